@@ -1,0 +1,74 @@
+# The verbs of pod-pacemaker; `make help` lists them. Needs Go, gcc, git and, for the lab, root.
+# Tools are Go programs, each at the version named here, built once into TOOLS.
+GOLANGCI_LINT_VERSION := v2.15.0
+GOTESTSUM_VERSION := v1.13.0
+
+GO ?= go
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+TOOLS ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/pod-pacemaker/tools/$(shell $(GO) env GOVERSION)
+LINT := $(TOOLS)/$(GOLANGCI_LINT_VERSION)/golangci-lint
+GOTESTSUM := $(TOOLS)/$(GOTESTSUM_VERSION)/gotestsum
+LAB := cd integration && $(GO) run ./cmd/lab
+E2E := cd integration && $(GOTESTSUM) --format testname -- -tags e2e -count=1
+
+.DEFAULT_GOAL := help
+.PHONY: help build test format vet generated lint unit generate demo e2e e2e-full lab cluster-up cluster-down bench clean
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+build: ## Build the two static binaries into bin/
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o bin/ ./plugin/cmd/...
+
+test: format vet generated lint unit ## Check format, vet, lint and generated files, then run the unit tests with -race (no root)
+
+format:
+	@out=$$(gofmt -l .); test -z "$$out" || { echo "gofmt -w would change:"; echo "$$out"; exit 1; }
+
+vet:
+	$(GO) vet ./...
+	cd integration && $(GO) vet -tags e2e ./...
+
+generated:
+	$(GO) run ./crd/internal/generate -check
+
+lint: $(LINT) ## Run the linters of .golangci.yaml on both modules
+	$(LINT) run ./...
+	cd integration && $(LINT) run --build-tags e2e ./...
+
+# One run over both modules, so that the closing line counts every test.
+unit: $(GOTESTSUM)
+	$(GOTESTSUM) --format pkgname --raw-command -- .ci/unit $(TESTFLAGS)
+
+generate: ## Write the generated files anew: deep copies and CRDs
+	$(GO) generate ./...
+
+demo: build ## Watch a herd of pods start, unpaced and paced, on a throw-away containerd (about 3 minutes)
+	cd integration && $(GO) run ./cmd/demo
+
+e2e: build lab $(GOTESTSUM) ## Run the scenarios on a real one-node cluster (root)
+	$(E2E) -timeout 30m ./e2e/...
+
+e2e-full: build lab $(GOTESTSUM) ## Run every scenario, the long ones too (root)
+	E2E_FULL=1 $(E2E) -timeout 3h ./e2e/...
+
+lab:
+	$(LAB) build
+
+cluster-up: build ## Start a one-node cluster and print its KUBECONFIG (root)
+	$(LAB) up
+
+cluster-down: ## Stop that cluster and remove what it left
+	$(LAB) down
+
+bench: ## Run the benchmarks
+	$(GO) test -run '^$$' -bench . -benchmem ./...
+
+clean: ## Remove bin/; the caches of tools and lab builds stay
+	rm -rf bin
+
+$(LINT):
+	GOBIN=$(@D) CGO_ENABLED=0 $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_LINT_VERSION)
+
+$(GOTESTSUM):
+	GOBIN=$(@D) CGO_ENABLED=0 $(GO) install gotest.tools/gotestsum@$(GOTESTSUM_VERSION)
