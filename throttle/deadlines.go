@@ -1,0 +1,101 @@
+package throttle
+
+import "time"
+
+// settleOverLocked forgets the last start over the limit when it counts as such
+// no longer: it ended, or so many others did that it is within the limit.
+func (l *Limiter) settleOverLocked() {
+	if l.over == nil {
+		return
+	}
+	most := l.settings.MaxConcurrent
+	if l.over.state != Starting || (most > 0 && l.starting.len() <= most) {
+		l.over = nil
+	}
+}
+
+// mayPassLimitLocked tells whether a deadline may put one start above the limit:
+// no other is.
+func (l *Limiter) mayPassLimitLocked() bool {
+	l.settleOverLocked()
+	most := l.settings.MaxConcurrent
+	return l.over == nil && (most <= 0 || l.starting.len() <= most)
+}
+
+// passLimitLocked admits a ticket over the limit.
+func (l *Limiter) passLimitLocked(now time.Time, t *Ticket, reason Reason) {
+	l.takeLocked(now)
+	l.startLocked(now, t, reason, true)
+	l.over = t
+}
+
+func (l *Limiter) maxWaitLocked(t *Ticket) time.Duration {
+	if t.maxWait > 0 {
+		return t.maxWait
+	}
+	return l.settings.maxWait()
+}
+
+// longestLocked gives the present ticket that has waited longest of those whose
+// maxWait is over, or nil.
+func (l *Limiter) longestLocked(now time.Time) *Ticket {
+	var longest *Ticket
+	for _, t := range l.present.tickets {
+		if now.Sub(t.arrived) < l.maxWaitLocked(t) {
+			continue
+		}
+		if longest == nil || t.arrived.Before(longest.arrived) {
+			longest = t
+		}
+	}
+	return longest
+}
+
+func (l *Limiter) timedOutLocked(now time.Time) (stuck []*Ticket) {
+	for _, set := range []order{l.starting, l.unheld} {
+		for _, t := range set.tickets {
+			if now.Sub(t.admitted) >= l.settings.startTimeout() {
+				stuck = append(stuck, t)
+			}
+		}
+	}
+	return stuck
+}
+
+func (l *Limiter) abandonedLocked(now time.Time) (gone []*Ticket) {
+	for _, t := range l.waiting.tickets {
+		if t.attended == 0 && now.Sub(t.seen) >= abandonAfter {
+			gone = append(gone, t)
+		}
+	}
+	return gone
+}
+
+// nextLocked gives the earliest time at which Advance has something to do.
+func (l *Limiter) nextLocked(now time.Time) (next time.Time) {
+	sooner := func(at time.Time) {
+		if next.IsZero() || at.Before(next) {
+			next = at
+		}
+	}
+	for _, set := range []order{l.starting, l.unheld} {
+		for _, t := range set.tickets {
+			sooner(t.admitted.Add(l.settings.startTimeout()))
+		}
+	}
+	passable := l.mayPassLimitLocked()
+	for _, t := range l.waiting.tickets {
+		switch {
+		case t.attended == 0:
+			sooner(t.seen.Add(abandonAfter))
+		case passable:
+			sooner(t.arrived.Add(l.maxWaitLocked(t)))
+		}
+	}
+	if l.present.len() > 0 {
+		if held, ok := l.checkLocked(now); !ok && !held.Until.IsZero() {
+			sooner(held.Until)
+		}
+	}
+	return next
+}

@@ -1,0 +1,83 @@
+package throttle
+
+// A Reason is the one word that says why something was decided. The same words
+// appear in the API, events, logs, metrics and on the command line.
+type Reason string
+
+// Reasons to wait.
+const (
+	// Concurrency: as many starts as allowed are under way.
+	Concurrency Reason = "Concurrency"
+	// Rate: the token bucket is empty.
+	Rate Reason = "Rate"
+	// Queued: others that are present go first.
+	Queued Reason = "Queued"
+	// GateRoom: enough pods wait near their turn already.
+	GateRoom Reason = "GateRoom"
+)
+
+// Reasons of an admission.
+const (
+	// Free: every limit allowed it.
+	Free Reason = "Free"
+	// Exempt: the pod is not made to wait.
+	Exempt Reason = "Exempt"
+	// MaxWait: it waited as long as a pod may wait; admitted over the limit.
+	MaxWait Reason = "MaxWait"
+	// GateDeadline: whoever stood there could wait no longer; admitted over the
+	// limit.
+	GateDeadline Reason = "GateDeadline"
+	// Found: the start was under way when the daemon came to know of it.
+	Found Reason = "Found"
+)
+
+// Reasons of an end.
+const (
+	// Ready: the containers of the pod are ready.
+	Ready Reason = "Ready"
+	// Settled: no probe says when the pod is ready; its containers have run for
+	// the settle time.
+	Settled Reason = "Settled"
+	// Inferred: nobody can say whether the pod is ready; its containers run and
+	// have stopped using CPU.
+	Inferred Reason = "Inferred"
+	// Completed: the pod succeeded.
+	Completed Reason = "Completed"
+	// Failed: the pod failed.
+	Failed Reason = "Failed"
+	// CrashLoop: a container is in CrashLoopBackOff.
+	CrashLoop Reason = "CrashLoop"
+	// SandboxGone: the pod's sandbox was stopped.
+	SandboxGone Reason = "SandboxGone"
+	// Deleted: the pod was deleted.
+	Deleted Reason = "Deleted"
+	// Stuck: the start took longer than the start timeout.
+	Stuck Reason = "Stuck"
+	// Abandoned: nobody came back for the ticket.
+	Abandoned Reason = "Abandoned"
+	// GateExpired: whoever stood there could wait no longer, and another start
+	// was above the limit. The ticket keeps its place; only the wait ended.
+	GateExpired Reason = "GateExpired"
+)
+
+// State is where a ticket stands in the life of a start.
+type State string
+
+// The states of a ticket.
+const (
+	Waiting  State = "Waiting"
+	Starting State = "Starting"
+	Started  State = "Started"
+	Gone     State = "Gone"
+)
+
+// endState tells where an end leads: a start that was deleted or given up is
+// Gone, any other is Started.
+func (r Reason) endState() State {
+	switch r {
+	case Deleted, Abandoned, SandboxGone:
+		return Gone
+	default:
+		return Started
+	}
+}

@@ -1,0 +1,121 @@
+package throttle
+
+import "time"
+
+// Snapshot is what the limiter held at one moment. It is a copy.
+type Snapshot struct {
+	Settings Settings
+	// Waiting are the Waiting tickets in the order of the queue.
+	Waiting []TicketView
+	// Starting are the tickets that hold a slot, in the order of the queue, then
+	// those that start without one.
+	Starting []TicketView
+	// Held is the limit that holds the next start back; its Reason is empty when
+	// none does.
+	Held Held
+	// Pace is the expected time between two admissions; zero where no limit is
+	// set. PaceObserved is false while it is a guess.
+	Pace         time.Duration
+	PaceObserved bool
+}
+
+// TicketView is a copy of one ticket.
+type TicketView struct {
+	UID      string
+	Name     string
+	Priority int32
+	State    State
+	// Reason is why the ticket is in its state. Of a Waiting ticket, the limit
+	// that holds it back, or Queued.
+	Reason Reason
+	// Held says what was measured against what; of Waiting tickets only.
+	Held Held
+	// Ahead is the number of Waiting tickets that go before it.
+	Ahead int
+	// Present: somebody stands there who starts the process when it is admitted.
+	Present bool
+	// Slot: it counts among the starts at a time.
+	Slot bool
+	// Arrived, Admitted and Ended are when it joined, was admitted and ended;
+	// zero: it was not, yet.
+	Arrived, Admitted, Ended time.Time
+	// Expected is the time until it is admitted, if the pace stays; of Waiting
+	// tickets only. It counts every ticket ahead, present or not.
+	Expected time.Duration
+}
+
+// Snapshot gives a copy of all that is waiting and starting.
+func (l *Limiter) Snapshot(now time.Time) Snapshot {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s := Snapshot{Settings: l.settings, Pace: l.paceLocked(now)}
+	_, s.PaceObserved = l.durationLocked(now)
+	s.Held, _ = l.checkLocked(now)
+	for _, t := range l.waiting.tickets {
+		s.Waiting = append(s.Waiting, l.viewLocked(now, t))
+	}
+	for _, set := range []order{l.starting, l.unheld} {
+		for _, t := range set.tickets {
+			s.Starting = append(s.Starting, l.viewLocked(now, t))
+		}
+	}
+	return s
+}
+
+// View gives a copy of the latest ticket of the pod; false where there is none.
+func (l *Limiter) View(now time.Time, uid string) (TicketView, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	t := l.tickets[uid]
+	if t == nil {
+		return TicketView{}, false
+	}
+	return l.viewLocked(now, t), true
+}
+
+// Recent gives copies of the tickets that ended last, the latest at the end.
+func (l *Limiter) Recent(now time.Time) []TicketView {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	views := make([]TicketView, 0, len(l.ended))
+	for _, t := range l.ended {
+		views = append(views, l.viewLocked(now, t))
+	}
+	return views
+}
+
+func (l *Limiter) viewLocked(now time.Time, t *Ticket) TicketView {
+	v := TicketView{
+		UID: t.uid, Name: t.name, Priority: t.priority, State: t.state, Reason: t.reason,
+		Present: t.attended > 0, Slot: t.slot && t.state == Starting,
+		Arrived: t.arrived, Admitted: t.admitted, Ended: t.ended,
+	}
+	if t.state == Waiting {
+		d := l.refusalLocked(now, t)
+		v.Reason, v.Held, v.Ahead = d.Reason, d.Held, d.Ahead
+		v.Expected = time.Duration(d.Ahead+1) * l.paceLocked(now)
+	}
+	return v
+}
+
+// Turn is when a waiting ticket should go on if nobody decides for it any more.
+type Turn struct {
+	Ticket *Ticket
+	// Position counts from 1 among those that are present.
+	Position int
+	// At is the time of its turn at the expected pace.
+	At time.Time
+}
+
+// Turns gives the turns of all that are present, one by one at the expected
+// pace, in the order of the queue.
+func (l *Limiter) Turns(now time.Time) []Turn {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	pace := l.paceLocked(now)
+	turns := make([]Turn, 0, l.present.len())
+	for i, t := range l.present.tickets {
+		turns = append(turns, Turn{Ticket: t, Position: i + 1, At: now.Add(time.Duration(i+1) * pace)})
+	}
+	return turns
+}
