@@ -1,0 +1,104 @@
+package deploy
+
+import (
+	"net"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+)
+
+func TestContainersAreConfined(t *testing.T) {
+	t.Parallel()
+	daemons := only[*appsv1.DaemonSet](t, render(t, ""))
+	pod := daemons.Spec.Template.Spec
+
+	require.Equal(t, int64(0), *pod.SecurityContext.RunAsUser, "containerd's NRI socket is root's")
+	require.Equal(t, corev1.SeccompProfileTypeRuntimeDefault, pod.SecurityContext.SeccompProfile.Type)
+	require.False(t, pod.HostPID)
+	require.False(t, pod.HostIPC)
+	for _, container := range everyContainer(daemons) {
+		require.Equal(t, &corev1.SecurityContext{
+			AllowPrivilegeEscalation: new(false),
+			ReadOnlyRootFilesystem:   new(true),
+			Capabilities:             &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+		}, container.SecurityContext, container.Name)
+		require.Contains(t, container.Resources.Requests, corev1.ResourceCPU, container.Name)
+		require.Contains(t, container.Resources.Limits, corev1.ResourceMemory, container.Name)
+		require.NotContains(t, container.Resources.Limits, corev1.ResourceCPU, "a throttled daemon answers containerd too late")
+	}
+}
+
+func TestHostPathsAreTheseAndNoOthers(t *testing.T) {
+	t.Parallel()
+	daemons := only[*appsv1.DaemonSet](t, render(t, ""))
+	host := map[string]string{}
+	for _, volume := range daemons.Spec.Template.Spec.Volumes {
+		require.NotNil(t, volume.HostPath, volume.Name)
+		host[volume.Name] = volume.HostPath.Path
+	}
+
+	type mount struct {
+		container, host, path string
+		readOnly              bool
+	}
+	var got []mount
+	for _, container := range everyContainer(daemons) {
+		for _, m := range container.VolumeMounts {
+			require.Contains(t, host, m.Name)
+			got = append(got, mount{container.Name, host[m.Name], m.MountPath, m.ReadOnly})
+		}
+	}
+	require.ElementsMatch(t, []mount{
+		{"install-gate", "/opt/pod-pacemaker/bin", "/host/opt/pod-pacemaker/bin", false},
+		{"pod-pacemaker", "/var/run/nri", "/var/run/nri", true},
+		{"pod-pacemaker", "/run/pod-pacemaker", "/run/pod-pacemaker", false},
+		{"pod-pacemaker", "/var/lib/pod-pacemaker", "/var/lib/pod-pacemaker", false},
+		{"pod-pacemaker", "/opt/pod-pacemaker/bin", "/opt/pod-pacemaker/bin", true},
+		{"pod-pacemaker", "/sys/fs/cgroup", "/sys/fs/cgroup", true},
+	}, got)
+}
+
+func TestDaemonRunsEverywhereAndFirst(t *testing.T) {
+	t.Parallel()
+	daemons := only[*appsv1.DaemonSet](t, render(t, ""))
+	pod := daemons.Spec.Template.Spec
+	require.Equal(t, "system-node-critical", pod.PriorityClassName)
+	require.Equal(t, []corev1.Toleration{{Operator: corev1.TolerationOpExists}}, pod.Tolerations)
+	require.True(t, pod.HostNetwork, "the daemon must not wait for the pod network")
+	require.Equal(t, "10%", daemons.Spec.UpdateStrategy.RollingUpdate.MaxUnavailable.String())
+
+	name := pod.Containers[0].Env[0]
+	require.Equal(t, "NODE_NAME", name.Name)
+	require.Equal(t, "spec.nodeName", name.ValueFrom.FieldRef.FieldPath)
+}
+
+func TestProbesAskWhereTheDaemonListens(t *testing.T) {
+	t.Parallel()
+	container := only[*appsv1.DaemonSet](t, render(t, "")).Spec.Template.Spec.Containers[0]
+	var listen string
+	for _, arg := range container.Args {
+		if value, ok := strings.CutPrefix(arg, "--http="); ok {
+			listen = value
+		}
+	}
+	host, port, err := net.SplitHostPort(listen)
+	require.NoError(t, err)
+	require.True(t, net.ParseIP(host).IsLoopback(), "nothing listens outside the node")
+	require.Len(t, container.Ports, 1)
+	require.Equal(t, port, portOf(container))
+
+	for path, probe := range map[string]*corev1.Probe{"/healthz": container.LivenessProbe, "/readyz": container.ReadinessProbe} {
+		require.Equal(t, host, probe.HTTPGet.Host, path)
+		require.Equal(t, container.Ports[0].Name, probe.HTTPGet.Port.StrVal, path)
+		require.Equal(t, path, probe.HTTPGet.Path)
+	}
+}
+
+// portOf returns the number of the container's only port.
+func portOf(container corev1.Container) string {
+	return strconv.Itoa(int(container.Ports[0].ContainerPort))
+}

@@ -1,0 +1,65 @@
+package deploy
+
+import (
+	"os"
+	"testing"
+
+	"github.com/coreos/go-systemd/v22/unit"
+	"github.com/pelletier/go-toml/v2"
+	"github.com/stretchr/testify/require"
+)
+
+// readUnit returns the values of every option of the systemd unit, by its name.
+func readUnit(t *testing.T) map[string][]string {
+	t.Helper()
+	file, err := os.Open("systemd/pod-pacemaker.service")
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, file.Close()) })
+	options, err := unit.DeserializeOptions(file)
+	require.NoError(t, err)
+	values := map[string][]string{}
+	for _, option := range options {
+		values[option.Name] = append(values[option.Name], option.Value)
+	}
+	return values
+}
+
+func TestUnitStandsBetweenContainerdAndKubelet(t *testing.T) {
+	t.Parallel()
+	values := readUnit(t)
+	for name, want := range map[string]string{
+		"After":                    "containerd.service",
+		"Before":                   "kubelet.service",
+		"Type":                     "notify",
+		"RuntimeDirectory":         "pod-pacemaker",
+		"StateDirectory":           "pod-pacemaker",
+		"SyslogIdentifier":         "pod-pacemaker",
+		"Restart":                  "always",
+		"RestartPreventExitStatus": "2",
+		"CapabilityBoundingSet":    "",
+		"NoNewPrivileges":          "yes",
+		"ProtectSystem":            "strict",
+	} {
+		require.Equal(t, []string{want}, values[name], name)
+	}
+	require.NotContains(t, values, "Requires", "containerd's end must not end the daemon: hooks wait for its answer")
+	require.NotContains(t, values, "BindsTo", "the same")
+}
+
+// The version line is missing on purpose; the file says why.
+func TestContainerdDropInEnablesNRI(t *testing.T) {
+	t.Parallel()
+	data, err := os.ReadFile("containerd/nri.toml")
+	require.NoError(t, err)
+	var got map[string]any
+	require.NoError(t, toml.Unmarshal(data, &got))
+	require.Equal(t, map[string]any{
+		"plugins": map[string]any{
+			"io.containerd.nri.v1.nri": map[string]any{
+				"disable":             false,
+				"disable_connections": false,
+				"socket_path":         "/var/run/nri/nri.sock",
+			},
+		},
+	}, got)
+}

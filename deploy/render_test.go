@@ -1,0 +1,87 @@
+package deploy
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/kustomize/api/krusty"
+	"sigs.k8s.io/kustomize/kyaml/filesys"
+	"sigs.k8s.io/yaml"
+)
+
+// render builds base as `kubectl apply -k` does, under an overlay with the given
+// lines, and decodes the result into its API types; a field that they do not
+// know fails the test. CRDs are left out: package crd tests them.
+func render(t *testing.T, overlay string) []runtime.Object {
+	t.Helper()
+	files := filesys.MakeFsInMemory()
+	for _, dir := range []string{"base", "crds"} {
+		names, err := filepath.Glob(filepath.Join(dir, "*.yaml"))
+		require.NoError(t, err)
+		for _, name := range names {
+			data, err := os.ReadFile(name)
+			require.NoError(t, err)
+			require.NoError(t, files.WriteFile(filepath.Join("/deploy", name), data))
+		}
+	}
+	require.NoError(t, files.WriteFile("/deploy/overlay/kustomization.yaml", []byte("resources: [../base]\n"+overlay)))
+
+	resources, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(files, "/deploy/overlay")
+	require.NoError(t, err)
+	decoder := serializer.NewCodecFactory(scheme.Scheme, serializer.EnableStrict).UniversalDeserializer()
+	var objects []runtime.Object
+	for _, resource := range resources.Resources() {
+		if resource.GetKind() == "CustomResourceDefinition" {
+			continue
+		}
+		data, err := resource.AsYAML()
+		require.NoError(t, err)
+		object, _, err := decoder.Decode(data, nil, nil)
+		require.NoError(t, err, "%s", data)
+		objects = append(objects, object)
+	}
+	return objects
+}
+
+// only returns the one object of type T.
+func only[T runtime.Object](t *testing.T, objects []runtime.Object) T {
+	t.Helper()
+	var found []T
+	for _, object := range objects {
+		if one, ok := object.(T); ok {
+			found = append(found, one)
+		}
+	}
+	require.Len(t, found, 1)
+	return found[0]
+}
+
+func TestBaseHoldsTheseObjectsAndNoOthers(t *testing.T) {
+	t.Parallel()
+	var got []string
+	for _, object := range render(t, "") {
+		accessor, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+		require.NoError(t, err)
+		var header struct {
+			Kind     string
+			Metadata struct{ Name, Namespace string }
+		}
+		data, err := yaml.Marshal(accessor)
+		require.NoError(t, err)
+		require.NoError(t, yaml.Unmarshal(data, &header))
+		got = append(got, header.Kind+" "+filepath.Join(header.Metadata.Namespace, header.Metadata.Name))
+	}
+	require.ElementsMatch(t, []string{
+		"Namespace pod-pacemaker",
+		"ResourceQuota pod-pacemaker/critical-pods",
+		"ServiceAccount pod-pacemaker/pod-pacemaker",
+		"ClusterRole pod-pacemaker",
+		"ClusterRoleBinding pod-pacemaker",
+		"DaemonSet pod-pacemaker/pod-pacemaker",
+	}, got)
+}
