@@ -9,7 +9,7 @@ TOOLS ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/pod-pacemaker/tools/$(shell $(GO
 LINT := $(TOOLS)/$(GOLANGCI_LINT_VERSION)/golangci-lint
 GOTESTSUM := $(TOOLS)/$(GOTESTSUM_VERSION)/gotestsum
 LAB := cd integration && $(GO) run ./cmd/lab
-E2E := cd integration && $(GOTESTSUM) --format testname -- -tags e2e -count=1
+E2E := cd integration && $(GOTESTSUM) --format testname -- -tags e2e -count=1 $(E2EFLAGS)
 
 .DEFAULT_GOAL := help
 .PHONY: help build test format vet generated lint unit generate demo e2e e2e-full lab cluster-up cluster-down bench clean
@@ -49,8 +49,9 @@ demo: build ## Watch a herd of pods start, unpaced and paced, on a throw-away co
 e2e: build lab $(GOTESTSUM) ## Run the scenarios on a real one-node cluster (root)
 	$(E2E) -timeout 30m ./e2e/...
 
+e2e-full: export E2E_FULL := 1
 e2e-full: build lab $(GOTESTSUM) ## Run every scenario, the long ones too (root)
-	E2E_FULL=1 $(E2E) -timeout 3h ./e2e/...
+	$(E2E) -timeout 3h ./e2e/...
 
 lab:
 	$(LAB) build
