@@ -1,0 +1,76 @@
+package podwatch
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/sirupsen/logrus"
+)
+
+var (
+	errNotSynced = errors.New("the pods of this node are not known yet")
+	errStopped   = errors.New("the pod watch has stopped")
+)
+
+// health remembers how the last exchange with the API server went, and logs when that changes.
+type health struct {
+	log logrus.FieldLogger
+
+	mu    sync.Mutex
+	err   error // nil: a watch is open and no failure was seen since
+	quiet bool  // the failure was logged
+}
+
+func newHealth(log logrus.FieldLogger) *health {
+	return &health{log: log, err: errNotSynced}
+}
+
+// failed notes that listing or watching went wrong.
+func (h *health) failed(err error) {
+	h.mu.Lock()
+	said := h.quiet
+	h.err, h.quiet = err, true
+	h.mu.Unlock()
+	switch {
+	case errors.Is(err, errStopped):
+	case said:
+		h.log.WithError(err).Debug("The pod watch still fails")
+	default:
+		h.log.WithError(err).Warn("The pod watch fails: what is known of pods may be out of date")
+	}
+}
+
+// works notes that a watch is open and caught up.
+func (h *health) works() {
+	h.mu.Lock()
+	recovered := h.quiet
+	h.err, h.quiet = nil, false
+	h.mu.Unlock()
+	if recovered {
+		h.log.Info("The pod watch works again")
+	}
+}
+
+func (h *health) last() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.err
+}
+
+// Healthy reports whether the pods of this node are known and the watch is not failing now. It is false before the
+// first list is in, after a failed list or watch until the next watch is open, and after Run. A regular end of a watch
+// (the API server closes each after some minutes) is no failure. A connection that died silently is found by
+// client-go's HTTP/2 health check, after 45 s by default.
+func (w *Watch) Healthy() bool { return w.Err() == nil }
+
+// Err returns why the watch is not healthy, nil when it is.
+func (w *Watch) Err() error {
+	if err := w.health.last(); err != nil {
+		return fmt.Errorf("podwatch: %w", err)
+	}
+	if !w.informer.HasSynced() {
+		return fmt.Errorf("podwatch: %w", errNotSynced)
+	}
+	return nil
+}

@@ -1,0 +1,122 @@
+package podwatch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+)
+
+// listWatch lists and watches the pods of one node, and notes in h how that goes. The informer's own error handler is
+// no help there: client-go never calls it while it retries a refused connection, nor for errors inside a stream.
+func listWatch(client kubernetes.Interface, node string, h *health) cache.ListerWatcher {
+	pods := client.CoreV1().Pods(metav1.NamespaceAll)
+	selector := fields.OneTermEqualSelector("spec.nodeName", node).String()
+	return cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
+			opts.FieldSelector = selector
+			list, err := pods.List(ctx, opts)
+			if err != nil && ctx.Err() == nil {
+				h.failed(fmt.Errorf("list pods: %w", err))
+			}
+			return list, err
+		},
+		WatchFuncWithContext: func(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
+			opts.FieldSelector = selector
+			inner, err := pods.Watch(ctx, opts)
+			if err != nil {
+				if ctx.Err() == nil && !fallsBackToList(opts, err) {
+					h.failed(fmt.Errorf("watch pods: %w", err))
+				}
+				return nil, err
+			}
+			return observe(ctx, inner, opts, h), nil
+		},
+	}, client)
+}
+
+// fallsBackToList is true of the answer of an API server that cannot stream the initial list:
+// client-go lists instead, at once.
+func fallsBackToList(opts metav1.ListOptions, err error) bool {
+	return opts.SendInitialEvents != nil && apierrors.IsInvalid(err)
+}
+
+// shortWatch is the age below which client-go takes the end of a watch without events for a failure.
+const shortWatch = time.Second
+
+var errShortWatch = errors.New("watch pods: the API server closes the watch at once")
+
+// stream passes on the events of a watch and notes in h what they say about the API server.
+type stream struct {
+	inner  watch.Interface
+	events chan watch.Event
+	done   chan struct{}
+	once   sync.Once
+}
+
+func observe(ctx context.Context, inner watch.Interface, opts metav1.ListOptions, h *health) watch.Interface {
+	s := &stream{inner: inner, events: make(chan watch.Event), done: make(chan struct{})}
+	if opts.SendInitialEvents == nil || !*opts.SendInitialEvents {
+		h.works()
+	}
+	go s.pass(ctx, h)
+	return s
+}
+
+// ResultChan returns the channel of events; it is closed when the watch ends.
+func (s *stream) ResultChan() <-chan watch.Event { return s.events }
+
+// Stop ends the watch. It can be called more than once.
+func (s *stream) Stop() {
+	s.once.Do(func() {
+		close(s.done)
+		s.inner.Stop()
+	})
+}
+
+func (s *stream) pass(ctx context.Context, h *health) {
+	defer close(s.events)
+	opened, count := time.Now(), 0
+	for event := range s.inner.ResultChan() {
+		count++
+		note(h, event)
+		select {
+		case s.events <- event:
+		case <-s.done:
+			return
+		}
+	}
+	if count == 0 && time.Since(opened) < shortWatch && ctx.Err() == nil && !s.stopped() {
+		h.failed(errShortWatch)
+	}
+}
+
+func (s *stream) stopped() bool {
+	select {
+	case <-s.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// note tells h of events that are about the stream itself: an error, or the end of the initial list.
+func note(h *health, event watch.Event) {
+	switch event.Type {
+	case watch.Error:
+		h.failed(fmt.Errorf("watch pods: %w", apierrors.FromObject(event.Object)))
+	case watch.Bookmark:
+		if object, ok := event.Object.(metav1.Object); ok && object.GetAnnotations()[metav1.InitialEventsAnnotationKey] == "true" {
+			h.works()
+		}
+	}
+}

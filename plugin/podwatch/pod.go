@@ -1,0 +1,136 @@
+package podwatch
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Pod is what pacing needs to know of one pod, as the API server last told it.
+// It is a value; the Containers map is shared between copies and must not be written.
+//
+// The status part (Phase and everything below it) is the kubelet's latest report, which can be about the past:
+// after a reboot of the node it describes the containers from before, until the kubelet reports again.
+// [Pod.Describes] tells whether it is about the containers that run now.
+type Pod struct {
+	// UID is the pod's uid as NRI tells it. For a static pod that is the hash its mirror pod carries in the
+	// annotation kubernetes.io/config.mirror, not the uid of the mirror pod in the API.
+	UID       string
+	Namespace string
+	Name      string
+	// Static is true of a pod from the kubelet's own sources, known here by its mirror pod.
+	Static bool
+	// Priority is spec.priority, 0 when absent.
+	Priority          int32
+	PriorityClassName string
+	// RestartPolicy is spec.restartPolicy: Always, OnFailure or Never.
+	RestartPolicy string
+	// OwnerKind is the kind of the owner that is the pod's controller, such as ReplicaSet; empty without one.
+	OwnerKind string
+	// SkipAnnotation is true when the annotation [SkipAnnotation] is exactly "true".
+	// Whether that counts is the administrator's choice.
+	SkipAnnotation bool
+	// ActiveDeadline is spec.activeDeadlineSeconds, 0 when absent.
+	ActiveDeadline time.Duration
+	// Probed is true when any app container or sidecar has a readiness or a startup probe,
+	// so that ContainersReady says more than "runs".
+	Probed bool
+	// Containers holds every container of the spec by name; names are unique over all kinds.
+	Containers map[string]Container
+
+	// Deleting is true once the pod was asked to stop. It is never true of a static pod: deleting a mirror pod
+	// only makes the kubelet create the mirror pod again.
+	Deleting bool
+	Phase    corev1.PodPhase
+	// ContainersReady is the pod condition of that name. Readiness gates have no part in it.
+	ContainersReady bool
+	// AllRunning is true when every app container and sidecar runs. A container that ended and will not be
+	// started again (the finished half of a Job's pod) does not count against it, but at least one must run.
+	AllRunning bool
+	// RunningSince is when the youngest running app container or sidecar started, to the second, by the node's clock.
+	// It is zero unless AllRunning.
+	RunningSince time.Time
+	// CrashLooping is true while the kubelet holds back any container other than an ephemeral one with CrashLoopBackOff.
+	CrashLooping bool
+}
+
+// SkipAnnotation is the annotation that asks for a pod not to be paced.
+const SkipAnnotation = "pod-pacemaker.io/skip"
+
+// Kind says which list of the pod's spec a container stands in.
+type Kind uint8
+
+// The kinds of containers. Unknown is the zero value, which no container of a Pod has.
+const (
+	Unknown   Kind = iota
+	Init           // runs to its end before the app containers
+	Sidecar        // an init container with restartPolicy Always: starts among the init containers, runs beside the app
+	App            // one of spec.containers
+	Ephemeral      // added to a running pod, for debugging
+)
+
+// String returns the kind in lower case, for logs.
+func (k Kind) String() string {
+	switch k {
+	case Init:
+		return "init"
+	case Sidecar:
+		return "sidecar"
+	case App:
+		return "app"
+	case Ephemeral:
+		return "ephemeral"
+	default:
+		return "unknown"
+	}
+}
+
+// Container is one container of a pod's spec, with what the kubelet last reported of it.
+type Container struct {
+	Kind Kind
+	// RestartPolicy is the container's own restartPolicy, empty when it follows the pod's.
+	RestartPolicy string
+	// Running is true while the kubelet reports the container as running.
+	Running bool
+	// ID is the runtime's id of the container that the report is about, as NRI tells it (without "containerd://").
+	// It is empty when none was created yet.
+	ID string
+}
+
+// Terminal reports whether the pod has ended for good: it succeeded or failed.
+func (p Pod) Terminal() bool {
+	return p.Phase == corev1.PodSucceeded || p.Phase == corev1.PodFailed
+}
+
+// StartsAgain reports whether the kubelet tries again when starting the named container failed.
+// When it does not, a failed start loses the container, or the pod.
+//
+// A container's own restartPolicy is honoured only by kubelets that know the field (for other containers than sidecars
+// from 1.35 on by default), which cannot be seen here: except for sidecars, both policies must say that it starts again.
+// Restart rules by exit code are not taken into account. A container that the pod does not have is not started again.
+func (p Pod) StartsAgain(container string) bool {
+	c := p.Containers[container]
+	switch c.Kind {
+	case Sidecar:
+		return true
+	case Init, App:
+		return restarts(p.RestartPolicy) && (c.RestartPolicy == "" || restarts(c.RestartPolicy))
+	default:
+		return false
+	}
+}
+
+func restarts(policy string) bool {
+	return policy == string(corev1.RestartPolicyAlways) || policy == string(corev1.RestartPolicyOnFailure)
+}
+
+// Describes reports whether the pod's status is about these containers: ids maps names of containers to the runtime's
+// ids. It is false as soon as the kubelet's report is about another run of any of them, or about none.
+func (p Pod) Describes(ids map[string]string) bool {
+	for name, id := range ids {
+		if c, ok := p.Containers[name]; !ok || c.ID != id {
+			return false
+		}
+	}
+	return true
+}

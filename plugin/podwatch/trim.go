@@ -1,0 +1,163 @@
+package podwatch
+
+import (
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// reasonCrashLoop is the kubelet's reason for a container that waits before it is started yet again.
+const reasonCrashLoop = "CrashLoopBackOff"
+
+// cached is what the informer keeps instead of the API's pod.
+type cached struct {
+	metav1.ObjectMeta // namespace, name, uid and resourceVersion, which client-go reads; nothing else is set
+	pod               Pod
+}
+
+// transform turns an API pod into a cached one before anything keeps it. Other objects (what was transformed already,
+// tombstones) pass unchanged, because client-go may hand the same object in twice.
+func transform(obj any) (any, error) {
+	p, ok := obj.(*corev1.Pod)
+	if !ok {
+		return obj, nil
+	}
+	return &cached{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace:       p.Namespace,
+			Name:            p.Name,
+			UID:             p.UID,
+			ResourceVersion: p.ResourceVersion,
+		},
+		pod: trim(p),
+	}, nil
+}
+
+// trim takes from an API pod what pacing needs. The result shares no memory with p but strings.
+func trim(p *corev1.Pod) Pod {
+	pod := Pod{
+		UID:               string(p.UID),
+		Namespace:         p.Namespace,
+		Name:              p.Name,
+		PriorityClassName: p.Spec.PriorityClassName,
+		RestartPolicy:     string(p.Spec.RestartPolicy),
+		SkipAnnotation:    p.Annotations[SkipAnnotation] == "true",
+		Phase:             p.Status.Phase,
+	}
+	if hash := p.Annotations[corev1.MirrorPodAnnotationKey]; hash != "" {
+		pod.UID, pod.Static = hash, true
+	}
+	pod.Deleting = p.DeletionTimestamp != nil && !pod.Static
+	if p.Spec.Priority != nil {
+		pod.Priority = *p.Spec.Priority
+	}
+	if p.Spec.ActiveDeadlineSeconds != nil {
+		pod.ActiveDeadline = time.Duration(*p.Spec.ActiveDeadlineSeconds) * time.Second
+	}
+	if owner := metav1.GetControllerOfNoCopy(p); owner != nil {
+		pod.OwnerKind = owner.Kind
+	}
+	for i := range p.Status.Conditions {
+		if c := &p.Status.Conditions[i]; c.Type == corev1.ContainersReady {
+			pod.ContainersReady = c.Status == corev1.ConditionTrue
+		}
+	}
+	pod.addContainers(p)
+	return pod
+}
+
+// addContainers fills Containers and what follows from them: Probed, AllRunning, RunningSince, CrashLooping.
+func (pod *Pod) addContainers(p *corev1.Pod) {
+	spec, status := &p.Spec, &p.Status
+	pod.Containers = make(map[string]Container, len(spec.InitContainers)+len(spec.Containers)+len(spec.EphemeralContainers))
+	var lasting tally
+	for i := range spec.InitContainers {
+		c := &spec.InitContainers[i]
+		state := pod.add(c, initKind(c), status.InitContainerStatuses)
+		if initKind(c) == Sidecar {
+			lasting.count(c, state, spec.RestartPolicy)
+		}
+	}
+	for i := range spec.Containers {
+		c := &spec.Containers[i]
+		lasting.count(c, pod.add(c, App, status.ContainerStatuses), spec.RestartPolicy)
+	}
+	for i := range spec.EphemeralContainers {
+		c := (*corev1.Container)(&spec.EphemeralContainers[i].EphemeralContainerCommon)
+		pod.add(c, Ephemeral, status.EphemeralContainerStatuses)
+	}
+	if lasting.running > 0 && lasting.missing == 0 {
+		pod.AllRunning, pod.RunningSince = true, lasting.since
+	}
+}
+
+// add puts one container in the map and returns its state as reported among statuses.
+func (pod *Pod) add(c *corev1.Container, kind Kind, statuses []corev1.ContainerStatus) corev1.ContainerState {
+	out := Container{Kind: kind}
+	if c.RestartPolicy != nil {
+		out.RestartPolicy = string(*c.RestartPolicy)
+	}
+	var state corev1.ContainerState
+	for i := range statuses {
+		if statuses[i].Name == c.Name {
+			state = statuses[i].State
+			_, out.ID, _ = strings.Cut(statuses[i].ContainerID, "://")
+		}
+	}
+	out.Running = state.Running != nil
+	pod.Containers[c.Name] = out
+	if kind == Ephemeral {
+		return state
+	}
+	if state.Waiting != nil && state.Waiting.Reason == reasonCrashLoop {
+		pod.CrashLooping = true
+	}
+	if c.ReadinessProbe != nil || c.StartupProbe != nil {
+		pod.Probed = true
+	}
+	return state
+}
+
+func initKind(c *corev1.Container) Kind {
+	if c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways {
+		return Sidecar
+	}
+	return Init
+}
+
+// tally counts the containers that are meant to run as long as the pod does.
+type tally struct {
+	running, missing int
+	since            time.Time // the latest start among those that run
+}
+
+func (t *tally) count(c *corev1.Container, state corev1.ContainerState, podPolicy corev1.RestartPolicy) {
+	switch {
+	case state.Running != nil:
+		t.running++
+		if started := state.Running.StartedAt.Time; started.After(t.since) {
+			t.since = started
+		}
+	case state.Terminated == nil || !endedForGood(c, state.Terminated.ExitCode, podPolicy):
+		t.missing++
+	}
+}
+
+// endedForGood reports whether the kubelet leaves a container that ended with this exit code alone. Restart rules
+// can only make it start again, so a container that has any is never said to have ended for good.
+func endedForGood(c *corev1.Container, exitCode int32, podPolicy corev1.RestartPolicy) bool {
+	policy := string(podPolicy)
+	if c.RestartPolicy != nil {
+		policy = string(*c.RestartPolicy)
+	}
+	switch policy {
+	case string(corev1.RestartPolicyNever):
+		return len(c.RestartPolicyRules) == 0
+	case string(corev1.RestartPolicyOnFailure):
+		return exitCode == 0 && len(c.RestartPolicyRules) == 0
+	default:
+		return false
+	}
+}
