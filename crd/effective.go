@@ -1,0 +1,43 @@
+package crd
+
+import "github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
+
+// Origin is where the config that is in force came from.
+type Origin string
+
+// The origins.
+const (
+	OriginNone Origin = "None" // no config: nothing is held
+	OriginFile Origin = "File" // the file given to the daemon
+	OriginAPI  Origin = "API"  // an object of the API server
+)
+
+// Effective is the config that is in force on this node.
+type Effective struct {
+	// Name is the config's metadata.name; empty if Origin is OriginNone.
+	Name string `json:"name,omitempty"`
+	// Origin is where it came from.
+	Origin Origin `json:"origin"`
+	// Generation is the object's metadata.generation, 0 for a file. It is the
+	// generation in force, not that of a newer but invalid version.
+	Generation int64 `json:"generation,omitempty"`
+	// Spec is what it says; empty if Origin is OriginNone, which sets no limit.
+	Spec v1alpha1.PacemakerConfigSpec `json:"spec"`
+}
+
+// FromFile is what is in force when no API server has a config for this node.
+// The config is in force whatever its nodeSelector and priority say: a file is
+// given to the node that it is for. Nil stands for no file.
+func FromFile(config *v1alpha1.PacemakerConfig) Effective {
+	if config == nil {
+		return Effective{Origin: OriginNone}
+	}
+	return Effective{Name: config.Name, Origin: OriginFile, Spec: *config.Spec.DeepCopy()}
+}
+
+func fromAPI(config *v1alpha1.PacemakerConfig) Effective {
+	return Effective{
+		Name: config.Name, Origin: OriginAPI, Generation: config.Generation,
+		Spec: *config.Spec.DeepCopy(),
+	}
+}

@@ -1,0 +1,90 @@
+package crd
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/sirupsen/logrus"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
+)
+
+// objects are the PacemakerConfigs of the API server by name.
+type objects map[string]*object
+
+// object is what is known of one PacemakerConfig.
+type object struct {
+	uid     types.UID
+	good    *v1alpha1.PacemakerConfig // the last good version; nil if none was
+	fault   string                    // why the newest version is not good
+	unknown string                    // what of the newest version was left out
+}
+
+// good returns the last good version of every object that had one, by name.
+func (o objects) good() []*v1alpha1.PacemakerConfig {
+	var configs []*v1alpha1.PacemakerConfig
+	for _, name := range slices.Sorted(maps.Keys(o)) {
+		if good := o[name].good; good != nil {
+			configs = append(configs, good)
+		}
+	}
+	return configs
+}
+
+// put notes a version of an object and returns what was known of it before. An
+// object that was made anew under the same name inherits nothing.
+func (o objects) put(name string, next object) (before object) {
+	if known := o[name]; known != nil && known.uid == next.uid {
+		before = *known
+	}
+	if next.good == nil {
+		next.good = before.good
+	}
+	o[name] = &next
+	return before
+}
+
+// observe takes a version of an object from the API server.
+func (s *Source) observe(u *unstructured.Unstructured) {
+	next := object{uid: u.GetUID()}
+	good, unknown, err := decode(u.Object)
+	if err != nil {
+		next.fault = err.Error()
+	}
+	next.good = good
+	next.unknown = fieldErrors(unknown).Error()
+
+	s.mu.Lock()
+	before := s.objects.put(u.GetName(), next)
+	s.mu.Unlock()
+
+	s.logVersion(u, before, next)
+	s.wake()
+}
+
+// forget drops an object that the API server no longer has.
+func (s *Source) forget(name string) {
+	s.mu.Lock()
+	delete(s.objects, name)
+	s.mu.Unlock()
+	s.wake()
+}
+
+// logVersion says what is wrong with a version, unless it was said before.
+func (s *Source) logVersion(u *unstructured.Unstructured, before, next object) {
+	log := s.log.WithFields(logrus.Fields{"config": u.GetName(), "generation": u.GetGeneration()})
+	if next.unknown != before.unknown && next.unknown != "" {
+		log.WithField("reason", next.unknown).Warn("PacemakerConfig has fields that this version does not know: they are left out")
+	}
+	switch {
+	case next.fault == before.fault:
+	case next.fault == "":
+		log.Info("PacemakerConfig is valid again")
+	case before.good == nil:
+		log.WithField("reason", next.fault).Error("PacemakerConfig is invalid and left out: it has no earlier version that was good")
+	default:
+		log.WithField("reason", next.fault).Errorf("PacemakerConfig is invalid: its generation %d stays in force", before.good.Generation)
+	}
+}

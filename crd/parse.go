@@ -1,0 +1,120 @@
+package crd
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"reflect"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
+)
+
+// ErrInvalid is wrapped by every error about the content of a config, in
+// contrast to those of reading its file.
+var ErrInvalid = errors.New("invalid PacemakerConfig")
+
+// Parse reads the one PacemakerConfig in data, as YAML or JSON, and validates
+// it. Unknown fields and further documents are errors. An error wraps ErrInvalid
+// and, where a field is at fault, every *field.Error; its text has for each the
+// field's path and what was expected.
+func Parse(data []byte) (*v1alpha1.PacemakerConfig, error) {
+	object, err := document(data)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
+	}
+	if errs := validateKind(object); len(errs) > 0 {
+		return nil, invalid(errs)
+	}
+	config, unknown, err := decode(object)
+	if len(unknown) > 0 {
+		return nil, errors.Join(invalid(unknown), err)
+	}
+	return config, err
+}
+
+// Load reads the file at path and parses it. Every error names the file.
+func Load(path string) (*v1alpha1.PacemakerConfig, error) {
+	data, err := readFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("read PacemakerConfig: %w", err)
+	}
+	config, err := Parse(data)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return config, nil
+}
+
+// readFile reads no more than what Parse needs to see that it is too much.
+func readFile(path string) (data []byte, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	return io.ReadAll(io.LimitReader(f, maxBytes+1))
+}
+
+// validateKind checks that object says that it is a PacemakerConfig.
+func validateKind(object map[string]any) (errs field.ErrorList) {
+	for _, want := range [][2]string{
+		{"apiVersion", v1alpha1.GroupVersion.String()},
+		{"kind", v1alpha1.Kind},
+	} {
+		switch name, value := want[0], want[1]; object[name] {
+		case value:
+		case nil:
+			errs = append(errs, field.Required(field.NewPath(name), "must be "+value))
+		default:
+			errs = append(errs, field.Invalid(field.NewPath(name), object[name], "must be "+value))
+		}
+	}
+	return errs
+}
+
+// decode makes the typed and validated config from a document. It says in
+// unknown which fields it left out because the type does not have them.
+func decode(object map[string]any) (config *v1alpha1.PacemakerConfig, unknown field.ErrorList, err error) {
+	var found shape
+	found.check(nil, object, reflect.TypeFor[v1alpha1.PacemakerConfig]())
+	if len(found.wrong) > 0 {
+		return nil, found.unknown, invalid(found.wrong)
+	}
+	config = &v1alpha1.PacemakerConfig{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object, config); err != nil {
+		return nil, found.unknown, fmt.Errorf("%w: %w", ErrInvalid, err)
+	}
+	if errs := Validate(config); len(errs) > 0 {
+		return nil, found.unknown, invalid(errs)
+	}
+	return config, found.unknown, nil
+}
+
+// invalid is the error that says what is wrong with each field.
+func invalid(errs field.ErrorList) error {
+	return fmt.Errorf("%w: %w", ErrInvalid, fieldErrors(errs))
+}
+
+// fieldErrors puts its errors on one line, for a log.
+type fieldErrors field.ErrorList
+
+func (e fieldErrors) Error() string {
+	texts := make([]string, len(e))
+	for i, err := range e {
+		texts[i] = err.Error()
+	}
+	return strings.Join(texts, "; ")
+}
+
+func (e fieldErrors) Unwrap() []error {
+	errs := make([]error, len(e))
+	for i, err := range e {
+		errs[i] = err
+	}
+	return errs
+}

@@ -1,0 +1,37 @@
+package crd
+
+import (
+	"cmp"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
+)
+
+// Select returns the config that is in force on a node with these labels: of
+// those that select it, the one with the highest priority, and among equals the
+// one whose name comes first. chosen is nil if none selects the node. ties are
+// the names of the others that have the same priority as the chosen one, sorted.
+// Configs that are equal in name as well stay in their order.
+func Select(nodeLabels map[string]string, configs []*v1alpha1.PacemakerConfig) (chosen *v1alpha1.PacemakerConfig, ties []string) {
+	var matching []*v1alpha1.PacemakerConfig
+	for _, config := range configs {
+		if labels.SelectorFromSet(config.Spec.NodeSelector).Matches(labels.Set(nodeLabels)) {
+			matching = append(matching, config)
+		}
+	}
+	if len(matching) == 0 {
+		return nil, nil
+	}
+	slices.SortStableFunc(matching, func(a, b *v1alpha1.PacemakerConfig) int {
+		return cmp.Or(cmp.Compare(b.Spec.Priority, a.Spec.Priority), cmp.Compare(a.Name, b.Name))
+	})
+	chosen = matching[0]
+	for _, other := range matching[1:] {
+		if other.Spec.Priority == chosen.Spec.Priority {
+			ties = append(ties, other.Name)
+		}
+	}
+	return chosen, ties
+}

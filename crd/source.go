@@ -1,0 +1,168 @@
+package crd
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"strings"
+	"sync"
+
+	"github.com/sirupsen/logrus"
+	"golang.org/x/sync/errgroup"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
+)
+
+// Source tells which config is in force on this node, from the PacemakerConfigs
+// of the API server and the labels of this node's Node object. Where none
+// selects the node, the fallback is in force; without one, nothing is held.
+//
+// Of an object that becomes invalid, the last good version stays in force; one
+// that was never valid counts as absent. While the API server is away, or does
+// not know PacemakerConfigs, everything stays as it is. Each of these is logged
+// once, not at every try. An object's field that this version does not know is
+// logged and left out, so that new objects do not stop old daemons.
+type Source struct {
+	configs  dynamic.Interface
+	nodes    kubernetes.Interface
+	node     string
+	log      logrus.FieldLogger
+	fallback *v1alpha1.PacemakerConfig
+	onChange func(Effective)
+	changed  chan struct{} // holds at most one: something to decide upon
+	synced   chan struct{} // closed after the first decision
+
+	mu      sync.Mutex
+	current Effective
+	objects objects
+	labels  map[string]string // of this node; nil until its Node is seen
+	ties    string            // the last that were logged
+}
+
+// NewSource makes a Source for the named node; Run does its work. fallback can
+// be nil, see FromFile. onChange, if not nil, is told what is in force when Run
+// begins and whenever that changes: in order, never twice at a time, and
+// without a lock held. Until it returns, no further change is noticed.
+func NewSource(configs dynamic.Interface, nodes kubernetes.Interface, nodeName string,
+	fallback *v1alpha1.PacemakerConfig, log logrus.FieldLogger, onChange func(Effective),
+) *Source {
+	if onChange == nil {
+		onChange = func(Effective) {}
+	}
+	return &Source{
+		configs: configs, nodes: nodes, node: nodeName,
+		log: log, fallback: fallback, onChange: onChange,
+		changed: make(chan struct{}, 1),
+		synced:  make(chan struct{}),
+		current: FromFile(fallback),
+		objects: objects{},
+	}
+}
+
+// Current returns what is in force now. It does not block, and is safe for
+// concurrent use; the result is the caller's own.
+func (s *Source) Current() Effective {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	current := s.current
+	current.Spec = *s.current.Spec.DeepCopy()
+	return current
+}
+
+// Synced is closed once the API server's configs and this node's labels have
+// been read and what they say is in force. Until then it is the fallback.
+func (s *Source) Synced() <-chan struct{} { return s.synced }
+
+// Run watches the API server until ctx ends, then returns nil. It is to be
+// called once. An error means that it could not begin.
+func (s *Source) Run(ctx context.Context) error {
+	configs, err := s.watchConfigs()
+	if err != nil {
+		return fmt.Errorf("watch PacemakerConfigs: %w", err)
+	}
+	node, err := s.watchNode()
+	if err != nil {
+		return fmt.Errorf("watch node %s: %w", s.node, err)
+	}
+	s.onChange(s.Current())
+	group, ctx := errgroup.WithContext(ctx)
+	for _, w := range []watched{configs, node} {
+		group.Go(func() error { w.informer.RunWithContext(ctx); return nil })
+	}
+	group.Go(func() error { s.decideUntil(ctx, configs, node); return nil })
+	return group.Wait()
+}
+
+// decideUntil decides once everything was read, and then after every change.
+func (s *Source) decideUntil(ctx context.Context, all ...watched) {
+	for _, w := range all {
+		select {
+		case <-w.handler.HasSyncedChecker().Done():
+		case <-ctx.Done():
+			return
+		}
+	}
+	s.decide(true)
+	close(s.synced)
+	for {
+		select {
+		case <-s.changed:
+			s.decide(false)
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// wake has decideUntil decide anew.
+func (s *Source) wake() {
+	select {
+	case s.changed <- struct{}{}:
+	default: // it will anyway
+	}
+}
+
+// decide puts in force what the API server says now, and tells so if that, or
+// anything at all, is new.
+func (s *Source) decide(first bool) {
+	s.mu.Lock()
+	chosen, ties := Select(s.labels, s.objects.good())
+	next := FromFile(s.fallback)
+	if chosen != nil {
+		next = fromAPI(chosen)
+	}
+	isNew := !reflect.DeepEqual(s.current, next)
+	s.current = next
+	tied := strings.Join(ties, ", ")
+	newTies := tied != s.ties
+	s.ties = tied
+	unknownNode := s.labels == nil
+	s.mu.Unlock()
+
+	if first && unknownNode {
+		s.log.WithField("node", s.node).Warn("the API server has no such node: until it has, only a PacemakerConfig without nodeSelector can be in force")
+	}
+	if newTies && tied != "" {
+		s.log.WithField("config", next.Name).Warnf("PacemakerConfigs of the same priority also select this node: %s; the first by name is in force", tied)
+	}
+	if isNew || first {
+		s.logInForce(next)
+	}
+	if isNew {
+		s.onChange(s.Current())
+	}
+}
+
+func (s *Source) logInForce(e Effective) {
+	log := s.log.WithFields(logrus.Fields{"config": e.Name, "origin": e.Origin, "generation": e.Generation})
+	switch e.Origin {
+	case OriginAPI:
+		log.Info("PacemakerConfig is in force")
+	case OriginFile:
+		log.Info("no PacemakerConfig of the API server selects this node: the file is in force")
+	default:
+		s.log.Warn("no PacemakerConfig selects this node: nothing is held")
+	}
+}

@@ -1,0 +1,27 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Kind is the kind of a PacemakerConfig object.
+const Kind = "PacemakerConfig"
+
+var (
+	// GroupVersion is the API group and version of every type in this package.
+	GroupVersion = schema.GroupVersion{Group: "pod-pacemaker.io", Version: "v1alpha1"}
+
+	// Resource is where the API server serves PacemakerConfig objects.
+	Resource = GroupVersion.WithResource("pacemakerconfigs")
+
+	schemeBuilder = runtime.NewSchemeBuilder(func(s *runtime.Scheme) error {
+		s.AddKnownTypes(GroupVersion, &PacemakerConfig{}, &PacemakerConfigList{})
+		metav1.AddToGroupVersion(s, GroupVersion)
+		return nil
+	})
+
+	// AddToScheme makes the types of this package known to a scheme.
+	AddToScheme = schemeBuilder.AddToScheme
+)
