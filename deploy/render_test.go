@@ -26,7 +26,7 @@ func render(t *testing.T, overlay string) []runtime.Object {
 		for _, name := range names {
 			data, err := os.ReadFile(name)
 			require.NoError(t, err)
-			require.NoError(t, files.WriteFile(filepath.Join("/deploy", name), data))
+			require.NoError(t, files.WriteFile("/deploy/"+filepath.ToSlash(name), data))
 		}
 	}
 	require.NoError(t, files.WriteFile("/deploy/overlay/kustomization.yaml", []byte("resources: [../base]\n"+overlay)))
