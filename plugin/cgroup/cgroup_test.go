@@ -1,0 +1,133 @@
+package cgroup
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+const (
+	cgroupfs = "/kubepods/burstable/pod7/abc"
+	systemd  = "kubepods-burstable-pod7.slice:cri-containerd:abc"
+	// expanded is where systemd puts the cgroup of the path above.
+	expanded = "kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod7.slice/cri-containerd-abc.scope"
+
+	stat = "usage_usec 2500000\nuser_usec 2000000\nsystem_usec 500000\nnr_periods 0\n"
+)
+
+// tree makes a directory that looks like /sys/fs/cgroup: files by name below it.
+func tree(t *testing.T, files map[string]string) Reader {
+	t.Helper()
+	root := t.TempDir()
+	for name, content := range files {
+		name = filepath.Join(root, name)
+		require.NoError(t, os.MkdirAll(filepath.Dir(name), 0o755))
+		require.NoError(t, os.WriteFile(name, []byte(content), 0o600))
+	}
+	return Reader{Root: root}
+}
+
+func TestCPUSeconds(t *testing.T) {
+	t.Parallel()
+	v2 := func(dir string) map[string]string {
+		return map[string]string{"cgroup.controllers": "cpu io memory\n", dir + "/cpu.stat": stat}
+	}
+	for name, c := range map[string]struct {
+		files map[string]string
+		path  string
+	}{
+		"v2, cgroupfs":           {v2("kubepods/burstable/pod7/abc"), cgroupfs},
+		"v2, systemd":            {v2(expanded), systemd},
+		"v2, a pod's parent":     {v2("kubepods/burstable/pod7"), "/kubepods/burstable/pod7"},
+		"v2, a pod's slice path": {v2("kubepods.slice/kubepods-pod7.slice"), "/kubepods.slice/kubepods-pod7.slice"},
+		"v2, a pod's slice name": {v2("kubepods.slice/kubepods-pod7.slice"), "kubepods-pod7.slice"},
+		"v2, no slice given":     {v2("system.slice/cri-containerd-abc.scope"), ":cri-containerd:abc"},
+		"v2, the root":           {v2(""), "/"},
+		"v2, the root slice":     {v2(""), "-.slice"},
+		"v2, usage not first": {map[string]string{
+			"cgroup.controllers": "cpu\n", "a/cpu.stat": "user_usec 1\nusage_usec 2500000\n",
+		}, "/a"},
+		"v1, cpuacct alone":   {map[string]string{"cpuacct" + cgroupfs + "/cpuacct.usage": "2500000000\n"}, cgroupfs},
+		"v1, cpu and cpuacct": {map[string]string{"cpu,cpuacct/" + expanded + "/cpuacct.usage": "2500000000\n"}, systemd},
+		"v1, cpuacct and cpu": {map[string]string{"cpuacct,cpu/" + expanded + "/cpuacct.usage": "2500000000\n"}, systemd},
+		"hybrid, cpuacct in v1": {map[string]string{
+			"cpuacct" + cgroupfs + "/cpuacct.usage": "2500000000\n",
+			"unified/cgroup.controllers":            "\n",
+			"unified" + cgroupfs + "/cpu.stat":      "usage_usec 1\n",
+		}, cgroupfs},
+		"hybrid, no cpuacct in v1": {map[string]string{
+			"memory" + cgroupfs + "/memory.stat": "cache 0\n",
+			"unified/cgroup.controllers":         "cpu\n",
+			"unified" + cgroupfs + "/cpu.stat":   stat,
+		}, cgroupfs},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got, err := tree(t, c.files).CPUSeconds(c.path)
+			require.NoError(t, err)
+			require.InDelta(t, 2.5, got, 1e-9)
+		})
+	}
+}
+
+func TestCPUSecondsFails(t *testing.T) {
+	t.Parallel()
+	v2 := func(content string) map[string]string {
+		return map[string]string{"cgroup.controllers": "cpu\n", "a/cpu.stat": content}
+	}
+	v1 := func(content string) map[string]string {
+		return map[string]string{"cpuacct/a/cpuacct.usage": content}
+	}
+	for name, c := range map[string]struct {
+		files map[string]string
+		path  string
+		want  error
+	}{
+		"no cgroup file system":           {nil, "/a", ErrNotFound},
+		"v2, no such cgroup":              {v2(stat), "/b", ErrNotFound},
+		"v1, no such cgroup":              {v1("1\n"), "/b", ErrNotFound},
+		"v2, a file in place of a cgroup": {v2(stat), "/a/cpu.stat/b", ErrNotFound},
+		"no way out of the root":          {v2(stat), "/../../../../../../../../../etc", ErrNotFound},
+		"v2, no usage":                    {v2("nr_periods 0\n"), "/a", ErrParse},
+		"v2, empty":                       {v2(""), "/a", ErrParse},
+		"v2, negative":                    {v2("usage_usec -1\n"), "/a", ErrParse},
+		"v2, no number":                   {v2("usage_usec \n"), "/a", ErrParse},
+		"v1, empty":                       {v1(""), "/a", ErrParse},
+		"v1, no number":                   {v1("many\n"), "/a", ErrParse},
+		"v1, too large":                   {v1("18446744073709551616\n"), "/a", ErrParse},
+		"empty path":                      {v2(stat), "", ErrParse},
+		"relative path":                   {v2(stat), "a", ErrParse},
+		"NUL":                             {v2(stat), "/a\x00", ErrParse},
+		"two parts":                       {v2(stat), "a.slice:cri-containerd", ErrParse},
+		"four parts":                      {v2(stat), "a.slice:cri-containerd:b:c", ErrParse},
+		"no name":                         {v2(stat), "a.slice:cri-containerd:", ErrParse},
+		"no slice":                        {v2(stat), "a:cri-containerd:b", ErrParse},
+		"slice with a slash":              {v2(stat), "a/b.slice:cri-containerd:c", ErrParse},
+		"name with a slash":               {v2(stat), "a.slice:cri-containerd:../c", ErrParse},
+		"prefix with a slash":             {v2(stat), "a.slice:../x:c", ErrParse},
+		"slice without a name":            {v2(stat), ".slice", ErrParse},
+		"slice with an empty part":        {v2(stat), "a--b.slice", ErrParse},
+		"slice that begins with a dash":   {v2(stat), "-a.slice", ErrParse},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, err := tree(t, c.files).CPUSeconds(c.path)
+			require.ErrorIs(t, err, c.want)
+		})
+	}
+}
+
+// A file that is there but cannot be read is neither missing nor misunderstood. A directory in its place fails to be
+// read for everybody, root as well.
+func TestCPUSecondsUnreadable(t *testing.T) {
+	t.Parallel()
+	r := tree(t, map[string]string{"cpuacct/a/cpuacct.usage/x": ""})
+	_, err := r.CPUSeconds("/a")
+	var cause *fs.PathError
+	require.ErrorAs(t, err, &cause)
+	require.NotErrorIs(t, err, ErrNotFound)
+	require.NotErrorIs(t, err, ErrParse)
+}
