@@ -2,10 +2,12 @@ package deploy
 
 import (
 	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/coreos/go-systemd/v22/unit"
 	"github.com/pelletier/go-toml/v2"
+	"github.com/pod-pacemaker/pod-pacemaker/crd"
 	"github.com/stretchr/testify/require"
 )
 
@@ -62,4 +64,16 @@ func TestContainerdDropInEnablesNRI(t *testing.T) {
 			},
 		},
 	}, got)
+}
+
+func TestSamplesAreValid(t *testing.T) {
+	t.Parallel()
+	names, err := filepath.Glob("samples/*.yaml")
+	require.NoError(t, err)
+	require.NotEmpty(t, names)
+	for _, name := range names {
+		config, err := crd.Load(name)
+		require.NoError(t, err)
+		require.NotNil(t, config.Spec.ThrottleConfig.MaxConcurrent, "%s: a sample that holds nothing teaches nothing", name)
+	}
 }
