@@ -1,0 +1,216 @@
+package runtimetest_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/containerd/nri/pkg/api"
+	"github.com/stretchr/testify/require"
+
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/runtimetest"
+)
+
+// runContainer runs a pod with one container, created only.
+func runContainer(t *testing.T, rt *runtimetest.Runtime, spec runtimetest.ContainerSpec) (*runtimetest.Pod, *runtimetest.Container) {
+	t.Helper()
+	pod, err := rt.RunPod(within(t), somePod)
+	require.NoError(t, err)
+	ctr, err := pod.CreateContainer(within(t), spec)
+	require.NoError(t, err)
+	return pod, ctr
+}
+
+func TestContainerLife(t *testing.T) {
+	t.Parallel()
+	plugin := &recorder{}
+	rt := start(t, plugin, runtimetest.Options{})
+	pod, ctr := runContainer(t, rt, sleeping)
+	require.Equal(t, runtimetest.Created, ctr.Status().State)
+	require.NoError(t, ctr.Start(within(t)))
+	running := ctr.Status()
+	require.Equal(t, runtimetest.Running, running.State)
+	require.NoError(t, syscall.Kill(running.Pid, 0))
+	require.Equal(t, []string{"RunPodSandbox", "CreateContainer", "PostCreateContainer", "StartContainer", "PostStartContainer"}, plugin.names())
+
+	created := plugin.last(t, "CreateContainer").container
+	require.Equal(t, api.ContainerState_CONTAINER_UNKNOWN, created.State)
+	require.Equal(t, "front", created.Labels["tier"])
+	require.Equal(t, "app", created.Name)
+	require.Equal(t, "app", created.Annotations["io.kubernetes.cri.container-name"])
+	require.Equal(t, "/kubepods/podx/"+ctr.ID(), created.Linux.CgroupsPath)
+	require.Equal(t, pod.ID(), created.PodSandboxId)
+	require.Equal(t, api.ContainerState_CONTAINER_CREATED, plugin.last(t, "StartContainer").container.State)
+	require.EqualValues(t, running.Pid, plugin.last(t, "StartContainer").container.Pid)
+	require.Equal(t, api.ContainerState_CONTAINER_RUNNING, plugin.last(t, "PostStartContainer").container.State)
+
+	require.ErrorContains(t, ctr.Start(within(t)), "Running state")
+	plugin.clear()
+	require.NoError(t, ctr.Stop(within(t), patience))
+	status := ctr.Status()
+	require.Equal(t, runtimetest.Exited, status.State)
+	require.Equal(t, 128+int(syscall.SIGTERM), status.ExitCode)
+	require.ErrorIs(t, syscall.Kill(running.Pid, 0), syscall.ESRCH)
+	require.NoError(t, pod.Remove(within(t)))
+	require.Equal(t, []string{"StopContainer", "StopPodSandbox", "RemoveContainer", "RemovePodSandbox"}, plugin.names())
+	require.NoError(t, ctr.Remove(within(t)))
+	require.NoError(t, ctr.Stop(within(t), 0))
+}
+
+func TestExitSendsStopContainer(t *testing.T) {
+	t.Parallel()
+	plugin := &recorder{}
+	rt := start(t, plugin, runtimetest.Options{})
+	var out bytes.Buffer
+	_, ctr := runContainer(t, rt, runtimetest.ContainerSpec{
+		Name: "app", Args: []string{"sh", "-c", "echo $GREETING; exit 3"}, Env: []string{"GREETING=hello"}, Stdout: &out,
+	})
+	require.NoError(t, ctr.Start(within(t)))
+	status, err := ctr.Wait(within(t))
+	require.NoError(t, err)
+	require.Equal(t, 3, status.ExitCode)
+	require.Equal(t, "hello\n", out.String())
+	plugin.await(t, "StopContainer", 1)
+	stopped := plugin.last(t, "StopContainer").container
+	require.Equal(t, api.ContainerState_CONTAINER_STOPPED, stopped.State)
+	require.EqualValues(t, 3, stopped.ExitCode)
+
+	plugin.clear()
+	require.NoError(t, ctr.Stop(within(t), 0))
+	require.NoError(t, ctr.Remove(within(t)))
+	require.Equal(t, []string{"RemoveContainer"}, plugin.names())
+	require.Equal(t, api.ContainerState_CONTAINER_UNKNOWN, plugin.last(t, "RemoveContainer").container.State)
+}
+
+func TestStoppedSandboxKillsItsContainers(t *testing.T) {
+	t.Parallel()
+	plugin := &recorder{}
+	rt := start(t, plugin, runtimetest.Options{})
+	pod, ctr := runContainer(t, rt, runtimetest.ContainerSpec{Name: "app", Args: []string{"sh", "-c", "sleep 1000 & trap '' TERM; wait; sleep 1000"}})
+	require.NoError(t, ctr.Start(within(t)))
+	require.NoError(t, pod.Stop(within(t)))
+	require.Equal(t, 128+int(syscall.SIGKILL), ctr.Status().ExitCode)
+	plugin.await(t, "StopContainer", 1)
+	_, err := pod.CreateContainer(within(t), sleeping)
+	require.ErrorContains(t, err, "is not running")
+	require.NoError(t, pod.Remove(within(t)))
+	require.Equal(t, "RemovePodSandbox", plugin.names()[len(plugin.names())-1])
+}
+
+func TestStopGraceEndsInAKill(t *testing.T) {
+	t.Parallel()
+	rt := start(t, nil, runtimetest.Options{})
+	ready := newSignal("ready")
+	_, ctr := runContainer(t, rt, runtimetest.ContainerSpec{Name: "app", Args: []string{"sh", "-c", "trap '' TERM; echo ready; while :; do sleep 1000; done"}, Stdout: ready})
+	require.NoError(t, ctr.Start(within(t)))
+	ready.await(t)
+	require.NoError(t, ctr.Stop(within(t), 10*time.Millisecond))
+	require.Equal(t, 128+int(syscall.SIGKILL), ctr.Status().ExitCode)
+}
+
+func TestRefusedCreate(t *testing.T) {
+	t.Parallel()
+	plugin := &recorder{create: func(context.Context, *api.PodSandbox, *api.Container) (*api.ContainerAdjustment, error) {
+		return nil, errors.New("not yet")
+	}}
+	rt := start(t, plugin, runtimetest.Options{})
+	pod, err := rt.RunPod(within(t), somePod)
+	require.NoError(t, err)
+	_, err = pod.CreateContainer(within(t), sleeping)
+	require.ErrorContains(t, err, "not yet")
+	require.Equal(t, []string{"RunPodSandbox", "CreateContainer", "StopContainer", "RemoveContainer"}, plugin.names())
+	removed := plugin.last(t, "RemoveContainer").container
+	require.Equal(t, plugin.last(t, "CreateContainer").container.Id, removed.Id)
+	require.Equal(t, "app", removed.Name)
+	require.Equal(t, pod.ID(), removed.PodSandboxId)
+	require.Empty(t, removed.Labels)
+	require.True(t, pod.Ready())
+
+	plugin.create = nil
+	ctr, err := pod.CreateContainer(within(t), sleeping)
+	require.NoError(t, err)
+	require.NoError(t, ctr.Start(within(t)))
+}
+
+func TestRefusedStart(t *testing.T) {
+	t.Parallel()
+	plugin := &recorder{start: func(context.Context, *api.Container) error { return errors.New("no start") }}
+	rt := start(t, plugin, runtimetest.Options{})
+	_, ctr := runContainer(t, rt, sleeping)
+	plugin.clear()
+	require.ErrorContains(t, ctr.Start(within(t)), "no start")
+	require.Equal(t, []string{"StartContainer", "StopContainer"}, plugin.names())
+	pid := int(plugin.last(t, "StartContainer").container.Pid)
+	require.ErrorIs(t, syscall.Kill(pid, 0), syscall.ESRCH)
+	status := ctr.Status()
+	require.Equal(t, runtimetest.Exited, status.State)
+	require.Equal(t, 128, status.ExitCode)
+	require.Equal(t, "StartError", status.Reason)
+}
+
+func TestMissingProgramFailsTheStartWithoutEvents(t *testing.T) {
+	t.Parallel()
+	plugin := &recorder{}
+	rt := start(t, plugin, runtimetest.Options{})
+	for _, program := range []string{"no-such-program", "/no/such/program"} {
+		_, ctr := runContainer(t, rt, runtimetest.ContainerSpec{Name: "app", Args: []string{program}})
+		plugin.clear()
+		require.ErrorContains(t, ctr.Start(within(t)), program)
+		require.Empty(t, plugin.names())
+		require.Equal(t, "StartError", ctr.Status().Reason)
+		require.NoError(t, ctr.Remove(within(t)))
+		require.Equal(t, []string{"StopContainer", "RemoveContainer"}, plugin.names())
+	}
+}
+
+func TestAdjustments(t *testing.T) {
+	t.Parallel()
+	plugin := &recorder{create: func(context.Context, *api.PodSandbox, *api.Container) (*api.ContainerAdjustment, error) {
+		a := &api.ContainerAdjustment{}
+		a.AddEnv("ADDED", "yes")
+		a.AddEnv("CHANGED", "new")
+		a.AddAnnotation("note", "seen")
+		return a, nil
+	}}
+	rt := start(t, plugin, runtimetest.Options{})
+	var out bytes.Buffer
+	_, ctr := runContainer(t, rt, runtimetest.ContainerSpec{
+		Name: "app", Args: []string{"env"}, Env: []string{"CHANGED=old", "KEPT=k"}, Stdout: &out,
+	})
+	require.NoError(t, ctr.Start(within(t)))
+	_, err := ctr.Wait(within(t))
+	require.NoError(t, err)
+	env := strings.Split(out.String(), "\n")
+	require.Subset(t, env, []string{"ADDED=yes", "CHANGED=new", "KEPT=k"})
+	require.NotContains(t, env, "CHANGED=old")
+	require.Equal(t, "seen", plugin.last(t, "StartContainer").container.Annotations["note"])
+}
+
+func TestUnsupportedAdjustmentFailsTheCreate(t *testing.T) {
+	t.Parallel()
+	adjustments := map[string]func(*api.ContainerAdjustment){
+		"mounts":           func(a *api.ContainerAdjustment) { a.AddMount(&api.Mount{Destination: "/x", Source: "/y"}) },
+		"linux properties": func(a *api.ContainerAdjustment) { a.SetLinuxMemoryLimit(1 << 20) },
+		"poststop hooks":   func(a *api.ContainerAdjustment) { a.AddHooks(&api.Hooks{Poststop: []*api.Hook{{Path: "/x"}}}) },
+	}
+	for what, adjust := range adjustments {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			plugin := &recorder{create: func(context.Context, *api.PodSandbox, *api.Container) (*api.ContainerAdjustment, error) {
+				a := &api.ContainerAdjustment{}
+				adjust(a)
+				return a, nil
+			}}
+			rt := start(t, plugin, runtimetest.Options{})
+			pod, err := rt.RunPod(within(t), somePod)
+			require.NoError(t, err)
+			_, err = pod.CreateContainer(within(t), sleeping)
+			require.ErrorContains(t, err, what)
+			require.Equal(t, []string{"RunPodSandbox", "CreateContainer", "StopContainer", "RemoveContainer"}, plugin.names())
+		})
+	}
+}
