@@ -90,6 +90,7 @@ func TestProbesAskWhereTheDaemonListens(t *testing.T) {
 	require.True(t, net.ParseIP(host).IsLoopback(), "nothing listens outside the node")
 	require.Len(t, container.Ports, 1)
 	require.Equal(t, port, portOf(container))
+	require.Equal(t, container.Ports[0].ContainerPort, container.Ports[0].HostPort)
 
 	for path, probe := range map[string]*corev1.Probe{"/healthz": container.LivenessProbe, "/readyz": container.ReadinessProbe} {
 		require.Equal(t, host, probe.HTTPGet.Host, path)
