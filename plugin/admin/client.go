@@ -1,0 +1,104 @@
+package admin
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+)
+
+// ErrNoDaemon is wrapped, with its cause, by the error of a client that reached
+// nobody at the socket.
+var ErrNoDaemon = errors.New("no daemon answers")
+
+// maxAnswer bounds what a client reads of one answer: a thousand pods take less
+// than one MiB.
+const maxAnswer = 64 << 20
+
+// Client asks a daemon at its socket. Make one with NewClient. Its methods are
+// safe for concurrent use; each makes a connection of its own, blocks until the
+// answer, ctx or ten seconds end, and leaves nothing behind.
+type Client struct {
+	http *http.Client
+}
+
+// NewClient gives a client of the daemon at the socket. It opens nothing.
+func NewClient(socketPath string) *Client {
+	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
+		var d net.Dialer
+		conn, err := d.DialContext(ctx, "unix", socketPath)
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrNoDaemon, err)
+		}
+		return conn, nil
+	}
+	return &Client{http: &http.Client{
+		Timeout:   requestTimeout,
+		Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true},
+	}}
+}
+
+// Status asks how the daemon and its node are.
+func (c *Client) Status(ctx context.Context) (Status, error) {
+	var s Status
+	err := c.get(ctx, "/v1/status", nil, &s)
+	return s, err
+}
+
+// Why asks why a pod waits or started. The error about a pod that the daemon
+// does not know wraps ErrUnknownPod.
+func (c *Client) Why(ctx context.Context, namespace, name string) (Why, error) {
+	var w Why
+	err := c.get(ctx, "/v1/why", url.Values{"namespace": {namespace}, "name": {name}}, &w)
+	if errors.Is(err, ErrUnknownPod) {
+		return w, fmt.Errorf("%w: %s/%s", ErrUnknownPod, namespace, name)
+	}
+	return w, err
+}
+
+func (c *Client) get(ctx context.Context, path string, query url.Values, into any) (err error) {
+	u := url.URL{Scheme: "http", Host: "pod-pacemaker", Path: path, RawQuery: query.Encode()}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), http.NoBody)
+	if err != nil {
+		return fmt.Errorf("ask the daemon: %w", err)
+	}
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return fmt.Errorf("ask the daemon: %w", cause(err))
+	}
+	defer func() { err = errors.Join(err, resp.Body.Close()) }()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	if err != nil {
+		return fmt.Errorf("read the daemon's answer: %w", err)
+	}
+	if resp.StatusCode != http.StatusOK {
+		return refusal(resp, body)
+	}
+	if err := json.Unmarshal(body, into); err != nil {
+		return fmt.Errorf("understand the daemon's answer: %w", err)
+	}
+	return nil
+}
+
+// cause takes off the URL, which names no host that anybody knows.
+func cause(err error) error {
+	if u, ok := errors.AsType[*url.Error](err); ok {
+		return u.Err
+	}
+	return err
+}
+
+func refusal(resp *http.Response, body []byte) error {
+	var e Error
+	if err := json.Unmarshal(body, &e); err != nil || e.Error == "" {
+		return fmt.Errorf("the daemon answers %s", resp.Status)
+	}
+	if resp.StatusCode == http.StatusNotFound {
+		return fmt.Errorf("%w: the daemon answers: %s", ErrUnknownPod, e.Error)
+	}
+	return fmt.Errorf("the daemon answers: %s", e.Error)
+}

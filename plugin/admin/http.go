@@ -1,0 +1,55 @@
+package admin
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+// maxScrapes bounds the scrapes that are answered at a time.
+const maxScrapes = 4
+
+// ServeHTTP answers at the TCP address, until ctx ends, and then gives nil:
+// /metrics with what reg gathers, /healthz with 200 while the process lives, and
+// /readyz with 200 when pods are paced, else 503 and why they are not. It blocks.
+// It fails at once where it cannot listen.
+func ServeHTTP(ctx context.Context, addr string, p Provider, reg prometheus.Gatherer) error {
+	var listener net.ListenConfig
+	l, err := listener.Listen(ctx, "tcp", addr)
+	if err != nil {
+		return fmt.Errorf("listen for metrics and health: %w", err)
+	}
+	return serve(ctx, l, httpHandler(p, reg))
+}
+
+func httpHandler(p Provider, reg prometheus.Gatherer) http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", promhttp.HandlerFor(reg, promhttp.HandlerOpts{
+		MaxRequestsInFlight: maxScrapes,
+		Timeout:             requestTimeout / 2,
+	}))
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
+		say(w, http.StatusOK, "ok")
+	})
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
+		if err := p.Ready(); err != nil {
+			say(w, http.StatusServiceUnavailable, err.Error())
+			return
+		}
+		say(w, http.StatusOK, "ok")
+	})
+	return mux
+}
+
+func say(w http.ResponseWriter, code int, line string) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	w.WriteHeader(code)
+	// The peer may be gone, which concerns nobody else.
+	_, _ = io.WriteString(w, line+"\n")
+}

@@ -1,0 +1,90 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func get(t *testing.T, url string) (int, string, error) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, http.NoBody)
+	require.NoError(t, err)
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	resp, err := client.Do(req)
+	if err != nil {
+		return 0, "", err
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	return resp.StatusCode, string(body), err
+}
+
+func TestHealthAndMetrics(t *testing.T) {
+	t.Parallel()
+	reg := prometheus.NewRegistry()
+	starts := prometheus.NewCounter(prometheus.CounterOpts{Name: "pod_pacemaker_starts_total", Help: "Starts."})
+	reg.MustRegister(starts)
+	starts.Inc()
+	n := &node{unready: errors.New("not connected to containerd")}
+	srv := httptest.NewServer(httpHandler(n, reg))
+	defer srv.Close()
+
+	for _, c := range []struct {
+		path string
+		code int
+		body string
+	}{
+		{"/healthz", http.StatusOK, "ok\n"},
+		{"/readyz", http.StatusServiceUnavailable, "not connected to containerd\n"},
+		{"/nothing", http.StatusNotFound, "404 page not found\n"},
+	} {
+		code, body, err := get(t, srv.URL+c.path)
+		require.NoError(t, err)
+		assert.Equal(t, c.code, code, c.path)
+		assert.Equal(t, c.body, body, c.path)
+	}
+	code, body, err := get(t, srv.URL+"/metrics")
+	require.NoError(t, err)
+	assert.Equal(t, http.StatusOK, code)
+	assert.Contains(t, body, "pod_pacemaker_starts_total 1\n")
+
+	n.mu.Lock()
+	n.unready = nil
+	n.mu.Unlock()
+	code, _, err = get(t, srv.URL+"/readyz")
+	require.NoError(t, err)
+	assert.Equal(t, http.StatusOK, code)
+}
+
+func TestServeHTTPUntilTheEnd(t *testing.T) {
+	t.Parallel()
+	// Somebody else's port is an error at once; once it is free, it is served.
+	// An address of this process alone, so that nobody takes the port meanwhile.
+	own := net.IPv4(127, 83, byte(os.Getpid()>>8), byte(os.Getpid()))
+	l, err := net.Listen("tcp", net.JoinHostPort(own.String(), "0"))
+	require.NoError(t, err)
+	addr := l.Addr().String()
+	require.ErrorContains(t, ServeHTTP(t.Context(), addr, &node{}, prometheus.NewRegistry()), addr)
+	require.NoError(t, l.Close())
+
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- ServeHTTP(ctx, addr, &node{}, prometheus.NewRegistry()) }()
+	require.Eventually(t, func() bool {
+		code, _, err := get(t, "http://"+addr+"/healthz")
+		return err == nil && code == http.StatusOK
+	}, time.Minute, 5*time.Millisecond)
+	cancel()
+	require.NoError(t, <-ended)
+}

@@ -1,0 +1,19 @@
+package admin
+
+import "errors"
+
+// ErrUnknownPod is wrapped by the error about a pod that does not wait, does not
+// start, and did neither lately.
+var ErrUnknownPod = errors.New("unknown pod")
+
+// Provider is the daemon, as the servers ask it. Its methods are called
+// concurrently and must not block.
+type Provider interface {
+	// Status gives everything but Ready and NotReady, which the server fills.
+	Status() Status
+	// Why tells of the latest start of a pod. An unknown one is ErrUnknownPod.
+	Why(namespace, name string) (Why, error)
+	// Ready gives nil when pods are paced: connected, synchronized, configured;
+	// else why they are not.
+	Ready() error
+}

@@ -1,0 +1,103 @@
+package admin
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+
+	"golang.org/x/net/netutil"
+)
+
+const (
+	// maxConns bounds the connections to one server.
+	maxConns = 64
+	// requestTimeout bounds reading one request and writing its answer.
+	requestTimeout = 10 * time.Second
+	// drainTimeout bounds the answers under way when a server stops.
+	drainTimeout = time.Second
+)
+
+// ServeAdmin answers at the unix socket until ctx ends, and then gives nil. It
+// blocks. It fails at once where the socket cannot be made, or where another
+// daemon answers there.
+func ServeAdmin(ctx context.Context, socketPath string, p Provider) error {
+	l, err := listen(ctx, socketPath)
+	if err != nil {
+		return err
+	}
+	return serve(ctx, rootAndSelf(l), adminHandler(p))
+}
+
+func adminHandler(p Provider) http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /v1/status", func(w http.ResponseWriter, _ *http.Request) {
+		s := p.Status()
+		s.Ready, s.NotReady = true, ""
+		if err := p.Ready(); err != nil {
+			s.Ready, s.NotReady = false, err.Error()
+		}
+		answer(w, http.StatusOK, s)
+	})
+	mux.HandleFunc("GET /v1/why", func(w http.ResponseWriter, r *http.Request) {
+		query := r.URL.Query()
+		why, err := p.Why(query.Get("namespace"), query.Get("name"))
+		switch {
+		case errors.Is(err, ErrUnknownPod):
+			answer(w, http.StatusNotFound, Error{Error: err.Error()})
+		case err != nil:
+			answer(w, http.StatusInternalServerError, Error{Error: err.Error()})
+		default:
+			answer(w, http.StatusOK, why)
+		}
+	})
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		// Not 404: that says that a pod is not known.
+		answer(w, http.StatusNotImplemented, Error{Error: fmt.Sprintf("this daemon does not know %s %s", r.Method, r.URL.Path)})
+	})
+	return mux
+}
+
+// answer writes v as JSON. The peer may be gone, which concerns nobody else.
+func answer(w http.ResponseWriter, code int, v any) {
+	var body bytes.Buffer
+	if err := json.NewEncoder(&body).Encode(v); err != nil {
+		http.Error(w, fmt.Sprintf("encode the answer: %v", err), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code)
+	_, _ = w.Write(body.Bytes())
+}
+
+// serve answers on l until ctx ends, and then gives nil. It closes l.
+func serve(ctx context.Context, l net.Listener, h http.Handler) error {
+	srv := &http.Server{
+		Handler:        h,
+		ReadTimeout:    requestTimeout,
+		WriteTimeout:   requestTimeout,
+		IdleTimeout:    requestTimeout,
+		MaxHeaderBytes: 16 << 10,
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- srv.Serve(netutil.LimitListener(l, maxConns)) }()
+	select {
+	case err := <-ended:
+		return fmt.Errorf("serve at %s: %w", l.Addr(), err)
+	case <-ctx.Done():
+	}
+	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTimeout)
+	defer cancel()
+	err := srv.Shutdown(drain)
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = srv.Close()
+	}
+	if served := <-ended; !errors.Is(served, http.ErrServerClosed) {
+		err = errors.Join(err, served)
+	}
+	return err
+}

@@ -1,0 +1,182 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+)
+
+// node is a Provider over the limiter of the herd.
+type node struct {
+	limiter *throttle.Limiter
+	fault   error // of Why
+	mu      sync.Mutex
+	unready error
+}
+
+func (n *node) Status() Status {
+	s := NewStatus(at(15), n.limiter.Snapshot(at(15)), n.limiter.Recent(at(15)))
+	s.Node, s.Mode = "node-1", Standalone
+	return s
+}
+
+func (n *node) Why(namespace, name string) (Why, error) {
+	v, ok := n.limiter.View(at(15), "uid-"+name)
+	switch {
+	case n.fault != nil:
+		return Why{}, n.fault
+	case !ok || namespace != "default":
+		return Why{}, fmt.Errorf("%w: %s/%s", ErrUnknownPod, namespace, name)
+	}
+	return NewWhy(at(15), v, n.limiter.Snapshot(at(15))), nil
+}
+
+func (n *node) Ready() error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.unready
+}
+
+// socketIn gives a path that is short enough for a socket, whatever TMPDIR is.
+func socketIn(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/tmp", "pp") //nolint:usetesting // t.TempDir is too long for a socket
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, os.RemoveAll(dir)) })
+	return filepath.Join(dir, "run", "admin.sock")
+}
+
+// dial connects to the socket, until the test ends.
+func dial(t *testing.T, path string) net.Conn {
+	t.Helper()
+	var d net.Dialer
+	conn, err := d.DialContext(t.Context(), "unix", path)
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, conn.Close()) })
+	return conn
+}
+
+// serveNode runs a server until the test ends, and returns once it answers.
+func serveNode(t *testing.T, n *node) (path string, stop func() error) {
+	t.Helper()
+	path = socketIn(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- ServeAdmin(ctx, path, n) }()
+	stop = sync.OnceValue(func() error {
+		cancel()
+		return <-ended
+	})
+	t.Cleanup(func() { assert.NoError(t, stop()) })
+	require.Eventually(t, func() bool {
+		_, err := NewClient(path).Status(t.Context())
+		return err == nil
+	}, time.Minute, 5*time.Millisecond)
+	return path, stop
+}
+
+func TestClientGetsWhatTheProviderTells(t *testing.T) {
+	t.Parallel()
+	n := &node{limiter: herd(t)}
+	path, _ := serveNode(t, n)
+	client := NewClient(path)
+
+	s, err := client.Status(t.Context())
+	require.NoError(t, err)
+	want := n.Status()
+	want.Ready = true
+	assert.Equal(t, want, s)
+
+	why, err := client.Why(t.Context(), "default", "web-3")
+	require.NoError(t, err)
+	wantWhy, err := n.Why("default", "web-3")
+	require.NoError(t, err)
+	assert.Equal(t, wantWhy, why)
+}
+
+func TestNotReadyIsPartOfTheStatus(t *testing.T) {
+	t.Parallel()
+	path, _ := serveNode(t, &node{limiter: herd(t), unready: errors.New("no NRI socket")})
+	s, err := NewClient(path).Status(t.Context())
+	require.NoError(t, err)
+	assert.False(t, s.Ready)
+	assert.Equal(t, "no NRI socket", s.NotReady)
+}
+
+func TestUnknownPodAndFaults(t *testing.T) {
+	t.Parallel()
+	n := &node{limiter: herd(t)}
+	path, _ := serveNode(t, n)
+	_, err := NewClient(path).Why(t.Context(), "other", "web-3")
+	require.ErrorIs(t, err, ErrUnknownPod)
+	require.EqualError(t, err, "unknown pod: other/web-3")
+
+	path, _ = serveNode(t, &node{limiter: herd(t), fault: errors.New("out of order")})
+	_, err = NewClient(path).Why(t.Context(), "default", "web-3")
+	require.EqualError(t, err, "the daemon answers: out of order")
+	require.NotErrorIs(t, err, ErrUnknownPod)
+
+	var into Status
+	err = NewClient(path).get(t.Context(), "/v9/future", nil, &into)
+	require.EqualError(t, err, "the daemon answers: this daemon does not know GET /v9/future")
+}
+
+func TestManyClientsAtOnce(t *testing.T) {
+	t.Parallel()
+	path, _ := serveNode(t, &node{limiter: herd(t)})
+	var wg sync.WaitGroup
+	for range 4 * maxConns {
+		wg.Go(func() {
+			_, err := NewClient(path).Status(t.Context())
+			assert.NoError(t, err)
+		})
+	}
+	wg.Wait()
+}
+
+func TestSocketIsPrivateAndGoesWithTheServer(t *testing.T) {
+	t.Parallel()
+	path, stop := serveNode(t, &node{limiter: herd(t)})
+	info, err := os.Stat(path)
+	require.NoError(t, err)
+	assert.Equal(t, os.ModeSocket|0o600, info.Mode())
+	dir, err := os.Stat(filepath.Dir(path))
+	require.NoError(t, err)
+	assert.Equal(t, os.ModeDir|0o700, dir.Mode())
+
+	require.NoError(t, stop())
+	_, err = os.Lstat(path)
+	require.ErrorIs(t, err, os.ErrNotExist)
+	_, err = NewClient(path).Status(t.Context())
+	require.ErrorIs(t, err, ErrNoDaemon)
+	require.ErrorIs(t, err, os.ErrNotExist)
+}
+
+func TestIdleConnectionDoesNotDelayTheStop(t *testing.T) {
+	t.Parallel()
+	path, stop := serveNode(t, &node{limiter: herd(t)})
+	conn := dial(t, path)
+	_, err := conn.Write([]byte("GET /v1/sta"))
+	require.NoError(t, err)
+	require.NoError(t, stop())
+}
+
+func TestSecondDaemonIsRefusedAndTheFirstGoesOn(t *testing.T) {
+	t.Parallel()
+	path, _ := serveNode(t, &node{limiter: herd(t)})
+	err := ServeAdmin(t.Context(), path, &node{})
+	require.EqualError(t, err, "another daemon answers at "+path)
+	_, err = NewClient(path).Status(t.Context())
+	require.NoError(t, err)
+}

@@ -1,0 +1,108 @@
+package admin
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+)
+
+// NewStatus gives a Status with the time and all that the limiter knows: limits,
+// pace, what holds the next start back, and the pods. ended is
+// [throttle.Limiter.Recent]: the latest at the end. The caller fills the rest.
+func NewStatus(now time.Time, s throttle.Snapshot, ended []throttle.TicketView) Status {
+	st := Status{
+		Time:     now,
+		Limits:   newLimits(s.Settings),
+		HeldBy:   newHeld(s.Held),
+		Pace:     Pace{Seconds: seconds(s.Pace), Observed: s.PaceObserved},
+		Starting: newPods(now, s.Starting),
+		Waiting:  newPods(now, s.Waiting),
+		Ended:    make([]Pod, 0, len(ended)),
+	}
+	for _, v := range slices.Backward(ended) {
+		st.Ended = append(st.Ended, newPod(now, v))
+	}
+	return st
+}
+
+// NewWhy gives the answer for the pod whose ticket v is. s is of the same moment.
+func NewWhy(now time.Time, v throttle.TicketView, s throttle.Snapshot) Why {
+	w := Why{Pod: newPod(now, v), Time: now, PaceObserved: s.PaceObserved}
+	if v.State == throttle.Waiting {
+		// The two copies were taken one after the other: a pod may have left the
+		// queue between them.
+		w.Of = max(len(s.Waiting), w.Place)
+	}
+	return w
+}
+
+func newLimits(s throttle.Settings) Limits {
+	l := Limits{
+		MaxConcurrent:       max(0, s.MaxConcurrent),
+		MaxWaitSeconds:      seconds(orDefault(s.MaxWait, throttle.DefaultMaxWait)),
+		StartTimeoutSeconds: seconds(orDefault(s.StartTimeout, throttle.DefaultStartTimeout)),
+	}
+	if s.FillEvery > 0 {
+		l.FillEverySeconds, l.Burst = seconds(s.FillEvery), max(1, s.Burst)
+	}
+	return l
+}
+
+func orDefault(d, def time.Duration) time.Duration {
+	if d > 0 {
+		return d
+	}
+	return def
+}
+
+func newHeld(h throttle.Held) *Held {
+	if h.Reason == "" {
+		return nil
+	}
+	return &Held{Reason: h.Reason, Detail: h.String(), Measured: h.Measured, Threshold: h.Threshold, Until: h.Until}
+}
+
+func newPods(now time.Time, views []throttle.TicketView) []Pod {
+	pods := make([]Pod, 0, len(views))
+	for _, v := range views {
+		pods = append(pods, newPod(now, v))
+	}
+	return pods
+}
+
+func newPod(now time.Time, v throttle.TicketView) Pod {
+	namespace, name, ok := strings.Cut(v.Name, "/")
+	if !ok {
+		namespace, name = "", v.Name
+	}
+	p := Pod{
+		Namespace: namespace, Name: name, UID: v.UID, Priority: v.Priority,
+		State: v.State, Reason: v.Reason, Present: v.Present, Slot: v.Slot,
+		Joined: v.Arrived, Admitted: v.Admitted, Ended: v.Ended,
+		WaitedSeconds: span(v.Arrived, now, v.Admitted, v.Ended),
+	}
+	if v.State == throttle.Starting {
+		p.Admission = v.Reason
+	}
+	if !v.Admitted.IsZero() {
+		p.StartSeconds = span(v.Admitted, now, v.Ended)
+	}
+	if v.State == throttle.Waiting {
+		p.Held, p.Place, p.ExpectedSeconds = newHeld(v.Held), v.Ahead+1, seconds(v.Expected)
+	}
+	return p
+}
+
+// span is the time from one moment to the first of the ends that came, else to
+// now; never negative.
+func span(from, now time.Time, ends ...time.Time) Seconds {
+	for _, end := range ends {
+		if !end.IsZero() {
+			now = end
+			break
+		}
+	}
+	return seconds(max(0, now.Sub(from)))
+}

@@ -1,0 +1,210 @@
+package admin
+
+import (
+	"time"
+
+	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+)
+
+// Seconds is a time span in seconds.
+type Seconds float64
+
+// Duration gives the time span, to the microsecond.
+func (s Seconds) Duration() time.Duration {
+	return time.Duration(float64(s) * float64(time.Second)).Round(time.Microsecond)
+}
+
+// seconds rounds to the millisecond: more digits only look exact.
+func seconds(d time.Duration) Seconds {
+	return Seconds(d.Round(time.Millisecond).Seconds())
+}
+
+// Mode says where the daemon learns of pods and of its configuration.
+type Mode string
+
+// The modes.
+const (
+	// Cluster: from the API server.
+	Cluster Mode = "cluster"
+	// Standalone: from the runtime and a file alone.
+	Standalone Mode = "standalone"
+)
+
+// Status is what a daemon tells about itself and its node at one moment.
+type Status struct {
+	// Time is the moment.
+	Time time.Time `json:"time"`
+	// Node is the node's name; Instance tells the daemon from others on it.
+	Node     string `json:"node"`
+	Instance string `json:"instance,omitempty"`
+	// Version is the program's version, Since when this process started.
+	Version string    `json:"version"`
+	Since   time.Time `json:"since"`
+	Mode    Mode      `json:"mode"`
+	// Ready: pods are paced, as /readyz says; else NotReady says why not. The
+	// server fills both from Provider.Ready.
+	Ready    bool   `json:"ready"`
+	NotReady string `json:"notReady,omitempty"`
+
+	Runtime Runtime `json:"runtime"`
+	// PodWatch is how well the API server is heard; absent when standalone.
+	PodWatch *PodWatch `json:"podWatch,omitempty"`
+	Config   Config    `json:"config"`
+	Limits   Limits    `json:"limits"`
+	Gate     Gate      `json:"gate"`
+	Refused  Refused   `json:"refused"`
+
+	// HeldBy is the limit that holds the next start back; absent: none does.
+	HeldBy *Held `json:"heldBy,omitempty"`
+	Pace   Pace  `json:"pace"`
+	// Starting are the pods that hold a slot, then those that start without one;
+	// Waiting is the queue in its order; Ended are those that ended last, the
+	// latest first.
+	Starting []Pod `json:"starting"`
+	Waiting  []Pod `json:"waiting"`
+	Ended    []Pod `json:"ended"`
+}
+
+// Runtime is the container runtime and the connection to it.
+type Runtime struct {
+	// Name and Version are what the runtime calls itself; empty until it was
+	// reached once.
+	Name    string `json:"name,omitempty"`
+	Version string `json:"version,omitempty"`
+	// Socket is the runtime's NRI socket.
+	Socket    string `json:"socket"`
+	Connected bool   `json:"connected"`
+	// Synchronized: the runtime has told which pods it runs.
+	Synchronized bool `json:"synchronized"`
+	// LastError is why the connection was lost or not made, last; empty: it never
+	// was lost.
+	LastError string `json:"lastError,omitempty"`
+}
+
+// PodWatch is how well the API server is heard.
+type PodWatch struct {
+	Healthy bool `json:"healthy"`
+}
+
+// Config is the PacemakerConfig in force.
+type Config struct {
+	// Origin is API, File or None; Name is empty with None.
+	Name   string `json:"name,omitempty"`
+	Origin string `json:"origin"`
+	// Generation is that of the API object, 0 for a file.
+	Generation int64 `json:"generation,omitempty"`
+	// Spec is what it says, absent with None.
+	Spec *v1alpha1.PacemakerConfigSpec `json:"spec,omitempty"`
+}
+
+// Limits are the limits in force.
+type Limits struct {
+	// MaxConcurrent is the number of starts at a time; 0: not limited.
+	MaxConcurrent int `json:"maxConcurrent"`
+	// FillEverySeconds is the time in which one start becomes available, 0: not
+	// limited; Burst is how many can be saved up.
+	FillEverySeconds Seconds `json:"fillEverySeconds"`
+	Burst            int     `json:"burst,omitempty"`
+	// MaxWaitSeconds is how long a pod waits before it starts over the limit,
+	// StartTimeoutSeconds how long a start may hold its slot.
+	MaxWaitSeconds      Seconds `json:"maxWaitSeconds"`
+	StartTimeoutSeconds Seconds `json:"startTimeoutSeconds"`
+}
+
+// Gate is the hook in which containers wait.
+type Gate struct {
+	// Mode is auto, always or never, as configured; Path is the hook's path on
+	// the host.
+	Mode string `json:"mode"`
+	Path string `json:"path,omitempty"`
+	// Usable: containers may wait there; else WhyNot says why none may.
+	Usable bool   `json:"usable"`
+	WhyNot string `json:"whyNot,omitempty"`
+	// Waiters is how many hooks wait now.
+	Waiters int `json:"waiters"`
+	// TimeoutSeconds bounds one wait.
+	TimeoutSeconds Seconds `json:"timeoutSeconds"`
+}
+
+// Refused counts the refusals since the daemon started, each of which kubelet
+// answers by trying again.
+type Refused struct {
+	Sandbox   uint64 `json:"sandbox"`
+	Container uint64 `json:"container"`
+}
+
+// Held says which limit holds a start back, and by what measure.
+type Held struct {
+	Reason throttle.Reason `json:"reason"`
+	// Detail is the measure for people, like "2 of 2 starting".
+	Detail string `json:"detail,omitempty"`
+	// Measured and Threshold are in the unit of the limit; see throttle.Held.
+	Measured  float64 `json:"measured"`
+	Threshold float64 `json:"threshold"`
+	// Until is when the limit allows one more start by itself; absent: not known.
+	Until time.Time `json:"until,omitzero"`
+}
+
+// Pace is the expected time between two admissions.
+type Pace struct {
+	// Seconds is 0 where no limit is set.
+	Seconds Seconds `json:"seconds"`
+	// Observed is false while no start has ended yet and the pace is a guess.
+	Observed bool `json:"observed"`
+}
+
+// Pod is the start of one pod.
+type Pod struct {
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	UID       string `json:"uid"`
+	Priority  int32  `json:"priority"`
+
+	State throttle.State `json:"state"`
+	// Reason is why it is in its state: what a Waiting pod waits for, why a
+	// Starting one was admitted, how a Started or Gone one ended.
+	Reason throttle.Reason `json:"reason"`
+	// Admission is why it was admitted; absent: it was not, or that is not known
+	// any more.
+	Admission throttle.Reason `json:"admission,omitempty"`
+	// Held is the measure behind the reason of a Waiting pod.
+	Held *Held `json:"held,omitempty"`
+	// Place counts from 1, of Waiting pods only.
+	Place int `json:"place,omitempty"`
+	// Present: somebody stands there who starts the process when it is admitted.
+	// A Waiting pod that is not was refused, and kubelet will come back for it.
+	Present bool `json:"present"`
+	// Slot: it counts among the starts at a time.
+	Slot bool `json:"slot"`
+
+	// Joined, Admitted and Ended are when it joined the queue, was admitted and
+	// ended; absent: it was not, yet.
+	Joined   time.Time `json:"joined"`
+	Admitted time.Time `json:"admitted,omitzero"`
+	Ended    time.Time `json:"ended,omitzero"`
+	// WaitedSeconds is how long it waited, up to now for a Waiting one;
+	// StartSeconds how long its start took, up to now for a Starting one, 0 if it
+	// never began.
+	WaitedSeconds Seconds `json:"waitedSeconds"`
+	StartSeconds  Seconds `json:"startSeconds,omitempty"`
+	// ExpectedSeconds is the time until a Waiting pod is admitted if the pace
+	// stays; 0: not known.
+	ExpectedSeconds Seconds `json:"expectedSeconds,omitempty"`
+}
+
+// Why is why one pod waits or started.
+type Why struct {
+	Pod
+	// Time is the moment of the answer.
+	Time time.Time `json:"time"`
+	// Of is how many pods wait, of Waiting pods only.
+	Of int `json:"of,omitempty"`
+	// PaceObserved is false while ExpectedSeconds is a guess.
+	PaceObserved bool `json:"paceObserved"`
+}
+
+// Error is the body of an answer that is not 200.
+type Error struct {
+	Error string `json:"error"`
+}
