@@ -48,13 +48,13 @@ func (o objects) put(name string, next object) (before object) {
 
 // observe takes a version of an object from the API server.
 func (s *Source) observe(u *unstructured.Unstructured) {
-	next := object{uid: u.GetUID()}
-	good, unknown, err := decode(u.Object)
-	if err != nil {
-		next.fault = err.Error()
+	good, unknown, faults := decode(u.Object)
+	next := object{
+		uid:     u.GetUID(),
+		good:    good,
+		fault:   fieldErrors(faults).Error(),
+		unknown: fieldErrors(unknown).Error(),
 	}
-	next.good = good
-	next.unknown = fieldErrors(unknown).Error()
 
 	s.mu.Lock()
 	before := s.objects.put(u.GetName(), next)

@@ -30,11 +30,11 @@ func Parse(data []byte) (*v1alpha1.PacemakerConfig, error) {
 	if errs := validateKind(object); len(errs) > 0 {
 		return nil, invalid(errs)
 	}
-	config, unknown, err := decode(object)
-	if len(unknown) > 0 {
-		return nil, errors.Join(invalid(unknown), err)
+	config, unknown, errs := decode(object)
+	if errs = append(unknown, errs...); len(errs) > 0 {
+		return nil, invalid(errs)
 	}
-	return config, err
+	return config, nil
 }
 
 // Load reads the file at path and parses it. Every error names the file.
@@ -77,20 +77,24 @@ func validateKind(object map[string]any) (errs field.ErrorList) {
 	return errs
 }
 
-// decode makes the typed and validated config from a document. It says in
-// unknown which fields it left out because the type does not have them.
-func decode(object map[string]any) (config *v1alpha1.PacemakerConfig, unknown field.ErrorList, err error) {
+// decode makes the typed config from a document and validates it. unknown are the
+// fields that it left out because the type does not have them; with any errs the
+// config is nil.
+func decode(object map[string]any) (config *v1alpha1.PacemakerConfig, unknown, errs field.ErrorList) {
 	var found shape
 	found.check(nil, object, reflect.TypeFor[v1alpha1.PacemakerConfig]())
 	if len(found.wrong) > 0 {
-		return nil, found.unknown, invalid(found.wrong)
+		return nil, found.unknown, found.wrong
 	}
 	config = &v1alpha1.PacemakerConfig{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object, config); err != nil {
-		return nil, found.unknown, fmt.Errorf("%w: %w", ErrInvalid, err)
+		// All else has the right form: this is a time in the metadata.
+		errs = append(errs, field.Invalid(field.NewPath("metadata"), object["metadata"], err.Error()))
+	} else {
+		errs = Validate(config)
 	}
-	if errs := Validate(config); len(errs) > 0 {
-		return nil, found.unknown, invalid(errs)
+	if len(errs) > 0 {
+		return nil, found.unknown, errs
 	}
 	return config, found.unknown, nil
 }

@@ -90,7 +90,11 @@ func (s *shape) checkScalar(path *field.Path, v any, t reflect.Type) {
 		_, ok := v.(bool)
 		s.expect(path, v, ok, "must be true or false")
 	case reflect.Int32:
-		s.expect(path, v, isInt32(v), "must be a whole number of at most 32 bits")
+		want := "must be a whole number"
+		if _, tooLarge := v.(int64); tooLarge {
+			want = "must be a whole number of at most 32 bits"
+		}
+		s.expect(path, v, isInt32(v), want)
 	case reflect.Int64:
 		_, ok := v.(int64)
 		s.expect(path, v, ok, "must be a whole number")

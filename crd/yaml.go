@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"strings"
 
 	"go.yaml.in/yaml/v2"
 )
@@ -28,7 +29,7 @@ func document(data []byte) (map[string]any, error) {
 		if err := decoder.Decode(&raw); errors.Is(err, io.EOF) {
 			break
 		} else if err != nil {
-			return nil, fmt.Errorf("not YAML: %w", err)
+			return nil, fmt.Errorf("not YAML: %w", oneLine(err))
 		}
 		if raw == nil { // nothing but comments between two separators
 			continue
@@ -50,6 +51,15 @@ func document(data []byte) (map[string]any, error) {
 		return nil, errors.New("empty, expected one PacemakerConfig")
 	}
 	return found, nil
+}
+
+// oneLine puts what the decoder reports on several lines on one, for a log.
+func oneLine(err error) error {
+	var several *yaml.TypeError
+	if errors.As(err, &several) {
+		return errors.New(strings.Join(several.Errors, "; "))
+	}
+	return err
 }
 
 // jsonValue turns what the YAML decoder made into what JSON knows.

@@ -1,0 +1,175 @@
+package crd
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
+)
+
+// files returns the names and contents of testdata/dir/*.yaml.
+func files(t testing.TB, dir string) map[string]string {
+	t.Helper()
+	paths, err := filepath.Glob(filepath.Join("testdata", dir, "*.yaml"))
+	require.NoError(t, err)
+	require.NotEmpty(t, paths, "no files in testdata/%s", dir)
+	contents := map[string]string{}
+	for _, path := range paths {
+		data, err := os.ReadFile(path)
+		require.NoError(t, err)
+		contents[filepath.Base(path)] = string(data)
+	}
+	return contents
+}
+
+// comment returns the text of the n-th line, which must be a comment.
+func comment(t testing.TB, content string, n int) string {
+	t.Helper()
+	text, isComment := strings.CutPrefix(strings.Split(content, "\n")[n], "# ")
+	require.True(t, isComment, "line %d is no comment", n+1)
+	return text
+}
+
+// Every file of testdata/invalid has one fault. Its first line is the path of
+// the field, which the API server must name too, its second what Parse says.
+func TestParseNamesTheFieldAndWhatWasExpected(t *testing.T) {
+	t.Parallel()
+	for name, content := range files(t, "invalid") {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			path, text := comment(t, content, 0), comment(t, content, 1)
+
+			config, err := Parse([]byte(content))
+			require.ErrorIs(t, err, ErrInvalid)
+			assert.Nil(t, config)
+			assert.Equal(t, "invalid PacemakerConfig: "+text, err.Error())
+
+			var fault *field.Error
+			require.ErrorAs(t, err, &fault)
+			// A key of a mapping is no field: the API server names the mapping.
+			assert.Equal(t, path, strings.TrimSuffix(fault.Field, "[gpu]"))
+		})
+	}
+}
+
+// The first line of every file of testdata/unreadable is what Parse says.
+func TestParseRefusesWhatIsNoConfig(t *testing.T) {
+	t.Parallel()
+	for name, content := range files(t, "unreadable") {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			config, err := Parse([]byte(content))
+			require.ErrorIs(t, err, ErrInvalid)
+			assert.Nil(t, config)
+			assert.Equal(t, "invalid PacemakerConfig: "+comment(t, content, 0), err.Error())
+		})
+	}
+}
+
+func TestParseAcceptsEveryValidFile(t *testing.T) {
+	t.Parallel()
+	for name, content := range files(t, "valid") {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			config, err := Parse([]byte(content))
+			require.NoError(t, err)
+			assert.Equal(t, strings.TrimSuffix(name, ".yaml"), config.Name)
+			assert.Empty(t, Validate(config))
+		})
+	}
+}
+
+func TestParseReadsEveryField(t *testing.T) {
+	t.Parallel()
+	config, err := Load("testdata/valid/everything.yaml")
+	require.NoError(t, err)
+
+	spec := config.Spec
+	assert.Equal(t, map[string]string{"node.kubernetes.io/instance-type": "m5.large", "pool": "2"}, spec.NodeSelector)
+	assert.EqualValues(t, 10, spec.Priority)
+	limit, limited := spec.ThrottleConfig.ConcurrencyLimit(3)
+	assert.True(t, limited)
+	assert.Equal(t, 4, limit)
+	every, burst, limited := spec.ThrottleConfig.StartRate()
+	assert.True(t, limited)
+	assert.Equal(t, 500*time.Millisecond, every)
+	assert.Equal(t, 3, burst)
+	assert.Equal(t, 90*time.Second, spec.GetStartTimeout())
+	assert.Equal(t, 15*time.Minute, spec.GetMaxWait())
+	assert.Equal(t, 2*time.Second, spec.GetSettleTime())
+	assert.Equal(t, v1alpha1.Exemptions{Namespaces: []string{"kube-system", "monitoring"}, AllowSkipAnnotation: true}, spec.Exemptions)
+}
+
+func TestParseTellsAnEmptyNamespaceListFromAnAbsentOne(t *testing.T) {
+	t.Parallel()
+	data := files(t, "valid")
+
+	empty, err := Parse([]byte(data["lowest.yaml"]))
+	require.NoError(t, err)
+	assert.False(t, empty.Spec.Exemptions.ExemptsNamespace("kube-system"))
+
+	absent, err := Parse([]byte(data["nulls.yaml"]))
+	require.NoError(t, err)
+	assert.True(t, absent.Spec.Exemptions.ExemptsNamespace("kube-system"))
+}
+
+func TestParseRefusesTooMuch(t *testing.T) {
+	t.Parallel()
+	_, err := Parse([]byte(strings.Repeat("#", maxBytes+1)))
+	require.ErrorIs(t, err, ErrInvalid)
+	assert.ErrorContains(t, err, "larger than 262144 bytes")
+}
+
+func TestLoadNamesTheFile(t *testing.T) {
+	t.Parallel()
+	missing := filepath.Join(t.TempDir(), "missing.yaml")
+	_, err := Load(missing)
+	require.ErrorIs(t, err, fs.ErrNotExist)
+	require.NotErrorIs(t, err, ErrInvalid)
+	require.ErrorContains(t, err, missing)
+
+	const bad = "testdata/invalid/value-zero.yaml"
+	_, err = Load(bad)
+	require.ErrorIs(t, err, ErrInvalid)
+	assert.ErrorContains(t, err, bad)
+}
+
+// Parse must survive anything, and what it accepts must be usable.
+func FuzzParse(f *testing.F) {
+	for _, dir := range []string{"invalid", "unreadable", "valid"} {
+		for _, content := range files(f, dir) {
+			f.Add([]byte(content))
+		}
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		config, err := Parse(data)
+		if err != nil {
+			if config != nil || !errors.Is(err, ErrInvalid) {
+				t.Fatalf("config %v with error %v", config, err)
+			}
+			return
+		}
+		if errs := Validate(config); len(errs) > 0 {
+			t.Fatalf("accepted, but invalid: %v", errs)
+		}
+		throttle := config.Spec.ThrottleConfig
+		if limit, limited := throttle.ConcurrencyLimit(4); limited != (throttle.MaxConcurrent != nil) || limited && limit < 1 {
+			t.Fatalf("maxConcurrent gives %d, %t", limit, limited)
+		}
+		if every, burst, limited := throttle.StartRate(); limited != (throttle.RateLimit != nil) || limited && (every <= 0 || burst < 1) {
+			t.Fatalf("rateLimit gives %s, %d, %t", every, burst, limited)
+		}
+		if config.Spec.GetSettleTime() >= config.Spec.GetStartTimeout() || config.Spec.GetMaxWait() <= 0 {
+			t.Fatal("times do not fit")
+		}
+	})
+}

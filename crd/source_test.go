@@ -1,0 +1,393 @@
+package crd
+
+import (
+	"context"
+	"net/http"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sirupsen/logrus"
+	logtest "github.com/sirupsen/logrus/hooks/test"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	dynamicfake "k8s.io/client-go/dynamic/fake"
+	kubefake "k8s.io/client-go/kubernetes/fake"
+	clienttest "k8s.io/client-go/testing"
+
+	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
+)
+
+const nodeName = "node-1"
+
+// world is a Source with fake API clients, in a synctest bubble: time stands
+// still until nothing else can happen.
+type world struct {
+	t       *testing.T
+	configs *dynamicfake.FakeDynamicClient
+	nodes   *kubefake.Clientset
+	source  *Source
+	log     *logtest.Hook
+	told    []Effective
+}
+
+// inWorld runs test against a Source that is not yet running.
+func inWorld(t *testing.T, fallback *v1alpha1.PacemakerConfig, test func(w *world)) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := &world{t: t}
+		w.configs = dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(),
+			map[schema.GroupVersionResource]string{v1alpha1.Resource: v1alpha1.Kind + "List"})
+		w.nodes = kubefake.NewClientset(node(map[string]string{"size": "big"}))
+		log, hook := logtest.NewNullLogger()
+		log.SetLevel(logrus.DebugLevel)
+		w.log = hook
+		w.source = NewSource(w.configs, w.nodes, nodeName, fallback, log, func(e Effective) { w.told = append(w.told, e) })
+		test(w)
+	})
+}
+
+// run starts the Source, ends it after the test, and waits until it rests.
+func (w *world) run() {
+	ctx, stop := context.WithCancel(w.t.Context())
+	done := make(chan error, 1)
+	go func() { done <- w.source.Run(ctx) }()
+	w.t.Cleanup(func() {
+		stop()
+		assert.NoError(w.t, <-done)
+	})
+	synctest.Wait()
+}
+
+func node(labels map[string]string) *corev1.Node {
+	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: nodeName, Labels: labels}}
+}
+
+// hour lets an hour pass.
+func (w *world) hour() {
+	time.Sleep(time.Hour)
+	synctest.Wait()
+}
+
+// testObject is a version of a PacemakerConfig whose maxConcurrent.value is value.
+func testObject(name string, generation, value int64, selector map[string]any) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{Object: map[string]any{
+		"metadata": map[string]any{"name": name, "uid": "uid-of-" + name, "generation": generation},
+		"spec": map[string]any{
+			"nodeSelector":   selector,
+			"throttleConfig": map[string]any{"maxConcurrent": map[string]any{"value": value}},
+		},
+	}}
+	u.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.Kind))
+	return u
+}
+
+func (w *world) create(u *unstructured.Unstructured) {
+	_, err := w.configs.Resource(v1alpha1.Resource).Create(w.t.Context(), u, metav1.CreateOptions{})
+	require.NoError(w.t, err)
+	synctest.Wait()
+}
+
+func (w *world) update(u *unstructured.Unstructured) {
+	_, err := w.configs.Resource(v1alpha1.Resource).Update(w.t.Context(), u, metav1.UpdateOptions{})
+	require.NoError(w.t, err)
+	synctest.Wait()
+}
+
+func (w *world) delete(name string) {
+	require.NoError(w.t, w.configs.Resource(v1alpha1.Resource).Delete(w.t.Context(), name, metav1.DeleteOptions{}))
+	synctest.Wait()
+}
+
+// relabel updates the Node object.
+func (w *world) relabel(labels map[string]string) {
+	_, err := w.nodes.CoreV1().Nodes().Update(w.t.Context(), node(labels), metav1.UpdateOptions{})
+	require.NoError(w.t, err)
+	synctest.Wait()
+}
+
+// inForce asserts what is in force, and that this was the last that was told.
+func (w *world) inForce(name string, origin Origin, generation int64) {
+	w.t.Helper()
+	current := w.source.Current()
+	assert.Equal(w.t, []any{name, origin, generation}, []any{current.Name, current.Origin, current.Generation})
+	require.NotEmpty(w.t, w.told)
+	assert.Equal(w.t, current, w.told[len(w.told)-1])
+}
+
+// logged returns the messages since it was last called, with their reasons.
+func (w *world) logged() (lines []string) {
+	for _, entry := range w.log.AllEntries() {
+		line := entry.Level.String() + ": " + entry.Message
+		if reason, ok := entry.Data["reason"].(string); ok {
+			line += ": " + reason
+		}
+		lines = append(lines, line)
+	}
+	w.log.Reset()
+	return lines
+}
+
+func TestSourceFollowsConfigsAndLabels(t *testing.T) {
+	inWorld(t, nil, func(w *world) {
+		w.run()
+		<-w.source.Synced()
+		w.inForce("", OriginNone, 0)
+		assert.Equal(t, []string{"warning: no PacemakerConfig selects this node: nothing is held"}, w.logged())
+
+		w.create(testObject("everywhere", 1, 4, nil))
+		w.inForce("everywhere", OriginAPI, 1)
+		limit, limited := w.source.Current().Spec.ThrottleConfig.ConcurrencyLimit(1)
+		assert.True(t, limited)
+		assert.Equal(t, 4, limit)
+
+		small := testObject("small", 1, 1, map[string]any{"size": "small"})
+		require.NoError(t, unstructured.SetNestedField(small.Object, int64(5), "spec", "priority"))
+		w.create(small)
+		w.inForce("everywhere", OriginAPI, 1)
+
+		w.relabel(map[string]string{"size": "small"})
+		w.inForce("small", OriginAPI, 1)
+
+		w.update(testObject("small", 2, 2, map[string]any{"size": "tiny"}))
+		w.inForce("everywhere", OriginAPI, 1)
+
+		w.delete("everywhere")
+		w.inForce("", OriginNone, 0)
+		assert.Len(t, w.told, 5, "each change is told once")
+	})
+}
+
+func TestSourceFallsBackToTheFile(t *testing.T) {
+	fallback := config("from-file", 0, map[string]string{"not": "this-node"})
+	inWorld(t, fallback, func(w *world) {
+		assert.Equal(t, OriginFile, w.source.Current().Origin, "before Run")
+		w.run()
+		w.inForce("from-file", OriginFile, 0)
+		w.create(testObject("a", 3, 1, nil))
+		w.inForce("a", OriginAPI, 3)
+		w.delete("a")
+		w.inForce("from-file", OriginFile, 0)
+	})
+}
+
+func TestSourceKeepsTheLastGoodVersion(t *testing.T) {
+	inWorld(t, nil, func(w *world) {
+		w.run()
+		w.create(testObject("a", 1, 2, nil))
+		w.logged()
+
+		bad := testObject("a", 2, 0, nil)
+		w.update(bad)
+		w.inForce("a", OriginAPI, 1)
+		assert.Equal(t, []string{
+			"error: PacemakerConfig is invalid: its generation 1 stays in force: " +
+				"spec.throttleConfig.maxConcurrent.value: Invalid value: 0: must be a whole number from 1 to 1000",
+		}, w.logged())
+
+		bad.SetLabels(map[string]string{"touched": ""})
+		w.update(bad)
+		assert.Empty(t, w.logged(), "the same fault is logged once")
+
+		w.update(testObject("a", 3, 3, nil))
+		w.inForce("a", OriginAPI, 3)
+		assert.Equal(t, []string{"info: PacemakerConfig is valid again", "info: PacemakerConfig is in force"}, w.logged())
+		assert.Len(t, w.told, 3)
+	})
+}
+
+func TestSourceLeavesOutWhatWasNeverGood(t *testing.T) {
+	inWorld(t, nil, func(w *world) {
+		w.create(testObject("bad", 1, -1, nil))
+		w.run()
+		w.inForce("", OriginNone, 0)
+		assert.Contains(t, w.logged()[0], "error: PacemakerConfig is invalid and left out: it has no earlier version that was good: spec.throttleConfig.maxConcurrent.value: ")
+
+		w.create(testObject("good", 1, 1, nil))
+		w.inForce("good", OriginAPI, 1)
+	})
+}
+
+func TestSourceInheritsNothingFromADeletedObject(t *testing.T) {
+	inWorld(t, nil, func(w *world) {
+		w.run()
+		w.create(testObject("a", 1, 2, nil))
+		w.inForce("a", OriginAPI, 1)
+
+		// A watch that was away sees one update instead of deletion and creation.
+		anew := testObject("a", 1, 0, nil)
+		anew.SetUID(types.UID("another"))
+		w.update(anew)
+		w.inForce("", OriginNone, 0)
+	})
+}
+
+func TestSourceLeavesOutAFieldThatItDoesNotKnow(t *testing.T) {
+	inWorld(t, nil, func(w *world) {
+		u := testObject("newer", 1, 2, nil)
+		require.NoError(t, unstructured.SetNestedField(u.Object, "80", "spec", "throttleConfig", "cpu", "maxLoad"))
+		w.create(u)
+		w.run()
+		w.inForce("newer", OriginAPI, 1)
+		assert.Equal(t, []string{
+			"warning: PacemakerConfig has fields that this version does not know: they are left out: " +
+				"spec.throttleConfig.cpu: Forbidden: unknown field, must be one of: maxConcurrent, rateLimit",
+			"info: PacemakerConfig is in force",
+		}, w.logged())
+	})
+}
+
+func TestSourceNamesTies(t *testing.T) {
+	inWorld(t, nil, func(w *world) {
+		w.create(testObject("b", 1, 2, nil))
+		w.create(testObject("a", 1, 1, nil))
+		w.run()
+		w.inForce("a", OriginAPI, 1)
+		const tie = "warning: PacemakerConfigs of the same priority also select this node: b; the first by name is in force"
+		assert.Equal(t, []string{tie, "info: PacemakerConfig is in force"}, w.logged())
+		w.relabel(map[string]string{"other": ""})
+		assert.Empty(t, w.logged(), "a tie is logged once")
+	})
+}
+
+func TestSourceNeedsNoSuchNode(t *testing.T) {
+	inWorld(t, nil, func(w *world) {
+		require.NoError(t, w.nodes.Tracker().Delete(corev1.SchemeGroupVersion.WithResource("nodes"), "", nodeName))
+		w.create(testObject("big", 1, 1, map[string]any{"size": "big"}))
+		w.run()
+		w.inForce("", OriginNone, 0)
+		assert.Contains(t, w.logged()[0], "warning: the API server has no such node")
+
+		require.NoError(t, w.nodes.Tracker().Add(node(map[string]string{"size": "big"})))
+		synctest.Wait()
+		w.inForce("big", OriginAPI, 1)
+
+		// The kubelet is gone from the API server, but this daemon runs on.
+		require.NoError(t, w.nodes.Tracker().Delete(corev1.SchemeGroupVersion.WithResource("nodes"), "", nodeName))
+		synctest.Wait()
+		w.inForce("big", OriginAPI, 1)
+	})
+}
+
+func TestSourceAsksForThisNodeOnly(t *testing.T) {
+	inWorld(t, nil, func(w *world) {
+		w.run()
+		asked := 0
+		for _, action := range w.nodes.Actions() {
+			switch a := action.(type) {
+			case clienttest.ListActionImpl:
+				asked++
+				assert.Equal(t, "metadata.name=node-1", a.GetListRestrictions().Fields.String())
+			case clienttest.WatchActionImpl:
+				asked++
+				assert.Equal(t, "metadata.name=node-1", a.GetWatchRestrictions().Fields.String())
+			}
+		}
+		assert.Equal(t, 2, asked, "one list, one watch")
+	})
+}
+
+func TestSourceWaitsForTheDefinition(t *testing.T) {
+	fallback := config("from-file", 0, nil)
+	inWorld(t, fallback, func(w *world) {
+		var installed atomic.Bool
+		w.configs.PrependReactor("list", "pacemakerconfigs", func(clienttest.Action) (bool, runtime.Object, error) {
+			if installed.Load() {
+				return false, nil, nil
+			}
+			// What the API server answers for a resource that it does not have.
+			return true, nil, apierrors.NewGenericServerResponse(http.StatusNotFound, "get", schema.GroupResource{}, "", "404 page not found", 0, true)
+		})
+		w.create(testObject("a", 1, 1, nil))
+		w.run()
+		w.hour()
+		w.inForce("from-file", OriginFile, 0)
+		select {
+		case <-w.source.Synced():
+			t.Error("synced without an answer")
+		default:
+		}
+		assert.Equal(t, []string{
+			"warning: the API server does not know PacemakerConfigs: install its CustomResourceDefinition (deploy/crds); trying again until it does",
+		}, w.logged(), "said once in an hour")
+
+		installed.Store(true)
+		<-w.source.Synced()
+		synctest.Wait()
+		w.inForce("a", OriginAPI, 1)
+		assert.Equal(t, []string{"info: watching PacemakerConfigs again", "info: PacemakerConfig is in force"}, w.logged())
+	})
+}
+
+func TestSourceKeepsEverythingWhileTheServerIsAway(t *testing.T) {
+	inWorld(t, nil, func(w *world) {
+		var away atomic.Bool
+		refuse := func(clienttest.Action) (bool, runtime.Object, error) {
+			return away.Load(), nil, apierrors.NewServiceUnavailable("starting")
+		}
+		var watches []watch.Interface
+		w.configs.PrependReactor("list", "*", refuse)
+		w.configs.PrependWatchReactor("*", func(a clienttest.Action) (bool, watch.Interface, error) {
+			if away.Load() {
+				return true, nil, apierrors.NewServiceUnavailable("starting")
+			}
+			watching, err := w.configs.Tracker().Watch(a.GetResource(), a.GetNamespace())
+			watches = append(watches, watching)
+			return true, watching, err
+		})
+		w.create(testObject("a", 1, 1, nil))
+		w.run()
+		w.inForce("a", OriginAPI, 1)
+		w.logged()
+
+		away.Store(true)
+		for _, watching := range watches {
+			watching.Stop()
+		}
+		require.NoError(t, w.configs.Tracker().Delete(v1alpha1.Resource, "", "a"))
+		w.hour()
+		w.inForce("a", OriginAPI, 1)
+		assert.Equal(t, []string{"warning: cannot watch PacemakerConfigs: what is in force stays; trying again until it works"}, w.logged())
+
+		away.Store(false)
+		w.hour()
+		w.inForce("", OriginNone, 0)
+		assert.Equal(t, []string{
+			"info: watching PacemakerConfigs again",
+			"warning: no PacemakerConfig selects this node: nothing is held",
+		}, w.logged())
+	})
+}
+
+func TestCurrentIsTheCallersOwn(t *testing.T) {
+	inWorld(t, config("from-file", 0, map[string]string{"a": "b"}), func(w *world) {
+		w.source.Current().Spec.NodeSelector["a"] = "changed"
+		assert.Equal(t, "b", w.source.Current().Spec.NodeSelector["a"])
+	})
+}
+
+func TestTheCacheKeepsLittle(t *testing.T) {
+	t.Parallel()
+	u := testObject("a", 1, 1, nil)
+	u.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "kubectl"}})
+	u.SetAnnotations(map[string]string{"kubectl.kubernetes.io/last-applied-configuration": "{}"})
+	trimmed, err := trimConfig(u)
+	require.NoError(t, err)
+	assert.Equal(t, testObject("a", 1, 1, nil), trimmed)
+
+	full := node(map[string]string{"size": "big"})
+	full.Status.Images = []corev1.ContainerImage{{Names: []string{"large"}}}
+	full.Annotations = map[string]string{"a": "b"}
+	trimmed, err = trimNode(full)
+	require.NoError(t, err)
+	assert.Equal(t, node(map[string]string{"size": "big"}), trimmed)
+}
