@@ -17,9 +17,9 @@ var (
 type health struct {
 	log logrus.FieldLogger
 
-	mu    sync.Mutex
-	err   error // nil: a watch is open and no failure was seen since
-	quiet bool  // the failure was logged
+	mu   sync.Mutex
+	err  error // nil: a watch is open and no failure was seen since
+	said bool  // the failure was logged
 }
 
 func newHealth(log logrus.FieldLogger) *health {
@@ -29,8 +29,8 @@ func newHealth(log logrus.FieldLogger) *health {
 // failed notes that listing or watching went wrong.
 func (h *health) failed(err error) {
 	h.mu.Lock()
-	said := h.quiet
-	h.err, h.quiet = err, true
+	said := h.said
+	h.err, h.said = err, true
 	h.mu.Unlock()
 	switch {
 	case errors.Is(err, errStopped):
@@ -44,8 +44,8 @@ func (h *health) failed(err error) {
 // works notes that a watch is open and caught up.
 func (h *health) works() {
 	h.mu.Lock()
-	recovered := h.quiet
-	h.err, h.quiet = nil, false
+	recovered := h.said
+	h.err, h.said = nil, false
 	h.mu.Unlock()
 	if recovered {
 		h.log.Info("The pod watch works again")
@@ -66,11 +66,16 @@ func (w *Watch) Healthy() bool { return w.Err() == nil }
 
 // Err returns why the watch is not healthy, nil when it is.
 func (w *Watch) Err() error {
-	if err := w.health.last(); err != nil {
+	err := w.health.last()
+	w.mu.Lock()
+	synced := w.synced
+	w.mu.Unlock()
+	switch {
+	case err != nil:
 		return fmt.Errorf("podwatch: %w", err)
-	}
-	if !w.informer.HasSynced() {
+	case synced == nil || !synced():
 		return fmt.Errorf("podwatch: %w", errNotSynced)
+	default:
+		return nil
 	}
-	return nil
 }

@@ -16,8 +16,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// listWatch lists and watches the pods of one node, and notes in h how that goes. The informer's own error handler is
-// no help there: client-go never calls it while it retries a refused connection, nor for errors inside a stream.
+// listWatch lists and watches the pods of one node, and notes in h how that goes. The informer's own error handler
+// does not suffice: client-go calls it neither while it retries a refused connection, nor for errors inside a stream.
 func listWatch(client kubernetes.Interface, node string, h *health) cache.ListerWatcher {
 	pods := client.CoreV1().Pods(metav1.NamespaceAll)
 	selector := fields.OneTermEqualSelector("spec.nodeName", node).String()
@@ -58,17 +58,19 @@ var errShortWatch = errors.New("watch pods: the API server closes the watch at o
 // stream passes on the events of a watch and notes in h what they say about the API server.
 type stream struct {
 	inner  watch.Interface
+	ctx    context.Context // of the request: once it ends, errors say nothing about the API server
+	health *health
 	events chan watch.Event
 	done   chan struct{}
 	once   sync.Once
 }
 
 func observe(ctx context.Context, inner watch.Interface, opts metav1.ListOptions, h *health) watch.Interface {
-	s := &stream{inner: inner, events: make(chan watch.Event), done: make(chan struct{})}
+	s := &stream{inner: inner, ctx: ctx, health: h, events: make(chan watch.Event), done: make(chan struct{})}
 	if opts.SendInitialEvents == nil || !*opts.SendInitialEvents {
 		h.works()
 	}
-	go s.pass(ctx, h)
+	go s.pass()
 	return s
 }
 
@@ -83,40 +85,41 @@ func (s *stream) Stop() {
 	})
 }
 
-func (s *stream) pass(ctx context.Context, h *health) {
+func (s *stream) pass() {
 	defer close(s.events)
 	opened, count := time.Now(), 0
 	for event := range s.inner.ResultChan() {
 		count++
-		note(h, event)
+		s.note(event)
 		select {
 		case s.events <- event:
 		case <-s.done:
 			return
 		}
 	}
-	if count == 0 && time.Since(opened) < shortWatch && ctx.Err() == nil && !s.stopped() {
-		h.failed(errShortWatch)
+	if count == 0 && time.Since(opened) < shortWatch {
+		s.failed(errShortWatch)
 	}
 }
 
-func (s *stream) stopped() bool {
-	select {
-	case <-s.done:
-		return true
-	default:
-		return false
-	}
-}
-
-// note tells h of events that are about the stream itself: an error, or the end of the initial list.
-func note(h *health, event watch.Event) {
+// note looks for events that are about the stream itself: an error, or the end of the initial list.
+func (s *stream) note(event watch.Event) {
 	switch event.Type {
 	case watch.Error:
-		h.failed(fmt.Errorf("watch pods: %w", apierrors.FromObject(event.Object)))
+		s.failed(fmt.Errorf("watch pods: %w", apierrors.FromObject(event.Object)))
 	case watch.Bookmark:
 		if object, ok := event.Object.(metav1.Object); ok && object.GetAnnotations()[metav1.InitialEventsAnnotationKey] == "true" {
-			h.works()
+			s.health.works()
 		}
+	}
+}
+
+// failed notes a failure, unless it only comes from the stream being ended on this side.
+func (s *stream) failed(err error) {
+	select {
+	case <-s.done:
+	case <-s.ctx.Done():
+	default:
+		s.health.failed(err)
 	}
 }

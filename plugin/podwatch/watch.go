@@ -1,6 +1,6 @@
 // Package podwatch follows the pods of one node in the API server: who they are, and how far their start has come.
 //
-// It keeps about one KiB per pod, however large the pod is in the API, and knows each by the uid that NRI uses.
+// It keeps less than 2 KiB of a pod, however large the pod is in the API, and knows each by the uid that NRI uses.
 package podwatch
 
 import (
@@ -20,46 +20,30 @@ import (
 // Watch follows the pods that are bound to one node. Make it with [New]; all methods but Run and OnChange may be
 // called at any time from any goroutine.
 type Watch struct {
+	client   kubernetes.Interface
 	node     string
 	log      logrus.FieldLogger
 	health   *health
-	informer cache.Controller
 	onChange []func(pod Pod, deleted bool)
 
 	mu      sync.Mutex
 	started bool
+	synced  func() bool        // whether the first list was told; nil before Run
 	pods    map[string]*cached // by NRI uid
 	waiting map[string]*waiter // by NRI uid
-}
-
-// waiter is what every Await of one uid shares.
-type waiter struct {
-	known chan struct{} // closed once pod is set
-	pod   Pod
-	calls int
 }
 
 // New returns a Watch of the pods on node. It starts nothing and asks nothing yet.
 // The client needs the right to list and watch pods in all namespaces.
 func New(client kubernetes.Interface, node string, log logrus.FieldLogger) *Watch {
-	w := &Watch{
+	return &Watch{
+		client:  client,
 		node:    node,
 		log:     log,
 		health:  newHealth(log),
 		pods:    map[string]*cached{},
 		waiting: map[string]*waiter{},
 	}
-	_, w.informer = cache.NewInformerWithOptions(cache.InformerOptions{
-		ListerWatcher: listWatch(client, node, w.health),
-		ObjectType:    &corev1.Pod{},
-		Transform:     transform,
-		Handler: cache.ResourceEventHandlerFuncs{
-			AddFunc:    func(obj any) { w.change(nil, obj) },
-			UpdateFunc: func(old, obj any) { w.change(old, obj) },
-			DeleteFunc: func(obj any) { w.change(obj, nil) },
-		},
-	})
-	return w
 }
 
 // OnChange registers f to be told of every change: of each pod that appears or changes, with deleted false, and of
@@ -84,146 +68,35 @@ func (w *Watch) Run(ctx context.Context) error {
 	if w.node == "" {
 		return errors.New("podwatch: the node's name is empty")
 	}
-	w.mu.Lock()
-	again := w.started
-	w.started = true
-	w.mu.Unlock()
-	if again {
-		return errors.New("podwatch: Run was called before")
+	informer, err := w.start()
+	if err != nil {
+		return fmt.Errorf("podwatch: %w", err)
 	}
-	// client-go logs each failed attempt; health says it once, so that is for debugging.
+	// What client-go logs by itself is for debugging: health says what matters, and says it once.
 	debug := funcr.New(func(prefix, args string) { w.log.Debug(prefix, " ", args) }, funcr.Options{})
-	w.informer.RunWithContext(klog.NewContext(ctx, debug))
+	informer.RunWithContext(klog.NewContext(ctx, debug))
 	w.health.failed(errStopped)
 	return nil
 }
 
-// Get returns the pod with this NRI uid, and whether it is known.
-func (w *Watch) Get(uid string) (Pod, bool) {
+// start returns the informer, ready to run.
+func (w *Watch) start() (cache.SharedIndexInformer, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if c, ok := w.pods[uid]; ok {
-		return c.pod, true
+	if w.started {
+		return nil, errors.New("Run was called before")
 	}
-	return Pod{}, false
-}
-
-// Await returns the pod with this NRI uid as soon as it is known, or false when ctx ends before.
-func (w *Watch) Await(ctx context.Context, uid string) (Pod, bool) {
-	w.mu.Lock()
-	if c, ok := w.pods[uid]; ok {
-		w.mu.Unlock()
-		return c.pod, true
+	w.started = true
+	informer := cache.NewSharedIndexInformer(listWatch(w.client, w.node, w.health), &corev1.Pod{}, 0, cache.Indexers{})
+	handler, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(obj any) { w.change(nil, obj) },
+		UpdateFunc: func(old, obj any) { w.change(old, obj) },
+		DeleteFunc: func(obj any) { w.change(obj, nil) },
+	})
+	if err != nil {
+		return nil, err
 	}
-	wait := w.waiting[uid]
-	if wait == nil {
-		wait = &waiter{known: make(chan struct{})}
-		w.waiting[uid] = wait
-	}
-	wait.calls++
-	w.mu.Unlock()
-
-	select {
-	case <-wait.known:
-		return wait.pod, true
-	case <-ctx.Done():
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	select {
-	case <-wait.known:
-		return wait.pod, true
-	default:
-	}
-	if wait.calls--; wait.calls == 0 {
-		delete(w.waiting, uid)
-	}
-	return Pod{}, false
-}
-
-// change applies one event of the informer: from old to obj, either of which may be nil.
-func (w *Watch) change(old, obj any) {
-	before, err := asCached(old)
-	if err == nil {
-		var after *cached
-		if after, err = asCached(obj); err == nil {
-			w.replace(before, after)
-			return
-		}
-	}
-	w.log.WithError(err).Error("The pod watch dropped an event")
-}
-
-// asCached returns what the informer keeps of a pod, also out of a tombstone; nil for nil.
-func asCached(obj any) (*cached, error) {
-	if tombstone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
-		obj = tombstone.Obj
-	}
-	if obj == nil {
-		return nil, nil
-	}
-	c, ok := obj.(*cached)
-	if !ok {
-		return nil, fmt.Errorf("unexpected %T in place of a pod", obj)
-	}
-	return c, nil
-}
-
-// replace puts after in the place of before, of which either may be nil, and tells of it.
-func (w *Watch) replace(before, after *cached) {
-	if before != nil && (after == nil || after.pod.UID != before.pod.UID) {
-		if w.remove(before) {
-			w.tell(before.pod, true)
-		}
-		before = nil
-	}
-	if after == nil || (before != nil && before.ResourceVersion == after.ResourceVersion) {
-		return
-	}
-	if !w.put(after) {
-		w.log.WithFields(logrus.Fields{"pod": after.Namespace + "/" + after.Name, "uid": after.pod.UID}).
-			Warn("A mirror pod with the uid of another pod is ignored")
-		return
-	}
-	w.tell(after.pod, false)
-}
-
-// remove forgets c, and reports whether it was the pod known by its uid.
-func (w *Watch) remove(c *cached) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	known, ok := w.pods[c.pod.UID]
-	if !ok || !sameName(known, c) {
-		return false
-	}
-	delete(w.pods, c.pod.UID)
-	return true
-}
-
-// put makes c known by its uid and wakes who awaits it. It reports false for a pod that only claims to be a mirror pod:
-// the hash is an annotation that anybody may write, and must not hide a pod that has this very uid in the API.
-func (w *Watch) put(c *cached) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	uid := c.pod.UID
-	if known, ok := w.pods[uid]; ok && c.pod.Static && !known.pod.Static {
-		return false
-	}
-	w.pods[uid] = c
-	if wait := w.waiting[uid]; wait != nil {
-		wait.pod = c.pod
-		close(wait.known)
-		delete(w.waiting, uid)
-	}
-	return true
-}
-
-func (w *Watch) tell(pod Pod, deleted bool) {
-	for _, f := range w.onChange {
-		f(pod, deleted)
-	}
-}
-
-func sameName(a, b *cached) bool {
-	return a.Namespace == b.Namespace && a.Name == b.Name
+	w.synced = handler.HasSynced
+	ignore := func(context.Context, *cache.Reflector, error) {} // listWatch notes more than this is told
+	return informer, errors.Join(informer.SetTransform(transform), informer.SetWatchErrorHandlerWithContext(ignore))
 }

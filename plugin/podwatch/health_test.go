@@ -1,0 +1,181 @@
+package podwatch
+
+import (
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sirupsen/logrus"
+	logtest "github.com/sirupsen/logrus/hooks/test"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+)
+
+var errAway = errors.New("away")
+
+// enough passes client-go's longest pause between two attempts.
+const enough = 2 * time.Minute
+
+func messages(log *logtest.Hook) []string {
+	var out []string
+	for _, entry := range log.AllEntries() {
+		if entry.Level <= logrus.InfoLevel {
+			out = append(out, fmt.Sprint(entry.Message, entry.Data))
+		}
+	}
+	return out
+}
+
+func TestHealthListFails(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		api := fake.NewClientset(webPod())
+		var away atomic.Bool
+		away.Store(true)
+		api.PrependReactor("list", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
+			return away.Load(), nil, errAway
+		})
+		w, told, log, stop := run(t, api)
+		defer stop()
+		synctest.Wait()
+		require.ErrorIs(t, w.Err(), errAway)
+		time.Sleep(enough)
+		require.False(t, w.Healthy())
+		require.Len(t, messages(log), 1, "said once")
+
+		away.Store(false)
+		time.Sleep(enough)
+		require.NoError(t, w.Err())
+		require.Len(t, messages(log), 2, "and that it is over")
+		require.Equal(t, []string{"set ns/web uid-1 "}, told.take())
+	})
+}
+
+// watches makes every watch of pods the test's own; refuse decides about the next one.
+func watches(api *fake.Clientset) (opened chan *watch.FakeWatcher, refuse *atomic.Pointer[error]) {
+	opened, refuse = make(chan *watch.FakeWatcher, 100), &atomic.Pointer[error]{}
+	api.PrependWatchReactor("pods", func(clienttesting.Action) (bool, watch.Interface, error) {
+		if err := refuse.Load(); err != nil {
+			return true, nil, *err
+		}
+		w := watch.NewFake()
+		opened <- w
+		return true, w, nil
+	})
+	return opened, refuse
+}
+
+// However a watch fails, Healthy tells of it until the next one is open.
+func TestHealthWatchFails(t *testing.T) {
+	t.Parallel()
+	refused := error(apierrors.NewTooManyRequests("later", 1)) // client-go retries this without its error handler
+	for name, fail := range map[string]func(w *watch.FakeWatcher){
+		"refused":           func(w *watch.FakeWatcher) { w.Stop() },
+		"error in a stream": func(w *watch.FakeWatcher) { w.Error(&apierrors.NewResourceExpired("old").ErrStatus) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				api := fake.NewClientset(webPod())
+				opened, refuse := watches(api)
+				w, _, _, stop := run(t, api)
+				defer stop()
+				synctest.Wait()
+				require.NoError(t, w.Err())
+
+				time.Sleep(enough)
+				refuse.Store(&refused)
+				fail(<-opened)
+				time.Sleep(enough)
+				require.False(t, w.Healthy())
+				require.Empty(t, opened)
+
+				refuse.Store(nil)
+				time.Sleep(enough)
+				require.NoError(t, w.Err())
+			})
+		})
+	}
+}
+
+// The API server closes each watch after some minutes; that is no failure.
+func TestHealthRegularEnd(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		api := fake.NewClientset()
+		opened, _ := watches(api)
+		w, told, log, stop := run(t, api)
+		defer stop()
+		for range 3 {
+			synctest.Wait()
+			time.Sleep(5 * time.Minute)
+			(<-opened).Stop()
+			require.True(t, w.Healthy())
+		}
+		synctest.Wait()
+		require.True(t, w.Healthy())
+		require.Empty(t, messages(log))
+		(<-opened).Add(webPod())
+		synctest.Wait()
+		require.Equal(t, []string{"set ns/web uid-1 "}, told.take())
+	})
+}
+
+// A server that accepts each watch and closes it at once never tells of any change.
+func TestHealthClosedAtOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		api := fake.NewClientset()
+		opened, _ := watches(api)
+		w, _, _, stop := run(t, api)
+		defer stop()
+		synctest.Wait()
+		(<-opened).Stop()
+		synctest.Wait()
+		require.ErrorIs(t, w.Err(), errShortWatch)
+		time.Sleep(enough)
+		require.True(t, w.Healthy(), "the next watch stays open")
+	})
+}
+
+func TestHealthBeforeAndAfter(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		logger, _ := logtest.NewNullLogger()
+		require.ErrorIs(t, New(fake.NewClientset(), "node-a", logger).Err(), errNotSynced)
+
+		w, _, log, stop := run(t, fake.NewClientset(webPod()))
+		synctest.Wait()
+		require.True(t, w.Healthy())
+		stop()
+		require.ErrorIs(t, w.Err(), errStopped)
+		require.Empty(t, messages(log), "being stopped is no failure")
+		_, ok := w.Get("uid-1")
+		require.True(t, ok, "what was known stays known")
+	})
+}
+
+// A stopped stream ends even if nobody reads it.
+func TestStreamStops(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		logger, _ := logtest.NewNullLogger()
+		inner := watch.NewFakeWithChanSize(2, false)
+		s := observe(t.Context(), inner, metav1.ListOptions{}, newHealth(logger))
+		inner.Add(&corev1.Pod{})
+		inner.Add(&corev1.Pod{})
+		synctest.Wait()
+		s.Stop()
+		s.Stop()
+		synctest.Wait() // the bubble fails if a goroutine stays
+	})
+}

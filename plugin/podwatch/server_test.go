@@ -1,0 +1,94 @@
+package podwatch
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+)
+
+// eventually waits for a condition that the watch brings about in real time. The limit is only ever reached by a failure.
+func eventually(t testing.TB, what string, condition func() bool) {
+	t.Helper()
+	require.Eventually(t, condition, time.Minute, 5*time.Millisecond, what)
+}
+
+func elsewhere(p *corev1.Pod) { p.Spec.NodeName, p.Name, p.UID = "node-b", "far", "uid-far" }
+
+// Over HTTP, with the streamed initial list and with an older server's plain one: only this node's pods, each change.
+func TestServer(t *testing.T) {
+	t.Parallel()
+	for name, plain := range map[string]bool{"streamed list": false, "plain list": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			api := newAPIServer(t)
+			api.plainLists = plain
+			api.set(webPod())
+			api.set(webPod(elsewhere))
+			w, told, log, stop := run(t, api.client())
+			defer stop()
+			eventually(t, "healthy", w.Healthy)
+
+			api.set(webPod(elsewhere, phase("", corev1.PodRunning)))
+			api.set(webPod(phase("", corev1.PodRunning)))
+			api.remove(webPod(phase("", corev1.PodSucceeded)))
+			api.set(webPod(uid("", "uid-2")))
+			_, ok := w.Await(t.Context(), "uid-2")
+			require.True(t, ok)
+			_, ok = w.Get("uid-far")
+			require.False(t, ok)
+			stop()
+			require.Equal(t, []string{
+				"set ns/web uid-1 ", "set ns/web uid-1 Running", "deleted ns/web uid-1 Succeeded", "set ns/web uid-2 ",
+			}, told.take())
+			require.Empty(t, messages(log))
+		})
+	}
+}
+
+// While the API server is away Healthy says so, and what was known stays known. When it is back, everything that
+// happened meanwhile is told: deletions, pods of the same name with another uid, new pods; unchanged pods are not.
+func TestServerAway(t *testing.T) {
+	t.Parallel()
+	for name, compact := range map[string]bool{"and goes on": false, "and has forgotten": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			api := newAPIServer(t)
+			gone, same := webPod(named("gone"), uid("", "uid-gone")), webPod(named("same"), uid("", "uid-same"))
+			for _, p := range []*corev1.Pod{gone, same, webPod()} {
+				api.set(p)
+			}
+			w, told, log, stop := run(t, api.client())
+			defer stop()
+			eventually(t, "healthy", w.Healthy)
+			require.Len(t, told.take(), 3)
+
+			api.stop()
+			eventually(t, "unhealthy", func() bool { return !w.Healthy() })
+			_, ok := w.Get("uid-gone")
+			require.True(t, ok)
+			api.remove(gone)
+			api.remove(webPod())
+			api.set(webPod(uid("", "uid-2")))
+			api.set(webPod(named("new"), uid("", "uid-new")))
+			if compact {
+				api.compact()
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			api.start()
+			for _, uid := range []string{"uid-2", "uid-new"} {
+				_, ok := w.Await(ctx, uid)
+				require.True(t, ok, uid)
+			}
+			eventually(t, "healthy again", w.Healthy)
+			stop()
+			require.ElementsMatch(t, []string{
+				"deleted ns/gone uid-gone ", "deleted ns/web uid-1 ", "set ns/web uid-2 ", "set ns/new uid-new ",
+			}, told.take())
+			require.Len(t, messages(log), 2, "one line when it went, one when it came back")
+		})
+	}
+}

@@ -1,0 +1,310 @@
+package podwatch
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	logtest "github.com/sirupsen/logrus/hooks/test"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/tools/cache"
+)
+
+// changes records what a Watch tells, one line for each change.
+type changes struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+func (c *changes) add(pod Pod, deleted bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	verb := "set"
+	if deleted {
+		verb = "deleted"
+	}
+	c.lines = append(c.lines, fmt.Sprintf("%s %s/%s %s %s", verb, pod.Namespace, pod.Name, pod.UID, pod.Phase))
+}
+
+// take returns the lines since the last take.
+func (c *changes) take() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	lines := c.lines
+	c.lines = nil
+	return lines
+}
+
+// run starts a watch of node-a and stops it when the test ends. Inside a synctest bubble, use stop instead.
+func run(t testing.TB, client kubernetes.Interface) (w *Watch, told *changes, log *logtest.Hook, stop func()) {
+	t.Helper()
+	logger, log := logtest.NewNullLogger()
+	w, told = New(client, "node-a", logger), &changes{}
+	w.OnChange(told.add)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- w.Run(ctx) }()
+	return w, told, log, sync.OnceFunc(func() {
+		cancel()
+		require.NoError(t, <-ended)
+	})
+}
+
+// fakes is a fake API with helpers that wait until the watch has seen the change.
+type fakes struct {
+	t *testing.T
+	*fake.Clientset
+}
+
+func (f fakes) create(p *corev1.Pod) {
+	_, err := f.CoreV1().Pods(p.Namespace).Create(f.t.Context(), p, metav1.CreateOptions{})
+	require.NoError(f.t, err)
+	synctest.Wait()
+}
+
+func (f fakes) update(p *corev1.Pod) {
+	_, err := f.CoreV1().Pods(p.Namespace).Update(f.t.Context(), p, metav1.UpdateOptions{})
+	require.NoError(f.t, err)
+	synctest.Wait()
+}
+
+func (f fakes) remove(p *corev1.Pod) {
+	require.NoError(f.t, f.CoreV1().Pods(p.Namespace).Delete(f.t.Context(), p.Name, metav1.DeleteOptions{}))
+	synctest.Wait()
+}
+
+// bubble runs f with a watch of a fake API that has the pods in it, in time that passes when nothing else does.
+func bubble(t *testing.T, f func(t *testing.T, api fakes, w *Watch, told *changes), pods ...*corev1.Pod) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		api := fakes{t, fake.NewClientset()}
+		for _, p := range pods {
+			require.NoError(t, api.Tracker().Add(p))
+		}
+		w, told, _, stop := run(t, api)
+		defer stop()
+		synctest.Wait()
+		f(t, api, w, told)
+	})
+}
+
+// phase, uid and mirror change a pod; a changed pod needs a new version.
+func phase(version string, phase corev1.PodPhase) func(*corev1.Pod) {
+	return func(p *corev1.Pod) { p.ResourceVersion, p.Status.Phase = version, phase }
+}
+
+func uid(version string, uid types.UID) func(*corev1.Pod) {
+	return func(p *corev1.Pod) { p.ResourceVersion, p.UID = version, uid }
+}
+
+func mirror(hash string) func(*corev1.Pod) {
+	return func(p *corev1.Pod) { p.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: hash} }
+}
+
+func named(name string) func(*corev1.Pod) {
+	return func(p *corev1.Pod) { p.Name = name }
+}
+
+func TestChangesInOrder(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T, api fakes, w *Watch, told *changes) {
+		require.True(t, w.Healthy())
+		require.Equal(t, []string{"set ns/web uid-1 "}, told.take(), "pods that were there before")
+
+		api.update(webPod(phase("2", corev1.PodPending)))
+		api.update(webPod(phase("3", corev1.PodRunning)))
+		pod, ok := w.Get("uid-1")
+		require.True(t, ok)
+		require.Equal(t, corev1.PodRunning, pod.Phase)
+
+		api.remove(webPod())
+		require.Equal(t, []string{
+			"set ns/web uid-1 Pending", "set ns/web uid-1 Running", "deleted ns/web uid-1 Running",
+		}, told.take())
+		_, ok = w.Get("uid-1")
+		require.False(t, ok)
+	}, webPod())
+}
+
+// A StatefulSet's pod comes back with the same name and another uid.
+func TestReplacedPod(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T, api fakes, w *Watch, told *changes) {
+		api.remove(webPod())
+		api.create(webPod(uid("2", "uid-2")))
+		require.Equal(t, []string{"set ns/web uid-1 ", "deleted ns/web uid-1 ", "set ns/web uid-2 "}, told.take())
+		_, ok := w.Get("uid-1")
+		require.False(t, ok)
+		_, ok = w.Get("uid-2")
+		require.True(t, ok)
+	}, webPod())
+}
+
+func TestMirrorPod(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T, api fakes, w *Watch, told *changes) {
+		pod, ok := w.Get("hash-1")
+		require.True(t, ok)
+		require.True(t, pod.Static)
+		_, ok = w.Get("uid-1")
+		require.False(t, ok, "NRI does not know the mirror pod's own uid")
+
+		// The kubelet makes a deleted mirror pod again: another pod for the API, the same for the node.
+		api.remove(webPod())
+		api.create(webPod(uid("2", "uid-2"), mirror("hash-1")))
+		_, ok = w.Get("hash-1")
+		require.True(t, ok)
+
+		// A changed manifest is another pod for both.
+		api.remove(webPod())
+		api.create(webPod(uid("3", "uid-3"), mirror("hash-2")))
+		_, ok = w.Get("hash-1")
+		require.False(t, ok)
+		_, ok = w.Get("hash-2")
+		require.True(t, ok)
+		require.Equal(t, []string{
+			"set ns/web hash-1 ", "deleted ns/web hash-1 ", "set ns/web hash-1 ", "deleted ns/web hash-1 ", "set ns/web hash-2 ",
+		}, told.take())
+	}, webPod(mirror("hash-1")))
+}
+
+// Anybody may write the annotation of a mirror pod: it must not make another pod look static, nor forgotten.
+func TestFalseMirrorPod(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T, api fakes, w *Watch, told *changes) {
+		liar := func(version string) *corev1.Pod { return webPod(named("liar"), uid(version, "uid-2"), mirror("uid-1")) }
+		static := func() bool {
+			pod, ok := w.Get("uid-1")
+			require.True(t, ok)
+			return pod.Static
+		}
+		api.create(liar("1"))
+		require.False(t, static())
+		api.remove(liar("1"))
+		require.False(t, static())
+		require.Equal(t, []string{"set ns/web uid-1 "}, told.take())
+
+		// If the false one comes first, the pod that has this uid takes over.
+		api.remove(webPod())
+		api.create(liar("2"))
+		require.True(t, static())
+		api.create(webPod())
+		require.False(t, static())
+		api.remove(liar("2"))
+		require.False(t, static())
+	}, webPod())
+}
+
+func TestAwait(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T, api fakes, w *Watch, _ *changes) {
+		pod, ok := w.Await(t.Context(), "uid-1")
+		require.True(t, ok, "a known pod is returned at once")
+		require.Equal(t, "web", pod.Name)
+
+		// Of three that wait for one pod, one gives up; the others are woken.
+		impatient, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		found := make(chan bool, 3)
+		for _, ctx := range []context.Context{t.Context(), impatient, t.Context()} {
+			go func() {
+				pod, ok := w.Await(ctx, "uid-2")
+				found <- ok && pod.Name == "late"
+			}()
+		}
+		synctest.Wait()
+		require.Empty(t, found)
+		time.Sleep(2 * time.Second)
+		require.False(t, <-found)
+		require.Empty(t, found)
+		api.create(webPod(named("late"), uid("2", "uid-2")))
+		require.True(t, <-found)
+		require.True(t, <-found)
+
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		_, ok = w.Await(ended, "uid-2")
+		require.True(t, ok, "what is known needs no waiting")
+		_, ok = w.Await(ended, "nobody")
+		require.False(t, ok)
+		require.Empty(t, w.waiting, "nobody waits any more")
+	}, webPod())
+}
+
+// A callback that asks for the pod it is told of gets that very state.
+func TestGetInsideOnChange(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		api := fakes{t, fake.NewClientset(webPod())}
+		logger, _ := logtest.NewNullLogger()
+		w := New(api, "node-a", logger)
+		calls := 0
+		w.OnChange(func(pod Pod, deleted bool) {
+			calls++
+			known, ok := w.Get(pod.UID)
+			require.Equal(t, !deleted, ok)
+			if ok {
+				require.Equal(t, pod, known)
+			}
+		})
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() { ended <- w.Run(ctx) }()
+		synctest.Wait()
+		api.update(webPod(phase("2", corev1.PodRunning)))
+		api.remove(webPod())
+		cancel()
+		require.NoError(t, <-ended)
+		require.Equal(t, 3, calls)
+	})
+}
+
+// Events of the informer that no API server test can bring about on demand.
+func TestChange(t *testing.T) {
+	t.Parallel()
+	logger, log := logtest.NewNullLogger()
+	w, told := New(fake.NewClientset(), "node-a", logger), &changes{}
+	w.OnChange(told.add)
+	put := func(p *corev1.Pod) any {
+		c, err := transform(p)
+		require.NoError(t, err)
+		again, err := transform(c)
+		require.NoError(t, err)
+		require.Same(t, c, again, "client-go may transform twice")
+		return c
+	}
+	first, second := put(webPod()), put(webPod(uid("2", "uid-2")))
+	w.change(nil, first)
+	w.change(first, first)
+	require.Equal(t, []string{"set ns/web uid-1 "}, told.take(), "a list that brings nothing new is no change")
+	w.change(first, second)
+	require.Equal(t, []string{"deleted ns/web uid-1 ", "set ns/web uid-2 "}, told.take(), "replaced between two lists")
+	w.change(cache.DeletedFinalStateUnknown{Key: "ns/web", Obj: first}, nil)
+	require.Empty(t, told.take(), "what is forgotten already is not told again")
+	w.change(cache.DeletedFinalStateUnknown{Key: "ns/web", Obj: second}, nil)
+	require.Equal(t, []string{"deleted ns/web uid-2 "}, told.take())
+
+	require.Empty(t, log.AllEntries())
+	w.change(cache.DeletedFinalStateUnknown{Key: "ns/web"}, nil)
+	w.change(nil, "no pod")
+	require.Empty(t, told.take())
+	require.Len(t, log.AllEntries(), 1)
+}
+
+func TestMisuse(t *testing.T) {
+	t.Parallel()
+	require.ErrorContains(t, New(fake.NewClientset(), "", nil).Run(t.Context()), "name is empty")
+
+	bubble(t, func(t *testing.T, _ fakes, w *Watch, told *changes) {
+		require.ErrorContains(t, w.Run(t.Context()), "called before")
+		require.Panics(t, func() { w.OnChange(told.add) })
+	})
+}
