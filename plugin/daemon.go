@@ -1,0 +1,137 @@
+package plugin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/pod-pacemaker/pod-pacemaker/crd"
+	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
+)
+
+// Daemon paces the pods of one node. Make it with New.
+type Daemon struct {
+	options    Options
+	since      time.Time
+	cores      int
+	metrics    *metrics
+	pacer      *pacer
+	connection *connection
+	fallback   *v1alpha1.PacemakerConfig
+
+	// nil when standalone
+	client kubernetes.Interface
+	watch  *podwatch.Watch
+	source *crd.Source
+}
+
+// New gives a daemon. It reads the configuration file and the access to the API
+// server, and starts nothing. Its errors wrap ErrOptions or what the file is
+// refused for.
+func New(o Options) (*Daemon, error) {
+	if err := o.Validate(); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrOptions, err)
+	}
+	cores, err := nodeCores(o)
+	if err != nil {
+		return nil, err
+	}
+	d := &Daemon{options: o, since: time.Now(), cores: cores, metrics: newMetrics()}
+	if o.ConfigFile != "" {
+		if d.fallback, err = crd.Load(o.ConfigFile); err != nil {
+			return nil, err
+		}
+	}
+	var pods podSource
+	var dyn dynamic.Interface
+	if !o.Standalone() {
+		if dyn, err = d.reachCluster(); err != nil {
+			return nil, err
+		}
+		pods = d.watch
+	}
+	d.pacer = newPacer(o, pods, d.metrics)
+	d.pacer.refusals.cores = cores
+	d.connection = newConnection(o, d.pacer)
+	if d.watch != nil {
+		d.watch.OnChange(d.pacer.podChanged)
+		d.source = crd.NewSource(dyn, d.client, o.NodeName, d.fallback, o.Log, d.configure)
+	}
+	return d, nil
+}
+
+// ErrOptions is wrapped by what New says of options that are not valid.
+var ErrOptions = errors.New("invalid options")
+
+// reachCluster makes the clients of the API server. Pods and events go through
+// clients of their own, so that a herd's events do not slow down the watch.
+func (d *Daemon) reachCluster() (dynamic.Interface, error) {
+	var access *rest.Config
+	var err error
+	if d.options.Kubeconfig != "" {
+		access, err = clientcmd.BuildConfigFromFlags("", d.options.Kubeconfig)
+	} else {
+		access, err = rest.InClusterConfig()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("access to the API server: %w", err)
+	}
+	access.UserAgent = "pod-pacemaker/" + d.options.Version
+	if d.client, err = kubernetes.NewForConfig(access); err != nil {
+		return nil, fmt.Errorf("client of the API server: %w", err)
+	}
+	dyn, err := dynamic.NewForConfig(access)
+	if err != nil {
+		return nil, fmt.Errorf("client of the API server: %w", err)
+	}
+	d.watch = podwatch.New(d.client, d.options.NodeName, d.options.Log)
+	return dyn, nil
+}
+
+func (d *Daemon) configure(e crd.Effective) {
+	d.metrics.generation.Reset()
+	d.metrics.generation.WithLabelValues(e.Name, string(e.Origin)).Set(float64(e.Generation))
+	d.pacer.configure(time.Now(), e, d.cores)
+}
+
+// Run paces pods until ctx ends, and gives nil then. It returns early only when
+// one of its sockets cannot be served.
+func (d *Daemon) Run(ctx context.Context) error {
+	listener, err := gate.Listen(d.options.SocketPath())
+	if err != nil {
+		return fmt.Errorf("gate socket: %w", err)
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	if d.client != nil {
+		n := newPodNotices(d.client, d.options.NodeName, d.options.Instance)
+		defer n.stop()
+		d.pacer.notices = n
+		g.Go(func() error { return d.watch.Run(ctx) })
+		g.Go(func() error { return d.source.Run(ctx) })
+	} else {
+		d.configure(crd.FromFile(d.fallback))
+	}
+	g.Go(func() error { return d.pacer.run(ctx) })
+	g.Go(func() error { return gate.NewServer(d.pacer, d.options.Log).Serve(ctx, listener) })
+	g.Go(func() error { return admin.ServeAdmin(ctx, d.options.AdminPath(), d) })
+	if d.options.HTTPAddress != "" {
+		g.Go(func() error { return admin.ServeHTTP(ctx, d.options.HTTPAddress, d, d.metrics.registry) })
+	}
+	g.Go(func() error { return d.connection.run(ctx) })
+	if err := g.Wait(); err != nil && ctx.Err() == nil {
+		return err
+	} else if err != nil && !errors.Is(err, context.Canceled) {
+		return err
+	}
+	return nil
+}

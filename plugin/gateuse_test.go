@@ -1,0 +1,95 @@
+package plugin
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
+)
+
+func TestRuntimesThatBarTheGate(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name, version string
+		want          string
+	}{
+		{"containerd", "v2.4.2", ""},
+		{"containerd", "2.3.2", ""},
+		{"containerd", "v2.3.1", "holds up statistics"},
+		{"containerd", "1.7.35", "holds up statistics"},
+		{"containerd", "", "not known"},
+		{"containerd", "unknown", "not known"},
+		{"cri-o", "1.35.0", "not known to bear"},
+	} {
+		got := runtimeBars(c.name, c.version)
+		if c.want == "" {
+			assert.Empty(t, got, "%s %s", c.name, c.version)
+		} else {
+			assert.Contains(t, got, c.want, "%s %s", c.name, c.version)
+		}
+	}
+}
+
+func TestHookFault(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	file := func(name string, mode os.FileMode) string {
+		path := filepath.Join(dir, name)
+		require.NoError(t, os.WriteFile(path, []byte("#!"), mode))
+		require.NoError(t, os.Chmod(path, mode)) // past the umask
+		return path
+	}
+	assert.Empty(t, hookFault(file("good", 0o755)))
+	assert.Contains(t, hookFault(filepath.Join(dir, "absent")), "cannot be used")
+	assert.Contains(t, hookFault(file("plain", 0o644)), "not an executable")
+	assert.Contains(t, hookFault(file("group", 0o775)), "written by group")
+	assert.Contains(t, hookFault(file("others", 0o757)), "written by group or others")
+	assert.Contains(t, hookFault(dir), "not an executable")
+}
+
+func TestWhoMayWaitInTheGate(t *testing.T) {
+	t.Parallel()
+	hook := filepath.Join(t.TempDir(), "hook")
+	require.NoError(t, os.WriteFile(hook, nil, 0o700))
+	pod := func(policy string) podwatch.Pod {
+		return podwatch.Pod{RestartPolicy: policy, Containers: map[string]podwatch.Container{"c": {Kind: podwatch.App}}}
+	}
+	for _, c := range []struct {
+		why   string
+		mode  GateMode
+		pod   podwatch.Pod
+		known bool
+		open  bool
+	}{
+		{"restarted always", GateAuto, pod("Always"), true, true},
+		{"restarted on failure", GateAuto, pod("OnFailure"), true, true},
+		{"never restarted", GateAuto, pod("Never"), true, false},
+		{"not known", GateAuto, podwatch.Pod{}, false, false},
+		{"not known, but always", GateAlways, podwatch.Pod{}, false, true},
+		{"never restarted, for all of always", GateAlways, pod("Never"), true, false},
+		{"no gate", GateNever, pod("Always"), true, false},
+	} {
+		g := newGateUse(Options{Gate: c.mode, GatePath: hook})
+		g.setRuntime("containerd", "2.4.2")
+		assert.Equal(t, c.open, g.barred(c.pod, c.known, "c") == "", c.why)
+	}
+}
+
+func TestTheGateStaysShutUntilTheRuntimeIsKnown(t *testing.T) {
+	t.Parallel()
+	hook := filepath.Join(t.TempDir(), "hook")
+	require.NoError(t, os.WriteFile(hook, nil, 0o700))
+	g := newGateUse(Options{Gate: GateAuto, GatePath: hook})
+	assert.Contains(t, g.off(), "not known yet")
+	g.setRuntime("containerd", "2.2.5")
+	assert.Contains(t, g.off(), "holds up statistics")
+	g.setRuntime("containerd", "2.4.2")
+	assert.Empty(t, g.off())
+	require.NoError(t, os.Remove(hook))
+	assert.Contains(t, g.off(), "cannot be used")
+	assert.Contains(t, newGateUse(Options{Gate: GateAuto}).off(), "--gate-path")
+}

@@ -1,0 +1,131 @@
+package plugin
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/containerd/nri/pkg/api"
+	"github.com/sirupsen/logrus"
+
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+)
+
+// expiryMargin is how long before its deadline a hook gets its answer, so that
+// it does not go on by itself.
+const expiryMargin = 500 * time.Millisecond
+
+// replaced is the reason for a hook whose container is no longer the one that
+// kubelet wants started.
+const replaced = gate.ReasonReplaced
+
+// Wait implements gate.Backend: it blocks until the start of the hook's pod is
+// decided.
+func (p *pacer) Wait(ctx context.Context, h gate.Hello, tell func(time.Time, int)) (gate.Verdict, error) {
+	p.metrics.gateWaiters.Set(float64(p.atGate.Add(1)))
+	defer func() { p.metrics.gateWaiters.Set(float64(p.atGate.Add(-1))) }()
+	t, gone := p.attended(h)
+	t.Attend(time.Now())
+	defer func() { t.Leave(time.Now()) }()
+	expiry := time.NewTimer(time.Until(h.Deadline) - expiryMargin)
+	defer expiry.Stop()
+	for {
+		turn, moved := p.turns.of(t)
+		if turn.Position > 0 {
+			tell(leaveAt(time.Now(), turn, h.Deadline), turn.Position)
+		}
+		select {
+		case <-t.Decided():
+			state, reason := t.Status()
+			return gate.Verdict{Go: state != throttle.Gone, Reason: string(reason)}, nil
+		case <-gone:
+			return gate.Verdict{Reason: replaced}, nil
+		case <-expiry.C:
+			d := t.Expire(time.Now())
+			return gate.Verdict{Go: d.Admitted, Reason: string(d.Reason)}, nil
+		case <-moved:
+		case <-ctx.Done():
+			return gate.Verdict{}, ctx.Err()
+		}
+	}
+}
+
+// leaveAt gives the time at which a hook goes on if the daemon is gone: its turn
+// at the expected pace. Where that comes after its deadline, the time left is
+// shared out among all that wait, so that they do not leave at once.
+func leaveAt(now time.Time, turn throttle.Turn, deadline time.Time) time.Time {
+	if turn.At.Before(deadline) {
+		return turn.At
+	}
+	left := max(0, deadline.Sub(now))
+	return now.Add(left * time.Duration(turn.Position) / time.Duration(turn.Of+1))
+}
+
+// attended gives the ticket that a hook waits for, and a channel that is closed
+// when nothing may start for its container any more. A hook that outlived an earlier daemon finds its place again by the
+// time since which it waits.
+func (p *pacer) attended(h gate.Hello) (*throttle.Ticket, <-chan struct{}) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	r := p.records[h.PodUID]
+	if r == nil {
+		namespace, name := splitTitle(h.Name)
+		r = newRecord(&api.PodSandbox{Uid: h.PodUID, Namespace: namespace, Name: name})
+		p.records[h.PodUID] = r
+	}
+	c := r.containers[h.ContainerID]
+	if c == nil {
+		c = r.create(&api.Container{Id: h.ContainerID})
+	}
+	t := p.limiter.Lookup(r.uid)
+	if t != nil {
+		if state, reason := t.Status(); state != throttle.Gone || reason == throttle.Deleted {
+			return t, c.gone
+		}
+	}
+	var priority int32
+	var maxWait time.Duration
+	if p.pods != nil {
+		pod, _ := p.pods.Get(r.uid)
+		priority, maxWait = pod.Priority, pod.ActiveDeadline/10
+	}
+	return p.limiter.Join(time.Now(), throttle.Request{
+		UID: r.uid, Name: r.title(), Priority: priority, MaxWait: maxWait, Arrived: h.Since,
+	}), c.gone
+}
+
+// turnBoard tells waiters their turns. init makes it usable.
+type turnBoard struct {
+	mu    sync.Mutex
+	turns map[*throttle.Ticket]throttle.Turn
+	moved chan struct{}
+}
+
+func (b *turnBoard) init() { b.moved = make(chan struct{}) }
+
+// of gives the turn of a ticket, zero where it has none yet, and a channel that
+// is closed when turns were posted anew.
+func (b *turnBoard) of(t *throttle.Ticket) (throttle.Turn, <-chan struct{}) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.turns[t], b.moved
+}
+
+func (b *turnBoard) post(turns []throttle.Turn) {
+	next := make(map[*throttle.Ticket]throttle.Turn, len(turns))
+	for _, t := range turns {
+		next[t.Ticket] = t
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.turns = next
+	close(b.moved)
+	b.moved = make(chan struct{})
+}
+
+// podLog gives a logger whose lines tell of one pod.
+func (p *pacer) podLog(uid, title string) logrus.FieldLogger {
+	namespace, name := splitTitle(title)
+	return p.log.WithFields(logrus.Fields{"pod_namespace": namespace, "pod_name": name, "pod_uid": uid})
+}

@@ -1,0 +1,43 @@
+package plugin
+
+import (
+	"sync"
+	"time"
+)
+
+// Bounds of holding. A handler that waits holds up every pod of the node.
+const (
+	holdShare = 0.1             // of wall time, over all pods
+	holdSaved = 2 * time.Second // what can be saved up at most
+)
+
+// holdBudget says how long a handler may wait now. The zero value is empty and
+// fills with time.
+type holdBudget struct {
+	mu    sync.Mutex
+	saved time.Duration
+	last  time.Time
+}
+
+// take gives at most want out of the budget.
+func (b *holdBudget) take(now time.Time, want time.Duration) time.Duration {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.last.IsZero() {
+		b.saved += time.Duration(holdShare * float64(max(0, now.Sub(b.last))))
+	} else {
+		b.saved = holdSaved
+	}
+	b.last = now
+	b.saved = min(b.saved, holdSaved)
+	got := max(0, min(want, b.saved))
+	b.saved -= got
+	return got
+}
+
+// giveBack returns what was taken and not used.
+func (b *holdBudget) giveBack(unused time.Duration) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.saved = min(b.saved+max(0, unused), holdSaved)
+}

@@ -1,0 +1,40 @@
+package plugin
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestGateTimeoutOf(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		content string
+		want    time.Duration
+		fault   string
+	}{
+		{"kind: KubeletConfiguration\nruntimeRequestTimeout: 15m\n", 12 * time.Minute, ""},
+		{"kind: KubeletConfiguration\n", 96 * time.Second, ""},
+		{"kind: KubeletConfiguration\nruntimeRequestTimeout: 0s\n", 96 * time.Second, ""},
+		{"kind: KubeletConfiguration\nruntimeRequestTimeout: soon\n", 0, "soon"},
+		{"kind: Pod\n", 0, "must be KubeletConfiguration"},
+		{"[", 0, "yaml"},
+	} {
+		path := filepath.Join(t.TempDir(), "config.yaml")
+		require.NoError(t, os.WriteFile(path, []byte(c.content), 0o600))
+		got, err := GateTimeoutOf(path)
+		if c.fault != "" {
+			require.ErrorContains(t, err, c.fault)
+			require.ErrorContains(t, err, path)
+			continue
+		}
+		require.NoError(t, err)
+		assert.Equal(t, c.want, got)
+	}
+	_, err := GateTimeoutOf(filepath.Join(t.TempDir(), "absent"))
+	require.ErrorIs(t, err, os.ErrNotExist)
+}

@@ -1,0 +1,191 @@
+package plugin
+
+import (
+	"time"
+
+	"github.com/containerd/nri/pkg/api"
+
+	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+)
+
+// sandboxStopped takes note of the end of a sandbox. The stop of one that was
+// refused says nothing of the pod: it keeps its place. Of any other, whatever
+// was starting in it is not any more.
+func (p *pacer) sandboxStopped(sandbox *api.PodSandbox) {
+	p.mu.Lock()
+	r := p.records[podKey(sandbox)]
+	if r == nil || r.sandbox != sandbox.GetId() {
+		p.mu.Unlock()
+		return
+	}
+	r.sandbox = ""
+	clear(r.exits)
+	p.mu.Unlock()
+	p.sandboxGone(time.Now(), r.uid)
+}
+
+// sandboxGone ends a start whose sandbox is gone. A pod that waits keeps its
+// place.
+func (p *pacer) sandboxGone(now time.Time, uid string) {
+	t := p.limiter.Lookup(uid)
+	if t == nil {
+		return
+	}
+	switch state, _ := t.Status(); state {
+	case throttle.Starting:
+		t.End(now, throttle.SandboxGone)
+	case throttle.Waiting:
+		t.LetDown()
+	}
+}
+
+func (p *pacer) sandboxRemoved(sandbox *api.PodSandbox) {
+	p.sandboxStopped(sandbox)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	r := p.records[podKey(sandbox)]
+	if r == nil {
+		return
+	}
+	_, wasRefused := r.refused[sandbox.GetId()]
+	delete(r.refused, sandbox.GetId())
+	if p.pods == nil && !wasRefused && r.sandbox == "" {
+		// No API server will say that the pod was deleted.
+		if t := p.limiter.Lookup(r.uid); t != nil {
+			t.End(time.Now(), throttle.SandboxGone)
+		}
+	}
+	p.forgetLocked(r)
+}
+
+func (p *pacer) containerStarted(sandbox *api.PodSandbox, ctr *api.Container) {
+	p.mu.Lock()
+	r := p.recordOfLocked(sandbox)
+	r.started(ctr, time.Now())
+	p.mu.Unlock()
+	if t := p.limiter.Lookup(r.uid); t != nil && p.pods != nil {
+		if pod, ok := p.pods.Get(r.uid); ok {
+			p.podChanged(pod, false)
+		}
+	}
+}
+
+func (p *pacer) containerStopped(sandbox *api.PodSandbox, ctr *api.Container) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if r := p.ownerLocked(sandbox, ctr); r != nil {
+		r.stopped(ctr, time.Now())
+	}
+}
+
+func (p *pacer) containerRemoved(sandbox *api.PodSandbox, ctr *api.Container) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if r := p.ownerLocked(sandbox, ctr); r != nil {
+		r.stopped(ctr, time.Now())
+		r.remove(ctr.GetId())
+		p.forgetLocked(r)
+	}
+}
+
+// ownerLocked finds the record of a container. Where the runtime has forgotten
+// the sandbox, it tells no more than the container's ID. p.mu must be held.
+func (p *pacer) ownerLocked(sandbox *api.PodSandbox, ctr *api.Container) *record {
+	if r := p.records[podKey(sandbox)]; r != nil {
+		return r
+	}
+	for _, r := range p.records {
+		if r.containers[ctr.GetId()] != nil {
+			return r
+		}
+	}
+	return nil
+}
+
+// synchronize rebuilds the records from what exists. Pods whose containers began
+// to run less than a start timeout ago count as starting, over the limit where
+// reality is; those that have started are found out by the next review.
+func (p *pacer) synchronize(pods []*api.PodSandbox, ctrs []*api.Container) {
+	now := time.Now()
+	p.mu.Lock()
+	live := map[string]bool{}
+	bySandbox := map[string]*record{}
+	var lost []string
+	for _, sandbox := range pods {
+		r := p.recordOfLocked(sandbox)
+		r.enter(sandbox.GetId())
+		bySandbox[sandbox.GetId()] = r
+	}
+	for _, r := range p.records {
+		if r.sandbox != "" && bySandbox[r.sandbox] == nil {
+			r.sandbox = ""
+			clear(r.exits)
+			lost = append(lost, r.uid)
+		}
+	}
+	for _, ctr := range ctrs {
+		r := bySandbox[ctr.GetPodSandboxId()]
+		if r == nil {
+			continue
+		}
+		live[ctr.GetId()] = true
+		r.adopt(ctr, now)
+	}
+	var found []*record
+	for _, r := range p.records {
+		for id := range r.containers {
+			if !live[id] {
+				r.remove(id)
+			}
+		}
+		if n, youngest := r.runs(); n > 0 && now.Sub(youngest) < p.config.Load().Spec.GetStartTimeout() {
+			found = append(found, r)
+		}
+	}
+	p.mu.Unlock()
+	for _, uid := range lost {
+		p.sandboxGone(now, uid)
+	}
+	for _, r := range found {
+		p.find(now, r)
+	}
+}
+
+// find counts a start that is under way without having been admitted.
+func (p *pacer) find(now time.Time, r *record) {
+	if t := p.limiter.Lookup(r.uid); t != nil {
+		if state, _ := t.Status(); state == throttle.Starting || state == throttle.Started {
+			return
+		}
+	}
+	_, since := r.runs()
+	t := p.limiter.Found(now, throttle.Request{UID: r.uid, Name: r.title()}, since)
+	if p.pods == nil {
+		return
+	}
+	if pod, ok := p.pods.Get(r.uid); ok {
+		p.judgeStarting(now, t, pod)
+	}
+}
+
+// adopt takes over a container that exists.
+func (r *record) adopt(ctr *api.Container, now time.Time) {
+	c := r.containers[ctr.GetId()]
+	if c == nil {
+		c = r.create(ctr)
+	}
+	c.name, c.cgroup, c.pid = ctr.GetName(), ctr.GetLinux().GetCgroupsPath(), int(ctr.GetPid())
+	at := func(nanos int64) time.Time {
+		if nanos <= 0 {
+			return now
+		}
+		return time.Unix(0, nanos)
+	}
+	switch ctr.GetState() {
+	case api.ContainerState_CONTAINER_RUNNING, api.ContainerState_CONTAINER_PAUSED:
+		c.running, c.since = true, at(ctr.GetStartedAt())
+	case api.ContainerState_CONTAINER_STOPPED:
+		c.running = false
+		r.exits[c.name] = at(ctr.GetFinishedAt())
+	}
+}

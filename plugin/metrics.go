@@ -1,0 +1,86 @@
+package plugin
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+)
+
+// metrics are what Prometheus is told. All names begin with pod_pacemaker_.
+type metrics struct {
+	registry *prometheus.Registry
+
+	waits      *prometheus.HistogramVec
+	starts     *prometheus.HistogramVec
+	refusals   *prometheus.CounterVec
+	unpaced    *prometheus.CounterVec
+	panics     *prometheus.CounterVec
+	expired    prometheus.Counter
+	refusalCPU prometheus.Counter
+	held       prometheus.Counter
+	waiting    prometheus.Gauge
+	starting   prometheus.Gauge
+	gateWaiters,
+	connected prometheus.Gauge
+	generation *prometheus.GaugeVec
+	handlers   *prometheus.HistogramVec
+}
+
+// secondsBuckets spans from a start that need not wait to the longest waits.
+var secondsBuckets = []float64{0.1, 0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1800}
+
+// handlerBuckets spans from a microsecond decision to the runtime's request
+// timeout.
+var handlerBuckets = []float64{0.0001, 0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 0.25, 0.5, 1, 2}
+
+func newMetrics() *metrics {
+	const ns = "pod_pacemaker"
+	counter := func(name, help string) prometheus.CounterOpts {
+		return prometheus.CounterOpts{Namespace: ns, Name: name, Help: help}
+	}
+	gauge := func(name, help string) prometheus.GaugeOpts {
+		return prometheus.GaugeOpts{Namespace: ns, Name: name, Help: help}
+	}
+	histogram := func(name, help string, buckets []float64) prometheus.HistogramOpts {
+		return prometheus.HistogramOpts{Namespace: ns, Name: name, Help: help, Buckets: buckets}
+	}
+	m := &metrics{
+		registry:    prometheus.NewRegistry(),
+		waits:       prometheus.NewHistogramVec(histogram("wait_seconds", "Time from joining the queue to the admission, by the reason of the admission.", secondsBuckets), []string{"reason"}),
+		starts:      prometheus.NewHistogramVec(histogram("start_seconds", "Time from the admission to the end of the start, by the reason of the end.", secondsBuckets), []string{"reason"}),
+		refusals:    prometheus.NewCounterVec(counter("refusals_total", "Refused sandboxes and containers, which kubelet tries again."), []string{"at", "reason"}),
+		unpaced:     prometheus.NewCounterVec(counter("unpaced_total", "Starts that went on without being paced."), []string{"reason"}),
+		panics:      prometheus.NewCounterVec(counter("handler_panics_total", "Panics in NRI handlers; the pod started."), []string{"handler"}),
+		expired:     prometheus.NewCounter(counter("gate_expired_total", "Waits in the gate that ended without a turn.")),
+		refusalCPU:  prometheus.NewCounter(counter("refusal_cpu_seconds_total", "Estimated CPU time that refusals cost the node.")),
+		held:        prometheus.NewCounter(counter("held_seconds_total", "Time that NRI handlers waited while the runtime's locks were held.")),
+		waiting:     prometheus.NewGauge(gauge("waiting", "Pods in the queue.")),
+		starting:    prometheus.NewGauge(gauge("starting", "Pods that hold a slot.")),
+		gateWaiters: prometheus.NewGauge(gauge("gate_waiters", "Hooks that wait in the gate.")),
+		connected:   prometheus.NewGauge(gauge("connected", "1 while the runtime is connected and synchronized.")),
+		generation:  prometheus.NewGaugeVec(gauge("config_generation", "Generation of the configuration in force."), []string{"config", "origin"}),
+		handlers:    prometheus.NewHistogramVec(histogram("handler_seconds", "Time spent in an NRI handler.", handlerBuckets), []string{"handler"}),
+	}
+	m.registry.MustRegister(m.waits, m.starts, m.refusals, m.unpaced, m.panics, m.expired, m.refusalCPU, m.held,
+		m.waiting, m.starting, m.gateWaiters, m.connected, m.generation, m.handlers,
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return m
+}
+
+// observe counts what happened to a ticket.
+func (m *metrics) observe(e throttle.Event) {
+	m.waiting.Set(float64(e.Waiting))
+	m.starting.Set(float64(e.Starting))
+	switch e.Kind {
+	case throttle.KindAdmitted:
+		m.waits.WithLabelValues(string(e.Reason)).Observe(e.Took.Seconds())
+		if e.Reason == throttle.Found {
+			m.unpaced.WithLabelValues(string(throttle.Found)).Inc()
+		}
+	case throttle.KindExpired:
+		m.expired.Inc()
+	case throttle.KindEnded:
+		m.starts.WithLabelValues(string(e.Reason)).Observe(e.Took.Seconds())
+	}
+}

@@ -1,0 +1,135 @@
+package plugin
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"time"
+
+	"github.com/sirupsen/logrus"
+)
+
+// GateMode says where containers may wait in the gate.
+type GateMode string
+
+// The gate modes.
+const (
+	// GateAuto uses the gate where it is known to do no harm.
+	GateAuto GateMode = "auto"
+	// GateAlways uses it also where the runtime's version or the pod's restart
+	// policy is not known.
+	GateAlways GateMode = "always"
+	// GateNever refuses instead.
+	GateNever GateMode = "never"
+)
+
+// RefuseAt says at which of the two points a pod that cannot wait is refused.
+type RefuseAt string
+
+// The points of refusal.
+const (
+	// RefuseAuto refuses at the sandbox while that costs little CPU, above that
+	// at the container.
+	RefuseAuto      RefuseAt = "auto"
+	RefuseSandbox   RefuseAt = "sandbox"
+	RefuseContainer RefuseAt = "container"
+)
+
+// Limits of the options.
+const (
+	MaxHold = time.Second
+	// kubeletTimeoutShare is the share of kubelet's runtimeRequestTimeout that a
+	// container may wait in the gate.
+	kubeletTimeoutShare = 0.8
+)
+
+// Options are the settings of a daemon. Those that say so may be empty.
+type Options struct {
+	// NodeName is the node's name in the API. Needed with InCluster or
+	// Kubeconfig.
+	NodeName string
+	// Kubeconfig is a file with access to the API server. Empty with InCluster
+	// false: standalone, without an API server.
+	Kubeconfig string
+	// InCluster takes the access from the pod's service account.
+	InCluster bool
+	// ConfigFile is a PacemakerConfig in YAML: the only source when standalone,
+	// else the fallback while no object selects the node. May be empty.
+	ConfigFile string
+	// NRISocket is the runtime's NRI socket.
+	NRISocket string
+	// NRIIndex orders the plugins of a runtime; two digits.
+	NRIIndex string
+	// RunDir holds the sockets of the gate and of the administrator.
+	RunDir string
+	// GatePath is the hook binary's absolute path on the host. Empty: no gate.
+	GatePath string
+	// GateTimeout bounds one wait in the gate. It has to be below kubelet's
+	// runtimeRequestTimeout.
+	GateTimeout time.Duration
+	// Gate says where the gate is used.
+	Gate GateMode
+	// RefuseAt says where pods are refused.
+	RefuseAt RefuseAt
+	// Hold bounds one wait inside a handler, at most MaxHold. Zero: none.
+	Hold time.Duration
+	// Instance tells this daemon from others on the same node, and becomes part
+	// of the NRI plugin's name. May be empty.
+	Instance string
+	// HTTPAddress is where metrics and health are served. Empty: nowhere.
+	HTTPAddress string
+	// ProcRoot and CgroupRoot are where the host's /proc and /sys/fs/cgroup are.
+	ProcRoot, CgroupRoot string
+	// Version is the program's version, for status.
+	Version string
+	// Log takes what the daemon has to say.
+	Log *logrus.Logger
+}
+
+var nriIndex = regexp.MustCompile(`^[0-9]{2}$`)
+
+// Standalone tells whether the daemon works without an API server.
+func (o Options) Standalone() bool { return o.Kubeconfig == "" && !o.InCluster }
+
+// SocketPath gives the path of the gate's socket.
+func (o Options) SocketPath() string { return filepath.Join(o.RunDir, "gate.sock") }
+
+// AdminPath gives the path of the administrator's socket.
+func (o Options) AdminPath() string { return filepath.Join(o.RunDir, "admin.sock") }
+
+// Validate gives every fault of the options, joined; nil: none.
+func (o Options) Validate() error {
+	var faults []error
+	fault := func(bad bool, format string, args ...any) {
+		if bad {
+			faults = append(faults, fmt.Errorf(format, args...))
+		}
+	}
+	fault(!o.Standalone() && o.NodeName == "", "--node-name: must be set when an API server is used (in a DaemonSet: env NODE_NAME from spec.nodeName)")
+	fault(!nriIndex.MatchString(o.NRIIndex), "--nri-index: %q: must be two digits, like \"05\"", o.NRIIndex)
+	fault(!filepath.IsAbs(o.RunDir), "--run-dir: %q: must be an absolute path", o.RunDir)
+	fault(len(o.SocketPath()) > 100, "--run-dir: %q: must be shorter, a unix socket's path has at most 107 bytes", o.RunDir)
+	fault(o.GatePath != "" && !filepath.IsAbs(o.GatePath), "--gate-path: %q: must be an absolute path on the host, or empty for no gate", o.GatePath)
+	fault(o.GateTimeout < time.Second || o.GateTimeout > time.Hour, "--gate-timeout: %s: must be from 1s to 1h", o.GateTimeout)
+	fault(o.Hold < 0 || o.Hold > MaxHold, "--hold: %s: must be from 0s to %s", o.Hold, MaxHold)
+	switch o.Gate {
+	case GateAuto, GateAlways, GateNever:
+	default:
+		fault(true, "--gate: %q: must be auto, always or never", o.Gate)
+	}
+	switch o.RefuseAt {
+	case RefuseAuto, RefuseSandbox, RefuseContainer:
+	default:
+		fault(true, "--refuse-at: %q: must be auto, sandbox or container", o.RefuseAt)
+	}
+	return errors.Join(faults...)
+}
+
+// pluginName is the name under which the daemon registers with NRI.
+func (o Options) pluginName() string {
+	if o.Instance == "" {
+		return "pod-pacemaker"
+	}
+	return "pod-pacemaker-" + o.Instance
+}

@@ -1,0 +1,147 @@
+package plugin
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"sync"
+	"time"
+
+	"github.com/shirou/gopsutil/v3/process"
+
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/cgroup"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+)
+
+// The node's own signs that a pod has started, where nobody can say whether it
+// is ready: every container has run for signsRun, and the pod used less than
+// signsCores over the last signsWindow.
+const (
+	signsRun    = 10 * time.Second
+	signsCores  = 0.2
+	signsWindow = 2 * time.Second
+	signsEvery  = 500 * time.Millisecond
+)
+
+// signs measures the CPU use of pods that start. Made by newSigns; safe for
+// concurrent use.
+type signs struct {
+	cgroups cgroup.Reader
+	host    context.Context // where the host's /proc is
+
+	mu      sync.Mutex
+	samples map[string][]cpuSample // by pod key, the oldest first
+	blind   map[string]bool        // pods whose CPU use could not be read, said once
+}
+
+type cpuSample struct {
+	at   time.Time
+	used float64 // CPU-seconds since the pod began
+}
+
+func newSigns(o Options) *signs {
+	return &signs{
+		cgroups: cgroup.Reader{Root: o.CgroupRoot}, host: o.hostContext(),
+		samples: map[string][]cpuSample{}, blind: map[string]bool{},
+	}
+}
+
+// quiet tells whether the pod used little CPU over the window, given its use up
+// to now. It is false until the window is full.
+func (s *signs) quiet(now time.Time, uid string, used float64) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := append(s.samples[uid], cpuSample{at: now, used: used})
+	for len(all) > 1 && now.Sub(all[1].at) >= signsWindow {
+		all = all[1:]
+	}
+	s.samples[uid] = all
+	took := now.Sub(all[0].at)
+	return took >= signsWindow && used-all[0].used < signsCores*took.Seconds()
+}
+
+func (s *signs) forget(uid string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.samples, uid)
+	delete(s.blind, uid)
+}
+
+// blindOnce tells whether it is new that the pod cannot be measured.
+func (s *signs) blindOnce(uid string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	was := s.blind[uid]
+	s.blind[uid] = true
+	return !was
+}
+
+// judgeBySigns ends the slot of a pod that has started by the node's own signs.
+func (p *pacer) judgeBySigns(now time.Time, t *throttle.Ticket) {
+	p.mu.Lock()
+	r := p.records[t.UID()]
+	if r == nil {
+		p.mu.Unlock()
+		return
+	}
+	n, youngest := r.runs()
+	ended := n == 0 && len(r.exits) > 0 && !r.exitedSince(now.Add(-signsWindow))
+	parent, containers := r.cgroupParent, maps.Clone(r.containers)
+	p.mu.Unlock()
+
+	if ended {
+		t.End(now, throttle.Completed)
+		return
+	}
+	if n == 0 {
+		return
+	}
+	used, err := p.signs.used(parent, containers)
+	if err != nil && p.signs.blindOnce(t.UID()) {
+		p.podLog(t.UID(), t.Name()).WithError(err).Warn("CPU use of the pod cannot be read: its slot ends after its containers have run for ", signsRun)
+	}
+	quiet := err != nil || p.signs.quiet(now, t.UID(), used)
+	if quiet && now.Sub(youngest) >= signsRun {
+		t.End(now, throttle.Inferred)
+	}
+}
+
+// used gives the CPU-seconds of a pod: of its cgroup, else of its containers'
+// cgroups, else of its containers' processes.
+func (s *signs) used(parent string, containers map[string]*container) (float64, error) {
+	if parent != "" {
+		if used, err := s.cgroups.CPUSeconds(parent); err == nil {
+			return used, nil
+		}
+	}
+	var sum float64
+	for _, c := range containers {
+		if !c.running {
+			continue
+		}
+		used, err := s.cgroups.CPUSeconds(c.cgroup)
+		if err != nil {
+			used, err = s.processCPU(c.pid)
+		}
+		if err != nil {
+			return 0, err
+		}
+		sum += used
+	}
+	return sum, nil
+}
+
+func (s *signs) processCPU(pid int) (float64, error) {
+	if pid <= 0 {
+		return 0, fmt.Errorf("neither a cgroup nor a process is known")
+	}
+	proc, err := process.NewProcessWithContext(s.host, int32(pid))
+	if err != nil {
+		return 0, fmt.Errorf("process %d: %w", pid, err)
+	}
+	times, err := proc.TimesWithContext(s.host)
+	if err != nil {
+		return 0, fmt.Errorf("process %d: %w", pid, err)
+	}
+	return times.User + times.System, nil
+}

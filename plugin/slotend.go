@@ -1,0 +1,154 @@
+package plugin
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+)
+
+// podChanged takes over what the pod watch tells of a pod.
+func (p *pacer) podChanged(pod podwatch.Pod, deleted bool) {
+	now := time.Now()
+	t := p.limiter.Lookup(pod.UID)
+	if deleted {
+		p.mu.Lock()
+		if r := p.records[pod.UID]; r != nil && !pod.Static {
+			// kubelet has taken down all of it by now. The runtime does not say
+			// so of sandboxes that are older than itself.
+			r.clear()
+			delete(p.records, r.uid)
+		}
+		p.mu.Unlock()
+	}
+	if t == nil {
+		return
+	}
+	if (deleted && !pod.Static) || pod.Deleting {
+		t.End(now, throttle.Deleted)
+		return
+	}
+	switch state, _ := t.Status(); state {
+	case throttle.Waiting:
+		p.judgeWaiting(now, t, pod)
+	case throttle.Starting:
+		p.judgeStarting(now, t, pod)
+	}
+}
+
+// judgeWaiting takes over, for a pod that joined before the watch knew it, its
+// priority and whether it has to wait at all.
+func (p *pacer) judgeWaiting(now time.Time, t *throttle.Ticket, pod podwatch.Pod) {
+	if pod.Terminal() {
+		t.End(now, terminal(pod))
+		return
+	}
+	p.mu.Lock()
+	r := p.records[pod.UID]
+	exempt := r != nil && exemption(p.config.Load().Spec.Exemptions, r, pod, true) != ""
+	p.mu.Unlock()
+	if exempt {
+		t.StartExempt(now)
+		return
+	}
+	p.limiter.SetPriority(now, pod.UID, pod.Priority, pod.ActiveDeadline/10)
+}
+
+// judgeStarting ends the slot of a pod that has started, as far as the watch can
+// say. It gives the time at which to ask again, zero where a change of the pod
+// will tell.
+func (p *pacer) judgeStarting(now time.Time, t *throttle.Ticket, pod podwatch.Pod) (again time.Time) {
+	if pod.Terminal() {
+		t.End(now, terminal(pod))
+		return time.Time{}
+	}
+	ids, since, crashed := p.running(pod.UID, t)
+	if pod.CrashLooping && crashed && len(ids) == 0 {
+		t.End(now, throttle.CrashLoop)
+		return time.Time{}
+	}
+	// What kubelet reported of an earlier run says nothing of this start.
+	if len(ids) == 0 || !pod.Describes(ids) {
+		return time.Time{}
+	}
+	if pod.Probed {
+		if pod.ContainersReady {
+			t.End(now, throttle.Ready)
+		}
+		return time.Time{}
+	}
+	if !pod.AllRunning {
+		return time.Time{}
+	}
+	settled := since.Add(p.config.Load().Spec.GetSettleTime())
+	if now.Before(settled) {
+		return settled
+	}
+	t.End(now, throttle.Settled)
+	return time.Time{}
+}
+
+func terminal(pod podwatch.Pod) throttle.Reason {
+	if pod.Phase == corev1.PodSucceeded {
+		return throttle.Completed
+	}
+	return throttle.Failed
+}
+
+// running gives the IDs, by name, of the pod's containers that run, since when
+// the youngest does, and whether any exited since the start was admitted.
+func (p *pacer) running(uid string, t *throttle.Ticket) (ids map[string]string, since time.Time, crashed bool) {
+	v, _ := p.limiter.View(time.Now(), uid)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	r := p.records[uid]
+	if r == nil {
+		return nil, time.Time{}, false
+	}
+	ids = map[string]string{}
+	for _, c := range r.containers {
+		if c.running && c.name != "" {
+			ids[c.name] = c.id
+		}
+	}
+	_, since = r.runs()
+	return ids, since, r.exitedSince(v.Admitted)
+}
+
+// review asks again about every start under way, and gives the time of the next
+// review; zero: none is needed before something changes.
+func (p *pacer) review(now time.Time) (next time.Time) {
+	sooner := func(at time.Time) {
+		if !at.IsZero() && (next.IsZero() || at.Before(next)) {
+			next = at
+		}
+	}
+	blind := p.pods == nil || !p.pods.Healthy()
+	for _, uid := range p.startingUIDs() {
+		t := p.limiter.Lookup(uid)
+		if t == nil {
+			continue
+		}
+		if !blind {
+			if pod, ok := p.pods.Get(uid); ok {
+				sooner(p.judgeStarting(now, t, pod))
+				continue
+			}
+		}
+		p.judgeBySigns(now, t)
+		sooner(now.Add(signsEvery))
+	}
+	return next
+}
+
+func (p *pacer) startingUIDs() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	uids := make([]string, 0, len(p.starting))
+	for uid := range p.starting {
+		uids = append(uids, uid)
+	}
+	return uids
+}

@@ -1,0 +1,59 @@
+package plugin
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/pod-pacemaker/pod-pacemaker/crd"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
+)
+
+// Status implements admin.Provider.
+func (d *Daemon) Status() admin.Status {
+	now := time.Now()
+	s := admin.NewStatus(now, d.pacer.limiter.Snapshot(now), d.pacer.limiter.Recent(now))
+	s.Node, s.Instance, s.Version, s.Since = d.options.NodeName, d.options.Instance, d.options.Version, d.since
+	s.Mode = admin.Cluster
+	if d.options.Standalone() {
+		s.Mode = admin.Standalone
+	} else {
+		s.PodWatch = &admin.PodWatch{Healthy: d.watch.Healthy()}
+	}
+	var err error
+	s.Runtime.Socket = d.options.NRISocket
+	s.Runtime.Connected, s.Runtime.Synchronized, s.Runtime.Name, s.Runtime.Version, err = d.connection.state()
+	if err != nil {
+		s.Runtime.LastError = err.Error()
+	}
+	e := d.pacer.config.Load()
+	s.Config = admin.Config{Name: e.Name, Origin: string(e.Origin), Generation: e.Generation}
+	if e.Origin != crd.OriginNone {
+		s.Config.Spec = &e.Spec
+	}
+	why := d.pacer.gate.off()
+	s.Gate = admin.Gate{
+		Mode: string(d.options.Gate), Path: d.options.GatePath, Usable: why == "", WhyNot: why,
+		Waiters: int(d.pacer.atGate.Load()), TimeoutSeconds: admin.Seconds(d.options.GateTimeout.Seconds()),
+	}
+	s.Refused = admin.Refused{
+		Sandbox:   d.pacer.refusedSandboxes.Load(),
+		Container: d.pacer.refusedContainers.Load(),
+	}
+	return s
+}
+
+// Why implements admin.Provider.
+func (d *Daemon) Why(namespace, name string) (admin.Why, error) {
+	now := time.Now()
+	v, ok := d.pacer.limiter.Named(now, namespace+"/"+name)
+	if !ok {
+		return admin.Why{}, fmt.Errorf("%s/%s: %w: it neither waits nor starts, and did neither lately", namespace, name, admin.ErrUnknownPod)
+	}
+	return admin.NewWhy(now, v, d.pacer.limiter.Snapshot(now)), nil
+}
+
+// Ready implements admin.Provider.
+func (d *Daemon) Ready() error {
+	_, _, _, _, err := d.connection.state()
+	return err
+}

@@ -1,0 +1,121 @@
+package plugin
+
+import (
+	"context"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+)
+
+// idleEvery bounds the time between two looks at what nothing announces.
+const idleEvery = 30 * time.Second
+
+// run advances the limiter and tells what happened until ctx ends.
+func (p *pacer) run(ctx context.Context) error {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-p.limiter.Changed():
+		case <-timer.C:
+		}
+		now := time.Now()
+		next := p.limiter.Advance(now)
+		p.publish()
+		if at := p.review(now); !at.IsZero() && (next.IsZero() || at.Before(next)) {
+			next = at
+		}
+		p.turns.post(p.limiter.Turns(now))
+		p.sweep(now)
+		wait := idleEvery
+		if !next.IsZero() {
+			wait = min(wait, max(time.Millisecond, next.Sub(now)))
+		}
+		timer.Reset(wait)
+	}
+}
+
+// publish tells what happened to logs, metrics and events.
+func (p *pacer) publish() {
+	events, lost := p.limiter.Drain()
+	if lost > 0 {
+		p.log.WithField("lost", lost).Warn("more happened than could be told")
+	}
+	for _, e := range events {
+		p.track(e)
+		p.metrics.observe(e)
+		p.logEvent(e)
+		p.notices.tell(e)
+	}
+}
+
+// track keeps the set of starts under way.
+func (p *pacer) track(e throttle.Event) {
+	uid := e.Ticket.UID()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch e.Kind {
+	case throttle.KindAdmitted:
+		p.starting[uid] = struct{}{}
+	case throttle.KindEnded:
+		delete(p.starting, uid)
+		p.signs.forget(uid)
+	}
+}
+
+func (p *pacer) logEvent(e throttle.Event) {
+	log := p.podLog(e.Ticket.UID(), e.Ticket.Name()).WithFields(logrus.Fields{"waiting": e.Waiting, "starting": e.Starting})
+	if e.Reason != "" {
+		log = log.WithField("reason", e.Reason)
+	}
+	switch e.Kind {
+	case throttle.KindJoined:
+		log.Debug("joined the queue")
+	case throttle.KindAdmitted:
+		log.WithField("wait_ms", e.Took.Milliseconds()).Info("start admitted")
+	case throttle.KindExpired:
+		log.Warn("a wait in the gate ended without a turn: kubelet tries again, the pod keeps its place")
+	case throttle.KindEnded:
+		log = log.WithField("start_ms", e.Took.Milliseconds())
+		if e.Reason == throttle.Stuck {
+			log.Warn("start is stuck and no longer counts")
+			return
+		}
+		log.Info("start ended")
+	}
+}
+
+// refusedKept is how long the stop of a refused sandbox is waited for.
+const refusedKept = 5 * time.Minute
+
+// sweep forgets records of which nothing is left.
+func (p *pacer) sweep(now time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, r := range p.records {
+		for id, at := range r.refused {
+			if now.Sub(at) > refusedKept {
+				delete(r.refused, id)
+			}
+		}
+		p.forgetLocked(r)
+	}
+}
+
+// forgetLocked drops a record that nothing refers to any more: no sandbox, no
+// container, and no ticket under way. p.mu must be held.
+func (p *pacer) forgetLocked(r *record) {
+	if r.sandbox != "" || len(r.refused) > 0 || len(r.containers) > 0 {
+		return
+	}
+	if t := p.limiter.Lookup(r.uid); t != nil {
+		if state, _ := t.Status(); state == throttle.Waiting || state == throttle.Starting {
+			return
+		}
+	}
+	delete(p.records, r.uid)
+}
