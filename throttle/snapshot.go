@@ -73,6 +73,23 @@ func (l *Limiter) View(now time.Time, uid string) (TicketView, bool) {
 	return l.viewLocked(now, t), true
 }
 
+// Named gives a copy of the ticket of the pod with this name: of several, the
+// one that joined last. False where there is none.
+func (l *Limiter) Named(now time.Time, name string) (TicketView, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var last *Ticket
+	for _, t := range l.tickets {
+		if t.name == name && (last == nil || t.seq > last.seq) {
+			last = t
+		}
+	}
+	if last == nil {
+		return TicketView{}, false
+	}
+	return l.viewLocked(now, last), true
+}
+
 // Recent gives copies of the tickets that ended last, the latest at the end.
 func (l *Limiter) Recent(now time.Time) []TicketView {
 	l.mu.Lock()
@@ -101,8 +118,8 @@ func (l *Limiter) viewLocked(now time.Time, t *Ticket) TicketView {
 // Turn is when a waiting ticket should go on if nobody decides for it any more.
 type Turn struct {
 	Ticket *Ticket
-	// Position counts from 1 among those that are present.
-	Position int
+	// Position counts from 1 among the Of that are present.
+	Position, Of int
 	// At is the time of its turn at the expected pace.
 	At time.Time
 }
@@ -115,7 +132,7 @@ func (l *Limiter) Turns(now time.Time) []Turn {
 	pace := l.paceLocked(now)
 	turns := make([]Turn, 0, l.present.len())
 	for i, t := range l.present.tickets {
-		turns = append(turns, Turn{Ticket: t, Position: i + 1, At: now.Add(time.Duration(i+1) * pace)})
+		turns = append(turns, Turn{Ticket: t, Position: i + 1, Of: l.present.len(), At: now.Add(time.Duration(i+1) * pace)})
 	}
 	return turns
 }
