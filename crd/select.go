@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"slices"
 
-	"k8s.io/apimachinery/pkg/labels"
-
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 )
 
@@ -17,7 +15,7 @@ import (
 func Select(nodeLabels map[string]string, configs []*v1alpha1.PacemakerConfig) (chosen *v1alpha1.PacemakerConfig, ties []string) {
 	var matching []*v1alpha1.PacemakerConfig
 	for _, config := range configs {
-		if labels.SelectorFromSet(config.Spec.NodeSelector).Matches(labels.Set(nodeLabels)) {
+		if selects(config.Spec.NodeSelector, nodeLabels) {
 			matching = append(matching, config)
 		}
 	}
@@ -34,4 +32,14 @@ func Select(nodeLabels map[string]string, configs []*v1alpha1.PacemakerConfig) (
 		}
 	}
 	return chosen, ties
+}
+
+// selects tells whether a node with these labels has all that selector names.
+func selects(selector map[string]v1alpha1.LabelValue, nodeLabels map[string]string) bool {
+	for key, want := range selector {
+		if value, has := nodeLabels[key]; !has || value != string(want) {
+			return false
+		}
+	}
+	return true
 }

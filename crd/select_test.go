@@ -10,7 +10,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 )
 
-func config(name string, priority int32, selector map[string]string) *v1alpha1.PacemakerConfig {
+func config(name string, priority int32, selector map[string]v1alpha1.LabelValue) *v1alpha1.PacemakerConfig {
 	return &v1alpha1.PacemakerConfig{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec:       v1alpha1.PacemakerConfigSpec{Priority: priority, NodeSelector: selector},
@@ -20,10 +20,10 @@ func config(name string, priority int32, selector map[string]string) *v1alpha1.P
 func TestSelect(t *testing.T) {
 	t.Parallel()
 	everywhere := config("everywhere", 0, nil)
-	big := config("big", 10, map[string]string{"size": "big"})
-	bigSpot := config("big-spot", 5, map[string]string{"size": "big", "spot": ""})
-	alsoBig := config("also-big", 10, map[string]string{"size": "big"})
-	below := config("below", -1, map[string]string{})
+	big := config("big", 10, map[string]v1alpha1.LabelValue{"size": "big"})
+	bigSpot := config("big-spot", 5, map[string]v1alpha1.LabelValue{"size": "big", "spot": ""})
+	alsoBig := config("also-big", 10, map[string]v1alpha1.LabelValue{"size": "big"})
+	below := config("below", -1, map[string]v1alpha1.LabelValue{})
 
 	for name, c := range map[string]struct {
 		labels  map[string]string

@@ -45,7 +45,7 @@ func (s *shape) check(path *field.Path, v any, t reflect.Type) {
 		object, ok := v.(map[string]any)
 		s.expect(path, v, ok, "must be a mapping")
 		for _, key := range slices.Sorted(maps.Keys(object)) {
-			s.checkItem(path.Key(key), object[key], t.Elem())
+			s.checkItem(path.Child(key), object[key], t.Elem())
 		}
 	case t.Kind() == reflect.Slice:
 		list, ok := v.([]any)

@@ -42,6 +42,7 @@ type world struct {
 
 // inWorld runs test against a Source that is not yet running.
 func inWorld(t *testing.T, fallback *v1alpha1.PacemakerConfig, test func(w *world)) {
+	t.Helper()
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{t: t}
@@ -168,7 +169,7 @@ func TestSourceFollowsConfigsAndLabels(t *testing.T) {
 }
 
 func TestSourceFallsBackToTheFile(t *testing.T) {
-	fallback := config("from-file", 0, map[string]string{"not": "this-node"})
+	fallback := config("from-file", 0, map[string]v1alpha1.LabelValue{"not": "this-node"})
 	inWorld(t, fallback, func(w *world) {
 		assert.Equal(t, OriginFile, w.source.Current().Origin, "before Run")
 		w.run()
@@ -369,9 +370,9 @@ func TestSourceKeepsEverythingWhileTheServerIsAway(t *testing.T) {
 }
 
 func TestCurrentIsTheCallersOwn(t *testing.T) {
-	inWorld(t, config("from-file", 0, map[string]string{"a": "b"}), func(w *world) {
+	inWorld(t, config("from-file", 0, map[string]v1alpha1.LabelValue{"a": "b"}), func(w *world) {
 		w.source.Current().Spec.NodeSelector["a"] = "changed"
-		assert.Equal(t, "b", w.source.Current().Spec.NodeSelector["a"])
+		assert.EqualValues(t, "b", w.source.Current().Spec.NodeSelector["a"])
 	})
 }
 

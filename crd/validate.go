@@ -53,7 +53,7 @@ func validateName(path *field.Path, name string) (errs field.ErrorList) {
 	return errs
 }
 
-func validateSelector(path *field.Path, selector map[string]string) (errs field.ErrorList) {
+func validateSelector(path *field.Path, selector map[string]v1alpha1.LabelValue) (errs field.ErrorList) {
 	if len(selector) > maxSelectorLabels {
 		return field.ErrorList{field.TooMany(path, len(selector), maxSelectorLabels)}
 	}
@@ -61,8 +61,8 @@ func validateSelector(path *field.Path, selector map[string]string) (errs field.
 		for _, fault := range validation.IsQualifiedName(key) {
 			errs = append(errs, field.Invalid(path, key, "every key must be a label name: "+fault))
 		}
-		for _, fault := range validation.IsValidLabelValue(selector[key]) {
-			errs = append(errs, field.Invalid(path, selector[key], "every value must be a label value: "+fault))
+		for _, fault := range validation.IsValidLabelValue(string(selector[key])) {
+			errs = append(errs, field.Invalid(path.Child(key), string(selector[key]), "must be a label value: "+fault))
 		}
 	}
 	return errs

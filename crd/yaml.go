@@ -55,8 +55,7 @@ func document(data []byte) (map[string]any, error) {
 
 // oneLine puts what the decoder reports on several lines on one, for a log.
 func oneLine(err error) error {
-	var several *yaml.TypeError
-	if errors.As(err, &several) {
+	if several, ok := errors.AsType[*yaml.TypeError](err); ok {
 		return errors.New(strings.Join(several.Errors, "; "))
 	}
 	return err

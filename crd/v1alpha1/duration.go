@@ -8,10 +8,10 @@ import (
 
 // Duration is a time span as the user wrote it: one to four whole numbers of up
 // to five digits, each with its unit h, m, s or ms, like "1m30s". The empty
-// string is not a duration.
+// string is not a duration. The fields' own rules check the form as well as the
+// bounds, so that the API server says once what it expected.
 //
 // +kubebuilder:validation:MaxLength=28
-// +kubebuilder:validation:Pattern=`^([0-9]{1,5}(h|m|s|ms)){1,4}$`
 type Duration string
 
 var durationPattern = regexp.MustCompile(`^([0-9]{1,5}(h|m|s|ms)){1,4}$`)

@@ -45,15 +45,14 @@ type PacemakerConfigList struct {
 
 // PacemakerConfigSpec is what the user asks for.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.settleTime) || !has(self.startTimeout) || duration(self.settleTime) < duration(self.startTimeout)",message="must be shorter than startTimeout",fieldPath=".settleTime"
+// +kubebuilder:validation:XValidation:rule="!has(self.startTimeout) || !has(self.settleTime) || !self.startTimeout.matches('^([0-9]{1,5}(h|m|s|ms)){1,4}$') || !self.settleTime.matches('^([0-9]{1,5}(h|m|s|ms)){1,4}$') || duration(self.startTimeout) < duration('1s') || duration(self.settleTime) < duration(self.startTimeout)",message="must be shorter than startTimeout",fieldPath=".settleTime"
 type PacemakerConfigSpec struct {
 	// nodeSelector holds the labels that a node must have, each with exactly
 	// this value, for this config to concern it. Empty or absent: every node.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=16
 	// +kubebuilder:validation:XValidation:rule="self.all(k, k.size() <= 317 && k.matches('^([a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$'))",message="every key must be a label name, like \"node.kubernetes.io/instance-type\""
-	// +kubebuilder:validation:XValidation:rule="self.all(k, self[k].matches('^([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?$'))",message="every value must be a label value of at most 63 letters, digits, '-', '_' and '.'"
-	NodeSelector map[string]string `json:"nodeSelector,omitempty"`
+	NodeSelector map[string]LabelValue `json:"nodeSelector,omitempty"`
 
 	// priority decides between configs that select the same node: the highest
 	// wins, and among equals the one whose name comes first. From -1000000 to
@@ -73,7 +72,7 @@ type PacemakerConfigSpec struct {
 	// ready by then is stuck: it no longer counts. From 1s to 24h, default 5m.
 	// +optional
 	// +kubebuilder:default="5m"
-	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s') && duration(self) <= duration('24h')",message="must be from 1s to 24h"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,5}(h|m|s|ms)){1,4}$') && duration(self) >= duration('1s') && duration(self) <= duration('24h')",message="must be a duration from 1s to 24h in whole h, m, s or ms, like \"5m\""
 	StartTimeout *Duration `json:"startTimeout,omitempty"`
 
 	// maxWait is how long a pod may wait for its start. A pod that has waited so
@@ -81,7 +80,7 @@ type PacemakerConfigSpec struct {
 	// default 10m.
 	// +optional
 	// +kubebuilder:default="10m"
-	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s') && duration(self) <= duration('24h')",message="must be from 1s to 24h"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,5}(h|m|s|ms)){1,4}$') && duration(self) >= duration('1s') && duration(self) <= duration('24h')",message="must be a duration from 1s to 24h in whole h, m, s or ms, like \"5m\""
 	MaxWait *Duration `json:"maxWait,omitempty"`
 
 	// settleTime is how long a pod without readiness or startup probe keeps its
@@ -89,7 +88,7 @@ type PacemakerConfigSpec struct {
 	// startTimeout, default 5s.
 	// +optional
 	// +kubebuilder:default="5s"
-	// +kubebuilder:validation:XValidation:rule="duration(self) <= duration('1h')",message="must be from 0s to 1h"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,5}(h|m|s|ms)){1,4}$') && duration(self) <= duration('1h')",message="must be a duration from 0s to 1h in whole h, m, s or ms, like \"5s\""
 	SettleTime *Duration `json:"settleTime,omitempty"`
 
 	// exemptions say which pods never wait, beside static pods, pods of
@@ -99,6 +98,13 @@ type PacemakerConfigSpec struct {
 	// +kubebuilder:default={}
 	Exemptions Exemptions `json:"exemptions,omitempty"`
 }
+
+// LabelValue is the value of a label: at most 63 letters, digits, '-', '_' and
+// '.', beginning and ending with a letter or digit; it can be empty.
+//
+// +kubebuilder:validation:MaxLength=63
+// +kubebuilder:validation:Pattern=`^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$`
+type LabelValue string
 
 // ThrottleConfig holds the limits of a node.
 type ThrottleConfig struct {
@@ -129,8 +135,7 @@ type MaxConcurrent struct {
 	// +optional
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:MaxLength=7
-	// +kubebuilder:validation:Pattern=`^[0-9]{1,3}(\.[0-9]{1,3})?$`
-	// +kubebuilder:validation:XValidation:rule="type(self) == int ? (self >= 1 && self <= 100) : (double(self) > 0.0 && double(self) <= 100.0)",message="must be from \"0.001\" to 100"
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 1 && self <= 100 : self.matches('^[0-9]{1,3}([.][0-9]{1,3})?$') && double(self) > 0.0 && double(self) <= 100.0",message="must be a number from \"0.001\" to 100 with at most three decimal places, like \"0.5\""
 	PerCore *intstr.IntOrString `json:"perCore,omitempty"`
 }
 
@@ -139,7 +144,7 @@ type RateLimit struct {
 	// fillFactor is the time in which one start becomes available, like "1s":
 	// one start per second. From 1ms to 1h.
 	// +required
-	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1ms') && duration(self) <= duration('1h')",message="must be from 1ms to 1h"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,5}(h|m|s|ms)){1,4}$') && duration(self) >= duration('1ms') && duration(self) <= duration('1h')",message="must be a duration from 1ms to 1h in whole h, m, s or ms, like \"1s\""
 	FillFactor Duration `json:"fillFactor"`
 
 	// burst is how many starts that were not used can be saved up, and so how

@@ -117,7 +117,7 @@ func (in *PacemakerConfigSpec) DeepCopyInto(out *PacemakerConfigSpec) {
 	*out = *in
 	if in.NodeSelector != nil {
 		in, out := &in.NodeSelector, &out.NodeSelector
-		*out = make(map[string]string, len(*in))
+		*out = make(map[string]LabelValue, len(*in))
 		for key, val := range *in {
 			(*out)[key] = val
 		}

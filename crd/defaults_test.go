@@ -1,0 +1,81 @@
+package crd
+
+import (
+	"os"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
+)
+
+// specSchema returns the schema of spec in the shipped definition.
+func specSchema(t *testing.T) map[string]any {
+	t.Helper()
+	data, err := os.ReadFile("../deploy/crds/pod-pacemaker.io_pacemakerconfigs.yaml")
+	require.NoError(t, err)
+	var definition map[string]any
+	require.NoError(t, yaml.Unmarshal(data, &definition))
+	versions, _, err := unstructured.NestedSlice(definition, "spec", "versions")
+	require.NoError(t, err)
+	require.Len(t, versions, 1)
+	version, ok := versions[0].(map[string]any)
+	require.True(t, ok)
+	spec, found, err := unstructured.NestedMap(version, "schema", "openAPIV3Schema", "properties", "spec")
+	require.NoError(t, err)
+	require.True(t, found)
+	return spec
+}
+
+// A file must mean the same as an object that the API server has given its
+// defaults.
+func TestTheDefinitionHasTheDefaultsOfTheAccessors(t *testing.T) {
+	t.Parallel()
+	schema := specSchema(t)
+	standard := func(path ...string) any {
+		value, found, err := unstructured.NestedFieldNoCopy(schema, append(path, "default")...)
+		require.NoError(t, err)
+		require.True(t, found, "%v has no default", path)
+		return value
+	}
+	duration := func(name string) time.Duration {
+		text, ok := standard("properties", name).(string)
+		require.True(t, ok)
+		value, err := v1alpha1.Duration(text).Parse()
+		require.NoError(t, err)
+		return value
+	}
+	var absent v1alpha1.PacemakerConfigSpec
+	assert.Equal(t, absent.GetStartTimeout(), duration("startTimeout"))
+	assert.Equal(t, absent.GetMaxWait(), duration("maxWait"))
+	assert.Equal(t, absent.GetSettleTime(), duration("settleTime"))
+	assert.EqualValues(t, absent.Priority, standard("properties", "priority"))
+	assert.EqualValues(t, v1alpha1.DefaultBurst,
+		standard("properties", "throttleConfig", "properties", "rateLimit", "properties", "burst"))
+
+	exemptions := []string{"properties", "exemptions"}
+	assert.Equal(t, map[string]any{}, standard(exemptions...), "so that the defaults in it are filled in")
+	assert.Equal(t, []any{v1alpha1.DefaultExemptNamespace}, standard(append(exemptions, "properties", "namespaces")...))
+	assert.Equal(t, absent.Exemptions.AllowSkipAnnotation, standard(append(exemptions, "properties", "allowSkipAnnotation")...))
+}
+
+// Whoever reads `kubectl explain` looks for the field's name first.
+func TestEveryFieldIsDocumentedFromItsName(t *testing.T) {
+	t.Parallel()
+	var check func(path string, schema map[string]any)
+	check = func(path string, schema map[string]any) {
+		properties, _, err := unstructured.NestedMap(schema, "properties")
+		require.NoError(t, err)
+		for name, property := range properties {
+			field, ok := property.(map[string]any)
+			require.True(t, ok)
+			assert.Regexp(t, "^"+name+" ", field["description"], path+"."+name)
+			check(path+"."+name, field)
+		}
+	}
+	check("spec", specSchema(t))
+}
