@@ -3,13 +3,14 @@ package throttle
 import "time"
 
 // settleOverLocked forgets the last start over the limit when it counts as such
-// no longer: it ended, or so many others did that it is within the limit.
+// no longer: it ended; or it exceeded the number of starts at a time only, and so
+// many others ended that it is within.
 func (l *Limiter) settleOverLocked() {
 	if l.over == nil {
 		return
 	}
 	most := l.settings.MaxConcurrent
-	if l.over.state != Starting || (most > 0 && l.starting.len() <= most) {
+	if l.over.state != Starting || (!l.overAll && most > 0 && l.starting.len() <= most) {
 		l.over = nil
 	}
 }
@@ -24,9 +25,23 @@ func (l *Limiter) mayPassLimitLocked() bool {
 
 // passLimitLocked admits a ticket over the limit.
 func (l *Limiter) passLimitLocked(now time.Time, t *Ticket, reason Reason) {
+	l.over, l.overAll = t, l.moreThanSlotsLocked(now)
 	l.takeLocked(now)
 	l.startLocked(now, t, reason, true)
-	l.over = t
+}
+
+// moreThanSlotsLocked tells whether another limit than the number of starts at a
+// time refuses.
+func (l *Limiter) moreThanSlotsLocked(now time.Time) bool {
+	for _, lim := range l.limits {
+		if _, slots := lim.(concurrency); slots {
+			continue
+		}
+		if _, ok := lim.check(now, l.starting.len()); !ok {
+			return true
+		}
+	}
+	return false
 }
 
 func (l *Limiter) maxWaitLocked(t *Ticket) time.Duration {
@@ -37,11 +52,19 @@ func (l *Limiter) maxWaitLocked(t *Ticket) time.Duration {
 }
 
 // longestLocked gives the present ticket that has waited longest of those whose
-// maxWait is over, or nil.
+// maxWait is over, or nil. It looks at them only when the first maxWait is over.
 func (l *Limiter) longestLocked(now time.Time) *Ticket {
+	if now.Before(l.due) {
+		return nil
+	}
 	var longest *Ticket
+	l.due = time.Time{}
 	for _, t := range l.present.tickets {
-		if now.Sub(t.arrived) < l.maxWaitLocked(t) {
+		due := t.arrived.Add(l.maxWaitLocked(t))
+		if l.due.IsZero() || due.Before(l.due) {
+			l.due = due
+		}
+		if now.Before(due) {
 			continue
 		}
 		if longest == nil || t.arrived.Before(longest.arrived) {

@@ -11,7 +11,7 @@
 //	Waiting ----------> Starting (slot) -------------------------> Started
 //	   |                    |
 //	   '--------------------'--------------------------------------> Gone
-//	               deleted, failed, abandoned
+//	            deleted, sandbox gone, abandoned
 //
 // # Two points of decision
 //
@@ -39,16 +39,20 @@
 // Two deadlines bound the wait: MaxWait of the ticket, and the moment until
 // which the one who stands there can wait ([Ticket.Expire]). Both admit over the
 // limit, and both together never put more than one start above it: while one
-// such start is above the limit, the next has to wait.
+// such start is above the limit, the next has to wait. A start that exceeded only
+// the number of starts at a time is above it until it or enough others ended; one
+// that exceeded another limit, until it ended.
 //
 // # How many may wait near their turn
 //
 // Let d be a pessimistic duration of a start, the greater of the mean of the
 // last ends and the age of the oldest unfinished start, c the number of slots,
-// and T the time somebody can wait. Slots come free at a rate of c/d, so c*T/(2d)
-// starts are admitted in half the time; the other half is the margin for an
-// estimate that is wrong by a factor of two. As long as nothing was observed the
-// room is 2c+1: two rounds of starts and one in reserve.
+// f of which are free now, and T the time somebody can wait. Slots come free at a
+// rate of c/d, so f + c*T/(2d) starts are admitted in half the time; the other half
+// is the margin for an estimate that is wrong by a factor of two. As long as
+// nothing was observed that is taken to be 2c+1: two rounds of starts and one in
+// reserve. The rate limit admits the tokens it has and one more per FillEvery. The
+// room is the least of these, and at least 1.
 //
 // # Time and concurrency
 //

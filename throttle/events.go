@@ -23,7 +23,8 @@ type Event struct {
 	Time   time.Time
 	Ticket *Ticket
 	Reason Reason
-	// Took is in the sense of Kind; zero where it has none.
+	// Took is in the sense of Kind; zero where that has none, and for a ticket that
+	// ended while it waited.
 	Took time.Duration
 	// Waiting and Starting are how many there were after it happened; starts
 	// without a slot are not counted.
@@ -51,6 +52,7 @@ func (l *Limiter) happenedLocked(e Event, t *Ticket) {
 		l.lost++
 	}
 	l.events = append(l.events, e)
+	l.changedLocked()
 }
 
 func (l *Limiter) changedLocked() {

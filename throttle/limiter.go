@@ -29,6 +29,9 @@ type Limiter struct {
 	starting order              // the tickets that hold a slot
 	unheld   order              // the Starting tickets without a slot
 	over     *Ticket            // the last start over the limit, while it counts as such
+	overAll  bool               // over exceeded more than the number of starts at a time
+	due      time.Time          // no present ticket's maxWait is over before; zero: not known
+	taken    time.Time          // the last time given to bucket
 	history  history
 	ended    []*Ticket // in the order of their ends, at most endedKept
 	events   []Event
@@ -40,7 +43,7 @@ type Limiter struct {
 // New gives a limiter with the settings s, no ticket, and a full token bucket.
 func New(now time.Time, s Settings) *Limiter {
 	l := &Limiter{tickets: map[string]*Ticket{}, changed: make(chan struct{}, 1)}
-	l.setLimits(now, s)
+	l.setLimitsLocked(now, s)
 	return l
 }
 
@@ -51,7 +54,7 @@ func (l *Limiter) Configure(now time.Time, s Settings) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	defer l.changedLocked()
-	l.setLimits(now, s)
+	l.setLimitsLocked(now, s)
 	l.admitLocked(now)
 }
 
@@ -70,7 +73,8 @@ func (l *Limiter) Join(now time.Time, r Request) *Ticket {
 
 // Found is Join for a start that is under way: it was admitted at the given
 // time, or slipped through while nobody looked. It holds a slot at once, over
-// the limit where reality is.
+// the limit where reality is, and takes no token. Without a time, or with one to
+// come, it began now. A ticket that is Starting already stays as it is.
 func (l *Limiter) Found(now time.Time, r Request, since time.Time) *Ticket {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -80,7 +84,7 @@ func (l *Limiter) Found(now time.Time, r Request, since time.Time) *Ticket {
 		t = l.joinLocked(now, r)
 	}
 	if t.state == Waiting {
-		l.startLocked(since, t, Found, true)
+		l.startLocked(earlier(now, since), t, Found, true)
 	}
 	return t
 }
@@ -93,7 +97,8 @@ func (l *Limiter) Lookup(uid string) *Ticket {
 	return l.tickets[uid]
 }
 
-// SetPriority moves a Waiting ticket to the place that the priority gives it.
+// SetPriority moves a Waiting ticket to the place that the priority gives it,
+// and replaces its MaxWait; zero or less: Settings.MaxWait.
 func (l *Limiter) SetPriority(now time.Time, uid string, priority int32, maxWait time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -101,17 +106,16 @@ func (l *Limiter) SetPriority(now time.Time, uid string, priority int32, maxWait
 	if t == nil || t.state != Waiting {
 		return
 	}
-	t.maxWait = maxWait
-	if t.priority == priority {
+	if t.priority == priority && t.maxWait == maxWait {
 		return
 	}
 	defer l.changedLocked()
 	l.waiting.remove(t)
 	l.present.remove(t)
-	t.priority = priority
+	t.priority, t.maxWait = priority, maxWait
 	l.waiting.insert(t)
 	if t.attended > 0 {
-		l.present.insert(t)
+		l.presentLocked(t)
 	}
 	l.admitLocked(now)
 }
@@ -136,11 +140,8 @@ func (l *Limiter) joinLocked(now time.Time, r Request) *Ticket {
 	l.seq++
 	t := &Ticket{
 		l: l, uid: r.UID, name: r.Name, seq: l.seq,
-		priority: r.Priority, arrived: now, maxWait: r.MaxWait,
+		priority: r.Priority, arrived: earlier(now, r.Arrived), maxWait: r.MaxWait,
 		state: Waiting, seen: now, decided: make(chan struct{}),
-	}
-	if !r.Arrived.IsZero() && r.Arrived.Before(now) {
-		t.arrived = r.Arrived
 	}
 	l.tickets[r.UID] = t
 	l.waiting.insert(t)
@@ -148,79 +149,12 @@ func (l *Limiter) joinLocked(now time.Time, r Request) *Ticket {
 	return t
 }
 
-// admitLocked serves those who are present, in order, until a limit refuses;
-// then those who have waited for too long.
-func (l *Limiter) admitLocked(now time.Time) {
-	l.settleOverLocked()
-	for t := l.present.first(); t != nil; t = l.present.first() {
-		if _, ok := l.checkLocked(now); !ok {
-			break
-		}
-		l.takeLocked(now)
-		l.startLocked(now, t, Free, true)
+// earlier gives at where that is before now, else now (at may be zero). The
+// result is on the clock of now: times of which only some have a monotonic
+// reading have no order when the wall clock is set.
+func earlier(now, at time.Time) time.Time {
+	if at.IsZero() || !at.Before(now) {
+		return now
 	}
-	if t := l.longestLocked(now); t != nil && l.mayPassLimitLocked() {
-		l.passLimitLocked(now, t, MaxWait)
-	}
-}
-
-// startLocked turns a Waiting ticket into a Starting one.
-func (l *Limiter) startLocked(at time.Time, t *Ticket, reason Reason, slot bool) {
-	l.waiting.remove(t)
-	l.present.remove(t)
-	t.state, t.reason, t.admitted, t.slot = Starting, reason, at, slot
-	if slot {
-		l.starting.insert(t)
-	} else {
-		l.unheld.insert(t)
-	}
-	close(t.decided)
-	l.happenedLocked(Event{Kind: KindAdmitted, Time: at, Reason: reason, Took: max(0, at.Sub(t.arrived))}, t)
-}
-
-// endLocked ends a ticket once.
-func (l *Limiter) endLocked(now time.Time, t *Ticket, reason Reason) {
-	e := Event{Kind: KindEnded, Time: now, Reason: reason}
-	switch t.state {
-	case Waiting:
-		l.waiting.remove(t)
-		l.present.remove(t)
-		t.state = Gone
-		close(t.decided)
-	case Starting:
-		l.starting.remove(t)
-		l.unheld.remove(t)
-		t.state = reason.endState()
-		e.Took = max(0, now.Sub(t.admitted))
-		if t.slot && t.reason != Found && t.state == Started {
-			l.history.add(e.Took)
-		}
-	default:
-		return
-	}
-	t.reason, t.ended = reason, now
-	l.rememberLocked(t)
-	l.happenedLocked(e, t)
-}
-
-// rememberLocked keeps the ended ticket, and forgets the oldest beyond the bound.
-func (l *Limiter) rememberLocked(t *Ticket) {
-	l.ended = append(l.ended, t)
-	for len(l.ended) > endedKept {
-		old := l.ended[0]
-		l.ended = l.ended[1:]
-		if l.tickets[old.uid] == old {
-			delete(l.tickets, old.uid)
-		}
-	}
-}
-
-func (l *Limiter) refusalLocked(now time.Time, t *Ticket) Decision {
-	d := Decision{Ahead: l.waiting.rank(t)}
-	if held, ok := l.checkLocked(now); !ok {
-		d.Reason, d.Held = held.Reason, held
-	} else {
-		d.Reason, d.Held = Queued, Held{Reason: Queued, Measured: float64(l.present.rank(t))}
-	}
-	return d
+	return now.Add(at.Sub(now))
 }

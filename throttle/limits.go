@@ -15,6 +15,9 @@ type limit interface {
 	// interval is the shortest mean time between two admissions that the limit
 	// allows, given the duration of one start; zero where it has no say.
 	interval(start time.Duration) time.Duration
+	// outlook is how many starts the limit is expected to admit from now on in the
+	// time within, given the duration of one start; zero: that is not known.
+	outlook(now time.Time, starting int, start, within time.Duration) float64
 }
 
 // Held says which limit holds a start back, and by what measure. The zero value
@@ -66,6 +69,13 @@ func (c concurrency) interval(start time.Duration) time.Duration {
 	return start / time.Duration(c.most)
 }
 
+func (c concurrency) outlook(_ time.Time, starting int, start, within time.Duration) float64 {
+	if start <= 0 {
+		return float64(2*c.most + 1)
+	}
+	return float64(max(0, c.most-starting)) + float64(c.most)*within.Seconds()/start.Seconds()
+}
+
 // tokens is the token bucket of golang.org/x/time/rate, asked without taking.
 type tokens struct {
 	bucket *rate.Limiter
@@ -92,10 +102,14 @@ func (t tokens) take(now time.Time) { t.bucket.AllowN(now, 1) }
 
 func (t tokens) interval(time.Duration) time.Duration { return t.every }
 
-// setLimits replaces the limits by those of s. The token bucket of an earlier
+func (t tokens) outlook(now time.Time, _ int, _, within time.Duration) float64 {
+	return t.bucket.TokensAt(now) + within.Seconds()/t.every.Seconds()
+}
+
+// setLimitsLocked replaces the limits by those of s. The token bucket of an earlier
 // setting is kept, so that a change of the configuration is no free burst.
-func (l *Limiter) setLimits(now time.Time, s Settings) {
-	l.settings = s
+func (l *Limiter) setLimitsLocked(now time.Time, s Settings) {
+	l.settings, l.due = s, time.Time{}
 	l.limits = l.limits[:0]
 	if s.MaxConcurrent > 0 {
 		l.limits = append(l.limits, concurrency{most: s.MaxConcurrent})
@@ -108,13 +122,14 @@ func (l *Limiter) setLimits(now time.Time, s Settings) {
 	if l.bucket == nil {
 		l.bucket = rate.NewLimiter(fill, burst)
 	} else {
+		now = l.bucketTimeLocked(now)
 		l.bucket.SetLimitAt(now, fill)
 		l.bucket.SetBurstAt(now, burst)
 	}
 	l.limits = append(l.limits, tokens{bucket: l.bucket, every: s.FillEvery})
 }
 
-// check asks every limit and takes none.
+// checkLocked asks every limit and takes none.
 func (l *Limiter) checkLocked(now time.Time) (Held, bool) {
 	for _, lim := range l.limits {
 		if held, ok := lim.check(now, l.starting.len()); !ok {
@@ -127,7 +142,19 @@ func (l *Limiter) checkLocked(now time.Time) (Held, bool) {
 // takeLocked takes every limit. Every limit that can say no has agreed before,
 // except for a start over the limit: then each takes what it has.
 func (l *Limiter) takeLocked(now time.Time) {
+	now = l.bucketTimeLocked(now)
 	for _, lim := range l.limits {
 		lim.take(now)
 	}
+}
+
+// bucketTimeLocked gives now, but never a time before the one it gave last. Two
+// callers may read the clock in one order and get the lock in the other; the
+// bucket would fill twice for the time between.
+func (l *Limiter) bucketTimeLocked(now time.Time) time.Time {
+	if now.Before(l.taken) {
+		return l.taken
+	}
+	l.taken = now
+	return now
 }

@@ -34,7 +34,7 @@ func (h *history) mean() time.Duration {
 	return sum / time.Duration(n)
 }
 
-// startLocked gives a pessimistic duration of a start: the greater of the mean
+// durationLocked gives a pessimistic duration of a start: the greater of the mean
 // of the last ends and the age of the oldest unfinished start. ok is false while
 // no start ended yet.
 func (l *Limiter) durationLocked(now time.Time) (d time.Duration, ok bool) {
@@ -59,18 +59,21 @@ func (l *Limiter) paceLocked(now time.Time) time.Duration {
 }
 
 // roomLocked gives how many may wait near their turn where one can wait for
-// waitable at most; see the package documentation for the derivation. At least 1
-// while a limit is set, so that there is somebody for the next free slot.
+// waitable at most; see the package documentation for the derivation. At least 1,
+// so that there is somebody for the next free slot, and no more than anybody
+// could fill.
 func (l *Limiter) roomLocked(now time.Time, waitable time.Duration) int {
-	_, observed := l.durationLocked(now)
-	if most := l.settings.MaxConcurrent; most > 0 && !observed {
-		return 2*most + 1
+	d, observed := l.durationLocked(now)
+	if observed {
+		d = max(d, 1)
+	} else {
+		d = 0
 	}
-	pace := l.paceLocked(now)
-	if pace <= 0 {
-		return l.waiting.len() + 1
+	room := float64(l.waiting.len() + 1)
+	for _, lim := range l.limits {
+		room = min(room, lim.outlook(now, l.starting.len(), d, waitable/2))
 	}
-	return max(1, int(waitable/2/pace))
+	return max(1, int(room))
 }
 
 // letUpLocked decides whether t may wait near its turn: there is room, counting

@@ -126,6 +126,10 @@ func (t *Ticket) StartExempt(now time.Time) {
 	if t.state != Waiting {
 		return
 	}
+	l.admitLocked(now)
+	if t.state != Waiting {
+		return
+	}
 	_, free := l.checkLocked(now)
 	if free {
 		l.takeLocked(now)
@@ -161,6 +165,9 @@ func (t *Ticket) Expire(now time.Time) Decision {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	defer l.changedLocked()
+	t.arriveLocked(now)
+	l.admitLocked(now)
+	t.departLocked(now)
 	if t.state == Waiting && l.mayPassLimitLocked() {
 		l.passLimitLocked(now, t, GateDeadline)
 	}
@@ -189,7 +196,7 @@ func (t *Ticket) arriveLocked(now time.Time) {
 	t.attended++
 	t.seen = now
 	if t.state == Waiting {
-		t.l.present.insert(t)
+		t.l.presentLocked(t)
 	}
 }
 
