@@ -1,0 +1,217 @@
+package throttle
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestMaxWaitAdmitsOneAboveTheLimitAtATime(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, Settings{MaxConcurrent: 1, MaxWait: time.Minute, StartTimeout: time.Hour})
+	n.attend("holder")
+	n.l.Join(n.now, Request{UID: "young", Priority: 9}).Attend(n.now)
+	n.l.Join(n.now, Request{UID: "old", Arrived: t0.Add(-time.Second)}).Attend(n.now)
+
+	require.Equal(t, t0.Add(59*time.Second), n.pass(0))
+	n.pass(58 * time.Second)
+	n.requireStarting("holder")
+	n.pass(time.Hour / 2)
+	n.requireStarting("holder", "old")
+	n.requireState("old", Starting, MaxWait)
+	require.Equal(t, t0.Add(time.Hour), n.pass(time.Second), "nobody else passes while one is above the limit")
+
+	n.end("holder", Ready) // now the one above the limit is within it
+	n.requireStarting("old", "young")
+	n.requireState("young", Starting, MaxWait)
+}
+
+func TestMaxWaitOfTheTicketIsStronger(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, Settings{MaxConcurrent: 1})
+	n.attend("holder")
+	n.l.Join(n.now, Request{UID: "a", MaxWait: 30 * time.Second}).Attend(n.now)
+	n.pass(29 * time.Second)
+	n.requireStarting("holder")
+	n.pass(time.Second)
+	n.requireState("a", Starting, MaxWait)
+}
+
+func TestMaxWaitIsTenMinutesUnlessSet(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, Settings{MaxConcurrent: 1, StartTimeout: time.Hour})
+	n.attend("holder", "a")
+	require.Equal(t, t0.Add(DefaultMaxWait), n.pass(0))
+}
+
+func TestAShorterMaxWaitIsFollowedAtOnce(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, Settings{MaxConcurrent: 1, StartTimeout: time.Hour})
+	n.attend("holder", "a", "b")
+	n.pass(time.Minute)
+
+	n.l.SetPriority(n.now, "a", 0, 30*time.Second)
+	n.requireState("a", Starting, MaxWait)
+	n.end("a", Ready)
+
+	n.l.Configure(n.now, Settings{MaxConcurrent: 1, MaxWait: time.Minute})
+	n.requireState("b", Starting, MaxWait)
+}
+
+func TestSetPriorityTellsThatTheNextTimeMayHaveChanged(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, Settings{MaxConcurrent: 1, StartTimeout: time.Hour})
+	n.attend("holder", "a")
+	<-n.l.Changed()
+	n.l.SetPriority(n.now, "a", 0, 30*time.Second)
+	select {
+	case <-n.l.Changed():
+	default:
+		t.Fatal("Changed is silent, but Advance would be called too late")
+	}
+	require.Equal(t, t0.Add(30*time.Second), n.pass(0))
+}
+
+func TestMaxWaitAdmitsOnlyThosePresent(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, Settings{MaxConcurrent: 1, MaxWait: time.Second, StartTimeout: time.Hour})
+	n.attend("holder")
+	absent := n.join("absent")
+	n.pass(time.Minute)
+	n.requireWaiting("absent")
+	require.Equal(t, Decision{Admitted: true, Reason: MaxWait}, absent.TryStart(n.now))
+}
+
+func TestExpireAdmitsOneAboveTheLimitAndRefusesTheNext(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, Settings{MaxConcurrent: 1})
+	n.attend("holder")
+	a, b := n.attend("a"), n.attend("b")
+	require.Equal(t, Decision{Admitted: true, Reason: GateDeadline}, a.Expire(n.now))
+	d := b.Expire(n.now)
+	require.False(t, d.Admitted)
+	require.Equal(t, GateExpired, d.Reason)
+	require.Equal(t, Held{Reason: Concurrency, Measured: 2, Threshold: 1}, d.Held)
+	require.Zero(t, d.Ahead)
+	n.requireStarting("holder", "a")
+	n.requireWaiting("b")
+	require.Contains(t, n.kinds(), "Expired/GateExpired b")
+
+	n.end("a", Ready)
+	require.True(t, b.Expire(n.now).Admitted)
+	require.Equal(t, Decision{Admitted: true, Reason: GateDeadline}, b.Expire(n.now), "asked again")
+}
+
+func TestExpireServesTheQueueBeforeTheDeadline(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, Settings{FillEvery: time.Minute})
+	n.attend("starter")
+	n.l.Join(n.now, Request{UID: "urgent", Priority: 1}).Attend(n.now)
+	a := n.attend("a")
+	n.now = n.now.Add(time.Minute) // a token has filled, nobody advanced yet
+	require.Equal(t, Decision{Admitted: true, Reason: GateDeadline}, a.Expire(n.now))
+	n.requireState("urgent", Starting, Free)
+
+	n = newNode(t, Settings{FillEvery: time.Minute})
+	n.attend("starter")
+	a = n.attend("a")
+	require.Equal(t, Decision{Admitted: true, Reason: Free}, a.Expire(t0.Add(time.Minute)))
+}
+
+// Both deadlines share one place above the limit.
+func TestBothDeadlinesTogetherPutOneAbove(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, Settings{MaxConcurrent: 2, MaxWait: time.Minute})
+	n.attend("a", "b", "c", "d", "e")
+	require.True(t, n.l.Lookup("c").Expire(n.now).Admitted)
+	n.pass(2 * time.Minute)
+	n.requireStarting("a", "b", "c")
+	require.False(t, n.l.Lookup("d").Expire(n.now).Admitted)
+	n.requireStarting("a", "b", "c")
+}
+
+func TestDeadlinesOverTheRateAreOneAtATime(t *testing.T) {
+	t.Parallel()
+	for _, most := range []int{0, 100} {
+		t.Run(fmt.Sprintf("maxConcurrent=%d", most), func(t *testing.T) {
+			t.Parallel()
+			n := newNode(t, Settings{
+				MaxConcurrent: most, FillEvery: time.Hour, MaxWait: time.Minute, StartTimeout: 2 * time.Hour,
+			})
+			n.attend("free", "a", "b", "c", "d")
+			for range 10 {
+				n.pass(time.Minute)
+			}
+			n.requireStarting("free", "a")
+			require.False(t, n.l.Lookup("b").Expire(n.now).Admitted)
+			n.end("a", Ready)
+			n.requireStarting("free", "b")
+		})
+	}
+}
+
+func TestALoweredLimitKeepsDeadlinesBelowIt(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, Settings{MaxConcurrent: 3, MaxWait: time.Minute, StartTimeout: time.Hour})
+	n.attend("a", "b", "c", "d", "e")
+	n.l.Configure(n.now, Settings{MaxConcurrent: 1, MaxWait: time.Minute, StartTimeout: time.Hour})
+	n.pass(2 * time.Minute)
+	n.requireStarting("a", "b", "c")
+	n.end("a", Ready)
+	n.requireStarting("b", "c")
+	n.end("b", Ready)
+	n.requireStarting("c", "d")
+	n.end("d", Ready)
+	n.requireStarting("c", "e")
+}
+
+func TestAStartThatTakesTooLongIsStuck(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, Settings{MaxConcurrent: 1, StartTimeout: time.Minute})
+	n.attend("a", "b")
+	n.join("x").StartExempt(n.now)
+	require.Equal(t, t0.Add(time.Minute), n.pass(time.Minute-1))
+	n.requireStarting("a", "x")
+	n.kinds()
+	n.pass(1)
+	n.requireState("a", Started, Stuck)
+	n.requireState("x", Started, Stuck)
+	require.Equal(t, []string{"Ended/Stuck a", "Ended/Stuck x", "Admitted/Free b"}, n.kinds())
+	n.end("a", Ready)
+	n.requireState("a", Started, Stuck)
+}
+
+func TestAStartTakesFiveMinutesAtMostUnlessSet(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, Settings{})
+	n.attend("a")
+	require.Equal(t, t0.Add(DefaultStartTimeout), n.pass(0))
+}
+
+func TestATicketThatNobodyComesBackForIsAbandoned(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, Settings{MaxConcurrent: 1, StartTimeout: time.Hour, MaxWait: time.Hour})
+	n.attend("holder", "present")
+	a, b := n.join("a"), n.join("b")
+	n.pass(9 * time.Minute)
+	b.TryStart(n.now)
+	require.Equal(t, t0.Add(abandonAfter), n.pass(0))
+	n.pass(time.Minute)
+	n.requireState("a", Gone, Abandoned)
+	require.True(t, decided(a))
+	n.requireWaiting("present", "b")
+	n.pass(9 * time.Minute)
+	n.requireWaiting("present")
+	require.Equal(t, t0.Add(time.Hour), n.pass(0))
+}
+
+func TestWithNothingToDoAdvanceHasNoNextTime(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, Settings{MaxConcurrent: 1, FillEvery: time.Second})
+	require.True(t, n.pass(0).IsZero())
+	n.attend("a")
+	n.end("a", Ready)
+	require.True(t, n.pass(time.Hour).IsZero())
+}

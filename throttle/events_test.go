@@ -1,0 +1,95 @@
+package throttle
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestEventsTellTheLifeOfAStart(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, Settings{MaxConcurrent: 1})
+	a, b := n.attend("a"), n.attend("b")
+	n.pass(3 * time.Second)
+	n.end("a", Ready)
+	n.pass(2 * time.Second)
+	n.end("b", Deleted)
+	at := func(s int) time.Time { return t0.Add(time.Duration(s) * time.Second) }
+	events, lost := n.l.Drain()
+	require.Zero(t, lost)
+	require.Equal(t, []Event{
+		{Kind: KindJoined, Time: at(0), Ticket: a, Waiting: 1},
+		{Kind: KindAdmitted, Time: at(0), Ticket: a, Reason: Free, Starting: 1},
+		{Kind: KindJoined, Time: at(0), Ticket: b, Waiting: 1, Starting: 1},
+		{Kind: KindEnded, Time: at(3), Ticket: a, Reason: Ready, Took: 3 * time.Second, Waiting: 1},
+		{Kind: KindAdmitted, Time: at(3), Ticket: b, Reason: Free, Took: 3 * time.Second, Starting: 1},
+		{Kind: KindEnded, Time: at(5), Ticket: b, Reason: Deleted, Took: 2 * time.Second},
+	}, events)
+	events, _ = n.l.Drain()
+	require.Empty(t, events, "each is given once")
+}
+
+func TestEventsBeyondTheBoundAreCountedAndTheOldestDropped(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, Settings{})
+	const more = 7
+	for i := range maxEvents + more {
+		n.join(fmt.Sprint(i))
+	}
+	events, lost := n.l.Drain()
+	require.Len(t, events, maxEvents)
+	require.Equal(t, uint64(more), lost)
+	require.Equal(t, fmt.Sprint(more), events[0].Ticket.UID())
+	require.Equal(t, fmt.Sprint(maxEvents+more-1), events[maxEvents-1].Ticket.UID())
+	_, lost = n.l.Drain()
+	require.Zero(t, lost)
+}
+
+func TestChangedTellsEveryThingThatHappens(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, Settings{MaxConcurrent: 1, StartTimeout: time.Minute, MaxWait: time.Hour})
+	told := func(what string) {
+		t.Helper()
+		select {
+		case <-n.l.Changed():
+		default:
+			t.Fatalf("Changed is silent after %s", what)
+		}
+		select {
+		case <-n.l.Changed():
+			t.Fatalf("Changed holds more than one value after %s", what)
+		default:
+		}
+	}
+	a := n.join("a")
+	told("Join")
+	a.Attend(n.now)
+	told("Attend")
+	n.attend("b")
+	told("Join and Attend")
+	n.l.Lookup("b").Leave(n.now)
+	told("Leave, after which the ticket may be abandoned")
+	n.l.Configure(n.now, n.l.settings)
+	told("Configure")
+	n.pass(time.Minute)
+	told("an Advance that ended a start")
+	n.l.Found(n.now, Request{UID: "c"}, n.now)
+	told("Found")
+	n.join("d").StartExempt(n.now)
+	told("StartExempt")
+	n.l.Lookup("b").Expire(n.now)
+	told("Expire")
+	n.end("c", Ready)
+	told("End")
+
+	n.pass(0)
+	n.l.Snapshot(n.now)
+	n.join("b")
+	select {
+	case <-n.l.Changed():
+		t.Fatal("Changed tells of nothing")
+	default:
+	}
+}

@@ -1,0 +1,29 @@
+package throttle_test
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+)
+
+func Example() {
+	now := time.Now()
+	l := throttle.New(now, throttle.Settings{MaxConcurrent: 1})
+
+	first := l.Join(now, throttle.Request{UID: "1", Name: "shop/cart"})
+	fmt.Println("cart:", first.TryStart(now).Reason)
+
+	second := l.Join(now, throttle.Request{UID: "2", Name: "shop/search"})
+	second.Attend(now) // somebody stands there, until Leave
+	fmt.Println("search:", second.TryStart(now).Held)
+
+	first.End(now, throttle.Ready)
+	<-second.Decided()
+	state, reason := second.Status()
+	fmt.Println("search:", state, reason)
+	// Output:
+	// cart: Free
+	// search: 1 of 1 starting
+	// search: Starting Free
+}

@@ -1,0 +1,180 @@
+package throttle
+
+import (
+	"fmt"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// stubborn is a limit that refuses until it is told otherwise.
+type stubborn struct {
+	refuses bool
+	taken   int
+}
+
+func (s *stubborn) check(time.Time, int) (Held, bool) {
+	if s.refuses {
+		return Held{Reason: "Stubborn", Measured: 2, Threshold: 1}, false
+	}
+	return Held{}, true
+}
+func (s *stubborn) take(time.Time)                       { s.taken++ }
+func (s *stubborn) interval(time.Duration) time.Duration { return 0 }
+func (s *stubborn) outlook(time.Time, int, time.Duration, time.Duration) float64 {
+	return math.Inf(1)
+}
+
+func TestTheThirdOfThreeLimitsRefusesAndNothingIsTaken(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, Settings{MaxConcurrent: 2, FillEvery: time.Hour, Burst: 2})
+	third := &stubborn{refuses: true}
+	n.l.limits = append(n.l.limits, third)
+
+	a := n.join("a")
+	for range 3 {
+		d := a.TryStart(n.now)
+		require.False(t, d.Admitted)
+		require.Equal(t, Held{Reason: "Stubborn", Measured: 2, Threshold: 1}, d.Held)
+	}
+	b := n.attend("b")
+	require.False(t, decided(b))
+	require.Zero(t, third.taken)
+	require.InDelta(t, 2, n.l.bucket.TokensAt(n.now), 1e-9, "tokens")
+	n.requireStarting()
+
+	third.refuses = false
+	n.pass(0)
+	n.requireStarting("b")
+	require.True(t, a.TryStart(n.now).Admitted)
+	require.Equal(t, 2, third.taken)
+	require.InDelta(t, 0, n.l.bucket.TokensAt(n.now), 1e-9, "tokens")
+}
+
+func TestConcurrencyLimitIsChangedLive(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, Settings{MaxConcurrent: 3})
+	n.attend("a", "b", "c", "d", "e")
+	n.requireStarting("a", "b", "c")
+
+	n.l.Configure(n.now, Settings{MaxConcurrent: 1})
+	n.requireStarting("a", "b", "c")
+	n.end("a", Ready)
+	n.end("b", Ready)
+	n.requireStarting("c")
+	n.end("c", Ready)
+	n.requireStarting("d")
+
+	n.attend("f")
+	n.l.Configure(n.now, Settings{MaxConcurrent: 2})
+	n.requireStarting("d", "e")
+	n.l.Configure(n.now, Settings{})
+	n.requireStarting("d", "e", "f")
+}
+
+func TestRateAdmitsTheBurstThenOnePerFill(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, Settings{FillEvery: 10 * time.Second, Burst: 2})
+	n.attend("a", "b", "c", "d")
+	n.requireStarting("a", "b")
+	d := n.join("e").TryStart(n.now)
+	require.Equal(t, Rate, d.Reason)
+	require.InDelta(t, 10, d.Held.Measured, 1e-6, "seconds until the next start")
+	require.InDelta(t, 10, d.Held.Threshold, 1e-9, "seconds per start")
+	require.Equal(t, 2, d.Ahead)
+
+	next := n.pass(9 * time.Second)
+	n.requireStarting("a", "b")
+	require.WithinDuration(t, t0.Add(10*time.Second), next, time.Millisecond)
+	n.now = next
+	n.pass(0)
+	n.requireStarting("a", "b", "c")
+	n.pass(10 * time.Second)
+	n.requireStarting("a", "b", "c", "d")
+}
+
+func TestBurstBelowOneCountsAsOne(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, Settings{FillEvery: time.Second, Burst: -3})
+	n.attend("a", "b")
+	n.requireStarting("a")
+}
+
+func TestTokensAreKeptOverConfigure(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, Settings{FillEvery: time.Minute, Burst: 3})
+	n.attend("a", "b", "c", "d")
+	n.requireStarting("a", "b", "c")
+
+	n.l.Configure(n.now, Settings{FillEvery: time.Minute, Burst: 3, MaxConcurrent: 9})
+	n.requireStarting("a", "b", "c")
+	n.l.Configure(n.now, Settings{FillEvery: time.Minute, Burst: 10})
+	n.requireStarting("a", "b", "c")
+	n.pass(30 * time.Second)
+	n.l.Configure(n.now, Settings{FillEvery: 10 * time.Second, Burst: 10})
+	n.requireStarting("a", "b", "c") // half a token is half a token
+	n.pass(5*time.Second + time.Millisecond)
+	n.requireStarting("a", "b", "c", "d")
+}
+
+func TestALowerBurstCapsTheTokens(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, Settings{FillEvery: time.Minute, Burst: 5})
+	n.l.Configure(n.now, Settings{FillEvery: time.Minute, Burst: 1})
+	n.attend("a", "b")
+	n.requireStarting("a")
+}
+
+// Two callers may read the clock in one order and get the lock in the other.
+func TestALateCallerWithAnEarlierTimeFillsNoToken(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, Settings{FillEvery: time.Second, Burst: 2})
+	require.True(t, n.join("a").TryStart(t0.Add(10*time.Second)).Admitted)
+	require.True(t, n.join("b").TryStart(t0.Add(5*time.Second)).Admitted)
+	require.False(t, n.join("c").TryStart(t0.Add(10*time.Second)).Admitted)
+	n.l.Configure(t0, Settings{FillEvery: time.Second, Burst: 2})
+	require.False(t, n.join("c").TryStart(t0.Add(10*time.Second)).Admitted)
+}
+
+func TestHeldSaysWhatWasMeasured(t *testing.T) {
+	t.Parallel()
+	for want, h := range map[string]Held{
+		"2 of 2 starting":                     {Reason: Concurrency, Measured: 2, Threshold: 2},
+		"next start in 1.5s, one per 10s":     {Reason: Rate, Measured: 1.5, Threshold: 10},
+		"3 ahead":                             {Reason: Queued, Measured: 3},
+		"5 of 5 near their turn":              {Reason: GateRoom, Measured: 5, Threshold: 5},
+		"next start in 334ms, one per 1m0.5s": {Reason: Rate, Measured: 0.33351, Threshold: 60.5},
+		"":                                    {},
+	} {
+		require.Equal(t, want, h.String(), "%+v", h)
+	}
+}
+
+func TestPerCore(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		fraction float64
+		cores    int
+		want     int
+	}{
+		{0.5, 4, 2},
+		{0.5, 5, 2},
+		{0.5, 1, 1},
+		{0.01, 64, 1},
+		{0, 8, 1},
+		{-1, 8, 1},
+		{1.5, 3, 4},
+		{2, 96, 192},
+		{0.29, 100, 29}, // the product of the binary numbers is below 29
+		{0.57, 100, 57},
+		{0.1, 30, 3},
+		{0.7, 10, 7},
+	} {
+		t.Run(fmt.Sprintf("%g of %d", c.fraction, c.cores), func(t *testing.T) {
+			t.Parallel()
+			require.Equal(t, c.want, PerCore(c.fraction, c.cores))
+		})
+	}
+}

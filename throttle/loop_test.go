@@ -1,0 +1,124 @@
+package throttle
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// advance is the loop of a caller: it advances when the limiter asked for it,
+// and when anything changed.
+func advance(ctx context.Context, l *Limiter) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-l.Changed():
+		case <-timer.C:
+		}
+		if next := l.Advance(time.Now()); !next.IsZero() {
+			timer.Reset(time.Until(next))
+		}
+	}
+}
+
+// runLoop runs the loop until the function that it gives is called.
+func runLoop(t *testing.T, l *Limiter) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	wg.Go(func() { advance(ctx, l) })
+	return func() { cancel(); wg.Wait() }
+}
+
+// Whoever waits is woken by the loop alone: a change of which Changed does not
+// tell would leave the bubble in a deadlock, or too late.
+func TestTheLoopOfACallerWakesEverybodyInTime(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		settings Settings
+		then     func(*Limiter)
+		want     time.Duration
+		reason   Reason
+	}{
+		"a token fills": {
+			settings: Settings{FillEvery: 20 * time.Second}, want: 20 * time.Second, reason: Free,
+		},
+		"a start is stuck": {
+			settings: Settings{MaxConcurrent: 1, StartTimeout: time.Minute}, want: time.Minute, reason: Free,
+		},
+		"maxWait is over": {
+			settings: Settings{MaxConcurrent: 1, MaxWait: 30 * time.Second}, want: 30 * time.Second, reason: MaxWait,
+		},
+		"maxWait becomes shorter": {
+			settings: Settings{MaxConcurrent: 1},
+			then:     func(l *Limiter) { l.SetPriority(time.Now(), "b", 0, 15*time.Second) },
+			want:     15 * time.Second, reason: MaxWait,
+		},
+		"the time of the last call is over long ago": {
+			settings: Settings{MaxConcurrent: 1, MaxWait: time.Hour, StartTimeout: 2 * time.Hour},
+			then: func(l *Limiter) {
+				l.Configure(time.Now(), Settings{FillEvery: time.Minute, MaxWait: time.Hour})
+				l.Lookup("a").End(time.Now(), Ready)
+			},
+			want: 5 * time.Second, reason: Free,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				began := time.Now()
+				l := New(began, c.settings)
+				defer runLoop(t, l)()
+				l.Join(began, Request{UID: "a"}).Attend(began)
+				b := l.Join(began, Request{UID: "b"})
+				b.Attend(began)
+				time.Sleep(5 * time.Second)
+				synctest.Wait()
+				if c.then != nil {
+					c.then(l)
+				}
+				<-b.Decided()
+				require.InDelta(t, c.want.Seconds(), time.Since(began).Seconds(), 1e-3)
+				_, reason := b.Status()
+				require.Equal(t, c.reason, reason)
+			})
+		})
+	}
+}
+
+// A herd through both limits takes as long as the limits say, and no longer.
+func TestAHerdIsAsFastAsTheLimitsAllow(t *testing.T) {
+	t.Parallel()
+	const pods, slots, start = 60, 4, 10 * time.Second
+	for fill, want := range map[time.Duration]time.Duration{
+		0:               pods / slots * start,
+		3 * time.Second: (pods-1)*3*time.Second + start,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			began := time.Now()
+			l := New(began, Settings{MaxConcurrent: slots, FillEvery: fill, MaxWait: time.Hour})
+			defer runLoop(t, l)()
+			var herd sync.WaitGroup
+			for i := range pods {
+				herd.Go(func() {
+					ticket := l.Join(time.Now(), Request{UID: fmt.Sprint(i)})
+					ticket.Attend(time.Now())
+					defer ticket.Leave(time.Now())
+					<-ticket.Decided()
+					time.Sleep(start)
+					ticket.End(time.Now(), Ready)
+				})
+			}
+			herd.Wait()
+			require.InDelta(t, want.Seconds(), time.Since(began).Seconds(), 0.01)
+		})
+	}
+}

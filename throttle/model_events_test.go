@@ -1,0 +1,175 @@
+package throttle
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// settle reads what happened, does what is given, and checks the state that is
+// left. It gives the number of events.
+func (m *model) settle(then ...func()) (events int) {
+	m.t.Helper()
+	m.trace = append(m.trace, fmt.Sprintf("%12s %s", m.at.Sub(t0), m.asked.what))
+	if e := m.asked.of; e != nil {
+		m.trace[len(m.trace)-1] += " " + e.uid
+	}
+	all, lost := m.l.Drain()
+	require.Zero(m.t, lost)
+	for _, e := range all {
+		m.apply(e)
+	}
+	for _, do := range then {
+		do()
+	}
+	m.checkState()
+	return len(all)
+}
+
+func (m *model) apply(e Event) {
+	m.t.Helper()
+	m.trace = append(m.trace, fmt.Sprintf("%12s   %s %s %s took %s, waiting %d starting %d",
+		e.Time.Sub(t0), e.Kind, e.Ticket.UID(), e.Reason, e.Took, e.Waiting, e.Starting))
+	what := string(e.Kind)
+	if e.Reason != "" {
+		what += "/" + string(e.Reason)
+	}
+	m.happened[what]++
+	if e.Kind == KindJoined {
+		m.joined(e)
+	}
+	p := m.of(e.Ticket)
+	switch e.Kind {
+	case KindJoined:
+	case KindAdmitted:
+		m.admitted(e, p)
+	case KindExpired:
+		require.Same(m.t, m.asked.of, p)
+		require.Equal(m.t, GateExpired, e.Reason)
+		require.Equal(m.t, Waiting, p.state)
+		require.False(m.t, m.mayPass(), "refused, although no other is above the limit")
+	case KindEnded:
+		m.ended(e, p)
+	default:
+		require.Fail(m.t, "unknown kind", "%+v", e)
+	}
+	m.mayPass() // forgets the one above the limit when it is not any more
+	require.Equal(m.t, len(m.in(Waiting)), e.Waiting, "waiting, as the event says")
+	require.Equal(m.t, m.slots(), e.Starting, "starting, as the event says")
+}
+
+func (m *model) of(t *Ticket) *pod {
+	m.t.Helper()
+	for _, p := range m.pods {
+		if p.t == t {
+			return p
+		}
+	}
+	require.Fail(m.t, "a ticket that nobody joined", t.UID())
+	return nil
+}
+
+func (m *model) joined(e Event) {
+	m.t.Helper()
+	r := m.asked.request
+	require.Equal(m.t, r.UID, e.Ticket.UID())
+	require.Nil(m.t, m.open(r.UID), "a second ticket of one pod")
+	p := &pod{
+		t: e.Ticket, uid: r.UID, priority: r.Priority, maxWait: r.MaxWait, arrived: m.at,
+		number: len(m.pods), state: Waiting, seen: m.at,
+	}
+	if !r.Arrived.IsZero() && r.Arrived.Before(m.at) {
+		p.arrived = r.Arrived
+	}
+	m.pods = append(m.pods, p)
+}
+
+func (m *model) admitted(e Event, p *pod) {
+	m.t.Helper()
+	require.Equal(m.t, Waiting, p.state)
+	present, at, slot := m.queue(true), m.at, true
+	switch e.Reason {
+	case Free:
+		require.True(m.t, m.fits(nearly), "admitted, although a limit refuses")
+		require.Same(m.t, present[0], p, "the first that is present")
+		m.take()
+		m.admittedByRate()
+	case Exempt:
+		require.Same(m.t, m.asked.of, p)
+		slot = p.t.slot
+		require.Equal(m.t, m.fits(nearly), slot, "a slot if one is free")
+		if slot {
+			m.take()
+			m.admittedByRate()
+		}
+	case Found:
+		require.Equal(m.t, m.asked.request.UID, p.uid)
+		at = m.asked.since
+	case MaxWait:
+		require.Positive(m.t, p.attended, "present")
+		require.True(m.t, m.due(p, m.at), "its maxWait is over")
+		for _, o := range present {
+			require.False(m.t, m.due(o, m.at) && o.arrived.Before(p.arrived), "%s has waited longer", o.uid)
+		}
+		m.pass(p)
+	case GateDeadline:
+		require.Same(m.t, m.asked.of, p)
+		require.Equal(m.t, "expire", m.asked.what)
+		m.pass(p)
+	default:
+		require.Fail(m.t, "no reason of an admission", "%s", e.Reason)
+	}
+	p.state, p.slot, p.admitted = Starting, slot, at
+	if most := m.settings.MaxConcurrent; most > 0 && slot && e.Reason != Found {
+		above := 0
+		if m.over == p {
+			above = 1
+		}
+		require.LessOrEqual(m.t, m.slots(), most+above, "starts at a time")
+	}
+	require.Equal(m.t, at, e.Time)
+	require.Equal(m.t, max(0, at.Sub(p.arrived)), e.Took)
+	if until, ok := m.bound[p]; ok {
+		require.False(m.t, e.Time.After(until), "admitted too late, after %s", until)
+	}
+}
+
+// pass puts a pod above the limit.
+func (m *model) pass(p *pod) {
+	m.t.Helper()
+	require.True(m.t, m.mayPass(), "another is above the limit")
+	require.False(m.t, m.fits(-nearly), "over the limit, although every limit allows it")
+	m.over, m.overAll = p, m.settings.FillEvery > 0 && m.have()+nearly < 1
+	m.take()
+}
+
+func (m *model) ended(e Event, p *pod) {
+	m.t.Helper()
+	want, took := Gone, time.Duration(0)
+	switch p.state {
+	case Waiting:
+	case Starting:
+		took = max(0, m.at.Sub(p.admitted))
+		if e.Reason != Deleted && e.Reason != SandboxGone {
+			want = Started
+		}
+	default:
+		require.Fail(m.t, "ended twice")
+	}
+	switch e.Reason {
+	case Stuck:
+		require.Equal(m.t, Starting, p.state)
+		require.GreaterOrEqual(m.t, took, m.settings.startTimeout())
+	case Abandoned:
+		require.Equal(m.t, Waiting, p.state)
+		require.Zero(m.t, p.attended)
+		require.GreaterOrEqual(m.t, m.at.Sub(p.seen), abandonAfter)
+	default:
+		require.Same(m.t, m.asked.of, p)
+		require.Equal(m.t, m.asked.reason, e.Reason)
+	}
+	require.Equal(m.t, took, e.Took)
+	require.Equal(m.t, m.at, e.Time)
+	p.state = want
+}

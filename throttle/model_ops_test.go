@@ -1,0 +1,164 @@
+package throttle
+
+import (
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func (m *model) join(r Request) {
+	m.t.Helper()
+	m.asked = asked{what: "join " + r.UID, request: r}
+	was := m.open(r.UID)
+	t := m.l.Join(m.at, r)
+	events := m.settle()
+	if was != nil {
+		require.Same(m.t, was.t, t)
+		require.Zero(m.t, events)
+		was.seen = m.at
+	} else {
+		require.Equal(m.t, 1, events)
+	}
+}
+
+func (m *model) found(r Request, since time.Time) {
+	m.t.Helper()
+	if since.After(m.at) {
+		since = m.at
+	}
+	m.asked = asked{what: "found " + r.UID, request: r, since: since}
+	t := m.l.Found(m.at, r, since)
+	m.settle()
+	require.Equal(m.t, Starting, m.of(t).state)
+}
+
+func (m *model) attend(p *pod) {
+	m.t.Helper()
+	m.asked = asked{what: "attend", of: p}
+	p.attended++
+	p.seen = m.at
+	p.t.Attend(m.at)
+	m.settle()
+}
+
+func (m *model) leave(p *pod) {
+	m.t.Helper()
+	m.asked = asked{what: "leave", of: p}
+	p.attended = max(0, p.attended-1)
+	p.seen = m.at
+	p.t.Leave(m.at)
+	require.Zero(m.t, m.settle())
+}
+
+func (m *model) tryStart(p *pod) {
+	m.t.Helper()
+	m.asked = asked{what: "tryStart", of: p}
+	tokens, admitted := m.bucketTokens(), p.state != Waiting
+	p.attended++
+	p.seen = m.at
+	d := p.t.TryStart(m.at)
+	events := m.settle(func() { p.attended-- })
+	require.Equal(m.t, p.state != Waiting, d.Admitted)
+	if admitted || !d.Admitted {
+		require.Zero(m.t, events, "nobody was admitted")
+		require.InDelta(m.t, tokens, m.bucketTokens(), nearly, "a refusal takes nothing")
+	}
+	if !d.Admitted {
+		require.Contains(m.t, []Reason{Concurrency, Rate}, d.Reason)
+		require.Equal(m.t, d.Reason, d.Held.Reason)
+		require.Same(m.t, p, m.queue(false)[d.Ahead])
+	}
+}
+
+func (m *model) letUp(p *pod) {
+	m.t.Helper()
+	m.asked = asked{what: "letUp", of: p}
+	tokens, near := m.bucketTokens(), false
+	for _, o := range m.in(Waiting) {
+		near = near || (o != p && (o.attended > 0 || !o.t.letUp.IsZero()))
+	}
+	d := p.t.LetUp(m.at, waitable)
+	p.seen = m.at
+	require.Zero(m.t, m.settle())
+	require.InDelta(m.t, tokens, m.bucketTokens(), nearly, "it takes nothing")
+	if !near || p.state != Waiting {
+		require.True(m.t, d.Admitted, "nobody else is near")
+	}
+}
+
+func (m *model) expire(p *pod) {
+	m.t.Helper()
+	m.asked = asked{what: "expire", of: p}
+	p.attended++
+	p.seen = m.at
+	d := p.t.Expire(m.at)
+	m.settle(func() { p.attended-- })
+	require.Equal(m.t, p.state != Waiting, d.Admitted)
+	if !d.Admitted {
+		require.Equal(m.t, GateExpired, d.Reason)
+	}
+}
+
+func (m *model) end(p *pod, reason Reason) {
+	m.t.Helper()
+	m.asked = asked{what: "end " + string(reason), of: p, reason: reason}
+	was := p.state
+	p.t.End(m.at, reason)
+	events := m.settle()
+	if was == Started || was == Gone {
+		require.Equal(m.t, was, p.state)
+		require.Zero(m.t, events)
+	}
+}
+
+func (m *model) startExempt(p *pod) {
+	m.t.Helper()
+	m.asked = asked{what: "startExempt", of: p}
+	p.t.StartExempt(m.at)
+	m.settle()
+	require.NotEqual(m.t, Waiting, p.state)
+}
+
+func (m *model) setPriority(uid string, priority int32, maxWait time.Duration) {
+	m.t.Helper()
+	m.asked = asked{what: "setPriority " + uid}
+	if p := m.open(uid); p != nil && p.state == Waiting {
+		p.priority, p.maxWait = priority, maxWait
+	}
+	m.l.SetPriority(m.at, uid, priority, maxWait)
+	m.settle()
+}
+
+func (m *model) configure(s Settings) {
+	m.t.Helper()
+	m.asked = asked{what: "configure"}
+	m.reconfigured(s)
+	m.l.Configure(m.at, s)
+	m.settle()
+}
+
+func (m *model) advance(to time.Time) (next time.Time, events int) {
+	m.t.Helper()
+	m.now, m.at = to, to
+	m.asked = asked{what: "advance"}
+	next = m.l.Advance(to)
+	events = m.settle()
+	m.checkQuiet()
+	require.True(m.t, next.IsZero() || next.After(to), "next is %s at %s: a caller would spin", next, to)
+	return next, events
+}
+
+// followNext advances to the times that the limiter asks for. Each time
+// something happens, else a caller would be woken for nothing.
+func (m *model) followNext(times int) {
+	m.t.Helper()
+	next, _ := m.advance(m.now)
+	for range times {
+		if next.IsZero() {
+			return
+		}
+		var events int
+		next, events = m.advance(next)
+		require.Positive(m.t, events, "nothing happened at the time that was asked for")
+	}
+}

@@ -1,0 +1,85 @@
+package throttle
+
+import (
+	"slices"
+
+	"github.com/stretchr/testify/require"
+)
+
+func (m *model) bucketTokens() float64 {
+	if m.l.bucket == nil {
+		return 0
+	}
+	return m.l.bucket.TokensAt(m.now)
+}
+
+// checkState compares the limiter's sets with the model's.
+func (m *model) checkState() {
+	m.t.Helper()
+	starting := func(slot bool) []*pod {
+		return m.sorted(func(p *pod) bool { return p.state == Starting && p.slot == slot })
+	}
+	for _, set := range []struct {
+		name string
+		want []*pod
+		got  order
+	}{
+		{"waiting", m.queue(false), m.l.waiting},
+		{"present", m.queue(true), m.l.present},
+		{"starting with a slot", starting(true), m.l.starting},
+		{"starting without a slot", starting(false), m.l.unheld},
+	} {
+		same := slices.EqualFunc(set.want, set.got.tickets, func(p *pod, t *Ticket) bool { return p.t == t })
+		if !same {
+			require.Fail(m.t, set.name, "want %s, got %s", uids(tickets(set.want)), uids(set.got.tickets))
+		}
+	}
+	for _, p := range m.pods {
+		if state, _ := p.t.Status(); state != p.state {
+			require.Fail(m.t, "state", "%s: want %s, got %s", p.uid, p.state, state)
+		}
+		if decided(p.t) != (p.state != Waiting) {
+			require.Fail(m.t, "decided", "%s is %s", p.uid, p.state)
+		}
+	}
+	for _, p := range m.in(Waiting, Starting) {
+		if m.l.Lookup(p.uid) != p.t {
+			require.Fail(m.t, "lookup", "%s has another ticket", p.uid)
+		}
+	}
+	require.LessOrEqual(m.t, len(m.l.ended), endedKept)
+	require.LessOrEqual(m.t, len(m.l.tickets), len(m.in(Waiting, Starting))+endedKept)
+}
+
+func tickets(pods []*pod) (all []*Ticket) {
+	for _, p := range pods {
+		all = append(all, p.t)
+	}
+	return all
+}
+
+func uids(tickets []*Ticket) (all []string) {
+	for _, t := range tickets {
+		all = append(all, t.UID())
+	}
+	return all
+}
+
+// checkQuiet checks what holds whenever the limiter has caught up with the time:
+// nobody who is present waits for nothing.
+func (m *model) checkQuiet() {
+	m.t.Helper()
+	present := m.queue(true)
+	if len(present) > 0 {
+		require.False(m.t, m.fits(-nearly), "%s is present and no limit refuses", present[0].uid)
+	}
+	if m.mayPass() {
+		for _, p := range present {
+			require.False(m.t, m.due(p, m.now), "%s has waited for too long, and nobody is above the limit", p.uid)
+		}
+	}
+	view := m.l.Snapshot(m.now)
+	require.Len(m.t, view.Waiting, len(m.in(Waiting)))
+	require.Len(m.t, view.Starting, len(m.in(Starting)))
+	require.Equal(m.t, len(present) > 0, len(m.l.Turns(m.now)) > 0)
+}

@@ -1,0 +1,100 @@
+package throttle
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// t0 is when every test begins.
+var t0 = time.Date(2026, time.March, 4, 5, 6, 7, 0, time.UTC)
+
+// node drives one limiter on a clock that stands still until it is moved.
+type node struct {
+	t   *testing.T
+	l   *Limiter
+	now time.Time
+}
+
+func newNode(t *testing.T, s Settings) *node {
+	t.Helper()
+	return &node{t: t, l: New(t0, s), now: t0}
+}
+
+// pass moves the clock and advances the limiter.
+func (n *node) pass(d time.Duration) time.Time {
+	n.now = n.now.Add(d)
+	return n.l.Advance(n.now)
+}
+
+func (n *node) join(uid string) *Ticket {
+	return n.l.Join(n.now, Request{UID: uid, Name: "ns/" + uid})
+}
+
+// attend joins, and stands there for the ticket from now on.
+func (n *node) attend(uids ...string) (last *Ticket) {
+	for _, uid := range uids {
+		last = n.join(uid)
+		last.Attend(n.now)
+	}
+	return last
+}
+
+func (n *node) end(uid string, reason Reason) {
+	n.t.Helper()
+	t := n.l.Lookup(uid)
+	require.NotNil(n.t, t, "no ticket of %s", uid)
+	t.End(n.now, reason)
+}
+
+func (n *node) requireState(uid string, state State, reason Reason) {
+	n.t.Helper()
+	t := n.l.Lookup(uid)
+	require.NotNil(n.t, t, "no ticket of %s", uid)
+	gotState, gotReason := t.Status()
+	require.Equal(n.t, []any{state, reason}, []any{gotState, gotReason}, "state and reason of %s", uid)
+}
+
+func uidsOf(views []TicketView) []string {
+	uids := make([]string, 0, len(views))
+	for _, v := range views {
+		uids = append(uids, v.UID)
+	}
+	return uids
+}
+
+func (n *node) requireWaiting(uids ...string) {
+	n.t.Helper()
+	require.Equal(n.t, append([]string{}, uids...), uidsOf(n.l.Snapshot(n.now).Waiting), "waiting")
+}
+
+func (n *node) requireStarting(uids ...string) {
+	n.t.Helper()
+	require.ElementsMatch(n.t, uids, uidsOf(n.l.Snapshot(n.now).Starting), "starting")
+}
+
+// decided tells whether the channel of the ticket is closed.
+func decided(t *Ticket) bool {
+	select {
+	case <-t.Decided():
+		return true
+	default:
+		return false
+	}
+}
+
+// kinds gives "kind/reason uid" of what happened since the last call.
+func (n *node) kinds() (all []string) {
+	n.t.Helper()
+	events, lost := n.l.Drain()
+	require.Zero(n.t, lost)
+	for _, e := range events {
+		s := string(e.Kind)
+		if e.Reason != "" {
+			s += "/" + string(e.Reason)
+		}
+		all = append(all, s+" "+e.Ticket.UID())
+	}
+	return all
+}

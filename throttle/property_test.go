@@ -1,0 +1,201 @@
+package throttle
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+const (
+	sequences = 400
+	steps     = 120
+)
+
+// TestRandomSequences plays seeded random sequences of everything that can be
+// asked of a limiter, and compares each event with a model that knows the
+// contract but not the code. Replay one with -run 'TestRandomSequences/seed=7$'.
+func TestRandomSequences(t *testing.T) {
+	t.Parallel()
+	happened, played := map[string]int{}, 0
+	for seed := range uint64(sequences) {
+		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
+			first := play(t, seed, happened)
+			again := play(t, seed, map[string]int{})
+			require.Equal(t, first, again, "the same seed gives the same events")
+			played++
+		})
+	}
+	t.Log(happened)
+	if played < sequences {
+		return // some were left out with -run, or failed
+	}
+	for _, what := range []string{
+		"Joined", "Expired/GateExpired", "Admitted/Free", "Admitted/Exempt", "Admitted/MaxWait",
+		"Admitted/GateDeadline", "Admitted/Found", "Ended/Ready", "Ended/Deleted", "Ended/Stuck", "Ended/Abandoned",
+	} {
+		require.Greater(t, happened[what], sequences/4, "%s: too rare for the sequences to prove much", what)
+	}
+}
+
+// player plays one sequence.
+type player struct {
+	*model
+	rng *rand.Rand
+}
+
+func play(t *testing.T, seed uint64, happened map[string]int) (trace []string) {
+	t.Helper()
+	rng := rand.New(rand.NewPCG(seed, seed))
+	p := &player{rng: rng, model: newModel(t, randomSettings(rng), happened)}
+	defer func() {
+		if t.Failed() {
+			t.Logf("seed %d, settings and trace:\n%s", seed, strings.Join(p.trace, "\n"))
+		}
+	}()
+	for range steps {
+		p.step()
+	}
+	p.drain()
+	return p.trace
+}
+
+func randomSettings(r *rand.Rand) (s Settings) {
+	maybe := func(from, to time.Duration) time.Duration {
+		if r.IntN(3) == 0 {
+			return 0
+		}
+		return from + time.Duration(r.Int64N(int64(to-from)))
+	}
+	s.MaxConcurrent = []int{0, 1, 1, 2, 2, 3, 5}[r.IntN(7)]
+	s.FillEvery = maybe(200*time.Millisecond, 20*time.Second)
+	s.Burst = r.IntN(5)
+	s.MaxWait = maybe(5*time.Second, time.Minute)
+	s.StartTimeout = maybe(5*time.Second, time.Minute)
+	return s
+}
+
+// step does one thing, sometimes with a time that is a little late.
+func (p *player) step() {
+	p.at = p.now
+	if p.rng.IntN(10) == 0 {
+		p.at = p.now.Add(-p.randomTime(5 * time.Millisecond))
+	}
+	switch n := p.rng.IntN(100); {
+	case n < 16:
+		p.join(p.randomRequest())
+	case n < 34:
+		p.attend(p.anyone())
+	case n < 40:
+		p.leave(p.anyone())
+	case n < 48:
+		p.tryStart(p.anyone())
+	case n < 52:
+		p.letUp(p.anyone())
+	case n < 56:
+		p.expireAll()
+	case n < 68:
+		p.end(p.anyone(), p.randomReason())
+	case n < 70:
+		p.startExempt(p.anyone())
+	case n < 72:
+		p.found(p.randomRequest(), p.now.Add(-p.randomTime(2*time.Minute)))
+	case n < 75:
+		p.setPriority(p.randomUID(), p.randomPriority(), p.randomMaxWait())
+	case n < 77:
+		p.configure(p.randomSettings())
+	case n < 97:
+		p.advance(p.now.Add(p.randomTime(8 * time.Second)))
+	case n < 98:
+		p.advance(p.now.Add(abandonAfter))
+	default:
+		p.followNext(1 + p.rng.IntN(5))
+	}
+	p.advance(p.now)
+}
+
+func (p *player) randomTime(below time.Duration) time.Duration {
+	return time.Duration(p.rng.Int64N(int64(below)))
+}
+
+func (p *player) randomUID() string { return fmt.Sprintf("p%02d", p.rng.IntN(30)) }
+
+func (p *player) randomPriority() int32 { return int32(p.rng.IntN(3)) }
+
+func (p *player) randomMaxWait() time.Duration {
+	if p.rng.IntN(2) == 0 {
+		return 0
+	}
+	return 1 + p.randomTime(time.Minute)
+}
+
+func (p *player) randomRequest() Request {
+	r := Request{UID: p.randomUID(), Priority: p.randomPriority(), MaxWait: p.randomMaxWait()}
+	if p.rng.IntN(4) == 0 {
+		r.Arrived = p.now.Add(p.randomTime(time.Minute) - 50*time.Second)
+	}
+	return r
+}
+
+func (p *player) randomReason() Reason {
+	reasons := []Reason{Ready, Settled, Inferred, Completed, Failed, CrashLoop, SandboxGone, Deleted}
+	return reasons[p.rng.IntN(len(reasons))]
+}
+
+// randomSettings changes one or all.
+func (p *player) randomSettings() Settings {
+	s := randomSettings(p.rng)
+	if p.rng.IntN(2) == 0 {
+		one := p.settings
+		one.MaxConcurrent = s.MaxConcurrent
+		return one
+	}
+	return s
+}
+
+// anyone gives a ticket of any state, mostly one that has not ended.
+func (p *player) anyone() *pod {
+	if len(p.pods) == 0 {
+		p.join(p.randomRequest())
+	}
+	if open := p.in(Waiting, Starting); len(open) > 0 && p.rng.IntN(10) > 0 {
+		return open[p.rng.IntN(len(open))]
+	}
+	return p.pods[p.rng.IntN(len(p.pods))]
+}
+
+// expireAll lets the deadline come for one, or for all at once.
+func (p *player) expireAll() {
+	if p.rng.IntN(2) == 0 {
+		p.expire(p.anyone())
+		return
+	}
+	for _, e := range p.in(Waiting) {
+		p.expire(e)
+	}
+}
+
+// drain lets everybody stand there and nobody end by itself. All are admitted in
+// bounded time, and then nothing is left.
+func (p *player) drain() {
+	p.at = p.now
+	for _, e := range p.in(Waiting) {
+		p.attend(e)
+	}
+	open := p.in(Waiting, Starting)
+	timeout := time.Duration(len(open)+1) * p.settings.startTimeout()
+	p.bound = map[*pod]time.Time{}
+	for _, e := range open {
+		due := e.arrived.Add(p.maxWait(e))
+		if due.Before(p.now) {
+			due = p.now
+		}
+		p.bound[e] = due.Add(timeout)
+	}
+	p.followNext(20 * (len(open) + 1))
+	require.Empty(p.t, p.in(Waiting, Starting), "left at the end")
+	require.True(p.t, p.l.Advance(p.now).IsZero(), "nothing is left to do")
+}

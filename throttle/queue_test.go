@@ -1,0 +1,153 @@
+package throttle
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestQueueIsOrderedByPriorityThenArrival(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, Settings{MaxConcurrent: 1})
+	n.attend("holder")
+	for _, r := range []Request{
+		{UID: "second"},
+		{UID: "third"},
+		{UID: "came-before", Arrived: t0.Add(-time.Minute)},
+		{UID: "from-the-future", Arrived: t0.Add(time.Hour)},
+		{UID: "urgent", Priority: 10},
+		{UID: "unimportant", Priority: -1, Arrived: t0.Add(-5 * time.Minute)},
+	} {
+		n.l.Join(n.now, r).Attend(n.now)
+	}
+	want := []string{"urgent", "came-before", "second", "third", "from-the-future", "unimportant"}
+	n.requireWaiting(want...)
+
+	last := "holder"
+	for _, uid := range want {
+		n.end(last, Ready)
+		n.requireStarting(uid)
+		last = uid
+	}
+}
+
+// Times with and without a monotonic reading have no common order once the wall
+// clock is set, so all arrivals have to be on one clock.
+func TestArrivalOfAnEarlierDaemonIsOnTheClockOfThisOne(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	require.Contains(t, now.String(), " m=")
+	l := New(now, Settings{MaxConcurrent: 1})
+	l.Join(now, Request{UID: "a", Arrived: time.UnixMilli(now.UnixMilli() - 5000)})
+	l.Found(now, Request{UID: "b"}, time.UnixMilli(now.UnixMilli()-5000))
+	for uid, at := range map[string]func(TicketView) time.Time{
+		"a": func(v TicketView) time.Time { return v.Arrived },
+		"b": func(v TicketView) time.Time { return v.Admitted },
+	} {
+		v, ok := l.View(now, uid)
+		require.True(t, ok)
+		require.True(t, strings.Contains(at(v).String(), " m="), "%s: %s", uid, at(v))
+		require.WithinDuration(t, now.Add(-5*time.Second), at(v), time.Millisecond)
+	}
+}
+
+func TestOneWhoIsNotPresentBlocksNobody(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, Settings{MaxConcurrent: 1})
+	n.attend("holder")
+	absent := n.join("absent")
+	require.False(t, absent.TryStart(n.now).Admitted, "no slot is free")
+	n.attend("present")
+
+	n.end("holder", Ready)
+	n.requireStarting("present")
+	n.requireWaiting("absent")
+
+	n.end("present", Ready)
+	n.requireStarting()
+	require.Equal(t, Decision{Admitted: true, Reason: Free}, absent.TryStart(n.now), "it comes back to a free slot")
+}
+
+func TestOneWhoComesBackIsServedAtItsOldPlace(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, Settings{MaxConcurrent: 1})
+	n.attend("holder")
+	early := n.join("early")
+	n.pass(time.Second)
+	n.attend("late")
+	early.Attend(n.now)
+	n.end("holder", Ready)
+	n.requireStarting("early")
+}
+
+func TestAPodHasOneTicketAtATime(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, Settings{MaxConcurrent: 1})
+	first := n.join("a")
+	require.Same(t, first, n.join("a"), "Waiting")
+	first.Attend(n.now)
+	require.Same(t, first, n.join("a"), "Starting")
+	first.End(n.now, Ready)
+	require.Same(t, first, n.l.Lookup("a"), "an ended ticket is remembered")
+	second := n.join("a")
+	require.NotSame(t, first, second, "a new start of the same pod")
+	require.Same(t, second, n.l.Lookup("a"))
+
+	for range 3 * endedKept { // its older ticket is forgotten, not this one
+		n.join("other").End(n.now, Deleted)
+	}
+	require.Same(t, second, n.l.Lookup("a"))
+}
+
+func TestEndedTicketsAreForgottenBeyondTheBound(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, Settings{})
+	n.attend("first")
+	n.end("first", Ready)
+	for i := range endedKept {
+		n.join(strings.Repeat("x", i+1)).End(n.now, Deleted)
+	}
+	require.Nil(t, n.l.Lookup("first"))
+	require.NotNil(t, n.l.Lookup("x"))
+	require.Len(t, n.l.Recent(n.now), endedKept)
+	require.Len(t, n.l.tickets, endedKept)
+}
+
+func TestSetPriorityMovesAWaitingTicket(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, Settings{MaxConcurrent: 1})
+	n.attend("holder", "a", "b")
+	absent := n.join("c")
+	n.l.SetPriority(n.now, "b", 5, 0)
+	n.l.SetPriority(n.now, "c", 9, 0)
+	n.l.SetPriority(n.now, "nobody", 9, 0)
+	n.l.SetPriority(n.now, "holder", 9, 0)
+	n.requireWaiting("c", "b", "a")
+	n.end("holder", Ready)
+	n.requireStarting("b")
+	state, _ := absent.Status()
+	require.Equal(t, Waiting, state, "a priority does not make it present")
+	v, _ := n.l.View(n.now, "b")
+	require.Equal(t, int32(5), v.Priority)
+}
+
+func TestAttendNests(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, Settings{MaxConcurrent: 1})
+	n.attend("holder")
+	a := n.attend("a")
+	a.Attend(n.now)
+	a.Leave(n.now)
+	v, _ := n.l.View(n.now, "a")
+	require.True(t, v.Present, "one of two left")
+	a.Leave(n.now)
+	v, _ = n.l.View(n.now, "a")
+	require.False(t, v.Present, "both left")
+	a.Leave(n.now)
+	n.end("holder", Ready)
+	n.requireWaiting("a")
+	a.Attend(n.now)
+	n.requireState("a", Starting, Free)
+}

@@ -1,0 +1,158 @@
+package throttle
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+const waitable = 100 * time.Second
+
+// letUp asks for n new pods and counts who was let up.
+func (n *node) letUp(prefix string, pods int) (up int) {
+	for i := range pods {
+		if n.join(fmt.Sprintf("%s-%02d", prefix, i)).LetUp(n.now, waitable).Admitted {
+			up++
+		}
+	}
+	return up
+}
+
+// observe lets starts of the duration d end.
+func (n *node) observe(d time.Duration) {
+	n.attend("observed")
+	n.pass(d)
+	n.end("observed", Ready)
+}
+
+func TestRoomBeforeAnythingWasObservedIsTwiceTheLimitPlusOne(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, Settings{MaxConcurrent: 3})
+	require.Equal(t, 7, n.letUp("pod", 20))
+	d := n.join("late").LetUp(n.now, waitable)
+	require.False(t, d.Admitted)
+	require.Equal(t, GateRoom, d.Reason)
+	require.Equal(t, Held{Reason: GateRoom, Measured: 7, Threshold: 7}, d.Held)
+	require.Equal(t, 20, d.Ahead)
+}
+
+func TestRoomIsWhatThePaceAdmitsInHalfTheTime(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, Settings{MaxConcurrent: 2})
+	n.observe(10 * time.Second)
+	n.attend("a", "b") // no slot is free
+	require.Equal(t, 10, n.letUp("pod", 30), "2 slots * 50 s / 10 s")
+}
+
+func TestRoomCountsTheFreeSlots(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, Settings{MaxConcurrent: 4})
+	n.observe(4 * time.Minute)
+	require.Equal(t, 4, n.letUp("pod", 30), "starts are slow, but four slots are free")
+}
+
+func TestRoomShrinksWithTheAgeOfAnUnfinishedStart(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, Settings{MaxConcurrent: 1})
+	n.observe(time.Second)
+	n.attend("slow")
+	require.Equal(t, 50, n.letUp("fast", 60))
+	n.pass(25 * time.Second)
+	require.Equal(t, 2, n.letUp("later", 10), "50 s / 25 s; those let up before did not arrive in time")
+}
+
+func TestRoomIsNeverNone(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, Settings{MaxConcurrent: 1, StartTimeout: time.Hour})
+	n.observe(10 * time.Minute)
+	n.attend("holder")
+	require.Equal(t, 1, n.letUp("pod", 5))
+}
+
+func TestRoomOfTheRateIsItsTokensAndFills(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, Settings{FillEvery: 10 * time.Second, Burst: 3})
+	require.Equal(t, 8, n.letUp("pod", 30), "3 tokens + 50 s / 10 s")
+	n = newNode(t, Settings{MaxConcurrent: 10, FillEvery: 10 * time.Second})
+	require.Equal(t, 6, n.letUp("pod", 30), "the least of the limits, also before anything was observed")
+}
+
+func TestWithoutLimitsEverybodyIsLetUp(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, Settings{})
+	require.Equal(t, 500, n.letUp("pod", 500))
+}
+
+func TestStartsOfNoDurationLeaveTheRoomOpen(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, Settings{MaxConcurrent: 1})
+	n.observe(0)
+	require.Equal(t, 100, n.letUp("pod", 100))
+}
+
+func TestOneWhoDoesNotArriveCountsOnlyForItsGrace(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, Settings{MaxConcurrent: 1})
+	require.Equal(t, 3, n.letUp("pod", 5))
+	n.pass(arrivalGrace - time.Millisecond)
+	require.Zero(t, n.letUp("late", 5))
+	n.pass(time.Millisecond)
+	require.Equal(t, 3, n.letUp("later", 5))
+}
+
+func TestOneWhoArrivedCountsWhileItWaits(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, Settings{MaxConcurrent: 1})
+	n.attend("holder", "a", "b", "c")
+	n.pass(10 * arrivalGrace)
+	require.Zero(t, n.letUp("late", 5))
+	n.l.Lookup("c").Leave(n.now)
+	require.Equal(t, 1, n.letUp("later", 5))
+}
+
+func TestOneWithAnEarlierPlaceIsNotKeptOutByThoseBehind(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, Settings{MaxConcurrent: 1})
+	n.attend("holder")
+	early := n.join("early")
+	n.pass(time.Second)
+	require.Equal(t, 3, n.letUp("pod", 9))
+	require.True(t, early.LetUp(n.now, waitable).Admitted, "the room is full, but of those behind it")
+	require.False(t, n.join("last").LetUp(n.now, waitable).Admitted)
+}
+
+func TestAtMostTwiceTheRoomIsNearInAll(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, Settings{MaxConcurrent: 1}) // the room is 3
+	n.attend("holder")
+	up := 0
+	for i := range 10 { // each goes before all that came before it
+		r := Request{UID: fmt.Sprint(i), Arrived: t0.Add(-time.Duration(i) * time.Second)}
+		if n.l.Join(n.now, r).LetUp(n.now, waitable).Admitted {
+			up++
+		}
+	}
+	require.Equal(t, 6, up)
+}
+
+func TestLetDownGivesTheRoomBackAndKeepsThePlace(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, Settings{MaxConcurrent: 1})
+	n.attend("holder")
+	require.Equal(t, 3, n.letUp("pod", 4))
+	n.l.Lookup("pod-00").LetDown()
+	require.True(t, n.l.Lookup("pod-03").LetUp(n.now, waitable).Admitted)
+	n.requireWaiting("pod-00", "pod-01", "pod-02", "pod-03")
+}
+
+func TestOneThatIsNotWaitingIsAlwaysLetUp(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, Settings{MaxConcurrent: 1})
+	a := n.attend("a")
+	require.Equal(t, 3, n.letUp("pod", 9))
+	require.Equal(t, Decision{Admitted: true, Reason: Free}, a.LetUp(n.now, waitable))
+	a.End(n.now, Ready)
+	require.Equal(t, Decision{Admitted: true, Reason: Ready}, a.LetUp(n.now, waitable))
+}

@@ -1,0 +1,167 @@
+package throttle
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Closing a channel twice panics, so it is enough to walk every way out twice.
+func TestDecidedIsClosedExactlyOnce(t *testing.T) {
+	t.Parallel()
+	for name, decide := range map[string]func(n *node, a *Ticket){
+		"admitted":    func(n *node, _ *Ticket) { n.end("holder", Ready) },
+		"tried":       func(n *node, a *Ticket) { n.end("holder", Ready); a.TryStart(n.now) },
+		"exempt":      func(n *node, a *Ticket) { a.StartExempt(n.now) },
+		"found":       func(n *node, _ *Ticket) { n.l.Found(n.now, Request{UID: "a"}, n.now) },
+		"expired":     func(n *node, a *Ticket) { a.Expire(n.now) },
+		"waited":      func(n *node, _ *Ticket) { n.pass(time.Hour) },
+		"deleted":     func(n *node, a *Ticket) { a.End(n.now, Deleted) },
+		"sandboxGone": func(n *node, a *Ticket) { a.End(n.now, SandboxGone) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			n := newNode(t, Settings{MaxConcurrent: 1, StartTimeout: 2 * time.Hour})
+			n.attend("holder")
+			a := n.attend("a")
+			require.False(t, decided(a))
+			decide(n, a)
+			require.True(t, decided(a))
+			decide(n, a)
+			a.StartExempt(n.now)
+			a.Expire(n.now)
+			a.Attend(n.now)
+			a.End(n.now, Ready)
+			a.End(n.now, Deleted)
+			a.Leave(n.now)
+			a.Leave(n.now)
+		})
+	}
+}
+
+func TestAReasonSaysWhereAnEndLeads(t *testing.T) {
+	t.Parallel()
+	for reason, want := range map[Reason]State{
+		Ready: Started, Settled: Started, Inferred: Started, Completed: Started, Failed: Started,
+		CrashLoop: Started, Stuck: Started, SandboxGone: Gone, Deleted: Gone, Abandoned: Gone,
+	} {
+		n := newNode(t, Settings{MaxConcurrent: 1})
+		n.attend("a", "b")
+		n.pass(3 * time.Second)
+		n.end("a", reason)
+		n.requireState("a", want, reason)
+		n.requireStarting("b")
+		n.join("c")
+		n.end("c", reason)
+		n.requireState("c", Gone, reason)
+	}
+}
+
+func TestATicketEndsOnce(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, Settings{MaxConcurrent: 1})
+	n.attend("a")
+	n.end("a", Ready)
+	n.kinds()
+	n.end("a", Deleted)
+	n.requireState("a", Started, Ready)
+	require.Empty(t, n.kinds())
+}
+
+func TestAnExemptStartTakesASlotIfOneIsFree(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, Settings{MaxConcurrent: 1})
+	n.join("a").StartExempt(n.now)
+	n.requireState("a", Starting, Exempt)
+	v, _ := n.l.View(n.now, "a")
+	require.True(t, v.Slot)
+	b := n.attend("b")
+	require.False(t, decided(b), "the exempt start counts")
+	n.end("a", Ready)
+	n.requireStarting("b")
+}
+
+func TestAnExemptStartWithoutSlotTakesNothing(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, Settings{MaxConcurrent: 1, FillEvery: time.Hour, Burst: 5})
+	n.attend("holder", "waits")
+	n.join("x").StartExempt(n.now)
+	v, _ := n.l.View(n.now, "x")
+	require.False(t, v.Slot)
+	require.Equal(t, []any{Starting, Exempt}, []any{v.State, v.Reason})
+	require.InDelta(t, 4, n.l.bucket.TokensAt(n.now), 1e-9)
+	n.end("x", Ready)
+	n.requireStarting("holder")
+	n.requireWaiting("waits")
+	_, observed := n.l.durationLocked(n.now)
+	require.False(t, observed, "a start without a slot says nothing about the pace")
+}
+
+func TestAnExemptStartPassesOverNobodyWhoWaits(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, Settings{FillEvery: time.Minute})
+	n.attend("starter", "waits")
+	n.now = n.now.Add(time.Minute) // a token has filled, nobody advanced yet
+	n.join("x").StartExempt(n.now)
+	n.requireState("waits", Starting, Free)
+	v, _ := n.l.View(n.now, "x")
+	require.Equal(t, []any{Starting, false}, []any{v.State, v.Slot})
+}
+
+func TestAStartFoundUnderWayHoldsASlotOverTheLimit(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, Settings{MaxConcurrent: 1, FillEvery: time.Hour, StartTimeout: time.Minute})
+	a := n.attend("waits", "a", "b")
+	require.Same(t, a, n.l.Lookup("b"))
+	b := n.l.Found(n.now, Request{UID: "b"}, t0.Add(-20*time.Second))
+	require.Same(t, a, b)
+	n.l.Found(n.now, Request{UID: "c"}, t0.Add(-40*time.Second))
+	n.requireStarting("waits", "b", "c")
+	n.requireState("c", Starting, Found)
+
+	require.Same(t, b, n.l.Found(n.now, Request{UID: "b"}, n.now), "found again")
+	v, _ := n.l.View(n.now, "b")
+	require.Equal(t, t0.Add(-20*time.Second), v.Admitted)
+
+	require.Equal(t, t0.Add(20*time.Second), n.pass(0), "its time counts from when it began")
+	n.pass(20 * time.Second)
+	n.requireState("c", Started, Stuck)
+	n.end("b", Ready)
+	_, observed := n.l.durationLocked(n.now)
+	require.False(t, observed, "when it began is hearsay: no observation")
+	c := n.l.Found(n.now, Request{UID: "c"}, time.Time{})
+	v, _ = n.l.View(n.now, "c")
+	require.Equal(t, n.now, v.Admitted, "without a time it begins now")
+	require.Equal(t, "c", c.UID())
+}
+
+func TestTryStartLeavesNobodyPresent(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, Settings{MaxConcurrent: 1})
+	n.attend("holder")
+	a := n.join("a")
+	d := a.TryStart(n.now)
+	require.Equal(t, Decision{
+		Reason: Concurrency,
+		Held:   Held{Reason: Concurrency, Measured: 1, Threshold: 1},
+	}, d)
+	n.end("holder", Ready)
+	n.requireWaiting("a")
+
+	// One who waits there and one who tries are two.
+	a.Attend(n.now)
+	n.requireStarting("a")
+	require.Equal(t, Decision{Admitted: true, Reason: Free}, a.TryStart(n.now))
+	require.Equal(t, "ns/a", a.Name())
+}
+
+func TestOneWhoTriesDoesNotPassThoseWhoArePresent(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, Settings{FillEvery: time.Minute})
+	n.attend("starter", "waits")
+	late := n.join("late")
+	n.now = n.now.Add(time.Minute)
+	require.False(t, late.TryStart(n.now).Admitted)
+	n.requireState("waits", Starting, Free)
+}
