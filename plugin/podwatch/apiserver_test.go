@@ -166,7 +166,9 @@ func (s *apiServer) watch(w http.ResponseWriter, r *http.Request, node string, i
 		}
 		from = s.rv
 		s.mu.Unlock()
-		w.(http.Flusher).Flush()
+		if http.NewResponseController(w).Flush() != nil {
+			return // the connection was cut
+		}
 		select {
 		case <-changed:
 		case <-r.Context().Done():

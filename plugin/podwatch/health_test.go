@@ -78,9 +78,14 @@ func watches(api *fake.Clientset) (opened chan *watch.FakeWatcher, refuse *atomi
 func TestHealthWatchFails(t *testing.T) {
 	t.Parallel()
 	refused := error(apierrors.NewTooManyRequests("later", 1)) // client-go retries this without its error handler
-	for name, fail := range map[string]func(w *watch.FakeWatcher){
-		"refused":           func(w *watch.FakeWatcher) { w.Stop() },
-		"error in a stream": func(w *watch.FakeWatcher) { w.Error(&apierrors.NewResourceExpired("old").ErrStatus) },
+	for name, c := range map[string]struct {
+		fail func(w *watch.FakeWatcher)
+		says string
+	}{
+		"refused": {func(w *watch.FakeWatcher) { w.Stop() }, "later"},
+		"error in a stream": {func(w *watch.FakeWatcher) {
+			w.Error(&apierrors.NewResourceExpired("too old").ErrStatus)
+		}, "too old"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -94,7 +99,9 @@ func TestHealthWatchFails(t *testing.T) {
 
 				time.Sleep(enough)
 				refuse.Store(&refused)
-				fail(<-opened)
+				c.fail(<-opened)
+				synctest.Wait()
+				require.ErrorContains(t, w.Err(), c.says)
 				time.Sleep(enough)
 				require.False(t, w.Healthy())
 				require.Empty(t, opened)
@@ -177,5 +184,25 @@ func TestStreamStops(t *testing.T) {
 		s.Stop()
 		s.Stop()
 		synctest.Wait() // the bubble fails if a goroutine stays
+	})
+}
+
+// A stream that begins with the whole list is caught up at that list's end, not when it opens.
+func TestStreamedListEnds(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		logger, _ := logtest.NewNullLogger()
+		h, inner, whole := newHealth(logger), watch.NewFakeWithChanSize(2, false), true
+		h.failed(errAway)
+		s := observe(t.Context(), inner, metav1.ListOptions{SendInitialEvents: &whole}, h)
+		defer s.Stop()
+		inner.Add(webPod())
+		<-s.ResultChan()
+		require.ErrorIs(t, h.last(), errAway)
+		inner.Action(watch.Bookmark, webPod(func(p *corev1.Pod) {
+			p.Annotations = map[string]string{metav1.InitialEventsAnnotationKey: "true"}
+		}))
+		<-s.ResultChan()
+		require.NoError(t, h.last())
 	})
 }

@@ -24,8 +24,8 @@ func realistic(i int) *corev1.Pod {
 	p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "web-6d5f9c7b8d", Controller: &yes}}
 	fields := `{"f:metadata":{` + strings.Repeat(`"f:labels":{"f:app":{}},`, 120) + `"f:name":{}}}`
 	p.ManagedFields = []metav1.ManagedFieldsEntry{
-		{Manager: "kube-controller-manager", Operation: "Update", FieldsV1: &metav1.FieldsV1{Raw: []byte(fields)}},
-		{Manager: "kubelet", Operation: "Update", Subresource: "status", FieldsV1: &metav1.FieldsV1{Raw: []byte(fields)}},
+		{Manager: "kube-controller-manager", Operation: "Update", FieldsV1: metav1.NewFieldsV1(fields)},
+		{Manager: "kubelet", Operation: "Update", Subresource: "status", FieldsV1: metav1.NewFieldsV1(fields)},
 	}
 	app := container("app")
 	for n := range 50 {
@@ -120,7 +120,8 @@ func TestKeepsNoAPIObject(t *testing.T) {
 	t.Parallel()
 	c, err := transform(realistic(0))
 	require.NoError(t, err)
-	kept := c.(*cached)
+	kept, ok := c.(*cached)
+	require.True(t, ok)
 	require.Equal(t, metav1.ObjectMeta{
 		Namespace: "ns", Name: kept.Name, UID: kept.UID, ResourceVersion: kept.ResourceVersion,
 	}, kept.ObjectMeta)
