@@ -1,0 +1,86 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate/wire"
+)
+
+var (
+	errClosed  = errors.New("the daemon closed the connection")
+	errTooLong = errors.New("the daemon sent a line that is too long")
+)
+
+// daemon is a connection to it. No call blocks.
+type daemon struct {
+	fd  int // -1: not connected
+	n   int // bytes of buf that were received and not yet used
+	buf [wire.MaxLine]byte
+}
+
+// dial connects and says hello.
+func (d *daemon) dial(path string, hello []byte) error {
+	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	d.fd, d.n = fd, 0
+	if err := unix.Connect(fd, &unix.SockaddrUnix{Name: path}); err != nil {
+		d.close()
+		return err
+	}
+	// A new socket's buffer has room for the whole hello.
+	n, err := unix.Write(fd, hello)
+	if err == nil && n < len(hello) {
+		err = errClosed
+	}
+	if err != nil {
+		d.close()
+	}
+	return err
+}
+
+func (d *daemon) close() {
+	if d.fd >= 0 {
+		_ = unix.Close(d.fd) // nothing was written that could be lost
+	}
+	d.fd = -1
+}
+
+// receive takes what has come and hands each line to answer, until that returns
+// false. An error means that the connection is of no more use.
+func (d *daemon) receive(answer func(wire.Answer) bool) error {
+	n, err := unix.Read(d.fd, d.buf[d.n:])
+	switch {
+	case errors.Is(err, unix.EAGAIN), errors.Is(err, unix.EINTR):
+		return nil
+	case err != nil:
+		return err
+	case n == 0:
+		return errClosed
+	}
+	d.n += n
+	rest := d.buf[:d.n]
+	for {
+		line, after, whole := bytes.Cut(rest, []byte{'\n'})
+		if !whole {
+			break
+		}
+		a, err := wire.ParseAnswer(string(line))
+		if err != nil {
+			return err
+		}
+		if !answer(a) {
+			return nil
+		}
+		rest = after
+	}
+	if len(rest) == len(d.buf) {
+		return errTooLong
+	}
+	d.n = copy(d.buf[:], rest)
+	return nil
+}

@@ -1,0 +1,165 @@
+package main
+
+import (
+	"errors"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate/wire"
+)
+
+const (
+	// defaultWait is the deadline of a hook that was given none.
+	defaultWait = 100 * time.Second
+	// longestWait bounds a deadline of which nobody says when it was set.
+	longestWait = time.Hour
+	// A hook without a daemon asks again after retryMin, and up to retrySpread
+	// more, so that many do not ask at once.
+	retryMin    = 100 * time.Millisecond
+	retrySpread = 150 * time.Millisecond
+
+	runtimeGone = "the container runtime that ran this hook is gone"
+)
+
+// waiter is one waiting hook. Its times carry Go's monotonic reading: from its
+// beginning on, a step of the wall clock changes nothing.
+type waiter struct {
+	args     wire.Args
+	parent   parent
+	deadline time.Time
+	leaveAt  time.Time // without a daemon; never after deadline
+	retryAt  time.Time // without a daemon: when to ask again
+	lost     error     // why there is no daemon
+	daemon   daemon
+}
+
+func newWaiter(args wire.Args, parent parent, now time.Time) *waiter {
+	w := &waiter{args: args, parent: parent, deadline: deadline(args, now)}
+	w.daemon.fd = -1
+	w.leave(args.LeaveAt, now)
+	return w
+}
+
+// deadline turns the wall clock's time into one of this process. A clock that
+// was set back since the deadline was set must not make the wait longer.
+func deadline(args wire.Args, now time.Time) time.Time {
+	if args.Deadline.IsZero() {
+		return now.Add(defaultWait)
+	}
+	most := longestWait
+	if !args.Made.IsZero() {
+		most = args.Deadline.Sub(args.Made)
+	}
+	return now.Add(min(args.Deadline.Sub(now), most))
+}
+
+// leave sets the time to leave if there is no daemon; the zero time means now.
+func (w *waiter) leave(at, now time.Time) {
+	w.leaveAt = earlier(now.Add(at.Sub(now)), w.deadline)
+}
+
+// wait returns the exit code when the start is decided.
+func (w *waiter) wait() int {
+	w.connect(time.Now())
+	for {
+		now := time.Now()
+		switch {
+		case w.parent.gone():
+			return startNothing(runtimeGone)
+		case !now.Before(w.deadline):
+			return startUnpaced("no decision before the deadline" + w.because())
+		case w.daemon.fd < 0 && !now.Before(w.leaveAt):
+			return startUnpaced("no daemon" + w.because())
+		case w.daemon.fd < 0 && !now.Before(w.retryAt):
+			w.connect(now)
+		}
+		ready, err := w.poll(time.Now())
+		switch {
+		case err != nil:
+			return startUnpaced("cannot wait: " + err.Error())
+		case ready.parent:
+			return startNothing(runtimeGone)
+		case ready.daemon:
+			if code, decided := w.listen(); decided {
+				return code
+			}
+		}
+	}
+}
+
+func (w *waiter) connect(now time.Time) {
+	// The deadline goes out on the wall clock as it is now: the daemon reads the same.
+	wall := now.Round(0).Add(w.deadline.Sub(now))
+	hello := wire.AppendHello(nil, wire.Hello{
+		PodUID: w.args.PodUID, ContainerID: w.args.ContainerID, Name: w.args.Name,
+		Since: w.args.Since, Deadline: wall,
+	})
+	if err := w.daemon.dial(w.args.Socket, hello); err != nil {
+		w.disconnect(err, now)
+	}
+}
+
+func (w *waiter) disconnect(why error, now time.Time) {
+	w.daemon.close()
+	w.lost = why
+	w.retryAt = now.Add(retryMin + time.Duration(now.Nanosecond())%retrySpread)
+}
+
+func (w *waiter) because() string {
+	if w.daemon.fd >= 0 || w.lost == nil {
+		return ""
+	}
+	return " at " + w.args.Socket + ": " + w.lost.Error()
+}
+
+// listen takes what the daemon said, and tells whether that was the decision.
+func (w *waiter) listen() (code int, decided bool) {
+	now := time.Now()
+	err := w.daemon.receive(func(a wire.Answer) bool {
+		switch a.Kind {
+		case wire.Go:
+			code, decided = exitStart, true
+		case wire.Gone:
+			code, decided = startNothing(a.Reason), true
+		case wire.Hold:
+			w.leave(a.LeaveAt, now)
+		}
+		return !decided
+	})
+	if err != nil {
+		w.disconnect(err, now)
+	}
+	return code, decided
+}
+
+// ready is what ended a poll.
+type ready struct{ parent, daemon bool }
+
+// poll sleeps until something is ready or the next time that matters.
+func (w *waiter) poll(now time.Time) (ready, error) {
+	until := w.deadline
+	if w.daemon.fd < 0 {
+		until = earlier(w.leaveAt, w.retryAt)
+	}
+	if w.parent.fd < 0 {
+		until = earlier(until, now.Add(parentCheck))
+	}
+	timeout := unix.NsecToTimespec(int64(max(until.Sub(now), 0)))
+	fds := [...]unix.PollFd{ // the kernel passes over negative ones
+		{Fd: w.parent.fd, Events: unix.POLLIN},
+		{Fd: int32(w.daemon.fd), Events: unix.POLLIN},
+	}
+	_, err := unix.Ppoll(fds[:], &timeout, nil)
+	if err != nil && !errors.Is(err, unix.EINTR) {
+		return ready{}, err
+	}
+	return ready{parent: fds[0].Revents != 0, daemon: fds[1].Revents != 0}, nil
+}
+
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}

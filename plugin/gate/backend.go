@@ -1,0 +1,84 @@
+package gate
+
+import (
+	"context"
+	"time"
+
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate/wire"
+)
+
+// Hello is what a hook says of itself. PodUID and ContainerID are never empty.
+type Hello = wire.Hello
+
+// Verdict decides a start.
+type Verdict struct {
+	// Go lets the process start. Without it the hook fails, and nothing starts.
+	Go bool
+	// Reason is a reason word. Without Go it reaches the reader of the pod's
+	// events, so it may go on after a colon with words for that reader; for the
+	// reasons of this package the server adds them.
+	Reason string
+}
+
+// Reasons why nothing starts in a hook.
+const (
+	// ReasonDeleted says that the pod is deleted.
+	ReasonDeleted = "Deleted"
+	// ReasonReplaced says that a newer hook waits for the same container.
+	ReasonReplaced = "Replaced"
+	// ReasonGateExpired says that the gate's deadline came before the pod's turn.
+	ReasonGateExpired = "GateExpired"
+)
+
+// Reasons why the server itself lets a hook go.
+const (
+	// ReasonNotUnderstood says that the hello made no sense.
+	ReasonNotUnderstood = "NotUnderstood"
+	// ReasonOtherVersion says that the hook speaks another version of the protocol.
+	ReasonOtherVersion = "OtherVersion"
+)
+
+// words are what the reader of the pod's events is told beside the reason.
+var words = map[string]string{
+	ReasonDeleted:     "the pod was deleted while it waited for its turn to start",
+	ReasonReplaced:    "a newer attempt to start this container waits in its place",
+	ReasonGateExpired: "its turn to start did not come in time; it keeps its place in the queue, and the kubelet tries again",
+}
+
+// answer is the line that carries v.
+func (v Verdict) answer() wire.Answer {
+	if v.Go {
+		return wire.Answer{Kind: wire.Go, Reason: v.Reason}
+	}
+	reason := v.Reason
+	if w := words[reason]; w != "" {
+		reason += ": " + w
+	}
+	return wire.Answer{Kind: wire.Gone, Reason: reason}
+}
+
+// Backend decides the starts that wait at the gate. Its methods are called from
+// many goroutines at once.
+type Backend interface {
+	// Wait blocks until the start is decided, or until ctx ends because the hook
+	// went away or the server stops. It must return soon after that, with an error
+	// if there is no verdict.
+	//
+	// tell sends the time at which the hook leaves if this daemon goes away, and
+	// how many are ahead of it. It may be called any number of times and from any
+	// goroutine, never blocks, and does nothing once Wait has returned. Of calls
+	// in quick succession only the last may reach the hook.
+	//
+	// An error while ctx lives, or a panic, means that nothing can be decided now:
+	// it is logged, and the hook asks again.
+	Wait(ctx context.Context, h Hello, tell func(leaveAt time.Time, position int)) (Verdict, error)
+}
+
+// UndeliveredBackend is a [Backend] that wants to know of starts that it let go
+// and that do not happen.
+type UndeliveredBackend interface {
+	Backend
+	// Undelivered is called after Wait returned a verdict to go for h, when the
+	// hook went away before it took the verdict: no process starts.
+	Undelivered(h Hello)
+}

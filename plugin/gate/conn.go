@@ -1,0 +1,120 @@
+package gate
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate/wire"
+)
+
+// conn is the connection of one hook.
+type conn struct {
+	*net.UnixConn
+	server *Server
+	log    logrus.FieldLogger
+}
+
+// serve answers one hook.
+func (s *Server) serve(ctx context.Context, accepted *net.UnixConn) {
+	c := &conn{UnixConn: accepted, server: s, log: s.log}
+	defer c.abandon()
+	if err := checkPeer(accepted, s.uid); err != nil {
+		c.log.WithError(err).Warn("Turned away from the gate")
+		return
+	}
+	// To end the reading, for good, is how this connection learns that ctx ended;
+	// a verdict can still be written.
+	stop := context.AfterFunc(ctx, c.endRead)
+	defer stop()
+
+	hello, err := c.readHello()
+	switch {
+	case err == nil:
+		c.log = c.log.WithFields(logrus.Fields{"pod": hello.Name, "uid": hello.PodUID, "container": hello.ContainerID})
+		c.decide(ctx, hello)
+	case errors.Is(err, wire.ErrVersion):
+		c.letGo(ReasonOtherVersion, err)
+	case errors.Is(err, wire.ErrMalformed):
+		c.letGo(ReasonNotUnderstood, err)
+	case ctx.Err() == nil:
+		c.log.WithError(err).Warn("A hook said nothing at the gate")
+	}
+}
+
+// endRead makes reads return at once, now and later.
+func (c *conn) endRead() { _ = c.CloseRead() } // fails only where the reads already do
+
+// abandon makes every read and write fail. To close it once more is harmless.
+func (c *conn) abandon() { _ = c.Close() }
+
+func (c *conn) letGo(reason string, why error) {
+	c.log.WithError(why).WithField("reason", reason).Warn("A container starts unpaced: the gate does not understand its hook")
+	if err := c.write(wire.Answer{Kind: wire.Go, Reason: reason}); err != nil {
+		c.log.WithError(err).Warn("A hook did not take its verdict")
+	}
+}
+
+func (c *conn) readHello() (Hello, error) {
+	if err := c.SetReadDeadline(time.Now().Add(c.server.helloTimeout)); err != nil {
+		return Hello{}, err
+	}
+	r := bufio.NewReaderSize(c, wire.MaxLine)
+	line, err := r.ReadSlice('\n')
+	switch {
+	case errors.Is(err, bufio.ErrBufferFull):
+		return Hello{}, fmt.Errorf("%w: the first %d bytes have no end of line", wire.ErrMalformed, wire.MaxLine)
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return Hello{}, fmt.Errorf("no whole line in %s: %w", c.server.helloTimeout, err)
+	case err != nil:
+		return Hello{}, err
+	case r.Buffered() > 0:
+		return Hello{}, fmt.Errorf("%w: more than a hello", wire.ErrMalformed)
+	}
+	hello, err := wire.ParseHello(strings.TrimSuffix(string(line), "\n"))
+	if err != nil {
+		return Hello{}, err
+	}
+	return hello, c.SetReadDeadline(time.Time{})
+}
+
+// write sends one answer, and gives up on a hook that does not read.
+func (c *conn) write(a wire.Answer) error {
+	if err := c.SetWriteDeadline(time.Now().Add(c.server.writeTimeout)); err != nil {
+		return err
+	}
+	_, err := c.Write(wire.AppendAnswer(nil, a))
+	return err
+}
+
+// watch returns when the hook is gone, says more than it may, or reading was ended.
+func (c *conn) watch() error {
+	n, err := c.Read(make([]byte, 1))
+	switch {
+	case n > 0:
+		return errors.New("the hook said more than its hello")
+	case errors.Is(err, io.EOF):
+		return errors.New("the hook went away")
+	}
+	return err
+}
+
+// ask calls the backend, and turns its panic into an error.
+func (c *conn) ask(ctx context.Context, h Hello, p *pace) (v Verdict, err error) {
+	defer p.end()
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("panic: %v\n%s", r, debug.Stack())
+		}
+	}()
+	return c.server.backend.Wait(ctx, h, p.tell)
+}

@@ -1,0 +1,114 @@
+package gate
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate/wire"
+)
+
+// decide waits for the backend's verdict on h and hands it to the hook, which
+// is told of its pace meanwhile. ctx ends when the server stops.
+func (c *conn) decide(ctx context.Context, h Hello) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var watching, telling sync.WaitGroup
+	watching.Go(func() { cancel(c.watch()) })
+	p := newPace()
+	telling.Go(func() {
+		if err := p.run(c.write); err != nil {
+			cancel(err)
+			c.abandon() // part of a line may be out: nothing can follow it
+		}
+	})
+
+	verdict, err := c.ask(ctx, h, p)
+	if err != nil && ctx.Err() == nil {
+		c.log.WithError(err).Error("The gate cannot decide; the hook will ask again")
+		sleep(ctx, c.server.pause)
+	}
+	telling.Wait() // two writers would mix their lines
+	if err == nil {
+		c.deliver(h, verdict)
+	} else {
+		c.log.WithField("why", context.Cause(ctx)).Debug("A hook left the gate without a verdict")
+	}
+	c.endRead()
+	watching.Wait()
+}
+
+func (c *conn) deliver(h Hello, v Verdict) {
+	err := c.write(v.answer())
+	if err == nil {
+		return
+	}
+	c.log.WithError(err).WithField("reason", v.Reason).Info("A hook went away before its verdict")
+	if b, ok := c.server.backend.(UndeliveredBackend); ok && v.Go {
+		b.Undelivered(h)
+	}
+}
+
+// pace hands what the backend tells to the one goroutine that writes, without
+// making the backend wait: only the latest counts.
+type pace struct {
+	wake chan struct{}
+
+	mu    sync.Mutex
+	next  wire.Answer // Kind is zero when there is nothing new
+	last  wire.Answer
+	ended bool
+}
+
+func newPace() *pace { return &pace{wake: make(chan struct{}, 1)} }
+
+func (p *pace) tell(leaveAt time.Time, position int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.ended {
+		p.next = wire.Answer{Kind: wire.Hold, LeaveAt: leaveAt, Position: position}
+		p.wakeLocked()
+	}
+}
+
+func (p *pace) end() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.ended = true
+	p.wakeLocked()
+}
+
+func (p *pace) wakeLocked() {
+	select {
+	case p.wake <- struct{}{}:
+	default: // it is already on its way
+	}
+}
+
+// take returns what is to be written now, if anything, and whether that is all.
+func (p *pace) take() (a wire.Answer, ended bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.ended || p.next == p.last {
+		return wire.Answer{}, p.ended
+	}
+	p.last = p.next
+	return p.next, false
+}
+
+// run writes until the pace ended or a write failed.
+func (p *pace) run(write func(wire.Answer) error) error {
+	for range p.wake {
+		a, ended := p.take()
+		if ended {
+			return nil
+		}
+		if a.Kind == 0 {
+			continue
+		}
+		if err := write(a); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,19 @@
+package gate
+
+import (
+	"github.com/containerd/nri/pkg/api"
+
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate/wire"
+)
+
+// Args are the arguments of the hook.
+type Args = wire.Args
+
+// Hook returns the createRuntime hook that runs the program at path with a. It
+// has no timeout of its own: the runtime would make that a failure of the start.
+func Hook(path string, a Args) *api.Hook {
+	return &api.Hook{
+		Path: path,
+		Args: append([]string{path}, a.Argv()...),
+	}
+}

@@ -1,0 +1,95 @@
+package gate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"time"
+
+	"github.com/sirupsen/logrus"
+	"golang.org/x/sync/errgroup"
+)
+
+const (
+	helloTimeout = 5 * time.Second
+	// writeTimeout bounds what a hook that does not read can hold up: its own
+	// connection.
+	writeTimeout = 2 * time.Second
+	// undecidedPause keeps hooks from asking a failing backend in a tight circle.
+	undecidedPause = time.Second
+	// acceptPause is the wait after a failed accept, as with too many open files.
+	acceptPause = 100 * time.Millisecond
+)
+
+// Server is the daemon's end of the gate. Make it with [NewServer].
+type Server struct {
+	backend      Backend
+	log          logrus.FieldLogger
+	uid          uint32 // whose hooks are let in beside root's
+	helloTimeout time.Duration
+	writeTimeout time.Duration
+	pause        time.Duration
+}
+
+// NewServer returns a server that lets b decide. It starts nothing.
+func NewServer(b Backend, log logrus.FieldLogger) *Server {
+	return &Server{
+		backend:      b,
+		log:          log,
+		uid:          uint32(os.Geteuid()),
+		helloTimeout: helloTimeout,
+		writeTimeout: writeTimeout,
+		pause:        undecidedPause,
+	}
+}
+
+// Serve answers the hooks that connect to l, which must accept unix connections,
+// until ctx ends, and then returns nil; it returns early only if l fails for
+// good. It closes l. When it returns, every connection is closed and every call
+// of the backend has returned. Hooks that still wait then get no verdict: they
+// wait for the next daemon.
+func (s *Server) Serve(ctx context.Context, l net.Listener) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return s.accept(ctx, l, group) })
+	group.Go(func() error {
+		<-ctx.Done()
+		return l.Close()
+	})
+	return group.Wait()
+}
+
+func (s *Server) accept(ctx context.Context, l net.Listener, group *errgroup.Group) error {
+	for {
+		accepted, err := l.Accept()
+		switch {
+		case err == nil:
+			c, ok := accepted.(*net.UnixConn)
+			if !ok {
+				return errors.Join(fmt.Errorf("gate: %s is no unix socket", l.Addr()), accepted.Close())
+			}
+			group.Go(func() error {
+				s.serve(ctx, c)
+				return nil
+			})
+		case ctx.Err() != nil:
+			return nil
+		case errors.Is(err, net.ErrClosed):
+			return fmt.Errorf("gate: %w", err)
+		default:
+			s.log.WithError(err).Warn("The gate cannot accept a hook")
+			sleep(ctx, acceptPause)
+		}
+	}
+}
+
+// sleep waits for d or the end of ctx.
+func sleep(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+}

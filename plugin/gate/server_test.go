@@ -1,0 +1,378 @@
+package gate_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sirupsen/logrus"
+	logtest "github.com/sirupsen/logrus/hooks/test"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate/gatetest"
+)
+
+const hello = "wait 1 pod=u1 container=c1 name=ns/p since=1700000000000 deadline=1700000100000\n"
+
+// serve starts a server that change may adjust.
+func serve(t *testing.T, b gate.Backend, change func(*gate.Server)) (path string, logged *logtest.Hook, stop context.CancelFunc) {
+	t.Helper()
+	path = gatetest.Socket(t)
+	l, err := gate.Listen(path)
+	require.NoError(t, err)
+	log, logged := logtest.NewNullLogger()
+	log.SetLevel(logrus.DebugLevel)
+	s := gate.NewServer(b, log)
+	change(s)
+	ctx, cancel := context.WithCancel(context.Background())
+	served := make(chan error, 1)
+	go func() { served <- s.Serve(ctx, l) }()
+	stop = func() { cancel() }
+	t.Cleanup(func() {
+		cancel()
+		require.NoError(t, gatetest.Receive(t, served, "the server stops"))
+	})
+	return path, logged, stop
+}
+
+func asItIs(*gate.Server) {}
+
+func dial(t *testing.T, path string) (net.Conn, *bufio.Reader) {
+	t.Helper()
+	c, err := net.Dial("unix", path)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = c.Close() })
+	require.NoError(t, c.SetDeadline(time.Now().Add(30*time.Second)))
+	return c, bufio.NewReader(c)
+}
+
+func say(t *testing.T, c net.Conn, line string) {
+	t.Helper()
+	_, err := c.Write([]byte(line))
+	require.NoError(t, err)
+}
+
+func hear(t *testing.T, r *bufio.Reader) string {
+	t.Helper()
+	line, err := r.ReadString('\n')
+	require.NoError(t, err)
+	return line
+}
+
+// hearEnd makes sure that the connection ends without another word.
+func hearEnd(t *testing.T, r *bufio.Reader) {
+	t.Helper()
+	rest, err := r.ReadString('\n')
+	require.Error(t, err)
+	require.NotErrorIs(t, err, os.ErrDeadlineExceeded)
+	require.Empty(t, rest)
+}
+
+func TestServerTellsThePaceThenTheVerdict(t *testing.T) {
+	t.Parallel()
+	b := gatetest.NewBackend()
+	path, _, _ := serve(t, b, asItIs)
+	for _, tt := range []struct {
+		verdict gate.Verdict
+		line    string
+	}{
+		{gate.Verdict{Go: true, Reason: "Admitted"}, "go Admitted\n"},
+		{gate.Verdict{Reason: "Other: two\nlines"}, "gone Other: two lines\n"},
+		{gate.Verdict{Reason: gate.ReasonDeleted}, "gone Deleted: the pod was deleted while it waited for its turn to start\n"},
+	} {
+		c, r := dial(t, path)
+		say(t, c, hello)
+		w := b.Next(t)
+		assert.Equal(t, gate.Hello{
+			PodUID: "u1", ContainerID: "c1", Name: "ns/p",
+			Since: time.UnixMilli(1700000000000), Deadline: time.UnixMilli(1700000100000),
+		}, w.Hello)
+		w.Tell(time.UnixMilli(1700000050000), 3)
+		assert.Equal(t, "hold 1700000050000 3\n", hear(t, r))
+		w.Tell(time.UnixMilli(1700000050000), 3) // nothing new
+		w.Tell(time.UnixMilli(1700000040000), 2)
+		assert.Equal(t, "hold 1700000040000 2\n", hear(t, r))
+		w.Decide(tt.verdict)
+		assert.Equal(t, tt.line, hear(t, r))
+		hearEnd(t, r)
+		w.AwaitEnd(t)
+		w.Tell(time.UnixMilli(1), 1) // too late, and harmless
+	}
+}
+
+func TestServerLetsGoWhatItDoesNotUnderstand(t *testing.T) {
+	t.Parallel()
+	b := gatetest.NewBackend()
+	path, logged, _ := serve(t, b, asItIs)
+	for name, tt := range map[string]struct{ said, answer string }{
+		"another version":   {"wait 2 pod=u1\n", "go OtherVersion\n"},
+		"no hello":          {"GET / HTTP/1.1\r\n", "go NotUnderstood\n"},
+		"no pod":            {"wait 1 container=c1\n", "go NotUnderstood\n"},
+		"a bad time":        {"wait 1 pod=u1 container=c1 since=-1\n", "go NotUnderstood\n"},
+		"two hellos":        {hello + hello, "go NotUnderstood\n"},
+		"a line too long":   {"wait 1 pod=u1 container=c1 more=" + strings.Repeat("x", 4096) + "\n", "go NotUnderstood\n"},
+		"no end of line":    {strings.Repeat("x", 1024), "go NotUnderstood\n"},
+		"one byte too long": {"wait 1 pod=u1 container=c1 x=" + strings.Repeat("x", 1024-29) + "\n", "go NotUnderstood\n"},
+	} {
+		c, r := dial(t, path)
+		say(t, c, tt.said)
+		assert.Equal(t, tt.answer, hear(t, r), name)
+		hearEnd(t, r)
+	}
+	assert.Zero(t, b.Asked())
+	for _, e := range logged.AllEntries() {
+		assert.Equal(t, logrus.WarnLevel, e.Level, e.Message)
+	}
+	assert.Len(t, logged.AllEntries(), 8)
+}
+
+func TestServerPassesOverFieldsOfLaterHooks(t *testing.T) {
+	t.Parallel()
+	b := gatetest.NewBackend()
+	path, _, _ := serve(t, b, asItIs)
+	c, r := dial(t, path)
+	say(t, c, "wait 1 pod=u1 container=c1 colour=blue\n")
+	w := b.Next(t)
+	assert.Equal(t, gate.Hello{PodUID: "u1", ContainerID: "c1"}, w.Hello)
+	w.Decide(gate.Verdict{Go: true})
+	assert.Equal(t, "go \n", hear(t, r))
+}
+
+func TestServerHangsUpOnTheSilent(t *testing.T) {
+	t.Parallel()
+	b := gatetest.NewBackend()
+	path, logged, _ := serve(t, b, func(s *gate.Server) { s.With(50*time.Millisecond, 0, 0) })
+	for _, said := range []string{"", "wait 1 pod="} {
+		c, r := dial(t, path)
+		say(t, c, said)
+		hearEnd(t, r)
+	}
+	assert.Zero(t, b.Asked())
+	require.Len(t, logged.AllEntries(), 2)
+	assert.ErrorIs(t, logged.LastEntry().Data[logrus.ErrorKey].(error), os.ErrDeadlineExceeded)
+}
+
+func TestServerLeavesAWaitingHookBeyondTheHelloTimeout(t *testing.T) {
+	t.Parallel()
+	b := gatetest.NewBackend()
+	const timeout = 50 * time.Millisecond
+	path, _, _ := serve(t, b, func(s *gate.Server) { s.With(timeout, 0, 0) })
+	c, r := dial(t, path)
+	say(t, c, hello)
+	w := b.Next(t)
+	select {
+	case <-w.Ended:
+		t.Fatal("the hello's timeout ended the wait")
+	case <-time.After(4 * timeout):
+	}
+	w.Decide(gate.Verdict{Go: true})
+	assert.Equal(t, "go \n", hear(t, r))
+}
+
+func TestServerEndsTheWaitOfAHookThatLeaves(t *testing.T) {
+	t.Parallel()
+	b := gatetest.NewBackend()
+	path, _, _ := serve(t, b, asItIs)
+	for _, leave := range []func(net.Conn){
+		func(c net.Conn) { require.NoError(t, c.Close()) },
+		func(c net.Conn) { say(t, c, "more") },
+	} {
+		c, _ := dial(t, path)
+		say(t, c, hello)
+		w := b.Next(t)
+		leave(c)
+		w.AwaitEnd(t)
+	}
+}
+
+func TestServerReportsAGoThatNobodyTook(t *testing.T) {
+	t.Parallel()
+	b := gatetest.NewBackend()
+	b.Deaf = true // the verdict and the hook's end cross
+	path, _, _ := serve(t, b, asItIs)
+	c, _ := dial(t, path)
+	say(t, c, hello)
+	w := b.Next(t)
+	require.NoError(t, c.Close())
+	w.AwaitEnd(t)
+	w.Decide(gate.Verdict{Go: true})
+	assert.Equal(t, "u1", b.NextUndelivered(t).PodUID)
+
+	c, _ = dial(t, path)
+	say(t, c, hello)
+	w = b.Next(t)
+	require.NoError(t, c.Close())
+	w.AwaitEnd(t)
+	w.Decide(gate.Verdict{Reason: gate.ReasonDeleted}) // was not counted: nothing to report
+
+	c, r := dial(t, path)
+	say(t, c, hello)
+	b.Next(t).Decide(gate.Verdict{Go: true, Reason: "Third"})
+	assert.Equal(t, "go Third\n", hear(t, r))
+	assert.Zero(t, b.NotDelivered())
+}
+
+func TestServerDoesNotWaitForAHookThatDoesNotRead(t *testing.T) {
+	t.Parallel()
+	b := gatetest.NewBackend()
+	path, _, _ := serve(t, b, func(s *gate.Server) { s.With(0, 100*time.Millisecond, 0) })
+	stuck, _ := dial(t, path)
+	say(t, stuck, hello)
+	w := b.Next(t)
+	for i := 0; ; i++ { // until its buffer is full and the server gives up
+		w.Tell(time.UnixMilli(1700000000000), i)
+		select {
+		case <-w.Ended:
+		default:
+			continue
+		}
+		break
+	}
+	c, r := dial(t, path)
+	say(t, c, hello)
+	b.Next(t).Decide(gate.Verdict{Go: true, Reason: "Other"})
+	assert.Equal(t, "go Other\n", hear(t, r))
+}
+
+func TestServerThatCannotDecideLetsTheHookAskAgain(t *testing.T) {
+	t.Parallel()
+	b := gatetest.NewBackend()
+	path, logged, _ := serve(t, b, func(s *gate.Server) { s.With(0, 0, time.Millisecond) })
+	for what, fail := range map[string]func(*gatetest.Wait){
+		"no limiter": func(w *gatetest.Wait) { w.Fail(errors.New("no limiter")) },
+		"panic: bug": func(w *gatetest.Wait) { w.Panic("bug") },
+	} {
+		c, r := dial(t, path)
+		say(t, c, hello)
+		fail(b.Next(t))
+		hearEnd(t, r)
+		var said []string
+		for _, e := range logged.AllEntries() {
+			if err, ok := e.Data[logrus.ErrorKey].(error); ok {
+				said = append(said, err.Error())
+			}
+		}
+		assert.Contains(t, strings.Join(said, "\n"), what)
+	}
+}
+
+func TestServerStopsWithoutVerdicts(t *testing.T) {
+	t.Parallel()
+	b := gatetest.NewBackend()
+	path, _, stop := serve(t, b, asItIs)
+	_, silent := dial(t, path)
+	c, waiting := dial(t, path)
+	say(t, c, hello)
+	b.Next(t)
+	stop()
+	hearEnd(t, waiting)
+	hearEnd(t, silent)
+	assert.Eventually(t, func() bool { _, err := os.Lstat(path); return os.IsNotExist(err) }, 30*time.Second, time.Millisecond)
+}
+
+func TestServerReturnsWhenItsListenerFails(t *testing.T) {
+	t.Parallel()
+	l, err := gate.Listen(gatetest.Socket(t))
+	require.NoError(t, err)
+	served := make(chan error, 1)
+	go func() { served <- gate.NewServer(gatetest.NewBackend(), gatetest.Quiet()).Serve(t.Context(), l) }()
+	require.NoError(t, l.Close())
+	require.ErrorIs(t, gatetest.Receive(t, served, "Serve returns"), net.ErrClosed)
+}
+
+func TestServerServesManyAtOnce(t *testing.T) {
+	t.Parallel()
+	b := gatetest.NewBackend()
+	path, _, _ := serve(t, b, asItIs)
+	const hooks = 200
+	readers := make([]*bufio.Reader, hooks)
+	for i := range hooks {
+		var c net.Conn
+		c, readers[i] = dial(t, path)
+		say(t, c, hello)
+	}
+	for range hooks {
+		w := b.Next(t)
+		w.Tell(time.UnixMilli(1700000000000), 1)
+		w.Decide(gate.Verdict{Go: true})
+	}
+	for _, r := range readers {
+		line := hear(t, r)
+		if strings.HasPrefix(line, "hold ") {
+			line = hear(t, r)
+		}
+		assert.Equal(t, "go \n", line)
+	}
+}
+
+func TestPeerAllowed(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		peer, daemon uint32
+		allowed      bool
+	}{
+		{0, 0, true}, {0, 1000, true}, {1000, 1000, true},
+		{1000, 0, false}, {65534, 0, false}, {1001, 1000, false}, {1<<32 - 1, 0, false},
+	} {
+		assert.Equal(t, tt.allowed, gate.PeerAllowed(tt.peer, tt.daemon), "%+v", tt)
+	}
+}
+
+func TestServerTurnsAwayOtherUsers(t *testing.T) {
+	t.Parallel()
+	b := gatetest.NewBackend()
+	path, logged, _ := serve(t, b, func(s *gate.Server) {
+		if os.Geteuid() != 0 {
+			s.WithUser(uint32(os.Geteuid()) + 1) // then this process is the other user
+		}
+	})
+	// Other users cannot even connect, so open the way for them first.
+	for p := path; p != os.TempDir(); p = filepath.Dir(p) {
+		require.NoError(t, os.Chmod(p, 0o777))
+	}
+	hearEnd(t, bufio.NewReader(dialAsOther(t, path)))
+	assert.Zero(t, b.Asked())
+	require.NotNil(t, logged.LastEntry())
+	assert.Equal(t, "Turned away from the gate", logged.LastEntry().Message)
+}
+
+// dialAsOther connects as another user where this process may become one.
+func dialAsOther(t *testing.T, path string) net.Conn {
+	t.Helper()
+	file := make(chan *os.File, 1)
+	failed := make(chan error, 1)
+	go func() {
+		runtime.LockOSThread() // and never unlocked: the thread ends with its other user
+		if os.Geteuid() == 0 {
+			const nobody = 65534
+			if _, _, errno := unix.RawSyscall(unix.SYS_SETRESUID, nobody, nobody, nobody); errno != 0 {
+				failed <- errno
+				return
+			}
+		}
+		fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+		if err == nil {
+			err = unix.Connect(fd, &unix.SockaddrUnix{Name: path})
+		}
+		failed <- err
+		file <- os.NewFile(uintptr(fd), path)
+	}()
+	require.NoError(t, gatetest.Receive(t, failed, "connected"))
+	f := gatetest.Receive(t, file, "a file")
+	defer f.Close()
+	c, err := net.FileConn(f)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = c.Close() })
+	require.NoError(t, c.SetDeadline(time.Now().Add(30*time.Second)))
+	return c
+}

@@ -1,0 +1,91 @@
+package wire
+
+import (
+	"math"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Kind is which of its lines the daemon sent.
+type Kind int
+
+const (
+	// Hold tells the pace: when to leave if the daemon goes away.
+	Hold Kind = iota + 1
+	// Go is the verdict that the process may start.
+	Go
+	// Gone is the verdict that nothing may start here.
+	Gone
+)
+
+// Answer is one line of the daemon.
+type Answer struct {
+	Kind Kind
+	// LeaveAt and Position are set for Hold. Position counts those ahead.
+	LeaveAt  time.Time
+	Position int
+	// Reason is set for Go and Gone: a reason word, and after a colon words for
+	// the reader of the pod's events. It may be empty.
+	Reason string
+}
+
+// AppendAnswer appends a to b as a line. A reason is cut to what a line holds,
+// and what would end the line early is written as a space.
+func AppendAnswer(b []byte, a Answer) []byte {
+	switch a.Kind {
+	case Hold:
+		b = append(b, "hold "...)
+		b = appendMilli(b, a.LeaveAt)
+		b = append(b, ' ')
+		b = strconv.AppendInt(b, int64(min(max(a.Position, 0), math.MaxInt32)), 10)
+	case Go:
+		b = append(b, "go "+cleanReason(a.Reason)...)
+	case Gone:
+		b = append(b, "gone "+cleanReason(a.Reason)...)
+	}
+	return append(b, '\n')
+}
+
+// ParseAnswer reads a line of the daemon without its newline. The error wraps
+// [ErrMalformed].
+func ParseAnswer(line string) (Answer, error) {
+	verb, rest, _ := strings.Cut(line, " ")
+	switch verb {
+	case "go":
+		return Answer{Kind: Go, Reason: cleanReason(rest)}, nil
+	case "gone":
+		return Answer{Kind: Gone, Reason: cleanReason(rest)}, nil
+	case "hold":
+		return parseHold(rest)
+	}
+	return Answer{}, malformed("answer " + strconv.Quote(clip(verb, 40)))
+}
+
+func parseHold(rest string) (Answer, error) {
+	milli, position, ok := strings.Cut(rest, " ")
+	if !ok {
+		return Answer{}, malformed("hold without position")
+	}
+	at, err := parseMilli("leave-at", milli)
+	if err != nil {
+		return Answer{}, err
+	}
+	n, ok := parseNumber(position, math.MaxInt32)
+	if !ok {
+		return Answer{}, malformed("position " + strconv.Quote(clip(position, 40)))
+	}
+	return Answer{Kind: Hold, LeaveAt: at, Position: int(n)}, nil
+}
+
+// cleanReason makes a reason fit for one line that a person reads on a terminal
+// or in an event.
+func cleanReason(s string) string {
+	s = strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f || (r >= 0x80 && r < 0xa0) {
+			return ' '
+		}
+		return r
+	}, strings.ToValidUTF8(s, "?"))
+	return strings.TrimSpace(clip(s, maxReason))
+}

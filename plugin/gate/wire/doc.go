@@ -1,0 +1,25 @@
+// Package wire is what the two ends of the gate agree on: the arguments of the
+// hook pacemaker-gate and the lines that it and the daemon exchange over a unix
+// stream socket.
+//
+// The hook says one line, and then only listens:
+//
+//	wait 1 pod=UID container=ID name=NAMESPACE/NAME since=UNIX_MS deadline=UNIX_MS
+//
+// The daemon answers with any number of hold lines, then with exactly one
+// verdict, and closes the connection:
+//
+//	hold LEAVE_AT_UNIX_MS POSITION
+//	go REASON
+//	gone REASON
+//
+// A connection that ends without a verdict says nothing about the start: the
+// hook asks again, until the leave-at time that it was told last.
+//
+// Every line ends in a newline and is at most [MaxLine] bytes long with it.
+// Values are printable ASCII without spaces. Times are milliseconds since the
+// Unix epoch on the node's wall clock; the zero [time.Time] is written as 0.
+//
+// A waiting hook has to be small, and every package that it imports is mapped
+// into its memory, so this one imports nothing that pulls in fmt or net.
+package wire

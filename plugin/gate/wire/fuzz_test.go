@@ -1,0 +1,68 @@
+package wire_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate/wire"
+)
+
+// Whatever is read and understood must survive being written and read again,
+// and be one line that the other end accepts.
+
+func FuzzParseHello(f *testing.F) {
+	f.Add("wait 1 pod=u1 container=c1 name=ns/p since=1 deadline=2")
+	f.Add("wait 2 pod=u1")
+	f.Add("wait 1 pod=u1 container=c1 x==y")
+	f.Fuzz(func(t *testing.T, line string) {
+		h, err := wire.ParseHello(line)
+		if err != nil {
+			return
+		}
+		written := string(wire.AppendHello(nil, h))
+		requireLine(t, written)
+		again, err := wire.ParseHello(strings.TrimSuffix(written, "\n"))
+		require.NoError(t, err)
+		require.Equal(t, h, again)
+	})
+}
+
+func FuzzParseAnswer(f *testing.F) {
+	f.Add("hold 1700000000000 12")
+	f.Add("go Admitted")
+	f.Add("gone Deleted: the pod\tis \xff deleted")
+	f.Fuzz(func(t *testing.T, line string) {
+		a, err := wire.ParseAnswer(line)
+		if err != nil {
+			return
+		}
+		written := string(wire.AppendAnswer(nil, a))
+		requireLine(t, written)
+		again, err := wire.ParseAnswer(strings.TrimSuffix(written, "\n"))
+		require.NoError(t, err)
+		require.Equal(t, a, again)
+	})
+}
+
+func FuzzParseArgs(f *testing.F) {
+	f.Add(strings.Join(full.Argv(), "\x00"))
+	f.Add("--pod=u\x00--container=c\x00--socket=/s\x00--deadline")
+	f.Fuzz(func(t *testing.T, argv string) {
+		a, err := wire.ParseArgs(strings.Split(argv, "\x00"))
+		if err != nil {
+			require.ErrorIs(t, err, wire.ErrMalformed)
+			return
+		}
+		again, err := wire.ParseArgs(a.Argv())
+		require.NoError(t, err)
+		require.Equal(t, a, again)
+	})
+}
+
+func requireLine(t *testing.T, s string) {
+	t.Helper()
+	require.LessOrEqual(t, len(s), wire.MaxLine)
+	require.Equal(t, len(s)-1, strings.IndexByte(s, '\n'))
+}
