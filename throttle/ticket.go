@@ -31,9 +31,9 @@ type Ticket struct {
 	arrived  time.Time
 	maxWait  time.Duration
 	state    State
-	reason   Reason // of the admission, later of the end
-	attended int    // how many stand there for it
-	seen     time.Time
+	reason   Reason    // of the admission, later of the end
+	attended int       // how many stand there for it
+	seen     time.Time // when it was last asked for; unused while somebody stands there
 	letUp    time.Time // when it was let up; zero: it was not
 	admitted time.Time
 	ended    time.Time
@@ -106,7 +106,7 @@ func (t *Ticket) TryStart(now time.Time) Decision {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	defer l.changedLocked()
-	t.arriveLocked(now)
+	t.arriveLocked()
 	l.admitLocked(now)
 	t.departLocked(now)
 	if t.state != Waiting {
@@ -144,7 +144,7 @@ func (t *Ticket) Attend(now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	defer l.changedLocked()
-	t.arriveLocked(now)
+	t.arriveLocked()
 	l.admitLocked(now)
 }
 
@@ -165,7 +165,7 @@ func (t *Ticket) Expire(now time.Time) Decision {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	defer l.changedLocked()
-	t.arriveLocked(now)
+	t.arriveLocked()
 	l.admitLocked(now)
 	t.departLocked(now)
 	if t.state == Waiting && l.mayPassLimitLocked() {
@@ -192,9 +192,8 @@ func (t *Ticket) End(now time.Time, reason Reason) {
 	l.admitLocked(now)
 }
 
-func (t *Ticket) arriveLocked(now time.Time) {
+func (t *Ticket) arriveLocked() {
 	t.attended++
-	t.seen = now
 	if t.state == Waiting {
 		t.l.presentLocked(t)
 	}
