@@ -19,7 +19,6 @@ const (
 // asked of a limiter, and compares each event with a model that knows the
 // contract but not the code. Replay one with -run 'TestRandomSequences/seed=7$'.
 func TestRandomSequences(t *testing.T) {
-	t.Parallel()
 	happened, played := map[string]int{}, 0
 	for seed := range uint64(sequences) {
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {

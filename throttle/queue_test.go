@@ -48,7 +48,7 @@ func TestArrivalOfAnEarlierDaemonIsOnTheClockOfThisOne(t *testing.T) {
 	} {
 		v, ok := l.View(now, uid)
 		require.True(t, ok)
-		require.True(t, strings.Contains(at(v).String(), " m="), "%s: %s", uid, at(v))
+		require.Contains(t, at(v).String(), " m=", uid)
 		require.WithinDuration(t, now.Add(-5*time.Second), at(v), time.Millisecond)
 	}
 }

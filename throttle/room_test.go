@@ -147,6 +147,21 @@ func TestLetDownGivesTheRoomBackAndKeepsThePlace(t *testing.T) {
 	n.requireWaiting("pod-00", "pod-01", "pod-02", "pod-03")
 }
 
+func TestOneWhoIsRefusedLaterIsNearNoLonger(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, Settings{MaxConcurrent: 1}) // the room is 3
+	n.attend("holder")
+	require.Equal(t, 3, n.letUp("pod", 3))
+	urgent := func(uid string) bool {
+		return n.l.Join(n.now, Request{UID: uid, Priority: 1}).LetUp(n.now, waitable).Admitted
+	}
+	require.True(t, urgent("a") && urgent("b") && urgent("c"))
+	d := n.l.Lookup("pod-00").LetUp(n.now, waitable)
+	require.False(t, d.Admitted, "three others go before it now")
+	d = n.l.Lookup("pod-01").LetUp(n.now, waitable)
+	require.Equal(t, Held{Reason: GateRoom, Measured: 4, Threshold: 3}, d.Held, "itself and pod-00 are not near")
+}
+
 func TestOneThatIsNotWaitingIsAlwaysLetUp(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{MaxConcurrent: 1})
