@@ -1,0 +1,68 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pod-pacemaker/pod-pacemaker/plugin"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
+)
+
+const defaultRunDir = "/run/pod-pacemaker"
+
+// output is how an answer is written.
+type output string
+
+const (
+	outputText output = "text"
+	outputJSON output = "json"
+)
+
+func addRunDir(cmd *cobra.Command, dir *string) {
+	cmd.Flags().StringVar(dir, "run-dir", defaultRunDir, "`folder` of the daemon's sockets")
+}
+
+func addOutput(cmd *cobra.Command, o *output) {
+	*o = outputText
+	addShortChoice(cmd, o, "output", "o", "how to write the answer", outputText, outputJSON)
+}
+
+func adminSocket(runDir string) string {
+	if abs, err := filepath.Abs(runDir); err == nil {
+		runDir = abs
+	}
+	return plugin.Options{RunDir: runDir}.AdminPath()
+}
+
+// explain turns the error of a question to the daemon into a sentence that says
+// what to do. A cancelled question is its own reason.
+func explain(ctx context.Context, socket string, err error) error {
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case errors.Is(err, fs.ErrPermission):
+		return fmt.Errorf("only root may ask the daemon at %s: try sudo", socket)
+	case errors.Is(err, admin.ErrNoDaemon) && errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("no daemon runs here: there is no %s; start one with 'pod-pacemaker run', or name its folder with --run-dir", socket)
+	case errors.Is(err, admin.ErrNoDaemon) && errors.Is(err, syscall.ECONNREFUSED):
+		return fmt.Errorf("the daemon has stopped: nobody answers at %s; 'journalctl -u pod-pacemaker' or its container's log says why", socket)
+	case errors.Is(err, context.DeadlineExceeded):
+		return fmt.Errorf("the daemon at %s does not answer in time", socket)
+	default:
+		return fmt.Errorf("%s: %w", socket, err)
+	}
+}
+
+// writeJSON writes v for programs and people alike.
+func (p *program) writeJSON(v any) error {
+	e := json.NewEncoder(p.stdout)
+	e.SetIndent("", "  ")
+	return e.Encode(v)
+}

@@ -1,0 +1,45 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
+)
+
+func TestStoppedDaemon(t *testing.T) {
+	t.Parallel()
+	dir := shortDir(t)
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: adminSocket(dir), Net: "unix"})
+	require.NoError(t, err)
+	l.SetUnlinkOnClose(false)
+	require.NoError(t, l.Close())
+	code, _, stderr := call(t, "status", "--run-dir", dir)
+	assert.Equal(t, exitFailure, code)
+	assert.Contains(t, stderr, "the daemon has stopped: nobody answers at "+dir+"/admin.sock")
+}
+
+func TestExplain(t *testing.T) {
+	t.Parallel()
+	refused := fmt.Errorf("%w: %w", admin.ErrNoDaemon, syscall.EACCES)
+	require.EqualError(t, explain(t.Context(), "/s", refused), "only root may ask the daemon at /s: try sudo")
+	late := fmt.Errorf("read: %w", context.DeadlineExceeded)
+	require.EqualError(t, explain(t.Context(), "/s", late), "the daemon at /s does not answer in time")
+	other := fmt.Errorf("the daemon answers: out of order")
+	require.EqualError(t, explain(t.Context(), "/s", other), "/s: the daemon answers: out of order")
+
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.ErrorIs(t, explain(ctx, "/s", refused), context.Canceled)
+}
+
+func TestRunDirMayBeRelative(t *testing.T) {
+	t.Chdir("/tmp")
+	assert.Equal(t, "/tmp/pp/admin.sock", adminSocket("pp"))
+}

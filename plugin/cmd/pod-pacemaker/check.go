@@ -1,0 +1,97 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"runtime"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pod-pacemaker/pod-pacemaker/crd"
+	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
+)
+
+const checkLong = `Check says whether a file holds a valid PacemakerConfig, and what it means on a
+node. The rules are those of the API server and the daemon.
+
+Every fault is a line on standard error with the field's path and what was
+expected there, and the exit code is 2. FILE can be - for standard input.`
+
+const checkExample = `  pod-pacemaker check config.yaml
+  pod-pacemaker check config.yaml --cores 96
+  kubectl get pacemakerconfig default -o yaml | pod-pacemaker check -`
+
+// maxConfig is more than any valid file has.
+const maxConfig = 4 << 20
+
+func (p *program) checkCommand() *cobra.Command {
+	cores := runtime.NumCPU()
+	cmd := &cobra.Command{
+		Use:     "check FILE",
+		Short:   "Say whether a PacemakerConfig file is valid, and what it means",
+		Long:    checkLong,
+		Example: checkExample,
+		Args:    takes("FILE"),
+		RunE: does(func(_ *cobra.Command, args []string) error {
+			if cores < 1 {
+				return &wrongUsage{fmt.Sprintf("--cores: %d: must be at least 1", cores)}
+			}
+			return p.check(args[0], cores)
+		}),
+	}
+	cmd.Flags().IntVar(&cores, "cores", cores, "CPU `cores` of the node to explain the limits for (default: those of this machine)")
+	cmd.Flags().Lookup("cores").DefValue = "0" // the same help on every machine
+	return cmd
+}
+
+func (p *program) check(file string, cores int) error {
+	config, err := p.loadConfig(file)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(p.stdout, "%s: valid: PacemakerConfig %s\n%s\n", file, forNodes(config), onNode(config.Spec, cores))
+	return err
+}
+
+// loadConfig reads a configuration; what is wrong with it is exit code 2.
+func (p *program) loadConfig(file string) (*v1alpha1.PacemakerConfig, error) {
+	if file != "-" {
+		config, err := crd.Load(file)
+		if err != nil {
+			return nil, invalid(file, err)
+		}
+		return config, nil
+	}
+	data, err := io.ReadAll(io.LimitReader(p.stdin, maxConfig))
+	if err != nil {
+		return nil, fmt.Errorf("read standard input: %w", err)
+	}
+	config, err := crd.Parse(data)
+	if err != nil {
+		return nil, invalid("standard input", err)
+	}
+	return config, nil
+}
+
+func forNodes(c *v1alpha1.PacemakerConfig) string {
+	nodes := "every node"
+	if labels := c.Spec.NodeSelector; len(labels) > 0 {
+		pairs := make([]string, 0, len(labels))
+		for _, k := range slices.Sorted(maps.Keys(labels)) {
+			pairs = append(pairs, k+"="+string(labels[k]))
+		}
+		nodes = "nodes with " + strings.Join(pairs, ", ")
+	}
+	return fmt.Sprintf("%q, for %s, priority %d", c.Name, nodes, c.Spec.Priority)
+}
+
+func onNode(spec v1alpha1.PacemakerConfigSpec, cores int) string {
+	l := limitsOf(spec, cores)
+	if l.MaxConcurrent == 0 && l.FillEverySeconds == 0 {
+		return "It sets no limit: no pod is held back."
+	}
+	return fmt.Sprintf("Starts on a node with %s: %s.", plural(cores, "core"), limitsText(l))
+}

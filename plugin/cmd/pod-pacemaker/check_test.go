@@ -1,0 +1,104 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+const twoAtATime = `apiVersion: pod-pacemaker.io/v1alpha1
+kind: PacemakerConfig
+metadata: {name: two-at-a-time}
+spec:
+  throttleConfig:
+    maxConcurrent: {value: 2}
+`
+
+func file(t *testing.T, content string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "config.yaml")
+	require.NoError(t, os.WriteFile(path, []byte(content), 0o600))
+	return path
+}
+
+func TestCheckSaysWhatAValidFileMeans(t *testing.T) {
+	t.Parallel()
+	const head = "apiVersion: pod-pacemaker.io/v1alpha1\nkind: PacemakerConfig\nmetadata: {name: big}\n"
+	for _, c := range []struct{ spec, want string }{
+		{
+			"spec: {throttleConfig: {maxConcurrent: {value: 2}}}",
+			"valid: PacemakerConfig \"big\", for every node, priority 0\n" +
+				"Starts on a node with 96 cores: 2 at a time; a pod waits 10m at most, a start counts for 5m at most.\n",
+		},
+		{
+			"spec: {nodeSelector: {zone: a, disk: ssd}, priority: 7, maxWait: 90s, throttleConfig: {maxConcurrent: {perCore: \"0.5\"}, rateLimit: {fillFactor: 500ms, burst: 5}}}",
+			"valid: PacemakerConfig \"big\", for nodes with disk=ssd, zone=a, priority 7\n" +
+				"Starts on a node with 96 cores: 48 at a time, one every 500ms (5 at once after a quiet time); a pod waits 1m30s at most, a start counts for 5m at most.\n",
+		},
+		{
+			"spec: {}",
+			"valid: PacemakerConfig \"big\", for every node, priority 0\nIt sets no limit: no pod is held back.\n",
+		},
+	} {
+		path := file(t, head+c.spec+"\n")
+		code, stdout, stderr := call(t, "check", path, "--cores", "96")
+		assert.Zero(t, code)
+		assert.Empty(t, stderr)
+		assert.Equal(t, path+": "+c.want, stdout)
+	}
+}
+
+func TestCheckNamesEveryFault(t *testing.T) {
+	t.Parallel()
+	path := file(t, strings.Replace(twoAtATime, "{value: 2}", "{value: 0}", 1)+
+		"    rateLimit: {fillFactor: soon, bursts: 3}\n  maxWait: 100h\n")
+	code, stdout, stderr := call(t, "check", path)
+	assert.Equal(t, exitInvalid, code)
+	assert.Empty(t, stdout)
+	for _, field := range []string{
+		"spec.maxWait", "spec.throttleConfig.maxConcurrent.value", "spec.throttleConfig.rateLimit.fillFactor", "spec.throttleConfig.rateLimit.bursts",
+	} {
+		assert.Contains(t, stderr, "pod-pacemaker: "+path+": "+field+": ")
+	}
+	assert.Equal(t, 4, strings.Count(stderr, "\n"), stderr)
+}
+
+func TestCheckFindsWhatTheLibraryFinds(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("../../../crd/testdata/invalid/*.yaml")
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	for _, path := range files {
+		code, stdout, stderr := call(t, "check", path)
+		assert.Equal(t, exitInvalid, code, path)
+		assert.Empty(t, stdout, path)
+		for line := range strings.Lines(stderr) {
+			assert.True(t, strings.HasPrefix(line, "pod-pacemaker: "+path+": "), line)
+		}
+	}
+}
+
+func TestCheckOfAFileThatIsNotThere(t *testing.T) {
+	t.Parallel()
+	code, _, stderr := call(t, "check", "/nowhere/config.yaml")
+	assert.Equal(t, exitInvalid, code)
+	assert.Equal(t, "pod-pacemaker: read PacemakerConfig: open /nowhere/config.yaml: no such file or directory\n", stderr)
+}
+
+func TestCheckReadsStandardInput(t *testing.T) {
+	t.Parallel()
+	var out, errs written
+	code := run(t.Context(), []string{"check", "-", "--cores", "4"}, strings.NewReader(twoAtATime), &out, &errs)
+	assert.Zero(t, code)
+	assert.Contains(t, out.String(), "-: valid: PacemakerConfig \"two-at-a-time\"")
+
+	var wrong written
+	code = run(t.Context(), []string{"check", "-"}, strings.NewReader("kind: Pod\n"), &out, &wrong)
+	assert.Equal(t, exitInvalid, code)
+	assert.Empty(t, errs.String())
+	assert.Contains(t, wrong.String(), "pod-pacemaker: standard input: kind: ")
+}

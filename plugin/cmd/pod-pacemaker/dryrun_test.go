@@ -1,0 +1,86 @@
+package main
+
+import (
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/pod-pacemaker/pod-pacemaker/plugin"
+)
+
+func nriSocket(t *testing.T, dir string) string {
+	t.Helper()
+	path := filepath.Join(dir, "nri.sock")
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, l.Close()) })
+	return path
+}
+
+func TestDryRunOnANodeThatHasEverything(t *testing.T) {
+	t.Parallel()
+	dir, gate, config := shortDir(t), hook(t, "#!"), file(t, twoAtATime)
+	require.NoError(t, os.Chmod(gate, 0o755))
+	code, stdout, stderr := call(t, "run", "--dry-run", "--node-name=worker-3", "--config="+config,
+		"--run-dir="+dir, "--nri-socket="+nriSocket(t, dir), "--gate-path="+gate, "--http=")
+	assert.Zero(t, code, stderr)
+	assert.Equal(t, strings.Join([]string{
+		"pod-pacemaker dev would pace worker-3, standalone:",
+		`  ok  config   ` + config + `: "two-at-a-time": 2 at a time; a pod waits 10m at most, a start counts for 5m at most`,
+		"  ok  runtime  " + dir + "/nri.sock is there",
+		"  ok  gate     " + gate + ", up to 1m40s for each wait",
+		"  ok  sockets  " + dir + "/gate.sock and " + dir + "/admin.sock",
+		"  ok  http     no metrics: --http is empty",
+		"",
+	}, "\n"), stdout)
+	require.NoFileExists(t, dir+"/admin.sock", "a dry run began something")
+}
+
+func TestDryRunNamesWhatHinders(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer l.Close()
+	dir := serve(t, &fixed{})
+	code, stdout, stderr := call(t, "run", "--dry-run", "--node-name=worker-3", "--run-dir="+dir,
+		"--nri-socket="+dir+"/none.sock", "--gate-path="+dir+"/none", "--http="+l.Addr().String())
+	assert.Equal(t, exitFailure, code)
+	assert.Equal(t, "pod-pacemaker: 5 things to mend before pods are paced as configured\n", stderr)
+	for _, want := range []string{
+		"  !!  config   none: no pod is held back (--config names a file)\n",
+		"  !!  runtime  there is no " + dir + "/none.sock: is NRI enabled in containerd's configuration?\n",
+		"  !!  gate     stat " + dir + "/none: no such file or directory: 'pod-pacemaker install-gate' puts it there; without it pods are refused instead\n",
+		"  !!  sockets  another daemon answers at " + dir + "/admin.sock\n",
+		"  !!  http     listen tcp " + l.Addr().String() + ": bind: address already in use\n",
+	} {
+		assert.Contains(t, stdout, want)
+	}
+}
+
+func TestDryRunOfAWrongConfigurationIsExitCode2(t *testing.T) {
+	t.Parallel()
+	code, stdout, stderr := call(t, "run", "--dry-run", "--config="+file(t, "kind: Pod\n"), "--http=")
+	assert.Equal(t, exitInvalid, code)
+	assert.Empty(t, stdout)
+	assert.Contains(t, stderr, ": kind: ")
+}
+
+func TestFindings(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	assert.Equal(t, finding{"runtime", dir + " is not a socket", true}, runtimeFinding(dir))
+	assert.Equal(t, finding{"gate", dir + " is not an executable file", true}, gateFinding(plugin.Options{GatePath: dir}))
+	assert.Equal(t, finding{"gate", "not used: --gate-path is empty", false}, gateFinding(plugin.Options{}))
+	assert.Equal(t, finding{"gate", "not used: --gate never", false}, gateFinding(plugin.Options{Gate: plugin.GateNever, GatePath: dir}))
+	cluster, err := configFinding(plugin.Options{InCluster: true})
+	require.NoError(t, err)
+	assert.Equal(t, finding{"config", "the PacemakerConfig objects that select this node", false}, cluster)
+	fallback, err := configFinding(plugin.Options{InCluster: true, ConfigFile: file(t, twoAtATime)})
+	require.NoError(t, err)
+	assert.Contains(t, fallback.text, "; where no PacemakerConfig object selects this node")
+}

@@ -1,0 +1,148 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func self() owner { return owner{uint32(os.Geteuid()), uint32(os.Getegid())} }
+
+func hook(t *testing.T, content string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), gateName)
+	require.NoError(t, os.WriteFile(path, []byte(content), 0o600))
+	return path
+}
+
+func TestInstallReplaceAndLeaveAlone(t *testing.T) {
+	t.Parallel()
+	target := filepath.Join(t.TempDir(), "opt", "bin", gateName)
+
+	done, err := self().install(hook(t, "one"), target)
+	require.NoError(t, err)
+	assert.Equal(t, "installed "+target+" (3 bytes, sha256 7692c3ad3540)", done)
+	first, err := os.Stat(target)
+	require.NoError(t, err)
+	assert.Equal(t, os.FileMode(0o755), first.Mode())
+
+	done, err = self().install(hook(t, "one"), target)
+	require.NoError(t, err)
+	assert.Equal(t, target+" is up to date (sha256 7692c3ad3540)", done)
+	again, err := os.Stat(target)
+	require.NoError(t, err)
+	assert.True(t, os.SameFile(first, again))
+
+	// Whoever runs the old one goes on with it.
+	running, err := os.Open(target)
+	require.NoError(t, err)
+	defer running.Close()
+	_, err = self().install(hook(t, "two"), target)
+	require.NoError(t, err)
+	old := make([]byte, 3)
+	_, err = running.Read(old)
+	require.NoError(t, err)
+	assert.Equal(t, "one", string(old))
+	content, err := os.ReadFile(target)
+	require.NoError(t, err)
+	assert.Equal(t, "two", string(content))
+
+	entries, err := os.ReadDir(filepath.Dir(target))
+	require.NoError(t, err)
+	assert.Len(t, entries, 1, "something was left beside the hook")
+}
+
+func TestInstallMendsModeAndLinks(t *testing.T) {
+	t.Parallel()
+	target := filepath.Join(t.TempDir(), gateName)
+	require.NoError(t, os.WriteFile(target, []byte("one"), 0o600))
+	require.NoError(t, os.Chmod(target, 0o777))
+	_, err := self().install(hook(t, "one"), target)
+	require.NoError(t, err)
+	info, err := os.Lstat(target)
+	require.NoError(t, err)
+	assert.Equal(t, os.FileMode(0o755), info.Mode())
+
+	elsewhere := hook(t, "one")
+	link := filepath.Join(t.TempDir(), gateName)
+	require.NoError(t, os.Symlink(elsewhere, link))
+	_, err = self().install(hook(t, "one"), link)
+	require.NoError(t, err)
+	info, err = os.Lstat(link)
+	require.NoError(t, err)
+	assert.True(t, info.Mode().IsRegular(), "a link to a file that somebody else may own was kept")
+}
+
+func TestInstallThatCannotLeavesNothing(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	_, err := self().install(filepath.Join(dir, "missing"), filepath.Join(dir, "bin", gateName))
+	require.ErrorIs(t, err, os.ErrNotExist)
+	_, err = self().install(hook(t, ""), filepath.Join(dir, "bin", gateName))
+	require.ErrorContains(t, err, "is empty")
+
+	require.NoError(t, os.Mkdir(filepath.Join(dir, gateName), 0o700))
+	_, err = self().install(hook(t, "one"), filepath.Join(dir, gateName))
+	require.EqualError(t, err, "a folder is in the way")
+	entries, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	assert.Len(t, entries, 1)
+}
+
+func TestRemoveGate(t *testing.T) {
+	t.Parallel()
+	bin := filepath.Join(t.TempDir(), "bin")
+	target := filepath.Join(bin, gateName)
+	_, err := self().install(hook(t, "one"), target)
+	require.NoError(t, err)
+	other := filepath.Join(bin, "other")
+	require.NoError(t, os.WriteFile(other, nil, 0o600))
+	noDaemon := shortDir(t)
+
+	// A daemon that runs names the hook to the runtime.
+	dir := serve(t, &fixed{})
+	code, stdout, stderr := call(t, "remove-gate", "--from", bin, "--run-dir", dir)
+	assert.Equal(t, exitFailure, code)
+	assert.Empty(t, stdout)
+	assert.Equal(t, "pod-pacemaker: a daemon answers at "+dir+"/admin.sock: stop it first, for containers whose hook is missing do not start\n", stderr)
+	require.FileExists(t, target)
+
+	for _, want := range []string{
+		"removed " + target + "\n",
+		target + " is not there\n",
+	} {
+		code, stdout, _ = call(t, "remove-gate", "--from", bin, "--run-dir", noDaemon)
+		assert.Zero(t, code)
+		assert.Equal(t, want, stdout)
+	}
+	require.FileExists(t, other)
+
+	require.NoError(t, os.Remove(other))
+	_, err = self().install(hook(t, "one"), target)
+	require.NoError(t, err)
+	_, stdout, _ = call(t, "remove-gate", "--from", bin, "--run-dir", noDaemon)
+	assert.Equal(t, "removed "+target+" and its folder\n", stdout)
+	require.NoDirExists(t, bin)
+}
+
+// Only root may install what runc runs as root; as root it works from end to end.
+func TestInstallGateCommand(t *testing.T) {
+	t.Parallel()
+	to := filepath.Join(t.TempDir(), "bin")
+	code, stdout, stderr := call(t, "install-gate", "--to", to, "--from", hook(t, "one"))
+	if os.Geteuid() != 0 {
+		assert.Equal(t, exitFailure, code)
+		assert.Contains(t, stderr, "install-gate needs root")
+		return
+	}
+	assert.Zero(t, code, stderr)
+	assert.Equal(t, "installed "+to+"/pacemaker-gate (3 bytes, sha256 7692c3ad3540)\n", stdout)
+
+	// Without --from it looks beside the program, where a test has none.
+	code, _, stderr = call(t, "install-gate", "--to", to)
+	assert.Equal(t, exitFailure, code)
+	assert.Contains(t, stderr, "pacemaker-gate: no such file or directory")
+}

@@ -1,0 +1,46 @@
+package main
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+)
+
+func TestHuman(t *testing.T) {
+	t.Parallel()
+	for d, want := range map[time.Duration]string{
+		-time.Second:                          "0s",
+		0:                                     "0s",
+		time.Microsecond:                      "1ms",
+		350 * time.Millisecond:                "350ms",
+		time.Second:                           "1s",
+		4230 * time.Millisecond:               "4.2s",
+		9990 * time.Millisecond:               "10s",
+		12400 * time.Millisecond:              "12s",
+		59800 * time.Millisecond:              "1m",
+		3 * time.Minute:                       "3m",
+		192 * time.Second:                     "3m12s",
+		time.Hour - time.Millisecond:          "1h",
+		125*time.Minute + 10*time.Second:      "2h5m",
+		24 * time.Hour:                        "1d",
+		3*24*time.Hour + 4*time.Hour:          "3d4h",
+		24*time.Hour - 10*time.Second:         "1d",
+		100*24*time.Hour + 1*time.Millisecond: "100d",
+	} {
+		assert.Equal(t, want, human(d), d.String())
+	}
+}
+
+// Nothing that a runtime or a config calls itself reaches the terminal as a
+// command.
+func TestClean(t *testing.T) {
+	t.Parallel()
+	assert.Equal(t, " [31mred  größe", clean("\x1b[31mred\r\ngröße"))
+}
+
+func TestPlural(t *testing.T) {
+	t.Parallel()
+	assert.Equal(t, "1 core", plural(1, "core"))
+	assert.Equal(t, "2 cores", plural(2, "core"))
+}

@@ -1,0 +1,106 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// written collects what a program writes; it may be read meanwhile.
+type written struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (w *written) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.b.Write(p)
+}
+
+func (w *written) String() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.b.String()
+}
+
+// call runs the program with the arguments until it ends.
+func call(t *testing.T, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	var out, errs written
+	code = run(t.Context(), args, strings.NewReader(""), &out, &errs)
+	return code, out.String(), errs.String()
+}
+
+func assertGolden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name+".golden")
+	if *update {
+		require.NoError(t, os.WriteFile(path, []byte(got), 0o644))
+	}
+	want, err := os.ReadFile(path)
+	require.NoError(t, err)
+	assert.Equal(t, string(want), got)
+}
+
+// shortDir gives a folder whose path is short enough for a socket.
+func shortDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/tmp", "pp") //nolint:usetesting // t.TempDir is too long for a socket
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, os.RemoveAll(dir)) })
+	return dir
+}
+
+// fixed is a daemon that always tells the same.
+type fixed struct {
+	status  admin.Status
+	whys    map[string]admin.Why
+	unready error
+}
+
+func (f *fixed) Status() admin.Status { return f.status }
+
+func (f *fixed) Why(namespace, name string) (admin.Why, error) {
+	if w, ok := f.whys[namespace+"/"+name]; ok {
+		return w, nil
+	}
+	return admin.Why{}, fmt.Errorf("%w: %s/%s", admin.ErrUnknownPod, namespace, name)
+}
+
+func (f *fixed) Ready() error { return f.unready }
+
+// serve answers at a socket until the test ends, and gives its folder.
+func serve(t *testing.T, p admin.Provider) (runDir string) {
+	t.Helper()
+	runDir = shortDir(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- admin.ServeAdmin(ctx, adminSocket(runDir), p) }()
+	t.Cleanup(func() {
+		cancel()
+		assert.NoError(t, <-ended)
+	})
+	require.Eventually(t, func() bool {
+		_, err := admin.NewClient(adminSocket(runDir)).Status(t.Context())
+		return err == nil
+	}, time.Minute, 5*time.Millisecond)
+	return runDir
+}

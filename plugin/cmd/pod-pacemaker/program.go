@@ -1,0 +1,68 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/sirupsen/logrus"
+	"github.com/spf13/cobra"
+
+	"github.com/pod-pacemaker/pod-pacemaker/plugin"
+)
+
+// daemon is what `run` runs.
+type daemon interface {
+	Run(ctx context.Context) error
+	Ready() error
+}
+
+// program is one call of pod-pacemaker and the world that it sees.
+type program struct {
+	stdin          io.Reader
+	stdout, stderr io.Writer
+	env            func(string) string
+	newDaemon      func(plugin.Options) (daemon, error)
+	// onLogger is told of the daemon's logger before the daemon is made.
+	onLogger func(*logrus.Logger)
+}
+
+// run does what the arguments ask for until it is done or ctx ends, and gives the
+// exit code.
+func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	p := &program{
+		stdin: stdin, stdout: stdout, stderr: stderr, env: os.Getenv,
+		newDaemon: realDaemon, onLogger: logKubernetes,
+	}
+	return p.run(ctx, args)
+}
+
+func realDaemon(o plugin.Options) (daemon, error) { return plugin.New(o) }
+
+func (p *program) run(ctx context.Context, args []string) int {
+	root := p.rootCommand()
+	root.SetArgs(append([]string{}, args...)) // cobra takes nil for those of the process
+	root.SetIn(p.stdin)
+	root.SetOut(p.stdout)
+	root.SetErr(p.stderr)
+	cmd, err := root.ExecuteContextC(ctx)
+	return p.report(cmd, err)
+}
+
+// report tells people about the error, and gives the exit code.
+func (p *program) report(cmd *cobra.Command, err error) int {
+	if err == nil {
+		return exitOK
+	}
+	if failed, ok := errors.AsType[*failure](err); ok {
+		for _, line := range failed.lines {
+			fmt.Fprintf(p.stderr, "pod-pacemaker: %s\n", line)
+		}
+		return failed.code
+	}
+	// Whatever did not come from a command came from cobra: wrong usage.
+	fmt.Fprintf(p.stderr, "pod-pacemaker: %v\n'%s --help' says how it is used.\n", err, cmd.CommandPath())
+	return exitInvalid
+}

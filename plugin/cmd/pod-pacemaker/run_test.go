@@ -1,0 +1,224 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/sirupsen/logrus"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/pod-pacemaker/pod-pacemaker/plugin"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
+)
+
+// puppet is a daemon that runs until it is told to stop, or fails at once.
+type puppet struct {
+	options plugin.Options
+	fails   error
+	running chan struct{}
+
+	mu    sync.Mutex
+	ready bool
+}
+
+func (p *puppet) Run(ctx context.Context) error {
+	close(p.running)
+	if p.fails != nil {
+		return p.fails
+	}
+	<-ctx.Done()
+	return nil
+}
+
+func (p *puppet) Ready() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.ready {
+		return errors.New("not yet")
+	}
+	return nil
+}
+
+func (p *puppet) becomesReady() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.ready = true
+}
+
+// stage is a program whose daemon is a puppet.
+type stage struct {
+	program
+	out, errs written
+	puppet    *puppet
+}
+
+func newStage(env map[string]string) *stage {
+	s := &stage{puppet: &puppet{running: make(chan struct{})}}
+	s.program = program{
+		stdin: strings.NewReader(""), stdout: &s.out, stderr: &s.errs,
+		env: func(name string) string { return env[name] },
+		newDaemon: func(o plugin.Options) (daemon, error) {
+			s.puppet.options = o
+			return s.puppet, nil
+		},
+		onLogger: func(*logrus.Logger) {}, // the Kubernetes client has one log for all tests
+	}
+	return s
+}
+
+// options runs a daemon with the arguments, stops it, and gives what it got.
+func (s *stage) options(t *testing.T, args ...string) plugin.Options {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	code := make(chan int, 1)
+	go func() { code <- s.run(ctx, append([]string{"run"}, args...)) }()
+	select {
+	case <-s.puppet.running:
+		cancel()
+		require.Equal(t, exitOK, <-code)
+	case c := <-code:
+		cancel()
+		t.Fatalf("run ended with %d: %s", c, s.errs.String())
+	}
+	o := s.puppet.options
+	assert.NotNil(t, o.Log)
+	o.Log = nil
+	return o
+}
+
+func TestRunHasTheDocumentedDefaults(t *testing.T) {
+	t.Parallel()
+	host, err := os.Hostname()
+	require.NoError(t, err)
+	assert.Equal(t, plugin.Options{
+		NodeName: strings.ToLower(host), NRISocket: "/var/run/nri/nri.sock", NRIIndex: "05",
+		RunDir: "/run/pod-pacemaker", GatePath: "/opt/pod-pacemaker/bin/pacemaker-gate",
+		GateTimeout: 100 * time.Second, Hold: 200 * time.Millisecond,
+		Gate: plugin.GateAuto, RefuseAt: plugin.RefuseAuto, HTTPAddress: "127.0.0.1:9464",
+		ProcRoot: "/proc", CgroupRoot: "/sys/fs/cgroup", Version: "dev",
+	}, newStage(nil).options(t))
+}
+
+func TestRunPassesEveryFlagOn(t *testing.T) {
+	t.Parallel()
+	assert.Equal(t, plugin.Options{
+		NodeName: "n", Kubeconfig: "/k", ConfigFile: "/c", NRISocket: "/n.sock", NRIIndex: "10",
+		RunDir: "/r", GatePath: "", GateTimeout: 10 * time.Second, Hold: 0,
+		Gate: plugin.GateNever, RefuseAt: plugin.RefuseContainer, Instance: "blue", HTTPAddress: "",
+		ProcRoot: "/proc", CgroupRoot: "/sys/fs/cgroup", Version: "dev",
+	}, newStage(map[string]string{"NODE_NAME": "other", "KUBERNETES_SERVICE_HOST": "10.0.0.1"}).options(t,
+		"--node-name=n", "--kubeconfig=/k", "--config=/c", "--nri-socket=/n.sock", "--nri-index=10", "--run-dir=/r",
+		"--gate-path=", "--gate-timeout=10s", "--hold=0", "--gate=never", "--refuse-at=container", "--instance=blue",
+		"--http=", "--state-dir=/s", "--log-level=debug", "--log-format=json"))
+}
+
+func TestRunInAPodTakesTheServiceAccount(t *testing.T) {
+	t.Parallel()
+	o := newStage(map[string]string{"NODE_NAME": "worker-3", "KUBERNETES_SERVICE_HOST": "10.0.0.1"}).options(t)
+	assert.True(t, o.InCluster)
+	assert.Equal(t, "worker-3", o.NodeName)
+	assert.False(t, o.Standalone())
+}
+
+func TestGateTimeoutComesFromKubeletUnlessSet(t *testing.T) {
+	t.Parallel()
+	kubelet := file(t, "kind: KubeletConfiguration\napiVersion: kubelet.config.k8s.io/v1beta1\nruntimeRequestTimeout: 15m\n")
+	assert.Equal(t, 12*time.Minute, newStage(nil).options(t, "--kubelet-config", kubelet).GateTimeout)
+	assert.Equal(t, 10*time.Second, newStage(nil).options(t, "--kubelet-config", kubelet, "--gate-timeout", "10s").GateTimeout)
+}
+
+func TestRunRefusesWrongConfiguration(t *testing.T) {
+	t.Parallel()
+	badConfig := file(t, strings.Replace(twoAtATime, "{value: 2}", "{value: 0}", 1))
+	for _, c := range []struct {
+		args []string
+		env  map[string]string
+		want []string
+	}{
+		{[]string{"--nri-index=5", "--hold=2s", "--gate-path=gate"}, nil, []string{
+			`--nri-index: "5": must be two digits, like "05"`,
+			`--gate-path: "gate": must be an absolute path on the host, or empty for no gate`,
+			`--hold: 2s: must be from 0s to 1s`,
+		}},
+		{[]string{"--kubeconfig=/k"}, nil, []string{"--node-name: must be set when an API server is used"}},
+		{nil, map[string]string{"NODE_NAME": "Worker_3"}, []string{`env NODE_NAME: "Worker_3": `}},
+		{[]string{"--node-name=Worker_3"}, nil, []string{`--node-name: "Worker_3": `}},
+		{[]string{"--instance=Blue"}, nil, []string{`--instance: "Blue": `}},
+		{[]string{"--http=9464"}, nil, []string{`--http: "9464": must be HOST:PORT`}},
+		{[]string{"--http=127.0.0.1:0"}, nil, []string{`--http: "127.0.0.1:0": must be HOST:PORT`}},
+		{[]string{"--kubelet-config=/nowhere"}, nil, []string{"--kubelet-config: kubelet configuration: open /nowhere: no such file or directory"}},
+		{[]string{"--config=" + badConfig}, nil, []string{badConfig + ": spec.throttleConfig.maxConcurrent.value: Invalid value: 0: "}},
+		{[]string{"--config=/nowhere"}, nil, []string{"open /nowhere: no such file or directory"}},
+		{[]string{"--kubeconfig=/nowhere", "--node-name=n"}, nil, []string{"/nowhere: no such file or directory"}},
+	} {
+		s := newStage(c.env)
+		s.newDaemon = realDaemon
+		code := s.run(t.Context(), append([]string{"run"}, c.args...))
+		assert.Equal(t, exitInvalid, code, c.args)
+		lines := strings.Split(strings.TrimSuffix(s.errs.String(), "\n"), "\n")
+		if assert.Len(t, lines, len(c.want), s.errs.String()) {
+			for i, want := range c.want {
+				assert.Contains(t, lines[i], want)
+				assert.True(t, strings.HasPrefix(lines[i], "pod-pacemaker: "), lines[i])
+			}
+		}
+	}
+}
+
+func TestRunThatFailsIsExitCode1(t *testing.T) {
+	t.Parallel()
+	s := newStage(nil)
+	s.puppet.fails = errors.New("gate socket: another daemon answers there")
+	assert.Equal(t, exitFailure, s.run(t.Context(), []string{"run", "--log-format=json"}))
+	lines := strings.Split(strings.TrimSpace(s.errs.String()), "\n")
+	assert.Equal(t, "pod-pacemaker: run: gate socket: another daemon answers there", lines[len(lines)-1])
+	var begins map[string]any
+	require.NoError(t, json.Unmarshal([]byte(lines[0]), &begins))
+	assert.Equal(t, "begins", begins[logrus.FieldKeyMsg])
+}
+
+// The real daemon, on a node without a runtime: it lives, says what is missing,
+// and stops when it is told to.
+func TestRunRealDaemonWithoutARuntime(t *testing.T) {
+	t.Parallel()
+	dir := shortDir(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	p, config := newStage(nil), file(t, twoAtATime)
+	p.newDaemon = realDaemon
+	code := make(chan int, 1)
+	go func() {
+		code <- p.run(ctx, []string{
+			"run", "--node-name=worker-3", "--run-dir=" + dir + "/run", "--nri-socket=" + dir + "/nri.sock",
+			"--config=" + config, "--http=", "--gate-path=", "--log-format=text",
+		})
+	}()
+	var s admin.Status
+	require.Eventually(t, func() bool {
+		var err error
+		s, err = admin.NewClient(adminSocket(dir + "/run")).Status(t.Context())
+		return err == nil && s.Config.Name != "" && strings.Contains(s.NotReady, "nri.sock")
+	}, time.Minute, 5*time.Millisecond)
+	assert.False(t, s.Ready)
+	assert.Equal(t, "worker-3", s.Node)
+	assert.Equal(t, admin.Standalone, s.Mode)
+	assert.Equal(t, "two-at-a-time", s.Config.Name)
+	assert.Equal(t, 2, s.Limits.MaxConcurrent)
+
+	_, stdout, _ := call(t, "status", "--run-dir", dir+"/run")
+	assert.Contains(t, stdout, "NOT READY, pods start unpaced: NRI socket: ")
+	exit, _, stderr := call(t, "why", "default/web-0", "--run-dir", dir+"/run")
+	assert.Equal(t, exitFailure, exit)
+	assert.Contains(t, stderr, "default/web-0: not known on this node")
+
+	cancel()
+	assert.Equal(t, exitOK, <-code, p.errs.String())
+	assert.Contains(t, p.errs.String(), "msg=ends")
+}

@@ -1,0 +1,97 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/sirupsen/logrus"
+	"github.com/spf13/cobra"
+)
+
+const runLong = `Run paces the pods of this node until it is told to stop (SIGTERM or SIGINT). It
+needs root, for the runtime's NRI socket, and a runtime with NRI enabled:
+containerd 2 has it on.
+
+In a cluster (--kubeconfig, or in a pod with a service account) the PacemakerConfig
+objects of the API server say how fast pods may start, and a watch of this node's
+pods says when a pod is ready. --config is the fallback while no object selects the
+node.
+
+Standalone, with neither, --config is the only source, and a pod has started when
+its containers have run for 10s and use little CPU.
+
+The daemon keeps trying while the runtime or the API server is away; /readyz and
+'pod-pacemaker status' say so. Under systemd (Type=notify) it is ready when it is
+connected and paces.
+
+Exit codes: 0 stopped by a signal, 1 failed, 2 wrong flags or configuration.`
+
+const runExample = `  # Standalone, from a file:
+  pod-pacemaker run --config /etc/pod-pacemaker/config.yaml
+
+  # With the API server, on a node that is not in a pod:
+  pod-pacemaker run --kubeconfig /etc/kubernetes/pod-pacemaker.conf --node-name worker-3
+
+  # Is all that it needs there?
+  pod-pacemaker run --config /etc/pod-pacemaker/config.yaml --dry-run`
+
+func (p *program) runCommand() *cobra.Command {
+	var f runFlags
+	cmd := &cobra.Command{
+		Use:     "run",
+		Short:   "Pace the pods of this node",
+		Long:    runLong,
+		Example: runExample,
+		Args:    takes(),
+		RunE: does(func(cmd *cobra.Command, _ []string) error {
+			if err := f.resolve(cmd, p.env); err != nil {
+				return err
+			}
+			if f.dryRun {
+				return p.dryRun(cmd.Context(), &f)
+			}
+			return p.runDaemon(cmd.Context(), &f)
+		}),
+	}
+	f.add(cmd)
+	return cmd
+}
+
+// makeDaemon makes the daemon; that it cannot is a fault of the configuration.
+func (p *program) makeDaemon(f *runFlags, log *logrus.Logger) (daemon, error) {
+	o := f.Options
+	o.Log = log
+	d, err := p.newDaemon(o)
+	if err != nil {
+		return nil, invalid(f.ConfigFile, err)
+	}
+	return d, nil
+}
+
+// runDaemon runs the daemon until ctx ends.
+func (p *program) runDaemon(ctx context.Context, f *runFlags) error {
+	log := newLogger(f.logLevel, f.logFormat, p.stderr)
+	p.onLogger(log)
+	d, err := p.makeDaemon(f, log)
+	if err != nil {
+		return err
+	}
+	log.WithFields(logrus.Fields{
+		"version": f.Version, "node": f.NodeName, "standalone": f.Standalone(), "nri_socket": f.NRISocket,
+	}).Info("begins")
+
+	ctx, cancel := context.WithCancel(ctx)
+	told := make(chan struct{})
+	go func() {
+		defer close(told)
+		tellSystemd(ctx, d, log)
+	}()
+	err = d.Run(ctx)
+	cancel()
+	<-told
+	if err != nil {
+		return fmt.Errorf("run: %w", err)
+	}
+	log.Info("ends")
+	return nil
+}

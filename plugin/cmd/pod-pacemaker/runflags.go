@@ -1,0 +1,125 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/pod-pacemaker/pod-pacemaker/plugin"
+)
+
+// runFlags are the flags of `run`.
+type runFlags struct {
+	plugin.Options
+
+	stateDir, kubeletConfig string
+	logLevel                logLevel
+	logFormat               logFormat
+	dryRun                  bool
+}
+
+// add declares the flags with their defaults.
+func (f *runFlags) add(cmd *cobra.Command) {
+	f.Gate, f.RefuseAt, f.logLevel, f.logFormat = plugin.GateAuto, plugin.RefuseAuto, levelInfo, formatAuto
+	fs := cmd.Flags()
+	fs.SortFlags = false
+	fs.StringVar(&f.ConfigFile, "config", "", "PacemakerConfig `file` in YAML: the only source when standalone, else the fallback while no object selects this node")
+	fs.StringVar(&f.NodeName, "node-name", "", "this node's `name` in the API (env NODE_NAME; standalone: the host's name)")
+	fs.StringVar(&f.Kubeconfig, "kubeconfig", "", "`file` with access to the API server (empty: the pod's service account; neither: standalone)")
+	fs.StringVar(&f.NRISocket, "nri-socket", "/var/run/nri/nri.sock", "the runtime's NRI `socket`")
+	fs.StringVar(&f.NRIIndex, "nri-index", "05", "two `digits` that order the runtime's plugins")
+	fs.StringVar(&f.Instance, "instance", "", "`name` that tells this daemon from others on the node")
+	fs.StringVar(&f.RunDir, "run-dir", defaultRunDir, "`folder` of gate.sock and admin.sock, the same path for the hook on the host")
+	fs.StringVar(&f.stateDir, "state-dir", "/var/lib/pod-pacemaker", "`folder` for what outlives the daemon; this version keeps nothing there")
+	addChoice(cmd, &f.Gate, "gate", "where containers may wait in the gate: auto where it is known to do no harm, always, never", plugin.GateAuto, plugin.GateAlways, plugin.GateNever)
+	fs.StringVar(&f.GatePath, "gate-path", "/opt/pod-pacemaker/bin/"+gateName, "the hook's absolute `path` on the host (empty: no gate)")
+	fs.DurationVar(&f.GateTimeout, "gate-timeout", 100*time.Second, "how long a container may wait in the gate; must be below kubelet's runtimeRequestTimeout")
+	fs.StringVar(&f.kubeletConfig, "kubelet-config", "", "kubelet's configuration `file`: --gate-timeout becomes 0.8 of its runtimeRequestTimeout, unless set")
+	addChoice(cmd, &f.RefuseAt, "refuse-at", "where pods too far back are refused: auto at the sandbox while that costs little CPU", plugin.RefuseAuto, plugin.RefuseSandbox, plugin.RefuseContainer)
+	fs.DurationVar(&f.Hold, "hold", 200*time.Millisecond, "how long one call of the runtime may be held for a pod that is next, at most 1s (0: not at all)")
+	fs.StringVar(&f.HTTPAddress, "http", "127.0.0.1:9464", "`address` of /metrics, /healthz and /readyz (empty: none)")
+	addChoice(cmd, &f.logLevel, "log-level", "the least grave news to log", levelDebug, levelInfo, levelWarn, levelError)
+	addChoice(cmd, &f.logFormat, "log-format", "how to log; auto is journald when started by systemd, else text", formatAuto, formatText, formatJSON, formatJournald)
+	fs.BoolVar(&f.dryRun, "dry-run", false, "check everything, say what it would do, and end: 0 it would pace, 1 this node hinders it, 2 wrong configuration")
+}
+
+// resolve completes the options from the environment and from files.
+func (f *runFlags) resolve(cmd *cobra.Command, env func(string) string) error {
+	f.ProcRoot, f.CgroupRoot, f.Version = "/proc", "/sys/fs/cgroup", version
+	f.InCluster = f.Kubeconfig == "" && env("KUBERNETES_SERVICE_HOST") != ""
+	nodeFrom := "--node-name"
+	if f.NodeName == "" {
+		f.NodeName, nodeFrom = env("NODE_NAME"), "env NODE_NAME"
+	}
+	if f.NodeName == "" && f.Standalone() {
+		host, err := os.Hostname()
+		if err != nil {
+			return fmt.Errorf("find this node's name: %w", err)
+		}
+		f.NodeName, nodeFrom = strings.ToLower(host), "the host's name"
+	}
+	for _, path := range []*string{&f.RunDir, &f.NRISocket} {
+		abs, err := filepath.Abs(*path)
+		if err != nil {
+			return fmt.Errorf("find %s: %w", *path, err)
+		}
+		*path = abs
+	}
+	if f.kubeletConfig != "" {
+		timeout, err := plugin.GateTimeoutOf(f.kubeletConfig)
+		if err != nil {
+			return invalid("--kubelet-config", err)
+		}
+		if !cmd.Flags().Changed("gate-timeout") {
+			f.GateTimeout = timeout
+		}
+	}
+	return f.check(nodeFrom)
+}
+
+// check tells every fault of the options at once, each by its flag.
+func (f *runFlags) check(nodeFrom string) error {
+	all := &failure{code: exitInvalid}
+	if err := f.Validate(); err != nil {
+		all.err = err
+		all.lines = append(all.lines, strings.Split(err.Error(), "\n")...)
+	}
+	fault := func(where, value string, expected []string) {
+		if value != "" && len(expected) > 0 {
+			all.lines = append(all.lines, fmt.Sprintf("%s: %q: %s", where, value, strings.Join(expected, "; ")))
+		}
+	}
+	fault(nodeFrom, f.NodeName, validation.IsDNS1123Subdomain(f.NodeName))
+	fault("--instance", f.Instance, validation.IsDNS1123Label(f.Instance))
+	if err := validAddress(f.HTTPAddress); err != nil {
+		fault("--http", f.HTTPAddress, []string{err.Error()})
+	}
+	if len(all.lines) > 0 {
+		return all
+	}
+	return nil
+}
+
+var errAddress = errors.New("must be HOST:PORT with a port from 1 to 65535, like 127.0.0.1:9464, or empty for none")
+
+func validAddress(address string) error {
+	if address == "" {
+		return nil
+	}
+	_, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return errAddress
+	}
+	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+		return errAddress
+	}
+	return nil
+}

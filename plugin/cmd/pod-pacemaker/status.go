@@ -1,0 +1,106 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
+)
+
+const statusLong = `Status shows what the daemon of this node does: which pods hold a slot and for
+how long, which wait, at which place and what for, the limits and where they come
+from, and whether the runtime, the gate and the API server are in order.
+
+Reasons to wait: Concurrency (as many starts as allowed are under way), Rate (the
+next start is due later), Queued (others go first), GateRoom (enough pods wait near
+their turn). In the column AT, "gate" is a pod whose process starts the moment it
+is admitted, "kubelet" one that was refused and that kubelet will try again.`
+
+const statusExample = `  pod-pacemaker status
+  pod-pacemaker status --watch
+  pod-pacemaker status -o json | jq '.waiting | length'`
+
+// watchEvery is the time between two pictures of --watch.
+const watchEvery = time.Second
+
+func (p *program) statusCommand() *cobra.Command {
+	var runDir string
+	var o output
+	var watch bool
+	cmd := &cobra.Command{
+		Use:     "status",
+		Short:   "Show slots, queue, limits and connections of this node",
+		Long:    statusLong,
+		Example: statusExample,
+		Args:    takes(),
+		RunE: does(func(cmd *cobra.Command, _ []string) error {
+			socket := adminSocket(runDir)
+			if watch {
+				return p.watchStatus(cmd.Context(), socket, o)
+			}
+			s, err := admin.NewClient(socket).Status(cmd.Context())
+			if err != nil {
+				return explain(cmd.Context(), socket, err)
+			}
+			if o == outputJSON {
+				return p.writeJSON(s)
+			}
+			sc := newScreen(p.stdout)
+			_, err = fmt.Fprint(p.stdout, sc.text(statusLines(s)))
+			return err
+		}),
+	}
+	addRunDir(cmd, &runDir)
+	addOutput(cmd, &o)
+	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "show it anew every second until interrupted; with -o json, one object on each line")
+	return cmd
+}
+
+// watchStatus shows the status until ctx ends. A daemon that does not answer is
+// shown as such, for it may come back.
+func (p *program) watchStatus(ctx context.Context, socket string, o output) error {
+	client, sc := admin.NewClient(socket), newScreen(p.stdout)
+	tick := time.NewTicker(watchEvery)
+	defer tick.Stop()
+	for {
+		s, err := client.Status(ctx)
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err := p.showOnce(sc, s, explainIf(ctx, socket, err), o); err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
+}
+
+func explainIf(ctx context.Context, socket string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return explain(ctx, socket, err)
+}
+
+// showOnce draws one picture.
+func (p *program) showOnce(sc screen, s admin.Status, asked error, o output) error {
+	var err error
+	switch {
+	case o == outputJSON && asked != nil:
+		_, err = fmt.Fprintf(p.stderr, "pod-pacemaker: %v\n", asked)
+	case o == outputJSON:
+		err = json.NewEncoder(p.stdout).Encode(s)
+	case asked != nil:
+		_, err = fmt.Fprint(p.stdout, sc.picture([]line{{text: clean(asked.Error()), style: alarm}}))
+	default:
+		_, err = fmt.Fprint(p.stdout, sc.picture(statusLines(s)))
+	}
+	return err
+}

@@ -1,0 +1,162 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+)
+
+var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+func at(seconds float64) time.Time {
+	return noon.Add(time.Duration(seconds * float64(time.Second)))
+}
+
+// herd is the status of a node with two slots while pods of a herd start.
+func herd() admin.Status {
+	l := throttle.New(at(0), throttle.Settings{MaxConcurrent: 2, FillEvery: time.Second, Burst: 5})
+	join := func(i float64, name string, priority int32) *throttle.Ticket {
+		return l.Join(at(i), throttle.Request{UID: name, Name: name, Priority: priority})
+	}
+	web0, web1, web2 := join(0, "default/web-0", 0), join(0.1, "default/web-1", 0), join(0.2, "default/web-2", 0)
+	web3, batch, lost := join(0.3, "default/web-3", 0), join(1, "jobs/batch-4x7", -10), join(2, "default/lost", 0)
+	web0.TryStart(at(2))
+	web1.TryStart(at(2.5))
+	web0.End(at(6.2), throttle.Ready)
+	web2.TryStart(at(7))
+	lost.End(at(8), throttle.Deleted)
+	join(9, "kube-system/dns-9", 2000000000).StartExempt(at(9))
+	web3.Attend(at(9))
+	batch.TryStart(at(9))
+
+	s := admin.NewStatus(at(10), l.Snapshot(at(10)), l.Recent(at(10)))
+	s.Node, s.Version, s.Mode, s.Since = "worker-3", "v0.2.0", admin.Cluster, at(-7500)
+	s.Runtime = admin.Runtime{Name: "containerd", Version: "2.4.2", Socket: "/var/run/nri/nri.sock", Connected: true, Synchronized: true}
+	s.PodWatch = &admin.PodWatch{Healthy: true}
+	s.Config = admin.Config{Name: "default", Origin: "API", Generation: 4}
+	s.Gate = admin.Gate{Mode: "auto", Path: "/opt/gate", Usable: true, Waiters: 1, TimeoutSeconds: 100}
+	s.Refused = admin.Refused{Sandbox: 3, Container: 1}
+	return s
+}
+
+func TestStatusDrawsAHerd(t *testing.T) {
+	t.Parallel()
+	code, stdout, stderr := call(t, "status", "--run-dir", serve(t, &fixed{status: herd()}))
+	assert.Zero(t, code)
+	assert.Empty(t, stderr)
+	assertGolden(t, "status", stdout)
+}
+
+// Everything that can be wrong, at once.
+func TestStatusShowsWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	s := herd()
+	s.Instance, s.Starting, s.Waiting, s.Ended, s.HeldBy = "blue", nil, nil, nil, nil
+	s.Runtime = admin.Runtime{Socket: "/var/run/nri/nri.sock", LastError: "no such file\x1b[2J"}
+	s.PodWatch.Healthy = false
+	s.Config = admin.Config{Origin: "None"}
+	s.Limits, s.Pace = admin.Limits{}, admin.Pace{}
+	s.Gate.Usable, s.Gate.WhyNot = false, "the hook is missing"
+	f := &fixed{status: s, unready: errors.New("not connected to containerd")}
+	_, stdout, _ := call(t, "status", "--run-dir", serve(t, f))
+	assertGolden(t, "status-faults", stdout)
+	assert.NotContains(t, stdout, "\x1b")
+}
+
+func TestStatusAsJSON(t *testing.T) {
+	t.Parallel()
+	want := herd()
+	code, stdout, _ := call(t, "status", "-o", "json", "--run-dir", serve(t, &fixed{status: want}))
+	assert.Zero(t, code)
+	var got admin.Status
+	require.NoError(t, json.Unmarshal([]byte(stdout), &got))
+	want.Ready = true
+	assert.Equal(t, want, got)
+}
+
+// until is a writer that cancels once enough was written.
+type until struct {
+	written
+	lines  int
+	cancel context.CancelFunc
+}
+
+func (u *until) Write(p []byte) (int, error) {
+	n, err := u.written.Write(p)
+	if strings.Count(u.String(), "\n") >= u.lines {
+		u.cancel()
+	}
+	return n, err
+}
+
+// watch runs `status --watch` until it has written so many lines.
+func watch(t *testing.T, lines int, args ...string) (code int, stdout string) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	out := &until{lines: lines, cancel: cancel}
+	code = run(ctx, append([]string{"status", "--watch"}, args...), strings.NewReader(""), out, &written{})
+	return code, out.String()
+}
+
+func TestWatchUntilInterrupted(t *testing.T) {
+	t.Parallel()
+	dir := serve(t, &fixed{status: herd()})
+	_, once, _ := call(t, "status", "--run-dir", dir)
+	code, stdout := watch(t, 2*strings.Count(once, "\n")+2, "--run-dir", dir)
+	assert.Zero(t, code)
+	assert.Equal(t, once+"\n"+once+"\n", stdout)
+}
+
+func TestWatchAsJSONHasOneObjectOnEachLine(t *testing.T) {
+	t.Parallel()
+	code, stdout := watch(t, 2, "-o", "json", "--run-dir", serve(t, &fixed{status: herd()}))
+	assert.Zero(t, code)
+	for text := range strings.Lines(stdout) {
+		var s admin.Status
+		require.NoError(t, json.Unmarshal([]byte(text), &s))
+		assert.Equal(t, "worker-3", s.Node)
+	}
+}
+
+func TestWatchWaitsForTheDaemon(t *testing.T) {
+	t.Parallel()
+	dir := shortDir(t)
+	code, stdout := watch(t, 1, "--run-dir", dir)
+	assert.Zero(t, code)
+	assert.Contains(t, stdout, "no daemon runs here: there is no "+dir+"/admin.sock")
+}
+
+func TestPictureFitsTheTerminal(t *testing.T) {
+	t.Parallel()
+	size := func() (int, int, error) { return 10, 4, nil }
+	sc := screen{terminal: true, colors: true, size: size}
+	lines := []line{{text: "HEADING of all", style: heading}, {text: "größe und mehr"}, {text: "c"}, {text: "d"}, {text: "e"}}
+	assert.Equal(t, "\x1b[H\x1b[1mHEADING of\x1b[0m\x1b[K\ngröße und \x1b[K\n\x1b[2m... 3 more\x1b[0m\x1b[K\n\x1b[J", sc.picture(lines))
+
+	sc.colors = false
+	assert.Equal(t, "\x1b[HHEADING of\x1b[K\n\x1b[J", sc.picture(lines[:1]))
+	sc.size = func() (int, int, error) { return 0, 0, errors.New("no size") }
+	assert.Equal(t, 5, strings.Count(sc.picture(lines), "\x1b[K\n"))
+}
+
+func TestNoDaemonIsOneClearSentence(t *testing.T) {
+	t.Parallel()
+	dir := shortDir(t)
+	for _, args := range [][]string{{"status"}, {"why", "default/web-0"}} {
+		code, stdout, stderr := call(t, append(args, "--run-dir", dir)...)
+		assert.Equal(t, exitFailure, code)
+		assert.Empty(t, stdout)
+		assert.Equal(t, fmt.Sprintf("pod-pacemaker: no daemon runs here: there is no %s/admin.sock; "+
+			"start one with 'pod-pacemaker run', or name its folder with --run-dir\n", dir), stderr)
+	}
+}

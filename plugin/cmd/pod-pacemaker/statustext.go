@@ -1,0 +1,157 @@
+package main
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
+)
+
+// endedShown is how many ended starts are shown.
+const endedShown = 10
+
+// statusLines draws a status as lines of text.
+func statusLines(s admin.Status) []line {
+	lines := headLines(s)
+	lines = append(lines, line{}, line{text: "STARTING " + slotsText(s), style: heading})
+	lines = append(lines, startingTable(s.Starting)...)
+	lines = append(lines, line{}, line{text: fmt.Sprintf("WAITING %d", len(s.Waiting)), style: heading})
+	lines = append(lines, waitingTable(s.Waiting)...)
+	if len(s.Ended) > 0 {
+		lines = append(lines, line{}, line{text: "ENDED LAST", style: heading})
+		lines = append(lines, endedTable(s)...)
+	}
+	return lines
+}
+
+func headLines(s admin.Status) []line {
+	title := fmt.Sprintf("%s: pod-pacemaker %s, %s, up %s", s.Node, s.Version, s.Mode, human(s.Time.Sub(s.Since)))
+	if s.Instance != "" {
+		title += ", instance " + s.Instance
+	}
+	lines := []line{{text: clean(title), style: heading}}
+	if !s.Ready {
+		lines = append(lines, line{text: clean("NOT READY, pods start unpaced: " + s.NotReady), style: alarm})
+	}
+	entry := func(name, text string) {
+		lines = append(lines, line{text: fmt.Sprintf("  %-9s %s", name, clean(text))})
+	}
+	if s.Runtime.LastError == s.NotReady {
+		s.Runtime.LastError = "" // said above
+	}
+	entry("runtime", runtimeText(s.Runtime))
+	if s.PodWatch != nil {
+		entry("pods", podWatchText(*s.PodWatch))
+	}
+	entry("config", configText(s.Config))
+	entry("limits", limitsText(s.Limits))
+	entry("gate", gateText(s.Gate))
+	entry("refused", fmt.Sprintf("%d at the sandbox, %d at the container", s.Refused.Sandbox, s.Refused.Container))
+	if s.Pace.Seconds > 0 {
+		entry("pace", fmt.Sprintf("a start about every %s (%s)", human(s.Pace.Seconds.Duration()), observed(s.Pace.Observed)))
+	}
+	if s.HeldBy != nil {
+		entry("held by", strings.TrimSuffix(fmt.Sprintf("%s: %s", s.HeldBy.Reason, s.HeldBy.Detail), ": "))
+	}
+	return lines
+}
+
+func runtimeText(r admin.Runtime) string {
+	name := strings.TrimSpace(r.Name + " " + r.Version)
+	if name == "" {
+		name = r.Socket
+	}
+	switch {
+	case r.Connected && r.Synchronized:
+		return name + ", connected and synchronized"
+	case r.Connected:
+		return name + ", connected, not synchronized yet"
+	case r.LastError != "":
+		return fmt.Sprintf("%s, not connected: %s", name, r.LastError)
+	default:
+		return name + ", not connected"
+	}
+}
+
+func podWatchText(w admin.PodWatch) string {
+	if w.Healthy {
+		return "watched through the API server"
+	}
+	return "the API server does not answer: starts are judged by the node's own signs"
+}
+
+func configText(c admin.Config) string {
+	switch {
+	case c.Name == "":
+		return "none: no pod is held back"
+	case c.Generation > 0:
+		return fmt.Sprintf("%s (from %s, generation %d)", c.Name, c.Origin, c.Generation)
+	default:
+		return fmt.Sprintf("%s (from %s)", c.Name, c.Origin)
+	}
+}
+
+func gateText(g admin.Gate) string {
+	if !g.Usable {
+		return "not used: " + g.WhyNot
+	}
+	return fmt.Sprintf("%d waiting there, up to %s each (%s)", g.Waiters, human(g.TimeoutSeconds.Duration()), g.Mode)
+}
+
+func slotsText(s admin.Status) string {
+	slots := 0
+	for _, pod := range s.Starting {
+		if pod.Slot {
+			slots++
+		}
+	}
+	text := strconv.Itoa(slots)
+	if s.Limits.MaxConcurrent > 0 {
+		text = fmt.Sprintf("%d of %d", slots, s.Limits.MaxConcurrent)
+	}
+	if beside := len(s.Starting) - slots; beside > 0 {
+		text += fmt.Sprintf(", and %d without a slot", beside)
+	}
+	return text
+}
+
+func startingTable(pods []admin.Pod) []line {
+	t := table{head: []string{"POD", "FOR", "WAITED", "ADMITTED", "SLOT"}}
+	for _, p := range pods {
+		slot := "yes"
+		if !p.Slot {
+			slot = "no"
+		}
+		t.add(podName(p), human(p.StartSeconds.Duration()), human(p.WaitedSeconds.Duration()), clean(string(p.Admission)), slot)
+	}
+	return t.lines()
+}
+
+func waitingTable(pods []admin.Pod) []line {
+	t := table{head: []string{"PLACE", "POD", "PRIORITY", "FOR", "AT", "EXPECTED IN", "WAITS FOR"}}
+	for _, p := range pods {
+		where, expected := "kubelet", "-"
+		if p.Present {
+			where = "gate"
+		}
+		if p.ExpectedSeconds > 0 {
+			expected = human(p.ExpectedSeconds.Duration())
+		}
+		t.add(strconv.Itoa(p.Place), podName(p), strconv.Itoa(int(p.Priority)), human(p.WaitedSeconds.Duration()),
+			where, expected, waitsFor(p))
+	}
+	return t.lines()
+}
+
+func endedTable(s admin.Status) []line {
+	t := table{head: []string{"POD", "AGO", "WAITED", "TOOK", "END"}}
+	for _, p := range s.Ended[:min(len(s.Ended), endedShown)] {
+		took := "-"
+		if !p.Admitted.IsZero() {
+			took = human(p.StartSeconds.Duration())
+		}
+		t.add(podName(p), human(s.Time.Sub(p.Ended)), human(p.WaitedSeconds.Duration()), took, clean(string(p.Reason)))
+	}
+	return t.lines()
+}

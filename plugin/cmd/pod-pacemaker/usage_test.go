@@ -1,0 +1,82 @@
+package main
+
+import (
+	"runtime"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestHelp(t *testing.T) {
+	t.Parallel()
+	for name, args := range map[string][]string{
+		"help":              {"--help"},
+		"help-run":          {"run", "--help"},
+		"help-status":       {"status", "--help"},
+		"help-why":          {"why", "--help"},
+		"help-check":        {"check", "--help"},
+		"help-install-gate": {"install-gate", "--help"},
+		"help-remove-gate":  {"remove-gate", "--help"},
+	} {
+		code, stdout, stderr := call(t, args...)
+		assert.Zero(t, code, name)
+		assert.Empty(t, stderr, name)
+		assertGolden(t, name, stdout)
+	}
+}
+
+func TestWithoutArgumentsItTeaches(t *testing.T) {
+	t.Parallel()
+	code, bare, _ := call(t)
+	require.Zero(t, code)
+	_, help, _ := call(t, "--help")
+	assert.Equal(t, help, bare)
+}
+
+func TestWrongUsageIsExitCode2(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"stats"}, "pod-pacemaker: there is no command \"stats\", but status\n'pod-pacemaker --help' says how it is used.\n"},
+		{[]string{"xyzzy"}, "pod-pacemaker: there is no command \"xyzzy\"\n'pod-pacemaker --help' says how it is used.\n"},
+		{[]string{"--nonsense"}, "pod-pacemaker: unknown flag: --nonsense\n'pod-pacemaker --help' says how it is used.\n"},
+		{[]string{"status", "web"}, "pod-pacemaker: \"web\" is one argument too many\n'pod-pacemaker status --help' says how it is used.\n"},
+		{[]string{"status", "-o", "yaml"}, "pod-pacemaker: invalid argument \"yaml\" for \"-o, --output\" flag: must be text or json\n'pod-pacemaker status --help' says how it is used.\n"},
+		{[]string{"why"}, "pod-pacemaker: NAMESPACE/POD is missing\n'pod-pacemaker why --help' says how it is used.\n"},
+		{[]string{"why", "web-0"}, "pod-pacemaker: \"web-0\": must be NAMESPACE/POD, like default/web-0\n'pod-pacemaker why --help' says how it is used.\n"},
+		{[]string{"why", "a/b/c"}, "pod-pacemaker: \"a/b/c\": must be NAMESPACE/POD, like default/web-0\n'pod-pacemaker why --help' says how it is used.\n"},
+		{[]string{"check"}, "pod-pacemaker: FILE is missing\n'pod-pacemaker check --help' says how it is used.\n"},
+		{[]string{"check", "x", "--cores", "0"}, "pod-pacemaker: --cores: 0: must be at least 1\n'pod-pacemaker check --help' says how it is used.\n"},
+		{[]string{"install-gate"}, "pod-pacemaker: --to is missing: the folder on the host\n'pod-pacemaker install-gate --help' says how it is used.\n"},
+		{[]string{"remove-gate"}, "pod-pacemaker: --from is missing: the folder on the host\n'pod-pacemaker remove-gate --help' says how it is used.\n"},
+		{[]string{"run", "--gate", "perhaps"}, "pod-pacemaker: invalid argument \"perhaps\" for \"--gate\" flag: must be auto, always or never\n'pod-pacemaker run --help' says how it is used.\n"},
+		{[]string{"run", "--gate-timeout", "100"}, "pod-pacemaker: invalid argument \"100\" for \"--gate-timeout\" flag: time: missing unit in duration \"100\"\n'pod-pacemaker run --help' says how it is used.\n"},
+	} {
+		code, stdout, stderr := call(t, c.args...)
+		assert.Equal(t, exitInvalid, code, c.args)
+		assert.Empty(t, stdout, c.args)
+		assert.Equal(t, c.want, stderr, c.args)
+	}
+}
+
+func TestVersion(t *testing.T) {
+	t.Parallel()
+	code, stdout, stderr := call(t, "version")
+	assert.Zero(t, code)
+	assert.Empty(t, stderr)
+	assert.Equal(t, "pod-pacemaker dev ("+runtime.Version()+", "+runtime.GOOS+"/"+runtime.GOARCH+")\n", stdout)
+}
+
+func TestCompletion(t *testing.T) {
+	t.Parallel()
+	for _, shell := range []string{"bash", "zsh", "fish"} {
+		code, stdout, _ := call(t, "completion", shell)
+		assert.Zero(t, code, shell)
+		assert.Contains(t, stdout, "pod-pacemaker", shell)
+	}
+	_, stdout, _ := call(t, "__complete", "run", "--refuse-at", "s")
+	assert.Contains(t, stdout, "sandbox\n")
+}

@@ -1,0 +1,105 @@
+package main
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+)
+
+// stories has one pod for each thing that why can say.
+func stories() []admin.Why {
+	pod := func(name string, state throttle.State, reason throttle.Reason) admin.Why {
+		return admin.Why{Time: at(300), Pod: admin.Pod{
+			Namespace: "default", Name: name, State: state, Reason: reason, Joined: at(0), WaitedSeconds: 14,
+		}}
+	}
+	waiting := func(name string, held admin.Held, present, observed bool) admin.Why {
+		w := pod(name, throttle.Waiting, held.Reason)
+		w.Held, w.Present, w.PaceObserved = &held, present, observed
+		w.Place, w.Of, w.WaitedSeconds, w.ExpectedSeconds = 4, 9, 12, 20
+		return w
+	}
+	admitted := func(name string, state throttle.State, admission, reason throttle.Reason) admin.Why {
+		w := pod(name, state, reason)
+		w.Admission, w.Admitted, w.StartSeconds, w.Slot = admission, at(14), 5, state == throttle.Starting
+		if state != throttle.Starting {
+			w.Ended = at(19)
+		}
+		return w
+	}
+	all := []admin.Why{
+		waiting("at-the-gate", admin.Held{Reason: throttle.Concurrency, Detail: "2 of 2 starting"}, true, true),
+		waiting("refused", admin.Held{Reason: throttle.GateRoom, Detail: "5 of 5 near their turn"}, false, true),
+		waiting("first-herd", admin.Held{Reason: throttle.Rate, Detail: "next start in 400ms, one per 1s"}, true, false),
+		admitted("starting", throttle.Starting, throttle.Free, throttle.Free),
+		admitted("too-long", throttle.Starting, throttle.MaxWait, throttle.MaxWait),
+		admitted("ready", throttle.Started, throttle.Free, throttle.Ready),
+		admitted("settled", throttle.Started, throttle.Free, throttle.Settled),
+		admitted("inferred", throttle.Started, throttle.GateDeadline, throttle.Inferred),
+		admitted("crashing", throttle.Started, throttle.Free, throttle.CrashLoop),
+		admitted("stuck", throttle.Started, throttle.Free, throttle.Stuck),
+		admitted("completed", throttle.Started, "", throttle.Completed),
+		admitted("deleted-early", throttle.Gone, throttle.Free, throttle.Deleted),
+	}
+	exempt := admitted("exempt", throttle.Starting, throttle.Exempt, throttle.Exempt)
+	exempt.Slot, exempt.WaitedSeconds = false, 0
+	gone := pod("gave-up", throttle.Gone, throttle.Abandoned)
+	gone.Ended = at(290)
+	done := pod("over-before", throttle.Started, throttle.Completed)
+	done.Ended = at(290)
+	return append(all, exempt, gone, done)
+}
+
+func TestWhyIsOneLine(t *testing.T) {
+	t.Parallel()
+	f := &fixed{whys: map[string]admin.Why{}}
+	for _, w := range stories() {
+		f.whys["default/"+w.Name] = w
+	}
+	dir := serve(t, f)
+	var all strings.Builder
+	for _, w := range stories() {
+		code, stdout, stderr := call(t, "why", "default/"+w.Name, "--run-dir", dir)
+		assert.Zero(t, code)
+		assert.Empty(t, stderr)
+		assert.Equal(t, 1, strings.Count(stdout, "\n"))
+		all.WriteString(stdout)
+	}
+	assertGolden(t, "why", all.String())
+}
+
+func TestWhyAsJSON(t *testing.T) {
+	t.Parallel()
+	want := stories()[0]
+	dir := serve(t, &fixed{whys: map[string]admin.Why{"default/web-0": want}})
+	code, stdout, _ := call(t, "why", "default/web-0", "-o", "json", "--run-dir", dir)
+	assert.Zero(t, code)
+	var got admin.Why
+	require.NoError(t, json.Unmarshal([]byte(stdout), &got))
+	assert.Equal(t, want, got)
+}
+
+func TestWhyOfAnUnknownPod(t *testing.T) {
+	t.Parallel()
+	code, stdout, stderr := call(t, "why", "default/nobody", "--run-dir", serve(t, &fixed{}))
+	assert.Equal(t, exitFailure, code)
+	assert.Empty(t, stdout)
+	assert.Equal(t, "pod-pacemaker: default/nobody: not known on this node: it neither waits nor starts, and did neither lately\n", stderr)
+}
+
+func TestWhyCompletesThePodsOfTheNode(t *testing.T) {
+	t.Parallel()
+	dir := serve(t, &fixed{status: herd()})
+	_, stdout, _ := call(t, "__complete", "why", "--run-dir", dir, "")
+	for _, pod := range []string{"default/web-3", "default/web-1", "default/web-0"} {
+		assert.Contains(t, stdout, pod+"\n")
+	}
+	_, stdout, _ = call(t, "__complete", "why", "--run-dir", shortDir(t), "")
+	assert.Equal(t, ":4\n", stdout)
+}

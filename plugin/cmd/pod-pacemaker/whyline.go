@@ -1,0 +1,95 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+)
+
+// whyLine says all of it in one line.
+func whyLine(w admin.Why) string {
+	return podName(w.Pod) + ": " + story(w)
+}
+
+func story(w admin.Why) string {
+	switch w.State {
+	case throttle.Waiting:
+		return waitingStory(w)
+	case throttle.Starting:
+		slot := "holds a slot"
+		if !w.Slot {
+			slot = "without a slot"
+		}
+		return fmt.Sprintf("starting for %s %s, %s", human(w.StartSeconds.Duration()), afterWaiting(w.Pod), slot)
+	case throttle.Started:
+		if w.Admitted.IsZero() {
+			return fmt.Sprintf("ended %s ago (%s) without having started", human(w.Time.Sub(w.Ended)), w.Reason)
+		}
+		return fmt.Sprintf("started %s ago %s, %s", human(w.Time.Sub(w.Admitted)), afterWaiting(w.Pod), ending(w.Pod))
+	case throttle.Gone:
+		if w.Admitted.IsZero() {
+			return fmt.Sprintf("gone %s ago after waiting %s (%s)", human(w.Time.Sub(w.Ended)), human(w.WaitedSeconds.Duration()), w.Reason)
+		}
+		return fmt.Sprintf("gone %s ago (%s), started %s and ran for %s",
+			human(w.Time.Sub(w.Ended)), w.Reason, afterWaiting(w.Pod), human(w.StartSeconds.Duration()))
+	default:
+		return fmt.Sprintf("%s (%s)", clean(string(w.State)), clean(string(w.Reason)))
+	}
+}
+
+func waitingStory(w admin.Why) string {
+	text := fmt.Sprintf("waiting %s, place %d of %d: %s", human(w.WaitedSeconds.Duration()), w.Place, w.Of, waitsFor(w.Pod))
+	if !w.Present {
+		text += "; refused for now, kubelet will try again"
+	}
+	if w.ExpectedSeconds > 0 {
+		text += fmt.Sprintf("; expected in about %s (%s)", human(w.ExpectedSeconds.Duration()), observed(w.PaceObserved))
+	}
+	return text
+}
+
+// waitsFor gives the reason and the measure behind it.
+func waitsFor(p admin.Pod) string {
+	if p.Held == nil || p.Held.Detail == "" {
+		return clean(string(p.Reason))
+	}
+	return clean(fmt.Sprintf("%s: %s", p.Reason, p.Held.Detail))
+}
+
+func observed(yes bool) string {
+	if yes {
+		return "observed"
+	}
+	return "a guess until the first start has ended"
+}
+
+func afterWaiting(p admin.Pod) string {
+	text := "without waiting"
+	if p.WaitedSeconds > 0 {
+		text = "after waiting " + human(p.WaitedSeconds.Duration())
+	}
+	switch p.Admission {
+	case "":
+		return text
+	case throttle.MaxWait, throttle.GateDeadline:
+		return fmt.Sprintf("%s (%s, over the limit)", text, p.Admission)
+	}
+	return fmt.Sprintf("%s (%s)", text, clean(string(p.Admission)))
+}
+
+// ending says how a start ended, in the reason's own word.
+func ending(p admin.Pod) string {
+	took := human(p.StartSeconds.Duration())
+	switch p.Reason {
+	case throttle.Inferred:
+		return fmt.Sprintf("taken for ready after %s (Inferred from its CPU use)", took)
+	case throttle.CrashLoop:
+		return fmt.Sprintf("crashed after %s (CrashLoop)", took)
+	case throttle.Stuck:
+		return fmt.Sprintf("not ready after %s and no longer counted (Stuck)", took)
+	default:
+		return fmt.Sprintf("%s after %s", strings.ToLower(clean(string(p.Reason))), took)
+	}
+}
