@@ -73,7 +73,7 @@ type peers struct {
 
 // rootAndSelf lets in root and the user of this process.
 func rootAndSelf(l *net.UnixListener) net.Listener {
-	return peers{UnixListener: l, uids: []uint32{0, uint32(os.Geteuid())}} //nolint:gosec // a user id fits
+	return peers{UnixListener: l, uids: []uint32{0, uint32(os.Geteuid())}}
 }
 
 // Accept waits for a connection of one of the users.
