@@ -140,9 +140,16 @@ func TestInstallGateCommand(t *testing.T) {
 	}
 	assert.Zero(t, code, stderr)
 	assert.Equal(t, "installed "+to+"/pacemaker-gate (3 bytes, sha256 7692c3ad3540)\n", stdout)
+}
 
-	// Without --from it looks beside the program, where a test has none.
-	code, _, stderr = call(t, "install-gate", "--to", to)
-	assert.Equal(t, exitFailure, code)
-	assert.Contains(t, stderr, "pacemaker-gate: no such file or directory")
+func TestGateIsLookedForBesideTheProgram(t *testing.T) {
+	t.Parallel()
+	program, err := os.Executable()
+	require.NoError(t, err)
+	beside, err := gateBeside("")
+	require.NoError(t, err)
+	assert.Equal(t, filepath.Join(filepath.Dir(program), "pacemaker-gate"), beside)
+	named, err := gateBeside("/image/gate")
+	require.NoError(t, err)
+	assert.Equal(t, "/image/gate", named)
 }
