@@ -67,7 +67,8 @@ type Backend interface {
 	// tell sends the time at which the hook leaves if this daemon goes away, and
 	// how many are ahead of it. It may be called any number of times and from any
 	// goroutine, never blocks, and does nothing once Wait has returned. Of calls
-	// in quick succession only the last may reach the hook.
+	// in quick succession only the last may reach the hook; that one does, also if
+	// Wait returns right after it.
 	//
 	// An error while ctx lives, or a panic, means that nothing can be decided now:
 	// it is logged, and the hook asks again.

@@ -55,8 +55,8 @@ type pace struct {
 	wake chan struct{}
 
 	mu    sync.Mutex
-	next  wire.Answer // Kind is zero when there is nothing new
-	last  wire.Answer
+	next  wire.Answer // told last
+	last  wire.Answer // written last
 	ended bool
 }
 
@@ -85,29 +85,30 @@ func (p *pace) wakeLocked() {
 	}
 }
 
-// take returns what is to be written now, if anything, and whether that is all.
-func (p *pace) take() (a wire.Answer, ended bool) {
+// take returns what is to be written now, Kind zero if nothing, and whether that
+// is the last.
+func (p *pace) take() (a wire.Answer, last bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.ended || p.next == p.last {
-		return wire.Answer{}, p.ended
+	if p.next != p.last {
+		p.last = p.next
+		a = p.next
 	}
-	p.last = p.next
-	return p.next, false
+	return a, p.ended
 }
 
-// run writes until the pace ended or a write failed.
+// run writes until the pace ended, and what was told last before that, or until
+// a write failed.
 func (p *pace) run(write func(wire.Answer) error) error {
 	for range p.wake {
-		a, ended := p.take()
-		if ended {
+		a, last := p.take()
+		if a.Kind != 0 {
+			if err := write(a); err != nil {
+				return err
+			}
+		}
+		if last {
 			return nil
-		}
-		if a.Kind == 0 {
-			continue
-		}
-		if err := write(a); err != nil {
-			return err
 		}
 	}
 	return nil

@@ -280,6 +280,26 @@ func TestServerStopsWithoutVerdicts(t *testing.T) {
 	assert.Eventually(t, func() bool { _, err := os.Lstat(path); return os.IsNotExist(err) }, 30*time.Second, time.Millisecond)
 }
 
+func TestServerThatStopsTellsWhatItWasToldLast(t *testing.T) {
+	t.Parallel()
+	for range 20 {
+		b := gatetest.NewBackend()
+		path, _, stop := serve(t, b, asItIs)
+		c, r := dial(t, path)
+		say(t, c, hello)
+		w := b.Next(t)
+		for i := range 10 {
+			w.Tell(time.UnixMilli(1700000000000), i)
+		}
+		stop()
+		heard := hear(t, r)
+		for heard != "hold 1700000000000 9\n" {
+			heard = hear(t, r)
+		}
+		hearEnd(t, r)
+	}
+}
+
 func TestServerReturnsWhenItsListenerFails(t *testing.T) {
 	t.Parallel()
 	l, err := gate.Listen(gatetest.Socket(t))

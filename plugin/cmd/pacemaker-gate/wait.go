@@ -133,19 +133,24 @@ func (w *waiter) listen() (code int, decided bool) {
 	return code, decided
 }
 
+// next is the next time at which there is something to do unasked.
+func (w *waiter) next(now time.Time) time.Time {
+	next := w.deadline
+	if w.daemon.fd < 0 {
+		next = earlier(w.leaveAt, w.retryAt)
+	}
+	if w.parent.fd < 0 {
+		next = earlier(next, now.Add(parentCheck))
+	}
+	return next
+}
+
 // ready is what ended a poll.
 type ready struct{ parent, daemon bool }
 
 // poll sleeps until something is ready or the next time that matters.
 func (w *waiter) poll(now time.Time) (ready, error) {
-	until := w.deadline
-	if w.daemon.fd < 0 {
-		until = earlier(w.leaveAt, w.retryAt)
-	}
-	if w.parent.fd < 0 {
-		until = earlier(until, now.Add(parentCheck))
-	}
-	timeout := unix.NsecToTimespec(int64(max(until.Sub(now), 0)))
+	timeout := unix.NsecToTimespec(int64(max(w.next(now).Sub(now), 0)))
 	fds := [...]unix.PollFd{ // the kernel passes over negative ones
 		{Fd: w.parent.fd, Events: unix.POLLIN},
 		{Fd: int32(w.daemon.fd), Events: unix.POLLIN},

@@ -1,0 +1,297 @@
+package main
+
+import (
+	"bytes"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate/gatetest"
+)
+
+func TestGo(t *testing.T) {
+	t.Parallel()
+	b, path := gatetest.NewBackend(), gatetest.Socket(t)
+	gatetest.Serve(t, path, b)
+	a := args(path)
+	h := startHook(t, a)
+	w := b.Next(t)
+	assert.Equal(t, "u1", w.PodUID)
+	assert.Equal(t, "c1", w.ContainerID)
+	assert.Equal(t, "ns/p", w.Name)
+	assert.Equal(t, a.Since.UnixMilli(), w.Since.UnixMilli())
+	assert.WithinDuration(t, a.Deadline, w.Deadline, time.Second)
+	w.Tell(time.Now().Add(-time.Hour), 1) // of no meaning while there is a daemon
+	w.Decide(gate.Verdict{Go: true, Reason: "Admitted"})
+	code, said := h.exit(t)
+	assert.Zero(t, code)
+	assert.Empty(t, said)
+	assert.Empty(t, h.stdout.String())
+}
+
+func TestGone(t *testing.T) {
+	t.Parallel()
+	b, path := gatetest.NewBackend(), gatetest.Socket(t)
+	gatetest.Serve(t, path, b)
+	for reason, want := range map[string]string{
+		gate.ReasonDeleted: "Deleted: the pod was deleted while it waited for its turn to start",
+		"Other: words":     "Other: words",
+	} {
+		h := startHook(t, args(path))
+		b.Next(t).Decide(gate.Verdict{Reason: reason})
+		code, said := h.exit(t)
+		assert.Equal(t, 1, code)
+		assert.Equal(t, "pod-pacemaker: nothing started: "+want+"\n", said)
+	}
+}
+
+func TestNoDaemonAndNoTimeToLeave(t *testing.T) {
+	t.Parallel()
+	a := args(gatetest.Socket(t))
+	a.LeaveAt = time.Time{}
+	code, said := startHook(t, a).exit(t)
+	assert.Zero(t, code)
+	assert.Equal(t, "pod-pacemaker: starts unpaced: no daemon at "+a.Socket+": no such file or directory\n", said)
+}
+
+func TestNoDaemonUntilTheTimeToLeave(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(*gate.Args, time.Time){
+		"leave-at": func(a *gate.Args, at time.Time) { a.LeaveAt = at },
+		"deadline": func(a *gate.Args, at time.Time) { a.Deadline = at },
+	} {
+		a := args(gatetest.Socket(t))
+		at := time.Now().Add(500 * time.Millisecond).Truncate(time.Millisecond)
+		change(&a, at)
+		code, said := startHook(t, a).exit(t)
+		assert.False(t, time.Now().Before(at), "%s: the hook left early", name)
+		assert.Zero(t, code)
+		assert.Contains(t, said, "starts unpaced: no d")
+		assert.Contains(t, said, "no such file or directory")
+	}
+}
+
+func TestDeadlineEndsTheWaitAtADaemonThatSaysNothing(t *testing.T) {
+	t.Parallel()
+	b, path := gatetest.NewBackend(), gatetest.Socket(t)
+	gatetest.Serve(t, path, b)
+	a := args(path)
+	a.Deadline = time.Now().Add(500 * time.Millisecond).Truncate(time.Millisecond)
+	h := startHook(t, a)
+	w := b.Next(t)
+	code, said := h.exit(t)
+	assert.False(t, time.Now().Before(a.Deadline), "the hook left early")
+	assert.Zero(t, code)
+	assert.Equal(t, "pod-pacemaker: starts unpaced: no decision before the deadline\n", said)
+	w.AwaitEnd(t)
+}
+
+func TestDaemonDiesAndComesBack(t *testing.T) {
+	t.Parallel()
+	first, path := gatetest.NewBackend(), gatetest.Socket(t)
+	stop := gatetest.Serve(t, path, first)
+	const hooks = 5
+	since := map[string]int64{}
+	running := map[string]*hook{}
+	for i := range hooks {
+		a := args(path)
+		a.LeaveAt = time.Time{} // at once, had the daemon not told another time
+		a.ContainerID = strconv.Itoa(i)
+		a.Since = a.Since.Add(-time.Duration(i) * time.Minute)
+		since[a.ContainerID] = a.Since.UnixMilli()
+		running[a.ContainerID] = startHook(t, a)
+	}
+	next := tellEach(t, first, hooks)
+	stop()
+
+	// The next to leave does so at the time that it was told, and alone.
+	code, said := running[next].exit(t)
+	assert.Zero(t, code)
+	assert.Contains(t, said, "starts unpaced: no daemon at "+path)
+
+	second := gatetest.NewBackend()
+	gatetest.Serve(t, path, second)
+	for range hooks - 1 {
+		w := second.Next(t)
+		assert.Equal(t, since[w.ContainerID], w.Since.UnixMilli(), "the place in the queue is kept")
+		assert.True(t, running[w.ContainerID].running())
+		w.Decide(gate.Verdict{Go: true})
+		code, said := running[w.ContainerID].exit(t)
+		assert.Zero(t, code)
+		assert.Empty(t, said)
+	}
+}
+
+// tellEach tells one hook a time to leave that is near, and all others a far one.
+func tellEach(t *testing.T, b *gatetest.Backend, hooks int) (next string) {
+	t.Helper()
+	for i := range hooks {
+		w := b.Next(t)
+		leaveAt := time.Now().Add(time.Hour)
+		if i == 0 {
+			next, leaveAt = w.ContainerID, time.Now()
+		}
+		w.Tell(leaveAt, i)
+	}
+	return next
+}
+
+func TestDaemonThatHangsUpIsAskedAgain(t *testing.T) {
+	t.Parallel()
+	b, path := gatetest.NewBackend(), gatetest.Socket(t)
+	stop := gatetest.Serve(t, path, b)
+	h := startHook(t, args(path))
+	for range 3 {
+		b.Next(t)
+		stop()
+		b = gatetest.NewBackend()
+		stop = gatetest.Serve(t, path, b)
+	}
+	b.Next(t).Decide(gate.Verdict{Go: true})
+	code, said := h.exit(t)
+	assert.Zero(t, code)
+	assert.Empty(t, said)
+}
+
+func TestStdinIsOfNoConcern(t *testing.T) {
+	t.Parallel()
+	b, path := gatetest.NewBackend(), gatetest.Socket(t)
+	gatetest.Serve(t, path, b)
+	argv := gate.Hook(binary, args(path)).GetArgs()[1:]
+
+	garbage := make([]byte, 1<<20) // more than a pipe holds
+	for i := range garbage {
+		garbage[i] = byte(rand.Uint32())
+	}
+	open, keep, err := os.Pipe()
+	require.NoError(t, err)
+	defer keep.Close()
+	defer open.Close()
+
+	for _, stdin := range []io.Reader{bytes.NewReader(garbage), open} {
+		h := start(t, stdin, argv...)
+		b.Next(t).Decide(gate.Verdict{Go: true})
+		code, said := h.exit(t)
+		assert.Zero(t, code)
+		assert.Empty(t, said)
+	}
+}
+
+func TestDaemonThatTalksNonsense(t *testing.T) {
+	t.Parallel()
+	for name, nonsense := range map[string]string{
+		"an unknown word": "stay here\n",
+		"a bad hold":      "hold on\n",
+		"an endless line": strings.Repeat("x", 1<<20),
+		"binary":          "\x00\xff\n",
+	} {
+		path := gatetest.Socket(t)
+		l, err := gate.Listen(path)
+		require.NoError(t, err)
+		served := make(chan struct{})
+		go func() {
+			defer close(served)
+			for {
+				c, err := l.Accept()
+				if err != nil {
+					return
+				}
+				_, _ = c.Write([]byte(nonsense)) // the hook may hang up on it
+				_ = c.Close()
+			}
+		}()
+		a := args(path)
+		a.LeaveAt = time.Now().Add(200 * time.Millisecond)
+		code, said := startHook(t, a).exit(t)
+		assert.Zero(t, code, name)
+		assert.Contains(t, said, "starts unpaced: no daemon at", name)
+		require.NoError(t, l.Close())
+		<-served
+	}
+}
+
+func TestSignalEndsTheHook(t *testing.T) {
+	t.Parallel()
+	b, path := gatetest.NewBackend(), gatetest.Socket(t)
+	gatetest.Serve(t, path, b)
+	h := startHook(t, args(path))
+	w := b.Next(t)
+	require.NoError(t, h.Process.Signal(syscall.SIGTERM))
+	gatetest.Receive(t, h.ended, "the hook ends")
+	assert.False(t, h.ProcessState.Success(), "a runtime starts nothing after this")
+	w.AwaitEnd(t)
+}
+
+func TestParentDies(t *testing.T) {
+	// Not parallel: for its time this process is the parent of all orphans.
+	require.NoError(t, unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0))
+	defer func() { require.NoError(t, unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)) }()
+	b, path := gatetest.NewBackend(), gatetest.Socket(t)
+	gatetest.Serve(t, path, b)
+
+	read, write, err := os.Pipe()
+	require.NoError(t, err)
+	defer read.Close()
+	argv := append([]string{"-c", `"$@" & echo $!; wait`, "sh"}, gate.Hook(binary, args(path)).GetArgs()...)
+	parent := exec.Command("sh", argv...)
+	parent.Stdout = write
+	var said bytes.Buffer
+	stderr, err := parent.StderrPipe()
+	require.NoError(t, err)
+	require.NoError(t, parent.Start())
+	require.NoError(t, write.Close())
+	line := make([]byte, 32)
+	n, err := read.Read(line)
+	require.NoError(t, err)
+	pid, err := strconv.Atoi(strings.TrimSpace(string(line[:n])))
+	require.NoError(t, err)
+	w := b.Next(t)
+
+	require.NoError(t, parent.Process.Kill())
+	w.AwaitEnd(t)
+	var status unix.WaitStatus
+	_, err = unix.Wait4(pid, &status, 0, nil)
+	require.NoError(t, err)
+	assert.Equal(t, 1, status.ExitStatus())
+	_, err = said.ReadFrom(stderr)
+	require.NoError(t, err)
+	assert.Contains(t, said.String(), "pod-pacemaker: nothing started: "+runtimeGone)
+	_ = parent.Wait() // it was killed
+}
+
+func TestStandardErrorThatNobodyReadsHoldsNothingUp(t *testing.T) {
+	t.Parallel()
+	read, write, err := os.Pipe()
+	require.NoError(t, err)
+	defer read.Close()
+	defer write.Close()
+	fill(t, write)
+	h := exec.Command(binary)
+	h.Stderr = write
+	require.NoError(t, h.Run())
+}
+
+// fill writes to a pipe until it takes no more.
+func fill(t *testing.T, w *os.File) {
+	t.Helper()
+	raw, err := w.SyscallConn()
+	require.NoError(t, err)
+	require.NoError(t, raw.Control(func(fd uintptr) {
+		chunk := make([]byte, 4096)
+		for err == nil {
+			_, err = unix.Write(int(fd), chunk)
+		}
+	}))
+	require.ErrorIs(t, err, unix.EAGAIN)
+}

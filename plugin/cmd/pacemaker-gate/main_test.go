@@ -1,0 +1,141 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate/gatetest"
+)
+
+// binary is the program as it ships.
+var binary string
+
+func TestMain(m *testing.M) {
+	code, err := buildAndRun(m)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+func buildAndRun(m *testing.M) (code int, err error) {
+	dir, err := os.MkdirTemp("", "pacemaker-gate")
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	binary = filepath.Join(dir, "pacemaker-gate")
+	build := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w -X main.version=v0.0.0-test", "-o", binary, ".")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		return 0, fmt.Errorf("go build: %w\n%s", err, out)
+	}
+	code = m.Run()
+	if code == 0 {
+		err = goleak.Find()
+	}
+	return code, err
+}
+
+// hook is a running pacemaker-gate.
+type hook struct {
+	*exec.Cmd
+	stdout, stderr bytes.Buffer
+	ended          chan struct{}
+}
+
+// args are those of a hook that waits at path, long enough for any test.
+func args(path string) gate.Args {
+	now := time.Now()
+	return gate.Args{
+		Socket: path, PodUID: "u1", ContainerID: "c1", Name: "ns/p",
+		Since: now, Deadline: now.Add(time.Hour), LeaveAt: now.Add(time.Hour), Made: now,
+	}
+}
+
+func startHook(tb testing.TB, a gate.Args) *hook {
+	tb.Helper()
+	return start(tb, nil, gate.Hook(binary, a).GetArgs()[1:]...)
+}
+
+func start(tb testing.TB, stdin io.Reader, argv ...string) *hook {
+	tb.Helper()
+	h := &hook{Cmd: exec.Command(binary, argv...), ended: make(chan struct{})}
+	h.Stdin, h.Stdout, h.Stderr = stdin, &h.stdout, &h.stderr
+	require.NoError(tb, h.Cmd.Start())
+	go func() {
+		defer close(h.ended)
+		_ = h.Cmd.Wait() // ProcessState says how it ended
+	}()
+	tb.Cleanup(func() {
+		_ = h.Process.Kill() // it has ended, unless the test failed
+		<-h.ended
+	})
+	return h
+}
+
+// exit waits for the end and returns the exit code and what was said on stderr.
+func (h *hook) exit(tb testing.TB) (code int, said string) {
+	tb.Helper()
+	gatetest.Receive(tb, h.ended, "the hook ends")
+	return h.ProcessState.ExitCode(), h.stderr.String()
+}
+
+func (h *hook) running() bool {
+	select {
+	case <-h.ended:
+		return false
+	default:
+		return true
+	}
+}
+
+func TestHelpAndVersion(t *testing.T) {
+	t.Parallel()
+	for _, flag := range []string{"--help", "-h"} {
+		h := start(t, nil, flag)
+		code, said := h.exit(t)
+		assert.Zero(t, code)
+		assert.Empty(t, said)
+		assert.Equal(t, usage, h.stdout.String())
+	}
+	h := start(t, nil, "--version")
+	code, _ := h.exit(t)
+	assert.Zero(t, code)
+	assert.Equal(t, "pacemaker-gate v0.0.0-test\n", h.stdout.String())
+}
+
+func TestStartedByHand(t *testing.T) {
+	t.Parallel()
+	code, said := start(t, nil).exit(t)
+	assert.Zero(t, code)
+	assert.Equal(t, usage, said)
+}
+
+func TestWrongArgumentsFailOpen(t *testing.T) {
+	t.Parallel()
+	good := []string{"--socket", "/nowhere", "--pod", "u1", "--container", "c1"}
+	for _, argv := range [][]string{
+		{"--deadline", "soon"}, {"--since", "-1"}, {"--leave-at"}, {"--unknown", "1"}, {"word"}, {"--pod", "two words"},
+		{"--deadline", strconv.Itoa(1 << 62)}, {"--name", "a\nb"},
+	} {
+		code, said := start(t, nil, append(good, argv...)...).exit(t)
+		assert.Zero(t, code, "%q", argv)
+		assert.Regexp(t, `^pod-pacemaker: starts unpaced: wrong arguments: malformed: .*\n$`, said)
+		assert.Contains(t, said, argv[0])
+	}
+}

@@ -1,0 +1,128 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate/gatetest"
+)
+
+// procFile returns the value of a line of /proc/PID/file.
+func procFile(tb testing.TB, pid int, file, key string) int64 {
+	tb.Helper()
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/%s", pid, file))
+	require.NoError(tb, err)
+	for line := range strings.Lines(string(data)) {
+		if value, ok := strings.CutPrefix(line, key+":"); ok {
+			n, err := strconv.ParseInt(strings.Fields(value)[0], 10, 64)
+			require.NoError(tb, err)
+			return n
+		}
+	}
+	tb.Fatalf("no %s in /proc/%d/%s", key, pid, file)
+	return 0
+}
+
+func contextSwitches(tb testing.TB, pid int) int64 {
+	tb.Helper()
+	return procFile(tb, pid, "status", "voluntary_ctxt_switches")
+}
+
+// pssKiB is the memory that the process costs: pages that it shares count by
+// its share.
+func pssKiB(tb testing.TB, pid int) int64 {
+	tb.Helper()
+	return procFile(tb, pid, "smaps_rollup", "Pss")
+}
+
+// waiting starts hooks that wait at b.
+func waiting(tb testing.TB, b *gatetest.Backend, path string, n int) []*hook {
+	tb.Helper()
+	hooks := make([]*hook, n)
+	for i := range hooks {
+		hooks[i] = startHook(tb, args(path))
+	}
+	for range n {
+		b.Next(tb).Tell(time.Now().Add(time.Hour), 1)
+	}
+	return hooks
+}
+
+func TestWaitingHookIsSmall(t *testing.T) {
+	b, path := gatetest.NewBackend(), gatetest.Socket(t)
+	gatetest.Serve(t, path, b)
+	t.Setenv("GOMAXPROCS", "64") // as on a node with as many CPUs
+	h := waiting(t, b, path, 1)[0]
+	assert.LessOrEqual(t, pssKiB(t, h.Process.Pid), int64(2048))
+	assert.Zero(t, procFile(t, h.Process.Pid, "status", "THP_enabled"))
+}
+
+func TestWaitingHookSleeps(t *testing.T) {
+	t.Parallel()
+	b, path := gatetest.NewBackend(), gatetest.Socket(t)
+	gatetest.Serve(t, path, b)
+	pid := waiting(t, b, path, 1)[0].Process.Pid
+	// One second without a wake-up, in any one of the seconds that it waits.
+	require.Eventually(t, func() bool {
+		before := contextSwitches(t, pid)
+		time.Sleep(time.Second)
+		return before == contextSwitches(t, pid)
+	}, 30*time.Second, time.Millisecond)
+}
+
+func BenchmarkWaitingPSS(b *testing.B) {
+	for _, hooks := range []int{1, 20} {
+		b.Run(fmt.Sprintf("hooks=%d", hooks), func(b *testing.B) {
+			var total, most int64
+			rounds := 0
+			for b.Loop() {
+				backend, path := gatetest.NewBackend(), gatetest.Socket(b)
+				stop := gatetest.Serve(b, path, backend)
+				all := waiting(b, backend, path, hooks)
+				for _, h := range all {
+					pss := pssKiB(b, h.Process.Pid)
+					total += pss
+					most = max(most, pss)
+				}
+				for _, h := range all {
+					require.NoError(b, h.Process.Kill())
+					<-h.ended
+				}
+				rounds++
+				stop()
+			}
+			b.ReportMetric(float64(total)/float64(rounds*hooks), "KiB-PSS/hook")
+			b.ReportMetric(float64(most), "KiB-PSS/hook-max")
+		})
+	}
+}
+
+// BenchmarkReleaseToExit measures from the backend's decision to the end of the
+// hook's process, as its parent sees it.
+func BenchmarkReleaseToExit(b *testing.B) {
+	backend, path := gatetest.NewBackend(), gatetest.Socket(b)
+	gatetest.Serve(b, path, backend)
+	var took []time.Duration
+	for b.Loop() {
+		h := startHook(b, args(path))
+		w := backend.Next(b)
+		began := time.Now()
+		w.Decide(gate.Verdict{Go: true})
+		<-h.ended
+		took = append(took, time.Since(began))
+		require.True(b, h.ProcessState.Success())
+	}
+	slices.Sort(took)
+	percentile := func(p int) float64 { return took[(len(took)-1)*p/100].Seconds() * 1e3 }
+	b.ReportMetric(percentile(50), "p50-ms")
+	b.ReportMetric(percentile(99), "p99-ms")
+}

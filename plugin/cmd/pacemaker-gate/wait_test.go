@@ -1,0 +1,115 @@
+package main
+
+import (
+	"os"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate/wire"
+)
+
+func TestDeadlineWhateverTheClock(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	for name, tt := range map[string]struct {
+		args wire.Args
+		wait time.Duration
+	}{
+		"none given":            {wire.Args{}, defaultWait},
+		"as given":              {wire.Args{Deadline: now.Add(time.Minute), Made: now}, time.Minute},
+		"some time later":       {wire.Args{Deadline: now.Add(50 * time.Second), Made: now.Add(-10 * time.Second)}, 50 * time.Second},
+		"clock set back":        {wire.Args{Deadline: now.Add(time.Hour + time.Minute), Made: now.Add(time.Hour)}, time.Minute},
+		"clock set back, blind": {wire.Args{Deadline: now.AddDate(20, 0, 0)}, longestWait},
+		"clock set forward":     {wire.Args{Deadline: now.Add(-time.Hour), Made: now.Add(-time.Hour - time.Minute)}, -time.Hour},
+		"longer than an hour":   {wire.Args{Deadline: now.Add(2 * time.Hour), Made: now}, 2 * time.Hour},
+		"made after its end":    {wire.Args{Deadline: now.Add(time.Minute), Made: now.Add(time.Hour)}, time.Minute - time.Hour},
+	} {
+		tt.args.Deadline, tt.args.Made = tt.args.Deadline.Round(0), tt.args.Made.Round(0) // wall clock only, as parsed
+		got := deadline(tt.args, now).Sub(now)
+		assert.InDelta(t, tt.wait.Seconds(), got.Seconds(), 0.01, name)
+	}
+}
+
+func TestTimeToLeaveIsNeverAfterTheDeadline(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	w := newWaiter(wire.Args{Deadline: now.Add(time.Minute), LeaveAt: now.Add(time.Hour)}, parent{}, now)
+	assert.Equal(t, w.deadline, w.leaveAt)
+	w.leave(now.Add(time.Second), now)
+	assert.Equal(t, time.Second, w.leaveAt.Sub(now))
+	w.leave(time.Time{}, now)
+	assert.True(t, w.leaveAt.Before(now), "not given: at once")
+}
+
+func TestNextWakeUp(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	at := func(d time.Duration) time.Time { return now.Add(d) }
+	w := waiter{deadline: at(time.Minute), leaveAt: at(30 * time.Second), retryAt: at(time.Second)}
+	w.daemon.fd, w.parent.fd = 5, 6
+	assert.Equal(t, at(time.Minute), w.next(now), "with a daemon, only the deadline")
+	w.daemon.fd = -1
+	assert.Equal(t, at(time.Second), w.next(now))
+	w.leaveAt = at(time.Millisecond)
+	assert.Equal(t, at(time.Millisecond), w.next(now))
+	w.daemon.fd, w.parent.fd = 5, -1
+	assert.Equal(t, at(parentCheck), w.next(now), "a kernel that does not tell of the parent's end")
+}
+
+func TestRetriesSpread(t *testing.T) {
+	t.Parallel()
+	began := time.Now()
+	w := waiter{daemon: daemon{fd: -1}}
+	seen := map[time.Duration]bool{}
+	for i := range 100 {
+		now := began.Add(time.Duration(i) * 1234567)
+		w.disconnect(errClosed, now)
+		pause := w.retryAt.Sub(now)
+		assert.GreaterOrEqual(t, pause, retryMin)
+		assert.Less(t, pause, retryMin+retrySpread)
+		seen[pause/time.Millisecond] = true
+	}
+	assert.Greater(t, len(seen), 20)
+}
+
+func TestAnotherParentMeansThatTheRuntimeIsGone(t *testing.T) {
+	t.Parallel()
+	assert.False(t, watchParent(os.Getppid()).gone())
+	// Without a pidfd, as on an old kernel: the first look tells.
+	other := parent{pid: os.Getppid() + 1, fd: -1}
+	w := newWaiter(wire.Args{Socket: "/nowhere"}, other, time.Now())
+	assert.Equal(t, exitNothing, w.wait())
+	assert.EqualValues(t, -1, watchParent(0).fd, "a parent outside this pid namespace")
+}
+
+func TestReceivePutsLinesTogether(t *testing.T) {
+	t.Parallel()
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
+	require.NoError(t, err)
+	defer unix.Close(pair[1])
+	d := daemon{fd: pair[0]}
+	defer d.close()
+	var heard []wire.Answer
+	receive := func(said string) error {
+		_, err := unix.Write(pair[1], []byte(said))
+		require.NoError(t, err)
+		return d.receive(func(a wire.Answer) bool {
+			heard = append(heard, a)
+			return a.Kind == wire.Hold
+		})
+	}
+	require.NoError(t, d.receive(nil), "nothing has come yet")
+	require.NoError(t, receive("hold 5"))
+	assert.Empty(t, heard)
+	require.NoError(t, receive("0 1\nhold 60 2\ngo"))
+	require.NoError(t, receive(" Admitted\ngone Deleted\n"))
+	assert.Equal(t, []wire.Answer{
+		{Kind: wire.Hold, LeaveAt: time.UnixMilli(50), Position: 1},
+		{Kind: wire.Hold, LeaveAt: time.UnixMilli(60), Position: 2},
+		{Kind: wire.Go, Reason: "Admitted"}, // the decision: what follows it does not count
+	}, heard)
+}
