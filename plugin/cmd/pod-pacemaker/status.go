@@ -22,7 +22,8 @@ is admitted, "kubelet" one that was refused and that kubelet will try again.`
 
 const statusExample = `  pod-pacemaker status
   pod-pacemaker status --watch
-  pod-pacemaker status -o json | jq '.waiting | length'`
+  pod-pacemaker status -o json | jq '.waiting | length'
+  kubectl -n pod-pacemaker exec POD -- pod-pacemaker status`
 
 // watchEvery is the time between two pictures of --watch.
 const watchEvery = time.Second

@@ -1,0 +1,68 @@
+package main
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/runtimetest"
+)
+
+// The whole way on a real NRI runtime: systemd is told, the first pod starts, the
+// second is refused, and status and why say so.
+func TestRunPacesAndTells(t *testing.T) {
+	conn := notifySocket(t)
+	dir := shortDir(t)
+	rt, err := runtimetest.New(runtimetest.Options{Dir: dir})
+	require.NoError(t, err)
+	require.NoError(t, rt.Start(t.Context()))
+	defer func() { assert.NoError(t, rt.Stop()) }()
+
+	ctx, cancel := context.WithCancel(t.Context())
+	s, config := newStage(nil), file(t, strings.Replace(twoAtATime, "value: 2", "value: 1", 1))
+	s.newDaemon = realDaemon
+	code := make(chan int, 1)
+	go func() {
+		code <- s.run(ctx, []string{
+			"run", "--node-name=worker-3", "--run-dir=" + dir + "/run", "--nri-socket=" + rt.Socket(),
+			"--config=" + config, "--http=", "--gate-path=", "--hold=0",
+		})
+	}()
+	defer func() {
+		cancel()
+		assert.Equal(t, exitOK, <-code, s.errs.String())
+	}()
+	require.Equal(t, "READY=1", told(t, conn), s.errs.String())
+	require.NoError(t, rt.WaitPlugin(t.Context(), "pod-pacemaker"))
+
+	sleep := runtimetest.ContainerSpec{Name: "app", Args: []string{"sleep", "3600"}}
+	create := func(name string) error {
+		pod, err := rt.RunPod(t.Context(), runtimetest.PodSpec{Namespace: "default", Name: name, UID: "uid-" + name})
+		if err != nil {
+			return err
+		}
+		_, err = pod.CreateContainer(t.Context(), sleep)
+		return err
+	}
+	require.NoError(t, create("web-0"))
+	require.ErrorContains(t, create("web-1"), "Concurrency")
+
+	// The daemon tells what happened a moment after it did.
+	why := func(pod, want string) {
+		assert.EventuallyWithT(t, func(c *assert.CollectT) {
+			_, line, stderr := call(t, "why", pod, "--run-dir", dir+"/run")
+			assert.Regexp(c, want, line, stderr)
+		}, time.Minute, 10*time.Millisecond)
+	}
+	why("default/web-0", `^default/web-0: starting for \S+ .*\(Free\), holds a slot\n$`)
+	why("default/web-1", `^default/web-1: waiting \S+, place 1 of 1: Concurrency: 1 of 1 starting; refused for now, `)
+	_, status, _ := call(t, "status", "--run-dir", dir+"/run")
+	assert.Contains(t, status, "containerd v2.4.2, connected and synchronized\n")
+	assert.Contains(t, status, "STARTING 1 of 1\n")
+	assert.Contains(t, status, "WAITING 1\n")
+	assert.Contains(t, status, "refused   0 at the sandbox, 1 at the container\n")
+}
