@@ -64,7 +64,11 @@ func listen(path string) (*listener, error) {
 	if err != nil {
 		return nil, err
 	}
-	return own(l.(*net.UnixListener), path)
+	unixListener, ok := l.(*net.UnixListener)
+	if !ok {
+		return nil, errors.Join(fmt.Errorf("no unix listener but a %T", l), l.Close())
+	}
+	return own(unixListener, path)
 }
 
 func lockDir(dir string) (unlock func(), err error) {
@@ -89,7 +93,7 @@ func removeStale(path string) error {
 	if info.Mode().Type() != fs.ModeSocket {
 		return errors.New("there is something else than a socket")
 	}
-	c, err := net.Dial("unix", path)
+	c, err := (&net.Dialer{}).DialContext(context.Background(), "unix", path) // never blocks
 	if err == nil {
 		return errors.Join(ErrInUse, c.Close())
 	}

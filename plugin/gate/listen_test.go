@@ -56,7 +56,7 @@ func TestListenReplacesAStaleSocket(t *testing.T) {
 	l, err := gate.Listen(path)
 	require.NoError(t, err)
 	defer l.Close()
-	c, err := net.Dial("unix", path)
+	c, err := (&net.Dialer{}).DialContext(t.Context(), "unix", path)
 	require.NoError(t, err)
 	require.NoError(t, c.Close())
 }
@@ -69,8 +69,8 @@ func TestListenRefusesALiveSocket(t *testing.T) {
 	defer l.Close()
 	_, err = gate.Listen(path)
 	require.ErrorIs(t, err, gate.ErrInUse)
-	assert.ErrorContains(t, err, path)
-	_, err = net.Dial("unix", path)
+	require.ErrorContains(t, err, path)
+	_, err = (&net.Dialer{}).DialContext(t.Context(), "unix", path)
 	assert.NoError(t, err, "the first still listens")
 }
 
@@ -94,10 +94,10 @@ func TestListenGivesTheSocketToOneOfMany(t *testing.T) {
 	for i, l := range listeners {
 		if errs[i] == nil {
 			winners++
-			defer l.Close()
+			t.Cleanup(func() { assert.NoError(t, l.Close()) })
 			continue
 		}
-		assert.ErrorIs(t, errs[i], gate.ErrInUse)
+		require.ErrorIs(t, errs[i], gate.ErrInUse)
 	}
 	assert.Equal(t, 1, winners)
 }

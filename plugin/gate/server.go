@@ -63,25 +63,34 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 func (s *Server) accept(ctx context.Context, l net.Listener, group *errgroup.Group) error {
 	for {
 		accepted, err := l.Accept()
-		switch {
-		case err == nil:
-			c, ok := accepted.(*net.UnixConn)
-			if !ok {
-				return errors.Join(fmt.Errorf("gate: %s is no unix socket", l.Addr()), accepted.Close())
-			}
-			group.Go(func() error {
-				s.serve(ctx, c)
-				return nil
-			})
-		case ctx.Err() != nil:
-			return nil
-		case errors.Is(err, net.ErrClosed):
+		if ctx.Err() != nil {
+			return hangUp(accepted)
+		}
+		if errors.Is(err, net.ErrClosed) {
 			return fmt.Errorf("gate: %w", err)
-		default:
+		}
+		if err != nil {
 			s.log.WithError(err).Warn("The gate cannot accept a hook")
 			sleep(ctx, acceptPause)
+			continue
 		}
+		c, ok := accepted.(*net.UnixConn)
+		if !ok {
+			return errors.Join(fmt.Errorf("gate: %s is no unix socket", l.Addr()), hangUp(accepted))
+		}
+		group.Go(func() error {
+			s.serve(ctx, c)
+			return nil
+		})
 	}
+}
+
+// hangUp closes c if there is one.
+func hangUp(c net.Conn) error {
+	if c == nil {
+		return nil
+	}
+	return c.Close()
 }
 
 // sleep waits for d or the end of ctx.

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -23,32 +22,24 @@ import (
 // binary is the program as it ships.
 var binary string
 
-func TestMain(m *testing.M) {
-	code, err := buildAndRun(m)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { goleak.VerifyTestMain(withBinary{m}) }
 
-func buildAndRun(m *testing.M) (code int, err error) {
+// withBinary builds the program before the tests run.
+type withBinary struct{ *testing.M }
+
+func (m withBinary) Run() int {
 	dir, err := os.MkdirTemp("", "pacemaker-gate")
 	if err != nil {
-		return 0, err
+		panic(err)
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	defer os.RemoveAll(dir)
 	binary = filepath.Join(dir, "pacemaker-gate")
 	build := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w -X main.version=v0.0.0-test", "-o", binary, ".")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
-		return 0, fmt.Errorf("go build: %w\n%s", err, out)
+		panic(fmt.Errorf("go build: %w\n%s", err, out))
 	}
-	code = m.Run()
-	if code == 0 {
-		err = goleak.Find()
-	}
-	return code, err
+	return m.M.Run()
 }
 
 // hook is a running pacemaker-gate.
@@ -76,10 +67,10 @@ func start(tb testing.TB, stdin io.Reader, argv ...string) *hook {
 	tb.Helper()
 	h := &hook{Cmd: exec.Command(binary, argv...), ended: make(chan struct{})}
 	h.Stdin, h.Stdout, h.Stderr = stdin, &h.stdout, &h.stderr
-	require.NoError(tb, h.Cmd.Start())
+	require.NoError(tb, h.Start())
 	go func() {
 		defer close(h.ended)
-		_ = h.Cmd.Wait() // ProcessState says how it ended
+		_ = h.Wait() // ProcessState says how it ended
 	}()
 	tb.Cleanup(func() {
 		_ = h.Process.Kill() // it has ended, unless the test failed

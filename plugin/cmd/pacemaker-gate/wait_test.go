@@ -48,7 +48,7 @@ func TestTimeToLeaveIsNeverAfterTheDeadline(t *testing.T) {
 func TestNextWakeUp(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
-	at := func(d time.Duration) time.Time { return now.Add(d) }
+	at := now.Add
 	w := waiter{deadline: at(time.Minute), leaveAt: at(30 * time.Second), retryAt: at(time.Second)}
 	w.daemon.fd, w.parent.fd = 5, 6
 	assert.Equal(t, at(time.Minute), w.next(now), "with a daemon, only the deadline")

@@ -3,7 +3,6 @@ package gatetest
 
 import (
 	"context"
-	"testing"
 	"time"
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate"
@@ -12,6 +11,13 @@ import (
 // patience is how long a test waits for what must happen. Only a broken test or
 // program ever comes near it.
 const patience = 30 * time.Second
+
+// TB is what a helper here needs of a [testing.TB].
+type TB interface {
+	Helper()
+	Cleanup(f func())
+	Fatalf(format string, args ...any)
+}
 
 // Backend is a [gate.Backend] whose verdicts a test gives. Make it with
 // [NewBackend]; safe for concurrent use.
@@ -67,13 +73,13 @@ func (b *Backend) Wait(ctx context.Context, h gate.Hello, tell func(time.Time, i
 func (b *Backend) Undelivered(h gate.Hello) { b.undelivered <- h }
 
 // Next returns the next hook that waits.
-func (b *Backend) Next(tb testing.TB) *Wait {
+func (b *Backend) Next(tb TB) *Wait {
 	tb.Helper()
 	return Receive(tb, b.waits, "a hook waits at the gate")
 }
 
 // NextUndelivered returns the next hook that did not take its verdict.
-func (b *Backend) NextUndelivered(tb testing.TB) gate.Hello {
+func (b *Backend) NextUndelivered(tb TB) gate.Hello {
 	tb.Helper()
 	return Receive(tb, b.undelivered, "a verdict is not delivered")
 }
@@ -95,13 +101,13 @@ func (w *Wait) Fail(err error) { w.outcome <- outcome{err: err} }
 func (w *Wait) Panic(v any) { w.outcome <- outcome{panics: v} }
 
 // AwaitEnd waits for the end of the call's context.
-func (w *Wait) AwaitEnd(tb testing.TB) {
+func (w *Wait) AwaitEnd(tb TB) {
 	tb.Helper()
 	Receive(tb, w.Ended, "the call's context ends")
 }
 
 // Receive returns what comes on c, and fails the test where nothing does.
-func Receive[T any](tb testing.TB, c <-chan T, what string) T {
+func Receive[T any](tb TB, c <-chan T, what string) T {
 	tb.Helper()
 	timer := time.NewTimer(patience)
 	defer timer.Stop()

@@ -6,21 +6,19 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
-	"testing"
 
 	"github.com/sirupsen/logrus"
-	"github.com/stretchr/testify/require"
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate"
 )
 
 // Socket returns the path of a socket in a new directory of tb. The path is
 // short enough for a unix socket whatever the test's name is.
-func Socket(tb testing.TB) string {
+func Socket(tb TB) string {
 	tb.Helper()
 	dir, err := os.MkdirTemp("", "gate")
-	require.NoError(tb, err)
-	tb.Cleanup(func() { require.NoError(tb, os.RemoveAll(dir)) })
+	noError(tb, err)
+	tb.Cleanup(func() { noError(tb, os.RemoveAll(dir)) })
 	return filepath.Join(dir, "run", "gate.sock")
 }
 
@@ -33,17 +31,24 @@ func Quiet() logrus.FieldLogger {
 
 // Serve listens at path and serves b, until the returned function is called or tb
 // ends.
-func Serve(tb testing.TB, path string, b gate.Backend) (stop func()) {
+func Serve(tb TB, path string, b gate.Backend) (stop func()) {
 	tb.Helper()
 	l, err := gate.Listen(path)
-	require.NoError(tb, err)
+	noError(tb, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	served := make(chan error, 1)
 	go func() { served <- gate.NewServer(b, Quiet()).Serve(ctx, l) }()
 	stop = sync.OnceFunc(func() {
 		cancel()
-		require.NoError(tb, Receive(tb, served, "the server stops"))
+		noError(tb, Receive(tb, served, "the server stops"))
 	})
 	tb.Cleanup(stop)
 	return stop
+}
+
+func noError(tb TB, err error) {
+	tb.Helper()
+	if err != nil {
+		tb.Fatalf("%v", err)
+	}
 }

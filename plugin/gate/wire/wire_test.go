@@ -64,7 +64,7 @@ func TestParseArgsNamesWhatIsWrong(t *testing.T) {
 	} {
 		_, err := wire.ParseArgs(tt.argv)
 		require.ErrorIs(t, err, wire.ErrMalformed, "%q", tt.argv)
-		assert.ErrorContains(t, err, tt.says)
+		require.ErrorContains(t, err, tt.says)
 		assert.Less(t, len(err.Error()), 600)
 	}
 }
@@ -106,11 +106,11 @@ func TestParseHelloRefuses(t *testing.T) {
 		"wait 1 pod=u container=c x=" + strings.Repeat("x", wire.MaxLine),
 	} {
 		_, err := wire.ParseHello(line)
-		assert.ErrorIs(t, err, wire.ErrMalformed, "%q", line)
+		require.ErrorIs(t, err, wire.ErrMalformed, "%q", line)
 	}
 	for _, line := range []string{"wait 2 pod=u container=c", "wait 2", "wait 11 pod=u container=c", "wait  pod=u"} {
 		_, err := wire.ParseHello(line)
-		assert.ErrorIs(t, err, wire.ErrVersion, "%q", line)
+		require.ErrorIs(t, err, wire.ErrVersion, "%q", line)
 	}
 }
 
