@@ -35,8 +35,11 @@ type Args struct {
 }
 
 // Argv returns a as command line arguments, without the program's name. What
-// was not given is left out.
+// was not given is left out, and so is a name that no line can carry.
 func (a Args) Argv() []string {
+	if _, err := parseText("", a.Name, maxName); err != nil {
+		a.Name = ""
+	}
 	var argv []string
 	for _, f := range a.fields() {
 		switch {

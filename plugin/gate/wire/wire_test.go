@@ -22,6 +22,7 @@ func TestArgvOfWhatIsGiven(t *testing.T) {
 		strings.Fields("--socket /run/pod-pacemaker/gate.sock --pod u1 --container c1 --name ns/p --since 1 --deadline 2 --leave-at 3 --made 4"),
 		full.Argv())
 	assert.Empty(t, wire.Args{}.Argv())
+	assert.Empty(t, wire.Args{Name: "no such/pod name"}.Argv(), "nothing waits less for a name")
 }
 
 func TestParseArgs(t *testing.T) {
