@@ -33,7 +33,7 @@ func (l *Limiter) presentLocked(t *Ticket) {
 func (l *Limiter) startLocked(at time.Time, t *Ticket, reason Reason, slot bool) {
 	l.waiting.remove(t)
 	l.present.remove(t)
-	t.state, t.reason, t.admitted, t.slot = Starting, reason, at, slot
+	t.state, t.reason, t.admission, t.admitted, t.slot = Starting, reason, reason, at, slot
 	if slot {
 		l.starting.insert(t)
 	} else {

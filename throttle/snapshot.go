@@ -28,6 +28,8 @@ type TicketView struct {
 	// Reason is why the ticket is in its state. Of a Waiting ticket, the limit
 	// that holds it back, or Queued.
 	Reason Reason
+	// Admission is why it was admitted, also after its end; empty: it was not.
+	Admission Reason
 	// Held says what was measured against what; of Waiting tickets only.
 	Held Held
 	// Ahead is the number of Waiting tickets that go before it.
@@ -103,7 +105,7 @@ func (l *Limiter) Recent(now time.Time) []TicketView {
 
 func (l *Limiter) viewLocked(now time.Time, t *Ticket) TicketView {
 	v := TicketView{
-		UID: t.uid, Name: t.name, Priority: t.priority, State: t.state, Reason: t.reason,
+		UID: t.uid, Name: t.name, Priority: t.priority, State: t.state, Reason: t.reason, Admission: t.admission,
 		Present: t.attended > 0, Slot: t.slot && t.state == Starting,
 		Arrived: t.arrived, Admitted: t.admitted, Ended: t.ended,
 	}

@@ -33,9 +33,9 @@ func TestSnapshotShowsAllThatWaitsAndStarts(t *testing.T) {
 			},
 		},
 		Starting: []TicketView{
-			{UID: "a", Name: "ns/a", State: Starting, Reason: Free, Present: true, Slot: true, Arrived: t0, Admitted: t0},
+			{UID: "a", Name: "ns/a", State: Starting, Reason: Free, Admission: Free, Present: true, Slot: true, Arrived: t0, Admitted: t0},
 			{
-				UID: "x", Name: "ns/x", State: Starting, Reason: Exempt,
+				UID: "x", Name: "ns/x", State: Starting, Reason: Exempt, Admission: Exempt,
 				Arrived: t0.Add(20 * time.Second), Admitted: t0.Add(20 * time.Second),
 			},
 		},

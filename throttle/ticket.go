@@ -27,17 +27,18 @@ type Ticket struct {
 	seq       uint64
 
 	// Guarded by l.mu.
-	priority int32
-	arrived  time.Time
-	maxWait  time.Duration
-	state    State
-	reason   Reason    // of the admission, later of the end
-	attended int       // how many stand there for it
-	seen     time.Time // when it was last asked for; unused while somebody stands there
-	letUp    time.Time // when it was let up; zero: it was not
-	admitted time.Time
-	ended    time.Time
-	slot     bool // it is counted among the starting
+	priority  int32
+	arrived   time.Time
+	maxWait   time.Duration
+	state     State
+	reason    Reason    // of the admission, later of the end
+	admission Reason    // why it was admitted; kept after the end
+	attended  int       // how many stand there for it
+	seen      time.Time // when it was last asked for; unused while somebody stands there
+	letUp     time.Time // when it was let up; zero: it was not
+	admitted  time.Time
+	ended     time.Time
+	slot      bool // it is counted among the starting
 
 	decided chan struct{}
 }

@@ -79,12 +79,9 @@ func newPod(now time.Time, v throttle.TicketView) Pod {
 	}
 	p := Pod{
 		Namespace: namespace, Name: name, UID: v.UID, Priority: v.Priority,
-		State: v.State, Reason: v.Reason, Present: v.Present, Slot: v.Slot,
+		State: v.State, Reason: v.Reason, Admission: v.Admission, Present: v.Present, Slot: v.Slot,
 		Joined: v.Arrived, Admitted: v.Admitted, Ended: v.Ended,
 		WaitedSeconds: span(v.Arrived, now, v.Admitted, v.Ended),
-	}
-	if v.State == throttle.Starting {
-		p.Admission = v.Reason
 	}
 	if !v.Admitted.IsZero() {
 		p.StartSeconds = span(v.Admitted, now, v.Ended)

@@ -165,8 +165,7 @@ type Pod struct {
 	// Reason is why it is in its state: what a Waiting pod waits for, why a
 	// Starting one was admitted, how a Started or Gone one ended.
 	Reason throttle.Reason `json:"reason"`
-	// Admission is why it was admitted; absent: it was not, or that is not known
-	// any more.
+	// Admission is why it was admitted; absent: it was not.
 	Admission throttle.Reason `json:"admission,omitempty"`
 	// Held is the measure behind the reason of a Waiting pod.
 	Held *Held `json:"held,omitempty"`
