@@ -46,7 +46,7 @@ func TestSnapshotShowsAllThatWaitsAndStarts(t *testing.T) {
 	v, ok := n.l.View(now, "b")
 	require.True(t, ok)
 	require.Equal(t, TicketView{
-		UID: "b", Name: "ns/b", State: Started, Reason: Settled, Present: true,
+		UID: "b", Name: "ns/b", State: Started, Reason: Settled, Admission: Free, Present: true,
 		Arrived: t0.Add(20 * time.Second), Admitted: now, Ended: now,
 	}, v)
 	require.Equal(t, []string{"a", "b"}, uidsOf(n.l.Recent(now)))
