@@ -27,8 +27,9 @@ const hookOutputLimit = 4096
 // hookProcess is the runc of a hook, and what is left of the hook after it.
 type hookProcess struct {
 	*process
-	gone   chan struct{} // closed once every process of the hook has ended
+	out    *os.File      // the reading end of its output
 	output limitedBuffer // complete once gone is closed
+	gone   chan struct{} // closed once every process of the hook has ended
 }
 
 // runHook runs one createRuntime hook as the child of a runc. If ctx ends the runc
@@ -83,20 +84,32 @@ func (c *Container) startHook(hook *api.Hook, state []byte) (*hookProcess, error
 	cmd.Dir = c.bundle()
 	cmd.Stdin = bytes.NewReader(state)
 	cmd.Stdout, cmd.Stderr = in, in
-	p, err := startProcess(cmd)
-	if closeErr := in.Close(); err == nil {
-		err = closeErr
-	}
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("start the hook: %w", err), out.Close())
-	}
-	h := &hookProcess{process: p, gone: make(chan struct{})}
 	r := c.pod.runtime
-	r.mu.Lock()
-	r.hooks[h] = struct{}{}
-	r.mu.Unlock()
-	r.tasks.Go(func() { r.followHook(h, out) })
+	h := &hookProcess{out: out, gone: make(chan struct{})}
+	r.addHook(h) // first, so that a hook which runs is counted
+	h.process, err = startProcess(cmd)
+	closeErr := in.Close()
+	if err != nil {
+		r.removeHook(h)
+		return nil, errors.Join(fmt.Errorf("start the hook: %w", err), closeErr, out.Close())
+	}
+	r.tasks.Go(func() { r.followHook(h) })
+	if closeErr != nil {
+		return nil, errors.Join(closeErr, h.signal(syscall.SIGKILL, true))
+	}
 	return h, nil
+}
+
+func (r *Runtime) addHook(h *hookProcess) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.hooks[h] = struct{}{}
+}
+
+func (r *Runtime) removeHook(h *hookProcess) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.hooks, h)
 }
 
 // hookArgs are the hook's arguments after its own name.
@@ -108,18 +121,26 @@ func hookArgs(hook *api.Hook) []string {
 }
 
 // followHook reads the output until nobody holds it open: the hook, too, is gone then.
-func (r *Runtime) followHook(h *hookProcess, out *os.File) {
-	_, err := io.Copy(&h.output, out)
-	err = errors.Join(err, out.Close())
+func (r *Runtime) followHook(h *hookProcess) {
+	_, err := io.Copy(&h.output, h.out)
+	err = errors.Join(err, h.out.Close())
 	<-h.ended
 	_, reapErr := h.reap()
 	if err := errors.Join(err, reapErr); err != nil {
 		r.log.WithError(err).Error("The end of a hook was not clean")
 	}
-	r.mu.Lock()
-	delete(r.hooks, h)
-	r.mu.Unlock()
+	r.removeHook(h)
 	close(h.gone)
+}
+
+// destroy kills the hook, for a runtime that is being stopped. One that has left its process
+// group is not waited for.
+func (h *hookProcess) destroy() error {
+	err := h.out.SetReadDeadline(time.Now().Add(outputGrace))
+	if errors.Is(err, os.ErrClosed) { // it has just ended
+		err = nil
+	}
+	return errors.Join(err, h.signal(syscall.SIGKILL, true))
 }
 
 // limitedBuffer keeps the first hookOutputLimit bytes written to it.

@@ -95,10 +95,11 @@ type KubeletEvent struct {
 // for good by its restart policy is stopped and removed at once; Keep then returns nil, or
 // an error that wraps ErrPodFailed.
 //
-// Refused sandboxes, refused creates and failed starts are tried again. Requests do not end
+// Refused sandboxes, refused creates and failed starts are tried again. A runtime that is
+// down refuses nothing; Keep waits for it, and makes sandbox and containers anew if a start
+// was under way or the sandbox is not in the runtime any more. Requests do not end
 // with ctx: like kubelet, Keep waits for one that is under way, for at most RequestTimeout.
-// To end a pod at once, stop the runtime: Keep then returns nil once ctx has ended, and
-// else goes on as kubelet does, trying until the runtime is back.
+// To end a pod at once, stop the runtime beside ending ctx.
 //
 // Keep adds the labels and annotations kubelet adds, where they are not in the
 // specifications, and the annotation kubernetes.io/config.source=api.

@@ -3,41 +3,16 @@ package runtimetest
 import (
 	"context"
 	"errors"
-	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"sync"
-	"syscall"
-	"time"
 
-	"github.com/containerd/nri/pkg/adaptation"
 	"github.com/sirupsen/logrus"
 )
 
 // ErrDown is wrapped by the error of every request to a runtime that is not
 // running, and of those that were under way when it went down.
 var ErrDown = errors.New("runtime is not running")
-
-// maxSocketPath is what a unix socket's address holds.
-const maxSocketPath = 107
-
-// Options say how a Runtime is made. Only Dir is required.
-type Options struct {
-	// Dir is an existing directory, used by this Runtime alone, for the socket and the
-	// containers' bundles. Its path must be short enough for a socket's address.
-	Dir string
-	// Name and Version are what plugins are told; containerd and v2.4.2 by default.
-	Name, Version string
-	// RequestTimeout is how long a plugin may take to answer; 0 means NRI's default of 2 s.
-	// It is one value for the process: see Start.
-	RequestTimeout time.Duration
-	// RejectHooks makes every container to which a plugin adds a hook fail, as containerd's
-	// default_validator.reject_oci_hook_adjustment does.
-	RejectHooks bool
-	// Log gets what containerd would log, and NRI's own messages; nil discards them.
-	Log logrus.FieldLogger
-}
 
 // Runtime is a container runtime. It is made by New, runs between Start and Stop, and
 // is safe for concurrent use.
@@ -54,33 +29,6 @@ type Runtime struct {
 	pods       map[string]*Pod
 	containers map[string]*Container
 	hooks      map[*hookProcess]struct{}
-}
-
-// New makes a Runtime. It starts nothing.
-func New(o Options) (*Runtime, error) {
-	if o.Dir == "" {
-		return nil, errors.New("runtimetest: Options.Dir is empty")
-	}
-	if o.Name == "" {
-		o.Name = "containerd"
-	}
-	if o.Version == "" {
-		o.Version = "v2.4.2"
-	}
-	if o.RequestTimeout == 0 {
-		o.RequestTimeout = adaptation.DefaultPluginRequestTimeout
-	}
-	if o.Log == nil {
-		quiet := logrus.New()
-		quiet.SetOutput(io.Discard)
-		o.Log = quiet
-	}
-	r := &Runtime{opts: o, log: o.Log}
-	if p := r.Socket(); len(p) > maxSocketPath {
-		return nil, fmt.Errorf("runtimetest: socket path %q has %d bytes, a unix socket's address holds %d", p, len(p), maxSocketPath)
-	}
-	r.forget()
-	return r, nil
 }
 
 // Socket is the path of the NRI socket. It exists while the runtime runs.
@@ -136,7 +84,7 @@ func (r *Runtime) Stop() error {
 	}
 	r.mu.Lock()
 	for h := range hooks {
-		errs = append(errs, h.signal(syscall.SIGKILL, true))
+		errs = append(errs, h.destroy())
 	}
 	r.mu.Unlock()
 	r.tasks.Wait()

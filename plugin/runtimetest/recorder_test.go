@@ -9,19 +9,8 @@ import (
 	"time"
 
 	"github.com/containerd/nri/pkg/api"
-	"github.com/containerd/nri/pkg/stub"
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
-
-	"github.com/pod-pacemaker/pod-pacemaker/plugin/runtimetest"
 )
-
-// patience bounds what must happen; nothing is expected to take a fraction of it.
-const patience = 30 * time.Second
-
-const pluginName = "recorder"
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // event is one call a plugin got, with what the tests look at.
 type event struct {
@@ -32,6 +21,7 @@ type event struct {
 
 // recorder is a plugin that records the events it gets. The functions, if set, decide.
 type recorder struct {
+	name      string // pluginName if empty
 	runPod    func(ctx context.Context, p *api.PodSandbox) error
 	create    func(ctx context.Context, p *api.PodSandbox, c *api.Container) (*api.ContainerAdjustment, error)
 	start     func(ctx context.Context, c *api.Container) error
@@ -138,18 +128,26 @@ func (r *recorder) names() []string {
 	return names
 }
 
+// syncs is what the plugin was synchronised with, each time.
+func (r *recorder) syncs() [][]string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.synced)
+}
+
+// all are the events of that name.
+func (r *recorder) all(name string) []event {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(r.events), func(e event) bool { return e.name != name })
+}
+
 // last is the last event of that name.
 func (r *recorder) last(t *testing.T, name string) event {
 	t.Helper()
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, e := range slices.Backward(r.events) {
-		if e.name == name {
-			return e
-		}
-	}
-	require.Failf(t, "no such event", "%s", name)
-	return event{}
+	all := r.all(name)
+	require.NotEmpty(t, all, "no %s event", name)
+	return all[len(all)-1]
 }
 
 // clear forgets the events so far.
@@ -183,81 +181,5 @@ func (r *recorder) await(t *testing.T, name string, n int) {
 		case <-deadline:
 			require.Failf(t, "event did not come", "%d of %d %s in %v", count, n, name, r.names())
 		}
-	}
-}
-
-// connect connects the plugin and waits until it gets events.
-func (r *recorder) connect(t *testing.T, rt *runtimetest.Runtime) stub.Stub {
-	t.Helper()
-	s, err := stub.New(r, stub.WithPluginName(pluginName), stub.WithPluginIdx("10"), stub.WithSocketPath(rt.Socket()),
-		stub.WithOnClose(func() {}))
-	require.NoError(t, err)
-	require.NoError(t, s.Start(t.Context()))
-	t.Cleanup(func() {
-		s.Stop()
-		s.Wait()
-	})
-	r.mu.Lock()
-	r.timeout = s.RequestTimeout()
-	r.mu.Unlock()
-	require.NoError(t, rt.WaitPlugin(within(t), pluginName))
-	return s
-}
-
-// within bounds what a test waits for.
-func within(t *testing.T) context.Context {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	t.Cleanup(cancel)
-	return ctx
-}
-
-// start starts a runtime and connects the plugin, if there is one.
-func start(t *testing.T, r *recorder, o runtimetest.Options) *runtimetest.Runtime {
-	t.Helper()
-	o.Dir = t.TempDir()
-	rt, err := runtimetest.New(o)
-	require.NoError(t, err)
-	require.NoError(t, rt.Start(within(t)))
-	t.Cleanup(func() { require.NoError(t, rt.Stop()) })
-	if r != nil {
-		r.connect(t, rt)
-	}
-	return rt
-}
-
-var (
-	somePod  = runtimetest.PodSpec{Namespace: "default", Name: "web", Labels: map[string]string{"app": "web"}, CgroupParent: "/kubepods/podx"}
-	sleeping = runtimetest.ContainerSpec{Name: "app", Args: []string{"sleep", "1000"}, Labels: map[string]string{"tier": "front"}}
-)
-
-// signal is an output that tells when a word was written to it.
-type signal struct {
-	word string
-	seen chan struct{}
-
-	mu   sync.Mutex
-	text string // guarded by mu
-}
-
-func newSignal(word string) *signal { return &signal{word: word, seen: make(chan struct{})} }
-
-func (s *signal) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	before := strings.Contains(s.text, s.word)
-	s.text += string(p)
-	if !before && strings.Contains(s.text, s.word) {
-		close(s.seen)
-	}
-	return len(p), nil
-}
-
-func (s *signal) await(t *testing.T) {
-	t.Helper()
-	select {
-	case <-s.seen:
-	case <-time.After(patience):
-		require.Failf(t, "nothing came", "waiting for %q", s.word)
 	}
 }

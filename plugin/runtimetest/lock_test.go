@@ -1,0 +1,94 @@
+package runtimetest_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/containerd/nri/pkg/api"
+	"github.com/stretchr/testify/require"
+
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/runtimetest"
+)
+
+// A handler that waits keeps every other event of the node waiting.
+func TestWaitingHandlerHoldsEverybodyUp(t *testing.T) {
+	t.Parallel()
+	entered, leave := make(chan struct{}), make(chan struct{})
+	plugin := &recorder{}
+	plugin.runPod = func(_ context.Context, p *api.PodSandbox) error {
+		if p.Name != "slow" {
+			return nil
+		}
+		close(entered)
+		<-leave
+		plugin.add("left", nil, nil)
+		return nil
+	}
+	rt := start(t, plugin, runtimetest.Options{})
+	_, starting := runContainer(t, rt, sleeping)
+	_, exiting := runContainer(t, rt, sleeping)
+	require.NoError(t, exiting.Start(within(t)))
+	plugin.clear()
+
+	results := make(chan error, 4)
+	go func() {
+		_, err := rt.RunPod(within(t), runtimetest.PodSpec{Namespace: "default", Name: "slow"})
+		results <- err
+	}()
+	<-entered
+	go func() {
+		_, err := rt.RunPod(within(t), runtimetest.PodSpec{Namespace: "default", Name: "other"})
+		results <- err
+	}()
+	go func() { results <- starting.Start(within(t)) }()
+	go func() { results <- exiting.Stop(within(t), 0) }()
+	_, err := exiting.Wait(within(t))
+	require.NoError(t, err)
+	time.Sleep(50 * time.Millisecond) // gives a broken lock the time to show; nothing else depends on it
+	close(leave)
+	for range cap(results) {
+		require.NoError(t, <-results)
+	}
+	names := plugin.names()
+	require.Equal(t, []string{"RunPodSandbox", "left"}, names[:2])
+	require.ElementsMatch(t, []string{"RunPodSandbox", "StartContainer", "PostStartContainer", "StopContainer"}, names[2:])
+}
+
+// The deadline of the request does here what the request timeout does: shortening that one
+// would also make the connection fail on a machine that is slow for a moment.
+func TestLateAnswerDisconnectsThePlugin(t *testing.T) {
+	t.Parallel()
+	leave := make(chan struct{})
+	plugin := &recorder{runPod: func(context.Context, *api.PodSandbox) error {
+		<-leave
+		return errors.New("whatever it says, nobody listens any more")
+	}}
+	rt := start(t, plugin, runtimetest.Options{})
+	require.Equal(t, patience, plugin.timeout)
+	entered, cancel := context.WithTimeout(within(t), 200*time.Millisecond)
+	defer cancel()
+	_, err := rt.RunPod(entered, somePod)
+	require.NoError(t, err)
+	require.NoError(t, rt.WaitPluginGone(within(t), pluginName))
+	close(leave)
+	_, ctr := runContainer(t, rt, sleeping)
+	require.NoError(t, ctr.Start(within(t)))
+	require.Subset(t, []string{"RunPodSandbox"}, plugin.names())
+}
+
+// It changes the request timeout, so it must not run beside other tests.
+func TestRequestTimeoutIsOneForTheProcess(t *testing.T) {
+	first := start(t, nil, runtimetest.Options{RequestTimeout: time.Second})
+	second, err := runtimetest.New(runtimetest.Options{Dir: t.TempDir(), RequestTimeout: time.Minute})
+	require.NoError(t, err)
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.ErrorContains(t, second.Start(ended), "request timeout 1m0s: runtimes with a timeout of 1s still run")
+	started := make(chan error)
+	go func() { started <- second.Start(within(t)) }()
+	require.NoError(t, first.Stop())
+	require.NoError(t, <-started)
+	require.NoError(t, second.Stop())
+}
