@@ -33,6 +33,7 @@ func (l *Limiter) passLimitLocked(now time.Time, t *Ticket, reason Reason) {
 // moreThanSlotsLocked tells whether another limit than the number of starts at a
 // time refuses.
 func (l *Limiter) moreThanSlotsLocked(now time.Time) bool {
+	now = l.bucketTimeLocked(now)
 	for _, lim := range l.limits {
 		if _, slots := lim.(concurrency); slots {
 			continue

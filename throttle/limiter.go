@@ -31,7 +31,7 @@ type Limiter struct {
 	over     *Ticket            // the last start over the limit, while it counts as such
 	overAll  bool               // over exceeded more than the number of starts at a time
 	due      time.Time          // no present ticket's maxWait is over before; zero: not known
-	taken    time.Time          // the last time given to bucket
+	taken    time.Time          // when the limits were last taken
 	history  history
 	ended    []*Ticket // in the order of their ends, at most endedKept
 	events   []Event

@@ -115,22 +115,23 @@ func (l *Limiter) setLimitsLocked(now time.Time, s Settings) {
 		l.limits = append(l.limits, concurrency{most: s.MaxConcurrent})
 	}
 	if s.FillEvery <= 0 {
-		l.bucket = nil
+		l.bucket, l.taken = nil, time.Time{}
 		return
 	}
 	fill, burst := rate.Every(s.FillEvery), max(1, s.Burst)
 	if l.bucket == nil {
 		l.bucket = rate.NewLimiter(fill, burst)
 	} else {
-		now = l.bucketTimeLocked(now)
-		l.bucket.SetLimitAt(now, fill)
-		l.bucket.SetBurstAt(now, burst)
+		l.taken = l.bucketTimeLocked(now)
+		l.bucket.SetLimitAt(l.taken, fill)
+		l.bucket.SetBurstAt(l.taken, burst)
 	}
 	l.limits = append(l.limits, tokens{bucket: l.bucket, every: s.FillEvery})
 }
 
 // checkLocked asks every limit and takes none.
 func (l *Limiter) checkLocked(now time.Time) (Held, bool) {
+	now = l.bucketTimeLocked(now)
 	for _, lim := range l.limits {
 		if held, ok := lim.check(now, l.starting.len()); !ok {
 			return held, false
@@ -142,19 +143,18 @@ func (l *Limiter) checkLocked(now time.Time) (Held, bool) {
 // takeLocked takes every limit. Every limit that can say no has agreed before,
 // except for a start over the limit: then each takes what it has.
 func (l *Limiter) takeLocked(now time.Time) {
-	now = l.bucketTimeLocked(now)
+	l.taken = l.bucketTimeLocked(now)
 	for _, lim := range l.limits {
-		lim.take(now)
+		lim.take(l.taken)
 	}
 }
 
-// bucketTimeLocked gives now, but never a time before the one it gave last. Two
-// callers may read the clock in one order and get the lock in the other; the
-// bucket would fill twice for the time between.
+// bucketTimeLocked gives now, but never a time before the last at which the bucket
+// was changed. Two callers may read the clock in one order and get the lock in the
+// other; the bucket would fill twice for the time between.
 func (l *Limiter) bucketTimeLocked(now time.Time) time.Time {
 	if now.Before(l.taken) {
 		return l.taken
 	}
-	l.taken = now
 	return now
 }
