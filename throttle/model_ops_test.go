@@ -1,6 +1,7 @@
 package throttle
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -131,7 +132,7 @@ func (m *model) setPriority(uid string, priority int32, maxWait time.Duration) {
 
 func (m *model) configure(s Settings) {
 	m.t.Helper()
-	m.asked = asked{what: "configure"}
+	m.asked = asked{what: fmt.Sprintf("configure %+v", s)}
 	m.reconfigured(s)
 	m.l.Configure(m.at, s)
 	m.settle()

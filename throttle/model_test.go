@@ -37,8 +37,8 @@ type model struct {
 	now, at  time.Time // at is the time of the operation, now or a little before
 	pods     []*pod    // all that ever joined
 	tokens   float64
-	filled   time.Time
-	over     *pod // the start above the limit
+	filled   time.Time // when tokens was counted; zero: none was ever taken
+	over     *pod      // the start above the limit
 	overAll  bool
 	// free are the times of the admissions that the rate limits, since it was set.
 	free []time.Time
@@ -62,7 +62,7 @@ type asked struct {
 func newModel(t *testing.T, s Settings, happened map[string]int) *model {
 	return &model{
 		t: t, l: New(t0, s), settings: s, now: t0, at: t0,
-		tokens: float64(max(1, s.Burst)), filled: t0, happened: happened,
+		tokens: float64(max(1, s.Burst)), happened: happened,
 		trace: []string{fmt.Sprintf("%+v", s)},
 	}
 }
@@ -165,8 +165,11 @@ func (m *model) fits(margin float64) bool {
 
 // take takes one token as far as there is one.
 func (m *model) take() {
-	if m.settings.FillEvery > 0 && m.have()+nearly >= 1 {
-		m.fill()
+	if m.settings.FillEvery <= 0 {
+		return
+	}
+	m.fill()
+	if m.tokens+nearly >= 1 {
 		m.tokens--
 	}
 }
@@ -186,7 +189,7 @@ func (m *model) reconfigured(s Settings) {
 	case s.FillEvery <= 0:
 		m.tokens, m.free = 0, nil
 	case was.FillEvery <= 0:
-		m.tokens, m.filled, m.free = burst, m.at, nil
+		m.tokens, m.filled, m.free = burst, time.Time{}, nil
 	default:
 		m.fill()
 		m.tokens = min(m.tokens, burst)
