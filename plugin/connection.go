@@ -31,6 +31,9 @@ type connection struct {
 	pacer   *pacer
 	log     logrus.FieldLogger
 
+	first     sync.Once
+	firstSync chan struct{} // closed once the runtime has told what it runs
+
 	mu            sync.Mutex
 	connected     bool
 	synchronized  bool
@@ -39,7 +42,9 @@ type connection struct {
 }
 
 func newConnection(o Options, p *pacer) *connection {
-	return &connection{options: o, pacer: p, log: o.Log, lastError: errNotConnected}
+	return &connection{
+		options: o, pacer: p, log: o.Log, lastError: errNotConnected, firstSync: make(chan struct{}),
+	}
 }
 
 // run connects, serves and connects again until ctx ends. It never gives up.
@@ -76,7 +81,7 @@ func (c *connection) serve(ctx context.Context) (synchronized bool, err error) {
 	}
 	conn := &watchedConn{Conn: raw, closed: make(chan struct{})}
 	defer conn.Close()
-	h := &handlers{p: c.pacer, configured: c.configured, synchronized: c.becameSynchronized}
+	h := &handlers{p: c.pacer, synchronized: c.becameSynchronized}
 	st, err := stub.New(h,
 		stub.WithPluginName(c.options.pluginName()), stub.WithPluginIdx(c.options.NRIIndex),
 		stub.WithConnection(conn), stub.WithOnClose(func() { conn.Close() }),
@@ -84,11 +89,14 @@ func (c *connection) serve(ctx context.Context) (synchronized bool, err error) {
 	if err != nil {
 		return false, fmt.Errorf("NRI stub: %w", err)
 	}
+	h.configured = func(runtime, version string) { c.configured(runtime, version, st.RequestTimeout()) }
 	done := make(chan error, 1)
 	go func() { done <- st.Run(ctx) }()
 	select {
 	case err = <-done:
 	case <-conn.closed:
+		err = c.awaitStub(done)
+	case <-ctx.Done():
 		err = c.awaitStub(done)
 	}
 	c.mu.Lock()
@@ -99,8 +107,8 @@ func (c *connection) serve(ctx context.Context) (synchronized bool, err error) {
 	return c.synchronized, err
 }
 
-// awaitStub gives the stub time to end. One whose runtime went away between
-// registration and configuration waits for ever.
+// awaitStub gives the stub time to end. One whose runtime went away, or hangs,
+// between registration and configuration waits for ever.
 func (c *connection) awaitStub(done <-chan error) error {
 	timer := time.NewTimer(abandonStub)
 	defer timer.Stop()
@@ -112,11 +120,12 @@ func (c *connection) awaitStub(done <-chan error) error {
 	}
 }
 
-func (c *connection) configured(runtime, version string) {
+func (c *connection) configured(runtime, version string, requestTimeout time.Duration) {
 	c.mu.Lock()
 	c.connected, c.name, c.version = true, runtime, version
 	c.mu.Unlock()
 	c.pacer.gate.setRuntime(runtime, version)
+	c.pacer.requestTimeout.Store(int64(requestTimeout))
 	log := c.log.WithFields(logrus.Fields{"runtime": runtime, "runtime_version": version})
 	if why := c.pacer.gate.off(); why != "" {
 		log = log.WithField("no_gate", why)
@@ -128,6 +137,7 @@ func (c *connection) becameSynchronized() {
 	c.mu.Lock()
 	c.synchronized, c.lastError = true, nil
 	c.mu.Unlock()
+	c.first.Do(func() { close(c.firstSync) })
 	c.pacer.metrics.connected.Set(1)
 	c.log.Info("synchronized with the runtime: pods are paced")
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -29,6 +30,8 @@ type Daemon struct {
 	pacer      *pacer
 	connection *connection
 	fallback   *v1alpha1.PacemakerConfig
+	limited    sync.Once
+	limits     chan struct{} // closed once a configuration is in force
 
 	// nil when standalone
 	client kubernetes.Interface
@@ -47,7 +50,7 @@ func New(o Options) (*Daemon, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &Daemon{options: o, since: time.Now(), cores: cores, metrics: newMetrics()}
+	d := &Daemon{options: o, since: time.Now(), cores: cores, metrics: newMetrics(), limits: make(chan struct{})}
 	if o.ConfigFile != "" {
 		if d.fallback, err = crd.Load(o.ConfigFile); err != nil {
 			return nil, err
@@ -104,15 +107,14 @@ func (d *Daemon) configure(e crd.Effective) {
 	d.metrics.generation.Reset()
 	d.metrics.generation.WithLabelValues(e.Name, string(e.Origin)).Set(float64(e.Generation))
 	d.pacer.configure(time.Now(), e, d.cores)
+	if d.source == nil || e.Origin != crd.OriginNone {
+		d.limited.Do(func() { close(d.limits) })
+	}
 }
 
 // Run paces pods until ctx ends, and gives nil then. It returns early only when
 // one of its sockets cannot be served.
 func (d *Daemon) Run(ctx context.Context) error {
-	listener, err := gate.Listen(d.options.SocketPath())
-	if err != nil {
-		return fmt.Errorf("gate socket: %w", err)
-	}
 	g, ctx := errgroup.WithContext(ctx)
 	if d.client != nil {
 		n := newPodNotices(d.client, d.options.NodeName, d.options.Instance)
@@ -123,17 +125,48 @@ func (d *Daemon) Run(ctx context.Context) error {
 	} else {
 		d.configure(crd.FromFile(d.fallback))
 	}
-	g.Go(func() error { return d.pacer.run(ctx) })
-	g.Go(func() error { return gate.NewServer(d.pacer, d.options.Log).Serve(ctx, listener) })
+	g.Go(func() error { return d.pace(ctx) })
 	g.Go(func() error { return admin.ServeAdmin(ctx, d.options.AdminPath(), d) })
 	if d.options.HTTPAddress != "" {
 		g.Go(func() error { return admin.ServeHTTP(ctx, d.options.HTTPAddress, d, d.metrics.registry) })
 	}
-	g.Go(func() error { return d.connection.run(ctx) })
-	if err := g.Wait(); err != nil && ctx.Err() == nil {
-		return err
-	} else if err != nil && !errors.Is(err, context.Canceled) {
+	if err := g.Wait(); !errors.Is(err, context.Canceled) {
 		return err
 	}
 	return nil
+}
+
+// pace serves the runtime and the hooks until ctx ends.
+func (d *Daemon) pace(ctx context.Context) error {
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return d.pacer.run(ctx) })
+	g.Go(func() error { return d.connection.run(ctx) })
+	g.Go(func() error { return d.openGate(ctx) })
+	return g.Wait()
+}
+
+// openGate answers the hooks, once the limits and the starts under way are known:
+// before, every hook that waits since an earlier daemon would be let go at once.
+// Until then they keep to the pace that they were told last.
+func (d *Daemon) openGate(ctx context.Context) error {
+	var answered <-chan struct{} // by the API server, maybe that there is no limit
+	if d.source != nil {
+		answered = d.source.Synced()
+	}
+	select {
+	case <-d.limits:
+	case <-answered:
+	case <-ctx.Done():
+		return nil
+	}
+	select {
+	case <-d.connection.firstSync:
+	case <-ctx.Done():
+		return nil
+	}
+	listener, err := gate.Listen(d.options.SocketPath())
+	if err != nil {
+		return err
+	}
+	return gate.NewServer(d.pacer, d.options.Log).Serve(ctx, listener)
 }

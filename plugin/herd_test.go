@@ -1,16 +1,49 @@
 package plugin
 
 import (
+	"context"
 	"fmt"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/runtimetest"
 )
+
+// keep runs a pod as kubelet would, with quick retries, known to the API server
+// as pod says, until end is called.
+func (n *node) keep(name string, pod podwatch.Pod, observe func(runtimetest.KubeletEvent), args ...string) (uid string, end context.CancelFunc) {
+	uid = runtimetest.NewUID()
+	pod.UID, pod.Namespace, pod.Name = uid, "default", name
+	if pod.RestartPolicy == "" {
+		pod.RestartPolicy = "Always"
+	}
+	pod.Containers, pod.Phase = containersNamed(podwatch.App, "app"), corev1.PodPending
+	n.pods.tell(uid, func(p *podwatch.Pod) { *p = pod })
+	ctx, end := context.WithCancel(n.ctx)
+	n.kept.Go(func() {
+		err := n.rt.Keep(ctx, runtimetest.PodSpec{Namespace: "default", Name: name, UID: uid}, runtimetest.KubeletOptions{
+			RetryInterval: 200 * time.Millisecond, BackOff: 100 * time.Millisecond, StopGrace: -1,
+			RestartPolicy: runtimetest.RestartPolicy(pod.RestartPolicy), Observe: observe,
+		}, runtimetest.ContainerSpec{Name: "app", Args: args})
+		if err != nil && ctx.Err() == nil {
+			n.t.Errorf("pod %s: %v", name, err)
+		}
+	})
+	return uid, end
+}
+
+// ready tells that the containers of a pod are ready.
+func (n *node) ready(uid, containerID string) {
+	n.pods.tell(uid, func(p *podwatch.Pod) {
+		p.Phase, p.ContainersReady, p.AllRunning = corev1.PodRunning, true, true
+		p.Containers = map[string]podwatch.Container{"app": {Kind: podwatch.App, Running: true, ID: containerID}}
+	})
+}
 
 // herd follows which pods' processes run and are not ready, by what the runtime
 // says.
@@ -57,7 +90,7 @@ func (h *herd) count() (starting, started int) {
 func TestHerdNeverStartsMoreThanTheLimit(t *testing.T) {
 	t.Parallel()
 	const pods, limit = 12, 2
-	n := newNode(t, "spec: {throttleConfig: {maxConcurrent: {value: 2}}}")
+	n := newNode(t, twoAtATime)
 	h := &herd{n: n, starting: map[string]string{}}
 	for i := range pods {
 		n.keep(fmt.Sprintf("pod-%d", i), podwatch.Pod{Probed: true}, h.observe, "sleep", "600")
@@ -71,13 +104,10 @@ func TestHerdNeverStartsMoreThanTheLimit(t *testing.T) {
 	}
 	for h.readyOne() {
 	}
-	n.eventually("nobody waits or starts", func() bool {
-		s := n.p.limiter.Snapshot(time.Now())
-		return len(s.Waiting) == 0 && len(s.Starting) == 0
-	})
+	n.slotsFree()
 	starting, started := h.count()
 	assert.Zero(t, starting)
 	assert.Equal(t, pods, started)
 	assert.Equal(t, limit, h.most)
-	n.eventually("no hook is left", func() bool { return n.rt.Hooks() == 0 })
+	n.noHookIsLeft()
 }

@@ -11,87 +11,72 @@ import (
 
 	"github.com/sirupsen/logrus"
 	"github.com/stretchr/testify/require"
-	"golang.org/x/sync/errgroup"
-	corev1 "k8s.io/api/core/v1"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd"
-	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/runtimetest"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
 
 // patience bounds waits for what has to happen; nothing depends on its length.
 const patience = time.Minute
 
-// knownPods plays the API server: it knows what a test tells it.
-type knownPods struct {
-	mu      sync.Mutex
-	pods    map[string]podwatch.Pod
-	away    bool
-	changed func(podwatch.Pod, bool)
-}
-
-func (k *knownPods) Get(uid string) (podwatch.Pod, bool) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	pod, ok := k.pods[uid]
-	return pod, ok
-}
-
-func (k *knownPods) Await(ctx context.Context, uid string) (podwatch.Pod, bool) {
-	for {
-		if pod, ok := k.Get(uid); ok {
-			return pod, true
-		}
-		select {
-		case <-ctx.Done():
-			return podwatch.Pod{}, false
-		case <-time.After(time.Millisecond):
-		}
-	}
-}
-
-func (k *knownPods) Healthy() bool {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return !k.away
-}
-
-// tell makes a change of the pod known.
-func (k *knownPods) tell(uid string, change func(*podwatch.Pod)) {
-	k.mu.Lock()
-	pod := k.pods[uid]
-	change(&pod)
-	k.pods[uid] = pod
-	k.mu.Unlock()
-	k.changed(pod, false)
-}
-
-func (k *knownPods) remove(uid string) {
-	k.mu.Lock()
-	pod := k.pods[uid]
-	delete(k.pods, uid)
-	k.mu.Unlock()
-	k.changed(pod, true)
-}
+// Configurations for tests.
+const (
+	oneAtATime = "spec: {throttleConfig: {maxConcurrent: {value: 1}}}"
+	twoAtATime = "spec: {throttleConfig: {maxConcurrent: {value: 2}}}"
+	noLimit    = "spec: {}"
+)
 
 // node is a runtime in this process with the real plugin, the real gate and the
 // real hook.
 type node struct {
-	t    *testing.T
-	ctx  context.Context
-	rt   *runtimetest.Runtime
+	t       testing.TB
+	ctx     context.Context
+	options Options
+	runtime runtimetest.Options
+	config  crd.Effective
+	tune    func(*pacer)
+	rt      *runtimetest.Runtime
+	pods    *knownPods
+	kept    sync.WaitGroup
+
+	// The daemon that runs now.
+	d    *Daemon
 	p    *pacer
-	conn *connection
-	pods *knownPods
-	kept sync.WaitGroup
+	stop func()
 }
 
-type nodeOption func(*Options)
+// nodeOption changes a node before it starts.
+type nodeOption func(*node)
+
+// with changes the daemon's options.
+func with(change func(*Options)) nodeOption { return func(n *node) { change(&n.options) } }
+
+// onRuntime changes the runtime.
+func onRuntime(change func(*runtimetest.Options)) nodeOption {
+	return func(n *node) { change(&n.runtime) }
+}
+
+// tuned changes the pacer of every daemon before it runs.
+func tuned(change func(*pacer)) nodeOption { return func(n *node) { n.tune = change } }
+
+// standalone takes the API server away.
+func standalone(n *node) { n.options.InCluster = false }
 
 // newNode starts a node with the configuration in YAML. Everything ends with the
 // test.
-func newNode(t *testing.T, config string, opts ...nodeOption) *node {
+func newNode(t testing.TB, config string, opts ...nodeOption) *node {
+	t.Helper()
+	n := unconnectedNode(t, config, opts...)
+	require.NoError(t, n.rt.Start(n.ctx))
+	n.startDaemon()
+	n.connected()
+	return n
+}
+
+// unconnectedNode gives a node of which nothing runs yet.
+func unconnectedNode(t testing.TB, config string, opts ...nodeOption) *node {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "node") // t.TempDir is too long for a socket
 	require.NoError(t, err)
@@ -101,83 +86,117 @@ func newNode(t *testing.T, config string, opts ...nodeOption) *node {
 		log.SetOutput(t.Output())
 		log.SetLevel(logrus.DebugLevel)
 	}
-	o := Options{
-		NodeName: "node", InCluster: true, NRIIndex: "05", RunDir: filepath.Join(dir, "run"), GatePath: hookPath,
-		GateTimeout: 100 * time.Second, Gate: GateAuto, RefuseAt: RefuseAuto, Hold: 200 * time.Millisecond,
-		NRISocket: filepath.Join(dir, "nri.sock"), ProcRoot: "/proc", CgroupRoot: "/sys/fs/cgroup", Log: log,
-	}
-	for _, opt := range opts {
-		opt(&o)
-	}
-	n := &node{t: t, pods: &knownPods{pods: map[string]podwatch.Pod{}}}
-	var source podSource = n.pods
-	if o.Standalone() {
-		source = nil
-	}
-	n.p = newPacer(o, source, newMetrics())
-	n.pods.changed = n.p.podChanged
 	parsed, err := crd.Parse([]byte("apiVersion: pod-pacemaker.io/v1alpha1\nkind: PacemakerConfig\nmetadata: {name: test}\n" + config))
 	require.NoError(t, err)
-	n.p.configure(time.Now(), crd.FromFile(parsed), 2)
-	n.conn = newConnection(o, n.p)
-
-	n.rt, err = runtimetest.New(runtimetest.Options{Dir: dir, Log: log})
+	n := &node{
+		t: t, pods: &knownPods{pods: map[string]podwatch.Pod{}}, config: crd.FromFile(parsed),
+		options: Options{
+			NodeName: "node", InCluster: true, NRIIndex: "05", RunDir: filepath.Join(dir, "run"), GatePath: hookPath,
+			GateTimeout: 100 * time.Second, Gate: GateAuto, RefuseAt: RefuseAuto, Hold: 200 * time.Millisecond,
+			NRISocket: filepath.Join(dir, "nri.sock"), ProcRoot: "/proc", CgroupRoot: "/sys/fs/cgroup", Log: log,
+		},
+		runtime: runtimetest.Options{Dir: dir, Log: log},
+		tune:    func(*pacer) {},
+		stop:    func() {},
+	}
+	for _, opt := range opts {
+		opt(n)
+	}
+	require.NoError(t, n.options.Validate())
+	n.rt, err = runtimetest.New(n.runtime)
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	n.ctx = ctx
-	require.NoError(t, n.rt.Start(ctx))
-	listener, err := gate.Listen(o.SocketPath())
-	require.NoError(t, err)
-	var g errgroup.Group
-	g.Go(func() error { return n.p.run(ctx) })
-	g.Go(func() error { return gate.NewServer(n.p, log).Serve(ctx, listener) })
-	g.Go(func() error { return n.conn.run(ctx) })
 	t.Cleanup(func() {
 		cancel()
 		stopped := n.rt.Stop()
 		n.kept.Wait()
-		require.NoError(t, g.Wait())
+		n.stop()
 		require.NoError(t, stopped)
 		require.NoError(t, os.RemoveAll(dir))
 	})
-	require.NoError(t, n.rt.WaitPlugin(ctx, o.pluginName()))
 	return n
 }
 
-// keep runs a pod as kubelet would, with quick retries, known to the API server
-// as pod says.
-func (n *node) keep(name string, pod podwatch.Pod, observe func(runtimetest.KubeletEvent), args ...string) (uid string, end context.CancelFunc) {
-	uid = runtimetest.NewUID()
-	pod.UID, pod.Namespace, pod.Name = uid, "default", name
-	if pod.RestartPolicy == "" {
-		pod.RestartPolicy = "Always"
+// startDaemon starts a daemon on the node's sockets, with the node's
+// configuration in force.
+func (n *node) startDaemon() {
+	d := &Daemon{options: n.options, since: time.Now(), cores: 2, metrics: newMetrics(), limits: make(chan struct{})}
+	var source podSource = n.pods
+	if n.options.Standalone() {
+		source = nil
 	}
-	pod.Containers = map[string]podwatch.Container{"app": {Kind: podwatch.App}}
-	pod.Phase = corev1.PodPending
-	n.pods.tell(uid, func(p *podwatch.Pod) { *p = pod })
-	ctx, end := context.WithCancel(n.ctx)
-	n.kept.Go(func() {
-		err := n.rt.Keep(ctx, runtimetest.PodSpec{Namespace: "default", Name: name, UID: uid}, runtimetest.KubeletOptions{
-			RetryInterval: 200 * time.Millisecond, BackOff: 100 * time.Millisecond, StopGrace: -1,
-			RestartPolicy: runtimetest.RestartPolicy(pod.RestartPolicy), Observe: observe,
-		}, runtimetest.ContainerSpec{Name: "app", Args: args})
-		if err != nil && ctx.Err() == nil {
-			n.t.Errorf("pod %s: %v", name, err)
-		}
+	d.pacer = newPacer(n.options, source, d.metrics)
+	n.tune(d.pacer)
+	d.connection = newConnection(n.options, d.pacer)
+	n.pods.follow(d.pacer.podChanged)
+	d.configure(n.config)
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- d.pace(ctx) }()
+	n.d, n.p = d, d.pacer
+	n.stop = sync.OnceFunc(func() {
+		cancel()
+		require.NoError(n.t, <-done)
 	})
-	return uid, end
 }
 
-// ready tells that the containers of a pod are ready.
-func (n *node) ready(uid, containerID string) {
-	n.pods.tell(uid, func(p *podwatch.Pod) {
-		p.Phase, p.ContainersReady, p.AllRunning = corev1.PodRunning, true, true
-		p.Containers = map[string]podwatch.Container{"app": {Kind: podwatch.App, Running: true, ID: containerID}}
-	})
+// connected waits until the daemon gets the runtime's events.
+func (n *node) connected() {
+	n.t.Helper()
+	ctx, cancel := context.WithTimeout(n.ctx, patience)
+	defer cancel()
+	require.NoError(n.t, n.rt.WaitPlugin(ctx, n.options.pluginName()))
+}
+
+// reconfigure puts another configuration in force.
+func (n *node) reconfigure(config string) {
+	n.t.Helper()
+	parsed, err := crd.Parse([]byte("apiVersion: pod-pacemaker.io/v1alpha1\nkind: PacemakerConfig\nmetadata: {name: test}\n" + config))
+	require.NoError(n.t, err)
+	n.config = crd.FromFile(parsed)
+	n.d.configure(n.config)
 }
 
 // eventually waits for a condition.
 func (n *node) eventually(what string, holds func() bool) {
 	n.t.Helper()
-	require.Eventually(n.t, holds, patience, 5*time.Millisecond, what)
+	require.Eventually(n.t, holds, patience, 2*time.Millisecond, what)
+}
+
+// names gives the pods that wait and those that hold a slot, each in order.
+func (n *node) names() (waiting, starting []string) {
+	s := n.p.limiter.Snapshot(time.Now())
+	for _, v := range s.Waiting {
+		_, name := splitTitle(v.Name)
+		waiting = append(waiting, name)
+	}
+	for _, v := range s.Starting {
+		if v.Slot {
+			_, name := splitTitle(v.Name)
+			starting = append(starting, name)
+		}
+	}
+	return waiting, starting
+}
+
+// slotsFree waits until nobody holds a slot or waits.
+func (n *node) slotsFree() {
+	n.t.Helper()
+	n.eventually("nobody waits or starts", func() bool {
+		s := n.p.limiter.Snapshot(time.Now())
+		return len(s.Waiting) == 0 && len(s.Starting) == 0
+	})
+}
+
+// noHookIsLeft waits until no process of a hook lives.
+func (n *node) noHookIsLeft() {
+	n.t.Helper()
+	n.eventually("no hook is left", func() bool { return n.rt.Hooks() == 0 })
+}
+
+// view gives what the limiter knows of a pod.
+func (n *node) view(uid string) throttle.TicketView {
+	v, _ := n.p.limiter.View(time.Now(), uid)
+	return v
 }

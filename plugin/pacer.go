@@ -38,6 +38,8 @@ type pacer struct {
 	signs    *signs
 
 	config atomic.Pointer[crd.Effective]
+	// requestTimeout is when the runtime gives a handler up, in nanoseconds; 0: not known yet.
+	requestTimeout atomic.Int64
 	// For status: refusals at each point so far, and hooks in the gate now.
 	refusedSandboxes, refusedContainers atomic.Uint64
 	atGate                              atomic.Int64
@@ -96,10 +98,20 @@ func (p *pacer) identify(ctx context.Context, sandbox *api.PodSandbox) (podwatch
 	return pod, known
 }
 
-// held runs wait with a context that ends when the hold is used up.
+// longestHold is how long one handler may wait in all: never beyond half the time
+// after which the runtime closes the connection, and lets every pod go.
+func (p *pacer) longestHold() time.Duration {
+	hold := p.options.Hold
+	if timeout := time.Duration(p.requestTimeout.Load()); timeout > 0 {
+		hold = min(hold, timeout/2)
+	}
+	return hold
+}
+
+// held runs wait with a context that ends with ctx, or when the hold is used up.
 func (p *pacer) held(ctx context.Context, wait func(context.Context)) {
 	begin := time.Now()
-	allowed := p.hold.take(begin, p.options.Hold)
+	allowed := p.hold.take(begin, p.longestHold())
 	if allowed <= 0 {
 		return
 	}
@@ -135,6 +147,8 @@ func (p *pacer) join(now time.Time, r *record, pod podwatch.Pod, arrived time.Ti
 // runSandbox decides at the first point: may the pod come up to wait near its
 // turn. It may hold.
 func (p *pacer) runSandbox(ctx context.Context, sandbox *api.PodSandbox) error {
+	ctx, cancel := context.WithTimeout(ctx, p.longestHold())
+	defer cancel()
 	pod, known := p.identify(ctx, sandbox)
 	now := time.Now()
 	p.mu.Lock()
@@ -160,6 +174,8 @@ func (p *pacer) runSandbox(ctx context.Context, sandbox *api.PodSandbox) error {
 // createContainer decides at the second point: may the process start. It gives
 // the hook with which the container waits, or nil to go on. It may hold.
 func (p *pacer) createContainer(ctx context.Context, sandbox *api.PodSandbox, ctr *api.Container) (*api.Hook, error) {
+	ctx, cancel := context.WithTimeout(ctx, p.longestHold())
+	defer cancel()
 	pod, known := p.identify(ctx, sandbox)
 	now := time.Now()
 	p.mu.Lock()

@@ -1,0 +1,89 @@
+package plugin
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
+)
+
+// knownPods plays the pod watch: it knows what a test tells it.
+type knownPods struct {
+	mu      sync.Mutex
+	pods    map[string]podwatch.Pod
+	away    bool
+	panics  bool
+	changed func(podwatch.Pod, bool)
+}
+
+func (k *knownPods) Get(uid string) (podwatch.Pod, bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.panics {
+		panic("the pod watch is broken")
+	}
+	pod, ok := k.pods[uid]
+	return pod, ok
+}
+
+func (k *knownPods) Await(ctx context.Context, uid string) (podwatch.Pod, bool) {
+	for {
+		if pod, ok := k.Get(uid); ok {
+			return pod, true
+		}
+		select {
+		case <-ctx.Done():
+			return podwatch.Pod{}, false
+		case <-time.After(time.Millisecond):
+		}
+	}
+}
+
+func (k *knownPods) Healthy() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return !k.away
+}
+
+// goAway makes the API server unreachable.
+func (k *knownPods) goAway() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.away = true
+}
+
+// breaks makes every question panic, or no longer.
+func (k *knownPods) breaks(on bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.panics = on
+}
+
+// follow sets who is told of changes.
+func (k *knownPods) follow(changed func(podwatch.Pod, bool)) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.changed = changed
+}
+
+// tell makes a change of the pod known.
+func (k *knownPods) tell(uid string, change func(*podwatch.Pod)) {
+	k.mu.Lock()
+	pod := k.pods[uid]
+	change(&pod)
+	k.pods[uid] = pod
+	changed := k.changed
+	k.mu.Unlock()
+	changed(pod, false)
+}
+
+// remove takes the pod out of the API.
+func (k *knownPods) remove(uid string) {
+	k.mu.Lock()
+	pod := k.pods[uid]
+	delete(k.pods, uid)
+	changed := k.changed
+	k.mu.Unlock()
+	changed(pod, true)
+}

@@ -1,0 +1,226 @@
+package plugin
+
+import (
+	"context"
+	"maps"
+	"sync"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/runtimetest"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+)
+
+// testPod is a pod whose steps a test takes one by one, in kubelet's place.
+type testPod struct {
+	n       *node
+	uid     string
+	spec    runtimetest.PodSpec
+	sandbox *runtimetest.Pod
+
+	mu      sync.Mutex
+	running map[string]string // the IDs of the containers that started, by name
+}
+
+// pod gives a pod that the API server knows: always restarted, probed, with the
+// container "app". Each change is made before it is known.
+func (n *node) pod(name string, changes ...func(*podwatch.Pod)) *testPod {
+	p := n.strangePod(name)
+	p.becomesKnown(changes...)
+	return p
+}
+
+// strangePod gives a pod that the API server has not told of yet.
+func (n *node) strangePod(name string) *testPod {
+	uid := runtimetest.NewUID()
+	return &testPod{
+		n: n, uid: uid, running: map[string]string{},
+		spec: runtimetest.PodSpec{Namespace: "default", Name: name, UID: uid},
+	}
+}
+
+// becomesKnown tells the daemon of the pod.
+func (p *testPod) becomesKnown(changes ...func(*podwatch.Pod)) {
+	p.n.pods.tell(p.uid, func(pod *podwatch.Pod) {
+		*pod = podwatch.Pod{
+			UID: p.uid, Namespace: p.spec.Namespace, Name: p.spec.Name, RestartPolicy: "Always",
+			Probed: true, Phase: corev1.PodPending, Containers: containersNamed(podwatch.App, "app"),
+		}
+		for _, change := range changes {
+			change(pod)
+		}
+	})
+}
+
+// containersNamed gives containers of one kind.
+func containersNamed(kind podwatch.Kind, names ...string) map[string]podwatch.Container {
+	all := map[string]podwatch.Container{}
+	for _, name := range names {
+		all[name] = podwatch.Container{Kind: kind}
+	}
+	return all
+}
+
+// run runs a sandbox.
+func (p *testPod) run() error {
+	sandbox, err := p.n.rt.RunPod(p.n.ctx, p.spec)
+	if err == nil {
+		p.sandbox = sandbox
+	}
+	return err
+}
+
+// runs runs a sandbox, which must be let in.
+func (p *testPod) runs() *testPod {
+	p.n.t.Helper()
+	require.NoError(p.n.t, p.run())
+	return p
+}
+
+// create makes a container that sleeps, or does as args say.
+func (p *testPod) create(name string, args ...string) (*runtimetest.Container, error) {
+	if len(args) == 0 {
+		args = []string{"sleep", "600"}
+	}
+	return p.sandbox.CreateContainer(p.n.ctx, runtimetest.ContainerSpec{Name: name, Args: args})
+}
+
+// creates makes a container, which must not be refused.
+func (p *testPod) creates(name string, args ...string) *runtimetest.Container {
+	p.n.t.Helper()
+	ctr, err := p.create(name, args...)
+	require.NoError(p.n.t, err)
+	return ctr
+}
+
+// attempt is the start of a container that goes on beside the test.
+type attempt struct {
+	ctr  *runtimetest.Container
+	pod  *testPod
+	done chan struct{}
+	err  error // of the start, once done is closed
+}
+
+// starts makes a container and begins to start it.
+func (p *testPod) starts(name string, args ...string) *attempt {
+	p.n.t.Helper()
+	a := &attempt{ctr: p.creates(name, args...), pod: p, done: make(chan struct{})}
+	p.n.kept.Go(func() {
+		defer close(a.done)
+		if a.err = a.ctr.Start(p.n.ctx); a.err == nil {
+			p.mu.Lock()
+			p.running[name] = a.ctr.ID()
+			p.mu.Unlock()
+		}
+	})
+	return a
+}
+
+// startsNow makes and starts a container that must not wait.
+func (p *testPod) startsNow(name string, args ...string) *runtimetest.Container {
+	p.n.t.Helper()
+	a := p.starts(name, args...)
+	a.succeeds()
+	return a.ctr
+}
+
+// succeeds waits until the container runs.
+func (a *attempt) succeeds() {
+	a.pod.n.t.Helper()
+	require.NoError(a.pod.n.t, a.result())
+}
+
+// result waits until the start is over.
+func (a *attempt) result() error {
+	a.pod.n.t.Helper()
+	ctx, cancel := context.WithTimeout(a.pod.n.ctx, patience)
+	defer cancel()
+	select {
+	case <-a.done:
+	case <-ctx.Done():
+		require.FailNow(a.pod.n.t, "the start of "+a.pod.spec.Name+" is not over")
+	}
+	return a.err
+}
+
+// over tells whether the start is over.
+func (a *attempt) over() bool {
+	select {
+	case <-a.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// waitsAtGate makes a container and begins to start it, and waits until its hook
+// stands at the gate.
+func (p *testPod) waitsAtGate(name string) *attempt {
+	p.n.t.Helper()
+	a := p.starts(name)
+	p.isAtGate()
+	return a
+}
+
+// isAtGate waits until a hook stands at the gate for the pod.
+func (p *testPod) isAtGate() {
+	p.n.t.Helper()
+	p.n.eventually(p.spec.Name+" stands at the gate", func() bool {
+		v := p.n.view(p.uid)
+		return v.State == throttle.Waiting && v.Present
+	})
+}
+
+// becomes waits until the pod's start is in a state for a reason.
+func (p *testPod) becomes(state throttle.State, reason throttle.Reason) {
+	p.n.t.Helper()
+	p.n.eventually(p.spec.Name+" is "+string(state)+" for "+string(reason), func() bool {
+		v := p.n.view(p.uid)
+		return v.State == state && v.Reason == reason
+	})
+}
+
+// is tells the state of the pod's start now.
+func (p *testPod) is() throttle.State { return p.n.view(p.uid).State }
+
+// reports tells, as kubelet would, of the containers that run, and what else
+// changed.
+func (p *testPod) reports(changes ...func(*podwatch.Pod)) {
+	p.mu.Lock()
+	running := maps.Clone(p.running)
+	p.mu.Unlock()
+	p.n.pods.tell(p.uid, func(pod *podwatch.Pod) {
+		containers := map[string]podwatch.Container{}
+		for name, c := range pod.Containers {
+			if id := running[name]; id != "" {
+				c.ID, c.Running = id, true
+			}
+			containers[name] = c
+		}
+		pod.Containers, pod.Phase, pod.AllRunning = containers, corev1.PodRunning, true
+		for _, change := range changes {
+			change(pod)
+		}
+	})
+}
+
+// getsReady reports that the pod's containers are ready.
+func (p *testPod) getsReady() {
+	p.reports(func(pod *podwatch.Pod) { pod.ContainersReady = true })
+}
+
+// isDeleted tells that the API server was asked to delete the pod.
+func (p *testPod) isDeleted() {
+	p.n.pods.tell(p.uid, func(pod *podwatch.Pod) { pod.Deleting = true })
+}
+
+// occupy starts a pod that holds a slot until a test makes it ready.
+func (n *node) occupy(name string) *testPod {
+	n.t.Helper()
+	p := n.pod(name).runs()
+	p.startsNow("app")
+	p.becomes(throttle.Starting, throttle.Free)
+	return p
+}
