@@ -1,0 +1,143 @@
+package build
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+)
+
+// Component builds a component, if the cache does not hold it, and returns the
+// folder with its programs. It blocks for minutes where it has to build.
+func (c Cache) Component(ctx context.Context, comp Component) (string, error) {
+	r, err := recipeOf(comp)
+	if err != nil {
+		return "", err
+	}
+	release, err := goRelease(ctx)
+	if err != nil {
+		return "", err
+	}
+	label := comp.Name + " " + comp.Version
+	ingredients := []string{comp.Module, comp.Version, comp.Sum, release, runtime.GOARCH, fmt.Sprintf("%+v", r)}
+	dir, err := c.Entry(ctx, comp.Name+"-"+comp.Version, ingredients, func(dir string) error {
+		return c.compile(ctx, comp, r, label, dir)
+	})
+	if err == nil {
+		c.step(label, 1, 1)
+	}
+	return dir, err
+}
+
+func (c Cache) compile(ctx context.Context, comp Component, r recipe, label, dir string) error {
+	c.step(label, 0, 0)
+	work, err := os.MkdirTemp("", "pod-pacemaker-build-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(work)
+	src, err := fetch(ctx, comp, work)
+	if err != nil {
+		return err
+	}
+	mode := "-mod=mod"
+	if r.completeSums {
+		mode = "-mod=readonly"
+	}
+	common := []string{mode, "-modfile=" + src.modfile, "-trimpath", "-buildvcs=false"}
+	total, err := countPackages(ctx, src, r, common)
+	if err != nil {
+		return err
+	}
+	out := dir + "/"
+	if len(r.packages) == 1 {
+		out = filepath.Join(dir, r.programName(r.packages[0]))
+	}
+	args := append([]string{"build", "-v", "-o", out, "-ldflags", r.ldflags(comp)}, common...)
+	if err := c.runGo(ctx, src, r, label, total, append(args, r.packages...)); err != nil {
+		return err
+	}
+	return checkPrograms(dir, r)
+}
+
+// runGo runs go build -v, which names each package it compiled on a line of
+// its own, and passes the count on as progress.
+func (c Cache) runGo(ctx context.Context, src source, r recipe, label string, total int, args []string) error {
+	cmd := exec.CommandContext(ctx, "go", args...)
+	cmd.Dir, cmd.Env = src.dir, goEnv(r.cgo)
+	stderr, err := cmd.StderrPipe()
+	if err != nil {
+		return err
+	}
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("starting the go command: %w", err)
+	}
+	complaints, readErr := c.follow(stderr, label, total)
+	if err := cmd.Wait(); err != nil {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		return fmt.Errorf("go build: %w\n%s", err, complaints)
+	}
+	return readErr
+}
+
+// follow reads the output of go build -v to its end, reports progress and
+// returns the lines that are not names of packages.
+func (c Cache) follow(r io.Reader, label string, total int) (complaints string, err error) {
+	var other bytes.Buffer
+	compiled := 0
+	lines := bufio.NewScanner(r)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		line := lines.Text()
+		if strings.HasPrefix(line, "go: downloading ") {
+			continue
+		}
+		if line == "" || strings.ContainsAny(line, " \t#") {
+			fmt.Fprintln(&other, line)
+			continue
+		}
+		compiled++
+		// The end is reported when the programs are in the cache, not before.
+		c.step(label, min(compiled, total-1), total)
+	}
+	return other.String(), lines.Err()
+}
+
+func countPackages(ctx context.Context, src source, r recipe, common []string) (int, error) {
+	args := append([]string{"list", "-deps"}, common...)
+	cmd := exec.CommandContext(ctx, "go", append(args, r.packages...)...)
+	cmd.Dir, cmd.Env = src.dir, goEnv(r.cgo)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		return 0, fmt.Errorf("listing packages: %w\n%s", err, stderr.String())
+	}
+	return bytes.Count(out, []byte("\n")), nil
+}
+
+func checkPrograms(dir string, r recipe) error {
+	for _, name := range r.programs() {
+		if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
+			return fmt.Errorf("the build left no program %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// goRelease is the release of the go command, which goes into every build.
+func goRelease(ctx context.Context) (string, error) {
+	out, err := exec.CommandContext(ctx, "go", "env", "GOVERSION").Output()
+	if err != nil {
+		return "", fmt.Errorf("asking the go command for its release (is Go in PATH?): %w", err)
+	}
+	return strings.TrimSpace(string(out)), nil
+}

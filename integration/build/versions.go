@@ -1,0 +1,74 @@
+package build
+
+import (
+	"bufio"
+	_ "embed"
+	"fmt"
+	"io"
+	"strings"
+)
+
+//go:embed versions.txt
+var versionsText string
+
+// Component is one line of versions.txt: a module at a version.
+type Component struct {
+	// Name is how the lab calls it, for instance "containerd". A second version
+	// of the same thing has a name of its own, "<name>@<short version>"; the
+	// part before the @ picks the recipe.
+	Name string
+	// Module is the Go module's path.
+	Module string
+	// Version is the module's version, with its leading v.
+	Version string
+	// Sum is the module's h1: checksum.
+	Sum string
+}
+
+// recipe is the name under which the component's recipe is kept.
+func (c Component) recipe() string {
+	name, _, _ := strings.Cut(c.Name, "@")
+	return name
+}
+
+// Find returns the component of that name from versions.txt.
+func Find(name string) (Component, error) {
+	all, err := parseVersions(strings.NewReader(versionsText))
+	if err != nil {
+		return Component{}, fmt.Errorf("versions.txt: %w", err)
+	}
+	for _, c := range all {
+		if c.Name == name {
+			return c, nil
+		}
+	}
+	return Component{}, fmt.Errorf("versions.txt names no component %q", name)
+}
+
+func parseVersions(r io.Reader) ([]Component, error) {
+	var all []Component
+	seen := map[string]bool{}
+	lines := bufio.NewScanner(r)
+	for n := 1; lines.Scan(); n++ {
+		line := strings.TrimSpace(lines.Text())
+		if line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		f := strings.Fields(line)
+		if len(f) != 4 {
+			return nil, fmt.Errorf("line %d: want name, module, version and checksum, got %d fields", n, len(f))
+		}
+		c := Component{Name: f[0], Module: f[1], Version: f[2], Sum: f[3]}
+		switch {
+		case seen[c.Name]:
+			return nil, fmt.Errorf("line %d: %s stands twice", n, c.Name)
+		case !strings.HasPrefix(c.Version, "v"):
+			return nil, fmt.Errorf("line %d: version %q does not begin with v", n, c.Version)
+		case !strings.HasPrefix(c.Sum, "h1:"):
+			return nil, fmt.Errorf("line %d: checksum %q does not begin with h1:", n, c.Sum)
+		}
+		seen[c.Name] = true
+		all = append(all, c)
+	}
+	return all, lines.Err()
+}

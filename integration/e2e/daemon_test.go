@@ -1,0 +1,172 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/pod-pacemaker/pod-pacemaker/integration/lab"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+)
+
+// daemon is a pod-pacemaker on the node.
+type daemon struct {
+	*lab.Service
+	admin  *admin.Client
+	runDir string
+	http   string // the address of its metrics
+}
+
+// startDaemon runs the daemon on the node's API server until the test ends.
+func startDaemon(t *testing.T, args ...string) *daemon {
+	t.Helper()
+	return startDaemonWith(t, append([]string{"--kubeconfig", node.Kubeconfig, "--node-name", node.NodeName}, args...)...)
+}
+
+// startDaemonWith runs the daemon with no more than these arguments and the
+// folders of the node, and waits until it paces pods.
+func startDaemonWith(t *testing.T, args ...string) *daemon {
+	t.Helper()
+	dir, err := os.MkdirTemp(node.Dir, "pp")
+	require.NoError(t, err)
+	d := &daemon{runDir: filepath.Join(dir, "run"), http: freeAddress(t)}
+	d.admin = admin.NewClient(filepath.Join(d.runDir, "admin.sock"))
+	all := append([]string{
+		repository("bin", "pod-pacemaker"), "run",
+		"--nri-socket", node.NRISocket, "--run-dir", d.runDir, "--state-dir", filepath.Join(dir, "state"),
+		"--gate-path", repository("bin", "pacemaker-gate"), "--http", d.http, "--log-level", "debug",
+	}, args...)
+	d.Service, err = node.StartService(t.Context(), lab.ServiceSpec{
+		Name: filepath.Base(dir), Args: all, HostNetwork: true,
+		Ready: func(ctx context.Context) error {
+			s, err := d.admin.Status(ctx)
+			if err == nil && !s.Ready {
+				err = fmt.Errorf("not ready: %s", s.NotReady)
+			}
+			return err
+		},
+	})
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("the daemon's log ends:\n%s", d.Tail(400))
+		}
+		if err := d.Stop(context.Background()); err != nil {
+			t.Errorf("stop of the daemon: %v", err)
+		}
+	})
+	return d
+}
+
+func (d *daemon) status(t *testing.T) admin.Status {
+	t.Helper()
+	s, err := d.admin.Status(t.Context())
+	require.NoError(t, err)
+	return s
+}
+
+// configure puts a PacemakerConfig in force and waits until the daemon says so.
+func (d *daemon) configure(t *testing.T, spec string) {
+	t.Helper()
+	name := "e2e-" + unique()
+	file := filepath.Join(t.TempDir(), "config.yaml")
+	yaml := fmt.Sprintf("apiVersion: pod-pacemaker.io/v1alpha1\nkind: PacemakerConfig\nmetadata: {name: %s}\nspec: %s\n", name, spec)
+	require.NoError(t, os.WriteFile(file, []byte(yaml), 0o600))
+	out, err := node.Kubectl(t.Context(), "apply", "-f", file)
+	require.NoError(t, err, "%s", out)
+	t.Cleanup(func() {
+		if out, err := node.Kubectl(context.Background(), "delete", "-f", file); err != nil {
+			t.Errorf("delete of the config: %v\n%s", err, out)
+		}
+	})
+	eventually(t, "the config is in force", func() bool { return d.status(t).Config.Name == name })
+}
+
+// waits until the daemon has no pod waiting or starting any more.
+func (d *daemon) idle(t *testing.T) {
+	t.Helper()
+	eventually(t, "nobody waits or starts", func() bool {
+		s := d.status(t)
+		return len(s.Waiting) == 0 && len(s.Starting) == 0
+	})
+}
+
+// ended gives the last start of each pod of a namespace, by pod name.
+func (d *daemon) ended(t *testing.T, namespace string) map[string]admin.Pod {
+	t.Helper()
+	pods := map[string]admin.Pod{}
+	for _, p := range d.status(t).Ended {
+		if _, later := pods[p.Name]; !later && p.Namespace == namespace && p.State == throttle.Started {
+			pods[p.Name] = p
+		}
+	}
+	return pods
+}
+
+// eventually waits for a condition.
+func eventually(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	deadline := time.Now().Add(patience)
+	for !holds() {
+		if time.Now().After(deadline) {
+			require.FailNow(t, "it did not come true that "+what)
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+}
+
+// freeAddress gives an address of this machine where nobody listens.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// metric gives the value of the first sample whose name and labels begin like
+// this; 0 where there is none.
+func (d *daemon) metric(t *testing.T, sample string) float64 {
+	t.Helper()
+	reply, err := http.Get("http://" + d.http + "/metrics")
+	require.NoError(t, err)
+	defer reply.Body.Close()
+	body, err := io.ReadAll(reply.Body)
+	require.NoError(t, err)
+	for line := range strings.Lines(string(body)) {
+		if name, value, ok := strings.Cut(strings.TrimSpace(line), " "); ok && strings.HasPrefix(name, sample) {
+			n, err := strconv.ParseFloat(value, 64)
+			require.NoError(t, err, line)
+			return n
+		}
+	}
+	return 0
+}
+
+var admittedLine = regexp.MustCompile(`msg="start admitted".* pod_uid=(\S+) reason=(\S+)`)
+
+// inTurn tells whether the limits admitted the pod, and not a deadline.
+func (d *daemon) inTurn(t *testing.T) map[string]bool {
+	t.Helper()
+	log, err := os.ReadFile(d.LogFile())
+	require.NoError(t, err)
+	in := map[string]bool{}
+	for _, m := range admittedLine.FindAllStringSubmatch(string(log), -1) {
+		in[m[1]] = m[2] == string(throttle.Free)
+	}
+	return in
+}

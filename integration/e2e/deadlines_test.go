@@ -1,0 +1,64 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+)
+
+// gateSlack is how long after its creation a container may take to stand at the
+// gate; only then is it present for sure.
+const gateSlack = 2 * time.Second
+
+// Many more pods than slots, and deadlines that are much too short for them:
+// refusals, expired waits and starts over the limit happen to many, and still
+// nobody is lost, the order is kept, and one start at most is above the limit.
+func TestDeadlines(t *testing.T) {
+	const herd, limit = 40, 2
+	d := startDaemon(t, "--gate-timeout", "10s")
+	d.configure(t, "{maxWait: 30s, throttleConfig: {maxConcurrent: {value: 2}}}")
+	ns := namespace(t)
+	begin := time.Now()
+	deploy(t, ns, "herd", herd, herdPod(1))
+	eventually(t, "all pods are ready", func() bool { return allReady(t, ns, herd) })
+	d.idle(t)
+
+	all := lives(t, ns)
+	logLives(t, begin, all)
+	assert.Len(t, all, herd)
+	assert.LessOrEqual(t, mostStarting(all), limit+1, "pods between the start of their process and ready")
+	d.assertOrder(t, ns, all)
+
+	s := d.status(t)
+	maxWait := d.metric(t, `pod_pacemaker_wait_seconds_count{reason="MaxWait"}`)
+	gateDeadline := d.metric(t, `pod_pacemaker_wait_seconds_count{reason="GateDeadline"}`)
+	expired := d.metric(t, "pod_pacemaker_gate_expired_total")
+	assert.Greater(t, s.Refused.Sandbox+s.Refused.Container, uint64(5), "refusals")
+	assert.Positive(t, maxWait, "starts over the limit because of maxWait")
+	assert.Positive(t, gateDeadline+expired, "deadlines of the gate")
+	figure(t, "%d pods all ready after %.1f s; %d refused at the sandbox, %d at the container; over the limit %v for MaxWait and %v for GateDeadline; %v waits expired",
+		herd, lastReady(all).Sub(begin).Seconds(), s.Refused.Sandbox, s.Refused.Container, maxWait, gateDeadline, expired)
+}
+
+// assertOrder checks that no pod that was let in by its turn started before one
+// that joined the queue earlier and was present all the while.
+func (d *daemon) assertOrder(t *testing.T, namespace string, all []life) {
+	t.Helper()
+	ended, inTurn := d.ended(t, namespace), d.inTurn(t)
+	for _, late := range all {
+		pod, ok := ended[late.pod.Name]
+		if !assert.True(t, ok, "the daemon knows nothing of %s", late.pod.Name) || !inTurn[pod.UID] {
+			continue
+		}
+		for _, early := range all {
+			if e := ended[early.pod.Name]; !e.Joined.Before(pod.Joined) {
+				continue
+			}
+			passedOver := early.created.Add(gateSlack).Before(late.started) && early.started.After(late.started.Add(gateSlack))
+			assert.False(t, passedOver, "%s joined later and started before %s, which was present", late.pod.Name, early.pod.Name)
+		}
+	}
+}

@@ -1,0 +1,12 @@
+// Package e2e holds the scenarios: what pod-pacemaker promises, shown on a real
+// one-node cluster of containerd, runc, kubelet and kube-apiserver. One cluster
+// serves all scenarios, one after the other.
+//
+// What a scenario asserts comes from kubelet and containerd: the moment of
+// readiness from kubelet's log, the moment of a start from the process itself
+// and from CRI, restarts and phases from the API. The daemon's own counters only
+// tell that a scenario really went the way it is about.
+//
+// The files of the scenarios have the build tag e2e; `make e2e` runs them. The
+// long ones have the tag full too; `make e2e-full` runs all.
+package e2e

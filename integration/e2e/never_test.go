@@ -1,0 +1,47 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Jobs and bare pods that kubelet never restarts, in the middle of a herd: none
+// fails because it had to wait.
+func TestNeverRestartedPods(t *testing.T) {
+	const each, limit = 4, 2
+	d := startDaemon(t)
+	d.configure(t, "{throttleConfig: {maxConcurrent: {value: 2}}}")
+	ns := namespace(t)
+	begin := time.Now()
+	deploy(t, ns, "herd", each, herdPod(1))
+	for i := range each {
+		createJob(t, ns, fmt.Sprintf("job-%d", i), herdPod(1, runOnce))
+		createPod(t, ns, fmt.Sprintf("bare-%d", i), herdPod(1, runOnce))
+	}
+	eventually(t, "the herd is ready and all others have ended", func() bool {
+		done := 0
+		for _, p := range pods(t, ns) {
+			if condition(p, corev1.PodReady) || p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed {
+				done++
+			}
+		}
+		return done == 3*each
+	})
+	all := lives(t, ns)
+	logLives(t, begin, all)
+	assert.Len(t, all, 3*each, "a Job makes a new pod for one that failed")
+	for _, l := range all {
+		assert.NotEqual(t, corev1.PodFailed, l.pod.Status.Phase, "%s: %s %s", l.pod.Name, l.pod.Status.Reason, l.pod.Status.Message)
+		assert.Zero(t, restarts(l.pod), "restarts of %s", l.pod.Name)
+	}
+	assert.LessOrEqual(t, mostStarting(all), limit, "pods between the start of their process and ready or done")
+	d.idle(t)
+	assert.Positive(t, d.status(t).Refused.Container, "they are refused at the container, not gated")
+	figure(t, "%d pods, %d of them never restarted, done after %.1f s, none failed", 3*each, 2*each, lastReady(all).Sub(begin).Seconds())
+}

@@ -1,0 +1,101 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/pod-pacemaker/pod-pacemaker/integration/build"
+	"github.com/pod-pacemaker/pod-pacemaker/integration/lab"
+)
+
+// patience bounds waits for what has to happen; no verdict depends on it.
+const patience = 3 * time.Minute
+
+// node is the one cluster of all scenarios.
+var node *lab.Cluster
+
+// figures are what the scenarios measured, printed at the end.
+var figures struct {
+	sync.Mutex
+	lines []string
+}
+
+// figure notes a measured figure for the end of the run.
+func figure(t *testing.T, format string, args ...any) {
+	t.Helper()
+	line := fmt.Sprintf("%s: %s", t.Name(), fmt.Sprintf(format, args...))
+	t.Log(line)
+	figures.Lock()
+	defer figures.Unlock()
+	figures.lines = append(figures.lines, line)
+}
+
+func TestMain(m *testing.M) {
+	code, err := run(m)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "e2e:", err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+func run(m *testing.M) (code int, err error) {
+	ctx := context.Background()
+	if err := lab.Preflight(); err != nil {
+		return 0, err
+	}
+	cache, err := lab.CacheDir()
+	if err != nil {
+		return 0, err
+	}
+	binaries, err := lab.Build(ctx, cache, build.PlainProgress(os.Stderr))
+	if err != nil {
+		return 0, err
+	}
+	node, err = lab.StartCluster(ctx, lab.ClusterOptions{RuntimeOptions: lab.RuntimeOptions{Binaries: binaries}})
+	if err != nil {
+		return 0, err
+	}
+	defer func() {
+		err = errors.Join(err, takeDown(ctx))
+	}()
+	if out, err := node.Kubectl(ctx, "apply", "--server-side", "-k", repository("deploy", "crds")); err != nil {
+		return 0, fmt.Errorf("CRDs of deploy/crds: %w\n%s", err, out)
+	}
+	code = m.Run()
+	if len(figures.lines) > 0 {
+		fmt.Printf("\nMeasured:\n  %s\n", strings.Join(figures.lines, "\n  "))
+	}
+	return code, nil
+}
+
+// takeDown stops the cluster and makes sure that nothing of it is left.
+func takeDown(ctx context.Context) error {
+	if err := node.Stop(ctx); err != nil {
+		return fmt.Errorf("stop of the cluster: %w", err)
+	}
+	left, err := lab.Remains(node.Run)
+	if err != nil {
+		return err
+	}
+	if len(left) > 0 {
+		return fmt.Errorf("left behind by the cluster:\n  %s", strings.Join(left, "\n  "))
+	}
+	return nil
+}
+
+// repository gives a path inside the repository.
+func repository(parts ...string) string {
+	_, file, _, _ := runtime.Caller(0)
+	return filepath.Join(append([]string{filepath.Dir(file), "..", ".."}, parts...)...)
+}

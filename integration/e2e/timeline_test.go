@@ -1,0 +1,190 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// life is what happened to one pod, to well below a second, as its process,
+// containerd and kubelet tell.
+type life struct {
+	pod corev1.Pod
+	// created is when containerd was asked for the container that ran last: from
+	// then on the pod was present at the gate.
+	created time.Time
+	// started is when the process began; ready is when kubelet found it ready, or
+	// when it ended, for one that has no probes.
+	started, ready time.Time
+	// attempts is the number of containers that containerd knows of.
+	attempts int
+}
+
+// lives gives what happened to every pod of a namespace, in the order of their
+// starts.
+func lives(t *testing.T, namespace string) []life {
+	t.Helper()
+	readyAt := kubeletReady(t, namespace)
+	var all []life
+	for _, pod := range pods(t, namespace) {
+		l := life{pod: pod, ready: readyAt[pod.Name]}
+		l.readContainers(t)
+		l.readLog(t)
+		all = append(all, l)
+	}
+	slices.SortFunc(all, func(a, b life) int {
+		return cmp.Or(a.started.Compare(b.started), strings.Compare(a.pod.Name, b.pod.Name))
+	})
+	return all
+}
+
+func (l *life) readContainers(t *testing.T) {
+	t.Helper()
+	reply, err := node.CRI().ListContainers(t.Context(), &runtimeapi.ListContainersRequest{Filter: &runtimeapi.ContainerFilter{
+		LabelSelector: map[string]string{"io.kubernetes.pod.uid": kubeletUID(l.pod)},
+	}})
+	require.NoError(t, err)
+	for _, c := range reply.Containers {
+		l.attempts++
+		if at := time.Unix(0, c.CreatedAt); at.After(l.created) {
+			l.created = at
+		}
+	}
+}
+
+// kubeletUID is the UID under which the runtime knows the pod.
+func kubeletUID(pod corev1.Pod) string {
+	if hash := pod.Annotations["kubernetes.io/config.mirror"]; hash != "" {
+		return hash
+	}
+	return string(pod.UID)
+}
+
+// readLog takes the process's own times: it says when it began, and when it is
+// ready or done.
+func (l *life) readLog(t *testing.T) {
+	t.Helper()
+	log, err := node.Client().CoreV1().Pods(l.pod.Namespace).GetLogs(l.pod.Name, &corev1.PodLogOptions{}).DoRaw(t.Context())
+	if err != nil {
+		return // no container of it ever started
+	}
+	for line := range strings.Lines(string(log)) {
+		word, nanos, _ := strings.Cut(strings.TrimSpace(line), " ")
+		n, err := strconv.ParseInt(nanos, 10, 64)
+		if err != nil {
+			continue
+		}
+		switch at := time.Unix(0, n); word {
+		case "started":
+			l.started = at
+		case "ready":
+			if l.ready.IsZero() {
+				l.ready = at
+			}
+		}
+	}
+}
+
+var probeLine = regexp.MustCompile(`^I(\d{4} \d{2}:\d{2}:\d{2}\.\d{6}).*"SyncLoop \(probe\)".*probe="readiness" status="ready" pod="([^"/]+)/([^"]+)"`)
+
+// kubeletReady reads in kubelet's log when the pods of a namespace became ready
+// first, by name.
+func kubeletReady(t *testing.T, namespace string) map[string]time.Time {
+	t.Helper()
+	file, err := os.Open(node.Kubelet.LogFile())
+	require.NoError(t, err)
+	defer file.Close()
+	at := map[string]time.Time{}
+	lines := bufio.NewScanner(file)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		m := probeLine.FindStringSubmatch(lines.Text())
+		if m == nil || m[2] != namespace || !at[m[3]].IsZero() {
+			continue
+		}
+		when, err := time.ParseInLocation("2006 0102 15:04:05.000000", strconv.Itoa(time.Now().Year())+" "+m[1], time.Local)
+		require.NoError(t, err)
+		at[m[3]] = when
+	}
+	require.NoError(t, lines.Err())
+	return at
+}
+
+// mostStarting gives the greatest number of pods that were between the start of
+// their process and ready at the same time.
+func mostStarting(all []life) (most int) {
+	type edge struct {
+		at   time.Time
+		step int
+	}
+	var edges []edge
+	for _, l := range all {
+		if l.started.IsZero() {
+			continue
+		}
+		edges = append(edges, edge{l.started, 1})
+		if !l.ready.IsZero() {
+			edges = append(edges, edge{l.ready, -1})
+		}
+	}
+	slices.SortFunc(edges, func(a, b edge) int { return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.step, b.step)) })
+	n := 0
+	for _, e := range edges {
+		n += e.step
+		most = max(most, n)
+	}
+	return most
+}
+
+// lastReady is when the last of them was ready.
+func lastReady(all []life) (last time.Time) {
+	for _, l := range all {
+		if l.ready.After(last) {
+			last = l.ready
+		}
+	}
+	return last
+}
+
+// hooks gives the command lines of the node's hooks and runc processes that are
+// alive.
+func hooks(t *testing.T) (alive []string) {
+	t.Helper()
+	entries, err := os.ReadDir("/proc")
+	require.NoError(t, err)
+	for _, e := range entries {
+		data, err := os.ReadFile("/proc/" + e.Name() + "/cmdline")
+		if err != nil {
+			continue // not a process, or gone meanwhile
+		}
+		line := strings.TrimSpace(strings.ReplaceAll(string(data), "\x00", " "))
+		program, _, _ := strings.Cut(line, " ")
+		hook := strings.HasSuffix(program, "/pacemaker-gate") || program == "pacemaker-gate"
+		runc := strings.HasSuffix(program, "/runc") || program == "runc"
+		if (hook || runc) && strings.Contains(line, node.Dir) {
+			alive = append(alive, line)
+		}
+	}
+	return alive
+}
+
+// after waits for a time, or until ctx ends.
+func after(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}

@@ -1,0 +1,184 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/pod-pacemaker/pod-pacemaker/integration/lab"
+)
+
+var names atomic.Int64
+
+// unique gives a name part that no other call gave.
+func unique() string { return strconv.FormatInt(names.Add(1), 10) }
+
+// namespace makes a namespace that is gone, with all its pods, when the test has
+// ended.
+func namespace(t *testing.T) string {
+	t.Helper()
+	name := "e2e-" + unique()
+	api := node.Client().CoreV1()
+	_, err := api.Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		ctx := context.Background()
+		if err := api.Namespaces().Delete(ctx, name, metav1.DeleteOptions{}); err != nil {
+			t.Errorf("delete of the namespace: %v", err)
+		}
+		deadline := time.Now().Add(patience)
+		for {
+			pods, err := api.Pods(name).List(ctx, metav1.ListOptions{})
+			if err == nil && len(pods.Items) == 0 {
+				return
+			}
+			if time.Now().After(deadline) {
+				t.Errorf("pods of %s are still there after %s: %v", name, patience, err)
+				return
+			}
+			time.Sleep(200 * time.Millisecond)
+		}
+	})
+	return name
+}
+
+// A shape changes the pod of a workload.
+type shape func(*corev1.PodSpec)
+
+// herdPod is a pod that burns so many CPU-seconds before it answers HTTP, with a
+// readiness probe every second.
+func herdPod(cpuSeconds float64, shapes ...shape) corev1.PodSpec {
+	grace := int64(1)
+	off := false
+	spec := corev1.PodSpec{
+		TerminationGracePeriodSeconds: &grace,
+		AutomountServiceAccountToken:  &off,
+		EnableServiceLinks:            &off,
+		Containers: []corev1.Container{{
+			Name: "app", Image: lab.HerdImage, ImagePullPolicy: corev1.PullNever,
+			Args:           []string{"--cpu-seconds", fmt.Sprint(cpuSeconds)},
+			ReadinessProbe: probe(corev1.Probe{PeriodSeconds: 1, FailureThreshold: 1}),
+		}},
+	}
+	for _, s := range shapes {
+		s(&spec)
+	}
+	return spec
+}
+
+// probe completes a probe that asks the herd's HTTP port.
+func probe(p corev1.Probe) *corev1.Probe {
+	p.ProbeHandler = corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/", Port: intstr.FromInt32(8080)}}
+	return &p
+}
+
+// withLiveness adds the liveness probe that kills a pod which is not up after
+// about 19 seconds.
+func withLiveness(spec *corev1.PodSpec) {
+	spec.Containers[0].LivenessProbe = probe(corev1.Probe{InitialDelaySeconds: 10, PeriodSeconds: 3, FailureThreshold: 3})
+}
+
+// withStartup adds a startup probe that asks every second.
+func withStartup(spec *corev1.PodSpec) {
+	spec.Containers[0].StartupProbe = probe(corev1.Probe{PeriodSeconds: 1, FailureThreshold: 120})
+}
+
+// withoutProbes takes all probes away.
+func withoutProbes(spec *corev1.PodSpec) {
+	c := &spec.Containers[0]
+	c.ReadinessProbe, c.LivenessProbe, c.StartupProbe = nil, nil, nil
+}
+
+// runOnce makes the pod end when it would be ready, and never restarts it.
+func runOnce(spec *corev1.PodSpec) {
+	withoutProbes(spec)
+	spec.RestartPolicy = corev1.RestartPolicyNever
+	spec.Containers[0].Args = append(spec.Containers[0].Args, "--done")
+}
+
+// deploy creates a Deployment.
+func deploy(t *testing.T, namespace, name string, replicas int32, spec corev1.PodSpec) {
+	t.Helper()
+	labels := map[string]string{"app": name}
+	_, err := node.Client().AppsV1().Deployments(namespace).Create(t.Context(), &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: appsv1.DeploymentSpec{
+			Replicas: &replicas,
+			Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: spec},
+		},
+	}, metav1.CreateOptions{})
+	require.NoError(t, err)
+}
+
+// createPod creates a bare pod.
+func createPod(t *testing.T, namespace, name string, spec corev1.PodSpec) {
+	t.Helper()
+	_, err := node.Client().CoreV1().Pods(namespace).Create(t.Context(), &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: spec,
+	}, metav1.CreateOptions{})
+	require.NoError(t, err)
+}
+
+// createJob creates a Job whose pod may not fail once.
+func createJob(t *testing.T, namespace, name string, spec corev1.PodSpec) {
+	t.Helper()
+	none := int32(0)
+	_, err := node.Client().BatchV1().Jobs(namespace).Create(t.Context(), &batchv1.Job{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec:       batchv1.JobSpec{BackoffLimit: &none, Template: corev1.PodTemplateSpec{Spec: spec}},
+	}, metav1.CreateOptions{})
+	require.NoError(t, err)
+}
+
+// pods lists the pods of a namespace.
+func pods(t *testing.T, namespace string) []corev1.Pod {
+	t.Helper()
+	list, err := node.Client().CoreV1().Pods(namespace).List(t.Context(), metav1.ListOptions{})
+	require.NoError(t, err)
+	return list.Items
+}
+
+// condition tells whether a pod's condition is true.
+func condition(pod corev1.Pod, kind corev1.PodConditionType) bool {
+	for _, c := range pod.Status.Conditions {
+		if c.Type == kind {
+			return c.Status == corev1.ConditionTrue
+		}
+	}
+	return false
+}
+
+// restarts is the sum of the pod's restart counts.
+func restarts(pod corev1.Pod) (n int32) {
+	for _, c := range pod.Status.ContainerStatuses {
+		n += c.RestartCount
+	}
+	return n
+}
+
+// allReady tells whether so many pods of the namespace are ready, and no other
+// is there.
+func allReady(t *testing.T, namespace string, n int) bool {
+	t.Helper()
+	all := pods(t, namespace)
+	ready := 0
+	for _, p := range all {
+		if condition(p, corev1.PodReady) {
+			ready++
+		}
+	}
+	return ready == n && len(all) == n
+}

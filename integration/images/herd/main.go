@@ -1,0 +1,122 @@
+// Command herd is one of a herd: a program that, like a JVM, burns CPU before
+// it is ready. Until then it does not listen, so every probe is refused.
+//
+// It logs one line when it starts and one when it is ready, each with the time
+// in nanoseconds since the epoch: "started 1700000000000000000".
+package main
+
+import (
+	"flag"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+func main() {
+	fmt.Println("started", time.Now().UnixNano())
+	// Go leaves SIGTERM to nobody when the process is PID 1, so take it here.
+	terminate := make(chan os.Signal, 1)
+	signal.Notify(terminate, syscall.SIGTERM, syscall.SIGINT)
+	go func() {
+		<-terminate
+		os.Exit(0)
+	}()
+	if err := run(os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "herd:", err)
+		os.Exit(2)
+	}
+}
+
+func run(args []string) error {
+	flags := flag.NewFlagSet("herd", flag.ContinueOnError)
+	burn := flags.Float64("cpu-seconds", 4, "CPU time to use before being ready, seconds")
+	port := flags.Int("port", 8080, "TCP port to answer HTTP on when ready; 0 listens nowhere")
+	sleep := flags.Duration("sleep", 0, "time to wait, without CPU, after the burning and before being ready")
+	exit := flags.Int("exit", -1, "exit code to end with instead of becoming ready; -1 becomes ready")
+	done := flags.Bool("done", false, "end with exit code 0 when ready, as a Job does")
+	if err := fromEnvironment(flags); err != nil {
+		return err
+	}
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	if err := burnCPU(time.Duration(*burn * float64(time.Second))); err != nil {
+		return err
+	}
+	time.Sleep(*sleep)
+	if *exit >= 0 {
+		os.Exit(*exit)
+	}
+	return ready(*port, *done)
+}
+
+// ready says so and serves until the process is ended.
+func ready(port int, done bool) error {
+	if done || port == 0 {
+		fmt.Println("ready", time.Now().UnixNano())
+		if done {
+			return nil
+		}
+		select {}
+	}
+	listener, err := net.Listen("tcp", ":"+strconv.Itoa(port))
+	if err != nil {
+		return err
+	}
+	fmt.Println("ready", time.Now().UnixNano())
+	server := http.Server{
+		ReadHeaderTimeout: 5 * time.Second,
+		Handler:           http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ready") }),
+	}
+	return server.Serve(listener)
+}
+
+// burnCPU keeps one thread busy until the whole process has used that much
+// processor time.
+func burnCPU(budget time.Duration) error {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	for {
+		used, err := cpuTime()
+		if err != nil || used >= budget {
+			return err
+		}
+		for i := range 1 << 18 {
+			sink = sink*31 + uint64(i)
+		}
+	}
+}
+
+// sink keeps the compiler from dropping the loop.
+var sink uint64
+
+func cpuTime() (time.Duration, error) {
+	var usage syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
+		return 0, fmt.Errorf("reading the CPU time used: %w", err)
+	}
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano()), nil
+}
+
+// fromEnvironment sets flags from variables, --cpu-seconds from
+// HERD_CPU_SECONDS and so on; the command line still wins.
+func fromEnvironment(flags *flag.FlagSet) (err error) {
+	flags.VisitAll(func(f *flag.Flag) {
+		variable := "HERD_" + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))
+		value, set := os.LookupEnv(variable)
+		if !set || err != nil {
+			return
+		}
+		if e := f.Value.Set(value); e != nil {
+			err = fmt.Errorf("environment variable %s: %w", variable, e)
+		}
+	})
+	return err
+}

@@ -1,0 +1,126 @@
+// Package images makes the container images the lab runs, out of static Go
+// programs and nothing else.
+package images
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"embed"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+
+	"github.com/pod-pacemaker/pod-pacemaker/integration/build"
+)
+
+const (
+	// Pause is the name of the image every pod's sandbox is made from.
+	Pause = "pod-pacemaker.local/pause:1"
+	// Herd is the name of the image of a pod that burns CPU before it is ready.
+	Herd = "pod-pacemaker.local/herd:1"
+)
+
+// The programs travel as source in the binary that uses this package, so that
+// it needs no checkout around it to make the images.
+//
+//go:embed pause/main.go herd/main.go
+var programs embed.FS
+
+// Build makes the image of that name, Pause or Herd, if the cache does not hold
+// it and returns the path of its tar file.
+func Build(ctx context.Context, cache build.Cache, image string) (string, error) {
+	ref, err := name.NewTag(image)
+	if err != nil {
+		return "", fmt.Errorf("image name: %w", err)
+	}
+	program := filepath.Base(ref.RepositoryStr())
+	code, err := programs.ReadFile(program + "/main.go")
+	if err != nil {
+		return "", fmt.Errorf("no program for image %s: %w", image, err)
+	}
+	ingredients := []string{image, string(code), runtime.Version(), runtime.GOARCH}
+	dir, err := cache.Entry(ctx, "image-"+program, ingredients, func(dir string) error {
+		return writeImage(ctx, ref, program, code, filepath.Join(dir, "image.tar"))
+	})
+	return filepath.Join(dir, "image.tar"), err
+}
+
+func writeImage(ctx context.Context, ref name.Tag, program string, code []byte, path string) error {
+	binary, err := compile(ctx, program, code)
+	if err != nil {
+		return err
+	}
+	image, err := assemble(program, binary)
+	if err != nil {
+		return fmt.Errorf("assembling the image: %w", err)
+	}
+	return tarball.WriteToFile(path, ref, image)
+}
+
+// assemble is an image with one file, which is its entrypoint.
+func assemble(program string, binary []byte) (v1.Image, error) {
+	var files bytes.Buffer
+	w := tar.NewWriter(&files)
+	header := tar.Header{Name: program, Mode: 0o755, Size: int64(len(binary)), Typeflag: tar.TypeReg}
+	if err := w.WriteHeader(&header); err != nil {
+		return nil, err
+	}
+	if _, err := w.Write(binary); err != nil {
+		return nil, err
+	}
+	if err := w.Close(); err != nil {
+		return nil, err
+	}
+	layer, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) {
+		return io.NopCloser(bytes.NewReader(files.Bytes())), nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	image, err := mutate.AppendLayers(empty.Image, layer)
+	if err != nil {
+		return nil, err
+	}
+	config, err := image.ConfigFile()
+	if err != nil {
+		return nil, err
+	}
+	config = config.DeepCopy()
+	config.OS, config.Architecture = "linux", runtime.GOARCH
+	config.Config = v1.Config{Entrypoint: []string{"/" + program}}
+	return mutate.ConfigFile(image, config)
+}
+
+// compile builds the program, static, in a module of its own.
+func compile(ctx context.Context, program string, code []byte) (binary []byte, err error) {
+	dir, err := os.MkdirTemp("", "pod-pacemaker-image-")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	files := map[string][]byte{"main.go": code, "go.mod": []byte("module " + program + "\n\ngo 1.25\n")}
+	for file, content := range files {
+		if err := os.WriteFile(filepath.Join(dir, file), content, fs.FileMode(0o644)); err != nil {
+			return nil, err
+		}
+	}
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", "program", ".")
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "GOWORK=off", "CGO_ENABLED=0", "GOOS=linux", "GOFLAGS=")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("compiling %s: %w\n%s", program, err, out)
+	}
+	return os.ReadFile(filepath.Join(dir, "program"))
+}

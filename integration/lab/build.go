@@ -1,0 +1,130 @@
+package lab
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+
+	"github.com/pod-pacemaker/pod-pacemaker/integration/build"
+	"github.com/pod-pacemaker/pod-pacemaker/integration/images"
+)
+
+// Names under which the lab's images are known to the runtime. They are there
+// from the start and can be pulled from nowhere.
+const (
+	PauseImage = images.Pause
+	HerdImage  = images.Herd
+)
+
+// Binaries are absolute paths of what was built; empty where it was not.
+type Binaries struct {
+	// Containerd, Shim, CTR and Runc are programs. Containerd finds the shim
+	// beside itself.
+	Containerd, Shim, CTR, Runc string
+	// CNIDir is the folder of the CNI plugins.
+	CNIDir string
+	// The control plane, the kubelet and kubectl.
+	Etcd, APIServer, ControllerManager, Scheduler, Kubelet, Kubectl string
+	// PauseImage and HerdImage are tar files that ctr can import.
+	PauseImage, HerdImage string
+}
+
+// CacheDir is the folder that built programs are kept in: $POD_PACEMAKER_CACHE,
+// or pod-pacemaker in the user's cache folder.
+func CacheDir() (string, error) {
+	if dir := os.Getenv("POD_PACEMAKER_CACHE"); dir != "" {
+		return filepath.Abs(dir)
+	}
+	base, err := os.UserCacheDir()
+	if err != nil {
+		return "", fmt.Errorf("no folder for the build cache, set POD_PACEMAKER_CACHE: %w", err)
+	}
+	return filepath.Join(base, "pod-pacemaker"), nil
+}
+
+// Build makes everything a cluster needs. It takes minutes the first time and
+// no time when the cache holds it. A nil progress is not told.
+func Build(ctx context.Context, cacheDir string, progress build.Progress) (Binaries, error) {
+	b, err := BuildRuntime(ctx, cacheDir, progress)
+	if err != nil {
+		return Binaries{}, err
+	}
+	cache := build.Cache{Dir: cacheDir, Progress: progress}
+	etcd, err := component(ctx, cache, "etcd")
+	if err != nil {
+		return Binaries{}, err
+	}
+	kubernetes, err := component(ctx, cache, "kubernetes")
+	if err != nil {
+		return Binaries{}, err
+	}
+	b.Etcd = filepath.Join(etcd, "etcd")
+	b.APIServer = filepath.Join(kubernetes, "kube-apiserver")
+	b.ControllerManager = filepath.Join(kubernetes, "kube-controller-manager")
+	b.Scheduler = filepath.Join(kubernetes, "kube-scheduler")
+	b.Kubelet = filepath.Join(kubernetes, "kubelet")
+	b.Kubectl = filepath.Join(kubernetes, "kubectl")
+	return b, nil
+}
+
+// BuildRuntime makes what StartRuntime needs: containerd, runc, the CNI plugins
+// and the images.
+func BuildRuntime(ctx context.Context, cacheDir string, progress build.Progress) (Binaries, error) {
+	if err := preflightBuild(); err != nil {
+		return Binaries{}, err
+	}
+	cache := build.Cache{Dir: cacheDir, Progress: progress}
+	containerd, err := component(ctx, cache, "containerd")
+	if err != nil {
+		return Binaries{}, err
+	}
+	runc, err := component(ctx, cache, "runc")
+	if err != nil {
+		return Binaries{}, err
+	}
+	b := Binaries{Runc: filepath.Join(runc, "runc")}
+	b.UseContainerd(containerd)
+	if b.CNIDir, err = component(ctx, cache, "cni"); err != nil {
+		return Binaries{}, err
+	}
+	if b.PauseImage, err = images.Build(ctx, cache, images.Pause); err != nil {
+		return Binaries{}, err
+	}
+	if b.HerdImage, err = images.Build(ctx, cache, images.Herd); err != nil {
+		return Binaries{}, err
+	}
+	return b, nil
+}
+
+// UseContainerd takes containerd, its shim and ctr from dir, for instance from
+// the folder of another release (build.Cache.Component).
+func (b *Binaries) UseContainerd(dir string) {
+	b.Containerd = filepath.Join(dir, "containerd")
+	b.Shim = filepath.Join(dir, "containerd-shim-runc-v2")
+	b.CTR = filepath.Join(dir, "ctr")
+}
+
+func component(ctx context.Context, cache build.Cache, name string) (string, error) {
+	c, err := build.Find(name)
+	if err != nil {
+		return "", err
+	}
+	return cache.Component(ctx, c)
+}
+
+// preflightBuild checks for the tools the builds need.
+func preflightBuild() error {
+	if _, err := exec.LookPath("go"); err != nil {
+		return fmt.Errorf("the builds need Go: put the go command into PATH (https://go.dev/dl): %w", err)
+	}
+	compiler := os.Getenv("CC")
+	if compiler == "" {
+		compiler = "gcc"
+	}
+	if _, err := exec.LookPath(compiler); err != nil {
+		return fmt.Errorf("building runc needs a C compiler: install gcc (Debian: apt-get install gcc libc6-dev), or name one in CC: %w", err)
+	}
+	return nil
+}

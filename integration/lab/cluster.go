@@ -1,0 +1,153 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// DefaultNodeName is the node's name unless told otherwise.
+const DefaultNodeName = "lab"
+
+// ClusterOptions say how to start a cluster.
+type ClusterOptions struct {
+	RuntimeOptions
+	// NodeName is the node's name; empty is DefaultNodeName.
+	NodeName string
+	// NodeLabels are added to the node's own.
+	NodeLabels map[string]string
+	// KubeletConfig, if set, has the last word on the kubelet's configuration.
+	KubeletConfig func(config map[string]any)
+}
+
+// Cluster is a Kubernetes cluster of one node. It is safe for concurrent use.
+type Cluster struct {
+	*Runtime
+	// Kubeconfig is the path of the administrator's access, from the host.
+	Kubeconfig string
+	// InnerKubeconfig is the same from inside the run's network.
+	InnerKubeconfig string
+	// NodeName is the node's name.
+	NodeName string
+	// StaticPodDir is where the kubelet looks for the manifests of static pods.
+	StaticPodDir string
+	// The parts, beside Runtime.Containerd.
+	Etcd, APIServer, ControllerManager, Scheduler, Kubelet *Service
+
+	creds  *credentials
+	access *rest.Config
+	client kubernetes.Interface
+}
+
+// StartCluster starts etcd, kube-apiserver, kube-controller-manager,
+// kube-scheduler, containerd and a kubelet, and waits until the node is ready.
+// The caller must call Stop.
+func StartCluster(ctx context.Context, o ClusterOptions) (*Cluster, error) {
+	r, err := StartRuntime(ctx, o.RuntimeOptions)
+	if err != nil {
+		return nil, err
+	}
+	c := &Cluster{Runtime: r, NodeName: o.NodeName, StaticPodDir: filepath.Join(r.Dir, "static-pods")}
+	if c.NodeName == "" {
+		c.NodeName = DefaultNodeName
+	}
+	if err := c.start(ctx, o); err != nil {
+		return nil, errors.Join(err, c.Stop(context.WithoutCancel(ctx)))
+	}
+	return c, nil
+}
+
+func (c *Cluster) start(ctx context.Context, o ClusterOptions) error {
+	if err := c.startControlPlane(ctx); err != nil {
+		return err
+	}
+	if err := c.startKubelet(ctx, o); err != nil {
+		return err
+	}
+	if err := c.Kubelet.await(ctx, "the node to be ready", c.nodeReady); err != nil {
+		return err
+	}
+	return c.Kubelet.await(ctx, "the default service account", func(ctx context.Context) error {
+		_, err := c.client.CoreV1().ServiceAccounts("default").Get(ctx, "default", metav1.GetOptions{})
+		return err
+	})
+}
+
+// connect makes the clients with which the host reaches the API server.
+func (c *Cluster) connect() (err error) {
+	if c.access, err = clientcmd.BuildConfigFromFlags("", c.Kubeconfig); err != nil {
+		return err
+	}
+	// The lab's own calls are few, and a client that holds them back would
+	// falsify what it measures.
+	c.access.QPS, c.access.Burst = 1000, 1000
+	c.client, err = kubernetes.NewForConfig(c.access)
+	return err
+}
+
+func (c *Cluster) nodeReady(ctx context.Context) error {
+	node, err := c.client.CoreV1().Nodes().Get(ctx, c.NodeName, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	for _, cond := range node.Status.Conditions {
+		if cond.Type == corev1.NodeReady && cond.Status != corev1.ConditionTrue {
+			return fmt.Errorf("node is not ready: %s", cond.Message)
+		}
+	}
+	if len(node.Status.Conditions) == 0 || len(node.Spec.Taints) > 0 {
+		return errors.New("node is not ready: it has no conditions, or taints")
+	}
+	return nil
+}
+
+// RESTConfig is the administrator's access from the host; the caller's own copy.
+func (c *Cluster) RESTConfig() *rest.Config { return rest.CopyConfig(c.access) }
+
+// Client is a client with the administrator's access.
+func (c *Cluster) Client() kubernetes.Interface { return c.client }
+
+// Kubectl runs kubectl as the administrator and returns its output; the error
+// contains it too.
+func (c *Cluster) Kubectl(ctx context.Context, args ...string) ([]byte, error) {
+	cmd := exec.CommandContext(ctx, c.binaries.Kubectl, args...)
+	// Its cache of what the server offers stays with the run.
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+c.Kubeconfig, "KUBECACHEDIR="+filepath.Join(c.Dir, "kubectl"))
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		return out, fmt.Errorf("kubectl %s: %w\n%s", strings.Join(args, " "), err, out)
+	}
+	return out, nil
+}
+
+// containerdFactory is what the kubelet logs when its cAdvisor has found
+// containerd.
+const containerdFactory = "Registration of the containerd container factory successfully"
+
+// cadvisorSeesContainerd checks the kubelet's log: without its containerd side,
+// cAdvisor would hide how a real node behaves.
+func (c *Cluster) cadvisorSeesContainerd(context.Context) error {
+	log, err := os.ReadFile(c.Kubelet.LogFile())
+	if err != nil {
+		return err
+	}
+	if !slices.ContainsFunc(strings.Split(string(log), "\n"), func(line string) bool {
+		return strings.Contains(line, containerdFactory)
+	}) {
+		return fmt.Errorf("the kubelet's log does not say %q: its cAdvisor has no containerd side", containerdFactory)
+	}
+	return nil
+}

@@ -1,0 +1,94 @@
+package keeper
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// youngest is the age below which a folder without a name is taken for a run
+// that begins just now.
+const youngest = time.Minute
+
+// Sweep removes what runs below parent left whose keeper was killed, and
+// returns these runs. Living runs are not touched.
+func Sweep(ctx context.Context, parent string) ([]Run, error) {
+	if err := sweepUnnamed(parent); err != nil {
+		return nil, err
+	}
+	runs, err := Runs(parent)
+	if err != nil {
+		return nil, err
+	}
+	var swept []Run
+	for _, run := range runs {
+		alive, err := run.Alive()
+		if err != nil {
+			return swept, err
+		}
+		if alive {
+			continue
+		}
+		if err := teardown(ctx, run, os.Getpid(), nothingMounted); err != nil {
+			return swept, fmt.Errorf("sweeping dead run %s: %w", run.ID, err)
+		}
+		swept = append(swept, run)
+	}
+	return swept, nil
+}
+
+// nothingMounted stands for the mounts of a run whose namespace is not ours.
+func nothingMounted() error { return nil }
+
+// sweepUnnamed removes folders of runs that died before they got a name.
+func sweepUnnamed(parent string) error {
+	dirs, err := filepath.Glob(filepath.Join(parent, "."+prefix+"*"))
+	if err != nil {
+		return err
+	}
+	for _, dir := range dirs {
+		info, err := os.Stat(dir)
+		if errors.Is(err, os.ErrNotExist) || (err == nil && time.Since(info.ModTime()) < youngest) {
+			continue
+		}
+		if err := errors.Join(err, os.RemoveAll(dir)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Remains lists, one line each, what of a run is still on the machine. Nothing
+// is left when it is empty and the error is nil.
+func Remains(run Run) ([]string, error) {
+	var left []string
+	if _, err := os.Lstat(run.Dir); err == nil {
+		left = append(left, "folder "+run.Dir)
+	}
+	pids, err := members(run)
+	if err != nil {
+		return left, err
+	}
+	for _, pid := range pids {
+		command, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
+		if err != nil {
+			continue // it ended meanwhile
+		}
+		left = append(left, fmt.Sprintf("process %d (%s)", pid, string(command[:max(0, len(command)-1)])))
+	}
+	points, err := mountsBelow(run.Dir)
+	if err != nil {
+		return left, err
+	}
+	for _, point := range points {
+		left = append(left, "mount "+point)
+	}
+	dirs, err := cgroupDirs(run.Cgroup)
+	for _, dir := range dirs {
+		left = append(left, "cgroup "+dir)
+	}
+	return left, err
+}

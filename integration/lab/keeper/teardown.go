@@ -1,0 +1,124 @@
+package keeper
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// teardownPatience is how long processes may take to die of SIGKILL and cgroups
+// to become empty; a machine that swaps needs a while.
+const teardownPatience = 60 * time.Second
+
+// teardown removes everything of a run except the process spare. It can be
+// repeated, and begun by anyone: the keeper for its own run, Sweep for one
+// whose keeper is dead. The caller unmounts what it mounted, when no process
+// needs it any more.
+func teardown(ctx context.Context, run Run, spare int, unmount func() error) error {
+	ctx, cancel := context.WithTimeout(ctx, teardownPatience)
+	defer cancel()
+	err := until(ctx, "the processes of run "+run.ID+" to end", func() (bool, error) {
+		pids, err := killMembers(run, spare)
+		return len(pids) == 0, err
+	})
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(unmount(), unmountBelow(run.Dir)); err != nil {
+		return err
+	}
+	err = until(ctx, "the cgroups of run "+run.ID+" to be empty", func() (bool, error) {
+		return removeCgroups(run.Cgroup)
+	})
+	if err != nil {
+		return err
+	}
+	if err := os.RemoveAll(run.Dir); err != nil {
+		return fmt.Errorf("removing the folder of run %s: %w", run.ID, err)
+	}
+	return nil
+}
+
+// until asks done again and again, soon at first, until it is true, fails or
+// ctx ends.
+func until(ctx context.Context, what string, done func() (bool, error)) error {
+	for wait := time.Millisecond; ; wait = min(2*wait, 100*time.Millisecond) {
+		if ok, err := done(); ok || err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("waiting for %s: %w", what, ctx.Err())
+		case <-time.After(wait):
+		}
+	}
+}
+
+// removeCgroups removes a cgroup and those below it, and says whether it could.
+func removeCgroups(path string) (bool, error) {
+	dirs, err := cgroupDirs(path)
+	if err != nil {
+		return false, err
+	}
+	for _, dir := range dirs {
+		err := syscall.Rmdir(dir)
+		switch {
+		case err == nil || gone(err):
+		case errors.Is(err, syscall.EBUSY) || errors.Is(err, syscall.ENOTEMPTY):
+			return false, nil
+		default:
+			return false, fmt.Errorf("removing cgroup %s: %w", dir, err)
+		}
+	}
+	return true, nil
+}
+
+// unmountBelow unmounts what is mounted below dir in this mount namespace. It
+// must have worked before dir is deleted: what is mounted there may be the
+// host's own files.
+func unmountBelow(dir string) error {
+	// The last mounted comes first: it may be on top of others.
+	for {
+		points, err := mountsBelow(dir)
+		if err != nil {
+			return err
+		}
+		if len(points) == 0 {
+			return nil
+		}
+		last := points[len(points)-1]
+		if err := unix.Unmount(last, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW); err != nil {
+			return fmt.Errorf("unmounting %s: %w", last, err)
+		}
+	}
+}
+
+// mountsBelow lists the mount points below dir in this mount namespace, in the
+// order in which they were mounted.
+func mountsBelow(dir string) ([]string, error) {
+	mounts, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		return nil, err
+	}
+	var points []string
+	for line := range strings.Lines(string(mounts)) {
+		fields := strings.Fields(line)
+		if len(fields) < 5 {
+			continue
+		}
+		point := unescape.Replace(fields[4])
+		if strings.HasPrefix(point, dir+"/") {
+			points = append(points, point)
+		}
+	}
+	return points, nil
+}
+
+// unescape undoes how the kernel writes odd characters in mountinfo.
+var unescape = strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`)

@@ -1,0 +1,123 @@
+package lab
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"sigs.k8s.io/yaml"
+)
+
+// kubeletHealthPort is where the kubelet says that it lives, inside the run's
+// network.
+const kubeletHealthPort = "10248"
+
+// startKubelet starts the node's kubelet and checks that its cAdvisor sees
+// containerd.
+func (c *Cluster) startKubelet(ctx context.Context, o ClusterOptions) error {
+	root := filepath.Join(c.Dir, "kubelet")
+	for _, dir := range []string{root, c.StaticPodDir} {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return err
+		}
+	}
+	config, err := c.writeKubeletConfig(root, o)
+	if err != nil {
+		return err
+	}
+	access, err := c.creds.kubeconfig("kubelet", kubeletUser(c.NodeName), NodeIP+":"+apiPort)
+	if err != nil {
+		return err
+	}
+	args := []string{
+		c.binaries.Kubelet, "--config", config, "--kubeconfig", access, "--hostname-override", c.NodeName, "--node-ip", NodeIP,
+		"--root-dir", root, "--cert-dir", filepath.Join(root, "pki"), "--containerd", c.Socket, "--v", "2",
+	}
+	if len(o.NodeLabels) > 0 {
+		args = append(args, "--node-labels", labels(o.NodeLabels))
+	}
+	health, err := c.keeper.Forward(ctx, "127.0.0.1:"+kubeletHealthPort)
+	if err != nil {
+		return err
+	}
+	client := &http.Client{Timeout: time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+	c.Kubelet = newService(c.keeper, ServiceSpec{
+		Name: "kubelet", Args: args,
+		Ready: func(ctx context.Context) error { return httpOK(ctx, client, "http://"+health+"/healthz") },
+	})
+	if err := c.Kubelet.Start(ctx); err != nil {
+		return err
+	}
+	soon, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	return c.Kubelet.await(soon, "cAdvisor", c.cadvisorSeesContainerd)
+}
+
+func labels(all map[string]string) string {
+	var pairs []string
+	for _, key := range slices.Sorted(maps.Keys(all)) {
+		pairs = append(pairs, key+"="+all[key])
+	}
+	return strings.Join(pairs, ",")
+}
+
+// writeKubeletConfig writes the kubelet's configuration: kubelet's defaults,
+// except for what keeps it within the run's folder, cgroup and network.
+func (c *Cluster) writeKubeletConfig(root string, o ClusterOptions) (string, error) {
+	resolv := filepath.Join(root, "resolv.conf")
+	if err := os.WriteFile(resolv, nil, 0o644); err != nil {
+		return "", err
+	}
+	config := map[string]any{
+		"apiVersion":               "kubelet.config.k8s.io/v1beta1",
+		"kind":                     "KubeletConfiguration",
+		"containerRuntimeEndpoint": "unix://" + c.Socket,
+		"staticPodPath":            c.StaticPodDir,
+		"podLogsDir":               filepath.Join(c.Dir, "pod-logs"),
+		"volumePluginDir":          filepath.Join(root, "volume-plugins"),
+		"resolvConf":               resolv,
+		"cgroupDriver":             "cgroupfs",
+		"cgroupRoot":               c.Cgroup,
+		"enforceNodeAllocatable":   []string{"none"},
+		"failCgroupV1":             false,
+		"failSwapOn":               false,
+		"oomScoreAdj":              0,
+		"makeIPTablesUtilChains":   false,
+		"authentication":           map[string]any{"anonymous": map[string]any{"enabled": true}, "webhook": map[string]any{"enabled": false}},
+		"authorization":            map[string]any{"mode": "AlwaysAllow"},
+		"maxPods":                  250,
+		// The disk is the machine's; what else is on it must not evict pods.
+		"evictionHard":                map[string]string{"memory.available": "50Mi", "nodefs.available": "0%", "imagefs.available": "0%", "nodefs.inodesFree": "0%", "imagefs.inodesFree": "0%"},
+		"imageGCHighThresholdPercent": 100,
+		"imageGCLowThresholdPercent":  99,
+	}
+	if o.KubeletConfig != nil {
+		o.KubeletConfig(config)
+	}
+	data, err := yaml.Marshal(config)
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(root, "config.yaml")
+	return path, os.WriteFile(path, data, 0o600)
+}
+
+// KubeletConfigFile is the path of the kubelet's configuration.
+func (c *Cluster) KubeletConfigFile() string { return filepath.Join(c.Dir, "kubelet", "config.yaml") }
+
+// end stops a service that did not get ready.
+func (s *Service) end(ctx context.Context) error {
+	if !s.Running() {
+		return nil
+	}
+	if err := s.Stop(context.WithoutCancel(ctx)); err != nil {
+		return fmt.Errorf("ending %s: %w", s.spec.Name, err)
+	}
+	return nil
+}
