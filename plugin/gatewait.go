@@ -16,10 +16,6 @@ import (
 // it does not go on by itself.
 const expiryMargin = 500 * time.Millisecond
 
-// replaced is the reason for a hook whose container is no longer the one that
-// kubelet wants started.
-const replaced = gate.ReasonReplaced
-
 // Wait implements gate.Backend: it blocks until the start of the hook's pod is
 // decided.
 func (p *pacer) Wait(ctx context.Context, h gate.Hello, tell func(time.Time, int)) (gate.Verdict, error) {
@@ -27,7 +23,10 @@ func (p *pacer) Wait(ctx context.Context, h gate.Hello, tell func(time.Time, int
 	defer func() { p.metrics.gateWaiters.Set(float64(p.atGate.Add(-1))) }()
 	t, gone := p.attended(h)
 	t.Attend(time.Now())
-	defer func() { t.Leave(time.Now()) }()
+	defer func() {
+		t.Leave(time.Now())
+		p.left(h)
+	}()
 	expiry := time.NewTimer(time.Until(h.Deadline) - expiryMargin)
 	defer expiry.Stop()
 	for {
@@ -40,7 +39,10 @@ func (p *pacer) Wait(ctx context.Context, h gate.Hello, tell func(time.Time, int
 			state, reason := t.Status()
 			return gate.Verdict{Go: state != throttle.Gone, Reason: string(reason)}, nil
 		case <-gone:
-			return gate.Verdict{Reason: replaced}, nil
+			if state, reason := t.Status(); state == throttle.Gone {
+				return gate.Verdict{Reason: string(reason)}, nil
+			}
+			return gate.Verdict{Reason: gate.ReasonReplaced}, nil
 		case <-expiry.C:
 			d := t.Expire(time.Now())
 			return gate.Verdict{Go: d.Admitted, Reason: string(d.Reason)}, nil
@@ -63,8 +65,8 @@ func leaveAt(now time.Time, turn throttle.Turn, deadline time.Time) time.Time {
 }
 
 // attended gives the ticket that a hook waits for, and a channel that is closed
-// when nothing may start for its container any more. A hook that outlived an earlier daemon finds its place again by the
-// time since which it waits.
+// when nothing may start for its container any more. A hook that outlived an
+// earlier daemon finds its place again by the time since which it waits.
 func (p *pacer) attended(h gate.Hello) (*throttle.Ticket, <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -76,7 +78,7 @@ func (p *pacer) attended(h gate.Hello) (*throttle.Ticket, <-chan struct{}) {
 	}
 	c := r.containers[h.ContainerID]
 	if c == nil {
-		c = r.create(&api.Container{Id: h.ContainerID})
+		c = r.create(&api.Container{Id: h.ContainerID}, time.Now())
 	}
 	t := p.limiter.Lookup(r.uid)
 	if t != nil {
@@ -93,6 +95,20 @@ func (p *pacer) attended(h gate.Hello) (*throttle.Ticket, <-chan struct{}) {
 	return p.limiter.Join(time.Now(), throttle.Request{
 		UID: r.uid, Name: r.title(), Priority: priority, MaxWait: maxWait, Arrived: h.Since,
 	}), c.gone
+}
+
+// left forgets a container of which only its hook has ever told.
+func (p *pacer) left(h gate.Hello) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	r := p.records[h.PodUID]
+	if r == nil {
+		return
+	}
+	if c := r.containers[h.ContainerID]; c != nil && c.name == "" {
+		r.remove(c.id)
+	}
+	p.forgetLocked(r)
 }
 
 // turnBoard tells waiters their turns. init makes it usable.

@@ -49,8 +49,9 @@ func (p *pacer) sandboxRemoved(sandbox *api.PodSandbox) {
 	}
 	_, wasRefused := r.refused[sandbox.GetId()]
 	delete(r.refused, sandbox.GetId())
-	if p.pods == nil && !wasRefused && r.sandbox == "" {
-		// No API server will say that the pod was deleted.
+	if p.pods == nil && !wasRefused && r.tried == sandbox.GetId() {
+		// No API server will say that the pod was deleted. An older sandbox that
+		// is cleared away says nothing of it.
 		if t := p.limiter.Lookup(r.uid); t != nil {
 			t.End(time.Now(), throttle.SandboxGone)
 		}
@@ -129,6 +130,9 @@ func (p *pacer) synchronize(pods []*api.PodSandbox, ctrs []*api.Container) {
 			continue
 		}
 		live[ctr.GetId()] = true
+		// A pod may have older sandboxes that are dead; only what is created or
+		// runs is listed.
+		r.enter(ctr.GetPodSandboxId())
 		r.adopt(ctr, now)
 	}
 	var found []*record
@@ -138,7 +142,7 @@ func (p *pacer) synchronize(pods []*api.PodSandbox, ctrs []*api.Container) {
 				r.remove(id)
 			}
 		}
-		if n, youngest := r.runs(); n > 0 && now.Sub(youngest) < p.config.Load().Spec.GetStartTimeout() {
+		if c := r.youngest(); c != nil && now.Sub(c.since) < p.config.Load().Spec.GetStartTimeout() {
 			found = append(found, r)
 		}
 	}
@@ -153,13 +157,25 @@ func (p *pacer) synchronize(pods []*api.PodSandbox, ctrs []*api.Container) {
 
 // find counts a start that is under way without having been admitted.
 func (p *pacer) find(now time.Time, r *record) {
-	if t := p.limiter.Lookup(r.uid); t != nil {
-		if state, _ := t.Status(); state == throttle.Starting || state == throttle.Started {
+	p.mu.Lock()
+	c := r.youngest()
+	if c == nil {
+		p.mu.Unlock()
+		return
+	}
+	made, since := c.made, c.since
+	p.mu.Unlock()
+	if v, ok := p.limiter.View(now, r.uid); ok {
+		switch v.State {
+		case throttle.Starting, throttle.Started:
 			return
+		case throttle.Waiting:
+			if !since.After(v.Arrived) {
+				return // a sidecar that ran before, beside a container that waits
+			}
 		}
 	}
-	_, since := r.runs()
-	t := p.limiter.Found(now, throttle.Request{UID: r.uid, Name: r.title()}, since)
+	t := p.limiter.Found(now, throttle.Request{UID: r.uid, Name: r.title(), Arrived: made}, since)
 	if p.pods == nil {
 		return
 	}
@@ -172,7 +188,7 @@ func (p *pacer) find(now time.Time, r *record) {
 func (r *record) adopt(ctr *api.Container, now time.Time) {
 	c := r.containers[ctr.GetId()]
 	if c == nil {
-		c = r.create(ctr)
+		c = r.create(ctr, now)
 	}
 	c.name, c.cgroup, c.pid = ctr.GetName(), ctr.GetLinux().GetCgroupsPath(), int(ctr.GetPid())
 	at := func(nanos int64) time.Time {

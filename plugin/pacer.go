@@ -49,6 +49,7 @@ type pacer struct {
 	starting map[string]struct{}
 
 	turns turnBoard
+	woken chan struct{} // holds at most one: run is to look at all starts
 }
 
 func newPacer(o Options, pods podSource, m *metrics) *pacer {
@@ -57,6 +58,7 @@ func newPacer(o Options, pods podSource, m *metrics) *pacer {
 		gate: newGateUse(o), metrics: m, log: o.Log, notices: noNotices{},
 		signs:   newSigns(o),
 		records: map[string]*record{}, starting: map[string]struct{}{},
+		woken: make(chan struct{}, 1),
 	}
 	p.config.Store(&crd.Effective{Origin: crd.OriginNone})
 	p.turns.init()
@@ -151,24 +153,27 @@ func (p *pacer) runSandbox(ctx context.Context, sandbox *api.PodSandbox) error {
 	defer cancel()
 	pod, known := p.identify(ctx, sandbox)
 	now := time.Now()
-	p.mu.Lock()
-	r := p.recordOfLocked(sandbox)
-	why := exemption(p.config.Load().Spec.Exemptions, r, pod, known)
-	p.mu.Unlock()
+	r, d := p.letIn(now, sandbox, pod, known)
+	if !d.Admitted {
+		return p.refuse(now, r, atSandbox, d)
+	}
+	return nil
+}
 
-	if why == "" {
+// letIn decides whether a sandbox may stay, and takes note of it.
+func (p *pacer) letIn(now time.Time, sandbox *api.PodSandbox, pod podwatch.Pod, known bool) (*record, throttle.Decision) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	r := p.recordOfLocked(sandbox)
+	if exemption(p.config.Load().Spec.Exemptions, r, pod, known) == "" {
 		d := p.join(now, r, pod, time.Time{}).LetUp(now, p.options.GateTimeout)
 		if !d.Admitted && p.refusals.atSandbox(now, p.options.RefuseAt) {
-			p.mu.Lock()
-			r.refused[sandbox.GetId()] = now
-			p.mu.Unlock()
-			return p.refuse(now, r, atSandbox, d)
+			r.refuse(sandbox.GetId(), now)
+			return r, d
 		}
 	}
-	p.mu.Lock()
 	r.enter(sandbox.GetId())
-	p.mu.Unlock()
-	return nil
+	return r, throttle.Decision{Admitted: true}
 }
 
 // createContainer decides at the second point: may the process start. It gives
@@ -181,7 +186,7 @@ func (p *pacer) createContainer(ctx context.Context, sandbox *api.PodSandbox, ct
 	p.mu.Lock()
 	r := p.recordOfLocked(sandbox)
 	r.enter(sandbox.GetId())
-	r.create(ctr)
+	r.create(ctr, now)
 	begins := p.beginsLocked(r, ctr.GetName(), pod, known)
 	exempt := exemption(p.config.Load().Spec.Exemptions, r, pod, known)
 	p.mu.Unlock()

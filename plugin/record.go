@@ -4,6 +4,8 @@ import (
 	"time"
 
 	"github.com/containerd/nri/pkg/api"
+
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
 )
 
 // record is what the runtime has told of one pod. The pacer's mutex guards it.
@@ -12,6 +14,7 @@ type record struct {
 	cgroupParent         string
 	labels, annotations  map[string]string
 	sandbox              string               // the latest that was let in; empty: none
+	tried                string               // the latest that was let in or refused
 	refused              map[string]time.Time // sandboxes that were refused, which the runtime takes down
 	containers           map[string]*container
 	exits                map[string]time.Time // by container name, in the present sandbox
@@ -20,6 +23,7 @@ type record struct {
 // container is what the runtime has told of one container.
 type container struct {
 	id, name string
+	made     time.Time // when it was first told of
 	cgroup   string
 	pid      int
 	running  bool
@@ -59,22 +63,36 @@ func (r *record) see(pod *api.PodSandbox) {
 // enter makes the sandbox the pod's present one; exits in an earlier one count
 // no more, for a new sandbox is a first start.
 func (r *record) enter(sandbox string) {
+	r.tried = sandbox
 	if r.sandbox != sandbox {
 		r.sandbox = sandbox
 		clear(r.exits)
 	}
 }
 
+// refuse takes note of a sandbox that was not let in.
+func (r *record) refuse(sandbox string, at time.Time) {
+	r.tried = sandbox
+	r.refused[sandbox] = at
+}
+
 // create adds a container that is about to be made; an older one of the same
 // name is replaced.
-func (r *record) create(ctr *api.Container) *container {
+func (r *record) create(ctr *api.Container, now time.Time) *container {
 	for _, old := range r.containers {
-		if old.name != "" && old.name == ctr.GetName() && old.id != ctr.GetId() && !old.running {
-			r.remove(old.id)
+		if old.name == "" || old.name != ctr.GetName() || old.id == ctr.GetId() {
+			continue
 		}
+		if old.running {
+			// kubelet saw its end; the runtime, which tells of exits beside
+			// everything else, will do so yet.
+			r.exit(old, now)
+			continue
+		}
+		r.remove(old.id)
 	}
 	c := &container{
-		id: ctr.GetId(), name: ctr.GetName(), gone: make(chan struct{}),
+		id: ctr.GetId(), name: ctr.GetName(), made: now, gone: make(chan struct{}),
 		cgroup: ctr.GetLinux().GetCgroupsPath(),
 	}
 	if old := r.containers[c.id]; old != nil {
@@ -101,7 +119,10 @@ func (r *record) clear() {
 func (r *record) started(ctr *api.Container, at time.Time) {
 	c := r.containers[ctr.GetId()]
 	if c == nil {
-		c = r.create(ctr)
+		c = r.create(ctr, at)
+	}
+	if c.name == "" { // only its hook had told of it
+		c.name = ctr.GetName()
 	}
 	// A process that ends at once is told to have stopped before it is told to
 	// have started.
@@ -112,9 +133,12 @@ func (r *record) stopped(ctr *api.Container, at time.Time) {
 	// The runtime says of a container that was never started, too, that it
 	// stopped; but not that its state is stopped.
 	c := r.containers[ctr.GetId()]
-	if c == nil || (!c.running && ctr.GetState() != api.ContainerState_CONTAINER_STOPPED) {
-		return
+	if c != nil && !c.exited && (c.running || ctr.GetState() == api.ContainerState_CONTAINER_STOPPED) {
+		r.exit(c, at)
 	}
+}
+
+func (r *record) exit(c *container, at time.Time) {
 	c.running, c.exited = false, true
 	r.exits[c.name] = at
 }
@@ -129,16 +153,51 @@ func (r *record) exitedSince(t time.Time) bool {
 	return false
 }
 
-// runs tells how many containers run, and since when the youngest of them does.
-func (r *record) runs() (n int, youngest time.Time) {
+// progress is how far a start is, by what the runtime told.
+type progress struct {
+	ids      map[string]string // of the containers that run, by name
+	youngest time.Time         // when the last of them began to run
+	begun    bool              // one of them was made for this start
+	failed   bool              // one that was made for this start ended, or could not start
+}
+
+// progress tells how far the start that joined at the given time is. That one of
+// its containers failed counts as far as the report is about that container.
+func (r *record) progress(joined time.Time, report podwatch.Pod) progress {
+	run := progress{ids: map[string]string{}}
 	for _, c := range r.containers {
+		ofStart := !c.made.Before(joined)
 		if !c.running {
+			run.failed = run.failed || (ofStart && c.id == report.Containers[c.name].ID)
 			continue
 		}
-		n++
-		if c.since.After(youngest) {
-			youngest = c.since
+		run.ids[c.name] = c.id
+		run.begun = run.begun || ofStart
+		if c.since.After(run.youngest) {
+			run.youngest = c.since
 		}
 	}
-	return n, youngest
+	return run
+}
+
+// running gives copies of the containers that run.
+func (r *record) running() []container {
+	var all []container
+	for _, c := range r.containers {
+		if c.running {
+			all = append(all, *c)
+		}
+	}
+	return all
+}
+
+// youngest gives the container that began to run last, or nil.
+func (r *record) youngest() *container {
+	var last *container
+	for _, c := range r.containers {
+		if c.running && (last == nil || c.since.After(last.since)) {
+			last = c
+		}
+	}
+	return last
 }

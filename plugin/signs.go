@@ -3,29 +3,24 @@ package plugin
 import (
 	"context"
 	"fmt"
-	"maps"
 	"sync"
 	"time"
 
 	"github.com/shirou/gopsutil/v3/process"
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/cgroup"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
 
-// The node's own signs that a pod has started, where nobody can say whether it
-// is ready: every container has run for signsRun, and the pod used less than
-// signsCores over the last signsWindow.
-const (
-	signsRun    = 10 * time.Second
-	signsCores  = 0.2
-	signsWindow = 2 * time.Second
-	signsEvery  = 500 * time.Millisecond
-)
-
-// signs measures the CPU use of pods that start. Made by newSigns; safe for
-// concurrent use.
+// signs are the node's own signs that a pod has started, where nobody can say
+// whether it is ready: every container has run for a time, and the pod used
+// little CPU lately. Made by newSigns; safe for concurrent use.
 type signs struct {
+	run     time.Duration // how long every container has to have run
+	cores   float64       // the pod has to have used less
+	window  time.Duration // over this time
+	every   time.Duration // between two measurements
 	cgroups cgroup.Reader
 	host    context.Context // where the host's /proc is
 
@@ -41,6 +36,7 @@ type cpuSample struct {
 
 func newSigns(o Options) *signs {
 	return &signs{
+		run: 10 * time.Second, cores: 0.2, window: 2 * time.Second, every: 500 * time.Millisecond,
 		cgroups: cgroup.Reader{Root: o.CgroupRoot}, host: o.hostContext(),
 		samples: map[string][]cpuSample{}, blind: map[string]bool{},
 	}
@@ -52,12 +48,12 @@ func (s *signs) quiet(now time.Time, uid string, used float64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	all := append(s.samples[uid], cpuSample{at: now, used: used})
-	for len(all) > 1 && now.Sub(all[1].at) >= signsWindow {
+	for len(all) > 1 && now.Sub(all[1].at) >= s.window {
 		all = all[1:]
 	}
 	s.samples[uid] = all
 	took := now.Sub(all[0].at)
-	return took >= signsWindow && used-all[0].used < signsCores*took.Seconds()
+	return took >= s.window && used-all[0].used < s.cores*took.Seconds()
 }
 
 func (s *signs) forget(uid string) {
@@ -78,37 +74,38 @@ func (s *signs) blindOnce(uid string) bool {
 
 // judgeBySigns ends the slot of a pod that has started by the node's own signs.
 func (p *pacer) judgeBySigns(now time.Time, t *throttle.Ticket) {
+	v, _ := p.limiter.View(now, t.UID())
 	p.mu.Lock()
 	r := p.records[t.UID()]
 	if r == nil {
 		p.mu.Unlock()
 		return
 	}
-	n, youngest := r.runs()
-	ended := n == 0 && len(r.exits) > 0 && !r.exitedSince(now.Add(-signsWindow))
-	parent, containers := r.cgroupParent, maps.Clone(r.containers)
+	run := r.progress(v.Arrived, podwatch.Pod{})
+	ended := len(run.ids) == 0 && r.exitedSince(v.Admitted) && !r.exitedSince(now.Add(-p.signs.window))
+	parent, containers := r.cgroupParent, r.running()
 	p.mu.Unlock()
 
 	if ended {
 		t.End(now, throttle.Completed)
 		return
 	}
-	if n == 0 {
+	if !run.begun {
 		return
 	}
 	used, err := p.signs.used(parent, containers)
 	if err != nil && p.signs.blindOnce(t.UID()) {
-		p.podLog(t.UID(), t.Name()).WithError(err).Warn("CPU use of the pod cannot be read: its slot ends after its containers have run for ", signsRun)
+		p.podLog(t.UID(), t.Name()).WithError(err).Warn("CPU use of the pod cannot be read: its slot ends after its containers have run for ", p.signs.run)
 	}
 	quiet := err != nil || p.signs.quiet(now, t.UID(), used)
-	if quiet && now.Sub(youngest) >= signsRun {
+	if quiet && now.Sub(run.youngest) >= p.signs.run {
 		t.End(now, throttle.Inferred)
 	}
 }
 
 // used gives the CPU-seconds of a pod: of its cgroup, else of its containers'
 // cgroups, else of its containers' processes.
-func (s *signs) used(parent string, containers map[string]*container) (float64, error) {
+func (s *signs) used(parent string, containers []container) (float64, error) {
 	if parent != "" {
 		if used, err := s.cgroups.CPUSeconds(parent); err == nil {
 			return used, nil
@@ -116,9 +113,6 @@ func (s *signs) used(parent string, containers map[string]*container) (float64, 
 	}
 	var sum float64
 	for _, c := range containers {
-		if !c.running {
-			continue
-		}
 		used, err := s.cgroups.CPUSeconds(c.cgroup)
 		if err != nil {
 			used, err = s.processCPU(c.pid)

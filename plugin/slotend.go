@@ -13,28 +13,36 @@ import (
 func (p *pacer) podChanged(pod podwatch.Pod, deleted bool) {
 	now := time.Now()
 	t := p.limiter.Lookup(pod.UID)
-	if deleted {
-		p.mu.Lock()
-		if r := p.records[pod.UID]; r != nil && !pod.Static {
-			// kubelet has taken down all of it by now. The runtime does not say
-			// so of sandboxes that are older than itself.
-			r.clear()
-			delete(p.records, r.uid)
-		}
-		p.mu.Unlock()
-	}
-	if t == nil {
-		return
-	}
-	if (deleted && !pod.Static) || pod.Deleting {
+	// Of a static pod, only the mirror was deleted.
+	deleted = deleted && !pod.Static
+	if t != nil && (deleted || pod.Deleting) {
 		t.End(now, throttle.Deleted)
+	}
+	if deleted {
+		p.forget(pod.UID)
+	}
+	if t == nil || deleted || pod.Deleting {
 		return
 	}
 	switch state, _ := t.Status(); state {
 	case throttle.Waiting:
 		p.judgeWaiting(now, t, pod)
 	case throttle.Starting:
-		p.judgeStarting(now, t, pod)
+		if again := p.judgeStarting(now, t, pod); !again.IsZero() {
+			p.wake()
+		}
+	}
+}
+
+// forget drops what the runtime told of a pod that the API server no longer has:
+// kubelet has taken down all of it. The runtime does not say so of sandboxes that
+// are older than itself.
+func (p *pacer) forget(uid string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if r := p.records[uid]; r != nil {
+		r.clear()
+		delete(p.records, uid)
 	}
 }
 
@@ -64,13 +72,13 @@ func (p *pacer) judgeStarting(now time.Time, t *throttle.Ticket, pod podwatch.Po
 		t.End(now, terminal(pod))
 		return time.Time{}
 	}
-	ids, since, crashed := p.running(pod.UID, t)
-	if pod.CrashLooping && crashed && len(ids) == 0 {
+	run := p.progressOf(pod.UID, pod)
+	if pod.CrashLooping && run.failed {
 		t.End(now, throttle.CrashLoop)
 		return time.Time{}
 	}
 	// What kubelet reported of an earlier run says nothing of this start.
-	if len(ids) == 0 || !pod.Describes(ids) {
+	if !run.begun || !pod.Describes(run.ids) {
 		return time.Time{}
 	}
 	if pod.Probed {
@@ -82,7 +90,7 @@ func (p *pacer) judgeStarting(now time.Time, t *throttle.Ticket, pod podwatch.Po
 	if !pod.AllRunning {
 		return time.Time{}
 	}
-	settled := since.Add(p.config.Load().Spec.GetSettleTime())
+	settled := run.youngest.Add(p.config.Load().Spec.GetSettleTime())
 	if now.Before(settled) {
 		return settled
 	}
@@ -97,24 +105,17 @@ func terminal(pod podwatch.Pod) throttle.Reason {
 	return throttle.Failed
 }
 
-// running gives the IDs, by name, of the pod's containers that run, since when
-// the youngest does, and whether any exited since the start was admitted.
-func (p *pacer) running(uid string, t *throttle.Ticket) (ids map[string]string, since time.Time, crashed bool) {
+// progressOf tells how far the start of a pod is; report is what the pod watch
+// knows of it.
+func (p *pacer) progressOf(uid string, report podwatch.Pod) progress {
 	v, _ := p.limiter.View(time.Now(), uid)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	r := p.records[uid]
 	if r == nil {
-		return nil, time.Time{}, false
+		return progress{}
 	}
-	ids = map[string]string{}
-	for _, c := range r.containers {
-		if c.running && c.name != "" {
-			ids[c.name] = c.id
-		}
-	}
-	_, since = r.runs()
-	return ids, since, r.exitedSince(v.Admitted)
+	return r.progress(v.Arrived, report)
 }
 
 // review asks again about every start under way, and gives the time of the next
@@ -138,7 +139,7 @@ func (p *pacer) review(now time.Time) (next time.Time) {
 			}
 		}
 		p.judgeBySigns(now, t)
-		sooner(now.Add(signsEvery))
+		sooner(now.Add(p.signs.every))
 	}
 	return next
 }

@@ -21,6 +21,7 @@ func (p *pacer) run(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-p.limiter.Changed():
+		case <-p.woken:
 		case <-timer.C:
 		}
 		now := time.Now()
@@ -36,6 +37,14 @@ func (p *pacer) run(ctx context.Context) error {
 			wait = min(wait, max(time.Millisecond, next.Sub(now)))
 		}
 		timer.Reset(wait)
+	}
+}
+
+// wake makes run look at all starts, and ask when to look again.
+func (p *pacer) wake() {
+	select {
+	case p.woken <- struct{}{}:
+	default: // it is about to
 	}
 }
 

@@ -21,7 +21,8 @@ type testPod struct {
 	sandbox *runtimetest.Pod
 
 	mu      sync.Mutex
-	running map[string]string // the IDs of the containers that started, by name
+	running map[string]string        // the IDs of the containers that started last, by name
+	started []*runtimetest.Container // all that started
 }
 
 // pod gives a pod that the API server knows: always restarted, probed, with the
@@ -112,6 +113,7 @@ func (p *testPod) starts(name string, args ...string) *attempt {
 		if a.err = a.ctr.Start(p.n.ctx); a.err == nil {
 			p.mu.Lock()
 			p.running[name] = a.ctr.ID()
+			p.started = append(p.started, a.ctr)
 			p.mu.Unlock()
 		}
 	})

@@ -1,0 +1,147 @@
+package plugin
+
+import (
+	"testing"
+
+	"github.com/containerd/nri/pkg/api"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+)
+
+func TestAllContainersOfAnAdmittedStartPass(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, oneAtATime)
+	p := n.pod("many", containers(map[string]podwatch.Kind{
+		"init": podwatch.Init, "sidecar": podwatch.Sidecar, "app": podwatch.App, "other": podwatch.App,
+	})).runs()
+	n.pod("behind").runs()
+	init := p.startsNow("init", "true")
+	_, err := init.Wait(n.ctx)
+	require.NoError(t, err)
+	for _, name := range []string{"sidecar", "app", "other"} {
+		p.startsNow(name)
+	}
+	_, starting := n.names()
+	assert.Equal(t, []string{"many"}, starting, "all of them are one start")
+}
+
+func TestTheInitContainerOfAPodWaitsForThePod(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, oneAtATime)
+	holder := n.occupy("holder")
+	p := n.pod("initial", containers(map[string]podwatch.Kind{"init": podwatch.Init, "app": podwatch.App})).runs()
+	a := p.waitsAtGate("init")
+	holder.getsReady()
+	a.succeeds()
+	n.pod("behind").runs()
+	p.startsNow("app")
+}
+
+func TestAnEphemeralContainerNeverWaits(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, oneAtATime)
+	p := n.occupy("debugged")
+	p.getsReady()
+	p.becomes(throttle.Started, throttle.Ready)
+	n.occupy("holder")
+	n.pods.tell(p.uid, func(pod *podwatch.Pod) {
+		pod.Containers = map[string]podwatch.Container{"app": {Kind: podwatch.App}, "debug": {Kind: podwatch.Ephemeral}}
+	})
+	p.startsNow("debug")
+	assert.Equal(t, throttle.Started, p.is(), "it is no start of the pod")
+}
+
+// crash ends a container's process, and waits until the daemon knows.
+func (p *testPod) crash(name string) {
+	p.n.t.Helper()
+	var found bool
+	for _, ctr := range p.started {
+		if ctr.ID() == p.running[name] {
+			found = true
+			require.NoError(p.n.t, ctr.Stop(p.n.ctx, 0))
+		}
+	}
+	require.True(p.n.t, found, "%s runs", name)
+	p.n.eventually("the exit is known", func() bool { return p.n.exited(p.uid, name) })
+}
+
+func TestALoneContainerThatCrashedWaitsLikeAnyStart(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, oneAtATime)
+	p := n.occupy("crashed")
+	p.getsReady()
+	p.becomes(throttle.Started, throttle.Ready)
+	holder := n.occupy("holder")
+	p.crash("app")
+	a := p.waitsAtGate("app")
+	holder.getsReady()
+	a.succeeds()
+	p.becomes(throttle.Starting, throttle.Free)
+}
+
+func TestACrashedContainerBesideASidecarWaits(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, oneAtATime)
+	p := n.pod("crashed", containers(map[string]podwatch.Kind{"sidecar": podwatch.Sidecar, "app": podwatch.App})).runs()
+	p.startsNow("sidecar")
+	p.startsNow("app")
+	p.getsReady()
+	p.becomes(throttle.Started, throttle.Ready)
+	holder := n.occupy("holder")
+	p.crash("app")
+	a := p.waitsAtGate("app")
+	holder.getsReady()
+	a.succeeds()
+}
+
+func TestARestartBesideARunningContainerNeverWaits(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, oneAtATime)
+	p := n.pod("pair", containers(map[string]podwatch.Kind{"app": podwatch.App, "other": podwatch.App})).runs()
+	p.startsNow("app")
+	p.startsNow("other")
+	p.getsReady()
+	p.becomes(throttle.Started, throttle.Ready)
+	n.occupy("holder")
+	p.crash("other")
+	p.startsNow("other")
+	p.becomes(throttle.Starting, throttle.Exempt) // it is counted
+	assert.False(t, n.view(p.uid).Slot, "there was no free slot")
+}
+
+func TestAContainerThatStopsBeforeItIsToldToHaveStarted(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, oneAtATime)
+	p := n.pod("brief").runs()
+	sandbox := &api.PodSandbox{Id: p.sandbox.ID(), Uid: p.uid, Namespace: "default", Name: "brief"}
+	ctr := &api.Container{Id: "brief", Name: "app", PodSandboxId: p.sandbox.ID()}
+	_, err := n.p.createContainer(n.ctx, sandbox, ctr)
+	require.NoError(t, err)
+	ctr.State = api.ContainerState_CONTAINER_STOPPED
+	n.p.containerStopped(sandbox, ctr)
+	ctr.State = api.ContainerState_CONTAINER_RUNNING
+	n.p.containerStarted(sandbox, ctr)
+	r := n.p.records[p.uid]
+	assert.Empty(t, r.running())
+	assert.Contains(t, r.exits, "app")
+}
+
+func TestANewContainerSaysThatTheOneBeforeHasEnded(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, oneAtATime)
+	p := n.occupy("crashed")
+	p.getsReady()
+	p.becomes(throttle.Started, throttle.Ready)
+	n.occupy("holder")
+	// The runtime has not told of the exit, and yet kubelet starts it again.
+	a := p.waitsAtGate("app")
+	assert.False(t, a.over())
+	// What comes late changes nothing.
+	sandbox, late := message(p, &attempt{ctr: p.started[0]})
+	late.State = api.ContainerState_CONTAINER_STOPPED
+	n.p.containerStopped(sandbox, late)
+	assert.Equal(t, throttle.Waiting, p.is())
+}

@@ -1,0 +1,215 @@
+package plugin
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/runtimetest"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+)
+
+// gateTimeout sets --gate-timeout.
+func gateTimeout(d time.Duration) nodeOption {
+	return with(func(o *Options) { o.GateTimeout = d })
+}
+
+func TestAPodThatIsDeletedAtTheGateStartsNothing(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, oneAtATime)
+	n.occupy("holder")
+	p := n.pod("deleted").runs()
+	a := p.waitsAtGate("app")
+
+	p.isDeleted()
+	require.ErrorContains(t, a.result(), "exit status 1")
+	require.ErrorContains(t, a.err, gate.ReasonDeleted)
+	assert.Equal(t, runtimetest.Exited, a.ctr.Status().State)
+	n.noHookIsLeft()
+	waiting, starting := n.names()
+	assert.Empty(t, waiting, "its place is gone")
+	assert.Equal(t, []string{"holder"}, starting)
+}
+
+func TestAPodThatIsDeletedByForceAtTheGateStartsNothing(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, oneAtATime)
+	n.occupy("holder")
+	p := n.pod("deleted").runs()
+	a := p.waitsAtGate("app")
+
+	n.pods.remove(p.uid)
+	require.ErrorContains(t, a.result(), gate.ReasonDeleted)
+	n.noHookIsLeft()
+	waiting, _ := n.names()
+	assert.Empty(t, waiting)
+}
+
+func TestAStaticPodKeepsItsPlaceWhenItsMirrorIsDeleted(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, oneAtATime)
+	p := n.pod("static", func(pod *podwatch.Pod) { pod.Static = true }).runs()
+	p.startsNow("app")
+	p.becomes(throttle.Starting, throttle.Exempt)
+	n.pods.remove(p.uid)
+	assert.Equal(t, throttle.Starting, p.is())
+	p.becomesKnown()
+	p.getsReady()
+	p.becomes(throttle.Started, throttle.Ready)
+}
+
+func TestANewerContainerReplacesTheOneWhoseHookWaits(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, oneAtATime)
+	holder := n.occupy("holder")
+	p := n.pod("twice").runs()
+	older := p.waitsAtGate("app")
+	arrived := n.view(p.uid).Arrived
+
+	newer := p.starts("app")
+	require.ErrorContains(t, older.result(), gate.ReasonReplaced)
+	p.isAtGate()
+	assert.Equal(t, arrived, n.view(p.uid).Arrived, "the place is kept")
+	assert.False(t, newer.over())
+	holder.getsReady()
+	newer.succeeds()
+	assert.Equal(t, runtimetest.Exited, older.ctr.Status().State)
+}
+
+func TestAContainerThatIsRemovedAtTheGateStartsNothing(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, oneAtATime)
+	n.occupy("holder")
+	p := n.pod("removed").runs()
+	a := p.waitsAtGate("app")
+	n.p.containerRemoved(message(p, a))
+	require.ErrorContains(t, a.result(), gate.ReasonReplaced)
+	assert.Equal(t, throttle.Waiting, p.is(), "the pod keeps its place")
+}
+
+func TestAWaitThatEndsAloneIsAdmittedOverTheLimit(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, oneAtATime, gateTimeout(time.Second))
+	n.occupy("holder")
+	p := n.pod("impatient").runs()
+	p.starts("app").succeeds()
+	p.becomes(throttle.Starting, throttle.GateDeadline)
+	_, starting := n.names()
+	assert.Len(t, starting, 2)
+}
+
+func TestAWaitThatEndsWhileAnotherIsOverTheLimitIsTriedAgain(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, oneAtATime, gateTimeout(time.Second))
+	holder := n.occupy("holder")
+	over := n.pod("over").runs()
+	over.starts("app").succeeds()
+	over.becomes(throttle.Starting, throttle.GateDeadline)
+
+	p := n.pod("expired").runs()
+	a := p.starts("app")
+	require.ErrorContains(t, a.result(), gate.ReasonGateExpired)
+	v := n.view(p.uid)
+	assert.Equal(t, throttle.Waiting, v.State, "the place is kept")
+	n.eventually("it is counted", func() bool { return counted(t, n, "pod_pacemaker_gate_expired_total") == 1 })
+
+	holder.getsReady()
+	over.getsReady()
+	p.startsNow("app")
+	assert.Equal(t, v.Arrived, n.view(p.uid).Arrived)
+}
+
+func TestMaxWaitAdmitsOnePodOverTheLimit(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, "spec: {maxWait: 1s, throttleConfig: {maxConcurrent: {value: 1}}}")
+	n.occupy("holder")
+	first := n.pod("first").runs()
+	a := first.waitsAtGate("app")
+	second := n.pod("second").runs()
+	b := second.waitsAtGate("app")
+
+	a.succeeds() // the longest wait goes first
+	first.becomes(throttle.Starting, throttle.MaxWait)
+	assert.False(t, b.over(), "one at a time is over the limit")
+	assert.Equal(t, throttle.Waiting, second.is())
+	first.getsReady()
+	b.succeeds()
+}
+
+func TestAPodWithADeadlineWaitsATenthOfItAtMost(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, oneAtATime)
+	n.occupy("holder")
+	p := n.pod("hasty", func(pod *podwatch.Pod) { pod.ActiveDeadline = 5 * time.Second }).runs()
+	p.starts("app").succeeds()
+	p.becomes(throttle.Starting, throttle.MaxWait)
+}
+
+func TestTheGateTellsHooksTheirPace(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, oneAtATime)
+	n.occupy("holder")
+	n.pod("first").runs().waitsAtGate("app")
+	p := n.pod("second").runs()
+	h := gate.Hello{PodUID: p.uid, ContainerID: "by-hand", Name: "default/second", Deadline: time.Now().Add(time.Hour)}
+	told := make(chan int, 100)
+	ctx, leave := contextOf(n)
+	n.kept.Go(func() {
+		_, err := n.p.Wait(ctx, h, func(at time.Time, position int) {
+			if at.After(time.Now()) {
+				told <- position
+			}
+		})
+		assert.ErrorIs(t, err, ctx.Err())
+	})
+	n.eventually("it is told that it is the second", func() bool { return len(told) > 0 && <-told == 2 })
+	leave()
+	n.eventually("nothing is left of a container of which only its hook told", func() bool {
+		n.p.mu.Lock()
+		defer n.p.mu.Unlock()
+		r := n.p.records[p.uid]
+		return r != nil && len(r.containers) == 0
+	})
+}
+
+func TestNoRecordIsLeftOfAHookThatNobodyKnows(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, oneAtATime)
+	n.occupy("holder")
+	before := n.records()
+	h := gate.Hello{PodUID: "stranger", ContainerID: "by-hand", Name: "default/stranger", Deadline: time.Now().Add(time.Hour)}
+	v, err := n.p.Wait(n.ctx, gate.Hello{PodUID: h.PodUID, ContainerID: h.ContainerID, Deadline: time.Now()}, func(time.Time, int) {})
+	require.NoError(t, err)
+	assert.True(t, v.Go, "its deadline is over, and nobody else is over the limit")
+	n.p.limiter.Lookup("stranger").End(time.Now(), throttle.Deleted)
+	n.eventually("its record is forgotten", func() bool { return n.records() == before })
+}
+
+func TestLeaveAtSharesOutTheTimeLeft(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1000, 0)
+	deadline := now.Add(100 * time.Second)
+	inTime := throttle.Turn{Position: 3, Of: 4, At: now.Add(30 * time.Second)}
+	assert.Equal(t, inTime.At, leaveAt(now, inTime, deadline))
+	late := now.Add(time.Hour)
+	for position := 1; position <= 4; position++ {
+		turn := throttle.Turn{Position: position, Of: 4, At: late}
+		assert.Equal(t, now.Add(time.Duration(position)*20*time.Second), leaveAt(now, turn, deadline))
+	}
+	assert.Equal(t, now, leaveAt(now, throttle.Turn{Position: 1, Of: 1, At: late}, now.Add(-time.Second)), "the deadline is over")
+}
+
+func TestAContainerWithALongNameCanWait(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, oneAtATime)
+	holder := n.occupy("holder")
+	p := n.pod(strings.Repeat("n", 253)).runs()
+	a := p.waitsAtGate("app")
+	holder.getsReady()
+	a.succeeds()
+}

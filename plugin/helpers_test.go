@@ -1,0 +1,56 @@
+package plugin
+
+import (
+	"context"
+	"testing"
+
+	"github.com/containerd/nri/pkg/api"
+	"github.com/stretchr/testify/require"
+)
+
+// message gives what the runtime would say of a sandbox and a container in it.
+func message(p *testPod, a *attempt) (*api.PodSandbox, *api.Container) {
+	return &api.PodSandbox{Id: p.sandbox.ID(), Uid: p.uid, Namespace: p.spec.Namespace, Name: p.spec.Name},
+		&api.Container{Id: a.ctr.ID(), PodSandboxId: p.sandbox.ID()}
+}
+
+// contextOf gives a context that ends with the node.
+func contextOf(n *node) (context.Context, context.CancelFunc) { return context.WithCancel(n.ctx) }
+
+// records tells of how many pods the daemon remembers what the runtime told.
+func (n *node) records() int {
+	n.p.mu.Lock()
+	defer n.p.mu.Unlock()
+	return len(n.p.records)
+}
+
+// counted gives the value of a metric: the sum over its labels, of a histogram
+// the count.
+func counted(t testing.TB, n *node, name string) float64 {
+	t.Helper()
+	families, err := n.d.metrics.registry.Gather()
+	require.NoError(t, err)
+	for _, f := range families {
+		if f.GetName() != name {
+			continue
+		}
+		var sum float64
+		for _, m := range f.GetMetric() {
+			sum += m.GetCounter().GetValue() + m.GetGauge().GetValue() + float64(m.GetHistogram().GetSampleCount())
+		}
+		return sum
+	}
+	return 0
+}
+
+// exited tells whether the daemon knows of the exit of a container.
+func (n *node) exited(uid, name string) bool {
+	n.p.mu.Lock()
+	defer n.p.mu.Unlock()
+	r := n.p.records[uid]
+	if r == nil {
+		return false
+	}
+	_, ok := r.exits[name]
+	return ok
+}

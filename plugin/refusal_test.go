@@ -1,0 +1,137 @@
+package plugin
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+)
+
+// restarted sets a pod's restart policy.
+func restarted(policy string) func(*podwatch.Pod) {
+	return func(pod *podwatch.Pod) { pod.RestartPolicy = policy }
+}
+
+// fillGate lets as many pods wait at the gate as there is room for, and gives
+// them and the first one that was refused.
+func (n *node) fillGate() (waiting []*attempt, refused *testPod) {
+	n.t.Helper()
+	for i := 0; ; i++ {
+		p := n.pod(fmt.Sprintf("waits-%d", i))
+		if err := p.run(); err != nil {
+			require.ErrorContains(n.t, err, string(throttle.GateRoom))
+			return waiting, p
+		}
+		waiting = append(waiting, p.waitsAtGate("app"))
+	}
+}
+
+// startOneByOne lets the pod of each attempt start and get ready, one after the other.
+func (n *node) startOneByOne(waiting []*attempt) {
+	n.t.Helper()
+	for _, a := range waiting {
+		a.succeeds()
+		a.pod.getsReady()
+	}
+}
+
+func TestARefusedSandboxKeepsItsPlace(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, oneAtATime)
+	holder := n.occupy("holder")
+	waiting, refused := n.fillGate()
+	joined := n.view(refused.uid)
+	require.Equal(t, throttle.Waiting, joined.State, "the events that take the sandbox down again came before the refusal")
+	require.False(t, joined.Present)
+
+	later := n.pod("later")
+	require.Error(t, later.run())
+	require.Error(t, refused.run(), "there is no room yet")
+	assert.Equal(t, joined.Arrived, n.view(refused.uid).Arrived, "the place is that of the first attempt")
+	assert.Less(t, n.view(refused.uid).Ahead, n.view(later.uid).Ahead)
+
+	holder.getsReady()
+	n.startOneByOne(waiting)
+	refused.runs().startsNow("app")
+	refused.getsReady()
+	later.runs().startsNow("app")
+	assert.Equal(t, uint64(3), n.p.refusedSandboxes.Load())
+}
+
+func TestARefusalTellsTheReaderOfThePodsEvents(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, oneAtATime, with(func(o *Options) { o.Gate = GateNever }))
+	n.occupy("holder")
+	p := n.pod("refused").runs()
+	_, err := p.create("app")
+	require.ErrorContains(t, err, "pod-pacemaker: waiting to start: Concurrency (1 of 1 starting), 0 ahead; kubelet tries again by itself")
+	second := n.pod("second").runs()
+	_, err = second.create("app")
+	require.ErrorContains(t, err, "1 ahead")
+}
+
+func TestContainersThatKubeletWouldNotStartAgainNeverWaitAtTheGate(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, oneAtATime)
+	holder := n.occupy("holder")
+	never := n.pod("never", restarted("Never")).runs()
+	mixed := n.pod("mixed", func(pod *podwatch.Pod) {
+		pod.Containers = map[string]podwatch.Container{"app": {Kind: podwatch.App, RestartPolicy: "Never"}}
+	}).runs()
+	stranger := n.strangePod("stranger").runs()
+	for _, p := range []*testPod{never, mixed, stranger} {
+		_, err := p.create("app")
+		require.ErrorContains(t, err, string(throttle.Concurrency), p.spec.Name)
+		assert.Equal(t, throttle.Waiting, p.is(), "%s keeps its place", p.spec.Name)
+	}
+	assert.Zero(t, n.rt.Hooks())
+	assert.Equal(t, uint64(3), n.p.refusedContainers.Load())
+
+	holder.getsReady()
+	never.startsNow("app")
+	never.becomes(throttle.Starting, throttle.Free)
+	never.getsReady()
+	mixed.startsNow("app")
+	mixed.getsReady()
+	stranger.startsNow("app")
+}
+
+func TestAContainerWhoseTurnIsNextIsHeldForAMoment(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, oneAtATime, with(func(o *Options) { o.Hold = MaxHold }))
+	holder := n.occupy("holder")
+	p := n.pod("job", restarted("Never")).runs()
+	created := make(chan error, 1)
+	n.kept.Go(func() {
+		_, err := p.create("app")
+		created <- err
+	})
+	p.isAtGate() // it stands in the handler
+	holder.getsReady()
+	require.NoError(t, <-created)
+	p.becomes(throttle.Starting, throttle.Free)
+	assert.Zero(t, n.p.refusedContainers.Load())
+}
+
+func TestRefusalsMoveToTheContainerWhenTheyCostTooMuch(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, oneAtATime, tuned(func(p *pacer) {
+		p.refusals.cores = 1
+		for p.refusals.atSandbox(time.Now(), RefuseAuto) { // the minute's share is used up
+		}
+	}))
+	n.occupy("holder")
+	for i := 0; n.p.refusedContainers.Load() == 0; i++ {
+		p := n.pod(fmt.Sprintf("crowd-%d", i)).runs() // never refused here
+		if _, err := p.create("app"); err != nil {
+			require.ErrorContains(t, err, string(throttle.GateRoom))
+		}
+		assert.Equal(t, throttle.Waiting, p.is())
+	}
+	assert.Zero(t, n.p.refusedSandboxes.Load())
+}
