@@ -54,3 +54,10 @@ func (n *node) exited(uid, name string) bool {
 	_, ok := r.exits[name]
 	return ok
 }
+
+// holding tells whether a handler has taken of the time that handlers may wait.
+func (n *node) holding() bool {
+	n.p.hold.mu.Lock()
+	defer n.p.hold.mu.Unlock()
+	return !n.p.hold.last.IsZero() && n.p.hold.saved < holdSaved
+}

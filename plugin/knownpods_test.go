@@ -15,6 +15,8 @@ type knownPods struct {
 	away    bool
 	panics  bool
 	changed func(podwatch.Pod, bool)
+	// held is how long those who asked for an unknown pod were ready to wait, each.
+	held []time.Duration
 }
 
 func (k *knownPods) Get(uid string) (podwatch.Pod, bool) {
@@ -28,6 +30,11 @@ func (k *knownPods) Get(uid string) (podwatch.Pod, bool) {
 }
 
 func (k *knownPods) Await(ctx context.Context, uid string) (podwatch.Pod, bool) {
+	if end, ok := ctx.Deadline(); ok {
+		k.mu.Lock()
+		k.held = append(k.held, time.Until(end))
+		k.mu.Unlock()
+	}
 	for {
 		if pod, ok := k.Get(uid); ok {
 			return pod, true
@@ -44,6 +51,17 @@ func (k *knownPods) Healthy() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return !k.away
+}
+
+// holds gives how long handlers were ready to wait for unknown pods: in all, and
+// the longest.
+func (k *knownPods) holds() (sum, longest time.Duration) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, d := range k.held {
+		sum, longest = sum+d, max(longest, d)
+	}
+	return sum, longest
 }
 
 // goAway makes the API server unreachable.

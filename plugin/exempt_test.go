@@ -1,0 +1,63 @@
+package plugin
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+)
+
+func TestExemptPodsNeverWait(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, "spec: {throttleConfig: {maxConcurrent: {value: 1}}, exemptions: {namespaces: [infra], allowSkipAnnotation: true}}")
+	n.occupy("holder")
+	n.pod("waits").runs().waitsAtGate("app")
+
+	static := n.strangePod("static-unknown")
+	static.spec.Annotations = map[string]string{annotationSource: "file"}
+	daemon := n.strangePod("daemon-unknown")
+	daemon.spec.Labels = map[string]string{labelTemplateGeneration: "1"}
+	infra := n.strangePod("infra")
+	infra.spec.Namespace = "infra"
+	for _, p := range []*testPod{
+		static, daemon, infra,
+		n.pod("static", func(pod *podwatch.Pod) { pod.Static = true }),
+		n.pod("critical", func(pod *podwatch.Pod) { pod.PriorityClassName = "system-node-critical" }),
+		n.pod("daemon", func(pod *podwatch.Pod) { pod.OwnerKind = "DaemonSet" }),
+		n.pod("skips", func(pod *podwatch.Pod) { pod.SkipAnnotation = true }),
+	} {
+		p.runs().startsNow("app")
+		assert.Equal(t, throttle.Exempt, n.view(p.uid).Reason, p.spec.Name)
+		assert.False(t, n.view(p.uid).Slot, "%s: there is no free slot", p.spec.Name)
+	}
+	waiting, starting := n.names()
+	assert.Equal(t, []string{"waits"}, waiting)
+	assert.Equal(t, []string{"holder"}, starting)
+}
+
+func TestAnExemptPodTakesASlotThatIsFree(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, oneAtATime)
+	p := n.pod("daemon", func(pod *podwatch.Pod) { pod.OwnerKind = "DaemonSet" }).runs()
+	p.startsNow("app")
+	p.becomes(throttle.Starting, throttle.Exempt)
+	_, starting := n.names()
+	assert.Equal(t, []string{"daemon"}, starting)
+
+	next := n.pod("next").runs()
+	a := next.waitsAtGate("app")
+	p.getsReady()
+	a.succeeds()
+}
+
+func TestAnExemptPodEndsLikeAnyOther(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, oneAtATime)
+	n.occupy("holder")
+	p := n.pod("daemon", func(pod *podwatch.Pod) { pod.OwnerKind = "DaemonSet" }).runs()
+	p.startsNow("app")
+	p.getsReady()
+	p.becomes(throttle.Started, throttle.Ready)
+}

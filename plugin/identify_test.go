@@ -1,0 +1,122 @@
+package plugin
+
+import (
+	"testing"
+	"time"
+
+	"github.com/containerd/nri/pkg/api"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/runtimetest"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+)
+
+func TestThePodWatchMayCatchUpWithinTheHold(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, oneAtATime, with(func(o *Options) { o.Hold = MaxHold }))
+	holder := n.occupy("holder")
+	p := n.strangePod("new")
+	ran := make(chan error, 1)
+	n.kept.Go(func() { ran <- p.run() })
+	n.eventually("the handler holds", func() bool { return n.holding() })
+	p.becomesKnown(func(pod *podwatch.Pod) { pod.Priority = 7 })
+	require.NoError(t, <-ran)
+	assert.Equal(t, int32(7), n.view(p.uid).Priority, "it was known in time")
+	a := p.waitsAtGate("app")
+	holder.getsReady()
+	a.succeeds()
+}
+
+func TestAPodThatStaysUnknownIsJudgedAgainWhenItIsKnown(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, oneAtATime, with(func(o *Options) { o.Hold = 0 }))
+	holder := n.occupy("holder")
+
+	exempt := n.strangePod("exempt").runs()
+	_, err := exempt.create("app")
+	require.Error(t, err, "nobody knows it: it waits like any other")
+	exempt.becomesKnown(func(pod *podwatch.Pod) { pod.OwnerKind = "DaemonSet" })
+	exempt.becomes(throttle.Starting, throttle.Exempt)
+	exempt.startsNow("app")
+
+	plain, urgent := n.strangePod("plain").runs(), n.strangePod("urgent").runs()
+	require.Less(t, n.view(plain.uid).Ahead, n.view(urgent.uid).Ahead)
+	plain.becomesKnown()
+	urgent.becomesKnown(func(pod *podwatch.Pod) { pod.Priority = 1000 })
+	require.Greater(t, n.view(plain.uid).Ahead, n.view(urgent.uid).Ahead, "priority goes first")
+
+	waits := plain.waitsAtGate("app")
+	first := urgent.waitsAtGate("app")
+	holder.getsReady()
+	first.succeeds()
+	assert.False(t, waits.over())
+}
+
+func TestAPriorityThatChangesMovesThePlace(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, oneAtATime)
+	n.occupy("holder")
+	first, second := n.pod("first").runs(), n.pod("second").runs()
+	first.waitsAtGate("app")
+	second.waitsAtGate("app")
+	waiting, _ := n.names()
+	require.Equal(t, []string{"first", "second"}, waiting)
+	n.pods.tell(second.uid, func(pod *podwatch.Pod) { pod.Priority = 1 })
+	waiting, _ = n.names()
+	assert.Equal(t, []string{"second", "first"}, waiting)
+}
+
+func TestAPodWithoutUIDIsKnownByItsName(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, oneAtATime, standalone, with(func(o *Options) { o.Gate = GateAlways }))
+	sandbox := &api.PodSandbox{Id: "1", Namespace: "default", Name: "first"}
+	require.NoError(t, n.p.runSandbox(n.ctx, sandbox))
+	assert.Equal(t, throttle.Waiting, n.view("default/first").State)
+	sandbox.Name = "second"
+	require.NoError(t, n.p.runSandbox(n.ctx, sandbox))
+	assert.Equal(t, 1, n.view("default/second").Ahead)
+}
+
+func TestWithoutAHoldNoHandlerWaits(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, oneAtATime, with(func(o *Options) { o.Hold = 0 }))
+	n.occupy("holder")
+	for range 20 {
+		if p := n.strangePod("stranger"); p.run() == nil {
+			_, err := p.create("app")
+			require.Error(t, err)
+		}
+	}
+	assert.Zero(t, counted(t, n, "pod_pacemaker_held_seconds_total"))
+}
+
+func TestManyUnknownPodsHoldNoLongerThanTheirShare(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, oneAtATime, with(func(o *Options) { o.Hold = MaxHold }))
+	n.occupy("holder")
+	begin := time.Now()
+	for range 40 { // would hold for 40 s, and as long again for their containers
+		if p := n.strangePod("stranger"); p.run() == nil {
+			_, err := p.create("app")
+			require.Error(t, err)
+		}
+	}
+	held, longest := n.pods.holds()
+	assert.LessOrEqual(t, held, holdSaved+time.Duration(holdShare*float64(time.Since(begin))))
+	assert.LessOrEqual(t, longest, MaxHold)
+	assert.Positive(t, held)
+}
+
+func TestAHoldIsNeverLongerThanHalfTheRequestTimeout(t *testing.T) {
+	t.Parallel()
+	const timeout = 500 * time.Millisecond
+	n := newNode(t, oneAtATime, with(func(o *Options) { o.Hold = MaxHold }),
+		onRuntime(func(o *runtimetest.Options) { o.RequestTimeout = timeout }))
+	assert.Equal(t, timeout/2, n.p.longestHold())
+	n.strangePod("stranger").runs()
+	_, longest := n.pods.holds()
+	assert.LessOrEqual(t, longest, timeout/2)
+	assert.Positive(t, longest)
+}

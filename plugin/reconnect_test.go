@@ -1,0 +1,169 @@
+package plugin
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/runtimetest"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+)
+
+func TestHooksThatOutliveTheDaemonKeepTheirOrderAndTheLimit(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, twoAtATime)
+	holders := []*testPod{n.occupy("holder-0"), n.occupy("holder-1")}
+	var waiting []*attempt
+	for i := range 4 {
+		waiting = append(waiting, n.pod(fmt.Sprintf("waits-%d", i)).runs().waitsAtGate("app"))
+	}
+	order, _ := n.names()
+
+	n.stop()
+	n.startDaemon()
+	n.connected()
+	for _, a := range waiting {
+		a.pod.isAtGate()
+		assert.False(t, a.over(), "%s: the starts of before count", a.pod.spec.Name)
+	}
+	again, starting := n.names()
+	assert.Equal(t, order, again)
+	assert.ElementsMatch(t, []string{"holder-0", "holder-1"}, starting)
+	for _, p := range holders {
+		assert.Equal(t, throttle.Found, n.view(p.uid).Reason)
+	}
+
+	for i, a := range waiting {
+		holders[0].getsReady()
+		a.succeeds()
+		holders = append(holders[1:], a.pod)
+		for _, b := range waiting[i+1:] {
+			assert.False(t, b.over(), "%s goes after %s", b.pod.spec.Name, a.pod.spec.Name)
+		}
+	}
+	n.noHookIsLeft()
+}
+
+func TestPodsThatStartedLongAgoAreNotFoundStarting(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, oneAtATime)
+	p := n.occupy("ready")
+	p.getsReady()
+	p.becomes(throttle.Started, throttle.Ready)
+	n.stop()
+	n.startDaemon()
+	n.connected()
+	// The watch says that it is ready, so that its slot is free at once.
+	n.occupy("next")
+}
+
+func TestASidecarThatRanBeforeLetsNoWaitingPodGo(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, oneAtATime)
+	p := n.pod("crashed", containers(map[string]podwatch.Kind{"sidecar": podwatch.Sidecar, "app": podwatch.App})).runs()
+	p.startsNow("sidecar")
+	p.startsNow("app")
+	p.getsReady()
+	p.becomes(throttle.Started, throttle.Ready)
+	holder := n.occupy("holder")
+	p.crash("app")
+	a := p.waitsAtGate("app")
+
+	_, err := n.rt.DropPlugins()
+	require.NoError(t, err)
+	n.connected()
+	assert.Equal(t, throttle.Waiting, p.is())
+	assert.False(t, a.over())
+	holder.getsReady()
+	a.succeeds()
+}
+
+func TestADroppedPluginConnectsAgain(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, oneAtATime)
+	holder := n.occupy("holder")
+	a := n.pod("waits").runs().waitsAtGate("app")
+	dropped, err := n.rt.DropPlugins()
+	require.NoError(t, err)
+	require.Positive(t, dropped)
+	n.connected()
+	n.eventually("it is ready again", func() bool { return n.d.Ready() == nil })
+	_, starting := n.names()
+	assert.Equal(t, []string{"holder"}, starting)
+	assert.False(t, a.over())
+	holder.getsReady()
+	a.succeeds()
+}
+
+func TestPodsThatStartedWhileThePluginWasAwayAreCounted(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, oneAtATime)
+	n.stop()
+	slipped := n.pod("slipped").runs()
+	slipped.startsNow("app")
+	n.startDaemon()
+	n.connected()
+	slipped.becomes(throttle.Starting, throttle.Found)
+	n.eventually("it is counted as unpaced", func() bool { return counted(t, n, "pod_pacemaker_unpaced_total") == 1 })
+	a := n.pod("waits").runs().waitsAtGate("app")
+	slipped.getsReady()
+	a.succeeds()
+}
+
+func TestARuntimeThatIsKilledIsPacedAgain(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, oneAtATime)
+	holder := n.occupy("holder")
+	p := n.pod("waits").runs()
+	a := p.waitsAtGate("app")
+
+	n.rt.Kill()
+	require.ErrorIs(t, a.result(), runtimetest.ErrDown)
+	n.eventually("it is not ready", func() bool { return n.d.Ready() != nil })
+	require.NoError(t, n.rt.Start(n.ctx))
+	n.connected()
+	n.eventually("it is ready again", func() bool { return n.d.Ready() == nil })
+	_, starting := n.names()
+	assert.Equal(t, []string{"holder"}, starting, "its container runs on")
+
+	// kubelet makes the sandbox anew.
+	b := p.runs().starts("app")
+	p.isAtGate()
+	holder.getsReady()
+	b.succeeds()
+	n.noHookIsLeft()
+}
+
+func TestTheDaemonWaitsForARuntimeThatIsNotThereYet(t *testing.T) {
+	t.Parallel()
+	n := unconnectedNode(t, oneAtATime)
+	n.startDaemon()
+	n.eventually("it says what is missing", func() bool {
+		err := n.d.Ready()
+		return err != nil && assert.ObjectsAreEqual("NRI socket: dial unix "+n.options.NRISocket+
+			": connect: no such file or directory (is NRI enabled in containerd's configuration?)", err.Error())
+	})
+	assert.Zero(t, counted(t, n, "pod_pacemaker_connected"))
+	require.NoError(t, n.rt.Start(n.ctx))
+	n.connected()
+	n.eventually("it is ready", func() bool { return n.d.Ready() == nil })
+	n.eventually("it is counted", func() bool { return counted(t, n, "pod_pacemaker_connected") == 1 })
+	n.occupy("paced")
+}
+
+func TestAHandlerThatPanicsLetsThePodStart(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, oneAtATime)
+	n.occupy("holder")
+	p := n.strangePod("unlucky")
+	n.pods.breaks(true)
+	p.runs()
+	ctr := p.creates("app")
+	n.pods.breaks(false)
+	require.NoError(t, ctr.Start(n.ctx))
+	assert.InDelta(t, 2, counted(t, n, "pod_pacemaker_handler_panics_total"), 0)
+	assert.InDelta(t, 2, counted(t, n, "pod_pacemaker_unpaced_total"), 0)
+}
