@@ -5,11 +5,12 @@ GOTESTSUM_VERSION := v1.13.0
 
 GO ?= go
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
-TOOLS ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/pod-pacemaker/tools/$(shell $(GO) env GOVERSION)
+CACHE := $(or $(POD_PACEMAKER_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/pod-pacemaker)
+TOOLS ?= $(CACHE)/tools/$(shell $(GO) env GOVERSION)
 LINT := $(TOOLS)/$(GOLANGCI_LINT_VERSION)/golangci-lint
 GOTESTSUM := $(TOOLS)/$(GOTESTSUM_VERSION)/gotestsum
 LAB := cd integration && $(GO) run ./cmd/lab
-E2E := cd integration && $(GOTESTSUM) --format testname -- -tags e2e -count=1 $(E2EFLAGS)
+E2E := cd integration && $(GOTESTSUM) --format testname -- -count=1 -p=1 $(E2EFLAGS)
 
 .DEFAULT_GOAL := help
 .PHONY: help build test format vet generated lint unit generate demo e2e e2e-full lab cluster-up cluster-down bench clean
@@ -27,14 +28,14 @@ format:
 
 vet:
 	$(GO) vet ./...
-	cd integration && $(GO) vet -tags e2e ./...
+	cd integration && $(GO) vet -tags e2e,full ./...
 
 generated:
 	$(GO) run ./crd/internal/generate -check
 
 lint: $(LINT) ## Run the linters of .golangci.yaml on both modules
 	$(LINT) run ./...
-	cd integration && $(LINT) run --build-tags e2e ./...
+	cd integration && $(LINT) run --build-tags e2e,full ./...
 
 # One run over both modules, so that the closing line counts every test.
 unit: $(GOTESTSUM)
@@ -47,11 +48,10 @@ demo: build ## Watch a herd of pods start, unpaced and paced, on a throw-away co
 	cd integration && $(GO) run ./cmd/demo
 
 e2e: build lab $(GOTESTSUM) ## Run the scenarios on a real one-node cluster (root)
-	$(E2E) -timeout 30m ./e2e/...
+	$(E2E) -tags e2e -timeout 30m ./lab/... ./e2e/...
 
-e2e-full: export E2E_FULL := 1
 e2e-full: build lab $(GOTESTSUM) ## Run every scenario, the long ones too (root)
-	$(E2E) -timeout 3h ./e2e/...
+	$(E2E) -tags e2e,full -timeout 3h ./lab/... ./e2e/...
 
 lab:
 	$(LAB) build

@@ -1,0 +1,48 @@
+package deploy
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
+)
+
+// buildDaemon builds the command that the manifests start.
+func buildDaemon(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "pod-pacemaker")
+	cmd := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-buildvcs=false", "-o", path, "../plugin/cmd/pod-pacemaker")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	return path
+}
+
+// The trailing --help keeps the command from starting; what stands before it is
+// parsed first, so an unknown verb, flag or value fails.
+func TestCommandTakesTheArgumentsWeShip(t *testing.T) {
+	t.Parallel()
+	daemon := buildDaemon(t)
+
+	lines := map[string][]string{}
+	for _, container := range everyContainer(only[*appsv1.DaemonSet](t, render(t, ""))) {
+		require.Empty(t, container.Command, "the image's entry point is the command")
+		lines["container "+container.Name] = container.Args
+	}
+	words := strings.Fields(readUnit(t)["ExecStart"][0])
+	require.Equal(t, "pod-pacemaker", filepath.Base(words[0]))
+	lines["systemd unit"] = words[1 : len(words)-1]
+	require.Equal(t, "$EXTRA_ARGS", words[len(words)-1])
+
+	for name, args := range lines {
+		out, err := exec.CommandContext(t.Context(), daemon, append(args, "--help")...).CombinedOutput()
+		require.NoError(t, err, "%s: %s", name, out)
+		require.Contains(t, string(out), args[0], name)
+	}
+	out, err := exec.CommandContext(t.Context(), daemon, "run", "--no-such-flag", "--help").CombinedOutput()
+	require.Error(t, err, "%s", out)
+}
