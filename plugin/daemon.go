@@ -8,11 +8,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd"
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
@@ -50,58 +46,47 @@ func New(o Options) (*Daemon, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &Daemon{options: o, since: time.Now(), cores: cores, metrics: newMetrics(), limits: make(chan struct{})}
+	var fallback *v1alpha1.PacemakerConfig
 	if o.ConfigFile != "" {
-		if d.fallback, err = crd.Load(o.ConfigFile); err != nil {
+		if fallback, err = crd.Load(o.ConfigFile); err != nil {
 			return nil, err
 		}
 	}
-	var pods podSource
-	var dyn dynamic.Interface
+	d := newDaemon(o, cores, fallback, nil)
 	if !o.Standalone() {
-		if dyn, err = d.reachCluster(); err != nil {
+		c, err := reachCluster(o)
+		if err != nil {
 			return nil, err
 		}
-		pods = d.watch
-	}
-	d.pacer = newPacer(o, pods, d.metrics)
-	d.pacer.refusals.cores = cores
-	d.connection = newConnection(o, d.pacer)
-	if d.watch != nil {
-		d.watch.OnChange(d.pacer.podChanged)
-		d.source = crd.NewSource(dyn, d.client, o.NodeName, d.fallback, o.Log, d.configure)
+		d.follow(c)
 	}
 	return d, nil
 }
 
+// newDaemon gives a daemon that asks pods about pods; nil: nobody can be asked.
+func newDaemon(o Options, cores int, fallback *v1alpha1.PacemakerConfig, pods podSource) *Daemon {
+	d := &Daemon{
+		options: o, since: time.Now(), cores: cores, metrics: newMetrics(),
+		fallback: fallback, limits: make(chan struct{}),
+	}
+	d.pacer = newPacer(o, pods, d.metrics)
+	d.pacer.refusals.cores = cores
+	d.connection = newConnection(o, d.pacer)
+	return d
+}
+
+// follow makes the daemon follow pods and configurations in the API server.
+func (d *Daemon) follow(c clients) {
+	o := d.options
+	d.client = c.kube
+	d.watch = podwatch.New(c.kube, o.NodeName, o.Log)
+	d.watch.OnChange(d.pacer.podChanged)
+	d.pacer.pods = d.watch
+	d.source = crd.NewSource(c.dynamic, c.kube, o.NodeName, d.fallback, o.Log, d.configure)
+}
+
 // ErrOptions is wrapped by what New says of options that are not valid.
 var ErrOptions = errors.New("invalid options")
-
-// reachCluster makes the clients of the API server, and the pod watch.
-func (d *Daemon) reachCluster() (dynamic.Interface, error) {
-	var access *rest.Config
-	var err error
-	if d.options.Kubeconfig != "" {
-		access, err = clientcmd.BuildConfigFromFlags("", d.options.Kubeconfig)
-	} else {
-		access, err = rest.InClusterConfig()
-	}
-	if err != nil {
-		return nil, fmt.Errorf("access to the API server: %w", err)
-	}
-	access.UserAgent = "pod-pacemaker/" + d.options.Version
-	dyn, err := dynamic.NewForConfig(access)
-	if err != nil {
-		return nil, fmt.Errorf("client of the API server: %w", err)
-	}
-	// Custom resources are not served as protobuf; pods are, for half the CPU.
-	access.ContentType = runtime.ContentTypeProtobuf
-	if d.client, err = kubernetes.NewForConfig(access); err != nil {
-		return nil, fmt.Errorf("client of the API server: %w", err)
-	}
-	d.watch = podwatch.New(d.client, d.options.NodeName, d.options.Log)
-	return dyn, nil
-}
 
 func (d *Daemon) configure(e crd.Effective) {
 	d.metrics.generation.Reset()

@@ -121,14 +121,12 @@ func unconnectedNode(t testing.TB, config string, opts ...nodeOption) *node {
 // startDaemon starts a daemon on the node's sockets, with the node's
 // configuration in force.
 func (n *node) startDaemon() {
-	d := &Daemon{options: n.options, since: time.Now(), cores: 2, metrics: newMetrics(), limits: make(chan struct{})}
-	var source podSource = n.pods
+	var pods podSource = n.pods
 	if n.options.Standalone() {
-		source = nil
+		pods = nil
 	}
-	d.pacer = newPacer(n.options, source, d.metrics)
+	d := newDaemon(n.options, 2, nil, pods)
 	n.tune(d.pacer)
-	d.connection = newConnection(n.options, d.pacer)
 	n.pods.follow(d.pacer.podChanged)
 	d.configure(n.config)
 	ctx, cancel := context.WithCancel(context.Background())

@@ -1,0 +1,252 @@
+package plugin
+
+import (
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	logtest "github.com/sirupsen/logrus/hooks/test"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	dynamicfake "k8s.io/client-go/dynamic/fake"
+	kubefake "k8s.io/client-go/kubernetes/fake"
+
+	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+)
+
+// writeConfig writes a configuration file.
+func writeConfig(t *testing.T, config string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "config.yaml")
+	require.NoError(t, os.WriteFile(path, []byte("apiVersion: pod-pacemaker.io/v1alpha1\nkind: PacemakerConfig\nmetadata: {name: file}\n"+config), 0o600))
+	return path
+}
+
+// freeAddress gives a loopback address where nobody listens.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// runs runs a daemon until the test ends; stop ends it before.
+func (n *node) runs(d *Daemon) (stop func()) {
+	ctx, cancel := context.WithCancel(n.ctx)
+	done := make(chan error, 1)
+	go func() { done <- d.Run(ctx) }()
+	n.d, n.p = d, d.pacer
+	n.stop = sync.OnceFunc(func() {
+		cancel()
+		require.NoError(n.t, <-done)
+	})
+	return n.stop
+}
+
+func TestTheDaemonRunsStandaloneAndServesAdministrators(t *testing.T) {
+	t.Parallel()
+	n := unconnectedNode(t, noLimit, standalone, with(func(o *Options) {
+		o.ConfigFile = writeConfig(t, oneAtATime)
+		o.HTTPAddress = freeAddress(t)
+		o.Version = "v1.2.3"
+	}))
+	d, err := New(n.options)
+	require.NoError(t, err)
+	require.ErrorContains(t, d.Ready(), "not connected")
+	require.NoError(t, n.rt.Start(n.ctx))
+	n.runs(d)
+	n.connected()
+	n.eventually("it is ready", func() bool { return n.get("/readyz") == http.StatusOK })
+	assert.Equal(t, http.StatusOK, n.get("/healthz"))
+	assert.Equal(t, http.StatusOK, n.get("/metrics"))
+
+	p := n.strangePod("pod").runs()
+	p.startsNow("app")
+	s, err := admin.NewClient(n.options.AdminPath()).Status(n.ctx)
+	require.NoError(t, err)
+	assert.True(t, s.Ready)
+	assert.Equal(t, "v1.2.3", s.Version)
+	assert.Equal(t, admin.Standalone, s.Mode)
+	assert.Equal(t, "file", s.Config.Name)
+	assert.Equal(t, 1, s.Limits.MaxConcurrent)
+	require.Len(t, s.Starting, 1)
+	assert.Equal(t, "pod", s.Starting[0].Name)
+
+	n.rt.Kill()
+	n.eventually("it is not ready any more", func() bool { return n.get("/readyz") == http.StatusServiceUnavailable })
+	assert.Equal(t, http.StatusOK, n.get("/healthz"))
+}
+
+// get asks the daemon over HTTP, and gives the status of the answer; 0: there was none.
+func (n *node) get(path string) int {
+	req, err := http.NewRequestWithContext(n.ctx, http.MethodGet, "http://"+n.options.HTTPAddress+path, http.NoBody)
+	require.NoError(n.t, err)
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	answer, err := client.Do(req)
+	if err != nil {
+		return 0
+	}
+	defer answer.Body.Close()
+	_, err = io.Copy(io.Discard, answer.Body)
+	require.NoError(n.t, err)
+	return answer.StatusCode
+}
+
+func TestTheDaemonEndsWhenItsSocketIsTaken(t *testing.T) {
+	t.Parallel()
+	n := unconnectedNode(t, noLimit, standalone)
+	require.NoError(t, n.rt.Start(n.ctx))
+	first, err := New(n.options)
+	require.NoError(t, err)
+	n.runs(first)
+	n.connected()
+	n.eventually("it serves", func() bool {
+		_, err := admin.NewClient(n.options.AdminPath()).Status(n.ctx)
+		return err == nil
+	})
+	second, err := New(n.options)
+	require.NoError(t, err)
+	require.ErrorContains(t, second.Run(n.ctx), "another daemon answers")
+}
+
+func TestNewRefusesAConfigurationThatIsInvalid(t *testing.T) {
+	t.Parallel()
+	o := goodOptions()
+	o.InCluster = false
+	o.ConfigFile = writeConfig(t, "spec: {throttleConfig: {maxConcurrent: {value: 0}}}")
+	_, err := New(o)
+	require.ErrorContains(t, err, "spec.throttleConfig.maxConcurrent.value")
+	o.ConfigFile = "/nowhere/config.yaml"
+	_, err = New(o)
+	require.ErrorIs(t, err, os.ErrNotExist)
+}
+
+func TestNewSaysWhatItNeedsOfTheCluster(t *testing.T) {
+	t.Parallel()
+	o := goodOptions()
+	o.Kubeconfig = "/nowhere/kubeconfig"
+	_, err := New(o)
+	require.ErrorContains(t, err, "access to the API server")
+}
+
+// limitOf is a version of a PacemakerConfig object.
+func limitOf(generation, value int64) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{Object: map[string]any{
+		"metadata": map[string]any{"name": "object", "uid": "1", "generation": generation},
+		"spec":     map[string]any{"throttleConfig": map[string]any{"maxConcurrent": map[string]any{"value": value}}},
+	}}
+	u.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.Kind))
+	return u
+}
+
+// cluster is a daemon with an API server.
+type cluster struct {
+	*node
+	kube    *kubefake.Clientset
+	dynamic *dynamicfake.FakeDynamicClient
+}
+
+// newCluster starts a daemon with an API server that knows the pods.
+func newCluster(t *testing.T, pods ...runtime.Object) *cluster {
+	t.Helper()
+	n := unconnectedNode(t, noLimit)
+	c := &cluster{node: n}
+	c.kube = kubefake.NewClientset(append(pods, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node"}})...)
+	c.dynamic = dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(),
+		map[schema.GroupVersionResource]string{v1alpha1.Resource: v1alpha1.Kind + "List"}, limitOf(1, 1))
+	d := newDaemon(n.options, 2, nil, nil)
+	d.follow(clients{kube: c.kube, dynamic: c.dynamic})
+	require.NoError(t, n.rt.Start(n.ctx))
+	n.runs(d)
+	n.connected()
+	return c
+}
+
+func TestAnInvalidObjectLeavesTheLastGoodOneInForce(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	inForce := func() int64 { return c.d.Status().Config.Generation }
+	c.eventually("the first version is in force", func() bool { return inForce() == 1 })
+	assert.Equal(t, 1, c.d.Status().Limits.MaxConcurrent)
+
+	hook := logtest.NewLocal(c.options.Log)
+	update := func(u *unstructured.Unstructured) {
+		_, err := c.dynamic.Resource(v1alpha1.Resource).Update(c.ctx, u, metav1.UpdateOptions{})
+		require.NoError(t, err)
+	}
+	update(limitOf(2, 0))
+	c.eventually("it is said why the second is not", func() bool {
+		for _, e := range hook.AllEntries() {
+			line, err := e.String()
+			require.NoError(t, err)
+			if strings.Contains(line, "maxConcurrent.value") {
+				return true
+			}
+		}
+		return false
+	})
+	assert.Equal(t, int64(1), inForce())
+	update(limitOf(3, 5))
+	c.eventually("the third version is in force", func() bool { return inForce() == 3 })
+	assert.Equal(t, 5, c.d.Status().Limits.MaxConcurrent)
+}
+
+func TestAPodOfTheAPIServerIsPacedAndEndsWhenItIsReady(t *testing.T) {
+	t.Parallel()
+	pod := func(name string) *corev1.Pod {
+		return &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID(name), ResourceVersion: "1"},
+			Spec: corev1.PodSpec{
+				NodeName: "node", RestartPolicy: corev1.RestartPolicyAlways,
+				Containers: []corev1.Container{{Name: "app", ReadinessProbe: &corev1.Probe{}}},
+			},
+		}
+	}
+	first := pod("first")
+	c := newCluster(t, first, pod("second"))
+	c.eventually("the configuration is in force", func() bool { return c.d.Status().Config.Generation == 1 })
+	c.eventually("the pods are known", func() bool { return c.d.watch.Healthy() })
+
+	holder := c.known("first").runs()
+	ctr := holder.startsNow("app")
+	a := c.known("second").runs().waitsAtGate("app")
+	first.ResourceVersion = "2"
+	first.Status = corev1.PodStatus{
+		Phase:      corev1.PodRunning,
+		Conditions: []corev1.PodCondition{{Type: corev1.ContainersReady, Status: corev1.ConditionTrue}},
+		ContainerStatuses: []corev1.ContainerStatus{{
+			Name: "app", ContainerID: "containerd://" + ctr.ID(),
+			State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.Now()}},
+		}},
+	}
+	_, err := c.kube.CoreV1().Pods("default").UpdateStatus(c.ctx, first, metav1.UpdateOptions{})
+	require.NoError(t, err)
+	holder.becomes(throttle.Started, throttle.Ready)
+	a.succeeds()
+	s := c.d.Status()
+	assert.Equal(t, admin.Cluster, s.Mode)
+	require.NotNil(t, s.PodWatch)
+	assert.True(t, s.PodWatch.Healthy)
+}
+
+// known gives a pod that the API server has told of by itself; its UID is its name.
+func (n *node) known(name string) *testPod {
+	p := n.strangePod(name)
+	p.uid, p.spec.UID = name, name
+	return p
+}

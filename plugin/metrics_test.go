@@ -1,0 +1,70 @@
+package plugin
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestMetricsFollowTheStarts(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, oneAtATime)
+	holder := n.occupy("holder")
+	a := n.pod("waits").runs().waitsAtGate("app")
+	job := n.pod("job", restarted("Never")).runs()
+	_, err := job.create("app")
+	require.Error(t, err)
+	m := n.d.metrics
+	n.eventually("the gauges are up to date", func() bool {
+		return testutil.ToFloat64(m.starting) == 1 && testutil.ToFloat64(m.waiting) == 2 && testutil.ToFloat64(m.gateWaiters) == 1
+	})
+	require.NoError(t, testutil.CollectAndCompare(m.refusals, strings.NewReader(`
+# HELP pod_pacemaker_refusals_total Refused sandboxes and containers, which kubelet tries again.
+# TYPE pod_pacemaker_refusals_total counter
+pod_pacemaker_refusals_total{at="container",reason="Concurrency"} 1
+`)))
+	assert.InDelta(t, containerRefusalCPU.Seconds(), testutil.ToFloat64(m.refusalCPU), 1e-9)
+	assert.InDelta(t, 1, testutil.ToFloat64(m.connected), 0)
+
+	holder.getsReady()
+	a.succeeds()
+	a.pod.getsReady()
+	n.eventually("both ends are counted", func() bool { return counted(t, n, "pod_pacemaker_start_seconds") == 2 })
+	n.eventually("both admissions are counted", func() bool { return counted(t, n, "pod_pacemaker_wait_seconds") == 2 })
+	n.eventually("nobody waits in the gate", func() bool { return testutil.ToFloat64(m.gateWaiters) == 0 })
+	assert.Positive(t, counted(t, n, "pod_pacemaker_handler_seconds"))
+}
+
+func TestTheConfigurationInForceIsAMetric(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, oneAtATime)
+	require.NoError(t, testutil.CollectAndCompare(n.d.metrics.generation, strings.NewReader(`
+# HELP pod_pacemaker_config_generation Generation of the configuration in force.
+# TYPE pod_pacemaker_config_generation gauge
+pod_pacemaker_config_generation{config="test",origin="File"} 0
+`)))
+	n.reconfigure(noLimit)
+	assert.Equal(t, 1, testutil.CollectAndCount(n.d.metrics.generation))
+}
+
+func TestEveryMetricHasTheProgramsPrefix(t *testing.T) {
+	t.Parallel()
+	problems, err := testutil.GatherAndLint(newMetrics().registry)
+	require.NoError(t, err)
+	assert.Empty(t, problems)
+	families, err := newMetrics().registry.Gather()
+	require.NoError(t, err)
+	own := 0
+	for _, f := range families {
+		switch name := f.GetName(); {
+		case strings.HasPrefix(name, "pod_pacemaker_"):
+			own++
+		default:
+			assert.Regexp(t, "^(go|process)_", name)
+		}
+	}
+	assert.Positive(t, own)
+}

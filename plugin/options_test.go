@@ -1,0 +1,78 @@
+package plugin
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// goodOptions are valid.
+func goodOptions() Options {
+	return Options{
+		NodeName: "node", InCluster: true, NRISocket: "/run/nri.sock", NRIIndex: "05", RunDir: "/run/pod-pacemaker",
+		GatePath: "/opt/pacemaker-gate", GateTimeout: 100 * time.Second, Hold: 200 * time.Millisecond,
+		Gate: GateAuto, RefuseAt: RefuseAuto, ProcRoot: "/proc", CgroupRoot: "/sys/fs/cgroup",
+	}
+}
+
+func TestValidOptions(t *testing.T) {
+	t.Parallel()
+	for why, change := range map[string]func(*Options){
+		"as they are":                   func(*Options) {},
+		"standalone needs no node name": func(o *Options) { o.InCluster, o.NodeName = false, "" },
+		"no gate":                       func(o *Options) { o.GatePath = "" },
+		"no hold":                       func(o *Options) { o.Hold = 0 },
+		"the longest hold":              func(o *Options) { o.Hold = MaxHold },
+		"the shortest gate timeout":     func(o *Options) { o.GateTimeout = time.Second },
+		"the longest gate timeout":      func(o *Options) { o.GateTimeout = time.Hour },
+		"another instance":              func(o *Options) { o.Instance = "blue" },
+	} {
+		o := goodOptions()
+		change(&o)
+		assert.NoError(t, o.Validate(), why)
+	}
+}
+
+func TestInvalidOptionsNameTheFlag(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		flag   string
+		change func(*Options)
+	}{
+		{"--node-name", func(o *Options) { o.NodeName = "" }},
+		{"--nri-index", func(o *Options) { o.NRIIndex = "5" }},
+		{"--nri-index", func(o *Options) { o.NRIIndex = "005" }},
+		{"--nri-index", func(o *Options) { o.NRIIndex = "" }},
+		{"--run-dir", func(o *Options) { o.RunDir = "run" }},
+		{"--run-dir", func(o *Options) { o.RunDir = "/" + strings.Repeat("d", 100) }},
+		{"--gate-path", func(o *Options) { o.GatePath = "pacemaker-gate" }},
+		{"--gate-timeout", func(o *Options) { o.GateTimeout = time.Second - 1 }},
+		{"--gate-timeout", func(o *Options) { o.GateTimeout = time.Hour + 1 }},
+		{"--hold", func(o *Options) { o.Hold = -1 }},
+		{"--hold", func(o *Options) { o.Hold = MaxHold + 1 }},
+		{"--gate", func(o *Options) { o.Gate = "sometimes" }},
+		{"--gate", func(o *Options) { o.Gate = "" }},
+		{"--refuse-at", func(o *Options) { o.RefuseAt = "image" }},
+	} {
+		o := goodOptions()
+		c.change(&o)
+		err := o.Validate()
+		require.Error(t, err, c.flag)
+		assert.True(t, strings.HasPrefix(err.Error(), c.flag+": "), err)
+		_, err = New(o)
+		require.ErrorIs(t, err, ErrOptions)
+	}
+}
+
+func TestEveryFaultOfTheOptionsIsNamedAtOnce(t *testing.T) {
+	t.Parallel()
+	o := goodOptions()
+	o.NodeName, o.NRIIndex, o.Hold = "", "x", time.Minute
+	err := o.Validate()
+	for _, flag := range []string{"--node-name", "--nri-index", "--hold"} {
+		assert.ErrorContains(t, err, flag)
+	}
+}

@@ -1,0 +1,148 @@
+package plugin
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+)
+
+// quickSigns judges within moments what takes seconds on a node. A program that
+// burns uses more than so little CPU also where many others do.
+func quickSigns(p *pacer) {
+	p.signs.run, p.signs.window, p.signs.every = 300*time.Millisecond, time.Second, 20*time.Millisecond
+	p.signs.cores = 0.001
+}
+
+// burnUntil is a program that burns CPU until a file is there, and then sleeps.
+func burnUntil(file string) []string {
+	return []string{"sh", "-c", `while [ ! -e "$0" ]; do :; done; sleep 600`, file}
+}
+
+// idle is a program that gives back what it would burn.
+var idle = []string{"sleep", "600"}
+
+func TestStandaloneAStartEndsWhenThePodUsesLittleCPU(t *testing.T) {
+	t.Parallel()
+	done := filepath.Join(t.TempDir(), "done")
+	n := newNode(t, oneAtATime, standalone, tuned(quickSigns))
+	p := n.strangePod("jvm").runs()
+	p.startsNow("app", burnUntil(done)...)
+	// It is measured many times over while it burns.
+	n.eventually("it has run for longer than it has to", func() bool {
+		return time.Since(n.view(p.uid).Admitted) > 2*n.p.signs.window
+	})
+	assert.Equal(t, throttle.Starting, p.is(), "it burns CPU")
+	require.NoError(t, os.WriteFile(done, nil, 0o600))
+	p.becomes(throttle.Started, throttle.Inferred)
+}
+
+func TestWhileTheAPIServerIsAwayAStartEndsByItsSigns(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, oneAtATime, tuned(quickSigns))
+	p := n.occupy("known")
+	n.pods.goAway()
+	n.p.wake()
+	p.becomes(throttle.Started, throttle.Inferred)
+}
+
+func TestAPodWhoseCPUUseCannotBeReadEndsByTime(t *testing.T) {
+	t.Parallel()
+	blind := with(func(o *Options) {
+		o.CgroupRoot = "/nowhere"
+		o.ProcRoot = "/nowhere"
+	})
+	n := newNode(t, oneAtATime, standalone, blind, tuned(quickSigns))
+	p := n.strangePod("blind").runs()
+	p.startsNow("app", idle...)
+	p.becomes(throttle.Started, throttle.Inferred)
+	v := n.view(p.uid)
+	assert.GreaterOrEqual(t, v.Ended.Sub(v.Admitted), n.p.signs.run)
+	n.p.signs.mu.Lock()
+	defer n.p.signs.mu.Unlock()
+	assert.Empty(t, n.p.signs.samples, "nothing is kept of a start that ended")
+}
+
+func TestStandaloneAPodThatEndedFreesItsSlot(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, oneAtATime, standalone, tuned(quickSigns))
+	p := n.strangePod("job").runs()
+	p.startsNow("app", "true")
+	p.becomes(throttle.Started, throttle.Completed)
+}
+
+func TestStandaloneARestartIsNotOverBeforeItBegan(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, oneAtATime, standalone, tuned(quickSigns))
+	p := n.strangePod("crashes").runs()
+	p.startsNow("app", "true")
+	p.becomes(throttle.Started, throttle.Completed)
+	ctr := p.creates("app") // admitted, and not started yet
+	p.becomes(throttle.Starting, throttle.Free)
+	for range 5 {
+		p.stillStarting("the exit was that of the start before")
+	}
+	require.NoError(t, ctr.Start(n.ctx))
+	p.becomes(throttle.Started, throttle.Inferred)
+}
+
+func TestStandaloneAPodThatIsRemovedGivesItsPlaceUp(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, oneAtATime, standalone)
+	holder := n.strangePod("holder").runs()
+	holder.startsNow("app")
+	p := n.strangePod("removed").runs()
+	require.NoError(t, p.sandbox.Remove(n.ctx))
+	p.becomes(throttle.Gone, throttle.SandboxGone)
+	require.NoError(t, holder.sandbox.Remove(n.ctx))
+	n.slotsFree()
+	n.eventually("no record is left", func() bool { return n.records() == 0 })
+}
+
+func TestStandaloneARefusedPodKeepsItsPlaceWhenAnOlderSandboxIsCleared(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, oneAtATime, standalone, with(func(o *Options) { o.RefuseAt = RefuseSandbox }))
+	p := n.strangePod("restarted").runs()
+	p.startsNow("app")
+	old := p.sandbox
+	require.NoError(t, old.Stop(n.ctx))
+	p.becomes(throttle.Gone, throttle.SandboxGone)
+
+	holder := n.strangePod("holder").runs()
+	holder.startsNow("app")
+	for i := 0; ; i++ { // until there is no more room near the turn
+		if n.strangePod("crowd").run() != nil {
+			break
+		}
+	}
+	require.Error(t, p.run())
+	require.NoError(t, old.Remove(n.ctx))
+	assert.Equal(t, throttle.Waiting, p.is())
+}
+
+func TestQuiet(t *testing.T) {
+	t.Parallel()
+	s := newSigns(Options{ProcRoot: "/proc"})
+	now := time.Unix(0, 0)
+	used := 0.0
+	step := func(d time.Duration, cores float64) bool {
+		now = now.Add(d)
+		used += cores * d.Seconds()
+		return s.quiet(now, "pod", used)
+	}
+	assert.False(t, s.quiet(now, "pod", used), "nothing to compare with")
+	assert.False(t, step(time.Second, 0), "the window is not full")
+	assert.True(t, step(time.Second, 0))
+	assert.False(t, step(time.Second, 1), "half a core over the window")
+	assert.False(t, step(time.Second, 0), "the busy second is still in it")
+	assert.True(t, step(time.Second, 0.1))
+	assert.True(t, step(time.Hour, 0.19), "after a gap")
+	assert.False(t, step(2*time.Second, 0.21))
+	s.forget("pod")
+	assert.False(t, step(time.Hour, 0), "nothing is known of it any more")
+}
