@@ -123,6 +123,7 @@ func eventually(t *testing.T, what string, holds func() bool) {
 	deadline := time.Now().Add(patience)
 	for !holds() {
 		if time.Now().After(deadline) {
+			logCluster(t)
 			require.FailNow(t, "it did not come true that "+what)
 		}
 		time.Sleep(100 * time.Millisecond)

@@ -94,6 +94,21 @@ func takeDown(ctx context.Context) error {
 	return nil
 }
 
+// logCluster writes what the API server knows to the log of a failed test.
+func logCluster(t *testing.T) {
+	t.Helper()
+	for _, args := range [][]string{
+		{"get", "pods", "-A", "-o", "wide"},
+		{"get", "events", "-A", "--sort-by", ".lastTimestamp"},
+	} {
+		out, err := node.Kubectl(context.Background(), args...)
+		t.Logf("kubectl %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+	for _, s := range []*lab.Service{node.Scheduler, node.ControllerManager, node.Kubelet} {
+		t.Logf("the log of %s ends:\n%s", s.Name(), s.Tail(20))
+	}
+}
+
 // repository gives a path inside the repository.
 func repository(parts ...string) string {
 	_, file, _, _ := runtime.Caller(0)

@@ -31,9 +31,8 @@ type user struct{ name, groups string }
 
 // The cluster's users.
 var (
-	admin             = user{name: "admin", groups: "system:masters"}
-	controllerManager = user{name: "system:kube-controller-manager"}
-	scheduler         = user{name: "system:kube-scheduler"}
+	admin     = user{name: "admin", groups: "system:masters"}
+	scheduler = user{name: "system:kube-scheduler"}
 )
 
 func kubeletUser(node string) user {
@@ -103,7 +102,7 @@ func (c *credentials) kubeconfig(name string, u user, address string) (string, e
 // scheduler.
 func (c *Cluster) startControlPlane(ctx context.Context) error {
 	var err error
-	c.creds, err = newCredentials(filepath.Join(c.Dir, "pki"), admin, controllerManager, scheduler, kubeletUser(c.NodeName))
+	c.creds, err = newCredentials(filepath.Join(c.Dir, "pki"), admin, scheduler, kubeletUser(c.NodeName))
 	if err != nil {
 		return err
 	}
@@ -137,7 +136,7 @@ func (c *Cluster) startControlPlane(ctx context.Context) error {
 		user    user
 		args    []string
 	}{
-		{&c.ControllerManager, "kube-controller-manager", c.binaries.ControllerManager, controllerManager, []string{
+		{&c.ControllerManager, "kube-controller-manager", c.binaries.ControllerManager, admin, []string{
 			"--service-account-private-key-file", creds.path("service-account.key"),
 			"--root-ca-file", creds.path("apiserver.crt"), "--use-service-account-credentials=false",
 		}},
@@ -148,8 +147,7 @@ func (c *Cluster) startControlPlane(ctx context.Context) error {
 			return err
 		}
 		args := append([]string{
-			part.program, "--kubeconfig", config, "--authentication-kubeconfig", config, "--authorization-kubeconfig", config,
-			"--bind-address", "127.0.0.1", "--leader-elect=false", "--cert-dir", filepath.Join(c.Dir, part.name),
+			part.program, "--kubeconfig", config, "--bind-address", "127.0.0.1", "--leader-elect=false", "--cert-dir", filepath.Join(c.Dir, part.name),
 		}, part.args...)
 		*part.service = newService(c.keeper, ServiceSpec{Name: part.name, Args: args})
 		if err := (*part.service).Start(ctx); err != nil {

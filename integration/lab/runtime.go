@@ -171,10 +171,6 @@ func (r *Runtime) Forward(ctx context.Context, inside string) (outside string, e
 	return r.keeper.Forward(ctx, inside)
 }
 
-// Release lets the run live on when this process ends; only Attach and Stop, or
-// the end of its keeper, end it then.
-func (r *Runtime) Release(ctx context.Context) error { return r.keeper.Release(ctx) }
-
 // Stop takes the whole run down and returns what it could not remove. It asks
 // nobody to end in good order: what a killed run needs is all there is.
 func (r *Runtime) Stop(ctx context.Context) error {

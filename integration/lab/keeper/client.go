@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/rpc"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // Keeper is a connection to a run's keeper. It is safe for concurrent use.
@@ -19,79 +19,10 @@ type Keeper struct {
 	Run Run
 
 	rpc *rpc.Client
+	pid int // of the keeper
 	// These two are set where this process started the keeper.
 	lifeline *os.File
 	process  *exec.Cmd
-}
-
-// Launch begins a run with a folder below parent and starts its keeper, which
-// takes the run down when this process ends, however it ends.
-func Launch(ctx context.Context, parent string) (*Keeper, error) {
-	run, alive, err := newRun(parent)
-	if err != nil {
-		return nil, err
-	}
-	defer alive.Close() // the keeper has it now
-	k := &Keeper{Run: run}
-	problem, err := k.exec(alive)
-	if err == nil && problem != "" {
-		err = errors.New(problem)
-	}
-	if err == nil {
-		err = k.connect(ctx)
-	}
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("starting the keeper of the run: %w", err), k.abandon())
-	}
-	return k, nil
-}
-
-// exec starts the keeper and waits for its report.
-func (k *Keeper) exec(alive *os.File) (problem string, err error) {
-	lifelineEnd, lifeline, err := os.Pipe()
-	if err != nil {
-		return "", err
-	}
-	defer lifelineEnd.Close()
-	k.lifeline = lifeline
-	report, reportEnd, err := os.Pipe()
-	if err != nil {
-		return "", err
-	}
-	defer report.Close()
-	log, err := os.Create(filepath.Join(k.Run.LogDir(), "keeper.log"))
-	if err != nil {
-		return "", errors.Join(err, reportEnd.Close())
-	}
-	defer log.Close()
-	cmd := exec.Command("/proc/self/exe", k.Run.Dir)
-	cmd.Args[0] = programName
-	cmd.Dir = "/"
-	// A proxy for the world outside is none for the run's own servers.
-	cmd.Env = append(os.Environ(), "NO_PROXY=*", "no_proxy=*")
-	cmd.Stdout, cmd.Stderr = log, log
-	cmd.ExtraFiles = []*os.File{lifelineEnd, reportEnd, alive}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Cloneflags: syscall.CLONE_NEWNS}
-	err = cmd.Start()
-	if err := errors.Join(err, reportEnd.Close()); err != nil {
-		return "", err
-	}
-	k.process = cmd
-	text, err := io.ReadAll(report)
-	return string(text), err
-}
-
-// abandon ends a keeper that did not come up, and removes the folder.
-func (k *Keeper) abandon() error {
-	var err error
-	if k.lifeline != nil {
-		err = k.lifeline.Close()
-	}
-	if k.process != nil {
-		// The keeper has reported why it failed; its exit code says no more.
-		_ = k.process.Wait()
-	}
-	return errors.Join(err, teardown(context.Background(), k.Run, os.Getpid(), nothingMounted))
 }
 
 // Dial connects to the keeper of a run that lives.
@@ -109,8 +40,33 @@ func (k *Keeper) connect(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	k.rpc = rpc.NewClient(conn)
+	peer, err := peerPID(conn)
+	if err != nil {
+		return errors.Join(err, conn.Close())
+	}
+	k.rpc, k.pid = rpc.NewClient(conn), peer
 	return nil
+}
+
+// peerPID is the process at the other end of a unix socket.
+func peerPID(conn net.Conn) (int, error) {
+	socket, ok := conn.(*net.UnixConn)
+	if !ok {
+		return 0, fmt.Errorf("%T is no unix socket", conn)
+	}
+	raw, err := socket.SyscallConn()
+	if err != nil {
+		return 0, err
+	}
+	var peer *unix.Ucred
+	var peerErr error
+	err = raw.Control(func(fd uintptr) {
+		peer, peerErr = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
+	})
+	if err := errors.Join(err, peerErr); err != nil {
+		return 0, fmt.Errorf("asking who keeps the run: %w", err)
+	}
+	return int(peer.Pid), nil
 }
 
 // call calls the keeper and waits for the reply or the end of ctx.
@@ -162,13 +118,14 @@ func (k *Keeper) Release(ctx context.Context) error {
 	return k.call(ctx, "Release", Nothing{}, &Nothing{})
 }
 
-// Stop takes the run down and waits until that is done. The connection is of no
-// use afterwards. If ctx ends before, the keeper goes on by itself.
+// Stop takes the run down and waits until that is done and the keeper gone. The
+// connection is of no use afterwards. If ctx ends before, the keeper goes on by
+// itself.
 func (k *Keeper) Stop(ctx context.Context) error {
 	err := k.call(ctx, "Stop", Nothing{}, &Nothing{})
 	err = errors.Join(err, k.rpc.Close())
 	if k.process == nil {
-		return err
+		return errors.Join(err, k.awaitEnd(ctx))
 	}
 	err = errors.Join(err, k.lifeline.Close())
 	exited := make(chan error, 1)
@@ -179,4 +136,15 @@ func (k *Keeper) Stop(ctx context.Context) error {
 	case <-ctx.Done():
 		return errors.Join(err, ctx.Err())
 	}
+}
+
+// awaitEnd waits until a keeper that is no child of this process has ended.
+func (k *Keeper) awaitEnd(ctx context.Context) error {
+	return until(ctx, fmt.Sprintf("keeper %d to end", k.pid), func() (bool, error) {
+		err := syscall.Kill(k.pid, 0)
+		if errors.Is(err, syscall.ESRCH) {
+			return true, nil
+		}
+		return false, err
+	})
 }

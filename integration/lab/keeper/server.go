@@ -2,7 +2,10 @@ package keeper
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"os"
+	"path/filepath"
 	"sync"
 	"syscall"
 )
@@ -86,9 +89,31 @@ func (s *server) Stop(Nothing, *Nothing) error {
 func (s *server) teardown() error {
 	s.stop.Do(func() {
 		close(s.stopping)
-		if s.stopErr = goHome(s.home); s.stopErr == nil {
-			s.stopErr = teardown(context.Background(), s.run, os.Getpid(), func() error { return unfurnish(s.mounted) })
+		if s.stopErr = goHome(s.home); s.stopErr != nil {
+			return
 		}
+		var logs error
+		s.stopErr = teardown(context.Background(), s.run, os.Getpid(), func() error {
+			logs = saveLogs(s.run) // no reason to leave the rest behind
+			return unfurnish(s.mounted)
+		})
+		s.stopErr = errors.Join(s.stopErr, logs)
 	})
 	return s.stopErr
+}
+
+// logsVariable names the folder in which the logs of ended runs are kept; unset
+// or empty keeps none.
+const logsVariable = "POD_PACEMAKER_LAB_LOGS"
+
+// saveLogs copies the logs to where they are kept, if anywhere.
+func saveLogs(run Run) error {
+	keep := os.Getenv(logsVariable)
+	if keep == "" {
+		return nil
+	}
+	if err := os.CopyFS(filepath.Join(keep, run.ID), os.DirFS(run.LogDir())); err != nil {
+		return fmt.Errorf("keeping the logs of run %s: %w", run.ID, err)
+	}
+	return nil
 }
