@@ -1,0 +1,153 @@
+package demo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/pod-pacemaker/pod-pacemaker/integration/demo/timeline"
+)
+
+// The runs end at the latest after these times, so that all of the demo takes at
+// most three minutes after the builds.
+const (
+	unpacedLongest = 70 * time.Second
+	pacedLongest   = 85 * time.Second
+	// closePatience bounds the removal of everything that was started.
+	closePatience = 30 * time.Second
+)
+
+// Options say how to run the demo.
+type Options struct {
+	// Processes asks for pods that are ordinary processes also as root.
+	Processes bool
+	// CPUs is how many CPUs the pods may use; the herd grows with it.
+	CPUs int
+	// Bin is the folder of the project's two programs; empty: bin/ of the
+	// repository.
+	Bin string
+	// Report is the path of the HTML file to write; empty: pod-pacemaker-demo.html
+	// beside the folder of the programs.
+	Report string
+	// Out is where progress and table go. Terminal says that it is one that can
+	// be drawn on.
+	Out      io.Writer
+	Terminal bool
+}
+
+// ErrOptions is wrapped by the error of options that cannot work.
+var ErrOptions = errors.New("wrong options")
+
+// Run runs the demo and blocks until everything it started is gone again, also
+// when ctx ends early.
+func Run(ctx context.Context, o Options) error {
+	s, err := prepare(o)
+	if err != nil {
+		return err
+	}
+	defer s.report.discard()
+	s.introduce()
+	if s.node, err = s.makeNode(ctx); err != nil {
+		return s.explain(ctx, err)
+	}
+	runs, err := s.bothRuns(ctx)
+	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), closePatience)
+	defer cancel()
+	if closeErr := s.node.close(closing); closeErr != nil {
+		return errors.Join(s.explain(ctx, err), fmt.Errorf("cleaning up: %w", closeErr))
+	}
+	if err != nil {
+		return s.explain(ctx, err)
+	}
+	return s.conclude(runs)
+}
+
+// show is one run of the demo.
+type show struct {
+	Options
+	herd      Herd
+	bin       binaries
+	report    *reportFile
+	processes bool
+	node      node
+	busy      float64 // share of the CPUs that other work takes
+}
+
+// prepare finds out whether everything is there, before anything starts.
+func prepare(o Options) (*show, error) {
+	if o.CPUs < 1 {
+		return nil, fmt.Errorf("%w: --cpus %d: must be 1 or more", ErrOptions, o.CPUs)
+	}
+	cpus, err := usableCPUs(o.CPUs)
+	if err != nil {
+		return nil, err
+	}
+	s := &show{Options: o, herd: NewHerd(cpus), processes: o.Processes || os.Geteuid() != 0}
+	if s.bin, err = findBinaries(o.Bin); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrOptions, err)
+	}
+	if s.report, err = newReportFile(o.Report, s.bin); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrOptions, err)
+	}
+	return s, nil
+}
+
+// bothRuns is the herd unpaced, then paced.
+func (s *show) bothRuns(ctx context.Context) ([]timeline.Run, error) {
+	var err error
+	if s.busy, err = busyShare(ctx); err != nil {
+		return nil, err
+	}
+	s.warnIfBusy()
+	s.say("")
+	unpaced, err := s.run(ctx, "unpaced", 0, unpacedLongest)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.node.clear(ctx); err != nil {
+		return nil, err
+	}
+	stop, err := s.node.startDaemon(ctx, s.herd.Limit)
+	if err != nil {
+		return nil, err
+	}
+	s.say("")
+	paced, err := s.run(ctx, "paced", s.herd.Limit, pacedLongest)
+	if err != nil {
+		return nil, err
+	}
+	return []timeline.Run{unpaced, paced}, stop(ctx)
+}
+
+// run starts the herd once and follows it until all pods are ready, or for the
+// longest time.
+func (s *show) run(ctx context.Context, name string, limit int, longest time.Duration) (timeline.Run, error) {
+	rec := newRecorder(name, limit, s.herd)
+	k := &kubelet{node: s.node, herd: s.herd, rec: rec}
+	run, err := k.show(ctx, s.progress(), longest)
+	if err == nil {
+		err = ctx.Err()
+	}
+	return run, err
+}
+
+func (s *show) progress() progress {
+	if s.Terminal {
+		return newBarProgress(s.Out, s.herd.Burn)
+	}
+	return plainProgress{out: s.Out}
+}
+
+func (s *show) say(format string, args ...any) { fmt.Fprintf(s.Out, format+"\n", args...) }
+
+// explain gives the error of a demo that was ended early, in place of those that
+// follow from that.
+func (s *show) explain(ctx context.Context, err error) error {
+	if err != nil && ctx.Err() != nil {
+		return errors.New("ended early; everything that the demo had started is gone")
+	}
+	return err
+}

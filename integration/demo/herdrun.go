@@ -1,0 +1,40 @@
+package demo
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/pod-pacemaker/pod-pacemaker/integration/demo/timeline"
+)
+
+// show runs the herd, shows it, and measures the CPU pressure meanwhile. It
+// returns when all pods are ready, after the longest time, or when ctx ends, and
+// leaves the pods behind.
+func (k *kubelet) show(ctx context.Context, p progress, longest time.Duration) (timeline.Run, error) {
+	ctx, cancel := context.WithTimeout(ctx, longest)
+	defer cancel()
+	var beside sync.WaitGroup
+	var pressure []timeline.Pressure
+	var noPressure error
+	beside.Go(func() { pressure, noPressure = samplePressure(ctx, k.rec.begin, readStalled) })
+	beside.Go(func() { p.follow(ctx, k.rec, longest) })
+	var end time.Time
+	beside.Go(func() {
+		defer cancel()
+		select {
+		case <-k.rec.allReady:
+		case <-ctx.Done():
+		}
+		end = time.Now()
+	})
+	err := k.run(ctx)
+	cancel()
+	beside.Wait()
+	run := k.rec.finish(end)
+	run.Pressure = pressure
+	if noPressure != nil {
+		run.Pressure, run.NoPressure = nil, noPressure.Error()
+	}
+	return run, err
+}

@@ -1,0 +1,58 @@
+package demo
+
+import (
+	"fmt"
+	"runtime"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/pod-pacemaker/pod-pacemaker/integration/demo/report"
+	"github.com/pod-pacemaker/pod-pacemaker/integration/demo/timeline"
+)
+
+// page is what the report tells of the runs.
+func (s *show) page(runs []timeline.Run, rows []timeline.Row) report.Page {
+	h := s.herd
+	earliest, latest := probeKills()
+	return report.Page{
+		Title: fmt.Sprintf("%d pods start at once, unpaced and paced", h.Pods),
+		Lead: fmt.Sprintf("Each pod burns %.0f CPU-seconds before it is ready, and all of them share %s, so the best possible "+
+			"time for the herd is %.0f s. A liveness probe kills what is not ready %.0f to %.0f s after its process started. "+
+			"First nobody paces the herd; then pod-pacemaker lets %d pods start at a time.",
+			h.Burn.Seconds(), cpus(len(h.CPUs)), h.Ideal().Seconds(), earliest.Seconds(), latest.Seconds(), h.Limit),
+		Rows: rows, Runs: runs, Ideal: h.Ideal(),
+		Notes: s.notes(),
+		Facts: []report.Fact{
+			{Name: "Pods", Value: s.node.describe()},
+			{Name: "Machine", Value: fmt.Sprintf("%s, Linux %s, %s", cpus(runtime.NumCPU()), kernel(), runtime.GOARCH)},
+			{Name: "Other work", Value: fmt.Sprintf("%.0f %% of its CPUs when the demo began", 100*s.busy)},
+			{Name: "Time", Value: time.Now().UTC().Format("2 January 2006, 15:04 UTC")},
+		},
+	}
+}
+
+func (s *show) notes() []string {
+	return []string{
+		"The times are the pods' own: each process logs when it starts and when it is ready. The ends of killed processes are " +
+			"those that the runtime reports. Nothing here comes from the daemon's own counters. A mean over pods of which some were " +
+			"never ready takes these for ready at the end of the run, so it is a lower bound.",
+		fmt.Sprintf("There is no kubelet: the demo plays its part, with kubelet's numbers. It asks for all pods at once, and again %.0f "+
+			"to %.0f s after a refusal. Its liveness probe (initialDelaySeconds %.0f, periodSeconds %.0f, failureThreshold %d) stops a "+
+			"process that is not ready in time. Such a process is started again: at once the first time, then after %.0f s, and after "+
+			"twice as long each further time.",
+			retryInterval.Seconds(), 1.5*retryInterval.Seconds(), probeDelay.Seconds(), probePeriod.Seconds(), probeFailures, firstBackOff.Seconds()),
+		"The daemon runs standalone, without an API server that could tell it when a pod is ready. It takes a pod for started when its " +
+			"container has run for 10 s and the pod used less than 0.2 CPUs over the last 2 s, so each slot is held for about 2.5 s longer than needed. In a " +
+			"cluster it sees readiness, and comes nearer to the ideal.",
+	}
+}
+
+// kernel is the release of the running kernel.
+func kernel() string {
+	var name unix.Utsname
+	if err := unix.Uname(&name); err != nil {
+		return "of unknown release"
+	}
+	return unix.ByteSliceToString(name.Release[:])
+}

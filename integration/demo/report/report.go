@@ -1,0 +1,55 @@
+// Package report draws the runs of a herd as one HTML file that needs nothing
+// else: no script, no font, no image, no network.
+package report
+
+import (
+	_ "embed"
+	"fmt"
+	"html/template"
+	"io"
+	"time"
+
+	"github.com/pod-pacemaker/pod-pacemaker/integration/demo/timeline"
+)
+
+// Page is what the report tells. All texts are plain text.
+type Page struct {
+	// Title and Lead say what was run.
+	Title, Lead string
+	// Rows compare the runs; the first row is the head.
+	Rows []timeline.Row
+	// Runs are drawn in this order, to one scale.
+	Runs []timeline.Run
+	// Ideal is the time in which the CPUs can do the work; it is drawn as a line.
+	Ideal time.Duration
+	// Notes are paragraphs on how it was measured.
+	Notes []string
+	// Facts are what the figures depend on: the machine, the versions, the day.
+	Facts []Fact
+}
+
+// Fact is a name and a value.
+type Fact struct{ Name, Value string }
+
+//go:embed page.html
+var pageText string
+
+var page = template.Must(template.New("page").Funcs(template.FuncMap{
+	"px": func(v float64) string { return fmt.Sprintf("%.1f", v) },
+}).Parse(pageText))
+
+// Write writes the report. It blocks only on w.
+func Write(w io.Writer, p Page) error {
+	view := struct {
+		Page
+		Charts []chart
+	}{Page: p}
+	s := newScale(p.Runs, p.Ideal)
+	for _, r := range p.Runs {
+		view.Charts = append(view.Charts, newChart(r, s))
+	}
+	if err := page.Execute(w, view); err != nil {
+		return fmt.Errorf("drawing the report: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,58 @@
+package demo
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/pod-pacemaker/pod-pacemaker/integration/demo/report"
+)
+
+// reportName is the report's file name unless told otherwise.
+const reportName = "pod-pacemaker-demo.html"
+
+// reportFile is a hidden file beside the report's place, made early so that a
+// place that cannot be written to is known before the herd starts.
+type reportFile struct {
+	path      string
+	temporary *os.File
+}
+
+func newReportFile(path string, b binaries) (*reportFile, error) {
+	if path == "" {
+		path = filepath.Join(filepath.Dir(filepath.Dir(b.daemon)), reportName)
+	}
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return nil, err
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-")
+	if err != nil {
+		return nil, fmt.Errorf("the report cannot be written: %w; name another place with --report", err)
+	}
+	return &reportFile{path: path, temporary: f}, nil
+}
+
+// write puts the page in the report's place and returns that.
+func (r *reportFile) write(p report.Page) (string, error) {
+	err := errors.Join(
+		report.Write(r.temporary, p),
+		r.temporary.Chmod(0o644),
+		r.temporary.Close(),
+		os.Rename(r.temporary.Name(), r.path),
+	)
+	if err != nil {
+		return "", fmt.Errorf("writing the report: %w", err)
+	}
+	return r.path, nil
+}
+
+// discard removes the hidden file of a report that was not written.
+func (r *reportFile) discard() {
+	r.temporary.Close()
+	if err := os.Remove(r.temporary.Name()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		fmt.Fprintln(os.Stderr, "demo:", err)
+	}
+}

@@ -1,0 +1,62 @@
+package demo
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/pod-pacemaker/pod-pacemaker/integration/demo/timeline"
+)
+
+// introduce says what is going to happen.
+func (s *show) introduce() {
+	h := s.herd
+	s.say("A herd of %d pods: each burns %.0f CPU-seconds before it is ready, all share %s. Ideal: %.0f s.",
+		h.Pods, h.Burn.Seconds(), cpus(len(h.CPUs)), h.Ideal().Seconds())
+	s.say("First nobody paces it; then pod-pacemaker lets %d start at a time.", h.Limit)
+	earliest, latest := probeKills()
+	s.say("There is no kubelet here, the demo plays its part: it asks again %.0f to %.0f s after a refusal; a liveness probe kills a",
+		retryInterval.Seconds(), 1.5*retryInterval.Seconds())
+	s.say("process that is not ready %.0f to %.0f s after its start, and it is started again with kubelet's back-off.",
+		earliest.Seconds(), latest.Seconds())
+	switch {
+	case os.Geteuid() != 0:
+		s.say("Not root: the pods are ordinary processes on an in-process NRI runtime. As root they are containers of a real containerd.")
+	case s.processes:
+		s.say("As asked, the pods are ordinary processes on an in-process NRI runtime, not containers of a real containerd.")
+	}
+}
+
+// warnIfBusy tells of other work that will spoil the figures.
+func (s *show) warnIfBusy() {
+	if s.busy >= muchBusy {
+		s.say("This machine is busy already, with other work on %.0f %% of its CPUs: expect worse times than on an idle one.", 100*s.busy)
+	}
+}
+
+func cpus(n int) string {
+	if n == 1 {
+		return "1 CPU"
+	}
+	return fmt.Sprintf("%d CPUs", n)
+}
+
+// conclude prints the table and writes the report.
+func (s *show) conclude(runs []timeline.Run) error {
+	rows := timeline.Compare(s.herd.Ideal(), runs...)
+	s.say("")
+	if err := timeline.WriteTable(s.Out, rows); err != nil {
+		return err
+	}
+	for _, r := range runs {
+		if r.NoPressure != "" {
+			s.say("\nNo CPU pressure was measured: %s. The kernel needs CONFIG_PSI, and psi=1 on its command line where that is off.", r.NoPressure)
+			break
+		}
+	}
+	path, err := s.report.write(s.page(runs, rows))
+	if err != nil {
+		return err
+	}
+	s.say("\nBoth timelines, drawn: %s", path)
+	return nil
+}
