@@ -1,0 +1,133 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"time"
+
+	"github.com/pod-pacemaker/pod-pacemaker/integration/build"
+	"github.com/pod-pacemaker/pod-pacemaker/integration/lab"
+)
+
+// startPatience bounds the start of a cluster, builds excepted.
+const startPatience = 5 * time.Minute
+
+var errNothingUp = errors.New("no cluster is up")
+
+// verbs does what the command line's verbs say. What somebody may want to
+// evaluate or read goes to out, what is meant for eyes only to err.
+type verbs struct {
+	out, err io.Writer
+	labels   map[string]string
+}
+
+func (v *verbs) binaries(ctx context.Context) (lab.Binaries, error) {
+	cache, err := lab.CacheDir()
+	if err != nil {
+		return lab.Binaries{}, err
+	}
+	return lab.Build(ctx, cache, build.PlainProgress(v.err))
+}
+
+func (v *verbs) build(ctx context.Context) error {
+	_, err := v.binaries(ctx)
+	return err
+}
+
+// up starts a cluster, unless one is up already.
+func (v *verbs) up(ctx context.Context) error {
+	if err := lab.Preflight(); err != nil {
+		return err
+	}
+	standing, err := lab.Detached("")
+	if err != nil {
+		return err
+	}
+	if len(standing) > 0 {
+		fmt.Fprintln(v.err, "A cluster is up already; lab down ends it.")
+		return v.print(standing[0])
+	}
+	binaries, err := v.binaries(ctx)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(v.err, "Starting the cluster ...")
+	limited, cancel := context.WithTimeout(ctx, startPatience)
+	defer cancel()
+	c, err := lab.StartCluster(limited, lab.ClusterOptions{
+		RuntimeOptions: lab.RuntimeOptions{Binaries: binaries}, NodeLabels: v.labels,
+	})
+	if err != nil {
+		return err
+	}
+	access, err := c.Detach(limited)
+	if err != nil {
+		return errors.Join(err, c.Stop(context.WithoutCancel(ctx)))
+	}
+	return v.print(access)
+}
+
+// print writes a shell's commands that lead to the cluster.
+func (v *verbs) print(a lab.Access) error {
+	_, err := fmt.Fprintf(v.out, `export KUBECONFIG=%s
+export CONTAINERD_ADDRESS=%s CONTAINERD_NAMESPACE=k8s.io
+export NRI_SOCKET=%s
+export PATH=%s:%s:$PATH
+# run %s: logs in %s, static pods in %s
+`, a.Kubeconfig, a.Containerd, a.NRI, filepath.Dir(a.Kubectl), filepath.Dir(a.CTR), a.Run.ID, a.Run.LogDir(), a.StaticPodDir)
+	return err
+}
+
+// down ends the clusters that up started, and those that died.
+func (v *verbs) down(ctx context.Context) error {
+	standing, err := lab.Detached("")
+	if err != nil {
+		return err
+	}
+	for _, a := range standing {
+		if err := lab.TakeDown(ctx, a.Run); err != nil {
+			return err
+		}
+		left, err := lab.Remains(a.Run)
+		if err != nil {
+			return err
+		}
+		if len(left) > 0 {
+			return fmt.Errorf("run %s ended, but left %q", a.Run.ID, left)
+		}
+		fmt.Fprintf(v.err, "run %s is down, nothing is left\n", a.Run.ID)
+	}
+	if len(standing) == 0 {
+		fmt.Fprintln(v.err, errNothingUp)
+	}
+	return v.sweep(ctx)
+}
+
+// status shows how to reach the clusters that are up.
+func (v *verbs) status(context.Context) error {
+	standing, err := lab.Detached("")
+	if err != nil {
+		return err
+	}
+	if len(standing) == 0 {
+		return errNothingUp
+	}
+	for _, a := range standing {
+		if err := v.print(a); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sweep removes what killed runs left.
+func (v *verbs) sweep(ctx context.Context) error {
+	swept, err := lab.Sweep(ctx, "")
+	for _, run := range swept {
+		fmt.Fprintf(v.err, "run %s was killed; its remains are gone\n", run.ID)
+	}
+	return err
+}
