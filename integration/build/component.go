@@ -25,7 +25,7 @@ func (c Cache) Component(ctx context.Context, comp Component) (string, error) {
 		return "", err
 	}
 	label := comp.Name + " " + comp.Version
-	ingredients := []string{comp.Module, comp.Version, comp.Sum, release, runtime.GOARCH, fmt.Sprintf("%+v", r)}
+	ingredients := append([]string{comp.Module, comp.Version, comp.Sum, release, runtime.GOARCH}, r.ingredients(comp)...)
 	dir, err := c.Entry(ctx, comp.Name+"-"+comp.Version, ingredients, func(dir string) error {
 		return c.compile(ctx, comp, r, label, dir)
 	})
@@ -45,6 +45,11 @@ func (c Cache) compile(ctx context.Context, comp Component, r recipe, label, dir
 	src, err := fetch(ctx, comp, work)
 	if err != nil {
 		return err
+	}
+	if len(r.edits) > 0 {
+		if src.dir, err = edited(src.dir, filepath.Join(work, "src"), r.edits); err != nil {
+			return err
+		}
 	}
 	mode := "-mod=mod"
 	if r.completeSums {

@@ -18,7 +18,12 @@ type recipe struct {
 	// completeSums is false where the module's own go.sum leaves out modules
 	// that live in the same repository; Go's checksum database vouches for those.
 	completeSums bool
+	// edits change the code before it is built.
+	edits []edit
 }
+
+// edit replaces a piece of a file, which must be there exactly once.
+type edit struct{ file, old, new string }
 
 var recipes = map[string]recipe{
 	"containerd": {
@@ -26,12 +31,19 @@ var recipes = map[string]recipe{
 		vars:         []string{"{module}/version.Version=%s"},
 		completeSums: true,
 	},
-	// The nsenter part of runc is C. Without the seccomp tag it needs no library.
+	// The nsenter part of runc is C. Without the seccomp tag it needs no library,
+	// but refuses every container that has a seccomp profile, and the kubelet gives
+	// one to every sandbox: here it starts them without.
 	"runc": {
 		packages:     []string{"."},
 		rename:       map[string]string{".": "runc"},
 		cgo:          true,
 		completeSums: true,
+		edits: []edit{{
+			file: "libcontainer/seccomp/seccomp_unsupported.go",
+			old:  "return -1, ErrSeccompNotEnabled",
+			new:  "return -1, nil",
+		}},
 	},
 	"cni": {
 		packages: []string{"./plugins/main/ptp", "./plugins/main/loopback", "./plugins/ipam/host-local"},
@@ -79,6 +91,16 @@ func (r recipe) ldflags(c Component) string {
 		flags = append(flags, "-X", fill.Replace(v))
 	}
 	return strings.Join(flags, " ")
+}
+
+// ingredients are what of the recipe decides about the programs.
+func (r recipe) ingredients(c Component) []string {
+	all := append([]string{fmt.Sprint("cgo ", r.cgo), r.ldflags(c)}, r.packages...)
+	all = append(all, r.programs()...)
+	for _, e := range r.edits {
+		all = append(all, e.file, e.old, e.new)
+	}
+	return all
 }
 
 // programs are the file names the recipe leaves in the component's folder.

@@ -55,6 +55,29 @@ func fetch(ctx context.Context, c Component, work string) (source, error) {
 	return s, os.WriteFile(filepath.Join(work, "go.sum"), sum, 0o644)
 }
 
+// edited copies code to the new folder dir, as the module cache is read-only,
+// and changes it there.
+func edited(original, dir string, edits []edit) (string, error) {
+	if err := os.CopyFS(dir, os.DirFS(original)); err != nil {
+		return "", fmt.Errorf("copying the code: %w", err)
+	}
+	for _, e := range edits {
+		path := filepath.Join(dir, filepath.FromSlash(e.file))
+		code, err := os.ReadFile(path)
+		if err != nil {
+			return "", fmt.Errorf("changing the code: %w", err)
+		}
+		if n := bytes.Count(code, []byte(e.old)); n != 1 {
+			return "", fmt.Errorf("changing the code: %s has %q %d times, not once", e.file, e.old, n)
+		}
+		code = bytes.Replace(code, []byte(e.old), []byte(e.new), 1)
+		if err := os.WriteFile(path, code, 0o644); err != nil {
+			return "", fmt.Errorf("changing the code: %w", err)
+		}
+	}
+	return dir, nil
+}
+
 // standalone rewrites a go.mod that points into its own repository, which a
 // downloaded module does not have around it, to the published modules.
 //

@@ -35,7 +35,7 @@ const (
 // The programs travel as source in the binary that uses this package, so that
 // it needs no checkout around it to make the images.
 //
-//go:embed pause/main.go herd/main.go runc/main.go
+//go:embed pause/main.go herd/main.go
 var programs embed.FS
 
 // Build makes the image of that name, Pause or Herd, if the cache does not hold
@@ -55,25 +55,6 @@ func Build(ctx context.Context, cache build.Cache, image string) (string, error)
 		return writeImage(ctx, ref, program, code, filepath.Join(dir, "image.tar"))
 	})
 	return filepath.Join(dir, "image.tar"), err
-}
-
-// RuncFront makes the program that stands before a runc without seccomp, if the
-// cache does not hold it, and returns its path. It runs the runc.real that lies in
-// the same folder as the path it is called by.
-func RuncFront(ctx context.Context, cache build.Cache) (string, error) {
-	code, err := programs.ReadFile("runc/main.go")
-	if err != nil {
-		return "", err
-	}
-	ingredients := []string{string(code), runtime.Version(), runtime.GOARCH}
-	dir, err := cache.Entry(ctx, "runc-front", ingredients, func(dir string) error {
-		binary, err := compile(ctx, "runc", code)
-		if err != nil {
-			return err
-		}
-		return os.WriteFile(filepath.Join(dir, "runc"), binary, 0o755)
-	})
-	return filepath.Join(dir, "runc"), err
 }
 
 func writeImage(ctx context.Context, ref name.Tag, program string, code []byte, path string) error {

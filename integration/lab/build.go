@@ -23,8 +23,6 @@ type Binaries struct {
 	// Containerd, Shim, CTR and Runc are programs. Containerd finds the shim
 	// beside itself.
 	Containerd, Shim, CTR, Runc string
-	// RuncFront stands before Runc and takes seccomp profiles out of bundles.
-	RuncFront string
 	// CNIDir is the folder of the CNI plugins.
 	CNIDir string
 	// The control plane, the kubelet and kubectl.
@@ -89,9 +87,6 @@ func BuildRuntime(ctx context.Context, cacheDir string, progress build.Progress)
 	b := Binaries{Runc: filepath.Join(runc, "runc")}
 	b.UseContainerd(containerd)
 	if b.CNIDir, err = component(ctx, cache, "cni"); err != nil {
-		return Binaries{}, err
-	}
-	if b.RuncFront, err = images.RuncFront(ctx, cache); err != nil {
 		return Binaries{}, err
 	}
 	if b.PauseImage, err = images.Build(ctx, cache, images.Pause); err != nil {

@@ -76,14 +76,10 @@ func writeRuntimeConfig(r *Runtime, b Binaries, extra string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	runc, err := placeRunc(filepath.Join(r.Dir, "bin"), b)
-	if err != nil {
-		return "", err
-	}
 	var config bytes.Buffer
 	err = containerdConfig.Execute(&config, map[string]any{
 		"Dir": r.Dir, "Socket": r.Socket, "NRISocket": r.NRISocket,
-		"PauseImage": PauseImage, "CNIDir": b.CNIDir, "Runc": runc,
+		"PauseImage": PauseImage, "CNIDir": b.CNIDir, "Runc": b.Runc,
 		"RestrictOOM": !mayLower, "Snapshotter": snapshotter, "Extra": extra,
 	})
 	if err != nil {
@@ -100,17 +96,4 @@ func writeRuntimeConfig(r *Runtime, b Binaries, extra string) (string, error) {
 		}
 	}
 	return path, nil
-}
-
-// placeRunc puts runc and the program that stands before it into dir, and gives
-// the path of the latter.
-func placeRunc(dir string, b Binaries) (string, error) {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return "", err
-	}
-	front := filepath.Join(dir, "runc")
-	if err := os.Symlink(b.Runc, filepath.Join(dir, "runc.real")); err != nil {
-		return "", err
-	}
-	return front, os.Symlink(b.RuncFront, front)
 }

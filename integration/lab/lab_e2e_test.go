@@ -4,8 +4,8 @@ package lab
 
 import (
 	"context"
+	"fmt"
 	"os"
-	"strings"
 	"testing"
 	"time"
 
@@ -15,38 +15,72 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/integration/build"
 )
 
-func TestRuntimeRunsAPod(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Minute)
-	defer cancel()
+// patience bounds waits for what has to happen; no verdict depends on it.
+const patience = 3 * time.Minute
+
+// built builds what is missing; the cache makes it cheap.
+func built(t *testing.T) Binaries {
+	t.Helper()
 	cache, err := CacheDir()
 	require.NoError(t, err)
-	binaries, err := BuildRuntime(ctx, cache, build.PlainProgress(os.Stdout))
+	binaries, err := Build(t.Context(), cache, build.PlainProgress(os.Stderr))
 	require.NoError(t, err)
-	r, err := StartRuntime(ctx, RuntimeOptions{Binaries: binaries})
-	require.NoError(t, err)
-	defer r.Stop(ctx)
-	config := r.SandboxConfig("default", "one", "uid-one")
-	sandbox, err := r.CRI().RunPodSandbox(ctx, &runtimeapi.RunPodSandboxRequest{Config: config})
+	return binaries
+}
+
+// eventually waits until holds gives nil.
+func eventually(t *testing.T, what string, holds func() error) {
+	t.Helper()
+	deadline := time.Now().Add(patience)
+	for {
+		err := holds()
+		if err == nil {
+			return
+		}
+		require.False(t, time.Now().After(deadline), "waiting for %s: %v", what, err)
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
+// requireNothingLeft waits until nothing of the run is left.
+func requireNothingLeft(t *testing.T, run Run) {
+	t.Helper()
+	eventually(t, "nothing to be left", func() error {
+		left, err := Remains(run)
+		require.NoError(t, err)
+		if len(left) > 0 {
+			return fmt.Errorf("left are %q", left)
+		}
+		return nil
+	})
+}
+
+// stopOnce stops a run, unless that was done.
+func stopOnce(r *Runtime) error {
+	if alive, err := r.Alive(); !alive {
+		return err
+	}
+	return r.Stop(context.Background())
+}
+
+// startPod starts a pod of one herd container through CRI, as a kubelet would.
+func startPod(t *testing.T, r *Runtime, name string, args ...string) *runtimeapi.PodSandboxConfig {
+	t.Helper()
+	config := r.SandboxConfig("default", name, "uid-"+name)
+	sandbox, err := r.CRI().RunPodSandbox(t.Context(), &runtimeapi.RunPodSandboxRequest{Config: config})
 	require.NoError(t, err, r.Containerd.Tail(20))
-	container, err := r.CRI().CreateContainer(ctx, &runtimeapi.CreateContainerRequest{
+	container, err := r.CRI().CreateContainer(t.Context(), &runtimeapi.CreateContainerRequest{
 		PodSandboxId: sandbox.PodSandboxId, SandboxConfig: config,
 		Config: &runtimeapi.ContainerConfig{
 			Metadata: &runtimeapi.ContainerMetadata{Name: "herd"},
 			Image:    &runtimeapi.ImageSpec{Image: HerdImage},
-			Args:     []string{"--cpu-seconds", "0.2"},
+			Args:     args,
 			LogPath:  "herd.log",
 			Linux:    &runtimeapi.LinuxContainerConfig{},
 		},
 	})
 	require.NoError(t, err)
-	_, err = r.CRI().StartContainer(ctx, &runtimeapi.StartContainerRequest{ContainerId: container.ContainerId})
+	_, err = r.CRI().StartContainer(t.Context(), &runtimeapi.StartContainerRequest{ContainerId: container.ContainerId})
 	require.NoError(t, err)
-	require.Eventually(t, func() bool {
-		log, _ := os.ReadFile(config.LogDirectory + "/herd.log")
-		return strings.Contains(string(log), "ready")
-	}, 20*time.Second, 500*time.Millisecond)
-	require.NoError(t, r.Stop(ctx))
-	left, err := Remains(r.Run)
-	require.NoError(t, err)
-	require.Empty(t, left)
+	return config
 }

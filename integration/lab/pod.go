@@ -20,8 +20,11 @@ func (r *Runtime) SandboxConfig(namespace, name, uid string) *runtimeapi.PodSand
 			"io.kubernetes.pod.uid":       uid,
 		},
 		Linux: &runtimeapi.LinuxPodSandboxConfig{
-			CgroupParent:    r.CgroupParent + "/pod" + uid,
-			SecurityContext: &runtimeapi.LinuxSandboxSecurityContext{NamespaceOptions: &runtimeapi.NamespaceOption{}},
+			CgroupParent: r.CgroupParent + "/pod" + uid,
+			SecurityContext: &runtimeapi.LinuxSandboxSecurityContext{
+				NamespaceOptions: &runtimeapi.NamespaceOption{},
+				Seccomp:          &runtimeapi.SecurityProfile{ProfileType: runtimeapi.SecurityProfile_RuntimeDefault},
+			},
 		},
 	}
 }
