@@ -13,22 +13,26 @@ import (
 // gate; only then is it present for sure.
 const gateSlack = 2 * time.Second
 
-// Many more pods than slots, and deadlines that are much too short for them:
-// refusals, expired waits and starts over the limit happen to many, and still
-// nobody is lost, the order is kept, and one start at most is above the limit.
+// Many more pods than slots, deadlines that are much too short for them, and two
+// slow starts in front that hold the slots for longer than anybody can wait in
+// the gate: refusals, expired waits and starts over the limit happen to many, and
+// still nobody is lost, the order is kept, and one start at most is above the
+// limit.
 func TestDeadlines(t *testing.T) {
-	const herd, limit = 40, 2
+	const slow, herd, limit = 2, 40, 2
 	d := startDaemon(t, "--gate-timeout", "10s")
 	d.configure(t, "{maxWait: 30s, throttleConfig: {maxConcurrent: {value: 2}}}")
 	ns := namespace(t)
 	begin := time.Now()
+	deploy(t, ns, "slow", slow, herdPod(0.1, sleeping("14s")))
+	eventually(t, "the slow pods hold the slots", func() bool { return len(d.status(t).Starting) == slow })
 	deploy(t, ns, "herd", herd, herdPod(1))
-	eventually(t, "all pods are ready", func() bool { return allReady(t, ns, herd) })
+	eventually(t, "all pods are ready", func() bool { return allReady(t, ns, slow+herd) })
 	d.idle(t)
 
 	all := lives(t, ns)
 	logLives(t, begin, all)
-	assert.Len(t, all, herd)
+	assert.Len(t, all, slow+herd)
 	assert.LessOrEqual(t, mostStarting(all), limit+1, "pods between the start of their process and ready")
 	d.assertOrder(t, ns, all)
 
@@ -38,9 +42,10 @@ func TestDeadlines(t *testing.T) {
 	expired := d.metric(t, "pod_pacemaker_gate_expired_total")
 	assert.Greater(t, s.Refused.Sandbox+s.Refused.Container, uint64(5), "refusals")
 	assert.Positive(t, maxWait, "starts over the limit because of maxWait")
-	assert.Positive(t, gateDeadline+expired, "deadlines of the gate")
+	assert.Positive(t, gateDeadline, "starts over the limit because of a gate deadline")
+	assert.Positive(t, expired, "waits in the gate that expired")
 	figure(t, "%d pods all ready after %.1f s; %d refused at the sandbox, %d at the container; over the limit %v for MaxWait and %v for GateDeadline; %v waits expired",
-		herd, lastReady(all).Sub(begin).Seconds(), s.Refused.Sandbox, s.Refused.Container, maxWait, gateDeadline, expired)
+		slow+herd, lastReady(all).Sub(begin).Seconds(), s.Refused.Sandbox, s.Refused.Container, maxWait, gateDeadline, expired)
 }
 
 // assertOrder checks that no pod that was let in by its turn started before one

@@ -101,6 +101,13 @@ func withoutProbes(spec *corev1.PodSpec) {
 	c.ReadinessProbe, c.LivenessProbe, c.StartupProbe = nil, nil, nil
 }
 
+// sleeping makes the pod idle for a while before it is ready.
+func sleeping(d string) shape {
+	return func(spec *corev1.PodSpec) {
+		spec.Containers[0].Args = append(spec.Containers[0].Args, "--sleep", d)
+	}
+}
+
 // runOnce makes the pod end when it would be ready, and never restarts it.
 func runOnce(spec *corev1.PodSpec) {
 	withoutProbes(spec)
