@@ -56,7 +56,7 @@ e2e-full: build lab $(GOTESTSUM) ## Run every scenario, the long ones too (root)
 lab:
 	$(LAB) build
 
-cluster-up: build ## Start a one-node cluster and print its KUBECONFIG (root)
+cluster-up: build ## Start a one-node cluster; eval "$(make -s cluster-up)" sets KUBECONFIG (root)
 	$(LAB) up
 
 cluster-down: ## Stop that cluster and remove what it left
