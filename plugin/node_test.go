@@ -147,6 +147,15 @@ func (n *node) connected() {
 	require.NoError(n.t, n.rt.WaitPlugin(ctx, n.options.pluginName()))
 }
 
+// stopDaemon ends the daemon, and waits until the runtime has seen that.
+func (n *node) stopDaemon() {
+	n.t.Helper()
+	n.stop()
+	ctx, cancel := context.WithTimeout(n.ctx, patience)
+	defer cancel()
+	require.NoError(n.t, n.rt.WaitPluginGone(ctx, n.options.pluginName()))
+}
+
 // reconfigure puts another configuration in force.
 func (n *node) reconfigure(config string) {
 	n.t.Helper()

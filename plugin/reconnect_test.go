@@ -22,7 +22,7 @@ func TestHooksThatOutliveTheDaemonKeepTheirOrderAndTheLimit(t *testing.T) {
 	}
 	order, _ := n.names()
 
-	n.stop()
+	n.stopDaemon()
 	n.startDaemon()
 	n.connected()
 	for _, a := range waiting {
@@ -53,7 +53,7 @@ func TestPodsThatStartedLongAgoAreNotFoundStarting(t *testing.T) {
 	p := n.occupy("ready")
 	p.getsReady()
 	p.becomes(throttle.Started, throttle.Ready)
-	n.stop()
+	n.stopDaemon()
 	n.startDaemon()
 	n.connected()
 	// The watch says that it is ready, so that its slot is free at once.
@@ -101,7 +101,7 @@ func TestADroppedPluginConnectsAgain(t *testing.T) {
 func TestPodsThatStartedWhileThePluginWasAwayAreCounted(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, oneAtATime)
-	n.stop()
+	n.stopDaemon()
 	slipped := n.pod("slipped").runs()
 	slipped.startsNow("app")
 	n.startDaemon()
