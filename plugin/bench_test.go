@@ -1,0 +1,119 @@
+package plugin
+
+import (
+	"context"
+	"io"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/containerd/nri/pkg/api"
+	"github.com/containerd/nri/pkg/stub"
+	"github.com/sirupsen/logrus"
+	"github.com/stretchr/testify/require"
+
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/runtimetest"
+)
+
+// emptyPlugin is subscribed to what the daemon is subscribed to, and does
+// nothing.
+type emptyPlugin struct{}
+
+func (emptyPlugin) Synchronize(context.Context, []*api.PodSandbox, []*api.Container) ([]*api.ContainerUpdate, error) {
+	return nil, nil
+}
+func (emptyPlugin) RunPodSandbox(context.Context, *api.PodSandbox) error    { return nil }
+func (emptyPlugin) StopPodSandbox(context.Context, *api.PodSandbox) error   { return nil }
+func (emptyPlugin) RemovePodSandbox(context.Context, *api.PodSandbox) error { return nil }
+func (emptyPlugin) CreateContainer(context.Context, *api.PodSandbox, *api.Container) (*api.ContainerAdjustment, []*api.ContainerUpdate, error) {
+	return nil, nil, nil
+}
+func (emptyPlugin) PostStartContainer(context.Context, *api.PodSandbox, *api.Container) error {
+	return nil
+}
+func (emptyPlugin) StopContainer(context.Context, *api.PodSandbox, *api.Container) ([]*api.ContainerUpdate, error) {
+	return nil, nil
+}
+func (emptyPlugin) RemoveContainer(context.Context, *api.PodSandbox, *api.Container) error {
+	return nil
+}
+
+// emptyRuntime is a runtime with nothing but an empty plugin.
+func emptyRuntime(b *testing.B) *runtimetest.Runtime {
+	b.Helper()
+	dir, err := os.MkdirTemp("", "empty")
+	require.NoError(b, err)
+	rt, err := runtimetest.New(runtimetest.Options{Dir: dir})
+	require.NoError(b, err)
+	ctx, cancel := context.WithCancel(context.Background())
+	require.NoError(b, rt.Start(ctx))
+	quiet := logrus.New()
+	quiet.SetOutput(io.Discard)
+	quiet.SetLevel(logrus.ErrorLevel)
+	st, err := stub.New(emptyPlugin{}, stub.WithPluginName("empty"), stub.WithPluginIdx("05"),
+		stub.WithSocketPath(rt.Socket()), stub.WithLogger(stubLog{quiet}))
+	require.NoError(b, err)
+	ran := make(chan error, 1)
+	go func() { ran <- st.Run(ctx) }()
+	b.Cleanup(func() {
+		cancel()
+		require.ErrorIs(b, <-ran, context.Canceled)
+		require.NoError(b, rt.Stop())
+		require.NoError(b, os.RemoveAll(dir))
+	})
+	require.NoError(b, rt.WaitPlugin(ctx, "empty"))
+	return rt
+}
+
+// admit takes one pod from its sandbox to its first container's creation, which
+// is where a start is decided, and removes it. It gives the time until the
+// container may start, and the time of the whole.
+func admit(b *testing.B, rt *runtimetest.Runtime, uid string) (admission, life time.Duration) {
+	b.Helper()
+	ctx := b.Context()
+	begin := time.Now()
+	pod, err := rt.RunPod(ctx, runtimetest.PodSpec{Namespace: "default", Name: "pod", UID: uid})
+	require.NoError(b, err)
+	_, err = pod.CreateContainer(ctx, runtimetest.ContainerSpec{Name: "app", Args: []string{"true"}})
+	require.NoError(b, err)
+	admission = time.Since(begin)
+	require.NoError(b, pod.Stop(ctx))
+	require.NoError(b, pod.Remove(ctx))
+	return admission, time.Since(begin)
+}
+
+// BenchmarkAdmission compares the admission of a pod that has not to wait with
+// that by a plugin that does nothing. Both run in turns, so that what else the
+// machine does hits both.
+func BenchmarkAdmission(b *testing.B) {
+	for name, config := range map[string]string{
+		"NoLimit":     noLimit,
+		"LimitNotHit": "spec: {throttleConfig: {maxConcurrent: {value: 1000}, rateLimit: {fillFactor: 1ms, burst: 1000}}}",
+	} {
+		b.Run(name, func(b *testing.B) {
+			n := newNode(b, config)
+			n.options.Log.SetLevel(logrus.InfoLevel)
+			empty := emptyRuntime(b)
+			var ours, theirs, oursWhole, theirsWhole time.Duration
+			known := podwatch.Pod{
+				Namespace: "default", Name: "pod", RestartPolicy: "Always", Probed: true,
+				Containers: containersNamed(podwatch.App, "app"),
+			}
+			for b.Loop() {
+				known.UID = runtimetest.NewUID()
+				n.pods.tell(known.UID, func(p *podwatch.Pod) { *p = known })
+				admission, whole := admit(b, n.rt, known.UID)
+				ours, oursWhole = ours+admission, oursWhole+whole
+				n.pods.remove(known.UID)
+				admission, whole = admit(b, empty, known.UID)
+				theirs, theirsWhole = theirs+admission, theirsWhole+whole
+			}
+			times := float64(b.N)
+			b.ReportMetric(float64(ours)/float64(theirs), "x-empty-plugin")
+			b.ReportMetric(float64(oursWhole)/float64(theirsWhole), "x-empty-plugin-whole-life")
+			b.ReportMetric(float64(ours.Microseconds())/times, "us/admission")
+			b.ReportMetric(float64(theirs.Microseconds())/times, "us/empty-admission")
+		})
+	}
+}
