@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -30,6 +31,10 @@ type hookProcess struct {
 	out    *os.File      // the reading end of its output
 	output limitedBuffer // complete once gone is closed
 	gone   chan struct{} // closed once every process of the hook has ended
+
+	outMu sync.Mutex
+	// guarded by outMu
+	outClosed bool
 }
 
 // runHook runs one createRuntime hook as the child of a runc. If ctx ends the runc
@@ -123,7 +128,7 @@ func hookArgs(hook *api.Hook) []string {
 // followHook reads the output until nobody holds it open: the hook, too, is gone then.
 func (r *Runtime) followHook(h *hookProcess) {
 	_, err := io.Copy(&h.output, h.out)
-	err = errors.Join(err, h.out.Close())
+	err = errors.Join(err, h.closeOut())
 	<-h.ended
 	_, reapErr := h.reap()
 	if err := errors.Join(err, reapErr); err != nil {
@@ -136,11 +141,24 @@ func (r *Runtime) followHook(h *hookProcess) {
 // destroy kills the hook, for a runtime that is being stopped. One that has left its process
 // group is not waited for.
 func (h *hookProcess) destroy() error {
-	err := h.out.SetReadDeadline(time.Now().Add(outputGrace))
-	if errors.Is(err, os.ErrClosed) { // it has just ended
-		err = nil
+	return errors.Join(h.limitOut(), h.signal(syscall.SIGKILL, true))
+}
+
+// limitOut bounds the wait for more output of a hook that has not just ended.
+func (h *hookProcess) limitOut() error {
+	h.outMu.Lock()
+	defer h.outMu.Unlock()
+	if h.outClosed {
+		return nil
 	}
-	return errors.Join(err, h.signal(syscall.SIGKILL, true))
+	return h.out.SetReadDeadline(time.Now().Add(outputGrace))
+}
+
+func (h *hookProcess) closeOut() error {
+	h.outMu.Lock()
+	defer h.outMu.Unlock()
+	h.outClosed = true
+	return h.out.Close()
 }
 
 // limitedBuffer keeps the first hookOutputLimit bytes written to it.
