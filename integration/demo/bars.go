@@ -127,6 +127,7 @@ func (b *buildBars) Step(name string, done, total int) {
 		return
 	}
 	if done >= total {
+		bar.SetCurrent(int64(total))
 		bar.SetTotal(-1, true)
 		return
 	}
@@ -138,15 +139,16 @@ func (b *buildBars) add(name string) *mpb.Bar {
 	return b.screen.New(0, mpb.BarStyle().Lbound("").Rbound("").Filler("█").Tip("█").Padding("·"),
 		mpb.BarWidth(barWidth),
 		mpb.PrependDecorators(decor.Name("  building "+name+" ", decor.WCSyncSpaceR)),
-		mpb.AppendDecorators(
-			decor.Any(func(s decor.Statistics) string {
-				if s.Total == 0 {
-					return " fetching the sources"
-				}
+		mpb.AppendDecorators(decor.Any(func(s decor.Statistics) string {
+			switch {
+			case s.Completed:
+				return " done"
+			case s.Total == 0:
+				return " fetching the sources"
+			default:
 				return fmt.Sprintf(" %d of %d packages", s.Current, s.Total)
-			}),
-			decor.OnComplete(decor.Name(""), ", done"),
-		))
+			}
+		})))
 }
 
 // close ends all bars, also those of builds that failed.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/pod-pacemaker/pod-pacemaker/integration/build"
 	"github.com/pod-pacemaker/pod-pacemaker/integration/lab"
@@ -12,7 +13,9 @@ import (
 // makeNode builds what is missing and starts the node.
 func (s *show) makeNode(ctx context.Context) (node, error) {
 	if s.processes {
-		return newProcessNode(ctx, s.herd, s.bin)
+		n, err := newProcessNode(ctx, s.herd, s.bin)
+		s.built = time.Now()
+		return n, err
 	}
 	if err := lab.Preflight(); err != nil {
 		return nil, orProcesses(err)
@@ -21,6 +24,7 @@ func (s *show) makeNode(ctx context.Context) (node, error) {
 	if err != nil {
 		return nil, orProcesses(err)
 	}
+	s.built = time.Now()
 	s.say("Starting a containerd of its own ...")
 	r, err := lab.StartRuntime(ctx, lab.RuntimeOptions{Binaries: built})
 	if err != nil {

@@ -11,11 +11,13 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/integration/demo/timeline"
 )
 
-// The runs end at the latest after these times, so that all of the demo takes at
-// most three minutes after the builds.
 const (
+	// unpacedLongest is when the unpaced run is stopped.
 	unpacedLongest = 70 * time.Second
-	pacedLongest   = 85 * time.Second
+	// pacedLongest is when the paced run is stopped, and showLongest when it is
+	// at the latest, counted from the end of the builds: all of the demo takes at
+	// most three minutes.
+	pacedLongest, showLongest = 90 * time.Second, 170 * time.Second
 	// closePatience bounds the removal of everything that was started.
 	closePatience = 30 * time.Second
 )
@@ -72,6 +74,7 @@ type show struct {
 	bin       binaries
 	report    *reportFile
 	processes bool
+	built     time.Time // when the builds were over
 	node      node
 	busy      float64 // share of the CPUs that other work takes
 }
@@ -87,7 +90,7 @@ func prepare(o Options) (*show, error) {
 	}
 	s := &show{Options: o, herd: NewHerd(cpus), processes: o.Processes || os.Geteuid() != 0}
 	if s.bin, err = findBinaries(o.Bin); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrOptions, err)
+		return nil, err
 	}
 	if s.report, err = newReportFile(o.Report, s.bin); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrOptions, err)
@@ -101,7 +104,9 @@ func (s *show) bothRuns(ctx context.Context) ([]timeline.Run, error) {
 	if s.busy, err = busyShare(ctx); err != nil {
 		return nil, err
 	}
-	s.warnIfBusy()
+	if w := s.warning(); w != "" {
+		s.say("%s", w)
+	}
 	s.say("")
 	unpaced, err := s.run(ctx, "unpaced", 0, unpacedLongest)
 	if err != nil {
@@ -115,7 +120,8 @@ func (s *show) bothRuns(ctx context.Context) ([]timeline.Run, error) {
 		return nil, err
 	}
 	s.say("")
-	paced, err := s.run(ctx, "paced", s.herd.Limit, pacedLongest)
+	left := time.Until(s.built.Add(showLongest))
+	paced, err := s.run(ctx, "paced", s.herd.Limit, min(pacedLongest, left).Truncate(time.Second))
 	if err != nil {
 		return nil, err
 	}

@@ -21,7 +21,8 @@ func (s *show) page(runs []timeline.Run, rows []timeline.Row) report.Page {
 			"time for the herd is %.0f s. A liveness probe kills what is not ready %.0f to %.0f s after its process started. "+
 			"First nobody paces the herd; then pod-pacemaker lets %d pods start at a time.",
 			h.Burn.Seconds(), cpus(len(h.CPUs)), h.Ideal().Seconds(), earliest.Seconds(), latest.Seconds(), h.Limit),
-		Rows: rows, Runs: runs, Ideal: h.Ideal(),
+		Warning: s.warning(),
+		Rows:    rows, Runs: runs, Ideal: h.Ideal(),
 		Notes: s.notes(),
 		Facts: []report.Fact{
 			{Name: "Pods", Value: s.node.describe()},

@@ -26,11 +26,12 @@ func (s *show) introduce() {
 	}
 }
 
-// warnIfBusy tells of other work that will spoil the figures.
-func (s *show) warnIfBusy() {
-	if s.busy >= muchBusy {
-		s.say("This machine is busy already, with other work on %.0f %% of its CPUs: expect worse times than on an idle one.", 100*s.busy)
+// warning tells of other work that spoils the figures; empty: there is none.
+func (s *show) warning() string {
+	if s.busy < muchBusy {
+		return ""
 	}
+	return fmt.Sprintf("Other work took %.0f %% of this machine's CPUs when the demo began: the figures are worse than on an idle one.", 100*s.busy)
 }
 
 func cpus(n int) string {

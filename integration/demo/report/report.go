@@ -16,6 +16,8 @@ import (
 type Page struct {
 	// Title and Lead say what was run.
 	Title, Lead string
+	// Warning says what spoils the figures; empty: nothing known.
+	Warning string
 	// Rows compare the runs; the first row is the head.
 	Rows []timeline.Row
 	// Runs are drawn in this order, to one scale.

@@ -37,7 +37,7 @@ func examplePage() Page {
 		},
 	}
 	return Page{
-		Title: "A & B", Lead: "lead", Ideal: 24 * sec, Runs: []timeline.Run{unpaced, paced},
+		Title: "A & B", Lead: "lead", Warning: "busy <machine>", Ideal: 24 * sec, Runs: []timeline.Run{unpaced, paced},
 		Rows:  timeline.Compare(24*sec, unpaced, paced),
 		Notes: []string{"note"}, Facts: []Fact{{"Machine", "2 CPUs"}},
 	}
@@ -68,26 +68,27 @@ func TestReportDrawsEveryPodOfBothRuns(t *testing.T) {
 	html := render(t)
 	assert.Equal(t, 2, strings.Count(html, `<svg class="chart"`))
 	for name, want := range map[string]int{
-		`class="name"`:                      6,
-		`<rect class="lost" x`:              2,
-		`<rect class="ready" x`:             4,
-		`<use href="#kill" x="`:             3, // one is the legend's
-		`>herd-3&lt;script&gt;<`:            2,
-		`herd-1: starts in vain`:            2, // of the bar and of the cross
-		`>limit 1<`:                         1,
-		`>not measured: no such file<`:      1,
-		`>all ready 29.5 s<`:                1,
-		`>stopped 70 s<`:                    1,
-		`>ideal 24 s<`:                      2,
-		`seconds since all pods were asked`: 2,
-		`2 starts.`:                         2, // the sentence, and the picture's label
-		`<td>29.5 s (1.23 x ideal)</td>`:    1,
-		`<text class="behind"`:              1, // the pod that was ready last has no room in its bar
-		`<text class="inside"`:              3,
-		`prefers-color-scheme: dark`:        1,
-		`<title>A &amp; B</title>`:          1,
-		`pods starting at a time</text>`:    2,
-		`<path class="area"`:                3, // the pressure of the second run is not known
+		`class="name"`:                                6,
+		`<rect class="lost" x`:                        2,
+		`<rect class="ready" x`:                       4,
+		`<use href="#kill" x="`:                       3, // one is the legend's
+		`>herd-3&lt;script&gt;<`:                      2,
+		`herd-1: starts in vain`:                      2, // of the bar and of the cross
+		`>limit 1<`:                                   1,
+		`>not measured: no such file<`:                1,
+		`>all ready 29.5 s<`:                          1,
+		`>stopped 70 s<`:                              1,
+		`>ideal 24 s<`:                                2,
+		`seconds since all pods were asked`:           2,
+		`2 starts.`:                                   2, // the sentence, and the picture's label
+		`<td>29.5 s (1.23 x ideal)</td>`:              1,
+		`<text class="behind"`:                        1, // the pod that was ready last has no room in its bar
+		`<text class="inside"`:                        3,
+		`<p class="warning">busy &lt;machine&gt;</p>`: 1,
+		`prefers-color-scheme: dark`:                  1,
+		`<title>A &amp; B</title>`:                    1,
+		`pods starting at a time</text>`:              2,
+		`<path class="area"`:                          3, // the pressure of the second run is not known
 	} {
 		assert.Equal(t, want, strings.Count(html, name), name)
 	}
