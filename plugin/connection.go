@@ -53,7 +53,7 @@ func (c *connection) run(ctx context.Context) error {
 	for {
 		synchronized, err := c.serve(ctx)
 		if ctx.Err() != nil {
-			return nil
+			return nil //nolint:nilerr // The end of ctx is why serve failed, and no fault.
 		}
 		if synchronized {
 			wait = retryFirst

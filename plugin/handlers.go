@@ -27,9 +27,9 @@ func (h *handlers) Configure(_ context.Context, _, runtime, version string) (api
 // Synchronize rebuilds what the runtime has told from the pods and containers
 // that exist.
 func (h *handlers) Synchronize(_ context.Context, pods []*api.PodSandbox, ctrs []*api.Container) ([]*api.ContainerUpdate, error) {
-	h.guard("Synchronize", nil, func() error { h.p.synchronize(pods, ctrs); return nil })
+	err := h.guard("Synchronize", nil, func() error { h.p.synchronize(pods, ctrs); return nil })
 	h.synchronized()
-	return nil, nil
+	return nil, err
 }
 
 // RunPodSandbox may refuse the pod for now.

@@ -95,7 +95,7 @@ func TestHerdNeverStartsMoreThanTheLimit(t *testing.T) {
 	for i := range pods {
 		n.keep(fmt.Sprintf("pod-%d", i), podwatch.Pod{Probed: true}, h.observe, "sleep", "600")
 	}
-	for done := 0; done < pods; done++ {
+	for range pods {
 		n.eventually("slots are used", func() bool {
 			starting, started := h.count()
 			return starting == limit || started == pods

@@ -155,7 +155,7 @@ func (p *pacer) runSandbox(ctx context.Context, sandbox *api.PodSandbox) error {
 	now := time.Now()
 	r, d := p.letIn(now, sandbox, pod, known)
 	if !d.Admitted {
-		return p.refuse(now, r, atSandbox, d)
+		return p.refuse(r, atSandbox, d)
 	}
 	return nil
 }
@@ -217,7 +217,7 @@ func (p *pacer) wait(ctx context.Context, t *throttle.Ticket, r *record, ctr *ap
 	barred := p.gate.barred(pod, known, ctr.GetName())
 	if barred == "" {
 		if room := t.LetUp(now, p.options.GateTimeout); !room.Admitted {
-			return nil, p.refuse(now, r, atContainer, room)
+			return nil, p.refuse(r, atContainer, room)
 		}
 		return p.hook(now, r, ctr.GetId()), nil
 	}
@@ -236,7 +236,7 @@ func (p *pacer) wait(ctx context.Context, t *throttle.Ticket, r *record, ctr *ap
 			return nil, nil
 		}
 	}
-	return nil, p.refuse(time.Now(), r, atContainer, d)
+	return nil, p.refuse(r, atContainer, d)
 }
 
 // hook gives the OCI hook with which a container waits in the gate.

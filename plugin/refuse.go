@@ -55,7 +55,7 @@ func (c *refusalCost) atSandbox(now time.Time, at RefuseAt) bool {
 }
 
 // refuse counts a refusal and gives the error that kubelet shows on the pod.
-func (p *pacer) refuse(now time.Time, r *record, at refusalPoint, d throttle.Decision) error {
+func (p *pacer) refuse(r *record, at refusalPoint, d throttle.Decision) error {
 	p.metrics.refusals.WithLabelValues(string(at), string(d.Reason)).Inc()
 	cost, count := containerRefusalCPU, &p.refusedContainers
 	if at == atSandbox {

@@ -47,7 +47,8 @@ func newSigns(o Options) *signs {
 func (s *signs) quiet(now time.Time, uid string, used float64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	all := append(s.samples[uid], cpuSample{at: now, used: used})
+	s.samples[uid] = append(s.samples[uid], cpuSample{at: now, used: used})
+	all := s.samples[uid]
 	for len(all) > 1 && now.Sub(all[1].at) >= s.window {
 		all = all[1:]
 	}
