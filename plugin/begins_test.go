@@ -52,6 +52,11 @@ func TestAnEphemeralContainerNeverWaits(t *testing.T) {
 	})
 	p.startsNow("debug")
 	assert.Equal(t, throttle.Started, p.is(), "it is no start of the pod")
+
+	p.crash("app")
+	a := p.waitsAtGate("app")
+	p.startsNow("debug")
+	assert.False(t, a.over(), "nor does it let the pod start")
 }
 
 // crash ends a container's process, and waits until the daemon knows.
@@ -107,9 +112,14 @@ func TestARestartBesideARunningContainerNeverWaits(t *testing.T) {
 	p.becomes(throttle.Started, throttle.Ready)
 	n.occupy("holder")
 	p.crash("other")
-	p.startsNow("other")
-	p.becomes(throttle.Starting, throttle.Exempt) // it is counted
+	ctr := p.creates("other")
+	assert.Equal(t, throttle.Exempt, n.view(p.uid).Reason, "it is counted")
 	assert.False(t, n.view(p.uid).Slot, "there was no free slot")
+	p.stillStarting("only the containers of before are ready")
+	p.launches("other", ctr).succeeds()
+	p.stillStarting("the report is older than the restart")
+	p.getsReady()
+	p.becomes(throttle.Started, throttle.Ready)
 }
 
 func TestAContainerThatStopsBeforeItIsToldToHaveStarted(t *testing.T) {

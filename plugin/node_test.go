@@ -78,7 +78,7 @@ func newNode(t testing.TB, config string, opts ...nodeOption) *node {
 // unconnectedNode gives a node of which nothing runs yet.
 func unconnectedNode(t testing.TB, config string, opts ...nodeOption) *node {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "node") //nolint:usetesting // t.TempDir is too long for a socket
+	dir, err := os.MkdirTemp("", "node") // t.TempDir is too long for a socket
 	require.NoError(t, err)
 	log := logrus.New()
 	log.SetOutput(io.Discard)

@@ -1,7 +1,9 @@
 package plugin
 
 import (
+	"errors"
 	"fmt"
+	"os"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -45,6 +47,29 @@ func TestHooksThatOutliveTheDaemonKeepTheirOrderAndTheLimit(t *testing.T) {
 		}
 	}
 	n.noHookIsLeft()
+}
+
+func TestTheGateStaysShutUntilTheRuntimeHasToldWhatRuns(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, oneAtATime)
+	holder := n.occupy("holder")
+	a := n.pod("waits").runs().waitsAtGate("app")
+	n.stopDaemon()
+
+	socket := n.options.NRISocket
+	n.options.NRISocket = socket + ".later"
+	n.startDaemon()
+	n.eventually("the daemon misses the runtime", func() bool {
+		err := n.d.Ready()
+		return err != nil && !errors.Is(err, errNotConnected)
+	})
+	_, err := os.Lstat(n.options.SocketPath())
+	require.ErrorIs(t, err, os.ErrNotExist, "the hook would be let go, for all that the daemon knows")
+	require.NoError(t, os.Symlink(socket, n.options.NRISocket))
+	n.connected()
+	a.pod.isAtGate()
+	holder.getsReady()
+	a.succeeds()
 }
 
 func TestPodsThatStartedLongAgoAreNotFoundStarting(t *testing.T) {

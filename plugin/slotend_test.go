@@ -187,6 +187,19 @@ func TestTheEndOfASandboxEndsTheStartInIt(t *testing.T) {
 	p.becomes(throttle.Starting, throttle.Free)
 }
 
+func TestTheEndOfAnOlderSandboxEndsNothing(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, oneAtATime)
+	p := n.pod("moved").runs()
+	older := p.sandbox
+	p.runs().startsNow("app")
+	require.NoError(t, older.Stop(n.ctx))
+	require.NoError(t, older.Remove(n.ctx))
+	p.stillStarting("it starts in its newer sandbox")
+	p.getsReady()
+	p.becomes(throttle.Started, throttle.Ready)
+}
+
 func TestAWaitingPodKeepsItsPlaceWhenItsSandboxEnds(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, oneAtATime)

@@ -107,7 +107,12 @@ type attempt struct {
 // starts makes a container and begins to start it.
 func (p *testPod) starts(name string, args ...string) *attempt {
 	p.n.t.Helper()
-	a := &attempt{ctr: p.creates(name, args...), pod: p, done: make(chan struct{})}
+	return p.launches(name, p.creates(name, args...))
+}
+
+// launches begins to start a container that was made.
+func (p *testPod) launches(name string, ctr *runtimetest.Container) *attempt {
+	a := &attempt{ctr: ctr, pod: p, done: make(chan struct{})}
 	p.n.kept.Go(func() {
 		defer close(a.done)
 		if a.err = a.ctr.Start(p.n.ctx); a.err == nil {
