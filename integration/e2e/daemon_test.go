@@ -143,7 +143,9 @@ func freeAddress(t *testing.T) string {
 // this; 0 where there is none.
 func (d *daemon) metric(t *testing.T, sample string) float64 {
 	t.Helper()
-	reply, err := http.Get("http://" + d.http + "/metrics")
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+d.http+"/metrics", nil)
+	require.NoError(t, err)
+	reply, err := http.DefaultClient.Do(request)
 	require.NoError(t, err)
 	defer reply.Body.Close()
 	body, err := io.ReadAll(reply.Body)

@@ -112,7 +112,7 @@ func kubeletReady(t *testing.T, namespace string) map[string]time.Time {
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
 		m := probeLine.FindStringSubmatch(lines.Text())
-		if m == nil || m[2] != namespace || !at[m[3]].IsZero() {
+		if len(m) == 0 || m[2] != namespace || !at[m[3]].IsZero() {
 			continue
 		}
 		when, err := time.ParseInLocation("2006 0102 15:04:05.000000", strconv.Itoa(time.Now().Year())+" "+m[1], time.Local)
