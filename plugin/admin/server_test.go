@@ -51,7 +51,7 @@ func (n *node) Ready() error {
 // socketIn gives a path that is short enough for a socket, whatever TMPDIR is.
 func socketIn(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("/tmp", "pp") //nolint:usetesting // t.TempDir is too long for a socket
+	dir, err := os.MkdirTemp("/tmp", "pp")
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, os.RemoveAll(dir)) })
 	return filepath.Join(dir, "run", "admin.sock")

@@ -63,7 +63,7 @@ func assertGolden(t *testing.T, name, got string) {
 // shortDir gives a folder whose path is short enough for a socket.
 func shortDir(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("/tmp", "pp") //nolint:usetesting // t.TempDir is too long for a socket
+	dir, err := os.MkdirTemp("/tmp", "pp")
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, os.RemoveAll(dir)) })
 	return dir
