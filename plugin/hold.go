@@ -1,6 +1,7 @@
 package plugin
 
 import (
+	"context"
 	"sync"
 	"time"
 )
@@ -40,4 +41,29 @@ func (b *holdBudget) giveBack(unused time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.saved = min(b.saved+max(0, unused), holdSaved)
+}
+
+// longestHold is how long one handler may wait in all: never beyond half the time
+// after which the runtime closes the connection, and lets every pod go.
+func (p *pacer) longestHold() time.Duration {
+	hold := p.options.Hold
+	if timeout := time.Duration(p.requestTimeout.Load()); timeout > 0 {
+		hold = min(hold, timeout/2)
+	}
+	return hold
+}
+
+// held runs wait with a context that ends with ctx, or when the hold is used up.
+func (p *pacer) held(ctx context.Context, wait func(context.Context)) {
+	begin := time.Now()
+	allowed := p.hold.take(begin, p.longestHold())
+	if allowed <= 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, allowed)
+	defer cancel()
+	wait(ctx)
+	took := time.Since(begin)
+	p.hold.giveBack(allowed - took)
+	p.metrics.held.Add(took.Seconds())
 }

@@ -12,11 +12,23 @@ import (
 // idleEvery bounds the time between two looks at what nothing announces.
 const idleEvery = 30 * time.Second
 
+// restFor is the least time between two rounds of telling. Whoever is admitted
+// knows it at once, by the ticket; what is told here can wait until the handlers
+// are through with the events that the runtime sends in quick succession.
+const restFor = 5 * time.Millisecond
+
 // run advances the limiter and tells what happened until ctx ends.
 func (p *pacer) run(ctx context.Context) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
+	rest := time.NewTimer(0)
+	defer rest.Stop()
 	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-rest.C:
+		}
 		select {
 		case <-ctx.Done():
 			return nil
@@ -37,6 +49,7 @@ func (p *pacer) run(ctx context.Context) error {
 			wait = min(wait, max(time.Millisecond, next.Sub(now)))
 		}
 		timer.Reset(wait)
+		rest.Reset(restFor)
 	}
 }
 

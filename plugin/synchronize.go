@@ -1,0 +1,112 @@
+package plugin
+
+import (
+	"time"
+
+	"github.com/containerd/nri/pkg/api"
+
+	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+)
+
+// synchronize rebuilds the records from what exists. Pods whose containers began
+// to run less than a start timeout ago count as starting, over the limit where
+// reality is; those that have started are found out by the next review.
+func (p *pacer) synchronize(pods []*api.PodSandbox, ctrs []*api.Container) {
+	now := time.Now()
+	p.mu.Lock()
+	live := map[string]bool{}
+	bySandbox := map[string]*record{}
+	var lost []string
+	for _, sandbox := range pods {
+		r := p.recordOfLocked(sandbox)
+		r.enter(sandbox.GetId())
+		bySandbox[sandbox.GetId()] = r
+	}
+	for _, r := range p.records {
+		if r.sandbox != "" && bySandbox[r.sandbox] == nil {
+			r.sandbox = ""
+			clear(r.exits)
+			lost = append(lost, r.uid)
+		}
+	}
+	for _, ctr := range ctrs {
+		r := bySandbox[ctr.GetPodSandboxId()]
+		if r == nil {
+			continue
+		}
+		live[ctr.GetId()] = true
+		// A pod may have older sandboxes that are dead; only what is created or
+		// runs is listed.
+		r.enter(ctr.GetPodSandboxId())
+		r.adopt(ctr, now)
+	}
+	var found []*record
+	for _, r := range p.records {
+		for id := range r.containers {
+			if !live[id] {
+				r.remove(id)
+			}
+		}
+		if c := r.youngest(); c != nil && now.Sub(c.since) < p.config.Load().Spec.GetStartTimeout() {
+			found = append(found, r)
+		}
+	}
+	p.mu.Unlock()
+	for _, uid := range lost {
+		p.sandboxGone(now, uid)
+	}
+	for _, r := range found {
+		p.find(now, r)
+	}
+}
+
+// find counts a start that is under way without having been admitted.
+func (p *pacer) find(now time.Time, r *record) {
+	p.mu.Lock()
+	c := r.youngest()
+	if c == nil {
+		p.mu.Unlock()
+		return
+	}
+	made, since := c.made, c.since
+	p.mu.Unlock()
+	if v, ok := p.limiter.View(now, r.uid); ok {
+		switch v.State {
+		case throttle.Starting, throttle.Started:
+			return
+		case throttle.Waiting:
+			if !since.After(v.Arrived) {
+				return // a sidecar that ran before, beside a container that waits
+			}
+		}
+	}
+	t := p.limiter.Found(now, throttle.Request{UID: r.uid, Name: r.title(), Arrived: made}, since)
+	if p.pods == nil {
+		return
+	}
+	if pod, ok := p.pods.Get(r.uid); ok {
+		p.judgeStarting(now, t, pod)
+	}
+}
+
+// adopt takes over a container that exists.
+func (r *record) adopt(ctr *api.Container, now time.Time) {
+	c := r.containers[ctr.GetId()]
+	if c == nil {
+		c = r.create(ctr, now)
+	}
+	c.name, c.cgroup, c.pid = ctr.GetName(), ctr.GetLinux().GetCgroupsPath(), int(ctr.GetPid())
+	at := func(nanos int64) time.Time {
+		if nanos <= 0 {
+			return now
+		}
+		return time.Unix(0, nanos)
+	}
+	switch ctr.GetState() {
+	case api.ContainerState_CONTAINER_RUNNING, api.ContainerState_CONTAINER_PAUSED:
+		c.running, c.since = true, at(ctr.GetStartedAt())
+	case api.ContainerState_CONTAINER_STOPPED:
+		c.running = false
+		r.exits[c.name] = at(ctr.GetFinishedAt())
+	}
+}
