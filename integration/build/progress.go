@@ -51,8 +51,3 @@ func (p *plain) Step(name string, done, total int) {
 		fmt.Fprintf(p.out, "building %s: %d of %d packages\n", name, done, total)
 	}
 }
-
-// quiet is used where the caller gave no Progress.
-type quiet struct{}
-
-func (quiet) Step(string, int, int) {}

@@ -65,7 +65,7 @@ func parseVersions(r io.Reader) ([]Component, error) {
 		case !strings.HasPrefix(c.Version, "v"):
 			return nil, fmt.Errorf("line %d: version %q does not begin with v", n, c.Version)
 		case !strings.HasPrefix(c.Sum, "h1:"):
-			return nil, fmt.Errorf("line %d: checksum %q does not begin with h1:", n, c.Sum)
+			return nil, fmt.Errorf("line %d: checksum %q is none of kind h1", n, c.Sum)
 		}
 		seen[c.Name] = true
 		all = append(all, c)

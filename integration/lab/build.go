@@ -117,14 +117,14 @@ func component(ctx context.Context, cache build.Cache, name string) (string, err
 // preflightBuild checks for the tools the builds need.
 func preflightBuild() error {
 	if _, err := exec.LookPath("go"); err != nil {
-		return fmt.Errorf("the builds need Go: put the go command into PATH (https://go.dev/dl): %w", err)
+		return fmt.Errorf("%w: the builds need Go; put the go command into PATH (https://go.dev/dl): %w", ErrHost, err)
 	}
 	compiler := os.Getenv("CC")
 	if compiler == "" {
 		compiler = "gcc"
 	}
 	if _, err := exec.LookPath(compiler); err != nil {
-		return fmt.Errorf("building runc needs a C compiler: install gcc (Debian: apt-get install gcc libc6-dev), or name one in CC: %w", err)
+		return fmt.Errorf("%w: building runc needs a C compiler; install gcc (Debian: apt-get install gcc libc6-dev), or name one in CC: %w", ErrHost, err)
 	}
 	return nil
 }

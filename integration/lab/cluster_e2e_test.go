@@ -149,7 +149,7 @@ func keeperOf(t *testing.T, owner *exec.Cmd) int {
 // shortTempDir is a folder whose path leaves room for unix sockets.
 func shortTempDir(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("/tmp", "ppl")
+	dir, err := os.MkdirTemp(os.TempDir(), "ppl")
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
 	return dir

@@ -28,7 +28,8 @@ type Access struct {
 // accessFile is where a detached run's access is written down.
 func accessFile(run Run) string { return filepath.Join(run.Dir, "access.json") }
 
-// Detach lets the cluster live on when this process ends, until TakeDown.
+// Detach lets the cluster live on when this process ends, until TakeDown. Where
+// it succeeds, c is of no use afterwards; else c has to be stopped as usual.
 func (c *Cluster) Detach(ctx context.Context) (Access, error) {
 	a := Access{
 		Run: c.Run, Kubeconfig: c.Kubeconfig, Containerd: c.Socket, NRI: c.NRISocket,
@@ -41,7 +42,10 @@ func (c *Cluster) Detach(ctx context.Context) (Access, error) {
 	if err := os.WriteFile(accessFile(c.Run), text, 0o600); err != nil {
 		return Access{}, fmt.Errorf("writing down how to reach the cluster: %w", err)
 	}
-	return a, c.keeper.Release(ctx)
+	if err := c.keeper.Release(ctx); err != nil {
+		return Access{}, err
+	}
+	return a, c.conn.Close()
 }
 
 // Detached lists the detached clusters below parent ("" is the default) that

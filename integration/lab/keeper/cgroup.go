@@ -62,7 +62,7 @@ func parseHierarchies(mountinfo []byte) []hierarchy {
 		if slices.ContainsFunc(all, func(o hierarchy) bool { return o.mount == h.mount }) {
 			continue
 		}
-		for _, option := range strings.Split(source[2], ",") {
+		for option := range strings.SplitSeq(source[2], ",") {
 			if !h.unified && option != "rw" && option != "ro" && option != "xattr" {
 				h.controllers = append(h.controllers, option)
 			}

@@ -1,6 +1,7 @@
 package keeper
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -113,9 +114,18 @@ func (k *Keeper) Forward(ctx context.Context, inside string) (outside string, er
 	return *reply, nil
 }
 
-// Release lets the run live on when this process ends. Only Stop ends it then.
+// Release lets the run live on when this process ends: only Stop, by way of
+// Dial, ends it then. The connection is of no use afterwards. On error the run
+// still belongs to this process.
 func (k *Keeper) Release(ctx context.Context) error {
-	return k.call(ctx, "Release", Nothing{}, &Nothing{})
+	if err := k.call(ctx, "Release", Nothing{}, &Nothing{}); err != nil {
+		return fmt.Errorf("releasing run %s: %w", k.Run.ID, err)
+	}
+	err := k.rpc.Close()
+	if k.lifeline != nil {
+		err = errors.Join(err, k.lifeline.Close())
+	}
+	return err
 }
 
 // Stop takes the run down and waits until that is done and the keeper gone. The
@@ -141,10 +151,21 @@ func (k *Keeper) Stop(ctx context.Context) error {
 // awaitEnd waits until a keeper that is no child of this process has ended.
 func (k *Keeper) awaitEnd(ctx context.Context) error {
 	return until(ctx, fmt.Sprintf("keeper %d to end", k.pid), func() (bool, error) {
-		err := syscall.Kill(k.pid, 0)
-		if errors.Is(err, syscall.ESRCH) {
-			return true, nil
-		}
-		return false, err
+		return ended(k.pid)
 	})
+}
+
+// ended says whether a process has ended, also when its parent has not asked
+// yet how.
+func ended(pid int) (bool, error) {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ESRCH) {
+		return true, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	// The state follows the name, which stands in parentheses and may hold some.
+	state := bytes.TrimSpace(stat[bytes.LastIndexByte(stat, ')')+1:])
+	return len(state) > 0 && (state[0] == 'Z' || state[0] == 'X'), nil
 }

@@ -46,8 +46,7 @@ func (n *namespace) connect(outer net.Conn, address string) {
 // pipe copies until from ends, then ends to's side of it.
 func pipe(to, from net.Conn) {
 	_, err := io.Copy(to, from)
-	if half, ok := to.(*net.TCPConn); ok && err == nil {
-		half.CloseWrite()
+	if half, ok := to.(*net.TCPConn); ok && err == nil && half.CloseWrite() == nil {
 		return
 	}
 	to.Close()

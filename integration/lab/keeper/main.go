@@ -87,7 +87,8 @@ func setUp(run Run) (*server, net.Listener, error) {
 	if s.mounted, err = furnish(run.Dir + "/host"); err != nil {
 		return s, nil, err
 	}
-	if s.children, err = newChildren(); err != nil {
+	// Orphans are reaped to the very end.
+	if s.children, _, err = newChildren(); err != nil {
 		return s, nil, err
 	}
 	if s.network, err = newNamespace(); err != nil {

@@ -31,7 +31,7 @@ func members(run Run) ([]int, error) {
 			}
 			return nil, err
 		}
-		for _, field := range strings.Fields(string(pids)) {
+		for field := range strings.FieldsSeq(string(pids)) {
 			if pid, err := strconv.Atoi(field); err == nil && pid > 0 {
 				found[pid] = true
 			}

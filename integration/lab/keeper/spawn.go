@@ -26,11 +26,12 @@ type child struct {
 	code   int           // valid once exited is closed
 }
 
-func newChildren() (*children, error) {
+// newChildren begins to reap; stop ends that.
+func newChildren() (c *children, stop func(), err error) {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
-		return nil, fmt.Errorf("becoming the parent of orphans: %w", err)
+		return nil, nil, fmt.Errorf("becoming the parent of orphans: %w", err)
 	}
-	c := &children{running: map[int]*child{}}
+	c = &children{running: map[int]*child{}}
 	ended := make(chan os.Signal, 1)
 	signal.Notify(ended, syscall.SIGCHLD)
 	go func() {
@@ -39,7 +40,11 @@ func newChildren() (*children, error) {
 			}
 		}
 	}()
-	return c, nil
+	stop = func() {
+		signal.Stop(ended)
+		close(ended)
+	}
+	return c, stop, nil
 }
 
 func (c *children) reapOne() bool {

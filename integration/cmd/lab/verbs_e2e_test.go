@@ -1,0 +1,47 @@
+//go:build e2e
+
+package main
+
+import (
+	"bytes"
+	"os"
+	"regexp"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/pod-pacemaker/pod-pacemaker/integration/lab"
+)
+
+// up starts a cluster and says how to reach it, a second up says the same, and
+// after down nothing is left.
+func TestUpAndDown(t *testing.T) {
+	parent, err := os.MkdirTemp(os.TempDir(), "ppl")
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, os.RemoveAll(parent)) })
+	t.Setenv("TMPDIR", parent) // beside a cluster that somebody may have up
+	verb := func(args ...string) string {
+		var out, problems bytes.Buffer
+		require.Equal(t, exitOK, run(t.Context(), args, &out, &problems), "%s", &problems)
+		t.Log(problems.String())
+		return out.String()
+	}
+	exports := verb("up", "--label", "example.com/kind=test")
+	standing, err := lab.Detached("")
+	require.NoError(t, err)
+	require.Len(t, standing, 1)
+	file := regexp.MustCompile(`export KUBECONFIG=(\S+)`).FindStringSubmatch(exports)
+	require.NotNil(t, file, exports)
+	require.Equal(t, standing[0].Kubeconfig, file[1])
+	require.FileExists(t, file[1])
+	require.Equal(t, exports, verb("up"))
+	require.Equal(t, exports, verb("status"))
+
+	verb("down")
+	left, err := lab.Remains(standing[0].Run)
+	require.NoError(t, err)
+	require.Empty(t, left)
+	entries, err := os.ReadDir(parent)
+	require.NoError(t, err)
+	require.Empty(t, entries)
+}

@@ -1,0 +1,44 @@
+package main
+
+import (
+	"flag"
+	"io"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestBurnsAsMuchAsAsked(t *testing.T) {
+	before, err := cpuTime()
+	require.NoError(t, err)
+	budget := before + 50*time.Millisecond
+	require.NoError(t, burnCPU(budget))
+	after, err := cpuTime()
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, after, budget)
+}
+
+func TestEnvironmentSetsFlagsAndTheCommandLineWins(t *testing.T) {
+	t.Setenv("HERD_CPU_SECONDS", "2.5")
+	t.Setenv("HERD_PORT", "9000")
+	flags := flag.NewFlagSet("herd", flag.ContinueOnError)
+	burn := flags.Float64("cpu-seconds", 4, "")
+	port := flags.Int("port", 8080, "")
+	require.NoError(t, fromEnvironment(flags))
+	require.NoError(t, flags.Parse([]string{"--port", "1"}))
+	require.InDelta(t, 2.5, *burn, 0)
+	require.Equal(t, 1, *port)
+}
+
+func TestBadEnvironmentIsAnError(t *testing.T) {
+	t.Setenv("HERD_PORT", "many")
+	flags := flag.NewFlagSet("herd", flag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	flags.Int("port", 8080, "")
+	require.ErrorContains(t, fromEnvironment(flags), "HERD_PORT")
+}
+
+func TestAJobEndsWhenReady(t *testing.T) {
+	require.NoError(t, run([]string{"--cpu-seconds", "0", "--done"}))
+}
