@@ -88,6 +88,8 @@ func (d *Daemon) follow(c clients) {
 // ErrOptions is wrapped by what New says of options that are not valid.
 var ErrOptions = errors.New("invalid options")
 
+var errNoConfiguration = errors.New("the API server has not told the configuration yet: pods start unpaced")
+
 func (d *Daemon) configure(e crd.Effective) {
 	d.metrics.generation.Reset()
 	d.metrics.generation.WithLabelValues(e.Name, string(e.Origin)).Set(float64(e.Generation))
@@ -134,13 +136,9 @@ func (d *Daemon) pace(ctx context.Context) error {
 // before, every hook that waits since an earlier daemon would be let go at once.
 // Until then they keep to the pace that they were told last.
 func (d *Daemon) openGate(ctx context.Context) error {
-	var answered <-chan struct{} // by the API server, maybe that there is no limit
-	if d.source != nil {
-		answered = d.source.Synced()
-	}
 	select {
 	case <-d.limits:
-	case <-answered:
+	case <-d.answered():
 	case <-ctx.Done():
 		return nil
 	}
@@ -154,4 +152,13 @@ func (d *Daemon) openGate(ctx context.Context) error {
 		return err
 	}
 	return gate.NewServer(d.pacer, d.options.Log).Serve(ctx, listener)
+}
+
+// answered gives a channel that is closed once the API server has said which
+// configuration it has for this node, maybe none; nil when standalone.
+func (d *Daemon) answered() <-chan struct{} {
+	if d.source == nil {
+		return nil
+	}
+	return d.source.Synced()
 }

@@ -2,6 +2,7 @@ package plugin
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -9,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	logtest "github.com/sirupsen/logrus/hooks/test"
@@ -22,6 +24,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	dynamicfake "k8s.io/client-go/dynamic/fake"
 	kubefake "k8s.io/client-go/kubernetes/fake"
+	clienttest "k8s.io/client-go/testing"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
@@ -164,17 +167,49 @@ type cluster struct {
 // newCluster starts a daemon with an API server that knows the pods.
 func newCluster(t *testing.T, pods ...runtime.Object) *cluster {
 	t.Helper()
+	c := unstartedCluster(t, pods...)
+	c.starts()
+	return c
+}
+
+// unstartedCluster gives a daemon that does not run yet.
+func unstartedCluster(t *testing.T, pods ...runtime.Object) *cluster {
+	t.Helper()
 	n := unconnectedNode(t, noLimit)
 	c := &cluster{node: n}
 	c.kube = kubefake.NewClientset(append(pods, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node"}})...)
 	c.dynamic = dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(),
 		map[schema.GroupVersionResource]string{v1alpha1.Resource: v1alpha1.Kind + "List"}, limitOf(1, 1))
-	d := newDaemon(n.options, 2, nil, nil)
-	d.follow(clients{kube: c.kube, dynamic: c.dynamic})
-	require.NoError(t, n.rt.Start(n.ctx))
-	n.runs(d)
-	n.connected()
+	n.d = newDaemon(n.options, 2, nil, nil)
+	n.d.follow(clients{kube: c.kube, dynamic: c.dynamic})
 	return c
+}
+
+func (c *cluster) starts() {
+	c.t.Helper()
+	require.NoError(c.t, c.rt.Start(c.ctx))
+	c.runs(c.d)
+	c.connected()
+}
+
+func TestTheDaemonIsNotReadyBeforeItsConfigurationIsKnown(t *testing.T) {
+	t.Parallel()
+	c := unstartedCluster(t)
+	var mute atomic.Bool
+	mute.Store(true)
+	c.dynamic.PrependReactor("list", "*", func(clienttest.Action) (bool, runtime.Object, error) {
+		return mute.Load(), nil, errors.New("the API server is away")
+	})
+	c.starts()
+	require.ErrorIs(t, c.d.Ready(), errNoConfiguration)
+	_, err := os.Lstat(c.options.SocketPath())
+	require.ErrorIs(t, err, os.ErrNotExist, "hooks of an earlier daemon would be let go")
+	mute.Store(false)
+	c.eventually("it is ready", func() bool { return c.d.Ready() == nil })
+	c.eventually("the gate is open", func() bool {
+		_, err := os.Lstat(c.options.SocketPath())
+		return err == nil
+	})
 }
 
 func TestAnInvalidObjectLeavesTheLastGoodOneInForce(t *testing.T) {

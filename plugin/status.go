@@ -54,6 +54,14 @@ func (d *Daemon) Why(namespace, name string) (admin.Why, error) {
 
 // Ready implements admin.Provider.
 func (d *Daemon) Ready() error {
-	_, _, _, _, err := d.connection.state()
-	return err
+	if _, _, _, _, err := d.connection.state(); err != nil {
+		return err
+	}
+	select {
+	case <-d.limits:
+	case <-d.answered():
+	default:
+		return errNoConfiguration
+	}
+	return nil
 }
