@@ -3,6 +3,9 @@ package plugin
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
 	"sync"
 	"time"
 
@@ -15,14 +18,16 @@ import (
 
 // signs are the node's own signs that a pod has started, where nobody can say
 // whether it is ready: every container has run for a time, and the pod used
-// little CPU lately. Made by newSigns; safe for concurrent use.
+// little CPU lately and stood in line for little: on a node that is short of CPU, a
+// pod that starves uses little, too. Made by newSigns; safe for concurrent use.
 type signs struct {
 	run     time.Duration // how long every container has to have run
-	cores   float64       // the pod has to have used less
+	cores   float64       // the pod has to have wanted less
 	window  time.Duration // over this time
 	every   time.Duration // between two measurements
 	cgroups cgroup.Reader
-	host    context.Context // where the host's /proc is
+	proc    string          // where the host's /proc is
+	host    context.Context // the same, for gopsutil
 
 	mu      sync.Mutex
 	samples map[string][]cpuSample // by pod key, the oldest first
@@ -31,13 +36,13 @@ type signs struct {
 
 type cpuSample struct {
 	at   time.Time
-	used float64 // CPU-seconds since the pod began
+	used float64 // CPU-seconds used or stood in line for since the pod began
 }
 
 func newSigns(o Options) *signs {
 	return &signs{
 		run: 10 * time.Second, cores: 0.2, window: 2 * time.Second, every: 500 * time.Millisecond,
-		cgroups: cgroup.Reader{Root: o.CgroupRoot}, host: o.hostContext(),
+		cgroups: cgroup.Reader{Root: o.CgroupRoot}, proc: o.ProcRoot, host: o.hostContext(),
 		samples: map[string][]cpuSample{}, blind: map[string]bool{},
 	}
 }
@@ -47,8 +52,11 @@ func newSigns(o Options) *signs {
 func (s *signs) quiet(now time.Time, uid string, used float64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.samples[uid] = append(s.samples[uid], cpuSample{at: now, used: used})
 	all := s.samples[uid]
+	if n := len(all); n > 0 && used < all[n-1].used {
+		all = nil // a thread ended, and what it stood in line for is not told any more
+	}
+	all = append(all, cpuSample{at: now, used: used})
 	for len(all) > 1 && now.Sub(all[1].at) >= s.window {
 		all = all[1:]
 	}
@@ -95,6 +103,7 @@ func (p *pacer) judgeBySigns(now time.Time, t *throttle.Ticket) {
 		return
 	}
 	used, err := p.signs.used(parent, containers)
+	used += p.signs.inLine(containers)
 	if err != nil && p.signs.blindOnce(t.UID()) {
 		p.podLog(t.UID(), t.Name()).WithError(err).Warn("CPU use of the pod cannot be read: its slot ends after its containers have run for ", p.signs.run)
 	}
@@ -139,4 +148,28 @@ func (s *signs) processCPU(pid int) (float64, error) {
 		return 0, fmt.Errorf("process %d: %w", pid, err)
 	}
 	return times.User + times.System, nil
+}
+
+// inLine gives the time for which the containers' main processes stood in line for
+// a CPU, in seconds: the second figure of /proc/PID/task/TID/schedstat. It is 0
+// where the kernel does not tell, or the processes cannot be seen.
+func (s *signs) inLine(containers []container) float64 {
+	var sum float64
+	for _, c := range containers {
+		threads, err := filepath.Glob(filepath.Join(s.proc, strconv.Itoa(c.pid), "task", "*", "schedstat"))
+		if err != nil || c.pid <= 0 {
+			continue
+		}
+		for _, thread := range threads {
+			data, err := os.ReadFile(thread)
+			if err != nil {
+				continue // the thread has ended since
+			}
+			var ran, waited uint64
+			if _, err := fmt.Sscan(string(data), &ran, &waited); err == nil {
+				sum += time.Duration(waited).Seconds()
+			}
+		}
+	}
+	return sum
 }
