@@ -9,10 +9,15 @@ import (
 // tailLines is how much of a log an error shows.
 const tailLines = 15
 
+// startPatience bounds every wait for something that has to come.
+const startPatience = 3 * time.Minute
+
 // await asks cond until it gives nil. It ends early when the service does; both
 // that and the end of ctx are errors that show the service's last lines.
 func (s *Service) await(ctx context.Context, what string, cond func(ctx context.Context) error) error {
 	start := time.Now()
+	ctx, cancel := context.WithTimeout(ctx, startPatience)
+	defer cancel()
 	var last error
 	for pause := 5 * time.Millisecond; ; pause = min(2*pause, 200*time.Millisecond) {
 		if last = cond(ctx); last == nil {

@@ -8,6 +8,6 @@
 //
 // What belongs to a run can be told without a list that somebody would have to
 // keep true: its folder, its cgroups (their name holds the run's ID), and the
-// processes that are in those cgroups or see a mount from that folder. Mounts
+// processes that are in those cgroups or have their root in that folder. Mounts
 // and network links live in namespaces that end with the run's last process.
 package keeper

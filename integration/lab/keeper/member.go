@@ -1,7 +1,6 @@
 package keeper
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -14,9 +13,8 @@ import (
 	"syscall"
 )
 
-// members lists the processes of a run: those in its cgroups and those that see
-// a mount from its folder (a container whose cgroup is elsewhere still has its
-// root there).
+// members lists the processes of a run: those in its cgroups and those whose
+// root file system is in its folder (containers whose cgroup is elsewhere).
 func members(run Run) ([]int, error) {
 	found := map[int]bool{}
 	dirs, err := cgroupDirs(run.Cgroup)
@@ -37,19 +35,20 @@ func members(run Run) ([]int, error) {
 			}
 		}
 	}
-	if err := addViewers(found, run.Dir); err != nil {
+	if err := addRooted(found, run); err != nil {
 		return nil, err
 	}
 	return slices.Sorted(maps.Keys(found)), nil
 }
 
-// addViewers adds the processes whose mount namespace has a mount from dir.
-func addViewers(found map[int]bool, dir string) error {
+// addRooted adds the processes whose root file system is made from the run's
+// folder.
+func addRooted(found map[int]bool, run Run) error {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
 		return err
 	}
-	sees := map[string]bool{} // by mount namespace
+	rooted := map[string]bool{} // by mount namespace
 	for _, e := range entries {
 		pid, err := strconv.Atoi(e.Name())
 		if err != nil {
@@ -59,20 +58,33 @@ func addViewers(found map[int]bool, dir string) error {
 		if err != nil {
 			continue // a kernel thread, a zombie, or gone
 		}
-		seen, known := sees[namespace]
+		is, known := rooted[namespace]
 		if !known {
 			mounts, err := os.ReadFile(fmt.Sprintf("/proc/%d/mountinfo", pid))
 			if err != nil {
 				continue
 			}
-			seen = bytes.Contains(mounts, []byte(dir+"/"))
-			sees[namespace] = seen
+			is = rootIsFrom(string(mounts), run)
+			rooted[namespace] = is
 		}
-		if seen {
+		if is {
 			found[pid] = true
 		}
 	}
 	return nil
+}
+
+// rootIsFrom says whether mountinfo has a root that comes from the run's folder,
+// as a bind mount or as the layers of an overlay. A mount from there that is
+// anywhere else says nothing: everybody on the host may see one.
+func rootIsFrom(mountinfo string, run Run) bool {
+	for line := range strings.Lines(mountinfo) {
+		fields := strings.Fields(line)
+		if len(fields) > 4 && fields[4] == "/" && strings.Contains(line, "/"+filepath.Base(run.Dir)+"/") {
+			return true
+		}
+	}
+	return false
 }
 
 // killMembers sends SIGKILL to all processes of a run but spare, and returns

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"syscall"
 )
@@ -47,7 +48,7 @@ type server struct {
 
 // Start starts a process and replies with its ID.
 func (s *server) Start(args StartArgs, pid *int) (err error) {
-	env := append(os.Environ(), args.Env...)
+	env := merge(os.Environ(), args.Env)
 	start := func() { *pid, err = s.children.start(args.Args, env, args.Log) }
 	if args.HostNetwork {
 		start()
@@ -55,6 +56,23 @@ func (s *server) Start(args StartArgs, pid *int) (err error) {
 	}
 	s.network.do(start)
 	return err
+}
+
+// merge is an environment in which later definitions win; a process that was
+// given both would take the first.
+func merge(environment, later []string) []string {
+	redefined := map[string]bool{}
+	for _, definition := range later {
+		name, _, _ := strings.Cut(definition, "=")
+		redefined[name] = true
+	}
+	var merged []string
+	for _, definition := range environment {
+		if name, _, _ := strings.Cut(definition, "="); !redefined[name] {
+			merged = append(merged, definition)
+		}
+	}
+	return append(merged, later...)
 }
 
 // Signal signals a process that Start started.
