@@ -13,7 +13,7 @@ type knownPods struct {
 	mu      sync.Mutex
 	pods    map[string]podwatch.Pod
 	away    bool
-	panics  bool
+	panics  string // the UID of a pod of which every question panics
 	changed func(podwatch.Pod, bool)
 	// held is how long those who asked for an unknown pod were ready to wait, each.
 	held []time.Duration
@@ -22,7 +22,7 @@ type knownPods struct {
 func (k *knownPods) Get(uid string) (podwatch.Pod, bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.panics {
+	if k.panics == uid {
 		panic("the pod watch is broken")
 	}
 	pod, ok := k.pods[uid]
@@ -71,11 +71,11 @@ func (k *knownPods) goAway() {
 	k.away = true
 }
 
-// breaks makes every question panic, or no longer.
-func (k *knownPods) breaks(on bool) {
+// panicsOf makes every question about a pod panic.
+func (k *knownPods) panicsOf(uid string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.panics = on
+	k.panics = uid
 }
 
 // follow sets who is told of changes.

@@ -184,11 +184,10 @@ func TestAHandlerThatPanicsLetsThePodStart(t *testing.T) {
 	n := newNode(t, oneAtATime)
 	n.occupy("holder")
 	p := n.strangePod("unlucky")
-	n.pods.breaks(true)
+	n.pods.panicsOf(p.uid)
 	p.runs()
 	ctr := p.creates("app")
-	n.pods.breaks(false)
-	require.NoError(t, ctr.Start(n.ctx))
 	assert.InDelta(t, 2, counted(t, n, "pod_pacemaker_handler_panics_total"), 0)
 	assert.InDelta(t, 2, counted(t, n, "pod_pacemaker_unpaced_total"), 0)
+	require.NoError(t, ctr.Start(n.ctx))
 }
