@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -94,13 +95,27 @@ func launch(t *testing.T) *Keeper {
 		"daemon":    "(setsid sleep 1000 &) ; sleep 1000",
 		"stubborn":  "trap '' TERM INT HUP; while :; do sleep 1; done",
 		"mount":     "mkdir -p " + k.Run.Dir + "/m && mount -t tmpfs none " + k.Run.Dir + "/m && touch " + k.Run.Dir + "/m/f; sleep 1000",
-		"cgroup":    "for c in /sys/fs/cgroup/pids /sys/fs/cgroup; do mkdir -p $c" + k.Run.Cgroup + "/pods/a && echo 0 > $c" + k.Run.Cgroup + "/pods/a/cgroup.procs; done; sleep 1000",
+		"cgroup":    "d=" + pids(t) + k.Run.Cgroup + "/pods/a; mkdir -p $d && echo 0 > $d/cgroup.procs && sleep 1000",
 		"elsewhere": "unshare -m sleep 1000",
 	} {
 		_, err := k.Start(t.Context(), StartArgs{Args: []string{"/bin/sh", "-c", script}, Log: k.Run.LogDir() + "/" + name})
 		require.NoError(t, err)
 	}
 	return k
+}
+
+// pids is where the hierarchy is mounted by which processes are found.
+func pids(t *testing.T) string {
+	t.Helper()
+	all, err := hierarchies()
+	require.NoError(t, err)
+	for _, h := range all {
+		if slices.Contains(h.controllers, "pids") {
+			return h.mount
+		}
+	}
+	require.FailNow(t, "there is no pids controller")
+	return ""
 }
 
 func requireNothingLeft(t *testing.T, run Run) {
