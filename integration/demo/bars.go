@@ -16,7 +16,7 @@ import (
 
 const (
 	redrawEvery = 200 * time.Millisecond
-	barWidth    = 32
+	barWidth    = 24
 )
 
 // The colours of pods on a terminal, chosen to be told apart by everybody; the
@@ -38,7 +38,9 @@ func newBarProgress(out io.Writer, burn time.Duration) barProgress {
 
 func (b barProgress) follow(ctx context.Context, rec *recorder, longest time.Duration) {
 	screen := mpb.New(mpb.WithOutput(b.out), mpb.WithRefreshRate(redrawEvery), mpb.WithAutoRefresh())
-	lines := []*mpb.Bar{line(screen, func(int) string { return headline(rec, longest) })}
+	lines := []*mpb.Bar{line(screen, func(room int) string {
+		return runewidth.Truncate(headline(rec, longest), room, "…")
+	})}
 	for i, v := range rec.views() {
 		lines = append(lines, line(screen, func(room int) string {
 			return b.podLine(rec.views()[i], len(v.name), room)

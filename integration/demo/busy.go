@@ -46,14 +46,15 @@ func busyShare(ctx context.Context) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	return after.busyShareSince(before), nil
+	return after.otherWorkSince(before, 0), nil
 }
 
-// busyShareSince is 0 when no time has passed.
-func (t cpuTimes) busyShareSince(before cpuTimes) float64 {
+// otherWorkSince is the share of the CPUs' time that went to anything but the
+// herd, which burned that much. It is 0 when no time has passed.
+func (t cpuTimes) otherWorkSince(before cpuTimes, burned time.Duration) float64 {
 	all := t.all - before.all
 	if all <= 0 {
 		return 0
 	}
-	return (t.busy - before.busy) / all
+	return max(0, t.busy-before.busy-burned.Seconds()) / all
 }

@@ -76,7 +76,6 @@ type show struct {
 	processes bool
 	built     time.Time // when the builds were over
 	node      node
-	busy      float64 // share of the CPUs that other work takes
 }
 
 // prepare finds out whether everything is there, before anything starts.
@@ -100,12 +99,12 @@ func prepare(o Options) (*show, error) {
 
 // bothRuns is the herd unpaced, then paced.
 func (s *show) bothRuns(ctx context.Context) ([]timeline.Run, error) {
-	var err error
-	if s.busy, err = busyShare(ctx); err != nil {
+	busy, err := busyShare(ctx)
+	if err != nil {
 		return nil, err
 	}
-	if w := s.warning(); w != "" {
-		s.say("%s", w)
+	if busy >= muchBusy {
+		s.say("This machine is busy: other work takes %.0f %% of its CPUs. Figures are better on an idle one.", 100*busy)
 	}
 	s.say("")
 	unpaced, err := s.run(ctx, "unpaced", 0, unpacedLongest)

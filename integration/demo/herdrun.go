@@ -2,6 +2,7 @@ package demo
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -12,6 +13,10 @@ import (
 // returns when all pods are ready, after the longest time, or when ctx ends, and
 // leaves the pods behind.
 func (k *kubelet) show(ctx context.Context, p progress, longest time.Duration) (timeline.Run, error) {
+	before, err := readCPUTimes()
+	if err != nil {
+		return timeline.Run{}, err
+	}
 	ctx, cancel := context.WithTimeout(ctx, longest)
 	defer cancel()
 	var beside sync.WaitGroup
@@ -28,13 +33,15 @@ func (k *kubelet) show(ctx context.Context, p progress, longest time.Duration) (
 		}
 		end = time.Now()
 	})
-	err := k.run(ctx)
+	err = k.run(ctx)
 	cancel()
 	beside.Wait()
+	after, timesErr := readCPUTimes()
 	run := k.rec.finish(end)
+	run.OtherWork = after.otherWorkSince(before, k.rec.burned())
 	run.Pressure = pressure
 	if noPressure != nil {
 		run.Pressure, run.NoPressure = nil, noPressure.Error()
 	}
-	return run, err
+	return run, errors.Join(err, timesErr)
 }

@@ -3,6 +3,7 @@ package demo
 import (
 	"fmt"
 	"runtime"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -21,13 +22,13 @@ func (s *show) page(runs []timeline.Run, rows []timeline.Row) report.Page {
 			"time for the herd is %.0f s. A liveness probe kills what is not ready %.0f to %.0f s after its process started. "+
 			"First nobody paces the herd; then pod-pacemaker lets %d pods start at a time.",
 			h.Burn.Seconds(), cpus(len(h.CPUs)), h.Ideal().Seconds(), earliest.Seconds(), latest.Seconds(), h.Limit),
-		Warning: s.warning(),
+		Warning: warning(runs),
 		Rows:    rows, Runs: runs, Ideal: h.Ideal(),
 		Notes: s.notes(),
 		Facts: []report.Fact{
 			{Name: "Pods", Value: s.node.describe()},
 			{Name: "Machine", Value: fmt.Sprintf("%s, Linux %s, %s", cpus(runtime.NumCPU()), kernel(), runtime.GOARCH)},
-			{Name: "Other work", Value: fmt.Sprintf("%.0f %% of its CPUs when the demo began", 100*s.busy)},
+			{Name: "Other work", Value: otherWork(runs)},
 			{Name: "Time", Value: time.Now().UTC().Format("2 January 2006, 15:04 UTC")},
 		},
 	}
@@ -47,6 +48,16 @@ func (s *show) notes() []string {
 			"container has run for 10 s and the pod used less than 0.2 CPUs over the last 2 s, so each slot is held for about 2.5 s longer than needed. In a " +
 			"cluster it sees readiness, and comes nearer to the ideal.",
 	}
+}
+
+// otherWork says what else the machine did. It includes the container runtime's
+// own work.
+func otherWork(runs []timeline.Run) string {
+	var parts []string
+	for _, r := range runs {
+		parts = append(parts, fmt.Sprintf("%.0f %% of its CPUs (%s)", 100*r.OtherWork, r.Name))
+	}
+	return strings.Join(parts, ", ")
 }
 
 // kernel is the release of the running kernel.

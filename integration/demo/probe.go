@@ -71,12 +71,12 @@ func (l *life) look() error {
 		l.began = true
 		l.k.rec.began(l.i, began)
 	}
+	if l.began && !l.ready {
+		l.k.rec.used(l.i, l.container.cpu())
+	}
 	if l.began && !l.ready && !ready.IsZero() {
 		l.ready = true
 		l.k.rec.becameReady(l.i, ready)
-	}
-	if l.began && !l.ready {
-		l.k.rec.used(l.i, l.container.cpu())
 	}
 	return nil
 }

@@ -34,8 +34,7 @@ func newTestNode(t *testing.T) *processNode {
 	t.Helper()
 	cpus, err := usableCPUs(1)
 	require.NoError(t, err)
-	dir, err := os.MkdirTemp("", "pp-demo-test-") // short enough for a socket
-	require.NoError(t, err)
+	dir := t.TempDir()
 	n := &processNode{herd: NewHerd(cpus), dir: dir, program: filepath.Join(dir, "herd")}
 	require.NoError(t, os.WriteFile(n.program, []byte(shellHerd), 0o755))
 	n.runtime, err = runtimetest.New(runtimetest.Options{Dir: dir})

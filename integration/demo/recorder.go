@@ -41,7 +41,8 @@ type recorder struct {
 type recordedPod struct {
 	timeline.Pod
 	doing doing
-	cpu   time.Duration
+	cpu   time.Duration // of the latest process, until it was ready
+	spent time.Duration // of those before
 }
 
 func newRecorder(name string, limit int, h Herd) *recorder {
@@ -80,7 +81,7 @@ func (r *recorder) refused(i int) {
 func (r *recorder) began(i int, at time.Time) {
 	r.update(i, func(p *recordedPod) {
 		p.Starts = append(p.Starts, timeline.Start{Began: at.Sub(r.begin)})
-		p.doing, p.cpu = starting, 0
+		p.doing, p.cpu, p.spent = starting, 0, p.spent+p.cpu
 	})
 }
 
@@ -112,6 +113,17 @@ func (r *recorder) views() []podView {
 		all = append(all, podView{name: p.Name, doing: p.doing, cpu: p.cpu, kills: p.Kills(), refused: p.Refused})
 	}
 	return all
+}
+
+// burned is the CPU time that all processes together have used to get ready.
+func (r *recorder) burned() time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var sum time.Duration
+	for _, p := range r.pods {
+		sum += p.spent + p.cpu
+	}
+	return sum
 }
 
 // finish gives what happened until at. Later happenings are left out.

@@ -42,7 +42,7 @@ func headline(rec *recorder, longest time.Duration) string {
 		counts[v.doing]++
 		kills += v.kills
 	}
-	return fmt.Sprintf("%-8s %3.0f s of at most %.0f s: %2d waiting, %2d starting, %2d ready, %2d killed so far",
+	return fmt.Sprintf("%-7s %3.0f s of at most %.0f s: %2d waiting, %2d starting, %2d ready, %2d killed",
 		rec.name, time.Since(rec.begin).Seconds(), longest.Seconds(),
 		counts[asking]+counts[backOff], counts[starting], counts[ready], kills)
 }

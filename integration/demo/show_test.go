@@ -95,8 +95,8 @@ func TestShowEndsWhenAllAreReady(t *testing.T) {
 		require.NoError(t, err)
 		assert.InDelta(t, 8, run.Length.Seconds(), 0.2)
 		assert.Equal(t, 8*time.Second, run.Summary().AllReady)
-		assert.Contains(t, out.String(), "5 s of at most 60 s:  0 waiting,  1 starting,  0 ready,  0 killed so far\n")
-		assert.Contains(t, out.String(), "8 s of at most 60 s:  0 waiting,  0 starting,  1 ready,  0 killed so far\n")
+		assert.Contains(t, out.String(), "5 s of at most 60 s:  0 waiting,  1 starting,  0 ready,  0 killed\n")
+		assert.Contains(t, out.String(), "8 s of at most 60 s:  0 waiting,  0 starting,  1 ready,  0 killed\n")
 	})
 }
 
@@ -115,7 +115,7 @@ func TestShowEndsAfterTheLongestTime(t *testing.T) {
 func TestPodLines(t *testing.T) {
 	t.Parallel()
 	b := barProgress{burn: 8 * time.Second}
-	full, half, none := strings.Repeat("█", 32), strings.Repeat("█", 16)+strings.Repeat("·", 16), strings.Repeat("·", 32)
+	full, half, none := strings.Repeat("█", 24), strings.Repeat("█", 12)+strings.Repeat("·", 12), strings.Repeat("·", 24)
 	for want, v := range map[string]podView{
 		none + "  waiting":                                  {doing: asking},
 		none + "  waiting, asked 3 times":                   {doing: asking, refused: 2},
@@ -127,11 +127,32 @@ func TestPodLines(t *testing.T) {
 		v.name = "herd-01"
 		assert.Equal(t, "  herd-01 "+want, b.podLine(v, 7, 200))
 	}
-	assert.Equal(t, "  herd-01 "+none+"  waiting, as…", b.podLine(podView{name: "herd-01", doing: asking, refused: 2}, 7, 56))
+	assert.Equal(t, "  herd-01 "+none+"  waiting, as…", b.podLine(podView{name: "herd-01", doing: asking, refused: 2}, 7, 48))
 }
 
-func TestBusyShare(t *testing.T) {
+func TestOtherWork(t *testing.T) {
 	t.Parallel()
-	assert.InDelta(t, 0.25, cpuTimes{busy: 6, all: 14}.busyShareSince(cpuTimes{busy: 5, all: 10}), 1e-9)
-	assert.Zero(t, cpuTimes{busy: 5, all: 10}.busyShareSince(cpuTimes{busy: 5, all: 10}))
+	before := cpuTimes{busy: 5, all: 10}
+	now := cpuTimes{busy: 8, all: 14}
+	assert.InDelta(t, 0.75, now.otherWorkSince(before, 0), 1e-9)
+	assert.InDelta(t, 0.5, now.otherWorkSince(before, time.Second), 1e-9)
+	assert.Zero(t, now.otherWorkSince(before, time.Hour), "the clocks of both figures differ a little")
+	assert.Zero(t, before.otherWorkSince(before, 0))
+
+	calm, busy := timeline.Run{Name: "unpaced", OtherWork: 0.05}, timeline.Run{Name: "paced", OtherWork: 0.6}
+	assert.Empty(t, warning([]timeline.Run{calm, calm}))
+	assert.Contains(t, warning([]timeline.Run{calm, busy}), "60 % of this machine's CPUs during the paced run")
+}
+
+func TestBurnedCountsEveryProcess(t *testing.T) {
+	t.Parallel()
+	r := newRecorder("test", 0, NewHerd([]int{0}))
+	r.began(0, time.Now())
+	r.used(0, 2*time.Second)
+	r.ended(0, time.Now(), true)
+	r.began(0, time.Now())
+	r.used(0, 3*time.Second)
+	r.began(1, time.Now())
+	r.used(1, 4*time.Second)
+	assert.Equal(t, 9*time.Second, r.burned())
 }

@@ -26,12 +26,19 @@ func (s *show) introduce() {
 	}
 }
 
-// warning tells of other work that spoils the figures; empty: there is none.
-func (s *show) warning() string {
-	if s.busy < muchBusy {
+// warning tells of other work that spoiled the figures; empty: there was none.
+func warning(runs []timeline.Run) string {
+	worst := runs[0]
+	for _, r := range runs {
+		if r.OtherWork > worst.OtherWork {
+			worst = r
+		}
+	}
+	if worst.OtherWork < muchBusy {
 		return ""
 	}
-	return fmt.Sprintf("Other work took %.0f %% of this machine's CPUs when the demo began: the figures are worse than on an idle one.", 100*s.busy)
+	return fmt.Sprintf("Other work took %.0f %% of this machine's CPUs during the %s run: on an idle machine the figures are better.",
+		100*worst.OtherWork, worst.Name)
 }
 
 func cpus(n int) string {
@@ -53,6 +60,9 @@ func (s *show) conclude(runs []timeline.Run) error {
 			s.say("\nNo CPU pressure was measured: %s. The kernel needs CONFIG_PSI, and psi=1 on its command line where that is off.", r.NoPressure)
 			break
 		}
+	}
+	if w := warning(runs); w != "" {
+		s.say("\n%s", w)
 	}
 	path, err := s.report.write(s.page(runs, rows))
 	if err != nil {

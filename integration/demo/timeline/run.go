@@ -19,6 +19,9 @@ type Run struct {
 	// empty where NoPressure says why there is none.
 	Pressure   []Pressure
 	NoPressure string
+	// OtherWork is the share of the machine's CPU time, 0 to 1, that went to
+	// anything but the pods' processes.
+	OtherWork float64
 }
 
 // Pod is one pod of the herd.
