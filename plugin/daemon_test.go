@@ -12,6 +12,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	logtest "github.com/sirupsen/logrus/hooks/test"
 	"github.com/stretchr/testify/assert"
@@ -202,14 +203,14 @@ func TestTheDaemonIsNotReadyBeforeItsConfigurationIsKnown(t *testing.T) {
 	})
 	c.starts()
 	require.ErrorIs(t, c.d.Ready(), errNoConfiguration)
-	_, err := os.Lstat(c.options.SocketPath())
-	require.ErrorIs(t, err, os.ErrNotExist, "hooks of an earlier daemon would be let go")
-	mute.Store(false)
-	c.eventually("it is ready", func() bool { return c.d.Ready() == nil })
-	c.eventually("the gate is open", func() bool {
+	isOpen := func() bool {
 		_, err := os.Lstat(c.options.SocketPath())
 		return err == nil
-	})
+	}
+	assert.Never(t, isOpen, 200*time.Millisecond, 10*time.Millisecond, "hooks of an earlier daemon would be let go")
+	mute.Store(false)
+	c.eventually("it is ready", func() bool { return c.d.Ready() == nil })
+	c.eventually("the gate is open", isOpen)
 }
 
 func TestAnInvalidObjectLeavesTheLastGoodOneInForce(t *testing.T) {

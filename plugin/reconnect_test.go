@@ -6,6 +6,7 @@ import (
 	"os"
 	"testing"
 
+	"github.com/containerd/nri/pkg/api"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -83,6 +84,20 @@ func TestPodsThatStartedLongAgoAreNotFoundStarting(t *testing.T) {
 	n.connected()
 	// The watch says that it is ready, so that its slot is free at once.
 	n.occupy("next")
+}
+
+func TestADeadSandboxThatIsListedLastIsNotThePresentOne(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, oneAtATime)
+	p := n.occupy("moved")
+	present, ctr := message(p, &attempt{ctr: p.started[0]})
+	ctr.Name, ctr.State = "app", api.ContainerState_CONTAINER_RUNNING
+	dead := &api.PodSandbox{Id: "dead", Uid: p.uid, Namespace: present.GetNamespace(), Name: present.GetName()}
+	n.p.synchronize([]*api.PodSandbox{present, dead}, []*api.Container{ctr})
+	n.p.sandboxRemoved(dead)
+	assert.Equal(t, throttle.Starting, p.is())
+	n.p.sandboxRemoved(present)
+	assert.Equal(t, throttle.Gone, p.is())
 }
 
 func TestASidecarThatRanBeforeLetsNoWaitingPodGo(t *testing.T) {
