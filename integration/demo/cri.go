@@ -11,7 +11,6 @@ import (
 	"strconv"
 	"time"
 
-	"golang.org/x/sync/errgroup"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/pod-pacemaker/pod-pacemaker/integration/lab"
@@ -136,38 +135,6 @@ func (c *criContainer) cpu() time.Duration {
 		return 0 // it has just ended
 	}
 	return time.Duration(used * float64(time.Second))
-}
-
-func (n *criNode) clear(ctx context.Context) error { return n.removeAll(ctx, nil) }
-
-// removeAll removes the sandboxes that the filter selects, and asks again until
-// there are none: one that was being made when its request was cancelled shows up
-// late.
-func (n *criNode) removeAll(ctx context.Context, filter *runtimeapi.PodSandboxFilter) error {
-	for {
-		all, err := n.runtime.CRI().ListPodSandbox(ctx, &runtimeapi.ListPodSandboxRequest{Filter: filter})
-		if err != nil {
-			return fmt.Errorf("listing the pods: %w", err)
-		}
-		if len(all.GetItems()) == 0 {
-			return nil
-		}
-		var group errgroup.Group
-		for _, s := range all.GetItems() {
-			group.Go(func() error { return n.remove(ctx, s.GetId()) })
-		}
-		if err := group.Wait(); err != nil {
-			return fmt.Errorf("removing the pods: %w", err)
-		}
-	}
-}
-
-func (n *criNode) remove(ctx context.Context, sandbox string) error {
-	if _, err := n.runtime.CRI().StopPodSandbox(ctx, &runtimeapi.StopPodSandboxRequest{PodSandboxId: sandbox}); err != nil {
-		return err
-	}
-	_, err := n.runtime.CRI().RemovePodSandbox(ctx, &runtimeapi.RemovePodSandboxRequest{PodSandboxId: sandbox})
-	return err
 }
 
 // startDaemon runs the daemon as one more process of the lab's run.
