@@ -61,3 +61,14 @@ func TestAnExemptPodEndsLikeAnyOther(t *testing.T) {
 	p.getsReady()
 	p.becomes(throttle.Started, throttle.Ready)
 }
+
+func TestANewConfigurationJudgesThoseThatWait(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, oneAtATime)
+	n.occupy("holder")
+	p := n.pod("waits").runs()
+	a := p.waitsAtGate("app")
+	n.reconfigure("spec: {throttleConfig: {maxConcurrent: {value: 1}}, exemptions: {namespaces: [default]}}")
+	a.succeeds()
+	p.becomes(throttle.Starting, throttle.Exempt)
+}

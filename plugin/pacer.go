@@ -75,6 +75,7 @@ func (p *pacer) configure(now time.Time, e crd.Effective, cores int) {
 		"config": e.Name, "origin": e.Origin, "generation": e.Generation,
 		"max_concurrent": s.MaxConcurrent, "fill_every": s.FillEvery, "burst": s.Burst,
 	}).Info("configuration in force")
+	p.judgeAllWaiting(now)
 }
 
 // recordOfLocked gives the record of the sandbox's pod, made where there was none, and

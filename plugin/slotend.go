@@ -64,6 +64,19 @@ func (p *pacer) judgeWaiting(now time.Time, t *throttle.Ticket, pod podwatch.Pod
 	p.limiter.SetPriority(now, pod.UID, pod.Priority, pod.ActiveDeadline/10)
 }
 
+// judgeAllWaiting judges every pod that waits again: other pods are exempt now.
+func (p *pacer) judgeAllWaiting(now time.Time) {
+	if p.pods == nil {
+		return
+	}
+	for _, v := range p.limiter.Snapshot(now).Waiting {
+		t := p.limiter.Lookup(v.UID)
+		if pod, known := p.pods.Get(v.UID); known && t != nil {
+			p.judgeWaiting(now, t, pod)
+		}
+	}
+}
+
 // judgeStarting ends the slot of a pod that has started, as far as the watch can
 // say. It gives the time at which to ask again, zero where a change of the pod
 // will tell.
