@@ -44,7 +44,10 @@ func (p *pacer) beginsLocked(r *record, name string, pod podwatch.Pod, known boo
 			return startGoesOn
 		}
 	case throttle.Started:
-		if _, exited := r.exits[name]; !exited {
+		// By the node's own signs, a pod whose init container has ended, or sleeps,
+		// looks like one that has started.
+		guessed := (reason == throttle.Inferred || reason == throttle.Completed) && r.youngest() == nil
+		if _, exited := r.exits[name]; !exited && !guessed {
 			return startGoesOn
 		}
 	}

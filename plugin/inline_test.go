@@ -14,28 +14,29 @@ import (
 func TestTimeInLineCountsAsUse(t *testing.T) {
 	t.Parallel()
 	proc := t.TempDir()
-	tell := func(thread, schedstat string) {
-		dir := filepath.Join(proc, "7", "task", thread)
-		require.NoError(t, os.MkdirAll(dir, 0o755))
-		require.NoError(t, os.WriteFile(filepath.Join(dir, "schedstat"), []byte(schedstat), 0o600))
+	thread := func(id string) string { return filepath.Join(proc, "7", "task", id) }
+	tell := func(id, schedstat string) {
+		require.NoError(t, os.MkdirAll(thread(id), 0o755))
+		require.NoError(t, os.WriteFile(filepath.Join(thread(id), "schedstat"), []byte(schedstat), 0o600))
 	}
 	s := newSigns(Options{ProcRoot: proc})
-	pod := []container{{pid: 7}, {pid: 8}, {}}
-	assert.Zero(t, s.inLine(pod), "processes that cannot be seen")
-
 	now := time.Unix(0, 0)
+	quiet := func() bool {
+		defer func() { now = now.Add(s.window) }()
+		return s.quiet("pod", cpuSample{at: now, inLine: s.inLine([]container{{pid: 7}, {pid: 8}, {}})})
+	}
+	assert.False(t, quiet(), "processes that cannot be seen, and nothing to compare with")
+	assert.True(t, quiet(), "nothing is known of any line")
+
 	tell("7", "50000000 0 9\n")
-	tell("9", "0 0 0\n")
-	assert.False(t, s.quiet(now, "pod", s.inLine(pod)))
-	now = now.Add(s.window)
+	tell("9", "0 100000000 1\n")
+	assert.True(t, quiet(), "0.1 of 2 seconds")
 	tell("7", "60000000 1500000000 10\n")
 	tell("9", "0 400000000 3\n")
-	assert.InDelta(t, 1.9, s.inLine(pod), 1e-9)
-	assert.False(t, s.quiet(now, "pod", s.inLine(pod)), "it stood in line nearly all the time")
-	now = now.Add(s.window)
-	assert.True(t, s.quiet(now, "pod", s.inLine(pod)), "it wants no CPU any more")
-
-	require.NoError(t, os.RemoveAll(filepath.Join(proc, "7", "task", "7")))
-	now = now.Add(s.window)
-	assert.False(t, s.quiet(now, "pod", s.inLine(pod)), "a thread took its figures with it: measured anew")
+	assert.False(t, quiet(), "1.8 of 2 seconds")
+	assert.True(t, quiet(), "it wants no CPU any more")
+	require.NoError(t, os.RemoveAll(thread("7")))
+	assert.True(t, quiet(), "a thread that ended takes its past with it")
+	tell("10", "0 1900000000 3\n")
+	assert.False(t, quiet(), "a new thread")
 }

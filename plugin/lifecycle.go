@@ -5,6 +5,7 @@ import (
 
 	"github.com/containerd/nri/pkg/api"
 
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
 
@@ -64,11 +65,32 @@ func (p *pacer) containerStarted(sandbox *api.PodSandbox, ctr *api.Container) {
 	r := p.recordOfLocked(sandbox)
 	r.started(ctr, time.Now())
 	p.mu.Unlock()
-	if t := p.limiter.Lookup(r.uid); t != nil && p.pods != nil {
-		if pod, ok := p.pods.Get(r.uid); ok {
-			p.podChanged(pod, false)
+	var pod podwatch.Pod
+	known := false
+	if p.pods != nil {
+		pod, known = p.pods.Get(r.uid)
+	}
+	if pod.Containers[ctr.GetName()].Kind != podwatch.Ephemeral {
+		p.countUnasked(r)
+	}
+	if known && p.limiter.Lookup(r.uid) != nil {
+		p.podChanged(pod, false)
+	}
+}
+
+// countUnasked counts a start that went on without having been admitted: its hook
+// left by itself, or nobody was asked. It holds a slot from now on, over the limit
+// where reality is.
+func (p *pacer) countUnasked(r *record) {
+	if t := p.limiter.Lookup(r.uid); t != nil {
+		state, reason := t.Status()
+		if state == throttle.Starting || state == throttle.Started || reason == throttle.Deleted {
+			return
 		}
 	}
+	p.metrics.unpaced.WithLabelValues("NotAsked").Inc()
+	p.podLog(r.uid, r.title()).Warn("a start went on without its turn: it is counted from now on")
+	p.find(time.Now(), r)
 }
 
 func (p *pacer) containerStopped(sandbox *api.PodSandbox, ctr *api.Container) {

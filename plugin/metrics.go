@@ -50,7 +50,7 @@ func newMetrics() *metrics {
 		waits:       prometheus.NewHistogramVec(histogram("wait_seconds", "Time from joining the queue to the admission, by the reason of the admission.", secondsBuckets), []string{"reason"}),
 		starts:      prometheus.NewHistogramVec(histogram("start_seconds", "Time from the admission to the end of the start, by the reason of the end.", secondsBuckets), []string{"reason"}),
 		refusals:    prometheus.NewCounterVec(counter("refusals_total", "Refused sandboxes and containers, which kubelet tries again."), []string{"at", "reason"}),
-		unpaced:     prometheus.NewCounterVec(counter("unpaced_total", "Starts that went on without being paced."), []string{"reason"}),
+		unpaced:     prometheus.NewCounterVec(counter("unpaced_total", "Starts that went on without being paced. Found: under way when the daemon synchronized, paced by an earlier daemon or by nobody."), []string{"reason"}),
 		panics:      prometheus.NewCounterVec(counter("handler_panics_total", "Panics in NRI handlers; the pod started."), []string{"handler"}),
 		expired:     prometheus.NewCounter(counter("gate_expired_total", "Waits in the gate that ended without a turn.")),
 		refusalCPU:  prometheus.NewCounter(counter("refusal_cpu_seconds_total", "Estimated CPU time that refusals cost the node.")),

@@ -36,7 +36,20 @@ type signs struct {
 
 type cpuSample struct {
 	at   time.Time
-	used float64 // CPU-seconds used or stood in line for since the pod began
+	used float64 // CPU-seconds since the pod began
+	// inLine is for how many seconds each thread stood in line for a CPU since it
+	// began.
+	inLine map[string]float64
+}
+
+// wanted gives the CPU-seconds that the pod used or stood in line for since an
+// earlier sample. Threads that have ended since are left out.
+func (c cpuSample) wanted(earlier cpuSample) float64 {
+	sum := c.used - earlier.used
+	for thread, waited := range c.inLine {
+		sum += max(0, waited-earlier.inLine[thread])
+	}
+	return sum
 }
 
 func newSigns(o Options) *signs {
@@ -47,22 +60,19 @@ func newSigns(o Options) *signs {
 	}
 }
 
-// quiet tells whether the pod used little CPU over the window, given its use up
-// to now. It is false until the window is full.
-func (s *signs) quiet(now time.Time, uid string, used float64) bool {
+// quiet tells whether the pod wanted little CPU over the window, given its sample
+// of now. It is false until the window is full.
+func (s *signs) quiet(uid string, now cpuSample) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.samples[uid] = append(s.samples[uid], now)
 	all := s.samples[uid]
-	if n := len(all); n > 0 && used < all[n-1].used {
-		all = nil // a thread ended, and what it stood in line for is not told any more
-	}
-	all = append(all, cpuSample{at: now, used: used})
-	for len(all) > 1 && now.Sub(all[1].at) >= s.window {
+	for len(all) > 1 && now.at.Sub(all[1].at) >= s.window {
 		all = all[1:]
 	}
 	s.samples[uid] = all
-	took := now.Sub(all[0].at)
-	return took >= s.window && used-all[0].used < s.cores*took.Seconds()
+	took := now.at.Sub(all[0].at)
+	return took >= s.window && now.wanted(all[0]) < s.cores*took.Seconds()
 }
 
 func (s *signs) forget(uid string) {
@@ -103,11 +113,10 @@ func (p *pacer) judgeBySigns(now time.Time, t *throttle.Ticket) {
 		return
 	}
 	used, err := p.signs.used(parent, containers)
-	used += p.signs.inLine(containers)
 	if err != nil && p.signs.blindOnce(t.UID()) {
 		p.podLog(t.UID(), t.Name()).WithError(err).Warn("CPU use of the pod cannot be read: its slot ends after its containers have run for ", p.signs.run)
 	}
-	quiet := err != nil || p.signs.quiet(now, t.UID(), used)
+	quiet := err != nil || p.signs.quiet(t.UID(), cpuSample{at: now, used: used, inLine: p.signs.inLine(containers)})
 	if quiet && now.Sub(run.youngest) >= p.signs.run {
 		t.End(now, throttle.Inferred)
 	}
@@ -150,11 +159,11 @@ func (s *signs) processCPU(pid int) (float64, error) {
 	return times.User + times.System, nil
 }
 
-// inLine gives the time for which the containers' main processes stood in line for
-// a CPU, in seconds: the second figure of /proc/PID/task/TID/schedstat. It is 0
-// where the kernel does not tell, or the processes cannot be seen.
-func (s *signs) inLine(containers []container) float64 {
-	var sum float64
+// inLine gives for how many seconds each thread of the containers' main processes
+// stood in line for a CPU: the second figure of /proc/PID/task/TID/schedstat. It is
+// empty where the kernel does not tell, or the processes cannot be seen.
+func (s *signs) inLine(containers []container) map[string]float64 {
+	all := map[string]float64{}
 	for _, c := range containers {
 		threads, err := filepath.Glob(filepath.Join(s.proc, strconv.Itoa(c.pid), "task", "*", "schedstat"))
 		if err != nil || c.pid <= 0 {
@@ -167,9 +176,9 @@ func (s *signs) inLine(containers []container) float64 {
 			}
 			var ran, waited uint64
 			if _, err := fmt.Sscan(string(data), &ran, &waited); err == nil {
-				sum += time.Duration(waited).Seconds()
+				all[thread] = time.Duration(waited).Seconds()
 			}
 		}
 	}
-	return sum
+	return all
 }

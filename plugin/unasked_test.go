@@ -1,0 +1,44 @@
+package plugin
+
+import (
+	"testing"
+
+	"github.com/containerd/nri/pkg/api"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+)
+
+func TestAStartThatNobodyAskedForIsCounted(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, oneAtATime)
+	n.occupy("holder")
+	waits := n.pod("waits").runs()
+	waits.waitsAtGate("app")
+	stranger := n.strangePod("stranger")
+	for _, p := range []*testPod{waits, stranger} {
+		// Its hook has left by itself, or there was none.
+		n.p.containerStarted(
+			&api.PodSandbox{Id: "sandbox-of-" + p.spec.Name, Uid: p.uid, Namespace: p.spec.Namespace, Name: p.spec.Name},
+			&api.Container{Id: "container-of-" + p.spec.Name, Name: "app"})
+		p.becomes(throttle.Starting, throttle.Found)
+	}
+	_, starting := n.names()
+	assert.ElementsMatch(t, []string{"holder", "waits", "stranger"}, starting, "over the limit where reality is")
+	assert.InDelta(t, 2, testutil.ToFloat64(n.p.metrics.unpaced.WithLabelValues("NotAsked")), 0)
+}
+
+func TestStandaloneTheAppIsPacedAfterAnInitContainerThatLookedLikeAll(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, oneAtATime, standalone, tuned(quickSigns))
+	p := n.strangePod("with-init").runs()
+	p.startsNow("init", "true")
+	p.becomes(throttle.Started, throttle.Completed)
+	holder := n.strangePod("holder").runs()
+	holder.creates("app")
+	_, err := p.create("app")
+	require.ErrorContains(t, err, string(throttle.Concurrency))
+	assert.Equal(t, throttle.Waiting, p.is())
+}
