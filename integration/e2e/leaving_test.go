@@ -16,7 +16,7 @@ import (
 func TestDeleteWhileWaiting(t *testing.T) {
 	const herd = 12
 	d := startDaemon(t)
-	// One start at a time, none of which ends soon.
+	// A few starts at a time, none of which ends soon.
 	d.configure(t, "{throttleConfig: {maxConcurrent: {value: 4}}}")
 	ns := namespace(t)
 	deploy(t, ns, "herd", herd, herdPod(600))

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"context"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -91,7 +92,8 @@ func (l *life) readLog(t *testing.T) {
 		case "started":
 			l.started = at
 		case "ready":
-			if l.ready.IsZero() {
+			// Of a pod with a readiness probe, only kubelet's word counts.
+			if l.pod.Spec.Containers[0].ReadinessProbe == nil {
 				l.ready = at
 			}
 		}
@@ -172,9 +174,10 @@ func hooks(t *testing.T) (alive []string) {
 		}
 		line := strings.TrimSpace(strings.ReplaceAll(string(data), "\x00", " "))
 		program, _, _ := strings.Cut(line, " ")
-		hook := strings.HasSuffix(program, "/pacemaker-gate") || program == "pacemaker-gate"
-		runc := strings.HasSuffix(program, "/runc") || program == "runc"
-		if (hook || runc) && strings.Contains(line, node.Dir) {
+		if name := filepath.Base(program); name != "pacemaker-gate" && name != "runc" {
+			continue
+		}
+		if cgroup, err := os.ReadFile("/proc/" + e.Name() + "/cgroup"); err == nil && strings.Contains(string(cgroup), node.Cgroup) {
 			alive = append(alive, line)
 		}
 	}
