@@ -36,8 +36,8 @@ type Daemon struct {
 }
 
 // New gives a daemon. It reads the configuration file and the access to the API
-// server, and starts nothing. Its errors wrap ErrOptions or what the file is
-// refused for.
+// server, and starts nothing. An error wraps ErrOptions or, for the content of
+// ConfigFile, crd.ErrInvalid; any other may go away by itself.
 func New(o Options) (*Daemon, error) {
 	if err := o.Validate(); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrOptions, err)

@@ -153,10 +153,8 @@ func TestRunRefusesWrongConfiguration(t *testing.T) {
 		{[]string{"--instance=Blue"}, nil, []string{`--instance: "Blue": `}},
 		{[]string{"--http=9464"}, nil, []string{`--http: "9464": must be HOST:PORT`}},
 		{[]string{"--http=127.0.0.1:0"}, nil, []string{`--http: "127.0.0.1:0": must be HOST:PORT`}},
-		{[]string{"--kubelet-config=/nowhere"}, nil, []string{"--kubelet-config: kubelet configuration: open /nowhere: no such file or directory"}},
+		{[]string{"--kubelet-config=" + file(t, "kind: Pod\n")}, nil, []string{"--kubelet-config: kubelet configuration "}},
 		{[]string{"--config=" + badConfig}, nil, []string{badConfig + ": spec.throttleConfig.maxConcurrent.value: Invalid value: 0: "}},
-		{[]string{"--config=/nowhere"}, nil, []string{"open /nowhere: no such file or directory"}},
-		{[]string{"--kubeconfig=/nowhere", "--node-name=n"}, nil, []string{"/nowhere: no such file or directory"}},
 	} {
 		s := newStage(c.env)
 		s.newDaemon = realDaemon
@@ -168,6 +166,28 @@ func TestRunRefusesWrongConfiguration(t *testing.T) {
 				assert.Contains(t, lines[i], want)
 				assert.True(t, strings.HasPrefix(lines[i], "pod-pacemaker: "), lines[i])
 			}
+		}
+	}
+}
+
+// systemd starts a daemon that ended with 1 again, and one that ended with 2 not.
+func TestRunEndsWith1WhereARestartMayMendIt(t *testing.T) {
+	t.Parallel()
+	config := file(t, twoAtATime)
+	for want, args := range map[string][]string{
+		"prepare: read PacemakerConfig: open /nowhere: no such file or directory":                   {"--config=/nowhere"},
+		"prepare: access to the API server: stat /nowhere: no such file or directory":               {"--config=" + config, "--kubeconfig=/nowhere", "--node-name=n"},
+		"--kubelet-config: kubelet configuration: open /nowhere: no such file or directory":         {"--config=" + config, "--kubelet-config=/nowhere"},
+		"prepare: access to the API server: invalid configuration: no configuration has been provi": {"--config=" + config, "--kubeconfig=" + file(t, ""), "--node-name=n"},
+	} {
+		for _, dry := range []string{"--dry-run=false", "--dry-run"} {
+			s := newStage(nil)
+			s.newDaemon = realDaemon
+			code := s.run(t.Context(), append([]string{"run", dry}, args...))
+			assert.Equal(t, exitFailure, code, args)
+			assert.Equal(t, 1, strings.Count(s.errs.String(), "\n"), s.errs.String())
+			assert.True(t, strings.HasPrefix(s.errs.String(), "pod-pacemaker: "+want), s.errs.String())
+			assert.NotContains(t, s.errs.String(), config, "a sound file is blamed")
 		}
 	}
 }

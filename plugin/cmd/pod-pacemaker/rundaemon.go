@@ -2,10 +2,14 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/sirupsen/logrus"
 	"github.com/spf13/cobra"
+
+	"github.com/pod-pacemaker/pod-pacemaker/crd"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin"
 )
 
 const runLong = `Run paces the pods of this node until it is told to stop (SIGTERM or SIGINT). It
@@ -24,7 +28,9 @@ The daemon keeps trying while the runtime or the API server is away; /readyz and
 'pod-pacemaker status' say so. Under systemd (Type=notify) it is ready when it is
 connected and paces.
 
-Exit codes: 0 stopped by a signal, 1 failed, 2 wrong flags or configuration.`
+Exit codes: 0 stopped by a signal, 1 failed (also: a file that is named cannot be
+read, or the access to the API server), 2 wrong flags or configuration, which to
+start again does not mend.`
 
 const runExample = `  # Standalone, from a file:
   pod-pacemaker run --config /etc/pod-pacemaker/config.yaml
@@ -57,15 +63,21 @@ func (p *program) runCommand() *cobra.Command {
 	return cmd
 }
 
-// makeDaemon makes the daemon; that it cannot is a fault of the configuration.
+// makeDaemon makes the daemon. Only what a restart cannot mend is an invalid
+// configuration: a file that is not there may be written yet.
 func (p *program) makeDaemon(f *runFlags, log *logrus.Logger) (daemon, error) {
 	o := f.Options
 	o.Log = log
 	d, err := p.newDaemon(o)
-	if err != nil {
+	switch {
+	case err == nil:
+		return d, nil
+	case errors.Is(err, plugin.ErrOptions):
+		return nil, invalid("", err)
+	case errors.Is(err, crd.ErrInvalid):
 		return nil, invalid(f.ConfigFile, err)
 	}
-	return d, nil
+	return nil, fmt.Errorf("prepare: %w", err)
 }
 
 // runDaemon runs the daemon until ctx ends.

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
@@ -75,6 +76,9 @@ func (f *runFlags) resolve(cmd *cobra.Command, env func(string) string) error {
 	}
 	if f.kubeletConfig != "" {
 		timeout, err := plugin.GateTimeoutOf(f.kubeletConfig)
+		if unread := (*fs.PathError)(nil); errors.As(err, &unread) {
+			return fmt.Errorf("--kubelet-config: %w", err) // it may be written yet
+		}
 		if err != nil {
 			return invalid("--kubelet-config", err)
 		}
