@@ -116,7 +116,7 @@ func TestRunPassesEveryFlagOn(t *testing.T) {
 	}, newStage(map[string]string{"NODE_NAME": "other", "KUBERNETES_SERVICE_HOST": "10.0.0.1"}).options(t,
 		"--node-name=n", "--kubeconfig=/k", "--config=/c", "--nri-socket=/n.sock", "--nri-index=10", "--run-dir=/r",
 		"--gate-path=", "--gate-timeout=10s", "--hold=0", "--gate=never", "--refuse-at=container", "--instance=blue",
-		"--http=", "--state-dir=/s", "--log-level=debug", "--log-format=json"))
+		"--http=", "--kick=false", "--state-dir=/s", "--log-level=debug", "--log-format=json"))
 }
 
 func TestRunInAPodTakesTheServiceAccount(t *testing.T) {
@@ -150,6 +150,7 @@ func TestRunRefusesWrongConfiguration(t *testing.T) {
 		{[]string{"--kubeconfig=/k"}, nil, []string{"--node-name: must be set when an API server is used"}},
 		{nil, map[string]string{"NODE_NAME": "Worker_3"}, []string{`env NODE_NAME: "Worker_3": `}},
 		{[]string{"--node-name=Worker_3"}, nil, []string{`--node-name: "Worker_3": `}},
+		{[]string{"--kick"}, nil, []string{"--kick: this version has no kick: leave the flag out, and a refused pod comes back with kubelet's own retry, after 10 to 15 s"}},
 		{[]string{"--instance=Blue"}, nil, []string{`--instance: "Blue": `}},
 		{[]string{"--http=9464"}, nil, []string{`--http: "9464": must be HOST:PORT`}},
 		{[]string{"--http=127.0.0.1:0"}, nil, []string{`--http: "127.0.0.1:0": must be HOST:PORT`}},

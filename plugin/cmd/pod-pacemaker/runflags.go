@@ -24,7 +24,7 @@ type runFlags struct {
 	stateDir, kubeletConfig string
 	logLevel                logLevel
 	logFormat               logFormat
-	dryRun                  bool
+	dryRun, kick            bool
 }
 
 // add declares the flags with their defaults.
@@ -46,14 +46,20 @@ func (f *runFlags) add(cmd *cobra.Command) {
 	fs.StringVar(&f.kubeletConfig, "kubelet-config", "", "kubelet's configuration `file`: --gate-timeout becomes 0.8 of its runtimeRequestTimeout, unless set")
 	addChoice(cmd, &f.RefuseAt, "refuse-at", "where pods too far back are refused: auto at the sandbox while that costs little CPU", plugin.RefuseAuto, plugin.RefuseSandbox, plugin.RefuseContainer)
 	fs.DurationVar(&f.Hold, "hold", 200*time.Millisecond, "how long one call of the runtime may be held for a pod that is next, at most 1s (0: not at all)")
+	fs.BoolVar(&f.kick, "kick", false, "not available yet: have kubelet ask again at once for the pod whose turn it is")
 	fs.StringVar(&f.HTTPAddress, "http", "127.0.0.1:9464", "`address` of /metrics, /healthz and /readyz (empty: none)")
 	addChoice(cmd, &f.logLevel, "log-level", "the least grave news to log", levelDebug, levelInfo, levelWarn, levelError)
 	addChoice(cmd, &f.logFormat, "log-format", "how to log; auto is journald when started by systemd, else text", formatAuto, formatText, formatJSON, formatJournald)
 	fs.BoolVar(&f.dryRun, "dry-run", false, "check everything, say what it would do, and end: 0 it would pace, 1 this node hinders it, 2 wrong configuration")
 }
 
+var errNoKick = errors.New("--kick: this version has no kick: leave the flag out, and a refused pod comes back with kubelet's own retry, after 10 to 15 s")
+
 // resolve completes the options from the environment and from files.
 func (f *runFlags) resolve(cmd *cobra.Command, env func(string) string) error {
+	if f.kick {
+		return invalid("", errNoKick)
+	}
 	f.ProcRoot, f.CgroupRoot, f.Version = "/proc", "/sys/fs/cgroup", version
 	f.InCluster = f.Kubeconfig == "" && env("KUBERNETES_SERVICE_HOST") != ""
 	nodeFrom := "--node-name"
