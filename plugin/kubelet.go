@@ -14,7 +14,8 @@ import (
 const kubeletDefaultTimeout = 2 * time.Minute
 
 // GateTimeoutOf reads kubelet's configuration file and gives the time that a
-// container may wait in the gate: 0.8 of runtimeRequestTimeout.
+// container may wait in the gate: 0.8 of runtimeRequestTimeout, MaxGateTimeout at
+// most. It blocks for the reading of the file.
 func GateTimeoutOf(kubeletConfig string) (time.Duration, error) {
 	data, err := os.ReadFile(kubeletConfig)
 	if err != nil {
@@ -34,5 +35,5 @@ func GateTimeoutOf(kubeletConfig string) (time.Duration, error) {
 	if timeout <= 0 {
 		timeout = kubeletDefaultTimeout
 	}
-	return time.Duration(kubeletTimeoutShare * float64(timeout)), nil
+	return min(time.Duration(kubeletTimeoutShare*float64(timeout)), MaxGateTimeout), nil
 }

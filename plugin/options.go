@@ -39,6 +39,8 @@ const (
 // Limits of the options.
 const (
 	MaxHold = time.Second
+	// MaxGateTimeout is the longest GateTimeout.
+	MaxGateTimeout = time.Hour
 	// kubeletTimeoutShare is the share of kubelet's runtimeRequestTimeout that a
 	// container may wait in the gate.
 	kubeletTimeoutShare = 0.8
@@ -65,8 +67,8 @@ type Options struct {
 	RunDir string
 	// GatePath is the hook binary's absolute path on the host. Empty: no gate.
 	GatePath string
-	// GateTimeout bounds one wait in the gate. It has to be below kubelet's
-	// runtimeRequestTimeout.
+	// GateTimeout bounds one wait in the gate: from 1s to MaxGateTimeout, and below
+	// kubelet's runtimeRequestTimeout.
 	GateTimeout time.Duration
 	// Gate says where the gate is used.
 	Gate GateMode
@@ -111,7 +113,7 @@ func (o Options) Validate() error {
 	fault(!filepath.IsAbs(o.RunDir), "--run-dir: %q: must be an absolute path", o.RunDir)
 	fault(len(o.SocketPath()) > 100, "--run-dir: %q: must be shorter, a unix socket's path has at most 107 bytes", o.RunDir)
 	fault(o.GatePath != "" && !filepath.IsAbs(o.GatePath), "--gate-path: %q: must be an absolute path on the host, or empty for no gate", o.GatePath)
-	fault(o.GateTimeout < time.Second || o.GateTimeout > time.Hour, "--gate-timeout: %s: must be from 1s to 1h", o.GateTimeout)
+	fault(o.GateTimeout < time.Second || o.GateTimeout > MaxGateTimeout, "--gate-timeout: %s: must be from 1s to 1h", o.GateTimeout)
 	fault(o.Hold < 0 || o.Hold > MaxHold, "--hold: %s: must be from 0s to %s", o.Hold, MaxHold)
 	switch o.Gate {
 	case GateAuto, GateAlways, GateNever:

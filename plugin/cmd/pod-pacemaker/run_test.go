@@ -132,6 +132,8 @@ func TestGateTimeoutComesFromKubeletUnlessSet(t *testing.T) {
 	kubelet := file(t, "kind: KubeletConfiguration\napiVersion: kubelet.config.k8s.io/v1beta1\nruntimeRequestTimeout: 15m\n")
 	assert.Equal(t, 12*time.Minute, newStage(nil).options(t, "--kubelet-config", kubelet).GateTimeout)
 	assert.Equal(t, 10*time.Second, newStage(nil).options(t, "--kubelet-config", kubelet, "--gate-timeout", "10s").GateTimeout)
+	patient := file(t, "kind: KubeletConfiguration\nruntimeRequestTimeout: 24h\n")
+	assert.Equal(t, time.Hour, newStage(nil).options(t, "--kubelet-config", patient).GateTimeout)
 }
 
 func TestRunRefusesWrongConfiguration(t *testing.T) {
