@@ -52,6 +52,9 @@ func Run(ctx context.Context, o Options) error {
 	}
 	defer s.report.discard()
 	s.introduce()
+	if err := s.warnIfBusy(ctx); err != nil {
+		return s.explain(ctx, err)
+	}
 	if s.node, err = s.makeNode(ctx); err != nil {
 		return s.explain(ctx, err)
 	}
@@ -99,13 +102,6 @@ func prepare(o Options) (*show, error) {
 
 // bothRuns is the herd unpaced, then paced.
 func (s *show) bothRuns(ctx context.Context) ([]timeline.Run, error) {
-	busy, err := busyShare(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if busy >= muchBusy {
-		s.say("This machine is busy: other work takes %.0f %% of its CPUs. Figures are better on an idle one.", 100*busy)
-	}
 	s.say("")
 	unpaced, err := s.run(ctx, "unpaced", 0, unpacedLongest)
 	if err != nil {

@@ -1,6 +1,7 @@
 package demo
 
 import (
+	"context"
 	"fmt"
 	"os"
 
@@ -24,6 +25,15 @@ func (s *show) introduce() {
 	case s.processes:
 		s.say("As asked, the pods are ordinary processes on an in-process NRI runtime, not containers of a real containerd.")
 	}
+}
+
+// warnIfBusy looks for other work, which would spoil the figures.
+func (s *show) warnIfBusy(ctx context.Context) error {
+	busy, err := busyShare(ctx)
+	if err == nil && busy >= muchBusy {
+		s.say("This machine is busy: other work takes %.0f %% of its CPUs. Figures are better on an idle one.", 100*busy)
+	}
+	return err
 }
 
 // warning tells of other work that spoiled the figures; empty: there was none.
