@@ -59,7 +59,9 @@ func TestHostPathsAreTheseAndNoOthers(t *testing.T) {
 		{"pod-pacemaker", "/var/lib/pod-pacemaker", "/var/lib/pod-pacemaker", false},
 		{"pod-pacemaker", "/opt/pod-pacemaker/bin", "/opt/pod-pacemaker/bin", true},
 		{"pod-pacemaker", "/sys/fs/cgroup", "/sys/fs/cgroup", true},
+		{"pod-pacemaker", "/proc", "/host/proc", true},
 	}, got)
+	require.Contains(t, daemons.Spec.Template.Spec.Containers[0].Args, "--proc-root=/host/proc")
 }
 
 func TestDaemonRunsEverywhereAndFirst(t *testing.T) {

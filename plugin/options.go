@@ -81,7 +81,8 @@ type Options struct {
 	Instance string
 	// HTTPAddress is where metrics and health are served. Empty: nowhere.
 	HTTPAddress string
-	// ProcRoot and CgroupRoot are where the host's /proc and /sys/fs/cgroup are.
+	// ProcRoot and CgroupRoot are where the host's /proc and /sys/fs/cgroup are;
+	// absolute paths.
 	ProcRoot, CgroupRoot string
 	// Version is the program's version, for status.
 	Version string
@@ -112,6 +113,7 @@ func (o Options) Validate() error {
 	fault(!nriIndex.MatchString(o.NRIIndex), "--nri-index: %q: must be two digits, like \"05\"", o.NRIIndex)
 	fault(!filepath.IsAbs(o.RunDir), "--run-dir: %q: must be an absolute path", o.RunDir)
 	fault(len(o.SocketPath()) > 100, "--run-dir: %q: must be shorter, a unix socket's path has at most 107 bytes", o.RunDir)
+	fault(!filepath.IsAbs(o.ProcRoot), "--proc-root: %q: must be an absolute path", o.ProcRoot)
 	fault(o.GatePath != "" && !filepath.IsAbs(o.GatePath), "--gate-path: %q: must be an absolute path on the host, or empty for no gate", o.GatePath)
 	fault(o.GateTimeout < time.Second || o.GateTimeout > MaxGateTimeout, "--gate-timeout: %s: must be from 1s to 1h", o.GateTimeout)
 	fault(o.Hold < 0 || o.Hold > MaxHold, "--hold: %s: must be from 0s to %s", o.Hold, MaxHold)

@@ -112,11 +112,11 @@ func TestRunPassesEveryFlagOn(t *testing.T) {
 		NodeName: "n", Kubeconfig: "/k", ConfigFile: "/c", NRISocket: "/n.sock", NRIIndex: "10",
 		RunDir: "/r", GatePath: "", GateTimeout: 10 * time.Second, Hold: 0,
 		Gate: plugin.GateNever, RefuseAt: plugin.RefuseContainer, Instance: "blue", HTTPAddress: "",
-		ProcRoot: "/proc", CgroupRoot: "/sys/fs/cgroup", Version: "dev",
+		ProcRoot: "/host/proc", CgroupRoot: "/sys/fs/cgroup", Version: "dev",
 	}, newStage(map[string]string{"NODE_NAME": "other", "KUBERNETES_SERVICE_HOST": "10.0.0.1"}).options(t,
 		"--node-name=n", "--kubeconfig=/k", "--config=/c", "--nri-socket=/n.sock", "--nri-index=10", "--run-dir=/r",
 		"--gate-path=", "--gate-timeout=10s", "--hold=0", "--gate=never", "--refuse-at=container", "--instance=blue",
-		"--http=", "--kick=false", "--state-dir=/s", "--log-level=debug", "--log-format=json"))
+		"--http=", "--kick=false", "--state-dir=/s", "--proc-root=/host/proc", "--log-level=debug", "--log-format=json"))
 }
 
 func TestRunInAPodTakesTheServiceAccount(t *testing.T) {
@@ -153,6 +153,7 @@ func TestRunRefusesWrongConfiguration(t *testing.T) {
 		{nil, map[string]string{"NODE_NAME": "Worker_3"}, []string{`env NODE_NAME: "Worker_3": `}},
 		{[]string{"--node-name=Worker_3"}, nil, []string{`--node-name: "Worker_3": `}},
 		{[]string{"--kick"}, nil, []string{"--kick: this version has no kick: leave the flag out, and a refused pod comes back with kubelet's own retry, after 10 to 15 s"}},
+		{[]string{"--proc-root=proc"}, nil, []string{`--proc-root: "proc": must be an absolute path`}},
 		{[]string{"--instance=Blue"}, nil, []string{`--instance: "Blue": `}},
 		{[]string{"--http=9464"}, nil, []string{`--http: "9464": must be HOST:PORT`}},
 		{[]string{"--http=127.0.0.1:0"}, nil, []string{`--http: "127.0.0.1:0": must be HOST:PORT`}},

@@ -40,6 +40,7 @@ func (f *runFlags) add(cmd *cobra.Command) {
 	fs.StringVar(&f.Instance, "instance", "", "`name` that tells this daemon from others on the node")
 	fs.StringVar(&f.RunDir, "run-dir", defaultRunDir, "`folder` of gate.sock and admin.sock, the same path for the hook on the host")
 	fs.StringVar(&f.stateDir, "state-dir", "/var/lib/pod-pacemaker", "`folder` for what outlives the daemon; this version keeps nothing there")
+	fs.StringVar(&f.ProcRoot, "proc-root", "/proc", "`folder` where the host's /proc is, which shows the processes of other pods")
 	addChoice(cmd, &f.Gate, "gate", "where containers may wait in the gate: auto where it is known to do no harm, always, never", plugin.GateAuto, plugin.GateAlways, plugin.GateNever)
 	fs.StringVar(&f.GatePath, "gate-path", "/opt/pod-pacemaker/bin/"+gateName, "the hook's absolute `path` on the host (empty: no gate)")
 	fs.DurationVar(&f.GateTimeout, "gate-timeout", 100*time.Second, "how long a container may wait in the gate; must be below kubelet's runtimeRequestTimeout")
@@ -60,7 +61,7 @@ func (f *runFlags) resolve(cmd *cobra.Command, env func(string) string) error {
 	if f.kick {
 		return invalid("", errNoKick)
 	}
-	f.ProcRoot, f.CgroupRoot, f.Version = "/proc", "/sys/fs/cgroup", version
+	f.CgroupRoot, f.Version = "/sys/fs/cgroup", version
 	f.InCluster = f.Kubeconfig == "" && env("KUBERNETES_SERVICE_HOST") != ""
 	nodeFrom := "--node-name"
 	if f.NodeName == "" {
