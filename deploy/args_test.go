@@ -29,9 +29,11 @@ func TestCommandTakesTheArgumentsWeShip(t *testing.T) {
 	daemon := buildDaemon(t)
 
 	lines := map[string][]string{}
-	for _, container := range everyContainer(only[*appsv1.DaemonSet](t, render(t, ""))) {
-		require.Empty(t, container.Command, "the image's entry point is the command")
-		lines["container "+container.Name] = container.Args
+	for _, under := range []string{"../base", "../overlays/kubelet-config"} {
+		for _, container := range everyContainer(only[*appsv1.DaemonSet](t, renderOn(t, under, ""))) {
+			require.Empty(t, container.Command, "the image's entry point is the command")
+			lines[under+", container "+container.Name] = container.Args
+		}
 	}
 	words := strings.Fields(readUnit(t)["ExecStart"][0])
 	require.Equal(t, "pod-pacemaker", filepath.Base(words[0]))

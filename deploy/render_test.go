@@ -19,8 +19,14 @@ import (
 // know fails the test. CRDs are left out: package crd tests them.
 func render(t *testing.T, overlay string) []runtime.Object {
 	t.Helper()
+	return renderOn(t, "../base", overlay)
+}
+
+// renderOn does the same with another folder in place of ../base.
+func renderOn(t *testing.T, under, overlay string) []runtime.Object {
+	t.Helper()
 	files := filesys.MakeFsInMemory()
-	for _, dir := range []string{"base", "crds"} {
+	for _, dir := range []string{"base", "crds", "overlays/kubelet-config"} {
 		names, err := filepath.Glob(filepath.Join(dir, "*.yaml"))
 		require.NoError(t, err)
 		for _, name := range names {
@@ -29,7 +35,7 @@ func render(t *testing.T, overlay string) []runtime.Object {
 			require.NoError(t, files.WriteFile("/deploy/"+filepath.ToSlash(name), data))
 		}
 	}
-	require.NoError(t, files.WriteFile("/deploy/overlay/kustomization.yaml", []byte("resources: [../base]\n"+overlay)))
+	require.NoError(t, files.WriteFile("/deploy/overlay/kustomization.yaml", []byte("resources: ["+under+"]\n"+overlay)))
 
 	resources, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(files, "/deploy/overlay")
 	require.NoError(t, err)
