@@ -10,7 +10,8 @@ TOOLS ?= $(CACHE)/tools/$(shell $(GO) env GOVERSION)
 LINT := $(TOOLS)/$(GOLANGCI_LINT_VERSION)/golangci-lint
 GOTESTSUM := $(TOOLS)/$(GOTESTSUM_VERSION)/gotestsum
 LAB := cd integration && $(GO) run ./cmd/lab
-E2E := cd integration && $(GOTESTSUM) --format testname -- -count=1 -p=1 $(E2EFLAGS)
+# E2EFLAGS stand last, so that they win.
+E2E := cd integration && $(GOTESTSUM) --format testname -- -count=1 -p=1
 
 .DEFAULT_GOAL := help
 .PHONY: help build test format vet generated lint unit generate demo e2e e2e-full lab cluster-up cluster-down bench clean
@@ -47,11 +48,11 @@ generate: ## Write the generated files anew: deep copies and CRDs
 demo: build ## Watch a herd of pods start, unpaced and paced, on a throw-away containerd (about 3 minutes)
 	cd integration && $(GO) run ./cmd/demo
 
-e2e: build lab $(GOTESTSUM) ## Run the scenarios on a real one-node cluster (root)
-	$(E2E) -tags e2e -timeout 30m ./cmd/... ./lab/... ./e2e/...
+e2e: build lab $(GOTESTSUM) ## Run the scenarios on one real one-node cluster, in at most 25 minutes beside the builds (root)
+	$(E2E) -tags e2e -timeout 25m $(E2EFLAGS) ./e2e/...
 
-e2e-full: build lab $(GOTESTSUM) ## Run every scenario, the long ones too (root)
-	$(E2E) -tags e2e,full -timeout 3h ./cmd/... ./lab/... ./e2e/...
+e2e-full: build lab $(GOTESTSUM) ## Run every scenario, the long ones too, and the tests of the lab itself (root)
+	$(E2E) -tags e2e,full -timeout 3h $(E2EFLAGS) ./cmd/... ./lab/... ./e2e/...
 
 lab:
 	$(LAB) build
