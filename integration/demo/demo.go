@@ -14,12 +14,14 @@ import (
 const (
 	// unpacedLongest is when the unpaced run is stopped.
 	unpacedLongest = 70 * time.Second
-	// pacedLongest is when the paced run is stopped, and showLongest when it is
-	// at the latest, counted from the end of the builds: all of the demo takes at
-	// most three minutes.
-	pacedLongest, showLongest = 90 * time.Second, 170 * time.Second
-	// closePatience bounds the removal of everything that was started.
-	closePatience = 30 * time.Second
+	// pacedLongest is when the paced run is stopped.
+	pacedLongest = 90 * time.Second
+	// wholeLongest is when everything is gone again, counted from the end of the
+	// builds: all of the demo takes at most three minutes.
+	wholeLongest = 170 * time.Second
+	// Its last part: stopPatience for the daemon's end after the paced run, then
+	// closePatience for the removal of everything that was started.
+	stopPatience, closePatience = 5 * time.Second, 20 * time.Second
 )
 
 // Options say how to run the demo.
@@ -100,8 +102,23 @@ func prepare(o Options) (*show, error) {
 	return s, nil
 }
 
-// bothRuns is the herd unpaced, then paced.
+// errTooSlow is what remains to say when the time is over before the paced run.
+var errTooSlow = fmt.Errorf("no time is left for the paced run: all of the demo takes at most %s, and this machine needed it for the rest", wholeLongest)
+
+// bothRuns is the herd unpaced, then paced. It leaves the time to clean up.
 func (s *show) bothRuns(ctx context.Context) ([]timeline.Run, error) {
+	end := s.built.Add(wholeLongest - closePatience)
+	ctx, cancel := context.WithDeadlineCause(ctx, end, errTooSlow)
+	defer cancel()
+	runs, err := s.bothRunsUntil(ctx, end.Add(-stopPatience))
+	if err != nil && errors.Is(context.Cause(ctx), errTooSlow) {
+		err = fmt.Errorf("%w (%w)", errTooSlow, err)
+	}
+	return runs, err
+}
+
+// bothRunsUntil stops the paced run at end at the latest.
+func (s *show) bothRunsUntil(ctx context.Context, end time.Time) ([]timeline.Run, error) {
 	s.say("")
 	unpaced, err := s.run(ctx, "unpaced", 0, unpacedLongest)
 	if err != nil {
@@ -115,8 +132,11 @@ func (s *show) bothRuns(ctx context.Context) ([]timeline.Run, error) {
 		return nil, err
 	}
 	s.say("")
-	left := time.Until(s.built.Add(showLongest))
-	paced, err := s.run(ctx, "paced", s.herd.Limit, min(pacedLongest, left).Truncate(time.Second))
+	left := time.Until(end).Truncate(time.Second)
+	if left <= 0 {
+		return nil, errTooSlow
+	}
+	paced, err := s.run(ctx, "paced", s.herd.Limit, min(pacedLongest, left))
 	if err != nil {
 		return nil, err
 	}
