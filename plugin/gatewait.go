@@ -2,7 +2,6 @@ package plugin
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	"github.com/containerd/nri/pkg/api"
@@ -29,10 +28,12 @@ func (p *pacer) Wait(ctx context.Context, h gate.Hello, tell func(time.Time, int
 	}()
 	expiry := time.NewTimer(time.Until(h.Deadline) - expiryMargin)
 	defer expiry.Stop()
+	var told hold
 	for {
 		turn, moved := p.turns.of(t)
-		if turn.Position > 0 {
-			tell(leaveAt(time.Now(), turn, h.Deadline), turn.Position)
+		if at := turn.leaveAt(h.Deadline); turn.Position > 0 && told.differs(at, turn.Position) {
+			told = hold{at, turn.Position}
+			tell(at, turn.Position)
 		}
 		select {
 		case <-t.Decided():
@@ -51,17 +52,6 @@ func (p *pacer) Wait(ctx context.Context, h gate.Hello, tell func(time.Time, int
 			return gate.Verdict{}, ctx.Err()
 		}
 	}
-}
-
-// leaveAt gives the time at which a hook goes on if the daemon is gone: its turn
-// at the expected pace. Where that comes after its deadline, the time left is
-// shared out among all that wait, so that they do not leave at once.
-func leaveAt(now time.Time, turn throttle.Turn, deadline time.Time) time.Time {
-	if turn.At.Before(deadline) {
-		return turn.At
-	}
-	left := max(0, deadline.Sub(now))
-	return now.Add(left * time.Duration(turn.Position) / time.Duration(turn.Of+1))
 }
 
 // attended gives the ticket that a hook waits for, and a channel that is closed
@@ -109,35 +99,6 @@ func (p *pacer) left(h gate.Hello) {
 		r.remove(c.id)
 	}
 	p.forgetLocked(r)
-}
-
-// turnBoard tells waiters their turns. init makes it usable.
-type turnBoard struct {
-	mu    sync.Mutex
-	turns map[*throttle.Ticket]throttle.Turn
-	moved chan struct{}
-}
-
-func (b *turnBoard) init() { b.moved = make(chan struct{}) }
-
-// of gives the turn of a ticket, zero where it has none yet, and a channel that
-// is closed when turns were posted anew.
-func (b *turnBoard) of(t *throttle.Ticket) (throttle.Turn, <-chan struct{}) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.turns[t], b.moved
-}
-
-func (b *turnBoard) post(turns []throttle.Turn) {
-	next := make(map[*throttle.Ticket]throttle.Turn, len(turns))
-	for _, t := range turns {
-		next[t.Ticket] = t
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.turns = next
-	close(b.moved)
-	b.moved = make(chan struct{})
 }
 
 // podLog gives a logger whose lines tell of one pod.

@@ -190,18 +190,28 @@ func TestNoRecordIsLeftOfAHookThatNobodyKnows(t *testing.T) {
 	n.eventually("its record is forgotten", func() bool { return n.records() == before })
 }
 
-func TestLeaveAtSharesOutTheTimeLeft(t *testing.T) {
+func TestAGoThatNobodyTookKeepsTheSlotForTheNextAttempt(t *testing.T) {
 	t.Parallel()
-	now := time.Unix(1000, 0)
-	deadline := now.Add(100 * time.Second)
-	inTime := throttle.Turn{Position: 3, Of: 4, At: now.Add(30 * time.Second)}
-	assert.Equal(t, inTime.At, leaveAt(now, inTime, deadline))
-	late := now.Add(time.Hour)
-	for position := 1; position <= 4; position++ {
-		turn := throttle.Turn{Position: position, Of: 4, At: late}
-		assert.Equal(t, now.Add(time.Duration(position)*20*time.Second), leaveAt(now, turn, deadline))
-	}
-	assert.Equal(t, now, leaveAt(now, throttle.Turn{Position: 1, Of: 1, At: late}, now.Add(-time.Second)), "the deadline is over")
+	n := newNode(t, oneAtATime)
+	holder := n.occupy("holder")
+	p := n.pod("lost").runs()
+	h := gate.Hello{PodUID: p.uid, ContainerID: "by-hand", Name: "default/lost", Deadline: time.Now().Add(time.Hour)}
+	decided := make(chan gate.Verdict, 1)
+	n.kept.Go(func() {
+		v, err := n.p.Wait(n.ctx, h, func(time.Time, int) {})
+		assert.NoError(t, err)
+		decided <- v
+	})
+	n.eventually("its hook waits", func() bool { return n.view(p.uid).Present })
+	holder.getsReady()
+	require.True(t, (<-decided).Go)
+	p.becomes(throttle.Starting, throttle.Free) // and nobody starts a process
+
+	other := n.pod("other").runs().waitsAtGate("app")
+	p.startsNow("app")
+	assert.False(t, other.over(), "the slot is the lost one's, once")
+	p.getsReady()
+	other.succeeds()
 }
 
 func TestAContainerWithALongNameCanWait(t *testing.T) {

@@ -42,7 +42,9 @@ func (p *pacer) run(ctx context.Context) error {
 		if at := p.review(now); !at.IsZero() && (next.IsZero() || at.Before(next)) {
 			next = at
 		}
-		p.turns.post(p.limiter.Turns(now))
+		if at := p.turns.post(now, p.limiter.Turns(now)); !at.IsZero() && (next.IsZero() || at.Before(next)) {
+			next = at
+		}
 		p.sweep(now)
 		wait := idleEvery
 		if !next.IsZero() {

@@ -122,19 +122,18 @@ type Turn struct {
 	Ticket *Ticket
 	// Position counts from 1 among the Of that are present.
 	Position, Of int
-	// At is the time of its turn at the expected pace.
-	At time.Time
+	// Pace is the expected time between two turns; the same for all.
+	Pace time.Duration
 }
 
-// Turns gives the turns of all that are present, one by one at the expected
-// pace, in the order of the queue.
+// Turns gives the turns of all that are present, in the order of the queue.
 func (l *Limiter) Turns(now time.Time) []Turn {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	pace := l.paceLocked(now)
 	turns := make([]Turn, 0, l.present.len())
 	for i, t := range l.present.tickets {
-		turns = append(turns, Turn{Ticket: t, Position: i + 1, Of: l.present.len(), At: now.Add(time.Duration(i+1) * pace)})
+		turns = append(turns, Turn{Ticket: t, Position: i + 1, Of: l.present.len(), Pace: pace})
 	}
 	return turns
 }

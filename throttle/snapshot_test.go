@@ -111,8 +111,8 @@ func TestTurnsAreOneByOneAtThePaceAmongThosePresent(t *testing.T) {
 	a := n.attend("a")
 	n.l.Join(n.now, Request{UID: "urgent", Priority: 1}).Attend(n.now)
 	require.Equal(t, []Turn{
-		{Ticket: n.l.Lookup("urgent"), Position: 1, Of: 2, At: n.now.Add(4 * time.Second)},
-		{Ticket: a, Position: 2, Of: 2, At: n.now.Add(8 * time.Second)},
+		{Ticket: n.l.Lookup("urgent"), Position: 1, Of: 2, Pace: 4 * time.Second},
+		{Ticket: a, Position: 2, Of: 2, Pace: 4 * time.Second},
 	}, n.l.Turns(n.now))
 	a.Leave(n.now)
 	require.Len(t, n.l.Turns(n.now), 1)

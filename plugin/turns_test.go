@@ -1,0 +1,170 @@
+package plugin
+
+import (
+	"context"
+	"io"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sirupsen/logrus"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/pod-pacemaker/pod-pacemaker/crd"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+)
+
+// leaveTimes gives when each of those that wait leaves, as time after from.
+func leaveTimes(from time.Time, of int, pace, left time.Duration) []time.Duration {
+	times := make([]time.Duration, of)
+	for i := range times {
+		t := turn{Turn: throttle.Turn{Position: i + 1, Of: of, Pace: pace}, from: from}
+		times[i] = t.leaveAt(from.Add(left)).Sub(from)
+	}
+	return times
+}
+
+func TestHooksWithoutADaemonLeaveInTheirOrder(t *testing.T) {
+	t.Parallel()
+	from := time.Unix(1000, 0)
+	random := rand.New(rand.NewPCG(1, 2))
+	for range 2000 {
+		of := 1 + random.IntN(200)
+		pace := 1 + time.Duration(random.Int64N(int64(time.Minute)))
+		left := time.Duration(of+1) + time.Duration(random.Int64N(int64(time.Hour)))
+		apart := min(pace, left/time.Duration(of+1))
+		var before time.Duration
+		for i, at := range leaveTimes(from, of, pace, left) {
+			require.GreaterOrEqual(t, at-before, apart, "position %d of %d, pace %s, %s left", i+1, of, pace, left)
+			require.Greater(t, at, before)
+			require.LessOrEqual(t, at, left)
+			before = at
+		}
+	}
+}
+
+func TestLeaveTimesAreAtThePaceOrShareTheTimeLeft(t *testing.T) {
+	t.Parallel()
+	from := time.Unix(1000, 0)
+	s := time.Second
+	assert.Equal(t, []time.Duration{10 * s, 20 * s, 30 * s}, leaveTimes(from, 3, 10*s, 60*s))
+	assert.Equal(t, []time.Duration{20 * s, 40 * s, 60 * s, 80 * s}, leaveTimes(from, 4, time.Hour, 100*s))
+	assert.Equal(t, []time.Duration{0, 0}, leaveTimes(from, 2, s, -s), "the deadline is over")
+}
+
+func TestAHookIsToldOnlyWhatIsNew(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		log := logrus.New()
+		log.SetOutput(io.Discard)
+		p := newPacer(Options{Log: log}, nil, newMetrics())
+		parsed, err := crd.Parse([]byte("apiVersion: pod-pacemaker.io/v1alpha1\nkind: PacemakerConfig\nmetadata: {name: test}\n" + oneAtATime))
+		require.NoError(t, err)
+		p.configure(time.Now(), crd.FromFile(parsed), 1)
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 3)
+		go func() { ended <- p.run(ctx) }()
+
+		holder := p.limiter.Join(time.Now(), throttle.Request{UID: "holder"})
+		holder.Attend(time.Now())
+		var mu sync.Mutex
+		var told [2][]hold // to the first and the second
+		heard := func() [2][]hold {
+			mu.Lock()
+			defer mu.Unlock()
+			return told
+		}
+		for i, uid := range []string{"first", "second"} {
+			hello := gate.Hello{PodUID: uid, ContainerID: uid, Deadline: time.Now().Add(time.Hour)}
+			go func() {
+				_, err := p.Wait(ctx, hello, func(at time.Time, position int) {
+					mu.Lock()
+					defer mu.Unlock()
+					told[i] = append(told[i], hold{at, position})
+				})
+				ended <- err
+			}()
+			time.Sleep(restFor)
+			synctest.Wait()
+		}
+		for i, of := range heard() {
+			require.Len(t, of, 1)
+			assert.Equal(t, i+1, of[0].position, "counted from one")
+			assert.WithinDuration(t, time.Now().Add(time.Duration(i+1)*15*time.Second), of[0].leaveAt, leaveTolerance)
+		}
+
+		for range 100 {
+			p.wake()
+			time.Sleep(10 * restFor)
+			synctest.Wait()
+		}
+		for _, of := range heard() {
+			assert.Len(t, of, 1, "nothing changed in all these rounds")
+		}
+
+		time.Sleep(15 * time.Second) // the turn of the first should have come
+		synctest.Wait()
+		first, second := heard()[0], heard()[1]
+		last := func(of []hold) time.Time { return of[len(of)-1].leaveAt }
+		assert.True(t, last(first).After(time.Now()), "it is still to come")
+		assert.True(t, last(second).After(last(first)))
+
+		cancel()
+		for range 3 {
+			if err := <-ended; err != nil { // of the two that waited
+				assert.ErrorIs(t, err, context.Canceled)
+			}
+		}
+	})
+}
+
+func TestTheBoardWakesNobodyForTheSameTurns(t *testing.T) {
+	t.Parallel()
+	var b turnBoard
+	b.init()
+	now := time.Unix(1000, 0)
+	l := throttle.New(now, throttle.Settings{MaxConcurrent: 1})
+	var turns []throttle.Turn
+	for i, uid := range []string{"a", "b", "c"} {
+		turns = append(turns, throttle.Turn{Ticket: l.Join(now, throttle.Request{UID: uid}), Position: i + 1, Of: 3, Pace: 10 * time.Second})
+	}
+	_, moved := b.of(turns[0].Ticket)
+	// posts tells whether a post woke the waiters.
+	posts := func(after time.Duration, turns ...throttle.Turn) bool {
+		b.post(now.Add(after), turns)
+		select {
+		case <-moved:
+			_, moved = b.of(l.Lookup("a"))
+			return true
+		default:
+			return false
+		}
+	}
+	paced := func(pace time.Duration) []throttle.Turn {
+		other := append([]throttle.Turn(nil), turns...)
+		for i := range other {
+			other[i].Pace = pace
+		}
+		return other
+	}
+	assert.False(t, posts(0), "nobody waits")
+	assert.True(t, posts(0, turns[:2]...))
+	assert.False(t, posts(time.Second, turns[:2]...))
+	assert.True(t, posts(2*time.Second, turns...), "one more")
+	third, _ := b.of(turns[2].Ticket)
+	assert.Equal(t, now, third.from, "counted from where the others are")
+	assert.False(t, posts(9*time.Second, paced(11*time.Second)...))
+	assert.True(t, posts(9*time.Second, paced(13*time.Second)...), "another pace")
+	assert.False(t, posts(21*time.Second, paced(13*time.Second)...))
+	assert.True(t, posts(22*time.Second, paced(13*time.Second)...), "the first should be gone")
+	swapped := paced(13 * time.Second)
+	swapped[0].Ticket, swapped[1].Ticket = swapped[1].Ticket, swapped[0].Ticket
+	assert.True(t, posts(23*time.Second, swapped...), "another order")
+	assert.True(t, posts(24*time.Second, swapped[:2]...), "one less")
+	assert.True(t, posts(24*time.Second))
+	assert.False(t, posts(24*time.Second))
+}
