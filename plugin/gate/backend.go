@@ -65,21 +65,15 @@ type Backend interface {
 	// if there is no verdict.
 	//
 	// tell sends the time at which the hook leaves if this daemon goes away, and
-	// how many are ahead of it. It may be called any number of times and from any
+	// its position among those that wait, counted from 1. It may be called any number of times and from any
 	// goroutine, never blocks, and does nothing once Wait has returned. Of calls
 	// in quick succession only the last may reach the hook; that one does, also if
 	// Wait returns right after it.
 	//
+	// A verdict to go may not reach the hook, which went away meanwhile: no process
+	// starts, and Wait is called again when the container is tried again.
+	//
 	// An error while ctx lives, or a panic, means that nothing can be decided now:
 	// it is logged, and the hook asks again.
 	Wait(ctx context.Context, h Hello, tell func(leaveAt time.Time, position int)) (Verdict, error)
-}
-
-// UndeliveredBackend is a [Backend] that wants to know of starts that it let go
-// and that do not happen.
-type UndeliveredBackend interface {
-	Backend
-	// Undelivered is called after Wait returned a verdict to go for h, when the
-	// hook went away before it took the verdict: no process starts.
-	Undelivered(h Hello)
 }

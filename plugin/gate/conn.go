@@ -29,7 +29,7 @@ func (s *Server) serve(ctx context.Context, accepted *net.UnixConn) {
 	c := &conn{UnixConn: accepted, server: s, log: s.log}
 	defer c.abandon()
 	if err := checkPeer(accepted, s.uid); err != nil {
-		c.log.WithError(err).Warn("Turned away from the gate")
+		c.log.WithError(err).Warn("turned away from the gate")
 		return
 	}
 	// To end the reading, for good, is how this connection learns that ctx ended;
@@ -40,15 +40,25 @@ func (s *Server) serve(ctx context.Context, accepted *net.UnixConn) {
 	hello, err := c.readHello()
 	switch {
 	case err == nil:
-		c.log = c.log.WithFields(logrus.Fields{"pod": hello.Name, "uid": hello.PodUID, "container": hello.ContainerID})
+		c.log = c.log.WithFields(fields(hello))
 		c.decide(ctx, hello)
 	case errors.Is(err, wire.ErrVersion):
 		c.letGo(ReasonOtherVersion, err)
 	case errors.Is(err, wire.ErrMalformed):
 		c.letGo(ReasonNotUnderstood, err)
 	case ctx.Err() == nil:
-		c.log.WithError(err).Warn("A hook said nothing at the gate")
+		c.log.WithError(err).Warn("a hook said nothing at the gate")
 	}
+}
+
+// fields are what log lines tell of a hook: by the names that the other packages
+// use, so that one search finds all of a pod.
+func fields(h Hello) logrus.Fields {
+	namespace, name, ok := strings.Cut(h.Name, "/")
+	if !ok {
+		namespace, name = "", h.Name
+	}
+	return logrus.Fields{"pod_namespace": namespace, "pod_name": name, "pod_uid": h.PodUID, "container_id": h.ContainerID}
 }
 
 // endRead makes reads return at once, now and later.
@@ -58,9 +68,9 @@ func (c *conn) endRead() { _ = c.CloseRead() } // fails only where the reads alr
 func (c *conn) abandon() { _ = c.Close() }
 
 func (c *conn) letGo(reason string, why error) {
-	c.log.WithError(why).WithField("reason", reason).Warn("A container starts unpaced: the gate does not understand its hook")
+	c.log.WithError(why).WithField("reason", reason).Warn("a container starts unpaced: the gate does not understand its hook")
 	if err := c.write(wire.Answer{Kind: wire.Go, Reason: reason}); err != nil {
-		c.log.WithError(err).Warn("A hook did not take its verdict")
+		c.log.WithError(err).Warn("a hook did not take its verdict")
 	}
 }
 

@@ -5,6 +5,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sirupsen/logrus"
+
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate/wire"
 )
 
@@ -25,28 +27,26 @@ func (c *conn) decide(ctx context.Context, h Hello) {
 
 	verdict, err := c.ask(ctx, h, p)
 	if err != nil && ctx.Err() == nil {
-		c.log.WithError(err).Error("The gate cannot decide; the hook will ask again")
+		c.log.WithError(err).Error("the gate cannot decide; the hook will ask again")
 		sleep(ctx, c.server.pause)
 	}
 	telling.Wait() // two writers would mix their lines
 	if err == nil {
-		c.deliver(h, verdict)
+		c.deliver(verdict)
 	} else {
-		c.log.WithField("why", context.Cause(ctx)).Debug("A hook left the gate without a verdict")
+		c.log.WithField("why", context.Cause(ctx)).Debug("a hook left the gate without a verdict")
 	}
 	c.endRead()
 	watching.Wait()
 }
 
-func (c *conn) deliver(h Hello, v Verdict) {
+func (c *conn) deliver(v Verdict) {
 	err := c.write(v.answer())
 	if err == nil {
 		return
 	}
-	c.log.WithError(err).WithField("reason", v.Reason).Info("A hook went away before its verdict")
-	if b, ok := c.server.backend.(UndeliveredBackend); ok && v.Go {
-		b.Undelivered(h)
-	}
+	c.log.WithError(err).WithFields(logrus.Fields{"go": v.Go, "reason": v.Reason}).
+		Info("a hook went away before its verdict: nothing starts until the next attempt")
 }
 
 // pace hands what the backend tells to the one goroutine that writes, without

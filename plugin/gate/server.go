@@ -70,7 +70,7 @@ func (s *Server) accept(ctx context.Context, l net.Listener, group *errgroup.Gro
 			return fmt.Errorf("gate: %w", err)
 		}
 		if err != nil {
-			s.log.WithError(err).Warn("The gate cannot accept a hook")
+			s.log.WithError(err).Warn("the gate cannot accept a hook")
 			sleep(ctx, acceptPause)
 			continue
 		}

@@ -196,31 +196,38 @@ func TestServerEndsTheWaitOfAHookThatLeaves(t *testing.T) {
 	}
 }
 
-func TestServerReportsAGoThatNobodyTook(t *testing.T) {
+func TestServerLogsAVerdictThatNobodyTook(t *testing.T) {
 	t.Parallel()
 	b := gatetest.NewBackend()
 	b.Deaf = true // the verdict and the hook's end cross
-	path, _, _ := serve(t, b, asItIs)
-	c, _ := dial(t, path)
-	say(t, c, hello)
-	w := b.Next(t)
-	require.NoError(t, c.Close())
-	w.AwaitEnd(t)
-	w.Decide(gate.Verdict{Go: true})
-	assert.Equal(t, "u1", b.NextUndelivered(t).PodUID)
-
-	c, _ = dial(t, path)
-	say(t, c, hello)
-	w = b.Next(t)
-	require.NoError(t, c.Close())
-	w.AwaitEnd(t)
-	w.Decide(gate.Verdict{Reason: gate.ReasonDeleted}) // was not counted: nothing to report
+	path, logged, _ := serve(t, b, asItIs)
+	for _, verdict := range []gate.Verdict{{Go: true, Reason: "Free"}, {Reason: gate.ReasonDeleted}} {
+		logged.Reset()
+		c, _ := dial(t, path)
+		say(t, c, hello)
+		w := b.Next(t)
+		require.NoError(t, c.Close())
+		w.AwaitEnd(t)
+		w.Decide(verdict)
+		require.Eventually(t, func() bool { return logged.LastEntry() != nil }, 30*time.Second, time.Millisecond)
+		said := logged.LastEntry()
+		assert.Equal(t, logrus.InfoLevel, said.Level)
+		for field, want := range map[string]any{
+			"pod_namespace": "ns", "pod_name": "p", "pod_uid": "u1", "container_id": "c1",
+			"go": verdict.Go, "reason": verdict.Reason,
+		} {
+			assert.Equal(t, want, said.Data[field], field)
+		}
+		assert.Len(t, said.Data, 7, "and the error")
+	}
 
 	c, r := dial(t, path)
+	logged.Reset()
 	say(t, c, hello)
 	b.Next(t).Decide(gate.Verdict{Go: true, Reason: "Third"})
 	assert.Equal(t, "go Third\n", hear(t, r))
-	assert.Zero(t, b.NotDelivered())
+	hearEnd(t, r)
+	assert.Empty(t, logged.AllEntries())
 }
 
 func TestServerDoesNotWaitForAHookThatDoesNotRead(t *testing.T) {
@@ -364,7 +371,7 @@ func TestServerTurnsAwayOtherUsers(t *testing.T) {
 	hearEnd(t, bufio.NewReader(dialAsOther(t, path)))
 	assert.Zero(t, b.Asked())
 	require.NotNil(t, logged.LastEntry())
-	assert.Equal(t, "Turned away from the gate", logged.LastEntry().Message)
+	assert.Equal(t, "turned away from the gate", logged.LastEntry().Message)
 }
 
 // dialAsOther connects as another user where this process may become one.

@@ -26,8 +26,7 @@ type Backend struct {
 	// before use.
 	Deaf bool
 
-	waits       chan *Wait
-	undelivered chan gate.Hello
+	waits chan *Wait
 }
 
 // Wait is one call of [Backend.Wait].
@@ -48,7 +47,7 @@ type outcome struct {
 
 // NewBackend returns a backend that nobody asked yet.
 func NewBackend() *Backend {
-	return &Backend{waits: make(chan *Wait, 1024), undelivered: make(chan gate.Hello, 1024)}
+	return &Backend{waits: make(chan *Wait, 1024)}
 }
 
 // Wait implements [gate.Backend].
@@ -69,27 +68,14 @@ func (b *Backend) Wait(ctx context.Context, h gate.Hello, tell func(time.Time, i
 	}
 }
 
-// Undelivered implements [gate.UndeliveredBackend].
-func (b *Backend) Undelivered(h gate.Hello) { b.undelivered <- h }
-
 // Next returns the next hook that waits.
 func (b *Backend) Next(tb TB) *Wait {
 	tb.Helper()
 	return Receive(tb, b.waits, "a hook waits at the gate")
 }
 
-// NextUndelivered returns the next hook that did not take its verdict.
-func (b *Backend) NextUndelivered(tb TB) gate.Hello {
-	tb.Helper()
-	return Receive(tb, b.undelivered, "a verdict is not delivered")
-}
-
 // Asked returns how many hooks wait that Next did not return.
 func (b *Backend) Asked() int { return len(b.waits) }
-
-// NotDelivered returns how many hooks did not take their verdict and were not
-// returned by NextUndelivered.
-func (b *Backend) NotDelivered() int { return len(b.undelivered) }
 
 // Decide ends the call with v.
 func (w *Wait) Decide(v gate.Verdict) { w.outcome <- outcome{verdict: v} }
