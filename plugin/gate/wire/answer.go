@@ -22,7 +22,8 @@ const (
 // Answer is one line of the daemon.
 type Answer struct {
 	Kind Kind
-	// LeaveAt and Position are set for Hold. Position counts those ahead.
+	// LeaveAt and Position are set for Hold. Position is the
+	// hook's among those that wait, counted from 1; 0: not told.
 	LeaveAt  time.Time
 	Position int
 	// Reason is set for Go and Gone: a reason word, and after a colon words for

@@ -13,6 +13,8 @@
 //	go REASON
 //	gone REASON
 //
+// POSITION is the hook's place among those that wait, counted from 1.
+//
 // A connection that ends without a verdict says nothing about the start: the
 // hook asks again, until the leave-at time that it was told last.
 //
