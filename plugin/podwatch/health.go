@@ -35,9 +35,9 @@ func (h *health) failed(err error) {
 	switch {
 	case errors.Is(err, errStopped):
 	case said:
-		h.log.WithError(err).Debug("The pod watch still fails")
+		h.log.WithError(err).Debug("the pod watch still fails")
 	default:
-		h.log.WithError(err).Warn("The pod watch fails: what is known of pods may be out of date")
+		h.log.WithError(err).Warn("the pod watch fails: what is known of pods may be out of date")
 	}
 }
 
@@ -48,7 +48,7 @@ func (h *health) works() {
 	h.err, h.said = nil, false
 	h.mu.Unlock()
 	if recovered {
-		h.log.Info("The pod watch works again")
+		h.log.Info("the pod watch works again")
 	}
 }
 

@@ -68,7 +68,7 @@ func (w *Watch) change(old, obj any) {
 			return
 		}
 	}
-	w.log.WithError(err).Error("The pod watch dropped an event")
+	w.log.WithError(err).Error("the pod watch dropped an event")
 }
 
 // asCached returns what the informer keeps of a pod, also out of a tombstone; nil for nil.
@@ -98,8 +98,8 @@ func (w *Watch) replace(before, after *cached) {
 		return
 	}
 	if !w.put(after) {
-		w.log.WithFields(logrus.Fields{"pod": after.Namespace + "/" + after.Name, "uid": after.pod.UID}).
-			Warn("A mirror pod with the uid of another pod is ignored")
+		w.log.WithFields(logrus.Fields{"pod_namespace": after.Namespace, "pod_name": after.Name, "pod_uid": after.pod.UID}).
+			Warn("a mirror pod with the uid of another pod is ignored")
 		return
 	}
 	w.tell(after.pod, false)

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/sirupsen/logrus"
 	logtest "github.com/sirupsen/logrus/hooks/test"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -297,6 +298,12 @@ func TestChange(t *testing.T) {
 	w.change(nil, "no pod")
 	require.Empty(t, told.take())
 	require.Len(t, log.AllEntries(), 1)
+
+	w.change(nil, put(webPod()))
+	w.change(nil, put(webPod(named("liar"), uid("3", "uid-3"), mirror("uid-1"))))
+	said := log.LastEntry()
+	require.Equal(t, "a mirror pod with the uid of another pod is ignored", said.Message)
+	require.Equal(t, logrus.Fields{"pod_namespace": "ns", "pod_name": "liar", "pod_uid": "uid-1"}, said.Data)
 }
 
 func TestMisuse(t *testing.T) {
