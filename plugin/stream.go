@@ -116,7 +116,8 @@ func (p *pacer) logEvent(e throttle.Event) {
 // refusedKept is how long the stop of a refused sandbox is waited for.
 const refusedKept = 5 * time.Minute
 
-// sweep forgets records of which nothing is left.
+// sweep forgets records of which nothing is left, and keeps the places of pods that
+// have a sandbox, however long their images take.
 func (p *pacer) sweep(now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -125,6 +126,9 @@ func (p *pacer) sweep(now time.Time) {
 			if now.Sub(at) > refusedKept {
 				delete(r.refused, id)
 			}
+		}
+		if t := p.limiter.Lookup(r.uid); t != nil && r.sandbox != "" {
+			t.Expect(now)
 		}
 		p.forgetLocked(r)
 	}

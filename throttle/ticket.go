@@ -92,6 +92,17 @@ func (t *Ticket) LetUp(now time.Time, waitable time.Duration) Decision {
 	return d
 }
 
+// Expect says that somebody will still come for the ticket: its sandbox is there,
+// and its images are being pulled. A ticket that nobody expects for ten minutes is
+// abandoned.
+func (t *Ticket) Expect(now time.Time) {
+	t.l.mu.Lock()
+	defer t.l.mu.Unlock()
+	if now.After(t.seen) {
+		t.seen = now
+	}
+}
+
 // LetDown takes back that the ticket was let up: its sandbox is gone. It keeps
 // its place.
 func (t *Ticket) LetDown() {

@@ -165,3 +165,20 @@ func TestOneWhoTriesDoesNotPassThoseWhoArePresent(t *testing.T) {
 	require.False(t, late.TryStart(n.now).Admitted)
 	n.requireState("waits", Starting, Free)
 }
+
+func TestATicketThatIsExpectedIsNotAbandoned(t *testing.T) {
+	t.Parallel()
+	l := New(t0, Settings{MaxConcurrent: 1})
+	pulls := l.Join(t0, Request{UID: "pulls"})
+	gone := l.Join(t0, Request{UID: "gone"})
+	pulls.Expect(t0.Add(abandonAfter - time.Second))
+	l.Advance(t0.Add(abandonAfter))
+	state, _ := pulls.Status()
+	require.Equal(t, Waiting, state)
+	_, reason := gone.Status()
+	require.Equal(t, Abandoned, reason)
+	pulls.Expect(t0) // time does not go back
+	l.Advance(t0.Add(abandonAfter + time.Minute))
+	state, _ = pulls.Status()
+	require.Equal(t, Waiting, state)
+}
