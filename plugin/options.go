@@ -17,8 +17,9 @@ type GateMode string
 const (
 	// GateAuto uses the gate where it is known to do no harm.
 	GateAuto GateMode = "auto"
-	// GateAlways uses it also where the runtime's version or the pod's restart
-	// policy is not known.
+	// GateAlways uses it on every runtime, also on one that is known to be held up
+	// by it, and where the pod's restart policy is not known. A container that is
+	// known not to be restarted never waits there.
 	GateAlways GateMode = "always"
 	// GateNever refuses instead.
 	GateNever GateMode = "never"

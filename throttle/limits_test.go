@@ -1,7 +1,6 @@
 package throttle
 
 import (
-	"fmt"
 	"math"
 	"testing"
 	"time"
@@ -149,32 +148,5 @@ func TestHeldSaysWhatWasMeasured(t *testing.T) {
 		"":                                    {},
 	} {
 		require.Equal(t, want, h.String(), "%+v", h)
-	}
-}
-
-func TestPerCore(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		fraction float64
-		cores    int
-		want     int
-	}{
-		{0.5, 4, 2},
-		{0.5, 5, 2},
-		{0.5, 1, 1},
-		{0.01, 64, 1},
-		{0, 8, 1},
-		{-1, 8, 1},
-		{1.5, 3, 4},
-		{2, 96, 192},
-		{0.29, 100, 29}, // the product of the binary numbers is below 29
-		{0.57, 100, 57},
-		{0.1, 30, 3},
-		{0.7, 10, 7},
-	} {
-		t.Run(fmt.Sprintf("%g of %d", c.fraction, c.cores), func(t *testing.T) {
-			t.Parallel()
-			require.Equal(t, c.want, PerCore(c.fraction, c.cores))
-		})
 	}
 }

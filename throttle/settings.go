@@ -40,11 +40,3 @@ func (s Settings) startTimeout() time.Duration {
 	}
 	return DefaultStartTimeout
 }
-
-// PerCore gives the number of starts at a time that a fraction per core means on
-// a node with so many cores: the product, rounded down, and at least 1. A
-// fraction that is written in decimal means that decimal: 0.29 of 100 is 29.
-func PerCore(fraction float64, cores int) int {
-	const rounding = 1e-9 // 0.29*100 is 28.999999999999996
-	return max(1, int(fraction*float64(cores)+rounding))
-}
