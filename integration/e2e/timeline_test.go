@@ -30,6 +30,8 @@ type life struct {
 	// started is when the process began; ready is when kubelet found it ready, or
 	// when it ended, for one that has no probes.
 	started, ready time.Time
+	// served is when the process said that it is ready, which a probe finds later.
+	served time.Time
 	// attempts is the number of containers that containerd knows of.
 	attempts int
 }
@@ -92,6 +94,7 @@ func (l *life) readLog(t *testing.T) {
 		case "started":
 			l.started = at
 		case "ready":
+			l.served = at
 			// Of a pod with a readiness probe, only kubelet's word counts.
 			if l.pod.Spec.Containers[0].ReadinessProbe == nil {
 				l.ready = at

@@ -38,7 +38,9 @@ func run(args []string) error {
 	flags := flag.NewFlagSet("herd", flag.ContinueOnError)
 	burn := flags.Float64("cpu-seconds", 4, "CPU time to use before being ready, seconds")
 	port := flags.Int("port", 8080, "TCP port to answer HTTP on when ready; 0 listens nowhere")
+	wait := flags.Duration("wait", 0, "time to wait, without CPU, before the burning")
 	sleep := flags.Duration("sleep", 0, "time to wait, without CPU, after the burning and before being ready")
+	serve := flags.Float64("serve-cores", 0, "CPUs to use once ready, 0 to 1, as a pod that serves does")
 	exit := flags.Int("exit", -1, "exit code to end with instead of becoming ready; -1 becomes ready")
 	done := flags.Bool("done", false, "end with exit code 0 when ready, as a Job does")
 	if err := fromEnvironment(flags); err != nil {
@@ -47,12 +49,19 @@ func run(args []string) error {
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
+	if *serve < 0 || *serve > 1 {
+		return fmt.Errorf("--serve-cores %g: expected 0 to 1", *serve)
+	}
+	time.Sleep(*wait)
 	if err := burnCPU(time.Duration(*burn * float64(time.Second))); err != nil {
 		return err
 	}
 	time.Sleep(*sleep)
 	if *exit >= 0 {
 		os.Exit(*exit)
+	}
+	if *serve > 0 && !*done {
+		go use(*serve)
 	}
 	return ready(*port, *done)
 }
@@ -91,6 +100,26 @@ func burnCPU(budget time.Duration) error {
 		for i := range 1 << 18 {
 			sink = sink*31 + uint64(i)
 		}
+	}
+}
+
+// usePeriod is how often use works and pauses.
+const usePeriod = 20 * time.Millisecond
+
+// use takes that share of one CPU, for ever. It works for a part of each period,
+// by the CPU time it got and not by the clock.
+func use(share float64) {
+	for {
+		begin := time.Now()
+		used, err := cpuTime()
+		if err == nil {
+			err = burnCPU(used + time.Duration(share*float64(usePeriod)))
+		}
+		if err != nil {
+			fmt.Fprintln(os.Stderr, "herd:", err)
+			return
+		}
+		time.Sleep(time.Until(begin.Add(usePeriod)))
 	}
 }
 
