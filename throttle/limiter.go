@@ -20,6 +20,7 @@ const endedKept = 256
 type Limiter struct {
 	mu       sync.Mutex
 	settings Settings
+	signals  Signals
 	limits   []limit
 	bucket   *rate.Limiter
 	seq      uint64
@@ -120,6 +121,20 @@ func (l *Limiter) SetPriority(now time.Time, uid string, priority int32, maxWait
 	l.admitLocked(now)
 }
 
+// SetStalled says that the Starting pod has made no progress since a time, or,
+// with the zero time, that it does or that nobody can tell.
+func (l *Limiter) SetStalled(now time.Time, uid string, since time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	t := l.tickets[uid]
+	if t == nil || t.state != Starting || t.stalled.Equal(since) {
+		return
+	}
+	defer l.changedLocked()
+	t.stalled = since
+	l.admitLocked(now)
+}
+
 // Advance ends the starts and waits whose time is over, admits whoever may start
 // by now, and says when it wants to be called next; the zero time: not before
 // something else happens.
@@ -141,7 +156,7 @@ func (l *Limiter) joinLocked(now time.Time, r Request) *Ticket {
 	t := &Ticket{
 		l: l, uid: r.UID, name: r.Name, seq: l.seq,
 		priority: r.Priority, arrived: earlier(now, r.Arrived), maxWait: r.MaxWait,
-		state: Waiting, seen: now, decided: make(chan struct{}),
+		repeats: max(0, r.Repeats), state: Waiting, seen: now, decided: make(chan struct{}),
 	}
 	l.tickets[r.UID] = t
 	l.waiting.insert(t)

@@ -25,9 +25,11 @@ type limit interface {
 type Held struct {
 	// Reason is the limit.
 	Reason Reason
+	// Signal is which signal, of CPULoad, IOLoad, LoadAverage and Pressure.
+	Signal Signal
 	// Measured and Threshold are in the unit of the limit: starts at a time for
 	// Concurrency, seconds until the next start and seconds per start for Rate,
-	// pods for Queued and GateRoom.
+	// pods for Queued, GateRoom and Pulling, else that of the signal.
 	Measured, Threshold float64
 	// Until is when the limit will allow one more start by itself. Zero: that is
 	// not known.
@@ -43,6 +45,12 @@ func (h Held) String() string {
 		return fmt.Sprintf("next start in %s, one per %s", seconds(h.Measured), seconds(h.Threshold))
 	case Queued:
 		return fmt.Sprintf("%g ahead", h.Measured)
+	case Pulling:
+		return fmt.Sprintf("%g of %g pulling images", h.Measured, h.Threshold)
+	case LoadAverage:
+		return fmt.Sprintf("load %.2f of %g", h.Measured, h.Threshold)
+	case CPULoad, IOLoad, Pressure:
+		return fmt.Sprintf("%s %.0f%% of %g%%", signalNames[h.Signal][1], h.Measured, h.Threshold)
 	case GateRoom:
 		return fmt.Sprintf("%g of %g near their turn", h.Measured, h.Threshold)
 	default:

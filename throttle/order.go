@@ -8,11 +8,16 @@ import (
 // order is a set of tickets, sorted by the order of the queue.
 type order struct{ tickets []*Ticket }
 
-// before is the order of the queue: priority, then arrival, then the order of
-// joining.
+// repeatsCounted is the number of repeats beyond which one more makes no
+// difference: kubelet's back-off has reached its longest by then.
+const repeatsCounted = 5
+
+// before is the order of the queue: priority, then first starts before repeated
+// ones, then arrival, then the order of joining.
 func before(a, b *Ticket) int {
 	return cmp.Or(
 		cmp.Compare(b.priority, a.priority),
+		cmp.Compare(min(a.repeats, repeatsCounted), min(b.repeats, repeatsCounted)),
 		a.arrived.Compare(b.arrived),
 		cmp.Compare(a.seq, b.seq),
 	)

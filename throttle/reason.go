@@ -10,6 +10,16 @@ const (
 	Concurrency Reason = "Concurrency"
 	// Rate: the token bucket is empty.
 	Rate Reason = "Rate"
+	// CPULoad: so much of the CPU time is used.
+	CPULoad Reason = "CPULoad"
+	// IOLoad: so much of the CPU time waits for I/O.
+	IOLoad Reason = "IOLoad"
+	// LoadAverage: so many processes run or wait for a CPU or a disk.
+	LoadAverage Reason = "LoadAverage"
+	// Pressure: processes stand still for want of CPU, memory or I/O.
+	Pressure Reason = "Pressure"
+	// Pulling: enough pods are between their sandbox and their first container.
+	Pulling Reason = "Pulling"
 	// Queued: others that are present go first.
 	Queued Reason = "Queued"
 	// GateRoom: enough pods wait near their turn already.
@@ -20,6 +30,8 @@ const (
 const (
 	// Free: every limit allowed it.
 	Free Reason = "Free"
+	// SlotLent: nobody who holds a slot makes progress, so one more was lent.
+	SlotLent Reason = "SlotLent"
 	// Exempt: the pod is not made to wait.
 	Exempt Reason = "Exempt"
 	// MaxWait: it waited as long as a pod may wait; admitted over the limit.

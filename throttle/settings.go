@@ -4,8 +4,10 @@ import "time"
 
 // Defaults of [Settings].
 const (
-	DefaultMaxWait      = 10 * time.Minute
-	DefaultStartTimeout = 5 * time.Minute
+	DefaultMaxWait         = 10 * time.Minute
+	DefaultStartTimeout    = 5 * time.Minute
+	DefaultMinUtilization  = 70.0 // percent
+	DefaultNoProgressAfter = 10 * time.Second
 )
 
 // Settings say what the limiter holds a start for. The zero value holds
@@ -25,6 +27,39 @@ type Settings struct {
 	// StartTimeout is how long a start may hold its slot. Zero or less:
 	// DefaultStartTimeout.
 	StartTimeout time.Duration
+	// CPU, IOWait and Load hold a start back while the signal, with what the starts
+	// since it was measured owe, is not below a bound.
+	CPU, IOWait, Load SignalLimit
+	// Pressure holds a start back while processes stand still for want of something.
+	Pressure PressureLimits
+	// MaxPulling is the number of pods between the sandbox and the first container
+	// at a time: they pull images. Zero or less: no limit.
+	MaxPulling int
+	// NoProgressAfter is how long every start under way has to make no progress
+	// until a slot is lent to another. Zero: DefaultNoProgressAfter. Below zero:
+	// none is lent.
+	NoProgressAfter time.Duration
+}
+
+// SignalLimit bounds one signal. The zero value does not.
+type SignalLimit struct {
+	// Max is the value, in the unit of the signal, below which a start is allowed.
+	// Zero or less: no limit.
+	Max float64
+	// Increment is what each start owes, in the unit of the signal, until the signal
+	// was measured anew after it. Zero or less: nothing.
+	Increment float64
+}
+
+// PressureLimits bound the pressure on the node's resources, each in percent of
+// time. A start is allowed below it. Zero or less: no limit. The zero value has
+// none.
+type PressureLimits struct {
+	CPUSome, MemorySome, MemoryFull, IOSome, IOFull float64
+	// MinUtilization is the CPU use in percent from which CPUSome counts: below it,
+	// the pressure comes from processes that are held back by their own CPU limit.
+	// Zero: DefaultMinUtilization. Below zero: it always counts.
+	MinUtilization float64
 }
 
 func (s Settings) maxWait() time.Duration {
@@ -39,4 +74,47 @@ func (s Settings) startTimeout() time.Duration {
 		return s.StartTimeout
 	}
 	return DefaultStartTimeout
+}
+
+func (s Settings) noProgressAfter() time.Duration {
+	if s.NoProgressAfter != 0 {
+		return s.NoProgressAfter
+	}
+	return DefaultNoProgressAfter
+}
+
+func (p PressureLimits) minUtilization() float64 {
+	if p.MinUtilization != 0 {
+		return p.MinUtilization
+	}
+	return DefaultMinUtilization
+}
+
+// Threshold gives the bound of the signal; zero or less: there is none.
+func (s Settings) Threshold(of Signal) float64 {
+	switch of {
+	case SignalCPU:
+		return s.CPU.Max
+	case SignalIOWait:
+		return s.IOWait.Max
+	case SignalLoad:
+		return s.Load.Max
+	case SignalCPUPressure:
+		return s.Pressure.CPUSome
+	case SignalMemoryPressure:
+		return s.Pressure.MemorySome
+	case SignalMemoryFull:
+		return s.Pressure.MemoryFull
+	case SignalIOPressure:
+		return s.Pressure.IOSome
+	case SignalIOFull:
+		return s.Pressure.IOFull
+	default:
+		return 0
+	}
+}
+
+// Watches tells whether a limit needs the signal.
+func (s Settings) Watches(signal Signal) bool {
+	return s.Threshold(signal) > 0 || (signal == SignalCPU && s.Pressure.CPUSome > 0)
 }

@@ -17,7 +17,26 @@ type Snapshot struct {
 	// set. PaceObserved is false while it is a guess.
 	Pace         time.Duration
 	PaceObserved bool
+	// Limit is how many may start at a time now, without those lent; zero: any
+	// number.
+	Limit int
+	// Lent is how many slots are lent beyond the limit.
+	Lent int
+	// Pulling is how many pods are between their sandbox and their first container.
+	Pulling int
+	// Signals are the last readings.
+	Signals Signals
 }
+
+// Basis says what an estimate rests on.
+type Basis string
+
+const (
+	// BasisObserved: on starts that ended, or on a rate that is set.
+	BasisObserved Basis = "observed"
+	// BasisNone: on nothing yet; it is a guess.
+	BasisNone Basis = "none yet"
+)
 
 // TicketView is a copy of one ticket.
 type TicketView struct {
@@ -44,13 +63,20 @@ type TicketView struct {
 	// Expected is the time until it is admitted, if the pace stays; of Waiting
 	// tickets only. It counts every ticket ahead, present or not.
 	Expected time.Duration
+	// Basis is what Expected rests on; of Waiting tickets only.
+	Basis Basis
+	// Repeats is Request.Repeats.
+	Repeats int
+	// StalledSince is since when a Starting ticket makes no progress; zero: it does,
+	// or nobody can tell.
+	StalledSince time.Time
 }
 
 // Snapshot gives a copy of all that is waiting and starting.
 func (l *Limiter) Snapshot(now time.Time) Snapshot {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	s := Snapshot{Settings: l.settings, Pace: l.paceLocked(now)}
+	s := Snapshot{Settings: l.settings, Pace: l.paceLocked(now), Limit: max(0, l.settings.MaxConcurrent), Signals: l.signals}
 	_, s.PaceObserved = l.durationLocked(now)
 	s.Held, _ = l.checkLocked(now)
 	for _, t := range l.waiting.tickets {
@@ -108,10 +134,15 @@ func (l *Limiter) viewLocked(now time.Time, t *Ticket) TicketView {
 		UID: t.uid, Name: t.name, Priority: t.priority, State: t.state, Reason: t.reason, Admission: t.admission,
 		Present: t.attended > 0, Slot: t.slot && t.state == Starting,
 		Arrived: t.arrived, Admitted: t.admitted, Ended: t.ended,
+		Repeats: t.repeats, StalledSince: t.stalled,
 	}
 	if t.state == Waiting {
 		d := l.refusalLocked(now, t)
 		v.Reason, v.Held, v.Ahead = d.Reason, d.Held, d.Ahead
+		v.Basis = BasisNone
+		if _, observed := l.durationLocked(now); observed {
+			v.Basis = BasisObserved
+		}
 		v.Expected = time.Duration(d.Ahead+1) * l.paceLocked(now)
 	}
 	return v

@@ -21,15 +21,15 @@ func TestSnapshotShowsAllThatWaitsAndStarts(t *testing.T) {
 	held := Held{Reason: Concurrency, Measured: 1, Threshold: 1}
 	now, pace := t0.Add(21*time.Second), 21*time.Second // the age of a, the oldest
 	require.Equal(t, Snapshot{
-		Settings: s, Held: held, Pace: pace,
+		Settings: s, Held: held, Pace: pace, Limit: 1,
 		Waiting: []TicketView{
 			{
 				UID: "b", Name: "ns/b", State: Waiting, Reason: Concurrency, Held: held,
-				Present: true, Arrived: t0.Add(20 * time.Second), Expected: pace,
+				Present: true, Arrived: t0.Add(20 * time.Second), Expected: pace, Basis: BasisNone,
 			},
 			{
 				UID: "absent", Name: "ns/absent", State: Waiting, Reason: Concurrency, Held: held,
-				Ahead: 1, Arrived: t0.Add(20 * time.Second), Expected: 2 * pace,
+				Ahead: 1, Arrived: t0.Add(20 * time.Second), Expected: 2 * pace, Basis: BasisNone,
 			},
 		},
 		Starting: []TicketView{

@@ -13,6 +13,9 @@ type Request struct {
 	// Arrived is when the pod joined the queue, where that was before now (the
 	// daemon was restarted while the pod waited). Zero: now.
 	Arrived time.Time
+	// Repeats is how often a container of this pod exited and starts again in the
+	// same sandbox. Of the same priority, a first start (zero) goes before it.
+	Repeats int
 	// MaxWait bounds the wait of this pod. Zero or less: Settings.MaxWait.
 	MaxWait time.Duration
 }
@@ -25,6 +28,7 @@ type Ticket struct {
 
 	uid, name string
 	seq       uint64
+	repeats   int
 
 	// Guarded by l.mu.
 	priority  int32
@@ -37,6 +41,7 @@ type Ticket struct {
 	seen      time.Time // when it was last asked for; unused while somebody stands there
 	letUp     time.Time // when it was let up; zero: it was not
 	admitted  time.Time
+	stalled   time.Time // since when it makes no progress; zero: it does
 	ended     time.Time
 	slot      bool // it is counted among the starting
 

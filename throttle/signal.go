@@ -1,0 +1,111 @@
+package throttle
+
+import "time"
+
+// A Signal is one thing that a sensor measures of the node.
+type Signal int
+
+// The signals. Their order is stable.
+const (
+	// SignalCPU is the share of CPU time that was busy, in percent.
+	SignalCPU Signal = iota
+	// SignalIOWait is the share of CPU time that was idle with I/O under way, in
+	// percent.
+	SignalIOWait
+	// SignalLoad is the load average, in processes.
+	SignalLoad
+	// SignalCPUPressure and the following are the share of time in which some, or
+	// all (full), processes that had work to do stood still for want of the
+	// resource, in percent.
+	SignalCPUPressure
+	SignalMemoryPressure
+	SignalMemoryFull
+	SignalIOPressure
+	SignalIOFull
+	numSignals
+)
+
+// signalNames has the name of each signal as String gives it, and as a sentence
+// says it.
+var signalNames = [numSignals][2]string{
+	SignalCPU:            {"cpu", "cpu"},
+	SignalIOWait:         {"iowait", "iowait"},
+	SignalLoad:           {"load", "load"},
+	SignalCPUPressure:    {"pressure.cpu.some", "cpu pressure"},
+	SignalMemoryPressure: {"pressure.memory.some", "memory pressure"},
+	SignalMemoryFull:     {"pressure.memory.full", "full memory pressure"},
+	SignalIOPressure:     {"pressure.io.some", "io pressure"},
+	SignalIOFull:         {"pressure.io.full", "full io pressure"},
+}
+
+// String gives the name of the signal, such as "cpu" or "pressure.io.full".
+func (s Signal) String() string {
+	if s < 0 || s >= numSignals {
+		return "unknown"
+	}
+	return signalNames[s][0]
+}
+
+// Reading is what one signal was over a time. The zero value was never measured.
+type Reading struct {
+	// Value is in percent of the node, 0 to 100; of SignalLoad in processes.
+	Value float64
+	// From and To are the ends of the time over which it was measured. To zero: it
+	// never was.
+	From, To time.Time
+	// Err is why the sensor is blind; Value means nothing then. nil: it is not.
+	Err error
+}
+
+// Signals are the readings of all signals, by Signal. A signal that is not
+// measured has the zero Reading, and opens its limit.
+type Signals [numSignals]Reading
+
+// Demand says how eagerly the signals are to be measured.
+type Demand int
+
+// The demands, in rising order.
+const (
+	// DemandIdle: nothing waits or starts.
+	DemandIdle Demand = iota
+	// DemandStarting: something starts, and nobody waits.
+	DemandStarting
+	// DemandWaiting: somebody waits.
+	DemandWaiting
+)
+
+// Demand gives how eagerly to measure now. It may have changed whenever
+// [Limiter.Changed] tells of something.
+func (l *Limiter) Demand() Demand {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case l.waiting.len() > 0:
+		return DemandWaiting
+	case l.starting.len()+l.unheld.len() > 0:
+		return DemandStarting
+	default:
+		return DemandIdle
+	}
+}
+
+// Watched tells whether any setting in force needs the signals.
+func (l *Limiter) Watched() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for s := range numSignals {
+		if l.settings.Watches(s) {
+			return true
+		}
+	}
+	return false
+}
+
+// Observe takes what the sensors measured by now, and admits whoever may start
+// by that.
+func (l *Limiter) Observe(now time.Time, s Signals) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.signals = s
+	l.admitLocked(now)
+}
