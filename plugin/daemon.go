@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -12,7 +13,6 @@ import (
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd"
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
-	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
 )
@@ -27,7 +27,8 @@ type Daemon struct {
 	connection *connection
 	fallback   *v1alpha1.PacemakerConfig
 	limited    sync.Once
-	limits     chan struct{} // closed once a configuration is in force
+	limits     chan struct{}         // closed once a configuration is in force
+	standby    atomic.Pointer[error] // why another daemon paces this node's pods; nil: none does
 
 	// nil when standalone
 	client kubernetes.Interface
@@ -99,8 +100,9 @@ func (d *Daemon) configure(e crd.Effective) {
 	}
 }
 
-// Run paces pods until ctx ends, and gives nil then. It returns early only when
-// one of its sockets cannot be served.
+// Run paces pods until ctx ends, and gives nil then. While another daemon uses the
+// same run folder it stands by, and takes over when that one ends. It returns
+// early only when one of its own sockets cannot be served.
 func (d *Daemon) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	if d.client != nil {
@@ -112,10 +114,9 @@ func (d *Daemon) Run(ctx context.Context) error {
 	} else {
 		d.configure(crd.FromFile(d.fallback))
 	}
-	g.Go(func() error { return d.pace(ctx) })
-	g.Go(func() error { return admin.ServeAdmin(ctx, d.options.AdminPath(), d) })
+	g.Go(func() error { return d.lead(ctx) })
 	if d.options.HTTPAddress != "" {
-		g.Go(func() error { return admin.ServeHTTP(ctx, d.options.HTTPAddress, d, d.metrics.registry) })
+		g.Go(func() error { return d.serveHTTP(ctx) })
 	}
 	if err := g.Wait(); !errors.Is(err, context.Canceled) {
 		return err

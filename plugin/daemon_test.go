@@ -111,23 +111,6 @@ func (n *node) get(path string) int {
 	return answer.StatusCode
 }
 
-func TestTheDaemonEndsWhenItsSocketIsTaken(t *testing.T) {
-	t.Parallel()
-	n := unconnectedNode(t, noLimit, standalone)
-	require.NoError(t, n.rt.Start(n.ctx))
-	first, err := New(n.options)
-	require.NoError(t, err)
-	n.runs(first)
-	n.connected()
-	n.eventually("it serves", func() bool {
-		_, err := admin.NewClient(n.options.AdminPath()).Status(n.ctx)
-		return err == nil
-	})
-	second, err := New(n.options)
-	require.NoError(t, err)
-	require.ErrorContains(t, second.Run(n.ctx), "another daemon answers")
-}
-
 func TestNewRefusesAConfigurationThatIsInvalid(t *testing.T) {
 	t.Parallel()
 	o := goodOptions()

@@ -2,9 +2,11 @@ package plugin
 
 import (
 	"context"
+	"strings"
 	"testing"
 
 	"github.com/containerd/nri/pkg/api"
+	logtest "github.com/sirupsen/logrus/hooks/test"
 	"github.com/stretchr/testify/require"
 )
 
@@ -60,4 +62,18 @@ func (n *node) holding() bool {
 	n.p.hold.mu.Lock()
 	defer n.p.hold.mu.Unlock()
 	return !n.p.hold.last.IsZero() && n.p.hold.saved < holdSaved
+}
+
+// logged gives a function that gives all that the daemon logged since.
+func (n *node) logged() func() string {
+	hook := logtest.NewLocal(n.options.Log)
+	return func() string {
+		var all strings.Builder
+		for _, e := range hook.AllEntries() {
+			line, err := e.String()
+			require.NoError(n.t, err)
+			all.WriteString(line)
+		}
+		return all.String()
+	}
 }

@@ -54,6 +54,9 @@ func (d *Daemon) Why(namespace, name string) (admin.Why, error) {
 
 // Ready implements admin.Provider.
 func (d *Daemon) Ready() error {
+	if why := d.standby.Load(); why != nil {
+		return *why
+	}
 	if _, _, _, _, err := d.connection.state(); err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package admin
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -16,7 +17,8 @@ const maxScrapes = 4
 
 // ServeHTTP answers at the TCP address, until ctx ends, and then gives nil:
 // /metrics with what reg gathers, /healthz with 200 while the process lives, and
-// /readyz with 200 when pods are paced, else 503 and why they are not. It blocks.
+// /readyz with 200 when pods are paced, by this daemon or by one that it stands by
+// for, else 503 and why they are not. It blocks.
 // It fails at once where it cannot listen.
 func ServeHTTP(ctx context.Context, addr string, p Provider, reg prometheus.Gatherer) error {
 	var listener net.ListenConfig
@@ -37,11 +39,14 @@ func httpHandler(p Provider, reg prometheus.Gatherer) http.Handler {
 		say(w, http.StatusOK, "ok")
 	})
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
-		if err := p.Ready(); err != nil {
+		switch err := p.Ready(); {
+		case err == nil:
+			say(w, http.StatusOK, "ok")
+		case errors.Is(err, ErrStandby):
+			say(w, http.StatusOK, "standby: "+err.Error())
+		default:
 			say(w, http.StatusServiceUnavailable, err.Error())
-			return
 		}
-		say(w, http.StatusOK, "ok")
 	})
 	return mux
 }

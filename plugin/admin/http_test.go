@@ -3,6 +3,7 @@ package admin
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -58,6 +59,14 @@ func TestHealthAndMetrics(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, http.StatusOK, code)
 	assert.Contains(t, body, "pod_pacemaker_starts_total 1\n")
+
+	n.mu.Lock()
+	n.unready = fmt.Errorf("%w: process 7", ErrStandby)
+	n.mu.Unlock()
+	code, body, err = get(t, srv.URL+"/readyz")
+	require.NoError(t, err)
+	assert.Equal(t, http.StatusOK, code, "pods are paced")
+	assert.Equal(t, "standby: another daemon paces the pods of this node: process 7\n", body)
 
 	n.mu.Lock()
 	n.unready = nil

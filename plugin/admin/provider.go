@@ -6,6 +6,10 @@ import "errors"
 // start, and did neither lately.
 var ErrUnknownPod = errors.New("unknown pod")
 
+// ErrStandby is wrapped by what Ready gives while another daemon paces the pods of
+// the node.
+var ErrStandby = errors.New("another daemon paces the pods of this node")
+
 // Provider is the daemon, as the servers ask it. Its methods are called
 // concurrently and must not block.
 type Provider interface {
@@ -14,6 +18,6 @@ type Provider interface {
 	// Why tells of the latest start of a pod. An unknown one is ErrUnknownPod.
 	Why(namespace, name string) (Why, error)
 	// Ready gives nil when pods are paced: connected, synchronized, configured;
-	// else why they are not.
+	// else why they are not; ErrStandby where another daemon paces them.
 	Ready() error
 }

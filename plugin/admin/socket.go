@@ -21,7 +21,7 @@ const dialTimeout = time.Second
 // listen makes the unix socket at path, with mode 0600, in a folder that is made
 // with mode 0700 where it is missing. A socket at which nobody answers any more
 // is replaced; one at which somebody does is an error, and so is any other file.
-func listen(ctx context.Context, path string) (*net.UnixListener, error) {
+func listen(ctx context.Context, path string) (*ownSocket, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, fmt.Errorf("make the folder of the administrator's socket: %w", err)
 	}
@@ -35,7 +35,28 @@ func listen(ctx context.Context, path string) (*net.UnixListener, error) {
 	if err := os.Chmod(path, 0o600); err != nil {
 		return nil, errors.Join(fmt.Errorf("protect the administrator's socket: %w", err), l.Close())
 	}
-	return l, nil
+	made, err := os.Lstat(path)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("look at the administrator's socket: %w", err), l.Close())
+	}
+	l.SetUnlinkOnClose(false) // it would remove a successor's socket
+	return &ownSocket{UnixListener: l, path: path, made: made}, nil
+}
+
+// ownSocket removes its file when it is closed, unless another took its place.
+type ownSocket struct {
+	*net.UnixListener
+	path string
+	made os.FileInfo
+}
+
+func (s *ownSocket) Close() error {
+	if now, err := os.Lstat(s.path); err == nil && os.SameFile(s.made, now) {
+		if err := os.Remove(s.path); err != nil {
+			return errors.Join(err, s.UnixListener.Close())
+		}
+	}
+	return s.UnixListener.Close()
 }
 
 // clearStale removes a socket that a daemon left behind.
@@ -67,13 +88,13 @@ func clearStale(ctx context.Context, path string) error {
 // closed at once. The mode of the socket keeps them out already; this holds also
 // where somebody has changed the mode.
 type peers struct {
-	*net.UnixListener
+	*ownSocket
 	uids []uint32
 }
 
 // rootAndSelf lets in root and the user of this process.
-func rootAndSelf(l *net.UnixListener) net.Listener {
-	return peers{UnixListener: l, uids: []uint32{0, uint32(os.Geteuid())}}
+func rootAndSelf(l *ownSocket) net.Listener {
+	return peers{ownSocket: l, uids: []uint32{0, uint32(os.Geteuid())}}
 }
 
 // Accept waits for a connection of one of the users.

@@ -15,13 +15,27 @@ func TestStaleSocketIsReplaced(t *testing.T) {
 	path := socketIn(t)
 	old, err := listen(t.Context(), path)
 	require.NoError(t, err)
-	old.SetUnlinkOnClose(false)
-	require.NoError(t, old.Close())
+	require.NoError(t, old.UnixListener.Close()) // as when its process is killed
 	require.FileExists(t, path)
 
 	l, err := listen(t.Context(), path)
 	require.NoError(t, err)
 	require.NoError(t, l.Close())
+}
+
+// A daemon that leaves does not take the socket of its successor with it.
+func TestTheSocketOfASuccessorStays(t *testing.T) {
+	t.Parallel()
+	path := socketIn(t)
+	old, err := listen(t.Context(), path)
+	require.NoError(t, err)
+	require.NoError(t, os.Remove(path))
+	l, err := listen(t.Context(), path)
+	require.NoError(t, err)
+	require.NoError(t, old.Close())
+	require.FileExists(t, path)
+	require.NoError(t, l.Close())
+	require.NoFileExists(t, path)
 }
 
 func TestOtherFileIsLeftAlone(t *testing.T) {
@@ -50,7 +64,7 @@ func TestOtherUsersAreClosed(t *testing.T) {
 	l, err := listen(t.Context(), path)
 	require.NoError(t, err)
 	self := uint32(os.Geteuid())
-	others := peers{UnixListener: l, uids: []uint32{self + 1}}
+	others := peers{ownSocket: l, uids: []uint32{self + 1}}
 
 	accepted := make(chan error, 1)
 	go func() {

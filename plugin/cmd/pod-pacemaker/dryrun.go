@@ -113,7 +113,7 @@ func gateFinding(o plugin.Options) finding {
 func socketFinding(ctx context.Context, o plugin.Options) finding {
 	_, err := admin.NewClient(o.AdminPath()).Status(ctx)
 	if !errors.Is(err, admin.ErrNoDaemon) {
-		return finding{"sockets", "another daemon answers at " + o.AdminPath(), true}
+		return finding{"sockets", "another daemon answers at " + o.AdminPath() + ": this one would stand by until that ends", true}
 	}
 	return finding{"sockets", fmt.Sprintf("%s and %s", o.SocketPath(), o.AdminPath()), false}
 }

@@ -24,6 +24,9 @@ node.
 Standalone, with neither, --config is the only source, and a pod has started when
 its containers have run for 10s and use little CPU.
 
+Of several daemons with the same --run-dir one paces; the others stand by, and the
+next takes over when it ends.
+
 The daemon keeps trying while the runtime or the API server is away; /readyz and
 'pod-pacemaker status' say so. Under systemd (Type=notify) it is ready when it is
 connected and paces.

@@ -1,0 +1,68 @@
+package plugin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"syscall"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
+)
+
+// httpEvery is the time between two tries to listen where another listens.
+const httpEvery = time.Second
+
+// lead paces pods while this daemon has the run folder's lock, for which it waits
+// in standby. What another daemon may have at the same time only once, sockets and
+// the plugin's place in the runtime, begins after that, and has ended before the
+// lock is let go.
+func (d *Daemon) lead(ctx context.Context) (err error) {
+	lock, err := d.options.awaitLock(ctx, d.standBy)
+	if err != nil || lock == nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, lock.release()) }()
+	if d.standby.Swap(nil) != nil {
+		d.options.Log.Info("standby ends: the other daemon is gone, this one paces pods")
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return d.pace(ctx) })
+	g.Go(func() error { return admin.ServeAdmin(ctx, d.options.AdminPath(), d) })
+	return g.Wait()
+}
+
+// standBy takes note that another daemon has the lock.
+func (d *Daemon) standBy(holder string) {
+	if holder == "" {
+		holder = "it does not say who it is"
+	}
+	why := fmt.Errorf("%w (%s), and this one takes over when that ends", admin.ErrStandby, holder)
+	d.standby.Store(&why)
+	d.options.Log.WithField("lock", d.options.lockPath()).Infof("standby: %v", why)
+}
+
+// serveHTTP serves metrics and health. While another has the address, as the
+// daemon that this one stands by for may, it tries again: pods are paced without
+// metrics too.
+func (d *Daemon) serveHTTP(ctx context.Context) error {
+	log := d.options.Log.WithField("address", d.options.HTTPAddress)
+	for taken := false; ; taken = true {
+		err := admin.ServeHTTP(ctx, d.options.HTTPAddress, d, d.metrics.registry)
+		if !errors.Is(err, syscall.EADDRINUSE) {
+			return err
+		}
+		if !taken {
+			log.WithError(err).Warn("metrics and health are not served: somebody else listens there; trying again until the address is free")
+		}
+		timer := time.NewTimer(httpEvery)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return nil
+		case <-timer.C:
+		}
+	}
+}

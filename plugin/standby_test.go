@@ -1,0 +1,124 @@
+package plugin
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
+)
+
+// status gives the daemon's status by its administrator's socket; false: nobody
+// answers there.
+func (n *node) status() (admin.Status, bool) {
+	s, err := admin.NewClient(n.options.AdminPath()).Status(n.ctx)
+	return s, err == nil
+}
+
+func TestASecondDaemonStandsByAndTakesOver(t *testing.T) {
+	t.Parallel()
+	n := unconnectedNode(t, noLimit, standalone, with(func(o *Options) { o.ConfigFile, o.Gate = writeConfig(t, oneAtATime), GateAlways }))
+	require.NoError(t, n.rt.Start(n.ctx))
+	begin := func(version string) (d *Daemon, address string, stop func()) {
+		o := n.options
+		o.Version, o.HTTPAddress = version, freeAddress(t)
+		d, err := New(o)
+		require.NoError(t, err)
+		return d, o.HTTPAddress, n.runs(d)
+	}
+	_, _, stopFirst := begin("first")
+	n.connected()
+	n.eventually("the first answers", func() bool { s, ok := n.status(); return ok && s.Ready })
+	n.strangePod("holder").runs().startsNow("app")
+	waiting := n.strangePod("waiting").runs().waitsAtGate("app")
+
+	second, address, stopSecond := begin("second")
+	n.options.HTTPAddress = address
+	n.eventually("the second stands by", func() bool { return n.get("/readyz") == http.StatusOK })
+	require.ErrorIs(t, second.Ready(), admin.ErrStandby)
+	require.ErrorContains(t, second.Ready(), "version first")
+	assert.Equal(t, http.StatusOK, n.get("/healthz"))
+	connected, _, _, _, _ := second.connection.state()
+	assert.False(t, connected, "it does not register with the runtime")
+	s, ok := n.status()
+	require.True(t, ok)
+	assert.Equal(t, "first", s.Version)
+	assert.Equal(t, 1, s.Gate.Waiters)
+
+	stopFirst()
+	n.eventually("the second paces", func() bool { return second.Ready() == nil })
+	n.eventually("the second answers", func() bool { s, ok := n.status(); return ok && s.Version == "second" })
+	n.eventually("the hook found the second", func() bool { return second.pacer.atGate.Load() == 1 })
+	assert.False(t, waiting.over())
+	assert.FileExists(t, n.options.AdminPath())
+	assert.FileExists(t, n.options.SocketPath())
+	stopSecond()
+	assert.NoFileExists(t, n.options.AdminPath())
+	assert.NoFileExists(t, n.options.SocketPath())
+}
+
+func TestADaemonThatStandsByEndsAtOnce(t *testing.T) {
+	t.Parallel()
+	n := unconnectedNode(t, noLimit, standalone)
+	lock, _, err := n.options.tryLock()
+	require.NoError(t, err)
+	d, err := New(n.options)
+	require.NoError(t, err)
+	stop := n.runs(d)
+	n.eventually("it stands by", func() bool { return d.standby.Load() != nil })
+	stop()
+	require.NoError(t, lock.release())
+}
+
+func TestTheLockIsFreeOnceItsDaemonIsGone(t *testing.T) {
+	t.Parallel()
+	o := Options{RunDir: t.TempDir(), Version: "v1"}
+	first, _, err := o.tryLock()
+	require.NoError(t, err)
+	second, holder, err := o.tryLock()
+	require.NoError(t, err)
+	require.Nil(t, second)
+	assert.Contains(t, holder, "version v1")
+	require.NoError(t, first.release())
+
+	second, err = o.awaitLock(t.Context(), func(string) { t.Error("nobody has the lock") })
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	third, err := o.awaitLock(ctx, func(string) { cancel() })
+	require.NoError(t, err)
+	assert.Nil(t, third)
+	require.NoError(t, second.release())
+}
+
+func TestALockThatCannotBeMade(t *testing.T) {
+	t.Parallel()
+	o := Options{RunDir: t.TempDir()}
+	require.NoError(t, os.Symlink("elsewhere", o.lockPath()))
+	_, _, err := o.tryLock()
+	require.ErrorContains(t, err, "open the run folder's lock")
+	o.RunDir = o.lockPath() + "/run"
+	_, _, err = o.tryLock()
+	require.ErrorContains(t, err, "make the run folder")
+}
+
+func TestMetricsAreServedOnceTheirAddressIsFree(t *testing.T) {
+	t.Parallel()
+	n := unconnectedNode(t, noLimit, standalone, with(func(o *Options) { o.HTTPAddress = freeAddress(t) }))
+	taken, err := net.Listen("tcp", n.options.HTTPAddress)
+	require.NoError(t, err)
+	d, err := New(n.options)
+	require.NoError(t, err)
+	said := n.logged()
+	n.runs(d)
+	n.eventually("it says that the address is taken", func() bool {
+		return strings.Contains(said(), "somebody else listens there")
+	})
+	require.NoError(t, taken.Close())
+	n.eventually("it serves", func() bool { return n.get("/healthz") == http.StatusOK })
+}
