@@ -1,0 +1,51 @@
+package sensor
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+)
+
+const (
+	// shortest is the least time that a reading spans.
+	shortest = 100 * time.Millisecond
+	// loadEvery is how often the kernel counts the runnable tasks for the load
+	// average.
+	loadEvery = 5 * time.Second
+	// roundOff is what two sums of the same times may differ by, in seconds.
+	roundOff = 1e-6
+)
+
+// counter is what one file says of one signal at one moment: a signal is what
+// part gained, as a share of what whole gained. Both are in seconds, except for the
+// load average: there part is the load itself. Without a file, err says why.
+type counter struct {
+	part, whole float64
+	err         error
+}
+
+// counters are those of all signals, by signal.
+type counters [len(throttle.Signals{})]counter
+
+// moment is one sample of a node.
+type moment struct {
+	at time.Time
+	counters
+}
+
+// share gives what a signal gained since an earlier sample, in percent.
+func (c counter) share(since counter, signal throttle.Signal) (float64, error) {
+	part, whole := c.part-since.part, c.whole-since.whole
+	// The kernel documents that iowait can decrease.
+	if signal != throttle.SignalIOWait && part < -roundOff {
+		return 0, fmt.Errorf("%s: %w: it lost %.6g s", signal, ErrCounter, -part)
+	}
+	if whole <= 0 {
+		return 0, fmt.Errorf("%s: %w: its clock gained %.6g s", signal, ErrCounter, whole)
+	}
+	// What whole is read from and what part is read from are not stopped at one
+	// instant: a full stall can come out as a little more than all.
+	return math.Min(100, math.Max(0, 100*part/whole)), nil
+}

@@ -1,0 +1,92 @@
+package sensor
+
+import (
+	"time"
+
+	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+)
+
+// longest is the most time that a reading spans, unless two windows are more.
+const longest = 2 * time.Minute
+
+// history keeps the samples that later ones are compared with. They are at least a
+// tenth of the window apart, so that a few of them span it, whatever the pace.
+type history struct {
+	window time.Duration
+	kept   [16]moment // the oldest first
+	n      int
+}
+
+// add takes a sample and gives the reading of every signal.
+func (h *history) add(now moment) throttle.Signals {
+	var signals throttle.Signals
+	for i := range signals {
+		signals[i] = h.reading(throttle.Signal(i), now)
+	}
+	h.keep(now)
+	return signals
+}
+
+func (h *history) reading(signal throttle.Signal, now moment) throttle.Reading {
+	c := now.counters[signal]
+	if c.err != nil {
+		return throttle.Reading{From: now.at, To: now.at, Err: c.err}
+	}
+	if signal == throttle.SignalLoad {
+		return throttle.Reading{Value: c.part, From: now.at.Add(-loadEvery), To: now.at}
+	}
+	base := h.base(signal, now.at)
+	if base == nil {
+		return throttle.Reading{}
+	}
+	since := base.counters[signal]
+	value, err := c.share(since, signal)
+	if err != nil {
+		if c.part < since.part || c.whole < since.whole {
+			h.forget(signal, err)
+		}
+		return throttle.Reading{From: base.at, To: now.at, Err: err}
+	}
+	return throttle.Reading{Value: value, From: base.at, To: now.at}
+}
+
+// base gives the sample with which a signal is compared; nil: there is none yet.
+func (h *history) base(signal throttle.Signal, at time.Time) *moment {
+	var old, young *moment // the youngest that is a window old, the oldest that is not
+	for i := range h.kept[:h.n] {
+		m := &h.kept[i]
+		if m.counters[signal].err != nil {
+			continue
+		}
+		switch age := at.Sub(m.at); {
+		case age > max(longest, 2*h.window):
+		case age >= h.window:
+			old = m
+		case age >= shortest && young == nil:
+			young = m
+		}
+	}
+	if old == nil || (young != nil && at.Sub(old.at) > 2*h.window) {
+		return young // after an idle time, what was before it says little of now
+	}
+	return old
+}
+
+func (h *history) keep(m moment) {
+	if h.n > 0 && m.at.Sub(h.kept[h.n-1].at).Abs() < h.window/10 {
+		return
+	}
+	if h.n == len(h.kept) {
+		copy(h.kept[:], h.kept[1:])
+		h.n--
+	}
+	h.kept[h.n] = m
+	h.n++
+}
+
+// forget makes the samples so far useless for one signal.
+func (h *history) forget(signal throttle.Signal, err error) {
+	for i := range h.kept[:h.n] {
+		h.kept[i].counters[signal] = counter{err: err}
+	}
+}

@@ -1,0 +1,272 @@
+package sensor
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+)
+
+// client is a limiter that notes what it is told.
+type client struct {
+	mu      sync.Mutex
+	demand  throttle.Demand
+	watched bool
+	times   []time.Time
+	last    throttle.Signals
+}
+
+func (c *client) Watched() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.watched
+}
+
+func (c *client) Demand() throttle.Demand {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.demand
+}
+
+func (c *client) Observe(now time.Time, s throttle.Signals) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.times, c.last = append(c.times, now), s
+}
+
+func (c *client) set(watched bool, d throttle.Demand) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.watched, c.demand = watched, d
+}
+
+// told gives when samples came since the last call.
+func (c *client) told() []time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	times := c.times
+	c.times = nil
+	return times
+}
+
+// running is a Sampler that runs in a bubble of time.
+type running struct {
+	*Sampler
+	tree tree
+	to   *client
+}
+
+// run gives f a Sampler that runs, its /proc and its limiter.
+func run(t *testing.T, watched bool, d throttle.Demand, f func(t *testing.T, r running)) {
+	t.Helper()
+	t.Parallel()
+	tr := newTree(t)
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		r := running{tree: tr, to: &client{}}
+		r.to.set(watched, d)
+		r.Sampler = New(tr.root, r.to)
+		ended := make(chan error)
+		go func() { ended <- r.Run(ctx) }()
+		synctest.Wait()
+		f(t, r)
+		cancel()
+		require.NoError(t, <-ended)
+	})
+}
+
+// pass lets time pass.
+func (r running) pass(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
+func TestTheMoreEagerTheDemandTheMoreSamples(t *testing.T) {
+	for name, c := range map[string]struct {
+		demand throttle.Demand
+		every  time.Duration
+	}{
+		"waiting":  {throttle.DemandWaiting, 250 * time.Millisecond},
+		"starting": {throttle.DemandStarting, 500 * time.Millisecond},
+		"idle":     {throttle.DemandIdle, 10 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			run(t, true, c.demand, func(t *testing.T, r running) {
+				require.Len(t, r.to.told(), 1, "the first sample comes at once")
+				r.tree.ticks(1, 1, 0)
+				r.pass(250 * time.Millisecond)
+				require.Len(t, r.to.told(), 1, "the second one soon, whatever the demand")
+				for i := range 20 {
+					r.tree.ticks(float64(i+2), float64(i+2), 0)
+					r.pass(c.every - time.Millisecond)
+					require.Empty(t, r.to.told())
+					r.pass(time.Millisecond)
+					require.Len(t, r.to.told(), 1)
+				}
+			})
+		})
+	}
+}
+
+func TestASampleComesAtOnceWhenDemandRises(t *testing.T) {
+	run(t, true, throttle.DemandIdle, func(t *testing.T, r running) {
+		r.tree.ticks(1, 1, 0)
+		r.pass(13 * time.Second)
+		r.to.told()
+		r.to.set(true, throttle.DemandWaiting)
+		r.Wake()
+		synctest.Wait()
+		told := r.to.told()
+		require.Len(t, told, 1)
+		assert.Equal(t, time.Now(), told[0])
+		for range 100 { // as a limiter does in which much happens
+			r.Wake()
+			synctest.Wait()
+		}
+		assert.Empty(t, r.to.told(), "no demand makes more samples than one in 250 ms")
+		r.pass(250 * time.Millisecond)
+		assert.Len(t, r.to.told(), 1)
+	})
+}
+
+func TestWhereNoLimitAsksNothingIsMeasured(t *testing.T) {
+	run(t, false, throttle.DemandWaiting, func(t *testing.T, r running) {
+		r.pass(24 * time.Hour)
+		assert.Empty(t, r.to.told())
+		r.to.set(true, throttle.DemandIdle)
+		r.Wake()
+		r.pass(0)
+		assert.Len(t, r.to.told(), 1)
+		r.tree.ticks(1, 1, 0)
+		r.pass(time.Second)
+		assert.Len(t, r.to.told(), 1)
+		r.to.set(false, throttle.DemandWaiting)
+		r.pass(24 * time.Hour)
+		assert.Empty(t, r.to.told())
+	})
+}
+
+func TestSignalsAreMeasuredOverTheWindow(t *testing.T) {
+	run(t, true, throttle.DemandWaiting, func(t *testing.T, r running) {
+		r.tree.write("loadavg", "3.25 2.00 1.00 4/100 77\n")
+		for i := 1; i <= 12; i++ {
+			s := float64(i) / 4
+			r.tree.stall(0.5*s, 0.2*s, 0.4*s)
+			r.tree.ticks(3*s, 0.5*s, 0.5*s)
+			r.pass(250 * time.Millisecond)
+		}
+		now := time.Now()
+		for signal, want := range map[throttle.Signal]float64{
+			throttle.SignalCPU: 75, throttle.SignalIOWait: 12.5, throttle.SignalLoad: 3.25, throttle.SignalCPUPressure: 50,
+			throttle.SignalMemoryPressure: 20, throttle.SignalMemoryFull: 5, throttle.SignalIOPressure: 40, throttle.SignalIOFull: 10,
+		} {
+			got := r.to.last[signal]
+			require.NoError(t, got.Err)
+			assert.InDelta(t, want, got.Value, 0.01, signal)
+			assert.Equal(t, now, got.To, signal)
+			if signal != throttle.SignalLoad {
+				assert.Equal(t, 2*time.Second, span(got), signal)
+			}
+		}
+		assert.Equal(t, 5*time.Second, span(r.to.last[throttle.SignalLoad]))
+		r.SetWindow(500 * time.Millisecond)
+		r.tree.ticks(9.25, 1.5, 1.5)
+		r.tree.stall(1.5, 0.6, 1.2)
+		r.pass(250 * time.Millisecond)
+		assert.Equal(t, 500*time.Millisecond, span(r.to.last[throttle.SignalCPUPressure]))
+		r.SetWindow(0)
+		r.tree.ticks(9.5, 1.75, 1.5)
+		r.pass(250 * time.Millisecond)
+		assert.Equal(t, DefaultWindow, span(r.to.last[throttle.SignalCPUPressure]))
+	})
+}
+
+func TestABlindSignalOpensAloneAndRecovers(t *testing.T) {
+	run(t, true, throttle.DemandWaiting, func(t *testing.T, r running) {
+		ticks := 0.0
+		pass := func() throttle.Signals {
+			ticks++
+			r.tree.ticks(ticks, ticks, 0)
+			r.pass(250 * time.Millisecond)
+			return r.to.last
+		}
+		pass()
+		r.tree.remove("pressure/io")
+		s := pass()
+		require.ErrorIs(t, s[throttle.SignalIOPressure].Err, ErrAbsent)
+		require.ErrorIs(t, s[throttle.SignalIOFull].Err, ErrAbsent)
+		for _, sees := range []throttle.Signal{throttle.SignalCPU, throttle.SignalLoad, throttle.SignalCPUPressure} {
+			require.NoError(t, s[sees].Err)
+			assert.False(t, s[sees].To.IsZero())
+		}
+		r.tree.stall(0, 0, 0)
+		pass()
+		s = pass()
+		require.NoError(t, s[throttle.SignalIOPressure].Err)
+		assert.False(t, s[throttle.SignalIOPressure].To.IsZero())
+	})
+}
+
+func TestARootThatComesLater(t *testing.T) {
+	t.Parallel()
+	tr := newTree(t)
+	s := New(tr.root+"/later", &client{})
+	for _, r := range s.Measure(t.Context()) {
+		require.ErrorIs(t, r.Err, ErrAbsent)
+	}
+}
+
+func TestWhoeverAsksGetsSignals(t *testing.T) {
+	run(t, false, throttle.DemandIdle, func(t *testing.T, r running) {
+		begin := time.Now()
+		go func() {
+			time.Sleep(100 * time.Millisecond)
+			r.tree.ticks(0.1, 0.3, 0)
+		}()
+		s := r.Measure(t.Context())
+		assert.InDelta(t, 25, s[throttle.SignalCPU].Value, 0.01)
+		assert.Equal(t, 250*time.Millisecond, time.Since(begin), "the first sample needs a second one")
+		r.pass(30 * time.Second)
+		r.tree.ticks(10.1, 30.3, 0)
+		begin = time.Now()
+		s = r.Measure(t.Context())
+		assert.Zero(t, time.Since(begin), "the next does not")
+		assert.GreaterOrEqual(t, span(s[throttle.SignalCPU]), 30*time.Second)
+		assert.Empty(t, r.to.told(), "the limiter is told nothing")
+
+		r.pass(time.Hour)
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		defer cancel()
+		begin = time.Now()
+		s = r.Measure(ctx)
+		assert.Equal(t, 50*time.Millisecond, time.Since(begin), "nobody waits longer than he likes")
+		assert.True(t, s[throttle.SignalCPU].To.IsZero())
+	})
+}
+
+func TestQuestionsDoNotKeepTheLimiterWaiting(t *testing.T) {
+	run(t, true, throttle.DemandWaiting, func(t *testing.T, r running) {
+		r.to.told()
+		begin := time.Now()
+		for i := range 100 {
+			r.tree.ticks(float64(i+1)/20, 0, 0)
+			r.pass(50 * time.Millisecond)
+			r.Measure(t.Context())
+		}
+		assert.Len(t, r.to.told(), int(time.Since(begin)/(250*time.Millisecond)))
+	})
+}
+
+func BenchmarkSample(b *testing.B) {
+	s := New(DefaultRoot, &client{})
+	b.ReportAllocs()
+	for b.Loop() {
+		s.sample()
+	}
+}
