@@ -10,6 +10,7 @@ const (
 	OriginNone Origin = "None" // no config: nothing is held
 	OriginFile Origin = "File" // the file given to the daemon
 	OriginAPI  Origin = "API"  // an object of the API server
+	OriginDisk Origin = "Disk" // what the API server said last, before it has answered this time
 )
 
 // Effective is the config that is in force on this node.
@@ -33,6 +34,12 @@ func FromFile(config *v1alpha1.PacemakerConfig) Effective {
 		return Effective{Origin: OriginNone}
 	}
 	return Effective{Name: config.Name, Origin: OriginFile, Spec: *config.Spec.DeepCopy()}
+}
+
+func fromDisk(config *v1alpha1.PacemakerConfig) Effective {
+	e := fromAPI(config)
+	e.Origin = OriginDisk
+	return e
 }
 
 func fromAPI(config *v1alpha1.PacemakerConfig) Effective {

@@ -57,6 +57,7 @@ func (s *Source) observe(u *unstructured.Unstructured) {
 	}
 
 	s.mu.Lock()
+	s.recallLocked(u)
 	before := s.objects.put(u.GetName(), next)
 	s.mu.Unlock()
 

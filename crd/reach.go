@@ -18,6 +18,9 @@ import (
 type reach struct {
 	what string
 	log  logrus.FieldLogger
+	// refused is called when the API server answers that it does not serve this, or
+	// not to us.
+	refused func()
 
 	mu    sync.Mutex
 	state string // the last that was logged: reachable is empty
@@ -64,7 +67,11 @@ func (r *reach) failed(ctx context.Context, err error) {
 		if r.become(notServed) {
 			r.log.WithError(err).Warnf("the API server does not know %s: install its CustomResourceDefinition (deploy/crds); trying again until it does", r.what)
 		}
+		r.refused()
 	default:
+		if apierrors.IsForbidden(err) {
+			r.refused()
+		}
 		if r.become(unreachable) {
 			r.log.WithError(err).Warnf("cannot watch %s: what is in force stays; trying again until it works", r.what)
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/sirupsen/logrus"
 	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 
@@ -33,11 +34,17 @@ type Source struct {
 	onChange func(Effective)
 	changed  chan struct{} // holds at most one: something to decide upon
 	synced   chan struct{} // closed after the first decision
+	told     chan struct{} // closed once it is known which config is the node's
+	tellOnce sync.Once
+	lastGood *LastGood   // nil: nothing is kept on disk
+	disk     *remembered // what it held; nil: nothing
+	unkept   string      // the last fault of keeping it that was logged
 
 	mu      sync.Mutex
 	current Effective
 	objects objects
 	labels  map[string]string // of this node; nil until its Node is seen
+	nodeUID types.UID         // of the same
 	ties    string            // the last that were logged
 }
 
@@ -56,6 +63,7 @@ func NewSource(configs dynamic.Interface, nodes kubernetes.Interface, nodeName s
 		log: log, fallback: fallback, onChange: onChange,
 		changed: make(chan struct{}, 1),
 		synced:  make(chan struct{}),
+		told:    make(chan struct{}),
 		current: FromFile(fallback),
 		objects: objects{},
 	}
@@ -72,7 +80,8 @@ func (s *Source) Current() Effective {
 }
 
 // Synced is closed once the API server's configs and this node's labels have
-// been read and what they say is in force. Until then it is the fallback.
+// been read and what they say is in force. Until then it is what was remembered,
+// or the fallback.
 func (s *Source) Synced() <-chan struct{} { return s.synced }
 
 // Run watches the API server until ctx ends, then returns nil. It is to be
@@ -98,14 +107,13 @@ func (s *Source) Run(ctx context.Context) error {
 // decideUntil decides once everything was read, and then after every change.
 func (s *Source) decideUntil(ctx context.Context, all ...watched) {
 	for _, w := range all {
-		select {
-		case <-w.handler.HasSyncedChecker().Done():
-		case <-ctx.Done():
+		if !s.awaitSynced(ctx, w) {
 			return
 		}
 	}
 	s.decide(true)
 	close(s.synced)
+	s.tell()
 	for {
 		select {
 		case <-s.changed:
@@ -139,6 +147,7 @@ func (s *Source) decide(first bool) {
 	newTies := tied != s.ties
 	s.ties = tied
 	unknownNode := s.labels == nil
+	said := remembered{nodeUID: s.nodeUID, config: chosen}
 	s.mu.Unlock()
 
 	if first && unknownNode {
@@ -153,6 +162,7 @@ func (s *Source) decide(first bool) {
 	if isNew {
 		s.onChange(s.Current())
 	}
+	s.keep(said)
 }
 
 func (s *Source) logInForce(e Effective) {

@@ -64,7 +64,7 @@ func (s *Source) watchNode() (watched, error) {
 	}
 	relabel := func(obj any) {
 		if node, ok := obj.(*corev1.Node); ok && node.Name == s.node {
-			s.relabel(node.Labels)
+			s.relabel(node)
 		}
 	}
 	return s.prepare("this node", lw, s.nodes, &corev1.Node{}, trimNode, cache.ResourceEventHandlerFuncs{
@@ -74,12 +74,13 @@ func (s *Source) watchNode() (watched, error) {
 }
 
 // relabel takes the labels of this node.
-func (s *Source) relabel(labels map[string]string) {
+func (s *Source) relabel(node *corev1.Node) {
+	labels := node.Labels
 	if labels == nil {
 		labels = map[string]string{}
 	}
 	s.mu.Lock()
-	s.labels = labels
+	s.labels, s.nodeUID = labels, node.UID
 	s.mu.Unlock()
 	s.wake()
 }
@@ -88,7 +89,7 @@ func (s *Source) relabel(labels map[string]string) {
 func (s *Source) prepare(what string, lw cache.ListWatch, client any, kind runtime.Object,
 	trim cache.TransformFunc, handler cache.ResourceEventHandler,
 ) (w watched, err error) {
-	reach := &reach{what: what, log: s.log}
+	reach := &reach{what: what, log: s.log, refused: s.refused}
 	w.informer = cache.NewSharedIndexInformer(
 		cache.ToListWatcherWithWatchListSemantics(reach.observed(lw), client), kind, 0, cache.Indexers{})
 	if err := w.informer.SetTransform(trim); err != nil {

@@ -84,6 +84,9 @@ func (d *Daemon) follow(c clients) {
 	d.watch.OnChange(d.pacer.podChanged)
 	d.pacer.pods = d.watch
 	d.source = crd.NewSource(c.dynamic, c.kube, o.NodeName, d.fallback, o.Log, d.configure)
+	if o.StateDir != "" {
+		d.source.Remember(crd.NewLastGood(o.lastGoodPath(), o.NodeName))
+	}
 }
 
 // ErrOptions is wrapped by what New says of options that are not valid.
@@ -155,11 +158,11 @@ func (d *Daemon) openGate(ctx context.Context) error {
 	return gate.NewServer(d.pacer, d.options.Log).Serve(ctx, listener)
 }
 
-// answered gives a channel that is closed once the API server has said which
-// configuration it has for this node, maybe none; nil when standalone.
+// answered gives a channel that is closed once it is known which configuration the
+// API server has for this node, maybe none; nil when standalone.
 func (d *Daemon) answered() <-chan struct{} {
 	if d.source == nil {
 		return nil
 	}
-	return d.source.Synced()
+	return d.source.Told()
 }

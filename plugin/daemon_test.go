@@ -159,7 +159,12 @@ func newCluster(t *testing.T, pods ...runtime.Object) *cluster {
 // unstartedCluster gives a daemon that does not run yet.
 func unstartedCluster(t *testing.T, pods ...runtime.Object) *cluster {
 	t.Helper()
-	n := unconnectedNode(t, noLimit)
+	return unstartedClusterWith(t, nil, pods...)
+}
+
+func unstartedClusterWith(t *testing.T, opts []nodeOption, pods ...runtime.Object) *cluster {
+	t.Helper()
+	n := unconnectedNode(t, noLimit, opts...)
 	c := &cluster{node: n}
 	c.kube = kubefake.NewClientset(append(pods, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node"}})...)
 	c.dynamic = dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(),

@@ -66,6 +66,9 @@ type Options struct {
 	NRIIndex string
 	// RunDir holds the sockets of the gate and of the administrator.
 	RunDir string
+	// StateDir holds what outlives the daemon: the last good configuration, used
+	// with an API server. Empty: nothing does.
+	StateDir string
 	// GatePath is the hook binary's absolute path on the host. Empty: no gate.
 	GatePath string
 	// GateTimeout bounds one wait in the gate: from 1s to MaxGateTimeout, and below
@@ -102,6 +105,15 @@ func (o Options) SocketPath() string { return filepath.Join(o.RunDir, "gate.sock
 // AdminPath gives the path of the administrator's socket.
 func (o Options) AdminPath() string { return filepath.Join(o.RunDir, "admin.sock") }
 
+// lastGoodPath gives the path of the last good configuration.
+func (o Options) lastGoodPath() string {
+	name := "config.json"
+	if o.Instance != "" {
+		name = "config-" + o.Instance + ".json"
+	}
+	return filepath.Join(o.StateDir, name)
+}
+
 // Validate gives every fault of the options, joined; nil: none.
 func (o Options) Validate() error {
 	var faults []error
@@ -114,6 +126,7 @@ func (o Options) Validate() error {
 	fault(!nriIndex.MatchString(o.NRIIndex), "--nri-index: %q: must be two digits, like \"05\"", o.NRIIndex)
 	fault(!filepath.IsAbs(o.RunDir), "--run-dir: %q: must be an absolute path", o.RunDir)
 	fault(len(o.SocketPath()) > 100, "--run-dir: %q: must be shorter, a unix socket's path has at most 107 bytes", o.RunDir)
+	fault(o.StateDir != "" && !filepath.IsAbs(o.StateDir), "--state-dir: %q: must be an absolute path, or empty to keep nothing", o.StateDir)
 	fault(!filepath.IsAbs(o.ProcRoot), "--proc-root: %q: must be an absolute path", o.ProcRoot)
 	fault(o.GatePath != "" && !filepath.IsAbs(o.GatePath), "--gate-path: %q: must be an absolute path on the host, or empty for no gate", o.GatePath)
 	fault(o.GateTimeout < time.Second || o.GateTimeout > MaxGateTimeout, "--gate-timeout: %s: must be from 1s to 1h", o.GateTimeout)

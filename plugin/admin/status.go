@@ -89,10 +89,11 @@ type PodWatch struct {
 
 // Config is the PacemakerConfig in force.
 type Config struct {
-	// Origin is API, File or None; Name is empty with None.
+	// Origin is API, Disk (what the API server said last, before it has answered
+	// this time), File or None; Name is empty with None.
 	Name   string `json:"name,omitempty"`
 	Origin string `json:"origin"`
-	// Generation is that of the API object, 0 for a file.
+	// Generation is that of the API's object, 0 for a file of the administrator.
 	Generation int64 `json:"generation,omitempty"`
 	// Spec is what it says, absent with None.
 	Spec *v1alpha1.PacemakerConfigSpec `json:"spec,omitempty"`

@@ -99,7 +99,7 @@ func TestRunHasTheDocumentedDefaults(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, plugin.Options{
 		NodeName: strings.ToLower(host), NRISocket: "/var/run/nri/nri.sock", NRIIndex: "05",
-		RunDir: "/run/pod-pacemaker", GatePath: "/opt/pod-pacemaker/bin/pacemaker-gate",
+		RunDir: "/run/pod-pacemaker", StateDir: "/var/lib/pod-pacemaker", GatePath: "/opt/pod-pacemaker/bin/pacemaker-gate",
 		GateTimeout: 100 * time.Second, Hold: 200 * time.Millisecond,
 		Gate: plugin.GateAuto, RefuseAt: plugin.RefuseAuto, HTTPAddress: "127.0.0.1:9464",
 		ProcRoot: "/proc", CgroupRoot: "/sys/fs/cgroup", Version: "dev",
@@ -110,7 +110,7 @@ func TestRunPassesEveryFlagOn(t *testing.T) {
 	t.Parallel()
 	assert.Equal(t, plugin.Options{
 		NodeName: "n", Kubeconfig: "/k", ConfigFile: "/c", NRISocket: "/n.sock", NRIIndex: "10",
-		RunDir: "/r", GatePath: "", GateTimeout: 10 * time.Second, Hold: 0,
+		RunDir: "/r", StateDir: "/s", GatePath: "", GateTimeout: 10 * time.Second, Hold: 0,
 		Gate: plugin.GateNever, RefuseAt: plugin.RefuseContainer, Instance: "blue", HTTPAddress: "",
 		ProcRoot: "/host/proc", CgroupRoot: "/sys/fs/cgroup", Version: "dev",
 	}, newStage(map[string]string{"NODE_NAME": "other", "KUBERNETES_SERVICE_HOST": "10.0.0.1"}).options(t,

@@ -21,10 +21,10 @@ import (
 type runFlags struct {
 	plugin.Options
 
-	stateDir, kubeletConfig string
-	logLevel                logLevel
-	logFormat               logFormat
-	dryRun, kick            bool
+	kubeletConfig string
+	logLevel      logLevel
+	logFormat     logFormat
+	dryRun, kick  bool
 }
 
 // add declares the flags with their defaults.
@@ -39,7 +39,7 @@ func (f *runFlags) add(cmd *cobra.Command) {
 	fs.StringVar(&f.NRIIndex, "nri-index", "05", "two `digits` that order the runtime's plugins")
 	fs.StringVar(&f.Instance, "instance", "", "`name` that tells this daemon from others on the node")
 	fs.StringVar(&f.RunDir, "run-dir", defaultRunDir, "`folder` of gate.sock and admin.sock, the same path for the hook on the host")
-	fs.StringVar(&f.stateDir, "state-dir", "/var/lib/pod-pacemaker", "`folder` for what outlives the daemon; this version keeps nothing there")
+	fs.StringVar(&f.StateDir, "state-dir", "/var/lib/pod-pacemaker", "`folder` that keeps the last good PacemakerConfig for the time until the API server answers (empty: nothing is kept)")
 	fs.StringVar(&f.ProcRoot, "proc-root", "/proc", "`folder` where the host's /proc is, which shows the processes of other pods")
 	addChoice(cmd, &f.Gate, "gate", "where containers may wait in the gate: auto where it is known to do no harm, always, never", plugin.GateAuto, plugin.GateAlways, plugin.GateNever)
 	fs.StringVar(&f.GatePath, "gate-path", "/opt/pod-pacemaker/bin/"+gateName, "the hook's absolute `path` on the host (empty: no gate)")
@@ -74,7 +74,10 @@ func (f *runFlags) resolve(cmd *cobra.Command, env func(string) string) error {
 		}
 		f.NodeName, nodeFrom = strings.ToLower(host), "the host's name"
 	}
-	for _, path := range []*string{&f.RunDir, &f.NRISocket} {
+	for _, path := range []*string{&f.RunDir, &f.StateDir, &f.NRISocket} {
+		if *path == "" {
+			continue
+		}
 		abs, err := filepath.Abs(*path)
 		if err != nil {
 			return fmt.Errorf("find %s: %w", *path, err)

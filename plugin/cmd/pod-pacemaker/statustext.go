@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/pod-pacemaker/pod-pacemaker/crd"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
 )
 
@@ -85,6 +86,8 @@ func configText(c admin.Config) string {
 	switch {
 	case c.Name == "":
 		return "none: no pod is held back"
+	case c.Origin == string(crd.OriginDisk):
+		return fmt.Sprintf("%s (from %s, generation %d; the API server has not answered yet)", c.Name, c.Origin, c.Generation)
 	case c.Generation > 0:
 		return fmt.Sprintf("%s (from %s, generation %d)", c.Name, c.Origin, c.Generation)
 	default:

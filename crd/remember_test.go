@@ -1,0 +1,213 @@
+package crd
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	clienttest "k8s.io/client-go/testing"
+
+	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
+)
+
+// onDisk writes what an earlier daemon was told, and gives the file's path.
+func onDisk(t *testing.T, said remembered) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "config.json")
+	require.NoError(t, NewLastGood(path, nodeName).save(said))
+	return path
+}
+
+// disk is a config as an earlier daemon was told.
+func disk(name string, generation int64, value int32) *v1alpha1.PacemakerConfig {
+	c := config(name, 0, nil)
+	c.UID, c.Generation = types.UID("uid-of-"+name), generation
+	c.Spec.ThrottleConfig.MaxConcurrent = &v1alpha1.MaxConcurrent{Value: &value}
+	return c
+}
+
+// refuse has the API server answer lists of what with err, until the result is called.
+func (w *world) refuse(err error) (relent func()) {
+	refused := true
+	w.configs.PrependReactor("list", "*", func(clienttest.Action) (bool, runtime.Object, error) {
+		return refused, nil, err
+	})
+	return func() { refused = false }
+}
+
+// isTold tells whether it is known which config is the node's.
+func (w *world) isTold() bool {
+	select {
+	case <-w.source.Told():
+		return true
+	default:
+		return false
+	}
+}
+
+func TestSourceRemembersUntilTheAPIServerAnswers(t *testing.T) {
+	path := onDisk(t, remembered{config: disk("a", 3, 5)})
+	inWorld(t, nil, func(w *world) {
+		relent := w.refuse(errors.New("the API server is away"))
+		w.source.Remember(NewLastGood(path, nodeName))
+		assert.True(t, w.isTold())
+		w.run()
+		w.hour()
+		w.inForce("a", OriginDisk, 3)
+		limit, _ := w.source.Current().Spec.ThrottleConfig.ConcurrencyLimit(1)
+		assert.Equal(t, 5, limit)
+
+		relent()
+		w.create(testObject("b", 1, 2, nil))
+		w.hour()
+		w.inForce("b", OriginAPI, 1)
+		kept, err := NewLastGood(path, nodeName).load()
+		require.NoError(t, err)
+		assert.Equal(t, "b", kept.config.Name)
+
+		w.delete("b")
+		w.inForce("", OriginNone, 0)
+		kept, err = NewLastGood(path, nodeName).load()
+		require.NoError(t, err)
+		assert.Nil(t, kept.config, "that there is none is kept too")
+	})
+}
+
+func TestSourceRemembersThatThereWasNone(t *testing.T) {
+	path := onDisk(t, remembered{})
+	inWorld(t, config("from-file", 0, nil), func(w *world) {
+		w.refuse(errors.New("the API server is away"))
+		assert.False(t, w.isTold())
+		w.source.Remember(NewLastGood(path, nodeName))
+		assert.True(t, w.isTold())
+		w.run()
+		w.inForce("from-file", OriginFile, 0)
+	})
+}
+
+func TestSourceReplacesWhatItRemembersAlsoByNone(t *testing.T) {
+	path := onDisk(t, remembered{config: disk("gone", 1, 1)})
+	inWorld(t, nil, func(w *world) {
+		w.source.Remember(NewLastGood(path, nodeName))
+		w.run()
+		w.inForce("", OriginNone, 0)
+	})
+}
+
+func TestSourceLeavesOutADamagedFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "config.json")
+	require.NoError(t, os.WriteFile(path, []byte("{"), 0o600))
+	inWorld(t, nil, func(w *world) {
+		w.source.Remember(NewLastGood(path, nodeName))
+		assert.False(t, w.isTold())
+		assert.Contains(t, w.logged()[0], "warning: the last good PacemakerConfig on disk is left out")
+		w.run()
+		w.inForce("", OriginNone, 0)
+		_, err := NewLastGood(path, nodeName).load()
+		require.NoError(t, err, "it is replaced")
+	})
+}
+
+func TestSourceForgetsTheConfigOfAnotherNodeOfItsName(t *testing.T) {
+	path := onDisk(t, remembered{nodeUID: "before", config: disk("a", 1, 1)})
+	inWorld(t, nil, func(w *world) {
+		w.refuse(errors.New("the API server is away"))
+		w.source.Remember(NewLastGood(path, nodeName))
+		w.run()
+		w.inForce("a", OriginDisk, 1) // the Node object has no UID
+		renewed := node(map[string]string{"size": "big"})
+		renewed.UID = "after"
+		_, err := w.nodes.CoreV1().Nodes().Update(t.Context(), renewed, metav1.UpdateOptions{})
+		require.NoError(t, err)
+		synctest.Wait()
+		w.inForce("", OriginNone, 0)
+	})
+}
+
+// The last good version outlives the daemon where the API server has only a bad one.
+func TestSourceRecallsTheLastGoodVersionOfABadObject(t *testing.T) {
+	for name, c := range map[string]struct {
+		uid    types.UID
+		name   string
+		origin Origin
+		gen    int64
+	}{
+		"the same object":          {"uid-of-a", "a", OriginAPI, 3},
+		"another of the same name": {"another", "", OriginNone, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := onDisk(t, remembered{config: disk("a", 3, 5)})
+			inWorld(t, nil, func(w *world) {
+				bad := testObject("a", 4, 0, nil)
+				bad.SetUID(c.uid)
+				w.create(bad)
+				w.source.Remember(NewLastGood(path, nodeName))
+				w.run()
+				w.inForce(c.name, c.origin, c.gen)
+			})
+		})
+	}
+}
+
+// An API server that does not serve PacemakerConfigs, or not to this daemon, has
+// answered: nothing can be held, and nobody waits for it to change.
+func TestSourceIsToldThatItWillNotBeTold(t *testing.T) {
+	what := v1alpha1.Resource.GroupResource()
+	for name, c := range map[string]struct {
+		err  error
+		told bool
+	}{
+		"no CRD":   {apierrors.NewNotFound(what, ""), true},
+		"no right": {apierrors.NewForbidden(what, "", errors.New("RBAC")), true},
+		"away":     {errors.New("connection refused"), false},
+		"starting": {apierrors.NewServiceUnavailable("starting"), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, nil, func(w *world) {
+				relent := w.refuse(c.err)
+				w.run()
+				w.hour()
+				assert.Equal(t, c.told, w.isTold())
+				w.inForce("", OriginNone, 0)
+				said := "warning: the API server does not tell the PacemakerConfigs: nothing is held until it does"
+				if c.told {
+					assert.Contains(t, w.logged(), said)
+				} else {
+					assert.NotContains(t, w.logged(), said)
+				}
+				relent()
+				w.create(testObject("a", 1, 2, nil))
+				w.hour()
+				w.inForce("a", OriginAPI, 1)
+			})
+		})
+	}
+}
+
+func TestSourceSaysOnceThatItCannotKeep(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "file")
+	require.NoError(t, os.WriteFile(path, nil, 0o600))
+	inWorld(t, nil, func(w *world) {
+		w.source.Remember(NewLastGood(filepath.Join(path, "config.json"), nodeName))
+		w.logged()
+		w.run()
+		w.create(testObject("a", 1, 2, nil))
+		w.delete("a")
+		n := 0
+		for _, line := range w.logged() {
+			if strings.HasPrefix(line, "warning: the PacemakerConfig cannot be kept on disk") {
+				n++
+			}
+		}
+		assert.Equal(t, 1, n)
+	})
+}

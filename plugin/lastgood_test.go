@@ -1,0 +1,79 @@
+package plugin
+
+import (
+	"errors"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	clienttest "k8s.io/client-go/testing"
+
+	"github.com/pod-pacemaker/pod-pacemaker/crd"
+	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
+)
+
+// After a reboot the pods are there before the API server is: the limit that it
+// told last is in force for the first of them.
+func TestTheLastGoodConfigurationIsInForceBeforeTheAPIServerAnswers(t *testing.T) {
+	t.Parallel()
+	state := filepath.Join(t.TempDir(), "state")
+	stateDir := with(func(o *Options) { o.StateDir = state })
+	before := unstartedClusterWith(t, []nodeOption{stateDir})
+	before.starts()
+	before.eventually("the configuration is on disk", func() bool {
+		_, err := os.Stat(before.options.lastGoodPath())
+		return err == nil
+	})
+	before.stopDaemon()
+
+	after := unstartedClusterWith(t, []nodeOption{stateDir})
+	var away atomic.Bool
+	away.Store(true)
+	after.dynamic.PrependReactor("list", "*", func(clienttest.Action) (bool, runtime.Object, error) {
+		return away.Load(), nil, errors.New("the API server is away")
+	})
+	after.starts()
+	after.eventually("it is ready", func() bool { return after.d.Ready() == nil })
+	s := after.d.Status()
+	assert.Equal(t, string(crd.OriginDisk), s.Config.Origin)
+	assert.Equal(t, "object", s.Config.Name)
+	assert.Equal(t, 1, s.Limits.MaxConcurrent)
+	away.Store(false)
+	after.eventually("the API server's word is in force", func() bool {
+		return after.d.Status().Config.Origin == string(crd.OriginAPI)
+	})
+}
+
+func TestInstancesKeepTheirConfigurationsApart(t *testing.T) {
+	t.Parallel()
+	o := Options{StateDir: "/state"}
+	assert.Equal(t, "/state/config.json", o.lastGoodPath())
+	o.Instance = "blue"
+	assert.Equal(t, "/state/config-blue.json", o.lastGoodPath())
+}
+
+// Without the CustomResourceDefinition nothing can be held. To leave the gate shut
+// would help nobody.
+func TestTheDaemonFailsOpenWhereNobodyKnowsPacemakerConfigs(t *testing.T) {
+	t.Parallel()
+	c := unstartedClusterWith(t, []nodeOption{with(func(o *Options) { o.HTTPAddress = freeAddress(t) })})
+	c.dynamic.PrependReactor("list", "*", func(clienttest.Action) (bool, runtime.Object, error) {
+		return true, nil, apierrors.NewNotFound(v1alpha1.Resource.GroupResource(), "")
+	})
+	said := c.logged()
+	c.starts()
+	c.eventually("it is ready", func() bool { return c.get("/readyz") == http.StatusOK })
+	c.eventually("the gate is open", func() bool {
+		_, err := os.Lstat(c.options.SocketPath())
+		return err == nil
+	})
+	require.Contains(t, said(), "install its CustomResourceDefinition")
+	require.Contains(t, said(), "nothing is held until it does")
+	assert.Equal(t, string(crd.OriginNone), c.d.Status().Config.Origin)
+}
