@@ -32,7 +32,7 @@ func (p *pacer) letIn(now time.Time, sandbox *api.PodSandbox, pod podwatch.Pod, 
 	r := p.recordOfLocked(sandbox)
 	if exemption(p.config.Load().Spec.Exemptions, r, pod, known) == "" {
 		d := p.join(now, r, pod, time.Time{}).LetUp(now, p.options.GateTimeout)
-		if !d.Admitted && p.refusals.atSandbox(now, p.options.RefuseAt) {
+		if !d.Admitted && p.budget.allows(refusalsStopped) && p.refusals.atSandbox(now, p.options.RefuseAt) {
 			r.refuse(sandbox.GetId(), now)
 			return r, d
 		}
@@ -48,14 +48,7 @@ func (p *pacer) createContainer(ctx context.Context, sandbox *api.PodSandbox, ct
 	defer cancel()
 	pod, known := p.identify(ctx, sandbox)
 	now := time.Now()
-	p.mu.Lock()
-	r := p.recordOfLocked(sandbox)
-	r.enter(sandbox.GetId())
-	r.create(ctr, now)
-	begins := p.beginsLocked(r, ctr.GetName(), pod, known)
-	exempt := exemption(p.config.Load().Spec.Exemptions, r, pod, known)
-	p.mu.Unlock()
-
+	r, begins, exempt := p.takeNote(now, sandbox, ctr, pod, known)
 	switch begins {
 	case startGoesOn:
 		return nil, nil
@@ -75,13 +68,25 @@ func (p *pacer) createContainer(ctx context.Context, sandbox *api.PodSandbox, ct
 	return p.wait(ctx, t, r, ctr, pod, known, d)
 }
 
+// takeNote remembers a container that is about to be made, and tells what it
+// begins and why it need not wait, if so.
+func (p *pacer) takeNote(now time.Time, sandbox *api.PodSandbox, ctr *api.Container, pod podwatch.Pod, known bool) (*record, beginning, string) {
+	p.mu.Lock()
+	defer p.mu.Unlock() // also when it panics: the next pod needs the lock
+	r := p.recordOfLocked(sandbox)
+	r.enter(sandbox.GetId())
+	r.create(ctr, now)
+	return r, p.beginsLocked(r, ctr.GetName(), pod, known), exemption(p.config.Load().Spec.Exemptions, r, pod, known)
+}
+
 // wait chooses how a container waits that may not start now: in the gate, for
 // the hold, or by being refused.
 func (p *pacer) wait(ctx context.Context, t *throttle.Ticket, r *record, ctr *api.Container, pod podwatch.Pod, known bool, d throttle.Decision) (*api.Hook, error) {
 	now := time.Now()
 	barred := p.gate.barred(pod, known, ctr.GetName())
+	refusing := p.budget.allows(refusalsStopped)
 	if barred == "" {
-		if room := t.LetUp(now, p.options.GateTimeout); !room.Admitted {
+		if room := t.LetUp(now, p.options.GateTimeout); !room.Admitted && refusing {
 			return nil, p.refuse(r, atContainer, room)
 		}
 		return p.hook(now, r, ctr.GetId()), nil
@@ -100,6 +105,12 @@ func (p *pacer) wait(ctx context.Context, t *throttle.Ticket, r *record, ctr *ap
 		if d = t.TryStart(time.Now()); d.Admitted {
 			return nil, nil
 		}
+	}
+	if !refusing {
+		p.metrics.unpaced.WithLabelValues("HandlerBudget").Inc()
+		p.podLog(r.uid, r.title()).Warn("starts unpaced: nothing is refused while the handlers are too slow for the runtime")
+		t.StartExempt(time.Now())
+		return nil, nil
 	}
 	return nil, p.refuse(r, atContainer, d)
 }

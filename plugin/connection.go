@@ -9,7 +9,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/containerd/nri/pkg/api"
 	"github.com/containerd/nri/pkg/stub"
+	"github.com/containerd/ttrpc"
 	"github.com/sirupsen/logrus"
 )
 
@@ -85,6 +87,7 @@ func (c *connection) serve(ctx context.Context) (synchronized bool, err error) {
 	st, err := stub.New(h,
 		stub.WithPluginName(c.options.pluginName()), stub.WithPluginIdx(c.options.NRIIndex),
 		stub.WithConnection(conn), stub.WithOnClose(func() { conn.Close() }),
+		stub.WithTTRPCOptions(nil, []ttrpc.ServerOpt{ttrpc.WithUnaryServerInterceptor(c.intercept)}),
 		stub.WithLogger(stubLog{c.log}))
 	if err != nil {
 		return false, fmt.Errorf("NRI stub: %w", err)
@@ -105,6 +108,19 @@ func (c *connection) serve(ctx context.Context) (synchronized bool, err error) {
 		err = errors.New("the runtime closed the connection")
 	}
 	return c.synchronized, err
+}
+
+// intercept is around every call of the runtime: a panic outside of the handlers,
+// which catch their own, does not end the daemon either, and the runtime goes on.
+func (c *connection) intercept(ctx context.Context, decode ttrpc.Unmarshaler, call *ttrpc.UnaryServerInfo, method ttrpc.Method) (reply any, err error) {
+	defer func() {
+		if fault := recover(); fault != nil {
+			c.pacer.panicked(call.FullMethod, fault, nil)
+			// No field set is the same message for every type: "go on, as it is".
+			reply, err = &api.Empty{}, nil
+		}
+	}()
+	return method(ctx, decode)
 }
 
 // awaitStub gives the stub time to end. One whose runtime went away, or hangs,

@@ -81,7 +81,10 @@ func (d *Daemon) follow(c clients) {
 	o := d.options
 	d.client = c.kube
 	d.watch = podwatch.New(c.kube, o.NodeName, o.Log)
-	d.watch.OnChange(d.pacer.podChanged)
+	d.watch.OnChange(func(pod podwatch.Pod, deleted bool) {
+		defer d.pacer.caught("podChanged")
+		d.pacer.podChanged(pod, deleted)
+	})
 	d.pacer.pods = d.watch
 	d.source = crd.NewSource(c.dynamic, c.kube, o.NodeName, d.fallback, o.Log, d.configure)
 	if o.StateDir != "" {
@@ -95,6 +98,7 @@ var ErrOptions = errors.New("invalid options")
 var errNoConfiguration = errors.New("the API server has not told the configuration yet: pods start unpaced")
 
 func (d *Daemon) configure(e crd.Effective) {
+	defer d.pacer.caught("configure")
 	d.metrics.generation.Reset()
 	d.metrics.generation.WithLabelValues(e.Name, string(e.Origin)).Set(float64(e.Generation))
 	d.pacer.configure(time.Now(), e, d.cores)
@@ -130,7 +134,8 @@ func (d *Daemon) Run(ctx context.Context) error {
 // pace serves the runtime and the hooks until ctx ends.
 func (d *Daemon) pace(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return d.pacer.run(ctx) })
+	g.Go(func() error { return d.pacer.supervised(ctx, "run", d.pacer.run) })
+	g.Go(func() error { return d.pacer.supervised(ctx, "watchBudget", d.pacer.watchBudget) })
 	g.Go(func() error { return d.connection.run(ctx) })
 	g.Go(func() error { return d.openGate(ctx) })
 	return g.Wait()

@@ -2,7 +2,7 @@ package plugin
 
 import (
 	"context"
-	"runtime/debug"
+	"sync/atomic"
 	"time"
 
 	"github.com/containerd/nri/pkg/api"
@@ -19,39 +19,39 @@ type handlers struct {
 }
 
 // Configure takes over which runtime this is.
-func (h *handlers) Configure(_ context.Context, _, runtime, version string) (api.EventMask, error) {
-	h.configured(runtime, version)
-	return 0, nil // everything that handlers has a method for
+func (h *handlers) Configure(ctx context.Context, _, runtime, version string) (api.EventMask, error) {
+	err := h.guard(ctx, "Configure", nil, func(context.Context) error { h.configured(runtime, version); return nil })
+	return 0, err // everything that handlers has a method for
 }
 
 // Synchronize rebuilds what the runtime has told from the pods and containers
 // that exist.
-func (h *handlers) Synchronize(_ context.Context, pods []*api.PodSandbox, ctrs []*api.Container) ([]*api.ContainerUpdate, error) {
-	err := h.guard("Synchronize", nil, func() error { h.p.synchronize(pods, ctrs); return nil })
+func (h *handlers) Synchronize(ctx context.Context, pods []*api.PodSandbox, ctrs []*api.Container) ([]*api.ContainerUpdate, error) {
+	err := h.guard(ctx, "Synchronize", nil, func(context.Context) error { h.p.synchronize(pods, ctrs); return nil })
 	h.synchronized()
 	return nil, err
 }
 
 // RunPodSandbox may refuse the pod for now.
 func (h *handlers) RunPodSandbox(ctx context.Context, pod *api.PodSandbox) error {
-	return h.guard("RunPodSandbox", pod, func() error { return h.p.runSandbox(ctx, pod) })
+	return h.guard(ctx, "RunPodSandbox", pod, func(ctx context.Context) error { return h.p.runSandbox(ctx, pod) })
 }
 
 // StopPodSandbox takes note of the end of a sandbox.
-func (h *handlers) StopPodSandbox(_ context.Context, pod *api.PodSandbox) error {
-	return h.guard("StopPodSandbox", pod, func() error { h.p.sandboxStopped(pod); return nil })
+func (h *handlers) StopPodSandbox(ctx context.Context, pod *api.PodSandbox) error {
+	return h.guard(ctx, "StopPodSandbox", pod, func(context.Context) error { h.p.sandboxStopped(pod); return nil })
 }
 
 // RemovePodSandbox takes note of the end of a sandbox.
-func (h *handlers) RemovePodSandbox(_ context.Context, pod *api.PodSandbox) error {
-	return h.guard("RemovePodSandbox", pod, func() error { h.p.sandboxRemoved(pod); return nil })
+func (h *handlers) RemovePodSandbox(ctx context.Context, pod *api.PodSandbox) error {
+	return h.guard(ctx, "RemovePodSandbox", pod, func(context.Context) error { h.p.sandboxRemoved(pod); return nil })
 }
 
 // CreateContainer may refuse the container for now, or give it the hook with
 // which it waits.
 func (h *handlers) CreateContainer(ctx context.Context, pod *api.PodSandbox, ctr *api.Container) (*api.ContainerAdjustment, []*api.ContainerUpdate, error) {
 	var adjustment *api.ContainerAdjustment
-	err := h.guard("CreateContainer", pod, func() error {
+	err := h.guard(ctx, "CreateContainer", pod, func(ctx context.Context) error {
 		hook, err := h.p.createContainer(ctx, pod, ctr)
 		if hook != nil {
 			adjustment = &api.ContainerAdjustment{}
@@ -63,34 +63,38 @@ func (h *handlers) CreateContainer(ctx context.Context, pod *api.PodSandbox, ctr
 }
 
 // PostStartContainer takes note of a process that runs.
-func (h *handlers) PostStartContainer(_ context.Context, pod *api.PodSandbox, ctr *api.Container) error {
-	return h.guard("PostStartContainer", pod, func() error { h.p.containerStarted(pod, ctr); return nil })
+func (h *handlers) PostStartContainer(ctx context.Context, pod *api.PodSandbox, ctr *api.Container) error {
+	return h.guard(ctx, "PostStartContainer", pod, func(context.Context) error { h.p.containerStarted(pod, ctr); return nil })
 }
 
 // StopContainer takes note of a process that ended.
-func (h *handlers) StopContainer(_ context.Context, pod *api.PodSandbox, ctr *api.Container) ([]*api.ContainerUpdate, error) {
-	return nil, h.guard("StopContainer", pod, func() error { h.p.containerStopped(pod, ctr); return nil })
+func (h *handlers) StopContainer(ctx context.Context, pod *api.PodSandbox, ctr *api.Container) ([]*api.ContainerUpdate, error) {
+	return nil, h.guard(ctx, "StopContainer", pod, func(context.Context) error { h.p.containerStopped(pod, ctr); return nil })
 }
 
 // RemoveContainer takes note of a container that is gone.
-func (h *handlers) RemoveContainer(_ context.Context, pod *api.PodSandbox, ctr *api.Container) error {
-	return h.guard("RemoveContainer", pod, func() error { h.p.containerRemoved(pod, ctr); return nil })
+func (h *handlers) RemoveContainer(ctx context.Context, pod *api.PodSandbox, ctr *api.Container) error {
+	return h.guard(ctx, "RemoveContainer", pod, func(context.Context) error { h.p.containerRemoved(pod, ctr); return nil })
 }
 
 // guard measures a handler, and turns a panic into a pod that starts unpaced.
-func (h *handlers) guard(name string, pod *api.PodSandbox, handle func() error) (err error) {
-	begin := time.Now()
+func (h *handlers) guard(ctx context.Context, name string, pod *api.PodSandbox, handle func(context.Context) error) (err error) {
+	begin, held := time.Now(), new(atomic.Int64)
 	defer func() {
-		h.p.metrics.handlers.WithLabelValues(name).Observe(time.Since(begin).Seconds())
+		end := time.Now()
+		took, waited := end.Sub(begin), time.Duration(held.Load())
+		h.p.metrics.handlers.WithLabelValues(name).Observe(took.Seconds())
+		h.p.budget.add(end, took-waited, waited)
 		if fault := recover(); fault != nil {
-			h.p.metrics.panics.WithLabelValues(name).Inc()
-			h.p.metrics.unpaced.WithLabelValues("Panic").Inc()
-			h.p.log.WithFields(logrus.Fields{
-				"handler": name, "pod_namespace": pod.GetNamespace(), "pod_name": pod.GetName(),
-				"panic": fault, "stack": string(debug.Stack()),
-			}).Error("handler failed, the pod goes on unpaced")
+			if name == "RunPodSandbox" || name == "CreateContainer" {
+				h.p.metrics.unpaced.WithLabelValues("Panic").Inc()
+			}
+			h.p.panicked(name, fault, logrus.Fields{"pod_namespace": pod.GetNamespace(), "pod_name": pod.GetName(), "pod_uid": pod.GetUid()})
 			err = nil
 		}
 	}()
-	return handle()
+	return handle(context.WithValue(ctx, heldKey{}, held))
 }
+
+// heldKey is the key of the time that one call of a handler was held.
+type heldKey struct{}

@@ -2,10 +2,12 @@ package plugin
 
 import (
 	"context"
+	"io"
 	"strings"
 	"testing"
 
 	"github.com/containerd/nri/pkg/api"
+	"github.com/sirupsen/logrus"
 	logtest "github.com/sirupsen/logrus/hooks/test"
 	"github.com/stretchr/testify/require"
 )
@@ -76,4 +78,11 @@ func (n *node) logged() func() string {
 		}
 		return all.String()
 	}
+}
+
+// discard gives a logger that says nothing.
+func discard() *logrus.Logger {
+	log := logrus.New()
+	log.SetOutput(io.Discard)
+	return log
 }

@@ -3,6 +3,7 @@ package plugin
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -46,6 +47,9 @@ func (b *holdBudget) giveBack(unused time.Duration) {
 // longestHold is how long one handler may wait in all: never beyond half the time
 // after which the runtime closes the connection, and lets every pod go.
 func (p *pacer) longestHold() time.Duration {
+	if !p.budget.allows(holdsStopped) {
+		return 0
+	}
 	hold := p.options.Hold
 	if timeout := time.Duration(p.requestTimeout.Load()); timeout > 0 {
 		hold = min(hold, timeout/2)
@@ -53,17 +57,20 @@ func (p *pacer) longestHold() time.Duration {
 	return hold
 }
 
-// held runs wait with a context that ends with ctx, or when the hold is used up.
-func (p *pacer) held(ctx context.Context, wait func(context.Context)) {
+// held runs wait with a context that ends with the outer one, or when the hold is used up.
+func (p *pacer) held(outer context.Context, wait func(context.Context)) {
 	begin := time.Now()
 	allowed := p.hold.take(begin, p.longestHold())
 	if allowed <= 0 {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, allowed)
+	ctx, cancel := context.WithTimeout(outer, allowed)
 	defer cancel()
 	wait(ctx)
 	took := time.Since(begin)
 	p.hold.giveBack(allowed - took)
 	p.metrics.held.Add(took.Seconds())
+	if held, ok := outer.Value(heldKey{}).(*atomic.Int64); ok {
+		held.Add(int64(took))
+	}
 }

@@ -25,6 +25,8 @@ type metrics struct {
 	connected prometheus.Gauge
 	generation *prometheus.GaugeVec
 	handlers   *prometheus.HistogramVec
+	// budgetStage is which ways of waiting the handlers' budget leaves.
+	budgetStage prometheus.Gauge
 }
 
 // secondsBuckets spans from a start that need not wait to the longest waits.
@@ -51,7 +53,7 @@ func newMetrics() *metrics {
 		starts:      prometheus.NewHistogramVec(histogram("start_seconds", "Time from the admission to the end of the start, by the reason of the end.", secondsBuckets), []string{"reason"}),
 		refusals:    prometheus.NewCounterVec(counter("refusals_total", "Refused sandboxes and containers, which kubelet tries again."), []string{"at", "reason"}),
 		unpaced:     prometheus.NewCounterVec(counter("unpaced_total", "Starts that went on without being paced. Found: under way when the daemon synchronized, paced by an earlier daemon or by nobody."), []string{"reason"}),
-		panics:      prometheus.NewCounterVec(counter("handler_panics_total", "Panics in NRI handlers; the pod started."), []string{"handler"}),
+		panics:      prometheus.NewCounterVec(counter("panics_total", "Panics that were caught. In an NRI handler: the pod started; elsewhere the part went on."), []string{"part"}),
 		expired:     prometheus.NewCounter(counter("gate_expired_total", "Waits in the gate that ended without a turn.")),
 		refusalCPU:  prometheus.NewCounter(counter("refusal_cpu_seconds_total", "Estimated CPU time that refusals cost the node.")),
 		held:        prometheus.NewCounter(counter("held_seconds_total", "Time that NRI handlers waited while the runtime's locks were held.")),
@@ -60,10 +62,11 @@ func newMetrics() *metrics {
 		gateWaiters: prometheus.NewGauge(gauge("gate_waiters", "Hooks that wait in the gate.")),
 		connected:   prometheus.NewGauge(gauge("connected", "1 while the runtime is connected and synchronized.")),
 		generation:  prometheus.NewGaugeVec(gauge("config_generation", "Generation of the configuration in force."), []string{"config", "origin"}),
-		handlers:    prometheus.NewHistogramVec(histogram("handler_seconds", "Time spent in an NRI handler.", handlerBuckets), []string{"handler"}),
+		handlers:    prometheus.NewHistogramVec(histogram("handler_seconds", "Time spent in an NRI handler, holds included; the runtime's locks are held meanwhile.", handlerBuckets), []string{"handler"}),
+		budgetStage: prometheus.NewGauge(gauge("handler_budget_stage", "0 while the NRI handlers keep their budget of latency and wall time; 1: nobody is held in them, 2: nor refused.")),
 	}
 	m.registry.MustRegister(m.waits, m.starts, m.refusals, m.unpaced, m.panics, m.expired, m.refusalCPU, m.held,
-		m.waiting, m.starting, m.gateWaiters, m.connected, m.generation, m.handlers,
+		m.waiting, m.starting, m.gateWaiters, m.connected, m.generation, m.handlers, m.budgetStage,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }

@@ -18,6 +18,8 @@ import (
 // notices are the Kubernetes events on pods. tell must not block.
 type notices interface {
 	tell(e throttle.Event)
+	// node writes an event on the node.
+	node(kind, reason, message string)
 }
 
 // noNotices is for a daemon without an API server.
@@ -25,8 +27,11 @@ type noNotices struct{}
 
 func (noNotices) tell(throttle.Event) {}
 
+func (noNotices) node(string, string, string) {}
+
 // podNotices writes Kubernetes events, aggregated and rate-limited by client-go.
 type podNotices struct {
+	onNode      *corev1.ObjectReference
 	broadcaster events.EventBroadcaster
 	recorder    events.EventRecorder
 }
@@ -39,10 +44,16 @@ func newPodNotices(client kubernetes.Interface, node, instance string) *podNotic
 	if instance != "" {
 		source.Component += "-" + instance
 	}
-	return &podNotices{broadcaster: b, recorder: b.NewRecorder(scheme.Scheme, source)}
+	// By kubelet's convention the UID of a node in events is its name.
+	onNode := &corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: node, UID: types.UID(node)}
+	return &podNotices{onNode: onNode, broadcaster: b, recorder: b.NewRecorder(scheme.Scheme, source)}
 }
 
 func (n *podNotices) stop() { n.broadcaster.Shutdown() }
+
+func (n *podNotices) node(kind, reason, message string) {
+	n.recorder.Event(n.onNode, kind, reason, message)
+}
 
 func (n *podNotices) tell(e throttle.Event) {
 	namespace, name := splitTitle(e.Ticket.Name())

@@ -31,7 +31,9 @@ func TestEventsAreWrittenOnPods(t *testing.T) {
 	for _, e := range happened {
 		notices.tell(e)
 	}
+	notices.node("Warning", "HandlersTooSlow", "too slow")
 	want := map[string]string{
+		"node":    "HandlersTooSlow Warning too slow",
 		"stuck":   "StartStuck Warning Not ready 1.2s after it was admitted; the start no longer counts and others go on",
 		"over":    "StartAdmitted Normal Admitted over the limit after 500ms (GateDeadline)",
 		"expired": "GateExpired Warning The wait in the gate ended without a turn; kubelet tries again, the pod keeps its place",

@@ -30,6 +30,7 @@ type pacer struct {
 	pods     podSource // nil: standalone
 	gate     *gateUse
 	hold     holdBudget
+	budget   *handlerBudget
 	refusals refusalCost
 	metrics  *metrics
 	log      logrus.FieldLogger
@@ -55,7 +56,7 @@ func newPacer(o Options, pods podSource, m *metrics) *pacer {
 	p := &pacer{
 		options: o, limiter: throttle.New(time.Now(), throttle.Settings{}), pods: pods,
 		gate: newGateUse(o), metrics: m, log: o.Log, notices: noNotices{},
-		signs:   newSigns(o),
+		signs: newSigns(o), budget: newHandlerBudget(),
 		records: map[string]*record{}, starting: map[string]struct{}{},
 		woken: make(chan struct{}, 1),
 	}

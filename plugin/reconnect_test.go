@@ -202,7 +202,7 @@ func TestAHandlerThatPanicsLetsThePodStart(t *testing.T) {
 	n.pods.panicsOf(p.uid)
 	p.runs()
 	ctr := p.creates("app")
-	assert.InDelta(t, 2, counted(t, n, "pod_pacemaker_handler_panics_total"), 0)
+	assert.InDelta(t, 2, counted(t, n, "pod_pacemaker_panics_total"), 0)
 	assert.InDelta(t, 2, counted(t, n, "pod_pacemaker_unpaced_total"), 0)
 	require.NoError(t, ctr.Start(n.ctx))
 }

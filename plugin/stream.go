@@ -71,10 +71,18 @@ func (p *pacer) publish() {
 	}
 	for _, e := range events {
 		p.track(e)
-		p.metrics.observe(e)
-		p.logEvent(e)
-		p.notices.tell(e)
 	}
+	for _, e := range events {
+		p.tell(e)
+	}
+}
+
+// tell tells one event; that it fails says nothing of the others.
+func (p *pacer) tell(e throttle.Event) {
+	defer p.caught("tell")
+	p.metrics.observe(e)
+	p.logEvent(e)
+	p.notices.tell(e)
 }
 
 // track keeps the set of starts under way.

@@ -13,10 +13,22 @@ import (
 // reality is; those that have started are found out by the next review.
 func (p *pacer) synchronize(pods []*api.PodSandbox, ctrs []*api.Container) {
 	now := time.Now()
+	lost, found := p.rebuild(now, pods, ctrs)
+	for _, uid := range lost {
+		p.sandboxGone(now, uid)
+	}
+	for _, r := range found {
+		p.find(now, r)
+	}
+}
+
+// rebuild makes the records tell what exists. It gives the pods whose sandbox is
+// gone, and the records of those that began lately.
+func (p *pacer) rebuild(now time.Time, pods []*api.PodSandbox, ctrs []*api.Container) (lost []string, found []*record) {
 	p.mu.Lock()
+	defer p.mu.Unlock()
 	live := map[string]bool{}
 	bySandbox := map[string]*record{}
-	var lost []string
 	for _, sandbox := range pods {
 		r := p.recordOfLocked(sandbox)
 		r.enter(sandbox.GetId())
@@ -40,7 +52,6 @@ func (p *pacer) synchronize(pods []*api.PodSandbox, ctrs []*api.Container) {
 		r.enter(ctr.GetPodSandboxId())
 		r.adopt(ctr, now)
 	}
-	var found []*record
 	for _, r := range p.records {
 		for id := range r.containers {
 			if !live[id] {
@@ -51,13 +62,7 @@ func (p *pacer) synchronize(pods []*api.PodSandbox, ctrs []*api.Container) {
 			found = append(found, r)
 		}
 	}
-	p.mu.Unlock()
-	for _, uid := range lost {
-		p.sandboxGone(now, uid)
-	}
-	for _, r := range found {
-		p.find(now, r)
-	}
+	return lost, found
 }
 
 // find counts a start that is under way without having been admitted.

@@ -54,6 +54,7 @@ type Status struct {
 	Limits   Limits    `json:"limits"`
 	Gate     Gate      `json:"gate"`
 	Refused  Refused   `json:"refused"`
+	Handlers Handlers  `json:"handlers,omitzero"`
 
 	// HeldBy is the limit that holds the next start back; absent: none does.
 	HeldBy *Held `json:"heldBy,omitempty"`
@@ -133,6 +134,17 @@ type Gate struct {
 type Refused struct {
 	Sandbox   uint64 `json:"sandbox"`
 	Container uint64 `json:"container"`
+}
+
+// Handlers is what the daemon's answers cost the runtime, which does nothing else
+// meanwhile, over the last 30 seconds. Time for which a pod was held is left out.
+type Handlers struct {
+	// P99Seconds is the 99th percentile of the time that one answer took, Share the
+	// share of wall time that all of them took.
+	P99Seconds Seconds `json:"p99Seconds"`
+	Share      float64 `json:"share"`
+	// Budget is kept, or says which ways of waiting have stopped because it is not.
+	Budget string `json:"budget"`
 }
 
 // Held says which limit holds a start back, and by what measure.

@@ -67,6 +67,7 @@ func TestStatusShowsWhatIsWrong(t *testing.T) {
 	s.Config = admin.Config{Origin: "None"}
 	s.Limits, s.Pace = admin.Limits{}, admin.Pace{}
 	s.Gate.Usable, s.Gate.WhyNot = false, "the hook is missing"
+	s.Handlers = admin.Handlers{P99Seconds: 0.25, Share: 0.3, Budget: "holds stopped"}
 	f := &fixed{status: s, unready: errors.New("not connected to containerd")}
 	_, stdout, _ := call(t, "status", "--run-dir", serve(t, f))
 	assertGolden(t, "status-faults", stdout)

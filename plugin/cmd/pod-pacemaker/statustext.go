@@ -49,6 +49,10 @@ func headLines(s admin.Status) []line {
 	entry("limits", limitsText(s.Limits))
 	entry("gate", gateText(s.Gate))
 	entry("refused", fmt.Sprintf("%d at the sandbox, %d at the container", s.Refused.Sandbox, s.Refused.Container))
+	if s.Handlers.Budget != "" && s.Handlers.Budget != "kept" {
+		lines = append(lines, line{text: clean(fmt.Sprintf("  handlers  TOO SLOW, %s: 99 %% answer the runtime within %s, all take %.0f %% of the time",
+			s.Handlers.Budget, human(s.Handlers.P99Seconds.Duration()), 100*s.Handlers.Share)), style: alarm})
+	}
 	if s.Pace.Seconds > 0 {
 		entry("pace", fmt.Sprintf("a start about every %s (%s)", human(s.Pace.Seconds.Duration()), observed(s.Pace.Observed)))
 	}

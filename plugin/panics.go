@@ -1,0 +1,49 @@
+package plugin
+
+import (
+	"context"
+	"runtime/debug"
+	"time"
+
+	"github.com/sirupsen/logrus"
+)
+
+// restartAfter is the pause before a part that panicked goes on.
+const restartAfter = time.Second
+
+// caught is deferred around the part of the daemon that is named: it counts and
+// logs a panic there, and lets the process live.
+func (p *pacer) caught(part string) {
+	if fault := recover(); fault != nil {
+		p.panicked(part, fault, nil)
+	}
+}
+
+// panicked counts and logs a panic.
+func (p *pacer) panicked(part string, fault any, fields logrus.Fields) {
+	p.metrics.panics.WithLabelValues(part).Inc()
+	p.log.WithFields(fields).WithFields(logrus.Fields{
+		"part": part, "panic": fault, "stack": string(debug.Stack()),
+	}).Error("a part of the daemon failed, and goes on")
+}
+
+// supervised runs a part until it returns, and again when it panicked, until ctx ends.
+func (p *pacer) supervised(ctx context.Context, part string, run func(context.Context) error) error {
+	for {
+		returned := false
+		err := func() (err error) {
+			defer p.caught(part)
+			err = run(ctx)
+			returned = true
+			return err
+		}()
+		if returned {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(restartAfter):
+		}
+	}
+}

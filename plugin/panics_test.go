@@ -1,0 +1,83 @@
+package plugin
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/containerd/ttrpc"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+)
+
+func TestAPartThatPanicsRunsAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPacer(Options{Log: discard()}, nil, newMetrics())
+		runs := 0
+		done := errors.New("done")
+		begin := time.Now()
+		err := p.supervised(t.Context(), "part", func(context.Context) error {
+			if runs++; runs < 4 {
+				panic("broken")
+			}
+			return done
+		})
+		require.ErrorIs(t, err, done)
+		assert.Equal(t, 4, runs)
+		assert.Equal(t, 3*restartAfter, time.Since(begin))
+	})
+}
+
+func TestAPartThatPanicsEndsWithTheDaemon(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	p := newPacer(Options{Log: discard()}, nil, newMetrics())
+	require.NoError(t, p.supervised(ctx, "part", func(context.Context) error {
+		cancel()
+		panic("broken")
+	}))
+}
+
+func TestThePacerGoesOnAfterItsNoticesPanicked(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, oneAtATime, tuned(func(p *pacer) { p.notices = brokenNotices{} }))
+	holder := n.occupy("holder")
+	a := n.pod("waits").runs().waitsAtGate("app")
+	holder.getsReady()
+	a.succeeds()
+	a.pod.becomes(throttle.Starting, throttle.Free)
+	n.eventually("the panics are counted", func() bool { return counted(t, n, "pod_pacemaker_panics_total") >= 3 })
+}
+
+func TestTheRuntimeGoesOnWhenTheStubPanics(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, noLimit)
+	reply, err := n.d.connection.intercept(t.Context(), nil, &ttrpc.UnaryServerInfo{FullMethod: "/nri/CreateContainer"},
+		func(context.Context, func(any) error) (any, error) { panic("broken") })
+	require.NoError(t, err)
+	assert.NotNil(t, reply, "an error would fail the pod")
+	assert.InDelta(t, 1, counted(t, n, "pod_pacemaker_panics_total"), 0)
+}
+
+func TestAPodWatchThatTellsNonsenseEndsNothing(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, oneAtATime)
+	assert.NotPanics(t, func() {
+		defer n.p.caught("podChanged")
+		var none map[string]podwatch.Pod
+		none["x"] = podwatch.Pod{}
+	})
+	n.occupy("paced")
+}
+
+// brokenNotices panics whenever there is something to tell.
+type brokenNotices struct{}
+
+func (brokenNotices) tell(throttle.Event) { panic("no notice") }
+
+func (brokenNotices) node(string, string, string) { panic("no notice") }
