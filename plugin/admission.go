@@ -38,6 +38,7 @@ func (p *pacer) letIn(now time.Time, sandbox *api.PodSandbox, pod podwatch.Pod, 
 		}
 	}
 	r.enter(sandbox.GetId())
+	p.gate.sandboxes.made(sandbox)
 	return r, throttle.Decision{Admitted: true}
 }
 
@@ -47,72 +48,88 @@ func (p *pacer) createContainer(ctx context.Context, sandbox *api.PodSandbox, ct
 	ctx, cancel := context.WithTimeout(ctx, p.longestHold())
 	defer cancel()
 	pod, known := p.identify(ctx, sandbox)
+	a := &asking{ctr: ctr, candidate: candidate{sandbox: sandbox, uid: podKey(sandbox), pod: pod, known: known, name: ctr.GetName()}}
+	hook, err := p.decide(ctx, a)
+	if err == nil {
+		p.gate.trial.begins(ctr.GetId(), a.uid, a.name, hook != nil)
+	}
+	return hook, err
+}
+
+// asking is a container that asks whether it may start.
+type asking struct {
+	candidate
+	ctr *api.Container
+	r   *record
+	t   *throttle.Ticket
+}
+
+// decide lets a container start, or chooses how it waits.
+func (p *pacer) decide(ctx context.Context, a *asking) (*api.Hook, error) {
 	now := time.Now()
-	r, begins, exempt := p.takeNote(now, sandbox, ctr, pod, known)
-	switch begins {
-	case startGoesOn:
+	begins, exempt := p.takeNote(now, a)
+	switch {
+	case begins == startGoesOn:
 		return nil, nil
-	case startBeside:
-		p.join(now, r, pod, time.Time{}).StartExempt(now)
-		return nil, nil
-	}
-	t := p.join(now, r, pod, time.Time{})
-	if exempt != "" {
-		t.StartExempt(now)
+	case begins == startBeside, exempt != "":
+		p.join(now, a.r, a.pod, time.Time{}).StartExempt(now)
 		return nil, nil
 	}
-	d := t.TryStart(now)
+	a.t = p.join(now, a.r, a.pod, time.Time{})
+	d := a.t.TryStart(now)
 	if d.Admitted {
 		return nil, nil
 	}
-	return p.wait(ctx, t, r, ctr, pod, known, d)
+	return p.wait(ctx, a, d)
 }
 
 // takeNote remembers a container that is about to be made, and tells what it
 // begins and why it need not wait, if so.
-func (p *pacer) takeNote(now time.Time, sandbox *api.PodSandbox, ctr *api.Container, pod podwatch.Pod, known bool) (*record, beginning, string) {
+func (p *pacer) takeNote(now time.Time, a *asking) (begins beginning, exempt string) {
 	p.mu.Lock()
 	defer p.mu.Unlock() // also when it panics: the next pod needs the lock
-	r := p.recordOfLocked(sandbox)
-	r.enter(sandbox.GetId())
-	r.create(ctr, now)
-	return r, p.beginsLocked(r, ctr.GetName(), pod, known), exemption(p.config.Load().Spec.Exemptions, r, pod, known)
+	a.r = p.recordOfLocked(a.sandbox)
+	a.r.enter(a.sandbox.GetId())
+	a.r.create(a.ctr, now)
+	for _, c := range a.r.containers {
+		a.beside = a.beside || (c.running && c.name != a.name)
+	}
+	return p.beginsLocked(a.r, a.name, a.pod, a.known), exemption(p.config.Load().Spec.Exemptions, a.r, a.pod, a.known)
 }
 
 // wait chooses how a container waits that may not start now: in the gate, for
 // the hold, or by being refused.
-func (p *pacer) wait(ctx context.Context, t *throttle.Ticket, r *record, ctr *api.Container, pod podwatch.Pod, known bool, d throttle.Decision) (*api.Hook, error) {
+func (p *pacer) wait(ctx context.Context, a *asking, d throttle.Decision) (*api.Hook, error) {
 	now := time.Now()
-	barred := p.gate.barred(pod, known, ctr.GetName())
 	refusing := p.budget.allows(refusalsStopped)
-	if barred == "" {
-		if room := t.LetUp(now, p.options.GateTimeout); !room.Admitted && refusing {
-			return nil, p.refuse(r, atContainer, room)
+	if p.gate.barred(a.candidate) == "" {
+		if room := a.t.LetUp(now, p.options.GateTimeout); !room.Admitted && refusing {
+			return nil, p.refuse(a.r, atContainer, room)
 		}
-		return p.hook(now, r, ctr.GetId()), nil
+		return p.hook(now, a.r, a.ctr.GetId()), nil
 	}
 	// Nobody can wait for this container outside the handler. Where its turn is
 	// next, a moment may do.
 	if d.Ahead == 0 {
 		p.held(ctx, func(ctx context.Context) {
-			t.Attend(now)
-			defer func() { t.Leave(time.Now()) }()
+			a.t.Attend(now)
+			defer func() { a.t.Leave(time.Now()) }()
 			select {
-			case <-t.Decided():
+			case <-a.t.Decided():
 			case <-ctx.Done():
 			}
 		})
-		if d = t.TryStart(time.Now()); d.Admitted {
+		if d = a.t.TryStart(time.Now()); d.Admitted {
 			return nil, nil
 		}
 	}
 	if !refusing {
 		p.metrics.unpaced.WithLabelValues("HandlerBudget").Inc()
-		p.podLog(r.uid, r.title()).Warn("starts unpaced: nothing is refused while the handlers are too slow for the runtime")
-		t.StartExempt(time.Now())
+		p.podLog(a.r.uid, a.r.title()).Warn("starts unpaced: nothing is refused while the handlers are too slow for the runtime")
+		a.t.StartExempt(time.Now())
 		return nil, nil
 	}
-	return nil, p.refuse(r, atContainer, d)
+	return nil, p.refuse(a.r, atContainer, d)
 }
 
 // hook gives the OCI hook with which a container waits in the gate.

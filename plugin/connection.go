@@ -83,6 +83,7 @@ func (c *connection) serve(ctx context.Context) (synchronized bool, err error) {
 	}
 	conn := &watchedConn{Conn: raw, closed: make(chan struct{})}
 	defer conn.Close()
+	process := runtimeProcess(c.options.ProcRoot, raw)
 	h := &handlers{p: c.pacer, synchronized: c.becameSynchronized}
 	st, err := stub.New(h,
 		stub.WithPluginName(c.options.pluginName()), stub.WithPluginIdx(c.options.NRIIndex),
@@ -92,7 +93,7 @@ func (c *connection) serve(ctx context.Context) (synchronized bool, err error) {
 	if err != nil {
 		return false, fmt.Errorf("NRI stub: %w", err)
 	}
-	h.configured = func(runtime, version string) { c.configured(runtime, version, st.RequestTimeout()) }
+	h.configured = func(runtime, version string) { c.configured(runtime, version, process, st.RequestTimeout()) }
 	done := make(chan error, 1)
 	go func() { done <- st.Run(ctx) }()
 	select {
@@ -136,11 +137,11 @@ func (c *connection) awaitStub(done <-chan error) error {
 	}
 }
 
-func (c *connection) configured(runtime, version string, requestTimeout time.Duration) {
+func (c *connection) configured(runtime, version string, process processOfNode, requestTimeout time.Duration) {
 	c.mu.Lock()
 	c.connected, c.name, c.version = true, runtime, version
 	c.mu.Unlock()
-	c.pacer.gate.setRuntime(runtime, version)
+	c.pacer.gate.setRuntime(runtime, version, process)
 	c.pacer.requestTimeout.Store(int64(requestTimeout))
 	log := c.log.WithFields(logrus.Fields{"runtime": runtime, "runtime_version": version})
 	if why := c.pacer.gate.off(); why != "" {

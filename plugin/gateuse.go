@@ -5,7 +5,9 @@ import (
 	"os"
 	"sync"
 	"syscall"
+	"time"
 
+	"github.com/containerd/nri/pkg/api"
 	"k8s.io/apimachinery/pkg/util/version"
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
@@ -18,22 +20,30 @@ var shimFixed = version.MustParseGeneric("2.3.2")
 
 // gateUse decides whether a container may wait in the gate.
 type gateUse struct {
-	mode GateMode
-	path string
+	mode      GateMode
+	path      string
+	sandboxes *sandboxBook
+	trial     *hookTrial
 
 	mu      sync.Mutex
 	runtime string // why the runtime bars the gate; empty: it does not
 }
 
 func newGateUse(o Options) *gateUse {
-	return &gateUse{mode: o.Gate, path: o.GatePath, runtime: "the runtime is not known yet"}
+	return &gateUse{
+		mode: o.Gate, path: o.GatePath, runtime: "the runtime is not known yet",
+		sandboxes: newSandboxBook(o.ProcRoot), trial: newHookTrial(),
+	}
 }
 
 // setRuntime judges the runtime that the daemon is connected to.
-func (g *gateUse) setRuntime(name, ver string) {
+func (g *gateUse) setRuntime(name, ver string, process processOfNode) {
+	bars := runtimeBars(name, ver)
+	g.sandboxes.connected(bars == "", process)
+	g.trial.connected(process)
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.runtime = runtimeBars(name, ver)
+	g.runtime = bars
 }
 
 func runtimeBars(name, ver string) string {
@@ -62,22 +72,51 @@ func (g *gateUse) off() string {
 		return fault
 	}
 	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.mode == GateAuto {
-		return g.runtime
+	bars := g.runtime
+	g.mu.Unlock()
+	if g.mode == GateAuto && bars != "" {
+		return bars
 	}
-	return ""
+	return g.trial.bars(time.Now(), "")
+}
+
+// candidate is a container of which is asked whether it may wait in the gate.
+type candidate struct {
+	sandbox *api.PodSandbox
+	uid     string
+	pod     podwatch.Pod
+	known   bool // the pod watch knows pod
+	name    string
+	beside  bool // another container of the pod runs
 }
 
 // barred tells why this container may not wait in the gate; empty: it may.
-func (g *gateUse) barred(pod podwatch.Pod, known bool, container string) string {
+func (g *gateUse) barred(c candidate) string {
 	if off := g.off(); off != "" {
 		return off
 	}
-	if known && pod.StartsAgain(container) {
+	if bars := g.trial.bars(time.Now(), c.uid); bars != "" {
+		return bars
+	}
+	facts := g.sandboxes.of(c.sandbox)
+	switch {
+	case g.mode == GateAuto && facts.strange != "":
+		return facts.strange
+	case g.mode == GateAuto && facts.old:
+		return "the pod's sandbox may be older than the runtime: its shim may hold up statistics while a hook waits"
+	case facts.old && c.beside:
+		return "a hook that waits would hold up the containers of the pod that run"
+	}
+	return g.lost(c)
+}
+
+// lost tells whether the container would be lost if the runtime were restarted
+// while it waits; empty: it would not.
+func (g *gateUse) lost(c candidate) string {
+	if c.known && c.pod.StartsAgain(c.name) {
 		return ""
 	}
-	if !known && g.mode == GateAlways {
+	if !c.known && g.mode == GateAlways {
 		return ""
 	}
 	return "kubelet would not start the container again if it were lost while it waits"

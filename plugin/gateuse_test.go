@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/containerd/nri/pkg/api"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -74,8 +75,10 @@ func TestWhoMayWaitInTheGate(t *testing.T) {
 		{"no gate", GateNever, pod("Always"), true, false},
 	} {
 		g := newGateUse(Options{Gate: c.mode, GatePath: hook})
-		g.setRuntime("containerd", "2.4.2")
-		assert.Equal(t, c.open, g.barred(c.pod, c.known, "c") == "", c.why)
+		g.setRuntime("containerd", "2.4.2", processOfNode{})
+		sandbox := &api.PodSandbox{Id: "s"}
+		g.sandboxes.made(sandbox)
+		assert.Equal(t, c.open, g.barred(candidate{sandbox: sandbox, pod: c.pod, known: c.known, name: "c"}) == "", c.why)
 	}
 }
 
@@ -85,11 +88,47 @@ func TestTheGateStaysShutUntilTheRuntimeIsKnown(t *testing.T) {
 	require.NoError(t, os.WriteFile(hook, nil, 0o700))
 	g := newGateUse(Options{Gate: GateAuto, GatePath: hook})
 	assert.Contains(t, g.off(), "not known yet")
-	g.setRuntime("containerd", "2.2.5")
+	g.setRuntime("containerd", "2.2.5", processOfNode{})
 	assert.Contains(t, g.off(), "holds up statistics")
-	g.setRuntime("containerd", "2.4.2")
+	g.setRuntime("containerd", "2.4.2", processOfNode{})
 	assert.Empty(t, g.off())
 	require.NoError(t, os.Remove(hook))
 	assert.Contains(t, g.off(), "cannot be used")
 	assert.Contains(t, newGateUse(Options{Gate: GateAuto}).off(), "--gate-path")
+}
+
+func TestAlwaysUsesTheGateInOldSandboxesUnlessOthersOfThePodRun(t *testing.T) {
+	t.Parallel()
+	hook := filepath.Join(t.TempDir(), "hook")
+	require.NoError(t, os.WriteFile(hook, nil, 0o700))
+	pod := podwatch.Pod{RestartPolicy: "Always", Containers: map[string]podwatch.Container{"c": {Kind: podwatch.App}}}
+	for _, c := range []struct {
+		mode       GateMode
+		version    string
+		beside     bool
+		handler    string
+		open, seen bool
+	}{
+		{mode: GateAuto, version: "2.4.2", seen: true, open: true},
+		{mode: GateAuto, version: "2.4.2", seen: true, beside: true, open: true},
+		{mode: GateAuto, version: "2.4.2", seen: false},
+		{mode: GateAuto, version: "2.2.5", seen: true},
+		{mode: GateAuto, version: "2.4.2", seen: true, handler: "kata"},
+		{mode: GateAlways, version: "2.4.2", seen: true, handler: "kata", open: true},
+		{mode: GateAlways, version: "2.2.5", seen: true, open: true},
+		{mode: GateAlways, version: "2.2.5", seen: true, beside: true},
+		{mode: GateAlways, version: "2.4.2", seen: false, open: true},
+		{mode: GateAlways, version: "2.4.2", seen: false, beside: true},
+	} {
+		g := newGateUse(Options{Gate: c.mode, GatePath: hook, ProcRoot: "/proc"})
+		g.setRuntime("containerd", c.version, processOfNode{})
+		sandbox := &api.PodSandbox{Id: "s", RuntimeHandler: c.handler}
+		if c.seen {
+			g.sandboxes.made(sandbox)
+		} else {
+			g.sandboxes.exist([]*api.PodSandbox{sandbox})
+		}
+		why := g.barred(candidate{sandbox: sandbox, pod: pod, known: true, name: "c", beside: c.beside})
+		assert.Equal(t, c.open, why == "", "%+v: %s", c, why)
+	}
 }

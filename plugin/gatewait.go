@@ -20,6 +20,7 @@ const expiryMargin = 500 * time.Millisecond
 func (p *pacer) Wait(ctx context.Context, h gate.Hello, tell func(time.Time, int)) (gate.Verdict, error) {
 	p.metrics.gateWaiters.Set(float64(p.atGate.Add(1)))
 	defer func() { p.metrics.gateWaiters.Set(float64(p.atGate.Add(-1))) }()
+	p.gate.trial.heard(h.ContainerID)
 	t, gone := p.attended(h)
 	t.Attend(time.Now())
 	defer func() {

@@ -3,6 +3,8 @@ package plugin
 import (
 	"context"
 	"io"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -10,6 +12,8 @@ import (
 	"github.com/sirupsen/logrus"
 	logtest "github.com/sirupsen/logrus/hooks/test"
 	"github.com/stretchr/testify/require"
+
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
 )
 
 // message gives what the runtime would say of a sandbox and a container in it.
@@ -85,4 +89,16 @@ func discard() *logrus.Logger {
 	log := logrus.New()
 	log.SetOutput(io.Discard)
 	return log
+}
+
+// sidecarAndApp are the containers of a pod whose app runs beside a sidecar.
+var sidecarAndApp = map[string]podwatch.Kind{"sidecar": podwatch.Sidecar, "app": podwatch.App}
+
+// brokenProgram gives a file that may be executed and cannot be.
+func brokenProgram(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "pacemaker-gate")
+	require.NoError(t, os.WriteFile(path, []byte("\x7fELF of another processor"), 0o600))
+	require.NoError(t, os.Chmod(path, 0o700))
+	return path
 }

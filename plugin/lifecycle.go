@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/containerd/nri/pkg/api"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
@@ -42,6 +43,7 @@ func (p *pacer) sandboxGone(now time.Time, uid string) {
 
 func (p *pacer) sandboxRemoved(sandbox *api.PodSandbox) {
 	p.sandboxStopped(sandbox)
+	p.gate.sandboxes.removed(sandbox.GetId())
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	r := p.records[podKey(sandbox)]
@@ -94,6 +96,7 @@ func (p *pacer) countUnasked(r *record) {
 }
 
 func (p *pacer) containerStopped(sandbox *api.PodSandbox, ctr *api.Container) {
+	p.judgeHook(ctr)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if r := p.ownerLocked(sandbox, ctr); r != nil {
@@ -101,7 +104,16 @@ func (p *pacer) containerStopped(sandbox *api.PodSandbox, ctr *api.Container) {
 	}
 }
 
+// judgeHook finds out whether a container came to nothing because of its hook.
+func (p *pacer) judgeHook(ctr *api.Container) {
+	if against := p.gate.trial.gone(time.Now(), ctr.GetId()); against != "" {
+		p.log.WithField("no_gate", against).Warn("the gate is given up: containers are refused instead")
+		p.notices.node(corev1.EventTypeWarning, "GateGivenUp", "Containers are refused instead of waiting in the gate: "+against)
+	}
+}
+
 func (p *pacer) containerRemoved(sandbox *api.PodSandbox, ctr *api.Container) {
+	p.judgeHook(ctr)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if r := p.ownerLocked(sandbox, ctr); r != nil {

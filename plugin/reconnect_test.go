@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/runtimetest"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
@@ -103,7 +102,7 @@ func TestADeadSandboxThatIsListedLastIsNotThePresentOne(t *testing.T) {
 func TestASidecarThatRanBeforeLetsNoWaitingPodGo(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, oneAtATime)
-	p := n.pod("crashed", containers(map[string]podwatch.Kind{"sidecar": podwatch.Sidecar, "app": podwatch.App})).runs()
+	p := n.pod("crashed", containers(sidecarAndApp)).runs()
 	p.startsNow("sidecar")
 	p.startsNow("app")
 	p.getsReady()

@@ -44,6 +44,7 @@ func (p *pacer) forget(uid string) {
 		r.clear()
 		delete(p.records, uid)
 	}
+	p.gate.trial.forget(uid)
 }
 
 // judgeWaiting takes over, for a pod that joined before the watch knew it, its

@@ -154,4 +154,5 @@ func (p *pacer) forgetLocked(r *record) {
 		}
 	}
 	delete(p.records, r.uid)
+	p.gate.trial.forget(r.uid)
 }

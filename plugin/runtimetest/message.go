@@ -42,12 +42,14 @@ func (p *Pod) criAnnotations(kind string) map[string]string {
 // message is the sandbox as plugins see it; a new copy at each call.
 func (p *Pod) message() *api.PodSandbox {
 	return &api.PodSandbox{
-		Id:          p.id,
-		Name:        p.spec.Name,
-		Uid:         p.spec.UID,
-		Namespace:   p.spec.Namespace,
-		Labels:      merged(p.spec.Labels, map[string]string{labelKind: "sandbox"}),
-		Annotations: merged(p.spec.Annotations, p.criAnnotations("sandbox")),
+		Id:             p.id,
+		Name:           p.spec.Name,
+		Uid:            p.spec.UID,
+		Namespace:      p.spec.Namespace,
+		Labels:         merged(p.spec.Labels, map[string]string{labelKind: "sandbox"}),
+		Annotations:    merged(p.spec.Annotations, p.criAnnotations("sandbox")),
+		RuntimeHandler: p.spec.RuntimeHandler,
+		Pid:            p.spec.Pid,
 		Linux: &api.LinuxPodSandbox{
 			CgroupParent: p.spec.CgroupParent,
 			CgroupsPath:  cgroupsPath(p.spec.CgroupParent, p.id),

@@ -19,6 +19,10 @@ type PodSpec struct {
 	// CgroupParent is told to plugins; no cgroup is made. It is a path, or the path of a
 	// systemd slice.
 	CgroupParent string
+	// RuntimeHandler and Pid are told to plugins: what the pod's RuntimeClass asks for,
+	// and the sandbox's first process. Neither is used; empty and 0 tell nothing.
+	RuntimeHandler string
+	Pid            uint32
 }
 
 // Pod is a sandbox. It is made by RunPod and safe for concurrent use.

@@ -1,0 +1,153 @@
+package plugin
+
+import (
+	"fmt"
+	"sync"
+	"time"
+)
+
+// Bounds of judging hooks that are lost.
+const (
+	// unheardMost is how many containers with a hook may come to nothing, one after
+	// the other and none that did not between, until hooks are given up.
+	unheardMost = 2
+	// unheardFor is how long they are given up then: pods that are deleted before
+	// they start look the same.
+	unheardFor = 10 * time.Minute
+)
+
+// hookTrial finds out whether the runtime takes hooks, by what becomes of the
+// containers that got one. A validator of the runtime may reject them, which fails
+// the container; the hook may not be executable on the host, which fails its
+// start. The daemon is told of neither: only that the container goes away. To be a
+// validator, too, would not help, for none learns what another one says, and would
+// fail containers when the daemon is in trouble. Made by newHookTrial; safe for
+// concurrent use.
+type hookTrial struct {
+	mu      sync.Mutex
+	runtime processOfNode
+	pending map[string]*trial // by container ID
+	pods    map[string]bool   // by UID: one of its containers came to nothing with a hook
+	proven  bool              // a container with a hook was made
+	unheard int
+	against string    // why hooks are given up; empty: they are not
+	until   time.Time // zero: for this runtime's life
+	suspect *trial    // whose failure spoke against hooks; nil: nothing is to be found out
+}
+
+// trial is one container that is being made.
+type trial struct {
+	uid, name   string
+	hook        bool
+	made, heard bool
+}
+
+func newHookTrial() *hookTrial {
+	return &hookTrial{pending: map[string]*trial{}, pods: map[string]bool{}}
+}
+
+// connected forgets what was found out about another runtime process; its
+// configuration may be another. Where it cannot be told it counts as another.
+func (h *hookTrial) connected(runtime processOfNode) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if runtime.pid == 0 || runtime != h.runtime {
+		h.proven, h.unheard, h.against, h.until, h.suspect = false, 0, "", time.Time{}, nil
+	}
+	h.runtime = runtime
+	clear(h.pending) // what became of them was not told
+}
+
+// bars tells why a pod's containers get no hook, or with an empty uid, why none
+// does; empty: they do.
+func (h *hookTrial) bars(now time.Time, uid string) string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.against != "" && !h.until.IsZero() && !now.Before(h.until) {
+		h.against, h.until, h.unheard = "", time.Time{}, 0
+	}
+	if h.against == "" && h.pods[uid] {
+		return "a container of this pod came to nothing with a hook"
+	}
+	return h.against
+}
+
+// begins takes note of a container that goes on, with the hook or without.
+func (h *hookTrial) begins(id, uid, name string, hook bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	again := h.suspect != nil && h.suspect.uid == uid && h.suspect.name == name
+	if hook || again {
+		h.pending[id] = &trial{uid: uid, name: name, hook: hook}
+	}
+}
+
+// made takes note of a container that the runtime has made.
+func (h *hookTrial) made(id string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	t := h.pending[id]
+	if t == nil {
+		return
+	}
+	t.made = true
+	if t.hook {
+		h.proven = true
+		return
+	}
+	h.suspect = nil // it is made without the hook: that was the cause
+	delete(h.pending, id)
+}
+
+// heard takes note of a hook that has come to the gate.
+func (h *hookTrial) heard(id string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.unheard = 0
+	delete(h.pending, id)
+}
+
+// gone takes note of a container that came to its end, or to nothing. It gives
+// what that says of hooks, once; empty: nothing new.
+func (h *hookTrial) gone(now time.Time, id string) string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	t := h.pending[id]
+	if t == nil {
+		return ""
+	}
+	delete(h.pending, id)
+	switch {
+	case !t.hook: // it came to nothing again: the hook was not the cause
+		h.suspect, h.against, h.until = nil, "", time.Time{}
+		delete(h.pods, t.uid)
+		return ""
+	case !t.made:
+		h.pods[t.uid] = true
+		if h.proven || h.against != "" {
+			return ""
+		}
+		h.suspect = t
+		h.against = "the runtime did not make a container that got a hook (is default_validator.reject_oci_hook_adjustment set?)"
+		return h.against
+	}
+	h.pods[t.uid] = true
+	if h.unheard++; h.unheard < unheardMost || h.against != "" {
+		return ""
+	}
+	h.against = fmt.Sprintf("%d containers with a hook came to nothing and their hooks were never heard of (can the host execute it?)", h.unheard)
+	h.until = now.Add(unheardFor)
+	return h.against
+}
+
+// forget drops what is known of a pod that is gone.
+func (h *hookTrial) forget(uid string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.pods, uid)
+	for id, t := range h.pending {
+		if t.uid == uid {
+			delete(h.pending, id)
+		}
+	}
+}

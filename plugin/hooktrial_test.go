@@ -1,0 +1,162 @@
+package plugin
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/runtimetest"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+)
+
+var now0 = time.Unix(1000, 0)
+
+func TestOneRejectedContainerEndsTheUseOfHooks(t *testing.T) {
+	t.Parallel()
+	h := newHookTrial()
+	h.connected(processOfNode{pid: 1, started: 1})
+	h.begins("c1", "u1", "app", true)
+	assert.Contains(t, h.gone(now0, "c1"), "reject_oci_hook_adjustment")
+	assert.NotEmpty(t, h.bars(now0, ""))
+	assert.Empty(t, h.gone(now0, "c1"), "said once")
+
+	// The same container is made without it: the hook was the cause.
+	h.begins("c2", "u1", "app", false)
+	h.made("c2")
+	h.begins("c3", "u1", "app", false)
+	h.gone(now0, "c3")
+	assert.NotEmpty(t, h.bars(now0.Add(24*time.Hour), "u2"))
+
+	h.connected(processOfNode{pid: 1, started: 1})
+	assert.NotEmpty(t, h.bars(now0, "u2"), "the same runtime rejects hooks still")
+	h.connected(processOfNode{pid: 2, started: 9})
+	assert.Empty(t, h.bars(now0, "u2"), "another one may take them")
+	assert.NotEmpty(t, h.bars(now0, "u1"), "but no container fails twice")
+	h.forget("u1")
+	assert.Empty(t, h.bars(now0, "u1"))
+}
+
+func TestAContainerThatFailsWithoutTheHookTooAcquitsIt(t *testing.T) {
+	t.Parallel()
+	h := newHookTrial()
+	h.begins("c1", "u1", "app", true)
+	require.NotEmpty(t, h.gone(now0, "c1"))
+	h.begins("other", "u2", "app", false)
+	h.gone(now0, "other") // says nothing of the first
+	assert.NotEmpty(t, h.bars(now0, ""))
+	h.begins("c2", "u1", "app", false)
+	assert.Empty(t, h.gone(now0, "c2"))
+	assert.Empty(t, h.bars(now0, "u1"))
+}
+
+func TestARuntimeThatTakesHooksRejectsThemForOnePodOnly(t *testing.T) {
+	t.Parallel()
+	h := newHookTrial()
+	h.begins("c1", "u1", "app", true)
+	h.made("c1")
+	h.heard("c1")
+	assert.Empty(t, h.gone(now0, "c1"), "the end of a container that waited")
+	h.begins("c2", "u2", "app", true)
+	assert.Empty(t, h.gone(now0, "c2"))
+	assert.Empty(t, h.bars(now0, "u1"))
+	assert.NotEmpty(t, h.bars(now0, "u2"))
+}
+
+func TestHooksThatAreNeverHeardOfAreGivenUpForATime(t *testing.T) {
+	t.Parallel()
+	h := newHookTrial()
+	lose := func(id string) string {
+		h.begins(id, "u"+id, "app", true)
+		h.made(id)
+		return h.gone(now0, id)
+	}
+	assert.Empty(t, lose("1"))
+	h.begins("2", "u2", "app", true)
+	h.made("2")
+	h.heard("2") // another one was
+	assert.Empty(t, lose("3"))
+	assert.Contains(t, lose("4"), "never heard of")
+	assert.NotEmpty(t, h.bars(now0.Add(unheardFor-1), ""))
+	assert.Empty(t, h.bars(now0.Add(unheardFor), ""))
+	assert.NotEmpty(t, h.bars(now0.Add(unheardFor), "u4"), "no container fails twice")
+}
+
+func TestOnARuntimeThatRejectsHooksOneContainerFailsOnce(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, oneAtATime, onRuntime(func(o *runtimetest.Options) { o.RejectHooks = true }))
+	require.Empty(t, n.p.gate.off(), "nobody can know before the first hook")
+	holder := n.occupy("holder")
+	first, second := n.pod("first").runs(), n.pod("second").runs()
+	_, err := first.create("app")
+	require.ErrorContains(t, err, "hook")
+	require.NotContains(t, err.Error(), "kubelet tries again", "the runtime's own error")
+	assert.Contains(t, n.p.gate.off(), "reject_oci_hook_adjustment")
+	for _, p := range []*testPod{first, second, first} {
+		_, err = p.create("app")
+		require.ErrorContains(t, err, "kubelet tries again", "refused by the daemon")
+	}
+
+	_, err = n.rt.DropPlugins()
+	require.NoError(t, err)
+	n.connected()
+	_, err = second.create("app")
+	require.ErrorContains(t, err, "kubelet tries again", "the same runtime is not tried again")
+	holder.getsReady()
+	first.startsNow("app")
+	first.becomes(throttle.Starting, throttle.Free)
+	first.getsReady()
+	second.startsNow("app")
+}
+
+func TestAHookThatTheHostCannotExecuteIsGivenUp(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, oneAtATime)
+	holder := n.occupy("holder")
+	// It looks like a program, as on a host that is made for other processors.
+	n.p.options.GatePath = brokenProgram(t)
+	pods := []*testPod{n.pod("a").runs(), n.pod("b").runs()}
+	for _, p := range pods {
+		a := p.starts("app")
+		require.Error(t, a.result())
+		require.NoError(t, a.ctr.Remove(n.ctx))
+	}
+	assert.Contains(t, n.p.gate.off(), "never heard of")
+	for _, p := range pods {
+		_, err := p.create("app")
+		require.ErrorContains(t, err, "kubelet tries again")
+	}
+	holder.getsReady()
+	pods[0].startsNow("app")
+}
+
+func TestTheGateIsNotUsedInVirtualMachines(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, oneAtATime)
+	n.occupy("holder")
+	p := n.pod("vm")
+	p.spec.RuntimeHandler = "kata-qemu"
+	p.runs()
+	_, err := p.create("app")
+	require.ErrorContains(t, err, "kubelet tries again")
+	n.pod("process").runs().waitsAtGate("app")
+}
+
+func TestAnOldSandboxBarsTheGateBesideASidecarAlsoWithAlways(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, oneAtATime, with(func(o *Options) { o.Gate = GateAlways }),
+		onRuntime(func(o *runtimetest.Options) { o.Version = "v2.2.5" }))
+	p := n.pod("crashed", containers(sidecarAndApp)).runs()
+	p.startsNow("sidecar")
+	p.startsNow("app")
+	p.getsReady()
+	p.becomes(throttle.Started, throttle.Ready)
+	holder := n.occupy("holder")
+	alone := n.pod("alone").runs().waitsAtGate("app") // as asked for by always
+	p.crash("app")
+	_, err := p.create("app")
+	require.ErrorContains(t, err, "kubelet tries again")
+	holder.getsReady()
+	alone.succeeds()
+}
