@@ -42,20 +42,30 @@ func TestTheDefinitionHasTheDefaultsOfTheAccessors(t *testing.T) {
 		require.True(t, found, "%v has no default", path)
 		return value
 	}
-	duration := func(name string) time.Duration {
-		text, ok := standard("properties", name).(string)
+	duration := func(path ...string) time.Duration {
+		text, ok := standard(path...).(string)
 		require.True(t, ok)
 		value, err := v1alpha1.Duration(text).Parse()
 		require.NoError(t, err)
 		return value
 	}
 	var absent v1alpha1.PacemakerConfigSpec
-	assert.Equal(t, absent.GetStartTimeout(), duration("startTimeout"))
-	assert.Equal(t, absent.GetMaxWait(), duration("maxWait"))
-	assert.Equal(t, absent.GetSettleTime(), duration("settleTime"))
+	assert.Equal(t, absent.GetStartTimeout(), duration("properties", "startTimeout"))
+	assert.Equal(t, absent.GetMaxWait(), duration("properties", "maxWait"))
+	assert.Equal(t, absent.GetSettleTime(), duration("properties", "settleTime"))
 	assert.EqualValues(t, absent.Priority, standard("properties", "priority"))
 	assert.EqualValues(t, v1alpha1.DefaultBurst,
 		standard("properties", "throttleConfig", "properties", "rateLimit", "properties", "burst"))
+
+	assert.EqualValues(t, absent.GetMode(), standard("properties", "mode"))
+	assert.Equal(t, map[string]any{}, standard("properties", "restarts"), "so that the default in it is filled in")
+	assert.Equal(t, absent.PacesRestarts(), standard("properties", "restarts", "properties", "pace"))
+	limits := []string{"properties", "throttleConfig", "properties"}
+	after, _ := absent.ThrottleConfig.LoanAfter()
+	assert.Equal(t, after, duration(append(limits, "noProgressAfter")...))
+	assert.EqualValues(t, v1alpha1.DefaultAdaptiveMin, standard(append(limits, "adaptive", "properties", "min")...))
+	assert.EqualValues(t, v1alpha1.DefaultMinUtilization,
+		standard(append(limits, "pressure", "properties", "cpu", "properties", "minUtilization")...))
 
 	exemptions := []string{"properties", "exemptions"}
 	assert.Equal(t, map[string]any{}, standard(exemptions...), "so that the defaults in it are filled in")

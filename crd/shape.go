@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
@@ -16,7 +15,7 @@ import (
 
 var (
 	durationType    = reflect.TypeFor[v1alpha1.Duration]()
-	intOrStringType = reflect.TypeFor[intstr.IntOrString]()
+	decimalType     = reflect.TypeFor[v1alpha1.Decimal]()
 	unmarshalerType = reflect.TypeFor[json.Unmarshaler]()
 )
 
@@ -35,7 +34,7 @@ func (s *shape) check(path *field.Path, v any, t reflect.Type) {
 	}
 	switch {
 	case v == nil:
-	case t == intOrStringType:
+	case t == decimalType:
 		s.expect(path, v, isInt32(v) || isString(v), `must be a whole number like 2, or a decimal in quotes like "0.5"`)
 	case reflect.PointerTo(t).Implements(unmarshalerType):
 		// Times and the like in metadata: the decoder judges them.

@@ -235,13 +235,14 @@ func TestSourceInheritsNothingFromADeletedObject(t *testing.T) {
 func TestSourceLeavesOutAFieldThatItDoesNotKnow(t *testing.T) {
 	inWorld(t, nil, func(w *world) {
 		u := testObject("newer", 1, 2, nil)
-		require.NoError(t, unstructured.SetNestedField(u.Object, "80", "spec", "throttleConfig", "cpu", "maxLoad"))
+		require.NoError(t, unstructured.SetNestedField(u.Object, "80", "spec", "throttleConfig", "gpu", "maxLoad"))
 		w.create(u)
 		w.run()
 		w.inForce("newer", OriginAPI, 1)
 		assert.Equal(t, []string{
 			"warning: PacemakerConfig has fields that this version does not know: they are left out: " +
-				"spec.throttleConfig.cpu: Forbidden: unknown field, must be one of: maxConcurrent, rateLimit",
+				"spec.throttleConfig.gpu: Forbidden: unknown field, must be one of: adaptive, cpu, io, loadAvg, " +
+				"maxConcurrent, maxPulling, noProgressAfter, pressure, rateLimit",
 			"info: PacemakerConfig is in force",
 		}, w.logged())
 	})

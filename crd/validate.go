@@ -3,9 +3,7 @@ package crd
 import (
 	"maps"
 	"slices"
-	"time"
 
-	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -15,20 +13,7 @@ import (
 const (
 	maxSelectorLabels = 16
 	maxPriority       = 1_000_000
-	maxStarts         = 1000 // at a time, and in a burst
 	maxNamespaces     = 64
-)
-
-// span is what a duration field accepts.
-type span struct {
-	min, max time.Duration
-	want     string
-}
-
-var (
-	longSpan   = span{time.Second, 24 * time.Hour, `must be a duration from 1s to 24h in whole h, m, s or ms, like "5m"`}
-	settleSpan = span{0, time.Hour, `must be a duration from 0s to 1h in whole h, m, s or ms, like "5s"`}
-	fillSpan   = span{time.Millisecond, time.Hour, `must be a duration from 1ms to 1h in whole h, m, s or ms, like "1s"`}
 )
 
 // Validate returns every fault of a config, each with the path of its field and
@@ -36,6 +21,8 @@ var (
 func Validate(config *v1alpha1.PacemakerConfig) field.ErrorList {
 	errs := validateName(field.NewPath("metadata", "name"), config.Name)
 	spec, path := config.Spec, field.NewPath("spec")
+	errs = append(errs, validateMode(path.Child("mode"), spec.Mode)...)
+	errs = append(errs, validateInstance(path.Child("instance"), spec.Instance)...)
 	errs = append(errs, validateSelector(path.Child("nodeSelector"), spec.NodeSelector)...)
 	errs = append(errs, validateRange(path.Child("priority"), &spec.Priority, -maxPriority, maxPriority, "-1000000 to 1000000")...)
 	errs = append(errs, validateThrottle(path.Child("throttleConfig"), spec.ThrottleConfig)...)
@@ -53,6 +40,24 @@ func validateName(path *field.Path, name string) (errs field.ErrorList) {
 	return errs
 }
 
+func validateMode(path *field.Path, mode v1alpha1.Mode) field.ErrorList {
+	switch mode {
+	case "", v1alpha1.ModeEnforce, v1alpha1.ModeShadow, v1alpha1.ModeOff:
+		return nil
+	}
+	return field.ErrorList{field.NotSupported(path, mode, []v1alpha1.Mode{v1alpha1.ModeEnforce, v1alpha1.ModeShadow, v1alpha1.ModeOff})}
+}
+
+func validateInstance(path *field.Path, instance string) (errs field.ErrorList) {
+	if instance == "" {
+		return nil
+	}
+	for _, fault := range validation.IsDNS1123Label(instance) {
+		errs = append(errs, field.Invalid(path, instance, "must be the name of a daemon's instance: "+fault))
+	}
+	return errs
+}
+
 func validateSelector(path *field.Path, selector map[string]v1alpha1.LabelValue) (errs field.ErrorList) {
 	if len(selector) > maxSelectorLabels {
 		return field.ErrorList{field.TooMany(path, len(selector), maxSelectorLabels)}
@@ -64,25 +69,6 @@ func validateSelector(path *field.Path, selector map[string]v1alpha1.LabelValue)
 		for _, fault := range validation.IsValidLabelValue(string(selector[key])) {
 			errs = append(errs, field.Invalid(path.Child(key), string(selector[key]), "must be a label value: "+fault))
 		}
-	}
-	return errs
-}
-
-func validateThrottle(path *field.Path, throttle v1alpha1.ThrottleConfig) (errs field.ErrorList) {
-	if m, path := throttle.MaxConcurrent, path.Child("maxConcurrent"); m != nil {
-		if m.Value == nil && m.PerCore == nil {
-			errs = append(errs, field.Required(path, "must set value or perCore"))
-		}
-		errs = append(errs, validateRange(path.Child("value"), m.Value, 1, maxStarts, "1 to 1000")...)
-		errs = append(errs, validatePerCore(path.Child("perCore"), m.PerCore)...)
-	}
-	if r, path := throttle.RateLimit, path.Child("rateLimit"); r != nil {
-		if r.FillFactor == "" {
-			errs = append(errs, field.Required(path.Child("fillFactor"), fillSpan.want))
-		} else {
-			errs = append(errs, validateSpan(path.Child("fillFactor"), &r.FillFactor, fillSpan)...)
-		}
-		errs = append(errs, validateRange(path.Child("burst"), r.Burst, 1, maxStarts, "1 to 1000")...)
 	}
 	return errs
 }
@@ -111,34 +97,4 @@ func validateNamespaces(path *field.Path, namespaces []string) (errs field.Error
 		}
 	}
 	return errs
-}
-
-// validateRange checks a number that is there.
-func validateRange(path *field.Path, n *int32, lowest, highest int32, want string) field.ErrorList {
-	if n == nil || *n >= lowest && *n <= highest {
-		return nil
-	}
-	return field.ErrorList{field.Invalid(path, *n, "must be a whole number from "+want)}
-}
-
-// validateSpan checks a duration that is there.
-func validateSpan(path *field.Path, d *v1alpha1.Duration, s span) field.ErrorList {
-	if d == nil {
-		return nil
-	}
-	if v, err := d.Parse(); err == nil && v >= s.min && v <= s.max {
-		return nil
-	}
-	return field.ErrorList{field.Invalid(path, string(*d), s.want)}
-}
-
-func validatePerCore(path *field.Path, perCore *intstr.IntOrString) field.ErrorList {
-	if perCore == nil {
-		return nil
-	}
-	if _, err := v1alpha1.MilliPerCore(*perCore); err == nil {
-		return nil
-	}
-	return field.ErrorList{field.Invalid(path, perCore.String(),
-		`must be a number from "0.001" to 100 with at most three decimal places, like "0.5"`)}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
@@ -68,13 +69,11 @@ func newPacer(o Options, pods podSource, m *metrics) *pacer {
 // configure puts a configuration in force.
 func (p *pacer) configure(now time.Time, e crd.Effective, cores int) {
 	p.config.Store(&e)
-	s := throttle.Settings{MaxWait: e.Spec.GetMaxWait(), StartTimeout: e.Spec.GetStartTimeout()}
-	s.MaxConcurrent, _ = e.Spec.ThrottleConfig.ConcurrencyLimit(cores)
-	s.FillEvery, s.Burst, _ = e.Spec.ThrottleConfig.StartRate()
+	s := SettingsOf(e.Spec, cores)
 	p.limiter.Configure(now, s)
 	p.log.WithFields(logrus.Fields{
 		"config": e.Name, "origin": e.Origin, "generation": e.Generation,
-		"max_concurrent": s.MaxConcurrent, "fill_every": s.FillEvery, "burst": s.Burst,
+		"mode": e.Spec.GetMode(), "limits": admin.NewLimits(s).String(),
 	}).Info("configuration in force")
 	p.judgeAllWaiting(now)
 }

@@ -3,8 +3,6 @@ package v1alpha1
 import (
 	"slices"
 	"time"
-
-	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
 // The values that hold where a field is absent. The custom resource definition
@@ -14,6 +12,14 @@ const (
 	DefaultMaxWait      = 10 * time.Minute
 	DefaultSettleTime   = 5 * time.Second
 	DefaultBurst        = 1
+	DefaultAdaptiveMin  = 1
+	// DefaultNoProgressAfter is when a slot is lent because no start gets on.
+	DefaultNoProgressAfter = 10 * time.Second
+	// DefaultPressureWindow is the time over which pressure is measured.
+	DefaultPressureWindow = 2 * time.Second
+	// DefaultMinUtilization is the CPU use, in percent, above which CPU pressure
+	// counts.
+	DefaultMinUtilization = 70
 	// DefaultExemptNamespace is the one namespace that is exempt.
 	DefaultExemptNamespace = "kube-system"
 )
@@ -34,46 +40,18 @@ func (s PacemakerConfigSpec) GetSettleTime() time.Duration {
 	return s.SettleTime.orDefault(DefaultSettleTime)
 }
 
-// ConcurrencyLimit is how many pods may be starting at a time on a node with so
-// many CPU cores. limited is false where the config sets no such limit; limit is
-// at least 1 otherwise.
-func (t ThrottleConfig) ConcurrencyLimit(cores int) (limit int, limited bool) {
-	switch m := t.MaxConcurrent; {
-	case m == nil:
-		return 0, false
-	case m.Value != nil:
-		return max(1, int(*m.Value)), true
-	case m.PerCore != nil:
-		return perCoreLimit(*m.PerCore, cores)
-	default:
-		return 0, false
+// GetMode is what is done with a start that a limit holds.
+func (s PacemakerConfigSpec) GetMode() Mode {
+	if s.Mode == "" {
+		return ModeEnforce
 	}
+	return s.Mode
 }
 
-func perCoreLimit(perCore intstr.IntOrString, cores int) (limit int, limited bool) {
-	milli, err := MilliPerCore(perCore)
-	if err != nil {
-		return 0, false
-	}
-	return max(1, int(int64(cores)*milli/1000)), true
-}
-
-// StartRate is the token bucket of starts: one token per every, at most burst
-// saved up. limited is false where the config sets no such limit; every is above
-// 0 and burst at least 1 otherwise.
-func (t ThrottleConfig) StartRate() (every time.Duration, burst int, limited bool) {
-	if t.RateLimit == nil {
-		return 0, 0, false
-	}
-	every, err := t.RateLimit.FillFactor.Parse()
-	if err != nil || every <= 0 {
-		return 0, 0, false
-	}
-	burst = DefaultBurst
-	if b := t.RateLimit.Burst; b != nil {
-		burst = max(1, int(*b))
-	}
-	return every, burst, true
+// PacesRestarts tells whether a lone container that exited waits for its start
+// again.
+func (s PacemakerConfigSpec) PacesRestarts() bool {
+	return s.Restarts.Pace == nil || *s.Restarts.Pace
 }
 
 // ExemptsNamespace tells whether the pods of a namespace never wait.

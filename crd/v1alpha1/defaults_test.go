@@ -33,14 +33,14 @@ func TestConcurrencyLimit(t *testing.T) {
 		want  int
 	}{
 		"value":                 {MaxConcurrent{Value: new(int32(3))}, 64, 3},
-		"value wins":            {MaxConcurrent{Value: new(int32(1)), PerCore: new(intstr.FromString("2"))}, 8, 1},
-		"whole per core":        {MaxConcurrent{PerCore: new(intstr.FromInt32(2))}, 8, 16},
-		"fraction, rounded":     {MaxConcurrent{PerCore: new(intstr.FromString("0.5"))}, 7, 3},
-		"at least one":          {MaxConcurrent{PerCore: new(intstr.FromString("0.001"))}, 2, 1},
-		"exact in decimal":      {MaxConcurrent{PerCore: new(intstr.FromString("0.29"))}, 100, 29},
-		"places are filled up":  {MaxConcurrent{PerCore: new(intstr.FromString("1.05"))}, 100, 105},
-		"most":                  {MaxConcurrent{PerCore: new(intstr.FromString("100.000"))}, 1024, 102400},
-		"no cores known to OS":  {MaxConcurrent{PerCore: new(intstr.FromInt32(2))}, 0, 1},
+		"value wins":            {MaxConcurrent{Value: new(int32(1)), PerCore: new(Decimal(intstr.FromString("2")))}, 8, 1},
+		"whole per core":        {MaxConcurrent{PerCore: new(Decimal(intstr.FromInt32(2)))}, 8, 16},
+		"fraction, rounded":     {MaxConcurrent{PerCore: new(Decimal(intstr.FromString("0.5")))}, 7, 3},
+		"at least one":          {MaxConcurrent{PerCore: new(Decimal(intstr.FromString("0.001")))}, 2, 1},
+		"exact in decimal":      {MaxConcurrent{PerCore: new(Decimal(intstr.FromString("0.29")))}, 100, 29},
+		"places are filled up":  {MaxConcurrent{PerCore: new(Decimal(intstr.FromString("1.05")))}, 100, 105},
+		"most":                  {MaxConcurrent{PerCore: new(Decimal(intstr.FromString("100.000")))}, 1024, 102400},
+		"no cores known to OS":  {MaxConcurrent{PerCore: new(Decimal(intstr.FromInt32(2)))}, 0, 1},
 		"value never below one": {MaxConcurrent{Value: new(int32(0))}, 2, 1},
 	} {
 		t.Run(name, func(t *testing.T) {

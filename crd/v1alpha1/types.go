@@ -1,21 +1,20 @@
 package v1alpha1
 
-import (
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/intstr"
-)
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // PacemakerConfig says how fast pods may start on the nodes that it selects.
 // Of all that select a node, one is in force there: the one with the highest
-// priority, and among equals the one whose name comes first.
+// priority, and among equals the one whose name comes first. Where several
+// daemons run on a node, that is so for each of them; see instance.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:scope=Cluster,shortName=pmc
-// +kubebuilder:printcolumn:name="Priority",type=integer,JSONPath=`.spec.priority`
+// +kubebuilder:printcolumn:name="Mode",type=string,JSONPath=`.spec.mode`
 // +kubebuilder:printcolumn:name="Concurrent",type=integer,JSONPath=`.spec.throttleConfig.maxConcurrent.value`
 // +kubebuilder:printcolumn:name="Per core",type=string,JSONPath=`.spec.throttleConfig.maxConcurrent.perCore`
 // +kubebuilder:printcolumn:name="One start per",type=string,JSONPath=`.spec.throttleConfig.rateLimit.fillFactor`
-// +kubebuilder:printcolumn:name="Burst",type=integer,JSONPath=`.spec.throttleConfig.rateLimit.burst`,priority=1
+// +kubebuilder:printcolumn:name="Priority",type=integer,JSONPath=`.spec.priority`,priority=1
+// +kubebuilder:printcolumn:name="Instance",type=string,JSONPath=`.spec.instance`,priority=1
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type PacemakerConfig struct {
 	metav1.TypeMeta `json:",inline"`
@@ -47,6 +46,23 @@ type PacemakerConfigList struct {
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.startTimeout) || !has(self.settleTime) || !self.startTimeout.matches('^([0-9]{1,5}(h|m|s|ms)){1,4}$') || !self.settleTime.matches('^([0-9]{1,5}(h|m|s|ms)){1,4}$') || duration(self.startTimeout) < duration('1s') || duration(self.settleTime) < duration(self.startTimeout)",message="must be shorter than startTimeout",fieldPath=".settleTime"
 type PacemakerConfigSpec struct {
+	// mode says what is done with a start that a limit holds: with Enforce it
+	// waits; with Shadow it goes on at once, and how long it would have waited is
+	// reported; with "Off" (in quotes: YAML takes a bare one for false) no limit is
+	// in force at all, and those that wait go on at once. Default Enforce.
+	// +optional
+	// +kubebuilder:default=Enforce
+	Mode Mode `json:"mode,omitempty"`
+
+	// instance is the name of the daemon that this config is for, as given to it
+	// with --instance, for nodes on which several run side by side. A daemon
+	// follows the configs with its own name and no others; absent: this config is
+	// for daemons without one. At most 63 lower case letters, digits and '-'.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="must be the name of a daemon's instance: lower case letters, digits and '-'"
+	Instance string `json:"instance,omitempty"`
+
 	// nodeSelector holds the labels that a node must have, each with exactly
 	// this value, for this config to concern it. Empty or absent: every node.
 	// +optional
@@ -91,6 +107,11 @@ type PacemakerConfigSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,5}(h|m|s|ms)){1,4}$') && duration(self) <= duration('1h')",message="must be a duration from 0s to 1h in whole h, m, s or ms, like \"5s\""
 	SettleTime *Duration `json:"settleTime,omitempty"`
 
+	// restarts say how containers that exited are started again.
+	// +optional
+	// +kubebuilder:default={}
+	Restarts Restarts `json:"restarts,omitzero"`
+
 	// exemptions say which pods never wait, beside static pods, pods of
 	// DaemonSets and pods of the system-node-critical and
 	// system-cluster-critical priority classes, which never do.
@@ -99,63 +120,27 @@ type PacemakerConfigSpec struct {
 	Exemptions Exemptions `json:"exemptions,omitempty"`
 }
 
+// Mode says what is done with a start that a limit holds.
+//
+// +kubebuilder:validation:Enum=Enforce;Shadow;Off
+type Mode string
+
+// The modes.
+const (
+	// ModeEnforce makes it wait.
+	ModeEnforce Mode = "Enforce"
+	// ModeShadow lets it go on, and reports what Enforce would have done.
+	ModeShadow Mode = "Shadow"
+	// ModeOff has no limits: the switch to pull when pacing itself is suspected.
+	ModeOff Mode = "Off"
+)
+
 // LabelValue is the value of a label: at most 63 letters, digits, '-', '_' and
 // '.', beginning and ending with a letter or digit; it can be empty.
 //
 // +kubebuilder:validation:MaxLength=63
 // +kubebuilder:validation:Pattern=`^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$`
 type LabelValue string
-
-// ThrottleConfig holds the limits of a node.
-type ThrottleConfig struct {
-	// maxConcurrent limits how many pods may be starting at a time.
-	// +optional
-	MaxConcurrent *MaxConcurrent `json:"maxConcurrent,omitempty"`
-
-	// rateLimit limits how many pods may begin to start in a time.
-	// +optional
-	RateLimit *RateLimit `json:"rateLimit,omitempty"`
-}
-
-// MaxConcurrent limits how many pods may be starting at a time.
-//
-// +kubebuilder:validation:XValidation:rule="has(self.value) || has(self.perCore)",message="must set value or perCore"
-type MaxConcurrent struct {
-	// value is the number of pods that may be starting at a time, from 1 to
-	// 1000. Where perCore is set too, value wins.
-	// +optional
-	// +kubebuilder:validation:Minimum=1
-	// +kubebuilder:validation:Maximum=1000
-	Value *int32 `json:"value,omitempty"`
-
-	// perCore is the number of pods per CPU core of the node that may be
-	// starting at a time: a whole number like 2, or a decimal in quotes with at
-	// most three places like "0.5", from "0.001" to 100. The product is rounded
-	// down, but is never less than 1.
-	// +optional
-	// +kubebuilder:validation:XIntOrString
-	// +kubebuilder:validation:MaxLength=7
-	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 1 && self <= 100 : self.matches('^[0-9]{1,3}([.][0-9]{1,3})?$') && double(self) > 0.0 && double(self) <= 100.0",message="must be a number from \"0.001\" to 100 with at most three decimal places, like \"0.5\""
-	PerCore *intstr.IntOrString `json:"perCore,omitempty"`
-}
-
-// RateLimit limits how many pods may begin to start in a time.
-type RateLimit struct {
-	// fillFactor is the time in which one start becomes available, like "1s":
-	// one start per second. From 1ms to 1h.
-	// +required
-	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,5}(h|m|s|ms)){1,4}$') && duration(self) >= duration('1ms') && duration(self) <= duration('1h')",message="must be a duration from 1ms to 1h in whole h, m, s or ms, like \"1s\""
-	FillFactor Duration `json:"fillFactor"`
-
-	// burst is how many starts that were not used can be saved up, and so how
-	// many pods may begin to start at once after a quiet time. From 1 to 1000,
-	// default 1.
-	// +optional
-	// +kubebuilder:default=1
-	// +kubebuilder:validation:Minimum=1
-	// +kubebuilder:validation:Maximum=1000
-	Burst *int32 `json:"burst,omitempty"`
-}
 
 // Exemptions say which pods never wait.
 type Exemptions struct {
@@ -175,4 +160,15 @@ type Exemptions struct {
 	// +optional
 	// +kubebuilder:default=false
 	AllowSkipAnnotation bool `json:"allowSkipAnnotation,omitempty"`
+}
+
+// Restarts say how containers that exited are started again.
+type Restarts struct {
+	// pace makes a container that exited, and that no other app container of its
+	// pod runs beside, wait for its start again: as a start of its own, behind all
+	// pods of the same priority that exited less often. With false it is started
+	// at once, as kubelet does, and counted. Default true.
+	// +optional
+	// +kubebuilder:default=true
+	Pace *bool `json:"pace,omitempty"`
 }

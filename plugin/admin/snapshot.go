@@ -14,7 +14,7 @@ import (
 func NewStatus(now time.Time, s throttle.Snapshot, ended []throttle.TicketView) Status {
 	st := Status{
 		Time:     now,
-		Limits:   newLimits(s.Settings),
+		Limits:   NewLimits(s.Settings),
 		HeldBy:   newHeld(s.Held),
 		Pace:     Pace{Seconds: seconds(s.Pace), Observed: s.PaceObserved},
 		Starting: newPods(now, s.Starting),
@@ -36,25 +36,6 @@ func NewWhy(now time.Time, v throttle.TicketView, s throttle.Snapshot) Why {
 		w.Of = max(len(s.Waiting), w.Place)
 	}
 	return w
-}
-
-func newLimits(s throttle.Settings) Limits {
-	l := Limits{
-		MaxConcurrent:       max(0, s.MaxConcurrent),
-		MaxWaitSeconds:      seconds(orDefault(s.MaxWait, throttle.DefaultMaxWait)),
-		StartTimeoutSeconds: seconds(orDefault(s.StartTimeout, throttle.DefaultStartTimeout)),
-	}
-	if s.FillEvery > 0 {
-		l.FillEverySeconds, l.Burst = seconds(s.FillEvery), max(1, s.Burst)
-	}
-	return l
-}
-
-func orDefault(d, def time.Duration) time.Duration {
-	if d > 0 {
-		return d
-	}
-	return def
 }
 
 func newHeld(h throttle.Held) *Held {

@@ -100,20 +100,6 @@ type Config struct {
 	Spec *v1alpha1.PacemakerConfigSpec `json:"spec,omitempty"`
 }
 
-// Limits are the limits in force.
-type Limits struct {
-	// MaxConcurrent is the number of starts at a time; 0: not limited.
-	MaxConcurrent int `json:"maxConcurrent"`
-	// FillEverySeconds is the time in which one start becomes available, 0: not
-	// limited; Burst is how many can be saved up.
-	FillEverySeconds Seconds `json:"fillEverySeconds"`
-	Burst            int     `json:"burst,omitempty"`
-	// MaxWaitSeconds is how long a pod waits before it starts over the limit,
-	// StartTimeoutSeconds how long a start may hold its slot.
-	MaxWaitSeconds      Seconds `json:"maxWaitSeconds"`
-	StartTimeoutSeconds Seconds `json:"startTimeoutSeconds"`
-}
-
 // Gate is the hook in which containers wait.
 type Gate struct {
 	// Mode is auto, always or never, as configured; Path is the hook's path on

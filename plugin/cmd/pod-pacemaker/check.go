@@ -12,6 +12,8 @@ import (
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd"
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
 )
 
 const checkLong = `Check says whether a file holds a valid PacemakerConfig, and what it means on a
@@ -89,9 +91,16 @@ func forNodes(c *v1alpha1.PacemakerConfig) string {
 }
 
 func onNode(spec v1alpha1.PacemakerConfigSpec, cores int) string {
-	l := limitsOf(spec, cores)
-	if l.MaxConcurrent == 0 && l.FillEverySeconds == 0 {
+	l := admin.NewLimits(plugin.SettingsOf(spec, cores))
+	switch {
+	case spec.GetMode() == v1alpha1.ModeOff:
+		return "Its mode is Off: no pod is held back."
+	case !l.Any():
 		return "It sets no limit: no pod is held back."
 	}
-	return fmt.Sprintf("Starts on a node with %s: %s.", plural(cores, "core"), limitsText(l))
+	text := fmt.Sprintf("Starts on a node with %s: %s.", plural(cores, "core"), l)
+	if spec.GetMode() == v1alpha1.ModeShadow {
+		text += "\nIts mode is Shadow: no pod is held back, and what would have been is reported."
+	}
+	return text
 }

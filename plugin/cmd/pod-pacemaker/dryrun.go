@@ -70,7 +70,7 @@ func configFinding(o plugin.Options) (finding, error) {
 	if err != nil {
 		return finding{}, invalid(o.ConfigFile, err)
 	}
-	text := fmt.Sprintf("%s: %q: %s", o.ConfigFile, c.Name, limitsText(limitsOf(c.Spec, runtime.NumCPU())))
+	text := fmt.Sprintf("%s: %q: %s", o.ConfigFile, c.Name, admin.NewLimits(plugin.SettingsOf(c.Spec, runtime.NumCPU())))
 	if !o.Standalone() {
 		text += "; where no PacemakerConfig object selects this node"
 	}

@@ -46,7 +46,7 @@ func headLines(s admin.Status) []line {
 		entry("pods", podWatchText(*s.PodWatch))
 	}
 	entry("config", configText(s.Config))
-	entry("limits", limitsText(s.Limits))
+	entry("limits", s.Limits.String())
 	entry("gate", gateText(s.Gate))
 	entry("refused", fmt.Sprintf("%d at the sandbox, %d at the container", s.Refused.Sandbox, s.Refused.Container))
 	if s.Handlers.Budget != "" && s.Handlers.Budget != "kept" {

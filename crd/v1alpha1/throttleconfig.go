@@ -1,0 +1,170 @@
+package v1alpha1
+
+// ThrottleConfig holds the limits of a node.
+type ThrottleConfig struct {
+	// maxConcurrent limits how many pods may be starting at a time.
+	// +optional
+	MaxConcurrent *MaxConcurrent `json:"maxConcurrent,omitempty"`
+
+	// adaptive finds out how many pods may be starting at a time, from CPU use and
+	// from CPU and I/O pressure; {} is enough. Where maxConcurrent is set too, the
+	// smaller of both numbers counts.
+	// +optional
+	Adaptive *Adaptive `json:"adaptive,omitempty"`
+
+	// rateLimit limits how many pods may begin to start in a time.
+	// +optional
+	RateLimit *RateLimit `json:"rateLimit,omitempty"`
+
+	// cpu holds starts while the CPUs of the node are busy.
+	// +optional
+	CPU *CPULimit `json:"cpu,omitempty"`
+
+	// io holds starts while the CPUs of the node wait for I/O.
+	// +optional
+	IO *IOLimit `json:"io,omitempty"`
+
+	// loadAvg holds starts while the load average of the node is high.
+	// +optional
+	LoadAvg *LoadAvgLimit `json:"loadAvg,omitempty"`
+
+	// pressure holds starts while processes stall for want of CPU, memory or I/O,
+	// as the kernel tells in /proc/pressure.
+	// +optional
+	Pressure *Pressure `json:"pressure,omitempty"`
+
+	// maxPulling is how many pods may be between their sandbox and their first
+	// container at a time, which is where their images are pulled. From 1 to 1000;
+	// absent: no limit.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=1000
+	MaxPulling *int32 `json:"maxPulling,omitempty"`
+
+	// noProgressAfter is how long none of the starts under way may make progress
+	// before one that waits is started beside them, for they may be waiting for
+	// it. From 1s to 1h, or 0s for never; default 10s.
+	// +optional
+	// +kubebuilder:default="10s"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,5}(h|m|s|ms)){1,4}$') && (duration(self) == duration('0s') || duration(self) >= duration('1s') && duration(self) <= duration('1h'))",message="must be 0s, or a duration from 1s to 1h in whole h, m, s or ms, like \"10s\""
+	NoProgressAfter *Duration `json:"noProgressAfter,omitempty"`
+}
+
+// MaxConcurrent limits how many pods may be starting at a time.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.value) || has(self.perCore)",message="must set value or perCore"
+type MaxConcurrent struct {
+	// value is the number of pods that may be starting at a time, from 1 to
+	// 1000. Where perCore is set too, value wins.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=1000
+	Value *int32 `json:"value,omitempty"`
+
+	// perCore is the number of pods per CPU core of the node that may be
+	// starting at a time: a whole number like 2, or a decimal in quotes with at
+	// most three places like "0.5", from "0.001" to 100. The product is rounded
+	// down, but is never less than 1.
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 1 && self <= 100 : self.matches('^[0-9]{1,6}([.][0-9]{1,3})?$') && double(self) > 0.0 && double(self) <= 100.0",message="must be a number from \"0.001\" to 100 with at most three decimal places, like \"0.5\""
+	PerCore *Decimal `json:"perCore,omitempty"`
+}
+
+// Adaptive finds out how many pods may be starting at a time.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.min) || !has(self.max) || self.min <= self.max",message="must not be less than min",fieldPath=".max"
+type Adaptive struct {
+	// targetPressure is the share of time, in percent, in which some process may
+	// stall for want of CPU or I/O while pods start: higher values start more at a
+	// time. From "0.001" to 100; absent: what suits most nodes.
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 1 && self <= 100 : self.matches('^[0-9]{1,6}([.][0-9]{1,3})?$') && double(self) > 0.0 && double(self) <= 100.0",message="must be a percentage from \"0.001\" to 100 with at most three decimal places, like 80 or \"62.5\""
+	TargetPressure *Decimal `json:"targetPressure,omitempty"`
+
+	// min is how many pods may be starting at a time however high the pressure is.
+	// From 1 to 1000, default 1.
+	// +optional
+	// +kubebuilder:default=1
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=1000
+	Min *int32 `json:"min,omitempty"`
+
+	// max is how many pods may be starting at a time however low the pressure is.
+	// From 1 to 1000 and not less than min; absent: as many as the node bears.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=1000
+	Max *int32 `json:"max,omitempty"`
+}
+
+// RateLimit limits how many pods may begin to start in a time.
+type RateLimit struct {
+	// fillFactor is the time in which one start becomes available, like "1s":
+	// one start per second. From 1ms to 1h.
+	// +required
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,5}(h|m|s|ms)){1,4}$') && duration(self) >= duration('1ms') && duration(self) <= duration('1h')",message="must be a duration from 1ms to 1h in whole h, m, s or ms, like \"1s\""
+	FillFactor Duration `json:"fillFactor"`
+
+	// burst is how many starts that were not used can be saved up, and so how
+	// many pods may begin to start at once after a quiet time. From 1 to 1000,
+	// default 1.
+	// +optional
+	// +kubebuilder:default=1
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=1000
+	Burst *int32 `json:"burst,omitempty"`
+}
+
+// CPULimit holds starts while the CPUs of the node are busy.
+type CPULimit struct {
+	// maxLoad is how busy the CPUs of the node may be, all together, in percent:
+	// from "0.001" to 100, like 80 or "62.5".
+	// +required
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 1 && self <= 100 : self.matches('^[0-9]{1,6}([.][0-9]{1,3})?$') && double(self) > 0.0 && double(self) <= 100.0",message="must be a percentage from \"0.001\" to 100 with at most three decimal places, like 80 or \"62.5\""
+	MaxLoad *Decimal `json:"maxLoad"`
+
+	// incrementBy is what each start adds to the measured percentage until it was
+	// measured anew, because a pod that has just begun does not show yet. From 0 to
+	// 100, default 0.
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 && self <= 100 : self.matches('^[0-9]{1,6}([.][0-9]{1,3})?$') && double(self) <= 100.0",message="must be a percentage from 0 to 100 with at most three decimal places, like 10 or \"2.5\""
+	IncrementBy *Decimal `json:"incrementBy,omitempty"`
+}
+
+// IOLimit holds starts while the CPUs of the node wait for I/O.
+type IOLimit struct {
+	// maxLoad is how much of their time the CPUs of the node may be idle for want
+	// of I/O, all together, in percent: from "0.001" to 100, like 20 or "7.5".
+	// +required
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 1 && self <= 100 : self.matches('^[0-9]{1,6}([.][0-9]{1,3})?$') && double(self) > 0.0 && double(self) <= 100.0",message="must be a percentage from \"0.001\" to 100 with at most three decimal places, like 80 or \"62.5\""
+	MaxLoad *Decimal `json:"maxLoad"`
+
+	// incrementBy is what each start adds to the measured percentage until it was
+	// measured anew, because a pod that has just begun does not show yet. From 0 to
+	// 100, default 0.
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 && self <= 100 : self.matches('^[0-9]{1,6}([.][0-9]{1,3})?$') && double(self) <= 100.0",message="must be a percentage from 0 to 100 with at most three decimal places, like 10 or \"2.5\""
+	IncrementBy *Decimal `json:"incrementBy,omitempty"`
+}
+
+// LoadAvgLimit holds starts while the load average of the node is high.
+type LoadAvgLimit struct {
+	// maxLoad is how high the load average of the last minute may be: the number
+	// of processes that run, wait for a CPU, or wait for a disk. From "0.001" to
+	// 100000, like 8 or "1.5".
+	// +required
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 1 && self <= 100000 : self.matches('^[0-9]{1,6}([.][0-9]{1,3})?$') && double(self) > 0.0 && double(self) <= 100000.0",message="must be a number from \"0.001\" to 100000 with at most three decimal places, like 8 or \"1.5\""
+	MaxLoad *Decimal `json:"maxLoad"`
+
+	// perCore makes maxLoad and incrementBy numbers per CPU core of the node.
+	// Default false: they are for the whole node.
+	// +optional
+	// +kubebuilder:default=false
+	PerCore bool `json:"perCore,omitempty"`
+
+	// incrementBy is what each start adds to the load average until it was measured
+	// anew. From 0 to 100000, default 0.
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 && self <= 100000 : self.matches('^[0-9]{1,6}([.][0-9]{1,3})?$') && double(self) <= 100000.0",message="must be a number from 0 to 100000 with at most three decimal places, like 1 or \"0.5\""
+	IncrementBy *Decimal `json:"incrementBy,omitempty"`
+}

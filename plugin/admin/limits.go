@@ -1,0 +1,99 @@
+package admin
+
+import (
+	"time"
+
+	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+)
+
+// Limits are the limits in force. What is absent, or 0 where it is always there,
+// is not limited.
+type Limits struct {
+	// MaxConcurrent is the number of starts at a time.
+	MaxConcurrent int `json:"maxConcurrent"`
+	// FillEverySeconds is the time in which one start becomes available; Burst is
+	// how many can be saved up.
+	FillEverySeconds Seconds `json:"fillEverySeconds"`
+	Burst            int     `json:"burst,omitempty"`
+	// MaxPulling is the number of pods between sandbox and first container.
+	MaxPulling int `json:"maxPulling,omitempty"`
+	// Signals are the signals of the node that hold starts, in the order of
+	// [throttle.Signal].
+	Signals []SignalLimit `json:"signals,omitempty"`
+	// MinUtilization is the CPU use in percent above which CPU pressure counts;
+	// absent where no limit asks for CPU pressure, or where it always counts.
+	MinUtilization float64 `json:"minUtilization,omitempty"`
+	// NoProgressAfterSeconds is how long no start may make progress before a slot
+	// is lent; absent: none ever is.
+	NoProgressAfterSeconds Seconds `json:"noProgressAfterSeconds,omitempty"`
+	// MaxWaitSeconds is how long a pod waits before it starts over the limit,
+	// StartTimeoutSeconds how long a start may hold its slot.
+	MaxWaitSeconds      Seconds `json:"maxWaitSeconds"`
+	StartTimeoutSeconds Seconds `json:"startTimeoutSeconds"`
+}
+
+// SignalLimit is the limit of one signal of the node.
+type SignalLimit struct {
+	// Name is what [throttle.Signal] calls it.
+	Name string `json:"name"`
+	// Max is where it begins to hold starts, Increment what each start adds until
+	// it was measured anew; both in the unit of the signal.
+	Max       float64 `json:"max"`
+	Increment float64 `json:"increment,omitempty"`
+}
+
+// NewLimits gives the limits that the settings mean.
+func NewLimits(s throttle.Settings) Limits {
+	l := Limits{
+		MaxConcurrent:       max(0, s.MaxConcurrent),
+		MaxPulling:          max(0, s.MaxPulling),
+		Signals:             signalLimits(s),
+		MaxWaitSeconds:      seconds(orDefault(s.MaxWait, throttle.DefaultMaxWait)),
+		StartTimeoutSeconds: seconds(orDefault(s.StartTimeout, throttle.DefaultStartTimeout)),
+	}
+	if s.FillEvery > 0 {
+		l.FillEverySeconds, l.Burst = seconds(s.FillEvery), max(1, s.Burst)
+	}
+	if s.Pressure.CPUSome > 0 {
+		l.MinUtilization = max(0, s.Pressure.MinUtilization)
+		if s.Pressure.MinUtilization == 0 {
+			l.MinUtilization = throttle.DefaultMinUtilization
+		}
+	}
+	if s.NoProgressAfter >= 0 {
+		l.NoProgressAfterSeconds = seconds(orDefault(s.NoProgressAfter, throttle.DefaultNoProgressAfter))
+	}
+	return l
+}
+
+// signalLimits gives the limits of the signals that have one.
+func signalLimits(s throttle.Settings) (limits []SignalLimit) {
+	for signal := throttle.SignalCPU; signal <= throttle.SignalIOFull; signal++ {
+		l := SignalLimit{Name: signal.String(), Max: s.Threshold(signal)}
+		if l.Max <= 0 {
+			continue
+		}
+		switch signal {
+		case throttle.SignalCPU:
+			l.Increment = max(0, s.CPU.Increment)
+		case throttle.SignalIOWait:
+			l.Increment = max(0, s.IOWait.Increment)
+		case throttle.SignalLoad:
+			l.Increment = max(0, s.Load.Increment)
+		}
+		limits = append(limits, l)
+	}
+	return limits
+}
+
+// Any tells whether any limit is set.
+func (l Limits) Any() bool {
+	return l.MaxConcurrent > 0 || l.FillEverySeconds > 0 || l.MaxPulling > 0 || len(l.Signals) > 0
+}
+
+func orDefault(d, def time.Duration) time.Duration {
+	if d > 0 {
+		return d
+	}
+	return def
+}

@@ -1,0 +1,32 @@
+package plugin
+
+import (
+	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+)
+
+// SettingsOf gives what a configuration means for the limiter of a node with so
+// many cores. With the mode Off, no limit is left.
+func SettingsOf(spec v1alpha1.PacemakerConfigSpec, cores int) throttle.Settings {
+	s := throttle.Settings{MaxWait: spec.GetMaxWait(), StartTimeout: spec.GetStartTimeout()}
+	if spec.GetMode() == v1alpha1.ModeOff {
+		return s
+	}
+	t := spec.ThrottleConfig
+	s.MaxConcurrent, _ = t.ConcurrencyLimit(cores)
+	s.FillEvery, s.Burst, _ = t.StartRate()
+	s.CPU = throttle.SignalLimit(t.CPUSignal())
+	s.IOWait = throttle.SignalLimit(t.IOSignal())
+	s.Load = throttle.SignalLimit(t.LoadSignal(cores))
+	s.Pressure = throttle.PressureLimits(t.PressureLimits())
+	if s.Pressure.MinUtilization == 0 {
+		s.Pressure.MinUtilization = -1 // it always counts; 0 would mean the default
+	}
+	s.MaxPulling = t.PullingLimit()
+	after, lends := t.LoanAfter()
+	if !lends {
+		after = -1
+	}
+	s.NoProgressAfter = after
+	return s
+}

@@ -1,0 +1,67 @@
+package plugin
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/pod-pacemaker/pod-pacemaker/crd"
+	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+)
+
+func everything(t *testing.T) v1alpha1.PacemakerConfigSpec {
+	t.Helper()
+	config, err := crd.Load("../crd/testdata/valid/everything.yaml")
+	require.NoError(t, err)
+	return config.Spec
+}
+
+func TestSettingsHaveEveryLimit(t *testing.T) {
+	t.Parallel()
+	s := SettingsOf(everything(t), 4)
+	assert.Equal(t, 6, s.MaxConcurrent)
+	assert.Equal(t, 500*time.Millisecond, s.FillEvery)
+	assert.Equal(t, 3, s.Burst)
+	assert.Equal(t, throttle.SignalLimit{Max: 85.5, Increment: 10}, s.CPU)
+	assert.Equal(t, throttle.SignalLimit{Max: 20, Increment: 2.5}, s.IOWait)
+	assert.Equal(t, throttle.SignalLimit{Max: 6, Increment: 1}, s.Load)
+	assert.Equal(t, throttle.PressureLimits{
+		CPUSome: 60, MemorySome: 20, MemoryFull: 7.5, IOSome: 40, IOFull: 25, MinUtilization: 50,
+	}, s.Pressure)
+	assert.Equal(t, 5, s.MaxPulling)
+	assert.Equal(t, 20*time.Second, s.NoProgressAfter)
+
+	assert.Equal(t, "6 at a time, one every 500ms (3 at once after a quiet time), 5 pulling images at a time, "+
+		"cpu below 85.5% (each start adds 10%), iowait below 20% (each start adds 2.5%), load below 6 (each start adds 1), "+
+		"pressure.cpu.some below 60% (where cpu is above 50%), pressure.memory.some below 20%, pressure.memory.full below 7.5%, "+
+		"pressure.io.some below 40%, pressure.io.full below 25%; a pod waits 15m at most, a start counts for 1m30s at most",
+		admin.NewLimits(s).String())
+}
+
+func TestOffLeavesNoLimit(t *testing.T) {
+	t.Parallel()
+	spec := everything(t)
+	spec.Mode = v1alpha1.ModeOff
+	assert.Equal(t, throttle.Settings{MaxWait: spec.GetMaxWait(), StartTimeout: spec.GetStartTimeout()}, SettingsOf(spec, 4))
+}
+
+// What is 0 in a configuration must not become the limiter's default.
+func TestZerosKeepTheirMeaning(t *testing.T) {
+	t.Parallel()
+	var spec v1alpha1.PacemakerConfigSpec
+	s := SettingsOf(spec, 4)
+	assert.Equal(t, 10*time.Second, s.NoProgressAfter)
+	assert.InDelta(t, 70, s.Pressure.MinUtilization, 0)
+	assert.Equal(t, admin.NoLimits, admin.NewLimits(s).String())
+
+	config, err := crd.Load("../crd/testdata/valid/lowest.yaml")
+	require.NoError(t, err)
+	s = SettingsOf(config.Spec, 4)
+	assert.Negative(t, s.NoProgressAfter)
+	assert.Negative(t, s.Pressure.MinUtilization)
+	assert.Zero(t, admin.NewLimits(s).MinUtilization)
+}
