@@ -27,8 +27,8 @@ type Effective struct {
 }
 
 // FromFile is what is in force when no API server has a config for this node.
-// The config is in force whatever its nodeSelector and priority say: a file is
-// given to the node that it is for. Nil stands for no file.
+// The config is in force whatever its nodeSelector, priority and instance say: a
+// file is given to the daemon that it is for. Nil stands for no file.
 func FromFile(config *v1alpha1.PacemakerConfig) Effective {
 	if config == nil {
 		return Effective{Origin: OriginNone}

@@ -22,11 +22,12 @@ type object struct {
 	unknown string                    // what of the newest version was left out
 }
 
-// good returns the last good version of every object that had one, by name.
-func (o objects) good() []*v1alpha1.PacemakerConfig {
+// good returns the last good version of every object that had one and is for the
+// instance, by name.
+func (o objects) good(instance string) []*v1alpha1.PacemakerConfig {
 	var configs []*v1alpha1.PacemakerConfig
 	for _, name := range slices.Sorted(maps.Keys(o)) {
-		if good := o[name].good; good != nil {
+		if good := o[name].good; good != nil && good.Spec.Instance == instance {
 			configs = append(configs, good)
 		}
 	}

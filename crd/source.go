@@ -16,9 +16,10 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 )
 
-// Source tells which config is in force on this node, from the PacemakerConfigs
-// of the API server and the labels of this node's Node object. Where none
-// selects the node, the fallback is in force; without one, nothing is held.
+// Source tells which config is in force for one daemon, from the PacemakerConfigs
+// of the API server and the labels of this node's Node object. It sees the configs
+// whose spec.instance is the daemon's, and no others. Where none of them selects
+// the node, the fallback is in force; without one, nothing is held.
 //
 // Of an object that becomes invalid, the last good version stays in force; one
 // that was never valid counts as absent. While the API server is away, or does
@@ -29,6 +30,7 @@ type Source struct {
 	configs  dynamic.Interface
 	nodes    kubernetes.Interface
 	node     string
+	instance string
 	log      logrus.FieldLogger
 	fallback *v1alpha1.PacemakerConfig
 	onChange func(Effective)
@@ -48,18 +50,18 @@ type Source struct {
 	ties    string            // the last that were logged
 }
 
-// NewSource makes a Source for the named node; Run does its work. fallback can
-// be nil, see FromFile. onChange, if not nil, is told what is in force when Run
+// NewSource makes a Source for the daemon with this instance name, which can be
+// empty, on the named node; Run does its work. fallback can be nil, see FromFile. onChange, if not nil, is told what is in force when Run
 // begins and whenever that changes: in order, never twice at a time, and
 // without a lock held. Until it returns, no further change is noticed.
-func NewSource(configs dynamic.Interface, nodes kubernetes.Interface, nodeName string,
+func NewSource(configs dynamic.Interface, nodes kubernetes.Interface, nodeName, instance string,
 	fallback *v1alpha1.PacemakerConfig, log logrus.FieldLogger, onChange func(Effective),
 ) *Source {
 	if onChange == nil {
 		onChange = func(Effective) {}
 	}
 	return &Source{
-		configs: configs, nodes: nodes, node: nodeName,
+		configs: configs, nodes: nodes, node: nodeName, instance: instance,
 		log: log, fallback: fallback, onChange: onChange,
 		changed: make(chan struct{}, 1),
 		synced:  make(chan struct{}),
@@ -136,7 +138,7 @@ func (s *Source) wake() {
 // anything at all, is new.
 func (s *Source) decide(first bool) {
 	s.mu.Lock()
-	chosen, ties := Select(s.labels, s.objects.good())
+	chosen, ties := Select(s.labels, s.objects.good(s.instance))
 	next := FromFile(s.fallback)
 	if chosen != nil {
 		next = fromAPI(chosen)

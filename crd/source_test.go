@@ -52,7 +52,7 @@ func inWorld(t *testing.T, fallback *v1alpha1.PacemakerConfig, test func(w *worl
 		log, hook := logtest.NewNullLogger()
 		log.SetLevel(logrus.DebugLevel)
 		w.log = hook
-		w.source = NewSource(w.configs, w.nodes, nodeName, fallback, log, func(e Effective) { w.told = append(w.told, e) })
+		w.source = NewSource(w.configs, w.nodes, nodeName, "", fallback, log, func(e Effective) { w.told = append(w.told, e) })
 		test(w)
 	})
 }
@@ -165,6 +165,44 @@ func TestSourceFollowsConfigsAndLabels(t *testing.T) {
 		w.delete("everywhere")
 		w.inForce("", OriginNone, 0)
 		assert.Len(t, w.told, 5, "each change is told once")
+	})
+}
+
+// Every daemon of a node follows the configs that name it, and only those.
+func TestSourceFollowsItsInstance(t *testing.T) {
+	inWorld(t, nil, func(w *world) {
+		w.source.instance = "canary"
+		w.create(testObject("for-all-others", 1, 4, nil))
+		w.run()
+		w.inForce("", OriginNone, 0)
+
+		canary := testObject("for-canary", 1, 1, nil)
+		require.NoError(t, unstructured.SetNestedField(canary.Object, "canary", "spec", "instance"))
+		w.create(canary)
+		w.inForce("for-canary", OriginAPI, 1)
+
+		away := testObject("for-canary", 2, 1, nil)
+		w.update(away)
+		w.inForce("", OriginNone, 0)
+	})
+}
+
+// A node that no config selects any more is said once, and nothing is held.
+func TestSourceSaysOnceThatNoneSelectsTheNode(t *testing.T) {
+	inWorld(t, nil, func(w *world) {
+		w.create(testObject("big", 1, 1, map[string]any{"size": "big"}))
+		w.run()
+		w.inForce("big", OriginAPI, 1)
+		w.logged()
+
+		w.relabel(map[string]string{"size": "small"})
+		w.inForce("", OriginNone, 0)
+		w.relabel(map[string]string{"size": "smaller"})
+		w.hour()
+		assert.Equal(t, []string{"warning: no PacemakerConfig selects this node: nothing is held"}, w.logged())
+
+		w.relabel(map[string]string{"size": "big"})
+		w.inForce("big", OriginAPI, 1)
 	})
 }
 

@@ -86,7 +86,7 @@ func (d *Daemon) follow(c clients) {
 		d.pacer.podChanged(pod, deleted)
 	})
 	d.pacer.pods = d.watch
-	d.source = crd.NewSource(c.dynamic, c.kube, o.NodeName, d.fallback, o.Log, d.configure)
+	d.source = crd.NewSource(c.dynamic, c.kube, o.NodeName, o.Instance, d.fallback, o.Log, d.configure)
 	if o.StateDir != "" {
 		d.source.Remember(crd.NewLastGood(o.lastGoodPath(), o.NodeName))
 	}

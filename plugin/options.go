@@ -80,8 +80,9 @@ type Options struct {
 	RefuseAt RefuseAt
 	// Hold bounds one wait inside a handler, at most MaxHold. Zero: none.
 	Hold time.Duration
-	// Instance tells this daemon from others on the same node, and becomes part
-	// of the NRI plugin's name. May be empty.
+	// Instance tells this daemon from others on the same node: it follows the
+	// PacemakerConfigs with this spec.instance and no others, and its name with NRI
+	// has it. May be empty.
 	Instance string
 	// HTTPAddress is where metrics and health are served. Empty: nowhere.
 	HTTPAddress string

@@ -26,7 +26,7 @@ const (
 )
 
 func addRunDir(cmd *cobra.Command, dir *string) {
-	cmd.Flags().StringVar(dir, "run-dir", defaultRunDir, "`folder` of the daemon's sockets")
+	cmd.Flags().StringVar(dir, "run-dir", defaultRunDir, "`folder` of the daemon's sockets; of one with --instance NAME, NAME in it")
 }
 
 func addOutput(cmd *cobra.Command, o *output) {

@@ -119,6 +119,16 @@ func TestRunPassesEveryFlagOn(t *testing.T) {
 		"--http=", "--kick=false", "--state-dir=/s", "--proc-root=/host/proc", "--log-level=debug", "--log-format=json"))
 }
 
+func TestAnInstanceHasARunFolderOfItsOwn(t *testing.T) {
+	t.Parallel()
+	o := newStage(nil).options(t, "--instance", "canary")
+	assert.Equal(t, "canary", o.Instance)
+	assert.Equal(t, "/run/pod-pacemaker/canary", o.RunDir)
+
+	o = newStage(nil).options(t, "--instance", "canary", "--run-dir", "/r")
+	assert.Equal(t, "/r", o.RunDir)
+}
+
 func TestRunInAPodTakesTheServiceAccount(t *testing.T) {
 	t.Parallel()
 	o := newStage(map[string]string{"NODE_NAME": "worker-3", "KUBERNETES_SERVICE_HOST": "10.0.0.1"}).options(t)

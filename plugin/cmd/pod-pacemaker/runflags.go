@@ -37,8 +37,8 @@ func (f *runFlags) add(cmd *cobra.Command) {
 	fs.StringVar(&f.Kubeconfig, "kubeconfig", "", "`file` with access to the API server (empty: the pod's service account; neither: standalone)")
 	fs.StringVar(&f.NRISocket, "nri-socket", "/var/run/nri/nri.sock", "the runtime's NRI `socket`")
 	fs.StringVar(&f.NRIIndex, "nri-index", "05", "two `digits` that order the runtime's plugins")
-	fs.StringVar(&f.Instance, "instance", "", "`name` that tells this daemon from others on the node")
-	fs.StringVar(&f.RunDir, "run-dir", defaultRunDir, "`folder` of gate.sock and admin.sock, the same path for the hook on the host")
+	fs.StringVar(&f.Instance, "instance", "", "`name` that tells this daemon from others on the node: it follows the PacemakerConfigs with this spec.instance (empty: those without one)")
+	fs.StringVar(&f.RunDir, "run-dir", defaultRunDir, "`folder` of gate.sock and admin.sock, the same path for the hook on the host; with --instance, NAME in it unless set")
 	fs.StringVar(&f.StateDir, "state-dir", "/var/lib/pod-pacemaker", "`folder` that keeps the last good PacemakerConfig for the time until the API server answers (empty: nothing is kept)")
 	fs.StringVar(&f.ProcRoot, "proc-root", "/proc", "`folder` where the host's /proc is, which shows the processes of other pods")
 	addChoice(cmd, &f.Gate, "gate", "where containers may wait in the gate: auto where it is known to do no harm, always, never", plugin.GateAuto, plugin.GateAlways, plugin.GateNever)
@@ -73,6 +73,9 @@ func (f *runFlags) resolve(cmd *cobra.Command, env func(string) string) error {
 			return fmt.Errorf("find this node's name: %w", err)
 		}
 		f.NodeName, nodeFrom = strings.ToLower(host), "the host's name"
+	}
+	if f.Instance != "" && !cmd.Flags().Changed("run-dir") {
+		f.RunDir = filepath.Join(f.RunDir, f.Instance) // daemons side by side share no sockets
 	}
 	for _, path := range []*string{&f.RunDir, &f.StateDir, &f.NRISocket} {
 		if *path == "" {
