@@ -9,8 +9,7 @@ func (l *Limiter) settleOverLocked() {
 	if l.over == nil {
 		return
 	}
-	most := l.settings.MaxConcurrent
-	if l.over.state != Starting || (!l.overAll && most > 0 && l.starting.len() <= most) {
+	if l.over.state != Starting || (!l.overAll && l.slots.most > 0 && l.starting.len() <= l.slots.capacity()) {
 		l.over = nil
 	}
 }
@@ -19,30 +18,15 @@ func (l *Limiter) settleOverLocked() {
 // no other is.
 func (l *Limiter) mayPassLimitLocked() bool {
 	l.settleOverLocked()
-	most := l.settings.MaxConcurrent
-	return l.over == nil && (most <= 0 || l.starting.len() <= most)
+	return l.over == nil && (l.slots.most <= 0 || l.starting.len() <= l.slots.capacity())
 }
 
 // passLimitLocked admits a ticket over the limit.
 func (l *Limiter) passLimitLocked(now time.Time, t *Ticket, reason Reason) {
-	l.over, l.overAll = t, l.moreThanSlotsLocked(now)
+	_, ok := l.checkOthersLocked(now)
+	l.over, l.overAll = t, !ok
 	l.takeLocked(now)
 	l.startLocked(now, t, reason, true)
-}
-
-// moreThanSlotsLocked tells whether another limit than the number of starts at a
-// time refuses.
-func (l *Limiter) moreThanSlotsLocked(now time.Time) bool {
-	now = l.bucketTimeLocked(now)
-	for _, lim := range l.limits {
-		if _, slots := lim.(concurrency); slots {
-			continue
-		}
-		if _, ok := lim.check(now, l.starting.len()); !ok {
-			return true
-		}
-	}
-	return false
 }
 
 func (l *Limiter) maxWaitLocked(t *Ticket) time.Duration {
@@ -53,72 +37,82 @@ func (l *Limiter) maxWaitLocked(t *Ticket) time.Duration {
 }
 
 // longestLocked gives the present ticket that has waited longest of those whose
-// maxWait is over, or nil. It looks at them only when the first maxWait is over.
+// maxWait is over, or nil.
 func (l *Limiter) longestLocked(now time.Time) *Ticket {
-	if now.Before(l.due) {
-		return nil
+	for t := l.due.first(); t != nil && !now.Before(t.due); t = l.due.first() {
+		l.due.remove(t)
+		l.overdue.insert(t)
 	}
-	var longest *Ticket
-	l.due = time.Time{}
-	for _, t := range l.present.tickets {
-		due := t.arrived.Add(l.maxWaitLocked(t))
-		if l.due.IsZero() || due.Before(l.due) {
-			l.due = due
-		}
-		if now.Before(due) {
-			continue
-		}
-		if longest == nil || t.arrived.Before(longest.arrived) {
-			longest = t
-		}
-	}
-	return longest
+	return l.overdue.first()
 }
 
-func (l *Limiter) timedOutLocked(now time.Time) (stuck []*Ticket) {
-	for _, set := range []order{l.starting, l.unheld} {
-		for _, t := range set.tickets {
-			if now.Sub(t.admitted) >= l.settings.startTimeout() {
-				stuck = append(stuck, t)
-			}
-		}
+// resetDueLocked puts every present ticket where its maxWait says, after the
+// settings changed. It looks at all of them.
+func (l *Limiter) resetDueLocked() {
+	for t := range l.present.all() {
+		l.setDueLocked(t)
 	}
-	return stuck
 }
 
-func (l *Limiter) abandonedLocked(now time.Time) (gone []*Ticket) {
-	for _, t := range l.waiting.tickets {
-		if t.attended == 0 && now.Sub(t.seen) >= abandonAfter {
-			gone = append(gone, t)
+// endTimedOutLocked ends the starts that take too long.
+func (l *Limiter) endTimedOutLocked(now time.Time) {
+	for _, set := range []*order{&l.starting, &l.unheld} {
+		for t := set.first(); t != nil && now.Sub(t.admitted) >= l.settings.startTimeout(); t = set.first() {
+			l.endLocked(now, t, Stuck)
 		}
 	}
-	return gone
+}
+
+// firstAbsentLocked gives the ticket that was asked for longest ago of those for
+// which nobody stands there, or nil. When one is asked for, its place in the set is
+// left as it was; it is put right here.
+func (l *Limiter) firstAbsentLocked() *Ticket {
+	for {
+		t := l.absent.first()
+		if t == nil || !t.seen.After(t.asked) {
+			return t
+		}
+		l.absent.remove(t)
+		t.asked = t.seen
+		l.absent.insert(t)
+	}
+}
+
+// endAbandonedLocked ends the waits that nobody came back for.
+func (l *Limiter) endAbandonedLocked(now time.Time) {
+	for t := l.firstAbsentLocked(); t != nil && now.Sub(t.asked) >= abandonAfter; t = l.firstAbsentLocked() {
+		l.endLocked(now, t, Abandoned)
+	}
 }
 
 // nextLocked gives the earliest time at which Advance has something to do.
 func (l *Limiter) nextLocked(now time.Time) (next time.Time) {
 	sooner := func(at time.Time) {
-		if next.IsZero() || at.Before(next) {
+		if !at.IsZero() && (next.IsZero() || at.Before(next)) {
 			next = at
 		}
 	}
-	for _, set := range []order{l.starting, l.unheld} {
-		for _, t := range set.tickets {
+	for _, set := range []*order{&l.starting, &l.unheld} {
+		if t := set.first(); t != nil {
 			sooner(t.admitted.Add(l.settings.startTimeout()))
 		}
 	}
-	passable := l.mayPassLimitLocked()
-	for _, t := range l.waiting.tickets {
-		switch {
-		case t.attended == 0:
-			sooner(t.seen.Add(abandonAfter))
-		case passable:
-			sooner(t.arrived.Add(l.maxWaitLocked(t)))
-		}
+	if t := l.firstAbsentLocked(); t != nil {
+		sooner(t.asked.Add(abandonAfter))
 	}
-	if l.present.len() > 0 {
-		if held, ok := l.checkLocked(now); !ok && !held.Until.IsZero() {
-			sooner(held.Until)
+	if l.present.len() == 0 {
+		return next
+	}
+	if t := l.due.first(); t != nil && l.mayPassLimitLocked() {
+		sooner(t.due)
+	}
+	held, _ := l.checkLocked(now)
+	sooner(held.Until)
+	sooner(l.opensAtLocked(held))
+	if l.jammedLocked() {
+		others, _ := l.checkOthersLocked(now)
+		if others.Reason == "" || !others.Until.IsZero() {
+			sooner(later(l.loanDueLocked(), others.Until))
 		}
 	}
 	return next

@@ -7,13 +7,12 @@ import "time"
 func (l *Limiter) admitLocked(now time.Time) {
 	l.settleOverLocked()
 	for t := l.present.first(); t != nil; t = l.present.first() {
-		if _, ok := l.checkLocked(now); !ok {
+		if _, ok := l.checkLocked(now); !ok && !l.lendLocked(now) {
 			break
 		}
-		l.takeLocked(now)
-		l.startLocked(now, t, Free, true)
+		l.admitFirstLocked(now, t)
 	}
-	if !l.mayPassLimitLocked() {
+	if l.present.len() == 0 || !l.mayPassLimitLocked() {
 		return
 	}
 	if t := l.longestLocked(now); t != nil {
@@ -21,18 +20,32 @@ func (l *Limiter) admitLocked(now time.Time) {
 	}
 }
 
-// presentLocked adds a Waiting ticket to those that are present.
-func (l *Limiter) presentLocked(t *Ticket) {
-	l.present.insert(t)
-	if due := t.arrived.Add(l.maxWaitLocked(t)); due.Before(l.due) {
-		l.due = due
+// admitFirstLocked admits a ticket that every limit allows.
+func (l *Limiter) admitFirstLocked(now time.Time, t *Ticket) {
+	reason := Free
+	if l.slots.most > 0 && l.starting.len() >= l.slots.most {
+		reason = SlotLent
 	}
+	l.takeLocked(now)
+	l.startLocked(now, t, reason, true)
+}
+
+// mayAdmitLocked tells whether anybody could be admitted now if t were present. No
+// limit has become free unless this says so.
+func (l *Limiter) mayAdmitLocked(now time.Time, t *Ticket) bool {
+	if _, ok := l.checkLocked(now); ok {
+		return true
+	}
+	if l.jammedLocked() && !now.Before(l.loanDueLocked()) {
+		return true
+	}
+	return l.mayPassLimitLocked() &&
+		(l.longestLocked(now) != nil || !now.Before(t.arrived.Add(l.maxWaitLocked(t))))
 }
 
 // startLocked turns a Waiting ticket into a Starting one.
 func (l *Limiter) startLocked(at time.Time, t *Ticket, reason Reason, slot bool) {
-	l.waiting.remove(t)
-	l.present.remove(t)
+	l.leaveQueueLocked(t)
 	t.state, t.reason, t.admission, t.admitted, t.slot = Starting, reason, reason, at, slot
 	if slot {
 		l.starting.insert(t)
@@ -48,24 +61,35 @@ func (l *Limiter) endLocked(now time.Time, t *Ticket, reason Reason) {
 	e := Event{Kind: KindEnded, Time: now, Reason: reason}
 	switch t.state {
 	case Waiting:
-		l.waiting.remove(t)
-		l.present.remove(t)
+		l.leaveQueueLocked(t)
 		t.state = Gone
 		close(t.decided)
 	case Starting:
-		l.starting.remove(t)
-		l.unheld.remove(t)
-		t.state = reason.endState()
 		e.Took = max(0, now.Sub(t.admitted))
-		if t.slot && t.reason != Found && t.state == Started {
-			l.history.add(e.Took)
-		}
+		l.giveBackLocked(t, reason, e.Took)
+		t.state = reason.endState()
 	default:
 		return
 	}
 	t.reason, t.ended = reason, now
 	l.rememberLocked(t)
 	l.happenedLocked(e, t)
+}
+
+// giveBackLocked gives back the slot of a Starting ticket.
+func (l *Limiter) giveBackLocked(t *Ticket, reason Reason, took time.Duration) {
+	l.starting.remove(t)
+	l.unheld.remove(t)
+	l.stalled.remove(t)
+	if !t.slot {
+		return
+	}
+	l.gaveBack++
+	l.settleOverLocked()
+	l.repayLocked()
+	if t.admission != Found && reason.tellsPace() {
+		l.history.add(took)
+	}
 }
 
 // rememberLocked keeps the ended ticket, and forgets the oldest beyond the bound.
@@ -80,12 +104,16 @@ func (l *Limiter) rememberLocked(t *Ticket) {
 	}
 }
 
-func (l *Limiter) refusalLocked(now time.Time, t *Ticket) Decision {
-	d := Decision{Ahead: l.waiting.rank(t)}
+// refusalLocked says what a Waiting ticket, before which so many go, waits for.
+func (l *Limiter) refusalLocked(now time.Time, t *Ticket, ahead int) Decision {
+	d := Decision{Ahead: ahead}
 	if held, ok := l.checkLocked(now); !ok {
-		d.Reason, d.Held = held.Reason, held
+		d.Held = held
+	} else if n := l.present.rank(t); n > 0 || t.attended > 0 {
+		d.Held = Held{Reason: Queued, Measured: float64(n)}
 	} else {
-		d.Reason, d.Held = Queued, Held{Reason: Queued, Measured: float64(l.present.rank(t))}
+		d.Held = Held{Reason: Absent}
 	}
+	d.Reason = d.Held.Reason
 	return d
 }

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"golang.org/x/time/rate"
+
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/adaptive"
 )
 
 // abandonAfter is how long a ticket that waits without anybody present is kept.
@@ -18,23 +20,30 @@ const endedKept = 256
 // Limiter is the queue, the slots and the limits of one node. Make one with New.
 // All methods are safe for concurrent use and never block.
 type Limiter struct {
-	mu       sync.Mutex
+	mu sync.Mutex
+	// What is set, and what it makes of the starts.
 	settings Settings
-	signals  Signals
 	limits   []limit
+	slots    slots
 	bucket   *rate.Limiter
-	seq      uint64
-	tickets  map[string]*Ticket // by UID; the latest ticket of the pod
-	waiting  order              // every Waiting ticket
-	present  order              // the Waiting tickets for which somebody stands there
-	starting order              // the tickets that hold a slot
-	unheld   order              // the Starting tickets without a slot
-	over     *Ticket            // the last start over the limit, while it counts as such
-	overAll  bool               // over exceeded more than the number of starts at a time
-	due      time.Time          // no present ticket's maxWait is over before; zero: not known
-	taken    time.Time          // when the limits were last taken
+	adaptive *adaptive.Controller // nil: off
+	signals  Signals
+	// Who waits and starts.
+	tickets map[string]*Ticket // by UID; the latest ticket of the pod
+	sets
+	seq     uint64
+	latest  time.Time // the time of the latest decision
+	crowded time.Time // since when somebody waits all the time
+	ended   []*Ticket // in the order of their ends, at most endedKept
+	// What was granted beside the limits.
+	over       *Ticket // the last start over the limit, while it counts as such
+	overAll    bool    // over exceeded more than the number of starts at a time
+	loan       loan
+	passedRoom *Ticket // the last that was let up without room
+	// What was observed.
+	takes    takes
 	history  history
-	ended    []*Ticket // in the order of their ends, at most endedKept
+	gaveBack int // slots, since the adaptive limit was fed last
 	events   []Event
 	lost     uint64
 
@@ -43,33 +52,45 @@ type Limiter struct {
 
 // New gives a limiter with the settings s, no ticket, and a full token bucket.
 func New(now time.Time, s Settings) *Limiter {
-	l := &Limiter{tickets: map[string]*Ticket{}, changed: make(chan struct{}, 1)}
+	l := &Limiter{
+		tickets: map[string]*Ticket{}, sets: newSets(), latest: now, changed: make(chan struct{}, 1),
+	}
+	l.slots.starting = &l.starting
 	l.setLimitsLocked(now, s)
 	return l
 }
 
-// Configure replaces the settings. Tickets, places, slots and tokens are kept:
-// with a lower limit, the starts that are under way go on, and no other is
-// admitted until their number is below it.
+// Configure replaces the settings. Tickets, places, slots, tokens, loans and what
+// starts owe are kept: with a lower limit, the starts that are under way go on, and
+// no other is admitted until their number is below it.
 func (l *Limiter) Configure(now time.Time, s Settings) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	defer l.changedLocked()
+	now = l.clockLocked(now)
 	l.setLimitsLocked(now, s)
+	l.resetDueLocked()
 	l.admitLocked(now)
 }
 
 // Join gives the ticket of the pod: the one it has while that is Waiting or
-// Starting, else a new one at its place in the queue.
+// Starting, else a new one at its place in the queue. A Waiting ticket moves to the
+// place of an earlier arrival.
 func (l *Limiter) Join(now time.Time, r Request) *Ticket {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if t := l.tickets[r.UID]; t != nil && (t.state == Waiting || t.state == Starting) {
-		t.seen = now
-		return t
+	now = l.clockLocked(now)
+	t := l.tickets[r.UID]
+	if t == nil || t.hasEnded() {
+		defer l.changedLocked()
+		return l.joinLocked(now, r)
 	}
-	defer l.changedLocked()
-	return l.joinLocked(now, r)
+	t.seen = now
+	if arrived := earlier(now, r.Arrived); t.state == Waiting && arrived.Before(t.arrived) {
+		defer l.changedLocked()
+		l.moveLocked(t, func() { t.arrived = arrived })
+	}
+	return t
 }
 
 // Found is Join for a start that is under way: it was admitted at the given
@@ -80,8 +101,9 @@ func (l *Limiter) Found(now time.Time, r Request, since time.Time) *Ticket {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	defer l.changedLocked()
+	now = l.clockLocked(now)
 	t := l.tickets[r.UID]
-	if t == nil || t.state == Started || t.state == Gone {
+	if t == nil || t.hasEnded() {
 		t = l.joinLocked(now, r)
 	}
 	if t.state == Waiting {
@@ -103,50 +125,28 @@ func (l *Limiter) Lookup(uid string) *Ticket {
 func (l *Limiter) SetPriority(now time.Time, uid string, priority int32, maxWait time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	now = l.clockLocked(now)
 	t := l.tickets[uid]
-	if t == nil || t.state != Waiting {
-		return
-	}
-	if t.priority == priority && t.maxWait == maxWait {
+	if t == nil || t.state != Waiting || (t.priority == priority && t.maxWait == maxWait) {
 		return
 	}
 	defer l.changedLocked()
-	l.waiting.remove(t)
-	l.present.remove(t)
-	t.priority, t.maxWait = priority, maxWait
-	l.waiting.insert(t)
-	if t.attended > 0 {
-		l.presentLocked(t)
-	}
-	l.admitLocked(now)
-}
-
-// SetStalled says that the Starting pod has made no progress since a time, or,
-// with the zero time, that it does or that nobody can tell.
-func (l *Limiter) SetStalled(now time.Time, uid string, since time.Time) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	t := l.tickets[uid]
-	if t == nil || t.state != Starting || t.stalled.Equal(since) {
-		return
-	}
-	defer l.changedLocked()
-	t.stalled = since
+	l.moveLocked(t, func() { t.priority, t.maxWait = priority, maxWait })
 	l.admitLocked(now)
 }
 
 // Advance ends the starts and waits whose time is over, admits whoever may start
 // by now, and says when it wants to be called next; the zero time: not before
-// something else happens.
+// something else happens. Its time is taken for the clock's: where that was set
+// back, everything stays as old as it was.
 func (l *Limiter) Advance(now time.Time) (next time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, t := range l.timedOutLocked(now) {
-		l.endLocked(now, t, Stuck)
-	}
-	for _, t := range l.abandonedLocked(now) {
-		l.endLocked(now, t, Abandoned)
-	}
+	l.setBackLocked(now)
+	now = l.clockLocked(now)
+	l.endTimedOutLocked(now)
+	l.endAbandonedLocked(now)
+	l.endLongPullsLocked(now)
 	l.admitLocked(now)
 	return l.nextLocked(now)
 }
@@ -158,8 +158,11 @@ func (l *Limiter) joinLocked(now time.Time, r Request) *Ticket {
 		priority: r.Priority, arrived: earlier(now, r.Arrived), maxWait: r.MaxWait,
 		repeats: max(0, r.Repeats), state: Waiting, seen: now, decided: make(chan struct{}),
 	}
+	if l.waiting.len() == 0 {
+		l.crowded = now
+	}
 	l.tickets[r.UID] = t
-	l.waiting.insert(t)
+	l.joinQueueLocked(t)
 	l.happenedLocked(Event{Kind: KindJoined, Time: now}, t)
 	return t
 }

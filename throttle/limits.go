@@ -1,87 +1,47 @@
 package throttle
 
 import (
-	"fmt"
 	"time"
 
 	"golang.org/x/time/rate"
 )
 
 // A limit is one condition that every start has to meet. check changes nothing.
-// take is called after every limit agreed, at the same time as check.
+// take is called after every limit agreed, at the same time as check. Limits are
+// guarded by the lock of their limiter.
 type limit interface {
-	check(now time.Time, starting int) (held Held, ok bool)
+	check(now time.Time) (held Held, ok bool)
 	take(now time.Time)
 	// interval is the shortest mean time between two admissions that the limit
-	// allows, given the duration of one start; zero where it has no say.
-	interval(start time.Duration) time.Duration
-	// outlook is how many starts the limit is expected to admit from now on in the
-	// time within, given the duration of one start; zero: that is not known.
-	outlook(now time.Time, starting int, start, within time.Duration) float64
+	// allows, given the duration of one start; zero where it has no say. known is
+	// false where nobody can say.
+	interval(start time.Duration) (every time.Duration, known bool)
+	// outlook is how many starts the limit is expected to admit from now on, seen
+	// with the caution that the view asks for; known is false where nobody can say.
+	outlook(now time.Time, v view) (starts float64, known bool)
 }
 
-// Held says which limit holds a start back, and by what measure. The zero value
-// holds nothing.
-type Held struct {
-	// Reason is the limit.
-	Reason Reason
-	// Signal is which signal, of CPULoad, IOLoad, LoadAverage and Pressure.
-	Signal Signal
-	// Measured and Threshold are in the unit of the limit: starts at a time for
-	// Concurrency, seconds until the next start and seconds per start for Rate,
-	// pods for Queued, GateRoom and Pulling, else that of the signal.
-	Measured, Threshold float64
-	// Until is when the limit will allow one more start by itself. Zero: that is
-	// not known.
-	Until time.Time
+// slots bound the starts at a time.
+type slots struct {
+	starting *order
+	most     int // zero or less: no bound
+	lent     int // beyond most
 }
 
-// String says what was measured against what, for people.
-func (h Held) String() string {
-	switch h.Reason {
-	case Concurrency:
-		return fmt.Sprintf("%g of %g starting", h.Measured, h.Threshold)
-	case Rate:
-		return fmt.Sprintf("next start in %s, one per %s", seconds(h.Measured), seconds(h.Threshold))
-	case Queued:
-		return fmt.Sprintf("%g ahead", h.Measured)
-	case Pulling:
-		return fmt.Sprintf("%g of %g pulling images", h.Measured, h.Threshold)
-	case LoadAverage:
-		return fmt.Sprintf("load %.2f of %g", h.Measured, h.Threshold)
-	case CPULoad, IOLoad, Pressure:
-		return fmt.Sprintf("%s %.0f%% of %g%%", signalNames[h.Signal][1], h.Measured, h.Threshold)
-	case GateRoom:
-		return fmt.Sprintf("%g of %g near their turn", h.Measured, h.Threshold)
-	default:
-		return ""
-	}
-}
+// capacity is how many may start at a time, those lent with them.
+func (s *slots) capacity() int { return s.most + s.lent }
 
-func seconds(s float64) time.Duration {
-	return time.Duration(s * float64(time.Second)).Round(time.Millisecond)
-}
-
-type concurrency struct{ most int }
-
-func (c concurrency) check(_ time.Time, starting int) (Held, bool) {
-	if starting < c.most {
+func (s *slots) check(time.Time) (Held, bool) {
+	if s.starting.len() < s.capacity() {
 		return Held{}, true
 	}
-	return Held{Reason: Concurrency, Measured: float64(starting), Threshold: float64(c.most)}, false
+	return Held{Reason: Concurrency, Measured: float64(s.starting.len()), Threshold: float64(s.capacity())}, false
 }
 
-func (concurrency) take(time.Time) {}
+func (*slots) take(time.Time) {}
 
-func (c concurrency) interval(start time.Duration) time.Duration {
-	return start / time.Duration(c.most)
-}
-
-func (c concurrency) outlook(_ time.Time, starting int, start, within time.Duration) float64 {
-	if start <= 0 {
-		return float64(2*c.most + 1)
-	}
-	return float64(max(0, c.most-starting)) + float64(c.most)*within.Seconds()/start.Seconds()
+func (s *slots) interval(start time.Duration) (time.Duration, bool) {
+	return start / time.Duration(s.most), true
 }
 
 // tokens is the token bucket of golang.org/x/time/rate, asked without taking.
@@ -90,7 +50,7 @@ type tokens struct {
 	every  time.Duration
 }
 
-func (t tokens) check(now time.Time, _ int) (Held, bool) {
+func (t *tokens) check(now time.Time) (Held, bool) {
 	have := t.bucket.TokensAt(now)
 	if have >= 1 {
 		return Held{}, true
@@ -106,42 +66,62 @@ func (t tokens) check(now time.Time, _ int) (Held, bool) {
 	}, false
 }
 
-func (t tokens) take(now time.Time) { t.bucket.AllowN(now, 1) }
+func (t *tokens) take(now time.Time) { t.bucket.AllowN(now, 1) }
 
-func (t tokens) interval(time.Duration) time.Duration { return t.every }
+func (t *tokens) interval(time.Duration) (time.Duration, bool) { return t.every, true }
 
-func (t tokens) outlook(now time.Time, _ int, _, within time.Duration) float64 {
-	return t.bucket.TokensAt(now) + within.Seconds()/t.every.Seconds()
+func (t *tokens) outlook(now time.Time, v view) (float64, bool) {
+	return t.bucket.TokensAt(now) + v.waitable.Seconds()/2/t.every.Seconds(), true
 }
 
 // setLimitsLocked replaces the limits by those of s. The token bucket of an earlier
-// setting is kept, so that a change of the configuration is no free burst.
+// setting is kept, so that a change of the configuration is no free burst; so is
+// what starts owe, and what is lent.
 func (l *Limiter) setLimitsLocked(now time.Time, s Settings) {
-	l.settings, l.due = s, time.Time{}
+	l.settings = s
 	l.limits = l.limits[:0]
-	if s.MaxConcurrent > 0 {
-		l.limits = append(l.limits, concurrency{most: s.MaxConcurrent})
+	l.setAdaptiveLocked()
+	l.setMostLocked()
+	if l.slots.most > 0 {
+		l.limits = append(l.limits, &l.slots)
 	}
+	l.setBucketLocked(now)
+	l.limits = append(l.limits, l.signalLimitsLocked()...)
+}
+
+func (l *Limiter) setBucketLocked(now time.Time) {
+	s := l.settings
 	if s.FillEvery <= 0 {
-		l.bucket, l.taken = nil, time.Time{}
+		l.bucket = nil
 		return
 	}
 	fill, burst := rate.Every(s.FillEvery), max(1, s.Burst)
 	if l.bucket == nil {
 		l.bucket = rate.NewLimiter(fill, burst)
 	} else {
-		l.taken = l.bucketTimeLocked(now)
-		l.bucket.SetLimitAt(l.taken, fill)
-		l.bucket.SetBurstAt(l.taken, burst)
+		l.bucket.SetLimitAt(now, fill)
+		l.bucket.SetBurstAt(now, burst)
 	}
-	l.limits = append(l.limits, tokens{bucket: l.bucket, every: s.FillEvery})
+	l.limits = append(l.limits, &tokens{bucket: l.bucket, every: s.FillEvery})
 }
 
 // checkLocked asks every limit and takes none.
 func (l *Limiter) checkLocked(now time.Time) (Held, bool) {
-	now = l.bucketTimeLocked(now)
 	for _, lim := range l.limits {
-		if held, ok := lim.check(now, l.starting.len()); !ok {
+		if held, ok := lim.check(now); !ok {
+			return held, false
+		}
+	}
+	return Held{}, true
+}
+
+// checkOthersLocked asks every limit but that of the starts at a time.
+func (l *Limiter) checkOthersLocked(now time.Time) (Held, bool) {
+	for _, lim := range l.limits {
+		if lim == limit(&l.slots) {
+			continue
+		}
+		if held, ok := lim.check(now); !ok {
 			return held, false
 		}
 	}
@@ -151,18 +131,8 @@ func (l *Limiter) checkLocked(now time.Time) (Held, bool) {
 // takeLocked takes every limit. Every limit that can say no has agreed before,
 // except for a start over the limit: then each takes what it has.
 func (l *Limiter) takeLocked(now time.Time) {
-	l.taken = l.bucketTimeLocked(now)
 	for _, lim := range l.limits {
-		lim.take(l.taken)
+		lim.take(now)
 	}
-}
-
-// bucketTimeLocked gives now, but never a time before the last at which the bucket
-// was changed. Two callers may read the clock in one order and get the lock in the
-// other; the bucket would fill twice for the time between.
-func (l *Limiter) bucketTimeLocked(now time.Time) time.Time {
-	if now.Before(l.taken) {
-		return l.taken
-	}
-	return now
+	l.takes.add(now)
 }

@@ -14,17 +14,15 @@ type stubborn struct {
 	taken   int
 }
 
-func (s *stubborn) check(time.Time, int) (Held, bool) {
+func (s *stubborn) check(time.Time) (Held, bool) {
 	if s.refuses {
 		return Held{Reason: "Stubborn", Measured: 2, Threshold: 1}, false
 	}
 	return Held{}, true
 }
-func (s *stubborn) take(time.Time)                       { s.taken++ }
-func (s *stubborn) interval(time.Duration) time.Duration { return 0 }
-func (s *stubborn) outlook(time.Time, int, time.Duration, time.Duration) float64 {
-	return math.Inf(1)
-}
+func (s *stubborn) take(time.Time)                               { s.taken++ }
+func (s *stubborn) interval(time.Duration) (time.Duration, bool) { return 0, true }
+func (s *stubborn) outlook(time.Time, view) (float64, bool)      { return math.Inf(1), true }
 
 func TestTheThirdOfThreeLimitsRefusesAndNothingIsTaken(t *testing.T) {
 	t.Parallel()

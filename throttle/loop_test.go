@@ -111,7 +111,7 @@ func TestAHerdIsAsFastAsTheLimitsAllow(t *testing.T) {
 				herd.Go(func() {
 					ticket := l.Join(time.Now(), Request{UID: fmt.Sprint(i)})
 					ticket.Attend(time.Now())
-					defer ticket.Leave(time.Now())
+					defer func() { ticket.Leave(time.Now()) }()
 					<-ticket.Decided()
 					time.Sleep(start)
 					ticket.End(time.Now(), Ready)

@@ -11,12 +11,17 @@ func (m *model) join(r Request) {
 	m.t.Helper()
 	m.asked = asked{what: "join " + r.UID, request: r}
 	was := m.open(r.UID)
-	t := m.l.Join(m.at, r)
+	if was != nil {
+		was.seen = m.at
+		if was.state == Waiting && !r.Arrived.IsZero() && r.Arrived.Before(was.arrived) {
+			was.arrived = r.Arrived
+		}
+	}
+	t := m.l.Join(m.late, r)
 	events := m.settle()
 	if was != nil {
 		require.Same(m.t, was.t, t)
 		require.Zero(m.t, events)
-		was.seen = m.at
 	} else {
 		require.Equal(m.t, 1, events)
 	}
@@ -28,7 +33,7 @@ func (m *model) found(r Request, since time.Time) {
 		since = m.at
 	}
 	m.asked = asked{what: "found " + r.UID, request: r, since: since}
-	t := m.l.Found(m.at, r, since)
+	t := m.l.Found(m.late, r, since)
 	m.settle()
 	require.Equal(m.t, Starting, m.of(t).state)
 }
@@ -38,7 +43,7 @@ func (m *model) attend(p *pod) {
 	m.asked = asked{what: "attend", of: p}
 	p.attended++
 	p.seen = m.at
-	p.t.Attend(m.at)
+	p.t.Attend(m.late)
 	m.settle()
 }
 
@@ -47,7 +52,7 @@ func (m *model) leave(p *pod) {
 	m.asked = asked{what: "leave", of: p}
 	p.attended = max(0, p.attended-1)
 	p.seen = m.at
-	p.t.Leave(m.at)
+	p.t.Leave(m.late)
 	require.Zero(m.t, m.settle())
 }
 
@@ -57,7 +62,7 @@ func (m *model) tryStart(p *pod) {
 	tokens, admitted := m.bucketTokens(), p.state != Waiting
 	p.attended++
 	p.seen = m.at
-	d := p.t.TryStart(m.at)
+	d := p.t.TryStart(m.late)
 	events := m.settle(func() { p.attended-- })
 	require.Equal(m.t, p.state != Waiting, d.Admitted)
 	if admitted || !d.Admitted {
@@ -78,7 +83,7 @@ func (m *model) letUp(p *pod) {
 	for _, o := range m.in(Waiting) {
 		near = near || (o != p && (o.attended > 0 || !o.t.letUp.IsZero()))
 	}
-	d := p.t.LetUp(m.at, waitable)
+	d := p.t.LetUp(m.late, waitable)
 	p.seen = m.at
 	require.Zero(m.t, m.settle())
 	require.InDelta(m.t, tokens, m.bucketTokens(), nearly, "it takes nothing")
@@ -92,7 +97,7 @@ func (m *model) expire(p *pod) {
 	m.asked = asked{what: "expire", of: p}
 	p.attended++
 	p.seen = m.at
-	d := p.t.Expire(m.at)
+	d := p.t.Expire(m.late)
 	m.settle(func() { p.attended-- })
 	require.Equal(m.t, p.state != Waiting, d.Admitted)
 	if !d.Admitted {
@@ -104,7 +109,7 @@ func (m *model) end(p *pod, reason Reason) {
 	m.t.Helper()
 	m.asked = asked{what: "end " + string(reason), of: p, reason: reason}
 	was := p.state
-	p.t.End(m.at, reason)
+	p.t.End(m.late, reason)
 	events := m.settle()
 	if was == Started || was == Gone {
 		require.Equal(m.t, was, p.state)
@@ -115,7 +120,7 @@ func (m *model) end(p *pod, reason Reason) {
 func (m *model) startExempt(p *pod) {
 	m.t.Helper()
 	m.asked = asked{what: "startExempt", of: p}
-	p.t.StartExempt(m.at)
+	p.t.StartExempt(m.late)
 	m.settle()
 	require.NotEqual(m.t, Waiting, p.state)
 }
@@ -126,7 +131,7 @@ func (m *model) setPriority(uid string, priority int32, maxWait time.Duration) {
 	if p := m.open(uid); p != nil && p.state == Waiting {
 		p.priority, p.maxWait = priority, maxWait
 	}
-	m.l.SetPriority(m.at, uid, priority, maxWait)
+	m.l.SetPriority(m.late, uid, priority, maxWait)
 	m.settle()
 }
 
@@ -134,13 +139,13 @@ func (m *model) configure(s Settings) {
 	m.t.Helper()
 	m.asked = asked{what: fmt.Sprintf("configure %+v", s)}
 	m.reconfigured(s)
-	m.l.Configure(m.at, s)
+	m.l.Configure(m.late, s)
 	m.settle()
 }
 
 func (m *model) advance(to time.Time) (next time.Time, events int) {
 	m.t.Helper()
-	m.now, m.at = to, to
+	m.now, m.at, m.late = to, to, to
 	m.asked = asked{what: "advance"}
 	next = m.l.Advance(to)
 	events = m.settle()

@@ -1,6 +1,7 @@
 package throttle
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/stretchr/testify/require"
@@ -17,21 +18,26 @@ func (m *model) bucketTokens() float64 {
 func (m *model) checkState() {
 	m.t.Helper()
 	starting := func(slot bool) []*pod {
-		return m.sorted(func(p *pod) bool { return p.state == Starting && p.slot == slot })
+		pods := m.sorted(func(p *pod) bool { return p.state == Starting && p.slot == slot })
+		slices.SortFunc(pods, func(a, b *pod) int {
+			return cmp.Or(a.admitted.Compare(b.admitted), cmp.Compare(a.number, b.number))
+		})
+		return pods
 	}
 	for _, set := range []struct {
 		name string
 		want []*pod
-		got  order
+		got  *order
 	}{
-		{"waiting", m.queue(false), m.l.waiting},
-		{"present", m.queue(true), m.l.present},
-		{"starting with a slot", starting(true), m.l.starting},
-		{"starting without a slot", starting(false), m.l.unheld},
+		{"waiting", m.queue(false), &m.l.waiting},
+		{"present", m.queue(true), &m.l.present},
+		{"starting with a slot", starting(true), &m.l.starting},
+		{"starting without a slot", starting(false), &m.l.unheld},
 	} {
-		same := slices.EqualFunc(set.want, set.got.tickets, func(p *pod, t *Ticket) bool { return p.t == t })
+		got := slices.Collect(set.got.all())
+		same := slices.EqualFunc(set.want, got, func(p *pod, t *Ticket) bool { return p.t == t })
 		if !same {
-			require.Fail(m.t, set.name, "want %s, got %s", uids(tickets(set.want)), uids(set.got.tickets))
+			require.Fail(m.t, set.name, "want %s, got %s", uids(tickets(set.want)), uids(got))
 		}
 	}
 	for _, p := range m.pods {

@@ -34,7 +34,8 @@ type model struct {
 	t        *testing.T
 	l        *Limiter
 	settings Settings
-	now, at  time.Time // at is the time of the operation, now or a little before
+	now, at  time.Time // at is the time that counts for the operation
+	late     time.Time // the time that the caller gives: at, or a little before
 	pods     []*pod    // all that ever joined
 	tokens   float64
 	filled   time.Time // when tokens was counted; zero: none was ever taken
@@ -61,7 +62,7 @@ type asked struct {
 
 func newModel(t *testing.T, s Settings, happened map[string]int) *model {
 	return &model{
-		t: t, l: New(t0, s), settings: s, now: t0, at: t0,
+		t: t, l: New(t0, s), settings: s, now: t0, at: t0, late: t0,
 		tokens: float64(max(1, s.Burst)), happened: happened,
 		trace: []string{fmt.Sprintf("%+v", s)},
 	}

@@ -79,9 +79,9 @@ func randomSettings(r *rand.Rand) (s Settings) {
 
 // step does one thing, sometimes with a time that is a little late.
 func (p *player) step() {
-	p.at = p.now
+	p.at, p.late = p.now, p.now
 	if p.rng.IntN(10) == 0 {
-		p.at = p.now.Add(-p.randomTime(5 * time.Millisecond))
+		p.late = p.now.Add(-p.randomTime(5 * time.Millisecond))
 	}
 	switch n := p.rng.IntN(100); {
 	case n < 16:
@@ -180,7 +180,7 @@ func (p *player) expireAll() {
 // drain lets everybody stand there and nobody end by itself. All are admitted in
 // bounded time, and then nothing is left.
 func (p *player) drain() {
-	p.at = p.now
+	p.at, p.late = p.now, p.now
 	for _, e := range p.in(Waiting) {
 		p.attend(e)
 	}

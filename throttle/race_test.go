@@ -55,7 +55,7 @@ func TestParallelUse(t *testing.T) {
 	s := l.Snapshot(time.Now())
 	require.Empty(t, s.Waiting)
 	require.Empty(t, s.Starting)
-	require.Empty(t, l.present.tickets)
+	require.Zero(t, l.present.len())
 	require.True(t, l.Advance(time.Now()).IsZero())
 }
 

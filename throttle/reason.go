@@ -22,6 +22,9 @@ const (
 	Pulling Reason = "Pulling"
 	// Queued: others that are present go first.
 	Queued Reason = "Queued"
+	// Absent: no limit holds it, but it was refused before, and nobody has come back
+	// for it yet.
+	Absent Reason = "Absent"
 	// GateRoom: enough pods wait near their turn already.
 	GateRoom Reason = "GateRoom"
 )
@@ -82,6 +85,17 @@ const (
 	Started  State = "Started"
 	Gone     State = "Gone"
 )
+
+// tellsPace tells whether a start that ended so says how long starts take. One that
+// broke off does not.
+func (r Reason) tellsPace() bool {
+	switch r {
+	case Ready, Settled, Inferred, Completed, Stuck:
+		return true
+	default:
+		return false
+	}
+}
 
 // endState tells where an end leads: a start that was deleted or given up is
 // Gone, any other is Started.

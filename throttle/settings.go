@@ -1,6 +1,10 @@
 package throttle
 
-import "time"
+import (
+	"time"
+
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/adaptive"
+)
 
 // Defaults of [Settings].
 const (
@@ -39,6 +43,9 @@ type Settings struct {
 	// until a slot is lent to another. Zero: DefaultNoProgressAfter. Below zero:
 	// none is lent.
 	NoProgressAfter time.Duration
+	// Adaptive finds the number of starts at a time from the signals; nil: it does
+	// not. Where MaxConcurrent is set too, the less of both is the limit.
+	Adaptive *adaptive.Settings
 }
 
 // SignalLimit bounds one signal. The zero value does not.
@@ -116,5 +123,12 @@ func (s Settings) Threshold(of Signal) float64 {
 
 // Watches tells whether a limit needs the signal.
 func (s Settings) Watches(signal Signal) bool {
-	return s.Threshold(signal) > 0 || (signal == SignalCPU && s.Pressure.CPUSome > 0)
+	switch {
+	case s.Threshold(signal) > 0:
+		return true
+	case s.Adaptive != nil:
+		return signal == SignalCPU || signal == SignalCPUPressure || signal == SignalIOPressure
+	default:
+		return signal == SignalCPU && s.Pressure.CPUSome > 0
+	}
 }

@@ -100,12 +100,3 @@ func (l *Limiter) Watched() bool {
 	}
 	return false
 }
-
-// Observe takes what the sensors measured by now, and admits whoever may start
-// by that.
-func (l *Limiter) Observe(now time.Time, s Signals) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.signals = s
-	l.admitLocked(now)
-}

@@ -7,7 +7,7 @@ type Snapshot struct {
 	Settings Settings
 	// Waiting are the Waiting tickets in the order of the queue.
 	Waiting []TicketView
-	// Starting are the tickets that hold a slot, in the order of the queue, then
+	// Starting are the tickets that hold a slot, in the order of their admission, then
 	// those that start without one.
 	Starting []TicketView
 	// Held is the limit that holds the next start back; its Reason is empty when
@@ -26,6 +26,8 @@ type Snapshot struct {
 	Pulling int
 	// Signals are the last readings.
 	Signals Signals
+	// Adaptive says what the adaptive limit did last, and why; empty: it is off.
+	Adaptive string
 }
 
 // Basis says what an estimate rests on.
@@ -72,19 +74,26 @@ type TicketView struct {
 	StalledSince time.Time
 }
 
-// Snapshot gives a copy of all that is waiting and starting.
+// Snapshot gives a copy of all that is waiting and starting. It takes O(n).
 func (l *Limiter) Snapshot(now time.Time) Snapshot {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	s := Snapshot{Settings: l.settings, Pace: l.paceLocked(now), Limit: max(0, l.settings.MaxConcurrent), Signals: l.signals}
-	_, s.PaceObserved = l.durationLocked(now)
-	s.Held, _ = l.checkLocked(now)
-	for _, t := range l.waiting.tickets {
-		s.Waiting = append(s.Waiting, l.viewLocked(now, t))
+	now = later(now, l.latest)
+	pace := l.paceLocked(now)
+	s := Snapshot{
+		Settings: l.settings, Pace: pace.every, PaceObserved: pace.basis == BasisObserved,
+		Limit: l.slots.most, Lent: l.slots.lent, Pulling: l.pulling.len(), Signals: l.signals,
 	}
-	for _, set := range []order{l.starting, l.unheld} {
-		for _, t := range set.tickets {
-			s.Starting = append(s.Starting, l.viewLocked(now, t))
+	if l.adaptive != nil {
+		s.Adaptive = l.adaptive.Why()
+	}
+	s.Held, _ = l.checkLocked(now)
+	for t := range l.waiting.all() {
+		s.Waiting = append(s.Waiting, l.viewLocked(now, t, len(s.Waiting)))
+	}
+	for _, set := range []*order{&l.starting, &l.unheld} {
+		for t := range set.all() {
+			s.Starting = append(s.Starting, l.viewLocked(now, t, 0))
 		}
 	}
 	return s
@@ -98,11 +107,11 @@ func (l *Limiter) View(now time.Time, uid string) (TicketView, bool) {
 	if t == nil {
 		return TicketView{}, false
 	}
-	return l.viewLocked(now, t), true
+	return l.viewLocked(now, t, l.waiting.rank(t)), true
 }
 
 // Named gives a copy of the ticket of the pod with this name: of several, the
-// one that joined last. False where there is none.
+// one that joined last. False where there is none. It takes O(n).
 func (l *Limiter) Named(now time.Time, name string) (TicketView, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -115,7 +124,7 @@ func (l *Limiter) Named(now time.Time, name string) (TicketView, bool) {
 	if last == nil {
 		return TicketView{}, false
 	}
-	return l.viewLocked(now, last), true
+	return l.viewLocked(now, last, l.waiting.rank(last)), true
 }
 
 // Recent gives copies of the tickets that ended last, the latest at the end.
@@ -124,12 +133,13 @@ func (l *Limiter) Recent(now time.Time) []TicketView {
 	defer l.mu.Unlock()
 	views := make([]TicketView, 0, len(l.ended))
 	for _, t := range l.ended {
-		views = append(views, l.viewLocked(now, t))
+		views = append(views, l.viewLocked(now, t, 0))
 	}
 	return views
 }
 
-func (l *Limiter) viewLocked(now time.Time, t *Ticket) TicketView {
+// viewLocked copies a ticket before which so many Waiting ones go.
+func (l *Limiter) viewLocked(now time.Time, t *Ticket, ahead int) TicketView {
 	v := TicketView{
 		UID: t.uid, Name: t.name, Priority: t.priority, State: t.state, Reason: t.reason, Admission: t.admission,
 		Present: t.attended > 0, Slot: t.slot && t.state == Starting,
@@ -137,13 +147,10 @@ func (l *Limiter) viewLocked(now time.Time, t *Ticket) TicketView {
 		Repeats: t.repeats, StalledSince: t.stalled,
 	}
 	if t.state == Waiting {
-		d := l.refusalLocked(now, t)
+		d := l.refusalLocked(later(now, l.latest), t, ahead)
+		pace := l.paceLocked(later(now, l.latest))
 		v.Reason, v.Held, v.Ahead = d.Reason, d.Held, d.Ahead
-		v.Basis = BasisNone
-		if _, observed := l.durationLocked(now); observed {
-			v.Basis = BasisObserved
-		}
-		v.Expected = time.Duration(d.Ahead+1) * l.paceLocked(now)
+		v.Expected, v.Basis = pace.expected(ahead, d.Reason == Absent), pace.basis
 	}
 	return v
 }
@@ -157,14 +164,22 @@ type Turn struct {
 	Pace time.Duration
 }
 
-// Turns gives the turns of all that are present, in the order of the queue.
+// maxTurns bounds what Turns gives, and so what it costs.
+const maxTurns = 1_000
+
+// Turns gives the turns of those that are present, in the order of the queue: of
+// the first thousand, and it takes as long as there are turns.
 func (l *Limiter) Turns(now time.Time) []Turn {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	pace := l.paceLocked(now)
-	turns := make([]Turn, 0, l.present.len())
-	for i, t := range l.present.tickets {
-		turns = append(turns, Turn{Ticket: t, Position: i + 1, Of: l.present.len(), Pace: pace})
+	pace := l.paceLocked(later(now, l.latest))
+	of := l.present.len()
+	turns := make([]Turn, 0, min(of, maxTurns))
+	for t := range l.present.all() {
+		if len(turns) == maxTurns {
+			break
+		}
+		turns = append(turns, Turn{Ticket: t, Position: len(turns) + 1, Of: of, Pace: pace.every})
 	}
 	return turns
 }

@@ -31,15 +31,20 @@ type Ticket struct {
 	repeats   int
 
 	// Guarded by l.mu.
+	knots     [places]knot
 	priority  int32
 	arrived   time.Time
 	maxWait   time.Duration
+	due       time.Time // when maxWait is over; while it is present
 	state     State
 	reason    Reason    // of the admission, later of the end
 	admission Reason    // why it was admitted; kept after the end
 	attended  int       // how many stand there for it
 	seen      time.Time // when it was last asked for; unused while somebody stands there
-	letUp     time.Time // when it was let up; zero: it was not
+	asked     time.Time // seen, as the order of those absent knows it
+	letUp     time.Time // when it was let up, if it is near its turn; zero: it was not
+	pulls     time.Time // since when it has a place to pull images
+	pulled    bool      // it has stood at a container of its sandbox
 	admitted  time.Time
 	stalled   time.Time // since when it makes no progress; zero: it does
 	ended     time.Time
@@ -79,20 +84,24 @@ type Decision struct {
 
 // LetUp asks, before the images of the pod are pulled, whether the pod may come
 // up to wait near its turn, where one can wait for waitable at most. It takes no
-// slot. A ticket that is no longer Waiting is always let up.
+// slot, but a place among those that pull images, until somebody stands at a
+// container or the ticket is let down. A ticket that is no longer Waiting is always
+// let up.
 func (t *Ticket) LetUp(now time.Time, waitable time.Duration) Decision {
 	l := t.l
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	now = l.clockLocked(now)
 	if t.state != Waiting {
 		return Decision{Admitted: true, Reason: t.reason}
 	}
 	t.seen = now
 	d := l.letUpLocked(now, t, waitable)
 	if d.Admitted {
-		t.letUp = now
+		l.pullLocked(now, t)
+		l.setLetUpLocked(t, now)
 	} else {
-		t.letUp = time.Time{}
+		l.letDownLocked(t)
 	}
 	return d
 }
@@ -103,17 +112,16 @@ func (t *Ticket) LetUp(now time.Time, waitable time.Duration) Decision {
 func (t *Ticket) Expect(now time.Time) {
 	t.l.mu.Lock()
 	defer t.l.mu.Unlock()
-	if now.After(t.seen) {
-		t.seen = now
-	}
+	t.seen = t.l.clockLocked(now)
 }
 
 // LetDown takes back that the ticket was let up: its sandbox is gone. It keeps
-// its place.
+// its place in the queue.
 func (t *Ticket) LetDown() {
 	t.l.mu.Lock()
 	defer t.l.mu.Unlock()
-	t.letUp = time.Time{}
+	t.l.letDownLocked(t)
+	t.pulled = false
 }
 
 // TryStart asks for a slot on behalf of somebody who stands there now and cannot
@@ -122,24 +130,44 @@ func (t *Ticket) TryStart(now time.Time) Decision {
 	l := t.l
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	defer l.changedLocked()
-	t.arriveLocked()
-	l.admitLocked(now)
-	t.departLocked(now)
+	now = l.clockLocked(now)
+	if t.state == Waiting {
+		l.pulledLocked(t)
+		l.tryLocked(now, t)
+	}
+	t.seen = now
 	if t.state != Waiting {
 		return Decision{Admitted: true, Reason: t.reason}
 	}
-	return l.refusalLocked(now, t)
+	return l.refusalLocked(now, t, l.waiting.rank(t))
+}
+
+// tryLocked admits whoever may start now, with t among those present.
+func (l *Limiter) tryLocked(now time.Time, t *Ticket) {
+	if !l.mayAdmitLocked(now, t) {
+		return
+	}
+	defer l.changedLocked()
+	first := l.present.first()
+	if first == nil || before(t, first) < 0 {
+		if _, ok := l.checkLocked(now); ok {
+			l.admitFirstLocked(now, t)
+		}
+	}
+	l.arriveLocked(t)
+	l.admitLocked(now)
+	l.departLocked(now, t)
 }
 
 // StartExempt admits the ticket at once: with a slot if every limit allows it,
 // else without one. Somebody who waits is not passed over: while anybody does,
-// there is no free slot.
+// there is no free slot. It takes none that was lent.
 func (t *Ticket) StartExempt(now time.Time) {
 	l := t.l
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	defer l.changedLocked()
+	now = l.clockLocked(now)
 	if t.state != Waiting {
 		return
 	}
@@ -148,6 +176,9 @@ func (t *Ticket) StartExempt(now time.Time) {
 		return
 	}
 	_, free := l.checkLocked(now)
+	if l.slots.most > 0 && l.starting.len() >= l.slots.most {
+		free = false
+	}
 	if free {
 		l.takeLocked(now)
 	}
@@ -161,7 +192,8 @@ func (t *Ticket) Attend(now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	defer l.changedLocked()
-	t.arriveLocked()
+	now = l.clockLocked(now)
+	l.arriveLocked(t)
 	l.admitLocked(now)
 }
 
@@ -171,7 +203,7 @@ func (t *Ticket) Leave(now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	defer l.changedLocked()
-	t.departLocked(now)
+	l.departLocked(l.clockLocked(now), t)
 }
 
 // Expire is called when the one who stands there can wait no longer: the ticket
@@ -182,16 +214,17 @@ func (t *Ticket) Expire(now time.Time) Decision {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	defer l.changedLocked()
-	t.arriveLocked()
+	now = l.clockLocked(now)
+	l.arriveLocked(t)
 	l.admitLocked(now)
-	t.departLocked(now)
+	l.departLocked(now, t)
 	if t.state == Waiting && l.mayPassLimitLocked() {
 		l.passLimitLocked(now, t, GateDeadline)
 	}
 	if t.state != Waiting {
 		return Decision{Admitted: true, Reason: t.reason}
 	}
-	d := l.refusalLocked(now, t)
+	d := l.refusalLocked(now, t, l.waiting.rank(t))
 	d.Reason = GateExpired
 	l.happenedLocked(Event{Kind: KindExpired, Time: now, Reason: GateExpired}, t)
 	return d
@@ -205,21 +238,9 @@ func (t *Ticket) End(now time.Time, reason Reason) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	defer l.changedLocked()
+	now = l.clockLocked(now)
 	l.endLocked(now, t, reason)
 	l.admitLocked(now)
 }
 
-func (t *Ticket) arriveLocked() {
-	t.attended++
-	if t.state == Waiting {
-		t.l.presentLocked(t)
-	}
-}
-
-func (t *Ticket) departLocked(now time.Time) {
-	t.attended = max(0, t.attended-1)
-	t.seen = now
-	if t.attended == 0 {
-		t.l.present.remove(t)
-	}
-}
+func (t *Ticket) hasEnded() bool { return t.state == Started || t.state == Gone }

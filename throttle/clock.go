@@ -1,0 +1,68 @@
+package throttle
+
+import "time"
+
+// clockTolerance is by how much the time of Advance may be before that of another
+// call without the clock having been set back.
+const clockTolerance = 10 * time.Second
+
+// clockLocked gives the time of a decision: now, but never before that of an
+// earlier decision. Two callers may read the clock in one order and get the lock in
+// the other.
+func (l *Limiter) clockLocked(now time.Time) time.Time {
+	l.latest = later(l.latest, now)
+	return l.latest
+}
+
+// setBackLocked takes all times along with a clock that was set back, so that
+// everything is as old as it was. Without that, time would stand still until the
+// clock is where it was.
+func (l *Limiter) setBackLocked(now time.Time) {
+	back := l.latest.Sub(now)
+	if back <= clockTolerance {
+		return
+	}
+	l.shiftLocked(-back)
+	l.latest = now
+	if l.bucket != nil {
+		l.bucket.SetLimitAt(now, l.bucket.Limit())
+	}
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// shiftLocked moves all times by d. It changes no order.
+func (l *Limiter) shiftLocked(d time.Duration) {
+	for _, set := range []*order{&l.waiting, &l.starting, &l.unheld} {
+		for t := range set.all() {
+			t.shift(d)
+		}
+	}
+	shift(&l.loan.at, d)
+	shift(&l.crowded, d)
+	for i := range l.signals {
+		shift(&l.signals[i].From, d)
+		shift(&l.signals[i].To, d)
+	}
+	for i := range l.takes.times {
+		shift(&l.takes.times[i], d)
+	}
+}
+
+func (t *Ticket) shift(d time.Duration) {
+	for _, at := range []*time.Time{&t.arrived, &t.seen, &t.asked, &t.letUp, &t.pulls, &t.due, &t.admitted, &t.stalled} {
+		shift(at, d)
+	}
+}
+
+// shift moves a time that is set.
+func shift(at *time.Time, d time.Duration) {
+	if !at.IsZero() {
+		*at = at.Add(d)
+	}
+}
