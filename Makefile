@@ -2,6 +2,7 @@
 # Tools are Go programs, each at the version named here, built once into TOOLS.
 GOLANGCI_LINT_VERSION := v2.15.0
 GOTESTSUM_VERSION := v1.13.0
+PROMETHEUS_VERSION := v0.315.0
 
 GO ?= go
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
@@ -9,12 +10,13 @@ CACHE := $(or $(POD_PACEMAKER_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/pod-
 TOOLS ?= $(CACHE)/tools/$(shell $(GO) env GOVERSION)
 LINT := $(TOOLS)/$(GOLANGCI_LINT_VERSION)/golangci-lint
 GOTESTSUM := $(TOOLS)/$(GOTESTSUM_VERSION)/gotestsum
+PROMTOOL := $(TOOLS)/$(PROMETHEUS_VERSION)/promtool
 LAB := cd integration && $(GO) run ./cmd/lab
 # E2EFLAGS stand last, so that they win.
 E2E := cd integration && $(GOTESTSUM) --format testname -- -count=1 -p=1
 
 .DEFAULT_GOAL := help
-.PHONY: help build test format vet generated lint unit generate demo e2e e2e-full lab cluster-up cluster-down bench clean
+.PHONY: help build test format vet generated lint unit generate alerts demo e2e e2e-full lab cluster-up cluster-down bench clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -42,8 +44,13 @@ lint: $(LINT) ## Run the linters of .golangci.yaml on both modules
 unit: $(GOTESTSUM)
 	$(GOTESTSUM) --format pkgname --raw-command -- .ci/unit $(TESTFLAGS)
 
-generate: ## Write the generated files anew: deep copies and CRDs
+generate: ## Write the generated files anew: deep copies, CRDs, and the manifests that the chart renders
 	$(GO) generate ./...
+	cd integration && $(GO) generate ./chart
+
+alerts: $(PROMTOOL) ## Test the Prometheus alert rules
+	$(PROMTOOL) check rules --lint-fatal deploy/alerts/pod-pacemaker.yaml
+	$(PROMTOOL) test rules deploy/alerts/pod-pacemaker_test.yaml
 
 demo: build ## Watch a herd of pods start, unpaced and paced, on a throw-away containerd (about 3 minutes)
 	cd integration && $(GO) run ./cmd/demo
@@ -74,3 +81,10 @@ $(LINT):
 
 $(GOTESTSUM):
 	GOBIN=$(@D) CGO_ENABLED=0 $(GO) install gotest.tools/gotestsum@$(GOTESTSUM_VERSION)
+
+# Not by `go install`: its module has directives that only a main module may have.
+$(PROMTOOL):
+	rm -rf $(@D) && mkdir -p $(@D)
+	cd $(@D) && $(GO) mod init promtool && $(GO) mod edit -replace cloud.google.com/go=cloud.google.com/go@v0.123.0
+	cd $(@D) && $(GO) get github.com/prometheus/prometheus/cmd/promtool@$(PROMETHEUS_VERSION)
+	cd $(@D) && CGO_ENABLED=0 $(GO) build -o promtool github.com/prometheus/prometheus/cmd/promtool

@@ -9,25 +9,40 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 )
 
-func TestDaemonMayReadAndWriteEventsOnly(t *testing.T) {
+// Every right is here, each in a role of its own.
+func TestRightsAreTheseAndNoOthers(t *testing.T) {
 	t.Parallel()
 	objects := render(t, "")
-
-	role := only[*rbacv1.ClusterRole](t, objects)
-	read := []string{"get", "list", "watch"}
-	require.Equal(t, []rbacv1.PolicyRule{
-		{APIGroups: []string{""}, Resources: []string{"pods", "nodes"}, Verbs: read},
-		{APIGroups: []string{"pod-pacemaker.io"}, Resources: []string{"pacemakerconfigs"}, Verbs: read},
-		{APIGroups: []string{""}, Resources: []string{"events"}, Verbs: []string{"create", "patch"}},
-	}, role.Rules)
-
 	account := only[*corev1.ServiceAccount](t, objects)
-	binding := only[*rbacv1.ClusterRoleBinding](t, objects)
-	require.Equal(t, rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name}, binding.RoleRef)
-	require.Equal(t, []rbacv1.Subject{{Kind: "ServiceAccount", Name: account.Name, Namespace: account.Namespace}}, binding.Subjects)
+	require.Equal(t, account.Name, only[*appsv1.DaemonSet](t, objects).Spec.Template.Spec.ServiceAccountName)
 
-	pod := only[*appsv1.DaemonSet](t, objects).Spec.Template.Spec
-	require.Equal(t, account.Name, pod.ServiceAccountName)
+	read := []string{"get", "list", "watch"}
+	rights := map[string][]rbacv1.PolicyRule{
+		"pod-pacemaker-pods":    {{APIGroups: []string{""}, Resources: []string{"pods", "nodes"}, Verbs: read}},
+		"pod-pacemaker-configs": {{APIGroups: []string{"pod-pacemaker.io"}, Resources: []string{"pacemakerconfigs"}, Verbs: read}},
+		"pod-pacemaker-events":  {{APIGroups: []string{""}, Resources: []string{"events"}, Verbs: []string{"create", "patch"}}},
+	}
+	got := map[string][]rbacv1.PolicyRule{}
+	for _, role := range every[*rbacv1.ClusterRole](objects) {
+		got[role.Name] = role.Rules
+	}
+	require.Equal(t, rights, got)
+	subjects := []rbacv1.Subject{{Kind: "ServiceAccount", Name: account.Name, Namespace: account.Namespace}}
+	bindings := every[*rbacv1.ClusterRoleBinding](objects)
+	require.Len(t, bindings, len(rights))
+	for _, binding := range bindings {
+		require.Contains(t, rights, binding.RoleRef.Name)
+		require.Equal(t, rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: binding.Name}, binding.RoleRef)
+		require.Equal(t, subjects, binding.Subjects)
+	}
+
+	role, binding := only[*rbacv1.Role](t, objects), only[*rbacv1.RoleBinding](t, objects)
+	require.Equal(t, []rbacv1.PolicyRule{
+		{APIGroups: []string{"apps"}, Resources: []string{"daemonsets"}, ResourceNames: []string{"pod-pacemaker"}, Verbs: []string{"get"}},
+		{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"get"}},
+	}, role.Rules)
+	require.Equal(t, role.Name, binding.RoleRef.Name)
+	require.Equal(t, subjects, binding.Subjects)
 }
 
 func TestOverlayNamesTheImageAndTheNamespace(t *testing.T) {
@@ -41,7 +56,9 @@ images: [{name: pod-pacemaker, newName: example.test/team/pod-pacemaker, newTag:
 	for _, container := range everyContainer(daemons) {
 		require.Equal(t, "example.test/team/pod-pacemaker:v1", container.Image, container.Name)
 	}
-	require.Equal(t, "elsewhere", only[*rbacv1.ClusterRoleBinding](t, objects).Subjects[0].Namespace)
+	for _, binding := range every[*rbacv1.ClusterRoleBinding](objects) {
+		require.Equal(t, "elsewhere", binding.Subjects[0].Namespace)
+	}
 	require.Equal(t, "elsewhere", only[*corev1.Namespace](t, objects).Name)
 }
 

@@ -57,7 +57,7 @@ func TestHostPathsAreTheseAndNoOthers(t *testing.T) {
 		{"pod-pacemaker", "/var/run/nri", "/var/run/nri", true},
 		{"pod-pacemaker", "/run/pod-pacemaker", "/run/pod-pacemaker", false},
 		{"pod-pacemaker", "/var/lib/pod-pacemaker", "/var/lib/pod-pacemaker", false},
-		{"pod-pacemaker", "/opt/pod-pacemaker/bin", "/opt/pod-pacemaker/bin", true},
+		{"pod-pacemaker", "/opt/pod-pacemaker/bin", "/opt/pod-pacemaker/bin", false},
 		{"pod-pacemaker", "/sys/fs/cgroup", "/sys/fs/cgroup", true},
 		{"pod-pacemaker", "/proc", "/host/proc", true},
 	}, got)

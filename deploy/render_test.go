@@ -57,14 +57,20 @@ func renderOn(t *testing.T, under, overlay string) []runtime.Object {
 // only returns the one object of type T.
 func only[T runtime.Object](t *testing.T, objects []runtime.Object) T {
 	t.Helper()
+	found := every[T](objects)
+	require.Len(t, found, 1)
+	return found[0]
+}
+
+// every returns the objects of type T.
+func every[T runtime.Object](objects []runtime.Object) []T {
 	var found []T
 	for _, object := range objects {
 		if one, ok := object.(T); ok {
 			found = append(found, one)
 		}
 	}
-	require.Len(t, found, 1)
-	return found[0]
+	return found
 }
 
 func TestBaseHoldsTheseObjectsAndNoOthers(t *testing.T) {
@@ -84,10 +90,16 @@ func TestBaseHoldsTheseObjectsAndNoOthers(t *testing.T) {
 	}
 	require.ElementsMatch(t, []string{
 		"Namespace pod-pacemaker",
-		"ResourceQuota pod-pacemaker/critical-pods",
+		"ResourceQuota pod-pacemaker/pod-pacemaker-critical-pods",
 		"ServiceAccount pod-pacemaker/pod-pacemaker",
-		"ClusterRole pod-pacemaker",
-		"ClusterRoleBinding pod-pacemaker",
+		"ClusterRole pod-pacemaker-pods",
+		"ClusterRole pod-pacemaker-configs",
+		"ClusterRole pod-pacemaker-events",
+		"ClusterRoleBinding pod-pacemaker-pods",
+		"ClusterRoleBinding pod-pacemaker-configs",
+		"ClusterRoleBinding pod-pacemaker-events",
+		"Role pod-pacemaker/pod-pacemaker-uninstall",
+		"RoleBinding pod-pacemaker/pod-pacemaker-uninstall",
 		"DaemonSet pod-pacemaker/pod-pacemaker",
 	}, got)
 }

@@ -73,6 +73,7 @@ func newDaemon(o Options, cores int, fallback *v1alpha1.PacemakerConfig, pods po
 	d.pacer = newPacer(o, pods, d.metrics)
 	d.pacer.refusals.cores = cores
 	d.connection = newConnection(o, d.pacer)
+	d.metrics.registry.MustRegister(newStateMetrics(d.pacer.limiter), newBuildInfo(o.Version))
 	return d
 }
 
@@ -107,7 +108,8 @@ func (d *Daemon) configure(e crd.Effective) {
 	}
 }
 
-// Run paces pods until ctx ends, and gives nil then. While another daemon uses the
+// Run paces pods until ctx ends, and gives nil then; if the DaemonSet that runs it
+// was removed, it takes its files off the host first. While another daemon uses the
 // same run folder it stands by, and takes over when that one ends. It returns
 // early only when one of its own sockets cannot be served.
 func (d *Daemon) Run(ctx context.Context) error {
@@ -125,10 +127,13 @@ func (d *Daemon) Run(ctx context.Context) error {
 	if d.options.HTTPAddress != "" {
 		g.Go(func() error { return d.serveHTTP(ctx) })
 	}
-	if err := g.Wait(); !errors.Is(err, context.Canceled) {
+	if d.client != nil && d.options.StartupTaint != "" {
+		g.Go(func() error { return d.removeStartupTaint(ctx) })
+	}
+	if err := g.Wait(); err != nil && !errors.Is(err, context.Canceled) {
 		return err
 	}
-	return nil
+	return d.leave(context.WithoutCancel(ctx))
 }
 
 // pace serves the runtime and the hooks until ctx ends.

@@ -7,11 +7,16 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
 
-// metrics are what Prometheus is told. All names begin with pod_pacemaker_.
+// metricsNamespace begins every name.
+const metricsNamespace = "pod_pacemaker"
+
+// metrics are what Prometheus is told, beside stateMetrics. deploy/README.md lists
+// all of them; TestEveryMetricIsDocumented says how to bring it up to date.
 type metrics struct {
 	registry *prometheus.Registry
 
 	waits      *prometheus.HistogramVec
+	admissions *prometheus.CounterVec
 	starts     *prometheus.HistogramVec
 	refusals   *prometheus.CounterVec
 	unpaced    *prometheus.CounterVec
@@ -37,7 +42,7 @@ var secondsBuckets = []float64{0.1, 0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600,
 var handlerBuckets = []float64{0.0001, 0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 0.25, 0.5, 1, 2}
 
 func newMetrics() *metrics {
-	const ns = "pod_pacemaker"
+	const ns = metricsNamespace
 	counter := func(name, help string) prometheus.CounterOpts {
 		return prometheus.CounterOpts{Namespace: ns, Name: name, Help: help}
 	}
@@ -50,6 +55,7 @@ func newMetrics() *metrics {
 	m := &metrics{
 		registry:    prometheus.NewRegistry(),
 		waits:       prometheus.NewHistogramVec(histogram("wait_seconds", "Time from joining the queue to the admission, by the reason of the admission.", secondsBuckets), []string{"reason"}),
+		admissions:  prometheus.NewCounterVec(counter("admissions_total", "Admitted starts. MaxWait and GateDeadline: over the limit. SlotLent: into a lent slot. Found: under way when the daemon synchronized."), []string{"reason"}),
 		starts:      prometheus.NewHistogramVec(histogram("start_seconds", "Time from the admission to the end of the start, by the reason of the end.", secondsBuckets), []string{"reason"}),
 		refusals:    prometheus.NewCounterVec(counter("refusals_total", "Refused sandboxes and containers, which kubelet tries again."), []string{"at", "reason"}),
 		unpaced:     prometheus.NewCounterVec(counter("unpaced_total", "Starts that went on without being paced. Found: under way when the daemon synchronized, paced by an earlier daemon or by nobody."), []string{"reason"}),
@@ -65,7 +71,7 @@ func newMetrics() *metrics {
 		handlers:    prometheus.NewHistogramVec(histogram("handler_seconds", "Time spent in an NRI handler, holds included; the runtime's locks are held meanwhile.", handlerBuckets), []string{"handler"}),
 		budgetStage: prometheus.NewGauge(gauge("handler_budget_stage", "0 while the NRI handlers keep their budget of latency and wall time; 1: nobody is held in them, 2: nor refused.")),
 	}
-	m.registry.MustRegister(m.waits, m.starts, m.refusals, m.unpaced, m.panics, m.expired, m.refusalCPU, m.held,
+	m.registry.MustRegister(m.waits, m.admissions, m.starts, m.refusals, m.unpaced, m.panics, m.expired, m.refusalCPU, m.held,
 		m.waiting, m.starting, m.gateWaiters, m.connected, m.generation, m.handlers, m.budgetStage,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
@@ -77,6 +83,7 @@ func (m *metrics) observe(e throttle.Event) {
 	m.starting.Set(float64(e.Starting))
 	switch e.Kind {
 	case throttle.KindAdmitted:
+		m.admissions.WithLabelValues(string(e.Reason)).Inc()
 		m.waits.WithLabelValues(string(e.Reason)).Observe(e.Took.Seconds())
 		if e.Reason == throttle.Found {
 			m.unpaced.WithLabelValues(string(throttle.Found)).Inc()

@@ -52,10 +52,11 @@ pod_pacemaker_config_generation{config="test",origin="File"} 0
 
 func TestEveryMetricHasTheProgramsPrefix(t *testing.T) {
 	t.Parallel()
-	problems, err := testutil.GatherAndLint(newMetrics().registry)
+	registry := newNode(t, noLimit).d.metrics.registry
+	problems, err := testutil.GatherAndLint(registry)
 	require.NoError(t, err)
 	assert.Empty(t, problems)
-	families, err := newMetrics().registry.Gather()
+	families, err := registry.Gather()
 	require.NoError(t, err)
 	own := 0
 	for _, f := range families {

@@ -89,11 +89,20 @@ type Options struct {
 	// ProcRoot and CgroupRoot are where the host's /proc and /sys/fs/cgroup are;
 	// absolute paths.
 	ProcRoot, CgroupRoot string
+	// DaemonSet is the one that runs this daemon, as NAMESPACE/NAME. When the
+	// daemon ends because that was removed, it takes its files off the host. Empty:
+	// they stay.
+	DaemonSet string
+	// StartupTaint is the key of a taint that the daemon takes off its node once pods
+	// are paced. Empty: it touches no node.
+	StartupTaint string
 	// Version is the program's version, for status.
 	Version string
 	// Log takes what the daemon has to say.
 	Log *logrus.Logger
 }
+
+var namespacedName = regexp.MustCompile(`^[a-z0-9][-a-z0-9]*/[a-z0-9][-.a-z0-9]*$`)
 
 var nriIndex = regexp.MustCompile(`^[0-9]{2}$`)
 
@@ -130,6 +139,9 @@ func (o Options) Validate() error {
 	fault(o.StateDir != "" && !filepath.IsAbs(o.StateDir), "--state-dir: %q: must be an absolute path, or empty to keep nothing", o.StateDir)
 	fault(!filepath.IsAbs(o.ProcRoot), "--proc-root: %q: must be an absolute path", o.ProcRoot)
 	fault(o.GatePath != "" && !filepath.IsAbs(o.GatePath), "--gate-path: %q: must be an absolute path on the host, or empty for no gate", o.GatePath)
+	fault(o.DaemonSet != "" && !namespacedName.MatchString(o.DaemonSet), "--daemonset: %q: must be NAMESPACE/NAME", o.DaemonSet)
+	fault(o.DaemonSet != "" && o.Standalone(), "--daemonset: needs an API server to ask")
+	fault(o.StartupTaint != "" && o.Standalone(), "--startup-taint: needs an API server that has the node")
 	fault(o.GateTimeout < time.Second || o.GateTimeout > MaxGateTimeout, "--gate-timeout: %s: must be from 1s to 1h", o.GateTimeout)
 	fault(o.Hold < 0 || o.Hold > MaxHold, "--hold: %s: must be from 0s to %s", o.Hold, MaxHold)
 	switch o.Gate {

@@ -49,6 +49,8 @@ func (f *runFlags) add(cmd *cobra.Command) {
 	fs.DurationVar(&f.Hold, "hold", 200*time.Millisecond, "how long one call of the runtime may be held for a pod that is next, at most 1s (0: not at all)")
 	fs.BoolVar(&f.kick, "kick", false, "not available yet: have kubelet ask again at once for the pod whose turn it is")
 	fs.StringVar(&f.HTTPAddress, "http", "127.0.0.1:9464", "`address` of /metrics, /healthz and /readyz (empty: none)")
+	fs.StringVar(&f.DaemonSet, "daemonset", "", "`NAMESPACE/NAME` of the DaemonSet that runs this daemon, which takes its files off the host when that was removed (empty: they stay)")
+	fs.StringVar(&f.StartupTaint, "startup-taint", "", "`key` of a taint to take off the node once pods are paced (empty: no node is touched)")
 	addChoice(cmd, &f.logLevel, "log-level", "the least grave news to log", levelDebug, levelInfo, levelWarn, levelError)
 	addChoice(cmd, &f.logFormat, "log-format", "how to log; auto is journald when started by systemd, else text", formatAuto, formatText, formatJSON, formatJournald)
 	fs.BoolVar(&f.dryRun, "dry-run", false, "check everything, say what it would do, and end: 0 it would pace, 1 this node hinders it, 2 wrong configuration")

@@ -1,0 +1,47 @@
+{{- define "pod-pacemaker.fullname" -}}
+{{- if .Values.fullnameOverride -}}
+{{- .Values.fullnameOverride | trunc 53 | trimSuffix "-" -}}
+{{- else if contains "pod-pacemaker" .Release.Name -}}
+{{- .Release.Name | trunc 53 | trimSuffix "-" -}}
+{{- else -}}
+{{- printf "%s-pod-pacemaker" .Release.Name | trunc 53 | trimSuffix "-" -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "pod-pacemaker.labels" -}}
+app.kubernetes.io/name: pod-pacemaker
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end -}}
+
+{{- define "pod-pacemaker.image" -}}
+{{- if .Values.image.digest -}}
+{{- printf "%s@%s" .Values.image.repository .Values.image.digest -}}
+{{- else -}}
+{{- printf "%s:%s" .Values.image.repository (.Values.image.tag | default .Chart.AppVersion) -}}
+{{- end -}}
+{{- end -}}
+
+{{- /* Binds the cluster role FULLNAME-name to the daemon's service account. */ -}}
+{{- define "pod-pacemaker.binding" -}}
+{{- $name := include "pod-pacemaker.fullname" .top }}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata:
+  name: {{ $name }}-{{ .name }}
+  labels:
+    {{- include "pod-pacemaker.labels" .top | nindent 4 }}
+roleRef:
+  apiGroup: rbac.authorization.k8s.io
+  kind: ClusterRole
+  name: {{ $name }}-{{ .name }}
+subjects:
+  - kind: ServiceAccount
+    name: {{ $name }}
+    namespace: {{ .top.Release.Namespace }}
+{{- end -}}
+
+{{- /* Where the kubelet asks: an address of every interface is no address to ask. */ -}}
+{{- define "pod-pacemaker.probeHost" -}}
+{{- if or (eq .Values.http.address "0.0.0.0") (eq .Values.http.address "[::]") -}}127.0.0.1{{- else -}}{{ .Values.http.address }}{{- end -}}
+{{- end -}}

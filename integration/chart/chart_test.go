@@ -1,0 +1,245 @@
+package chart
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"helm.sh/helm/v4/pkg/chart/v2/lint"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/yaml"
+)
+
+// vals gives the values that `helm --set` would.
+func vals(t *testing.T, text string) map[string]any {
+	t.Helper()
+	var v map[string]any
+	require.NoError(t, yaml.Unmarshal([]byte(text), &v))
+	return v
+}
+
+// foreign are kinds of other projects, which no scheme here knows.
+var foreign = []string{"CustomResourceDefinition", "PodMonitor", "PrometheusRule"}
+
+// objects renders the chart and decodes it into API types; a field that they do
+// not know fails the test.
+func objects(t *testing.T, values string) []runtime.Object {
+	t.Helper()
+	files, err := Render(Release{Name: "pod-pacemaker", Namespace: "pacing"}, vals(t, values))
+	require.NoError(t, err)
+	decoder := serializer.NewCodecFactory(scheme.Scheme, serializer.EnableStrict).UniversalDeserializer()
+	var all []runtime.Object
+	for _, text := range files {
+		for document := range strings.SplitSeq("\n"+text, "\n---\n") {
+			var header struct{ Kind string }
+			require.NoError(t, yaml.Unmarshal([]byte(document), &header), document)
+			if header.Kind == "" || slices.Contains(foreign, header.Kind) {
+				continue
+			}
+			object, _, err := decoder.Decode([]byte(document), nil, nil)
+			require.NoError(t, err, document)
+			all = append(all, object)
+		}
+	}
+	return all
+}
+
+// find returns the objects of type T.
+func find[T runtime.Object](all []runtime.Object) []T {
+	var found []T
+	for _, object := range all {
+		if one, ok := object.(T); ok {
+			found = append(found, one)
+		}
+	}
+	return found
+}
+
+// daemon renders the chart and gives the pod of its DaemonSet.
+func daemon(t *testing.T, values string) corev1.PodSpec {
+	t.Helper()
+	sets := find[*appsv1.DaemonSet](objects(t, values))
+	require.Len(t, sets, 1)
+	return sets[0].Spec.Template.Spec
+}
+
+// everything switches on what is off.
+const everything = `
+image: {repository: example.test/pp, tag: v1}
+http: {address: 0.0.0.0}
+kubeletConfig: /var/lib/kubelet/config.yaml
+seLinuxOptions: {type: spc_t}
+apiServer: {host: 10.0.0.1, port: 6443}
+startupTaint: {enabled: true}
+podMonitor: {enabled: true}
+prometheusRule: {enabled: true}
+dashboard: {enabled: true}
+namespace: {create: true}
+`
+
+func TestLintHasNothingToSay(t *testing.T) {
+	t.Parallel()
+	for _, values := range []string{"{}", everything} {
+		linted := lint.RunAll(Dir(), vals(t, values), "pacing")
+		for _, m := range linted.Messages {
+			// An icon is for those who sell charts.
+			require.ErrorContains(t, m.Err, "icon is recommended", "%v", m)
+		}
+	}
+}
+
+func TestEverySwitchRenders(t *testing.T) {
+	t.Parallel()
+	pod := daemon(t, everything)
+	require.Equal(t, "spc_t", pod.SecurityContext.SELinuxOptions.Type)
+	container := pod.Containers[0]
+	require.Equal(t, "example.test/pp:v1", container.Image)
+	require.Contains(t, container.Env, corev1.EnvVar{Name: "KUBERNETES_SERVICE_HOST", Value: "10.0.0.1"})
+	require.Contains(t, container.Env, corev1.EnvVar{Name: "KUBERNETES_SERVICE_PORT", Value: "6443"})
+	require.Subset(t, container.Args, []string{
+		"--http=0.0.0.0:9464", "--kubelet-config=/host/kubelet/config.yaml", "--startup-taint=pod-pacemaker.io/not-ready",
+	})
+	require.Equal(t, "127.0.0.1", container.LivenessProbe.HTTPGet.Host, "nobody listens at 0.0.0.0")
+
+	files, err := Render(Release{Name: "pod-pacemaker", Namespace: "pacing"}, vals(t, everything))
+	require.NoError(t, err)
+	for _, name := range []string{"podmonitor.yaml", "prometheusrule.yaml", "dashboard.yaml", "startuptaint.yaml", "crds.yaml"} {
+		require.Contains(t, files, name)
+	}
+}
+
+func TestPathsAndPortsAreThoseOfTheValues(t *testing.T) {
+	t.Parallel()
+	pod := daemon(t, `
+instance: blue
+nri: {socket: /x/nri/n.sock, index: "10"}
+gate: {mode: never, timeout: 12m}
+paths: {gate: /x/bin, run: /x/run, state: /x/state}
+http: {port: 9500}
+log: {level: debug, format: text}
+extraArgs: [--hold=100ms]
+`)
+	container := pod.Containers[0]
+	require.Equal(t, []string{
+		"run", "--nri-socket=/x/nri/n.sock", "--nri-index=10", "--instance=blue", "--run-dir=/x/run", "--state-dir=/x/state",
+		"--proc-root=/host/proc", "--gate-path=/x/bin/pacemaker-gate", "--gate=never", "--gate-timeout=12m",
+		"--daemonset=$(POD_NAMESPACE)/pod-pacemaker", "--http=127.0.0.1:9500", "--log-level=debug", "--log-format=text", "--hold=100ms",
+	}, container.Args)
+	require.Equal(t, int32(9500), container.Ports[0].HostPort)
+	host := map[string]string{}
+	for _, volume := range pod.Volumes {
+		host[volume.Name] = volume.HostPath.Path
+	}
+	for _, mount := range container.VolumeMounts {
+		if mount.Name != "proc" {
+			require.Equal(t, host[mount.Name], mount.MountPath, "hooks and daemon must use the same paths")
+		}
+	}
+	require.Equal(t, "--to=/host/x/bin", pod.InitContainers[0].Args[1])
+	require.Equal(t, "/host/x/bin", pod.InitContainers[0].VolumeMounts[0].MountPath)
+}
+
+func TestNamesFollowTheRelease(t *testing.T) {
+	t.Parallel()
+	files, err := Render(Release{Name: "blue", Namespace: "pacing"}, nil)
+	require.NoError(t, err)
+	delete(files, "daemonset.yaml") // it has a container of that name
+	for name, text := range files {
+		for line := range strings.Lines(text) {
+			require.NotEqual(t, "name: pod-pacemaker", strings.TrimSpace(line), name)
+		}
+	}
+	require.Contains(t, files["rbac.yaml"], "resourceNames: [blue-pod-pacemaker]")
+}
+
+func TestCRDsAreThoseOfTheRepositoryAndStay(t *testing.T) {
+	t.Parallel()
+	shipped, err := filepath.Glob(Repository("deploy", "crds", "pod-pacemaker.io_*.yaml"))
+	require.NoError(t, err)
+	require.NotEmpty(t, shipped)
+	files, err := Render(Release{Name: "pod-pacemaker", Namespace: "pacing"}, nil)
+	require.NoError(t, err)
+	rendered := map[string]map[string]any{}
+	for document := range strings.SplitSeq("\n"+files["crds.yaml"], "\n---\n") {
+		if object := vals(t, document); object != nil {
+			meta := object["metadata"].(map[string]any)
+			annotations := meta["annotations"].(map[string]any)
+			require.Equal(t, "keep", annotations["helm.sh/resource-policy"], "uninstalling must not delete the PacemakerConfigs")
+			delete(annotations, "helm.sh/resource-policy")
+			rendered[meta["name"].(string)] = object
+		}
+	}
+	require.Len(t, rendered, len(shipped))
+	for _, file := range shipped {
+		data, err := os.ReadFile(file)
+		require.NoError(t, err)
+		want := vals(t, string(data))
+		require.Equal(t, want, rendered[want["metadata"].(map[string]any)["name"].(string)])
+	}
+}
+
+func TestWrongValuesAreRefused(t *testing.T) {
+	t.Parallel()
+	for values, want := range map[string]string{
+		"{imag: {}}":                          "imag",
+		"{image: {pullPolicy: Sometimes}}":    "pullPolicy",
+		"{image: {repository: ''}}":           "repository",
+		"{gate: {mode: perhaps}}":             "mode",
+		"{gate: {timeout: 100}}":              "timeout",
+		"{gate: {timeout: soon}}":             "timeout",
+		"{nri: {index: '5'}}":                 "index",
+		"{paths: {run: run}}":                 "run",
+		"{http: {port: 0}}":                   "port",
+		"{http: {address: example.test}}":     "address",
+		"{instance: Blue}":                    "instance",
+		"{extraArgs: [hold]}":                 "extraArgs",
+		"{startupTaint: {key: 'a b'}}":        "key",
+		"{maxUnavailable: some}":              "maxUnavailable",
+		"{seLinuxOptions: {kind: x}}":         "kind",
+		"{podMonitor: {enabled: true}}":       "Prometheus cannot reach 127.0.0.1",
+		"{tolerations: {operator: Exists}}":   "tolerations",
+		"{resources: {claims: []}}":           "claims",
+		"{log: {level: loud}}":                "level",
+		"{apiServer: {port: seven}}":          "port",
+		"{crds: {keep: 'yes'}}":               "keep",
+		"{podMonitor: {interval: sometimes}}": "interval",
+	} {
+		_, err := Render(Release{Name: "pod-pacemaker", Namespace: "pacing"}, vals(t, values))
+		require.ErrorContains(t, err, want, values)
+	}
+}
+
+// Every value that the file offers is one that the schema knows, and the other
+// way round: neither can be forgotten.
+func TestSchemaAndValuesNameTheSame(t *testing.T) {
+	t.Parallel()
+	c, err := Load()
+	require.NoError(t, err)
+	var schema map[string]any
+	require.NoError(t, yaml.Unmarshal(c.Schema, &schema))
+	var compare func(path string, schema, values map[string]any)
+	compare = func(path string, schema, values map[string]any) {
+		properties, _ := schema["properties"].(map[string]any)
+		for name, property := range properties {
+			if path == "" && name == "global" {
+				continue // of Helm
+			}
+			if path == ".seLinuxOptions" {
+				continue // of Kubernetes
+			}
+			value, ok := values[name]
+			require.True(t, ok, "%s.%s is in the schema, not in values.yaml", path, name)
+			if inner, ok := value.(map[string]any); ok {
+				compare(path+"."+name, property.(map[string]any), inner)
+			}
+		}
+	}
+	compare("", schema, c.Values)
+}

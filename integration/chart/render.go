@@ -1,0 +1,65 @@
+package chart
+
+import (
+	"fmt"
+	"path"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"helm.sh/helm/v4/pkg/chart/common"
+	"helm.sh/helm/v4/pkg/chart/common/util"
+	chartv2 "helm.sh/helm/v4/pkg/chart/v2"
+	"helm.sh/helm/v4/pkg/chart/v2/loader"
+	"helm.sh/helm/v4/pkg/engine"
+)
+
+// Release is what `helm install NAME --namespace NAMESPACE` names.
+type Release struct {
+	Name, Namespace string
+}
+
+// Repository gives a path inside the repository, from its root.
+func Repository(parts ...string) string {
+	_, file, _, _ := runtime.Caller(0)
+	return filepath.Join(append([]string{filepath.Dir(file), "..", ".."}, parts...)...)
+}
+
+// Dir is the chart's folder.
+func Dir() string { return Repository("deploy", "chart", "pod-pacemaker") }
+
+// Load reads the chart.
+func Load() (*chartv2.Chart, error) {
+	c, err := loader.Load(Dir())
+	if err != nil {
+		return nil, fmt.Errorf("load the chart: %w", err)
+	}
+	return c, nil
+}
+
+// Render gives what the chart renders with these values on top of its own, by
+// the name of the template. Values that the chart's schema refuses are an error,
+// and so is what a template refuses. What renders to nothing is left out, and so
+// are the notes for people.
+func Render(r Release, values map[string]any) (map[string]string, error) {
+	c, err := Load()
+	if err != nil {
+		return nil, err
+	}
+	options := common.ReleaseOptions{Name: r.Name, Namespace: r.Namespace, Revision: 1, IsInstall: true}
+	all, err := util.ToRenderValues(c, values, options, common.DefaultCapabilities)
+	if err != nil {
+		return nil, fmt.Errorf("values: %w", err)
+	}
+	rendered, err := engine.Render(c, all)
+	if err != nil {
+		return nil, fmt.Errorf("render the chart: %w", err)
+	}
+	files := map[string]string{}
+	for name, text := range rendered {
+		if strings.TrimSpace(text) != "" && path.Base(name) != "NOTES.txt" {
+			files[path.Base(name)] = text
+		}
+	}
+	return files, nil
+}

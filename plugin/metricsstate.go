@@ -1,0 +1,68 @@
+package plugin
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+)
+
+// stateMetrics tell Prometheus what the limiter holds at the moment of the
+// scrape: what changes with time alone, no event tells of.
+type stateMetrics struct {
+	limiter                                    *throttle.Limiter
+	slots, lent, pulling, longestWait, maxWait *prometheus.Desc
+}
+
+func newStateMetrics(l *throttle.Limiter) *stateMetrics {
+	desc := func(name, help string) *prometheus.Desc {
+		return prometheus.NewDesc(prometheus.BuildFQName(metricsNamespace, "", name), help, nil, nil)
+	}
+	return &stateMetrics{
+		limiter:     l,
+		slots:       desc("slots", "Starts allowed at a time, without those lent; 0: any number."),
+		lent:        desc("slots_lent", "Slots lent beyond the limit, because no start that holds one makes progress."),
+		pulling:     desc("pulling", "Pods between their sandbox and their first container."),
+		longestWait: desc("longest_wait_seconds", "How long the pod that waits longest has waited; 0: nobody waits."),
+		maxWait:     desc("max_wait_seconds", "How long a pod waits at most, by the configuration in force."),
+	}
+}
+
+// Describe implements prometheus.Collector.
+func (m *stateMetrics) Describe(to chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{m.slots, m.lent, m.pulling, m.longestWait, m.maxWait} {
+		to <- d
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (m *stateMetrics) Collect(to chan<- prometheus.Metric) {
+	now := time.Now()
+	s := m.limiter.Snapshot(now)
+	var longest time.Duration
+	for _, t := range s.Waiting {
+		longest = max(longest, now.Sub(t.Arrived))
+	}
+	maxWait := s.Settings.MaxWait
+	if maxWait <= 0 {
+		maxWait = throttle.DefaultMaxWait
+	}
+	gauge := func(d *prometheus.Desc, value float64) {
+		to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value)
+	}
+	gauge(m.slots, float64(s.Limit))
+	gauge(m.lent, float64(s.Lent))
+	gauge(m.pulling, float64(s.Pulling))
+	gauge(m.longestWait, longest.Seconds())
+	gauge(m.maxWait, maxWait.Seconds())
+}
+
+// newBuildInfo is always 1; its label tells which version runs where.
+func newBuildInfo(version string) prometheus.Collector {
+	info := prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Namespace: metricsNamespace, Name: "build_info", Help: "Always 1, by the version of the program.",
+	}, []string{"version"})
+	info.WithLabelValues(version).Set(1)
+	return info
+}

@@ -1,0 +1,105 @@
+package plugin
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/sirupsen/logrus"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
+)
+
+// taintEvery is the time between two looks whether pods are paced yet.
+const taintEvery = 500 * time.Millisecond
+
+// taintBackoff spaces out the tries to remove the taint: at last one each half
+// minute, spread, for ever. A node with the taint gets no pods.
+var taintBackoff = wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.5, Steps: 6, Cap: 30 * time.Second}
+
+// removeStartupTaint takes the startup taint off the node, once pods are paced.
+// It tries until it is gone or ctx ends.
+func (d *Daemon) removeStartupTaint(ctx context.Context) error {
+	log := d.options.Log.WithField("taint", d.options.StartupTaint)
+	tick := time.NewTicker(taintEvery)
+	defer tick.Stop()
+	for !paced(d.Ready()) {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
+	backoff := taintBackoff
+	for {
+		removed, err := removeTaint(ctx, d.client, d.options.NodeName, d.options.StartupTaint)
+		if err == nil {
+			if removed {
+				log.Info("took the startup taint off the node: pods are paced")
+			}
+			return nil
+		}
+		if ctx.Err() != nil {
+			return nil
+		}
+		d.logTaint(log, err)
+		timer := time.NewTimer(backoff.Step())
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return nil
+		case <-timer.C:
+		}
+	}
+}
+
+// paced tells whether pods are paced, by this daemon or by the one that it stands
+// by for.
+func paced(ready error) bool { return ready == nil || errors.Is(ready, admin.ErrStandby) }
+
+func (d *Daemon) logTaint(log logrus.FieldLogger, err error) {
+	log = log.WithError(err)
+	if apierrors.IsForbidden(err) {
+		log.Error("the startup taint stays, and the node gets no pods: the daemon may not patch its node; startupTaint.enabled of the chart brings the permission")
+		return
+	}
+	log.Warn("the startup taint is still on the node; trying again")
+}
+
+// removeTaint removes the taints with the key from a node, and nothing else. It
+// fails where somebody changed the node meanwhile.
+func removeTaint(ctx context.Context, client kubernetes.Interface, node, key string) (removed bool, err error) {
+	n, err := client.CoreV1().Nodes().Get(ctx, node, metav1.GetOptions{})
+	if err != nil {
+		return false, fmt.Errorf("look at the node's taints: %w", err)
+	}
+	keep := make([]corev1.Taint, 0, len(n.Spec.Taints))
+	for _, t := range n.Spec.Taints {
+		if t.Key != key {
+			keep = append(keep, t)
+		}
+	}
+	if len(keep) == len(n.Spec.Taints) {
+		return false, nil
+	}
+	// The version makes the API server refuse what another has changed.
+	patch, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"resourceVersion": n.ResourceVersion},
+		"spec":     map[string]any{"taints": keep},
+	})
+	if err != nil {
+		return false, err
+	}
+	if _, err := client.CoreV1().Nodes().Patch(ctx, node, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+		return false, fmt.Errorf("take the taint off the node: %w", err)
+	}
+	return true, nil
+}

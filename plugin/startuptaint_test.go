@@ -1,0 +1,102 @@
+package plugin
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+
+	logtest "github.com/sirupsen/logrus/hooks/test"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	kubefake "k8s.io/client-go/kubernetes/fake"
+	kubetesting "k8s.io/client-go/testing"
+
+	"github.com/pod-pacemaker/pod-pacemaker/crd"
+)
+
+const startupTaint = "pod-pacemaker.io/not-ready"
+
+// tainted gives a daemon on a node with the startup taint and another.
+func tainted(t *testing.T) (*Daemon, *kubefake.Clientset) {
+	t.Helper()
+	log, _ := logtest.NewNullLogger()
+	client := kubefake.NewClientset(&corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: "worker", ResourceVersion: "7"},
+		Spec: corev1.NodeSpec{Taints: []corev1.Taint{
+			{Key: "other", Effect: corev1.TaintEffectNoSchedule}, {Key: startupTaint, Effect: corev1.TaintEffectNoSchedule},
+		}},
+	})
+	o := Options{Log: log, NodeName: "worker", StartupTaint: startupTaint, Kubeconfig: "-", Gate: GateNever}
+	d := newDaemon(o, 2, nil, nil)
+	d.client = client
+	return d, client
+}
+
+func taints(t *testing.T, client *kubefake.Clientset) []string {
+	t.Helper()
+	node, err := client.CoreV1().Nodes().Get(context.Background(), "worker", metav1.GetOptions{})
+	require.NoError(t, err)
+	var keys []string
+	for _, taint := range node.Spec.Taints {
+		keys = append(keys, taint.Key)
+	}
+	return keys
+}
+
+func TestStartupTaintComesOffOncePodsArePaced(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		d, client := tainted(t)
+		refused := 0
+		client.PrependReactor("patch", "nodes", func(kubetesting.Action) (bool, runtime.Object, error) {
+			refused++
+			return refused == 1, nil, apierrors.NewConflict(schema.GroupResource{Resource: "nodes"}, "worker", nil)
+		})
+		done := make(chan error, 1)
+		go func() { done <- d.removeStartupTaint(t.Context()) }()
+		synctest.Wait()
+		assert.Equal(t, []string{"other", startupTaint}, taints(t, client), "pods are not paced yet")
+
+		d.configure(crd.FromFile(nil))
+		d.connection.becameSynchronized()
+		require.NoError(t, <-done)
+		assert.Equal(t, []string{"other"}, taints(t, client))
+		assert.Equal(t, 2, refused, "tried again after a conflict")
+	})
+}
+
+func TestStartupTaintIsTriedUntilTheEnd(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		d, client := tainted(t)
+		d.configure(crd.FromFile(nil))
+		d.connection.becameSynchronized()
+		tries := 0
+		ctx, cancel := context.WithCancel(t.Context())
+		client.PrependReactor("patch", "nodes", func(kubetesting.Action) (bool, runtime.Object, error) {
+			if tries++; tries == 20 {
+				cancel()
+			}
+			return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: "nodes"}, "worker", nil)
+		})
+		require.NoError(t, d.removeStartupTaint(ctx))
+		assert.Equal(t, 20, tries)
+		assert.Equal(t, []string{"other", startupTaint}, taints(t, client))
+	})
+}
+
+func TestANodeWithoutTheTaintIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	_, client := tainted(t)
+	removed, err := removeTaint(t.Context(), client, "worker", "no-such")
+	require.NoError(t, err)
+	assert.False(t, removed)
+	for _, action := range client.Actions() {
+		assert.NotEqual(t, "patch", action.GetVerb())
+	}
+}

@@ -1,0 +1,133 @@
+package plugin
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+	"testing/synctest"
+
+	logtest "github.com/sirupsen/logrus/hooks/test"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	kubefake "k8s.io/client-go/kubernetes/fake"
+	kubetesting "k8s.io/client-go/testing"
+)
+
+// leaver gives a daemon that has ended, with all its files on the host.
+func leaver(t *testing.T, objects ...runtime.Object) (*Daemon, *kubefake.Clientset) {
+	t.Helper()
+	dir := t.TempDir()
+	log, _ := logtest.NewNullLogger()
+	client := kubefake.NewClientset(objects...)
+	d := &Daemon{client: client, options: Options{
+		Log: log, DaemonSet: "pacing/pod-pacemaker", Kubeconfig: "-",
+		RunDir: filepath.Join(dir, "run"), StateDir: filepath.Join(dir, "state"), GatePath: filepath.Join(dir, "bin", "pacemaker-gate"),
+	}}
+	for _, file := range append(d.options.runFiles(), d.options.GatePath, filepath.Join(dir, "bin", ".pacemaker-gate.123")) {
+		require.NoError(t, os.MkdirAll(filepath.Dir(file), 0o700))
+		require.NoError(t, os.WriteFile(file, nil, 0o600))
+	}
+	return d, client
+}
+
+// onHost counts the files that are left.
+func (o Options) onHost(t *testing.T) int {
+	t.Helper()
+	n := 0
+	for _, dir := range []string{o.RunDir, o.StateDir, filepath.Dir(o.GatePath)} {
+		entries, err := os.ReadDir(dir)
+		require.NoError(t, err)
+		n += len(entries)
+	}
+	return n
+}
+
+func set(deleting bool) *appsv1.DaemonSet {
+	s := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "pacing", Name: "pod-pacemaker"}}
+	if deleting {
+		s.DeletionTimestamp = &metav1.Time{}
+	}
+	return s
+}
+
+func space(deleting bool) *corev1.Namespace {
+	s := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "pacing"}}
+	if deleting {
+		s.DeletionTimestamp = &metav1.Time{}
+	}
+	return s
+}
+
+func TestFilesGoWithTheDaemonSet(t *testing.T) {
+	t.Parallel()
+	for name, objects := range map[string][]runtime.Object{
+		"gone":                        {space(false)},
+		"about to go":                 {space(false), set(true)},
+		"namespace about to go":       {space(true), set(false)},
+		"all gone":                    nil,
+		"set there, namespace hidden": {set(false)},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			d, _ := leaver(t, objects...)
+			require.NoError(t, d.leave(t.Context()))
+			assert.Zero(t, d.options.onHost(t), name)
+		})
+	}
+}
+
+func TestFilesStayWhereOnlyThePodIsReplaced(t *testing.T) {
+	t.Parallel()
+	d, _ := leaver(t, space(false), set(false))
+	before := d.options.onHost(t)
+	require.NoError(t, d.leave(t.Context()))
+	assert.Equal(t, before, d.options.onHost(t))
+
+	d.options.DaemonSet = ""
+	require.NoError(t, d.leave(t.Context()))
+	assert.Equal(t, before, d.options.onHost(t))
+}
+
+func TestMissingPermissionsSayThatAllWasRemoved(t *testing.T) {
+	t.Parallel()
+	for _, refusal := range []error{
+		apierrors.NewForbidden(schema.GroupResource{}, "pod-pacemaker", nil), apierrors.NewUnauthorized("no such account"),
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			d, client := leaver(t)
+			client.PrependReactor("get", "daemonsets", func(kubetesting.Action) (bool, runtime.Object, error) { return true, nil, refusal })
+			require.NoError(t, d.leave(t.Context()))
+			assert.Zero(t, d.options.onHost(t), refusal)
+		})
+	}
+}
+
+func TestFilesStayWhereNobodyCanTell(t *testing.T) {
+	t.Parallel()
+	d, client := leaver(t)
+	client.PrependReactor("get", "daemonsets", func(kubetesting.Action) (bool, runtime.Object, error) {
+		return true, nil, errors.New("connection refused")
+	})
+	before := d.options.onHost(t)
+	require.NoError(t, d.leave(t.Context()))
+	assert.Equal(t, before, d.options.onHost(t))
+}
+
+func TestFilesStayForAnotherDaemonThatTookOver(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		d, _ := leaver(t)
+		lock, _, err := d.options.tryLock()
+		require.NoError(t, err)
+		defer func() { require.NoError(t, lock.release()) }()
+		before := d.options.onHost(t)
+		require.NoError(t, d.leave(t.Context()))
+		assert.Equal(t, before, d.options.onHost(t))
+	})
+}
