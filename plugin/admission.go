@@ -76,6 +76,10 @@ func (p *pacer) decide(ctx context.Context, a *asking) (*api.Hook, error) {
 		return nil, nil
 	}
 	a.t = p.join(now, a.r, a.pod, time.Time{})
+	if p.muster.on() && p.gate.barred(a.candidate) == "" {
+		// A free slot may be that of a hook which is about to come back.
+		return p.wait(ctx, a, throttle.Decision{})
+	}
 	d := a.t.TryStart(now)
 	if d.Admitted {
 		return nil, nil

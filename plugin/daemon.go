@@ -165,7 +165,10 @@ func (d *Daemon) openGate(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return gate.NewServer(d.pacer, d.options.Log).Serve(ctx, listener)
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { d.pacer.muster.hold(ctx); return nil })
+	g.Go(func() error { return gate.NewServer(d.pacer, d.options.Log).Serve(ctx, listener) })
+	return g.Wait()
 }
 
 // answered gives a channel that is closed once it is known which configuration the

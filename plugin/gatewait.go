@@ -22,7 +22,7 @@ func (p *pacer) Wait(ctx context.Context, h gate.Hello, tell func(time.Time, int
 	defer func() { p.metrics.gateWaiters.Set(float64(p.atGate.Add(-1))) }()
 	p.gate.trial.heard(h.ContainerID)
 	t, gone := p.attended(h)
-	t.Attend(time.Now())
+	p.stand(ctx, t, h)
 	defer func() {
 		t.Leave(time.Now())
 		p.left(h)
@@ -52,6 +52,16 @@ func (p *pacer) Wait(ctx context.Context, h gate.Hello, tell func(time.Time, int
 		case <-ctx.Done():
 			return gate.Verdict{}, ctx.Err()
 		}
+	}
+}
+
+// stand attends the ticket of a hook, in its order among those that outlived an
+// earlier daemon.
+func (p *pacer) stand(ctx context.Context, t *throttle.Ticket, h gate.Hello) {
+	ctx, cancel := context.WithDeadline(ctx, h.Deadline.Add(-expiryMargin))
+	defer cancel()
+	if !p.muster.join(ctx, t, h.ContainerID) {
+		t.Attend(time.Now())
 	}
 }
 

@@ -67,6 +67,7 @@ func (p *pacer) containerStarted(sandbox *api.PodSandbox, ctr *api.Container) {
 	r := p.recordOfLocked(sandbox)
 	r.started(ctr, time.Now())
 	p.mu.Unlock()
+	defer p.muster.miss(ctr.GetId()) // once it is counted
 	var pod podwatch.Pod
 	known := false
 	if p.pods != nil {
@@ -114,6 +115,7 @@ func (p *pacer) judgeHook(ctr *api.Container) {
 
 func (p *pacer) containerRemoved(sandbox *api.PodSandbox, ctr *api.Container) {
 	p.judgeHook(ctr)
+	p.muster.miss(ctr.GetId())
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if r := p.ownerLocked(sandbox, ctr); r != nil {

@@ -49,8 +49,9 @@ type pacer struct {
 	records  map[string]*record // by pod key
 	starting map[string]struct{}
 
-	turns turnBoard
-	woken chan struct{} // holds at most one: run is to look at all starts
+	turns  turnBoard
+	muster *muster
+	woken  chan struct{} // holds at most one: run is to look at all starts
 }
 
 func newPacer(o Options, pods podSource, m *metrics) *pacer {
@@ -63,6 +64,7 @@ func newPacer(o Options, pods podSource, m *metrics) *pacer {
 	}
 	p.config.Store(&crd.Effective{Origin: crd.OriginNone})
 	p.turns.init()
+	p.muster = newMuster(p.waitingUIDs)
 	return p
 }
 
@@ -97,4 +99,12 @@ func (p *pacer) join(now time.Time, r *record, pod podwatch.Pod, arrived time.Ti
 		UID: r.uid, Name: r.title(), Priority: pod.Priority, Arrived: arrived,
 		MaxWait: pod.ActiveDeadline / 10,
 	})
+}
+
+// waitingUIDs gives the pods that wait, in their order.
+func (p *pacer) waitingUIDs() (uids []string) {
+	for _, v := range p.limiter.Snapshot(time.Now()).Waiting {
+		uids = append(uids, v.UID)
+	}
+	return uids
 }

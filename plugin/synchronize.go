@@ -21,6 +21,7 @@ func (p *pacer) synchronize(pods []*api.PodSandbox, ctrs []*api.Container) {
 	for _, r := range found {
 		p.find(now, r)
 	}
+	p.muster.expect(ctrs)
 }
 
 // rebuild makes the records tell what exists. It gives the pods whose sandbox is
