@@ -15,6 +15,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/socket"
 )
 
 // Daemon paces the pods of one node. Make it with New.
@@ -161,7 +162,9 @@ func (d *Daemon) openGate(ctx context.Context) error {
 	case <-ctx.Done():
 		return nil
 	}
-	listener, err := gate.Listen(d.options.SocketPath())
+	listener, err := socket.Listen(d.options.SocketPath(), func(why error) {
+		d.options.Log.WithError(why).Warn("turned away from the gate")
+	})
 	if err != nil {
 		return err
 	}

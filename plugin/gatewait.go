@@ -29,25 +29,25 @@ func (p *pacer) Wait(ctx context.Context, h gate.Hello, tell func(time.Time, int
 	}()
 	expiry := time.NewTimer(time.Until(h.Deadline) - expiryMargin)
 	defer expiry.Stop()
-	var told hold
+	var last told
 	for {
 		turn, moved := p.turns.of(t)
-		if at := turn.leaveAt(h.Deadline); turn.Position > 0 && told.differs(at, turn.Position) {
-			told = hold{at, turn.Position}
+		if at := turn.leaveAt(h.Deadline); turn.Position > 0 && last.differs(at, turn.Position) {
+			last = told{at, turn.Position}
 			tell(at, turn.Position)
 		}
 		select {
 		case <-t.Decided():
 			state, reason := t.Status()
-			return gate.Verdict{Go: state != throttle.Gone, Reason: string(reason)}, nil
+			return gate.Verdict{Go: state != throttle.Gone, Reason: reason}, nil
 		case <-gone:
 			if state, reason := t.Status(); state == throttle.Gone {
-				return gate.Verdict{Reason: string(reason)}, nil
+				return gate.Verdict{Reason: reason}, nil
 			}
-			return gate.Verdict{Reason: gate.ReasonReplaced}, nil
+			return gate.Verdict{Reason: gate.Replaced}, nil
 		case <-expiry.C:
 			d := t.Expire(time.Now())
-			return gate.Verdict{Go: d.Admitted, Reason: string(d.Reason)}, nil
+			return gate.Verdict{Go: d.Admitted, Reason: d.Reason}, nil
 		case <-moved:
 		case <-ctx.Done():
 			return gate.Verdict{}, ctx.Err()

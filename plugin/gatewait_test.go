@@ -28,7 +28,7 @@ func TestAPodThatIsDeletedAtTheGateStartsNothing(t *testing.T) {
 
 	p.isDeleted()
 	require.ErrorContains(t, a.result(), "exit status 1")
-	require.ErrorContains(t, a.err, gate.ReasonDeleted)
+	require.ErrorContains(t, a.err, string(throttle.Deleted))
 	assert.Equal(t, runtimetest.Exited, a.ctr.Status().State)
 	n.noHookIsLeft()
 	waiting, starting := n.names()
@@ -44,7 +44,7 @@ func TestAPodThatIsDeletedByForceAtTheGateStartsNothing(t *testing.T) {
 	a := p.waitsAtGate("app")
 
 	n.pods.remove(p.uid)
-	require.ErrorContains(t, a.result(), gate.ReasonDeleted)
+	require.ErrorContains(t, a.result(), string(throttle.Deleted))
 	n.noHookIsLeft()
 	waiting, _ := n.names()
 	assert.Empty(t, waiting)
@@ -72,7 +72,7 @@ func TestANewerContainerReplacesTheOneWhoseHookWaits(t *testing.T) {
 	arrived := n.view(p.uid).Arrived
 
 	newer := p.starts("app")
-	require.ErrorContains(t, older.result(), gate.ReasonReplaced)
+	require.ErrorContains(t, older.result(), string(gate.Replaced))
 	p.isAtGate()
 	assert.Equal(t, arrived, n.view(p.uid).Arrived, "the place is kept")
 	assert.False(t, newer.over())
@@ -88,7 +88,7 @@ func TestAContainerThatIsRemovedAtTheGateStartsNothing(t *testing.T) {
 	p := n.pod("removed").runs()
 	a := p.waitsAtGate("app")
 	n.p.containerRemoved(message(p, a))
-	require.ErrorContains(t, a.result(), gate.ReasonReplaced)
+	require.ErrorContains(t, a.result(), string(gate.Replaced))
 	assert.Equal(t, throttle.Waiting, p.is(), "the pod keeps its place")
 }
 
@@ -113,7 +113,7 @@ func TestAWaitThatEndsWhileAnotherIsOverTheLimitIsTriedAgain(t *testing.T) {
 
 	p := n.pod("expired").runs()
 	a := p.starts("app")
-	require.ErrorContains(t, a.result(), gate.ReasonGateExpired)
+	require.ErrorContains(t, a.result(), string(throttle.GateExpired))
 	v := n.view(p.uid)
 	assert.Equal(t, throttle.Waiting, v.State, "the place is kept")
 	n.eventually("it is counted", func() bool { return counted(t, n, "pod_pacemaker_gate_expired_total") == 1 })

@@ -26,14 +26,14 @@ func (t turn) leaveAt(deadline time.Time) time.Time {
 	return t.from.Add(time.Duration(t.Position) * min(t.Pace, share))
 }
 
-// hold is what a hook was told; zero: nothing.
-type hold struct {
+// told is what a hook was told; zero: nothing.
+type told struct {
 	leaveAt  time.Time
 	position int
 }
 
-// differs tells whether a hook that was told h has to be told anew.
-func (h hold) differs(leaveAt time.Time, position int) bool {
+// differs tells whether a hook that was told this has to be told anew.
+func (h told) differs(leaveAt time.Time, position int) bool {
 	return h.position != position || h.leaveAt.Sub(leaveAt).Abs() > leaveTolerance
 }
 

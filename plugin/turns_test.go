@@ -72,11 +72,11 @@ func TestAHookIsToldOnlyWhatIsNew(t *testing.T) {
 		holder := p.limiter.Join(time.Now(), throttle.Request{UID: "holder"})
 		holder.Attend(time.Now())
 		var mu sync.Mutex
-		var told [2][]hold // to the first and the second
-		heard := func() [2][]hold {
+		var all [2][]told // to the first and the second
+		heard := func() [2][]told {
 			mu.Lock()
 			defer mu.Unlock()
-			return told
+			return all
 		}
 		for i, uid := range []string{"first", "second"} {
 			hello := gate.Hello{PodUID: uid, ContainerID: uid, Deadline: time.Now().Add(time.Hour)}
@@ -84,7 +84,7 @@ func TestAHookIsToldOnlyWhatIsNew(t *testing.T) {
 				_, err := p.Wait(ctx, hello, func(at time.Time, position int) {
 					mu.Lock()
 					defer mu.Unlock()
-					told[i] = append(told[i], hold{at, position})
+					all[i] = append(all[i], told{at, position})
 				})
 				ended <- err
 			}()
@@ -109,7 +109,7 @@ func TestAHookIsToldOnlyWhatIsNew(t *testing.T) {
 		time.Sleep(15 * time.Second) // the turn of the first should have come
 		synctest.Wait()
 		first, second := heard()[0], heard()[1]
-		last := func(of []hold) time.Time { return of[len(of)-1].leaveAt }
+		last := func(of []told) time.Time { return of[len(of)-1].leaveAt }
 		assert.True(t, last(first).After(time.Now()), "it is still to come")
 		assert.True(t, last(second).After(last(first)))
 

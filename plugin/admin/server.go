@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/net/netutil"
+
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/socket"
 )
 
 const (
@@ -26,11 +28,11 @@ const (
 // blocks. It fails at once where the socket cannot be made, or where another
 // daemon answers there.
 func ServeAdmin(ctx context.Context, socketPath string, p Provider) error {
-	l, err := listen(ctx, socketPath)
+	l, err := socket.Listen(socketPath, nil)
 	if err != nil {
 		return err
 	}
-	return serve(ctx, rootAndSelf(l), adminHandler(p))
+	return serve(ctx, l, adminHandler(p))
 }
 
 func adminHandler(p Provider) http.Handler {

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/socket"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
 
@@ -176,7 +177,8 @@ func TestSecondDaemonIsRefusedAndTheFirstGoesOn(t *testing.T) {
 	t.Parallel()
 	path, _ := serveNode(t, &node{limiter: herd(t)})
 	err := ServeAdmin(t.Context(), path, &node{})
-	require.EqualError(t, err, "another daemon answers at "+path)
+	require.ErrorIs(t, err, socket.ErrInUse)
+	require.ErrorContains(t, err, path)
 	_, err = NewClient(path).Status(t.Context())
 	require.NoError(t, err)
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate/wire"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
 
 // Hello is what a hook says of itself. PodUID and ContainerID are never empty.
@@ -16,45 +17,37 @@ type Verdict struct {
 	Go bool
 	// Reason is a reason word. Without Go it reaches the reader of the pod's
 	// events, so it may go on after a colon with words for that reader; for the
-	// reasons of this package the server adds them.
-	Reason string
+	// reasons that this package explains, the server adds them.
+	Reason throttle.Reason
 }
 
-// Reasons why nothing starts in a hook.
+// The reasons that only the gate has.
 const (
-	// ReasonDeleted says that the pod is deleted.
-	ReasonDeleted = "Deleted"
-	// ReasonReplaced says that a newer hook waits for the same container.
-	ReasonReplaced = "Replaced"
-	// ReasonGateExpired says that the gate's deadline came before the pod's turn.
-	ReasonGateExpired = "GateExpired"
-)
-
-// Reasons why the server itself lets a hook go.
-const (
-	// ReasonNotUnderstood says that the hello made no sense.
-	ReasonNotUnderstood = "NotUnderstood"
-	// ReasonOtherVersion says that the hook speaks another version of the protocol.
-	ReasonOtherVersion = "OtherVersion"
+	// Replaced: nothing starts, for a newer hook waits for the same container.
+	Replaced throttle.Reason = "Replaced"
+	// NotUnderstood: the hook goes, for its hello made no sense.
+	NotUnderstood throttle.Reason = "NotUnderstood"
+	// OtherVersion: the hook goes, for it speaks another version of the protocol.
+	OtherVersion throttle.Reason = "OtherVersion"
 )
 
 // words are what the reader of the pod's events is told beside the reason.
-var words = map[string]string{
-	ReasonDeleted:     "the pod was deleted while it waited for its turn to start",
-	ReasonReplaced:    "a newer attempt to start this container waits in its place",
-	ReasonGateExpired: "its turn to start did not come in time; it keeps its place in the queue, and the kubelet tries again",
+var words = map[throttle.Reason]string{
+	throttle.Deleted:     "the pod was deleted while it waited for its turn to start",
+	Replaced:             "a newer attempt to start this container waits in its place",
+	throttle.GateExpired: "its turn to start did not come in time; it keeps its place in the queue, and the kubelet tries again",
 }
 
 // answer is the line that carries v.
 func (v Verdict) answer() wire.Answer {
 	if v.Go {
-		return wire.Answer{Kind: wire.Go, Reason: v.Reason}
+		return wire.Answer{Kind: wire.Go, Reason: string(v.Reason)}
 	}
-	reason := v.Reason
-	if w := words[reason]; w != "" {
+	reason := string(v.Reason)
+	if w := words[v.Reason]; w != "" {
 		reason += ": " + w
 	}
-	return wire.Answer{Kind: wire.Gone, Reason: reason}
+	return wire.Answer{Kind: wire.Abort, Reason: reason}
 }
 
 // Backend decides the starts that wait at the gate. Its methods are called from

@@ -15,6 +15,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate/wire"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
 
 // conn is the connection of one hook.
@@ -28,10 +29,6 @@ type conn struct {
 func (s *Server) serve(ctx context.Context, accepted *net.UnixConn) {
 	c := &conn{UnixConn: accepted, server: s, log: s.log}
 	defer c.abandon()
-	if err := checkPeer(accepted, s.uid); err != nil {
-		c.log.WithError(err).Warn("turned away from the gate")
-		return
-	}
 	// To end the reading, for good, is how this connection learns that ctx ended;
 	// a verdict can still be written.
 	stop := context.AfterFunc(ctx, c.endRead)
@@ -43,9 +40,9 @@ func (s *Server) serve(ctx context.Context, accepted *net.UnixConn) {
 		c.log = c.log.WithFields(fields(hello))
 		c.decide(ctx, hello)
 	case errors.Is(err, wire.ErrVersion):
-		c.letGo(ReasonOtherVersion, err)
+		c.letGo(OtherVersion, err)
 	case errors.Is(err, wire.ErrMalformed):
-		c.letGo(ReasonNotUnderstood, err)
+		c.letGo(NotUnderstood, err)
 	case ctx.Err() == nil:
 		c.log.WithError(err).Warn("a hook said nothing at the gate")
 	}
@@ -67,9 +64,9 @@ func (c *conn) endRead() { _ = c.CloseRead() } // fails only where the reads alr
 // abandon makes every read and write fail. To close it once more is harmless.
 func (c *conn) abandon() { _ = c.Close() }
 
-func (c *conn) letGo(reason string, why error) {
+func (c *conn) letGo(reason throttle.Reason, why error) {
 	c.log.WithError(why).WithField("reason", reason).Warn("a container starts unpaced: the gate does not understand its hook")
-	if err := c.write(wire.Answer{Kind: wire.Go, Reason: reason}); err != nil {
+	if err := c.write(wire.Answer{Kind: wire.Go, Reason: string(reason)}); err != nil {
 		c.log.WithError(err).Warn("a hook did not take its verdict")
 	}
 }

@@ -66,7 +66,7 @@ func (p *pace) tell(leaveAt time.Time, position int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.ended {
-		p.next = wire.Answer{Kind: wire.Hold, LeaveAt: leaveAt, Position: position}
+		p.next = wire.Answer{Kind: wire.Turn, LeaveAt: leaveAt, Position: position}
 		p.wakeLocked()
 	}
 }

@@ -2,9 +2,6 @@ package gate
 
 import "time"
 
-// PeerAllowed is peerAllowed.
-var PeerAllowed = peerAllowed
-
 // With sets what a test has no time to wait for; zero leaves a value as it is.
 func (s *Server) With(hello, write, pause time.Duration) *Server {
 	for _, d := range []struct {
@@ -15,11 +12,5 @@ func (s *Server) With(hello, write, pause time.Duration) *Server {
 			*d.to = d.from
 		}
 	}
-	return s
-}
-
-// WithUser lets in the hooks of uid and of root only.
-func (s *Server) WithUser(uid uint32) *Server {
-	s.uid = uid
 	return s
 }

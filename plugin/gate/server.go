@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -27,7 +26,6 @@ const (
 type Server struct {
 	backend      Backend
 	log          logrus.FieldLogger
-	uid          uint32 // whose hooks are let in beside root's
 	helloTimeout time.Duration
 	writeTimeout time.Duration
 	pause        time.Duration
@@ -38,7 +36,6 @@ func NewServer(b Backend, log logrus.FieldLogger) *Server {
 	return &Server{
 		backend:      b,
 		log:          log,
-		uid:          uint32(os.Geteuid()),
 		helloTimeout: helloTimeout,
 		writeTimeout: writeTimeout,
 		pause:        undecidedPause,

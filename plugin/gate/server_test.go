@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -17,10 +15,11 @@ import (
 	logtest "github.com/sirupsen/logrus/hooks/test"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"golang.org/x/sys/unix"
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate/gatetest"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/socket"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
 
 const hello = "wait 1 pod=u1 container=c1 name=ns/p since=1700000000000 deadline=1700000100000\n"
@@ -29,7 +28,7 @@ const hello = "wait 1 pod=u1 container=c1 name=ns/p since=1700000000000 deadline
 func serve(t *testing.T, b gate.Backend, change func(*gate.Server)) (path string, logged *logtest.Hook, stop context.CancelFunc) {
 	t.Helper()
 	path = gatetest.Socket(t)
-	l, err := gate.Listen(path)
+	l, err := socket.Listen(path, nil)
 	require.NoError(t, err)
 	log, logged := logtest.NewNullLogger()
 	log.SetLevel(logrus.DebugLevel)
@@ -88,8 +87,8 @@ func TestServerTellsThePaceThenTheVerdict(t *testing.T) {
 		line    string
 	}{
 		{gate.Verdict{Go: true, Reason: "Admitted"}, "go Admitted\n"},
-		{gate.Verdict{Reason: "Other: two\nlines"}, "gone Other: two lines\n"},
-		{gate.Verdict{Reason: gate.ReasonDeleted}, "gone Deleted: the pod was deleted while it waited for its turn to start\n"},
+		{gate.Verdict{Reason: "Other: two\nlines"}, "abort Other: two lines\n"},
+		{gate.Verdict{Reason: throttle.Deleted}, "abort Deleted: the pod was deleted while it waited for its turn to start\n"},
 	} {
 		c, r := dial(t, path)
 		say(t, c, hello)
@@ -99,10 +98,10 @@ func TestServerTellsThePaceThenTheVerdict(t *testing.T) {
 			Since: time.UnixMilli(1700000000000), Deadline: time.UnixMilli(1700000100000),
 		}, w.Hello)
 		w.Tell(time.UnixMilli(1700000050000), 3)
-		assert.Equal(t, "hold 1700000050000 3\n", hear(t, r))
+		assert.Equal(t, "turn 1700000050000 3\n", hear(t, r))
 		w.Tell(time.UnixMilli(1700000050000), 3) // nothing new
 		w.Tell(time.UnixMilli(1700000040000), 2)
-		assert.Equal(t, "hold 1700000040000 2\n", hear(t, r))
+		assert.Equal(t, "turn 1700000040000 2\n", hear(t, r))
 		w.Decide(tt.verdict)
 		assert.Equal(t, tt.line, hear(t, r))
 		hearEnd(t, r)
@@ -201,7 +200,7 @@ func TestServerLogsAVerdictThatNobodyTook(t *testing.T) {
 	b := gatetest.NewBackend()
 	b.Deaf = true // the verdict and the hook's end cross
 	path, logged, _ := serve(t, b, asItIs)
-	for _, verdict := range []gate.Verdict{{Go: true, Reason: "Free"}, {Reason: gate.ReasonDeleted}} {
+	for _, verdict := range []gate.Verdict{{Go: true, Reason: "Free"}, {Reason: throttle.Deleted}} {
 		logged.Reset()
 		c, _ := dial(t, path)
 		say(t, c, hello)
@@ -301,7 +300,7 @@ func TestServerThatStopsTellsWhatItWasToldLast(t *testing.T) {
 		}
 		stop()
 		heard := hear(t, r)
-		for heard != "hold 1700000000000 9\n" {
+		for heard != "turn 1700000000000 9\n" {
 			heard = hear(t, r)
 		}
 		hearEnd(t, r)
@@ -310,7 +309,7 @@ func TestServerThatStopsTellsWhatItWasToldLast(t *testing.T) {
 
 func TestServerReturnsWhenItsListenerFails(t *testing.T) {
 	t.Parallel()
-	l, err := gate.Listen(gatetest.Socket(t))
+	l, err := socket.Listen(gatetest.Socket(t), nil)
 	require.NoError(t, err)
 	served := make(chan error, 1)
 	go func() { served <- gate.NewServer(gatetest.NewBackend(), gatetest.Quiet()).Serve(t.Context(), l) }()
@@ -336,71 +335,9 @@ func TestServerServesManyAtOnce(t *testing.T) {
 	}
 	for _, r := range readers {
 		line := hear(t, r)
-		if strings.HasPrefix(line, "hold ") {
+		if strings.HasPrefix(line, "turn ") {
 			line = hear(t, r)
 		}
 		assert.Equal(t, "go \n", line)
 	}
-}
-
-func TestPeerAllowed(t *testing.T) {
-	t.Parallel()
-	for _, tt := range []struct {
-		peer, daemon uint32
-		allowed      bool
-	}{
-		{0, 0, true}, {0, 1000, true}, {1000, 1000, true},
-		{1000, 0, false}, {65534, 0, false}, {1001, 1000, false}, {1<<32 - 1, 0, false},
-	} {
-		assert.Equal(t, tt.allowed, gate.PeerAllowed(tt.peer, tt.daemon), "%+v", tt)
-	}
-}
-
-func TestServerTurnsAwayOtherUsers(t *testing.T) {
-	t.Parallel()
-	b := gatetest.NewBackend()
-	path, logged, _ := serve(t, b, func(s *gate.Server) {
-		if os.Geteuid() != 0 {
-			s.WithUser(uint32(os.Geteuid()) + 1) // then this process is the other user
-		}
-	})
-	// Other users cannot even connect, so open the way for them first.
-	for p := path; p != os.TempDir(); p = filepath.Dir(p) {
-		require.NoError(t, os.Chmod(p, 0o777))
-	}
-	hearEnd(t, bufio.NewReader(dialAsOther(t, path)))
-	assert.Zero(t, b.Asked())
-	require.NotNil(t, logged.LastEntry())
-	assert.Equal(t, "turned away from the gate", logged.LastEntry().Message)
-}
-
-// dialAsOther connects as another user where this process may become one.
-func dialAsOther(t *testing.T, path string) net.Conn {
-	t.Helper()
-	file := make(chan *os.File, 1)
-	failed := make(chan error, 1)
-	go func() {
-		runtime.LockOSThread() // and never unlocked: the thread ends with its other user
-		if os.Geteuid() == 0 {
-			const nobody = 65534
-			if _, _, errno := unix.RawSyscall(unix.SYS_SETRESUID, nobody, nobody, nobody); errno != 0 {
-				failed <- errno
-				return
-			}
-		}
-		fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
-		if err == nil {
-			err = unix.Connect(fd, &unix.SockaddrUnix{Name: path})
-		}
-		failed <- err
-		file <- os.NewFile(uintptr(fd), path)
-	}()
-	require.NoError(t, gatetest.Receive(t, failed, "connected"))
-	f := gatetest.Receive(t, file, "a file")
-	defer f.Close()
-	c, err := net.FileConn(f)
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = c.Close() })
-	require.NoError(t, c.SetDeadline(time.Now().Add(30*time.Second)))
-	return c
 }

@@ -18,6 +18,8 @@ import (
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate/gatetest"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/socket"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
 
 func TestGo(t *testing.T) {
@@ -44,9 +46,9 @@ func TestGone(t *testing.T) {
 	t.Parallel()
 	b, path := gatetest.NewBackend(), gatetest.Socket(t)
 	gatetest.Serve(t, path, b)
-	for reason, want := range map[string]string{
-		gate.ReasonDeleted: "Deleted: the pod was deleted while it waited for its turn to start",
-		"Other: words":     "Other: words",
+	for reason, want := range map[throttle.Reason]string{
+		throttle.Deleted: "Deleted: the pod was deleted while it waited for its turn to start",
+		"Other: words":   "Other: words",
 	} {
 		h := startHook(t, args(path))
 		b.Next(t).Decide(gate.Verdict{Reason: reason})
@@ -192,12 +194,12 @@ func TestDaemonThatTalksNonsense(t *testing.T) {
 	t.Parallel()
 	for name, nonsense := range map[string]string{
 		"an unknown word": "stay here\n",
-		"a bad hold":      "hold on\n",
+		"a bad turn":      "turn on\n",
 		"an endless line": strings.Repeat("x", 1<<20),
 		"binary":          "\x00\xff\n",
 	} {
 		path := gatetest.Socket(t)
-		l, err := gate.Listen(path)
+		l, err := socket.Listen(path, nil)
 		require.NoError(t, err)
 		served := make(chan struct{})
 		go func() {

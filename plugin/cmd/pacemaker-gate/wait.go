@@ -120,9 +120,9 @@ func (w *waiter) listen() (code int, decided bool) {
 		switch a.Kind {
 		case wire.Go:
 			code, decided = exitStart, true
-		case wire.Gone:
+		case wire.Abort:
 			code, decided = startNothing(a.Reason), true
-		case wire.Hold:
+		case wire.Turn:
 			w.leave(a.LeaveAt, now)
 		}
 		return !decided

@@ -99,17 +99,17 @@ func TestReceivePutsLinesTogether(t *testing.T) {
 		require.NoError(t, err)
 		return d.receive(func(a wire.Answer) bool {
 			heard = append(heard, a)
-			return a.Kind == wire.Hold
+			return a.Kind == wire.Turn
 		})
 	}
 	require.NoError(t, d.receive(nil), "nothing has come yet")
-	require.NoError(t, receive("hold 5"))
+	require.NoError(t, receive("turn 5"))
 	assert.Empty(t, heard)
-	require.NoError(t, receive("0 1\nhold 60 2\ngo"))
-	require.NoError(t, receive(" Admitted\ngone Deleted\n"))
+	require.NoError(t, receive("0 1\nturn 60 2\ngo"))
+	require.NoError(t, receive(" Admitted\nabort Deleted\n"))
 	assert.Equal(t, []wire.Answer{
-		{Kind: wire.Hold, LeaveAt: time.UnixMilli(50), Position: 1},
-		{Kind: wire.Hold, LeaveAt: time.UnixMilli(60), Position: 2},
+		{Kind: wire.Turn, LeaveAt: time.UnixMilli(50), Position: 1},
+		{Kind: wire.Turn, LeaveAt: time.UnixMilli(60), Position: 2},
 		{Kind: wire.Go, Reason: "Admitted"}, // the decision: what follows it does not count
 	}, heard)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/socket"
 )
 
 // Socket returns the path of a socket in a new directory of tb. The path is
@@ -33,7 +34,7 @@ func Quiet() logrus.FieldLogger {
 // ends.
 func Serve(tb TB, path string, b gate.Backend) (stop func()) {
 	tb.Helper()
-	l, err := gate.Listen(path)
+	l, err := socket.Listen(path, nil)
 	noError(tb, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	served := make(chan error, 1)

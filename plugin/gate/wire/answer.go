@@ -11,22 +11,22 @@ import (
 type Kind int
 
 const (
-	// Hold tells the pace: when to leave if the daemon goes away.
-	Hold Kind = iota + 1
+	// Turn tells when to leave if the daemon goes away.
+	Turn Kind = iota + 1
 	// Go is the verdict that the process may start.
 	Go
-	// Gone is the verdict that nothing may start here.
-	Gone
+	// Abort is the verdict that nothing may start here.
+	Abort
 )
 
 // Answer is one line of the daemon.
 type Answer struct {
 	Kind Kind
-	// LeaveAt and Position are set for Hold. Position is the
+	// LeaveAt and Position are set for Turn. Position is the
 	// hook's among those that wait, counted from 1; 0: not told.
 	LeaveAt  time.Time
 	Position int
-	// Reason is set for Go and Gone: a reason word, and after a colon words for
+	// Reason is set for Go and Abort: a reason word, and after a colon words for
 	// the reader of the pod's events. It may be empty.
 	Reason string
 }
@@ -35,15 +35,15 @@ type Answer struct {
 // and what would end the line early is written as a space.
 func AppendAnswer(b []byte, a Answer) []byte {
 	switch a.Kind {
-	case Hold:
-		b = append(b, "hold "...)
+	case Turn:
+		b = append(b, "turn "...)
 		b = appendMilli(b, a.LeaveAt)
 		b = append(b, ' ')
 		b = strconv.AppendInt(b, int64(min(max(a.Position, 0), math.MaxInt32)), 10)
 	case Go:
 		b = append(b, "go "+cleanReason(a.Reason)...)
-	case Gone:
-		b = append(b, "gone "+cleanReason(a.Reason)...)
+	case Abort:
+		b = append(b, "abort "+cleanReason(a.Reason)...)
 	}
 	return append(b, '\n')
 }
@@ -55,18 +55,18 @@ func ParseAnswer(line string) (Answer, error) {
 	switch verb {
 	case "go":
 		return Answer{Kind: Go, Reason: cleanReason(rest)}, nil
-	case "gone":
-		return Answer{Kind: Gone, Reason: cleanReason(rest)}, nil
-	case "hold":
-		return parseHold(rest)
+	case "abort":
+		return Answer{Kind: Abort, Reason: cleanReason(rest)}, nil
+	case "turn":
+		return parseTurn(rest)
 	}
 	return Answer{}, malformed("answer " + strconv.Quote(clip(verb, 40)))
 }
 
-func parseHold(rest string) (Answer, error) {
+func parseTurn(rest string) (Answer, error) {
 	milli, position, ok := strings.Cut(rest, " ")
 	if !ok {
-		return Answer{}, malformed("hold without position")
+		return Answer{}, malformed("turn without position")
 	}
 	at, err := parseMilli("leave-at", milli)
 	if err != nil {
@@ -76,7 +76,7 @@ func parseHold(rest string) (Answer, error) {
 	if !ok {
 		return Answer{}, malformed("position " + strconv.Quote(clip(position, 40)))
 	}
-	return Answer{Kind: Hold, LeaveAt: at, Position: int(n)}, nil
+	return Answer{Kind: Turn, LeaveAt: at, Position: int(n)}, nil
 }
 
 // cleanReason makes a reason fit for one line that a person reads on a terminal

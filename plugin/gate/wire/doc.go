@@ -6,12 +6,12 @@
 //
 //	wait 1 pod=UID container=ID name=NAMESPACE/NAME since=UNIX_MS deadline=UNIX_MS
 //
-// The daemon answers with any number of hold lines, then with exactly one
+// The daemon answers with any number of turn lines, then with exactly one
 // verdict, and closes the connection:
 //
-//	hold LEAVE_AT_UNIX_MS POSITION
+//	turn LEAVE_AT_UNIX_MS POSITION
 //	go REASON
-//	gone REASON
+//	abort REASON
 //
 // POSITION is the hook's place among those that wait, counted from 1.
 //

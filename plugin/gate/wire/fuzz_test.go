@@ -30,9 +30,9 @@ func FuzzParseHello(f *testing.F) {
 }
 
 func FuzzParseAnswer(f *testing.F) {
-	f.Add("hold 1700000000000 12")
+	f.Add("turn 1700000000000 12")
 	f.Add("go Admitted")
-	f.Add("gone Deleted: the pod\tis \xff deleted")
+	f.Add("abort Deleted: the pod\tis \xff deleted")
 	f.Fuzz(func(t *testing.T, line string) {
 		a, err := wire.ParseAnswer(line)
 		if err != nil {

@@ -123,19 +123,19 @@ func TestAnswerLines(t *testing.T) {
 		heard  wire.Answer
 	}{
 		{
-			wire.Answer{Kind: wire.Hold, LeaveAt: time.UnixMilli(5), Position: 3}, "hold 5 3\n",
-			wire.Answer{Kind: wire.Hold, LeaveAt: time.UnixMilli(5), Position: 3},
+			wire.Answer{Kind: wire.Turn, LeaveAt: time.UnixMilli(5), Position: 3}, "turn 5 3\n",
+			wire.Answer{Kind: wire.Turn, LeaveAt: time.UnixMilli(5), Position: 3},
 		},
-		{wire.Answer{Kind: wire.Hold, Position: -1}, "hold 0 0\n", wire.Answer{Kind: wire.Hold}},
+		{wire.Answer{Kind: wire.Turn, Position: -1}, "turn 0 0\n", wire.Answer{Kind: wire.Turn}},
 		{wire.Answer{Kind: wire.Go, Reason: "Admitted"}, "go Admitted\n", wire.Answer{Kind: wire.Go, Reason: "Admitted"}},
 		{wire.Answer{Kind: wire.Go}, "go \n", wire.Answer{Kind: wire.Go}},
 		{
-			wire.Answer{Kind: wire.Gone, Reason: "A: b\nc\x1b[31m\u009b\xff"}, "gone A: b c [31m ?\n",
-			wire.Answer{Kind: wire.Gone, Reason: "A: b c [31m ?"},
+			wire.Answer{Kind: wire.Abort, Reason: "A: b\nc\x1b[31m\u009b\xff"}, "abort A: b c [31m ?\n",
+			wire.Answer{Kind: wire.Abort, Reason: "A: b c [31m ?"},
 		},
 		{
-			wire.Answer{Kind: wire.Gone, Reason: strings.Repeat("ü", 1000)}, "gone " + strings.Repeat("ü", 256) + "\n",
-			wire.Answer{Kind: wire.Gone, Reason: strings.Repeat("ü", 256)},
+			wire.Answer{Kind: wire.Abort, Reason: strings.Repeat("ü", 1000)}, "abort " + strings.Repeat("ü", 256) + "\n",
+			wire.Answer{Kind: wire.Abort, Reason: strings.Repeat("ü", 256)},
 		},
 	} {
 		assert.Equal(t, tt.line, string(wire.AppendAnswer(nil, tt.answer)))
@@ -148,7 +148,7 @@ func TestAnswerLines(t *testing.T) {
 func TestParseAnswerRefuses(t *testing.T) {
 	t.Parallel()
 	for _, line := range []string{
-		"", "stay", "GO now", "hold", "hold 5", "hold 5 x", "hold x 5", "hold 5 -1", "hold 5 5 5", "hold 5 2147483648",
+		"", "stay", "GO now", "turn", "turn 5", "turn 5 x", "turn x 5", "turn 5 -1", "turn 5 5 5", "turn 5 2147483648",
 		strings.Repeat("x", 5000),
 	} {
 		_, err := wire.ParseAnswer(line)

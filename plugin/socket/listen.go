@@ -1,4 +1,4 @@
-package gate
+package socket
 
 import (
 	"context"
@@ -11,8 +11,6 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate/wire"
 )
 
 // ErrInUse says that another process answers at the socket.
@@ -21,23 +19,31 @@ var ErrInUse = errors.New("another daemon answers there")
 const (
 	dirMode    = 0o700
 	socketMode = 0o600
+	// maxPath is the longest path that the kernel takes, without the NUL at its end.
+	maxPath = len(unix.RawSockaddrUnix{}.Path) - 1
 )
 
 // Listen makes the unix socket at path, for its owner only, and its directory if
 // there is none. A socket that nobody answers is replaced; one that somebody
-// answers is [ErrInUse]; anything else at path is an error, and stays. Closing
-// the listener removes the socket, unless another took its place meanwhile.
-func Listen(path string) (net.Listener, error) {
+// answers is [ErrInUse]; anything else at path is an error, and stays. Listen does
+// not block for longer than another daemon's Listen in the same directory takes.
+//
+// turnedAway is told, from the goroutine that accepts, why a connection was closed
+// unheard; nil: nobody is told.
+func Listen(path string, turnedAway func(error)) (*Listener, error) {
 	l, err := listen(path)
 	if err != nil {
-		return nil, fmt.Errorf("gate socket %s: %w", path, err)
+		return nil, fmt.Errorf("socket %s: %w", path, err)
+	}
+	if l.turnedAway = turnedAway; turnedAway == nil {
+		l.turnedAway = func(error) {}
 	}
 	return l, nil
 }
 
-func listen(path string) (*listener, error) {
-	if len(path) > wire.MaxSocketPath {
-		return nil, fmt.Errorf("the path has %d bytes, a unix socket's at most %d", len(path), wire.MaxSocketPath)
+func listen(path string) (*Listener, error) {
+	if len(path) > maxPath {
+		return nil, fmt.Errorf("the path has %d bytes, a unix socket's at most %d", len(path), maxPath)
 	}
 	dir := filepath.Dir(path)
 	if err := os.MkdirAll(dir, dirMode); err != nil {
@@ -101,29 +107,4 @@ func removeStale(path string) error {
 		return fmt.Errorf("find out whether somebody answers there: %w", err)
 	}
 	return os.Remove(path)
-}
-
-// listener removes its socket when it is closed.
-type listener struct {
-	*net.UnixListener
-	path string
-	made os.FileInfo
-}
-
-func own(l *net.UnixListener, path string) (*listener, error) {
-	l.SetUnlinkOnClose(false) // it would remove a successor's socket
-	made, err := os.Lstat(path)
-	if err != nil {
-		return nil, errors.Join(err, l.Close())
-	}
-	return &listener{UnixListener: l, path: path, made: made}, nil
-}
-
-func (l *listener) Close() error {
-	if now, err := os.Lstat(l.path); err == nil && os.SameFile(l.made, now) {
-		if err := os.Remove(l.path); err != nil {
-			return errors.Join(err, l.UnixListener.Close())
-		}
-	}
-	return l.UnixListener.Close()
 }

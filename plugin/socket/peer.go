@@ -1,14 +1,15 @@
-package gate
+package socket
 
 import (
+	"errors"
 	"fmt"
 	"net"
 
 	"golang.org/x/sys/unix"
 )
 
-// checkPeer makes sure that the other end of c may wait at the gate of a daemon
-// that runs as uid.
+// checkPeer makes sure that the other end of c may talk to a daemon that runs as
+// uid.
 func checkPeer(c *net.UnixConn, uid uint32) error {
 	raw, err := c.SyscallConn()
 	if err != nil {
@@ -19,10 +20,7 @@ func checkPeer(c *net.UnixConn, uid uint32) error {
 	err = raw.Control(func(fd uintptr) {
 		cred, credErr = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
 	})
-	if err == nil {
-		err = credErr
-	}
-	if err != nil {
+	if err := errors.Join(err, credErr); err != nil {
 		return fmt.Errorf("who is there: %w", err)
 	}
 	if !peerAllowed(cred.Uid, uid) {
@@ -31,6 +29,6 @@ func checkPeer(c *net.UnixConn, uid uint32) error {
 	return nil
 }
 
-// peerAllowed lets in root, as whom container runtimes run hooks, and the
-// daemon's own user.
+// peerAllowed lets in root, as whom container runtimes run hooks and
+// administrators ask, and the daemon's own user.
 func peerAllowed(peer, daemon uint32) bool { return peer == 0 || peer == daemon }

@@ -1,4 +1,4 @@
-package gate_test
+package socket
 
 import (
 	"net"
@@ -10,15 +10,22 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate"
-	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate/gatetest"
 )
+
+// socketIn gives a path in a new directory that is short enough for a socket,
+// whatever the test's name is.
+func socketIn(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "socket")
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, os.RemoveAll(dir)) })
+	return filepath.Join(dir, "run", "a.sock")
+}
 
 func TestListenIsForTheOwnerOnly(t *testing.T) {
 	t.Parallel()
-	path := gatetest.Socket(t)
-	l, err := gate.Listen(path)
+	path := socketIn(t)
+	l, err := Listen(path, nil)
 	require.NoError(t, err)
 	socket, err := os.Lstat(path)
 	require.NoError(t, err)
@@ -32,10 +39,10 @@ func TestListenIsForTheOwnerOnly(t *testing.T) {
 
 func TestListenLeavesAnExistingDirectoryAsItIs(t *testing.T) {
 	t.Parallel()
-	path := gatetest.Socket(t)
+	path := socketIn(t)
 	require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
 	require.NoError(t, os.Chmod(filepath.Dir(path), 0o755))
-	l, err := gate.Listen(path)
+	l, err := Listen(path, nil)
 	require.NoError(t, err)
 	defer l.Close()
 	dir, err := os.Stat(filepath.Dir(path))
@@ -45,7 +52,7 @@ func TestListenLeavesAnExistingDirectoryAsItIs(t *testing.T) {
 
 func TestListenReplacesAStaleSocket(t *testing.T) {
 	t.Parallel()
-	path := gatetest.Socket(t)
+	path := socketIn(t)
 	require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
 	dead, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
 	require.NoError(t, err)
@@ -53,7 +60,7 @@ func TestListenReplacesAStaleSocket(t *testing.T) {
 	require.NoError(t, dead.Close())
 	require.FileExists(t, path)
 
-	l, err := gate.Listen(path)
+	l, err := Listen(path, nil)
 	require.NoError(t, err)
 	defer l.Close()
 	c, err := (&net.Dialer{}).DialContext(t.Context(), "unix", path)
@@ -63,12 +70,12 @@ func TestListenReplacesAStaleSocket(t *testing.T) {
 
 func TestListenRefusesALiveSocket(t *testing.T) {
 	t.Parallel()
-	path := gatetest.Socket(t)
-	l, err := gate.Listen(path)
+	path := socketIn(t)
+	l, err := Listen(path, nil)
 	require.NoError(t, err)
 	defer l.Close()
-	_, err = gate.Listen(path)
-	require.ErrorIs(t, err, gate.ErrInUse)
+	_, err = Listen(path, nil)
+	require.ErrorIs(t, err, ErrInUse)
 	require.ErrorContains(t, err, path)
 	_, err = (&net.Dialer{}).DialContext(t.Context(), "unix", path)
 	assert.NoError(t, err, "the first still listens")
@@ -76,7 +83,7 @@ func TestListenRefusesALiveSocket(t *testing.T) {
 
 func TestListenGivesTheSocketToOneOfMany(t *testing.T) {
 	t.Parallel()
-	path := gatetest.Socket(t)
+	path := socketIn(t)
 	require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
 	stale, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
 	require.NoError(t, err)
@@ -87,7 +94,7 @@ func TestListenGivesTheSocketToOneOfMany(t *testing.T) {
 	errs := make([]error, len(listeners))
 	var all sync.WaitGroup
 	for i := range listeners {
-		all.Go(func() { listeners[i], errs[i] = gate.Listen(path) })
+		all.Go(func() { listeners[i], errs[i] = Listen(path, nil) })
 	}
 	all.Wait()
 	winners := 0
@@ -97,49 +104,49 @@ func TestListenGivesTheSocketToOneOfMany(t *testing.T) {
 			t.Cleanup(func() { assert.NoError(t, l.Close()) })
 			continue
 		}
-		require.ErrorIs(t, errs[i], gate.ErrInUse)
+		require.ErrorIs(t, errs[i], ErrInUse)
 	}
 	assert.Equal(t, 1, winners)
 }
 
 func TestListenTouchesNothingElse(t *testing.T) {
 	t.Parallel()
-	path := gatetest.Socket(t)
+	path := socketIn(t)
 	require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
 	require.NoError(t, os.WriteFile(path, []byte("precious"), 0o600))
-	_, err := gate.Listen(path)
+	_, err := Listen(path, nil)
 	require.ErrorContains(t, err, "something else than a socket")
 	assert.FileExists(t, path)
 
 	link := filepath.Join(filepath.Dir(path), "link")
 	require.NoError(t, os.Symlink(path, link))
-	_, err = gate.Listen(link)
+	_, err = Listen(link, nil)
 	require.Error(t, err)
 	assert.FileExists(t, link)
 }
 
 func TestListenSaysThatAPathIsTooLong(t *testing.T) {
 	t.Parallel()
-	_, err := gate.Listen("/" + strings.Repeat("x", 107))
+	_, err := Listen("/"+strings.Repeat("x", 107), nil)
 	require.ErrorContains(t, err, "at most 107")
 }
 
 func TestListenSaysWhatIsWrongWithTheDirectory(t *testing.T) {
 	t.Parallel()
-	file := gatetest.Socket(t)
+	file := socketIn(t)
 	require.NoError(t, os.MkdirAll(filepath.Dir(file), 0o700))
 	require.NoError(t, os.WriteFile(file, nil, 0o600))
-	_, err := gate.Listen(filepath.Join(file, "gate.sock"))
+	_, err := Listen(filepath.Join(file, "a.sock"), nil)
 	require.ErrorContains(t, err, "not a directory")
 }
 
 func TestCloseLeavesASuccessorsSocket(t *testing.T) {
 	t.Parallel()
-	path := gatetest.Socket(t)
-	first, err := gate.Listen(path)
+	path := socketIn(t)
+	first, err := Listen(path, nil)
 	require.NoError(t, err)
 	require.NoError(t, os.Remove(path))
-	second, err := gate.Listen(path)
+	second, err := Listen(path, nil)
 	require.NoError(t, err)
 	defer second.Close()
 	require.NoError(t, first.Close())
