@@ -23,7 +23,7 @@ func TestTimeInLineCountsAsUse(t *testing.T) {
 	now := time.Unix(0, 0)
 	quiet := func() bool {
 		defer func() { now = now.Add(s.window) }()
-		return s.quiet("pod", cpuSample{at: now, inLine: s.inLine([]container{{pid: 7}, {pid: 8}, {}})})
+		return s.quiet("pod", usage{at: now, inLine: s.inLine("", []container{{pid: 7}, {pid: 8}, {}})})
 	}
 	assert.False(t, quiet(), "processes that cannot be seen, and nothing to compare with")
 	assert.True(t, quiet(), "nothing is known of any line")

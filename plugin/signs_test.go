@@ -133,9 +133,9 @@ func TestQuiet(t *testing.T) {
 	step := func(d time.Duration, cores float64) bool {
 		now = now.Add(d)
 		used += cores * d.Seconds()
-		return s.quiet("pod", cpuSample{at: now, used: used})
+		return s.quiet("pod", usage{at: now, cpu: used})
 	}
-	assert.False(t, s.quiet("pod", cpuSample{at: now, used: used}), "nothing to compare with")
+	assert.False(t, s.quiet("pod", usage{at: now, cpu: used}), "nothing to compare with")
 	assert.False(t, step(time.Second, 0), "the window is not full")
 	assert.True(t, step(time.Second, 0))
 	assert.False(t, step(time.Second, 1), "half a core over the window")

@@ -73,6 +73,45 @@ func TestCPUSeconds(t *testing.T) {
 	}
 }
 
+func TestOtherFigures(t *testing.T) {
+	t.Parallel()
+	v2 := tree(t, map[string]string{
+		"cgroup.controllers": "cpu io\n", "a/io.stat": ioStat, "a/cpu.pressure": pressure, "no-io/cpu.stat": stat,
+	})
+	v1 := tree(t, map[string]string{
+		"blkio/a/blkio.throttle.io_service_bytes_recursive":    serviceBytes,
+		"blkio/idle/blkio.throttle.io_service_bytes_recursive": "Total 0\n",
+		"blkio/blkio.throttle.io_service_bytes_recursive":      serviceBytes,
+		"blkio/old/blkio.throttle.io_service_bytes":            serviceBytes,
+	})
+	uncounted := tree(t, map[string]string{
+		"blkio/a/blkio.throttle.io_service_bytes_recursive": "Total 0\n",
+		"blkio/blkio.throttle.io_service_bytes_recursive":   "Total 0\n",
+	})
+	for _, r := range []Reader{v1, v2} {
+		got, err := r.IOBytes("/a")
+		require.NoError(t, err)
+		require.InDelta(t, 12800, got, 0)
+	}
+	got, err := v2.CPUWaitSeconds("/a")
+	require.NoError(t, err)
+	require.InDelta(t, 2.5, got, 1e-9)
+	got, err = v1.IOBytes("/idle")
+	require.NoError(t, err, "others moved something")
+	require.Zero(t, got)
+
+	for name, read := range map[string]func() (float64, error){
+		"v1 counts no waiting":            func() (float64, error) { return v1.CPUWaitSeconds("/a") },
+		"an old kernel counts no subtree": func() (float64, error) { return v1.IOBytes("/old") },
+		"a newer kernel counts nothing":   func() (float64, error) { return uncounted.IOBytes("/a") },
+		"the io controller is off":        func() (float64, error) { return v2.IOBytes("/no-io") },
+		"pressure is off":                 func() (float64, error) { return v2.CPUWaitSeconds("/no-io") },
+	} {
+		_, err := read()
+		require.ErrorIs(t, err, ErrNotFound, name)
+	}
+}
+
 func TestCPUSecondsFails(t *testing.T) {
 	t.Parallel()
 	v2 := func(content string) map[string]string {

@@ -3,95 +3,73 @@ package cgroup
 import (
 	"bytes"
 	"fmt"
-	"path"
 	"strconv"
 	"strings"
 )
 
 // parseUsage reads cpuacct.usage: one number, nanoseconds.
 func parseUsage(content []byte) (float64, error) {
-	ns, err := strconv.ParseUint(string(bytes.TrimSpace(content)), 10, 64)
-	if err != nil {
-		return 0, fmt.Errorf("%w: %w", ErrParse, err)
-	}
-	return float64(ns) / 1e9, nil
+	ns, err := number(content)
+	return ns / 1e9, err
 }
 
 // parseStat reads cpu.stat: lines of a name and a number, of which usage_usec is in microseconds.
 func parseStat(content []byte) (float64, error) {
+	us, err := numberAfter(content, "usage_usec ")
+	return us / 1e6, err
+}
+
+// parsePressure reads cpu.pressure: a line "some" with averages and a total in microseconds.
+func parsePressure(content []byte) (float64, error) {
 	for line := range bytes.Lines(content) {
-		value, ok := bytes.CutPrefix(line, []byte("usage_usec "))
-		if !ok {
+		if _, total, ok := bytes.Cut(line, []byte(" total=")); ok && bytes.HasPrefix(line, []byte("some ")) {
+			us, err := number(total)
+			return us / 1e6, err
+		}
+	}
+	return 0, fmt.Errorf("%w: no total of some", ErrParse)
+}
+
+// parseServiceBytes reads blkio.throttle.io_service_bytes_recursive: a line for each device and kind of I/O, and at the
+// end their total.
+func parseServiceBytes(content []byte) (float64, error) { return numberAfter(content, "Total ") }
+
+// parseIOStat reads io.stat: a line for each device, with a number for each kind of I/O. It is empty as long as there
+// was none.
+func parseIOStat(content []byte) (float64, error) {
+	var sum float64
+	for field := range bytes.FieldsSeq(content) {
+		kind, value, _ := bytes.Cut(field, []byte("="))
+		if string(kind) != "rbytes" && string(kind) != "wbytes" {
 			continue
 		}
-		us, err := strconv.ParseUint(string(bytes.TrimSpace(value)), 10, 64)
+		n, err := number(value)
 		if err != nil {
-			return 0, fmt.Errorf("%w: usage_usec: %w", ErrParse, err)
+			return 0, fmt.Errorf("%s: %w", kind, err)
 		}
-		return float64(us) / 1e6, nil
+		sum += n
 	}
-	return 0, fmt.Errorf("%w: no usage_usec", ErrParse)
+	return sum, nil
 }
 
-const sliceSuffix = ".slice"
-
-// directory returns the directory of a cgroup below its hierarchy's root, always absolute and clean.
-func directory(cgroup string) (string, error) {
-	switch {
-	case strings.ContainsRune(cgroup, 0):
-		return "", fmt.Errorf("%w: a NUL byte", ErrParse)
-	case strings.HasPrefix(cgroup, "/"):
-		return path.Clean(cgroup), nil
-	case strings.Contains(cgroup, ":"):
-		return systemdScope(cgroup)
-	case strings.HasSuffix(cgroup, sliceSuffix):
-		return expandSlice(cgroup)
-	default:
-		return "", fmt.Errorf("%w: neither absolute nor of systemd's form", ErrParse)
+// numberAfter gives the number on the line that begins like this.
+func numberAfter(content []byte, begin string) (float64, error) {
+	for line := range bytes.Lines(content) {
+		if value, ok := bytes.CutPrefix(line, []byte(begin)); ok {
+			n, err := number(value)
+			if err != nil {
+				err = fmt.Errorf("%s: %w", strings.TrimSpace(begin), err)
+			}
+			return n, err
+		}
 	}
+	return 0, fmt.Errorf("%w: no %s", ErrParse, strings.TrimSpace(begin))
 }
 
-// systemdScope returns the directory of "slice:prefix:name", which the runtime hands to systemd: a scope unit
-// prefix-name.scope in the slice, or the unit "name" itself when that is a slice.
-func systemdScope(cgroup string) (string, error) {
-	slice, rest, _ := strings.Cut(cgroup, ":")
-	prefix, name, ok := strings.Cut(rest, ":")
-	if !ok || name == "" || strings.ContainsAny(name, ":/") || strings.Contains(prefix, "/") {
-		return "", fmt.Errorf("%w: want slice:prefix:name", ErrParse)
-	}
-	if slice == "" {
-		slice = "system.slice" // where runtimes put what names no slice
-	}
-	parent, err := expandSlice(slice)
+func number(text []byte) (float64, error) {
+	n, err := strconv.ParseUint(string(bytes.TrimSpace(text)), 10, 64)
 	if err != nil {
-		return "", err
+		return 0, fmt.Errorf("%w: %w", ErrParse, err)
 	}
-	if !strings.HasSuffix(name, sliceSuffix) {
-		name = prefix + "-" + name + ".scope"
-	}
-	return path.Join(parent, name), nil
-}
-
-// expandSlice returns the directory of a slice unit: a dash in its name stands for one level of nesting, so that
-// "a-b.slice" is /a.slice/a-b.slice, and "-.slice" is the root.
-func expandSlice(slice string) (string, error) {
-	name, ok := strings.CutSuffix(slice, sliceSuffix)
-	switch {
-	case !ok || name == "" || strings.Contains(name, "/"):
-		return "", fmt.Errorf("%w: %q is no slice", ErrParse, slice)
-	case name == "-":
-		return "/", nil
-	}
-	var dir, unit strings.Builder
-	for i, part := range strings.Split(name, "-") {
-		if part == "" {
-			return "", fmt.Errorf("%w: slice %q has an empty part", ErrParse, slice)
-		}
-		if i > 0 {
-			unit.WriteByte('-')
-		}
-		unit.WriteString(part)
-		dir.WriteString("/" + unit.String() + sliceSuffix)
-	}
-	return dir.String(), nil
+	return float64(n), nil
 }

@@ -2,67 +2,67 @@ package cgroup
 
 import (
 	"errors"
-	"path"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 )
 
-func TestDirectory(t *testing.T) {
+// As kernels write it.
+const (
+	serviceBytes = "254:0 Read 4096\n254:0 Write 8192\n254:0 Sync 4096\n254:0 Async 8192\n254:0 Discard 0\n254:0 Total 12288\n" +
+		"7:0 Read 512\n7:0 Total 512\nTotal 12800\n"
+	ioStat = "254:16 rbytes=8192 wbytes=512 rios=2 wios=1 dbytes=4096 dios=1\n7:0 \n254:0 rbytes=4096 wbytes=0 rios=1 wios=0 dbytes=0 dios=0\n"
+
+	somePressure = "some avg10=0.00 avg60=1.25 avg300=0.40 total=2500000\n"
+	pressure     = somePressure + "full avg10=0.00 avg60=0.00 avg300=0.00 total=7\n"
+)
+
+func TestParse(t *testing.T) {
 	t.Parallel()
-	for in, want := range map[string]string{
-		"/":                         "/",
-		"/kubepods/pod1/id":         "/kubepods/pod1/id",
-		"//a/./b/../c/":             "/a/c",
-		"/../..":                    "/",
-		"/k8s.io/id":                "/k8s.io/id",
-		"-.slice":                   "/",
-		"a.slice":                   "/a.slice",
-		"a-b-c.slice":               "/a.slice/a-b.slice/a-b-c.slice",
-		"a-b.slice:cri:id":          "/a.slice/a-b.slice/cri-id.scope",
-		"a.slice:cri:b.slice":       "/a.slice/b.slice",
-		"-.slice:cri:id":            "/cri-id.scope",
-		":crio:id":                  "/system.slice/crio-id.scope",
-		"kubepods.slice:crio:pod_1": "/kubepods.slice/crio-pod_1.scope",
+	for name, c := range map[string]struct {
+		parse   func([]byte) (float64, error)
+		content string
+		want    float64
+	}{
+		"bytes of cgroup v1":                {parseServiceBytes, serviceBytes, 12800},
+		"none yet, cgroup v1":               {parseServiceBytes, "Total 0\n", 0},
+		"bytes of cgroup v2":                {parseIOStat, ioStat, 12800},
+		"none yet, cgroup v2":               {parseIOStat, "", 0},
+		"pressure":                          {parsePressure, pressure, 2.5},
+		"pressure of a kernel without full": {parsePressure, somePressure, 2.5},
 	} {
-		got, err := directory(in)
-		require.NoError(t, err, in)
-		require.Equal(t, want, got, in)
+		got, err := c.parse([]byte(c.content))
+		require.NoError(t, err, name)
+		require.InDelta(t, c.want, got, 1e-9, name)
+	}
+	for name, c := range map[string]struct {
+		parse   func([]byte) (float64, error)
+		content string
+	}{
+		"no total, cgroup v1":      {parseServiceBytes, "254:0 Read 4096\n"},
+		"negative, cgroup v1":      {parseServiceBytes, "Total -1\n"},
+		"no number, cgroup v2":     {parseIOStat, "254:0 rbytes=many wbytes=0\n"},
+		"nothing, cgroup v2":       {parseIOStat, "254:0 rbytes\n"},
+		"empty pressure":           {parsePressure, ""},
+		"pressure without a total": {parsePressure, "some avg10=0.00\n"},
+		"a total that is none":     {parsePressure, "some avg10=0.00 total=0.5\n"},
+	} {
+		got, err := c.parse([]byte(c.content))
+		require.ErrorIs(t, err, ErrParse, name)
+		require.Zero(t, got, name)
 	}
 }
 
-// Whatever a runtime calls a cgroup, its directory stays below the root and is written in one way only.
-func FuzzDirectory(f *testing.F) {
-	for _, seed := range []string{cgroupfs, systemd, "-.slice", "a--b.slice", "/../x", "a.slice:p:..", "::", "a.slice:..:/", ""} {
-		f.Add(seed)
-	}
-	f.Fuzz(func(t *testing.T, in string) {
-		dir, err := directory(in)
-		if err != nil {
-			require.ErrorIs(t, err, ErrParse)
-			return
-		}
-		require.True(t, path.IsAbs(dir), "%q gave %q", in, dir)
-		require.Equal(t, path.Clean(dir), dir, in)
-		require.NotContains(t, dir, "\x00")
-		if strings.HasSuffix(in, sliceSuffix) && !strings.ContainsAny(in, "/:") && dir != "/" {
-			require.Equal(t, in, path.Base(dir), "a slice's directory ends with its own name")
-			require.Equal(t, strings.Count(in, "-")+1, strings.Count(dir, "/"), "a dash is a level")
-		}
-	})
-}
-
-// Whatever a kernel file says, it is a time that is not negative, or ErrParse.
+// Whatever a kernel file says, it is a figure that is not negative, or ErrParse.
 func FuzzParse(f *testing.F) {
-	for _, seed := range []string{stat, "2500000000\n", "usage_usec 18446744073709551616\n", "usage_usec\n", "-1", "1e3", ""} {
+	for _, seed := range []string{stat, "2500000000\n", "usage_usec 18446744073709551616\n", "usage_usec\n", "-1", "1e3", "", serviceBytes, ioStat, pressure} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, content []byte) {
-		for _, parse := range []func([]byte) (float64, error){parseUsage, parseStat} {
-			seconds, err := parse(content)
-			if seconds < 0 || (err != nil && !errors.Is(err, ErrParse)) || (err != nil && seconds != 0) {
-				t.Fatalf("%q gave %v, %v", content, seconds, err)
+		for _, parse := range []func([]byte) (float64, error){parseUsage, parseStat, parsePressure, parseServiceBytes, parseIOStat} {
+			figure, err := parse(content)
+			if figure < 0 || (err != nil && !errors.Is(err, ErrParse)) || (err != nil && figure != 0) {
+				t.Fatalf("%q gave %v, %v", content, figure, err)
 			}
 		}
 	})

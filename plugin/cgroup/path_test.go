@@ -1,0 +1,53 @@
+package cgroup
+
+import (
+	"path"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestDirectory(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]string{
+		"/":                         "/",
+		"/kubepods/pod1/id":         "/kubepods/pod1/id",
+		"//a/./b/../c/":             "/a/c",
+		"/../..":                    "/",
+		"/k8s.io/id":                "/k8s.io/id",
+		"-.slice":                   "/",
+		"a.slice":                   "/a.slice",
+		"a-b-c.slice":               "/a.slice/a-b.slice/a-b-c.slice",
+		"a-b.slice:cri:id":          "/a.slice/a-b.slice/cri-id.scope",
+		"a.slice:cri:b.slice":       "/a.slice/b.slice",
+		"-.slice:cri:id":            "/cri-id.scope",
+		":crio:id":                  "/system.slice/crio-id.scope",
+		"kubepods.slice:crio:pod_1": "/kubepods.slice/crio-pod_1.scope",
+	} {
+		got, err := directory(in)
+		require.NoError(t, err, in)
+		require.Equal(t, want, got, in)
+	}
+}
+
+// Whatever a runtime calls a cgroup, its directory stays below the root and is written in one way only.
+func FuzzDirectory(f *testing.F) {
+	for _, seed := range []string{cgroupfs, systemd, "-.slice", "a--b.slice", "/../x", "a.slice:p:..", "::", "a.slice:..:/", ""} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, in string) {
+		dir, err := directory(in)
+		if err != nil {
+			require.ErrorIs(t, err, ErrParse)
+			return
+		}
+		require.True(t, path.IsAbs(dir), "%q gave %q", in, dir)
+		require.Equal(t, path.Clean(dir), dir, in)
+		require.NotContains(t, dir, "\x00")
+		if strings.HasSuffix(in, sliceSuffix) && !strings.ContainsAny(in, "/:") && dir != "/" {
+			require.Equal(t, in, path.Base(dir), "a slice's directory ends with its own name")
+			require.Equal(t, strings.Count(in, "-")+1, strings.Count(dir, "/"), "a dash is a level")
+		}
+	})
+}

@@ -1,0 +1,172 @@
+package plugin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/shirou/gopsutil/v3/process"
+
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/cgroup"
+)
+
+// whole is the name under which a figure stands for the whole pod.
+const whole = "pod"
+
+// mostProcesses bounds how many processes of a container are looked at.
+const mostProcesses = 256
+
+// meter measures what a pod has used of the node: its cgroup, named by parent, else
+// its containers' cgroups, else its containers' processes. Made by newMeter; safe
+// for concurrent use.
+type meter struct {
+	cgroups cgroup.Reader
+	proc    string          // where the host's /proc is
+	host    context.Context // the same, for gopsutil
+}
+
+func newMeter(o Options) meter {
+	return meter{cgroups: cgroup.Reader{Root: o.CgroupRoot}, proc: o.ProcRoot, host: o.hostContext()}
+}
+
+// cpu gives the CPU-seconds of a pod.
+func (m meter) cpu(parent string, containers []container) (float64, error) {
+	if parent != "" {
+		if used, err := m.cgroups.CPUSeconds(parent); err == nil {
+			return used, nil
+		}
+	}
+	var sum float64
+	for _, c := range containers {
+		used, err := m.cgroups.CPUSeconds(c.cgroup)
+		if err != nil {
+			used, err = m.processCPU(c.pid)
+		}
+		if err != nil {
+			return 0, err
+		}
+		sum += used
+	}
+	return sum, nil
+}
+
+var errNoProcess = errors.New("neither a cgroup nor a process is known")
+
+func (m meter) processCPU(pid int) (float64, error) {
+	if pid <= 0 {
+		return 0, errNoProcess
+	}
+	proc, err := process.NewProcessWithContext(m.host, int32(pid))
+	if err != nil {
+		return 0, fmt.Errorf("process %d: %w", pid, err)
+	}
+	times, err := proc.TimesWithContext(m.host)
+	if err != nil {
+		return 0, fmt.Errorf("process %d: %w", pid, err)
+	}
+	return times.User + times.System, nil
+}
+
+// inLine gives for how many seconds the pod stood in line for a CPU; on a kernel
+// that does not tell this of cgroups, each thread of its processes: the second
+// figure of /proc/PID/task/TID/schedstat. It is empty where neither is told.
+func (m meter) inLine(parent string, containers []container) map[string]float64 {
+	if parent != "" {
+		if waited, err := m.cgroups.CPUWaitSeconds(parent); err == nil {
+			return map[string]float64{whole: waited}
+		}
+	}
+	all := map[string]float64{}
+	for _, pid := range m.processes(containers) {
+		threads, err := filepath.Glob(filepath.Join(m.proc, strconv.Itoa(pid), "task", "*", "schedstat"))
+		if err != nil {
+			continue
+		}
+		for _, thread := range threads {
+			data, err := os.ReadFile(thread)
+			if err != nil {
+				continue // the thread has ended since
+			}
+			var ran, waited uint64
+			if _, err := fmt.Sscan(string(data), &ran, &waited); err == nil {
+				all[thread] = time.Duration(waited).Seconds()
+			}
+		}
+	}
+	return all
+}
+
+// moved gives how many bytes the pod moved to and from disks; where the kernel does
+// not count that by cgroup, each of its processes.
+func (m meter) moved(parent string, containers []container) (map[string]float64, error) {
+	if parent != "" {
+		if bytes, err := m.cgroups.IOBytes(parent); err == nil {
+			return map[string]float64{whole: bytes}, nil
+		}
+	}
+	all := map[string]float64{}
+	for _, pid := range m.processes(containers) {
+		bytes, err := m.processMoved(pid)
+		if errors.Is(err, os.ErrNotExist) || errors.Is(err, process.ErrorProcessNotRunning) {
+			continue // it has ended since
+		}
+		if err != nil {
+			return nil, err
+		}
+		all[strconv.Itoa(pid)] = bytes
+	}
+	return all, nil
+}
+
+func (m meter) processMoved(pid int) (float64, error) {
+	proc, err := process.NewProcessWithContext(m.host, int32(pid))
+	if err != nil {
+		return 0, fmt.Errorf("process %d: %w", pid, err)
+	}
+	io, err := proc.IOCountersWithContext(m.host)
+	if err != nil {
+		return 0, fmt.Errorf("I/O of process %d: %w", pid, err)
+	}
+	return float64(io.ReadBytes) + float64(io.WriteBytes), nil
+}
+
+// processes gives the containers' processes and their descendants, as far as the
+// kernel tells them.
+func (m meter) processes(containers []container) []int {
+	var all []int
+	for _, c := range containers {
+		if c.pid <= 0 {
+			continue
+		}
+		family := []int{c.pid}
+		for i := 0; i < len(family) && len(family) < mostProcesses; i++ {
+			family = append(family, m.children(family[i])...)
+		}
+		all = append(all, family...)
+	}
+	return all
+}
+
+func (m meter) children(pid int) (pids []int) {
+	lists, err := filepath.Glob(filepath.Join(m.proc, strconv.Itoa(pid), "task", "*", "children"))
+	if err != nil {
+		return nil
+	}
+	for _, list := range lists {
+		data, err := os.ReadFile(list)
+		if err != nil {
+			continue // the thread has ended since
+		}
+		for _, child := range strings.Fields(string(data)) {
+			if n, err := strconv.Atoi(child); err == nil && n > 0 {
+				pids = append(pids, n)
+			}
+		}
+	}
+	return pids
+}
