@@ -31,7 +31,7 @@ func (p *pacer) letIn(now time.Time, sandbox *api.PodSandbox, pod podwatch.Pod, 
 	defer p.mu.Unlock()
 	r := p.recordOfLocked(sandbox)
 	if exemption(p.config.Load().Spec.Exemptions, r, pod, known) == "" {
-		d := p.join(now, r, pod, time.Time{}).LetUp(now, p.options.GateTimeout)
+		d := p.joinLocked(now, r, "", pod).LetUp(now, p.options.GateTimeout)
 		if !d.Admitted && p.budget.allows(refusalsStopped) && p.refusals.atSandbox(now, p.options.RefuseAt) {
 			r.refuse(sandbox.GetId(), now)
 			return r, d
@@ -61,7 +61,7 @@ type asking struct {
 	candidate
 	ctr *api.Container
 	r   *record
-	t   *throttle.Ticket
+	t   *throttle.Ticket // nil: it belongs to a start that was admitted
 }
 
 // decide lets a container start, or chooses how it waits.
@@ -71,11 +71,10 @@ func (p *pacer) decide(ctx context.Context, a *asking) (*api.Hook, error) {
 	switch {
 	case begins == startGoesOn:
 		return nil, nil
-	case begins == startBeside, exempt != "":
-		p.join(now, a.r, a.pod, time.Time{}).StartExempt(now)
+	case begins == startAtOnce, exempt != "":
+		a.t.StartExempt(now)
 		return nil, nil
 	}
-	a.t = p.join(now, a.r, a.pod, time.Time{})
 	if p.muster.on() && p.gate.barred(a.candidate) == "" {
 		// A free slot may be that of a hook which is about to come back.
 		return p.wait(ctx, a, throttle.Decision{})
@@ -98,7 +97,14 @@ func (p *pacer) takeNote(now time.Time, a *asking) (begins beginning, exempt str
 	for _, c := range a.r.containers {
 		a.beside = a.beside || (c.running && c.name != a.name)
 	}
-	return p.beginsLocked(a.r, a.name, a.pod, a.known), exemption(p.config.Load().Spec.Exemptions, a.r, a.pod, a.known)
+	if _, again := a.r.exits[a.name]; again {
+		p.endExitedLocked(now, a.r, a.pod, again)
+	}
+	if begins = p.beginsLocked(a.r, a.name, a.pod, a.known); begins == startGoesOn {
+		return begins, ""
+	}
+	a.t = p.joinLocked(now, a.r, a.name, a.pod)
+	return begins, exemption(p.config.Load().Spec.Exemptions, a.r, a.pod, a.known)
 }
 
 // wait chooses how a container waits that may not start now: in the gate, for

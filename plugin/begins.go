@@ -13,9 +13,9 @@ const (
 	startBegins beginning = iota
 	// startGoesOn: the container belongs to a start that was admitted.
 	startGoesOn
-	// startBeside: the container never waits, for another of its pod runs and
-	// would be held up; it is counted.
-	startBeside
+	// startAtOnce: the container never waits, and is counted: another of its pod
+	// runs and would be held up, or it is a restart and those are not paced.
+	startAtOnce
 )
 
 // beginsLocked tells what a container begins. p.mu must be held.
@@ -23,38 +23,33 @@ func (p *pacer) beginsLocked(r *record, name string, pod podwatch.Pod, known boo
 	if known && pod.Containers[name].Kind == podwatch.Ephemeral {
 		return startGoesOn
 	}
-	t := p.limiter.Lookup(r.uid)
-	if t == nil {
-		if r.appRuns(name, pod) {
-			return startBeside
-		}
-		return startBegins
-	}
-	state, reason := t.Status()
-	switch state {
-	case throttle.Starting:
+	if t := p.limiter.Lookup(r.uid); t != nil && r.goesOn(name, t) {
 		return startGoesOn
-	case throttle.Waiting:
-		if r.appRuns(name, pod) {
-			return startBeside
-		}
-		return startBegins
+	}
+	_, again := r.exits[name]
+	if r.appRuns(name, pod) || (again && !p.config.Load().Spec.PacesRestarts()) {
+		return startAtOnce
+	}
+	return startBegins
+}
+
+// goesOn tells whether the named container belongs to the start of a ticket that was
+// admitted.
+func (r *record) goesOn(name string, t *throttle.Ticket) bool {
+	switch state, reason := t.Status(); state {
+	case throttle.Starting:
+		return true
 	case throttle.Gone:
-		if reason == throttle.Deleted {
-			return startGoesOn
-		}
+		return reason == throttle.Deleted
 	case throttle.Started:
 		// By the node's own signs, a pod whose init container has ended, or sleeps,
 		// looks like one that has started.
 		guessed := (reason == throttle.Inferred || reason == throttle.Completed) && r.youngest() == nil
-		if _, exited := r.exits[name]; !exited && !guessed {
-			return startGoesOn
-		}
+		_, exited := r.exits[name]
+		return !exited && !guessed
+	default:
+		return false
 	}
-	if r.appRuns(name, pod) {
-		return startBeside
-	}
-	return startBegins
 }
 
 // appRuns tells whether an app container of the pod runs beside the named one. A

@@ -2,6 +2,7 @@ package plugin
 
 import (
 	"testing"
+	"time"
 
 	"github.com/containerd/nri/pkg/api"
 	"github.com/stretchr/testify/assert"
@@ -87,6 +88,75 @@ func TestALoneContainerThatCrashedWaitsLikeAnyStart(t *testing.T) {
 	p.becomes(throttle.Starting, throttle.Free)
 }
 
+// A pod that crashes again and again goes behind those that start for the first time,
+// and behind those that crashed less often.
+func TestARepeatOffenderGoesBehindFirstStarts(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, oneAtATime)
+	storm := n.pod("storm").runs()
+	for range 2 {
+		storm.startsNow("app", "sh", "-c", "exit 1")
+		storm.becomes(throttle.Started, throttle.Exited)
+	}
+	once := n.pod("once").runs()
+	once.startsNow("app", "sh", "-c", "exit 1")
+	once.becomes(throttle.Started, throttle.Exited)
+
+	holder := n.occupy("holder")
+	again := storm.waitsAtGate("app")
+	later := once.waitsAtGate("app")
+	good := n.pod("good").runs().waitsAtGate("app")
+	waiting, _ := n.names()
+	assert.Equal(t, []string{"good", "once", "storm"}, waiting)
+	assert.Equal(t, 2, n.view(storm.uid).Repeats)
+
+	holder.getsReady()
+	good.succeeds()
+	assert.False(t, later.over() || again.over())
+	good.pod.getsReady()
+	later.succeeds()
+	later.pod.getsReady()
+	again.succeeds()
+}
+
+func TestWhereRestartsAreNotPacedTheyAreCounted(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, "spec: {restarts: {pace: false}, throttleConfig: {maxConcurrent: {value: 1}}}")
+	p := n.pod("crashes").runs()
+	p.startsNow("app", "sh", "-c", "exit 1")
+	p.becomes(throttle.Started, throttle.Exited)
+	n.occupy("holder")
+	p.startsNow("app")
+	p.becomes(throttle.Starting, throttle.Exempt)
+	assert.False(t, n.pod("first").runs().waitsAtGate("app").over(), "a first start waits")
+}
+
+func TestANewSandboxIsAFirstStart(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, oneAtATime)
+	p := n.pod("crashed").runs()
+	p.startsNow("app", "sh", "-c", "exit 1")
+	p.becomes(throttle.Started, throttle.Exited)
+	require.NoError(t, p.sandbox.Stop(n.ctx))
+	p.runs().startsNow("app")
+	p.becomes(throttle.Starting, throttle.Free)
+	assert.Zero(t, n.view(p.uid).Repeats)
+}
+
+func TestExitsAreForgivenAfterALongRun(t *testing.T) {
+	t.Parallel()
+	var e exits
+	now := time.Unix(0, 0)
+	for want := 1; want < 4; want++ {
+		e = e.and(now, time.Minute)
+		assert.Equal(t, want, e.repeats)
+	}
+	e = e.and(now, forgivenAfter)
+	assert.Zero(t, e.repeats, "it made it")
+	assert.Equal(t, now, e.last)
+	assert.Equal(t, 1, e.and(now, 0).repeats)
+}
+
 func TestACrashedContainerBesideASidecarWaits(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, oneAtATime)
@@ -102,7 +172,7 @@ func TestACrashedContainerBesideASidecarWaits(t *testing.T) {
 	a.succeeds()
 }
 
-func TestARestartBesideARunningContainerNeverWaits(t *testing.T) {
+func TestARestartAtOnceARunningContainerNeverWaits(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, oneAtATime)
 	p := n.pod("pair", containers(map[string]podwatch.Kind{"app": podwatch.App, "other": podwatch.App})).runs()

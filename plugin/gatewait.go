@@ -94,7 +94,7 @@ func (p *pacer) attended(h gate.Hello) (*throttle.Ticket, <-chan struct{}) {
 		priority, maxWait = pod.Priority, pod.ActiveDeadline/10
 	}
 	return p.limiter.Join(time.Now(), throttle.Request{
-		UID: r.uid, Name: r.title(), Priority: priority, MaxWait: maxWait, Arrived: h.Since,
+		UID: r.uid, Name: r.title(), Priority: priority, MaxWait: maxWait, Arrived: h.Since, Repeats: r.exits[c.name].repeats,
 	}), c.gone
 }
 

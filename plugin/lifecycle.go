@@ -101,7 +101,16 @@ func (p *pacer) containerStopped(sandbox *api.PodSandbox, ctr *api.Container) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if r := p.ownerLocked(sandbox, ctr); r != nil {
-		r.stopped(ctr, time.Now())
+		p.stoppedLocked(r, ctr)
+	}
+}
+
+func (p *pacer) stoppedLocked(r *record, ctr *api.Container) {
+	now := time.Now()
+	r.stopped(ctr, now)
+	if p.pods != nil {
+		pod, _ := p.pods.Get(r.uid)
+		p.endExitedLocked(now, r, pod, false)
 	}
 }
 
@@ -119,7 +128,7 @@ func (p *pacer) containerRemoved(sandbox *api.PodSandbox, ctr *api.Container) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if r := p.ownerLocked(sandbox, ctr); r != nil {
-		r.stopped(ctr, time.Now())
+		p.stoppedLocked(r, ctr)
 		r.remove(ctr.GetId())
 		p.forgetLocked(r)
 	}

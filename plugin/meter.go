@@ -82,23 +82,30 @@ func (m meter) inLine(parent string, containers []container) map[string]float64 
 		}
 	}
 	all := map[string]float64{}
-	for _, pid := range m.processes(containers) {
-		threads, err := filepath.Glob(filepath.Join(m.proc, strconv.Itoa(pid), "task", "*", "schedstat"))
-		if err != nil {
-			continue
-		}
-		for _, thread := range threads {
-			data, err := os.ReadFile(thread)
-			if err != nil {
-				continue // the thread has ended since
-			}
-			var ran, waited uint64
-			if _, err := fmt.Sscan(string(data), &ran, &waited); err == nil {
-				all[thread] = time.Duration(waited).Seconds()
-			}
+	for _, c := range containers {
+		for _, pid := range m.family(c.pid) {
+			m.threadsInLine(pid, all)
 		}
 	}
 	return all
+}
+
+// threadsInLine adds for how many seconds each thread of a process stood in line.
+func (m meter) threadsInLine(pid int, all map[string]float64) {
+	threads, err := filepath.Glob(filepath.Join(m.proc, strconv.Itoa(pid), "task", "*", "schedstat"))
+	if err != nil || pid <= 0 {
+		return
+	}
+	for _, thread := range threads {
+		data, err := os.ReadFile(thread)
+		if err != nil {
+			continue // the thread has ended since
+		}
+		var ran, waited uint64
+		if _, err := fmt.Sscan(string(data), &ran, &waited); err == nil {
+			all[thread] = time.Duration(waited).Seconds()
+		}
+	}
 }
 
 // moved gives how many bytes the pod moved to and from disks; where the kernel does
@@ -110,20 +117,24 @@ func (m meter) moved(parent string, containers []container) (map[string]float64,
 		}
 	}
 	all := map[string]float64{}
-	for _, pid := range m.processes(containers) {
-		bytes, err := m.processMoved(pid)
-		if errors.Is(err, os.ErrNotExist) || errors.Is(err, process.ErrorProcessNotRunning) {
-			continue // it has ended since
+	for _, c := range containers {
+		for i, pid := range m.family(c.pid) {
+			bytes, err := m.processMoved(pid)
+			switch {
+			case err == nil:
+				all[strconv.Itoa(pid)] = bytes
+			case i == 0:
+				return nil, err
+			} // a descendant may have ended since
 		}
-		if err != nil {
-			return nil, err
-		}
-		all[strconv.Itoa(pid)] = bytes
 	}
 	return all, nil
 }
 
 func (m meter) processMoved(pid int) (float64, error) {
+	if pid <= 0 {
+		return 0, errNoProcess
+	}
 	proc, err := process.NewProcessWithContext(m.host, int32(pid))
 	if err != nil {
 		return 0, fmt.Errorf("process %d: %w", pid, err)
@@ -135,21 +146,13 @@ func (m meter) processMoved(pid int) (float64, error) {
 	return float64(io.ReadBytes) + float64(io.WriteBytes), nil
 }
 
-// processes gives the containers' processes and their descendants, as far as the
-// kernel tells them.
-func (m meter) processes(containers []container) []int {
-	var all []int
-	for _, c := range containers {
-		if c.pid <= 0 {
-			continue
-		}
-		family := []int{c.pid}
-		for i := 0; i < len(family) && len(family) < mostProcesses; i++ {
-			family = append(family, m.children(family[i])...)
-		}
-		all = append(all, family...)
+// family gives a process and its descendants, as far as the kernel tells them.
+func (m meter) family(pid int) []int {
+	family := []int{pid}
+	for i := 0; i < len(family) && len(family) < mostProcesses; i++ {
+		family = append(family, m.children(family[i])...)
 	}
-	return all
+	return family
 }
 
 func (m meter) children(pid int) (pids []int) {
@@ -169,4 +172,17 @@ func (m meter) children(pid int) (pids []int) {
 		}
 	}
 	return pids
+}
+
+// usage gives all that the pod has used by now.
+func (m meter) usage(now time.Time, parent string, containers []container) (usage, error) {
+	used, err := m.cpu(parent, containers)
+	if err != nil {
+		return usage{}, err
+	}
+	moved, err := m.moved(parent, containers)
+	if err != nil {
+		return usage{}, err
+	}
+	return usage{at: now, cpu: used, inLine: m.inLine(parent, containers), moved: moved}, nil
 }

@@ -37,8 +37,10 @@ type pacer struct {
 	log      logrus.FieldLogger
 	notices  notices
 	signs    *signs
+	stalls   *stalls
 
-	config atomic.Pointer[crd.Effective]
+	config   atomic.Pointer[crd.Effective]
+	settings atomic.Pointer[throttle.Settings] // that follow from config
 	// requestTimeout is when the runtime gives a handler up, in nanoseconds; 0: not known yet.
 	requestTimeout atomic.Int64
 	// For status: refusals at each point so far, and hooks in the gate now.
@@ -58,11 +60,12 @@ func newPacer(o Options, pods podSource, m *metrics) *pacer {
 	p := &pacer{
 		options: o, limiter: throttle.New(time.Now(), throttle.Settings{}), pods: pods,
 		gate: newGateUse(o), metrics: m, log: o.Log, notices: noNotices{},
-		signs: newSigns(o), budget: newHandlerBudget(),
+		signs: newSigns(o), stalls: newStalls(o), budget: newHandlerBudget(),
 		records: map[string]*record{}, starting: map[string]struct{}{},
 		woken: make(chan struct{}, 1),
 	}
 	p.config.Store(&crd.Effective{Origin: crd.OriginNone})
+	p.settings.Store(&throttle.Settings{})
 	p.turns.init()
 	p.muster = newMuster(p.waitingUIDs)
 	return p
@@ -72,6 +75,7 @@ func newPacer(o Options, pods podSource, m *metrics) *pacer {
 func (p *pacer) configure(now time.Time, e crd.Effective, cores int) {
 	p.config.Store(&e)
 	s := SettingsOf(e.Spec, cores)
+	p.settings.Store(&s)
 	p.limiter.Configure(now, s)
 	p.log.WithFields(logrus.Fields{
 		"config": e.Name, "origin": e.Origin, "generation": e.Generation,
@@ -93,11 +97,12 @@ func (p *pacer) recordOfLocked(pod *api.PodSandbox) *record {
 	return r
 }
 
-// join gives the ticket of a pod.
-func (p *pacer) join(now time.Time, r *record, pod podwatch.Pod, arrived time.Time) *throttle.Ticket {
+// joinLocked gives the ticket of a pod that starts with the named container, or, where
+// that is empty, with its sandbox. p.mu must be held.
+func (p *pacer) joinLocked(now time.Time, r *record, container string, pod podwatch.Pod) *throttle.Ticket {
 	return p.limiter.Join(now, throttle.Request{
-		UID: r.uid, Name: r.title(), Priority: pod.Priority, Arrived: arrived,
-		MaxWait: pod.ActiveDeadline / 10,
+		UID: r.uid, Name: r.title(), Priority: pod.Priority, MaxWait: pod.ActiveDeadline / 10,
+		Repeats: r.exits[container].repeats,
 	})
 }
 

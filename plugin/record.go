@@ -17,12 +17,13 @@ type record struct {
 	tried                string               // the latest that was let in or refused
 	refused              map[string]time.Time // sandboxes that were refused, which the runtime takes down
 	containers           map[string]*container
-	exits                map[string]time.Time // by container name, in the present sandbox
+	exits                map[string]exits // by container name, in the present sandbox
 }
 
 // container is what the runtime has told of one container.
 type container struct {
 	id, name string
+	sandbox  string    // empty: not told, it is of the present one
 	made     time.Time // when it was first told of
 	cgroup   string
 	pid      int
@@ -37,7 +38,7 @@ type container struct {
 func newRecord(pod *api.PodSandbox) *record {
 	return &record{
 		uid: podKey(pod), namespace: pod.GetNamespace(), name: pod.GetName(),
-		refused: map[string]time.Time{}, containers: map[string]*container{}, exits: map[string]time.Time{},
+		refused: map[string]time.Time{}, containers: map[string]*container{}, exits: map[string]exits{},
 	}
 }
 
@@ -92,7 +93,7 @@ func (r *record) create(ctr *api.Container, now time.Time) *container {
 		r.remove(old.id)
 	}
 	c := &container{
-		id: ctr.GetId(), name: ctr.GetName(), made: now, gone: make(chan struct{}),
+		id: ctr.GetId(), name: ctr.GetName(), sandbox: ctr.GetPodSandboxId(), made: now, gone: make(chan struct{}),
 		cgroup: ctr.GetLinux().GetCgroupsPath(),
 	}
 	if old := r.containers[c.id]; old != nil {
@@ -139,18 +140,14 @@ func (r *record) stopped(ctr *api.Container, at time.Time) {
 }
 
 func (r *record) exit(c *container, at time.Time) {
-	c.running, c.exited = false, true
-	r.exits[c.name] = at
-}
-
-// exitedSince tells whether any container of the pod exited at or after t.
-func (r *record) exitedSince(t time.Time) bool {
-	for _, at := range r.exits {
-		if !at.Before(t) {
-			return true
-		}
+	ran := time.Duration(0)
+	if c.running {
+		ran = at.Sub(c.since)
 	}
-	return false
+	c.running, c.exited = false, true
+	if c.sandbox == "" || c.sandbox == r.sandbox {
+		r.exits[c.name] = r.exits[c.name].and(at, ran)
+	}
 }
 
 // progress is how far a start is, by what the runtime told.

@@ -107,17 +107,34 @@ func TestAPodThatEndedGivesItsPlaceUp(t *testing.T) {
 	p.becomes(throttle.Gone, throttle.Failed)
 }
 
-func TestACrashLoopEndsTheStart(t *testing.T) {
+func TestTheExitOfAllContainersEndsTheStart(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, oneAtATime)
-	p := n.pod("crashes").runs()
-	ctr := p.startsNow("app", "sh", "-c", "exit 1")
-	_, err := ctr.Wait(n.ctx)
-	require.NoError(t, err)
+	p := n.pod("crashes", containers(map[string]podwatch.Kind{
+		"init": podwatch.Init, "sidecar": podwatch.Sidecar, "app": podwatch.App, "other": podwatch.App,
+	})).runs()
+	p.startsNow("init", "true")
+	p.startsNow("sidecar")
+	p.startsNow("app", "sh", "-c", "exit 1")
+	for _, name := range []string{"init", "app"} {
+		n.eventually("the exit of "+name+" is known", func() bool { return n.exited(p.uid, name) })
+	}
+	p.stillStarting("the other is yet to come")
+	p.startsNow("other", "sh", "-c", "exit 1")
+	p.becomes(throttle.Started, throttle.Exited)
+}
+
+func TestTheExitOfAJobsContainerIsForThePodWatchToJudge(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, oneAtATime)
+	p := n.pod("job", restarted("OnFailure")).runs()
+	p.startsNow("app", "sh", "-c", "exit 1")
 	n.eventually("the exit is known", func() bool { return n.exited(p.uid, "app") })
-	p.stillStarting("it may be started again at once")
-	p.reports(func(pod *podwatch.Pod) { pod.CrashLooping = true })
-	p.becomes(throttle.Started, throttle.CrashLoop)
+	p.stillStarting("it may have completed, or be started again")
+	first := n.view(p.uid).Arrived
+	p.startsNow("app")
+	p.becomes(throttle.Starting, throttle.Free)
+	assert.True(t, n.view(p.uid).Arrived.After(first), "the restart is a start of its own")
 }
 
 func TestACrashLoopBesideARunningContainerEndsTheStart(t *testing.T) {
@@ -153,8 +170,8 @@ func TestACrashLoopOfBeforeEndsNoNewStart(t *testing.T) {
 	p := n.pod("crashed").runs()
 	ctr := p.startsNow("app", "sh", "-c", "exit 1")
 	n.eventually("the exit is known", func() bool { return n.exited(p.uid, "app") })
+	p.becomes(throttle.Started, throttle.Exited)
 	p.reports(func(pod *podwatch.Pod) { pod.CrashLooping = true })
-	p.becomes(throttle.Started, throttle.CrashLoop)
 
 	p.startsNow("app") // a start of its own; kubelet has not reported anew
 	require.NoError(t, ctr.Remove(n.ctx))

@@ -39,6 +39,9 @@ func (p *pacer) run(ctx context.Context) error {
 		now := time.Now()
 		next := p.limiter.Advance(now)
 		p.publish()
+		if at := p.findStalls(now); !at.IsZero() && (next.IsZero() || at.Before(next)) {
+			next = at
+		}
 		if at := p.review(now); !at.IsZero() && (next.IsZero() || at.Before(next)) {
 			next = at
 		}
@@ -96,6 +99,7 @@ func (p *pacer) track(e throttle.Event) {
 	case throttle.KindEnded:
 		delete(p.starting, uid)
 		p.signs.forget(uid)
+		delete(p.stalls.pods, uid)
 	}
 }
 

@@ -114,6 +114,6 @@ func (r *record) adopt(ctr *api.Container, now time.Time) {
 		c.running, c.since = true, at(ctr.GetStartedAt())
 	case api.ContainerState_CONTAINER_STOPPED:
 		c.running = false
-		r.exits[c.name] = at(ctr.GetFinishedAt())
+		r.exits[c.name] = exits{last: at(ctr.GetFinishedAt())}
 	}
 }

@@ -60,6 +60,9 @@ const (
 	Completed Reason = "Completed"
 	// Failed: the pod failed.
 	Failed Reason = "Failed"
+	// Exited: the containers of the pod exited, and may be started again as a start of
+	// its own.
+	Exited Reason = "Exited"
 	// CrashLoop: a container is in CrashLoopBackOff.
 	CrashLoop Reason = "CrashLoop"
 	// SandboxGone: the pod's sandbox was stopped.

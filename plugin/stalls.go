@@ -1,0 +1,131 @@
+package plugin
+
+import (
+	"time"
+
+	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+)
+
+// stalls finds the starts that make no progress: over a time, the pod used little
+// CPU, stood in line for little, and moved little to and from disks. What keeps it
+// from going on is then something else than this node, maybe a pod that waits for
+// its turn.
+//
+// The bounds lie above what a pod uses that waits: kubelet's probes, above all those
+// that execute something in it, and its own tries to reach what it waits for. They
+// are far below what any start uses that works.
+//
+// Made by newStalls; used by the pacer's run alone.
+type stalls struct {
+	meter
+	cores float64       // the pod has to have wanted less
+	bytes float64       // and moved less in a second
+	every time.Duration // between two measurements
+
+	last time.Time             // measurement
+	pods map[string]*stallSign // by pod key
+}
+
+// stallSign is what the measurements of one pod say.
+type stallSign struct {
+	samples samples
+	since   time.Time // it makes no progress since; zero: it does, or that is not known
+	blind   bool      // it could not be measured, which was said
+}
+
+// Bounds of the time over which a pod is measured.
+const (
+	shortestStallWindow = time.Second
+	longestStallWindow  = 5 * time.Second
+)
+
+func newStalls(o Options) *stalls {
+	return &stalls{
+		meter: newMeter(o), cores: 0.05, bytes: 64 << 10, every: time.Second,
+		pods: map[string]*stallSign{},
+	}
+}
+
+// judge takes a pod's usage of now, and gives since when the pod makes no progress.
+func (s *stallSign) judge(now usage, window time.Duration, cores, bytes float64) time.Time {
+	s.samples = s.samples.add(now, window)
+	took, used, full := s.samples.over(window)
+	switch {
+	case !full:
+	case used.cpu >= cores*took.Seconds() || used.moved >= bytes*took.Seconds():
+		s.since = time.Time{}
+	case s.since.IsZero():
+		s.since = s.samples[0].at
+	}
+	return s.since
+}
+
+// findStalls measures every start that holds a slot, and tells the limiter which make
+// no progress. It gives the time of the next measurement; zero: nobody needs one,
+// because nobody waits.
+func (p *pacer) findStalls(now time.Time) (next time.Time) {
+	after := p.noProgressAfter()
+	if after < 0 || p.limiter.Demand() != throttle.DemandWaiting {
+		p.endStalls(now)
+		return time.Time{}
+	}
+	if next := p.stalls.last.Add(p.stalls.every); now.Before(next) {
+		return next
+	}
+	p.stalls.last = now
+	window := min(max(after/2, shortestStallWindow), longestStallWindow)
+	for _, uid := range p.startingUIDs() {
+		if v, ok := p.limiter.View(now, uid); ok && v.Slot {
+			p.limiter.SetStalled(now, uid, p.findStall(now, v, window))
+		}
+	}
+	return now.Add(p.stalls.every)
+}
+
+// findStall gives since when one start makes no progress. One that cannot be
+// measured is taken to make some.
+func (p *pacer) findStall(now time.Time, v throttle.TicketView, window time.Duration) time.Time {
+	sign := p.stalls.pods[v.UID]
+	if sign == nil {
+		sign = &stallSign{}
+		p.stalls.pods[v.UID] = sign
+	}
+	p.mu.Lock()
+	r := p.records[v.UID]
+	if r == nil {
+		p.mu.Unlock()
+		return time.Time{}
+	}
+	parent, containers := r.cgroupParent, r.running()
+	p.mu.Unlock()
+
+	used, err := p.stalls.usage(now, parent, containers)
+	if err != nil {
+		if !sign.blind {
+			p.podLog(v.UID, v.Name).WithError(err).Warn("what the pod uses cannot be read: it counts as making progress, and no slot is lent for it")
+		}
+		*sign = stallSign{blind: true}
+		return time.Time{}
+	}
+	return sign.judge(used, window, p.stalls.cores, p.stalls.bytes)
+}
+
+// endStalls forgets all measurements, and takes back what they said: nobody measures
+// any more.
+func (p *pacer) endStalls(now time.Time) {
+	for uid, sign := range p.stalls.pods {
+		if !sign.since.IsZero() {
+			p.limiter.SetStalled(now, uid, time.Time{})
+		}
+	}
+	clear(p.stalls.pods)
+}
+
+// noProgressAfter is how long all starts have to make no progress until a slot is
+// lent; below zero: none is.
+func (p *pacer) noProgressAfter() time.Duration {
+	if after := p.settings.Load().NoProgressAfter; after != 0 {
+		return after
+	}
+	return throttle.DefaultNoProgressAfter
+}
