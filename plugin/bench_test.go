@@ -30,6 +30,9 @@ func (emptyPlugin) RemovePodSandbox(context.Context, *api.PodSandbox) error { re
 func (emptyPlugin) CreateContainer(context.Context, *api.PodSandbox, *api.Container) (*api.ContainerAdjustment, []*api.ContainerUpdate, error) {
 	return nil, nil, nil
 }
+func (emptyPlugin) PostCreateContainer(context.Context, *api.PodSandbox, *api.Container) error {
+	return nil
+}
 func (emptyPlugin) PostStartContainer(context.Context, *api.PodSandbox, *api.Container) error {
 	return nil
 }

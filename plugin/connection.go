@@ -19,12 +19,24 @@ import (
 const (
 	retryFirst = 200 * time.Millisecond
 	retryMost  = 5 * time.Second
+	// registrationLimit is how long the runtime may take from the connection to the
+	// plugin's configuration; NRI's own limit is 5 s.
+	registrationLimit = 15 * time.Second
 	// abandonStub is how long the stub may take to notice that its connection is
-	// gone; one that hangs is left behind.
-	abandonStub = 5 * time.Second
+	// gone.
+	abandonStub = time.Second
+	// remindEvery is the time between two warnings of the same.
+	remindEvery = 5 * time.Minute
 )
 
-var errNotConnected = errors.New("not connected to the runtime yet")
+var (
+	errNotConnected = errors.New("not connected to the runtime yet")
+	errNotSynced    = errors.New("the runtime has not told yet which pods it runs")
+	errClosed       = errors.New("the runtime closed the connection")
+	errUnregistered = errors.New("the runtime closed the connection during registration")
+	errSilent       = fmt.Errorf("the runtime did not configure the plugin within %s", registrationLimit)
+	errAskAgain     = errors.New("the runtime is asked again what it runs")
+)
 
 // connection keeps the daemon registered with the runtime. Made by
 // newConnection; the state may be asked at any time.
@@ -35,18 +47,29 @@ type connection struct {
 
 	first     sync.Once
 	firstSync chan struct{} // closed once the runtime has told what it runs
+	askAgain  chan struct{} // holds at most one: connect anew, to be told again
 
 	mu            sync.Mutex
+	number        int // of the connection; what an earlier one still says does not count
 	connected     bool
 	synchronized  bool
 	name, version string
 	lastError     error
+	warned        time.Time // of lastError
 }
 
 func newConnection(o Options, p *pacer) *connection {
-	return &connection{
-		options: o, pacer: p, log: o.Log, lastError: errNotConnected, firstSync: make(chan struct{}),
+	c := &connection{
+		options: o, pacer: p, log: o.Log, lastError: errNotConnected,
+		firstSync: make(chan struct{}), askAgain: make(chan struct{}, 1),
 	}
+	p.missed.ask = func() {
+		select {
+		case c.askAgain <- struct{}{}:
+		default: // it is about to
+		}
+	}
+	return c
 }
 
 // run connects, serves and connects again until ctx ends. It never gives up.
@@ -57,13 +80,16 @@ func (c *connection) run(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return nil //nolint:nilerr // The end of ctx is why serve failed, and no fault.
 		}
+		if errors.Is(err, errAskAgain) {
+			c.log.Info(err)
+			continue
+		}
 		if synchronized {
 			wait = retryFirst
 		}
-		c.lost(err)
 		// Full jitter: a hundred daemons of a machine park do not come in step.
 		pause := time.Duration(rand.Int64N(int64(wait))) + wait/2
-		c.log.WithError(err).WithField("retry_in", pause.Round(time.Millisecond)).Warn("no connection to the runtime: pods start unpaced")
+		c.warn(time.Now(), err, pause)
 		wait = min(2*wait, retryMost)
 		select {
 		case <-ctx.Done():
@@ -71,6 +97,23 @@ func (c *connection) run(ctx context.Context) error {
 		case <-time.After(pause):
 		}
 	}
+}
+
+// warn says why there is no connection: when that is new, and from time to time.
+func (c *connection) warn(now time.Time, err error, pause time.Duration) {
+	c.mu.Lock()
+	again := c.lastError != nil && c.lastError.Error() == err.Error() && now.Sub(c.warned) < remindEvery
+	if !again {
+		c.warned = now
+	}
+	c.lastError = err
+	c.mu.Unlock()
+	log := c.log.WithError(err).WithField("retry_in", pause.Round(time.Millisecond))
+	if again {
+		log.Debug("still no connection to the runtime: pods start unpaced")
+		return
+	}
+	log.Warn("no connection to the runtime: pods start unpaced")
 }
 
 // serve lives as long as one connection. synchronized tells whether it was in
@@ -83,8 +126,9 @@ func (c *connection) serve(ctx context.Context) (synchronized bool, err error) {
 	}
 	conn := &watchedConn{Conn: raw, closed: make(chan struct{})}
 	defer conn.Close()
+	number := c.begin()
 	process := runtimeProcess(c.options.ProcRoot, raw)
-	h := &handlers{p: c.pacer, synchronized: c.becameSynchronized}
+	h := &handlers{p: c.pacer, synchronized: func() { c.becameSynchronized(number) }}
 	st, err := stub.New(h,
 		stub.WithPluginName(c.options.pluginName()), stub.WithPluginIdx(c.options.NRIIndex),
 		stub.WithConnection(conn), stub.WithOnClose(func() { conn.Close() }),
@@ -93,22 +137,67 @@ func (c *connection) serve(ctx context.Context) (synchronized bool, err error) {
 	if err != nil {
 		return false, fmt.Errorf("NRI stub: %w", err)
 	}
-	h.configured = func(runtime, version string) { c.configured(runtime, version, process, st.RequestTimeout()) }
+	h.configured = func(runtime, version string) error {
+		return c.configured(number, runtime, version, process, st.RequestTimeout())
+	}
 	done := make(chan error, 1)
 	go func() { done <- st.Run(ctx) }()
-	select {
-	case err = <-done:
-	case <-conn.closed:
-		err = c.awaitStub(done)
-	case <-ctx.Done():
-		err = c.awaitStub(done)
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	err = c.watch(ctx, number, conn, done)
+	synchronized = c.end()
+	conn.Close()
 	if err == nil {
-		err = errors.New("the runtime closed the connection")
+		err = awaitStub(st, done)
+	} else if late := awaitStub(st, done); late != nil {
+		c.log.WithError(late).Debug("the connection to the runtime has ended")
 	}
-	return c.synchronized, err
+	return synchronized, err
+}
+
+// watch returns when the connection has to end: with the reason, or nil where the
+// stub knows it.
+func (c *connection) watch(ctx context.Context, number int, conn *watchedConn, done chan error) error {
+	registration := time.NewTimer(registrationLimit)
+	defer registration.Stop()
+	for {
+		select {
+		case err := <-done:
+			done <- err // for awaitStub
+			return nil
+		case <-conn.closed:
+			return nil
+		case <-ctx.Done():
+			return nil
+		case <-c.askAgain:
+			if _, synchronized, _, _, _ := c.state(); synchronized {
+				return errAskAgain
+			}
+		case <-registration.C:
+			if !c.isConfigured(number) {
+				return errSilent
+			}
+		}
+	}
+}
+
+// awaitStub gives why the stub ended; its connection is closed. One that waits for
+// its configuration does not notice, and gets one that fails.
+func awaitStub(st stub.Stub, done <-chan error) error {
+	timer := time.NewTimer(abandonStub)
+	defer timer.Stop()
+	select {
+	case err := <-done:
+		if err == nil {
+			return errClosed
+		}
+		return err
+	case <-timer.C:
+	}
+	if waits, ok := st.(interface {
+		Configure(context.Context, *api.ConfigureRequest) (*api.ConfigureResponse, error)
+	}); ok {
+		_, _ = waits.Configure(context.Background(), &api.ConfigureRequest{}) // fails, which is its purpose
+	}
+	return errUnregistered
 }
 
 // intercept is around every call of the runtime: a panic outside of the handlers,
@@ -123,87 +212,3 @@ func (c *connection) intercept(ctx context.Context, decode ttrpc.Unmarshaler, ca
 	}()
 	return method(ctx, decode)
 }
-
-// awaitStub gives the stub time to end. One whose runtime went away, or hangs,
-// between registration and configuration waits for ever.
-func (c *connection) awaitStub(done <-chan error) error {
-	timer := time.NewTimer(abandonStub)
-	defer timer.Stop()
-	select {
-	case err := <-done:
-		return err
-	case <-timer.C:
-		return errors.New("the runtime closed the connection during registration")
-	}
-}
-
-func (c *connection) configured(runtime, version string, process processOfNode, requestTimeout time.Duration) {
-	c.mu.Lock()
-	c.connected, c.name, c.version = true, runtime, version
-	c.mu.Unlock()
-	c.pacer.gate.setRuntime(runtime, version, process)
-	c.pacer.requestTimeout.Store(int64(requestTimeout))
-	log := c.log.WithFields(logrus.Fields{"runtime": runtime, "runtime_version": version})
-	if why := c.pacer.gate.off(); why != "" {
-		log = log.WithField("no_gate", why)
-	}
-	log.Info("registered with the runtime")
-}
-
-func (c *connection) becameSynchronized() {
-	c.mu.Lock()
-	c.synchronized, c.lastError = true, nil
-	c.mu.Unlock()
-	c.first.Do(func() { close(c.firstSync) })
-	c.pacer.metrics.connected.Set(1)
-	c.log.Info("synchronized with the runtime: pods are paced")
-}
-
-func (c *connection) lost(err error) {
-	c.mu.Lock()
-	c.connected, c.synchronized, c.lastError = false, false, err
-	c.mu.Unlock()
-	c.pacer.metrics.connected.Set(0)
-}
-
-// state tells how far the connection is; err is nil while pods are paced.
-func (c *connection) state() (connected, synchronized bool, name, version string, err error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	err = c.lastError
-	if err == nil && !c.synchronized {
-		err = errNotConnected
-	}
-	return c.connected, c.synchronized, c.name, c.version, err
-}
-
-// watchedConn tells when a connection is gone, whoever notices first.
-type watchedConn struct {
-	net.Conn
-	once   sync.Once
-	closed chan struct{}
-}
-
-func (c *watchedConn) Read(b []byte) (int, error) {
-	n, err := c.Conn.Read(b)
-	if err != nil {
-		c.gone()
-	}
-	return n, err
-}
-
-func (c *watchedConn) Close() error {
-	c.gone()
-	return c.Conn.Close()
-}
-
-func (c *watchedConn) gone() { c.once.Do(func() { close(c.closed) }) }
-
-// stubLog passes on what the NRI stub logs, one level lower: its news are ours
-// already.
-type stubLog struct{ log logrus.FieldLogger }
-
-func (l stubLog) Debugf(_ context.Context, format string, args ...any) { l.log.Debugf(format, args...) }
-func (l stubLog) Infof(_ context.Context, format string, args ...any)  { l.log.Debugf(format, args...) }
-func (l stubLog) Warnf(_ context.Context, format string, args ...any)  { l.log.Warnf(format, args...) }
-func (l stubLog) Errorf(_ context.Context, format string, args ...any) { l.log.Errorf(format, args...) }

@@ -14,13 +14,13 @@ import (
 type handlers struct {
 	p *pacer
 	// configured and synchronized tell the connection how far it is.
-	configured   func(runtime, version string)
+	configured   func(runtime, version string) error
 	synchronized func()
 }
 
 // Configure takes over which runtime this is.
 func (h *handlers) Configure(ctx context.Context, _, runtime, version string) (api.EventMask, error) {
-	err := h.guard(ctx, "Configure", nil, func(context.Context) error { h.configured(runtime, version); return nil })
+	err := h.guard(ctx, "Configure", nil, func(context.Context) error { return h.configured(runtime, version) })
 	return 0, err // everything that handlers has a method for
 }
 

@@ -38,6 +38,7 @@ type pacer struct {
 	notices  notices
 	signs    *signs
 	stalls   *stalls
+	missed   *missedStarts
 
 	config   atomic.Pointer[crd.Effective]
 	settings atomic.Pointer[throttle.Settings] // that follow from config
@@ -60,7 +61,7 @@ func newPacer(o Options, pods podSource, m *metrics) *pacer {
 	p := &pacer{
 		options: o, limiter: throttle.New(time.Now(), throttle.Settings{}), pods: pods,
 		gate: newGateUse(o), metrics: m, log: o.Log, notices: noNotices{},
-		signs: newSigns(o), stalls: newStalls(o), budget: newHandlerBudget(),
+		signs: newSigns(o), stalls: newStalls(o), budget: newHandlerBudget(), missed: newMissedStarts(),
 		records: map[string]*record{}, starting: map[string]struct{}{},
 		woken: make(chan struct{}, 1),
 	}

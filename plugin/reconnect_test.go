@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"testing"
+	"time"
 
 	"github.com/containerd/nri/pkg/api"
 	"github.com/stretchr/testify/assert"
@@ -204,4 +205,21 @@ func TestAHandlerThatPanicsLetsThePodStart(t *testing.T) {
 	assert.InDelta(t, 2, counted(t, n, "pod_pacemaker_panics_total"), 0)
 	assert.InDelta(t, 2, counted(t, n, "pod_pacemaker_unpaced_total"), 0)
 	require.NoError(t, ctr.Start(n.ctx))
+}
+
+func TestSynchronizeTakesOverHundredsOfPods(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, oneAtATime)
+	started, startedContainers := listing(500, time.Now().Add(-time.Hour))
+	n.p.synchronize(started, startedContainers)
+	assert.Equal(t, 500, n.records())
+	_, starting := n.names()
+	assert.Empty(t, starting, "they have long started")
+
+	fresh, freshContainers := listing(500, time.Now())
+	n.p.synchronize(fresh, freshContainers)
+	_, starting = n.names()
+	assert.Len(t, starting, 500, "over the limit, where reality is")
+	n.p.synchronize(nil, nil)
+	n.slotsFree()
 }

@@ -12,6 +12,7 @@ import (
 // podChanged takes over what the pod watch tells of a pod.
 func (p *pacer) podChanged(pod podwatch.Pod, deleted bool) {
 	now := time.Now()
+	p.compare(now, pod, deleted)
 	t := p.limiter.Lookup(pod.UID)
 	// Of a static pod, only the mirror was deleted.
 	deleted = deleted && !pod.Static

@@ -63,7 +63,7 @@ func TestStartupTaintComesOffOncePodsArePaced(t *testing.T) {
 		assert.Equal(t, []string{"other", startupTaint}, taints(t, client), "pods are not paced yet")
 
 		d.configure(crd.FromFile(nil))
-		d.connection.becameSynchronized()
+		d.connection.becameSynchronized(d.connection.begin())
 		require.NoError(t, <-done)
 		assert.Equal(t, []string{"other"}, taints(t, client))
 		assert.Equal(t, 2, refused, "tried again after a conflict")
@@ -75,7 +75,7 @@ func TestStartupTaintIsTriedUntilTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, client := tainted(t)
 		d.configure(crd.FromFile(nil))
-		d.connection.becameSynchronized()
+		d.connection.becameSynchronized(d.connection.begin())
 		tries := 0
 		ctx, cancel := context.WithCancel(t.Context())
 		client.PrependReactor("patch", "nodes", func(kubetesting.Action) (bool, runtime.Object, error) {

@@ -45,6 +45,9 @@ func (p *pacer) run(ctx context.Context) error {
 		if at := p.review(now); !at.IsZero() && (next.IsZero() || at.Before(next)) {
 			next = at
 		}
+		if at := p.missed.due(now, p.knowsContainer); !at.IsZero() && (next.IsZero() || at.Before(next)) {
+			next = at
+		}
 		if at := p.turns.post(now, p.limiter.Turns(now)); !at.IsZero() && (next.IsZero() || at.Before(next)) {
 			next = at
 		}

@@ -13,6 +13,7 @@ import (
 // reality is; those that have started are found out by the next review.
 func (p *pacer) synchronize(pods []*api.PodSandbox, ctrs []*api.Container) {
 	now := time.Now()
+	p.missed.told(now)
 	p.gate.sandboxes.exist(pods)
 	lost, found := p.rebuild(now, pods, ctrs)
 	for _, uid := range lost {

@@ -1,0 +1,137 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// Bounds of what others may notice of pods that wait.
+const (
+	heldUpRatio  = 1.2
+	statsWithin  = 15 * time.Second
+	heldUpRounds = 7
+)
+
+// While 30 pods wait, an unrelated pod that need not wait is made and removed as
+// fast as on the same node without the daemon, and kubelet's statistics know its
+// container soon.
+func TestTheRuntimeIsNotHeldUp(t *testing.T) {
+	const waiting, slots = 30, 2
+	other, herd := namespace(t), namespace(t)
+	without := medianRound(t, other)
+
+	d := startDaemon(t)
+	d.configure(t, fmt.Sprintf("{exemptions: {namespaces: [%s]}, throttleConfig: {maxConcurrent: {value: %d}}}", other, slots))
+	deploy(t, herd, "holds", slots, herdPod(0.1, sleeping("1h")))
+	eventually(t, "the slots are taken", func() bool { return len(d.status(t).Starting) == slots })
+	deploy(t, herd, "waits", waiting, herdPod(0.1))
+	eventually(t, "all others wait", func() bool { return len(d.status(t).Waiting) == waiting })
+	with := medianRound(t, other)
+
+	createPod(t, other, "counted", herdPod(0.1))
+	eventually(t, "its process runs", func() bool { return len(runningContainers(t, other, "counted")) == 1 })
+	began := time.Now()
+	eventually(t, "the statistics know it", func() bool {
+		known, err := podsWithCPU(t.Context())
+		require.NoError(t, err)
+		return slices.Contains(known, other+"/counted")
+	})
+	known := time.Since(began)
+
+	s := d.status(t)
+	require.Len(t, s.Waiting, waiting, "they waited all the while")
+	assert.LessOrEqual(t, with.Seconds(), heldUpRatio*without.Seconds(), "made and removed")
+	assert.LessOrEqual(t, known, statsWithin)
+	figure(t, "an exempt pod is made and removed in %.2f s, %.2f s without the daemon, ratio %.2f; in the statistics after %.1f s; %d at the gate; handlers: 99 %% within %s, %.2f %% of the time",
+		with.Seconds(), without.Seconds(), with.Seconds()/without.Seconds(), known.Seconds(), s.Gate.Waiters,
+		s.Handlers.P99Seconds.Duration(), 100*s.Handlers.Share)
+}
+
+// medianRound gives the median time that it takes until the process of a new pod
+// runs, and is gone again. Neither is probed for: a probe's period would hide a delay.
+func medianRound(t *testing.T, ns string) time.Duration {
+	t.Helper()
+	var took []time.Duration
+	for i := range heldUpRounds {
+		name := fmt.Sprintf("round-%d-%s", i, unique())
+		began := time.Now()
+		createPod(t, ns, name, herdPod(0, withoutProbes))
+		watched(t, "its process runs", func() bool { return len(runningContainers(t, ns, name)) == 1 })
+		made := time.Since(began)
+		require.NoError(t, node.Client().CoreV1().Pods(ns).Delete(t.Context(), name, metav1.DeleteOptions{}))
+		watched(t, "its process is gone", func() bool { return len(runningContainers(t, ns, name)) == 0 })
+		took = append(took, time.Since(began))
+		t.Logf("round %d: made in %.2f s, and removed after %.2f s", i, made.Seconds(), took[i].Seconds())
+		eventually(t, "the pod is gone", func() bool { return len(pods(t, ns)) == 0 })
+	}
+	slices.Sort(took)
+	return took[len(took)/2]
+}
+
+// runningContainers gives the IDs of the containers of a pod that run.
+func runningContainers(t *testing.T, ns, pod string) (ids []string) {
+	t.Helper()
+	reply, err := node.CRI().ListContainers(t.Context(), &runtimeapi.ListContainersRequest{Filter: &runtimeapi.ContainerFilter{
+		State:         &runtimeapi.ContainerStateValue{State: runtimeapi.ContainerState_CONTAINER_RUNNING},
+		LabelSelector: map[string]string{"io.kubernetes.pod.namespace": ns, "io.kubernetes.pod.name": pod},
+	}})
+	require.NoError(t, err)
+	for _, c := range reply.Containers {
+		ids = append(ids, c.Id)
+	}
+	return ids
+}
+
+// watched is eventually, asking oftener, for what is measured.
+func watched(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	deadline := time.Now().Add(patience)
+	for !holds() {
+		if time.Now().After(deadline) {
+			logCluster(t)
+			require.FailNow(t, "it did not come true that "+what)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+// podsWithCPU gives the pods, as namespace/name, of whose containers kubelet's
+// statistics know the CPU use.
+func podsWithCPU(ctx context.Context) ([]string, error) {
+	raw, err := node.Client().CoreV1().RESTClient().Get().
+		AbsPath("/api/v1/nodes", node.NodeName, "proxy/stats/summary").DoRaw(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("kubelet's statistics: %w: %s", err, raw)
+	}
+	var summary struct {
+		Pods []struct {
+			PodRef     struct{ Name, Namespace string }
+			Containers []struct {
+				CPU *struct{ UsageCoreNanoSeconds *uint64 }
+			}
+		}
+	}
+	if err := json.Unmarshal(raw, &summary); err != nil {
+		return nil, fmt.Errorf("kubelet's statistics: %w", err)
+	}
+	var known []string
+	for _, p := range summary.Pods {
+		for _, c := range p.Containers {
+			if c.CPU != nil && c.CPU.UsageCoreNanoSeconds != nil {
+				known = append(known, p.PodRef.Namespace+"/"+p.PodRef.Name)
+			}
+		}
+	}
+	return known, nil
+}

@@ -1,0 +1,109 @@
+//go:build e2e && full
+
+package e2e
+
+import (
+	"context"
+	"os"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/pod-pacemaker/pod-pacemaker/integration/build"
+	"github.com/pod-pacemaker/pod-pacemaker/integration/lab"
+)
+
+// onContainerd runs the rest of the test on a node with another containerd, by its
+// name in versions.txt.
+func onContainerd(t *testing.T, name string) {
+	t.Helper()
+	cache, err := lab.CacheDir()
+	require.NoError(t, err)
+	binaries, err := lab.Build(t.Context(), cache, build.PlainProgress(os.Stderr))
+	require.NoError(t, err)
+	component, err := build.Find(name)
+	require.NoError(t, err)
+	dir, err := build.Cache{Dir: cache, Progress: build.PlainProgress(os.Stderr)}.Component(t.Context(), component)
+	require.NoError(t, err)
+	binaries.UseContainerd(dir)
+	other, err := lab.StartCluster(t.Context(), lab.ClusterOptions{RuntimeOptions: lab.RuntimeOptions{Binaries: binaries}})
+	require.NoError(t, err)
+	usual := node
+	node = other
+	t.Cleanup(func() {
+		node = usual
+		if err := other.Stop(context.Background()); err != nil {
+			t.Errorf("stop of the cluster: %v", err)
+		}
+	})
+	out, err := node.Kubectl(t.Context(), "apply", "--server-side", "-k", repository("deploy", "crds"))
+	require.NoError(t, err, "%s", out)
+}
+
+// On a containerd whose shim would hold up others, pods are refused instead of
+// gated: the herd ends with the pace within the limit, and all the while
+// statistics and exec of a pod that runs answer as fast as before.
+func TestOldContainerdIsPacedAndNotHeldUp(t *testing.T) {
+	const herd, limit = 8, 2
+	onContainerd(t, "containerd@2.2")
+	d := startDaemon(t)
+	d.configure(t, "{throttleConfig: {maxConcurrent: {value: 2}}}")
+	s := d.status(t)
+	require.False(t, s.Gate.Usable)
+	assert.Contains(t, s.Gate.WhyNot, "2.2.5", "status says why")
+	ns := namespace(t)
+	createPod(t, ns, "bystander", herdPod(0.1))
+	eventually(t, "the bystander is ready", func() bool { return allReady(t, ns, 1) })
+	idle := answers(t, ns, "bystander", time.After(5*time.Second))
+
+	begin := time.Now()
+	ended := make(chan time.Time)
+	var busy []time.Duration
+	var asking sync.WaitGroup
+	asking.Go(func() { busy = answers(t, ns, "bystander", ended) })
+	deploy(t, ns, "herd", herd, herdPod(2, withLiveness))
+	eventually(t, "all pods are ready", func() bool { return allReady(t, ns, herd+1) })
+	close(ended)
+	asking.Wait()
+
+	all := lives(t, ns)
+	logLives(t, begin, all)
+	assert.LessOrEqual(t, mostStarting(all), limit, "pods between the start of their process and ready")
+	for _, l := range all {
+		assert.Zero(t, restarts(l.pod), "restarts of %s", l.pod.Name)
+	}
+	s = d.status(t)
+	assert.Positive(t, s.Refused.Sandbox+s.Refused.Container, "they were refused")
+	assert.Zero(t, s.Gate.Waiters)
+	const slow = 5 * time.Second // a hook that waits holds them up for as long as it waits
+	assert.Less(t, slices.Max(busy), slow, "statistics and exec")
+	figure(t, "containerd 2.2.5: %d pods all ready after %.1f s (ideal %.1f s), %d refused at the sandbox, %d at the container; statistics and exec answer in %.2f s at most, %.2f s on the idle node",
+		herd, lastReady(all).Sub(begin).Seconds(), herd*2.0/limit, s.Refused.Sandbox, s.Refused.Container,
+		slices.Max(busy).Seconds(), slices.Max(idle).Seconds())
+}
+
+// answers asks for the node's statistics and for a program in a pod, one after
+// the other, until told to end, and gives how long each answer took.
+func answers(t *testing.T, ns, pod string, end <-chan time.Time) (took []time.Duration) {
+	ask := func(what string, answer func() error) {
+		began := time.Now()
+		assert.NoError(t, answer(), what)
+		took = append(took, time.Since(began))
+	}
+	for {
+		ask("statistics", func() error { _, err := podsWithCPU(t.Context()); return err })
+		ask("exec", func() error {
+			_, err := node.Kubectl(t.Context(), "exec", "-n", ns, pod, "--", "/herd", "--cpu-seconds", "0", "--done")
+			return err
+		})
+		select {
+		case <-end:
+			return took
+		case <-time.After(500 * time.Millisecond):
+		}
+	}
+}

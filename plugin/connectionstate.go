@@ -1,0 +1,81 @@
+package plugin
+
+import (
+	"time"
+
+	"github.com/sirupsen/logrus"
+)
+
+// begin opens the account of a new connection, and gives its number.
+func (c *connection) begin() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.number++
+	return c.number
+}
+
+// configured takes over which runtime this is. It fails for a connection that has
+// ended.
+func (c *connection) configured(number int, runtime, version string, process processOfNode, requestTimeout time.Duration) error {
+	c.mu.Lock()
+	if number != c.number {
+		c.mu.Unlock()
+		return errClosed
+	}
+	c.connected, c.name, c.version = true, runtime, version
+	c.mu.Unlock()
+	c.pacer.gate.setRuntime(runtime, version, process)
+	c.pacer.requestTimeout.Store(int64(requestTimeout))
+	log := c.log.WithFields(logrus.Fields{"runtime": runtime, "runtime_version": version})
+	if why := c.pacer.gate.off(); why != "" {
+		log = log.WithField("no_gate", why)
+	}
+	log.Info("registered with the runtime")
+	return nil
+}
+
+func (c *connection) isConfigured(number int) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.connected && c.number == number
+}
+
+func (c *connection) becameSynchronized(number int) {
+	c.mu.Lock()
+	if number != c.number {
+		c.mu.Unlock()
+		return // it ended while the runtime told
+	}
+	c.synchronized, c.lastError = true, nil
+	c.mu.Unlock()
+	c.first.Do(func() { close(c.firstSync) })
+	c.pacer.metrics.connected.Set(1)
+	c.log.Info("synchronized with the runtime: pods are paced")
+}
+
+// end closes the account of the connection, and tells whether it was in use.
+func (c *connection) end() (synchronized bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	synchronized = c.synchronized
+	c.number++
+	c.connected, c.synchronized = false, false
+	c.pacer.metrics.connected.Set(0)
+	return synchronized
+}
+
+// state tells how far the connection is; err is nil while pods are paced.
+func (c *connection) state() (connected, synchronized bool, name, version string, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	err = c.lastError
+	switch {
+	case c.synchronized:
+		err = nil
+	case c.connected:
+		err = errNotSynced
+	case err == nil:
+		err = errNotConnected
+	}
+	return c.connected, c.synchronized, c.name, c.version, err
+}

@@ -1,0 +1,46 @@
+package plugin
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/containerd/nri/pkg/api"
+
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/runtimetest"
+)
+
+// listing is what a runtime tells of so many pods with two containers each, that
+// began to run at the given time.
+func listing(pods int, since time.Time) (sandboxes []*api.PodSandbox, ctrs []*api.Container) {
+	for i := range pods {
+		s := &api.PodSandbox{Id: fmt.Sprintf("s%d", i), Uid: runtimetest.NewUID(), Namespace: "default", Name: fmt.Sprintf("pod-%d", i)}
+		sandboxes = append(sandboxes, s)
+		for _, name := range []string{"app", "sidecar"} {
+			ctrs = append(ctrs, &api.Container{
+				Id: fmt.Sprintf("%s-%d", name, i), PodSandboxId: s.Id, Name: name,
+				State: api.ContainerState_CONTAINER_RUNNING, StartedAt: since.UnixNano(),
+			})
+		}
+	}
+	return sandboxes, ctrs
+}
+
+// BenchmarkSynchronize takes over 500 pods, while the runtime waits: those that have
+// long started, and those that are all starting, as after a reboot.
+func BenchmarkSynchronize(b *testing.B) {
+	for name, age := range map[string]time.Duration{"Started": time.Hour, "Starting": time.Second} {
+		b.Run(name, func(b *testing.B) {
+			n := newNode(b, oneAtATime)
+			n.options.Log = discard()
+			sandboxes, ctrs := listing(500, time.Now().Add(-age))
+			for b.Loop() {
+				b.StopTimer()
+				p := newPacer(n.options, n.pods, newMetrics())
+				p.configure(time.Now(), n.config, 2)
+				b.StartTimer()
+				p.synchronize(sandboxes, ctrs)
+			}
+		})
+	}
+}
