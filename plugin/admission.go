@@ -32,7 +32,7 @@ func (p *pacer) letIn(now time.Time, sandbox *api.PodSandbox, pod podwatch.Pod, 
 	r := p.recordOfLocked(sandbox)
 	if exemption(p.config.Load().Spec.Exemptions, r, pod, known) == "" {
 		d := p.joinLocked(now, r, "", pod).LetUp(now, p.options.GateTimeout)
-		if !d.Admitted && p.budget.allows(refusalsStopped) && p.refusals.atSandbox(now, p.options.RefuseAt) {
+		if !d.Admitted && p.holds() && p.budget.allows(refusalsStopped) && p.refusals.atSandbox(now, p.options.RefuseAt) {
 			r.refuse(sandbox.GetId(), now)
 			return r, d
 		}
@@ -75,12 +75,16 @@ func (p *pacer) decide(ctx context.Context, a *asking) (*api.Hook, error) {
 		a.t.StartExempt(now)
 		return nil, nil
 	}
-	if p.muster.on() && p.gate.barred(a.candidate) == "" {
+	if p.holds() && p.muster.on() && p.gate.barred(a.candidate) == "" {
 		// A free slot may be that of a hook which is about to come back.
 		return p.wait(ctx, a, throttle.Decision{})
 	}
 	d := a.t.TryStart(now)
-	if d.Admitted {
+	switch {
+	case d.Admitted:
+		return nil, nil
+	case !p.holds():
+		p.goOn(now, a.r.uid, a.t, d.Reason)
 		return nil, nil
 	}
 	return p.wait(ctx, a, d)

@@ -34,11 +34,13 @@ func (p *pacer) beginsLocked(r *record, name string, pod podwatch.Pod, known boo
 }
 
 // goesOn tells whether the named container belongs to the start of a ticket that was
-// admitted.
+// admitted, or that went on without that.
 func (r *record) goesOn(name string, t *throttle.Ticket) bool {
 	switch state, reason := t.Status(); state {
 	case throttle.Starting:
 		return true
+	case throttle.Waiting:
+		return r.shadowOf(t) != nil
 	case throttle.Gone:
 		return reason == throttle.Deleted
 	case throttle.Started:

@@ -16,7 +16,7 @@ func (p *pacer) identify(ctx context.Context, sandbox *api.PodSandbox) (podwatch
 		return podwatch.Pod{}, false
 	}
 	uid := podKey(sandbox)
-	if pod, ok := p.pods.Get(uid); ok || !p.pods.Healthy() {
+	if pod, ok := p.pods.Get(uid); ok || !p.pods.Healthy() || !p.holds() {
 		return pod, ok
 	}
 	r := newRecord(sandbox)

@@ -90,6 +90,9 @@ func (p *pacer) countUnasked(r *record) {
 		if state == throttle.Starting || state == throttle.Started || reason == throttle.Deleted {
 			return
 		}
+		if _, ok := p.shadowed(t); ok {
+			return
+		}
 	}
 	p.metrics.unpaced.WithLabelValues("NotAsked").Inc()
 	p.podLog(r.uid, r.title()).Warn("a start went on without its turn: it is counted from now on")

@@ -17,15 +17,17 @@ type metrics struct {
 
 	waits      *prometheus.HistogramVec
 	admissions *prometheus.CounterVec
-	starts     *prometheus.HistogramVec
-	refusals   *prometheus.CounterVec
-	unpaced    *prometheus.CounterVec
-	panics     *prometheus.CounterVec
-	expired    prometheus.Counter
-	refusalCPU prometheus.Counter
-	held       prometheus.Counter
-	waiting    prometheus.Gauge
-	starting   prometheus.Gauge
+	// shadowWaits are of starts that did not wait, for the mode is Shadow.
+	shadowWaits *prometheus.HistogramVec
+	starts      *prometheus.HistogramVec
+	refusals    *prometheus.CounterVec
+	unpaced     *prometheus.CounterVec
+	panics      *prometheus.CounterVec
+	expired     prometheus.Counter
+	refusalCPU  prometheus.Counter
+	held        prometheus.Counter
+	waiting     prometheus.Gauge
+	starting    prometheus.Gauge
 	gateWaiters,
 	connected prometheus.Gauge
 	generation *prometheus.GaugeVec
@@ -56,9 +58,10 @@ func newMetrics() *metrics {
 		registry:    prometheus.NewRegistry(),
 		waits:       prometheus.NewHistogramVec(histogram("wait_seconds", "Time from joining the queue to the admission, by the reason of the admission.", secondsBuckets), []string{"reason"}),
 		admissions:  prometheus.NewCounterVec(counter("admissions_total", "Admitted starts. MaxWait and GateDeadline: over the limit. SlotLent: into a lent slot. Found: under way when the daemon synchronized."), []string{"reason"}),
+		shadowWaits: prometheus.NewHistogramVec(histogram("shadow_wait_seconds", "Time that a start would have waited with the mode Enforce, by the reason; it went on at once, for the mode is Shadow.", secondsBuckets), []string{"reason"}),
 		starts:      prometheus.NewHistogramVec(histogram("start_seconds", "Time from the admission to the end of the start, by the reason of the end.", secondsBuckets), []string{"reason"}),
 		refusals:    prometheus.NewCounterVec(counter("refusals_total", "Refused sandboxes and containers, which kubelet tries again."), []string{"at", "reason"}),
-		unpaced:     prometheus.NewCounterVec(counter("unpaced_total", "Starts that went on without being paced. Found: under way when the daemon synchronized, paced by an earlier daemon or by nobody."), []string{"reason"}),
+		unpaced:     prometheus.NewCounterVec(counter("unpaced_total", "Starts that went on without being paced. Found: under way when the daemon synchronized, paced by an earlier daemon or by nobody. Shadow and Off: the mode asks for that."), []string{"reason"}),
 		panics:      prometheus.NewCounterVec(counter("panics_total", "Panics that were caught. In an NRI handler: the pod started; elsewhere the part went on."), []string{"part"}),
 		expired:     prometheus.NewCounter(counter("gate_expired_total", "Waits in the gate that ended without a turn.")),
 		refusalCPU:  prometheus.NewCounter(counter("refusal_cpu_seconds_total", "Estimated CPU time that refusals cost the node.")),
@@ -71,16 +74,21 @@ func newMetrics() *metrics {
 		handlers:    prometheus.NewHistogramVec(histogram("handler_seconds", "Time spent in an NRI handler, holds included; the runtime's locks are held meanwhile.", handlerBuckets), []string{"handler"}),
 		budgetStage: prometheus.NewGauge(gauge("handler_budget_stage", "0 while the NRI handlers keep their budget of latency and wall time; 1: nobody is held in them, 2: nor refused.")),
 	}
-	m.registry.MustRegister(m.waits, m.admissions, m.starts, m.refusals, m.unpaced, m.panics, m.expired, m.refusalCPU, m.held,
+	m.registry.MustRegister(m.waits, m.shadowWaits, m.admissions, m.starts, m.refusals, m.unpaced, m.panics, m.expired, m.refusalCPU, m.held,
 		m.waiting, m.starting, m.gateWaiters, m.connected, m.generation, m.handlers, m.budgetStage,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
 
-// observe counts what happened to a ticket.
-func (m *metrics) observe(e throttle.Event) {
+// level sets how many wait and start.
+func (m *metrics) level(e throttle.Event) {
 	m.waiting.Set(float64(e.Waiting))
 	m.starting.Set(float64(e.Starting))
+}
+
+// observe counts what happened to a ticket.
+func (m *metrics) observe(e throttle.Event) {
+	m.level(e)
 	switch e.Kind {
 	case throttle.KindAdmitted:
 		m.admissions.WithLabelValues(string(e.Reason)).Inc()

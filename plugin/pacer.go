@@ -52,9 +52,10 @@ type pacer struct {
 	records  map[string]*record // by pod key
 	starting map[string]struct{}
 
-	turns  turnBoard
-	muster *muster
-	woken  chan struct{} // holds at most one: run is to look at all starts
+	turns    turnBoard
+	modeGate modeGate
+	muster   *muster
+	woken    chan struct{} // holds at most one: run is to look at all starts
 }
 
 func newPacer(o Options, pods podSource, m *metrics) *pacer {
@@ -69,11 +70,14 @@ func newPacer(o Options, pods podSource, m *metrics) *pacer {
 	p.settings.Store(&throttle.Settings{})
 	p.turns.init()
 	p.muster = newMuster(p.waitingUIDs)
+	p.modeGate.init()
 	return p
 }
 
 // configure puts a configuration in force.
 func (p *pacer) configure(now time.Time, e crd.Effective, cores int) {
+	before := p.mode()
+	waiting := len(p.limiter.Snapshot(now).Waiting)
 	p.config.Store(&e)
 	s := SettingsOf(e.Spec, cores)
 	p.settings.Store(&s)
@@ -82,6 +86,7 @@ func (p *pacer) configure(now time.Time, e crd.Effective, cores int) {
 		"config": e.Name, "origin": e.Origin, "generation": e.Generation,
 		"mode": e.Spec.GetMode(), "limits": admin.NewLimits(s).String(),
 	}).Info("configuration in force")
+	p.changeMode(now, before, waiting)
 	p.judgeAllWaiting(now)
 }
 

@@ -18,6 +18,7 @@ type record struct {
 	refused              map[string]time.Time // sandboxes that were refused, which the runtime takes down
 	containers           map[string]*container
 	exits                map[string]exits // by container name, in the present sandbox
+	shadow               *shadow          // of the start that went on at once; nil: none did
 }
 
 // container is what the runtime has told of one container.

@@ -51,7 +51,9 @@ func (p *pacer) forget(uid string) {
 // judgeWaiting takes over, for a pod that joined before the watch knew it, its
 // priority and whether it has to wait at all.
 func (p *pacer) judgeWaiting(now time.Time, t *throttle.Ticket, pod podwatch.Pod) {
-	if pod.Terminal() {
+	if _, ok := p.shadowed(t); ok {
+		p.judgeShadow(now, t, pod)
+	} else if pod.Terminal() {
 		t.End(now, terminal(pod))
 		return
 	}
@@ -83,34 +85,41 @@ func (p *pacer) judgeAllWaiting(now time.Time) {
 // say. It gives the time at which to ask again, zero where a change of the pod
 // will tell.
 func (p *pacer) judgeStarting(now time.Time, t *throttle.Ticket, pod podwatch.Pod) (again time.Time) {
+	reason, since, again := p.howItEnded(now, pod)
+	if reason == "" {
+		return again
+	}
+	return p.endStart(now, t, reason, since)
+}
+
+// howItEnded tells how, and since when, the start of a pod is over; an empty
+// reason: it is not, and again is when to look though nothing changes.
+func (p *pacer) howItEnded(now time.Time, pod podwatch.Pod) (reason throttle.Reason, since, again time.Time) {
 	if pod.Terminal() {
-		t.End(now, terminal(pod))
-		return time.Time{}
+		return terminal(pod), now, time.Time{}
 	}
 	run := p.progressOf(pod.UID, pod)
 	if pod.CrashLooping && run.failed {
-		t.End(now, throttle.CrashLoop)
-		return time.Time{}
+		return throttle.CrashLoop, now, time.Time{}
 	}
 	// What kubelet reported of an earlier run says nothing of this start.
 	if !run.begun || !pod.Describes(run.ids) {
-		return time.Time{}
+		return "", time.Time{}, time.Time{}
 	}
 	if pod.Probed {
 		if pod.ContainersReady {
-			t.End(now, throttle.Ready)
+			return throttle.Ready, now, time.Time{}
 		}
-		return time.Time{}
+		return "", time.Time{}, time.Time{}
 	}
 	if !pod.AllRunning {
-		return time.Time{}
+		return "", time.Time{}, time.Time{}
 	}
 	settled := run.youngest.Add(p.config.Load().Spec.GetSettleTime())
 	if now.Before(settled) {
-		return settled
+		return "", time.Time{}, settled
 	}
-	t.End(now, throttle.Settled)
-	return time.Time{}
+	return throttle.Settled, settled, time.Time{}
 }
 
 func terminal(pod podwatch.Pod) throttle.Reason {

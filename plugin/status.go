@@ -26,7 +26,9 @@ func (d *Daemon) Status() admin.Status {
 		s.Runtime.LastError = err.Error()
 	}
 	e := d.pacer.config.Load()
-	s.Config = admin.Config{Name: e.Name, Origin: string(e.Origin), Generation: e.Generation}
+	s.Config = admin.Config{Name: e.Name, Origin: string(e.Origin), Generation: e.Generation, Mode: e.Spec.GetMode()}
+	d.pacer.markShadows(s.Waiting)
+	d.pacer.markShadows(s.Starting)
 	if e.Origin != crd.OriginNone {
 		s.Config.Spec = &e.Spec
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/sirupsen/logrus"
 
+	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
 
@@ -86,9 +87,16 @@ func (p *pacer) publish() {
 // tell tells one event; that it fails says nothing of the others.
 func (p *pacer) tell(e throttle.Event) {
 	defer p.caught("tell")
+	if s, ok := p.shadowed(e.Ticket); ok {
+		p.tellShadow(e, s)
+		return
+	}
 	p.metrics.observe(e)
 	p.logEvent(e)
 	p.notices.tell(e)
+	if p.mode() == v1alpha1.ModeOff && e.Kind == throttle.KindAdmitted && e.Reason == throttle.Free {
+		p.metrics.unpaced.WithLabelValues(string(throttle.Off)).Inc()
+	}
 }
 
 // track keeps the set of starts under way.

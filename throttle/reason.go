@@ -46,6 +46,15 @@ const (
 	Found Reason = "Found"
 )
 
+// Reasons to let a start go on though a limit holds it; the limiter itself never
+// does.
+const (
+	// Shadow: the mode is Shadow, so the wait is only reported.
+	Shadow Reason = "Shadow"
+	// Off: the mode is Off, so there are no limits.
+	Off Reason = "Off"
+)
+
 // Reasons of an end.
 const (
 	// Ready: the containers of the pod are ready.

@@ -96,6 +96,9 @@ type Config struct {
 	Origin string `json:"origin"`
 	// Generation is that of the API's object, 0 for a file of the administrator.
 	Generation int64 `json:"generation,omitempty"`
+	// Mode is Enforce, Shadow (nothing is held, what would be is told) or Off (there
+	// are no limits).
+	Mode v1alpha1.Mode `json:"mode"`
 	// Spec is what it says, absent with None.
 	Spec *v1alpha1.PacemakerConfigSpec `json:"spec,omitempty"`
 }
@@ -173,6 +176,9 @@ type Pod struct {
 	// Present: somebody stands there who starts the process when it is admitted.
 	// A Waiting pod that is not was refused, and kubelet will come back for it.
 	Present bool `json:"present"`
+	// Shadow: its process went on at once, for the mode is Shadow; all else here is
+	// what would have been with the mode Enforce.
+	Shadow bool `json:"shadow,omitempty"`
 	// Slot: it counts among the starts at a time.
 	Slot bool `json:"slot"`
 

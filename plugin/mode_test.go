@@ -1,0 +1,152 @@
+package plugin
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+)
+
+const (
+	oneInShadow = `spec: {mode: Shadow, throttleConfig: {maxConcurrent: {value: 1}}}`
+	oneButOff   = `spec: {mode: "Off", throttleConfig: {maxConcurrent: {value: 1}}}`
+)
+
+// In the mode Shadow the queue goes as with Enforce, and the pods do not wait
+// for it.
+func TestShadowHoldsNothingAndSaysWhatItWould(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, oneInShadow)
+	holder := n.occupy("holder")
+	second := n.pod("second", func(pod *podwatch.Pod) {
+		pod.Containers = containersNamed(podwatch.App, "app", "beside")
+	}).runs()
+	second.startsNow("app")
+	second.startsNow("beside")
+	third := n.pod("third").runs()
+	third.startsNow("app")
+	waiting, starting := n.names()
+	assert.Equal(t, []string{"second", "third"}, waiting)
+	assert.Equal(t, []string{"holder"}, starting)
+	assert.Equal(t, throttle.Concurrency, n.view(second.uid).Reason)
+	assert.InDelta(t, 2, counted(t, n, "pod_pacemaker_unpaced_total"), 0)
+
+	second.getsReady()
+	assert.Equal(t, throttle.Waiting, second.is(), "it would still wait for its start")
+	holder.getsReady()
+	second.becomes(throttle.Started, throttle.Ready)
+	third.becomes(throttle.Starting, throttle.Free)
+	n.eventually("the waits are counted", func() bool {
+		return counted(t, n, "pod_pacemaker_shadow_wait_seconds") == 2
+	})
+	assert.InDelta(t, 1, counted(t, n, "pod_pacemaker_wait_seconds"), 0, "only the first was admitted without a wait")
+	third.getsReady()
+	third.becomes(throttle.Started, throttle.Ready)
+	assert.Zero(t, counted(t, n, "pod_pacemaker_refusals_total"))
+	assert.Zero(t, counted(t, n, "pod_pacemaker_held_seconds_total"))
+}
+
+// A slot is held for as long as the start took, whenever that was.
+func TestAShadowHoldsItsSlotAsLongAsTheStartTook(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, oneInShadow)
+	holder := n.occupy("holder")
+	p := n.pod("p").runs()
+	p.startsNow("app")
+	p.getsReady()
+	p.n.p.mu.Lock()
+	took := p.n.p.records[p.uid].shadow
+	p.n.p.mu.Unlock()
+	require.NotNil(t, took)
+	n.eventually("it is known that the start is over", func() bool {
+		s, _ := n.p.shadowed(took.ticket)
+		return !s.over.IsZero()
+	})
+	holder.getsReady()
+	p.becomes(throttle.Started, throttle.Ready)
+	s, ok := n.p.shadowed(took.ticket)
+	require.True(t, ok)
+	v := n.view(p.uid)
+	assert.GreaterOrEqual(t, v.Ended.Sub(v.Admitted), s.over.Sub(s.began))
+}
+
+func TestShadowRefusesNothing(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, oneInShadow, with(func(o *Options) { o.Gate, o.RefuseAt = GateNever, RefuseSandbox }))
+	n.occupy("holder")
+	for i := range 8 {
+		n.pod(fmt.Sprint("p", i)).runs().startsNow("app")
+	}
+	assert.Zero(t, counted(t, n, "pod_pacemaker_refusals_total"))
+	waiting, _ := n.names()
+	assert.Len(t, waiting, 8)
+}
+
+// Whoever waits when the mode becomes Shadow goes on; what went on counts among
+// the starts under way when it is Enforce again.
+func TestTheModeChangesUnderWay(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, oneAtATime)
+	holder := n.occupy("holder")
+	a := n.pod("a").runs()
+	waits := a.waitsAtGate("app")
+	n.reconfigure(oneInShadow)
+	waits.succeeds()
+	b := n.pod("b").runs()
+	b.startsNow("app")
+	waiting, _ := n.names()
+	assert.Equal(t, []string{"a", "b"}, waiting)
+	n.noHookIsLeft()
+
+	n.reconfigure(oneAtATime)
+	n.eventually("all that started count", func() bool {
+		waiting, starting := n.names()
+		return len(waiting) == 0 && len(starting) == 3
+	})
+	last := n.pod("last").runs().waitsAtGate("app")
+	holder.getsReady()
+	a.getsReady()
+	b.getsReady()
+	last.succeeds()
+}
+
+func TestOffLetsEverybodyGoAtOnce(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, oneAtATime)
+	n.occupy("holder")
+	a := n.pod("a").runs().waitsAtGate("app")
+	b := n.pod("b").runs().waitsAtGate("app")
+	n.reconfigure(oneButOff)
+	a.succeeds()
+	b.succeeds()
+	for i := range 5 {
+		n.pod(fmt.Sprint("p", i)).runs().startsNow("app")
+	}
+	n.eventually("they are counted as unpaced", func() bool {
+		return counted(t, n, "pod_pacemaker_unpaced_total") == 7
+	})
+	n.noHookIsLeft()
+	assert.Zero(t, counted(t, n, "pod_pacemaker_refusals_total"))
+
+	n.reconfigure(oneAtATime)
+	n.pod("waits-again").runs().waitsAtGate("app")
+}
+
+// A start that went on at once and is deleted meanwhile leaves nothing behind.
+func TestAShadowEndsWithItsPod(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, oneInShadow)
+	n.occupy("holder")
+	p := n.pod("p").runs()
+	p.startsNow("app")
+	p.isDeleted()
+	n.eventually("nobody waits", func() bool {
+		waiting, _ := n.names()
+		return len(waiting) == 0
+	})
+	assert.Equal(t, throttle.Gone, p.is())
+}
