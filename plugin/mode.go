@@ -7,6 +7,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
@@ -104,6 +105,15 @@ func (r *record) shadowOf(t *throttle.Ticket) *shadow {
 		return nil
 	}
 	return r.shadow
+}
+
+// markShadows says of pods which of them went on at once.
+func (p *pacer) markShadows(pods []admin.Pod) {
+	for i := range pods {
+		if t := p.limiter.Lookup(pods[i].UID); t != nil {
+			_, pods[i].Shadow = p.shadowed(t)
+		}
+	}
 }
 
 // shadowed gives a copy of what is known of a start that went on at once.

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
@@ -48,6 +49,22 @@ func TestShadowHoldsNothingAndSaysWhatItWould(t *testing.T) {
 	third.becomes(throttle.Started, throttle.Ready)
 	assert.Zero(t, counted(t, n, "pod_pacemaker_refusals_total"))
 	assert.Zero(t, counted(t, n, "pod_pacemaker_held_seconds_total"))
+}
+
+func TestStatusTellsTheModeAndWhoWouldWait(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, oneInShadow, standalone)
+	n.occupy("holder")
+	n.pod("second").runs().startsNow("app")
+	status := n.d.Status()
+	assert.Equal(t, v1alpha1.ModeShadow, status.Config.Mode)
+	require.Len(t, status.Waiting, 1)
+	assert.True(t, status.Waiting[0].Shadow)
+	require.Len(t, status.Starting, 1)
+	assert.False(t, status.Starting[0].Shadow)
+	why, err := n.d.Why("default", "second")
+	require.NoError(t, err)
+	assert.True(t, why.Shadow)
 }
 
 // A slot is held for as long as the start took, whenever that was.

@@ -53,7 +53,11 @@ func (d *Daemon) Why(namespace, name string) (admin.Why, error) {
 	if !ok {
 		return admin.Why{}, fmt.Errorf("%s/%s: %w: it neither waits nor starts, and did neither lately", namespace, name, admin.ErrUnknownPod)
 	}
-	return admin.NewWhy(now, v, d.pacer.limiter.Snapshot(now)), nil
+	w := admin.NewWhy(now, v, d.pacer.limiter.Snapshot(now))
+	if t := d.pacer.limiter.Lookup(v.UID); t != nil {
+		_, w.Shadow = d.pacer.shadowed(t)
+	}
+	return w, nil
 }
 
 // Ready implements admin.Provider.

@@ -78,7 +78,7 @@ func TestStatusOfAHerd(t *testing.T) {
 		Connected: true, Synchronized: true, LastError: "connection lost",
 	}
 	s.PodWatch = &PodWatch{Healthy: true}
-	s.Config = Config{Name: "default", Origin: "API", Generation: 4, Spec: &spec}
+	s.Config = Config{Name: "default", Origin: "API", Generation: 4, Mode: v1alpha1.ModeEnforce, Spec: &spec}
 	s.Gate = Gate{Mode: "auto", Path: "/opt/gate", Usable: true, WhyNot: "-", Waiters: 1, TimeoutSeconds: 100}
 	s.Refused = Refused{Sandbox: 3, Container: 1}
 	assertGolden(t, "status.json", s)

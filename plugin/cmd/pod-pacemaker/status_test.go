@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
@@ -58,6 +59,19 @@ func TestStatusDrawsAHerd(t *testing.T) {
 }
 
 // Everything that can be wrong, at once.
+func TestStatusTellsWhenNobodyIsHeld(t *testing.T) {
+	t.Parallel()
+	for mode, want := range map[v1alpha1.Mode]string{
+		v1alpha1.ModeShadow: "\n  mode      Shadow: no pod is held back; what waits and starts below would with Enforce\n",
+		v1alpha1.ModeOff:    "\n  mode      Off: no limit is in force, and no pod is held back\n",
+	} {
+		s := herd()
+		s.Config.Mode = mode
+		_, stdout, _ := call(t, "status", "--run-dir", serve(t, &fixed{status: s}))
+		assert.Contains(t, stdout, want)
+	}
+}
+
 func TestStatusShowsWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	s := herd()

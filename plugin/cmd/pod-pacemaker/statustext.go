@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd"
+	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
 )
 
@@ -46,6 +47,9 @@ func headLines(s admin.Status) []line {
 		entry("pods", podWatchText(*s.PodWatch))
 	}
 	entry("config", configText(s.Config))
+	if mode := modeText(s.Config.Mode); mode != "" {
+		lines = append(lines, line{text: fmt.Sprintf("  %-9s %s", "mode", mode), style: alarm})
+	}
 	entry("limits", s.Limits.String())
 	entry("gate", gateText(s.Gate))
 	entry("refused", fmt.Sprintf("%d at the sandbox, %d at the container", s.Refused.Sandbox, s.Refused.Container))
@@ -96,6 +100,18 @@ func configText(c admin.Config) string {
 		return fmt.Sprintf("%s (from %s, generation %d)", c.Name, c.Origin, c.Generation)
 	default:
 		return fmt.Sprintf("%s (from %s)", c.Name, c.Origin)
+	}
+}
+
+// modeText says what a mode means in which nobody is held; empty: pods are held.
+func modeText(m v1alpha1.Mode) string {
+	switch m {
+	case v1alpha1.ModeShadow:
+		return "Shadow: no pod is held back; what waits and starts below would with Enforce"
+	case v1alpha1.ModeOff:
+		return "Off: no limit is in force, and no pod is held back"
+	default:
+		return ""
 	}
 }
 

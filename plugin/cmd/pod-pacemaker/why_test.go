@@ -53,7 +53,9 @@ func stories() []admin.Why {
 	gone.Ended = at(290)
 	done := pod("over-before", throttle.Started, throttle.Completed)
 	done.Ended = at(290)
-	return append(all, exempt, gone, done)
+	shadow := waiting("in-shadow", admin.Held{Reason: throttle.Concurrency, Detail: "2 of 2 starting"}, true, true)
+	shadow.Shadow = true
+	return append(all, exempt, gone, done, shadow)
 }
 
 func TestWhyIsOneLine(t *testing.T) {

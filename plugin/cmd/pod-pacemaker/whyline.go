@@ -10,7 +10,11 @@ import (
 
 // whyLine says all of it in one line.
 func whyLine(w admin.Why) string {
-	return podName(w.Pod) + ": " + story(w)
+	text := podName(w.Pod) + ": " + story(w)
+	if w.Shadow {
+		text += "; all this only in the mode Shadow: it went on at once"
+	}
+	return text
 }
 
 func story(w admin.Why) string {
