@@ -41,10 +41,7 @@ func (p *pacer) Wait(ctx context.Context, h gate.Hello, tell func(time.Time, int
 			state, reason := t.Status()
 			return gate.Verdict{Go: state != throttle.Gone, Reason: reason}, nil
 		case <-p.modeGate.opened():
-			if v, ok := p.limiter.View(time.Now(), h.PodUID); ok && v.State == throttle.Waiting {
-				p.goOn(time.Now(), h.PodUID, t, v.Reason)
-			}
-			return gate.Verdict{Go: true, Reason: p.whyUnheld()}, nil
+			return p.letGo(t, gone), nil
 		case <-gone:
 			if state, reason := t.Status(); state == throttle.Gone {
 				return gate.Verdict{Reason: reason}, nil

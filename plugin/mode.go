@@ -8,6 +8,7 @@ import (
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
@@ -64,6 +65,33 @@ func (p *pacer) whyUnheld() throttle.Reason {
 		return throttle.Off
 	}
 	return throttle.Shadow
+}
+
+// letGo is the answer to a hook that waits where nobody is held any more. gone is
+// closed when nothing may start for its container.
+func (p *pacer) letGo(t *throttle.Ticket, gone <-chan struct{}) gate.Verdict {
+	state, reason := t.Status()
+	switch {
+	case state == throttle.Gone:
+		return gate.Verdict{Reason: reason}
+	case isClosed(gone):
+		return gate.Verdict{Reason: gate.Replaced}
+	case state != throttle.Waiting:
+		return gate.Verdict{Go: true, Reason: reason}
+	}
+	now := time.Now()
+	v, _ := p.limiter.View(now, t.UID())
+	p.goOn(now, t.UID(), t, v.Reason)
+	return gate.Verdict{Go: true, Reason: p.whyUnheld()}
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
 }
 
 // goOn lets a start go on though its ticket waits, in the mode Shadow.

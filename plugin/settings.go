@@ -3,6 +3,7 @@ package plugin
 import (
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/adaptive"
 )
 
 // SettingsOf gives what a configuration means for the limiter of a node with so
@@ -14,6 +15,9 @@ func SettingsOf(spec v1alpha1.PacemakerConfigSpec, cores int) throttle.Settings 
 	}
 	t := spec.ThrottleConfig
 	s.MaxConcurrent, _ = t.ConcurrencyLimit(cores)
+	if r, on := t.AdaptiveRange(); on {
+		s.Adaptive = &adaptive.Settings{TargetPressure: r.TargetPressure, Min: r.Min, Max: r.Max, Cores: cores}
+	}
 	s.FillEvery, s.Burst, _ = t.StartRate()
 	s.CPU = throttle.SignalLimit(t.CPUSignal())
 	s.IOWait = throttle.SignalLimit(t.IOSignal())

@@ -11,6 +11,9 @@ import (
 type Limits struct {
 	// MaxConcurrent is the number of starts at a time.
 	MaxConcurrent int `json:"maxConcurrent"`
+	// Adaptive: a number of starts at a time is found out from the signals too; the
+	// smaller one counts.
+	Adaptive *AdaptiveLimit `json:"adaptive,omitempty"`
 	// FillEverySeconds is the time in which one start becomes available; Burst is
 	// how many can be saved up.
 	FillEverySeconds Seconds `json:"fillEverySeconds"`
@@ -32,6 +35,15 @@ type Limits struct {
 	StartTimeoutSeconds Seconds `json:"startTimeoutSeconds"`
 }
 
+// AdaptiveLimit bounds the number of starts at a time that is found out.
+type AdaptiveLimit struct {
+	Min int `json:"min"`
+	// Max is absent where there is no bound.
+	Max int `json:"max,omitempty"`
+	// TargetPressure is in percent; absent: the default.
+	TargetPressure float64 `json:"targetPressure,omitempty"`
+}
+
 // SignalLimit is the limit of one signal of the node.
 type SignalLimit struct {
 	// Name is what [throttle.Signal] calls it.
@@ -50,6 +62,9 @@ func NewLimits(s throttle.Settings) Limits {
 		Signals:             signalLimits(s),
 		MaxWaitSeconds:      seconds(orDefault(s.MaxWait, throttle.DefaultMaxWait)),
 		StartTimeoutSeconds: seconds(orDefault(s.StartTimeout, throttle.DefaultStartTimeout)),
+	}
+	if a := s.Adaptive; a != nil {
+		l.Adaptive = &AdaptiveLimit{Min: max(1, a.Min), Max: max(0, a.Max), TargetPressure: max(0, a.TargetPressure)}
 	}
 	if s.FillEvery > 0 {
 		l.FillEverySeconds, l.Burst = seconds(s.FillEvery), max(1, s.Burst)
@@ -88,7 +103,7 @@ func signalLimits(s throttle.Settings) (limits []SignalLimit) {
 
 // Any tells whether any limit is set.
 func (l Limits) Any() bool {
-	return l.MaxConcurrent > 0 || l.FillEverySeconds > 0 || l.MaxPulling > 0 || len(l.Signals) > 0
+	return l.MaxConcurrent > 0 || l.Adaptive != nil || l.FillEverySeconds > 0 || l.MaxPulling > 0 || len(l.Signals) > 0
 }
 
 func orDefault(d, def time.Duration) time.Duration {

@@ -20,6 +20,13 @@ func (l Limits) String() string {
 	if l.MaxConcurrent > 0 {
 		say("%d at a time", l.MaxConcurrent)
 	}
+	if a := l.Adaptive; a != nil {
+		bounds := fmt.Sprintf("at least %d", a.Min)
+		if a.Max > 0 {
+			bounds = fmt.Sprintf("%d to %d", a.Min, a.Max)
+		}
+		say("as many at a time as the node bears (%s)", bounds)
+	}
 	if l.FillEverySeconds > 0 {
 		rate := "one every " + short(l.FillEverySeconds)
 		if l.Burst > 1 {
