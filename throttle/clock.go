@@ -55,7 +55,7 @@ func (l *Limiter) shiftLocked(d time.Duration) {
 }
 
 func (t *Ticket) shift(d time.Duration) {
-	for _, at := range []*time.Time{&t.arrived, &t.seen, &t.asked, &t.letUp, &t.pulls, &t.due, &t.admitted, &t.stalled} {
+	for _, at := range []*time.Time{&t.arrived, &t.seen, &t.asked, &t.comes, &t.pulls, &t.due, &t.admitted, &t.stalled} {
 		shift(at, d)
 	}
 }

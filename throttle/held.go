@@ -42,7 +42,7 @@ func (h Held) String() string {
 	case CPULoad, IOLoad, Pressure:
 		return fmt.Sprintf("%s %.0f%%%s of %g%%", signalNames[h.Signal][1], h.Measured-h.Owed, h.owed("%.0f%%"), h.Threshold)
 	case GateRoom:
-		return fmt.Sprintf("%g of %g near their turn", h.Measured, h.Threshold)
+		return fmt.Sprintf("%g go before it, room for %g near their turn", h.Measured, h.Threshold)
 	default:
 		return ""
 	}

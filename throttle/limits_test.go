@@ -138,12 +138,20 @@ func TestALateCallerWithAnEarlierTimeFillsNoToken(t *testing.T) {
 func TestHeldSaysWhatWasMeasured(t *testing.T) {
 	t.Parallel()
 	for want, h := range map[string]Held{
-		"2 of 2 starting":                     {Reason: Concurrency, Measured: 2, Threshold: 2},
-		"next start in 1.5s, one per 10s":     {Reason: Rate, Measured: 1.5, Threshold: 10},
-		"3 ahead":                             {Reason: Queued, Measured: 3},
-		"5 of 5 near their turn":              {Reason: GateRoom, Measured: 5, Threshold: 5},
-		"next start in 334ms, one per 1m0.5s": {Reason: Rate, Measured: 0.33351, Threshold: 60.5},
-		"":                                    {},
+		"2 of 2 starting":                 {Reason: Concurrency, Measured: 2, Threshold: 2},
+		"next start in 1.5s, one per 10s": {Reason: Rate, Measured: 1.5, Threshold: 10},
+		"3 ahead":                         {Reason: Queued, Measured: 3},
+		"5 go before it, room for 5 near their turn":           {Reason: GateRoom, Measured: 5, Threshold: 5},
+		"3 of 3 pulling images":                                {Reason: Pulling, Measured: 3, Threshold: 3},
+		"cpu pressure 83% of 60%":                              {Reason: Pressure, Signal: SignalCPUPressure, Measured: 83, Threshold: 60},
+		"full io pressure 12% of 7.5%":                         {Reason: Pressure, Signal: SignalIOFull, Measured: 12, Threshold: 7.5},
+		"cpu 91% of 80%":                                       {Reason: CPULoad, Signal: SignalCPU, Measured: 91, Threshold: 80},
+		"iowait 9% and 10% for starts not measured yet of 15%": {Reason: IOLoad, Signal: SignalIOWait, Measured: 19, Owed: 10, Threshold: 15},
+		"load 3.25 of 3":                                       {Reason: LoadAverage, Signal: SignalLoad, Measured: 3.25, Threshold: 3},
+		"load 2.25 and 1.00 for starts not measured yet of 3":  {Reason: LoadAverage, Signal: SignalLoad, Measured: 3.25, Owed: 1, Threshold: 3},
+		"nothing holds it, nobody has come back for it yet":    {Reason: Absent},
+		"next start in 334ms, one per 1m0.5s":                  {Reason: Rate, Measured: 0.33351, Threshold: 60.5},
+		"":                                                     {},
 	} {
 		require.Equal(t, want, h.String(), "%+v", h)
 	}

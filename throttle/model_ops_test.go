@@ -81,7 +81,7 @@ func (m *model) letUp(p *pod) {
 	m.asked = asked{what: "letUp", of: p}
 	tokens, near := m.bucketTokens(), false
 	for _, o := range m.in(Waiting) {
-		near = near || (o != p && (o.attended > 0 || !o.t.letUp.IsZero()))
+		near = near || (o != p && (o.attended > 0 || o.t.letUp || o.t.comes.After(m.at)))
 	}
 	d := p.t.LetUp(m.late, waitable)
 	p.seen = m.at

@@ -3,43 +3,46 @@ package throttle
 import "time"
 
 const (
-	// arrivalGrace is how long a ticket that was let up counts among those near
-	// their turn without having arrived there. One that takes longer pulls images,
-	// and must not keep out those who could start meanwhile.
+	// arrivalGrace is how long a ticket that was let up counts among those that come
+	// without having arrived. One that takes longer pulls images, and must not keep
+	// out those who could start meanwhile.
 	arrivalGrace = 10 * time.Second
-	// returnsWithin is the longest time after which kubelet comes back to a pod that
-	// was refused.
-	returnsWithin = 15 * time.Second
+	// returnsWithin is how long a ticket that was refused counts among those that
+	// come: kubelet is back within 15 seconds, and then has something to do.
+	returnsWithin = 20 * time.Second
+	// slowdown is by how much starts may become slower at once without those in
+	// the gate waiting in vain: tenfold, and the rest of a start.
+	slowdown = 12
+	// fewSeconds is how much work has to be left for a slowdown to be cared for.
+	// With less, it matters more that everybody is there in time.
+	fewSeconds = 25
 	// unknownRoom is the room where nobody can say how many will be admitted.
 	unknownRoom = 5
-	// slowdown is by how much starts may become slower at once without those near
-	// their turn waiting in vain.
-	slowdown = 10
 )
 
-// view is how far a limit is to look ahead, and how cautiously.
+// view is how far a limit is to look ahead, and what it knows.
 type view struct {
 	waitable time.Duration // as long one can wait near its turn
 	mean     time.Duration // of the last starts that ended; zero: none has
 	oldest   time.Duration // the age of the oldest unfinished start
-	waiting  int           // how many wait
-	away     int           // of those, how many are not near their turn
+	coming   int           // how many stand there, or will within seconds
 	loans    int           // how many slots will be lent in foreseeLoans
 }
 
 // outlook is derived in the package documentation.
 func (s *slots) outlook(_ time.Time, v view) (float64, bool) {
 	free, c := float64(max(0, s.capacity()-s.starting.len())), float64(s.most)
+	// in gives how many start in the time that one can wait, if each takes so long.
+	in := func(start time.Duration) float64 { return free + c*v.waitable.Seconds()/start.Seconds() }
 	starts := 2*c + 1
 	if v.mean > 0 {
-		margin := 2.0
-		if float64(v.away) > c*returnsWithin.Seconds()/v.mean.Seconds() {
-			margin = slowdown
+		starts = in(2 * v.mean)
+		if float64(v.coming) > c*fewSeconds/v.mean.Seconds() {
+			starts = min(starts, max(in(slowdown*v.mean), free+c))
 		}
-		starts = free + c*v.waitable.Seconds()/(margin*v.mean.Seconds())
 	}
 	if v.oldest > 0 {
-		starts = min(starts, free+c*v.waitable.Seconds()/(2*v.oldest.Seconds()))
+		starts = min(starts, in(2*v.oldest))
 	}
 	return max(starts, float64(v.loans)), true
 }
@@ -51,13 +54,13 @@ func (s *slots) outlook(_ time.Time, v view) (float64, bool) {
 func (l *Limiter) roomLocked(now time.Time, waitable time.Duration) int {
 	v := view{
 		waitable: waitable, mean: l.history.mean(), oldest: l.oldestLocked(now),
-		waiting: l.waiting.len(), away: l.waiting.len() - l.near.len(),
-		loans: l.loansWithinLocked(now, foreseeLoans),
+		coming: l.coming.len(),
+		loans:  l.loansWithinLocked(now, foreseeLoans),
 	}
 	if l.history.n > 0 {
 		v.mean = max(v.mean, 1)
 	}
-	room := float64(v.waiting + 1)
+	room := float64(l.waiting.len() + 1)
 	for _, lim := range l.limits {
 		starts, known := lim.outlook(now, v)
 		if !known {
@@ -78,17 +81,16 @@ func (l *Limiter) unknownOutlookLocked(now time.Time, v view) float64 {
 	return max(unknownRoom, v.waitable.Seconds()/2/max(every, 1).Seconds())
 }
 
-// letUpLocked decides whether t may wait near its turn: there is room, counting
-// only those that go before it, so that one who comes back to an earlier place
-// is not kept out by those behind; at most twice the room in all. One whose
-// maxWait is over is let up in any case, if no other such is near.
+// letUpLocked decides whether t may wait near its turn: there is room for all that
+// come before it, of whom some may be away for a moment, and for it; and no more
+// than twice the room are near. One whose maxWait is over is let up in any case, if
+// no other such is near.
 func (l *Limiter) letUpLocked(now time.Time, t *Ticket, waitable time.Duration) Decision {
 	l.endGraceLocked(now)
 	if held, ok := l.mayPullLocked(now, t); !ok && !l.mayPassRoomLocked(now, t) {
 		return Decision{Reason: held.Reason, Held: held, Ahead: l.waiting.rank(t)}
 	}
-	room := l.roomLocked(now, waitable)
-	ahead, near := l.near.rank(t), l.near.len()
+	room, ahead, near := l.roomLocked(now, waitable), l.coming.rank(t), l.near.len()
 	if l.near.has(t) {
 		near--
 	}
@@ -97,7 +99,7 @@ func (l *Limiter) letUpLocked(now time.Time, t *Ticket, waitable time.Duration) 
 	}
 	return Decision{
 		Reason: GateRoom,
-		Held:   Held{Reason: GateRoom, Measured: float64(near), Threshold: float64(room)},
+		Held:   Held{Reason: GateRoom, Measured: float64(max(ahead, near)), Threshold: float64(room)},
 		Ahead:  l.waiting.rank(t),
 	}
 }
@@ -118,30 +120,38 @@ func (l *Limiter) mayPassRoomLocked(now time.Time, t *Ticket) bool {
 	return true
 }
 
-// setLetUpLocked takes note of when the ticket was let up; the zero time: it is
-// not.
-func (l *Limiter) setLetUpLocked(t *Ticket, at time.Time) {
+// comesLocked says that somebody will stand there for the ticket by a time: it was
+// let up, or refused. The zero time: nobody knows of any.
+func (l *Limiter) comesLocked(t *Ticket, letUp bool, by time.Time) {
 	l.grace.remove(t)
-	t.letUp = at
-	switch {
-	case t.attended > 0:
-	case at.IsZero():
-		l.near.remove(t)
-	default:
-		l.near.insert(t)
-		l.grace.insert(t)
+	t.letUp, t.comes = letUp, by
+	if t.attended > 0 {
+		return
 	}
+	if letUp {
+		l.near.insert(t)
+	} else {
+		l.near.remove(t)
+	}
+	if by.IsZero() {
+		l.coming.remove(t)
+		return
+	}
+	l.coming.insert(t)
+	l.grace.insert(t)
 }
 
 // letDownLocked takes back that the ticket was let up.
 func (l *Limiter) letDownLocked(t *Ticket) {
-	l.setLetUpLocked(t, time.Time{})
+	if t.letUp {
+		l.comesLocked(t, false, time.Time{})
+	}
 	l.pulling.remove(t)
 }
 
-// endGraceLocked takes out of those near their turn who did not arrive in time.
+// endGraceLocked takes out of those that come who did not in time.
 func (l *Limiter) endGraceLocked(now time.Time) {
-	for t := l.grace.first(); t != nil && now.Sub(t.letUp) >= arrivalGrace; t = l.grace.first() {
-		l.setLetUpLocked(t, time.Time{})
+	for t := l.grace.first(); t != nil && !now.Before(t.comes); t = l.grace.first() {
+		l.comesLocked(t, false, time.Time{})
 	}
 }

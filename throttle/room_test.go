@@ -34,16 +34,52 @@ func TestRoomBeforeAnythingWasObservedIsTwiceTheLimitPlusOne(t *testing.T) {
 	d := n.join("late").LetUp(n.now, waitable)
 	require.False(t, d.Admitted)
 	require.Equal(t, GateRoom, d.Reason)
-	require.Equal(t, Held{Reason: GateRoom, Measured: 7, Threshold: 7}, d.Held)
+	require.Equal(t, Held{Reason: GateRoom, Measured: 20, Threshold: 7}, d.Held)
 	require.Equal(t, 20, d.Ahead)
 }
 
-func TestRoomIsWhatThePaceAdmitsInHalfTheTime(t *testing.T) {
+func TestAFewAreAllLetUp(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{MaxConcurrent: 2})
 	n.observe(10 * time.Second)
 	n.attend("a", "b") // no slot is free
-	require.Equal(t, 10, n.letUp("pod", 30), "2 slots * 50 s / 10 s")
+	require.Equal(t, 6, n.letUp("pod", 30), "25 s of work for 2 slots, and one")
+}
+
+func TestTheRoomForAFewIsWhatThePaceAdmitsInHalfTheTime(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, Settings{MaxConcurrent: 2})
+	n.observe(10 * time.Second)
+	n.attend("a", "b")
+	up := 0
+	for i := range 5 {
+		if n.join(fmt.Sprint(i)).LetUp(n.now, 30*time.Second).Admitted {
+			up++
+		}
+	}
+	require.Equal(t, 3, up, "2 slots * 15 s / 10 s")
+}
+
+func TestOfManyOnlySoManyAreLetUpAsASlowdownBears(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, Settings{MaxConcurrent: 2})
+	n.observe(time.Second)
+	n.attend("a", "b")
+	for i := range 60 { // they come, and nobody can wait: all but one are refused
+		n.join(fmt.Sprintf("pod-%02d", i)).LetUp(n.now, 0)
+	}
+	require.Equal(t, 16, n.letUp("pod", 60), "2 slots * 100 s / (12 * 1 s)")
+}
+
+func TestOneForEachSlotIsLetUpHoweverSlowStartsMayBecome(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, Settings{MaxConcurrent: 3})
+	n.observe(12 * time.Second)
+	n.attend("a", "b", "c")
+	for i := range 60 {
+		n.join(fmt.Sprintf("pod-%02d", i)).LetUp(n.now, 0)
+	}
+	require.Equal(t, 3, n.letUp("pod", 60))
 }
 
 func TestRoomCountsTheFreeSlots(t *testing.T) {
@@ -58,7 +94,7 @@ func TestRoomShrinksWithTheAgeOfAnUnfinishedStart(t *testing.T) {
 	n := newNode(t, Settings{MaxConcurrent: 1})
 	n.observe(time.Second)
 	n.attend("slow")
-	require.Equal(t, 50, n.letUp("fast", 60))
+	require.Equal(t, 26, n.letUp("fast", 60))
 	n.pass(25 * time.Second)
 	require.Equal(t, 2, n.letUp("later", 10), "50 s / 25 s; those let up before did not arrive in time")
 }
@@ -99,7 +135,10 @@ func TestOneWhoDoesNotArriveCountsOnlyForItsGrace(t *testing.T) {
 	n.pass(arrivalGrace - time.Millisecond)
 	require.Zero(t, n.letUp("late", 5))
 	n.pass(time.Millisecond)
-	require.Equal(t, 3, n.letUp("later", 5))
+	require.Zero(t, n.letUp("later", 5), "those who were refused come back before them")
+	require.True(t, n.l.Lookup("pod-03").LetUp(n.now, waitable).Admitted)
+	require.True(t, n.l.Lookup("late-00").LetUp(n.now, waitable).Admitted)
+	require.False(t, n.l.Lookup("late-01").LetUp(n.now, waitable).Admitted, "pod-04 comes back before it, too")
 }
 
 func TestOneWhoArrivedCountsWhileItWaits(t *testing.T) {
@@ -109,7 +148,9 @@ func TestOneWhoArrivedCountsWhileItWaits(t *testing.T) {
 	n.pass(arrivalGrace + 5*time.Second)
 	require.Zero(t, n.letUp("late", 5))
 	n.l.Lookup("c").Leave(n.now)
-	require.Equal(t, 1, n.letUp("later", 5))
+	require.Zero(t, n.letUp("late", 5), "it comes back")
+	n.end("c", Deleted)
+	require.Equal(t, 1, n.letUp("late", 5))
 }
 
 func TestOneWithAnEarlierPlaceIsNotKeptOutByThoseBehind(t *testing.T) {
@@ -159,7 +200,7 @@ func TestOneWhoIsRefusedLaterIsNearNoLonger(t *testing.T) {
 	d := n.l.Lookup("pod-00").LetUp(n.now, waitable)
 	require.False(t, d.Admitted, "three others go before it now")
 	d = n.l.Lookup("pod-01").LetUp(n.now, waitable)
-	require.Equal(t, Held{Reason: GateRoom, Measured: 4, Threshold: 3}, d.Held, "itself and pod-00 are not near")
+	require.Equal(t, Held{Reason: GateRoom, Measured: 4, Threshold: 3}, d.Held, "pod-00 comes back before it")
 }
 
 func TestOneThatIsNotWaitingIsAlwaysLetUp(t *testing.T) {

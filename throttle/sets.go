@@ -13,6 +13,7 @@ const (
 	queuePlace place = iota
 	presentPlace
 	nearPlace
+	comingPlace
 	gracePlace
 	pullPlace
 	duePlace
@@ -27,8 +28,9 @@ const (
 type sets struct {
 	waiting  order // Waiting; in the order of the queue
 	present  order // somebody stands there; in the order of the queue
-	near     order // present, or let up a moment ago; in the order of the queue
-	grace    order // near and not present; by when it was let up
+	near     order // present, or let up; in the order of the queue
+	coming   order // present, or will be within seconds: let up, or refused; in the order of the queue
+	grace    order // coming and not present; by when it comes
 	pulling  order // between sandbox and first container; by since when
 	due      order // present and maxWait not seen to be over; by when it is over
 	overdue  order // present and maxWait over; by arrival
@@ -54,7 +56,8 @@ func newSets() sets {
 		unheld:   order{place: queuePlace, compare: admitted},
 		present:  order{place: presentPlace, compare: before},
 		near:     order{place: nearPlace, compare: before},
-		grace:    order{place: gracePlace, compare: by(func(t *Ticket) time.Time { return t.letUp })},
+		coming:   order{place: comingPlace, compare: before},
+		grace:    order{place: gracePlace, compare: by(func(t *Ticket) time.Time { return t.comes })},
 		pulling:  order{place: pullPlace, compare: by(func(t *Ticket) time.Time { return t.pulls })},
 		due:      order{place: duePlace, compare: by(func(t *Ticket) time.Time { return t.due })},
 		overdue:  order{place: duePlace, compare: by(func(t *Ticket) time.Time { return t.arrived })},
@@ -91,7 +94,7 @@ func (l *Limiter) joinQueueLocked(t *Ticket) {
 
 // leaveQueueLocked takes out a ticket that waits no longer.
 func (l *Limiter) leaveQueueLocked(t *Ticket) {
-	for _, set := range []*order{&l.waiting, &l.present, &l.near, &l.grace, &l.pulling, &l.due, &l.overdue, &l.absent} {
+	for _, set := range []*order{&l.waiting, &l.present, &l.near, &l.coming, &l.grace, &l.pulling, &l.due, &l.overdue, &l.absent} {
 		set.remove(t)
 	}
 }
@@ -106,6 +109,7 @@ func (l *Limiter) arriveLocked(t *Ticket) {
 	l.absent.remove(t)
 	l.grace.remove(t)
 	l.near.insert(t)
+	l.coming.insert(t)
 	l.present.insert(t)
 	l.setDueLocked(t)
 }
@@ -123,25 +127,27 @@ func (l *Limiter) departLocked(now time.Time, t *Ticket) {
 	l.present.remove(t)
 	l.due.remove(t)
 	l.overdue.remove(t)
-	if t.letUp.IsZero() {
-		l.near.remove(t)
-	} else {
-		l.grace.insert(t)
+	if !t.letUp {
+		t.comes = now.Add(returnsWithin)
 	}
+	l.comesLocked(t, t.letUp, t.comes)
 	t.asked = now
 	l.absent.insert(t)
 }
 
 // moveLocked changes what the places of a Waiting ticket depend on.
 func (l *Limiter) moveLocked(t *Ticket, change func()) {
-	present, near := l.present.has(t), l.near.has(t)
-	for _, set := range []*order{&l.waiting, &l.present, &l.near, &l.due, &l.overdue} {
+	present, near, coming := l.present.has(t), l.near.has(t), l.coming.has(t)
+	for _, set := range []*order{&l.waiting, &l.present, &l.near, &l.coming, &l.due, &l.overdue} {
 		set.remove(t)
 	}
 	change()
 	l.waiting.insert(t)
 	if near {
 		l.near.insert(t)
+	}
+	if coming {
+		l.coming.insert(t)
 	}
 	if present {
 		l.present.insert(t)

@@ -42,7 +42,8 @@ type Ticket struct {
 	attended  int       // how many stand there for it
 	seen      time.Time // when it was last asked for; unused while somebody stands there
 	asked     time.Time // seen, as the order of those absent knows it
-	letUp     time.Time // when it was let up, if it is near its turn; zero: it was not
+	letUp     bool      // it may come up to wait near its turn
+	comes     time.Time // by when somebody will stand there; zero: nobody knows
 	pulls     time.Time // since when it has a place to pull images
 	pulled    bool      // it has stood at a container of its sandbox
 	admitted  time.Time
@@ -99,9 +100,10 @@ func (t *Ticket) LetUp(now time.Time, waitable time.Duration) Decision {
 	d := l.letUpLocked(now, t, waitable)
 	if d.Admitted {
 		l.pullLocked(now, t)
-		l.setLetUpLocked(t, now)
+		l.comesLocked(t, true, now.Add(arrivalGrace))
 	} else {
-		l.letDownLocked(t)
+		l.pulling.remove(t)
+		l.comesLocked(t, false, now.Add(returnsWithin))
 	}
 	return d
 }

@@ -1,0 +1,193 @@
+package throttle
+
+import (
+	"container/heap"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// kubelet plays kubelet and the gate of one node against a limiter, on a clock of
+// its own: a pod that is refused comes back after 10 to 15 seconds, one that is let
+// up stands at its container a moment later, and waits there until its deadline.
+type kubelet struct {
+	t    *testing.T
+	l    *Limiter
+	rng  *rand.Rand
+	now  time.Time
+	todo todo
+	pods map[string]*simPod
+	left int // pods that have not started
+	// deadlines are the times at which a wait in the gate came to its end.
+	deadlines []time.Time
+	expired   int // of those, how many were refused
+	admitted  map[Reason]int
+	mostAbove int // starts above the limit at a time
+	deeds     int
+}
+
+// simPod is one pod of the play.
+type simPod struct {
+	uid     string
+	works   time.Duration // how long it uses CPU, from its admission
+	needs   *simPod       // it is not ready before this one is; nil: it needs none
+	waiting bool          // in the gate
+	began   time.Time
+	started bool
+}
+
+type deed struct {
+	at  time.Time
+	seq int
+	do  func()
+}
+
+type todo []deed
+
+func (d todo) Len() int { return len(d) }
+func (d todo) Less(i, j int) bool {
+	return d[i].at.Before(d[j].at) || (d[i].at.Equal(d[j].at) && d[i].seq < d[j].seq)
+}
+func (d todo) Swap(i, j int) { d[i], d[j] = d[j], d[i] }
+func (d *todo) Push(x any)   { *d = append(*d, x.(deed)) } //nolint:errcheck,forcetypeassert // only deeds are pushed
+func (d *todo) Pop() any {
+	last := (*d)[len(*d)-1]
+	*d = (*d)[:len(*d)-1]
+	return last
+}
+
+func newKubelet(t *testing.T, seed uint64, s Settings) *kubelet {
+	t.Helper()
+	return &kubelet{
+		t: t, l: New(t0, s), rng: rand.New(rand.NewPCG(seed, 1)), now: t0,
+		pods: map[string]*simPod{}, admitted: map[Reason]int{},
+	}
+}
+
+func (k *kubelet) after(d time.Duration, do func()) {
+	k.deeds++
+	heap.Push(&k.todo, deed{at: k.now.Add(d), seq: k.deeds, do: do})
+}
+
+func (k *kubelet) between(from, to time.Duration) time.Duration {
+	return from + time.Duration(k.rng.Int64N(int64(to-from)))
+}
+
+// create lets a pod appear on the node after a time.
+func (k *kubelet) create(after time.Duration, p *simPod) *simPod {
+	p.uid = fmt.Sprintf("%03d", len(k.pods))
+	k.pods[p.uid] = p
+	k.left++
+	k.after(after, func() { k.sandbox(p) })
+	return p
+}
+
+func (k *kubelet) sandbox(p *simPod) {
+	if k.l.Join(k.now, Request{UID: p.uid}).LetUp(k.now, waitable).Admitted {
+		k.after(k.between(300*time.Millisecond, time.Second), func() { k.container(p) })
+		return
+	}
+	k.after(k.between(10*time.Second, 15*time.Second), func() { k.sandbox(p) })
+}
+
+func (k *kubelet) container(p *simPod) {
+	ticket := k.l.Join(k.now, Request{UID: p.uid})
+	if ticket.TryStart(k.now).Admitted {
+		return
+	}
+	if !ticket.LetUp(k.now, waitable).Admitted {
+		k.after(k.between(10*time.Second, 15*time.Second), func() { k.container(p) })
+		return
+	}
+	deadline := k.now.Add(waitable)
+	k.after(100*time.Millisecond, func() {
+		ticket.Attend(k.now)
+		p.waiting = true
+		k.after(deadline.Sub(k.now), func() { k.deadline(p, ticket) })
+	})
+}
+
+func (k *kubelet) deadline(p *simPod, ticket *Ticket) {
+	if !p.waiting || decided(ticket) {
+		return
+	}
+	k.deadlines = append(k.deadlines, k.now)
+	d := ticket.Expire(k.now)
+	ticket.Leave(k.now)
+	p.waiting = false
+	if !d.Admitted {
+		k.after(k.between(10*time.Second, 15*time.Second), func() { k.container(p) })
+	}
+}
+
+// begin is called when a pod was admitted.
+func (k *kubelet) begin(p *simPod, ticket *Ticket) {
+	if p.waiting {
+		ticket.Leave(k.now)
+		p.waiting = false
+	}
+	p.began = k.now
+	k.after(p.works, func() { k.finish(p, ticket) })
+}
+
+// finish ends the start of a pod that has done its work, when what it needs is
+// there; until then, every second, it is said to make no progress.
+func (k *kubelet) finish(p *simPod, ticket *Ticket) {
+	if p.needs == nil || p.needs.started {
+		ticket.End(k.now, Ready)
+		return
+	}
+	if idle := p.began.Add(p.works); k.now.Sub(idle) >= 2*time.Second {
+		k.l.SetStalled(k.now, p.uid, idle)
+	}
+	k.after(time.Second, func() { k.finish(p, ticket) })
+}
+
+// run plays until all pods have started, and gives how long it took.
+func (k *kubelet) run() time.Duration {
+	k.t.Helper()
+	next := k.settle()
+	for k.left > 0 {
+		require.Less(k.t, k.now.Sub(t0), 24*time.Hour, "%d pods are left", k.left)
+		require.True(k.t, len(k.todo) > 0 || !next.IsZero(), "nobody will come for the %d pods that are left", k.left)
+		at := next
+		if len(k.todo) > 0 && (at.IsZero() || k.todo[0].at.Before(at)) {
+			at = k.todo[0].at
+		}
+		k.now = at
+		for len(k.todo) > 0 && !k.todo[0].at.After(k.now) {
+			heap.Pop(&k.todo).(deed).do() //nolint:errcheck,forcetypeassert // only deeds are pushed
+			k.happened()
+		}
+		next = k.settle()
+	}
+	return k.now.Sub(t0)
+}
+
+func (k *kubelet) settle() time.Time {
+	next := k.l.Advance(k.now)
+	k.happened()
+	return next
+}
+
+func (k *kubelet) happened() {
+	events, _ := k.l.Drain()
+	for _, e := range events {
+		p := k.pods[e.Ticket.UID()]
+		switch e.Kind {
+		case KindAdmitted:
+			k.admitted[e.Reason]++
+			k.begin(p, e.Ticket)
+		case KindEnded:
+			p.started = true
+			k.left--
+		case KindExpired:
+			k.expired++
+		case KindJoined:
+		}
+	}
+	k.mostAbove = max(k.mostAbove, k.l.starting.len()-k.l.slots.capacity())
+}
