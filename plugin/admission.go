@@ -150,7 +150,7 @@ func (p *pacer) wait(ctx context.Context, a *asking, d throttle.Decision) (*api.
 func (p *pacer) hook(now time.Time, r *record, containerID string) *api.Hook {
 	deadline := now.Add(p.options.GateTimeout)
 	v, _ := p.limiter.View(now, r.uid)
-	leave := now.Add(v.Expected)
+	leave := now.Add(restartGrace + v.Expected)
 	if leave.After(deadline) {
 		leave = deadline
 	}

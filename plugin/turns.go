@@ -17,13 +17,19 @@ type turn struct {
 	from time.Time
 }
 
-// leaveAt gives the time at which a hook goes on if the daemon is gone: its turn
-// at the expected pace. Where that would bring the last of those that wait past
-// the deadline, the time left is shared out among all of them instead, so that
-// they leave one by one in their order, and never at once.
+// restartGrace is how long the first in line waits for another daemon: the time in
+// which one that crashed, or is upgraded, is there again.
+const restartGrace = 10 * time.Second
+
+// leaveAt gives the time at which a hook goes on if the daemon is gone and none
+// comes in its place: its turn at the expected pace. Where that would bring the
+// last of those that wait past the deadline, the time left is shared out among all
+// of them instead, so that they leave one by one in their order, and never at once.
 func (t turn) leaveAt(deadline time.Time) time.Time {
-	share := max(0, deadline.Sub(t.from)) / time.Duration(t.Of+1)
-	return t.from.Add(time.Duration(t.Position) * min(t.Pace, share))
+	left := max(0, deadline.Sub(t.from))
+	grace := min(restartGrace, left/4)
+	share := (left - grace) / time.Duration(t.Of+1)
+	return t.from.Add(grace + time.Duration(t.Position)*min(t.Pace, share))
 }
 
 // told is what a hook was told; zero: nothing.

@@ -36,8 +36,9 @@ func TestHooksWithoutADaemonLeaveInTheirOrder(t *testing.T) {
 		of := 1 + random.IntN(200)
 		pace := 1 + time.Duration(random.Int64N(int64(time.Minute)))
 		left := time.Duration(of+1) + time.Duration(random.Int64N(int64(time.Hour)))
-		apart := min(pace, left/time.Duration(of+1))
-		var before time.Duration
+		grace := min(restartGrace, left/4)
+		apart := min(pace, (left-grace)/time.Duration(of+1))
+		before := grace
 		for i, at := range leaveTimes(from, of, pace, left) {
 			require.GreaterOrEqual(t, at-before, apart, "position %d of %d, pace %s, %s left", i+1, of, pace, left)
 			require.Greater(t, at, before)
@@ -51,8 +52,9 @@ func TestLeaveTimesAreAtThePaceOrShareTheTimeLeft(t *testing.T) {
 	t.Parallel()
 	from := time.Unix(1000, 0)
 	s := time.Second
-	assert.Equal(t, []time.Duration{10 * s, 20 * s, 30 * s}, leaveTimes(from, 3, 10*s, 60*s))
-	assert.Equal(t, []time.Duration{20 * s, 40 * s, 60 * s, 80 * s}, leaveTimes(from, 4, time.Hour, 100*s))
+	assert.Equal(t, []time.Duration{20 * s, 30 * s, 40 * s}, leaveTimes(from, 3, 10*s, 60*s))
+	assert.Equal(t, []time.Duration{28 * s, 46 * s, 64 * s, 82 * s}, leaveTimes(from, 4, time.Hour, 100*s))
+	assert.Equal(t, []time.Duration{1750 * time.Millisecond, 2500 * time.Millisecond, 3250 * time.Millisecond}, leaveTimes(from, 3, s, 4*s), "near the deadline another daemon is not waited for as long")
 	assert.Equal(t, []time.Duration{0, 0}, leaveTimes(from, 2, s, -s), "the deadline is over")
 }
 
@@ -94,7 +96,7 @@ func TestAHookIsToldOnlyWhatIsNew(t *testing.T) {
 		for i, of := range heard() {
 			require.Len(t, of, 1)
 			assert.Equal(t, i+1, of[0].position, "counted from one")
-			assert.WithinDuration(t, time.Now().Add(time.Duration(i+1)*15*time.Second), of[0].leaveAt, leaveTolerance)
+			assert.WithinDuration(t, time.Now().Add(restartGrace+time.Duration(i+1)*15*time.Second), of[0].leaveAt, leaveTolerance)
 		}
 
 		for range 100 {

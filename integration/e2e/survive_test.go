@@ -1,0 +1,157 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+)
+
+// crowded is how many pods wait at the gate in the scenarios in which something
+// dies, and crowdLimit how many start at a time meanwhile.
+const (
+	crowded    = 20
+	crowdLimit = 10
+)
+
+// crowd fills the slots with pods that take so long to start, and has the others
+// wait at the gate.
+func crowd(t *testing.T, d *daemon, namespace, slow string) {
+	t.Helper()
+	d.configure(t, "{throttleConfig: {maxConcurrent: {value: 10}, noProgressAfter: 10m}}")
+	deploy(t, namespace, "slow", crowdLimit, herdPod(0.1, sleeping(slow)))
+	eventually(t, "the slow pods hold the slots", func() bool { return len(d.status(t).Starting) == crowdLimit })
+	deploy(t, namespace, "herd", crowded, herdPod(0.5))
+	eventually(t, "the herd waits at the gate", func() bool { return d.status(t).Gate.Waiters == crowded })
+}
+
+// waitingNames gives the pods that wait, in their order.
+func (d *daemon) waitingNames(t *testing.T) (names []string) {
+	t.Helper()
+	for _, p := range d.status(t).Waiting {
+		names = append(names, p.Name)
+	}
+	return names
+}
+
+// assertNobodyUnpaced checks that no hook let a process start by itself, as far as
+// the daemon saw.
+func assertNobodyUnpaced(t *testing.T, d *daemon) {
+	t.Helper()
+	log, err := os.ReadFile(d.LogFile())
+	require.NoError(t, err)
+	assert.NotContains(t, string(log), "a start went on without its turn")
+}
+
+// assertStartsInOrder checks that the pods started in this order, as far as their
+// starts were so far apart that the order shows.
+func assertStartsInOrder(t *testing.T, order []string, all []life) {
+	t.Helper()
+	started := map[string]time.Time{}
+	for _, l := range all {
+		started[l.pod.Name] = l.started
+	}
+	checked := 0
+	for i, early := range order {
+		for _, late := range order[i+1:] {
+			checked++
+			assert.False(t, started[early].After(started[late].Add(gateSlack)), "%s started %s after %s, which was behind it",
+				early, started[early].Sub(started[late]), late)
+		}
+	}
+	assert.Greater(t, checked, len(order), "pairs whose order was checked")
+}
+
+func assertUnharmed(t *testing.T, all []life) {
+	t.Helper()
+	for _, l := range all {
+		assert.Zero(t, restarts(l.pod), "restarts of %s", l.pod.Name)
+		assert.Equal(t, 1, l.attempts, "containers of %s", l.pod.Name)
+		assert.False(t, l.started.IsZero(), "%s never started", l.pod.Name)
+	}
+}
+
+// The daemon is killed while 20 pods wait at the gate, and is there again after
+// three seconds: they find it, keep their order, and nobody starts without a turn.
+func TestDaemonKilledWhilePodsWait(t *testing.T) {
+	d := startDaemon(t)
+	ns := namespace(t)
+	begin := time.Now()
+	crowd(t, d, ns, "45s")
+	order := d.waitingNames(t)
+
+	require.NoError(t, d.Kill(t.Context()))
+	after(t.Context(), 3*time.Second)
+	require.NoError(t, d.Start(t.Context()))
+	again := time.Now()
+	eventually(t, "all hooks have come back", func() bool { return d.status(t).Gate.Waiters == crowded })
+	back := time.Since(again)
+	assert.Equal(t, order, d.waitingNames(t), "the order of those that wait")
+	assert.Len(t, d.status(t).Starting, crowdLimit, "the starts under way count")
+
+	eventually(t, "all pods are ready", func() bool { return allReady(t, ns, crowdLimit+crowded) })
+	d.idle(t)
+	all := lives(t, ns)
+	logLives(t, begin, all)
+	assert.Len(t, all, crowdLimit+crowded)
+	assertUnharmed(t, all)
+	assertStartsInOrder(t, order, all)
+	assertNobodyUnpaced(t, d)
+	assert.LessOrEqual(t, mostStarting(all), crowdLimit, "pods between the start of their process and ready")
+	assert.Empty(t, hooks(t), "hooks and runcs that are left")
+	figure(t, "%d hooks were back %.1f s after the daemon was ready again", crowded, back.Seconds())
+}
+
+// The daemon is killed and nobody starts it again: those who wait leave one by one,
+// in their order and at the pace that they were told.
+func TestDaemonGoneForGood(t *testing.T) {
+	const slow, waiters = 2, 5
+	d := startDaemon(t)
+	d.configure(t, "{throttleConfig: {maxConcurrent: {value: 2}, noProgressAfter: 10m}}")
+	ns := namespace(t)
+	begin := time.Now()
+	deploy(t, ns, "slow", slow, herdPod(0.1, sleeping("300s")))
+	eventually(t, "the slow pods hold the slots", func() bool { return len(d.status(t).Starting) == slow })
+	deploy(t, ns, "herd", waiters, herdPod(0.1))
+	eventually(t, "the herd waits at the gate", func() bool { return d.status(t).Gate.Waiters == waiters })
+	s := d.status(t)
+	order := d.waitingNames(t)
+	require.NoError(t, d.Kill(t.Context()))
+	killed := time.Now()
+
+	eventually(t, "the herd has started", func() bool { return len(hooks(t)) == 0 && readyOf(t, ns, "herd") == waiters })
+	all := lives(t, ns)
+	logLives(t, begin, all)
+	assertUnharmed(t, all)
+	var at []time.Time
+	for _, name := range order {
+		i := slices.IndexFunc(all, func(l life) bool { return l.pod.Name == name })
+		require.GreaterOrEqual(t, i, 0, name)
+		at = append(at, all[i].started)
+	}
+	for i, began := range at[1:] {
+		apart := began.Sub(at[i])
+		assert.Greater(t, apart, s.Pace.Seconds.Duration()/2, "%s after %s; the pace was %s", order[i+1], order[i], s.Pace.Seconds.Duration())
+	}
+	figure(t, "%d hooks left alone from %.1f s after the daemon's end on, one every %.1f s on average; the pace was %.1f s",
+		waiters, at[0].Sub(killed).Seconds(), at[waiters-1].Sub(at[0]).Seconds()/(waiters-1), float64(s.Pace.Seconds))
+	require.NoError(t, d.Start(t.Context()))
+}
+
+// readyOf counts the ready pods of a Deployment.
+func readyOf(t *testing.T, namespace, deployment string) (n int) {
+	t.Helper()
+	for _, p := range pods(t, namespace) {
+		if strings.HasPrefix(p.Name, deployment+"-") && condition(p, corev1.PodReady) {
+			n++
+		}
+	}
+	return n
+}
