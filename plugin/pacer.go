@@ -55,7 +55,8 @@ type pacer struct {
 	turns    turnBoard
 	modeGate modeGate
 	muster   *muster
-	woken    chan struct{} // holds at most one: run is to look at all starts
+	woken    chan struct{}        // holds at most one: run is to look at all starts
+	pulse    chan chan<- struct{} // each is closed when run has gone round once more
 }
 
 func newPacer(o Options, pods podSource, m *metrics) *pacer {
@@ -64,7 +65,7 @@ func newPacer(o Options, pods podSource, m *metrics) *pacer {
 		gate: newGateUse(o), metrics: m, log: o.Log, notices: noNotices{},
 		signs: newSigns(o), stalls: newStalls(o), budget: newHandlerBudget(), missed: newMissedStarts(),
 		records: map[string]*record{}, starting: map[string]struct{}{},
-		woken: make(chan struct{}, 1),
+		woken: make(chan struct{}, 1), pulse: make(chan chan<- struct{}),
 	}
 	p.config.Store(&crd.Effective{Origin: crd.OriginNone})
 	p.settings.Store(&throttle.Settings{})

@@ -2,6 +2,7 @@ package plugin
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -18,6 +19,8 @@ const idleEvery = 30 * time.Second
 // are through with the events that the runtime sends in quick succession.
 const restFor = 5 * time.Millisecond
 
+var errStuck = errors.New("nothing is decided: the limiter does not go on")
+
 // run advances the limiter and tells what happened until ctx ends.
 func (p *pacer) run(ctx context.Context) error {
 	timer := time.NewTimer(0)
@@ -30,11 +33,13 @@ func (p *pacer) run(ctx context.Context) error {
 			return nil
 		case <-rest.C:
 		}
+		var asked chan<- struct{}
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-p.limiter.Changed():
 		case <-p.woken:
+		case asked = <-p.pulse:
 		case <-timer.C:
 		}
 		now := time.Now()
@@ -57,8 +62,27 @@ func (p *pacer) run(ctx context.Context) error {
 		if !next.IsZero() {
 			wait = min(wait, max(time.Millisecond, next.Sub(now)))
 		}
+		if asked != nil {
+			close(asked)
+		}
 		timer.Reset(wait)
 		rest.Reset(restFor)
+	}
+}
+
+// Alive implements gate.Backend: it blocks until run has gone round once more.
+func (p *pacer) Alive(ctx context.Context) error {
+	answer := make(chan struct{})
+	select {
+	case p.pulse <- answer:
+	case <-ctx.Done():
+		return errStuck
+	}
+	select {
+	case <-answer:
+		return nil
+	case <-ctx.Done():
+		return errStuck
 	}
 }
 

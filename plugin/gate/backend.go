@@ -69,4 +69,8 @@ type Backend interface {
 	// An error while ctx lives, or a panic, means that nothing can be decided now:
 	// it is logged, and the hook asks again.
 	Wait(ctx context.Context, h Hello, tell func(leaveAt time.Time, position int)) (Verdict, error)
+	// Alive returns nil soon if starts are being decided, and an error if that did
+	// not show before ctx ended. While hooks wait it is called every few seconds;
+	// they are told of each nil, and leave one by one without them.
+	Alive(ctx context.Context) error
 }

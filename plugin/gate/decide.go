@@ -17,7 +17,7 @@ func (c *conn) decide(ctx context.Context, h Hello) {
 	defer cancel(nil)
 	var watching, telling sync.WaitGroup
 	watching.Go(func() { cancel(c.watch()) })
-	p := newPace()
+	p := newPace(&c.server.alive)
 	telling.Go(func() {
 		if err := p.run(c.write); err != nil {
 			cancel(err)
@@ -52,7 +52,8 @@ func (c *conn) deliver(v Verdict) {
 // pace hands what the backend tells to the one goroutine that writes, without
 // making the backend wait: only the latest counts.
 type pace struct {
-	wake chan struct{}
+	wake  chan struct{}
+	alive *pulse
 
 	mu    sync.Mutex
 	next  wire.Answer // told last
@@ -60,7 +61,7 @@ type pace struct {
 	ended bool
 }
 
-func newPace() *pace { return &pace{wake: make(chan struct{}, 1)} }
+func newPace(alive *pulse) *pace { return &pace{wake: make(chan struct{}, 1), alive: alive} }
 
 func (p *pace) tell(leaveAt time.Time, position int) {
 	p.mu.Lock()
@@ -98,10 +99,20 @@ func (p *pace) take() (a wire.Answer, last bool) {
 }
 
 // run writes until the pace ended, and what was told last before that, or until
-// a write failed.
+// a write failed. With each beat of alive it says so.
 func (p *pace) run(write func(wire.Answer) error) error {
-	for range p.wake {
-		a, last := p.take()
+	beat := p.alive.listen()
+	defer p.alive.leave()
+	for {
+		var a wire.Answer
+		last := false
+		select {
+		case <-p.wake:
+			a, last = p.take()
+		case <-beat:
+			beat = p.alive.again()
+			a = wire.Answer{Kind: wire.Alive}
+		}
 		if a.Kind != 0 {
 			if err := write(a); err != nil {
 				return err
@@ -111,5 +122,4 @@ func (p *pace) run(write func(wire.Answer) error) error {
 			return nil
 		}
 	}
-	return nil
 }

@@ -14,3 +14,9 @@ func (s *Server) With(hello, write, pause time.Duration) *Server {
 	}
 	return s
 }
+
+// WithAliveEvery sets the time between two alive lines.
+func (s *Server) WithAliveEvery(d time.Duration) *Server {
+	s.aliveEvery = d
+	return s
+}

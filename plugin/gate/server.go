@@ -9,6 +9,8 @@ import (
 
 	"github.com/sirupsen/logrus"
 	"golang.org/x/sync/errgroup"
+
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate/wire"
 )
 
 const (
@@ -29,6 +31,8 @@ type Server struct {
 	helloTimeout time.Duration
 	writeTimeout time.Duration
 	pause        time.Duration
+	aliveEvery   time.Duration
+	alive        pulse
 }
 
 // NewServer returns a server that lets b decide. It starts nothing.
@@ -39,6 +43,7 @@ func NewServer(b Backend, log logrus.FieldLogger) *Server {
 		helloTimeout: helloTimeout,
 		writeTimeout: writeTimeout,
 		pause:        undecidedPause,
+		aliveEvery:   wire.AliveEvery,
 	}
 }
 
@@ -50,6 +55,7 @@ func NewServer(b Backend, log logrus.FieldLogger) *Server {
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return s.accept(ctx, l, group) })
+	group.Go(func() error { s.tellAlive(ctx); return nil })
 	group.Go(func() error {
 		<-ctx.Done()
 		return l.Close()

@@ -317,6 +317,47 @@ func TestServerReturnsWhenItsListenerFails(t *testing.T) {
 	require.ErrorIs(t, gatetest.Receive(t, served, "Serve returns"), net.ErrClosed)
 }
 
+func TestServerSaysThatItDecidesAsLongAsItDoes(t *testing.T) {
+	t.Parallel()
+	b := gatetest.NewBackend()
+	path, logged, _ := serve(t, b, func(s *gate.Server) { s.WithAliveEvery(10 * time.Millisecond) })
+	c, r := dial(t, path)
+	say(t, c, hello)
+	b.Next(t)
+	for range 3 {
+		assert.Equal(t, "alive\n", hear(t, r))
+	}
+	b.Stuck.Store(true)
+	heard := make(chan string)
+	go func() {
+		for {
+			line, err := r.ReadString('\n')
+			if err != nil {
+				close(heard)
+				return
+			}
+			heard <- line
+		}
+	}()
+	require.Eventually(t, func() bool {
+		e := logged.LastEntry()
+		return e != nil && e.Level == logrus.ErrorLevel
+	}, 30*time.Second, time.Millisecond)
+	for quiet := false; !quiet; { // what was on its way
+		select {
+		case <-heard:
+		case <-time.After(100 * time.Millisecond):
+			quiet = true
+		}
+	}
+	b.Stuck.Store(false)
+	assert.Equal(t, "alive\n", <-heard)
+	assert.Equal(t, "the gate decides again", logged.LastEntry().Message)
+	require.NoError(t, c.Close())
+	for range heard { // until the end
+	}
+}
+
 func TestServerServesManyAtOnce(t *testing.T) {
 	t.Parallel()
 	b := gatetest.NewBackend()

@@ -12,6 +12,7 @@ import (
 var (
 	errClosed  = errors.New("the daemon closed the connection")
 	errTooLong = errors.New("the daemon sent a line that is too long")
+	errSilent  = errors.New("the daemon says nothing")
 )
 
 // daemon is a connection to it. No call blocks.

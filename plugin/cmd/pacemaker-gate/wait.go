@@ -31,11 +31,14 @@ type waiter struct {
 	leaveAt  time.Time // without a daemon; never after deadline
 	retryAt  time.Time // without a daemon: when to ask again
 	lost     error     // why there is no daemon
+	silence  time.Duration
+	silentAt time.Time // when the daemon will have said nothing for silence
+	silent   bool      // the last daemon did not: without a word, the next is no better
 	daemon   daemon
 }
 
 func newWaiter(args wire.Args, parent parent, now time.Time) *waiter {
-	w := &waiter{args: args, parent: parent, deadline: deadline(args, now)}
+	w := &waiter{args: args, parent: parent, deadline: deadline(args, now), silence: wire.SilenceMost}
 	w.daemon.fd = -1
 	w.leave(args.LeaveAt, now)
 	return w
@@ -69,7 +72,11 @@ func (w *waiter) wait() int {
 			return startNothing(runtimeGone)
 		case !now.Before(w.deadline):
 			return startUnpaced("no decision before the deadline" + w.because())
-		case w.daemon.fd < 0 && !now.Before(w.leaveAt):
+		case w.daemon.fd >= 0 && !now.Before(w.silentAt):
+			w.silent = true
+			w.disconnect(errSilent, now)
+			continue
+		case w.alone() && !now.Before(w.leaveAt):
 			return startUnpaced("no daemon" + w.because())
 		case w.daemon.fd < 0 && !now.Before(w.retryAt):
 			w.connect(now)
@@ -88,7 +95,11 @@ func (w *waiter) wait() int {
 	}
 }
 
+// alone tells whether no daemon decides: there is none, or it hangs.
+func (w *waiter) alone() bool { return w.daemon.fd < 0 || w.silent }
+
 func (w *waiter) connect(now time.Time) {
+	w.silentAt = now.Add(w.silence)
 	// The deadline goes out on the wall clock as it is now: the daemon reads the same.
 	wall := now.Round(0).Add(w.deadline.Sub(now))
 	hello := wire.AppendHello(nil, wire.Hello{
@@ -107,7 +118,7 @@ func (w *waiter) disconnect(why error, now time.Time) {
 }
 
 func (w *waiter) because() string {
-	if w.daemon.fd >= 0 || w.lost == nil {
+	if !w.alone() || w.lost == nil {
 		return ""
 	}
 	return " at " + w.args.Socket + ": " + w.lost.Error()
@@ -117,6 +128,7 @@ func (w *waiter) because() string {
 func (w *waiter) listen() (code int, decided bool) {
 	now := time.Now()
 	err := w.daemon.receive(func(a wire.Answer) bool {
+		w.silent, w.silentAt = false, now.Add(w.silence)
 		switch a.Kind {
 		case wire.Go:
 			code, decided = exitStart, true
@@ -135,9 +147,12 @@ func (w *waiter) listen() (code int, decided bool) {
 
 // next is the next time at which there is something to do unasked.
 func (w *waiter) next(now time.Time) time.Time {
-	next := w.deadline
+	next := earlier(w.deadline, w.silentAt)
 	if w.daemon.fd < 0 {
-		next = earlier(w.leaveAt, w.retryAt)
+		next = earlier(w.deadline, w.retryAt)
+	}
+	if w.alone() {
+		next = earlier(next, w.leaveAt)
 	}
 	if w.parent.fd < 0 {
 		next = earlier(next, now.Add(parentCheck))

@@ -1,7 +1,10 @@
 package main
 
 import (
+	"io"
+	"net"
 	"os"
+	"sync"
 	"testing"
 	"time"
 
@@ -9,7 +12,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate/gatetest"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate/wire"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/socket"
 )
 
 func TestDeadlineWhateverTheClock(t *testing.T) {
@@ -49,9 +54,14 @@ func TestNextWakeUp(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
 	at := now.Add
-	w := waiter{deadline: at(time.Minute), leaveAt: at(30 * time.Second), retryAt: at(time.Second)}
+	w := waiter{deadline: at(time.Minute), leaveAt: at(30 * time.Second), retryAt: at(time.Second), silentAt: at(40 * time.Second)}
 	w.daemon.fd, w.parent.fd = 5, 6
-	assert.Equal(t, at(time.Minute), w.next(now), "with a daemon, only the deadline")
+	assert.Equal(t, at(40*time.Second), w.next(now), "with a daemon, its silence and the deadline")
+	w.silentAt = at(time.Hour)
+	assert.Equal(t, at(time.Minute), w.next(now))
+	w.silent = true
+	assert.Equal(t, at(30*time.Second), w.next(now), "one that hangs is as good as none")
+	w.silent = false
 	w.daemon.fd = -1
 	assert.Equal(t, at(time.Second), w.next(now))
 	w.leaveAt = at(time.Millisecond)
@@ -84,6 +94,86 @@ func TestAnotherParentMeansThatTheRuntimeIsGone(t *testing.T) {
 	w := newWaiter(wire.Args{Socket: "/nowhere"}, other, time.Now())
 	assert.Equal(t, exitNothing, w.wait())
 	assert.EqualValues(t, -1, watchParent(0).fd, "a parent outside this pid namespace")
+}
+
+// listenRaw accepts at a socket, and gives each connection to serve.
+func listenRaw(t *testing.T, serve func(net.Conn)) (path string) {
+	t.Helper()
+	path = gatetest.Socket(t)
+	l, err := socket.Listen(path, nil)
+	require.NoError(t, err)
+	var serving sync.WaitGroup
+	serving.Go(func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			serving.Go(func() {
+				defer c.Close()
+				serve(c)
+			})
+		}
+	})
+	t.Cleanup(func() {
+		assert.NoError(t, l.Close())
+		serving.Wait()
+	})
+	return path
+}
+
+// impatient is a hook of this process that takes a daemon for gone after a short
+// silence.
+func impatient(path string, silence, leave time.Duration) *waiter {
+	now := time.Now()
+	w := newWaiter(wire.Args{
+		Socket: path, PodUID: "u", ContainerID: "c", LeaveAt: now.Add(leave), Deadline: now.Add(time.Hour), Made: now,
+	}, watchParent(os.Getppid()), now)
+	w.silence = silence
+	return w
+}
+
+// A daemon that hangs takes connections, and says nothing: hooks leave at their
+// time as if there were none.
+func TestADaemonThatHangsIsAsGoodAsNone(t *testing.T) {
+	t.Parallel()
+	asked := make(chan struct{}, 100)
+	path := listenRaw(t, func(c net.Conn) {
+		asked <- struct{}{}
+		_, _ = io.Copy(io.Discard, c) // until the hook hangs up
+	})
+	w := impatient(path, 50*time.Millisecond, time.Second)
+	begin := time.Now()
+	assert.Equal(t, exitStart, w.wait())
+	assert.GreaterOrEqual(t, time.Since(begin), time.Second)
+	assert.GreaterOrEqual(t, len(asked), 2, "it asks again and again")
+	assert.Equal(t, " at "+path+": "+errSilent.Error(), w.because())
+	w.daemon.close()
+}
+
+func TestEveryLineEndsTheSilence(t *testing.T) {
+	t.Parallel()
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
+	require.NoError(t, err)
+	defer unix.Close(pair[1])
+	w := newWaiter(wire.Args{LeaveAt: time.Now().Add(time.Minute)}, parent{}, time.Now())
+	w.daemon.fd = pair[0]
+	defer w.daemon.close()
+	for _, line := range []string{"alive\n", "turn 5000 1\n"} {
+		w.silent, w.silentAt = true, time.Now()
+		leaveAt := w.leaveAt
+		_, err = unix.Write(pair[1], []byte(line))
+		require.NoError(t, err)
+		_, decided := w.listen()
+		assert.False(t, decided)
+		assert.False(t, w.alone(), line)
+		assert.WithinRange(t, w.silentAt, time.Now().Add(wire.SilenceMost/2), time.Now().Add(wire.SilenceMost))
+		assert.Equal(t, line == "alive\n", leaveAt.Equal(w.leaveAt), "%s: the time to leave", line)
+	}
+	w.silent = true
+	_, decided := w.listen()
+	assert.False(t, decided)
+	assert.True(t, w.alone(), "nothing was said")
 }
 
 func TestReceivePutsLinesTogether(t *testing.T) {

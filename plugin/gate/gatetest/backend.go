@@ -3,6 +3,8 @@ package gatetest
 
 import (
 	"context"
+	"errors"
+	"sync/atomic"
 	"time"
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate"
@@ -25,6 +27,8 @@ type Backend struct {
 	// Deaf makes Wait go on after its context's end, until the verdict. Set it
 	// before use.
 	Deaf bool
+	// Stuck makes Alive fail.
+	Stuck atomic.Bool
 
 	waits chan *Wait
 }
@@ -66,6 +70,14 @@ func (b *Backend) Wait(ctx context.Context, h gate.Hello, tell func(time.Time, i
 	case <-ctx.Done():
 		return gate.Verdict{}, ctx.Err()
 	}
+}
+
+// Alive implements [gate.Backend].
+func (b *Backend) Alive(context.Context) error {
+	if b.Stuck.Load() {
+		return errors.New("stuck")
+	}
+	return nil
 }
 
 // Next returns the next hook that waits.

@@ -17,6 +17,16 @@ const (
 	Go
 	// Abort is the verdict that nothing may start here.
 	Abort
+	// Alive says that the daemon still decides.
+	Alive
+)
+
+const (
+	// AliveEvery is the time between two alive lines.
+	AliveEvery = 5 * time.Second
+	// SilenceMost is how long a daemon may say nothing before the hook takes it for
+	// one that is gone.
+	SilenceMost = 3 * AliveEvery
 )
 
 // Answer is one line of the daemon.
@@ -44,6 +54,8 @@ func AppendAnswer(b []byte, a Answer) []byte {
 		b = append(b, "go "+cleanReason(a.Reason)...)
 	case Abort:
 		b = append(b, "abort "+cleanReason(a.Reason)...)
+	case Alive:
+		b = append(b, "alive"...)
 	}
 	return append(b, '\n')
 }
@@ -59,6 +71,8 @@ func ParseAnswer(line string) (Answer, error) {
 		return Answer{Kind: Abort, Reason: cleanReason(rest)}, nil
 	case "turn":
 		return parseTurn(rest)
+	case "alive":
+		return Answer{Kind: Alive}, nil
 	}
 	return Answer{}, malformed("answer " + strconv.Quote(clip(verb, 40)))
 }

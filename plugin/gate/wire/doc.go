@@ -6,14 +6,17 @@
 //
 //	wait 1 pod=UID container=ID name=NAMESPACE/NAME since=UNIX_MS deadline=UNIX_MS
 //
-// The daemon answers with any number of turn lines, then with exactly one
-// verdict, and closes the connection:
+// The daemon answers with any number of turn and alive lines, then with exactly
+// one verdict, and closes the connection:
 //
 //	turn LEAVE_AT_UNIX_MS POSITION
+//	alive
 //	go REASON
 //	abort REASON
 //
-// POSITION is the hook's place among those that wait, counted from 1.
+// POSITION is the hook's place among those that wait, counted from 1. An alive line
+// comes every [AliveEvery] from a daemon that still decides; one that says nothing
+// for [SilenceMost] is as good as gone.
 //
 // A connection that ends without a verdict says nothing about the start: the
 // hook asks again, until the leave-at time that it was told last.

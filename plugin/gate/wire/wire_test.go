@@ -127,6 +127,7 @@ func TestAnswerLines(t *testing.T) {
 			wire.Answer{Kind: wire.Turn, LeaveAt: time.UnixMilli(5), Position: 3},
 		},
 		{wire.Answer{Kind: wire.Turn, Position: -1}, "turn 0 0\n", wire.Answer{Kind: wire.Turn}},
+		{wire.Answer{Kind: wire.Alive}, "alive\n", wire.Answer{Kind: wire.Alive}},
 		{wire.Answer{Kind: wire.Go, Reason: "Admitted"}, "go Admitted\n", wire.Answer{Kind: wire.Go, Reason: "Admitted"}},
 		{wire.Answer{Kind: wire.Go}, "go \n", wire.Answer{Kind: wire.Go}},
 		{

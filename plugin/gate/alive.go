@@ -1,0 +1,87 @@
+package gate
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// pulse wakes everybody who listens, each time that it beats. The zero value is
+// ready for use.
+type pulse struct {
+	mu        sync.Mutex
+	listening int
+	next      chan struct{} // closed with the next beat
+}
+
+// listen gives a channel that is closed with the next beat. Whoever listens no
+// more calls leave.
+func (p *pulse) listen() <-chan struct{} {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.listening++
+	if p.next == nil {
+		p.next = make(chan struct{})
+	}
+	return p.next
+}
+
+// again gives the channel of the beat after the one that came.
+func (p *pulse) again() <-chan struct{} {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.next
+}
+
+func (p *pulse) leave() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.listening--
+}
+
+// anybody tells whether somebody listens.
+func (p *pulse) anybody() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.listening > 0
+}
+
+func (p *pulse) beat() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.next != nil {
+		close(p.next)
+	}
+	p.next = make(chan struct{})
+}
+
+// tellAlive tells the hooks that wait, time and again, that they are still being
+// decided, as long as that is true.
+func (s *Server) tellAlive(ctx context.Context) {
+	ticker := time.NewTicker(s.aliveEvery)
+	defer ticker.Stop()
+	for silent := false; ; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		if !s.alive.anybody() {
+			continue
+		}
+		soon, cancel := context.WithTimeout(ctx, s.aliveEvery)
+		err := s.backend.Alive(soon)
+		cancel()
+		if err == nil {
+			s.alive.beat()
+		}
+		if (err != nil) != silent && ctx.Err() == nil {
+			silent = err != nil
+			if silent {
+				s.log.WithError(err).Error("the gate decides nothing: its hooks will leave one by one")
+			} else {
+				s.log.Info("the gate decides again")
+			}
+		}
+	}
+}

@@ -1,0 +1,21 @@
+package plugin
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestThePacerLivesWhileItGoesRound(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, oneAtATime)
+	ctx, cancel := context.WithTimeout(n.ctx, patience)
+	defer cancel()
+	require.NoError(t, n.p.Alive(ctx))
+	n.stopDaemon()
+	soon, cancel := context.WithTimeout(n.ctx, 50*time.Millisecond)
+	defer cancel()
+	require.ErrorIs(t, n.p.Alive(soon), errStuck)
+}
