@@ -38,6 +38,7 @@ func TestUnitStandsBetweenContainerdAndKubelet(t *testing.T) {
 		"SyslogIdentifier":         "pod-pacemaker",
 		"Restart":                  "always",
 		"RestartPreventExitStatus": "2",
+		"WatchdogSec":              "60",
 		"CapabilityBoundingSet":    "",
 		"NoNewPrivileges":          "yes",
 		"ProtectSystem":            "strict",

@@ -28,7 +28,8 @@ type Daemon struct {
 	connection *connection
 	fallback   *v1alpha1.PacemakerConfig
 	limited    sync.Once
-	limits     chan struct{}         // closed once a configuration is in force
+	limits     chan struct{} // closed once a configuration is in force
+	pacing     atomic.Bool
 	standby    atomic.Pointer[error] // why another daemon paces this node's pods; nil: none does
 
 	// nil when standalone
@@ -139,6 +140,8 @@ func (d *Daemon) Run(ctx context.Context) error {
 
 // pace serves the runtime and the hooks until ctx ends.
 func (d *Daemon) pace(ctx context.Context) error {
+	d.pacing.Store(true)
+	defer d.pacing.Store(false)
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return d.pacer.supervised(ctx, "run", d.pacer.run) })
 	g.Go(func() error { return d.pacer.supervised(ctx, "watchBudget", d.pacer.watchBudget) })

@@ -34,6 +34,14 @@ func (d *Daemon) lead(ctx context.Context) (err error) {
 	return g.Wait()
 }
 
+// Alive implements admin.Provider. A daemon that stands by lives.
+func (d *Daemon) Alive(ctx context.Context) error {
+	if !d.pacing.Load() {
+		return nil
+	}
+	return d.pacer.Alive(ctx)
+}
+
 // standBy takes note that another daemon has the lock.
 func (d *Daemon) standBy(holder string) {
 	if holder == "" {

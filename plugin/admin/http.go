@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
@@ -15,8 +16,12 @@ import (
 // maxScrapes bounds the scrapes that are answered at a time.
 const maxScrapes = 4
 
+// aliveTimeout is how long /healthz waits for the daemon: on a node that is short
+// of everything it is slow, and a restart helps nobody there.
+const aliveTimeout = 8 * time.Second
+
 // ServeHTTP answers at the TCP address, until ctx ends, and then gives nil:
-// /metrics with what reg gathers, /healthz with 200 while the process lives, and
+// /metrics with what reg gathers, /healthz with 200 while the daemon works on, and
 // /readyz with 200 when pods are paced, by this daemon or by one that it stands by
 // for, else 503 and why they are not. It blocks.
 // It fails at once where it cannot listen.
@@ -35,7 +40,13 @@ func httpHandler(p Provider, reg prometheus.Gatherer) http.Handler {
 		MaxRequestsInFlight: maxScrapes,
 		Timeout:             requestTimeout / 2,
 	}))
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, r *http.Request) {
+		ctx, cancel := context.WithTimeout(r.Context(), aliveTimeout)
+		defer cancel()
+		if err := p.Alive(ctx); err != nil {
+			say(w, http.StatusServiceUnavailable, err.Error())
+			return
+		}
 		say(w, http.StatusOK, "ok")
 	})
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {

@@ -69,6 +69,14 @@ func TestHealthAndMetrics(t *testing.T) {
 	assert.Equal(t, "standby: another daemon paces the pods of this node: process 7\n", body)
 
 	n.mu.Lock()
+	n.stuck = errors.New("the limiter does not go on")
+	n.mu.Unlock()
+	code, body, err = get(t, srv.URL+"/healthz")
+	require.NoError(t, err)
+	assert.Equal(t, http.StatusServiceUnavailable, code, "a restart may mend it")
+	assert.Equal(t, "the limiter does not go on\n", body)
+
+	n.mu.Lock()
 	n.unready = nil
 	n.mu.Unlock()
 	code, _, err = get(t, srv.URL+"/readyz")

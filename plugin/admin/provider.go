@@ -1,6 +1,9 @@
 package admin
 
-import "errors"
+import (
+	"context"
+	"errors"
+)
 
 // ErrUnknownPod is wrapped by the error about a pod that does not wait, does not
 // start, and did neither lately.
@@ -17,6 +20,9 @@ type Provider interface {
 	Status() Status
 	// Why tells of the latest start of a pod. An unknown one is ErrUnknownPod.
 	Why(namespace, name string) (Why, error)
+	// Alive gives nil soon if the daemon works on, and an error if that did not show
+	// before ctx ended. It is the one method that may block, until then.
+	Alive(ctx context.Context) error
 	// Ready gives nil when pods are paced: connected, synchronized, configured;
 	// else why they are not; ErrStandby where another daemon paces them.
 	Ready() error

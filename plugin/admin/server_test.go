@@ -24,6 +24,13 @@ type node struct {
 	fault   error // of Why
 	mu      sync.Mutex
 	unready error
+	stuck   error
+}
+
+func (n *node) Alive(context.Context) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.stuck
 }
 
 func (n *node) Status() Status {

@@ -87,6 +87,8 @@ func (f *fixed) Why(namespace, name string) (admin.Why, error) {
 
 func (f *fixed) Ready() error { return f.unready }
 
+func (f *fixed) Alive(context.Context) error { return nil }
+
 // serve answers at a socket until the test ends, and gives its folder.
 func serve(t *testing.T, p admin.Provider) (runDir string) {
 	t.Helper()

@@ -17,6 +17,7 @@ import (
 type daemon interface {
 	Run(ctx context.Context) error
 	Ready() error
+	Alive(ctx context.Context) error
 }
 
 // program is one call of pod-pacemaker and the world that it sees.

@@ -26,6 +26,22 @@ type puppet struct {
 
 	mu    sync.Mutex
 	ready bool
+	stuck bool
+}
+
+func (p *puppet) Alive(context.Context) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.stuck {
+		return errors.New("stuck")
+	}
+	return nil
+}
+
+func (p *puppet) sticks(stuck bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.stuck = stuck
 }
 
 func (p *puppet) Run(ctx context.Context) error {
@@ -50,6 +66,12 @@ func (p *puppet) becomesReady() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.ready = true
+}
+
+func (p *puppet) becomesUnready() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.ready = false
 }
 
 // stage is a program whose daemon is a puppet.

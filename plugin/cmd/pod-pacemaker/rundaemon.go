@@ -29,7 +29,8 @@ next takes over when it ends.
 
 The daemon keeps trying while the runtime or the API server is away; /readyz and
 'pod-pacemaker status' say so. Under systemd (Type=notify) it is ready when it is
-connected and paces.
+connected and paces, after 10s also without: its status line then says why pods
+start unpaced. The watchdog (WatchdogSec=) is told while its decisions go on.
 
 Exit codes: 0 stopped by a signal, 1 failed (also: a file that is named cannot be
 read, or the access to the API server), 2 wrong flags or configuration, which to

@@ -36,7 +36,7 @@ func TestRunPacesAndTells(t *testing.T) {
 		cancel()
 		assert.Equal(t, exitOK, <-code, s.errs.String())
 	}()
-	require.Equal(t, "READY=1", told(t, conn), s.errs.String())
+	require.Equal(t, "READY=1\nSTATUS=paces the pods of this node", told(t, conn), s.errs.String())
 	require.NoError(t, rt.WaitPlugin(t.Context(), "pod-pacemaker"))
 
 	sleep := runtimetest.ContainerSpec{Name: "app", Args: []string{"sleep", "3600"}}

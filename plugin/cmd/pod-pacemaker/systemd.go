@@ -2,41 +2,129 @@ package main
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	systemd "github.com/coreos/go-systemd/v22/daemon"
 	"github.com/sirupsen/logrus"
+
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
 )
 
-// readyEvery is the time between two questions whether the daemon is ready; they
-// end with the first yes.
-const readyEvery = 100 * time.Millisecond
+const (
+	// readyEvery is the time between two questions whether the daemon is ready, until
+	// systemd was told.
+	readyEvery = 100 * time.Millisecond
+	// readyMost is how long the units that start after this one, kubelet's among them,
+	// wait for a daemon that has no runtime to pace yet. It keeps trying; to start it
+	// again would not mend it.
+	readyMost = 10 * time.Second
+	// statusEvery is the time between two looks at what systemd shows of the daemon.
+	statusEvery = 5 * time.Second
+)
 
-// tellSystemd tells systemd when the daemon is ready and when it stops. It blocks
-// until ctx ends. Without systemd it only waits.
-func tellSystemd(ctx context.Context, d daemon, log logrus.FieldLogger) {
-	notify := func(state string) {
-		if _, err := systemd.SdNotify(false, state); err != nil {
-			log.WithError(err).WithField("state", state).Warn("systemd was not told")
-		}
-	}
-	if awaitReady(ctx, d) {
-		notify(systemd.SdNotifyReady)
-	}
-	<-ctx.Done()
-	notify(systemd.SdNotifyStopping)
+// systemdUnit is this process as systemd sees it.
+type systemdUnit struct {
+	daemon                 daemon
+	log                    logrus.FieldLogger
+	readyMost, statusEvery time.Duration
+	told                   string // the status that was told last
 }
 
-// awaitReady blocks until the daemon is ready; false: ctx ended first.
-func awaitReady(ctx context.Context, d daemon) bool {
+// tellSystemd tells systemd when the daemon can serve, how it is, that it lives, and
+// when it stops. It blocks until ctx ends. Without systemd it only waits.
+func tellSystemd(ctx context.Context, d daemon, log logrus.FieldLogger) {
+	u := &systemdUnit{daemon: d, log: log, readyMost: readyMost, statusEvery: statusEvery}
+	u.tell(ctx)
+}
+
+func (u *systemdUnit) tell(ctx context.Context) {
+	if u.awaitReady(ctx) {
+		u.told = u.status()
+		u.notify(systemd.SdNotifyReady + "\nSTATUS=" + u.told)
+		u.keepTelling(ctx)
+	}
+	<-ctx.Done()
+	u.notify(systemd.SdNotifyStopping)
+}
+
+func (u *systemdUnit) notify(state string) {
+	if _, err := systemd.SdNotify(false, state); err != nil {
+		u.log.WithError(err).WithField("state", state).Warn("systemd was not told")
+	}
+}
+
+// awaitReady blocks until the daemon is ready, or has had the time for it; false:
+// ctx ended first.
+func (u *systemdUnit) awaitReady(ctx context.Context) bool {
 	tick := time.NewTicker(readyEvery)
 	defer tick.Stop()
-	for d.Ready() != nil {
+	most := time.NewTimer(u.readyMost)
+	defer most.Stop()
+	for {
+		if err := u.daemon.Ready(); err == nil || errors.Is(err, admin.ErrStandby) {
+			return true
+		}
 		select {
 		case <-ctx.Done():
 			return false
+		case <-most.C:
+			return true
 		case <-tick.C:
 		}
 	}
-	return true
+}
+
+// status says in a line how the daemon is.
+func (u *systemdUnit) status() string {
+	switch err := u.daemon.Ready(); {
+	case err == nil:
+		return "paces the pods of this node"
+	case errors.Is(err, admin.ErrStandby):
+		return "standby: " + oneLine(err.Error())
+	default:
+		return "pods start unpaced: " + oneLine(err.Error())
+	}
+}
+
+// keepTelling tells systemd of every change, and, where it watches, that the
+// daemon's decisions go on. It blocks until ctx ends.
+func (u *systemdUnit) keepTelling(ctx context.Context) {
+	watchdog, err := systemd.SdWatchdogEnabled(false)
+	if err != nil {
+		u.log.WithError(err).Warn("systemd's watchdog cannot be served")
+	}
+	status := time.NewTicker(u.statusEvery)
+	defer status.Stop()
+	var alive <-chan time.Time // never, where systemd does not watch
+	if watchdog > 0 {
+		ticker := time.NewTicker(watchdog / 3)
+		defer ticker.Stop()
+		alive = ticker.C
+	}
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-alive:
+			u.tellAlive(ctx, watchdog/3)
+		case <-status.C:
+			if now := u.status(); now != u.told {
+				u.told = now
+				u.notify("STATUS=" + now)
+			}
+		}
+	}
+}
+
+// tellAlive tells systemd that the daemon decides, if that shows in time.
+func (u *systemdUnit) tellAlive(ctx context.Context, most time.Duration) {
+	soon, cancel := context.WithTimeout(ctx, most)
+	defer cancel()
+	switch err := u.daemon.Alive(soon); {
+	case err == nil:
+		u.notify(systemd.SdNotifyWatchdog)
+	case ctx.Err() == nil:
+		u.log.WithError(err).Error("systemd's watchdog is not told that the daemon lives")
+	}
 }

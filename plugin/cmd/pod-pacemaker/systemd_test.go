@@ -5,11 +5,14 @@ import (
 	"net"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/sirupsen/logrus"
 	logtest "github.com/sirupsen/logrus/hooks/test"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
 )
 
 // notifySocket makes the socket that systemd would listen on.
@@ -40,7 +43,7 @@ func TestSystemdIsToldOfReadyAndStop(t *testing.T) {
 	go func() { code <- s.run(ctx, []string{"run"}) }()
 	<-s.puppet.running
 	s.puppet.becomesReady()
-	assert.Equal(t, "READY=1", told(t, conn))
+	assert.Equal(t, "READY=1\nSTATUS=paces the pods of this node", told(t, conn))
 	cancel()
 	assert.Equal(t, "STOPPING=1", told(t, conn))
 	assert.Equal(t, exitOK, <-code)
@@ -68,4 +71,74 @@ func TestSystemdThatDoesNotListenIsLogged(t *testing.T) {
 	require.Len(t, hook.AllEntries(), 1)
 	assert.Equal(t, logrus.WarnLevel, hook.LastEntry().Level)
 	assert.Equal(t, "STOPPING=1", hook.LastEntry().Data["state"])
+}
+
+// A runtime without NRI must not keep kubelet from starting, nor have systemd start
+// the daemon again and again.
+func TestSystemdDoesNotWaitForTheRuntimeForLong(t *testing.T) {
+	conn := notifySocket(t)
+	log, _ := logtest.NewNullLogger()
+	ctx, cancel := context.WithCancel(t.Context())
+	u := &systemdUnit{daemon: &puppet{}, log: log, readyMost: time.Millisecond, statusEvery: time.Millisecond}
+	done := make(chan struct{})
+	go func() { u.tell(ctx); close(done) }()
+	assert.Equal(t, "READY=1\nSTATUS=pods start unpaced: not yet", told(t, conn))
+	cancel()
+	assert.Equal(t, "STOPPING=1", told(t, conn))
+	<-done
+}
+
+func TestSystemdIsToldWhenTheStatusChanges(t *testing.T) {
+	conn := notifySocket(t)
+	log, _ := logtest.NewNullLogger()
+	d := &puppet{}
+	u := &systemdUnit{daemon: d, log: log, readyMost: time.Millisecond, statusEvery: time.Millisecond}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { u.tell(ctx); close(done) }()
+	told(t, conn)
+	d.becomesReady()
+	assert.Equal(t, "STATUS=paces the pods of this node", told(t, conn))
+	cancel()
+	<-done
+}
+
+func TestSystemdIsToldThatItIsAStandby(t *testing.T) {
+	u := &systemdUnit{daemon: standby{}, readyMost: time.Hour}
+	assert.True(t, u.awaitReady(t.Context()), "the units behind this one need not wait")
+	assert.Equal(t, "standby: another daemon paces the pods of this node", u.status())
+}
+
+// standby is a daemon that stands by.
+type standby struct{ daemon }
+
+func (standby) Ready() error { return admin.ErrStandby }
+
+// The watchdog is told as long as the daemon's own decisions go on, and no longer.
+func TestSystemdsWatchdogIsTiedToTheDecisions(t *testing.T) {
+	conn := notifySocket(t)
+	t.Setenv("WATCHDOG_USEC", "60000")
+	log, logged := logtest.NewNullLogger()
+	d := &puppet{}
+	d.becomesReady()
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	u := &systemdUnit{daemon: d, log: log, readyMost: time.Hour, statusEvery: time.Millisecond}
+	go func() { u.tell(ctx); close(done) }()
+	told(t, conn)
+	for range 3 {
+		assert.Equal(t, "WATCHDOG=1", told(t, conn))
+	}
+	d.sticks(true)
+	require.Eventually(t, func() bool { return len(logged.AllEntries()) > 1 }, time.Minute, time.Millisecond)
+	d.becomesUnready()
+	next := told(t, conn)
+	for next == "WATCHDOG=1" { // what was on its way
+		next = told(t, conn)
+	}
+	assert.Equal(t, "STATUS=pods start unpaced: not yet", next, "no ping comes any more")
+	d.sticks(false)
+	assert.Equal(t, "WATCHDOG=1", told(t, conn))
+	cancel()
+	<-done
 }
