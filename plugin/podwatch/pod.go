@@ -38,7 +38,8 @@ type Pod struct {
 	// Containers holds every container of the spec by name; names are unique over all kinds.
 	Containers map[string]Container
 
-	// Deleting is true once the pod was asked to stop. It is never true of a static pod: deleting a mirror pod
+	// Deleting is true once the pod was asked to stop: it is deleted, or the kubelet evicts it or ends it because the
+	// node shuts down. It is never true of a static pod: deleting a mirror pod
 	// only makes the kubelet create the mirror pod again.
 	Deleting bool
 	Phase    corev1.PodPhase

@@ -60,8 +60,12 @@ func trim(p *corev1.Pod) Pod {
 		pod.OwnerKind = owner.Kind
 	}
 	for i := range p.Status.Conditions {
-		if c := &p.Status.Conditions[i]; c.Type == corev1.ContainersReady {
+		c := &p.Status.Conditions[i]
+		switch {
+		case c.Type == corev1.ContainersReady:
 			pod.ContainersReady = c.Status == corev1.ConditionTrue
+		case c.Type == corev1.DisruptionTarget && c.Reason == corev1.PodReasonTerminationByKubelet:
+			pod.Deleting = pod.Deleting || (c.Status == corev1.ConditionTrue && !pod.Static)
 		}
 	}
 	pod.addContainers(p)
