@@ -135,6 +135,7 @@ func TestSourceForgetsTheConfigOfAnotherNodeOfItsName(t *testing.T) {
 
 // The last good version outlives the daemon where the API server has only a bad one.
 func TestSourceRecallsTheLastGoodVersionOfABadObject(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		uid    types.UID
 		name   string
@@ -161,6 +162,7 @@ func TestSourceRecallsTheLastGoodVersionOfABadObject(t *testing.T) {
 // An API server that does not serve PacemakerConfigs, or not to this daemon, has
 // answered: nothing can be held, and nobody waits for it to change.
 func TestSourceIsToldThatItWillNotBeTold(t *testing.T) {
+	t.Parallel()
 	what := v1alpha1.Resource.GroupResource()
 	for name, c := range map[string]struct {
 		err  error

@@ -27,23 +27,21 @@ func (o Options) lockPath() string { return filepath.Join(o.RunDir, "lock") }
 // awaitLock takes the lock, and waits until it is free. busy is told who has it,
 // once. The lock is nil if ctx ended first.
 func (o Options) awaitLock(ctx context.Context, busy func(holder string)) (*runLock, error) {
-	for tick, told := (*time.Ticker)(nil), false; ; {
-		lock, holder, err := o.tryLock()
-		if lock != nil || err != nil {
-			return lock, err
-		}
-		if !told {
-			busy(holder)
-			told = true
-		}
-		if tick == nil {
-			tick = time.NewTicker(lockEvery)
-			defer tick.Stop()
-		}
+	lock, holder, err := o.tryLock()
+	if lock != nil || err != nil {
+		return lock, err
+	}
+	busy(holder)
+	tick := time.NewTicker(lockEvery)
+	defer tick.Stop()
+	for {
 		select {
 		case <-ctx.Done():
 			return nil, nil
 		case <-tick.C:
+		}
+		if lock, _, err = o.tryLock(); lock != nil || err != nil {
+			return lock, err
 		}
 	}
 }
