@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -77,6 +78,14 @@ func (d *daemon) status(t *testing.T) admin.Status {
 	s, err := d.admin.Status(t.Context())
 	require.NoError(t, err)
 	return s
+}
+
+// why gives the line that tells why a pod waits or started; empty: it is not known.
+func (d *daemon) why(t *testing.T, namespace, name string) string {
+	t.Helper()
+	line, err := exec.CommandContext(t.Context(), repository("bin", "pod-pacemaker"), "why", namespace+"/"+name, "--run-dir", d.runDir).Output()
+	require.NoError(t, err)
+	return string(line)
 }
 
 // configure puts a PacemakerConfig in force and waits until the daemon says so.

@@ -40,6 +40,7 @@ func run(args []string) error {
 	port := flags.Int("port", 8080, "TCP port to answer HTTP on when ready; 0 listens nowhere")
 	wait := flags.Duration("wait", 0, "time to wait, without CPU, before the burning")
 	sleep := flags.Duration("sleep", 0, "time to wait, without CPU, after the burning and before being ready")
+	needs := flags.String("wait-for", "", "TCP address, host:port, that has to take a connection before this is ready; tried twice a second")
 	serve := flags.Float64("serve-cores", 0, "CPUs to use once ready, 0 to 1, as a pod that serves does")
 	exit := flags.Int("exit", -1, "exit code to end with instead of becoming ready; -1 becomes ready")
 	done := flags.Bool("done", false, "end with exit code 0 when ready, as a Job does")
@@ -57,6 +58,9 @@ func run(args []string) error {
 		return err
 	}
 	time.Sleep(*sleep)
+	if *needs != "" {
+		waitFor(*needs)
+	}
 	if *exit >= 0 {
 		os.Exit(*exit)
 	}
@@ -64,6 +68,19 @@ func run(args []string) error {
 		go use(*serve)
 	}
 	return ready(*port, *done)
+}
+
+// waitFor returns once somebody listens at the address, as a program that needs a
+// database waits for it.
+func waitFor(address string) {
+	for {
+		conn, err := net.DialTimeout("tcp", address, time.Second)
+		if err == nil {
+			_ = conn.Close() // nothing was said
+			return
+		}
+		time.Sleep(500 * time.Millisecond)
+	}
 }
 
 // ready says so and serves until the process is ended.

@@ -3,6 +3,7 @@ package main
 import (
 	"flag"
 	"io"
+	"net"
 	"testing"
 	"time"
 
@@ -37,6 +38,25 @@ func TestBadEnvironmentIsAnError(t *testing.T) {
 	flags.SetOutput(io.Discard)
 	flags.Int("port", 8080, "")
 	require.ErrorContains(t, fromEnvironment(flags), "HERD_PORT")
+}
+
+func TestWaitsForWhatItNeeds(t *testing.T) {
+	address := "127.0.0.1:0"
+	first, err := net.Listen("tcp", address)
+	require.NoError(t, err)
+	address = first.Addr().String()
+	require.NoError(t, first.Close())
+	ended := make(chan error, 1)
+	go func() { ended <- run([]string{"--cpu-seconds", "0", "--wait-for", address, "--done"}) }()
+	select {
+	case err := <-ended:
+		require.FailNow(t, "it does not need what it waits for", "%v", err)
+	case <-time.After(50 * time.Millisecond):
+	}
+	there, err := net.Listen("tcp", address)
+	require.NoError(t, err)
+	defer there.Close()
+	require.NoError(t, <-ended)
 }
 
 func TestAJobEndsWhenReady(t *testing.T) {
