@@ -138,8 +138,7 @@ func (p *pacer) wait(ctx context.Context, a *asking, d throttle.Decision) (*api.
 		}
 	}
 	if !refusing {
-		p.metrics.unpaced.WithLabelValues("HandlerBudget").Inc()
-		p.podLog(a.r.uid, a.r.title()).Warn("starts unpaced: nothing is refused while the handlers are too slow for the runtime")
+		p.unpaced(a.r.uid, a.r.title(), unpacedBudget)
 		a.t.StartExempt(time.Now())
 		return nil, nil
 	}

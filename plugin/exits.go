@@ -47,7 +47,8 @@ func (p *pacer) endExitedLocked(now time.Time, r *record, pod podwatch.Pod, agai
 		return // the pod watch tells whether it completed or failed
 	}
 	v, ok := p.limiter.View(now, r.uid)
-	if !ok || v.State != throttle.Starting {
+	t := p.limiter.Lookup(r.uid)
+	if !ok || v.State != throttle.Starting || r.shadowOf(t) != nil {
 		return
 	}
 	apps := 0
@@ -61,7 +62,7 @@ func (p *pacer) endExitedLocked(now time.Time, r *record, pod podwatch.Pod, agai
 		}
 	}
 	if apps > 0 {
-		p.limiter.Lookup(r.uid).End(now, throttle.Exited)
+		t.End(now, throttle.Exited)
 	}
 }
 

@@ -92,7 +92,7 @@ func (h *handlers) guard(ctx context.Context, name string, pod *api.PodSandbox, 
 		h.p.budget.add(end, took-waited, waited)
 		if fault := recover(); fault != nil {
 			if name == "RunPodSandbox" || name == "CreateContainer" {
-				h.p.metrics.unpaced.WithLabelValues("Panic").Inc()
+				h.p.unpaced(podKey(pod), pod.GetNamespace()+"/"+pod.GetName(), unpacedPanic)
 			}
 			h.p.panicked(name, fault, logrus.Fields{"pod_namespace": pod.GetNamespace(), "pod_name": pod.GetName(), "pod_uid": pod.GetUid()})
 			err = nil

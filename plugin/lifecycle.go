@@ -94,8 +94,7 @@ func (p *pacer) countUnasked(r *record) {
 			return
 		}
 	}
-	p.metrics.unpaced.WithLabelValues("NotAsked").Inc()
-	p.podLog(r.uid, r.title()).Warn("a start went on without its turn: it is counted from now on")
+	p.unpaced(r.uid, r.title(), unpacedNotAsked)
 	p.find(time.Now(), r)
 }
 

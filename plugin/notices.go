@@ -1,9 +1,7 @@
 package plugin
 
 import (
-	"fmt"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -11,13 +9,13 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	events "k8s.io/client-go/tools/record"
-
-	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
 
-// notices are the Kubernetes events on pods. tell must not block.
+// notices write Kubernetes events. kind is Normal or Warning; reason is one word. They
+// do not block, and are safe for concurrent use.
 type notices interface {
-	tell(e throttle.Event)
+	// pod writes an event on a pod.
+	pod(uid, title, kind, reason, message string)
 	// node writes an event on the node.
 	node(kind, reason, message string)
 }
@@ -25,7 +23,7 @@ type notices interface {
 // noNotices is for a daemon without an API server.
 type noNotices struct{}
 
-func (noNotices) tell(throttle.Event) {}
+func (noNotices) pod(string, string, string, string, string) {}
 
 func (noNotices) node(string, string, string) {}
 
@@ -55,23 +53,11 @@ func (n *podNotices) node(kind, reason, message string) {
 	n.recorder.Event(n.onNode, kind, reason, message)
 }
 
-func (n *podNotices) tell(e throttle.Event) {
-	namespace, name := splitTitle(e.Ticket.Name())
-	pod := &corev1.ObjectReference{
-		APIVersion: "v1", Kind: "Pod", Namespace: namespace, Name: name, UID: types.UID(e.Ticket.UID()),
-	}
-	took := e.Took.Round(100 * time.Millisecond)
-	switch {
-	case e.Kind == throttle.KindEnded && e.Reason == throttle.Stuck:
-		n.recorder.Event(pod, corev1.EventTypeWarning, "StartStuck",
-			fmt.Sprintf("Not ready %s after it was admitted; the start no longer counts and others go on", took))
-	case e.Kind == throttle.KindAdmitted && (e.Reason == throttle.MaxWait || e.Reason == throttle.GateDeadline):
-		n.recorder.Event(pod, corev1.EventTypeNormal, "StartAdmitted",
-			fmt.Sprintf("Admitted over the limit after %s (%s)", took, e.Reason))
-	case e.Kind == throttle.KindExpired:
-		n.recorder.Event(pod, corev1.EventTypeWarning, string(e.Reason),
-			"The wait in the gate ended without a turn; kubelet tries again, the pod keeps its place")
-	}
+func (n *podNotices) pod(uid, title, kind, reason, message string) {
+	namespace, name := splitTitle(title)
+	n.recorder.Event(&corev1.ObjectReference{
+		APIVersion: "v1", Kind: "Pod", Namespace: namespace, Name: name, UID: types.UID(uid),
+	}, kind, reason, message)
 }
 
 // splitTitle splits "namespace/name".

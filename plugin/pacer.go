@@ -26,19 +26,20 @@ type podSource interface {
 // the limiter, and chooses how a pod waits. Its methods are safe for concurrent
 // use; those that may wait say so.
 type pacer struct {
-	options  Options
-	limiter  *throttle.Limiter
-	pods     podSource // nil: standalone
-	gate     *gateUse
-	hold     holdBudget
-	budget   *handlerBudget
-	refusals refusalCost
-	metrics  *metrics
-	log      logrus.FieldLogger
-	notices  notices
-	signs    *signs
-	stalls   *stalls
-	missed   *missedStarts
+	options   Options
+	limiter   *throttle.Limiter
+	pods      podSource // nil: standalone
+	gate      *gateUse
+	hold      holdBudget
+	budget    *handlerBudget
+	refusals  refusalCost
+	metrics   *metrics
+	log       logrus.FieldLogger
+	notices   notices
+	podEvents *podEvents
+	signs     *signs
+	stalls    *stalls
+	missed    *missedStarts
 
 	config   atomic.Pointer[crd.Effective]
 	settings atomic.Pointer[throttle.Settings] // that follow from config
@@ -62,7 +63,7 @@ type pacer struct {
 func newPacer(o Options, pods podSource, m *metrics) *pacer {
 	p := &pacer{
 		options: o, limiter: throttle.New(time.Now(), throttle.Settings{}), pods: pods,
-		gate: newGateUse(o), metrics: m, log: o.Log, notices: noNotices{},
+		gate: newGateUse(o), metrics: m, log: o.Log, notices: noNotices{}, podEvents: newPodEvents(),
 		signs: newSigns(o), stalls: newStalls(o), budget: newHandlerBudget(), missed: newMissedStarts(),
 		records: map[string]*record{}, starting: map[string]struct{}{},
 		woken: make(chan struct{}, 1), pulse: make(chan chan<- struct{}),

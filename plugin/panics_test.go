@@ -43,9 +43,9 @@ func TestAPartThatPanicsEndsWithTheDaemon(t *testing.T) {
 	}))
 }
 
-func TestThePacerGoesOnAfterItsNoticesPanicked(t *testing.T) {
+func TestThePacerGoesOnWhenTellingPanics(t *testing.T) {
 	t.Parallel()
-	n := newNode(t, oneAtATime, tuned(func(p *pacer) { p.notices = brokenNotices{} }))
+	n := newNode(t, oneAtATime, tuned(func(p *pacer) { p.podEvents = nil }))
 	holder := n.occupy("holder")
 	a := n.pod("waits").runs().waitsAtGate("app")
 	holder.getsReady()
@@ -74,10 +74,3 @@ func TestAPodWatchThatTellsNonsenseEndsNothing(t *testing.T) {
 	})
 	n.occupy("paced")
 }
-
-// brokenNotices panics whenever there is something to tell.
-type brokenNotices struct{}
-
-func (brokenNotices) tell(throttle.Event) { panic("no notice") }
-
-func (brokenNotices) node(string, string, string) { panic("no notice") }

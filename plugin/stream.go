@@ -57,6 +57,9 @@ func (p *pacer) run(ctx context.Context) error {
 		if at := p.turns.post(now, p.limiter.Turns(now)); !at.IsZero() && (next.IsZero() || at.Before(next)) {
 			next = at
 		}
+		if at := p.tellWaiting(now); !at.IsZero() && (next.IsZero() || at.Before(next)) {
+			next = at
+		}
 		p.sweep(now)
 		wait := idleEvery
 		if !next.IsZero() {
@@ -117,10 +120,20 @@ func (p *pacer) tell(e throttle.Event) {
 	}
 	p.metrics.observe(e)
 	p.logEvent(e)
-	p.notices.tell(e)
+	p.podEvents.happened(p.notices, e)
 	if p.mode() == v1alpha1.ModeOff && e.Kind == throttle.KindAdmitted && e.Reason == throttle.Free {
 		p.metrics.unpaced.WithLabelValues(string(throttle.Off)).Inc()
 	}
+}
+
+// tellWaiting tells of those that wait, and gives the time at which to do so again;
+// zero: nobody waits.
+func (p *pacer) tellWaiting(now time.Time) (next time.Time) {
+	defer p.caught("tellWaiting")
+	if !p.holds() {
+		return time.Time{}
+	}
+	return p.podEvents.look(now, p.notices, p.limiter)
 }
 
 // track keeps the set of starts under way.

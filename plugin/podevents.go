@@ -1,0 +1,122 @@
+package plugin
+
+import (
+	"fmt"
+	"time"
+
+	"golang.org/x/time/rate"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+)
+
+// Reasons of the events on pods.
+const (
+	eventWaiting  = "WaitingToStart"
+	eventAdmitted = "StartAdmitted"
+	eventStuck    = "StartStuck"
+	eventUnpaced  = "StartUnpaced"
+	eventLent     = string(throttle.SlotLent)
+	eventExpired  = string(throttle.GateExpired)
+)
+
+// Bounds of the events on pods. An API server serves thousands of nodes, and a herd
+// that starts everywhere at once is when it has least to spare.
+const (
+	worthTelling = 5 * time.Second // a shorter wait is not worth an event
+	tellAgain    = time.Minute     // at the earliest, and only when the reason has changed
+	lookEvery    = 5 * time.Second // at those that wait
+	eventEvery   = 2 * time.Second // in the long run, of each class
+	eventBurst   = 20              // at once, of each class
+)
+
+// podEvents chooses what becomes an event on a pod: the log tells all. An event that
+// exceeds the bounds is not written later: those that wait are looked at again, and of
+// what goes wrong in many pods at once, a few say enough. Made by newPodEvents; used by
+// the pacer's run alone, but for unpaced.
+type podEvents struct {
+	// course bounds the events that say how any pod's wait goes, rare those that say
+	// what is out of the ordinary: neither takes what the other needs.
+	course, rare *rate.Limiter
+	told         map[string]toldWait // by pod key
+	last         time.Time           // look
+}
+
+// toldWait is what the events of a waiting pod have said last.
+type toldWait struct {
+	reason throttle.Reason
+	at     time.Time
+}
+
+func newPodEvents() *podEvents {
+	each := func() *rate.Limiter { return rate.NewLimiter(rate.Every(eventEvery), eventBurst) }
+	return &podEvents{course: each(), rare: each(), told: map[string]toldWait{}}
+}
+
+// happened writes the event on a pod that says what happened to its ticket, if any.
+func (s *podEvents) happened(n notices, e throttle.Event) {
+	uid := e.Ticket.UID()
+	_, waited := s.told[uid]
+	if e.Kind == throttle.KindAdmitted || e.Kind == throttle.KindEnded {
+		delete(s.told, uid)
+	}
+	took := e.Took.Round(100 * time.Millisecond)
+	write := func(bound *rate.Limiter, kind, reason, format string, args ...any) {
+		if bound.AllowN(e.Time, 1) {
+			n.pod(uid, e.Ticket.Name(), kind, reason, fmt.Sprintf(format, args...))
+		}
+	}
+	switch {
+	case e.Kind == throttle.KindAdmitted && e.Reason == throttle.SlotLent:
+		write(s.rare, corev1.EventTypeNormal, eventLent, "Lent a slot after %s: the pods that hold all slots make no progress, maybe they wait for this one", took)
+	case e.Kind == throttle.KindAdmitted && overLimit(e.Reason):
+		write(s.rare, corev1.EventTypeNormal, eventAdmitted, "Admitted over the limit after %s: %s", took, e.Reason)
+	case e.Kind == throttle.KindAdmitted && waited:
+		write(s.course, corev1.EventTypeNormal, eventAdmitted, "Admitted after %s: %s", took, e.Reason)
+	case e.Kind == throttle.KindExpired:
+		write(s.rare, corev1.EventTypeWarning, eventExpired, "The wait in the gate ended without a turn; kubelet tries again, the pod keeps its place")
+	case e.Kind == throttle.KindEnded && e.Reason == throttle.Stuck:
+		write(s.rare, corev1.EventTypeWarning, eventStuck, "Not ready %s after it was admitted; the start no longer counts and others go on", took)
+	}
+}
+
+// overLimit tells whether an admission of this reason is over the limit.
+func overLimit(r throttle.Reason) bool { return r == throttle.MaxWait || r == throttle.GateDeadline }
+
+// look writes events on those that have waited for a while and were not told yet, or
+// wait for another reason now, the first in line first. It gives the time of the next
+// look; zero: nobody waits.
+func (s *podEvents) look(now time.Time, n notices, l *throttle.Limiter) (next time.Time) {
+	if l.Demand() != throttle.DemandWaiting {
+		return time.Time{}
+	}
+	if next := s.last.Add(lookEvery); now.Before(next) {
+		return next
+	}
+	s.last = now
+	waiting := l.Snapshot(now).Waiting
+	for _, v := range waiting {
+		told, before := s.told[v.UID]
+		if now.Sub(v.Arrived) < worthTelling || (before && (told.reason == v.Reason || now.Sub(told.at) < tellAgain)) {
+			continue
+		}
+		if !s.course.AllowN(now, 1) {
+			break
+		}
+		s.told[v.UID] = toldWait{reason: v.Reason, at: now}
+		n.pod(v.UID, v.Name, corev1.EventTypeNormal, eventWaiting, waitingText(v, len(waiting)))
+	}
+	return now.Add(lookEvery)
+}
+
+// waitingText says what a pod waits for, at which place, and what is measured.
+func waitingText(v throttle.TicketView, of int) string {
+	text := fmt.Sprintf("Waits for its turn to start, place %d of %d: %s", v.Ahead+1, max(of, v.Ahead+1), v.Reason)
+	if measured := v.Held.String(); measured != "" {
+		text += " (" + measured + ")"
+	}
+	if v.Basis == throttle.BasisObserved && v.Expected > 0 {
+		text += fmt.Sprintf("; expected in about %s", v.Expected.Round(time.Second))
+	}
+	return text
+}

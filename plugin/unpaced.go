@@ -1,0 +1,36 @@
+package plugin
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+)
+
+// Reasons why a start goes on unpaced.
+const (
+	// unpacedNotAsked: its hook left by itself, or nobody was asked.
+	unpacedNotAsked throttle.Reason = "NotAsked"
+	// unpacedPanic: the handler that would have decided failed.
+	unpacedPanic throttle.Reason = "Panic"
+	// unpacedBudget: nobody may be refused while the handlers are too slow.
+	unpacedBudget throttle.Reason = "HandlerBudget"
+)
+
+// unpacedTexts say it to people, after the pod's name.
+var unpacedTexts = map[throttle.Reason]string{
+	unpacedNotAsked: "a start went on without its turn: it is counted from now on",
+	unpacedPanic:    "a handler failed: the pod goes on unpaced",
+	unpacedBudget:   "starts unpaced: nothing is refused while the handlers are too slow for the runtime",
+}
+
+// unpaced counts a start that goes on unpaced, and says so in the log and on the pod.
+func (p *pacer) unpaced(uid, title string, reason throttle.Reason) {
+	text := unpacedTexts[reason]
+	p.metrics.unpaced.WithLabelValues(string(reason)).Inc()
+	p.podLog(uid, title).WithField("reason", reason).Warn(text)
+	if p.podEvents.rare.AllowN(time.Now(), 1) {
+		p.notices.pod(uid, title, corev1.EventTypeWarning, eventUnpaced, string(reason)+": "+text)
+	}
+}
