@@ -39,7 +39,7 @@ func (s *signs) quiet(uid string, now usage) bool {
 	defer s.mu.Unlock()
 	s.samples[uid] = s.samples[uid].add(now, s.window)
 	took, used, full := s.samples[uid].over(s.window)
-	return full && used.cpu < s.cores*took.Seconds()
+	return full && used.cpu+used.inLine < s.cores*took.Seconds()
 }
 
 func (s *signs) forget(uid string) {

@@ -7,21 +7,24 @@ import (
 )
 
 // stalls finds the starts that make no progress: over a time, the pod used little
-// CPU, stood in line for little, and moved little to and from disks. What keeps it
-// from going on is then something else than this node, maybe a pod that waits for
-// its turn.
+// CPU, did not stand in line for it most of the time, and moved little to and from
+// disks. What keeps it from going on is then something else than this node, maybe a
+// pod that waits for its turn.
 //
 // The bounds lie above what a pod uses that waits: for kubelet's probes (2.9 % of a
 // core was measured with a small program executed in it every second), and for its own
 // tries to reach what it waits for. A start that uses less than a tenth of a core
-// leaves room for another, whatever it does.
+// leaves room for another, whatever it does. One that starves stands in line nearly
+// all the time; on a busy node, one that only looks now and then whether it may go on
+// does so for a good part of it.
 //
 // Made by newStalls; used by the pacer's run alone.
 type stalls struct {
 	meter
-	cores float64       // the pod has to have wanted less
-	bytes float64       // and moved less in a second
-	every time.Duration // between two measurements
+	cores  float64       // the pod has to have used less
+	inLine float64       // and stood in line for a smaller share of the time
+	bytes  float64       // and moved less in a second
+	every  time.Duration // between two measurements
 
 	last time.Time             // measurement
 	pods map[string]*stallSign // by pod key
@@ -42,23 +45,24 @@ const (
 
 func newStalls(o Options) *stalls {
 	return &stalls{
-		meter: newMeter(o), cores: 0.1, bytes: 64 << 10, every: time.Second,
+		meter: newMeter(o), cores: 0.1, inLine: 0.5, bytes: 64 << 10, every: time.Second,
 		pods: map[string]*stallSign{},
 	}
 }
 
 // judge takes a pod's usage of now, and gives since when the pod makes no progress.
-func (s *stallSign) judge(now usage, window time.Duration, cores, bytes float64) time.Time {
-	s.samples = s.samples.add(now, window)
-	took, used, full := s.samples.over(window)
+func (s *stalls) judge(sign *stallSign, now usage, window time.Duration) time.Time {
+	sign.samples = sign.samples.add(now, window)
+	took, used, full := sign.samples.over(window)
+	over := took.Seconds()
 	switch {
 	case !full:
-	case used.cpu >= cores*took.Seconds() || used.moved >= bytes*took.Seconds():
-		s.since = time.Time{}
-	case s.since.IsZero():
-		s.since = s.samples[0].at
+	case used.cpu >= s.cores*over || used.inLine >= s.inLine*over || used.moved >= s.bytes*over:
+		sign.since = time.Time{}
+	case sign.since.IsZero():
+		sign.since = sign.samples[0].at
 	}
-	return s.since
+	return sign.since
 }
 
 // findStalls measures every start that holds a slot, and tells the limiter which make
@@ -108,7 +112,7 @@ func (p *pacer) findStall(now time.Time, v throttle.TicketView, window time.Dura
 		*sign = stallSign{blind: true}
 		return time.Time{}
 	}
-	return sign.judge(used, window, p.stalls.cores, p.stalls.bytes)
+	return p.stalls.judge(sign, used, window)
 }
 
 // endStalls forgets all measurements, and takes back what they said: nobody measures

@@ -16,16 +16,18 @@ type usage struct {
 
 // use is what a pod used from one usage to a later one.
 type use struct {
-	cpu   float64 // CPU-seconds that it used or stood in line for
-	moved float64 // bytes
+	cpu    float64 // CPU-seconds
+	inLine float64 // seconds
+	moved  float64 // bytes
 }
 
 // since gives what was used since an earlier usage. Threads and processes that have
 // ended since are left out.
 func (u usage) since(earlier usage) use {
 	return use{
-		cpu:   u.cpu - earlier.cpu + more(u.inLine, earlier.inLine),
-		moved: more(u.moved, earlier.moved),
+		cpu:    u.cpu - earlier.cpu,
+		inLine: more(u.inLine, earlier.inLine),
+		moved:  more(u.moved, earlier.moved),
 	}
 }
 
