@@ -25,6 +25,7 @@ type limit interface {
 type slots struct {
 	starting *order
 	most     int // zero or less: no bound
+	reach    int // what most may soon come to, where that is more
 	lent     int // beyond most
 }
 

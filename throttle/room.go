@@ -31,7 +31,7 @@ type view struct {
 
 // outlook is derived in the package documentation.
 func (s *slots) outlook(_ time.Time, v view) (float64, bool) {
-	free, c := float64(max(0, s.capacity()-s.starting.len())), float64(s.most)
+	free, c := float64(max(0, s.capacity()-s.starting.len())), float64(max(s.most, s.reach))
 	// in gives how many start in the time that one can wait, if each takes so long.
 	in := func(start time.Duration) float64 { return free + c*v.waitable.Seconds()/start.Seconds() }
 	starts := 2*c + 1

@@ -58,8 +58,12 @@ func (l *Limiter) setAdaptiveLocked() {
 // setMostLocked sets how many may start at a time: as many as set, or as found, the
 // less of both.
 func (l *Limiter) setMostLocked() {
-	l.slots.most = max(0, l.settings.MaxConcurrent)
+	l.slots.most, l.slots.reach = max(0, l.settings.MaxConcurrent), 0
 	if l.adaptive != nil {
+		l.slots.reach = l.adaptive.Reach()
+		if l.settings.MaxConcurrent > 0 {
+			l.slots.reach = min(l.slots.reach, l.settings.MaxConcurrent)
+		}
 		if found := max(1, l.adaptive.Limit()); l.slots.most == 0 || found < l.slots.most {
 			l.slots.most = found
 		}

@@ -6,20 +6,24 @@ import (
 	"time"
 )
 
-// Controller is the loop. It is not safe for concurrent use.
+// Controller is the loop. Make one with New. It is not safe for concurrent use.
 type Controller struct {
 	settings Settings
 	limit    int
-	settled  bool
+	idle     float64   // the load of the node while nothing started
+	open     bool      // the node has room for many, or nobody knows yet
+	began    time.Time // when nothing was starting last
+	bearable time.Time // when the load was last below overfull
 	changed  time.Time // when the limit changed last
 	past     exposure
 	why      string
 }
 
-// New returns a Controller that begins with one start per core.
+// New returns a Controller that takes the node to be idle until it is told
+// otherwise.
 func New(s Settings) *Controller {
-	c := &Controller{settings: s.complete(), why: "nothing measured yet"}
-	c.limit = c.initial()
+	c := &Controller{settings: s.complete(), open: true, why: "nothing measured yet"}
+	c.limit = c.first()
 	return c
 }
 
@@ -35,69 +39,77 @@ func (c *Controller) Limit() int { return c.limit }
 // Why says in one line what the last Observe did and why, for people.
 func (c *Controller) Why() string { return c.why }
 
-func (c *Controller) initial() int { return c.settings.bound(c.settings.Cores) }
-
-// Observe takes what was measured and returns the limit from now on. Samples are
-// given in the order of their times.
-func (c *Controller) Observe(s Sample) (limit int) {
-	c.past.add(s.At, s.Starting)
-	if s.Starting == 0 && s.Waiting == 0 {
-		c.settled = false
-		return c.set(s, c.initial(), "nothing starts")
+// Reach is the number of starts at a time that the limit may come to soon: more
+// than Limit while the node has room.
+func (c *Controller) Reach() int {
+	if !c.open {
+		return c.limit
 	}
-	if !s.CPUKnown && !s.CPUPressureKnown {
-		return c.set(s, c.settings.bound(2*c.settings.Cores), "CPU use and pressure are not known: two starts per core")
+	return max(c.limit, c.settings.bound(reachPerCore*c.settings.Cores))
+}
+
+// first is the limit that meets the goal if every start keeps one core busy.
+func (c *Controller) first() int {
+	return c.settings.bound(int(float64(c.settings.Cores) * (c.settings.goal() - c.idle)))
+}
+
+// Observe takes what was measured and returns the limit from now on. Samples come
+// in the order of their times; one that is not later than the last, or covers no
+// time, changes nothing.
+func (c *Controller) Observe(s Sample) (limit int) {
+	if s.Window <= 0 || !c.past.add(s) {
+		return c.limit
+	}
+	load, goal := c.settings.load(s)
+	switch {
+	case goal == 0:
+		c.open = false
+		return c.set(s.At, blindPerCore*c.settings.Cores, "CPU use and pressure are not known")
+	case s.Starting == 0 && s.Waiting == 0:
+		c.idle, c.open, c.began, c.bearable = min(load, 1), true, s.At, s.At
+		return c.set(s.At, c.first(), fmt.Sprintf("nothing starts, load %.2f", load))
 	}
 	exposed := c.past.mean(s.At, s.Window)
-	load, goal := c.load(s), 1+c.settings.TargetPressure/100
-	want := exposed * goal / max(load, 0.01)
+	c.open = load < openBelow || s.At.Sub(c.began) < openFor*s.Window
+	want := c.settings.want(s, exposed, load, goal)
+	if load <= max(overfull, goal) {
+		c.bearable = s.At
+	} else if s.At.Sub(c.bearable) > s.Window {
+		want = min(want, relief*exposed, exposed-1)
+	}
+	return c.follow(s, want, exposed, load, goal)
+}
+
+// follow moves the limit towards the number of starts that is wanted.
+func (c *Controller) follow(s Sample, want, exposed, load, goal float64) int {
+	limit := float64(c.limit)
+	many, few := want > max(limit, exposed)*(1+nearby)+1, want < limit*(1-nearby)-1
+	settled := s.At.Sub(c.changed) >= s.Window
 	said := fmt.Sprintf("load %.2f of %.2f with %.1f starting", load, goal, exposed)
-	switch bind := s.Waiting > 0 && s.Starting >= c.limit; {
-	case want > float64(c.limit)+0.5 && !bind:
-		return c.set(s, c.limit, said+", nobody is held")
-	case want > float64(c.limit)+0.5 && !c.settled:
-		return c.set(s, min(int(math.Round(want)), int(4*exposed)+1), said)
-	case exposed < float64(s.Starting)/2:
-		return c.set(s, c.limit, said+", not measured yet")
+	switch {
+	case want > limit && (s.Waiting == 0 || s.Starting < c.limit):
+		return c.set(s.At, c.limit, said+", nobody is held")
+	case many:
+		return c.set(s.At, int(math.Round(want)), said+", room for many")
+	case !settled:
+		return c.set(s.At, c.limit, said+", changed lately")
+	case want > limit+slack:
+		return c.set(s.At, c.limit+1, said+", room for one")
+	case want > limit-slack:
+		return c.set(s.At, c.limit, said)
+	case exposed < measured*float64(s.Starting):
+		return c.set(s.At, c.limit, said+", starts not measured yet")
+	case few:
+		return c.set(s.At, int(math.Round(want)), said+", far too many")
 	default:
-		c.settled = c.settled || want < float64(c.limit)+0.5
-		return c.step(s, want, said)
+		return c.set(s.At, c.limit-1, said+", one too many")
 	}
 }
 
-// load is how many cores' worth of work there is for each core: the share of the
-// CPUs that are busy and, where that is most of them, of those with a queue.
-func (c *Controller) load(s Sample) float64 {
-	cpu, pressure := s.CPU/100, s.CPUPressure/100
-	if !s.CPUKnown {
-		cpu = 0.9
-	}
-	if !s.CPUPressureKnown {
-		pressure = 0
-	}
-	const idle, busy = 0.70, 0.95
-	return cpu + pressure*max(0, min(1, (cpu-idle)/(busy-idle)))
-}
-
-// step moves the limit by at most one in each window.
-func (c *Controller) step(s Sample, want float64, said string) int {
-	const slack = 0.6
-	limit := c.limit
-	if s.At.Sub(c.changed) >= s.Window {
-		switch {
-		case want > float64(limit)+slack:
-			limit++
-		case want < float64(limit)-slack:
-			limit--
-		}
-	}
-	return c.set(s, limit, said)
-}
-
-func (c *Controller) set(s Sample, limit int, said string) int {
+func (c *Controller) set(at time.Time, limit int, said string) int {
 	if limit = c.settings.bound(limit); limit != c.limit {
-		c.limit, c.changed = limit, s.At
+		c.limit, c.changed = limit, at
 	}
-	c.why = fmt.Sprintf("limit %d: %s", c.limit, said)
+	c.why = fmt.Sprintf("%d at a time: %s", c.limit, said)
 	return c.limit
 }

@@ -1,6 +1,90 @@
 // Package adaptive finds how many pods may start at a time, from what the node
-// shows while they start.
+// shows while they start. There is no number to choose.
 //
 // A [Controller] is fed with a [Sample] each time the node was measured and
 // answers with a limit. It reads no clock, starts no goroutine and takes no lock.
+//
+// # What is measured
+//
+// The kernel accounts CPU pressure "some" for each CPU as the share of time in
+// which a task waits there, and takes the mean over the CPUs that are not idle. So
+// it is not a switch that one task too many turns on, but counts the CPUs with a
+// queue: on a node with 2 CPUs, 2 busy processes make 0 %, 3 make 50 % and 4 make
+// 99 %; on 16 CPUs, the 17th makes 6 %. CPU use tells how much is missing to keep
+// all CPUs busy. Their sum, the load, is a measure of the runnable tasks for each
+// CPU that is right from 0 to nearly 2, below saturation and above it.
+//
+// A container that its own CPU limit holds counts as waiting too: a few of them
+// make a pressure of 90 % on a node whose CPUs are half idle. Where CPUs are idle,
+// tasks do not queue for them. So pressure counts in full only from a CPU use of
+// 95 % on, and not at all below 70 %.
+//
+// # The goal
+//
+// The goal is a load of 1 + TargetPressure: 1 keeps all CPUs busy. The rest is a
+// queue that fills the gaps which starts leave, when a pod is up and the probe that
+// finds it so is yet to come, or when it waits for something. It also says by how
+// much starts are stretched: with a share p of the CPUs having a second task, a
+// start takes up to 1 + p times as long as alone. The default of 70 % is the most
+// that the measure tells well, and far from the stretch of about 4 at which
+// liveness probes kill that suit a pod which starts alone.
+//
+// # The law
+//
+// The measure covers a window of some seconds, so what it says now is of starts
+// that were admitted before. To compare like with like, the controller remembers
+// how many were starting, and takes the mean E over the same window. If that many
+// made a load y and the next are like them, the goal y* is met by
+//
+//	want = E * y* / y
+//
+// (with a load that is there without the starts, this comes near the goal step by
+// step from the safe side). Since E is of the same window as y, the delay of the
+// window causes no swinging: this is the idea of the Smith predictor. The rule of
+// proportion is that of the Kubernetes horizontal pod autoscaler.
+//
+//   - While the load is small, want is great, and says little. As in the slow start
+//     of TCP, what was measured may only multiply by a constant before its
+//     successors are measured. The limit doubles about twice in a second, so that
+//     pods which start by waiting all start soon.
+//   - The limit grows only if it holds somebody: a limit that nobody met is not
+//     proven (as TCP validates its congestion window, RFC 7661).
+//   - Near the goal, within a tenth of the limit and one, the limit moves by one in
+//     a window at most, and not at all for less than 0.6: each start counts, so it
+//     shall not swing.
+//   - It falls because of starts only once the window has seen them: the first
+//     seconds of a herd show the work of setting its pods up.
+//   - Near a load of 2 the measure hardly rises any more. After a window there, the
+//     limit falls to a part of the starts under way, as TCP's does on a loss.
+//   - I/O pressure is near 100 % with a single reader on an idle node: it says that
+//     somebody waits for a disk, not how many. Beyond 50 % of it no more than two
+//     starts for each core are tried.
+//   - A herd begins with the limit that is right if every start keeps one core busy:
+//     the cores times what the load of the node leaves of the goal.
+//
+// Min always may start. A sensor that is blind opens no gate: without pressure, the
+// loop steers for a CPU use of 90 %; without CPU use, the node is taken to be busy;
+// without both, two starts for each core.
+//
+// # What it cannot do
+//
+// Slots cannot be taken back. Where pods that wait for something come first, in great
+// number, and as many that burn CPU behind them, the limit found for the first is
+// too great for those that follow, until the window has seen it.
+//
+// # Evidence
+//
+// The tests run the law and the real limiter on a simulated node, which reproduces
+// the makespans of eight herds recorded on a real one. Over 300 random herds of 8 to
+// 16 pods for each core on 2 to 16 cores, the makespan is, for 95 % of them, at most
+// 1.2 times that of the fixed limit that would have been best for that very herd,
+// and no liveness probe kills.
+//
+// # Sources
+//
+// Jacobson and Karels, "Congestion Avoidance and Control" (1988); Brakmo and
+// Peterson, "TCP Vegas" (1995); Smith, "Closer Control of Loops with Dead Time"
+// (1957); RFC 7661; Netflix concurrency-limits (Gradient2: a limit from the ratio of
+// what is wanted to what is measured); the kernel's Documentation/accounting/psi.rst
+// and kernel/sched/psi.c.
 package adaptive

@@ -2,42 +2,43 @@ package adaptive
 
 import "time"
 
-// keep is how much of the past is remembered; no window is longer.
-const keep = 30 * time.Second
+// remembered is how much of the past is kept; a longer window is taken to be so
+// long.
+const remembered = time.Minute
 
-// exposure remembers how many pods were starting, to tell what a measured window
-// was the effect of.
+// exposure remembers how many pods were starting, to tell of how many starts the
+// load of a window was.
 type exposure struct{ points []point }
 
+// point says that from at on, until the next point, so many were starting.
 type point struct {
 	at       time.Time
 	starting int
 }
 
-func (e *exposure) add(at time.Time, starting int) {
+// add takes note of a sample, and tells whether it is later than the last.
+func (e *exposure) add(s Sample) bool {
+	if n := len(e.points); n > 0 && !s.At.After(e.points[n-1].at) {
+		return false
+	}
 	old := 0
-	for old+1 < len(e.points) && at.Sub(e.points[old+1].at) > keep {
+	for old+1 < len(e.points) && s.At.Sub(e.points[old+1].at) > remembered {
 		old++
 	}
-	e.points = append(e.points[old:], point{at, starting})
+	e.points = append(e.points[old:], point{s.At, s.Starting})
+	return true
 }
 
-// mean is the mean number of pods that were starting in the window before at.
+// mean is the mean number of pods that were starting in the window before at. What
+// was before the first sample counts as none.
 func (e *exposure) mean(at time.Time, window time.Duration) float64 {
-	if window <= 0 {
-		window = time.Millisecond
-	}
-	sum, end := 0.0, at
-	for i := len(e.points) - 1; i >= 0 && end.After(at.Add(-window)); i-- {
-		p := e.points[i]
-		begin := p.at
-		if begin.Before(at.Add(-window)) {
-			begin = at.Add(-window)
+	sum, from := 0.0, at.Add(-window)
+	for i := len(e.points) - 1; i > 0 && e.points[i].at.After(from); i-- {
+		begin := e.points[i-1].at
+		if begin.Before(from) {
+			begin = from
 		}
-		if end.After(begin) {
-			sum += float64(p.starting) * end.Sub(begin).Seconds()
-			end = begin
-		}
+		sum += float64(e.points[i-1].starting) * e.points[i].at.Sub(begin).Seconds()
 	}
 	return sum / window.Seconds()
 }

@@ -4,7 +4,7 @@ import "cmp"
 
 const (
 	// DefaultTargetPressure is the CPU pressure, percent, that the loop steers for.
-	DefaultTargetPressure = 50
+	DefaultTargetPressure = 70
 	// MaxLimit is the greatest limit where Settings name none: more pods than a
 	// node has at all.
 	MaxLimit = 1024
@@ -24,7 +24,10 @@ type Settings struct {
 }
 
 func (s Settings) complete() Settings {
-	s.TargetPressure = min(100, cmp.Or(max(0, s.TargetPressure), DefaultTargetPressure))
+	if !(s.TargetPressure > 0) {
+		s.TargetPressure = DefaultTargetPressure
+	}
+	s.TargetPressure = min(100, s.TargetPressure)
 	s.Min = cmp.Or(max(0, s.Min), 1)
 	s.Max = max(s.Min, cmp.Or(max(0, s.Max), MaxLimit))
 	s.Cores = cmp.Or(max(0, s.Cores), 1)

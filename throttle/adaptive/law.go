@@ -1,0 +1,64 @@
+package adaptive
+
+// The constants of the law; the package documentation derives those that are not
+// plain.
+const (
+	// CPU pressure counts in part from the first CPU use on, and in full from the
+	// second: below, it comes from containers that their own CPU limit holds.
+	pressureFrom, pressureFull = 0.70, 0.95
+	// goalWithoutPressure is the CPU use that is steered for where pressure is not
+	// known.
+	goalWithoutPressure = 0.90
+	// growth is by how much the starts that were measured may multiply before their
+	// successors are measured.
+	growth = 4
+	// Above a load of overfull the measure hardly rises with the starts any more: after
+	// a window there, the limit falls to this part of them, and by one at least.
+	overfull, relief = 1.85, 0.8
+	// Above ioPressure, percent, the disk may be what starts wait for, and more than
+	// ioPerCore starts for each core are not tried.
+	ioPressure, ioPerCore = 50, 2
+	// nearby is the relative error up to which the limit moves by one in a window,
+	// and slack the absolute one up to which it stays.
+	nearby, slack = 0.10, 0.6
+	// measured is the share of the starts under way that the window must have seen
+	// before the limit falls because of them.
+	measured = 0.7
+	// blindPerCore is the limit where nothing is known.
+	blindPerCore = 2
+	// Below a load of openBelow, and in the first openFor windows of a herd, when the
+	// load is that of setting its pods up, reachPerCore starts for each core are to
+	// be expected.
+	openBelow, openFor, reachPerCore = 0.75, 2, 8
+)
+
+// load gives the work that the CPUs of the node have, in parts of what they can
+// do: 1 keeps all of them busy, 2 is a second task waiting for each of them. It
+// tells no more from 2. The goal is in the same unit; 0: nothing is known.
+func (s Settings) load(m Sample) (load, goal float64) {
+	cpu, pressure := m.CPU/100, m.CPUPressure/100
+	switch {
+	case !m.CPUKnown && !m.CPUPressureKnown:
+		return 0, 0
+	case !m.CPUPressureKnown:
+		return cpu, goalWithoutPressure
+	case !m.CPUKnown:
+		cpu = 1
+	}
+	counts := (cpu - pressureFrom) / (pressureFull - pressureFrom)
+	return cpu + pressure*max(0, min(1, counts)), s.goal()
+}
+
+// goal is the load to steer for.
+func (s Settings) goal() float64 { return 1 + s.TargetPressure/100 }
+
+// want is the number of starts that would meet the goal, if the next starts are as
+// those that were measured: so many of them, on average over the window, made the
+// load.
+func (s Settings) want(m Sample, exposed, load, goal float64) float64 {
+	want := exposed * goal / max(load, 0.01)
+	if m.IOPressureKnown && m.IOPressure > ioPressure {
+		want = min(want, ioPerCore*float64(s.Cores))
+	}
+	return min(want, growth*exposed+1)
+}

@@ -1,0 +1,199 @@
+package adaptive_test
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/adaptive"
+)
+
+// plant feeds a controller with a node on which every start behaves alike, one
+// sample each 250 ms. All figures are percent of the node.
+type plant struct {
+	*adaptive.Controller
+	now  time.Time
+	seen []adaptive.Sample // what was at the last moments; the window covers them
+}
+
+const sampleEvery, window = 250 * time.Millisecond, 2 * time.Second
+
+func newPlant(s adaptive.Settings) *plant {
+	return &plant{Controller: adaptive.New(s), now: time.Unix(1000, 0)}
+}
+
+// feed gives so many samples, with the limit always used and somebody waiting.
+// change says how the node is at a moment; it is measured as the mean of a window.
+func (p *plant) feed(samples int, change func(s *adaptive.Sample)) {
+	for range samples {
+		p.now = p.now.Add(sampleEvery)
+		s := adaptive.Sample{
+			At: p.now, Window: window, Starting: p.Limit(), Waiting: 100,
+			CPUKnown: true, CPUPressureKnown: true, IOPressureKnown: true,
+		}
+		change(&s)
+		p.seen = append(p.seen, s)
+		p.seen = p.seen[max(0, len(p.seen)-int(window/sampleEvery)):]
+		s.CPU, s.CPUPressure, s.IOPressure = 0, 0, 0
+		for _, then := range p.seen {
+			n := float64(len(p.seen))
+			s.CPU, s.CPUPressure, s.IOPressure = s.CPU+then.CPU/n, s.CPUPressure+then.CPUPressure/n, s.IOPressure+then.IOPressure/n
+		}
+		p.Observe(s)
+	}
+}
+
+func TestBeginsWithWhatTheNodeLeavesOfTheGoal(t *testing.T) {
+	t.Parallel()
+	assert.Equal(t, 13, adaptive.New(adaptive.Settings{Cores: 8}).Limit())
+	assert.Equal(t, 3, adaptive.New(adaptive.Settings{Cores: 8, Max: 3}).Limit())
+	assert.Equal(t, 20, adaptive.New(adaptive.Settings{Cores: 8, Min: 20, Max: 3}).Limit())
+	assert.Equal(t, 1, adaptive.New(adaptive.Settings{}).Limit())
+	p := newPlant(adaptive.Settings{Cores: 8})
+	p.feed(1, func(s *adaptive.Sample) { s.Starting, s.Waiting, s.CPU = 0, 0, 50 })
+	assert.Equal(t, 9, p.Limit(), p.Why())
+}
+
+func TestNeverBelowMinHoweverBusyTheNodeIs(t *testing.T) {
+	t.Parallel()
+	for _, least := range []int{0, 1, 2, 5} {
+		p := newPlant(adaptive.Settings{Cores: 8, Min: least})
+		p.feed(1000, func(s *adaptive.Sample) { s.CPU, s.CPUPressure, s.IOPressure = 100, 100, 100 })
+		assert.Equal(t, max(1, least), p.Limit(), p.Why())
+	}
+}
+
+func TestStartsThatUseNothingRampUpInSeconds(t *testing.T) {
+	t.Parallel()
+	p := newPlant(adaptive.Settings{Cores: 2})
+	p.feed(4*5, func(s *adaptive.Sample) { s.CPU = 8 })
+	assert.GreaterOrEqual(t, p.Limit(), 100, p.Why())
+}
+
+func TestALimitThatNobodyMeetsDoesNotGrow(t *testing.T) {
+	t.Parallel()
+	p := newPlant(adaptive.Settings{Cores: 2})
+	p.feed(100, func(s *adaptive.Sample) { s.CPU, s.Waiting = 8, 0 })
+	assert.Equal(t, 3, p.Limit(), p.Why())
+	p.feed(100, func(s *adaptive.Sample) { s.CPU, s.Starting = 8, 2 })
+	assert.Equal(t, 3, p.Limit(), p.Why())
+}
+
+func TestPressureOfCPULimitedPodsDoesNotCloseIt(t *testing.T) {
+	t.Parallel()
+	p := newPlant(adaptive.Settings{Cores: 4})
+	p.feed(4*10, func(s *adaptive.Sample) { s.CPU, s.CPUPressure = 60, 95 })
+	assert.Greater(t, p.Limit(), 16, p.Why())
+}
+
+// Processes that keep a core busy each: the limit comes to where the pressure is
+// the goal, and stays.
+func TestSettlesWhereThePressureIsTheGoal(t *testing.T) {
+	t.Parallel()
+	for _, cores := range []int{2, 4, 16, 64} {
+		p := newPlant(adaptive.Settings{Cores: cores, TargetPressure: 50})
+		burning := func(s *adaptive.Sample) {
+			load := float64(s.Starting) / float64(cores)
+			s.CPU, s.CPUPressure = 100*min(1, load), 100*max(0, min(1, load-1))
+		}
+		p.feed(4*30, burning)
+		assert.InDelta(t, 1.5*float64(cores), p.Limit(), 1, p.Why())
+		settled := p.Limit()
+		for range 100 {
+			p.feed(1, burning)
+			assert.Equal(t, settled, p.Limit(), p.Why())
+		}
+	}
+}
+
+// Once settled the limit moves by one in a window at most, though starts come and go
+// and the sensor is noisy.
+func TestStepsByOneInAWindowOnceSettled(t *testing.T) {
+	t.Parallel()
+	for _, cores := range []int{2, 8, 16} {
+		random := rand.New(rand.NewPCG(uint64(cores), 1))
+		p := newPlant(adaptive.Settings{Cores: cores})
+		burning := func(s *adaptive.Sample) {
+			load := float64(s.Starting) * (0.9 + 0.1*random.Float64()) / float64(cores)
+			s.CPU, s.CPUPressure = 100*min(1, load), 100*max(0, min(1, load-1))*(0.75+0.5*random.Float64())
+		}
+		p.feed(4*20, burning)
+		var changed time.Time
+		for range 4 * 300 {
+			before := p.Limit()
+			if p.feed(1, burning); p.Limit() == before {
+				continue
+			}
+			assert.InDelta(t, before, p.Limit(), 1, p.Why())
+			assert.GreaterOrEqual(t, p.now.Sub(changed), window, p.Why())
+			changed = p.now
+		}
+	}
+}
+
+func TestIOPressureAloneAllowsTwoStartsForEachCore(t *testing.T) {
+	t.Parallel()
+	p := newPlant(adaptive.Settings{Cores: 4})
+	p.feed(4*60, func(s *adaptive.Sample) { s.CPU, s.IOPressure = 10, 100 })
+	assert.Equal(t, 8, p.Limit(), p.Why())
+}
+
+func TestBlindSensors(t *testing.T) {
+	t.Parallel()
+	blind := newPlant(adaptive.Settings{Cores: 4})
+	blind.feed(40, func(s *adaptive.Sample) { s.CPUKnown, s.CPUPressureKnown, s.IOPressureKnown = false, false, false })
+	assert.Equal(t, 8, blind.Limit(), blind.Why())
+	assert.Contains(t, blind.Why(), "not known")
+
+	noPressure := newPlant(adaptive.Settings{Cores: 4})
+	noPressure.feed(4*60, func(s *adaptive.Sample) {
+		s.CPUPressureKnown, s.CPU = false, min(100, 20*float64(s.Starting))
+	})
+	assert.InDelta(t, 5, noPressure.Limit(), 1, noPressure.Why())
+
+	noCPU := newPlant(adaptive.Settings{Cores: 4})
+	noCPU.feed(4*60, func(s *adaptive.Sample) {
+		s.CPUKnown, s.CPUPressure = false, max(0, min(100, 25*float64(s.Starting-4)))
+	})
+	assert.InDelta(t, 6.8, noCPU.Limit(), 1, noCPU.Why())
+}
+
+func TestASampleThatIsNotLaterChangesNothing(t *testing.T) {
+	t.Parallel()
+	p := newPlant(adaptive.Settings{Cores: 2})
+	p.feed(8, func(s *adaptive.Sample) { s.CPU = 50 })
+	limit, why := p.Limit(), p.Why()
+	for _, at := range []time.Duration{0, -time.Hour} {
+		p.Observe(adaptive.Sample{At: p.now.Add(at), Window: window, CPUKnown: true, Waiting: 1})
+	}
+	p.Observe(adaptive.Sample{At: p.now.Add(time.Second)})
+	assert.Equal(t, limit, p.Limit())
+	assert.Equal(t, why, p.Why())
+}
+
+func TestConfigureKeepsWhatWasLearnedWithinTheNewBounds(t *testing.T) {
+	t.Parallel()
+	p := newPlant(adaptive.Settings{Cores: 2})
+	p.feed(20, func(s *adaptive.Sample) { s.CPU = 8 })
+	learned := p.Limit()
+	p.Configure(adaptive.Settings{Cores: 2, TargetPressure: 30})
+	assert.Equal(t, learned, p.Limit())
+	p.Configure(adaptive.Settings{Cores: 2, Max: 10})
+	assert.Equal(t, 10, p.Limit())
+	p.Configure(adaptive.Settings{Cores: 2, Min: 12})
+	assert.Equal(t, 12, p.Limit())
+}
+
+func TestReachIsWhatALimitMayComeTo(t *testing.T) {
+	t.Parallel()
+	p := newPlant(adaptive.Settings{Cores: 4})
+	assert.Equal(t, 32, p.Reach(), "nothing is known yet")
+	p.feed(4*10, func(s *adaptive.Sample) { s.CPU, s.CPUPressure = 100, 60 })
+	assert.Equal(t, p.Limit(), p.Reach(), p.Why())
+	p.feed(4*10, func(s *adaptive.Sample) { s.CPU = 30 })
+	assert.Equal(t, max(32, p.Limit()), p.Reach(), p.Why())
+	p.Configure(adaptive.Settings{Cores: 4, Max: 8})
+	assert.Equal(t, 8, p.Reach())
+}

@@ -1,0 +1,49 @@
+package nodesim
+
+import (
+	"cmp"
+	"slices"
+)
+
+// share gives every pod its rate: the CPUs first to the pods that serve, which have
+// a CPU request, then evenly to those that start, nobody more than it can use; and
+// the disk's streams to those that read.
+func (n *node) share() {
+	hungry := n.hungry[:0]
+	readers := 0.0
+	for _, p := range n.pods {
+		switch p.does() {
+		case burns, serves:
+			hungry = append(hungry, p)
+		case reads:
+			readers++
+		case idles:
+			p.rate = 1
+		case waits:
+			p.rate = 0
+		}
+	}
+	n.hungry = hungry
+	slices.SortStableFunc(hungry, func(a, b *pod) int {
+		return cmp.Or(cmp.Compare(b.does(), a.does()), cmp.Compare(a.most(), b.most()))
+	})
+	free := n.cores() - backgroundCores
+	for i, p := range hungry {
+		p.rate = min(p.most(), free/float64(len(hungry)-i))
+		if p.does() == serves {
+			p.rate = min(p.most(), free)
+		}
+		free -= p.rate
+	}
+	stream := min(1, n.streams()/max(1, readers))
+	for _, p := range n.pods {
+		if p.does() == reads {
+			p.rate = stream
+		}
+	}
+	n.account(hungry, readers, n.cores()-max(0, free))
+}
+
+func (n *node) cores() float64 { return float64(n.scenario.Cores) }
+
+func (n *node) streams() float64 { return max(1, n.scenario.DiskStreams) }

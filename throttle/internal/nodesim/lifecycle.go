@@ -1,0 +1,115 @@
+package nodesim
+
+import (
+	"math"
+	"time"
+
+	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+)
+
+// enter moves a pod, all of whose phases are over, to its next stage.
+func (n *node) enter(p *pod, now time.Time) {
+	switch p.stage {
+	case settingUp:
+		n.present(p, now)
+	case refused:
+		p.stage, p.phases = settingUp, []phase{{idles, setupDelay}, {burns, setupSeconds}}
+	case launching:
+		n.begin(p)
+	case starting:
+		p.life.Served, p.killAt = n.now, math.Inf(1)
+		wait := math.Mod(p.probe-n.now, probeEvery)
+		if wait < 0 {
+			wait += probeEvery
+		}
+		p.stage, p.phases = probing, []phase{{idles, wait + toldAfter}}
+	case probing:
+		p.life.Ready = n.now
+		n.unready--
+		p.stage, p.phases = ready, []phase{{serves, math.Inf(1)}}
+		if p.ticket != nil {
+			p.ticket.End(now, throttle.Ready)
+		}
+	case waiting, ready:
+	}
+}
+
+// present puts a pod before the limiter.
+func (n *node) present(p *pod, now time.Time) {
+	if n.limiter == nil {
+		p.life.Created = n.now
+		n.launch(p)
+		return
+	}
+	p.ticket = n.limiter.Join(now, throttle.Request{UID: p.name, Name: "herd/" + p.name})
+	n.byTicket[p.ticket] = p
+	if !p.ticket.LetUp(now, gateSeconds*time.Second).Admitted {
+		p.stage, p.phases = refused, []phase{{idles, comeBackAfter + comeBackSpread*n.random.Float64()}}
+		return
+	}
+	p.life.Created = n.now
+	p.stage, p.phases = waiting, []phase{{waits, math.Inf(1)}}
+	p.ticket.Attend(now)
+}
+
+// admitted launches the pods that the limiter has admitted.
+func (n *node) admitted(now time.Time) {
+	if n.limiter == nil {
+		return
+	}
+	n.limiter.Advance(now)
+	events, _ := n.limiter.Drain()
+	for _, e := range events {
+		if e.Kind != throttle.KindAdmitted {
+			continue
+		}
+		p := n.byTicket[e.Ticket]
+		p.ticket.Leave(now)
+		n.launch(p)
+	}
+}
+
+func (n *node) launch(p *pod) {
+	p.stage, p.phases = launching, []phase{{idles, launchDelay}, {burns, launchSeconds}}
+}
+
+// begin starts the process of a pod.
+func (n *node) begin(p *pod) {
+	p.life.Started = n.now
+	p.stage, p.phases = starting, p.startPhases()
+	if !p.kind.Liveness {
+		return
+	}
+	p.killAt = n.now + p.kind.Patience
+	if p.kind.Patience == 0 {
+		p.killAt = n.now + livenessDelay + livenessEvery*(livenessFailures-1+n.random.Float64())
+	}
+}
+
+// kill ends the process of a pod. Its start is over, and the next one is a start of
+// its own, behind the others.
+func (n *node) kill(p *pod, now time.Time) {
+	n.kills++
+	p.life.Kills++
+	p.killAt = math.Inf(1)
+	p.stage, p.phases = refused, []phase{{idles, restartDelay}}
+	if p.ticket != nil {
+		p.ticket.End(now, throttle.CrashLoop)
+	}
+}
+
+// count tells how many pods are at which point.
+func (n *node) count(m *Measured) {
+	for _, p := range n.pods {
+		switch p.stage {
+		case starting, probing:
+			m.Starting++
+			m.Slots++
+		case launching:
+			m.Slots++
+		case waiting:
+			m.Waiting++
+		case settingUp, refused, ready:
+		}
+	}
+}

@@ -1,0 +1,67 @@
+package nodesim
+
+import (
+	"math"
+	"math/rand/v2"
+)
+
+// Random gives a random node and herd. The same seed gives the same.
+//
+// Liveness probes are as tight as an administrator makes them who measured a start
+// alone: they kill what takes more than four times as long, and more than 20
+// seconds.
+func Random(seed uint64) Scenario {
+	r := rand.New(rand.NewPCG(seed, 3))
+	s := Scenario{Cores: []int{2, 4, 8, 16}[r.IntN(4)], Shuffled: true, Seed: seed}
+	s.DiskStreams = float64(s.Cores) * []float64{0.5, 1, 2, 4}[r.IntN(4)]
+	steady := 0.4 * r.Float64() * float64(r.IntN(2)) // of the node, before and after
+	if steady > 0 {
+		k := Kind{Name: "running", Count: 1 + r.IntN(2*s.Cores)}
+		k.ServeCores = steady * float64(s.Cores) / float64(k.Count)
+		s.Running = []Kind{k}
+	}
+	pods, kinds := s.Cores*(8+r.IntN(9)), 1+r.IntN(4)
+	idle := r.IntN(8) == 0
+	for i := range kinds {
+		k := randomKind(r)
+		if idle {
+			k = Kind{Name: "sleeper", CPUSeconds: 0.2, Wait: 5 + 35*r.Float64(), Liveness: true}
+			k.Patience = patience(k)
+		}
+		k.Count = max(1, pods*(i+1)/kinds-pods*i/kinds)
+		k.ServeCores = min(k.ServeCores, 0.2*float64(s.Cores)/float64(k.Count)/float64(kinds))
+		s.Herd = append(s.Herd, k)
+	}
+	return s
+}
+
+func randomKind(r *rand.Rand) Kind {
+	between := func(low, high float64) float64 { return low * math.Pow(high/low, r.Float64()) }
+	var k Kind
+	switch r.IntN(8) {
+	case 0, 1, 2:
+		k = Kind{Name: "burner", CPUSeconds: between(1, 12)}
+	case 3, 4:
+		k = Kind{Name: "server", CPUSeconds: between(1, 6), ServeCores: 0.1 * r.Float64()}
+	case 5:
+		k = Kind{Name: "sleeper", CPUSeconds: 0.2, Wait: between(1.5, 10)}
+	case 6:
+		k = Kind{Name: "limited", CPUSeconds: between(0.5, 2), CPULimit: between(0.2, 0.5)}
+	default:
+		k = Kind{Name: "reader", CPUSeconds: between(0.5, 4), IOSeconds: between(0.3, 4)}
+	}
+	k.Liveness, k.Patience = true, patience(k)
+	return k
+}
+
+// alone is how long the start of such a pod takes on an idle node.
+func (k Kind) alone() float64 {
+	burn := k.CPUSeconds
+	if k.CPULimit > 0 {
+		burn /= min(1, k.CPULimit)
+	}
+	return k.Wait + k.IOSeconds + burn
+}
+
+// patience is after how long a liveness probe kills such a pod.
+func patience(k Kind) float64 { return max(20, 4*k.alone()) }
