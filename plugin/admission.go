@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/containerd/nri/pkg/api"
+	"github.com/sirupsen/logrus"
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
@@ -20,7 +21,7 @@ func (p *pacer) runSandbox(ctx context.Context, sandbox *api.PodSandbox) error {
 	now := time.Now()
 	r, d := p.letIn(now, sandbox, pod, known)
 	if !d.Admitted {
-		return p.refuse(r, atSandbox, d)
+		return p.refuse(r, atSandbox, "", d)
 	}
 	return nil
 }
@@ -118,8 +119,9 @@ func (p *pacer) wait(ctx context.Context, a *asking, d throttle.Decision) (*api.
 	refusing := p.budget.allows(refusalsStopped)
 	if p.gate.barred(a.candidate) == "" {
 		if room := a.t.LetUp(now, p.options.GateTimeout); !room.Admitted && refusing {
-			return nil, p.refuse(a.r, atContainer, room)
+			return nil, p.refuse(a.r, atContainer, a.ctr.GetId(), room)
 		}
+		p.logWait(now, a.r, d, "start waits in the gate", logrus.Fields{"container_id": a.ctr.GetId()})
 		return p.hook(now, a.r, a.ctr.GetId()), nil
 	}
 	// Nobody can wait for this container outside the handler. Where its turn is
@@ -142,7 +144,7 @@ func (p *pacer) wait(ctx context.Context, a *asking, d throttle.Decision) (*api.
 		a.t.StartExempt(time.Now())
 		return nil, nil
 	}
-	return nil, p.refuse(a.r, atContainer, d)
+	return nil, p.refuse(a.r, atContainer, a.ctr.GetId(), d)
 }
 
 // hook gives the OCI hook with which a container waits in the gate.

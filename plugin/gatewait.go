@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/containerd/nri/pkg/api"
-	"github.com/sirupsen/logrus"
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
@@ -112,10 +111,4 @@ func (p *pacer) left(h gate.Hello) {
 		r.remove(c.id)
 	}
 	p.forgetLocked(r)
-}
-
-// podLog gives a logger whose lines tell of one pod.
-func (p *pacer) podLog(uid, title string) logrus.FieldLogger {
-	namespace, name := splitTitle(title)
-	return p.log.WithFields(logrus.Fields{"pod_namespace": namespace, "pod_name": name, "pod_uid": uid})
 }

@@ -19,6 +19,7 @@ type record struct {
 	containers           map[string]*container
 	exits                map[string]exits // by container name, in the present sandbox
 	shadow               *shadow          // of the start that went on at once; nil: none did
+	waitSaid             time.Time        // the arrival of the start of which was said that it waits
 }
 
 // container is what the runtime has told of one container.

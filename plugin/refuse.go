@@ -55,7 +55,8 @@ func (c *refusalCost) atSandbox(now time.Time, at RefuseAt) bool {
 }
 
 // refuse counts a refusal and gives the error that kubelet shows on the pod.
-func (p *pacer) refuse(r *record, at refusalPoint, d throttle.Decision) error {
+// container is the ID of the one that is refused; empty: the sandbox is.
+func (p *pacer) refuse(r *record, at refusalPoint, container string, d throttle.Decision) error {
 	p.metrics.refusals.WithLabelValues(string(at), string(d.Reason)).Inc()
 	cost, count := containerRefusalCPU, &p.refusedContainers
 	if at == atSandbox {
@@ -63,8 +64,10 @@ func (p *pacer) refuse(r *record, at refusalPoint, d throttle.Decision) error {
 	}
 	count.Add(1)
 	p.metrics.refusalCPU.Add(cost.Seconds())
-	p.podLog(r.uid, r.title()).WithFields(logrus.Fields{
-		"reason": d.Reason, "at": at, "queue_position": d.Ahead + 1,
-	}).Debug("start refused, kubelet tries again")
+	fields := logrus.Fields{"at": at}
+	if at == atContainer {
+		fields["container_id"] = container
+	}
+	p.logWait(time.Now(), r, d, "start refused, kubelet tries again", fields)
 	return fmt.Errorf("pod-pacemaker: waiting to start: %s (%s), %d ahead; kubelet tries again by itself", d.Reason, d.Held, d.Ahead)
 }

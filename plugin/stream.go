@@ -152,7 +152,7 @@ func (p *pacer) track(e throttle.Event) {
 }
 
 func (p *pacer) logEvent(e throttle.Event) {
-	log := p.podLog(e.Ticket.UID(), e.Ticket.Name()).WithFields(logrus.Fields{"waiting": e.Waiting, "starting": e.Starting})
+	log := p.startLog(e.Ticket.UID(), e.Ticket.Name()).WithFields(logrus.Fields{"waiting": e.Waiting, "starting": e.Starting})
 	if e.Reason != "" {
 		log = log.WithField("reason", e.Reason)
 	}
