@@ -123,6 +123,7 @@ func TestRefusalsMoveToTheContainerWhenTheyCostTooMuch(t *testing.T) {
 	n := newNode(t, oneAtATime, tuned(func(p *pacer) {
 		p.refusals.cores = 1
 		for p.refusals.atSandbox(time.Now(), RefuseAuto) { // the minute's share is used up
+			p.refusals.add(time.Now(), atSandbox)
 		}
 	}))
 	n.occupy("holder")

@@ -79,7 +79,8 @@ func TestStatusCountsRefusals(t *testing.T) {
 		require.Error(t, err)
 	}
 	s := n.d.Status()
-	assert.Equal(t, admin.Refused{Container: 3}, s.Refused)
+	const cost = 3 * 0.05 / (2 * 60) // of two cores for a minute
+	assert.Equal(t, admin.Refused{Container: 3, CPUShare: cost}, s.Refused)
 	assert.False(t, s.Gate.Usable)
 	assert.Equal(t, "switched off by --gate never", s.Gate.WhyNot)
 }

@@ -32,7 +32,7 @@ func TestTheRuntimeIsNotHeldUp(t *testing.T) {
 	without := medianRound(t, other)
 
 	d := startDaemon(t)
-	d.configure(t, fmt.Sprintf("{exemptions: {namespaces: [%s]}, throttleConfig: {maxConcurrent: {value: %d}}}", other, slots))
+	d.configure(t, fmt.Sprintf("{exemptions: {namespaces: [%s]}, throttleConfig: {maxConcurrent: {value: %d}, noProgressAfter: 0s}}", other, slots))
 	deploy(t, herd, "holds", slots, herdPod(0.1, sleeping("1h")))
 	eventually(t, "the slots are taken", func() bool { return len(d.status(t).Starting) == slots })
 	deploy(t, herd, "waits", waiting, herdPod(0.1))

@@ -123,6 +123,11 @@ type Gate struct {
 type Refused struct {
 	Sandbox   uint64 `json:"sandbox"`
 	Container uint64 `json:"container"`
+	// CPUShare is the share of the node's CPU time that refusals cost over the last
+	// minute, from 0 to 1. It follows from what the runtime was seen to spend on this
+	// node where Measured is true, else from what it spends on a small one.
+	CPUShare float64 `json:"cpuShare,omitzero"`
+	Measured bool    `json:"measured,omitzero"`
 }
 
 // Handlers is what the daemon's answers cost the runtime, which does nothing else

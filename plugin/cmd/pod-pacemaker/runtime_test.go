@@ -64,5 +64,5 @@ func TestRunPacesAndTells(t *testing.T) {
 	assert.Contains(t, status, "containerd v2.4.2, connected and synchronized\n")
 	assert.Contains(t, status, "STARTING 1 of 1\n")
 	assert.Contains(t, status, "WAITING 1\n")
-	assert.Contains(t, status, "refused   0 at the sandbox, 1 at the container\n")
+	assert.Contains(t, status, "refused   0 at the sandbox, 1 at the container; 0.0 % of the node's CPU")
 }

@@ -52,7 +52,7 @@ func headLines(s admin.Status) []line {
 	}
 	entry("limits", s.Limits.String())
 	entry("gate", gateText(s.Gate))
-	entry("refused", fmt.Sprintf("%d at the sandbox, %d at the container", s.Refused.Sandbox, s.Refused.Container))
+	entry("refused", refusedText(s.Refused))
 	if s.Handlers.Budget != "" && s.Handlers.Budget != "kept" {
 		lines = append(lines, line{text: clean(fmt.Sprintf("  handlers  TOO SLOW, %s: 99 %% answer the runtime within %s, all take %.0f %% of the time",
 			s.Handlers.Budget, human(s.Handlers.P99Seconds.Duration()), 100*s.Handlers.Share)), style: alarm})
@@ -120,6 +120,18 @@ func gateText(g admin.Gate) string {
 		return "not used: " + g.WhyNot
 	}
 	return fmt.Sprintf("%d waiting there, up to %s each (%s)", g.Waiters, human(g.TimeoutSeconds.Duration()), g.Mode)
+}
+
+func refusedText(r admin.Refused) string {
+	text := fmt.Sprintf("%d at the sandbox, %d at the container", r.Sandbox, r.Container)
+	if r.CPUShare == 0 {
+		return text
+	}
+	basis := "estimated"
+	if r.Measured {
+		basis = "measured"
+	}
+	return fmt.Sprintf("%s; %.1f %% of the node's CPU in the last minute (%s)", text, 100*r.CPUShare, basis)
 }
 
 func slotsText(s admin.Status) string {
