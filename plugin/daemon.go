@@ -145,7 +145,7 @@ func (d *Daemon) pace(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return d.pacer.supervised(ctx, "run", d.pacer.run) })
 	g.Go(func() error { return d.pacer.supervised(ctx, "watchBudget", d.pacer.watchBudget) })
-	g.Go(func() error { return d.connection.run(ctx) })
+	g.Go(func() error { return d.pacer.supervised(ctx, "connection", d.connection.run) })
 	g.Go(func() error { return d.openGate(ctx) })
 	return g.Wait()
 }

@@ -119,6 +119,7 @@ func TestRefusalsCostWhatTheDaemonSays(t *testing.T) {
 		return cpu
 	}
 	const span = 60 * time.Second
+	after(t.Context(), 10*time.Second) // what the start left to do
 	before := used()
 	after(t.Context(), span/2)
 	idle := 2 * (used() - before)
@@ -126,11 +127,13 @@ func TestRefusalsCostWhatTheDaemonSays(t *testing.T) {
 	eventually(t, "all others wait", func() bool { return len(d.status(t).Waiting) == waiting })
 
 	before = used()
+	itself := runtimeCPU(t, node.Runtime)
 	said, refusals := d.metric(t, "pod_pacemaker_refusal_cpu_seconds_total"), d.status(t).Refused
 	after(t.Context(), span)
 	cost := used() - before - idle
 	said = d.metric(t, "pod_pacemaker_refusal_cpu_seconds_total") - said
 	now := d.status(t).Refused
+	t.Logf("idle %.2f, before %.2f, cost %.2f; containerd itself %.2f CPU-seconds; %+v", idle, before, cost, (runtimeCPU(t, node.Runtime) - itself).Seconds(), now)
 	n := now.Sandbox + now.Container - refusals.Sandbox - refusals.Container
 	require.Positive(t, n, "refusals")
 	figure(t, "%d refusals in %s cost the node %.1f CPU-seconds, the daemon says %.1f; each %.0f and %.0f ms", n, span, cost, said,

@@ -46,6 +46,7 @@ func herd() admin.Status {
 	s.PodWatch = &admin.PodWatch{Healthy: true}
 	s.Config = admin.Config{Name: "default", Origin: "API", Generation: 4}
 	s.Gate = admin.Gate{Mode: "auto", Path: "/opt/gate", Usable: true, Waiters: 1, TimeoutSeconds: 100}
+	s.Handlers = admin.Handlers{P99Seconds: 0.0004, Share: 0.0006, Budget: "kept"}
 	s.Refused = admin.Refused{Sandbox: 3, Container: 1, CPUShare: 0.0054, Measured: true}
 	return s
 }

@@ -57,6 +57,10 @@ func headLines(s admin.Status) []line {
 		lines = append(lines, line{text: clean(fmt.Sprintf("  handlers  TOO SLOW, %s: 99 %% answer the runtime within %s, all take %.0f %% of the time",
 			s.Handlers.Budget, human(s.Handlers.P99Seconds.Duration()), 100*s.Handlers.Share)), style: alarm})
 	}
+	if s.Handlers.P99Seconds > 0 && s.Handlers.Budget == "kept" {
+		entry("handlers", fmt.Sprintf("99 %% answer the runtime within %s, all take %.2f %% of the time",
+			human(s.Handlers.P99Seconds.Duration()), 100*s.Handlers.Share))
+	}
 	if s.Pace.Seconds > 0 {
 		entry("pace", fmt.Sprintf("a start about every %s (%s)", human(s.Pace.Seconds.Duration()), observed(s.Pace.Observed)))
 	}
