@@ -90,7 +90,7 @@ func (h *handlers) guard(ctx context.Context, name string, pod *api.PodSandbox, 
 		took, waited := end.Sub(begin), time.Duration(held.Load())
 		h.p.metrics.handlers.WithLabelValues(name).Observe(took.Seconds())
 		h.p.budget.add(end, took-waited, waited)
-		h.p.refusals.called(end, name)
+		h.p.refusals.spending.called(end, name)
 		if fault := recover(); fault != nil {
 			if name == "RunPodSandbox" || name == "CreateContainer" {
 				h.p.unpaced(podKey(pod), pod.GetNamespace()+"/"+pod.GetName(), unpacedPanic)

@@ -37,9 +37,9 @@ type hookTrial struct {
 
 // trial is one container that is being made.
 type trial struct {
-	uid, name   string
-	hook        bool
-	made, heard bool
+	uid, name string
+	hook      bool
+	made      bool
 }
 
 func newHookTrial() *hookTrial {

@@ -11,7 +11,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
 
@@ -69,8 +68,7 @@ func TestAPodWatchThatTellsNonsenseEndsNothing(t *testing.T) {
 	n := newNode(t, oneAtATime)
 	assert.NotPanics(t, func() {
 		defer n.p.caught("podChanged")
-		var none map[string]podwatch.Pod
-		none["x"] = podwatch.Pod{}
+		panic("a pod that nobody thought of")
 	})
 	n.occupy("paced")
 }

@@ -56,7 +56,7 @@ type spender struct {
 
 func newSpender(idle float64) *spender {
 	s := &spender{c: &refusalCost{cores: 1}, now: time.Unix(1000, 0), idle: idle}
-	s.c.usage = func() (time.Duration, bool) { return s.cpu, true }
+	s.c.spending.usage = func() (time.Duration, bool) { return s.cpu, true }
 	return s
 }
 
@@ -70,7 +70,7 @@ func (s *spender) refuses(n int, factor float64) {
 	for range n {
 		for _, handler := range []string{"RunPodSandbox", "StopPodSandbox", "RemovePodSandbox"} {
 			s.cpu += time.Duration(factor * float64(runtimeSpends[handler]))
-			s.c.called(s.now, handler)
+			s.c.spending.called(s.now, handler)
 		}
 		s.pass(2 * time.Second)
 	}
@@ -109,7 +109,7 @@ func TestWhatElseTheRuntimeDoesIsNoCostOfRefusals(t *testing.T) {
 		s.refuses(1, 1)
 		for _, handler := range []string{"CreateContainer", "PostStartContainer"} { // a start
 			s.cpu += runtimeSpends[handler]
-			s.c.called(s.now, handler)
+			s.c.spending.called(s.now, handler)
 		}
 	}
 	assert.InEpsilon(t, sandboxRefusalCPU.Seconds(), s.c.add(s.now, atSandbox).Seconds(), 0.1)
@@ -118,7 +118,7 @@ func TestWhatElseTheRuntimeDoesIsNoCostOfRefusals(t *testing.T) {
 func TestARuntimeThatCannotBeSeenLeavesTheCostAsMeasuredElsewhere(t *testing.T) {
 	t.Parallel()
 	s := newSpender(0)
-	s.c.usage = func() (time.Duration, bool) { return 0, false }
+	s.c.spending.usage = func() (time.Duration, bool) { return 0, false }
 	s.refuses(100, 5)
 	assert.Equal(t, sandboxRefusalCPU, s.c.add(s.now, atSandbox))
 

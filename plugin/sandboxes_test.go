@@ -125,7 +125,8 @@ func TestTheListenerIsTheRuntime(t *testing.T) {
 	l, err := net.Listen("unix", filepath.Join(dir, "s"))
 	require.NoError(t, err)
 	defer l.Close()
-	conn, err := net.Dial("unix", l.Addr().String())
+	var dialer net.Dialer
+	conn, err := dialer.DialContext(t.Context(), "unix", l.Addr().String())
 	require.NoError(t, err)
 	defer conn.Close()
 	assert.Equal(t, os.Getpid(), runtimeProcess("/proc", conn).pid)
