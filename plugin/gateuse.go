@@ -104,7 +104,7 @@ func (g *gateUse) barred(c candidate) string {
 		return facts.strange
 	case g.mode == GateAuto && facts.old:
 		return "the pod's sandbox may be older than the runtime: its shim may hold up statistics while a hook waits"
-	case facts.old && c.beside:
+	case (facts.old || facts.strange != "") && c.beside:
 		return "a hook that waits would hold up the containers of the pod that run"
 	}
 	return g.lost(c)

@@ -19,7 +19,7 @@ const expiryMargin = 500 * time.Millisecond
 func (p *pacer) Wait(ctx context.Context, h gate.Hello, tell func(time.Time, int)) (gate.Verdict, error) {
 	p.metrics.gateWaiters.Set(float64(p.atGate.Add(1)))
 	defer func() { p.metrics.gateWaiters.Set(float64(p.atGate.Add(-1))) }()
-	p.gate.trial.heard(h.ContainerID)
+	p.gate.trial.settled(h.ContainerID)
 	t, gone := p.attended(h)
 	p.stand(ctx, t, h)
 	defer func() {

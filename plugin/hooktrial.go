@@ -99,8 +99,9 @@ func (h *hookTrial) made(id string) {
 	delete(h.pending, id)
 }
 
-// heard takes note of a hook that has come to the gate.
-func (h *hookTrial) heard(id string) {
+// settled takes note of a hook that has come to the gate, or of a container that
+// started though its hook, without a daemon, has not.
+func (h *hookTrial) settled(id string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.unheard = 0

@@ -56,7 +56,7 @@ func TestARuntimeThatTakesHooksRejectsThemForOnePodOnly(t *testing.T) {
 	h := newHookTrial()
 	h.begins("c1", "u1", "app", true)
 	h.made("c1")
-	h.heard("c1")
+	h.settled("c1")
 	assert.Empty(t, h.gone(now0, "c1"), "the end of a container that waited")
 	h.begins("c2", "u2", "app", true)
 	assert.Empty(t, h.gone(now0, "c2"))
@@ -75,7 +75,7 @@ func TestHooksThatAreNeverHeardOfAreGivenUpForATime(t *testing.T) {
 	assert.Empty(t, lose("1"))
 	h.begins("2", "u2", "app", true)
 	h.made("2")
-	h.heard("2") // another one was
+	h.settled("2") // another one was
 	assert.Empty(t, lose("3"))
 	assert.Contains(t, lose("4"), "never heard of")
 	assert.NotEmpty(t, h.bars(now0.Add(unheardFor-1), ""))

@@ -63,6 +63,7 @@ func (p *pacer) sandboxRemoved(sandbox *api.PodSandbox) {
 }
 
 func (p *pacer) containerStarted(sandbox *api.PodSandbox, ctr *api.Container) {
+	p.gate.trial.settled(ctr.GetId())
 	p.mu.Lock()
 	r := p.recordOfLocked(sandbox)
 	r.started(ctr, time.Now())

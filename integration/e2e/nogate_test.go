@@ -6,31 +6,35 @@ import (
 	"context"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/pod-pacemaker/pod-pacemaker/integration/build"
 	"github.com/pod-pacemaker/pod-pacemaker/integration/lab"
 )
 
-// onContainerd runs the rest of the test on a node with another containerd, by its
-// name in versions.txt.
-func onContainerd(t *testing.T, name string) {
+// onNode runs the rest of the test on another node: with the containerd of that name
+// in versions.txt, and with more of containerd's configuration.
+func onNode(t *testing.T, containerd, config string) {
 	t.Helper()
 	cache, err := lab.CacheDir()
 	require.NoError(t, err)
 	binaries, err := lab.Build(t.Context(), cache, build.PlainProgress(os.Stderr))
 	require.NoError(t, err)
-	component, err := build.Find(name)
+	component, err := build.Find(containerd)
 	require.NoError(t, err)
 	dir, err := build.Cache{Dir: cache, Progress: build.PlainProgress(os.Stderr)}.Component(t.Context(), component)
 	require.NoError(t, err)
 	binaries.UseContainerd(dir)
-	other, err := lab.StartCluster(t.Context(), lab.ClusterOptions{RuntimeOptions: lab.RuntimeOptions{Binaries: binaries}})
+	other, err := lab.StartCluster(t.Context(), lab.ClusterOptions{
+		RuntimeOptions: lab.RuntimeOptions{Binaries: binaries, ContainerdConfig: config},
+	})
 	require.NoError(t, err)
 	usual := node
 	node = other
@@ -44,12 +48,51 @@ func onContainerd(t *testing.T, name string) {
 	require.NoError(t, err, "%s", out)
 }
 
+// Where a validator of the runtime rejects hooks, the first container that gets one
+// fails to be made, once; from then on pods are refused, and none fails.
+func TestARuntimeThatRejectsHooksIsPacedByRefusal(t *testing.T) {
+	const herd, limit = 6, 2
+	onNode(t, "containerd", `
+[plugins."io.containerd.nri.v1.nri".default_validator]
+  enable = true
+  reject_oci_hook_adjustment = true
+`)
+	d := startDaemon(t)
+	d.configure(t, "{throttleConfig: {maxConcurrent: {value: 2}}}")
+	require.True(t, d.status(t).Gate.Usable, "nobody can know before the first hook")
+	ns := namespace(t)
+	begin := time.Now()
+	deploy(t, ns, "herd", herd, herdPod(2, withLiveness))
+	eventually(t, "all pods are ready", func() bool { return allReady(t, ns, herd) })
+	d.idle(t)
+	all := lives(t, ns)
+	logLives(t, begin, all)
+	assert.LessOrEqual(t, mostStarting(all), limit, "pods between the start of their process and ready")
+	for _, l := range all {
+		assert.Zero(t, restarts(l.pod), "restarts of %s", l.pod.Name)
+	}
+	s := d.status(t)
+	assert.Contains(t, s.Gate.WhyNot, "reject_oci_hook_adjustment")
+	events, err := node.Client().CoreV1().Events(ns).List(t.Context(), metav1.ListOptions{})
+	require.NoError(t, err)
+	rejected := 0
+	for _, e := range events.Items {
+		if strings.Contains(e.Message, "attempted restricted OCI hook injection") {
+			rejected++
+			assert.EqualValues(t, 1, e.Count, "%s failed more than once", e.InvolvedObject.Name)
+		}
+	}
+	assert.Positive(t, rejected, "the runtime rejected none: this scenario shows nothing")
+	figure(t, "where hooks are rejected: %d pods all ready after %.1f s, %d rejected once, %d refused at the sandbox, %d at the container",
+		herd, lastReady(all).Sub(begin).Seconds(), rejected, s.Refused.Sandbox, s.Refused.Container)
+}
+
 // On a containerd whose shim would hold up others, pods are refused instead of
 // gated: the herd ends with the pace within the limit, and all the while
 // statistics and exec of a pod that runs answer as fast as before.
 func TestOldContainerdIsPacedAndNotHeldUp(t *testing.T) {
 	const herd, limit = 8, 2
-	onContainerd(t, "containerd@2.2")
+	onNode(t, "containerd@2.2", "")
 	d := startDaemon(t)
 	d.configure(t, "{throttleConfig: {maxConcurrent: {value: 2}}}")
 	s := d.status(t)
