@@ -20,6 +20,10 @@ type object struct {
 	good    *v1alpha1.PacemakerConfig // the last good version; nil if none was
 	fault   string                    // why the newest version is not good
 	unknown string                    // what of the newest version was left out
+
+	// Of the newest version, good or not.
+	generation, nodes int64
+	instance          string
 }
 
 // good returns the last good version of every object that had one and is for the
@@ -49,13 +53,20 @@ func (o objects) put(name string, next object) (before object) {
 
 // observe takes a version of an object from the API server.
 func (s *Source) observe(u *unstructured.Unstructured) {
-	good, unknown, faults := decode(u.Object)
+	// The status is another's to write: it puts nothing in force.
+	content := maps.Clone(u.Object)
+	delete(content, "status")
+	good, unknown, faults := decode(content)
 	next := object{
-		uid:     u.GetUID(),
-		good:    good,
-		fault:   fieldErrors(faults).Error(),
-		unknown: fieldErrors(unknown).Error(),
+		uid:        u.GetUID(),
+		good:       good,
+		fault:      fieldErrors(faults).Error(),
+		unknown:    fieldErrors(unknown).Error(),
+		generation: u.GetGeneration(),
 	}
+	// Of another kind than these, the values are as good as absent.
+	next.nodes, _, _ = unstructured.NestedInt64(u.Object, "status", "nodes")
+	next.instance, _, _ = unstructured.NestedString(u.Object, "spec", "instance")
 
 	s.mu.Lock()
 	s.recallLocked(u)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 
@@ -47,13 +48,14 @@ type Source struct {
 	objects objects
 	labels  map[string]string // of this node; nil until its Node is seen
 	nodeUID types.UID         // of the same
-	ties    string            // the last that were logged
+	ties    []string          // with the config in force, as of the last decision
 }
 
 // NewSource makes a Source for the daemon with this instance name, which can be
-// empty, on the named node; Run does its work. fallback can be nil, see FromFile. onChange, if not nil, is told what is in force when Run
-// begins and whenever that changes: in order, never twice at a time, and
-// without a lock held. Until it returns, no further change is noticed.
+// empty, on the named node; Run does its work. fallback can be nil, see FromFile.
+// onChange, if not nil, is told what is in force when Run begins and whenever that
+// changes: in order, never twice at a time, and without a lock held. Until it
+// returns, no further change is noticed.
 func NewSource(configs dynamic.Interface, nodes kubernetes.Interface, nodeName, instance string,
 	fallback *v1alpha1.PacemakerConfig, log logrus.FieldLogger, onChange func(Effective),
 ) *Source {
@@ -145,9 +147,8 @@ func (s *Source) decide(first bool) {
 	}
 	isNew := !reflect.DeepEqual(s.current, next)
 	s.current = next
-	tied := strings.Join(ties, ", ")
-	newTies := tied != s.ties
-	s.ties = tied
+	newTies := !slices.Equal(ties, s.ties)
+	s.ties = ties
 	unknownNode := s.labels == nil
 	said := remembered{nodeUID: s.nodeUID, config: chosen}
 	s.mu.Unlock()
@@ -155,8 +156,8 @@ func (s *Source) decide(first bool) {
 	if first && unknownNode {
 		s.log.WithField("node", s.node).Warn("the API server has no such node: until it has, only a PacemakerConfig without nodeSelector can be in force")
 	}
-	if newTies && tied != "" {
-		s.log.WithField("config", next.Name).Warnf("PacemakerConfigs of the same priority also select this node: %s; the first by name is in force", tied)
+	if newTies && len(ties) > 0 {
+		s.log.WithField("config", next.Name).Warnf("PacemakerConfigs of the same priority also select this node: %s; the first by name is in force", strings.Join(ties, ", "))
 	}
 	if isNew || first {
 		s.logInForce(next)

@@ -21,6 +21,14 @@ func TestRightsAreTheseAndNoOthers(t *testing.T) {
 		"pod-pacemaker-pods":    {{APIGroups: []string{""}, Resources: []string{"pods", "nodes"}, Verbs: read}},
 		"pod-pacemaker-configs": {{APIGroups: []string{"pod-pacemaker.io"}, Resources: []string{"pacemakerconfigs"}, Verbs: read}},
 		"pod-pacemaker-events":  {{APIGroups: []string{""}, Resources: []string{"events"}, Verbs: []string{"create", "patch"}}},
+		"pod-pacemaker-report": {
+			{APIGroups: []string{"pod-pacemaker.io"}, Resources: []string{"pacemakernodes"}, Verbs: []string{"create"}},
+			{APIGroups: []string{"pod-pacemaker.io"}, Resources: []string{"pacemakernodes/status"}, Verbs: []string{"patch"}},
+		},
+		"pod-pacemaker-summary": {
+			{APIGroups: []string{"pod-pacemaker.io"}, Resources: []string{"pacemakernodes"}, Verbs: []string{"list", "watch"}},
+			{APIGroups: []string{"pod-pacemaker.io"}, Resources: []string{"pacemakerconfigs/status"}, Verbs: []string{"patch"}},
+		},
 	}
 	got := map[string][]rbacv1.PolicyRule{}
 	for _, role := range every[*rbacv1.ClusterRole](objects) {
@@ -36,13 +44,26 @@ func TestRightsAreTheseAndNoOthers(t *testing.T) {
 		require.Equal(t, subjects, binding.Subjects)
 	}
 
-	role, binding := only[*rbacv1.Role](t, objects), only[*rbacv1.RoleBinding](t, objects)
-	require.Equal(t, []rbacv1.PolicyRule{
-		{APIGroups: []string{"apps"}, Resources: []string{"daemonsets"}, ResourceNames: []string{"pod-pacemaker"}, Verbs: []string{"get"}},
-		{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"get"}},
-	}, role.Rules)
-	require.Equal(t, role.Name, binding.RoleRef.Name)
-	require.Equal(t, subjects, binding.Subjects)
+	inNamespace := map[string][]rbacv1.PolicyRule{
+		"pod-pacemaker-election": {
+			{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"create"}},
+			{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, ResourceNames: []string{"pod-pacemaker-summary"}, Verbs: []string{"get", "update"}},
+		},
+		"pod-pacemaker-uninstall": {
+			{APIGroups: []string{"apps"}, Resources: []string{"daemonsets"}, ResourceNames: []string{"pod-pacemaker"}, Verbs: []string{"get"}},
+			{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"get"}},
+		},
+	}
+	for _, role := range every[*rbacv1.Role](objects) {
+		require.Equal(t, inNamespace[role.Name], role.Rules, role.Name)
+	}
+	inNamespaceTo := every[*rbacv1.RoleBinding](objects)
+	require.Len(t, inNamespaceTo, len(inNamespace))
+	for _, binding := range inNamespaceTo {
+		require.Contains(t, inNamespace, binding.RoleRef.Name)
+		require.Equal(t, account.Namespace, binding.Namespace)
+		require.Equal(t, subjects, binding.Subjects)
+	}
 }
 
 func TestOverlayNamesTheImageAndTheNamespace(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd"
@@ -33,7 +34,8 @@ type Daemon struct {
 	standby    atomic.Pointer[error] // why another daemon paces this node's pods; nil: none does
 
 	// nil when standalone
-	client kubernetes.Interface
+	client  kubernetes.Interface
+	dynamic dynamic.Interface
 	watch  *podwatch.Watch
 	source *crd.Source
 }
@@ -82,7 +84,7 @@ func newDaemon(o Options, cores int, fallback *v1alpha1.PacemakerConfig, pods po
 // follow makes the daemon follow pods and configurations in the API server.
 func (d *Daemon) follow(c clients) {
 	o := d.options
-	d.client = c.kube
+	d.client, d.dynamic = c.kube, c.dynamic
 	d.watch = podwatch.New(c.kube, o.NodeName, o.Log)
 	d.watch.OnChange(func(pod podwatch.Pod, deleted bool) {
 		defer d.pacer.caught("podChanged")

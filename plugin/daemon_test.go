@@ -168,7 +168,9 @@ func unstartedClusterWith(t *testing.T, opts []nodeOption, pods ...runtime.Objec
 	c := &cluster{node: n}
 	c.kube = kubefake.NewClientset(append(pods, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node"}})...)
 	c.dynamic = dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(),
-		map[schema.GroupVersionResource]string{v1alpha1.Resource: v1alpha1.Kind + "List"}, limitOf(1, 1))
+		map[schema.GroupVersionResource]string{
+			v1alpha1.Resource: v1alpha1.Kind + "List", v1alpha1.NodeResource: v1alpha1.NodeKind + "List",
+		}, limitOf(1, 1))
 	n.d = newDaemon(n.options, 2, nil, nil)
 	n.d.follow(clients{kube: c.kube, dynamic: c.dynamic})
 	return c

@@ -84,6 +84,10 @@ type Options struct {
 	// PacemakerConfigs with this spec.instance and no others, and its name with NRI
 	// has it. May be empty.
 	Instance string
+	// Namespace is where the Lease is by which one daemon of the cluster is elected
+	// to write the status of the PacemakerConfigs. Needed with InCluster or
+	// Kubeconfig.
+	Namespace string
 	// HTTPAddress is where metrics and health are served. Empty: nowhere.
 	HTTPAddress string
 	// ProcRoot and CgroupRoot are where the host's /proc and /sys/fs/cgroup are;

@@ -31,6 +31,7 @@ func (d *Daemon) lead(ctx context.Context) (err error) {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return d.pace(ctx) })
 	g.Go(func() error { return admin.ServeAdmin(ctx, d.options.AdminPath(), d) })
+	g.Go(func() error { return d.pacer.supervised(ctx, "report", d.report) })
 	return g.Wait()
 }
 

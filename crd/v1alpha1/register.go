@@ -6,8 +6,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Kind is the kind of a PacemakerConfig object.
-const Kind = "PacemakerConfig"
+// The kinds of the objects.
+const (
+	Kind     = "PacemakerConfig"
+	NodeKind = "PacemakerNode"
+)
 
 var (
 	// GroupVersion is the API group and version of every type in this package.
@@ -16,8 +19,11 @@ var (
 	// Resource is where the API server serves PacemakerConfig objects.
 	Resource = GroupVersion.WithResource("pacemakerconfigs")
 
+	// NodeResource is where it serves PacemakerNode objects.
+	NodeResource = GroupVersion.WithResource("pacemakernodes")
+
 	schemeBuilder = runtime.NewSchemeBuilder(func(s *runtime.Scheme) error {
-		s.AddKnownTypes(GroupVersion, &PacemakerConfig{}, &PacemakerConfigList{})
+		s.AddKnownTypes(GroupVersion, &PacemakerConfig{}, &PacemakerConfigList{}, &PacemakerNode{}, &PacemakerNodeList{})
 		metav1.AddToGroupVersion(s, GroupVersion)
 		return nil
 	})

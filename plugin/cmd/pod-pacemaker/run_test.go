@@ -123,7 +123,8 @@ func TestRunHasTheDocumentedDefaults(t *testing.T) {
 		NodeName: strings.ToLower(host), NRISocket: "/var/run/nri/nri.sock", NRIIndex: "05",
 		RunDir: "/run/pod-pacemaker", StateDir: "/var/lib/pod-pacemaker", GatePath: "/opt/pod-pacemaker/bin/pacemaker-gate",
 		GateTimeout: 100 * time.Second, Hold: 200 * time.Millisecond,
-		Gate: plugin.GateAuto, RefuseAt: plugin.RefuseAuto, HTTPAddress: "127.0.0.1:9464",
+		Namespace: "pod-pacemaker",
+		Gate:      plugin.GateAuto, RefuseAt: plugin.RefuseAuto, HTTPAddress: "127.0.0.1:9464",
 		ProcRoot: "/proc", CgroupRoot: "/sys/fs/cgroup", Version: "dev",
 	}, newStage(nil).options(t))
 }
@@ -133,10 +134,11 @@ func TestRunPassesEveryFlagOn(t *testing.T) {
 	assert.Equal(t, plugin.Options{
 		NodeName: "n", Kubeconfig: "/k", ConfigFile: "/c", NRISocket: "/n.sock", NRIIndex: "10",
 		RunDir: "/r", StateDir: "/s", GatePath: "", GateTimeout: 10 * time.Second, Hold: 0,
-		Gate: plugin.GateNever, RefuseAt: plugin.RefuseContainer, Instance: "blue", HTTPAddress: "",
+		Namespace: "ns",
+		Gate:      plugin.GateNever, RefuseAt: plugin.RefuseContainer, Instance: "blue", HTTPAddress: "",
 		ProcRoot: "/host/proc", CgroupRoot: "/sys/fs/cgroup", Version: "dev",
 	}, newStage(map[string]string{"NODE_NAME": "other", "KUBERNETES_SERVICE_HOST": "10.0.0.1"}).options(t,
-		"--node-name=n", "--kubeconfig=/k", "--config=/c", "--nri-socket=/n.sock", "--nri-index=10", "--run-dir=/r",
+		"--node-name=n", "--namespace=ns", "--kubeconfig=/k", "--config=/c", "--nri-socket=/n.sock", "--nri-index=10", "--run-dir=/r",
 		"--gate-path=", "--gate-timeout=10s", "--hold=0", "--gate=never", "--refuse-at=container", "--instance=blue",
 		"--http=", "--kick=false", "--state-dir=/s", "--proc-root=/host/proc", "--log-level=debug", "--log-format=json"))
 }
@@ -153,7 +155,10 @@ func TestAnInstanceHasARunFolderOfItsOwn(t *testing.T) {
 
 func TestRunInAPodTakesTheServiceAccount(t *testing.T) {
 	t.Parallel()
-	o := newStage(map[string]string{"NODE_NAME": "worker-3", "KUBERNETES_SERVICE_HOST": "10.0.0.1"}).options(t)
+	o := newStage(map[string]string{
+		"NODE_NAME": "worker-3", "POD_NAMESPACE": "kube-pace", "KUBERNETES_SERVICE_HOST": "10.0.0.1",
+	}).options(t)
+	assert.Equal(t, "kube-pace", o.Namespace)
 	assert.True(t, o.InCluster)
 	assert.Equal(t, "worker-3", o.NodeName)
 	assert.False(t, o.Standalone())
@@ -186,6 +191,7 @@ func TestRunRefusesWrongConfiguration(t *testing.T) {
 		{[]string{"--node-name=Worker_3"}, nil, []string{`--node-name: "Worker_3": `}},
 		{[]string{"--kick"}, nil, []string{"--kick: this version has no kick: leave the flag out, and a refused pod comes back with kubelet's own retry, after 10 to 15 s"}},
 		{[]string{"--proc-root=proc"}, nil, []string{`--proc-root: "proc": must be an absolute path`}},
+		{[]string{"--namespace=Ns"}, nil, []string{`--namespace: "Ns": `}},
 		{[]string{"--instance=Blue"}, nil, []string{`--instance: "Blue": `}},
 		{[]string{"--http=9464"}, nil, []string{`--http: "9464": must be HOST:PORT`}},
 		{[]string{"--http=127.0.0.1:0"}, nil, []string{`--http: "127.0.0.1:0": must be HOST:PORT`}},

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -38,6 +39,7 @@ func (f *runFlags) add(cmd *cobra.Command) {
 	fs.StringVar(&f.NRISocket, "nri-socket", "/var/run/nri/nri.sock", "the runtime's NRI `socket`")
 	fs.StringVar(&f.NRIIndex, "nri-index", "05", "two `digits` that order the runtime's plugins")
 	fs.StringVar(&f.Instance, "instance", "", "`name` that tells this daemon from others on the node: it follows the PacemakerConfigs with this spec.instance (empty: those without one)")
+	fs.StringVar(&f.Namespace, "namespace", "", "`namespace` of the Lease by which one daemon is elected to sum up what all tell (env POD_NAMESPACE; neither: pod-pacemaker)")
 	fs.StringVar(&f.RunDir, "run-dir", defaultRunDir, "`folder` of gate.sock and admin.sock, the same path for the hook on the host; with --instance, NAME in it unless set")
 	fs.StringVar(&f.StateDir, "state-dir", "/var/lib/pod-pacemaker", "`folder` that keeps the last good PacemakerConfig for the time until the API server answers (empty: nothing is kept)")
 	fs.StringVar(&f.ProcRoot, "proc-root", "/proc", "`folder` where the host's /proc is, which shows the processes of other pods")
@@ -65,6 +67,7 @@ func (f *runFlags) resolve(cmd *cobra.Command, env func(string) string) error {
 	}
 	f.CgroupRoot, f.Version = "/sys/fs/cgroup", version
 	f.InCluster = f.Kubeconfig == "" && env("KUBERNETES_SERVICE_HOST") != ""
+	f.Namespace = cmp.Or(f.Namespace, env("POD_NAMESPACE"), "pod-pacemaker")
 	nodeFrom := "--node-name"
 	if f.NodeName == "" {
 		f.NodeName, nodeFrom = env("NODE_NAME"), "env NODE_NAME"
@@ -117,6 +120,7 @@ func (f *runFlags) check(nodeFrom string) error {
 		}
 	}
 	fault(nodeFrom, f.NodeName, validation.IsDNS1123Subdomain(f.NodeName))
+	fault("--namespace", f.Namespace, validation.IsDNS1123Label(f.Namespace))
 	fault("--instance", f.Instance, validation.IsDNS1123Label(f.Instance))
 	if err := validAddress(f.HTTPAddress); err != nil {
 		fault("--http", f.HTTPAddress, []string{err.Error()})

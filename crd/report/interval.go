@@ -1,0 +1,38 @@
+package report
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+)
+
+const (
+	// perNode is what each node of the cluster adds to an interval, so that all of
+	// them together do something 100 times a second at most.
+	perNode = 10 * time.Millisecond
+
+	leastWrite = 10 * time.Second // between two writes of one PacemakerNode
+	leastSum   = 30 * time.Second // between two sums
+	leastRetry = 5 * time.Second  // between two looks at the Lease
+	mostRetry  = 2 * time.Minute
+
+	// heartbeat is the time after which a PacemakerNode is written though nothing
+	// has changed, and goneAfter that after which nobody believes it any more: two
+	// heartbeats and what chance adds to them.
+	heartbeat = 10 * time.Minute
+	goneAfter = 30 * time.Minute
+)
+
+// interval is the least time, stretched for a cluster of so many nodes.
+func interval(least time.Duration, nodes int) time.Duration {
+	return max(least, time.Duration(nodes)*perNode)
+}
+
+// retry is the time between two looks at the Lease.
+func retry(nodes int) time.Duration {
+	return min(mostRetry, interval(leastRetry, 2*nodes))
+}
+
+// spread stretches a time by up to a quarter at random, so that daemons that began
+// together do not stay together.
+func spread(d time.Duration) time.Duration { return wait.Jitter(d, 0.25) }

@@ -1,0 +1,183 @@
+package report
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/sirupsen/logrus"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
+)
+
+// lastWords bounds the write with which a daemon says that it was stopped.
+const lastWords = 2 * time.Second
+
+var errNoNode = errors.New("the API server has not told of this node yet")
+
+// NodeOptions say what a [Node] reports, and of which node. All are needed.
+type NodeOptions struct {
+	// API is the way to the API server.
+	API dynamic.Interface
+	// NodeName is the node's name; Instance is the daemon's, and can be empty.
+	NodeName, Instance string
+	// NodeUID gives the UID of the Node object, empty while it is not known.
+	NodeUID func() types.UID
+	// Status gives what is to be told now; NodeName, Instance and Written are
+	// filled in.
+	Status func() v1alpha1.PacemakerNodeStatus
+	// Nodes gives the size of the cluster, 0 while it is not known.
+	Nodes func() int
+	// Log takes what goes wrong, once.
+	Log logrus.FieldLogger
+}
+
+// Node writes the PacemakerNode of one daemon.
+type Node struct {
+	NodeOptions
+	said said
+
+	written *v1alpha1.PacemakerNodeStatus // the last that was; nil: none was, or nobody knows
+	due     time.Time                     // when it is written though nothing has changed
+}
+
+// NewNode gives a reporter; Run does its work.
+func NewNode(o NodeOptions) *Node { return &Node{NodeOptions: o} }
+
+// Run reports until ctx ends, then says that the daemon was stopped. It is to be
+// called once. What goes wrong is logged, once, and tried again.
+func (n *Node) Run(ctx context.Context) {
+	// All daemons of a cluster may have begun at the same moment.
+	timer := time.NewTimer(rand.N(interval(leastWrite, n.Nodes())))
+	defer timer.Stop()
+	failures := 0
+	for {
+		select {
+		case <-ctx.Done():
+			n.stop(context.WithoutCancel(ctx))
+			return
+		case <-timer.C:
+		}
+		err := n.report(ctx, time.Now())
+		failures++
+		if err == nil {
+			failures = 0
+		}
+		n.log(ctx, err)
+		timer.Reset(spread(pause(interval(leastWrite, n.Nodes()), failures)))
+	}
+}
+
+// pause is the time until the next try after so many failures.
+func pause(least time.Duration, failures int) time.Duration {
+	return min(max(least, heartbeat/2), least<<min(failures, 10))
+}
+
+func (n *Node) log(ctx context.Context, err error) {
+	if ctx.Err() != nil {
+		return
+	}
+	switch fault, over := n.said.news(err); {
+	case fault:
+		n.Log.WithError(err).Warn("cannot write this node's PacemakerNode: 'kubectl get pacemakernodes' does not tell of it; trying again")
+	case over:
+		n.Log.Info("this node's PacemakerNode is written again")
+	}
+}
+
+// report writes the status if it has changed, or if it is time to show that the
+// daemon lives.
+func (n *Node) report(ctx context.Context, now time.Time) error {
+	status := n.Status()
+	status.NodeName, status.Instance = n.NodeName, n.Instance
+	status.Written = nil
+	if n.written != nil && now.Before(n.due) && equality.Semantic.DeepEqual(*n.written, status) {
+		return nil
+	}
+	n.written = nil // until it is known to be there
+	if err := n.write(ctx, now, status); err != nil {
+		return err
+	}
+	n.written, n.due = &status, now.Add(spread(heartbeat))
+	return nil
+}
+
+// stop says that the daemon was stopped, if anything was ever told of it.
+func (n *Node) stop(ctx context.Context) {
+	if n.due.IsZero() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, lastWords)
+	defer cancel()
+	status := n.Status()
+	err := n.write(ctx, time.Now(), v1alpha1.PacemakerNodeStatus{
+		NodeName: n.NodeName, Instance: n.Instance, Version: status.Version, Config: status.Config,
+		ConfigGeneration: status.ConfigGeneration, Origin: status.Origin, Mode: status.Mode,
+		Connection: v1alpha1.Stopped, Message: "the daemon was stopped: pods start unpaced",
+	})
+	if err != nil {
+		n.Log.WithError(err).Info("this node's PacemakerNode does not tell that the daemon was stopped")
+	}
+}
+
+// write replaces the status, and makes the object where there is none.
+func (n *Node) write(ctx context.Context, now time.Time, status v1alpha1.PacemakerNodeStatus) error {
+	uid := n.NodeUID()
+	if uid == "" {
+		return errNoNode
+	}
+	at := metav1.NewTime(now)
+	status.Written = &at
+	patch, err := json.Marshal([]map[string]any{
+		// An object of this name that is of another node, or of this one's
+		// predecessor that is about to be collected, is left alone.
+		{"op": "test", "path": "/metadata/ownerReferences/0/uid", "value": uid},
+		{"op": "add", "path": "/status", "value": status},
+	})
+	if err != nil {
+		return err
+	}
+	err = n.patch(ctx, patch)
+	if !apierrors.IsNotFound(err) {
+		return err
+	}
+	if err := n.create(ctx, uid); err != nil && !apierrors.IsAlreadyExists(err) {
+		return err
+	}
+	return n.patch(ctx, patch)
+}
+
+func (n *Node) patch(ctx context.Context, patch []byte) error {
+	_, err := n.API.Resource(v1alpha1.NodeResource).
+		Patch(ctx, n.name(), types.JSONPatchType, patch, metav1.PatchOptions{}, "status")
+	if apierrors.IsInvalid(err) {
+		return fmt.Errorf("PacemakerNode %s is not of this node, or was changed by hand: %w", n.name(), err)
+	}
+	return err
+}
+
+func (n *Node) create(ctx context.Context, uid types.UID) error {
+	object := &unstructured.Unstructured{}
+	object.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.NodeKind))
+	object.SetName(n.name())
+	object.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: n.NodeName, UID: uid}})
+	_, err := n.API.Resource(v1alpha1.NodeResource).Create(ctx, object, metav1.CreateOptions{})
+	return err
+}
+
+// name is the name of the object.
+func (n *Node) name() string {
+	if n.Instance == "" {
+		return n.NodeName
+	}
+	return n.NodeName + "." + n.Instance
+}

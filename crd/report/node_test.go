@@ -1,0 +1,251 @@
+package report
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sirupsen/logrus"
+	logtest "github.com/sirupsen/logrus/hooks/test"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	dynamicfake "k8s.io/client-go/dynamic/fake"
+	clienttest "k8s.io/client-go/testing"
+
+	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
+)
+
+// world is a reporter with a fake API server, in a synctest bubble.
+type world struct {
+	t      *testing.T
+	api    *dynamicfake.FakeDynamicClient
+	log    *logtest.Hook
+	status v1alpha1.PacemakerNodeStatus // what is told now
+	nodes  int
+	uid    types.UID
+	stop   func()
+}
+
+func fakeAPI() *dynamicfake.FakeDynamicClient {
+	return dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{
+		v1alpha1.Resource: v1alpha1.Kind + "List", v1alpha1.NodeResource: v1alpha1.NodeKind + "List",
+	})
+}
+
+func inWorld(t *testing.T, test func(w *world)) {
+	t.Helper()
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		log, hook := logtest.NewNullLogger()
+		log.SetLevel(logrus.InfoLevel)
+		w := &world{t: t, api: fakeAPI(), log: hook, uid: "uid-1", status: v1alpha1.PacemakerNodeStatus{Config: "default", Ready: true}}
+		n := NewNode(NodeOptions{
+			API: w.api, NodeName: "node-1", Log: log,
+			NodeUID: func() types.UID { return w.uid },
+			Status:  func() v1alpha1.PacemakerNodeStatus { return w.status },
+			Nodes:   func() int { return w.nodes },
+		})
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			n.Run(ctx)
+		}()
+		w.stop = func() {
+			cancel()
+			<-done
+		}
+		defer w.stop()
+		test(w)
+	})
+}
+
+// pass lets time pass.
+func (w *world) pass(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
+// writes gives how often the object was written since it was last asked.
+func (w *world) writes() (n int) {
+	for _, a := range w.api.Actions() {
+		if a.GetVerb() == "patch" {
+			n++
+		}
+	}
+	w.api.ClearActions()
+	return n
+}
+
+// told gives the object.
+func (w *world) told() v1alpha1.PacemakerNode {
+	w.t.Helper()
+	u, err := w.api.Resource(v1alpha1.NodeResource).Get(w.t.Context(), "node-1", metav1.GetOptions{})
+	require.NoError(w.t, err)
+	data, err := json.Marshal(u)
+	require.NoError(w.t, err)
+	var n v1alpha1.PacemakerNode
+	require.NoError(w.t, json.Unmarshal(data, &n))
+	return n
+}
+
+func (w *world) logged() (lines []string) {
+	for _, e := range w.log.AllEntries() {
+		lines = append(lines, e.Level.String()+": "+e.Message)
+	}
+	w.log.Reset()
+	return lines
+}
+
+func TestANodeWritesWhatChanges(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.pass(leastWrite)
+		n := w.told()
+		assert.Equal(t, []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: "node-1", UID: "uid-1"}}, n.OwnerReferences)
+		assert.Equal(t, "node-1", n.Status.NodeName)
+		assert.True(t, n.Status.Ready)
+		assert.NotNil(t, n.Status.Written)
+		w.writes()
+
+		w.pass(heartbeat - time.Minute)
+		assert.Zero(t, w.writes(), "nothing has changed")
+		w.status.Waiting, w.status.HeldBy = 7, "Concurrency"
+		w.pass(leastWrite + leastWrite/4)
+		assert.Equal(t, 1, w.writes())
+		assert.EqualValues(t, 7, w.told().Status.Waiting)
+
+		w.status.Waiting, w.status.HeldBy = 0, ""
+		w.pass(leastWrite + leastWrite/4)
+		assert.Zero(t, w.told().Status.Waiting)
+		assert.Empty(t, w.told().Status.HeldBy, "what is not so any more is gone")
+		assert.Empty(t, w.logged())
+	})
+}
+
+// However much happens, a node writes once in the interval, and that grows with
+// the cluster.
+func TestWritesAreBounded(t *testing.T) {
+	for name, c := range map[string]struct {
+		nodes int
+		most  int
+	}{"one": {1, 60}, "5000": {5000, 12}} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(w *world) {
+				w.nodes = c.nodes
+				w.pass(time.Minute)
+				w.writes()
+				for range 600 {
+					w.status.Waiting++
+					w.pass(time.Second)
+				}
+				n := w.writes()
+				assert.LessOrEqual(t, n, c.most)
+				assert.GreaterOrEqual(t, n, c.most*7/10)
+			})
+		})
+	}
+}
+
+func TestANodeShowsThatItLives(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.pass(leastWrite)
+		for range 10 {
+			w.writes()
+			before := w.told().Status.Written.Time
+			w.pass(heartbeat + heartbeat/4 + 2*leastWrite)
+			writes := w.writes()
+			assert.GreaterOrEqual(t, writes, 1)
+			assert.LessOrEqual(t, writes, 2)
+			assert.Less(t, w.told().Status.Written.Sub(before), goneAfter)
+		}
+	})
+}
+
+func TestANodeSaysThatItWasStopped(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.status.Waiting = 3
+		w.pass(leastWrite)
+		w.stop()
+		n := w.told().Status
+		assert.Equal(t, v1alpha1.Stopped, n.Connection)
+		assert.False(t, n.Ready)
+		assert.Zero(t, n.Waiting)
+		assert.Equal(t, "default", n.Config)
+	})
+}
+
+// The daemon goes on whatever the API server does, and says what is wrong once.
+func TestANodeTriesAgain(t *testing.T) {
+	inWorld(t, func(w *world) {
+		var away atomic.Bool
+		away.Store(true)
+		w.api.PrependReactor("*", "pacemakernodes", func(clienttest.Action) (bool, runtime.Object, error) {
+			return away.Load(), nil, apierrors.NewServiceUnavailable("starting")
+		})
+		w.pass(time.Hour)
+		assert.Len(t, w.logged(), 1)
+		tries := w.writes()
+		assert.Less(t, tries, 30, "less and less often")
+		assert.Greater(t, tries, 10)
+
+		away.Store(false)
+		w.pass(heartbeat)
+		assert.Equal(t, []string{"info: this node's PacemakerNode is written again"}, w.logged())
+		assert.True(t, w.told().Status.Ready)
+	})
+}
+
+func TestANodeWaitsForTheDefinition(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.api.PrependReactor("*", "pacemakernodes", func(clienttest.Action) (bool, runtime.Object, error) {
+			return true, nil, apierrors.NewGenericServerResponse(http.StatusNotFound, "patch", schema.GroupResource{}, "", "404 page not found", 0, true)
+		})
+		w.pass(time.Hour)
+		assert.Len(t, w.logged(), 1)
+	})
+}
+
+// A node that was made anew under the same name gets an object of its own, once
+// the old one was collected.
+func TestANodeLeavesAnothersObjectAlone(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.pass(leastWrite)
+		before := w.told()
+		w.uid, w.status.Waiting = "uid-2", 9
+		w.pass(time.Minute)
+		assert.Equal(t, before.Status, w.told().Status)
+		assert.Len(t, w.logged(), 1)
+
+		require.NoError(t, w.api.Resource(v1alpha1.NodeResource).Delete(t.Context(), "node-1", metav1.DeleteOptions{}))
+		w.pass(heartbeat)
+		assert.EqualValues(t, 9, w.told().Status.Waiting)
+		assert.EqualValues(t, "uid-2", w.told().OwnerReferences[0].UID)
+	})
+}
+
+func TestANodeThatNobodyKnowsYetTellsNothing(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.uid = ""
+		w.pass(time.Hour)
+		assert.Zero(t, w.writes())
+		assert.Len(t, w.logged(), 1)
+		w.uid = "uid-1"
+		w.pass(heartbeat)
+		assert.True(t, w.told().Status.Ready)
+	})
+}
+
+func TestAnInstanceHasAnObjectOfItsOwn(t *testing.T) {
+	t.Parallel()
+	assert.Equal(t, "node-1", NewNode(NodeOptions{NodeName: "node-1"}).name())
+	assert.Equal(t, "node-1.canary", NewNode(NodeOptions{NodeName: "node-1", Instance: "canary"}).name())
+}

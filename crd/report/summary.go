@@ -1,0 +1,168 @@
+package report
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/sirupsen/logrus"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/pod-pacemaker/pod-pacemaker/crd"
+	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
+)
+
+// SummaryOptions say what a [Summary] sums up. All are needed.
+type SummaryOptions struct {
+	// API is the way to the API server.
+	API dynamic.Interface
+	// Instance is the daemon's, and can be empty: what daemons with other names
+	// tell is theirs to sum up.
+	Instance string
+	// Configs gives the configs of this instance.
+	Configs func() []crd.Known
+	// Log takes what goes wrong, once.
+	Log logrus.FieldLogger
+}
+
+// Summary writes the status of the PacemakerConfigs. Only one daemon of a cluster
+// and instance may run it at a time.
+type Summary struct {
+	SummaryOptions
+	watched, wrote said
+	known          map[types.UID]v1alpha1.PacemakerConfigStatus // as written, or read before the first
+}
+
+// NewSummary gives a summary; Run does its work.
+func NewSummary(o SummaryOptions) *Summary {
+	return &Summary{SummaryOptions: o, known: map[types.UID]v1alpha1.PacemakerConfigStatus{}}
+}
+
+// Run sums up until ctx ends. It is to be called once.
+func (s *Summary) Run(ctx context.Context) {
+	informer, err := s.informer()
+	if err != nil {
+		s.Log.WithError(err).Error("the status of PacemakerConfigs is not written")
+		return
+	}
+	// The cluster may be large: the caller's end is the informer's, too.
+	done := make(chan struct{})
+	defer func() { <-done }()
+	go func() {
+		defer close(done)
+		informer.RunWithContext(ctx)
+	}()
+	if !cache.WaitForCacheSync(ctx.Done(), informer.HasSynced) {
+		return
+	}
+	for {
+		nodes := s.nodes(informer.GetStore())
+		s.sumAll(ctx, time.Now(), nodes)
+		timer := time.NewTimer(interval(leastSum, len(nodes)))
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		case <-timer.C:
+		}
+	}
+}
+
+// informer watches all PacemakerNodes, and keeps of each no more than what is summed.
+func (s *Summary) informer() (cache.SharedIndexInformer, error) {
+	api := s.API.Resource(v1alpha1.NodeResource)
+	lw := cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			return api.List(ctx, o)
+		},
+		WatchFuncWithContext: api.Watch,
+	}
+	informer := cache.NewSharedIndexInformer(cache.ToListWatcherWithWatchListSemantics(&lw, s.API), nil, 0, cache.Indexers{})
+	if err := informer.SetTransform(trim); err != nil {
+		return nil, err
+	}
+	return informer, informer.SetWatchErrorHandlerWithContext(func(ctx context.Context, _ *cache.Reflector, err error) {
+		switch {
+		case ctx.Err() != nil, errors.Is(err, context.Canceled), apierrors.IsResourceExpired(err), apierrors.IsGone(err):
+			return // it ends, or lists anew
+		}
+		if fault, _ := s.watched.news(err); fault {
+			s.Log.WithError(err).Warn("cannot watch the PacemakerNodes: the status of PacemakerConfigs may be out of date; trying again")
+		}
+	})
+}
+
+// sumAll writes every status that has changed.
+func (s *Summary) sumAll(ctx context.Context, now time.Time, nodes []v1alpha1.PacemakerNodeStatus) {
+	var faults []error
+	for _, config := range s.Configs() {
+		if err := s.sumOne(ctx, now, config, nodes); err != nil && !apierrors.IsNotFound(err) {
+			faults = append(faults, fmt.Errorf("%s: %w", config.Name, err))
+		}
+	}
+	if ctx.Err() != nil {
+		return
+	}
+	switch fault, over := s.wrote.news(errors.Join(faults...)); {
+	case fault:
+		s.Log.WithError(errors.Join(faults...)).Warn("cannot write the status of a PacemakerConfig; trying again")
+	case over:
+		s.Log.Info("the status of every PacemakerConfig is written again")
+	}
+}
+
+func (s *Summary) sumOne(ctx context.Context, now time.Time, config crd.Known, nodes []v1alpha1.PacemakerNodeStatus) error {
+	before, known := s.known[config.UID]
+	if !known {
+		var err error
+		if before, err = s.read(ctx, config.Name); err != nil {
+			return err
+		}
+	}
+	status := sum(now, config, nodes, before)
+	if equality.Semantic.DeepEqual(before, status) {
+		s.known[config.UID] = before
+		return nil
+	}
+	patch, err := json.Marshal([]map[string]any{
+		{"op": "test", "path": "/metadata/uid", "value": config.UID},
+		{"op": "add", "path": "/status", "value": status},
+	})
+	if err != nil {
+		return err
+	}
+	_, err = s.API.Resource(v1alpha1.Resource).
+		Patch(ctx, config.Name, types.JSONPatchType, patch, metav1.PatchOptions{}, "status")
+	if err == nil {
+		s.known[config.UID] = status
+	}
+	return err
+}
+
+// read gives the status that an earlier daemon wrote.
+func (s *Summary) read(ctx context.Context, name string) (status v1alpha1.PacemakerConfigStatus, err error) {
+	u, err := s.API.Resource(v1alpha1.Resource).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return status, err
+	}
+	return statusOf[v1alpha1.PacemakerConfigStatus](u), nil
+}
+
+// nodes gives what the nodes of this instance tell.
+func (s *Summary) nodes(store cache.Store) []v1alpha1.PacemakerNodeStatus {
+	var all []v1alpha1.PacemakerNodeStatus
+	for _, item := range store.List() {
+		if n, ok := item.(*v1alpha1.PacemakerNode); ok && n.Status.Instance == s.Instance {
+			all = append(all, n.Status)
+		}
+	}
+	return all
+}

@@ -1,0 +1,178 @@
+package v1alpha1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// PacemakerNode is what the daemon of one node tells of it. Nobody writes it but
+// that daemon, and it goes with the node. It is called like the node; that of a
+// daemon with an instance name, like the node and the instance, with a '.' between.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:scope=Cluster,shortName=pmn
+// +kubebuilder:printcolumn:name="Config",type=string,JSONPath=`.status.config`
+// +kubebuilder:printcolumn:name="Mode",type=string,JSONPath=`.status.mode`
+// +kubebuilder:printcolumn:name="Ready",type=boolean,JSONPath=`.status.ready`
+// +kubebuilder:printcolumn:name="Waiting",type=integer,JSONPath=`.status.waiting`
+// +kubebuilder:printcolumn:name="Starting",type=integer,JSONPath=`.status.starting`
+// +kubebuilder:printcolumn:name="Limit",type=integer,JSONPath=`.status.limit`
+// +kubebuilder:printcolumn:name="Held by",type=string,JSONPath=`.status.heldBy`
+// +kubebuilder:printcolumn:name="Longest wait",type=date,JSONPath=`.status.waitingSince`
+// +kubebuilder:printcolumn:name="Way to wait",type=string,JSONPath=`.status.way`
+// +kubebuilder:printcolumn:name="Connection",type=string,JSONPath=`.status.connection`,priority=1
+// +kubebuilder:printcolumn:name="Signal",type=string,JSONPath=`.status.signal`,priority=1
+// +kubebuilder:printcolumn:name="Version",type=string,JSONPath=`.status.version`,priority=1
+// +kubebuilder:printcolumn:name="Written",type=date,JSONPath=`.status.written`,priority=1
+// +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.message`,priority=1
+type PacemakerNode struct {
+	metav1.TypeMeta `json:",inline"`
+	// metadata is the standard object metadata.
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// status is what the daemon tells.
+	// +optional
+	Status PacemakerNodeStatus `json:"status,omitempty"`
+}
+
+// PacemakerNodeList is a list of PacemakerNode objects.
+//
+// +kubebuilder:object:root=true
+type PacemakerNodeList struct {
+	metav1.TypeMeta `json:",inline"`
+	// metadata is the standard list metadata.
+	// +optional
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	// items are the objects.
+	Items []PacemakerNode `json:"items"`
+}
+
+// Connection says how the daemon and the node's container runtime are connected.
+//
+// +kubebuilder:validation:Enum=Connected;Connecting;Stopped
+type Connection string
+
+// The connections.
+const (
+	// Connected: the runtime asks the daemon before it starts anything.
+	Connected Connection = "Connected"
+	// Connecting: it does not, and the daemon tries on. Pods start unpaced.
+	Connecting Connection = "Connecting"
+	// Stopped: the daemon was stopped. Pods start unpaced.
+	Stopped Connection = "Stopped"
+)
+
+// Way says how pods wait on a node.
+//
+// +kubebuilder:validation:Enum=Gate;Refusal
+type Way string
+
+// The ways to wait.
+const (
+	// WayGate: in a hook of the container, from which they start at once.
+	WayGate Way = "Gate"
+	// WayRefusal: they are refused, and kubelet tries again.
+	WayRefusal Way = "Refusal"
+)
+
+// PacemakerNodeStatus is what the daemon of a node tells. It holds nothing that
+// changes by itself: of the longest wait it tells the beginning.
+type PacemakerNodeStatus struct {
+	// nodeName is the name of the node.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	NodeName string `json:"nodeName,omitempty"`
+
+	// instance is the name of the daemon's instance, if it has one.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	Instance string `json:"instance,omitempty"`
+
+	// version is the daemon's version.
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	Version string `json:"version,omitempty"`
+
+	// config is the name of the PacemakerConfig that is in force on the node; absent:
+	// none is, and nothing is held.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	Config string `json:"config,omitempty"`
+
+	// origin says where that config came from: API, Disk (what the API said last), or
+	// File.
+	// +optional
+	// +kubebuilder:validation:MaxLength=16
+	Origin string `json:"origin,omitempty"`
+
+	// configGeneration is the generation of that config, 0 if it came from a file.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	ConfigGeneration int64 `json:"configGeneration,omitempty"`
+
+	// conflicts are the names of other PacemakerConfigs of the same priority that
+	// select the node too, the first 16 by name.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:items:MaxLength=253
+	Conflicts []string `json:"conflicts,omitempty"`
+
+	// mode says what is done with a start that a limit holds.
+	// +optional
+	Mode Mode `json:"mode,omitempty"`
+
+	// ready tells whether pods are paced as the config says.
+	// +optional
+	Ready bool `json:"ready"`
+
+	// message says why pods are not paced, or else why they do not wait at the gate.
+	// +optional
+	// +kubebuilder:validation:MaxLength=512
+	Message string `json:"message,omitempty"`
+
+	// connection says how the daemon and the container runtime are connected.
+	// +optional
+	Connection Connection `json:"connection,omitempty"`
+
+	// way says how pods wait: at the Gate, or by Refusal.
+	// +optional
+	Way Way `json:"way,omitempty"`
+
+	// waiting is how many pods wait for their start.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	Waiting int32 `json:"waiting"`
+
+	// starting is how many pods are starting and hold a slot.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	Starting int32 `json:"starting"`
+
+	// limit is how many pods may be starting at a time; absent: any number.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	Limit int32 `json:"limit,omitempty"`
+
+	// waitingSince is when the pod that waits longest began to wait.
+	// +optional
+	WaitingSince *metav1.Time `json:"waitingSince,omitempty"`
+
+	// heldBy is the reason for which the next start is held: Concurrency, Rate,
+	// CPULoad, IOLoad, LoadAverage or Pressure. Absent: nobody waits.
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	HeldBy string `json:"heldBy,omitempty"`
+
+	// signal is the signal of the node that holds the next start, like
+	// pressure.cpu.some, where one does.
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	Signal string `json:"signal,omitempty"`
+
+	// written is when the daemon wrote this last. It writes when something else here
+	// has changed, and else every ten minutes or so: one that has not for 30 minutes
+	// is gone.
+	// +optional
+	Written *metav1.Time `json:"written,omitempty"`
+}

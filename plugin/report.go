@@ -1,0 +1,113 @@
+package plugin
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/pod-pacemaker/pod-pacemaker/crd/report"
+	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+)
+
+// Bounds of the definition of PacemakerNode.
+const (
+	mostConflicts = 16
+	mostMessage   = 512 // bytes
+	mostVersion   = 64  // bytes
+)
+
+// report tells the API server how pods start on this node, and takes part in the
+// election of the daemon that sums it up for all nodes, until ctx ends.
+func (d *Daemon) report(ctx context.Context) error {
+	if d.source == nil {
+		return nil
+	}
+	select {
+	case <-d.source.Told():
+	case <-ctx.Done():
+		return nil
+	}
+	o := d.options
+	node := report.NewNode(report.NodeOptions{
+		API: d.dynamic, NodeName: o.NodeName, Instance: o.Instance, NodeUID: d.source.NodeUID,
+		Status: d.nodeStatus, Nodes: d.source.Nodes, Log: o.Log,
+	})
+	election := report.NewElection(report.ElectionOptions{
+		API: d.client, Namespace: o.Namespace, NodeName: o.NodeName, Instance: o.Instance,
+		Nodes: d.source.Nodes, Log: o.Log,
+	})
+	elected := make(chan struct{})
+	go func() {
+		defer close(elected)
+		election.Run(ctx, func(ctx context.Context) {
+			report.NewSummary(report.SummaryOptions{
+				API: d.dynamic, Instance: o.Instance, Configs: d.source.Known, Log: o.Log,
+			}).Run(ctx)
+		})
+	}()
+	node.Run(ctx)
+	<-elected
+	return nil
+}
+
+// nodeStatus is what the PacemakerNode of this node tells. Nothing in it changes
+// by itself, so that it is written only when something happens.
+func (d *Daemon) nodeStatus() v1alpha1.PacemakerNodeStatus {
+	e := d.pacer.config.Load()
+	n := v1alpha1.PacemakerNodeStatus{
+		Version: cut(d.options.Version, mostVersion), Config: e.Name, Origin: string(e.Origin),
+		ConfigGeneration: e.Generation, Mode: e.Spec.GetMode(),
+		Connection: v1alpha1.Connecting, Way: v1alpha1.WayGate, Ready: true,
+	}
+	if ties := d.source.Ties(); len(ties) > 0 {
+		n.Conflicts = ties[:min(len(ties), mostConflicts)]
+	}
+	if connected, synchronized, _, _, _ := d.connection.state(); connected && synchronized {
+		n.Connection = v1alpha1.Connected
+	}
+	if why := d.pacer.gate.off(); why != "" {
+		n.Way, n.Message = v1alpha1.WayRefusal, "pods are refused, and kubelet tries again: "+why
+	}
+	if err := d.Ready(); err != nil {
+		n.Ready, n.Message = false, err.Error()
+	}
+	n.Message = cut(n.Message, mostMessage)
+	countPods(&n, d.pacer.limiter.Snapshot(time.Now()))
+	return n
+}
+
+// countPods takes over who waits and starts, and what holds them.
+func countPods(n *v1alpha1.PacemakerNodeStatus, s throttle.Snapshot) {
+	n.Waiting, n.Limit = int32(len(s.Waiting)), int32(s.Limit)
+	for _, v := range s.Starting {
+		if v.Slot {
+			n.Starting++
+		}
+	}
+	if len(s.Waiting) == 0 {
+		return
+	}
+	since := s.Waiting[0].Arrived
+	for _, v := range s.Waiting {
+		if v.Arrived.Before(since) {
+			since = v.Arrived
+		}
+	}
+	at := metav1.NewTime(since).Rfc3339Copy() // as it comes back from the API server
+	n.WaitingSince, n.HeldBy = &at, string(s.Held.Reason)
+	switch s.Held.Reason {
+	case throttle.CPULoad, throttle.IOLoad, throttle.LoadAverage, throttle.Pressure:
+		n.Signal = s.Held.Signal.String()
+	}
+}
+
+// cut shortens a text to so many bytes.
+func cut(text string, most int) string {
+	if len(text) > most {
+		return strings.ToValidUTF8(text[:most], "")
+	}
+	return text
+}

@@ -1,0 +1,46 @@
+package plugin
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+)
+
+func TestANodeTellsWhoWaitsAndWhatHoldsThem(t *testing.T) {
+	t.Parallel()
+	noon := time.Date(2026, 3, 1, 12, 0, 0, 500, time.UTC)
+	var n v1alpha1.PacemakerNodeStatus
+	countPods(&n, throttle.Snapshot{
+		Limit: 2,
+		Held:  throttle.Held{Reason: throttle.Pressure, Signal: throttle.SignalIOPressure},
+		Starting: []throttle.TicketView{
+			{UID: "a", Slot: true}, {UID: "b"},
+		},
+		Waiting: []throttle.TicketView{
+			{UID: "c", Arrived: noon}, {UID: "d", Arrived: noon.Add(-time.Minute)},
+		},
+	})
+	since := metav1.NewTime(noon.Add(-time.Minute).Truncate(time.Second))
+	require.NotNil(t, n.WaitingSince)
+	assert.True(t, n.WaitingSince.Equal(&since))
+	n.WaitingSince = nil
+	assert.Equal(t, v1alpha1.PacemakerNodeStatus{
+		Limit: 2, Starting: 1, Waiting: 2, HeldBy: "Pressure", Signal: "pressure.io.some",
+	}, n)
+
+	var idle v1alpha1.PacemakerNodeStatus
+	countPods(&idle, throttle.Snapshot{Held: throttle.Held{Reason: throttle.Rate}})
+	assert.Zero(t, idle, "what holds nobody is not told")
+}
+
+func TestTextsAreCutBetweenCharacters(t *testing.T) {
+	t.Parallel()
+	assert.Equal(t, "ab", cut("ab", 2))
+	assert.Equal(t, "a", cut("aä", 2))
+}
