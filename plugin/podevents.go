@@ -32,7 +32,8 @@ const (
 
 // podEvents chooses what becomes an event on a pod: the log tells all. An event that
 // exceeds the bounds is not written later: those that wait are looked at again, and of
-// what goes wrong in many pods at once, a few say enough. Made by newPodEvents; used by
+// what goes wrong in many pods at once, a few say enough. That a pod will never be
+// admitted, no event says, for there is no such pod: maxWait bounds every wait. Made by newPodEvents; used by
 // the pacer's run alone, but for unpaced.
 type podEvents struct {
 	// course bounds the events that say how any pod's wait goes, rare those that say

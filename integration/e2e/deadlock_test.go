@@ -96,7 +96,7 @@ func deadlock(t *testing.T, dependants int32, meanwhile func(t *testing.T, d *da
 func (d *daemon) assertLent(t *testing.T, ns, why string) {
 	t.Helper()
 	assert.Contains(t, why, string(throttle.SlotLent))
-	assert.Contains(t, why, "make no progress")
+	assert.Contains(t, why, "lent a slot: all others that hold one make no progress")
 	assert.Positive(t, d.metric(t, `pod_pacemaker_admissions_total{reason="SlotLent"}`))
 	log, err := os.ReadFile(d.LogFile())
 	require.NoError(t, err)

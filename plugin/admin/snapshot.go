@@ -15,6 +15,10 @@ func NewStatus(now time.Time, s throttle.Snapshot, ended []throttle.TicketView) 
 	st := Status{
 		Time:     now,
 		Limits:   NewLimits(s.Settings),
+		Limit:    s.Limit,
+		Lent:     s.Lent,
+		Adaptive: s.Adaptive,
+		Pulling:  s.Pulling,
 		HeldBy:   newHeld(s.Held),
 		Pace:     Pace{Seconds: seconds(s.Pace), Observed: s.PaceObserved},
 		Starting: newPods(now, s.Starting),
@@ -42,7 +46,12 @@ func newHeld(h throttle.Held) *Held {
 	if h.Reason == "" {
 		return nil
 	}
-	return &Held{Reason: h.Reason, Detail: h.String(), Measured: h.Measured, Threshold: h.Threshold, Until: h.Until}
+	held := &Held{Reason: h.Reason, Detail: h.String(), Measured: h.Measured, Threshold: h.Threshold, Until: h.Until}
+	switch h.Reason {
+	case throttle.CPULoad, throttle.IOLoad, throttle.LoadAverage, throttle.Pressure:
+		held.Signal = h.Signal.String()
+	}
+	return held
 }
 
 func newPods(now time.Time, views []throttle.TicketView) []Pod {
@@ -63,12 +72,17 @@ func newPod(now time.Time, v throttle.TicketView) Pod {
 		State: v.State, Reason: v.Reason, Admission: v.Admission, Present: v.Present, Slot: v.Slot,
 		Joined: v.Arrived, Admitted: v.Admitted, Ended: v.Ended,
 		WaitedSeconds: span(v.Arrived, now, v.Admitted, v.Ended),
+		Repeats:       v.Repeats,
 	}
 	if !v.Admitted.IsZero() {
 		p.StartSeconds = span(v.Admitted, now, v.Ended)
 	}
 	if v.State == throttle.Waiting {
-		p.Held, p.Place, p.ExpectedSeconds = newHeld(v.Held), v.Ahead+1, seconds(v.Expected)
+		p.Held, p.Place = newHeld(v.Held), v.Ahead+1
+		p.ExpectedSeconds, p.Basis = seconds(v.Expected), v.Basis
+	}
+	if v.State == throttle.Starting {
+		p.StalledSince = v.StalledSince
 	}
 	return p
 }

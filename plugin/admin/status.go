@@ -56,6 +56,14 @@ type Status struct {
 	Refused  Refused   `json:"refused"`
 	Handlers Handlers  `json:"handlers,omitzero"`
 
+	// Limit is how many may start at a time now, without the Lent slots beyond it; 0:
+	// any number. Adaptive says what it was found by, where it is found by itself.
+	Limit    int    `json:"limit"`
+	Lent     int    `json:"lent"`
+	Adaptive string `json:"adaptive,omitempty"`
+	// Pulling is how many pods are between their sandbox and their first container.
+	Pulling int `json:"pulling"`
+
 	// HeldBy is the limit that holds the next start back; absent: none does.
 	HeldBy *Held `json:"heldBy,omitempty"`
 	Pace   Pace  `json:"pace"`
@@ -146,6 +154,8 @@ type Held struct {
 	Reason throttle.Reason `json:"reason"`
 	// Detail is the measure for people, like "2 of 2 starting".
 	Detail string `json:"detail,omitempty"`
+	// Signal is which signal is too high, of Pressure and the limits of load.
+	Signal string `json:"signal,omitempty"`
 	// Measured and Threshold are in the unit of the limit; see throttle.Held.
 	Measured  float64 `json:"measured"`
 	Threshold float64 `json:"threshold"`
@@ -198,8 +208,15 @@ type Pod struct {
 	WaitedSeconds Seconds `json:"waitedSeconds"`
 	StartSeconds  Seconds `json:"startSeconds,omitempty"`
 	// ExpectedSeconds is the time until a Waiting pod is admitted if the pace
-	// stays; 0: not known.
-	ExpectedSeconds Seconds `json:"expectedSeconds,omitempty"`
+	// stays; 0: not known. Basis is what that rests on: observed, or none yet.
+	ExpectedSeconds Seconds        `json:"expectedSeconds,omitempty"`
+	Basis           throttle.Basis `json:"basis,omitempty"`
+
+	// Repeats is how often its container exited before this start of it.
+	Repeats int `json:"repeats,omitempty"`
+	// StalledSince is since when a Starting pod makes no progress; absent: it does,
+	// or nobody measures.
+	StalledSince time.Time `json:"stalledSince,omitzero"`
 }
 
 // Why is why one pod waits or started.

@@ -89,6 +89,24 @@ func TestStatusShowsWhatIsWrong(t *testing.T) {
 	assert.NotContains(t, stdout, "\x1b")
 }
 
+func TestStatusTellsOfLentSlots(t *testing.T) {
+	t.Parallel()
+	l := throttle.New(at(0), throttle.Settings{MaxConcurrent: 1, MaxPulling: 3})
+	for _, name := range []string{"default/waits-for-database", "default/database"} {
+		l.Join(at(0), throttle.Request{UID: name, Name: name}).Attend(at(0))
+	}
+	l.SetStalled(at(6), "default/waits-for-database", at(1))
+	l.Advance(at(11))
+	s := admin.NewStatus(at(12), l.Snapshot(at(12)), nil)
+	s.Adaptive = "kept: the pressure is as wanted"
+	_, stdout, _ := call(t, "status", "--run-dir", serve(t, &fixed{status: s}))
+	assert.Contains(t, stdout, "  lent      1 slot beyond the limit: all that held one made no progress\n")
+	assert.Contains(t, stdout, "  pulling   0 of 3\n")
+	assert.Contains(t, stdout, "  adaptive  kept: the pressure is as wanted\n")
+	assert.Regexp(t, `default/waits-for-database +12s +0s +Free +yes, no progress\n`, stdout)
+	assert.Regexp(t, `default/database +1s +11s +SlotLent +yes\n`, stdout)
+}
+
 func TestStatusAsJSON(t *testing.T) {
 	t.Parallel()
 	want := herd()

@@ -8,6 +8,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/crd"
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
 
 // endedShown is how many ended starts are shown.
@@ -63,6 +64,15 @@ func headLines(s admin.Status) []line {
 	}
 	if s.Pace.Seconds > 0 {
 		entry("pace", fmt.Sprintf("a start about every %s (%s)", human(s.Pace.Seconds.Duration()), observed(s.Pace.Observed)))
+	}
+	if s.Adaptive != "" {
+		entry("adaptive", s.Adaptive)
+	}
+	if s.Limits.MaxPulling > 0 {
+		entry("pulling", fmt.Sprintf("%d of %d", s.Pulling, s.Limits.MaxPulling))
+	}
+	if s.Lent > 0 {
+		entry("lent", plural(s.Lent, "slot")+" beyond the limit: all that held one made no progress")
 	}
 	if s.HeldBy != nil {
 		entry("held by", strings.TrimSuffix(fmt.Sprintf("%s: %s", s.HeldBy.Reason, s.HeldBy.Detail), ": "))
@@ -159,8 +169,11 @@ func startingTable(pods []admin.Pod) []line {
 	t := table{head: []string{"POD", "FOR", "WAITED", "ADMITTED", "SLOT"}}
 	for _, p := range pods {
 		slot := "yes"
-		if !p.Slot {
+		switch {
+		case !p.Slot:
 			slot = "no"
+		case !p.StalledSince.IsZero():
+			slot = "yes, no progress"
 		}
 		t.add(podName(p), human(p.StartSeconds.Duration()), human(p.WaitedSeconds.Duration()), clean(string(p.Admission)), slot)
 	}
@@ -190,7 +203,20 @@ func endedTable(s admin.Status) []line {
 		if !p.Admitted.IsZero() {
 			took = human(p.StartSeconds.Duration())
 		}
-		t.add(podName(p), human(s.Time.Sub(p.Ended)), human(p.WaitedSeconds.Duration()), took, clean(string(p.Reason)))
+		t.add(podName(p), human(s.Time.Sub(p.Ended)), human(p.WaitedSeconds.Duration()), took, endText(p))
 	}
 	return t.lines()
+}
+
+// endText says how a start ended, so that one that came to nothing does not look like
+// one that made it.
+func endText(p admin.Pod) string {
+	switch p.Reason {
+	case throttle.Ready, throttle.Settled, throttle.Inferred, throttle.Completed:
+		return clean(string(p.Reason))
+	case throttle.Stuck, throttle.CrashLoop, throttle.Exited, throttle.Failed:
+		return "not ready: " + clean(string(p.Reason))
+	default:
+		return "gone: " + clean(string(p.Reason))
+	}
 }

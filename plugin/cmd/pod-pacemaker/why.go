@@ -17,7 +17,8 @@ const whyLong = `Why says in one line why a pod of this node waits, or when and 
 
 The word before the measure is the reason, the same as in events, logs and
 metrics. "observed" means that the expectation comes from starts on this node;
-before the first one has ended it is a guess. A pod that the daemon does not know
+before the first one has ended it is a guess. No pod waits for ever: one that has
+waited for maxWait is admitted over the limit. A pod that the daemon does not know
 is exit code 1. It remembers the last 256 starts that ended.`
 
 func (p *program) whyCommand() *cobra.Command {

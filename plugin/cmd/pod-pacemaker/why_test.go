@@ -19,9 +19,9 @@ func stories() []admin.Why {
 			Namespace: "default", Name: name, State: state, Reason: reason, Joined: at(0), WaitedSeconds: 14,
 		}}
 	}
-	waiting := func(name string, held admin.Held, present, observed bool) admin.Why {
+	waiting := func(name string, held admin.Held, present bool, basis throttle.Basis) admin.Why {
 		w := pod(name, throttle.Waiting, held.Reason)
-		w.Held, w.Present, w.PaceObserved = &held, present, observed
+		w.Held, w.Present, w.Basis = &held, present, basis
 		w.Place, w.Of, w.WaitedSeconds, w.ExpectedSeconds = 4, 9, 12, 20
 		return w
 	}
@@ -34,15 +34,17 @@ func stories() []admin.Why {
 		return w
 	}
 	all := []admin.Why{
-		waiting("at-the-gate", admin.Held{Reason: throttle.Concurrency, Detail: "2 of 2 starting"}, true, true),
-		waiting("refused", admin.Held{Reason: throttle.GateRoom, Detail: "5 of 5 near their turn"}, false, true),
-		waiting("first-herd", admin.Held{Reason: throttle.Rate, Detail: "next start in 400ms, one per 1s"}, true, false),
+		waiting("at-the-gate", admin.Held{Reason: throttle.Concurrency, Detail: "2 of 2 starting"}, true, throttle.BasisObserved),
+		waiting("refused", admin.Held{Reason: throttle.GateRoom, Detail: "5 of 5 near their turn"}, false, throttle.BasisObserved),
+		waiting("first-herd", admin.Held{Reason: throttle.Rate, Detail: "next start in 400ms, one per 1s"}, true, throttle.BasisNone),
 		admitted("starting", throttle.Starting, throttle.Free, throttle.Free),
 		admitted("too-long", throttle.Starting, throttle.MaxWait, throttle.MaxWait),
 		admitted("ready", throttle.Started, throttle.Free, throttle.Ready),
 		admitted("settled", throttle.Started, throttle.Free, throttle.Settled),
 		admitted("inferred", throttle.Started, throttle.GateDeadline, throttle.Inferred),
 		admitted("crashing", throttle.Started, throttle.Free, throttle.CrashLoop),
+		admitted("exited", throttle.Started, throttle.SlotLent, throttle.Exited),
+		admitted("failed", throttle.Started, throttle.Free, throttle.Failed),
 		admitted("stuck", throttle.Started, throttle.Free, throttle.Stuck),
 		admitted("completed", throttle.Started, "", throttle.Completed),
 		admitted("deleted-early", throttle.Gone, throttle.Free, throttle.Deleted),
@@ -53,9 +55,14 @@ func stories() []admin.Why {
 	gone.Ended = at(290)
 	done := pod("over-before", throttle.Started, throttle.Completed)
 	done.Ended = at(290)
-	shadow := waiting("in-shadow", admin.Held{Reason: throttle.Concurrency, Detail: "2 of 2 starting"}, true, true)
+	shadow := waiting("in-shadow", admin.Held{Reason: throttle.Concurrency, Detail: "2 of 2 starting"}, true, throttle.BasisObserved)
 	shadow.Shadow = true
-	return append(all, exempt, gone, done, shadow)
+	offender := waiting("offender", admin.Held{Reason: throttle.Queued, Detail: "3 ahead"}, true, throttle.BasisObserved)
+	offender.Repeats = 2
+	lent := admitted("lent", throttle.Starting, throttle.SlotLent, throttle.SlotLent)
+	stalled := admitted("stalled", throttle.Starting, throttle.Free, throttle.Free)
+	stalled.StalledSince = at(280)
+	return append(all, offender, lent, stalled, exempt, gone, done, shadow)
 }
 
 func TestWhyIsOneLine(t *testing.T) {

@@ -22,11 +22,7 @@ func story(w admin.Why) string {
 	case throttle.Waiting:
 		return waitingStory(w)
 	case throttle.Starting:
-		slot := "holds a slot"
-		if !w.Slot {
-			slot = "without a slot"
-		}
-		return fmt.Sprintf("starting for %s %s, %s", human(w.StartSeconds.Duration()), afterWaiting(w.Pod), slot)
+		return fmt.Sprintf("starting for %s %s, %s", human(w.StartSeconds.Duration()), afterWaiting(w.Pod), slotStory(w))
 	case throttle.Started:
 		if w.Admitted.IsZero() {
 			return fmt.Sprintf("ended %s ago (%s) without having started", human(w.Time.Sub(w.Ended)), w.Reason)
@@ -43,13 +39,31 @@ func story(w admin.Why) string {
 	}
 }
 
+// slotStory says what slot a start holds, and whether it makes use of it.
+func slotStory(w admin.Why) string {
+	text := "holds a slot"
+	switch {
+	case !w.Slot:
+		text = "without a slot"
+	case w.Admission == throttle.SlotLent:
+		text = "lent a slot: all others that hold one make no progress"
+	}
+	if !w.StalledSince.IsZero() {
+		text += fmt.Sprintf(", has made no progress for %s", human(w.Time.Sub(w.StalledSince)))
+	}
+	return text
+}
+
 func waitingStory(w admin.Why) string {
 	text := fmt.Sprintf("waiting %s, place %d of %d: %s", human(w.WaitedSeconds.Duration()), w.Place, w.Of, waitsFor(w.Pod))
+	if w.Repeats > 0 {
+		text += fmt.Sprintf("; exited %s before, so first starts go first", plural(w.Repeats, "time"))
+	}
 	if !w.Present {
 		text += "; refused for now, kubelet will try again"
 	}
 	if w.ExpectedSeconds > 0 {
-		text += fmt.Sprintf("; expected in about %s (%s)", human(w.ExpectedSeconds.Duration()), observed(w.PaceObserved))
+		text += fmt.Sprintf("; expected in about %s (%s)", human(w.ExpectedSeconds.Duration()), basisText(w.Basis))
 	}
 	return text
 }
@@ -67,6 +81,14 @@ func observed(yes bool) string {
 		return "observed"
 	}
 	return "a guess until the first start has ended"
+}
+
+// basisText says what an estimate rests on.
+func basisText(b throttle.Basis) string {
+	if b == throttle.BasisNone {
+		return "a guess, observed: none yet"
+	}
+	return string(b)
 }
 
 func afterWaiting(p admin.Pod) string {
@@ -91,6 +113,10 @@ func ending(p admin.Pod) string {
 		return fmt.Sprintf("taken for ready after %s (Inferred from its CPU use)", took)
 	case throttle.CrashLoop:
 		return fmt.Sprintf("crashed after %s (CrashLoop)", took)
+	case throttle.Exited:
+		return fmt.Sprintf("its containers exited after %s (Exited)", took)
+	case throttle.Failed:
+		return fmt.Sprintf("failed after %s (Failed)", took)
 	case throttle.Stuck:
 		return fmt.Sprintf("not ready after %s and no longer counted (Stuck)", took)
 	default:
