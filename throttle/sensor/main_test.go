@@ -1,9 +1,32 @@
 package sensor
 
 import (
+	"io"
+	"os"
 	"testing"
 
 	"go.uber.org/goleak"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// spinVariable makes the test binary a process that wants a CPU.
+const spinVariable = "SENSOR_TEST_SPIN"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(spinVariable) != "" {
+		spin()
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// spin uses one CPU from the first byte of the standard input to its end.
+func spin() {
+	if _, err := io.ReadFull(os.Stdin, make([]byte, 1)); err != nil {
+		os.Exit(1)
+	}
+	go func() {
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		os.Exit(0)
+	}()
+	for {
+	}
+}

@@ -1,0 +1,90 @@
+package sensor
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+)
+
+// A container that its own CPU limit throttles raises the CPU pressure of the whole
+// node; a limiter that believed it would stop all starts on an idle node.
+
+// pressed is the limiter of these tests.
+func pressed() *throttle.Limiter {
+	return throttle.New(time.Now(), throttle.Settings{Pressure: throttle.PressureLimits{CPUSome: 50}})
+}
+
+// start asks the limiter, told of the signals, for one more start.
+func start(l *throttle.Limiter, s throttle.Signals) throttle.Decision {
+	now := s[throttle.SignalCPU].To
+	l.Observe(now, s)
+	return l.Join(now, throttle.Request{UID: strconv.FormatInt(now.UnixNano(), 10), Name: "default/pod"}).TryStart(now)
+}
+
+// assertThrottled asserts that the pressure alone would hold starts.
+func assertThrottled(t *testing.T, s throttle.Signals) {
+	t.Helper()
+	assert.Greater(t, s[throttle.SignalCPUPressure].Value, 50.0)
+	assert.Less(t, s[throttle.SignalCPU].Value, throttle.DefaultMinUtilization)
+}
+
+func TestAThrottledContainerHoldsNoStart(t *testing.T) {
+	t.Parallel()
+	throttledAsRecorded(t)
+}
+
+func throttledAsRecorded(t *testing.T) {
+	t.Helper()
+	samples := recorded(t, "throttled")
+	require.Len(t, samples, 2)
+	l := pressed()
+	for _, s := range samples {
+		assertThrottled(t, s)
+		assert.True(t, start(l, s).Admitted)
+	}
+}
+
+func TestContainersThatWantMoreThanThereIsHoldStarts(t *testing.T) {
+	t.Parallel()
+	for _, s := range recorded(t, "contended") {
+		assert.Greater(t, s[throttle.SignalCPUPressure].Value, 95.0)
+		assert.Greater(t, s[throttle.SignalCPU].Value, 95.0)
+		d := start(pressed(), s)
+		require.False(t, d.Admitted)
+		assert.Equal(t, throttle.Pressure, d.Reason)
+		assert.Equal(t, throttle.SignalCPUPressure, d.Held.Signal)
+		assert.InDelta(t, s[throttle.SignalCPUPressure].Value, d.Held.Measured, 0.01)
+		assert.InDelta(t, 50, d.Held.Threshold, 0)
+	}
+}
+
+// recorded gives the signals of a node that was recorded every two seconds.
+func recorded(t *testing.T, name string) (all []throttle.Signals) {
+	t.Helper()
+	h := history{window: DefaultWindow}
+	for i := 0; ; i += 2 {
+		root := filepath.Join("testdata", name, strconv.Itoa(i)+"s")
+		uptime, err := os.ReadFile(filepath.Join(root, "uptime"))
+		if os.IsNotExist(err) {
+			return all[1:] // the first is what the second is compared with
+		}
+		require.NoError(t, err)
+		first, _, _ := strings.Cut(string(uptime), " ")
+		seconds, err := strconv.ParseFloat(first, 64)
+		require.NoError(t, err)
+		m := newReader(root).read()
+		m.at = time.Unix(0, 0).Add(time.Duration(seconds * float64(time.Second)))
+		for s := throttle.SignalCPUPressure; s <= throttle.SignalIOFull; s++ {
+			m.counters[s].whole = seconds
+		}
+		all = append(all, h.add(m))
+	}
+}
