@@ -75,6 +75,7 @@ func newDaemon(o Options, cores int, fallback *v1alpha1.PacemakerConfig, pods po
 		fallback: fallback, limits: make(chan struct{}),
 	}
 	d.pacer = newPacer(o, pods, d.metrics)
+	d.metrics.registry.MustRegister(newSignalMetrics(d.pacer.sensors))
 	d.pacer.refusals.cores = cores
 	d.connection = newConnection(o, d.pacer)
 	d.metrics.registry.MustRegister(newStateMetrics(d.pacer.limiter), newBuildInfo(o.Version))
@@ -148,6 +149,7 @@ func (d *Daemon) pace(ctx context.Context) error {
 	g.Go(func() error { return d.pacer.supervised(ctx, "run", d.pacer.run) })
 	g.Go(func() error { return d.pacer.supervised(ctx, "watchBudget", d.pacer.watchBudget) })
 	g.Go(func() error { return d.pacer.supervised(ctx, "connection", d.connection.run) })
+	g.Go(func() error { return d.pacer.supervised(ctx, "sensors", d.pacer.sensors.sampler.Run) })
 	g.Go(func() error { return d.openGate(ctx) })
 	return g.Wait()
 }

@@ -40,6 +40,7 @@ type pacer struct {
 	signs     *signs
 	stalls    *stalls
 	missed    *missedStarts
+	sensors   *sensors
 
 	config   atomic.Pointer[crd.Effective]
 	settings atomic.Pointer[throttle.Settings] // that follow from config
@@ -68,6 +69,7 @@ func newPacer(o Options, pods podSource, m *metrics) *pacer {
 		records: map[string]*record{}, starting: map[string]struct{}{},
 		woken: make(chan struct{}, 1), pulse: make(chan chan<- struct{}),
 	}
+	p.sensors = newSensors(o, p.limiter, func(kind, reason, message string) { p.notices.node(kind, reason, message) })
 	p.config.Store(&crd.Effective{Origin: crd.OriginNone})
 	p.settings.Store(&throttle.Settings{})
 	p.turns.init()
@@ -82,8 +84,10 @@ func (p *pacer) configure(now time.Time, e crd.Effective, cores int) {
 	waiting := len(p.limiter.Snapshot(now).Waiting)
 	p.config.Store(&e)
 	s := SettingsOf(e.Spec, cores)
+	p.sensors.prepare(s, e.Spec.ThrottleConfig.PressureWindow())
 	p.settings.Store(&s)
 	p.limiter.Configure(now, s)
+	p.sensors.sampler.Wake()
 	p.log.WithFields(logrus.Fields{
 		"config": e.Name, "origin": e.Origin, "generation": e.Generation,
 		"mode": e.Spec.GetMode(), "limits": admin.NewLimits(s).String(),

@@ -10,8 +10,11 @@ import (
 
 // Status implements admin.Provider.
 func (d *Daemon) Status() admin.Status {
+	signals := d.pacer.sensors.now()
 	now := time.Now()
-	s := admin.NewStatus(now, d.pacer.limiter.Snapshot(now), d.pacer.limiter.Recent(now))
+	held := d.pacer.limiter.Snapshot(now)
+	s := admin.NewStatus(now, held, d.pacer.limiter.Recent(now))
+	s.Signals = admin.NewSignals(signals, held.Settings)
 	s.Node, s.Instance, s.Version, s.Since = d.options.NodeName, d.options.Instance, d.options.Version, d.since
 	s.Mode = admin.Cluster
 	if d.options.Standalone() {

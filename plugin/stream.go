@@ -44,6 +44,7 @@ func (p *pacer) run(ctx context.Context) error {
 		}
 		now := time.Now()
 		next := p.limiter.Advance(now)
+		p.sensors.sampler.Wake()
 		p.publish()
 		if at := p.findStalls(now); !at.IsZero() && (next.IsZero() || at.Before(next)) {
 			next = at

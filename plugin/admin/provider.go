@@ -14,7 +14,7 @@ var ErrUnknownPod = errors.New("unknown pod")
 var ErrStandby = errors.New("another daemon paces the pods of this node")
 
 // Provider is the daemon, as the servers ask it. Its methods are called
-// concurrently and must not block.
+// concurrently; they must not block, but for the moment that measuring takes.
 type Provider interface {
 	// Status gives everything but Ready and NotReady, which the server fills.
 	Status() Status

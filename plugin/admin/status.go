@@ -52,9 +52,12 @@ type Status struct {
 	PodWatch *PodWatch `json:"podWatch,omitempty"`
 	Config   Config    `json:"config"`
 	Limits   Limits    `json:"limits"`
-	Gate     Gate      `json:"gate"`
-	Refused  Refused   `json:"refused"`
-	Handlers Handlers  `json:"handlers,omitzero"`
+	// Signals are what is measured of the node, limited or not, in the order of
+	// [throttle.Signal].
+	Signals  []Signal `json:"signals,omitempty"`
+	Gate     Gate     `json:"gate"`
+	Refused  Refused  `json:"refused"`
+	Handlers Handlers `json:"handlers,omitzero"`
 
 	// Limit is how many may start at a time now, without the Lent slots beyond it; 0:
 	// any number. Adaptive says what it was found by, where it is found by itself.

@@ -21,6 +21,10 @@ func statusLines(s admin.Status) []line {
 	lines = append(lines, startingTable(s.Starting)...)
 	lines = append(lines, line{}, line{text: fmt.Sprintf("WAITING %d", len(s.Waiting)), style: heading})
 	lines = append(lines, waitingTable(s.Waiting)...)
+	if len(s.Signals) > 0 {
+		lines = append(lines, line{}, line{text: "SIGNALS", style: heading})
+		lines = append(lines, signalsTable(s.Signals)...)
+	}
 	if len(s.Ended) > 0 {
 		lines = append(lines, line{}, line{text: "ENDED LAST", style: heading})
 		lines = append(lines, endedTable(s)...)

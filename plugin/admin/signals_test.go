@@ -1,0 +1,38 @@
+package admin
+
+import (
+	"encoding/json"
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+)
+
+// The names and units are what others read. A signal without a value does not read
+// as zero.
+func TestSignalsAsJSON(t *testing.T) {
+	t.Parallel()
+	var s throttle.Signals
+	s[throttle.SignalCPU] = throttle.Reading{Value: 41.5, From: at(0), To: at(2)}
+	s[throttle.SignalIOWait] = throttle.Reading{Value: 0, From: at(0), To: at(2)}
+	s[throttle.SignalIOFull] = throttle.Reading{Err: errors.New("no such file")}
+	settings := throttle.Settings{
+		CPU:      throttle.SignalLimit{Max: 80},
+		Pressure: throttle.PressureLimits{MemoryFull: 5, IOFull: 10},
+	}
+	text, err := json.Marshal(NewSignals(s, settings))
+	require.NoError(t, err)
+	assert.JSONEq(t, `[
+		{"name": "cpu", "value": 41.5, "threshold": 80, "spanSeconds": 2},
+		{"name": "iowait", "value": 0, "spanSeconds": 2},
+		{"name": "load"},
+		{"name": "pressure.cpu.some"},
+		{"name": "pressure.memory.some"},
+		{"name": "pressure.memory.full", "threshold": 5},
+		{"name": "pressure.io.some"},
+		{"name": "pressure.io.full", "threshold": 10, "blind": "no such file"}
+	]`, string(text))
+}

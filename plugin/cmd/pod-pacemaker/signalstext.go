@@ -1,0 +1,39 @@
+package main
+
+import (
+	"strconv"
+
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
+)
+
+// signalsTable shows what was measured of the node against what is allowed.
+func signalsTable(signals []admin.Signal) []line {
+	t := table{head: []string{"SIGNAL", "VALUE", "LIMIT", "OVER THE LAST"}}
+	for _, s := range signals {
+		value, limit, over := "-", "-", "-"
+		if s.Threshold > 0 {
+			limit = signalText(s.Name, s.Threshold, -1)
+		}
+		if s.Value != nil {
+			value, over = signalText(s.Name, *s.Value, 1), human(s.SpanSeconds.Duration())
+		}
+		if s.Blind != "" {
+			value, over = "blind", s.Blind
+			if s.Threshold > 0 {
+				over = "the limit is open: " + over
+			}
+		}
+		t.add(clean(s.Name), value, limit, clean(over))
+	}
+	return t.lines()
+}
+
+// signalText writes a value with its unit, with so many digits; -1: as many as it
+// has.
+func signalText(name string, value float64, digits int) string {
+	text := strconv.FormatFloat(value, 'f', digits, 64)
+	if name == "load" {
+		return text
+	}
+	return text + "%"
+}

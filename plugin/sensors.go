@@ -1,0 +1,96 @@
+package plugin
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/sirupsen/logrus"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/sensor"
+)
+
+// sensors measure the node for the limiter, and tell once of a signal that a limit
+// needs and that cannot be measured, and once when it can be again. Safe for
+// concurrent use.
+type sensors struct {
+	limiter *throttle.Limiter
+	sampler *sensor.Sampler
+	log     logrus.FieldLogger
+	// notice writes an event on the node; it must not block.
+	notice func(kind, reason, message string)
+
+	mu       sync.Mutex
+	settings throttle.Settings        // guarded by mu
+	blind    map[throttle.Signal]bool // guarded by mu: the watched signals that were told of
+}
+
+func newSensors(o Options, l *throttle.Limiter, notice func(kind, reason, message string)) *sensors {
+	s := &sensors{limiter: l, log: o.Log, notice: notice, blind: map[throttle.Signal]bool{}}
+	s.sampler = sensor.New(o.ProcRoot, s)
+	return s
+}
+
+// prepare makes ready for settings that are to be in force next. A limit whose
+// signal was never measured is open, and all who wait for this daemon would pass: so
+// where the first such limit comes, prepare measures, which may take 250 ms.
+func (s *sensors) prepare(settings throttle.Settings, window time.Duration) {
+	s.mu.Lock()
+	s.settings = settings
+	s.mu.Unlock()
+	s.sampler.SetWindow(window)
+	if watchesAny(settings) && !s.limiter.Watched() {
+		s.Observe(time.Now(), s.now())
+	}
+}
+
+// watchesAny tells whether any limit needs a signal.
+func watchesAny(s throttle.Settings) bool {
+	for i := range len(throttle.Signals{}) {
+		if s.Watches(throttle.Signal(i)) {
+			return true
+		}
+	}
+	return false
+}
+
+// Watched implements sensor.Limiter.
+func (s *sensors) Watched() bool { return s.limiter.Watched() }
+
+// Demand implements sensor.Limiter.
+func (s *sensors) Demand() throttle.Demand { return s.limiter.Demand() }
+
+// Observe implements sensor.Limiter.
+func (s *sensors) Observe(now time.Time, signals throttle.Signals) {
+	s.limiter.Observe(now, signals)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i, r := range signals {
+		s.tellLocked(throttle.Signal(i), r)
+	}
+}
+
+// tellLocked says that a limit's signal went blind, or is measured again. s.mu must
+// be held.
+func (s *sensors) tellLocked(signal throttle.Signal, r throttle.Reading) {
+	told := s.blind[signal]
+	log := s.log.WithField("signal", signal.String())
+	switch {
+	case !s.settings.Watches(signal):
+		delete(s.blind, signal)
+	case r.Err != nil && !told:
+		s.blind[signal] = true
+		log.WithError(r.Err).Warn("a limit is open: its signal cannot be measured")
+		s.notice(corev1.EventTypeWarning, "SignalBlind", "The limit on "+signal.String()+" is open, for it cannot be measured: "+r.Err.Error())
+	case r.Err == nil && !r.To.IsZero() && told:
+		delete(s.blind, signal)
+		log.Info("a signal is measured again, and its limit holds")
+		s.notice(corev1.EventTypeNormal, "SignalMeasured", "The limit on "+signal.String()+" holds again: it is measured")
+	}
+}
+
+// now gives the signals of this moment, whether or not any limit needs them. It may
+// take 250 ms.
+func (s *sensors) now() throttle.Signals { return s.sampler.Measure(context.Background()) }

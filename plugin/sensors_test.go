@@ -1,0 +1,175 @@
+package plugin
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/sirupsen/logrus"
+	logtest "github.com/sirupsen/logrus/hooks/test"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+)
+
+const loadBelowFour = `spec: {throttleConfig: {loadAvg: {maxLoad: "4"}}}`
+
+// procTree is a /proc that a test writes: a load average, and no pressure.
+type procTree struct {
+	t    *testing.T
+	root string
+}
+
+func newProcTree(t *testing.T, load string) procTree {
+	p := procTree{t: t, root: t.TempDir()}
+	p.load(load)
+	return p
+}
+
+func (p procTree) path() string { return filepath.Join(p.root, "loadavg") }
+
+func (p procTree) load(load string) {
+	require.NoError(p.t, os.WriteFile(p.path(), []byte(load+" 1.00 1.00 1/100 1\n"), 0o600))
+}
+
+func (p procTree) remove() { require.NoError(p.t, os.Remove(p.path())) }
+
+// on makes the daemon measure the tree.
+func (p procTree) on(o *Options) { o.ProcRoot = p.root }
+
+// toldNode notes what is told of the node.
+type toldNode struct {
+	noNotices
+	mu   sync.Mutex
+	told []string
+}
+
+func (n *toldNode) node(kind, reason, message string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.told = append(n.told, kind+" "+reason+": "+message)
+}
+
+func (n *toldNode) all() []string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return append([]string{}, n.told...)
+}
+
+// signal gives what status says of a signal.
+func (n *node) signal(signal throttle.Signal) admin.Signal {
+	all := admin.NewSignals(n.p.sensors.now(), n.p.limiter.Snapshot(time.Now()).Settings)
+	return all[signal]
+}
+
+// A blind limit opens, says so once and on every way, and holds again by itself.
+func TestALimitWhoseSignalIsBlindSaysSoOnce(t *testing.T) {
+	t.Parallel()
+	proc, told := newProcTree(t, "1.00"), &toldNode{}
+	hook := &logtest.Hook{}
+	n := newNode(t, loadBelowFour, with(proc.on), tuned(func(p *pacer) { p.notices = told }),
+		with(func(o *Options) { o.Log.AddHook(hook) }))
+	said := func(text string) (count int) {
+		for _, e := range hook.AllEntries() {
+			if strings.Contains(e.Message, text) && e.Data["signal"] == "load" {
+				count++
+			}
+		}
+		return count
+	}
+	n.occupy("starting") // sampled every half second
+	require.NotNil(t, n.signal(throttle.SignalLoad).Value)
+
+	proc.remove()
+	n.eventually("the limit is said to be open", func() bool { return len(told.all()) == 1 })
+	s := n.signal(throttle.SignalLoad)
+	assert.Nil(t, s.Value)
+	assert.Contains(t, s.Blind, proc.path())
+	assert.Contains(t, s.Blind, "absent")
+	assert.InDelta(t, 4, s.Threshold, 0)
+	n.pod("unpaced").runs().startsNow("app")
+
+	proc.load("2.50")
+	n.eventually("the limit is said to hold again", func() bool { return len(told.all()) == 2 })
+	assert.Empty(t, n.signal(throttle.SignalLoad).Blind)
+	assert.Equal(t, 1, said("cannot be measured"))
+	assert.Equal(t, 1, said("measured again"))
+	assert.Equal(t, "Warning SignalBlind: The limit on load is open, for it cannot be measured: "+s.Blind, told.all()[0])
+	assert.Equal(t, "Normal SignalMeasured: The limit on load holds again: it is measured", told.all()[1])
+	for _, e := range hook.AllEntries() {
+		if e.Data["signal"] != nil {
+			assert.Equal(t, "load", e.Data["signal"])
+			assert.Contains(t, []logrus.Level{logrus.WarnLevel, logrus.InfoLevel}, e.Level)
+		}
+	}
+}
+
+func TestALimitThatIsBlindFromTheBeginningIsTold(t *testing.T) {
+	t.Parallel()
+	proc, told := newProcTree(t, "1.00"), &toldNode{}
+	n := newNode(t, `spec: {throttleConfig: {pressure: {io: {some: "20"}}}}`, with(proc.on), tuned(func(p *pacer) { p.notices = told }))
+	n.pod("unpaced").runs().startsNow("app")
+	require.Len(t, told.all(), 1, "told before the limit was in force")
+	assert.Contains(t, told.all()[0], filepath.Join(proc.root, "pressure", "io"))
+	// Another limit is told of anew, and one that is no more is not.
+	n.reconfigure(`spec: {throttleConfig: {pressure: {memory: {full: "20"}}}}`)
+	n.eventually("the other limit is told of", func() bool { return len(told.all()) == 2 })
+	assert.Contains(t, told.all()[1], "pressure.memory.full")
+}
+
+func TestStatusAndMetricsShowSignalsThatNoLimitNeeds(t *testing.T) {
+	t.Parallel()
+	proc, told := newProcTree(t, "7.25"), &toldNode{}
+	n := newNode(t, noLimit, standalone, with(proc.on), tuned(func(p *pacer) { p.notices = told }))
+	shown := n.d.Status().Signals
+	require.Len(t, shown, len(throttle.Signals{}))
+	s := shown[throttle.SignalLoad]
+	require.NotNil(t, s.Value)
+	assert.InDelta(t, 7.25, *s.Value, 0)
+	assert.Zero(t, s.Threshold)
+	assert.Contains(t, shown[throttle.SignalCPU].Blind, filepath.Join(proc.root, "stat"))
+	assert.Empty(t, told.all(), "nobody misses it")
+
+	n.reconfigure(loadBelowFour)
+	m := newSignalMetrics(n.p.sensors)
+	require.NoError(t, testutil.CollectAndCompare(m, strings.NewReader(`
+# HELP pod_pacemaker_signal_blind 1 while a signal cannot be measured: its limit is open then.
+# TYPE pod_pacemaker_signal_blind gauge
+pod_pacemaker_signal_blind{signal="cpu"} 1
+pod_pacemaker_signal_blind{signal="iowait"} 1
+pod_pacemaker_signal_blind{signal="load"} 0
+pod_pacemaker_signal_blind{signal="pressure.cpu.some"} 1
+pod_pacemaker_signal_blind{signal="pressure.io.full"} 1
+pod_pacemaker_signal_blind{signal="pressure.io.some"} 1
+pod_pacemaker_signal_blind{signal="pressure.memory.full"} 1
+pod_pacemaker_signal_blind{signal="pressure.memory.some"} 1
+# HELP pod_pacemaker_signal_threshold The value from which a signal holds starts. Absent where no limit is set.
+# TYPE pod_pacemaker_signal_threshold gauge
+pod_pacemaker_signal_threshold{signal="load"} 4
+# HELP pod_pacemaker_signal_value What a signal is, in percent; load in processes. Absent while it cannot be measured.
+# TYPE pod_pacemaker_signal_value gauge
+pod_pacemaker_signal_value{signal="load"} 7.25
+`)))
+	problems, err := testutil.GatherAndLint(n.d.metrics.registry)
+	require.NoError(t, err)
+	assert.Empty(t, problems)
+}
+
+func TestASignalHoldsStartsAndLetsThemGo(t *testing.T) {
+	t.Parallel()
+	proc := newProcTree(t, "9.50")
+	n := newNode(t, loadBelowFour, with(proc.on))
+	a := n.pod("waits").runs().waitsAtGate("app")
+	v := n.view(a.pod.uid)
+	assert.Equal(t, throttle.LoadAverage, v.Reason, "the first pod finds the load measured")
+	assert.InDelta(t, 9.5, v.Held.Measured, 0)
+	assert.InDelta(t, 4, v.Held.Threshold, 0)
+	proc.load("3.90")
+	a.succeeds()
+}
