@@ -17,16 +17,12 @@ import (
 // A container that its own CPU limit throttles raises the CPU pressure of the whole
 // node; a limiter that believed it would stop all starts on an idle node.
 
-// pressed is the limiter of these tests.
-func pressed() *throttle.Limiter {
-	return throttle.New(time.Now(), throttle.Settings{Pressure: throttle.PressureLimits{CPUSome: 50}})
-}
-
-// start asks the limiter, told of the signals, for one more start.
-func start(l *throttle.Limiter, s throttle.Signals) throttle.Decision {
+// start asks a limiter, told of the signals, for a start.
+func start(s throttle.Signals) throttle.Decision {
 	now := s[throttle.SignalCPU].To
+	l := throttle.New(now, throttle.Settings{Pressure: throttle.PressureLimits{CPUSome: 50}})
 	l.Observe(now, s)
-	return l.Join(now, throttle.Request{UID: strconv.FormatInt(now.UnixNano(), 10), Name: "default/pod"}).TryStart(now)
+	return l.Join(now, throttle.Request{UID: "uid", Name: "default/pod"}).TryStart(now)
 }
 
 // assertThrottled asserts that the pressure alone would hold starts.
@@ -45,10 +41,9 @@ func throttledAsRecorded(t *testing.T) {
 	t.Helper()
 	samples := recorded(t, "throttled")
 	require.Len(t, samples, 2)
-	l := pressed()
 	for _, s := range samples {
 		assertThrottled(t, s)
-		assert.True(t, start(l, s).Admitted)
+		assert.True(t, start(s).Admitted)
 	}
 }
 
@@ -57,7 +52,7 @@ func TestContainersThatWantMoreThanThereIsHoldStarts(t *testing.T) {
 	for _, s := range recorded(t, "contended") {
 		assert.Greater(t, s[throttle.SignalCPUPressure].Value, 95.0)
 		assert.Greater(t, s[throttle.SignalCPU].Value, 95.0)
-		d := start(pressed(), s)
+		d := start(s)
 		require.False(t, d.Admitted)
 		assert.Equal(t, throttle.Pressure, d.Reason)
 		assert.Equal(t, throttle.SignalCPUPressure, d.Held.Signal)
