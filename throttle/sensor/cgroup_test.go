@@ -22,7 +22,7 @@ import (
 
 // calmFor bounds the wait for a window in which other work leaves half of the
 // machine's CPUs idle.
-const calmFor = 10 * time.Second
+const calmFor = 6 * time.Second
 
 // The same as TestAThrottledContainerHoldsNoStart on this machine, with processes in
 // a cgroup that has a tenth of a core. Where that is not to be had, for want of root
