@@ -82,11 +82,11 @@ func newPacer(o Options, pods podSource, m *metrics) *pacer {
 func (p *pacer) configure(now time.Time, e crd.Effective, cores int) {
 	before := p.mode()
 	waiting := len(p.limiter.Snapshot(now).Waiting)
-	p.config.Store(&e)
 	s := SettingsOf(e.Spec, cores)
 	p.sensors.prepare(s, e.Spec.ThrottleConfig.PressureWindow())
 	p.settings.Store(&s)
 	p.limiter.Configure(now, s)
+	p.config.Store(&e) // after the limits: what status calls in force is
 	p.sensors.sampler.Wake()
 	p.log.WithFields(logrus.Fields{
 		"config": e.Name, "origin": e.Origin, "generation": e.Generation,
