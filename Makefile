@@ -16,7 +16,7 @@ LAB := cd integration && $(GO) run ./cmd/lab
 E2E := cd integration && $(GOTESTSUM) --format testname -- -count=1 -p=1
 
 .DEFAULT_GOAL := help
-.PHONY: help build test format vet generated lint unit generate alerts demo e2e e2e-full lab cluster-up cluster-down bench clean
+.PHONY: help build test format vet generated lint unit generate alerts page demo e2e e2e-full lab cluster-up cluster-down bench clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -31,14 +31,14 @@ format:
 
 vet:
 	$(GO) vet ./...
-	cd integration && $(GO) vet -tags e2e,full ./...
+	cd integration && $(GO) vet -tags e2e,full,browser ./...
 
 generated:
 	$(GO) run ./crd/internal/generate -check
 
 lint: $(LINT) ## Run the linters of .golangci.yaml on both modules
 	$(LINT) run ./...
-	cd integration && $(LINT) run --build-tags e2e,full ./...
+	cd integration && $(LINT) run --build-tags e2e,full,browser ./...
 
 # One run over both modules, so that the closing line counts every test.
 unit: $(GOTESTSUM)
@@ -51,6 +51,9 @@ generate: ## Write the generated files anew: deep copies, CRDs, and the manifest
 alerts: $(PROMTOOL) ## Test the Prometheus alert rules
 	$(PROMTOOL) check rules --lint-fatal deploy/alerts/pod-pacemaker.yaml
 	$(PROMTOOL) test rules deploy/alerts/pod-pacemaker_test.yaml
+
+page: ## Test the daemon's page in a headless Chromium, which must be on the PATH
+	cd integration && $(GO) test -count=1 -tags browser ./page
 
 demo: build ## Watch a herd of pods start, unpaced and paced, on a throw-away containerd (about 3 minutes)
 	cd integration && $(GO) run ./cmd/demo

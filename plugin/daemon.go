@@ -14,6 +14,7 @@ import (
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd"
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/socket"
@@ -28,6 +29,8 @@ type Daemon struct {
 	pacer      *pacer
 	connection *connection
 	fallback   *v1alpha1.PacemakerConfig
+	timeline   admin.Timeline
+	lookedAt   atomic.Int64 // when somebody last asked for the timeline, in nanoseconds
 	limited    sync.Once
 	limits     chan struct{} // closed once a configuration is in force
 	pacing     atomic.Bool
@@ -131,6 +134,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 	g.Go(func() error { return d.lead(ctx) })
 	if d.options.HTTPAddress != "" {
 		g.Go(func() error { return d.serveHTTP(ctx) })
+		g.Go(func() error { return d.recordTimeline(ctx) })
 	}
 	if d.client != nil && d.options.StartupTaint != "" {
 		g.Go(func() error { return d.removeStartupTaint(ctx) })

@@ -23,7 +23,8 @@ const aliveTimeout = 8 * time.Second
 // ServeHTTP answers at the TCP address, until ctx ends, and then gives nil:
 // /metrics with what reg gathers, /healthz with 200 while the daemon works on, and
 // /readyz with 200 when pods are paced, by this daemon or by one that it stands by
-// for, else 503 and why they are not. It blocks.
+// for, else 503 and why they are not; / with a page for people, and /status.json
+// with the [Overview] that it shows. It blocks.
 // It fails at once where it cannot listen.
 func ServeHTTP(ctx context.Context, addr string, p Provider, reg prometheus.Gatherer) error {
 	var listener net.ListenConfig
@@ -58,6 +59,11 @@ func httpHandler(p Provider, reg prometheus.Gatherer) http.Handler {
 		default:
 			say(w, http.StatusServiceUnavailable, err.Error())
 		}
+	})
+	mux.HandleFunc("GET /{$}", servePage)
+	mux.HandleFunc("GET /status.json", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Cache-Control", "no-store")
+		answer(w, http.StatusOK, NewOverview(statusOf(p), p.Timeline()))
 	})
 	return mux
 }

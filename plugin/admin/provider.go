@@ -26,4 +26,6 @@ type Provider interface {
 	// Ready gives nil when pods are paced: connected, synchronized, configured;
 	// else why they are not; ErrStandby where another daemon paces them.
 	Ready() error
+	// Timeline gives the points of the last minutes, the oldest first.
+	Timeline() []Point
 }

@@ -38,12 +38,7 @@ func ServeAdmin(ctx context.Context, socketPath string, p Provider) error {
 func adminHandler(p Provider) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /v1/status", func(w http.ResponseWriter, _ *http.Request) {
-		s := p.Status()
-		s.Ready, s.NotReady = true, ""
-		if err := p.Ready(); err != nil {
-			s.Ready, s.NotReady = false, err.Error()
-		}
-		answer(w, http.StatusOK, s)
+		answer(w, http.StatusOK, statusOf(p))
 	})
 	mux.HandleFunc("GET /v1/why", func(w http.ResponseWriter, r *http.Request) {
 		query := r.URL.Query()
@@ -62,6 +57,16 @@ func adminHandler(p Provider) http.Handler {
 		answer(w, http.StatusNotImplemented, Error{Error: fmt.Sprintf("this daemon does not know %s %s", r.Method, r.URL.Path)})
 	})
 	return mux
+}
+
+// statusOf gives the whole status.
+func statusOf(p Provider) Status {
+	s := p.Status()
+	s.Ready, s.NotReady = true, ""
+	if err := p.Ready(); err != nil {
+		s.Ready, s.NotReady = false, err.Error()
+	}
+	return s
 }
 
 // answer writes v as JSON. The peer may be gone, which concerns nobody else.

@@ -50,6 +50,8 @@ func (n *node) Why(namespace, name string) (Why, error) {
 	return NewWhy(at(15), v, n.limiter.Snapshot(at(15))), nil
 }
 
+func (n *node) Timeline() []Point { return nil }
+
 func (n *node) Ready() error {
 	n.mu.Lock()
 	defer n.mu.Unlock()

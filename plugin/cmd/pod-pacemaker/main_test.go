@@ -89,6 +89,8 @@ func (f *fixed) Ready() error { return f.unready }
 
 func (f *fixed) Alive(context.Context) error { return nil }
 
+func (f *fixed) Timeline() []admin.Point { return nil }
+
 // serve answers at a socket until the test ends, and gives its folder.
 func serve(t *testing.T, p admin.Provider) (runDir string) {
 	t.Helper()

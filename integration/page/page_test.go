@@ -1,0 +1,305 @@
+//go:build browser
+
+package page
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"math"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/network"
+	cdpruntime "github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+)
+
+// script is a node whose herd is as the test says.
+type script struct {
+	mu     sync.Mutex
+	status admin.Status
+	fault  error
+	points []admin.Point
+}
+
+func (s *script) Status() admin.Status {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.status
+}
+
+func (s *script) Why(string, string) (admin.Why, error) { return admin.Why{}, admin.ErrUnknownPod }
+
+func (s *script) Ready() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.fault
+}
+
+func (s *script) Timeline() []admin.Point {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.points
+}
+
+// change sets the scene.
+func (s *script) change(do func(*script)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	do(s)
+}
+
+// herd is the sixth minute of a herd of 40, two at a time.
+func herd(now time.Time) *script {
+	at := func(seconds float64) time.Time { return now.Add(time.Duration((seconds - 300) * float64(time.Second))) }
+	settings := throttle.Settings{MaxConcurrent: 2}
+	settings.Pressure.CPUSome = 60
+	l := throttle.New(at(0), settings)
+	var tickets []*throttle.Ticket
+	for i := range 40 {
+		tickets = append(tickets, l.Join(at(float64(i)), throttle.Request{UID: fmt.Sprint("uid-", i), Name: fmt.Sprintf("payments/web-%d", i)}))
+	}
+	for i := range 12 {
+		if i > 1 {
+			tickets[i-2].End(at(40+float64(20*i)), throttle.Ready)
+		}
+		tickets[i].TryStart(at(41 + float64(20*i)))
+	}
+	signals := throttle.Signals{}
+	for signal, value := range map[throttle.Signal]float64{throttle.SignalCPU: 97, throttle.SignalCPUPressure: 71, throttle.SignalMemoryPressure: 0.4, throttle.SignalIOPressure: 6} {
+		signals[signal] = throttle.Reading{Value: value, From: at(298), To: at(300)}
+	}
+	signals[throttle.SignalIOFull] = throttle.Reading{Err: os.ErrNotExist}
+	s := admin.NewStatus(now, l.Snapshot(now), l.Recent(now))
+	s.Node, s.Version, s.Since, s.Mode = "worker-3", "v0.2.0", now.Add(-2*time.Hour), admin.Cluster
+	s.Runtime = admin.Runtime{Name: "containerd", Version: "2.4.2", Connected: true, Synchronized: true}
+	s.Config = admin.Config{Name: "jvm-nodes", Origin: "API", Generation: 4}
+	s.Gate = admin.Gate{Usable: true, Waiters: 5, TimeoutSeconds: 100}
+	s.Refused = admin.Refused{Sandbox: 23}
+	s.Signals = admin.NewSignals(signals, settings)
+	return &script{status: s, points: points(now)}
+}
+
+// points are the ten minutes: idle and unmeasured, then the herd.
+func points(now time.Time) (all []admin.Point) {
+	for i := range 300 {
+		p := admin.Point{Time: now.Add(time.Duration(i-299) * admin.TimelineEvery), Slots: 2}
+		if i >= 150 {
+			wave := math.Sin(float64(i) / 7)
+			p.Waiting, p.Starting = max(0, 38-(i-150)/10), 2
+			p.CPU, p.CPUPressure = new(92+6*wave), new(55+20*wave)
+			p.MemoryPressure, p.IOPressure = new(0.4), new(6+4*wave)
+		}
+		all = append(all, p)
+	}
+	return all
+}
+
+// serve serves the page on this machine until the test ends.
+func serve(t *testing.T, p admin.Provider) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	address := l.Addr().String()
+	require.NoError(t, l.Close())
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- admin.ServeHTTP(ctx, address, p, prometheus.NewRegistry()) }()
+	t.Cleanup(func() {
+		cancel()
+		assert.NoError(t, <-done)
+	})
+	return "http://" + address + "/"
+}
+
+// browser is one tab, and what went wrong in it.
+type browser struct {
+	context.Context
+	mu     sync.Mutex
+	faults []string
+	asked  []string
+}
+
+// open starts the browser. Without one on the PATH the test fails.
+func open(t *testing.T) *browser {
+	t.Helper()
+	var path string
+	for _, name := range []string{"chromium", "chromium-browser", "google-chrome", "chrome"} {
+		if found, err := exec.LookPath(name); err == nil {
+			path = found
+			break
+		}
+	}
+	require.NotEmpty(t, path, "this test needs a Chromium on the PATH, like Debian's package chromium")
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox)
+	ctx, cancel := chromedp.NewExecAllocator(t.Context(), options...)
+	t.Cleanup(cancel)
+	ctx, cancel = chromedp.NewContext(ctx)
+	t.Cleanup(cancel)
+	b := &browser{Context: ctx}
+	require.NoError(t, chromedp.Listen(ctx, b.listen))
+	b.do(t, call(network.Enable, network.EnableParams{}), call(log.Enable, cdp.Empty{}))
+	return b
+}
+
+func (b *browser) listen(event any) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch e := event.(type) {
+	case *cdpruntime.EventExceptionThrown:
+		b.faults = append(b.faults, e.ExceptionDetails.Text)
+	case *log.EventEntryAdded:
+		if e.Entry.Level == log.EntryLevelError {
+			b.faults = append(b.faults, e.Entry.Text+" "+e.Entry.URL)
+		}
+	case *network.EventRequestWillBeSent:
+		b.asked = append(b.asked, e.Request.URL)
+	}
+}
+
+// call makes an action of a command of the protocol.
+func call[P, R any](command cdp.Command[P, R], params P) chromedp.Action[chromedp.Void] {
+	return chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
+		_, err := cdp.Call(ctx, t, command, params)
+		return err
+	})
+}
+
+func (b *browser) do(t *testing.T, steps ...chromedp.Action[chromedp.Void]) {
+	t.Helper()
+	require.NoError(t, chromedp.Do(b, steps...))
+}
+
+// value gives what a JavaScript expression is.
+func value[T any](t *testing.T, b *browser, expression string) T {
+	t.Helper()
+	v, err := chromedp.Run(b, chromedp.Evaluate[T](expression))
+	require.NoError(t, err, expression)
+	return v
+}
+
+// text gives what the element with the id says.
+func (b *browser) text(t *testing.T, id string) string {
+	t.Helper()
+	return value[string](t, b, `document.getElementById("`+id+`").textContent`)
+}
+
+// until waits until a JavaScript expression is true.
+func (b *browser) until(t *testing.T, expression string) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		is, err := chromedp.Run(b, chromedp.Evaluate[bool](expression))
+		return err == nil && is
+	}, 2*time.Minute, 50*time.Millisecond, expression)
+}
+
+// look takes a picture, into the folder that PAGE_PICTURES names, if any.
+func (b *browser) look(t *testing.T, name string) {
+	t.Helper()
+	picture, err := chromedp.Run(b, chromedp.FullScreenshot(100))
+	require.NoError(t, err)
+	require.Greater(t, len(picture), 10_000, "an empty page")
+	if dir := os.Getenv("PAGE_PICTURES"); dir != "" {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name+".png"), picture, 0o600))
+	}
+}
+
+func scheme(value string) chromedp.Action[chromedp.Void] {
+	return call(emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: value}},
+	})
+}
+
+func TestPageShowsAHerd(t *testing.T) {
+	node := herd(time.Now())
+	url, b := serve(t, node), open(t)
+	b.do(t, chromedp.EmulateViewport(1100, 900), scheme("light"), chromedp.Navigate(url))
+	b.until(t, `document.getElementById("node").textContent === "worker-3"`)
+	assert.Equal(t, "2 of 2", b.text(t, "slots"))
+	assert.Equal(t, "28", b.text(t, "waiting"))
+	assert.Equal(t, "pods are paced", b.text(t, "state"))
+	assert.Contains(t, b.text(t, "reasons"), "Concurrency")
+	assert.Contains(t, b.text(t, "facts"), "jvm-nodes (from API, generation 4)")
+	assert.Contains(t, b.text(t, "signaltable"), "71%, limit 60%")
+	assert.Contains(t, b.text(t, "signaltable"), "blind")
+	for _, series := range []string{"waiting", "starting", "slots", "cpu", "cpuPressure", "memoryPressure", "ioPressure"} {
+		path := value[string](t, b, `document.querySelector('path[data-series="`+series+`"]').getAttribute("d")`)
+		assert.Greater(t, strings.Count(path, "L"), 100, series)
+		assert.NotContains(t, path, "NaN", series)
+	}
+	assert.NotContains(t, value[string](t, b, `document.documentElement.outerHTML`), "payments", "the page names no pod")
+	b.look(t, "light")
+	b.do(t, scheme("dark"))
+	b.look(t, "dark")
+	b.do(t, chromedp.EmulateViewport(390, 800, chromedp.EmulateMobile))
+	assert.False(t, value[bool](t, b, `document.documentElement.scrollWidth > innerWidth`), "on a phone, nothing stands out on the side")
+	b.look(t, "phone")
+
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	assert.Empty(t, b.faults)
+	for _, asked := range b.asked {
+		assert.True(t, strings.HasPrefix(asked, url), "asked for %s", asked)
+	}
+}
+
+func TestPageFollowsTheNode(t *testing.T) {
+	node := herd(time.Now())
+	url, b := serve(t, node), open(t)
+	b.do(t, chromedp.Navigate(url))
+	b.until(t, `document.getElementById("waiting").textContent === "28"`)
+	node.change(func(s *script) { s.status.Waiting = s.status.Waiting[:3] })
+	b.until(t, `document.getElementById("waiting").textContent === "3"`)
+	node.change(func(s *script) {
+		s.fault = fmt.Errorf("not connected to the runtime yet")
+		s.status.Waiting, s.status.Starting = nil, nil
+		s.points = nil
+		// Text from elsewhere is shown, not obeyed.
+		s.status.Config.Name = `<img src=x onerror="document.title='obeyed'">`
+	})
+	b.until(t, `document.getElementById("state").textContent === "pods start unpaced"`)
+	assert.Equal(t, "not connected to the runtime yet", b.text(t, "alarm"))
+	assert.Equal(t, "nobody waits", b.text(t, "reasons"))
+	assert.Contains(t, b.text(t, "facts"), "<img src=x")
+	b.look(t, "unpaced")
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	assert.Empty(t, b.faults)
+}
+
+// A script that somebody smuggles into the page does not run.
+func TestPageRunsItsOwnScriptAlone(t *testing.T) {
+	url, b := serve(t, herd(time.Now())), open(t)
+	b.do(t, chromedp.Navigate(url))
+	b.until(t, `document.getElementById("node").textContent === "worker-3"`)
+	smuggled := base64.StdEncoding.EncodeToString([]byte("document.title = 'smuggled'"))
+	require.True(t, value[bool](t, b, `(() => {
+		const inline = document.createElement("script");
+		inline.textContent = "document.title = 'smuggled'";
+		document.body.append(inline);
+		const from = document.createElement("script");
+		from.src = "data:text/javascript;base64,`+smuggled+`";
+		document.body.append(from);
+		return true;
+	})()`))
+	b.until(t, `document.title.startsWith("worker-3")`)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	assert.Len(t, b.faults, 2, "the browser says that it refused both")
+}

@@ -1,0 +1,119 @@
+package admin
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+)
+
+// Overview is the node in numbers: what the page shows. Whoever reaches the HTTP
+// address can read it, without the permissions of the API server; so it names no
+// pod and no namespace.
+type Overview struct {
+	Time     time.Time `json:"time"`
+	Node     string    `json:"node"`
+	Instance string    `json:"instance,omitempty"`
+	Version  string    `json:"version"`
+	Since    time.Time `json:"since"`
+	// Ready and NotReady are those of [Status].
+	Ready    bool   `json:"ready"`
+	NotReady string `json:"notReady,omitempty"`
+
+	// Runtime has no socket and no error, Config no spec.
+	Runtime Runtime `json:"runtime"`
+	Config  Config  `json:"config"`
+	// Limits is a sentence.
+	Limits string `json:"limits"`
+	Gate   Gate   `json:"gate"`
+	Pace   Pace   `json:"pace"`
+	// HeldBy is the limit that holds the next start back; absent: none does.
+	HeldBy  *Held   `json:"heldBy,omitempty"`
+	Refused Refused `json:"refused"`
+	// MaxWaitSeconds is how long a pod waits at most.
+	MaxWaitSeconds Seconds `json:"maxWaitSeconds"`
+
+	Slots   Slots    `json:"slots"`
+	Waiting Waiting  `json:"waiting"`
+	Signals []Signal `json:"signals"`
+	// Ended are the starts that ended last, by reason.
+	Ended []Count `json:"ended"`
+	// Timeline are the last minutes, the oldest point first.
+	Timeline []Point `json:"timeline"`
+}
+
+// Slots are the starts under way.
+type Slots struct {
+	// Used is how many hold a slot, Of how many may; Of is 0 where any number may.
+	Used int `json:"used"`
+	Of   int `json:"of"`
+	// Without is how many start without a slot.
+	Without int `json:"without"`
+}
+
+// Waiting is the queue.
+type Waiting struct {
+	Count int `json:"count"`
+	// LongestSeconds is how long the pod that waits longest has waited.
+	LongestSeconds Seconds `json:"longestSeconds"`
+	// Reasons are what they wait for, the most frequent first.
+	Reasons []Count `json:"reasons"`
+}
+
+// Count is how many there are of one reason.
+type Count struct {
+	Reason throttle.Reason `json:"reason"`
+	Count  int             `json:"count"`
+}
+
+// NewOverview gives what of a status may be told to everybody.
+func NewOverview(s Status, timeline []Point) Overview {
+	o := Overview{
+		Time: s.Time, Node: s.Node, Instance: s.Instance, Version: s.Version, Since: s.Since,
+		Ready: s.Ready, NotReady: s.NotReady,
+		Runtime: s.Runtime, Config: s.Config, Limits: s.Limits.String(), Gate: s.Gate,
+		Pace: s.Pace, HeldBy: s.HeldBy, Refused: s.Refused, MaxWaitSeconds: s.Limits.MaxWaitSeconds,
+		Slots: NewSlots(s), Signals: s.Signals, Ended: countReasons(s.Ended), Timeline: timeline,
+		Waiting: Waiting{Count: len(s.Waiting), Reasons: countReasons(s.Waiting)},
+	}
+	o.Runtime.Socket, o.Runtime.LastError, o.Config.Spec = "", "", nil
+	for _, p := range s.Waiting {
+		o.Waiting.LongestSeconds = max(o.Waiting.LongestSeconds, p.WaitedSeconds)
+	}
+	if o.Signals == nil {
+		o.Signals = []Signal{}
+	}
+	if o.Timeline == nil {
+		o.Timeline = []Point{}
+	}
+	return o
+}
+
+// NewSlots counts the starts under way.
+func NewSlots(s Status) Slots {
+	slots := Slots{Of: s.Limits.MaxConcurrent}
+	for _, p := range s.Starting {
+		if p.Slot {
+			slots.Used++
+		} else {
+			slots.Without++
+		}
+	}
+	return slots
+}
+
+func countReasons(pods []Pod) []Count {
+	n := map[throttle.Reason]int{}
+	for _, p := range pods {
+		n[p.Reason]++
+	}
+	counts := make([]Count, 0, len(n))
+	for reason, count := range n {
+		counts = append(counts, Count{Reason: reason, Count: count})
+	}
+	slices.SortFunc(counts, func(a, b Count) int {
+		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Reason, b.Reason))
+	})
+	return counts
+}

@@ -1,0 +1,41 @@
+package admin
+
+import (
+	"crypto/sha256"
+	_ "embed"
+	"encoding/base64"
+	"fmt"
+	"net/http"
+	"strings"
+)
+
+// page is one file: it loads nothing, and asks for status.json alone.
+//
+//go:embed page.html
+var page string
+
+// pagePolicy lets the browser run this page's own script and style and ask this
+// daemon, and nothing else, whatever text it is told.
+var pagePolicy = fmt.Sprintf(
+	"default-src 'none'; connect-src 'self'; script-src %s; style-src %s; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+	hashOf("script"), hashOf("style"))
+
+// hashOf gives the hash of the page's one element of that name, as a
+// Content-Security-Policy names it.
+func hashOf(element string) string {
+	_, rest, _ := strings.Cut(page, "<"+element+">")
+	content, _, _ := strings.Cut(rest, "</"+element+">")
+	sum := sha256.Sum256([]byte(content))
+	return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
+}
+
+func servePage(w http.ResponseWriter, _ *http.Request) {
+	h := w.Header()
+	h.Set("Content-Type", "text/html; charset=utf-8")
+	h.Set("Content-Security-Policy", pagePolicy)
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Cache-Control", "no-cache")
+	// The peer may be gone, which concerns nobody else.
+	_, _ = w.Write([]byte(page))
+}

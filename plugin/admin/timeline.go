@@ -1,0 +1,56 @@
+package admin
+
+import (
+	"sync"
+	"time"
+)
+
+// Span and resolution of a [Timeline].
+const (
+	TimelineSpan  = 10 * time.Minute
+	TimelineEvery = 2 * time.Second
+)
+
+// Point is the node at one moment.
+type Point struct {
+	Time time.Time `json:"time"`
+	// Waiting is the length of the queue, Starting how many hold a slot, Slots how
+	// many may; 0: any number.
+	Waiting  int `json:"waiting"`
+	Starting int `json:"starting"`
+	Slots    int `json:"slots"`
+	// CPU is the share of CPU time in use, the others are the share of time in which
+	// something stood still for want of it, all in percent. Absent: not measured.
+	CPU            *float64 `json:"cpu,omitempty"`
+	CPUPressure    *float64 `json:"cpuPressure,omitempty"`
+	MemoryPressure *float64 `json:"memoryPressure,omitempty"`
+	IOPressure     *float64 `json:"ioPressure,omitempty"`
+}
+
+// Timeline remembers the points of the last TimelineSpan, if one is added each
+// TimelineEvery. The zero value is empty. It is safe for concurrent use.
+type Timeline struct {
+	mu     sync.Mutex
+	points [TimelineSpan / TimelineEvery]Point
+	added  int // ever
+}
+
+// Add takes a point; the oldest is forgotten when it is full.
+func (t *Timeline) Add(p Point) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.points[t.added%len(t.points)] = p
+	t.added++
+}
+
+// Points gives a copy of the points, the oldest first.
+func (t *Timeline) Points() []Point {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	n := min(t.added, len(t.points))
+	points := make([]Point, 0, n)
+	for i := t.added - n; i < t.added; i++ {
+		points = append(points, t.points[i%len(t.points)])
+	}
+	return points
+}

@@ -1,0 +1,60 @@
+package plugin
+
+import (
+	"context"
+	"math"
+	"time"
+
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+)
+
+// watchedFor is how long the node's signals are measured for the timeline after
+// somebody last looked at it. While a pod waits or starts they are in any case.
+const watchedFor = 10 * time.Second
+
+// recordTimeline adds a point to the timeline at its pace until ctx ends.
+func (d *Daemon) recordTimeline(ctx context.Context) error {
+	tick := time.NewTicker(admin.TimelineEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		var signals throttle.Signals
+		looked := time.Since(time.Unix(0, d.lookedAt.Load())) < watchedFor
+		if looked || d.pacer.limiter.Demand() != throttle.DemandIdle {
+			signals = d.pacer.sensors.now()
+		}
+		now := time.Now()
+		d.timeline.Add(newPoint(now, d.pacer.limiter.Snapshot(now), signals))
+	}
+}
+
+// Timeline implements admin.Provider.
+func (d *Daemon) Timeline() []admin.Point {
+	d.lookedAt.Store(time.Now().UnixNano())
+	return d.timeline.Points()
+}
+
+func newPoint(now time.Time, s throttle.Snapshot, signals throttle.Signals) admin.Point {
+	value := func(signal throttle.Signal) *float64 {
+		if r := signals[signal]; r.Err == nil && !r.To.IsZero() {
+			return new(math.Round(10*r.Value) / 10) // more digits only cost bytes
+		}
+		return nil
+	}
+	p := admin.Point{
+		Time: now, Waiting: len(s.Waiting), Slots: s.Limit,
+		CPU: value(throttle.SignalCPU), CPUPressure: value(throttle.SignalCPUPressure),
+		MemoryPressure: value(throttle.SignalMemoryPressure), IOPressure: value(throttle.SignalIOPressure),
+	}
+	for _, t := range s.Starting {
+		if t.Slot {
+			p.Starting++
+		}
+	}
+	return p
+}
