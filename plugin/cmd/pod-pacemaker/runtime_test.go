@@ -63,6 +63,6 @@ func TestRunPacesAndTells(t *testing.T) {
 	_, status, _ := call(t, "status", "--run-dir", dir+"/run")
 	assert.Contains(t, status, "containerd v2.4.2, connected and synchronized\n")
 	assert.Contains(t, status, "STARTING 1 of 1\n")
-	assert.Contains(t, status, "WAITING 1\n")
+	assert.Contains(t, status, "WAITING 1, the longest for ")
 	assert.Contains(t, status, "refused   0 at the sandbox, 1 at the container; 0.0 % of the node's CPU")
 }

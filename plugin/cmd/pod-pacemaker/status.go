@@ -17,8 +17,14 @@ from, and whether the runtime, the gate and the API server are in order.
 
 Reasons to wait: Concurrency (as many starts as allowed are under way), Rate (the
 next start is due later), Queued (others go first), GateRoom (enough pods wait near
-their turn). In the column AT, "gate" is a pod whose process starts the moment it
-is admitted, "kubelet" one that was refused and that kubelet will try again.`
+their turn), Pulling (enough pods pull images), CPULoad, IOLoad, LoadAverage and
+Pressure (a signal of the node is at its limit).
+
+On a terminal, bars show the slots taken, the longest wait against the
+longest allowed, and each signal with a mark at its limit.
+
+In the column AT, "gate" is a pod whose process starts the moment it is admitted,
+"kubelet" one that was refused and that kubelet will try again.`
 
 const statusExample = `  pod-pacemaker status
   pod-pacemaker status --watch
@@ -51,7 +57,7 @@ func (p *program) statusCommand() *cobra.Command {
 				return p.writeJSON(s)
 			}
 			sc := newScreen(p.stdout)
-			_, err = fmt.Fprint(p.stdout, sc.text(statusLines(s)))
+			_, err = fmt.Fprint(p.stdout, sc.text(statusLines(s, sc.terminal)))
 			return err
 		}),
 	}
@@ -101,7 +107,7 @@ func (p *program) showOnce(sc screen, s admin.Status, asked error, o output) err
 	case asked != nil:
 		_, err = fmt.Fprint(p.stdout, sc.picture([]line{{text: clean(asked.Error()), style: alarm}}))
 	default:
-		_, err = fmt.Fprint(p.stdout, sc.picture(statusLines(s)))
+		_, err = fmt.Fprint(p.stdout, sc.picture(statusLines(s, sc.terminal)))
 	}
 	return err
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd"
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
@@ -14,16 +15,27 @@ import (
 // endedShown is how many ended starts are shown.
 const endedShown = 10
 
-// statusLines draws a status as lines of text.
-func statusLines(s admin.Status) []line {
+// statusLines draws a status as lines of text, with bars where somebody looks on.
+func statusLines(s admin.Status, bars bool) []line {
 	lines := headLines(s)
-	lines = append(lines, line{}, line{text: "STARTING " + slotsText(s), style: heading})
+	slots, longest := admin.NewSlots(s), longestWait(s.Waiting)
+	starting, waiting := "STARTING "+slotsText(slots), waitingText(s, longest)
+	if bars {
+		width := max(utf8.RuneCountInString(starting), utf8.RuneCountInString(waiting))
+		if slots.Of > 0 {
+			starting = fmt.Sprintf("%-*s  %s", width, starting, bar(float64(slots.Used)/float64(slots.Of), 0))
+		}
+		if longest > 0 {
+			waiting = fmt.Sprintf("%-*s  %s", width, waiting, bar(float64(longest/s.Limits.MaxWaitSeconds), 0))
+		}
+	}
+	lines = append(lines, line{}, line{text: starting, style: heading})
 	lines = append(lines, startingTable(s.Starting)...)
-	lines = append(lines, line{}, line{text: fmt.Sprintf("WAITING %d", len(s.Waiting)), style: heading})
+	lines = append(lines, line{}, line{text: waiting, style: heading})
 	lines = append(lines, waitingTable(s.Waiting)...)
 	if len(s.Signals) > 0 {
 		lines = append(lines, line{}, line{text: "SIGNALS", style: heading})
-		lines = append(lines, signalsTable(s.Signals)...)
+		lines = append(lines, signalsTable(s.Signals, bars)...)
 	}
 	if len(s.Ended) > 0 {
 		lines = append(lines, line{}, line{text: "ENDED LAST", style: heading})
@@ -152,21 +164,31 @@ func refusedText(r admin.Refused) string {
 	return fmt.Sprintf("%s; %.1f %% of the node's CPU in the last minute (%s)", text, 100*r.CPUShare, basis)
 }
 
-func slotsText(s admin.Status) string {
-	slots := 0
-	for _, pod := range s.Starting {
-		if pod.Slot {
-			slots++
-		}
+func slotsText(s admin.Slots) string {
+	text := strconv.Itoa(s.Used)
+	if s.Of > 0 {
+		text = fmt.Sprintf("%d of %d", s.Used, s.Of)
 	}
-	text := strconv.Itoa(slots)
-	if s.Limits.MaxConcurrent > 0 {
-		text = fmt.Sprintf("%d of %d", slots, s.Limits.MaxConcurrent)
-	}
-	if beside := len(s.Starting) - slots; beside > 0 {
-		text += fmt.Sprintf(", and %d without a slot", beside)
+	if s.Without > 0 {
+		text += fmt.Sprintf(", and %d without a slot", s.Without)
 	}
 	return text
+}
+
+// waitingText says how long the queue is, in number and in time.
+func waitingText(s admin.Status, longest admin.Seconds) string {
+	text := fmt.Sprintf("WAITING %d", len(s.Waiting))
+	if longest > 0 {
+		text += fmt.Sprintf(", the longest for %s of %s", human(longest.Duration()), human(s.Limits.MaxWaitSeconds.Duration()))
+	}
+	return text
+}
+
+func longestWait(pods []admin.Pod) (longest admin.Seconds) {
+	for _, p := range pods {
+		longest = max(longest, p.WaitedSeconds)
+	}
+	return longest
 }
 
 func startingTable(pods []admin.Pod) []line {
