@@ -11,10 +11,13 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
+	"strings"
 
 	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
@@ -62,23 +65,48 @@ func writeImage(ctx context.Context, ref name.Tag, program string, code []byte, 
 	if err != nil {
 		return err
 	}
-	image, err := assemble(program, binary)
+	return write(ref, map[string][]byte{program: binary}, "/"+program, path)
+}
+
+// FromFiles writes an image of that name to the tar file at path: with the
+// programs at these places, each read from the file that is named, and the
+// command that it runs.
+func FromFiles(image string, programs map[string]string, entrypoint, path string) error {
+	ref, err := name.NewTag(image)
+	if err != nil {
+		return fmt.Errorf("image name: %w", err)
+	}
+	files := map[string][]byte{}
+	for place, file := range programs {
+		content, err := os.ReadFile(file)
+		if err != nil {
+			return fmt.Errorf("program of image %s: %w", image, err)
+		}
+		files[strings.TrimPrefix(place, "/")] = content
+	}
+	return write(ref, files, entrypoint, path)
+}
+
+func write(ref name.Tag, files map[string][]byte, entrypoint, path string) error {
+	image, err := assemble(files, entrypoint)
 	if err != nil {
 		return fmt.Errorf("assembling the image: %w", err)
 	}
 	return tarball.WriteToFile(path, ref, image)
 }
 
-// assemble is an image with one file, which is its entrypoint.
-func assemble(program string, binary []byte) (v1.Image, error) {
+// assemble is an image of one layer with these programs.
+func assemble(programs map[string][]byte, entrypoint string) (v1.Image, error) {
 	var files bytes.Buffer
 	w := tar.NewWriter(&files)
-	header := tar.Header{Name: program, Mode: 0o755, Size: int64(len(binary)), Typeflag: tar.TypeReg}
-	if err := w.WriteHeader(&header); err != nil {
-		return nil, err
-	}
-	if _, err := w.Write(binary); err != nil {
-		return nil, err
+	for _, place := range slices.Sorted(maps.Keys(programs)) {
+		header := tar.Header{Name: place, Mode: 0o755, Size: int64(len(programs[place])), Typeflag: tar.TypeReg}
+		if err := w.WriteHeader(&header); err != nil {
+			return nil, err
+		}
+		if _, err := w.Write(programs[place]); err != nil {
+			return nil, err
+		}
 	}
 	if err := w.Close(); err != nil {
 		return nil, err
@@ -99,7 +127,7 @@ func assemble(program string, binary []byte) (v1.Image, error) {
 	}
 	config = config.DeepCopy()
 	config.OS, config.Architecture = "linux", runtime.GOARCH
-	config.Config = v1.Config{Entrypoint: []string{"/" + program}}
+	config.Config = v1.Config{Entrypoint: []string{entrypoint}}
 	return mutate.ConfigFile(image, config)
 }
 

@@ -1,0 +1,281 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"io/fs"
+	"net/http"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/pod-pacemaker/pod-pacemaker/integration/chart"
+	"github.com/pod-pacemaker/pod-pacemaker/integration/images"
+	"github.com/pod-pacemaker/pod-pacemaker/integration/lab"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
+)
+
+// What the chart installs in this scenario.
+const (
+	installName  = "pod-pacemaker"
+	installImage = "pod-pacemaker.local/pod-pacemaker:e2e"
+	startupTaint = "pod-pacemaker.io/not-ready"
+)
+
+// install is the chart on the node.
+type install struct {
+	dir      string // everything that it puts on the host
+	manifest string
+}
+
+// A cluster gets the chart, whose daemon frees the node of its startup taint,
+// paces a herd, is replaced, and is removed; nothing of it stays on the host.
+func TestInstallPaceAndUninstall(t *testing.T) {
+	importImage(t)
+	taintNode(t)
+	in := installChart(t)
+	eventually(t, "the DaemonSet's pod is ready", func() bool { return allReady(t, installName, 1) })
+	eventually(t, "the startup taint is gone", func() bool { return !tainted(t, startupTaint) })
+	assert.True(t, tainted(t, otherTaint), "another taint is none of its business")
+	untaintNode(t)
+	in.assertHook(t)
+	d := &daemon{admin: admin.NewClient(filepath.Join(in.dir, "run", "admin.sock"))}
+	eventually(t, "the daemon is ready", func() bool { return d.status(t).Ready })
+	assert.Empty(t, d.status(t).Gate.WhyNot)
+	in.assertPage(t)
+
+	d.configure(t, "{throttleConfig: {maxConcurrent: {value: 2}}}")
+	ns := namespace(t)
+	deploy(t, ns, "herd", 6, herdPod(1))
+	eventually(t, "all pods are ready", func() bool { return allReady(t, ns, 6) })
+	assert.LessOrEqual(t, mostStarting(lives(t, ns)), 2, "pods between the start of their process and ready")
+	d.idle(t)
+	assertTaintPolicy(t)
+
+	before := in.hook(t)
+	in.replacePod(t)
+	assert.True(t, os.SameFile(before, in.hook(t)), "the hook was gone while the pod was replaced")
+	eventually(t, "the next daemon is ready", func() bool {
+		s, err := d.admin.Status(t.Context())
+		return err == nil && s.Ready
+	})
+
+	in.uninstall(t)
+	eventually(t, "nothing is left on the host", func() bool { return len(in.files(t)) == 0 })
+}
+
+// otherTaint is not the daemon's.
+const otherTaint = "e2e.pod-pacemaker.io/other"
+
+// importImage makes the image of the Containerfile, out of the binaries that
+// `make build` left, and gives it to the node.
+func importImage(t *testing.T) {
+	t.Helper()
+	text, err := os.ReadFile(repository("Containerfile"))
+	require.NoError(t, err)
+	programs := map[string]string{}
+	for _, line := range regexp.MustCompile(`(?m)^COPY --from=build (/src/bin/.*) (\S+/)$`).FindAllStringSubmatch(string(text), -1) {
+		for source := range strings.FieldsSeq(line[1]) {
+			programs[path.Join(line[2], path.Base(source))] = repository(strings.TrimPrefix(source, "/src/"))
+		}
+	}
+	require.Len(t, programs, 2, "of the Containerfile")
+	entry := regexp.MustCompile(`(?m)^ENTRYPOINT (\[.*\])$`).FindStringSubmatch(string(text))
+	require.NotNil(t, entry)
+	var entrypoint []string
+	require.NoError(t, json.Unmarshal([]byte(entry[1]), &entrypoint))
+	require.Len(t, entrypoint, 1)
+
+	tar := filepath.Join(t.TempDir(), "image.tar")
+	require.NoError(t, images.FromFiles(installImage, programs, entrypoint[0], tar))
+	out, err := node.CTR(t.Context(), "images", "import", "--local", tar)
+	require.NoError(t, err, "%s", out)
+	eventually(t, "CRI knows the image", func() bool {
+		reply, err := node.Images().ImageStatus(t.Context(), &runtimeapi.ImageStatusRequest{Image: &runtimeapi.ImageSpec{Image: installImage}})
+		return err == nil && reply.GetImage() != nil
+	})
+}
+
+// installChart renders the chart for this node and applies it.
+func installChart(t *testing.T) *install {
+	t.Helper()
+	dir, err := os.MkdirTemp(node.Dir, "in")
+	require.NoError(t, err)
+	in := &install{dir: dir, manifest: filepath.Join(t.TempDir(), "chart.yaml")}
+	image, tag, _ := strings.Cut(installImage, ":")
+	files, err := chart.Render(chart.Release{Name: installName, Namespace: installName}, map[string]any{
+		"image":     map[string]any{"repository": image, "tag": tag, "pullPolicy": "Never"},
+		"namespace": map[string]any{"create": true},
+		// The CRDs are those of all scenarios.
+		"crds":         map[string]any{"install": false},
+		"nri":          map[string]any{"socket": node.NRISocket},
+		"paths":        map[string]any{"gate": dir + "/bin", "run": dir + "/run", "state": dir + "/state"},
+		"apiServer":    map[string]any{"host": lab.NodeIP, "port": "6443"},
+		"log":          map[string]any{"level": "debug", "format": "text"},
+		"startupTaint": map[string]any{"enabled": true},
+	})
+	require.NoError(t, err)
+	var all strings.Builder
+	all.WriteString(files["namespace.yaml"])
+	delete(files, "namespace.yaml")
+	for _, text := range files {
+		all.WriteString("\n---\n" + text)
+	}
+	require.NoError(t, os.WriteFile(in.manifest, []byte(all.String()), 0o600))
+	out, err := node.Kubectl(t.Context(), "apply", "--server-side", "-f", in.manifest)
+	t.Cleanup(func() {
+		if t.Failed() {
+			log, err := node.Kubectl(context.Background(), "-n", installName, "logs", "ds/"+installName, "--tail", "200")
+			t.Logf("the daemon's log: %v\n%s", err, log)
+			pods, err := node.Kubectl(context.Background(), "-n", installName, "describe", "pods")
+			t.Logf("its pods: %v\n%s", err, pods)
+		}
+		if out, err := node.Kubectl(context.Background(), "delete", "--ignore-not-found", "-f", in.manifest); err != nil {
+			t.Errorf("delete of the chart: %v\n%s", err, out)
+		}
+	})
+	require.NoError(t, err, "%s", out)
+	return in
+}
+
+// hook gives the file of the gate.
+func (in *install) hook(t *testing.T) os.FileInfo {
+	t.Helper()
+	info, err := os.Stat(filepath.Join(in.dir, "bin", "pacemaker-gate"))
+	require.NoError(t, err)
+	return info
+}
+
+func (in *install) assertHook(t *testing.T) {
+	t.Helper()
+	info := in.hook(t)
+	assert.Equal(t, fs.FileMode(0o755), info.Mode())
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	require.True(t, ok)
+	assert.Zero(t, stat.Uid, "runc runs it as root")
+}
+
+// assertPage looks at what the node serves on its loopback address.
+func (in *install) assertPage(t *testing.T) {
+	t.Helper()
+	address, err := node.Forward(t.Context(), "127.0.0.1:9464")
+	require.NoError(t, err)
+	for _, at := range []string{"/", "/status.json", "/metrics", "/healthz", "/readyz"} {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address+at, http.NoBody)
+		require.NoError(t, err)
+		reply, err := http.DefaultClient.Do(request)
+		require.NoError(t, err)
+		require.NoError(t, reply.Body.Close())
+		assert.Equal(t, http.StatusOK, reply.StatusCode, at)
+	}
+}
+
+// replacePod deletes the daemon's pod, and waits until the next one is ready.
+func (in *install) replacePod(t *testing.T) {
+	t.Helper()
+	old := pods(t, installName)
+	require.Len(t, old, 1)
+	out, err := node.Kubectl(t.Context(), "-n", installName, "delete", "pod", old[0].Name)
+	require.NoError(t, err, "%s", out)
+	eventually(t, "another pod is ready", func() bool {
+		now := pods(t, installName)
+		return len(now) == 1 && now[0].UID != old[0].UID && condition(now[0], corev1.PodReady)
+	})
+}
+
+// uninstall removes all that was applied, as an administrator does.
+func (in *install) uninstall(t *testing.T) {
+	t.Helper()
+	out, err := node.Kubectl(t.Context(), "delete", "-f", in.manifest)
+	require.NoError(t, err, "%s", out)
+	eventually(t, "its pods are gone", func() bool { return len(pods(t, installName)) == 0 })
+}
+
+// files are all files of the installation on the host; folders alone do not
+// count, for a pod cannot remove what is mounted into it.
+func (in *install) files(t *testing.T) (files []string) {
+	t.Helper()
+	require.NoError(t, filepath.WalkDir(in.dir, func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && !entry.IsDir() {
+			files = append(files, path)
+		}
+		return err
+	}))
+	return files
+}
+
+func taintNode(t *testing.T) {
+	t.Helper()
+	out, err := node.Kubectl(t.Context(), "taint", "node", node.NodeName, startupTaint+":NoSchedule", otherTaint+":PreferNoSchedule")
+	require.NoError(t, err, "%s", out)
+	t.Cleanup(func() { untaintNode(t) })
+}
+
+// untaintNode takes off what the scenario put on; it may be gone already.
+func untaintNode(t *testing.T) {
+	t.Helper()
+	for _, taint := range []string{startupTaint, otherTaint} {
+		if tainted(t, taint) {
+			out, err := node.Kubectl(context.Background(), "taint", "node", node.NodeName, taint+"-")
+			require.NoError(t, err, "%s", out)
+		}
+	}
+}
+
+func tainted(t *testing.T, key string) bool {
+	t.Helper()
+	n, err := node.Client().CoreV1().Nodes().Get(context.Background(), node.NodeName, metav1.GetOptions{})
+	require.NoError(t, err)
+	for _, taint := range n.Spec.Taints {
+		if taint.Key == key {
+			return true
+		}
+	}
+	return false
+}
+
+// assertTaintPolicy tries what the permission to patch nodes would allow,
+// and the policy that comes with it does not.
+func assertTaintPolicy(t *testing.T) {
+	t.Helper()
+	as := func(onNode string) kubernetes.Interface {
+		config := rest.CopyConfig(node.RESTConfig())
+		config.Impersonate = rest.ImpersonationConfig{
+			UserName: "system:serviceaccount:" + installName + ":" + installName,
+			Extra:    map[string][]string{"authentication.kubernetes.io/node-name": {onNode}},
+		}
+		client, err := kubernetes.NewForConfig(config)
+		require.NoError(t, err)
+		return client
+	}
+	patch := func(client kubernetes.Interface, text string) error {
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		defer cancel()
+		_, err := client.CoreV1().Nodes().Patch(ctx, node.NodeName, types.MergePatchType, []byte(text), metav1.PatchOptions{})
+		return err
+	}
+	require.NoError(t, patch(node.Client(), `{"spec":{"taints":[{"key":"`+startupTaint+`","effect":"PreferNoSchedule"},{"key":"`+otherTaint+`","effect":"PreferNoSchedule"}]}}`))
+	mine, left := as(node.NodeName), `{"spec":{"taints":[{"key":"`+otherTaint+`","effect":"PreferNoSchedule"}]}}`
+	require.ErrorContains(t, patch(mine, `{"spec":{"taints":null}}`), "may change nothing of a node but take")
+	require.ErrorContains(t, patch(mine, `{"metadata":{"labels":{"role":"admin"}}}`), "may change nothing of a node")
+	require.ErrorContains(t, patch(mine, `{"spec":{"unschedulable":true}}`), "may change nothing of a node")
+	require.ErrorContains(t, patch(as("another"), left), "may change only the node it runs on")
+	require.NoError(t, patch(mine, left))
+	untaintNode(t)
+}
