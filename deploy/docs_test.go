@@ -1,0 +1,112 @@
+package deploy
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// The documents whose commands, files and links are checked.
+var documents = []string{"../README.md", "README.md"}
+
+// commands gives the lines of the code blocks without a language: of those with a
+// prompt, the lines that have it; of the others, all.
+func commands(t *testing.T, document string) (lines []string) {
+	t.Helper()
+	text, err := os.ReadFile(document)
+	require.NoError(t, err)
+	for i, block := range strings.Split(string(text), "```") {
+		language, content, _ := strings.Cut(block, "\n")
+		if i%2 == 0 || language != "" {
+			continue // between blocks, or of a language
+		}
+		prompts := strings.HasPrefix(content, "$ ")
+		for line := range strings.Lines(content) {
+			command, prompted := strings.CutPrefix(strings.TrimSpace(line), "$ ")
+			if command, _, _ = strings.Cut(command, " #"); command != "" && prompted == prompts {
+				lines = append(lines, strings.TrimSpace(command))
+			}
+		}
+	}
+	require.NotEmpty(t, lines)
+	return lines
+}
+
+// helm's own lines are rendered by package chart of the integration module.
+var checkable = []string{
+	"make", "kubectl", "pod-pacemaker", "podman", "helm", "install", "systemctl", "grep", "containerd", "go",
+}
+
+func TestDocumentedCommandsExist(t *testing.T) {
+	t.Parallel()
+	daemon := buildDaemon(t)
+	makefile, err := os.ReadFile("../Makefile")
+	require.NoError(t, err)
+	path := regexp.MustCompile(`(?:deploy|bin)/[-./\w]+`)
+	for _, document := range documents {
+		for _, line := range commands(t, document) {
+			words := strings.Fields(line)
+			require.Contains(t, checkable, words[0], "%s: a command that nobody checks: %s", document, line)
+			for _, file := range path.FindAllString(line, -1) {
+				if !strings.Contains(line, "/"+file) && !strings.HasPrefix(file, "bin/") { // of the repository, and not built
+					require.FileExists(t, existing("../"+file), "%s: %s", document, line)
+				}
+			}
+			switch {
+			case words[0] == "make":
+				require.Regexp(t, `(?m)^`+words[1]+`:.*##`, string(makefile), "%s: %s", document, line)
+			case words[0] == "pod-pacemaker":
+				requireParses(t, daemon, words[1:])
+			case words[0] == "kubectl" && strings.Contains(line, " -- pod-pacemaker "):
+				_, own, _ := strings.Cut(line, " -- pod-pacemaker ")
+				requireParses(t, daemon, strings.Fields(own))
+			}
+		}
+	}
+}
+
+// existing gives a file where there is a folder with a kustomization.
+func existing(path string) string {
+	for _, file := range []string{"kustomization.yaml", "Chart.yaml"} {
+		if _, err := os.Stat(filepath.Join(path, file)); err == nil {
+			return filepath.Join(path, file)
+		}
+	}
+	return path
+}
+
+// requireParses has the command line parsed, and nothing done.
+func requireParses(t *testing.T, daemon string, args []string) {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), daemon, append(args, "--help")...).CombinedOutput()
+	require.NoError(t, err, "pod-pacemaker %v: %s", args, out)
+	require.Contains(t, string(out), "pod-pacemaker "+args[0], args)
+}
+
+func TestDocumentedLinksLeadSomewhere(t *testing.T) {
+	t.Parallel()
+	link := regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	for _, document := range documents {
+		text, err := os.ReadFile(document)
+		require.NoError(t, err)
+		headings := map[string]bool{}
+		for _, h := range regexp.MustCompile(`(?m)^#+ (.*)$`).FindAllStringSubmatch(string(text), -1) {
+			headings["#"+strings.ReplaceAll(strings.ToLower(h[1]), " ", "-")] = true
+		}
+		for _, m := range link.FindAllStringSubmatch(string(text), -1) {
+			switch target := m[1]; {
+			case strings.HasPrefix(target, "http"):
+			case strings.HasPrefix(target, "#"):
+				require.True(t, headings[target], "%s: %s", document, target)
+			default:
+				_, err := os.Stat(filepath.Join(filepath.Dir(document), target))
+				require.NoError(t, err, "%s: %s", document, target)
+			}
+		}
+	}
+}

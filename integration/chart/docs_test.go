@@ -1,0 +1,38 @@
+package chart
+
+import (
+	"os"
+	"regexp"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"helm.sh/helm/v4/pkg/strvals"
+)
+
+// What the documentation has people set is what the chart takes.
+func TestDocumentedValuesRender(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile(Repository("deploy", "README.md"))
+	require.NoError(t, err)
+	lines := regexp.MustCompile(`(?m)^helm (?:install|upgrade) pod-pacemaker (\S+) --namespace pod-pacemaker.*$`).FindAllStringSubmatch(string(text), -1)
+	require.GreaterOrEqual(t, len(lines), 2)
+	seen := 0
+	try := func(assignment string) {
+		values := map[string]any{}
+		require.NoError(t, strvals.ParseInto(assignment, values), assignment)
+		_, err := Render(Release{Name: "pod-pacemaker", Namespace: "pod-pacemaker"}, values)
+		require.NoError(t, err, assignment)
+		seen++
+	}
+	for _, line := range lines {
+		require.Equal(t, Dir(), Repository(line[1]))
+		for _, set := range regexp.MustCompile(`--set (\S+)`).FindAllStringSubmatch(line[0], -1) {
+			try(set[1])
+		}
+	}
+	// Those in the text, like `startupTaint.enabled=true`.
+	for _, set := range regexp.MustCompile("`([a-zA-Z]+(?:\\.[a-zA-Z]+)*=[^` ]+)`").FindAllStringSubmatch(string(text), -1) {
+		try(set[1])
+	}
+	require.Greater(t, seen, 8)
+}
