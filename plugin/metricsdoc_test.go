@@ -53,7 +53,7 @@ func TestEveryMetricIsDocumented(t *testing.T) {
 
 	want := metricsTable(t, newNode(t, noLimit).d.metrics.registry)
 	if *update {
-		require.NoError(t, os.WriteFile(file, []byte(before+begin+want+end+after), 0o644)) //nolint:gosec // it is source
+		require.NoError(t, os.WriteFile(file, []byte(before+begin+want+end+after), 0o644))
 		return
 	}
 	assert.Equal(t, want, table, "go test ./plugin -run TestEveryMetricIsDocumented -update")

@@ -34,7 +34,7 @@ func TestBaseIsWhatTheChartRenders(t *testing.T) {
 	want := baseFiles(t)
 	if *update {
 		for name, text := range want {
-			require.NoError(t, os.WriteFile(Repository("deploy", "base", name), []byte(text), 0o644)) //nolint:gosec // it is source
+			require.NoError(t, os.WriteFile(Repository("deploy", "base", name), []byte(text), 0o644))
 		}
 	}
 	for name, text := range want {

@@ -11,6 +11,7 @@ import (
 	"helm.sh/helm/v4/pkg/chart/v2/lint"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -166,22 +167,24 @@ func TestCRDsAreThoseOfTheRepositoryAndStay(t *testing.T) {
 	require.NotEmpty(t, shipped)
 	files, err := Render(Release{Name: "pod-pacemaker", Namespace: "pacing"}, nil)
 	require.NoError(t, err)
-	rendered := map[string]map[string]any{}
+	rendered := map[string]unstructured.Unstructured{}
 	for document := range strings.SplitSeq("\n"+files["crds.yaml"], "\n---\n") {
-		if object := vals(t, document); object != nil {
-			meta := object["metadata"].(map[string]any)
-			annotations := meta["annotations"].(map[string]any)
-			require.Equal(t, "keep", annotations["helm.sh/resource-policy"], "uninstalling must not delete the PacemakerConfigs")
-			delete(annotations, "helm.sh/resource-policy")
-			rendered[meta["name"].(string)] = object
+		object := unstructured.Unstructured{Object: vals(t, document)}
+		if object.Object == nil {
+			continue
 		}
+		annotations := object.GetAnnotations()
+		require.Equal(t, "keep", annotations["helm.sh/resource-policy"], "uninstalling must not delete the PacemakerConfigs")
+		delete(annotations, "helm.sh/resource-policy")
+		object.SetAnnotations(annotations)
+		rendered[object.GetName()] = object
 	}
 	require.Len(t, rendered, len(shipped))
 	for _, file := range shipped {
 		data, err := os.ReadFile(file)
 		require.NoError(t, err)
-		want := vals(t, string(data))
-		require.Equal(t, want, rendered[want["metadata"].(map[string]any)["name"].(string)])
+		want := unstructured.Unstructured{Object: vals(t, string(data))}
+		require.Equal(t, want, rendered[want.GetName()])
 	}
 }
 
@@ -237,7 +240,9 @@ func TestSchemaAndValuesNameTheSame(t *testing.T) {
 			value, ok := values[name]
 			require.True(t, ok, "%s.%s is in the schema, not in values.yaml", path, name)
 			if inner, ok := value.(map[string]any); ok {
-				compare(path+"."+name, property.(map[string]any), inner)
+				within, ok := property.(map[string]any)
+				require.True(t, ok, "%s.%s", path, name)
+				compare(path+"."+name, within, inner)
 			}
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/stretchr/testify/require"
 	"sigs.k8s.io/yaml"
@@ -60,7 +60,7 @@ func checkExpression(t *testing.T, where, expression string, known map[string]me
 		}
 		require.Contains(t, known, name, "%s: %s", where, expression)
 		for _, matcher := range selector.LabelMatchers {
-			if matcher.Name != labels.MetricName {
+			if matcher.Name != model.MetricNameLabel {
 				require.True(t, known[name][matcher.Name] || given[matcher.Name], "%s: %s has no label %s", where, name, matcher.Name)
 			}
 		}
