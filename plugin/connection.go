@@ -56,6 +56,7 @@ type connection struct {
 	name, version string
 	lastError     error
 	warned        time.Time // of lastError
+	lost          bool      // it was in use once, and the node's events say that it is not
 }
 
 func newConnection(o Options, p *pacer) *connection {
@@ -86,6 +87,7 @@ func (c *connection) run(ctx context.Context) error {
 		}
 		if synchronized {
 			wait = retryFirst
+			c.tellLost(err)
 		}
 		// Full jitter: a hundred daemons of a machine park do not come in step.
 		pause := time.Duration(rand.Int64N(int64(wait))) + wait/2

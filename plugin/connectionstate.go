@@ -1,9 +1,11 @@
 package plugin
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/sirupsen/logrus"
+	corev1 "k8s.io/api/core/v1"
 )
 
 // begin opens the account of a new connection, and gives its number.
@@ -47,8 +49,12 @@ func (c *connection) becameSynchronized(number int) {
 		c.mu.Unlock()
 		return // it ended while the runtime told
 	}
-	c.synchronized, c.lastError = true, nil
+	lost := c.lost
+	c.synchronized, c.lastError, c.lost = true, nil, false
 	c.mu.Unlock()
+	if lost {
+		c.pacer.notices.node(corev1.EventTypeNormal, "RuntimeConnected", "Connected to the container runtime again: pods are paced")
+	}
 	c.first.Do(func() { close(c.firstSync) })
 	c.pacer.metrics.connected.Set(1)
 	c.log.Info("synchronized with the runtime: pods are paced")
@@ -63,6 +69,15 @@ func (c *connection) end() (synchronized bool) {
 	c.connected, c.synchronized = false, false
 	c.pacer.metrics.connected.Set(0)
 	return synchronized
+}
+
+// tellLost says on the node that a connection which was in use is gone.
+func (c *connection) tellLost(err error) {
+	c.mu.Lock()
+	c.lost = true
+	c.mu.Unlock()
+	c.pacer.notices.node(corev1.EventTypeWarning, "RuntimeDisconnected",
+		fmt.Sprintf("The connection to the container runtime is lost, pods start unpaced until it is back: %v", err))
 }
 
 // state tells how far the connection is; err is nil while pods are paced.

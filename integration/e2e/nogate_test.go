@@ -134,7 +134,9 @@ func TestOldContainerdIsPacedAndNotHeldUp(t *testing.T) {
 func answers(t *testing.T, ns, pod string, end <-chan time.Time) (took []time.Duration) {
 	ask := func(what string, answer func() error) {
 		began := time.Now()
-		assert.NoError(t, answer(), what)
+		if err := answer(); err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
 		took = append(took, time.Since(began))
 	}
 	for {
