@@ -9,8 +9,8 @@ type loan struct {
 }
 
 // foreseeLoans is how far loans are foreseen: so long one who is refused now takes
-// to come back and to stand there.
-const foreseeLoans = returnsWithin + arrivalGrace
+// at most to come back, 15 seconds, and to stand there.
+const foreseeLoans = 15*time.Second + arrivalGrace
 
 // SetStalled says that the Starting pod has made no progress since a time, or,
 // with the zero time, that it does or that nobody can tell.
