@@ -81,6 +81,9 @@ func (l *Limiter) lendLocked(now time.Time) bool {
 // repayLocked takes back what is lent and no longer used above the limit.
 func (l *Limiter) repayLocked() {
 	l.slots.lent = min(l.slots.lent, max(0, l.starting.len()-l.slots.most))
+	if l.slots.most <= 0 {
+		l.slots.lent = 0
+	}
 	if l.slots.lent == 0 {
 		l.loan = loan{}
 	}
