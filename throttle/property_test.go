@@ -43,6 +43,12 @@ func TestRandomSequences(t *testing.T) {
 	}
 }
 
+// FuzzSequences plays sequences of other seeds.
+func FuzzSequences(f *testing.F) {
+	f.Add(uint64(1_000))
+	f.Fuzz(func(t *testing.T, seed uint64) { play(t, seed, map[string]int{}) })
+}
+
 // player plays one sequence.
 type player struct {
 	*model
