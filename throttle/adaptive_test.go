@@ -1,6 +1,7 @@
 package throttle
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -20,7 +21,9 @@ func TestTheAdaptiveLimitIsTheConcurrency(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{Adaptive: &adaptive.Settings{Cores: 3}, StartTimeout: time.Hour})
 	require.True(t, n.l.Watched())
-	n.attend("a", "b", "c", "d")
+	for i := range 50 {
+		n.attend(fmt.Sprintf("pod-%02d", i))
+	}
 	s := n.l.Snapshot(n.now)
 	require.Equal(t, n.l.adaptive.Limit(), s.Limit)
 	require.Len(t, s.Starting, s.Limit)
@@ -31,10 +34,11 @@ func TestTheAdaptiveLimitIsTheConcurrency(t *testing.T) {
 		n.pass(time.Second)
 		n.busy(100)
 	}
-	require.Equal(t, n.l.adaptive.Limit(), n.l.Snapshot(n.now).Limit)
-	require.Less(t, n.l.adaptive.Limit(), 3)
-	n.end("a", Ready)
-	n.requireStarting("b", "c")
+	less := n.l.Snapshot(n.now).Limit
+	require.Equal(t, n.l.adaptive.Limit(), less)
+	require.Less(t, less, s.Limit)
+	n.end("pod-00", Ready)
+	require.Len(t, n.l.Snapshot(n.now).Starting, s.Limit-1, "nobody else, until there are fewer")
 	require.Equal(t, 1, n.l.gaveBack)
 	n.busy(100)
 	require.Zero(t, n.l.gaveBack, "it was told")
