@@ -52,6 +52,8 @@ func (s *script) Ready() error {
 	return s.fault
 }
 
+func (s *script) Alive(context.Context) error { return nil }
+
 func (s *script) Timeline() []admin.Point {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -278,6 +280,11 @@ func TestPageFollowsTheNode(t *testing.T) {
 	assert.Equal(t, "nobody waits", b.text(t, "reasons"))
 	assert.Contains(t, b.text(t, "facts"), "<img src=x")
 	b.look(t, "unpaced")
+	node.change(func(s *script) { s.fault, s.status.Config.Mode = nil, "Shadow" })
+	b.until(t, `document.getElementById("state").textContent === "no pod is held: mode Shadow"`)
+	node.change(func(s *script) { s.status.Config.Mode, s.status.Lent = "Enforce", 2 })
+	b.until(t, `document.getElementById("state").textContent === "pods are paced"`)
+	assert.Contains(t, b.text(t, "beside"), "2 lent")
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	assert.Empty(t, b.faults)

@@ -24,8 +24,10 @@ type Overview struct {
 	// Runtime has no socket and no error, Config no spec.
 	Runtime Runtime `json:"runtime"`
 	Config  Config  `json:"config"`
-	// Limits is a sentence.
-	Limits string `json:"limits"`
+	// Limits is a sentence, Adaptive what the control of the number of starts did
+	// last and why; absent where that is off.
+	Limits   string `json:"limits"`
+	Adaptive string `json:"adaptive,omitempty"`
 	Gate   Gate   `json:"gate"`
 	Pace   Pace   `json:"pace"`
 	// HeldBy is the limit that holds the next start back; absent: none does.
@@ -45,9 +47,11 @@ type Overview struct {
 
 // Slots are the starts under way.
 type Slots struct {
-	// Used is how many hold a slot, Of how many may; Of is 0 where any number may.
+	// Used is how many hold a slot, Of how many may now, without those lent; Of is 0
+	// where any number may.
 	Used int `json:"used"`
 	Of   int `json:"of"`
+	Lent int `json:"lent"`
 	// Without is how many start without a slot.
 	Without int `json:"without"`
 }
@@ -72,7 +76,7 @@ func NewOverview(s Status, timeline []Point) Overview {
 	o := Overview{
 		Time: s.Time, Node: s.Node, Instance: s.Instance, Version: s.Version, Since: s.Since,
 		Ready: s.Ready, NotReady: s.NotReady,
-		Runtime: s.Runtime, Config: s.Config, Limits: s.Limits.String(), Gate: s.Gate,
+		Runtime: s.Runtime, Config: s.Config, Limits: s.Limits.String(), Adaptive: s.Adaptive, Gate: s.Gate,
 		Pace: s.Pace, HeldBy: s.HeldBy, Refused: s.Refused, MaxWaitSeconds: s.Limits.MaxWaitSeconds,
 		Slots: NewSlots(s), Signals: s.Signals, Ended: countReasons(s.Ended), Timeline: timeline,
 		Waiting: Waiting{Count: len(s.Waiting), Reasons: countReasons(s.Waiting)},
@@ -92,7 +96,7 @@ func NewOverview(s Status, timeline []Point) Overview {
 
 // NewSlots counts the starts under way.
 func NewSlots(s Status) Slots {
-	slots := Slots{Of: s.Limits.MaxConcurrent}
+	slots := Slots{Of: s.Limit, Lent: s.Lent}
 	for _, p := range s.Starting {
 		if p.Slot {
 			slots.Used++

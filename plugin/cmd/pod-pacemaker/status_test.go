@@ -80,7 +80,7 @@ func TestStatusShowsWhatIsWrong(t *testing.T) {
 	s.Runtime = admin.Runtime{Socket: "/var/run/nri/nri.sock", LastError: "no such file\x1b[2J"}
 	s.PodWatch.Healthy = false
 	s.Config = admin.Config{Origin: "None"}
-	s.Limits, s.Pace = admin.Limits{}, admin.Pace{}
+	s.Limits, s.Limit, s.Pace = admin.Limits{}, 0, admin.Pace{}
 	s.Gate.Usable, s.Gate.WhyNot = false, "the hook is missing"
 	s.Handlers = admin.Handlers{P99Seconds: 0.25, Share: 0.3, Budget: "holds stopped"}
 	f := &fixed{status: s, unready: errors.New("not connected to containerd")}

@@ -1,0 +1,52 @@
+package plugin
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+)
+
+func TestPointOfTheTimeline(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1000, 0)
+	var signals throttle.Signals
+	signals[throttle.SignalCPU] = throttle.Reading{Value: 97.04, To: now}
+	signals[throttle.SignalCPUPressure] = throttle.Reading{Value: 50, To: now, Err: errors.New("blind")}
+	s := throttle.Snapshot{
+		Limit: 2, Waiting: make([]throttle.TicketView, 3),
+		Starting: []throttle.TicketView{{Slot: true}, {Slot: true}, {Slot: false}},
+	}
+	assert.Equal(t, admin.Point{Time: now, Waiting: 3, Starting: 2, Slots: 2, CPU: new(97.0)}, newPoint(now, s, signals),
+		"a blind signal and one that was not measured are gaps")
+}
+
+// While a pod waits, the daemon remembers it, and measures the node, though nobody
+// looks and no limit asks for it.
+func TestTimelineRemembersAHerd(t *testing.T) {
+	t.Parallel()
+	n := unconnectedNode(t, noLimit, standalone, with(func(o *Options) {
+		o.ConfigFile, o.HTTPAddress, o.ProcRoot = writeConfig(t, oneAtATime), freeAddress(t), "/proc"
+	}))
+	require.NoError(t, n.rt.Start(n.ctx))
+	d, err := New(n.options)
+	require.NoError(t, err)
+	n.runs(d)
+	n.connected()
+	n.strangePod("holder").runs().startsNow("app")
+	_, err = n.strangePod("waiting").runs().create("app")
+	require.Error(t, err, "it is refused, for nobody knows its restart policy")
+	n.eventually("the timeline has a point with both and the CPU", func() bool {
+		for _, p := range d.timeline.Points() {
+			if p.Waiting == 1 && p.Starting == 1 && p.Slots == 1 && p.CPU != nil {
+				return true
+			}
+		}
+		return false
+	})
+}
