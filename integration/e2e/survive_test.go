@@ -4,7 +4,6 @@ package e2e
 
 import (
 	"os"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -107,42 +106,6 @@ func TestDaemonKilledWhilePodsWait(t *testing.T) {
 	assert.LessOrEqual(t, mostStarting(all), crowdLimit, "pods between the start of their process and ready")
 	assert.Empty(t, hooks(t), "hooks and runcs that are left")
 	figure(t, "%d hooks were back %.1f s after the daemon was ready again", crowded, back.Seconds())
-}
-
-// The daemon is killed and nobody starts it again: those who wait leave one by one,
-// in their order and at the pace that they were told.
-func TestDaemonGoneForGood(t *testing.T) {
-	const slow, waiters = 2, 5
-	d := startDaemon(t)
-	d.configure(t, "{throttleConfig: {maxConcurrent: {value: 2}, noProgressAfter: 10m}}")
-	ns := namespace(t)
-	begin := time.Now()
-	deploy(t, ns, "slow", slow, herdPod(0.1, sleeping("300s")))
-	eventually(t, "the slow pods hold the slots", func() bool { return len(d.status(t).Starting) == slow })
-	deploy(t, ns, "herd", waiters, herdPod(0.1))
-	eventually(t, "the herd waits at the gate", func() bool { return d.status(t).Gate.Waiters == waiters })
-	s := d.status(t)
-	order := d.waitingNames(t)
-	require.NoError(t, d.Kill(t.Context()))
-	killed := time.Now()
-
-	eventually(t, "the herd has started", func() bool { return len(hooks(t)) == 0 && readyOf(t, ns, "herd") == waiters })
-	all := lives(t, ns)
-	logLives(t, begin, all)
-	assertUnharmed(t, all)
-	var at []time.Time
-	for _, name := range order {
-		i := slices.IndexFunc(all, func(l life) bool { return l.pod.Name == name })
-		require.GreaterOrEqual(t, i, 0, name)
-		at = append(at, all[i].started)
-	}
-	for i, began := range at[1:] {
-		apart := began.Sub(at[i])
-		assert.Greater(t, apart, s.Pace.Seconds.Duration()/2, "%s after %s; the pace was %s", order[i+1], order[i], s.Pace.Seconds.Duration())
-	}
-	figure(t, "%d hooks left alone from %.1f s after the daemon's end on, one every %.1f s on average; the pace was %.1f s",
-		waiters, at[0].Sub(killed).Seconds(), at[waiters-1].Sub(at[0]).Seconds()/(waiters-1), float64(s.Pace.Seconds))
-	require.NoError(t, d.Start(t.Context()))
 }
 
 // readyOf counts the ready pods of a Deployment.

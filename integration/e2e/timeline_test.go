@@ -40,7 +40,13 @@ type life struct {
 // starts.
 func lives(t *testing.T, namespace string) []life {
 	t.Helper()
-	readyAt := kubeletReady(t, namespace)
+	return livesSince(t, namespace, time.Time{})
+}
+
+// livesSince is lives, with what kubelet found ready since a time.
+func livesSince(t *testing.T, namespace string, since time.Time) []life {
+	t.Helper()
+	readyAt := kubeletReady(t, namespace, since)
 	var all []life
 	for _, pod := range pods(t, namespace) {
 		l := life{pod: pod, ready: readyAt[pod.Name]}
@@ -106,8 +112,8 @@ func (l *life) readLog(t *testing.T) {
 var probeLine = regexp.MustCompile(`^I(\d{4} \d{2}:\d{2}:\d{2}\.\d{6}).*"SyncLoop \(probe\)".*probe="readiness" status="ready" pod="([^"/]+)/([^"]+)"`)
 
 // kubeletReady reads in kubelet's log when the pods of a namespace became ready
-// first, by name.
-func kubeletReady(t *testing.T, namespace string) map[string]time.Time {
+// first since a time, by name.
+func kubeletReady(t *testing.T, namespace string, since time.Time) map[string]time.Time {
 	t.Helper()
 	file, err := os.Open(node.Kubelet.LogFile())
 	require.NoError(t, err)
@@ -122,7 +128,9 @@ func kubeletReady(t *testing.T, namespace string) map[string]time.Time {
 		}
 		when, err := time.ParseInLocation("2006 0102 15:04:05.000000", strconv.Itoa(time.Now().Year())+" "+m[1], time.Local)
 		require.NoError(t, err)
-		at[m[3]] = when
+		if !when.Before(since) {
+			at[m[3]] = when
+		}
 	}
 	require.NoError(t, lines.Err())
 	return at

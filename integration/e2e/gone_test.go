@@ -1,0 +1,69 @@
+//go:build e2e && full
+
+package e2e
+
+import (
+	"context"
+	"slices"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// A daemon that hangs has its sockets open and decides nothing: those who wait
+// notice, and leave as if it were gone. When it goes on it is in charge again.
+func TestDaemonHangs(t *testing.T) {
+	d := startDaemon(t)
+	goOn := func() { assert.NoError(t, d.Signal(context.Background(), syscall.SIGCONT)) }
+	leaveAlone(t, d, func() {
+		require.NoError(t, d.Signal(t.Context(), syscall.SIGSTOP))
+		t.Cleanup(goOn) // or nobody could stop it
+	})
+	goOn()
+	eventually(t, "it paces again", func() bool { return d.status(t).Ready })
+}
+
+// The daemon is killed and nobody starts it again: those who wait leave one by one,
+// in their order and at the pace that they were told.
+func TestDaemonGoneForGood(t *testing.T) {
+	d := startDaemon(t)
+	leaveAlone(t, d, func() { require.NoError(t, d.Kill(t.Context())) })
+	require.NoError(t, d.Start(t.Context()))
+}
+
+// leaveAlone has pods wait at the gate, ends the daemon's work, and checks how they
+// leave.
+func leaveAlone(t *testing.T, d *daemon, end func()) {
+	t.Helper()
+	const slow, waiters = 2, 5
+	d.configure(t, "{throttleConfig: {maxConcurrent: {value: 2}, noProgressAfter: 10m}}")
+	ns := namespace(t)
+	begin := time.Now()
+	deploy(t, ns, "slow", slow, herdPod(0.1, sleeping("300s")))
+	eventually(t, "the slow pods hold the slots", func() bool { return len(d.status(t).Starting) == slow })
+	deploy(t, ns, "herd", waiters, herdPod(0.1))
+	eventually(t, "the herd waits at the gate", func() bool { return d.status(t).Gate.Waiters == waiters })
+	pace := d.status(t).Pace.Seconds.Duration()
+	order := d.waitingNames(t)
+	end()
+	ended := time.Now()
+
+	eventually(t, "the herd has started", func() bool { return len(hooks(t)) == 0 && readyOf(t, ns, "herd") == waiters })
+	all := lives(t, ns)
+	logLives(t, begin, all)
+	assertUnharmed(t, all)
+	var at []time.Time
+	for _, name := range order {
+		i := slices.IndexFunc(all, func(l life) bool { return l.pod.Name == name })
+		require.GreaterOrEqual(t, i, 0, name)
+		at = append(at, all[i].started)
+	}
+	for i, began := range at[1:] {
+		assert.Greater(t, began.Sub(at[i]), pace/2, "%s after %s; the pace was %s", order[i+1], order[i], pace)
+	}
+	figure(t, "%d hooks left alone from %.1f s after the daemon's end on, one every %.1f s on average; the pace was %.1f s",
+		waiters, at[0].Sub(ended).Seconds(), at[waiters-1].Sub(at[0]).Seconds()/(waiters-1), pace.Seconds())
+}

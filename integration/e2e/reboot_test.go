@@ -1,0 +1,214 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// rebooted is how many pods the node has when it is rebooted.
+const rebooted = 20
+
+// The node is rebooted with 20 pods, and the API server is away for the first 20
+// seconds. The daemon begins between containerd and kubelet, as its systemd unit
+// has it: from the first pod on, no more start at a time than the limit.
+func TestReboot(t *testing.T) {
+	d := startDaemon(t)
+	ns := herdBeforeReboot(t, d)
+	require.NoError(t, node.APIServer.Stop(t.Context()))
+	shutDown(t, d)
+
+	begin := time.Now()
+	boot(t, d)
+	assert.Equal(t, "Disk", d.status(t).Config.Origin, "the last good configuration is in force")
+	assert.Equal(t, 2, d.status(t).Limits.MaxConcurrent)
+	after(t.Context(), time.Until(begin.Add(20*time.Second)))
+	require.NoError(t, node.APIServer.Start(t.Context()))
+	assertPacedBoot(t, d, ns, begin)
+}
+
+// herdBeforeReboot has a herd run, and gives its namespace.
+func herdBeforeReboot(t *testing.T, d *daemon) (namespaceName string) {
+	t.Helper()
+	d.configure(t, "{throttleConfig: {maxConcurrent: {value: 2}}}")
+	ns := namespace(t)
+	deploy(t, ns, "herd", rebooted, herdPod(0.5))
+	eventually(t, "all pods are ready", func() bool { return allReady(t, ns, rebooted) })
+	d.idle(t)
+	return ns
+}
+
+// shutDown ends what a reboot ends: kubelet, the daemon, containerd and every
+// process of a pod, and what is in memory only.
+func shutDown(t *testing.T, d *daemon) {
+	t.Helper()
+	for _, part := range []interface{ Kill(context.Context) error }{node.Kubelet, d, node.Containerd} {
+		require.NoError(t, part.Kill(t.Context()))
+	}
+	killPods(t)
+	require.NoError(t, os.RemoveAll(d.runDir))
+}
+
+// boot starts the node in the order of the systemd units.
+func boot(t *testing.T, d *daemon) {
+	t.Helper()
+	for _, part := range []interface{ Start(context.Context) error }{node.Containerd, d, node.Kubelet} {
+		require.NoError(t, part.Start(t.Context()))
+	}
+}
+
+// killPods kills every process of a pod, and the shims over them.
+func killPods(t *testing.T) {
+	t.Helper()
+	eventually(t, "no process of a pod is left", func() bool {
+		entries, err := os.ReadDir("/proc")
+		require.NoError(t, err)
+		left := 0
+		for _, e := range entries {
+			pid, err := strconv.Atoi(e.Name())
+			if err != nil || !ofPod(pid) {
+				continue
+			}
+			left++
+			if err := syscall.Kill(pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
+				t.Errorf("kill of %d: %v", pid, err)
+			}
+		}
+		return left == 0
+	})
+}
+
+// ofPod tells whether a process is of a pod of the node, or the shim of one.
+func ofPod(pid int) bool {
+	folder := filepath.Join("/proc", strconv.Itoa(pid))
+	cgroup, err := os.ReadFile(filepath.Join(folder, "cgroup"))
+	if err != nil || !strings.Contains(string(cgroup), node.Cgroup+"/") {
+		return false // another's, or gone
+	}
+	stat, err := os.ReadFile(filepath.Join(folder, "stat"))
+	if err != nil || strings.Contains(string(stat), ") Z ") {
+		return false
+	}
+	name, err := os.ReadFile(filepath.Join(folder, "comm"))
+	return strings.Contains(string(cgroup), node.Cgroup+"/kubepods") || (err == nil && strings.HasPrefix(string(name), "containerd-shim"))
+}
+
+// assertPacedBoot waits until all pods are ready again, and checks how they got so.
+func assertPacedBoot(t *testing.T, d *daemon, ns string, begin time.Time) {
+	t.Helper()
+	var all []life
+	eventually(t, "all pods are ready again", func() bool {
+		all = livesSince(t, ns, begin)
+		for _, l := range all {
+			if l.started.Before(begin) || l.ready.IsZero() {
+				return false
+			}
+		}
+		return allReady(t, ns, rebooted)
+	})
+	d.idle(t)
+	logLives(t, begin, all)
+	assert.Len(t, all, rebooted)
+	assert.LessOrEqual(t, mostStarting(all), 2, "pods between the start of their process and ready")
+	assertNobodyUnpaced(t, d)
+	s := d.status(t)
+	figure(t, "%d pods all ready %.1f s after containerd began; at most %d starting; %d refused at the sandbox, %d at the container",
+		rebooted, lastReady(all).Sub(begin).Seconds(), mostStarting(all), s.Refused.Sandbox, s.Refused.Container)
+}
+
+// wire is a way to the API server that can be cut.
+type wire struct {
+	to  string
+	mu  sync.Mutex
+	cut bool
+	all []net.Conn
+}
+
+// newWire gives a way to the API server, and access by it.
+func newWire(t *testing.T) (w *wire, kubeconfig string) {
+	t.Helper()
+	access, err := clientcmd.LoadFromFile(node.Kubeconfig)
+	require.NoError(t, err)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	w = &wire{}
+	for _, c := range access.Clusters {
+		server, err := url.Parse(c.Server)
+		require.NoError(t, err)
+		w.to = server.Host
+		c.Server = "https://" + l.Addr().String()
+	}
+	kubeconfig = filepath.Join(t.TempDir(), "kubeconfig")
+	require.NoError(t, clientcmd.WriteToFile(*access, kubeconfig))
+	var serving sync.WaitGroup
+	serving.Go(func() { w.serve(l, &serving) })
+	t.Cleanup(func() {
+		assert.NoError(t, l.Close())
+		w.set(true)
+		serving.Wait()
+	})
+	return w, kubeconfig
+}
+
+func (w *wire) serve(l net.Listener, serving *sync.WaitGroup) {
+	for {
+		from, err := l.Accept()
+		if err != nil {
+			return
+		}
+		to, err := w.join(from)
+		if err != nil {
+			_ = from.Close() // as a wire that is cut
+			continue
+		}
+		for _, way := range [][2]net.Conn{{from, to}, {to, from}} {
+			serving.Go(func() {
+				_, _ = io.Copy(way[0], way[1]) // until either end is closed
+				_, _ = way[0].Close(), way[1].Close()
+			})
+		}
+	}
+}
+
+// join makes the other half of a connection.
+func (w *wire) join(from net.Conn) (to net.Conn, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.cut {
+		return nil, fmt.Errorf("cut")
+	}
+	if to, err = (&net.Dialer{}).DialContext(context.Background(), "tcp", w.to); err == nil {
+		w.all = append(w.all, from, to)
+	}
+	return to, err
+}
+
+// set cuts the wire, or mends it.
+func (w *wire) set(cut bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.cut = cut
+	if cut {
+		for _, c := range w.all {
+			_ = c.Close() // it may be closed already
+		}
+		w.all = nil
+	}
+}
