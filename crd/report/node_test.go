@@ -134,6 +134,7 @@ func TestANodeWritesWhatChanges(t *testing.T) {
 // However much happens, a node writes once in the interval, and that grows with
 // the cluster.
 func TestWritesAreBounded(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		nodes int
 		most  int

@@ -1,0 +1,124 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
+)
+
+// asServiceAccount gives a kubeconfig with no other rights than those that the
+// shipped roles give the daemon.
+func asServiceAccount(t *testing.T) string {
+	t.Helper()
+	manifests := filepath.Join(t.TempDir(), "rbac")
+	require.NoError(t, os.MkdirAll(manifests, 0o700))
+	for _, name := range []string{"serviceaccount.yaml", "rbac.yaml", "namespace.yaml"} {
+		data, err := os.ReadFile(repository("deploy", "base", name))
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(filepath.Join(manifests, name), data, 0o600))
+	}
+	kubectl(t, "apply", "-f", filepath.Join(manifests, "namespace.yaml"))
+	kubectl(t, "apply", "-f", manifests)
+	access, err := clientcmd.LoadFromFile(node.Kubeconfig)
+	require.NoError(t, err)
+	for _, user := range access.AuthInfos {
+		user.Impersonate = "system:serviceaccount:pod-pacemaker:pod-pacemaker"
+	}
+	file := filepath.Join(t.TempDir(), "kubeconfig")
+	require.NoError(t, clientcmd.WriteToFile(*access, file))
+	return file
+}
+
+func kubectl(t *testing.T, args ...string) string {
+	t.Helper()
+	out, err := node.Kubectl(t.Context(), args...)
+	require.NoError(t, err, "%s", out)
+	return string(out)
+}
+
+// applyConfig makes a PacemakerConfig that goes with the test.
+func applyConfig(t *testing.T, name, spec string) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "config.yaml")
+	yaml := "apiVersion: pod-pacemaker.io/v1alpha1\nkind: PacemakerConfig\nmetadata: {name: " + name + "}\nspec: " + spec + "\n"
+	require.NoError(t, os.WriteFile(file, []byte(yaml), 0o600))
+	kubectl(t, "apply", "-f", file)
+	t.Cleanup(func() {
+		out, err := node.Kubectl(context.Background(), "delete", "-f", file)
+		assert.NoError(t, err, "%s", out)
+	})
+}
+
+// object reads an object of the API server.
+func object[T any](t *testing.T, kind, name string) (read T) {
+	t.Helper()
+	require.NoError(t, json.Unmarshal([]byte(kubectl(t, "get", kind, name, "-o", "json")), &read))
+	return read
+}
+
+// The daemon tells of its node in a PacemakerNode and, elected, sums up in the
+// status of the config, with the rights of the shipped roles and no others. It
+// follows the labels of the node and the mode of the config.
+func TestNodeAndConfigTellHowPodsStart(t *testing.T) {
+	d := startDaemonWith(t, "--kubeconfig", asServiceAccount(t), "--node-name", node.NodeName)
+	applyConfig(t, "elsewhere", `{nodeSelector: {pace: slow}, priority: 5, throttleConfig: {maxConcurrent: {value: 1}}}`)
+	applyConfig(t, "tells", `{throttleConfig: {maxConcurrent: {value: 1}}}`)
+	eventually(t, "the config is in force", func() bool { return d.status(t).Config.Name == "tells" })
+	ns := namespace(t)
+	deploy(t, ns, "herd", 4, herdPod(1, sleeping("90s")))
+	told := func() v1alpha1.PacemakerNode { return object[v1alpha1.PacemakerNode](t, "pacemakernode", node.NodeName) }
+	eventually(t, "the node tells who waits", func() bool {
+		out, err := node.Kubectl(t.Context(), "get", "pacemakernodes", node.NodeName)
+		return err == nil && strings.Contains(string(out), "Concurrency") && told().Status.Waiting == 3
+	})
+	n := told()
+	require.Len(t, n.OwnerReferences, 1)
+	assert.Equal(t, "Node", n.OwnerReferences[0].Kind)
+	assert.Equal(t, "tells", n.Status.Config)
+	assert.True(t, n.Status.Ready, n.Status.Message)
+	assert.EqualValues(t, 1, n.Status.Limit)
+	assert.EqualValues(t, 1, n.Status.Starting)
+	assert.NotNil(t, n.Status.WaitingSince)
+	assert.Equal(t, v1alpha1.Connected, n.Status.Connection)
+	t.Log("\n" + kubectl(t, "get", "pacemakernodes"))
+
+	config := func(name string) v1alpha1.PacemakerConfig {
+		return object[v1alpha1.PacemakerConfig](t, "pacemakerconfig", name)
+	}
+	eventually(t, "the config sums up", func() bool { return config("tells").Status.Waiting == 3 })
+	c := config("tells")
+	assert.Equal(t, []int32{1, 1, 1}, []int32{c.Status.Nodes, c.Status.ReadyNodes, c.Status.Starting})
+	assert.True(t, meta.IsStatusConditionTrue(c.Status.Conditions, v1alpha1.ConditionReady))
+	assert.True(t, meta.IsStatusConditionFalse(config("elsewhere").Status.Conditions, v1alpha1.ConditionReady))
+	t.Log("\n" + kubectl(t, "get", "pacemakerconfigs"))
+
+	kubectl(t, "patch", "pacemakerconfig", "tells", "--type=merge", "-p", `{"spec":{"mode":"Off"}}`)
+	eventually(t, "all start where nobody is held", func() bool { return len(d.status(t).Waiting) == 0 })
+
+	kubectl(t, "label", "node", node.NodeName, "pace=slow")
+	t.Cleanup(func() {
+		out, err := node.Kubectl(context.Background(), "label", "node", node.NodeName, "pace-")
+		assert.NoError(t, err, "%s", out)
+	})
+	eventually(t, "the config of the new label is in force", func() bool { return told().Status.Config == "elsewhere" })
+
+	require.NoError(t, d.Stop(t.Context()))
+	defer func() {
+		if t.Failed() {
+			t.Log(kubectl(t, "get", "pacemakernodes,pacemakerconfigs", "-o", "yaml"))
+		}
+	}()
+	assert.Equal(t, v1alpha1.Stopped, told().Status.Connection)
+}
