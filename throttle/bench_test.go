@@ -25,6 +25,80 @@ func crowd(b *testing.B, waiting int) (l *Limiter, now time.Time) {
 	return l, now
 }
 
+// One asks for a slot, and there is none.
+func BenchmarkTryStartRefused(b *testing.B) {
+	for _, waiting := range herds {
+		b.Run(fmt.Sprintf("waiting=%d", waiting), func(b *testing.B) {
+			l, now := crowd(b, waiting)
+			t := l.Join(now, Request{UID: "new"})
+			b.ReportAllocs()
+			for b.Loop() {
+				if t.TryStart(now).Admitted {
+					b.Fatal("admitted")
+				}
+			}
+		})
+	}
+}
+
+// One asks for a slot and gets it, while so many others are away.
+func BenchmarkTryStartAdmitted(b *testing.B) {
+	const batch = 10_000
+	for _, waiting := range herds {
+		b.Run(fmt.Sprintf("waiting=%d", waiting), func(b *testing.B) {
+			now := time.Now()
+			l := New(now, Settings{MaxConcurrent: 1 << 30, FillEvery: 1, Burst: 1 << 30})
+			for i := range waiting {
+				l.Join(now, Request{UID: fmt.Sprint(i)})
+			}
+			var tickets []*Ticket
+			b.ReportAllocs()
+			for b.Loop() {
+				if len(tickets) == 0 {
+					b.StopTimer()
+					tickets = fresh(l, now, batch)
+					b.StartTimer()
+				}
+				if !tickets[0].TryStart(now).Admitted {
+					b.Fatal("refused")
+				}
+				tickets = tickets[1:]
+			}
+		})
+	}
+}
+
+// fresh ends all starts, and lets so many new tickets join.
+func fresh(l *Limiter, now time.Time, n int) (tickets []*Ticket) {
+	for t := l.starting.first(); t != nil; t = l.starting.first() {
+		t.End(now, Deleted)
+	}
+	for i := range n {
+		tickets = append(tickets, l.Join(now, Request{UID: fmt.Sprint("new", i), Arrived: now.Add(-time.Duration(i*7919%n) * time.Millisecond)}))
+	}
+	l.Drain()
+	return tickets
+}
+
+// Neither answer to one who asks allocates. (The list of events grows now and
+// then.)
+func TestADecisionAllocatesNothing(t *testing.T) {
+	n := newNode(t, Settings{MaxConcurrent: 1000})
+	tickets := fresh(n.l, n.now, 2000)
+	next := 0
+	try := func() { tickets[next].TryStart(n.now); next++ }
+	if got := testing.AllocsPerRun(900, try); got > 0 {
+		t.Errorf("an admission allocates %g times", got)
+	}
+	next = 1000
+	for n.l.starting.len() < 1000 {
+		n.join(fmt.Sprint("more", n.l.seq)).TryStart(n.now)
+	}
+	if got := testing.AllocsPerRun(900, try); got > 0 {
+		t.Errorf("a refusal allocates %g times", got)
+	}
+}
+
 // A new pod comes, has to wait, gives up and is gone.
 func BenchmarkJoinAttendLeaveEnd(b *testing.B) {
 	for _, waiting := range herds {
@@ -78,7 +152,7 @@ func BenchmarkEndAdmitsNext(b *testing.B) {
 	}
 }
 
-// Before the image pull: may this pod come up? All who wait are looked at.
+// Before the image pull: may this pod come up?
 func BenchmarkLetUp(b *testing.B) {
 	for _, waiting := range herds {
 		b.Run(fmt.Sprintf("waiting=%d", waiting), func(b *testing.B) {
@@ -92,7 +166,7 @@ func BenchmarkLetUp(b *testing.B) {
 	}
 }
 
-// The time passes and nothing happens. All who wait are looked at.
+// The time passes and nothing happens.
 func BenchmarkAdvance(b *testing.B) {
 	for _, waiting := range herds {
 		b.Run(fmt.Sprintf("waiting=%d", waiting), func(b *testing.B) {
@@ -100,6 +174,19 @@ func BenchmarkAdvance(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				l.Advance(now)
+			}
+		})
+	}
+}
+
+// What the run loop of a daemon asks for in each round.
+func BenchmarkTurns(b *testing.B) {
+	for _, waiting := range herds {
+		b.Run(fmt.Sprintf("waiting=%d", waiting), func(b *testing.B) {
+			l, now := crowd(b, waiting)
+			b.ReportAllocs()
+			for b.Loop() {
+				l.Turns(now)
 			}
 		})
 	}

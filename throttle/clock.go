@@ -22,11 +22,12 @@ func (l *Limiter) setBackLocked(now time.Time) {
 	if back <= clockTolerance {
 		return
 	}
-	l.shiftLocked(-back)
-	l.latest = now
 	if l.bucket != nil {
+		l.bucket.SetLimitAt(l.latest, l.bucket.Limit()) // fills what has filled
 		l.bucket.SetLimitAt(now, l.bucket.Limit())
 	}
+	l.shiftLocked(-back)
+	l.latest = now
 }
 
 func later(a, b time.Time) time.Time {

@@ -106,14 +106,32 @@ func (l *Limiter) nextLocked(now time.Time) (next time.Time) {
 	if t := l.due.first(); t != nil && l.mayPassLimitLocked() {
 		sooner(t.due)
 	}
-	held, _ := l.checkLocked(now)
-	sooner(held.Until)
-	sooner(l.opensAtLocked(held))
 	if l.jammedLocked() {
-		others, _ := l.checkOthersLocked(now)
-		if others.Reason == "" || !others.Until.IsZero() {
-			sooner(later(l.loanDueLocked(), others.Until))
+		if at, ok := l.openLocked(now, true); ok {
+			sooner(later(l.loanDueLocked(), at))
 		}
+	} else if at, ok := l.openLocked(now, false); ok {
+		sooner(at)
 	}
 	return next
+}
+
+// openLocked gives when all limits, or all but that of the starts at a time, allow
+// one more start by themselves. ok is false where one does not know.
+func (l *Limiter) openLocked(now time.Time, others bool) (at time.Time, ok bool) {
+	for _, lim := range l.limits {
+		if others && lim == limit(&l.slots) {
+			continue
+		}
+		held, ok := lim.check(now)
+		if ok {
+			continue
+		}
+		until := later(held.Until, l.opensAtLocked(held))
+		if until.IsZero() {
+			return time.Time{}, false
+		}
+		at = later(at, until)
+	}
+	return at, true
 }

@@ -16,15 +16,16 @@
 // # Two points of decision
 //
 // A pod is asked about twice. Before its images are pulled it is let up or not
-// ([Ticket.LetUp]): that only bounds how many pods wait near their turn, and
-// takes nothing. When a process is about to start it takes a slot
+// ([Ticket.LetUp]): that bounds how many pods wait near their turn and how many pull
+// images, and takes no slot. When a process is about to start it takes a slot
 // ([Ticket.TryStart], or by waiting between [Ticket.Attend] and
 // [Ticket.Leave]).
 //
 // # The queue
 //
-// Tickets are ordered by pod priority, then by arrival. The limiter serves the
-// first ticket that is present: somebody stands there who can start the process
+// Tickets are ordered by pod priority; then first starts go before repeated ones,
+// the fewer repeats (up to five) the earlier; then by arrival. The limiter serves
+// the first ticket that is present: somebody stands there who can start the process
 // at once. A pod that was refused and has not come back is not present. It
 // keeps its place and never blocks one that is present, so a free slot is never
 // left idle while somebody could use it.
@@ -32,7 +33,13 @@
 // # Limits
 //
 // Every limit is asked, then all are taken, or none. A refused start leaves
-// every counter as it was.
+// every counter as it was. A limit on a signal ([Limiter.Observe]) allows a start
+// while the signal is below its bound. A signal does not show at once what a start
+// costs, so each start owes an increment until the signal was measured anew after
+// it: until the time over which it was measured began after the start. Pressure on
+// the CPU counts only where the CPU is used, for it also counts processes that
+// their own CPU limit holds back. A signal that is blind, was never measured, or has
+// not been for half a minute opens its limit.
 //
 // # Deadlines
 //
@@ -41,24 +48,96 @@
 // limit, and both together never put more than one start above it: while one
 // such start is above the limit, the next has to wait. A start that exceeded only
 // the number of starts at a time is above it until it or enough others ended; one
-// that exceeded another limit, until it ended.
+// that exceeded another limit, until it ended. One whose MaxWait is over is let up
+// without room or a place to pull, one at a time.
+//
+// # Loans
+//
+// A start may wait for one that stands behind it in the queue: a database that
+// its clients need before they are ready. When every slot is held by a start that
+// makes no progress ([Limiter.SetStalled]) for NoProgressAfter, and somebody is
+// there who waits, and no other limit refuses, a slot is lent beyond the limit
+// (SlotLent). Nobody knows which of those that wait will help, so one is tried; but
+// one at a time would take n times NoProgressAfter with n clients in front. A loan
+// whose takers stall as well has helped nothing, so the next is twice as large,
+// NoProgressAfter later: 1, 2, 4 ... up to all that wait, and the jam dissolves
+// after log2(n) loans. Doubling costs at most as many slots again as were needed,
+// and they are given to starts that use nothing: for a start that works, there is no
+// next loan.
+//
+// A loan is no higher limit. An end gives a lent slot back before anybody else gets
+// a free one, and takes with it what is lent and unused; a higher limit does so, too.
+// When nothing is lent any more, or three times NoProgressAfter have passed since
+// the last loan (its takers worked on: it was no loan in vain), the next is one slot
+// again. While the holders stall and whoever is lent a slot makes it, the next
+// slot is lent at once: those that can start do so one by one.
 //
 // # How many may wait near their turn
 //
-// Let d be a pessimistic duration of a start, the greater of the mean of the
-// last ends and the age of the oldest unfinished start, c the number of slots,
-// f of which are free now, and T the time somebody can wait. Slots come free at a
-// rate of c/d, so f + c*T/(2d) starts are admitted in half the time; the other half
-// is the margin for an estimate that is wrong by a factor of two. As long as
-// nothing was observed that is taken to be 2c+1: two rounds of starts and one in
-// reserve. The rate limit admits the tokens it has and one more per FillEvery. The
-// room is the least of these, and at least 1.
+// Whoever waits near its turn is there for the next slot, but can wait for a time T
+// only. Whoever is refused comes back within 15 seconds, and then goes before all
+// that stand behind it in the queue. So a pod is let up if its place among all that
+// come (that stand there, were let up within 10 seconds or refused within 20) is
+// below the room: all before it have their turn before its time is over.
+//
+// Let m be the mean duration of the last 16 starts that ended, a the age of the
+// oldest unfinished one, c the number of slots, f of which are free now. Slots come
+// free at a rate of c/m as long as starts take as long as before. The room is
+// f + c*T/(12m): who is near bears it that starts become ten times slower at this
+// moment, and the rest of the starts under way. It is at least f + c, one for each
+// slot; at most f + c*T/2m and f + c*T/2a, a margin of two for an estimate that is
+// wrong; and as long as nothing was observed, 2c+1: two rounds of starts and one in
+// reserve. Where no more than 25 seconds of work are left (25c/m pods), being there
+// in time matters more than a slowdown, and the room is f + c*T/2m. When loans are
+// made or due, it is at least what will be lent in the 25 seconds in which one who
+// is refused now is back and there.
+//
+// The rate limit admits the tokens it has and one more per FillEvery, in half of T. A
+// limit on a signal cannot tell: it is taken to admit as fast as in the last
+// minute, and five where that says nothing. The room is the least of these, and at
+// least 1.
+//
+// Simulated with kubelet's times (herd_test.go), over 240 seeded herds of 60 to 320
+// pods that become ten times slower midway, 11 of 24,800 starts reach their
+// deadline, no two at once. With two slots and T = 100 s, the herds that stay as
+// they are take 2 to 9 % longer than their work.
+//
+// # What it costs
+//
+// The queue and every deadline are ordered sets with ranks (order.go). A decision
+// takes O(log n) in the number waiting, and allocates nothing; Snapshot and Named
+// look at all, Turns at those present, a thousand at most. Measured on two shared
+// cores of an AMD EPYC, while other programs were running:
+//
+//	ns per call, waiting:          10   1,000  100,000
+//	TryStart, refused              86     102      107
+//	TryStart, admitted          1,040   1,007    1,050
+//	LetUp                         113     151      156
+//	Attend and Leave              161     270      339
+//	Advance, nothing to do         74      89       94
+//	Join, Attend, Leave, End      723   1,183    1,652
+//	End, next admitted, Join    1,785   1,833    3,107
+//	Turns                         179  11,944   19,060
+//	rate.Limiter.Allow             77
+//	semaphore.TryAcquire, Release  22
+//
+// With 1,000 waiting, a refusal costs 1.3 times rate.Limiter.Allow, an admission
+// 13 times: it takes the bucket, moves the ticket between the sets, and is told.
+// Repeat it with go test -run - -bench . -benchmem.
 //
 // # Time and concurrency
 //
 // Every decision takes the time as a parameter; the package reads no clock and
 // starts no goroutine. No method blocks. All exported methods are safe for
 // concurrent use. A caller advances time with [Limiter.Advance], which says when
-// it wants to be called next, and is told of what happened through
-// [Limiter.Changed] and [Limiter.Drain].
+// it wants to be called next (the zero time: while nothing waits or starts, never),
+// and is told of what happened through [Limiter.Changed] and [Limiter.Drain]. A time
+// that is earlier than one given before counts as that one; only where Advance is
+// given an earlier one, by more than 10 seconds, the clock was set back.
+//
+// # Sources
+//
+// The token bucket is that of golang.org/x/time/rate; the sets are treaps (Seidel and
+// Aragon, Randomized Search Trees, 1996); the limits are those that PodPacemaker and
+// the schedulers against thundering herds have; package adaptive names its own.
 package throttle

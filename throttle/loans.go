@@ -9,8 +9,8 @@ type loan struct {
 }
 
 // foreseeLoans is how far loans are foreseen: so long one who is refused now takes
-// to come back and to stand there.
-const foreseeLoans = returnsWithin + arrivalGrace
+// at most to come back, 15 seconds, and to stand there.
+const foreseeLoans = 15*time.Second + arrivalGrace
 
 // SetStalled says that the Starting pod has made no progress since a time, or,
 // with the zero time, that it does or that nobody can tell.
@@ -81,6 +81,9 @@ func (l *Limiter) lendLocked(now time.Time) bool {
 // repayLocked takes back what is lent and no longer used above the limit.
 func (l *Limiter) repayLocked() {
 	l.slots.lent = min(l.slots.lent, max(0, l.starting.len()-l.slots.most))
+	if l.slots.most <= 0 {
+		l.slots.lent = 0
+	}
 	if l.slots.lent == 0 {
 		l.loan = loan{}
 	}

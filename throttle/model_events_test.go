@@ -77,7 +77,7 @@ func (m *model) joined(e Event) {
 	require.Nil(m.t, m.open(r.UID), "a second ticket of one pod")
 	p := &pod{
 		t: e.Ticket, uid: r.UID, priority: r.Priority, maxWait: r.MaxWait, arrived: m.at,
-		number: len(m.pods), state: Waiting, seen: m.at,
+		number: len(m.pods), state: Waiting, seen: m.at, repeats: r.Repeats,
 	}
 	if !r.Arrived.IsZero() && r.Arrived.Before(m.at) {
 		p.arrived = r.Arrived
@@ -90,7 +90,13 @@ func (m *model) admitted(e Event, p *pod) {
 	require.Equal(m.t, Waiting, p.state)
 	present, at, slot := m.queue(true), m.at, true
 	switch e.Reason {
-	case Free:
+	case Free, SlotLent:
+		if most := m.most(); most > 0 {
+			require.Equal(m.t, e.Reason == SlotLent, m.slots() >= most, "lent beyond the limit, and only there")
+			if m.slots() >= most+m.lent {
+				m.lend()
+			}
+		}
 		require.True(m.t, m.fits(nearly), "admitted, although a limit refuses")
 		require.Same(m.t, present[0], p, "the first that is present")
 		m.take()
@@ -98,7 +104,8 @@ func (m *model) admitted(e Event, p *pod) {
 	case Exempt:
 		require.Same(m.t, m.asked.of, p)
 		slot = p.t.slot
-		require.Equal(m.t, m.fits(nearly), slot, "a slot if one is free")
+		free := m.fits(nearly) && (m.most() == 0 || m.slots() < m.most())
+		require.Equal(m.t, free, slot, "a slot if one is free")
 		if slot {
 			m.take()
 			m.admittedByRate()
@@ -120,8 +127,8 @@ func (m *model) admitted(e Event, p *pod) {
 	default:
 		require.Fail(m.t, "no reason of an admission", "%s", e.Reason)
 	}
-	p.state, p.slot, p.admitted = Starting, slot, at
-	if most := m.settings.MaxConcurrent; most > 0 && slot && e.Reason != Found {
+	p.state, p.slot, p.admitted, p.pulls = Starting, slot, at, time.Time{}
+	if most := m.most() + m.lent; most > 0 && m.most() > 0 && slot && e.Reason != Found {
 		above := 0
 		if m.over == p {
 			above = 1
@@ -140,7 +147,7 @@ func (m *model) pass(p *pod) {
 	m.t.Helper()
 	require.True(m.t, m.mayPass(), "another is above the limit")
 	require.False(m.t, m.fits(-nearly), "over the limit, although every limit allows it")
-	m.over, m.overAll = p, m.settings.FillEvery > 0 && m.have()+nearly < 1
+	m.over, m.overAll = p, !m.othersFit(nearly)
 	m.take()
 }
 
@@ -171,5 +178,9 @@ func (m *model) ended(e Event, p *pod) {
 	}
 	require.Equal(m.t, took, e.Took)
 	require.Equal(m.t, m.at, e.Time)
-	p.state = want
+	p.state, p.pulls = want, time.Time{}
+	if p.slot {
+		m.mayPass() // forgets the one above the limit before loans are taken back
+		m.repay()
+	}
 }

@@ -38,11 +38,19 @@ func (m *model) found(r Request, since time.Time) {
 	require.Equal(m.t, Starting, m.of(t).state)
 }
 
+// arrive says that one more stands there for the pod: its images are there.
+func (m *model) arrive(p *pod) {
+	p.attended++
+	p.seen = m.at
+	if p.attended == 1 && p.state == Waiting {
+		p.pulled, p.pulls = true, time.Time{}
+	}
+}
+
 func (m *model) attend(p *pod) {
 	m.t.Helper()
 	m.asked = asked{what: "attend", of: p}
-	p.attended++
-	p.seen = m.at
+	m.arrive(p)
 	p.t.Attend(m.late)
 	m.settle()
 }
@@ -60,8 +68,8 @@ func (m *model) tryStart(p *pod) {
 	m.t.Helper()
 	m.asked = asked{what: "tryStart", of: p}
 	tokens, admitted := m.bucketTokens(), p.state != Waiting
-	p.attended++
-	p.seen = m.at
+	m.arrive(p)
+	p.pulled, p.pulls = true, time.Time{}
 	d := p.t.TryStart(m.late)
 	events := m.settle(func() { p.attended-- })
 	require.Equal(m.t, p.state != Waiting, d.Admitted)
@@ -70,7 +78,7 @@ func (m *model) tryStart(p *pod) {
 		require.InDelta(m.t, tokens, m.bucketTokens(), nearly, "a refusal takes nothing")
 	}
 	if !d.Admitted {
-		require.Contains(m.t, []Reason{Concurrency, Rate}, d.Reason)
+		require.Contains(m.t, []Reason{Concurrency, Rate, CPULoad, Pressure}, d.Reason)
 		require.Equal(m.t, d.Reason, d.Held.Reason)
 		require.Same(m.t, p, m.queue(false)[d.Ahead])
 	}
@@ -79,24 +87,77 @@ func (m *model) tryStart(p *pod) {
 func (m *model) letUp(p *pod) {
 	m.t.Helper()
 	m.asked = asked{what: "letUp", of: p}
-	tokens, near := m.bucketTokens(), false
+	tokens, coming, pulling := m.bucketTokens(), false, 0
 	for _, o := range m.in(Waiting) {
-		near = near || (o != p && (o.attended > 0 || o.t.letUp || o.t.comes.After(m.at)))
+		coming = coming || (o != p && (o.attended > 0 || o.t.letUp || o.t.comes.After(m.at)))
+		if o != p && !o.pulls.IsZero() {
+			pulling++
+		}
 	}
 	d := p.t.LetUp(m.late, waitable)
 	p.seen = m.at
+	if p.state == Waiting {
+		switch {
+		case d.Admitted && !p.pulled && p.pulls.IsZero():
+			p.pulls = m.at
+		case !d.Admitted:
+			p.pulls = time.Time{}
+		}
+	}
 	require.Zero(m.t, m.settle())
 	require.InDelta(m.t, tokens, m.bucketTokens(), nearly, "it takes nothing")
-	if !near || p.state != Waiting {
-		require.True(m.t, d.Admitted, "nobody else is near")
+	full := m.settings.MaxPulling > 0 && pulling >= m.settings.MaxPulling && !p.pulled
+	switch {
+	case p.state != Waiting:
+		require.True(m.t, d.Admitted)
+	case d.Reason == Pulling:
+		require.True(m.t, full, "a place is free, or it needs none")
+	case d.Reason == GateRoom:
+		require.True(m.t, coming, "nobody else comes")
+	default:
+		require.True(m.t, !full || m.due(p, m.at), "let up without a place")
 	}
+}
+
+func (m *model) letDown(p *pod) {
+	m.t.Helper()
+	m.asked = asked{what: "letDown", of: p}
+	p.t.LetDown()
+	p.pulled, p.pulls = false, time.Time{}
+	require.Zero(m.t, m.settle())
+}
+
+func (m *model) observe(s Signals) {
+	m.t.Helper()
+	m.asked = asked{what: fmt.Sprintf("observe %+v", s[SignalCPU])}
+	m.signals = s
+	was := m.most()
+	m.l.Observe(m.late, s)
+	if m.most() != was {
+		m.repay()
+	}
+	m.settle()
+}
+
+func (m *model) setStalled(p *pod, since time.Time) {
+	m.t.Helper()
+	m.asked = asked{what: fmt.Sprintf("stalled since %s", since.Sub(t0)), of: p}
+	if p.state == Starting {
+		p.stalled = since
+		if !since.IsZero() && since.Before(p.admitted) {
+			p.stalled = p.admitted
+		}
+	}
+	if m.open(p.uid) == p {
+		m.l.SetStalled(m.late, p.uid, since)
+	}
+	m.settle()
 }
 
 func (m *model) expire(p *pod) {
 	m.t.Helper()
 	m.asked = asked{what: "expire", of: p}
-	p.attended++
-	p.seen = m.at
+	m.arrive(p)
 	d := p.t.Expire(m.late)
 	m.settle(func() { p.attended-- })
 	require.Equal(m.t, p.state != Waiting, d.Admitted)
@@ -137,9 +198,13 @@ func (m *model) setPriority(uid string, priority int32, maxWait time.Duration) {
 
 func (m *model) configure(s Settings) {
 	m.t.Helper()
-	m.asked = asked{what: fmt.Sprintf("configure %+v", s)}
+	m.asked = asked{what: "configure " + written(s)}
+	was := m.most()
 	m.reconfigured(s)
 	m.l.Configure(m.late, s)
+	if m.most() != was {
+		m.repay()
+	}
 	m.settle()
 }
 
@@ -147,6 +212,11 @@ func (m *model) advance(to time.Time) (next time.Time, events int) {
 	m.t.Helper()
 	m.now, m.at, m.late = to, to, to
 	m.asked = asked{what: "advance"}
+	for _, p := range m.in(Waiting) {
+		if !p.pulls.IsZero() && to.Sub(p.pulls) >= m.settings.startTimeout() {
+			p.pulls = time.Time{}
+		}
+	}
 	next = m.l.Advance(to)
 	events = m.settle()
 	m.checkQuiet()

@@ -40,6 +40,9 @@ func (m *model) checkState() {
 			require.Fail(m.t, set.name, "want %s, got %s", uids(tickets(set.want)), uids(got))
 		}
 	}
+	require.Equal(m.t, m.lent, m.l.slots.lent, "lent")
+	pulling := m.sorted(func(p *pod) bool { return p.state == Waiting && !p.pulls.IsZero() })
+	require.ElementsMatch(m.t, uids(tickets(pulling)), uids(slices.Collect(m.l.pulling.all())), "pulling")
 	for _, p := range m.pods {
 		if state, _ := p.t.Status(); state != p.state {
 			require.Fail(m.t, "state", "%s: want %s, got %s", p.uid, p.state, state)
@@ -78,6 +81,9 @@ func (m *model) checkQuiet() {
 	present := m.queue(true)
 	if len(present) > 0 {
 		require.False(m.t, m.fits(-nearly), "%s is present and no limit refuses", present[0].uid)
+		if due, ok := m.loanDue(); ok && m.othersFit(-nearly) {
+			require.True(m.t, due.After(m.now), "%s is present, and a loan is due", present[0].uid)
+		}
 	}
 	if m.mayPass() {
 		for _, p := range present {

@@ -26,6 +26,10 @@ type pod struct {
 	slot     bool
 	seen     time.Time
 	admitted time.Time
+	repeats  int
+	stalled  time.Time // since when it makes no progress; zero: it does
+	pulls    time.Time // since when it has a place to pull; zero: it has none
+	pulled   bool
 }
 
 // model is told what is asked of a limiter, and checks everything that happens
@@ -42,7 +46,12 @@ type model struct {
 	over     *pod      // the start above the limit
 	overAll  bool
 	// free are the times of the admissions that the rate limits, since it was set.
-	free []time.Time
+	free    []time.Time
+	signals Signals
+	takes   []time.Time // all admissions that took the limits
+	lent    int
+	loanAt  time.Time // of the last loan
+	loan    int       // its size; zero: none is out
 	// bound is until when a pod has to be admitted; nil: nobody has to.
 	bound map[*pod]time.Time
 
@@ -64,8 +73,18 @@ func newModel(t *testing.T, s Settings, happened map[string]int) *model {
 	return &model{
 		t: t, l: New(t0, s), settings: s, now: t0, at: t0, late: t0,
 		tokens: float64(max(1, s.Burst)), happened: happened,
-		trace: []string{fmt.Sprintf("%+v", s)},
+		trace: []string{written(s)},
 	}
+}
+
+// written gives the settings for the trace, without addresses.
+func written(s Settings) string {
+	found := s.Adaptive
+	s.Adaptive = nil
+	if found == nil {
+		return fmt.Sprintf("%+v", s)
+	}
+	return fmt.Sprintf("%+v adaptive %+v", s, *found)
 }
 
 func (m *model) in(states ...State) (pods []*pod) {
@@ -91,6 +110,8 @@ func goesBefore(a, b *pod) bool {
 	switch {
 	case a.priority != b.priority:
 		return a.priority > b.priority
+	case min(a.repeats, 5) != min(b.repeats, 5):
+		return min(a.repeats, 5) < min(b.repeats, 5)
 	case !a.arrived.Equal(b.arrived):
 		return a.arrived.Before(b.arrived)
 	default:
@@ -155,17 +176,59 @@ func (m *model) fill() {
 	}
 }
 
+// most is how many may start at a time, without those lent; zero: any number. What
+// the adaptive limit finds is not the model's business.
+func (m *model) most() int {
+	most := max(0, m.settings.MaxConcurrent)
+	if m.settings.Adaptive != nil {
+		if found := m.l.adaptive.Limit(); most == 0 || found < most {
+			most = found
+		}
+	}
+	return most
+}
+
 // fits tells whether every limit allows one more; margin moves the border of the
 // tokens towards it.
 func (m *model) fits(margin float64) bool {
-	if most := m.settings.MaxConcurrent; most > 0 && m.slots() >= most {
+	if most := m.most(); most > 0 && m.slots() >= most+m.lent {
 		return false
 	}
-	return m.settings.FillEvery <= 0 || m.have()+margin >= 1
+	return m.othersFit(margin)
+}
+
+// othersFit is fits without the number of starts at a time.
+func (m *model) othersFit(margin float64) bool {
+	if m.settings.FillEvery > 0 && m.have()+margin < 1 {
+		return false
+	}
+	return !m.signalHolds()
+}
+
+// signalHolds knows the two limits on signals that the sequences set.
+func (m *model) signalHolds() bool {
+	known := func(r Reading) bool {
+		return r.Err == nil && !r.To.IsZero() && m.at.Sub(r.To) <= 30*time.Second && !math.IsNaN(r.Value)
+	}
+	cpu, pressure := m.signals[SignalCPU], m.signals[SignalCPUPressure]
+	if s := m.settings.CPU; s.Max > 0 && known(cpu) {
+		value := cpu.Value
+		for _, at := range m.takes {
+			if at.After(cpu.From) {
+				value += s.Increment
+			}
+		}
+		if value >= s.Max {
+			return true
+		}
+	}
+	most := m.settings.Pressure.CPUSome
+	return most > 0 && known(pressure) && pressure.Value >= most && known(cpu) && cpu.Value > 70
 }
 
 // take takes one token as far as there is one.
 func (m *model) take() {
+	m.takes = append(m.takes, m.at)
 	if m.settings.FillEvery <= 0 {
 		return
 	}
@@ -177,11 +240,11 @@ func (m *model) take() {
 
 // mayPass tells whether a deadline may put a start above the limit.
 func (m *model) mayPass() bool {
-	most := m.settings.MaxConcurrent
-	if e := m.over; e != nil && (e.state != Starting || (!m.overAll && most > 0 && m.slots() <= most)) {
+	most := m.most()
+	if e := m.over; e != nil && (e.state != Starting || (!m.overAll && most > 0 && m.slots() <= most+m.lent)) {
 		m.over = nil
 	}
-	return m.over == nil && (most <= 0 || m.slots() <= most)
+	return m.over == nil && (most <= 0 || m.slots() <= most+m.lent)
 }
 
 func (m *model) reconfigured(s Settings) {
@@ -199,6 +262,33 @@ func (m *model) reconfigured(s Settings) {
 		}
 	}
 	m.settings = s
+}
+
+// setBack moves all times with a clock that was set back.
+func (m *model) setBack(d time.Duration) {
+	m.at = m.now
+	if m.settings.FillEvery > 0 {
+		m.fill()
+	}
+	times := []*time.Time{&m.filled, &m.loanAt, &m.now}
+	for _, p := range m.pods {
+		times = append(times, &p.arrived, &p.seen, &p.admitted, &p.stalled, &p.pulls)
+	}
+	for i := range m.free {
+		times = append(times, &m.free[i])
+	}
+	for i := range m.takes {
+		times = append(times, &m.takes[i])
+	}
+	for i := range m.signals {
+		times = append(times, &m.signals[i].From, &m.signals[i].To)
+	}
+	for _, at := range times {
+		if !at.IsZero() {
+			*at = at.Add(-d)
+		}
+	}
+	m.trace = append(m.trace, fmt.Sprintf("clock set back by %s", d))
 }
 
 // admittedByRate checks every window that ends now: never more than the burst

@@ -2,12 +2,15 @@ package throttle
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/adaptive"
 )
 
 const (
@@ -34,10 +37,16 @@ func TestRandomSequences(t *testing.T) {
 	}
 	for _, what := range []string{
 		"Joined", "Expired/GateExpired", "Admitted/Free", "Admitted/Exempt", "Admitted/MaxWait",
-		"Admitted/GateDeadline", "Admitted/Found", "Ended/Ready", "Ended/Deleted", "Ended/Stuck", "Ended/Abandoned",
+		"Admitted/GateDeadline", "Admitted/Found", "Admitted/SlotLent", "Ended/Ready", "Ended/Deleted", "Ended/Stuck", "Ended/Abandoned",
 	} {
 		require.Greater(t, happened[what], sequences/4, "%s: too rare for the sequences to prove much", what)
 	}
+}
+
+// FuzzSequences plays sequences of other seeds.
+func FuzzSequences(f *testing.F) {
+	f.Add(uint64(1_000))
+	f.Fuzz(func(t *testing.T, seed uint64) { play(t, seed, map[string]int{}) })
 }
 
 // player plays one sequence.
@@ -74,7 +83,52 @@ func randomSettings(r *rand.Rand) (s Settings) {
 	s.Burst = r.IntN(5)
 	s.MaxWait = maybe(5*time.Second, time.Minute)
 	s.StartTimeout = maybe(5*time.Second, time.Minute)
+	s.NoProgressAfter = []time.Duration{0, 2 * time.Second, 2 * time.Second, -1}[r.IntN(4)]
+	s.MaxPulling = []int{0, 0, 1, 3}[r.IntN(4)]
+	if r.IntN(3) == 0 {
+		s.CPU = SignalLimit{Max: 80, Increment: []float64{0, 15, 100}[r.IntN(3)]}
+	}
+	if r.IntN(3) == 0 {
+		s.Pressure.CPUSome = 60
+	}
+	if r.IntN(5) == 0 {
+		s.Adaptive = &adaptive.Settings{Cores: 1 + r.IntN(4)}
+	}
 	return s
+}
+
+// randomSignals are measured over the last two seconds, some long ago, some blind.
+func (p *player) randomSignals() (s Signals) {
+	for _, signal := range []Signal{SignalCPU, SignalCPUPressure, SignalIOPressure} {
+		r := Reading{Value: []float64{10, 50, 71, 79, 99, math.NaN()}[p.rng.IntN(6)], To: p.now}
+		switch p.rng.IntN(8) {
+		case 0:
+			r.Err = errBlind
+		case 1:
+			r.To = p.now.Add(-p.randomTime(time.Minute))
+		case 2:
+			continue
+		}
+		r.From = r.To.Add(-2 * time.Second)
+		s[signal] = r
+	}
+	return s
+}
+
+// stallSome says of one start, or of all, that it makes no progress, or that it
+// does.
+func (p *player) stallSome() {
+	starting := p.in(Starting)
+	if len(starting) == 0 {
+		return
+	}
+	if p.rng.IntN(3) == 0 {
+		p.setStalled(p.anyone(), time.Time{})
+		return
+	}
+	for _, e := range starting {
+		p.setStalled(e, p.now.Add(-p.randomTime(3*time.Second)))
+	}
 }
 
 // step does one thing, sometimes with a time that is a little late.
@@ -83,7 +137,7 @@ func (p *player) step() {
 	if p.rng.IntN(10) == 0 {
 		p.late = p.now.Add(-p.randomTime(5 * time.Millisecond))
 	}
-	switch n := p.rng.IntN(100); {
+	switch n := p.rng.IntN(114); {
 	case n < 16:
 		p.join(p.randomRequest())
 	case n < 34:
@@ -110,6 +164,14 @@ func (p *player) step() {
 		p.advance(p.now.Add(p.randomTime(8 * time.Second)))
 	case n < 98:
 		p.advance(p.now.Add(abandonAfter))
+	case n < 99:
+		p.setBack(clockTolerance + 1 + p.randomTime(time.Hour))
+	case n < 104:
+		p.observe(p.randomSignals())
+	case n < 110:
+		p.stallSome()
+	case n < 112:
+		p.letDown(p.anyone())
 	default:
 		p.followNext(1 + p.rng.IntN(5))
 	}
@@ -133,6 +195,9 @@ func (p *player) randomMaxWait() time.Duration {
 
 func (p *player) randomRequest() Request {
 	r := Request{UID: p.randomUID(), Priority: p.randomPriority(), MaxWait: p.randomMaxWait()}
+	if p.rng.IntN(4) == 0 {
+		r.Repeats = p.rng.IntN(8)
+	}
 	if p.rng.IntN(4) == 0 {
 		r.Arrived = p.now.Add(p.randomTime(time.Minute) - 50*time.Second)
 	}
@@ -192,7 +257,7 @@ func (p *player) drain() {
 		if due.Before(p.now) {
 			due = p.now
 		}
-		p.bound[e] = due.Add(timeout)
+		p.bound[e] = due.Add(timeout + readingKept)
 	}
 	p.followNext(20 * (len(open) + 1))
 	require.Empty(p.t, p.in(Waiting, Starting), "left at the end")

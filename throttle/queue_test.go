@@ -151,3 +151,48 @@ func TestAttendNests(t *testing.T) {
 	a.Attend(n.now)
 	n.requireState("a", Starting, Free)
 }
+
+func TestFirstStartsGoBeforeRepeatedOnesOfTheSamePriority(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, Settings{MaxConcurrent: 1})
+	n.attend("holder")
+	for _, r := range []Request{
+		{UID: "often", Repeats: 5},
+		{UID: "more-often", Repeats: 80}, // counts as five
+		{UID: "twice", Repeats: 2},
+		{UID: "once", Repeats: 1},
+		{UID: "first"},
+		{UID: "first-by-mistake", Repeats: -1},
+		{UID: "urgent", Priority: 1, Repeats: 9},
+	} {
+		n.l.Join(n.now, r).Attend(n.now)
+	}
+	n.requireWaiting("urgent", "first", "first-by-mistake", "once", "twice", "often", "more-often")
+	v, _ := n.l.View(n.now, "more-often")
+	require.Equal(t, 80, v.Repeats)
+}
+
+func TestARepeatedStartWaitsNoLongerThanItsMaxWait(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, Settings{MaxConcurrent: 1, MaxWait: time.Minute, StartTimeout: time.Hour})
+	n.attend("holder")
+	n.l.Join(n.now, Request{UID: "crashes", Repeats: 9}).Attend(n.now)
+	n.pass(time.Second)
+	n.attend("a", "b", "c")
+	n.pass(59 * time.Second)
+	n.requireState("crashes", Starting, MaxWait)
+}
+
+func TestAnEarlierArrivalMovesAWaitingTicket(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, Settings{MaxConcurrent: 1, MaxWait: time.Hour})
+	n.attend("holder", "a", "b")
+	n.pass(10 * time.Second)
+	n.l.Join(n.now, Request{UID: "b", Arrived: t0.Add(-time.Minute)})
+	n.l.Join(n.now, Request{UID: "b", Arrived: t0.Add(time.Second)}) // no later one
+	n.requireWaiting("b", "a")
+	require.Equal(t, t0.Add(DefaultStartTimeout), n.pass(0))
+	n.l.Join(n.now, Request{UID: "a", Arrived: t0.Add(-2 * time.Hour)})
+	n.pass(0)
+	n.requireState("a", Starting, MaxWait)
+}

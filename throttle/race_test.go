@@ -18,7 +18,7 @@ import (
 func TestParallelUse(t *testing.T) {
 	t.Parallel()
 	const workers, each, most = 16, 60, 3
-	l := New(time.Now(), Settings{MaxConcurrent: most, FillEvery: 20 * time.Microsecond, Burst: 5})
+	l := New(time.Now(), Settings{MaxConcurrent: most, FillEvery: 20 * time.Microsecond, Burst: 5, NoProgressAfter: time.Hour})
 	stopLoop := runLoop(t, l)
 	stopReaders := runReaders(l, most)
 
@@ -105,6 +105,12 @@ func runReaders(l *Limiter, most int) (stop func()) {
 		func() { l.Recent(time.Now()) },
 		func() { l.View(time.Now(), "1-1") },
 		func() { l.Named(time.Now(), "nobody") },
+		func() { l.Demand(); l.Watched() },
+		func() { l.SetStalled(time.Now(), fmt.Sprintf("%d-%d", rand.IntN(16), rand.IntN(60)), time.Now()) },
+		func() {
+			r := Reading{Value: 100 * rand.Float64(), From: time.Now(), To: time.Now()}
+			l.Observe(time.Now(), Signals{SignalCPU: r})
+		},
 		func() {
 			events, _ := l.Drain()
 			for _, e := range events {
@@ -114,6 +120,7 @@ func runReaders(l *Limiter, most int) (stop func()) {
 		func() {
 			l.Configure(time.Now(), Settings{
 				MaxConcurrent: most, FillEvery: rand.N(40 * time.Microsecond), Burst: rand.IntN(9),
+				NoProgressAfter: time.Hour, MaxPulling: rand.IntN(3), CPU: SignalLimit{Max: 50, Increment: 1},
 			})
 		},
 	} {

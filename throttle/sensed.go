@@ -58,6 +58,7 @@ func (l *Limiter) setAdaptiveLocked() {
 // setMostLocked sets how many may start at a time: as many as set, or as found, the
 // less of both.
 func (l *Limiter) setMostLocked() {
+	was := l.slots.most
 	l.slots.most, l.slots.reach = max(0, l.settings.MaxConcurrent), 0
 	if l.adaptive != nil {
 		l.slots.reach = l.adaptive.Reach()
@@ -68,5 +69,7 @@ func (l *Limiter) setMostLocked() {
 			l.slots.most = found
 		}
 	}
-	l.repayLocked()
+	if l.slots.most != was {
+		l.repayLocked()
+	}
 }

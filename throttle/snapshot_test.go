@@ -117,3 +117,64 @@ func TestTurnsAreOneByOneAtThePaceAmongThosePresent(t *testing.T) {
 	a.Leave(n.now)
 	require.Len(t, n.l.Turns(n.now), 1)
 }
+
+func TestAnEstimateSaysWhatItRestsOn(t *testing.T) {
+	t.Parallel()
+	expected := func(n *node, uid string) []any {
+		v, ok := n.l.View(n.now, uid)
+		require.True(t, ok)
+		return []any{v.Expected, v.Basis}
+	}
+	n := newNode(t, Settings{MaxConcurrent: 2})
+	n.attend("a", "b", "c")
+	require.Equal(t, []any{unknownStart / 2, BasisNone}, expected(n, "c"))
+	n.pass(20 * time.Second)
+	require.Equal(t, []any{10 * time.Second, BasisNone}, expected(n, "c"), "the age of the oldest")
+	n.end("a", Ready)
+	n.attend("d", "e")
+	require.Equal(t, []any{20 * time.Second, BasisObserved}, expected(n, "e"), "the second of two")
+
+	n = newNode(t, Settings{FillEvery: 7 * time.Second})
+	n.attend("a", "b")
+	require.Equal(t, []any{7 * time.Second, BasisObserved}, expected(n, "b"), "the rate is set")
+
+	n = newNode(t, Settings{CPU: SignalLimit{Max: 80, Increment: 50}})
+	n.measure(SignalCPU, 20)
+	n.attend("a", "b", "c", "d", "e")
+	n.requireStarting("a", "b")
+	n.pass(4 * time.Second)
+	n.measure(SignalCPU, 50)
+	n.requireStarting("a", "b", "c")
+	require.Equal(t, []any{4 * time.Second, BasisObserved}, expected(n, "d"), "one in the four seconds in which some waited")
+	n.end("d", Deleted)
+	n.end("e", Deleted)
+	n.pass(time.Minute)
+	n.measure(SignalCPU, 99)
+	n.attend("f")
+	require.Equal(t, []any{unknownStart, BasisNone}, expected(n, "f"), "of an earlier crowd")
+}
+
+func TestAStartThatBrokeOffSaysNothingOfThePace(t *testing.T) {
+	t.Parallel()
+	for reason, tells := range map[Reason]bool{
+		Ready: true, Settled: true, Inferred: true, Completed: true, Stuck: true,
+		Failed: false, CrashLoop: false, Deleted: false, SandboxGone: false,
+	} {
+		n := newNode(t, Settings{MaxConcurrent: 1})
+		n.attend("a")
+		n.pass(time.Second)
+		n.end("a", reason)
+		require.Equal(t, tells, n.l.Snapshot(n.now).PaceObserved, reason)
+	}
+}
+
+func TestOneWhoIsAwayBesideAFreeSlotIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, Settings{MaxConcurrent: 1})
+	n.attend("a")
+	n.join("b")
+	n.end("a", Ready)
+	v, _ := n.l.View(n.now, "b")
+	require.Equal(t, Absent, v.Reason)
+	require.Zero(t, v.Expected)
+}

@@ -1,0 +1,95 @@
+package throttle
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/adaptive"
+)
+
+// busy feeds CPU use and pressures over the last window, in which everything has
+// the same value.
+func (n *node) busy(percent float64) {
+	r := Reading{Value: percent, From: n.now.Add(-2 * time.Second), To: n.now}
+	n.l.Observe(n.now, Signals{SignalCPU: r, SignalCPUPressure: r, SignalIOPressure: r})
+}
+
+func TestTheAdaptiveLimitIsTheConcurrency(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, Settings{Adaptive: &adaptive.Settings{Cores: 3}, StartTimeout: time.Hour})
+	require.True(t, n.l.Watched())
+	for i := range 50 {
+		n.attend(fmt.Sprintf("pod-%02d", i))
+	}
+	s := n.l.Snapshot(n.now)
+	require.Equal(t, n.l.adaptive.Limit(), s.Limit)
+	require.Len(t, s.Starting, s.Limit)
+	require.Equal(t, Concurrency, s.Held.Reason)
+	require.NotEmpty(t, s.Adaptive)
+
+	for range 100 { // the node bears no more
+		n.pass(time.Second)
+		n.busy(100)
+	}
+	less := n.l.Snapshot(n.now).Limit
+	require.Equal(t, n.l.adaptive.Limit(), less)
+	require.Less(t, less, s.Limit)
+	n.end("pod-00", Ready)
+	require.Len(t, n.l.Snapshot(n.now).Starting, s.Limit-1, "nobody else, until there are fewer")
+	require.Equal(t, 1, n.l.gaveBack)
+	n.busy(100)
+	require.Zero(t, n.l.gaveBack, "it was told")
+}
+
+func TestOfTwoLimitsOnTheConcurrencyTheLessCounts(t *testing.T) {
+	t.Parallel()
+	limit := func(most, cores int) int {
+		return newNode(t, Settings{MaxConcurrent: most, Adaptive: &adaptive.Settings{Cores: cores}}).l.Snapshot(t0).Limit
+	}
+	found := limit(0, 4)
+	require.Equal(t, found, limit(found+1, 4))
+	require.Equal(t, found-1, limit(found-1, 4))
+}
+
+func TestAdaptiveIsSwitchedLiveAndKeepsWhatItLearned(t *testing.T) {
+	t.Parallel()
+	s := Settings{Adaptive: &adaptive.Settings{Cores: 4}}
+	n := newNode(t, s)
+	n.attend("a", "b", "c", "d", "e", "f")
+	for range 100 {
+		n.pass(time.Second)
+		n.busy(100)
+	}
+	learned := n.l.Snapshot(n.now).Limit
+	require.NotEqual(t, New(t0, s).Snapshot(t0).Limit, learned)
+	s.MaxPulling = 3
+	n.l.Configure(n.now, s)
+	require.Equal(t, learned, n.l.Snapshot(n.now).Limit)
+	n.l.Configure(n.now, Settings{})
+	require.Zero(t, n.l.Snapshot(n.now).Limit)
+	n.requireWaiting()
+}
+
+func TestTheAdaptiveLimitIsToldWhoCouldStart(t *testing.T) {
+	t.Parallel()
+	s := Settings{Adaptive: &adaptive.Settings{Cores: 1}, IOWait: SignalLimit{Max: 50}}
+	n := newNode(t, s)
+	n.attend("a", "b", "c")
+	n.join("absent")
+	n.busy(50)
+	n.pass(time.Second)
+	sample := n.l.sampleLocked(n.now)
+	require.Equal(t, adaptive.Sample{
+		At: t0, Window: 2 * time.Second, CPU: 50, CPUPressure: 50, IOPressure: 50,
+		CPUKnown: true, CPUPressureKnown: true, IOPressureKnown: true,
+		Starting: len(n.l.Snapshot(n.now).Starting), Waiting: n.l.present.len(),
+	}, sample)
+	n.measure(SignalIOWait, 60)
+	require.Zero(t, n.l.sampleLocked(n.now).Waiting, "another limit holds them")
+	n.l.Observe(n.now, Signals{SignalCPU: {Err: errBlind, To: n.now}})
+	sample = n.l.sampleLocked(n.now)
+	require.Equal(t, []any{n.now, false, time.Duration(0)}, []any{sample.At, sample.CPUKnown, sample.Window})
+}

@@ -1,0 +1,240 @@
+package throttle
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// stall says that the pods have made no progress since now.
+func (n *node) stall(uids ...string) {
+	for _, uid := range uids {
+		n.l.SetStalled(n.now, uid, n.now)
+	}
+}
+
+func TestASlotIsLentWhenNoStartMakesProgress(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, Settings{MaxConcurrent: 2})
+	n.attend("a", "b", "c", "d")
+	n.stall("a")
+	n.pass(3 * time.Second)
+	n.stall("b")
+	require.Equal(t, t0.Add(13*time.Second), n.pass(0), "ten seconds after the last one stopped")
+	n.pass(10*time.Second - 1)
+	n.requireStarting("a", "b")
+	n.pass(1)
+	n.requireStarting("a", "b", "c")
+	n.requireState("c", Starting, SlotLent)
+	s := n.l.Snapshot(n.now)
+	require.Equal(t, []int{2, 1}, []int{s.Limit, s.Lent})
+	require.Equal(t, Held{Reason: Concurrency, Measured: 3, Threshold: 3}, s.Held)
+	require.Equal(t, t0, s.Starting[0].StalledSince)
+	require.Contains(t, n.kinds(), "Admitted/SlotLent c")
+}
+
+func TestNothingIsLentWhileAnyStartMakesProgress(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, Settings{MaxConcurrent: 2})
+	n.attend("a", "b", "c")
+	n.stall("a")
+	n.pass(time.Minute)
+	n.requireStarting("a", "b")
+	n.stall("b")
+	n.pass(9 * time.Second)
+	n.l.SetStalled(n.now, "a", time.Time{})
+	n.pass(time.Minute)
+	n.requireStarting("a", "b")
+}
+
+func TestNothingIsLentWhere(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		settings Settings
+		then     func(n *node)
+	}{
+		"loans are off":    {settings: Settings{MaxConcurrent: 1, NoProgressAfter: -1}},
+		"a slot is free":   {settings: Settings{MaxConcurrent: 2}, then: func(n *node) { n.end("b", Deleted) }},
+		"nobody waits":     {settings: Settings{MaxConcurrent: 1}, then: func(n *node) { n.end("b", Deleted) }},
+		"nobody is there":  {settings: Settings{MaxConcurrent: 1}, then: func(n *node) { n.l.Lookup("b").Leave(n.now) }},
+		"the rate holds":   {settings: Settings{MaxConcurrent: 1, FillEvery: time.Hour}},
+		"a pressure holds": {settings: Settings{MaxConcurrent: 1, Pressure: PressureLimits{IOSome: 10}}, then: func(n *node) { n.measure(SignalIOPressure, 11) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			n := newNode(t, c.settings)
+			n.attend("a", "b")
+			if c.then != nil {
+				c.then(n)
+			}
+			n.stall("a")
+			n.pass(15 * time.Second)
+			require.Zero(t, n.l.Snapshot(n.now).Lent)
+		})
+	}
+}
+
+func TestALoanThatHelpsNothingIsDoubled(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, Settings{MaxConcurrent: 1, StartTimeout: time.Hour, MaxWait: time.Hour})
+	all := []string{"a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l"}
+	n.attend(all...)
+	n.stall("a")
+	for _, want := range []int{2, 4, 8, 12} { // 1, 2, 4 more, then all that wait
+		n.pass(10 * time.Second)
+		n.requireStarting(all[:want]...)
+		n.pass(2 * time.Second)
+		n.stall(all[:want]...)
+		n.pass(0)
+		n.requireStarting(all[:want]...)
+		n.pass(-2 * time.Second)
+	}
+}
+
+func TestWhoeverGetsALoanHasTimeToUseIt(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, Settings{MaxConcurrent: 1})
+	n.attend("a", "b", "c")
+	n.stall("a")
+	n.pass(10 * time.Second)
+	n.requireStarting("a", "b")
+	n.pass(8 * time.Second)
+	n.stall("b") // it worked for eight seconds
+	n.pass(3 * time.Second)
+	n.requireStarting("a", "b")
+	n.pass(2 * time.Second)
+	n.requireStarting("a", "b", "c")
+}
+
+func TestAnEndGivesALentSlotBackFirst(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, Settings{MaxConcurrent: 1})
+	n.attend("a", "b", "c")
+	n.stall("a")
+	n.pass(10 * time.Second)
+	n.requireStarting("a", "b")
+	n.l.SetStalled(n.now, "a", time.Time{})
+	n.end("a", Ready)
+	n.requireStarting("b")
+	require.Zero(t, n.l.Snapshot(n.now).Lent)
+	n.end("b", Ready)
+	n.requireState("c", Starting, Free)
+}
+
+func TestTheFirstLoanAfterAJamIsOneAgain(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, Settings{MaxConcurrent: 1, StartTimeout: time.Hour, MaxWait: time.Hour})
+	n.attend("a", "b", "c", "d", "e", "f", "g", "h")
+	n.stall("a")
+	n.pass(10 * time.Second)
+	n.stall("b")
+	n.pass(10 * time.Second)
+	n.requireStarting("a", "b", "c", "d") // 1 and 2
+	for _, uid := range []string{"b", "c", "d"} {
+		n.end(uid, Ready)
+	}
+	n.pass(10 * time.Second) // a is stalled as ever
+	n.requireStarting("a", "e")
+
+	n.pass(time.Minute) // e works for long: what it got was no loan in vain
+	n.stall("e")
+	n.pass(10 * time.Second)
+	n.requireStarting("a", "e", "f")
+}
+
+func TestALentSlotIsKeptForThoseWhoComeBack(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, Settings{MaxConcurrent: 1})
+	n.attend("a", "b")
+	c := n.join("c")
+	n.stall("a")
+	n.pass(10 * time.Second)
+	n.stall("b")
+	n.attend("d")
+	n.pass(10 * time.Second)
+	n.requireStarting("a", "b", "d")
+	require.Equal(t, Decision{Admitted: true, Reason: SlotLent}, c.TryStart(n.now))
+}
+
+func TestAnExemptPodTakesNoLentSlot(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, Settings{MaxConcurrent: 1})
+	n.attend("a", "b")
+	n.join("c")
+	n.stall("a")
+	n.pass(10 * time.Second)
+	n.stall("b")
+	n.attend("d")
+	n.pass(10 * time.Second) // two are lent, one is free for c
+	n.join("x").StartExempt(n.now)
+	v, _ := n.l.View(n.now, "x")
+	require.False(t, v.Slot)
+}
+
+func TestDeadlinesGoOnDuringALoan(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, Settings{MaxConcurrent: 1, MaxWait: time.Minute, StartTimeout: time.Hour})
+	n.attend("a", "b", "c", "d")
+	n.stall("a")
+	n.pass(10 * time.Second) // b is lent a slot, and works on
+	n.pass(50 * time.Second)
+	n.requireStarting("a", "b", "c")
+	n.requireState("c", Starting, MaxWait)
+	n.pass(time.Minute)
+	n.requireStarting("a", "b", "c")
+}
+
+func TestAHigherLimitTakesTheLoanBack(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, Settings{MaxConcurrent: 1})
+	n.attend("a", "b", "c", "d")
+	n.stall("a")
+	n.pass(10 * time.Second)
+	n.l.Configure(n.now, Settings{MaxConcurrent: 3})
+	require.Zero(t, n.l.Snapshot(n.now).Lent)
+	n.requireStarting("a", "b", "c")
+	n.l.Configure(n.now, Settings{})
+	n.requireStarting("a", "b", "c", "d")
+}
+
+func TestALoanOutlivesAChangeOfTheSettings(t *testing.T) {
+	t.Parallel()
+	s := Settings{MaxConcurrent: 1}
+	n := newNode(t, s)
+	n.attend("a", "b", "c")
+	n.stall("a")
+	n.pass(10 * time.Second)
+	s.MaxPulling = 4
+	n.l.Configure(n.now, s)
+	require.Equal(t, 1, n.l.Snapshot(n.now).Lent)
+	n.requireStarting("a", "b")
+}
+
+func TestOnlyAStartUnderWayStalls(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, Settings{MaxConcurrent: 1})
+	n.attend("a")
+	n.join("b")
+	n.stall("b", "nobody")
+	n.join("x").StartExempt(n.now)
+	n.stall("x")
+	require.Zero(t, n.l.stalled.len(), "neither of these holds a slot")
+	v, _ := n.l.View(n.now, "x")
+	require.Equal(t, n.now, v.StalledSince)
+	n.l.SetStalled(n.now, "a", t0.Add(-time.Hour))
+	v, _ = n.l.View(n.now, "a")
+	require.Equal(t, t0, v.StalledSince, "not before it was admitted")
+	n.end("a", Ready)
+	require.Zero(t, n.l.stalled.len())
+}
+
+func TestTheRoomForeseesTheLoans(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, Settings{MaxConcurrent: 1})
+	n.attend("a")
+	require.Equal(t, 3, n.letUp("pod", 9))
+	n.stall("a")
+	n.pass(20 * time.Second)
+	require.Equal(t, 7, n.letUp("pod", 40), "1 at once, 2 and 4 within half a minute")
+}

@@ -1,0 +1,239 @@
+package throttle
+
+import (
+	"errors"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+var errBlind = errors.New("the sensor is blind")
+
+// measure feeds one signal, measured over the last two seconds, and leaves the
+// others as they are.
+func (n *node) measure(signal Signal, value float64) {
+	s := n.l.signals
+	s[signal] = Reading{Value: value, From: n.now.Add(-2 * time.Second), To: n.now}
+	n.l.Observe(n.now, s)
+}
+
+func TestASignalHoldsStartsBackUntilItIsBelowItsBound(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		settings Settings
+		signal   Signal
+		want     Held
+	}{
+		"cpu": {
+			Settings{CPU: SignalLimit{Max: 80}}, SignalCPU,
+			Held{Reason: CPULoad, Signal: SignalCPU, Measured: 80, Threshold: 80},
+		},
+		"iowait": {
+			Settings{IOWait: SignalLimit{Max: 80}}, SignalIOWait,
+			Held{Reason: IOLoad, Signal: SignalIOWait, Measured: 80, Threshold: 80},
+		},
+		"load": {
+			Settings{Load: SignalLimit{Max: 80}}, SignalLoad,
+			Held{Reason: LoadAverage, Signal: SignalLoad, Measured: 80, Threshold: 80},
+		},
+		"cpu pressure": {
+			Settings{Pressure: PressureLimits{CPUSome: 80, MinUtilization: -1}}, SignalCPUPressure,
+			Held{Reason: Pressure, Signal: SignalCPUPressure, Measured: 80, Threshold: 80},
+		},
+		"memory pressure": {
+			Settings{Pressure: PressureLimits{MemorySome: 80}}, SignalMemoryPressure,
+			Held{Reason: Pressure, Signal: SignalMemoryPressure, Measured: 80, Threshold: 80},
+		},
+		"full memory pressure": {
+			Settings{Pressure: PressureLimits{MemoryFull: 80}}, SignalMemoryFull,
+			Held{Reason: Pressure, Signal: SignalMemoryFull, Measured: 80, Threshold: 80},
+		},
+		"io pressure": {
+			Settings{Pressure: PressureLimits{IOSome: 80}}, SignalIOPressure,
+			Held{Reason: Pressure, Signal: SignalIOPressure, Measured: 80, Threshold: 80},
+		},
+		"full io pressure": {
+			Settings{Pressure: PressureLimits{IOFull: 80}}, SignalIOFull,
+			Held{Reason: Pressure, Signal: SignalIOFull, Measured: 80, Threshold: 80},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			n := newNode(t, c.settings)
+			require.True(t, n.l.Watched())
+			n.measure(c.signal, 80)
+			d := n.join("a").TryStart(n.now)
+			require.False(t, d.Admitted)
+			require.Equal(t, c.want, d.Held)
+			require.Equal(t, c.want.Reason, d.Reason)
+
+			b := n.attend("b")
+			n.pass(time.Second)
+			require.False(t, decided(b))
+			n.measure(c.signal, 79.9)
+			n.requireState("b", Starting, Free)
+		})
+	}
+}
+
+func TestABlindSignalOpensItsLimit(t *testing.T) {
+	t.Parallel()
+	full := Reading{Value: 100, From: t0.Add(-2 * time.Second), To: t0}
+	for name, r := range map[string]Reading{
+		"never measured": {},
+		"blind":          {Value: 100, To: t0, Err: errBlind},
+		"not a number":   {Value: math.NaN(), From: full.From, To: t0},
+		"infinite":       {Value: math.Inf(1), From: full.From, To: t0},
+		"long ago":       {Value: 100, To: t0.Add(-readingKept - 1)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			n := newNode(t, Settings{CPU: SignalLimit{Max: 80}})
+			n.l.Observe(n.now, Signals{SignalCPU: full})
+			a := n.attend("a")
+			require.False(t, decided(a))
+			n.l.Observe(n.now, Signals{SignalCPU: r})
+			n.requireState("a", Starting, Free)
+		})
+	}
+}
+
+// A sensor that has died, without anybody saying so, holds nobody for ever.
+func TestAnOldReadingOpensItsLimitInTime(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, Settings{Pressure: PressureLimits{CPUSome: 60}})
+	n.measure(SignalCPU, 95)
+	n.pass(time.Second)
+	n.measure(SignalCPUPressure, 90)
+	a := n.attend("a")
+	next := n.pass(0)
+	require.Equal(t, t0.Add(readingKept+1), next, "the CPU use is not known any more then")
+	n.pass(next.Sub(n.now))
+	require.True(t, decided(a))
+}
+
+func TestStartsOweUntilTheSignalIsMeasuredAfterThem(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, Settings{CPU: SignalLimit{Max: 80, Increment: 20}})
+	n.measure(SignalCPU, 30)
+	n.attend("a", "b", "c", "d")
+	n.requireStarting("a", "b", "c") // 30, 50, 70
+	d := n.join("d").TryStart(n.now)
+	require.Equal(t, Held{Reason: CPULoad, Signal: SignalCPU, Measured: 90, Owed: 60, Threshold: 80}, d.Held)
+
+	n.pass(1900 * time.Millisecond) // the window began before them
+	n.measure(SignalCPU, 30)
+	n.requireStarting("a", "b", "c")
+	n.pass(100 * time.Millisecond) // the window begins with them
+	n.measure(SignalCPU, 65)
+	n.requireStarting("a", "b", "c", "d")
+	require.InDelta(t, 20, n.join("e").TryStart(n.now).Held.Owed, 1e-9, "the last one owes")
+}
+
+func TestAnIncrementThatExceedsTheBoundAdmitsOneAtATime(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, Settings{Load: SignalLimit{Max: 2, Increment: 50}})
+	n.measure(SignalLoad, 1)
+	n.attend("a", "b")
+	n.requireStarting("a")
+	n.pass(2 * time.Second)
+	n.measure(SignalLoad, 1)
+	n.requireStarting("a", "b")
+}
+
+func TestCPUPressureCountsOnlyWhereTheCPUIsUsed(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		least float64
+		cpu   Reading
+		holds bool
+	}{
+		"busy":                    {0, Reading{Value: 71, To: t0}, true},
+		"a pod at its own limit":  {0, Reading{Value: 70, To: t0}, false},
+		"above the bound set":     {20, Reading{Value: 21, To: t0}, true},
+		"always":                  {-1, Reading{Value: 0, To: t0}, true},
+		"CPU use never measured":  {0, Reading{}, false},
+		"CPU use cannot be read":  {0, Reading{Value: 99, To: t0, Err: errBlind}, false},
+		"always, and nobody sees": {-1, Reading{Err: errBlind}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			n := newNode(t, Settings{Pressure: PressureLimits{CPUSome: 60, MinUtilization: c.least}})
+			n.l.Observe(n.now, Signals{SignalCPU: c.cpu, SignalCPUPressure: {Value: 83, To: t0}})
+			d := n.join("a").TryStart(n.now)
+			require.Equal(t, c.holds, !d.Admitted)
+			if c.holds {
+				require.Equal(t, "cpu pressure 83% of 60%", d.Held.String())
+			}
+		})
+	}
+}
+
+func TestWhatStartsOweOutlivesAChangeOfTheSettings(t *testing.T) {
+	t.Parallel()
+	s := Settings{CPU: SignalLimit{Max: 80, Increment: 40}}
+	n := newNode(t, s)
+	n.measure(SignalCPU, 30)
+	n.attend("a", "b", "c")
+	n.requireStarting("a", "b")
+	s.MaxConcurrent = 9
+	n.l.Configure(n.now, s)
+	n.requireStarting("a", "b")
+	n.l.Configure(n.now, Settings{})
+	n.requireStarting("a", "b", "c")
+}
+
+func TestARefusalByAnotherLimitOwesNothing(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, Settings{MaxConcurrent: 1, CPU: SignalLimit{Max: 80, Increment: 20}})
+	n.measure(SignalCPU, 30)
+	n.attend("a")
+	for range 5 {
+		require.Equal(t, Concurrency, n.join("b").TryStart(n.now).Reason)
+	}
+	require.Len(t, n.l.takes.times, 1)
+}
+
+func TestTakesAreForgotten(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, Settings{})
+	for range 1000 {
+		n.attend("a")
+		n.end("a", Ready)
+		n.pass(time.Second)
+	}
+	require.LessOrEqual(t, len(n.l.takes.times), 62)
+}
+
+func TestDemandSaysHowEagerlyToMeasure(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, Settings{MaxConcurrent: 1})
+	require.False(t, n.l.Watched())
+	require.Equal(t, DemandIdle, n.l.Demand())
+	n.attend("a")
+	require.Equal(t, DemandStarting, n.l.Demand())
+	n.join("b")
+	require.Equal(t, DemandWaiting, n.l.Demand())
+	n.end("b", Deleted)
+	n.join("x").StartExempt(n.now)
+	n.end("a", Ready)
+	require.Equal(t, DemandStarting, n.l.Demand(), "a start without a slot")
+	n.end("x", Ready)
+	require.Equal(t, DemandIdle, n.l.Demand())
+}
+
+func TestSignalsHaveTheNamesOfTheSettings(t *testing.T) {
+	t.Parallel()
+	var names []string
+	for s := range numSignals {
+		names = append(names, s.String())
+	}
+	require.Equal(t, []string{
+		"cpu", "iowait", "load", "pressure.cpu.some", "pressure.memory.some", "pressure.memory.full",
+		"pressure.io.some", "pressure.io.full",
+	}, names)
+	require.Equal(t, "unknown", numSignals.String())
+	require.Equal(t, "unknown", Signal(-1).String())
+}
