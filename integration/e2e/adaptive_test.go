@@ -1,0 +1,77 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/prometheus/procfs"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// tolerableAdaptive is how much longer the herd may take with the limit that the
+// node finds than unpaced without anybody killing it.
+const tolerableAdaptive = 1.3
+
+// The herd with no number configured, against the same herd that nobody paces and
+// no liveness probe kills.
+func TestAdaptiveHerd(t *testing.T) {
+	took, ideal := adaptiveHerd(t)
+	assert.LessOrEqual(t, took.Seconds()/ideal.Seconds(), tolerableAdaptive)
+}
+
+// adaptiveHerd measures both. Where other work took a fifth of the machine, a bad
+// measurement shows nothing, and is repeated.
+func adaptiveHerd(t *testing.T) (took, ideal time.Duration) {
+	t.Helper()
+	const tries, other = 3, 0.2
+	for try := 1; ; try++ {
+		begin, before := time.Now(), busySeconds(t)
+		require.True(t, t.Run("unpaced", func(t *testing.T) { ideal = unkilledHerd(t) }))
+		require.True(t, t.Run("adaptive", func(t *testing.T) { took = adaptedHerd(t) }))
+		machine := time.Since(begin).Seconds() * float64(runtime.NumCPU())
+		spent := (busySeconds(t) - before - 2*herdPods*herdCPUSeconds) / machine
+		ratio := took.Seconds() / ideal.Seconds()
+		figure(t, "%d pods all ready after %.1f s, unpaced and unkilled %.1f s, ratio %.2f; 0 killed by probes; other work %.0f %% of the machine",
+			herdPods, took.Seconds(), ideal.Seconds(), ratio, 100*spent)
+		if ratio <= tolerableAdaptive || spent < other || try == tries {
+			return took, ideal
+		}
+	}
+}
+
+// unkilledHerd is the time of the herd that nobody paces and no liveness probe
+// kills.
+func unkilledHerd(t *testing.T) time.Duration {
+	ns, begin := namespace(t), time.Now()
+	deploy(t, ns, "herd", herdPods, herdPod(herdCPUSeconds))
+	eventually(t, "all pods are ready", func() bool { return allReady(t, ns, herdPods) })
+	return lastReady(lives(t, ns)).Sub(begin)
+}
+
+// adaptedHerd is the time of the herd at the limit that the daemon finds.
+func adaptedHerd(t *testing.T) time.Duration {
+	d := startDaemon(t)
+	d.configure(t, "{throttleConfig: {adaptive: {}}}")
+	begin, all := runHerd(t, d, withLiveness)
+	for _, l := range all {
+		assert.Zero(t, restarts(l.pod), "restarts of %s", l.pod.Name)
+		assert.Equal(t, 1, l.attempts, "containers of %s", l.pod.Name)
+	}
+	t.Logf("at most %d started at a time", mostStarting(all))
+	return lastReady(all).Sub(begin)
+}
+
+// busySeconds is how much CPU time the machine has used.
+func busySeconds(t *testing.T) float64 {
+	t.Helper()
+	fs, err := procfs.NewDefaultFS()
+	require.NoError(t, err)
+	stat, err := fs.Stat()
+	require.NoError(t, err)
+	c := stat.CPUTotal
+	return c.User + c.Nice + c.System + c.IRQ + c.SoftIRQ + c.Steal
+}
