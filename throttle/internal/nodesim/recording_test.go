@@ -22,22 +22,22 @@ func TestReproducesRecordedHerds(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			real, err := nodesim.Recorded(name)
+			recorded, err := nodesim.Recorded(name)
 			require.NoError(t, err)
 			const seeds = 9
 			took, some, busy := 0.0, 0.0, 0.0
 			synctest.Test(t, func(*testing.T) {
 				for seed := range uint64(seeds) {
-					r := nodesim.Run(real.Scenario(seed), fixed(real.Limit))
+					r := nodesim.Run(recorded.Scenario(seed), fixed(recorded.Limit))
 					took += r.Makespan / seeds
 					s, b := pressure(r)
 					some, busy = some+s/seeds, busy+b/seeds
 				}
 			})
-			realSome, realBusy := real.Pressure()
+			realSome, realBusy := recorded.Pressure()
 			t.Logf("makespan %.1f s, recorded %.1f s; pressure %.0f %%, recorded %.0f %%; busy %.0f %%, recorded %.0f %%",
-				took, real.Makespan(), some, realSome, busy, realBusy)
-			assert.Less(t, math.Abs(took/real.Makespan()-1), 0.15)
+				took, recorded.Makespan(), some, realSome, busy, realBusy)
+			assert.Less(t, math.Abs(took/recorded.Makespan()-1), 0.15)
 			assert.InDelta(t, realSome, some, 15)
 			assert.InDelta(t, realBusy, busy, 15)
 		})
