@@ -22,36 +22,11 @@ func settings(s throttle.Settings) throttle.Settings {
 
 // adaptiveRun starts the herd at the limit that the loop finds, in a limiter as it
 // is.
-func adaptiveRun(s nodesim.Scenario, each func(now time.Time, m nodesim.Measured, v throttle.Snapshot)) nodesim.Result {
+func adaptiveRun(s nodesim.Scenario) nodesim.Result {
 	l := throttle.New(time.Now(), settings(throttle.Settings{Adaptive: &adaptive.Settings{Cores: s.Cores}}))
 	return nodesim.Run(s, nodesim.Pacing{Limiter: l, Observe: func(now time.Time, m nodesim.Measured) {
 		l.Observe(now, m.Signals(now))
-		if each != nil {
-			each(now, m, l.Snapshot(now))
-		}
 	}})
-}
-
-// bestFixed gives the shortest makespan that a fixed limit makes without a kill,
-// and that limit; of a herd that no limit starts without one, an infinite time.
-func bestFixed(s nodesim.Scenario) (makespan float64, limit int) {
-	makespan, killed := math.Inf(1), math.MaxInt
-	for _, l := range []int{8, 16, 32, 64, 128, 256, 24, 12, 6, 4, 3, 2, 1, 48, 96, 192} {
-		if l > killed || l > 2*s.Pods() {
-			continue // kills, or holds nobody, as a lesser one did
-		}
-		r := nodesim.Run(s, nodesim.Pacing{
-			Limiter:    throttle.New(time.Now(), settings(throttle.Settings{MaxConcurrent: l})),
-			StopAtKill: true, StopAfter: makespan,
-		})
-		switch {
-		case r.Kills > 0:
-			killed = l
-		case r.Makespan < makespan:
-			makespan, limit = r.Makespan, l
-		}
-	}
-	return makespan, limit
 }
 
 // The distribution of how much longer random herds take with the loop than at the
@@ -63,11 +38,12 @@ func TestRandomHerdsTakeHardlyLongerThanAtTheirBestFixedLimit(t *testing.T) {
 		herds, bound = 60, 1.4 // three herds decide
 	}
 	var ratios []float64
+	known := readSweep(t)
 	synctest.Test(t, func(t *testing.T) {
 		for seed := range herds {
 			s := nodesim.Random(seed)
-			best, limit := bestFixed(s)
-			r := adaptiveRun(s, nil)
+			best, limit := known.of(t, seed, s)
+			r := adaptiveRun(s)
 			ratios = append(ratios, r.Makespan/best)
 			assert.Zero(t, r.Kills, "seed %d: %d cores, %d pods", seed, s.Cores, s.Pods())
 			if r.Makespan > 1.3*best {
@@ -75,6 +51,7 @@ func TestRandomHerdsTakeHardlyLongerThanAtTheirBestFixedLimit(t *testing.T) {
 			}
 		}
 	})
+	known.write(t)
 	slices.Sort(ratios)
 	quantile := func(q float64) float64 { return ratios[int(math.Ceil(q*float64(len(ratios))))-1] }
 	t.Logf("makespan by that of the best fixed limit, %d herds: 50 %% %.2f, 75 %% %.2f, 90 %% %.2f, 95 %% %.3f, 99 %% %.2f, all %.2f",
