@@ -19,28 +19,40 @@ const tolerableAdaptive = 1.3
 // The herd with no number configured, against the same herd that nobody paces and
 // no liveness probe kills.
 func TestAdaptiveHerd(t *testing.T) {
-	took, ideal := adaptiveHerd(t)
-	assert.LessOrEqual(t, took.Seconds()/ideal.Seconds(), tolerableAdaptive)
+	assert.LessOrEqual(t, adaptiveHerd(t), tolerableAdaptive)
 }
 
-// adaptiveHerd measures both. Where other work took a fifth of the machine, a bad
-// measurement shows nothing, and is repeated.
-func adaptiveHerd(t *testing.T) (took, ideal time.Duration) {
+// adaptiveHerd gives how much longer the herd takes with the limit that the daemon
+// finds than the ideal, and requires that nothing restarted. Where other work took a
+// fifth of the machine, a bad measurement shows nothing, and is repeated.
+func adaptiveHerd(t *testing.T) (ratio float64) {
 	t.Helper()
 	const tries, other = 3, 0.2
 	for try := 1; ; try++ {
 		begin, before := time.Now(), busySeconds(t)
+		var ideal time.Duration
+		var all []life
+		var took time.Duration
 		require.True(t, t.Run("unpaced", func(t *testing.T) { ideal = unkilledHerd(t) }))
-		require.True(t, t.Run("adaptive", func(t *testing.T) { took = adaptedHerd(t) }))
+		require.True(t, t.Run("adaptive", func(t *testing.T) { took, all = adaptedHerd(t) }))
 		machine := time.Since(begin).Seconds() * float64(runtime.NumCPU())
 		spent := (busySeconds(t) - before - 2*herdPods*herdCPUSeconds) / machine
-		ratio := took.Seconds() / ideal.Seconds()
-		figure(t, "%d pods all ready after %.1f s, unpaced and unkilled %.1f s, ratio %.2f; 0 killed by probes; other work %.0f %% of the machine",
-			herdPods, took.Seconds(), ideal.Seconds(), ratio, 100*spent)
-		if ratio <= tolerableAdaptive || spent < other || try == tries {
-			return took, ideal
+		ratio = took.Seconds() / ideal.Seconds()
+		figure(t, "%d pods all ready after %.1f s, unpaced and unkilled %.1f s, ratio %.2f; %d restarts; other work %.0f %% of the machine",
+			herdPods, took.Seconds(), ideal.Seconds(), ratio, restarted(all), 100*spent)
+		if (ratio <= tolerableAdaptive && restarted(all) == 0) || spent < other || try == tries {
+			assert.Zero(t, restarted(all), "restarts")
+			return ratio
 		}
 	}
+}
+
+// restarted is how many containers there were beyond one for each pod.
+func restarted(all []life) (n int) {
+	for _, l := range all {
+		n += max(int(restarts(l.pod)), l.attempts-1)
+	}
+	return n
 }
 
 // unkilledHerd is the time of the herd that nobody paces and no liveness probe
@@ -52,17 +64,14 @@ func unkilledHerd(t *testing.T) time.Duration {
 	return lastReady(lives(t, ns)).Sub(begin)
 }
 
-// adaptedHerd is the time of the herd at the limit that the daemon finds.
-func adaptedHerd(t *testing.T) time.Duration {
+// adaptedHerd is the time of the herd at the limit that the daemon finds, and what
+// happened to its pods.
+func adaptedHerd(t *testing.T) (time.Duration, []life) {
 	d := startDaemon(t)
 	d.configure(t, "{throttleConfig: {adaptive: {}}}")
 	begin, all := runHerd(t, d, withLiveness)
-	for _, l := range all {
-		assert.Zero(t, restarts(l.pod), "restarts of %s", l.pod.Name)
-		assert.Equal(t, 1, l.attempts, "containers of %s", l.pod.Name)
-	}
 	t.Logf("at most %d started at a time", mostStarting(all))
-	return lastReady(all).Sub(begin)
+	return lastReady(all).Sub(begin), all
 }
 
 // busySeconds is how much CPU time the machine has used.

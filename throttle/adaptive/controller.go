@@ -66,11 +66,11 @@ func (c *Controller) Observe(s Sample) (limit int) {
 		c.open = false
 		return c.set(s.At, blindPerCore*c.settings.Cores, "CPU use and pressure are not known")
 	case s.Starting == 0 && s.Waiting == 0:
-		c.idle, c.open, c.began, c.bearable = min(load, 1), true, s.At, s.At
+		c.idle, c.open, c.began, c.bearable = min(load, 1), load < openBelow, s.At, s.At
 		return c.set(s.At, c.first(), fmt.Sprintf("nothing starts, load %.2f", load))
 	}
 	exposed := c.past.mean(s.At, s.Window)
-	c.open = load < openBelow || s.At.Sub(c.began) < openFor*s.Window
+	c.open = load < openBelow || (c.idle < openBelow && s.At.Sub(c.began) < openFor*s.Window)
 	want := c.settings.want(s, exposed, load, goal)
 	if load <= max(overfull, goal) {
 		c.bearable = s.At

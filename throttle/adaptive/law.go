@@ -26,9 +26,9 @@ const (
 	measured = 0.7
 	// blindPerCore is the limit where nothing is known.
 	blindPerCore = 2
-	// Below a load of openBelow, and in the first openFor windows of a herd, when the
-	// load is that of setting its pods up, reachPerCore starts for each core are to
-	// be expected.
+	// Below a load of openBelow, reachPerCore starts for each core are to be expected.
+	// So are they in the first openFor windows of a herd on a node that had such a
+	// load before: then the load is that of setting the pods up.
 	openBelow, openFor, reachPerCore = 0.75, 2, 8
 )
 

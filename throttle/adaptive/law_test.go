@@ -196,4 +196,8 @@ func TestReachIsWhatALimitMayComeTo(t *testing.T) {
 	assert.Equal(t, max(32, p.Limit()), p.Reach(), p.Why())
 	p.Configure(adaptive.Settings{Cores: 4, Max: 8})
 	assert.Equal(t, 8, p.Reach())
+
+	busy := newPlant(adaptive.Settings{Cores: 4})
+	busy.feed(10, func(s *adaptive.Sample) { s.Starting, s.Waiting, s.CPU, s.CPUPressure = 0, 0, 100, 90 })
+	assert.Equal(t, busy.Limit(), busy.Reach(), "other work fills the node")
 }
