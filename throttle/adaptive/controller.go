@@ -12,6 +12,7 @@ type Controller struct {
 	limit    int
 	idle     float64   // the load of the node while nothing started
 	open     bool      // the node has room for many, or nobody knows yet
+	seen     time.Time // the time of the last sample
 	began    time.Time // when nothing was starting last
 	bearable time.Time // when the load was last below overfull
 	changed  time.Time // when the limit changed last
@@ -60,14 +61,18 @@ func (c *Controller) Observe(s Sample) (limit int) {
 	if s.Window <= 0 || !c.past.add(s) {
 		return c.limit
 	}
+	defer func() { c.seen = s.At }()
 	load, goal := c.settings.load(s)
 	switch {
 	case goal == 0:
 		c.open = false
 		return c.set(s.At, blindPerCore*c.settings.Cores, "CPU use and pressure are not known")
 	case s.Starting == 0 && s.Waiting == 0:
-		c.idle, c.open, c.began, c.bearable = min(load, 1), load < openBelow, s.At, s.At
-		return c.set(s.At, c.first(), fmt.Sprintf("nothing starts, load %.2f", load))
+		// The load may be that of setting up the pods of a herd, which will be over: it
+		// is taken for lasting only little by little.
+		c.idle = min(load, 1, c.idle+s.At.Sub(c.seen).Seconds()/lasting.Seconds())
+		c.open, c.began, c.bearable = c.idle < openBelow, s.At, s.At
+		return c.set(s.At, c.first(), fmt.Sprintf("nothing starts, lasting load %.2f", c.idle))
 	}
 	exposed := c.past.mean(s.At, s.Window)
 	c.open = load < openBelow || (c.idle < openBelow && s.At.Sub(c.began) < openFor*s.Window)

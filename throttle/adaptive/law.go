@@ -1,5 +1,7 @@
 package adaptive
 
+import "time"
+
 // The constants of the law; the package documentation derives those that are not
 // plain.
 const (
@@ -30,6 +32,8 @@ const (
 	// So are they in the first openFor windows of a herd on a node that had such a
 	// load before: then the load is that of setting the pods up.
 	openBelow, openFor, reachPerCore = 0.75, 2, 8
+	// lasting is after how long without starts a load is taken to stay.
+	lasting = 10 * time.Second
 )
 
 // load gives the work that the CPUs of the node have, in parts of what they can
