@@ -23,8 +23,7 @@ func (l *Limiter) mayPassLimitLocked() bool {
 
 // passLimitLocked admits a ticket over the limit.
 func (l *Limiter) passLimitLocked(now time.Time, t *Ticket, reason Reason) {
-	_, ok := l.checkOthersLocked(now)
-	l.over, l.overAll = t, !ok
+	l.over, l.overAll = t, !l.othersAllowLocked(now)
 	l.takeLocked(now)
 	l.startLocked(now, t, reason, true)
 }

@@ -81,7 +81,8 @@
 // below the room: all before it have their turn before its time is over.
 //
 // Let m be the mean duration of the last 16 starts that ended, a the age of the
-// oldest unfinished one, c the number of slots, f of which are free now. Slots come
+// oldest unfinished one, c the number of slots (what an adaptive limit may soon come
+// to, where that is more), f of which are free now. Slots come
 // free at a rate of c/m as long as starts take as long as before. The room is
 // f + c*T/(12m): who is near bears it that starts become ten times slower at this
 // moment, and the rest of the starts under way. It is at least f + c, one for each

@@ -116,17 +116,17 @@ func (l *Limiter) checkLocked(now time.Time) (Held, bool) {
 	return Held{}, true
 }
 
-// checkOthersLocked asks every limit but that of the starts at a time.
-func (l *Limiter) checkOthersLocked(now time.Time) (Held, bool) {
+// othersAllowLocked asks every limit but that of the starts at a time.
+func (l *Limiter) othersAllowLocked(now time.Time) bool {
 	for _, lim := range l.limits {
 		if lim == limit(&l.slots) {
 			continue
 		}
-		if held, ok := lim.check(now); !ok {
-			return held, false
+		if _, ok := lim.check(now); !ok {
+			return false
 		}
 	}
-	return Held{}, true
+	return true
 }
 
 // takeLocked takes every limit. Every limit that can say no has agreed before,

@@ -69,7 +69,7 @@ func (l *Limiter) lendLocked(now time.Time) bool {
 	if !l.jammedLocked() || now.Before(l.loanDueLocked()) {
 		return false
 	}
-	if _, ok := l.checkOthersLocked(now); !ok {
+	if !l.othersAllowLocked(now) {
 		return false
 	}
 	size := max(1, min(l.nextLoanLocked(now), l.waiting.len()))

@@ -28,7 +28,7 @@ func (l *Limiter) Observe(now time.Time, s Signals) {
 // sampleLocked gives what the adaptive limit is fed with.
 func (l *Limiter) sampleLocked(now time.Time) adaptive.Sample {
 	s := adaptive.Sample{At: now, Starting: l.starting.len(), Ended: l.gaveBack}
-	if _, ok := l.checkOthersLocked(now); ok {
+	if l.othersAllowLocked(now) {
 		s.Waiting = l.present.len()
 	}
 	s.CPU, s.CPUKnown = l.signals.valueAt(now, SignalCPU)

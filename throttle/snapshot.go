@@ -33,6 +33,7 @@ type Snapshot struct {
 // Basis says what an estimate rests on.
 type Basis string
 
+// What an estimate rests on.
 const (
 	// BasisObserved: on starts that ended, or on a rate that is set.
 	BasisObserved Basis = "observed"

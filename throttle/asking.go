@@ -1,0 +1,165 @@
+package throttle
+
+import "time"
+
+// LetUp asks, before the images of the pod are pulled, whether the pod may come
+// up to wait near its turn, where one can wait for waitable at most. It takes no
+// slot, but a place among those that pull images, until somebody stands at a
+// container or the ticket is let down. A ticket that is no longer Waiting is always
+// let up.
+func (t *Ticket) LetUp(now time.Time, waitable time.Duration) Decision {
+	l := t.l
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now = l.clockLocked(now)
+	if t.state != Waiting {
+		return Decision{Admitted: true, Reason: t.reason}
+	}
+	t.seen = now
+	d := l.letUpLocked(now, t, waitable)
+	if d.Admitted {
+		l.pullLocked(now, t)
+		l.comesLocked(t, true, now.Add(arrivalGrace))
+	} else {
+		l.pulling.remove(t)
+		l.comesLocked(t, false, now.Add(returnsWithin))
+	}
+	return d
+}
+
+// Expect says that somebody will still come for the ticket: its sandbox is there,
+// and its images are being pulled. A ticket that nobody expects for ten minutes is
+// abandoned.
+func (t *Ticket) Expect(now time.Time) {
+	t.l.mu.Lock()
+	defer t.l.mu.Unlock()
+	t.seen = t.l.clockLocked(now)
+}
+
+// LetDown takes back that the ticket was let up: its sandbox is gone. It keeps
+// its place in the queue.
+func (t *Ticket) LetDown() {
+	t.l.mu.Lock()
+	defer t.l.mu.Unlock()
+	t.l.letDownLocked(t)
+	t.pulled = false
+}
+
+// TryStart asks for a slot on behalf of somebody who stands there now and cannot
+// wait. A refusal takes nothing.
+func (t *Ticket) TryStart(now time.Time) Decision {
+	l := t.l
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now = l.clockLocked(now)
+	if t.state == Waiting {
+		l.pulledLocked(t)
+		l.tryLocked(now, t)
+	}
+	t.seen = now
+	if t.state != Waiting {
+		return Decision{Admitted: true, Reason: t.reason}
+	}
+	return l.refusalLocked(now, t, l.waiting.rank(t))
+}
+
+// tryLocked admits whoever may start now, with t among those present.
+func (l *Limiter) tryLocked(now time.Time, t *Ticket) {
+	if !l.mayAdmitLocked(now, t) {
+		return
+	}
+	defer l.changedLocked()
+	first := l.present.first()
+	if first == nil || before(t, first) < 0 {
+		if _, ok := l.checkLocked(now); ok {
+			l.admitFirstLocked(now, t)
+		}
+	}
+	l.arriveLocked(t)
+	l.admitLocked(now)
+	l.departLocked(now, t)
+}
+
+// StartExempt admits the ticket at once: with a slot if every limit allows it,
+// else without one. Somebody who waits is not passed over: while anybody does,
+// there is no free slot. It takes none that was lent.
+func (t *Ticket) StartExempt(now time.Time) {
+	l := t.l
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	defer l.changedLocked()
+	now = l.clockLocked(now)
+	if t.state != Waiting {
+		return
+	}
+	l.admitLocked(now)
+	if t.state != Waiting {
+		return
+	}
+	_, free := l.checkLocked(now)
+	if l.slots.most > 0 && l.starting.len() >= l.slots.most {
+		free = false
+	}
+	if free {
+		l.takeLocked(now)
+	}
+	l.startLocked(now, t, Exempt, free)
+}
+
+// Attend says that from now on somebody stands there who starts the process as
+// soon as the ticket is decided; Leave takes it back. Calls may nest.
+func (t *Ticket) Attend(now time.Time) {
+	l := t.l
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	defer l.changedLocked()
+	now = l.clockLocked(now)
+	l.arriveLocked(t)
+	l.admitLocked(now)
+}
+
+// Leave ends one Attend.
+func (t *Ticket) Leave(now time.Time) {
+	l := t.l
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	defer l.changedLocked()
+	l.departLocked(l.clockLocked(now), t)
+}
+
+// Expire is called when the one who stands there can wait no longer: the ticket
+// is admitted over the limit if no other start is above it, else refused with
+// GateExpired, and keeps its place.
+func (t *Ticket) Expire(now time.Time) Decision {
+	l := t.l
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	defer l.changedLocked()
+	now = l.clockLocked(now)
+	l.arriveLocked(t)
+	l.admitLocked(now)
+	l.departLocked(now, t)
+	if t.state == Waiting && l.mayPassLimitLocked() {
+		l.passLimitLocked(now, t, GateDeadline)
+	}
+	if t.state != Waiting {
+		return Decision{Admitted: true, Reason: t.reason}
+	}
+	d := l.refusalLocked(now, t, l.waiting.rank(t))
+	d.Reason = GateExpired
+	l.happenedLocked(Event{Kind: KindExpired, Time: now, Reason: GateExpired}, t)
+	return d
+}
+
+// End ends the start for a reason: a Waiting ticket is Gone; a Starting one
+// gives its slot back, and is Started or Gone as the reason says. Nothing
+// happens to a ticket that has ended.
+func (t *Ticket) End(now time.Time, reason Reason) {
+	l := t.l
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	defer l.changedLocked()
+	now = l.clockLocked(now)
+	l.endLocked(now, t, reason)
+	l.admitLocked(now)
+}
