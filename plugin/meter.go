@@ -165,7 +165,7 @@ func (m meter) children(pid int) (pids []int) {
 		if err != nil {
 			continue // the thread has ended since
 		}
-		for _, child := range strings.Fields(string(data)) {
+		for child := range strings.FieldsSeq(string(data)) {
 			if n, err := strconv.Atoi(child); err == nil && n > 0 {
 				pids = append(pids, n)
 			}

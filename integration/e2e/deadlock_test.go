@@ -48,19 +48,19 @@ func needsDatabase(spec *corev1.PodSpec) {
 // The example of the throttling study: a database, and pods that need it before they
 // are ready, of which the first in line take all slots.
 func TestDeadlockOfTwoAndADatabase(t *testing.T) {
-	deadlock(t, 2, func(t *testing.T, d *daemon, ns string) {
+	deadlock(t, 2, func(t *testing.T, ns string) {
 		figure(t, "a pod that waits for the database, with a probe executed every second, used %.1f %% of a core", 100*coresOf(t, ns, 4*time.Second))
 	})
 }
 
 // With many in line before the database, the loans have to grow.
 func TestDeadlockOfFortyAndADatabase(t *testing.T) {
-	deadlock(t, 40, func(*testing.T, *daemon, string) {})
+	deadlock(t, 40, func(*testing.T, string) {})
 }
 
 // deadlock starts so many pods that need the database, then the database, two at a
 // time, and waits until all of them are ready.
-func deadlock(t *testing.T, dependants int32, meanwhile func(t *testing.T, d *daemon, ns string)) {
+func deadlock(t *testing.T, dependants int32, meanwhile func(t *testing.T, ns string)) {
 	d := startDaemon(t)
 	d.configure(t, "{throttleConfig: {maxConcurrent: {value: 2}}}")
 	ns := namespace(t)
@@ -71,7 +71,7 @@ func deadlock(t *testing.T, dependants int32, meanwhile func(t *testing.T, d *da
 		return len(s.Waiting)+len(s.Starting) == int(dependants)
 	})
 	createPod(t, ns, "database", herdPod(0.5, database))
-	meanwhile(t, d, ns)
+	meanwhile(t, ns)
 	said := map[string]string{} // by the reason of the admission
 	eventually(t, "all pods are ready", func() bool {
 		for _, pod := range d.status(t).Starting {

@@ -6,6 +6,7 @@
 package main
 
 import (
+	"context"
 	"flag"
 	"fmt"
 	"net"
@@ -73,8 +74,9 @@ func run(args []string) error {
 // waitFor returns once somebody listens at the address, as a program that needs a
 // database waits for it.
 func waitFor(address string) {
+	dialer := net.Dialer{Timeout: time.Second}
 	for {
-		conn, err := net.DialTimeout("tcp", address, time.Second)
+		conn, err := dialer.DialContext(context.Background(), "tcp", address)
 		if err == nil {
 			_ = conn.Close() // nothing was said
 			return
