@@ -41,12 +41,13 @@ const (
 // tells no more from 2. The goal is in the same unit; 0: nothing is known.
 func (s Settings) load(m Sample) (load, goal float64) {
 	cpu, pressure := m.CPU/100, m.CPUPressure/100
+	cpuKnown, pressureKnown := m.CPUKnown && cpu >= 0, m.CPUPressureKnown && pressure >= 0 // not NaN
 	switch {
-	case !m.CPUKnown && !m.CPUPressureKnown:
+	case !cpuKnown && !pressureKnown:
 		return 0, 0
-	case !m.CPUPressureKnown:
+	case !pressureKnown:
 		return cpu, goalWithoutPressure
-	case !m.CPUKnown:
+	case !cpuKnown:
 		cpu = 1
 	}
 	counts := (cpu - pressureFrom) / (pressureFull - pressureFrom)

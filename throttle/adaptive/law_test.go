@@ -1,6 +1,7 @@
 package adaptive_test
 
 import (
+	"math"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -146,6 +147,10 @@ func TestBlindSensors(t *testing.T) {
 	blind.feed(40, func(s *adaptive.Sample) { s.CPUKnown, s.CPUPressureKnown, s.IOPressureKnown = false, false, false })
 	assert.Equal(t, 8, blind.Limit(), blind.Why())
 	assert.Contains(t, blind.Why(), "not known")
+
+	strange := newPlant(adaptive.Settings{Cores: 4})
+	strange.feed(40, func(s *adaptive.Sample) { s.CPU, s.CPUPressure, s.IOPressure = math.NaN(), -1, math.NaN() })
+	assert.Equal(t, 8, strange.Limit(), strange.Why())
 
 	noPressure := newPlant(adaptive.Settings{Cores: 4})
 	noPressure.feed(4*60, func(s *adaptive.Sample) {
