@@ -56,18 +56,19 @@ func (c *Controller) first() int {
 
 // Observe takes what was measured and returns the limit from now on. Samples come
 // in the order of their times; one that is not later than the last, or covers no
-// time, changes nothing.
+// time, changes nothing. Where neither CPU use nor pressure is known, there need be
+// no Window.
 func (c *Controller) Observe(s Sample) (limit int) {
+	load, goal := c.settings.load(s)
+	if goal == 0 {
+		c.open = false
+		return c.set(s.At, blindPerCore*c.settings.Cores, "CPU use and pressure are not known")
+	}
 	if s.Window <= 0 || !c.past.add(s) {
 		return c.limit
 	}
 	defer func() { c.seen = s.At }()
-	load, goal := c.settings.load(s)
-	switch {
-	case goal == 0:
-		c.open = false
-		return c.set(s.At, blindPerCore*c.settings.Cores, "CPU use and pressure are not known")
-	case s.Starting == 0 && s.Waiting == 0:
+	if s.Starting == 0 && s.Waiting == 0 {
 		// The load may be that of setting up the pods of a herd, which will be over: it
 		// is taken for lasting only little by little.
 		c.idle = min(load, 1, c.idle+s.At.Sub(c.seen).Seconds()/lasting.Seconds())

@@ -144,7 +144,9 @@ func TestIOPressureAloneAllowsTwoStartsForEachCore(t *testing.T) {
 func TestBlindSensors(t *testing.T) {
 	t.Parallel()
 	blind := newPlant(adaptive.Settings{Cores: 4})
-	blind.feed(40, func(s *adaptive.Sample) { s.CPUKnown, s.CPUPressureKnown, s.IOPressureKnown = false, false, false })
+	blind.feed(40, func(s *adaptive.Sample) {
+		s.CPUKnown, s.CPUPressureKnown, s.IOPressureKnown, s.Window = false, false, false, 0
+	})
 	assert.Equal(t, 8, blind.Limit(), blind.Why())
 	assert.Contains(t, blind.Why(), "not known")
 
@@ -173,7 +175,7 @@ func TestASampleThatIsNotLaterChangesNothing(t *testing.T) {
 	for _, at := range []time.Duration{0, -time.Hour} {
 		p.Observe(adaptive.Sample{At: p.now.Add(at), Window: window, CPUKnown: true, Waiting: 1})
 	}
-	p.Observe(adaptive.Sample{At: p.now.Add(time.Second)})
+	p.Observe(adaptive.Sample{At: p.now.Add(time.Second), CPUKnown: true, Waiting: 1}) // covers no time
 	assert.Equal(t, limit, p.Limit())
 	assert.Equal(t, why, p.Why())
 }
