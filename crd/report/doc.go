@@ -12,7 +12,7 @@
 // nothing: it stands in the status of the configs that it watches anyway. So the
 // load on the API server has a bound that does not depend on the size of the
 // cluster. n is the number of nodes, all figures are for the whole cluster, and a
-// PacemakerNode has about 1 KB with its metadata:
+// PacemakerNode has about 1.3 KB with its metadata:
 //
 //   - PacemakerNodes, while pods start everywhere: a write for each node every
 //     max(10 s, n x 10 ms), so 100 writes a second at most. While nothing changes:
@@ -26,11 +26,16 @@
 //     max(5 s, n x 20 ms), stretched by up to 2.2 times by chance; the elected one
 //     writes it once in that time.
 //
-// For 5,000 nodes that is, while pods start on all of them: 100 writes of 1 KB a
-// second, 100 watch events of 1 KB a second to one client, 100 watch events of 3 KB
+// For 5,000 nodes that is, while pods start on all of them: 100 writes of 1.3 KB a
+// second, 100 watch events of the same size to one client, 100 watch events of 3 KB
 // a second to all clients for each config, and about 31 reads of the Lease a second.
-// While nothing happens it is 8 writes of 1 KB and 31 reads a second. (5,000
-// kubelets write 500 Leases a second, and a status of each Node every 5 minutes.)
-// In a cluster of 100 nodes it is 10 writes a second while pods start on all of
-// them, and 0.2 while nothing happens.
+// While nothing happens it is 8 writes and 31 reads a second. (5,000 kubelets write
+// 500 Leases a second, and a status of each Node every 5 minutes.) In a cluster of
+// 100 nodes it is 10 writes a second while pods start on all of them, and 0.2 while
+// nothing happens.
+//
+// Counted by the metrics of a kube-apiserver 1.36.3 with 500 daemons simulated by
+// this package: while each had something new to tell all the time, 41 writes and
+// watch events a second of 1.27 KB each, and 31 reads of the Lease; while none had,
+// no write, and the same reads.
 package report

@@ -63,16 +63,18 @@ func (s *Summary) Run(ctx context.Context) {
 	if !cache.WaitForCacheSync(ctx.Done(), informer.HasSynced) {
 		return
 	}
+	// Where all daemons have just begun, the nodes are about to tell.
+	timer := time.NewTimer(spread(leastWrite))
+	defer timer.Stop()
 	for {
-		nodes := s.nodes(informer.GetStore())
-		s.sumAll(ctx, time.Now(), nodes)
-		timer := time.NewTimer(interval(leastSum, len(nodes)))
 		select {
 		case <-ctx.Done():
-			timer.Stop()
 			return
 		case <-timer.C:
 		}
+		nodes := s.nodes(informer.GetStore())
+		s.sumAll(ctx, time.Now(), nodes)
+		timer.Reset(interval(leastSum, len(nodes)))
 	}
 }
 

@@ -91,7 +91,7 @@ func TestTheSumIsWrittenWhenItChanges(t *testing.T) {
 		}
 		var running sync.WaitGroup
 		running.Go(func() { summary().Run(ctx) })
-		time.Sleep(time.Second)
+		time.Sleep(leastWrite + leastWrite/4)
 		synctest.Wait()
 		s := statusIn(t, api, "default")
 		assert.Equal(t, []int32{2, 2, 8, 4}, []int32{s.Nodes, s.ReadyNodes, s.Waiting, s.Starting})
