@@ -68,11 +68,11 @@ func space(deleting bool) *corev1.Namespace {
 func TestFilesGoWithTheDaemonSet(t *testing.T) {
 	t.Parallel()
 	for name, objects := range map[string][]runtime.Object{
-		"gone":                        {space(false)},
-		"about to go":                 {space(false), set(true)},
-		"namespace about to go":       {space(true), set(false)},
-		"all gone":                    nil,
-		"set there, namespace hidden": {set(false)},
+		"gone":                  {space(false)},
+		"about to go":           {space(false), set(true)},
+		"namespace about to go": {space(true), set(false)},
+		"all gone":              nil,
+		"namespace gone":        {set(false)},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			d, _ := leaver(t, objects...)
@@ -99,12 +99,23 @@ func TestMissingPermissionsSayThatAllWasRemoved(t *testing.T) {
 	for _, refusal := range []error{
 		apierrors.NewForbidden(schema.GroupResource{}, "pod-pacemaker", nil), apierrors.NewUnauthorized("no such account"),
 	} {
-		synctest.Test(t, func(t *testing.T) {
-			d, client := leaver(t)
-			client.PrependReactor("get", "daemonsets", func(kubetesting.Action) (bool, runtime.Object, error) { return true, nil, refusal })
-			require.NoError(t, d.leave(t.Context()))
-			assert.Zero(t, d.options.onHost(t), refusal)
-		})
+		for _, others := range []bool{false, true} {
+			synctest.Test(t, func(t *testing.T) {
+				d, client := leaver(t)
+				before := d.options.onHost(t)
+				refuse := func(kubetesting.Action) (bool, runtime.Object, error) { return true, nil, refusal }
+				client.PrependReactor("get", "daemonsets", refuse)
+				if !others {
+					client.PrependReactor("get", "nodes", refuse)
+				}
+				require.NoError(t, d.leave(t.Context()))
+				if others {
+					assert.Equal(t, before, d.options.onHost(t), "somebody took away this one permission alone")
+				} else {
+					assert.Zero(t, d.options.onHost(t), refusal)
+				}
+			})
+		}
 	}
 }
 
