@@ -74,11 +74,14 @@ func object[T any](t *testing.T, kind, name string) (read T) {
 func TestNodeAndConfigTellHowPodsStart(t *testing.T) {
 	d := startDaemonWith(t, "--kubeconfig", asServiceAccount(t), "--node-name", node.NodeName)
 	applyConfig(t, "elsewhere", `{nodeSelector: {pace: slow}, priority: 5, throttleConfig: {maxConcurrent: {value: 1}}}`)
-	applyConfig(t, "tells", `{throttleConfig: {maxConcurrent: {value: 1}}}`)
+	// The pods sleep, which is no progress: no slot is to be lent for that.
+	applyConfig(t, "tells", `{throttleConfig: {maxConcurrent: {value: 1}, noProgressAfter: 0s}}`)
 	eventually(t, "the config is in force", func() bool { return d.status(t).Config.Name == "tells" })
 	ns := namespace(t)
 	deploy(t, ns, "herd", 4, herdPod(1, sleeping("90s")))
-	told := func() v1alpha1.PacemakerNode { return object[v1alpha1.PacemakerNode](t, "pacemakernode", node.NodeName) }
+	told := func() v1alpha1.PacemakerNode {
+		return object[v1alpha1.PacemakerNode](t, "pacemakernode", node.NodeName)
+	}
 	eventually(t, "the node tells who waits", func() bool {
 		out, err := node.Kubectl(t.Context(), "get", "pacemakernodes", node.NodeName)
 		return err == nil && strings.Contains(string(out), "Concurrency") && told().Status.Waiting == 3
