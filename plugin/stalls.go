@@ -101,8 +101,12 @@ func (p *pacer) findStall(now time.Time, v throttle.TicketView, window time.Dura
 		p.mu.Unlock()
 		return time.Time{}
 	}
+	over := r.shadow != nil && !r.shadow.over.IsZero()
 	parent, containers := r.cgroupParent, r.running()
 	p.mu.Unlock()
+	if over { // in the mode Shadow, a start that is over already keeps its slot
+		return time.Time{}
+	}
 
 	used, err := p.stalls.usage(now, parent, containers)
 	if err != nil {
