@@ -16,7 +16,7 @@ LAB := cd integration && $(GO) run ./cmd/lab
 E2E := cd integration && $(GOTESTSUM) --format testname -- -count=1 -p=1
 
 .DEFAULT_GOAL := help
-.PHONY: help build test format vet generated lint unit generate alerts page demo e2e e2e-full lab cluster-up cluster-down bench clean
+.PHONY: help build test format vet generated lint unit generate alerts page demo e2e e2e-full chaos lab cluster-up cluster-down bench clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -63,6 +63,10 @@ e2e: build lab $(GOTESTSUM) ## Run the scenarios on one real one-node cluster, i
 
 e2e-full: build lab $(GOTESTSUM) ## Run every scenario, the long ones too, and the tests of the lab itself (root)
 	$(E2E) -tags e2e,full -timeout 3h $(E2EFLAGS) ./cmd/... ./lab/... ./e2e/...
+
+chaos: build lab $(GOTESTSUM) ## Kill daemon, kubelet and containerd while pods come and go: make chaos SEED=7 MINUTES=5 (root)
+	export CHAOS_SEED=$(or $(SEED),1) CHAOS_MINUTES=$(or $(MINUTES),5) && \
+	$(E2E) -tags e2e,full -timeout $$(($(or $(MINUTES),5) + 20))m -run '^TestChaos$$' $(E2EFLAGS) ./e2e
 
 lab:
 	$(LAB) build
