@@ -2,6 +2,7 @@ package plugin
 
 import (
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -59,21 +60,32 @@ func (b *sandboxBook) made(pod *api.PodSandbox) {
 // made, the age of its shim tells by which runtime it was.
 func (b *sandboxBook) exist(pods []*api.PodSandbox) {
 	b.mu.Lock()
-	before, fixed, since := b.known, b.fixed, b.since
+	// A handler of the connection before may still take note of a sandbox.
+	before, fixed, since := maps.Clone(b.known), b.fixed, b.since
 	b.mu.Unlock()
-	now := make(map[string]sandboxFacts, len(pods))
+	found := map[string]sandboxFacts{}
+	exist := make(map[string]bool, len(pods))
 	for _, pod := range pods {
-		facts, seen := before[pod.GetId()]
-		if !seen {
-			shim, found := shimOf(b.proc, pod)
-			young := found && since.pid != 0 && shim.started >= since.started
-			facts = sandboxFacts{old: !fixed || !young, strange: strangeness(pod, shim, found)}
+		exist[pod.GetId()] = true
+		if _, seen := before[pod.GetId()]; seen {
+			continue
 		}
-		now[pod.GetId()] = facts
+		shim, seen := shimOf(b.proc, pod)
+		young := seen && since.pid != 0 && shim.started >= since.started
+		found[pod.GetId()] = sandboxFacts{old: !fixed || !young, strange: strangeness(pod, shim, seen)}
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.known = now
+	for id := range before {
+		if !exist[id] {
+			delete(b.known, id)
+		}
+	}
+	for id, facts := range found {
+		if _, made := b.known[id]; !made {
+			b.known[id] = facts
+		}
+	}
 }
 
 func (b *sandboxBook) removed(id string) {

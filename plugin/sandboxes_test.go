@@ -12,6 +12,7 @@ import (
 	"github.com/containerd/nri/pkg/api"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 )
 
 // procRoot is a /proc made by a test.
@@ -130,4 +131,30 @@ func TestTheListenerIsTheRuntime(t *testing.T) {
 	require.NoError(t, err)
 	defer conn.Close()
 	assert.Equal(t, os.Getpid(), runtimeProcess("/proc", conn).pid)
+}
+
+func TestASandboxThatIsMadeWhileTheOthersAreLookedAtIsKnown(t *testing.T) {
+	t.Parallel()
+	root := procRoot(t.TempDir())
+	root.process(t, 100, 1, 1, "/usr/bin/containerd-shim-runc-v2", "-id", "slow")
+	stat := filepath.Join(string(root), "100", "stat")
+	require.NoError(t, os.Remove(stat))
+	require.NoError(t, unix.Mkfifo(stat, 0o600))
+	b := newSandboxBook(string(root))
+	b.connected(true, processOfNode{pid: 1})
+	b.made(&api.PodSandbox{Id: "gone"})
+
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		b.exist([]*api.PodSandbox{{Id: "slow", Pid: 100}})
+	}()
+	pipe, err := os.OpenFile(stat, os.O_WRONLY, 0) // once exist reads it
+	require.NoError(t, err)
+	made := &api.PodSandbox{Id: "made meanwhile"}
+	b.made(made)
+	require.NoError(t, pipe.Close())
+	<-done
+	assert.False(t, b.of(made).old)
+	assert.NotContains(t, b.known, "gone")
 }
