@@ -39,6 +39,7 @@ type refusalMade struct {
 func (c *refusalCost) add(now time.Time, what refusalPoint) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.forgetLocked(now) // nobody may ever ask for the share
 	c.recent = append(c.recent, refusalMade{at: now, what: what})
 	return c.cost(what)
 }
@@ -61,10 +62,15 @@ func (c *refusalCost) share(now time.Time) (share float64, measured bool) {
 	return c.shareLocked(now), measured
 }
 
-func (c *refusalCost) shareLocked(now time.Time) float64 {
+// forgetLocked drops what is older than the window.
+func (c *refusalCost) forgetLocked(now time.Time) {
 	for len(c.recent) > 0 && now.Sub(c.recent[0].at) >= refusalWindow {
 		c.recent = c.recent[1:]
 	}
+}
+
+func (c *refusalCost) shareLocked(now time.Time) float64 {
+	c.forgetLocked(now)
 	var used time.Duration
 	for _, r := range c.recent {
 		used += c.cost(r.what)

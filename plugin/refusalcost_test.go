@@ -46,6 +46,17 @@ func TestRefusalsAtTheContainerCostTheNodeToo(t *testing.T) {
 	assert.False(t, measured)
 }
 
+func TestRefusalsAreNotRememberedForEver(t *testing.T) {
+	t.Parallel()
+	c := refusalCost{cores: 1}
+	now := time.Unix(0, 0)
+	for range 1000 { // one in a second, and nobody asks what they cost
+		c.add(now, atContainer)
+		now = now.Add(time.Second)
+	}
+	assert.Equal(t, int(refusalWindow/time.Second), len(c.recent)) //nolint:testifylint // it would print all of them
+}
+
 // spender plays a runtime that spends so many times what it spent where it was measured.
 type spender struct {
 	c    *refusalCost
