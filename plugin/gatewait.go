@@ -17,8 +17,12 @@ const expiryMargin = 500 * time.Millisecond
 // Wait implements gate.Backend: it blocks until the start of the hook's pod is
 // decided.
 func (p *pacer) Wait(ctx context.Context, h gate.Hello, tell func(time.Time, int)) (gate.Verdict, error) {
-	p.metrics.gateWaiters.Set(float64(p.atGate.Add(1)))
-	defer func() { p.metrics.gateWaiters.Set(float64(p.atGate.Add(-1))) }()
+	p.atGate.Add(1)
+	p.metrics.gateWaiters.Inc()
+	defer func() {
+		p.atGate.Add(-1)
+		p.metrics.gateWaiters.Dec()
+	}()
 	p.gate.trial.settled(h.ContainerID)
 	t, gone := p.attended(h)
 	p.stand(ctx, t, h)
