@@ -121,6 +121,28 @@ func TestASidecarThatRanBeforeLetsNoWaitingPodGo(t *testing.T) {
 	a.succeeds()
 }
 
+func TestAContainerThatEndedWhileThePluginWasAwayIsPacedWhenItStartsAgain(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, oneAtATime)
+	p := n.occupy("crashes")
+	p.getsReady()
+	p.becomes(throttle.Started, throttle.Ready)
+	holder := n.occupy("holder")
+
+	var sandboxes []*api.PodSandbox
+	var ctrs []*api.Container
+	for _, of := range []*testPod{p, holder} {
+		sandbox, ctr := message(of, &attempt{ctr: of.started[0]})
+		ctr.Name, ctr.State = "app", api.ContainerState_CONTAINER_RUNNING
+		sandboxes, ctrs = append(sandboxes, sandbox), append(ctrs, ctr)
+	}
+	n.p.synchronize(sandboxes, ctrs[1:])
+	a := p.waitsAtGate("app")
+	assert.False(t, a.over())
+	holder.getsReady()
+	a.succeeds()
+}
+
 func TestADroppedPluginConnectsAgain(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, oneAtATime)

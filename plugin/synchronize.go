@@ -56,10 +56,14 @@ func (p *pacer) rebuild(now time.Time, pods []*api.PodSandbox, ctrs []*api.Conta
 		r.adopt(ctr, now)
 	}
 	for _, r := range p.records {
-		for id := range r.containers {
-			if !live[id] {
-				r.remove(id)
+		for id, c := range r.containers {
+			if live[id] {
+				continue
 			}
+			if c.running && r.sandbox != "" {
+				r.exit(c, now) // while nobody told
+			}
+			r.remove(id)
 		}
 		if c := r.youngest(); c != nil && now.Sub(c.since) < p.config.Load().Spec.GetStartTimeout() {
 			found = append(found, r)
