@@ -39,8 +39,8 @@ type Daemon struct {
 	// nil when standalone
 	client  kubernetes.Interface
 	dynamic dynamic.Interface
-	watch  *podwatch.Watch
-	source *crd.Source
+	watch   *podwatch.Watch
+	source  *crd.Source
 }
 
 // New gives a daemon. It reads the configuration file and the access to the API

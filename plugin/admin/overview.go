@@ -28,8 +28,8 @@ type Overview struct {
 	// last and why; absent where that is off.
 	Limits   string `json:"limits"`
 	Adaptive string `json:"adaptive,omitempty"`
-	Gate   Gate   `json:"gate"`
-	Pace   Pace   `json:"pace"`
+	Gate     Gate   `json:"gate"`
+	Pace     Pace   `json:"pace"`
 	// HeldBy is the limit that holds the next start back; absent: none does.
 	HeldBy  *Held   `json:"heldBy,omitempty"`
 	Refused Refused `json:"refused"`
