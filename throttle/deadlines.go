@@ -30,7 +30,7 @@ func (l *Limiter) passLimitLocked(now time.Time, t *Ticket, reason Reason) {
 
 func (l *Limiter) maxWaitLocked(t *Ticket) time.Duration {
 	if t.maxWait > 0 {
-		return t.maxWait
+		return min(t.maxWait, l.settings.maxWait())
 	}
 	return l.settings.maxWait()
 }

@@ -28,15 +28,21 @@ func TestMaxWaitAdmitsOneAboveTheLimitAtATime(t *testing.T) {
 	n.requireState("young", Starting, MaxWait)
 }
 
-func TestMaxWaitOfTheTicketIsStronger(t *testing.T) {
+func TestOfTwoMaxWaitsTheLessCounts(t *testing.T) {
 	t.Parallel()
-	n := newNode(t, Settings{MaxConcurrent: 1})
-	n.attend("holder")
-	n.l.Join(n.now, Request{UID: "a", MaxWait: 30 * time.Second}).Attend(n.now)
-	n.pass(29 * time.Second)
-	n.requireStarting("holder")
-	n.pass(time.Second)
-	n.requireState("a", Starting, MaxWait)
+	for _, c := range []struct{ all, own time.Duration }{
+		{all: 0, own: 30 * time.Second},
+		{all: time.Minute, own: 30 * time.Second},
+		{all: 30 * time.Second, own: time.Hour}, // a tenth of a long activeDeadlineSeconds
+	} {
+		n := newNode(t, Settings{MaxConcurrent: 1, MaxWait: c.all})
+		n.attend("holder")
+		n.l.Join(n.now, Request{UID: "a", MaxWait: c.own}).Attend(n.now)
+		n.pass(29 * time.Second)
+		n.requireStarting("holder")
+		n.pass(time.Second)
+		n.requireState("a", Starting, MaxWait)
+	}
 }
 
 func TestMaxWaitIsTenMinutesUnlessSet(t *testing.T) {

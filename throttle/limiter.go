@@ -121,7 +121,7 @@ func (l *Limiter) Lookup(uid string) *Ticket {
 }
 
 // SetPriority moves a Waiting ticket to the place that the priority gives it,
-// and replaces its MaxWait; zero or less: Settings.MaxWait.
+// and replaces its Request.MaxWait.
 func (l *Limiter) SetPriority(now time.Time, uid string, priority int32, maxWait time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

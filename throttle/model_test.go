@@ -150,13 +150,14 @@ func (m *model) slots() (n int) {
 }
 
 func (m *model) maxWait(e *pod) time.Duration {
-	if e.maxWait > 0 {
-		return e.maxWait
-	}
+	wait := 10 * time.Minute
 	if m.settings.MaxWait > 0 {
-		return m.settings.MaxWait
+		wait = m.settings.MaxWait
 	}
-	return 10 * time.Minute
+	if e.maxWait > 0 {
+		wait = min(wait, e.maxWait)
+	}
+	return wait
 }
 
 func (m *model) due(e *pod, at time.Time) bool { return at.Sub(e.arrived) >= m.maxWait(e) }

@@ -26,7 +26,7 @@ type Settings struct {
 	// quiet time. Below 1 it counts as 1. Without FillEvery it means nothing.
 	Burst int
 	// MaxWait is how long a pod waits before it is admitted over the limit. Zero
-	// or less: DefaultMaxWait. Request.MaxWait is stronger.
+	// or less: DefaultMaxWait. Where Request.MaxWait is less, that counts.
 	MaxWait time.Duration
 	// StartTimeout is how long a start may hold its slot. Zero or less:
 	// DefaultStartTimeout.

@@ -16,7 +16,8 @@ type Request struct {
 	// Repeats is how often a container of this pod exited and starts again in the
 	// same sandbox. Of the same priority, a first start (zero) goes before it.
 	Repeats int
-	// MaxWait bounds the wait of this pod. Zero or less: Settings.MaxWait.
+	// MaxWait bounds the wait of this pod where it is less than Settings.MaxWait. Zero
+	// or less: it does not.
 	MaxWait time.Duration
 }
 
