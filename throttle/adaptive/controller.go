@@ -34,6 +34,19 @@ func (c *Controller) Configure(s Settings) {
 	c.limit = c.settings.bound(c.limit)
 }
 
+// Shift moves all times that were observed by d: the clock that samples are given by
+// was set.
+func (c *Controller) Shift(d time.Duration) {
+	for _, at := range []*time.Time{&c.seen, &c.began, &c.bearable, &c.changed} {
+		if !at.IsZero() {
+			*at = at.Add(d)
+		}
+	}
+	for i := range c.past.points {
+		c.past.points[i].at = c.past.points[i].at.Add(d)
+	}
+}
+
 // Limit is the number of starts at a time that the last Observe found.
 func (c *Controller) Limit() int { return c.limit }
 
@@ -103,7 +116,7 @@ func (c *Controller) follow(s Sample, want, exposed, load, goal float64) int {
 		return c.set(s.At, c.limit+1, said+", room for one")
 	case want > limit-slack:
 		return c.set(s.At, c.limit, said)
-	case exposed < measured*float64(s.Starting):
+	case exposed < measured*max(1, float64(s.Starting)):
 		return c.set(s.At, c.limit, said+", starts not measured yet")
 	case few:
 		return c.set(s.At, int(math.Round(want)), said+", far too many")

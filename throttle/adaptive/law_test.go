@@ -134,6 +134,20 @@ func TestStepsByOneInAWindowOnceSettled(t *testing.T) {
 	}
 }
 
+// Another limit held everybody, until nothing was starting: what the node shows then
+// says nothing of how many starts it bears.
+func TestALimitThatNothingWasMeasuredOfDoesNotFall(t *testing.T) {
+	t.Parallel()
+	for _, cpu := range []float64{0, 30, 100} {
+		p := newPlant(adaptive.Settings{Cores: 8})
+		p.feed(4*10, func(s *adaptive.Sample) { s.CPU, s.Starting, s.Waiting = cpu, 1, 0 })
+		p.feed(4*10, func(s *adaptive.Sample) { s.CPU, s.Starting, s.Waiting = cpu, 0, 0 })
+		before := p.Limit()
+		p.feed(4, func(s *adaptive.Sample) { s.CPU, s.Starting = cpu, 0 })
+		assert.Equal(t, before, p.Limit(), p.Why())
+	}
+}
+
 func TestIOPressureAloneAllowsTwoStartsForEachCore(t *testing.T) {
 	t.Parallel()
 	p := newPlant(adaptive.Settings{Cores: 4})
