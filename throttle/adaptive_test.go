@@ -44,6 +44,47 @@ func TestTheAdaptiveLimitIsTheConcurrency(t *testing.T) {
 	require.Zero(t, n.l.gaveBack, "it was told")
 }
 
+// Nobody can measure the node: neither the limit that was found when it was full nor
+// that of an empty node is right any more.
+func TestWithBlindSensorsTheAdaptiveLimitIsTwoForEachCore(t *testing.T) {
+	t.Parallel()
+	for _, percent := range []float64{0, 100} {
+		n := newNode(t, Settings{Adaptive: &adaptive.Settings{Cores: 4}, StartTimeout: time.Hour})
+		for i := range 200 {
+			n.attend(fmt.Sprintf("pod-%03d", i))
+		}
+		for range 100 {
+			n.pass(time.Second)
+			n.busy(percent)
+		}
+		require.NotEqual(t, 8, n.l.Snapshot(n.now).Limit)
+		n.pass(time.Second)
+		blind := Reading{From: n.now, To: n.now, Err: errBlind}
+		n.l.Observe(n.now, Signals{SignalCPU: blind, SignalCPUPressure: blind, SignalIOPressure: blind})
+		require.Equal(t, 8, n.l.Snapshot(n.now).Limit, n.l.Snapshot(n.now).Adaptive)
+		n.pass(time.Second)
+		n.l.Observe(n.now, Signals{})
+		require.Equal(t, 8, n.l.Snapshot(n.now).Limit, "not measured anew")
+	}
+}
+
+func TestTheAdaptiveLimitGoesOnWhenTheClockIsSetBack(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, Settings{Adaptive: &adaptive.Settings{Cores: 4}, StartTimeout: time.Hour})
+	n.attend("a", "b", "c", "d", "e", "f", "g", "h")
+	for range 20 {
+		n.pass(time.Second)
+		n.busy(50)
+	}
+	before := n.l.Snapshot(n.now).Limit
+	n.pass(-24 * time.Hour)
+	for range 20 {
+		n.pass(time.Second)
+		n.busy(100)
+	}
+	require.Less(t, n.l.Snapshot(n.now).Limit, before, n.l.Snapshot(n.now).Adaptive)
+}
+
 func TestOfTwoLimitsOnTheConcurrencyTheLessCounts(t *testing.T) {
 	t.Parallel()
 	limit := func(most, cores int) int {

@@ -53,6 +53,9 @@ func (l *Limiter) shiftLocked(d time.Duration) {
 	for i := range l.takes.times {
 		shift(&l.takes.times[i], d)
 	}
+	if l.adaptive != nil {
+		l.adaptive.Shift(d)
+	}
 }
 
 func (t *Ticket) shift(d time.Duration) {
