@@ -41,15 +41,11 @@ func (p *pacer) Wait(ctx context.Context, h gate.Hello, tell func(time.Time, int
 		}
 		select {
 		case <-t.Decided():
-			state, reason := t.Status()
-			return gate.Verdict{Go: state != throttle.Gone, Reason: reason}, nil
+			return decided(t, gone), nil
 		case <-p.modeGate.opened():
 			return p.letGo(t, gone), nil
 		case <-gone:
-			if state, reason := t.Status(); state == throttle.Gone {
-				return gate.Verdict{Reason: reason}, nil
-			}
-			return gate.Verdict{Reason: gate.Replaced}, nil
+			return decided(t, gone), nil
 		case <-expiry.C:
 			d := t.Expire(time.Now())
 			return gate.Verdict{Go: d.Admitted, Reason: d.Reason}, nil
@@ -57,6 +53,19 @@ func (p *pacer) Wait(ctx context.Context, h gate.Hello, tell func(time.Time, int
 		case <-ctx.Done():
 			return gate.Verdict{}, ctx.Err()
 		}
+	}
+}
+
+// decided is the answer to a hook whose ticket waits no longer, or for whose container
+// nothing may start any more, for which gone is closed. Both may come at once.
+func decided(t *throttle.Ticket, gone <-chan struct{}) gate.Verdict {
+	switch state, reason := t.Status(); {
+	case state == throttle.Gone:
+		return gate.Verdict{Reason: reason}
+	case isClosed(gone):
+		return gate.Verdict{Reason: gate.Replaced}
+	default:
+		return gate.Verdict{Go: true, Reason: reason}
 	}
 }
 

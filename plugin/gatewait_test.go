@@ -223,3 +223,19 @@ func TestAContainerWithALongNameCanWait(t *testing.T) {
 	holder.getsReady()
 	a.succeeds()
 }
+
+// That the pod has its turn and that the container is replaced can come at once.
+func TestAHookWhoseContainerIsGoneStartsNothingThoughItIsItsTurn(t *testing.T) {
+	t.Parallel()
+	l := throttle.New(time.Now(), throttle.Settings{})
+	pod := l.Join(time.Now(), throttle.Request{UID: "pod"})
+	require.True(t, pod.TryStart(time.Now()).Admitted)
+	gone := make(chan struct{})
+	assert.Equal(t, gate.Verdict{Go: true, Reason: throttle.Free}, decided(pod, gone))
+	close(gone)
+	assert.Equal(t, gate.Verdict{Reason: gate.Replaced}, decided(pod, gone))
+
+	deleted := l.Join(time.Now(), throttle.Request{UID: "deleted"})
+	deleted.End(time.Now(), throttle.Deleted)
+	assert.Equal(t, gate.Verdict{Reason: throttle.Deleted}, decided(deleted, gone))
+}

@@ -70,14 +70,8 @@ func (p *pacer) whyUnheld() throttle.Reason {
 // letGo is the answer to a hook that waits where nobody is held any more. gone is
 // closed when nothing may start for its container.
 func (p *pacer) letGo(t *throttle.Ticket, gone <-chan struct{}) gate.Verdict {
-	state, reason := t.Status()
-	switch {
-	case state == throttle.Gone:
-		return gate.Verdict{Reason: reason}
-	case isClosed(gone):
-		return gate.Verdict{Reason: gate.Replaced}
-	case state != throttle.Waiting:
-		return gate.Verdict{Go: true, Reason: reason}
+	if state, _ := t.Status(); state != throttle.Waiting || isClosed(gone) {
+		return decided(t, gone)
 	}
 	now := time.Now()
 	v, _ := p.limiter.View(now, t.UID())
