@@ -77,17 +77,31 @@ func (s *sensors) Observe(now time.Time, signals throttle.Signals) {
 func (s *sensors) tellLocked(signal throttle.Signal, r throttle.Reading) {
 	told := s.blind[signal]
 	log := s.log.WithField("signal", signal.String())
+	blind, measured := missed(s.settings, signal)
 	switch {
 	case !s.settings.Watches(signal):
 		delete(s.blind, signal)
 	case r.Err != nil && !told:
 		s.blind[signal] = true
-		log.WithError(r.Err).Warn("a limit is open: its signal cannot be measured")
-		s.notice(corev1.EventTypeWarning, "SignalBlind", "The limit on "+signal.String()+" is open, for it cannot be measured: "+r.Err.Error())
+		log.WithError(r.Err).Warn("a signal that a limit needs cannot be measured: " + blind)
+		s.notice(corev1.EventTypeWarning, "SignalBlind", "The signal "+signal.String()+" cannot be measured, "+blind+": "+r.Err.Error())
 	case r.Err == nil && !r.To.IsZero() && told:
 		delete(s.blind, signal)
-		log.Info("a signal is measured again, and its limit holds")
-		s.notice(corev1.EventTypeNormal, "SignalMeasured", "The limit on "+signal.String()+" holds again: it is measured")
+		log.Info("a signal is measured again: " + measured)
+		s.notice(corev1.EventTypeNormal, "SignalMeasured", "The signal "+signal.String()+" is measured again, "+measured)
+	}
+}
+
+// missed says what it means that a watched signal cannot be measured, and that it can
+// be again.
+func missed(s throttle.Settings, signal throttle.Signal) (blind, measured string) {
+	switch {
+	case s.Threshold(signal) > 0:
+		return "its limit is open", "its limit holds"
+	case signal == throttle.SignalCPU && s.Pressure.CPUSome > 0:
+		return "the limit on CPU pressure is open", "the limit on CPU pressure holds"
+	default:
+		return "the adaptive limit does without it", "the adaptive limit follows it"
 	}
 }
 

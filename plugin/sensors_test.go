@@ -100,8 +100,8 @@ func TestALimitWhoseSignalIsBlindSaysSoOnce(t *testing.T) {
 	assert.Empty(t, n.signal(throttle.SignalLoad).Blind)
 	assert.Equal(t, 1, said("cannot be measured"))
 	assert.Equal(t, 1, said("measured again"))
-	assert.Equal(t, "Warning SignalBlind: The limit on load is open, for it cannot be measured: "+s.Blind, told.all()[0])
-	assert.Equal(t, "Normal SignalMeasured: The limit on load holds again: it is measured", told.all()[1])
+	assert.Equal(t, "Warning SignalBlind: The signal load cannot be measured, its limit is open: "+s.Blind, told.all()[0])
+	assert.Equal(t, "Normal SignalMeasured: The signal load is measured again, its limit holds", told.all()[1])
 	for _, e := range hook.AllEntries() {
 		if e.Data["signal"] != nil {
 			assert.Equal(t, "load", e.Data["signal"])
@@ -121,6 +121,30 @@ func TestALimitThatIsBlindFromTheBeginningIsTold(t *testing.T) {
 	n.reconfigure(`spec: {throttleConfig: {pressure: {memory: {full: "20"}}}}`)
 	n.eventually("the other limit is told of", func() bool { return len(told.all()) == 2 })
 	assert.Contains(t, told.all()[1], "pressure.memory.full")
+}
+
+// What a blind signal means depends on who needs it: only a limit of its own opens.
+func TestOfABlindSignalIsSaidWhatItMeans(t *testing.T) {
+	t.Parallel()
+	for config, says := range map[string][]string{
+		"{adaptive: {}}": {
+			"cpu cannot be measured, the adaptive limit does without it",
+			"pressure.cpu.some cannot be measured, the adaptive limit does without it",
+			"pressure.io.some cannot be measured, the adaptive limit does without it",
+		},
+		`{pressure: {cpu: {some: "20"}}}`: {
+			"cpu cannot be measured, the limit on CPU pressure is open",
+			"pressure.cpu.some cannot be measured, its limit is open",
+		},
+		`{pressure: {cpu: {some: "20", minUtilization: "0"}}}`: {"pressure.cpu.some cannot be measured, its limit is open"},
+	} {
+		proc, told := newProcTree(t, "1.00"), &toldNode{}
+		newNode(t, "spec: {throttleConfig: "+config+"}", with(proc.on), tuned(func(p *pacer) { p.notices = told }))
+		require.Len(t, told.all(), len(says), config)
+		for i, text := range says {
+			assert.Contains(t, told.all()[i], text)
+		}
+	}
 }
 
 func TestStatusAndMetricsShowSignalsThatNoLimitNeeds(t *testing.T) {

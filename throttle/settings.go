@@ -129,6 +129,6 @@ func (s Settings) Watches(signal Signal) bool {
 	case s.Adaptive != nil:
 		return signal == SignalCPU || signal == SignalCPUPressure || signal == SignalIOPressure
 	default:
-		return signal == SignalCPU && s.Pressure.CPUSome > 0
+		return signal == SignalCPU && s.Pressure.CPUSome > 0 && s.Pressure.minUtilization() > 0
 	}
 }
