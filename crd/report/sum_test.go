@@ -1,6 +1,7 @@
 package report
 
 import (
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -134,6 +135,7 @@ func TestIntervalsBoundTheWholeCluster(t *testing.T) {
 	}
 	assert.Equal(t, 10*time.Second, interval(leastWrite, 1000))
 	assert.Equal(t, 50*time.Second, interval(leastSum, 5000))
+	assert.Less(t, interval(leastWrite, math.MaxInt32), goneAfter, "whatever somebody wrote, the nodes are not taken for gone")
 	assert.Equal(t, 5*time.Second, retry(1))
 	assert.Equal(t, 100*time.Second, retry(5000))
 	assert.Less(t, 2*(heartbeat+heartbeat/4)+2*interval(leastWrite, 5000), goneAfter, "one heartbeat may get lost")
