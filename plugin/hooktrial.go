@@ -146,6 +146,11 @@ func (h *hookTrial) forget(uid string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.pods, uid)
+	if h.suspect != nil && h.suspect.uid == uid {
+		// It will not be made again, so that nobody finds out whether hooks were the
+		// cause: the next container tells.
+		h.suspect, h.against, h.until = nil, "", time.Time{}
+	}
 	for id, t := range h.pending {
 		if t.uid == uid {
 			delete(h.pending, id)

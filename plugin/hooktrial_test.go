@@ -51,6 +51,19 @@ func TestAContainerThatFailsWithoutTheHookTooAcquitsIt(t *testing.T) {
 	assert.Empty(t, h.bars(now0, "u1"))
 }
 
+func TestAPodThatIsGoneBeforeItsContainerIsMadeAgainAcquitsHooks(t *testing.T) {
+	t.Parallel()
+	h := newHookTrial()
+	h.begins("c1", "u1", "app", true)
+	require.NotEmpty(t, h.gone(now0, "c1"))
+	h.forget("u2")
+	require.NotEmpty(t, h.bars(now0, ""), "another pod says nothing of it")
+	h.forget("u1")
+	assert.Empty(t, h.bars(now0, ""), "the deletion may have been the cause")
+	h.begins("c2", "u2", "app", true)
+	assert.NotEmpty(t, h.gone(now0, "c2"), "one that rejects hooks rejects the next")
+}
+
 func TestARuntimeThatTakesHooksRejectsThemForOnePodOnly(t *testing.T) {
 	t.Parallel()
 	h := newHookTrial()
