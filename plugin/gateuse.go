@@ -68,7 +68,7 @@ func (g *gateUse) off() string {
 	case g.path == "":
 		return "switched off by an empty --gate-path"
 	}
-	if fault := hookFault(g.path); fault != "" {
+	if fault := HookFault(g.path); fault != "" {
 		return fault
 	}
 	g.mu.Lock()
@@ -122,9 +122,9 @@ func (g *gateUse) lost(c candidate) string {
 	return "kubelet would not start the container again if it were lost while it waits"
 }
 
-// hookFault tells what is wrong with the hook's binary. The runtime executes it
-// as root on the host, so nobody else may have written it.
-func hookFault(path string) string {
+// HookFault tells why the hook's binary at path is not used; empty: it is. The
+// runtime executes it as root on the host, so nobody else may have written it.
+func HookFault(path string) string {
 	info, err := os.Stat(path)
 	if err != nil {
 		return fmt.Sprintf("the hook cannot be used: %v", err)

@@ -44,12 +44,12 @@ func TestHookFault(t *testing.T) {
 		require.NoError(t, os.Chmod(path, mode)) // past the umask
 		return path
 	}
-	assert.Empty(t, hookFault(file("good", 0o755)))
-	assert.Contains(t, hookFault(filepath.Join(dir, "absent")), "cannot be used")
-	assert.Contains(t, hookFault(file("plain", 0o644)), "not an executable")
-	assert.Contains(t, hookFault(file("group", 0o775)), "written by group")
-	assert.Contains(t, hookFault(file("others", 0o757)), "written by group or others")
-	assert.Contains(t, hookFault(dir), "not an executable")
+	assert.Empty(t, HookFault(file("good", 0o755)))
+	assert.Contains(t, HookFault(filepath.Join(dir, "absent")), "cannot be used")
+	assert.Contains(t, HookFault(file("plain", 0o644)), "not an executable")
+	assert.Contains(t, HookFault(file("group", 0o775)), "written by group")
+	assert.Contains(t, HookFault(file("others", 0o757)), "written by group or others")
+	assert.Contains(t, HookFault(dir), "not an executable")
 }
 
 func TestWhoMayWaitInTheGate(t *testing.T) {

@@ -100,12 +100,8 @@ func gateFinding(o plugin.Options) finding {
 	case o.GatePath == "":
 		return finding{"gate", "not used: --gate-path is empty", false}
 	}
-	info, err := os.Stat(o.GatePath)
-	if err != nil {
-		return finding{"gate", fmt.Sprintf("%v: 'pod-pacemaker install-gate' puts it there; without it pods are refused instead", err), true}
-	}
-	if !info.Mode().IsRegular() || info.Mode()&0o111 == 0 {
-		return finding{"gate", o.GatePath + " is not an executable file", true}
+	if fault := plugin.HookFault(o.GatePath); fault != "" {
+		return finding{"gate", fault + ": 'pod-pacemaker install-gate' puts it there; without it pods are refused instead", true}
 	}
 	return finding{"gate", fmt.Sprintf("%s, up to %s for each wait", o.GatePath, human(o.GateTimeout)), false}
 }

@@ -54,7 +54,7 @@ func TestDryRunNamesWhatHinders(t *testing.T) {
 	for _, want := range []string{
 		"  !!  config   none: no pod is held back (--config names a file)\n",
 		"  !!  runtime  there is no " + dir + "/none.sock: is NRI enabled in containerd's configuration?\n",
-		"  !!  gate     stat " + dir + "/none: no such file or directory: 'pod-pacemaker install-gate' puts it there; without it pods are refused instead\n",
+		"  !!  gate     the hook cannot be used: stat " + dir + "/none: no such file or directory: 'pod-pacemaker install-gate' puts it there; without it pods are refused instead\n",
 		"  !!  sockets  another daemon answers at " + dir + "/admin.sock: this one would stand by until that ends\n",
 		"  !!  http     listen tcp " + l.Addr().String() + ": bind: address already in use\n",
 	} {
@@ -74,7 +74,15 @@ func TestFindings(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	assert.Equal(t, finding{"runtime", dir + " is not a socket", true}, runtimeFinding(dir))
-	assert.Equal(t, finding{"gate", dir + " is not an executable file", true}, gateFinding(plugin.Options{GatePath: dir}))
+	none := gateFinding(plugin.Options{GatePath: dir})
+	assert.True(t, none.hinders)
+	assert.Contains(t, none.text, dir+" is not an executable file")
+	writable := filepath.Join(dir, "writable")
+	require.NoError(t, os.WriteFile(writable, nil, 0o700))
+	require.NoError(t, os.Chmod(writable, 0o777)) //nolint:gosec // which is the fault
+	open := gateFinding(plugin.Options{GatePath: writable})
+	assert.True(t, open.hinders, "the daemon would not use it")
+	assert.Contains(t, open.text, "can be written by group or others")
 	assert.Equal(t, finding{"gate", "not used: --gate-path is empty", false}, gateFinding(plugin.Options{}))
 	assert.Equal(t, finding{"gate", "not used: --gate never", false}, gateFinding(plugin.Options{Gate: plugin.GateNever, GatePath: dir}))
 	cluster, err := configFinding(plugin.Options{InCluster: true})
