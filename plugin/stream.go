@@ -104,8 +104,12 @@ func (p *pacer) publish() {
 	if lost > 0 {
 		p.log.WithField("lost", lost).Warn("more happened than could be told")
 	}
-	for _, e := range events {
-		p.track(e)
+	if lost > 0 {
+		p.trackAnew()
+	} else {
+		for _, e := range events {
+			p.track(e)
+		}
 	}
 	for _, e := range events {
 		p.tell(e)
@@ -147,9 +151,31 @@ func (p *pacer) track(e throttle.Event) {
 		p.starting[uid] = struct{}{}
 	case throttle.KindEnded:
 		delete(p.starting, uid)
-		p.signs.forget(uid)
-		delete(p.stalls.pods, uid)
+		p.measureNoMoreLocked(uid)
 	}
+}
+
+// trackAnew makes the set of starts under way from what the limiter holds: of some,
+// no event told.
+func (p *pacer) trackAnew() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	before := p.starting
+	p.starting = map[string]struct{}{}
+	for _, v := range p.limiter.Snapshot(time.Now()).Starting {
+		p.starting[v.UID] = struct{}{}
+		delete(before, v.UID)
+	}
+	for uid := range before {
+		p.measureNoMoreLocked(uid)
+	}
+}
+
+// measureNoMoreLocked forgets what was measured of a start that has ended. p.mu must
+// be held.
+func (p *pacer) measureNoMoreLocked(uid string) {
+	p.signs.forget(uid)
+	delete(p.stalls.pods, uid)
 }
 
 func (p *pacer) logEvent(e throttle.Event) {
