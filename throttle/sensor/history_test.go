@@ -160,7 +160,7 @@ func TestACounterThatGoesBackwardsIsNoReading(t *testing.T) {
 	c.passed += 250 * time.Millisecond
 	r := c.add(nil)
 	require.ErrorIs(t, r.Err, ErrCounter)
-	assert.ErrorContains(t, r.Err, "pressure.io.some")
+	require.ErrorContains(t, r.Err, "pressure.io.some")
 	r = c.after(250*time.Millisecond, 60)
 	require.NoError(t, r.Err)
 	assert.InDelta(t, 60, r.Value, 1e-9)

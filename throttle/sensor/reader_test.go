@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"testing"
 
@@ -111,7 +110,7 @@ func TestEveryFailureHasANameAndAPath(t *testing.T) {
 			for _, s := range allSignals() {
 				err := m.counters[s].err
 				if want[s] == nil {
-					assert.NoError(t, err, s)
+					require.NoError(t, err, s)
 					continue
 				}
 				require.ErrorIs(t, err, want[s], s.String())
@@ -141,8 +140,8 @@ func TestDisabledPSIIsTold(t *testing.T) {
 	for _, err := range []error{read, fmt.Errorf("unavailable: %w", read)} {
 		got := unread("/proc/pressure/cpu", err)
 		assert.Equal(t, ErrDisabled, named(t, got))
-		assert.ErrorIs(t, got, syscall.EOPNOTSUPP)
-		assert.ErrorContains(t, got, "psi=1")
+		require.ErrorIs(t, got, syscall.EOPNOTSUPP)
+		require.ErrorContains(t, got, "psi=1")
 	}
 }
 
@@ -232,7 +231,7 @@ func sound(t *testing.T, m moment, written ...throttle.Signal) {
 		if c.err != nil {
 			require.True(t, bad[s], "%s is blind: %v", s, c.err)
 			named(t, c.err)
-			require.True(t, strings.Contains(c.err.Error(), string(filepath.Separator)), c.err)
+			require.ErrorContains(t, c.err, string(filepath.Separator))
 			continue
 		}
 		require.GreaterOrEqual(t, c.part, 0.0, s)

@@ -88,6 +88,7 @@ func (r running) pass(d time.Duration) {
 }
 
 func TestTheMoreEagerTheDemandTheMoreSamples(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		demand throttle.Demand
 		every  time.Duration
