@@ -230,7 +230,7 @@ func sound(t *testing.T, m moment, written ...throttle.Signal) {
 		c := m.counters[s]
 		if c.err != nil {
 			require.True(t, bad[s], "%s is blind: %v", s, c.err)
-			named(t, c.err)
+			require.ErrorIs(t, c.err, named(t, c.err))
 			require.ErrorContains(t, c.err, string(filepath.Separator))
 			continue
 		}
