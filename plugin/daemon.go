@@ -134,10 +134,10 @@ func (d *Daemon) Run(ctx context.Context) error {
 	g.Go(func() error { return d.lead(ctx) })
 	if d.options.HTTPAddress != "" {
 		g.Go(func() error { return d.serveHTTP(ctx) })
-		g.Go(func() error { return d.recordTimeline(ctx) })
+		g.Go(func() error { return d.pacer.supervised(ctx, "timeline", d.recordTimeline) })
 	}
 	if d.client != nil && d.options.StartupTaint != "" {
-		g.Go(func() error { return d.removeStartupTaint(ctx) })
+		g.Go(func() error { return d.pacer.supervised(ctx, "removeStartupTaint", d.removeStartupTaint) })
 	}
 	if err := g.Wait(); err != nil && !errors.Is(err, context.Canceled) {
 		return err

@@ -43,13 +43,21 @@ func (d *Daemon) report(ctx context.Context) error {
 	go func() {
 		defer close(elected)
 		election.Run(ctx, func(ctx context.Context) {
-			report.NewSummary(report.SummaryOptions{
-				API: d.dynamic, Instance: o.Instance, Configs: d.source.Known, Log: o.Log,
-			}).Run(ctx)
+			if err := d.pacer.supervised(ctx, "summary", d.sumUp); err != nil {
+				o.Log.WithError(err).Error("the status of PacemakerConfigs is not written")
+			}
 		})
 	}()
 	node.Run(ctx)
 	<-elected
+	return nil
+}
+
+// sumUp writes the status of the PacemakerConfigs until ctx ends.
+func (d *Daemon) sumUp(ctx context.Context) error {
+	report.NewSummary(report.SummaryOptions{
+		API: d.dynamic, Instance: d.options.Instance, Configs: d.source.Known, Log: d.options.Log,
+	}).Run(ctx)
 	return nil
 }
 

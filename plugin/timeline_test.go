@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -48,5 +49,20 @@ func TestTimelineRemembersAHerd(t *testing.T) {
 			}
 		}
 		return false
+	})
+}
+
+func TestTheDaemonLivesOnWhereTheTimelinePanics(t *testing.T) {
+	t.Parallel()
+	n := unconnectedNode(t, noLimit, standalone, with(func(o *Options) {
+		o.ConfigFile, o.HTTPAddress = writeConfig(t, oneAtATime), freeAddress(t)
+	}))
+	d, err := New(n.options)
+	require.NoError(t, err)
+	d.pacer.sensors.sampler = nil
+	n.runs(d)
+	n.eventually("it has panicked more than once", func() bool {
+		d.Timeline() // somebody looks, so that it measures
+		return testutil.ToFloat64(d.metrics.panics.WithLabelValues("timeline")) >= 2
 	})
 }
