@@ -58,14 +58,27 @@ func (s *signs) blindOnce(uid string) bool {
 	return !was
 }
 
-// judgeBySigns ends the slot of a pod that has started by the node's own signs.
-func (p *pacer) judgeBySigns(now time.Time, t *throttle.Ticket) {
+// due gives when the pod is to be measured next; the zero time: now.
+func (s *signs) due(uid string) time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if taken := s.samples[uid]; len(taken) > 0 {
+		return taken[len(taken)-1].at.Add(s.every)
+	}
+	return time.Time{}
+}
+
+// judgeBySigns ends the slot of a pod that has started by the node's own signs, and
+// gives the time at which to judge again. It measures no more often than that, however
+// often it is called: in a herd much else happens.
+func (p *pacer) judgeBySigns(now time.Time, t *throttle.Ticket) (again time.Time) {
+	again = now.Add(p.signs.every)
 	v, _ := p.limiter.View(now, t.UID())
 	p.mu.Lock()
 	r := p.records[t.UID()]
 	if r == nil {
 		p.mu.Unlock()
-		return
+		return again
 	}
 	run := r.progress(v.Arrived, podwatch.Pod{})
 	ended := len(run.ids) == 0 && r.exitedSince(v.Admitted) && !r.exitedSince(now.Add(-p.signs.window))
@@ -74,10 +87,13 @@ func (p *pacer) judgeBySigns(now time.Time, t *throttle.Ticket) {
 
 	if ended {
 		t.End(now, throttle.Completed)
-		return
+		return again
 	}
 	if !run.begun {
-		return
+		return again
+	}
+	if due := p.signs.due(t.UID()); now.Before(due) {
+		return due
 	}
 	used, err := p.signs.cpu(parent, containers)
 	if err != nil && p.signs.blindOnce(t.UID()) {
@@ -87,4 +103,5 @@ func (p *pacer) judgeBySigns(now time.Time, t *throttle.Ticket) {
 	if quiet && now.Sub(run.youngest) >= p.signs.run {
 		t.End(now, throttle.Inferred)
 	}
+	return again
 }

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/containerd/nri/pkg/api"
+	logtest "github.com/sirupsen/logrus/hooks/test"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -40,6 +42,25 @@ func TestStandaloneAStartEndsWhenThePodUsesLittleCPU(t *testing.T) {
 	assert.Equal(t, throttle.Starting, p.is(), "it burns CPU")
 	require.NoError(t, os.WriteFile(done, nil, 0o600))
 	p.becomes(throttle.Started, throttle.Inferred)
+}
+
+func TestSignsAreReadAtTheirPaceHoweverOftenTheyAreAskedFor(t *testing.T) {
+	t.Parallel()
+	log, _ := logtest.NewNullLogger()
+	p := newPacer(Options{ProcRoot: "/proc", CgroupRoot: "/nowhere", Log: log}, nil, newMetrics())
+	now := time.Now()
+	r := newRecord(&api.PodSandbox{Uid: "pod", Namespace: "default", Name: "pod"})
+	p.records["pod"] = r
+	p.limiter.Join(now, throttle.Request{UID: "pod", Name: "default/pod"}).TryStart(now)
+	r.started(&api.Container{Id: "c", Name: "app", Pid: uint32(os.Getpid())}, now) //nolint:gosec // no negative number
+	p.publish()
+	due := now.Add(p.signs.every)
+	for at := now; at.Before(due); at = at.Add(10 * time.Millisecond) {
+		require.Equal(t, due, p.review(at))
+	}
+	require.Len(t, p.signs.samples["pod"], 1)
+	require.Equal(t, due.Add(p.signs.every), p.review(due))
+	require.Len(t, p.signs.samples["pod"], 2)
 }
 
 func TestWhileTheAPIServerIsAwayAStartEndsByItsSigns(t *testing.T) {

@@ -162,8 +162,7 @@ func (p *pacer) review(now time.Time) (next time.Time) {
 				continue
 			}
 		}
-		p.judgeBySigns(now, t)
-		sooner(now.Add(p.signs.every))
+		sooner(p.judgeBySigns(now, t))
 	}
 	return next
 }
