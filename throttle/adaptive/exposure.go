@@ -32,6 +32,7 @@ func (e *exposure) add(s Sample) bool {
 // mean is the mean number of pods that were starting in the window before at. What
 // was before the first sample counts as none.
 func (e *exposure) mean(at time.Time, window time.Duration) float64 {
+	window = min(window, remembered)
 	sum, from := 0.0, at.Add(-window)
 	for i := len(e.points) - 1; i > 0 && e.points[i].at.After(from); i-- {
 		begin := e.points[i-1].at

@@ -148,6 +148,17 @@ func TestALimitThatNothingWasMeasuredOfDoesNotFall(t *testing.T) {
 	}
 }
 
+// Of a window that is longer than what is remembered, the starts of the part that is
+// count.
+func TestALongWindowMakesTheStartsNoFewer(t *testing.T) {
+	t.Parallel()
+	p := newPlant(adaptive.Settings{Cores: 8})
+	p.feed(4*120, func(s *adaptive.Sample) {
+		s.CPU, s.CPUPressure, s.Starting, s.Window = 100, 70, 13, 10*time.Minute
+	})
+	assert.Contains(t, p.Why(), "with 13.0 starting")
+}
+
 func TestIOPressureAloneAllowsTwoStartsForEachCore(t *testing.T) {
 	t.Parallel()
 	p := newPlant(adaptive.Settings{Cores: 4})
