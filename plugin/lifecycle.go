@@ -14,16 +14,23 @@ import (
 // refused says nothing of the pod: it keeps its place. Of any other, whatever
 // was starting in it is not any more.
 func (p *pacer) sandboxStopped(sandbox *api.PodSandbox) {
+	if uid, ended := p.noteStopped(sandbox); ended {
+		p.sandboxGone(time.Now(), uid)
+	}
+}
+
+// noteStopped takes note of the end of a sandbox, and tells whether that was its
+// pod's present one.
+func (p *pacer) noteStopped(sandbox *api.PodSandbox) (uid string, ended bool) {
 	p.mu.Lock()
+	defer p.mu.Unlock()
 	r := p.records[podKey(sandbox)]
 	if r == nil || r.sandbox != sandbox.GetId() {
-		p.mu.Unlock()
-		return
+		return "", false
 	}
 	r.sandbox = ""
 	clear(r.exits)
-	p.mu.Unlock()
-	p.sandboxGone(time.Now(), r.uid)
+	return r.uid, true
 }
 
 // sandboxGone ends a start whose sandbox is gone. A pod that waits keeps its
@@ -64,10 +71,7 @@ func (p *pacer) sandboxRemoved(sandbox *api.PodSandbox) {
 
 func (p *pacer) containerStarted(sandbox *api.PodSandbox, ctr *api.Container) {
 	p.gate.trial.settled(ctr.GetId())
-	p.mu.Lock()
-	r := p.recordOfLocked(sandbox)
-	r.started(ctr, time.Now())
-	p.mu.Unlock()
+	r := p.noteStarted(sandbox, ctr)
 	defer p.muster.miss(ctr.GetId()) // once it is counted
 	var pod podwatch.Pod
 	known := false
@@ -80,6 +84,15 @@ func (p *pacer) containerStarted(sandbox *api.PodSandbox, ctr *api.Container) {
 	if known && p.limiter.Lookup(r.uid) != nil {
 		p.podChanged(pod, false)
 	}
+}
+
+// noteStarted takes note of a process that runs.
+func (p *pacer) noteStarted(sandbox *api.PodSandbox, ctr *api.Container) *record {
+	p.mu.Lock()
+	defer p.mu.Unlock() // also when it panics: the next pod needs the lock
+	r := p.recordOfLocked(sandbox)
+	r.started(ctr, time.Now())
+	return r
 }
 
 // countUnasked counts a start that went on without having been admitted: its hook

@@ -7,7 +7,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/containerd/nri/pkg/api"
 	"github.com/containerd/ttrpc"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -51,6 +53,17 @@ func TestThePacerGoesOnWhenTellingPanics(t *testing.T) {
 	a.succeeds()
 	a.pod.becomes(throttle.Starting, throttle.Free)
 	n.eventually("the panics are counted", func() bool { return counted(t, n, "pod_pacemaker_panics_total") >= 3 })
+}
+
+func TestAHandlerThatPanicsLeavesTheNextOneItsLock(t *testing.T) {
+	t.Parallel()
+	p := newPacer(Options{Log: discard()}, nil, newMetrics())
+	p.records = nil // to take note of a pod panics
+	h := &handlers{p: p}
+	require.NoError(t, h.PostStartContainer(t.Context(), &api.PodSandbox{Uid: "uid"}, &api.Container{Id: "id"}))
+	require.InDelta(t, 1, testutil.ToFloat64(p.metrics.panics.WithLabelValues("PostStartContainer")), 0)
+	require.True(t, p.mu.TryLock())
+	p.mu.Unlock()
 }
 
 func TestTheRuntimeGoesOnWhenTheStubPanics(t *testing.T) {

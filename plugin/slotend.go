@@ -57,15 +57,19 @@ func (p *pacer) judgeWaiting(now time.Time, t *throttle.Ticket, pod podwatch.Pod
 		t.End(now, terminal(pod))
 		return
 	}
-	p.mu.Lock()
-	r := p.records[pod.UID]
-	exempt := r != nil && exemption(p.config.Load().Spec.Exemptions, r, pod, true) != ""
-	p.mu.Unlock()
-	if exempt {
+	if p.isExempt(pod) {
 		t.StartExempt(now)
 		return
 	}
 	p.limiter.SetPriority(now, pod.UID, pod.Priority, pod.ActiveDeadline/10)
+}
+
+// isExempt tells whether a pod that the watch knows is not made to wait.
+func (p *pacer) isExempt(pod podwatch.Pod) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	r := p.records[pod.UID]
+	return r != nil && exemption(p.config.Load().Spec.Exemptions, r, pod, true) != ""
 }
 
 // judgeAllWaiting judges every pod that waits again: other pods are exempt now.
