@@ -52,7 +52,7 @@ func TestSignsAreReadAtTheirPaceHoweverOftenTheyAreAskedFor(t *testing.T) {
 	r := newRecord(&api.PodSandbox{Uid: "pod", Namespace: "default", Name: "pod"})
 	p.records["pod"] = r
 	p.limiter.Join(now, throttle.Request{UID: "pod", Name: "default/pod"}).TryStart(now)
-	r.started(&api.Container{Id: "c", Name: "app", Pid: uint32(os.Getpid())}, now) //nolint:gosec // no negative number
+	r.started(&api.Container{Id: "c", Name: "app", Pid: uint32(os.Getpid())}, now)
 	p.publish()
 	due := now.Add(p.signs.every)
 	for at := now; at.Before(due); at = at.Add(10 * time.Millisecond) {
