@@ -27,8 +27,6 @@ const (
 	Replaced throttle.Reason = "Replaced"
 	// NotUnderstood: the hook goes, for its hello made no sense.
 	NotUnderstood throttle.Reason = "NotUnderstood"
-	// OtherVersion: the hook goes, for it speaks another version of the protocol.
-	OtherVersion throttle.Reason = "OtherVersion"
 )
 
 // words are what the reader of the pod's events is told beside the reason.

@@ -15,7 +15,6 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate/wire"
-	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
 
 // conn is the connection of one hook.
@@ -40,9 +39,9 @@ func (s *Server) serve(ctx context.Context, accepted *net.UnixConn) {
 		c.log = c.log.WithFields(fields(hello))
 		c.decide(ctx, hello)
 	case errors.Is(err, wire.ErrVersion):
-		c.letGo(OtherVersion, err)
+		c.keepWaiting(ctx, err)
 	case errors.Is(err, wire.ErrMalformed):
-		c.letGo(NotUnderstood, err)
+		c.letGo(err)
 	case ctx.Err() == nil:
 		c.log.WithError(err).Warn("a hook said nothing at the gate")
 	}
@@ -64,9 +63,19 @@ func (c *conn) endRead() { _ = c.CloseRead() } // fails only where the reads alr
 // abandon makes every read and write fail. To close it once more is harmless.
 func (c *conn) abandon() { _ = c.Close() }
 
-func (c *conn) letGo(reason throttle.Reason, why error) {
-	c.log.WithError(why).WithField("reason", reason).Warn("a container starts unpaced: the gate does not understand its hook")
-	if err := c.write(wire.Answer{Kind: wire.Go, Reason: string(reason)}); err != nil {
+// keepWaiting leaves a hook to the daemon of its own version, or to the time that
+// one told it: an upgrade finds the gate full of such hooks, which must not start
+// all at once. It asks again at intervals.
+func (c *conn) keepWaiting(ctx context.Context, why error) {
+	c.server.otherVersion.Do(func() {
+		c.log.WithError(why).Warn("hooks of another version wait at the gate: each lets its container start at the time that it was told last")
+	})
+	sleep(ctx, c.server.pause)
+}
+
+func (c *conn) letGo(why error) {
+	c.log.WithError(why).WithField("reason", NotUnderstood).Warn("a container starts unpaced: the gate does not understand its hook")
+	if err := c.write(wire.Answer{Kind: wire.Go, Reason: string(NotUnderstood)}); err != nil {
 		c.log.WithError(err).Warn("a hook did not take its verdict")
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"sync"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -18,7 +19,7 @@ const (
 	// writeTimeout bounds what a hook that does not read can hold up: its own
 	// connection.
 	writeTimeout = 2 * time.Second
-	// undecidedPause keeps hooks from asking a failing backend in a tight circle.
+	// undecidedPause keeps hooks that get no verdict from asking in a tight circle.
 	undecidedPause = time.Second
 	// acceptPause is the wait after a failed accept, as with too many open files.
 	acceptPause = 100 * time.Millisecond
@@ -33,6 +34,7 @@ type Server struct {
 	pause        time.Duration
 	aliveEvery   time.Duration
 	alive        pulse
+	otherVersion sync.Once // says that hooks of another version wait
 }
 
 // NewServer returns a server that lets b decide. It starts nothing.

@@ -115,7 +115,6 @@ func TestServerLetsGoWhatItDoesNotUnderstand(t *testing.T) {
 	b := gatetest.NewBackend()
 	path, logged, _ := serve(t, b, asItIs)
 	for name, tt := range map[string]struct{ said, answer string }{
-		"another version":   {"wait 2 pod=u1\n", "go OtherVersion\n"},
 		"no hello":          {"GET / HTTP/1.1\r\n", "go NotUnderstood\n"},
 		"no pod":            {"wait 1 container=c1\n", "go NotUnderstood\n"},
 		"a bad time":        {"wait 1 pod=u1 container=c1 since=-1\n", "go NotUnderstood\n"},
@@ -133,7 +132,22 @@ func TestServerLetsGoWhatItDoesNotUnderstand(t *testing.T) {
 	for _, e := range logged.AllEntries() {
 		assert.Equal(t, logrus.WarnLevel, e.Level, e.Message)
 	}
-	assert.Len(t, logged.AllEntries(), 8)
+	assert.Len(t, logged.AllEntries(), 7)
+}
+
+// They may be all that waited when the daemon was upgraded.
+func TestServerLetsHooksOfAnotherVersionWait(t *testing.T) {
+	t.Parallel()
+	b := gatetest.NewBackend()
+	path, logged, _ := serve(t, b, func(s *gate.Server) { s.With(0, 0, time.Millisecond) })
+	for range 3 {
+		c, r := dial(t, path)
+		say(t, c, "wait 2 pod=u1\n")
+		hearEnd(t, r)
+	}
+	assert.Zero(t, b.Asked())
+	require.Len(t, logged.AllEntries(), 1, "said once, however often they ask")
+	assert.Contains(t, logged.LastEntry().Message, "another version")
 }
 
 func TestServerPassesOverFieldsOfLaterHooks(t *testing.T) {
