@@ -47,8 +47,7 @@ func (p *pacer) Wait(ctx context.Context, h gate.Hello, tell func(time.Time, int
 		case <-gone:
 			return decided(t, gone), nil
 		case <-expiry.C:
-			d := t.Expire(time.Now())
-			return gate.Verdict{Go: d.Admitted, Reason: d.Reason}, nil
+			return expired(time.Now(), t, gone), nil
 		case <-moved:
 		case <-ctx.Done():
 			return gate.Verdict{}, ctx.Err()
@@ -67,6 +66,16 @@ func decided(t *throttle.Ticket, gone <-chan struct{}) gate.Verdict {
 	default:
 		return gate.Verdict{Go: true, Reason: reason}
 	}
+}
+
+// expired is the answer to a hook whose deadline comes before its turn. One for
+// whose container nothing may start takes nobody's place over the limit.
+func expired(now time.Time, t *throttle.Ticket, gone <-chan struct{}) gate.Verdict {
+	if isClosed(gone) {
+		return decided(t, gone)
+	}
+	d := t.Expire(now)
+	return gate.Verdict{Go: d.Admitted, Reason: d.Reason}
 }
 
 // stand attends the ticket of a hook, in its order among those that outlived an

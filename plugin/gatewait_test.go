@@ -239,3 +239,17 @@ func TestAHookWhoseContainerIsGoneStartsNothingThoughItIsItsTurn(t *testing.T) {
 	deleted.End(time.Now(), throttle.Deleted)
 	assert.Equal(t, gate.Verdict{Reason: throttle.Deleted}, decided(deleted, gone))
 }
+
+// That the deadline comes and that the container is replaced can come at once, too.
+func TestAHookWhoseContainerIsGoneStartsNothingAtItsDeadline(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	l := throttle.New(now, throttle.Settings{})
+	pod := l.Join(now, throttle.Request{UID: "pod"})
+	gone := make(chan struct{})
+	close(gone)
+	assert.Equal(t, gate.Verdict{Reason: gate.Replaced}, expired(now, pod, gone))
+	state, _ := pod.Status()
+	assert.Equal(t, throttle.Waiting, state, "it keeps its place")
+	assert.True(t, expired(now, pod, make(chan struct{})).Go)
+}
