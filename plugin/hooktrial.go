@@ -11,9 +11,11 @@ const (
 	// unheardMost is how many containers with a hook may come to nothing, one after
 	// the other and none that did not between, until hooks are given up.
 	unheardMost = 2
-	// unheardFor is how long they are given up then: pods that are deleted before
-	// they start look the same.
-	unheardFor = 10 * time.Minute
+	// givenUpFor is how long they are given up first; each time that follows, until a
+	// hook was heard of, is twice as long, up to givenUpMost. Pods that are deleted
+	// before they start, and a runtime that fails for a moment, look the same.
+	givenUpFor  = 10 * time.Minute
+	givenUpMost = 24 * time.Hour
 )
 
 // hookTrial finds out whether the runtime takes hooks, by what becomes of the
@@ -30,9 +32,10 @@ type hookTrial struct {
 	pods    map[string]bool   // by UID: one of its containers came to nothing with a hook
 	proven  bool              // a container with a hook was made
 	unheard int
-	against string    // why hooks are given up; empty: they are not
-	until   time.Time // zero: for this runtime's life
-	suspect *trial    // whose failure spoke against hooks; nil: nothing is to be found out
+	against string        // why hooks are given up; empty: they are not
+	until   time.Time     // when they are tried again
+	pause   time.Duration // how long they were given up last; 0: they work
+	suspect *trial        // whose failure spoke against hooks; nil: nothing is to be found out
 }
 
 // trial is one container that is being made.
@@ -52,7 +55,8 @@ func (h *hookTrial) connected(runtime processOfNode) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if runtime.pid == 0 || runtime != h.runtime {
-		h.proven, h.unheard, h.against, h.until, h.suspect = false, 0, "", time.Time{}, nil
+		h.proven, h.pause = false, 0
+		h.acquitLocked()
 	}
 	h.runtime = runtime
 	clear(h.pending) // what became of them was not told
@@ -63,8 +67,8 @@ func (h *hookTrial) connected(runtime processOfNode) {
 func (h *hookTrial) bars(now time.Time, uid string) string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.against != "" && !h.until.IsZero() && !now.Before(h.until) {
-		h.against, h.until, h.unheard = "", time.Time{}, 0
+	if h.against != "" && !now.Before(h.until) {
+		h.acquitLocked()
 	}
 	if h.against == "" && h.pods[uid] {
 		return "a container of this pod came to nothing with a hook"
@@ -104,7 +108,7 @@ func (h *hookTrial) made(id string) {
 func (h *hookTrial) settled(id string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.unheard = 0
+	h.unheard, h.pause = 0, 0
 	delete(h.pending, id)
 }
 
@@ -120,7 +124,8 @@ func (h *hookTrial) gone(now time.Time, id string) string {
 	delete(h.pending, id)
 	switch {
 	case !t.hook: // it came to nothing again: the hook was not the cause
-		h.suspect, h.against, h.until = nil, "", time.Time{}
+		h.acquitLocked()
+		h.pause = 0
 		delete(h.pods, t.uid)
 		return ""
 	case !t.made:
@@ -129,16 +134,26 @@ func (h *hookTrial) gone(now time.Time, id string) string {
 			return ""
 		}
 		h.suspect = t
-		h.against = "the runtime did not make a container that got a hook (is default_validator.reject_oci_hook_adjustment set?)"
+		h.giveUpLocked(now, "the runtime did not make a container that got a hook (is default_validator.reject_oci_hook_adjustment set?)")
 		return h.against
 	}
 	h.pods[t.uid] = true
 	if h.unheard++; h.unheard < unheardMost || h.against != "" {
 		return ""
 	}
-	h.against = fmt.Sprintf("%d containers with a hook came to nothing and their hooks were never heard of (can the host execute it?)", h.unheard)
-	h.until = now.Add(unheardFor)
+	h.giveUpLocked(now, fmt.Sprintf("%d containers with a hook came to nothing and their hooks were never heard of (can the host execute it?)", h.unheard))
 	return h.against
+}
+
+// giveUpLocked gives up hooks for a time.
+func (h *hookTrial) giveUpLocked(now time.Time, against string) {
+	h.pause = min(max(2*h.pause, givenUpFor), givenUpMost)
+	h.against, h.until = against, now.Add(h.pause)
+}
+
+// acquitLocked has hooks tried again.
+func (h *hookTrial) acquitLocked() {
+	h.unheard, h.against, h.until, h.suspect = 0, "", time.Time{}, nil
 }
 
 // forget drops what is known of a pod that is gone.
@@ -149,7 +164,8 @@ func (h *hookTrial) forget(uid string) {
 	if h.suspect != nil && h.suspect.uid == uid {
 		// It will not be made again, so that nobody finds out whether hooks were the
 		// cause: the next container tells.
-		h.suspect, h.against, h.until = nil, "", time.Time{}
+		h.acquitLocked()
+		h.pause = 0
 	}
 	for id, t := range h.pending {
 		if t.uid == uid {

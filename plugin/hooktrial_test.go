@@ -27,7 +27,7 @@ func TestOneRejectedContainerEndsTheUseOfHooks(t *testing.T) {
 	h.made("c2")
 	h.begins("c3", "u1", "app", false)
 	h.gone(now0, "c3")
-	assert.NotEmpty(t, h.bars(now0.Add(24*time.Hour), "u2"))
+	assert.NotEmpty(t, h.bars(now0.Add(givenUpFor-1), "u2"))
 
 	h.connected(processOfNode{pid: 1, started: 1})
 	assert.NotEmpty(t, h.bars(now0, "u2"), "the same runtime rejects hooks still")
@@ -36,6 +36,34 @@ func TestOneRejectedContainerEndsTheUseOfHooks(t *testing.T) {
 	assert.NotEmpty(t, h.bars(now0, "u1"), "but no container fails twice")
 	h.forget("u1")
 	assert.Empty(t, h.bars(now0, "u1"))
+}
+
+// A runtime that failed once, for any reason, gets another chance; one that rejects
+// hooks is asked ever more seldom.
+func TestHooksThatWereRejectedAreTriedAgain(t *testing.T) {
+	t.Parallel()
+	h := newHookTrial()
+	now, pause := now0, givenUpFor
+	for _, id := range []string{"1", "2", "3"} {
+		h.begins(id, "u"+id, "app", true)
+		require.NotEmpty(t, h.gone(now, id))
+		h.begins(id+"again", "u"+id, "app", false)
+		h.made(id + "again")
+		assert.NotEmpty(t, h.bars(now.Add(pause-1), "other"))
+		now, pause = now.Add(pause), 2*pause
+		assert.Empty(t, h.bars(now, "other"))
+	}
+	for range 10 {
+		h.begins("c", "u", "app", true)
+		require.NotEmpty(t, h.gone(now, "c"))
+		now = now.Add(givenUpMost)
+		assert.Empty(t, h.bars(now, "other"), "a day at most")
+	}
+
+	h.begins("heard", "u4", "app", true)
+	h.made("heard")
+	h.settled("heard")
+	assert.Zero(t, h.pause, "all is well")
 }
 
 func TestAContainerThatFailsWithoutTheHookTooAcquitsIt(t *testing.T) {
@@ -91,9 +119,9 @@ func TestHooksThatAreNeverHeardOfAreGivenUpForATime(t *testing.T) {
 	h.settled("2") // another one was
 	assert.Empty(t, lose("3"))
 	assert.Contains(t, lose("4"), "never heard of")
-	assert.NotEmpty(t, h.bars(now0.Add(unheardFor-1), ""))
-	assert.Empty(t, h.bars(now0.Add(unheardFor), ""))
-	assert.NotEmpty(t, h.bars(now0.Add(unheardFor), "u4"), "no container fails twice")
+	assert.NotEmpty(t, h.bars(now0.Add(givenUpFor-1), ""))
+	assert.Empty(t, h.bars(now0.Add(givenUpFor), ""))
+	assert.NotEmpty(t, h.bars(now0.Add(givenUpFor), "u4"), "no container fails twice")
 }
 
 func TestOnARuntimeThatRejectsHooksOneContainerFailsOnce(t *testing.T) {
