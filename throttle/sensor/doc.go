@@ -33,14 +33,16 @@
 //
 // Spans come from the monotonic clock; a change of the wall clock has no effect.
 //
-// The kernel counts a task that its own CPU limit throttles as stalled, on cgroup v1
-// and v2: a process with a tenth of a core made 88 % CPU pressure on a node of two
-// CPUs of which 6 % were in use. What to believe of that is for the limiter to say.
+// The kernel counts a task that its own CPU limit throttles as stalled: on a 6.18
+// kernel with cgroup v1, a process with a tenth of a core made 88 % CPU pressure on
+// two CPUs of which 6 % were in use. What to believe of that is for the limiter to
+// say.
 //
 // # What it costs
 //
-// A sample reads five files: about 0.1 ms and 25 KB of garbage (BenchmarkSample), so
-// four a second take 0.05 % of one CPU, and only while somebody waits.
+// A sample reads five files: 0.1 to 0.2 ms and 25 KB of garbage (BenchmarkSample, on
+// two EPYC vCPUs), so four a second take less than 0.1 % of one CPU, and only while
+// somebody waits.
 //
 // # Blindness
 //
