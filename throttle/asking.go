@@ -82,7 +82,8 @@ func (l *Limiter) tryLocked(now time.Time, t *Ticket) {
 
 // StartExempt admits the ticket at once: with a slot if every limit allows it,
 // else without one. Somebody who waits is not passed over: while anybody does,
-// there is no free slot. It takes none that was lent.
+// there is no free slot. It takes none that was lent. Without a slot it takes nothing,
+// but owes what every start does: those that wait do not start into its load.
 func (t *Ticket) StartExempt(now time.Time) {
 	l := t.l
 	l.mu.Lock()
@@ -102,6 +103,8 @@ func (t *Ticket) StartExempt(now time.Time) {
 	}
 	if free {
 		l.takeLocked(now)
+	} else {
+		l.takes.add(now)
 	}
 	l.startLocked(now, t, Exempt, free)
 }

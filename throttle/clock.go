@@ -50,11 +50,17 @@ func (l *Limiter) shiftLocked(d time.Duration) {
 		shift(&l.signals[i].From, d)
 		shift(&l.signals[i].To, d)
 	}
-	for i := range l.takes.times {
-		shift(&l.takes.times[i], d)
+	for _, took := range []*takes{&l.takes, &l.paced} {
+		for i := range took.times {
+			shift(&took.times[i], d)
+		}
 	}
 	if l.adaptive != nil {
 		l.adaptive.Shift(d)
+	}
+	if l.learned.from != nil {
+		l.learned.from.Shift(d)
+		shift(&l.learned.until, d)
 	}
 }
 

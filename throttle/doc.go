@@ -36,10 +36,21 @@
 // every counter as it was. A limit on a signal ([Limiter.Observe]) allows a start
 // while the signal is below its bound. A signal does not show at once what a start
 // costs, so each start owes an increment until the signal was measured anew after
-// it: until the time over which it was measured began after the start. Pressure on
+// it: until the time over which it was measured began after the start. So does one that
+// is exempt and got no slot. Pressure on
 // the CPU counts only where the CPU is used, for it also counts processes that
 // their own CPU limit holds back. A signal that is blind, was never measured, or has
 // not been for half a minute opens its limit.
+//
+// The adaptive limit is not told of starts without a slot. It takes those that start
+// for samples of those that wait. With ten light pods of DaemonSets beside one slot, a
+// load of 0.3 would be taken for proof that the node bears 45 of them, and the first 34
+// that wait would start at once. Untold, it takes their load for that of the slots:
+// heavy ones make it too careful for as long as they start, and their end shows
+// within a window.
+//
+// Tokens, debts and what the adaptive limit learned outlive a time in which the
+// settings have no such limit: to switch limits off and on again is no burst.
 //
 // # Deadlines
 //

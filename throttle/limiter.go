@@ -25,8 +25,9 @@ type Limiter struct {
 	settings Settings
 	limits   []limit
 	slots    slots
-	bucket   *rate.Limiter
+	bucket   *rate.Limiter        // kept while there is no such limit; nil: there never was
 	adaptive *adaptive.Controller // nil: off
+	learned  learned
 	signals  Signals
 	// Who waits and starts.
 	tickets map[string]*Ticket // by UID; the latest ticket of the pod
@@ -41,7 +42,8 @@ type Limiter struct {
 	loan       loan
 	passedRoom *Ticket // the last that was let up without room
 	// What was observed.
-	takes    takes
+	takes    takes // those that owe
+	paced    takes // those that the limits allowed, or a deadline
 	history  history
 	gaveBack int // slots, since the adaptive limit was fed last
 	events   []Event

@@ -76,12 +76,13 @@ func (t *tokens) outlook(now time.Time, v view) (float64, bool) {
 }
 
 // setLimitsLocked replaces the limits by those of s. The token bucket of an earlier
-// setting is kept, so that a change of the configuration is no free burst; so is
-// what starts owe, and what is lent.
+// setting is kept, also over a time without one, so that a change of the configuration
+// is no free burst; so is what starts owe, what is lent, and what the adaptive limit
+// learned.
 func (l *Limiter) setLimitsLocked(now time.Time, s Settings) {
 	l.settings = s
 	l.limits = l.limits[:0]
-	l.setAdaptiveLocked()
+	l.setAdaptiveLocked(now)
 	l.setMostLocked()
 	if l.slots.most > 0 {
 		l.limits = append(l.limits, &l.slots)
@@ -93,7 +94,6 @@ func (l *Limiter) setLimitsLocked(now time.Time, s Settings) {
 func (l *Limiter) setBucketLocked(now time.Time) {
 	s := l.settings
 	if s.FillEvery <= 0 {
-		l.bucket = nil
 		return
 	}
 	fill, burst := rate.Every(s.FillEvery), max(1, s.Burst)
@@ -136,4 +136,5 @@ func (l *Limiter) takeLocked(now time.Time) {
 		lim.take(now)
 	}
 	l.takes.add(now)
+	l.paced.add(now)
 }

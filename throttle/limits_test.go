@@ -156,3 +156,26 @@ func TestHeldSaysWhatWasMeasured(t *testing.T) {
 		require.Equal(t, want, h.String(), "%+v", h)
 	}
 }
+
+func TestTokensAreKeptOverATimeWithoutTheLimit(t *testing.T) {
+	t.Parallel()
+	s := Settings{FillEvery: time.Minute, Burst: 3}
+	n := newNode(t, s)
+	n.attend("a", "b", "c")
+	n.l.Configure(n.now, Settings{})
+	n.attend("off")
+	n.requireStarting("a", "b", "c", "off")
+	n.pass(30 * time.Second)
+	n.l.Configure(n.now, s)
+	n.attend("d", "e")
+	n.requireStarting("a", "b", "c", "off") // half a token
+	n.l.Configure(n.now, Settings{})
+	n.requireStarting("a", "b", "c", "off", "d", "e")
+	n.pass(-24 * time.Hour) // the bucket goes along with the clock
+	n.l.Configure(n.now, s)
+	n.attend("f")
+	n.pass(29 * time.Second)
+	n.requireState("f", Waiting, "")
+	n.pass(time.Second + time.Millisecond)
+	n.requireState("f", Starting, Free)
+}

@@ -109,6 +109,8 @@ func (m *model) admitted(e Event, p *pod) {
 		if slot {
 			m.take()
 			m.admittedByRate()
+		} else {
+			m.takes = append(m.takes, m.at)
 		}
 	case Found:
 		require.Equal(m.t, m.asked.request.UID, p.uid)

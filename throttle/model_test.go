@@ -42,13 +42,15 @@ type model struct {
 	late     time.Time // the time that the caller gives: at, or a little before
 	pods     []*pod    // all that ever joined
 	tokens   float64
+	every    time.Duration // the bucket's, kept while there is no such limit; zero: there never was
+	burst    float64
 	filled   time.Time // when tokens was counted; zero: none was ever taken
 	over     *pod      // the start above the limit
 	overAll  bool
-	// free are the times of the admissions that the rate limits, since it was set.
+	// free are the times of the admissions that the rate limits, since it was changed.
 	free    []time.Time
 	signals Signals
-	takes   []time.Time // all admissions that took the limits
+	takes   []time.Time // all admissions that took the limits, or were exempt
 	lent    int
 	loanAt  time.Time // of the last loan
 	loan    int       // its size; zero: none is out
@@ -70,11 +72,13 @@ type asked struct {
 }
 
 func newModel(t *testing.T, s Settings, happened map[string]int) *model {
-	return &model{
+	m := &model{
 		t: t, l: New(t0, s), settings: s, now: t0, at: t0, late: t0,
-		tokens: float64(max(1, s.Burst)), happened: happened,
-		trace: []string{written(s)},
+		happened: happened,
+		trace:    []string{written(s)},
 	}
+	m.reconfigured(s)
+	return m
 }
 
 // written gives the settings for the trace, without addresses.
@@ -164,8 +168,8 @@ func (m *model) due(e *pod, at time.Time) bool { return at.Sub(e.arrived) >= m.m
 
 // have gives the tokens at the time of the operation.
 func (m *model) have() float64 {
-	filled := float64(max(0, m.at.Sub(m.filled))) / float64(m.settings.FillEvery)
-	return min(m.tokens+filled, float64(max(1, m.settings.Burst)))
+	filled := float64(max(0, m.at.Sub(m.filled))) / float64(m.every)
+	return min(m.tokens+filled, m.burst)
 }
 
 // fill settles the tokens at the time of the operation, or at that of an
@@ -249,26 +253,27 @@ func (m *model) mayPass() bool {
 }
 
 func (m *model) reconfigured(s Settings) {
+	m.settings = s
+	if s.FillEvery <= 0 {
+		return
+	}
 	burst := float64(max(1, s.Burst))
-	switch was := m.settings; {
-	case s.FillEvery <= 0:
-		m.tokens, m.free = 0, nil
-	case was.FillEvery <= 0:
-		m.tokens, m.filled, m.free = burst, time.Time{}, nil
-	default:
+	if m.every == 0 {
+		m.tokens = burst
+	} else {
 		m.fill()
 		m.tokens = min(m.tokens, burst)
-		if was.FillEvery != s.FillEvery || was.Burst != s.Burst {
-			m.free = nil
-		}
 	}
-	m.settings = s
+	if m.every != s.FillEvery || m.burst != burst {
+		m.free = nil
+	}
+	m.every, m.burst = s.FillEvery, burst
 }
 
 // setBack moves all times with a clock that was set back.
 func (m *model) setBack(d time.Duration) {
 	m.at = m.now
-	if m.settings.FillEvery > 0 {
+	if m.every > 0 {
 		m.fill()
 	}
 	times := []*time.Time{&m.filled, &m.loanAt, &m.now}

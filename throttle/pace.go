@@ -71,7 +71,7 @@ func (l *Limiter) paceLocked(now time.Time) pace {
 // minute, as far as somebody waited all the time; false: there were none.
 func (l *Limiter) admissionsEveryLocked(now time.Time) (time.Duration, bool) {
 	from := later(l.crowded, now.Add(-takesKept))
-	n := l.takes.after(from)
+	n := l.paced.after(from)
 	if n == 0 {
 		return unknownStart, false
 	}

@@ -14,6 +14,7 @@ func (l *Limiter) Observe(now time.Time, s Signals) {
 	now = l.clockLocked(now)
 	l.signals = s
 	l.takes.forget(now)
+	l.paced.forget(now)
 	if l.adaptive != nil {
 		l.adaptive.Observe(l.sampleLocked(now))
 		l.gaveBack = 0
@@ -25,7 +26,9 @@ func (l *Limiter) Observe(now time.Time, s Signals) {
 	}
 }
 
-// sampleLocked gives what the adaptive limit is fed with.
+// sampleLocked gives what the adaptive limit is fed with. Starts without a slot are
+// not counted: those that are exempt are many, at once, and mostly light, so that the
+// loop would infer from them that the node bears many times as many of those that wait.
 func (l *Limiter) sampleLocked(now time.Time) adaptive.Sample {
 	s := adaptive.Sample{At: now, Starting: l.starting.len(), Ended: l.gaveBack}
 	if l.othersAllowLocked(now) {
@@ -43,15 +46,37 @@ func (l *Limiter) sampleLocked(now time.Time) adaptive.Sample {
 	return s
 }
 
+// learnedKept is how long the adaptive limit of an earlier setting is as good as if
+// it had been in force all the time.
+const learnedKept = time.Minute
+
+// learned is the adaptive limit of an earlier setting.
+type learned struct {
+	from  *adaptive.Controller // nil: there is none
+	until time.Time            // when it was switched off
+}
+
 // setAdaptiveLocked makes, changes or drops the adaptive limit as the settings say.
-func (l *Limiter) setAdaptiveLocked() {
-	switch s := l.settings.Adaptive; {
+// What it learned is kept over a time without it: after a short one, all; after a
+// longer one, other pods start on a node that nobody watched, and of that limit and
+// the one to begin with, the less counts.
+func (l *Limiter) setAdaptiveLocked(now time.Time) {
+	s := l.settings.Adaptive
+	switch {
+	case s == nil && l.adaptive != nil:
+		l.learned, l.adaptive = learned{l.adaptive, now}, nil
 	case s == nil:
-		l.adaptive = nil
-	case l.adaptive == nil:
-		l.adaptive = adaptive.New(*s)
-	default:
+	case l.adaptive != nil:
 		l.adaptive.Configure(*s)
+	default:
+		l.adaptive, l.gaveBack = adaptive.New(*s), 0
+		if old := l.learned.from; old != nil {
+			old.Configure(*s)
+			if now.Sub(l.learned.until) < learnedKept || old.Limit() < l.adaptive.Limit() {
+				l.adaptive = old
+			}
+		}
+		l.learned = learned{}
 	}
 }
 

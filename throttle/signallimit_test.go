@@ -237,3 +237,24 @@ func TestSignalsHaveTheNamesOfTheSettings(t *testing.T) {
 	require.Equal(t, "unknown", numSignals.String())
 	require.Equal(t, "unknown", Signal(-1).String())
 }
+
+// Whoever waits does not start into the load of those that never do.
+func TestAnExemptStartOwesAlsoWithoutASlot(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, Settings{MaxConcurrent: 1, CPU: SignalLimit{Max: 80, Increment: 20}})
+	n.measure(SignalCPU, 30)
+	n.attend("holder", "waits")
+	n.pass(time.Second)
+	for _, uid := range []string{"x", "y"} {
+		n.join(uid).StartExempt(n.now)
+		n.requireState(uid, Starting, Exempt)
+	}
+	_, known := n.l.admissionsEveryLocked(n.now)
+	require.False(t, known, "they say nothing of the pace of those that wait")
+	n.end("holder", Ready)
+	d := n.join("waits").TryStart(n.now)
+	require.Equal(t, Held{Reason: CPULoad, Signal: SignalCPU, Measured: 90, Owed: 60, Threshold: 80}, d.Held)
+	n.pass(2 * time.Second)
+	n.measure(SignalCPU, 75)
+	n.requireState("waits", Starting, Free)
+}
