@@ -1,7 +1,9 @@
 package crd
 
 import (
+	"fmt"
 	"maps"
+	"runtime/debug"
 	"slices"
 
 	"github.com/sirupsen/logrus"
@@ -53,28 +55,40 @@ func (o objects) put(name string, next object) (before object) {
 
 // observe takes a version of an object from the API server.
 func (s *Source) observe(u *unstructured.Unstructured) {
-	// The status is another's to write: it puts nothing in force.
-	content := maps.Clone(u.Object)
-	delete(content, "status")
-	good, unknown, faults := decode(content)
-	next := object{
-		uid:        u.GetUID(),
-		good:       good,
-		fault:      fieldErrors(faults).Error(),
-		unknown:    fieldErrors(unknown).Error(),
-		generation: u.GetGeneration(),
-	}
+	next := s.judge(u)
+	before := s.note(u, next)
+	s.logVersion(u, before, next)
+	s.wake()
+}
+
+// judge reads a version. One at which that panics is not good: else one object
+// would end the daemons of all nodes, and again as soon as they are back.
+func (s *Source) judge(u *unstructured.Unstructured) (next object) {
+	next.uid, next.generation = u.GetUID(), u.GetGeneration()
 	// Of another kind than these, the values are as good as absent.
 	next.nodes, _, _ = unstructured.NestedInt64(u.Object, "status", "nodes")
 	next.instance, _, _ = unstructured.NestedString(u.Object, "spec", "instance")
+	defer func() {
+		if fault := recover(); fault != nil {
+			next.good, next.fault = nil, fmt.Sprintf("this version of pod-pacemaker fails to read it: %v", fault)
+			s.log.WithFields(logrus.Fields{"config": u.GetName(), "panic": fault, "stack": string(debug.Stack())}).
+				Error("to read a PacemakerConfig failed")
+		}
+	}()
+	// The status is another's to write: it puts nothing in force.
+	content := maps.Clone(u.Object)
+	delete(content, "status")
+	good, unknown, faults := s.decode(content)
+	next.good, next.fault, next.unknown = good, fieldErrors(faults).Error(), fieldErrors(unknown).Error()
+	return next
+}
 
+// note puts a version among the objects, and gives what was known before.
+func (s *Source) note(u *unstructured.Unstructured, next object) (before object) {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.recallLocked(u)
-	before := s.objects.put(u.GetName(), next)
-	s.mu.Unlock()
-
-	s.logVersion(u, before, next)
-	s.wake()
+	return s.objects.put(u.GetName(), next)
 }
 
 // forget drops an object that the API server no longer has.

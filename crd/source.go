@@ -11,6 +11,7 @@ import (
 	"github.com/sirupsen/logrus"
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 
@@ -35,6 +36,7 @@ type Source struct {
 	log      logrus.FieldLogger
 	fallback *v1alpha1.PacemakerConfig
 	onChange func(Effective)
+	decode   func(map[string]any) (config *v1alpha1.PacemakerConfig, unknown, errs field.ErrorList)
 	changed  chan struct{} // holds at most one: something to decide upon
 	synced   chan struct{} // closed after the first decision
 	told     chan struct{} // closed once it is known which config is the node's
@@ -64,7 +66,7 @@ func NewSource(configs dynamic.Interface, nodes kubernetes.Interface, nodeName, 
 	}
 	return &Source{
 		configs: configs, nodes: nodes, node: nodeName, instance: instance,
-		log: log, fallback: fallback, onChange: onChange,
+		log: log, fallback: fallback, onChange: onChange, decode: decode,
 		changed: make(chan struct{}, 1),
 		synced:  make(chan struct{}),
 		told:    make(chan struct{}),

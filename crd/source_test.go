@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apimachinery/pkg/watch"
 	dynamicfake "k8s.io/client-go/dynamic/fake"
 	kubefake "k8s.io/client-go/kubernetes/fake"
@@ -241,6 +242,29 @@ func TestSourceKeepsTheLastGoodVersion(t *testing.T) {
 		w.inForce("a", OriginAPI, 3)
 		assert.Equal(t, []string{"info: PacemakerConfig is valid again", "info: PacemakerConfig is in force"}, w.logged())
 		assert.Len(t, w.told, 3)
+	})
+}
+
+func TestSourceTakesAVersionThatItFailsToReadForABadOne(t *testing.T) {
+	inWorld(t, nil, func(w *world) {
+		w.source.decode = func(content map[string]any) (*v1alpha1.PacemakerConfig, field.ErrorList, field.ErrorList) {
+			config, unknown, errs := decode(content)
+			if config != nil && config.Generation == 2 {
+				panic("nobody thought of this")
+			}
+			return config, unknown, errs
+		}
+		w.run()
+		w.create(testObject("a", 1, 2, nil))
+		w.logged()
+		w.update(testObject("a", 2, 3, nil))
+		w.inForce("a", OriginAPI, 1)
+		assert.Equal(t, []string{
+			"error: to read a PacemakerConfig failed",
+			"error: PacemakerConfig is invalid: its generation 1 stays in force: this version of pod-pacemaker fails to read it: nobody thought of this",
+		}, w.logged())
+		w.update(testObject("a", 3, 4, nil))
+		w.inForce("a", OriginAPI, 3)
 	})
 }
 

@@ -133,7 +133,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 	}
 	g.Go(func() error { return d.lead(ctx) })
 	if d.options.HTTPAddress != "" {
-		g.Go(func() error { return d.serveHTTP(ctx) })
+		g.Go(func() error { return d.pacer.supervised(ctx, "http", d.serveHTTP) })
 		g.Go(func() error { return d.pacer.supervised(ctx, "timeline", d.recordTimeline) })
 	}
 	if d.client != nil && d.options.StartupTaint != "" {

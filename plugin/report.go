@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd/report"
@@ -39,18 +40,19 @@ func (d *Daemon) report(ctx context.Context) error {
 		API: d.client, Namespace: o.Namespace, NodeName: o.NodeName, Instance: o.Instance,
 		Nodes: d.source.Nodes, Log: o.Log,
 	})
-	elected := make(chan struct{})
-	go func() {
-		defer close(elected)
-		election.Run(ctx, func(ctx context.Context) {
-			if err := d.pacer.supervised(ctx, "summary", d.sumUp); err != nil {
-				o.Log.WithError(err).Error("the status of PacemakerConfigs is not written")
-			}
-		})
-	}()
-	node.Run(ctx)
-	<-elected
-	return nil
+	work := func(ctx context.Context) {
+		if err := d.pacer.supervised(ctx, "summary", d.sumUp); err != nil {
+			o.Log.WithError(err).Error("the status of PacemakerConfigs is not written")
+		}
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error {
+		return d.pacer.supervised(ctx, "election", func(ctx context.Context) error { election.Run(ctx, work); return nil })
+	})
+	g.Go(func() error {
+		return d.pacer.supervised(ctx, "nodeReport", func(ctx context.Context) error { node.Run(ctx); return nil })
+	})
+	return g.Wait()
 }
 
 // sumUp writes the status of the PacemakerConfigs until ctx ends.

@@ -30,7 +30,7 @@ func (d *Daemon) lead(ctx context.Context) (err error) {
 	}
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return d.pace(ctx) })
-	g.Go(func() error { return admin.ServeAdmin(ctx, d.options.AdminPath(), d) })
+	g.Go(func() error { return d.pacer.supervised(ctx, "admin", d.serveAdmin) })
 	g.Go(func() error { return d.pacer.supervised(ctx, "report", d.report) })
 	return g.Wait()
 }
@@ -51,6 +51,11 @@ func (d *Daemon) standBy(holder string) {
 	why := fmt.Errorf("%w (%s), and this one takes over when that ends", admin.ErrStandby, holder)
 	d.standby.Store(&why)
 	d.options.Log.WithField("lock", d.options.lockPath()).Infof("standby: %v", why)
+}
+
+// serveAdmin answers at the administrator's socket.
+func (d *Daemon) serveAdmin(ctx context.Context) error {
+	return admin.ServeAdmin(ctx, d.options.AdminPath(), d)
 }
 
 // serveHTTP serves metrics and health. While another has the address, as the

@@ -81,7 +81,8 @@ func answer(w http.ResponseWriter, code int, v any) {
 	_, _ = w.Write(body.Bytes())
 }
 
-// serve answers on l until ctx ends, and then gives nil. It closes l.
+// serve answers on l until ctx ends, and then gives nil. It closes l. A panic of l
+// becomes one of the caller, who can catch it.
 func serve(ctx context.Context, l net.Listener, h http.Handler) error {
 	srv := &http.Server{
 		Handler:        h,
@@ -90,11 +91,15 @@ func serve(ctx context.Context, l net.Listener, h http.Handler) error {
 		IdleTimeout:    requestTimeout,
 		MaxHeaderBytes: 16 << 10,
 	}
-	ended := make(chan error, 1)
-	go func() { ended <- srv.Serve(netutil.LimitListener(l, maxConns)) }()
+	ended := make(chan served, 1)
+	go func() { ended <- accept(srv, netutil.LimitListener(l, maxConns)) }()
 	select {
-	case err := <-ended:
-		return fmt.Errorf("serve at %s: %w", l.Addr(), err)
+	case s := <-ended:
+		if s.panicked != nil {
+			_ = srv.Close() // its listener is closed already: this ends the connections
+			panic(s.panicked)
+		}
+		return fmt.Errorf("serve at %s: %w", l.Addr(), s.err)
 	case <-ctx.Done():
 	}
 	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTimeout)
@@ -103,8 +108,19 @@ func serve(ctx context.Context, l net.Listener, h http.Handler) error {
 	if errors.Is(err, context.DeadlineExceeded) {
 		err = srv.Close()
 	}
-	if served := <-ended; !errors.Is(served, http.ErrServerClosed) {
-		err = errors.Join(err, served)
+	if s := <-ended; s.panicked == nil && !errors.Is(s.err, http.ErrServerClosed) {
+		err = errors.Join(err, s.err)
 	}
 	return err
+}
+
+// served is how a server ended.
+type served struct {
+	err      error
+	panicked any // nil: it did not
+}
+
+func accept(srv *http.Server, l net.Listener) (s served) {
+	defer func() { s.panicked = recover() }()
+	return served{err: srv.Serve(l)}
 }

@@ -191,3 +191,16 @@ func TestSecondDaemonIsRefusedAndTheFirstGoesOn(t *testing.T) {
 	_, err = NewClient(path).Status(t.Context())
 	require.NoError(t, err)
 }
+
+// panicking is a listener with a fault.
+type panicking struct{ net.Listener }
+
+func (panicking) Accept() (net.Conn, error) { panic("broken") }
+
+func TestAPanicWhereConnectionsAreAcceptedIsTheCallers(t *testing.T) {
+	t.Parallel()
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	assert.PanicsWithValue(t, "broken", func() { _ = serve(t.Context(), panicking{l}, adminHandler(&node{})) })
+	require.ErrorIs(t, l.Close(), net.ErrClosed, "its address is free again")
+}

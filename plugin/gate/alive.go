@@ -70,7 +70,10 @@ func (s *Server) tellAlive(ctx context.Context) {
 			continue
 		}
 		soon, cancel := context.WithTimeout(ctx, s.aliveEvery)
-		err := s.backend.Alive(soon)
+		var err error
+		if panicked := caught(func() { err = s.backend.Alive(soon) }); panicked != nil {
+			err = panicked
+		}
 		cancel()
 		if err == nil {
 			s.alive.beat()

@@ -8,7 +8,6 @@ import (
 	"io"
 	"net"
 	"os"
-	"runtime/debug"
 	"strings"
 	"time"
 
@@ -127,10 +126,8 @@ func (c *conn) watch() error {
 // ask calls the backend, and turns its panic into an error.
 func (c *conn) ask(ctx context.Context, h Hello, p *pace) (v Verdict, err error) {
 	defer p.end()
-	defer func() {
-		if r := recover(); r != nil {
-			err = fmt.Errorf("panic: %v\n%s", r, debug.Stack())
-		}
-	}()
-	return c.server.backend.Wait(ctx, h, p.tell)
+	if panicked := caught(func() { v, err = c.server.backend.Wait(ctx, h, p.tell) }); panicked != nil {
+		return Verdict{}, panicked
+	}
+	return v, err
 }

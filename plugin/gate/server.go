@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -67,7 +68,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 
 func (s *Server) accept(ctx context.Context, l net.Listener, group *errgroup.Group) error {
 	for {
-		accepted, err := l.Accept()
+		accepted, err := s.acceptOne(l)
 		if ctx.Err() != nil {
 			return hangUp(accepted)
 		}
@@ -84,10 +85,32 @@ func (s *Server) accept(ctx context.Context, l net.Listener, group *errgroup.Gro
 			return errors.Join(fmt.Errorf("gate: %s is no unix socket", l.Addr()), hangUp(accepted))
 		}
 		group.Go(func() error {
-			s.serve(ctx, c)
+			defer func() { _ = c.Close() }() // also where serve panics
+			if err := caught(func() { s.serve(ctx, c) }); err != nil {
+				s.log.WithError(err).Error("the gate fails with a hook, which will ask again")
+			}
 			return nil
 		})
 	}
+}
+
+// acceptOne accepts, and turns a panic into an error.
+func (s *Server) acceptOne(l net.Listener) (c net.Conn, err error) {
+	if panicked := caught(func() { c, err = l.Accept() }); panicked != nil {
+		return nil, panicked
+	}
+	return c, err
+}
+
+// caught calls f, and turns its panic into an error.
+func caught(f func()) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("panic: %v\n%s", r, debug.Stack())
+		}
+	}()
+	f()
+	return nil
 }
 
 // hangUp closes c if there is one.

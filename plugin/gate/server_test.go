@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -370,6 +371,57 @@ func TestServerSaysThatItDecidesAsLongAsItDoes(t *testing.T) {
 	require.NoError(t, c.Close())
 	for range heard { // until the end
 	}
+}
+
+// tricked is a listener, and a backend, that fail at first.
+type tricked struct {
+	net.Listener
+	*gatetest.Backend
+	accepted, asked atomic.Int32
+}
+
+func (l *tricked) Accept() (net.Conn, error) {
+	if l.accepted.Add(1) == 1 {
+		panic("bug in Accept")
+	}
+	return l.Listener.Accept()
+}
+
+func (l *tricked) Alive(ctx context.Context) error {
+	if l.asked.Add(1) == 1 {
+		panic("bug in Alive")
+	}
+	return l.Backend.Alive(ctx)
+}
+
+func TestServerGoesOnAfterPanics(t *testing.T) {
+	t.Parallel()
+	path := gatetest.Socket(t)
+	l, err := socket.Listen(path, nil)
+	require.NoError(t, err)
+	log, logged := logtest.NewNullLogger()
+	both := &tricked{Listener: l, Backend: gatetest.NewBackend()}
+	ctx, cancel := context.WithCancel(t.Context())
+	served := make(chan error, 1)
+	s := gate.NewServer(both, log).WithAliveEvery(10 * time.Millisecond)
+	go func() { served <- s.Serve(ctx, both) }()
+
+	c, r := dial(t, path)
+	say(t, c, hello)
+	w := both.Next(t)
+	for hear(t, r) != "alive\n" { // until it decides again
+	}
+	w.Decide(gate.Verdict{Go: true})
+	for hear(t, r) != "go \n" { // beside more of these
+	}
+	cancel()
+	require.NoError(t, gatetest.Receive(t, served, "the server stops"))
+	var said []string
+	for _, e := range logged.AllEntries() {
+		said = append(said, fmt.Sprint(e.Data[logrus.ErrorKey]))
+	}
+	assert.Contains(t, strings.Join(said, "\n"), "panic: bug in Accept")
+	assert.Contains(t, strings.Join(said, "\n"), "panic: bug in Alive")
 }
 
 func TestServerServesManyAtOnce(t *testing.T) {

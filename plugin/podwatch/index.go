@@ -137,8 +137,17 @@ func (w *Watch) put(c *cached) bool {
 
 func (w *Watch) tell(pod Pod, deleted bool) {
 	for _, f := range w.onChange {
-		f(pod, deleted)
+		w.tellOne(f, pod, deleted)
 	}
+}
+
+func (w *Watch) tellOne(f func(Pod, bool), pod Pod, deleted bool) {
+	defer func() {
+		if fault := recover(); fault != nil {
+			w.failed(fault, "to act on a pod's change failed", pod)
+		}
+	}()
+	f(pod, deleted)
 }
 
 func sameName(a, b *cached) bool {

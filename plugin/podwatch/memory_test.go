@@ -106,10 +106,10 @@ func measure(b *testing.B, pods int) float64 {
 
 // BenchmarkTrim measures the work for one event.
 func BenchmarkTrim(b *testing.B) {
-	p := realistic(0)
+	p, w := realistic(0), New(nil, "", nil)
 	b.ReportAllocs()
 	for b.Loop() {
-		if c, err := transform(p); c == nil || err != nil {
+		if c, err := w.transform(p); c == nil || err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -118,7 +118,7 @@ func BenchmarkTrim(b *testing.B) {
 // The informer keeps no API object, however it got it.
 func TestKeepsNoAPIObject(t *testing.T) {
 	t.Parallel()
-	c, err := transform(realistic(0))
+	c, err := New(nil, "", nil).transform(realistic(0))
 	require.NoError(t, err)
 	kept, ok := c.(*cached)
 	require.True(t, ok)

@@ -1,9 +1,11 @@
 package podwatch
 
 import (
+	"runtime/debug"
 	"strings"
 	"time"
 
+	"github.com/sirupsen/logrus"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -19,7 +21,7 @@ type cached struct {
 
 // transform turns an API pod into a cached one before anything keeps it. Other objects (what was transformed already,
 // tombstones) pass unchanged, because client-go may hand the same object in twice.
-func transform(obj any) (any, error) {
+func (w *Watch) transform(obj any) (any, error) {
 	p, ok := obj.(*corev1.Pod)
 	if !ok {
 		return obj, nil
@@ -31,24 +33,44 @@ func transform(obj any) (any, error) {
 			UID:             p.UID,
 			ResourceVersion: p.ResourceVersion,
 		},
-		pod: trim(p),
+		pod: w.trimmed(p),
 	}, nil
+}
+
+// trimmed trims p. Where that panics only the name of p is known: an error would have client-go list all pods again,
+// and a panic would end the daemon.
+func (w *Watch) trimmed(p *corev1.Pod) (pod Pod) {
+	defer func() {
+		if fault := recover(); fault != nil {
+			pod = nameOf(p)
+			w.failed(fault, "the pod watch understands nothing of a pod but its name", pod)
+		}
+	}()
+	return w.trim(p)
+}
+
+// failed logs a panic.
+func (w *Watch) failed(fault any, what string, pod Pod) {
+	w.log.WithFields(logrus.Fields{
+		"pod_namespace": pod.Namespace, "pod_name": pod.Name, "pod_uid": pod.UID,
+		"panic": fault, "stack": string(debug.Stack()),
+	}).Error(what)
+}
+
+// nameOf is who p is.
+func nameOf(p *corev1.Pod) Pod {
+	pod := Pod{UID: string(p.UID), Namespace: p.Namespace, Name: p.Name}
+	if hash := p.Annotations[corev1.MirrorPodAnnotationKey]; hash != "" {
+		pod.UID, pod.Static = hash, true
+	}
+	return pod
 }
 
 // trim takes from an API pod what pacing needs. The result shares no memory with p but strings.
 func trim(p *corev1.Pod) Pod {
-	pod := Pod{
-		UID:               string(p.UID),
-		Namespace:         p.Namespace,
-		Name:              p.Name,
-		PriorityClassName: p.Spec.PriorityClassName,
-		RestartPolicy:     string(p.Spec.RestartPolicy),
-		SkipAnnotation:    p.Annotations[SkipAnnotation] == "true",
-		Phase:             p.Status.Phase,
-	}
-	if hash := p.Annotations[corev1.MirrorPodAnnotationKey]; hash != "" {
-		pod.UID, pod.Static = hash, true
-	}
+	pod := nameOf(p)
+	pod.PriorityClassName, pod.RestartPolicy = p.Spec.PriorityClassName, string(p.Spec.RestartPolicy)
+	pod.SkipAnnotation, pod.Phase = p.Annotations[SkipAnnotation] == "true", p.Status.Phase
 	pod.Deleting = p.DeletionTimestamp != nil && !pod.Static
 	if p.Spec.Priority != nil {
 		pod.Priority = *p.Spec.Priority

@@ -25,6 +25,7 @@ type Watch struct {
 	log      logrus.FieldLogger
 	health   *health
 	onChange []func(pod Pod, deleted bool)
+	trim     func(*corev1.Pod) Pod
 
 	mu      sync.Mutex
 	started bool
@@ -41,6 +42,7 @@ func New(client kubernetes.Interface, node string, log logrus.FieldLogger) *Watc
 		node:    node,
 		log:     log,
 		health:  newHealth(log),
+		trim:    trim,
 		pods:    map[string]*cached{},
 		waiting: map[string]*waiter{},
 	}
@@ -52,7 +54,8 @@ func New(client kubernetes.Interface, node string, log logrus.FieldLogger) *Watc
 // makes again while the pod lives.
 //
 // All functions are called from one goroutine, in the order of the changes, after Get knows of the change.
-// They should not block: later changes wait, also for Get and Await. OnChange panics once Run was called.
+// They should not block: later changes wait, also for Get and Await. One that panics misses this change; that is
+// logged. OnChange panics once Run was called.
 func (w *Watch) OnChange(f func(pod Pod, deleted bool)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -98,5 +101,5 @@ func (w *Watch) start() (cache.SharedIndexInformer, error) {
 	}
 	w.synced = handler.HasSynced
 	ignore := func(context.Context, *cache.Reflector, error) {} // listWatch notes more than this is told
-	return informer, errors.Join(informer.SetTransform(transform), informer.SetWatchErrorHandlerWithContext(ignore))
+	return informer, errors.Join(informer.SetTransform(w.transform), informer.SetWatchErrorHandlerWithContext(ignore))
 }

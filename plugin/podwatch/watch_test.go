@@ -268,6 +268,41 @@ func TestGetInsideOnChange(t *testing.T) {
 	})
 }
 
+func TestPanicsEndNothing(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		api := fakes{t, fake.NewClientset()}
+		logger, log := logtest.NewNullLogger()
+		w, told := New(api, "node-a", logger), &changes{}
+		w.trim = func(p *corev1.Pod) Pod {
+			if p.Name == "strange" {
+				panic("nobody thought of this")
+			}
+			return trim(p)
+		}
+		w.OnChange(func(pod Pod, _ bool) {
+			if pod.Name == "untold" {
+				panic("nor of this")
+			}
+		})
+		w.OnChange(told.add)
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- w.Run(ctx) }()
+		synctest.Wait()
+		api.create(webPod(named("strange"), uid("1", "uid-s"), mirror("hash")))
+		api.create(webPod(named("untold"), uid("1", "uid-u")))
+		api.create(webPod())
+		require.Equal(t, []string{"set ns/strange hash ", "set ns/untold uid-u ", "set ns/web uid-1 "}, told.take())
+		pod, known := w.Get("hash")
+		require.True(t, known)
+		require.Equal(t, Pod{UID: "hash", Namespace: "ns", Name: "strange", Static: true}, pod)
+		require.Len(t, log.AllEntries(), 2)
+		cancel()
+		require.NoError(t, <-ended)
+	})
+}
+
 // Events of the informer that no API server test can bring about on demand.
 func TestChange(t *testing.T) {
 	t.Parallel()
@@ -275,9 +310,9 @@ func TestChange(t *testing.T) {
 	w, told := New(fake.NewClientset(), "node-a", logger), &changes{}
 	w.OnChange(told.add)
 	put := func(p *corev1.Pod) any {
-		c, err := transform(p)
+		c, err := w.transform(p)
 		require.NoError(t, err)
-		again, err := transform(c)
+		again, err := w.transform(c)
 		require.NoError(t, err)
 		require.Same(t, c, again, "client-go may transform twice")
 		return c
