@@ -22,7 +22,7 @@ func newSignalMetrics(s *sensors) *signalMetrics {
 		sensors:   s,
 		value:     desc("value", "What a signal is, in percent; load in processes. Absent while it cannot be measured."),
 		threshold: desc("threshold", "The value from which a signal holds starts. Absent where no limit is set."),
-		blind:     desc("blind", "1 while a signal cannot be measured: its limit is open then."),
+		blind:     desc("blind", "1 while a signal cannot be measured: a limit of its own is open then, adaptive does without it."),
 	}
 }
 

@@ -88,7 +88,7 @@ func overLimit(r throttle.Reason) bool { return r == throttle.MaxWait || r == th
 // wait for another reason now, the first in line first. It gives the time of the next
 // look; zero: nobody waits.
 func (s *podEvents) look(now time.Time, n notices, l *throttle.Limiter) (next time.Time) {
-	if l.Demand() != throttle.DemandWaiting {
+	if l.Demand(now) != throttle.DemandWaiting {
 		return time.Time{}
 	}
 	if next := s.last.Add(lookEvery); now.Before(next) {

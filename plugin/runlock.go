@@ -14,7 +14,7 @@ import (
 )
 
 // lockEvery is the time between two questions whether the lock is free.
-const lockEvery = 200 * time.Millisecond
+const lockEvery = time.Second
 
 // runLock is the right to pace the pods of a run folder: of the daemons that use
 // the folder, one has it. The kernel takes it back when that one ends, however it

@@ -60,7 +60,7 @@ func watchesAny(s throttle.Settings) bool {
 func (s *sensors) Watched() bool { return s.limiter.Watched() }
 
 // Demand implements sensor.Limiter.
-func (s *sensors) Demand() throttle.Demand { return s.limiter.Demand() }
+func (s *sensors) Demand(now time.Time) throttle.Demand { return s.limiter.Demand(now) }
 
 // Observe implements sensor.Limiter.
 func (s *sensors) Observe(now time.Time, signals throttle.Signals) {

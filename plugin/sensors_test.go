@@ -163,7 +163,7 @@ func TestStatusAndMetricsShowSignalsThatNoLimitNeeds(t *testing.T) {
 	n.reconfigure(loadBelowFour)
 	m := newSignalMetrics(n.p.sensors)
 	require.NoError(t, testutil.CollectAndCompare(m, strings.NewReader(`
-# HELP pod_pacemaker_signal_blind 1 while a signal cannot be measured: its limit is open then.
+# HELP pod_pacemaker_signal_blind 1 while a signal cannot be measured: a limit of its own is open then, adaptive does without it.
 # TYPE pod_pacemaker_signal_blind gauge
 pod_pacemaker_signal_blind{signal="cpu"} 1
 pod_pacemaker_signal_blind{signal="iowait"} 1

@@ -70,7 +70,7 @@ func (s *stalls) judge(sign *stallSign, now usage, window time.Duration) time.Ti
 // because nobody waits.
 func (p *pacer) findStalls(now time.Time) (next time.Time) {
 	after := p.noProgressAfter()
-	if after < 0 || p.limiter.Demand() != throttle.DemandWaiting {
+	if after < 0 || p.limiter.Demand(now) != throttle.DemandWaiting {
 		p.endStalls(now)
 		return time.Time{}
 	}

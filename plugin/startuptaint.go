@@ -19,7 +19,7 @@ import (
 )
 
 // taintEvery is the time between two looks whether pods are paced yet.
-const taintEvery = 500 * time.Millisecond
+const taintEvery = time.Second
 
 // taintBackoff spaces out the tries to remove the taint: at last one each half
 // minute, spread, for ever. A node with the taint gets no pods.

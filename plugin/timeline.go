@@ -24,11 +24,12 @@ func (d *Daemon) recordTimeline(ctx context.Context) error {
 		case <-tick.C:
 		}
 		var signals throttle.Signals
-		looked := time.Since(time.Unix(0, d.lookedAt.Load())) < watchedFor
-		if looked || d.pacer.limiter.Demand() != throttle.DemandIdle {
-			signals = d.pacer.sensors.now()
-		}
 		now := time.Now()
+		looked := now.Sub(time.Unix(0, d.lookedAt.Load())) < watchedFor
+		if looked || d.pacer.limiter.Demand(now) != throttle.DemandIdle {
+			signals = d.pacer.sensors.now()
+			now = time.Now()
+		}
 		d.timeline.Add(newPoint(now, d.pacer.limiter.Snapshot(now), signals))
 	}
 }

@@ -16,6 +16,7 @@ func (t *Ticket) LetUp(now time.Time, waitable time.Duration) Decision {
 		return Decision{Admitted: true, Reason: t.reason}
 	}
 	t.seen = now
+	l.cameLocked(now)
 	d := l.letUpLocked(now, t, waitable)
 	if d.Admitted {
 		l.pullLocked(now, t)
@@ -53,6 +54,7 @@ func (t *Ticket) TryStart(now time.Time) Decision {
 	defer l.mu.Unlock()
 	now = l.clockLocked(now)
 	if t.state == Waiting {
+		l.cameLocked(now)
 		l.pulledLocked(t)
 		l.tryLocked(now, t)
 	}

@@ -35,6 +35,7 @@ type Limiter struct {
 	seq     uint64
 	latest  time.Time // the time of the latest decision
 	crowded time.Time // since when somebody waits all the time
+	came    time.Time // when a Waiting ticket was asked for last; zero: none was
 	ended   []*Ticket // in the order of their ends, at most endedKept
 	// What was granted beside the limits.
 	over       *Ticket // the last start over the limit, while it counts as such
@@ -88,6 +89,7 @@ func (l *Limiter) Join(now time.Time, r Request) *Ticket {
 		return l.joinLocked(now, r)
 	}
 	t.seen = now
+	l.cameLocked(now)
 	if arrived := earlier(now, r.Arrived); t.state == Waiting && arrived.Before(t.arrived) {
 		defer l.changedLocked()
 		l.moveLocked(t, func() { t.arrived = arrived })
@@ -163,6 +165,7 @@ func (l *Limiter) joinLocked(now time.Time, r Request) *Ticket {
 	if l.waiting.len() == 0 {
 		l.crowded = now
 	}
+	l.cameLocked(now)
 	l.tickets[r.UID] = t
 	l.joinQueueLocked(t)
 	l.happenedLocked(Event{Kind: KindJoined, Time: now}, t)

@@ -105,7 +105,7 @@ func runReaders(l *Limiter, most int) (stop func()) {
 		func() { l.Recent(time.Now()) },
 		func() { l.View(time.Now(), "1-1") },
 		func() { l.Named(time.Now(), "nobody") },
-		func() { l.Demand(); l.Watched() },
+		func() { l.Demand(time.Now()); l.Watched() },
 		func() { l.SetStalled(time.Now(), fmt.Sprintf("%d-%d", rand.IntN(16), rand.IntN(60)), time.Now()) },
 		func() {
 			r := Reading{Value: 100 * rand.Float64(), From: time.Now(), To: time.Now()}

@@ -124,6 +124,7 @@ func (l *Limiter) departLocked(now time.Time, t *Ticket) {
 	if t.attended > 0 || t.state != Waiting {
 		return
 	}
+	l.cameLocked(now)
 	l.present.remove(t)
 	l.due.remove(t)
 	l.overdue.remove(t)

@@ -66,27 +66,40 @@ type Demand int
 
 // The demands, in rising order.
 const (
-	// DemandIdle: nothing waits or starts.
+	// DemandIdle: nothing starts, and nobody waits.
 	DemandIdle Demand = iota
 	// DemandStarting: something starts, and nobody waits.
 	DemandStarting
-	// DemandWaiting: somebody waits.
+	// DemandWaiting: somebody waits who is present, or may be back soon.
 	DemandWaiting
 )
 
-// Demand gives how eagerly to measure now. It may have changed whenever
-// [Limiter.Changed] tells of something.
-func (l *Limiter) Demand() Demand {
+// backWithin is how long after the last one came others are expected: kubelet comes
+// back to what was refused within 15 seconds. Of those that wait for longer without
+// anybody coming, nobody knows when that will be.
+const backWithin = 30 * time.Second
+
+// Demand gives how eagerly to measure at now. It may have risen whenever
+// [Limiter.Changed] tells of something; it falls by itself.
+func (l *Limiter) Demand(now time.Time) Demand {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
-	case l.waiting.len() > 0:
+	case l.present.len() > 0 || (l.waiting.len() > 0 && now.Sub(l.came) < backWithin):
 		return DemandWaiting
 	case l.starting.len()+l.unheld.len() > 0:
 		return DemandStarting
 	default:
 		return DemandIdle
 	}
+}
+
+// cameLocked says that somebody asks for a Waiting ticket.
+func (l *Limiter) cameLocked(now time.Time) {
+	if now.Sub(l.came) >= backWithin {
+		l.changedLocked() // the demand may rise
+	}
+	l.came = now
 }
 
 // Watched tells whether any setting in force needs the signals.

@@ -211,17 +211,61 @@ func TestDemandSaysHowEagerlyToMeasure(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{MaxConcurrent: 1})
 	require.False(t, n.l.Watched())
-	require.Equal(t, DemandIdle, n.l.Demand())
+	require.Equal(t, DemandIdle, n.l.Demand(n.now))
 	n.attend("a")
-	require.Equal(t, DemandStarting, n.l.Demand())
+	require.Equal(t, DemandStarting, n.l.Demand(n.now))
 	n.join("b")
-	require.Equal(t, DemandWaiting, n.l.Demand())
+	require.Equal(t, DemandWaiting, n.l.Demand(n.now))
 	n.end("b", Deleted)
 	n.join("x").StartExempt(n.now)
 	n.end("a", Ready)
-	require.Equal(t, DemandStarting, n.l.Demand(), "a start without a slot")
+	require.Equal(t, DemandStarting, n.l.Demand(n.now), "a start without a slot")
 	n.end("x", Ready)
-	require.Equal(t, DemandIdle, n.l.Demand())
+	require.Equal(t, DemandIdle, n.l.Demand(n.now))
+}
+
+// Pods that nobody comes back for are not waited for at four samples a second.
+func TestWhileNobodyComesTheDemandFalls(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, Settings{MaxConcurrent: 1, StartTimeout: time.Hour, MaxWait: time.Hour})
+	n.attend("holder")
+	absent := n.join("absent")
+	lull := func() {
+		t.Helper()
+		n.pass(backWithin - 1)
+		require.Equal(t, DemandWaiting, n.l.Demand(n.now))
+		n.pass(1)
+		require.Equal(t, DemandStarting, n.l.Demand(n.now))
+		select {
+		case <-n.l.Changed():
+		default:
+		}
+	}
+	lull()
+	for name, come := range map[string]func(){
+		"joins":       func() { n.join("absent") },
+		"at sandbox":  func() { absent.LetUp(n.now, waitable) },
+		"at process":  func() { require.False(t, absent.TryStart(n.now).Admitted) },
+		"leaves":      func() { absent.Attend(n.now); n.pass(time.Minute); absent.Leave(n.now) },
+		"clock moved": func() { absent.Attend(n.now); absent.Leave(n.now); n.pass(-24 * time.Hour) },
+	} {
+		come()
+		require.Equal(t, DemandWaiting, n.l.Demand(n.now), name)
+		select {
+		case <-n.l.Changed():
+		default:
+			require.Fail(t, "nobody is told that the demand rose", name)
+		}
+		lull()
+	}
+	absent.Attend(n.now)
+	n.pass(10 * backWithin)
+	require.Equal(t, DemandWaiting, n.l.Demand(n.now), "it is there")
+	absent.End(n.now, Deleted)
+	n.end("holder", Ready)
+	n.join("absent")
+	n.pass(backWithin)
+	require.Equal(t, DemandIdle, n.l.Demand(n.now))
 }
 
 func TestSignalsHaveTheNamesOfTheSettings(t *testing.T) {

@@ -25,8 +25,8 @@ const (
 type Limiter interface {
 	// Watched tells whether any limit asks for signals.
 	Watched() bool
-	// Demand tells how eagerly.
-	Demand() throttle.Demand
+	// Demand tells how eagerly to measure at now.
+	Demand(now time.Time) throttle.Demand
 	// Observe takes the signals of now.
 	Observe(now time.Time, s throttle.Signals)
 }
@@ -102,18 +102,18 @@ func (s *Sampler) step(now time.Time) time.Duration {
 	if !s.limiter.Watched() {
 		return 0
 	}
-	if wait := s.interval() - now.Sub(s.observed); wait > 0 && !s.observed.IsZero() {
+	if wait := s.interval(now) - now.Sub(s.observed); wait > 0 && !s.observed.IsZero() {
 		return wait
 	}
 	at, signals := s.sample()
 	s.observed, s.complete = at, measured(signals)
 	s.limiter.Observe(at, signals)
-	return s.interval()
+	return s.interval(now)
 }
 
 // interval is the time between two samples for the limiter.
-func (s *Sampler) interval() time.Duration {
-	demand := s.limiter.Demand()
+func (s *Sampler) interval(now time.Time) time.Duration {
+	demand := s.limiter.Demand(now)
 	switch {
 	case demand == throttle.DemandWaiting || !s.complete:
 		return waitingEvery

@@ -28,7 +28,7 @@ func (c *client) Watched() bool {
 	return c.watched
 }
 
-func (c *client) Demand() throttle.Demand {
+func (c *client) Demand(time.Time) throttle.Demand {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.demand
