@@ -15,13 +15,13 @@ const gateSlack = 2 * time.Second
 
 // Many more pods than slots, deadlines that are much too short for them, and two
 // slow starts in front that hold the slots for longer than anybody can wait in
-// the gate: refusals, expired waits and starts over the limit happen to many, and
+// the gate (and none is lent): refusals, expired waits and starts over the limit happen to many, and
 // still nobody is lost, the order is kept, and one start at most is above the
 // limit.
 func TestDeadlines(t *testing.T) {
 	const slow, herd, limit = 2, 40, 2
 	d := startDaemon(t, "--gate-timeout", "10s")
-	d.configure(t, "{maxWait: 30s, throttleConfig: {maxConcurrent: {value: 2}}}")
+	d.configure(t, "{maxWait: 30s, throttleConfig: {maxConcurrent: {value: 2}, noProgressAfter: 0s}}")
 	ns := namespace(t)
 	begin := time.Now()
 	deploy(t, ns, "slow", slow, herdPod(0.1, sleeping("14s")))
