@@ -79,7 +79,7 @@ func TestFindings(t *testing.T) {
 	assert.Contains(t, none.text, dir+" is not an executable file")
 	writable := filepath.Join(dir, "writable")
 	require.NoError(t, os.WriteFile(writable, nil, 0o700))
-	require.NoError(t, os.Chmod(writable, 0o777)) //nolint:gosec // which is the fault
+	require.NoError(t, os.Chmod(writable, 0o777))
 	open := gateFinding(plugin.Options{GatePath: writable})
 	assert.True(t, open.hinders, "the daemon would not use it")
 	assert.Contains(t, open.text, "can be written by group or others")
