@@ -2,9 +2,7 @@ package plugin
 
 import (
 	"fmt"
-	"os"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/containerd/nri/pkg/api"
@@ -120,23 +118,4 @@ func (g *gateUse) lost(c candidate) string {
 		return ""
 	}
 	return "kubelet would not start the container again if it were lost while it waits"
-}
-
-// HookFault tells why the hook's binary at path is not used; empty: it is. The
-// runtime executes it as root on the host, so nobody else may have written it.
-func HookFault(path string) string {
-	info, err := os.Stat(path)
-	if err != nil {
-		return fmt.Sprintf("the hook cannot be used: %v", err)
-	}
-	if !info.Mode().IsRegular() || info.Mode()&0o111 == 0 {
-		return fmt.Sprintf("the hook %s is not an executable file", path)
-	}
-	if info.Mode()&0o022 != 0 {
-		return fmt.Sprintf("the hook %s can be written by group or others", path)
-	}
-	if st, ok := info.Sys().(*syscall.Stat_t); ok && st.Uid != 0 && int(st.Uid) != os.Geteuid() {
-		return fmt.Sprintf("the hook %s belongs to user %d, not to root", path, st.Uid)
-	}
-	return ""
 }

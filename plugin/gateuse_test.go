@@ -35,23 +35,6 @@ func TestRuntimesThatBarTheGate(t *testing.T) {
 	}
 }
 
-func TestHookFault(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	file := func(name string, mode os.FileMode) string {
-		path := filepath.Join(dir, name)
-		require.NoError(t, os.WriteFile(path, []byte("#!"), mode))
-		require.NoError(t, os.Chmod(path, mode)) // past the umask
-		return path
-	}
-	assert.Empty(t, HookFault(file("good", 0o755)))
-	assert.Contains(t, HookFault(filepath.Join(dir, "absent")), "cannot be used")
-	assert.Contains(t, HookFault(file("plain", 0o644)), "not an executable")
-	assert.Contains(t, HookFault(file("group", 0o775)), "written by group")
-	assert.Contains(t, HookFault(file("others", 0o757)), "written by group or others")
-	assert.Contains(t, HookFault(dir), "not an executable")
-}
-
 func TestWhoMayWaitInTheGate(t *testing.T) {
 	t.Parallel()
 	hook := filepath.Join(t.TempDir(), "hook")

@@ -36,6 +36,10 @@ func newDaemon(b binaries, dir, nriSocket string, limit int) (daemon, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return daemon{}, err
 	}
+	gate, err := ownCopy(b.gate, dir)
+	if err != nil {
+		return daemon{}, err
+	}
 	if err := os.WriteFile(file, fmt.Appendf(nil, config, limit), 0o644); err != nil {
 		return daemon{}, err
 	}
@@ -48,8 +52,23 @@ func newDaemon(b binaries, dir, nriSocket string, limit int) (daemon, error) {
 		"--nri-socket", nriSocket, "--run-dir", filepath.Join(dir, "run"), "--state-dir", filepath.Join(dir, "state"),
 		// Here every container is started again if it is lost, and the runtime is a
 		// current one: the gate does no harm.
-		"--gate", "always", "--gate-path", b.gate, "--http", address, "--log-format", "text",
+		"--gate", "always", "--gate-path", gate, "--http", address, "--log-format", "text",
 	}}, nil
+}
+
+// ownCopy gives the path of a copy of the hook in dir, which is made if there is none
+// yet: the daemon uses no hook below a folder that others can write, as a checkout
+// of the repository may be.
+func ownCopy(gate, dir string) (string, error) {
+	path := filepath.Join(dir, filepath.Base(gate))
+	if isFile(path) {
+		return path, nil
+	}
+	program, err := os.ReadFile(gate)
+	if err != nil {
+		return "", err
+	}
+	return path, os.WriteFile(path, program, 0o755)
 }
 
 // freeAddress is a TCP address on this machine that nobody listens on now.

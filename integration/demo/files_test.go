@@ -3,6 +3,7 @@ package demo
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -30,9 +31,25 @@ func TestFindBinaries(t *testing.T) {
 func TestTheDaemonsConfigIsValid(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "pp")
-	d, err := newDaemon(binaries{daemon: "/bin/pp", gate: "/bin/gate"}, dir, "/run/nri.sock", 3)
-	require.NoError(t, err)
+	checkout := filepath.Join(t.TempDir(), "checkout") // somebody's, who lets others write there
+	require.NoError(t, os.Mkdir(checkout, 0o755))
+	require.NoError(t, os.Chmod(checkout, 0o777))
+	gate := filepath.Join(checkout, "pacemaker-gate")
+	require.NoError(t, os.WriteFile(gate, []byte("#!"), 0o755))
+	var d daemon
+	var err error
+	for range 2 {
+		d, err = newDaemon(binaries{daemon: "/bin/pp", gate: gate}, dir, "/run/nri.sock", 3)
+		require.NoError(t, err)
+	}
 	assert.Equal(t, "/bin/pp", d.args[0])
+	at := slices.Index(d.args, "--gate-path")
+	require.Positive(t, at)
+	own := d.args[at+1]
+	assert.Equal(t, dir, filepath.Dir(own), "not where others can write")
+	info, err := os.Stat(own)
+	require.NoError(t, err)
+	assert.Equal(t, os.FileMode(0o755), info.Mode()&^0o022)
 	config, err := crd.Load(filepath.Join(dir, "config.yaml"))
 	require.NoError(t, err)
 	assert.Equal(t, int32(3), *config.Spec.ThrottleConfig.MaxConcurrent.Value)

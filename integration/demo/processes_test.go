@@ -98,6 +98,7 @@ func TestTheDaemonThatEndsAtOnceShowsWhy(t *testing.T) {
 	n := newTestNode(t)
 	n.bin.daemon = filepath.Join(n.dir, "daemon")
 	require.NoError(t, os.WriteFile(n.bin.daemon, []byte("#!/bin/sh\necho it cannot work >&2\nexit 2\n"), 0o755))
+	n.bin.gate = n.bin.daemon // it does not come that far
 	_, err := n.startDaemon(t.Context(), 2)
 	require.ErrorContains(t, err, "daemon ended at once; its last lines:\nit cannot work")
 }

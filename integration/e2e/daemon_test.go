@@ -29,7 +29,17 @@ type daemon struct {
 	*lab.Service
 	admin  *admin.Client
 	runDir string
+	gate   string // its hook
 	http   string // the address of its metrics
+}
+
+// installGate copies the hook into a folder of the node, and gives its path: the
+// daemon uses none below a folder that others can write, as a checkout may be.
+func installGate(t *testing.T, dir string) string {
+	t.Helper()
+	said, err := exec.CommandContext(t.Context(), repository("bin", "pod-pacemaker"), "install-gate", "--to", dir).CombinedOutput()
+	require.NoError(t, err, "%s", said)
+	return filepath.Join(dir, "pacemaker-gate")
 }
 
 // startDaemon runs the daemon on the node's API server until the test ends.
@@ -44,12 +54,12 @@ func startDaemonWith(t *testing.T, args ...string) *daemon {
 	t.Helper()
 	dir, err := os.MkdirTemp(node.Dir, "pp")
 	require.NoError(t, err)
-	d := &daemon{runDir: filepath.Join(dir, "run"), http: freeAddress(t)}
+	d := &daemon{runDir: filepath.Join(dir, "run"), gate: installGate(t, dir), http: freeAddress(t)}
 	d.admin = admin.NewClient(filepath.Join(d.runDir, "admin.sock"))
 	all := append([]string{
 		repository("bin", "pod-pacemaker"), "run",
 		"--nri-socket", node.NRISocket, "--run-dir", d.runDir, "--state-dir", filepath.Join(dir, "state"),
-		"--gate-path", repository("bin", "pacemaker-gate"), "--http", d.http, "--log-level", "debug",
+		"--gate-path", d.gate, "--http", d.http, "--log-level", "debug",
 	}, args...)
 	d.Service, err = node.StartService(t.Context(), lab.ServiceSpec{
 		Name: filepath.Base(dir), Args: all, HostNetwork: true,

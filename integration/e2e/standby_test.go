@@ -22,14 +22,14 @@ import (
 // stands by.
 func (d *daemon) standBy(t *testing.T) *daemon {
 	t.Helper()
-	second := &daemon{runDir: d.runDir, admin: d.admin, http: freeAddress(t)}
+	second := &daemon{runDir: d.runDir, gate: d.gate, admin: d.admin, http: freeAddress(t)}
 	var err error
 	second.Service, err = node.StartService(t.Context(), lab.ServiceSpec{
 		Name: "standby-" + unique(), HostNetwork: true,
 		Args: []string{
 			repository("bin", "pod-pacemaker"), "run", "--kubeconfig", node.Kubeconfig, "--node-name", node.NodeName,
 			"--nri-socket", node.NRISocket, "--run-dir", d.runDir, "--state-dir", t.TempDir(),
-			"--gate-path", repository("bin", "pacemaker-gate"), "--http", second.http, "--log-level", "debug",
+			"--gate-path", d.gate, "--http", second.http, "--log-level", "debug",
 		},
 		Ready: func(ctx context.Context) error {
 			said, err := readyz(ctx, second.http)

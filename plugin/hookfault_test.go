@@ -1,0 +1,81 @@
+package plugin
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// hookFile makes a file that looks like the hook.
+func hookFile(t *testing.T, path string, mode os.FileMode) string {
+	t.Helper()
+	require.NoError(t, os.WriteFile(path, []byte("#!"), mode))
+	require.NoError(t, os.Chmod(path, mode)) // past the umask
+	return path
+}
+
+func TestHookFault(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	file := func(name string, mode os.FileMode) string { return hookFile(t, filepath.Join(dir, name), mode) }
+	assert.Empty(t, HookFault(file("good", 0o755)))
+	assert.Contains(t, HookFault(filepath.Join(dir, "absent")), "cannot be used")
+	assert.Contains(t, HookFault(file("plain", 0o644)), "not an executable")
+	assert.Contains(t, HookFault(file("group", 0o775)), "written by group")
+	assert.Contains(t, HookFault(file("others", 0o757)), "written by group or others")
+	assert.Contains(t, HookFault(dir), "not an executable")
+	assert.Contains(t, HookFault(filepath.Join(dir, "good", "below")), "cannot be used")
+}
+
+func TestAHookInAFolderThatOthersCanWriteIsNotUsed(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "open")
+	require.NoError(t, os.MkdirAll(filepath.Join(dir, "bin"), 0o755))
+	hook := hookFile(t, filepath.Join(dir, "bin", "hook"), 0o755)
+	for mode, fault := range map[os.FileMode]string{
+		0o755: "", 0o700: "", os.ModeSticky | 0o777: "", os.ModeSticky | 0o775: "",
+		0o775: "can be written by group or others", 0o757: "can be written by group or others",
+	} {
+		require.NoError(t, os.Chmod(dir, mode))
+		got := HookFault(hook)
+		if fault == "" {
+			assert.Empty(t, got, mode)
+			continue
+		}
+		assert.Contains(t, got, fault, mode)
+		assert.Contains(t, got, dir+", which leads to it", mode)
+	}
+}
+
+func TestALinkToTheHookIsFollowedAsFarAsNobodyElseCanTurnIt(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for _, name := range []string{"bin", "open"} {
+		require.NoError(t, os.Mkdir(filepath.Join(dir, name), 0o755))
+		hookFile(t, filepath.Join(dir, name, "hook"), 0o755)
+	}
+	require.NoError(t, os.Chmod(filepath.Join(dir, "open"), 0o777)) //nolint:gosec // which is the fault
+	link := func(to, name string) string {
+		path := filepath.Join(dir, name)
+		require.NoError(t, os.Symlink(to, path))
+		return path
+	}
+	assert.Empty(t, HookFault(link("bin/hook", "relative")))
+	assert.Empty(t, HookFault(link(filepath.Join(dir, "bin", "hook"), "absolute")))
+	assert.Empty(t, HookFault(filepath.Join(link("bin/../bin", "folder"), "hook")))
+	assert.Contains(t, HookFault(link("open/hook", "unsafe")), "can be written by group or others")
+	assert.Contains(t, HookFault(filepath.Join(dir, "open", "hook")), "can be written by group or others")
+	assert.Contains(t, HookFault(link("circle", "circle")), "too many links")
+	assert.Contains(t, HookFault(link("nowhere", "dangling")), "cannot be used")
+}
+
+func TestAHookOnAPathOfAnotherUserIsNotUsed(t *testing.T) {
+	t.Parallel()
+	hook := hookFile(t, filepath.Join(t.TempDir(), "hook"), 0o755)
+	assert.Contains(t, walk{owners: [2]uint32{0, 0}}.fault("/nowhere"), "cannot be used", "all before it is root's")
+	another := uint32(os.Geteuid()) + 1
+	assert.Contains(t, walk{owners: [2]uint32{another, another}}.fault(hook), "not to root")
+}
