@@ -52,6 +52,15 @@
 // Tokens, debts and what the adaptive limit learned outlive a time in which the
 // settings have no such limit: to switch limits off and on again is no burst.
 //
+// # Pulls
+//
+// A free place to pull goes to whoever is back first. kubelet comes back in 10 to 15
+// seconds: to keep the place for the first in line would leave it empty for so long.
+// With places kept for whoever is first in line, 60 pods that pull for 10 seconds took,
+// simulated, 30 to 45 % longer. Beside other limits the room bounds how far one can get
+// ahead, and at the container the order counts again. But a place is kept for a pod of
+// a higher priority that was refused within 20 seconds.
+//
 // # Deadlines
 //
 // Two deadlines bound the wait: MaxWait of the ticket, and the moment until

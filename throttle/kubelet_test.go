@@ -27,11 +27,13 @@ type kubelet struct {
 	admitted  map[Reason]int
 	mostAbove int // starts above the limit at a time
 	deeds     int
+	pulls     time.Duration // how long images are pulled; zero: hardly
 }
 
 // simPod is one pod of the play.
 type simPod struct {
 	uid     string
+	prio    int32
 	works   time.Duration // how long it uses CPU, from its admission
 	needs   *simPod       // it is not ready before this one is; nil: it needs none
 	waiting bool          // in the gate
@@ -86,15 +88,15 @@ func (k *kubelet) create(after time.Duration, p *simPod) *simPod {
 }
 
 func (k *kubelet) sandbox(p *simPod) {
-	if k.l.Join(k.now, Request{UID: p.uid}).LetUp(k.now, waitable).Admitted {
-		k.after(k.between(300*time.Millisecond, time.Second), func() { k.container(p) })
+	if k.l.Join(k.now, Request{UID: p.uid, Priority: p.prio}).LetUp(k.now, waitable).Admitted {
+		k.after(k.pulls+k.between(300*time.Millisecond, time.Second), func() { k.container(p) })
 		return
 	}
 	k.after(k.between(10*time.Second, 15*time.Second), func() { k.sandbox(p) })
 }
 
 func (k *kubelet) container(p *simPod) {
-	ticket := k.l.Join(k.now, Request{UID: p.uid})
+	ticket := k.l.Join(k.now, Request{UID: p.uid, Priority: p.prio})
 	if ticket.TryStart(k.now).Admitted {
 		return
 	}

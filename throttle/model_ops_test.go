@@ -87,9 +87,12 @@ func (m *model) tryStart(p *pod) {
 func (m *model) letUp(p *pod) {
 	m.t.Helper()
 	m.asked = asked{what: "letUp", of: p}
-	tokens, coming, pulling := m.bucketTokens(), false, 0
+	tokens, coming, pulling, urgent := m.bucketTokens(), false, 0, 0
 	for _, o := range m.in(Waiting) {
 		coming = coming || (o != p && (o.attended > 0 || o.t.letUp || o.t.comes.After(m.at)))
+		if o.priority > p.priority && !o.pulled && !o.t.letUp && o.t.comes.After(m.at) {
+			urgent++
+		}
 		if o != p && !o.pulls.IsZero() {
 			pulling++
 		}
@@ -112,6 +115,9 @@ func (m *model) letUp(p *pod) {
 		require.True(m.t, d.Admitted)
 	case d.Reason == Pulling:
 		require.True(m.t, full, "a place is free, or it needs none")
+	case d.Reason == Queued:
+		free := m.settings.MaxPulling - pulling
+		require.True(m.t, m.settings.MaxPulling > 0 && 0 < free && free <= urgent, "none of a higher priority needs the place")
 	case d.Reason == GateRoom:
 		require.True(m.t, coming, "nobody else comes")
 	default:

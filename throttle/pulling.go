@@ -10,10 +10,28 @@ func (l *Limiter) mayPullLocked(now time.Time, t *Ticket) (Held, bool) {
 		return Held{}, true
 	}
 	l.endLongPullsLocked(now)
-	if l.pulling.len() < most {
+	free := most - l.pulling.len()
+	if more := l.moreUrgentPullsLocked(t); free > 0 && more >= free {
+		return Held{Reason: Queued, Measured: float64(more)}, false
+	}
+	if free > 0 {
 		return Held{}, true
 	}
 	return Held{Reason: Pulling, Measured: float64(l.pulling.len()), Threshold: float64(most)}, false
+}
+
+// moreUrgentPullsLocked counts those of a higher priority than t that will be back at
+// their sandbox within seconds, and then need a place to pull.
+func (l *Limiter) moreUrgentPullsLocked(t *Ticket) (n int) {
+	for o := range l.coming.all() {
+		if o.priority <= t.priority {
+			break
+		}
+		if !o.letUp && !o.pulled {
+			n++
+		}
+	}
+	return n
 }
 
 // pullLocked takes the place. Places are counted also while no limit is set.

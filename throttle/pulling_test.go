@@ -1,6 +1,7 @@
 package throttle
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -85,4 +86,60 @@ func TestOneWhoWaitedTooLongIsLetUpInAnyCaseOneAtATime(t *testing.T) {
 	require.False(t, a.LetUp(n.now, waitable).Admitted, "one at a time")
 	require.True(t, b.TryStart(n.now).Admitted, "over the limit")
 	require.True(t, a.LetUp(n.now, waitable).Admitted)
+}
+
+func TestAPlaceToPullIsKeptForAHigherPriority(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, Settings{MaxPulling: 2})
+	require.Equal(t, 2, n.letUp("pod", 4))
+	urgent := n.l.Join(n.now, Request{UID: "urgent", Priority: 5})
+	require.Equal(t, Pulling, urgent.LetUp(n.now, waitable).Reason)
+	free := func(uid string) { require.True(t, n.l.Lookup(uid).TryStart(n.now).Admitted) }
+	free("pod-00")
+	d := n.l.Lookup("pod-02").LetUp(n.now, waitable)
+	require.False(t, d.Admitted)
+	require.Equal(t, Held{Reason: Queued, Measured: 1}, d.Held)
+	free("pod-01")
+	require.True(t, n.l.Lookup("pod-03").LetUp(n.now, waitable).Admitted, "a place for each; of one priority, who is first")
+	require.False(t, n.l.Lookup("pod-02").LetUp(n.now, waitable).Admitted)
+	require.True(t, urgent.LetUp(n.now, waitable).Admitted)
+	free("pod-03")
+	require.True(t, n.l.Lookup("pod-02").LetUp(n.now, waitable).Admitted, "nobody is before it any more")
+
+	require.False(t, n.l.Join(n.now, Request{UID: "late", Priority: 5}).LetUp(n.now, waitable).Admitted)
+	free("pod-02")
+	require.False(t, n.join("patient").LetUp(n.now, waitable).Admitted)
+	n.pass(returnsWithin)
+	require.True(t, n.join("patient").LetUp(n.now, waitable).Admitted, "nobody came back for it")
+}
+
+// Six urgent pods behind a herd pull before most of it, and the herd hardly takes
+// longer.
+func TestUrgentPodsPullEarlyAndTheHerdHardlyTakesLonger(t *testing.T) {
+	t.Parallel()
+	const herd, urgent, seeds = 54, 6, 20
+	play := func(seed uint64, prio int32) (last, all time.Duration) {
+		k := newKubelet(t, seed, Settings{MaxPulling: 2, MaxWait: 24 * time.Hour})
+		k.pulls = 10 * time.Second
+		for i := range herd + urgent {
+			p := k.create(time.Duration(i)*100*time.Millisecond, &simPod{works: time.Second})
+			if i >= herd {
+				p.prio = prio
+			}
+		}
+		all = k.run()
+		for i := range urgent {
+			last = max(last, k.pods[fmt.Sprintf("%03d", herd+i)].began.Sub(t0))
+		}
+		return last, all
+	}
+	var last, all, allAlike time.Duration
+	for seed := range uint64(seeds) {
+		one, took := play(seed, 1)
+		_, alike := play(seed, 0)
+		last, all, allAlike = last+one, all+took, allAlike+alike
+	}
+	t.Logf("the last urgent pod starts after %s, the herd is up after %s, without priorities %s", last/seeds, all/seeds, allAlike/seeds)
+	require.Less(t, last, seeds*90*time.Second)
+	require.Less(t, all.Seconds(), 1.15*allAlike.Seconds())
 }

@@ -20,7 +20,8 @@ const (
 	Pressure Reason = "Pressure"
 	// Pulling: enough pods are between their sandbox and their first container.
 	Pulling Reason = "Pulling"
-	// Queued: others that are present go first.
+	// Queued: others that are present go first, or, to pull, those of a higher priority
+	// that will be in seconds.
 	Queued Reason = "Queued"
 	// Absent: no limit holds it, but it was refused before, and nobody has come back
 	// for it yet.
