@@ -17,6 +17,7 @@ type Controller struct {
 	bearable time.Time // when the load was last below overfull
 	changed  time.Time // when the limit changed last
 	past     exposure
+	ceiling  ceiling
 	why      string
 }
 
@@ -37,7 +38,7 @@ func (c *Controller) Configure(s Settings) {
 // Shift moves all times that were observed by d: the clock that samples are given by
 // was set.
 func (c *Controller) Shift(d time.Duration) {
-	for _, at := range []*time.Time{&c.seen, &c.began, &c.bearable, &c.changed} {
+	for _, at := range []*time.Time{&c.seen, &c.began, &c.bearable, &c.changed, &c.ceiling.at} {
 		if !at.IsZero() {
 			*at = at.Add(d)
 		}
@@ -81,22 +82,41 @@ func (c *Controller) Observe(s Sample) (limit int) {
 		return c.limit
 	}
 	defer func() { c.seen = s.At }()
+	s.Window = min(s.Window, remembered)
 	if s.Starting == 0 && s.Waiting == 0 {
 		// The load may be that of setting up the pods of a herd, which will be over: it
 		// is taken for lasting only little by little.
 		c.idle = min(load, 1, c.idle+s.At.Sub(c.seen).Seconds()/lasting.Seconds())
-		c.open, c.began, c.bearable = c.idle < openBelow, s.At, s.At
+		c.open, c.began, c.bearable, c.ceiling = c.idle < openBelow, s.At, s.At, ceiling{}
 		return c.set(s.At, c.first(), fmt.Sprintf("nothing starts, lasting load %.2f", c.idle))
 	}
 	exposed := c.past.mean(s.At, s.Window)
-	c.open = load < openBelow || (c.idle < openBelow && s.At.Sub(c.began) < openFor*s.Window)
+	c.open = load < openBelow || (c.idle < openBelow && c.settingUp(s))
+	want := c.wanted(s, exposed, load, goal)
+	return c.follow(s, want, exposed, load, goal)
+}
+
+// settingUp tells whether what is measured may be the work of setting up the pods of a
+// herd.
+func (c *Controller) settingUp(s Sample) bool { return s.At.Sub(c.began) < setUp*s.Window }
+
+// wanted is the number of starts that would meet the goal, as far as what was
+// measured before and the beginning of a herd allow.
+func (c *Controller) wanted(s Sample, exposed, load, goal float64) float64 {
 	want := c.settings.want(s, exposed, load, goal)
+	if exposed >= measured*max(1, float64(s.Starting)) && !c.settingUp(s) && c.settings.full(s, load, goal) {
+		c.ceiling = ceiling{want, s.At}
+	}
+	want = max(c.ceiling.bound(s.At, s.Window, want), min(want, float64(c.limit)))
 	if load <= max(overfull, goal) {
 		c.bearable = s.At
 	} else if s.At.Sub(c.bearable) > s.Window {
 		want = min(want, relief*exposed, exposed-1)
 	}
-	return c.follow(s, want, exposed, load, goal)
+	if c.settingUp(s) {
+		want = max(want, float64(min(c.limit, c.first())))
+	}
+	return want
 }
 
 // follow moves the limit towards the number of starts that is wanted.

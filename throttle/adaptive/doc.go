@@ -52,13 +52,18 @@
 //   - Near the goal, within a tenth of the limit and one, the limit moves by one in
 //     a window at most, and not at all for less than 0.6: each start counts, so it
 //     shall not swing.
-//   - It falls because of starts only once the window has seen them: the first
-//     seconds of a herd show the work of setting its pods up.
+//   - It falls because of starts only once the window has seen them. The first
+//     seconds of a herd show the work of setting its pods up: for three windows it does
+//     not fall below where the herd began.
+//   - Starts that began together end together, and their successors are not yet at
+//     work: the node looks empty for a moment. So the number of starts that filled it
+//     is remembered, as TCP's slow start threshold is. No more are tried within a
+//     window, and from then on twice as many with each window.
 //   - Near a load of 2 the measure hardly rises any more. After a window there, the
 //     limit falls to a part of the starts under way, as TCP's does on a loss.
 //   - I/O pressure is near 100 % with a single reader on an idle node: it says that
-//     somebody waits for a disk, not how many. Beyond 50 % of it no more than two
-//     starts for each core are tried.
+//     somebody waits for a disk, not how many. Beyond 50 % of it no more than two and
+//     a half starts for each core are tried.
 //   - A herd begins with the limit that is right if every start keeps one core busy:
 //     the cores times what the load of the node leaves of the goal.
 //
@@ -70,20 +75,40 @@
 //
 // Slots cannot be taken back. Where pods that wait for something come first, in great
 // number, and as many that burn CPU behind them, the limit found for the first is
-// too great for those that follow, until the window has seen it. On other random
-// herds than those of the test, about 1 in 100 had a pod killed.
+// too great for those that follow, until the window has seen it. Nor does it know
+// what those that wait idly will do later: where many of them turn to burning CPU at
+// once, and their liveness probes were tuned for a pod alone, probes kill, and a
+// herd can go round in circles of kills. A maxConcurrent beside it, or a startup
+// probe, is the remedy.
 //
 // Nor can it know which of those that wait would use no CPU. Where a few long starts
 // that only wait are spread among so much work that both take equally long, it would
-// have been best to start all at once, and a herd takes up to 1.5 times as long.
+// have been best to start all at once, and a herd takes up to 1.6 times as long.
 //
 // # Evidence
 //
 // The tests run the law and the real limiter on a simulated node, which reproduces
-// the makespans of eight herds recorded on a real one. Over 300 random herds of 8 to
-// 16 pods for each core on 2 to 16 cores, the makespan is, for 95 % of them, at most
-// 1.2 times that of the fixed limit that would have been best for that very herd,
-// and no liveness probe kills.
+// the makespans of eight herds recorded on a real one, and compare the makespan of
+// random herds with that at the fixed limit that would have been best for that very
+// herd. The goal is 1.2 for 95 % of them, and no liveness probe that kills.
+//
+//	herds                              95 %   99 %   with a kill
+//	1000 that the law was chosen on    1.19   1.33   1
+//	300 held out                       1.26   1.45   0
+//	200 of the broad distribution      1.63   3.4    20, of which 2 never end
+//
+// So the goal is not met on herds that the law was not chosen on, and the figure on
+// the others is too good: half a dozen constants were compared there by all three
+// columns. Before the node's being full was remembered
+// the first two rows were 1.20 with 8 kills and 1.26 with 3. The held-out herds
+// were run twice, before and after that change, and nothing was chosen by them; who
+// changes the law shall go on choosing on seeds below 1000, and take other held-out
+// ones if the test's have been used up so. The tests hold the last two rows.
+//
+// The first two rows are 8 to 16 pods for each core of 2 to 16 cores, in random
+// order: see nodesim.Random. The broad distribution has what that one spares: pods that
+// wait for up to a minute and may burn CPU then, kinds one after another, a disk with
+// few streams, running pods that use up to 60 % of the node: see nodesim.Broad.
 //
 // # Sources
 //

@@ -19,7 +19,7 @@ const (
 	overfull, relief = 1.85, 0.8
 	// Above ioPressure, percent, the disk may be what starts wait for, and more than
 	// ioPerCore starts for each core are not tried.
-	ioPressure, ioPerCore = 50, 2
+	ioPressure, ioPerCore = 50, 2.5
 	// nearby is the relative error up to which the limit moves by one in a window,
 	// and slack the absolute one up to which it stays.
 	nearby, slack = 0.10, 0.6
@@ -29,9 +29,11 @@ const (
 	// blindPerCore is the limit where nothing is known.
 	blindPerCore = 2
 	// Below a load of openBelow, reachPerCore starts for each core are to be expected.
-	// So are they in the first openFor windows of a herd on a node that had such a
-	// load before: then the load is that of setting the pods up.
-	openBelow, openFor, reachPerCore = 0.75, 2, 8
+	// So are they while the pods of a herd are set up on a node that had such a load
+	// before.
+	openBelow, reachPerCore = 0.75, 8
+	// In the first setUp windows of a herd the load may be that of setting its pods up.
+	setUp = 3
 	// lasting is after how long without starts a load is taken to stay.
 	lasting = 10 * time.Second
 )
@@ -56,6 +58,11 @@ func (s Settings) load(m Sample) (load, goal float64) {
 
 // goal is the load to steer for.
 func (s Settings) goal() float64 { return 1 + s.TargetPressure/100 }
+
+// full tells whether the starts that were measured are as many as the node bears.
+func (s Settings) full(m Sample, load, goal float64) bool {
+	return load >= (1-nearby)*goal || m.IOPressureKnown && m.IOPressure > ioPressure
+}
 
 // want is the number of starts that would meet the goal, if the next starts are as
 // those that were measured: so many of them, on average over the window, made the

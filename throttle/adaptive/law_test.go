@@ -134,6 +134,36 @@ func TestStepsByOneInAWindowOnceSettled(t *testing.T) {
 	}
 }
 
+// A cohort of starts ends at once, and its successors do not burn CPU yet: the limit
+// does not follow what the node shows meanwhile, unless it lasts.
+func TestRemembersHowManyStartsFilledTheNode(t *testing.T) {
+	t.Parallel()
+	p := newPlant(adaptive.Settings{Cores: 16})
+	burning := func(s *adaptive.Sample) {
+		load := float64(s.Starting) / 16
+		s.CPU, s.CPUPressure = 100*min(1, load), 100*max(0, min(1, load-1))
+	}
+	p.feed(4*30, burning)
+	settled := p.Limit()
+	p.feed(int(window/sampleEvery), func(s *adaptive.Sample) { s.CPU = 10 })
+	assert.InDelta(t, settled, p.Limit(), 3, p.Why())
+	p.feed(4*8, func(s *adaptive.Sample) { s.CPU = 10 })
+	assert.Greater(t, p.Limit(), 4*settled, p.Why())
+}
+
+// The first seconds of a herd show the work of setting its pods up.
+func TestDoesNotFallBelowWhereAHerdBeginsWhileItsPodsAreSetUp(t *testing.T) {
+	t.Parallel()
+	p := newPlant(adaptive.Settings{Cores: 8})
+	p.feed(8, func(s *adaptive.Sample) { s.Starting, s.Waiting = 0, 0 })
+	began := p.Limit()
+	full := func(s *adaptive.Sample) { s.CPU, s.CPUPressure = 100, 100 }
+	p.feed(4*6-1, full)
+	assert.Equal(t, began, p.Limit(), p.Why())
+	p.feed(4*4, full)
+	assert.Less(t, p.Limit(), began, p.Why())
+}
+
 // Another limit held everybody, until nothing was starting: what the node shows then
 // says nothing of how many starts it bears.
 func TestALimitThatNothingWasMeasuredOfDoesNotFall(t *testing.T) {
@@ -159,11 +189,11 @@ func TestALongWindowMakesTheStartsNoFewer(t *testing.T) {
 	assert.Contains(t, p.Why(), "with 13.0 starting")
 }
 
-func TestIOPressureAloneAllowsTwoStartsForEachCore(t *testing.T) {
+func TestIOPressureAloneAllowsTwoAndAHalfStartsForEachCore(t *testing.T) {
 	t.Parallel()
 	p := newPlant(adaptive.Settings{Cores: 4})
 	p.feed(4*60, func(s *adaptive.Sample) { s.CPU, s.IOPressure = 10, 100 })
-	assert.Equal(t, 8, p.Limit(), p.Why())
+	assert.Equal(t, 10, p.Limit(), p.Why())
 }
 
 func TestBlindSensors(t *testing.T) {

@@ -15,48 +15,47 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/internal/nodesim"
 )
 
-var sweepAnew = flag.Bool("sweep", false, "sweep the fixed limits of every random herd anew, and write "+sweepFile)
-
-// sweepFile holds what the best fixed limits of the random herds were, since to find
-// them takes ten times as long as all the rest.
-const sweepFile = "testdata/bestfixed.json"
+var sweepAnew = flag.Bool("sweep", false, "sweep the fixed limits of every random herd anew, and write testdata")
 
 // checkEvery is how many herds there are to one whose sweep is made again, to see
 // that the file is not out of date.
 const checkEvery = 20
 
-// swept is the best fixed limit of the herd of each seed, and its makespan.
+// swept is the best fixed limit of each herd of a stream, and its makespan. It is
+// kept in a file, since to find them takes ten times as long as all the rest.
 type swept struct {
 	Makespan []float64
 	Limit    []int
+	file     string
 }
 
-func readSweep(t *testing.T) (known swept) {
+func readSweep(t *testing.T, stream string) *swept {
 	t.Helper()
+	known := &swept{file: "testdata/" + stream + ".json"}
 	if *sweepAnew {
 		return known
 	}
-	data, err := os.ReadFile(sweepFile)
+	data, err := os.ReadFile(known.file)
 	require.NoError(t, err)
-	require.NoError(t, json.Unmarshal(data, &known))
+	require.NoError(t, json.Unmarshal(data, known))
 	return known
 }
 
-// of gives the makespan at the best fixed limit, and that limit. Seeds come in
-// their order.
-func (k *swept) of(t *testing.T, seed uint64, s nodesim.Scenario) (makespan float64, limit int) {
+// of gives the makespan of the i-th herd at the best fixed limit, and that limit.
+// Herds come in their order.
+func (k *swept) of(t *testing.T, i int, s nodesim.Scenario) (makespan float64, limit int) {
 	t.Helper()
 	if *sweepAnew {
 		makespan, limit = bestFixed(s)
 		k.Makespan, k.Limit = append(k.Makespan, makespan), append(k.Limit, limit)
 		return makespan, limit
 	}
-	if seed%checkEvery == 0 {
+	if i%checkEvery == 0 {
 		makespan, limit = bestFixed(s)
-		assert.InEpsilon(t, makespan, k.Makespan[seed], 1e-6, "seed %d: %s is out of date: go test -run Random -sweep", seed, sweepFile)
-		assert.Equal(t, limit, k.Limit[seed])
+		assert.InEpsilon(t, makespan, k.Makespan[i], 1e-6, "herd %d: %s is out of date: go test -run Random -sweep", i, k.file)
+		assert.Equal(t, limit, k.Limit[i])
 	}
-	return k.Makespan[seed], k.Limit[seed]
+	return k.Makespan[i], k.Limit[i]
 }
 
 func (k *swept) write(t *testing.T) {
@@ -66,7 +65,7 @@ func (k *swept) write(t *testing.T) {
 	}
 	data, err := json.Marshal(k)
 	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(sweepFile, append(data, '\n'), 0o600))
+	require.NoError(t, os.WriteFile(k.file, append(data, '\n'), 0o600))
 }
 
 // bestFixed gives the shortest makespan that a fixed limit makes without a kill,

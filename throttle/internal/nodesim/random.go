@@ -10,6 +10,12 @@ import (
 // Liveness probes are as tight as an administrator makes them who measured a start
 // alone: they kill what takes more than four times as long, and more than 20
 // seconds.
+//
+// The ranges are those of services on nodes of 2 to 16 cores: 8 to 16 pods for each
+// core (kubelet allows 110 pods on a node), of up to four kinds, in a random order,
+// that burn 1 to 12 seconds of CPU, or wait for others for up to 10 seconds, or read
+// for up to 4; a node whose running pods use up to 40 %; and one herd in eight that
+// only waits, for up to 40 seconds.
 func Random(seed uint64) Scenario {
 	r := rand.New(rand.NewPCG(seed, 3))
 	s := Scenario{Cores: []int{2, 4, 8, 16}[r.IntN(4)], Shuffled: true, Seed: seed}
@@ -36,7 +42,7 @@ func Random(seed uint64) Scenario {
 }
 
 func randomKind(r *rand.Rand) Kind {
-	between := func(low, high float64) float64 { return low * math.Pow(high/low, r.Float64()) }
+	between := between(r)
 	var k Kind
 	switch r.IntN(8) {
 	case 0, 1, 2:
@@ -52,6 +58,11 @@ func randomKind(r *rand.Rand) Kind {
 	}
 	k.Liveness, k.Patience = true, patience(k)
 	return k
+}
+
+// between draws from a range, small values as often as great ones.
+func between(r *rand.Rand) func(low, high float64) float64 {
+	return func(low, high float64) float64 { return low * math.Pow(high/low, r.Float64()) }
 }
 
 // alone is how long the start of such a pod takes on an idle node.
