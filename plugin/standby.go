@@ -18,20 +18,27 @@ const httpEvery = time.Second
 // lead paces pods while this daemon has the run folder's lock, for which it waits
 // in standby. What another daemon may have at the same time only once, sockets and
 // the plugin's place in the runtime, begins after that, and has ended before the
-// lock is let go.
-func (d *Daemon) lead(ctx context.Context) (err error) {
+// lock is let go. What the API server is told last may take longer.
+func (d *Daemon) lead(ctx context.Context) error {
 	lock, err := d.options.awaitLock(ctx, d.standBy)
 	if err != nil || lock == nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, lock.release()) }()
 	if d.standby.Swap(nil) != nil {
 		d.options.Log.Info("standby ends: the other daemon is gone, this one paces pods")
 	}
 	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return d.paceWith(ctx, lock) })
+	g.Go(func() error { return d.pacer.supervised(ctx, "report", d.report) })
+	return g.Wait()
+}
+
+// paceWith paces pods until ctx ends, and lets the lock go.
+func (d *Daemon) paceWith(ctx context.Context, lock *runLock) (err error) {
+	defer func() { err = errors.Join(err, lock.release()) }()
+	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return d.pace(ctx) })
 	g.Go(func() error { return d.pacer.supervised(ctx, "admin", d.serveAdmin) })
-	g.Go(func() error { return d.pacer.supervised(ctx, "report", d.report) })
 	return g.Wait()
 }
 

@@ -6,10 +6,13 @@ import (
 	"net/http"
 	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/runtime"
+	clienttest "k8s.io/client-go/testing"
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
 )
@@ -61,6 +64,42 @@ func TestASecondDaemonStandsByAndTakesOver(t *testing.T) {
 	stopSecond()
 	assert.NoFileExists(t, n.options.AdminPath())
 	assert.NoFileExists(t, n.options.SocketPath())
+}
+
+func TestTheNextDaemonDoesNotWaitForWhatTheAPIServerIsTold(t *testing.T) {
+	t.Parallel()
+	c := unstartedCluster(t)
+	var elected, hangs atomic.Bool
+	hung := make(chan struct{})
+	c.kube.PrependReactor("*", "leases", func(a clienttest.Action) (bool, runtime.Object, error) {
+		if hangs.Load() {
+			<-hung
+		}
+		elected.Store(elected.Load() || a.GetVerb() == "create")
+		return false, nil, nil
+	})
+	require.NoError(t, c.rt.Start(c.ctx))
+	stop := c.runs(c.d)
+	c.connected()
+	c.eventually("it is elected", elected.Load)
+
+	hangs.Store(true)
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		stop() // it gives its lease back
+	}()
+	c.eventually("the lock is free", func() bool {
+		lock, _, err := c.options.tryLock()
+		return err == nil && lock != nil && lock.release() == nil
+	})
+	select {
+	case <-stopped:
+		t.Error("it did not wait for the API server")
+	default:
+	}
+	close(hung)
+	<-stopped
 }
 
 func TestADaemonThatStandsByEndsAtOnce(t *testing.T) {

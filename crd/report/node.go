@@ -48,6 +48,7 @@ type Node struct {
 
 	written *v1alpha1.PacemakerNodeStatus // the last that was; nil: none was, or nobody knows
 	due     time.Time                     // when it is written though nothing has changed
+	at      *metav1.Time                  // of the last that was; nil as for written
 }
 
 // NewNode gives a reporter; Run does its work.
@@ -103,8 +104,8 @@ func (n *Node) report(ctx context.Context, now time.Time) error {
 	if n.written != nil && now.Before(n.due) && equality.Semantic.DeepEqual(*n.written, status) {
 		return nil
 	}
-	n.written = nil // until it is known to be there
-	if err := n.write(ctx, now, status); err != nil {
+	n.written, n.at = nil, nil // until it is known to be there
+	if err := n.write(ctx, now, status, nil); err != nil {
 		return err
 	}
 	n.written, n.due = &status, now.Add(spread(heartbeat))
@@ -119,48 +120,58 @@ func (n *Node) stop(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, lastWords)
 	defer cancel()
 	status := n.Status()
+	// The next daemon may have begun: what it has written stays.
 	err := n.write(ctx, time.Now(), v1alpha1.PacemakerNodeStatus{
 		NodeName: n.NodeName, Instance: n.Instance, Version: status.Version, Config: status.Config,
 		ConfigGeneration: status.ConfigGeneration, Origin: status.Origin, Mode: status.Mode,
 		Connection: v1alpha1.Stopped, Message: "the daemon was stopped: pods start unpaced",
-	})
+	}, n.at)
 	if err != nil {
 		n.Log.WithError(err).Info("this node's PacemakerNode does not tell that the daemon was stopped")
 	}
 }
 
-// write replaces the status, and makes the object where there is none.
-func (n *Node) write(ctx context.Context, now time.Time, status v1alpha1.PacemakerNodeStatus) error {
+// write replaces the status, if it is the one of that time where one is given, and
+// makes the object where there is none.
+func (n *Node) write(ctx context.Context, now time.Time, status v1alpha1.PacemakerNodeStatus, only *metav1.Time) error {
 	uid := n.NodeUID()
 	if uid == "" {
 		return errNoNode
 	}
 	at := metav1.NewTime(now)
 	status.Written = &at
-	patch, err := json.Marshal([]map[string]any{
+	operations := []map[string]any{
 		// An object of this name that is of another node, or of this one's
 		// predecessor that is about to be collected, is left alone.
 		{"op": "test", "path": "/metadata/ownerReferences/0/uid", "value": uid},
-		{"op": "add", "path": "/status", "value": status},
-	})
+	}
+	if only != nil {
+		operations = append(operations, map[string]any{"op": "test", "path": "/status/written", "value": only})
+	}
+	patch, err := json.Marshal(append(operations, map[string]any{"op": "add", "path": "/status", "value": status}))
 	if err != nil {
 		return err
 	}
-	err = n.patch(ctx, patch)
+	if err = n.patch(ctx, patch); err == nil {
+		n.at = &at
+	}
 	if !apierrors.IsNotFound(err) {
 		return err
 	}
 	if err := n.create(ctx, uid); err != nil && !apierrors.IsAlreadyExists(err) {
 		return err
 	}
-	return n.patch(ctx, patch)
+	if err = n.patch(ctx, patch); err == nil {
+		n.at = &at
+	}
+	return err
 }
 
 func (n *Node) patch(ctx context.Context, patch []byte) error {
 	_, err := n.API.Resource(v1alpha1.NodeResource).
 		Patch(ctx, n.name(), types.JSONPatchType, patch, metav1.PatchOptions{}, "status")
 	if apierrors.IsInvalid(err) {
-		return fmt.Errorf("PacemakerNode %s is not of this node, or was changed by hand: %w", n.name(), err)
+		return fmt.Errorf("PacemakerNode %s is not of this node, or was written by somebody else: %w", n.name(), err)
 	}
 	return err
 }

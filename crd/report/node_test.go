@@ -32,6 +32,7 @@ type world struct {
 	status v1alpha1.PacemakerNodeStatus // what is told now
 	nodes  int
 	uid    types.UID
+	node   *Node
 	stop   func()
 }
 
@@ -54,6 +55,7 @@ func inWorld(t *testing.T, test func(w *world)) {
 			Status:  func() v1alpha1.PacemakerNodeStatus { return w.status },
 			Nodes:   func() int { return w.nodes },
 		})
+		w.node = n
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
 		go func() {
@@ -181,6 +183,16 @@ func TestANodeSaysThatItWasStopped(t *testing.T) {
 		assert.False(t, n.Ready)
 		assert.Zero(t, n.Waiting)
 		assert.Equal(t, "default", n.Config)
+	})
+}
+
+func TestANodeThatWasStoppedLeavesWhatTheNextDaemonWrote(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.pass(leastWrite)
+		next := NewNode(w.node.NodeOptions)
+		require.NoError(t, next.report(t.Context(), time.Now().Add(time.Second)))
+		w.stop()
+		assert.Equal(t, w.status.Connection, w.told().Status.Connection)
 	})
 }
 
