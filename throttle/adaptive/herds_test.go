@@ -96,21 +96,26 @@ func TestASteadyHerdMovesTheLimitByOneInAWindow(t *testing.T) {
 				s.Herd = append(s.Herd, nodesim.Kind{Name: "burner", Count: 5 * cores, CPUSeconds: 4 + float64(i)})
 			}
 			l := throttle.New(time.Now(), settings(throttle.Settings{Adaptive: &adaptive.Settings{Cores: cores}}))
-			limit, changed, judged := 0, 0.0, 0
+			limit, changed, judged, changes := 0, 0.0, 0, 0
 			nodesim.Run(s, nodesim.Pacing{Limiter: l, Observe: func(now time.Time, m nodesim.Measured) {
 				l.Observe(now, m.Signals(now))
 				found := l.Snapshot(now)
+				settled := m.At > 60 && m.Waiting > 0
+				if settled {
+					judged++
+				}
 				if found.Limit == limit {
 					return
 				}
-				if m.At > 60 && m.Waiting > 0 {
-					judged++
+				if settled {
+					changes++
 					assert.InDelta(t, limit, found.Limit, 1, "%d cores, %.2f s: %s", cores, m.At, found.Adaptive)
 					assert.GreaterOrEqual(t, m.At-changed, m.Window, "%d cores, %.2f s: %s", cores, m.At, found.Adaptive)
 				}
 				limit, changed = found.Limit, m.At
 			}})
-			t.Logf("%d cores: %d changes", cores, judged)
+			assert.Greater(t, judged, 200, "%d cores: over too soon", cores)
+			t.Logf("%d cores: %d changes in %d samples", cores, changes, judged)
 		})
 	}
 }
