@@ -120,8 +120,9 @@
 //
 // Simulated with kubelet's times (herd_test.go), over 240 seeded herds of 60 to 320
 // pods that become ten times slower midway, 11 of 24,800 starts reach their
-// deadline, no two at once. With two slots and T = 100 s, the herds that stay as
-// they are take 2 to 9 % longer than their work.
+// deadline, no two at once. With an adaptive limit, in 60 herds, it is 35 of 14,200,
+// all of them on one core, and 33 have to come again. With two slots and T = 100 s,
+// the herds that stay as they are take 2 to 9 % longer than their work.
 //
 // # What it costs
 //
