@@ -37,7 +37,7 @@ func (s *slots) outlook(_ time.Time, v view) (float64, bool) {
 	starts := 2*c + 1
 	if v.mean > 0 {
 		starts = in(2 * v.mean)
-		if float64(v.coming) > c*fewSeconds/v.mean.Seconds() {
+		if float64(v.coming) > float64(s.most)*fewSeconds/v.mean.Seconds() {
 			starts = min(starts, max(in(slowdown*v.mean), free+c))
 		}
 	}
