@@ -108,8 +108,9 @@
 // moment, and the rest of the starts under way. It is at least f + c, one for each
 // slot; at most f + c*T/2m and f + c*T/2a, a margin of two for an estimate that is
 // wrong; and as long as nothing was observed, 2c+1: two rounds of starts and one in
-// reserve. Where no more than 25 seconds of work are left (25/m pods for each slot there is now), being there
-// in time matters more than a slowdown, and the room is f + c*T/2m. When loans are
+// reserve. Where no more than 25 seconds of work are left (25/m pods for each slot
+// that there is now), being there in time matters more than a slowdown, and the room
+// is f + c*T/2m. When loans are
 // made or due, it is at least what will be lent in the 25 seconds in which one who
 // is refused now is back and there.
 //
