@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -26,14 +27,41 @@ import (
 
 // world is a reporter with a fake API server, in a synctest bubble.
 type world struct {
-	t      *testing.T
-	api    *dynamicfake.FakeDynamicClient
-	log    *logtest.Hook
-	status v1alpha1.PacemakerNodeStatus // what is told now
+	t    *testing.T
+	api  *dynamicfake.FakeDynamicClient
+	log  *logtest.Hook
+	node *Node
+	stop func()
+
+	mu sync.Mutex
+	facts
+}
+
+// facts are what the reporter is told; set changes them.
+type facts struct {
+	status v1alpha1.PacemakerNodeStatus
 	nodes  int
 	uid    types.UID
-	node   *Node
-	stop   func()
+}
+
+func (w *world) set(change func(*facts)) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	change(&w.facts)
+}
+
+// react has the API server answer by f. The fake guards its reactors by its lock
+// where it calls them, and not where they are added.
+func (w *world) react(f clienttest.ReactionFunc) {
+	w.api.Lock()
+	defer w.api.Unlock()
+	w.api.PrependReactor("*", "pacemakernodes", f)
+}
+
+func (w *world) now() facts {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.facts
 }
 
 func fakeAPI() *dynamicfake.FakeDynamicClient {
@@ -48,12 +76,15 @@ func inWorld(t *testing.T, test func(w *world)) {
 	synctest.Test(t, func(t *testing.T) {
 		log, hook := logtest.NewNullLogger()
 		log.SetLevel(logrus.InfoLevel)
-		w := &world{t: t, api: fakeAPI(), log: hook, uid: "uid-1", status: v1alpha1.PacemakerNodeStatus{Config: "default", Ready: true}}
+		w := &world{t: t, api: fakeAPI(), log: hook}
+		w.set(func(f *facts) {
+			f.uid, f.status = "uid-1", v1alpha1.PacemakerNodeStatus{Config: "default", Ready: true}
+		})
 		n := NewNode(NodeOptions{
 			API: w.api, NodeName: "node-1", Log: log,
-			NodeUID: func() types.UID { return w.uid },
-			Status:  func() v1alpha1.PacemakerNodeStatus { return w.status },
-			Nodes:   func() int { return w.nodes },
+			NodeUID: func() types.UID { return w.now().uid },
+			Status:  func() v1alpha1.PacemakerNodeStatus { return w.now().status },
+			Nodes:   func() int { return w.now().nodes },
 		})
 		w.node = n
 		ctx, cancel := context.WithCancel(t.Context())
@@ -120,12 +151,12 @@ func TestANodeWritesWhatChanges(t *testing.T) {
 
 		w.pass(heartbeat - time.Minute)
 		assert.Zero(t, w.writes(), "nothing has changed")
-		w.status.Waiting, w.status.HeldBy = 7, "Concurrency"
+		w.set(func(f *facts) { f.status.Waiting, f.status.HeldBy = 7, "Concurrency" })
 		w.pass(leastWrite + leastWrite/4)
 		assert.Equal(t, 1, w.writes())
 		assert.EqualValues(t, 7, w.told().Status.Waiting)
 
-		w.status.Waiting, w.status.HeldBy = 0, ""
+		w.set(func(f *facts) { f.status.Waiting, f.status.HeldBy = 0, "" })
 		w.pass(leastWrite + leastWrite/4)
 		assert.Zero(t, w.told().Status.Waiting)
 		assert.Empty(t, w.told().Status.HeldBy, "what is not so any more is gone")
@@ -143,11 +174,11 @@ func TestWritesAreBounded(t *testing.T) {
 	}{"one": {1, 60}, "5000": {5000, 12}} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(w *world) {
-				w.nodes = c.nodes
+				w.set(func(f *facts) { f.nodes = c.nodes })
 				w.pass(time.Minute)
 				w.writes()
 				for range 600 {
-					w.status.Waiting++
+					w.set(func(f *facts) { f.status.Waiting++ })
 					w.pass(time.Second)
 				}
 				n := w.writes()
@@ -175,7 +206,7 @@ func TestANodeShowsThatItLives(t *testing.T) {
 
 func TestANodeSaysThatItWasStopped(t *testing.T) {
 	inWorld(t, func(w *world) {
-		w.status.Waiting = 3
+		w.set(func(f *facts) { f.status.Waiting = 3 })
 		w.pass(leastWrite)
 		w.stop()
 		n := w.told().Status
@@ -192,7 +223,7 @@ func TestANodeThatWasStoppedLeavesWhatTheNextDaemonWrote(t *testing.T) {
 		next := NewNode(w.node.NodeOptions)
 		require.NoError(t, next.report(t.Context(), time.Now().Add(time.Second)))
 		w.stop()
-		assert.Equal(t, w.status.Connection, w.told().Status.Connection)
+		assert.Equal(t, w.now().status.Connection, w.told().Status.Connection)
 	})
 }
 
@@ -201,7 +232,7 @@ func TestANodeTriesAgain(t *testing.T) {
 	inWorld(t, func(w *world) {
 		var away atomic.Bool
 		away.Store(true)
-		w.api.PrependReactor("*", "pacemakernodes", func(clienttest.Action) (bool, runtime.Object, error) {
+		w.react(func(clienttest.Action) (bool, runtime.Object, error) {
 			return away.Load(), nil, apierrors.NewServiceUnavailable("starting")
 		})
 		w.pass(time.Hour)
@@ -219,7 +250,7 @@ func TestANodeTriesAgain(t *testing.T) {
 
 func TestANodeWaitsForTheDefinition(t *testing.T) {
 	inWorld(t, func(w *world) {
-		w.api.PrependReactor("*", "pacemakernodes", func(clienttest.Action) (bool, runtime.Object, error) {
+		w.react(func(clienttest.Action) (bool, runtime.Object, error) {
 			return true, nil, apierrors.NewGenericServerResponse(http.StatusNotFound, "patch", schema.GroupResource{}, "", "404 page not found", 0, true)
 		})
 		w.pass(time.Hour)
@@ -233,7 +264,7 @@ func TestANodeLeavesAnothersObjectAlone(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.pass(leastWrite)
 		before := w.told()
-		w.uid, w.status.Waiting = "uid-2", 9
+		w.set(func(f *facts) { f.uid, f.status.Waiting = "uid-2", 9 })
 		w.pass(time.Minute)
 		assert.Equal(t, before.Status, w.told().Status)
 		assert.Len(t, w.logged(), 1)
@@ -247,11 +278,11 @@ func TestANodeLeavesAnothersObjectAlone(t *testing.T) {
 
 func TestANodeThatNobodyKnowsYetTellsNothing(t *testing.T) {
 	inWorld(t, func(w *world) {
-		w.uid = ""
+		w.set(func(f *facts) { f.uid = "" })
 		w.pass(time.Hour)
 		assert.Zero(t, w.writes())
 		assert.Len(t, w.logged(), 1)
-		w.uid = "uid-1"
+		w.set(func(f *facts) { f.uid = "uid-1" })
 		w.pass(heartbeat)
 		assert.True(t, w.told().Status.Ready)
 	})
