@@ -39,9 +39,7 @@ func TestTheAdaptiveLimitIsTheConcurrency(t *testing.T) {
 	require.Less(t, less, s.Limit)
 	n.end("pod-00", Ready)
 	require.Len(t, n.l.Snapshot(n.now).Starting, s.Limit-1, "nobody else, until there are fewer")
-	require.Equal(t, 1, n.l.gaveBack)
 	n.busy(100)
-	require.Zero(t, n.l.gaveBack, "it was told")
 }
 
 // Nobody can measure the node: neither the limit that was found when it was full nor
@@ -170,7 +168,6 @@ func TestWhatTheAdaptiveLimitLearnedIsKeptOverATimeWithoutIt(t *testing.T) {
 			n.end("pod-00", Ready)
 			n.l.Configure(n.now, s)
 			require.Equal(t, c.again(learned), n.l.Snapshot(n.now).Limit)
-			require.Zero(t, n.l.gaveBack)
 			before := n.l.Snapshot(n.now).Limit
 			for range 20 {
 				n.pass(time.Second)

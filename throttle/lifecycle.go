@@ -84,7 +84,6 @@ func (l *Limiter) giveBackLocked(t *Ticket, reason Reason, took time.Duration) {
 	if !t.slot {
 		return
 	}
-	l.gaveBack++
 	l.settleOverLocked()
 	l.repayLocked()
 	if t.admission != Found && reason.tellsPace() {

@@ -43,12 +43,11 @@ type Limiter struct {
 	loan       loan
 	passedRoom *Ticket // the last that was let up without room
 	// What was observed.
-	takes    takes // those that owe
-	paced    takes // those that the limits allowed, or a deadline
-	history  history
-	gaveBack int // slots, since the adaptive limit was fed last
-	events   []Event
-	lost     uint64
+	takes   takes // those that owe
+	paced   takes // those that the limits allowed, or a deadline
+	history history
+	events  []Event
+	lost    uint64
 
 	changed chan struct{}
 }

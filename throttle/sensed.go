@@ -17,7 +17,6 @@ func (l *Limiter) Observe(now time.Time, s Signals) {
 	l.paced.forget(now)
 	if l.adaptive != nil {
 		l.adaptive.Observe(l.sampleLocked(now))
-		l.gaveBack = 0
 		l.setMostLocked()
 	}
 	l.admitLocked(now)
@@ -30,7 +29,7 @@ func (l *Limiter) Observe(now time.Time, s Signals) {
 // not counted: those that are exempt are many, at once, and mostly light, so that the
 // loop would infer from them that the node bears many times as many of those that wait.
 func (l *Limiter) sampleLocked(now time.Time) adaptive.Sample {
-	s := adaptive.Sample{At: now, Starting: l.starting.len(), Ended: l.gaveBack}
+	s := adaptive.Sample{At: now, Starting: l.starting.len()}
 	if l.othersAllowLocked(now) {
 		s.Waiting = l.present.len()
 	}
@@ -69,7 +68,7 @@ func (l *Limiter) setAdaptiveLocked(now time.Time) {
 	case l.adaptive != nil:
 		l.adaptive.Configure(*s)
 	default:
-		l.adaptive, l.gaveBack = adaptive.New(*s), 0
+		l.adaptive = adaptive.New(*s)
 		if old := l.learned.from; old != nil {
 			old.Configure(*s)
 			if now.Sub(l.learned.until) < learnedKept || old.Limit() < l.adaptive.Limit() {

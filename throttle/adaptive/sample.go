@@ -20,7 +20,4 @@ type Sample struct {
 	// Waiting is how many pods are present and could start now if the limit were
 	// greater.
 	Waiting int
-	// Ended is how many slots were given back since the last sample. The law needs no
-	// such number yet.
-	Ended int
 }
