@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -69,8 +70,15 @@ func (p *program) statusCommand() *cobra.Command {
 
 // watchStatus shows the status until ctx ends. A daemon that does not answer is
 // shown as such, for it may come back.
-func (p *program) watchStatus(ctx context.Context, socket string, o output) error {
+func (p *program) watchStatus(ctx context.Context, socket string, o output) (err error) {
 	client, sc := admin.NewClient(socket), newScreen(p.stdout)
+	if sc.terminal {
+		// The terminal has shown ^C behind the last picture.
+		defer func() {
+			_, last := fmt.Fprintln(p.stdout)
+			err = errors.Join(err, last)
+		}()
+	}
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()
 	for {
