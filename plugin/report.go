@@ -18,6 +18,7 @@ const (
 	mostConflicts = 16
 	mostMessage   = 512 // bytes
 	mostVersion   = 64  // bytes
+	mostBlind     = 256 // bytes
 )
 
 // report tells the API server how pods start on this node, and takes part in the
@@ -85,6 +86,7 @@ func (d *Daemon) nodeStatus() v1alpha1.PacemakerNodeStatus {
 		n.Ready, n.Message = false, err.Error()
 	}
 	n.Message = cut(n.Message, mostMessage)
+	n.Blind = d.pacer.sensors.cannotMeasure()
 	countPods(&n, d.pacer.limiter.Snapshot(time.Now()))
 	return n
 }

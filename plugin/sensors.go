@@ -2,12 +2,15 @@ package plugin
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/sirupsen/logrus"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/sensor"
 )
@@ -23,12 +26,12 @@ type sensors struct {
 	notice func(kind, reason, message string)
 
 	mu       sync.Mutex
-	settings throttle.Settings        // guarded by mu
-	blind    map[throttle.Signal]bool // guarded by mu: the watched signals that were told of
+	settings throttle.Settings          // guarded by mu
+	blind    map[throttle.Signal]string // guarded by mu: the watched signals that were told of, and why
 }
 
 func newSensors(o Options, l *throttle.Limiter, notice func(kind, reason, message string)) *sensors {
-	s := &sensors{limiter: l, log: o.Log, notice: notice, blind: map[throttle.Signal]bool{}}
+	s := &sensors{limiter: l, log: o.Log, notice: notice, blind: map[throttle.Signal]string{}}
 	s.sampler = sensor.New(o.ProcRoot, s)
 	return s
 }
@@ -75,14 +78,14 @@ func (s *sensors) Observe(now time.Time, signals throttle.Signals) {
 // tellLocked says that a limit's signal went blind, or is measured again. s.mu must
 // be held.
 func (s *sensors) tellLocked(signal throttle.Signal, r throttle.Reading) {
-	told := s.blind[signal]
+	_, told := s.blind[signal]
 	log := s.log.WithField("signal", signal.String())
 	blind, measured := missed(s.settings, signal)
 	switch {
 	case !s.settings.Watches(signal):
 		delete(s.blind, signal)
 	case r.Err != nil && !told:
-		s.blind[signal] = true
+		s.blind[signal] = r.Err.Error()
 		log.WithError(r.Err).Warn("a signal that a limit needs cannot be measured: " + blind)
 		s.notice(corev1.EventTypeWarning, "SignalBlind", "The signal "+signal.String()+" cannot be measured, "+blind+": "+r.Err.Error())
 	case r.Err == nil && !r.To.IsZero() && told:
@@ -103,6 +106,20 @@ func missed(s throttle.Settings, signal throttle.Signal) (blind, measured string
 	default:
 		return "the adaptive limit does without it", "the adaptive limit follows it"
 	}
+}
+
+// cannotMeasure gives the watched signals that cannot be measured, in the order of
+// [throttle.Signal], with what was told of each.
+func (s *sensors) cannotMeasure() (all []v1alpha1.BlindSignal) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, signal := range slices.Sorted(maps.Keys(s.blind)) {
+		if !s.settings.Watches(signal) {
+			continue // a limit needed it until just now
+		}
+		all = append(all, v1alpha1.BlindSignal{Signal: signal.String(), Message: cut(s.blind[signal], mostBlind)})
+	}
+	return all
 }
 
 // now gives the signals of this moment, whether or not any limit needs them. It may

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
@@ -94,10 +95,12 @@ func TestALimitWhoseSignalIsBlindSaysSoOnce(t *testing.T) {
 	assert.Contains(t, s.Blind, "absent")
 	assert.InDelta(t, 4, s.Threshold, 0)
 	n.pod("unpaced").runs().startsNow("app")
+	assert.Equal(t, []v1alpha1.BlindSignal{{Signal: "load", Message: s.Blind}}, n.p.sensors.cannotMeasure())
 
 	proc.load("2.50")
 	n.eventually("the limit is said to hold again", func() bool { return len(told.all()) == 2 })
 	assert.Empty(t, n.signal(throttle.SignalLoad).Blind)
+	assert.Empty(t, n.p.sensors.cannotMeasure())
 	assert.Equal(t, 1, said("cannot be measured"))
 	assert.Equal(t, 1, said("measured again"))
 	assert.Equal(t, "Warning SignalBlind: The signal load cannot be measured, its limit is open: "+s.Blind, told.all()[0])
@@ -121,6 +124,9 @@ func TestALimitThatIsBlindFromTheBeginningIsTold(t *testing.T) {
 	n.reconfigure(`spec: {throttleConfig: {pressure: {memory: {full: "20"}}}}`)
 	n.eventually("the other limit is told of", func() bool { return len(told.all()) == 2 })
 	assert.Contains(t, told.all()[1], "pressure.memory.full")
+	blind := n.p.sensors.cannotMeasure()
+	require.Len(t, blind, 1, "pressure.io.some is needed by nobody any more")
+	assert.Equal(t, "pressure.memory.full", blind[0].Signal)
 }
 
 // What a blind signal means depends on who needs it: only a limit of its own opens.

@@ -20,6 +20,7 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // +kubebuilder:printcolumn:name="Way to wait",type=string,JSONPath=`.status.way`
 // +kubebuilder:printcolumn:name="Connection",type=string,JSONPath=`.status.connection`,priority=1
 // +kubebuilder:printcolumn:name="Signal",type=string,JSONPath=`.status.signal`,priority=1
+// +kubebuilder:printcolumn:name="Blind",type=string,JSONPath=`.status.blind[*].signal`,priority=1
 // +kubebuilder:printcolumn:name="Version",type=string,JSONPath=`.status.version`,priority=1
 // +kubebuilder:printcolumn:name="Written",type=date,JSONPath=`.status.written`,priority=1
 // +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.message`,priority=1
@@ -74,6 +75,18 @@ const (
 	// WayRefusal: they are refused, and kubelet tries again.
 	WayRefusal Way = "Refusal"
 )
+
+// BlindSignal is a signal of the node that cannot be measured.
+type BlindSignal struct {
+	// signal is its name, like pressure.cpu.some.
+	// +kubebuilder:validation:MaxLength=64
+	Signal string `json:"signal"`
+
+	// message says why it cannot be measured.
+	// +optional
+	// +kubebuilder:validation:MaxLength=256
+	Message string `json:"message,omitempty"`
+}
 
 // PacemakerNodeStatus is what the daemon of a node tells. It holds nothing that
 // changes by itself: of the longest wait it tells the beginning.
@@ -169,6 +182,14 @@ type PacemakerNodeStatus struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	Signal string `json:"signal,omitempty"`
+
+	// blind are the signals of the node that a limit needs and that cannot be measured:
+	// such a limit is open, and adaptive does without them.
+	// +optional
+	// +listType=map
+	// +listMapKey=signal
+	// +kubebuilder:validation:MaxItems=16
+	Blind []BlindSignal `json:"blind,omitempty"`
 
 	// written is when the daemon wrote this last. It writes when something else here
 	// has changed, and else every ten minutes or so: one that has not for 30 minutes

@@ -56,6 +56,11 @@ var recipes = map[string]recipe{
 		packages: []string{"."},
 		rename:   map[string]string{".": "etcd"},
 	},
+	"helm": {
+		packages:     []string{"./cmd/helm"},
+		vars:         []string{"{module}/internal/version.version=v%s"},
+		completeSums: true,
+	},
 	"kubernetes": {
 		packages: []string{
 			"./cmd/kube-apiserver", "./cmd/kube-controller-manager", "./cmd/kube-scheduler",

@@ -240,6 +240,7 @@ func TestPageShowsAHerd(t *testing.T) {
 	assert.Contains(t, b.text(t, "facts"), "jvm-nodes (from API, generation 4)")
 	assert.Contains(t, b.text(t, "signaltable"), "71%, limit 60%")
 	assert.Contains(t, b.text(t, "signaltable"), "blind")
+	assert.Contains(t, b.text(t, "signaltable"), "file does not exist", "and it says why")
 	for _, series := range []string{"waiting", "starting", "slots", "cpu", "cpuPressure", "memoryPressure", "ioPressure"} {
 		path := value[string](t, b, `document.querySelector('path[data-series="`+series+`"]').getAttribute("d")`)
 		assert.Greater(t, strings.Count(path, "L"), 100, series)
@@ -282,9 +283,15 @@ func TestPageFollowsTheNode(t *testing.T) {
 	b.look(t, "unpaced")
 	node.change(func(s *script) { s.fault, s.status.Config.Mode = nil, "Shadow" })
 	b.until(t, `document.getElementById("state").textContent === "no pod is held: mode Shadow"`)
-	node.change(func(s *script) { s.status.Config.Mode, s.status.Lent = "Enforce", 2 })
+	node.change(func(s *script) { s.status.Config = admin.Config{Origin: "None", Mode: "Enforce"} })
+	b.until(t, `document.getElementById("state").textContent === "no pod is held: no config"`)
+	node.change(func(s *script) {
+		s.status.Config, s.status.Lent = admin.Config{Name: "jvm-nodes", Origin: "API", Mode: "Enforce"}, 2
+		s.status.Handlers = admin.Handlers{P99Seconds: 0.25, Share: 0.3, Budget: "holds stopped"}
+	})
 	b.until(t, `document.getElementById("state").textContent === "pods are paced"`)
 	assert.Contains(t, b.text(t, "beside"), "2 lent")
+	assert.Contains(t, b.text(t, "facts"), "too slow, holds stopped")
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	assert.Empty(t, b.faults)

@@ -3,7 +3,6 @@ package admin
 import (
 	"cmp"
 	"slices"
-	"time"
 
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
@@ -12,33 +11,17 @@ import (
 // address can read it, without the permissions of the API server; so it names no
 // pod and no namespace.
 type Overview struct {
-	Time     time.Time `json:"time"`
-	Node     string    `json:"node"`
-	Instance string    `json:"instance,omitempty"`
-	Version  string    `json:"version"`
-	Since    time.Time `json:"since"`
-	// Ready and NotReady are those of [Status].
-	Ready    bool   `json:"ready"`
-	NotReady string `json:"notReady,omitempty"`
+	// About is without the runtime's socket and last error, and without the spec of
+	// the config.
+	About
 
-	// Runtime has no socket and no error, Config no spec.
-	Runtime Runtime `json:"runtime"`
-	Config  Config  `json:"config"`
-	// Limits is a sentence, Adaptive what the control of the number of starts did
-	// last and why; absent where that is off.
-	Limits   string `json:"limits"`
-	Adaptive string `json:"adaptive,omitempty"`
-	Gate     Gate   `json:"gate"`
-	Pace     Pace   `json:"pace"`
-	// HeldBy is the limit that holds the next start back; absent: none does.
-	HeldBy  *Held   `json:"heldBy,omitempty"`
-	Refused Refused `json:"refused"`
+	// Limits is a sentence.
+	Limits string `json:"limits"`
 	// MaxWaitSeconds is how long a pod waits at most.
 	MaxWaitSeconds Seconds `json:"maxWaitSeconds"`
 
-	Slots   Slots    `json:"slots"`
-	Waiting Waiting  `json:"waiting"`
-	Signals []Signal `json:"signals"`
+	Slots   Slots   `json:"slots"`
+	Waiting Waiting `json:"waiting"`
 	// Ended are the starts that ended last, by reason.
 	Ended []Count `json:"ended"`
 	// Timeline are the last minutes, the oldest point first.
@@ -74,19 +57,13 @@ type Count struct {
 // NewOverview gives what of a status may be told to everybody.
 func NewOverview(s Status, timeline []Point) Overview {
 	o := Overview{
-		Time: s.Time, Node: s.Node, Instance: s.Instance, Version: s.Version, Since: s.Since,
-		Ready: s.Ready, NotReady: s.NotReady,
-		Runtime: s.Runtime, Config: s.Config, Limits: s.Limits.String(), Adaptive: s.Adaptive, Gate: s.Gate,
-		Pace: s.Pace, HeldBy: s.HeldBy, Refused: s.Refused, MaxWaitSeconds: s.Limits.MaxWaitSeconds,
-		Slots: NewSlots(s), Signals: s.Signals, Ended: countReasons(s.Ended), Timeline: timeline,
-		Waiting: Waiting{Count: len(s.Waiting), Reasons: countReasons(s.Waiting)},
+		About: s.About, Limits: s.Limits.String(), MaxWaitSeconds: s.Limits.MaxWaitSeconds,
+		Slots: NewSlots(s), Waiting: Waiting{Count: len(s.Waiting), Reasons: countReasons(s.Waiting)},
+		Ended: countReasons(s.Ended), Timeline: timeline,
 	}
 	o.Runtime.Socket, o.Runtime.LastError, o.Config.Spec = "", "", nil
 	for _, p := range s.Waiting {
 		o.Waiting.LongestSeconds = max(o.Waiting.LongestSeconds, p.WaitedSeconds)
-	}
-	if o.Signals == nil {
-		o.Signals = []Signal{}
 	}
 	if o.Timeline == nil {
 		o.Timeline = []Point{}

@@ -49,7 +49,7 @@ func TestOverviewCounts(t *testing.T) {
 	text, err := json.Marshal(NewOverview(Status{}, nil))
 	require.NoError(t, err)
 	assert.Contains(t, string(text), `"reasons":[]`)
-	assert.Contains(t, string(text), `"signals":[],"ended":[],"timeline":[]`)
+	assert.Contains(t, string(text), `"ended":[],"timeline":[]`)
 }
 
 func TestReasonsComeByTheirNumber(t *testing.T) {

@@ -13,14 +13,16 @@ import (
 // [throttle.Limiter.Recent]: the latest at the end. The caller fills the rest.
 func NewStatus(now time.Time, s throttle.Snapshot, ended []throttle.TicketView) Status {
 	st := Status{
-		Time:     now,
+		About: About{
+			Time:     now,
+			Adaptive: s.Adaptive,
+			HeldBy:   newHeld(s.Held),
+			Pace:     Pace{Seconds: seconds(s.Pace), Observed: s.PaceObserved},
+		},
 		Limits:   NewLimits(s.Settings),
 		Limit:    s.Limit,
 		Lent:     s.Lent,
-		Adaptive: s.Adaptive,
 		Pulling:  s.Pulling,
-		HeldBy:   newHeld(s.Held),
-		Pace:     Pace{Seconds: seconds(s.Pace), Observed: s.PaceObserved},
 		Starting: newPods(now, s.Starting),
 		Waiting:  newPods(now, s.Waiting),
 		Ended:    make([]Pod, 0, len(ended)),

@@ -31,8 +31,9 @@ const (
 	Standalone Mode = "standalone"
 )
 
-// Status is what a daemon tells about itself and its node at one moment.
-type Status struct {
+// About is how a daemon and its node are at one moment, without a word on single
+// pods: what [Status] and [Overview] have in common.
+type About struct {
 	// Time is the moment.
 	Time time.Time `json:"time"`
 	// Node is the node's name; Instance tells the daemon from others on it.
@@ -51,7 +52,6 @@ type Status struct {
 	// PodWatch is how well the API server is heard; absent when standalone.
 	PodWatch *PodWatch `json:"podWatch,omitempty"`
 	Config   Config    `json:"config"`
-	Limits   Limits    `json:"limits"`
 	// Signals are what is measured of the node, limited or not, in the order of
 	// [throttle.Signal].
 	Signals  []Signal `json:"signals,omitempty"`
@@ -59,17 +59,27 @@ type Status struct {
 	Refused  Refused  `json:"refused"`
 	Handlers Handlers `json:"handlers,omitzero"`
 
-	// Limit is how many may start at a time now, without the Lent slots beyond it; 0:
-	// any number. Adaptive says what it was found by, where it is found by itself.
-	Limit    int    `json:"limit"`
-	Lent     int    `json:"lent"`
+	// Adaptive says what the number of starts at a time was found by; absent where it
+	// is not found by itself.
 	Adaptive string `json:"adaptive,omitempty"`
-	// Pulling is how many pods are between their sandbox and their first container.
-	Pulling int `json:"pulling"`
-
 	// HeldBy is the limit that holds the next start back; absent: none does.
 	HeldBy *Held `json:"heldBy,omitempty"`
 	Pace   Pace  `json:"pace"`
+}
+
+// Status is everything that a daemon tells about itself and its node, for those who
+// may know of all pods.
+type Status struct {
+	About
+
+	Limits Limits `json:"limits"`
+	// Limit is how many may start at a time now, without the Lent slots beyond it; 0:
+	// any number.
+	Limit int `json:"limit"`
+	Lent  int `json:"lent"`
+	// Pulling is how many pods are between their sandbox and their first container.
+	Pulling int `json:"pulling"`
+
 	// Starting are the pods that hold a slot, then those that start without one;
 	// Waiting is the queue in its order; Ended are those that ended last, the
 	// latest first.
