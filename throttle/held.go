@@ -19,6 +19,14 @@ type Held struct {
 	// Owed is the part of Measured that starts owe which the signal was not measured
 	// after; of CPULoad, IOLoad and LoadAverage.
 	Owed float64
+	// Policy is the group whose limit holds it; of PolicyStarting, PolicyRunning,
+	// PolicyPacer, PolicyClaim and Unadmittable. Measured is in use then, of Threshold.
+	Policy GroupKey
+	// Resource is what that limit bounds; empty: pods. Measured, Threshold and Asks are
+	// in its unit.
+	Resource string
+	// Asks is how much more the pod would use; of a resource only.
+	Asks float64
 	// Until is when the limit will allow one more start by itself. Zero: that is
 	// not known.
 	Until time.Time

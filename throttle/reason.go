@@ -28,6 +28,17 @@ const (
 	Absent Reason = "Absent"
 	// GateRoom: enough pods wait near their turn already.
 	GateRoom Reason = "GateRoom"
+	// PolicyStarting: so many pods of the policy's group start already.
+	PolicyStarting Reason = "PolicyStarting"
+	// PolicyRunning: so many pods of the policy's group run already.
+	PolicyRunning Reason = "PolicyRunning"
+	// PolicyPacer: as many pods of the policy's group start as its pacer allows beside
+	// those that are ready.
+	PolicyPacer Reason = "PolicyPacer"
+	// PolicyClaim: this node holds no free claim for the policy's group.
+	PolicyClaim Reason = "PolicyClaim"
+	// Unadmittable: the pod alone exceeds what the policy's group may use when it runs.
+	Unadmittable Reason = "Unadmittable"
 )
 
 // Reasons of an admission.

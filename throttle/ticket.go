@@ -19,6 +19,9 @@ type Request struct {
 	// MaxWait bounds the wait of this pod where it is less than Settings.MaxWait. Zero
 	// or less: it does not.
 	MaxWait time.Duration
+	// Groups are the groups of policies that the pod belongs to; [Limiter.SetGroups]
+	// replaces them. They count where Join makes a new ticket.
+	Groups []Membership
 }
 
 // Ticket is the place of one start in the queue, and then its slot. It is made
