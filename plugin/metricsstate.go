@@ -66,3 +66,16 @@ func newBuildInfo(version string) prometheus.Collector {
 	info.WithLabelValues(version).Set(1)
 	return info
 }
+
+// newLogDropped counts what the log lost; nil: it loses nothing.
+func newLogDropped(dropped func() uint64) prometheus.Collector {
+	return prometheus.NewCounterFunc(prometheus.CounterOpts{
+		Namespace: metricsNamespace, Name: "log_dropped_total",
+		Help: "Log entries that were dropped, because stderr or journald did not take them in time.",
+	}, func() float64 {
+		if dropped == nil {
+			return 0
+		}
+		return float64(dropped())
+	})
+}

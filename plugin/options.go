@@ -102,8 +102,12 @@ type Options struct {
 	StartupTaint string
 	// Version is the program's version, for status.
 	Version string
-	// Log takes what the daemon has to say.
+	// Log takes what the daemon has to say. Handlers log while the runtime holds its
+	// locks: it must not block.
 	Log *logrus.Logger
+	// LogDropped counts the entries that Log has dropped, for the metrics. nil: it
+	// drops none.
+	LogDropped func() uint64
 }
 
 var namespacedName = regexp.MustCompile(`^[a-z0-9][-a-z0-9]*/[a-z0-9][-.a-z0-9]*$`)

@@ -5,12 +5,12 @@ package journal
 import (
 	"fmt"
 	"io"
-	"maps"
 	"strconv"
-	"sync"
 
 	"github.com/coreos/go-systemd/v22/journal"
 	"github.com/sirupsen/logrus"
+
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/logqueue"
 )
 
 // Identifier is the program's name in the journal.
@@ -19,14 +19,14 @@ const Identifier = "pod-pacemaker"
 // send hands one entry to journald.
 type send func(message string, priority journal.Priority, fields map[string]string) error
 
-// Hook sends entries of every level to journald. It never blocks longer than
-// the socket does, and is safe for concurrent use. Make one with [Attach].
+// Hook sends entries of every level to journald. It never blocks, and is safe for
+// concurrent use. Make one with [Attach].
 type Hook struct {
-	send send
-	text logrus.Formatter
+	queue *logqueue.Queue
+	send  send
+	text  logrus.Formatter
 
-	mu sync.Mutex
-	// Guarded by mu.
+	// What follows is of the one goroutine that runs the queue.
 	fallback io.Writer
 	failed   bool // the last entry did not reach journald
 }
@@ -44,40 +44,45 @@ func IsStderr() (bool, error) {
 	return is, nil
 }
 
-// Attach makes the logger send all that it says to journald, and write none of it
-// elsewhere. What journald does not take is written to fallback as a line of
-// text, and why once per failure.
-func Attach(log *logrus.Logger, fallback io.Writer) {
-	attach(log, fallback, journal.Send)
+// Attach makes the logger send all that it says to journald, through the queue, and
+// write none of it elsewhere. What journald refuses is written to fallback as a line
+// of text, and why once per failure.
+func Attach(log *logrus.Logger, fallback io.Writer, q *logqueue.Queue) {
+	attach(log, fallback, q, journal.Send)
 }
 
-func attach(log *logrus.Logger, fallback io.Writer, s send) {
+func attach(log *logrus.Logger, fallback io.Writer, q *logqueue.Queue, s send) {
 	log.SetOutput(io.Discard)
 	log.SetFormatter(nothing{})
-	log.AddHook(&Hook{send: s, fallback: fallback, text: &logrus.TextFormatter{DisableColors: true}})
+	log.AddHook(&Hook{queue: q, send: s, fallback: fallback, text: &logrus.TextFormatter{DisableColors: true}})
 }
 
 // Levels are all levels: the logger's own level decides what is said.
 func (*Hook) Levels() []logrus.Level { return logrus.AllLevels }
 
-// Fire sends one entry. It fails only where neither journald nor the fallback
-// took it.
+// Fire queues one entry. It never fails.
 func (h *Hook) Fire(e *logrus.Entry) error {
-	sendErr := h.send(e.Message, priority(e.Level), vars(e))
-	h.mu.Lock()
-	defer h.mu.Unlock()
+	// Spelled out now, for what a value refers to may change.
+	fields := vars(e)
+	line := e.Dup()
+	line.Level, line.Message, line.Data = e.Level, e.Message, texts(e.Data)
+	h.queue.Add(func() error { return h.write(line, fields) })
+	return nil
+}
+
+// write sends one entry. It fails only where neither journald nor the fallback took
+// it.
+func (h *Hook) write(e *logrus.Entry, fields map[string]string) error {
+	sendErr := h.send(e.Message, priority(e.Level), fields)
 	again := h.failed
 	h.failed = sendErr != nil
 	if sendErr == nil {
 		return nil
 	}
-	// The entry is for others to read: this one adds to a copy.
-	line := e.Dup()
-	line.Level, line.Message, line.Data = e.Level, e.Message, maps.Clone(e.Data)
 	if !again {
-		line.Data["journal_error"] = sendErr.Error()
+		e.Data["journal_error"] = sendErr.Error()
 	}
-	text, err := h.text.Format(line)
+	text, err := h.text.Format(e)
 	if err != nil {
 		return fmt.Errorf("journald: %w; as text: %w", sendErr, err)
 	}
@@ -85,6 +90,15 @@ func (h *Hook) Fire(e *logrus.Entry) error {
 		return fmt.Errorf("journald: %w; to the fallback: %w", sendErr, err)
 	}
 	return nil
+}
+
+// texts spells the values as a line of text has them.
+func texts(data logrus.Fields) logrus.Fields {
+	texts := make(logrus.Fields, len(data)+1)
+	for key, value := range data {
+		texts[key] = fmt.Sprint(value)
+	}
+	return texts
 }
 
 // vars gives the journal's fields of an entry.

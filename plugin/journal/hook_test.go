@@ -2,6 +2,7 @@ package journal
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"os"
 	"sync"
@@ -12,6 +13,8 @@ import (
 	"github.com/sirupsen/logrus"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/logqueue"
 )
 
 // journald is a journal that keeps what it gets, or takes nothing.
@@ -37,21 +40,33 @@ func (j *journald) take(message string, priority journal.Priority, fields map[st
 	return nil
 }
 
-func newLogger(j *journald) (*logrus.Logger, *bytes.Buffer) {
-	log, fallback := logrus.New(), &bytes.Buffer{}
+// newLogger gives a logger, what writes all that was logged, and what the journal
+// refused.
+func newLogger(j *journald) (log *logrus.Logger, flush func(), fallback *bytes.Buffer) {
+	log, fallback = logrus.New(), &bytes.Buffer{}
 	log.SetLevel(logrus.DebugLevel)
-	attach(log, fallback, j.take)
-	return log, fallback
+	queue := logqueue.New(64, nil)
+	attach(log, fallback, queue, j.take)
+	return log, func() { written(queue) }, fallback
+}
+
+// written writes what is queued.
+func written(queue *logqueue.Queue) {
+	ended, end := context.WithCancel(context.Background())
+	end()
+	queue.Run(ended)
 }
 
 func TestEntryReachesTheJournalWithItsFields(t *testing.T) {
 	t.Parallel()
 	j := &journald{}
-	log, fallback := newLogger(j)
+	log, flush, fallback := newLogger(j)
 	log.WithFields(logrus.Fields{
 		"pod_namespace": "default", "pod_name": "web-3", "pod_uid": "u-1",
 		"container_id": "c0ffee", "reason": "Free", "wait_ms": int64(14200),
 	}).Info("start admitted")
+	assert.Empty(t, j.entries, "who logs writes")
+	flush()
 
 	require.Len(t, j.entries, 1)
 	assert.Equal(t, entry{"start admitted", journal.PriInfo, map[string]string{
@@ -65,12 +80,13 @@ func TestEntryReachesTheJournalWithItsFields(t *testing.T) {
 func TestEveryLevelHasAPriority(t *testing.T) {
 	t.Parallel()
 	j := &journald{}
-	log, _ := newLogger(j)
+	log, flush, _ := newLogger(j)
 	log.SetLevel(logrus.TraceLevel)
 	levels := []logrus.Level{logrus.ErrorLevel, logrus.WarnLevel, logrus.InfoLevel, logrus.DebugLevel, logrus.TraceLevel}
 	for _, level := range levels {
 		log.Log(level, "x")
 	}
+	flush()
 	var got []journal.Priority
 	for _, e := range j.entries {
 		got = append(got, e.priority)
@@ -81,30 +97,34 @@ func TestEveryLevelHasAPriority(t *testing.T) {
 func TestJournalAwayFallsBackAndSaysWhyOnce(t *testing.T) {
 	t.Parallel()
 	j := &journald{away: errors.New("no such socket")}
-	log, fallback := newLogger(j)
+	log, flush, fallback := newLogger(j)
 	log.WithField("pod_name", "web-3").Warn("first")
 	log.Warn("second")
+	flush()
 	assert.Contains(t, fallback.String(), `msg=first journal_error="no such socket" pod_name=web-3`)
 	assert.Contains(t, fallback.String(), `msg=second`+"\n")
 
 	fallback.Reset()
 	j.away = nil
 	log.Warn("third")
+	flush()
 	assert.Empty(t, fallback.String())
 	require.Len(t, j.entries, 1)
 	assert.Equal(t, "third", j.entries[0].message)
 
 	j.away = errors.New("gone again")
 	log.Warn("fourth")
+	flush()
 	assert.Contains(t, fallback.String(), "gone again")
 }
 
 func TestNeitherTookIt(t *testing.T) {
 	t.Parallel()
-	hook := &Hook{send: (&journald{away: errors.New("no journal")}).take, fallback: broken{}, text: &logrus.TextFormatter{}}
-	err := hook.Fire(logrus.NewEntry(logrus.New()))
-	require.ErrorContains(t, err, "no journal")
-	require.ErrorIs(t, err, os.ErrClosed)
+	log, queue := logrus.New(), logqueue.New(1, nil)
+	attach(log, broken{}, queue, (&journald{away: errors.New("no journal")}).take)
+	log.Info("x")
+	written(queue)
+	assert.EqualValues(t, 1, queue.Dropped())
 }
 
 type broken struct{}
@@ -114,12 +134,13 @@ func (broken) Write([]byte) (int, error) { return 0, os.ErrClosed }
 func TestConcurrentEntriesStayWhole(t *testing.T) {
 	t.Parallel()
 	j := &journald{away: errors.New("away")}
-	log, fallback := newLogger(j)
+	log, flush, fallback := newLogger(j)
 	var wg sync.WaitGroup
 	for range 50 {
 		wg.Go(func() { log.WithField("wait", time.Second).Info("x") })
 	}
 	wg.Wait()
+	flush()
 	assert.Equal(t, 50, bytes.Count(fallback.Bytes(), []byte("\n")))
 }
 

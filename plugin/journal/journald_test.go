@@ -22,6 +22,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"go.uber.org/goleak"
+
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/logqueue"
 )
 
 // stageVariable tells a copy of the test's program that it runs in folders of its
@@ -159,7 +161,9 @@ func stage(kind string) error {
 // speak logs of two pods.
 func speak() {
 	log := logrus.New()
-	Attach(log, os.Stderr)
+	queue := logqueue.New(8, nil)
+	defer written(queue)
+	Attach(log, os.Stderr, queue)
 	pod := log.WithFields(logrus.Fields{"pod_namespace": "default", "pod_name": "web-3", "pod_uid": "u-1", "container_id": "c0ffee"})
 	pod.WithFields(logrus.Fields{"reason": "Concurrency", "queue_position": 3, "held": "two\nlines"}).Warn("start waits in the gate")
 	log.WithFields(logrus.Fields{"pod_namespace": "default", "pod_name": "web-4"}).Info("start admitted")

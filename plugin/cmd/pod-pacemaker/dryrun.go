@@ -26,7 +26,7 @@ type finding struct {
 // dryRun says what run would do. The configuration is judged as run does; what
 // the node lacks is a failure, for it may be mended while the daemon runs.
 func (p *program) dryRun(ctx context.Context, f *runFlags) error {
-	if _, err := p.makeDaemon(f, newLogger(levelError, formatText, p.stderr)); err != nil {
+	if _, err := p.makeDaemon(f, textLogger(levelError, p.stderr)); err != nil {
 		return err
 	}
 	config, err := configFinding(f.Options)

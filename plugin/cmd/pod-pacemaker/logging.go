@@ -1,12 +1,22 @@
 package main
 
 import (
+	"context"
 	"io"
 	"time"
 
 	"github.com/sirupsen/logrus"
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/journal"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/logqueue"
+)
+
+const (
+	// logCapacity is how many entries wait for a sink that does not take them; of an
+	// ordinary size they are about 1 MiB.
+	logCapacity = 4096
+	// logFlush bounds how long the end of the process waits for its log.
+	logFlush = 2 * time.Second
 )
 
 // logFormat is how the daemon logs.
@@ -34,12 +44,14 @@ var levels = map[logLevel]logrus.Level{
 	levelWarn: logrus.WarnLevel, levelError: logrus.ErrorLevel,
 }
 
-// newLogger gives a logger that writes to stderr, or to journald.
-func newLogger(level logLevel, format logFormat, stderr io.Writer) *logrus.Logger {
-	log := logrus.New()
-	log.SetOutput(stderr)
-	log.SetLevel(levels[level])
-	log.SetFormatter(&logrus.TextFormatter{FullTimestamp: true, TimestampFormat: time.RFC3339})
+// newLogger gives a logger that writes to stderr, or to journald, through a queue,
+// so that who logs never waits for them.
+func newLogger(level logLevel, format logFormat, stderr io.Writer) (*logrus.Logger, *logqueue.Queue) {
+	var log *logrus.Logger
+	queue := logqueue.New(logCapacity, func(dropped uint64) {
+		log.WithField("dropped", dropped).Warn("log entries were dropped: what takes the log was stuck or too slow")
+	})
+	log = textLogger(level, queue.Writer(stderr))
 	var unclear error
 	if format == formatAuto {
 		format, unclear = detectFormat()
@@ -48,12 +60,39 @@ func newLogger(level logLevel, format logFormat, stderr io.Writer) *logrus.Logge
 	case formatJSON:
 		log.SetFormatter(&logrus.JSONFormatter{TimestampFormat: time.RFC3339Nano})
 	case formatJournald:
-		journal.Attach(log, stderr)
+		journal.Attach(log, stderr, queue)
 	}
 	if unclear != nil {
 		log.WithError(unclear).Warn("logging as text")
 	}
+	return log, queue
+}
+
+// textLogger gives a logger of plain lines.
+func textLogger(level logLevel, to io.Writer) *logrus.Logger {
+	log := logrus.New()
+	log.SetOutput(to)
+	log.SetLevel(levels[level])
+	log.SetFormatter(&logrus.TextFormatter{FullTimestamp: true, TimestampFormat: time.RFC3339})
 	return log
+}
+
+// runLog writes what is logged until flush is called, which waits a moment for what
+// is queued.
+func runLog(queue *logqueue.Queue) (flush func()) {
+	ctx, end := context.WithCancel(context.Background())
+	written := make(chan struct{})
+	go func() {
+		defer close(written)
+		queue.Run(ctx)
+	}()
+	return func() {
+		end()
+		select {
+		case <-written:
+		case <-time.After(logFlush):
+		}
+	}
 }
 
 // detectFormat gives journald where stderr leads there, else text.

@@ -1,8 +1,12 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
+	"io"
+	stdlog "log"
+	"os"
 	"testing"
 
 	"github.com/sirupsen/logrus"
@@ -12,14 +16,62 @@ import (
 	"k8s.io/klog/v2"
 )
 
+// logged writes what say logs.
+func logged(level logLevel, format logFormat, stderr io.Writer, say func(*logrus.Logger)) {
+	log, queue := newLogger(level, format, stderr)
+	defer runLog(queue)()
+	say(log)
+}
+
+// Nobody reads the daemon's stderr: what it logs does not stop it, and its end does
+// not wait for ever.
+func TestAStderrThatNobodyReadsHoldsNothingUp(t *testing.T) {
+	t.Parallel()
+	read, write, err := os.Pipe()
+	require.NoError(t, err)
+	defer read.Close()
+	defer write.Close() // ends the write that is stuck
+	s := newStage(nil)
+	s.stderr = write
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	code := make(chan int, 1)
+	go func() { code <- s.run(ctx, []string{"run"}) }()
+	<-s.puppet.running
+	for range 3 * logCapacity {
+		s.puppet.options.Log.WithField("pod_name", "web-3").Info("start admitted")
+	}
+	assert.Positive(t, s.puppet.options.LogDropped())
+	cancel()
+	assert.Equal(t, exitOK, <-code)
+}
+
+// The libraries' own logs take the same way. It changes what all tests share.
+func TestLibrariesLogThroughTheDaemon(t *testing.T) {
+	defer func() {
+		klog.ClearLogger()
+		logrus.SetOutput(os.Stderr)
+		stdlog.SetOutput(os.Stderr)
+		stdlog.SetFlags(stdlog.LstdFlags)
+	}()
+	var text written
+	logged(levelInfo, formatText, &text, func(log *logrus.Logger) {
+		logLibraries(log)
+		logrus.Error("ttrpc: error receiving message")
+		stdlog.Println("http: Accept error")
+	})
+	assert.Contains(t, text.String(), `level=error msg="ttrpc: error receiving message"`)
+	assert.Contains(t, text.String(), `level=warning msg="http: Accept error" from=go`)
+}
+
 func TestLogFormats(t *testing.T) {
 	t.Parallel()
 	var text, jsonText written
-	newLogger(levelWarn, formatText, &text).Info("too small")
-	newLogger(levelInfo, formatText, &text).WithField("pod_name", "web-3").Info("start admitted")
+	logged(levelWarn, formatText, &text, func(log *logrus.Logger) { log.Info("too small") })
+	logged(levelInfo, formatText, &text, func(log *logrus.Logger) { log.WithField("pod_name", "web-3").Info("start admitted") })
 	assert.Regexp(t, `^time="[^"]+" level=info msg="start admitted" pod_name=web-3\n$`, text.String())
 
-	newLogger(levelDebug, formatJSON, &jsonText).WithField("pod_name", "web-3").Debug("start admitted")
+	logged(levelDebug, formatJSON, &jsonText, func(log *logrus.Logger) { log.WithField("pod_name", "web-3").Debug("start admitted") })
 	var entry map[string]any
 	require.NoError(t, json.Unmarshal([]byte(jsonText.String()), &entry))
 	assert.Equal(t, "web-3", entry["pod_name"])
@@ -34,7 +86,7 @@ func TestLogFormatIsTextUnlessStderrIsTheJournal(t *testing.T) {
 
 	t.Setenv("JOURNAL_STREAM", "nonsense")
 	var text written
-	newLogger(levelInfo, formatAuto, &text)
+	logged(levelInfo, formatAuto, &text, func(*logrus.Logger) {})
 	assert.Contains(t, text.String(), `level=warning msg="logging as text"`)
 }
 

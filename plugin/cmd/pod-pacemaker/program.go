@@ -35,7 +35,7 @@ type program struct {
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	p := &program{
 		stdin: stdin, stdout: stdout, stderr: stderr, env: os.Getenv,
-		newDaemon: realDaemon, onLogger: logKubernetes,
+		newDaemon: realDaemon, onLogger: logLibraries,
 	}
 	return p.run(ctx, args)
 }

@@ -111,7 +111,8 @@ func (s *stage) options(t *testing.T, args ...string) plugin.Options {
 	}
 	o := s.puppet.options
 	assert.NotNil(t, o.Log)
-	o.Log = nil
+	assert.NotNil(t, o.LogDropped)
+	o.Log, o.LogDropped = nil, nil
 	return o
 }
 

@@ -86,8 +86,10 @@ func (p *program) makeDaemon(f *runFlags, log *logrus.Logger) (daemon, error) {
 
 // runDaemon runs the daemon until ctx ends.
 func (p *program) runDaemon(ctx context.Context, f *runFlags) error {
-	log := newLogger(f.logLevel, f.logFormat, p.stderr)
+	log, queue := newLogger(f.logLevel, f.logFormat, p.stderr)
+	defer runLog(queue)()
 	p.onLogger(log)
+	f.LogDropped = queue.Dropped
 	d, err := p.makeDaemon(f, log)
 	if err != nil {
 		return err

@@ -1,10 +1,34 @@
 package main
 
 import (
+	"bytes"
+	stdlog "log"
+
 	"github.com/go-logr/logr"
 	"github.com/sirupsen/logrus"
 	"k8s.io/klog/v2"
 )
+
+// logLibraries sends what the libraries of the daemon log to the daemon's log: ttrpc
+// and net/http, too, log while something waits for them. It concerns the whole
+// process, and has to be called before anything uses them.
+func logLibraries(log *logrus.Logger) {
+	logKubernetes(log)
+	logrus.SetLevel(log.GetLevel())
+	logrus.SetFormatter(log.Formatter)
+	logrus.SetOutput(log.Out)
+	logrus.StandardLogger().ReplaceHooks(log.Hooks)
+	stdlog.SetFlags(0)
+	stdlog.SetOutput(lines{log.WithField("from", "go")})
+}
+
+// lines makes a warning of each line.
+type lines struct{ log logrus.FieldLogger }
+
+func (l lines) Write(line []byte) (int, error) {
+	l.log.Warn(string(bytes.TrimSpace(line)))
+	return len(line), nil
+}
 
 // logKubernetes sends what the Kubernetes client logs to the daemon's log, where
 // it would otherwise break the format of stderr. It concerns the whole process,

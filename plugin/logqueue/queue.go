@@ -1,0 +1,112 @@
+// Package logqueue stands between those who log and a sink that may block: a full
+// pipe, a journald that hangs. The daemon logs inside handlers, while the runtime
+// holds its locks: who logs must not wait.
+package logqueue
+
+import (
+	"context"
+	"io"
+	"sync/atomic"
+	"time"
+)
+
+// tellEvery is the least time between two reports of entries that were dropped.
+const tellEvery = time.Minute
+
+// Queue takes entries at once and writes them one after the other. An entry for
+// which there is no room, or which the sink did not take, is dropped and counted.
+// Make it with [New]; its methods are safe for concurrent use.
+type Queue struct {
+	entries chan func() error
+	dropped atomic.Uint64
+	tell    func(dropped uint64)
+}
+
+// New gives a queue that holds so many entries, and writes none before [Queue.Run].
+// tell is called by Run, from time to time, with the number of entries that were
+// dropped since it was last called, when there is room again; nil: nobody is told.
+// It may add entries.
+func New(capacity int, tell func(dropped uint64)) *Queue {
+	return &Queue{entries: make(chan func() error, capacity), tell: tell}
+}
+
+// Add queues an entry, which Run writes. It never blocks.
+func (q *Queue) Add(write func() error) {
+	select {
+	case q.entries <- write:
+	default:
+		q.dropped.Add(1)
+	}
+}
+
+// Dropped counts the entries that were dropped.
+func (q *Queue) Dropped() uint64 { return q.dropped.Load() }
+
+// Run writes entries until ctx ends, and then those that are queued already. It
+// blocks for as long as the sink does, also beyond the end of ctx: whoever ends
+// should not wait for it for ever.
+func (q *Queue) Run(ctx context.Context) {
+	var told uint64
+	var toldAt time.Time
+	for {
+		select {
+		case write := <-q.entries:
+			q.write(write)
+		case <-ctx.Done():
+			q.drain()
+			q.tellDropped(told)
+			q.drain()
+			return
+		}
+		roomy := len(q.entries) <= cap(q.entries)/2
+		if now := time.Now(); roomy && q.Dropped() > told && now.Sub(toldAt) >= tellEvery {
+			told, toldAt = q.tellDropped(told), now
+		}
+	}
+}
+
+// drain writes what is queued.
+func (q *Queue) drain() {
+	for {
+		select {
+		case write := <-q.entries:
+			q.write(write)
+		default:
+			return
+		}
+	}
+}
+
+func (q *Queue) write(write func() error) {
+	if write() != nil {
+		q.dropped.Add(1) // nowhere is left where the error could be told
+	}
+}
+
+// tellDropped tells of the entries that were dropped since so many were told of, if
+// any were, and gives how many are told of now.
+func (q *Queue) tellDropped(told uint64) uint64 {
+	dropped := q.Dropped()
+	if dropped > told && q.tell != nil {
+		q.tell(dropped - told)
+	}
+	return dropped
+}
+
+// Writer gives a writer that queues a copy of what it is given, for w. It never
+// blocks and never fails.
+func (q *Queue) Writer(w io.Writer) io.Writer { return writer{q, w} }
+
+type writer struct {
+	queue *Queue
+	to    io.Writer
+}
+
+func (w writer) Write(line []byte) (int, error) {
+	text := append([]byte(nil), line...) // the caller uses its buffer again
+	w.queue.Add(func() error {
+		_, err := w.to.Write(text)
+		return err //nolint:wrapcheck // It is only counted.
+	})
+	return len(line), nil
+}
