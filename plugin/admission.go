@@ -31,10 +31,14 @@ func (p *pacer) letIn(now time.Time, sandbox *api.PodSandbox, pod podwatch.Pod, 
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	r := p.recordOfLocked(sandbox)
+	p.kicker.came(now, r.uid)
 	if exemption(p.config.Load().Spec.Exemptions, r, pod, known) == "" {
 		d := p.joinLocked(now, r, "", pod).LetUp(now, p.options.GateTimeout)
 		if !d.Admitted && p.holds() && p.budget.allows(refusalsStopped) && p.refusals.atSandbox(now, p.options.RefuseAt) {
 			r.refuse(sandbox.GetId(), now)
+			if known {
+				p.kicker.refused(now, r.uid, r.title(), p.gate.open(r.uid, pod))
+			}
 			return r, d
 		}
 	}
@@ -109,6 +113,7 @@ func (p *pacer) takeNote(now time.Time, a *asking) (begins beginning, exempt str
 		return begins, ""
 	}
 	a.t = p.joinLocked(now, a.r, a.name, a.pod)
+	p.kicker.came(now, a.r.uid)
 	return begins, exemption(p.config.Load().Spec.Exemptions, a.r, a.pod, a.known)
 }
 
@@ -119,6 +124,7 @@ func (p *pacer) wait(ctx context.Context, a *asking, d throttle.Decision) (*api.
 	refusing := p.budget.allows(refusalsStopped)
 	if p.gate.barred(a.candidate) == "" {
 		if room := a.t.LetUp(now, p.options.GateTimeout); !room.Admitted && refusing {
+			p.kicker.refused(now, a.uid, a.r.title(), true)
 			return nil, p.refuse(a.r, atContainer, a.ctr.GetId(), room)
 		}
 		p.logWait(now, a.r, d, "start waits in the gate", logrus.Fields{"container_id": a.ctr.GetId()})
@@ -143,6 +149,9 @@ func (p *pacer) wait(ctx context.Context, a *asking, d throttle.Decision) (*api.
 		p.unpaced(a.r.uid, a.r.title(), unpacedBudget)
 		a.t.StartExempt(time.Now())
 		return nil, nil
+	}
+	if a.known {
+		p.kicker.refused(time.Now(), a.uid, a.r.title(), false)
 	}
 	return nil, p.refuse(a.r, atContainer, a.ctr.GetId(), d)
 }

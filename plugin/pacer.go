@@ -36,6 +36,7 @@ type pacer struct {
 	metrics   *metrics
 	log       logrus.FieldLogger
 	notices   notices
+	kicker    *kicker // nil: nobody is kicked
 	podEvents *podEvents
 	signs     *signs
 	stalls    *stalls

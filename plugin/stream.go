@@ -58,6 +58,9 @@ func (p *pacer) run(ctx context.Context) error {
 		if at := p.turns.post(now, p.limiter.Turns(now)); !at.IsZero() && (next.IsZero() || at.Before(next)) {
 			next = at
 		}
+		if at := p.kick(now); !at.IsZero() && (next.IsZero() || at.Before(next)) {
+			next = at
+		}
 		if at := p.tellWaiting(now); !at.IsZero() && (next.IsZero() || at.Before(next)) {
 			next = at
 		}
@@ -139,6 +142,16 @@ func (p *pacer) tellWaiting(now time.Time) (next time.Time) {
 		return time.Time{}
 	}
 	return p.podEvents.look(now, p.notices, p.limiter)
+}
+
+// kick has kubelet come back to those whose turn it is, and gives the time at which to
+// look again; zero: not before something happens.
+func (p *pacer) kick(now time.Time) (next time.Time) {
+	defer p.caught("kick")
+	if !p.holds() {
+		return time.Time{}
+	}
+	return p.kicker.look(now)
 }
 
 // track keeps the set of starts under way.

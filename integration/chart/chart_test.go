@@ -79,6 +79,7 @@ kubeletConfig: /var/lib/kubelet/config.yaml
 seLinuxOptions: {type: spc_t}
 apiServer: {host: 10.0.0.1, port: 6443}
 startupTaint: {enabled: true}
+kick: {enabled: true}
 podMonitor: {enabled: true}
 prometheusRule: {enabled: true}
 dashboard: {enabled: true}
@@ -106,12 +107,13 @@ func TestEverySwitchRenders(t *testing.T) {
 	require.Contains(t, container.Env, corev1.EnvVar{Name: "KUBERNETES_SERVICE_PORT", Value: "6443"})
 	require.Subset(t, container.Args, []string{
 		"--http=0.0.0.0:9464", "--kubelet-config=/host/kubelet/config.yaml", "--startup-taint=pod-pacemaker.io/not-ready",
+		"--kick",
 	})
 	require.Equal(t, "127.0.0.1", container.LivenessProbe.HTTPGet.Host, "nobody listens at 0.0.0.0")
 
 	files, err := Render(Release{Name: "pod-pacemaker", Namespace: "pacing"}, vals(t, everything))
 	require.NoError(t, err)
-	for _, name := range []string{"podmonitor.yaml", "prometheusrule.yaml", "dashboard.yaml", "startuptaint.yaml", "crds.yaml"} {
+	for _, name := range []string{"podmonitor.yaml", "prometheusrule.yaml", "dashboard.yaml", "startuptaint.yaml", "kick.yaml", "crds.yaml"} {
 		require.Contains(t, files, name)
 	}
 }
@@ -204,6 +206,7 @@ func TestWrongValuesAreRefused(t *testing.T) {
 		"{instance: Blue}":                    "instance",
 		"{extraArgs: [hold]}":                 "extraArgs",
 		"{startupTaint: {key: 'a b'}}":        "key",
+		"{kick: true}":                        "kick",
 		"{maxUnavailable: some}":              "maxUnavailable",
 		"{seLinuxOptions: {kind: x}}":         "kind",
 		"{podMonitor: {enabled: true}}":       "Prometheus cannot reach 127.0.0.1",

@@ -25,7 +25,7 @@ type runFlags struct {
 	kubeletConfig string
 	logLevel      logLevel
 	logFormat     logFormat
-	dryRun, kick  bool
+	dryRun        bool
 }
 
 // add declares the flags with their defaults.
@@ -49,7 +49,7 @@ func (f *runFlags) add(cmd *cobra.Command) {
 	fs.StringVar(&f.kubeletConfig, "kubelet-config", "", "kubelet's configuration `file`: --gate-timeout becomes 0.8 of its runtimeRequestTimeout, 1h at most, unless set")
 	addChoice(cmd, &f.RefuseAt, "refuse-at", "where pods too far back are refused: auto at the sandbox while that costs little CPU", plugin.RefuseAuto, plugin.RefuseSandbox, plugin.RefuseContainer)
 	fs.DurationVar(&f.Hold, "hold", 200*time.Millisecond, "how long one call of the runtime may be held for a pod that is next, at most 1s (0: not at all)")
-	fs.BoolVar(&f.kick, "kick", false, "not available yet: have kubelet ask again at once for the pod whose turn it is")
+	fs.BoolVar(&f.Kick, "kick", false, "have kubelet ask again at once for a refused pod whose turn it is, where it cannot wait in the gate: patches the pod's annotation "+plugin.TurnAnnotation)
 	fs.StringVar(&f.HTTPAddress, "http", "127.0.0.1:9464", "`address` of /metrics, /healthz and /readyz (empty: none)")
 	fs.StringVar(&f.DaemonSet, "daemonset", "", "`NAMESPACE/NAME` of the DaemonSet that runs this daemon, which takes its files off the host when that was removed (empty: they stay)")
 	fs.StringVar(&f.StartupTaint, "startup-taint", "", "`key` of a taint to take off the node once pods are paced (empty: no node is touched)")
@@ -58,13 +58,8 @@ func (f *runFlags) add(cmd *cobra.Command) {
 	fs.BoolVar(&f.dryRun, "dry-run", false, "check everything, say what it would do, and end: 0 it would pace, 1 this node hinders it, 2 wrong configuration")
 }
 
-var errNoKick = errors.New("--kick: this version has no kick: leave the flag out, and a refused pod comes back with kubelet's own retry, after 10 to 15 s")
-
 // resolve completes the options from the environment and from files.
 func (f *runFlags) resolve(cmd *cobra.Command, env func(string) string) error {
-	if f.kick {
-		return invalid("", errNoKick)
-	}
 	f.CgroupRoot, f.Version = "/sys/fs/cgroup", version
 	f.InCluster = f.Kubeconfig == "" && env("KUBERNETES_SERVICE_HOST") != ""
 	f.Namespace = cmp.Or(f.Namespace, env("POD_NAMESPACE"), "pod-pacemaker")

@@ -1,0 +1,287 @@
+package plugin
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/sirupsen/logrus"
+	"golang.org/x/sync/errgroup"
+	"golang.org/x/time/rate"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+)
+
+// TurnAnnotation is what a kick changes on a pod: the time of its turn. It means
+// nothing to the daemon, which never reads it.
+const TurnAnnotation = "pod-pacemaker.io/turn"
+
+// Bounds of the kicks. An API server serves thousands of nodes.
+const (
+	kicksEvery  = 200 * time.Millisecond // in the long run
+	kickBurst   = 10
+	kickTimeout = 5 * time.Second
+	kickWorkers = 2
+	// kickComes is how long a pod that was kicked, or came back by itself, counts as
+	// being on its way to the free slot. Then another is kicked for it.
+	kickComes = 5 * time.Second
+	// kickAgain is the time between two kicks of one pod that comes in vain, doubled
+	// with each, up to that in which kubelet comes back anyway.
+	kickAgain     = time.Second
+	kickAgainMost = 16 * time.Second
+)
+
+// kicker has kubelet come back at once to the pods whose turn it is, where they
+// cannot wait in the gate: the change of an annotation makes it look at a pod again,
+// 10 to 15 s before it would. Made by newKicker; nil kicks nobody. Safe for
+// concurrent use; look is for the pacer's run alone.
+type kicker struct {
+	limiter *throttle.Limiter
+	metrics *metrics
+	log     logrus.FieldLogger
+	patch   func(ctx context.Context, namespace, name string, patch []byte) error
+	wake    func() // has look called
+	bound   *rate.Limiter
+	queue   chan kick
+	warned  remind
+
+	mu   sync.Mutex
+	pods map[string]*kicked // that wait, by UID
+}
+
+// kicked is what the kicker knows of a pod that waits.
+type kicked struct {
+	title string
+	// away: it was refused where it cannot wait in the gate, and kubelet has not come
+	// back; gated: it was refused, and may wait there when kubelet has.
+	away, gated bool
+	since       time.Time // of away and gated, or of when it came
+	last        time.Time // kick
+	times       int       // it was kicked
+}
+
+// kick is a kick on its way.
+type kick struct {
+	uid, title string
+	turn       time.Time
+}
+
+func newKicker(client kubernetes.Interface, p *pacer) *kicker {
+	return &kicker{
+		limiter: p.limiter, metrics: p.metrics, log: p.log, wake: p.wake,
+		bound: rate.NewLimiter(rate.Every(kicksEvery), kickBurst),
+		queue: make(chan kick, mostQueuedKicks), pods: map[string]*kicked{},
+		patch: func(ctx context.Context, namespace, name string, patch []byte) error {
+			_, err := client.CoreV1().Pods(namespace).Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{})
+			return err
+		},
+	}
+}
+
+// mostQueuedKicks bounds the kicks that wait for the API server.
+const mostQueuedKicks = 64
+
+// came takes note that kubelet has come for a pod.
+func (k *kicker) came(now time.Time, uid string) {
+	if k == nil {
+		return
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	e := k.ofLocked(uid)
+	e.away, e.gated, e.since = false, false, now
+}
+
+// refused takes note that a pod of the API server was refused; gated: it may wait in
+// the gate when kubelet is back.
+func (k *kicker) refused(now time.Time, uid, title string, gated bool) {
+	if k == nil {
+		return
+	}
+	defer k.wake()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	e := k.ofLocked(uid)
+	e.title, e.away, e.gated, e.since = title, !gated, gated, now
+}
+
+func (k *kicker) ofLocked(uid string) *kicked {
+	e := k.pods[uid]
+	if e == nil {
+		e = &kicked{}
+		k.pods[uid] = e
+	}
+	return e
+}
+
+// look kicks those whose turn it is, and gives the time of the next look; zero: not
+// before something happens.
+func (k *kicker) look(now time.Time) (next time.Time) {
+	if k == nil {
+		return time.Time{}
+	}
+	free, absent, opens := k.limiter.Absent(now)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.sweepLocked()
+	next = opens
+	later := func(at time.Time) {
+		if next.IsZero() || at.Before(next) {
+			next = at
+		}
+	}
+	for _, t := range absent {
+		if free == 0 {
+			break
+		}
+		e := k.pods[t.UID()]
+		if e == nil || e.gated {
+			continue
+		}
+		if until := e.onItsWay(); now.Before(until) {
+			free--
+			later(until)
+			continue
+		}
+		if !e.away {
+			continue // its images are being pulled
+		}
+		if again := e.again(); now.Before(again) {
+			later(again)
+			continue
+		}
+		if !k.bound.AllowN(now, 1) {
+			later(now.Add(kicksEvery))
+			break
+		}
+		e.last, e.times = now, e.times+1
+		free--
+		later(now.Add(kickComes))
+		k.sendLocked(kick{uid: t.UID(), title: e.title, turn: now})
+	}
+	return next
+}
+
+// onItsWay gives until when the pod counts as coming; one that was refused since it
+// was kicked does not.
+func (e *kicked) onItsWay() time.Time {
+	switch {
+	case !e.away:
+		return e.since.Add(kickComes)
+	case !e.last.Before(e.since):
+		return e.last.Add(kickComes)
+	default:
+		return time.Time{}
+	}
+}
+
+// again gives when the pod may be kicked.
+func (e *kicked) again() time.Time {
+	if e.times == 0 {
+		return time.Time{}
+	}
+	return e.last.Add(min(kickAgain<<min(e.times-1, 10), kickAgainMost))
+}
+
+func (k *kicker) sendLocked(one kick) {
+	select {
+	case k.queue <- one:
+	default:
+		k.tell(one, errKicksQueued)
+	}
+}
+
+var errKicksQueued = fmt.Errorf("%d kicks wait for the API server already", mostQueuedKicks)
+
+// sweepLocked forgets those that wait no longer.
+func (k *kicker) sweepLocked() {
+	for uid := range k.pods {
+		t := k.limiter.Lookup(uid)
+		if t == nil {
+			delete(k.pods, uid)
+			continue
+		}
+		if state, _ := t.Status(); state != throttle.Waiting {
+			delete(k.pods, uid)
+		}
+	}
+}
+
+// run asks the API server for the kicks until ctx ends.
+func (k *kicker) run(ctx context.Context) error {
+	g, ctx := errgroup.WithContext(ctx)
+	for range kickWorkers {
+		g.Go(func() error {
+			for {
+				select {
+				case <-ctx.Done():
+					return nil
+				case one := <-k.queue:
+					k.do(ctx, one)
+				}
+			}
+		})
+	}
+	return g.Wait()
+}
+
+// do kicks one pod; another pod of the same name is left alone.
+func (k *kicker) do(ctx context.Context, one kick) {
+	ctx, cancel := context.WithTimeout(ctx, kickTimeout)
+	defer cancel()
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"uid":         one.uid,
+		"annotations": map[string]string{TurnAnnotation: one.turn.UTC().Format(time.RFC3339Nano)},
+	}})
+	if err == nil {
+		namespace, name := splitTitle(one.title)
+		err = k.patch(ctx, namespace, name, patch)
+	}
+	k.tell(one, err)
+}
+
+// tell says how a kick went. The pod comes back by itself where it went wrong.
+func (k *kicker) tell(one kick, err error) {
+	log := k.log.WithFields(logrus.Fields{"pod": one.title, "pod_uid": one.uid})
+	if err == nil || apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		k.metrics.kicks.WithLabelValues("done").Inc()
+		log.Debug("kicked: kubelet comes back to it at once")
+		return
+	}
+	k.metrics.kicks.WithLabelValues("failed").Inc()
+	if !k.warned.now(time.Now(), err) {
+		return
+	}
+	log = log.WithError(err)
+	if apierrors.IsForbidden(err) {
+		log.Error("pods are not kicked, and start up to 15 s after their turn: the daemon may not patch them; kick.enabled of the chart brings the permission")
+		return
+	}
+	log.Warn("a pod was not kicked: kubelet comes back to it by itself")
+}
+
+// remind bounds how often the same is said. The zero value is ready; safe for
+// concurrent use.
+type remind struct {
+	mu   sync.Mutex
+	what string
+	at   time.Time
+}
+
+// now tells whether to say it: it is new, or was said long ago.
+func (r *remind) now(now time.Time, err error) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	what := string(apierrors.ReasonForError(err))
+	if what == r.what && !r.at.IsZero() && now.Sub(r.at) < remindEvery {
+		return false
+	}
+	r.what, r.at = what, now
+	return true
+}
