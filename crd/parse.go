@@ -27,7 +27,7 @@ func Parse(data []byte) (*v1alpha1.PacemakerConfig, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
-	if errs := validateKind(object); len(errs) > 0 {
+	if errs := validateKind(object, v1alpha1.Kind); len(errs) > 0 {
 		return nil, invalid(errs)
 	}
 	config, unknown, errs := decode(object)
@@ -60,11 +60,11 @@ func readFile(path string) (data []byte, err error) {
 	return io.ReadAll(io.LimitReader(f, maxBytes+1))
 }
 
-// validateKind checks that object says that it is a PacemakerConfig.
-func validateKind(object map[string]any) (errs field.ErrorList) {
+// validateKind checks that object says that it is of this kind.
+func validateKind(object map[string]any, kind string) (errs field.ErrorList) {
 	for _, want := range [][2]string{
 		{"apiVersion", v1alpha1.GroupVersion.String()},
-		{"kind", v1alpha1.Kind},
+		{"kind", kind},
 	} {
 		switch name, value := want[0], want[1]; object[name] {
 		case value:
@@ -81,25 +81,35 @@ func validateKind(object map[string]any) (errs field.ErrorList) {
 // fields that it left out because the type does not have them; with any errs the
 // config is nil.
 func decode(object map[string]any) (config *v1alpha1.PacemakerConfig, unknown, errs field.ErrorList) {
+	return decodeAs(object, Validate)
+}
+
+// decodePolicy is decode for a StartPolicy.
+func decodePolicy(object map[string]any) (policy *v1alpha1.StartPolicy, unknown, errs field.ErrorList) {
+	return decodeAs(object, ValidatePolicy)
+}
+
+// decodeAs makes the typed object T from a document and validates it.
+func decodeAs[T any](object map[string]any, validate func(*T) field.ErrorList) (typed *T, unknown, errs field.ErrorList) {
 	var found shape
-	found.check(nil, object, reflect.TypeFor[v1alpha1.PacemakerConfig]())
+	found.check(nil, object, reflect.TypeFor[T]())
 	if len(found.wrong) > 0 {
 		return nil, found.unknown, found.wrong
 	}
-	config = &v1alpha1.PacemakerConfig{}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object, config); err != nil {
+	typed = new(T)
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object, typed); err != nil {
 		// All else has the right form: this is a time in the metadata.
 		errs = append(errs, field.Invalid(field.NewPath("metadata"), object["metadata"], err.Error()))
 	} else {
-		errs = Validate(config)
+		errs = validate(typed)
 	}
 	if len(errs) > 0 {
 		return nil, found.unknown, errs
 	}
-	return config, found.unknown, nil
+	return typed, found.unknown, nil
 }
 
-// invalid is the error that says what is wrong with each field.
+// invalid is the error that says what is wrong with each field of a config.
 func invalid(errs field.ErrorList) error {
 	return fmt.Errorf("%w: %w", ErrInvalid, fieldErrors(errs))
 }

@@ -15,6 +15,7 @@ import (
 
 var (
 	durationType    = reflect.TypeFor[v1alpha1.Duration]()
+	quantityType    = reflect.TypeFor[v1alpha1.Quantity]()
 	decimalType     = reflect.TypeFor[v1alpha1.Decimal]()
 	unmarshalerType = reflect.TypeFor[json.Unmarshaler]()
 )
@@ -36,6 +37,9 @@ func (s *shape) check(path *field.Path, v any, t reflect.Type) {
 	case v == nil:
 	case t == decimalType:
 		s.expect(path, v, isInt32(v) || isString(v), `must be a whole number like 2, or a decimal in quotes like "0.5"`)
+	case t == quantityType:
+		_, whole := v.(int64)
+		s.expect(path, v, whole || isString(v), "must be an amount, like 2, 200m or 1.5Gi")
 	case reflect.PointerTo(t).Implements(unmarshalerType):
 		// Times and the like in metadata: the decoder judges them.
 	case t.Kind() == reflect.Struct:

@@ -14,28 +14,38 @@ import (
 // maxBytes is far above what a config with every list full needs.
 const maxBytes = 1 << 18
 
-// document reads the one YAML mapping in data. Its values are those that JSON
+// document reads the one YAML mapping in data, as documents does.
+func document(data []byte) (map[string]any, error) {
+	all, err := documents(data)
+	switch {
+	case err != nil:
+		return nil, err
+	case len(all) > 1:
+		return nil, errors.New("more than one document, expected one PacemakerConfig")
+	case len(all) == 0:
+		return nil, errors.New("empty, expected one PacemakerConfig")
+	}
+	return all[0], nil
+}
+
+// documents reads every YAML mapping in data. Their values are those that JSON
 // knows (nil, bool, string, int64, float64, []any, map[string]any), where
 // float64 is only used for numbers that are not whole.
-func document(data []byte) (map[string]any, error) {
+func documents(data []byte) (all []map[string]any, err error) {
 	if len(data) > maxBytes {
 		return nil, fmt.Errorf("larger than %d bytes", maxBytes)
 	}
 	decoder := yaml.NewDecoder(bytes.NewReader(data))
 	decoder.SetStrict(true)
-	var found map[string]any
 	for {
 		var raw any
 		if err := decoder.Decode(&raw); errors.Is(err, io.EOF) {
-			break
+			return all, nil
 		} else if err != nil {
 			return nil, fmt.Errorf("not YAML: %w", oneLine(err))
 		}
 		if raw == nil { // nothing but comments between two separators
 			continue
-		}
-		if found != nil {
-			return nil, errors.New("more than one document, expected one PacemakerConfig")
 		}
 		value, err := jsonValue(raw)
 		if err != nil {
@@ -45,12 +55,8 @@ func document(data []byte) (map[string]any, error) {
 		if !isObject {
 			return nil, errors.New("not a mapping, expected one PacemakerConfig")
 		}
-		found = object
+		all = append(all, object)
 	}
-	if found == nil {
-		return nil, errors.New("empty, expected one PacemakerConfig")
-	}
-	return found, nil
 }
 
 // oneLine puts what the decoder reports on several lines on one, for a log.

@@ -19,7 +19,7 @@ func TestRightsAreTheseAndNoOthers(t *testing.T) {
 	read := []string{"get", "list", "watch"}
 	rights := map[string][]rbacv1.PolicyRule{
 		"pod-pacemaker-pods":    {{APIGroups: []string{""}, Resources: []string{"pods", "nodes"}, Verbs: read}},
-		"pod-pacemaker-configs": {{APIGroups: []string{"pod-pacemaker.io"}, Resources: []string{"pacemakerconfigs"}, Verbs: read}},
+		"pod-pacemaker-configs": {{APIGroups: []string{"pod-pacemaker.io"}, Resources: []string{"pacemakerconfigs", "startpolicies"}, Verbs: read}},
 		"pod-pacemaker-events":  {{APIGroups: []string{""}, Resources: []string{"events"}, Verbs: []string{"create", "patch"}}},
 		"pod-pacemaker-report": {
 			{APIGroups: []string{"pod-pacemaker.io"}, Resources: []string{"pacemakernodes"}, Verbs: []string{"create"}},
@@ -27,7 +27,7 @@ func TestRightsAreTheseAndNoOthers(t *testing.T) {
 		},
 		"pod-pacemaker-summary": {
 			{APIGroups: []string{"pod-pacemaker.io"}, Resources: []string{"pacemakernodes"}, Verbs: []string{"list", "watch"}},
-			{APIGroups: []string{"pod-pacemaker.io"}, Resources: []string{"pacemakerconfigs/status"}, Verbs: []string{"patch"}},
+			{APIGroups: []string{"pod-pacemaker.io"}, Resources: []string{"pacemakerconfigs/status", "startpolicies/status"}, Verbs: []string{"patch"}},
 		},
 	}
 	got := map[string][]rbacv1.PolicyRule{}

@@ -74,6 +74,7 @@ require (
 	golang.org/x/crypto v0.58.0 // indirect
 	k8s.io/apiextensions-apiserver v0.36.1 // indirect
 	k8s.io/apiserver v0.36.1 // indirect
+	k8s.io/component-helpers v0.36.3 // indirect
 )
 
 require (

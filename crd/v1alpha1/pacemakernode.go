@@ -196,4 +196,42 @@ type PacemakerNodeStatus struct {
 	// is gone.
 	// +optional
 	Written *metav1.Time `json:"written,omitempty"`
+
+	// policies are the StartPolicies in force on the node, at most 64, with the groups
+	// that have the most pods, at most 64 in all.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=64
+	Policies []NodePolicy `json:"policies,omitempty"`
+}
+
+// NodePolicy is what a StartPolicy does on one node.
+type NodePolicy struct {
+	// name is that of the policy.
+	// +required
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+
+	// generation is that of the policy that is in force.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	Generation int64 `json:"generation,omitempty"`
+
+	// fault is why the policy holds nobody; absent: it holds whom it should.
+	// +optional
+	// +kubebuilder:validation:MaxLength=512
+	Fault string `json:"fault,omitempty"`
+
+	// groupCount is how many groups have pods.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	GroupCount int32 `json:"groupCount,omitempty"`
+
+	// groups are those with the most pods.
+	// +optional
+	// +listType=map
+	// +listMapKey=group
+	// +kubebuilder:validation:MaxItems=32
+	Groups []PolicyGroup `json:"groups,omitempty"`
 }

@@ -8,8 +8,9 @@ import (
 
 // The kinds of the objects.
 const (
-	Kind     = "PacemakerConfig"
-	NodeKind = "PacemakerNode"
+	Kind       = "PacemakerConfig"
+	NodeKind   = "PacemakerNode"
+	PolicyKind = "StartPolicy"
 )
 
 var (
@@ -22,8 +23,12 @@ var (
 	// NodeResource is where it serves PacemakerNode objects.
 	NodeResource = GroupVersion.WithResource("pacemakernodes")
 
+	// PolicyResource is where it serves StartPolicy objects.
+	PolicyResource = GroupVersion.WithResource("startpolicies")
+
 	schemeBuilder = runtime.NewSchemeBuilder(func(s *runtime.Scheme) error {
-		s.AddKnownTypes(GroupVersion, &PacemakerConfig{}, &PacemakerConfigList{}, &PacemakerNode{}, &PacemakerNodeList{})
+		s.AddKnownTypes(GroupVersion, &PacemakerConfig{}, &PacemakerConfigList{}, &PacemakerNode{}, &PacemakerNodeList{},
+			&StartPolicy{}, &StartPolicyList{})
 		metav1.AddToGroupVersion(s, GroupVersion)
 		return nil
 	})

@@ -13,12 +13,18 @@ import (
 )
 
 // The API server, by the shipped CRD, and `pod-pacemaker check` accept and refuse
-// the same configurations, and name the same field.
+// the same configurations and policies, and name the same field.
 func TestAPIServerAndCheckAgree(t *testing.T) {
 	for _, c := range []struct {
 		folder string
 		valid  bool
-	}{{"valid", true}, {"invalid", false}} {
+	}{
+		{"valid", true},
+		{"invalid", false},
+		{"startpolicy/valid", true},
+		{"startpolicy/invalid", false},
+		{"startpolicy/unusable", true}, // whether groupBy is a JSONPath, no rule can say
+	} {
 		files, err := filepath.Glob(repository("crd", "testdata", c.folder, "*.yaml"))
 		require.NoError(t, err)
 		require.NotEmpty(t, files, c.folder)

@@ -1,0 +1,111 @@
+package crd
+
+import (
+	"errors"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
+)
+
+// ErrInvalidPolicy is wrapped by every error about the content of a StartPolicy. It
+// is an ErrInvalid, too: both are objects of a file.
+var ErrInvalidPolicy error = invalidPolicy{}
+
+type invalidPolicy struct{}
+
+func (invalidPolicy) Error() string { return "invalid StartPolicy" }
+
+func (invalidPolicy) Is(target error) bool { return target == ErrInvalid }
+
+// Documents are the objects of a file.
+type Documents struct {
+	// Config is nil where the file has none.
+	Config *v1alpha1.PacemakerConfig
+	// Policies have different names.
+	Policies []*v1alpha1.StartPolicy
+}
+
+var (
+	errEmpty      = errors.New("empty, expected a PacemakerConfig or StartPolicies")
+	errTwoConfigs = errors.New("more than one PacemakerConfig, expected one at most")
+)
+
+// ParseAll reads the objects in data, as YAML or JSON: at most one PacemakerConfig
+// and any number of StartPolicies. Errors are those of [Parse], and of a StartPolicy
+// with ErrInvalidPolicy.
+func ParseAll(data []byte) (found Documents, err error) {
+	objects, err := documents(data)
+	if err != nil {
+		return found, fmt.Errorf("%w: %w", ErrInvalid, err)
+	}
+	if len(objects) == 0 {
+		return found, fmt.Errorf("%w: %w", ErrInvalid, errEmpty)
+	}
+	for i, object := range objects {
+		if err := found.add(object); err != nil {
+			if len(objects) > 1 {
+				err = fmt.Errorf("document %d: %w", i+1, err)
+			}
+			return Documents{}, err
+		}
+	}
+	return found, nil
+}
+
+func (d *Documents) add(object map[string]any) error {
+	if object["kind"] != v1alpha1.PolicyKind {
+		if errs := validateKind(object, v1alpha1.Kind); len(errs) > 0 {
+			return invalid(errs)
+		}
+		config, unknown, errs := decode(object)
+		if errs = append(unknown, errs...); len(errs) > 0 {
+			return invalid(errs)
+		}
+		if d.Config != nil {
+			return fmt.Errorf("%w: %w", ErrInvalid, errTwoConfigs)
+		}
+		d.Config = config
+		return nil
+	}
+	policy, err := parsePolicy(object)
+	if err != nil {
+		return err
+	}
+	for _, other := range d.Policies {
+		if other.Name == policy.Name {
+			return invalidAs(field.ErrorList{field.Duplicate(field.NewPath("metadata", "name"), policy.Name)})
+		}
+	}
+	d.Policies = append(d.Policies, policy)
+	return nil
+}
+
+func parsePolicy(object map[string]any) (*v1alpha1.StartPolicy, error) {
+	if errs := validateKind(object, v1alpha1.PolicyKind); len(errs) > 0 {
+		return nil, invalidAs(errs)
+	}
+	policy, unknown, errs := decodePolicy(object)
+	if errs = append(unknown, errs...); len(errs) > 0 {
+		return nil, invalidAs(errs)
+	}
+	return policy, nil
+}
+
+func invalidAs(errs field.ErrorList) error {
+	return fmt.Errorf("%w: %w", ErrInvalidPolicy, fieldErrors(errs))
+}
+
+// LoadAll reads the file at path and parses it. Every error names the file.
+func LoadAll(path string) (Documents, error) {
+	data, err := readFile(path)
+	if err != nil {
+		return Documents{}, fmt.Errorf("read configuration: %w", err)
+	}
+	found, err := ParseAll(data)
+	if err != nil {
+		return Documents{}, fmt.Errorf("%s: %w", path, err)
+	}
+	return found, nil
+}

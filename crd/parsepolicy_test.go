@@ -1,0 +1,107 @@
+package crd
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/pod-pacemaker/pod-pacemaker/crd/startpolicy"
+)
+
+// Every file has one faulty field. Its first line is the path of that, which the API
+// server must name too, its second what ParseAll says. What is in unusable, the API
+// server cannot judge.
+func TestParseAllNamesTheFieldOfAPolicy(t *testing.T) {
+	t.Parallel()
+	for _, folder := range []string{"startpolicy/invalid", "startpolicy/unusable"} {
+		for name, content := range files(t, folder) {
+			t.Run(folder+"/"+name, func(t *testing.T) {
+				t.Parallel()
+				path, text := comment(t, content, 0), comment(t, content, 1)
+
+				found, err := ParseAll([]byte(content))
+				require.ErrorIs(t, err, ErrInvalidPolicy)
+				require.ErrorIs(t, err, ErrInvalid)
+				assert.Empty(t, found)
+				assert.Equal(t, "invalid StartPolicy: "+text, err.Error())
+
+				var fault *field.Error
+				require.ErrorAs(t, err, &fault)
+				assert.Equal(t, path, fault.Field)
+			})
+		}
+	}
+}
+
+func TestParseAllAcceptsEveryValidPolicy(t *testing.T) {
+	t.Parallel()
+	for name, content := range files(t, "startpolicy/valid") {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			found, err := ParseAll([]byte(content))
+			require.NoError(t, err)
+			require.Nil(t, found.Config)
+			require.Len(t, found.Policies, 1)
+			assert.Equal(t, strings.TrimSuffix(name, ".yaml"), found.Policies[0].Name)
+			_, errs := startpolicy.Compile(found.Policies[0])
+			assert.Empty(t, errs)
+		})
+	}
+}
+
+const (
+	aConfig = "apiVersion: pod-pacemaker.io/v1alpha1\nkind: PacemakerConfig\nmetadata: {name: default}\n"
+	aPolicy = "apiVersion: pod-pacemaker.io/v1alpha1\nkind: StartPolicy\nmetadata: {name: t1}\n" +
+		"spec: {selector: {terms: [{podSelector: {}}]}, limits: {running: {pods: 2}}}\n"
+)
+
+func TestParseAllReadsSeveralDocuments(t *testing.T) {
+	t.Parallel()
+	found, err := ParseAll([]byte("# comments\n---\n" + aPolicy + "---\n" + aConfig + "---\n" + strings.Replace(aPolicy, "t1", "t2", 1)))
+	require.NoError(t, err)
+	assert.Equal(t, "default", found.Config.Name)
+	require.Len(t, found.Policies, 2)
+	assert.Equal(t, "t2", found.Policies[1].Name)
+}
+
+func TestParseAllRefusesWhatDoesNotFitTogether(t *testing.T) {
+	t.Parallel()
+	for text, content := range map[string]string{
+		"invalid PacemakerConfig: empty, expected a PacemakerConfig or StartPolicies":                               "# nothing\n",
+		"document 2: invalid PacemakerConfig: more than one PacemakerConfig, expected one at most":                  aConfig + "---\n" + aConfig,
+		"document 2: invalid StartPolicy: metadata.name: Duplicate value: \"t1\"":                                   aPolicy + "---\n" + aPolicy,
+		"document 2: invalid PacemakerConfig: kind: Invalid value: \"Pod\": must be PacemakerConfig":                aConfig + "---\napiVersion: pod-pacemaker.io/v1alpha1\nkind: Pod\n",
+		"invalid StartPolicy: apiVersion: Invalid value: \"v1\": must be pod-pacemaker.io/v1alpha1":                 strings.Replace(aPolicy, "pod-pacemaker.io/v1alpha1", "v1", 1),
+		"invalid StartPolicy: spec.limits.running.pods: Invalid value: -1: must be a whole number from 0 to 100000": strings.Replace(aPolicy, "pods: 2", "pods: -1", 1),
+	} {
+		found, err := ParseAll([]byte(content))
+		require.ErrorIs(t, err, ErrInvalid, content)
+		assert.Empty(t, found)
+		assert.Equal(t, text, err.Error())
+	}
+}
+
+func FuzzParseAll(f *testing.F) {
+	for _, dir := range []string{"startpolicy/invalid", "startpolicy/unusable", "startpolicy/valid"} {
+		for _, content := range files(f, dir) {
+			f.Add([]byte(content))
+		}
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		found, err := ParseAll(data)
+		if err != nil {
+			return
+		}
+		for _, policy := range found.Policies {
+			if errs := ValidatePolicy(policy); len(errs) > 0 {
+				t.Fatalf("accepted, but invalid: %v", errs)
+			}
+			if _, errs := startpolicy.Compile(policy); len(errs) > 0 {
+				t.Fatalf("accepted, but useless: %v", errs)
+			}
+		}
+	})
+}

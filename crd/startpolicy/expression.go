@@ -1,0 +1,79 @@
+package startpolicy
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+
+	"k8s.io/client-go/util/jsonpath"
+)
+
+// mostValue bounds the value of a group, in bytes: a longer one is cut, and what is
+// cut stands for itself by a hash.
+const mostValue = 253
+
+var errNothing = errors.New("it has no path")
+
+// Expression is a groupBy: a JSONPath over the metadata and the spec of a pod.
+// Make one with NewExpression; it is safe for concurrent use.
+type Expression struct{ text string }
+
+// NewExpression reads a JSONPath, with or without the braces around it. An error
+// says what is wrong with it.
+func NewExpression(text string) (*Expression, error) {
+	if !strings.HasPrefix(text, "{") {
+		text = "{" + text + "}"
+	}
+	e := &Expression{text: text}
+	if strings.Trim(text, "{} ") == "" {
+		return nil, errNothing
+	}
+	if _, err := e.parse(); err != nil {
+		return nil, err
+	}
+	return e, nil
+}
+
+// parse reads the text. What it gives is good for one evaluation: it keeps where in a
+// range it is.
+func (e *Expression) parse() (path *jsonpath.JSONPath, err error) {
+	defer func() {
+		if fault := recover(); fault != nil {
+			err = fmt.Errorf("panic: %v", fault)
+		}
+	}()
+	path = jsonpath.New("groupBy").AllowMissingKeys(true)
+	return path, path.Parse(e.text)
+}
+
+// Value gives the value of a pod, as JSON has it, in short; empty where the
+// expression finds nothing there, or cannot be evaluated on it.
+func (e *Expression) Value(pod map[string]any) (value string) {
+	defer func() {
+		if recover() != nil { // as good as an error
+			value = ""
+		}
+	}()
+	path, err := e.parse()
+	if err != nil {
+		return ""
+	}
+	var out bytes.Buffer
+	if err := path.Execute(&out, pod); err != nil {
+		return ""
+	}
+	return short(out.String())
+}
+
+// short cuts a value that is too long to be told, and keeps different ones apart.
+func short(value string) string {
+	if len(value) <= mostValue {
+		return value
+	}
+	sum := sha256.Sum256([]byte(value))
+	hash := "~" + hex.EncodeToString(sum[:8])
+	return strings.ToValidUTF8(value[:mostValue-len(hash)], "") + hash
+}

@@ -1,0 +1,121 @@
+package startpolicy
+
+import (
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
+)
+
+// override is a temporary override whose times are known.
+type override struct {
+	begin, end time.Time
+	limits     v1alpha1.PolicyLimits
+}
+
+// active tells whether it is in force; at both ends it is.
+func (o override) active(now time.Time) bool { return !now.Before(o.begin) && !now.After(o.end) }
+
+// readOverrides reads the times of all overrides. One of which a time is wrong is
+// left out, and noted.
+func (p *Policy) readOverrides(path *field.Path, all []v1alpha1.TemporaryOverride) {
+	for i, o := range all {
+		at := path.Index(i)
+		begin, ok := p.moment(at.Child("begin"), o.Begin)
+		end, ok2 := p.moment(at.Child("end"), o.End)
+		switch {
+		case !ok || !ok2:
+		case end.Before(begin):
+			p.leftOut(at.Child("end"), fmt.Sprintf("%q: must not be before begin, which is %q", o.End, o.Begin))
+		default:
+			p.overrides = append(p.overrides, override{begin: begin, end: end, limits: *o.Limits.DeepCopy()})
+		}
+	}
+}
+
+func (p *Policy) moment(path *field.Path, text string) (time.Time, bool) {
+	at, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		p.leftOut(path, fmt.Sprintf("%q: must be a moment as in RFC 3339, like \"2026-11-27T00:00:00+01:00\"; the override is left out", text))
+	}
+	return at, err == nil
+}
+
+func (p *Policy) leftOut(path *field.Path, why string) {
+	p.invalid = append(p.invalid, v1alpha1.InvalidField{Path: path.String(), Message: why})
+}
+
+// Invalid gives what is wrong with the overrides that are left out.
+func (p *Policy) Invalid() []v1alpha1.InvalidField { return p.invalid }
+
+// Calculated are the limits of a policy at a time.
+type Calculated struct {
+	// Limits are those in force, with the overrides. They must not be written.
+	Limits v1alpha1.PolicyLimits
+	// Since is when an override began or ended last; zero: none did yet.
+	Since time.Time
+	// Next is when one will; zero: none will any more.
+	Next time.Time
+}
+
+// LimitsAt gives the limits at a time: those of each override that is in force, the
+// first that sets a limit winning for that limit, and else the policy's own.
+func (p *Policy) LimitsAt(now time.Time) Calculated {
+	var c Calculated
+	var merged v1alpha1.PolicyLimits
+	for _, o := range p.overrides {
+		c.note(now, o.begin)
+		c.note(now, o.end.Add(time.Nanosecond)) // at the end it is in force yet
+		if o.active(now) {
+			merged = fill(merged, o.limits)
+		}
+	}
+	c.Limits = fill(merged, p.limits)
+	return c
+}
+
+// note takes over a moment at which the limits change.
+func (c *Calculated) note(now, at time.Time) {
+	switch {
+	case at.After(now):
+		if c.Next.IsZero() || at.Before(c.Next) {
+			c.Next = at
+		}
+	case at.After(c.Since):
+		c.Since = at
+	}
+}
+
+// fill sets every limit that is absent in l to that of from. Neither is written.
+func fill(l, from v1alpha1.PolicyLimits) v1alpha1.PolicyLimits {
+	l.Starting, l.Running = fillBound(l.Starting, from.Starting), fillBound(l.Running, from.Running)
+	if l.Pacer == nil {
+		l.Pacer = from.Pacer
+	}
+	return l
+}
+
+func fillBound(b, from *v1alpha1.PodBound) *v1alpha1.PodBound {
+	if b == nil || from == nil {
+		if b == nil {
+			b = from
+		}
+		return b
+	}
+	filled := b.DeepCopy()
+	if filled.Pods == nil {
+		filled.Pods = from.Pods
+	}
+	for name, amount := range from.Requests {
+		if _, set := filled.Requests[name]; set {
+			continue
+		}
+		if filled.Requests == nil {
+			filled.Requests = map[string]v1alpha1.Quantity{}
+		}
+		filled.Requests[name] = amount
+	}
+	return filled
+}

@@ -1,0 +1,196 @@
+package startpolicy
+
+import (
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
+)
+
+// policy reads a spec.
+func policy(t *testing.T, spec string) *v1alpha1.StartPolicy {
+	t.Helper()
+	p := &v1alpha1.StartPolicy{ObjectMeta: metav1.ObjectMeta{Name: "p"}}
+	require.NoError(t, yaml.UnmarshalStrict([]byte(spec), &p.Spec))
+	return p
+}
+
+func compile(t *testing.T, spec string) *Policy {
+	t.Helper()
+	p, errs := Compile(policy(t, spec))
+	require.Empty(t, errs)
+	return p
+}
+
+func pod(edit ...func(*corev1.Pod)) *corev1.Pod {
+	p := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-1", Labels: map[string]string{"app": "web", "app.kubernetes.io/name": "Web"}},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "nginx:1.14.2"}, {Name: "side", Image: "envoy:1"}}},
+	}
+	for _, e := range edit {
+		e(p)
+	}
+	return p
+}
+
+// matches takes the facts of a pod as the policy needs them, and matches them.
+func matches(p *Policy, of *corev1.Pod, namespace map[string]string) (Match, bool) {
+	expressions := map[string]*Expression{}
+	if p.Expression != nil {
+		expressions[p.GroupBy] = p.Expression
+	}
+	return p.Match(FactsOf(of, expressions), namespace)
+}
+
+func TestTermsAreAlternativesOfWhichBothSelectorsMustHold(t *testing.T) {
+	t.Parallel()
+	p := compile(t, `
+selector:
+  terms:
+    - podSelector: {matchLabels: {app: web}, matchExpressions: [{key: tier, operator: NotIn, values: [back]}]}
+      namespaceSelector: {matchExpressions: [{key: paced, operator: In, values: ["yes", "true"]}]}
+    - namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: batch}}
+bypassSelector: {matchExpressions: [{key: urgent, operator: Exists}]}
+limits: {running: {pods: 1}}`)
+	assert.True(t, p.NeedsNamespaces)
+	paced := map[string]string{"paced": "true"}
+	label := func(key, value string) func(*corev1.Pod) {
+		return func(p *corev1.Pod) { p.Labels[key] = value }
+	}
+	for _, c := range []struct {
+		name      string
+		pod       *corev1.Pod
+		namespace map[string]string
+		want      bool
+	}{
+		{"both", pod(), paced, true},
+		{"another namespace", pod(), map[string]string{"paced": "no"}, false},
+		{"another tier", pod(label("tier", "back")), paced, false},
+		{"a good tier", pod(label("tier", "front")), paced, true},
+		{"another app", pod(label("app", "db")), paced, false},
+		{"the second term", pod(label("app", "db")), map[string]string{NamespaceName: "batch"}, true},
+	} {
+		m, ok := matches(p, c.pod, c.namespace)
+		assert.Equal(t, c.want, ok, c.name)
+		assert.Equal(t, Match{}, m, c.name)
+	}
+	m, ok := matches(p, pod(label("urgent", "")), paced)
+	assert.True(t, ok)
+	assert.True(t, m.Bypass)
+}
+
+func TestOnlyTheNameOfANamespaceNeedsNoWatch(t *testing.T) {
+	t.Parallel()
+	const spec = "selector: {terms: [{namespaceSelector: %}]}\nlimits: {running: {pods: 1}}"
+	for selector, needs := range map[string]bool{
+		"{}": false,
+		"{matchLabels: {kubernetes.io/metadata.name: a}}":                                     false,
+		"{matchExpressions: [{key: kubernetes.io/metadata.name, operator: In, values: [a]}]}": false,
+		"{matchLabels: {team: a}}":                                                            true,
+		"{matchExpressions: [{key: team, operator: Exists}]}":                                 true,
+	} {
+		assert.Equal(t, needs, compile(t, strings.Replace(spec, "%", selector, 1)).NeedsNamespaces, selector)
+	}
+}
+
+func TestGroupsAreTheValuesOfTheExpression(t *testing.T) {
+	t.Parallel()
+	for groupBy, want := range map[string]string{
+		".spec.containers[0].image":                    "nginx:1.14.2",
+		"{.spec.containers[0].image}":                  "nginx:1.14.2",
+		".spec.containers[*].image":                    "nginx:1.14.2 envoy:1",
+		".spec.containers[?(@.name==\"side\")].image":  "envoy:1",
+		`.metadata.labels.app\.kubernetes\.io/name`:    "Web",
+		"{.metadata.namespace}/{.metadata.labels.app}": "shop/web",
+		".spec.containers[0].resources.requests.cpu":   "200m",
+		".metadata.labels.absent":                      "",
+		".spec.containers[7].image":                    "",
+		".status.phase":                                "", // it changes
+	} {
+		p := compile(t, "selector: {terms: [{podSelector: {}}]}\nlimits: {running: {pods: 1}}\ngroupBy: '"+groupBy+"'")
+		m, ok := matches(p, pod(func(p *corev1.Pod) {
+			p.Spec.Containers[0].Resources.Requests = corev1.ResourceList{"cpu": resource.MustParse("200m")}
+			p.Status.Phase = corev1.PodPending
+		}), nil)
+		assert.Equal(t, want != "", ok, groupBy)
+		assert.Equal(t, want, m.Group, groupBy)
+	}
+}
+
+func TestALongValueIsCutAndStaysDifferentFromOthers(t *testing.T) {
+	t.Parallel()
+	p := compile(t, "selector: {terms: [{podSelector: {}}]}\nlimits: {running: {pods: 1}}\ngroupBy: .metadata.annotations.a")
+	group := func(end string) string {
+		m, ok := matches(p, pod(func(p *corev1.Pod) {
+			p.Annotations = map[string]string{"a": strings.Repeat("ü", 100_000) + end}
+		}), nil)
+		require.True(t, ok)
+		assert.LessOrEqual(t, len(m.Group), mostValue)
+		return m.Group
+	}
+	assert.Equal(t, group("x"), group("x"))
+	assert.NotEqual(t, group("x"), group("y"))
+}
+
+func TestAnExpressionIsSafeForConcurrentUse(t *testing.T) {
+	t.Parallel()
+	p := compile(t, "selector: {terms: [{podSelector: {}}]}\nlimits: {running: {pods: 1}}\ngroupBy: '{range .spec.containers[*]}{.image},{end}'")
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			for range 50 {
+				m, ok := matches(p, pod(), nil)
+				assert.True(t, ok)
+				assert.Equal(t, "nginx:1.14.2,envoy:1,", m.Group)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func TestRequestsAreSummedUpAsKubeletDoes(t *testing.T) {
+	t.Parallel()
+	always := corev1.ContainerRestartPolicyAlways
+	asks := func(name, cpu, memory string) corev1.Container {
+		c := corev1.Container{Name: name, Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{}}}
+		if cpu != "" {
+			c.Resources.Requests["cpu"] = resource.MustParse(cpu)
+		}
+		if memory != "" {
+			c.Resources.Requests["memory"] = resource.MustParse(memory)
+		}
+		return c
+	}
+	sidecar := asks("proxy", "50m", "")
+	sidecar.RestartPolicy = &always
+	f := FactsOf(pod(func(p *corev1.Pod) {
+		p.Spec.InitContainers = []corev1.Container{asks("setup", "700m", "64Mi"), sidecar, asks("late", "100m", "")}
+		p.Spec.Containers = []corev1.Container{asks("app", "200m", "512Mi"), asks("extra", "100m", "")}
+		p.Spec.Overhead = corev1.ResourceList{"cpu": resource.MustParse("10m"), "nvidia.com/gpu": resource.MustParse("2")}
+	}), nil)
+	assert.Equal(t, map[string]int64{"cpu": 710, "memory": 512 << 20 * 1000, "nvidia.com/gpu": 2000}, f.Requests)
+
+	f = FactsOf(pod(func(p *corev1.Pod) { p.Spec.Containers = []corev1.Container{asks("app", "", "8Ei")} }), nil)
+	assert.Equal(t, map[string]int64{"memory": MostRequest}, f.Requests)
+	assert.Nil(t, FactsOf(pod(), nil).Requests)
+}
+
+func TestWhatIsNoJSONPathMakesAPolicyUseless(t *testing.T) {
+	t.Parallel()
+	for _, groupBy := range []string{".spec.containers[0", "{}", "{.a}{"} {
+		spec := policy(t, "selector: {terms: [{podSelector: {}}]}\nlimits: {running: {pods: 1}}")
+		spec.Spec.GroupBy = groupBy
+		p, errs := Compile(spec)
+		assert.Nil(t, p, groupBy)
+		require.NotEmpty(t, errs, groupBy)
+		assert.Equal(t, "spec.groupBy", errs[0].Field)
+	}
+}
