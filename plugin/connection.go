@@ -46,8 +46,9 @@ type connection struct {
 	log     logrus.FieldLogger
 
 	first     sync.Once
-	firstSync chan struct{} // closed once the runtime has told what it runs
-	askAgain  chan struct{} // holds at most one: connect anew, to be told again
+	firstSync chan struct{}   // closed once the runtime has told what it runs
+	limits    <-chan struct{} // closed once a configuration is in force
+	askAgain  chan struct{}   // holds at most one: connect anew, to be told again
 
 	mu            sync.Mutex
 	number        int // of the connection; what an earlier one still says does not count
@@ -73,8 +74,12 @@ func newConnection(o Options, p *pacer) *connection {
 	return c
 }
 
-// run connects, serves and connects again until ctx ends. It never gives up.
+// run connects, serves and connects again until ctx ends. It never gives up; but a
+// connection that the runtime made, only the runtime makes anew.
 func (c *connection) run(ctx context.Context) error {
+	if l := c.options.Launched; l != nil {
+		return c.serveLaunched(ctx, l)
+	}
 	wait := retryFirst
 	for {
 		synchronized, err := c.serve(ctx)

@@ -81,6 +81,7 @@ func newDaemon(o Options, cores int, fallback *v1alpha1.PacemakerConfig, pods po
 	d.metrics.registry.MustRegister(newSignalMetrics(d.pacer.sensors))
 	d.pacer.refusals.cores = cores
 	d.connection = newConnection(o, d.pacer)
+	d.connection.limits = d.limits
 	d.metrics.registry.MustRegister(newStateMetrics(d.pacer.limiter), newBuildInfo(o.Version), newLogDropped(o.LogDropped))
 	return d
 }

@@ -60,6 +60,9 @@ type Options struct {
 	// ConfigFile is a PacemakerConfig in YAML: the only source when standalone,
 	// else the fallback while no object selects the node. May be empty.
 	ConfigFile string
+	// Launched is the connection to the runtime that has started this process; nil:
+	// the daemon connects to NRISocket under NRIIndex.
+	Launched *Launched
 	// NRISocket is the runtime's NRI socket.
 	NRISocket string
 	// NRIIndex orders the plugins of a runtime; two digits.

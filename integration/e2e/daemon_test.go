@@ -31,6 +31,15 @@ type daemon struct {
 	runDir string
 	gate   string // its hook
 	http   string // the address of its metrics
+	log    string // the file of its log, where it is no service of the node
+}
+
+// LogFile gives the path of the daemon's log.
+func (d *daemon) LogFile() string {
+	if d.Service == nil {
+		return d.log
+	}
+	return d.Service.LogFile()
 }
 
 // installGate copies the hook into a folder of the node, and gives its path: the

@@ -6,6 +6,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -55,8 +56,10 @@ func TestKickPolicy(t *testing.T) {
 
 	allRightsOnPods(t)
 	eventually(t, "the policy is in force, and the rights are", func() bool {
-		return daemon.patch("mine", `{"metadata":{"labels":{"a":"b"}}}`) != nil && daemon.patch("mine", turn) == nil
+		err := daemon.client.CoreV1().Pods(ns).Delete(t.Context(), "mine", metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}})
+		return err != nil && strings.Contains(err.Error(), kickRelease+"-kick")
 	})
+	require.NoError(t, daemon.patch("mine", turn), "with the policy")
 	daemon.denied("no annotation but", "mine", `{"metadata":{"annotations":{"pod-pacemaker.io/skip":"true"}}}`)
 	daemon.denied("is a time", "mine", `{"metadata":{"annotations":{"pod-pacemaker.io/turn":"`+string(make65())+`"}}}`)
 	for what, patch := range map[string]string{

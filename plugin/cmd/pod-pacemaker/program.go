@@ -43,6 +43,11 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 func realDaemon(o plugin.Options) (daemon, error) { return plugin.New(o) }
 
 func (p *program) run(ctx context.Context, args []string) int {
+	if len(args) == 0 {
+		if code, ok := p.launch(ctx); ok {
+			return code
+		}
+	}
 	root := p.rootCommand()
 	root.SetArgs(append([]string{}, args...)) // cobra takes nil for those of the process
 	root.SetIn(p.stdin)

@@ -1,0 +1,121 @@
+//go:build e2e && full
+
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
+)
+
+// The node is rebooted, and containerd itself starts the daemon, as a pre-registered
+// plugin: before containerd serves anybody, the limit is in force from disk, and no
+// unit has to be ordered. The API server is away for the first 20 seconds.
+func TestRebootPreRegistered(t *testing.T) {
+	onNode(t, "containerd", "")
+	d := preRegister(t)
+	ns := herdBeforeReboot(t, d)
+	require.NoError(t, node.APIServer.Stop(t.Context()))
+	require.NoError(t, node.Kubelet.Kill(t.Context()))
+	require.NoError(t, node.Containerd.Kill(t.Context()))
+	eventually(t, "the daemon ends with the runtime that started it", func() bool {
+		_, err := d.admin.Status(t.Context())
+		return err != nil
+	})
+	killPods(t)
+	require.NoError(t, os.RemoveAll(d.runDir))
+
+	begin := time.Now()
+	require.NoError(t, node.Containerd.Start(t.Context()))
+	s := d.status(t)
+	require.True(t, s.Ready, s.NotReady)
+	assert.Equal(t, "Disk", s.Config.Origin, "the last good configuration is in force as soon as containerd serves")
+	assert.Equal(t, 2, s.Limits.MaxConcurrent)
+	require.NoError(t, node.Kubelet.Start(t.Context()))
+	after(t.Context(), time.Until(begin.Add(20*time.Second)))
+	require.NoError(t, node.APIServer.Start(t.Context()))
+	assertPacedBoot(t, d, ns, begin)
+}
+
+// A pre-registered daemon is not started again when it ends, but another that stands
+// by takes over; and a containerd that is restarted starts its own, which leaves the
+// other alone.
+func TestAPreRegisteredDaemonEnds(t *testing.T) {
+	onNode(t, "containerd", "")
+	d := preRegister(t)
+	second := d.standBy(t)
+	d.configure(t, "{throttleConfig: {maxConcurrent: {value: 2}}}")
+	killLaunched(t, d)
+	eventually(t, "the other daemon paces", func() bool {
+		s, err := second.admin.Status(t.Context())
+		return err == nil && s.Ready && s.Config.Name != ""
+	})
+	ns := namespace(t)
+	deploy(t, ns, "herd", 6, herdPod(0.5))
+	eventually(t, "all pods are ready", func() bool { return allReady(t, ns, 6) })
+	assert.LessOrEqual(t, mostStarting(lives(t, ns)), 2, "pods between the start of their process and ready")
+
+	require.NoError(t, node.Containerd.Restart(t.Context()))
+	eventually(t, "the other daemon still paces", func() bool {
+		s, err := second.admin.Status(t.Context())
+		return err == nil && s.Ready
+	})
+	deploy(t, ns, "second-herd", 6, herdPod(0.5))
+	eventually(t, "all pods are ready", func() bool { return allReady(t, ns, 12) })
+	assert.LessOrEqual(t, mostStarting(lives(t, ns)), 2, "pods between the start of their process and ready")
+	second.idle(t)
+}
+
+// preRegister has the node's containerd start the daemon, with its configuration from
+// NRI, and restarts containerd for that.
+func preRegister(t *testing.T) *daemon {
+	t.Helper()
+	dir, err := os.MkdirTemp(node.Dir, "pp")
+	require.NoError(t, err)
+	d := &daemon{runDir: filepath.Join(dir, "run"), gate: installGate(t, dir), log: filepath.Join(dir, "log")}
+	d.admin = admin.NewClient(filepath.Join(d.runDir, "admin.sock"))
+	for path, text := range map[string]string{
+		// The program itself would do; its log would go to the journal, which is not there.
+		filepath.Join(node.Dir, "nri", "plugins", "05-pod-pacemaker"): fmt.Sprintf("#!/bin/sh\nexec %s 2>>%s\n", repository("bin", "pod-pacemaker"), d.log),
+		filepath.Join(node.Dir, "nri", "conf.d", "05-pod-pacemaker.conf"): fmt.Sprintf(
+			"kubeconfig: %s\nnode-name: %s\nrun-dir: %s\nstate-dir: %s\ngate-path: %s\nlog-level: debug\nlog-format: text\n",
+			node.InnerKubeconfig, node.NodeName, d.runDir, filepath.Join(dir, "state"), d.gate),
+	} {
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o700))
+	}
+	require.NoError(t, node.Containerd.Restart(t.Context()))
+	s := d.status(t)
+	require.True(t, s.Ready || s.Config.Name == "", "it paces as soon as containerd serves: %s", s.NotReady)
+	eventually(t, "the daemon is ready", func() bool { return d.status(t).Ready })
+	t.Cleanup(func() {
+		if t.Failed() {
+			log, err := os.ReadFile(d.log)
+			t.Logf("the daemon's log: %v\n%s", err, log[max(0, len(log)-40_000):])
+		}
+	})
+	return d
+}
+
+// killLaunched kills the daemon that has the lock of the run folder, which says what
+// process that is.
+func killLaunched(t *testing.T, d *daemon) {
+	t.Helper()
+	said, err := os.ReadFile(filepath.Join(d.runDir, "lock"))
+	require.NoError(t, err)
+	var pid int
+	_, err = fmt.Sscanf(string(said), "process %d,", &pid)
+	require.NoError(t, err, "%s", said)
+	program, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid))
+	require.NoError(t, err)
+	require.Equal(t, "pod-pacemaker", filepath.Base(program))
+	require.NoError(t, syscall.Kill(pid, syscall.SIGKILL))
+}

@@ -1,0 +1,147 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/sirupsen/logrus"
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/yaml"
+
+	"github.com/pod-pacemaker/pod-pacemaker/plugin"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/journal"
+)
+
+// launchedConfig is what the text is called with which the runtime configures the
+// plugins that it starts itself.
+const launchedConfig = "the plugin's configuration (conf.d of NRI)"
+
+// notLaunched are the flags of `run` that mean nothing where the runtime starts the
+// daemon.
+var notLaunched = []string{"nri-socket", "nri-index", "daemonset", "dry-run", "help"}
+
+// launch runs the daemon as a plugin that the runtime has started, until the runtime
+// is gone or ctx ends. ok is false where the runtime has not.
+func (p *program) launch(ctx context.Context) (code int, ok bool) {
+	quiet := logrus.New()
+	quiet.SetOutput(p.stderr)
+	quiet.SetLevel(logrus.WarnLevel)
+	link, err := plugin.TakeLaunch(p.env, quiet)
+	if link == nil && err == nil {
+		return 0, false
+	}
+	root := p.rootCommand()
+	if err != nil {
+		return p.report(root, &failure{code: exitFailure, lines: []string{oneLine(err.Error())}, err: err}), true
+	}
+	return p.report(root, p.runLaunched(ctx, link)), true
+}
+
+// refusalHeard is how long the runtime has time to hear why no daemon paces.
+const refusalHeard = 2 * time.Second
+
+func (p *program) runLaunched(ctx context.Context, link *plugin.Launched) error {
+	ctx, cancel := context.WithCancel(ctx)
+	over := make(chan error, 1)
+	go func() {
+		defer cancel() // also of a daemon that stands by
+		over <- link.Run(ctx)
+	}()
+	err := p.runConfigured(ctx, link)
+	if err != nil {
+		link.Refuse(err)
+		select {
+		case ended := <-over: // the runtime knows it, and ends this process
+			over <- ended
+		case <-time.After(refusalHeard):
+		}
+	}
+	cancel()
+	if ended := <-over; err == nil && ended != nil {
+		err = &failure{code: exitFailure, lines: []string{oneLine(ended.Error())}, err: ended}
+	}
+	return err
+}
+
+// runConfigured runs the daemon as the runtime's text says.
+func (p *program) runConfigured(ctx context.Context, link *plugin.Launched) error {
+	text, err := link.Config(ctx)
+	if err != nil {
+		return &failure{code: exitFailure, lines: []string{oneLine(err.Error())}, err: err}
+	}
+	f, err := p.launchedFlags(text)
+	if err != nil {
+		return err
+	}
+	f.Launched = link
+	if f.logFormat == formatAuto && journal.Reached() {
+		f.logFormat = formatJournald // stderr of such a process leads nowhere
+	}
+	err = p.runDaemon(ctx, f)
+	if failed := (*failure)(nil); err == nil || errors.As(err, &failed) {
+		return err
+	}
+	return &failure{code: exitFailure, lines: []string{oneLine(err.Error())}, err: err}
+}
+
+// launchedFlags gives the flags of `run` that a text in YAML names, without their
+// dashes, each with its value. An empty text names none.
+func (p *program) launchedFlags(text string) (*runFlags, error) {
+	var settings map[string]any
+	if err := yaml.UnmarshalStrict([]byte(text), &settings); err != nil {
+		return nil, invalid(launchedConfig, fmt.Errorf("must be YAML that maps flags of `run` to values, like \"node-name: worker-3\": %w", err))
+	}
+	f := &runFlags{}
+	cmd := &cobra.Command{Use: "run"}
+	f.add(cmd)
+	var faults []error
+	for _, name := range slices.Sorted(maps.Keys(settings)) {
+		if err := setLaunched(cmd, name, settings[name]); err != nil {
+			faults = append(faults, err)
+		}
+	}
+	if len(faults) > 0 {
+		return nil, invalidAll(launchedConfig, faults)
+	}
+	if err := f.resolve(cmd, p.env); err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+// setLaunched sets one flag.
+func setLaunched(cmd *cobra.Command, name string, value any) error {
+	if cmd.Flags().Lookup(name) == nil || slices.Contains(notLaunched, name) {
+		return fmt.Errorf("%s: there is no such setting here; those are the flags of `run`, but for %s", name, strings.Join(notLaunched[:4], ", "))
+	}
+	var text string
+	switch v := value.(type) {
+	case string:
+		text = v
+	case bool:
+		text = strconv.FormatBool(v)
+	case float64: // as every number of YAML
+		text = strconv.FormatFloat(v, 'f', -1, 64)
+	default:
+		return fmt.Errorf("%s: must be a text, a number or true or false", name)
+	}
+	if err := cmd.Flags().Set(name, text); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	return nil
+}
+
+// invalidAll is invalid with every fault on a line of its own.
+func invalidAll(prefix string, faults []error) error {
+	f := &failure{code: exitInvalid, err: errors.Join(faults...)}
+	for _, fault := range faults {
+		f.lines = append(f.lines, prefix+": "+oneLine(fault.Error()))
+	}
+	return f
+}

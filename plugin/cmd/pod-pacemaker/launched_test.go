@@ -1,0 +1,183 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/containerd/nri/pkg/adaptation"
+	"github.com/sirupsen/logrus"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/runtimetest"
+)
+
+// launchStage is a runtime that starts pod-pacemaker itself.
+type launchStage struct {
+	*adaptation.Adaptation
+	t      *testing.T
+	dir    string
+	errors string // the file of what the daemon wrote to stderr
+}
+
+// newLaunchStage gives a runtime with the plugin and its configuration in place.
+func newLaunchStage(t *testing.T, config string) *launchStage {
+	t.Helper()
+	dir := shortDir(t)
+	s := &launchStage{t: t, dir: dir, errors: filepath.Join(dir, "stderr")}
+	self, err := os.Executable()
+	require.NoError(t, err)
+	for name, text := range map[string]string{
+		"plugins/05-pod-pacemaker":     fmt.Sprintf("#!/bin/sh\nexport %s=1\nexec %s 2>>%s\n", asProgram, self, s.errors),
+		"conf.d/05-pod-pacemaker.conf": config,
+	} {
+		require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o700))
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o700))
+	}
+	none := func(ctx context.Context, sync adaptation.SyncCB) error {
+		_, err := sync(ctx, nil, nil)
+		return err
+	}
+	update := func(context.Context, []*adaptation.ContainerUpdate) ([]*adaptation.ContainerUpdate, error) {
+		return nil, nil
+	}
+	s.Adaptation, err = adaptation.New("containerd", "v2.4.2", none, update,
+		adaptation.WithPluginPath(filepath.Join(dir, "plugins")), adaptation.WithPluginConfigPath(filepath.Join(dir, "conf.d")),
+		adaptation.WithSocketPath(filepath.Join(dir, "nri.sock")))
+	require.NoError(t, err)
+	require.NoError(t, s.Start())
+	t.Cleanup(s.Stop)
+	return s
+}
+
+// creates asks for a pod with a container.
+func (s *launchStage) creates(name string) error {
+	pod := &adaptation.PodSandbox{Id: name, Uid: name, Name: name, Namespace: "default"}
+	if err := s.RunPodSandbox(s.t.Context(), &adaptation.RunPodSandboxRequest{Pod: pod}); err != nil {
+		return err
+	}
+	_, err := s.CreateContainer(s.t.Context(), &adaptation.CreateContainerRequest{
+		Pod: pod, Container: &adaptation.Container{Id: "c-" + name, PodSandboxId: name, Name: "app"},
+	})
+	return err
+}
+
+func (s *launchStage) said() string {
+	s.t.Helper()
+	text, err := os.ReadFile(s.errors)
+	require.NoError(s.t, err)
+	return string(text)
+}
+
+// hearNRI gives what NRI logs from now on: it has one log for the process, which
+// package runtimetest gives to the runtime that was started last.
+func hearNRI(t *testing.T) *written {
+	t.Helper()
+	said := &written{}
+	log := logrus.New()
+	log.SetOutput(said)
+	rt, err := runtimetest.New(runtimetest.Options{Dir: shortDir(t), Log: log})
+	require.NoError(t, err)
+	require.NoError(t, rt.Start(t.Context()))
+	require.NoError(t, rt.Stop())
+	return said
+}
+
+// launchSettings are those of a daemon that keeps to a folder.
+func launchSettings(t *testing.T, dir string) string {
+	t.Helper()
+	return fmt.Sprintf("config: %s\nrun-dir: %s/run\nstate-dir: ''\nhttp: ''\ngate-path: ''\nhold: 0s\nlog-format: text\n",
+		file(t, strings.Replace(twoAtATime, "value: 2", "value: 1", 1)), dir)
+}
+
+// The runtime starts the daemon, and has the limit in force before it serves anybody:
+// the first pod is counted, the second refused. When the runtime goes, so does the
+// daemon.
+func TestARuntimeThatStartsTheDaemonIsPacedFromTheFirstPodOn(t *testing.T) {
+	hearNRI(t)
+	dir := shortDir(t)
+	s := newLaunchStage(t, launchSettings(t, dir))
+	require.NoError(t, s.creates("web-0"))
+	require.ErrorContains(t, s.creates("web-1"), "Concurrency")
+	client := admin.NewClient(adminSocket(dir + "/run"))
+	status, err := client.Status(t.Context())
+	require.NoError(t, err)
+	assert.True(t, status.Ready, status.NotReady)
+	assert.Equal(t, "v2.4.2", status.Runtime.Version)
+	assert.Len(t, status.Starting, 1)
+
+	s.Stop()
+	require.Eventually(t, func() bool {
+		_, err := client.Status(t.Context())
+		return err != nil
+	}, time.Minute, 10*time.Millisecond, "the daemon ends with the runtime")
+}
+
+// What is wrong with the configuration is told to the runtime, which goes on without.
+func TestARuntimeIsToldWhatIsWrongWithTheConfiguration(t *testing.T) {
+	said := hearNRI(t)
+	s := newLaunchStage(t, "node-nam: worker-3\ngate: perhaps\nnri-socket: /x\nhold: [1s]\n")
+	require.NoError(t, s.creates("web-0"))
+	require.NoError(t, s.creates("web-1"), "pods start unpaced")
+	for _, want := range []string{
+		"gate: invalid argument", "hold: must be a text, a number or true or false", "node-nam: there is no such setting here", "nri-socket: there is no such setting here",
+	} {
+		assert.Contains(t, said.String(), launchedConfig+": "+want)
+	}
+}
+
+// While another daemon paces the node, the runtime is told within the time that it
+// gives its plugins, and is not held up.
+func TestALaunchedDaemonThatWouldStandByLeavesTheRuntimeAlone(t *testing.T) {
+	hearNRI(t)
+	dir := shortDir(t)
+	first := newLaunchStage(t, launchSettings(t, dir))
+	require.NoError(t, first.creates("web-0"))
+	begin := time.Now()
+	second := newLaunchStage(t, launchSettings(t, dir))
+	assert.Less(t, time.Since(begin), 20*time.Second)
+	require.NoError(t, second.creates("web-1"))
+	require.Eventually(t, func() bool { return strings.Contains(second.said(), "standby: ") }, time.Minute, 10*time.Millisecond)
+	require.ErrorContains(t, first.creates("web-2"), "Concurrency", "the first goes on")
+}
+
+func TestSettingsOfALaunchedDaemonAreFlags(t *testing.T) {
+	t.Parallel()
+	p := newStage(nil)
+	f, err := p.launchedFlags("node-name: worker-3\nkubeconfig: /k\ngate-timeout: 2m\nkick: true\nnri-index: '07'\n")
+	require.ErrorContains(t, err, "nri-index")
+	require.Nil(t, f)
+	f, err = p.launchedFlags("node-name: worker-3\nkubeconfig: /k\ngate-timeout: 2m\nkick: true\nlog-level: debug\n")
+	require.NoError(t, err)
+	assert.Equal(t, "worker-3", f.NodeName)
+	assert.Equal(t, 2*time.Minute, f.GateTimeout)
+	assert.True(t, f.Kick)
+	assert.Equal(t, levelDebug, f.logLevel)
+	f, err = p.launchedFlags("")
+	require.NoError(t, err, "the defaults are a standalone daemon")
+	assert.True(t, f.Standalone())
+	for text, want := range map[string]string{
+		"- a\n":                "must be YAML that maps flags of `run` to values",
+		"hold: 1s\nhold: 2s\n": "hold",
+		"hold: 2s\n":           "--hold: 2s: must be from 0s to 1s",
+		"kubeconfig: /k\n":     "--node-name: must be set",
+	} {
+		_, err := p.launchedFlags(text)
+		require.ErrorContains(t, err, want, text)
+	}
+}
+
+func TestAnEnvironmentThatIsNoneOfARuntimeIsRefused(t *testing.T) {
+	t.Parallel()
+	for _, fd := range []string{"x", "1", "-1"} {
+		s := newStage(map[string]string{"NRI_PLUGIN_SOCKET": fd})
+		assert.Equal(t, exitFailure, s.run(t.Context(), nil))
+		assert.Contains(t, s.errs.String(), "env NRI_PLUGIN_SOCKET: \""+fd+"\": must be the number of the open file")
+	}
+}
