@@ -51,13 +51,16 @@ func Load(path string) (*v1alpha1.PacemakerConfig, error) {
 }
 
 // readFile reads no more than what Parse needs to see that it is too much.
-func readFile(path string) (data []byte, err error) {
+func readFile(path string) ([]byte, error) { return readFileUpTo(path, maxBytes) }
+
+// readFileUpTo reads one byte more than most, at most.
+func readFileUpTo(path string, most int64) (data []byte, err error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	return io.ReadAll(io.LimitReader(f, maxBytes+1))
+	return io.ReadAll(io.LimitReader(f, most+1))
 }
 
 // validateKind checks that object says that it is of this kind.

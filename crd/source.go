@@ -44,6 +44,7 @@ type Source struct {
 	lastGood *LastGood   // nil: nothing is kept on disk
 	disk     *remembered // what it held; nil: nothing
 	unkept   string      // the last fault of keeping it that was logged
+	onLabels func()      // called when the labels of this node changed; can be nil
 
 	mu      sync.Mutex
 	current Effective

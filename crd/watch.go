@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 
@@ -83,13 +84,29 @@ func (s *Source) relabel(node *corev1.Node) {
 	s.labels, s.nodeUID = labels, node.UID
 	s.mu.Unlock()
 	s.wake()
+	if s.onLabels != nil {
+		s.onLabels()
+	}
+}
+
+// labelsNow gives the labels of this node, and the UID of its Node object.
+func (s *Source) labelsNow() (map[string]string, types.UID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.labels, s.nodeUID
 }
 
 // prepare makes an informer that starts nothing yet. client is what lw asks.
 func (s *Source) prepare(what string, lw cache.ListWatch, client any, kind runtime.Object,
 	trim cache.TransformFunc, handler cache.ResourceEventHandler,
 ) (w watched, err error) {
-	reach := &reach{what: what, log: s.log, refused: s.refused}
+	return prepareWith(&reach{what: what, log: s.log, refused: s.refused}, lw, client, kind, trim, handler)
+}
+
+// prepareWith makes an informer that notes in reach how it goes.
+func prepareWith(reach *reach, lw cache.ListWatch, client any, kind runtime.Object,
+	trim cache.TransformFunc, handler cache.ResourceEventHandler,
+) (w watched, err error) {
 	w.informer = cache.NewSharedIndexInformer(
 		cache.ToListWatcherWithWatchListSemantics(reach.observed(lw), client), kind, 0, cache.Indexers{})
 	if err := w.informer.SetTransform(trim); err != nil {

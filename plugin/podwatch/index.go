@@ -88,6 +88,8 @@ func asCached(obj any) (*cached, error) {
 
 // replace puts after in the place of before, of which either may be nil, and tells of it.
 func (w *Watch) replace(before, after *cached) {
+	w.telling.Lock()
+	defer w.telling.Unlock()
 	if before != nil && (after == nil || after.pod.UID != before.pod.UID) {
 		if w.remove(before) {
 			w.tell(before.pod, true)
@@ -127,6 +129,9 @@ func (w *Watch) put(c *cached) bool {
 		return false
 	}
 	w.pods[uid] = c
+	if c.epoch != w.taker.epoch {
+		w.askToRetakeLocked()
+	}
 	if wait := w.waiting[uid]; wait != nil {
 		wait.pod = c.pod
 		close(wait.known)

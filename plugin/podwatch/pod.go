@@ -4,10 +4,12 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/pod-pacemaker/pod-pacemaker/crd/startpolicy"
 )
 
 // Pod is what pacing needs to know of one pod, as the API server last told it.
-// It is a value; the Containers map is shared between copies and must not be written.
+// It is a value; the Containers map and the Facts are shared between copies and must not be written.
 //
 // The status part (Phase and everything below it) is the kubelet's latest report, which can be about the past:
 // after a reboot of the node it describes the containers from before, until the kubelet reports again.
@@ -37,6 +39,9 @@ type Pod struct {
 	Probed bool
 	// Containers holds every container of the spec by name; names are unique over all kinds.
 	Containers map[string]Container
+	// Facts are what start policies ask of the pod; nil: nobody asked, see [Watch.TakeFacts], or they are
+	// about to be taken.
+	Facts *startpolicy.Facts
 
 	// Deleting is true once the pod was asked to stop: it is deleted, or the kubelet evicts it or ends it because the
 	// node shuts down. It is never true of a static pod: deleting a mirror pod

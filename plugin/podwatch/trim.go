@@ -17,6 +17,7 @@ const reasonCrashLoop = "CrashLoopBackOff"
 type cached struct {
 	metav1.ObjectMeta // namespace, name, uid and resourceVersion, which client-go reads; nothing else is set
 	pod               Pod
+	epoch             uint64 // of the taker of its facts
 }
 
 // transform turns an API pod into a cached one before anything keeps it. Other objects (what was transformed already,
@@ -26,27 +27,34 @@ func (w *Watch) transform(obj any) (any, error) {
 	if !ok {
 		return obj, nil
 	}
+	taker := w.takerNow()
 	return &cached{
+		epoch: taker.epoch,
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace:       p.Namespace,
 			Name:            p.Name,
 			UID:             p.UID,
 			ResourceVersion: p.ResourceVersion,
 		},
-		pod: w.trimmed(p),
+		pod: w.trimmed(p, taker),
 	}, nil
 }
 
 // trimmed trims p. Where that panics only the name of p is known: an error would have client-go list all pods again,
 // and a panic would end the daemon.
-func (w *Watch) trimmed(p *corev1.Pod) (pod Pod) {
+func (w *Watch) trimmed(p *corev1.Pod, taker factTaker) (pod Pod) {
 	defer func() {
 		if fault := recover(); fault != nil {
 			pod = nameOf(p)
 			w.failed(fault, "the pod watch understands nothing of a pod but its name", pod)
 		}
 	}()
-	return w.trim(p)
+	pod = w.trim(p)
+	if taker.take != nil {
+		facts := taker.take(p)
+		pod.Facts = &facts
+	}
+	return pod
 }
 
 // failed logs a panic.

@@ -26,8 +26,11 @@ type Watch struct {
 	health   *health
 	onChange []func(pod Pod, deleted bool)
 	trim     func(*corev1.Pod) Pod
+	retake   chan struct{} // holds at most one: facts of all pods are to be taken anew
+	telling  sync.Mutex    // held from a change on until all were told of it
 
 	mu      sync.Mutex
+	taker   factTaker
 	started bool
 	synced  func() bool        // whether the first list was told; nil before Run
 	pods    map[string]*cached // by NRI uid
@@ -43,6 +46,7 @@ func New(client kubernetes.Interface, node string, log logrus.FieldLogger) *Watc
 		log:     log,
 		health:  newHealth(log),
 		trim:    trim,
+		retake:  make(chan struct{}, 1),
 		pods:    map[string]*cached{},
 		waiting: map[string]*waiter{},
 	}
@@ -53,7 +57,7 @@ func New(client kubernetes.Interface, node string, log logrus.FieldLogger) *Watc
 // same name is told as deleted before the new one. A deleted static pod lost only its mirror pod, which the kubelet
 // makes again while the pod lives.
 //
-// All functions are called from one goroutine, in the order of the changes, after Get knows of the change.
+// All functions are called one after the other, in the order of the changes, after Get knows of the change.
 // They should not block: later changes wait, also for Get and Await. One that panics misses this change; that is
 // logged. OnChange panics once Run was called.
 func (w *Watch) OnChange(f func(pod Pod, deleted bool)) {
@@ -77,7 +81,13 @@ func (w *Watch) Run(ctx context.Context) error {
 	}
 	// What client-go logs by itself is for debugging: health says what matters, and says it once.
 	debug := funcr.New(func(prefix, args string) { w.log.Debug(prefix, " ", args) }, funcr.Options{})
+	taken := make(chan struct{})
+	go func() {
+		defer close(taken)
+		w.takeAnew(ctx)
+	}()
 	informer.RunWithContext(klog.NewContext(ctx, debug))
+	<-taken
 	w.health.failed(errStopped)
 	return nil
 }

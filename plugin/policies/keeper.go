@@ -1,0 +1,190 @@
+package policies
+
+import (
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/sirupsen/logrus"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/pod-pacemaker/pod-pacemaker/crd/startpolicy"
+	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+)
+
+// Limiter is the part of [throttle.Limiter] that a Keeper calls.
+type Limiter interface {
+	SetPolicies(now time.Time, limits map[string]throttle.GroupLimits)
+	SetGroups(now time.Time, uid string, groups []throttle.Membership)
+	SetRunning(now time.Time, uid string, groups []throttle.Membership, ready bool)
+	Finished(now time.Time, uid string)
+}
+
+// Options say what a Keeper works with. Limiter and Log are needed.
+type Options struct {
+	Limiter Limiter
+	// TakeFacts has the pod watch take facts of every pod; nil takes none. It can be
+	// absent: there is no pod watch.
+	TakeFacts func(take func(*corev1.Pod) startpolicy.Facts)
+	// WatchNamespaces has the labels of namespaces watched, and told to the Keeper; it
+	// is called when a policy needs them first. It can be absent: nobody can watch them.
+	WatchNamespaces func()
+	// Log takes what a user has to know, once.
+	Log logrus.FieldLogger
+}
+
+// Pod is what a Keeper has to know of a pod.
+type Pod struct {
+	UID, Namespace string
+	// Facts are what policies ask of it.
+	Facts startpolicy.Facts
+}
+
+// Keeper keeps which pod is in which group. Make one with New. All methods are safe
+// for concurrent use and do not block.
+type Keeper struct {
+	options Options
+
+	mu         sync.Mutex
+	suspended  bool
+	inForce    []*v1alpha1.StartPolicy
+	policies   []*startpolicy.Policy // of inForce, those that can be evaluated
+	faults     map[string]string     // why a policy holds nobody, by name
+	calculated map[string]startpolicy.Calculated
+	next       time.Time // when limits change by themselves; zero: never
+	taken      []string  // the expressions whose values are taken, sorted; nil: no facts are
+	namespaces namespaces
+	pods       map[string]*member // by UID
+}
+
+// member is what is known of a pod.
+type member struct {
+	Pod
+	groups  []throttle.Membership
+	running bool
+	ready   bool
+}
+
+// New gives a Keeper without a policy.
+func New(o Options) *Keeper {
+	return &Keeper{options: o, pods: map[string]*member{}, namespaces: namespaces{labels: map[string]map[string]string{}}}
+}
+
+// SetPolicies replaces the policies in force. They must not be changed afterwards.
+func (k *Keeper) SetPolicies(now time.Time, inForce []*v1alpha1.StartPolicy) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.inForce, k.policies = inForce, nil
+	before := k.faults
+	k.faults = map[string]string{}
+	for _, one := range inForce {
+		policy, errs := startpolicy.Compile(one)
+		if len(errs) > 0 {
+			k.faults[one.Name] = errs.ToAggregate().Error()
+			continue
+		}
+		k.policies = append(k.policies, policy)
+		k.sayInvalid(policy)
+	}
+	k.askForNamespacesLocked()
+	k.takeFactsLocked()
+	k.limitLocked(now)
+	k.regroupLocked(now)
+	k.sayFaultsLocked(before)
+}
+
+// Suspend takes all policies out of force, or puts them back: the node's mode is Off,
+// or is not any more.
+func (k *Keeper) Suspend(now time.Time, suspended bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.suspended != suspended {
+		k.suspended = suspended
+		k.limitLocked(now)
+	}
+}
+
+// Advance follows the overrides of the policies by time, and says when it wants to
+// be called next; zero: not before the policies change.
+func (k *Keeper) Advance(now time.Time) (next time.Time) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if !k.next.IsZero() && !now.Before(k.next) {
+		k.limitLocked(now)
+	}
+	return k.next
+}
+
+// limitLocked tells the limiter the limits of now. k.mu must be held.
+func (k *Keeper) limitLocked(now time.Time) {
+	before := k.calculated
+	k.next, k.calculated = time.Time{}, make(map[string]startpolicy.Calculated, len(k.policies))
+	limits := make(map[string]throttle.GroupLimits, len(k.policies))
+	for _, policy := range k.policies {
+		c := policy.LimitsAt(now)
+		k.calculated[policy.Name] = c
+		if !c.Next.IsZero() && (k.next.IsZero() || c.Next.Before(k.next)) {
+			k.next = c.Next
+		}
+		if b, known := before[policy.Name]; known && !b.Since.Equal(c.Since) {
+			k.options.Log.WithField("policy", policy.Name).Info("a temporary override of the StartPolicy began or ended")
+		}
+		if !k.suspended && k.faults[policy.Name] == "" {
+			limits[policy.Name] = LimitsOf(c.Limits, policy.Scope)
+		}
+	}
+	k.options.Limiter.SetPolicies(now, limits)
+}
+
+// takeFactsLocked has the pod watch take what the policies ask of pods, if that is not
+// what it takes. k.mu must be held.
+func (k *Keeper) takeFactsLocked() {
+	expressions := map[string]*startpolicy.Expression{}
+	for _, policy := range k.policies {
+		if policy.Expression != nil {
+			expressions[policy.GroupBy] = policy.Expression
+		}
+	}
+	needed := slices.Sorted(maps.Keys(expressions))
+	if len(k.policies) == 0 {
+		needed = nil
+	} else if needed == nil {
+		needed = []string{}
+	}
+	covered := (k.taken == nil) == (needed == nil)
+	for _, text := range needed {
+		covered = covered && slices.Contains(k.taken, text)
+	}
+	if covered || k.options.TakeFacts == nil {
+		return
+	}
+	k.taken = needed
+	if needed == nil {
+		k.options.TakeFacts(nil)
+		return
+	}
+	k.options.TakeFacts(func(pod *corev1.Pod) startpolicy.Facts { return startpolicy.FactsOf(pod, expressions) })
+}
+
+// sayInvalid logs what of a policy is left out.
+func (k *Keeper) sayInvalid(policy *startpolicy.Policy) {
+	for _, o := range policy.Invalid() {
+		k.options.Log.WithFields(logrus.Fields{"policy": policy.Name, "field": o.Path}).Warn("a temporary override of the StartPolicy is left out: " + o.Message)
+	}
+}
+
+// sayFaultsLocked logs the faults that are new. k.mu must be held.
+func (k *Keeper) sayFaultsLocked(before map[string]string) {
+	for name, fault := range k.faults {
+		if fault != before[name] {
+			k.options.Log.WithFields(logrus.Fields{"policy": name, "reason": fault}).Warn("the StartPolicy cannot be evaluated: it holds nobody")
+		}
+	}
+	for name := range before {
+		if k.faults[name] == "" {
+			k.options.Log.WithField("policy", name).Info("the StartPolicy can be evaluated again, or is gone")
+		}
+	}
+}

@@ -1,0 +1,56 @@
+package policies
+
+import (
+	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+)
+
+// LimitsOf gives what limits of a policy mean for the limiter. With the scope
+// Cluster, the starts are bounded by the claims that the node holds.
+func LimitsOf(l v1alpha1.PolicyLimits, scope v1alpha1.PolicyScope) throttle.GroupLimits {
+	if scope == v1alpha1.ScopeCluster {
+		return throttle.GroupLimits{Claims: true}
+	}
+	return throttle.GroupLimits{Starting: boundOf(l.Starting), Running: boundOf(l.Running), Pacer: pacerOf(l.Pacer)}
+}
+
+func boundOf(b *v1alpha1.PodBound) (bound throttle.Bound) {
+	if b == nil {
+		return bound
+	}
+	if b.Pods != nil {
+		pods := int64(*b.Pods)
+		bound.Pods = &pods
+	}
+	for name, amount := range b.Requests {
+		milli, err := amount.Milli()
+		if err != nil {
+			continue // no policy that is valid has one
+		}
+		if bound.Requests == nil {
+			bound.Requests = throttle.Amounts{}
+		}
+		bound.Requests[name] = milli
+	}
+	return bound
+}
+
+func pacerOf(p *v1alpha1.Pacer) throttle.Pacer {
+	switch {
+	case p == nil:
+		return throttle.Pacer{}
+	case p.Exponential != nil:
+		e := p.Exponential
+		milli, err := e.Multiplier.Milli()
+		if err != nil {
+			return throttle.Pacer{} // no policy that is valid has one
+		}
+		return throttle.Pacer{
+			Kind: throttle.Exponential, MinInitial: int(e.MinInitial), Multiplier: float64(milli) / 1000, MaxStagger: int(e.MaxStagger),
+		}
+	case p.Linear != nil:
+		return throttle.Pacer{Kind: throttle.Linear, Step: int(p.Linear.Step), MaxStagger: int(p.Linear.MaxStagger)}
+	default:
+		return throttle.Pacer{}
+	}
+}

@@ -1,0 +1,126 @@
+package policies
+
+import (
+	"slices"
+	"time"
+
+	"github.com/pod-pacemaker/pod-pacemaker/crd/startpolicy"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+)
+
+// See takes over what is known of a pod, and gives its groups: those that its start
+// has to join the queue with. The limiter is told where they have changed.
+func (k *Keeper) See(now time.Time, pod Pod) []throttle.Membership {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	m := k.memberLocked(pod)
+	k.placeLocked(now, m)
+	return m.groups
+}
+
+// Runs is See for a pod that was admitted and has not finished; ready is whether its
+// containers are.
+func (k *Keeper) Runs(now time.Time, pod Pod, ready bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	m := k.memberLocked(pod)
+	groups := k.groupsOfLocked(m.Pod)
+	if m.running && m.ready == ready && sameGroups(m.groups, groups) {
+		return
+	}
+	m.groups, m.running, m.ready = groups, true, ready
+	k.options.Limiter.SetRunning(now, m.UID, groups, ready)
+}
+
+// Finished says that a pod runs no longer; it may start anew.
+func (k *Keeper) Finished(now time.Time, uid string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if m := k.pods[uid]; m != nil {
+		m.running, m.ready = false, false
+	}
+	k.options.Limiter.Finished(now, uid)
+}
+
+// Forget says that a pod is gone.
+func (k *Keeper) Forget(now time.Time, uid string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	delete(k.pods, uid)
+	k.options.Limiter.Finished(now, uid)
+}
+
+func (k *Keeper) memberLocked(pod Pod) *member {
+	m := k.pods[pod.UID]
+	if m == nil {
+		m = &member{}
+		k.pods[pod.UID] = m
+	}
+	m.Pod = pod
+	return m
+}
+
+// regroupLocked places every pod anew: the policies or the labels of namespaces have
+// changed. k.mu must be held.
+func (k *Keeper) regroupLocked(now time.Time) {
+	for _, m := range k.pods {
+		k.placeLocked(now, m)
+	}
+}
+
+// placeLocked finds the groups of a pod, and tells the limiter where they have
+// changed. k.mu must be held.
+func (k *Keeper) placeLocked(now time.Time, m *member) {
+	groups := k.groupsOfLocked(m.Pod)
+	if sameGroups(m.groups, groups) {
+		return
+	}
+	m.groups = groups
+	if m.running {
+		k.options.Limiter.SetRunning(now, m.UID, groups, m.ready)
+	} else {
+		k.options.Limiter.SetGroups(now, m.UID, groups)
+	}
+}
+
+// groupsOfLocked matches a pod with every policy. k.mu must be held.
+func (k *Keeper) groupsOfLocked(pod Pod) (groups []throttle.Membership) {
+	if len(k.policies) == 0 {
+		return nil
+	}
+	namespace := k.namespaces.of(pod.Namespace)
+	for _, policy := range k.policies {
+		if k.faults[policy.Name] != "" {
+			continue
+		}
+		if match, ok := policy.Match(pod.Facts, namespace); ok {
+			groups = append(groups, membership(policy, match, pod.Facts))
+		}
+	}
+	return groups
+}
+
+func membership(policy *startpolicy.Policy, match startpolicy.Match, facts startpolicy.Facts) throttle.Membership {
+	return throttle.Membership{
+		Key:      throttle.GroupKey{Policy: policy.Name, Group: match.Group},
+		Requests: throttle.Amounts(facts.Requests), Bypass: match.Bypass,
+	}
+}
+
+func sameGroups(a, b []throttle.Membership) bool {
+	return slices.EqualFunc(a, b, func(a, b throttle.Membership) bool {
+		return a.Key == b.Key && a.Bypass == b.Bypass && sameAmounts(a.Requests, b.Requests)
+	})
+}
+
+func sameAmounts(a, b throttle.Amounts) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for name, amount := range a {
+		if other, ok := b[name]; !ok || other != amount {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,92 @@
+package policies
+
+import (
+	"maps"
+	"time"
+
+	"github.com/pod-pacemaker/pod-pacemaker/crd/startpolicy"
+)
+
+// namespaces are the labels of the namespaces, as far as they are known.
+type namespaces struct {
+	asked  bool // they are watched, or were asked to be
+	fault  string
+	labels map[string]map[string]string
+}
+
+// Why the labels of namespaces are not known.
+const (
+	namespacesUnread  = "the labels of the namespaces are not read yet"
+	namespacesUnknown = "nobody can tell the labels of namespaces: there is no API server to ask"
+)
+
+// of gives the labels of a namespace: its name at least, by which every API server
+// labels it.
+func (n *namespaces) of(name string) map[string]string {
+	if labels, known := n.labels[name]; known {
+		return labels
+	}
+	return map[string]string{startpolicy.NamespaceName: name}
+}
+
+// SetNamespace takes over the labels of a namespace; nil: it is gone.
+func (k *Keeper) SetNamespace(now time.Time, name string, labels map[string]string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if labels == nil {
+		delete(k.namespaces.labels, name)
+	} else {
+		k.namespaces.labels[name] = maps.Clone(labels)
+	}
+	if k.namespaces.fault == "" {
+		k.regroupLocked(now)
+	}
+}
+
+// SetNamespacesKnown says that all namespaces were told, or, with a fault, why they
+// cannot be.
+func (k *Keeper) SetNamespacesKnown(now time.Time, fault string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.namespaces.fault == fault {
+		return
+	}
+	before := maps.Clone(k.faults)
+	k.namespaces.fault = fault
+	k.judgeNamespacesLocked()
+	k.limitLocked(now)
+	k.regroupLocked(now)
+	k.sayFaultsLocked(before)
+}
+
+// askForNamespacesLocked has the namespaces watched once a policy needs their labels.
+// k.mu must be held.
+func (k *Keeper) askForNamespacesLocked() {
+	for _, policy := range k.policies {
+		if !policy.NeedsNamespaces || k.namespaces.asked {
+			continue
+		}
+		k.namespaces.asked = true
+		k.namespaces.fault = namespacesUnread
+		if k.options.WatchNamespaces == nil {
+			k.namespaces.fault = namespacesUnknown
+			continue
+		}
+		k.options.WatchNamespaces()
+	}
+	k.judgeNamespacesLocked()
+}
+
+// judgeNamespacesLocked finds the policies that cannot be evaluated for want of the
+// labels of namespaces. k.mu must be held.
+func (k *Keeper) judgeNamespacesLocked() {
+	for _, policy := range k.policies {
+		if !policy.NeedsNamespaces {
+			continue
+		}
+		delete(k.faults, policy.Name)
+		if k.namespaces.fault != "" {
+			k.faults[policy.Name] = k.namespaces.fault
+		}
+	}
+}
