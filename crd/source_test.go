@@ -48,7 +48,9 @@ func inWorld(t *testing.T, fallback *v1alpha1.PacemakerConfig, test func(w *worl
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{t: t}
 		w.configs = dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(),
-			map[schema.GroupVersionResource]string{v1alpha1.Resource: v1alpha1.Kind + "List"})
+			map[schema.GroupVersionResource]string{
+				v1alpha1.Resource: v1alpha1.Kind + "List", v1alpha1.PolicyResource: v1alpha1.PolicyKind + "List",
+			})
 		w.nodes = kubefake.NewClientset(node(map[string]string{"size": "big"}))
 		log, hook := logtest.NewNullLogger()
 		log.SetLevel(logrus.DebugLevel)

@@ -17,6 +17,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/policies"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/socket"
 )
 
@@ -29,18 +30,23 @@ type Daemon struct {
 	pacer      *pacer
 	connection *connection
 	fallback   *v1alpha1.PacemakerConfig
-	timeline   admin.Timeline
-	lookedAt   atomic.Int64 // when somebody last asked for the timeline, in nanoseconds
-	limited    sync.Once
-	limits     chan struct{} // closed once a configuration is in force
-	pacing     atomic.Bool
-	standby    atomic.Pointer[error] // why another daemon paces this node's pods; nil: none does
+	// filePolicies are those of the configuration file.
+	filePolicies []*v1alpha1.StartPolicy
+	timeline     admin.Timeline
+	lookedAt     atomic.Int64 // when somebody last asked for the timeline, in nanoseconds
+	limited      sync.Once
+	limits       chan struct{} // closed once a configuration is in force
+	pacing       atomic.Bool
+	standby      atomic.Pointer[error] // why another daemon paces this node's pods; nil: none does
 
 	// nil when standalone
 	client  kubernetes.Interface
 	dynamic dynamic.Interface
 	watch   *podwatch.Watch
 	source  *crd.Source
+	// policies and namespaces feed the pacer's keeper.
+	policies   *crd.Policies
+	namespaces *policies.Namespaces
 }
 
 // New gives a daemon. It reads the configuration file and the access to the API
@@ -54,13 +60,14 @@ func New(o Options) (*Daemon, error) {
 	if err != nil {
 		return nil, err
 	}
-	var fallback *v1alpha1.PacemakerConfig
+	var file crd.Documents
 	if o.ConfigFile != "" {
-		if fallback, err = crd.Load(o.ConfigFile); err != nil {
+		if file, err = crd.LoadAll(o.ConfigFile); err != nil {
 			return nil, err
 		}
 	}
-	d := newDaemon(o, cores, fallback, nil)
+	d := newDaemon(o, cores, file.Config, nil)
+	d.filePolicies = file.Policies
 	if !o.Standalone() {
 		c, err := reachCluster(o)
 		if err != nil {
@@ -103,6 +110,7 @@ func (d *Daemon) follow(c clients) {
 	if o.StateDir != "" {
 		d.source.Remember(crd.NewLastGood(o.lastGoodPath(), o.NodeName))
 	}
+	d.followPolicies(c)
 }
 
 // ErrOptions is wrapped by what New says of options that are not valid.
@@ -132,7 +140,10 @@ func (d *Daemon) Run(ctx context.Context) error {
 		d.pacer.notices = n
 		g.Go(func() error { return d.watch.Run(ctx) })
 		g.Go(func() error { return d.source.Run(ctx) })
+		g.Go(func() error { return d.policies.Run(ctx) })
+		g.Go(func() error { return d.namespaces.Run(ctx, d.pacer.keeper) })
 	} else {
+		d.setPolicies(d.filePolicies)
 		d.configure(crd.FromFile(d.fallback))
 	}
 	g.Go(func() error { return d.lead(ctx) })
@@ -173,6 +184,9 @@ func (d *Daemon) openGate(ctx context.Context) error {
 	case <-d.limits:
 	case <-d.answered():
 	case <-ctx.Done():
+		return nil
+	}
+	if !d.awaitPolicies(ctx) {
 		return nil
 	}
 	select {

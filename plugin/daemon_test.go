@@ -170,6 +170,7 @@ func unstartedClusterWith(t *testing.T, opts []nodeOption, pods ...runtime.Objec
 	c.dynamic = dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(),
 		map[schema.GroupVersionResource]string{
 			v1alpha1.Resource: v1alpha1.Kind + "List", v1alpha1.NodeResource: v1alpha1.NodeKind + "List",
+			v1alpha1.PolicyResource: v1alpha1.PolicyKind + "List",
 		}, limitOf(1, 1))
 	n.d = newDaemon(n.options, 2, nil, nil)
 	n.d.follow(clients{kube: c.kube, dynamic: c.dynamic})

@@ -110,14 +110,11 @@ func (p *pacer) attended(h gate.Hello) (*throttle.Ticket, <-chan struct{}) {
 			return t, c.gone
 		}
 	}
-	var priority int32
-	var maxWait time.Duration
-	if p.pods != nil {
-		pod, _ := p.pods.Get(r.uid)
-		priority, maxWait = pod.Priority, pod.ActiveDeadline/10
-	}
-	return p.limiter.Join(time.Now(), throttle.Request{
-		UID: r.uid, Name: r.title(), Priority: priority, MaxWait: maxWait, Arrived: h.Since, Repeats: r.exits[c.name].repeats,
+	pod, _ := p.watched(r.uid)
+	now := time.Now()
+	return p.limiter.Join(now, throttle.Request{
+		UID: r.uid, Name: r.title(), Priority: pod.Priority, MaxWait: pod.ActiveDeadline / 10, Arrived: h.Since,
+		Repeats: r.exits[c.name].repeats, Groups: p.groupsLocked(now, r, pod),
 	}), c.gone
 }
 

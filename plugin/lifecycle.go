@@ -15,7 +15,9 @@ import (
 // was starting in it is not any more.
 func (p *pacer) sandboxStopped(sandbox *api.PodSandbox) {
 	if uid, ended := p.noteStopped(sandbox); ended {
-		p.sandboxGone(time.Now(), uid)
+		now := time.Now()
+		p.keeper.Finished(now, uid)
+		p.sandboxGone(now, uid)
 	}
 }
 
@@ -73,11 +75,8 @@ func (p *pacer) containerStarted(sandbox *api.PodSandbox, ctr *api.Container) {
 	p.gate.trial.settled(ctr.GetId())
 	r := p.noteStarted(sandbox, ctr)
 	defer p.muster.miss(ctr.GetId()) // once it is counted
-	var pod podwatch.Pod
-	known := false
-	if p.pods != nil {
-		pod, known = p.pods.Get(r.uid)
-	}
+	pod, known := p.watched(r.uid)
+	p.countRunning(time.Now(), r.uid, pod)
 	if pod.Containers[ctr.GetName()].Kind != podwatch.Ephemeral {
 		p.countUnasked(r)
 	}

@@ -57,8 +57,9 @@ type Options struct {
 	Kubeconfig string
 	// InCluster takes the access from the pod's service account.
 	InCluster bool
-	// ConfigFile is a PacemakerConfig in YAML: the only source when standalone,
-	// else the fallback while no object selects the node. May be empty.
+	// ConfigFile has a PacemakerConfig, StartPolicies, or both, in YAML: the only source
+	// when standalone, else the fallback while no object of the kind selects the node.
+	// May be empty.
 	ConfigFile string
 	// Launched is the connection to the runtime that has started this process; nil:
 	// the daemon connects to NRISocket under NRIIndex.
@@ -135,6 +136,15 @@ func (o Options) lastGoodPath() string {
 	name := "config.json"
 	if o.Instance != "" {
 		name = "config-" + o.Instance + ".json"
+	}
+	return filepath.Join(o.StateDir, name)
+}
+
+// policiesPath gives the path of the last policies in force.
+func (o Options) policiesPath() string {
+	name := "policies.json"
+	if o.Instance != "" {
+		name = "policies-" + o.Instance + ".json"
 	}
 	return filepath.Join(o.StateDir, name)
 }

@@ -10,8 +10,10 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd"
+	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/policies"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
 
@@ -42,6 +44,7 @@ type pacer struct {
 	stalls    *stalls
 	missed    *missedStarts
 	sensors   *sensors
+	keeper    *policies.Keeper
 
 	config   atomic.Pointer[crd.Effective]
 	settings atomic.Pointer[throttle.Settings] // that follow from config
@@ -70,6 +73,7 @@ func newPacer(o Options, pods podSource, m *metrics) *pacer {
 		records: map[string]*record{}, starting: map[string]struct{}{},
 		woken: make(chan struct{}, 1), pulse: make(chan chan<- struct{}),
 	}
+	p.keeper = policies.New(policies.Options{Limiter: p.limiter, Log: o.Log})
 	p.sensors = newSensors(o, p.limiter, func(kind, reason, message string) { p.notices.node(kind, reason, message) })
 	p.config.Store(&crd.Effective{Origin: crd.OriginNone})
 	p.settings.Store(&throttle.Settings{})
@@ -87,6 +91,7 @@ func (p *pacer) configure(now time.Time, e crd.Effective, cores int) {
 	p.sensors.prepare(s, e.Spec.ThrottleConfig.PressureWindow())
 	p.settings.Store(&s)
 	p.limiter.Configure(now, s)
+	p.keeper.Suspend(now, e.Spec.GetMode() == v1alpha1.ModeOff)
 	p.config.Store(&e) // after the limits: what status calls in force is
 	p.sensors.sampler.Wake()
 	p.log.WithFields(logrus.Fields{
@@ -115,7 +120,7 @@ func (p *pacer) recordOfLocked(pod *api.PodSandbox) *record {
 func (p *pacer) joinLocked(now time.Time, r *record, container string, pod podwatch.Pod) *throttle.Ticket {
 	return p.limiter.Join(now, throttle.Request{
 		UID: r.uid, Name: r.title(), Priority: pod.Priority, MaxWait: pod.ActiveDeadline / 10,
-		Repeats: r.exits[container].repeats,
+		Repeats: r.exits[container].repeats, Groups: p.groupsLocked(now, r, pod),
 	})
 }
 

@@ -12,6 +12,7 @@ import (
 type record struct {
 	uid, namespace, name string
 	cgroupParent         string
+	milliCPU             int64 // that the pod requests, by its sandbox; 0: not known
 	labels, annotations  map[string]string
 	sandbox              string               // the latest that was let in; empty: none
 	tried                string               // the latest that was let in or refused
@@ -58,6 +59,7 @@ func (r *record) title() string { return r.namespace + "/" + r.name }
 // see takes over what a sandbox says of its pod.
 func (r *record) see(pod *api.PodSandbox) {
 	r.labels, r.annotations = pod.GetLabels(), pod.GetAnnotations()
+	r.milliCPU = max(r.milliCPU, milliCPU(pod))
 	if parent := pod.GetLinux().GetCgroupParent(); parent != "" {
 		r.cgroupParent = parent
 	}

@@ -44,6 +44,9 @@ func (p *pacer) run(ctx context.Context) error {
 		}
 		now := time.Now()
 		next := p.limiter.Advance(now)
+		if at := p.keeper.Advance(now); !at.IsZero() && (next.IsZero() || at.Before(next)) {
+			next = at
+		}
 		p.sensors.sampler.Wake()
 		p.publish()
 		if at := p.findStalls(now); !at.IsZero() && (next.IsZero() || at.Before(next)) {
@@ -246,5 +249,8 @@ func (p *pacer) forgetLocked(r *record) {
 		}
 	}
 	delete(p.records, r.uid)
+	if _, known := p.watched(r.uid); !known {
+		p.keeper.Forget(time.Now(), r.uid)
+	}
 	p.gate.trial.forget(r.uid)
 }

@@ -1,6 +1,8 @@
 package plugin
 
 import (
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/containerd/nri/pkg/api"
@@ -17,12 +19,24 @@ func (p *pacer) synchronize(pods []*api.PodSandbox, ctrs []*api.Container) {
 	p.gate.sandboxes.exist(pods)
 	lost, found := p.rebuild(now, pods, ctrs)
 	for _, uid := range lost {
+		p.keeper.Finished(now, uid)
 		p.sandboxGone(now, uid)
 	}
 	for _, r := range found {
 		p.find(now, r)
 	}
+	for _, uid := range p.recordedUIDs() {
+		pod, _ := p.watched(uid)
+		p.countRunning(now, uid, pod)
+	}
 	p.muster.expect(ctrs)
+}
+
+// recordedUIDs gives the pods of which the runtime has told.
+func (p *pacer) recordedUIDs() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Collect(maps.Keys(p.records))
 }
 
 // rebuild makes the records tell what exists. It gives the pods whose sandbox is
@@ -81,6 +95,8 @@ func (p *pacer) find(now time.Time, r *record) {
 		return
 	}
 	made, since := c.made, c.since
+	pod, known := p.watched(r.uid)
+	groups := p.groupsLocked(now, r, pod)
 	p.mu.Unlock()
 	if v, ok := p.limiter.View(now, r.uid); ok {
 		switch v.State {
@@ -92,11 +108,8 @@ func (p *pacer) find(now time.Time, r *record) {
 			}
 		}
 	}
-	t := p.limiter.Found(now, throttle.Request{UID: r.uid, Name: r.title(), Arrived: made}, since)
-	if p.pods == nil {
-		return
-	}
-	if pod, ok := p.pods.Get(r.uid); ok {
+	t := p.limiter.Found(now, throttle.Request{UID: r.uid, Name: r.title(), Arrived: made, Groups: groups}, since)
+	if known {
 		p.judgeStarting(now, t, pod)
 	}
 }

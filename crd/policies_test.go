@@ -1,0 +1,187 @@
+package crd
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	clienttest "k8s.io/client-go/testing"
+
+	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
+)
+
+// testPolicy is a version of a StartPolicy that lets so many pods run.
+func testPolicy(name string, generation, pods int64, selector map[string]any) *unstructured.Unstructured {
+	spec := map[string]any{
+		"selector": map[string]any{"terms": []any{map[string]any{"podSelector": map[string]any{}}}},
+		"limits":   map[string]any{"running": map[string]any{"pods": pods}},
+	}
+	if selector != nil {
+		spec["nodeSelector"] = selector
+	}
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": v1alpha1.GroupVersion.String(), "kind": v1alpha1.PolicyKind,
+		"metadata": map[string]any{"name": name, "uid": "uid-of-" + name, "generation": generation}, "spec": spec,
+	}}
+}
+
+// policing is a world whose policies are followed, too.
+type policing struct {
+	*world
+	policies *Policies
+	inForce  [][]string
+}
+
+func inPolicedWorld(t *testing.T, fallback []*v1alpha1.StartPolicy, test func(w *policing)) {
+	inWorld(t, nil, func(w *world) {
+		p := &policing{world: w}
+		p.policies = w.source.Policies(fallback, func(all []*v1alpha1.StartPolicy) {
+			names := []string{}
+			for _, one := range all {
+				names = append(names, one.Name)
+			}
+			p.inForce = append(p.inForce, names)
+		})
+		test(p)
+	})
+}
+
+func (w *policing) runBoth() {
+	done := make(chan error, 1)
+	ctx := w.t.Context()
+	go func() { done <- w.policies.Run(ctx) }()
+	w.t.Cleanup(func() { assert.NoError(w.t, <-done) })
+	w.run()
+}
+
+func (w *policing) put(u *unstructured.Unstructured) {
+	w.t.Helper()
+	api := w.configs.Resource(v1alpha1.PolicyResource)
+	_, err := api.Create(w.t.Context(), u, metav1.CreateOptions{})
+	if apierrors.IsAlreadyExists(err) {
+		_, err = api.Update(w.t.Context(), u, metav1.UpdateOptions{})
+	}
+	require.NoError(w.t, err)
+	synctest.Wait()
+}
+
+// now is what was told last.
+func (w *policing) now() []string { return w.inForce[len(w.inForce)-1] }
+
+func TestPoliciesThatSelectTheNodeAreInForce(t *testing.T) {
+	inPolicedWorld(t, nil, func(w *policing) {
+		w.put(testPolicy("b", 1, 1, map[string]any{"size": "big"}))
+		w.put(testPolicy("a", 1, 1, nil))
+		w.put(testPolicy("small", 1, 1, map[string]any{"size": "small"}))
+		other := testPolicy("other", 1, 1, nil)
+		require.NoError(t, unstructured.SetNestedField(other.Object, "blue", "spec", "instance"))
+		w.put(other)
+		w.runBoth()
+		assert.Equal(t, []string{"a", "b"}, w.now())
+		<-w.policies.Told()
+
+		_, err := w.nodes.CoreV1().Nodes().Update(t.Context(), node(map[string]string{"size": "small"}), metav1.UpdateOptions{})
+		require.NoError(t, err)
+		synctest.Wait()
+		assert.Equal(t, []string{"a", "small"}, w.now(), "labels are followed")
+
+		require.NoError(t, w.configs.Resource(v1alpha1.PolicyResource).Delete(t.Context(), "a", metav1.DeleteOptions{}))
+		synctest.Wait()
+		assert.Equal(t, []string{"small"}, w.now())
+		var known []string
+		for _, k := range w.policies.Known() {
+			known = append(known, k.Name)
+		}
+		assert.Equal(t, []string{"b", "small"}, known)
+	})
+}
+
+func TestAnInvalidPolicyHoldsNobodyAndIsSaidOnce(t *testing.T) {
+	inPolicedWorld(t, nil, func(w *policing) {
+		w.put(testPolicy("a", 1, 1, nil))
+		w.runBoth()
+		bad := testPolicy("a", 2, 1, nil)
+		require.NoError(t, unstructured.SetNestedField(bad.Object, ".spec.containers[0", "spec", "groupBy"))
+		w.put(bad)
+		assert.Empty(t, w.now())
+		known := w.policies.Known()
+		require.Len(t, known, 1)
+		assert.Contains(t, known[0].Fault, "spec.groupBy")
+		assert.EqualValues(t, 2, known[0].Generation)
+		assert.Equal(t, 1, w.count("StartPolicy is invalid: it holds nobody"))
+		w.put(testPolicy("a", 3, 1, nil))
+		assert.Equal(t, []string{"a"}, w.now())
+	})
+}
+
+func TestPoliciesOfTheFileAreTheFallback(t *testing.T) {
+	file, err := ParseAll([]byte(aPolicy))
+	require.NoError(t, err)
+	inPolicedWorld(t, file.Policies, func(w *policing) {
+		w.runBoth()
+		assert.Equal(t, []string{"t1"}, w.now())
+		w.put(testPolicy("a", 1, 1, nil))
+		assert.Equal(t, []string{"a"}, w.now())
+	})
+}
+
+func TestAnAPIServerWithoutStartPoliciesHasTold(t *testing.T) {
+	inPolicedWorld(t, nil, func(w *policing) {
+		w.configs.PrependReactor("list", "startpolicies", func(clienttest.Action) (bool, runtime.Object, error) {
+			return true, nil, apierrors.NewNotFound(schema.GroupResource{Resource: "startpolicies"}, "")
+		})
+		w.runBoth()
+		<-w.policies.Told()
+		assert.Empty(t, w.now())
+	})
+}
+
+func TestPoliciesAreRememberedUntilTheAPIServerAnswers(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "state", "policies.json")
+	inPolicedWorld(t, nil, func(w *policing) {
+		w.policies.Remember(path)
+		w.put(testPolicy("a", 7, 3, nil))
+		w.runBoth()
+
+		again := w.source.Policies(nil, nil)
+		again.Remember(path)
+		<-again.Told()
+		require.Len(t, again.inForce(), 1)
+		kept := again.inForce()[0]
+		assert.Equal(t, "a", kept.Name)
+		assert.EqualValues(t, 7, kept.Generation)
+		assert.EqualValues(t, "uid-of-a", kept.UID)
+		assert.EqualValues(t, 3, *kept.Spec.Limits.Running.Pods)
+
+		require.NoError(t, w.configs.Resource(v1alpha1.PolicyResource).Delete(t.Context(), "a", metav1.DeleteOptions{}))
+		synctest.Wait()
+		none := w.source.Policies(nil, nil)
+		none.Remember(path)
+		<-none.Told() // that there is none is known, too
+		assert.Empty(t, none.inForce())
+
+		require.NoError(t, os.WriteFile(path, []byte("{"), 0o600))
+		damaged := w.source.Policies(nil, nil)
+		damaged.Remember(path)
+		assert.Empty(t, damaged.inForce())
+		assert.Equal(t, 1, w.count("the StartPolicies on disk are left out: until the API server answers, those of the file are in force, if there are any"))
+	})
+}
+
+// count is how often this was logged.
+func (w *policing) count(message string) (n int) {
+	for _, e := range w.log.AllEntries() {
+		if e.Message == message {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,225 @@
+package policies
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	logtest "github.com/sirupsen/logrus/hooks/test"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/fake"
+	"sigs.k8s.io/yaml"
+
+	"github.com/pod-pacemaker/pod-pacemaker/crd/startpolicy"
+	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+)
+
+// noon is when tests begin.
+var noon = time.Date(2026, 11, 27, 12, 0, 0, 0, time.UTC)
+
+// told is a Limiter that remembers what it was told.
+type told struct {
+	limits   map[string]throttle.GroupLimits
+	groups   map[string][]throttle.Membership
+	running  map[string]bool // ready
+	finished []string
+	calls    int
+}
+
+func newTold() *told {
+	return &told{groups: map[string][]throttle.Membership{}, running: map[string]bool{}}
+}
+
+func (l *told) SetPolicies(_ time.Time, limits map[string]throttle.GroupLimits) { l.limits = limits }
+
+func (l *told) SetGroups(_ time.Time, uid string, groups []throttle.Membership) {
+	l.calls++
+	l.groups[uid] = groups
+}
+
+func (l *told) SetRunning(_ time.Time, uid string, groups []throttle.Membership, ready bool) {
+	l.calls++
+	l.groups[uid], l.running[uid] = groups, ready
+}
+
+func (l *told) Finished(_ time.Time, uid string) { l.finished = append(l.finished, uid) }
+
+func policy(t *testing.T, name, spec string) *v1alpha1.StartPolicy {
+	t.Helper()
+	p := &v1alpha1.StartPolicy{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	require.NoError(t, yaml.UnmarshalStrict([]byte(spec), &p.Spec))
+	return p
+}
+
+const throttler = `{selector: {terms: [{podSelector: {matchLabels: {throttle: t1}}}]}, limits: {running: {requests: {cpu: 200m}}}}`
+
+func pod(uid string, labels map[string]string, milliCPU int64) Pod {
+	return Pod{UID: uid, Namespace: "shop", Facts: startpolicy.Facts{Labels: labels, Requests: map[string]int64{"cpu": milliCPU}}}
+}
+
+func keys(groups []throttle.Membership) (all []throttle.GroupKey) {
+	for _, g := range groups {
+		all = append(all, g.Key)
+	}
+	return all
+}
+
+func TestPodsAreInTheGroupsOfThePoliciesInForce(t *testing.T) {
+	t.Parallel()
+	log, _ := logtest.NewNullLogger()
+	l := newTold()
+	k := New(Options{Limiter: l, Log: log})
+	t1 := map[string]string{"throttle": "t1"}
+	require.Empty(t, k.See(noon, pod("a", t1, 200)))
+
+	k.SetPolicies(noon, []*v1alpha1.StartPolicy{policy(t, "t1", throttler)})
+	require.Equal(t, throttle.Amounts{"cpu": 200}, l.limits["t1"].Running.Requests)
+	require.Equal(t, []throttle.Membership{{Key: throttle.GroupKey{Policy: "t1"}, Requests: throttle.Amounts{"cpu": 200}}}, l.groups["a"])
+	require.Equal(t, []throttle.GroupKey{{Policy: "t1"}}, keys(k.See(noon, pod("b", t1, 300))))
+	require.Empty(t, k.See(noon, pod("c", nil, 300)))
+
+	calls := l.calls
+	k.Runs(noon, pod("a", t1, 200), false)
+	k.Runs(noon, pod("a", t1, 200), false)
+	k.Runs(noon, pod("a", t1, 200), true)
+	require.Equal(t, calls+2, l.calls, "the limiter is told what is new")
+	require.True(t, l.running["a"])
+
+	k.See(noon, pod("c", t1, 300))
+	require.Equal(t, []throttle.GroupKey{{Policy: "t1"}}, keys(l.groups["c"]), "its labels have changed")
+
+	k.SetPolicies(noon, []*v1alpha1.StartPolicy{policy(t, "t2", throttler), policy(t, "t1", throttler)})
+	require.Equal(t, []throttle.GroupKey{{Policy: "t2"}, {Policy: "t1"}}, keys(l.groups["a"]))
+	require.True(t, l.running["a"], "it runs as before")
+	k.SetPolicies(noon, nil)
+	require.Empty(t, l.limits)
+	require.Empty(t, l.groups["a"])
+
+	k.Finished(noon, "a")
+	k.Forget(noon, "b")
+	require.Equal(t, []string{"a", "b"}, l.finished)
+	require.NotContains(t, k.pods, "b")
+}
+
+func TestOverridesBeginAndEndByThemselves(t *testing.T) {
+	t.Parallel()
+	log, _ := logtest.NewNullLogger()
+	l := newTold()
+	k := New(Options{Limiter: l, Log: log})
+	k.SetPolicies(noon, []*v1alpha1.StartPolicy{policy(t, "t1", `
+selector: {terms: [{podSelector: {}}]}
+limits: {running: {pods: 1}}
+temporaryOverrides: [{begin: "2026-11-27T13:00:00Z", end: "2026-11-27T14:00:00Z", limits: {running: {pods: 5}}}]`)})
+	pods := func() int64 { return *l.limits["t1"].Running.Pods }
+	next := k.Advance(noon)
+	require.True(t, next.Equal(noon.Add(time.Hour)))
+	require.EqualValues(t, 1, pods())
+	next = k.Advance(next)
+	require.EqualValues(t, 5, pods())
+	require.EqualValues(t, 5, *k.State()[0].Calculated.Limits.Running.Pods)
+	k.Advance(noon.Add(2 * time.Hour))
+	require.EqualValues(t, 5, pods(), "at its end it is in force")
+	require.True(t, next.After(noon.Add(2*time.Hour)))
+	require.Zero(t, k.Advance(next))
+	require.EqualValues(t, 1, pods())
+}
+
+func TestSuspendedPoliciesBoundNothing(t *testing.T) {
+	t.Parallel()
+	log, _ := logtest.NewNullLogger()
+	l := newTold()
+	k := New(Options{Limiter: l, Log: log})
+	k.SetPolicies(noon, []*v1alpha1.StartPolicy{policy(t, "t1", throttler)})
+	k.Suspend(noon, true)
+	require.Empty(t, l.limits)
+	k.Suspend(noon, false)
+	require.Len(t, l.limits, 1)
+}
+
+func TestFactsAreTakenOnlyWhenThereIsSomethingNewToTake(t *testing.T) {
+	t.Parallel()
+	log, _ := logtest.NewNullLogger()
+	var taken []bool
+	k := New(Options{Limiter: newTold(), Log: log, TakeFacts: func(take func(*corev1.Pod) startpolicy.Facts) { taken = append(taken, take != nil) }})
+	image := policy(t, "image", `{selector: {terms: [{podSelector: {}}]}, groupBy: ".spec.containers[0].image", limits: {starting: {pods: 1}}}`)
+	k.SetPolicies(noon, nil)
+	require.Empty(t, taken)
+	k.SetPolicies(noon, []*v1alpha1.StartPolicy{policy(t, "t1", throttler)})
+	require.Equal(t, []bool{true}, taken)
+	k.SetPolicies(noon, []*v1alpha1.StartPolicy{policy(t, "t2", throttler)})
+	require.Len(t, taken, 1)
+	k.SetPolicies(noon, []*v1alpha1.StartPolicy{image})
+	require.Len(t, taken, 2)
+	k.SetPolicies(noon, []*v1alpha1.StartPolicy{policy(t, "t2", throttler)})
+	require.Len(t, taken, 2, "the value that is taken does no harm")
+	k.SetPolicies(noon, nil)
+	require.Equal(t, []bool{true, true, false}, taken)
+}
+
+const byNamespace = `{selector: {terms: [{namespaceSelector: {matchLabels: {team: a}}}]}, limits: {running: {pods: 1}}}`
+
+// While the labels of namespaces are not known, a policy that needs them holds nobody,
+// and others go on.
+func TestAPolicyThatCannotBeEvaluatedHoldsNobody(t *testing.T) {
+	t.Parallel()
+	log, lines := logtest.NewNullLogger()
+	l := newTold()
+	k := New(Options{Limiter: l, Log: log})
+	broken := policy(t, "broken", throttler)
+	broken.Spec.GroupBy = ".spec.containers[0"
+	k.SetPolicies(noon, []*v1alpha1.StartPolicy{policy(t, "teams", byNamespace), broken, policy(t, "t1", throttler)})
+	require.Len(t, l.limits, 1)
+	require.Contains(t, l.limits, "t1")
+	require.Empty(t, k.See(noon, pod("a", nil, 1)))
+	states := k.State()
+	assert.Equal(t, namespacesUnknown, states[0].Fault)
+	assert.Contains(t, states[1].Fault, "spec.groupBy")
+	assert.Empty(t, states[2].Fault)
+	require.Len(t, lines.AllEntries(), 2)
+	k.SetPolicies(noon, []*v1alpha1.StartPolicy{policy(t, "teams", byNamespace), broken})
+	require.Len(t, lines.AllEntries(), 2, "what is wrong is said once")
+}
+
+func TestNamespacesAreWatchedOnceAPolicyNeedsTheirLabels(t *testing.T) {
+	t.Parallel()
+	log, _ := logtest.NewNullLogger()
+	client := fake.NewClientset(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Labels: map[string]string{"team": "a"}}})
+	watch := NewNamespaces(client, log)
+	l := newTold()
+	k := New(Options{Limiter: l, Log: log, WatchNamespaces: watch.Need})
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- watch.Run(ctx, k) }()
+	in := func(uid string) func() bool {
+		return func() bool { return len(k.See(noon, pod(uid, nil, 1))) == 1 }
+	}
+	k.SetPolicies(noon, []*v1alpha1.StartPolicy{policy(t, "t1", throttler)})
+	require.False(t, in("a")())
+	require.Empty(t, client.Actions())
+	k.SetPolicies(noon, []*v1alpha1.StartPolicy{policy(t, "teams", byNamespace)})
+	require.Eventually(t, in("a"), time.Minute, time.Millisecond)
+
+	_, err := client.CoreV1().Namespaces().Update(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}, metav1.UpdateOptions{})
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { return !in("a")() }, time.Minute, time.Millisecond)
+	cancel()
+	require.NoError(t, <-done)
+}
+
+func TestLimitsMeanTheSameForTheLimiter(t *testing.T) {
+	t.Parallel()
+	limits := func(spec string, scope v1alpha1.PolicyScope) throttle.GroupLimits {
+		return LimitsOf(policy(t, "p", "limits: "+spec).Spec.Limits, scope)
+	}
+	zero := int64(0)
+	assert.Equal(t, throttle.GroupLimits{
+		Starting: throttle.Bound{Pods: &zero}, Running: throttle.Bound{Requests: throttle.Amounts{"memory": 1 << 30 * 1000, "nvidia.com/gpu": 2000}},
+		Pacer: throttle.Pacer{Kind: throttle.Exponential, MinInitial: 4, Multiplier: 1.5, MaxStagger: 16},
+	}, limits(`{starting: {pods: 0}, running: {requests: {memory: 1Gi, nvidia.com/gpu: 2}}, pacer: {exponential: {minInitial: 4, multiplier: "1.5", maxStagger: 16}}}`, v1alpha1.ScopeNode))
+	assert.Equal(t, throttle.Pacer{Kind: throttle.Linear, Step: 5, MaxStagger: 20}, limits(`{pacer: {linear: {step: 5, maxStagger: 20}}}`, v1alpha1.ScopeNode).Pacer)
+	assert.Equal(t, throttle.GroupLimits{Claims: true}, limits(`{starting: {pods: 3}}`, v1alpha1.ScopeCluster))
+}

@@ -1,0 +1,62 @@
+package plugin
+
+import (
+	"context"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/pod-pacemaker/pod-pacemaker/crd/startpolicy"
+	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/policies"
+)
+
+// retakePerNode is what each node of the cluster adds to the time within which a node
+// lists its pods anew for a new policy: all of them together list 500 times a second
+// at most.
+const retakePerNode = 2 * time.Millisecond
+
+// policiesWithin bounds how long the gate stays closed for policies that nobody tells.
+const policiesWithin = 5 * time.Second
+
+// followPolicies makes the daemon follow the StartPolicies in the API server.
+func (d *Daemon) followPolicies(c clients) {
+	o := d.options
+	d.namespaces = policies.NewNamespaces(c.kube, o.Log)
+	d.pacer.keeper = policies.New(policies.Options{
+		Limiter: d.pacer.limiter, Log: o.Log, WatchNamespaces: d.namespaces.Need,
+		TakeFacts: func(take func(*corev1.Pod) startpolicy.Facts) {
+			d.watch.TakeFacts(take, time.Duration(d.source.Nodes())*retakePerNode)
+		},
+	})
+	d.policies = d.source.Policies(d.filePolicies, d.setPolicies)
+	if o.StateDir != "" {
+		d.policies.Remember(o.policiesPath())
+	}
+}
+
+// setPolicies puts policies in force.
+func (d *Daemon) setPolicies(inForce []*v1alpha1.StartPolicy) {
+	defer d.pacer.caught("setPolicies")
+	d.pacer.keeper.SetPolicies(time.Now(), inForce)
+	d.pacer.wake() // an override may begin
+}
+
+// awaitPolicies waits until it is known which policies there are; false: ctx ended
+// before. With an API server that is away and nothing on disk, because the daemon
+// before was of another version, that may never be: then it waits for a moment.
+func (d *Daemon) awaitPolicies(ctx context.Context) bool {
+	if d.policies == nil {
+		return true
+	}
+	moment := time.NewTimer(policiesWithin)
+	defer moment.Stop()
+	select {
+	case <-d.policies.Told():
+	case <-moment.C:
+		d.options.Log.Warn("the API server has not told the StartPolicies yet: those that wait in the gate are not held by any until it does")
+	case <-ctx.Done():
+		return false
+	}
+	return true
+}
