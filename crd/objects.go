@@ -3,7 +3,6 @@ package crd
 import (
 	"fmt"
 	"maps"
-	"runtime/debug"
 	"slices"
 
 	"github.com/sirupsen/logrus"
@@ -55,6 +54,7 @@ func (o objects) put(name string, next object) (before object) {
 
 // observe takes a version of an object from the API server.
 func (s *Source) observe(u *unstructured.Unstructured) {
+	defer s.caught("observe")
 	next := s.judge(u)
 	before := s.note(u, next)
 	s.logVersion(u, before, next)
@@ -71,8 +71,7 @@ func (s *Source) judge(u *unstructured.Unstructured) (next object) {
 	defer func() {
 		if fault := recover(); fault != nil {
 			next.good, next.fault = nil, fmt.Sprintf("this version of pod-pacemaker fails to read it: %v", fault)
-			s.log.WithFields(logrus.Fields{"config": u.GetName(), "panic": fault, "stack": string(debug.Stack())}).
-				Error("to read a PacemakerConfig failed")
+			s.panicked("decode", fault, logrus.Fields{"config": u.GetName()})
 		}
 	}()
 	// The status is another's to write: it puts nothing in force.
@@ -93,10 +92,14 @@ func (s *Source) note(u *unstructured.Unstructured, next object) (before object)
 
 // forget drops an object that the API server no longer has.
 func (s *Source) forget(name string) {
-	s.mu.Lock()
-	delete(s.objects, name)
-	s.mu.Unlock()
+	s.drop(name)
 	s.wake()
+}
+
+func (s *Source) drop(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.objects, name)
 }
 
 // logVersion says what is wrong with a version, unless it was said before.

@@ -19,14 +19,19 @@ func (s *Source) Remember(l *LastGood) {
 	if found == nil {
 		return
 	}
+	s.recall(found)
+	s.tell()
+	s.log.WithField("config", s.current.Name).Info("until the API server answers, what it said last is in force")
+}
+
+// recall puts in force what was on disk.
+func (s *Source) recall(found *remembered) {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.disk = found
 	if found.config != nil {
 		s.current = fromDisk(found.config)
 	}
-	s.mu.Unlock()
-	s.tell()
-	s.log.WithField("config", s.current.Name).Info("until the API server answers, what it said last is in force")
 }
 
 // Told is closed once it is known which config this node has, maybe none: it was
@@ -67,17 +72,23 @@ func (s *Source) awaitSynced(ctx context.Context, w watched) bool {
 
 // forgetOtherNode drops what was remembered if that was of another Node.
 func (s *Source) forgetOtherNode() {
+	defer s.caught("forgetOtherNode")
+	if s.dropOtherNode() {
+		s.log.WithField("node", s.node).Warn("the last good PacemakerConfig on disk is left out: it is of another node of this name")
+		s.onChange(s.Current())
+	}
+}
+
+// dropOtherNode tells whether what was remembered was of another Node, and gone now.
+func (s *Source) dropOtherNode() bool {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	others := s.disk != nil && s.disk.nodeUID != "" && s.nodeUID != "" && s.disk.nodeUID != s.nodeUID
 	if others {
 		s.disk = nil
 		s.current = FromFile(s.fallback)
 	}
-	s.mu.Unlock()
-	if others {
-		s.log.WithField("node", s.node).Warn("the last good PacemakerConfig on disk is left out: it is of another node of this name")
-		s.onChange(s.Current())
-	}
+	return others
 }
 
 // recallLocked takes the version on disk for the last good one of an object of

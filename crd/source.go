@@ -36,6 +36,7 @@ type Source struct {
 	log      logrus.FieldLogger
 	fallback *v1alpha1.PacemakerConfig
 	onChange func(Effective)
+	onPanic  func(part string)
 	decode   func(map[string]any) (config *v1alpha1.PacemakerConfig, unknown, errs field.ErrorList)
 	changed  chan struct{} // holds at most one: something to decide upon
 	synced   chan struct{} // closed after the first decision
@@ -67,7 +68,7 @@ func NewSource(configs dynamic.Interface, nodes kubernetes.Interface, nodeName, 
 	}
 	return &Source{
 		configs: configs, nodes: nodes, node: nodeName, instance: instance,
-		log: log, fallback: fallback, onChange: onChange, decode: decode,
+		log: log, fallback: fallback, onChange: onChange, onPanic: func(string) {}, decode: decode,
 		changed: make(chan struct{}, 1),
 		synced:  make(chan struct{}),
 		told:    make(chan struct{}),
@@ -142,33 +143,51 @@ func (s *Source) wake() {
 // decide puts in force what the API server says now, and tells so if that, or
 // anything at all, is new.
 func (s *Source) decide(first bool) {
-	s.mu.Lock()
-	chosen, ties := Select(s.labels, s.objects.good(s.instance))
-	next := FromFile(s.fallback)
-	if chosen != nil {
-		next = fromAPI(chosen)
-	}
-	isNew := !reflect.DeepEqual(s.current, next)
-	s.current = next
-	newTies := !slices.Equal(ties, s.ties)
-	s.ties = ties
-	unknownNode := s.labels == nil
-	said := remembered{nodeUID: s.nodeUID, config: chosen}
-	s.mu.Unlock()
-
-	if first && unknownNode {
+	defer s.caught("decide")
+	d := s.choose()
+	if first && d.unknownNode {
 		s.log.WithField("node", s.node).Warn("the API server has no such node: until it has, only a PacemakerConfig without nodeSelector can be in force")
 	}
-	if newTies && len(ties) > 0 {
-		s.log.WithField("config", next.Name).Warnf("PacemakerConfigs of the same priority also select this node: %s; the first by name is in force", strings.Join(ties, ", "))
+	if len(d.newTies) > 0 {
+		s.log.WithField("config", d.next.Name).Warnf("PacemakerConfigs of the same priority also select this node: %s; the first by name is in force", strings.Join(d.newTies, ", "))
 	}
-	if isNew || first {
-		s.logInForce(next)
+	if d.isNew || first {
+		s.logInForce(d.next)
 	}
-	if isNew {
+	if d.isNew {
 		s.onChange(s.Current())
 	}
-	s.keep(said)
+	s.keep(d.said)
+}
+
+// decision is what choose has put in force.
+type decision struct {
+	next        Effective
+	isNew       bool     // it was not in force before
+	newTies     []string // that were not there before
+	unknownNode bool     // the API server has no such node
+	said        remembered
+}
+
+// choose puts in force what the API server says now.
+func (s *Source) choose() decision {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	chosen, ties := Select(s.labels, s.objects.good(s.instance))
+	d := decision{
+		next: FromFile(s.fallback), unknownNode: s.labels == nil,
+		said: remembered{nodeUID: s.nodeUID, config: chosen},
+	}
+	if chosen != nil {
+		d.next = fromAPI(chosen)
+	}
+	d.isNew = !reflect.DeepEqual(s.current, d.next)
+	s.current = d.next
+	if !slices.Equal(ties, s.ties) {
+		d.newTies = ties
+	}
+	s.ties = ties
+	return d
 }
 
 func (s *Source) logInForce(e Effective) {

@@ -256,17 +256,41 @@ func TestSourceTakesAVersionThatItFailsToReadForABadOne(t *testing.T) {
 			}
 			return config, unknown, errs
 		}
+		var panics []string
+		w.source.OnPanic(func(part string) { panics = append(panics, part) })
 		w.run()
 		w.create(testObject("a", 1, 2, nil))
 		w.logged()
 		w.update(testObject("a", 2, 3, nil))
 		w.inForce("a", OriginAPI, 1)
+		assert.Equal(t, []string{"decode"}, panics)
 		assert.Equal(t, []string{
-			"error: to read a PacemakerConfig failed",
+			"error: a part of following the PacemakerConfigs failed, and goes on",
 			"error: PacemakerConfig is invalid: its generation 1 stays in force: this version of pod-pacemaker fails to read it: nobody thought of this",
 		}, w.logged())
 		w.update(testObject("a", 3, 4, nil))
 		w.inForce("a", OriginAPI, 3)
+	})
+}
+
+// What acts on a new config panics: the next one is put in force all the same.
+func TestSourceGoesOnAfterADecisionThatPanics(t *testing.T) {
+	inWorld(t, nil, func(w *world) {
+		var panics []string
+		w.source.OnPanic(func(part string) { panics = append(panics, part) })
+		told := w.source.onChange
+		w.source.onChange = func(e Effective) {
+			if e.Generation == 1 {
+				panic("nobody thought of this")
+			}
+			told(e)
+		}
+		w.run()
+		w.create(testObject("a", 1, 2, nil))
+		synctest.Wait()
+		assert.Equal(t, []string{"decide"}, panics)
+		w.update(testObject("a", 2, 3, nil))
+		w.inForce("a", OriginAPI, 2)
 	})
 }
 

@@ -80,9 +80,7 @@ func (s *Source) relabel(node *corev1.Node) {
 	if labels == nil {
 		labels = map[string]string{}
 	}
-	s.mu.Lock()
-	s.labels, s.nodeUID = labels, node.UID
-	s.mu.Unlock()
+	s.setLabels(labels, node.UID)
 	s.wake()
 	if s.onLabels != nil {
 		s.onLabels()
@@ -94,6 +92,12 @@ func (s *Source) labelsNow() (map[string]string, types.UID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.labels, s.nodeUID
+}
+
+func (s *Source) setLabels(labels map[string]string, uid types.UID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.labels, s.nodeUID = labels, uid
 }
 
 // prepare makes an informer that starts nothing yet. client is what lw asks.

@@ -106,15 +106,22 @@ func (c *connection) run(ctx context.Context) error {
 	}
 }
 
-// warn says why there is no connection: when that is new, and from time to time.
-func (c *connection) warn(now time.Time, err error, pause time.Duration) {
+// sameAgain takes note of why there is no connection, and tells whether that was
+// warned of a short time ago.
+func (c *connection) sameAgain(now time.Time, err error) bool {
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	again := c.lastError != nil && c.lastError.Error() == err.Error() && now.Sub(c.warned) < remindEvery
 	if !again {
 		c.warned = now
 	}
 	c.lastError = err
-	c.mu.Unlock()
+	return again
+}
+
+// warn says why there is no connection: when that is new, and from time to time.
+func (c *connection) warn(now time.Time, err error, pause time.Duration) {
+	again := c.sameAgain(now, err)
 	log := c.log.WithError(err).WithField("retry_in", pause.Round(time.Millisecond))
 	if again {
 		log.Debug("still no connection to the runtime: pods start unpaced")

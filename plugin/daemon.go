@@ -98,6 +98,7 @@ func (d *Daemon) follow(c clients) {
 	o := d.options
 	d.client, d.dynamic = c.kube, c.dynamic
 	d.watch = podwatch.New(c.kube, o.NodeName, o.Log)
+	d.watch.OnPanic(func() { d.pacer.countPanic("podwatch") })
 	d.watch.OnChange(func(pod podwatch.Pod, deleted bool) {
 		defer d.pacer.caught("podChanged")
 		d.pacer.podChanged(pod, deleted)
@@ -107,6 +108,7 @@ func (d *Daemon) follow(c clients) {
 		d.pacer.kicker = newKicker(c.kube, d.pacer)
 	}
 	d.source = crd.NewSource(c.dynamic, c.kube, o.NodeName, o.Instance, d.fallback, o.Log, d.configure)
+	d.source.OnPanic(func(part string) { d.pacer.countPanic("crd " + part) })
 	if o.StateDir != "" {
 		d.source.Remember(crd.NewLastGood(o.lastGoodPath(), o.NodeName))
 	}
@@ -202,7 +204,9 @@ func (d *Daemon) openGate(ctx context.Context) error {
 	}
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { d.pacer.muster.hold(ctx); return nil })
-	g.Go(func() error { return gate.NewServer(d.pacer, d.options.Log).Serve(ctx, listener) })
+	server := gate.NewServer(d.pacer, d.options.Log)
+	server.OnPanic(func() { d.pacer.countPanic("gate") })
+	g.Go(func() error { return server.Serve(ctx, listener) })
 	return g.Wait()
 }
 

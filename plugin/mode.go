@@ -90,18 +90,25 @@ func isClosed(c <-chan struct{}) bool {
 
 // goOn lets a start go on though its ticket waits, in the mode Shadow.
 func (p *pacer) goOn(now time.Time, uid string, t *throttle.Ticket, why throttle.Reason) {
-	p.mu.Lock()
-	r := p.records[uid]
-	if r == nil || r.shadowOf(t) != nil {
-		p.mu.Unlock()
+	title, shadowed := p.beginShadow(now, uid, t, why)
+	if !shadowed {
 		return
 	}
-	r.shadow = &shadow{ticket: t, reason: why, began: now}
-	title := r.title()
-	p.mu.Unlock()
 	t.Attend(now) // so that it is admitted when its turn comes
 	p.metrics.unpaced.WithLabelValues(string(throttle.Shadow)).Inc()
 	p.podLog(uid, title).WithField("reason", why).Info("would wait, and goes on: the mode is Shadow")
+}
+
+// beginShadow takes note that a start goes on; false: that is known already.
+func (p *pacer) beginShadow(now time.Time, uid string, t *throttle.Ticket, why throttle.Reason) (title string, begins bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	r := p.records[uid]
+	if r == nil || r.shadowOf(t) != nil {
+		return "", false
+	}
+	r.shadow = &shadow{ticket: t, reason: why, began: now}
+	return r.title(), true
 }
 
 // tellShadow tells what would have happened to a start that went on at once. It

@@ -77,20 +77,27 @@ func (m *muster) on() bool {
 	return m.opened && m.over != nil
 }
 
+// take takes a ticket, and gives what is closed when the muster is over; nil: it is
+// already.
+func (m *muster) take(t *throttle.Ticket, containerID string) (over <-chan struct{}) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	over = m.over // missLocked may end the muster
+	if m.over != nil {
+		m.came = append(m.came, t)
+		m.missLocked(containerID)
+	}
+	return over
+}
+
 // join takes the ticket of a hook that has come, and blocks until the muster is
 // over or ctx ends. It tells whether the ticket is attended then; if not, that is
 // left to the caller.
 func (m *muster) join(ctx context.Context, t *throttle.Ticket, containerID string) (attended bool) {
-	m.mu.Lock()
-	over := m.over
+	over := m.take(t, containerID)
 	if over == nil {
-		m.mu.Unlock()
 		return false
 	}
-	m.came = append(m.came, t)
-	m.missLocked(containerID)
-	m.mu.Unlock()
-
 	select {
 	case <-over:
 		return true

@@ -21,11 +21,14 @@ func (p *pacer) caught(part string) {
 
 // panicked counts and logs a panic.
 func (p *pacer) panicked(part string, fault any, fields logrus.Fields) {
-	p.metrics.panics.WithLabelValues(part).Inc()
+	p.countPanic(part)
 	p.log.WithFields(fields).WithFields(logrus.Fields{
 		"part": part, "panic": fault, "stack": string(debug.Stack()),
 	}).Error("a part of the daemon failed, and goes on")
 }
+
+// countPanic counts a panic that was caught, and logged, in the part that is named.
+func (p *pacer) countPanic(part string) { p.metrics.panics.WithLabelValues(part).Inc() }
 
 // supervised runs a part until it returns, and again when it panicked, until ctx ends.
 func (p *pacer) supervised(ctx context.Context, part string, run func(context.Context) error) error {

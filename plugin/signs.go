@@ -68,23 +68,28 @@ func (s *signs) due(uid string) time.Time {
 	return time.Time{}
 }
 
+// signsOf gives what the runtime told of a start, whether all that ran of it has
+// exited for good, and which containers run, where. Of a pod that is not known
+// nothing has begun.
+func (p *pacer) signsOf(now time.Time, v throttle.TicketView) (run progress, ended bool, cgroupParent string, containers []container) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	r := p.records[v.UID]
+	if r == nil {
+		return progress{}, false, "", nil
+	}
+	run = r.progress(v.Arrived, podwatch.Pod{})
+	ended = len(run.ids) == 0 && r.exitedSince(v.Admitted) && !r.exitedSince(now.Add(-p.signs.window))
+	return run, ended, r.cgroupParent, r.running()
+}
+
 // judgeBySigns ends the slot of a pod that has started by the node's own signs, and
 // gives the time at which to judge again. It measures no more often than that, however
 // often it is called: in a herd much else happens.
 func (p *pacer) judgeBySigns(now time.Time, t *throttle.Ticket) (again time.Time) {
 	again = now.Add(p.signs.every)
 	v, _ := p.limiter.View(now, t.UID())
-	p.mu.Lock()
-	r := p.records[t.UID()]
-	if r == nil {
-		p.mu.Unlock()
-		return again
-	}
-	run := r.progress(v.Arrived, podwatch.Pod{})
-	ended := len(run.ids) == 0 && r.exitedSince(v.Admitted) && !r.exitedSince(now.Add(-p.signs.window))
-	parent, containers := r.cgroupParent, r.running()
-	p.mu.Unlock()
-
+	run, ended, parent, containers := p.signsOf(now, v)
 	if ended {
 		t.End(now, throttle.Completed)
 		return again

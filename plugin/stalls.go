@@ -87,6 +87,18 @@ func (p *pacer) findStalls(now time.Time) (next time.Time) {
 	return now.Add(p.stalls.every)
 }
 
+// underWay gives where the containers of a start are that run. False: nothing is known
+// of it, or, in the mode Shadow, it is over already and keeps its slot.
+func (p *pacer) underWay(uid string) (cgroupParent string, containers []container, under bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	r := p.records[uid]
+	if r == nil || r.shadow != nil && !r.shadow.over.IsZero() {
+		return "", nil, false
+	}
+	return r.cgroupParent, r.running(), true
+}
+
 // findStall gives since when one start makes no progress. One that cannot be
 // measured is taken to make some.
 func (p *pacer) findStall(now time.Time, v throttle.TicketView, window time.Duration) time.Time {
@@ -95,16 +107,8 @@ func (p *pacer) findStall(now time.Time, v throttle.TicketView, window time.Dura
 		sign = &stallSign{}
 		p.stalls.pods[v.UID] = sign
 	}
-	p.mu.Lock()
-	r := p.records[v.UID]
-	if r == nil {
-		p.mu.Unlock()
-		return time.Time{}
-	}
-	over := r.shadow != nil && !r.shadow.over.IsZero()
-	parent, containers := r.cgroupParent, r.running()
-	p.mu.Unlock()
-	if over { // in the mode Shadow, a start that is over already keeps its slot
+	parent, containers, under := p.underWay(v.UID)
+	if !under {
 		return time.Time{}
 	}
 

@@ -46,13 +46,18 @@ func (p *pacer) logWait(now time.Time, r *record, d throttle.Decision, message s
 	log := p.podLog(r.uid, r.title()).WithFields(more).WithFields(logrus.Fields{
 		"reason": d.Reason, "held": d.Held.String(), "queue_position": d.Ahead + 1, "wait_ms": now.Sub(v.Arrived).Milliseconds(),
 	})
-	p.mu.Lock()
-	first := !r.waitSaid.Equal(v.Arrived)
-	r.waitSaid = v.Arrived
-	p.mu.Unlock()
-	if first {
+	if p.firstWait(r, v.Arrived) {
 		log.Info(message)
 		return
 	}
 	log.Debug(message)
+}
+
+// firstWait tells whether nobody was told yet of the wait that began then.
+func (p *pacer) firstWait(r *record, arrived time.Time) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	first := !r.waitSaid.Equal(arrived)
+	r.waitSaid = arrived
+	return first
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/containerd/nri/pkg/api"
 
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
 
@@ -86,18 +87,25 @@ func (p *pacer) rebuild(now time.Time, pods []*api.PodSandbox, ctrs []*api.Conta
 	return lost, found
 }
 
-// find counts a start that is under way without having been admitted.
-func (p *pacer) find(now time.Time, r *record) {
+// foundStart gives what find counts of the youngest container of a record: when it was
+// made, since when it runs, and the pod's groups; pod is what the watch knows.
+func (p *pacer) foundStart(now time.Time, r *record, pod podwatch.Pod) (request throttle.Request, since time.Time, found bool) {
 	p.mu.Lock()
+	defer p.mu.Unlock()
 	c := r.youngest()
 	if c == nil {
-		p.mu.Unlock()
+		return throttle.Request{}, time.Time{}, false
+	}
+	return throttle.Request{UID: r.uid, Name: r.title(), Arrived: c.made, Groups: p.groupsLocked(now, r, pod)}, c.since, true
+}
+
+// find counts a start that is under way without having been admitted.
+func (p *pacer) find(now time.Time, r *record) {
+	pod, known := p.watched(r.uid)
+	request, since, found := p.foundStart(now, r, pod)
+	if !found {
 		return
 	}
-	made, since := c.made, c.since
-	pod, known := p.watched(r.uid)
-	groups := p.groupsLocked(now, r, pod)
-	p.mu.Unlock()
 	if v, ok := p.limiter.View(now, r.uid); ok {
 		switch v.State {
 		case throttle.Starting, throttle.Started:
@@ -108,7 +116,7 @@ func (p *pacer) find(now time.Time, r *record) {
 			}
 		}
 	}
-	t := p.limiter.Found(now, throttle.Request{UID: r.uid, Name: r.title(), Arrived: made, Groups: groups}, since)
+	t := p.limiter.Found(now, request, since)
 	if known {
 		p.judgeStarting(now, t, pod)
 	}

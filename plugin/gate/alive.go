@@ -71,7 +71,7 @@ func (s *Server) tellAlive(ctx context.Context) {
 		}
 		soon, cancel := context.WithTimeout(ctx, s.aliveEvery)
 		var err error
-		if panicked := caught(func() { err = s.backend.Alive(soon) }); panicked != nil {
+		if panicked := s.caught(func() { err = s.backend.Alive(soon) }); panicked != nil {
 			err = panicked
 		}
 		cancel()

@@ -36,6 +36,7 @@ type Server struct {
 	aliveEvery   time.Duration
 	alive        pulse
 	otherVersion sync.Once // says that hooks of another version wait
+	onPanic      func()
 }
 
 // NewServer returns a server that lets b decide. It starts nothing.
@@ -47,8 +48,13 @@ func NewServer(b Backend, log logrus.FieldLogger) *Server {
 		writeTimeout: writeTimeout,
 		pause:        undecidedPause,
 		aliveEvery:   wire.AliveEvery,
+		onPanic:      func() {},
 	}
 }
+
+// OnPanic has f told of every panic that is caught, also of those of the backend; each
+// is logged as well. It is to be called before Serve.
+func (s *Server) OnPanic(f func()) { s.onPanic = f }
 
 // Serve answers the hooks that connect to l, which must accept unix connections,
 // until ctx ends, and then returns nil; it returns early only if l fails for
@@ -86,7 +92,7 @@ func (s *Server) accept(ctx context.Context, l net.Listener, group *errgroup.Gro
 		}
 		group.Go(func() error {
 			defer func() { _ = c.Close() }() // also where serve panics
-			if err := caught(func() { s.serve(ctx, c) }); err != nil {
+			if err := s.caught(func() { s.serve(ctx, c) }); err != nil {
 				s.log.WithError(err).Error("the gate fails with a hook, which will ask again")
 			}
 			return nil
@@ -96,16 +102,17 @@ func (s *Server) accept(ctx context.Context, l net.Listener, group *errgroup.Gro
 
 // acceptOne accepts, and turns a panic into an error.
 func (s *Server) acceptOne(l net.Listener) (c net.Conn, err error) {
-	if panicked := caught(func() { c, err = l.Accept() }); panicked != nil {
+	if panicked := s.caught(func() { c, err = l.Accept() }); panicked != nil {
 		return nil, panicked
 	}
 	return c, err
 }
 
 // caught calls f, and turns its panic into an error.
-func caught(f func()) (err error) {
+func (s *Server) caught(f func()) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
+			s.onPanic()
 			err = fmt.Errorf("panic: %v\n%s", r, debug.Stack())
 		}
 	}()

@@ -404,6 +404,8 @@ func TestServerGoesOnAfterPanics(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	served := make(chan error, 1)
 	s := gate.NewServer(both, log).WithAliveEvery(10 * time.Millisecond)
+	var panics atomic.Int32
+	s.OnPanic(func() { panics.Add(1) })
 	go func() { served <- s.Serve(ctx, both) }()
 
 	c, r := dial(t, path)
@@ -422,6 +424,7 @@ func TestServerGoesOnAfterPanics(t *testing.T) {
 	}
 	assert.Contains(t, strings.Join(said, "\n"), "panic: bug in Accept")
 	assert.Contains(t, strings.Join(said, "\n"), "panic: bug in Alive")
+	assert.EqualValues(t, 2, panics.Load())
 }
 
 func TestServerServesManyAtOnce(t *testing.T) {

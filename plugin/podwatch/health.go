@@ -67,10 +67,7 @@ func (w *Watch) Healthy() bool { return w.Err() == nil }
 // Err returns why the watch is not healthy, nil when it is.
 func (w *Watch) Err() error {
 	err := w.health.last()
-	w.mu.Lock()
-	synced := w.synced
-	w.mu.Unlock()
-	switch {
+	switch synced := w.hasSynced(); {
 	case err != nil:
 		return fmt.Errorf("podwatch: %w", err)
 	case synced == nil || !synced():
@@ -78,4 +75,11 @@ func (w *Watch) Err() error {
 	default:
 		return nil
 	}
+}
+
+// hasSynced gives what tells whether the first list is in; nil before Run.
+func (w *Watch) hasSynced() func() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.synced
 }

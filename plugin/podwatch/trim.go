@@ -57,12 +57,13 @@ func (w *Watch) trimmed(p *corev1.Pod, taker factTaker) (pod Pod) {
 	return pod
 }
 
-// failed logs a panic.
+// failed logs a panic, and tells of it.
 func (w *Watch) failed(fault any, what string, pod Pod) {
 	w.log.WithFields(logrus.Fields{
 		"pod_namespace": pod.Namespace, "pod_name": pod.Name, "pod_uid": pod.UID,
 		"panic": fault, "stack": string(debug.Stack()),
 	}).Error(what)
+	w.onPanic()
 }
 
 // nameOf is who p is.

@@ -17,7 +17,7 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// Watch follows the pods that are bound to one node. Make it with [New]; all methods but Run and OnChange may be
+// Watch follows the pods that are bound to one node. Make it with [New]; all methods but Run, OnChange and OnPanic may be
 // called at any time from any goroutine.
 type Watch struct {
 	client   kubernetes.Interface
@@ -25,6 +25,7 @@ type Watch struct {
 	log      logrus.FieldLogger
 	health   *health
 	onChange []func(pod Pod, deleted bool)
+	onPanic  func()
 	trim     func(*corev1.Pod) Pod
 	retake   chan struct{} // holds at most one: facts of all pods are to be taken anew
 	telling  sync.Mutex    // held from a change on until all were told of it
@@ -47,10 +48,15 @@ func New(client kubernetes.Interface, node string, log logrus.FieldLogger) *Watc
 		health:  newHealth(log),
 		trim:    trim,
 		retake:  make(chan struct{}, 1),
+		onPanic: func() {},
 		pods:    map[string]*cached{},
 		waiting: map[string]*waiter{},
 	}
 }
+
+// OnPanic has f told of every panic that is caught, also of those in the functions of [Watch.OnChange]; each is logged
+// as well. It is to be called before Run.
+func (w *Watch) OnPanic(f func()) { w.onPanic = f }
 
 // OnChange registers f to be told of every change: of each pod that appears or changes, with deleted false, and of
 // each that the API server no longer has, with deleted true and its last known state. A pod replaced by another of the

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -280,6 +281,8 @@ func TestPanicsEndNothing(t *testing.T) {
 			}
 			return trim(p)
 		}
+		var panics atomic.Int32
+		w.OnPanic(func() { panics.Add(1) })
 		w.OnChange(func(pod Pod, _ bool) {
 			if pod.Name == "untold" {
 				panic("nor of this")
@@ -298,6 +301,7 @@ func TestPanicsEndNothing(t *testing.T) {
 		require.True(t, known)
 		require.Equal(t, Pod{UID: "hash", Namespace: "ns", Name: "strange", Static: true}, pod)
 		require.Len(t, log.AllEntries(), 2)
+		require.EqualValues(t, 2, panics.Load())
 		cancel()
 		require.NoError(t, <-ended)
 	})

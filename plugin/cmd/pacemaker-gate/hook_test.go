@@ -166,7 +166,7 @@ func TestDaemonThatHangsUpIsAskedAgain(t *testing.T) {
 	assert.Empty(t, said)
 }
 
-func TestStdinIsOfNoConcern(t *testing.T) {
+func TestStdinThatIsNonsenseIsOfNoConcern(t *testing.T) {
 	t.Parallel()
 	b, path := gatetest.NewBackend(), gatetest.Socket(t)
 	gatetest.Serve(t, path, b)

@@ -35,11 +35,13 @@ type waiter struct {
 	silentAt time.Time // when the daemon will have said nothing for silence
 	silent   bool      // the last daemon did not: without a word, the next is no better
 	daemon   daemon
+	creation creation
 }
 
 func newWaiter(args wire.Args, parent parent, now time.Time) *waiter {
 	w := &waiter{args: args, parent: parent, deadline: deadline(args, now), silence: wire.SilenceMost}
 	w.daemon.fd = -1
+	w.creation = creation{id: args.ContainerID, stdin: int32(unix.Stdin)}
 	w.leave(args.LeaveAt, now)
 	return w
 }
@@ -69,7 +71,7 @@ func (w *waiter) wait() int {
 		now := time.Now()
 		switch {
 		case w.parent.gone():
-			return startNothing(runtimeGone)
+			return w.orphaned()
 		case !now.Before(w.deadline):
 			return startUnpaced("no decision before the deadline" + w.because())
 		case w.daemon.fd >= 0 && !now.Before(w.silentAt):
@@ -86,13 +88,21 @@ func (w *waiter) wait() int {
 		case err != nil:
 			return startUnpaced("cannot wait: " + err.Error())
 		case ready.parent:
-			return startNothing(runtimeGone)
+			return w.orphaned()
+		case ready.stdin:
+			w.creation.read()
 		case ready.daemon:
 			if code, decided := w.listen(); decided {
 				return code
 			}
 		}
 	}
+}
+
+// orphaned ends a hook whose container nobody makes any more.
+func (w *waiter) orphaned() int {
+	w.creation.remove()
+	return startNothing(runtimeGone)
 }
 
 // alone tells whether no daemon decides: there is none, or it hangs.
@@ -161,7 +171,7 @@ func (w *waiter) next(now time.Time) time.Time {
 }
 
 // ready is what ended a poll.
-type ready struct{ parent, daemon bool }
+type ready struct{ parent, stdin, daemon bool }
 
 // poll sleeps until something is ready or the next time that matters.
 func (w *waiter) poll(now time.Time) (ready, error) {
@@ -169,12 +179,13 @@ func (w *waiter) poll(now time.Time) (ready, error) {
 	fds := [...]unix.PollFd{ // the kernel passes over negative ones
 		{Fd: w.parent.fd, Events: unix.POLLIN},
 		{Fd: int32(w.daemon.fd), Events: unix.POLLIN},
+		{Fd: w.creation.stdin, Events: unix.POLLIN},
 	}
 	_, err := unix.Ppoll(fds[:], &timeout, nil)
 	if err != nil && !errors.Is(err, unix.EINTR) {
 		return ready{}, err
 	}
-	return ready{parent: fds[0].Revents != 0, daemon: fds[1].Revents != 0}, nil
+	return ready{parent: fds[0].Revents != 0, daemon: fds[1].Revents != 0, stdin: fds[2].Revents != 0}, nil
 }
 
 func earlier(a, b time.Time) time.Time {

@@ -1,0 +1,104 @@
+//go:build e2e && full
+
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/pod-pacemaker/pod-pacemaker/integration/lab"
+)
+
+// kubelet, then containerd, are restarted while 20 pods wait at the gate and Jobs
+// wait to be let in: no pod fails, and the order and the limit hold.
+func TestKubeletAndContainerdRestartedWhilePodsWait(t *testing.T) {
+	const jobs = 3
+	d := startDaemon(t)
+	ns := namespace(t)
+	begin := time.Now()
+	crowd(t, d, ns, "150s")
+	order := d.waitingNames(t)
+	for i := range jobs {
+		createJob(t, ns, fmt.Sprintf("job-%d", i), herdPod(0.2, runOnce))
+	}
+	eventually(t, "the jobs wait", func() bool { return len(d.status(t).Waiting) == crowded+jobs })
+
+	for _, part := range []*lab.Service{node.Kubelet, node.Containerd} {
+		before, said := time.Now(), logSize(t, node.Kubelet)
+		require.NoError(t, part.Stop(t.Context()))
+		require.NoError(t, part.Start(t.Context()))
+		// Some may have to wait for their turn at the gate: by now it is known that the
+		// slow ones take their time.
+		eventually(t, "the herd waits at the gate again", func() bool {
+			s := d.status(t)
+			return s.Ready && s.Gate.Waiters >= crowded/2
+		})
+		assert.Equal(t, order, herdOf(d.waitingNames(t)), "the order of those that wait after the restart of %s", part.Name())
+		assert.Len(t, d.status(t).Starting, crowdLimit, "the starts under way count")
+		// kubelet's cAdvisor waits seconds for the task of each container that has a
+		// cgroup, and kubelet for cAdvisor.
+		missed := strings.Count(logSince(t, node.Kubelet, said), "Failed to create existing container")
+		figure(t, "%s restarted: half of the herd is at the gate again after %.1f s; cAdvisor waited %d times in vain for a container's task",
+			part.Name(), time.Since(before).Seconds(), missed)
+		assert.LessOrEqual(t, missed, crowded/2, "cgroups without a task that kubelet found, each twice")
+	}
+
+	eventually(t, "all pods are ready or done", func() bool {
+		return readyOf(t, ns, "slow") == crowdLimit && readyOf(t, ns, "herd") == crowded && doneOf(t, ns) == jobs
+	})
+	d.idle(t)
+	all := lives(t, ns)
+	logLives(t, begin, all)
+	assert.Len(t, all, crowdLimit+crowded+jobs, "a Job makes a new pod for one that failed")
+	for _, l := range all {
+		assert.NotEqual(t, corev1.PodFailed, l.pod.Status.Phase, "%s: %s %s", l.pod.Name, l.pod.Status.Reason, l.pod.Status.Message)
+	}
+	d.assertOrder(t, ns, slices.DeleteFunc(slices.Clone(all), func(l life) bool { return !strings.HasPrefix(l.pod.Name, "herd-") }))
+	assert.LessOrEqual(t, mostStarting(all), crowdLimit, "pods between the start of their process and ready")
+	eventually(t, "no hook and no runc is left", func() bool { return len(hooks(t)) == 0 })
+}
+
+// logSize is where a service's log ends now.
+func logSize(t *testing.T, s *lab.Service) int64 {
+	t.Helper()
+	info, err := os.Stat(s.LogFile())
+	require.NoError(t, err)
+	return info.Size()
+}
+
+// logSince is what a service logged after its log had that size.
+func logSince(t *testing.T, s *lab.Service, size int64) string {
+	t.Helper()
+	text, err := os.ReadFile(s.LogFile())
+	require.NoError(t, err)
+	return string(text[size:])
+}
+
+// herdOf leaves only the herd's pods.
+func herdOf(names []string) (herd []string) {
+	for _, name := range names {
+		if strings.HasPrefix(name, "herd-") {
+			herd = append(herd, name)
+		}
+	}
+	return herd
+}
+
+// doneOf counts the pods that have succeeded.
+func doneOf(t *testing.T, namespace string) (n int) {
+	t.Helper()
+	for _, p := range pods(t, namespace) {
+		if p.Status.Phase == corev1.PodSucceeded {
+			n++
+		}
+	}
+	return n
+}
