@@ -66,7 +66,7 @@ e2e-full: build lab $(GOTESTSUM) ## Run every scenario, the long ones too, and t
 
 chaos: build lab $(GOTESTSUM) ## Kill daemon, kubelet and containerd while pods come and go: make chaos SEED=7 MINUTES=5 (root)
 	export CHAOS_SEED=$(or $(SEED),1) CHAOS_MINUTES=$(or $(MINUTES),5) && \
-	$(E2E) -tags e2e,full -timeout $$(($(or $(MINUTES),5) + 20))m -run '^TestChaos$$' $(E2EFLAGS) ./e2e
+	$(E2E) -tags e2e -timeout $$(($(or $(MINUTES),5) + 20))m -run '^TestChaos$$' $(E2EFLAGS) ./e2e
 
 lab:
 	$(LAB) build

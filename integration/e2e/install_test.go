@@ -47,7 +47,7 @@ type install struct {
 // A cluster gets the chart, whose daemon frees the node of its startup taint,
 // paces a herd, is replaced, and is removed; nothing of it stays on the host.
 func TestInstallPaceAndUninstall(t *testing.T) {
-	importImage(t)
+	importImage(t, installImage)
 	taintNode(t)
 	in := installChart(t)
 	eventually(t, "the DaemonSet's pod is ready", func() bool { return allReady(t, installName, 1) })
@@ -84,8 +84,8 @@ func TestInstallPaceAndUninstall(t *testing.T) {
 const otherTaint = "e2e.pod-pacemaker.io/other"
 
 // importImage makes the image of the Containerfile, out of the binaries that
-// `make build` left, and gives it to the node.
-func importImage(t *testing.T) {
+// `make build` left, and gives it to the node under a name.
+func importImage(t *testing.T, name string) {
 	t.Helper()
 	text, err := os.ReadFile(repository("Containerfile"))
 	require.NoError(t, err)
@@ -103,11 +103,11 @@ func importImage(t *testing.T) {
 	require.Len(t, entrypoint, 1)
 
 	tar := filepath.Join(t.TempDir(), "image.tar")
-	require.NoError(t, images.FromFiles(installImage, programs, entrypoint[0], tar))
+	require.NoError(t, images.FromFiles(name, programs, entrypoint[0], tar))
 	out, err := node.CTR(t.Context(), "images", "import", "--local", tar)
 	require.NoError(t, err, "%s", out)
 	eventually(t, "CRI knows the image", func() bool {
-		reply, err := node.Images().ImageStatus(t.Context(), &runtimeapi.ImageStatusRequest{Image: &runtimeapi.ImageSpec{Image: installImage}})
+		reply, err := node.Images().ImageStatus(t.Context(), &runtimeapi.ImageStatusRequest{Image: &runtimeapi.ImageSpec{Image: name}})
 		return err == nil && reply.GetImage() != nil
 	})
 }

@@ -24,11 +24,17 @@ const (
 // wait at the gate.
 func crowd(t *testing.T, d *daemon, namespace, slow string) {
 	t.Helper()
+	hold(t, d, namespace, slow)
+	deploy(t, namespace, "herd", crowded, herdPod(0.5))
+	eventually(t, "the herd waits at the gate", func() bool { return d.status(t).Gate.Waiters == crowded })
+}
+
+// hold fills the slots with pods that take so long to start.
+func hold(t *testing.T, d *daemon, namespace, slow string) {
+	t.Helper()
 	d.configure(t, "{throttleConfig: {maxConcurrent: {value: 10}, noProgressAfter: 10m}}")
 	deploy(t, namespace, "slow", crowdLimit, herdPod(0.1, sleeping(slow)))
 	eventually(t, "the slow pods hold the slots", func() bool { return len(d.status(t).Starting) == crowdLimit })
-	deploy(t, namespace, "herd", crowded, herdPod(0.5))
-	eventually(t, "the herd waits at the gate", func() bool { return d.status(t).Gate.Waiters == crowded })
 }
 
 // waitingNames gives the pods that wait, in their order.

@@ -1,0 +1,103 @@
+//go:build e2e && full
+
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// shutdownRatio is how much longer than without the daemon all pods of a node may
+// take to end, for what differs between any two measurements.
+const shutdownRatio = 1.2
+
+// A node is drained and its pods are ended, half of them by eviction and half by
+// deletion with their grace period, as kubelet ends them in a shutdown: those that wait
+// end without a start, and it takes no longer than without the daemon. What is too
+// slow is measured again, both sides of it.
+func TestPodsThatWaitEndInAShutdown(t *testing.T) {
+	const tries = 3
+	for try := 1; ; try++ {
+		var with, without time.Duration
+		require.True(t, t.Run(fmt.Sprintf("try %d", try), func(t *testing.T) { with, without = shutdowns(t) }))
+		ratio := with.Seconds() / without.Seconds()
+		if ratio <= shutdownRatio || try == tries {
+			figure(t, "%d pods are gone after %.1f s while they wait, after %.1f s without the daemon, ratio %.2f",
+				crowded, with.Seconds(), without.Seconds(), ratio)
+			assert.LessOrEqual(t, ratio, shutdownRatio)
+			return
+		}
+	}
+}
+
+// shutdowns gives how long it takes to end pods that wait, and the same pods without
+// the daemon.
+func shutdowns(t *testing.T) (with, without time.Duration) {
+	t.Helper()
+	ns := namespace(t)
+	createMany(t, ns)
+	eventually(t, "all run", func() bool { return runningIn(t, ns) == crowded })
+	without = endAll(t, ns)
+
+	d := startDaemon(t)
+	hold(t, d, namespace(t), "10m")
+	waiting := namespace(t)
+	createMany(t, waiting)
+	eventually(t, "they wait at the gate", func() bool { return d.status(t).Gate.Waiters == crowded })
+	with = endAll(t, waiting)
+	log, err := os.ReadFile(d.LogFile())
+	require.NoError(t, err)
+	for line := range strings.Lines(string(log)) {
+		started := strings.Contains(line, "start admitted") || strings.Contains(line, "went on without its turn")
+		assert.False(t, started && strings.Contains(line, "pod_namespace="+waiting+" "), line)
+	}
+	eventually(t, "nobody waits for them", func() bool { return len(d.status(t).Waiting) == 0 })
+	assert.Len(t, d.status(t).Starting, crowdLimit, "of the pods that were not ended")
+	eventually(t, "no hook and no runc is left", func() bool { return len(hooks(t)) == 0 })
+	return with, without
+}
+
+// createMany makes bare pods that take long to get ready.
+func createMany(t *testing.T, ns string) {
+	t.Helper()
+	for i := range crowded {
+		createPod(t, ns, fmt.Sprintf("ends-%d", i), herdPod(0, sleeping("1h")))
+	}
+}
+
+// runningIn counts the containers of a namespace whose processes run.
+func runningIn(t *testing.T, ns string) (n int) {
+	t.Helper()
+	for _, p := range pods(t, ns) {
+		if slices.ContainsFunc(p.Status.ContainerStatuses, func(c corev1.ContainerStatus) bool { return c.State.Running != nil }) {
+			n++
+		}
+	}
+	return n
+}
+
+// endAll ends all pods of a namespace, and gives how long that takes.
+func endAll(t *testing.T, ns string) time.Duration {
+	t.Helper()
+	begin := time.Now()
+	api := node.Client().CoreV1().Pods(ns)
+	for i, p := range pods(t, ns) {
+		if i%2 == 0 {
+			require.NoError(t, api.EvictV1(t.Context(), &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: p.Name}}))
+		} else {
+			require.NoError(t, api.Delete(t.Context(), p.Name, metav1.DeleteOptions{}))
+		}
+	}
+	watched(t, "all pods are gone", func() bool { return len(pods(t, ns)) == 0 })
+	return time.Since(begin)
+}

@@ -1,0 +1,78 @@
+//go:build e2e && full
+
+package e2e
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
+)
+
+// upgradedImage is the image that replaces installImage.
+const upgradedImage = "pod-pacemaker.local/pod-pacemaker:e2e-next"
+
+// The DaemonSet's image is changed while 20 pods wait: the next daemon has them all
+// in their order, counts those that were made while none was there, and the limit
+// holds.
+func TestUpgradeWhilePodsWait(t *testing.T) {
+	const made = 3
+	importImage(t, installImage)
+	importImage(t, upgradedImage)
+	in := installChart(t)
+	eventually(t, "the DaemonSet's pod is ready", func() bool { return allReady(t, installName, 1) })
+	d := &daemon{admin: admin.NewClient(filepath.Join(in.dir, "run", "admin.sock"))}
+	eventually(t, "the daemon is ready", func() bool { return d.status(t).Ready })
+	ns := namespace(t)
+	begin := time.Now()
+	crowd(t, d, ns, "60s")
+	order := d.waitingNames(t)
+
+	out, err := node.Kubectl(t.Context(), "-n", installName, "set", "image", "ds/"+installName, "*="+upgradedImage)
+	require.NoError(t, err, "%s", out)
+	watched(t, "the old daemon is gone", func() bool { _, err := d.admin.Status(t.Context()); return err != nil })
+	gone := time.Now()
+	for i := range made {
+		createPod(t, ns, fmt.Sprintf("gap-%d", i), herdPod(0.1, sleeping("20s")))
+	}
+	eventually(t, "the next daemon is ready, with all who wait", func() bool {
+		s, err := d.admin.Status(t.Context())
+		return err == nil && s.Ready && s.Gate.Waiters >= crowded && inGap(s) == made
+	})
+	gap := time.Since(gone)
+	s := d.status(t)
+	assert.Equal(t, order, herdOf(d.waitingNames(t)), "the order of those that wait")
+	unasked := len(s.Starting) - crowdLimit
+	assert.Equal(t, made, inGap(s), "the pods made meanwhile count, or wait")
+
+	eventually(t, "all pods are ready", func() bool { return allReady(t, ns, crowdLimit+crowded+made) })
+	d.idle(t)
+	all := lives(t, ns)
+	logLives(t, begin, all)
+	assertUnharmed(t, all)
+	assertStartsInOrder(t, order, all)
+	waited := slices.DeleteFunc(slices.Clone(all), func(l life) bool { return strings.HasPrefix(l.pod.Name, "gap-") })
+	assert.LessOrEqual(t, mostStarting(waited), crowdLimit, "pods between the start of their process and ready")
+	assert.LessOrEqual(t, mostStarting(all), crowdLimit+unasked, "with those that nobody was there to hold")
+	eventually(t, "no hook and no runc is left", func() bool { return len(hooks(t)) == 0 })
+	figure(t, "the next daemon had all %d that wait %.1f s after the last one had gone; %d of %d pods made meanwhile had started, and were counted",
+		crowded, gap.Seconds(), unasked, made)
+}
+
+// inGap counts the pods that were made while there was no daemon, and that this one
+// knows.
+func inGap(s admin.Status) (n int) {
+	for _, p := range append(slices.Clone(s.Starting), s.Waiting...) {
+		if strings.HasPrefix(p.Name, "gap-") {
+			n++
+		}
+	}
+	return n
+}
