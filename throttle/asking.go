@@ -16,7 +16,7 @@ func (t *Ticket) LetUp(now time.Time, waitable time.Duration) Decision {
 		return Decision{Admitted: true, Reason: t.reason}
 	}
 	t.seen = now
-	l.cameLocked(now)
+	l.cameLocked(now, t)
 	d := l.letUpLocked(now, t, waitable)
 	if d.Admitted {
 		l.pullLocked(now, t)
@@ -53,16 +53,21 @@ func (t *Ticket) TryStart(now time.Time) Decision {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now = l.clockLocked(now)
-	if t.state == Waiting {
-		l.cameLocked(now)
-		l.pulledLocked(t)
-		l.tryLocked(now, t)
-	}
 	t.seen = now
 	if t.state != Waiting {
 		return Decision{Admitted: true, Reason: t.reason}
 	}
-	return l.refusalLocked(now, t, l.waiting.rank(t))
+	l.cameLocked(now, t)
+	l.pulledLocked(t)
+	if held, full := l.reservedLocked(t); full && !t.letUp && t.attended == 0 {
+		l.comesLocked(t, false, now.Add(returnsWithin))
+		return Decision{Reason: held.Reason, Held: held, Ahead: l.aheadLocked(t)}
+	}
+	l.tryLocked(now, t)
+	if t.state != Waiting {
+		return Decision{Admitted: true, Reason: t.reason}
+	}
+	return l.refusalLocked(now, t, l.aheadLocked(t))
 }
 
 // tryLocked admits whoever may start now, with t among those present.
@@ -71,8 +76,7 @@ func (l *Limiter) tryLocked(now time.Time, t *Ticket) {
 		return
 	}
 	defer l.changedLocked()
-	first := l.present.first()
-	if first == nil || before(t, first) < 0 {
+	if first := l.nextUpLocked(); (first == nil || before(t, first) < 0) && t.mayLead() {
 		if _, ok := l.checkLocked(now); ok {
 			l.admitFirstLocked(now, t)
 		}
@@ -144,13 +148,13 @@ func (t *Ticket) Expire(now time.Time) Decision {
 	l.arriveLocked(t)
 	l.admitLocked(now)
 	l.departLocked(now, t)
-	if t.state == Waiting && l.mayPassLimitLocked() {
+	if t.state == Waiting && l.mayPassLimitLocked() && t.mayPassPolicies() {
 		l.passLimitLocked(now, t, GateDeadline)
 	}
 	if t.state != Waiting {
 		return Decision{Admitted: true, Reason: t.reason}
 	}
-	d := l.refusalLocked(now, t, l.waiting.rank(t))
+	d := l.refusalLocked(now, t, l.aheadLocked(t))
 	d.Reason = GateExpired
 	l.happenedLocked(Event{Kind: KindExpired, Time: now, Reason: GateExpired}, t)
 	return d

@@ -145,8 +145,8 @@ func BenchmarkEndAdmitsNext(b *testing.B) {
 				l.Drain()
 			}
 			b.StopTimer()
-			if l.starting.len() != 1 || l.waiting.len() != waiting {
-				b.Fatalf("%d starting, %d waiting", l.starting.len(), l.waiting.len())
+			if l.starting.len() != 1 || l.waitingLocked() != waiting {
+				b.Fatalf("%d starting, %d waiting", l.starting.len(), l.waitingLocked())
 			}
 		})
 	}

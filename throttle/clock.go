@@ -39,7 +39,11 @@ func later(a, b time.Time) time.Time {
 
 // shiftLocked moves all times by d. It changes no order.
 func (l *Limiter) shiftLocked(d time.Duration) {
-	for _, set := range []*order{&l.waiting, &l.starting, &l.unheld} {
+	moved := []*order{&l.starting, &l.unheld}
+	for _, c := range l.classes {
+		moved = append(moved, &c.waiting)
+	}
+	for _, set := range moved {
 		for t := range set.all() {
 			t.shift(d)
 		}

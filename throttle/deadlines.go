@@ -23,7 +23,8 @@ func (l *Limiter) mayPassLimitLocked() bool {
 
 // passLimitLocked admits a ticket over the limit.
 func (l *Limiter) passLimitLocked(now time.Time, t *Ticket, reason Reason) {
-	l.over, l.overAll = t, !l.othersAllowLocked(now)
+	_, held := t.policyHolds()
+	l.over, l.overAll = t, held || !l.othersAllowLocked(now)
 	l.takeLocked(now)
 	l.startLocked(now, t, reason, true)
 }
@@ -36,20 +37,30 @@ func (l *Limiter) maxWaitLocked(t *Ticket) time.Duration {
 }
 
 // longestLocked gives the present ticket that has waited longest of those whose
-// maxWait is over, or nil.
-func (l *Limiter) longestLocked(now time.Time) *Ticket {
-	for t := l.due.first(); t != nil && !now.Before(t.due); t = l.due.first() {
-		l.due.remove(t)
-		l.overdue.insert(t)
+// maxWait is over and which may pass the limits, or nil.
+func (l *Limiter) longestLocked(now time.Time) (longest *Ticket) {
+	for _, c := range l.classes {
+		for t := c.due.first(); t != nil && !now.Before(t.due); t = c.due.first() {
+			c.due.remove(t)
+			c.overdue.insert(t)
+		}
+		if c.overdue.len() == 0 {
+			continue
+		}
+		if t := c.firstThatMayPass(&c.overdue); t != nil && (longest == nil || byArrival(t, longest) < 0) {
+			longest = t
+		}
 	}
-	return l.overdue.first()
+	return longest
 }
 
 // resetDueLocked puts every present ticket where its maxWait says, after the
 // settings changed. It looks at all of them.
 func (l *Limiter) resetDueLocked() {
-	for t := range l.present.all() {
-		l.setDueLocked(t)
+	for _, c := range l.classes {
+		for t := range c.present.all() {
+			l.setDueLocked(t)
+		}
 	}
 }
 
@@ -99,11 +110,18 @@ func (l *Limiter) nextLocked(now time.Time) (next time.Time) {
 	if t := l.firstAbsentLocked(); t != nil {
 		sooner(t.asked.Add(abandonAfter))
 	}
-	if l.present.len() == 0 {
+	if l.presentLocked() == 0 {
 		return next
 	}
-	if t := l.due.first(); t != nil && l.mayPassLimitLocked() {
-		sooner(t.due)
+	if l.mayPassLimitLocked() {
+		for _, c := range l.classes {
+			if t := c.firstThatMayPass(&c.due); t != nil {
+				sooner(t.due)
+			}
+		}
+	}
+	if l.nextUpLocked() == nil {
+		return next
 	}
 	if l.jammedLocked() {
 		if at, ok := l.openLocked(now, true); ok {

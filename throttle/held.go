@@ -49,6 +49,8 @@ func (h Held) String() string {
 		return fmt.Sprintf("load %.2f%s of %g", h.Measured-h.Owed, h.owed("%.2f"), h.Threshold)
 	case CPULoad, IOLoad, Pressure:
 		return fmt.Sprintf("%s %.0f%%%s of %g%%", signalNames[h.Signal][1], h.Measured-h.Owed, h.owed("%.0f%%"), h.Threshold)
+	case PolicyStarting, PolicyRunning, PolicyPacer, PolicyClaim, Unadmittable:
+		return h.policyString()
 	case GateRoom:
 		return fmt.Sprintf("%g go before it, room for %g near their turn", h.Measured, h.Threshold)
 	default:

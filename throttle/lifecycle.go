@@ -6,13 +6,21 @@ import "time"
 // then those who have waited for too long.
 func (l *Limiter) admitLocked(now time.Time) {
 	l.settleOverLocked()
-	for t := l.present.first(); t != nil; t = l.present.first() {
-		if _, ok := l.checkLocked(now); !ok && !l.lendLocked(now) {
+	if l.presentLocked() == 0 {
+		return
+	}
+	for {
+		_, open := l.checkLocked(now)
+		if !open && !l.mayLendLocked(now) {
+			break
+		}
+		t := l.nextUpLocked()
+		if t == nil || (!open && !l.lendLocked(now)) {
 			break
 		}
 		l.admitFirstLocked(now, t)
 	}
-	if l.present.len() == 0 || !l.mayPassLimitLocked() {
+	if !l.mayPassLimitLocked() {
 		return
 	}
 	if t := l.longestLocked(now); t != nil {
@@ -33,20 +41,18 @@ func (l *Limiter) admitFirstLocked(now time.Time, t *Ticket) {
 // mayAdmitLocked tells whether anybody could be admitted now if t were present. No
 // limit has become free unless this says so.
 func (l *Limiter) mayAdmitLocked(now time.Time, t *Ticket) bool {
-	if _, ok := l.checkLocked(now); ok {
+	if _, open := l.checkLocked(now); (open || l.mayLendLocked(now)) && (t.mayLead() || l.nextUpLocked() != nil) {
 		return true
 	}
-	if l.jammedLocked() && !now.Before(l.loanDueLocked()) {
-		return true
-	}
-	return l.mayPassLimitLocked() &&
-		(l.longestLocked(now) != nil || !now.Before(t.arrived.Add(l.maxWaitLocked(t))))
+	return l.mayPassLimitLocked() && (l.longestLocked(now) != nil ||
+		(!now.Before(t.arrived.Add(l.maxWaitLocked(t))) && t.mayPassPolicies()))
 }
 
 // startLocked turns a Waiting ticket into a Starting one.
 func (l *Limiter) startLocked(at time.Time, t *Ticket, reason Reason, slot bool) {
 	l.leaveQueueLocked(t)
-	t.state, t.reason, t.admission, t.admitted, t.slot = Starting, reason, reason, at, slot
+	t.reason, t.admission, t.admitted, t.slot = reason, reason, at, slot
+	t.member.start(t)
 	if slot {
 		l.starting.insert(t)
 	} else {
@@ -62,12 +68,12 @@ func (l *Limiter) endLocked(now time.Time, t *Ticket, reason Reason) {
 	switch t.state {
 	case Waiting:
 		l.leaveQueueLocked(t)
-		t.state = Gone
+		l.endMemberLocked(t, Gone, reason)
 		close(t.decided)
 	case Starting:
 		e.Took = max(0, now.Sub(t.admitted))
 		l.giveBackLocked(t, reason, e.Took)
-		t.state = reason.endState()
+		l.endMemberLocked(t, reason.endState(), reason)
 	default:
 		return
 	}
@@ -103,12 +109,15 @@ func (l *Limiter) rememberLocked(t *Ticket) {
 	}
 }
 
-// refusalLocked says what a Waiting ticket, before which so many go, waits for.
+// refusalLocked says what a Waiting ticket, before which so many go, waits for. What a
+// policy holds it for goes first: that may last longest.
 func (l *Limiter) refusalLocked(now time.Time, t *Ticket, ahead int) Decision {
 	d := Decision{Ahead: ahead}
-	if held, ok := l.checkLocked(now); !ok {
+	if held, holds := t.policyHolds(); holds {
 		d.Held = held
-	} else if n := l.present.rank(t); n > 0 || t.attended > 0 {
+	} else if held, ok := l.checkLocked(now); !ok {
+		d.Held = held
+	} else if n := l.presentBeforeLocked(t); n > 0 || t.attended > 0 {
 		d.Held = Held{Reason: Queued, Measured: float64(n)}
 	} else {
 		d.Held = Held{Reason: Absent}

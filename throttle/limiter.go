@@ -32,11 +32,15 @@ type Limiter struct {
 	// Who waits and starts.
 	tickets map[string]*Ticket // by UID; the latest ticket of the pod
 	sets
-	seq     uint64
-	latest  time.Time // the time of the latest decision
-	crowded time.Time // since when somebody waits all the time
-	came    time.Time // when a Waiting ticket was asked for last; zero: none was
-	ended   []*Ticket // in the order of their ends, at most endedKept
+	policies map[string]*limits  // by name
+	groups   map[GroupKey]*group // of any policy, also one that is not there
+	members  map[string]*member  // by UID; those that have a part in any group
+	counting uint64              // how often was counted who comes before a ticket
+	seq      uint64
+	latest   time.Time // the time of the latest decision
+	crowded  time.Time // since when somebody waits all the time
+	came     time.Time // when a Waiting ticket was asked for last; zero: none was
+	ended    []*Ticket // in the order of their ends, at most endedKept
 	// What was granted beside the limits.
 	over       *Ticket // the last start over the limit, while it counts as such
 	overAll    bool    // over exceeded more than the number of starts at a time
@@ -56,6 +60,7 @@ type Limiter struct {
 func New(now time.Time, s Settings) *Limiter {
 	l := &Limiter{
 		tickets: map[string]*Ticket{}, sets: newSets(), latest: now, changed: make(chan struct{}, 1),
+		groups: map[GroupKey]*group{}, members: map[string]*member{},
 	}
 	l.slots.starting = &l.starting
 	l.setLimitsLocked(now, s)
@@ -88,7 +93,7 @@ func (l *Limiter) Join(now time.Time, r Request) *Ticket {
 		return l.joinLocked(now, r)
 	}
 	t.seen = now
-	l.cameLocked(now)
+	l.cameLocked(now, t)
 	if arrived := earlier(now, r.Arrived); t.state == Waiting && arrived.Before(t.arrived) {
 		defer l.changedLocked()
 		l.moveLocked(t, func() { t.arrived = arrived })
@@ -161,11 +166,13 @@ func (l *Limiter) joinLocked(now time.Time, r Request) *Ticket {
 		priority: r.Priority, arrived: earlier(now, r.Arrived), maxWait: r.MaxWait,
 		repeats: max(0, r.Repeats), state: Waiting, seen: now, decided: make(chan struct{}),
 	}
-	if l.waiting.len() == 0 {
+	if !l.crowdLocked() {
 		l.crowded = now
 	}
-	l.cameLocked(now)
 	l.tickets[r.UID] = t
+	l.joinMemberLocked(t, r.Groups)
+	l.classifyLocked(t)
+	l.cameLocked(now, t)
 	l.joinQueueLocked(t)
 	l.happenedLocked(Event{Kind: KindJoined, Time: now}, t)
 	return t

@@ -63,16 +63,21 @@ func (l *Limiter) nextLoanLocked(at time.Time) int {
 	return 2 * l.loan.size
 }
 
+// mayLendLocked tells whether it is time for a loan.
+func (l *Limiter) mayLendLocked(now time.Time) bool {
+	return l.jammedLocked() && !now.Before(l.loanDueLocked())
+}
+
 // lendLocked lends slots if nothing but a jam holds the next start back, and tells
 // whether it did.
 func (l *Limiter) lendLocked(now time.Time) bool {
-	if !l.jammedLocked() || now.Before(l.loanDueLocked()) {
+	if !l.mayLendLocked(now) {
 		return false
 	}
 	if !l.othersAllowLocked(now) {
 		return false
 	}
-	size := max(1, min(l.nextLoanLocked(now), l.waiting.len()))
+	size := max(1, min(l.nextLoanLocked(now), l.waitingLocked()))
 	l.loan = loan{size: size, at: now}
 	l.slots.lent = l.starting.len() - l.slots.most + size
 	return true
@@ -104,7 +109,7 @@ func (l *Limiter) loansWithinLocked(now time.Time, d time.Duration) (starts int)
 	}
 	at = later(now, at)
 	size := l.nextLoanLocked(at)
-	for ; !at.After(now.Add(d)) && starts < l.waiting.len(); at = at.Add(after) {
+	for ; !at.After(now.Add(d)) && starts < l.waitingLocked(); at = at.Add(after) {
 		starts += size
 		size *= 2
 	}

@@ -27,14 +27,14 @@ func (m *model) checkState() {
 	for _, set := range []struct {
 		name string
 		want []*pod
-		got  *order
+		got  []*Ticket
 	}{
-		{"waiting", m.queue(false), &m.l.waiting},
-		{"present", m.queue(true), &m.l.present},
-		{"starting with a slot", starting(true), &m.l.starting},
-		{"starting without a slot", starting(false), &m.l.unheld},
+		{"waiting", m.queue(false), m.waitingTickets(func(c *class) *order { return &c.waiting })},
+		{"present", m.queue(true), m.waitingTickets(func(c *class) *order { return &c.present })},
+		{"starting with a slot", starting(true), slices.Collect(m.l.starting.all())},
+		{"starting without a slot", starting(false), slices.Collect(m.l.unheld.all())},
 	} {
-		got := slices.Collect(set.got.all())
+		got := set.got
 		same := slices.EqualFunc(set.want, got, func(p *pod, t *Ticket) bool { return p.t == t })
 		if !same {
 			require.Fail(m.t, set.name, "want %s, got %s", uids(tickets(set.want)), uids(got))
@@ -58,6 +58,19 @@ func (m *model) checkState() {
 	}
 	require.LessOrEqual(m.t, len(m.l.ended), endedKept)
 	require.LessOrEqual(m.t, len(m.l.tickets), len(m.in(Waiting, Starting))+endedKept)
+}
+
+// waitingTickets gives what is in a set of all classes, in the order of the queue. Each class
+// keeps that order.
+func (m *model) waitingTickets(of func(*class) *order) (all []*Ticket) {
+	m.t.Helper()
+	for _, c := range m.l.classes {
+		one := slices.Collect(of(c).all())
+		require.True(m.t, slices.IsSortedFunc(one, before), "the order within a class")
+		all = append(all, one...)
+	}
+	slices.SortFunc(all, before)
+	return all
 }
 
 func tickets(pods []*pod) (all []*Ticket) {

@@ -26,7 +26,7 @@ func FuzzOrder(f *testing.F) {
 		for i := range 64 {
 			tickets = append(tickets, &Ticket{seq: uint64(i), priority: int32(i % 5), arrived: t0.Add(time.Duration(i%7) * time.Second), repeats: i % 3})
 		}
-		set := &l.waiting
+		set := &l.classes[0].waiting
 		var want []*Ticket
 		for _, op := range ops {
 			ticket := tickets[op%64]
@@ -69,7 +69,7 @@ func TestASetStaysShallow(t *testing.T) {
 	const n = 100_000
 	l := New(t0, Settings{})
 	for i := range n {
-		l.waiting.insert(&Ticket{seq: uint64(i)})
+		l.classes[0].waiting.insert(&Ticket{seq: uint64(i)})
 	}
 	var depth func(*knot) int
 	depth = func(k *knot) int {
@@ -78,17 +78,17 @@ func TestASetStaysShallow(t *testing.T) {
 		}
 		return 1 + max(depth(k.left), depth(k.right))
 	}
-	require.Less(t, depth(l.waiting.root), 5*17)
+	require.Less(t, depth(l.classes[0].waiting.root), 5*17)
 }
 
 func TestIteratingMayStopEarly(t *testing.T) {
 	t.Parallel()
 	l := New(t0, Settings{})
 	for i := range 10 {
-		l.waiting.insert(&Ticket{seq: uint64(i)})
+		l.classes[0].waiting.insert(&Ticket{seq: uint64(i)})
 	}
 	seen := 0
-	for ticket := range l.waiting.all() {
+	for ticket := range l.classes[0].waiting.all() {
 		if seen++; ticket.seq == 3 {
 			break
 		}

@@ -1,20 +1,87 @@
 package throttle
 
-import "time"
+import (
+	"reflect"
+	"slices"
+	"time"
+)
 
 // SetPolicies replaces the limits of all policies, by the policy's name. A policy that
 // is absent bounds nothing. What is counted is kept, and whoever may start by the new
 // limits is admitted. The limiter keeps what it is given: it must not be changed
 // afterwards.
 func (l *Limiter) SetPolicies(now time.Time, limits map[string]GroupLimits) {
-	_, _ = now, limits
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now = l.clockLocked(now)
+	if !l.replacePoliciesLocked(limits) {
+		return
+	}
+	defer l.changedLocked()
+	for _, g := range l.groups {
+		g.limits = noLimits
+		if of := l.policies[g.key.Policy]; of != nil {
+			g.limits = of
+		}
+		if !g.limits.given.Claims {
+			g.claims = 0
+		}
+		l.dropGroupLocked(g)
+	}
+	l.classifyAllLocked()
+	l.admitLocked(now)
+}
+
+// replacePoliciesLocked tells whether anything is other than it was.
+func (l *Limiter) replacePoliciesLocked(given map[string]GroupLimits) bool {
+	policies, same := make(map[string]*limits, len(given)), len(given) == len(l.policies)
+	for name, g := range given {
+		old := l.policies[name]
+		if old != nil && reflect.DeepEqual(old.given, g) {
+			policies[name] = old
+			continue
+		}
+		policies[name], same = newLimits(g), false
+	}
+	l.policies = policies
+	return !same
+}
+
+// classifyAllLocked puts all that wait into their classes.
+func (l *Limiter) classifyAllLocked() {
+	var all []*Ticket
+	for _, m := range l.members {
+		if m.ticket != nil && m.ticket.state == Waiting {
+			all = append(all, m.ticket)
+		}
+	}
+	slices.SortFunc(all, before) // so that classes come in the same order each time
+	for _, t := range all {
+		l.classifyLocked(t)
+	}
 }
 
 // SetGroups replaces the groups of a pod that waits, starts or runs: a policy or what
 // it selects by has changed. It keeps its place in the queue. Of a pod that the
-// limiter does not know, nothing is kept.
+// limiter does not know, nothing is kept: [Limiter.SetRunning] tells of one that runs.
 func (l *Limiter) SetGroups(now time.Time, uid string, groups []Membership) {
-	_, _, _ = now, uid, groups
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now = l.clockLocked(now)
+	m := l.members[uid]
+	if t := l.tickets[uid]; m == nil && t != nil && !t.hasEnded() {
+		if len(groups) == 0 {
+			return
+		}
+		m = l.memberLocked(uid)
+		m.ticket, m.running, t.member = t, t.state == Starting, m
+	}
+	if m == nil || m.has(groups) {
+		return
+	}
+	defer l.changedLocked()
+	l.regroupLocked(m, groups)
+	l.admitLocked(now)
 }
 
 // SetRunning says that a pod was admitted and has not finished, whether it has a ticket
@@ -22,24 +89,80 @@ func (l *Limiter) SetGroups(now time.Time, uid string, groups []Membership) {
 // whether its containers are. A pod that runs counts once, however often it
 // starts anew, and no bound of Running holds it.
 func (l *Limiter) SetRunning(now time.Time, uid string, groups []Membership, ready bool) {
-	_, _, _, _ = now, uid, groups, ready
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now = l.clockLocked(now)
+	m := l.members[uid]
+	if m == nil {
+		if len(groups) == 0 {
+			return
+		}
+		m = l.memberLocked(uid)
+		if t := l.tickets[uid]; t != nil && !t.hasEnded() {
+			m.ticket, t.member = t, m
+		}
+	}
+	if m.running && m.ready == ready && m.has(groups) {
+		return
+	}
+	defer l.changedLocked()
+	m.change(func() { m.running, m.ready = true, ready })
+	l.regroupLocked(m, groups)
+	l.admitLocked(now)
 }
 
 // Finished says that a pod runs no longer and will not: it succeeded, failed for good
 // or is gone. Until then it counts among those that run from its admission on.
 func (l *Limiter) Finished(now time.Time, uid string) {
-	_, _ = now, uid
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now = l.clockLocked(now)
+	m := l.members[uid]
+	if m == nil || !m.running {
+		return
+	}
+	defer l.changedLocked()
+	m.change(func() { m.running, m.ready = false, false })
+	if t := m.ticket; t != nil && t.state == Waiting {
+		l.classifyLocked(t)
+	}
+	l.dropMemberLocked(m)
+	l.admitLocked(now)
+}
+
+// regroupLocked replaces the groups of a pod.
+func (l *Limiter) regroupLocked(m *member, groups []Membership) {
+	t := m.ticket
+	l.setPartsLocked(m, groups, func() {
+		if t != nil && t.state == Waiting {
+			l.classifyLocked(t)
+		}
+	})
+	l.dropMemberLocked(m)
 }
 
 // SetClaims says how many pods of the group may start at a time, where its policy has
 // GroupLimits.Claims. Below zero: any number, for nobody can say.
 func (l *Limiter) SetClaims(now time.Time, key GroupKey, starts int) {
-	_, _, _ = now, key, starts
-}
-
-// Groups gives a copy of what is counted of each group that has pods or claims, in the
-// order of their keys.
-func (l *Limiter) Groups(now time.Time) []GroupView {
-	_ = now
-	return nil
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now = l.clockLocked(now)
+	starts = max(-1, starts)
+	if of := l.policies[key.Policy]; of == nil || !of.given.Claims {
+		return
+	}
+	g := l.groups[key]
+	if g == nil && starts == 0 {
+		return
+	}
+	if g == nil {
+		g = l.groupLocked(key)
+	}
+	if g.claims == starts {
+		return
+	}
+	defer l.changedLocked()
+	g.claims = starts
+	l.dropGroupLocked(g)
+	l.admitLocked(now)
 }

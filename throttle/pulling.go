@@ -21,14 +21,20 @@ func (l *Limiter) mayPullLocked(now time.Time, t *Ticket) (Held, bool) {
 }
 
 // moreUrgentPullsLocked counts those of a higher priority than t that will be back at
-// their sandbox within seconds, and then need a place to pull.
+// their sandbox within seconds, and then need a place to pull; without those that a
+// policy holds.
 func (l *Limiter) moreUrgentPullsLocked(t *Ticket) (n int) {
-	for o := range l.coming.all() {
-		if o.priority <= t.priority {
-			break
+	for _, c := range l.classes {
+		if c.held() {
+			continue
 		}
-		if !o.letUp && !o.pulled {
-			n++
+		for o := range c.coming.all() {
+			if o.priority <= t.priority {
+				break
+			}
+			if !o.letUp && !o.pulled {
+				n++
+			}
 		}
 	}
 	return n

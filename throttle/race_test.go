@@ -55,7 +55,7 @@ func TestParallelUse(t *testing.T) {
 	s := l.Snapshot(time.Now())
 	require.Empty(t, s.Waiting)
 	require.Empty(t, s.Starting)
-	require.Zero(t, l.present.len())
+	require.Zero(t, l.presentLocked())
 	require.True(t, l.Advance(time.Now()).IsZero())
 }
 

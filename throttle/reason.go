@@ -121,6 +121,9 @@ func (r Reason) tellsPace() bool {
 	}
 }
 
+// tellsReady tells whether a start that ended so has made its pod ready.
+func (r Reason) tellsReady() bool { return r == Ready || r == Settled || r == Inferred }
+
 // endState tells where an end leads: a start that was deleted or given up is
 // Gone, any other is Started.
 func (r Reason) endState() State {

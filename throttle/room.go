@@ -31,36 +31,46 @@ type view struct {
 
 // outlook is derived in the package documentation.
 func (s *slots) outlook(_ time.Time, v view) (float64, bool) {
-	free, c := float64(max(0, s.capacity()-s.starting.len())), float64(max(s.most, s.reach))
+	free := max(0, s.capacity()-s.starting.len())
+	return max(v.starts(float64(free), float64(max(s.most, s.reach)), s.most), float64(v.loans)), true
+}
+
+// starts gives how many will start where so many may now, c may at a time, and each
+// of most has its work.
+func (v *view) starts(free, c float64, most int) float64 {
 	// in gives how many start in the time that one can wait, if each takes so long.
 	in := func(start time.Duration) float64 { return free + c*v.waitable.Seconds()/start.Seconds() }
 	starts := 2*c + 1
 	if v.mean > 0 {
 		starts = in(2 * v.mean)
-		if float64(v.coming) > float64(s.most)*fewSeconds/v.mean.Seconds() {
+		if float64(v.coming) > float64(most)*fewSeconds/v.mean.Seconds() {
 			starts = min(starts, max(in(slowdown*v.mean), free+c))
 		}
 	}
 	if v.oldest > 0 {
 		starts = min(starts, in(2*v.oldest))
 	}
-	return max(starts, float64(v.loans)), true
+	return starts
 }
 
-// roomLocked gives how many may wait near their turn where one can wait for
-// waitable at most; see the package documentation for the derivation. At least 1,
-// so that there is somebody for the next free slot, and no more than anybody
-// could fill.
-func (l *Limiter) roomLocked(now time.Time, waitable time.Duration) int {
+// lookAheadLocked gives what is known of the starts of the node.
+func (l *Limiter) lookAheadLocked(now time.Time, waitable time.Duration) view {
 	v := view{
 		waitable: waitable, mean: l.history.mean(), oldest: l.oldestLocked(now),
-		coming: l.coming.len(),
+		coming: l.comingLocked(),
 		loans:  l.loansWithinLocked(now, foreseeLoans),
 	}
 	if l.history.n > 0 {
 		v.mean = max(v.mean, 1)
 	}
-	room := float64(l.waiting.len() + 1)
+	return v
+}
+
+// roomLocked gives how many may wait near their turn; see the package documentation
+// for the derivation. At least 1, so that there is somebody for the next free slot,
+// and no more than anybody could fill.
+func (l *Limiter) roomLocked(now time.Time, v view) int {
+	room := float64(l.waitingLocked() + 1)
 	for _, lim := range l.limits {
 		starts, known := lim.outlook(now, v)
 		if !known {
@@ -84,24 +94,33 @@ func (l *Limiter) unknownOutlookLocked(now time.Time, v view) float64 {
 // letUpLocked decides whether t may wait near its turn: there is room for all that
 // come before it, of whom some may be away for a moment, and for it; and no more
 // than twice the room are near. One whose maxWait is over is let up in any case, if
-// no other such is near.
+// no other such is near. One that a bound of Running holds is not: nobody knows for
+// how long.
 func (l *Limiter) letUpLocked(now time.Time, t *Ticket, waitable time.Duration) Decision {
 	l.endGraceLocked(now)
+	refused := func(held Held) Decision {
+		return Decision{Reason: held.Reason, Held: held, Ahead: l.aheadLocked(t)}
+	}
+	if held, full := l.reservedLocked(t); full {
+		return refused(held)
+	}
 	if held, ok := l.mayPullLocked(now, t); !ok && !l.mayPassRoomLocked(now, t) {
-		return Decision{Reason: held.Reason, Held: held, Ahead: l.waiting.rank(t)}
+		return refused(held)
 	}
-	room, ahead, near := l.roomLocked(now, waitable), l.coming.rank(t), l.near.len()
-	if l.near.has(t) {
-		near--
+	v := l.lookAheadLocked(now, waitable)
+	if held, ok := t.classRoom(v); !ok && !l.mayPassRoomLocked(now, t) {
+		return refused(held)
 	}
+	room := l.roomLocked(now, v)
+	ahead, near := l.comeBeforeLocked(t, v)
 	if (ahead < room && near < 2*room) || l.mayPassRoomLocked(now, t) {
 		return Decision{Admitted: true, Ahead: ahead}
 	}
-	return Decision{
-		Reason: GateRoom,
-		Held:   Held{Reason: GateRoom, Measured: float64(max(ahead, near)), Threshold: float64(room)},
-		Ahead:  l.waiting.rank(t),
-	}
+	return refused(noRoom(max(ahead, near), room))
+}
+
+func noRoom(before, room int) Held {
+	return Held{Reason: GateRoom, Measured: float64(before), Threshold: float64(room)}
 }
 
 // mayPassRoomLocked tells whether t is let up though there is no room or no place to
@@ -110,7 +129,7 @@ func (l *Limiter) mayPassRoomLocked(now time.Time, t *Ticket) bool {
 	if now.Before(t.arrived.Add(l.maxWaitLocked(t))) {
 		return false
 	}
-	if o := l.passedRoom; o != nil && o != t && l.near.has(o) {
+	if o := l.passedRoom; o != nil && o != t && o.class.near.has(o) {
 		return false
 	}
 	if o := l.longestLocked(now); o != nil && o != t {
@@ -129,15 +148,15 @@ func (l *Limiter) comesLocked(t *Ticket, letUp bool, by time.Time) {
 		return
 	}
 	if letUp {
-		l.near.insert(t)
+		t.class.near.insert(t)
 	} else {
-		l.near.remove(t)
+		t.class.near.remove(t)
 	}
 	if by.IsZero() {
-		l.coming.remove(t)
+		t.class.coming.remove(t)
 		return
 	}
-	l.coming.insert(t)
+	t.class.coming.insert(t)
 	l.grace.insert(t)
 }
 

@@ -20,7 +20,7 @@ func (l *Limiter) Observe(now time.Time, s Signals) {
 		l.setMostLocked()
 	}
 	l.admitLocked(now)
-	if l.present.len() > 0 {
+	if l.presentLocked() > 0 {
 		l.changedLocked() // another limit may hold, and know until when
 	}
 }
@@ -31,7 +31,7 @@ func (l *Limiter) Observe(now time.Time, s Signals) {
 func (l *Limiter) sampleLocked(now time.Time) adaptive.Sample {
 	s := adaptive.Sample{At: now, Starting: l.starting.len()}
 	if l.othersAllowLocked(now) {
-		s.Waiting = l.present.len()
+		s.Waiting = l.presentFreeLocked()
 	}
 	s.CPU, s.CPUKnown = l.signals.valueAt(now, SignalCPU)
 	s.CPUPressure, s.CPUPressureKnown = l.signals.valueAt(now, SignalCPUPressure)

@@ -22,47 +22,58 @@ const (
 )
 
 // sets are the tickets of a limiter that have not ended, each in the order in which
-// it is looked at. A Waiting ticket is in waiting and, while somebody stands there
-// for it, in present and in one of due and overdue, else in absent. A Starting one is in
-// one of starting and unheld.
+// it is looked at. A Waiting ticket is in sets of its class: in waiting and, while
+// somebody stands there for it, in present and in one of due and overdue, else it is in
+// absent. A Starting one is in one of starting and unheld.
 type sets struct {
-	waiting  order // Waiting; in the order of the queue
-	present  order // somebody stands there; in the order of the queue
-	near     order // present, or let up; in the order of the queue
-	coming   order // present, or will be within seconds: let up, or refused; in the order of the queue
+	classes  []*class // the free one, and those for which anybody waits
+	classOf  map[string]*class
 	grace    order // coming and not present; by when it comes
 	pulling  order // between sandbox and first container; by since when
-	due      order // present and maxWait not seen to be over; by when it is over
-	overdue  order // present and maxWait over; by arrival
 	absent   order // nobody stands there; by when it was asked for
 	starting order // Starting with a slot; by admission
 	unheld   order // Starting without a slot; by admission
 	stalled  order // Starting with a slot and without progress; by since when
 }
 
-func newSets() sets {
-	by := func(key func(*Ticket) time.Time) func(a, b *Ticket) int {
-		return func(a, b *Ticket) int {
-			if c := key(a).Compare(key(b)); c != 0 {
-				return c
-			}
-			return cmp.Compare(a.seq, b.seq)
+// by orders tickets by a time.
+func by(key func(*Ticket) time.Time) func(a, b *Ticket) int {
+	return func(a, b *Ticket) int {
+		if c := key(a).Compare(key(b)); c != 0 {
+			return c
 		}
+		return cmp.Compare(a.seq, b.seq)
 	}
-	admitted := by(func(t *Ticket) time.Time { return t.admitted })
+}
+
+var (
+	byAdmission = by(func(t *Ticket) time.Time { return t.admitted })
+	byArrival   = by(func(t *Ticket) time.Time { return t.arrived })
+	byDue       = by(func(t *Ticket) time.Time { return t.due })
+)
+
+func newSets() sets {
+	free := newClass()
 	return sets{
-		waiting:  order{place: queuePlace, compare: before},
-		starting: order{place: queuePlace, compare: admitted},
-		unheld:   order{place: queuePlace, compare: admitted},
-		present:  order{place: presentPlace, compare: before},
-		near:     order{place: nearPlace, compare: before},
-		coming:   order{place: comingPlace, compare: before},
+		classes:  []*class{free},
+		classOf:  map[string]*class{free.key: free},
+		starting: order{place: queuePlace, compare: byAdmission},
+		unheld:   order{place: queuePlace, compare: byAdmission},
 		grace:    order{place: gracePlace, compare: by(func(t *Ticket) time.Time { return t.comes })},
 		pulling:  order{place: pullPlace, compare: by(func(t *Ticket) time.Time { return t.pulls })},
-		due:      order{place: duePlace, compare: by(func(t *Ticket) time.Time { return t.due })},
-		overdue:  order{place: duePlace, compare: by(func(t *Ticket) time.Time { return t.arrived })},
 		absent:   order{place: idlePlace, compare: by(func(t *Ticket) time.Time { return t.asked })},
 		stalled:  order{place: idlePlace, compare: by(func(t *Ticket) time.Time { return t.stalled })},
+	}
+}
+
+func newClass() *class {
+	return &class{
+		waiting: order{place: queuePlace, compare: before},
+		present: order{place: presentPlace, compare: before},
+		near:    order{place: nearPlace, compare: before},
+		coming:  order{place: comingPlace, compare: before},
+		due:     order{place: duePlace, compare: byDue},
+		overdue: order{place: duePlace, compare: byArrival},
 	}
 }
 
@@ -87,16 +98,20 @@ func before(a, b *Ticket) int {
 
 // joinQueueLocked adds a Waiting ticket for which nobody stands there.
 func (l *Limiter) joinQueueLocked(t *Ticket) {
-	l.waiting.insert(t)
+	t.class.waiting.insert(t)
 	t.asked = t.seen
 	l.absent.insert(t)
 }
 
 // leaveQueueLocked takes out a ticket that waits no longer.
 func (l *Limiter) leaveQueueLocked(t *Ticket) {
-	for _, set := range []*order{&l.waiting, &l.present, &l.near, &l.coming, &l.grace, &l.pulling, &l.due, &l.overdue, &l.absent} {
+	for _, set := range t.class.sets() {
 		set.remove(t)
 	}
+	for _, set := range [...]*order{&l.grace, &l.pulling, &l.absent} {
+		set.remove(t)
+	}
+	l.dropClassLocked(t.class)
 }
 
 // arriveLocked says that one more stands there for the ticket.
@@ -108,9 +123,9 @@ func (l *Limiter) arriveLocked(t *Ticket) {
 	l.pulledLocked(t)
 	l.absent.remove(t)
 	l.grace.remove(t)
-	l.near.insert(t)
-	l.coming.insert(t)
-	l.present.insert(t)
+	t.class.near.insert(t)
+	t.class.coming.insert(t)
+	t.class.present.insert(t)
 	l.setDueLocked(t)
 }
 
@@ -124,10 +139,10 @@ func (l *Limiter) departLocked(now time.Time, t *Ticket) {
 	if t.attended > 0 || t.state != Waiting {
 		return
 	}
-	l.cameLocked(now)
-	l.present.remove(t)
-	l.due.remove(t)
-	l.overdue.remove(t)
+	l.cameLocked(now, t)
+	t.class.present.remove(t)
+	t.class.due.remove(t)
+	t.class.overdue.remove(t)
 	if !t.letUp {
 		t.comes = now.Add(returnsWithin)
 	}
@@ -138,28 +153,30 @@ func (l *Limiter) departLocked(now time.Time, t *Ticket) {
 
 // moveLocked changes what the places of a Waiting ticket depend on.
 func (l *Limiter) moveLocked(t *Ticket, change func()) {
-	present, near, coming := l.present.has(t), l.near.has(t), l.coming.has(t)
-	for _, set := range []*order{&l.waiting, &l.present, &l.near, &l.coming, &l.due, &l.overdue} {
+	c := t.class
+	present, near, coming := c.present.has(t), c.near.has(t), c.coming.has(t)
+	for _, set := range c.sets() {
 		set.remove(t)
 	}
 	change()
-	l.waiting.insert(t)
+	c = t.class
+	c.waiting.insert(t)
 	if near {
-		l.near.insert(t)
+		c.near.insert(t)
 	}
 	if coming {
-		l.coming.insert(t)
+		c.coming.insert(t)
 	}
 	if present {
-		l.present.insert(t)
+		c.present.insert(t)
 		l.setDueLocked(t)
 	}
 }
 
 // setDueLocked puts a present ticket where its maxWait says.
 func (l *Limiter) setDueLocked(t *Ticket) {
-	l.due.remove(t)
-	l.overdue.remove(t)
+	t.class.due.remove(t)
+	t.class.overdue.remove(t)
 	t.due = t.arrived.Add(l.maxWaitLocked(t))
-	l.due.insert(t)
+	t.class.due.insert(t)
 }

@@ -85,7 +85,7 @@ func (l *Limiter) Demand(now time.Time) Demand {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
-	case l.present.len() > 0 || (l.waiting.len() > 0 && now.Sub(l.came) < backWithin):
+	case l.crowdLocked() && (l.presentFreeLocked() > 0 || now.Sub(l.came) < backWithin):
 		return DemandWaiting
 	case l.starting.len()+l.unheld.len() > 0:
 		return DemandStarting
@@ -94,8 +94,12 @@ func (l *Limiter) Demand(now time.Time) Demand {
 	}
 }
 
-// cameLocked says that somebody asks for a Waiting ticket.
-func (l *Limiter) cameLocked(now time.Time) {
+// cameLocked says that somebody asks for a Waiting ticket. To one that a policy holds
+// the signals make no difference.
+func (l *Limiter) cameLocked(now time.Time, t *Ticket) {
+	if _, held := t.policyHolds(); held {
+		return
+	}
 	if now.Sub(l.came) >= backWithin {
 		l.changedLocked() // the demand may rise
 	}

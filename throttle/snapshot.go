@@ -39,6 +39,10 @@ const (
 	BasisObserved Basis = "observed"
 	// BasisNone: on nothing yet; it is a guess.
 	BasisNone Basis = "none yet"
+	// BasisPolicy: a policy holds the ticket, and nobody knows for how long. Expected is
+	// the time until its MaxWait is over, when a limit may be passed; zero where a bound of
+	// those that run holds it, which no deadline passes.
+	BasisPolicy Basis = "a policy holds it"
 )
 
 // TicketView is a copy of one ticket.
@@ -54,7 +58,7 @@ type TicketView struct {
 	Admission Reason
 	// Held says what was measured against what; of Waiting tickets only.
 	Held Held
-	// Ahead is the number of Waiting tickets that go before it.
+	// Ahead is the number of Waiting tickets that go before it, as Decision has it.
 	Ahead int
 	// Present: somebody stands there who starts the process when it is admitted.
 	Present bool
@@ -70,6 +74,9 @@ type TicketView struct {
 	Basis Basis
 	// Repeats is Request.Repeats.
 	Repeats int
+	// Groups are the groups of policies that it belongs to, in the order of their keys;
+	// none after its end.
+	Groups []GroupKey
 	// StalledSince is since when a Starting ticket makes no progress; zero: it does,
 	// or nobody can tell.
 	StalledSince time.Time
@@ -89,8 +96,8 @@ func (l *Limiter) Snapshot(now time.Time) Snapshot {
 		s.Adaptive = l.adaptive.Why()
 	}
 	s.Held, _ = l.checkLocked(now)
-	for t := range l.waiting.all() {
-		s.Waiting = append(s.Waiting, l.viewLocked(now, t, len(s.Waiting)))
+	for _, at := range l.queueLocked() {
+		s.Waiting = append(s.Waiting, l.viewLocked(now, at.ticket, at.ahead))
 	}
 	for _, set := range []*order{&l.starting, &l.unheld} {
 		for t := range set.all() {
@@ -108,7 +115,7 @@ func (l *Limiter) View(now time.Time, uid string) (TicketView, bool) {
 	if t == nil {
 		return TicketView{}, false
 	}
-	return l.viewLocked(now, t, l.waiting.rank(t)), true
+	return l.viewLocked(now, t, l.aheadOfLocked(t)), true
 }
 
 // Named gives a copy of the ticket of the pod with this name: of several, the
@@ -125,7 +132,7 @@ func (l *Limiter) Named(now time.Time, name string) (TicketView, bool) {
 	if last == nil {
 		return TicketView{}, false
 	}
-	return l.viewLocked(now, last, l.waiting.rank(last)), true
+	return l.viewLocked(now, last, l.aheadOfLocked(last)), true
 }
 
 // Recent gives copies of the tickets that ended last, the latest at the end.
@@ -152,8 +159,24 @@ func (l *Limiter) viewLocked(now time.Time, t *Ticket, ahead int) TicketView {
 		pace := l.paceLocked(later(now, l.latest))
 		v.Reason, v.Held, v.Ahead = d.Reason, d.Held, d.Ahead
 		v.Expected, v.Basis = pace.expected(ahead, d.Reason == Absent), pace.basis
+		if d.Held.Policy != (GroupKey{}) {
+			v.Expected, v.Basis = l.passesInLocked(later(now, l.latest), t), BasisPolicy
+		}
+	}
+	if t.member != nil {
+		for _, p := range t.member.parts {
+			v.Groups = append(v.Groups, p.group.key)
+		}
 	}
 	return v
+}
+
+// passesInLocked gives the time until the ticket may pass the limits; zero: it never may.
+func (l *Limiter) passesInLocked(now time.Time, t *Ticket) time.Duration {
+	if _, holds := t.runningHolds(); holds {
+		return 0
+	}
+	return max(0, t.arrived.Add(l.maxWaitLocked(t)).Sub(now))
 }
 
 // Turn is when a waiting ticket should go on if nobody decides for it any more.
@@ -168,15 +191,16 @@ type Turn struct {
 // maxTurns bounds what Turns gives, and so what it costs.
 const maxTurns = 1_000
 
-// Turns gives the turns of those that are present, in the order of the queue: of
-// the first thousand, and it takes as long as there are turns.
+// Turns gives the turns of those that are present, in the order of the queue, and
+// those that a policy holds after all others: of the first thousand, and without
+// policies it takes as long as there are turns.
 func (l *Limiter) Turns(now time.Time) []Turn {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	pace := l.paceLocked(later(now, l.latest))
-	of := l.present.len()
+	of := l.presentLocked()
 	turns := make([]Turn, 0, min(of, maxTurns))
-	for t := range l.present.all() {
+	for t := range l.inTurnLocked() {
 		if len(turns) == maxTurns {
 			break
 		}

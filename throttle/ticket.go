@@ -36,6 +36,9 @@ type Ticket struct {
 
 	// Guarded by l.mu.
 	knots     [places]knot
+	class     *class  // of a Waiting ticket: whose queue it is in
+	holds     []hold  // in the order of class.groups
+	member    *member // what it counts for in groups; nil: in none
 	priority  int32
 	arrived   time.Time
 	maxWait   time.Duration
@@ -83,7 +86,8 @@ type Decision struct {
 	Reason Reason
 	// Held is the limit that holds it back.
 	Held Held
-	// Ahead is the number of waiting tickets that go before it.
+	// Ahead is the number of waiting tickets that go before it. Of those that a policy
+	// holds which does not hold this one, only as many count as it lets start now.
 	Ahead int
 }
 
