@@ -67,6 +67,9 @@ func (t *Ticket) TryStart(now time.Time) Decision {
 	if t.state != Waiting {
 		return Decision{Admitted: true, Reason: t.reason}
 	}
+	if !t.class.free() && !t.letUp {
+		l.comesLocked(t, false, now.Add(returnsWithin))
+	}
 	return l.refusalLocked(now, t, l.aheadLocked(t))
 }
 

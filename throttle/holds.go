@@ -21,9 +21,9 @@ func (m *member) classKey() (string, []hold) {
 			continue
 		}
 		limits, from := p.group.limits, len(key)
-		h := hold{part: p}
+		h, starts := hold{part: p}, false
 		key = append(append(append(append(key, p.group.key.Policy...), 0), p.group.key.Group...), 0)
-		key, starts := limits.starting.touches(key, p.asks)
+		key, starts = limits.starting.touches(key, p.asks)
 		if !m.running {
 			key = append(key, 1)
 			key, h.runs = limits.running.touches(key, p.asks)

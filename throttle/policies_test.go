@@ -1,0 +1,368 @@
+package throttle
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// t1 is the group of a policy that does not group.
+var t1 = GroupKey{Policy: "t1"}
+
+func in(key GroupKey, asks Amounts) []Membership { return []Membership{{Key: key, Requests: asks}} }
+
+func pods(n int64) Bound { return Bound{Pods: &n} }
+
+func runningRequests(most Amounts) map[string]GroupLimits {
+	return map[string]GroupLimits{"t1": {Running: Bound{Requests: most}}}
+}
+
+// grouped joins with groups, and stands there from now on.
+func (n *node) grouped(uid string, groups []Membership) *Ticket {
+	t := n.l.Join(n.now, Request{UID: uid, Name: "ns/" + uid, Groups: groups})
+	t.Attend(n.now)
+	return t
+}
+
+func (n *node) group(key GroupKey) GroupView {
+	n.t.Helper()
+	for _, g := range n.l.Groups(n.now) {
+		if g.Key == key {
+			return g
+		}
+	}
+	require.Fail(n.t, "no such group", "%s", key)
+	return GroupView{}
+}
+
+func (n *node) requireHeld(uid string, reason Reason, text string) {
+	n.t.Helper()
+	v, ok := n.l.View(n.now, uid)
+	require.True(n.t, ok)
+	require.Equal(n.t, Waiting, v.State)
+	require.Equal(n.t, reason, v.Reason)
+	require.Equal(n.t, text, v.Held.String())
+}
+
+// The example of kube-throttler's README, pod by pod.
+func TestAPodThatAsksForWhatIsFreePassesOneThatDoesNot(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, Settings{})
+	gib := int64(1 << 30 * 1000)
+	n.l.SetPolicies(n.now, runningRequests(Amounts{"cpu": 200, "memory": gib}))
+	n.grouped("pod1", in(t1, Amounts{"cpu": 200}))
+	n.requireState("pod1", Starting, Free)
+	require.Equal(t, map[string]bool{"cpu": true, "memory": false}, n.group(t1).Throttled.Running.Requests)
+	n.end("pod1", Ready)
+
+	n.grouped("pod2", in(t1, Amounts{"cpu": 300}))
+	n.requireHeld("pod2", Unadmittable, "policy t1: may never run, it asks for 300m of 200m cpu")
+	n.grouped("pod1m", in(t1, Amounts{"memory": gib / 2}))
+	n.requireState("pod1m", Starting, Free)
+	require.Equal(t, Usage{Pods: 2, Requests: Amounts{"cpu": 200, "memory": gib / 2}}, n.group(t1).Running)
+
+	n.l.SetPolicies(n.now, runningRequests(Amounts{"cpu": 700, "memory": gib}))
+	n.requireState("pod2", Starting, Free)
+	n.grouped("pod3", in(t1, Amounts{"cpu": 300}))
+	n.requireHeld("pod3", PolicyRunning, "policy t1: 500m of 700m cpu running, it asks for 300m")
+	n.l.Finished(n.now, "pod1")
+	n.requireState("pod3", Starting, Free)
+	require.Equal(t, Usage{Pods: 3, Requests: Amounts{"cpu": 600, "memory": gib / 2}}, n.group(t1).Running)
+}
+
+// The example of straggler's README: 4 at first, 16 when those are ready, then all.
+func TestAnExponentialPacerStartsFourThenSixteenThenTheRest(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, Settings{})
+	n.l.SetPolicies(n.now, map[string]GroupLimits{"t1": {Pacer: Pacer{Kind: Exponential, MinInitial: 4, Multiplier: 4, MaxStagger: 16}}})
+	for i := range 40 {
+		n.grouped(fmt.Sprintf("%02d", i), in(t1, nil))
+	}
+	starting := func() []TicketView { return n.l.Snapshot(n.now).Starting }
+	ready := func(pods []TicketView) {
+		for _, v := range pods {
+			n.end(v.UID, Ready)
+		}
+	}
+	first := starting()
+	require.Len(t, first, 4)
+	n.requireHeld("04", PolicyPacer, "policy t1: 4 of 4 starting beside those that are ready")
+	ready(first)
+	second := starting()
+	require.Len(t, second, 16)
+	n.requireHeld("20", PolicyPacer, "policy t1: 16 of 16 starting beside those that are ready")
+	n.l.SetRunning(n.now, first[0].UID, in(t1, nil), false)
+	n.requireHeld("20", PolicyPacer, "policy t1: 17 of 12 starting beside those that are ready")
+	n.l.SetRunning(n.now, first[0].UID, in(t1, nil), true)
+	ready(second)
+	require.Len(t, starting(), 20)
+	require.Equal(t, []int{20, 0}, []int{n.group(t1).Ready, n.group(t1).Waiting})
+}
+
+func TestPacersAllowWhatStragglerAllows(t *testing.T) {
+	t.Parallel()
+	exponential := func(first int, times float64, most int) Pacer {
+		return Pacer{Kind: Exponential, MinInitial: first, Multiplier: times, MaxStagger: most}
+	}
+	linear := Pacer{Kind: Linear, Step: 5, MaxStagger: 12}
+	for _, c := range []struct {
+		pacer Pacer
+		ready int
+		want  int // below zero: any number
+	}{
+		{exponential(1, 2, 16), 0, 1},
+		{exponential(1, 2, 16), 3, 6},
+		{exponential(2, 1.5, 16), 4, 6},
+		{exponential(2, 1.5, 16), 3, 5},
+		{exponential(10, 2, 256), 50, 100},
+		{exponential(1, 2, 16), 15, 30},
+		{exponential(1, 2, 16), 16, -1},
+		{exponential(0, 0, 16), 0, 1},
+		{exponential(0, 0, 16), 9, 1},
+		{linear, 0, 5},
+		{linear, 3, 2},
+		{linear, 4, 1},
+		{linear, 5, 5},
+		{linear, 12, -1},
+		{Pacer{Kind: Linear, MaxStagger: 3}, 2, 1},
+		{Pacer{}, 0, -1},
+	} {
+		got, bounded := c.pacer.allows(c.ready)
+		if !bounded {
+			got = -1
+		}
+		require.Equal(t, c.want, got, "%+v with %d ready", c.pacer, c.ready)
+	}
+}
+
+func TestAHeldGroupBlocksNobodyElse(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, Settings{MaxConcurrent: 2})
+	n.l.SetPolicies(n.now, map[string]GroupLimits{"t1": {Starting: pods(0)}})
+	for i := range 10 {
+		n.grouped(fmt.Sprint("held", i), in(t1, nil))
+	}
+	n.attend("a", "b", "c")
+	n.requireStarting("a", "b")
+	v, _ := n.l.View(n.now, "c")
+	require.Zero(t, v.Ahead)
+	require.Equal(t, Concurrency, v.Reason)
+	v, _ = n.l.View(n.now, "held0")
+	require.Equal(t, []any{PolicyStarting, BasisPolicy, DefaultMaxWait}, []any{v.Reason, v.Basis, v.Expected})
+	require.Equal(t, "policy t1: 0 of 0 starting", v.Held.String())
+	require.Equal(t, []GroupKey{t1}, v.Groups)
+	turns := n.l.Turns(n.now)
+	require.Len(t, turns, 11)
+	require.Equal(t, "c", turns[0].Ticket.UID())
+	require.Equal(t, DemandWaiting, n.l.Demand(n.now))
+	n.end("a", Ready)
+	require.Equal(t, DemandStarting, n.l.Demand(n.now), "no signal helps those that wait")
+}
+
+func TestGroupsOfOnePolicyHaveCountersOfTheirOwn(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, Settings{})
+	n.l.SetPolicies(n.now, map[string]GroupLimits{"images": {Starting: pods(1)}})
+	a, b := GroupKey{"images", "a"}, GroupKey{"images", "b"}
+	n.grouped("a1", in(a, nil))
+	n.grouped("a2", in(a, nil))
+	n.grouped("b1", in(b, nil))
+	n.grouped("ab", append(in(a, nil), in(b, nil)...))
+	n.requireStarting("a1", "b1")
+	n.requireHeld("a2", PolicyStarting, "policy images (a): 1 of 1 starting")
+	n.end("b1", Ready)
+	n.requireHeld("ab", PolicyStarting, "policy images (a): 1 of 1 starting")
+	n.end("a1", Ready)
+	n.requireStarting("a2")
+	require.Equal(t, int64(0), n.group(b).Starting.Pods, "nothing was taken of the one when the other refused")
+	n.end("a2", Ready)
+	n.requireStarting("ab")
+}
+
+func TestNothingPassesABoundOfThoseThatRun(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, Settings{MaxConcurrent: 1, MaxWait: time.Minute})
+	n.l.SetPolicies(n.now, map[string]GroupLimits{"t1": {Running: pods(1)}})
+	n.grouped("first", in(t1, nil))
+	second := n.grouped("second", in(t1, nil))
+	n.l.SetStalled(n.now, "first", n.now)
+	require.True(t, n.pass(time.Hour).IsZero(), "there is nothing to wake up for")
+	n.requireState("first", Started, Stuck)
+	d := second.Expire(n.now)
+	require.Equal(t, []Reason{GateExpired, PolicyRunning}, []Reason{d.Reason, d.Held.Reason})
+	d = second.LetUp(n.now, waitable)
+	require.False(t, d.Admitted)
+	require.Equal(t, PolicyRunning, d.Reason)
+	second.Leave(n.now)
+	d = second.TryStart(n.now)
+	require.Equal(t, PolicyRunning, d.Reason)
+	n.l.Finished(n.now, "first")
+	require.True(t, second.LetUp(n.now, waitable).Admitted)
+	require.True(t, second.TryStart(n.now).Admitted)
+}
+
+func TestNoMoreAreLetUpThanMayRun(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, Settings{})
+	n.l.SetPolicies(n.now, runningRequests(Amounts{"cpu": 1000}))
+	big := n.l.Join(n.now, Request{UID: "big", Groups: in(t1, Amounts{"cpu": 800})})
+	small := func(uid string) *Ticket {
+		return n.l.Join(n.now, Request{UID: uid, Groups: in(t1, Amounts{"cpu": 300})})
+	}
+	one, two := small("one"), small("two")
+	n.l.SetRunning(n.now, "other", in(t1, Amounts{"cpu": 300}), true)
+	require.Equal(t, PolicyRunning, big.LetUp(n.now, waitable).Reason)
+	require.Equal(t, PolicyRunning, one.LetUp(n.now, waitable).Reason, "the big one will be back in seconds")
+	n.pass(returnsWithin)
+	require.True(t, one.LetUp(n.now, waitable).Admitted)
+	require.True(t, two.LetUp(n.now, waitable).Admitted)
+	require.Equal(t, PolicyRunning, small("three").LetUp(n.now, waitable).Reason)
+	require.Equal(t, PolicyRunning, small("three").TryStart(n.now).Reason, "the place is kept for those that were let up")
+	require.True(t, two.TryStart(n.now).Admitted)
+}
+
+func TestADeadlinePassesABoundOfThoseThatStart(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, Settings{MaxWait: time.Minute})
+	n.l.SetPolicies(n.now, map[string]GroupLimits{"t1": {Starting: pods(0)}})
+	n.grouped("a", in(t1, nil))
+	b := n.grouped("b", in(t1, nil))
+	n.pass(n.pass(0).Sub(n.now))
+	require.Equal(t, t0.Add(time.Minute), n.now)
+	n.requireState("a", Starting, MaxWait)
+	require.False(t, b.Expire(n.now).Admitted, "one at a time")
+	n.end("a", Ready)
+	n.requireState("b", Starting, MaxWait)
+}
+
+func TestWhoeverBypassesOrIsExemptCounts(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, Settings{})
+	n.l.SetPolicies(n.now, map[string]GroupLimits{"t1": {Starting: pods(1), Running: pods(2)}})
+	n.grouped("held", in(t1, nil))
+	n.grouped("bypass", []Membership{{Key: t1, Bypass: true}})
+	exempt := n.l.Join(n.now, Request{UID: "exempt", Groups: in(t1, nil)})
+	exempt.StartExempt(n.now)
+	n.requireStarting("held", "bypass", "exempt")
+	require.Equal(t, int64(3), n.group(t1).Starting.Pods)
+	require.Equal(t, int64(3), n.group(t1).Running.Pods)
+	n.end("held", Ready)
+	n.end("bypass", Ready)
+	n.end("exempt", Ready)
+	n.grouped("next", in(t1, nil))
+	n.requireHeld("next", PolicyRunning, "policy t1: 3 of 2 running")
+}
+
+func TestAPodThatRunsCountsOnceAndStartsAnew(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, Settings{})
+	n.l.SetPolicies(n.now, map[string]GroupLimits{"t1": {Running: pods(1)}})
+	n.grouped("a", in(t1, nil))
+	n.end("a", Ready)
+	require.Equal(t, 1, n.group(t1).Ready)
+	n.end("a", Exited)
+	n.grouped("a", nil)
+	n.requireStarting("a")
+	require.Equal(t, int64(1), n.group(t1).Running.Pods)
+	require.Zero(t, n.group(t1).Ready)
+	n.grouped("b", in(t1, nil))
+	n.requireHeld("b", PolicyRunning, "policy t1: 1 of 1 running")
+	n.end("a", Deleted)
+	n.requireHeld("b", PolicyRunning, "policy t1: 1 of 1 running")
+	n.l.Finished(n.now, "a")
+	n.requireStarting("b")
+}
+
+func TestNobodyWaitsBehindAPodThatMayNeverRun(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, Settings{})
+	n.l.SetPolicies(n.now, runningRequests(Amounts{"cpu": 500}))
+	n.grouped("never", in(t1, Amounts{"cpu": 501}))
+	n.grouped("a", in(t1, Amounts{"cpu": 500}))
+	n.requireStarting("a")
+	n.requireHeld("never", Unadmittable, "policy t1: may never run, it asks for 501m of 500m cpu")
+	n.l.SetPolicies(n.now, map[string]GroupLimits{"t1": {Running: pods(0)}})
+	n.requireHeld("never", Unadmittable, "policy t1: may never run, 0 pods are allowed")
+	n.l.SetPolicies(n.now, nil)
+	n.requireStarting("a", "never")
+}
+
+func TestClaimsBoundThoseThatStart(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, Settings{MaxConcurrent: 3})
+	n.l.SetPolicies(n.now, map[string]GroupLimits{"t1": {Claims: true}})
+	for i := range 5 {
+		n.grouped(fmt.Sprint(i), in(t1, nil))
+	}
+	n.requireHeld("0", PolicyClaim, "policy t1: 0 of 0 starting, as this node has claims")
+	require.Equal(t, 3, n.group(t1).Wants, "as many as the node has slots")
+	n.l.SetClaims(n.now, t1, 2)
+	n.requireStarting("0", "1")
+	require.Equal(t, 1, n.group(t1).Wants)
+	require.True(t, n.group(t1).Throttled.Claims)
+	n.end("0", Ready)
+	n.requireStarting("1", "2")
+	n.l.SetClaims(n.now, t1, 0)
+	n.requireStarting("1", "2")
+	n.end("1", Ready)
+	n.requireStarting("2")
+	n.l.SetClaims(n.now, t1, -1)
+	n.requireStarting("2", "3", "4")
+	require.Zero(t, n.group(t1).Wants)
+	n.attend("free")
+	n.end("2", Ready)
+	n.requireStarting("3", "4", "free")
+}
+
+func TestClaimsAreWantedForThoseThatAreAwayForSeconds(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, Settings{})
+	n.l.SetPolicies(n.now, map[string]GroupLimits{"t1": {Claims: true}})
+	a := n.l.Join(n.now, Request{UID: "a", Groups: in(t1, nil)})
+	require.Equal(t, PolicyClaim, a.TryStart(n.now).Reason)
+	require.Equal(t, 1, n.group(t1).Wants)
+	n.l.SetClaims(n.now, t1, 1)
+	require.Zero(t, n.group(t1).Wants)
+	require.True(t, a.TryStart(n.now).Admitted)
+}
+
+func TestPoliciesAndGroupsChangeWhilePodsWait(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, Settings{})
+	n.l.SetPolicies(n.now, map[string]GroupLimits{"t1": {Running: pods(1)}, "t2": {Running: pods(0)}})
+	n.grouped("a", in(t1, nil))
+	n.grouped("b", in(t1, nil))
+	n.grouped("c", in(GroupKey{Policy: "t2"}, nil))
+	n.requireStarting("a")
+	n.l.SetGroups(n.now, "a", nil)
+	n.requireStarting("a", "b")
+	n.l.SetGroups(n.now, "a", in(t1, nil))
+	require.Equal(t, []int64{2, 2}, []int64{n.group(t1).Running.Pods, n.group(t1).Starting.Pods}, "it starts and runs all the same")
+	n.l.SetGroups(n.now, "c", in(t1, nil))
+	n.requireHeld("c", PolicyRunning, "policy t1: 2 of 1 running")
+	n.l.SetPolicies(n.now, map[string]GroupLimits{"t2": {Running: pods(0)}})
+	n.requireStarting("a", "b", "c")
+}
+
+func TestNothingIsLeftOfGroupsWithoutPods(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, Settings{MaxConcurrent: 10})
+	n.l.SetPolicies(n.now, map[string]GroupLimits{"images": {Starting: pods(1), Running: pods(2)}})
+	const groups = 5_000
+	key := func(i int) GroupKey { return GroupKey{"images", fmt.Sprint(i)} }
+	for i := range groups {
+		n.grouped(fmt.Sprint(i), in(key(i), Amounts{"cpu": 100}))
+	}
+	require.Len(t, n.l.Groups(n.now), groups)
+	for i := range groups {
+		n.requireState(fmt.Sprint(i), Starting, Free)
+		n.end(fmt.Sprint(i), Ready)
+		n.l.Finished(n.now, fmt.Sprint(i))
+	}
+	require.Empty(t, n.l.groups)
+	require.Empty(t, n.l.members)
+	require.Len(t, n.l.classes, 1)
+	require.Len(t, n.l.classOf, 1)
+}
