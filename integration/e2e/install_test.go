@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"io/fs"
+	"maps"
 	"net/http"
 	"os"
 	"path"
@@ -49,7 +50,7 @@ type install struct {
 func TestInstallPaceAndUninstall(t *testing.T) {
 	importImage(t, installImage)
 	taintNode(t)
-	in := installChart(t)
+	in := installChart(t, map[string]any{"startupTaint": map[string]any{"enabled": true}})
 	eventually(t, "the DaemonSet's pod is ready", func() bool { return allReady(t, installName, 1) })
 	eventually(t, "the startup taint is gone", func() bool { return !tainted(t, startupTaint) })
 	assert.True(t, tainted(t, otherTaint), "another taint is none of its business")
@@ -112,24 +113,25 @@ func importImage(t *testing.T, name string) {
 	})
 }
 
-// installChart renders the chart for this node and applies it.
-func installChart(t *testing.T) *install {
+// installChart renders the chart for this node, with more values, and applies it.
+func installChart(t *testing.T, more map[string]any) *install {
 	t.Helper()
 	dir, err := os.MkdirTemp(node.Dir, "in")
 	require.NoError(t, err)
 	in := &install{dir: dir, manifest: filepath.Join(t.TempDir(), "chart.yaml")}
 	image, tag, _ := strings.Cut(installImage, ":")
-	files, err := chart.Render(chart.Release{Name: installName, Namespace: installName}, map[string]any{
+	values := map[string]any{
 		"image":     map[string]any{"repository": image, "tag": tag, "pullPolicy": "Never"},
 		"namespace": map[string]any{"create": true},
 		// The CRDs are those of all scenarios.
-		"crds":         map[string]any{"install": false},
-		"nri":          map[string]any{"socket": node.NRISocket},
-		"paths":        map[string]any{"gate": dir + "/bin", "run": dir + "/run", "state": dir + "/state"},
-		"apiServer":    map[string]any{"host": lab.NodeIP, "port": "6443"},
-		"log":          map[string]any{"level": "debug", "format": "text"},
-		"startupTaint": map[string]any{"enabled": true},
-	})
+		"crds":      map[string]any{"install": false},
+		"nri":       map[string]any{"socket": node.NRISocket},
+		"paths":     map[string]any{"gate": dir + "/bin", "run": dir + "/run", "state": dir + "/state"},
+		"apiServer": map[string]any{"host": lab.NodeIP, "port": "6443"},
+		"log":       map[string]any{"level": "debug", "format": "text"},
+	}
+	maps.Copy(values, more)
+	files, err := chart.Render(chart.Release{Name: installName, Namespace: installName}, values)
 	require.NoError(t, err)
 	var all strings.Builder
 	all.WriteString(files["namespace.yaml"])

@@ -63,13 +63,12 @@ func TestKickPolicy(t *testing.T) {
 	daemon.denied("no annotation but", "mine", `{"metadata":{"annotations":{"pod-pacemaker.io/skip":"true"}}}`)
 	daemon.denied("is a time", "mine", `{"metadata":{"annotations":{"pod-pacemaker.io/turn":"`+string(make65())+`"}}}`)
 	for what, patch := range map[string]string{
-		"labels":       `{"metadata":{"labels":{"app":"x"}}}`,
-		"finalizers":   `{"metadata":{"finalizers":["example.test/x"]}}`,
-		"owner":        `{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"x","uid":"y"}]}}`,
-		"image":        `{"spec":{"containers":[{"name":"app","image":"example.test/evil"}]}}`,
-		"deadline":     `{"spec":{"activeDeadlineSeconds":5}}`,
-		"with a turn":  `{"metadata":{"labels":{"app":"x"},"annotations":{"pod-pacemaker.io/turn":"now"}}}`,
-		"the schedule": `{"spec":{"tolerations":[{"operator":"Exists"}]}}`,
+		"labels":      `{"metadata":{"labels":{"app":"x"}}}`,
+		"finalizers":  `{"metadata":{"finalizers":["example.test/x"]}}`,
+		"owner":       `{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"x","uid":"y"}]}}`,
+		"image":       `{"spec":{"containers":[{"name":"app","image":"example.test/evil"}]}}`,
+		"deadline":    `{"spec":{"activeDeadlineSeconds":5}}`,
+		"with a turn": `{"metadata":{"labels":{"app":"x"},"annotations":{"pod-pacemaker.io/turn":"now"}}}`,
 	} {
 		t.Log(what)
 		daemon.deniedStrategic("nothing of a pod but", "mine", patch)
@@ -118,7 +117,7 @@ func allRightsOnPods(t *testing.T) {
 	const name = "e2e-all-rights-on-pods"
 	_, err := api.ClusterRoles().Create(t.Context(), &rbacv1.ClusterRole{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"pods", "pods/*"}, Verbs: []string{"*"}}},
+		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"*"}, Verbs: []string{"*"}}},
 	}, metav1.CreateOptions{})
 	require.NoError(t, err)
 	_, err = api.ClusterRoleBindings().Create(t.Context(), &rbacv1.ClusterRoleBinding{

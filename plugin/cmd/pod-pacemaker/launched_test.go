@@ -181,3 +181,23 @@ func TestAnEnvironmentThatIsNoneOfARuntimeIsRefused(t *testing.T) {
 		assert.Contains(t, s.errs.String(), "env NRI_PLUGIN_SOCKET: \""+fd+"\": must be the number of the open file")
 	}
 }
+
+func TestTheShippedSettingsAreValid(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../../deploy/containerd/05-pod-pacemaker.conf")
+	require.NoError(t, err)
+	uncommented := strings.NewReplacer("#kubeconfig", "kubeconfig", "#node-name", "node-name").Replace(string(text))
+	require.NotEqual(t, string(text), uncommented)
+	p := newStage(nil)
+	f, err := p.launchedFlags(string(text))
+	require.NoError(t, err)
+	assert.Equal(t, "/etc/pod-pacemaker/config.yaml", f.ConfigFile)
+	assert.True(t, f.Standalone())
+	f, err = p.launchedFlags(uncommented)
+	require.NoError(t, err)
+	assert.Equal(t, "worker-3", f.NodeName)
+	assert.False(t, f.Standalone())
+	for _, name := range notLaunched[:4] {
+		assert.Contains(t, string(text), name)
+	}
+}

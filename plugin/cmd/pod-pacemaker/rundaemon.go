@@ -27,6 +27,9 @@ its containers have run for 10s and use little CPU.
 Of several daemons with the same --run-dir one paces; the others stand by, and the
 next takes over when it ends.
 
+A runtime can start the daemon itself, as one of its NRI plugins: it then needs no
+arguments, and takes its flags from the text with which NRI configures it.
+
 The daemon keeps trying while the runtime or the API server is away; /readyz and
 'pod-pacemaker status' say so. Under systemd (Type=notify) it is ready when it is
 connected and paces, after 10s also without: its status line then says why pods

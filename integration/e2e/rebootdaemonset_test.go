@@ -1,0 +1,98 @@
+//go:build e2e && full
+
+package e2e
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
+)
+
+// The node is rebooted, and the daemon is a pod of a DaemonSet among all others: what
+// starts before it is there starts unpaced. How many those are is reported; those that
+// are still starting when it is there are counted, so that it lets nobody start beside
+// them.
+func TestRebootDaemonSet(t *testing.T) {
+	const limit = 2
+	importImage(t)
+	in := installChart(t, nil)
+	eventually(t, "the DaemonSet's pod is ready", func() bool { return allReady(t, installName, 1) })
+	d := &daemon{admin: admin.NewClient(filepath.Join(in.dir, "run", "admin.sock"))}
+	var err error
+	d.http, err = node.Forward(t.Context(), "127.0.0.1:9464")
+	require.NoError(t, err)
+	ns := namespace(t)
+	deploy(t, ns, "herd", rebooted, herdPod(0.1, sleeping("20s"))) // no limit is set yet
+	eventually(t, "all pods are ready", func() bool { return allReady(t, ns, rebooted) })
+	// No slot is lent, though the pods are idle while they start.
+	d.configure(t, `{throttleConfig: {maxConcurrent: {value: 2}, noProgressAfter: 0s}, maxWait: 30m}`)
+	d.idle(t)
+
+	for _, part := range []interface{ Kill(context.Context) error }{node.Kubelet, node.Containerd} {
+		require.NoError(t, part.Kill(t.Context()))
+	}
+	killPods(t)
+	require.NoError(t, os.RemoveAll(filepath.Join(in.dir, "run")))
+	begin := time.Now()
+	require.NoError(t, node.Containerd.Start(t.Context()))
+	require.NoError(t, node.Kubelet.Start(t.Context()))
+	var up time.Time
+	eventually(t, "the daemon is back", func() bool {
+		s, err := d.admin.Status(t.Context())
+		up = time.Now()
+		return err == nil && s.Ready && s.Config.Name != ""
+	})
+	createPod(t, ns, "late", herdPod(0.1))
+	var all []life
+	eventually(t, "all pods are ready again", func() bool {
+		all = livesSince(t, ns, begin)
+		for _, l := range all {
+			if l.started.Before(begin) || l.ready.IsZero() {
+				return false
+			}
+		}
+		return allReady(t, ns, rebooted+1)
+	})
+	logLives(t, begin, all)
+	slipped, starting, asked := 0, 0, 0
+	for _, l := range all {
+		if l.started.Before(up) {
+			slipped++
+			if l.ready.After(up.Add(kubeletTells)) {
+				starting++
+			}
+		}
+		if l.created.After(up) {
+			asked++
+			assert.Less(t, beside(all, l.started), limit, "pods that were starting when %s started, %.1f s after the daemon was back", l.pod.Name, l.started.Sub(up).Seconds())
+		}
+	}
+	assert.Positive(t, asked)
+	assert.Positive(t, slipped, "this scenario shows nothing")
+	found := d.metric(t, `pod_pacemaker_admissions_total{reason="Found"}`)
+	assert.GreaterOrEqual(t, found, float64(starting), "starts that slipped through are counted")
+	figure(t, "DaemonSet: the daemon was back %.1f s after containerd began; %d of %d pods slipped through before, %d of them still starting then, %.0f counted; all ready after %.1f s",
+		up.Sub(begin).Seconds(), slipped, rebooted, starting, found, lastReady(all).Sub(begin).Seconds())
+}
+
+// kubeletTells is more than the time in which kubelet's word that a pod is ready is at
+// the daemon.
+const kubeletTells = 2 * time.Second
+
+// beside gives how many pods were between the start of their process and ready at a
+// time, without one that started at that very time.
+func beside(all []life, at time.Time) (n int) {
+	for _, l := range all {
+		if l.started.Before(at) && l.ready.After(at) {
+			n++
+		}
+	}
+	return n
+}
