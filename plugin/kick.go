@@ -35,6 +35,8 @@ const (
 	// with each, up to that in which kubelet comes back anyway.
 	kickAgain     = time.Second
 	kickAgainMost = 16 * time.Second
+	// kickSweep is the time between two looks for those that wait no longer.
+	kickSweep = 5 * time.Second
 )
 
 // kicker has kubelet come back at once to the pods whose turn it is, where they
@@ -51,8 +53,9 @@ type kicker struct {
 	queue   chan kick
 	warned  remind
 
-	mu   sync.Mutex
-	pods map[string]*kicked // that wait, by UID
+	mu    sync.Mutex
+	pods  map[string]*kicked // that wait, or did a moment ago, by UID
+	swept time.Time
 }
 
 // kicked is what the kicker knows of a pod that waits.
@@ -121,15 +124,19 @@ func (k *kicker) ofLocked(uid string) *kicked {
 }
 
 // look kicks those whose turn it is, and gives the time of the next look; zero: not
-// before something happens.
-func (k *kicker) look(now time.Time) (next time.Time) {
+// before something happens. Where nobody is held, it forgets all.
+func (k *kicker) look(now time.Time, holds bool) (next time.Time) {
 	if k == nil {
 		return time.Time{}
 	}
 	free, absent, opens := k.limiter.Absent(now)
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.sweepLocked()
+	if !holds {
+		clear(k.pods)
+		return time.Time{}
+	}
+	k.sweepLocked(now)
 	next = opens
 	later := func(at time.Time) {
 		if next.IsZero() || at.Before(next) {
@@ -199,8 +206,12 @@ func (k *kicker) sendLocked(one kick) {
 
 var errKicksQueued = fmt.Errorf("%d kicks wait for the API server already", mostQueuedKicks)
 
-// sweepLocked forgets those that wait no longer.
-func (k *kicker) sweepLocked() {
+// sweepLocked forgets those that wait no longer, from time to time.
+func (k *kicker) sweepLocked(now time.Time) {
+	if now.Sub(k.swept) < kickSweep {
+		return
+	}
+	k.swept = now
 	for uid := range k.pods {
 		t := k.limiter.Lookup(uid)
 		if t == nil {

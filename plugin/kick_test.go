@@ -58,7 +58,7 @@ func (s *kickStage) ends(uid string) { s.limiter.Lookup(uid).End(s.now, throttle
 
 // kicks looks, and gives who was kicked.
 func (s *kickStage) kicks() (uids []string, next time.Duration) {
-	at := s.look(s.now)
+	at := s.look(s.now, true)
 	if !at.IsZero() {
 		next = at.Sub(s.now)
 	}
@@ -97,8 +97,11 @@ func TestTheFirstInLineIsKickedOnceASlotIsFree(t *testing.T) {
 	s.requireKicks("b")
 	s.starts("a")
 	s.starts("b")
+	s.pass(kickSweep)
 	s.requireKicks()
 	assert.Len(t, s.pods, 1, "those that start are forgotten")
+	assert.Zero(t, s.look(s.now, false))
+	assert.Empty(t, s.pods, "nobody is held any more")
 }
 
 func TestOneThatDoesNotComeLetsAnotherBeKicked(t *testing.T) {

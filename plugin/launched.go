@@ -42,6 +42,7 @@ type Launched struct {
 
 	config  chan string
 	refused chan error
+	delayed atomic.Pointer[error] // what the daemon waits for; nil: nothing
 	answer  atomic.Pointer[error] // why the configuration was refused; nil: it was not
 	adopted chan struct{}         // closed when h and owner are set
 	owner   *connection
@@ -178,6 +179,9 @@ func (p *launchedPlugin) Configure(ctx context.Context, config, runtime, version
 		p.l.answer.Store(&why)
 	case <-timer.C:
 		why := errLaunchLate
+		if delayed := p.l.delayed.Load(); delayed != nil {
+			why = fmt.Errorf("%w: %w", why, *delayed)
+		}
 		p.l.answer.Store(&why)
 	}
 	return 0, nil

@@ -57,6 +57,10 @@ func (d *Daemon) standBy(holder string) {
 	}
 	why := fmt.Errorf("%w (%s), and this one takes over when that ends", admin.ErrStandby, holder)
 	d.standby.Store(&why)
+	if l := d.options.Launched; l != nil {
+		other := fmt.Errorf("%w (%s)", admin.ErrStandby, holder)
+		l.delayed.Store(&other) // told if that does not end in time
+	}
 	d.options.Log.WithField("lock", d.options.lockPath()).Infof("standby: %v", why)
 }
 

@@ -151,10 +151,7 @@ func (p *pacer) tellWaiting(now time.Time) (next time.Time) {
 // look again; zero: not before something happens.
 func (p *pacer) kick(now time.Time) (next time.Time) {
 	defer p.caught("kick")
-	if !p.holds() {
-		return time.Time{}
-	}
-	return p.kicker.look(now)
+	return p.kicker.look(now, p.holds())
 }
 
 // track keeps the set of starts under way.
