@@ -17,7 +17,7 @@ import (
 // though the policy denies it everything else.
 func TestInstallOnContainerd17WithTheKick(t *testing.T) {
 	onNode(t, "containerd@1.7", "")
-	importImage(t)
+	importImage(t, installImage)
 	in := installChart(t, map[string]any{"kick": map[string]any{"enabled": true}})
 	eventually(t, "the DaemonSet's pod is ready", func() bool { return allReady(t, installName, 1) })
 	d := &daemon{admin: admin.NewClient(filepath.Join(in.dir, "run", "admin.sock"))}

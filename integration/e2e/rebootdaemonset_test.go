@@ -21,7 +21,7 @@ import (
 // them.
 func TestRebootDaemonSet(t *testing.T) {
 	const limit = 2
-	importImage(t)
+	importImage(t, installImage)
 	in := installChart(t, nil)
 	eventually(t, "the DaemonSet's pod is ready", func() bool { return allReady(t, installName, 1) })
 	d := &daemon{admin: admin.NewClient(filepath.Join(in.dir, "run", "admin.sock"))}
