@@ -26,7 +26,7 @@ func TestUpgradeWhilePodsWait(t *testing.T) {
 	const made = 3
 	importImage(t, installImage)
 	importImage(t, upgradedImage)
-	in := installChart(t)
+	in := installChart(t, nil)
 	eventually(t, "the DaemonSet's pod is ready", func() bool { return allReady(t, installName, 1) })
 	d := &daemon{admin: admin.NewClient(filepath.Join(in.dir, "run", "admin.sock"))}
 	eventually(t, "the daemon is ready", func() bool { return d.status(t).Ready })
