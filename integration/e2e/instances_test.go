@@ -1,0 +1,61 @@
+//go:build e2e && full
+
+package e2e
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
+)
+
+// Two daemons side by side on one node follow configs of their own, one a generous
+// one, the other a narrow one. A pod needs both, so the narrower holds; each tells of
+// its own config, and once the narrow one is gone the other still paces.
+func TestTwoInstancesOnOneNode(t *testing.T) {
+	applyConfig(t, "wide", `{instance: wide, throttleConfig: {maxConcurrent: {value: 3}, noProgressAfter: 0s}}`)
+	applyConfig(t, "narrow", `{instance: narrow, throttleConfig: {maxConcurrent: {value: 1}, noProgressAfter: 0s}}`)
+	wide := startDaemon(t, "--instance", "wide", "--nri-index", "05")
+	narrow := startDaemon(t, "--instance", "narrow", "--nri-index", "06")
+	for name, d := range map[string]*daemon{"wide": wide, "narrow": narrow} {
+		eventually(t, name+" follows its config", func() bool { return d.status(t).Config.Name == name })
+		assert.Equal(t, name, d.status(t).Instance)
+	}
+
+	ns := namespace(t)
+	begin := time.Now()
+	deploy(t, ns, "both", 5, herdPod(1, sleeping("2s")))
+	eventually(t, "both hold pods of the same herd", func() bool { return len(narrow.status(t).Waiting) > 0 })
+	for name, limit := range map[string]int32{"wide": 3, "narrow": 1} {
+		told := func() v1alpha1.PacemakerNode {
+			return object[v1alpha1.PacemakerNode](t, "pacemakernode", node.NodeName+"."+name)
+		}
+		eventually(t, name+" tells of its own config", func() bool {
+			s := told().Status
+			return s.Config == name && s.Limit == limit && s.Instance == name
+		})
+		eventually(t, name+" sums up its own config", func() bool {
+			return object[v1alpha1.PacemakerConfig](t, "pacemakerconfig", name).Status.Nodes == 1
+		})
+	}
+	eventually(t, "all pods are ready", func() bool { return allReady(t, ns, 5) })
+	all := lives(t, ns)
+	logLives(t, begin, all)
+	assert.Equal(t, 1, mostStarting(all), "the narrower limit holds")
+	for _, l := range all {
+		assert.Zero(t, restarts(l.pod), "restarts of %s", l.pod.Name)
+	}
+	wide.idle(t)
+	narrow.idle(t)
+
+	require.NoError(t, narrow.Stop(t.Context()))
+	ns = namespace(t)
+	deploy(t, ns, "one", 6, herdPod(1, sleeping("4s")))
+	eventually(t, "all pods are ready", func() bool { return allReady(t, ns, 6) })
+	most := mostStarting(lives(t, ns))
+	assert.LessOrEqual(t, most, 3, "the limit of the one that is left")
+	assert.Greater(t, most, 1, "and of no other")
+}

@@ -1,0 +1,256 @@
+//go:build e2e && full
+
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+	"github.com/sirupsen/logrus"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/pod-pacemaker/pod-pacemaker/crd"
+	"github.com/pod-pacemaker/pod-pacemaker/crd/report"
+	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
+)
+
+// stampede is a cluster of many nodes of which only the daemons' talk with the API
+// server is real: the parts that do it in the daemon, one of each for every node.
+type stampede struct {
+	nodes   int
+	busy    atomic.Bool // every daemon has something new to tell, all the time
+	changes atomic.Int32
+	sources []*crd.Source
+}
+
+// What the daemons of many nodes cost the API server, counted by its own metrics,
+// stays below what package crd/report derives: with something new to tell on every
+// node all the time, and with nothing to tell.
+func TestStampede(t *testing.T) {
+	const many, config, window = 500, "stampede", 40 * time.Second
+	applyConfig(t, config, "{nodeSelector: {stampede: member}, throttleConfig: {maxConcurrent: {value: 2}}}")
+	s := &stampede{nodes: many}
+	s.makeNodes(t)
+	s.busy.Store(true)
+	s.run(t)
+	summed := func() v1alpha1.PacemakerConfigStatus {
+		return object[v1alpha1.PacemakerConfig](t, "pacemakerconfig", config).Status
+	}
+	eventually(t, "the config sums up all nodes", func() bool { return summed().Nodes == many && summed().ReadyNodes == many })
+	eventually(t, "every daemon knows how large the cluster is", func() bool {
+		for _, source := range s.sources {
+			if source.Nodes() != many {
+				return false
+			}
+		}
+		return true
+	})
+	watches := readAPIMetrics(t)
+	for resource, most := range map[string]float64{
+		"pods": many, "nodes": many, "pacemakerconfigs": many, "pacemakernodes": 1,
+	} {
+		open := watches.sum("apiserver_longrunning_requests", "verb", "WATCH", "resource", resource)
+		figure(t, "%d daemons: %.0f watches of %s are open, a few of other parts of the cluster among them", many, open, resource)
+		assert.LessOrEqual(t, open, most+20, "watches of %s", resource)
+	}
+
+	busy := s.count(t, window)
+	figure(t, "%d daemons, each with something new to tell all the time, in a second: %s", many, busy)
+	assert.LessOrEqual(t, busy.patches, many/10.0*1.1, "a node writes every 10 s at most")
+	assert.GreaterOrEqual(t, busy.patches, many/10.0/2, "or this tells nothing")
+	assert.InDelta(t, busy.patches, busy.events, busy.patches/4, "one watches the PacemakerNodes, and no more")
+	assert.LessOrEqual(t, busy.patches*busy.eventBytes, 100*3000.0)
+	assert.LessOrEqual(t, busy.sums, 2/30.0, "writes of the config's status")
+	assert.LessOrEqual(t, busy.leaseReads, many/10.0)
+	assert.LessOrEqual(t, busy.leaseWrites, 0.3)
+
+	s.busy.Store(false)
+	time.Sleep(15 * time.Second) // the last news is written
+	quiet := s.count(t, window)
+	figure(t, "%d daemons with nothing to tell, in a second: %s", many, quiet)
+	assert.LessOrEqual(t, quiet.patches, many/600.0*1.5, "signs of life")
+	assert.LessOrEqual(t, quiet.sums, 2/30.0)
+	status := summed()
+	assert.True(t, meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionReady), "%v", status.Conditions)
+	assert.EqualValues(t, many, status.Waiting, "one on each node, at last")
+}
+
+// makeNodes makes the Node objects; what is of them goes with them.
+func (s *stampede) makeNodes(t *testing.T) {
+	t.Helper()
+	api := node.Client().CoreV1().Nodes()
+	t.Cleanup(func() {
+		ctx := context.Background()
+		assert.NoError(t, api.DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: "stampede"}))
+		assert.Eventually(t, func() bool {
+			left, err := node.Kubectl(ctx, "get", "pacemakernodes", "-o", "name")
+			return err == nil && !bytes.Contains(left, []byte("/stampede-"))
+		}, patience, time.Second, "the PacemakerNodes go with their Nodes")
+	})
+	for i := range s.nodes {
+		_, err := api.Create(t.Context(), &corev1.Node{
+			ObjectMeta: metav1.ObjectMeta{Name: s.name(i), Labels: map[string]string{"stampede": "member"}},
+			Spec:       corev1.NodeSpec{Unschedulable: true},
+		}, metav1.CreateOptions{})
+		require.NoError(t, err)
+	}
+}
+
+func (s *stampede) name(i int) string { return fmt.Sprintf("stampede-%d", i) }
+
+// run has a daemon's talk begin on every node, until the test ends.
+func (s *stampede) run(t *testing.T) {
+	t.Helper()
+	access := rest.CopyConfig(node.RESTConfig())
+	access.QPS = -1 // each daemon has a limit of its own, these share one client
+	kube, err := kubernetes.NewForConfig(access)
+	require.NoError(t, err)
+	objects, err := dynamic.NewForConfig(access)
+	require.NoError(t, err)
+	log := logrus.New()
+	log.SetOutput(io.Discard)
+	ctx, cancel := context.WithCancel(context.Background())
+	var all errgroup.Group
+	t.Cleanup(func() {
+		cancel()
+		assert.NoError(t, all.Wait())
+	})
+	for i := range s.nodes {
+		name := s.name(i)
+		source := crd.NewSource(objects, kube, name, "", nil, log, nil)
+		s.sources = append(s.sources, source)
+		all.Go(func() error { return source.Run(ctx) })
+		all.Go(func() error { return podwatch.New(kube, name, log).Run(ctx) })
+		reporter := report.NewNode(report.NodeOptions{
+			API: objects, NodeName: name, NodeUID: source.NodeUID, Nodes: source.Nodes, Log: log,
+			Status: func() v1alpha1.PacemakerNodeStatus { return s.status(source) },
+		})
+		all.Go(func() error { reporter.Run(ctx); return nil })
+		election := report.NewElection(report.ElectionOptions{
+			API: kube, Namespace: "default", NodeName: name, Nodes: source.Nodes, Log: log,
+		})
+		all.Go(func() error {
+			election.Run(ctx, report.NewSummary(report.SummaryOptions{API: objects, Configs: source.Known, Log: log}).Run)
+			return nil
+		})
+	}
+}
+
+// status is what a daemon has to tell while pods start on its node.
+func (s *stampede) status(source *crd.Source) v1alpha1.PacemakerNodeStatus {
+	e := source.Current()
+	since := metav1.NewTime(time.Unix(1700000000, 0))
+	status := v1alpha1.PacemakerNodeStatus{
+		Version: "v0.0.0-e2e", Config: e.Name, Origin: string(e.Origin), ConfigGeneration: e.Generation, Mode: e.Spec.GetMode(),
+		Ready: true, Connection: v1alpha1.Connected, Way: v1alpha1.WayGate,
+		Waiting: 1, Starting: 2, Limit: 2, WaitingSince: &since, HeldBy: "Concurrency",
+	}
+	if s.busy.Load() {
+		status.Waiting = 2 + s.changes.Add(1)%1000
+	}
+	return status
+}
+
+// costs are what happened in a second on average.
+type costs struct {
+	patches, sums, events, eventBytes, configEvents, leaseReads, leaseWrites float64
+}
+
+func (c costs) String() string {
+	return fmt.Sprintf("%.1f writes of PacemakerNodes, %.1f watch events of them of %.2f KB each, %.3f writes of the config's status, "+
+		"%.1f watch events of configs, %.1f reads and %.2f writes of the Lease",
+		c.patches, c.events, c.eventBytes/1000, c.sums, c.configEvents, c.leaseReads, c.leaseWrites)
+}
+
+func (s *stampede) count(t *testing.T, over time.Duration) costs {
+	t.Helper()
+	begin, before := time.Now(), readAPIMetrics(t)
+	time.Sleep(over) // what is counted happens by time alone
+	after := readAPIMetrics(t)
+	seconds := time.Since(begin).Seconds()
+	grown := func(name string, labels ...string) float64 { return after.sum(name, labels...) - before.sum(name, labels...) }
+	const requests, sizes = "apiserver_request_total", "apiserver_watch_events_sizes"
+	c := costs{
+		patches:      grown(requests, "verb", "PATCH", "resource", "pacemakernodes") / seconds,
+		sums:         (grown(requests, "verb", "PATCH", "resource", "pacemakerconfigs") + grown(requests, "verb", "PUT", "resource", "pacemakerconfigs")) / seconds,
+		events:       grown(sizes+"_count", "resource", "pacemakernodes") / seconds,
+		configEvents: grown(sizes+"_count", "resource", "pacemakerconfigs") / seconds,
+		leaseReads:   grown(requests, "verb", "GET", "resource", "leases") / seconds,
+		leaseWrites:  grown(requests, "verb", "PUT", "resource", "leases") / seconds,
+	}
+	if c.events > 0 {
+		c.eventBytes = grown(sizes+"_sum", "resource", "pacemakernodes") / seconds / c.events
+	}
+	return c
+}
+
+// apiMetrics are the metrics of the API server at one moment.
+type apiMetrics []metricSample
+
+type metricSample struct {
+	name   string
+	labels map[string]string
+	value  float64
+}
+
+func readAPIMetrics(t *testing.T) (all apiMetrics) {
+	t.Helper()
+	text, err := node.Client().CoreV1().RESTClient().Get().AbsPath("/metrics").DoRaw(t.Context())
+	require.NoError(t, err)
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	families, err := parser.TextToMetricFamilies(bytes.NewReader(text))
+	require.NoError(t, err)
+	for name, family := range families {
+		for _, m := range family.Metric {
+			labels := map[string]string{}
+			for _, l := range m.Label {
+				labels[l.GetName()] = l.GetValue()
+			}
+			add := func(name string, value float64) { all = append(all, metricSample{name, labels, value}) }
+			switch {
+			case m.Histogram != nil:
+				add(name+"_sum", m.Histogram.GetSampleSum())
+				add(name+"_count", float64(m.Histogram.GetSampleCount()))
+			case m.Counter != nil:
+				add(name, m.Counter.GetValue())
+			case m.Gauge != nil:
+				add(name, m.Gauge.GetValue())
+			}
+		}
+	}
+	return all
+}
+
+// sum adds up the samples of that name with these labels, given as name and value
+// in turn.
+func (a apiMetrics) sum(name string, labels ...string) (sum float64) {
+next:
+	for _, s := range a {
+		if s.name != name {
+			continue
+		}
+		for i := 0; i < len(labels); i += 2 {
+			if s.labels[labels[i]] != labels[i+1] {
+				continue next
+			}
+		}
+		sum += s.value
+	}
+	return sum
+}
