@@ -143,10 +143,7 @@ func installChart(t *testing.T, more map[string]any) *install {
 	out, err := node.Kubectl(t.Context(), "apply", "--server-side", "-f", in.manifest)
 	t.Cleanup(func() {
 		if t.Failed() {
-			log, err := node.Kubectl(context.Background(), "-n", installName, "logs", "ds/"+installName, "--tail", "200")
-			t.Logf("the daemon's log: %v\n%s", err, log)
-			pods, err := node.Kubectl(context.Background(), "-n", installName, "describe", "pods")
-			t.Logf("its pods: %v\n%s", err, pods)
+			in.logPods(t)
 		}
 		if out, err := node.Kubectl(context.Background(), "delete", "--ignore-not-found", "-f", in.manifest); err != nil {
 			t.Errorf("delete of the chart: %v\n%s", err, out)
@@ -154,6 +151,15 @@ func installChart(t *testing.T, more map[string]any) *install {
 	})
 	require.NoError(t, err, "%s", out)
 	return in
+}
+
+// logPods writes what became of the daemon to the log of a failed test.
+func (in *install) logPods(t *testing.T) {
+	t.Helper()
+	log, err := node.Kubectl(context.Background(), "-n", installName, "logs", "ds/"+installName, "--tail", "200")
+	t.Logf("the daemon's log: %v\n%s", err, log)
+	pods, err := node.Kubectl(context.Background(), "-n", installName, "describe", "pods")
+	t.Logf("its pods: %v\n%s", err, pods)
 }
 
 // hook gives the file of the gate.

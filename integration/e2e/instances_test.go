@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"encoding/json"
 	"testing"
 	"time"
 
@@ -30,12 +31,11 @@ func TestTwoInstancesOnOneNode(t *testing.T) {
 	deploy(t, ns, "both", 5, herdPod(1, sleeping("2s")))
 	eventually(t, "both hold pods of the same herd", func() bool { return len(narrow.status(t).Waiting) > 0 })
 	for name, limit := range map[string]int32{"wide": 3, "narrow": 1} {
-		told := func() v1alpha1.PacemakerNode {
-			return object[v1alpha1.PacemakerNode](t, "pacemakernode", node.NodeName+"."+name)
-		}
 		eventually(t, name+" tells of its own config", func() bool {
-			s := told().Status
-			return s.Config == name && s.Limit == limit && s.Instance == name
+			out, err := node.Kubectl(t.Context(), "get", "pacemakernode", node.NodeName+"."+name, "-o", "json")
+			var told v1alpha1.PacemakerNode
+			return err == nil && json.Unmarshal(out, &told) == nil &&
+				told.Status.Config == name && told.Status.Limit == limit && told.Status.Instance == name
 		})
 		eventually(t, name+" sums up its own config", func() bool {
 			return object[v1alpha1.PacemakerConfig](t, "pacemakerconfig", name).Status.Nodes == 1

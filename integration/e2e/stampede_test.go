@@ -184,7 +184,9 @@ func (s *stampede) count(t *testing.T, over time.Duration) costs {
 	time.Sleep(over) // what is counted happens by time alone
 	after := readAPIMetrics(t)
 	seconds := time.Since(begin).Seconds()
-	grown := func(name string, labels ...string) float64 { return after.sum(name, labels...) - before.sum(name, labels...) }
+	grown := func(name string, labels ...string) float64 {
+		return after.sum(name, labels...) - before.sum(name, labels...)
+	}
 	const requests, sizes = "apiserver_request_total", "apiserver_watch_events_sizes"
 	c := costs{
 		patches:      grown(requests, "verb", "PATCH", "resource", "pacemakernodes") / seconds,

@@ -1,0 +1,384 @@
+//go:build e2e && full
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"sigs.k8s.io/yaml"
+
+	"github.com/pod-pacemaker/pod-pacemaker/integration/build"
+	"github.com/pod-pacemaker/pod-pacemaker/integration/lab"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
+)
+
+// manual has the commands of the documentation, and runs them as they stand there.
+type manual struct {
+	env   []string
+	lines []string // of the documents
+	ran   map[string]bool
+	// replace are pairs: what stands there for something of the reader's own, and
+	// what that is here.
+	replace []string
+}
+
+// The programs whose commands this scenario runs. The others of the documents are
+// for the node itself and run in TestTheNodesCommands, or make something; package
+// deploy sees to it that there are none beside.
+var manualPrograms = regexp.MustCompile(`^(kubectl|helm|pod-pacemaker) [^.]`)
+
+// readManual finds the commands: the lines of code blocks without a language, and
+// the code within sentences.
+func readManual(t *testing.T) (lines []string) {
+	t.Helper()
+	for _, document := range []string{"README.md", "deploy/README.md"} {
+		text, err := os.ReadFile(repository(document))
+		require.NoError(t, err)
+		for i, block := range strings.Split(string(text), "```") {
+			language, content, _ := strings.Cut(block, "\n")
+			if i%2 == 1 && language != "" {
+				continue
+			}
+			if i%2 == 0 {
+				content = strings.Join(regexp.MustCompile("`[^`\n]+`").FindAllString(block, -1), "\n")
+			}
+			for line := range strings.Lines(content) {
+				line = strings.TrimPrefix(strings.Trim(strings.TrimSpace(line), "`"), "$ ")
+				if manualPrograms.MatchString(line) && !slices.Contains(lines, line) {
+					lines = append(lines, line)
+				}
+			}
+		}
+	}
+	require.Greater(t, len(lines), 20)
+	return lines
+}
+
+func newManual(t *testing.T) *manual {
+	t.Helper()
+	cache, err := lab.CacheDir()
+	require.NoError(t, err)
+	progress := build.PlainProgress(os.Stderr)
+	binaries, err := lab.Build(t.Context(), cache, progress)
+	require.NoError(t, err)
+	component, err := build.Find("helm")
+	require.NoError(t, err)
+	helm, err := build.Cache{Dir: cache, Progress: progress}.Component(t.Context(), component)
+	require.NoError(t, err)
+	own := t.TempDir()
+	return &manual{
+		lines: readManual(t), ran: map[string]bool{},
+		env: append(os.Environ(),
+			"PATH="+strings.Join([]string{filepath.Dir(binaries.Kubectl), helm, repository("bin"), os.Getenv("PATH")}, ":"),
+			"KUBECONFIG="+node.Kubeconfig, "KUBECACHEDIR="+filepath.Join(own, "kubectl"),
+			"HELM_CACHE_HOME="+own, "HELM_CONFIG_HOME="+own, "HELM_DATA_HOME="+own,
+		),
+	}
+}
+
+// command is a command of the documents, with more arguments.
+func (m *manual) command(ctx context.Context, t *testing.T, line, more string) *exec.Cmd {
+	t.Helper()
+	require.Contains(t, m.lines, line, "no document says so")
+	m.ran[line] = true
+	cmd := exec.CommandContext(ctx, "sh", "-c", "exec "+strings.NewReplacer(m.replace...).Replace(line)+" "+more)
+	cmd.Dir, cmd.Env = repository(), m.env
+	return cmd
+}
+
+func (m *manual) runs(t *testing.T, line string) string { t.Helper(); return m.runsWith(t, line, "") }
+
+func (m *manual) runsWith(t *testing.T, line, more string) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	out, err := m.command(ctx, t, line, more).CombinedOutput()
+	require.NoError(t, err, "%s %s\n%s", line, more, out)
+	t.Logf("$ %s\n%s", line, out)
+	return string(out)
+}
+
+// As a reader of the manual, from the first install to the end: with Helm, on a
+// cluster without the CRDs, every command as it stands there.
+func TestTheManual(t *testing.T) {
+	m := newManual(t)
+	image, _, _ := strings.Cut(installImage, ":")
+	importImage(t, image+":v0.1.0")
+	importImage(t, image+":v0.2.0")
+	in := &install{}
+	values := in.values(t)
+	m.replace = []string{"registry.example/pod-pacemaker", image}
+	withoutCRDs(t)
+	t.Cleanup(func() {
+		if t.Failed() {
+			in.logPods(t)
+		}
+		for _, line := range []string{"helm uninstall " + installName + " -n " + installName + " --ignore-not-found", "kubectl delete namespace --ignore-not-found " + installName} {
+			cmd := exec.CommandContext(context.Background(), "sh", "-c", line)
+			cmd.Env = m.env
+			out, err := cmd.CombinedOutput()
+			assert.NoError(t, err, "%s: %s", line, out)
+		}
+	})
+
+	m.runsWith(t, "kubectl apply -k deploy/base", "--dry-run=client -o name")
+	m.runsWith(t, "kubectl delete -k deploy/base", "--dry-run=client --ignore-not-found")
+	m.runs(t, "kubectl apply -f deploy/base/namespace.yaml")
+	install := "helm install pod-pacemaker deploy/chart/pod-pacemaker --namespace pod-pacemaker --set image.repository=registry.example/pod-pacemaker --set image.tag=v0.1.0"
+	m.runsWith(t, install, "-f "+values)
+	d := in.awaitDaemon(t)
+	assert.Contains(t, m.runs(t, "kubectl -n pod-pacemaker get pods -o wide"), "1/1")
+	assert.Contains(t, m.runs(t, "kubectl -n pod-pacemaker exec ds/pod-pacemaker -- pod-pacemaker status"), "none: no pod is held back")
+	assert.Contains(t, m.runs(t, "kubectl explain pacemakerconfig.spec"), "maxWait")
+
+	assert.Contains(t, m.runs(t, "pod-pacemaker check deploy/samples/jvm-nodes.yaml --cores 8"), "4 at a time")
+	m.runs(t, "kubectl apply -f deploy/samples/jvm-nodes.yaml")
+	kubectl(t, "label", "node", node.NodeName, "workload=jvm")
+	t.Cleanup(func() { kubectlLater(t, "label", "node", node.NodeName, "workload-") })
+	eventually(t, "the config is in force", func() bool { return d.status(t).Config.Name == "jvm-nodes" })
+	m.whileAHerdStarts(t, d)
+
+	old := pods(t, installName)
+	m.runs(t, "kubectl -n pod-pacemaker delete pod POD")
+	eventually(t, "another pod is ready", func() bool {
+		now := pods(t, installName)
+		return len(now) == 1 && now[0].UID != old[0].UID && allReady(t, installName, 1)
+	})
+	before := in.hook(t)
+	m.runs(t, "helm upgrade pod-pacemaker deploy/chart/pod-pacemaker --namespace pod-pacemaker --reset-then-reuse-values --set image.tag=v0.2.0")
+	eventually(t, "the next version is ready", func() bool {
+		now := pods(t, installName)
+		return len(now) == 1 && strings.HasSuffix(now[0].Spec.Containers[0].Image, ":v0.2.0") && allReady(t, installName, 1)
+	})
+	in.hook(t)
+	assert.Equal(t, before.Mode(), in.hook(t).Mode())
+	eventually(t, "its config is in force still", func() bool {
+		s, err := d.admin.Status(t.Context())
+		return err == nil && s.Config.Name == "jvm-nodes"
+	})
+
+	m.runs(t, "helm uninstall pod-pacemaker --namespace pod-pacemaker")
+	eventually(t, "nothing is left on the host", func() bool { return len(in.files(t)) == 0 })
+	kubectl(t, "get", "pacemakerconfig", "jvm-nodes") // Helm leaves it
+	m.runsWith(t, install, "-f "+values)
+	d = in.awaitDaemon(t)
+	eventually(t, "the config that was left is in force", func() bool { return d.status(t).Config.Name == "jvm-nodes" })
+	m.runs(t, "helm uninstall pod-pacemaker --namespace pod-pacemaker")
+	eventually(t, "nothing is left on the host again", func() bool { return len(in.files(t)) == 0 })
+	m.runs(t, "kubectl delete namespace pod-pacemaker")
+	m.runs(t, "kubectl delete -k deploy/crds")
+	m.checksFiles(t)
+	assertNothingLeft(t)
+	for _, line := range m.lines {
+		assert.True(t, m.ran[line], "a command of the documents that no scenario runs: %s", line)
+	}
+}
+
+// whileAHerdStarts does what the manual says about looking at it, and lets the herd
+// go by the kill switch.
+func (m *manual) whileAHerdStarts(t *testing.T, d *daemon) {
+	t.Helper()
+	ns := namespace(t)
+	deploy(t, ns, "jvm", 5, herdPod(1, sleeping("20s")))
+	eventually(t, "some wait", func() bool { return len(d.status(t).Waiting) > 0 })
+	waiting := d.status(t).Waiting[0].Name
+	m.replace = append([]string{"NAMESPACE/POD", ns + "/" + waiting, "POD", pods(t, installName)[0].Name, "default/web-7d9c-x2x", ns + "/" + waiting}, m.replace...)
+	inPod := "-n " + installName + " exec ds/" + installName + " -- pod-pacemaker "
+	for _, line := range []string{"pod-pacemaker why NAMESPACE/POD", "pod-pacemaker why default/web-7d9c-x2x"} {
+		assert.Contains(t, m.onNode(t, line, inPod), waiting+": waiting ")
+	}
+	for _, line := range []string{"pod-pacemaker status", "pod-pacemaker status -o json", "kubectl -n pod-pacemaker exec POD -- pod-pacemaker status"} {
+		out := ""
+		if strings.HasPrefix(line, "kubectl") {
+			out = m.runs(t, line)
+		} else {
+			out = m.onNode(t, line, inPod)
+		}
+		assert.Contains(t, out, waiting)
+	}
+	m.watches(t, inPod)
+	eventually(t, "the node tells", func() bool {
+		return regexp.MustCompile(`jvm-nodes +Enforce +true +[1-9]`).MatchString(kubectl(t, "get", "pacemakernodes"))
+	})
+	m.runs(t, "kubectl get pacemakernodes")
+	eventually(t, "the config sums up", func() bool {
+		return regexp.MustCompile(`jvm-nodes +Enforce .*perCore|jvm-nodes.*Enforce`).MatchString(kubectl(t, "get", "pacemakerconfigs"))
+	})
+	m.runs(t, "kubectl get pacemakerconfigs")
+	eventually(t, "an event says why it waits", func() bool {
+		return strings.Contains(kubectl(t, "-n", ns, "describe", "pod", waiting), "WaitingToStart")
+	})
+	m.runsWith(t, "kubectl describe pod", "-n "+ns+" "+waiting)
+	m.forwards(t)
+	m.runs(t, `kubectl patch pacemakerconfig jvm-nodes --type merge -p '{"spec":{"mode":"Off"}}'`)
+	eventually(t, "the kill switch lets all go", func() bool { return len(d.status(t).Waiting) == 0 })
+	eventually(t, "all pods are ready", func() bool { return allReady(t, ns, 5) })
+}
+
+// onNode runs a command that the manual has for the node, in the daemon's pod there.
+func (m *manual) onNode(t *testing.T, line, inPod string) string {
+	t.Helper()
+	m.ran[line] = true
+	own := strings.TrimPrefix(strings.NewReplacer(m.replace...).Replace(line), "pod-pacemaker ")
+	out, err := node.Kubectl(t.Context(), strings.Fields(inPod+own)...)
+	require.NoError(t, err, "%s", out)
+	t.Logf("$ %s\n%s", line, out)
+	return string(out)
+}
+
+// watches looks on for two pictures.
+func (m *manual) watches(t *testing.T, inPod string) {
+	t.Helper()
+	const line = "pod-pacemaker status --watch"
+	m.ran[line] = true
+	cmd := exec.CommandContext(t.Context(), "timeout", "-s", "INT", "10", "sh", "-c", "exec kubectl "+inPod+"status --watch")
+	cmd.Env = m.env
+	out, _ := cmd.CombinedOutput() // ended by the interrupt
+	assert.GreaterOrEqual(t, strings.Count(string(out), "WAITING "), 2, "%s", out)
+}
+
+// forwards opens the page as the manual says, and asks it.
+func (m *manual) forwards(t *testing.T) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	const line = "kubectl -n pod-pacemaker port-forward POD 9464"
+	address := freeAddress(t)
+	_, port, _ := strings.Cut(address, ":")
+	was := m.replace
+	m.replace = append([]string{"POD 9464", pods(t, installName)[0].Name + " " + port + ":9464"}, m.replace...)
+	cmd := m.command(ctx, t, line, "")
+	m.replace = was
+	require.NoError(t, cmd.Start())
+	eventually(t, "the page is there", func() bool {
+		reply, err := http.Get("http://" + address + "/") //nolint:noctx // of this machine
+		if err != nil {
+			return false
+		}
+		return reply.Body.Close() == nil && reply.StatusCode == http.StatusOK
+	})
+	cancel()
+	_ = cmd.Wait() // killed
+}
+
+// checksFiles has the files checked that the manual has checked.
+func (m *manual) checksFiles(t *testing.T) {
+	t.Helper()
+	file := repository("crd", "testdata", "valid", "as-in-pod-pacemaker.yaml")
+	m.replace = append([]string{"pacemakerconfig.yaml", file, " FILE", " " + file}, m.replace...)
+	for _, line := range []string{"pod-pacemaker check pacemakerconfig.yaml", "pod-pacemaker check FILE"} {
+		assert.Contains(t, m.runs(t, line), "valid")
+	}
+}
+
+// values writes what this node needs beside what the manual says.
+func (in *install) values(t *testing.T) (file string) {
+	t.Helper()
+	dir, err := os.MkdirTemp(node.Dir, "in")
+	require.NoError(t, err)
+	in.dir = dir
+	text, err := yaml.Marshal(map[string]any{
+		"image":     map[string]any{"pullPolicy": "Never"},
+		"nri":       map[string]any{"socket": node.NRISocket},
+		"paths":     map[string]any{"gate": dir + "/bin", "run": dir + "/run", "state": dir + "/state"},
+		"apiServer": map[string]any{"host": lab.NodeIP, "port": "6443"},
+	})
+	require.NoError(t, err)
+	file = filepath.Join(t.TempDir(), "values.yaml")
+	require.NoError(t, os.WriteFile(file, text, 0o600))
+	return file
+}
+
+// awaitDaemon waits until the chart's daemon paces pods.
+func (in *install) awaitDaemon(t *testing.T) *daemon {
+	t.Helper()
+	eventually(t, "the DaemonSet's pod is ready", func() bool { return allReady(t, installName, 1) })
+	d := &daemon{runDir: filepath.Join(in.dir, "run")}
+	d.admin = admin.NewClient(filepath.Join(d.runDir, "admin.sock"))
+	eventually(t, "the daemon is ready", func() bool {
+		s, err := d.admin.Status(t.Context())
+		return err == nil && s.Ready
+	})
+	return d
+}
+
+// withoutCRDs takes the CRDs of all scenarios away until the test ends.
+func withoutCRDs(t *testing.T) {
+	t.Helper()
+	crds := repository("deploy", "crds")
+	t.Cleanup(func() { kubectlLater(t, "apply", "--server-side", "--force-conflicts", "-k", crds) })
+	kubectl(t, "delete", "-k", crds)
+}
+
+func kubectlLater(t *testing.T, args ...string) {
+	t.Helper()
+	out, err := node.Kubectl(context.Background(), args...)
+	assert.NoError(t, err, "%s", out)
+}
+
+// assertNothingLeft looks for what of the release is in the cluster.
+func assertNothingLeft(t *testing.T) {
+	t.Helper()
+	for _, kind := range []string{"clusterroles", "clusterrolebindings", "crds", "validatingadmissionpolicies", "namespaces"} {
+		var left []string
+		eventually(t, "no "+kind+" are left", func() bool {
+			left = left[:0]
+			for name := range strings.FieldsSeq(kubectl(t, "get", kind, "-o", "name")) {
+				if strings.Contains(name, "pacemaker") {
+					left = append(left, name)
+				}
+			}
+			return len(left) == 0
+		})
+	}
+}
+
+// The commands for the node itself, in a file system of their own in which /etc and
+// /opt are empty: what they put in place is what the programs of the node find.
+func TestTheNodesCommands(t *testing.T) {
+	text, err := os.ReadFile(repository("deploy", "README.md"))
+	require.NoError(t, err)
+	systemd := ""
+	var script strings.Builder
+	script.WriteString("set -ex\nmount -t tmpfs none /opt\nmount -t tmpfs none /etc\nmkdir -p /etc/containerd /etc/systemd/system\n")
+	script.WriteString(`printf 'version = 3\nimports = ["/etc/containerd/conf.d/*.toml"]\n' >/etc/containerd/config.toml` + "\n")
+	ran := 0
+	for _, line := range regexp.MustCompile(`(?m)^ *((?:install|grep|containerd|systemctl) .*)$`).FindAllStringSubmatch(string(text), -1) {
+		ran++
+		if strings.HasPrefix(line[1], "systemctl") {
+			systemd += line[1] + "\n" // there is no systemd of this file system to ask
+			continue
+		}
+		script.WriteString(line[1] + "\n")
+	}
+	require.GreaterOrEqual(t, ran, 8)
+	assert.Equal(t, "systemctl restart containerd\nsystemctl enable --now pod-pacemaker\n", systemd)
+	script.WriteString("systemd-analyze verify --man=no /etc/systemd/system/pod-pacemaker.service\n")
+	script.WriteString("/opt/pod-pacemaker/bin/pod-pacemaker check /etc/pod-pacemaker/config.yaml\n")
+	cache, err := lab.CacheDir()
+	require.NoError(t, err)
+	binaries, err := lab.Build(t.Context(), cache, build.PlainProgress(os.Stderr))
+	require.NoError(t, err)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "unshare", "--mount", "bash", "-o", "pipefail", "-c", script.String())
+	cmd.Dir = repository()
+	cmd.Env = append(os.Environ(), fmt.Sprintf("PATH=%s:%s", filepath.Dir(binaries.Containerd), os.Getenv("PATH")))
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	assert.Contains(t, string(out), "disable = false", "what containerd would do after its restart")
+	assert.Contains(t, string(out), "valid")
+	t.Logf("%s", out)
+}
