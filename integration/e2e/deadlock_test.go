@@ -53,11 +53,6 @@ func TestDeadlockOfTwoAndADatabase(t *testing.T) {
 	})
 }
 
-// With many in line before the database, the loans have to grow.
-func TestDeadlockOfFortyAndADatabase(t *testing.T) {
-	deadlock(t, 40, func(*testing.T, string) {})
-}
-
 // deadlock starts so many pods that need the database, then the database, two at a
 // time, and waits until all of them are ready.
 func deadlock(t *testing.T, dependants int32, meanwhile func(t *testing.T, ns string)) {
