@@ -1,0 +1,161 @@
+//go:build e2e && full
+
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"math"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/promql"
+	"github.com/prometheus/prometheus/tsdb"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	dto "github.com/prometheus/client_model/go"
+)
+
+// prometheus is Prometheus' own store and engine, which scrape one daemon.
+type prometheus struct {
+	db     *tsdb.DB
+	engine *promql.Engine
+	times  []time.Time // of the scrapes
+}
+
+func newPrometheus(t *testing.T) *prometheus {
+	t.Helper()
+	db, err := tsdb.Open(t.TempDir(), slog.New(slog.DiscardHandler), nil, tsdb.DefaultOptions(), nil)
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, db.Close()) })
+	return &prometheus{db: db, engine: promql.NewEngine(promql.EngineOpts{
+		Logger: slog.New(slog.DiscardHandler), MaxSamples: 1e6, Timeout: time.Minute, LookbackDelta: time.Minute,
+	})}
+}
+
+// scrape takes over what the daemon tells now.
+func (p *prometheus) scrape(t *testing.T, d *daemon) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+d.http+"/metrics", http.NoBody)
+	require.NoError(t, err)
+	reply, err := http.DefaultClient.Do(request)
+	require.NoError(t, err)
+	defer reply.Body.Close()
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	families, err := parser.TextToMetricFamilies(io.LimitReader(reply.Body, 1<<24))
+	require.NoError(t, err)
+	now := time.Now()
+	vector, err := expfmt.ExtractSamples(&expfmt.DecodeOptions{Timestamp: model.TimeFromUnixNano(now.UnixNano())}, all(families)...)
+	require.NoError(t, err)
+	appender := p.db.Appender(t.Context())
+	for _, sample := range vector {
+		series := labels.NewBuilder(labels.EmptyLabels())
+		for name, value := range sample.Metric {
+			series.Set(string(name), string(value))
+		}
+		series.Set("job", "pod-pacemaker").Set("instance", "n1")
+		_, err := appender.Append(0, series.Labels(), now.UnixMilli(), float64(sample.Value))
+		require.NoError(t, err)
+	}
+	require.NoError(t, appender.Commit())
+	p.times = append(p.times, now)
+}
+
+func all(families map[string]*dto.MetricFamily) (list []*dto.MetricFamily) {
+	for _, f := range families {
+		list = append(list, f)
+	}
+	return list
+}
+
+// has tells whether the query has given a number at any time.
+func (p *prometheus) has(t *testing.T, query string) bool {
+	t.Helper()
+	for _, at := range p.times {
+		q, err := p.engine.NewInstantQuery(t.Context(), p.db, nil, query, at)
+		require.NoError(t, err, query)
+		result := q.Exec(t.Context())
+		require.NoError(t, result.Err, query)
+		vector, err := result.Vector()
+		require.NoError(t, err, query)
+		for _, sample := range vector {
+			if !math.IsNaN(sample.F) {
+				q.Close()
+				return true
+			}
+		}
+		q.Close()
+	}
+	return false
+}
+
+// Each query of the dashboard gives numbers in a real Prometheus that scrapes the
+// daemon of a real node while herds start, one of them in mode Shadow.
+func TestDashboardOfARealNode(t *testing.T) {
+	d := startDaemon(t)
+	p := newPrometheus(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	scraped := make(chan struct{})
+	go func() {
+		defer close(scraped)
+		for ctx.Err() == nil {
+			p.scrape(t, d)
+			after(ctx, time.Second)
+		}
+	}()
+	const limits = `throttleConfig: {maxConcurrent: {value: 2}, cpu: {maxLoad: "100"}, loadAvg: {maxLoad: "1000"}, pressure: {io: {full: "99"}}}`
+	d.configure(t, "{priority: 1, "+limits+"}")
+	ns := namespace(t)
+	deploy(t, ns, "paced", 8, herdPod(1))
+	createJob(t, ns, "refused", herdPod(0.1, runOnce))
+	eventually(t, "all pods are ready", func() bool {
+		ready := 0
+		for _, pod := range pods(t, ns) {
+			if condition(pod, "Ready") {
+				ready++
+			}
+		}
+		return ready == 8
+	})
+	d.idle(t)
+	d.configure(t, "{priority: 2, mode: Shadow, "+limits+"}")
+	shadow := namespace(t)
+	deploy(t, shadow, "shadow", 5, herdPod(0.5))
+	eventually(t, "all pods are ready", func() bool { return allReady(t, shadow, 5) })
+	d.idle(t)
+	after(ctx, 3*time.Second) // two scrapes more
+	cancel()
+	<-scraped
+
+	text, err := os.ReadFile(repository("deploy", "dashboard", "pod-pacemaker.json"))
+	require.NoError(t, err)
+	var board struct {
+		Panels []struct {
+			Title   string
+			Targets []struct{ Expr string }
+		}
+	}
+	require.NoError(t, json.Unmarshal(text, &board))
+	grafana := strings.NewReplacer("$__rate_interval", "20s", "$instance", "n1")
+	// What a node in good order has nothing of: the same without the condition has.
+	nothing := strings.NewReplacer("pod_pacemaker_slots_lent{instance=~\"n1\"} > 0", "pod_pacemaker_slots_lent", "pod_pacemaker_signal_blind{instance=~\"n1\"} > 0", "pod_pacemaker_signal_blind")
+	asked := 0
+	for _, panel := range board.Panels {
+		for _, target := range panel.Targets {
+			asked++
+			query := nothing.Replace(grafana.Replace(target.Expr))
+			assert.True(t, p.has(t, query), "%s: no data for %s", panel.Title, query)
+		}
+	}
+	figure(t, "%d queries of the dashboard gave numbers over %d scrapes", asked, len(p.times))
+	assert.Greater(t, asked, 30)
+}
