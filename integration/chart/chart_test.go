@@ -80,6 +80,7 @@ seLinuxOptions: {type: spc_t}
 apiServer: {host: 10.0.0.1, port: 6443}
 startupTaint: {enabled: true}
 kick: {enabled: true}
+ownNode: {policy: true}
 podMonitor: {enabled: true}
 prometheusRule: {enabled: true}
 dashboard: {enabled: true}
@@ -113,7 +114,7 @@ func TestEverySwitchRenders(t *testing.T) {
 
 	files, err := Render(Release{Name: "pod-pacemaker", Namespace: "pacing"}, vals(t, everything))
 	require.NoError(t, err)
-	for _, name := range []string{"podmonitor.yaml", "prometheusrule.yaml", "dashboard.yaml", "startuptaint.yaml", "kick.yaml", "crds.yaml"} {
+	for _, name := range []string{"podmonitor.yaml", "prometheusrule.yaml", "dashboard.yaml", "startuptaint.yaml", "kick.yaml", "ownnode.yaml", "crds.yaml"} {
 		require.Contains(t, files, name)
 	}
 }
@@ -206,6 +207,7 @@ func TestWrongValuesAreRefused(t *testing.T) {
 		"{instance: Blue}":                    "instance",
 		"{extraArgs: [hold]}":                 "extraArgs",
 		"{startupTaint: {key: 'a b'}}":        "key",
+		"{ownNode: {policy: 'yes'}}":          "policy",
 		"{kick: true}":                        "kick",
 		"{maxUnavailable: some}":              "maxUnavailable",
 		"{seLinuxOptions: {kind: x}}":         "kind",
