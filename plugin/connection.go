@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/containerd/nri/pkg/api"
@@ -19,6 +20,9 @@ import (
 const (
 	retryFirst = 200 * time.Millisecond
 	retryMost  = 5 * time.Second
+	// knockEvery is about the time between two attempts while nobody listens: to try
+	// costs nothing, and pods that a runtime makes before the daemon is back are unpaced.
+	knockEvery = 100 * time.Millisecond
 	// registrationLimit is how long the runtime may take from the connection to the
 	// plugin's configuration; NRI's own limit is 5 s.
 	registrationLimit = 15 * time.Second
@@ -94,16 +98,26 @@ func (c *connection) run(ctx context.Context) error {
 			wait = retryFirst
 			c.tellLost(err)
 		}
+		pause := wait
+		if nobodyListens(err) {
+			pause = knockEvery
+		} else {
+			wait = min(2*wait, retryMost)
+		}
 		// Full jitter: a hundred daemons of a machine park do not come in step.
-		pause := time.Duration(rand.Int64N(int64(wait))) + wait/2
+		pause = time.Duration(rand.Int64N(int64(pause))) + pause/2
 		c.warn(time.Now(), err, pause)
-		wait = min(2*wait, retryMost)
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-time.After(pause):
 		}
 	}
+}
+
+// nobodyListens tells whether there is no runtime at the socket.
+func nobodyListens(err error) bool {
+	return errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.ENOENT)
 }
 
 // sameAgain takes note of why there is no connection, and tells whether that was
@@ -123,6 +137,9 @@ func (c *connection) sameAgain(now time.Time, err error) bool {
 func (c *connection) warn(now time.Time, err error, pause time.Duration) {
 	again := c.sameAgain(now, err)
 	log := c.log.WithError(err).WithField("retry_in", pause.Round(time.Millisecond))
+	if again && nobodyListens(err) {
+		return // ten times a second
+	}
 	if again {
 		log.Debug("still no connection to the runtime: pods start unpaced")
 		return

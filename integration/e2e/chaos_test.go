@@ -34,6 +34,8 @@ type chaos struct {
 	living    map[string]int // replicas of the Deployments, by name
 	crashing  []string       // those of them that never get ready
 	done      []string       // what was done, for the log
+	// containerdKilled is how often it was.
+	containerdKilled int
 }
 
 // A node on which pods come, go and crash while the daemon, kubelet and containerd
@@ -74,9 +76,10 @@ func TestChaos(t *testing.T) {
 	eventually(t, "nothing is left of it", func() bool {
 		now = leftovers(t, d)
 		return now["processes"] <= before["processes"] && now["mounts"] <= before["mounts"] &&
-			now["goroutines"] <= before["goroutines"]+20
+			now["cgroups"] <= before["cgroups"] && now["goroutines"] <= before["goroutines"]+5
 	})
-	assert.LessOrEqual(t, now["MiB"], before["MiB"]+32, "memory of the daemon")
+	assert.LessOrEqual(t, now["shims"], before["shims"]+c.containerdKilled, "shims that containerd has forgotten")
+	assert.LessOrEqual(t, now["MiB"], before["MiB"]+16, "memory of the daemon")
 	figure(t, "seed %d, %d min: %d things done, %d Deployments ran at the end; left then %v, before %v", seed, minutes, len(c.done), kept, now, before)
 }
 
@@ -110,6 +113,7 @@ func (c *chaos) step() {
 		require.NoError(c.t, node.Kubelet.Start(c.t.Context()))
 	default:
 		c.say("containerd is killed")
+		c.containerdKilled++
 		require.NoError(c.t, node.Containerd.Kill(c.t.Context()))
 		require.NoError(c.t, node.Containerd.Start(c.t.Context()))
 	}
@@ -197,8 +201,17 @@ func leftovers(t *testing.T, d *daemon) map[string]int {
 			processes++
 		}
 	}
+	cgroups := 0
+	for _, root := range []string{"/sys/fs/cgroup/pids", "/sys/fs/cgroup"} { // of version 1, and 2
+		require.NoError(t, filepath.WalkDir(filepath.Join(root, node.Cgroup, "kubepods"), func(_ string, e os.DirEntry, err error) error {
+			if err == nil && e.IsDir() {
+				cgroups++
+			}
+			return nil // one may go meanwhile
+		}))
+	}
 	return map[string]int{
-		"processes": processes, "shims": shims, "mounts": strings.Count(string(mounts), "\n"),
+		"cgroups": cgroups, "processes": processes, "shims": shims, "mounts": strings.Count(string(mounts), "\n"),
 		"goroutines": int(d.metric(t, "go_goroutines")), "MiB": int(d.metric(t, "process_resident_memory_bytes")) >> 20,
 	}
 }
