@@ -89,7 +89,8 @@ func newDaemon(o Options, cores int, fallback *v1alpha1.PacemakerConfig, pods po
 	d.pacer.refusals.cores = cores
 	d.connection = newConnection(o, d.pacer)
 	d.connection.limits = d.limits
-	d.metrics.registry.MustRegister(newStateMetrics(d.pacer.limiter), newBuildInfo(o.Version), newLogDropped(o.LogDropped))
+	d.metrics.registry.MustRegister(newStateMetrics(d.pacer.limiter),
+		newPolicyMetrics(func() *policies.Keeper { return d.pacer.keeper }, d.pacer.limiter), newBuildInfo(o.Version), newLogDropped(o.LogDropped))
 	return d
 }
 

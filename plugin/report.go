@@ -59,7 +59,7 @@ func (d *Daemon) report(ctx context.Context) error {
 // sumUp writes the status of the PacemakerConfigs until ctx ends.
 func (d *Daemon) sumUp(ctx context.Context) error {
 	report.NewSummary(report.SummaryOptions{
-		API: d.dynamic, Instance: d.options.Instance, Configs: d.source.Known, Log: d.options.Log,
+		API: d.dynamic, Instance: d.options.Instance, Configs: d.source.Known, Policies: d.policies.Known, Log: d.options.Log,
 	}).Run(ctx)
 	return nil
 }
@@ -87,6 +87,7 @@ func (d *Daemon) nodeStatus() v1alpha1.PacemakerNodeStatus {
 	}
 	n.Message = cut(n.Message, mostMessage)
 	n.Blind = d.pacer.sensors.cannotMeasure()
+	n.Policies = nodePolicies(d.pacer.keeper.State(), d.pacer.limiter.Groups(time.Now()))
 	countPods(&n, d.pacer.limiter.Snapshot(time.Now()))
 	return n
 }

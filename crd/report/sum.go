@@ -88,10 +88,16 @@ func readiness(config crd.Known, nodes int32, late, unready []string) metav1.Con
 	default:
 		c.Status, c.Reason, c.Message = metav1.ConditionTrue, reasonInForce, fmt.Sprintf("in force on all %d nodes", nodes)
 	}
-	if len(c.Message) > mostMessage {
-		c.Message = strings.ToValidUTF8(c.Message[:mostMessage], "")
-	}
+	c.Message = shorten(c.Message)
 	return c
+}
+
+// shorten cuts a message to what a condition may have.
+func shorten(message string) string {
+	if len(message) > mostMessage {
+		return strings.ToValidUTF8(message[:mostMessage], "")
+	}
+	return message
 }
 
 func conflict(tied, others []string) metav1.Condition {

@@ -29,21 +29,27 @@ type SummaryOptions struct {
 	Instance string
 	// Configs gives the configs of this instance.
 	Configs func() []crd.Known
+	// Policies gives the StartPolicies of this instance.
+	Policies func() []crd.KnownPolicy
 	// Log takes what goes wrong, once.
 	Log logrus.FieldLogger
 }
 
-// Summary writes the status of the PacemakerConfigs. Only one daemon of a cluster
+// Summary writes the status of the PacemakerConfigs and of the StartPolicies. Only one daemon of a cluster
 // and instance may run it at a time.
 type Summary struct {
 	SummaryOptions
 	watched, wrote said
 	known          map[types.UID]v1alpha1.PacemakerConfigStatus // as written, or read before the first
+	knownPolicies  map[types.UID]v1alpha1.StartPolicyStatus     // the same
 }
 
 // NewSummary gives a summary; Run does its work.
 func NewSummary(o SummaryOptions) *Summary {
-	return &Summary{SummaryOptions: o, known: map[types.UID]v1alpha1.PacemakerConfigStatus{}}
+	return &Summary{
+		SummaryOptions: o,
+		known:          map[types.UID]v1alpha1.PacemakerConfigStatus{}, knownPolicies: map[types.UID]v1alpha1.StartPolicyStatus{},
+	}
 }
 
 // Run sums up until ctx ends. It is to be called once.
@@ -105,57 +111,61 @@ func (s *Summary) informer() (cache.SharedIndexInformer, error) {
 // sumAll writes every status that has changed.
 func (s *Summary) sumAll(ctx context.Context, now time.Time, nodes []v1alpha1.PacemakerNodeStatus) {
 	var faults []error
-	for _, config := range s.Configs() {
-		if err := s.sumOne(ctx, now, config, nodes); err != nil && !apierrors.IsNotFound(err) {
-			faults = append(faults, fmt.Errorf("%s: %w", config.Name, err))
+	note := func(name string, err error) {
+		if err != nil && !apierrors.IsNotFound(err) {
+			faults = append(faults, fmt.Errorf("%s: %w", name, err))
 		}
+	}
+	for _, config := range s.Configs() {
+		note(config.Name, sumOne(ctx, s.API.Resource(v1alpha1.Resource), config.Name, config.UID, s.known,
+			func(before v1alpha1.PacemakerConfigStatus) v1alpha1.PacemakerConfigStatus {
+				return sum(now, config, nodes, before)
+			}))
+	}
+	for _, policy := range s.Policies() {
+		note(policy.Name, sumOne(ctx, s.API.Resource(v1alpha1.PolicyResource), policy.Name, policy.UID, s.knownPolicies,
+			func(before v1alpha1.StartPolicyStatus) v1alpha1.StartPolicyStatus {
+				return sumPolicy(now, policy, nodes, before)
+			}))
 	}
 	if ctx.Err() != nil {
 		return
 	}
 	switch fault, over := s.wrote.news(errors.Join(faults...)); {
 	case fault:
-		s.Log.WithError(errors.Join(faults...)).Warn("cannot write the status of a PacemakerConfig; trying again")
+		s.Log.WithError(errors.Join(faults...)).Warn("cannot write the status of a PacemakerConfig or StartPolicy; trying again")
 	case over:
-		s.Log.Info("the status of every PacemakerConfig is written again")
+		s.Log.Info("the status of every PacemakerConfig and StartPolicy is written again")
 	}
 }
 
-func (s *Summary) sumOne(ctx context.Context, now time.Time, config crd.Known, nodes []v1alpha1.PacemakerNodeStatus) error {
-	before, known := s.known[config.UID]
-	if !known {
-		var err error
-		if before, err = s.read(ctx, config.Name); err != nil {
+// sumOne writes the status of an object if it has changed. known are those written, or
+// read, before.
+func sumOne[S any](ctx context.Context, api dynamic.ResourceInterface, name string, uid types.UID, known map[types.UID]S, sum func(before S) S) error {
+	before, isKnown := known[uid]
+	if !isKnown {
+		u, err := api.Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
 			return err
 		}
+		before = statusOf[S](u) // that an earlier daemon wrote
 	}
-	status := sum(now, config, nodes, before)
+	status := sum(before)
 	if equality.Semantic.DeepEqual(before, status) {
-		s.known[config.UID] = before
+		known[uid] = before
 		return nil
 	}
 	patch, err := json.Marshal([]map[string]any{
-		{"op": "test", "path": "/metadata/uid", "value": config.UID},
+		{"op": "test", "path": "/metadata/uid", "value": uid},
 		{"op": "add", "path": "/status", "value": status},
 	})
 	if err != nil {
 		return err
 	}
-	_, err = s.API.Resource(v1alpha1.Resource).
-		Patch(ctx, config.Name, types.JSONPatchType, patch, metav1.PatchOptions{}, "status")
-	if err == nil {
-		s.known[config.UID] = status
+	if _, err = api.Patch(ctx, name, types.JSONPatchType, patch, metav1.PatchOptions{}, "status"); err == nil {
+		known[uid] = status
 	}
 	return err
-}
-
-// read gives the status that an earlier daemon wrote.
-func (s *Summary) read(ctx context.Context, name string) (status v1alpha1.PacemakerConfigStatus, err error) {
-	u, err := s.API.Resource(v1alpha1.Resource).Get(ctx, name, metav1.GetOptions{})
-	if err != nil {
-		return status, err
-	}
-	return statusOf[v1alpha1.PacemakerConfigStatus](u), nil
 }
 
 // nodes gives what the nodes of this instance tell.

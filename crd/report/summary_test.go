@@ -85,7 +85,7 @@ func TestTheSumIsWrittenWhenItChanges(t *testing.T) {
 
 		log, hook := logtest.NewNullLogger()
 		summary := func() *Summary {
-			return NewSummary(SummaryOptions{API: api, Log: log, Configs: func() []crd.Known {
+			return NewSummary(SummaryOptions{API: api, Log: log, Policies: func() []crd.KnownPolicy { return nil }, Configs: func() []crd.Known {
 				return []crd.Known{{Name: "default", UID: "uid-of-default", Generation: 3}, {Name: "deleted", UID: "x"}}
 			}})
 		}

@@ -1,0 +1,160 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/pod-pacemaker/pod-pacemaker/crd"
+	"github.com/pod-pacemaker/pod-pacemaker/crd/startpolicy"
+	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
+)
+
+// The reasons of the conditions of StartPolicies, beside those of configs.
+const (
+	reasonNotEvaluated   = "NotEvaluated"
+	reasonOverridesValid = "Valid"
+)
+
+// Bounds of the status of a StartPolicy.
+const (
+	mostGroups    = 32
+	mostThrottled = 64
+)
+
+// sumPolicy gives the status of a policy by what the nodes tell. before is its status
+// so far.
+func sumPolicy(now time.Time, policy crd.KnownPolicy, nodes []v1alpha1.PacemakerNodeStatus, before v1alpha1.StartPolicyStatus) v1alpha1.StartPolicyStatus {
+	status := v1alpha1.StartPolicyStatus{ObservedGeneration: policy.Generation}
+	groups := map[string]v1alpha1.PolicyGroup{}
+	var late, unable []string
+	why := ""
+	for _, n := range nodes {
+		i := slices.IndexFunc(n.Policies, func(p v1alpha1.NodePolicy) bool { return p.Name == policy.Name })
+		if i < 0 || gone(now, n) || n.Connection == v1alpha1.Stopped {
+			continue
+		}
+		told := n.Policies[i]
+		status.Nodes++
+		status.GroupCount = max(status.GroupCount, told.GroupCount)
+		if told.Generation != policy.Generation {
+			late = append(late, n.NodeName)
+		}
+		if told.Fault != "" {
+			unable, why = append(unable, n.NodeName), told.Fault
+		}
+		for _, g := range told.Groups {
+			groups[g.Group] = add(groups[g.Group], g)
+		}
+	}
+	sumGroups(&status, groups)
+	c := calculate(now, policy.Policy, &status)
+	status.Conditions = slices.Clone(before.Conditions)
+	for _, c := range []metav1.Condition{policyReadiness(policy, status.Nodes, late, unable, why), c} {
+		c.ObservedGeneration, c.LastTransitionTime = policy.Generation, metav1.NewTime(now)
+		c.Message = shorten(c.Message)
+		meta.SetStatusCondition(&status.Conditions, c)
+	}
+	return status
+}
+
+// calculate fills in the limits of now, and gives the condition that says whether all
+// overrides are good.
+func calculate(now time.Time, policy *v1alpha1.StartPolicy, status *v1alpha1.StartPolicyStatus) metav1.Condition {
+	c := metav1.Condition{Type: v1alpha1.ConditionOverridesValid, Status: metav1.ConditionTrue, Reason: reasonOverridesValid}
+	if policy == nil {
+		c.Status, c.Reason = metav1.ConditionUnknown, reasonInvalid
+		return c
+	}
+	compiled, errs := startpolicy.Compile(policy)
+	if len(errs) > 0 {
+		c.Status, c.Reason = metav1.ConditionUnknown, reasonInvalid
+		return c
+	}
+	limits := compiled.LimitsAt(now)
+	status.CalculatedLimits = &v1alpha1.CalculatedLimits{PolicyLimits: *limits.Limits.DeepCopy()}
+	if !limits.Since.IsZero() {
+		since := metav1.NewTime(limits.Since).Rfc3339Copy()
+		status.CalculatedLimits.Since = &since
+	}
+	if status.InvalidOverrides = compiled.Invalid(); len(status.InvalidOverrides) > 0 {
+		c.Status, c.Reason = metav1.ConditionFalse, reasonInvalid
+		var faults []string
+		for _, f := range status.InvalidOverrides {
+			faults = append(faults, f.Path+": "+f.Message)
+		}
+		c.Message = strings.Join(faults, "; ")
+	}
+	return c
+}
+
+func policyReadiness(policy crd.KnownPolicy, nodes int32, late, unable []string, why string) metav1.Condition {
+	c := metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse}
+	switch {
+	case policy.Fault != "":
+		c.Reason, c.Message = reasonInvalid, "it holds nobody: "+policy.Fault
+	case nodes == 0:
+		c.Reason, c.Message = reasonNoNodes, "in force on no node"
+	case len(late) > 0:
+		c.Reason, c.Message = reasonUpdating, fmt.Sprintf("%d of %d nodes have another generation in force: %s", len(late), nodes, some(late))
+	case len(unable) > 0:
+		c.Reason, c.Message = reasonNotEvaluated, fmt.Sprintf("it holds nobody on %d of %d nodes: %s: %s", len(unable), nodes, some(unable), why)
+	default:
+		c.Status, c.Reason, c.Message = metav1.ConditionTrue, reasonInForce, fmt.Sprintf("in force on all %d nodes", nodes)
+	}
+	return c
+}
+
+// sumGroups puts the groups into the status, the largest first as far as there is room.
+func sumGroups(status *v1alpha1.StartPolicyStatus, groups map[string]v1alpha1.PolicyGroup) {
+	status.GroupCount = max(status.GroupCount, int32(len(groups)))
+	throttled := map[string]bool{}
+	var all v1alpha1.PolicyGroup
+	for _, g := range groups {
+		all = add(all, g)
+		for _, name := range g.Throttled {
+			throttled[name] = true
+		}
+		status.Groups = append(status.Groups, g)
+	}
+	status.Waiting, status.Used = all.Waiting, all.Used
+	status.Throttled = slices.Sorted(maps.Keys(throttled))
+	status.Throttled = status.Throttled[:min(len(status.Throttled), mostThrottled)]
+	slices.SortFunc(status.Groups, func(a, b v1alpha1.PolicyGroup) int {
+		return cmp.Or(cmp.Compare(b.Used.Running.Pods+b.Waiting, a.Used.Running.Pods+a.Waiting), cmp.Compare(a.Group, b.Group))
+	})
+	status.Groups = status.Groups[:min(len(status.Groups), mostGroups)]
+}
+
+// add gives the sum of two parts of a group.
+func add(a, b v1alpha1.PolicyGroup) v1alpha1.PolicyGroup {
+	sum := v1alpha1.PolicyGroup{Group: b.Group, Waiting: a.Waiting + b.Waiting, Used: v1alpha1.PolicyUse{
+		Starting: addUse(a.Used.Starting, b.Used.Starting), Running: addUse(a.Used.Running, b.Used.Running), Ready: a.Used.Ready + b.Used.Ready,
+	}}
+	throttled := map[string]bool{}
+	for _, name := range slices.Concat(a.Throttled, b.Throttled) {
+		throttled[name] = true
+	}
+	sum.Throttled = slices.Sorted(maps.Keys(throttled))
+	return sum
+}
+
+func addUse(a, b v1alpha1.PodUse) v1alpha1.PodUse {
+	sum := v1alpha1.PodUse{Pods: a.Pods + b.Pods}
+	for _, part := range []v1alpha1.PodUse{a, b} {
+		for name, amount := range part.Requests {
+			if sum.Requests == nil {
+				sum.Requests = map[string]v1alpha1.UsedQuantity{}
+			}
+			milli := startpolicy.Milli(string(sum.Requests[name])) + startpolicy.Milli(string(amount))
+			sum.Requests[name] = v1alpha1.UsedQuantity(startpolicy.Amount(name, milli))
+		}
+	}
+	return sum
+}

@@ -1,0 +1,107 @@
+package report
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/pod-pacemaker/pod-pacemaker/crd"
+	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
+)
+
+var policyNow = time.Date(2026, 11, 27, 12, 0, 0, 0, time.UTC)
+
+// tells is what a node tells of one policy.
+func tells(name string, p v1alpha1.NodePolicy) v1alpha1.PacemakerNodeStatus {
+	at := metav1.NewTime(policyNow)
+	return v1alpha1.PacemakerNodeStatus{NodeName: name, Written: &at, Policies: []v1alpha1.NodePolicy{p}}
+}
+
+func knownPolicy(t *testing.T, spec string) crd.KnownPolicy {
+	t.Helper()
+	p := &v1alpha1.StartPolicy{ObjectMeta: metav1.ObjectMeta{Name: "t1"}}
+	require.NoError(t, yaml.UnmarshalStrict([]byte(spec), &p.Spec))
+	return crd.KnownPolicy{Name: "t1", UID: "u", Generation: 3, Policy: p}
+}
+
+const t1 = `
+selector: {terms: [{podSelector: {}}]}
+limits: {running: {requests: {cpu: 200m}}}
+temporaryOverrides:
+  - {begin: "2026-11-27T00:00:00Z", end: "2026-11-28T00:00:00Z", limits: {running: {requests: {cpu: "5"}}}}
+  - {begin: tomorrow, end: "2026-11-28T00:00:00Z", limits: {running: {requests: {cpu: "6"}}}}
+`
+
+func group(name string, pods, waiting int32, cpu string, throttled ...string) v1alpha1.PolicyGroup {
+	return v1alpha1.PolicyGroup{
+		Group: name, Waiting: waiting, Throttled: throttled,
+		Used: v1alpha1.PolicyUse{Running: v1alpha1.PodUse{Pods: pods, Requests: map[string]v1alpha1.UsedQuantity{"cpu": v1alpha1.UsedQuantity(cpu)}}},
+	}
+}
+
+func TestThePolicySumsUpWhatNodesTell(t *testing.T) {
+	t.Parallel()
+	status := sumPolicy(policyNow, knownPolicy(t, t1), []v1alpha1.PacemakerNodeStatus{
+		tells("a", v1alpha1.NodePolicy{Name: "t1", Generation: 3, GroupCount: 2, Groups: []v1alpha1.PolicyGroup{
+			group("x", 1, 1, "200m", "running.requests.cpu"), group("y", 3, 0, "1"),
+		}}),
+		tells("b", v1alpha1.NodePolicy{Name: "t1", Generation: 3, GroupCount: 1, Groups: []v1alpha1.PolicyGroup{group("x", 1, 2, "300m")}}),
+		tells("c", v1alpha1.NodePolicy{Name: "other"}),
+	}, v1alpha1.StartPolicyStatus{})
+	assert.EqualValues(t, 3, status.ObservedGeneration)
+	assert.EqualValues(t, 2, status.Nodes)
+	assert.EqualValues(t, 3, status.Waiting)
+	assert.EqualValues(t, 5, status.Used.Running.Pods)
+	assert.EqualValues(t, "1500m", status.Used.Running.Requests["cpu"])
+	assert.Equal(t, []string{"running.requests.cpu"}, status.Throttled)
+	assert.EqualValues(t, 2, status.GroupCount)
+	require.Len(t, status.Groups, 2)
+	assert.Equal(t, "x", status.Groups[0].Group)
+	assert.EqualValues(t, "500m", status.Groups[0].Used.Running.Requests["cpu"])
+
+	assert.EqualValues(t, "5", status.CalculatedLimits.Running.Requests["cpu"].StrVal)
+	assert.True(t, status.CalculatedLimits.Since.Time.Equal(policyNow.Add(-12*time.Hour)))
+	require.Len(t, status.InvalidOverrides, 1)
+	assert.Equal(t, "spec.temporaryOverrides[1].begin", status.InvalidOverrides[0].Path)
+	assert.True(t, meta.IsStatusConditionFalse(status.Conditions, v1alpha1.ConditionOverridesValid))
+	assert.True(t, meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionReady))
+
+	again := sumPolicy(policyNow.Add(time.Minute), knownPolicy(t, t1), nil, status)
+	assert.Equal(t, "NoNodes", meta.FindStatusCondition(again.Conditions, v1alpha1.ConditionReady).Reason)
+	assert.True(t, meta.FindStatusCondition(again.Conditions, v1alpha1.ConditionOverridesValid).LastTransitionTime.Time.Equal(policyNow))
+}
+
+func TestAPolicyThatIsNotInForceSaysWhy(t *testing.T) {
+	t.Parallel()
+	valid := knownPolicy(t, "{selector: {terms: [{podSelector: {}}]}, limits: {running: {pods: 1}}}")
+	invalid := crd.KnownPolicy{Name: "t1", Generation: 3, Fault: "spec.groupBy: no"}
+	for want, status := range map[string]v1alpha1.StartPolicyStatus{
+		"Invalid":      sumPolicy(policyNow, invalid, nil, v1alpha1.StartPolicyStatus{}),
+		"Updating":     sumPolicy(policyNow, valid, []v1alpha1.PacemakerNodeStatus{tells("a", v1alpha1.NodePolicy{Name: "t1", Generation: 2})}, v1alpha1.StartPolicyStatus{}),
+		"NotEvaluated": sumPolicy(policyNow, valid, []v1alpha1.PacemakerNodeStatus{tells("a", v1alpha1.NodePolicy{Name: "t1", Generation: 3, Fault: "blind"})}, v1alpha1.StartPolicyStatus{}),
+	} {
+		c := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionReady)
+		assert.Equal(t, want, c.Reason)
+		assert.Equal(t, metav1.ConditionFalse, c.Status)
+		assert.NotEmpty(t, c.Message)
+	}
+}
+
+func TestOnlyTheLargestGroupsAreTold(t *testing.T) {
+	t.Parallel()
+	p := v1alpha1.NodePolicy{Name: "t1", Generation: 3, GroupCount: 5000}
+	for i := range 40 {
+		p.Groups = append(p.Groups, group(fmt.Sprintf("g%02d", i), int32(i), 0, "1m"))
+	}
+	status := sumPolicy(policyNow, knownPolicy(t, t1), []v1alpha1.PacemakerNodeStatus{tells("a", p)}, v1alpha1.StartPolicyStatus{})
+	require.Len(t, status.Groups, mostGroups)
+	assert.Equal(t, "g39", status.Groups[0].Group)
+	assert.EqualValues(t, 5000, status.GroupCount)
+	assert.EqualValues(t, 780, status.Used.Running.Pods, "the sum is of all")
+}

@@ -1,0 +1,26 @@
+package startpolicy
+
+import "k8s.io/apimachinery/pkg/api/resource"
+
+// Amount writes an amount of a resource, in thousandths of its unit, the way that
+// people read it: memory and the like in Ki, Mi and Gi where that is exact.
+func Amount(name string, milli int64) string {
+	format := resource.DecimalSI
+	switch name {
+	case "memory", "ephemeral-storage", "storage":
+		format = resource.BinarySI
+	}
+	if milli%1000 == 0 {
+		return resource.NewQuantity(milli/1000, format).String()
+	}
+	return resource.NewMilliQuantity(milli, resource.DecimalSI).String()
+}
+
+// Milli reads what Amount wrote; 0 for what is no amount.
+func Milli(amount string) int64 {
+	q, err := resource.ParseQuantity(amount)
+	if err != nil {
+		return 0
+	}
+	return q.MilliValue()
+}

@@ -1,0 +1,141 @@
+package plugin
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/policies"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+)
+
+// otherGroups stands for the groups of a policy that are not told one by one.
+const otherGroups = "(others)"
+
+// policyMetrics tell Prometheus what the groups of policies use. The number of series
+// has a bound: of each policy the groups with the most pods have their own, all
+// others are told together.
+type policyMetrics struct {
+	keeper  func() *policies.Keeper
+	limiter *throttle.Limiter
+
+	used, limit, throttled, waiting, ready, groups, fault *prometheus.Desc
+}
+
+func newPolicyMetrics(keeper func() *policies.Keeper, l *throttle.Limiter) *policyMetrics {
+	desc := func(name, help string, labels ...string) *prometheus.Desc {
+		return prometheus.NewDesc(prometheus.BuildFQName(metricsNamespace, "policy", name), help, labels, nil)
+	}
+	return &policyMetrics{
+		keeper: keeper, limiter: l,
+		used:      desc("used", "What counts against a limit of a StartPolicy: pods, cores, bytes, or the unit of the resource. limit is starting or running.", "policy", "group", "limit", "resource"),
+		limit:     desc("limit", "The limit of a StartPolicy for each group, with the overrides of now, in the same units; of the scope Cluster for all nodes together.", "policy", "limit", "resource"),
+		throttled: desc("throttled", "1 while so much is used that the limit holds whoever needs more. resource is pods, pacer, or a resource.", "policy", "group", "limit", "resource"),
+		waiting:   desc("waiting", "Pods of the group that wait, whatever holds them.", "policy", "group"),
+		ready:     desc("ready", "Pods of the group that are ready.", "policy", "group"),
+		groups:    desc("groups", "Groups that have pods; the 32 with the most pods have series of their own, the others together as (others).", "policy"),
+		fault:     desc("fault", "1 while the policy holds nobody because it cannot be evaluated.", "policy"),
+	}
+}
+
+// Describe implements prometheus.Collector.
+func (m *policyMetrics) Describe(to chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{m.used, m.limit, m.throttled, m.waiting, m.ready, m.groups, m.fault} {
+		to <- d
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (m *policyMetrics) Collect(to chan<- prometheus.Metric) {
+	views := m.limiter.Groups(time.Now())
+	states := m.keeper().State()
+	for _, s := range states[:min(len(states), mostPolicies)] {
+		name, groups := s.Object.Name, groupsOf(views, s.Object.Name)
+		gauge := func(d *prometheus.Desc, value float64, labels ...string) {
+			to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, append([]string{name}, labels...)...)
+		}
+		gauge(m.fault, oneIf(s.Fault != ""))
+		gauge(m.groups, float64(len(groups)))
+		limits := policies.LimitsOf(s.Calculated.Limits, "")
+		m.collectLimits(gauge, "starting", limits.Starting)
+		m.collectLimits(gauge, "running", limits.Running)
+		for _, v := range together(groups) {
+			group := v.Key.Group
+			gauge(m.waiting, float64(v.Waiting), group)
+			gauge(m.ready, float64(v.Ready), group)
+			m.collectUse(gauge, group, "starting", limits.Starting, v.Starting, v.Throttled.Starting)
+			m.collectUse(gauge, group, "running", limits.Running, v.Running, v.Throttled.Running)
+			if limits.Pacer.Kind != "" {
+				gauge(m.throttled, oneIf(v.Throttled.Pacer), group, "starting", "pacer")
+			}
+		}
+	}
+}
+
+// gaugeOf writes one sample of a policy.
+type gaugeOf func(d *prometheus.Desc, value float64, labels ...string)
+
+func (m *policyMetrics) collectLimits(gauge gaugeOf, limit string, b throttle.Bound) {
+	if b.Pods != nil {
+		gauge(m.limit, float64(*b.Pods), limit, "pods")
+	}
+	for _, resource := range sortedNames(b.Requests) {
+		gauge(m.limit, float64(b.Requests[resource])/1000, limit, resource)
+	}
+}
+
+// collectUse tells of pods always, and of the resources that are bounded.
+func (m *policyMetrics) collectUse(gauge gaugeOf, group, limit string, b throttle.Bound, u throttle.Usage, reached throttle.Reached) {
+	gauge(m.used, float64(u.Pods), group, limit, "pods")
+	if b.Pods != nil {
+		gauge(m.throttled, oneIf(reached.Pods), group, limit, "pods")
+	}
+	for _, resource := range sortedNames(b.Requests) {
+		gauge(m.used, float64(u.Requests[resource])/1000, group, limit, resource)
+		gauge(m.throttled, oneIf(reached.Requests[resource]), group, limit, resource)
+	}
+}
+
+// together gives the groups with the most pods, and all others as one.
+func together(groups []throttle.GroupView) []throttle.GroupView {
+	if len(groups) <= mostGroupsTold {
+		return groups
+	}
+	others := throttle.GroupView{Key: throttle.GroupKey{Policy: groups[0].Key.Policy, Group: otherGroups}}
+	for _, v := range groups[mostGroupsTold:] {
+		others.Waiting += v.Waiting
+		others.Ready += v.Ready
+		others.Starting, others.Running = addUsage(others.Starting, v.Starting), addUsage(others.Running, v.Running)
+		others.Throttled.Starting = addReached(others.Throttled.Starting, v.Throttled.Starting)
+		others.Throttled.Running = addReached(others.Throttled.Running, v.Throttled.Running)
+		others.Throttled.Pacer = others.Throttled.Pacer || v.Throttled.Pacer
+	}
+	return append(groups[:mostGroupsTold:mostGroupsTold], others)
+}
+
+func addUsage(a, b throttle.Usage) throttle.Usage {
+	sum := throttle.Usage{Pods: a.Pods + b.Pods, Requests: throttle.Amounts{}}
+	for _, part := range []throttle.Usage{a, b} {
+		for resource, amount := range part.Requests {
+			sum.Requests[resource] += amount
+		}
+	}
+	return sum
+}
+
+func addReached(a, b throttle.Reached) throttle.Reached {
+	sum := throttle.Reached{Pods: a.Pods || b.Pods, Requests: map[string]bool{}}
+	for _, part := range []throttle.Reached{a, b} {
+		for resource, reached := range part.Requests {
+			sum.Requests[resource] = sum.Requests[resource] || reached
+		}
+	}
+	return sum
+}
+
+func oneIf(yes bool) float64 {
+	if yes {
+		return 1
+	}
+	return 0
+}

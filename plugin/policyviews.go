@@ -1,0 +1,105 @@
+package plugin
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/pod-pacemaker/pod-pacemaker/crd/startpolicy"
+	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/policies"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+)
+
+// Bounds of what is told of policies: their groups are as many as users like.
+const (
+	mostPolicies    = 64  // of a node
+	mostGroupsTold  = 32  // of a policy
+	mostGroupsOfAll = 64  // of all policies, in the PacemakerNode
+	mostFault       = 512 // bytes
+)
+
+// groupsOf gives the groups of a policy, those with the most pods first.
+func groupsOf(all []throttle.GroupView, policy string) []throttle.GroupView {
+	var of []throttle.GroupView
+	for _, v := range all {
+		if v.Key.Policy == policy {
+			of = append(of, v)
+		}
+	}
+	slices.SortStableFunc(of, func(a, b throttle.GroupView) int {
+		return cmp.Compare(b.Running.Pods+int64(b.Waiting), a.Running.Pods+int64(a.Waiting))
+	})
+	return of
+}
+
+// nodePolicies is what the PacemakerNode tells of policies.
+func nodePolicies(states []policies.State, views []throttle.GroupView) (told []v1alpha1.NodePolicy) {
+	room := mostGroupsOfAll
+	for _, s := range states[:min(len(states), mostPolicies)] {
+		groups := groupsOf(views, s.Object.Name)
+		p := v1alpha1.NodePolicy{
+			Name: s.Object.Name, Generation: s.Object.Generation, Fault: cut(s.Fault, mostFault), GroupCount: int32(len(groups)),
+		}
+		for _, v := range groups[:min(len(groups), mostGroupsTold, room)] {
+			p.Groups = append(p.Groups, v1alpha1.PolicyGroup{
+				Group: v.Key.Group, Waiting: int32(v.Waiting), Throttled: throttledBy(v),
+				Used: v1alpha1.PolicyUse{Starting: podUse(v.Starting), Running: podUse(v.Running), Ready: int32(v.Ready)},
+			})
+		}
+		room -= len(p.Groups)
+		told = append(told, p)
+	}
+	return told
+}
+
+// mostResourcesTold bounds the resources that are told of a group.
+const mostResourcesTold = 32
+
+func podUse(u throttle.Usage) v1alpha1.PodUse {
+	use := v1alpha1.PodUse{Pods: int32(u.Pods)}
+	for _, name := range sortedNames(u.Requests) {
+		if len(use.Requests) == mostResourcesTold {
+			break
+		}
+		if u.Requests[name] == 0 {
+			continue
+		}
+		if use.Requests == nil {
+			use.Requests = map[string]v1alpha1.UsedQuantity{}
+		}
+		use.Requests[name] = v1alpha1.UsedQuantity(startpolicy.Amount(name, u.Requests[name]))
+	}
+	return use
+}
+
+// throttledBy names the limits of a group that are reached, by their fields, sorted.
+func throttledBy(v throttle.GroupView) (names []string) {
+	add := func(name string, reached bool) {
+		if reached {
+			names = append(names, name)
+		}
+	}
+	add("pacer", v.Throttled.Pacer)
+	for _, b := range []struct {
+		name    string
+		reached throttle.Reached
+	}{{"running", v.Throttled.Running}, {"starting", v.Throttled.Starting}} {
+		add(b.name+".pods", b.reached.Pods)
+		for _, resource := range sortedNames(b.reached.Requests) {
+			add(b.name+".requests."+resource, b.reached.Requests[resource])
+		}
+	}
+	add("starting.pods", v.Throttled.Claims && !v.Throttled.Starting.Pods)
+	slices.SortFunc(names, strings.Compare)
+	return names
+}
+
+func sortedNames[V any](m map[string]V) []string {
+	names := make([]string, 0, len(m))
+	for name := range m {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
