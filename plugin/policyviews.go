@@ -7,6 +7,7 @@ import (
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd/startpolicy"
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/policies"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
@@ -51,6 +52,39 @@ func nodePolicies(states []policies.State, views []throttle.GroupView) (told []v
 		told = append(told, p)
 	}
 	return told
+}
+
+// adminPolicies is what the status tells of policies.
+func adminPolicies(states []policies.State, views []throttle.GroupView) (told []admin.Policy) {
+	for _, s := range states {
+		groups := groupsOf(views, s.Object.Name)
+		p := admin.Policy{
+			Name: s.Object.Name, Generation: s.Object.Generation, Scope: s.Object.Spec.GetScope(),
+			Limits: s.Calculated.Limits, Fault: s.Fault, GroupCount: len(groups), Groups: []admin.PolicyGroup{},
+		}
+		if s.Policy != nil {
+			p.InvalidOverrides = s.Policy.Invalid()
+		}
+		for _, v := range groups[:min(len(groups), mostGroupsTold)] {
+			p.Groups = append(p.Groups, admin.PolicyGroup{
+				Group: v.Key.Group, Waiting: v.Waiting, Ready: v.Ready,
+				Starting: adminUse(v.Starting), Running: adminUse(v.Running), Throttled: throttledBy(v),
+			})
+		}
+		told = append(told, p)
+	}
+	return told
+}
+
+func adminUse(u throttle.Usage) admin.PolicyUse {
+	use := admin.PolicyUse{Pods: int(u.Pods)}
+	for name, amount := range podUse(u).Requests {
+		if use.Requests == nil {
+			use.Requests = map[string]string{}
+		}
+		use.Requests[name] = string(amount)
+	}
+	return use
 }
 
 // mostResourcesTold bounds the resources that are told of a group.

@@ -62,6 +62,12 @@ func NewOverview(s Status, timeline []Point) Overview {
 		Ended: countReasons(s.Ended), Timeline: timeline,
 	}
 	o.Runtime.Socket, o.Runtime.LastError, o.Config.Spec = "", "", nil
+	if h := o.HeldBy; h != nil && h.Group != "" {
+		// The value of a group may be anything of a pod, its namespace, too.
+		told := *h
+		told.Group, told.Detail = "", "policy "+h.Policy
+		o.HeldBy = &told
+	}
 	for _, p := range s.Waiting {
 		o.Waiting.LongestSeconds = max(o.Waiting.LongestSeconds, p.WaitedSeconds)
 	}

@@ -80,6 +80,9 @@ type Status struct {
 	// Pulling is how many pods are between their sandbox and their first container.
 	Pulling int `json:"pulling"`
 
+	// Policies are the StartPolicies in force.
+	Policies []Policy `json:"policies,omitempty"`
+
 	// Starting are the pods that hold a slot, then those that start without one;
 	// Waiting is the queue in its order; Ended are those that ended last, the
 	// latest first.
@@ -167,6 +170,10 @@ type Held struct {
 	Reason throttle.Reason `json:"reason"`
 	// Detail is the measure for people, like "2 of 2 starting".
 	Detail string `json:"detail,omitempty"`
+	// Policy and Group are those that hold it, of the reasons that begin with Policy, and
+	// of Unadmittable.
+	Policy string `json:"policy,omitempty"`
+	Group  string `json:"group,omitempty"`
 	// Signal is which signal is too high, of Pressure and the limits of load.
 	Signal string `json:"signal,omitempty"`
 	// Measured and Threshold are in the unit of the limit; see throttle.Held.

@@ -1,12 +1,14 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"maps"
 	"runtime"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -16,8 +18,9 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
 )
 
-const checkLong = `Check says whether a file holds a valid PacemakerConfig, and what it means on a
-node. The rules are those of the API server and the daemon.
+const checkLong = `Check says whether a file holds a valid PacemakerConfig, valid StartPolicies, or
+both, and what they mean on a node. The rules are those of the API server and the
+daemon.
 
 Every fault is a line on standard error with the field's path and what was
 expected there, and the exit code is 2. FILE can be - for standard input.`
@@ -33,7 +36,7 @@ func (p *program) checkCommand() *cobra.Command {
 	cores := runtime.NumCPU()
 	cmd := &cobra.Command{
 		Use:     "check FILE",
-		Short:   "Say whether a PacemakerConfig file is valid, and what it means",
+		Short:   "Say whether a PacemakerConfig or StartPolicy file is valid, and what it means",
 		Long:    checkLong,
 		Example: checkExample,
 		Args:    takes("FILE"),
@@ -50,44 +53,54 @@ func (p *program) checkCommand() *cobra.Command {
 }
 
 func (p *program) check(file string, cores int) error {
-	config, err := p.loadConfig(file)
+	found, err := p.loadConfig(file)
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(p.stdout, "%s: valid: PacemakerConfig %s\n%s\n", file, forNodes(config), onNode(config.Spec, cores))
+	if config := found.Config; config != nil {
+		_, err = fmt.Fprintf(p.stdout, "%s: valid: PacemakerConfig %s\n%s\n", file, forNodes(config), onNode(config.Spec, cores))
+	}
+	for _, policy := range found.Policies {
+		_, fault := fmt.Fprintf(p.stdout, "%s: valid: StartPolicy %s\n", file, policyText(time.Now(), policy))
+		err = errors.Join(err, fault)
+	}
 	return err
 }
 
 // loadConfig reads a configuration; what is wrong with it is exit code 2.
-func (p *program) loadConfig(file string) (*v1alpha1.PacemakerConfig, error) {
+func (p *program) loadConfig(file string) (crd.Documents, error) {
 	if file != "-" {
-		config, err := crd.Load(file)
+		found, err := crd.LoadAll(file)
 		if err != nil {
-			return nil, invalid(file, err)
+			return found, invalid(file, err)
 		}
-		return config, nil
+		return found, nil
 	}
 	data, err := io.ReadAll(io.LimitReader(p.stdin, maxConfig))
 	if err != nil {
-		return nil, fmt.Errorf("read standard input: %w", err)
+		return crd.Documents{}, fmt.Errorf("read standard input: %w", err)
 	}
-	config, err := crd.Parse(data)
+	found, err := crd.ParseAll(data)
 	if err != nil {
-		return nil, invalid("standard input", err)
+		return found, invalid("standard input", err)
 	}
-	return config, nil
+	return found, nil
 }
 
 func forNodes(c *v1alpha1.PacemakerConfig) string {
-	nodes := "every node"
-	if labels := c.Spec.NodeSelector; len(labels) > 0 {
-		pairs := make([]string, 0, len(labels))
-		for _, k := range slices.Sorted(maps.Keys(labels)) {
-			pairs = append(pairs, k+"="+string(labels[k]))
-		}
-		nodes = "nodes with " + strings.Join(pairs, ", ")
+	return fmt.Sprintf("%q, for %s, priority %d", c.Name, nodesText(c.Spec.NodeSelector), c.Spec.Priority)
+}
+
+// nodesText says which nodes have these labels.
+func nodesText(labels map[string]v1alpha1.LabelValue) string {
+	if len(labels) == 0 {
+		return "every node"
 	}
-	return fmt.Sprintf("%q, for %s, priority %d", c.Name, nodes, c.Spec.Priority)
+	pairs := make([]string, 0, len(labels))
+	for _, k := range slices.Sorted(maps.Keys(labels)) {
+		pairs = append(pairs, k+"="+string(labels[k]))
+	}
+	return "nodes with " + strings.Join(pairs, ", ")
 }
 
 func onNode(spec v1alpha1.PacemakerConfigSpec, cores int) string {

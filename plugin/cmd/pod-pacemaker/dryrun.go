@@ -66,11 +66,17 @@ func configFinding(o plugin.Options) (finding, error) {
 		}
 		return finding{"config", "the PacemakerConfig objects that select this node", false}, nil
 	}
-	c, err := crd.Load(o.ConfigFile)
+	found, err := crd.LoadAll(o.ConfigFile)
 	if err != nil {
 		return finding{}, invalid(o.ConfigFile, err)
 	}
-	text := fmt.Sprintf("%s: %q: %s", o.ConfigFile, c.Name, admin.NewLimits(plugin.SettingsOf(c.Spec, runtime.NumCPU())))
+	text := o.ConfigFile + ":"
+	if c := found.Config; c != nil {
+		text += fmt.Sprintf(" %q: %s", c.Name, admin.NewLimits(plugin.SettingsOf(c.Spec, runtime.NumCPU())))
+	}
+	if n := len(found.Policies); n > 0 {
+		text += " " + counted(n, "StartPolicy", "StartPolicies")
+	}
 	if !o.Standalone() {
 		text += "; where no PacemakerConfig object selects this node"
 	}

@@ -33,6 +33,10 @@ func statusLines(s admin.Status, bars bool) []line {
 	lines = append(lines, startingTable(s.Starting)...)
 	lines = append(lines, line{}, line{text: waiting, style: heading})
 	lines = append(lines, waitingTable(s.Waiting)...)
+	if len(s.Policies) > 0 {
+		lines = append(lines, line{}, line{text: "POLICIES", style: heading})
+		lines = append(lines, policiesTable(s.Policies)...)
+	}
 	if len(s.Signals) > 0 {
 		lines = append(lines, line{}, line{text: "SIGNALS", style: heading})
 		lines = append(lines, signalsTable(s.Signals, bars)...)

@@ -1,0 +1,74 @@
+package admin
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
+)
+
+// Policy is a StartPolicy in force on the node.
+type Policy struct {
+	Name string `json:"name"`
+	// Generation is that of the API's object, 0 for a file.
+	Generation int64 `json:"generation,omitempty"`
+	// Scope is Node or Cluster.
+	Scope v1alpha1.PolicyScope `json:"scope"`
+	// Limits are those of now, with the overrides.
+	Limits v1alpha1.PolicyLimits `json:"limits"`
+	// Fault is why the policy holds nobody; absent: it holds whom it should.
+	Fault string `json:"fault,omitempty"`
+	// InvalidOverrides are the overrides that are left out.
+	InvalidOverrides []v1alpha1.InvalidField `json:"invalidOverrides,omitempty"`
+	// GroupCount is how many groups have pods; Groups are the 32 with the most.
+	GroupCount int           `json:"groupCount"`
+	Groups     []PolicyGroup `json:"groups"`
+}
+
+// PolicyGroup is what a group of a policy uses on the node.
+type PolicyGroup struct {
+	// Group is the value that its pods have in common; empty where there is one group.
+	Group   string `json:"group"`
+	Waiting int    `json:"waiting"`
+	Ready   int    `json:"ready"`
+	// Starting is what starts, Running what was admitted and has not finished.
+	Starting PolicyUse `json:"starting"`
+	Running  PolicyUse `json:"running"`
+	// Throttled are the limits that are reached, by their fields.
+	Throttled []string `json:"throttled,omitempty"`
+}
+
+// PolicyUse is how many pods there are, and what they request together.
+type PolicyUse struct {
+	Pods     int               `json:"pods"`
+	Requests map[string]string `json:"requests,omitempty"`
+}
+
+// PolicyLimitsText says limits in one sentence.
+func PolicyLimitsText(l v1alpha1.PolicyLimits) string {
+	var parts []string
+	bound := func(what string, b *v1alpha1.PodBound) {
+		if b == nil {
+			return
+		}
+		if b.Pods != nil {
+			parts = append(parts, fmt.Sprintf("%d %s at a time", *b.Pods, what))
+		}
+		for _, name := range slices.Sorted(maps.Keys(b.Requests)) {
+			parts = append(parts, fmt.Sprintf("%s of %s %s at a time", b.Requests[name], name, what))
+		}
+	}
+	bound("starting", l.Starting)
+	bound("running", l.Running)
+	if p := l.Pacer; p != nil {
+		if e := p.Exponential; e != nil {
+			parts = append(parts, fmt.Sprintf("%d first, then %s for each that is ready, until %d are", e.MinInitial, e.Multiplier, e.MaxStagger))
+		}
+		if s := p.Linear; s != nil {
+			parts = append(parts, fmt.Sprintf("in steps of %d, until %d are ready", s.Step, s.MaxStagger))
+		}
+	}
+	return strings.Join(parts, ", ")
+}

@@ -1,0 +1,91 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pod-pacemaker/pod-pacemaker/crd/startpolicy"
+	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
+)
+
+// policyText says what a valid policy means.
+func policyText(now time.Time, policy *v1alpha1.StartPolicy) string {
+	compiled, errs := startpolicy.Compile(policy)
+	if len(errs) > 0 { // what is valid has none
+		return fmt.Sprintf("%q: %v", policy.Name, errs.ToAggregate())
+	}
+	spec, of := policy.Spec, "all its pods together"
+	if spec.GroupBy != "" {
+		of = "each group of pods with the same " + spec.GroupBy
+	}
+	where := "on each node"
+	if spec.GetScope() == v1alpha1.ScopeCluster {
+		where = "in the cluster"
+	}
+	c := compiled.LimitsAt(now)
+	text := fmt.Sprintf("%q, for %s\nOf %s, %s: %s.", policy.Name, nodesText(spec.NodeSelector), of, where, admin.PolicyLimitsText(c.Limits))
+	if !c.Next.IsZero() {
+		text += fmt.Sprintf("\nAn override begins or ends at %s.", c.Next.Format(time.RFC3339))
+	}
+	for _, o := range compiled.Invalid() {
+		text += fmt.Sprintf("\nLeft out: %s: %s", o.Path, o.Message)
+	}
+	return text
+}
+
+// counted says how many there are of something.
+func counted(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}
+
+// policiesTable lists the groups of the policies in force.
+func policiesTable(all []admin.Policy) []line {
+	t := table{head: []string{"POLICY", "GROUP", "WAITING", "STARTING", "RUNNING", "THROTTLED BY"}}
+	for _, p := range all {
+		if len(p.Groups) == 0 {
+			t.add(clean(p.Name), "-", "0", "0", "0", clean(policyNote(p)))
+		}
+		for i, g := range p.Groups {
+			name := ""
+			if i == 0 {
+				name = p.Name
+			}
+			throttled := strings.Join(g.Throttled, ", ")
+			if i == 0 && p.Fault != "" {
+				throttled = policyNote(p)
+			}
+			t.add(clean(name), clean(g.Group), fmt.Sprint(g.Waiting), useText(g.Starting), useText(g.Running), clean(throttled))
+		}
+		if more := p.GroupCount - len(p.Groups); more > 0 && len(p.Groups) > 0 {
+			t.add("", fmt.Sprintf("and %d more", more), "", "", "", "")
+		}
+	}
+	return t.lines()
+}
+
+func policyNote(p admin.Policy) string {
+	if p.Fault != "" {
+		return "HOLDS NOBODY: " + p.Fault
+	}
+	return ""
+}
+
+// useText says how many pods there are, and what they request.
+func useText(u admin.PolicyUse) string {
+	text := fmt.Sprint(u.Pods)
+	var parts []string
+	for name, amount := range u.Requests {
+		parts = append(parts, name+" "+amount)
+	}
+	slices.Sort(parts)
+	if len(parts) > 0 {
+		text += " (" + strings.Join(parts, ", ") + ")"
+	}
+	return text
+}
