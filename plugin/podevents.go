@@ -18,6 +18,7 @@ const (
 	eventUnpaced  = "StartUnpaced"
 	eventLent     = string(throttle.SlotLent)
 	eventExpired  = string(throttle.GateExpired)
+	eventNever    = string(throttle.Unadmittable)
 )
 
 // Bounds of the events on pods. An API server serves thousands of nodes, and a herd
@@ -32,9 +33,10 @@ const (
 
 // podEvents chooses what becomes an event on a pod: the log tells all. An event that
 // exceeds the bounds is not written later: those that wait are looked at again, and of
-// what goes wrong in many pods at once, a few say enough. That a pod will never be
-// admitted, no event says, for there is no such pod: maxWait bounds every wait. Made by newPodEvents; used by
-// the pacer's run alone, but for unpaced.
+// what goes wrong in many pods at once, a few say enough. Of a pod that can never be
+// admitted, because it alone exceeds a limit of a policy that no wait passes, an event
+// says so at the next look. Made by newPodEvents; used by the pacer's run alone, but
+// for unpaced.
 type podEvents struct {
 	// course bounds the events that say how any pod's wait goes, rare those that say
 	// what is out of the ordinary: neither takes what the other needs.
@@ -98,13 +100,18 @@ func (s *podEvents) look(now time.Time, n notices, l *throttle.Limiter) (next ti
 	waiting := l.Snapshot(now).Waiting
 	for _, v := range waiting {
 		told, before := s.told[v.UID]
-		if now.Sub(v.Arrived) < worthTelling || (before && (told.reason == v.Reason || now.Sub(told.at) < tellAgain)) {
+		never := v.Reason == throttle.Unadmittable
+		if (now.Sub(v.Arrived) < worthTelling && !never) || (before && (told.reason == v.Reason || now.Sub(told.at) < tellAgain)) {
 			continue
 		}
 		if !s.course.AllowN(now, 1) {
 			break
 		}
 		s.told[v.UID] = toldWait{reason: v.Reason, at: now}
+		if never {
+			n.pod(v.UID, v.Name, corev1.EventTypeWarning, eventNever, "It alone exceeds a limit that no wait passes: "+v.Held.String())
+			continue
+		}
 		n.pod(v.UID, v.Name, corev1.EventTypeNormal, eventWaiting, waitingText(v, len(waiting)))
 	}
 	return now.Add(lookEvery)

@@ -86,7 +86,7 @@ func TestCheckOfAFileThatIsNotThere(t *testing.T) {
 	t.Parallel()
 	code, _, stderr := call(t, "check", "/nowhere/config.yaml")
 	assert.Equal(t, exitInvalid, code)
-	assert.Equal(t, "pod-pacemaker: read PacemakerConfig: open /nowhere/config.yaml: no such file or directory\n", stderr)
+	assert.Equal(t, "pod-pacemaker: read configuration: open /nowhere/config.yaml: no such file or directory\n", stderr)
 }
 
 func TestCheckReadsStandardInput(t *testing.T) {

@@ -1,0 +1,105 @@
+//go:build e2e && full
+
+package e2e
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+)
+
+const oneRuns = `{selector: {terms: [{podSelector: {matchLabels: {part: a}}}]}, bypassSelector: {matchLabels: {urgent: "true"}}, limits: {running: {pods: %d}}%s}`
+
+// A policy is edited and deleted while pods wait; a pod that bypasses it passes and
+// counts; a pod that finishes makes room; one that no policy matches never waits.
+func TestStartPolicyChangesWhilePodsWait(t *testing.T) {
+	d := startDaemon(t)
+	d.configure(t, "{}")
+	d.enforce(t, "one", fmt.Sprintf(oneRuns, 1, ""))
+	ns, part := namespace(t), map[string]string{"part": "a"}
+	running := func() int { return d.group(t, "one", "").Running.Pods }
+	ready := func(name string) func() bool { return func() bool { return isReady(t, ns, name) } }
+	held := func(name string) func() bool {
+		return func() bool { reason, _ := d.waitsFor(t, ns, name); return reason == throttle.PolicyRunning }
+	}
+	for _, name := range []string{"a1", "a2", "a3", "a4"} {
+		labelled(t, ns, name, part, herdPod(0.1))
+		if name == "a1" {
+			eventually(t, "the first runs", ready("a1"))
+		}
+	}
+	for _, name := range []string{"a2", "a3", "a4"} {
+		eventually(t, name+" waits", held(name))
+	}
+	createPod(t, ns, "free", herdPod(0.1))
+	eventually(t, "a pod of no policy does not wait", ready("free"))
+
+	labelled(t, ns, "urgent", map[string]string{"part": "a", "urgent": "true"}, herdPod(0.1))
+	eventually(t, "a pod that bypasses the policy passes", ready("urgent"))
+	eventually(t, "and counts", func() bool { return running() == 2 })
+
+	d.enforce(t, "one", fmt.Sprintf(oneRuns, 3, ""))
+	eventually(t, "room for one more", func() bool { return running() == 3 })
+	assert.Len(t, d.status(t).Waiting, 2)
+
+	zero := int64(0)
+	assert.NoError(t, node.Client().CoreV1().Pods(ns).Delete(t.Context(), "a1", metav1.DeleteOptions{GracePeriodSeconds: &zero}))
+	eventually(t, "another runs in the place of one that is gone", func() bool { return running() == 3 && len(d.status(t).Waiting) == 1 })
+
+	kubectl(t, "delete", "startpolicy", "one")
+	for _, name := range []string{"a2", "a3", "a4"} {
+		eventually(t, "nothing holds "+name, ready(name))
+	}
+}
+
+// The limits of an override hold from its begin to its end, by themselves; one whose
+// date is none is left out, and the status says so.
+func TestStartPolicyOverrideOpensAndCloses(t *testing.T) {
+	d := startDaemon(t)
+	d.configure(t, "{}")
+	begin := time.Now().Add(20 * time.Second).Truncate(time.Second)
+	end := begin.Add(25 * time.Second)
+	override := fmt.Sprintf(`, temporaryOverrides: [
+  {begin: tomorrow, end: "2099-01-01T00:00:00Z", limits: {running: {pods: 9}}},
+  {begin: %q, end: %q, limits: {running: {pods: 2}}}]`, begin.Format(time.RFC3339), end.Format(time.RFC3339))
+	d.enforce(t, "window", fmt.Sprintf(oneRuns, 0, override))
+	ns, part := namespace(t), map[string]string{"part": "a"}
+	for i := range 3 {
+		labelled(t, ns, fmt.Sprintf("a%d", i), part, herdPod(0.1))
+	}
+	eventually(t, "two run", func() bool { return d.group(t, "window", "").Running.Pods == 2 })
+	all, err := node.Client().CoreV1().Pods(ns).List(t.Context(), metav1.ListOptions{})
+	assert.NoError(t, err)
+	for _, pod := range all.Items {
+		for _, c := range pod.Status.ContainerStatuses {
+			if c.State.Running != nil {
+				assert.False(t, c.State.Running.StartedAt.Time.Before(begin), "%s began before the window", pod.Name)
+			}
+		}
+	}
+	eventually(t, "the status tells the limits of the window", func() bool {
+		s := object[v1alpha1.StartPolicy](t, "startpolicy", "window").Status
+		return s.CalculatedLimits != nil && s.CalculatedLimits.Running.Pods != nil && (*s.CalculatedLimits.Running.Pods == 2 || time.Now().After(end))
+	})
+	s := object[v1alpha1.StartPolicy](t, "startpolicy", "window").Status
+	if assert.Len(t, s.InvalidOverrides, 1) {
+		assert.Equal(t, "spec.temporaryOverrides[0].begin", s.InvalidOverrides[0].Path)
+	}
+	eventually(t, "the window is closed", func() bool { return *d.policy(t, "window").Limits.Running.Pods == 0 })
+	assert.True(t, time.Now().After(end), "not before its end")
+	assert.Equal(t, 2, d.group(t, "window", "").Running.Pods, "who runs goes on")
+	waiting := 0
+	for _, pod := range pods(t, ns) {
+		if !condition(pod, corev1.PodReady) {
+			waiting++
+		}
+	}
+	assert.Equal(t, 1, waiting)
+}

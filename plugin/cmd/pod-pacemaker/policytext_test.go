@@ -1,0 +1,54 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
+)
+
+func TestCheckSaysWhatPoliciesMean(t *testing.T) {
+	t.Parallel()
+	const head = "---\napiVersion: pod-pacemaker.io/v1alpha1\nkind: StartPolicy\n"
+	path := file(t, twoAtATime+
+		head+"metadata: {name: t1}\nspec: {nodeSelector: {pool: a}, selector: {terms: [{podSelector: {}}]}, limits: {running: {pods: 3, requests: {cpu: 200m}}},"+
+		" temporaryOverrides: [{begin: tomorrow, end: \"2099-01-01T00:00:00Z\", limits: {running: {pods: 1}}}]}\n"+
+		head+"metadata: {name: pulls}\nspec: {selector: {terms: [{podSelector: {}}]}, groupBy: \".spec.containers[0].image\","+
+		" limits: {pacer: {exponential: {minInitial: 4, multiplier: 4, maxStagger: 16}}}}\n"+
+		head+"metadata: {name: registry}\nspec: {scope: Cluster, selector: {terms: [{podSelector: {}}]}, limits: {starting: {pods: 10}}}\n")
+	code, stdout, stderr := call(t, "check", path, "--cores", "4")
+	assert.Zero(t, code)
+	assert.Empty(t, stderr)
+	for _, want := range []string{
+		path + ": valid: PacemakerConfig \"two-at-a-time\"",
+		path + ": valid: StartPolicy \"t1\", for nodes with pool=a\nOf all its pods together, on each node: 3 running at a time, 200m of cpu running at a time.\n" +
+			"Left out: spec.temporaryOverrides[0].begin: \"tomorrow\": must be a moment",
+		"StartPolicy \"pulls\", for every node\nOf each group of pods with the same .spec.containers[0].image, on each node: 4 first, then 4 for each that is ready, until 16 are.\n",
+		"Of all its pods together, in the cluster: 10 starting at a time.\n",
+	} {
+		assert.Contains(t, stdout, want)
+	}
+
+	code, _, stderr = call(t, "check", file(t, strings.Replace(twoAtATime, "{value: 2}", "{value: 2}", 1)+head+"metadata: {name: t1}\nspec: {selector: {terms: []}, limits: {}}\n"))
+	assert.Equal(t, exitInvalid, code)
+	assert.Contains(t, stderr, "spec.selector.terms: Required value")
+	assert.Contains(t, stderr, "spec.limits: Required value")
+}
+
+func TestStatusListsTheGroupsOfPolicies(t *testing.T) {
+	t.Parallel()
+	lines := policiesTable([]admin.Policy{
+		{Name: "t1", GroupCount: 40, Groups: []admin.PolicyGroup{{
+			Group: "nginx", Waiting: 2, Running: admin.PolicyUse{Pods: 3, Requests: map[string]string{"memory": "1Gi", "cpu": "200m"}},
+			Throttled: []string{"running.requests.cpu"},
+		}}},
+		{Name: "broken", Fault: "no namespaces"},
+	})
+	require.Len(t, lines, 4)
+	assert.Equal(t, "  t1      nginx        2        0         3 (cpu 200m, memory 1Gi)  running.requests.cpu", lines[1].text)
+	assert.Contains(t, lines[2].text, "and 39 more")
+	assert.Contains(t, lines[3].text, "HOLDS NOBODY: no namespaces")
+}
