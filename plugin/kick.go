@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -52,6 +53,7 @@ type kicker struct {
 	bound   *rate.Limiter
 	queue   chan kick
 	warned  remind
+	done    atomic.Uint64
 
 	mu    sync.Mutex
 	pods  map[string]*kicked // that wait, or did a moment ago, by UID
@@ -257,11 +259,20 @@ func (k *kicker) do(ctx context.Context, one kick) {
 	k.tell(one, err)
 }
 
+// count gives how many kicks went well.
+func (k *kicker) count() uint64 {
+	if k == nil {
+		return 0
+	}
+	return k.done.Load()
+}
+
 // tell says how a kick went. The pod comes back by itself where it went wrong.
 func (k *kicker) tell(one kick, err error) {
 	log := k.log.WithFields(logrus.Fields{"pod": one.title, "pod_uid": one.uid})
 	if err == nil || apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		k.metrics.kicks.WithLabelValues("done").Inc()
+		k.done.Add(1)
 		log.Debug("kicked: kubelet comes back to it at once")
 		return
 	}

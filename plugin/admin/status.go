@@ -152,6 +152,8 @@ type Refused struct {
 	// node where Measured is true, else from what it spends on a small one.
 	CPUShare float64 `json:"cpuShare,omitzero"`
 	Measured bool    `json:"measured,omitzero"`
+	// Kicked is for how many of them kubelet was called back when it was their turn.
+	Kicked uint64 `json:"kicked,omitzero"`
 }
 
 // Handlers is what the daemon's answers cost the runtime, which does nothing else
