@@ -131,7 +131,7 @@ func (o Options) removeFiles() error {
 func (o Options) runFiles() []string {
 	files := []string{o.SocketPath(), o.AdminPath(), o.lockPath()}
 	if o.StateDir != "" {
-		files = append(files, o.lastGoodPath())
+		files = append(files, o.lastGoodPath(), o.policiesPath())
 	}
 	return files
 }
