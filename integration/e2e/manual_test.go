@@ -112,7 +112,16 @@ func (m *manual) runsWith(t *testing.T, line, more string) string {
 
 // As a reader of the manual, from the first install to the end: with Helm, on a
 // cluster without the CRDs, every command as it stands there.
-func TestTheManual(t *testing.T) {
+func TestTheManual(t *testing.T) { followManual(t) }
+
+// The same where pods are paced by refusal.
+func TestTheManualOnContainerd17(t *testing.T) {
+	onNode(t, "containerd@1.7", "")
+	followManual(t)
+}
+
+func followManual(t *testing.T) {
+	t.Helper()
 	m := newManual(t)
 	image, _, _ := strings.Cut(installImage, ":")
 	importImage(t, image+":v0.1.0")
