@@ -285,12 +285,15 @@ func TestPageFollowsTheNode(t *testing.T) {
 	b.until(t, `document.getElementById("state").textContent === "no pod is held: mode Shadow"`)
 	node.change(func(s *script) { s.status.Config = admin.Config{Origin: "None", Mode: "Enforce"} })
 	b.until(t, `document.getElementById("state").textContent === "no pod is held: no config"`)
+	node.change(func(s *script) { s.status.Policies = []admin.Policy{{Name: "registry"}} })
+	b.until(t, `document.getElementById("state").textContent === "pods are paced"`)
+	assert.Contains(t, b.text(t, "facts"), "1 in force")
 	node.change(func(s *script) {
 		s.status.Config, s.status.Lent = admin.Config{Name: "jvm-nodes", Origin: "API", Mode: "Enforce"}, 2
 		s.status.Handlers = admin.Handlers{P99Seconds: 0.25, Share: 0.3, Budget: "holds stopped"}
 	})
-	b.until(t, `document.getElementById("state").textContent === "pods are paced"`)
-	assert.Contains(t, b.text(t, "beside"), "2 lent")
+	b.until(t, `document.getElementById("beside").textContent.includes("2 lent")`)
+	assert.Equal(t, "pods are paced", b.text(t, "state"))
 	assert.Contains(t, b.text(t, "facts"), "too slow, holds stopped")
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -22,6 +22,8 @@ type Overview struct {
 
 	Slots   Slots   `json:"slots"`
 	Waiting Waiting `json:"waiting"`
+	// Policies is how many StartPolicies are in force.
+	Policies int `json:"policies,omitempty"`
 	// Ended are the starts that ended last, by reason.
 	Ended []Count `json:"ended"`
 	// Timeline are the last minutes, the oldest point first.
@@ -59,7 +61,7 @@ func NewOverview(s Status, timeline []Point) Overview {
 	o := Overview{
 		About: s.About, Limits: s.Limits.String(), MaxWaitSeconds: s.Limits.MaxWaitSeconds,
 		Slots: NewSlots(s), Waiting: Waiting{Count: len(s.Waiting), Reasons: countReasons(s.Waiting)},
-		Ended: countReasons(s.Ended), Timeline: timeline,
+		Policies: len(s.Policies), Ended: countReasons(s.Ended), Timeline: timeline,
 	}
 	o.Runtime.Socket, o.Runtime.LastError, o.Config.Spec = "", "", nil
 	if h := o.HeldBy; h != nil && h.Group != "" {

@@ -38,6 +38,16 @@ func TestCheckSaysWhatPoliciesMean(t *testing.T) {
 	assert.Contains(t, stderr, "spec.limits: Required value")
 }
 
+// Without a config it is the policies that hold pods back.
+func TestStatusWithPoliciesAlone(t *testing.T) {
+	t.Parallel()
+	s := admin.Status{About: admin.About{Ready: true}}
+	text := func() string { return screen{}.text(headLines(s)) }
+	assert.Contains(t, text(), "config    none: no pod is held back\n  limits    none: no pod is held back\n")
+	s.Policies = []admin.Policy{{Name: "registry"}}
+	assert.Contains(t, text(), "config    none\n  limits    none\n")
+}
+
 func TestStatusListsTheGroupsOfPolicies(t *testing.T) {
 	t.Parallel()
 	lines := policiesTable([]admin.Policy{

@@ -12,6 +12,10 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
 
+// nobodyHeld is what it means that there is no config, or no limit, and no StartPolicy
+// either.
+const nobodyHeld = ": no pod is held back"
+
 // endedShown is how many ended starts are shown.
 const endedShown = 10
 
@@ -67,11 +71,16 @@ func headLines(s admin.Status) []line {
 	if s.PodWatch != nil {
 		entry("pods", podWatchText(*s.PodWatch))
 	}
-	entry("config", configText(s.Config))
+	config, limits := configText(s.Config), s.Limits.String()
+	if len(s.Policies) > 0 {
+		// It is they that hold pods back, where nothing else does.
+		config, limits = strings.TrimSuffix(config, nobodyHeld), strings.TrimSuffix(limits, nobodyHeld)
+	}
+	entry("config", config)
 	if mode := modeText(s.Config.Mode); mode != "" {
 		lines = append(lines, line{text: fmt.Sprintf("  %-9s %s", "mode", mode), style: alarm})
 	}
-	entry("limits", s.Limits.String())
+	entry("limits", limits)
 	entry("gate", gateText(s.Gate))
 	entry("refused", refusedText(s.Refused))
 	if s.Handlers.Budget != "" && s.Handlers.Budget != "kept" {
@@ -127,7 +136,7 @@ func podWatchText(w admin.PodWatch) string {
 func configText(c admin.Config) string {
 	switch {
 	case c.Name == "":
-		return "none: no pod is held back"
+		return "none" + nobodyHeld
 	case c.Origin == string(crd.OriginDisk):
 		return fmt.Sprintf("%s (from %s, generation %d; the API server has not answered yet)", c.Name, c.Origin, c.Generation)
 	case c.Generation > 0:
