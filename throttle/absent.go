@@ -59,4 +59,3 @@ func (c *class) absent(most int) (tickets []*Ticket) {
 	}
 	return tickets
 }
-

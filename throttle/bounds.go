@@ -67,16 +67,14 @@ func units(amount int64) float64 { return float64(amount) / 1000 }
 
 // touches appends what of the bounds concerns a pod that requests so much to the key
 // of a class, and tells whether anything does.
-func (b *bounds) touches(key []byte, asks Amounts) ([]byte, bool) {
-	any := b.pods >= 0
-	if any {
-		key = append(key, 'p')
+func (b *bounds) touches(key []byte, asks Amounts) (_ []byte, any bool) {
+	if b.pods >= 0 {
+		key, any = append(key, 'p', 0), true
 	}
 	for _, c := range b.requests {
 		if clamp(asks[c.resource]) > 0 {
-			key, any = append(append(key, 'r'), c.resource...), true
+			key, any = append(append(append(key, 'r'), c.resource...), 0), true
 		}
-		key = append(key, 0)
 	}
 	return key, any
 }

@@ -1,5 +1,7 @@
 package throttle
 
+import "encoding/binary"
+
 // hold is a part of a pod in a group that may hold it.
 type hold struct {
 	part
@@ -20,29 +22,39 @@ func (m *member) classKey() (string, []hold) {
 		if p.bypass || p.group.limits == noLimits {
 			continue
 		}
-		limits, from := p.group.limits, len(key)
-		h, starts := hold{part: p}, false
-		key = append(append(append(append(key, p.group.key.Policy...), 0), p.group.key.Group...), 0)
-		key, starts = limits.starting.touches(key, p.asks)
-		if !m.running {
-			key = append(key, 1)
-			key, h.runs = limits.running.touches(key, p.asks)
-			_, h.never = limits.running.exceeds(&usage{}, p.asks)
-		}
-		if !h.runs && !starts && !p.group.startsApart() {
-			key = key[:from]
+		h, from := hold{part: p}, len(key)
+		if key = h.appendKey(key, m.running); len(key) == from {
 			continue
-		}
-		_, late := limits.starting.exceeds(&usage{}, p.asks)
-		for _, apart := range []bool{h.never, late} {
-			if apart {
-				key = append(key, '!')
-			}
-			key = append(key, 0)
 		}
 		holds = append(holds, h)
 	}
 	return string(key), holds
+}
+
+// appendKey appends what of the group may hold the pod, and takes note of it; nothing
+// where nothing does. Bounds of Running do not hold one that runs.
+func (h *hold) appendKey(key []byte, running bool) []byte {
+	limits, from := h.group.limits, len(key)
+	for _, name := range []string{h.group.key.Policy, h.group.key.Group} {
+		key = append(binary.AppendUvarint(key, uint64(len(name))), name...)
+	}
+	key, starts := limits.starting.touches(append(key, 's'), h.asks)
+	key = append(key, 'r')
+	if !running {
+		key, h.runs = limits.running.touches(key, h.asks)
+		_, h.never = limits.running.exceeds(&usage{}, h.asks)
+	}
+	if !h.runs && !starts && !h.group.startsApart() {
+		return key[:from]
+	}
+	_, late := limits.starting.exceeds(&usage{}, h.asks)
+	for _, apart := range []bool{h.never, late} {
+		if apart {
+			key = append(key, '!')
+		}
+		key = append(key, 0)
+	}
+	return key
 }
 
 // runningHolds tells whether a bound of Running holds the ticket.

@@ -2,6 +2,7 @@ package throttle
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -48,7 +49,7 @@ func (m *model) apply(e Event) {
 		require.Same(m.t, m.asked.of, p)
 		require.Equal(m.t, GateExpired, e.Reason)
 		require.Equal(m.t, Waiting, p.state)
-		require.False(m.t, m.mayPass(), "refused, although no other is above the limit")
+		require.False(m.t, m.mayPass() && m.mayPassPolicies(p), "refused, although no other is above the limit")
 	case KindEnded:
 		m.ended(e, p)
 	default:
@@ -83,6 +84,13 @@ func (m *model) joined(e Event) {
 		p.arrived = r.Arrived
 	}
 	m.pods = append(m.pods, p)
+	if m.members[p.uid] != nil || len(r.Groups) > 0 {
+		m.change(p.uid, func(o *modelMember) {
+			if r.Groups != nil {
+				o.groups = r.Groups
+			}
+		})
+	}
 }
 
 func (m *model) admitted(e Event, p *pod) {
@@ -98,7 +106,7 @@ func (m *model) admitted(e Event, p *pod) {
 			}
 		}
 		require.True(m.t, m.fits(nearly), "admitted, although a limit refuses")
-		require.Same(m.t, present[0], p, "the first that is present")
+		require.Same(m.t, m.next(), p, "the first that is present and that no policy holds")
 		m.take()
 		m.admittedByRate()
 	case Exempt:
@@ -119,7 +127,7 @@ func (m *model) admitted(e Event, p *pod) {
 		require.Positive(m.t, p.attended, "present")
 		require.True(m.t, m.due(p, m.at), "its maxWait is over")
 		for _, o := range present {
-			require.False(m.t, m.due(o, m.at) && o.arrived.Before(p.arrived), "%s has waited longer", o.uid)
+			require.False(m.t, m.due(o, m.at) && o.arrived.Before(p.arrived) && m.mayPassPolicies(o), "%s has waited longer", o.uid)
 		}
 		m.pass(p)
 	case GateDeadline:
@@ -130,6 +138,13 @@ func (m *model) admitted(e Event, p *pod) {
 		require.Fail(m.t, "no reason of an admission", "%s", e.Reason)
 	}
 	p.state, p.slot, p.admitted, p.pulls = Starting, slot, at, time.Time{}
+	ran := m.member(p.uid).running
+	if m.members[p.uid] != nil {
+		m.change(p.uid, func(o *modelMember) { o.running, o.ready = true, false })
+	}
+	if e.Reason != Exempt && e.Reason != Found {
+		m.checkRunning(p, ran)
+	}
 	if most := m.most() + m.lent; most > 0 && m.most() > 0 && slot && e.Reason != Found {
 		above := 0
 		if m.over == p {
@@ -148,8 +163,9 @@ func (m *model) admitted(e Event, p *pod) {
 func (m *model) pass(p *pod) {
 	m.t.Helper()
 	require.True(m.t, m.mayPass(), "another is above the limit")
-	require.False(m.t, m.fits(-nearly), "over the limit, although every limit allows it")
-	m.over, m.overAll = p, !m.othersFit(nearly)
+	require.False(m.t, m.fits(-nearly) && m.next() == p, "over the limit, although every limit allows it")
+	require.True(m.t, m.mayPassPolicies(p), "over a limit that nothing passes")
+	m.over, m.overAll = p, m.held(p.uid) || !m.othersFit(nearly)
 	m.take()
 }
 
@@ -180,6 +196,11 @@ func (m *model) ended(e Event, p *pod) {
 	}
 	require.Equal(m.t, took, e.Took)
 	require.Equal(m.t, m.at, e.Time)
+	if m.members[p.uid] != nil {
+		ready := p.state == Starting && slices.Contains([]Reason{Ready, Settled, Inferred}, e.Reason)
+		p.state = want // it has no ticket any more
+		m.change(p.uid, func(o *modelMember) { o.ready = o.ready || ready })
+	}
 	p.state, p.pulls = want, time.Time{}
 	if p.slot {
 		m.mayPass() // forgets the one above the limit before loans are taken back

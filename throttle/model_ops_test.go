@@ -2,6 +2,7 @@ package throttle
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -78,9 +79,19 @@ func (m *model) tryStart(p *pod) {
 		require.InDelta(m.t, tokens, m.bucketTokens(), nearly, "a refusal takes nothing")
 	}
 	if !d.Admitted {
-		require.Contains(m.t, []Reason{Concurrency, Rate, CPULoad, Pressure}, d.Reason)
 		require.Equal(m.t, d.Reason, d.Held.Reason)
-		require.Same(m.t, p, m.queue(false)[d.Ahead])
+		if runs, late := m.holds(p.uid); len(runs)+len(late) > 0 {
+			require.Contains(m.t, append(runs, late...), d.Reason)
+		} else if d.Reason == PolicyRunning {
+			require.True(m.t, m.full(p), "nobody comes before it who uses what is left")
+		} else if m.class(p.uid) == "" {
+			require.Contains(m.t, []Reason{Concurrency, Rate, CPULoad, Pressure}, d.Reason)
+		} else {
+			require.Contains(m.t, []Reason{Concurrency, Rate, CPULoad, Pressure, Queued, Absent}, d.Reason)
+		}
+		if len(m.members) == 0 {
+			require.Same(m.t, p, m.queue(false)[d.Ahead])
+		}
 	}
 }
 
@@ -88,8 +99,11 @@ func (m *model) letUp(p *pod) {
 	m.t.Helper()
 	m.asked = asked{what: "letUp", of: p}
 	tokens, coming, pulling, urgent := m.bucketTokens(), false, 0, 0
+	wasNear := m.near(p)
 	for _, o := range m.in(Waiting) {
-		coming = coming || (o != p && (o.attended > 0 || o.t.letUp || o.t.comes.After(m.at)))
+		runs, _ := m.holds(o.uid)
+		competes := len(runs) == 0 || m.class(o.uid) == m.class(p.uid)
+		coming = coming || (o != p && competes && (m.near(o) || o.t.comes.After(m.at)))
 		if o.priority > p.priority && !o.pulled && !o.t.letUp && o.t.comes.After(m.at) {
 			urgent++
 		}
@@ -120,9 +134,61 @@ func (m *model) letUp(p *pod) {
 		require.True(m.t, m.settings.MaxPulling > 0 && 0 < free && free <= urgent, "none of a higher priority needs the place")
 	case d.Reason == GateRoom:
 		require.True(m.t, coming, "nobody else comes")
+	case slices.Contains([]Reason{PolicyStarting, PolicyPacer, PolicyClaim}, d.Reason):
+		_, late := m.holds(p.uid)
+		require.Contains(m.t, late, d.Reason)
+	case d.Reason == Unadmittable:
+		runs, _ := m.holds(p.uid)
+		require.Contains(m.t, runs, d.Reason)
+	case d.Reason == PolicyRunning:
+		require.True(m.t, m.full(p), "nobody comes before it who uses what is left")
 	default:
 		require.True(m.t, !full || m.due(p, m.at), "let up without a place")
+		require.True(m.t, wasNear || !m.overbooked(p), "let up to wait for what others will use")
 	}
+}
+
+// near tells whether a Waiting pod was let up, or stands there.
+func (m *model) near(p *pod) bool { return p.attended > 0 || p.t.letUp }
+
+// withOthers adds what those use that wait near their turn and that the group may let
+// run, and, if wanted, those that come.
+func (m *model) withOthers(p *pod, in Membership, coming bool) Usage {
+	u := m.usage(in.Key).Running
+	for _, o := range m.in(Waiting) {
+		if o == p || m.member(o.uid).running || !(m.near(o) || (coming && o.t.comes.After(m.at))) {
+			continue
+		}
+		if runs, _ := m.holds(o.uid); !coming && slices.Contains(runs, Unadmittable) {
+			continue
+		}
+		for _, other := range m.member(o.uid).groups {
+			if other.Key != in.Key || other.Bypass {
+				continue
+			}
+			u.Pods++
+			for resource, amount := range other.Requests {
+				u.Requests[resource] += max(0, amount)
+			}
+		}
+	}
+	return u
+}
+
+// full tells whether a bound of those that run is used up with all others that come.
+func (m *model) full(p *pod) bool { return m.aboveRunning(p, true) }
+
+// overbooked tells whether it is with those near their turn alone.
+func (m *model) overbooked(p *pod) bool { return m.aboveRunning(p, false) }
+
+func (m *model) aboveRunning(p *pod, coming bool) bool {
+	o := m.member(p.uid)
+	for _, in := range o.groups {
+		if !in.Bypass && !o.running && above(m.policies[in.Key.Policy].Running, m.withOthers(p, in, coming), in.Requests) {
+			return true
+		}
+	}
+	return false
 }
 
 func (m *model) letDown(p *pod) {

@@ -2,6 +2,7 @@ package throttle
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
 	"github.com/stretchr/testify/require"
@@ -56,6 +57,7 @@ func (m *model) checkState() {
 			require.Fail(m.t, "lookup", "%s has another ticket", p.uid)
 		}
 	}
+	m.checkGroups()
 	require.LessOrEqual(m.t, len(m.l.ended), endedKept)
 	require.LessOrEqual(m.t, len(m.l.tickets), len(m.in(Waiting, Starting))+endedKept)
 }
@@ -92,19 +94,60 @@ func uids(tickets []*Ticket) (all []string) {
 func (m *model) checkQuiet() {
 	m.t.Helper()
 	present := m.queue(true)
-	if len(present) > 0 {
-		require.False(m.t, m.fits(-nearly), "%s is present and no limit refuses", present[0].uid)
+	if next := m.next(); next != nil {
+		require.False(m.t, m.fits(-nearly), "%s is present and no limit refuses", next.uid)
 		if due, ok := m.loanDue(); ok && m.othersFit(-nearly) {
-			require.True(m.t, due.After(m.now), "%s is present, and a loan is due", present[0].uid)
+			require.True(m.t, due.After(m.now), "%s is present, and a loan is due", next.uid)
 		}
 	}
 	if m.mayPass() {
 		for _, p := range present {
-			require.False(m.t, m.due(p, m.now), "%s has waited for too long, and nobody is above the limit", p.uid)
+			require.False(m.t, m.due(p, m.now) && m.mayPassPolicies(p), "%s has waited for too long, and nobody is above the limit", p.uid)
 		}
 	}
 	view := m.l.Snapshot(m.now)
 	require.Len(m.t, view.Waiting, len(m.in(Waiting)))
 	require.Len(m.t, view.Starting, len(m.in(Starting)))
-	require.Equal(m.t, len(present) > 0, len(m.l.Turns(m.now)) > 0)
+	require.Len(m.t, m.l.Turns(m.now), len(present))
+	if len(m.members) > 0 {
+		m.checkHeld(view)
+	}
+}
+
+// checkHeld checks what is said of those that wait: a policy is named where one holds
+// them, and only there.
+func (m *model) checkHeld(s Snapshot) {
+	m.t.Helper()
+	for i, v := range s.Waiting {
+		runs, late := m.holds(v.UID)
+		m.trace = append(m.trace, fmt.Sprintf("%12s   %s %s %s, %d ahead", "", v.UID, v.Reason, v.Held, v.Ahead))
+		m.happened["Held/"+string(v.Reason)]++
+		switch {
+		case len(runs) > 0:
+			require.Contains(m.t, runs, v.Reason, v.UID)
+			require.Zero(m.t, v.Expected)
+		case len(late) > 0:
+			require.Contains(m.t, late, v.Reason, v.UID)
+		default:
+			require.Equal(m.t, GroupKey{}, v.Held.Policy, v.UID)
+		}
+		require.Equal(m.t, len(runs)+len(late) > 0, v.Basis == BasisPolicy)
+		m.checkAhead(v.UID, v.Ahead, s.Waiting[:i])
+		one, _ := m.l.View(m.now, v.UID)
+		require.Equal(m.t, v.Ahead, one.Ahead, "the same, asked for one")
+	}
+}
+
+// checkAhead checks how many are said to go before a pod: all of its class and all that
+// no policy bounds, and no more than there are.
+func (m *model) checkAhead(uid string, ahead int, before []TicketView) {
+	m.t.Helper()
+	least, class := 0, m.class(uid)
+	for _, v := range before {
+		if c := m.class(v.UID); c == class || c == "" {
+			least++
+		}
+	}
+	require.GreaterOrEqual(m.t, ahead, least, uid)
+	require.LessOrEqual(m.t, ahead, len(before), uid)
 }

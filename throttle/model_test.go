@@ -54,6 +54,10 @@ type model struct {
 	lent    int
 	loanAt  time.Time // of the last loan
 	loan    int       // its size; zero: none is out
+	// What is known of policies, and of pods with groups, by UID.
+	policies map[string]GroupLimits
+	members  map[string]*modelMember
+	claims   map[GroupKey]int
 	// bound is until when a pod has to be admitted; nil: nobody has to.
 	bound map[*pod]time.Time
 
@@ -74,8 +78,8 @@ type asked struct {
 func newModel(t *testing.T, s Settings, happened map[string]int) *model {
 	m := &model{
 		t: t, l: New(t0, s), settings: s, now: t0, at: t0, late: t0,
-		happened: happened,
-		trace:    []string{written(s)},
+		happened: happened, members: map[string]*modelMember{}, claims: map[GroupKey]int{},
+		trace: []string{written(s)},
 	}
 	m.reconfigured(s)
 	return m

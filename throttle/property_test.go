@@ -38,6 +38,7 @@ func TestRandomSequences(t *testing.T) {
 	for _, what := range []string{
 		"Joined", "Expired/GateExpired", "Admitted/Free", "Admitted/Exempt", "Admitted/MaxWait",
 		"Admitted/GateDeadline", "Admitted/Found", "Admitted/SlotLent", "Ended/Ready", "Ended/Deleted", "Ended/Stuck", "Ended/Abandoned",
+		"Held/PolicyStarting", "Held/PolicyRunning", "Held/PolicyPacer", "Held/PolicyClaim", "Held/Unadmittable",
 	} {
 		require.Greater(t, happened[what], sequences/4, "%s: too rare for the sequences to prove much", what)
 	}
@@ -53,12 +54,14 @@ func FuzzSequences(f *testing.F) {
 type player struct {
 	*model
 	rng *rand.Rand
+	// policed: there are policies, from time to time.
+	policed bool
 }
 
 func play(t *testing.T, seed uint64, happened map[string]int) (trace []string) {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(seed, seed))
-	p := &player{rng: rng, model: newModel(t, randomSettings(rng), happened)}
+	p := &player{rng: rng, model: newModel(t, randomSettings(rng), happened), policed: seed%2 == 1}
 	defer func() {
 		if t.Failed() {
 			t.Logf("seed %d, settings and trace:\n%s", seed, strings.Join(p.trace, "\n"))
@@ -137,6 +140,11 @@ func (p *player) step() {
 	if p.rng.IntN(10) == 0 {
 		p.late = p.now.Add(-p.randomTime(5 * time.Millisecond))
 	}
+	if p.policed && p.rng.IntN(5) == 0 {
+		p.stepPolicies()
+		p.advance(p.now)
+		return
+	}
 	switch n := p.rng.IntN(114); {
 	case n < 16:
 		p.join(p.randomRequest())
@@ -201,6 +209,9 @@ func (p *player) randomRequest() Request {
 	if p.rng.IntN(4) == 0 {
 		r.Arrived = p.now.Add(p.randomTime(time.Minute) - 50*time.Second)
 	}
+	if p.policed {
+		r.Groups = p.randomGroups()
+	}
 	return r
 }
 
@@ -248,6 +259,9 @@ func (p *player) drain() {
 	p.at, p.late = p.now, p.now
 	for _, e := range p.in(Waiting) {
 		p.attend(e)
+	}
+	if p.policed {
+		p.drainPolicies()
 	}
 	open := p.in(Waiting, Starting)
 	timeout := time.Duration(len(open)+1) * p.settings.startTimeout()
