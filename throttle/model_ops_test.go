@@ -80,13 +80,15 @@ func (m *model) tryStart(p *pod) {
 	}
 	if !d.Admitted {
 		require.Equal(m.t, d.Reason, d.Held.Reason)
-		if runs, late := m.holds(p.uid); len(runs)+len(late) > 0 {
-			require.Contains(m.t, append(runs, late...), d.Reason)
-		} else if d.Reason == PolicyRunning {
+		runs, late := m.holds(p.uid)
+		switch {
+		case len(runs) == 0 && d.Reason == PolicyRunning:
 			require.True(m.t, m.full(p), "nobody comes before it who uses what is left")
-		} else if m.class(p.uid) == "" {
+		case len(runs)+len(late) > 0:
+			require.Contains(m.t, append(runs, late...), d.Reason)
+		case m.class(p.uid) == "":
 			require.Contains(m.t, []Reason{Concurrency, Rate, CPULoad, Pressure}, d.Reason)
-		} else {
+		default:
 			require.Contains(m.t, []Reason{Concurrency, Rate, CPULoad, Pressure, Queued, Absent}, d.Reason)
 		}
 		if len(m.members) == 0 {

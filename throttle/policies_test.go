@@ -223,6 +223,23 @@ func TestNoMoreAreLetUpThanMayRun(t *testing.T) {
 	require.True(t, two.TryStart(n.now).Admitted)
 }
 
+func TestASmallPodDoesNotPassALargeOneThatStandsThere(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, Settings{})
+	n.l.SetPolicies(n.now, map[string]GroupLimits{"t1": {Starting: Bound{Requests: Amounts{"cpu": 1000}}}})
+	n.grouped("first", in(t1, Amounts{"cpu": 500}))
+	n.grouped("large", in(t1, Amounts{"cpu": 800}))
+	n.requireHeld("large", PolicyStarting, "policy t1: 500m of 1 cpu starting, it asks for 800m")
+	small := n.l.Join(n.now, Request{UID: "small", Groups: in(t1, Amounts{"cpu": 100})})
+	require.Equal(t, Queued, small.TryStart(n.now).Reason)
+	small.Attend(n.now)
+	n.requireStarting("first")
+	n.l.SetPriority(n.now, "small", 1, 0)
+	n.requireStarting("first", "small")
+	n.end("first", Ready)
+	n.requireStarting("small", "large")
+}
+
 func TestADeadlinePassesABoundOfThoseThatStart(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{MaxWait: time.Minute})

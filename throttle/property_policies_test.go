@@ -9,7 +9,11 @@ import (
 
 // stepPolicies does one thing with policies.
 func (p *player) stepPolicies() {
-	switch n := p.rng.IntN(20); {
+	switch n := p.rng.IntN(32); {
+	case n >= 26:
+		p.letUp(p.anyone())
+	case n >= 20:
+		p.tryStart(p.anyone())
 	case n < 4:
 		p.setPolicies(p.randomPolicies())
 	case n < 8:
@@ -24,7 +28,7 @@ func (p *player) stepPolicies() {
 }
 
 func (p *player) randomKey() GroupKey {
-	return []GroupKey{{"a", ""}, {"a", "x"}, {"b", ""}, {"c", "x"}}[p.rng.IntN(4)]
+	return []GroupKey{{"a", ""}, {"a", ""}, {"a", "x"}, {"b", ""}, {"b", ""}, {"c", "x"}}[p.rng.IntN(6)]
 }
 
 func (p *player) randomAmounts(most int64) Amounts {
@@ -41,7 +45,7 @@ func (p *player) randomGroups() (groups []Membership) {
 	if p.rng.IntN(8) == 0 {
 		return []Membership{}
 	}
-	for range p.rng.IntN(4) {
+	for range []int{0, 1, 1, 1, 2, 3}[p.rng.IntN(6)] {
 		in := Membership{Key: p.randomKey(), Requests: p.randomAmounts(400), Bypass: p.rng.IntN(6) == 0}
 		if !slices.ContainsFunc(groups, func(o Membership) bool { return o.Key == in.Key }) {
 			groups = append(groups, in)
