@@ -36,6 +36,7 @@ type simPod struct {
 	prio    int32
 	works   time.Duration // how long it uses CPU, from its admission
 	needs   *simPod       // it is not ready before this one is; nil: it needs none
+	groups  []Membership
 	waiting bool          // in the gate
 	began   time.Time
 	started bool
@@ -88,7 +89,7 @@ func (k *kubelet) create(after time.Duration, p *simPod) *simPod {
 }
 
 func (k *kubelet) sandbox(p *simPod) {
-	if k.l.Join(k.now, Request{UID: p.uid, Priority: p.prio}).LetUp(k.now, waitable).Admitted {
+	if k.l.Join(k.now, Request{UID: p.uid, Priority: p.prio, Groups: p.groups}).LetUp(k.now, waitable).Admitted {
 		k.after(k.pulls+k.between(300*time.Millisecond, time.Second), func() { k.container(p) })
 		return
 	}
@@ -96,7 +97,7 @@ func (k *kubelet) sandbox(p *simPod) {
 }
 
 func (k *kubelet) container(p *simPod) {
-	ticket := k.l.Join(k.now, Request{UID: p.uid, Priority: p.prio})
+	ticket := k.l.Join(k.now, Request{UID: p.uid, Priority: p.prio, Groups: p.groups})
 	if ticket.TryStart(k.now).Admitted {
 		return
 	}
