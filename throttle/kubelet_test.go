@@ -37,7 +37,7 @@ type simPod struct {
 	works   time.Duration // how long it uses CPU, from its admission
 	needs   *simPod       // it is not ready before this one is; nil: it needs none
 	groups  []Membership
-	waiting bool          // in the gate
+	waiting bool // in the gate
 	began   time.Time
 	started bool
 }

@@ -94,6 +94,44 @@ func TestTheLoopOfACallerWakesEverybodyInTime(t *testing.T) {
 	}
 }
 
+// Whatever opens a policy wakes whom it held.
+func TestTheLoopOfACallerWakesWhomAPolicyHeld(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		limits GroupLimits
+		then   func(*Limiter)
+	}{
+		"another finishes":     {GroupLimits{Running: pods(1)}, func(l *Limiter) { l.Finished(time.Now(), "a") }},
+		"a start ends":         {GroupLimits{Starting: pods(1)}, func(l *Limiter) { l.Lookup("a").End(time.Now(), Failed) }},
+		"a pod is ready":       {GroupLimits{Pacer: Pacer{Kind: Linear, Step: 1, MaxStagger: 9}}, func(l *Limiter) { l.SetRunning(time.Now(), "a", in(t1, nil), true) }},
+		"a claim comes":        {GroupLimits{Claims: true}, func(l *Limiter) { l.SetClaims(time.Now(), t1, 2) }},
+		"the policy changes":   {GroupLimits{Running: pods(1)}, func(l *Limiter) { l.SetPolicies(time.Now(), map[string]GroupLimits{"t1": {Running: pods(2)}}) }},
+		"the policy is gone":   {GroupLimits{Running: pods(1)}, func(l *Limiter) { l.SetPolicies(time.Now(), nil) }},
+		"it changes its group": {GroupLimits{Running: pods(1)}, func(l *Limiter) { l.SetGroups(time.Now(), "b", nil) }},
+		"another changes its":  {GroupLimits{Running: pods(1)}, func(l *Limiter) { l.SetGroups(time.Now(), "a", nil) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				began := time.Now()
+				l := New(began, Settings{})
+				defer runLoop(t, l)()
+				l.SetPolicies(began, map[string]GroupLimits{"t1": c.limits})
+				l.SetClaims(began, t1, 1)
+				l.Join(began, Request{UID: "a", Groups: in(t1, nil)}).Attend(began)
+				b := l.Join(began, Request{UID: "b", Groups: in(t1, nil)})
+				b.Attend(began)
+				time.Sleep(5 * time.Second)
+				synctest.Wait()
+				require.False(t, decided(b))
+				c.then(l)
+				<-b.Decided()
+				require.Equal(t, 5*time.Second, time.Since(began))
+			})
+		})
+	}
+}
+
 // A herd through both limits takes as long as the limits say, and no longer.
 func TestAHerdIsAsFastAsTheLimitsAllow(t *testing.T) {
 	t.Parallel()

@@ -106,6 +106,8 @@ func runReaders(l *Limiter, most int) (stop func()) {
 		func() { l.View(time.Now(), "1-1") },
 		func() { l.Named(time.Now(), "nobody") },
 		func() { l.Demand(time.Now()); l.Watched() },
+		func() { l.Groups(time.Now()) },
+		func() { racePolicies(l) },
 		func() { l.SetStalled(time.Now(), fmt.Sprintf("%d-%d", rand.IntN(16), rand.IntN(60)), time.Now()) },
 		func() {
 			r := Reading{Value: 100 * rand.Float64(), From: time.Now(), To: time.Now()}
@@ -137,4 +139,25 @@ func runReaders(l *Limiter, most int) (stop func()) {
 		})
 	}
 	return func() { close(done); wg.Wait() }
+}
+
+// racePolicies does one thing with policies. None holds anybody who starts for long.
+func racePolicies(l *Limiter) {
+	uid := fmt.Sprintf("%d-%d", rand.IntN(16), rand.IntN(60))
+	switch rand.IntN(6) {
+	case 0:
+		l.SetPolicies(time.Now(), map[string]GroupLimits{"t1": {Starting: pods(rand.Int64N(3)), Running: pods(50), Claims: rand.IntN(2) == 0}})
+	case 1:
+		l.SetPolicies(time.Now(), nil)
+	case 2:
+		l.SetGroups(time.Now(), uid, in(t1, Amounts{"cpu": 100}))
+	case 3:
+		l.SetRunning(time.Now(), uid, in(t1, nil), rand.IntN(2) == 0)
+	case 4:
+		l.SetClaims(time.Now(), t1, rand.IntN(3)-1)
+	default:
+		for i := range 16 {
+			l.Finished(time.Now(), fmt.Sprintf("%d-%d", i, rand.IntN(60)))
+		}
+	}
 }
