@@ -47,6 +47,10 @@ func TestKickPolicy(t *testing.T) {
 	ns := namespace(t)
 	createPod(t, ns, "mine", herdPod(0, withoutProbes))
 	createPod(t, ns, "other", herdPod(0, func(s *corev1.PodSpec) { s.NodeName = "elsewhere" }))
+	t.Cleanup(func() { // no kubelet is there to end it
+		now := int64(0)
+		assert.NoError(t, node.Client().CoreV1().Pods(ns).Delete(context.Background(), "other", metav1.DeleteOptions{GracePeriodSeconds: &now}))
+	})
 	eventually(t, "the pod is bound", func() bool { return allReady(t, ns, 1) || boundTo(t, ns, "mine") == node.NodeName })
 
 	daemon := &kickTrial{t: t, ns: ns, client: daemonOn(t, node.NodeName)}
