@@ -218,7 +218,7 @@ func TestRunEndsWith1WhereARestartMayMendIt(t *testing.T) {
 	t.Parallel()
 	config := file(t, twoAtATime)
 	for want, args := range map[string][]string{
-		"prepare: read configuration: open /nowhere: no such file or directory":                   {"--config=/nowhere"},
+		"prepare: read configuration: open /nowhere: no such file or directory":                     {"--config=/nowhere"},
 		"prepare: access to the API server: stat /nowhere: no such file or directory":               {"--config=" + config, "--kubeconfig=/nowhere", "--node-name=n"},
 		"--kubelet-config: kubelet configuration: open /nowhere: no such file or directory":         {"--config=" + config, "--kubelet-config=/nowhere"},
 		"prepare: access to the API server: invalid configuration: no configuration has been provi": {"--config=" + config, "--kubeconfig=" + file(t, ""), "--node-name=n"},

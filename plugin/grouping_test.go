@@ -1,0 +1,175 @@
+package plugin
+
+import (
+	"testing"
+	"time"
+
+	"github.com/containerd/nri/pkg/api"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/pod-pacemaker/pod-pacemaker/crd"
+	"github.com/pod-pacemaker/pod-pacemaker/crd/startpolicy"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+)
+
+// enforce puts policies in force, each written as NAME and spec.
+func (n *node) enforce(specs map[string]string) {
+	n.t.Helper()
+	text := "# policies\n"
+	for _, name := range sortedNames(specs) {
+		text += "---\napiVersion: pod-pacemaker.io/v1alpha1\nkind: StartPolicy\nmetadata: {name: " + name + "}\nspec: " + specs[name] + "\n"
+	}
+	if len(specs) == 0 {
+		n.d.setPolicies(nil)
+		return
+	}
+	found, err := crd.ParseAll([]byte(text))
+	require.NoError(n.t, err)
+	n.d.setPolicies(found.Policies)
+}
+
+// factsOf gives a pod facts that the watch took.
+func factsOf(labels map[string]string, requests map[string]int64) func(*podwatch.Pod) {
+	return func(pod *podwatch.Pod) {
+		pod.Facts = &startpolicy.Facts{Labels: labels, Requests: requests}
+	}
+}
+
+// usage gives what the only group of a policy uses.
+func (n *node) usage(policy string) throttle.GroupView {
+	for _, v := range n.p.limiter.Groups(time.Now()) {
+		if v.Key.Policy == policy {
+			return v
+		}
+	}
+	return throttle.GroupView{}
+}
+
+const t1 = "{selector: {terms: [{podSelector: {matchLabels: {throttle: t1}}}]}, limits: {running: {requests: {cpu: 200m}}}}"
+
+var ofT1 = map[string]string{"throttle": "t1"}
+
+// A pod that a policy holds waits by refusal, and one that it does not concern goes on.
+// When the policy is edited, or who runs is gone, it is let in.
+func TestARunningBoundHoldsByRefusal(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, noLimit)
+	n.enforce(map[string]string{"t1": t1})
+	first := n.pod("pod1", factsOf(ofT1, map[string]int64{"cpu": 200})).runs()
+	first.startsNow("app")
+	first.getsReady()
+	n.eventually("it counts as ready", func() bool { return n.usage("t1").Ready == 1 })
+
+	second := n.pod("pod2", factsOf(ofT1, map[string]int64{"cpu": 100}))
+	require.ErrorContains(t, second.run(), "policy t1")
+	second.becomes(throttle.Waiting, throttle.PolicyRunning)
+	n.pod("memory", factsOf(ofT1, map[string]int64{"memory": 1000})).runs().startsNow("app")
+	n.pod("other", factsOf(nil, map[string]int64{"cpu": 900})).runs().startsNow("app")
+
+	n.enforce(map[string]string{"t1": "{selector: {terms: [{podSelector: {matchLabels: {throttle: t1}}}]}, limits: {running: {requests: {cpu: 350m}}}}"})
+	second.runs().startsNow("app")
+	v := n.usage("t1")
+	assert.EqualValues(t, 3, v.Running.Pods)
+	assert.EqualValues(t, 300, v.Running.Requests["cpu"])
+
+	third := n.pod("pod3", factsOf(ofT1, map[string]int64{"cpu": 100}))
+	require.Error(t, third.run())
+	require.NoError(t, first.sandbox.Stop(n.ctx))
+	n.eventually("the end of a sandbox makes room", func() bool { return n.usage("t1").Running.Requests["cpu"] == 100 })
+	third.runs().startsNow("app")
+}
+
+// What runs when the daemon comes counts, whoever admitted it.
+func TestPodsThatRunAreCountedByTheNextDaemon(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, noLimit)
+	n.pod("pod1", factsOf(ofT1, map[string]int64{"cpu": 200})).runs().startsNow("app")
+	n.stopDaemon()
+	n.startDaemon()
+	n.enforce(map[string]string{"t1": t1})
+	n.connected()
+	n.eventually("it is counted", func() bool { return n.usage("t1").Running.Pods == 1 })
+	require.ErrorContains(t, n.pod("pod2", factsOf(ofT1, map[string]int64{"cpu": 10})).run(), "policy t1")
+}
+
+func TestAPodThatSucceededCountsNoMore(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, noLimit)
+	n.enforce(map[string]string{"t1": t1})
+	p := n.pod("pod1", factsOf(ofT1, map[string]int64{"cpu": 200})).runs()
+	p.startsNow("app")
+	require.EqualValues(t, 1, n.usage("t1").Running.Pods)
+	p.reports(func(pod *podwatch.Pod) { pod.Phase = corev1.PodSucceeded })
+	n.eventually("it has finished", func() bool { return n.usage("t1").Running.Pods == 0 })
+}
+
+// Deleting a policy lets go those that it holds.
+func TestADeletedPolicyHoldsNobody(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, noLimit)
+	n.enforce(map[string]string{"none": "{selector: {terms: [{podSelector: {}}]}, limits: {starting: {pods: 0}}}"})
+	p := n.pod("p", factsOf(nil, nil))
+	if p.run() == nil {
+		a := p.starts("app")
+		p.becomes(throttle.Waiting, throttle.PolicyStarting)
+		n.enforce(nil)
+		a.succeeds()
+		return
+	}
+	p.becomes(throttle.Waiting, throttle.PolicyStarting)
+	n.enforce(nil)
+	p.runs().startsNow("app")
+}
+
+// With the mode Off, policies hold nobody either.
+func TestTheModeOffSuspendsPolicies(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, noLimit)
+	n.enforce(map[string]string{"none": "{selector: {terms: [{podSelector: {}}]}, limits: {running: {pods: 0}}}"})
+	p := n.pod("p", factsOf(nil, nil))
+	require.Error(t, p.run())
+	n.reconfigure(`spec: {mode: "Off"}`)
+	p.runs().startsNow("app")
+}
+
+// Without a pod watch the runtime tells the labels of a pod, and its CPU.
+func TestStandaloneKnowsLabelsAndCPU(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, noLimit, standalone)
+	n.enforce(map[string]string{"t1": t1})
+	first := n.strangePod("pod1")
+	first.spec.Labels = ofT1
+	first.runs().startsNow("app")
+	n.eventually("it counts", func() bool { return n.usage("t1").Running.Pods == 1 })
+	shares := func(n uint64) *api.PodSandbox {
+		return &api.PodSandbox{Linux: &api.LinuxPodSandbox{PodResources: &api.LinuxResources{Cpu: &api.LinuxCPU{Shares: api.UInt64(n)}}}}
+	}
+	for weight, milli := range map[uint64]int64{0: 0, 2: 0, 204: 200, 307: 300, 1024: 1000} {
+		assert.Equal(t, milli, milliCPU(shares(weight)), weight)
+	}
+}
+
+func TestWhatIsToldOfGroupsIsBounded(t *testing.T) {
+	t.Parallel()
+	var views []throttle.GroupView
+	for i := range 100 {
+		views = append(views, throttle.GroupView{
+			Key:     throttle.GroupKey{Policy: "p", Group: string(rune('a'+i%26)) + string(rune('a'+i/26))},
+			Running: throttle.Usage{Pods: int64(i), Requests: throttle.Amounts{"cpu": 100}}, Waiting: 1,
+			Throttled: throttle.Throttled{Running: throttle.Reached{Pods: i == 0, Requests: map[string]bool{"cpu": true}}},
+		})
+	}
+	groups := groupsOf(views, "p")
+	require.EqualValues(t, 99, groups[0].Running.Pods)
+	told := together(groups)
+	require.Len(t, told, mostGroupsTold+1)
+	others := told[mostGroupsTold]
+	assert.Equal(t, otherGroups, others.Key.Group)
+	assert.Equal(t, 68, others.Waiting)
+	assert.EqualValues(t, 6800, others.Running.Requests["cpu"])
+	assert.True(t, others.Throttled.Running.Pods)
+	assert.Equal(t, []string{"running.pods", "running.requests.cpu"}, throttledBy(others))
+}
