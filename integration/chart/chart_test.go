@@ -81,6 +81,7 @@ apiServer: {host: 10.0.0.1, port: 6443}
 startupTaint: {enabled: true}
 kick: {enabled: true}
 ownNode: {policy: true}
+startPolicies: {namespaceLabels: true}
 podMonitor: {enabled: true}
 prometheusRule: {enabled: true}
 dashboard: {enabled: true}

@@ -154,6 +154,10 @@ func followManual(t *testing.T) {
 
 	assert.Contains(t, m.runs(t, "pod-pacemaker check deploy/samples/jvm-nodes.yaml --cores 8"), "4 at a time")
 	m.runs(t, "kubectl apply -f deploy/samples/jvm-nodes.yaml")
+	assert.Contains(t, m.runs(t, "pod-pacemaker check deploy/samples/policy-kube-throttler.yaml"), "200m of cpu running at a time")
+	m.runs(t, "kubectl apply -f deploy/samples/policy-kube-throttler.yaml")
+	t.Cleanup(func() { kubectlLater(t, "delete", "startpolicy", "t1") })
+	assert.Contains(t, m.runs(t, "kubectl get startpolicies"), "t1")
 	kubectl(t, "label", "node", node.NodeName, "workload=jvm")
 	t.Cleanup(func() { kubectlLater(t, "label", "node", node.NodeName, "workload-") })
 	eventually(t, "the config is in force", func() bool { return d.status(t).Config.Name == "jvm-nodes" })

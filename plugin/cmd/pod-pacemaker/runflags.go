@@ -33,7 +33,7 @@ func (f *runFlags) add(cmd *cobra.Command) {
 	f.Gate, f.RefuseAt, f.logLevel, f.logFormat = plugin.GateAuto, plugin.RefuseAuto, levelInfo, formatAuto
 	fs := cmd.Flags()
 	fs.SortFlags = false
-	fs.StringVar(&f.ConfigFile, "config", "", "PacemakerConfig `file` in YAML: the only source when standalone, else the fallback while no object selects this node")
+	fs.StringVar(&f.ConfigFile, "config", "", "`file` with a PacemakerConfig, StartPolicies or both, in YAML: the only source when standalone, else the fallback while no object selects this node")
 	fs.StringVar(&f.NodeName, "node-name", "", "this node's `name` in the API (env NODE_NAME; standalone: the host's name)")
 	fs.StringVar(&f.Kubeconfig, "kubeconfig", "", "`file` with access to the API server (empty: the pod's service account; neither: standalone)")
 	fs.StringVar(&f.NRISocket, "nri-socket", "/var/run/nri/nri.sock", "the runtime's NRI `socket`")
