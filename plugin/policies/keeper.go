@@ -31,6 +31,9 @@ type Options struct {
 	// WatchNamespaces has the labels of namespaces watched, and told to the Keeper; it
 	// is called when a policy needs them first. It can be absent: nobody can watch them.
 	WatchNamespaces func()
+	// Claims: somebody claims starts in the whole cluster, and tells the limiter by
+	// SetClaims. Without, policies of the scope Cluster hold nobody.
+	Claims bool
 	// Log takes what a user has to know, once.
 	Log logrus.FieldLogger
 }

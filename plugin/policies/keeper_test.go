@@ -210,6 +210,20 @@ func TestNamespacesAreWatchedOnceAPolicyNeedsTheirLabels(t *testing.T) {
 	require.NoError(t, <-done)
 }
 
+func TestWithoutClaimsTheScopeClusterHoldsNobody(t *testing.T) {
+	t.Parallel()
+	log, _ := logtest.NewNullLogger()
+	registry := policy(t, "registry", "{scope: Cluster, selector: {terms: [{podSelector: {}}]}, limits: {starting: {pods: 1}}}")
+	for _, claims := range []bool{false, true} {
+		l := newTold()
+		k := New(Options{Limiter: l, Log: log, Claims: claims})
+		k.SetPolicies(noon, []*v1alpha1.StartPolicy{registry})
+		require.Equal(t, claims, l.limits["registry"].Claims)
+		require.Equal(t, claims, len(k.See(noon, pod("a", nil, 1))) == 1)
+		require.Equal(t, claims, k.State()[0].Fault == "")
+	}
+}
+
 func TestLimitsMeanTheSameForTheLimiter(t *testing.T) {
 	t.Parallel()
 	limits := func(spec string, scope v1alpha1.PolicyScope) throttle.GroupLimits {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd/startpolicy"
+	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 )
 
 // namespaces are the labels of the namespaces, as far as they are known.
@@ -53,7 +54,7 @@ func (k *Keeper) SetNamespacesKnown(now time.Time, fault string) {
 	}
 	before := maps.Clone(k.faults)
 	k.namespaces.fault = fault
-	k.judgeNamespacesLocked()
+	k.judgeLocked()
 	k.limitLocked(now)
 	k.regroupLocked(now)
 	k.sayFaultsLocked(before)
@@ -74,18 +75,21 @@ func (k *Keeper) askForNamespacesLocked() {
 		}
 		k.options.WatchNamespaces()
 	}
-	k.judgeNamespacesLocked()
+	k.judgeLocked()
 }
 
-// judgeNamespacesLocked finds the policies that cannot be evaluated for want of the
-// labels of namespaces. k.mu must be held.
-func (k *Keeper) judgeNamespacesLocked() {
+// unclaimed is why a policy of the scope Cluster holds nobody where none can claim.
+const unclaimed = "nobody counts the starts of the whole cluster: that needs an API server"
+
+// judgeLocked finds the policies that were read and cannot be evaluated. k.mu must be
+// held.
+func (k *Keeper) judgeLocked() {
 	for _, policy := range k.policies {
-		if !policy.NeedsNamespaces {
-			continue
-		}
 		delete(k.faults, policy.Name)
-		if k.namespaces.fault != "" {
+		switch {
+		case policy.Scope == v1alpha1.ScopeCluster && !k.options.Claims:
+			k.faults[policy.Name] = unclaimed
+		case policy.NeedsNamespaces && k.namespaces.fault != "":
 			k.faults[policy.Name] = k.namespaces.fault
 		}
 	}
