@@ -42,9 +42,10 @@ func (s *spread) delay(r *rand.Rand, free int, age time.Duration) time.Duration 
 	return time.Duration(gap * math.Log2(1+r.ExpFloat64()*mean*math.Ln2/(gap*grown)) * float64(time.Second))
 }
 
-// seniority is how many times over others had their turn since this node had: whoever
-// waits for long tries earlier.
-func (s *spread) seniority() float64 { return min(s.rounds/max(s.contenders, 1), 16) }
+// seniority grows with the number of times that others had their turn since this node
+// had: it doubles the rate with which it tries, so that nobody waits for much longer than
+// others. Eight is by simulation: below, some wait longer; above, nothing is won.
+func (s *spread) seniority() float64 { return min(8*s.rounds/max(s.contenders, 1), 16) }
 
 // taken notes that somebody took a slot that was free for so long, as far as this node
 // could see: it corrects the number of contenders by an eighth, as a logarithm, of what

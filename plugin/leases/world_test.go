@@ -40,6 +40,7 @@ type world struct {
 	mostHeld            int
 	admissions          int
 	idle                time.Duration // of slots while somebody waited
+	freed               int
 	freeSince           map[string]time.Duration
 	check               func()
 }
@@ -64,7 +65,7 @@ type simNode struct {
 	cut          bool            // no way to the API server
 	dead         bool            // no daemon
 	waiting      []time.Duration // since when
-	waits        []time.Duration
+	admitted     []time.Duration
 	starting     int
 	claims       int
 }
@@ -287,7 +288,7 @@ func (n *simNode) step() {
 func (n *simNode) admit() {
 	admitted := false
 	for len(n.waiting) > 0 && (n.claims < 0 || n.starting < n.claims) {
-		n.waits = append(n.waits, n.w.now-n.waiting[0])
+		n.admitted = append(n.admitted, n.w.now)
 		n.waiting = n.waiting[1:]
 		n.starting++
 		n.w.admissions++
@@ -357,6 +358,7 @@ func (w *world) apply(holder string, c call) answer {
 	}
 	if since, freed := w.freeSince[name]; freed && c.verb == takeSlot {
 		w.idle += w.now - since
+		w.freed++
 		delete(w.freeSince, name)
 	}
 	r := c.slot
