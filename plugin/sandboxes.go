@@ -29,7 +29,8 @@ type sandboxFacts struct {
 // sandboxBook keeps the facts of the sandboxes that exist. Made by
 // newSandboxBook; safe for concurrent use.
 type sandboxBook struct {
-	proc string // where the host's /proc is
+	proc    string        // where the host's /proc is
+	changed chan struct{} // holds at most one: known is not what is kept in the file
 
 	mu    sync.Mutex
 	known map[string]sandboxFacts
@@ -38,7 +39,7 @@ type sandboxBook struct {
 }
 
 func newSandboxBook(procRoot string) *sandboxBook {
-	return &sandboxBook{proc: procRoot, known: map[string]sandboxFacts{}}
+	return &sandboxBook{proc: procRoot, changed: make(chan struct{}, 1), known: map[string]sandboxFacts{}}
 }
 
 // connected takes over which runtime the sandboxes to come are made by.
@@ -54,6 +55,7 @@ func (b *sandboxBook) made(pod *api.PodSandbox) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.known[pod.GetId()] = sandboxFacts{old: !b.fixed, strange: strangeness(pod, shim, found)}
+	b.change()
 }
 
 // exist takes note of all sandboxes that exist. Of one that was not seen being
@@ -81,6 +83,7 @@ func (b *sandboxBook) exist(pods []*api.PodSandbox) {
 			delete(b.known, id)
 		}
 	}
+	b.change()
 	for id, facts := range found {
 		if _, made := b.known[id]; !made {
 			b.known[id] = facts
@@ -92,6 +95,15 @@ func (b *sandboxBook) removed(id string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	delete(b.known, id)
+	b.change()
+}
+
+// change has the facts kept. It does not block.
+func (b *sandboxBook) change() {
+	select {
+	case b.changed <- struct{}{}:
+	default: // they will be
+	}
 }
 
 // of gives the facts of a sandbox; one that nobody told of counts as old.

@@ -129,7 +129,7 @@ func (o Options) removeFiles() error {
 
 // runFiles are all files that a daemon keeps.
 func (o Options) runFiles() []string {
-	files := []string{o.SocketPath(), o.AdminPath(), o.lockPath()}
+	files := []string{o.SocketPath(), o.AdminPath(), o.lockPath(), o.sandboxesPath()}
 	if o.StateDir != "" {
 		files = append(files, o.lastGoodPath(), o.policiesPath())
 	}

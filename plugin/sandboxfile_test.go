@@ -1,0 +1,59 @@
+package plugin
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/containerd/nri/pkg/api"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// A daemon that begins after the runtime was restarted knows what the one before it
+// knew: the age of a shim alone would not tell.
+func TestTheNextDaemonKnowsTheSandboxes(t *testing.T) {
+	t.Parallel()
+	root := procRoot(t.TempDir())
+	root.process(t, 100, 1, 1, "/usr/bin/containerd-shim-runc-v2", "-id", "young")
+	root.process(t, 200, 1, 1, "/opt/kata/bin/containerd-shim-kata-v2", "-id", "vm")
+	young, vm := &api.PodSandbox{Id: "young", Pid: 100}, &api.PodSandbox{Id: "vm", Pid: 200}
+	late, gone := &api.PodSandbox{Id: "late", Pid: 999}, &api.PodSandbox{Id: "gone"}
+	file := filepath.Join(t.TempDir(), "sandboxes.json")
+
+	before := newSandboxBook(string(root))
+	require.NoError(t, before.recall(file), "there is none")
+	before.connected(true, processOfNode{pid: 9, started: 1})
+	before.made(young)
+	before.made(vm)
+	before.made(gone)
+	ended, end := context.WithCancel(t.Context())
+	end()
+	require.NoError(t, before.keep(ended, file, discard()))
+	info, err := os.Stat(file)
+	require.NoError(t, err)
+	assert.Equal(t, os.FileMode(0o600), info.Mode())
+
+	next := newSandboxBook(string(root))
+	require.NoError(t, next.recall(file))
+	next.connected(true, processOfNode{pid: 10, started: 1000})
+	next.exist([]*api.PodSandbox{young, vm, late})
+	assert.Equal(t, sandboxFacts{}, next.of(young))
+	assert.Equal(t, before.of(vm), next.of(vm))
+	assert.NotEmpty(t, next.of(vm).strange)
+	assert.True(t, next.of(late).old, "nobody has told of it")
+	assert.True(t, next.of(gone).old)
+	left, err := filepath.Glob(file + ".*")
+	require.NoError(t, err)
+	assert.Empty(t, left, "temporary files")
+}
+
+func TestAFileOfSandboxesThatIsNonsenseIsAnError(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "sandboxes.json")
+	require.NoError(t, os.WriteFile(file, []byte(`{"sandboxes":[`), 0o600))
+	b := newSandboxBook(t.TempDir())
+	require.ErrorContains(t, b.recall(file), "facts about sandboxes")
+	assert.True(t, b.of(&api.PodSandbox{Id: "s"}).old)
+}
