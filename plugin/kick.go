@@ -2,16 +2,12 @@ package plugin
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/sirupsen/logrus"
-	"golang.org/x/sync/errgroup"
 	"golang.org/x/time/rate"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
@@ -25,10 +21,8 @@ const TurnAnnotation = "pod-pacemaker.io/turn"
 
 // Bounds of the kicks. An API server serves thousands of nodes.
 const (
-	kicksEvery  = 200 * time.Millisecond // in the long run
-	kickBurst   = 10
-	kickTimeout = 5 * time.Second
-	kickWorkers = 2
+	kicksEvery = 200 * time.Millisecond // in the long run
+	kickBurst  = 10
 	// kickComes is how long a pod that was kicked, or came back by itself, counts as
 	// being on its way to the free slot. Then another is kicked for it.
 	kickComes = 5 * time.Second
@@ -88,9 +82,6 @@ func newKicker(client kubernetes.Interface, p *pacer) *kicker {
 		},
 	}
 }
-
-// mostQueuedKicks bounds the kicks that wait for the API server.
-const mostQueuedKicks = 64
 
 // came takes note that kubelet has come for a pod.
 func (k *kicker) came(now time.Time, uid string) {
@@ -198,16 +189,6 @@ func (e *kicked) again() time.Time {
 	return e.last.Add(min(kickAgain<<min(e.times-1, 10), kickAgainMost))
 }
 
-func (k *kicker) sendLocked(one kick) {
-	select {
-	case k.queue <- one:
-	default:
-		k.tell(one, errKicksQueued)
-	}
-}
-
-var errKicksQueued = fmt.Errorf("%d kicks wait for the API server already", mostQueuedKicks)
-
 // sweepLocked forgets those that wait no longer, from time to time.
 func (k *kicker) sweepLocked(now time.Time) {
 	if now.Sub(k.swept) < kickSweep {
@@ -224,86 +205,4 @@ func (k *kicker) sweepLocked(now time.Time) {
 			delete(k.pods, uid)
 		}
 	}
-}
-
-// run asks the API server for the kicks until ctx ends.
-func (k *kicker) run(ctx context.Context) error {
-	g, ctx := errgroup.WithContext(ctx)
-	for range kickWorkers {
-		g.Go(func() error {
-			for {
-				select {
-				case <-ctx.Done():
-					return nil
-				case one := <-k.queue:
-					k.do(ctx, one)
-				}
-			}
-		})
-	}
-	return g.Wait()
-}
-
-// do kicks one pod; another pod of the same name is left alone.
-func (k *kicker) do(ctx context.Context, one kick) {
-	ctx, cancel := context.WithTimeout(ctx, kickTimeout)
-	defer cancel()
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"uid":         one.uid,
-		"annotations": map[string]string{TurnAnnotation: one.turn.UTC().Format(time.RFC3339Nano)},
-	}})
-	if err == nil {
-		namespace, name := splitTitle(one.title)
-		err = k.patch(ctx, namespace, name, patch)
-	}
-	k.tell(one, err)
-}
-
-// count gives how many kicks went well.
-func (k *kicker) count() uint64 {
-	if k == nil {
-		return 0
-	}
-	return k.done.Load()
-}
-
-// tell says how a kick went. The pod comes back by itself where it went wrong.
-func (k *kicker) tell(one kick, err error) {
-	log := k.log.WithFields(logrus.Fields{"pod": one.title, "pod_uid": one.uid})
-	if err == nil || apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-		k.metrics.kicks.WithLabelValues("done").Inc()
-		k.done.Add(1)
-		log.Debug("kicked: kubelet comes back to it at once")
-		return
-	}
-	k.metrics.kicks.WithLabelValues("failed").Inc()
-	if !k.warned.now(time.Now(), err) {
-		return
-	}
-	log = log.WithError(err)
-	if apierrors.IsForbidden(err) {
-		log.Error("pods are not kicked, and start up to 15 s after their turn: the daemon may not patch them; kick.enabled of the chart brings the permission")
-		return
-	}
-	log.Warn("a pod was not kicked: kubelet comes back to it by itself")
-}
-
-// remind bounds how often the same is said. The zero value is ready; safe for
-// concurrent use.
-type remind struct {
-	mu   sync.Mutex
-	what string
-	at   time.Time
-}
-
-// now tells whether to say it: it is new, or was said long ago.
-func (r *remind) now(now time.Time, err error) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	what := string(apierrors.ReasonForError(err))
-	if what == r.what && !r.at.IsZero() && now.Sub(r.at) < remindEvery {
-		return false
-	}
-	r.what, r.at = what, now
-	return true
 }
