@@ -137,6 +137,7 @@ extraArgs: [--hold=100ms]
 		"--proc-root=/host/proc", "--gate-path=/x/bin/pacemaker-gate", "--gate=never", "--gate-timeout=12m",
 		"--daemonset=$(POD_NAMESPACE)/pod-pacemaker", "--http=127.0.0.1:9500", "--log-level=debug", "--log-format=text", "--hold=100ms",
 	}, container.Args)
+	require.Contains(t, container.Env, corev1.EnvVar{Name: "POD_PACEMAKER_RUN_DIR", Value: "/x/run"}, "status and why ask this daemon")
 	require.Equal(t, int32(9500), container.Ports[0].HostPort)
 	host := map[string]string{}
 	for _, volume := range pod.Volumes {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -25,8 +26,13 @@ const (
 	outputJSON output = "json"
 )
 
-func addRunDir(cmd *cobra.Command, dir *string) {
-	cmd.Flags().StringVar(dir, "run-dir", defaultRunDir, "`folder` of the daemon's sockets; of one with --instance NAME, NAME in it")
+// runDirEnv names the folder in a pod of the DaemonSet, so that what is executed there
+// asks the daemon of that pod.
+const runDirEnv = "POD_PACEMAKER_RUN_DIR"
+
+func (p *program) addRunDir(cmd *cobra.Command, dir *string) {
+	cmd.Flags().StringVar(dir, "run-dir", cmp.Or(p.env(runDirEnv), defaultRunDir),
+		"`folder` of the daemon's sockets; of one with --instance NAME, NAME in it (env "+runDirEnv+")")
 }
 
 func addOutput(cmd *cobra.Command, o *output) {

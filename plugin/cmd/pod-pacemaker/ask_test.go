@@ -43,3 +43,13 @@ func TestRunDirMayBeRelative(t *testing.T) {
 	t.Chdir("/tmp")
 	assert.Equal(t, "/tmp/pp/admin.sock", adminSocket("pp"))
 }
+
+// In a pod of the DaemonSet its environment names the folder; a flag wins.
+func TestTheEnvironmentNamesTheRunDir(t *testing.T) {
+	mine, other := serve(t, &fixed{status: herd()}), serve(t, &fixed{})
+	t.Setenv(runDirEnv, mine)
+	_, stdout, _ := call(t, "status")
+	assert.Contains(t, stdout, "worker-3: ")
+	_, stdout, _ = call(t, "status", "--run-dir", other)
+	assert.NotContains(t, stdout, "worker-3: ")
+}

@@ -44,7 +44,7 @@ func (p *program) removeGateCommand() *cobra.Command {
 		}),
 	}
 	cmd.Flags().StringVar(&from, "from", "", "`folder` to remove it from")
-	addRunDir(cmd, &runDir)
+	p.addRunDir(cmd, &runDir)
 	return cmd
 }
 

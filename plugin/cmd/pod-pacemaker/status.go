@@ -62,7 +62,7 @@ func (p *program) statusCommand() *cobra.Command {
 			return err
 		}),
 	}
-	addRunDir(cmd, &runDir)
+	p.addRunDir(cmd, &runDir)
 	addOutput(cmd, &o)
 	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "show it anew every second until interrupted; with -o json, one object on each line")
 	return cmd

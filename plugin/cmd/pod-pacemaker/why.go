@@ -37,7 +37,7 @@ func (p *program) whyCommand() *cobra.Command {
 			return podNames(cmd.Context(), runDir), cobra.ShellCompDirectiveNoFileComp
 		},
 	}
-	addRunDir(cmd, &runDir)
+	p.addRunDir(cmd, &runDir)
 	addOutput(cmd, &o)
 	return cmd
 }
