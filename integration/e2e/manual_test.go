@@ -164,6 +164,9 @@ func followManual(t *testing.T) {
 	kubectl(t, "label", "node", node.NodeName, "workload=jvm")
 	t.Cleanup(func() { kubectlLater(t, "label", "node", node.NodeName, "workload-") })
 	eventually(t, "the config is in force", func() bool { return d.status(t).Config.Name == "jvm-nodes" })
+	m.runs(t, "pod-pacemaker check deploy/samples/policy-kube-throttler.yaml")
+	m.runs(t, "kubectl apply -f deploy/samples/policy-kube-throttler.yaml")
+	m.runs(t, "kubectl get startpolicies")
 	m.whileAHerdStarts(t, d)
 
 	old := pods(t, installName)
