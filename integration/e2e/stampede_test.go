@@ -64,7 +64,7 @@ func TestStampede(t *testing.T) {
 	time.Sleep(settle) // they have learnt the size only now, and elect anew by it
 	watches := readAPIMetrics(t)
 	for resource, most := range map[string]float64{
-		"pods": many, "nodes": many, "pacemakerconfigs": many, "pacemakernodes": 2,
+		"pods": many, "nodes": many, "pacemakerconfigs": many, "startpolicies": many, "pacemakernodes": 2,
 	} {
 		open := watches.sum("apiserver_longrunning_requests", "verb", "WATCH", "resource", resource)
 		figure(t, "%d daemons: %.0f watches of %s are open, a few of other parts of the cluster among them", many, open, resource)
@@ -136,7 +136,9 @@ func (s *stampede) run(t *testing.T) {
 		name := s.name(i)
 		source := crd.NewSource(objects, kube, name, "", nil, log, nil)
 		s.sources = append(s.sources, source)
+		policies := source.Policies(nil, func([]*v1alpha1.StartPolicy) {})
 		all.Go(func() error { return source.Run(ctx) })
+		all.Go(func() error { return policies.Run(ctx) })
 		all.Go(func() error { return podwatch.New(kube, name, log).Run(ctx) })
 		reporter := report.NewNode(report.NodeOptions{
 			API: objects, NodeName: name, NodeUID: source.NodeUID, Nodes: source.Nodes, Log: log,
@@ -147,7 +149,9 @@ func (s *stampede) run(t *testing.T) {
 			API: kube, Namespace: "default", NodeName: name, Nodes: source.Nodes, Log: log,
 		})
 		all.Go(func() error {
-			election.Run(ctx, report.NewSummary(report.SummaryOptions{API: objects, Configs: source.Known, Log: log}).Run)
+			election.Run(ctx, report.NewSummary(report.SummaryOptions{
+				API: objects, Configs: source.Known, Policies: policies.Known, Log: log,
+			}).Run)
 			return nil
 		})
 	}
