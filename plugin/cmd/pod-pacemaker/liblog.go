@@ -2,7 +2,7 @@ package main
 
 import (
 	"bytes"
-	stdlog "log"
+	stdlog "log" //nolint:depguard // What libraries write with it is taken over.
 
 	"github.com/go-logr/logr"
 	"github.com/sirupsen/logrus"

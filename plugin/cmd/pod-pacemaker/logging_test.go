@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	stdlog "log"
+	stdlog "log" //nolint:depguard // What libraries write with it is taken over.
 	"os"
 	"testing"
 
