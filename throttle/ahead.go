@@ -5,6 +5,9 @@ import "math"
 // aheadLocked gives how many Waiting tickets go before t: of each class that a policy
 // holds, which does not hold t, only those that it lets start now.
 func (l *Limiter) aheadLocked(t *Ticket) (ahead int) {
+	if len(l.classes) == 1 {
+		return t.class.waiting.rank(t)
+	}
 	for _, c := range l.classes {
 		n := c.waiting.rank(t)
 		if c != t.class && n > 0 {
@@ -42,6 +45,9 @@ func (l *Limiter) presentFreeLocked() (n int) {
 // comingLocked gives how many stand there, or will within seconds, without those that
 // a policy holds.
 func (l *Limiter) comingLocked() (n int) {
+	if len(l.classes) == 1 {
+		return l.classes[0].coming.len()
+	}
 	for _, c := range l.classes {
 		if come := c.coming.len(); come > 0 {
 			n += min(come, c.mayStart())
@@ -86,7 +92,8 @@ func (t *Ticket) left(tell func(more, most int64)) {
 
 // mayCome gives how many such as the ticket the policies are expected to let start
 // while one can wait near its turn; seen as the node's room is, for as many as are there.
-func (t *Ticket) mayCome(v view) int {
+func (t *Ticket) mayCome(of *view) int {
+	v := *of
 	v.coming = t.class.coming.len()
 	least := float64(math.MaxInt32)
 	t.left(func(more, most int64) {
@@ -113,10 +120,7 @@ func (t *Ticket) startsOverOnly() bool {
 // come before it: no more than its policies let start in time. Where they let any start
 // at all, there is room for one, which is there when they do.
 func (t *Ticket) classRoom(v view) (Held, bool) {
-	if t.class.free() {
-		return Held{}, true
-	}
-	room := t.mayCome(v)
+	room := t.mayCome(&v)
 	if !t.startsOverOnly() {
 		room = max(1, room)
 	}
@@ -135,7 +139,7 @@ func (t *Ticket) classRoom(v view) (Held, bool) {
 
 // comeBeforeLocked gives how many come before the ticket, and how many others are near
 // their turn; of each other class, no more than its policies let start in time.
-func (l *Limiter) comeBeforeLocked(t *Ticket, v view) (before, near int) {
+func (l *Limiter) comeBeforeLocked(t *Ticket, v *view) (before, near int) {
 	before, near = t.class.coming.rank(t), t.class.near.len()
 	if t.class.near.has(t) {
 		near--

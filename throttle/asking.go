@@ -59,9 +59,11 @@ func (t *Ticket) TryStart(now time.Time) Decision {
 	}
 	l.cameLocked(now, t)
 	l.pulledLocked(t)
-	if held, full := l.reservedLocked(t); full && !t.letUp && t.attended == 0 {
-		l.comesLocked(t, false, now.Add(returnsWithin))
-		return Decision{Reason: held.Reason, Held: held, Ahead: l.aheadLocked(t)}
+	if t.class.runs && !t.letUp && t.attended == 0 {
+		if held, full := l.reservedLocked(t); full {
+			l.comesLocked(t, false, now.Add(returnsWithin))
+			return Decision{Reason: held.Reason, Held: held, Ahead: l.aheadLocked(t)}
+		}
 	}
 	l.tryLocked(now, t)
 	if t.state != Waiting {

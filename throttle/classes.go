@@ -42,11 +42,7 @@ func (c *class) held() bool {
 		return false
 	}
 	t := c.leads()
-	if t == nil {
-		return false
-	}
-	_, held := t.policyHolds()
-	return held
+	return t != nil && t.held()
 }
 
 // classifyLocked puts a Waiting ticket into the class of those that the same bounds
@@ -94,7 +90,7 @@ func (l *Limiter) nextUpLocked() (first *Ticket) {
 		if t == nil || (first != nil && before(first, t) < 0) {
 			continue
 		}
-		if _, held := t.policyHolds(); !held {
+		if !t.held() {
 			first = t
 		}
 	}
@@ -107,8 +103,7 @@ func (t *Ticket) mayLead() bool {
 	if first := t.class.present.first(); first != nil && first != t && before(first, t) < 0 {
 		return false
 	}
-	_, held := t.policyHolds()
-	return !held
+	return !t.held()
 }
 
 // mayPassPolicies tells whether a deadline may pass what holds the ticket: no bound

@@ -23,8 +23,7 @@ func (l *Limiter) mayPassLimitLocked() bool {
 
 // passLimitLocked admits a ticket over the limit.
 func (l *Limiter) passLimitLocked(now time.Time, t *Ticket, reason Reason) {
-	_, held := t.policyHolds()
-	l.over, l.overAll = t, held || !l.othersAllowLocked(now)
+	l.over, l.overAll = t, t.held() || !l.othersAllowLocked(now)
 	l.takeLocked(now)
 	l.startLocked(now, t, reason, true)
 }
@@ -120,7 +119,7 @@ func (l *Limiter) nextLocked(now time.Time) (next time.Time) {
 			}
 		}
 	}
-	if l.nextUpLocked() == nil {
+	if len(l.classes) > 1 && l.nextUpLocked() == nil {
 		return next
 	}
 	if l.jammedLocked() {

@@ -30,6 +30,36 @@
 // keeps its place and never blocks one that is present, so a free slot is never
 // left idle while somebody could use it.
 //
+// # Groups of pods
+//
+// A pod may belong to groups of policies ([Request.Groups], [Limiter.SetGroups]), and
+// each policy bounds the pods of each of its groups ([Limiter.SetPolicies]): those
+// that start, those that run, what they request, and how many start beside those that
+// are ready. A pod counts among those that start from its admission until its
+// slot ends, and among those that run until [Limiter.Finished]. Whoever is exempt, found
+// or bypasses a policy counts, and is not held.
+//
+// Those that wait stand in one queue per class: the same groups that may hold them,
+// for the same resources. Within a class the order is strict; a class that its
+// policies hold makes nobody else wait. So a pod that requests memory passes one for
+// which there is no CPU left, as it does with kube-throttler, and one that no
+// policy bounds passes them all. A pod that exceeds a bound alone has a class of its own.
+//
+// A bound of those that run may hold a pod for hours. No deadline and no loan passes it,
+// and whom it holds is not let up: it waits by being refused. What is free of it is
+// kept for those that were let up, then for those of the class that come before: many
+// small pods do not pass a large one that is away for seconds. Every other limit of a
+// group holds as those of the node do, deadlines may pass it, and of each class no more
+// are let up than it is expected to let start in time.
+//
+// The pacers are those of straggler (github.com/technicianted/straggler, pkg/pacer):
+// a pod is ready or it is starting, until it finishes. straggler's linear pacer, asked
+// for many at once, gives the whole step to those it is asked for, whatever starts
+// already; here each pod is asked for alone, so that no step is exceeded.
+//
+// [Limiter.SetClaims] bounds the starts of a group by what a party outside gave this
+// node of a bound on all nodes; [Limiter.Groups] says how many more could be used.
+//
 // # Limits
 //
 // Every limit is asked, then all are taken, or none. A refused start leaves
@@ -110,7 +140,8 @@
 // wrong; and as long as nothing was observed, 2c+1: two rounds of starts and one in
 // reserve. Where no more than 25 seconds of work are left (25/m pods for each slot
 // that there is now), being there in time matters more than a slowdown, and the room
-// is f + c*T/2m. When loans are
+// is f + c*T/2m. Of a class that a policy bounds, no more count among those that come
+// before others than the same estimate gives for its bounds, for they start no faster. When loans are
 // made or due, it is at least what will be lent in the 25 seconds in which one who
 // is refused now is back and there.
 //

@@ -69,7 +69,16 @@ func (t *Ticket) runningHolds() (Held, bool) {
 	return Held{}, false
 }
 
-// policyHolds tells whether any policy holds the ticket: a bound of Running before
+// held tells whether any policy holds the ticket.
+func (t *Ticket) held() bool {
+	if len(t.holds) == 0 {
+		return false
+	}
+	_, held := t.policyHolds()
+	return held
+}
+
+// policyHolds gives by what measure a policy holds the ticket: a bound of Running before
 // any other limit.
 func (t *Ticket) policyHolds() (Held, bool) {
 	if held, holds := t.runningHolds(); holds {

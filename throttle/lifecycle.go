@@ -113,8 +113,8 @@ func (l *Limiter) rememberLocked(t *Ticket) {
 // policy holds it for goes first: that may last longest.
 func (l *Limiter) refusalLocked(now time.Time, t *Ticket, ahead int) Decision {
 	d := Decision{Ahead: ahead}
-	if held, holds := t.policyHolds(); holds {
-		d.Held = held
+	if t.held() {
+		d.Held, _ = t.policyHolds()
 	} else if held, ok := l.checkLocked(now); !ok {
 		d.Held = held
 	} else if n := l.presentBeforeLocked(t); n > 0 || t.attended > 0 {

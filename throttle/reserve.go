@@ -5,9 +5,6 @@ package throttle
 // the ones of its class that come before it count, too: a large pod that is away for
 // seconds is not passed by small ones again and again.
 func (l *Limiter) reservedLocked(t *Ticket) (Held, bool) {
-	if !t.class.runs {
-		return Held{}, false
-	}
 	if held, holds := t.runningHolds(); holds {
 		return held, true
 	}

@@ -69,12 +69,12 @@ func (l *Limiter) lookAheadLocked(now time.Time, waitable time.Duration) view {
 // roomLocked gives how many may wait near their turn; see the package documentation
 // for the derivation. At least 1, so that there is somebody for the next free slot,
 // and no more than anybody could fill.
-func (l *Limiter) roomLocked(now time.Time, v view) int {
+func (l *Limiter) roomLocked(now time.Time, v *view) int {
 	room := float64(l.waitingLocked() + 1)
 	for _, lim := range l.limits {
-		starts, known := lim.outlook(now, v)
+		starts, known := lim.outlook(now, *v)
 		if !known {
-			starts = l.unknownOutlookLocked(now, v)
+			starts = l.unknownOutlookLocked(now, *v)
 		}
 		room = min(room, starts)
 	}
@@ -98,25 +98,26 @@ func (l *Limiter) unknownOutlookLocked(now time.Time, v view) float64 {
 // how long.
 func (l *Limiter) letUpLocked(now time.Time, t *Ticket, waitable time.Duration) Decision {
 	l.endGraceLocked(now)
-	refused := func(held Held) Decision {
-		return Decision{Reason: held.Reason, Held: held, Ahead: l.aheadLocked(t)}
-	}
-	if held, full := l.reservedLocked(t); full {
-		return refused(held)
+	if t.class.runs {
+		if held, full := l.reservedLocked(t); full {
+			return Decision{Reason: held.Reason, Held: held, Ahead: l.aheadLocked(t)}
+		}
 	}
 	if held, ok := l.mayPullLocked(now, t); !ok && !l.mayPassRoomLocked(now, t) {
-		return refused(held)
+		return Decision{Reason: held.Reason, Held: held, Ahead: l.aheadLocked(t)}
 	}
 	v := l.lookAheadLocked(now, waitable)
-	if held, ok := t.classRoom(v); !ok && !l.mayPassRoomLocked(now, t) {
-		return refused(held)
+	if !t.class.free() {
+		if held, ok := t.classRoom(v); !ok && !l.mayPassRoomLocked(now, t) {
+			return Decision{Reason: held.Reason, Held: held, Ahead: l.aheadLocked(t)}
+		}
 	}
-	room := l.roomLocked(now, v)
-	ahead, near := l.comeBeforeLocked(t, v)
+	room := l.roomLocked(now, &v)
+	ahead, near := l.comeBeforeLocked(t, &v)
 	if (ahead < room && near < 2*room) || l.mayPassRoomLocked(now, t) {
 		return Decision{Admitted: true, Ahead: ahead}
 	}
-	return refused(noRoom(max(ahead, near), room))
+	return Decision{Reason: GateRoom, Held: noRoom(max(ahead, near), room), Ahead: l.aheadLocked(t)}
 }
 
 func noRoom(before, room int) Held {

@@ -97,7 +97,7 @@ func (l *Limiter) Demand(now time.Time) Demand {
 // cameLocked says that somebody asks for a Waiting ticket. To one that a policy holds
 // the signals make no difference.
 func (l *Limiter) cameLocked(now time.Time, t *Ticket) {
-	if _, held := t.policyHolds(); held {
+	if t.held() {
 		return
 	}
 	if now.Sub(l.came) >= backWithin {
