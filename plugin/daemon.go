@@ -16,6 +16,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/leases"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/policies"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/socket"
@@ -44,6 +45,7 @@ type Daemon struct {
 	dynamic dynamic.Interface
 	watch   *podwatch.Watch
 	source  *crd.Source
+	claimer *leases.Claimer
 	// policies and namespaces feed the pacer's keeper.
 	policies   *crd.Policies
 	namespaces *policies.Namespaces
@@ -90,7 +92,7 @@ func newDaemon(o Options, cores int, fallback *v1alpha1.PacemakerConfig, pods po
 	d.connection = newConnection(o, d.pacer)
 	d.connection.limits = d.limits
 	d.metrics.registry.MustRegister(newStateMetrics(d.pacer.limiter),
-		newPolicyMetrics(func() *policies.Keeper { return d.pacer.keeper }, d.pacer.limiter), newBuildInfo(o.Version), newLogDropped(o.LogDropped))
+		newPolicyMetrics(d.policyStates, d.pacer.limiter), newClaimMetrics(d.claims), newBuildInfo(o.Version), newLogDropped(o.LogDropped))
 	return d
 }
 
@@ -182,6 +184,9 @@ func (d *Daemon) pace(ctx context.Context) error {
 	g.Go(func() error { return d.pacer.supervised(ctx, "watchBudget", d.pacer.watchBudget) })
 	g.Go(func() error { return d.pacer.supervised(ctx, "connection", d.connection.run) })
 	g.Go(func() error { return d.pacer.supervised(ctx, "sensors", d.pacer.sensors.sampler.Run) })
+	if d.claimer != nil {
+		g.Go(func() error { return d.pacer.supervised(ctx, "claims", d.claim) })
+	}
 	g.Go(func() error { return d.openGate(ctx) })
 	return g.Wait()
 }

@@ -16,18 +16,18 @@ const otherGroups = "(others)"
 // has a bound: of each policy the groups with the most pods have their own, all
 // others are told together.
 type policyMetrics struct {
-	keeper  func() *policies.Keeper
+	states  func() []policies.State
 	limiter *throttle.Limiter
 
 	used, limit, throttled, waiting, ready, groups, fault *prometheus.Desc
 }
 
-func newPolicyMetrics(keeper func() *policies.Keeper, l *throttle.Limiter) *policyMetrics {
+func newPolicyMetrics(states func() []policies.State, l *throttle.Limiter) *policyMetrics {
 	desc := func(name, help string, labels ...string) *prometheus.Desc {
 		return prometheus.NewDesc(prometheus.BuildFQName(metricsNamespace, "policy", name), help, labels, nil)
 	}
 	return &policyMetrics{
-		keeper: keeper, limiter: l,
+		states: states, limiter: l,
 		used:      desc("used", "What counts against a limit of a StartPolicy: pods, cores, bytes, or the unit of the resource. limit is starting or running.", "policy", "group", "limit", "resource"),
 		limit:     desc("limit", "The limit of a StartPolicy for each group, with the overrides of now, in the same units; of the scope Cluster for all nodes together.", "policy", "limit", "resource"),
 		throttled: desc("throttled", "1 while so much is used that the limit holds whoever needs more. resource is pods, pacer, or a resource.", "policy", "group", "limit", "resource"),
@@ -48,7 +48,7 @@ func (m *policyMetrics) Describe(to chan<- *prometheus.Desc) {
 // Collect implements prometheus.Collector.
 func (m *policyMetrics) Collect(to chan<- prometheus.Metric) {
 	views := m.limiter.Groups(time.Now())
-	states := m.keeper().State()
+	states := m.states()
 	for _, s := range states[:min(len(states), mostPolicies)] {
 		name, groups := s.Object.Name, groupsOf(views, s.Object.Name)
 		gauge := func(d *prometheus.Desc, value float64, labels ...string) {

@@ -45,6 +45,7 @@ type pacer struct {
 	missed    *missedStarts
 	sensors   *sensors
 	keeper    *policies.Keeper
+	claimer   interface{ Wake() } // nil: no policy can have the scope Cluster
 
 	config   atomic.Pointer[crd.Effective]
 	settings atomic.Pointer[throttle.Settings] // that follow from config

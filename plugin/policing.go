@@ -23,8 +23,10 @@ const policiesWithin = 5 * time.Second
 func (d *Daemon) followPolicies(c clients) {
 	o := d.options
 	d.namespaces = policies.NewNamespaces(c.kube, o.Log)
+	d.claimer = d.newClaimer(c)
+	d.pacer.claimer = d.claimer
 	d.pacer.keeper = policies.New(policies.Options{
-		Limiter: d.pacer.limiter, Log: o.Log, WatchNamespaces: d.namespaces.Need,
+		Limiter: d.pacer.limiter, Log: o.Log, WatchNamespaces: d.namespaces.Need, Claims: d.claimer.SetPolicies,
 		TakeFacts: func(take func(*corev1.Pod) startpolicy.Facts) {
 			d.watch.TakeFacts(take, time.Duration(d.source.Nodes())*retakePerNode)
 		},

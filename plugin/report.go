@@ -87,7 +87,7 @@ func (d *Daemon) nodeStatus() v1alpha1.PacemakerNodeStatus {
 	}
 	n.Message = cut(n.Message, mostMessage)
 	n.Blind = d.pacer.sensors.cannotMeasure()
-	n.Policies = nodePolicies(d.pacer.keeper.State(), d.pacer.limiter.Groups(time.Now()))
+	n.Policies = nodePolicies(d.policyStates(), d.pacer.limiter.Groups(time.Now()))
 	countPods(&n, d.pacer.limiter.Snapshot(time.Now()))
 	return n
 }

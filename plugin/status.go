@@ -35,7 +35,7 @@ func (d *Daemon) Status() admin.Status {
 	if e.Origin != crd.OriginNone {
 		s.Config.Spec = &e.Spec
 	}
-	s.Policies = adminPolicies(d.pacer.keeper.State(), d.pacer.limiter.Groups(now))
+	s.Policies = adminPolicies(d.policyStates(), d.pacer.limiter.Groups(now))
 	why := d.pacer.gate.off()
 	s.Gate = admin.Gate{
 		Mode: string(d.options.Gate), Path: d.options.GatePath, Usable: why == "", WhyNot: why,

@@ -48,6 +48,9 @@ func (p *pacer) run(ctx context.Context) error {
 			next = at
 		}
 		p.sensors.sampler.Wake()
+		if p.claimer != nil {
+			p.claimer.Wake()
+		}
 		p.publish()
 		if at := p.findStalls(now); !at.IsZero() && (next.IsZero() || at.Before(next)) {
 			next = at

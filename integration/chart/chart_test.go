@@ -81,7 +81,7 @@ apiServer: {host: 10.0.0.1, port: 6443}
 startupTaint: {enabled: true}
 kick: {enabled: true}
 ownNode: {policy: true}
-startPolicies: {namespaceLabels: true}
+startPolicies: {namespaceLabels: true, clusterScope: true}
 podMonitor: {enabled: true}
 prometheusRule: {enabled: true}
 dashboard: {enabled: true}
@@ -115,7 +115,7 @@ func TestEverySwitchRenders(t *testing.T) {
 
 	files, err := Render(Release{Name: "pod-pacemaker", Namespace: "pacing"}, vals(t, everything))
 	require.NoError(t, err)
-	for _, name := range []string{"podmonitor.yaml", "prometheusrule.yaml", "dashboard.yaml", "startuptaint.yaml", "kick.yaml", "ownnode.yaml", "crds.yaml"} {
+	for _, name := range []string{"podmonitor.yaml", "prometheusrule.yaml", "dashboard.yaml", "startuptaint.yaml", "kick.yaml", "ownnode.yaml", "slots.yaml", "crds.yaml"} {
 		require.Contains(t, files, name)
 	}
 }

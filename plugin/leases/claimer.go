@@ -76,8 +76,7 @@ func New(o Options) *Claimer {
 	return &Claimer{
 		options: o, store: store{api: o.API, holder: o.Holder}, wake: make(chan struct{}, 1),
 		policies: map[string]Policy{}, answers: make(chan answer), news: make(chan news, 100),
-		planner: newPlanner(o.Holder, o.Nodes, rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))),
-		free:    make(chan struct{}, mostCalls),
+		free: make(chan struct{}, mostCalls),
 	}
 }
 
@@ -101,8 +100,11 @@ func (c *Claimer) Wake() {
 }
 
 // Run claims until ctx ends; then it gives back what no start uses, and keeps the rest
-// for the next daemon of this node. It is to be called once.
+// for the next daemon of this node. It must not run twice at a time; called again, it
+// finds its Leases anew.
 func (c *Claimer) Run(ctx context.Context) {
+	c.planner = newPlanner(c.options.Holder, c.options.Nodes, rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())))
+	c.queue, c.looked = nil, time.Time{}
 	calls, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer c.calls.Wait()
 	defer cancel()
@@ -147,11 +149,11 @@ func (c *Claimer) look(now time.Time) {
 	var all []demand
 	for _, v := range c.options.Limiter.Groups(now) {
 		policy, known := policies[v.Key.Policy]
-		if !known || !v.Limits.Claims || v.Limits.Starting.Pods == nil {
+		if !known || !v.Limits.Claims {
 			continue
 		}
 		all = append(all, demand{
-			key: v.Key, policy: policy, limit: int(min(*v.Limits.Starting.Pods, mostSlots)),
+			key: v.Key, policy: policy, limit: min(policy.Slots, mostSlots),
 			starting: int(v.Starting.Pods), wants: v.Wants, waiting: v.Waiting,
 		})
 	}

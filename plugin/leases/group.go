@@ -10,11 +10,13 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
 
-// Policy is what the claimer has to know of a StartPolicy of the scope Cluster beside
-// what the limiter tells.
+// Policy is what a [Claimer] has to know of a StartPolicy of the scope Cluster.
 type Policy struct {
 	// UID is that of the object: it owns the Leases.
 	UID types.UID
+	// Slots is how many pods of each group may start at a time in the cluster, from 0 to
+	// 1000.
+	Slots int
 	// OpenAfter is how long the API server may be away until nobody is held. Zero or
 	// less: 30 s.
 	OpenAfter time.Duration

@@ -11,6 +11,7 @@ import (
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd/startpolicy"
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/leases"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
 
@@ -31,9 +32,10 @@ type Options struct {
 	// WatchNamespaces has the labels of namespaces watched, and told to the Keeper; it
 	// is called when a policy needs them first. It can be absent: nobody can watch them.
 	WatchNamespaces func()
-	// Claims: somebody claims starts in the whole cluster, and tells the limiter by
-	// SetClaims. Without, policies of the scope Cluster hold nobody.
-	Claims bool
+	// Claims is told the policies of the scope Cluster, by name, before the limiter is: it
+	// has to claim starts in the whole cluster, and tells the limiter by SetClaims. It
+	// must not block. It can be absent: such policies hold nobody.
+	Claims func(map[string]leases.Policy)
 	// Log takes what a user has to know, once.
 	Log logrus.FieldLogger
 }
@@ -125,6 +127,7 @@ func (k *Keeper) limitLocked(now time.Time) {
 	before := k.calculated
 	k.next, k.calculated = time.Time{}, make(map[string]startpolicy.Calculated, len(k.policies))
 	limits := make(map[string]throttle.GroupLimits, len(k.policies))
+	claims := map[string]leases.Policy{}
 	for _, policy := range k.policies {
 		c := policy.LimitsAt(now)
 		k.calculated[policy.Name] = c
@@ -136,7 +139,13 @@ func (k *Keeper) limitLocked(now time.Time) {
 		}
 		if !k.suspended && k.faults[policy.Name] == "" {
 			limits[policy.Name] = LimitsOf(c.Limits, policy.Scope)
+			if one := k.objectLocked(policy.Name); policy.Scope == v1alpha1.ScopeCluster {
+				claims[policy.Name] = claimOf(one, c.Limits)
+			}
 		}
+	}
+	if k.options.Claims != nil {
+		k.options.Claims(claims)
 	}
 	k.options.Limiter.SetPolicies(now, limits)
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd/startpolicy"
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/leases"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
 
@@ -214,10 +215,19 @@ func TestWithoutClaimsTheScopeClusterHoldsNobody(t *testing.T) {
 	t.Parallel()
 	log, _ := logtest.NewNullLogger()
 	registry := policy(t, "registry", "{scope: Cluster, selector: {terms: [{podSelector: {}}]}, limits: {starting: {pods: 1}}}")
+	registry.UID = "its-uid"
 	for _, claims := range []bool{false, true} {
 		l := newTold()
-		k := New(Options{Limiter: l, Log: log, Claims: claims})
+		o := Options{Limiter: l, Log: log}
+		var told map[string]leases.Policy
+		if claims {
+			o.Claims = func(policies map[string]leases.Policy) { told = policies }
+		}
+		k := New(o)
 		k.SetPolicies(noon, []*v1alpha1.StartPolicy{registry})
+		if claims {
+			require.Equal(t, map[string]leases.Policy{"registry": {UID: "its-uid", Slots: 1, OpenAfter: 30 * time.Second}}, told)
+		}
 		require.Equal(t, claims, l.limits["registry"].Claims)
 		require.Equal(t, claims, len(k.See(noon, pod("a", nil, 1))) == 1)
 		require.Equal(t, claims, k.State()[0].Fault == "")

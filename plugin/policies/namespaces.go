@@ -78,16 +78,13 @@ func (k *Keeper) askForNamespacesLocked() {
 	k.judgeLocked()
 }
 
-// unclaimed is why a policy of the scope Cluster holds nobody where none can claim.
-const unclaimed = "nobody counts the starts of the whole cluster: that needs an API server"
-
 // judgeLocked finds the policies that were read and cannot be evaluated. k.mu must be
 // held.
 func (k *Keeper) judgeLocked() {
 	for _, policy := range k.policies {
 		delete(k.faults, policy.Name)
 		switch {
-		case policy.Scope == v1alpha1.ScopeCluster && !k.options.Claims:
+		case policy.Scope == v1alpha1.ScopeCluster && !k.claimableLocked(policy.Name):
 			k.faults[policy.Name] = unclaimed
 		case policy.NeedsNamespaces && k.namespaces.fault != "":
 			k.faults[policy.Name] = k.namespaces.fault

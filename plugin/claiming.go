@@ -1,0 +1,73 @@
+package plugin
+
+import (
+	"context"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/leases"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/policies"
+)
+
+// Reasons of the events of the node that tell of policies of the scope Cluster.
+const (
+	policiesOpened = "StartPoliciesOpened"
+	policiesClosed = "StartPoliciesClosed"
+)
+
+// newClaimer gives who claims starts for the policies of the scope Cluster.
+func (d *Daemon) newClaimer(c clients) *leases.Claimer {
+	o := d.options
+	holder := o.NodeName
+	if o.Instance != "" {
+		holder += "." + o.Instance
+	}
+	return leases.New(leases.Options{
+		API: c.kube.CoordinationV1().Leases(o.Namespace), Holder: holder, Limiter: d.pacer.limiter,
+		Nodes: d.source.Nodes, Opened: d.tellOpened, Log: o.Log,
+	})
+}
+
+// claim takes and gives back what the policies of the scope Cluster need, until ctx ends.
+func (d *Daemon) claim(ctx context.Context) error {
+	d.claimer.Run(ctx)
+	return nil
+}
+
+// claims is what is claimed now; nothing where nobody can.
+func (d *Daemon) claims() leases.View {
+	if d.claimer == nil {
+		return leases.View{}
+	}
+	return d.claimer.View()
+}
+
+// tellOpened has the node's events say that policies hold nobody, or that all do again.
+func (d *Daemon) tellOpened(names []string, why error) {
+	if why == nil {
+		d.pacer.notices.node(corev1.EventTypeNormal, policiesClosed, "the StartPolicies of the scope Cluster hold again")
+		return
+	}
+	d.pacer.notices.node(corev1.EventTypeWarning, policiesOpened,
+		cut("the StartPolicies "+strings.Join(names, ", ")+" hold nobody: "+why.Error(), mostMessage))
+}
+
+// policyStates gives the policies in force; those that are open have that for a fault.
+func (d *Daemon) policyStates() []policies.State {
+	states := d.pacer.keeper.State()
+	if d.claimer == nil {
+		return states
+	}
+	v := d.claimer.View()
+	open := map[string]bool{}
+	for _, name := range v.OpenPolicies {
+		open[name] = true
+	}
+	for i, s := range states {
+		if s.Fault == "" && open[s.Object.Name] && v.Open != nil {
+			states[i].Fault = "its Leases cannot be used: " + v.Open.Error()
+		}
+	}
+	return states
+}

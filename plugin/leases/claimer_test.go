@@ -1,0 +1,219 @@
+package leases
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+)
+
+func TestASlotIsTakenForAStartAndGivenBack(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		api := newFakeAPI()
+		a, b := startClaiming(t, api, "a", 1), startClaiming(t, api, "b", 1)
+		defer b.stop()
+		defer a.stop()
+		first := a.join("1")
+		time.Sleep(time.Second)
+		require.Equal(t, []string{"a"}, api.held())
+		require.Equal(t, 1, a.starting())
+		require.Equal(t, 1, api.writes)
+		next, other := a.join("2"), b.join("3")
+		time.Sleep(25 * time.Second)
+		require.Equal(t, 1, a.starting()+b.starting(), "the slot is renewed for as long as the start takes")
+		a.end(first)
+		time.Sleep(2 * time.Second)
+		require.Equal(t, 1, a.starting()+b.starting())
+		if a.starting() == 1 {
+			a.end(next)
+		} else {
+			b.end(other)
+		}
+		time.Sleep(2 * time.Second)
+		require.Equal(t, 1, a.starting()+b.starting())
+		if a.starting() == 1 {
+			a.end(next)
+		} else {
+			b.end(other)
+		}
+		time.Sleep(3 * time.Second)
+		require.Empty(t, api.held(), "nothing is left behind")
+		require.Zero(t, a.View().Failures+b.View().Failures)
+		writes := api.writes
+		time.Sleep(time.Hour)
+		require.Equal(t, writes, api.writes)
+	})
+}
+
+// A daemon that is killed leaves its Leases; they are somebody else's 30 s later.
+func TestTheSlotsOfADeadNodeExpire(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		api := newFakeAPI()
+		a, b := startClaiming(t, api, "a", 1), startClaiming(t, api, "b", 1)
+		defer b.stop()
+		a.join("1")
+		time.Sleep(time.Second)
+		b.join("2")
+		time.Sleep(time.Second)
+		a.stop() // a start is under way: its Lease stays, as if the daemon were killed
+		require.Equal(t, []string{"a"}, api.held())
+		time.Sleep(27 * time.Second)
+		require.Zero(t, b.starting())
+		time.Sleep(15 * time.Second)
+		require.Equal(t, 1, b.starting())
+		require.Equal(t, []string{"b"}, api.held())
+	})
+}
+
+// The next daemon of the node takes the Leases of its starts over.
+func TestTheNextDaemonFindsItsLeases(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		api := newFakeAPI()
+		a, b := startClaiming(t, api, "a", 1), startClaiming(t, api, "b", 1)
+		defer b.stop()
+		ticket := a.join("1")
+		time.Sleep(time.Second)
+		b.join("2")
+		a.stop()
+		time.Sleep(10 * time.Second)
+		a.run()
+		defer a.stop()
+		time.Sleep(5 * time.Minute)
+		require.Equal(t, []string{"a"}, api.held())
+		require.Zero(t, b.starting())
+		a.end(ticket)
+		time.Sleep(2 * time.Second)
+		require.Equal(t, 1, b.starting())
+	})
+}
+
+// While the API server is away nobody new starts, until the policy opens.
+func TestAPolicyOpensWhenTheAPIServerIsAway(t *testing.T) {
+	t.Parallel()
+	for name, away := range map[string]error{
+		"away":      errors.New("connection refused"),
+		"forbidden": apierrors.NewForbidden(leaseResource, "", errors.New("no role")),
+		"overload":  apierrors.NewGenericServerResponse(http.StatusTooManyRequests, "create", leaseResource, "", "busy", 1, true),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				api := newFakeAPI()
+				a := startClaiming(t, api, "a", 1)
+				defer a.stop()
+				ticket := a.join("1")
+				time.Sleep(time.Second)
+				require.Equal(t, 1, a.starting())
+				api.setAway(away)
+				a.join("2")
+				time.Sleep(25 * time.Second)
+				require.Equal(t, 1, a.starting())
+				time.Sleep(20 * time.Second)
+				require.Equal(t, 2, a.starting(), "it is open")
+				require.Equal(t, []string{"registry"}, a.opened)
+				require.ErrorIs(t, a.View().Open, away)
+				require.Len(t, a.logged.AllEntries(), 2, "said once each: that requests fail, and that it is open")
+
+				api.setAway(nil)
+				a.join("3")
+				time.Sleep(40 * time.Second)
+				require.Empty(t, a.opened)
+				require.Nil(t, a.View().Open)
+				a.join("4")
+				time.Sleep(5 * time.Second)
+				require.Len(t, api.held(), 1, "the starts under way count")
+				require.LessOrEqual(t, a.starting(), 3, "whoever came after is held")
+				_ = ticket
+			})
+		})
+	}
+}
+
+// Somebody deletes the Lease of a start, or takes it.
+func TestASlotThatIsTakenAwayIsNotReliedOn(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		api := newFakeAPI()
+		a := startClaiming(t, api, "a", 1)
+		defer a.stop()
+		a.join("1")
+		time.Sleep(time.Second)
+		api.mu.Lock()
+		for name, l := range api.leases {
+			stolen := l.DeepCopy()
+			*stolen.Spec.HolderIdentity = "somebody"
+			api.leases[name] = api.recordLocked("MODIFIED", stolen)
+		}
+		api.mu.Unlock()
+		time.Sleep(time.Second)
+		require.EqualValues(t, 1, a.View().Lost)
+		require.Zero(t, a.View().Groups[0].Held)
+		a.join("2")
+		time.Sleep(20 * time.Second)
+		require.Equal(t, 1, a.starting())
+	})
+}
+
+// A policy that is gone needs no slots; a lower limit is in force for new starts.
+func TestALimitIsLoweredAndThePolicyDeleted(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		api := newFakeAPI()
+		a := startClaiming(t, api, "a", 3)
+		defer a.stop()
+		var tickets []*throttle.Ticket
+		for i := range 6 {
+			tickets = append(tickets, a.join(fmt.Sprint(i)))
+		}
+		time.Sleep(3 * time.Second)
+		require.Equal(t, 3, a.starting())
+		a.SetPolicies(map[string]Policy{"registry": {UID: "policy-uid", Slots: 1}})
+		ended := 0
+		for _, ticket := range tickets {
+			if state, _ := ticket.Status(); state == throttle.Starting && ended < 2 {
+				ticket.End(time.Now(), throttle.Ready)
+				a.Wake()
+				ended++
+				time.Sleep(2 * time.Second)
+				require.Equal(t, 3-ended, a.starting())
+			}
+		}
+		a.limiter.SetPolicies(time.Now(), nil)
+		a.SetPolicies(nil)
+		time.Sleep(5 * time.Second)
+		require.Equal(t, 4, a.starting(), "the policy holds nobody any more")
+		require.Empty(t, api.held())
+	})
+}
+
+func TestLeasesAreReadAsTheyAreWritten(t *testing.T) {
+	t.Parallel()
+	long := throttle.GroupKey{Policy: string(make([]byte, 0, 253)), Group: "image:1"}
+	for range 253 {
+		long.Policy += "p"
+	}
+	id := identify("uid", long)
+	assert.NotEqual(t, id, identify("other", long))
+	assert.NotEqual(t, id, identify("uid", throttle.GroupKey{Policy: long.Policy, Group: "image:2"}))
+	c := call{key: long, policy: "uid", slot: record{id: id, n: 999, name: leaseName(long.Policy, id, 999)}}
+	l := newLease(c, "node", time.Now())
+	assert.LessOrEqual(t, len(l.Name), 253)
+	l.ResourceVersion = "17"
+	r, err := readRecord(l)
+	require.NoError(t, err)
+	assert.Equal(t, record{id: id, n: 999, name: l.Name, holder: "node", version: 17, lasts: lasts}, r)
+	delete(l.Labels, SlotLabel)
+	_, err = readRecord(l)
+	assert.ErrorIs(t, err, errNoSlot)
+}

@@ -1,0 +1,292 @@
+package leases
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/sirupsen/logrus"
+	logtest "github.com/sirupsen/logrus/hooks/test"
+	"github.com/stretchr/testify/require"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
+
+	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+)
+
+var leaseResource = schema.GroupResource{Group: "coordination.k8s.io", Resource: "leases"}
+
+// fakeAPI keeps Leases as the API server does: versions grow with every write, a write
+// that names another version is refused, and watches continue where they ended.
+type fakeAPI struct {
+	coordinationclient.LeaseInterface // what is not here is not called
+
+	mu      sync.Mutex
+	away    error // what every call gets; nil: none does
+	delay   time.Duration
+	version uint64
+	leases  map[string]*coordinationv1.Lease
+	log     []watch.Event
+	changed chan struct{} // closed at the next change
+	writes  int
+}
+
+func newFakeAPI() *fakeAPI {
+	return &fakeAPI{leases: map[string]*coordinationv1.Lease{}, changed: make(chan struct{}), version: 100, delay: 5 * time.Millisecond}
+}
+
+func (f *fakeAPI) setAway(err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.away = err
+	f.notifyLocked() // watches end
+}
+
+func (f *fakeAPI) notifyLocked() {
+	close(f.changed)
+	f.changed = make(chan struct{})
+}
+
+// arrive lets a request take its time, and gives the lock if it arrives.
+func (f *fakeAPI) arrive(ctx context.Context) error {
+	f.mu.Lock()
+	delay := f.delay
+	f.mu.Unlock()
+	select {
+	case <-time.After(delay):
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	f.mu.Lock()
+	if f.away != nil {
+		defer f.mu.Unlock()
+		return f.away
+	}
+	return nil
+}
+
+func (f *fakeAPI) recordLocked(kind watch.EventType, l *coordinationv1.Lease) *coordinationv1.Lease {
+	f.version++
+	f.writes++
+	l = l.DeepCopy()
+	l.ResourceVersion = versionText(f.version)
+	if l.UID == "" {
+		l.UID = types.UID("uid-" + l.ResourceVersion)
+	}
+	f.log = append(f.log, watch.Event{Type: kind, Object: l})
+	f.notifyLocked()
+	return l
+}
+
+func (f *fakeAPI) Create(ctx context.Context, l *coordinationv1.Lease, o metav1.CreateOptions) (*coordinationv1.Lease, error) {
+	if err := f.arrive(ctx); err != nil {
+		return nil, err
+	}
+	defer f.mu.Unlock()
+	if f.leases[l.Name] != nil {
+		return nil, apierrors.NewAlreadyExists(leaseResource, l.Name)
+	}
+	if len(o.DryRun) > 0 {
+		return l, nil
+	}
+	l = f.recordLocked(watch.Added, l)
+	f.leases[l.Name] = l
+	return l.DeepCopy(), nil
+}
+
+func (f *fakeAPI) Update(ctx context.Context, l *coordinationv1.Lease, _ metav1.UpdateOptions) (*coordinationv1.Lease, error) {
+	if err := f.arrive(ctx); err != nil {
+		return nil, err
+	}
+	defer f.mu.Unlock()
+	now := f.leases[l.Name]
+	switch {
+	case now == nil:
+		return nil, apierrors.NewNotFound(leaseResource, l.Name)
+	case now.ResourceVersion != l.ResourceVersion || now.UID != l.UID:
+		return nil, apierrors.NewConflict(leaseResource, l.Name, errors.New("it was modified"))
+	}
+	l = f.recordLocked(watch.Modified, l)
+	f.leases[l.Name] = l
+	return l.DeepCopy(), nil
+}
+
+func (f *fakeAPI) Delete(ctx context.Context, name string, o metav1.DeleteOptions) error {
+	if err := f.arrive(ctx); err != nil {
+		return err
+	}
+	defer f.mu.Unlock()
+	now := f.leases[name]
+	switch {
+	case now == nil:
+		return apierrors.NewNotFound(leaseResource, name)
+	case *o.Preconditions.ResourceVersion != now.ResourceVersion || *o.Preconditions.UID != now.UID:
+		return apierrors.NewConflict(leaseResource, name, errors.New("precondition"))
+	}
+	f.recordLocked(watch.Deleted, now)
+	delete(f.leases, name)
+	return nil
+}
+
+func (f *fakeAPI) Get(ctx context.Context, name string, _ metav1.GetOptions) (*coordinationv1.Lease, error) {
+	if err := f.arrive(ctx); err != nil {
+		return nil, err
+	}
+	defer f.mu.Unlock()
+	if l := f.leases[name]; l != nil {
+		return l.DeepCopy(), nil
+	}
+	return nil, apierrors.NewNotFound(leaseResource, name)
+}
+
+func (f *fakeAPI) List(ctx context.Context, o metav1.ListOptions) (*coordinationv1.LeaseList, error) {
+	if err := f.arrive(ctx); err != nil {
+		return nil, err
+	}
+	defer f.mu.Unlock()
+	list := &coordinationv1.LeaseList{ListMeta: metav1.ListMeta{ResourceVersion: versionText(f.version)}}
+	for _, l := range f.leases {
+		if l.Labels[o.LabelSelector] != "" {
+			list.Items = append(list.Items, *l)
+		}
+	}
+	return list, nil
+}
+
+func (f *fakeAPI) Watch(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+	if err := f.arrive(ctx); err != nil {
+		return nil, err
+	}
+	defer f.mu.Unlock()
+	from, err := versionOf(o.ResourceVersion)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	w := &fakeWatch{events: make(chan watch.Event), cancel: cancel}
+	w.running.Go(func() { f.serve(ctx, w, from) })
+	return w, nil
+}
+
+func (f *fakeAPI) serve(ctx context.Context, w *fakeWatch, from uint64) {
+	defer close(w.events)
+	for {
+		f.mu.Lock()
+		var due []watch.Event
+		for _, e := range f.log {
+			if v, _ := versionOf(e.Object.(*coordinationv1.Lease).ResourceVersion); v > from {
+				due, from = append(due, e), v
+			}
+		}
+		changed, away := f.changed, f.away
+		f.mu.Unlock()
+		if away != nil {
+			return
+		}
+		for _, e := range due {
+			select {
+			case w.events <- e:
+			case <-ctx.Done():
+				return
+			}
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+type fakeWatch struct {
+	events  chan watch.Event
+	cancel  func()
+	running sync.WaitGroup
+}
+
+func (w *fakeWatch) ResultChan() <-chan watch.Event { return w.events }
+
+func (w *fakeWatch) Stop() {
+	w.cancel()
+	w.running.Wait()
+}
+
+// held gives the holders of the Leases.
+func (f *fakeAPI) held() (holders []string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, l := range f.leases {
+		holders = append(holders, *l.Spec.HolderIdentity)
+	}
+	return holders
+}
+
+// claiming is a node with a real limiter and a claimer.
+type claiming struct {
+	*Claimer
+	t       *testing.T
+	limiter *throttle.Limiter
+	logged  *logtest.Hook
+	opened  []string
+	cancel  func()
+	done    chan struct{}
+}
+
+var (
+	registry    = throttle.GroupKey{Policy: "registry"}
+	ofRegistry  = []throttle.Membership{{Key: registry}}
+	allPolicies = map[string]throttle.GroupLimits{"registry": {Claims: true}}
+)
+
+func startClaiming(t *testing.T, api *fakeAPI, holder string, slots int) *claiming {
+	t.Helper()
+	log, hook := logtest.NewNullLogger()
+	log.SetLevel(logrus.DebugLevel)
+	c := &claiming{t: t, limiter: throttle.New(time.Now(), throttle.Settings{MaxWait: 24 * time.Hour, StartTimeout: 24 * time.Hour}), logged: hook}
+	c.Claimer = New(Options{
+		API: api, Holder: holder, Limiter: c.limiter, Nodes: func() int { return 3 }, Log: log,
+		Opened: func(policies []string, _ error) { c.opened = policies },
+	})
+	c.SetPolicies(map[string]Policy{"registry": {UID: "policy-uid", Slots: slots}})
+	c.limiter.SetPolicies(time.Now(), allPolicies)
+	c.run()
+	return c
+}
+
+func (c *claiming) run() {
+	ctx, cancel := context.WithCancel(c.t.Context())
+	c.cancel, c.done = cancel, make(chan struct{})
+	go func() {
+		defer close(c.done)
+		c.Run(ctx)
+	}()
+}
+
+func (c *claiming) stop() {
+	c.cancel()
+	<-c.done
+}
+
+// join has a pod stand there and wait.
+func (c *claiming) join(uid string) *throttle.Ticket {
+	ticket := c.limiter.Join(time.Now(), throttle.Request{UID: uid, Name: uid, Groups: ofRegistry})
+	ticket.Attend(time.Now())
+	c.Wake()
+	return ticket
+}
+
+func (c *claiming) starting() int { return len(c.limiter.Snapshot(time.Now()).Starting) }
+
+func (c *claiming) end(ticket *throttle.Ticket) {
+	state, _ := ticket.Status()
+	require.Equal(c.t, throttle.Starting, state)
+	ticket.End(time.Now(), throttle.Ready)
+	c.Wake()
+}

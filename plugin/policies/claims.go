@@ -1,0 +1,35 @@
+package policies
+
+import (
+	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/leases"
+)
+
+// unclaimed is why a policy of the scope Cluster holds nobody where none can claim.
+const unclaimed = "nobody counts the starts of the whole cluster: that needs an API server, and the policy as an object there"
+
+// claimableLocked tells whether starts can be claimed for a policy of the scope Cluster: an
+// object of the API server has to own the Leases. k.mu must be held.
+func (k *Keeper) claimableLocked(name string) bool {
+	one := k.objectLocked(name)
+	return k.options.Claims != nil && one != nil && one.UID != ""
+}
+
+// objectLocked gives the policy in force of that name. k.mu must be held.
+func (k *Keeper) objectLocked(name string) *v1alpha1.StartPolicy {
+	for _, one := range k.inForce {
+		if one.Name == name {
+			return one
+		}
+	}
+	return nil
+}
+
+// claimOf says what is to be claimed for a policy with these limits of now.
+func claimOf(one *v1alpha1.StartPolicy, limits v1alpha1.PolicyLimits) leases.Policy {
+	p := leases.Policy{UID: one.UID, OpenAfter: one.Spec.GetOpenAfter()}
+	if s := limits.Starting; s != nil && s.Pods != nil {
+		p.Slots = int(*s.Pods)
+	}
+	return p
+}
