@@ -26,7 +26,7 @@ func TestASlotIsTakenForAStartAndGivenBack(t *testing.T) {
 		time.Sleep(time.Second)
 		require.Equal(t, []string{"a"}, api.held())
 		require.Equal(t, 1, a.starting())
-		require.Equal(t, 1, api.writes)
+		require.Equal(t, 1, api.written())
 		next, other := a.join("2"), b.join("3")
 		time.Sleep(25 * time.Second)
 		require.Equal(t, 1, a.starting()+b.starting(), "the slot is renewed for as long as the start takes")
@@ -48,9 +48,9 @@ func TestASlotIsTakenForAStartAndGivenBack(t *testing.T) {
 		time.Sleep(3 * time.Second)
 		require.Empty(t, api.held(), "nothing is left behind")
 		require.Zero(t, a.View().Failures+b.View().Failures)
-		writes := api.writes
+		writes := api.written()
 		time.Sleep(time.Hour)
-		require.Equal(t, writes, api.writes)
+		require.Equal(t, writes, api.written())
 	})
 }
 
@@ -121,14 +121,14 @@ func TestAPolicyOpensWhenTheAPIServerIsAway(t *testing.T) {
 				require.Equal(t, 1, a.starting())
 				time.Sleep(20 * time.Second)
 				require.Equal(t, 2, a.starting(), "it is open")
-				require.Equal(t, []string{"registry"}, a.opened)
+				require.Equal(t, []string{"registry"}, *a.opened.Load())
 				require.ErrorIs(t, a.View().Open, away)
 				require.Len(t, a.logged.AllEntries(), 2, "said once each: that requests fail, and that it is open")
 
 				api.setAway(nil)
 				a.join("3")
 				time.Sleep(40 * time.Second)
-				require.Empty(t, a.opened)
+				require.Empty(t, *a.opened.Load())
 				require.Nil(t, a.View().Open)
 				a.join("4")
 				time.Sleep(5 * time.Second)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -234,7 +235,7 @@ type claiming struct {
 	t       *testing.T
 	limiter *throttle.Limiter
 	logged  *logtest.Hook
-	opened  []string
+	opened  atomic.Pointer[[]string]
 	cancel  func()
 	done    chan struct{}
 }
@@ -252,7 +253,7 @@ func startClaiming(t *testing.T, api *fakeAPI, holder string, slots int) *claimi
 	c := &claiming{t: t, limiter: throttle.New(time.Now(), throttle.Settings{MaxWait: 24 * time.Hour, StartTimeout: 24 * time.Hour}), logged: hook}
 	c.Claimer = New(Options{
 		API: api, Holder: holder, Limiter: c.limiter, Nodes: func() int { return 3 }, Log: log,
-		Opened: func(policies []string, _ error) { c.opened = policies },
+		Opened: func(policies []string, _ error) { c.opened.Store(&policies) },
 	})
 	c.SetPolicies(map[string]Policy{"registry": {UID: "policy-uid", Slots: slots}})
 	c.limiter.SetPolicies(time.Now(), allPolicies)
@@ -289,4 +290,10 @@ func (c *claiming) end(ticket *throttle.Ticket) {
 	require.Equal(c.t, throttle.Starting, state)
 	ticket.End(time.Now(), throttle.Ready)
 	c.Wake()
+}
+
+func (f *fakeAPI) written() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.writes
 }
