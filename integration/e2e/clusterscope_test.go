@@ -1,0 +1,218 @@
+//go:build e2e && full
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/pod-pacemaker/pod-pacemaker/integration/chart"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/leases"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/runtimetest"
+)
+
+// simulated is a node with a real daemon, whose runtime is simulated and whose kubelet
+// is this test. Its pods and its Node are in the real API server.
+type simulated struct {
+	*daemon
+	t       *testing.T
+	fleet   *fleet
+	name    string
+	runtime *runtimetest.Runtime
+}
+
+// fleet is several such nodes that share one policy.
+type fleet struct {
+	t         *testing.T
+	namespace string
+	nodes     []*simulated
+	ctx       context.Context
+	kept      sync.WaitGroup
+
+	mu       sync.Mutex
+	starting int
+	most     int      // that started at a time
+	order    []string // the nodes whose pods started, in order
+	uncount  map[string]bool
+}
+
+// newFleet starts so many nodes, and the policy by which so many pods start at a time.
+func newFleet(t *testing.T, nodes, slots int) *fleet {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	f := &fleet{t: t, namespace: namespace(t), ctx: ctx, uncount: map[string]bool{}}
+	files, err := chart.Render(chart.Release{Name: "pod-pacemaker", Namespace: "pod-pacemaker"}, map[string]any{
+		"startPolicies": map[string]any{"clusterScope": true},
+	})
+	require.NoError(t, err)
+	role := filepath.Join(t.TempDir(), "slots.yaml")
+	require.NoError(t, os.WriteFile(role, []byte(files["slots.yaml"]), 0o600))
+	access := asServiceAccount(t)
+	kubectl(t, "apply", "-f", role)
+	for i := range nodes {
+		f.nodes = append(f.nodes, f.newNode(fmt.Sprintf("sim-%s-%d", unique(), i), access))
+	}
+	t.Cleanup(func() {
+		cancel()
+		for _, n := range f.nodes {
+			assert.NoError(t, n.runtime.Stop())
+		}
+		f.kept.Wait()
+	})
+	for _, n := range f.nodes {
+		n.enforce(t, "registry-"+f.namespace, fmt.Sprintf(
+			"{scope: Cluster, selector: {terms: [{namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: %s}}}]}, limits: {starting: {pods: %d}}}", f.namespace, slots))
+	}
+	return f
+}
+
+func (f *fleet) newNode(name, access string) *simulated {
+	t := f.t
+	t.Helper()
+	api := node.Client().CoreV1().Nodes()
+	_, err := api.Create(t.Context(), &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.NodeSpec{Unschedulable: true},
+	}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, api.Delete(context.Background(), name, metav1.DeleteOptions{})) })
+	dir, err := os.MkdirTemp(node.Dir, "sim")
+	require.NoError(t, err)
+	n := &simulated{t: t, fleet: f, name: name}
+	n.runtime, err = runtimetest.New(runtimetest.Options{Dir: dir, RequestTimeout: 30 * time.Second})
+	require.NoError(t, err)
+	require.NoError(t, n.runtime.Start(f.ctx))
+	n.daemon = startDaemonWith(t, "--kubeconfig", access, "--node-name", name, "--nri-socket", n.runtime.Socket())
+	return n
+}
+
+// run has a pod come to the node. It is ready so long after its process began; never
+// for a negative time.
+func (n *simulated) run(name string, readyAfter time.Duration) {
+	f := n.fleet
+	api := node.Client().CoreV1().Pods(f.namespace)
+	pod, err := api.Create(f.ctx, &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: corev1.PodSpec{NodeName: n.name, Containers: []corev1.Container{{
+			Name: "main", Image: "example.test/none", ReadinessProbe: probe(corev1.Probe{}),
+		}}},
+	}, metav1.CreateOptions{})
+	require.NoError(n.t, err)
+	n.t.Cleanup(func() {
+		now := int64(0)
+		assert.NoError(n.t, api.Delete(context.Background(), name, metav1.DeleteOptions{GracePeriodSeconds: &now}))
+	})
+	observe := func(e runtimetest.KubeletEvent) {
+		if e.What == runtimetest.ContainerStarted {
+			f.kept.Go(func() { n.started(pod, e.ContainerID, readyAfter) })
+		}
+	}
+	f.kept.Go(func() {
+		err := n.runtime.Keep(f.ctx, runtimetest.PodSpec{Namespace: f.namespace, Name: name, UID: string(pod.UID)},
+			runtimetest.KubeletOptions{RetryInterval: time.Second, StopGrace: -1, Observe: observe},
+			runtimetest.ContainerSpec{Name: "main", Args: []string{"/bin/sleep", "3600"}})
+		if f.ctx.Err() == nil {
+			assert.NoError(n.t, err)
+		}
+	})
+}
+
+// started counts the start, and has the pod ready some time later, as kubelet would.
+func (n *simulated) started(pod *corev1.Pod, id string, readyAfter time.Duration) {
+	f := n.fleet
+	f.count(n.name, 1)
+	if readyAfter < 0 {
+		return
+	}
+	select {
+	case <-time.After(readyAfter):
+	case <-f.ctx.Done():
+		return
+	}
+	f.count(n.name, -1)
+	yes := true
+	pod = pod.DeepCopy()
+	pod.ResourceVersion = ""
+	pod.Status = corev1.PodStatus{Phase: corev1.PodRunning, ContainerStatuses: []corev1.ContainerStatus{{
+		Name: "main", Ready: true, Started: &yes, ContainerID: "containerd://" + id,
+		State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}},
+	}}}
+	for _, kind := range []corev1.PodConditionType{corev1.PodInitialized, corev1.ContainersReady, corev1.PodReady} {
+		pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{Type: kind, Status: corev1.ConditionTrue})
+	}
+	_, err := node.Client().CoreV1().Pods(f.namespace).UpdateStatus(f.ctx, pod, metav1.UpdateOptions{})
+	if f.ctx.Err() == nil {
+		assert.NoError(n.t, err)
+	}
+}
+
+func (f *fleet) count(name string, by int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.uncount[name] {
+		return
+	}
+	if by > 0 {
+		f.order = append(f.order, name)
+	}
+	f.starting += by
+	f.most = max(f.most, f.starting)
+}
+
+// began gives the nodes whose pods started, in order, and how many there were at most
+// at a time.
+func (f *fleet) began() ([]string, int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.order), f.most
+}
+
+// holders gives who holds the slots, by the API server.
+func (f *fleet) holders() (holders []string) {
+	list, err := node.Client().CoordinationV1().Leases("pod-pacemaker").List(f.t.Context(), metav1.ListOptions{LabelSelector: leases.SlotLabel})
+	require.NoError(f.t, err)
+	for _, l := range list.Items {
+		holders = append(holders, *l.Spec.HolderIdentity)
+	}
+	return holders
+}
+
+// Three daemons share two slots of one real API server: no more than two hold slots or
+// start, nobody starves, and nothing is left behind.
+func TestThreeNodesShareTheSlotsOfTheCluster(t *testing.T) {
+	f := newFleet(t, 3, 2)
+	const each = 5
+	for i := range each {
+		for _, n := range f.nodes {
+			n.run(fmt.Sprintf("%s-%d", n.name, i), 500*time.Millisecond)
+		}
+	}
+	mostHeld := 0
+	eventually(t, "all have started", func() bool {
+		held := len(f.holders())
+		require.LessOrEqual(t, held, 2)
+		mostHeld = max(mostHeld, held)
+		began, _ := f.began()
+		return len(began) == 3*each
+	})
+	began, most := f.began()
+	assert.LessOrEqual(t, most, 2)
+	assert.Equal(t, 2, mostHeld, "the slots are used")
+	for _, n := range f.nodes {
+		assert.Contains(t, began[:2*each], n.name, "it had a turn before the others had all of theirs")
+		assert.Empty(t, n.policy(t, "registry-"+f.namespace).Fault)
+	}
+	eventually(t, "all slots are given back", func() bool { return len(f.holders()) == 0 })
+	figure(t, "order of the turns %s", strings.Join(began, " "))
+}
