@@ -228,9 +228,10 @@ func TestAKickPatchesTheAnnotationOfThisVeryPod(t *testing.T) {
 // first in line is kicked when the slot is free, at the sandbox and at the container.
 func TestKubeletIsFetchedForAPodThatCannotWaitInTheGate(t *testing.T) {
 	t.Parallel()
-	n := newNode(t, oneAtATime, with(func(o *Options) { o.Gate = GateNever; o.RefuseAt = RefuseSandbox }))
 	patched := make(chan string, 10)
-	n.kickWith(func(name string) error { patched <- name; return nil })
+	n := newNode(t, oneAtATime, with(func(o *Options) { o.Gate = GateNever; o.RefuseAt = RefuseSandbox }),
+		kicking(func(name string) error { patched <- name; return nil }))
+	n.runKicker()
 	holder := n.occupy("holder")
 	p := n.pod("first").runs() // it is let up
 	_, err := p.create("app")
@@ -252,9 +253,9 @@ func TestKubeletIsFetchedForAPodThatCannotWaitInTheGate(t *testing.T) {
 
 func TestAPodOfTheGateIsNotFetched(t *testing.T) {
 	t.Parallel()
-	n := newNode(t, oneAtATime)
 	patched := make(chan string, 10)
-	n.kickWith(func(name string) error { patched <- name; return nil })
+	n := newNode(t, oneAtATime, kicking(func(name string) error { patched <- name; return nil }))
+	n.runKicker()
 	holder := n.occupy("holder")
 	never := n.pod("never", func(pod *podwatch.Pod) { pod.RestartPolicy = "Never" }).runs()
 	_, err := never.create("app")
@@ -264,15 +265,21 @@ func TestAPodOfTheGateIsNotFetched(t *testing.T) {
 	assert.Empty(t, patched)
 }
 
-// kickWith has the daemon kick pods by calling patch with their names.
-func (n *node) kickWith(patch func(name string) error) {
+// kicking has the daemon kick pods by calling patch with their names, once runKicker
+// is called.
+func kicking(patch func(name string) error) nodeOption {
+	return tuned(func(p *pacer) {
+		p.kicker = newKicker(nil, p)
+		p.kicker.patch = func(_ context.Context, _, name string, _ []byte) error { return patch(name) }
+	})
+}
+
+// runKicker runs what kicks pods until the test ends.
+func (n *node) runKicker() {
 	n.t.Helper()
-	k := newKicker(nil, n.p)
-	k.patch = func(_ context.Context, _, name string, _ []byte) error { return patch(name) }
-	n.p.kicker = k
 	ctx, cancel := contextOf(n)
 	done := make(chan error, 1)
-	go func() { done <- k.run(ctx) }()
+	go func() { done <- n.p.kicker.run(ctx) }()
 	n.t.Cleanup(func() {
 		cancel()
 		assert.NoError(n.t, <-done)
