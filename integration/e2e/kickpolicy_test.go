@@ -168,15 +168,18 @@ func (k *kickTrial) subresources() {
 	k.t.Helper()
 	const says = "may do nothing to a pod but change its annotation"
 	ctx, pods := k.t.Context(), k.client.CoreV1().Pods(k.ns)
-	assert.ErrorContains(k.t, pods.Delete(ctx, "mine", metav1.DeleteOptions{}), says)
-	assert.ErrorContains(k.t, pods.DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}), says)
-	assert.ErrorContains(k.t, pods.EvictV1(ctx, &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: "mine"}}), says)
-	assert.ErrorContains(k.t, k.patchAs(types.MergePatchType, "mine", `{"status":{"phase":"Failed"}}`, "status"), says)
-	assert.ErrorContains(k.t, k.patchAs(types.StrategicMergePatchType, "mine",
-		`{"spec":{"ephemeralContainers":[{"name":"x","image":"example.test/x"}]}}`, "ephemeralcontainers"), says)
-	_, err := pods.Create(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "new"}, Spec: herdPod(0)}, metav1.CreateOptions{})
-	assert.ErrorContains(k.t, err, says)
-	err = k.client.CoreV1().RESTClient().Post().Namespace(k.ns).Resource("pods").Name("mine").SubResource("exec").
-		Param("command", "true").Do(ctx).Error()
-	assert.ErrorContains(k.t, err, says)
+	_, created := pods.Create(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "new"}, Spec: herdPod(0)}, metav1.CreateOptions{})
+	for what, err := range map[string]error{
+		"delete":     pods.Delete(ctx, "mine", metav1.DeleteOptions{}),
+		"delete all": pods.DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}),
+		"evict":      pods.EvictV1(ctx, &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: "mine"}}),
+		"status":     k.patchAs(types.MergePatchType, "mine", `{"status":{"phase":"Failed"}}`, "status"),
+		"debug": k.patchAs(types.StrategicMergePatchType, "mine",
+			`{"spec":{"ephemeralContainers":[{"name":"x","image":"example.test/x"}]}}`, "ephemeralcontainers"),
+		"create": created,
+		"exec": k.client.CoreV1().RESTClient().Post().Namespace(k.ns).Resource("pods").Name("mine").SubResource("exec").
+			Param("command", "true").Do(ctx).Error(),
+	} {
+		require.ErrorContains(k.t, err, says, what)
+	}
 }
