@@ -14,6 +14,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
@@ -29,18 +30,19 @@ var leaseResource = schema.GroupResource{Group: "coordination.k8s.io", Resource:
 type fakeAPI struct {
 	coordinationclient.LeaseInterface // what is not here is not called
 
-	mu      sync.Mutex
-	away    error // what every call gets; nil: none does
-	delay   time.Duration
-	version uint64
-	leases  map[string]*coordinationv1.Lease
-	log     []watch.Event
-	changed chan struct{} // closed at the next change
-	writes  int
+	mu       sync.Mutex
+	away     error // what every call gets; nil: none does
+	delay    time.Duration
+	version  uint64
+	leases   map[string]*coordinationv1.Lease
+	log      []watch.Event
+	versions map[runtime.Object]uint64 // of the log
+	changed  chan struct{}             // closed at the next change
+	writes   int
 }
 
 func newFakeAPI() *fakeAPI {
-	return &fakeAPI{leases: map[string]*coordinationv1.Lease{}, changed: make(chan struct{}), version: 100, delay: 5 * time.Millisecond}
+	return &fakeAPI{versions: map[runtime.Object]uint64{}, leases: map[string]*coordinationv1.Lease{}, changed: make(chan struct{}), version: 100, delay: 5 * time.Millisecond}
 }
 
 func (f *fakeAPI) setAway(err error) {
@@ -82,6 +84,7 @@ func (f *fakeAPI) recordLocked(kind watch.EventType, l *coordinationv1.Lease) *c
 		l.UID = types.UID("uid-" + l.ResourceVersion)
 	}
 	f.log = append(f.log, watch.Event{Type: kind, Object: l})
+	f.versions[l] = f.version
 	f.notifyLocked()
 	return l
 }
@@ -182,7 +185,7 @@ func (f *fakeAPI) serve(ctx context.Context, w *fakeWatch, from uint64) {
 		f.mu.Lock()
 		var due []watch.Event
 		for _, e := range f.log {
-			if v, _ := versionOf(e.Object.(*coordinationv1.Lease).ResourceVersion); v > from {
+			if v := f.versions[e.Object]; v > from {
 				due, from = append(due, e), v
 			}
 		}

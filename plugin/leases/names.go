@@ -20,8 +20,10 @@ import (
 const (
 	// SlotLabel is on every Lease that is a slot; its value names the group.
 	SlotLabel = "pod-pacemaker.io/slots-of"
-	// PolicyAnnotation and GroupAnnotation say for people whose slot a Lease is.
-	PolicyAnnotation, GroupAnnotation = "pod-pacemaker.io/policy", "pod-pacemaker.io/group"
+	// PolicyAnnotation says for people of which policy a Lease is a slot.
+	PolicyAnnotation = "pod-pacemaker.io/policy"
+	// GroupAnnotation says of which of its groups, the first kilobyte of that.
+	GroupAnnotation = "pod-pacemaker.io/group"
 
 	namePrefix     = "pod-pacemaker-"
 	mostPolicyName = 200 // bytes of it in the name of a Lease, which has 253 at most
@@ -77,7 +79,7 @@ func readRecord(lease *coordinationv1.Lease) (record, error) {
 	}
 	version, err := versionOf(lease.ResourceVersion)
 	if err != nil {
-		return record{}, fmt.Errorf("Lease %s: %w: %w", lease.Name, errBadVersion, err)
+		return record{}, fmt.Errorf("the Lease %s: %w: %w", lease.Name, errBadVersion, err)
 	}
 	r := record{id: id, n: n, name: lease.Name, uid: lease.UID, version: version, lasts: lasts}
 	if lease.Spec.HolderIdentity != nil {

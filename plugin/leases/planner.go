@@ -134,79 +134,6 @@ func (p *planner) expire(now time.Time, g *group) {
 	g.spent = min(g.spent, len(g.claims))
 }
 
-// free gives the slots of the group that can be taken now, and for how long the oldest
-// of them has been free.
-func (p *planner) free(now time.Time, g *group) (free []int, age time.Duration) {
-	held := 0
-	for s := range p.slots.all(g.id) {
-		if s.n >= g.limit && !s.gone && now.Before(s.freeAt()) {
-			held++ // of a higher limit: it counts until it is given back
-		}
-	}
-	for n := range g.limit {
-		s := p.slots.get(g.id, n)
-		switch {
-		case s == nil:
-			free, age = append(free, n), sinceEver
-		case g.claims[n] != nil || !s.gone && now.Before(s.freeAt()):
-			held++
-		case s.busy || now.Before(s.retry):
-		default:
-			free, age = append(free, n), max(age, now.Sub(s.freeAt()))
-		}
-	}
-	if held >= g.limit {
-		return nil, 0
-	}
-	return free, age
-}
-
-// sinceEver is for how long a slot was free that nobody ever saw taken.
-const sinceEver = time.Hour
-
-// take tries to take one of the free slots when its moment has come.
-func (p *planner) take(now time.Time, g *group, free []int, age time.Duration, alarm *alarm) {
-	if g.missing() == 0 || g.taking || !p.known {
-		return
-	}
-	if len(free) == 0 {
-		g.attempt = time.Time{}
-		p.awaitFree(now, g, alarm)
-		return
-	}
-	if g.attempt.IsZero() {
-		// That a slot is free for long tells nothing while others are seen to take some.
-		if !g.rivals.IsZero() {
-			age = min(age, now.Sub(g.rivals))
-		}
-		g.attempt = now.Add(g.spread.delay(p.rand, len(free), age))
-		if g.fresh {
-			// Many nodes may have got their pods at this moment.
-			g.fresh = false
-			g.attempt = g.attempt.Add(time.Duration(p.rand.Float64() * float64(min(mostJitter, time.Duration(p.nodes())*time.Millisecond))))
-		}
-	}
-	if now.Before(g.attempt) {
-		alarm.at(g.attempt)
-		return
-	}
-	g.attempt, g.taking = time.Time{}, true
-	n := free[p.rand.IntN(len(free))]
-	p.call(now, g, takeSlot, p.slotOf(g, n))
-}
-
-// awaitFree wakes the planner when the next slot may be taken that is not renewed.
-func (p *planner) awaitFree(now time.Time, g *group, alarm *alarm) {
-	for s := range p.slots.all(g.id) {
-		if at := s.freeAt(); at.After(now) && s.holder != p.holder {
-			alarm.at(at)
-		}
-		if s.retry.After(now) {
-			alarm.at(s.retry)
-		}
-	}
-}
-
 // slotOf gives the slot, made where nobody ever saw it.
 func (p *planner) slotOf(g *group, n int) *slot {
 	if s := p.slots.get(g.id, n); s != nil {
@@ -215,47 +142,6 @@ func (p *planner) slotOf(g *group, n int) *slot {
 	s := &slot{record: record{id: g.id, n: n, name: leaseName(g.key.Policy, g.id, n)}, gone: true}
 	p.slots.set(s)
 	return s
-}
-
-// release gives a claim back. It is not used from now on, whatever the answer is.
-func (p *planner) release(now time.Time, g *group, c *claim) {
-	delete(g.claims, c.n)
-	if s := p.slotOf(g, c.n); !s.busy {
-		p.call(now, g, releaseSlot, s)
-	} // else adopt does it, once the renewal under way is answered
-}
-
-// renew renews the claims that are due.
-func (p *planner) renew(now time.Time, g *group, alarm *alarm) {
-	for _, c := range g.claims {
-		s := p.slotOf(g, c.n)
-		if at := later(c.renew, s.retry); !s.busy && now.Before(at) {
-			alarm.at(at)
-		} else if !s.busy {
-			p.call(now, g, renewSlot, s)
-		}
-		alarm.at(c.until)
-	}
-}
-
-// adopt deals with the slots that are this node's by their Leases and that it does not
-// know to hold: an earlier daemon had them, or an answer was lost. They are taken again
-// where they are needed, and given back where not.
-func (p *planner) adopt(now time.Time, g *group, alarm *alarm) {
-	for s := range p.slots.all(g.id) {
-		if s.gone || s.holder != p.holder || s.busy || g.claims[s.n] != nil {
-			continue
-		}
-		switch {
-		case now.Before(s.retry):
-			alarm.at(s.retry)
-		case g.missing() > 0 && !g.taking:
-			g.taking = true
-			p.call(now, g, takeSlot, s)
-		case g.missing() == 0:
-			p.call(now, g, releaseSlot, s)
-		}
-	}
 }
 
 // offer tells what to tell the limiter, if that is not what it was told last.
@@ -274,29 +160,6 @@ func (p *planner) offer(now time.Time, g *group, spare bool, alarm *alarm) (offe
 	}
 	g.offered, g.told = starts, true
 	return offer{key: g.key, starts: starts}, true
-}
-
-// sweep deletes the Leases whose holders have been gone for long, so that groups which
-// nobody starts any more leave nothing behind.
-func (p *planner) sweep(now time.Time, alarm *alarm) {
-	for id := range p.slots {
-		for s := range p.slots.all(id) {
-			if s.gone || s.busy || s.holder == p.holder && p.groups[id] != nil {
-				continue
-			}
-			if s.sweep.IsZero() {
-				s.sweep = s.freeAt()
-				if s.holder != p.holder {
-					s.sweep = s.sweep.Add(sweepAfter + time.Duration(p.rand.Int64N(int64(sweepAfter))))
-				}
-			}
-			if at := later(s.sweep, s.retry); now.Before(at) {
-				alarm.at(at)
-			} else {
-				p.call(now, p.groups[id], sweepSlot, s)
-			}
-		}
-	}
 }
 
 // alarm is the earliest time that is still to come.

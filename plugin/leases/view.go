@@ -86,9 +86,10 @@ func (c *Claimer) tellOpen(v View) {
 
 // tellFaults says what goes wrong with the API server, once, and that it is over.
 func (c *Claimer) tellFaults() {
-	switch fault, over := c.said.news(c.planner.health.fault()); {
-	case fault != nil:
-		c.options.Log.WithError(fault).Warn("slots of the scope Cluster can neither be taken nor renewed; trying again")
+	err := c.planner.health.fault()
+	switch begun, over := c.said.news(err != nil); {
+	case begun:
+		c.options.Log.WithError(err).Warn("slots of the scope Cluster can neither be taken nor renewed; trying again")
 	case over:
 		c.options.Log.Info("slots of the scope Cluster can be taken again")
 	}
@@ -97,12 +98,9 @@ func (c *Claimer) tellFaults() {
 // said remembers whether a fault was logged, so that it is logged once.
 type said struct{ failed bool }
 
-// news takes how things are, and gives what is new in that.
-func (s *said) news(err error) (fault error, over bool) {
+// news takes how things are, and tells whether a fault has begun, or is over.
+func (s *said) news(failed bool) (begun, over bool) {
 	before := s.failed
-	s.failed = err != nil
-	if s.failed && !before {
-		return err, false
-	}
-	return nil, before && !s.failed
+	s.failed = failed
+	return failed && !before, before && !failed
 }
