@@ -1,0 +1,98 @@
+package plugin
+
+import (
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+)
+
+// imagePolicy lets one pod of each image run.
+func imagePolicy(generation int64) *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": v1alpha1.GroupVersion.String(), "kind": v1alpha1.PolicyKind,
+		"metadata": map[string]any{"name": "images", "uid": "uid-of-images", "generation": generation},
+		"spec": map[string]any{
+			"selector": map[string]any{"terms": []any{map[string]any{"podSelector": map[string]any{"matchLabels": map[string]any{"paced": "yes"}}}}},
+			"groupBy":  ".spec.containers[0].image",
+			"limits":   map[string]any{"running": map[string]any{"pods": generation}},
+		},
+	}}
+}
+
+// A policy that comes after the pods groups them by what the watch had forgotten, and
+// what is told of it says so.
+func TestAPolicyOfTheAPIServerGroupsPodsThatAreKnown(t *testing.T) {
+	t.Parallel()
+	pod := func(name, image string) *corev1.Pod {
+		return &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: "default", Name: name, UID: types.UID(name), ResourceVersion: "1", Labels: map[string]string{"paced": "yes"},
+			},
+			Spec: corev1.PodSpec{
+				NodeName: "node", RestartPolicy: corev1.RestartPolicyAlways, Containers: []corev1.Container{{Name: "app", Image: image}},
+			},
+		}
+	}
+	c := newCluster(t, pod("a1", "a"), pod("a2", "a"), pod("b1", "b"))
+	_, err := c.dynamic.Resource(v1alpha1.Resource).Update(c.ctx, limitOf(2, 9), metav1.UpdateOptions{})
+	require.NoError(t, err)
+	c.eventually("no other limit holds them", func() bool { return c.d.Status().Config.Generation == 2 })
+	c.eventually("the pods are known", func() bool { return c.d.watch.Healthy() })
+	c.known("a1").runs().startsNow("app")
+
+	_, err = c.dynamic.Resource(v1alpha1.PolicyResource).Create(c.ctx, imagePolicy(1), metav1.CreateOptions{})
+	require.NoError(t, err)
+	c.eventually("who runs is counted in its group", func() bool {
+		p := c.d.Status().Policies
+		return len(p) == 1 && len(p[0].Groups) == 1 && p[0].Groups[0].Group == "a" && p[0].Groups[0].Running.Pods == 1
+	})
+	second := c.known("a2")
+	require.ErrorContains(t, second.run(), "images")
+	second.becomes(throttle.Waiting, throttle.PolicyRunning)
+	why, err := c.d.Why("default", "a2")
+	require.NoError(t, err)
+	assert.Equal(t, "images", why.Held.Policy)
+	assert.Equal(t, "a", why.Held.Group)
+	c.known("b1").runs().startsNow("app")
+
+	told := c.d.nodeStatus().Policies
+	require.Len(t, told, 1)
+	assert.Equal(t, "images", told[0].Name)
+	assert.EqualValues(t, 1, told[0].Generation)
+	require.Len(t, told[0].Groups, 2)
+	assert.Equal(t, []string{"running.pods"}, told[0].Groups[0].Throttled)
+	assert.EqualValues(t, 1, told[0].Groups[0].Waiting)
+
+	_, err = c.dynamic.Resource(v1alpha1.PolicyResource).Update(c.ctx, imagePolicy(2), metav1.UpdateOptions{})
+	require.NoError(t, err)
+	c.eventually("the new version is in force", func() bool { return c.d.Status().Policies[0].Generation == 2 })
+	second.runs().startsNow("app")
+}
+
+// A file may have policies beside the configuration, or alone.
+func TestPoliciesOfAFileAreInForce(t *testing.T) {
+	t.Parallel()
+	n := unconnectedNode(t, noLimit, standalone)
+	path := writeConfig(t, noLimit)
+	config, err := os.ReadFile(path)
+	require.NoError(t, err)
+	config = append(config, []byte("\n---\napiVersion: pod-pacemaker.io/v1alpha1\nkind: StartPolicy\nmetadata: {name: t1}\nspec: "+t1+"\n")...)
+	require.NoError(t, os.WriteFile(path, config, 0o600))
+	n.options.ConfigFile = path
+	d, err := New(n.options)
+	require.NoError(t, err)
+	require.NoError(t, n.rt.Start(n.ctx))
+	n.runs(d)
+	n.connected()
+	n.eventually("the policy is in force", func() bool { return len(d.Status().Policies) == 1 })
+	assert.Empty(t, d.Status().Policies[0].Fault)
+}
