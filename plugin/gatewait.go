@@ -112,9 +112,9 @@ func (p *pacer) attended(h gate.Hello) (*throttle.Ticket, <-chan struct{}) {
 	}
 	pod, _ := p.watched(r.uid)
 	now := time.Now()
-	return p.limiter.Join(now, throttle.Request{
+	return p.joinGroupedLocked(now, r, pod, throttle.Request{
 		UID: r.uid, Name: r.title(), Priority: pod.Priority, MaxWait: pod.ActiveDeadline / 10, Arrived: h.Since,
-		Repeats: r.exits[c.name].repeats, Groups: p.groupsLocked(now, r, pod),
+		Repeats: r.exits[c.name].repeats,
 	}), c.gone
 }
 

@@ -45,9 +45,13 @@ func (p *pacer) watched(uid string) (podwatch.Pod, bool) {
 	return p.pods.Get(uid)
 }
 
-// groupsLocked gives the groups of a pod for its start. p.mu must be held.
-func (p *pacer) groupsLocked(now time.Time, r *record, pod podwatch.Pod) []throttle.Membership {
-	return p.keeper.See(now, subject(r, pod))
+// joinGroupedLocked gives the ticket of a pod that starts, in its groups. p.mu must be
+// held.
+func (p *pacer) joinGroupedLocked(now time.Time, r *record, pod podwatch.Pod, request throttle.Request) *throttle.Ticket {
+	return p.keeper.Join(now, subject(r, pod), func(groups []throttle.Membership) *throttle.Ticket {
+		request.Groups = groups
+		return p.limiter.Join(now, request)
+	})
 }
 
 // regroup takes over what the pod watch tells of a pod.

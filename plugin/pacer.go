@@ -119,9 +119,9 @@ func (p *pacer) recordOfLocked(pod *api.PodSandbox) *record {
 // joinLocked gives the ticket of a pod that starts with the named container, or, where
 // that is empty, with its sandbox. p.mu must be held.
 func (p *pacer) joinLocked(now time.Time, r *record, container string, pod podwatch.Pod) *throttle.Ticket {
-	return p.limiter.Join(now, throttle.Request{
+	return p.joinGroupedLocked(now, r, pod, throttle.Request{
 		UID: r.uid, Name: r.title(), Priority: pod.Priority, MaxWait: pod.ActiveDeadline / 10,
-		Repeats: r.exits[container].repeats, Groups: p.groupsLocked(now, r, pod),
+		Repeats: r.exits[container].repeats,
 	})
 }
 

@@ -26,7 +26,10 @@ func (d *Daemon) followPolicies(c clients) {
 	d.claimer = d.newClaimer(c)
 	d.pacer.claimer = d.claimer
 	d.pacer.keeper = policies.New(policies.Options{
-		Limiter: d.pacer.limiter, Log: o.Log, WatchNamespaces: d.namespaces.Need, Claims: d.claimer.SetPolicies,
+		Limiter: d.pacer.limiter, Log: o.Log, Notice: func(policy, fault string) {
+			d.pacer.notices.node(corev1.EventTypeWarning, "PolicyNotEvaluated", "StartPolicy "+policy+" holds nobody: "+fault)
+		},
+		WatchNamespaces: d.namespaces.Need, Claims: d.claimer.SetPolicies,
 		TakeFacts: func(take func(*corev1.Pod) startpolicy.Facts) {
 			d.watch.TakeFacts(take, time.Duration(d.source.Nodes())*retakePerNode)
 		},

@@ -8,6 +8,7 @@ import (
 	"github.com/containerd/nri/pkg/api"
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/policies"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
 
@@ -88,21 +89,21 @@ func (p *pacer) rebuild(now time.Time, pods []*api.PodSandbox, ctrs []*api.Conta
 }
 
 // foundStart gives what find counts of the youngest container of a record: when it was
-// made, since when it runs, and the pod's groups; pod is what the watch knows.
-func (p *pacer) foundStart(now time.Time, r *record, pod podwatch.Pod) (request throttle.Request, since time.Time, found bool) {
+// made, since when it runs, and what policies ask of the pod; pod is what the watch knows.
+func (p *pacer) foundStart(r *record, pod podwatch.Pod) (request throttle.Request, of policies.Pod, since time.Time, found bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	c := r.youngest()
 	if c == nil {
-		return throttle.Request{}, time.Time{}, false
+		return throttle.Request{}, policies.Pod{}, time.Time{}, false
 	}
-	return throttle.Request{UID: r.uid, Name: r.title(), Arrived: c.made, Groups: p.groupsLocked(now, r, pod)}, c.since, true
+	return throttle.Request{UID: r.uid, Name: r.title(), Arrived: c.made}, subject(r, pod), c.since, true
 }
 
 // find counts a start that is under way without having been admitted.
 func (p *pacer) find(now time.Time, r *record) {
 	pod, known := p.watched(r.uid)
-	request, since, found := p.foundStart(now, r, pod)
+	request, of, since, found := p.foundStart(r, pod)
 	if !found {
 		return
 	}
@@ -116,7 +117,10 @@ func (p *pacer) find(now time.Time, r *record) {
 			}
 		}
 	}
-	t := p.limiter.Found(now, request, since)
+	t := p.keeper.Join(now, of, func(groups []throttle.Membership) *throttle.Ticket {
+		request.Groups = groups
+		return p.limiter.Found(now, request, since)
+	})
 	if known {
 		p.judgeStarting(now, t, pod)
 	}

@@ -65,7 +65,7 @@ func TestThePolicySumsUpWhatNodesTell(t *testing.T) {
 	assert.Equal(t, "x", status.Groups[0].Group)
 	assert.EqualValues(t, "500m", status.Groups[0].Used.Running.Requests["cpu"])
 
-	assert.EqualValues(t, "5", status.CalculatedLimits.Running.Requests["cpu"].StrVal)
+	assert.Equal(t, "5", status.CalculatedLimits.Running.Requests["cpu"].StrVal)
 	assert.True(t, status.CalculatedLimits.Since.Time.Equal(policyNow.Add(-12*time.Hour)))
 	require.Len(t, status.InvalidOverrides, 1)
 	assert.Equal(t, "spec.temporaryOverrides[1].begin", status.InvalidOverrides[0].Path)

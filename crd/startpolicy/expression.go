@@ -46,7 +46,8 @@ func (e *Expression) parse() (path *jsonpath.JSONPath, err error) {
 		}
 	}()
 	path = jsonpath.New("groupBy").AllowMissingKeys(true)
-	return path, path.Parse(e.text)
+	err = path.Parse(e.text)
+	return path, err
 }
 
 // Value gives the value of a pod, as JSON has it, in short; empty where the

@@ -63,7 +63,7 @@ type StartPolicyStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// ConditionOverridesValid: none of the policy's overrides is left out.
+// ConditionOverridesValid tells whether none of the policy's overrides is left out.
 const ConditionOverridesValid = "OverridesValid"
 
 // CalculatedLimits are limits that were calculated.

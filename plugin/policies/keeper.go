@@ -36,6 +36,9 @@ type Options struct {
 	// has to claim starts in the whole cluster, and tells the limiter by SetClaims. It
 	// must not block. It can be absent: such policies hold nobody.
 	Claims func(map[string]leases.Policy)
+	// Notice tells of a policy that holds nobody, beside the log; nil: nobody is told.
+	// It must not block, nor call the Keeper.
+	Notice func(policy, fault string)
 	// Log takes what a user has to know, once.
 	Log logrus.FieldLogger
 }
@@ -192,6 +195,9 @@ func (k *Keeper) sayFaultsLocked(before map[string]string) {
 	for name, fault := range k.faults {
 		if fault != before[name] {
 			k.options.Log.WithFields(logrus.Fields{"policy": name, "reason": fault}).Warn("the StartPolicy cannot be evaluated: it holds nobody")
+			if k.options.Notice != nil {
+				k.options.Notice(name, fault)
+			}
 		}
 	}
 	for name := range before {

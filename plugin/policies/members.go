@@ -8,14 +8,25 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
 
-// See takes over what is known of a pod, and gives its groups: those that its start
-// has to join the queue with. The limiter is told where they have changed.
+// See takes over what is known of a pod, and gives its groups. The limiter is told
+// where they have changed.
 func (k *Keeper) See(now time.Time, pod Pod) []throttle.Membership {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	m := k.memberLocked(pod)
 	k.placeLocked(now, m)
 	return m.groups
+}
+
+// Join is See for a pod that joins the queue by what join does with its groups. They
+// do not change meanwhile: the limiter is told of a change after that. join must not
+// call the Keeper.
+func (k *Keeper) Join(now time.Time, pod Pod, join func(groups []throttle.Membership) *throttle.Ticket) *throttle.Ticket {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	m := k.memberLocked(pod)
+	k.placeLocked(now, m)
+	return join(m.groups)
 }
 
 // Runs is See for a pod that was admitted and has not finished; ready is whether its

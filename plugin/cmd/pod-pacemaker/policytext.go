@@ -26,14 +26,15 @@ func policyText(now time.Time, policy *v1alpha1.StartPolicy) string {
 		where = "in the cluster"
 	}
 	c := compiled.LimitsAt(now)
-	text := fmt.Sprintf("%q, for %s\nOf %s, %s: %s.", policy.Name, nodesText(spec.NodeSelector), of, where, admin.PolicyLimitsText(c.Limits))
+	var text strings.Builder
+	fmt.Fprintf(&text, "%q, for %s\nOf %s, %s: %s.", policy.Name, nodesText(spec.NodeSelector), of, where, admin.PolicyLimitsText(c.Limits))
 	if !c.Next.IsZero() {
-		text += fmt.Sprintf("\nAn override begins or ends at %s.", c.Next.Format(time.RFC3339))
+		fmt.Fprintf(&text, "\nAn override begins or ends at %s.", c.Next.Format(time.RFC3339))
 	}
 	for _, o := range compiled.Invalid() {
-		text += fmt.Sprintf("\nLeft out: %s: %s", o.Path, o.Message)
+		fmt.Fprintf(&text, "\nLeft out: %s: %s", o.Path, o.Message)
 	}
-	return text
+	return text.String()
 }
 
 // counted says how many there are of something.
