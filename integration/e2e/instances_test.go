@@ -19,8 +19,8 @@ import (
 func TestTwoInstancesOnOneNode(t *testing.T) {
 	applyConfig(t, "wide", `{instance: wide, throttleConfig: {maxConcurrent: {value: 3}, noProgressAfter: 0s}}`)
 	applyConfig(t, "narrow", `{instance: narrow, throttleConfig: {maxConcurrent: {value: 1}, noProgressAfter: 0s}}`)
-	wide := startDaemon(t, "--instance", "wide", "--nri-index", "05")
-	narrow := startDaemon(t, "--instance", "narrow", "--nri-index", "06")
+	wide := startDaemon(t, "--instance", "wide", "--nri-index", "05", "--namespace", "default")
+	narrow := startDaemon(t, "--instance", "narrow", "--nri-index", "06", "--namespace", "default")
 	for name, d := range map[string]*daemon{"wide": wide, "narrow": narrow} {
 		eventually(t, name+" follows its config", func() bool { return d.status(t).Config.Name == name })
 		assert.Equal(t, name, d.status(t).Instance)
