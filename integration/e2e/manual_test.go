@@ -210,9 +210,10 @@ func followManual(t *testing.T) {
 func (m *manual) whileAHerdStarts(t *testing.T, d *daemon) {
 	t.Helper()
 	ns := namespace(t)
-	deploy(t, ns, "jvm", 5, herdPod(1, sleeping("20s")))
-	eventually(t, "some wait", func() bool { return len(d.status(t).Waiting) > 0 })
-	waiting := d.status(t).Waiting[0].Name
+	const herd = 6
+	deploy(t, ns, "jvm", herd, herdPod(8))
+	eventually(t, "all but one wait", func() bool { return len(d.status(t).Waiting) == herd-1 })
+	waiting := d.status(t).Waiting[herd-2].Name // the last
 	m.replace = append([]string{"NAMESPACE/POD", ns + "/" + waiting, "POD", pods(t, installName)[0].Name, "default/web-7d9c-x2x", ns + "/" + waiting}, m.replace...)
 	inPod := "-n " + installName + " exec ds/" + installName + " -- pod-pacemaker "
 	for _, line := range []string{"pod-pacemaker why NAMESPACE/POD", "pod-pacemaker why default/web-7d9c-x2x"} {
@@ -243,7 +244,7 @@ func (m *manual) whileAHerdStarts(t *testing.T, d *daemon) {
 	m.forwards(t)
 	m.runs(t, `kubectl patch pacemakerconfig jvm-nodes --type merge -p '{"spec":{"mode":"Off"}}'`)
 	eventually(t, "the kill switch lets all go", func() bool { return len(d.status(t).Waiting) == 0 })
-	eventually(t, "all pods are ready", func() bool { return allReady(t, ns, 5) })
+	eventually(t, "all pods are ready", func() bool { return allReady(t, ns, herd) })
 }
 
 // onNode runs a command that the manual has for the node, in the daemon's pod there.
