@@ -125,6 +125,7 @@ func TestTheAdaptiveLimitIsToldWhoCouldStart(t *testing.T) {
 		At: t0, Window: 2 * time.Second, CPU: 50, CPUPressure: 50, IOPressure: 50,
 		CPUKnown: true, CPUPressureKnown: true, IOPressureKnown: true,
 		Starting: len(n.l.Snapshot(n.now).Starting), Waiting: n.l.presentLocked(),
+		Queued: 3,
 	}, sample)
 	n.measure(SignalIOWait, 60)
 	require.Zero(t, n.l.sampleLocked(n.now).Waiting, "another limit holds them")

@@ -51,6 +51,7 @@ func (l *Limiter) shiftLocked(d time.Duration) {
 	shift(&l.loan.at, d)
 	shift(&l.crowded, d)
 	shift(&l.came, d)
+	shift(&l.tally.lost, d)
 	for i := range l.signals {
 		shift(&l.signals[i].From, d)
 		shift(&l.signals[i].To, d)

@@ -92,7 +92,11 @@ func (l *Limiter) giveBackLocked(t *Ticket, reason Reason, took time.Duration) {
 	}
 	l.settleOverLocked()
 	l.repayLocked()
-	if t.admission != Found && reason.tellsPace() {
+	if t.admission == Found {
+		return // who knows since when
+	}
+	l.tally.add(t.admitted, took, reason)
+	if reason.tellsPace() {
 		l.history.add(took)
 	}
 }

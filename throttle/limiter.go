@@ -50,6 +50,7 @@ type Limiter struct {
 	takes   takes // those that owe
 	paced   takes // those that the limits allowed, or a deadline
 	history history
+	tally   tally
 	events  []Event
 	lost    uint64
 

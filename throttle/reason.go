@@ -124,6 +124,10 @@ func (r Reason) tellsPace() bool {
 // tellsReady tells whether a start that ended so has made its pod ready.
 func (r Reason) tellsReady() bool { return r == Ready || r == Settled || r == Inferred }
 
+// breaksOff tells whether a start that ended so was ended by its containers, and not
+// by anybody who wants the pod no more.
+func (r Reason) breaksOff() bool { return r == Exited || r == CrashLoop || r == Failed }
+
 // endState tells where an end leads: a start that was deleted or given up is
 // Gone, any other is Started.
 func (r Reason) endState() State {

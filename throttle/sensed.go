@@ -29,7 +29,9 @@ func (l *Limiter) Observe(now time.Time, s Signals) {
 // not counted: those that are exempt are many, at once, and mostly light, so that the
 // loop would infer from them that the node bears many times as many of those that wait.
 func (l *Limiter) sampleLocked(now time.Time) adaptive.Sample {
-	s := adaptive.Sample{At: now, Starting: l.starting.len()}
+	s := adaptive.Sample{
+		At: now, Starting: l.starting.len(), Queued: l.waitingLocked(), Made: l.tally.made, Lost: l.tally.lost,
+	}
 	if l.othersAllowLocked(now) {
 		s.Waiting = l.presentFreeLocked()
 	}

@@ -18,6 +18,8 @@ type Controller struct {
 	changed  time.Time // when the limit changed last
 	past     exposure
 	ceiling  ceiling
+	demand   demand
+	loss     loss
 	why      string
 }
 
@@ -38,7 +40,7 @@ func (c *Controller) Configure(s Settings) {
 // Shift moves all times that were observed by d: the clock that samples are given by
 // was set.
 func (c *Controller) Shift(d time.Duration) {
-	for _, at := range []*time.Time{&c.seen, &c.began, &c.bearable, &c.changed, &c.ceiling.at} {
+	for _, at := range []*time.Time{&c.seen, &c.began, &c.bearable, &c.changed, &c.ceiling.at, &c.loss.last, &c.loss.halved, &c.loss.asked} {
 		if !at.IsZero() {
 			*at = at.Add(d)
 		}
@@ -60,7 +62,7 @@ func (c *Controller) Reach() int {
 	if !c.open {
 		return c.limit
 	}
-	return max(c.limit, c.settings.bound(reachPerCore*c.settings.Cores))
+	return max(c.limit, c.settings.bound(c.loss.bound(reachPerCore*c.settings.Cores)))
 }
 
 // first is the limit that meets the goal if every start keeps one core busy.
@@ -83,15 +85,20 @@ func (c *Controller) Observe(s Sample) (limit int) {
 	}
 	defer func() { c.seen = s.At }()
 	s.Window = min(s.Window, remembered)
+	c.learn(s, c.settings.full(s, load, goal))
 	if s.Starting == 0 && s.Waiting == 0 {
 		// The load may be that of setting up the pods of a herd, which will be over: it
 		// is taken for lasting only little by little.
 		c.idle = min(load, 1, c.idle+s.At.Sub(c.seen).Seconds()/lasting.Seconds())
 		c.open, c.began, c.bearable, c.ceiling = c.idle < openBelow, s.At, s.At, ceiling{}
+		c.demand = newDemand(s)
 		return c.set(s.At, c.first(), fmt.Sprintf("nothing starts, lasting load %.2f", c.idle))
 	}
 	exposed := c.past.mean(s.At, s.Window)
 	c.open = load < openBelow || (c.idle < openBelow && c.settingUp(s))
+	if rest, ok := c.rest(s); ok {
+		return c.set(s.At, max(c.limit, s.Starting+s.Queued), fmt.Sprintf("all that are left keep the node busy for %.1f s", rest.Seconds()))
+	}
 	want := c.wanted(s, exposed, load, goal)
 	return c.follow(s, want, exposed, load, goal)
 }
@@ -146,7 +153,7 @@ func (c *Controller) follow(s Sample, want, exposed, load, goal float64) int {
 }
 
 func (c *Controller) set(at time.Time, limit int, said string) int {
-	if limit = c.settings.bound(limit); limit != c.limit {
+	if limit = c.settings.bound(c.loss.bound(limit)); limit != c.limit {
 		c.limit, c.changed = limit, at
 	}
 	c.why = fmt.Sprintf("%d at a time: %s", c.limit, said)

@@ -66,6 +66,21 @@
 //     a half starts for each core are tried.
 //   - A herd begins with the limit that is right if every start keeps one core busy:
 //     the cores times what the load of the node leaves of the goal.
+//   - Who begins late ends late: a start that only waits, admitted at the end of a herd
+//     whose work is done, makes all of it wait. But if all that are left begin at once,
+//     none of them can take longer than the work of all. By the utilization law of
+//     operational analysis, the time that a resource was busy, by the number of starts
+//     that made it, is what a start demands of it; the resource of which it demands most
+//     is the bottleneck. Is that demand, times those that wait and half of those under
+//     way, less than 10 seconds, all are let in at once, whatever the load. 10 seconds are
+//     half of what a probe with Kubernetes' defaults bears. A disk counts as busy while
+//     anybody waits for it, and the starts that made it as fewer by their standard error.
+//   - A start that breaks off after 10 seconds or more, while the node is full, may have
+//     been killed by a probe because it was slow. TCP takes a loss for congestion: it
+//     halves what is under way, once for all that were under way then, and adds one for
+//     each round without a loss. So does the limit, until nothing has started or waited
+//     for a minute; and all that are left are not let in at once any more. So no herd goes
+//     round in circles of kills that fewer starts at a time would end.
 //
 // Min always may start. A sensor that is blind opens no gate: without pressure, the
 // loop steers for a CPU use of 90 %; without CPU use, the node is taken to be busy;
@@ -75,41 +90,52 @@
 //
 // Slots cannot be taken back. Where pods that wait for something come first, in great
 // number, and as many that burn CPU behind them, the limit found for the first is
-// too great for those that follow, until the window has seen it. Nor does it know
-// what those that wait idly will do later: where many of them turn to burning CPU at
-// once, and their liveness probes were tuned for a pod alone, probes kill, and a
-// herd can go round in circles of kills. A maxConcurrent beside it, or a startup
-// probe, is the remedy.
+// too great for those that follow, until the window has seen it; and where light ones
+// come first, those left are taken to be as light. Nor does it know what those that wait
+// idly will do later, nor how many streams a disk has: where many turn to burning CPU at
+// once, or read from a disk that can serve a few, and their liveness probes were tuned
+// for a pod alone, probes kill before anything is known. A maxConcurrent beside it, or a
+// startup probe, is the remedy.
 //
-// Nor can it know which of those that wait would use no CPU. Where a few long starts
-// that only wait are spread among so much work that both take equally long, it would
-// have been best to start all at once, and a herd takes up to 1.6 times as long.
+// Nor can it know which of those that wait would use no CPU. Where long starts that only
+// wait are spread among so much work that both take equally long, it would have been best
+// to start all at once, and a herd takes up to 1.6 times as long.
+//
+// Nor does it know why a start broke off: one that gives up by itself after 10 seconds,
+// on a full node, counts as killed.
 //
 // # Evidence
 //
 // The tests run the law and the real limiter on a simulated node, which reproduces
 // the makespans of eight herds recorded on a real one, and compare the makespan of
 // random herds with that at the fixed limit that would have been best for that very
-// herd. The goal is 1.2 for 95 % of them, and no liveness probe that kills.
+// herd. The goal is 1.2 for 95 % of 300 of them, and no liveness probe that kills.
 //
-//	herds                              95 %   99 %   with a kill
-//	1000 that the law was chosen on    1.19   1.33   1
-//	300 held out                       1.26   1.45   0
-//	200 of the broad distribution      1.63   3.4    20, of which 2 never end
+//	herds, by their seeds                      95 %   99 %   with a kill
+//	2,000 that the law was chosen on           1.14   1.30   1
+//	300 held out, from 400,000 on (the test)   1.205  1.37   2
+//	200 broad ones, from 400,000 on (the test) 1.55   1.85   17
 //
-// So the goal is not met on herds that the law was not chosen on, and the figure on
-// the others is too good: half a dozen constants were compared there by all three
-// columns. Before it was remembered how many starts filled the node, the first two rows
-// were 1.20 with 8 kills and 1.26 with 3. Memory has its price: the two herds of the
-// recordings take, simulated, 1.04 and 1.30 times as long as at their best fixed limit,
-// and took 1.02 and 1.21 times as long without it. (With a fifth more than is remembered
-// it is 1.02 and 1.24, but a steady herd then moves the limit by more than one in a
-// window.)
+// So on the held-out herds of the test the goal is missed, by little in the makespan and
+// by two kills. The same law gives 1.22, 1.17 and 1.15, without a kill, on the 300 from
+// 100,000, 200,000 and 300,000 on; these 1,200 together have 1.17, and 1.36 for 99 %.
+// Without letting in what is left, the 300 from 400,000 on have 1.24 and the same number
+// of kills, and the 2,000 have 1.19. Without the bound after a loss, 4 % of the first 400
+// broad ones take 10 to 42 times as long, most of which never end; with it, none takes
+// more than 2.1 times as long.
 //
-// The held-out herds were run three times, before and after the change and with that
-// fifth; nothing was chosen by them. Who changes the law shall go on choosing on seeds
-// below 1000, and take other held-out ones if the test's have been used up so. The
-// tests hold the last two rows.
+// Constants are compared on the seeds below 2,000 of the first distribution and below
+// 400 of the broad one alone. Held-out streams judge a law that is fixed by then; that one
+// was failed is a reason to choose again, on the former seeds, never what to choose. Those
+// from 100,000 on judged laws without the last two points (1.26, no kill); those from
+// 200,000 on one that lets in 15 seconds of work, with those under way counted in full
+// (1.17, no kill); those from 300,000 on one that lets in 12 (1.14, 1 kill); those from
+// 400,000 on this one. The broad ones had 1.63, 1.50, 1.59 and 1.55, with 20, 29, 25 and
+// 17 of 200 killing. All four are used up by that: who changes the law shall go on
+// choosing on the seeds below 2,000, and take other held-out ones.
+//
+// That starts which filled the node are remembered has its price: the two herds of the
+// recordings take, simulated, 1.02 and 1.31 times as long as at their best fixed limit.
 //
 // The first two rows are 8 to 16 pods for each core of 2 to 16 cores, in random
 // order: see nodesim.Random. The broad distribution has what that one spares: pods that
@@ -120,7 +146,8 @@
 //
 // Jacobson and Karels, "Congestion Avoidance and Control" (1988); Brakmo and
 // Peterson, "TCP Vegas" (1995); Smith, "Closer Control of Loops with Dead Time"
-// (1957); RFC 7661; Netflix concurrency-limits (Gradient2: a limit from the ratio of
+// (1957); RFC 7661; Denning and Buzen, "The Operational Analysis of Queueing Network
+// Models" (1978); Netflix concurrency-limits (Gradient2: a limit from the ratio of
 // what is wanted to what is measured); the kernel's Documentation/accounting/psi.rst
 // and kernel/sched/psi.c.
 package adaptive

@@ -41,12 +41,12 @@ type stream struct {
 	killed int
 }
 
-// The law and its constants were chosen on the seeds below 1000 of Random; none of
-// these herds was looked at meanwhile. The bounds are what was found, not the goal,
-// which is 1.2 and no kill: see Evidence in the package documentation.
+// The law and its constants were chosen on seeds below 2000; none of these herds was
+// looked at meanwhile. The bounds are what was found, not the goal, which is 1.2
+// and no kill: see Evidence in the package documentation.
 var streams = []stream{
-	{name: "heldout", herd: nodesim.Random, first: 100_000, herds: 300, ratio: 1.27, killed: 0},
-	{name: "broad", herd: nodesim.Broad, first: 100_000, herds: 200, ratio: 1.65, killed: 20},
+	{name: "heldout", herd: nodesim.Random, first: 400_000, herds: 300, ratio: 1.21, killed: 2},
+	{name: "broad", herd: nodesim.Broad, first: 400_000, herds: 200, ratio: 1.56, killed: 17},
 }
 
 // The distribution of how much longer random herds take with the loop than at the
@@ -86,7 +86,7 @@ func (h stream) judge(t *testing.T) {
 }
 
 // Once settled, a steady herd on the simulated node changes the limit by one in a
-// window at most.
+// window at most, until all that are left are let in.
 func TestASteadyHerdMovesTheLimitByOneInAWindow(t *testing.T) {
 	t.Parallel()
 	for _, cores := range []int{2, 4, 8, 16} {
@@ -100,7 +100,7 @@ func TestASteadyHerdMovesTheLimitByOneInAWindow(t *testing.T) {
 			nodesim.Run(s, nodesim.Pacing{Limiter: l, Observe: func(now time.Time, m nodesim.Measured) {
 				l.Observe(now, m.Signals(now))
 				found := l.Snapshot(now)
-				settled := m.At > 60 && m.Waiting > 0
+				settled := m.At > 60 && len(found.Waiting) > 0
 				if settled {
 					judged++
 				}

@@ -20,4 +20,12 @@ type Sample struct {
 	// Waiting is how many pods are present and could start now if the limit were
 	// greater.
 	Waiting int
+	// Queued is how many pods wait at all, present or not.
+	Queued int
+	// Made is how many starts made it, since any time that stays the same.
+	Made int
+	// Lost is when the last admitted of the starts that broke off had been admitted;
+	// zero: none did. Only those count that a probe may have killed, because they had
+	// lasted for a while.
+	Lost time.Time
 }
