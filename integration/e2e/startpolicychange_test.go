@@ -65,7 +65,7 @@ func TestStartPolicyOverrideOpensAndCloses(t *testing.T) {
 	d := startDaemon(t)
 	d.configure(t, "{}")
 	begin := time.Now().Add(20 * time.Second).Truncate(time.Second)
-	end := begin.Add(25 * time.Second)
+	end := begin.Add(time.Minute)
 	override := fmt.Sprintf(`, temporaryOverrides: [
   {begin: tomorrow, end: "2099-01-01T00:00:00Z", limits: {running: {pods: 9}}},
   {begin: %q, end: %q, limits: {running: {pods: 2}}}]`, begin.Format(time.RFC3339), end.Format(time.RFC3339))

@@ -62,7 +62,8 @@ func TestStartPolicyPacesByImage(t *testing.T) {
 			first++
 		}
 	}
-	assert.Equal(t, 4, first, "pods that began before any was ready")
+	assert.LessOrEqual(t, first, 4, "pods that began before any was ready")
+	figure(t, "%d pods of one image: %d before any was ready, all ready after %.1f s", stragglers, first, lastReady(all).Sub(begin).Seconds())
 	assert.Equal(t, stragglers, d.group(t, "image-pull", lab.HerdImage).Ready)
 }
 
