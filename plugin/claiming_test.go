@@ -1,0 +1,133 @@
+package plugin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	kubefake "k8s.io/client-go/kubernetes/fake"
+	clienttest "k8s.io/client-go/testing"
+
+	"github.com/pod-pacemaker/pod-pacemaker/crd"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/leases"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/policies"
+)
+
+const registryPolicy = `apiVersion: pod-pacemaker.io/v1alpha1
+kind: StartPolicy
+metadata: {name: registry}
+spec: {scope: Cluster, openAfter: 1s, selector: {terms: [{podSelector: {}}]}, limits: {starting: {pods: 1}}}
+`
+
+// leaseServer keeps Leases with versions, which client-go's fake does not.
+type leaseServer struct {
+	*kubefake.Clientset
+
+	mu      sync.Mutex
+	version int
+	holders map[string]string
+	fault   error
+}
+
+func newLeaseServer() *leaseServer {
+	s := &leaseServer{Clientset: kubefake.NewClientset(), holders: map[string]string{}}
+	s.PrependReactor("*", "leases", s.react)
+	return s
+}
+
+func (s *leaseServer) react(a clienttest.Action) (bool, runtime.Object, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.fault != nil {
+		return true, nil, s.fault
+	}
+	s.version++
+	switch action := a.(type) {
+	case clienttest.CreateActionImpl:
+		lease, ok := action.GetObject().DeepCopyObject().(*coordinationv1.Lease)
+		if !ok {
+			return true, nil, errors.New("no Lease")
+		}
+		if s.holders[lease.Name] != "" {
+			return true, nil, apierrors.NewAlreadyExists(coordinationv1.Resource("leases"), lease.Name)
+		}
+		s.holders[lease.Name] = *lease.Spec.HolderIdentity
+		lease.ResourceVersion, lease.UID = fmt.Sprint(s.version), "uid"
+		return true, lease, nil
+	case clienttest.DeleteActionImpl:
+		delete(s.holders, action.Name)
+		return true, nil, nil
+	default:
+		return true, &coordinationv1.LeaseList{ListMeta: metav1.ListMeta{ResourceVersion: fmt.Sprint(s.version)}}, nil
+	}
+}
+
+func (s *leaseServer) held() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.holders)
+}
+
+// claims gives a node that claims starts from such a server.
+func claims(t *testing.T, s *leaseServer) *node {
+	n := newNode(t, noLimit, tuned(func(p *pacer) {
+		claimer := leases.New(leases.Options{
+			API: s.CoordinationV1().Leases("pod-pacemaker"), Holder: "node", Limiter: p.limiter,
+			Nodes: func() int { return 1 }, Opened: func([]string, error) {}, Log: p.log,
+		})
+		p.claimer = claimer
+		p.keeper = policies.New(policies.Options{Limiter: p.limiter, Log: p.log, Claims: claimer.SetPolicies})
+		ctx, cancel := context.WithCancel(t.Context())
+		var running sync.WaitGroup
+		running.Go(func() { claimer.Run(ctx) })
+		t.Cleanup(func() { cancel(); running.Wait() })
+	}))
+	found, err := crd.ParseAll([]byte(registryPolicy))
+	require.NoError(t, err)
+	for _, one := range found.Policies {
+		one.UID = "its-uid"
+	}
+	n.d.claimer, _ = n.p.claimer.(*leases.Claimer)
+	n.d.setPolicies(found.Policies)
+	return n
+}
+
+// A start takes a Lease, the next one waits for it, and the last gives it back.
+func TestAStartTakesALeaseOfTheCluster(t *testing.T) {
+	t.Parallel()
+	server := newLeaseServer()
+	n := claims(t, server)
+	first := n.pod("first", factsOf(nil, nil)).runs()
+	first.startsNow("app")
+	require.Equal(t, 1, server.held())
+	second := n.pod("second", factsOf(nil, nil)).runs()
+	waits := second.waitsAtGate("app")
+	require.Equal(t, 1, server.held())
+	first.getsReady()
+	waits.succeeds()
+	second.getsReady()
+	n.eventually("the Lease is given back", func() bool { return server.held() == 0 })
+	assert.Empty(t, n.d.policyStates()[0].Fault)
+}
+
+// Where Leases may not be used, for the role is missing, the policy holds nobody, and says so.
+func TestAPolicyOfTheClusterThatCannotClaimIsOpen(t *testing.T) {
+	t.Parallel()
+	server := newLeaseServer()
+	server.fault = apierrors.NewForbidden(coordinationv1.Resource("leases"), "", errors.New("no role"))
+	n := claims(t, server)
+	for i := range 3 {
+		n.pod(fmt.Sprint("pod-", i), factsOf(nil, nil)).runs().startsNow("app")
+	}
+	require.Contains(t, n.d.policyStates()[0].Fault, "forbidden")
+	assert.Eventually(t, func() bool { return n.d.claims().Open != nil }, patience, time.Millisecond)
+}
