@@ -87,6 +87,7 @@ func (t *Ticket) left(tell func(more, most int64)) {
 			h.group.limits.running.left(&h.group.running, h.asks, func(more, _ int64) { tell(more, 0) })
 		}
 		h.group.left(h.asks, tell)
+		h.group.claimsLeft(tell)
 	}
 }
 

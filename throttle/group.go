@@ -63,14 +63,18 @@ func (g *group) claimHolds() (Held, bool) {
 	return Held{Measured: float64(g.starting.pods), Threshold: float64(g.claims)}, holds
 }
 
-// left tells for each limit of the group but the bounds of Running how many more pods
-// that request so much may start now, and how many such at a time.
+// left tells for each limit of the group, but the bounds of Running and the claims, how
+// many more pods that request so much may start now, and how many such at a time.
 func (g *group) left(asks Amounts, tell func(more, most int64)) {
 	g.limits.starting.left(&g.starting, asks, tell)
 	if most, bounded := g.limits.given.Pacer.allows(g.ready); bounded {
 		more := max(0, int64(most-g.paced()))
 		tell(more, min(int64(most), g.starting.pods+more))
 	}
+}
+
+// claimsLeft tells the same of the claims.
+func (g *group) claimsLeft(tell func(more, most int64)) {
 	if g.limits.given.Claims && g.claims >= 0 {
 		tell(max(0, int64(g.claims)-g.starting.pods), int64(g.claims))
 	}

@@ -32,42 +32,52 @@ func (g *group) view(wants int) GroupView {
 	return v
 }
 
-// wantsLocked gives how many more claims each group could use now: as many of each
-// class come as nothing but claims holds, and the node has room for.
+// wantsLocked gives how many more claims each group could use now: for as many as come
+// whom nothing but claims holds, and whom the node has room for.
 func (l *Limiter) wantsLocked(now time.Time) map[*group]int {
-	wants := map[*group]int{}
 	if _, open := l.checkLocked(now); !open {
-		return wants
+		return nil
 	}
 	room := l.waitingLocked()
 	if l.slots.most > 0 {
 		room = l.slots.capacity() - l.starting.len()
 	}
+	wants := map[*group]int{}
 	for _, c := range l.classes {
 		for _, g := range c.groups {
-			if n := min(room-wants[g], c.wants(g)); g.limits.given.Claims && n > 0 {
-				wants[g] += n
+			if g.limits.given.Claims && g.claims >= 0 {
+				wants[g] += c.wants(g)
 			}
 		}
+	}
+	for g, all := range wants {
+		free := max(0, g.claims-int(g.starting.pods))
+		wants[g] = max(0, min(room, all)-free)
 	}
 	return wants
 }
 
-// wants gives how many of the class come that nothing but claims of the group holds.
+// wants gives how many of the class come whom the policies let start now if the group
+// had claims for all.
 func (c *class) wants(g *group) int {
 	t := c.present.first()
 	if t == nil {
 		t = c.coming.first()
 	}
-	if t == nil || g.claims < 0 {
+	if t == nil {
 		return 0
 	}
-	had := g.claims
-	g.claims = -1
-	defer func() { g.claims = had }()
-	if _, held := t.policyHolds(); held {
-		return 0
+	least := int64(c.coming.len())
+	tell := func(more, _ int64) { least = min(least, more) }
+	for i := range t.holds {
+		h := &t.holds[i]
+		if h.runs {
+			h.group.limits.running.left(&h.group.running, h.asks, tell)
+		}
+		h.group.left(h.asks, tell)
+		if h.group != g {
+			h.group.claimsLeft(tell)
+		}
 	}
-	all := min(c.coming.len(), c.mayStart())
-	return all - max(0, had-int(g.starting.pods))
+	return int(least)
 }

@@ -274,7 +274,6 @@ func (m *model) setPolicies(limits map[string]GroupLimits) {
 	m.t.Helper()
 	m.asked = asked{what: "setPolicies " + writtenPolicies(limits)}
 	m.policies = limits
-	maps.DeleteFunc(m.claims, func(key GroupKey, _ int) bool { return !limits[key.Policy].Claims })
 	m.l.SetPolicies(m.late, limits)
 	m.settle()
 }
@@ -324,9 +323,7 @@ func (m *model) finished(uid string) {
 func (m *model) setClaims(key GroupKey, starts int) {
 	m.t.Helper()
 	m.asked = asked{what: fmt.Sprintf("setClaims %s %d", key, starts)}
-	if m.policies[key.Policy].Claims {
-		m.claims[key] = starts
-	}
+	m.claims[key] = starts
 	m.l.SetClaims(m.late, key, starts)
 	m.settle()
 }

@@ -23,10 +23,6 @@ func (l *Limiter) SetPolicies(now time.Time, limits map[string]GroupLimits) {
 		if of := l.policies[g.key.Policy]; of != nil {
 			g.limits = of
 		}
-		if !g.limits.given.Claims {
-			g.claims = 0
-		}
-		l.dropGroupLocked(g)
 	}
 	l.classifyAllLocked()
 	l.admitLocked(now)
@@ -142,15 +138,13 @@ func (l *Limiter) regroupLocked(m *member, groups []Membership) {
 }
 
 // SetClaims says how many pods of the group may start at a time, where its policy has
-// GroupLimits.Claims. Below zero: any number, for nobody can say.
+// GroupLimits.Claims, now or later. Below zero: any number, for nobody can say. The
+// group is remembered, without pods too, until it is said to have none.
 func (l *Limiter) SetClaims(now time.Time, key GroupKey, starts int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now = l.clockLocked(now)
 	starts = max(-1, starts)
-	if of := l.policies[key.Policy]; of == nil || !of.given.Claims {
-		return
-	}
 	g := l.groups[key]
 	if g == nil && starts == 0 {
 		return

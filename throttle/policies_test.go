@@ -333,6 +333,26 @@ func TestClaimsBoundThoseThatStart(t *testing.T) {
 	n.requireStarting("3", "4", "free")
 }
 
+func TestClaimsMayComeBeforeTheirPolicy(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, Settings{})
+	n.l.SetClaims(n.now, t1, 1)
+	n.l.SetPolicies(n.now, map[string]GroupLimits{"t1": {Claims: true, Running: pods(3)}})
+	for _, uid := range []string{"a", "b", "c", "d", "e"} {
+		n.grouped(uid, in(t1, nil))
+	}
+	n.requireStarting("a")
+	require.Equal(t, 2, n.group(t1).Wants, "no more than may run")
+	n.l.SetPolicies(n.now, nil)
+	n.requireStarting("a", "b", "c", "d", "e")
+	n.l.SetClaims(n.now, t1, 0)
+	for _, uid := range []string{"a", "b", "c", "d", "e"} {
+		n.end(uid, Ready)
+		n.l.Finished(n.now, uid)
+	}
+	require.Empty(t, n.l.Groups(n.now))
+}
+
 func TestClaimsAreWantedForThoseThatAreAwayForSeconds(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{})
