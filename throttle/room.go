@@ -39,7 +39,8 @@ func (s *slots) outlook(_ time.Time, v view) (float64, bool) {
 // of most has its work.
 func (v *view) starts(free, c float64, most int) float64 {
 	// in gives how many start in the time that one can wait, if each takes so long.
-	in := func(start time.Duration) float64 { return free + c*v.waitable.Seconds()/start.Seconds() }
+	waitable := v.waitable.Seconds()
+	in := func(start time.Duration) float64 { return free + c*waitable/start.Seconds() }
 	starts := 2*c + 1
 	if v.mean > 0 {
 		starts = in(2 * v.mean)
@@ -103,8 +104,10 @@ func (l *Limiter) letUpLocked(now time.Time, t *Ticket, waitable time.Duration) 
 			return Decision{Reason: held.Reason, Held: held, Ahead: l.aheadLocked(t)}
 		}
 	}
-	if held, ok := l.mayPullLocked(now, t); !ok && !l.mayPassRoomLocked(now, t) {
-		return Decision{Reason: held.Reason, Held: held, Ahead: l.aheadLocked(t)}
+	if l.settings.MaxPulling > 0 {
+		if held, ok := l.mayPullLocked(now, t); !ok && !l.mayPassRoomLocked(now, t) {
+			return Decision{Reason: held.Reason, Held: held, Ahead: l.aheadLocked(t)}
+		}
 	}
 	v := l.lookAheadLocked(now, waitable)
 	if !t.class.free() {
