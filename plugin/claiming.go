@@ -2,6 +2,7 @@ package plugin
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -55,17 +56,13 @@ func (d *Daemon) tellOpened(names []string, why error) {
 
 // policyStates gives the policies in force; those that are open have that for a fault.
 func (d *Daemon) policyStates() []policies.State {
-	states := d.pacer.keeper.State()
-	if d.claimer == nil {
-		return states
-	}
-	v := d.claimer.View()
-	open := map[string]bool{}
-	for _, name := range v.OpenPolicies {
-		open[name] = true
-	}
+	return withOpen(d.pacer.keeper.State(), d.claims())
+}
+
+// withOpen notes of the policies which of them hold nobody because nothing can be claimed.
+func withOpen(states []policies.State, v leases.View) []policies.State {
 	for i, s := range states {
-		if s.Fault == "" && open[s.Object.Name] && v.Open != nil {
+		if s.Fault == "" && v.Open != nil && slices.Contains(v.OpenPolicies, s.Object.Name) {
 			states[i].Fault = "its Leases cannot be used: " + v.Open.Error()
 		}
 	}

@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -78,9 +78,11 @@ func (s *leaseServer) held() int {
 }
 
 // claims gives a node that claims starts from such a server.
-func claims(t *testing.T, s *leaseServer) *node {
+func claims(t *testing.T, s *leaseServer) (*node, *leases.Claimer) {
+	t.Helper()
+	var claimer *leases.Claimer
 	n := newNode(t, noLimit, tuned(func(p *pacer) {
-		claimer := leases.New(leases.Options{
+		claimer = leases.New(leases.Options{
 			API: s.CoordinationV1().Leases("pod-pacemaker"), Holder: "node", Limiter: p.limiter,
 			Nodes: func() int { return 1 }, Opened: func([]string, error) {}, Log: p.log,
 		})
@@ -96,16 +98,15 @@ func claims(t *testing.T, s *leaseServer) *node {
 	for _, one := range found.Policies {
 		one.UID = "its-uid"
 	}
-	n.d.claimer, _ = n.p.claimer.(*leases.Claimer)
 	n.d.setPolicies(found.Policies)
-	return n
+	return n, claimer
 }
 
 // A start takes a Lease, the next one waits for it, and the last gives it back.
 func TestAStartTakesALeaseOfTheCluster(t *testing.T) {
 	t.Parallel()
 	server := newLeaseServer()
-	n := claims(t, server)
+	n, claimer := claims(t, server)
 	first := n.pod("first", factsOf(nil, nil)).runs()
 	first.startsNow("app")
 	require.Equal(t, 1, server.held())
@@ -116,7 +117,7 @@ func TestAStartTakesALeaseOfTheCluster(t *testing.T) {
 	waits.succeeds()
 	second.getsReady()
 	n.eventually("the Lease is given back", func() bool { return server.held() == 0 })
-	assert.Empty(t, n.d.policyStates()[0].Fault)
+	assert.NoError(t, claimer.View().Open)
 }
 
 // Where Leases may not be used, for the role is missing, the policy holds nobody, and says so.
@@ -124,10 +125,12 @@ func TestAPolicyOfTheClusterThatCannotClaimIsOpen(t *testing.T) {
 	t.Parallel()
 	server := newLeaseServer()
 	server.fault = apierrors.NewForbidden(coordinationv1.Resource("leases"), "", errors.New("no role"))
-	n := claims(t, server)
+	n, claimer := claims(t, server)
 	for i := range 3 {
 		n.pod(fmt.Sprint("pod-", i), factsOf(nil, nil)).runs().startsNow("app")
 	}
-	require.Contains(t, n.d.policyStates()[0].Fault, "forbidden")
-	assert.Eventually(t, func() bool { return n.d.claims().Open != nil }, patience, time.Millisecond)
+	n.eventually("it says why", func() bool {
+		states := withOpen(n.p.keeper.State(), claimer.View())
+		return strings.Contains(states[0].Fault, "forbidden")
+	})
 }
