@@ -5,8 +5,8 @@ package e2e
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
-	"log/slog"
 	"math"
 	"net/http"
 	"os"
@@ -16,6 +16,7 @@ import (
 
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
+	"github.com/prometheus/common/promslog"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/tsdb"
@@ -34,40 +35,48 @@ type prometheus struct {
 
 func newPrometheus(t *testing.T) *prometheus {
 	t.Helper()
-	db, err := tsdb.Open(t.TempDir(), slog.New(slog.DiscardHandler), nil, tsdb.DefaultOptions(), nil)
+	db, err := tsdb.Open(t.TempDir(), promslog.NewNopLogger(), nil, tsdb.DefaultOptions(), nil)
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, db.Close()) })
 	return &prometheus{db: db, engine: promql.NewEngine(promql.EngineOpts{
-		Logger: slog.New(slog.DiscardHandler), MaxSamples: 1e6, Timeout: time.Minute, LookbackDelta: time.Minute,
+		Logger: promslog.NewNopLogger(), MaxSamples: 1e6, Timeout: time.Minute, LookbackDelta: time.Minute,
 	})}
 }
 
 // scrape takes over what the daemon tells now.
-func (p *prometheus) scrape(t *testing.T, d *daemon) {
-	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+d.http+"/metrics", http.NoBody)
-	require.NoError(t, err)
+func (p *prometheus) scrape(ctx context.Context, d *daemon) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+d.http+"/metrics", http.NoBody)
+	if err != nil {
+		return err
+	}
 	reply, err := http.DefaultClient.Do(request)
-	require.NoError(t, err)
+	if err != nil {
+		return err
+	}
 	defer reply.Body.Close()
 	parser := expfmt.NewTextParser(model.UTF8Validation)
 	families, err := parser.TextToMetricFamilies(io.LimitReader(reply.Body, 1<<24))
-	require.NoError(t, err)
+	if err != nil {
+		return err
+	}
 	now := time.Now()
 	vector, err := expfmt.ExtractSamples(&expfmt.DecodeOptions{Timestamp: model.TimeFromUnixNano(now.UnixNano())}, all(families)...)
-	require.NoError(t, err)
-	appender := p.db.Appender(t.Context())
+	if err != nil {
+		return err
+	}
+	appender := p.db.Appender(ctx)
 	for _, sample := range vector {
 		series := labels.NewBuilder(labels.EmptyLabels())
 		for name, value := range sample.Metric {
 			series.Set(string(name), string(value))
 		}
 		series.Set("job", "pod-pacemaker").Set("instance", "n1")
-		_, err := appender.Append(0, series.Labels(), now.UnixMilli(), float64(sample.Value))
-		require.NoError(t, err)
+		if _, err := appender.Append(0, series.Labels(), now.UnixMilli(), float64(sample.Value)); err != nil {
+			return errors.Join(err, appender.Rollback())
+		}
 	}
-	require.NoError(t, appender.Commit())
 	p.times = append(p.times, now)
+	return appender.Commit()
 }
 
 func all(families map[string]*dto.MetricFamily) (list []*dto.MetricFamily) {
@@ -104,13 +113,15 @@ func TestDashboardOfARealNode(t *testing.T) {
 	d := startDaemon(t)
 	p := newPrometheus(t)
 	ctx, cancel := context.WithCancel(t.Context())
-	scraped := make(chan struct{})
+	defer cancel()
+	scraped := make(chan error, 1)
 	go func() {
-		defer close(scraped)
-		for ctx.Err() == nil {
-			p.scrape(t, d)
+		var err error
+		for ctx.Err() == nil && err == nil {
+			err = p.scrape(t.Context(), d)
 			after(ctx, time.Second)
 		}
+		scraped <- err
 	}()
 	const limits = `throttleConfig: {maxConcurrent: {value: 2}, cpu: {maxLoad: "100"}, loadAvg: {maxLoad: "1000"}, pressure: {io: {full: "99"}}}`
 	d.configure(t, "{priority: 1, "+limits+"}")
@@ -134,7 +145,7 @@ func TestDashboardOfARealNode(t *testing.T) {
 	d.idle(t)
 	after(ctx, 3*time.Second) // two scrapes more
 	cancel()
-	<-scraped
+	require.NoError(t, <-scraped)
 
 	text, err := os.ReadFile(repository("deploy", "dashboard", "pod-pacemaker.json"))
 	require.NoError(t, err)

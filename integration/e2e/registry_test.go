@@ -5,7 +5,6 @@ package e2e
 import (
 	"errors"
 	"fmt"
-	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -42,7 +41,7 @@ const (
 
 func init() {
 	if file := os.Getenv(registryOf); file != "" {
-		log.Fatal(serveRegistry(file))
+		panic(serveRegistry(file)) // it serves until it is killed
 	}
 }
 
@@ -94,7 +93,7 @@ func serveRegistry(file string) error {
 	if err != nil {
 		return err
 	}
-	inner := registry.New(registry.Logger(log.New(os.Stderr, "", 0)))
+	inner := registry.New()
 	filling := httptest.NewServer(inner)
 	defer filling.Close()
 	for i := range registryImages {

@@ -73,8 +73,7 @@ func TestSampleForBigNodes(t *testing.T) {
 	took := lastReady(all).Sub(begin)
 	assert.Zero(t, restarted(all), "killed by probes")
 	assert.Greater(t, most, least, "the number has grown while the node had CPU to spare")
-	inLine := time.Duration(each) * sleep / time.Duration(least)
-	assert.Less(t, took, inLine+2*each*time.Second, "faster than the least number would be")
+	assert.Greater(t, mostStarting(all), least, "and more started at a time")
 	figure(t, "%d pods that sleep for %s and %d of 2 CPU-seconds: from %d to %d at a time, %d starting at most, all ready after %.1f s, 0 killed",
 		each, sleep, each, least, most, mostStarting(all), took.Seconds())
 }
