@@ -67,16 +67,16 @@ func units(amount int64) float64 { return float64(amount) / 1000 }
 
 // touches appends what of the bounds concerns a pod that requests so much to the key
 // of a class, and tells whether anything does.
-func (b *bounds) touches(key []byte, asks Amounts) (_ []byte, any bool) {
+func (b *bounds) touches(key []byte, asks Amounts) (_ []byte, touched bool) {
 	if b.pods >= 0 {
-		key, any = append(key, 'p', 0), true
+		key, touched = append(key, 'p', 0), true
 	}
 	for _, c := range b.requests {
 		if clamp(asks[c.resource]) > 0 {
-			key, any = append(append(append(key, 'r'), c.resource...), 0), true
+			key, touched = append(append(append(key, 'r'), c.resource...), 0), true
 		}
 	}
-	return key, any
+	return key, touched
 }
 
 // left gives for each bound that concerns a pod which requests so much how many more
@@ -99,8 +99,8 @@ type usage struct {
 }
 
 func (u *usage) add(asks Amounts) { u.change(asks, 1) }
-func (u *usage) sub(asks Amounts) { u.change(asks, -1) }
 
+// change adds a pod so many times that requests so much; below zero: takes it away.
 func (u *usage) change(asks Amounts, by int64) {
 	u.pods += by
 	for resource, amount := range asks {

@@ -1,5 +1,7 @@
 package throttle
 
+import "slices"
+
 // reservedLocked tells whether a bound of Running holds the ticket, with what those use
 // that are near their turn already: they get what is free. Of those that are not near,
 // the ones of its class that come before it count, too: a large pod that is away for
@@ -68,13 +70,5 @@ func (l *Limiter) fullLocked(t *Ticket, h *hold) (held Held, full bool) {
 
 // bounds tells whether bounds of Running of the group may hold those of the class.
 func (c *class) bounds(g *group) bool {
-	if !c.runs {
-		return false
-	}
-	for _, o := range c.groups {
-		if o == g {
-			return true
-		}
-	}
-	return false
+	return c.runs && slices.Contains(c.groups, g)
 }
