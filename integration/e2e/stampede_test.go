@@ -79,7 +79,7 @@ func TestStampede(t *testing.T) {
 	assert.LessOrEqual(t, busy.events*busy.eventBytes, 2*100*1500.0)
 	assert.LessOrEqual(t, busy.sums, 2/30.0, "writes of the config's status")
 	assert.LessOrEqual(t, busy.leaseReads, many/10.0)
-	assert.LessOrEqual(t, busy.leaseWrites, 0.3)
+	assert.LessOrEqual(t, busy.leaseWrites, 1.0, "those of kubelet and API server among them")
 
 	s.busy.Store(false)
 	time.Sleep(settle) // the last news is written
