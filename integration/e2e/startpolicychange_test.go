@@ -50,7 +50,7 @@ func TestStartPolicyChangesWhilePodsWait(t *testing.T) {
 	assert.Len(t, d.status(t).Waiting, 2)
 
 	zero := int64(0)
-	assert.NoError(t, node.Client().CoreV1().Pods(ns).Delete(t.Context(), "a1", metav1.DeleteOptions{GracePeriodSeconds: &zero}))
+	require.NoError(t, node.Client().CoreV1().Pods(ns).Delete(t.Context(), "a1", metav1.DeleteOptions{GracePeriodSeconds: &zero}))
 	eventually(t, "another runs in the place of one that is gone", func() bool { return running() == 3 && len(d.status(t).Waiting) == 1 })
 
 	kubectl(t, "delete", "startpolicy", "one")
@@ -76,7 +76,7 @@ func TestStartPolicyOverrideOpensAndCloses(t *testing.T) {
 	}
 	eventually(t, "two run", func() bool { return d.group(t, "window", "").Running.Pods == 2 })
 	all, err := node.Client().CoreV1().Pods(ns).List(t.Context(), metav1.ListOptions{})
-	assert.NoError(t, err)
+	require.NoError(t, err)
 	for _, pod := range all.Items {
 		for _, c := range pod.Status.ContainerStatuses {
 			if c.State.Running != nil {
