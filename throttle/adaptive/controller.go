@@ -65,10 +65,14 @@ func (c *Controller) Reach() int {
 	return max(c.limit, c.settings.bound(c.loss.bound(reachPerCore*c.settings.Cores)))
 }
 
-// first is the limit that meets the goal if every start keeps one core busy.
-func (c *Controller) first() int {
-	return c.settings.bound(int(float64(c.settings.Cores) * (c.settings.goal() - c.idle)))
+// burning is the number of starts that meets the goal if every start keeps one core
+// busy.
+func (c *Controller) burning() float64 {
+	return float64(c.settings.Cores) * (c.settings.goal() - c.idle)
 }
+
+// first is the limit that a herd begins with.
+func (c *Controller) first() int { return c.settings.bound(int(c.burning())) }
 
 // Observe takes what was measured and returns the limit from now on. Samples come
 // in the order of their times; one that is not later than the last, or covers no
@@ -118,7 +122,7 @@ func (c *Controller) wanted(s Sample, exposed, load, goal float64) float64 {
 	if load <= max(overfull, goal) {
 		c.bearable = s.At
 	} else if s.At.Sub(c.bearable) > s.Window {
-		want = min(want, relief*exposed, exposed-1)
+		want = min(want, relief*exposed, exposed-1, math.Sqrt(exposed*c.burning()))
 	}
 	if c.settingUp(s) {
 		want = max(want, float64(min(c.limit, c.first())))

@@ -15,7 +15,7 @@ const (
 	// successors are measured.
 	growth = 4
 	// Above a load of overfull the measure hardly rises with the starts any more: after
-	// a window there, the limit falls to this part of them, and by one at least.
+	// a window there, the limit falls to this part of them at most, and by one at least.
 	overfull, relief = 1.85, 0.8
 	// Above ioPressure, percent, the disk may be what starts wait for, and more than
 	// ioPerCore starts for each core are not tried.
