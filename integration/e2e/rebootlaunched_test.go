@@ -12,7 +12,10 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
+	"github.com/pod-pacemaker/pod-pacemaker/integration/lab"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
 )
 
@@ -21,7 +24,7 @@ import (
 // unit has to be ordered. The API server is away for the first 20 seconds.
 func TestRebootPreRegistered(t *testing.T) {
 	onNode(t, "containerd", "")
-	d := preRegister(t)
+	d := preRegister(t, node.InnerKubeconfig)
 	ns := herdBeforeReboot(t, d)
 	require.NoError(t, node.APIServer.Stop(t.Context()))
 	shutDownLaunched(t, d)
@@ -31,6 +34,41 @@ func TestRebootPreRegistered(t *testing.T) {
 	after(t.Context(), time.Until(begin.Add(20*time.Second)))
 	require.NoError(t, node.APIServer.Start(t.Context()))
 	assertPacedBoot(t, d, ns, begin)
+}
+
+// The same, with the daemon alone cut off from the API server until a minute after
+// kubelet is back.
+func TestRebootPreRegisteredCutOff(t *testing.T) {
+	onNode(t, "containerd", "")
+	way, kubeconfig := wayInside(t)
+	d := preRegister(t, kubeconfig)
+	ns := herdBeforeReboot(t, d)
+	shutDownLaunched(t, d)
+	require.NoError(t, way.Kill(t.Context()))
+
+	begin := time.Now()
+	bootLaunched(t, d)
+	after(t.Context(), time.Minute)
+	require.NoError(t, way.Start(t.Context()))
+	assertPacedBoot(t, d, ns, begin)
+}
+
+// wayInside gives a way to the API server from inside the node's network, which can
+// be cut, and access by it.
+func wayInside(t *testing.T) (way *lab.Service, kubeconfig string) {
+	t.Helper()
+	const port = "18001"
+	way, err := node.StartService(t.Context(), lab.ServiceSpec{
+		Name: "way", Args: []string{node.KubectlPath(), "proxy", "--kubeconfig", node.InnerKubeconfig, "--port", port},
+	})
+	require.NoError(t, err)
+	access := clientcmdapi.NewConfig()
+	access.Clusters["way"] = &clientcmdapi.Cluster{Server: "http://127.0.0.1:" + port}
+	access.Contexts["way"] = &clientcmdapi.Context{Cluster: "way"}
+	access.CurrentContext = "way"
+	kubeconfig = filepath.Join(t.TempDir(), "kubeconfig")
+	require.NoError(t, clientcmd.WriteToFile(*access, kubeconfig))
+	return way, kubeconfig
 }
 
 // shutDownLaunched is shutDown where containerd has started the daemon, which ends
@@ -63,7 +101,7 @@ func bootLaunched(t *testing.T, d *daemon) {
 // other alone.
 func TestAPreRegisteredDaemonEnds(t *testing.T) {
 	onNode(t, "containerd", "")
-	d := preRegister(t)
+	d := preRegister(t, node.InnerKubeconfig)
 	second := d.standBy(t)
 	d.configure(t, "{throttleConfig: {maxConcurrent: {value: 2}}}")
 	killLaunched(t, d)
@@ -89,7 +127,7 @@ func TestAPreRegisteredDaemonEnds(t *testing.T) {
 
 // preRegister has the node's containerd start the daemon, with its configuration from
 // NRI, and restarts containerd for that.
-func preRegister(t *testing.T) *daemon {
+func preRegister(t *testing.T, kubeconfig string) *daemon {
 	t.Helper()
 	dir, err := os.MkdirTemp(node.Dir, "pp")
 	require.NoError(t, err)
@@ -100,7 +138,7 @@ func preRegister(t *testing.T) *daemon {
 		filepath.Join(node.Dir, "nri", "plugins", "05-pod-pacemaker"): fmt.Sprintf("#!/bin/sh\nexec %s 2>>%s\n", repository("bin", "pod-pacemaker"), d.log),
 		filepath.Join(node.Dir, "nri", "conf.d", "05-pod-pacemaker.conf"): fmt.Sprintf(
 			"kubeconfig: %s\nnode-name: %s\nrun-dir: %s\nstate-dir: %s\ngate-path: %s\nlog-level: debug\nlog-format: text\n",
-			node.InnerKubeconfig, node.NodeName, d.runDir, filepath.Join(dir, "state"), d.gate),
+			kubeconfig, node.NodeName, d.runDir, filepath.Join(dir, "state"), d.gate),
 	} {
 		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
 		require.NoError(t, os.WriteFile(path, []byte(text), 0o700))

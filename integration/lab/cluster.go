@@ -119,6 +119,9 @@ func (c *Cluster) RESTConfig() *rest.Config { return rest.CopyConfig(c.access) }
 // Client is a client with the administrator's access.
 func (c *Cluster) Client() kubernetes.Interface { return c.client }
 
+// KubectlPath is the path of the program kubectl.
+func (c *Cluster) KubectlPath() string { return c.binaries.Kubectl }
+
 // Kubectl runs kubectl as the administrator and returns its output; the error
 // contains it too.
 func (c *Cluster) Kubectl(ctx context.Context, args ...string) ([]byte, error) {
