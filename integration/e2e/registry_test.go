@@ -32,7 +32,7 @@ import (
 // and so on, each of which takes layerTakes at least to pull.
 const (
 	registryAddress = "127.0.0.1:5000"
-	registryImages  = 6
+	registryImages  = 12
 	layerTakes      = 3 * time.Second
 	// registryOf in the environment has the test binary be the registry: of the herd
 	// image in that file.
