@@ -118,12 +118,13 @@ func (p *pacer) takeNote(now time.Time, a *asking) (begins beginning, exempt str
 }
 
 // wait chooses how a container waits that may not start now: in the gate, for
-// the hold, or by being refused.
+// the hold, or by being refused. One that a bound of running pods holds is refused,
+// whatever the handlers' budget says.
 func (p *pacer) wait(ctx context.Context, a *asking, d throttle.Decision) (*api.Hook, error) {
 	now := time.Now()
 	refusing := p.budget.allows(refusalsStopped)
 	if p.gate.barred(a.candidate) == "" {
-		if room := a.t.LetUp(now, p.options.GateTimeout); !room.Admitted && refusing {
+		if room := a.t.LetUp(now, p.options.GateTimeout); !room.Admitted && (refusing || onlyRefused(room.Reason)) {
 			p.kicker.refused(now, a.uid, a.r.title(), true)
 			return nil, p.refuse(a.r, atContainer, a.ctr.GetId(), room)
 		}
@@ -132,7 +133,7 @@ func (p *pacer) wait(ctx context.Context, a *asking, d throttle.Decision) (*api.
 	}
 	// Nobody can wait for this container outside the handler. Where its turn is
 	// next, a moment may do.
-	if d.Ahead == 0 {
+	if d.Ahead == 0 && !onlyRefused(d.Reason) {
 		p.held(ctx, func(ctx context.Context) {
 			a.t.Attend(now)
 			defer func() { a.t.Leave(time.Now()) }()
@@ -145,7 +146,7 @@ func (p *pacer) wait(ctx context.Context, a *asking, d throttle.Decision) (*api.
 			return nil, nil
 		}
 	}
-	if !refusing {
+	if !refusing && !onlyRefused(d.Reason) {
 		p.unpaced(a.r.uid, a.r.title(), unpacedBudget)
 		a.t.StartExempt(time.Now())
 		return nil, nil

@@ -35,7 +35,9 @@ const (
 	// holdsStopped: no handler waits any more.
 	holdsStopped
 	// refusalsStopped: nor is anything refused, for a refusal makes more calls.
-	// What cannot wait in the gate starts unpaced.
+	// What cannot wait in the gate starts unpaced. Only a container that a bound of
+	// running pods holds is refused: nothing may pass that, and to refuse one every
+	// 10 to 15 seconds takes no more calls than to make it anew at each deadline of the gate.
 	refusalsStopped
 )
 

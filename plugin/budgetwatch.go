@@ -44,7 +44,7 @@ func (p *pacer) tellBudget(stage budgetStage, use handlerUse) {
 		log.Warn("the handlers are too slow for the runtime: nobody is held in them any more")
 		p.notices.node(corev1.EventTypeWarning, "HandlersTooSlow", "NRI handlers are too slow for the container runtime: pods are not held in them for now")
 	case refusalsStopped:
-		log.Warn("the handlers are too slow for the runtime: nothing is refused any more, what cannot wait in the gate starts unpaced")
-		p.notices.node(corev1.EventTypeWarning, "HandlersTooSlow", "NRI handlers are too slow for the container runtime: pods are not refused for now, those that cannot wait in the gate start unpaced")
+		log.Warn("the handlers are too slow for the runtime: nothing is refused any more but what a policy's running limit holds, and what cannot wait in the gate starts unpaced")
+		p.notices.node(corev1.EventTypeWarning, "HandlersTooSlow", "NRI handlers are too slow for the container runtime: pods are not refused for now but where the running limit of a StartPolicy holds them, those that cannot wait in the gate start unpaced")
 	}
 }

@@ -54,3 +54,41 @@ func TestSlowHandlersRefuseNobodyAndTheGateStays(t *testing.T) {
 	holder.getsReady()
 	n.startOneByOne(waiting)
 }
+
+// A bound of those that run stands however slow the handlers are: whom it holds is
+// refused, neither held in a handler nor sent to the gate, and does not start unpaced.
+func TestSlowHandlersPassNoRunningBound(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, noLimit, with(func(o *Options) { o.Hold = MaxHold }))
+	n.enforce(map[string]string{"t1": t1})
+	first := n.pod("first", factsOf(ofT1, map[string]int64{"cpu": 200})).runs()
+	first.startsNow("app")
+	first.getsReady()
+
+	n.slowHandlers(refusalsStopped)
+	gated := n.pod("gated", factsOf(ofT1, map[string]int64{"cpu": 100})).runs()
+	ungated := n.pod("ungated", restarted("Never"), factsOf(ofT1, map[string]int64{"cpu": 300})).runs()
+	for range 2 {
+		_, err := gated.create("app")
+		require.ErrorContains(t, err, string(throttle.PolicyRunning))
+		_, err = ungated.create("app")
+		require.ErrorContains(t, err, string(throttle.Unadmittable))
+	}
+	require.EqualValues(t, 1, n.usage("t1").Running.Pods)
+	n.pod("other", restarted("Never"), factsOf(nil, nil)).runs().startsNow("app")
+
+	n.enforce(map[string]string{"t1": "{selector: {terms: [{podSelector: {matchLabels: {throttle: t1}}}]}, limits: {running: {requests: {cpu: 350m}}}}"})
+	gated.startsNow("app")
+}
+
+// A wait of hours is no use of the short time that handlers may wait in all.
+func TestARunningBoundIsNotWaitedForInAHandler(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, noLimit, with(func(o *Options) { o.Hold, o.RefuseAt = MaxHold, RefuseContainer }))
+	n.enforce(map[string]string{"t1": t1})
+	n.pod("first", factsOf(ofT1, map[string]int64{"cpu": 200})).runs().startsNow("app")
+	p := n.pod("job", restarted("Never"), factsOf(ofT1, map[string]int64{"cpu": 100})).runs()
+	_, err := p.create("app")
+	require.ErrorContains(t, err, string(throttle.PolicyRunning))
+	assert.False(t, n.holding(), "a handler waited")
+}

@@ -17,6 +17,12 @@ const (
 	atContainer refusalPoint = "container"
 )
 
+// onlyRefused tells whether what a start is held for may last for hours, and nothing may
+// pass it: a bound of running pods. Such a start waits by being refused and in no other way.
+func onlyRefused(reason throttle.Reason) bool {
+	return reason == throttle.PolicyRunning || reason == throttle.Unadmittable
+}
+
 // refuse counts a refusal and gives the error that kubelet shows on the pod.
 // container is the ID of the one that is refused; empty: the sandbox is.
 func (p *pacer) refuse(r *record, at refusalPoint, container string, d throttle.Decision) error {
