@@ -86,7 +86,7 @@ func (t *Ticket) left(tell func(more, most int64)) {
 		if h.runs {
 			h.group.limits.running.left(&h.group.running, h.asks, func(more, _ int64) { tell(more, 0) })
 		}
-		h.group.left(h.asks, tell)
+		h.group.left(h.asks, h.paced, tell)
 		h.group.claimsLeft(tell)
 	}
 }

@@ -53,7 +53,8 @@
 // are let up than it is expected to let start in time.
 //
 // The pacers are those of straggler (github.com/technicianted/straggler, pkg/pacer):
-// a pod is ready or it is starting, until it finishes. straggler's linear pacer, asked
+// a pod is ready or it is starting, until it finishes; one that starts anew counts already,
+// and is not held by them. straggler's linear pacer, asked
 // for many at once, gives the whole step to those it is asked for, whatever starts
 // already; here each pod is asked for alone, so that no step is exceeded.
 //

@@ -35,10 +35,10 @@ func (g *group) runningHolds(asks Amounts) (Held, bool) {
 	return held, true
 }
 
-// startingHolds tells the same of everything else.
-func (g *group) startingHolds(asks Amounts) (held Held, holds bool) {
+// startingHolds tells the same of everything else; paced: also of the pacer.
+func (g *group) startingHolds(asks Amounts, paced bool) (held Held, holds bool) {
 	reason := PolicyStarting
-	if held, holds = g.limits.starting.exceeds(&g.starting, asks); !holds {
+	if held, holds = g.limits.starting.exceeds(&g.starting, asks); !holds && paced {
 		reason = PolicyPacer
 		held, holds = g.pacerHolds()
 	}
@@ -64,10 +64,11 @@ func (g *group) claimHolds() (Held, bool) {
 }
 
 // left tells for each limit of the group, but the bounds of Running and the claims, how
-// many more pods that request so much may start now, and how many such at a time.
-func (g *group) left(asks Amounts, tell func(more, most int64)) {
+// many more pods that request so much may start now, and how many such at a time; paced:
+// also of the pacer.
+func (g *group) left(asks Amounts, paced bool, tell func(more, most int64)) {
 	g.limits.starting.left(&g.starting, asks, tell)
-	if most, bounded := g.limits.given.Pacer.allows(g.ready); bounded {
+	if most, bounded := g.limits.given.Pacer.allows(g.ready); bounded && paced {
 		more := max(0, int64(most-g.paced()))
 		tell(more, min(int64(most), g.starting.pods+more))
 	}
@@ -79,9 +80,6 @@ func (g *group) claimsLeft(tell func(more, most int64)) {
 		tell(max(0, int64(g.claims)-g.starting.pods), int64(g.claims))
 	}
 }
-
-// startsApart tells whether anything but a bound of Running may hold a pod.
-func (g *group) startsApart() bool { return g.limits.given.Pacer.Kind != "" || g.limits.given.Claims }
 
 // groupLocked gives the group, and makes it where there is none.
 func (l *Limiter) groupLocked(key GroupKey) *group {

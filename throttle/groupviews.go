@@ -74,7 +74,7 @@ func (c *class) wants(g *group) int {
 		if h.runs {
 			h.group.limits.running.left(&h.group.running, h.asks, tell)
 		}
-		h.group.left(h.asks, tell)
+		h.group.left(h.asks, h.paced, tell)
 		if h.group != g {
 			h.group.claimsLeft(tell)
 		}

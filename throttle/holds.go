@@ -7,6 +7,7 @@ type hold struct {
 	part
 	runs  bool // a bound of Running may
 	never bool // and always will
+	paced bool // a pacer may
 }
 
 // classKey gives the groups that may hold the pod, and a key which is the same for
@@ -32,7 +33,8 @@ func (m *member) classKey() (string, []hold) {
 }
 
 // appendKey appends what of the group may hold the pod, and takes note of it; nothing
-// where nothing does. Bounds of Running do not hold one that runs.
+// where nothing does. Bounds of Running and pacers do not hold one that runs: it counts
+// already, and would be held by itself.
 func (h *hold) appendKey(key []byte, running bool) []byte {
 	limits, from := h.group.limits, len(key)
 	for _, name := range []string{h.group.key.Policy, h.group.key.Group} {
@@ -43,12 +45,13 @@ func (h *hold) appendKey(key []byte, running bool) []byte {
 	if !running {
 		key, h.runs = limits.running.touches(key, h.asks)
 		_, h.never = limits.running.exceeds(&usage{}, h.asks)
+		h.paced = limits.given.Pacer.Kind != ""
 	}
-	if !h.runs && !starts && !h.group.startsApart() {
+	if !h.runs && !starts && !h.paced && !limits.given.Claims {
 		return key[:from]
 	}
 	_, late := limits.starting.exceeds(&usage{}, h.asks)
-	for _, apart := range []bool{h.never, late} {
+	for _, apart := range []bool{h.never, late, h.paced} {
 		if apart {
 			key = append(key, '!')
 		}
@@ -86,7 +89,7 @@ func (t *Ticket) policyHolds() (Held, bool) {
 	}
 	for i := range t.holds {
 		h := &t.holds[i]
-		if held, holds := h.group.startingHolds(h.asks); holds {
+		if held, holds := h.group.startingHolds(h.asks, h.paced); holds {
 			return held, true
 		}
 	}

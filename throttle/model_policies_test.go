@@ -120,7 +120,7 @@ func (m *model) holds(uid string) (runs, late []Reason) {
 		if above(limits.Starting, u.Starting, in.Requests) {
 			late = append(late, PolicyStarting)
 		}
-		if paceIsFull(limits.Pacer, u.Ready, int(u.Running.Pods)-u.Ready) {
+		if !o.running && paceIsFull(limits.Pacer, u.Ready, int(u.Running.Pods)-u.Ready) {
 			late = append(late, PolicyPacer)
 		}
 		if claims := m.claims[in.Key]; limits.Claims && claims >= 0 && u.Starting.Pods >= int64(claims) {
@@ -163,8 +163,11 @@ func (m *model) class(uid string) string {
 		if !o.running {
 			touch("running", limits.Running)
 		}
-		if limits.Pacer.Kind != "" || limits.Claims {
+		if limits.Pacer.Kind != "" && !o.running {
 			some = append(some, "paced")
+		}
+		if limits.Claims {
+			some = append(some, "claims")
 		}
 		if len(some) > 0 {
 			slices.Sort(some)

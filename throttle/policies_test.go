@@ -403,3 +403,21 @@ func TestNothingIsLeftOfGroupsWithoutPods(t *testing.T) {
 	require.Len(t, n.l.classes, 1)
 	require.Len(t, n.l.classOf, 1)
 }
+
+// A pod that starts anew without ever having been ready counts among those that start: it
+// does not wait for itself.
+func TestAPacerDoesNotHoldAPodThatStartsAnew(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, Settings{})
+	n.l.SetPolicies(n.now, map[string]GroupLimits{"t1": {Pacer: Pacer{Kind: Exponential, MinInitial: 1, Multiplier: 1, MaxStagger: 9}}})
+	n.grouped("crashes", in(t1, nil))
+	n.grouped("waits", in(t1, nil))
+	n.end("crashes", Exited)
+	n.requireHeld("waits", PolicyPacer, "policy t1: 1 of 1 starting beside those that are ready")
+	again := n.grouped("crashes", in(t1, nil))
+	state, _ := again.Status()
+	require.Equal(t, Starting, state)
+	n.requireHeld("waits", PolicyPacer, "policy t1: 1 of 1 starting beside those that are ready")
+	n.end("crashes", Ready)
+	require.EqualValues(t, 0, n.group(t1).Waiting)
+}
