@@ -173,3 +173,23 @@ func TestWhatIsToldOfGroupsIsBounded(t *testing.T) {
 	assert.True(t, others.Throttled.Running.Pods)
 	assert.Equal(t, []string{"running.pods", "running.requests.cpu"}, throttledBy(others))
 }
+
+// A pod that crashed is not ready until it is so again, however long kubelet waits to
+// start it anew: the pacer lets no more follow it.
+func TestAPodThatCrashedIsNotReadyForThePacer(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, noLimit)
+	n.enforce(map[string]string{"waves": "{selector: {terms: [{podSelector: {}}]}, limits: {pacer: {exponential: {minInitial: 1, multiplier: 4, maxStagger: 10}}}}"})
+	first := n.pod("first", factsOf(nil, nil)).runs()
+	first.startsNow("app")
+	first.getsReady()
+	n.eventually("it counts as ready", func() bool { return n.usage("waves").Ready == 1 })
+	first.crash("app")
+	first.reports(func(pod *podwatch.Pod) { pod.ContainersReady, pod.AllRunning, pod.CrashLooping = false, false, true })
+	n.eventually("it is no longer ready", func() bool { return n.usage("waves").Ready == 0 })
+	require.EqualValues(t, 1, n.usage("waves").Running.Pods, "it has not finished")
+
+	first.startsNow("app")
+	first.getsReady()
+	n.eventually("it is ready again", func() bool { return n.usage("waves").Ready == 1 })
+}

@@ -247,3 +247,18 @@ func TestLimitsMeanTheSameForTheLimiter(t *testing.T) {
 	assert.Equal(t, throttle.Pacer{Kind: throttle.Linear, Step: 5, MaxStagger: 20}, limits(`{pacer: {linear: {step: 5, maxStagger: 20}}}`, v1alpha1.ScopeNode).Pacer)
 	assert.Equal(t, throttle.GroupLimits{Claims: true}, limits(`{starting: {pods: 3}}`, v1alpha1.ScopeCluster))
 }
+
+// A pod of which no container runs is not ready; it counts as before.
+func TestWhoeverHasNoContainerThatRunsIsNotReady(t *testing.T) {
+	t.Parallel()
+	log, _ := logtest.NewNullLogger()
+	l := newTold()
+	k := New(Options{Limiter: l, Log: log})
+	k.SetPolicies(noon, []*v1alpha1.StartPolicy{policy(t, "t1", throttler)})
+	a := pod("a", map[string]string{"throttle": "t1"}, 200)
+	k.Runs(noon, a, true)
+	k.See(noon, a)
+	require.Equal(t, map[string]bool{"a": false}, l.running)
+	k.Runs(noon, a, true)
+	require.True(t, l.running["a"])
+}

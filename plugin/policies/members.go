@@ -8,19 +8,25 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
 
-// See takes over what is known of a pod, and gives its groups. The limiter is told
-// where they have changed.
+// See takes over what is known of a pod of which no container runs, and gives its groups.
+// The limiter is told where they have changed, and that one which was admitted before
+// is not ready.
 func (k *Keeper) See(now time.Time, pod Pod) []throttle.Membership {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	m := k.memberLocked(pod)
+	if m.running && m.ready {
+		m.groups, m.ready = k.groupsOfLocked(m.Pod), false
+		k.options.Limiter.SetRunning(now, m.UID, m.groups, false)
+		return m.groups
+	}
 	k.placeLocked(now, m)
 	return m.groups
 }
 
-// Join is See for a pod that joins the queue by what join does with its groups. They
-// do not change meanwhile: the limiter is told of a change after that. join must not
-// call the Keeper.
+// Join takes over what is known of a pod that joins the queue by what join does with its
+// groups. They do not change meanwhile: the limiter is told of a change after that. join
+// must not call the Keeper.
 func (k *Keeper) Join(now time.Time, pod Pod, join func(groups []throttle.Membership) *throttle.Ticket) *throttle.Ticket {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -29,8 +35,8 @@ func (k *Keeper) Join(now time.Time, pod Pod, join func(groups []throttle.Member
 	return join(m.groups)
 }
 
-// Runs is See for a pod that was admitted and has not finished; ready is whether its
-// containers are.
+// Runs takes over what is known of a pod that was admitted, has not finished, and of which
+// a container runs; ready is whether its containers are.
 func (k *Keeper) Runs(now time.Time, pod Pod, ready bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
