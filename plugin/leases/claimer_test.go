@@ -140,6 +140,42 @@ func TestAPolicyOpensWhenTheAPIServerIsAway(t *testing.T) {
 	}
 }
 
+// A fault of which nobody asked whether it is over is not held for one that lasts: the
+// herd that comes when the API server is back would not be held by anybody.
+func TestAFaultThatIsOverOpensNothing(t *testing.T) {
+	t.Parallel()
+	for name, runs := range map[string]bool{"no pod is left": false, "a pod runs": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				api := newFakeAPI()
+				a := startClaiming(t, api, "a", 1)
+				defer a.stop()
+				if runs {
+					a.limiter.SetRunning(time.Now(), "0", ofRegistry, true)
+				}
+				first := a.join("1")
+				time.Sleep(time.Second)
+				a.end(first)
+				time.Sleep(10 * time.Second)
+				require.Empty(t, api.held())
+				api.setAway(errors.New("connection refused"))
+				second := a.join("2")
+				time.Sleep(45 * time.Second)
+				require.Equal(t, 1, a.starting(), "it is open")
+				a.end(second)
+				time.Sleep(2 * time.Second)
+				api.setAway(nil)
+				time.Sleep(time.Minute)
+				a.join("3")
+				a.join("4")
+				time.Sleep(5 * time.Second)
+				require.Equal(t, 1, a.starting())
+			})
+		})
+	}
+}
+
 // Somebody deletes the Lease of a start, or takes it.
 func TestASlotThatIsTakenAwayIsNotReliedOn(t *testing.T) {
 	t.Parallel()

@@ -99,7 +99,7 @@ func (p *planner) step(now time.Time) (calls []call, offers []offer, next time.T
 		if o, changed := p.offer(now, g, spare, &alarm); changed {
 			offers = append(offers, o)
 		}
-		if !g.needed() && g.offered == 0 {
+		if !g.needed() && g.offered == 0 && p.health.writes.err == nil {
 			delete(p.groups, id)
 		}
 	}
@@ -107,8 +107,11 @@ func (p *planner) step(now time.Time) (calls []call, offers []offer, next time.T
 		p.sweep(now, &alarm)
 	}
 	p.slots.forget(func(id string) bool { return p.groups[id] != nil })
-	if active {
+	switch {
+	case active || p.health.writes.err != nil && len(p.groups) > 0:
 		p.probe(now, &alarm)
+	case len(p.groups) == 0:
+		p.health.writes = line{} // whoever wants a slot next finds out
 	}
 	return p.calls, offers, alarm.next
 }
