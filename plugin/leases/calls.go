@@ -97,7 +97,8 @@ func (p *planner) settle(now time.Time, g *group, a answer) {
 		g.taking = false
 		switch {
 		case a.err == nil:
-			g.spread.rounds, g.taken = 0, g.taken+1
+			g.spread.served()
+			g.taken++
 			p.hold(g, n, a.sent)
 		case errors.Is(a.err, errConflict):
 			g.conflicts++
@@ -152,7 +153,7 @@ func (p *planner) saw(now time.Time, r record, gone bool) bool {
 	if was && !gone && !before.IsZero() {
 		g.spread.taken(now.Sub(before))
 		if s.holder != p.holder && g.missing() > 0 {
-			g.spread.rounds++
+			g.spread.passed(s.holder)
 			g.rivals = now
 			g.attempt = time.Time{} // drawn anew for the next slot
 		}

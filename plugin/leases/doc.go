@@ -38,23 +38,24 @@
 // All that want a slot watch the Leases, so they see at about the same time that one is
 // free. Each tries at a random moment, at a rate that all together make about one try in
 // a tenth of a second, which doubles for as long as the slot stays free; see spread. How
-// long slots stay free tells each how many rivals it has. Whoever sees others have their
-// turn again and again tries earlier.
+// long slots stay free tells each how many rivals it has. Whoever sees each of the others
+// have its turn again and again tries earlier.
 //
 // # What it costs
 //
 // An admission costs two requests where nobody else wants the slot (make, delete), and
 // none where the slot is kept for the next pod; a start that takes longer than 10 s costs
-// one more every 10 s. Simulated (make bench, BenchmarkHerd), for starts of 5 to 25 s,
-// requests that take up to 10 ms and watches that take up to 40 ms, renewals included:
+// one more every 10 s. Simulated (BenchmarkHerd, eight runs of each, with -benchtime 8x), for
+// starts of 5 to 25 s, requests that take up to 10 ms and watches that take up to 40 ms,
+// renewals included:
 //
-//	nodes  pods each  slots  requests/start  conflicts/start  idle  longest without a turn
-//	    1        100      1             3.1              0     88 ms
-//	    3         30      2             3.4              0.2   93 ms  3.9 rounds
-//	   30         10      5             3.9              0.7   75 ms  6.0 rounds
-//	  100          5     10             3.9              0.7   74 ms  4.9 rounds
-//	1,000          1     20             3.9              0.8   68 ms
-//	1,000          1    100             3.7              0.7   69 ms
+//	nodes  pods each  slots  requests/start  conflicts/start  idle    longest without a turn
+//	    1        100      1             3.1              0     94 ms
+//	    3        100      2             3.3              0.2  112 ms  3.1 rounds
+//	   30         40      5             3.8              0.7   74 ms  2.9 rounds
+//	  100         30     10             3.9              0.7   68 ms  2.7 rounds
+//	1,000          1     20             3.9              0.7   68 ms
+//	1,000          1    100             3.6              0.6   69 ms
 //
 // Idle is the time from a release until another node has the slot, while pods wait; a
 // round is the time in which each node has one turn on average, and the figure is the
