@@ -25,9 +25,10 @@
 // ends them. So do those of a daemon that is stopped; the next one on this node finds its
 // Leases by their holder. A node that dies gives its slots back after 30 s.
 //
-// Two things are beyond that. A daemon that gets no CPU for more than 20 s may, when it
-// goes on, admit a pod before it looks at the clock. And where somebody deletes a Lease by
-// hand, its holder starts pods until the watch tells of it.
+// Three things are beyond that. A daemon that gets no CPU for more than 20 s may, when it
+// goes on, admit a pod before it looks at the clock. One on a machine that was suspended,
+// whose clock stood meanwhile, relies on its slots for what was left of the 20 s. And where
+// somebody deletes a Lease by hand, its holder starts pods until the watch tells of it.
 //
 // A lower limit is in force for whoever takes a slot from then on: the slots above it
 // count until they are given back. Two that take the last one in the same moment, while
