@@ -7,6 +7,7 @@ import (
 	"io/fs"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
@@ -36,7 +37,9 @@ type keptPoliciesFile[P any] struct {
 // be called before Run, once.
 func (p *Policies) Remember(path string) {
 	p.kept = &keptPolicies{path: path, node: p.source.node}
-	found, err := p.kept.load()
+	found, err := p.kept.load(func(err error) {
+		p.log.WithError(err).Warn("a StartPolicy on disk is left out until the API server answers")
+	})
 	if err != nil {
 		p.log.WithError(err).Warn("the StartPolicies on disk are left out: until the API server answers, those of the file are in force, if there are any")
 		return
@@ -53,8 +56,9 @@ func (p *Policies) Remember(path string) {
 	p.tell()
 }
 
-// load gives the policies of the file; nil: there is none.
-func (k *keptPolicies) load() ([]*v1alpha1.StartPolicy, error) {
+// load gives the policies of the file; nil: there is none. leftOut is told why of each that
+// is not valid, which an earlier or later version may have taken for valid.
+func (k *keptPolicies) load(leftOut func(error)) ([]*v1alpha1.StartPolicy, error) {
 	data, err := readFileUpTo(k.path, mostKept)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -80,7 +84,9 @@ func (k *keptPolicies) load() ([]*v1alpha1.StartPolicy, error) {
 		// A later version may have had fields that this one leaves out.
 		policy, _, errs := decodePolicy(object)
 		if len(errs) > 0 {
-			return nil, fmt.Errorf("%s: %w", k.path, invalidAs(errs))
+			name, _, _ := unstructured.NestedString(object, "metadata", "name")
+			leftOut(fmt.Errorf("%s: %q: %w", k.path, name, invalidAs(errs)))
+			continue
 		}
 		policies = append(policies, policy)
 	}

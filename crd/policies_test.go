@@ -1,6 +1,7 @@
 package crd
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"testing"
@@ -160,6 +161,22 @@ func TestPoliciesAreRememberedUntilTheAPIServerAnswers(t *testing.T) {
 		assert.EqualValues(t, 7, kept.Generation)
 		assert.EqualValues(t, "uid-of-a", kept.UID)
 		assert.EqualValues(t, 3, *kept.Spec.Limits.Running.Pods)
+
+		data, err := os.ReadFile(path)
+		require.NoError(t, err)
+		var file map[string]any
+		require.NoError(t, json.Unmarshal(data, &file))
+		file["policies"] = append(file["policies"].([]any), map[string]any{
+			"apiVersion": v1alpha1.GroupVersion.String(), "kind": v1alpha1.PolicyKind, "metadata": map[string]any{"name": "b"}, "spec": map[string]any{},
+		})
+		data, err = json.Marshal(file)
+		require.NoError(t, err)
+		other := filepath.Join(t.TempDir(), "policies.json")
+		require.NoError(t, os.WriteFile(other, data, 0o600))
+		partly := w.source.Policies(nil, nil)
+		partly.Remember(other)
+		require.Len(t, partly.inForce(), 1, "one that is not valid takes no other with it")
+		assert.Equal(t, 1, w.count("a StartPolicy on disk is left out until the API server answers"))
 
 		require.NoError(t, w.configs.Resource(v1alpha1.PolicyResource).Delete(t.Context(), "a", metav1.DeleteOptions{}))
 		synctest.Wait()
