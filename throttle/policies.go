@@ -6,25 +6,42 @@ import (
 	"time"
 )
 
-// SetPolicies replaces the limits of all policies, by the policy's name. A policy that
-// is absent bounds nothing. What is counted is kept, and whoever may start by the new
+// PodGroups are the groups of a pod, as SetPolicies replaces them.
+type PodGroups struct {
+	UID    string
+	Groups []Membership
+	// Running: as [Limiter.SetRunning] says it, Ready too; else as [Limiter.SetGroups].
+	Running, Ready bool
+}
+
+// SetPolicies replaces the limits of all policies, by the policy's name, and the groups
+// of the pods that are given, in one step: nobody is admitted by a part of it. A policy
+// that is absent bounds nothing. What is counted is kept, and whoever may start by the new
 // limits is admitted. The limiter keeps what it is given: it must not be changed
 // afterwards.
-func (l *Limiter) SetPolicies(now time.Time, limits map[string]GroupLimits) {
+func (l *Limiter) SetPolicies(now time.Time, limits map[string]GroupLimits, pods ...PodGroups) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now = l.clockLocked(now)
-	if !l.replacePoliciesLocked(limits) {
+	if l.replacePoliciesLocked(limits) {
+		for _, g := range l.groups {
+			g.limits = noLimits
+			if of := l.policies[g.key.Policy]; of != nil {
+				g.limits = of
+			}
+		}
+		l.classifyAllLocked()
+	} else if len(pods) == 0 {
 		return
 	}
 	defer l.changedLocked()
-	for _, g := range l.groups {
-		g.limits = noLimits
-		if of := l.policies[g.key.Policy]; of != nil {
-			g.limits = of
+	for _, pod := range pods {
+		if pod.Running {
+			l.setRunningLocked(pod.UID, pod.Groups, pod.Ready)
+		} else {
+			l.setGroupsLocked(pod.UID, pod.Groups)
 		}
 	}
-	l.classifyAllLocked()
 	l.admitLocked(now)
 }
 
@@ -64,20 +81,27 @@ func (l *Limiter) SetGroups(now time.Time, uid string, groups []Membership) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now = l.clockLocked(now)
+	if l.setGroupsLocked(uid, groups) {
+		defer l.changedLocked()
+		l.admitLocked(now)
+	}
+}
+
+// setGroupsLocked tells whether anything is other than it was.
+func (l *Limiter) setGroupsLocked(uid string, groups []Membership) bool {
 	m := l.members[uid]
 	if t := l.tickets[uid]; m == nil && t != nil && !t.hasEnded() {
 		if len(groups) == 0 {
-			return
+			return false
 		}
 		m = l.memberLocked(uid)
 		m.ticket, m.running, t.member = t, t.state == Starting, m
 	}
 	if m == nil || m.has(groups) {
-		return
+		return false
 	}
-	defer l.changedLocked()
 	l.regroupLocked(m, groups)
-	l.admitLocked(now)
+	return true
 }
 
 // SetRunning says that a pod was admitted and has not finished, whether it has a ticket
@@ -88,10 +112,18 @@ func (l *Limiter) SetRunning(now time.Time, uid string, groups []Membership, rea
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now = l.clockLocked(now)
+	if l.setRunningLocked(uid, groups, ready) {
+		defer l.changedLocked()
+		l.admitLocked(now)
+	}
+}
+
+// setRunningLocked tells whether anything is other than it was.
+func (l *Limiter) setRunningLocked(uid string, groups []Membership, ready bool) bool {
 	m := l.members[uid]
 	if m == nil {
 		if len(groups) == 0 {
-			return
+			return false
 		}
 		m = l.memberLocked(uid)
 		if t := l.tickets[uid]; t != nil && !t.hasEnded() {
@@ -99,12 +131,11 @@ func (l *Limiter) SetRunning(now time.Time, uid string, groups []Membership, rea
 		}
 	}
 	if m.running && m.ready == ready && m.has(groups) {
-		return
+		return false
 	}
-	defer l.changedLocked()
 	m.change(func() { m.running, m.ready = true, ready })
 	l.regroupLocked(m, groups)
-	l.admitLocked(now)
+	return true
 }
 
 // Finished says that a pod runs no longer and will not: it succeeded, failed for good

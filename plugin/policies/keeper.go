@@ -17,7 +17,7 @@ import (
 
 // Limiter is the part of [throttle.Limiter] that a Keeper calls.
 type Limiter interface {
-	SetPolicies(now time.Time, limits map[string]throttle.GroupLimits)
+	SetPolicies(now time.Time, limits map[string]throttle.GroupLimits, pods ...throttle.PodGroups)
 	SetGroups(now time.Time, uid string, groups []throttle.Membership)
 	SetRunning(now time.Time, uid string, groups []throttle.Membership, ready bool)
 	Finished(now time.Time, uid string)
@@ -61,8 +61,9 @@ type Keeper struct {
 	policies   []*startpolicy.Policy // of inForce, those that can be evaluated
 	faults     map[string]string     // why a policy holds nobody, by name
 	calculated map[string]startpolicy.Calculated
-	next       time.Time // when limits change by themselves; zero: never
-	taken      []string  // the expressions whose values are taken, sorted; nil: no facts are
+	limits     map[string]throttle.GroupLimits // that the limiter was told
+	next       time.Time                       // when limits change by themselves; zero: never
+	taken      []string                        // the expressions whose values are taken, sorted; nil: no facts are
 	namespaces namespaces
 	pods       map[string]*member // by UID
 }
@@ -99,7 +100,6 @@ func (k *Keeper) SetPolicies(now time.Time, inForce []*v1alpha1.StartPolicy) {
 	k.askForNamespacesLocked()
 	k.takeFactsLocked()
 	k.limitLocked(now)
-	k.regroupLocked(now)
 	k.sayFaultsLocked(before)
 }
 
@@ -125,7 +125,8 @@ func (k *Keeper) Advance(now time.Time) (next time.Time) {
 	return k.next
 }
 
-// limitLocked tells the limiter the limits of now. k.mu must be held.
+// limitLocked tells the limiter the limits of now, and whose groups have changed. k.mu
+// must be held.
 func (k *Keeper) limitLocked(now time.Time) {
 	before := k.calculated
 	k.next, k.calculated = time.Time{}, make(map[string]startpolicy.Calculated, len(k.policies))
@@ -150,7 +151,8 @@ func (k *Keeper) limitLocked(now time.Time) {
 	if k.options.Claims != nil {
 		k.options.Claims(claims)
 	}
-	k.options.Limiter.SetPolicies(now, limits)
+	k.limits = limits
+	k.options.Limiter.SetPolicies(now, limits, k.regroupLocked()...)
 }
 
 // takeFactsLocked has the pod watch take what the policies ask of pods, if that is not

@@ -2,6 +2,7 @@ package policies
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -35,7 +36,16 @@ func newTold() *told {
 	return &told{groups: map[string][]throttle.Membership{}, running: map[string]bool{}}
 }
 
-func (l *told) SetPolicies(_ time.Time, limits map[string]throttle.GroupLimits) { l.limits = limits }
+func (l *told) SetPolicies(now time.Time, limits map[string]throttle.GroupLimits, pods ...throttle.PodGroups) {
+	l.limits = limits
+	for _, pod := range pods {
+		if pod.Running {
+			l.SetRunning(now, pod.UID, pod.Groups, pod.Ready)
+		} else {
+			l.SetGroups(now, pod.UID, pod.Groups)
+		}
+	}
+}
 
 func (l *told) SetGroups(_ time.Time, uid string, groups []throttle.Membership) {
 	l.calls++
@@ -261,4 +271,39 @@ func TestWhoeverHasNoContainerThatRunsIsNotReady(t *testing.T) {
 	require.Equal(t, map[string]bool{"a": false}, l.running)
 	k.Runs(noon, a, true)
 	require.True(t, l.running["a"])
+}
+
+// An edit of the groups shows nobody who waits a group with room that it does not have,
+// because some pods have left it already or others have yet to come.
+func TestPodsAreRegroupedInOneStep(t *testing.T) {
+	t.Parallel()
+	log, _ := logtest.NewNullLogger()
+	l := throttle.New(noon, throttle.Settings{})
+	k := New(Options{Limiter: l, Log: log})
+	groupedBy := func(path string) []*v1alpha1.StartPolicy {
+		return []*v1alpha1.StartPolicy{policy(t, "p", "{selector: {terms: [{podSelector: {}}]}, limits: {running: {pods: 4}}, groupBy: "+path+"}")}
+	}
+	of := func(uid string) Pod {
+		p := pod(uid, nil, 1)
+		p.Facts.Values = map[string]string{".spec.nodeName": "node", ".spec.hostname": "host"}
+		return p
+	}
+	k.SetPolicies(noon, groupedBy(".spec.nodeName"))
+	for i := range 4 {
+		k.Runs(noon, of(fmt.Sprint("runs-", i)), true)
+	}
+	var waiting []*throttle.Ticket
+	for i := range 8 {
+		p := of(fmt.Sprint("waits-", i))
+		ticket := k.Join(noon, p, func(groups []throttle.Membership) *throttle.Ticket {
+			return l.Join(noon, throttle.Request{UID: p.UID, Groups: groups})
+		})
+		ticket.Attend(noon)
+		waiting = append(waiting, ticket)
+	}
+	k.SetPolicies(noon, groupedBy(".spec.hostname"))
+	for _, ticket := range waiting {
+		state, _ := ticket.Status()
+		require.Equal(t, throttle.Waiting, state)
+	}
 }

@@ -77,12 +77,20 @@ func (k *Keeper) memberLocked(pod Pod) *member {
 	return m
 }
 
-// regroupLocked places every pod anew: the policies or the labels of namespaces have
-// changed. k.mu must be held.
-func (k *Keeper) regroupLocked(now time.Time) {
+// regroupLocked matches every pod anew, for the policies or the labels of namespaces have
+// changed, and gives those whose groups have: for the limiter to take over in one step. Else
+// those that wait would be shown groups from which others have gone already, or into which
+// they have yet to come. k.mu must be held.
+func (k *Keeper) regroupLocked() (changed []throttle.PodGroups) {
 	for _, m := range k.pods {
-		k.placeLocked(now, m)
+		groups := k.groupsOfLocked(m.Pod)
+		if sameGroups(m.groups, groups) {
+			continue
+		}
+		m.groups = groups
+		changed = append(changed, throttle.PodGroups{UID: m.UID, Groups: groups, Running: m.running, Ready: m.ready})
 	}
+	return changed
 }
 
 // placeLocked finds the groups of a pod, and tells the limiter where they have

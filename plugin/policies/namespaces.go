@@ -39,8 +39,11 @@ func (k *Keeper) SetNamespace(now time.Time, name string, labels map[string]stri
 	} else {
 		k.namespaces.labels[name] = maps.Clone(labels)
 	}
-	if k.namespaces.fault == "" {
-		k.regroupLocked(now)
+	if k.namespaces.fault != "" {
+		return
+	}
+	if changed := k.regroupLocked(); len(changed) > 0 {
+		k.options.Limiter.SetPolicies(now, k.limits, changed...)
 	}
 }
 
@@ -56,7 +59,6 @@ func (k *Keeper) SetNamespacesKnown(now time.Time, fault string) {
 	k.namespaces.fault = fault
 	k.judgeLocked()
 	k.limitLocked(now)
-	k.regroupLocked(now)
 	k.sayFaultsLocked(before)
 }
 
