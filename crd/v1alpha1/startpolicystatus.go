@@ -15,7 +15,8 @@ type StartPolicyStatus struct {
 	// +kubebuilder:validation:Minimum=0
 	Nodes int32 `json:"nodes"`
 
-	// waiting is how many pods wait that the policy is for, whatever holds them.
+	// waiting is how many pods wait that the policy is for, whatever holds them, in the groups
+	// that used has.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Waiting int32 `json:"waiting"`
@@ -24,7 +25,8 @@ type StartPolicyStatus struct {
 	// +optional
 	CalculatedLimits *CalculatedLimits `json:"calculatedLimits,omitempty"`
 
-	// used is what counts against the limits, of all groups and nodes together.
+	// used is what counts against the limits, of all nodes together. Of each node it has the
+	// groups with the most pods: 32 of a policy, and 64 of all policies.
 	// +optional
 	Used PolicyUse `json:"used,omitzero"`
 
