@@ -166,7 +166,9 @@ func TestPoliciesAreRememberedUntilTheAPIServerAnswers(t *testing.T) {
 		require.NoError(t, err)
 		var file map[string]any
 		require.NoError(t, json.Unmarshal(data, &file))
-		file["policies"] = append(file["policies"].([]any), map[string]any{
+		listed, ok := file["policies"].([]any)
+		require.True(t, ok)
+		file["policies"] = append(listed, map[string]any{
 			"apiVersion": v1alpha1.GroupVersion.String(), "kind": v1alpha1.PolicyKind, "metadata": map[string]any{"name": "b"}, "spec": map[string]any{},
 		})
 		data, err = json.Marshal(file)

@@ -419,5 +419,5 @@ func TestAPacerDoesNotHoldAPodThatStartsAnew(t *testing.T) {
 	require.Equal(t, Starting, state)
 	n.requireHeld("waits", PolicyPacer, "policy t1: 1 of 1 starting beside those that are ready")
 	n.end("crashes", Ready)
-	require.EqualValues(t, 0, n.group(t1).Waiting)
+	require.Zero(t, n.group(t1).Waiting)
 }
