@@ -14,7 +14,11 @@ import (
 func TestAdaptiveHerdMedian(t *testing.T) {
 	ratios := make([]float64, 3)
 	for i := range ratios {
-		ratios[i] = adaptiveHerd(t)
+		ratio, judged := adaptiveHerd(t)
+		if !judged {
+			return
+		}
+		ratios[i] = ratio
 	}
 	slices.SortFunc(ratios, cmp.Compare[float64])
 	figure(t, "the median of %.2f is %.2f of unpaced and unkilled; the goal is 1.15", ratios, ratios[1])
