@@ -127,6 +127,9 @@ func refusal(err error) bool {
 
 // pause waits, or returns the error of ctx.
 func pause(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return ctx.Err()
+	}
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
