@@ -91,7 +91,8 @@ func TestTheSumIsWrittenWhenItChanges(t *testing.T) {
 		}
 		var running sync.WaitGroup
 		running.Go(func() { summary().Run(ctx) })
-		time.Sleep(leastWrite + leastWrite/4)
+		// The longest first pause, after the watch has been looked at ten times a second.
+		time.Sleep(leastWrite + leastWrite/4 + time.Second)
 		synctest.Wait()
 		s := statusIn(t, api, "default")
 		assert.Equal(t, []int32{2, 2, 8, 4}, []int32{s.Nodes, s.ReadyNodes, s.Waiting, s.Starting})

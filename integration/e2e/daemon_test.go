@@ -51,9 +51,11 @@ func installGate(t *testing.T, dir string) string {
 	return filepath.Join(dir, "pacemaker-gate")
 }
 
-// startDaemon runs the daemon on the node's API server until the test ends.
+// startDaemon runs the daemon on the node's API server until the test ends. Its
+// namespace exists, as where it is installed: the Lease of who sums up is kept there.
 func startDaemon(t *testing.T, args ...string) *daemon {
 	t.Helper()
+	kubectl(t, "apply", "-f", repository("deploy", "base", "namespace.yaml"))
 	return startDaemonWith(t, append([]string{"--kubeconfig", node.Kubeconfig, "--node-name", node.NodeName}, args...)...)
 }
 
