@@ -60,22 +60,38 @@ func TestWaitingHandlerHoldsEverybodyUp(t *testing.T) {
 // would also make the connection fail on a machine that is slow for a moment.
 func TestLateAnswerDisconnectsThePlugin(t *testing.T) {
 	t.Parallel()
-	leave := make(chan struct{})
+	entered, leave := make(chan struct{}), make(chan struct{})
 	plugin := &recorder{runPod: func(context.Context, *api.PodSandbox) error {
+		close(entered)
 		<-leave
 		return errors.New("whatever it says, nobody listens any more")
 	}}
 	rt := start(t, plugin, runtimetest.Options{})
 	require.Equal(t, patience, plugin.timeout)
-	entered, cancel := context.WithTimeout(within(t), 200*time.Millisecond)
-	defer cancel()
-	_, err := rt.RunPod(entered, somePod)
+	_, err := rt.RunPod(timingOut{within(t), entered}, somePod)
 	require.NoError(t, err)
 	require.NoError(t, rt.WaitPluginGone(within(t), pluginName))
 	close(leave)
 	_, ctr := runContainer(t, rt, sleeping)
 	require.NoError(t, ctr.Start(within(t)))
-	require.Subset(t, []string{"RunPodSandbox"}, plugin.names())
+	require.Equal(t, []string{"RunPodSandbox"}, plugin.names())
+}
+
+// timingOut is a context whose deadline is when a channel is closed.
+type timingOut struct {
+	context.Context
+	over <-chan struct{}
+}
+
+func (c timingOut) Done() <-chan struct{} { return c.over }
+
+func (c timingOut) Err() error {
+	select {
+	case <-c.over:
+		return context.DeadlineExceeded
+	default:
+		return nil
+	}
 }
 
 // It changes the request timeout, so it must not run beside other tests.
