@@ -19,16 +19,17 @@ import (
 )
 
 const (
-	// launchMost is how long the runtime is kept waiting for a daemon that is about to
-	// pace; it would give the plugin up after NRI's request timeout, 2 s by default.
-	launchMost = 1500 * time.Millisecond
-	// limitsMost is how long of that the daemon waits for its limits: with them in force
-	// before the runtime serves anybody, the first pod of all is paced.
-	limitsMost = 700 * time.Millisecond
+	// launchShare is the share of NRI's request timeout for which the runtime is kept
+	// waiting for a daemon that is about to pace; after all of it, the runtime would give
+	// the plugin up without a word.
+	launchShare = 0.75
+	// limitsShare is the share of it for which the daemon waits for its limits: with them
+	// in force before the runtime serves anybody, the first pod of all is paced.
+	limitsShare = 0.35
 )
 
 var (
-	errLaunchLate = fmt.Errorf("the daemon could not pace pods within %s", launchMost)
+	errLaunchLate = errors.New("the daemon could not pace pods")
 	errLaunchOver = errors.New("the runtime that started this daemon closed the connection")
 )
 
@@ -135,6 +136,16 @@ func (l *Launched) Refuse(why error) {
 	case l.refused <- why:
 	default: // it was told
 	}
+}
+
+// shareOf gives a share of the runtime's request timeout, which is known once Config
+// has returned. An old runtime does not tell it.
+func (l *Launched) shareOf(share float64) time.Duration {
+	timeout := l.stub.RequestTimeout()
+	if timeout <= 0 {
+		timeout = stub.DefaultRequestTimeout
+	}
+	return time.Duration(share * float64(timeout))
 }
 
 // adopt has the connection served by a daemon.

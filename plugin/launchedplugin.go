@@ -16,7 +16,8 @@ type launchedPlugin struct {
 
 // Configure hands the text over, and waits until the daemon paces.
 func (p *launchedPlugin) Configure(ctx context.Context, config, runtime, version string) (api.EventMask, error) {
-	timer := time.NewTimer(launchMost)
+	most := p.l.shareOf(launchShare)
+	timer := time.NewTimer(most)
 	defer timer.Stop()
 	p.l.config <- config
 	select {
@@ -25,7 +26,7 @@ func (p *launchedPlugin) Configure(ctx context.Context, config, runtime, version
 	case why := <-p.l.refused:
 		p.l.answer.Store(&why)
 	case <-timer.C:
-		why := errLaunchLate
+		why := fmt.Errorf("%w within %s", errLaunchLate, most)
 		if delayed := p.l.delayed.Load(); delayed != nil {
 			why = fmt.Errorf("%w: %w", why, *delayed)
 		}
@@ -37,7 +38,7 @@ func (p *launchedPlugin) Configure(ctx context.Context, config, runtime, version
 // serveLaunched lives as long as the connection to the runtime that started this
 // process, and ctx.
 func (c *connection) serveLaunched(ctx context.Context, l *Launched) error {
-	limits := time.NewTimer(limitsMost)
+	limits := time.NewTimer(l.shareOf(limitsShare))
 	defer limits.Stop()
 	select {
 	case <-c.limits:

@@ -18,15 +18,25 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/runtimetest"
 )
 
+// patience bounds waits for what has to happen; nothing depends on its length.
+const patience = time.Minute
+
 // launchStage is a runtime that starts pod-pacemaker itself.
 type launchStage struct {
 	*adaptation.Adaptation
 	t *testing.T
 }
 
-// newLaunchStage gives a runtime with the plugin and its configuration in place.
-func newLaunchStage(t *testing.T, config string) *launchStage {
+// newLaunchStage gives a runtime with the plugin and its configuration in place, which
+// gives its plugins so much time for an answer.
+func newLaunchStage(t *testing.T, config string, timeout time.Duration) *launchStage {
 	t.Helper()
+	adaptation.SetPluginRegistrationTimeout(patience)
+	adaptation.SetPluginRequestTimeout(timeout)
+	t.Cleanup(func() {
+		adaptation.SetPluginRegistrationTimeout(adaptation.DefaultPluginRegistrationTimeout)
+		adaptation.SetPluginRequestTimeout(adaptation.DefaultPluginRequestTimeout)
+	})
 	dir := shortDir(t)
 	s := &launchStage{t: t}
 	self, err := os.Executable()
@@ -93,7 +103,7 @@ func launchSettings(t *testing.T, dir string) string {
 func TestARuntimeThatStartsTheDaemonIsPacedFromTheFirstPodOn(t *testing.T) {
 	hearNRI(t)
 	dir := shortDir(t)
-	s := newLaunchStage(t, launchSettings(t, dir))
+	s := newLaunchStage(t, launchSettings(t, dir), patience)
 	require.NoError(t, s.creates("web-0"))
 	require.ErrorContains(t, s.creates("web-1"), "Concurrency")
 	client := admin.NewClient(adminSocket(dir + "/run"))
@@ -113,7 +123,7 @@ func TestARuntimeThatStartsTheDaemonIsPacedFromTheFirstPodOn(t *testing.T) {
 // What is wrong with the configuration is told to the runtime, which goes on without.
 func TestARuntimeIsToldWhatIsWrongWithTheConfiguration(t *testing.T) {
 	said := hearNRI(t)
-	s := newLaunchStage(t, "node-nam: worker-3\ngate: perhaps\nnri-socket: /x\nhold: [1s]\n")
+	s := newLaunchStage(t, "node-nam: worker-3\ngate: perhaps\nnri-socket: /x\nhold: [1s]\n", patience)
 	require.NoError(t, s.creates("web-0"))
 	require.NoError(t, s.creates("web-1"), "pods start unpaced")
 	for _, want := range []string{
@@ -128,13 +138,13 @@ func TestARuntimeIsToldWhatIsWrongWithTheConfiguration(t *testing.T) {
 func TestALaunchedDaemonThatWouldStandByLeavesTheRuntimeAlone(t *testing.T) {
 	said := hearNRI(t)
 	dir := shortDir(t)
-	first := newLaunchStage(t, launchSettings(t, dir))
+	first := newLaunchStage(t, launchSettings(t, dir), patience)
 	require.NoError(t, first.creates("web-0"))
 	begin := time.Now()
-	second := newLaunchStage(t, launchSettings(t, dir))
-	assert.Less(t, time.Since(begin), 20*time.Second)
+	second := newLaunchStage(t, launchSettings(t, dir), 8*time.Second)
+	assert.Less(t, time.Since(begin), patience)
 	require.NoError(t, second.creates("web-1"))
-	assert.Contains(t, said.String(), "the daemon could not pace pods within 1.5s: another daemon paces the pods of this node (process ")
+	assert.Contains(t, said.String(), "the daemon could not pace pods within 6s: another daemon paces the pods of this node (process ")
 	require.ErrorContains(t, first.creates("web-2"), "Concurrency", "the first goes on")
 }
 
