@@ -14,14 +14,18 @@ import (
 // slowHandlers plays handlers that are too slow, up to a stage.
 func (n *node) slowHandlers(to budgetStage) {
 	now := time.Now().Add(-2 * time.Minute)
+	n.p.budget.mu.Lock()
+	n.p.budget.since = time.Time{}
+	n.p.budget.mu.Unlock()
 	for n.p.budget.allows(to) {
 		now = now.Add(time.Second)
 		n.p.budget.add(now, time.Second, 0)
 	}
-	// The breach is as of now, however long ago the calls seem.
+	// It stays so, whatever is called until the test ends.
+	n.p.budget.judgeNobody()
 	n.p.budget.mu.Lock()
-	n.p.budget.since, n.p.budget.breached, n.p.budget.judged = time.Now(), time.Now(), time.Now()
-	n.p.budget.mu.Unlock()
+	defer n.p.budget.mu.Unlock()
+	n.p.budget.breached, n.p.budget.judged = n.p.budget.since, time.Now()
 }
 
 func TestSlowHandlersHoldNobody(t *testing.T) {

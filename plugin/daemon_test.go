@@ -40,17 +40,27 @@ func writeConfig(t *testing.T, config string) string {
 	return path
 }
 
-// freeAddress gives a loopback address where nobody listens.
+// addresses are those that freeAddress gave.
+var addresses sync.Map
+
+// freeAddress gives a loopback address where nobody listens, nor will: it is of this
+// process and of one test alone.
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer l.Close()
-	return l.Addr().String()
+	for {
+		own := net.IPv4(127, 83, byte(os.Getpid()>>8), byte(os.Getpid()))
+		l, err := net.Listen("tcp", net.JoinHostPort(own.String(), "0"))
+		require.NoError(t, err)
+		require.NoError(t, l.Close())
+		if _, given := addresses.LoadOrStore(l.Addr().String(), true); !given {
+			return l.Addr().String()
+		}
+	}
 }
 
 // runs runs a daemon until the test ends; stop ends it before.
 func (n *node) runs(d *Daemon) (stop func()) {
+	d.pacer.budget.judgeNobody()
 	ctx, cancel := context.WithCancel(n.ctx)
 	done := make(chan error, 1)
 	go func() { done <- d.Run(ctx) }()

@@ -92,9 +92,13 @@ func TestAContainerThatIsRemovedAtTheGateStartsNothing(t *testing.T) {
 	assert.Equal(t, throttle.Waiting, p.is(), "the pod keeps its place")
 }
 
+// gateShort is a wait that a test can see the end of. Its hook has to be at the gate
+// before that.
+const gateShort = 3 * time.Second
+
 func TestAWaitThatEndsAloneIsAdmittedOverTheLimit(t *testing.T) {
 	t.Parallel()
-	n := newNode(t, oneAtATime, gateTimeout(time.Second))
+	n := newNode(t, oneAtATime, gateTimeout(gateShort))
 	n.occupy("holder")
 	p := n.pod("impatient").runs()
 	p.starts("app").succeeds()
@@ -105,7 +109,7 @@ func TestAWaitThatEndsAloneIsAdmittedOverTheLimit(t *testing.T) {
 
 func TestAWaitThatEndsWhileAnotherIsOverTheLimitIsTriedAgain(t *testing.T) {
 	t.Parallel()
-	n := newNode(t, oneAtATime, gateTimeout(time.Second))
+	n := newNode(t, oneAtATime, gateTimeout(gateShort))
 	holder := n.occupy("holder")
 	over := n.pod("over").runs()
 	over.starts("app").succeeds()
@@ -126,12 +130,13 @@ func TestAWaitThatEndsWhileAnotherIsOverTheLimitIsTriedAgain(t *testing.T) {
 
 func TestMaxWaitAdmitsOnePodOverTheLimit(t *testing.T) {
 	t.Parallel()
-	n := newNode(t, "spec: {maxWait: 1s, throttleConfig: {maxConcurrent: {value: 1}}}")
+	n := newNode(t, oneAtATime)
 	n.occupy("holder")
 	first := n.pod("first").runs()
 	a := first.waitsAtGate("app")
 	second := n.pod("second").runs()
 	b := second.waitsAtGate("app")
+	n.reconfigure("spec: {maxWait: 1s, throttleConfig: {maxConcurrent: {value: 1}}}")
 
 	a.succeeds() // the longest wait goes first
 	first.becomes(throttle.Starting, throttle.MaxWait)

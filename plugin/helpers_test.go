@@ -67,7 +67,7 @@ func (n *node) exited(uid, name string) bool {
 func (n *node) holding() bool {
 	n.p.hold.mu.Lock()
 	defer n.p.hold.mu.Unlock()
-	return !n.p.hold.last.IsZero() && n.p.hold.saved < holdSaved
+	return !n.p.hold.last.IsZero() && n.p.hold.saved < n.p.hold.full()
 }
 
 // logged gives a function that gives all that the daemon logged since.

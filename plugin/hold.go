@@ -1,6 +1,7 @@
 package plugin
 
 import (
+	"cmp"
 	"context"
 	"sync"
 	"sync/atomic"
@@ -16,6 +17,8 @@ const (
 // holdBudget says how long a handler may wait now. The zero value is empty and
 // fills with time.
 type holdBudget struct {
+	most time.Duration // what can be saved up; 0: holdSaved
+
 	mu    sync.Mutex
 	saved time.Duration
 	last  time.Time
@@ -28,10 +31,10 @@ func (b *holdBudget) take(now time.Time, want time.Duration) time.Duration {
 	if !b.last.IsZero() {
 		b.saved += time.Duration(holdShare * float64(max(0, now.Sub(b.last))))
 	} else {
-		b.saved = holdSaved
+		b.saved = b.full()
 	}
 	b.last = now
-	b.saved = min(b.saved, holdSaved)
+	b.saved = min(b.saved, b.full())
 	got := max(0, min(want, b.saved))
 	b.saved -= got
 	return got
@@ -41,8 +44,10 @@ func (b *holdBudget) take(now time.Time, want time.Duration) time.Duration {
 func (b *holdBudget) giveBack(unused time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.saved = min(b.saved+max(0, unused), holdSaved)
+	b.saved = min(b.saved+max(0, unused), b.full())
 }
+
+func (b *holdBudget) full() time.Duration { return cmp.Or(b.most, holdSaved) }
 
 // longestHold is how long one handler may wait in all: never beyond half the time
 // after which the runtime closes the connection, and lets every pod go.

@@ -15,7 +15,7 @@ import (
 
 func TestThePodWatchMayCatchUpWithinTheHold(t *testing.T) {
 	t.Parallel()
-	n := newNode(t, oneAtATime, with(func(o *Options) { o.Hold = MaxHold }))
+	n := newNode(t, oneAtATime, holdsLong)
 	holder := n.occupy("holder")
 	p := n.strangePod("new")
 	ran := make(chan error, 1)
@@ -111,8 +111,8 @@ func TestManyUnknownPodsHoldNoLongerThanTheirShare(t *testing.T) {
 
 func TestAHoldIsNeverLongerThanHalfTheRequestTimeout(t *testing.T) {
 	t.Parallel()
-	const timeout = 500 * time.Millisecond
-	n := newNode(t, oneAtATime, with(func(o *Options) { o.Hold = MaxHold }),
+	const timeout = 2 * time.Second
+	n := newNode(t, oneAtATime, holdsLong,
 		onRuntime(func(o *runtimetest.Options) { o.RequestTimeout = timeout }))
 	assert.Equal(t, timeout/2, n.p.longestHold())
 	n.strangePod("stranger").runs()

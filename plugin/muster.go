@@ -21,6 +21,7 @@ const musterMost = 2 * time.Second
 // newMuster, and over until expect is called; safe for concurrent use.
 type muster struct {
 	order func() []string // the UIDs of those that wait, in their order
+	most  time.Duration   // the time from the opening of the gate to the end
 
 	mu       sync.Mutex
 	called   bool                // expect was
@@ -30,7 +31,7 @@ type muster struct {
 	over     chan struct{}       // closed at the end; nil: it is over
 }
 
-func newMuster(order func() []string) *muster { return &muster{order: order} }
+func newMuster(order func() []string) *muster { return &muster{order: order, most: musterMost} }
 
 // expect begins the muster, the first time that the runtime tells what it has. It
 // is over at once where no container was made that has not started.
@@ -51,14 +52,14 @@ func (m *muster) expect(ctrs []*api.Container) {
 	}
 }
 
-// hold ends the muster musterMost after the gate was opened, unless ctx ends
+// hold ends the muster, most after the gate was opened, unless ctx ends
 // before.
 func (m *muster) hold(ctx context.Context) {
 	m.mu.Lock()
 	m.opened = true
 	over := m.over
 	m.mu.Unlock()
-	timer := time.NewTimer(musterMost)
+	timer := time.NewTimer(m.most)
 	defer timer.Stop()
 	select {
 	case <-over: // never, where it is nil

@@ -17,7 +17,7 @@ import (
 // that of the hook which happens to come back first.
 func TestASlotThatIsFreeAfterARestartGoesToTheFirstInLine(t *testing.T) {
 	t.Parallel()
-	n := newNode(t, twoAtATime)
+	n := newNode(t, twoAtATime, tuned(func(p *pacer) { p.muster.most = patience }))
 	holders := []*testPod{n.occupy("holder-0"), n.occupy("holder-1")}
 	var waiting []*attempt
 	for i := range 5 {

@@ -103,7 +103,7 @@ func TestContainersThatKubeletWouldNotStartAgainNeverWaitAtTheGate(t *testing.T)
 
 func TestAContainerWhoseTurnIsNextIsHeldForAMoment(t *testing.T) {
 	t.Parallel()
-	n := newNode(t, oneAtATime, with(func(o *Options) { o.Hold = MaxHold }))
+	n := newNode(t, oneAtATime, holdsLong)
 	holder := n.occupy("holder")
 	p := n.pod("job", restarted("Never")).runs()
 	created := make(chan error, 1)

@@ -36,7 +36,10 @@ func newProcTree(t *testing.T, load string) procTree {
 func (p procTree) path() string { return filepath.Join(p.root, "loadavg") }
 
 func (p procTree) load(load string) {
-	require.NoError(p.t, os.WriteFile(p.path(), []byte(load+" 1.00 1.00 1/100 1\n"), 0o600))
+	// At once, for it may be read meanwhile.
+	next := p.path() + ".next"
+	require.NoError(p.t, os.WriteFile(next, []byte(load+" 1.00 1.00 1/100 1\n"), 0o600))
+	require.NoError(p.t, os.Rename(next, p.path()))
 }
 
 func (p procTree) remove() { require.NoError(p.t, os.Remove(p.path())) }

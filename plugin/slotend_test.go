@@ -182,10 +182,12 @@ func TestACrashLoopOfBeforeEndsNoNewStart(t *testing.T) {
 
 func TestAStartThatTakesTooLongIsStuckAndFreesItsSlot(t *testing.T) {
 	t.Parallel()
-	n := newNode(t, "spec: {startTimeout: 1s, settleTime: 0s, throttleConfig: {maxConcurrent: {value: 1}}}")
+	n := newNode(t, oneAtATime)
 	stuck := n.occupy("stuck")
 	p := n.pod("next").runs()
-	p.waitsAtGate("app").succeeds()
+	a := p.waitsAtGate("app")
+	n.reconfigure("spec: {startTimeout: 1s, settleTime: 0s, throttleConfig: {maxConcurrent: {value: 1}}}")
+	a.succeeds()
 	v := n.view(stuck.uid)
 	assert.Equal(t, throttle.Stuck, v.Reason)
 	assert.GreaterOrEqual(t, v.Ended.Sub(v.Admitted), time.Second)

@@ -148,9 +148,9 @@ func TestALockThatCannotBeMade(t *testing.T) {
 
 func TestMetricsAreServedOnceTheirAddressIsFree(t *testing.T) {
 	t.Parallel()
-	n := unconnectedNode(t, noLimit, standalone, with(func(o *Options) { o.HTTPAddress = freeAddress(t) }))
-	taken, err := net.Listen("tcp", n.options.HTTPAddress)
+	taken, err := net.Listen("tcp", freeAddress(t))
 	require.NoError(t, err)
+	n := unconnectedNode(t, noLimit, standalone, with(func(o *Options) { o.HTTPAddress = taken.Addr().String() }))
 	d, err := New(n.options)
 	require.NoError(t, err)
 	said := n.logged()
