@@ -20,7 +20,8 @@ const mostKept = 16 << 20
 // keptPolicies keeps on disk which policies the API server said last are in force.
 type keptPolicies struct {
 	path, node string
-	written    []byte // what the file holds, as far as this process knows
+	nodeUID    types.UID // of the Node that what was remembered is of; empty: not known
+	written    []byte    // what the file holds, as far as this process knows
 }
 
 // keptPoliciesFile is the layout of the file; P is what a policy is read or written as.
@@ -90,8 +91,23 @@ func (k *keptPolicies) load(leftOut func(error)) ([]*v1alpha1.StartPolicy, error
 		}
 		policies = append(policies, policy)
 	}
-	k.written = data
+	k.written, k.nodeUID = data, file.NodeUID
 	return policies, nil
+}
+
+// forgetOtherNode puts out of force what was remembered if that was of another Node of this
+// name, whose disk this one has a copy of.
+func (p *Policies) forgetOtherNode() {
+	_, node := p.source.labelsNow()
+	if p.kept == nil || p.kept.nodeUID == "" || node == "" || p.kept.nodeUID == node {
+		return
+	}
+	p.kept.nodeUID = ""
+	p.mu.Lock()
+	p.current = p.fallback
+	p.mu.Unlock()
+	p.log.WithField("node", p.source.node).Warn("the StartPolicies on disk are left out: they are of another node of this name")
+	p.onChange(p.inForce())
 }
 
 // save puts the policies into the file, unless they are there already.

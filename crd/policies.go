@@ -85,7 +85,7 @@ func (p *Policies) Run(ctx context.Context) error {
 		w.informer.RunWithContext(ctx)
 	}()
 	defer func() { <-done }()
-	read, placed := w.handler.HasSyncedChecker().Done(), p.source.Synced()
+	read, placed := w.handler.HasSyncedChecker().Done(), (<-chan struct{})(p.source.placed)
 	for {
 		select {
 		case <-read:
@@ -98,6 +98,8 @@ func (p *Policies) Run(ctx context.Context) error {
 		}
 		if read == nil && placed == nil {
 			p.decide()
+		} else {
+			p.forgetOtherNode()
 		}
 	}
 }

@@ -2,6 +2,8 @@ package crd
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -145,6 +147,76 @@ func TestAnAPIServerWithoutStartPoliciesHasTold(t *testing.T) {
 	})
 }
 
+// What one kind of object says holds though the other cannot be read, and each fault is
+// said by itself.
+func TestPoliciesAndConfigsAreReadEachByItself(t *testing.T) {
+	refusing := func(resource string) (string, error) {
+		return resource, apierrors.NewForbidden(schema.GroupResource{Resource: resource}, "", errors.New("no role"))
+	}
+	absent := func(resource string) (string, error) {
+		return resource, apierrors.NewNotFound(schema.GroupResource{Resource: resource}, "")
+	}
+	for name, c := range map[string]struct {
+		answer func(string) (string, error)
+		said   string
+	}{
+		"forbidden": {refusing, "cannot watch %s: what is in force stays; trying again until it works"},
+		"unknown":   {absent, "the API server does not know %s: install its CustomResourceDefinition (deploy/crds); trying again until it does"},
+	} {
+		for resource, kinds := range map[string][2]string{
+			"pacemakerconfigs": {"PacemakerConfigs", "StartPolicies"}, "startpolicies": {"StartPolicies", "PacemakerConfigs"},
+		} {
+			t.Run(name+" "+resource, func(t *testing.T) {
+				inPolicedWorld(t, nil, func(w *policing) {
+					w.configs.PrependReactor("list", resource, func(clienttest.Action) (bool, runtime.Object, error) {
+						_, err := c.answer(resource)
+						return true, nil, err
+					})
+					w.put(testPolicy("a", 1, 1, map[string]any{"size": "big"}))
+					w.create(testObject("big", 1, 1, map[string]any{"size": "big"}))
+					w.runBoth()
+					w.hour()
+					assert.Equal(t, 1, w.count(fmt.Sprintf(c.said, kinds[0])))
+					assert.Zero(t, w.count(fmt.Sprintf(c.said, kinds[1])))
+					assert.True(t, closed(w.policies.Told()))
+					assert.True(t, closed(w.source.Told()))
+					if resource == "startpolicies" {
+						assert.Empty(t, w.now())
+						w.world.inForce("big", OriginAPI, 1)
+						return
+					}
+					assert.Equal(t, []string{"a"}, w.now())
+					assert.Equal(t, OriginNone, w.source.Current().Origin)
+				})
+			})
+		}
+	}
+}
+
+// What is on disk of another node of this name, whose disk this one is a copy of, is out
+// of force as soon as that shows.
+func TestPoliciesOfAnotherNodeOfThisNameAreLeftOut(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "policies.json")
+	inPolicedWorld(t, nil, func(w *policing) {
+		kept := keptPolicies{path: path, node: nodeName}
+		good, _, errs := decodePolicy(testPolicy("theirs", 1, 1, nil).Object)
+		require.Empty(t, errs)
+		require.NoError(t, kept.save("uid-of-another-node", []*v1alpha1.StartPolicy{good}))
+		w.configs.PrependReactor("list", "startpolicies", func(clienttest.Action) (bool, runtime.Object, error) {
+			return true, nil, errors.New("away")
+		})
+		mine := node(nil)
+		mine.UID = "uid-of-this-node"
+		_, err := w.nodes.CoreV1().Nodes().Update(t.Context(), mine, metav1.UpdateOptions{})
+		require.NoError(t, err)
+		w.policies.Remember(path)
+		assert.Len(t, w.policies.inForce(), 1, "nobody can tell yet")
+		w.runBoth()
+		assert.Equal(t, [][]string{{"theirs"}, {}}, w.inForce)
+		assert.Equal(t, 1, w.count("the StartPolicies on disk are left out: they are of another node of this name"))
+	})
+}
+
 func TestPoliciesAreRememberedUntilTheAPIServerAnswers(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state", "policies.json")
 	inPolicedWorld(t, nil, func(w *policing) {
@@ -193,6 +265,15 @@ func TestPoliciesAreRememberedUntilTheAPIServerAnswers(t *testing.T) {
 		assert.Empty(t, damaged.inForce())
 		assert.Equal(t, 1, w.count("the StartPolicies on disk are left out: until the API server answers, those of the file are in force, if there are any"))
 	})
+}
+
+func closed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
 }
 
 // count is how often this was logged.

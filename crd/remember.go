@@ -50,7 +50,7 @@ func (s *Source) refused() {
 	default:
 	}
 	if s.Current().Origin == OriginNone {
-		s.log.Warn("the API server does not tell the PacemakerConfigs: nothing is held until it does")
+		s.log.Warn("the API server does not tell the PacemakerConfigs: no limit of one is in force until it does")
 	}
 	s.tell()
 }

@@ -180,7 +180,7 @@ func TestSourceIsToldThatItWillNotBeTold(t *testing.T) {
 				w.hour()
 				assert.Equal(t, c.told, w.isTold())
 				w.inForce("", OriginNone, 0)
-				said := "warning: the API server does not tell the PacemakerConfigs: nothing is held until it does"
+				said := "warning: the API server does not tell the PacemakerConfigs: no limit of one is in force until it does"
 				if c.told {
 					assert.Contains(t, w.logged(), said)
 				} else {

@@ -40,6 +40,7 @@ type Source struct {
 	decode   func(map[string]any) (config *v1alpha1.PacemakerConfig, unknown, errs field.ErrorList)
 	changed  chan struct{} // holds at most one: something to decide upon
 	synced   chan struct{} // closed after the first decision
+	placed   chan struct{} // closed once the labels of this node were read
 	told     chan struct{} // closed once it is known which config is the node's
 	tellOnce sync.Once
 	lastGood *LastGood   // nil: nothing is kept on disk
@@ -71,6 +72,7 @@ func NewSource(configs dynamic.Interface, nodes kubernetes.Interface, nodeName, 
 		log: log, fallback: fallback, onChange: onChange, onPanic: func(string) {}, decode: decode,
 		changed: make(chan struct{}, 1),
 		synced:  make(chan struct{}),
+		placed:  make(chan struct{}),
 		told:    make(chan struct{}),
 		current: FromFile(fallback),
 		objects: objects{},
@@ -108,8 +110,19 @@ func (s *Source) Run(ctx context.Context) error {
 	for _, w := range []watched{configs, node} {
 		group.Go(func() error { w.informer.RunWithContext(ctx); return nil })
 	}
+	group.Go(func() error { s.awaitPlaced(ctx, node); return nil })
 	group.Go(func() error { s.decideUntil(ctx, configs, node); return nil })
 	return group.Wait()
+}
+
+// awaitPlaced notes that the labels of this node were read. StartPolicies follow them,
+// too, whether or not the configs can be read.
+func (s *Source) awaitPlaced(ctx context.Context, node watched) {
+	select {
+	case <-node.handler.HasSyncedChecker().Done():
+		close(s.placed)
+	case <-ctx.Done():
+	}
 }
 
 // decideUntil decides once everything was read, and then after every change.

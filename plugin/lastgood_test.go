@@ -74,6 +74,6 @@ func TestTheDaemonFailsOpenWhereNobodyKnowsPacemakerConfigs(t *testing.T) {
 		return err == nil
 	})
 	require.Contains(t, said(), "install its CustomResourceDefinition")
-	require.Contains(t, said(), "nothing is held until it does")
+	require.Contains(t, said(), "no limit of one is in force until it does")
 	assert.Equal(t, string(crd.OriginNone), c.d.Status().Config.Origin)
 }
