@@ -11,7 +11,8 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
 
-// idleEvery bounds the time between two looks at what nothing announces.
+// idleEvery bounds the time between two looks at what nothing announces, as that the
+// clock was set, by which overrides of policies begin and end.
 const idleEvery = 30 * time.Second
 
 // restFor is the least time between two rounds of telling. Whoever is admitted

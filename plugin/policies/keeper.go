@@ -62,10 +62,12 @@ type Keeper struct {
 	faults     map[string]string     // why a policy holds nobody, by name
 	calculated map[string]startpolicy.Calculated
 	limits     map[string]throttle.GroupLimits // that the limiter was told
-	next       time.Time                       // when limits change by themselves; zero: never
-	taken      []string                        // the expressions whose values are taken, sorted; nil: no facts are
-	namespaces namespaces
-	pods       map[string]*member // by UID
+	// By the clock, the limits are those of the time from since on and before next: a change
+	// was at since, and one will be at next. Zero: there is none.
+	since, next time.Time
+	taken       []string // the expressions whose values are taken, sorted; nil: no facts are
+	namespaces  namespaces
+	pods        map[string]*member // by UID
 }
 
 // member is what is known of a pod.
@@ -115,11 +117,13 @@ func (k *Keeper) Suspend(now time.Time, suspended bool) {
 }
 
 // Advance follows the overrides of the policies by time, and says when it wants to
-// be called next; zero: not before the policies change.
+// be called next; zero: not before the policies change. The clock may be set, forward or
+// back, so it has to be called from time to time as well: it is that often that this is
+// noticed.
 func (k *Keeper) Advance(now time.Time) (next time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if !k.next.IsZero() && !now.Before(k.next) {
+	if now.Before(k.since) || !k.next.IsZero() && !now.Before(k.next) {
 		k.limitLocked(now)
 	}
 	return k.next
@@ -129,7 +133,7 @@ func (k *Keeper) Advance(now time.Time) (next time.Time) {
 // must be held.
 func (k *Keeper) limitLocked(now time.Time) {
 	before := k.calculated
-	k.next, k.calculated = time.Time{}, make(map[string]startpolicy.Calculated, len(k.policies))
+	k.since, k.next, k.calculated = time.Time{}, time.Time{}, make(map[string]startpolicy.Calculated, len(k.policies))
 	limits := make(map[string]throttle.GroupLimits, len(k.policies))
 	claims := map[string]leases.Policy{}
 	for _, policy := range k.policies {
@@ -137,6 +141,9 @@ func (k *Keeper) limitLocked(now time.Time) {
 		k.calculated[policy.Name] = c
 		if !c.Next.IsZero() && (k.next.IsZero() || c.Next.Before(k.next)) {
 			k.next = c.Next
+		}
+		if c.Since.After(k.since) {
+			k.since = c.Since
 		}
 		if b, known := before[policy.Name]; known && !b.Since.Equal(c.Since) {
 			k.options.Log.WithField("policy", policy.Name).Info("a temporary override of the StartPolicy began or ended")

@@ -139,6 +139,65 @@ temporaryOverrides: [{begin: "2026-11-27T13:00:00Z", end: "2026-11-27T14:00:00Z"
 	require.EqualValues(t, 1, pods())
 }
 
+// The clock of a node may be set: what counts is what it shows now, not how it got there.
+func TestOverridesFollowAClockThatIsSet(t *testing.T) {
+	t.Parallel()
+	log, _ := logtest.NewNullLogger()
+	l := newTold()
+	k := New(Options{Limiter: l, Log: log})
+	k.SetPolicies(noon, []*v1alpha1.StartPolicy{
+		policy(t, "t1", `
+selector: {terms: [{podSelector: {}}]}
+limits: {running: {pods: 1}}
+temporaryOverrides: [{begin: "2026-11-27T13:00:00Z", end: "2026-11-27T14:00:00Z", limits: {running: {pods: 5}}}]`),
+		policy(t, "t2", `
+selector: {terms: [{podSelector: {}}]}
+limits: {running: {pods: 2}}
+temporaryOverrides: [{begin: "2026-11-27T11:00:00Z", end: "2026-11-27T11:30:00Z", limits: {running: {pods: 6}}}]`),
+	})
+	hour := func(hours float64) time.Time { return noon.Add(time.Duration(hours * float64(time.Hour))) }
+	for _, step := range []struct {
+		at     float64
+		t1, t2 int64
+		next   float64
+	}{
+		{0, 1, 2, 1},
+		{1.5, 5, 2, 2},       // set forward, over the begin
+		{0.5, 1, 2, 1},       // and back
+		{5, 1, 2, 0},         // over all
+		{1.5, 5, 2, 2},       // back into it
+		{-0.75, 1, 6, -0.5},  // back into the other, that was over when the policies came
+		{-10, 1, 2, -1},      // before everything
+		{-0.5001, 1, 6, -.5}, // just before an end
+	} {
+		next := k.Advance(hour(step.at))
+		assert.EqualValues(t, step.t1, *l.limits["t1"].Running.Pods, step.at)
+		assert.EqualValues(t, step.t2, *l.limits["t2"].Running.Pods, step.at)
+		if step.next == 0 {
+			assert.Zero(t, next, step.at)
+			continue
+		}
+		assert.WithinDuration(t, hour(step.next), next, time.Nanosecond, step.at)
+	}
+}
+
+// Whoever asks again and again has the limiter told nothing that it knows.
+func TestAdvanceTellsOnlyWhatIsNew(t *testing.T) {
+	t.Parallel()
+	log, _ := logtest.NewNullLogger()
+	l := newTold()
+	k := New(Options{Limiter: l, Log: log})
+	k.SetPolicies(noon, []*v1alpha1.StartPolicy{policy(t, "t1", `
+selector: {terms: [{podSelector: {}}]}
+limits: {running: {pods: 1}}
+temporaryOverrides: [{begin: "2026-11-27T11:00:00Z", end: "2026-11-27T14:00:00Z", limits: {running: {pods: 5}}}]`)})
+	l.limits = nil
+	for minute := range 120 {
+		k.Advance(noon.Add(time.Duration(minute) * time.Minute))
+	}
+	assert.Nil(t, l.limits)
+}
+
 func TestSuspendedPoliciesBoundNothing(t *testing.T) {
 	t.Parallel()
 	log, _ := logtest.NewNullLogger()
