@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -152,9 +153,18 @@ func addUse(a, b v1alpha1.PodUse) v1alpha1.PodUse {
 			if sum.Requests == nil {
 				sum.Requests = map[string]v1alpha1.UsedQuantity{}
 			}
-			milli := startpolicy.Milli(string(sum.Requests[name])) + startpolicy.Milli(string(amount))
+			milli := capped(startpolicy.Milli(string(sum.Requests[name])), startpolicy.Milli(string(amount)))
 			sum.Requests[name] = v1alpha1.UsedQuantity(startpolicy.Amount(name, milli))
 		}
 	}
 	return sum
+}
+
+// capped gives the sum of two amounts, or the largest there is where it would be larger:
+// a cluster may use more memory than thousandths of a byte can be counted, 9.2 PB.
+func capped(a, b int64) int64 {
+	if b > 0 && a > math.MaxInt64-b {
+		return math.MaxInt64
+	}
+	return a + b
 }

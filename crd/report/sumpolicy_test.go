@@ -105,3 +105,18 @@ func TestOnlyTheLargestGroupsAreTold(t *testing.T) {
 	assert.EqualValues(t, 5000, status.GroupCount)
 	assert.EqualValues(t, 780, status.Used.Running.Pods, "the sum is of all")
 }
+
+// No sum of what nodes tell turns over: one that is too large to be told stays the largest.
+func TestASumThatIsTooLargeStaysTheLargest(t *testing.T) {
+	t.Parallel()
+	use := func(amount string) v1alpha1.PodUse {
+		return v1alpha1.PodUse{Requests: map[string]v1alpha1.UsedQuantity{"memory": v1alpha1.UsedQuantity(amount)}}
+	}
+	for _, amount := range []string{"9Pi", "9223372036854775807m", "9Ei"} {
+		sum := addUse(use(amount), use(amount))
+		assert.EqualValues(t, "9223372036854775807m", sum.Requests["memory"], amount)
+		again := addUse(sum, use("1Gi"))
+		assert.EqualValues(t, "9223372036854775807m", again.Requests["memory"], "and what was summed up once can be added to")
+	}
+	assert.EqualValues(t, "8Pi", addUse(use("4Pi"), use("4Pi")).Requests["memory"])
+}
