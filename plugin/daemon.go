@@ -176,6 +176,9 @@ func (d *Daemon) pace(ctx context.Context) error {
 	if err := sandboxes.recall(file); err != nil {
 		d.options.Log.WithError(err).Warn("what an earlier daemon knew of the sandboxes is left out")
 	}
+	if err := removeUnfinished(file); err != nil {
+		d.options.Log.WithError(err).Warn("an unfinished file of an earlier daemon stays in the run folder")
+	}
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error {
 		return d.pacer.supervised(ctx, "keepSandboxes", func(ctx context.Context) error { return sandboxes.keep(ctx, file, d.options.Log) })

@@ -34,7 +34,10 @@ func (h *handlers) Synchronize(ctx context.Context, pods []*api.PodSandbox, ctrs
 
 // RunPodSandbox may refuse the pod for now.
 func (h *handlers) RunPodSandbox(ctx context.Context, pod *api.PodSandbox) error {
-	return h.guard(ctx, "RunPodSandbox", pod, func(ctx context.Context) error { return h.p.runSandbox(ctx, pod) })
+	return h.guard(ctx, "RunPodSandbox", pod, func(ctx context.Context) error {
+		h.p.podLog(podKey(pod), pod.GetNamespace()+"/"+pod.GetName()).WithField("sandbox_id", pod.GetId()).Debug("the runtime makes a sandbox")
+		return h.p.runSandbox(ctx, pod)
+	})
 }
 
 // StopPodSandbox takes note of the end of a sandbox.
@@ -53,6 +56,9 @@ func (h *handlers) CreateContainer(ctx context.Context, pod *api.PodSandbox, ctr
 	var adjustment *api.ContainerAdjustment
 	err := h.guard(ctx, "CreateContainer", pod, func(ctx context.Context) error {
 		hook, err := h.p.createContainer(ctx, pod, ctr)
+		h.p.podLog(podKey(pod), pod.GetNamespace()+"/"+pod.GetName()).WithFields(logrus.Fields{
+			"sandbox_id": pod.GetId(), "container_id": ctr.GetId(), "hook": hook != nil, "refused": err != nil,
+		}).Debug("the runtime makes a container")
 		if hook != nil {
 			adjustment = &api.ContainerAdjustment{}
 			adjustment.AddHooks(&api.Hooks{CreateRuntime: []*api.Hook{hook}})

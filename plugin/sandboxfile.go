@@ -31,6 +31,16 @@ type keptFacts struct {
 // sandboxesPath gives the path of the facts about sandboxes.
 func (o Options) sandboxesPath() string { return filepath.Join(o.RunDir, "sandboxes.json") }
 
+// removeUnfinished removes what a daemon that was killed had begun to write. Only the
+// holder of the run folder's lock writes there, and calls this.
+func removeUnfinished(path string) error {
+	begun, err := filepath.Glob(path + ".*")
+	for _, file := range begun {
+		err = errors.Join(err, os.Remove(file))
+	}
+	return err
+}
+
 // recall takes over what an earlier daemon left. No file is no error: nothing is known.
 func (b *sandboxBook) recall(path string) error {
 	data, err := os.ReadFile(path)

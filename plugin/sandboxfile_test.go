@@ -57,3 +57,16 @@ func TestAFileOfSandboxesThatIsNonsenseIsAnError(t *testing.T) {
 	require.ErrorContains(t, b.recall(file), "facts about sandboxes")
 	assert.True(t, b.of(&api.PodSandbox{Id: "s"}).old)
 }
+
+func TestWhatAKilledDaemonHadBegunToWriteIsRemoved(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "sandboxes.json")
+	for _, name := range []string{file, file + ".123", file + ".456"} {
+		require.NoError(t, os.WriteFile(name, nil, 0o600))
+	}
+	require.NoError(t, removeUnfinished(file))
+	left, err := filepath.Glob(file + "*")
+	require.NoError(t, err)
+	assert.Equal(t, []string{file}, left)
+	require.NoError(t, removeUnfinished(file), "nothing to remove")
+}
