@@ -57,14 +57,15 @@ func (m meter) cpu(parent string, containers []container) (float64, error) {
 
 var errNoProcess = errors.New("neither a cgroup nor a process is known")
 
+// processOf names a process of the host. The library's own constructor may look for one
+// of that number on the machine that it sees itself.
+func processOf(pid int) *process.Process { return &process.Process{Pid: int32(pid)} }
+
 func (m meter) processCPU(pid int) (float64, error) {
 	if pid <= 0 {
 		return 0, errNoProcess
 	}
-	proc, err := process.NewProcessWithContext(m.host, int32(pid))
-	if err != nil {
-		return 0, fmt.Errorf("process %d: %w", pid, err)
-	}
+	proc := processOf(pid)
 	times, err := proc.TimesWithContext(m.host)
 	if err != nil {
 		return 0, fmt.Errorf("process %d: %w", pid, err)
@@ -135,10 +136,7 @@ func (m meter) processMoved(pid int) (float64, error) {
 	if pid <= 0 {
 		return 0, errNoProcess
 	}
-	proc, err := process.NewProcessWithContext(m.host, int32(pid))
-	if err != nil {
-		return 0, fmt.Errorf("process %d: %w", pid, err)
-	}
+	proc := processOf(pid)
 	io, err := proc.IOCountersWithContext(m.host)
 	if err != nil {
 		return 0, fmt.Errorf("I/O of process %d: %w", pid, err)
