@@ -39,15 +39,17 @@ func TestAPodIsMeasuredByAllItsProcesses(t *testing.T) {
 	proc := fakeProc{t, t.TempDir()}
 	m := newMeter(Options{ProcRoot: proc.dir, CgroupRoot: "/nowhere"})
 	shell := []container{{id: "c", pid: 7}}
+	// The last one has a number that no process of this machine has.
+	const last = 1 << 30
 	proc.process(7, 100, 1, "8 9 ")
-	proc.process(8, 1000, 2, "10 ")
-	proc.process(10, 10000, 4, "")
+	proc.process(8, 1000, 2, fmt.Sprint(last, " "))
+	proc.process(last, 10000, 4, "")
 	first, err := m.usage(time.Unix(0, 0), "/pod", shell)
 	require.NoError(t, err, "9 has ended since")
 	assert.Equal(t, use{inLine: 7, moved: 11100}, first.since(usage{}))
 
 	proc.process(8, 1005, 3, "")
-	require.NoError(t, os.RemoveAll(filepath.Join(proc.dir, "10")))
+	require.NoError(t, os.RemoveAll(filepath.Join(proc.dir, fmt.Sprint(last))))
 	second, err := m.usage(time.Unix(5, 0), "/pod", shell)
 	require.NoError(t, err)
 	assert.Equal(t, use{inLine: 1, moved: 5}, second.since(first), "what a process did that has ended counts no more")

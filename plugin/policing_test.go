@@ -55,6 +55,14 @@ func TestAPolicyOfTheAPIServerGroupsPodsThatAreKnown(t *testing.T) {
 		p := c.d.Status().Policies
 		return len(p) == 1 && len(p[0].Groups) == 1 && p[0].Groups[0].Group == "a" && p[0].Groups[0].Running.Pods == 1
 	})
+	c.eventually("the others are grouped, too", func() bool {
+		for _, uid := range []string{"a1", "a2", "b1"} {
+			if p, known := c.d.watch.Get(uid); !known || p.Facts == nil {
+				return false
+			}
+		}
+		return true
+	})
 	second := c.known("a2")
 	require.ErrorContains(t, second.run(), "images")
 	second.becomes(throttle.Waiting, throttle.PolicyRunning)

@@ -21,6 +21,15 @@ func quickSigns(p *pacer) {
 	p.signs.cores = 0.001
 }
 
+// runsFor has a pod end by its CPU use only after its containers have run for so long:
+// not before the runtime has told of the exit of one that ended.
+func runsFor(d time.Duration) nodeOption {
+	return tuned(func(p *pacer) {
+		quickSigns(p)
+		p.signs.run = d
+	})
+}
+
 // burnUntil is a program that burns CPU until a file is there, and then sleeps.
 func burnUntil(file string) []string {
 	return []string{"sh", "-c", `while [ ! -e "$0" ]; do :; done; sleep 600`, file}
@@ -91,7 +100,7 @@ func TestAPodWhoseCPUUseCannotBeReadEndsByTime(t *testing.T) {
 
 func TestStandaloneAPodThatEndedFreesItsSlot(t *testing.T) {
 	t.Parallel()
-	n := newNode(t, oneAtATime, standalone, tuned(quickSigns))
+	n := newNode(t, oneAtATime, standalone, runsFor(patience))
 	p := n.strangePod("job").runs()
 	p.startsNow("app", "true")
 	p.becomes(throttle.Started, throttle.Completed)
@@ -99,7 +108,7 @@ func TestStandaloneAPodThatEndedFreesItsSlot(t *testing.T) {
 
 func TestStandaloneARestartIsNotOverBeforeItBegan(t *testing.T) {
 	t.Parallel()
-	n := newNode(t, oneAtATime, standalone, tuned(quickSigns))
+	n := newNode(t, oneAtATime, standalone, runsFor(4*time.Second))
 	p := n.strangePod("crashes").runs()
 	p.startsNow("app", "true")
 	p.becomes(throttle.Started, throttle.Completed)

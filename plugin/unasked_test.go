@@ -32,7 +32,7 @@ func TestAStartThatNobodyAskedForIsCounted(t *testing.T) {
 
 func TestStandaloneTheAppIsPacedAfterAnInitContainerThatLookedLikeAll(t *testing.T) {
 	t.Parallel()
-	n := newNode(t, oneAtATime, standalone, tuned(quickSigns))
+	n := newNode(t, oneAtATime, standalone, runsFor(patience))
 	p := n.strangePod("with-init").runs()
 	p.startsNow("init", "true")
 	p.becomes(throttle.Started, throttle.Completed)
