@@ -4,6 +4,7 @@ import (
 	"flag"
 	"io"
 	"net"
+	"os"
 	"testing"
 	"time"
 
@@ -41,10 +42,11 @@ func TestBadEnvironmentIsAnError(t *testing.T) {
 }
 
 func TestWaitsForWhatItNeeds(t *testing.T) {
-	address := "127.0.0.1:0"
-	first, err := net.Listen("tcp", address)
+	// An address of this process alone, so that nobody takes the port meanwhile.
+	own := net.IPv4(127, 83, byte(os.Getpid()>>8), byte(os.Getpid()))
+	first, err := net.Listen("tcp", net.JoinHostPort(own.String(), "0"))
 	require.NoError(t, err)
-	address = first.Addr().String()
+	address := first.Addr().String()
 	require.NoError(t, first.Close())
 	ended := make(chan error, 1)
 	go func() { ended <- run([]string{"--cpu-seconds", "0", "--wait-for", address, "--done"}) }()
