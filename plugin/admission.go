@@ -31,6 +31,7 @@ func (p *pacer) letIn(now time.Time, sandbox *api.PodSandbox, pod podwatch.Pod, 
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	r := p.recordOfLocked(sandbox)
+	p.kubeletAsks(now, r)
 	p.kicker.came(now, r.uid)
 	if exemption(p.config.Load().Spec.Exemptions, r, pod, known) == "" {
 		d := p.joinLocked(now, r, "", pod).LetUp(now, p.options.GateTimeout)
@@ -101,6 +102,7 @@ func (p *pacer) takeNote(now time.Time, a *asking) (begins beginning, exempt str
 	p.mu.Lock()
 	defer p.mu.Unlock() // also when it panics: the next pod needs the lock
 	a.r = p.recordOfLocked(a.sandbox)
+	p.kubeletAsks(now, a.r)
 	a.r.enter(a.sandbox.GetId())
 	a.r.create(a.ctr, now)
 	for _, c := range a.r.containers {

@@ -107,6 +107,11 @@ func (p *pacer) countRunning(now time.Time, uid string, pod podwatch.Pod) bool {
 	s := subject(r, pod)
 	run := r.progress(time.Time{}, pod)
 	p.mu.Unlock()
-	p.keeper.Runs(now, s, pod.ContainersReady && pod.Describes(run.ids))
+	ready := pod.ContainersReady && pod.Describes(run.ids)
+	if ready && p.isStarting(uid) {
+		reason, _, _ := p.howReady(now, pod, run)
+		ready = reason == throttle.Ready
+	}
+	p.keeper.Runs(now, s, ready)
 	return true
 }

@@ -43,6 +43,7 @@ type pacer struct {
 	signs     *signs
 	stalls    *stalls
 	missed    *missedStarts
+	kubelet   *kubeletProcess
 	sensors   *sensors
 	keeper    *policies.Keeper
 	claimer   interface{ Wake() } // nil: no policy can have the scope Cluster
@@ -71,6 +72,7 @@ func newPacer(o Options, pods podSource, m *metrics) *pacer {
 		options: o, limiter: throttle.New(time.Now(), throttle.Settings{}), pods: pods,
 		gate: newGateUse(o), metrics: m, log: o.Log, notices: noNotices{}, podEvents: newPodEvents(),
 		signs: newSigns(o), stalls: newStalls(o), budget: newHandlerBudget(), missed: newMissedStarts(),
+		kubelet: newKubeletProcess(o),
 		records: map[string]*record{}, starting: map[string]struct{}{},
 		woken: make(chan struct{}, 1), pulse: make(chan chan<- struct{}),
 	}

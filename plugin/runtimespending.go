@@ -136,6 +136,5 @@ func cpuOf(procRoot string, process processOfNode) (time.Duration, bool) {
 	if err != nil || stat.Starttime != process.started {
 		return 0, false
 	}
-	const tick = time.Second / 100 // USER_HZ: in /proc it is 100 on every architecture of Go
 	return time.Duration(int(stat.UTime)+int(stat.STime)+stat.CUTime+stat.CSTime) * tick, true
 }

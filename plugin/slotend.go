@@ -91,14 +91,23 @@ func (p *pacer) judgeAllWaiting(now time.Time) {
 // will tell.
 func (p *pacer) judgeStarting(now time.Time, t *throttle.Ticket, pod podwatch.Pod) (again time.Time) {
 	reason, since, again := p.howItEnded(now, pod)
-	if reason == "" {
+	switch reason {
+	case "":
 		return again
+	case throttle.Inferred:
+		again = p.judgeBySigns(now, t)
+	default:
+		again = p.endStart(now, t, reason, since)
 	}
-	return p.endStart(now, t, reason, since)
+	if pod.Probed && since.Before(now) {
+		p.countRunning(now, pod.UID, pod) // it may be ready only now
+	}
+	return again
 }
 
 // howItEnded tells how, and since when, the start of a pod is over; an empty
-// reason: it is not, and again is when to look though nothing changes.
+// reason: it is not, and again is when to look though nothing changes. Inferred:
+// only the node's own signs can tell.
 func (p *pacer) howItEnded(now time.Time, pod podwatch.Pod) (reason throttle.Reason, since, again time.Time) {
 	if pod.Terminal() {
 		return terminal(pod), now, time.Time{}
@@ -112,10 +121,7 @@ func (p *pacer) howItEnded(now time.Time, pod podwatch.Pod) (reason throttle.Rea
 		return "", time.Time{}, time.Time{}
 	}
 	if pod.Probed {
-		if pod.ContainersReady {
-			return throttle.Ready, now, time.Time{}
-		}
-		return "", time.Time{}, time.Time{}
+		return p.howReady(now, pod, run)
 	}
 	if !pod.AllRunning {
 		return "", time.Time{}, time.Time{}
@@ -125,6 +131,23 @@ func (p *pacer) howItEnded(now time.Time, pod podwatch.Pod) (reason throttle.Rea
 		return "", time.Time{}, settled
 	}
 	return throttle.Settled, settled, time.Time{}
+}
+
+// howReady is howItEnded of a pod that has probes and whose containers run.
+func (p *pacer) howReady(now time.Time, pod podwatch.Pod, run progress) (reason throttle.Reason, since, again time.Time) {
+	if !pod.ContainersReady {
+		p.noteUnready(now, pod, run)
+		return "", time.Time{}, time.Time{}
+	}
+	switch until := p.doubt(now, pod, run); {
+	case until.IsZero():
+		return throttle.Ready, now, time.Time{}
+	case now.Before(until):
+		return "", time.Time{}, until
+	case pod.StartupOnly:
+		return throttle.Inferred, pod.ReadinessSince, time.Time{}
+	}
+	return throttle.Ready, pod.ReadinessSince, time.Time{}
 }
 
 func terminal(pod podwatch.Pod) throttle.Reason {
@@ -156,6 +179,9 @@ func (p *pacer) review(now time.Time) (next time.Time) {
 		}
 	}
 	blind := p.pods == nil || !p.pods.Healthy()
+	if p.pods != nil {
+		p.kubelet.follow(now)
+	}
 	for _, uid := range p.startingUIDs() {
 		t := p.limiter.Lookup(uid)
 		if t == nil {

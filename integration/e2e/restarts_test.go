@@ -20,7 +20,7 @@ import (
 )
 
 // The Jobs that wait to be let in, and for how many seconds the slow pods start.
-const jobs, slowFor = 3, 100
+const jobs, slowFor = 3, 75
 
 // kubelet, then containerd, are restarted while 20 pods wait at the gate and Jobs
 // wait to be let in: no pod fails, and the order and the limit hold.
@@ -45,11 +45,10 @@ func TestKubeletAndContainerdRestartedWhilePodsWait(t *testing.T) {
 			s := d.status(t)
 			return s.Ready && s.Gate.Waiters >= crowded/2
 		})
-		// A slot may have become free, see early.
 		now := herdOf(d.waitingNames(t))
 		still := slices.DeleteFunc(slices.Clone(order), func(name string) bool { return !slices.Contains(now, name) })
 		assert.Equal(t, still, now, "the order of those that wait after the restart of %s", part.Name())
-		assert.GreaterOrEqual(t, len(d.status(t).Starting), crowdLimit, "the starts under way count, or others have taken their place")
+		assert.GreaterOrEqual(t, len(d.status(t).Starting), crowdLimit, "the starts under way count")
 		// kubelet's cAdvisor waits seconds for the task of each container that has a
 		// cgroup, and kubelet for cAdvisor.
 		missed := strings.Count(logSince(t, node.Kubelet, said), "Failed to create existing container")
@@ -69,21 +68,27 @@ func TestKubeletAndContainerdRestartedWhilePodsWait(t *testing.T) {
 		assert.NotEqual(t, corev1.PodFailed, l.pod.Status.Phase, "%s: %s %s", l.pod.Name, l.pod.Status.Reason, l.pod.Status.Message)
 	}
 	d.assertOrder(t, ns, slices.DeleteFunc(slices.Clone(all), func(l life) bool { return !strings.HasPrefix(l.pod.Name, "herd-") }))
-	early, unasked := d.early(t), d.unasked(t)
-	most := mostStarting(all)
-	assert.LessOrEqual(t, most, crowdLimit+early+unasked, "pods between the start of their process and ready")
-	figure(t, "at most %d were starting, the limit is %d; kubelet took %d for ready that were not, %d began before the daemon was connected to containerd again",
-		most, crowdLimit, early, unasked)
+	assert.Zero(t, d.early(t), "slow pods whose start ended before they were ready")
+	unasked, most := d.unasked(t), mostStarting(all)
+	assert.LessOrEqual(t, most, crowdLimit+unasked, "pods between the start of their process and ready")
+	figure(t, "at most %d were starting, the limit is %d; %d times kubelet may have called a pod ready that it had not probed, and %d began before the daemon was connected to containerd again",
+		most, crowdLimit, d.doubted(t), unasked)
 	eventually(t, "no hook and no runc is left", func() bool { return len(hooks(t)) == 0 })
 }
 
 var (
-	readyLine = regexp.MustCompile(`msg="start ended".* pod_name=slow-\S+ .*reason=Ready start_ms=(\d+)`)
+	readyLine = regexp.MustCompile(`msg="start ended".* pod_name=slow-\S+ .*reason=(?:Ready|Inferred) start_ms=(\d+)`)
 	foundLine = regexp.MustCompile(`msg="start admitted".* reason=Found `)
 )
 
-// early counts the slow pods that were reported ready before they were. A kubelet that
-// was restarted takes a container for ready as long as it has not begun to probe it.
+// doubted counts how often the daemon did not believe kubelet that a pod is ready. A
+// kubelet that was restarted says so of containers that it has not begun to probe.
+func (d *daemon) doubted(t *testing.T) int {
+	t.Helper()
+	return strings.Count(d.logged(t), "may call the pod ready though it has not probed it")
+}
+
+// early counts the slow pods whose start ended before they were ready.
 func (d *daemon) early(t *testing.T) (n int) {
 	t.Helper()
 	for _, m := range readyLine.FindAllStringSubmatch(d.logged(t), -1) {

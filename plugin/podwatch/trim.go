@@ -13,6 +13,9 @@ import (
 // reasonCrashLoop is the kubelet's reason for a container that waits before it is started yet again.
 const reasonCrashLoop = "CrashLoopBackOff"
 
+// probePeriod is the period of a probe that names none.
+const probePeriod = 10 * time.Second
+
 // cached is what the informer keeps instead of the API's pod.
 type cached struct {
 	metav1.ObjectMeta // namespace, name, uid and resourceVersion, which client-go reads; nothing else is set
@@ -94,7 +97,7 @@ func trim(p *corev1.Pod) Pod {
 		c := &p.Status.Conditions[i]
 		switch {
 		case c.Type == corev1.ContainersReady:
-			pod.ContainersReady = c.Status == corev1.ConditionTrue
+			pod.ContainersReady, pod.ReadinessSince = c.Status == corev1.ConditionTrue, c.LastTransitionTime.Time
 		case c.Type == corev1.DisruptionTarget && c.Reason == corev1.PodReasonTerminationByKubelet:
 			pod.Deleting = pod.Deleting || (c.Status == corev1.ConditionTrue && !pod.Static)
 		}
@@ -103,7 +106,8 @@ func trim(p *corev1.Pod) Pod {
 	return pod
 }
 
-// addContainers fills Containers and what follows from them: Probed, AllRunning, RunningSince, CrashLooping.
+// addContainers fills Containers and what follows from them: Probed, ProbeEvery, StartupOnly, AllRunning, RunningSince,
+// CrashLooping.
 func (pod *Pod) addContainers(p *corev1.Pod) {
 	spec, status := &p.Spec, &p.Status
 	pod.Containers = make(map[string]Container, len(spec.InitContainers)+len(spec.Containers)+len(spec.EphemeralContainers))
@@ -130,7 +134,7 @@ func (pod *Pod) addContainers(p *corev1.Pod) {
 
 // add puts one container in the map and returns its state as reported among statuses.
 func (pod *Pod) add(c *corev1.Container, kind Kind, statuses []corev1.ContainerStatus) corev1.ContainerState {
-	out := Container{Kind: kind}
+	out := Container{Kind: kind, Probed: kind != Ephemeral && (c.ReadinessProbe != nil || c.StartupProbe != nil)}
 	if c.RestartPolicy != nil {
 		out.RestartPolicy = string(*c.RestartPolicy)
 	}
@@ -149,10 +153,23 @@ func (pod *Pod) add(c *corev1.Container, kind Kind, statuses []corev1.ContainerS
 	if state.Waiting != nil && state.Waiting.Reason == reasonCrashLoop {
 		pod.CrashLooping = true
 	}
-	if c.ReadinessProbe != nil || c.StartupProbe != nil {
-		pod.Probed = true
+	if out.Probed {
+		pod.Probed, pod.ProbeEvery = true, max(pod.ProbeEvery, probeEvery(c.ReadinessProbe), probeEvery(c.StartupProbe))
+		pod.StartupOnly = pod.StartupOnly || c.ReadinessProbe == nil
 	}
 	return state
+}
+
+// probeEvery gives the period of a probe, 0 where there is none.
+func probeEvery(probe *corev1.Probe) time.Duration {
+	switch {
+	case probe == nil:
+		return 0
+	case probe.PeriodSeconds <= 0:
+		return probePeriod
+	default:
+		return time.Duration(probe.PeriodSeconds) * time.Second
+	}
 }
 
 func initKind(c *corev1.Container) Kind {

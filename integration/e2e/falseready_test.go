@@ -1,0 +1,61 @@
+//go:build e2e && full
+
+package e2e
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+)
+
+// kubelet, restarted while a pod starts, calls that pod ready before it probes it: the
+// next pod waits until the first is ready nevertheless.
+func TestKubeletIsRestartedWhileAPodStarts(t *testing.T) {
+	for name, c := range map[string]struct {
+		starts corev1.PodSpec
+		runs   time.Duration // before kubelet is restarted
+	}{
+		// It takes that back within 10 s, when its worker begins.
+		"a young container with a readiness probe": {herdPod(0.1, sleeping("40s"), slowlyProbed), 0},
+		// It never takes that back: https://github.com/kubernetes/kubernetes/issues/142305
+		"an older container with a startup probe": {herdPod(40, withoutProbes, withStartup), 12 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := startDaemon(t)
+			ns := namespace(t)
+			d.configure(t, "{throttleConfig: {maxConcurrent: {value: 1}, noProgressAfter: 10m}}")
+			createPod(t, ns, "first", c.starts)
+			eventually(t, "the first pod runs", func() bool {
+				statuses := pods(t, ns)[0].Status.ContainerStatuses
+				return len(statuses) == 1 && statuses[0].State.Running != nil && time.Since(statuses[0].State.Running.StartedAt.Time) > c.runs
+			})
+			require.NoError(t, node.Kubelet.Stop(t.Context()))
+			require.NoError(t, node.Kubelet.Start(t.Context()))
+			createPod(t, ns, "next", herdPod(0.1))
+			var said time.Time
+			eventually(t, "kubelet calls the first pod ready", func() bool {
+				said = time.Now()
+				return isReady(t, ns, "first")
+			})
+			eventually(t, "the next pod is ready", func() bool { return isReady(t, ns, "next") })
+
+			of := map[string]life{}
+			for _, l := range lives(t, ns) {
+				of[l.pod.Name] = l
+			}
+			first, next := of["first"], of["next"]
+			require.False(t, first.served.IsZero())
+			assert.True(t, next.started.After(first.served), "the next pod started %.1f s before the first was ready", first.served.Sub(next.started).Seconds())
+			figure(t, "%s: kubelet called the pod ready %.1f s before it was; %d times that was not believed; the next pod started %.1f s after the first was ready",
+				name, first.served.Sub(said).Seconds(), d.doubted(t), next.started.Sub(first.served).Seconds())
+		})
+	}
+}
+
+// slowlyProbed has the readiness probe ask every ten seconds, as is the default.
+func slowlyProbed(spec *corev1.PodSpec) {
+	spec.Containers[0].ReadinessProbe = probe(corev1.Probe{FailureThreshold: 1})
+}
