@@ -43,12 +43,16 @@ type Cluster struct {
 	NodeName string
 	// StaticPodDir is where the kubelet looks for the manifests of static pods.
 	StaticPodDir string
+	// SystemBus is the socket at which the kubelet looks for the node's system bus.
+	// Nobody listens there, unless a caller does; see package logind.
+	SystemBus string
 	// The parts, beside Runtime.Containerd.
 	Etcd, APIServer, ControllerManager, Scheduler, Kubelet *Service
 
-	creds  *credentials
-	access *rest.Config
-	client kubernetes.Interface
+	creds         *credentials
+	access        *rest.Config
+	client        kubernetes.Interface
+	kubeletConfig func(config map[string]any)
 }
 
 // StartCluster starts etcd, kube-apiserver, kube-controller-manager,
@@ -59,7 +63,10 @@ func StartCluster(ctx context.Context, o ClusterOptions) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Cluster{Runtime: r, NodeName: o.NodeName, StaticPodDir: filepath.Join(r.Dir, "static-pods")}
+	c := &Cluster{
+		Runtime: r, NodeName: o.NodeName, kubeletConfig: o.KubeletConfig,
+		StaticPodDir: filepath.Join(r.Dir, "static-pods"), SystemBus: filepath.Join(r.Dir, "system-bus.sock"),
+	}
 	if c.NodeName == "" {
 		c.NodeName = DefaultNodeName
 	}
@@ -76,13 +83,18 @@ func (c *Cluster) start(ctx context.Context, o ClusterOptions) error {
 	if err := c.startKubelet(ctx, o); err != nil {
 		return err
 	}
-	if err := c.Kubelet.await(ctx, "the node to be ready", c.nodeReady); err != nil {
+	if err := c.AwaitReady(ctx); err != nil {
 		return err
 	}
 	return c.Kubelet.await(ctx, "the default service account", func(ctx context.Context) error {
 		_, err := c.client.CoreV1().ServiceAccounts("default").Get(ctx, "default", metav1.GetOptions{})
 		return err
 	})
+}
+
+// AwaitReady waits until the node is ready and has no taints.
+func (c *Cluster) AwaitReady(ctx context.Context) error {
+	return c.Kubelet.await(ctx, "the node to be ready", c.nodeReady)
 }
 
 // connect makes the clients with which the host reaches the API server.

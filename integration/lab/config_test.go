@@ -34,9 +34,8 @@ func TestKubeletConfigHasTheCallersLastWord(t *testing.T) {
 	dir := t.TempDir()
 	c := &Cluster{Runtime: &Runtime{Run: Run{Dir: dir, Cgroup: "/run-1"}, Socket: "/c.sock"}}
 	require.NoError(t, os.Mkdir(filepath.Join(dir, "kubelet"), 0o755))
-	path, err := c.writeKubeletConfig(filepath.Dir(c.KubeletConfigFile()), ClusterOptions{
-		KubeletConfig: func(config map[string]any) { config["maxPods"] = 5 },
-	})
+	path, err := c.writeKubeletConfig(filepath.Dir(c.KubeletConfigFile()),
+		func(config map[string]any) { config["maxPods"] = 4 }, nil, func(config map[string]any) { config["maxPods"] = 5 })
 	require.NoError(t, err)
 	require.Equal(t, c.KubeletConfigFile(), path)
 	text, err := os.ReadFile(path)

@@ -18,6 +18,9 @@ import (
 // network.
 const kubeletHealthPort = "10248"
 
+// systemBusVariable is where the D-Bus library looks for the system bus.
+const systemBusVariable = "DBUS_SYSTEM_BUS_ADDRESS"
+
 // startKubelet starts the node's kubelet and checks that its cAdvisor sees
 // containerd.
 func (c *Cluster) startKubelet(ctx context.Context, o ClusterOptions) error {
@@ -27,7 +30,7 @@ func (c *Cluster) startKubelet(ctx context.Context, o ClusterOptions) error {
 			return err
 		}
 	}
-	config, err := c.writeKubeletConfig(root, o)
+	config, err := c.writeKubeletConfig(root, o.KubeletConfig)
 	if err != nil {
 		return err
 	}
@@ -49,6 +52,8 @@ func (c *Cluster) startKubelet(ctx context.Context, o ClusterOptions) error {
 	client := &http.Client{Timeout: time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
 	c.Kubelet = newService(c.keeper, ServiceSpec{
 		Name: "kubelet", Args: args,
+		// Or a kubelet that is told to shut down gracefully would hold up the host.
+		Env:   []string{systemBusVariable + "=unix:path=" + c.SystemBus},
 		Ready: func(ctx context.Context) error { return httpOK(ctx, client, "http://"+health+"/healthz") },
 	})
 	if err := c.Kubelet.Start(ctx); err != nil {
@@ -67,9 +72,27 @@ func labels(all map[string]string) string {
 	return strings.Join(pairs, ",")
 }
 
+// RestartKubelet restarts the kubelet with the configuration that it was first
+// started with, on which change, if not nil, has the last word, and waits until the
+// node is ready and without taints.
+func (c *Cluster) RestartKubelet(ctx context.Context, change func(config map[string]any)) error {
+	if err := c.Kubelet.Stop(ctx); err != nil {
+		return err
+	}
+	_, err := c.writeKubeletConfig(filepath.Dir(c.KubeletConfigFile()), c.kubeletConfig, change)
+	if err != nil {
+		return err
+	}
+	if err := c.Kubelet.Start(ctx); err != nil {
+		return err
+	}
+	return c.AwaitReady(ctx)
+}
+
 // writeKubeletConfig writes the kubelet's configuration: kubelet's defaults,
-// except for what keeps it within the run's folder, cgroup and network.
-func (c *Cluster) writeKubeletConfig(root string, o ClusterOptions) (string, error) {
+// except for what keeps it within the run's folder, cgroup and network, and for the
+// changes that are not nil, of which a later one has the last word.
+func (c *Cluster) writeKubeletConfig(root string, changes ...func(config map[string]any)) (string, error) {
 	resolv := filepath.Join(root, "resolv.conf")
 	if err := os.WriteFile(resolv, nil, 0o644); err != nil {
 		return "", err
@@ -97,8 +120,10 @@ func (c *Cluster) writeKubeletConfig(root string, o ClusterOptions) (string, err
 		"imageGCHighThresholdPercent": 100,
 		"imageGCLowThresholdPercent":  99,
 	}
-	if o.KubeletConfig != nil {
-		o.KubeletConfig(config)
+	for _, change := range changes {
+		if change != nil {
+			change(config)
+		}
 	}
 	data, err := yaml.Marshal(config)
 	if err != nil {
