@@ -48,6 +48,10 @@ type Source struct {
 	unkept   string      // the last fault of keeping it that was logged
 	onLabels func()      // called when the labels of this node changed; can be nil
 
+	onShutdown func(begins bool) // can be nil
+	seenUp     bool              // this node was seen when it was not being shut down
+	down       bool              // it is being shut down since
+
 	mu      sync.Mutex
 	current Effective
 	objects objects

@@ -48,7 +48,7 @@ func (s *Source) watchConfigs() (watched, error) {
 	})
 }
 
-// watchNode prepares the watch of this node's labels. When the Node object goes,
+// watchNode prepares the watch of this node's labels, and of its shutdown. When the Node object goes,
 // the last labels stay: the node is still there to read this.
 func (s *Source) watchNode() (watched, error) {
 	api := s.nodes.CoreV1().Nodes()
@@ -66,6 +66,7 @@ func (s *Source) watchNode() (watched, error) {
 	relabel := func(obj any) {
 		if node, ok := obj.(*corev1.Node); ok && node.Name == s.node {
 			s.relabel(node)
+			s.noteShutdown(node)
 		}
 	}
 	return s.prepare("this node", lw, s.nodes, &corev1.Node{}, trimNode, cache.ResourceEventHandlerFuncs{
@@ -133,12 +134,15 @@ func trimConfig(obj any) (any, error) {
 	return obj, nil
 }
 
-// trimNode drops all of a Node but its name, version and labels.
+// trimNode drops all of a Node but its name, version, labels and readiness.
 func trimNode(obj any) (any, error) {
 	if node, ok := obj.(*corev1.Node); ok {
-		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{
-			Name: node.Name, UID: node.UID, ResourceVersion: node.ResourceVersion, Labels: node.Labels,
-		}}, nil
+		return &corev1.Node{
+			ObjectMeta: metav1.ObjectMeta{
+				Name: node.Name, UID: node.UID, ResourceVersion: node.ResourceVersion, Labels: node.Labels,
+			},
+			Status: corev1.NodeStatus{Conditions: readyCondition(node)},
+		}, nil
 	}
 	return obj, nil
 }

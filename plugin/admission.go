@@ -34,7 +34,7 @@ func (p *pacer) letIn(now time.Time, sandbox *api.PodSandbox, pod podwatch.Pod, 
 	p.kubeletAsks(now, r)
 	p.kicker.came(now, r.uid)
 	if exemption(p.config.Load().Spec.Exemptions, r, pod, known) == "" {
-		d := p.joinLocked(now, r, "", pod).LetUp(now, p.options.GateTimeout)
+		d := p.letUp(now, p.joinLocked(now, r, "", pod))
 		if !d.Admitted && p.holds() && p.budget.allows(refusalsStopped) && p.refusals.atSandbox(now, p.options.RefuseAt) {
 			r.refuse(sandbox.GetId(), now)
 			if known {
@@ -80,6 +80,8 @@ func (p *pacer) decide(ctx context.Context, a *asking) (*api.Hook, error) {
 	case begins == startAtOnce, exempt != "":
 		a.t.StartExempt(now)
 		return nil, nil
+	case p.shutsOut(now):
+		return nil, p.refuse(a.r, atContainer, a.ctr.GetId(), notNow())
 	}
 	if p.holds() && p.muster.on() && p.gate.barred(a.candidate) == "" {
 		// A free slot may be that of a hook which is about to come back.

@@ -112,6 +112,7 @@ func (d *Daemon) follow(c clients) {
 	}
 	d.source = crd.NewSource(c.dynamic, c.kube, o.NodeName, o.Instance, d.fallback, o.Log, d.configure)
 	d.source.OnPanic(func(part string) { d.pacer.countPanic("crd " + part) })
+	d.source.OnShutdown(d.pacer.shutsDown)
 	if o.StateDir != "" {
 		d.source.Remember(crd.NewLastGood(o.lastGoodPath(), o.NodeName))
 	}

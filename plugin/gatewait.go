@@ -25,6 +25,10 @@ func (p *pacer) Wait(ctx context.Context, h gate.Hello, tell func(time.Time, int
 	}()
 	p.gate.trial.settled(h.ContainerID)
 	t, gone := p.attended(h)
+	if p.nodeShutdown.on(time.Now()) {
+		defer p.left(h)
+		return shutOut(t, gone), nil
+	}
 	p.stand(ctx, t, h)
 	defer func() {
 		t.Leave(time.Now())
@@ -44,6 +48,8 @@ func (p *pacer) Wait(ctx context.Context, h gate.Hello, tell func(time.Time, int
 			return decided(t, gone), nil
 		case <-p.modeGate.opened():
 			return p.letGo(t, gone), nil
+		case <-p.nodeShutdown.begun():
+			return shutOut(t, gone), nil
 		case <-gone:
 			return decided(t, gone), nil
 		case <-expiry.C:

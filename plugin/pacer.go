@@ -62,9 +62,11 @@ type pacer struct {
 
 	turns    turnBoard
 	modeGate modeGate
-	muster   *muster
-	woken    chan struct{}        // holds at most one: run is to look at all starts
-	pulse    chan chan<- struct{} // each is closed when run has gone round once more
+	// nodeShutdown has nobody start who has to wait.
+	nodeShutdown nodeShutdown
+	muster       *muster
+	woken        chan struct{}        // holds at most one: run is to look at all starts
+	pulse        chan chan<- struct{} // each is closed when run has gone round once more
 }
 
 func newPacer(o Options, pods podSource, m *metrics) *pacer {
@@ -83,6 +85,7 @@ func newPacer(o Options, pods podSource, m *metrics) *pacer {
 	p.turns.init()
 	p.muster = newMuster(p.waitingUIDs)
 	p.modeGate.init()
+	p.nodeShutdown.init()
 	return p
 }
 

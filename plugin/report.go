@@ -79,7 +79,7 @@ func (d *Daemon) nodeStatus() v1alpha1.PacemakerNodeStatus {
 	if connected, synchronized, _, _, _ := d.connection.state(); connected && synchronized {
 		n.Connection = v1alpha1.Connected
 	}
-	if why := d.pacer.gate.off(); why != "" {
+	if why := d.pacer.noGate(time.Now()); why != "" {
 		n.Way, n.Message = v1alpha1.WayRefusal, "pods are refused, and kubelet tries again: "+why
 	}
 	if err := d.Ready(); err != nil {

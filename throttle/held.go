@@ -51,6 +51,8 @@ func (h Held) String() string {
 		return fmt.Sprintf("%s %.0f%%%s of %g%%", signalNames[h.Signal][1], h.Measured-h.Owed, h.owed("%.0f%%"), h.Threshold)
 	case PolicyStarting, PolicyRunning, PolicyPacer, PolicyClaim, Unadmittable:
 		return h.policyString()
+	case NodeShutdown:
+		return "nothing starts any more"
 	case GateRoom:
 		return fmt.Sprintf("%g go before it, room for %g near their turn", h.Measured, h.Threshold)
 	default:

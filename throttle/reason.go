@@ -37,6 +37,9 @@ const (
 	PolicyPacer Reason = "PolicyPacer"
 	// PolicyClaim: this node holds no free claim for the policy's group.
 	PolicyClaim Reason = "PolicyClaim"
+	// NodeShutdown: the node is being shut down, so nothing starts that has to wait. The
+	// limiter itself never gives it.
+	NodeShutdown Reason = "NodeShutdown"
 	// Unadmittable: the pod alone exceeds what the policy's group may use when it runs.
 	Unadmittable Reason = "Unadmittable"
 )

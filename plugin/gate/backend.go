@@ -31,9 +31,10 @@ const (
 
 // words are what the reader of the pod's events is told beside the reason.
 var words = map[throttle.Reason]string{
-	throttle.Deleted:     "the pod was deleted while it waited for its turn to start",
-	Replaced:             "a newer attempt to start this container waits in its place",
-	throttle.GateExpired: "its turn to start did not come in time; it keeps its place in the queue, and the kubelet tries again",
+	throttle.Deleted:      "the pod was deleted while it waited for its turn to start",
+	throttle.NodeShutdown: "the node is being shut down",
+	Replaced:              "a newer attempt to start this container waits in its place",
+	throttle.GateExpired:  "its turn to start did not come in time; it keeps its place in the queue, and the kubelet tries again",
 }
 
 // answer is the line that carries v.

@@ -1,0 +1,97 @@
+package plugin
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+)
+
+// kubelet ends a pod when the start that it waits for is over, and not before: on a
+// node that is shut down nobody may wait where it waits along.
+func TestNobodyWaitsAtTheGateOfANodeThatShutsDown(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, oneAtATime)
+	holder := n.occupy("holder")
+	waits := n.pod("waits").runs()
+	a := waits.waitsAtGate("app")
+	made := n.pod("made").runs()
+	ctr := made.creates("app")
+	up := n.pod("up").runs()
+
+	n.p.shutsDown(true)
+	require.ErrorContains(t, a.result(), "NodeShutdown: the node is being shut down")
+	require.ErrorContains(t, made.launches("app", ctr).result(), string(throttle.NodeShutdown), "its hook comes now")
+	_, err := up.create("app")
+	require.ErrorContains(t, err, "pod-pacemaker: not started: NodeShutdown (nothing starts any more)")
+	require.ErrorContains(t, n.pod("new").run(), "not started: NodeShutdown")
+	n.noHookIsLeft()
+	assert.Equal(t, "the node is being shut down", n.p.noGate(time.Now()))
+
+	holder.getsReady()
+	holder.becomes(throttle.Started, throttle.Ready)
+	assert.Equal(t, throttle.Waiting, waits.is(), "a slot that becomes free starts nobody")
+	_, err = up.create("app")
+	require.ErrorContains(t, err, string(throttle.NodeShutdown), "nor does coming back")
+}
+
+// Who need not wait starts on such a node as on any other, and so does what belongs to
+// a start that was admitted.
+func TestWhoNeedNotWaitStartsOnANodeThatShutsDown(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, twoAtATime)
+	half := n.pod("half", func(pod *podwatch.Pod) {
+		pod.Containers = containersNamed(podwatch.App, "app", "beside")
+	}).runs()
+	half.startsNow("app")
+	n.p.shutsDown(true)
+	half.startsNow("beside")
+	n.pod("critical", func(pod *podwatch.Pod) { pod.PriorityClassName = "system-node-critical" }).runs().startsNow("app")
+}
+
+func TestAShutdownThatIsCalledOffIsOver(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, oneAtATime)
+	holder := n.occupy("holder")
+	p := n.pod("waits").runs()
+	a := p.waitsAtGate("app")
+	n.p.shutsDown(true)
+	require.ErrorContains(t, a.result(), string(throttle.NodeShutdown))
+
+	n.p.shutsDown(false)
+	assert.Empty(t, n.p.noGate(time.Now()))
+	a = p.waitsAtGate("app")
+	holder.getsReady()
+	a.succeeds()
+}
+
+// In the modes in which nobody waits, nobody is refused.
+func TestAShutdownWhereNobodyWaits(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, oneInShadow)
+	n.occupy("holder")
+	n.p.shutsDown(true)
+	n.pod("second").runs().startsNow("app")
+}
+
+// Where nobody can say that a shutdown was called off, it is not believed for ever.
+func TestAShutdownIsNotBelievedForEver(t *testing.T) {
+	t.Parallel()
+	var s nodeShutdown
+	s.init()
+	now := time.Now()
+	require.False(t, s.set(now, false))
+	require.True(t, s.set(now, true))
+	require.False(t, s.set(now, true))
+	require.True(t, isClosed(s.begun()))
+	require.True(t, s.on(now.Add(longestShutdown-1)))
+	require.False(t, s.on(now.Add(longestShutdown)))
+	require.False(t, isClosed(s.begun()))
+	require.False(t, s.set(now.Add(longestShutdown), false), "it is over already")
+	require.True(t, s.set(now.Add(longestShutdown), true))
+	require.True(t, s.set(now.Add(longestShutdown), false))
+}
