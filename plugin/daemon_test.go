@@ -163,7 +163,23 @@ func newCluster(t *testing.T, pods ...runtime.Object) *cluster {
 	t.Helper()
 	c := unstartedCluster(t, pods...)
 	c.starts()
+	c.isWatched()
 	return c
+}
+
+// isWatched waits until all is watched. What changes between a list and the watch that
+// follows it is lost here, other than with a real API server.
+func (c *cluster) isWatched() {
+	c.t.Helper()
+	c.eventually("the API server is watched", func() bool {
+		watched := map[string]bool{}
+		for _, a := range append(c.kube.Actions(), c.dynamic.Actions()...) {
+			if a.GetVerb() == "watch" {
+				watched[a.GetResource().Resource] = true
+			}
+		}
+		return watched["pods"] && watched["nodes"] && watched[v1alpha1.Resource.Resource] && watched[v1alpha1.PolicyResource.Resource]
+	})
 }
 
 // unstartedCluster gives a daemon that does not run yet.

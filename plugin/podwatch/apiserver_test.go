@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"os"
 	"strconv"
 	"strings"
 	"sync"
@@ -43,7 +44,9 @@ type event struct {
 
 // newAPIServer returns a server that listens until the test ends.
 func newAPIServer(t testing.TB) *apiServer {
-	s := &apiServer{t: t, addr: "127.0.0.1:0", pods: map[string]*corev1.Pod{}, changed: make(chan struct{}), rv: 1}
+	// An address of this process alone, so that nobody takes the port while it is stopped.
+	own := net.IPv4(127, 83, byte(os.Getpid()>>8), byte(os.Getpid()))
+	s := &apiServer{t: t, addr: net.JoinHostPort(own.String(), "0"), pods: map[string]*corev1.Pod{}, changed: make(chan struct{}), rv: 1}
 	s.start()
 	t.Cleanup(s.stop)
 	return s

@@ -3,6 +3,7 @@ package policies
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/fake"
+	clienttest "k8s.io/client-go/testing"
 	"sigs.k8s.io/yaml"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd/startpolicy"
@@ -272,6 +274,10 @@ func TestNamespacesAreWatchedOnceAPolicyNeedsTheirLabels(t *testing.T) {
 	require.Empty(t, client.Actions())
 	k.SetPolicies(noon, []*v1alpha1.StartPolicy{policy(t, "teams", byNamespace)})
 	require.Eventually(t, in("a"), time.Minute, time.Millisecond)
+	// What changes between the list and the watch is lost here.
+	require.Eventually(t, func() bool {
+		return slices.ContainsFunc(client.Actions(), func(a clienttest.Action) bool { return a.GetVerb() == "watch" })
+	}, time.Minute, time.Millisecond)
 
 	_, err := client.CoreV1().Namespaces().Update(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}, metav1.UpdateOptions{})
 	require.NoError(t, err)
