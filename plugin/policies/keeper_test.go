@@ -173,8 +173,8 @@ temporaryOverrides: [{begin: "2026-11-27T11:00:00Z", end: "2026-11-27T11:30:00Z"
 		{-0.5001, 1, 6, -.5}, // just before an end
 	} {
 		next := k.Advance(hour(step.at))
-		assert.EqualValues(t, step.t1, *l.limits["t1"].Running.Pods, step.at)
-		assert.EqualValues(t, step.t2, *l.limits["t2"].Running.Pods, step.at)
+		assert.Equal(t, step.t1, *l.limits["t1"].Running.Pods, step.at)
+		assert.Equal(t, step.t2, *l.limits["t2"].Running.Pods, step.at)
 		if step.next == 0 {
 			assert.Zero(t, next, step.at)
 			continue
