@@ -17,6 +17,7 @@ const (
 	renewSlot   verb = "renew"   // replace it as it was seen
 	releaseSlot verb = "release" // delete it as it was seen
 	sweepSlot   verb = "sweep"   // the same, of another
+	lookSlot    verb = "look"    // read it, where what was seen of it is refused
 	probeReads  verb = "probe"   // is the API server there
 	probeWrites verb = "dry-run" // may Leases be made
 )
@@ -24,7 +25,10 @@ const (
 // call is one request.
 type call struct {
 	verb   verb
+	wanted verb              // of lookSlot: what would be asked else
 	slot   record            // as it was seen; version 0: there is no Lease
+	least  uint64            // the version that the Lease must have by now
+	era    int               // in which it was sent
 	key    throttle.GroupKey // of the slot's group; unset where it only deletes
 	policy types.UID
 	sent   time.Time
@@ -44,7 +48,13 @@ var errConflict = errors.New("somebody else was faster")
 
 func (p *planner) call(now time.Time, g *group, v verb, s *slot) {
 	s.busy = true
-	c := call{verb: v, slot: s.record, sent: now}
+	c := call{verb: v, slot: s.record, least: p.latest + 1, era: p.era, sent: now}
+	if s.refused >= mostRefused {
+		c.verb, c.wanted, c.least = lookSlot, v, s.version
+		if s.past {
+			c.least = 0
+		}
+	}
 	if g != nil {
 		c.key, c.policy = g.key, g.policy.UID
 	}
@@ -52,7 +62,7 @@ func (p *planner) call(now time.Time, g *group, v verb, s *slot) {
 		c.slot.uid, c.slot.version = "", 0
 	}
 	p.calls = append(p.calls, c)
-	p.stats.calls[v]++
+	p.stats.calls[c.verb]++
 }
 
 // answered takes over what came of a call.
@@ -65,6 +75,7 @@ func (p *planner) answered(now time.Time, a answer) {
 	g := p.groups[a.slot.id]
 	s := p.slots.get(a.slot.id, a.slot.n)
 	s.busy = false
+	p.compare(a)
 	switch {
 	case a.seen != nil:
 		p.saw(now, *a.seen, false)
@@ -74,6 +85,11 @@ func (p *planner) answered(now time.Time, a answer) {
 			delete(g.claims, s.n)
 			p.stats.lost++
 		}
+	}
+	if a.verb == lookSlot {
+		s.refused = 0
+	} else if errors.Is(a.err, errConflict) {
+		s.refused++
 	}
 	if a.err != nil {
 		s.failures++
@@ -89,10 +105,37 @@ func (p *planner) answered(now time.Time, a answer) {
 	p.settle(now, g, a)
 }
 
+// mostRefused is how many conflicts in a row, with nothing seen of the Lease between them, let
+// it be read: the watch should have told what it is by then.
+const mostRefused = 2
+
+// storeWentBack is said where the versions of Leases show that.
+const storeWentBack = "the store of the API server has gone back to an earlier state, as after a restore: the Leases of slots are read anew"
+
+// compare finds out whether the store has gone back to an earlier state. In one that goes
+// on, a Lease that was read is not older than it was seen before, and one that was written is
+// newer than all that was. Else what is seen of the others will look older than it is, and the
+// watch, which was opened at a version that is still to come, tells nothing.
+func (p *planner) compare(a answer) {
+	if a.seen == nil || a.seen.version >= a.least || a.era != p.era {
+		return
+	}
+	p.era++
+	p.latest = a.seen.version
+	for id := range p.slots {
+		for s := range p.slots.all(id) {
+			s.past = true
+		}
+	}
+	p.relist = true
+}
+
 // settle takes over what the answer means for the group.
 func (p *planner) settle(now time.Time, g *group, a answer) {
 	n := a.slot.n
 	switch {
+	case a.verb == lookSlot:
+		g.taking = g.taking && a.wanted != takeSlot
 	case a.verb == takeSlot:
 		g.taking = false
 		switch {
@@ -141,6 +184,7 @@ func (p *planner) saw(now time.Time, r record, gone bool) bool {
 	if s := p.slots.get(r.id, r.n); s != nil {
 		before, was, by = s.freeAt(), s.gone || !now.Before(s.freeAt()), s.holder
 	}
+	p.latest = max(p.latest, r.version)
 	s := p.slots.put(now, r, gone)
 	g := p.groups[r.id]
 	if s == nil || g == nil {
@@ -163,7 +207,7 @@ func (p *planner) saw(now time.Time, r record, gone bool) bool {
 
 // listed takes over the list of all slots at one version.
 func (p *planner) listed(now time.Time, all []record, version uint64) {
-	p.known = true
+	p.known, p.latest = true, max(p.latest, version)
 	there := map[string]bool{}
 	for _, r := range all {
 		there[r.name] = true
@@ -171,7 +215,7 @@ func (p *planner) listed(now time.Time, all []record, version uint64) {
 	}
 	for id := range p.slots {
 		for s := range p.slots.all(id) {
-			if !there[s.name] && !s.gone && s.version <= version {
+			if !there[s.name] && !s.gone && (s.past || s.version <= version) {
 				r := s.record
 				r.version = version
 				p.saw(now, r, true)

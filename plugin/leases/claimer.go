@@ -136,6 +136,9 @@ func (c *Claimer) Run(ctx context.Context) {
 			next = leastLook
 		}
 		next = min(next, c.act(calls, now))
+		if c.planner.relist {
+			c.again(&watch)
+		}
 		watch.need(ctx, now, c.planner)
 		timer.Reset(next)
 	}

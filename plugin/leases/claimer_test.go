@@ -253,3 +253,72 @@ func TestLeasesAreReadAsTheyAreWritten(t *testing.T) {
 	_, err = readRecord(l)
 	assert.ErrorIs(t, err, errNoSlot)
 }
+
+// A store that is restored from a backup has Leases of lower versions than those that were
+// seen, knows nothing of those that came since, and a watch that was opened at a later
+// version tells nothing for long.
+func TestSlotsCanBeTakenAfterTheStoreWasRestored(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		backup func(a *claiming) *throttle.Ticket
+		change func(api *fakeAPI, a *claiming, first *throttle.Ticket)
+	}{
+		"to before a slot was given back": {
+			backup: func(a *claiming) *throttle.Ticket { return a.join("0") },
+			change: func(_ *fakeAPI, a *claiming, first *throttle.Ticket) { a.end(first) },
+		},
+		"to before it was taken": {
+			backup: func(*claiming) *throttle.Ticket { return nil },
+			change: func(_ *fakeAPI, a *claiming, _ *throttle.Ticket) { a.join("0") },
+		},
+		"to before it was renewed": {
+			backup: func(a *claiming) *throttle.Ticket { return a.join("0") },
+			change: func(*fakeAPI, *claiming, *throttle.Ticket) {},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				api := newFakeAPI()
+				a, b := startClaiming(t, api, "a", 1), startClaiming(t, api, "b", 1)
+				defer b.stop()
+				defer a.stop()
+				first := c.backup(a)
+				time.Sleep(time.Second)
+				backup := api.backup()
+				c.change(api, a, first)
+				time.Sleep(15 * time.Second)
+				api.restore(backup)
+				for i := range 6 {
+					of := []*claiming{a, b}[i%2]
+					of.join(fmt.Sprint(i + 1))
+				}
+				started := map[*throttle.Ticket]bool{}
+				for range 300 {
+					time.Sleep(time.Second)
+					require.LessOrEqual(t, len(api.held()), 1)
+					for _, of := range []*claiming{a, b} {
+						for _, v := range of.limiter.Snapshot(time.Now()).Starting {
+							ticket := of.limiter.Lookup(v.UID)
+							started[ticket] = true
+							of.end(ticket)
+						}
+					}
+				}
+				require.GreaterOrEqual(t, len(started), 6, "everybody had a turn")
+				require.LessOrEqual(t, a.View().Conflicts+b.View().Conflicts, uint64(20))
+				require.Empty(t, api.held())
+				said := 0
+				for _, of := range []*claiming{a, b} {
+					for _, e := range of.logged.AllEntries() {
+						if e.Message == storeWentBack {
+							said++
+						}
+					}
+				}
+				require.Positive(t, said)
+				require.LessOrEqual(t, said, 2, "each daemon says it once")
+			})
+		})
+	}
+}

@@ -30,6 +30,11 @@
 // whose clock stood meanwhile, relies on its slots for what was left of the 20 s. And where
 // somebody deletes a Lease by hand, its holder starts pods until the watch tells of it.
 //
+// Where the store of the API server is restored from a backup, the first write that succeeds,
+// or the Lease that is read after two conflicts, is older than it may be: then all Leases are
+// listed and watched anew. A slot that is free in the backup and held by somebody can be taken
+// by a daemon that saw nothing of the holder, so that for 20 s the limit may be exceeded.
+//
 // A lower limit is in force for whoever takes a slot from then on: the slots above it
 // count until they are given back. Two that take the last one in the same moment, while
 // some above it are still held, exceed the limit by one.

@@ -3,6 +3,7 @@ package leases
 import (
 	"context"
 	"errors"
+	"maps"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -220,6 +221,28 @@ func (w *fakeWatch) ResultChan() <-chan watch.Event { return w.events }
 func (w *fakeWatch) Stop() {
 	w.cancel()
 	w.running.Wait()
+}
+
+// backup is what restore needs.
+type backup struct {
+	version uint64
+	leases  map[string]*coordinationv1.Lease
+}
+
+func (f *fakeAPI) backup() backup {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	b := backup{version: f.version, leases: maps.Clone(f.leases)}
+	f.version += 1_000_000 // others write, too
+	return b
+}
+
+// restore replaces all by what was there at the backup. Versions go on from there; the
+// watches that are open do not end.
+func (f *fakeAPI) restore(b backup) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.version, f.leases, f.log = b.version, maps.Clone(b.leases), nil
 }
 
 // held gives the holders of the Leases.

@@ -27,7 +27,7 @@ func (l *line) fails(since time.Time, err error) {
 func (h *health) heard(v verb, sent time.Time, err error, faulty bool) {
 	delete(h.probes, v)
 	l := &h.writes
-	if v == probeReads {
+	if v == probeReads || v == lookSlot {
 		l = &h.reads
 	}
 	if faulty {

@@ -66,6 +66,20 @@ func (w *watching) need(ctx context.Context, now time.Time, p *planner) {
 	}
 }
 
+// again ends the watch, for need to begin one that lists all anew.
+func (c *Claimer) again(w *watching) {
+	c.planner.relist, c.planner.known = false, false
+	w.stop()
+	for {
+		select {
+		case <-c.news: // of what was before
+		default:
+			c.options.Log.Warn(storeWentBack)
+			return
+		}
+	}
+}
+
 func (w *watching) start(ctx context.Context) {
 	ctx, w.cancel = context.WithCancel(ctx)
 	done := make(chan struct{})

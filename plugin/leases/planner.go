@@ -40,7 +40,10 @@ type planner struct {
 
 	groups map[string]*group // by id
 	slots  cache
-	known  bool // the slots were listed, and are watched
+	known  bool   // the slots were listed, and are watched
+	relist bool   // they are to be listed and watched anew
+	latest uint64 // the highest version that was seen, in this era
+	era    int    // begins when the store goes back
 	health health
 	calls  []call
 	stats  stats

@@ -43,6 +43,35 @@ func (w *world) trouble(minutes int) {
 	})
 }
 
+// After the store was restored from a backup, everybody who waits gets a slot, nodes that
+// rely on one are soon no more than there are, and nobody tries in vain for ever.
+func TestARestoredStoreIsLivedWith(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(30) {
+		w := newWorld(t, seed, 2+int(seed%7), 1+int(seed%4))
+		w.clocks(0.85, 1.2)
+		for _, n := range w.nodes {
+			n.arrive(40)
+		}
+		w.run(w.upTo(2*time.Minute), func() bool { return false })
+		w.restoreLater(w.upTo(3 * time.Minute))
+		w.run(3*time.Minute, func() bool { return false })
+		w.run(time.Minute, func() bool { return false }) // those who relied on a slot do no more
+		conflicts := uint64(0)
+		for _, n := range w.nodes {
+			conflicts -= n.p.stats.conflicts
+		}
+		w.neverMore()
+		before := w.admissions
+		w.run(2*time.Hour, func() bool { return w.waiting() == 0 })
+		require.Zero(t, w.waiting(), "seed %d: somebody starves", seed)
+		for _, n := range w.nodes {
+			conflicts += n.p.stats.conflicts
+		}
+		require.LessOrEqual(t, conflicts, uint64(3*(w.admissions-before)+10), "seed %d", seed)
+	}
+}
+
 // clocks gives the nodes clocks that are hours apart, and run at such different rates.
 func (w *world) clocks(least, most float64) {
 	for i, n := range w.nodes {

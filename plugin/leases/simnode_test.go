@@ -20,6 +20,7 @@ type simNode struct {
 	frozen       time.Duration   // until then
 	cut          bool            // no way to the API server
 	dead         bool            // no daemon
+	blind        bool            // its watch is open at a version that the API server does not have
 	waiting      []time.Duration // since when
 	admitted     []time.Duration
 	starting     int
@@ -98,7 +99,7 @@ func (n *simNode) list() {
 			all = append(all, r)
 		}
 		n.p.listed(n.clock(), all, n.w.version)
-		n.cursor, n.due = len(n.w.log), false
+		n.cursor, n.due, n.blind = len(n.w.log), false, false
 		n.step()
 	})
 }
@@ -117,6 +118,9 @@ func (n *simNode) notify() {
 			return
 		}
 		decide := false
+		if n.blind {
+			n.cursor = len(n.w.log)
+		}
 		for ; n.cursor < len(n.w.log); n.cursor++ {
 			decide = n.p.saw(n.clock(), n.w.log[n.cursor].record, n.w.log[n.cursor].gone) || decide
 		}
@@ -130,6 +134,9 @@ func (n *simNode) notify() {
 func (n *simNode) step() {
 	d := demand{key: n.w.key, policy: n.w.policy, limit: n.w.limit, starting: n.starting, waiting: len(n.waiting), wants: len(n.waiting)}
 	n.p.want([]demand{d})
+	if n.p.relist {
+		n.p.relist, n.p.known = false, false
+	}
 	switch active := n.p.active(); {
 	case !active:
 		n.p.known = false

@@ -22,11 +22,13 @@ type record struct {
 type slot struct {
 	record
 	gone bool      // there is no Lease; version is the last that is known
+	past bool      // the store has gone back: what is seen next counts, whatever its version
 	seen time.Time // when this node saw that
 	// until when nothing is tried with it: an answer is awaited, or an attempt has failed.
 	busy     bool
 	retry    time.Time
 	failures int
+	refused  int       // conflicts in a row, since something was seen of it
 	sweep    time.Time // when it is deleted, if nobody renews it before
 }
 
@@ -66,11 +68,11 @@ func (c cache) put(now time.Time, r record, gone bool) *slot {
 	if s == nil {
 		s = &slot{record: r}
 		c.set(s)
-	} else if r.version < s.version || r.version == s.version && (s.gone || !gone) {
+	} else if !s.past && (r.version < s.version || r.version == s.version && (s.gone || !gone)) {
 		return nil
 	}
-	s.record, s.gone, s.seen = r, gone, now
-	s.retry, s.failures, s.sweep = time.Time{}, 0, time.Time{}
+	s.record, s.gone, s.past, s.seen = r, gone, false, now
+	s.retry, s.failures, s.refused, s.sweep = time.Time{}, 0, 0, time.Time{}
 	return s
 }
 

@@ -2,6 +2,7 @@ package leases
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -29,6 +30,8 @@ func (s store) make(ctx context.Context, c call) answer {
 		a.seen, a.err = s.write(ctx, c)
 	case releaseSlot, sweepSlot:
 		a.err = s.delete(ctx, c)
+	case lookSlot:
+		a.seen, a.err = s.read(ctx, c)
 	case probeReads:
 		// Version 0 is answered without etcd.
 		_, a.err = s.api.Get(ctx, c.slot.name, metav1.GetOptions{ResourceVersion: "0"})
@@ -79,6 +82,19 @@ func (s store) write(ctx context.Context, c call) (*record, error) {
 		return nil, err
 	}
 	r, err := readRecord(lease)
+	return &r, err
+}
+
+// read reads the Lease from the store itself, not from an API server's memory of it.
+func (s store) read(ctx context.Context, c call) (*record, error) {
+	lease, err := s.api.Get(ctx, c.slot.name, metav1.GetOptions{})
+	if err != nil {
+		return nil, err
+	}
+	r, err := readRecord(lease)
+	if errors.Is(err, errNoSlot) {
+		return nil, fmt.Errorf("%w: %w", errConflict, err)
+	}
 	return &r, err
 }
 

@@ -16,8 +16,8 @@ type View struct {
 	// Open is why nobody is held by the policies of OpenPolicies; nil: they hold.
 	Open         error
 	OpenPolicies []string
-	// Calls counts requests by what they were for: take, renew, release, sweep, probe,
-	// dry-run. Watches and their lists are not counted.
+	// Calls counts requests by what they were for: take, renew, release, sweep, look,
+	// probe, dry-run. Watches and their lists are not counted.
 	Calls map[string]uint64
 	// Conflicts counts those of them that came too late, Failures those that failed;
 	// Expired claims that could not be renewed in time, Lost those that were taken by force.

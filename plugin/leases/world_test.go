@@ -2,6 +2,7 @@ package leases
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -115,6 +116,11 @@ func (w *world) apply(holder string, c call) answer {
 	switch {
 	case c.verb == probeReads || c.verb == probeWrites:
 		return a
+	case c.verb == lookSlot:
+		if a.gone = !there; there {
+			a.seen = &now
+		}
+		return a
 	case c.slot.version == 0 && there, c.slot.version != 0 && there && now.version != c.slot.version:
 		a.err = fmt.Errorf("%w: it is of %s", errConflict, now.holder)
 		return a
@@ -144,6 +150,19 @@ func (w *world) apply(holder string, c call) answer {
 	w.tell(change{record: r})
 	a.seen = &r
 	return a
+}
+
+// restoreLater has the API server's store go back, after some time, to what it is now.
+// Between are a million other writes, so that no version stands for two states.
+func (w *world) restoreLater(after time.Duration) {
+	version, leases := w.version, maps.Clone(w.leases)
+	w.version += 1_000_000
+	w.after(after, func() {
+		w.version, w.leases, w.freeSince = version, leases, map[string]time.Duration{}
+		for _, n := range w.nodes {
+			n.blind = true
+		}
+	})
 }
 
 func withVersion(r record, version uint64) record { r.version = version; return r }
