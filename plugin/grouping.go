@@ -55,10 +55,12 @@ func (p *pacer) joinGroupedLocked(now time.Time, r *record, pod podwatch.Pod, re
 }
 
 // regroup takes over what the pod watch tells of a pod.
-func (p *pacer) regroup(now time.Time, pod podwatch.Pod, gone bool) {
+func (p *pacer) regroup(now time.Time, pod podwatch.Pod, deleted bool) {
 	switch {
-	case gone:
+	case deleted && !pod.Static:
 		p.keeper.Forget(now, pod.UID)
+		return
+	case deleted && p.forgetMirror(now, pod.UID):
 		return
 	case pod.Terminal():
 		p.keeper.Finished(now, pod.UID)
@@ -92,26 +94,49 @@ func (p *pacer) recordCopy(uid string) (record, bool) {
 // and tells whether one does. A start that went on in the mode Shadow counts
 // when its turn has come.
 func (p *pacer) countRunning(now time.Time, uid string, pod podwatch.Pod) bool {
-	p.mu.Lock()
-	r := p.records[uid]
-	if r == nil || pod.Terminal() || r.youngest() == nil {
-		p.mu.Unlock()
+	run, counts := p.runOf(uid, pod)
+	if !counts {
 		return false
 	}
-	if r.shadow != nil {
-		if state, _ := r.shadow.ticket.Status(); state == throttle.Waiting {
-			p.mu.Unlock()
-			return false
-		}
-	}
-	s := subject(r, pod)
-	run := r.progress(time.Time{}, pod)
-	p.mu.Unlock()
 	ready := pod.ContainersReady && pod.Describes(run.ids)
 	if ready && p.isStarting(uid) {
 		reason, _, _ := p.howReady(now, pod, run)
 		ready = reason == throttle.Ready
 	}
-	p.keeper.Runs(now, s, ready)
+	p.mu.Lock()
+	defer p.mu.Unlock() // until it is counted: its end must not be told before
+	r := p.records[uid]
+	if r == nil || r.youngest() == nil {
+		return false
+	}
+	p.keeper.Runs(now, subject(r, pod), ready)
+	return true
+}
+
+// runOf tells whether a pod counts among those that run, and how far its containers are.
+func (p *pacer) runOf(uid string, pod podwatch.Pod) (run progress, counts bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	r := p.records[uid]
+	if r == nil || pod.Terminal() || r.youngest() == nil {
+		return progress{}, false
+	}
+	if r.shadow != nil {
+		if state, _ := r.shadow.ticket.Status(); state == throttle.Waiting {
+			return progress{}, false
+		}
+	}
+	return r.progress(time.Time{}, pod), true
+}
+
+// forgetMirror drops what is kept of a static pod whose mirror was deleted, where the
+// runtime has nothing of it any more; else that goes with its sandbox.
+func (p *pacer) forgetMirror(now time.Time, uid string) (forgotten bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.records[uid] != nil {
+		return false
+	}
+	p.keeper.Forget(now, uid)
 	return true
 }

@@ -1,6 +1,7 @@
 package plugin
 
 import (
+	"sync"
 	"testing"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/crd"
 	"github.com/pod-pacemaker/pod-pacemaker/crd/startpolicy"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/policies"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
 
@@ -192,4 +194,85 @@ func TestAPodThatCrashedIsNotReadyForThePacer(t *testing.T) {
 	first.startsNow("app")
 	first.getsReady()
 	n.eventually("it is ready again", func() bool { return n.usage("waves").Ready == 1 })
+}
+
+// Between the end of a sandbox, which the runtime forced, and what it tells of the containers
+// in it, the pod watch may tell of the pod: nothing of it runs any more.
+func TestAPodWhoseSandboxWasStoppedDoesNotRunAnyMore(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, noLimit)
+	n.enforce(map[string]string{"t1": t1})
+	first := n.pod("pod1", factsOf(ofT1, map[string]int64{"cpu": 200})).runs()
+	first.startsNow("app")
+	first.getsReady()
+	n.eventually("it counts as ready", func() bool { return n.usage("t1").Ready == 1 })
+	n.p.sandboxStopped(&api.PodSandbox{Id: first.sandbox.ID(), Uid: first.uid, Namespace: first.spec.Namespace, Name: first.spec.Name})
+	require.Zero(t, n.usage("t1").Running.Pods)
+	first.reports()
+	require.Zero(t, n.usage("t1").Running.Pods, "what the watch tells is of before")
+	n.pod("pod2", factsOf(ofT1, map[string]int64{"cpu": 200})).runs().startsNow("app")
+
+	require.ErrorContains(t, first.run(), "policy t1", "it starts anew, and its place is another's")
+}
+
+// regrouped is a limiter that remembers of which pods it was told new groups.
+type regrouped struct {
+	*throttle.Limiter
+
+	mu   sync.Mutex
+	pods []string
+}
+
+func (l *regrouped) SetPolicies(now time.Time, limits map[string]throttle.GroupLimits, pods ...throttle.PodGroups) {
+	l.mu.Lock()
+	for _, pod := range pods {
+		l.pods = append(l.pods, pod.UID)
+	}
+	l.mu.Unlock()
+	l.Limiter.SetPolicies(now, limits, pods...)
+}
+
+func (l *regrouped) took() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	pods := l.pods
+	l.pods = nil
+	return pods
+}
+
+// Of a static pod the API server has a mirror alone, which may go before its sandbox does,
+// or long after.
+func TestAStaticPodIsForgottenWithTheLastThatIsLeftOfIt(t *testing.T) {
+	t.Parallel()
+	var told *regrouped
+	n := newNode(t, noLimit, tuned(func(p *pacer) {
+		told = &regrouped{Limiter: p.limiter}
+		p.keeper = policies.New(policies.Options{Limiter: told, Log: p.log})
+	}))
+	static := func(pod *podwatch.Pod) { pod.Static = true }
+	for name, mirrorFirst := range map[string]bool{"early": true, "late": false} {
+		p := n.strangePod(name)
+		p.spec.Labels = ofT1
+		p.becomesKnown(static, factsOf(ofT1, nil))
+		p.runs().startsNow("app")
+		n.enforce(map[string]string{"t1": t1})
+		require.Equal(t, []string{p.uid}, told.took(), name)
+		n.enforce(nil)
+		require.Equal(t, []string{p.uid}, told.took(), name)
+		if mirrorFirst {
+			n.pods.remove(p.uid)
+			n.enforce(map[string]string{"t1": t1})
+			require.Equal(t, []string{p.uid}, told.took(), "it runs yet")
+			n.enforce(nil)
+			told.took()
+		}
+		require.NoError(t, p.sandbox.Remove(n.ctx))
+		n.eventually("the runtime has told that it is gone", func() bool { return len(n.p.recordedUIDs()) == 0 })
+		if !mirrorFirst {
+			n.pods.remove(p.uid)
+		}
+		n.enforce(map[string]string{"t1": t1})
+		require.Empty(t, told.took(), name)
+		n.enforce(nil)
+	}
 }

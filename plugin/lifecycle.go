@@ -14,24 +14,24 @@ import (
 // refused says nothing of the pod: it keeps its place. Of any other, whatever
 // was starting in it is not any more.
 func (p *pacer) sandboxStopped(sandbox *api.PodSandbox) {
-	if uid, ended := p.noteStopped(sandbox); ended {
-		now := time.Now()
-		p.keeper.Finished(now, uid)
+	now := time.Now()
+	if uid, ended := p.noteStopped(now, sandbox); ended {
 		p.sandboxGone(now, uid)
 	}
 }
 
 // noteStopped takes note of the end of a sandbox, and tells whether that was its
-// pod's present one.
-func (p *pacer) noteStopped(sandbox *api.PodSandbox) (uid string, ended bool) {
+// pod's present one. Nothing runs in it any more, though the runtime has yet to tell of
+// the exits, and the pod counts for no policy until it starts anew.
+func (p *pacer) noteStopped(now time.Time, sandbox *api.PodSandbox) (uid string, ended bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	r := p.records[podKey(sandbox)]
 	if r == nil || r.sandbox != sandbox.GetId() {
 		return "", false
 	}
-	r.sandbox = ""
-	clear(r.exits)
+	r.leave(sandbox.GetId())
+	p.keeper.Finished(now, r.uid)
 	return r.uid, true
 }
 

@@ -33,7 +33,7 @@ type container struct {
 	pid      int
 	running  bool
 	since    time.Time // of running
-	exited   bool      // it ran and ended
+	exited   bool      // it ended, or its sandbox did
 	// gone is closed when nothing may start for this container any more: it was
 	// removed, or a newer one of the same name took its place.
 	gone chan struct{}
@@ -73,6 +73,17 @@ func (r *record) enter(sandbox string) {
 	if r.sandbox != sandbox {
 		r.sandbox = sandbox
 		clear(r.exits)
+	}
+}
+
+// leave takes note that the present sandbox was stopped, and all in it with it.
+func (r *record) leave(sandbox string) {
+	r.sandbox = ""
+	clear(r.exits)
+	for _, c := range r.containers {
+		if c.sandbox == "" || c.sandbox == sandbox {
+			c.running, c.exited = false, true
+		}
 	}
 }
 

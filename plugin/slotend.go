@@ -13,7 +13,7 @@ import (
 func (p *pacer) podChanged(pod podwatch.Pod, deleted bool) {
 	now := time.Now()
 	p.compare(now, pod, deleted)
-	p.regroup(now, pod, deleted && !pod.Static)
+	p.regroup(now, pod, deleted)
 	t := p.limiter.Lookup(pod.UID)
 	// Of a static pod, only the mirror was deleted.
 	deleted = deleted && !pod.Static
