@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/sirupsen/logrus"
 	logtest "github.com/sirupsen/logrus/hooks/test"
 	"github.com/stretchr/testify/assert"
@@ -222,6 +224,45 @@ func TestAKickPatchesTheAnnotationOfThisVeryPod(t *testing.T) {
 		}
 	}
 	assert.Equal(t, []string{"error", "warning"}, said, "each cause once")
+}
+
+// Somebody may write the pod in the same moment. What went wrong in the end is not said to
+// be done.
+func TestAKickThatCollidesIsTriedAgain(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newKickStage(t, throttle.Settings{})
+		log, hook := logtest.NewNullLogger()
+		s.log = log
+		conflict := apierrors.NewConflict(schema.GroupResource{Resource: "pods"}, "web-0", errors.New("it was modified"))
+		var errs []error
+		s.patch = func(context.Context, string, string, []byte) error {
+			err := errs[0]
+			errs = errs[1:]
+			return err
+		}
+		kicks := func(outcome string) float64 {
+			return testutil.ToFloat64(s.metrics.kicks.WithLabelValues(outcome))
+		}
+		errs = []error{conflict, conflict, nil}
+		s.do(t.Context(), kick{uid: "u", title: "default/web-0", turn: s.now})
+		assert.Empty(t, errs)
+		assert.EqualValues(t, []float64{1, 0}, []float64{kicks("done"), kicks("failed")})
+
+		errs = []error{conflict, conflict, conflict}
+		s.do(t.Context(), kick{uid: "u", title: "default/web-0", turn: s.now})
+		assert.Empty(t, errs, "it is not tried for ever")
+		assert.EqualValues(t, []float64{1, 1}, []float64{kicks("done"), kicks("failed")})
+		assert.EqualValues(t, 1, s.count())
+		require.NotNil(t, hook.LastEntry())
+		assert.Equal(t, logrus.WarnLevel, hook.LastEntry().Level)
+
+		ended, end := context.WithCancel(t.Context())
+		end()
+		errs = []error{conflict, nil}
+		s.do(ended, kick{uid: "u", title: "default/web-0", turn: s.now})
+		assert.Len(t, errs, 1, "a daemon that ends does not wait for another try")
+	})
 }
 
 // The whole way, on a runtime whose shim cannot bear waiting hooks: the pod that is

@@ -15,6 +15,10 @@ import (
 const (
 	kickTimeout = 5 * time.Second // of one call of the API server
 	kickWorkers = 2
+	// kickTries is how often a kick is tried that collides with somebody else's write of the
+	// pod, with kickPause between two tries.
+	kickTries = 3
+	kickPause = 200 * time.Millisecond
 	// mostQueuedKicks bounds the kicks that wait for the API server.
 	mostQueuedKicks = 64
 )
@@ -57,10 +61,25 @@ func (k *kicker) do(ctx context.Context, one kick) {
 		"annotations": map[string]string{TurnAnnotation: one.turn.UTC().Format(time.RFC3339Nano)},
 	}})
 	if err == nil {
-		namespace, name := splitTitle(one.title)
-		err = k.patch(ctx, namespace, name, patch)
+		err = k.try(ctx, one, patch)
 	}
 	k.tell(one, err)
+}
+
+// try patches a pod, again where somebody else writes it in the same moment.
+func (k *kicker) try(ctx context.Context, one kick, patch []byte) error {
+	namespace, name := splitTitle(one.title)
+	for tries := 1; ; tries++ {
+		err := k.patch(ctx, namespace, name, patch)
+		if !apierrors.IsConflict(err) || tries == kickTries {
+			return err
+		}
+		select {
+		case <-time.After(kickPause):
+		case <-ctx.Done():
+			return err
+		}
+	}
 }
 
 // count gives how many kicks went well.
@@ -74,7 +93,7 @@ func (k *kicker) count() uint64 {
 // tell says how a kick went. The pod comes back by itself where it went wrong.
 func (k *kicker) tell(one kick, err error) {
 	log := k.log.WithFields(logrus.Fields{"pod": one.title, "pod_uid": one.uid})
-	if err == nil || apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+	if err == nil || apierrors.IsNotFound(err) {
 		k.metrics.kicks.WithLabelValues("done").Inc()
 		k.done.Add(1)
 		log.Debug("kicked: kubelet comes back to it at once")
