@@ -65,7 +65,7 @@ func (b *sandboxBook) recall(path string) error {
 }
 
 // keep writes the facts after they changed, until ctx ends, and then what is not
-// written yet.
+// written yet. What cannot be written is tried again.
 func (b *sandboxBook) keep(ctx context.Context, path string, log logrus.FieldLogger) error {
 	failed := false
 	for {
@@ -81,10 +81,15 @@ func (b *sandboxBook) keep(ctx context.Context, path string, log logrus.FieldLog
 			}
 		}
 		err := b.write(path)
-		if err != nil && !failed {
-			log.WithError(err).Warn("the next daemon will know less of the sandboxes: their facts cannot be kept")
+		switch {
+		case err == nil && failed:
+			log.Info("the facts about sandboxes are kept again")
+		case err != nil && !failed:
+			log.WithError(err).Warn("the next daemon will know less of the sandboxes: their facts cannot be kept; trying again")
 		}
-		failed = err != nil
+		if failed = err != nil; failed {
+			b.change()
+		}
 		if ended {
 			return nil
 		}

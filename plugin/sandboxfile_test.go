@@ -5,8 +5,11 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/containerd/nri/pkg/api"
+	logtest "github.com/sirupsen/logrus/hooks/test"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -69,4 +72,33 @@ func TestWhatAKilledDaemonHadBegunToWriteIsRemoved(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, []string{file}, left)
 	require.NoError(t, removeUnfinished(file), "nothing to remove")
+}
+
+// The folder may be full, or not writable, for a while: what is known is kept once that is
+// over, though nothing changes any more.
+func TestTheSandboxesAreKeptOnceThatIsPossible(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		root := procRoot(t.TempDir())
+		dir := filepath.Join(t.TempDir(), "run")
+		require.NoError(t, os.WriteFile(dir, nil, 0o600)) // no folder
+		file := filepath.Join(dir, "sandboxes.json")
+		b := newSandboxBook(string(root))
+		b.connected(true, processOfNode{pid: 9, started: 1})
+		log, hook := logtest.NewNullLogger()
+		ctx, end := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- b.keep(ctx, file, log) }()
+		b.made(&api.PodSandbox{Id: "s"})
+		time.Sleep(time.Minute)
+		require.Len(t, hook.AllEntries(), 1, "it is said once")
+		require.NoError(t, os.Remove(dir))
+		time.Sleep(2 * keepSandboxesEvery)
+		next := newSandboxBook(string(root))
+		require.NoError(t, next.recall(file))
+		assert.False(t, next.of(&api.PodSandbox{Id: "s"}).old)
+		assert.Len(t, hook.AllEntries(), 2, "and that it is over")
+		end()
+		require.NoError(t, <-done)
+	})
 }
