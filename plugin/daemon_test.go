@@ -60,7 +60,7 @@ func freeAddress(t *testing.T) string {
 
 // runs runs a daemon until the test ends; stop ends it before.
 func (n *node) runs(d *Daemon) (stop func()) {
-	d.pacer.budget.judgeNobody()
+	d.pacer.takeTime()
 	ctx, cancel := context.WithCancel(n.ctx)
 	done := make(chan error, 1)
 	go func() { done <- d.Run(ctx) }()

@@ -64,6 +64,13 @@ func tuned(change func(*pacer)) nodeOption { return func(n *node) { n.tune = cha
 // holdsLong has handlers hold for as long as a test takes.
 var holdsLong = tuned(func(p *pacer) { p.options.Hold, p.hold.most = patience, patience })
 
+// takeTime has nothing depend on how fast this machine is: the budget of handlers is not
+// measured, nor are starts that make no progress, whose slots would be lent after 20 s.
+func (p *pacer) takeTime() {
+	p.budget.judgeNobody()
+	p.stalls.every = 24 * time.Hour
+}
+
 // judgeNobody has the budget kept however slow this machine is for a moment.
 func (b *handlerBudget) judgeNobody() {
 	b.mu.Lock()
@@ -136,7 +143,7 @@ func (n *node) startDaemon() {
 		pods = nil
 	}
 	d := newDaemon(n.options, 2, nil, pods)
-	d.pacer.budget.judgeNobody()
+	d.pacer.takeTime()
 	n.tune(d.pacer)
 	n.pods.follow(d.pacer.podChanged)
 	d.configure(n.config)
