@@ -8,6 +8,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -110,6 +111,7 @@ func TestAStartTakesALeaseOfTheCluster(t *testing.T) {
 	first := n.pod("first", factsOf(nil, nil)).runs()
 	first.startsNow("app")
 	require.Equal(t, 1, server.held())
+	n.eventually("the metric says that it holds", func() bool { return openByMetric(claimer, 0) })
 	second := n.pod("second", factsOf(nil, nil)).runs()
 	waits := second.waitsAtGate("app")
 	require.Equal(t, 1, server.held())
@@ -133,4 +135,13 @@ func TestAPolicyOfTheClusterThatCannotClaimIsOpen(t *testing.T) {
 		states := withOpen(n.p.keeper.State(), claimer.View())
 		return strings.Contains(states[0].Fault, "forbidden")
 	})
+	n.eventually("so does the metric", func() bool { return openByMetric(claimer, 1) })
+}
+
+// openByMetric tells whether the metric has this value for the policy.
+func openByMetric(claimer *leases.Claimer, want int) bool {
+	const name = "pod_pacemaker_claim_open"
+	text := fmt.Sprintf("# HELP %s 1 while the policy holds nobody because the Leases of its slots cannot be used: "+
+		"the API server is away, or the role is missing.\n# TYPE %s gauge\n%s{policy=\"registry\"} %d\n", name, name, name, want)
+	return testutil.CollectAndCompare(newClaimMetrics(claimer.View), strings.NewReader(text), name) == nil
 }

@@ -1,6 +1,8 @@
 package plugin
 
 import (
+	"slices"
+
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/leases"
@@ -10,7 +12,7 @@ import (
 type claimMetrics struct {
 	view func() leases.View
 
-	held, wanted, requests, conflicts, failures, lost *prometheus.Desc
+	held, wanted, open, requests, conflicts, failures, lost *prometheus.Desc
 }
 
 func newClaimMetrics(view func() leases.View) *claimMetrics {
@@ -21,6 +23,7 @@ func newClaimMetrics(view func() leases.View) *claimMetrics {
 		view:      view,
 		held:      desc("slots_held", "Slots of the policy that this node holds, of all its groups; each is a Lease.", "policy"),
 		wanted:    desc("slots_wanted", "How many more slots of the policy this node could use at once.", "policy"),
+		open:      desc("open", "1 while the policy holds nobody because the Leases of its slots cannot be used: the API server is away, or the role is missing.", "policy"),
 		requests:  desc("requests_total", "Requests for Leases of slots, by what they are for. Lists and watches are not counted.", "for"),
 		conflicts: desc("conflicts_total", "Requests for Leases of slots that came too late, because another node was faster."),
 		failures:  desc("failures_total", "Requests for Leases of slots that failed."),
@@ -30,7 +33,7 @@ func newClaimMetrics(view func() leases.View) *claimMetrics {
 
 // Describe implements prometheus.Collector.
 func (m *claimMetrics) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{m.held, m.wanted, m.requests, m.conflicts, m.failures, m.lost} {
+	for _, d := range []*prometheus.Desc{m.held, m.wanted, m.open, m.requests, m.conflicts, m.failures, m.lost} {
 		to <- d
 	}
 }
@@ -46,6 +49,7 @@ func (m *claimMetrics) Collect(to chan<- prometheus.Metric) {
 	for _, policy := range sortedNames(held) {
 		to <- prometheus.MustNewConstMetric(m.held, prometheus.GaugeValue, float64(held[policy]), policy)
 		to <- prometheus.MustNewConstMetric(m.wanted, prometheus.GaugeValue, float64(wanted[policy]), policy)
+		to <- prometheus.MustNewConstMetric(m.open, prometheus.GaugeValue, oneIf(slices.Contains(v.OpenPolicies, policy)), policy)
 	}
 	for _, what := range sortedNames(v.Calls) {
 		to <- prometheus.MustNewConstMetric(m.requests, prometheus.CounterValue, float64(v.Calls[what]), what)

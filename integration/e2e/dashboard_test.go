@@ -108,7 +108,7 @@ func (p *prometheus) has(t *testing.T, query string) bool {
 }
 
 // Each query of the dashboard gives numbers in a real Prometheus that scrapes the
-// daemon of a real node while herds start, one of them in mode Shadow.
+// daemon of a real node while herds start under policies, one of them in mode Shadow.
 func TestDashboardOfARealNode(t *testing.T) {
 	d := startDaemon(t)
 	p := newPrometheus(t)
@@ -125,6 +125,8 @@ func TestDashboardOfARealNode(t *testing.T) {
 	}()
 	const limits = `throttleConfig: {maxConcurrent: {value: 2}, cpu: {maxLoad: "100"}, loadAvg: {maxLoad: "1000"}, pressure: {io: {full: "99"}}}`
 	d.configure(t, "{priority: 1, "+limits+"}")
+	d.enforce(t, "of-the-node", `{selector: {terms: [{podSelector: {}}]}, limits: {starting: {pods: 2}, running: {pods: 500, requests: {cpu: "500"}}}}`)
+	d.enforce(t, "of-the-cluster", `{scope: Cluster, selector: {terms: [{podSelector: {}}]}, limits: {starting: {pods: 2}}}`)
 	ns := namespace(t)
 	deploy(t, ns, "paced", 8, herdPod(1))
 	createJob(t, ns, "refused", herdPod(0.1, runOnce))
