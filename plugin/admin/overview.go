@@ -9,7 +9,8 @@ import (
 
 // Overview is the node in numbers: what the page shows. Whoever reaches the HTTP
 // address can read it, without the permissions of the API server; so it names no
-// pod and no namespace.
+// pod and no namespace, but by the groups into which a StartPolicy puts pods, which the
+// metrics at that address name, too.
 type Overview struct {
 	// About is without the runtime's socket and last error, and without the spec of
 	// the config.
@@ -64,12 +65,6 @@ func NewOverview(s Status, timeline []Point) Overview {
 		Policies: len(s.Policies), Ended: countReasons(s.Ended), Timeline: timeline,
 	}
 	o.Runtime.Socket, o.Runtime.LastError, o.Config.Spec = "", "", nil
-	if h := o.HeldBy; h != nil && h.Group != "" {
-		// The value of a group may be anything of a pod, its namespace, too.
-		told := *h
-		told.Group, told.Detail = "", "policy "+h.Policy
-		o.HeldBy = &told
-	}
 	for _, p := range s.Waiting {
 		o.Waiting.LongestSeconds = max(o.Waiting.LongestSeconds, p.WaitedSeconds)
 	}

@@ -58,6 +58,13 @@ func TestReasonsComeByTheirNumber(t *testing.T) {
 	assert.Equal(t, []Count{{throttle.Queued, 2}, {throttle.Concurrency, 1}, {throttle.Rate, 1}}, countReasons(pods))
 }
 
+// The metrics at the same address name the group, too.
+func TestOverviewSaysWhichGroupOfAPolicyHolds(t *testing.T) {
+	t.Parallel()
+	held := &Held{Reason: throttle.PolicyRunning, Policy: "pulls", Group: "nginx:1.27", Detail: "policy pulls (nginx:1.27): 3 of 3 running"}
+	assert.Equal(t, held, NewOverview(Status{About: About{HeldBy: held}}, nil).HeldBy)
+}
+
 // Whoever reaches the address reads the page; who may not list pods must not
 // learn their names there.
 func TestOverviewNamesNoPod(t *testing.T) {
