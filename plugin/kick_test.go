@@ -247,12 +247,12 @@ func TestAKickThatCollidesIsTriedAgain(t *testing.T) {
 		errs = []error{conflict, conflict, nil}
 		s.do(t.Context(), kick{uid: "u", title: "default/web-0", turn: s.now})
 		assert.Empty(t, errs)
-		assert.EqualValues(t, []float64{1, 0}, []float64{kicks("done"), kicks("failed")})
+		assert.Equal(t, []float64{1, 0}, []float64{kicks("done"), kicks("failed")})
 
 		errs = []error{conflict, conflict, conflict}
 		s.do(t.Context(), kick{uid: "u", title: "default/web-0", turn: s.now})
 		assert.Empty(t, errs, "it is not tried for ever")
-		assert.EqualValues(t, []float64{1, 1}, []float64{kicks("done"), kicks("failed")})
+		assert.Equal(t, []float64{1, 1}, []float64{kicks("done"), kicks("failed")})
 		assert.EqualValues(t, 1, s.count())
 		require.NotNil(t, hook.LastEntry())
 		assert.Equal(t, logrus.WarnLevel, hook.LastEntry().Level)
