@@ -20,6 +20,7 @@ type Controller struct {
 	ceiling  ceiling
 	demand   demand
 	loss     loss
+	most     int // while the node is overfull, nobody beyond so many takes the place of one that ends; 0: it is not
 	why      string
 }
 
@@ -34,7 +35,7 @@ func New(s Settings) *Controller {
 // Configure changes the settings and keeps what was learned.
 func (c *Controller) Configure(s Settings) {
 	c.settings = s.complete()
-	c.limit = c.settings.bound(c.limit)
+	c.limit, c.most = c.settings.bound(c.limit), 0
 }
 
 // Shift moves all times that were observed by d: the clock that samples are given by
@@ -51,7 +52,12 @@ func (c *Controller) Shift(d time.Duration) {
 }
 
 // Limit is the number of starts at a time that the last Observe found.
-func (c *Controller) Limit() int { return c.limit }
+func (c *Controller) Limit() int {
+	if c.most > 0 {
+		return min(c.limit, c.most)
+	}
+	return c.limit
+}
 
 // Why says in one line what the last Observe did and why, for people.
 func (c *Controller) Why() string { return c.why }
@@ -81,11 +87,11 @@ func (c *Controller) first() int { return c.settings.bound(int(c.burning())) }
 func (c *Controller) Observe(s Sample) (limit int) {
 	load, goal := c.settings.load(s)
 	if goal == 0 {
-		c.open = false
+		c.open, c.most = false, 0
 		return c.set(s.At, blindPerCore*c.settings.Cores, "CPU use and pressure are not known")
 	}
 	if s.Window <= 0 || !c.past.add(s) {
-		return c.limit
+		return c.Limit()
 	}
 	defer func() { c.seen = s.At }()
 	s.Window = min(s.Window, remembered)
@@ -95,16 +101,31 @@ func (c *Controller) Observe(s Sample) (limit int) {
 		// is taken for lasting only little by little.
 		c.idle = min(load, 1, c.idle+s.At.Sub(c.seen).Seconds()/lasting.Seconds())
 		c.open, c.began, c.bearable, c.ceiling = c.idle < openBelow, s.At, s.At, ceiling{}
-		c.demand = newDemand(s)
+		c.demand, c.most = newDemand(s), 0
 		return c.set(s.At, c.first(), fmt.Sprintf("nothing starts, lasting load %.2f", c.idle))
 	}
 	exposed := c.past.mean(s.At, s.Window)
 	c.open = load < openBelow || (c.idle < openBelow && c.settingUp(s))
-	if rest, ok := c.rest(s); ok {
+	if rest, ok := c.rest(s); ok && load <= max(overfull, goal) {
+		c.most = 0
 		return c.set(s.At, max(c.limit, s.Starting+s.Queued), fmt.Sprintf("all that are left keep the node busy for %.1f s", rest.Seconds()))
 	}
 	want := c.wanted(s, exposed, load, goal)
-	return c.follow(s, want, exposed, load, goal)
+	c.follow(s, want, exposed, load, goal)
+	return c.hold(s, load, goal)
+}
+
+// hold keeps the starts that end from being replaced while the node is overfull, down to
+// the number that is right if each keeps a core busy.
+func (c *Controller) hold(s Sample, load, goal float64) int {
+	most := c.settings.bound(int(math.Round(c.burning())))
+	far := c.most > 0 || float64(s.Starting) > beyond*c.burning()
+	c.most = 0
+	if load > max(overfull, goal) && s.Starting > most && far {
+		c.limit, c.most = min(c.limit, s.Starting), most
+		c.why = fmt.Sprintf("%d at a time: load %.2f of %.2f, nobody takes the place of those that end", c.Limit(), load, goal)
+	}
+	return c.Limit()
 }
 
 // settingUp tells whether what is measured may be the work of setting up the pods of a
@@ -118,7 +139,8 @@ func (c *Controller) wanted(s Sample, exposed, load, goal float64) float64 {
 	if exposed >= measured*max(1, float64(s.Starting)) && !c.settingUp(s) && c.settings.full(s, load, goal) {
 		c.ceiling = ceiling{want, s.At}
 	}
-	want = max(c.ceiling.bound(s.At, s.Window, want), min(want, float64(c.limit)))
+	bound := min(c.ceiling.bound(s.At, s.Window, want), c.settings.unseen(exposed, load, c.idle))
+	want = max(bound, min(want, float64(c.limit)))
 	if load <= max(overfull, goal) {
 		c.bearable = s.At
 	} else if s.At.Sub(c.bearable) > s.Window {
