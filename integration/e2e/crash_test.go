@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
@@ -21,23 +22,50 @@ func crashing(spec *corev1.PodSpec) {
 	spec.Containers[0].Args = append(spec.Containers[0].Args, "--exit", "1")
 }
 
+// How many pods crash, how many others start meanwhile, and how much longer these may
+// take than on the idle node.
+const (
+	stormPods   = 20
+	stormGood   = 5
+	stormyRatio = 1.5
+)
+
 // While 20 pods crash and come back, pods that start for the first time do not
-// queue behind them; and those that come back are paced too.
+// queue behind them; and those that come back are paced too. What is too slow is
+// measured again, both sides of it.
 func TestCrashStorm(t *testing.T) {
-	const storm, good, limit = 20, 5, 2
+	const tries = 3
+	for try := 1; ; try++ {
+		var idle, stormy time.Duration
+		require.True(t, t.Run(fmt.Sprintf("try %d", try), func(t *testing.T) { idle, stormy = crashStorm(t) }))
+		ratio := stormy.Seconds() / idle.Seconds()
+		if ratio <= stormyRatio || try == tries {
+			figure(t, "%d good pods ready after %.1f s beside %d that crash, %.1f s on the idle node, ratio %.2f",
+				stormGood, stormy.Seconds(), stormPods, idle.Seconds(), ratio)
+			assert.LessOrEqual(t, ratio, stormyRatio)
+			return
+		}
+	}
+}
+
+// crashStorm gives how long the good pods take on the idle node, and beside those that
+// crash.
+func crashStorm(t *testing.T) (idle, stormy time.Duration) {
+	t.Helper()
+	const limit = 2
 	d := startDaemon(t)
 	d.configure(t, "{throttleConfig: {maxConcurrent: {value: 2}}}")
 	ns := namespace(t)
 	ready := func(name string) time.Duration {
 		begin := time.Now()
-		deploy(t, ns, name, good, herdPod(2))
-		eventually(t, "the good pods are ready", func() bool { return readyOf(t, ns, name) == good })
+		deploy(t, ns, name, stormGood, herdPod(2))
+		eventually(t, "the good pods are ready", func() bool { return readyOf(t, ns, name) == stormGood })
 		return time.Since(begin)
 	}
-	idle := ready("idle")
+	idle = ready("idle")
 	d.idle(t)
 
-	deploy(t, ns, "storm", storm, herdPod(1, crashing))
+	deploy(t, ns, "storm", stormPods, herdPod(1, crashing))
 	most := 0
 	eventually(t, "every pod has crashed, and most have come back", func() bool {
 		s := d.status(t)
@@ -48,19 +76,13 @@ func TestCrashStorm(t *testing.T) {
 				back += restarts(p)
 			}
 		}
-		return back >= storm
+		return back >= stormPods
 	})
-	stormy := ready("good")
-	for try := 1; stormy > idle*3/2 && try < 3; try++ {
-		t.Logf("try %d took %s: the machine may have been busy with something else", try, stormy)
-		stormy = ready(fmt.Sprintf("good%d", try))
-	}
+	stormy = ready("good")
 	assert.LessOrEqual(t, most, limit, "pods that hold a slot")
 	repeats := d.metric(t, fmt.Sprintf(`pod_pacemaker_start_seconds_count{reason=%q}`, throttle.Exited))
-	assert.GreaterOrEqual(t, repeats, float64(storm), "crashes were starts of their own")
-	assert.LessOrEqual(t, stormy, idle*3/2, "time until %d good pods are ready, against %s on the idle node", good, idle)
-	figure(t, "%d good pods ready after %.1f s beside %d that crash, %.1f s on the idle node, ratio %.2f",
-		good, stormy.Seconds(), storm, idle.Seconds(), stormy.Seconds()/idle.Seconds())
+	assert.GreaterOrEqual(t, repeats, float64(stormPods), "crashes were starts of their own")
+	return idle, stormy
 }
 
 // slotsTaken counts the pods that hold a slot.

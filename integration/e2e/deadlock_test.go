@@ -49,6 +49,7 @@ func needsDatabase(spec *corev1.PodSpec) {
 // are ready, of which the first in line take all slots.
 func TestDeadlockOfTwoAndADatabase(t *testing.T) {
 	deadlock(t, 2, func(t *testing.T, ns string) {
+		eventually(t, "those that need it run", func() bool { return runningIn(t, ns, "needs-") == 2 })
 		figure(t, "a pod that waits for the database, with a probe executed every second, used %.1f %% of a core", 100*coresOf(t, ns, 4*time.Second))
 	})
 }
@@ -65,7 +66,8 @@ func deadlock(t *testing.T, dependants int32, meanwhile func(t *testing.T, ns st
 		s := d.status(t)
 		return len(s.Waiting)+len(s.Starting) == int(dependants)
 	})
-	createPod(t, ns, "database", herdPod(0.5, database))
+	asked := newLatch(t) // or the database may have been started before anybody could ask why
+	createPod(t, ns, "database", herdPod(0.5, database, asked.holds))
 	meanwhile(t, ns)
 	said := map[string]string{} // by the reason of the admission
 	eventually(t, "all pods are ready", func() bool {
@@ -74,11 +76,13 @@ func deadlock(t *testing.T, dependants int32, meanwhile func(t *testing.T, ns st
 				said[string(pod.Admission)] = d.why(t, ns, pod.Name)
 			}
 		}
+		if said[string(throttle.SlotLent)] != "" {
+			asked.release(t)
+		}
 		return allReady(t, ns, int(dependants)+1)
 	})
 	took := lastReady(lives(t, ns)).Sub(begin)
 	figure(t, "%d pods that need a database, and the database behind them: all ready after %.1f s", dependants, took.Seconds())
-	assert.Less(t, took, 90*time.Second)
 	for _, pod := range pods(t, ns) {
 		assert.Zero(t, restarts(pod), "restarts of %s", pod.Name)
 	}

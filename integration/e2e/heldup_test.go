@@ -16,33 +16,40 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// Bounds of what others may notice of pods that wait.
+// Bounds of what others may notice of so many pods that wait.
 const (
-	heldUpRatio  = 1.2
-	statsWithin  = 15 * time.Second
-	heldUpRounds = 7
+	heldUpRatio   = 1.2
+	statsWithin   = 15 * time.Second
+	heldUpRounds  = 7
+	heldUpWaiting = 30
 )
 
 // While 30 pods wait, an unrelated pod that need not wait is made and removed as
 // fast as on the same node without the daemon, and kubelet's statistics know its
 // container soon. Other work of the machine that begins between the two sides makes
-// them incomparable: what is too slow is measured again, both sides of it.
+// them incomparable: what is too slow is measured again, both sides of it, and so is
+// what took so long that some did not wait to its end.
 func TestTheRuntimeIsNotHeldUp(t *testing.T) {
 	const tries = 3
 	for try := 1; ; try++ {
 		var ratio float64
-		require.True(t, t.Run(fmt.Sprintf("try %d", try), func(t *testing.T) { ratio = heldUp(t) }))
-		if ratio <= heldUpRatio || try == tries {
+		var known time.Duration
+		var waited int
+		require.True(t, t.Run(fmt.Sprintf("try %d", try), func(t *testing.T) { ratio, known, waited = heldUp(t) }))
+		if (ratio <= heldUpRatio && known <= statsWithin && waited == heldUpWaiting) || try == tries {
 			assert.LessOrEqual(t, ratio, heldUpRatio, "made and removed")
+			assert.LessOrEqual(t, known, statsWithin, "until the statistics know a container")
+			assert.Equal(t, heldUpWaiting, waited, "they waited all the while")
 			return
 		}
 	}
 }
 
-// heldUp gives how much longer an unrelated pod takes while others wait.
-func heldUp(t *testing.T) (ratio float64) {
+// heldUp gives how much longer an unrelated pod takes while others wait, when the
+// statistics know its container, and how many others waited to the end.
+func heldUp(t *testing.T) (ratio float64, known time.Duration, waited int) {
 	t.Helper()
-	const waiting, slots = 30, 2
+	const slots = 2
 	other, herd := namespace(t), namespace(t)
 	without := medianRound(t, other)
 
@@ -50,8 +57,8 @@ func heldUp(t *testing.T) (ratio float64) {
 	d.configure(t, fmt.Sprintf("{exemptions: {namespaces: [%s]}, throttleConfig: {maxConcurrent: {value: %d}, noProgressAfter: 0s}}", other, slots))
 	deploy(t, herd, "holds", slots, herdPod(0.1, sleeping("1h")))
 	eventually(t, "the slots are taken", func() bool { return len(d.status(t).Starting) == slots })
-	deploy(t, herd, "waits", waiting, herdPod(0.1))
-	eventually(t, "all others wait", func() bool { return len(d.status(t).Waiting) == waiting })
+	deploy(t, herd, "waits", heldUpWaiting, herdPod(0.1))
+	eventually(t, "all others wait", func() bool { return len(d.status(t).Waiting) == heldUpWaiting })
 	with := medianRound(t, other)
 
 	createPod(t, other, "counted", herdPod(0.1))
@@ -62,16 +69,14 @@ func heldUp(t *testing.T) (ratio float64) {
 		require.NoError(t, err)
 		return slices.Contains(known, other+"/counted")
 	})
-	known := time.Since(began)
+	known = time.Since(began)
 
 	s := d.status(t)
-	require.Len(t, s.Waiting, waiting, "they waited all the while")
-	assert.LessOrEqual(t, known, statsWithin)
 	ratio = with.Seconds() / without.Seconds()
 	figure(t, "an exempt pod is made and removed in %.2f s, %.2f s without the daemon, ratio %.2f; in the statistics after %.1f s; %d at the gate; handlers: 99 %% within %s, %.2f %% of the time",
 		with.Seconds(), without.Seconds(), ratio, known.Seconds(), s.Gate.Waiters,
 		s.Handlers.P99Seconds.Duration(), 100*s.Handlers.Share)
-	return ratio
+	return ratio, known, len(s.Waiting)
 }
 
 // medianRound gives the median time that it takes until the process of a new pod

@@ -280,6 +280,11 @@ func assertTaintPolicy(t *testing.T) {
 	}
 	require.NoError(t, patch(node.Client(), `{"spec":{"taints":[{"key":"`+startupTaint+`","effect":"PreferNoSchedule"},{"key":"`+otherTaint+`","effect":"PreferNoSchedule"}]}}`))
 	mine, left := as(node.NodeName), `{"spec":{"taints":[{"key":"`+otherTaint+`","effect":"PreferNoSchedule"}]}}`
+	eventually(t, "the policy is in force", func() bool {
+		_, err := mine.CoreV1().Nodes().Patch(t.Context(), node.NodeName, types.MergePatchType, []byte(`{"spec":{"unschedulable":true}}`),
+			metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}})
+		return err != nil && strings.Contains(err.Error(), "may change nothing of a node")
+	})
 	require.ErrorContains(t, patch(mine, `{"spec":{"taints":null}}`), "may change nothing of a node but take")
 	require.ErrorContains(t, patch(mine, `{"metadata":{"labels":{"role":"admin"}}}`), "may change nothing of a node")
 	require.ErrorContains(t, patch(mine, `{"spec":{"unschedulable":true}}`), "may change nothing of a node")

@@ -46,16 +46,12 @@ func TestKickPolicy(t *testing.T) {
 	})
 	ns := namespace(t)
 	createPod(t, ns, "mine", herdPod(0, withoutProbes))
-	createPod(t, ns, "other", herdPod(0, func(s *corev1.PodSpec) { s.NodeName = "elsewhere" }))
-	t.Cleanup(func() { // no kubelet is there to end it
-		now := int64(0)
-		assert.NoError(t, node.Client().CoreV1().Pods(ns).Delete(context.Background(), "other", metav1.DeleteOptions{GracePeriodSeconds: &now}))
-	})
 	eventually(t, "the pod is bound", func() bool { return allReady(t, ns, 1) || boundTo(t, ns, "mine") == node.NodeName })
 
 	daemon := &kickTrial{t: t, ns: ns, client: daemonOn(t, node.NodeName)}
 	const turn = `{"metadata":{"annotations":{"pod-pacemaker.io/turn":"2026-03-01T12:00:00Z"}}}`
-	require.NoError(t, daemon.patch("mine", turn), "with the rights that the chart gives")
+	require.EventuallyWithT(t, func(c *assert.CollectT) { require.NoError(c, daemon.patch("mine", turn)) },
+		patience, 100*time.Millisecond, "with the rights that the chart gives")
 	assert.True(t, apierrors.IsForbidden(daemon.client.CoreV1().Pods(ns).Delete(t.Context(), "mine", metav1.DeleteOptions{})), "delete is no right of it")
 
 	allRightsOnPods(t)
@@ -77,12 +73,25 @@ func TestKickPolicy(t *testing.T) {
 		t.Log(what)
 		daemon.deniedStrategic("nothing of a pod but", "mine", patch)
 	}
+	createElsewhere(t, ns, "other")
 	daemon.denied("only pods of the node", "other", turn)
 	daemon.subresources()
 	(&kickTrial{t: t, ns: ns, client: daemonOn(t, "another")}).denied("only pods of the node", "mine", turn)
 	(&kickTrial{t: t, ns: ns, client: daemonOn(t, "")}).denied("only pods of the node", "mine", turn)
 	require.NoError(t, daemon.patch("mine", turn))
 	require.NoError(t, daemon.patch("mine", `{"metadata":{"annotations":{"pod-pacemaker.io/turn":null}}}`))
+}
+
+// createElsewhere makes a pod on a node that does not exist: no kubelet is there to end
+// it, and the garbage collector of pods ends it after some time.
+func createElsewhere(t *testing.T, ns, name string) {
+	t.Helper()
+	createPod(t, ns, name, herdPod(0, func(s *corev1.PodSpec) { s.NodeName = "elsewhere" }))
+	t.Cleanup(func() {
+		now := int64(0)
+		err := node.Client().CoreV1().Pods(ns).Delete(context.Background(), name, metav1.DeleteOptions{GracePeriodSeconds: &now})
+		assert.True(t, err == nil || apierrors.IsNotFound(err), "%v", err)
+	})
 }
 
 func make65() []byte {

@@ -74,11 +74,11 @@ func object[T any](t *testing.T, kind, name string) (read T) {
 func TestNodeAndConfigTellHowPodsStart(t *testing.T) {
 	d := startDaemonWith(t, "--kubeconfig", asServiceAccount(t), "--node-name", node.NodeName)
 	applyConfig(t, "elsewhere", `{nodeSelector: {pace: slow}, priority: 5, throttleConfig: {maxConcurrent: {value: 1}}}`)
-	// The pods sleep, which is no progress: no slot is to be lent for that.
+	// The pods do nothing, which is no progress: no slot is to be lent for that.
 	applyConfig(t, "tells", `{throttleConfig: {maxConcurrent: {value: 1}, noProgressAfter: 0s}}`)
 	eventually(t, "the config is in force", func() bool { return d.status(t).Config.Name == "tells" })
 	ns := namespace(t)
-	deploy(t, ns, "herd", 4, herdPod(1, sleeping("90s")))
+	deploy(t, ns, "herd", 4, herdPod(1, newLatch(t).holds))
 	told := func() v1alpha1.PacemakerNode {
 		return object[v1alpha1.PacemakerNode](t, "pacemakernode", node.NodeName)
 	}
@@ -104,7 +104,9 @@ func TestNodeAndConfigTellHowPodsStart(t *testing.T) {
 	c := config("tells")
 	assert.Equal(t, []int32{1, 1, 1}, []int32{c.Status.Nodes, c.Status.ReadyNodes, c.Status.Starting})
 	assert.True(t, meta.IsStatusConditionTrue(c.Status.Conditions, v1alpha1.ConditionReady))
-	assert.True(t, meta.IsStatusConditionFalse(config("elsewhere").Status.Conditions, v1alpha1.ConditionReady))
+	eventually(t, "the config for no node says so", func() bool {
+		return meta.IsStatusConditionFalse(config("elsewhere").Status.Conditions, v1alpha1.ConditionReady)
+	})
 	t.Log("\n" + kubectl(t, "get", "pacemakerconfigs"))
 
 	kubectl(t, "patch", "pacemakerconfig", "tells", "--type=merge", "-p", `{"spec":{"mode":"Off"}}`)

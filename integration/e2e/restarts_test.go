@@ -28,7 +28,7 @@ func TestKubeletAndContainerdRestartedWhilePodsWait(t *testing.T) {
 	d := startDaemon(t)
 	ns := namespace(t)
 	begin := time.Now()
-	crowd(t, d, ns, fmt.Sprintf("%ds", slowFor))
+	crowd(t, d, ns, sleeping(fmt.Sprintf("%ds", slowFor)))
 	order := d.waitingNames(t)
 	for i := range jobs {
 		createJob(t, ns, fmt.Sprintf("job-%d", i), herdPod(0.2, runOnce))

@@ -46,11 +46,11 @@ func shutdowns(t *testing.T) (with, without time.Duration) {
 	t.Helper()
 	ns := namespace(t)
 	createMany(t, ns)
-	eventually(t, "all run", func() bool { return runningIn(t, ns) == crowded })
+	eventually(t, "all run", func() bool { return runningIn(t, ns, "ends-") == crowded })
 	without = endAll(t, ns)
 
 	d := startDaemon(t)
-	hold(t, d, namespace(t), "10m")
+	hold(t, d, namespace(t), newLatch(t).holds)
 	waiting := namespace(t)
 	createMany(t, waiting)
 	eventually(t, "they wait at the gate", func() bool { return d.status(t).Gate.Waiters == crowded })
@@ -75,11 +75,11 @@ func createMany(t *testing.T, ns string) {
 	}
 }
 
-// runningIn counts the containers of a namespace whose processes run.
-func runningIn(t *testing.T, ns string) (n int) {
+// runningIn counts the pods of a namespace whose processes run and whose names begin so.
+func runningIn(t *testing.T, ns, prefix string) (n int) {
 	t.Helper()
 	for _, p := range pods(t, ns) {
-		if slices.ContainsFunc(p.Status.ContainerStatuses, func(c corev1.ContainerStatus) bool { return c.State.Running != nil }) {
+		if strings.HasPrefix(p.Name, prefix) && slices.ContainsFunc(p.Status.ContainerStatuses, func(c corev1.ContainerStatus) bool { return c.State.Running != nil }) {
 			n++
 		}
 	}

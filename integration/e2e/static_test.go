@@ -21,16 +21,19 @@ import (
 // ready: kubelet knows it by another UID than the API server does.
 func TestStaticPodFreesItsSlot(t *testing.T) {
 	d := startDaemon(t)
-	d.configure(t, "{throttleConfig: {maxConcurrent: {value: 1}}}")
+	d.configure(t, "{throttleConfig: {maxConcurrent: {value: 1}, noProgressAfter: 0s}}")
 	ns := namespace(t)
 	static := "static-" + node.NodeName
-	removeStatic := writeStatic(t, ns, herdPod(3))
+	slow := newLatch(t)
+	removeStatic := writeStatic(t, ns, herdPod(1, slow.holds))
 	eventually(t, "the static pod holds the slot", func() bool {
 		s := d.status(t)
 		return len(s.Starting) == 1 && s.Starting[0].Name == static && s.Starting[0].Slot
 	})
 	begin := time.Now()
 	deploy(t, ns, "other", 1, herdPod(0.1))
+	eventually(t, "the other pod waits", func() bool { return len(d.status(t).Waiting) == 1 })
+	slow.release(t)
 	eventually(t, "both are ready", func() bool { return allReady(t, ns, 2) })
 	d.idle(t)
 

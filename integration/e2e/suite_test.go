@@ -72,11 +72,30 @@ func run(m *testing.M) (code int, err error) {
 	if out, err := node.Kubectl(ctx, "apply", "--server-side", "-k", repository("deploy", "crds")); err != nil {
 		return 0, fmt.Errorf("CRDs of deploy/crds: %w\n%s", err, out)
 	}
+	if err := crdsServed(ctx); err != nil {
+		return 0, err
+	}
 	code = m.Run()
 	if len(figures.lines) > 0 {
 		fmt.Printf("\nMeasured:\n  %s\n", strings.Join(figures.lines, "\n  "))
 	}
 	return code, nil
+}
+
+// crdsServed waits until the API server serves the kinds of the CRDs: a scenario that
+// runs alone comes at once.
+func crdsServed(ctx context.Context) error {
+	deadline := time.Now().Add(patience)
+	for {
+		out, err := node.Kubectl(ctx, "get", "pacemakerconfigs,pacemakernodes,startpolicies")
+		if err == nil {
+			return nil
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("the kinds of deploy/crds are not served: %w\n%s", err, out)
+		}
+		time.Sleep(200 * time.Millisecond)
+	}
 }
 
 // takeDown stops the cluster and makes sure that nothing of it is left.

@@ -32,7 +32,7 @@ func TestUpgradeWhilePodsWait(t *testing.T) {
 	eventually(t, "the daemon is ready", func() bool { return d.status(t).Ready })
 	ns := namespace(t)
 	begin := time.Now()
-	crowd(t, d, ns, "60s")
+	crowd(t, d, ns, sleeping("60s"))
 	order := d.waitingNames(t)
 
 	out, err := node.Kubectl(t.Context(), "-n", installName, "set", "image", "ds/"+installName, "*="+upgradedImage)
@@ -57,7 +57,7 @@ func TestUpgradeWhilePodsWait(t *testing.T) {
 	all := lives(t, ns)
 	logLives(t, begin, all)
 	assertUnharmed(t, all)
-	assertStartsInOrder(t, order, all)
+	d.assertStartsInOrder(t, order, all)
 	waited := slices.DeleteFunc(slices.Clone(all), func(l life) bool { return strings.HasPrefix(l.pod.Name, "gap-") })
 	assert.LessOrEqual(t, mostStarting(waited), crowdLimit, "pods between the start of their process and ready")
 	assert.LessOrEqual(t, mostStarting(all), crowdLimit+unasked, "with those that nobody was there to hold")

@@ -5,6 +5,9 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"os"
+	"path"
+	"path/filepath"
 	"strconv"
 	"sync/atomic"
 	"testing"
@@ -106,6 +109,40 @@ func sleeping(d string) shape {
 	return func(spec *corev1.PodSpec) {
 		spec.Containers[0].Args = append(spec.Containers[0].Args, "--sleep", d)
 	}
+}
+
+// A latch keeps pods from getting ready until it is released: how long a scenario
+// takes to come to the point at which they may go on is then of no importance.
+type latch struct{ dir string }
+
+// latchPath is where the containers find a latch's folder, and latchFile what is in it
+// once the latch is released.
+const (
+	latchPath = "/latch"
+	latchFile = "released"
+)
+
+func newLatch(t *testing.T) latch {
+	t.Helper()
+	dir, err := os.MkdirTemp(node.Dir, "latch")
+	require.NoError(t, err)
+	return latch{dir}
+}
+
+// holds makes the pod wait, without CPU, for the release before it is ready.
+func (l latch) holds(spec *corev1.PodSpec) {
+	spec.Volumes = append(spec.Volumes, corev1.Volume{Name: "latch", VolumeSource: corev1.VolumeSource{
+		HostPath: &corev1.HostPathVolumeSource{Path: l.dir},
+	}})
+	c := &spec.Containers[0]
+	c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: "latch", MountPath: latchPath, ReadOnly: true})
+	c.Args = append(c.Args, "--until", path.Join(latchPath, latchFile))
+}
+
+// release lets the pods go on.
+func (l latch) release(t *testing.T) {
+	t.Helper()
+	require.NoError(t, os.WriteFile(filepath.Join(l.dir, latchFile), nil, 0o600))
 }
 
 // runOnce makes the pod end when it would be ready, and never restarts it.

@@ -41,6 +41,7 @@ func run(args []string) error {
 	port := flags.Int("port", 8080, "TCP port to answer HTTP on when ready; 0 listens nowhere")
 	wait := flags.Duration("wait", 0, "time to wait, without CPU, before the burning")
 	sleep := flags.Duration("sleep", 0, "time to wait, without CPU, after the burning and before being ready")
+	until := flags.String("until", "", "path of a file that has to be there before this is ready; looked for ten times a second")
 	needs := flags.String("wait-for", "", "TCP address, host:port, that has to take a connection before this is ready; tried twice a second")
 	serve := flags.Float64("serve-cores", 0, "CPUs to use once ready, 0 to 1, as a pod that serves does")
 	exit := flags.Int("exit", -1, "exit code to end with instead of becoming ready; -1 becomes ready")
@@ -59,6 +60,9 @@ func run(args []string) error {
 		return err
 	}
 	time.Sleep(*sleep)
+	if *until != "" {
+		appears(*until)
+	}
 	if *needs != "" {
 		waitFor(*needs)
 	}
@@ -69,6 +73,16 @@ func run(args []string) error {
 		go use(*serve)
 	}
 	return ready(*port, *done)
+}
+
+// appears returns once there is a file at the path.
+func appears(path string) {
+	for {
+		if _, err := os.Stat(path); err == nil {
+			return
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
 }
 
 // waitFor returns once somebody listens at the address, as a program that needs a

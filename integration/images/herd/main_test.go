@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -39,6 +40,19 @@ func TestBadEnvironmentIsAnError(t *testing.T) {
 	flags.SetOutput(io.Discard)
 	flags.Int("port", 8080, "")
 	require.ErrorContains(t, fromEnvironment(flags), "HERD_PORT")
+}
+
+func TestWaitsForAFile(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "released")
+	ended := make(chan error, 1)
+	go func() { ended <- run([]string{"--cpu-seconds", "0", "--until", file, "--done"}) }()
+	select {
+	case err := <-ended:
+		require.Fail(t, "ready without the file", "%v", err)
+	case <-time.After(300 * time.Millisecond):
+	}
+	require.NoError(t, os.WriteFile(file, nil, 0o600))
+	require.NoError(t, <-ended)
 }
 
 func TestWaitsForWhatItNeeds(t *testing.T) {
