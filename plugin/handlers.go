@@ -35,8 +35,11 @@ func (h *handlers) Synchronize(ctx context.Context, pods []*api.PodSandbox, ctrs
 // RunPodSandbox may refuse the pod for now.
 func (h *handlers) RunPodSandbox(ctx context.Context, pod *api.PodSandbox) error {
 	return h.guard(ctx, "RunPodSandbox", pod, func(ctx context.Context) error {
-		h.p.podLog(podKey(pod), pod.GetNamespace()+"/"+pod.GetName()).WithField("sandbox_id", pod.GetId()).Debug("the runtime makes a sandbox")
-		return h.p.runSandbox(ctx, pod)
+		err := h.p.runSandbox(ctx, pod)
+		h.p.podLog(podKey(pod), pod.GetNamespace()+"/"+pod.GetName()).WithFields(logrus.Fields{
+			"sandbox_id": pod.GetId(), "netns": netnsOf(pod), "refused": err != nil,
+		}).Debug("the runtime makes a sandbox")
+		return err
 	})
 }
 
@@ -86,6 +89,16 @@ func (h *handlers) StopContainer(ctx context.Context, pod *api.PodSandbox, ctr *
 // RemoveContainer takes note of a container that is gone.
 func (h *handlers) RemoveContainer(ctx context.Context, pod *api.PodSandbox, ctr *api.Container) error {
 	return h.guard(ctx, "RemoveContainer", pod, func(context.Context) error { h.p.containerRemoved(pod, ctr); return nil })
+}
+
+// netnsOf gives the path of a sandbox's network namespace; empty: it is the host's.
+func netnsOf(pod *api.PodSandbox) string {
+	for _, n := range pod.GetLinux().GetNamespaces() {
+		if n.GetType() == "network" {
+			return n.GetPath()
+		}
+	}
+	return ""
 }
 
 // guard measures a handler, and turns a panic into a pod that starts unpaced.

@@ -8,17 +8,17 @@ import (
 	"maps"
 	"math/rand/v2"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/pod-pacemaker/pod-pacemaker/integration/lab"
 )
 
 // chaosPods bounds the pods at a time: what is tested is not how much a node bears.
@@ -30,33 +30,38 @@ type chaos struct {
 	d         *daemon
 	namespace string
 	random    *rand.Rand
+	spares    bool // kills the daemon no more
 	made      int
 	living    map[string]int // replicas of the Deployments, by name
 	crashing  []string       // those of them that never get ready
 	done      []string       // what was done, for the log
-	// containerdKilled is how often it was.
-	containerdKilled int
+	killed    map[string]int // how often, by what
 }
 
 // A node on which pods come, go and crash while the daemon, kubelet and containerd
 // are killed in turn: at the end all that should run runs, and nothing is left of
-// the rest. CHAOS_SEED and CHAOS_MINUTES make it another one, or longer.
+// the rest. In the last third of the time the daemon lives on, so that what grows in it
+// shows. CHAOS_SEED and CHAOS_MINUTES make it another one, or longer.
 func TestChaos(t *testing.T) {
 	seed, minutes := chaosNumber(t, "CHAOS_SEED", 1), chaosNumber(t, "CHAOS_MINUTES", 1)
 	d := startDaemon(t)
 	d.configure(t, "{throttleConfig: {maxConcurrent: {value: 3}}}")
 	ns := namespace(t)
-	c := &chaos{t: t, d: d, namespace: ns, random: rand.New(rand.NewPCG(seed, 0)), living: map[string]int{}}
-	before := leftovers(t, d)
+	c := &chaos{
+		t: t, d: d, namespace: ns, random: rand.New(rand.NewPCG(seed, 0)),
+		living: map[string]int{}, killed: map[string]int{},
+	}
 	t.Cleanup(func() {
 		if t.Failed() {
 			t.Logf("seed %d did:\n%s", seed, strings.Join(c.done, "\n"))
 		}
 	})
-	for end := time.Now().Add(time.Duration(minutes) * time.Minute); time.Now().Before(end); {
-		c.step()
-		after(t.Context(), time.Duration(c.random.IntN(2000))*time.Millisecond)
-	}
+	before, fresh := remaining(t, d), d.fresh(t)
+	whole := time.Duration(minutes) * time.Minute
+	c.rage(whole * 2 / 3)
+	c.spares = true
+	c.rage(whole / 3)
+
 	for _, name := range c.crashing {
 		c.remove(name)
 	}
@@ -67,28 +72,23 @@ func TestChaos(t *testing.T) {
 		c.remove(name)
 	}
 	eventually(t, "all pods are gone", func() bool { return len(pods(t, ns)) == 0 })
-	eventually(t, "no hook and no runc is left", func() bool { return len(hooks(t)) == 0 })
-	s := d.status(t)
-	assert.Empty(t, s.Waiting)
-	assert.Empty(t, s.Starting)
-	assert.Zero(t, s.Gate.Waiters)
-	var now map[string]int
-	t.Cleanup(func() {
-		if t.Failed() {
-			t.Logf("left: %v, before: %v", now, before)
-		}
+	eventually(t, "slots, queue and gate are empty", func() bool {
+		s := d.status(t)
+		return len(s.Waiting) == 0 && len(s.Starting) == 0 && s.Gate.Waiters == 0
 	})
-	// A containerd that is killed while it makes or removes sandboxes forgets some, with
-	// their shims, mounts and cgroups, with this daemon or without.
-	forgotten := 4 * c.containerdKilled
-	eventually(t, "nothing is left of it but what a killed containerd forgot", func() bool {
-		now = leftovers(t, d)
-		return now["processes"] <= before["processes"]+c.containerdKilled && now["goroutines"] <= before["goroutines"]+5 &&
-			now["mounts"] <= before["mounts"]+forgotten && now["cgroups"] <= before["cgroups"]+forgotten
-	})
-	assert.LessOrEqual(t, now["shims"], before["shims"]+c.containerdKilled, "shims that containerd has forgotten")
-	assert.LessOrEqual(t, now["MiB"], before["MiB"]+16, "memory of the daemon")
-	figure(t, "seed %d, %d min: %d things done, %d Deployments ran at the end; left then %v, before %v", seed, minutes, len(c.done), kept, now, before)
+	forgotten := d.assertNothingLeft(t, before)
+	now := d.assertNoHeavier(t, fresh)
+	figure(t, "seed %d, %d min: %d things done, killed %v, %d Deployments ran at the end; the daemon: %s, new %s; forgotten by containerd: %v",
+		seed, minutes, len(c.done), c.killed, kept, now, fresh, forgotten)
+}
+
+// rage does one thing after the other for a time.
+func (c *chaos) rage(long time.Duration) {
+	c.t.Helper()
+	for end := time.Now().Add(long); time.Now().Before(end); {
+		c.step()
+		after(c.t.Context(), time.Duration(c.random.IntN(2000))*time.Millisecond)
+	}
 }
 
 func chaosNumber(t *testing.T, variable string, otherwise uint64) uint64 {
@@ -106,25 +106,27 @@ func chaosNumber(t *testing.T, variable string, otherwise uint64) uint64 {
 func (c *chaos) step() {
 	c.t.Helper()
 	switch n := c.random.IntN(20); {
-	case n < 9:
+	case n < 9, c.spares && n >= 13 && n < 16:
 		c.create()
 	case n < 13:
 		c.deleteSome()
 	case n < 16:
-		c.say("the daemon is killed")
-		require.NoError(c.t, c.d.Kill(c.t.Context()))
-		after(c.t.Context(), time.Duration(c.random.IntN(3000))*time.Millisecond)
-		require.NoError(c.t, c.d.Start(c.t.Context()))
+		c.kill("the daemon", c.d.Service, time.Duration(c.random.IntN(3000))*time.Millisecond)
 	case n < 18:
-		c.say("kubelet is killed")
-		require.NoError(c.t, node.Kubelet.Kill(c.t.Context()))
-		require.NoError(c.t, node.Kubelet.Start(c.t.Context()))
+		c.kill("kubelet", node.Kubelet, 0)
 	default:
-		c.say("containerd is killed")
-		c.containerdKilled++
-		require.NoError(c.t, node.Containerd.Kill(c.t.Context()))
-		require.NoError(c.t, node.Containerd.Start(c.t.Context()))
+		c.kill("containerd", node.Containerd, 0)
 	}
+}
+
+// kill kills a part of the node, and starts it again after a time.
+func (c *chaos) kill(what string, part *lab.Service, away time.Duration) {
+	c.t.Helper()
+	c.say("%s is killed", what)
+	c.killed[what]++
+	require.NoError(c.t, part.Kill(c.t.Context()))
+	after(c.t.Context(), away)
+	require.NoError(c.t, part.Start(c.t.Context()))
 }
 
 func (c *chaos) say(format string, args ...any) {
@@ -185,41 +187,4 @@ func (c *chaos) settled() bool {
 		}
 	}
 	return len(all) == want
-}
-
-// leftovers counts what must not grow.
-func leftovers(t *testing.T, d *daemon) map[string]int {
-	t.Helper()
-	mounts, err := os.ReadFile(fmt.Sprintf("/proc/%d/mountinfo", node.Containerd.PID()))
-	require.NoError(t, err)
-	processes, shims := 0, 0
-	entries, err := os.ReadDir("/proc")
-	require.NoError(t, err)
-	for _, e := range entries {
-		pid, err := strconv.Atoi(e.Name())
-		if err != nil || !ofPod(pid) {
-			continue
-		}
-		// containerd leaves behind the shim of a sandbox that it was making when it was
-		// killed, without a process under it.
-		name, err := os.ReadFile(filepath.Join("/proc", e.Name(), "comm"))
-		if err == nil && strings.HasPrefix(string(name), "containerd-shim") {
-			shims++
-		} else {
-			processes++
-		}
-	}
-	cgroups := 0
-	for _, root := range []string{"/sys/fs/cgroup/pids", "/sys/fs/cgroup"} { // of version 1, and 2
-		require.NoError(t, filepath.WalkDir(filepath.Join(root, node.Cgroup, "kubepods"), func(_ string, e os.DirEntry, err error) error {
-			if err == nil && e.IsDir() {
-				cgroups++
-			}
-			return nil // one may go meanwhile
-		}))
-	}
-	return map[string]int{
-		"cgroups": cgroups, "processes": processes, "shims": shims, "mounts": strings.Count(string(mounts), "\n"),
-		"goroutines": int(d.metric(t, "go_goroutines")), "MiB": int(d.metric(t, "process_resident_memory_bytes")) >> 20,
-	}
 }

@@ -1,0 +1,123 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// remains is what of pods is on the node, each thing by a line that tells it from all
+// others: its kind, and where it is.
+type remains map[string]bool
+
+// remaining gives what of pods and hooks is on the node now, and the daemon's files.
+func remaining(t *testing.T, d *daemon) remains {
+	t.Helper()
+	r := remains{}
+	r.files(t, filepath.Dir(d.runDir))
+	r.processes(t)
+	r.mounts(t)
+	r.cgroups(t)
+	r.containers(t)
+	return r
+}
+
+func (r remains) add(kind, format string, args ...any) {
+	r[kind+" "+fmt.Sprintf(format, args...)] = true
+}
+
+// beyond gives the lines that were not there before.
+func (r remains) beyond(before remains) (lines []string) {
+	for line := range r {
+		if !before[line] {
+			lines = append(lines, line)
+		}
+	}
+	slices.Sort(lines)
+	return lines
+}
+
+// files are the daemon's: its sockets, what it keeps, and its hook.
+func (r remains) files(t *testing.T, folder string) {
+	t.Helper()
+	require.NoError(t, filepath.WalkDir(folder, func(path string, e fs.DirEntry, err error) error {
+		if err == nil && !e.IsDir() {
+			r.add("file", "%s", path)
+		}
+		return nil // one may go meanwhile
+	}))
+}
+
+func (r remains) processes(t *testing.T) {
+	t.Helper()
+	entries, err := os.ReadDir("/proc")
+	require.NoError(t, err)
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil || !ofPod(pid) {
+			continue
+		}
+		line, err := os.ReadFile(filepath.Join("/proc", e.Name(), "cmdline"))
+		if err != nil {
+			continue // it has ended meanwhile
+		}
+		words := strings.ReplaceAll(strings.TrimRight(string(line), "\x00"), "\x00", " ")
+		kind := "process"
+		if name, err := os.ReadFile(filepath.Join("/proc", e.Name(), "comm")); err == nil && strings.HasPrefix(string(name), "containerd-shim") {
+			kind = "shim"
+		}
+		r.add(kind, "%d %s", pid, words)
+	}
+	for _, hook := range hooks(t) {
+		r.add("hook", "%s", hook)
+	}
+}
+
+func (r remains) mounts(t *testing.T) {
+	t.Helper()
+	mounts, err := os.ReadFile(fmt.Sprintf("/proc/%d/mountinfo", node.Containerd.PID()))
+	require.NoError(t, err)
+	for line := range strings.Lines(string(mounts)) {
+		if fields := strings.Fields(line); len(fields) > 4 {
+			r.add("mount", "%s", fields[4])
+		}
+	}
+}
+
+func (r remains) cgroups(t *testing.T) {
+	t.Helper()
+	tops, err := filepath.Glob("/sys/fs/cgroup/*/" + node.Cgroup + "/kubepods") // of version 1
+	require.NoError(t, err)
+	for _, top := range append(tops, filepath.Join("/sys/fs/cgroup", node.Cgroup, "kubepods")) {
+		require.NoError(t, filepath.WalkDir(top, func(path string, e fs.DirEntry, err error) error {
+			if err == nil && e.IsDir() {
+				r.add("cgroup", "%s", path)
+			}
+			return nil // one may go meanwhile
+		}))
+	}
+}
+
+func (r remains) containers(t *testing.T) {
+	t.Helper()
+	sandboxes, err := node.CRI().ListPodSandbox(t.Context(), &runtimeapi.ListPodSandboxRequest{})
+	require.NoError(t, err)
+	for _, s := range sandboxes.Items {
+		r.add("sandbox", "%s of %s/%s", s.Id, s.Metadata.Namespace, s.Metadata.Name)
+	}
+	containers, err := node.CRI().ListContainers(t.Context(), &runtimeapi.ListContainersRequest{})
+	require.NoError(t, err)
+	for _, c := range containers.Containers {
+		r.add("container", "%s of %s", c.Id, c.PodSandboxId)
+	}
+}
