@@ -64,6 +64,15 @@ func (s *leaseServer) react(a clienttest.Action) (bool, runtime.Object, error) {
 		s.holders[lease.Name] = *lease.Spec.HolderIdentity
 		lease.ResourceVersion, lease.UID = fmt.Sprint(s.version), "uid"
 		return true, lease, nil
+	case clienttest.UpdateActionImpl: // a renewal, where the test is slow
+		lease, ok := action.GetObject().DeepCopyObject().(*coordinationv1.Lease)
+		if !ok || s.holders[lease.Name] == "" {
+			return true, nil, errors.New("no Lease")
+		}
+		lease.ResourceVersion = fmt.Sprint(s.version)
+		return true, lease, nil
+	case clienttest.GetActionImpl: // is the API server there
+		return true, nil, apierrors.NewNotFound(coordinationv1.Resource("leases"), action.Name)
 	case clienttest.DeleteActionImpl:
 		delete(s.holders, action.Name)
 		return true, nil, nil
@@ -115,6 +124,12 @@ func TestAStartTakesALeaseOfTheCluster(t *testing.T) {
 	second := n.pod("second", factsOf(nil, nil)).runs()
 	waits := second.waitsAtGate("app")
 	require.Equal(t, 1, server.held())
+	const throttled = "pod_pacemaker_policy_throttled"
+	n.eventually("the metric says that the slots are used up", func() bool {
+		text := "# HELP " + throttled + " 1 while so much is used that the limit holds whoever needs more. resource is pods, pacer, or a resource.\n" +
+			"# TYPE " + throttled + " gauge\n" + throttled + `{group="",limit="starting",policy="registry",resource="pods"} 1` + "\n"
+		return testutil.CollectAndCompare(newPolicyMetrics(n.p.keeper.State, n.p.limiter), strings.NewReader(text), throttled) == nil
+	})
 	first.getsReady()
 	waits.succeeds()
 	second.getsReady()

@@ -63,7 +63,9 @@ func (m *policyMetrics) Collect(to chan<- prometheus.Metric) {
 			group := v.Key.Group
 			gauge(m.waiting, float64(v.Waiting), group)
 			gauge(m.ready, float64(v.Ready), group)
-			m.collectUse(gauge, group, "starting", limits.Starting, v.Starting, v.Throttled.Starting)
+			starting := v.Throttled.Starting
+			starting.Pods = starting.Pods || v.Throttled.Claims
+			m.collectUse(gauge, group, "starting", limits.Starting, v.Starting, starting)
 			m.collectUse(gauge, group, "running", limits.Running, v.Running, v.Throttled.Running)
 			if limits.Pacer.Kind != "" {
 				gauge(m.throttled, oneIf(v.Throttled.Pacer), group, "starting", "pacer")
@@ -109,6 +111,7 @@ func together(groups []throttle.GroupView) []throttle.GroupView {
 		others.Throttled.Starting = addReached(others.Throttled.Starting, v.Throttled.Starting)
 		others.Throttled.Running = addReached(others.Throttled.Running, v.Throttled.Running)
 		others.Throttled.Pacer = others.Throttled.Pacer || v.Throttled.Pacer
+		others.Throttled.Claims = others.Throttled.Claims || v.Throttled.Claims
 	}
 	return append(groups[:mostGroupsTold:mostGroupsTold], others)
 }
