@@ -1,0 +1,177 @@
+//go:build e2e && full
+
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/pod-pacemaker/pod-pacemaker/integration/lab/logind"
+)
+
+// A node that is shut down has so many pods that start, and so many others, of which
+// the last are never restarted; with the daemon the others wait.
+const (
+	shutdownLimit  = 5
+	shutdownOthers = 20
+	shutdownOnce   = 6
+	// shutdownGrace is how long kubelet lets a shutdown of the node take.
+	shutdownGrace = 30 * time.Second
+	// shutdownSlack is for what differs between two shutdowns of a few seconds.
+	shutdownSlack = 2 * time.Second
+)
+
+// The node is shut down as systemd-logind does it, and kubelet ends its pods by
+// itself, while 20 pods wait at the gate and by being refused: it lets the machine go
+// as soon as without the daemon, and no process of those that waited starts. logind
+// and the system bus are a stand-in, see package logind. What is too slow is measured
+// again, both sides of it.
+func TestNodeShutsDownWhilePodsWait(t *testing.T) {
+	const tries = 3
+	bus := gracefulNode(t)
+	for try := 1; ; try++ {
+		var with, without time.Duration
+		require.True(t, t.Run(fmt.Sprintf("try %d", try), func(t *testing.T) {
+			without = shutsDownUnpaced(t, bus)
+			with = shutsDownPaced(t, bus)
+		}))
+		most := time.Duration(shutdownRatio*float64(without)) + shutdownSlack
+		if with <= most || try == tries {
+			figure(t, "kubelet lets the machine go %.1f s after the signal while %d of %d pods wait, %.1f s without the daemon",
+				with.Seconds(), shutdownOthers, shutdownLimit+shutdownOthers, without.Seconds())
+			assert.LessOrEqual(t, with, most)
+			return
+		}
+	}
+}
+
+// gracefulNode has kubelet delay the node's shutdown, until the test ends.
+func gracefulNode(t *testing.T) *logind.Logind {
+	t.Helper()
+	listener, err := net.ListenUnix("unix", &net.UnixAddr{Name: node.SystemBus, Net: "unix"})
+	require.NoError(t, err)
+	require.NoError(t, os.Chmod(node.SystemBus, 0o600))
+	// Longer than kubelet asks for, or it would write logind's configuration.
+	bus := logind.New(2 * shutdownGrace)
+	ctx, cancel := context.WithCancel(context.Background())
+	served := make(chan error, 1)
+	go func() { served <- bus.Serve(ctx, listener) }()
+	t.Cleanup(func() {
+		err := node.RestartKubelet(context.Background(), nil)
+		cancel()
+		assert.NoError(t, errors.Join(err, <-served), "the node is as it was")
+	})
+	require.NoError(t, node.RestartKubelet(t.Context(), func(config map[string]any) {
+		config["shutdownGracePeriod"], config["shutdownGracePeriodCriticalPods"] = shutdownGrace.String(), "10s"
+	}))
+	eventually(t, "kubelet delays a shutdown", func() bool {
+		held := bus.Inhibitors()
+		return len(held) == 1 && held[0].Who == "kubelet"
+	})
+	return bus
+}
+
+// shutsDownUnpaced gives how long a shutdown takes without the daemon: all pods run.
+func shutsDownUnpaced(t *testing.T, bus *logind.Logind) time.Duration {
+	t.Helper()
+	ns := namespace(t)
+	createStarting(t, ns)
+	createOthers(t, ns)
+	eventually(t, "all run", func() bool { return runningIn(t, ns) == shutdownLimit+shutdownOthers })
+	return shutsDown(t, bus, ns)
+}
+
+// shutsDownPaced gives how long a shutdown takes while the same pods wait, and checks
+// how they do not start.
+func shutsDownPaced(t *testing.T, bus *logind.Logind) time.Duration {
+	t.Helper()
+	d := startDaemon(t)
+	d.configure(t, fmt.Sprintf("{throttleConfig: {maxConcurrent: {value: %d}, noProgressAfter: 10m}}", shutdownLimit))
+	starting, others := namespace(t), namespace(t)
+	createStarting(t, starting)
+	eventually(t, "the slots are held", func() bool {
+		return len(d.status(t).Starting) == shutdownLimit && runningIn(t, starting) == shutdownLimit
+	})
+	createOthers(t, others)
+	eventually(t, "some wait at the gate, and others are refused", func() bool {
+		s := d.status(t)
+		return len(s.Waiting) == shutdownOthers && s.Gate.Waiters > 0 && s.Refused.Sandbox+s.Refused.Container >= shutdownOnce
+	})
+	atGate := d.status(t).Gate.Waiters
+	took := shutsDown(t, bus, starting, others)
+	t.Logf("%d waited at the gate, %d were refused", atGate, shutdownOthers-atGate)
+
+	for _, l := range lives(t, others) {
+		assert.True(t, l.started.IsZero(), "%s started at %s", l.pod.Name, l.started)
+	}
+	log, err := os.ReadFile(d.LogFile())
+	require.NoError(t, err)
+	for line := range strings.Lines(string(log)) {
+		started := strings.Contains(line, "start admitted") || strings.Contains(line, "went on without its turn")
+		assert.False(t, started && strings.Contains(line, "pod_namespace="+others+" "), line)
+	}
+	eventually(t, "nobody waits any more", func() bool {
+		s := d.status(t)
+		return len(s.Waiting) == 0 && len(s.Starting) == 0 && s.Gate.Waiters == 0 && len(hooks(t)) == 0
+	})
+	return took
+}
+
+// shutsDown gives how long kubelet delays a shutdown of the node for the pods of these
+// namespaces, checks that it ended them all in that time, and calls the shutdown off.
+func shutsDown(t *testing.T, bus *logind.Logind, namespaces ...string) time.Duration {
+	t.Helper()
+	said := logSize(t, node.Kubelet)
+	took, err := bus.Shutdown(t.Context())
+	require.NoError(t, err, "after %s", took)
+	t.Logf("kubelet lets the machine go after %.1f s", took.Seconds())
+	log := logSince(t, node.Kubelet, said)
+	assert.Equal(t, shutdownLimit+shutdownOthers, strings.Count(log, "Shutdown manager finished killing pod"), "pods that kubelet ended")
+	assert.NotContains(t, log, "Shutdown manager failed killing pod")
+	for _, ns := range namespaces {
+		eventually(t, "the API server knows their end", func() bool {
+			for _, p := range pods(t, ns) {
+				// One that is never restarted may succeed: it obeys.
+				if p.Status.Reason != "Terminated" || (p.Status.Phase != corev1.PodFailed && p.Status.Phase != corev1.PodSucceeded) {
+					return false
+				}
+			}
+			return true
+		})
+	}
+	require.NoError(t, bus.Cancel())
+	require.NoError(t, node.AwaitReady(t.Context()))
+	eventually(t, "kubelet delays a shutdown again", func() bool { return len(bus.Inhibitors()) == 1 })
+	return took
+}
+
+// createStarting makes pods that start for as long as they live.
+func createStarting(t *testing.T, ns string) {
+	t.Helper()
+	for i := range shutdownLimit {
+		createPod(t, ns, fmt.Sprintf("starting-%d", i), herdPod(0, sleeping("1h")))
+	}
+}
+
+// createOthers makes pods that wait while those start.
+func createOthers(t *testing.T, ns string) {
+	t.Helper()
+	for i := range shutdownOthers {
+		once := func(spec *corev1.PodSpec) {
+			if i >= shutdownOthers-shutdownOnce {
+				spec.RestartPolicy = corev1.RestartPolicyNever
+			}
+		}
+		createPod(t, ns, fmt.Sprintf("other-%d", i), herdPod(0, sleeping("1h"), once))
+	}
+}
