@@ -68,8 +68,8 @@ func (c *conn) fail(call *dbus.Message, name, text string) error {
 	}, Body: []any{text}})
 }
 
-// signal sends PrepareForShutdown, if it is wanted.
-func (c *conn) signal(begins bool) (sent bool, err error) {
+// signal says that a shutdown begins, if that is wanted.
+func (c *conn) signal() (sent bool, err error) {
 	if !c.wantsShutdown() {
 		return false, nil
 	}
@@ -78,7 +78,7 @@ func (c *conn) signal(begins bool) (sent bool, err error) {
 		dbus.FieldPath:      dbus.MakeVariant(dbus.ObjectPath(logindPath)),
 		dbus.FieldInterface: dbus.MakeVariant(logindInterface),
 		dbus.FieldMember:    dbus.MakeVariant("PrepareForShutdown"),
-	}, Body: []any{begins}})
+	}, Body: []any{true}})
 }
 
 func (c *conn) wantsShutdown() bool {

@@ -3,7 +3,7 @@
 //
 // It is a stand-in: no machine is shut down, there is one service on the bus, and
 // of logind's interface there are Inhibit, InhibitDelayMaxUSec and
-// PrepareForShutdown. Whatever else is asked is answered with the error with which a
+// PrepareForShutdown, which says that a shutdown begins. Whatever else is asked is answered with the error with which a
 // bus answers what it does not know. The protocol is the real one (D-Bus 1.0 over a unix
 // socket, SASL EXTERNAL, file descriptors passed along), and so is what a lock means:
 // it is held until the last copy of the descriptor is closed, by whatever end of its

@@ -86,7 +86,7 @@ func (l *Logind) Inhibitors() []Inhibitor {
 func (l *Logind) Shutdown(ctx context.Context) (took time.Duration, err error) {
 	held := l.Inhibitors()
 	begin := time.Now()
-	if err := l.prepareForShutdown(true); err != nil {
+	if err := l.prepareForShutdown(); err != nil {
 		return 0, err
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, l.delayMax, ErrDelayedTooLong)
@@ -101,17 +101,14 @@ func (l *Logind) Shutdown(ctx context.Context) (took time.Duration, err error) {
 	return time.Since(begin), nil
 }
 
-// Cancel says that the machine is not shut down after all. It gives ErrNobodyListens.
-func (l *Logind) Cancel() error { return l.prepareForShutdown(false) }
-
 // prepareForShutdown sends logind's signal to all that listen for it.
-func (l *Logind) prepareForShutdown(begins bool) error {
+func (l *Logind) prepareForShutdown() error {
 	l.mu.Lock()
 	conns := slices.Clone(l.conns)
 	l.mu.Unlock()
 	told := 0
 	for _, c := range conns {
-		sent, err := c.signal(begins)
+		sent, err := c.signal()
 		if err != nil {
 			return fmt.Errorf("telling %s of the shutdown: %w", c.name, err)
 		}
