@@ -93,7 +93,7 @@ func shutsDownUnpaced(t *testing.T, bus *logind.Logind) time.Duration {
 	ns := namespace(t)
 	createStarting(t, ns)
 	createOthers(t, ns)
-	eventually(t, "all run", func() bool { return runningIn(t, ns) == shutdownLimit+shutdownOthers })
+	eventually(t, "all run", func() bool { return runningIn(t, ns, "") == shutdownLimit+shutdownOthers })
 	return shutsDown(t, bus, ns)
 }
 
@@ -106,7 +106,7 @@ func shutsDownPaced(t *testing.T, bus *logind.Logind) time.Duration {
 	starting, others := namespace(t), namespace(t)
 	createStarting(t, starting)
 	eventually(t, "the slots are held", func() bool {
-		return len(d.status(t).Starting) == shutdownLimit && runningIn(t, starting) == shutdownLimit
+		return len(d.status(t).Starting) == shutdownLimit && runningIn(t, starting, "") == shutdownLimit
 	})
 	createOthers(t, others)
 	eventually(t, "some wait at the gate, and others are refused", func() bool {
