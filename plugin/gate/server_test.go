@@ -23,7 +23,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
 
-const hello = "wait 1 pod=u1 container=c1 name=ns/p since=1700000000000 deadline=1700000100000\n"
+const hello = "wait 1 pod=u1 container=c1 name=ns/p since=1700000000000001 deadline=1700000100000\n"
 
 // serve starts a server that change may adjust.
 func serve(t *testing.T, b gate.Backend, change func(*gate.Server)) (path string, logged *logtest.Hook, stop context.CancelFunc) {
@@ -102,7 +102,7 @@ func TestServerTellsThePaceThenTheVerdict(t *testing.T) {
 		w := b.Next(t)
 		assert.Equal(t, gate.Hello{
 			PodUID: "u1", ContainerID: "c1", Name: "ns/p",
-			Since: time.UnixMilli(1700000000000), Deadline: time.UnixMilli(1700000100000),
+			Since: time.UnixMicro(1700000000000001), Deadline: time.UnixMilli(1700000100000),
 		}, w.Hello)
 		w.Tell(time.UnixMilli(1700000050000), 3)
 		assert.Equal(t, "turn 1700000050000 3\n", hear(t, r))

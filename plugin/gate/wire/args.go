@@ -18,8 +18,8 @@ type Args struct {
 	PodUID, ContainerID string
 	// Name is the pod's namespace/name, for people.
 	Name string
-	// Since is when the pod joined the queue: a daemon that was restarted while
-	// the hook waited keeps the order by it.
+	// Since is when the pod joined the queue, to the microsecond: a daemon that was
+	// restarted while the hook waited keeps the order by it.
 	Since time.Time
 	// Deadline is when the hook stops waiting whatever happens, and lets the
 	// process start. Not given: 100 s after the hook began.
@@ -46,7 +46,7 @@ func (a Args) Argv() []string {
 		case f.text != nil && *f.text != "":
 			argv = append(argv, f.flag, *f.text)
 		case f.time != nil && !f.time.IsZero():
-			argv = append(argv, f.flag, string(appendMilli(nil, *f.time)))
+			argv = append(argv, f.flag, string(f.append(nil, *f.time)))
 		}
 	}
 	return argv
@@ -82,7 +82,8 @@ func ParseArgs(argv []string) (Args, error) {
 	return a, nil
 }
 
-// field ties one flag to the place of its value: text or time is set.
+// field ties one flag to the place of its value: text is set, or time and how it is
+// written.
 type field struct {
 	flag     string
 	text     *string
@@ -90,6 +91,8 @@ type field struct {
 	most     int
 	required bool
 	time     *time.Time
+	append   func([]byte, time.Time) []byte
+	parse    func(key, value string) (time.Time, error)
 }
 
 func (a *Args) fields() []field {
@@ -98,10 +101,10 @@ func (a *Args) fields() []field {
 		{flag: "--pod", text: &a.PodUID, most: maxID, required: true},
 		{flag: "--container", text: &a.ContainerID, most: maxID, required: true},
 		{flag: "--name", text: &a.Name, most: maxName},
-		{flag: "--since", time: &a.Since},
-		{flag: "--deadline", time: &a.Deadline},
-		{flag: "--leave-at", time: &a.LeaveAt},
-		{flag: "--made", time: &a.Made},
+		{flag: "--since", time: &a.Since, append: appendMicro, parse: parseMicro},
+		{flag: "--deadline", time: &a.Deadline, append: appendMilli, parse: parseMilli},
+		{flag: "--leave-at", time: &a.LeaveAt, append: appendMilli, parse: parseMilli},
+		{flag: "--made", time: &a.Made, append: appendMilli, parse: parseMilli},
 	}
 }
 
@@ -117,7 +120,7 @@ func find(fields []field, flag string) *field {
 func (f *field) set(value string) (err error) {
 	switch {
 	case f.time != nil:
-		*f.time, err = parseMilli(f.flag, value)
+		*f.time, err = f.parse(f.flag, value)
 	case f.path:
 		*f.text, err = parsePath(f.flag, value)
 	default:

@@ -4,7 +4,7 @@
 //
 // The hook says one line, and then only listens:
 //
-//	wait 1 pod=UID container=ID name=NAMESPACE/NAME since=UNIX_MS deadline=UNIX_MS
+//	wait 1 pod=UID container=ID name=NAMESPACE/NAME since=UNIX_US deadline=UNIX_MS
 //
 // The daemon answers with any number of turn and alive lines, then with exactly
 // one verdict, and closes the connection:
@@ -22,8 +22,9 @@
 // hook asks again, until the leave-at time that it was told last.
 //
 // Every line ends in a newline and is at most [MaxLine] bytes long with it.
-// Values are printable ASCII without spaces. Times are milliseconds since the
-// Unix epoch on the node's wall clock; the zero [time.Time] is written as 0.
+// Values are printable ASCII without spaces. Times are milliseconds, since is
+// microseconds, since the Unix epoch on the node's wall clock; the zero [time.Time] is
+// written as 0.
 //
 // A waiting hook has to be small, and every package that it imports is mapped
 // into its memory, so this one imports nothing that pulls in fmt or net.

@@ -16,6 +16,7 @@ const (
 	maxReason = 512
 	// maxMilli keeps every time far from the ends of int64: the year 9999.
 	maxMilli = 253402300799999
+	maxMicro = maxMilli*1000 + 999
 
 	version = "1"
 )
@@ -39,7 +40,8 @@ type Hello struct {
 	PodUID, ContainerID string
 	// Name is the pod's namespace/name, for people; may be empty.
 	Name string
-	// Since is when the pod joined the queue; zero when not known.
+	// Since is when the pod joined the queue, to the microsecond: pods join within one
+	// millisecond, and their order is to be found again. Zero when not known.
 	Since time.Time
 	// Deadline is when the hook stops waiting by itself and lets the process
 	// start; zero when not known.
@@ -54,7 +56,7 @@ func AppendHello(b []byte, h Hello) []byte {
 		b = append(b, " name="+h.Name...)
 	}
 	b = append(b, " since="...)
-	b = appendMilli(b, h.Since)
+	b = appendMicro(b, h.Since)
 	b = append(b, " deadline="...)
 	b = appendMilli(b, h.Deadline)
 	return append(b, '\n')
@@ -102,7 +104,7 @@ func (h *Hello) set(key, value string) error {
 	case "name":
 		h.Name, err = parseText(key, value, maxName)
 	case "since":
-		h.Since, err = parseMilli(key, value)
+		h.Since, err = parseMicro(key, value)
 	case "deadline":
 		h.Deadline, err = parseMilli(key, value)
 	}
@@ -137,6 +139,24 @@ func appendMilli(b []byte, t time.Time) []byte {
 		return append(b, '0')
 	}
 	return strconv.AppendInt(b, min(max(t.UnixMilli(), 1), maxMilli), 10)
+}
+
+func parseMicro(key, value string) (time.Time, error) {
+	micro, ok := parseNumber(value, maxMicro)
+	if !ok {
+		return time.Time{}, malformed(key + " " + strconv.Quote(clip(value, 40)) + " must be a time in Unix microseconds")
+	}
+	if micro == 0 {
+		return time.Time{}, nil
+	}
+	return time.UnixMicro(micro), nil
+}
+
+func appendMicro(b []byte, t time.Time) []byte {
+	if t.IsZero() {
+		return append(b, '0')
+	}
+	return strconv.AppendInt(b, min(max(t.UnixMicro(), 1), maxMicro), 10)
 }
 
 // parseNumber reads plain decimal digits: no sign, at most the given number.

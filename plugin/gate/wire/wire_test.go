@@ -13,7 +13,7 @@ import (
 
 var full = wire.Args{
 	Socket: "/run/pod-pacemaker/gate.sock", PodUID: "u1", ContainerID: "c1", Name: "ns/p",
-	Since: time.UnixMilli(1), Deadline: time.UnixMilli(2), LeaveAt: time.UnixMilli(3), Made: time.UnixMilli(4),
+	Since: time.UnixMicro(1), Deadline: time.UnixMilli(2), LeaveAt: time.UnixMilli(3), Made: time.UnixMilli(4),
 }
 
 func TestArgvOfWhatIsGiven(t *testing.T) {
@@ -72,7 +72,7 @@ func TestParseArgsNamesWhatIsWrong(t *testing.T) {
 
 func TestHelloLine(t *testing.T) {
 	t.Parallel()
-	h := wire.Hello{PodUID: "u1", ContainerID: "c1", Name: "ns/p", Since: time.UnixMilli(1), Deadline: time.UnixMilli(2)}
+	h := wire.Hello{PodUID: "u1", ContainerID: "c1", Name: "ns/p", Since: time.UnixMicro(1), Deadline: time.UnixMilli(2)}
 	assert.Equal(t, "wait 1 pod=u1 container=c1 name=ns/p since=1 deadline=2\n", string(wire.AppendHello(nil, h)))
 	got, err := wire.ParseHello("wait 1 pod=u1 container=c1 name=ns/p since=1 deadline=2")
 	require.NoError(t, err)
