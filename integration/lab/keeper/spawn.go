@@ -60,7 +60,13 @@ func (c *children) reapOne() bool {
 	if err != nil || pid <= 0 {
 		return false
 	}
-	if ch, ok := c.running[pid]; ok {
+	ch, ok := c.running[pid]
+	if !ok {
+		return true
+	}
+	select {
+	case <-ch.exited: // an orphan has the number of one that ended
+	default:
 		ch.code = status.ExitStatus() // -1 for a signal
 		close(ch.exited)
 	}

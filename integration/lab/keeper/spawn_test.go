@@ -48,6 +48,21 @@ func TestChildren(t *testing.T) {
 		return errors.Is(err, os.ErrNotExist), nil
 	}))
 
+	// Numbers come again: an orphan may have that of a process that ended before.
+	before := &child{exited: make(chan struct{}), code: 7}
+	close(before.exited)
+	c.mu.Lock()
+	namesake, err := syscall.ForkExec("/bin/sh", []string{"sh", "-c", "exit 1"}, nil)
+	c.running[namesake] = before
+	c.mu.Unlock()
+	require.NoError(t, err)
+	require.NoError(t, until(t.Context(), "the namesake to be gone", func() (bool, error) {
+		return errors.Is(syscall.Kill(namesake, 0), syscall.ESRCH), nil
+	}))
+	code, err = c.wait(namesake)
+	require.NoError(t, err)
+	require.Equal(t, 7, code, "of the one that was started here")
+
 	_, err = c.start([]string{"/nonexistent"}, nil, log)
 	require.ErrorIs(t, err, syscall.ENOENT)
 	_, err = c.start(nil, nil, log)
