@@ -13,15 +13,16 @@ import (
 // gate; only then is it present for sure.
 const gateSlack = 4 * time.Second
 
-// The samples of what happens to waits in the gate that are too long.
+// The samples of what happens to waits that are too long.
 const (
+	maxWaits      = `pod_pacemaker_wait_seconds_count{reason="MaxWait"}`
 	gateDeadlines = `pod_pacemaker_wait_seconds_count{reason="GateDeadline"}`
 	gateExpired   = "pod_pacemaker_gate_expired_total"
 )
 
 // Many more pods than slots, deadlines that are much too short for them, and two
 // slow starts in front that hold the slots for longer than anybody can wait in
-// the gate (and none is lent): refusals, expired waits and starts over the limit happen to many, and
+// the gate (and none is lent): refusals and starts over the limit happen to many, and
 // still nobody is lost, the order is kept, and one start at most is above the
 // limit.
 func TestDeadlines(t *testing.T) {
@@ -33,8 +34,9 @@ func TestDeadlines(t *testing.T) {
 	deploy(t, ns, "slow", slow, herdPod(0.1, holding.holds))
 	eventually(t, "the slow pods hold the slots", func() bool { return len(d.status(t).Starting) == slow })
 	deploy(t, ns, "herd", herd, herdPod(1))
-	eventually(t, "waits in the gate come to their end", func() bool {
-		return d.metric(t, gateDeadlines) > 0 && d.metric(t, gateExpired) > 0
+	// How many expire instead, because another is above the limit at that time, is chance.
+	eventually(t, "waits come to their end, in the gate and elsewhere", func() bool {
+		return d.metric(t, gateDeadlines) > 0 && d.metric(t, maxWaits) > 0
 	})
 	holding.release(t)
 	eventually(t, "all pods are ready", func() bool { return allReady(t, ns, slow+herd) })
@@ -47,10 +49,8 @@ func TestDeadlines(t *testing.T) {
 	d.assertOrder(t, ns, all)
 
 	s := d.status(t)
-	maxWait := d.metric(t, `pod_pacemaker_wait_seconds_count{reason="MaxWait"}`)
-	gateDeadline, expired := d.metric(t, gateDeadlines), d.metric(t, gateExpired)
+	maxWait, gateDeadline, expired := d.metric(t, maxWaits), d.metric(t, gateDeadlines), d.metric(t, gateExpired)
 	assert.Greater(t, s.Refused.Sandbox+s.Refused.Container, uint64(5), "refusals")
-	assert.Positive(t, maxWait, "starts over the limit because of maxWait")
 	figure(t, "%d pods all ready after %.1f s; %d refused at the sandbox, %d at the container; over the limit %v for MaxWait and %v for GateDeadline; %v waits expired",
 		slow+herd, lastReady(all).Sub(begin).Seconds(), s.Refused.Sandbox, s.Refused.Container, maxWait, gateDeadline, expired)
 }
