@@ -47,7 +47,7 @@ func AppendAnswer(b []byte, a Answer) []byte {
 	switch a.Kind {
 	case Turn:
 		b = append(b, "turn "...)
-		b = appendMilli(b, a.LeaveAt)
+		b = millis.append(b, a.LeaveAt)
 		b = append(b, ' ')
 		b = strconv.AppendInt(b, int64(min(max(a.Position, 0), math.MaxInt32)), 10)
 	case Go:
@@ -82,7 +82,7 @@ func parseTurn(rest string) (Answer, error) {
 	if !ok {
 		return Answer{}, malformed("turn without position")
 	}
-	at, err := parseMilli("leave-at", milli)
+	at, err := millis.parse("leave-at", milli)
 	if err != nil {
 		return Answer{}, err
 	}

@@ -46,7 +46,7 @@ func (a Args) Argv() []string {
 		case f.text != nil && *f.text != "":
 			argv = append(argv, f.flag, *f.text)
 		case f.time != nil && !f.time.IsZero():
-			argv = append(argv, f.flag, string(f.append(nil, *f.time)))
+			argv = append(argv, f.flag, string(f.unit.append(nil, *f.time)))
 		}
 	}
 	return argv
@@ -82,8 +82,8 @@ func ParseArgs(argv []string) (Args, error) {
 	return a, nil
 }
 
-// field ties one flag to the place of its value: text is set, or time and how it is
-// written.
+// field ties one flag to the place of its value: text is set, or time and
+// its unit.
 type field struct {
 	flag     string
 	text     *string
@@ -91,8 +91,7 @@ type field struct {
 	most     int
 	required bool
 	time     *time.Time
-	append   func([]byte, time.Time) []byte
-	parse    func(key, value string) (time.Time, error)
+	unit     unit
 }
 
 func (a *Args) fields() []field {
@@ -101,10 +100,10 @@ func (a *Args) fields() []field {
 		{flag: "--pod", text: &a.PodUID, most: maxID, required: true},
 		{flag: "--container", text: &a.ContainerID, most: maxID, required: true},
 		{flag: "--name", text: &a.Name, most: maxName},
-		{flag: "--since", time: &a.Since, append: appendMicro, parse: parseMicro},
-		{flag: "--deadline", time: &a.Deadline, append: appendMilli, parse: parseMilli},
-		{flag: "--leave-at", time: &a.LeaveAt, append: appendMilli, parse: parseMilli},
-		{flag: "--made", time: &a.Made, append: appendMilli, parse: parseMilli},
+		{flag: "--since", time: &a.Since, unit: micros},
+		{flag: "--deadline", time: &a.Deadline, unit: millis},
+		{flag: "--leave-at", time: &a.LeaveAt, unit: millis},
+		{flag: "--made", time: &a.Made, unit: millis},
 	}
 }
 
@@ -120,7 +119,7 @@ func find(fields []field, flag string) *field {
 func (f *field) set(value string) (err error) {
 	switch {
 	case f.time != nil:
-		*f.time, err = f.parse(f.flag, value)
+		*f.time, err = f.unit.parse(f.flag, value)
 	case f.path:
 		*f.text, err = parsePath(f.flag, value)
 	default:

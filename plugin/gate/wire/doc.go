@@ -22,9 +22,9 @@
 // hook asks again, until the leave-at time that it was told last.
 //
 // Every line ends in a newline and is at most [MaxLine] bytes long with it.
-// Values are printable ASCII without spaces. Times are milliseconds, since is
-// microseconds, since the Unix epoch on the node's wall clock; the zero [time.Time] is
-// written as 0.
+// Values are printable ASCII without spaces. Times count from the
+// Unix epoch on the node's wall clock, in milliseconds, and in microseconds where the order
+// of the queue depends on them (since); the zero [time.Time] is written as 0.
 //
 // A waiting hook has to be small, and every package that it imports is mapped
 // into its memory, so this one imports nothing that pulls in fmt or net.

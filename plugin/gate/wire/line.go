@@ -14,9 +14,6 @@ const (
 	maxID     = 128 // pod UID, container ID
 	maxName   = 320 // a namespace has at most 63 bytes, a pod's name 253
 	maxReason = 512
-	// maxMilli keeps every time far from the ends of int64: the year 9999.
-	maxMilli = 253402300799999
-	maxMicro = maxMilli*1000 + 999
 
 	version = "1"
 )
@@ -56,9 +53,9 @@ func AppendHello(b []byte, h Hello) []byte {
 		b = append(b, " name="+h.Name...)
 	}
 	b = append(b, " since="...)
-	b = appendMicro(b, h.Since)
+	b = micros.append(b, h.Since)
 	b = append(b, " deadline="...)
-	b = appendMilli(b, h.Deadline)
+	b = millis.append(b, h.Deadline)
 	return append(b, '\n')
 }
 
@@ -104,9 +101,9 @@ func (h *Hello) set(key, value string) error {
 	case "name":
 		h.Name, err = parseText(key, value, maxName)
 	case "since":
-		h.Since, err = parseMicro(key, value)
+		h.Since, err = micros.parse(key, value)
 	case "deadline":
-		h.Deadline, err = parseMilli(key, value)
+		h.Deadline, err = millis.parse(key, value)
 	}
 	return err
 }
@@ -123,40 +120,35 @@ func parseText(key, value string, most int) (string, error) {
 	return value, nil
 }
 
-func parseMilli(key, value string) (time.Time, error) {
-	milli, ok := parseNumber(value, maxMilli)
-	if !ok {
-		return time.Time{}, malformed(key + " " + strconv.Quote(clip(value, 40)) + " must be a time in Unix milliseconds")
-	}
-	if milli == 0 {
-		return time.Time{}, nil
-	}
-	return time.UnixMilli(milli), nil
+// unit is how a time is written: a number of it since the Unix epoch, 0 for the zero time.
+type unit struct {
+	name  string
+	most  int64 // the year 9999, far from the ends of int64
+	since func(time.Time) int64
+	at    func(int64) time.Time
 }
 
-func appendMilli(b []byte, t time.Time) []byte {
+var (
+	millis = unit{"milliseconds", 253402300799999, time.Time.UnixMilli, time.UnixMilli}
+	micros = unit{"microseconds", 253402300799999999, time.Time.UnixMicro, time.UnixMicro}
+)
+
+func (u unit) parse(key, value string) (time.Time, error) {
+	n, ok := parseNumber(value, u.most)
+	if !ok {
+		return time.Time{}, malformed(key + " " + strconv.Quote(clip(value, 40)) + " must be a time in Unix " + u.name)
+	}
+	if n == 0 {
+		return time.Time{}, nil
+	}
+	return u.at(n), nil
+}
+
+func (u unit) append(b []byte, t time.Time) []byte {
 	if t.IsZero() {
 		return append(b, '0')
 	}
-	return strconv.AppendInt(b, min(max(t.UnixMilli(), 1), maxMilli), 10)
-}
-
-func parseMicro(key, value string) (time.Time, error) {
-	micro, ok := parseNumber(value, maxMicro)
-	if !ok {
-		return time.Time{}, malformed(key + " " + strconv.Quote(clip(value, 40)) + " must be a time in Unix microseconds")
-	}
-	if micro == 0 {
-		return time.Time{}, nil
-	}
-	return time.UnixMicro(micro), nil
-}
-
-func appendMicro(b []byte, t time.Time) []byte {
-	if t.IsZero() {
-		return append(b, '0')
-	}
-	return strconv.AppendInt(b, min(max(t.UnixMicro(), 1), maxMicro), 10)
+	return strconv.AppendInt(b, min(max(u.since(t), 1), u.most), 10)
 }
 
 // parseNumber reads plain decimal digits: no sign, at most the given number.
