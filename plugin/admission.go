@@ -57,7 +57,7 @@ func (p *pacer) createContainer(ctx context.Context, sandbox *api.PodSandbox, ct
 	a := &asking{ctr: ctr, candidate: candidate{sandbox: sandbox, uid: podKey(sandbox), pod: pod, known: known, name: ctr.GetName()}}
 	hook, err := p.decide(ctx, a)
 	if err == nil {
-		p.gate.trial.begins(ctr.GetId(), a.uid, a.name, hook != nil)
+		p.gate.trial.begins(time.Now(), ctr.GetId(), a.uid, a.name, hook != nil)
 	}
 	return hook, err
 }

@@ -23,7 +23,7 @@ func (p *pacer) Wait(ctx context.Context, h gate.Hello, tell func(time.Time, int
 		p.atGate.Add(-1)
 		p.metrics.gateWaiters.Dec()
 	}()
-	p.gate.trial.settled(h.ContainerID)
+	p.gate.trial.heard(h.ContainerID)
 	t, gone := p.attended(h)
 	if p.nodeShutdown.on(time.Now()) {
 		defer p.left(h)

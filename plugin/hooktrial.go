@@ -13,9 +13,11 @@ const (
 	unheardMost = 2
 	// givenUpFor is how long they are given up first; each time that follows, until a
 	// hook was heard of, is twice as long, up to givenUpMost. Pods that are deleted
-	// before they start, and a runtime that fails for a moment, look the same.
-	givenUpFor  = 10 * time.Minute
-	givenUpMost = 24 * time.Hour
+	// before they start, and a runtime that fails for a moment, look the same, and must
+	// not cost the gate for long. After each time one container at a time tries a hook:
+	// where none ever works, so many containers fail once each, and only while pods wait.
+	givenUpFor  = time.Minute
+	givenUpMost = 10 * time.Minute
 )
 
 // hookTrial finds out whether the runtime takes hooks, by what becomes of the
@@ -33,8 +35,8 @@ type hookTrial struct {
 	proven  bool              // a container with a hook was made
 	unheard int
 	against string        // why hooks are given up; empty: they are not
-	until   time.Time     // when they are tried again
-	pause   time.Duration // how long they were given up last; 0: they work
+	until   time.Time     // when one container tries them again
+	pause   time.Duration // how long they were given up last; 0: they are not
 	suspect *trial        // whose failure spoke against hooks; nil: nothing is to be found out
 }
 
@@ -42,6 +44,7 @@ type hookTrial struct {
 type trial struct {
 	uid, name string
 	hook      bool
+	tries     bool // hooks were given up when it began
 	made      bool
 }
 
@@ -55,7 +58,7 @@ func (h *hookTrial) connected(runtime processOfNode) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if runtime.pid == 0 || runtime != h.runtime {
-		h.proven, h.pause = false, 0
+		h.proven = false
 		h.acquitLocked()
 	}
 	h.runtime = runtime
@@ -67,22 +70,29 @@ func (h *hookTrial) connected(runtime processOfNode) {
 func (h *hookTrial) bars(now time.Time, uid string) string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.against != "" && !now.Before(h.until) {
-		h.acquitLocked()
-	}
-	if h.against == "" && h.pods[uid] {
+	switch {
+	case h.against != "" && now.Before(h.until):
+		return h.against
+	case h.pods[uid]:
 		return "a container of this pod came to nothing with a hook"
+	default:
+		return ""
 	}
-	return h.against
 }
 
-// begins takes note of a container that goes on, with the hook or without.
-func (h *hookTrial) begins(id, uid, name string, hook bool) {
+// begins takes note of a container that goes on, with the hook or without. One that
+// tries hooks again is alone: the others get none until it is known what became of it,
+// or for as long as that may take.
+func (h *hookTrial) begins(now time.Time, id, uid, name string, hook bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	tries := hook && h.against != ""
+	if tries {
+		h.until = now.Add(givenUpFor)
+	}
 	again := h.suspect != nil && h.suspect.uid == uid && h.suspect.name == name
 	if hook || again {
-		h.pending[id] = &trial{uid: uid, name: name, hook: hook}
+		h.pending[id] = &trial{uid: uid, name: name, hook: hook, tries: tries}
 	}
 }
 
@@ -103,13 +113,27 @@ func (h *hookTrial) made(id string) {
 	delete(h.pending, id)
 }
 
-// settled takes note of a hook that has come to the gate, or of a container that
-// started though its hook, without a daemon, has not.
-func (h *hookTrial) settled(id string) {
+// heard takes note of a hook that has come to the gate: hooks work.
+func (h *hookTrial) heard(id string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.unheard, h.pause = 0, 0
+	h.worksLocked(id)
+}
+
+// started takes note of a container that started. One with a hook shows that hooks
+// work, though its own, without a daemon, has not come to the gate; any other nothing.
+func (h *hookTrial) started(id string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if t := h.pending[id]; t != nil && t.hook {
+		h.worksLocked(id)
+	}
+}
+
+// worksLocked takes note that the hook of a container works.
+func (h *hookTrial) worksLocked(id string) {
 	delete(h.pending, id)
+	h.acquitLocked()
 }
 
 // gone takes note of a container that came to its end, or to nothing. It gives
@@ -125,12 +149,11 @@ func (h *hookTrial) gone(now time.Time, id string) string {
 	switch {
 	case !t.hook: // it came to nothing again: the hook was not the cause
 		h.acquitLocked()
-		h.pause = 0
 		delete(h.pods, t.uid)
 		return ""
 	case !t.made:
 		h.pods[t.uid] = true
-		if h.proven || h.against != "" {
+		if !t.tries && (h.proven || h.against != "") {
 			return ""
 		}
 		h.suspect = t
@@ -138,7 +161,8 @@ func (h *hookTrial) gone(now time.Time, id string) string {
 		return h.against
 	}
 	h.pods[t.uid] = true
-	if h.unheard++; h.unheard < unheardMost || h.against != "" {
+	h.unheard++
+	if !t.tries && (h.unheard < unheardMost || h.against != "") {
 		return ""
 	}
 	h.giveUpLocked(now, fmt.Sprintf("%d containers with a hook came to nothing and their hooks were never heard of (can the host execute it?)", h.unheard))
@@ -151,9 +175,9 @@ func (h *hookTrial) giveUpLocked(now time.Time, against string) {
 	h.against, h.until = against, now.Add(h.pause)
 }
 
-// acquitLocked has hooks tried again.
+// acquitLocked has all containers get hooks again.
 func (h *hookTrial) acquitLocked() {
-	h.unheard, h.against, h.until, h.suspect = 0, "", time.Time{}, nil
+	h.unheard, h.against, h.until, h.pause, h.suspect = 0, "", time.Time{}, 0, nil
 }
 
 // forget drops what is known of a pod that is gone.
@@ -165,7 +189,6 @@ func (h *hookTrial) forget(uid string) {
 		// It will not be made again, so that nobody finds out whether hooks were the
 		// cause: the next container tells.
 		h.acquitLocked()
-		h.pause = 0
 	}
 	for id, t := range h.pending {
 		if t.uid == uid {

@@ -1,6 +1,7 @@
 package plugin
 
 import (
+	"strconv"
 	"testing"
 	"time"
 
@@ -17,15 +18,15 @@ func TestOneRejectedContainerEndsTheUseOfHooks(t *testing.T) {
 	t.Parallel()
 	h := newHookTrial()
 	h.connected(processOfNode{pid: 1, started: 1})
-	h.begins("c1", "u1", "app", true)
+	h.begins(now0, "c1", "u1", "app", true)
 	assert.Contains(t, h.gone(now0, "c1"), "reject_oci_hook_adjustment")
 	assert.NotEmpty(t, h.bars(now0, ""))
 	assert.Empty(t, h.gone(now0, "c1"), "said once")
 
 	// The same container is made without it: the hook was the cause.
-	h.begins("c2", "u1", "app", false)
+	h.begins(now0, "c2", "u1", "app", false)
 	h.made("c2")
-	h.begins("c3", "u1", "app", false)
+	h.begins(now0, "c3", "u1", "app", false)
 	h.gone(now0, "c3")
 	assert.NotEmpty(t, h.bars(now0.Add(givenUpFor-1), "u2"))
 
@@ -38,43 +39,56 @@ func TestOneRejectedContainerEndsTheUseOfHooks(t *testing.T) {
 	assert.Empty(t, h.bars(now0, "u1"))
 }
 
-// A runtime that failed once, for any reason, gets another chance; one that rejects
-// hooks is asked ever more seldom.
+// A runtime that failed once, for any reason, gets another chance soon; one that never
+// takes hooks is asked ever more seldom, each time by one container.
 func TestHooksThatWereRejectedAreTriedAgain(t *testing.T) {
 	t.Parallel()
 	h := newHookTrial()
-	now, pause := now0, givenUpFor
-	for _, id := range []string{"1", "2", "3"} {
-		h.begins(id, "u"+id, "app", true)
+	now := now0
+	for i, pause := range []time.Duration{1, 2, 4, 8, 10, 10, 10} {
+		id, pause := strconv.Itoa(i), pause*time.Minute
+		h.begins(now, id, "u"+id, "app", true)
+		if i > 0 {
+			assert.NotEmpty(t, h.bars(now, "other"), "another one tries")
+		}
 		require.NotEmpty(t, h.gone(now, id))
-		h.begins(id+"again", "u"+id, "app", false)
+		h.begins(now, id+"again", "u"+id, "app", false)
 		h.made(id + "again")
-		assert.NotEmpty(t, h.bars(now.Add(pause-1), "other"))
-		now, pause = now.Add(pause), 2*pause
-		assert.Empty(t, h.bars(now, "other"))
-	}
-	for range 10 {
-		h.begins("c", "u", "app", true)
-		require.NotEmpty(t, h.gone(now, "c"))
-		now = now.Add(givenUpMost)
-		assert.Empty(t, h.bars(now, "other"), "a day at most")
+		h.started(id + "again")
+		assert.NotEmpty(t, h.bars(now.Add(pause-1), "other"), pause)
+		now = now.Add(pause)
+		require.Empty(t, h.bars(now, "other"), pause)
+		require.NotEmpty(t, h.bars(now, "u"+id), "no container fails twice")
 	}
 
-	h.begins("heard", "u4", "app", true)
+	h.begins(now, "heard", "u", "app", true)
 	h.made("heard")
-	h.settled("heard")
-	assert.Zero(t, h.pause, "all is well")
+	assert.NotEmpty(t, h.bars(now, "other"), "that it was made does not say that the host can execute the hook")
+	h.heard("heard")
+	assert.Empty(t, h.bars(now, "other"), "all is well")
+	assert.Zero(t, h.pause)
+}
+
+func TestATryOfWhichNothingIsHeardMakesWayForAnother(t *testing.T) {
+	t.Parallel()
+	h := newHookTrial()
+	h.begins(now0, "c1", "u1", "app", true)
+	require.NotEmpty(t, h.gone(now0, "c1"))
+	now := now0.Add(givenUpFor)
+	h.begins(now, "c2", "u2", "app", true)
+	assert.NotEmpty(t, h.bars(now.Add(givenUpFor-1), "u3"))
+	assert.Empty(t, h.bars(now.Add(givenUpFor), "u3"))
 }
 
 func TestAContainerThatFailsWithoutTheHookTooAcquitsIt(t *testing.T) {
 	t.Parallel()
 	h := newHookTrial()
-	h.begins("c1", "u1", "app", true)
+	h.begins(now0, "c1", "u1", "app", true)
 	require.NotEmpty(t, h.gone(now0, "c1"))
-	h.begins("other", "u2", "app", false)
+	h.begins(now0, "other", "u2", "app", false)
 	h.gone(now0, "other") // says nothing of the first
 	assert.NotEmpty(t, h.bars(now0, ""))
-	h.begins("c2", "u1", "app", false)
+	h.begins(now0, "c2", "u1", "app", false)
 	assert.Empty(t, h.gone(now0, "c2"))
 	assert.Empty(t, h.bars(now0, "u1"))
 }
@@ -82,24 +96,24 @@ func TestAContainerThatFailsWithoutTheHookTooAcquitsIt(t *testing.T) {
 func TestAPodThatIsGoneBeforeItsContainerIsMadeAgainAcquitsHooks(t *testing.T) {
 	t.Parallel()
 	h := newHookTrial()
-	h.begins("c1", "u1", "app", true)
+	h.begins(now0, "c1", "u1", "app", true)
 	require.NotEmpty(t, h.gone(now0, "c1"))
 	h.forget("u2")
 	require.NotEmpty(t, h.bars(now0, ""), "another pod says nothing of it")
 	h.forget("u1")
 	assert.Empty(t, h.bars(now0, ""), "the deletion may have been the cause")
-	h.begins("c2", "u2", "app", true)
+	h.begins(now0, "c2", "u2", "app", true)
 	assert.NotEmpty(t, h.gone(now0, "c2"), "one that rejects hooks rejects the next")
 }
 
 func TestARuntimeThatTakesHooksRejectsThemForOnePodOnly(t *testing.T) {
 	t.Parallel()
 	h := newHookTrial()
-	h.begins("c1", "u1", "app", true)
+	h.begins(now0, "c1", "u1", "app", true)
 	h.made("c1")
-	h.settled("c1")
+	h.heard("c1")
 	assert.Empty(t, h.gone(now0, "c1"), "the end of a container that waited")
-	h.begins("c2", "u2", "app", true)
+	h.begins(now0, "c2", "u2", "app", true)
 	assert.Empty(t, h.gone(now0, "c2"))
 	assert.Empty(t, h.bars(now0, "u1"))
 	assert.NotEmpty(t, h.bars(now0, "u2"))
@@ -108,20 +122,48 @@ func TestARuntimeThatTakesHooksRejectsThemForOnePodOnly(t *testing.T) {
 func TestHooksThatAreNeverHeardOfAreGivenUpForATime(t *testing.T) {
 	t.Parallel()
 	h := newHookTrial()
-	lose := func(id string) string {
-		h.begins(id, "u"+id, "app", true)
+	lose := func(now time.Time, id string) string {
+		h.begins(now, id, "u"+id, "app", true)
 		h.made(id)
-		return h.gone(now0, id)
+		return h.gone(now, id)
 	}
-	assert.Empty(t, lose("1"))
-	h.begins("2", "u2", "app", true)
+	assert.Empty(t, lose(now0, "1"))
+	h.begins(now0, "2", "u2", "app", true)
 	h.made("2")
-	h.settled("2") // another one was
-	assert.Empty(t, lose("3"))
-	assert.Contains(t, lose("4"), "never heard of")
-	assert.NotEmpty(t, h.bars(now0.Add(givenUpFor-1), ""))
-	assert.Empty(t, h.bars(now0.Add(givenUpFor), ""))
-	assert.NotEmpty(t, h.bars(now0.Add(givenUpFor), "u4"), "no container fails twice")
+	h.started("2") // another one did its work, without a daemon
+	assert.Empty(t, lose(now0, "3"))
+	h.started("no hook") // says nothing of hooks
+	assert.Contains(t, lose(now0, "4"), "never heard of")
+	now := now0.Add(givenUpFor)
+	assert.NotEmpty(t, h.bars(now.Add(-1), ""))
+	assert.Empty(t, h.bars(now, ""))
+	assert.NotEmpty(t, h.bars(now, "u4"), "no container fails twice")
+	assert.Contains(t, lose(now, "5"), "never heard of", "one is enough to know that it is as before")
+	h.started("no hook")
+	now = now.Add(2 * givenUpFor)
+	assert.NotEmpty(t, h.bars(now.Add(-1), ""))
+	assert.Empty(t, h.bars(now, ""))
+}
+
+// Two that come to nothing in the same moment are one failure, not two.
+func TestWhatBeganBeforeHooksWereGivenUpDoesNotProlongThat(t *testing.T) {
+	t.Parallel()
+	h := newHookTrial()
+	h.begins(now0, "c1", "u1", "app", true)
+	h.begins(now0, "c2", "u2", "app", true)
+	require.NotEmpty(t, h.gone(now0, "c1"))
+	assert.Empty(t, h.gone(now0.Add(time.Second), "c2"))
+	assert.Empty(t, h.bars(now0.Add(givenUpFor), "u3"))
+}
+
+func TestAHookThatIsHeardOfEndsTheTimeForWhichHooksAreGivenUp(t *testing.T) {
+	t.Parallel()
+	h := newHookTrial()
+	h.begins(now0, "c1", "u1", "app", true)
+	h.begins(now0, "c2", "u2", "app", true)
+	require.NotEmpty(t, h.gone(now0, "c1"))
+	h.heard("c2")
+	assert.Empty(t, h.bars(now0, "u3"))
 }
 
 func TestOnARuntimeThatRejectsHooksOneContainerFailsOnce(t *testing.T) {

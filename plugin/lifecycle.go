@@ -72,7 +72,7 @@ func (p *pacer) sandboxRemoved(sandbox *api.PodSandbox) {
 }
 
 func (p *pacer) containerStarted(sandbox *api.PodSandbox, ctr *api.Container) {
-	p.gate.trial.settled(ctr.GetId())
+	p.gate.trial.started(ctr.GetId())
 	r := p.noteStarted(sandbox, ctr)
 	defer p.muster.miss(ctr.GetId()) // once it is counted
 	pod, known := p.watched(r.uid)
