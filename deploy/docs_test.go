@@ -94,19 +94,31 @@ func TestDocumentedLinksLeadSomewhere(t *testing.T) {
 	for _, document := range documents {
 		text, err := os.ReadFile(document)
 		require.NoError(t, err)
-		headings := map[string]bool{}
-		for _, h := range regexp.MustCompile(`(?m)^#+ (.*)$`).FindAllStringSubmatch(string(text), -1) {
-			headings["#"+strings.ReplaceAll(strings.ToLower(h[1]), " ", "-")] = true
-		}
 		for _, m := range link.FindAllStringSubmatch(string(text), -1) {
-			switch target := m[1]; {
-			case strings.HasPrefix(target, "http"):
-			case strings.HasPrefix(target, "#"):
-				require.True(t, headings[target], "%s: %s", document, target)
-			default:
-				_, err := os.Stat(filepath.Join(filepath.Dir(document), target))
-				require.NoError(t, err, "%s: %s", document, target)
+			if strings.HasPrefix(m[1], "http") {
+				continue
+			}
+			path, heading, toHeading := strings.Cut(m[1], "#")
+			target := document
+			if path != "" {
+				target = filepath.Join(filepath.Dir(document), path)
+			}
+			_, err := os.Stat(target)
+			require.NoError(t, err, "%s: %s", document, m[1])
+			if toHeading {
+				require.Contains(t, headings(t, target), heading, "%s: %s", document, m[1])
 			}
 		}
 	}
+}
+
+// headings gives the anchors of a document's headings.
+func headings(t *testing.T, document string) (anchors []string) {
+	t.Helper()
+	text, err := os.ReadFile(document)
+	require.NoError(t, err)
+	for _, h := range regexp.MustCompile(`(?m)^#+ (.*)$`).FindAllStringSubmatch(string(text), -1) {
+		anchors = append(anchors, strings.ReplaceAll(strings.ToLower(h[1]), " ", "-"))
+	}
+	return anchors
 }
