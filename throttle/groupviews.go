@@ -10,7 +10,9 @@ import (
 func (l *Limiter) Groups(now time.Time) []GroupView {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	wants := l.wantsLocked(later(now, l.latest))
+	now = later(now, l.latest)
+	l.endGraceLocked(now) // no claim is wanted for those that stay away
+	wants := l.wantsLocked(now)
 	views := make([]GroupView, 0, len(l.groups))
 	for _, g := range l.groups {
 		views = append(views, g.view(wants[g]))

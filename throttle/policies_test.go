@@ -365,6 +365,25 @@ func TestClaimsAreWantedForThoseThatAreAwayForSeconds(t *testing.T) {
 	require.True(t, a.TryStart(n.now).Admitted)
 }
 
+// Else a node would take slots of the whole cluster again and again for a pod that pulls its
+// images for minutes, or that nobody comes back for.
+func TestClaimsAreNotWantedForThoseThatStayAway(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, Settings{})
+	n.l.SetPolicies(n.now, map[string]GroupLimits{"t1": {Claims: true}})
+	pulls := n.l.Join(n.now, Request{UID: "pulls", Groups: in(t1, nil)})
+	require.True(t, pulls.LetUp(n.now, time.Minute).Admitted)
+	refused := n.l.Join(n.now, Request{UID: "refused", Groups: in(t1, nil)})
+	require.False(t, refused.TryStart(n.now).Admitted)
+	require.Equal(t, 2, n.group(t1).Wants)
+	n.pass(arrivalGrace)
+	require.Equal(t, 1, n.group(t1).Wants, "nobody has come to a container")
+	n.pass(returnsWithin - arrivalGrace)
+	require.Zero(t, n.group(t1).Wants, "nobody has come back")
+	pulls.Attend(n.now)
+	require.Equal(t, 1, n.group(t1).Wants)
+}
+
 func TestPoliciesAndGroupsChangeWhilePodsWait(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{})
