@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
@@ -81,8 +82,16 @@ func (s store) write(ctx context.Context, c call) (*record, error) {
 	if err != nil {
 		return nil, err
 	}
+	return seenAs(lease)
+}
+
+// seenAs gives what was seen of a Lease; nil where it cannot be read.
+func seenAs(lease *coordinationv1.Lease) (*record, error) {
 	r, err := readRecord(lease)
-	return &r, err
+	if err != nil {
+		return nil, err
+	}
+	return &r, nil
 }
 
 // read reads the Lease from the store itself, not from an API server's memory of it.
@@ -91,11 +100,11 @@ func (s store) read(ctx context.Context, c call) (*record, error) {
 	if err != nil {
 		return nil, err
 	}
-	r, err := readRecord(lease)
+	seen, err := seenAs(lease)
 	if errors.Is(err, errNoSlot) {
-		return nil, fmt.Errorf("%w: %w", errConflict, err)
+		err = fmt.Errorf("%w: %w", errConflict, err)
 	}
-	return &r, err
+	return seen, err
 }
 
 // delete deletes the Lease if it is still the one that was seen.
