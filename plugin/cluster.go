@@ -10,6 +10,15 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
+// How many requests the daemon sends a second in the long run, and at once: as many as
+// kubelet. Each start under a policy of the scope Cluster takes two, and each slot that is
+// held one in about nine seconds; client-go's default of 5 a second would be too few for a
+// node that starts many.
+const (
+	requestsPerSecond = 50
+	requestsBurst     = 100
+)
+
 // clients are the ways to the API server.
 type clients struct {
 	kube    kubernetes.Interface
@@ -34,6 +43,7 @@ func reachCluster(o Options) (clients, error) {
 		return clients{}, fmt.Errorf("client of the API server: %w", err)
 	}
 	// Custom resources are not served as protobuf; pods are, for half the CPU.
+	access.QPS, access.Burst = requestsPerSecond, requestsBurst
 	access.ContentType = runtime.ContentTypeProtobuf
 	kube, err := kubernetes.NewForConfig(access)
 	if err != nil {
