@@ -31,18 +31,30 @@ func (s *Source) Known() []Known {
 	return all
 }
 
+// MostNodes is the largest size of a cluster that is believed, ten times what Kubernetes
+// supports: any daemon may write the status of a config, and a wrong number there must
+// not silence all the others for days.
+const MostNodes = 50_000
+
 // Nodes returns on how many nodes daemons report, as the status of all
-// PacemakerConfigs told last; 0: it is not known. It does not block, and is safe
-// for concurrent use.
+// PacemakerConfigs, or of the StartPolicy with the most, told last: from 0, which is
+// that it is not known, to MostNodes. It does not block, and is safe for concurrent use.
 func (s *Source) Nodes() int {
+	most := int64(0)
+	if s.policies != nil {
+		most = s.policies.nodes()
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var nodes int64
 	for _, o := range s.objects {
-		nodes += max(0, o.nodes)
+		nodes = min(nodes+believed(o.nodes), MostNodes)
 	}
-	return int(nodes)
+	return int(max(nodes, most))
 }
+
+// believed gives a number of nodes that stands in a status, within its bounds.
+func believed(nodes int64) int64 { return min(max(nodes, 0), MostNodes) }
 
 // NodeUID returns the UID of this node's Node object, empty until it was seen. It
 // does not block, and is safe for concurrent use.

@@ -9,7 +9,7 @@
 // # What it costs
 //
 // Every interval grows with the number of nodes, which each daemon knows for
-// nothing: it stands in the status of the configs that it watches anyway. So the
+// nothing: it stands in the status of the configs and policies that it watches anyway. So the
 // load on the API server has a bound that does not depend on the size of the
 // cluster. n is the number of nodes, all figures are for the whole cluster, and a
 // PacemakerNode has about 1.3 KB with its metadata:
