@@ -131,7 +131,7 @@ func followManual(t *testing.T) {
 	importImage(t, image+":v0.2.0")
 	in := &install{}
 	values := in.values(t)
-	m.replace = []string{"registry.example/pod-pacemaker", image}
+	m.replace = []string{"registry.example/pod-pacemaker", image, "startpolicy NAME", "startpolicy t1"}
 	withoutCRDs(t)
 	t.Cleanup(func() {
 		if t.Failed() {
@@ -160,6 +160,9 @@ func followManual(t *testing.T) {
 	assert.Contains(t, m.runs(t, "pod-pacemaker check deploy/samples/policy-kube-throttler.yaml"), "200m of cpu running at a time")
 	m.runs(t, "kubectl apply -f deploy/samples/policy-kube-throttler.yaml")
 	assert.Contains(t, m.runs(t, "kubectl get startpolicies"), "t1")
+	m.runs(t, "kubectl -n pod-pacemaker get leases -l pod-pacemaker.io/slots-of")
+	assert.Contains(t, m.runs(t, "kubectl describe startpolicy NAME"), "t1")
+	m.runs(t, "kubectl get events -A --field-selector reason=Unadmittable")
 	kubectl(t, "label", "node", node.NodeName, "workload=jvm")
 	t.Cleanup(func() { kubectlLater(t, "label", "node", node.NodeName, "workload-") })
 	eventually(t, "the config is in force", func() bool { return d.status(t).Config.Name == "jvm-nodes" })
