@@ -28,6 +28,19 @@ func (p *pacer) runSandbox(ctx context.Context, sandbox *api.PodSandbox) error {
 
 // letIn decides whether a sandbox may stay, and takes note of it.
 func (p *pacer) letIn(now time.Time, sandbox *api.PodSandbox, pod podwatch.Pod, known bool) (*record, throttle.Decision) {
+	r, d := p.mayEnter(now, sandbox, pod, known)
+	// What reads files comes after the lock: the shim, or a disk, may hang.
+	switch {
+	case d.Admitted:
+		p.gate.sandboxes.made(sandbox)
+	case known && p.kicker != nil:
+		p.kicker.refused(now, r.uid, r.title(), p.gate.open(r.uid, pod))
+	}
+	return r, d
+}
+
+// mayEnter decides whether a sandbox may stay, and has the pod's record tell of it.
+func (p *pacer) mayEnter(now time.Time, sandbox *api.PodSandbox, pod podwatch.Pod, known bool) (*record, throttle.Decision) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	r := p.recordOfLocked(sandbox)
@@ -37,14 +50,10 @@ func (p *pacer) letIn(now time.Time, sandbox *api.PodSandbox, pod podwatch.Pod, 
 		d := p.letUp(now, p.joinLocked(now, r, "", pod))
 		if !d.Admitted && p.holds() && p.budget.allows(refusalsStopped) && p.refusals.atSandbox(now, p.options.RefuseAt) {
 			r.refuse(sandbox.GetId(), now)
-			if known {
-				p.kicker.refused(now, r.uid, r.title(), p.gate.open(r.uid, pod))
-			}
 			return r, d
 		}
 	}
 	r.enter(sandbox.GetId())
-	p.gate.sandboxes.made(sandbox)
 	return r, throttle.Decision{Admitted: true}
 }
 

@@ -24,7 +24,7 @@ type muster struct {
 	most  time.Duration   // the time from the opening of the gate to the end
 
 	mu       sync.Mutex
-	called   bool                // expect was
+	called   bool                // expect was, or it is too late for that
 	opened   bool                // the gate was
 	expected map[string]struct{} // containers that were made and have not started: their hooks may wait
 	came     []*throttle.Ticket  // one for each hook that stands here
@@ -34,7 +34,8 @@ type muster struct {
 func newMuster(order func() []string) *muster { return &muster{order: order, most: musterMost} }
 
 // expect begins the muster, the first time that the runtime tells what it has. It
-// is over at once where no container was made that has not started.
+// is over at once where no container was made that has not started, or where the gate
+// has long been open.
 func (m *muster) expect(ctrs []*api.Container) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -67,6 +68,7 @@ func (m *muster) hold(ctx context.Context) {
 	case <-timer.C:
 		m.mu.Lock()
 		defer m.mu.Unlock()
+		m.called = true
 		m.endLocked(time.Now())
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/containerd/nri/pkg/api"
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
@@ -129,4 +130,16 @@ func TestWithoutContainersThatWaitThereIsNoMuster(t *testing.T) {
 	m.hold(t.Context())
 	assert.False(t, m.on())
 	assert.False(t, m.join(t.Context(), tickets["a"], "a"))
+}
+
+// The first listing of the runtime may have failed.
+func TestAMusterThatIsCalledAfterItsTimeIsOver(t *testing.T) {
+	t.Parallel()
+	m := newMuster(func() []string { return nil })
+	m.most = 0
+	m.hold(t.Context())
+	m.expect([]*api.Container{created("a")})
+	require.False(t, m.on())
+	l := throttle.New(time.Now(), throttle.Settings{})
+	assert.False(t, m.join(t.Context(), l.Join(time.Now(), throttle.Request{UID: "b"}), "b"), "nobody is held up")
 }

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/containerd/nri/pkg/api"
 	"github.com/stretchr/testify/assert"
@@ -157,4 +158,40 @@ func TestASandboxThatIsMadeWhileTheOthersAreLookedAtIsKnown(t *testing.T) {
 	<-done
 	assert.False(t, b.of(made).old)
 	assert.NotContains(t, b.known, "gone")
+}
+
+// A process that hangs may hold up whoever reads of it.
+func TestWhoeverWaitsToSeeAShimHoldsUpNobodyElse(t *testing.T) {
+	t.Parallel()
+	root := procRoot(t.TempDir())
+	root.process(t, 7, 1, 1, "/usr/bin/containerd-shim-runc-v2", "-id", "s")
+	stat := filepath.Join(string(root), "7", "stat")
+	content, err := os.ReadFile(stat)
+	require.NoError(t, err)
+	require.NoError(t, os.Remove(stat))
+	require.NoError(t, unix.Mkfifo(stat, 0o600))
+	p := newPacer(Options{ProcRoot: string(root), Log: discard()}, nil, newMetrics())
+	made := make(chan error, 1)
+	go func() { made <- p.runSandbox(t.Context(), &api.PodSandbox{Id: "s", Uid: "u", Pid: 7}) }()
+	var pipe *os.File
+	require.Eventually(t, func() bool {
+		pipe, err = os.OpenFile(stat, os.O_WRONLY|unix.O_NONBLOCK, 0) // fails while nobody reads
+		return err == nil
+	}, patience, time.Millisecond)
+
+	others := make(chan struct{})
+	go func() {
+		defer close(others)
+		p.knowsContainer("u", "c")
+	}()
+	select {
+	case <-others:
+	case <-time.After(patience):
+		require.Fail(t, "what is told of other pods waits")
+	}
+	_, err = pipe.Write(content)
+	require.NoError(t, err)
+	require.NoError(t, pipe.Close())
+	require.NoError(t, <-made)
+	assert.Empty(t, p.gate.sandboxes.of(&api.PodSandbox{Id: "s"}).strange)
 }

@@ -8,7 +8,8 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
 
-// Hello is what a hook says of itself. PodUID and ContainerID are never empty.
+// Hello is what a hook says of itself. PodUID and ContainerID are never empty. Its
+// deadline has a monotonic reading: a wall clock that is set changes nothing.
 type Hello = wire.Hello
 
 // Verdict decides a start.

@@ -99,6 +99,9 @@ func (c *conn) readHello() (Hello, error) {
 	if err != nil {
 		return Hello{}, err
 	}
+	if now := time.Now(); !hello.Deadline.IsZero() {
+		hello.Deadline = now.Add(hello.Deadline.Sub(now))
+	}
 	return hello, c.SetReadDeadline(time.Time{})
 }
 

@@ -29,7 +29,7 @@ import (
 var version = "dev"
 
 const usage = "usage: pacemaker-gate --socket PATH --pod UID --container ID [--name NAMESPACE/NAME]\n" +
-	"                      [--since UNIX_MS] [--deadline UNIX_MS] [--leave-at UNIX_MS] [--made UNIX_MS]\n" +
+	"                      [--since UNIX_US] [--deadline UNIX_MS] [--leave-at UNIX_MS] [--made UNIX_MS]\n" +
 	"An OCI createRuntime hook: the container runtime runs it, the pod-pacemaker daemon gives it its arguments.\n"
 
 const (
