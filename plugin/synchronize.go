@@ -133,11 +133,12 @@ func (r *record) adopt(ctr *api.Container, now time.Time) {
 		c = r.create(ctr, now)
 	}
 	c.name, c.cgroup, c.pid = ctr.GetName(), ctr.GetLinux().GetCgroupsPath(), int(ctr.GetPid())
+	// On the clock of now: the wall clock may be set, or was since.
 	at := func(nanos int64) time.Time {
 		if nanos <= 0 {
 			return now
 		}
-		return time.Unix(0, nanos)
+		return now.Add(min(0, time.Unix(0, nanos).Sub(now)))
 	}
 	switch ctr.GetState() {
 	case api.ContainerState_CONTAINER_RUNNING, api.ContainerState_CONTAINER_PAUSED:
