@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -13,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/cache"
 
@@ -91,7 +93,15 @@ func (s *Summary) informer() (cache.SharedIndexInformer, error) {
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			return api.List(ctx, o)
 		},
-		WatchFuncWithContext: api.Watch,
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			w, err := api.Watch(ctx, o)
+			if err == nil { // a list can succeed where the watch after it does not
+				if _, over := s.watched.news(nil); over {
+					s.Log.Info("watching the PacemakerNodes again")
+				}
+			}
+			return w, err
+		},
 	}
 	informer := cache.NewSharedIndexInformer(cache.ToListWatcherWithWatchListSemantics(&lw, s.API), nil, 0, cache.Indexers{})
 	if err := informer.SetTransform(trim); err != nil {
@@ -116,18 +126,23 @@ func (s *Summary) sumAll(ctx context.Context, now time.Time, nodes []v1alpha1.Pa
 			faults = append(faults, fmt.Errorf("%s: %w", name, err))
 		}
 	}
+	there := map[types.UID]bool{}
 	for _, config := range s.Configs() {
+		there[config.UID] = true
 		note(config.Name, sumOne(ctx, s.API.Resource(v1alpha1.Resource), config.Name, config.UID, s.known,
 			func(before v1alpha1.PacemakerConfigStatus) v1alpha1.PacemakerConfigStatus {
 				return sum(now, config, nodes, before)
 			}))
 	}
 	for _, policy := range s.Policies() {
+		there[policy.UID] = true
 		note(policy.Name, sumOne(ctx, s.API.Resource(v1alpha1.PolicyResource), policy.Name, policy.UID, s.knownPolicies,
 			func(before v1alpha1.StartPolicyStatus) v1alpha1.StartPolicyStatus {
 				return sumPolicy(now, policy, nodes, before)
 			}))
 	}
+	forget(s.known, there)
+	forget(s.knownPolicies, there)
 	if ctx.Err() != nil {
 		return
 	}
@@ -137,6 +152,11 @@ func (s *Summary) sumAll(ctx context.Context, now time.Time, nodes []v1alpha1.Pa
 	case over:
 		s.Log.Info("the status of every PacemakerConfig and StartPolicy is written again")
 	}
+}
+
+// forget drops what is known of objects that are there no more.
+func forget[S any](known map[types.UID]S, there map[types.UID]bool) {
+	maps.DeleteFunc(known, func(uid types.UID, _ S) bool { return !there[uid] })
 }
 
 // sumOne writes the status of an object if it has changed. known are those written, or

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	dynamicfake "k8s.io/client-go/dynamic/fake"
 	kubefake "k8s.io/client-go/kubernetes/fake"
 	clienttest "k8s.io/client-go/testing"
@@ -121,6 +123,66 @@ func TestTheSumIsWrittenWhenItChanges(t *testing.T) {
 		time.Sleep(time.Minute)
 		assert.Zero(t, patches(api))
 		assert.Empty(t, hook.AllEntries())
+		cancel()
+		running.Wait()
+	})
+}
+
+func TestNothingIsKeptOfObjectsThatAreGone(t *testing.T) {
+	t.Parallel()
+	api := dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{
+		v1alpha1.Resource: v1alpha1.Kind + "List", v1alpha1.PolicyResource: v1alpha1.PolicyKind + "List",
+	})
+	policy := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": "p", "uid": "uid-of-p"}}}
+	policy.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.PolicyKind))
+	_, err := api.Resource(v1alpha1.Resource).Create(t.Context(), configObject("default"), metav1.CreateOptions{})
+	require.NoError(t, err)
+	_, err = api.Resource(v1alpha1.PolicyResource).Create(t.Context(), policy, metav1.CreateOptions{})
+	require.NoError(t, err)
+	log, _ := logtest.NewNullLogger()
+	configs, policies := []crd.Known{{Name: "default", UID: "uid-of-default"}}, []crd.KnownPolicy{{Name: "p", UID: "uid-of-p"}}
+	s := NewSummary(SummaryOptions{
+		API: api, Log: log,
+		Configs:  func() []crd.Known { return configs },
+		Policies: func() []crd.KnownPolicy { return policies },
+	})
+	s.sumAll(t.Context(), noon, nil)
+	require.Len(t, s.known, 1)
+	require.Len(t, s.knownPolicies, 1)
+	configs, policies = nil, nil
+	s.sumAll(t.Context(), noon, nil)
+	require.Empty(t, s.known)
+	require.Empty(t, s.knownPolicies)
+}
+
+// An API server that goes away in spring and in autumn is worth two warnings.
+func TestAWatchThatFailsAgainIsSaidAgain(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		api := fakeAPI()
+		var away atomic.Bool
+		api.PrependReactor("list", "*", func(a clienttest.Action) (bool, runtime.Object, error) {
+			if away.Load() {
+				return forbidden(a)
+			}
+			return false, nil, nil
+		})
+		away.Store(true)
+		log, hook := logtest.NewNullLogger()
+		s := NewSummary(SummaryOptions{
+			API: api, Log: log,
+			Configs: func() []crd.Known { return nil }, Policies: func() []crd.KnownPolicy { return nil },
+		})
+		ctx, cancel := context.WithCancel(t.Context())
+		var running sync.WaitGroup
+		running.Go(func() { s.Run(ctx) })
+		time.Sleep(10 * time.Minute)
+		require.Len(t, hook.AllEntries(), 1)
+		away.Store(false)
+		time.Sleep(10 * time.Minute)
+		synctest.Wait()
+		require.Len(t, hook.AllEntries(), 2)
+		require.Equal(t, "watching the PacemakerNodes again", hook.LastEntry().Message)
 		cancel()
 		running.Wait()
 	})
