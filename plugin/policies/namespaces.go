@@ -30,10 +30,15 @@ func (n *namespaces) of(name string) map[string]string {
 	return map[string]string{startpolicy.NamespaceName: name}
 }
 
-// SetNamespace takes over the labels of a namespace; nil: it is gone.
+// SetNamespace takes over the labels of a namespace; nil: it is gone. Where they are as
+// they were, no pod is looked at.
 func (k *Keeper) SetNamespace(now time.Time, name string, labels map[string]string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	known, isKnown := k.namespaces.labels[name]
+	if isKnown == (labels != nil) && maps.Equal(known, labels) {
+		return
+	}
 	if labels == nil {
 		delete(k.namespaces.labels, name)
 	} else {

@@ -3,6 +3,7 @@ package policies
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -10,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 )
@@ -88,12 +90,18 @@ func tellOf(k *Keeper, obj any) {
 // Keeper is told why there is none; after it, what was known stays.
 func (n *Namespaces) informer(k *Keeper) (cache.SharedIndexInformer, error) {
 	api := n.client.CoreV1().Namespaces()
-	listed := false
+	var failing atomic.Bool // as far as was logged
 	lw := cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			return api.List(ctx, o)
 		},
-		WatchFuncWithContext: api.Watch,
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			w, err := api.Watch(ctx, o)
+			if err == nil && failing.Swap(false) {
+				n.log.Info("watching namespaces again")
+			}
+			return w, err
+		},
 	}
 	informer := cache.NewSharedIndexInformer(cache.ToListWatcherWithWatchListSemantics(&lw, n.client), &corev1.Namespace{}, 0, cache.Indexers{})
 	trim := func(obj any) (any, error) {
@@ -107,18 +115,14 @@ func (n *Namespaces) informer(k *Keeper) (cache.SharedIndexInformer, error) {
 	if err := informer.SetTransform(trim); err != nil {
 		return nil, err
 	}
-	said := ""
 	return informer, informer.SetWatchErrorHandlerWithContext(func(ctx context.Context, _ *cache.Reflector, err error) {
-		if ctx.Err() != nil || apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
+		switch {
+		case ctx.Err() != nil || apierrors.IsResourceExpired(err) || apierrors.IsGone(err):
 			return // it ends, or lists anew
-		}
-		if listed = listed || informer.HasSynced(); listed {
-			if said != err.Error() {
-				n.log.WithError(err).Warn("cannot watch namespaces: the labels that were read last count; trying again")
-			}
-		} else {
+		case !informer.HasSynced():
 			k.SetNamespacesKnown(time.Now(), "the labels of the namespaces cannot be read: "+err.Error())
+		case !failing.Swap(true):
+			n.log.WithError(err).Warn("cannot watch namespaces: the labels that were read last count; trying again")
 		}
-		said = err.Error()
 	})
 }
