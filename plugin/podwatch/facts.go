@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd/startpolicy"
 )
@@ -64,13 +65,14 @@ func (w *Watch) takeAnew(ctx context.Context) {
 		if within := w.takerNow().within; within > 0 && !pause(ctx, rand.N(within)) {
 			return
 		}
-		for wait := retakeFirst; ; wait = min(2*wait, retakeMost) {
+		for every := retakeFirst; ; every = min(2*every, retakeMost) {
 			missing, err := w.retakeAll(ctx)
 			if missing == 0 || ctx.Err() != nil {
 				break
 			}
 			w.log.WithField("pods", missing).WithError(err).Debug("facts of pods are not taken yet; trying again")
-			if !pause(ctx, wait) {
+			// What one node cannot list, others can not either: they shall not all come back at once.
+			if !pause(ctx, wait.Jitter(every, 1)) {
 				return
 			}
 		}
