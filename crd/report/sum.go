@@ -35,9 +35,6 @@ func sum(now time.Time, config crd.Known, nodes []v1alpha1.PacemakerNodeStatus, 
 	status := v1alpha1.PacemakerConfigStatus{ObservedGeneration: config.Generation}
 	var late, unready, tied, others []string
 	for _, n := range nodes {
-		if gone(now, n) {
-			continue
-		}
 		if n.Config != config.Name {
 			if slices.Contains(n.Conflicts, config.Name) {
 				tied, others = append(tied, n.NodeName), append(others, n.Config)
@@ -65,13 +62,6 @@ func sum(now time.Time, config crd.Known, nodes []v1alpha1.PacemakerNodeStatus, 
 		meta.SetStatusCondition(&status.Conditions, c)
 	}
 	return status
-}
-
-// gone tells whether nobody stands behind what a node told any more. A daemon that
-// was stopped says so, and is not ready; one that is silent was removed without
-// having been able to.
-func gone(now time.Time, n v1alpha1.PacemakerNodeStatus) bool {
-	return n.Written == nil || now.Sub(n.Written.Time) > goneAfter
 }
 
 func readiness(config crd.Known, nodes int32, late, unready []string) metav1.Condition {

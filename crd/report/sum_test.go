@@ -37,10 +37,6 @@ func TestSum(t *testing.T) {
 	other := func(n *v1alpha1.PacemakerNodeStatus) { n.Config = "another" }
 	tied := func(n *v1alpha1.PacemakerNodeStatus) { n.Conflicts = []string{"zero"} }
 	lost := func(n *v1alpha1.PacemakerNodeStatus) { n.Config, n.Conflicts = "another", []string{"default"} }
-	silent := func(n *v1alpha1.PacemakerNodeStatus) {
-		at := metav1.NewTime(noon.Add(-goneAfter - time.Second))
-		n.Written = &at
-	}
 	for name, c := range map[string]struct {
 		fault                           string
 		nodes                           []v1alpha1.PacemakerNodeStatus
@@ -53,9 +49,6 @@ func TestSum(t *testing.T) {
 			count: 2, ready: 2, waiting: 8, starting: 4, isReady: true, reason: "InForce", message: "in force on all 2 nodes",
 		},
 		"nobody": {reason: "NoNodes", message: "in force on no node"},
-		"only the silent": {
-			nodes: []v1alpha1.PacemakerNodeStatus{told("a", silent)}, reason: "NoNodes", message: "in force on no node",
-		},
 		"one does not pace": {
 			nodes: []v1alpha1.PacemakerNodeStatus{told("a"), told("b", unready)},
 			count: 2, ready: 1, waiting: 8, starting: 4, reason: "NodesNotReady", message: "1 of 2 nodes do not pace pods: b",

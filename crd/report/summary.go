@@ -42,6 +42,7 @@ type SummaryOptions struct {
 type Summary struct {
 	SummaryOptions
 	watched, wrote said
+	heard          heard
 	known          map[types.UID]v1alpha1.PacemakerConfigStatus // as written, or read before the first
 	knownPolicies  map[types.UID]v1alpha1.StartPolicyStatus     // the same
 }
@@ -80,8 +81,9 @@ func (s *Summary) Run(ctx context.Context) {
 			return
 		case <-timer.C:
 		}
-		nodes := s.nodes(informer.GetStore())
-		s.sumAll(ctx, time.Now(), nodes)
+		now := time.Now()
+		nodes := s.nodes(now, informer.GetStore())
+		s.sumAll(ctx, now, nodes)
 		timer.Reset(interval(leastSum, len(nodes)))
 	}
 }
@@ -186,15 +188,4 @@ func sumOne[S any](ctx context.Context, api dynamic.ResourceInterface, name stri
 		known[uid] = status
 	}
 	return err
-}
-
-// nodes gives what the nodes of this instance tell.
-func (s *Summary) nodes(store cache.Store) []v1alpha1.PacemakerNodeStatus {
-	var all []v1alpha1.PacemakerNodeStatus
-	for _, item := range store.List() {
-		if n, ok := item.(*v1alpha1.PacemakerNode); ok && n.Status.Instance == s.Instance {
-			all = append(all, n.Status)
-		}
-	}
-	return all
 }

@@ -38,7 +38,7 @@ func sumPolicy(now time.Time, policy crd.KnownPolicy, nodes []v1alpha1.Pacemaker
 	why := ""
 	for _, n := range nodes {
 		i := slices.IndexFunc(n.Policies, func(p v1alpha1.NodePolicy) bool { return p.Name == policy.Name })
-		if i < 0 || gone(now, n) || n.Connection == v1alpha1.Stopped {
+		if i < 0 || n.Connection == v1alpha1.Stopped {
 			continue
 		}
 		told := n.Policies[i]
