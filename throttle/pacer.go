@@ -40,7 +40,9 @@ func (p Pacer) allows(ready int) (starting int, bounded bool) {
 		if ready == 0 {
 			return max(1, p.MinInitial), true
 		}
-		return max(1, int(min(math.Ceil(float64(ready)*p.Multiplier), math.MaxInt32))), true
+		// 100 times 0.55 is a little more than 55 in floating point.
+		exact := float64(ready) * p.Multiplier * (1 - 1e-12)
+		return max(1, int(min(math.Ceil(exact), math.MaxInt32))), true
 	case Linear:
 		step := max(1, p.Step)
 		return step - ready%step, true

@@ -49,7 +49,7 @@ func TestTheSilentAreGone(t *testing.T) {
 	h.requireThere(noon.Add(time.Second))
 	h.writes("silent", noon.Add(time.Second))
 	h.requireThere(noon.Add(2*time.Second), "silent")
-	h.requireThere(noon.Add(3*time.Second+goneAfter))
+	h.requireThere(noon.Add(3*time.Second + goneAfter))
 
 	require.NoError(t, h.store.Replace(nil, ""))
 	h.requireThere(noon)

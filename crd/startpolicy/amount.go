@@ -2,16 +2,16 @@ package startpolicy
 
 import (
 	"math"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
 // Amount writes an amount of a resource, in thousandths of its unit, the way that
-// people read it: memory and the like in Ki, Mi and Gi where that is exact.
+// people read it: bytes in Ki, Mi and Gi where that is exact.
 func Amount(name string, milli int64) string {
 	format := resource.DecimalSI
-	switch name {
-	case "memory", "ephemeral-storage", "storage":
+	if name == "memory" || name == "ephemeral-storage" || strings.HasPrefix(name, "hugepages-") {
 		format = resource.BinarySI
 	}
 	if milli%1000 == 0 {

@@ -2,7 +2,6 @@ package startpolicy
 
 import (
 	"maps"
-	"math"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -10,9 +9,9 @@ import (
 )
 
 // MostRequest bounds what a pod is taken to request of a resource, in thousandths of
-// its unit: 100 TB of memory. More pods than a node can have do not make the sum of it
-// overflow.
-const MostRequest int64 = 1e17
+// its unit: 18 TB of memory, which is as much as the limiter counts, see
+// throttle.Amounts. The sum for 500 pods does not overflow.
+const MostRequest int64 = 1 << 54
 
 // Facts are what policies ask of a pod. They are a value whose maps must not be
 // written.
@@ -41,7 +40,7 @@ func FactsOf(pod *corev1.Pod, expressions map[string]*Expression) Facts {
 			if f.Requests == nil {
 				f.Requests = map[string]int64{}
 			}
-			f.Requests[string(name)] = min(milli, math.MaxInt64)
+			f.Requests[string(name)] = milli
 		}
 	}
 	if len(expressions) == 0 {

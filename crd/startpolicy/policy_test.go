@@ -1,6 +1,7 @@
 package startpolicy
 
 import (
+	"math"
 	"strings"
 	"sync"
 	"testing"
@@ -182,6 +183,30 @@ func TestRequestsAreSummedUpAsKubeletDoes(t *testing.T) {
 	f = FactsOf(pod(func(p *corev1.Pod) { p.Spec.Containers = []corev1.Container{asks("app", "", "8Ei")} }), nil)
 	assert.Equal(t, map[string]int64{"memory": MostRequest}, f.Requests)
 	assert.Nil(t, FactsOf(pod(), nil).Requests)
+}
+
+func TestAmountsAreWrittenAsPeopleReadThem(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name  string
+		milli int64
+		want  string
+	}{
+		{"cpu", 1500, "1500m"},
+		{"cpu", 2000, "2"},
+		{"memory", 512 << 20 * 1000, "512Mi"},
+		{"memory", 1_000_000 * 1000, "1000000"},
+		{"memory", 1, "1m"},
+		{"hugepages-2Mi", 4 << 20 * 1000, "4Mi"},
+		{"nvidia.com/gpu", 2000, "2"},
+	} {
+		text := Amount(c.name, c.milli)
+		assert.Equal(t, c.want, text, c.name)
+		assert.Equal(t, c.milli, Milli(text))
+	}
+	assert.Equal(t, int64(math.MaxInt64), Milli("1E"))
+	assert.Equal(t, int64(math.MaxInt64), Milli("10P"))
+	assert.Zero(t, Milli("many"))
 }
 
 func TestWhatIsNoJSONPathMakesAPolicyUseless(t *testing.T) {
