@@ -57,7 +57,7 @@ func ParseAll(data []byte) (found Documents, err error) {
 func (d *Documents) add(object map[string]any) error {
 	if object["kind"] != v1alpha1.PolicyKind {
 		if errs := validateKind(object, v1alpha1.Kind); len(errs) > 0 {
-			return invalid(errs)
+			return invalid(eitherKind(errs))
 		}
 		config, unknown, errs := decode(object)
 		if errs = append(unknown, errs...); len(errs) > 0 {
@@ -80,6 +80,16 @@ func (d *Documents) add(object map[string]any) error {
 	}
 	d.Policies = append(d.Policies, policy)
 	return nil
+}
+
+// eitherKind has the fault of the kind name both that a file may hold.
+func eitherKind(errs field.ErrorList) field.ErrorList {
+	for _, err := range errs {
+		if err.Field == "kind" {
+			err.Detail = "must be " + v1alpha1.Kind + " or " + v1alpha1.PolicyKind
+		}
+	}
+	return errs
 }
 
 func parsePolicy(object map[string]any) (*v1alpha1.StartPolicy, error) {

@@ -73,7 +73,7 @@ func TestParseAllRefusesWhatDoesNotFitTogether(t *testing.T) {
 		"invalid PacemakerConfig: empty, expected a PacemakerConfig or StartPolicies":                               "# nothing\n",
 		"document 2: invalid PacemakerConfig: more than one PacemakerConfig, expected one at most":                  aConfig + "---\n" + aConfig,
 		"document 2: invalid StartPolicy: metadata.name: Duplicate value: \"t1\"":                                   aPolicy + "---\n" + aPolicy,
-		"document 2: invalid PacemakerConfig: kind: Invalid value: \"Pod\": must be PacemakerConfig":                aConfig + "---\napiVersion: pod-pacemaker.io/v1alpha1\nkind: Pod\n",
+		"document 2: invalid PacemakerConfig: kind: Invalid value: \"Pod\": must be PacemakerConfig or StartPolicy": aConfig + "---\napiVersion: pod-pacemaker.io/v1alpha1\nkind: Pod\n",
 		"invalid StartPolicy: apiVersion: Invalid value: \"v1\": must be pod-pacemaker.io/v1alpha1":                 strings.Replace(aPolicy, "pod-pacemaker.io/v1alpha1", "v1", 1),
 		"invalid StartPolicy: spec.limits.running.pods: Invalid value: -1: must be a whole number from 0 to 100000": strings.Replace(aPolicy, "pods: 2", "pods: -1", 1),
 	} {

@@ -53,7 +53,7 @@ func documents(data []byte) (all []map[string]any, err error) {
 		}
 		object, isObject := value.(map[string]any)
 		if !isObject {
-			return nil, errors.New("not a mapping, expected one PacemakerConfig")
+			return nil, errors.New("not a mapping of fields like apiVersion, kind and spec")
 		}
 		all = append(all, object)
 	}

@@ -1,13 +1,19 @@
 package plugin
 
 import (
+	"context"
+	"errors"
 	"fmt"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 )
 
 // How many requests the daemon sends a second in the long run, and at once: as many as
@@ -50,4 +56,21 @@ func reachCluster(o Options) (clients, error) {
 		return clients{}, fmt.Errorf("client of the API server: %w", err)
 	}
 	return clients{kube: kube, dynamic: dyn}, nil
+}
+
+var errNoCRD = errors.New("the API server does not know PacemakerConfigs: install the CRDs (deploy/crds)")
+
+// AskAPIServer tells why the daemon with these options, which are not standalone, could
+// not read PacemakerConfigs from the API server; nil: it can. It blocks until that has
+// answered, or ctx ends.
+func AskAPIServer(ctx context.Context, o Options) error {
+	c, err := reachCluster(o)
+	if err != nil {
+		return err
+	}
+	_, err = c.dynamic.Resource(v1alpha1.Resource).List(ctx, metav1.ListOptions{Limit: 1})
+	if apierrors.IsNotFound(err) {
+		return errNoCRD
+	}
+	return err
 }

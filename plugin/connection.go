@@ -153,7 +153,7 @@ func (c *connection) serve(ctx context.Context) (synchronized bool, err error) {
 	var dialer net.Dialer
 	raw, err := dialer.DialContext(ctx, "unix", c.options.NRISocket)
 	if err != nil {
-		return false, fmt.Errorf("NRI socket: %w (is NRI enabled in containerd's configuration?)", err)
+		return false, fmt.Errorf("NRI socket: %w (does containerd run, with NRI enabled?)", err)
 	}
 	conn := &watchedConn{Conn: raw, closed: make(chan struct{})}
 	defer conn.Close()

@@ -206,7 +206,7 @@ func TestTheDaemonWaitsForARuntimeThatIsNotThereYet(t *testing.T) {
 	n.eventually("it says what is missing", func() bool {
 		err := n.d.Ready()
 		return err != nil && assert.ObjectsAreEqual("NRI socket: dial unix "+n.options.NRISocket+
-			": connect: no such file or directory (is NRI enabled in containerd's configuration?)", err.Error())
+			": connect: no such file or directory (does containerd run, with NRI enabled?)", err.Error())
 	})
 	assert.Zero(t, counted(t, n, "pod_pacemaker_connected"))
 	require.NoError(t, n.rt.Start(n.ctx))

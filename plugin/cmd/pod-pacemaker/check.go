@@ -23,11 +23,15 @@ both, and what they mean on a node. The rules are those of the API server and th
 daemon.
 
 Every fault is a line on standard error with the field's path and what was
-expected there, and the exit code is 2. FILE can be - for standard input.`
+expected there, and the exit code is 2. Wrong types are reported before wrong
+values, and of several documents the first that has a fault. FILE can be - for
+standard input.`
 
 const checkExample = `  pod-pacemaker check config.yaml
   pod-pacemaker check config.yaml --cores 96
   kubectl get pacemakerconfig default -o yaml | pod-pacemaker check -`
+
+const standardInput = "standard input"
 
 // maxConfig is more than any valid file has.
 const maxConfig = 4 << 20
@@ -47,7 +51,7 @@ func (p *program) checkCommand() *cobra.Command {
 			return p.check(args[0], cores)
 		}),
 	}
-	cmd.Flags().IntVar(&cores, "cores", cores, "CPU `cores` of the node to explain the limits for (default: those of this machine)")
+	cmd.Flags().IntVar(&cores, "cores", cores, "explain the limits for a node with so many CPU `cores` (default: those of this machine)")
 	cmd.Flags().Lookup("cores").DefValue = "0" // the same help on every machine
 	return cmd
 }
@@ -56,6 +60,9 @@ func (p *program) check(file string, cores int) error {
 	found, err := p.loadConfig(file)
 	if err != nil {
 		return err
+	}
+	if file == "-" {
+		file = standardInput
 	}
 	if config := found.Config; config != nil {
 		_, err = fmt.Fprintf(p.stdout, "%s: valid: PacemakerConfig %s\n%s\n", file, forNodes(config), onNode(config.Spec, cores))
@@ -82,7 +89,7 @@ func (p *program) loadConfig(file string) (crd.Documents, error) {
 	}
 	found, err := crd.ParseAll(data)
 	if err != nil {
-		return found, invalid("standard input", err)
+		return found, invalid(standardInput, err)
 	}
 	return found, nil
 }

@@ -94,7 +94,7 @@ func TestCheckReadsStandardInput(t *testing.T) {
 	var out, errs written
 	code := run(t.Context(), []string{"check", "-", "--cores", "4"}, strings.NewReader(twoAtATime), &out, &errs)
 	assert.Zero(t, code)
-	assert.Contains(t, out.String(), "-: valid: PacemakerConfig \"two-at-a-time\"")
+	assert.Contains(t, out.String(), "standard input: valid: PacemakerConfig \"two-at-a-time\"")
 
 	var wrong written
 	code = run(t.Context(), []string{"check", "-"}, strings.NewReader("kind: Pod\n"), &out, &wrong)

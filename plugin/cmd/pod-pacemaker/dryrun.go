@@ -7,8 +7,10 @@ import (
 	"io/fs"
 	"net"
 	"os"
+	"path/filepath"
 	"runtime"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -38,11 +40,15 @@ func (p *program) dryRun(ctx context.Context, f *runFlags) error {
 		mode = "standalone"
 	}
 	var text strings.Builder
-	fmt.Fprintf(&text, "pod-pacemaker %s would pace %s, %s:\n", f.Version, f.NodeName, mode)
+	fmt.Fprintf(&text, "pod-pacemaker %s, to pace the pods of %s, %s:\n", f.Version, f.NodeName, mode)
 	hindered := 0
-	for _, found := range []finding{
-		config, runtimeFinding(f.NRISocket), gateFinding(f.Options), socketFinding(ctx, f.Options), httpFinding(ctx, f.HTTPAddress),
-	} {
+	findings := []finding{config}
+	if !f.Standalone() {
+		findings = append(findings, apiFinding(ctx, f.Options))
+	}
+	for _, found := range append(findings,
+		runtimeFinding(f.NRISocket), gateFinding(f.Options), socketFinding(ctx, f.Options), httpFinding(ctx, f.HTTPAddress),
+	) {
 		mark := "ok"
 		if found.hinders {
 			mark = "!!"
@@ -54,7 +60,7 @@ func (p *program) dryRun(ctx context.Context, f *runFlags) error {
 		return err
 	}
 	if hindered > 0 {
-		return fmt.Errorf("%s to mend before pods are paced as configured", plural(hindered, "thing"))
+		return fmt.Errorf("%s to fix before pods are paced as configured", plural(hindered, "thing"))
 	}
 	return nil
 }
@@ -83,11 +89,23 @@ func configFinding(o plugin.Options) (finding, error) {
 	return finding{"config", text, false}, nil
 }
 
+// apiPatience is how long the API server has to answer.
+const apiPatience = 5 * time.Second
+
+func apiFinding(ctx context.Context, o plugin.Options) finding {
+	ctx, cancel := context.WithTimeout(ctx, apiPatience)
+	defer cancel()
+	if err := plugin.AskAPIServer(ctx, o); err != nil {
+		return finding{"api", err.Error(), true}
+	}
+	return finding{"api", "the API server answers", false}
+}
+
 func runtimeFinding(socket string) finding {
 	info, err := os.Stat(socket)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return finding{"runtime", "there is no " + socket + ": is NRI enabled in containerd's configuration?", true}
+		return finding{"runtime", "there is no " + socket + ": does containerd run, with NRI enabled? (It is off by default in 1.7: see deploy/containerd/nri.toml)", true}
 	case err != nil:
 		return finding{"runtime", err.Error(), true}
 	case info.Mode().Type() != fs.ModeSocket:
@@ -117,7 +135,24 @@ func socketFinding(ctx context.Context, o plugin.Options) finding {
 	if !errors.Is(err, admin.ErrNoDaemon) {
 		return finding{"sockets", "another daemon answers at " + o.AdminPath() + ": this one would stand by until that ends", true}
 	}
+	if err := writable(o.RunDir); err != nil {
+		return finding{"sockets", err.Error(), true}
+	}
 	return finding{"sockets", fmt.Sprintf("%s and %s", o.SocketPath(), o.AdminPath()), false}
+}
+
+// writable tells whether files can be made in dir, or dir itself where it is not there.
+func writable(dir string) error {
+	err := unix.Access(dir, unix.W_OK|unix.X_OK)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && dir != "/":
+		return writable(filepath.Dir(dir))
+	case errors.Is(err, fs.ErrPermission):
+		return fmt.Errorf("%s cannot be written: the daemon needs root", dir)
+	case err != nil:
+		return fmt.Errorf("%s cannot be written: %w", dir, err)
+	}
+	return nil
 }
 
 func httpFinding(ctx context.Context, address string) finding {

@@ -2,6 +2,8 @@ package main
 
 import (
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -30,7 +32,7 @@ func TestDryRunOnANodeThatHasEverything(t *testing.T) {
 		"--run-dir="+dir, "--nri-socket="+nriSocket(t, dir), "--gate-path="+gate, "--http=")
 	assert.Zero(t, code, stderr)
 	assert.Equal(t, strings.Join([]string{
-		"pod-pacemaker dev would pace worker-3, standalone:",
+		"pod-pacemaker dev, to pace the pods of worker-3, standalone:",
 		`  ok  config   ` + config + `: "two-at-a-time": 2 at a time; a pod waits 10m at most, a start counts for 5m at most`,
 		"  ok  runtime  " + dir + "/nri.sock is there",
 		"  ok  gate     " + gate + ", up to 1m40s for each wait",
@@ -50,16 +52,60 @@ func TestDryRunNamesWhatHinders(t *testing.T) {
 	code, stdout, stderr := call(t, "run", "--dry-run", "--node-name=worker-3", "--run-dir="+dir,
 		"--nri-socket="+dir+"/none.sock", "--gate-path="+dir+"/none", "--http="+l.Addr().String())
 	assert.Equal(t, exitFailure, code)
-	assert.Equal(t, "pod-pacemaker: 5 things to mend before pods are paced as configured\n", stderr)
+	assert.Equal(t, "pod-pacemaker: 5 things to fix before pods are paced as configured\n", stderr)
 	for _, want := range []string{
 		"  !!  config   none: no pod is held back (--config names a file)\n",
-		"  !!  runtime  there is no " + dir + "/none.sock: is NRI enabled in containerd's configuration?\n",
+		"  !!  runtime  there is no " + dir + "/none.sock: does containerd run, with NRI enabled? (It is off by default in 1.7: see deploy/containerd/nri.toml)\n",
 		"  !!  gate     the hook cannot be used: lstat " + dir + "/none: no such file or directory: 'pod-pacemaker install-gate' puts it there; without it pods are refused instead\n",
 		"  !!  sockets  another daemon answers at " + dir + "/admin.sock: this one would stand by until that ends\n",
 		"  !!  http     listen tcp " + l.Addr().String() + ": bind: address already in use\n",
 	} {
 		assert.Contains(t, stdout, want)
 	}
+}
+
+// kubeconfig names an API server that answers every question so.
+func kubeconfig(t *testing.T, status int, body string) string {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(status)
+		_, _ = w.Write([]byte(body)) // a test that misses the answer fails
+	}))
+	t.Cleanup(server.Close)
+	return file(t, "{apiVersion: v1, kind: Config, current-context: c, contexts: [{name: c, context: {cluster: c}}], "+
+		"clusters: [{name: c, cluster: {server: '"+server.URL+"'}}]}\n")
+}
+
+func TestDryRunAsksTheAPIServer(t *testing.T) {
+	t.Parallel()
+	ask := func(kubeconfig string) finding {
+		return apiFinding(t.Context(), plugin.Options{Kubeconfig: kubeconfig, NodeName: "worker-3"})
+	}
+	list := kubeconfig(t, http.StatusOK, `{"apiVersion":"pod-pacemaker.io/v1alpha1","kind":"PacemakerConfigList","items":[]}`)
+	assert.Equal(t, finding{"api", "the API server answers", false}, ask(list))
+
+	noCRD := ask(kubeconfig(t, http.StatusNotFound, `{"apiVersion":"v1","kind":"Status","status":"Failure","reason":"NotFound","code":404}`))
+	assert.True(t, noCRD.hinders)
+	assert.Contains(t, noCRD.text, "install the CRDs")
+
+	refused := ask(kubeconfig(t, http.StatusForbidden, `{"apiVersion":"v1","kind":"Status","status":"Failure","reason":"Forbidden","message":"no role","code":403}`))
+	assert.Equal(t, finding{"api", "no role", true}, refused)
+
+	assert.True(t, ask(filepath.Join(t.TempDir(), "none")).hinders)
+
+	_, stdout, _ := call(t, "run", "--dry-run", "--node-name=worker-3", "--kubeconfig="+list, "--run-dir="+shortDir(t), "--http=")
+	assert.Contains(t, stdout, "  ok  api      the API server answers\n")
+}
+
+func TestDryRunLooksWhetherTheRunFolderCanBeMade(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	require.NoError(t, writable(dir))
+	require.NoError(t, writable(filepath.Join(dir, "not", "there")))
+	require.NoFileExists(t, filepath.Join(dir, "not"))
+	plain := file(t, "")
+	assert.ErrorContains(t, writable(filepath.Join(plain, "below")), "cannot be written")
 }
 
 func TestDryRunOfAWrongConfigurationIsExitCode2(t *testing.T) {

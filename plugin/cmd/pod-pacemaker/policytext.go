@@ -29,7 +29,7 @@ func policyText(now time.Time, policy *v1alpha1.StartPolicy) string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "%q, for %s\nOf %s, %s: %s.", policy.Name, nodesText(spec.NodeSelector), of, where, admin.PolicyLimitsText(c.Limits))
 	if !c.Next.IsZero() {
-		fmt.Fprintf(&text, "\nAn override begins or ends at %s.", c.Next.Format(time.RFC3339))
+		fmt.Fprintf(&text, "\nThe next override begins or ends at %s.", c.Next.Format(time.RFC3339))
 	}
 	for _, o := range compiled.Invalid() {
 		fmt.Fprintf(&text, "\nLeft out: %s: %s", o.Path, o.Message)

@@ -69,6 +69,6 @@ func (p *program) report(cmd *cobra.Command, err error) int {
 		return failed.code
 	}
 	// Whatever did not come from a command came from cobra: wrong usage.
-	fmt.Fprintf(p.stderr, "pod-pacemaker: %v\n'%s --help' says how it is used.\n", err, cmd.CommandPath())
+	fmt.Fprintf(p.stderr, "pod-pacemaker: %v\n'%s --help' shows how to use it.\n", err, cmd.CommandPath())
 	return exitInvalid
 }

@@ -9,12 +9,12 @@ import (
 
 const rootLong = `pod-pacemaker lets the pods of a node start only as fast as the node can bear.
 
-It is a plugin of the container runtime (NRI, containerd 2) and runs once on
-every node. A pod that is about to start waits until a slot is free; the slot
-comes free when the pod is ready. Nothing about the pod changes.
+It is an NRI plugin of containerd, and runs once on every node. A pod that is
+about to start waits until a slot is free, and gives its slot back when it is
+ready. Nothing about the pod changes.
 
-How fast pods may start is written in a PacemakerConfig. In a cluster the daemon
-takes it from the API server; standalone, without an API server, from a file:
+A PacemakerConfig says how fast pods may start. In a cluster the daemon takes it
+from the API server; standalone, without an API server, from a file:
 
   apiVersion: pod-pacemaker.io/v1alpha1
   kind: PacemakerConfig
@@ -28,12 +28,12 @@ Whatever fails, fails open: without the daemon, pods start.
 Exit codes:
   0  done
   1  it could not be done; standard error says why
-  2  the command line or a configuration is wrong; trying again does not help`
+  2  the command line or a configuration is wrong, so trying again does not help`
 
-const rootExample = `  pod-pacemaker check config.yaml             is this file valid, and what does it mean
+const rootExample = `  pod-pacemaker check config.yaml             is this file valid, and what does it mean?
   pod-pacemaker run --config config.yaml      pace the pods of this node (as root)
   pod-pacemaker status --watch                what waits, what starts, and what holds it
-  pod-pacemaker why default/web-0             why does this pod wait`
+  pod-pacemaker why default/web-0             why does this pod wait?`
 
 func (p *program) rootCommand() *cobra.Command {
 	root := &cobra.Command{
@@ -61,7 +61,7 @@ func knownCommand(cmd *cobra.Command, args []string) error {
 	why := fmt.Sprintf("there is no command %q", args[0])
 	cmd.SuggestionsMinimumDistance = 2
 	if like := cmd.SuggestionsFor(args[0]); len(like) > 0 {
-		why += ", but " + strings.Join(like, ", ")
+		why += "; did you mean " + strings.Join(like, " or ") + "?"
 	}
 	return &wrongUsage{why}
 }

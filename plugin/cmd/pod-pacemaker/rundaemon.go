@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 
 	"github.com/sirupsen/logrus"
 	"github.com/spf13/cobra"
@@ -13,39 +15,40 @@ import (
 )
 
 const runLong = `Run paces the pods of this node until it is told to stop (SIGTERM or SIGINT). It
-needs root, for the runtime's NRI socket, and a runtime with NRI enabled:
-containerd 2 has it on.
+needs root, for the runtime's NRI socket, and a runtime with NRI enabled, as it is
+in containerd 2. (For containerd 1.7: deploy/containerd/nri.toml.)
 
 In a cluster (--kubeconfig, or in a pod with a service account) the PacemakerConfig
 objects of the API server say how fast pods may start, and a watch of this node's
 pods says when a pod is ready. --config is the fallback while no object selects the
 node.
 
-Standalone, with neither, --config is the only source, and a pod has started when
-its containers have run for 10s and use little CPU.
+Standalone, with neither, --config is the only source, and a pod counts as started
+when its containers have run for 10s and use little CPU.
 
 Of several daemons with the same --run-dir one paces; the others stand by, and the
 next takes over when it ends.
 
-A runtime can start the daemon itself, as one of its NRI plugins: it then needs no
+A runtime can start the daemon itself, as one of its NRI plugins. It then needs no
 arguments, and takes its flags from the text with which NRI configures it.
 
-The daemon keeps trying while the runtime or the API server is away; /readyz and
-'pod-pacemaker status' say so. Under systemd (Type=notify) it is ready when it is
-connected and paces, after 10s also without: its status line then says why pods
-start unpaced. The watchdog (WatchdogSec=) is told while its decisions go on.
+While the runtime or the API server is away the daemon keeps trying; /readyz and
+'pod-pacemaker status' say so. Under systemd (Type=notify) it reports that it is
+ready when it is connected and paces, and after 10s in any case; its status line
+then says why pods start unpaced. It feeds the watchdog (WatchdogSec=) as long as
+it makes decisions.
 
-Exit codes: 0 stopped by a signal, 1 failed (also: a file that is named cannot be
-read, or the access to the API server), 2 wrong flags or configuration, which to
-start again does not mend.`
+Exit codes: 0 stopped by a signal; 1 failed, for example because a file that a flag
+names cannot be read; 2 wrong flags or configuration, so starting again does not
+help.`
 
 const runExample = `  # Standalone, from a file:
   pod-pacemaker run --config /etc/pod-pacemaker/config.yaml
 
-  # With the API server, on a node that is not in a pod:
+  # With the API server, outside of a pod:
   pod-pacemaker run --kubeconfig /etc/kubernetes/pod-pacemaker.conf --node-name worker-3
 
-  # Is all that it needs there?
+  # Is everything there that it needs?
   pod-pacemaker run --config /etc/pod-pacemaker/config.yaml --dry-run`
 
 func (p *program) runCommand() *cobra.Command {
@@ -110,6 +113,9 @@ func (p *program) runDaemon(ctx context.Context, f *runFlags) error {
 	err = d.Run(ctx)
 	cancel()
 	<-told
+	if errors.Is(err, fs.ErrPermission) && os.Geteuid() != 0 {
+		return fmt.Errorf("run: %w: the daemon needs root", err)
+	}
 	if err != nil {
 		return fmt.Errorf("run: %w", err)
 	}

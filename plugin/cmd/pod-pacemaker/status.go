@@ -16,10 +16,19 @@ const statusLong = `Status shows what the daemon of this node does: which pods h
 how long, which wait, at which place and what for, the limits and where they come
 from, and whether the runtime, the gate and the API server are in order.
 
-Reasons to wait: Concurrency (as many starts as allowed are under way), Rate (the
-next start is due later), Queued (others go first), GateRoom (enough pods wait near
-their turn), Pulling (enough pods pull images), CPULoad, IOLoad, LoadAverage and
-Pressure (a signal of the node is at its limit).
+Reasons to wait:
+  Concurrency     as many starts as allowed are under way
+  Rate            the next start is due later
+  CPULoad, IOLoad, LoadAverage, Pressure
+                  a signal of the node is at its limit
+  Pulling         enough pods pull images
+  Queued          others go first
+  GateRoom        enough pods wait near their turn
+  Absent          nothing holds it, but kubelet has not come back to it yet
+  PolicyStarting, PolicyRunning, PolicyPacer, PolicyClaim
+                  a StartPolicy holds it
+  Unadmittable    it alone exceeds the limit of a StartPolicy
+  NodeShutdown    the node is shutting down
 
 On a terminal, bars show the slots taken, the longest wait against the
 longest allowed, and each signal with a mark at its limit.

@@ -167,7 +167,7 @@ func TestWatchWaitsForTheDaemon(t *testing.T) {
 	dir := shortDir(t)
 	code, stdout := watch(t, 1, "--run-dir", dir)
 	assert.Zero(t, code)
-	assert.Contains(t, stdout, "no daemon runs here: there is no "+dir+"/admin.sock")
+	assert.Contains(t, stdout, "no daemon runs on this node: there is no "+dir+"/admin.sock")
 }
 
 func TestPictureFitsTheTerminal(t *testing.T) {
@@ -190,7 +190,7 @@ func TestNoDaemonIsOneClearSentence(t *testing.T) {
 		code, stdout, stderr := call(t, append(args, "--run-dir", dir)...)
 		assert.Equal(t, exitFailure, code)
 		assert.Empty(t, stdout)
-		assert.Equal(t, fmt.Sprintf("pod-pacemaker: no daemon runs here: there is no %s/admin.sock; "+
+		assert.Equal(t, fmt.Sprintf("pod-pacemaker: no daemon runs on this node: there is no %s/admin.sock; "+
 			"start one with 'pod-pacemaker run', or name its folder with --run-dir\n", dir), stderr)
 	}
 }

@@ -40,20 +40,20 @@ func TestWrongUsageIsExitCode2(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"stats"}, "pod-pacemaker: there is no command \"stats\", but status\n'pod-pacemaker --help' says how it is used.\n"},
-		{[]string{"xyzzy"}, "pod-pacemaker: there is no command \"xyzzy\"\n'pod-pacemaker --help' says how it is used.\n"},
-		{[]string{"--nonsense"}, "pod-pacemaker: unknown flag: --nonsense\n'pod-pacemaker --help' says how it is used.\n"},
-		{[]string{"status", "web"}, "pod-pacemaker: \"web\" is one argument too many\n'pod-pacemaker status --help' says how it is used.\n"},
-		{[]string{"status", "-o", "yaml"}, "pod-pacemaker: invalid argument \"yaml\" for \"-o, --output\" flag: must be text or json\n'pod-pacemaker status --help' says how it is used.\n"},
-		{[]string{"why"}, "pod-pacemaker: NAMESPACE/POD is missing\n'pod-pacemaker why --help' says how it is used.\n"},
-		{[]string{"why", "web-0"}, "pod-pacemaker: \"web-0\": must be NAMESPACE/POD, like default/web-0\n'pod-pacemaker why --help' says how it is used.\n"},
-		{[]string{"why", "a/b/c"}, "pod-pacemaker: \"a/b/c\": must be NAMESPACE/POD, like default/web-0\n'pod-pacemaker why --help' says how it is used.\n"},
-		{[]string{"check"}, "pod-pacemaker: FILE is missing\n'pod-pacemaker check --help' says how it is used.\n"},
-		{[]string{"check", "x", "--cores", "0"}, "pod-pacemaker: --cores: 0: must be at least 1\n'pod-pacemaker check --help' says how it is used.\n"},
-		{[]string{"install-gate"}, "pod-pacemaker: --to is missing: the folder on the host\n'pod-pacemaker install-gate --help' says how it is used.\n"},
-		{[]string{"remove-gate"}, "pod-pacemaker: --from is missing: the folder on the host\n'pod-pacemaker remove-gate --help' says how it is used.\n"},
-		{[]string{"run", "--gate", "perhaps"}, "pod-pacemaker: invalid argument \"perhaps\" for \"--gate\" flag: must be auto, always or never\n'pod-pacemaker run --help' says how it is used.\n"},
-		{[]string{"run", "--gate-timeout", "100"}, "pod-pacemaker: invalid argument \"100\" for \"--gate-timeout\" flag: time: missing unit in duration \"100\"\n'pod-pacemaker run --help' says how it is used.\n"},
+		{[]string{"stats"}, "pod-pacemaker: there is no command \"stats\"; did you mean status?\n'pod-pacemaker --help' shows how to use it.\n"},
+		{[]string{"xyzzy"}, "pod-pacemaker: there is no command \"xyzzy\"\n'pod-pacemaker --help' shows how to use it.\n"},
+		{[]string{"--nonsense"}, "pod-pacemaker: unknown flag: --nonsense\n'pod-pacemaker --help' shows how to use it.\n"},
+		{[]string{"status", "web"}, "pod-pacemaker: \"web\" is one argument too many\n'pod-pacemaker status --help' shows how to use it.\n"},
+		{[]string{"status", "-o", "yaml"}, "pod-pacemaker: invalid argument \"yaml\" for \"-o, --output\" flag: must be text or json\n'pod-pacemaker status --help' shows how to use it.\n"},
+		{[]string{"why"}, "pod-pacemaker: NAMESPACE/POD is missing\n'pod-pacemaker why --help' shows how to use it.\n"},
+		{[]string{"why", "web-0"}, "pod-pacemaker: \"web-0\": must be NAMESPACE/POD, like default/web-0\n'pod-pacemaker why --help' shows how to use it.\n"},
+		{[]string{"why", "a/b/c"}, "pod-pacemaker: \"a/b/c\": must be NAMESPACE/POD, like default/web-0\n'pod-pacemaker why --help' shows how to use it.\n"},
+		{[]string{"check"}, "pod-pacemaker: FILE is missing\n'pod-pacemaker check --help' shows how to use it.\n"},
+		{[]string{"check", "x", "--cores", "0"}, "pod-pacemaker: --cores: 0: must be at least 1\n'pod-pacemaker check --help' shows how to use it.\n"},
+		{[]string{"install-gate"}, "pod-pacemaker: --to is missing: the folder on the host\n'pod-pacemaker install-gate --help' shows how to use it.\n"},
+		{[]string{"remove-gate"}, "pod-pacemaker: --from is missing: the folder on the host\n'pod-pacemaker remove-gate --help' shows how to use it.\n"},
+		{[]string{"run", "--gate", "perhaps"}, "pod-pacemaker: invalid argument \"perhaps\" for \"--gate\" flag: must be auto, always or never\n'pod-pacemaker run --help' shows how to use it.\n"},
+		{[]string{"run", "--gate-timeout", "100"}, "pod-pacemaker: invalid argument \"100\" for \"--gate-timeout\" flag: time: missing unit in duration \"100\"\n'pod-pacemaker run --help' shows how to use it.\n"},
 	} {
 		code, stdout, stderr := call(t, c.args...)
 		assert.Equal(t, exitInvalid, code, c.args)

@@ -16,10 +16,15 @@ const whyLong = `Why says in one line why a pod of this node waits, or when and 
   default/web-3: waiting 12s, place 4 of 9: Concurrency: 2 of 2 starting; expected in about 20s (observed)
 
 The word before the measure is the reason, the same as in events, logs and
-metrics. "observed" means that the expectation comes from starts on this node;
-before the first one has ended it is a guess. No pod waits for ever: one that has
-waited for maxWait is admitted over the limit. A pod that the daemon does not know
-is exit code 1. It remembers the last 256 starts that ended.`
+metrics; 'pod-pacemaker status --help' explains them. "observed" means that the
+expectation comes from starts on this node; until the first one has ended it is a
+guess.
+
+No pod waits for ever: one that has waited for maxWait is admitted over the limit,
+unless a StartPolicy limits how many pods run.
+
+The daemon remembers the last 256 starts that ended. For a pod that it does not
+know the exit code is 1.`
 
 func (p *program) whyCommand() *cobra.Command {
 	var runDir string

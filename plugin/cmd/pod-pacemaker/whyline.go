@@ -80,13 +80,13 @@ func observed(yes bool) string {
 	if yes {
 		return "observed"
 	}
-	return "a guess until the first start has ended"
+	return "a guess: no start has ended yet"
 }
 
 // basisText says what an estimate rests on.
 func basisText(b throttle.Basis) string {
 	if b == throttle.BasisNone {
-		return "a guess, observed: none yet"
+		return "a guess: no start has ended yet"
 	}
 	return string(b)
 }
