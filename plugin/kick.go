@@ -131,11 +131,6 @@ func (k *kicker) look(now time.Time, holds bool) (next time.Time) {
 	}
 	k.sweepLocked(now)
 	next = opens
-	later := func(at time.Time) {
-		if next.IsZero() || at.Before(next) {
-			next = at
-		}
-	}
 	for _, t := range absent {
 		if free == 0 {
 			break
@@ -146,23 +141,23 @@ func (k *kicker) look(now time.Time, holds bool) (next time.Time) {
 		}
 		if until := e.onItsWay(); now.Before(until) {
 			free--
-			later(until)
+			next = sooner(next, until)
 			continue
 		}
 		if !e.away {
 			continue // its images are being pulled
 		}
 		if again := e.again(); now.Before(again) {
-			later(again)
+			next = sooner(next, again)
 			continue
 		}
 		if !k.bound.AllowN(now, 1) {
-			later(now.Add(kicksEvery))
+			next = sooner(next, now.Add(kicksEvery))
 			break
 		}
 		e.last, e.times = now, e.times+1
 		free--
-		later(now.Add(kickComes))
+		next = sooner(next, now.Add(kickComes))
 		k.sendLocked(kick{uid: t.UID(), title: e.title, turn: now})
 	}
 	return next

@@ -71,11 +71,6 @@ func (m *missedStarts) report(now time.Time, pod podwatch.Pod, unknown string) b
 func (m *missedStarts) due(now time.Time, known func(uid, id string) bool) (again time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	sooner := func(at time.Time) {
-		if again.IsZero() || at.Before(again) {
-			again = at
-		}
-	}
 	var ripe []string
 	for uid, w := range m.pods {
 		switch at := w.since.Add(missedAfter); {
@@ -83,7 +78,7 @@ func (m *missedStarts) due(now time.Time, known func(uid, id string) bool) (agai
 			delete(m.pods, uid)
 		case w.asked: // nor does the runtime know of it: kubelet's word is of the past
 		case now.Before(at):
-			sooner(at)
+			again = sooner(again, at)
 		default:
 			ripe = append(ripe, uid)
 		}
@@ -92,8 +87,7 @@ func (m *missedStarts) due(now time.Time, known func(uid, id string) bool) (agai
 		return again
 	}
 	if earliest := m.asked.Add(missedEvery); now.Before(earliest) {
-		sooner(earliest)
-		return again
+		return sooner(again, earliest)
 	}
 	for _, uid := range ripe {
 		w := m.pods[uid]

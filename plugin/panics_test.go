@@ -85,3 +85,34 @@ func TestAPodWatchThatTellsNonsenseEndsNothing(t *testing.T) {
 	})
 	n.occupy("paced")
 }
+
+func TestARoundGoesOnWithTheOtherPodsWhenOnePanics(t *testing.T) {
+	t.Parallel()
+	p := newPacer(Options{Log: discard(), ProcRoot: "/nowhere", CgroupRoot: "/nowhere"}, nil, newMetrics())
+	now := time.Now()
+	p.limiter.Configure(now, throttle.Settings{MaxConcurrent: 1})
+	uids := []string{"broken", "1", "2", "3", "4"}
+	for _, uid := range uids {
+		p.records[uid] = newRecord(&api.PodSandbox{Uid: uid})
+		p.records[uid].exit(&container{id: "c", name: "app", running: true}, now)
+		p.limiter.Found(now, throttle.Request{UID: uid}, now)
+	}
+	p.records["broken"].containers["c"] = nil
+	p.limiter.Join(now, throttle.Request{UID: "waits"}).Attend(now)
+	p.publish()
+	panics := func(part string) float64 { return testutil.ToFloat64(p.metrics.panics.WithLabelValues(part)) }
+
+	require.NotPanics(t, func() { p.findStalls(now) })
+	require.NotPanics(t, func() { p.review(now.Add(time.Minute)) })
+	for _, uid := range uids {
+		_, reason := p.limiter.Lookup(uid).Status()
+		if uid == "broken" {
+			assert.Equal(t, throttle.Found, reason)
+			continue
+		}
+		assert.Equal(t, throttle.Completed, reason, uid)
+		assert.NotNil(t, p.stalls.pods[uid], uid)
+	}
+	assert.InDelta(t, 1, panics("findStalls"), 0)
+	assert.InDelta(t, 1, panics("review"), 0)
+}

@@ -173,29 +173,28 @@ func (p *pacer) progressOf(uid string, report podwatch.Pod) progress {
 // review asks again about every start under way, and gives the time of the next
 // review; zero: none is needed before something changes.
 func (p *pacer) review(now time.Time) (next time.Time) {
-	sooner := func(at time.Time) {
-		if !at.IsZero() && (next.IsZero() || at.Before(next)) {
-			next = at
-		}
-	}
-	blind := p.pods == nil || !p.pods.Healthy()
 	if p.pods != nil {
 		p.kubelet.follow(now)
 	}
 	for _, uid := range p.startingUIDs() {
-		t := p.limiter.Lookup(uid)
-		if t == nil {
-			continue
-		}
-		if !blind {
-			if pod, ok := p.pods.Get(uid); ok {
-				sooner(p.judgeStarting(now, t, pod))
-				continue
-			}
-		}
-		sooner(p.judgeBySigns(now, t))
+		next = sooner(next, p.reviewOne(now, uid))
 	}
 	return next
+}
+
+// reviewOne is review of one start; that it fails says nothing of the others.
+func (p *pacer) reviewOne(now time.Time, uid string) (next time.Time) {
+	defer p.caught("review")
+	t := p.limiter.Lookup(uid)
+	if t == nil {
+		return time.Time{}
+	}
+	if p.pods != nil && p.pods.Healthy() {
+		if pod, ok := p.pods.Get(uid); ok {
+			return p.judgeStarting(now, t, pod)
+		}
+	}
+	return p.judgeBySigns(now, t)
 }
 
 func (p *pacer) startingUIDs() []string {

@@ -81,10 +81,17 @@ func (p *pacer) findStalls(now time.Time) (next time.Time) {
 	window := min(max(after/2, shortestStallWindow), longestStallWindow)
 	for _, uid := range p.startingUIDs() {
 		if v, ok := p.limiter.View(now, uid); ok && v.Slot {
-			p.limiter.SetStalled(now, uid, p.findStall(now, v, window))
+			p.setStalled(now, v, window)
 		}
 	}
 	return now.Add(p.stalls.every)
+}
+
+// setStalled tells the limiter since when one start makes no progress; that it fails
+// says nothing of the others.
+func (p *pacer) setStalled(now time.Time, v throttle.TicketView, window time.Duration) {
+	defer p.caught("findStalls")
+	p.limiter.SetStalled(now, v.UID, p.findStall(now, v, window))
 }
 
 // underWay gives where the containers of a start are that run. False: nothing is known

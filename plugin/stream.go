@@ -44,33 +44,18 @@ func (p *pacer) run(ctx context.Context) error {
 		case <-timer.C:
 		}
 		now := time.Now()
-		next := p.limiter.Advance(now)
-		if at := p.keeper.Advance(now); !at.IsZero() && (next.IsZero() || at.Before(next)) {
-			next = at
-		}
+		next := sooner(p.limiter.Advance(now), p.keeper.Advance(now))
 		p.sensors.sampler.Wake()
 		if p.claimer != nil {
 			p.claimer.Wake()
 		}
 		p.publish()
-		if at := p.findStalls(now); !at.IsZero() && (next.IsZero() || at.Before(next)) {
-			next = at
-		}
-		if at := p.review(now); !at.IsZero() && (next.IsZero() || at.Before(next)) {
-			next = at
-		}
-		if at := p.missed.due(now, p.knowsContainer); !at.IsZero() && (next.IsZero() || at.Before(next)) {
-			next = at
-		}
-		if at := p.turns.post(now, p.limiter.Turns(now)); !at.IsZero() && (next.IsZero() || at.Before(next)) {
-			next = at
-		}
-		if at := p.kick(now); !at.IsZero() && (next.IsZero() || at.Before(next)) {
-			next = at
-		}
-		if at := p.tellWaiting(now); !at.IsZero() && (next.IsZero() || at.Before(next)) {
-			next = at
-		}
+		next = sooner(next, p.findStalls(now))
+		next = sooner(next, p.review(now))
+		next = sooner(next, p.missed.due(now, p.knowsContainer))
+		next = sooner(next, p.turns.post(now, p.limiter.Turns(now)))
+		next = sooner(next, p.kick(now))
+		next = sooner(next, p.tellWaiting(now))
 		p.sweep(now)
 		wait := idleEvery
 		if !next.IsZero() {
@@ -82,6 +67,14 @@ func (p *pacer) run(ctx context.Context) error {
 		timer.Reset(wait)
 		rest.Reset(restFor)
 	}
+}
+
+// sooner gives the earlier of two times; zero is none, not the earliest of all.
+func sooner(a, b time.Time) time.Time {
+	if a.IsZero() || (!b.IsZero() && b.Before(a)) {
+		return b
+	}
+	return a
 }
 
 // Alive implements gate.Backend: it blocks until run has gone round once more.
