@@ -32,6 +32,9 @@ type call struct {
 	key    throttle.GroupKey // of the slot's group; unset where it only deletes
 	policy types.UID
 	sent   time.Time
+	// Of releaseSlot: whose slot, and the claim that is given back; nil: it was none any more.
+	group *group
+	claim *claim
 }
 
 // answer is what came of a call.
@@ -46,7 +49,7 @@ type answer struct {
 // changed the Lease.
 var errConflict = errors.New("somebody else was faster")
 
-func (p *planner) call(now time.Time, g *group, v verb, s *slot) {
+func (p *planner) call(now time.Time, g *group, v verb, s *slot) *call {
 	s.busy = true
 	c := call{verb: v, slot: s.record, least: p.latest + 1, era: p.era, sent: now}
 	if s.refused >= mostRefused {
@@ -63,6 +66,7 @@ func (p *planner) call(now time.Time, g *group, v verb, s *slot) {
 	}
 	p.calls = append(p.calls, c)
 	p.stats.calls[c.verb]++
+	return &p.calls[len(p.calls)-1]
 }
 
 // answered takes over what came of a call.

@@ -3,6 +3,7 @@ package leases
 import (
 	"context"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -131,7 +132,7 @@ func (c *Claimer) Run(ctx context.Context) {
 		next := mostLook
 		if now.Sub(c.looked) >= leastLook {
 			c.looked = now
-			c.look(now)
+			c.planner.want(c.look(now))
 		} else {
 			next = leastLook
 		}
@@ -145,7 +146,7 @@ func (c *Claimer) Run(ctx context.Context) {
 }
 
 // look asks the limiter what the groups need.
-func (c *Claimer) look(now time.Time) {
+func (c *Claimer) look(now time.Time) []demand {
 	c.mu.Lock()
 	policies := c.policies
 	c.mu.Unlock()
@@ -160,7 +161,7 @@ func (c *Claimer) look(now time.Time) {
 			starting: int(v.Starting.Pods), wants: v.Wants, waiting: v.Waiting,
 		})
 	}
-	c.planner.want(all)
+	return all
 }
 
 // mostSlots is how many slots a group has at most.
@@ -171,6 +172,12 @@ func (c *Claimer) act(calls context.Context, now time.Time) time.Duration {
 	asked, offers, next := c.planner.step(now)
 	for _, o := range offers {
 		c.options.Limiter.SetClaims(now, o.key, o.starts)
+	}
+	if slices.ContainsFunc(asked, func(a call) bool { return a.verb == releaseSlot }) {
+		var kept bool
+		if asked, kept = c.planner.keepUsed(asked, c.look(now)); kept {
+			c.Wake()
+		}
 	}
 	c.queue = append(c.queue, asked...)
 	c.start(calls)
@@ -212,6 +219,7 @@ func (c *Claimer) leave(calls context.Context) {
 	defer cancel()
 	now := time.Now()
 	c.queue = nil
+	c.planner.want(c.look(now))
 	for _, call := range c.planner.leave(now) {
 		c.calls.Go(func() { c.store.make(ctx, call) })
 	}

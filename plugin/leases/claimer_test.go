@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -321,4 +322,50 @@ func TestSlotsCanBeTakenAfterTheStoreWasRestored(t *testing.T) {
 			})
 		})
 	}
+}
+
+// overtaken is a limiter at which something happens right after its groups were looked at.
+type overtaken struct {
+	*throttle.Limiter
+	happens func(now time.Time)
+}
+
+func (o *overtaken) Groups(now time.Time) []throttle.GroupView {
+	defer o.happens(now)
+	return o.Limiter.Groups(now)
+}
+
+// A claim that nobody has used for a while is given back. Whoever is admitted on it between
+// the look at the group and that moment keeps it.
+func TestAClaimThatIsUsedAtTheLastMomentIsKept(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		api := newFakeAPI()
+		a := newClaiming(t, api, "a", 2)
+		var unusedSince atomic.Pointer[time.Time]
+		a.options.Limiter = &overtaken{Limiter: a.limiter, happens: func(now time.Time) {
+			if at := unusedSince.Load(); at != nil && now.Sub(*at) >= unusedAlone && unusedSince.CompareAndSwap(at, nil) {
+				late := a.limiter.Join(now, throttle.Request{UID: "late", Name: "late", Groups: ofRegistry})
+				assert.True(t, late.TryStart(now).Admitted)
+			}
+		}}
+		a.run()
+		defer a.stop()
+		first := a.join("first")
+		time.Sleep(time.Second)
+		a.end(first) // the other slot is free, so this one is kept for whoever is next
+		ended := time.Now()
+		time.Sleep(unusedAlone / 2)
+		unusedSince.Store(&ended)
+		time.Sleep(unusedAlone)
+		require.Nil(t, unusedSince.Load())
+		require.Equal(t, 1, a.starting())
+		require.Equal(t, []string{"a"}, api.held())
+		require.Equal(t, 1, api.written(), "it was neither given back nor taken again")
+		require.Zero(t, a.View().Calls[string(releaseSlot)])
+
+		a.end(a.limiter.Lookup("late"))
+		time.Sleep(5 * time.Second)
+		require.Empty(t, api.held())
+	})
 }

@@ -274,6 +274,13 @@ var (
 
 func startClaiming(t *testing.T, api *fakeAPI, holder string, slots int) *claiming {
 	t.Helper()
+	c := newClaiming(t, api, holder, slots)
+	c.run()
+	return c
+}
+
+func newClaiming(t *testing.T, api *fakeAPI, holder string, slots int) *claiming {
+	t.Helper()
 	log, hook := logtest.NewNullLogger()
 	log.SetLevel(logrus.DebugLevel)
 	c := &claiming{t: t, limiter: throttle.New(time.Now(), throttle.Settings{MaxWait: 24 * time.Hour, StartTimeout: 24 * time.Hour}), logged: hook}
@@ -283,7 +290,6 @@ func startClaiming(t *testing.T, api *fakeAPI, holder string, slots int) *claimi
 	})
 	c.SetPolicies(map[string]Policy{"registry": {UID: "policy-uid", Slots: slots}})
 	c.limiter.SetPolicies(time.Now(), allPolicies)
-	c.run()
 	return c
 }
 

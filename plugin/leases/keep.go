@@ -1,13 +1,42 @@
 package leases
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // release gives a claim back. It is not used from now on, whatever the answer is.
 func (p *planner) release(now time.Time, g *group, c *claim) {
 	delete(g.claims, c.n)
 	if s := p.slotOf(g, c.n); !s.busy {
-		p.call(now, g, releaseSlot, s)
+		made := p.call(now, g, releaseSlot, s)
+		made.group, made.claim = g, c
 	} // else adopt does it, once the renewal under way is answered
+}
+
+// keepUsed takes out of the calls, none of which is made yet, the releases of slots that are
+// used: by pods that were admitted after the groups were looked at, and before the limiter was
+// told to admit no more. It tells whether there were any.
+func (p *planner) keepUsed(calls []call, demands []demand) (_ []call, kept bool) {
+	starting := map[string]int{}
+	for _, d := range demands {
+		starting[identify(d.policy.UID, d.key)] = d.starting
+	}
+	calls = slices.DeleteFunc(calls, func(c call) bool {
+		g := c.group
+		if g == nil || starting[g.id] <= len(g.claims) {
+			return false
+		}
+		if c.claim != nil {
+			g.claims[c.claim.n] = c.claim
+		}
+		p.groups[g.id] = g
+		p.slotOf(g, c.slot.n).busy = false
+		p.stats.calls[c.verb]--
+		kept = true
+		return true
+	})
+	return calls, kept
 }
 
 // renew renews the claims that are due.
@@ -38,7 +67,7 @@ func (p *planner) adopt(now time.Time, g *group, alarm *alarm) {
 			g.taking = true
 			p.call(now, g, takeSlot, s)
 		case g.missing() == 0:
-			p.call(now, g, releaseSlot, s)
+			p.call(now, g, releaseSlot, s).group = g
 		}
 	}
 }

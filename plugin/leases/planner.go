@@ -189,7 +189,7 @@ func later(a, b time.Time) time.Time {
 func (p *planner) leave(now time.Time) []call {
 	p.calls = nil
 	for _, g := range p.groups {
-		for _, c := range g.last(len(g.claims) - min(g.spent, g.starting)) {
+		for _, c := range g.last(len(g.claims) - min(len(g.claims), g.starting)) {
 			p.release(now, g, c)
 		}
 	}
