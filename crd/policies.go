@@ -11,9 +11,7 @@ import (
 	"sync"
 
 	"github.com/sirupsen/logrus"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
@@ -107,13 +105,7 @@ func (p *Policies) Run(ctx context.Context) error {
 
 // watch prepares the watch of all StartPolicies.
 func (p *Policies) watch() (watched, error) {
-	api := p.source.configs.Resource(v1alpha1.PolicyResource)
-	lw := cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			return api.List(ctx, o)
-		},
-		WatchFuncWithContext: api.Watch,
-	}
+	lw := listWatch(p.source.configs.Resource(v1alpha1.PolicyResource))
 	observe := func(obj any) {
 		if u, ok := obj.(*unstructured.Unstructured); ok {
 			p.observe(u)

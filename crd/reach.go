@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/cache"
 )
 
@@ -32,6 +33,16 @@ const (
 	unreachable = "unreachable"
 	notServed   = "not served"
 )
+
+// listWatch lists and watches all objects of one kind.
+func listWatch(api dynamic.ResourceInterface) cache.ListWatch {
+	return cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			return api.List(ctx, o)
+		},
+		WatchFuncWithContext: api.Watch,
+	}
+}
 
 // observed is lw with every answer noted. Only a watch shows that all is well: a
 // list can succeed where the watch after it is not allowed.

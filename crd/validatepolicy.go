@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -17,8 +18,8 @@ const (
 	maxRequirements = 16
 	maxLabelValues  = 64
 	maxOverrides    = 32
-	maxGroupBy      = 256
-	maxMoment       = 64
+	maxGroupBy      = 256 // characters, as the API server counts
+	maxMoment       = 64  // the same
 	maxClusterPods  = 1000
 )
 
@@ -97,8 +98,8 @@ func validateRequirement(path *field.Path, r v1alpha1.LabelRequirement) (errs fi
 }
 
 func validateGroupBy(path *field.Path, text string) field.ErrorList {
-	if len(text) > maxGroupBy {
-		return field.ErrorList{field.TooLong(path, text, maxGroupBy)}
+	if utf8.RuneCountInString(text) > maxGroupBy {
+		return field.ErrorList{field.TooLongCharacters(path, text, maxGroupBy)}
 	}
 	if text == "" {
 		return nil

@@ -2,6 +2,7 @@ package crd
 
 import (
 	"time"
+	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -91,8 +92,8 @@ func validateOverrides(path *field.Path, all []v1alpha1.TemporaryOverride) (errs
 			switch {
 			case m.text == "":
 				errs = append(errs, field.Required(at.Child(m.name), "must be a moment as in RFC 3339"))
-			case len(m.text) > maxMoment:
-				errs = append(errs, field.TooLong(at.Child(m.name), m.text, maxMoment))
+			case utf8.RuneCountInString(m.text) > maxMoment:
+				errs = append(errs, field.TooLongCharacters(at.Child(m.name), m.text, maxMoment))
 			}
 		}
 		begin, err := time.Parse(time.RFC3339, o.Begin)

@@ -23,13 +23,7 @@ type watched struct {
 
 // watchConfigs prepares the watch of all PacemakerConfigs.
 func (s *Source) watchConfigs() (watched, error) {
-	api := s.configs.Resource(v1alpha1.Resource)
-	lw := cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			return api.List(ctx, o)
-		},
-		WatchFuncWithContext: api.Watch,
-	}
+	lw := listWatch(s.configs.Resource(v1alpha1.Resource))
 	observe := func(obj any) {
 		if u, ok := obj.(*unstructured.Unstructured); ok {
 			s.observe(u)
