@@ -36,7 +36,7 @@ var base = time.Now().Truncate(time.Second).Add(time.Hour)
 func newReporter(t *testing.T) *reporter {
 	proc := newBootedProc(t)
 	log, said := logtest.NewNullLogger()
-	o := Options{ProcRoot: proc.dir, CgroupRoot: proc.dir, KubeletProcess: "kubelet", Log: log}
+	o := Options{ProcRoot: proc.dir, CgroupRoot: proc.dir, KubeletProcess: []string{"kubelet"}, Log: log}
 	r := &reporter{
 		t: t, proc: proc, p: newPacer(o, nil, newMetrics()), said: said,
 		pod: podwatch.Pod{

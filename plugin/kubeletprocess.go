@@ -3,6 +3,7 @@ package plugin
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -23,16 +24,16 @@ const (
 // kubeletProcess knows since when kubelet runs, and works, from its process. Made by
 // newKubeletProcess; safe for concurrent use.
 type kubeletProcess struct {
-	proc string // where the host's /proc is
-	name string // as /proc/PID/comm has it; empty: it is not looked for
-	log  logrus.FieldLogger
+	proc  string   // where the host's /proc is
+	names []string // as /proc/PID/comm has them; empty: it is not looked for
+	log   logrus.FieldLogger
 
 	// lastAsk is when kubelet last had the runtime make something for a pod of the API
 	// server, in nanoseconds.
 	lastAsk atomic.Int64
 
 	mu       sync.Mutex
-	found    []processOfNode // of that name, at the last search
+	found    []processOfNode // of these names, at the last search
 	run      kubeletRun      // of the youngest of them
 	search   time.Time       // when to search next, where none was ever found
 	followed int64           // the lastAsk up to which run is known
@@ -48,7 +49,11 @@ type kubeletRun struct {
 }
 
 func newKubeletProcess(o Options) *kubeletProcess {
-	return &kubeletProcess{proc: o.ProcRoot, name: o.KubeletProcess[:min(len(o.KubeletProcess), commLength)], log: o.Log}
+	names := slices.Clone(o.KubeletProcess)
+	for i, name := range names {
+		names[i] = name[:min(len(name), commLength)]
+	}
+	return &kubeletProcess{proc: o.ProcRoot, names: names, log: o.Log}
 }
 
 // asks takes note that kubelet has the runtime make something for a pod of the API
@@ -66,7 +71,7 @@ func (k *kubeletProcess) follow(now time.Time) {
 	}
 }
 
-// now gives what is known of the kubelet that runs; zero: no process of that name is
+// now gives what is known of the kubelet that runs; zero: no process of these names is
 // seen. Of several the youngest counts. It reads one file of /proc for each, and all
 // processes only where one of them is gone.
 func (k *kubeletProcess) now(now time.Time) kubeletRun {
@@ -77,7 +82,7 @@ func (k *kubeletProcess) now(now time.Time) kubeletRun {
 }
 
 func (k *kubeletProcess) lookLocked(now time.Time) {
-	if k.name == "" || now.Before(k.search) {
+	if len(k.names) == 0 || now.Before(k.search) {
 		return
 	}
 	fs, err := procfs.NewFS(k.proc)
@@ -97,7 +102,7 @@ func (k *kubeletProcess) lookLocked(now time.Time) {
 // stays: nothing that is heard of it is new.
 func (k *kubeletProcess) findLocked(now time.Time, fs procfs.FS) {
 	boot, err := fs.Stat()
-	found := processesNamed(fs, k.name)
+	found := processesNamed(fs, k.names)
 	switch {
 	case err == nil && len(found) > 0:
 		youngest := slices.MaxFunc(found, func(a, b processOfNode) int { return cmp.Compare(a.started, b.started) })
@@ -105,7 +110,7 @@ func (k *kubeletProcess) findLocked(now time.Time, fs procfs.FS) {
 		k.run = kubeletRun{started: time.Unix(int64(boot.BootTime), 0).Add(time.Duration(youngest.started) * tick)}
 	case k.run.started.IsZero():
 		if k.search.IsZero() {
-			k.log.WithFields(logrus.Fields{"kubelet_process": k.name, logrus.ErrorKey: err}).
+			k.log.WithFields(logrus.Fields{"kubelet_process": strings.Join(k.names, ","), logrus.ErrorKey: err}).
 				Warn("no process of kubelet is seen: after a restart of kubelet, starts may end too early (--kubelet-process)")
 		}
 		k.search = now.Add(kubeletEvery)
@@ -118,17 +123,17 @@ func lives(fs procfs.FS, p processOfNode) bool {
 	return err == nil && describe(proc) == p
 }
 
-// processesNamed gives the node's processes of that name: not those of pods, which have
+// processesNamed gives the node's processes of these names: not those of pods, which have
 // their own numbers, nor what such a process is about to become when it starts another
 // program.
-func processesNamed(fs procfs.FS, name string) (found []processOfNode) {
+func processesNamed(fs procfs.FS, names []string) (found []processOfNode) {
 	all, err := fs.AllProcs()
 	if err != nil {
 		return nil
 	}
 	parents := map[int]int{}
 	for _, proc := range all {
-		if comm, err := proc.Comm(); err != nil || comm != name {
+		if comm, err := proc.Comm(); err != nil || !slices.Contains(names, comm) {
 			continue
 		}
 		stat, err := proc.Stat()

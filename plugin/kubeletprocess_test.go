@@ -50,8 +50,8 @@ func (p bootedProc) ends(pid int) {
 	require.NoError(p.t, os.RemoveAll(filepath.Join(p.dir, fmt.Sprint(pid))))
 }
 
-func (p bootedProc) kubelet(name string) *kubeletProcess {
-	return newKubeletProcess(Options{ProcRoot: p.dir, KubeletProcess: name, Log: discard()})
+func (p bootedProc) kubelet(names ...string) *kubeletProcess {
+	return newKubeletProcess(Options{ProcRoot: p.dir, KubeletProcess: names, Log: discard()})
 }
 
 func TestTheStartOfKubeletIsThatOfItsProcess(t *testing.T) {
@@ -95,7 +95,7 @@ func TestAKubeletThatIsInNoProcessOfItsOwnIsLookedForSeldom(t *testing.T) {
 	t.Parallel()
 	proc := newBootedProc(t)
 	log, hook := logtest.NewNullLogger()
-	k := newKubeletProcess(Options{ProcRoot: proc.dir, KubeletProcess: "kubelet", Log: log})
+	k := newKubeletProcess(Options{ProcRoot: proc.dir, KubeletProcess: []string{"kubelet"}, Log: log})
 	now := booted
 	require.Zero(t, k.now(now).started)
 	require.Zero(t, k.now(now.Add(kubeletEvery)).started)
@@ -112,9 +112,10 @@ func TestTheNameOfKubeletsProcessIsTheAdministratorsChoice(t *testing.T) {
 	proc := newBootedProc(t)
 	proc.runs(70, 1, "a-distribution-", time.Second, "70")
 	assert.Equal(t, booted.Add(time.Second), proc.kubelet("a-distribution-with-kubelet").now(booted).started, "/proc tells 15 letters")
-	proc.runs(71, 1, "", time.Second, "71")
-	assert.Zero(t, proc.kubelet("").now(booted).started, "it is not to be looked for")
-	assert.Zero(t, newKubeletProcess(Options{ProcRoot: "/nowhere", KubeletProcess: "kubelet", Log: discard()}).now(booted).started)
+	proc.runs(71, 1, "k3s-server", time.Minute, "71")
+	assert.Equal(t, booted.Add(time.Minute), proc.kubelet("kubelet", "k3s-server").now(booted).started)
+	assert.Zero(t, proc.kubelet().now(booted).started, "it is not to be looked for")
+	assert.Zero(t, newKubeletProcess(Options{ProcRoot: "/nowhere", KubeletProcess: []string{"kubelet"}, Log: discard()}).now(booted).started)
 }
 
 func TestKubeletWorksOnceItStartsPods(t *testing.T) {
