@@ -1,6 +1,7 @@
 package plugin
 
 import (
+	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -11,6 +12,13 @@ import (
 
 // otherGroups stands for the groups of a policy that are not told one by one.
 const otherGroups = "(others)"
+
+// What stands beside the resources in the label of that name. No pod can request a
+// resource that is called so.
+const (
+	podsAsResource  = "pods"
+	pacerAsResource = "pacer"
+)
 
 // policyMetrics tell Prometheus what the groups of policies use. The number of series
 // has a bound: of each policy the groups with the most pods have their own, all
@@ -68,7 +76,7 @@ func (m *policyMetrics) Collect(to chan<- prometheus.Metric) {
 			m.collectUse(gauge, group, "starting", limits.Starting, v.Starting, starting)
 			m.collectUse(gauge, group, "running", limits.Running, v.Running, v.Throttled.Running)
 			if limits.Pacer.Kind != "" {
-				gauge(m.throttled, oneIf(v.Throttled.Pacer), group, "starting", "pacer")
+				gauge(m.throttled, oneIf(v.Throttled.Pacer), group, "starting", pacerAsResource)
 			}
 		}
 	}
@@ -79,29 +87,40 @@ type gaugeOf func(d *prometheus.Desc, value float64, labels ...string)
 
 func (m *policyMetrics) collectLimits(gauge gaugeOf, limit string, b throttle.Bound) {
 	if b.Pods != nil {
-		gauge(m.limit, float64(*b.Pods), limit, "pods")
+		gauge(m.limit, float64(*b.Pods), limit, podsAsResource)
 	}
-	for _, resource := range sortedNames(b.Requests) {
+	for _, resource := range resourcesOf(b) {
 		gauge(m.limit, float64(b.Requests[resource])/1000, limit, resource)
 	}
 }
 
 // collectUse tells of pods always, and of the resources that are bounded.
 func (m *policyMetrics) collectUse(gauge gaugeOf, group, limit string, b throttle.Bound, u throttle.Usage, reached throttle.Reached) {
-	gauge(m.used, float64(u.Pods), group, limit, "pods")
+	gauge(m.used, float64(u.Pods), group, limit, podsAsResource)
 	if b.Pods != nil {
-		gauge(m.throttled, oneIf(reached.Pods), group, limit, "pods")
+		gauge(m.throttled, oneIf(reached.Pods), group, limit, podsAsResource)
 	}
-	for _, resource := range sortedNames(b.Requests) {
+	for _, resource := range resourcesOf(b) {
 		gauge(m.used, float64(u.Requests[resource])/1000, group, limit, resource)
 		gauge(m.throttled, oneIf(reached.Requests[resource]), group, limit, resource)
 	}
 }
 
-// together gives the groups with the most pods, and all others as one.
+// resourcesOf gives the resources that are bounded, sorted.
+func resourcesOf(b throttle.Bound) []string {
+	return slices.DeleteFunc(sortedNames(b.Requests), func(name string) bool {
+		return name == podsAsResource || name == pacerAsResource
+	})
+}
+
+// together gives the groups with the most pods, and all others as one; also one that
+// users called as these are called.
 func together(groups []throttle.GroupView) []throttle.GroupView {
 	if len(groups) <= mostGroupsTold {
 		return groups
+	}
+	if i := slices.IndexFunc(groups[:mostGroupsTold], func(v throttle.GroupView) bool { return v.Key.Group == otherGroups }); i >= 0 {
+		groups = append(slices.Delete(slices.Clone(groups), i, i+1), groups[i])
 	}
 	others := throttle.GroupView{Key: throttle.GroupKey{Policy: groups[0].Key.Policy, Group: otherGroups}}
 	for _, v := range groups[mostGroupsTold:] {

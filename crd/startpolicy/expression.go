@@ -50,8 +50,8 @@ func (e *Expression) parse() (path *jsonpath.JSONPath, err error) {
 	return path, err
 }
 
-// Value gives the value of a pod, as JSON has it, in short; empty where the
-// expression finds nothing there, or cannot be evaluated on it.
+// Value gives the value of a pod, as JSON has it, in short, and always text in UTF-8;
+// empty where the expression finds nothing there, or cannot be evaluated on it.
 func (e *Expression) Value(pod map[string]any) (value string) {
 	defer func() {
 		if recover() != nil { // as good as an error
@@ -66,7 +66,7 @@ func (e *Expression) Value(pod map[string]any) (value string) {
 	if err := path.Execute(&out, pod); err != nil {
 		return ""
 	}
-	return short(out.String())
+	return short(strings.ToValidUTF8(out.String(), "\ufffd"))
 }
 
 // short cuts a value that is too long to be told, and keeps different ones apart.

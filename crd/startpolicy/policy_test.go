@@ -142,6 +142,15 @@ func TestALongValueIsCutAndStaysDifferentFromOthers(t *testing.T) {
 	assert.NotEqual(t, x, group("y"))
 }
 
+// The API server takes any bytes of a client that does not speak JSON.
+func TestTheNameOfAGroupIsText(t *testing.T) {
+	t.Parallel()
+	p := compile(t, "selector: {terms: [{podSelector: {}}]}\nlimits: {running: {pods: 1}}\ngroupBy: .metadata.annotations.a")
+	m, ok := matches(p, pod(func(p *corev1.Pod) { p.Annotations = map[string]string{"a": "a\xffb"} }), nil)
+	require.True(t, ok)
+	assert.Equal(t, "a\ufffdb", m.Group)
+}
+
 func TestAnExpressionIsSafeForConcurrentUse(t *testing.T) {
 	t.Parallel()
 	p := compile(t, "selector: {terms: [{podSelector: {}}]}\nlimits: {running: {pods: 1}}\ngroupBy: '{range .spec.containers[*]}{.image},{end}'")
