@@ -58,8 +58,7 @@ func (p *pacer) joinGroupedLocked(now time.Time, r *record, pod podwatch.Pod, re
 func (p *pacer) regroup(now time.Time, pod podwatch.Pod, deleted bool) {
 	switch {
 	case deleted && !pod.Static:
-		p.keeper.Forget(now, pod.UID)
-		return
+		return // it is forgotten with its record
 	case deleted && p.forgetMirror(now, pod.UID):
 		return
 	case pod.Terminal():

@@ -276,3 +276,25 @@ func TestAStaticPodIsForgottenWithTheLastThatIsLeftOfIt(t *testing.T) {
 		n.enforce(nil)
 	}
 }
+
+// A container may start just when its pod is deleted by force.
+func TestAPodThatIsDeletedWhileItStartsCountsNoMore(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, noLimit)
+	n.enforce(map[string]string{"t1": t1})
+	p := n.pod("forced", factsOf(ofT1, map[string]int64{"cpu": 100})).runs()
+	p.startsNow("app")
+	running := func() (pods int64) {
+		for _, g := range n.p.limiter.Groups(time.Now()) {
+			pods += g.Running.Pods
+		}
+		return pods
+	}
+	require.EqualValues(t, 1, running())
+	pod, known := n.pods.Get(p.uid)
+	require.True(t, known)
+	n.p.regroup(time.Now(), pod, true)
+	n.p.countRunning(time.Now(), p.uid, pod) // as the runtime tells it in between
+	n.p.forget(time.Now(), p.uid)
+	assert.Zero(t, running())
+}

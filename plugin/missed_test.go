@@ -73,7 +73,7 @@ func TestAStartThatTheRuntimeDidNotTellOfIsFoundByThePodWatch(t *testing.T) {
 	missed.startsNow("app")
 	missed.becomes(throttle.Starting, throttle.Free)
 	// The daemon forgets it, as if its events had been lost.
-	n.p.forget(missed.uid)
+	n.p.forget(time.Now(), missed.uid)
 	n.p.limiter.Lookup(missed.uid).End(time.Now(), throttle.SandboxGone)
 
 	// So long ago that the runtime is asked at once.

@@ -21,7 +21,7 @@ func (p *pacer) podChanged(pod podwatch.Pod, deleted bool) {
 		t.End(now, throttle.Deleted)
 	}
 	if deleted {
-		p.forget(pod.UID)
+		p.forget(now, pod.UID)
 	}
 	if t == nil || deleted || pod.Deleting {
 		return
@@ -39,13 +39,14 @@ func (p *pacer) podChanged(pod podwatch.Pod, deleted bool) {
 // forget drops what the runtime told of a pod that the API server no longer has:
 // kubelet has taken down all of it. The runtime does not say so of sandboxes that
 // are older than itself.
-func (p *pacer) forget(uid string) {
+func (p *pacer) forget(now time.Time, uid string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if r := p.records[uid]; r != nil {
 		r.clear()
 		delete(p.records, uid)
 	}
+	p.keeper.Forget(now, uid) // after the record: without that, nobody counts the pod again
 	p.gate.trial.forget(uid)
 }
 
