@@ -28,6 +28,8 @@ const (
 // fail containers when the daemon is in trouble. Made by newHookTrial; safe for
 // concurrent use.
 type hookTrial struct {
+	first time.Duration // how long hooks are given up first
+
 	mu      sync.Mutex
 	runtime processOfNode
 	pending map[string]*trial // by container ID
@@ -49,7 +51,7 @@ type trial struct {
 }
 
 func newHookTrial() *hookTrial {
-	return &hookTrial{pending: map[string]*trial{}, pods: map[string]bool{}}
+	return &hookTrial{first: givenUpFor, pending: map[string]*trial{}, pods: map[string]bool{}}
 }
 
 // connected forgets what was found out about another runtime process; its
@@ -88,7 +90,7 @@ func (h *hookTrial) begins(now time.Time, id, uid, name string, hook bool) {
 	defer h.mu.Unlock()
 	tries := hook && h.against != ""
 	if tries {
-		h.until = now.Add(givenUpFor)
+		h.until = now.Add(h.first)
 	}
 	again := h.suspect != nil && h.suspect.uid == uid && h.suspect.name == name
 	if hook || again {
@@ -171,7 +173,7 @@ func (h *hookTrial) gone(now time.Time, id string) string {
 
 // giveUpLocked gives up hooks for a time.
 func (h *hookTrial) giveUpLocked(now time.Time, against string) {
-	h.pause = min(max(2*h.pause, givenUpFor), givenUpMost)
+	h.pause = min(max(2*h.pause, h.first), givenUpMost)
 	h.against, h.until = against, now.Add(h.pause)
 }
 

@@ -14,6 +14,9 @@ import (
 
 var now0 = time.Unix(1000, 0)
 
+// triesLate keeps a slow moment from being the time to try hooks again.
+var triesLate = tuned(func(p *pacer) { p.gate.trial.first = givenUpMost })
+
 func TestOneRejectedContainerEndsTheUseOfHooks(t *testing.T) {
 	t.Parallel()
 	h := newHookTrial()
@@ -168,7 +171,7 @@ func TestAHookThatIsHeardOfEndsTheTimeForWhichHooksAreGivenUp(t *testing.T) {
 
 func TestOnARuntimeThatRejectsHooksOneContainerFailsOnce(t *testing.T) {
 	t.Parallel()
-	n := newNode(t, oneAtATime, onRuntime(func(o *runtimetest.Options) { o.RejectHooks = true }))
+	n := newNode(t, oneAtATime, triesLate, onRuntime(func(o *runtimetest.Options) { o.RejectHooks = true }))
 	require.Empty(t, n.p.gate.off(), "nobody can know before the first hook")
 	holder := n.occupy("holder")
 	first, second := n.pod("first").runs(), n.pod("second").runs()
@@ -195,7 +198,7 @@ func TestOnARuntimeThatRejectsHooksOneContainerFailsOnce(t *testing.T) {
 
 func TestAHookThatTheHostCannotExecuteIsGivenUp(t *testing.T) {
 	t.Parallel()
-	n := newNode(t, oneAtATime)
+	n := newNode(t, oneAtATime, triesLate)
 	holder := n.occupy("holder")
 	// It looks like a program, as on a host that is made for other processors.
 	n.p.options.GatePath = brokenProgram(t)
