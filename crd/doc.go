@@ -9,5 +9,6 @@
 // the same for StartPolicies, of which package startpolicy says what they mean.
 //
 // A bad object never ends the process. The last good version of an invalid
-// object stays in force, and when the API server is away, so does everything.
+// PacemakerConfig stays in force, an invalid StartPolicy holds nobody, and when the API
+// server is away, everything stays as it is.
 package crd

@@ -53,7 +53,8 @@ type policyObject struct {
 
 // Policies makes Policies that follow the labels of the source's node. onChange is told
 // what is in force when Run begins and whenever that changes: in order, never twice
-// at a time, and without a lock held. What it is given must not be changed.
+// at a time, and without a lock held. What it is given must not be changed. It is to be
+// called once.
 func (s *Source) Policies(fallback []*v1alpha1.StartPolicy, onChange func([]*v1alpha1.StartPolicy)) *Policies {
 	p := &Policies{
 		source: s, log: s.log, fallback: fallback, onChange: onChange,

@@ -11,10 +11,10 @@ const mostAbsent = 64
 // Absent gives how many starts the limits allow now though nobody who stands there
 // waits for one, and the waiting tickets for which nobody stands there, in the order
 // of the queue, the first 64 of them: whoever can fetch somebody, fetches for the
-// first. Those that a policy holds are left out. Of limits that are no number, as those on signals, nobody knows how many
-// they allow beyond the next. Where none is allowed, free is zero, no ticket is
-// given, and opens is when that may change by itself; zero: not by time alone, or
-// nobody waits.
+// first. Those that a policy holds are left out. Of limits that are no number, as those
+// on signals, nobody knows how many they allow beyond the next. Where none is allowed,
+// free is zero, no ticket is given, and opens is when that may change by itself; zero:
+// not by time alone, or nobody waits.
 func (l *Limiter) Absent(now time.Time) (free int, tickets []*Ticket, opens time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

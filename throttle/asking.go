@@ -47,7 +47,8 @@ func (t *Ticket) LetDown() {
 }
 
 // TryStart asks for a slot on behalf of somebody who stands there now and cannot
-// wait. A refusal takes nothing.
+// wait. A refusal takes nothing. Of a ticket that is no longer Waiting the answer is
+// Admitted, also where it is Gone, with the reason that Status gives.
 func (t *Ticket) TryStart(now time.Time) Decision {
 	l := t.l
 	l.mu.Lock()
@@ -94,7 +95,8 @@ func (l *Limiter) tryLocked(now time.Time, t *Ticket) {
 // StartExempt admits the ticket at once: with a slot if every limit allows it,
 // else without one. Somebody who waits is not passed over: while anybody does,
 // there is no free slot. It takes none that was lent. Without a slot it takes nothing,
-// but owes what every start does: those that wait do not start into its load.
+// but owes what every start does: those that wait do not start into its load. Nothing
+// happens to a ticket that is not Waiting.
 func (t *Ticket) StartExempt(now time.Time) {
 	l := t.l
 	l.mu.Lock()
@@ -121,7 +123,8 @@ func (t *Ticket) StartExempt(now time.Time) {
 }
 
 // Attend says that from now on somebody stands there who starts the process as
-// soon as the ticket is decided; Leave takes it back. Calls may nest.
+// soon as the ticket is decided; Leave takes it back. Calls may nest, and may come after
+// the ticket was decided.
 func (t *Ticket) Attend(now time.Time) {
 	l := t.l
 	l.mu.Lock()
@@ -132,7 +135,7 @@ func (t *Ticket) Attend(now time.Time) {
 	l.admitLocked(now)
 }
 
-// Leave ends one Attend.
+// Leave ends one Attend; without one it does nothing.
 func (t *Ticket) Leave(now time.Time) {
 	l := t.l
 	l.mu.Lock()
@@ -143,7 +146,8 @@ func (t *Ticket) Leave(now time.Time) {
 
 // Expire is called when the one who stands there can wait no longer: the ticket
 // is admitted over the limit if no other start is above it, else refused with
-// GateExpired, and keeps its place.
+// GateExpired, and keeps its place. One that is no longer Waiting is answered as by
+// TryStart.
 func (t *Ticket) Expire(now time.Time) Decision {
 	l := t.l
 	l.mu.Lock()

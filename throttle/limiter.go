@@ -121,8 +121,8 @@ func (l *Limiter) Found(now time.Time, r Request, since time.Time) *Ticket {
 	return t
 }
 
-// Lookup gives the latest ticket of the pod, also one that ended a while ago, or
-// nil.
+// Lookup gives the latest ticket of the pod, also one that ended if it is among the
+// last 256 that did, or nil.
 func (l *Limiter) Lookup(uid string) *Ticket {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -130,7 +130,7 @@ func (l *Limiter) Lookup(uid string) *Ticket {
 }
 
 // SetPriority moves a Waiting ticket to the place that the priority gives it,
-// and replaces its Request.MaxWait.
+// and replaces its Request.MaxWait. Nothing happens to a pod that has none.
 func (l *Limiter) SetPriority(now time.Time, uid string, priority int32, maxWait time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -78,7 +78,8 @@ func (l *Limiter) admissionsEveryLocked(now time.Time) (time.Duration, bool) {
 	return now.Sub(from) / time.Duration(n), true
 }
 
-// expected gives the time until a ticket is admitted, with so many waiting before it, if the pace stays. Beside an open limit that is at once.
+// expected gives the time until a ticket is admitted, with so many waiting before it, if
+// the pace stays. Beside an open limit that is at once.
 func (p pace) expected(ahead int, open bool) time.Duration {
 	if open {
 		return time.Duration(ahead) * p.every

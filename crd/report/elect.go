@@ -27,7 +27,8 @@ type ElectionOptions struct {
 	// NodeName tells the candidates apart: there is one on each node. Instance can
 	// be empty; the daemons of each instance elect one of their own.
 	NodeName, Instance string
-	// Nodes gives the size of the cluster, 0 while it is not known.
+	// Nodes gives the size of the cluster, 0 while it is not known. It must be safe for
+	// concurrent use, and not block.
 	Nodes func() int
 	// Log takes who is elected.
 	Log logrus.FieldLogger
@@ -43,8 +44,9 @@ type Election struct {
 func NewElection(o ElectionOptions) *Election { return &Election{ElectionOptions: o} }
 
 // Run stands for election until ctx ends, and calls work whenever this daemon is
-// elected. work has to return soon after its context has ended. A daemon that is
-// started again after a crash is elected still.
+// elected, never twice at a time. work has to return soon after its context has ended.
+// A daemon that is started again after a crash is elected still. Run must not run twice
+// at a time.
 func (e *Election) Run(ctx context.Context, work func(context.Context)) {
 	for ctx.Err() == nil {
 		e.stand(ctx, retry(e.Nodes()), work)

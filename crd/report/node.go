@@ -24,7 +24,8 @@ const lastWords = 2 * time.Second
 
 var errNoNode = errors.New("the API server has not told of this node yet")
 
-// NodeOptions say what a [Node] reports, and of which node. All are needed.
+// NodeOptions say what a [Node] reports, and of which node. All are needed. The
+// functions are called by Run alone, and must not block.
 type NodeOptions struct {
 	// API is the way to the API server.
 	API dynamic.Interface

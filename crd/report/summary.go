@@ -22,7 +22,8 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 )
 
-// SummaryOptions say what a [Summary] sums up. All are needed.
+// SummaryOptions say what a [Summary] sums up. All are needed. The functions are called
+// by Run alone, and must not block.
 type SummaryOptions struct {
 	// API is the way to the API server.
 	API dynamic.Interface
@@ -37,8 +38,8 @@ type SummaryOptions struct {
 	Log logrus.FieldLogger
 }
 
-// Summary writes the status of the PacemakerConfigs and of the StartPolicies. Only one daemon of a cluster
-// and instance may run it at a time.
+// Summary writes the status of the PacemakerConfigs and of the StartPolicies. Only one
+// daemon of a cluster and instance may run it at a time.
 type Summary struct {
 	SummaryOptions
 	watched, wrote said

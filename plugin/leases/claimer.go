@@ -41,7 +41,7 @@ type Options struct {
 	Holder string
 	// Limiter needs the claims and is told of them.
 	Limiter Limiter
-	// Nodes gives the size of the cluster, 0 while it is not known.
+	// Nodes gives the size of the cluster, 0 while it is not known. It must not block.
 	Nodes func() int
 	// Opened is told when the policies open because the API server cannot be used, with
 	// the reason, and with nil when they are closed again. It must not block.
@@ -83,7 +83,8 @@ func New(o Options) *Claimer {
 
 // SetPolicies says which policies of the scope Cluster there are, by name. The claims of
 // one that is absent are given back. To be called before the limiter is told of a
-// new one, which holds its pods until then.
+// new one, which holds its pods until then. The map must not be changed afterwards. It
+// does not block.
 func (c *Claimer) SetPolicies(policies map[string]Policy) {
 	c.mu.Lock()
 	c.policies = policies

@@ -14,8 +14,8 @@ import (
 type Policy struct {
 	// UID is that of the object: it owns the Leases.
 	UID types.UID
-	// Slots is how many pods of each group may start at a time in the cluster, from 0 to
-	// 1000.
+	// Slots is how many pods of each group may start at a time in the cluster. Below 0 it
+	// counts as 0, above 1000 as that.
 	Slots int
 	// OpenAfter is how long the API server may be away until nobody is held. Zero or
 	// less: 30 s.

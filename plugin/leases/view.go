@@ -9,7 +9,8 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
 
-// View is a copy of what a [Claimer] does now, and of what it has counted.
+// View is what a [Claimer] did last, and what it has counted since its Run began. Views share
+// memory: what is in one must not be changed. The zero value: Run has not begun.
 type View struct {
 	// Groups are those that hold or want claims, in the order of their keys.
 	Groups []GroupView
@@ -34,7 +35,7 @@ type GroupView struct {
 	Contenders float64
 }
 
-// View gives what the claimer does now.
+// View gives what the claimer does now. It does not block.
 func (c *Claimer) View() View {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -45,8 +45,10 @@ type Options struct {
 
 // Pod is what a Keeper has to know of a pod.
 type Pod struct {
+	// UID is the pod's as the limiter knows it, Namespace the name of its namespace.
 	UID, Namespace string
-	// Facts are what policies ask of it.
+	// Facts are what policies ask of it. The zero value: nobody has taken them, and the
+	// pod matches as one without labels that requests nothing.
 	Facts startpolicy.Facts
 }
 

@@ -8,9 +8,9 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
 
-// See takes over what is known of a pod of which no container runs, and gives its groups.
-// The limiter is told where they have changed, and that one which was admitted before
-// is not ready.
+// See takes over what is known of a pod of which no container runs, and gives its groups,
+// which must not be changed. The limiter is told where they have changed, and that one
+// which was admitted before is not ready.
 func (k *Keeper) See(now time.Time, pod Pod) []throttle.Membership {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -24,9 +24,10 @@ func (k *Keeper) See(now time.Time, pod Pod) []throttle.Membership {
 	return m.groups
 }
 
-// Join takes over what is known of a pod that joins the queue by what join does with its
-// groups. They do not change meanwhile: the limiter is told of a change after that. join
-// must not call the Keeper.
+// Join takes over what is known of a pod that joins the queue, and calls join with its
+// groups, which must not be changed: join has the pod join the queue, and its ticket is
+// what Join gives. The groups stay as they are while it runs, and the limiter is told of a
+// change only afterwards. join must neither block nor call the Keeper.
 func (k *Keeper) Join(now time.Time, pod Pod, join func(groups []throttle.Membership) *throttle.Ticket) *throttle.Ticket {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -49,7 +50,8 @@ func (k *Keeper) Runs(now time.Time, pod Pod, ready bool) {
 	k.options.Limiter.SetRunning(now, m.UID, groups, ready)
 }
 
-// Finished says that a pod runs no longer; it may start anew.
+// Finished says that a pod runs no longer; it may start anew. One that is not known is no
+// error.
 func (k *Keeper) Finished(now time.Time, uid string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -59,7 +61,8 @@ func (k *Keeper) Finished(now time.Time, uid string) {
 	k.options.Limiter.Finished(now, uid)
 }
 
-// Forget says that a pod is gone.
+// Forget says that a pod is gone, so that nothing of it is kept. One that is not known is
+// no error.
 func (k *Keeper) Forget(now time.Time, uid string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -11,7 +11,8 @@ type State struct {
 	Object *v1alpha1.StartPolicy
 	// Policy is what it says; nil if that cannot be read.
 	Policy *startpolicy.Policy
-	// Calculated are its limits of now.
+	// Calculated are its limits as they were told to the limiter last; the zero value
+	// where it cannot be read.
 	Calculated startpolicy.Calculated
 	// Fault is why it holds nobody; empty: it holds whom it should.
 	Fault string
@@ -34,7 +35,7 @@ func (k *Keeper) State() []State {
 	return all
 }
 
-// Any tells whether any policy is in force.
+// Any tells whether any policy is in force, also one that holds nobody.
 func (k *Keeper) Any() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
