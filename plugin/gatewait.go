@@ -80,8 +80,10 @@ func expired(now time.Time, t *throttle.Ticket, gone <-chan struct{}) gate.Verdi
 	if isClosed(gone) {
 		return decided(t, gone)
 	}
-	d := t.Expire(now)
-	return gate.Verdict{Go: d.Admitted, Reason: d.Reason}
+	if d := t.Expire(now); !d.Admitted {
+		return gate.Verdict{Reason: d.Reason}
+	}
+	return decided(t, gone) // its pod may have been deleted meanwhile
 }
 
 // stand attends the ticket of a hook, in its order among those that outlived an

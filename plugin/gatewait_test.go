@@ -256,5 +256,15 @@ func TestAHookWhoseContainerIsGoneStartsNothingAtItsDeadline(t *testing.T) {
 	assert.Equal(t, gate.Verdict{Reason: gate.Replaced}, expired(now, pod, gone))
 	state, _ := pod.Status()
 	assert.Equal(t, throttle.Waiting, state, "it keeps its place")
-	assert.True(t, expired(now, pod, make(chan struct{})).Go)
+	assert.Equal(t, gate.Verdict{Go: true, Reason: throttle.Free}, expired(now, pod, make(chan struct{})))
+}
+
+// So can that the pod is deleted.
+func TestAHookWhosePodIsDeletedStartsNothingAtItsDeadline(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	l := throttle.New(now, throttle.Settings{})
+	pod := l.Join(now, throttle.Request{UID: "pod"})
+	pod.End(now, throttle.Deleted)
+	assert.Equal(t, gate.Verdict{Reason: throttle.Deleted}, expired(now, pod, make(chan struct{})))
 }
