@@ -107,7 +107,7 @@ func (p *Policies) forgetOtherNode() {
 	p.current = p.fallback
 	p.mu.Unlock()
 	p.log.WithField("node", p.source.node).Warn("the StartPolicies on disk are left out: they are of another node of this name")
-	p.onChange(p.inForce())
+	p.tellNow()
 }
 
 // save puts the policies into the file, unless they are there already.

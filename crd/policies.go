@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"reflect"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -78,13 +77,17 @@ func (p *Policies) Run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("watch StartPolicies: %w", err)
 	}
-	p.onChange(p.inForce())
+	p.tellNow()
+	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		w.informer.RunWithContext(ctx)
 	}()
-	defer func() { <-done }()
+	defer func() {
+		cancel()
+		<-done
+	}()
 	read, placed := w.handler.HasSyncedChecker().Done(), (<-chan struct{})(p.source.placed)
 	for {
 		select {
@@ -163,8 +166,7 @@ func (p *Policies) judge(u *unstructured.Unstructured) (o *policyObject) {
 	defer func() {
 		if fault := recover(); fault != nil {
 			o.good, o.fault = nil, fmt.Sprintf("this version of pod-pacemaker fails to read it: %v", fault)
-			p.log.WithFields(logrus.Fields{"policy": u.GetName(), "panic": fault, "stack": string(debug.Stack())}).
-				Error("to read a StartPolicy failed")
+			p.source.panicked("decode", fault, logrus.Fields{"policy": u.GetName()})
 		}
 	}()
 	content := maps.Clone(u.Object)
@@ -181,6 +183,15 @@ func (p *Policies) forget(name string) {
 	p.wake()
 }
 
+// tellNow tells what is in force now.
+func (p *Policies) tellNow() {
+	defer p.source.caught(policiesPart)
+	p.onChange(p.inForce())
+}
+
+// policiesPart names what a panic was in.
+const policiesPart = "decidePolicies"
+
 // inForce gives what is in force now.
 func (p *Policies) inForce() []*v1alpha1.StartPolicy {
 	p.mu.Lock()
@@ -190,28 +201,34 @@ func (p *Policies) inForce() []*v1alpha1.StartPolicy {
 
 // decide puts in force what the API server says now, and tells so if that is new.
 func (p *Policies) decide() {
+	defer p.tell()
+	defer p.source.caught(policiesPart)
 	labels, node := p.source.labelsNow()
+	before, next, said := p.choose(labels)
+	if !samePolicies(before, next) {
+		p.log.WithField("policies", policyNames(next)).Info("StartPolicies are in force")
+		p.onChange(next)
+	}
+	p.keep(node, said)
+}
+
+// choose puts in force what the API server says for a node with these labels. It gives what
+// was in force before and what is now, and what the API server says.
+func (p *Policies) choose(labels map[string]string) (before, next, said []*v1alpha1.StartPolicy) {
 	p.mu.Lock()
-	before := p.current
-	var said []*v1alpha1.StartPolicy
+	defer p.mu.Unlock()
 	for _, name := range sortedKeys(p.objects) {
 		o := p.objects[name]
 		if o.good != nil && o.good.Spec.Instance == p.source.instance && selects(o.good.Spec.NodeSelector, labels) {
 			said = append(said, o.good)
 		}
 	}
-	next := said
+	before, next = p.current, said
 	if len(next) == 0 {
 		next = p.fallback
 	}
 	p.current = next
-	p.mu.Unlock()
-	if !samePolicies(before, next) {
-		p.log.WithField("policies", policyNames(next)).Info("StartPolicies are in force")
-		p.onChange(next)
-	}
-	p.keep(node, said)
-	p.tell()
+	return before, next, said
 }
 
 // samePolicies tells whether the same is in force by both.

@@ -285,3 +285,24 @@ func (w *policing) count(message string) (n int) {
 	}
 	return n
 }
+
+// What acts on new policies panics: the next ones are put in force all the same.
+func TestPoliciesGoOnAfterADecisionThatPanics(t *testing.T) {
+	inPolicedWorld(t, nil, func(w *policing) {
+		var panics []string
+		w.source.OnPanic(func(part string) { panics = append(panics, part) })
+		told := w.policies.onChange
+		w.policies.onChange = func(all []*v1alpha1.StartPolicy) {
+			if len(all) != 2 {
+				panic("nobody thought of this")
+			}
+			told(all)
+		}
+		w.runBoth()
+		<-w.policies.Told()
+		w.put(testPolicy("a", 1, 1, nil))
+		assert.Equal(t, []string{"decidePolicies", "decidePolicies"}, panics)
+		w.put(testPolicy("b", 1, 1, nil))
+		assert.Equal(t, []string{"a", "b"}, w.now())
+	})
+}

@@ -266,7 +266,7 @@ func TestSourceTakesAVersionThatItFailsToReadForABadOne(t *testing.T) {
 		w.inForce("a", OriginAPI, 1)
 		assert.Equal(t, []string{"decode"}, panics)
 		assert.Equal(t, []string{
-			"error: a part of following the PacemakerConfigs failed, and goes on",
+			"error: a part of following the PacemakerConfigs and StartPolicies failed, and goes on",
 			"error: PacemakerConfig is invalid: its generation 1 stays in force: this version of pod-pacemaker fails to read it: nobody thought of this",
 		}, w.logged())
 		w.update(testObject("a", 3, 4, nil))

@@ -64,8 +64,12 @@ func (s *Summary) Run(ctx context.Context) {
 		return
 	}
 	// The cluster may be large: the caller's end is the informer's, too.
+	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
-	defer func() { <-done }()
+	defer func() {
+		cancel() // where the rest panics
+		<-done
+	}()
 	go func() {
 		defer close(done)
 		informer.RunWithContext(ctx)

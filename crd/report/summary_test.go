@@ -188,6 +188,16 @@ func TestAWatchThatFailsAgainIsSaidAgain(t *testing.T) {
 	})
 }
 
+// Whoever runs it has to learn of a panic: it is elected still, and nobody else sums up.
+func TestASummaryThatPanicsEnds(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		log, _ := logtest.NewNullLogger()
+		s := NewSummary(SummaryOptions{API: fakeAPI(), Log: log, Configs: func() []crd.Known { panic("of a config") }})
+		assert.PanicsWithValue(t, "of a config", func() { s.Run(t.Context()) })
+	})
+}
+
 func forbidden(a clienttest.Action) (bool, runtime.Object, error) {
 	return true, nil, apierrors.NewForbidden(a.GetResource().GroupResource(), "", errors.New("no role"))
 }

@@ -64,15 +64,20 @@ func (n *Namespaces) Run(ctx context.Context, k *Keeper) error {
 	if err != nil {
 		return fmt.Errorf("watch namespaces: %w", err)
 	}
+	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		informer.RunWithContext(ctx)
 	}()
-	defer func() { <-done }()
+	defer func() {
+		cancel() // where the rest panics
+		<-done
+	}()
 	if cache.WaitForCacheSync(ctx.Done(), handler.HasSynced) {
 		k.SetNamespacesKnown(time.Now(), "")
 	}
+	<-done
 	return nil
 }
 
