@@ -58,8 +58,17 @@ func runtimeBars(name, ver string) string {
 	return ""
 }
 
-// off tells why no container may wait in the gate; empty: some may.
+// off tells why no container may wait in the gate; empty: some may. While hooks are
+// given up none may, but for the one that tries them again.
 func (g *gateUse) off() string {
+	if closed := g.closed(); closed != "" {
+		return closed
+	}
+	return g.trial.givenUp()
+}
+
+// closed is off but for what the hooks of other containers have shown.
+func (g *gateUse) closed() string {
 	switch {
 	case g.mode == GateNever:
 		return "switched off by --gate never"
@@ -75,7 +84,7 @@ func (g *gateUse) off() string {
 	if g.mode == GateAuto && bars != "" {
 		return bars
 	}
-	return g.trial.bars(time.Now(), "")
+	return ""
 }
 
 // candidate is a container of which is asked whether it may wait in the gate.
@@ -90,8 +99,8 @@ type candidate struct {
 
 // barred tells why this container may not wait in the gate; empty: it may.
 func (g *gateUse) barred(c candidate) string {
-	if off := g.off(); off != "" {
-		return off
+	if closed := g.closed(); closed != "" {
+		return closed
 	}
 	if bars := g.trial.bars(time.Now(), c.uid); bars != "" {
 		return bars
@@ -111,7 +120,7 @@ func (g *gateUse) barred(c candidate) string {
 // open tells whether a container of a pod that was refused at its sandbox may wait in
 // the gate when the next sandbox is there.
 func (g *gateUse) open(uid string, pod podwatch.Pod) bool {
-	if g.off() != "" || g.trial.bars(time.Now(), uid) != "" {
+	if g.closed() != "" || g.trial.bars(time.Now(), uid) != "" {
 		return false
 	}
 	for name := range pod.Containers {

@@ -67,8 +67,15 @@ func (h *hookTrial) connected(runtime processOfNode) {
 	clear(h.pending) // what became of them was not told
 }
 
-// bars tells why a pod's containers get no hook, or with an empty uid, why none
-// does; empty: they do.
+// givenUp tells why hooks are given up; empty: they are not. They are until one was
+// heard of, though one container at a time may try.
+func (h *hookTrial) givenUp() string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.against
+}
+
+// bars tells why a pod's containers get no hook now; empty: they do.
 func (h *hookTrial) bars(now time.Time, uid string) string {
 	h.mu.Lock()
 	defer h.mu.Unlock()

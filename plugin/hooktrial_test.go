@@ -62,6 +62,7 @@ func TestHooksThatWereRejectedAreTriedAgain(t *testing.T) {
 		now = now.Add(pause)
 		require.Empty(t, h.bars(now, "other"), pause)
 		require.NotEmpty(t, h.bars(now, "u"+id), "no container fails twice")
+		require.NotEmpty(t, h.givenUp(), "it is known no better")
 	}
 
 	h.begins(now, "heard", "u", "app", true)
@@ -69,6 +70,7 @@ func TestHooksThatWereRejectedAreTriedAgain(t *testing.T) {
 	assert.NotEmpty(t, h.bars(now, "other"), "that it was made does not say that the host can execute the hook")
 	h.heard("heard")
 	assert.Empty(t, h.bars(now, "other"), "all is well")
+	assert.Empty(t, h.givenUp())
 	assert.Zero(t, h.pause)
 }
 

@@ -73,9 +73,7 @@ func TestARuntimeThatRejectsHooksIsPacedByRefusal(t *testing.T) {
 		assert.Zero(t, restarts(l.pod), "restarts of %s", l.pod.Name)
 	}
 	s := d.status(t)
-	eventually(t, "an event on the node says why", func() bool {
-		return strings.Contains(kubectl(t, "get", "events", "-A", "--field-selector", "reason=GateGivenUp"), "reject_oci_hook_adjustment")
-	})
+	assert.Contains(t, s.Gate.WhyNot, "reject_oci_hook_adjustment")
 	events, err := node.Client().CoreV1().Events(ns).List(t.Context(), metav1.ListOptions{})
 	require.NoError(t, err)
 	rejected := 0
