@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/pod-pacemaker/pod-pacemaker/crd/informer"
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 )
 
@@ -82,13 +83,13 @@ func (p *Policies) Run(ctx context.Context) error {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		w.informer.RunWithContext(ctx)
+		w.Run(ctx)
 	}()
 	defer func() {
 		cancel()
 		<-done
 	}()
-	read, placed := w.handler.HasSyncedChecker().Done(), (<-chan struct{})(p.source.placed)
+	read, placed := w.Synced(), (<-chan struct{})(p.source.placed)
 	for {
 		select {
 		case <-read:
@@ -108,15 +109,15 @@ func (p *Policies) Run(ctx context.Context) error {
 }
 
 // watch prepares the watch of all StartPolicies.
-func (p *Policies) watch() (watched, error) {
+func (p *Policies) watch() (informer.Informer, error) {
 	lw := listWatch(p.source.configs.Resource(v1alpha1.PolicyResource))
 	observe := func(obj any) {
 		if u, ok := obj.(*unstructured.Unstructured); ok {
 			p.observe(u)
 		}
 	}
-	reach := &reach{what: "StartPolicies", log: p.log, refused: p.tell}
-	return prepareWith(reach, lw, p.source.configs, &unstructured.Unstructured{}, trimConfig, cache.ResourceEventHandlerFuncs{
+	reach := &informer.Reach{What: "StartPolicies", Log: p.log, Refused: p.tell}
+	return informer.New(reach, lw, p.source.configs, &unstructured.Unstructured{}, trimConfig, cache.ResourceEventHandlerFuncs{
 		AddFunc:    observe,
 		UpdateFunc: func(_, obj any) { observe(obj) },
 		DeleteFunc: func(obj any) {

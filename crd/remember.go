@@ -4,6 +4,8 @@ import (
 	"context"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/pod-pacemaker/pod-pacemaker/crd/informer"
 )
 
 // Remember puts in force what l holds, until the API server answers, and has l
@@ -57,10 +59,10 @@ func (s *Source) refused() {
 
 // awaitSynced waits until everything of w was read; false: ctx ended first. What
 // was remembered of another Node object of the same name goes meanwhile.
-func (s *Source) awaitSynced(ctx context.Context, w watched) bool {
+func (s *Source) awaitSynced(ctx context.Context, w informer.Informer) bool {
 	for {
 		select {
-		case <-w.handler.HasSyncedChecker().Done():
+		case <-w.Synced():
 			return true
 		case <-s.changed:
 			s.forgetOtherNode()

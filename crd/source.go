@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/pod-pacemaker/pod-pacemaker/crd/informer"
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 )
 
@@ -52,6 +53,9 @@ type Source struct {
 	onShutdown func(begins bool) // can be nil
 	seenUp     bool              // this node was seen when it was not being shut down
 	down       bool              // it is being shut down since
+
+	onPressure func(begins bool) // can be nil
+	pressed    bool              // this node runs short of something
 
 	mu      sync.Mutex
 	current Effective
@@ -112,8 +116,8 @@ func (s *Source) Run(ctx context.Context) error {
 	}
 	s.onChange(s.Current())
 	group, ctx := errgroup.WithContext(ctx)
-	for _, w := range []watched{configs, node} {
-		group.Go(func() error { w.informer.RunWithContext(ctx); return nil })
+	for _, w := range []informer.Informer{configs, node} {
+		group.Go(func() error { w.Run(ctx); return nil })
 	}
 	group.Go(func() error { s.awaitPlaced(ctx, node); return nil })
 	group.Go(func() error { s.decideUntil(ctx, configs, node); return nil })
@@ -122,16 +126,16 @@ func (s *Source) Run(ctx context.Context) error {
 
 // awaitPlaced notes that the labels of this node were read. StartPolicies follow them,
 // too, whether or not the configs can be read.
-func (s *Source) awaitPlaced(ctx context.Context, node watched) {
+func (s *Source) awaitPlaced(ctx context.Context, node informer.Informer) {
 	select {
-	case <-node.handler.HasSyncedChecker().Done():
+	case <-node.Synced():
 		close(s.placed)
 	case <-ctx.Done():
 	}
 }
 
 // decideUntil decides once everything was read, and then after every change.
-func (s *Source) decideUntil(ctx context.Context, all ...watched) {
+func (s *Source) decideUntil(ctx context.Context, all ...informer.Informer) {
 	for _, w := range all {
 		if !s.awaitSynced(ctx, w) {
 			return

@@ -10,19 +10,15 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/pod-pacemaker/pod-pacemaker/crd/informer"
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 )
 
-// watched is an informer and the handler that gets its events.
-type watched struct {
-	informer cache.SharedIndexInformer
-	handler  cache.ResourceEventHandlerRegistration
-}
-
 // watchConfigs prepares the watch of all PacemakerConfigs.
-func (s *Source) watchConfigs() (watched, error) {
+func (s *Source) watchConfigs() (informer.Informer, error) {
 	lw := listWatch(s.configs.Resource(v1alpha1.Resource))
 	observe := func(obj any) {
 		if u, ok := obj.(*unstructured.Unstructured); ok {
@@ -42,9 +38,9 @@ func (s *Source) watchConfigs() (watched, error) {
 	})
 }
 
-// watchNode prepares the watch of this node's labels, and of its shutdown. When the Node object goes,
+// watchNode prepares the watch of this node's labels, its shutdown and its pressure. When the Node object goes,
 // the last labels stay: the node is still there to read this.
-func (s *Source) watchNode() (watched, error) {
+func (s *Source) watchNode() (informer.Informer, error) {
 	api := s.nodes.CoreV1().Nodes()
 	only := fields.OneTermEqualSelector(metav1.ObjectNameField, s.node).String()
 	lw := cache.ListWatch{
@@ -61,6 +57,7 @@ func (s *Source) watchNode() (watched, error) {
 		if node, ok := obj.(*corev1.Node); ok && node.Name == s.node {
 			s.relabel(node)
 			s.noteShutdown(node)
+			s.notePressure(node)
 		}
 	}
 	return s.prepare("this node", lw, s.nodes, &corev1.Node{}, trimNode, cache.ResourceEventHandlerFuncs{
@@ -95,28 +92,21 @@ func (s *Source) setLabels(labels map[string]string, uid types.UID) {
 	s.labels, s.nodeUID = labels, uid
 }
 
+// listWatch lists and watches all objects of one kind.
+func listWatch(api dynamic.ResourceInterface) cache.ListWatch {
+	return cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			return api.List(ctx, o)
+		},
+		WatchFuncWithContext: api.Watch,
+	}
+}
+
 // prepare makes an informer that starts nothing yet. client is what lw asks.
 func (s *Source) prepare(what string, lw cache.ListWatch, client any, kind runtime.Object,
 	trim cache.TransformFunc, handler cache.ResourceEventHandler,
-) (w watched, err error) {
-	return prepareWith(&reach{what: what, log: s.log, refused: s.refused}, lw, client, kind, trim, handler)
-}
-
-// prepareWith makes an informer that notes in reach how it goes.
-func prepareWith(reach *reach, lw cache.ListWatch, client any, kind runtime.Object,
-	trim cache.TransformFunc, handler cache.ResourceEventHandler,
-) (w watched, err error) {
-	w.informer = cache.NewSharedIndexInformer(
-		cache.ToListWatcherWithWatchListSemantics(reach.observed(lw), client), kind, 0, cache.Indexers{})
-	if err := w.informer.SetTransform(trim); err != nil {
-		return w, err
-	}
-	// reach has logged the error, once, where client-go would at every try.
-	if err := w.informer.SetWatchErrorHandlerWithContext(func(context.Context, *cache.Reflector, error) {}); err != nil {
-		return w, err
-	}
-	w.handler, err = w.informer.AddEventHandler(handler)
-	return w, err
+) (informer.Informer, error) {
+	return informer.New(&informer.Reach{What: what, Log: s.log, Refused: s.refused}, lw, client, kind, trim, handler)
 }
 
 // trimConfig drops the metadata that takes more memory than the config.
@@ -128,14 +118,14 @@ func trimConfig(obj any) (any, error) {
 	return obj, nil
 }
 
-// trimNode drops all of a Node but its name, version, labels and readiness.
+// trimNode drops all of a Node but its name, version, labels, readiness and pressure.
 func trimNode(obj any) (any, error) {
 	if node, ok := obj.(*corev1.Node); ok {
 		return &corev1.Node{
 			ObjectMeta: metav1.ObjectMeta{
 				Name: node.Name, UID: node.UID, ResourceVersion: node.ResourceVersion, Labels: node.Labels,
 			},
-			Status: corev1.NodeStatus{Conditions: readyCondition(node)},
+			Status: corev1.NodeStatus{Conditions: append(readyCondition(node), pressures(node)...)},
 		}, nil
 	}
 	return obj, nil

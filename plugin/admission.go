@@ -48,7 +48,7 @@ func (p *pacer) mayEnter(now time.Time, sandbox *api.PodSandbox, pod podwatch.Po
 	p.kicker.came(now, r.uid)
 	if exemption(p.config.Load().Spec.Exemptions, r, pod, known) == "" {
 		d := p.letUp(now, p.joinLocked(now, r, "", pod))
-		if !d.Admitted && p.holds() && p.budget.allows(refusalsStopped) && p.refusals.atSandbox(now, p.options.RefuseAt) {
+		if !d.Admitted && p.mayRefuse() && p.refusals.atSandbox(now, p.options.RefuseAt) {
 			r.refuse(sandbox.GetId(), now)
 			return r, d
 		}
@@ -76,7 +76,7 @@ type asking struct {
 	candidate
 	ctr *api.Container
 	r   *record
-	t   *throttle.Ticket // nil: it belongs to a start that was admitted
+	t   *throttle.Ticket // nil: it belongs to a start that was admitted, or nothing starts
 }
 
 // decide lets a container start, or chooses how it waits.
@@ -86,11 +86,13 @@ func (p *pacer) decide(ctx context.Context, a *asking) (*api.Hook, error) {
 	switch {
 	case begins == startGoesOn:
 		return nil, nil
+	case begins == startNever:
+		return nil, p.refuse(a.r, atContainer, a.ctr.GetId(), barredFor(throttle.Evicted))
 	case begins == startAtOnce, exempt != "":
 		a.t.StartExempt(now)
 		return nil, nil
 	case p.shutsOut(now):
-		return nil, p.refuse(a.r, atContainer, a.ctr.GetId(), notNow())
+		return nil, p.refuse(a.r, atContainer, a.ctr.GetId(), barredFor(throttle.NodeShutdown))
 	}
 	if p.holds() && p.muster.on() && p.gate.barred(a.candidate) == "" {
 		// A free slot may be that of a hook which is about to come back.
@@ -122,7 +124,7 @@ func (p *pacer) takeNote(now time.Time, a *asking) (begins beginning, exempt str
 	if _, again := a.r.exits[a.name]; again {
 		p.endExitedLocked(now, a.r, a.pod, again)
 	}
-	if begins = p.beginsLocked(a.r, a.name, a.pod, a.known); begins == startGoesOn {
+	if begins = p.beginsLocked(now, a.r, a.name, a.pod, a.known); begins == startGoesOn || begins == startNever {
 		return begins, ""
 	}
 	a.t = p.joinLocked(now, a.r, a.name, a.pod)

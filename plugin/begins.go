@@ -1,6 +1,8 @@
 package plugin
 
 import (
+	"time"
+
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
@@ -16,15 +18,22 @@ const (
 	// startAtOnce: the container never waits, and is counted: another of its pod
 	// runs and would be held up, or it is a restart and those are not paced.
 	startAtOnce
+	// startNever: kubelet evicts the pod, and yet goes on with its next container.
+	startNever
 )
 
 // beginsLocked tells what a container begins. p.mu must be held.
-func (p *pacer) beginsLocked(r *record, name string, pod podwatch.Pod, known bool) beginning {
+func (p *pacer) beginsLocked(now time.Time, r *record, name string, pod podwatch.Pod, known bool) beginning {
 	if known && pod.Containers[name].Kind == podwatch.Ephemeral {
 		return startGoesOn
 	}
-	if t := p.limiter.Lookup(r.uid); t != nil && r.goesOn(name, t) {
-		return startGoesOn
+	if t := p.limiter.Lookup(r.uid); t != nil {
+		if p.isEvicted(now, t) && p.mayRefuse() {
+			return startNever
+		}
+		if r.goesOn(name, t) {
+			return startGoesOn
+		}
 	}
 	_, again := r.exits[name]
 	if r.appRuns(name, pod) || (again && !p.config.Load().Spec.PacesRestarts()) {

@@ -15,6 +15,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/crd"
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/evictions"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/leases"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
@@ -46,6 +47,8 @@ type Daemon struct {
 	watch   *podwatch.Watch
 	source  *crd.Source
 	claimer *leases.Claimer
+	// evictions is nil without WatchEvictions, too.
+	evictions *evictions.Watch
 	// policies and namespaces feed the pacer's keeper.
 	policies   *crd.Policies
 	namespaces *policies.Namespaces
@@ -113,6 +116,9 @@ func (d *Daemon) follow(c clients) {
 	d.source = crd.NewSource(c.dynamic, c.kube, o.NodeName, o.Instance, d.fallback, o.Log, d.configure)
 	d.source.OnPanic(func(part string) { d.pacer.countPanic("crd " + part) })
 	d.source.OnShutdown(d.pacer.shutsDown)
+	if o.WatchEvictions {
+		d.followEvictions(c)
+	}
 	if o.StateDir != "" {
 		d.source.Remember(crd.NewLastGood(o.lastGoodPath(), o.NodeName))
 	}
@@ -151,6 +157,9 @@ func (d *Daemon) Run(ctx context.Context) error {
 	} else {
 		d.setPolicies(d.filePolicies)
 		d.configure(crd.FromFile(d.fallback))
+	}
+	if d.evictions != nil {
+		g.Go(func() error { return d.pacer.supervised(ctx, "evictions", d.evictions.Run) })
 	}
 	g.Go(func() error { return d.lead(ctx) })
 	if k := d.pacer.kicker; k != nil {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/containerd/nri/pkg/api"
 
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/evictions"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
@@ -24,7 +25,13 @@ func (p *pacer) Wait(ctx context.Context, h gate.Hello, tell func(time.Time, int
 		p.metrics.gateWaiters.Dec()
 	}()
 	p.gate.trial.heard(h.ContainerID)
+	namespace, name := splitTitle(h.Name)
+	p.evictions.Enter(namespace)
+	defer p.evictions.Leave(namespace)
 	t, gone := p.attended(h)
+	if pod := (evictions.Pod{Namespace: namespace, Name: name, UID: h.PodUID}); p.evictions.Evicted(pod) {
+		p.podEvicted(pod)
+	}
 	if p.nodeShutdown.on(time.Now()) {
 		defer p.left(h)
 		return shutOut(t, gone), nil
@@ -114,7 +121,7 @@ func (p *pacer) attended(h gate.Hello) (*throttle.Ticket, <-chan struct{}) {
 	}
 	t := p.limiter.Lookup(r.uid)
 	if t != nil {
-		if state, reason := t.Status(); state != throttle.Gone || reason == throttle.Deleted {
+		if state, reason := t.Status(); state != throttle.Gone || reason == throttle.Deleted || p.isEvicted(time.Now(), t) {
 			return t, c.gone
 		}
 	}

@@ -90,10 +90,9 @@ func shutOut(t *throttle.Ticket, gone <-chan struct{}) gate.Verdict {
 	return gate.Verdict{Reason: throttle.NodeShutdown}
 }
 
-// notNow is the decision on a start that would have to wait on a node that is being
-// shut down.
-func notNow() throttle.Decision {
-	return throttle.Decision{Reason: throttle.NodeShutdown, Held: throttle.Held{Reason: throttle.NodeShutdown}}
+// barredFor is the decision on a start for which no limit could become free.
+func barredFor(reason throttle.Reason) throttle.Decision {
+	return throttle.Decision{Reason: reason, Held: throttle.Held{Reason: reason}}
 }
 
 // noGate tells why nobody may wait in the gate now; empty: some may.
@@ -107,12 +106,15 @@ func (p *pacer) noGate(now time.Time) string {
 // letUp asks whether a pod may come up to wait near its turn.
 func (p *pacer) letUp(now time.Time, t *throttle.Ticket) throttle.Decision {
 	if p.shutsOut(now) {
-		return notNow()
+		return barredFor(throttle.NodeShutdown)
 	}
 	return t.LetUp(now, p.options.GateTimeout)
 }
 
 // shutsOut tells whether nobody may start who would have to wait.
 func (p *pacer) shutsOut(now time.Time) bool {
-	return p.nodeShutdown.on(now) && p.holds() && p.budget.allows(refusalsStopped)
+	return p.nodeShutdown.on(now) && p.mayRefuse()
 }
+
+// mayRefuse tells whether starts are refused at all.
+func (p *pacer) mayRefuse() bool { return p.holds() && p.budget.allows(refusalsStopped) }

@@ -47,6 +47,7 @@ type pacer struct {
 	sensors   *sensors
 	keeper    *policies.Keeper
 	claimer   interface{ Wake() } // nil: no policy can have the scope Cluster
+	evictions evictionSource
 
 	config   atomic.Pointer[crd.Effective]
 	settings atomic.Pointer[throttle.Settings] // that follow from config
@@ -72,7 +73,7 @@ type pacer struct {
 func newPacer(o Options, pods podSource, m *metrics) *pacer {
 	p := &pacer{
 		options: o, limiter: throttle.New(time.Now(), throttle.Settings{}), pods: pods,
-		gate: newGateUse(o), metrics: m, log: o.Log, notices: noNotices{}, podEvents: newPodEvents(),
+		gate: newGateUse(o), metrics: m, log: o.Log, notices: noNotices{}, evictions: noEvictions{}, podEvents: newPodEvents(),
 		signs: newSigns(o), stalls: newStalls(o), budget: newHandlerBudget(), missed: newMissedStarts(),
 		kubelet: newKubeletProcess(o),
 		records: map[string]*record{}, starting: map[string]struct{}{},

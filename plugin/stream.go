@@ -202,11 +202,14 @@ func (p *pacer) logEvent(e throttle.Event) {
 		log.Warn("a wait in the gate ended without a turn: kubelet tries again, the pod keeps its place")
 	case throttle.KindEnded:
 		log = log.WithField("start_ms", e.Took.Milliseconds())
-		if e.Reason == throttle.Stuck {
+		switch e.Reason {
+		case throttle.Stuck:
 			log.Warn("start is stuck and no longer counts")
-			return
+		case throttle.Evicted:
+			log.Info("kubelet evicts the pod: it waits no longer, and nothing of it starts")
+		default:
+			log.Info("start ended")
 		}
-		log.Info("start ended")
 	}
 }
 

@@ -93,6 +93,9 @@ const (
 	SandboxGone Reason = "SandboxGone"
 	// Deleted: the pod was deleted.
 	Deleted Reason = "Deleted"
+	// Evicted: kubelet evicts the pod, because the node runs short of something. The
+	// limiter itself never gives it.
+	Evicted Reason = "Evicted"
 	// Stuck: the start took longer than the start timeout.
 	Stuck Reason = "Stuck"
 	// Abandoned: nobody came back for the ticket.
@@ -135,7 +138,7 @@ func (r Reason) breaksOff() bool { return r == Exited || r == CrashLoop || r == 
 // Gone, any other is Started.
 func (r Reason) endState() State {
 	switch r {
-	case Deleted, Abandoned, SandboxGone:
+	case Deleted, Evicted, Abandoned, SandboxGone:
 		return Gone
 	default:
 		return Started

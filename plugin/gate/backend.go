@@ -33,6 +33,7 @@ const (
 // words are what the reader of the pod's events is told beside the reason.
 var words = map[throttle.Reason]string{
 	throttle.Deleted:      "the pod was deleted while it waited for its turn to start",
+	throttle.Evicted:      "kubelet evicts the pod, which waited for its turn to start",
 	throttle.NodeShutdown: "the node is being shut down",
 	Replaced:              "a newer attempt to start this container waits in its place",
 	throttle.GateExpired:  "its turn to start did not come in time; it keeps its place in the queue, and the kubelet tries again",
