@@ -48,8 +48,8 @@ func TestHooksThatWereRejectedAreTriedAgain(t *testing.T) {
 	t.Parallel()
 	h := newHookTrial()
 	now := now0
-	for i, pause := range []time.Duration{1, 2, 4, 8, 10, 10, 10} {
-		id, pause := strconv.Itoa(i), pause*time.Minute
+	for i, minutes := range []int{1, 2, 4, 8, 10, 10, 10} {
+		id, pause := strconv.Itoa(i), time.Duration(minutes)*time.Minute
 		h.begins(now, id, "u"+id, "app", true)
 		if i > 0 {
 			assert.NotEmpty(t, h.bars(now, "other"), "another one tries")

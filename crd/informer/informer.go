@@ -24,7 +24,7 @@ func New(reach *Reach, lw cache.ListWatch, client any, kind runtime.Object,
 	trim cache.TransformFunc, handler cache.ResourceEventHandler,
 ) (i Informer, err error) {
 	i.shared = cache.NewSharedIndexInformer(
-		cache.ToListWatcherWithWatchListSemantics(reach.observed(lw), client), kind, 0, cache.Indexers{})
+		cache.ToListWatcherWithWatchListSemantics(Endable(reach.observed(lw)), client), kind, 0, cache.Indexers{})
 	if err := i.shared.SetTransform(trim); err != nil {
 		return i, err
 	}

@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd"
+	"github.com/pod-pacemaker/pod-pacemaker/crd/informer"
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 )
 
@@ -110,7 +111,7 @@ func (s *Summary) informer() (cache.SharedIndexInformer, error) {
 			return w, err
 		},
 	}
-	informer := cache.NewSharedIndexInformer(cache.ToListWatcherWithWatchListSemantics(&lw, s.API), nil, 0, cache.Indexers{})
+	informer := cache.NewSharedIndexInformer(cache.ToListWatcherWithWatchListSemantics(informer.Endable(&lw), s.API), nil, 0, cache.Indexers{})
 	if err := informer.SetTransform(trim); err != nil {
 		return nil, err
 	}

@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/pod-pacemaker/pod-pacemaker/crd/informer"
 )
 
 // listWatch lists and watches the pods of one node, and notes in h how that goes. The informer's own error handler
@@ -21,7 +23,7 @@ import (
 func listWatch(client kubernetes.Interface, node string, h *health) cache.ListerWatcher {
 	pods := client.CoreV1().Pods(metav1.NamespaceAll)
 	selector := fields.OneTermEqualSelector("spec.nodeName", node).String()
-	return cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
+	return cache.ToListWatcherWithWatchListSemantics(informer.Endable(&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
 			opts.FieldSelector = selector
 			list, err := pods.List(ctx, opts)
@@ -41,7 +43,7 @@ func listWatch(client kubernetes.Interface, node string, h *health) cache.Lister
 			}
 			return observe(ctx, inner, opts, h), nil
 		},
-	}, client)
+	}), client)
 }
 
 // fallsBackToList is true of the answer of an API server that cannot stream the initial list:

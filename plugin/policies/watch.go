@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/pod-pacemaker/pod-pacemaker/crd/informer"
 )
 
 // Namespaces watches the namespaces for a Keeper, from the moment that one of its
@@ -108,7 +110,7 @@ func (n *Namespaces) informer(k *Keeper) (cache.SharedIndexInformer, error) {
 			return w, err
 		},
 	}
-	informer := cache.NewSharedIndexInformer(cache.ToListWatcherWithWatchListSemantics(&lw, n.client), &corev1.Namespace{}, 0, cache.Indexers{})
+	informer := cache.NewSharedIndexInformer(cache.ToListWatcherWithWatchListSemantics(informer.Endable(&lw), n.client), &corev1.Namespace{}, 0, cache.Indexers{})
 	trim := func(obj any) (any, error) {
 		if namespace, ok := obj.(*corev1.Namespace); ok {
 			return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
