@@ -10,9 +10,7 @@ import (
 func (l *Limiter) Groups(now time.Time) []GroupView {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	now = later(now, l.latest)
-	l.endGraceLocked(now) // no claim is wanted for those that stay away
-	wants := l.wantsLocked(now)
+	wants := l.wantsLocked(later(now, l.latest))
 	views := make([]GroupView, 0, len(l.groups))
 	for _, g := range l.groups {
 		views = append(views, g.view(wants[g]))
@@ -44,11 +42,18 @@ func (l *Limiter) wantsLocked(now time.Time) map[*group]int {
 	if l.slots.most > 0 {
 		room = l.slots.capacity() - l.starting.len()
 	}
+	late := map[*class]int{} // of those that come, who should have by now
+	for t := range l.grace.all() {
+		if now.Before(t.comes) {
+			break
+		}
+		late[t.class]++
+	}
 	wants := map[*group]int{}
 	for _, c := range l.classes {
 		for _, g := range c.groups {
 			if g.limits.given.Claims && g.claims >= 0 {
-				wants[g] += c.wants(g)
+				wants[g] += c.wants(now, g, c.coming.len()-late[c])
 			}
 		}
 	}
@@ -59,17 +64,14 @@ func (l *Limiter) wantsLocked(now time.Time) map[*group]int {
 	return wants
 }
 
-// wants gives how many of the class come whom the policies let start now if the group
-// had claims for all.
-func (c *class) wants(g *group) int {
-	t := c.present.first()
-	if t == nil {
-		t = c.coming.first()
-	}
+// wants gives how many of the class, of whom so many come, the policies let start now if
+// the group had claims for all.
+func (c *class) wants(now time.Time, g *group, come int) int {
+	t := c.firstToCome(now)
 	if t == nil {
 		return 0
 	}
-	least := int64(c.coming.len())
+	least := int64(come)
 	tell := func(more, _ int64) { least = min(least, more) }
 	for i := range t.holds {
 		h := &t.holds[i]
@@ -82,4 +84,18 @@ func (c *class) wants(g *group) int {
 		}
 	}
 	return int(least)
+}
+
+// firstToCome gives the first that stands there or, where nobody does, that will within
+// seconds; nil: nobody will.
+func (c *class) firstToCome(now time.Time) *Ticket {
+	if t := c.present.first(); t != nil {
+		return t
+	}
+	for t := range c.coming.all() {
+		if now.Before(t.comes) {
+			return t
+		}
+	}
+	return nil
 }

@@ -384,6 +384,7 @@ func TestClaimsAreNotWantedForThoseThatStayAway(t *testing.T) {
 	require.Equal(t, 1, n.group(t1).Wants, "nobody has come to a container")
 	n.pass(returnsWithin - arrivalGrace)
 	require.Zero(t, n.group(t1).Wants, "nobody has come back")
+	require.True(t, pulls.letUp, "to look changes nothing")
 	pulls.Attend(n.now)
 	require.Equal(t, 1, n.group(t1).Wants)
 }
