@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/sirupsen/logrus"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd/informer"
@@ -73,7 +74,7 @@ func (w *Watch) SetPressure(on bool) {
 }
 
 // Enter takes note that a pod of the namespace begins to wait, or one more of its
-// containers does.
+// containers does. Without a namespace, nothing is watched.
 func (w *Watch) Enter(namespace string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -167,6 +168,7 @@ func (w *Watch) follow(ctx context.Context, now time.Time) (begins []*watcher, n
 			delete(w.watching, namespace)
 		}
 	}
+	delete(needed, metav1.NamespaceAll)
 	for namespace, is := range needed {
 		if is && w.watching[namespace] == nil {
 			one := newWatcher(ctx, namespace)

@@ -140,6 +140,8 @@ func TestEventsAreWatchedOnlyWherePodsWaitUnderPressure(t *testing.T) {
 		w.does(func() { w.w.SetPressure(true) })
 		w.pass(time.Hour)
 		assert.Empty(t, w.asked(), "nobody waits")
+		w.does(func() { w.w.Enter("") })
+		assert.Empty(t, w.asked(), "all namespaces are never watched")
 		w.does(func() { w.w.Enter("blue") })
 		assert.Equal(t, watches("blue"), w.asked())
 		w.does(func() { w.w.Enter("blue"); w.w.Enter("green") })

@@ -1,0 +1,240 @@
+//go:build e2e && full
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// A node that runs short of process IDs has so many pods that start, which kubelet never
+// evicts, and so many that wait for them at the gate, as many as it holds.
+const (
+	evictionLimit   = 2
+	evictionWaiting = 2*evictionLimit + 1
+	// evictionJudged is how many evictions of pods that wait must succeed. The first may
+	// fail: kubelet evicts for up to 10 s before it says on its Node what it runs short of.
+	evictionJudged = 2
+	// evictionMargin is how many threads the machine may have beside those of the scenario
+	// before kubelet evicts, and how many too many those of the scenario are.
+	evictionMargin = 2000
+)
+
+// What kubelet logs of an eviction, before the pod.
+const (
+	evictionDone   = `"Eviction manager: pod is evicted successfully" pod="`
+	evictionFailed = `"Eviction manager: pod failed to evict" err="timeout waiting to kill pod" pod="`
+)
+
+// kubelet evicts pods that wait at the gate, because the node runs short of process IDs:
+// without --watch-evictions it waits in vain for the end of the pod, with it the pod ends
+// its wait, and nothing of it starts.
+func TestKubeletEvictsPodsThatWait(t *testing.T) {
+	scarceNode(t)
+	evictionClasses(t)
+	t.Run("watched", evictsWatched)
+	t.Run("not watched", evictsUnwatched)
+}
+
+// scarceNode has kubelet evict pods when the machine has many more threads than now, until
+// the test ends.
+func scarceNode(t *testing.T) {
+	t.Helper()
+	free := number(t, "/proc/sys/kernel/pid_max", 0)
+	free = min(free, number(t, "/proc/sys/kernel/threads-max", 0)) - threads(t)
+	require.Greater(t, free, 3*evictionMargin, "too few process IDs on this machine")
+	t.Cleanup(func() { assert.NoError(t, node.RestartKubelet(context.Background(), nil), "the node is as it was") })
+	require.NoError(t, node.RestartKubelet(t.Context(), func(config map[string]any) {
+		hard := map[string]string{"pid.available": strconv.Itoa(free - evictionMargin)}
+		if given, ok := config["evictionHard"].(map[string]string); ok {
+			maps.Copy(hard, given)
+		}
+		config["evictionHard"] = hard
+		// So that the node recovers soon.
+		config["evictionPressureTransitionPeriod"] = "1s"
+		// So that nobody's wait is over for its length, however slow this goes.
+		config["runtimeRequestTimeout"] = "30m"
+	}))
+}
+
+// threads gives how many the machine has, as kubelet counts them.
+func threads(t *testing.T) int {
+	t.Helper()
+	text, err := os.ReadFile("/proc/loadavg")
+	require.NoError(t, err)
+	_, all, ok := strings.Cut(strings.Fields(string(text))[3], "/")
+	require.True(t, ok, "%s", text)
+	n, err := strconv.Atoi(all)
+	require.NoError(t, err)
+	return n
+}
+
+// number gives the number in a field of a file.
+func number(t *testing.T, file string, field int) int {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	n, err := strconv.Atoi(strings.Fields(string(text))[field])
+	require.NoError(t, err)
+	return n
+}
+
+// exhaust takes so many threads that kubelet evicts pods, until end is called or the test
+// ends.
+func exhaust(t *testing.T) (end func()) {
+	t.Helper()
+	before := threads(t)
+	var held, ended sync.WaitGroup
+	release := make(chan struct{})
+	for range 2 * evictionMargin {
+		held.Add(1)
+		ended.Go(func() {
+			runtime.LockOSThread() // a thread that is not unlocked ends with its goroutine
+			held.Done()
+			<-release
+		})
+	}
+	held.Wait()
+	require.Greater(t, threads(t), before+evictionMargin, "the threads are there")
+	end = sync.OnceFunc(func() {
+		close(release)
+		ended.Wait()
+	})
+	t.Cleanup(end)
+	return end
+}
+
+// recovers waits until kubelet says that it runs short of nothing.
+func recovers(t *testing.T) {
+	t.Helper()
+	eventually(t, "the node has recovered", func() bool {
+		n, err := node.Client().CoreV1().Nodes().Get(t.Context(), node.NodeName, metav1.GetOptions{})
+		require.NoError(t, err)
+		return len(n.Spec.Taints) == 0 && !slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
+			return c.Type == corev1.NodePIDPressure && c.Status != corev1.ConditionFalse
+		})
+	})
+}
+
+// evictionClass is the class of the pod that is evicted as the n-th.
+func evictionClass(n int) string { return fmt.Sprintf("evicted-%d", n) }
+
+// evictionClasses makes kubelet evict those that wait in the order of their names.
+func evictionClasses(t *testing.T) {
+	t.Helper()
+	api := node.Client().SchedulingV1().PriorityClasses()
+	for n := range evictionWaiting {
+		_, err := api.Create(t.Context(), &schedulingv1.PriorityClass{
+			ObjectMeta: metav1.ObjectMeta{Name: evictionClass(n)}, Value: int32(n - evictionWaiting),
+		}, metav1.CreateOptions{})
+		require.NoError(t, err)
+		t.Cleanup(func() { assert.NoError(t, api.Delete(context.Background(), evictionClass(n), metav1.DeleteOptions{})) })
+	}
+}
+
+// podsAtGate makes pods that take all slots and others that wait for them, and gives the
+// namespace of the others. Each of those has two containers: kubelet goes on with the
+// second when the first has not started.
+func podsAtGate(t *testing.T, d *daemon) (ns string) {
+	t.Helper()
+	d.configure(t, fmt.Sprintf("{maxWait: 30m, throttleConfig: {maxConcurrent: {value: %d}, noProgressAfter: 30m}, startTimeout: 30m}", evictionLimit))
+	starting, ns := namespace(t), namespace(t)
+	for i := range evictionLimit {
+		createPod(t, starting, fmt.Sprintf("starting-%d", i), herdPod(0, sleeping("1h"), func(spec *corev1.PodSpec) {
+			spec.PriorityClassName = "system-node-critical" // kubelet evicts no such pod
+		}))
+	}
+	eventually(t, "the slots are held", func() bool {
+		return len(d.status(t).Starting) == evictionLimit && runningIn(t, starting, "") == evictionLimit
+	})
+	for n := range evictionWaiting {
+		createPod(t, ns, fmt.Sprintf("waits-%d", n), herdPod(0, func(spec *corev1.PodSpec) {
+			spec.PriorityClassName = evictionClass(n)
+			beside := *spec.Containers[0].DeepCopy()
+			beside.Name, beside.ReadinessProbe = "beside", nil
+			spec.Containers = append(spec.Containers, beside)
+		}))
+	}
+	eventually(t, "the others wait at the gate", func() bool { return d.status(t).Gate.Waiters == evictionWaiting })
+	return ns
+}
+
+func evictsWatched(t *testing.T) {
+	d := startDaemon(t, "--gate-timeout", "20m")
+	ns := podsAtGate(t, d)
+	said := logSize(t, node.Kubelet)
+	end := exhaust(t)
+	eventually(t, "kubelet evicts those that wait", func() bool {
+		return strings.Count(logSince(t, node.Kubelet, said), evictionDone+ns+"/") >= evictionJudged
+	})
+	end()
+	log := logSince(t, node.Kubelet, said)
+	recovers(t)
+
+	done, failed := strings.Count(log, evictionDone+ns+"/"), strings.Count(log, evictionFailed+ns+"/")
+	figure(t, "of %d pods at the gate kubelet evicted %d, and failed to %d times", evictionWaiting, done, failed)
+	evicted := 0
+	for _, p := range pods(t, ns) {
+		if !strings.Contains(log, evictionDone+ns+"/"+p.Name+`"`) {
+			continue
+		}
+		evicted++
+		eventually(t, "the API server knows its end", func() bool {
+			now, err := node.Client().CoreV1().Pods(ns).Get(t.Context(), p.Name, metav1.GetOptions{})
+			require.NoError(t, err)
+			return now.Status.Phase == corev1.PodFailed && now.Status.Reason == "Evicted"
+		})
+		assertNeverStarted(t, d, p)
+		assert.Contains(t, d.why(t, ns, p.Name), "Evicted")
+		assert.Regexp(t, `msg="kubelet evicts the pod: it waits no longer.* pod_name=`+p.Name+` .*reason=Evicted`, d.logged(t))
+	}
+	assert.GreaterOrEqual(t, evicted, evictionJudged)
+	assert.GreaterOrEqual(t, d.metric(t, `pod_pacemaker_start_seconds_count{reason="Evicted"}`), float64(evicted))
+	eventually(t, "no hook of theirs is left", func() bool {
+		s := d.status(t)
+		return s.Gate.Waiters == len(s.Waiting) && s.Gate.Waiters <= evictionWaiting-evicted
+	})
+}
+
+// assertNeverStarted has kubelet and the daemon say that no container of a pod started.
+func assertNeverStarted(t *testing.T, d *daemon, p corev1.Pod) {
+	t.Helper()
+	events, err := node.Client().CoreV1().Events(p.Namespace).List(t.Context(), metav1.ListOptions{
+		FieldSelector: "reason=Started,involvedObject.uid=" + string(p.UID),
+	})
+	require.NoError(t, err)
+	assert.Empty(t, events.Items, "%s started", p.Name)
+	for line := range strings.Lines(d.logged(t)) {
+		started := strings.Contains(line, "start admitted") || strings.Contains(line, "went on without its turn")
+		assert.False(t, started && strings.Contains(line, "pod_uid="+string(p.UID)), line)
+	}
+}
+
+// evictsUnwatched has kubelet try in vain.
+func evictsUnwatched(t *testing.T) {
+	d := startDaemon(t, "--gate-timeout", "20m", "--watch-evictions=false")
+	ns := podsAtGate(t, d)
+	said := logSize(t, node.Kubelet)
+	end := exhaust(t)
+	eventually(t, "kubelet fails to evict the first that waits", func() bool {
+		return strings.Contains(logSince(t, node.Kubelet, said), evictionFailed+ns+`/waits-0"`)
+	})
+	assert.Equal(t, evictionWaiting, d.status(t).Gate.Waiters, "all wait still")
+	assert.NotContains(t, logSince(t, node.Kubelet, said), evictionDone+ns+"/")
+	end()
+	recovers(t)
+}
