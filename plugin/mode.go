@@ -53,6 +53,31 @@ func (g *modeGate) set(holds bool) {
 	}
 }
 
+// offTimes tells whether the mode was Off at a time: what happened then is told later,
+// when it may be another. The zero value: it never was.
+type offTimes struct {
+	mu           sync.Mutex
+	since, until time.Time // of the latest; until zero: it lasts
+}
+
+// set follows the mode.
+func (o *offTimes) set(now time.Time, off bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	switch is := !o.since.IsZero() && o.until.IsZero(); {
+	case off && !is:
+		o.since, o.until = now, time.Time{}
+	case is && !off:
+		o.until = now
+	}
+}
+
+func (o *offTimes) at(t time.Time) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return !o.since.IsZero() && !t.Before(o.since) && (o.until.IsZero() || t.Before(o.until))
+}
+
 // mode is what is done with a start that a limit holds.
 func (p *pacer) mode() v1alpha1.Mode { return p.config.Load().Spec.GetMode() }
 

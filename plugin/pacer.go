@@ -63,6 +63,7 @@ type pacer struct {
 
 	turns    turnBoard
 	modeGate modeGate
+	off      offTimes
 	// nodeShutdown has nobody start who has to wait.
 	nodeShutdown nodeShutdown
 	muster       *muster
@@ -97,6 +98,7 @@ func (p *pacer) configure(now time.Time, e crd.Effective, cores int) {
 	s := SettingsOf(e.Spec, cores)
 	p.sensors.prepare(s, e.Spec.ThrottleConfig.PressureWindow())
 	p.settings.Store(&s)
+	p.off.set(now, e.Spec.GetMode() == v1alpha1.ModeOff) // before anybody is admitted for it
 	p.limiter.Configure(now, s)
 	p.keeper.Suspend(now, e.Spec.GetMode() == v1alpha1.ModeOff)
 	p.config.Store(&e) // after the limits: what status calls in force is

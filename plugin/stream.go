@@ -7,7 +7,6 @@ import (
 
 	"github.com/sirupsen/logrus"
 
-	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
 
@@ -129,7 +128,7 @@ func (p *pacer) tell(e throttle.Event) {
 	p.metrics.observe(e)
 	p.logEvent(e)
 	p.podEvents.happened(p.notices, e)
-	if p.mode() == v1alpha1.ModeOff && e.Kind == throttle.KindAdmitted && e.Reason == throttle.Free {
+	if e.Kind == throttle.KindAdmitted && e.Reason == throttle.Free && p.off.at(e.Time) {
 		p.metrics.unpaced.WithLabelValues(string(throttle.Off)).Inc()
 	}
 }
