@@ -12,7 +12,7 @@ const (
 	ConditionConflict = "Conflict"
 )
 
-// PacemakerConfigStatus sums up what the nodes tell on which the config is in
+// PacemakerConfigStatus sums up what the nodes report on which the config is in
 // force. One daemon writes it for all of them, at most every 30 seconds.
 type PacemakerConfigStatus struct {
 	// observedGeneration is the generation of the config that this is about.

@@ -31,7 +31,7 @@ type StartPolicy struct {
 	// +required
 	Spec StartPolicySpec `json:"spec"`
 
-	// status sums up what the nodes tell on which this policy is in force.
+	// status sums up what the nodes report on which this policy is in force.
 	// +optional
 	Status StartPolicyStatus `json:"status,omitzero"`
 }

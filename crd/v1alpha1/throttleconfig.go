@@ -12,7 +12,7 @@ type ThrottleConfig struct {
 	// +optional
 	Adaptive *Adaptive `json:"adaptive,omitempty"`
 
-	// rateLimit limits how many pods may begin to start in a time.
+	// rateLimit limits how many pods may begin to start per unit of time.
 	// +optional
 	RateLimit *RateLimit `json:"rateLimit,omitempty"`
 
@@ -97,7 +97,7 @@ type Adaptive struct {
 	Max *int32 `json:"max,omitempty"`
 }
 
-// RateLimit limits how many pods may begin to start in a time.
+// RateLimit limits how many pods may begin to start per unit of time.
 type RateLimit struct {
 	// fillFactor is the time in which one start becomes available, like "1s":
 	// one start per second. From 1ms to 1h.
@@ -123,9 +123,9 @@ type CPULimit struct {
 	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 1 && self <= 100 : self.matches('^[0-9]{1,6}([.][0-9]{1,3})?$') && double(self) > 0.0 && double(self) <= 100.0",message="must be a percentage from \"0.001\" to 100 with at most three decimal places, like 80 or \"62.5\""
 	MaxLoad *Decimal `json:"maxLoad"`
 
-	// incrementBy is what each start adds to the measured percentage until it was
-	// measured anew, because a pod that has just begun does not show yet. From 0 to
-	// 100, default 0.
+	// incrementBy is what each start adds to the measured percentage until the next
+	// measurement, because a pod that has just begun does not show in it yet. From 0
+	// to 100, default 0.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 && self <= 100 : self.matches('^[0-9]{1,6}([.][0-9]{1,3})?$') && double(self) <= 100.0",message="must be a percentage from 0 to 100 with at most three decimal places, like 10 or \"2.5\""
 	IncrementBy *Decimal `json:"incrementBy,omitempty"`
@@ -139,9 +139,9 @@ type IOLimit struct {
 	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 1 && self <= 100 : self.matches('^[0-9]{1,6}([.][0-9]{1,3})?$') && double(self) > 0.0 && double(self) <= 100.0",message="must be a percentage from \"0.001\" to 100 with at most three decimal places, like 80 or \"62.5\""
 	MaxLoad *Decimal `json:"maxLoad"`
 
-	// incrementBy is what each start adds to the measured percentage until it was
-	// measured anew, because a pod that has just begun does not show yet. From 0 to
-	// 100, default 0.
+	// incrementBy is what each start adds to the measured percentage until the next
+	// measurement, because a pod that has just begun does not show in it yet. From 0
+	// to 100, default 0.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 && self <= 100 : self.matches('^[0-9]{1,6}([.][0-9]{1,3})?$') && double(self) <= 100.0",message="must be a percentage from 0 to 100 with at most three decimal places, like 10 or \"2.5\""
 	IncrementBy *Decimal `json:"incrementBy,omitempty"`
@@ -162,8 +162,8 @@ type LoadAvgLimit struct {
 	// +kubebuilder:default=false
 	PerCore bool `json:"perCore,omitempty"`
 
-	// incrementBy is what each start adds to the load average until it was measured
-	// anew. From 0 to 100000, default 0.
+	// incrementBy is what each start adds to the load average until the next
+	// measurement. From 0 to 100000, default 0.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 && self <= 100000 : self.matches('^[0-9]{1,6}([.][0-9]{1,3})?$') && double(self) <= 100000.0",message="must be a number from 0 to 100000 with at most three decimal places, like 1 or \"0.5\""
 	IncrementBy *Decimal `json:"incrementBy,omitempty"`

@@ -37,7 +37,7 @@ type PacemakerConfig struct {
 	// +kubebuilder:default={}
 	Spec PacemakerConfigSpec `json:"spec,omitempty"`
 
-	// status sums up what the nodes tell on which this config is in force.
+	// status sums up what the nodes report on which this config is in force.
 	// +optional
 	Status PacemakerConfigStatus `json:"status,omitzero"`
 }
@@ -177,10 +177,10 @@ type Exemptions struct {
 
 // Restarts say how containers that exited are started again.
 type Restarts struct {
-	// pace makes a container that exited, and that no other app container of its
-	// pod runs beside, wait for its start again: as a start of its own, behind all
-	// pods of the same priority that exited less often. With false it is started
-	// at once, as kubelet does, and counted. Default true.
+	// pace makes a container that exited wait before it starts again, unless another
+	// app container of its pod is running. It waits as a start of its own, behind all
+	// pods of the same priority that exited less often. With false it starts at once,
+	// as without the daemon, and is counted. Default true.
 	// +optional
 	// +kubebuilder:default=true
 	Pace *bool `json:"pace,omitempty"`
