@@ -25,7 +25,7 @@ func commands(t *testing.T, document string) (lines []string) {
 		if i%2 == 0 || language != "" {
 			continue // between blocks, or of a language
 		}
-		prompts := strings.HasPrefix(content, "$ ")
+		prompts := strings.HasPrefix(strings.TrimSpace(content), "$ ")
 		for line := range strings.Lines(content) {
 			command, prompted := strings.CutPrefix(strings.TrimSpace(line), "$ ")
 			if command, _, _ = strings.Cut(command, " #"); command != "" && prompted == prompts {
