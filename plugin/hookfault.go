@@ -1,6 +1,7 @@
 package plugin
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -32,7 +33,10 @@ func (w walk) fault(path string) string {
 	at, links := "/", 0
 	info, err := os.Lstat(at)
 	for {
-		if err != nil {
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return "the hook cannot be used: there is no " + at
+		case err != nil:
 			return fmt.Sprintf("the hook cannot be used: %v", err)
 		}
 		if fault := w.open(path, at, info, len(rest) > 0); fault != "" {

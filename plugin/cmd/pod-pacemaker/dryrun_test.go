@@ -56,7 +56,7 @@ func TestDryRunNamesWhatHinders(t *testing.T) {
 	for _, want := range []string{
 		"  !!  config   none: no pod is held back (--config names a file)\n",
 		"  !!  runtime  there is no " + dir + "/none.sock: does containerd run, with NRI enabled? (It is off by default in 1.7: see deploy/containerd/nri.toml)\n",
-		"  !!  gate     the hook cannot be used: lstat " + dir + "/none: no such file or directory: 'pod-pacemaker install-gate' puts it there; without it pods are refused instead\n",
+		"  !!  gate     the hook cannot be used: there is no " + dir + "/none: 'pod-pacemaker install-gate' puts it there; without it pods are refused instead\n",
 		"  !!  sockets  another daemon answers at " + dir + "/admin.sock: this one would stand by until that ends\n",
 		"  !!  http     listen tcp " + l.Addr().String() + ": bind: address already in use\n",
 	} {
