@@ -24,7 +24,7 @@ func asServiceAccount(t *testing.T) string {
 	t.Helper()
 	manifests := filepath.Join(t.TempDir(), "rbac")
 	require.NoError(t, os.MkdirAll(manifests, 0o700))
-	for _, name := range []string{"serviceaccount.yaml", "rbac.yaml", "namespace.yaml"} {
+	for _, name := range []string{"serviceaccount.yaml", "rbac.yaml", "evictions.yaml", "namespace.yaml"} {
 		data, err := os.ReadFile(repository("deploy", "base", name))
 		require.NoError(t, err)
 		require.NoError(t, os.WriteFile(filepath.Join(manifests, name), data, 0o600))
