@@ -33,24 +33,25 @@
 // # Groups of pods
 //
 // A pod may belong to groups of policies ([Request.Groups], [Limiter.SetGroups]), and
-// each policy bounds the pods of each of its groups ([Limiter.SetPolicies]): those
-// that start, those that run, what they request, and how many start beside those that
-// are ready. A pod counts among those that start from its admission until its
-// slot ends, and among those that run until [Limiter.Finished]. Whoever is exempt, found
-// or bypasses a policy counts, and is not held.
+// each policy bounds the pods of each of its groups ([Limiter.SetPolicies]): those that
+// start, those that run, what they request, and how many start beside those that are
+// ready. A pod counts among those that start from its admission until its slot ends, and
+// among those that run until [Limiter.Finished]. A pod that is exempt, that was found
+// starting, or that bypasses a policy counts, and is not held.
 //
-// Those that wait stand in one queue per class: the same groups that may hold them,
-// for the same resources. Within a class the order is strict; a class that its
+// Waiting pods stand in one queue per class. The pods of a class may be held by the same
+// groups, for the same resources. Within a class the order is strict; a class that its
 // policies hold makes nobody else wait. So a pod that requests memory passes one for
-// which there is no CPU left, as it does with kube-throttler, and one that no
-// policy bounds passes them all. A pod that exceeds a bound alone has a class of its own.
+// which there is no CPU left, as it does with kube-throttler, and one that no policy
+// bounds passes them all. A pod that exceeds a bound all by itself has a class of its
+// own.
 //
 // A bound of those that run may hold a pod for hours. No deadline and no loan passes it,
-// and whom it holds is not let up: it waits by being refused. What is free of it is
-// kept for those that were let up, then for those of the class that come before: many
-// small pods do not pass a large one that is away for seconds. Every other limit of a
-// group holds as those of the node do, deadlines may pass it, and of each class no more
-// are let up than it is expected to let start in time.
+// and whom it holds is not let up: it waits by being refused. What it has left is kept
+// for the pods that were let up, then for those that come before in the class: many small
+// pods do not pass a large one that is away for seconds. Every other limit of a group
+// holds as those of the node do, deadlines may pass it, and of each class no more are let
+// up than it is expected to let start in time.
 //
 // The pacers are those of straggler (github.com/technicianted/straggler, pkg/pacer):
 // a pod is ready or it is starting, until it finishes; one that starts anew counts already,
@@ -131,20 +132,19 @@
 // come (that stand there, were let up within 10 seconds or refused within 20) is
 // below the room: all before it have their turn before its time is over.
 //
-// Let m be the mean duration of the last 16 starts that ended, a the age of the
-// oldest unfinished one, c the number of slots (what an adaptive limit may soon come
-// to, where that is more), f of which are free now. Slots come
-// free at a rate of c/m as long as starts take as long as before. The room is
-// f + c*T/(12m): who is near bears it that starts become ten times slower at this
-// moment, and the rest of the starts under way. It is at least f + c, one for each
-// slot; at most f + c*T/2m and f + c*T/2a, a margin of two for an estimate that is
-// wrong; and as long as nothing was observed, 2c+1: two rounds of starts and one in
-// reserve. Where no more than 25 seconds of work are left (25/m pods for each slot
-// that there is now), being there in time matters more than a slowdown, and the room
-// is f + c*T/2m. Of a class that a policy bounds, no more count among those that come
-// before others than the same estimate gives for its bounds. When loans are made or
-// due, it is at least what will be lent in the 25 seconds in which one who is refused
-// now is back and there.
+// Let m be the mean duration of the last 16 starts that ended, a the age of the oldest
+// unfinished one, c the number of slots (what an adaptive limit may soon come to, where
+// that is more), f of which are free now. Slots come free at a rate of c/m as long as
+// starts take as long as before. The room is f + c*T/(12m): a pod near its turn gets it
+// in time even if starts become ten times slower at this moment, what is left of those
+// under way included. It is at least f + c, one for each slot; at most f + c*T/2m and
+// f + c*T/2a, a margin of two for an estimate that is wrong; and as long as nothing was
+// observed, 2c+1: two rounds of starts and one in reserve. Where no more than 25 seconds
+// of work are left (25/m pods for each slot that there is now), being there in time
+// matters more than a slowdown, and the room is f + c*T/2m. Of a class that a policy
+// bounds, no more count among those that come before others than the same estimate gives
+// for its bounds. When loans are made or due, it is at least what will be lent in the 25
+// seconds in which one who is refused now is back and there.
 //
 // The rate limit admits the tokens it has and one more per FillEvery, in half of T. A
 // limit on a signal cannot tell: it is taken to admit as fast as in the last
