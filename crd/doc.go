@@ -9,6 +9,6 @@
 // the same for StartPolicies, of which package startpolicy says what they mean.
 //
 // A bad object never ends the process. The last good version of an invalid
-// PacemakerConfig stays in force, an invalid StartPolicy holds nobody, and when the API
+// PacemakerConfig stays in force, an invalid StartPolicy holds no pod, and when the API
 // server is away, everything stays as it is.
 package crd

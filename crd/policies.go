@@ -22,7 +22,7 @@ import (
 // server for its instance that select its node. Where there are none, those of its
 // file are in force. Make one with [Source.Policies], before the Source runs.
 //
-// A policy that is not valid holds nobody, and that is logged once. While the API
+// A policy that is not valid holds no pod, and that is logged once. While the API
 // server is away, or does not know StartPolicies, everything stays as it is.
 type Policies struct {
 	source   *Source
@@ -154,7 +154,7 @@ func (p *Policies) observe(u *unstructured.Unstructured) {
 	case next.fault == "":
 		log.Info("StartPolicy is valid again")
 	default:
-		log.WithField("reason", next.fault).Error("StartPolicy is invalid: it holds nobody")
+		log.WithField("reason", next.fault).Error("StartPolicy is invalid: it holds no pod")
 	}
 	p.wake()
 }

@@ -119,7 +119,7 @@ func TestAnInvalidPolicyHoldsNobodyAndIsSaidOnce(t *testing.T) {
 		require.Len(t, known, 1)
 		assert.Contains(t, known[0].Fault, "spec.groupBy")
 		assert.EqualValues(t, 2, known[0].Generation)
-		assert.Equal(t, 1, w.count("StartPolicy is invalid: it holds nobody"))
+		assert.Equal(t, 1, w.count("StartPolicy is invalid: it holds no pod"))
 		w.put(testPolicy("a", 3, 1, nil))
 		assert.Equal(t, []string{"a"}, w.now())
 	})

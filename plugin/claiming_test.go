@@ -137,7 +137,7 @@ func TestAStartTakesALeaseOfTheCluster(t *testing.T) {
 	assert.NoError(t, claimer.View().Open)
 }
 
-// Where Leases may not be used, for the role is missing, the policy holds nobody, and says so.
+// Where Leases may not be used, for the role is missing, the policy holds no pod, and says so.
 func TestAPolicyOfTheClusterThatCannotClaimIsOpen(t *testing.T) {
 	t.Parallel()
 	server := newLeaseServer()
@@ -156,7 +156,7 @@ func TestAPolicyOfTheClusterThatCannotClaimIsOpen(t *testing.T) {
 // openByMetric tells whether the metric has this value for the policy.
 func openByMetric(claimer *leases.Claimer, want int) bool {
 	const name = "pod_pacemaker_claim_open"
-	text := fmt.Sprintf("# HELP %s 1 while the policy holds nobody because the Leases of its slots cannot be used: "+
+	text := fmt.Sprintf("# HELP %s 1 while the policy holds no pod because the Leases of its slots cannot be used: "+
 		"the API server is away, or the role is missing.\n# TYPE %s gauge\n%s{policy=\"registry\"} %d\n", name, name, name, want)
 	return testutil.CollectAndCompare(newClaimMetrics(claimer.View), strings.NewReader(text), name) == nil
 }

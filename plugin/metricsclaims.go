@@ -23,7 +23,7 @@ func newClaimMetrics(view func() leases.View) *claimMetrics {
 		view:      view,
 		held:      desc("slots_held", "Slots of the policy that this node holds, of all its groups; each is a Lease.", "policy"),
 		wanted:    desc("slots_wanted", "How many more slots of the policy this node could use at once.", "policy"),
-		open:      desc("open", "1 while the policy holds nobody because the Leases of its slots cannot be used: the API server is away, or the role is missing.", "policy"),
+		open:      desc("open", "1 while the policy holds no pod because the Leases of its slots cannot be used: the API server is away, or the role is missing.", "policy"),
 		requests:  desc("requests_total", "Requests for Leases of slots, by what they are for. Lists and watches are not counted.", "for"),
 		conflicts: desc("conflicts_total", "Requests for Leases of slots that came too late, because another node was faster."),
 		failures:  desc("failures_total", "Requests for Leases of slots that failed."),

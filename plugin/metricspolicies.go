@@ -42,7 +42,7 @@ func newPolicyMetrics(states func() []policies.State, l *throttle.Limiter) *poli
 		waiting:   desc("waiting", "Pods of the group that wait, whatever holds them.", "policy", "group"),
 		ready:     desc("ready", "Pods of the group that are ready.", "policy", "group"),
 		groups:    desc("groups", "Groups that have pods; the 32 with the most pods have series of their own, the others together as (others).", "policy"),
-		fault:     desc("fault", "1 while the policy holds nobody: it cannot be evaluated, or, with the scope Cluster, pod_pacemaker_claim_open is 1, too.", "policy"),
+		fault:     desc("fault", "1 while the policy holds no pod: it cannot be evaluated, or, with the scope Cluster, pod_pacemaker_claim_open is 1, too.", "policy"),
 	}
 }
 

@@ -24,7 +24,7 @@ func newStateMetrics(l *throttle.Limiter) *stateMetrics {
 		slots:       desc("slots", "Starts allowed at a time, without those lent; 0: any number."),
 		lent:        desc("slots_lent", "Slots lent beyond the limit, because no start that holds one makes progress."),
 		pulling:     desc("pulling", "Pods between their sandbox and their first container."),
-		longestWait: desc("longest_wait_seconds", "How long the pod that waits longest has waited; 0: nobody waits."),
+		longestWait: desc("longest_wait_seconds", "How long the pod that waits longest has waited; 0: none waits."),
 		maxWait:     desc("max_wait_seconds", "How long a pod waits at most, by the configuration in force."),
 	}
 }

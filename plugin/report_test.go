@@ -36,7 +36,7 @@ func TestANodeTellsWhoWaitsAndWhatHoldsThem(t *testing.T) {
 
 	var idle v1alpha1.PacemakerNodeStatus
 	countPods(&idle, throttle.Snapshot{Held: throttle.Held{Reason: throttle.Rate}})
-	assert.Zero(t, idle, "what holds nobody is not told")
+	assert.Zero(t, idle, "what holds no pod is not told")
 }
 
 func TestTextsAreCutBetweenCharacters(t *testing.T) {

@@ -100,7 +100,7 @@ func TestABlindSignalOpensItsLimit(t *testing.T) {
 	}
 }
 
-// A sensor that has died, without anybody saying so, holds nobody for ever.
+// A sensor that has died, without anybody saying so, holds no pod for ever.
 func TestAnOldReadingOpensItsLimitInTime(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{Pressure: PressureLimits{CPUSome: 60}})

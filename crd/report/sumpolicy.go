@@ -99,13 +99,13 @@ func policyReadiness(policy crd.KnownPolicy, nodes int32, late, unable []string,
 	c := metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse}
 	switch {
 	case policy.Fault != "":
-		c.Reason, c.Message = reasonInvalid, "it holds nobody: "+policy.Fault
+		c.Reason, c.Message = reasonInvalid, "it holds no pod: "+policy.Fault
 	case nodes == 0:
 		c.Reason, c.Message = reasonNoNodes, "in force on no node"
 	case len(late) > 0:
 		c.Reason, c.Message = reasonUpdating, fmt.Sprintf("%d of %d nodes have another generation in force: %s", len(late), nodes, some(late))
 	case len(unable) > 0:
-		c.Reason, c.Message = reasonNotEvaluated, fmt.Sprintf("it holds nobody on %d of %d nodes: %s: %s", len(unable), nodes, some(unable), why)
+		c.Reason, c.Message = reasonNotEvaluated, fmt.Sprintf("it holds no pod on %d of %d nodes: %s: %s", len(unable), nodes, some(unable), why)
 	default:
 		c.Status, c.Reason, c.Message = metav1.ConditionTrue, reasonInForce, fmt.Sprintf("in force on all %d nodes", nodes)
 	}

@@ -25,7 +25,7 @@ type Policy struct {
 	// Scope says what the limits count.
 	Scope v1alpha1.PolicyScope
 	// OpenAfter is for the scope Cluster: how long the API server may be away until
-	// the policy holds nobody.
+	// the policy holds no pod.
 	OpenAfter time.Duration
 	// GroupBy is the text of the expression, empty where there is one group.
 	GroupBy string

@@ -172,7 +172,7 @@ type PacemakerNodeStatus struct {
 	WaitingSince *metav1.Time `json:"waitingSince,omitempty"`
 
 	// heldBy is the reason for which the next start is held: Concurrency, Rate,
-	// CPULoad, IOLoad, LoadAverage or Pressure. Absent: nobody waits.
+	// CPULoad, IOLoad, LoadAverage or Pressure. Absent: no pod waits.
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	HeldBy string `json:"heldBy,omitempty"`
@@ -218,7 +218,7 @@ type NodePolicy struct {
 	// +kubebuilder:validation:Minimum=0
 	Generation int64 `json:"generation,omitempty"`
 
-	// fault is why the policy holds nobody; absent: it holds whom it should.
+	// fault is why the policy holds no pod; absent: it holds those that it should.
 	// +optional
 	// +kubebuilder:validation:MaxLength=512
 	Fault string `json:"fault,omitempty"`

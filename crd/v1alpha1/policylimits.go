@@ -44,7 +44,7 @@ type PodBound struct {
 }
 
 // Pacer lets more and more pods of a group start, by how many of the group are ready
-// and how many start. Once maxStagger are ready, it holds nobody.
+// and how many start. Once maxStagger are ready, it holds no pod.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.exponential) != has(self.linear)",message="must set one of exponential and linear"
 type Pacer struct {
@@ -72,7 +72,7 @@ type ExponentialPacer struct {
 	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 1 && self <= 1000 : self.matches('^[0-9]{1,6}([.][0-9]{1,3})?$') && double(self) > 0.0 && double(self) <= 1000.0",message="must be a number from \"0.001\" to 1000 with at most three decimal places, like 4 or \"1.5\""
 	Multiplier Decimal `json:"multiplier"`
 
-	// maxStagger is how many have to be ready for the pacer to hold nobody any more.
+	// maxStagger is how many have to be ready for the pacer to hold no pod any more.
 	// From 1 to 100000.
 	// +required
 	// +kubebuilder:validation:Minimum=1
@@ -88,7 +88,7 @@ type LinearPacer struct {
 	// +kubebuilder:validation:Maximum=100000
 	Step int32 `json:"step"`
 
-	// maxStagger is how many have to be ready for the pacer to hold nobody any more.
+	// maxStagger is how many have to be ready for the pacer to hold no pod any more.
 	// From 1 to 100000.
 	// +required
 	// +kubebuilder:validation:Minimum=1
@@ -97,11 +97,11 @@ type LinearPacer struct {
 }
 
 // DefaultOpenAfter is how long the API server may be away until a policy of the
-// scope Cluster holds nobody any more.
+// scope Cluster holds no pod any more.
 const DefaultOpenAfter = 30 * time.Second
 
 // GetOpenAfter is how long the API server may be away until a policy of the scope
-// Cluster holds nobody any more.
+// Cluster holds no pod any more.
 func (s StartPolicySpec) GetOpenAfter() time.Duration { return s.OpenAfter.orDefault(DefaultOpenAfter) }
 
 // GetScope is what the limits count.

@@ -109,7 +109,7 @@ type StartPolicySpec struct {
 	Scope PolicyScope `json:"scope,omitempty"`
 
 	// openAfter is how long the API server may be away until a policy of the scope
-	// Cluster holds nobody any more. From 1s to 1h, default 30s.
+	// Cluster holds no pod any more. From 1s to 1h, default 30s.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,5}(h|m|s|ms)){1,4}$') && duration(self) >= duration('1s') && duration(self) <= duration('1h')",message="must be a duration from 1s to 1h in whole h, m, s or ms, like \"30s\""
 	OpenAfter *Duration `json:"openAfter,omitempty"`

@@ -229,7 +229,7 @@ func TestALimitIsLoweredAndThePolicyDeleted(t *testing.T) {
 		a.limiter.SetPolicies(time.Now(), nil)
 		a.SetPolicies(nil)
 		time.Sleep(5 * time.Second)
-		require.Equal(t, 4, a.starting(), "the policy holds nobody any more")
+		require.Equal(t, 4, a.starting(), "the policy holds no pod any more")
 		require.Empty(t, api.held())
 	})
 }

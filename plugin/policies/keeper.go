@@ -205,7 +205,7 @@ func (k *Keeper) sayInvalid(policy *startpolicy.Policy) {
 func (k *Keeper) sayFaultsLocked(before map[string]string) {
 	for name, fault := range k.faults {
 		if fault != before[name] {
-			k.options.Log.WithFields(logrus.Fields{"policy": name, "reason": fault}).Warn("the StartPolicy cannot be evaluated: it holds nobody")
+			k.options.Log.WithFields(logrus.Fields{"policy": name, "reason": fault}).Warn("the StartPolicy cannot be evaluated: it holds no pod")
 			if k.options.Notice != nil {
 				k.options.Notice(name, fault)
 			}

@@ -234,7 +234,7 @@ func TestFactsAreTakenOnlyWhenThereIsSomethingNewToTake(t *testing.T) {
 
 const byNamespace = `{selector: {terms: [{namespaceSelector: {matchLabels: {team: a}}}]}, limits: {running: {pods: 1}}}`
 
-// While the labels of namespaces are not known, a policy that needs them holds nobody,
+// While the labels of namespaces are not known, a policy that needs them holds no pod,
 // and others go on.
 func TestAPolicyThatCannotBeEvaluatedHoldsNobody(t *testing.T) {
 	t.Parallel()

@@ -14,7 +14,7 @@ type State struct {
 	// Calculated are its limits as they were told to the limiter last; the zero value
 	// where it cannot be read.
 	Calculated startpolicy.Calculated
-	// Fault is why it holds nobody; empty: it holds whom it should.
+	// Fault is why it holds no pod; empty: it holds whom it should.
 	Fault string
 }
 

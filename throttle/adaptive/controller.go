@@ -160,7 +160,7 @@ func (c *Controller) follow(s Sample, want, exposed, load, goal float64) int {
 	said := fmt.Sprintf("load %.2f of %.2f with %.1f starting", load, goal, exposed)
 	switch {
 	case want > limit && (s.Waiting == 0 || s.Starting < c.limit):
-		return c.set(s.At, c.limit, said+", nobody is held")
+		return c.set(s.At, c.limit, said+", no pod is held")
 	case many:
 		return c.set(s.At, int(math.Round(want)), said+", room for many")
 	case !settled:

@@ -74,7 +74,7 @@ func bestFixed(s nodesim.Scenario) (makespan float64, limit int) {
 	makespan, killed := math.Inf(1), math.MaxInt
 	for _, l := range []int{8, 16, 32, 64, 128, 256, 24, 12, 6, 4, 3, 2, 1, 48, 96, 192} {
 		if l > killed || l > 2*s.Pods() {
-			continue // kills, or holds nobody, as a lesser one did
+			continue // kills, or holds no pod, as a lesser one did
 		}
 		r := nodesim.Run(s, nodesim.Pacing{
 			Limiter:    throttle.New(time.Now(), settings(throttle.Settings{MaxConcurrent: l})),
