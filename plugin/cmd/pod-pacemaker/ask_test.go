@@ -22,7 +22,7 @@ func TestStoppedDaemon(t *testing.T) {
 	require.NoError(t, l.Close())
 	code, _, stderr := call(t, "status", "--run-dir", dir)
 	assert.Equal(t, exitFailure, code)
-	assert.Contains(t, stderr, "the daemon has stopped: nobody answers at "+dir+"/admin.sock")
+	assert.Contains(t, stderr, "the daemon has stopped: no answer at "+dir+"/admin.sock")
 }
 
 func TestExplain(t *testing.T) {
