@@ -16,8 +16,8 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 )
 
-// How many requests the daemon sends a second in the long run, and at once: as many as
-// kubelet. Each start under a policy of the scope Cluster takes two, and each slot that is
+// How many requests for Kubernetes' own kinds the daemon sends a second in the long run,
+// and at once: as many as kubelet. Each start under a policy of the scope Cluster takes two, and each slot that is
 // held one in about nine seconds; client-go's default of 5 a second would be too few for a
 // node that starts many.
 const (
@@ -48,8 +48,8 @@ func reachCluster(o Options) (clients, error) {
 	if err != nil {
 		return clients{}, fmt.Errorf("client of the API server: %w", err)
 	}
+	access.QPS, access.Burst = requestsPerSecond, requestsBurst // Leases go this way
 	// Custom resources are not served as protobuf; pods are, for half the CPU.
-	access.QPS, access.Burst = requestsPerSecond, requestsBurst
 	access.ContentType = runtime.ContentTypeProtobuf
 	kube, err := kubernetes.NewForConfig(access)
 	if err != nil {

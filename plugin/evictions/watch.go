@@ -38,8 +38,8 @@ type Watch struct {
 
 	mu       sync.Mutex
 	pressed  bool
-	waiting  map[string]*waiters // by namespace
-	watching map[string]*watcher // by namespace
+	waiting  map[string]*waiters        // by namespace
+	watching map[string]*namespaceWatch // by namespace
 }
 
 // waiters are the pods of a namespace that wait.
@@ -61,7 +61,7 @@ func New(client kubernetes.Interface, node string, log logrus.FieldLogger, tell 
 			Meanwhile: "kubelet's eviction of a pod that waits in the gate lasts until that wait is over, or kubelet gives up",
 		},
 		changed: make(chan struct{}, 1),
-		waiting: map[string]*waiters{}, watching: map[string]*watcher{},
+		waiting: map[string]*waiters{}, watching: map[string]*namespaceWatch{},
 	}
 }
 
@@ -145,7 +145,7 @@ func (w *Watch) Run(ctx context.Context) error {
 
 // follow ends the watches that are needed no longer, and gives those that are to begin,
 // and the time at which to look again; zero: when something has changed.
-func (w *Watch) follow(ctx context.Context, now time.Time) (begins []*watcher, next time.Time) {
+func (w *Watch) follow(ctx context.Context, now time.Time) (begins []*namespaceWatch, next time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	needed := map[string]bool{}
@@ -171,7 +171,7 @@ func (w *Watch) follow(ctx context.Context, now time.Time) (begins []*watcher, n
 	delete(needed, metav1.NamespaceAll)
 	for namespace, is := range needed {
 		if is && w.watching[namespace] == nil {
-			one := newWatcher(ctx, namespace)
+			one := newNamespaceWatch(ctx, namespace)
 			w.watching[namespace] = one
 			begins = append(begins, one)
 		}

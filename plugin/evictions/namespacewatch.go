@@ -24,21 +24,21 @@ var onlyEvictions = fields.AndSelectors(
 	fields.OneTermEqualSelector("reason", "Evicted"),
 ).String()
 
-// watcher watches one namespace.
-type watcher struct {
-	ctx       context.Context // it ends with the watcher
+// namespaceWatch watches one namespace.
+type namespaceWatch struct {
+	ctx       context.Context // it ends with the watch
 	stop      context.CancelFunc
 	namespace string
 	seen      map[Pod]time.Time // when kubelet began to evict it; the mutex of the Watch guards it
 }
 
-func newWatcher(ctx context.Context, namespace string) *watcher {
+func newNamespaceWatch(ctx context.Context, namespace string) *namespaceWatch {
 	ctx, stop := context.WithCancel(ctx)
-	return &watcher{ctx: ctx, stop: stop, namespace: namespace, seen: map[Pod]time.Time{}}
+	return &namespaceWatch{ctx: ctx, stop: stop, namespace: namespace, seen: map[Pod]time.Time{}}
 }
 
-// run watches until the watcher is stopped.
-func (w *Watch) run(one *watcher) {
+// run watches until that one is stopped.
+func (w *Watch) run(one *namespaceWatch) {
 	defer one.stop()
 	api := w.client.CoreV1().Events(one.namespace)
 	lw := cache.ListWatch{
@@ -74,7 +74,7 @@ func (w *Watch) run(one *watcher) {
 
 // note takes over an event, and tells of it if it is an eviction by this node's kubelet
 // that goes on.
-func (w *Watch) note(one *watcher, event *corev1.Event) {
+func (w *Watch) note(one *namespaceWatch, event *corev1.Event) {
 	// Events of the newer API tell their source by the other fields.
 	by, host := cmp.Or(event.Source.Component, event.ReportingController), cmp.Or(event.Source.Host, event.ReportingInstance)
 	if by != kubelet || host != w.node {
@@ -92,7 +92,7 @@ func (w *Watch) note(one *watcher, event *corev1.Event) {
 // forget drops what an event said that the API server has no longer. A deletion that was
 // missed leaves it there until the namespace is watched no more: it is not believed in any
 // longer by then.
-func (w *Watch) forget(one *watcher, event *corev1.Event) {
+func (w *Watch) forget(one *namespaceWatch, event *corev1.Event) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(one.seen, podOf(event))
