@@ -100,7 +100,7 @@ func unconnectedNode(t testing.TB, config string, opts ...nodeOption) *node {
 	log := logrus.New()
 	log.SetOutput(io.Discard)
 	if testing.Verbose() {
-		log.SetOutput(t.Output())
+		log.SetOutput(outputOf(t))
 		log.SetLevel(logrus.DebugLevel)
 	}
 	parsed, err := crd.Parse([]byte("apiVersion: pod-pacemaker.io/v1alpha1\nkind: PacemakerConfig\nmetadata: {name: test}\n" + config))
@@ -134,6 +134,30 @@ func unconnectedNode(t testing.TB, config string, opts ...nodeOption) *node {
 	})
 	return n
 }
+
+// outputOf gives t's output until all other clean-ups of the test have run. Requests that
+// ttrpc serves can outlive their connection, and nothing may be written to a test that is over.
+func outputOf(t testing.TB) io.Writer {
+	var mu sync.Mutex
+	over := false
+	t.Cleanup(func() {
+		mu.Lock()
+		defer mu.Unlock()
+		over = true
+	})
+	return writerFunc(func(p []byte) (int, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if over {
+			return len(p), nil
+		}
+		return t.Output().Write(p)
+	})
+}
+
+type writerFunc func([]byte) (int, error)
+
+func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
 // startDaemon starts a daemon on the node's sockets, with the node's
 // configuration in force.

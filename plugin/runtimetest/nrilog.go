@@ -2,40 +2,63 @@ package runtimetest
 
 import (
 	"context"
+	"slices"
 	"sync"
-	"sync/atomic"
 
 	nrilog "github.com/containerd/nri/pkg/log"
 	"github.com/sirupsen/logrus"
 )
 
-// NRI has one logger for the process. The first runtime puts ours there, which
-// passes everything on to the runtime that was started last.
-var (
-	nriLogOnce sync.Once
-	nriLogTo   atomic.Pointer[logrus.FieldLogger]
-)
+// nriLogs gives the log of NRI's messages. NRI has one logger for the process, and does not
+// say of which adaptation it speaks, so they go to the session that was started last
+// of those that are open, and nowhere when none is. Requests that NRI handles can
+// outlive their session; a closed one's log gets nothing more, because the test that
+// it belongs to may be over.
+var nriLogs = sync.OnceValue(func() *sharedLog {
+	s := new(sharedLog)
+	nrilog.Set(nriLogger{s})
+	return s
+})
 
-func setNRILog(l logrus.FieldLogger) {
-	l = l.WithField("from", "nri")
-	nriLogTo.Store(&l)
-	nriLogOnce.Do(func() { nrilog.Set(nriLogger{}) })
+type sharedLog struct {
+	mu sync.RWMutex // read-held while a message is written
+	// guarded by mu
+	open []*logrus.FieldLogger // in the order of their start
 }
 
-// nriLogger passes NRI's messages on, its many informational ones at debug level.
-type nriLogger struct{}
+// add opens a log. Once the function it gives has returned, nothing is written there.
+func (s *sharedLog) add(l logrus.FieldLogger) (remove func()) {
+	l = l.WithField("from", "nri")
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.open = append(s.open, &l)
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.open = slices.DeleteFunc(s.open, func(other *logrus.FieldLogger) bool { return other == &l })
+	}
+}
 
-func (nriLogger) to() logrus.FieldLogger { return *nriLogTo.Load() }
+func (s *sharedLog) write(message func(logrus.FieldLogger)) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if n := len(s.open); n > 0 {
+		message(*s.open[n-1])
+	}
+}
+
+// nriLogger has NRI's many informational messages written at debug level.
+type nriLogger struct{ to *sharedLog }
 
 func (n nriLogger) Debugf(_ context.Context, format string, args ...any) {
-	n.to().Debugf(format, args...)
+	n.to.write(func(l logrus.FieldLogger) { l.Debugf(format, args...) })
 }
 func (n nriLogger) Infof(_ context.Context, format string, args ...any) {
-	n.to().Debugf(format, args...)
+	n.to.write(func(l logrus.FieldLogger) { l.Debugf(format, args...) })
 }
 func (n nriLogger) Warnf(_ context.Context, format string, args ...any) {
-	n.to().Warnf(format, args...)
+	n.to.write(func(l logrus.FieldLogger) { l.Warnf(format, args...) })
 }
 func (n nriLogger) Errorf(_ context.Context, format string, args ...any) {
-	n.to().Errorf(format, args...)
+	n.to.write(func(l logrus.FieldLogger) { l.Errorf(format, args...) })
 }

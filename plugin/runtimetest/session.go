@@ -22,6 +22,7 @@ type session struct {
 	plugins *plugins
 	ctx     context.Context // ends with the session, with cause ErrDown
 	cancel  context.CancelCauseFunc
+	endLog  func() // NRI's messages no longer go to the runtime's log
 
 	mu sync.Mutex
 	// guarded by mu
@@ -30,10 +31,17 @@ type session struct {
 }
 
 func startSession(r *Runtime) (*session, error) {
-	setNRILog(r.log)
-	s := &session{plugins: newPlugins(r.Socket())}
-	if _, err := s.plugins.drop(); err != nil { // there are none yet, but close depends on it
+	s := &session{plugins: newPlugins(r.Socket()), endLog: nriLogs().add(r.log)}
+	if err := s.start(r); err != nil {
+		s.endLog()
 		return nil, err
+	}
+	return s, nil
+}
+
+func (s *session) start(r *Runtime) error {
+	if _, err := s.plugins.drop(); err != nil { // there are none yet, but close depends on it
+		return err
 	}
 	s.ctx, s.cancel = context.WithCancelCause(context.Background())
 	s.relay = &relay{runtime: r, plugins: s.plugins, log: r.log, state: make(map[string]relayState)}
@@ -51,13 +59,13 @@ func startSession(r *Runtime) (*session, error) {
 		}),
 	)
 	if err != nil {
-		return nil, fmt.Errorf("make the NRI adaptation: %w", err)
+		return fmt.Errorf("make the NRI adaptation: %w", err)
 	}
 	s.relay.nri = nri
 	if err := nri.Start(); err != nil {
-		return nil, fmt.Errorf("start the NRI adaptation: %w", err)
+		return fmt.Errorf("start the NRI adaptation: %w", err)
 	}
-	return s, nil
+	return nil
 }
 
 // close ends the session. The adaptation closes only its listener, so the
@@ -87,6 +95,7 @@ func (s *session) close() {
 		}
 	}
 	s.calls.Wait()
+	s.endLog()
 }
 
 // begin opens a request: it returns the current session and a context that ends with
