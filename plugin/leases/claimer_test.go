@@ -244,12 +244,19 @@ func TestLeasesAreReadAsTheyAreWritten(t *testing.T) {
 	assert.NotEqual(t, id, identify("other", long))
 	assert.NotEqual(t, id, identify("uid", throttle.GroupKey{Policy: long.Policy, Group: "image:2"}))
 	c := call{key: long, policy: "uid", slot: record{id: id, n: 999, name: leaseName(long.Policy, id, 999)}}
-	l := newLease(c, "node", time.Now())
+	taken := time.Date(2026, 1, 2, 3, 4, 5, 6000, time.UTC)
+	l := newLease(c, "node", taken)
 	assert.LessOrEqual(t, len(l.Name), 253)
 	l.ResourceVersion = "17"
 	r, err := readRecord(l)
 	require.NoError(t, err)
-	assert.Equal(t, record{id: id, n: 999, name: l.Name, holder: "node", version: 17, lasts: lasts}, r)
+	assert.Equal(t, record{id: id, n: 999, name: l.Name, holder: "node", version: 17, lasts: lasts, since: taken}, r)
+	c.verb, c.slot = renewSlot, r
+	renewed := newLease(c, "node", taken.Add(time.Minute)).Spec
+	assert.Equal(t, taken, renewed.AcquireTime.Time)
+	assert.Equal(t, taken.Add(time.Minute), renewed.RenewTime.Time)
+	c.verb = takeSlot
+	assert.Equal(t, taken.Add(time.Hour), newLease(c, "another", taken.Add(time.Hour)).Spec.AcquireTime.Time)
 	delete(l.Labels, SlotLabel)
 	_, err = readRecord(l)
 	assert.ErrorIs(t, err, errNoSlot)

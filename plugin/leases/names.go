@@ -48,6 +48,10 @@ func leaseName(policy, id string, n int) string {
 // newLease gives the Lease of a slot as its holder writes it.
 func newLease(c call, holder string, now time.Time) *coordinationv1.Lease {
 	seconds, at := int32(lasts/time.Second), metav1.NewMicroTime(now)
+	since := at
+	if c.verb == renewSlot && !c.slot.since.IsZero() {
+		since = metav1.NewMicroTime(c.slot.since)
+	}
 	return &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: c.slot.name, Labels: map[string]string{SlotLabel: c.slot.id},
@@ -58,7 +62,7 @@ func newLease(c call, holder string, now time.Time) *coordinationv1.Lease {
 			}},
 		},
 		Spec: coordinationv1.LeaseSpec{
-			HolderIdentity: &holder, LeaseDurationSeconds: &seconds, AcquireTime: &at, RenewTime: &at,
+			HolderIdentity: &holder, LeaseDurationSeconds: &seconds, AcquireTime: &since, RenewTime: &at,
 		},
 	}
 }
@@ -87,6 +91,9 @@ func readRecord(lease *coordinationv1.Lease) (record, error) {
 	}
 	if s := lease.Spec.LeaseDurationSeconds; s != nil {
 		r.lasts = max(lasts, time.Duration(*s)*time.Second)
+	}
+	if at := lease.Spec.AcquireTime; at != nil {
+		r.since = at.Time
 	}
 	return r, nil
 }

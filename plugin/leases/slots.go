@@ -16,6 +16,7 @@ type record struct {
 	uid     types.UID
 	version uint64
 	lasts   time.Duration
+	since   time.Time // when the holder took it, by its own clock
 }
 
 // slot is what this node knows of one slot.
