@@ -76,8 +76,8 @@ func (s *launchStage) creates(name string) error {
 	return err
 }
 
-// hearNRI gives what NRI logs from now on: it has one log for the process, which
-// package runtimetest gives to the runtime that was started last.
+// hearNRI gives what NRI logs from now on until the test ends: it has one log for the
+// process, which package runtimetest gives to the runtime that was started last.
 func hearNRI(t *testing.T) *written {
 	t.Helper()
 	said := &written{}
@@ -86,7 +86,7 @@ func hearNRI(t *testing.T) *written {
 	rt, err := runtimetest.New(runtimetest.Options{Dir: shortDir(t), Log: log})
 	require.NoError(t, err)
 	require.NoError(t, rt.Start(t.Context()))
-	require.NoError(t, rt.Stop())
+	t.Cleanup(func() { require.NoError(t, rt.Stop()) })
 	return said
 }
 
