@@ -76,7 +76,7 @@ type asking struct {
 	candidate
 	ctr *api.Container
 	r   *record
-	t   *throttle.Ticket // nil: it belongs to a start that was admitted, or nothing starts
+	t   *throttle.Ticket // the pod's; nil: it has none, and goes on
 }
 
 // decide lets a container start, or chooses how it waits.
@@ -87,7 +87,8 @@ func (p *pacer) decide(ctx context.Context, a *asking) (*api.Hook, error) {
 	case begins == startGoesOn:
 		return nil, nil
 	case begins == startNever:
-		return nil, p.refuse(a.r, atContainer, a.ctr.GetId(), barredFor(throttle.Evicted))
+		_, reason := a.t.Status()
+		return nil, p.refuse(a.r, atContainer, a.ctr.GetId(), barredFor(reason))
 	case begins == startAtOnce, exempt != "":
 		a.t.StartExempt(now)
 		return nil, nil
@@ -124,6 +125,7 @@ func (p *pacer) takeNote(now time.Time, a *asking) (begins beginning, exempt str
 	if _, again := a.r.exits[a.name]; again {
 		p.endExitedLocked(now, a.r, a.pod, again)
 	}
+	a.t = p.limiter.Lookup(a.r.uid)
 	if begins = p.beginsLocked(now, a.r, a.name, a.pod, a.known); begins == startGoesOn || begins == startNever {
 		return begins, ""
 	}

@@ -18,7 +18,7 @@ const (
 	// startAtOnce: the container never waits, and is counted: another of its pod
 	// runs and would be held up, or it is a restart and those are not paced.
 	startAtOnce
-	// startNever: kubelet evicts the pod, and yet goes on with its next container.
+	// startNever: kubelet takes the pod down, and yet goes on with its next container.
 	startNever
 )
 
@@ -28,7 +28,7 @@ func (p *pacer) beginsLocked(now time.Time, r *record, name string, pod podwatch
 		return startGoesOn
 	}
 	if t := p.limiter.Lookup(r.uid); t != nil {
-		if p.isEvicted(now, t) && p.mayRefuse() {
+		if p.isTakenDown(now, t) && p.mayRefuse() {
 			return startNever
 		}
 		if r.goesOn(name, t) {

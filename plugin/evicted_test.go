@@ -20,7 +20,7 @@ import (
 // knownEvictions plays the watch of evictions: it knows what a test tells it.
 type knownEvictions struct {
 	mu      sync.Mutex
-	evicted map[evictions.Pod]bool
+	down    map[evictions.Pod]evictions.Cause
 	waiting map[string]int // by namespace
 }
 
@@ -34,10 +34,11 @@ func (k *knownEvictions) add(namespace string, n int) {
 	k.waiting[namespace] += n
 }
 
-func (k *knownEvictions) Evicted(pod evictions.Pod) bool {
+func (k *knownEvictions) TakenDown(pod evictions.Pod) (cause evictions.Cause, is bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.evicted[pod]
+	cause, is = k.down[pod]
+	return cause, is
 }
 
 // waitIn gives how many wait in a namespace.
@@ -49,7 +50,7 @@ func (k *knownEvictions) waitIn(namespace string) int {
 
 // withEvictions gives what the daemon knows of evictions, and has it ask there.
 func withEvictions() (*knownEvictions, nodeOption) {
-	k := &knownEvictions{evicted: map[evictions.Pod]bool{}, waiting: map[string]int{}}
+	k := &knownEvictions{down: map[evictions.Pod]evictions.Cause{}, waiting: map[string]int{}}
 	return k, tuned(func(p *pacer) { p.evictions = k })
 }
 
@@ -64,31 +65,48 @@ func manyContainers(pod *podwatch.Pod) {
 }
 
 // kubelet's worker for the pod sees the eviction only when the start of the container that
-// waits is over; before it looks, it goes on with the others.
-func TestAPodThatKubeletEvictsLeavesTheGateAndNothingOfItStarts(t *testing.T) {
+// waits is over; before it looks, it goes on with the others. It is the same when kubelet
+// preempts the pod.
+func TestAPodThatKubeletTakesDownLeavesTheGateAndNothingOfItStarts(t *testing.T) {
 	t.Parallel()
-	n := newNode(t, oneAtATime)
-	logged := n.logged()
-	holder := n.occupy("holder")
-	p := n.pod("evicted", manyContainers).runs()
-	a := p.waitsAtGate("app")
-	made := p.creates("second")
+	for cause, want := range map[evictions.Cause]struct {
+		reason      throttle.Reason
+		hears, logs string
+	}{
+		evictions.Eviction: {
+			throttle.Evicted, "Evicted: kubelet evicts the pod, which waited for its turn to start", "kubelet evicts the pod",
+		},
+		evictions.Preemption: {
+			throttle.Preempted, "Preempted: kubelet preempts the pod, which waited for its turn to start", "kubelet preempts the pod",
+		},
+	} {
+		t.Run(string(cause), func(t *testing.T) {
+			t.Parallel()
+			n := newNode(t, oneAtATime)
+			logged := n.logged()
+			holder := n.occupy("holder")
+			p := n.pod("victim", manyContainers).runs()
+			a := p.waitsAtGate("app")
+			made := p.creates("second")
 
-	n.p.podEvicted(p.evicted())
-	require.ErrorContains(t, a.result(), "Evicted: kubelet evicts the pod, which waited for its turn to start")
-	require.ErrorContains(t, p.launches("second", made).result(), string(throttle.Evicted), "its hook comes now")
-	_, err := p.create("third")
-	require.ErrorContains(t, err, "pod-pacemaker: not started: Evicted (kubelet ends the pod)")
-	n.noHookIsLeft()
-	p.becomes(throttle.Gone, throttle.Evicted)
-	n.eventually("the log says so", func() bool {
-		return regexp.MustCompile(`kubelet evicts the pod: it waits no longer.* pod_name=evicted .*reason=Evicted`).MatchString(logged())
-	})
+			n.p.podTakenDown(p.evicted(), cause)
+			require.ErrorContains(t, a.result(), want.hears)
+			require.ErrorContains(t, p.launches("second", made).result(), string(want.reason), "its hook comes now")
+			_, err := p.create("third")
+			require.ErrorContains(t, err, "pod-pacemaker: not started: "+string(want.reason)+" (kubelet ends the pod)")
+			n.noHookIsLeft()
+			p.becomes(throttle.Gone, want.reason)
+			n.eventually("the log says so", func() bool {
+				line := want.logs + `: it waits no longer.* pod_name=victim .*reason=` + string(want.reason)
+				return regexp.MustCompile(line).MatchString(logged())
+			})
 
-	waits := n.pod("waits").runs().waitsAtGate("app")
-	holder.getsReady()
-	waits.succeeds()
-	assert.Equal(t, throttle.Gone, p.is(), "it has no place any more")
+			waits := n.pod("waits").runs().waitsAtGate("app")
+			holder.getsReady()
+			waits.succeeds()
+			assert.Equal(t, throttle.Gone, p.is(), "it has no place any more")
+		})
+	}
 }
 
 // An event is believed of who waits, by all of its names.
@@ -98,10 +116,10 @@ func TestAnEvictionOfWhoDoesNotWaitChangesNothing(t *testing.T) {
 	holder := n.occupy("holder")
 	p := n.pod("waits").runs()
 	a := p.waitsAtGate("app")
-	n.p.podEvicted(holder.evicted())
-	n.p.podEvicted(evictions.Pod{Namespace: "default", Name: "stranger", UID: "stranger"})
-	n.p.podEvicted(evictions.Pod{Namespace: "other", Name: "waits", UID: p.uid})
-	n.p.podEvicted(evictions.Pod{Namespace: "default", Name: "other", UID: p.uid})
+	n.p.podTakenDown(holder.evicted(), evictions.Eviction)
+	n.p.podTakenDown(evictions.Pod{Namespace: "default", Name: "stranger", UID: "stranger"}, evictions.Eviction)
+	n.p.podTakenDown(evictions.Pod{Namespace: "other", Name: "waits", UID: p.uid}, evictions.Eviction)
+	n.p.podTakenDown(evictions.Pod{Namespace: "default", Name: "other", UID: p.uid}, evictions.Eviction)
 	assert.Equal(t, throttle.Starting, holder.is())
 	assert.Equal(t, throttle.Waiting, p.is())
 	assert.False(t, a.over())
@@ -117,7 +135,7 @@ func TestAPodThatIsEvictedBeforeItComesToTheGateDoesNotStayThere(t *testing.T) {
 	n.occupy("holder")
 	p := n.pod("evicted").runs()
 	known.mu.Lock()
-	known.evicted[p.evicted()] = true
+	known.down[p.evicted()] = evictions.Eviction
 	known.mu.Unlock()
 	require.ErrorContains(t, p.starts("app").result(), string(throttle.Evicted))
 	p.becomes(throttle.Gone, throttle.Evicted)
@@ -144,12 +162,12 @@ func TestAnEvictedPodThatComesBackMuchLaterWaitsAgain(t *testing.T) {
 	n.occupy("holder")
 	p := n.pod("evicted").runs()
 	a := p.waitsAtGate("app")
-	n.p.podEvicted(p.evicted())
+	n.p.podTakenDown(p.evicted(), evictions.Eviction)
 	require.Error(t, a.result())
 	ticket := n.p.limiter.Lookup(p.uid)
 	ended := n.view(p.uid).Ended
-	assert.True(t, n.p.isEvicted(ended.Add(evictions.Believed-1), ticket))
-	assert.False(t, n.p.isEvicted(ended.Add(evictions.Believed), ticket))
+	assert.True(t, n.p.isTakenDown(ended.Add(evictions.Believed-1), ticket))
+	assert.False(t, n.p.isTakenDown(ended.Add(evictions.Believed), ticket))
 	n.p.mu.Lock()
 	begins := n.p.beginsLocked(ended.Add(evictions.Believed), n.p.records[p.uid], "app", podwatch.Pod{}, false)
 	n.p.mu.Unlock()
@@ -163,12 +181,12 @@ func TestAnEvictionWhereNobodyWaits(t *testing.T) {
 	n.occupy("holder")
 	p := n.pod("second").runs()
 	p.startsNow("app")
-	n.p.podEvicted(p.evicted())
+	n.p.podTakenDown(p.evicted(), evictions.Eviction)
 	assert.Equal(t, throttle.Waiting, p.is())
 	n.reconfigure(oneAtATime)
 	p = n.pod("evicted", manyContainers).runs()
 	a := p.waitsAtGate("app")
-	n.p.podEvicted(p.evicted())
+	n.p.podTakenDown(p.evicted(), evictions.Eviction)
 	require.Error(t, a.result())
 	n.reconfigure(oneInShadow)
 	p.startsNow("second")

@@ -29,8 +29,9 @@ func (p *pacer) Wait(ctx context.Context, h gate.Hello, tell func(time.Time, int
 	p.evictions.Enter(namespace)
 	defer p.evictions.Leave(namespace)
 	t, gone := p.attended(h)
-	if pod := (evictions.Pod{Namespace: namespace, Name: name, UID: h.PodUID}); p.evictions.Evicted(pod) {
-		p.podEvicted(pod)
+	pod := evictions.Pod{Namespace: namespace, Name: name, UID: h.PodUID}
+	if cause, is := p.evictions.TakenDown(pod); is {
+		p.podTakenDown(pod, cause)
 	}
 	if p.nodeShutdown.on(time.Now()) {
 		defer p.left(h)
@@ -121,7 +122,7 @@ func (p *pacer) attended(h gate.Hello) (*throttle.Ticket, <-chan struct{}) {
 	}
 	t := p.limiter.Lookup(r.uid)
 	if t != nil {
-		if state, reason := t.Status(); state != throttle.Gone || reason == throttle.Deleted || p.isEvicted(time.Now(), t) {
+		if state, reason := t.Status(); state != throttle.Gone || reason == throttle.Deleted || p.isTakenDown(time.Now(), t) {
 			return t, c.gone
 		}
 	}

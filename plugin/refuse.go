@@ -39,7 +39,7 @@ func (p *pacer) refuse(r *record, at refusalPoint, container string, d throttle.
 		fields["container_id"] = container
 	}
 	p.logWait(now, r, d, "start refused, kubelet tries again", fields)
-	if d.Reason == throttle.NodeShutdown || d.Reason == throttle.Evicted {
+	if d.Reason == throttle.NodeShutdown || byKubelet(d.Reason) {
 		return fmt.Errorf("pod-pacemaker: not started: %s (%s)", d.Reason, d.Held)
 	}
 	return fmt.Errorf("pod-pacemaker: waiting to start: %s (%s), %d ahead; kubelet tries again by itself", d.Reason, d.Held, d.Ahead)

@@ -44,7 +44,8 @@ func TestAReasonSaysWhereAnEndLeads(t *testing.T) {
 	t.Parallel()
 	for reason, want := range map[Reason]State{
 		Ready: Started, Settled: Started, Inferred: Started, Completed: Started, Failed: Started,
-		CrashLoop: Started, Stuck: Started, SandboxGone: Gone, Deleted: Gone, Evicted: Gone, Abandoned: Gone,
+		CrashLoop: Started, Stuck: Started, SandboxGone: Gone, Deleted: Gone, Evicted: Gone, Preempted: Gone,
+		Abandoned: Gone,
 	} {
 		n := newNode(t, Settings{MaxConcurrent: 1})
 		n.attend("a", "b")

@@ -18,36 +18,38 @@ import (
 // kubelet is the component that its events name.
 const kubelet = "kubelet"
 
-// onlyEvictions has the API server leave out all other events.
-var onlyEvictions = fields.AndSelectors(
-	fields.OneTermEqualSelector("involvedObject.kind", "Pod"),
-	fields.OneTermEqualSelector("reason", "Evicted"),
-).String()
-
-// namespaceWatch watches one namespace.
-type namespaceWatch struct {
-	ctx       context.Context // it ends with the watch
-	stop      context.CancelFunc
-	namespace string
-	seen      map[Pod]time.Time // when kubelet began to evict it; the mutex of the Watch guards it
+// only has the API server leave out all other events.
+func only(cause Cause) string {
+	return fields.AndSelectors(
+		fields.OneTermEqualSelector("involvedObject.kind", "Pod"),
+		fields.OneTermEqualSelector("reason", string(cause)),
+	).String()
 }
 
-func newNamespaceWatch(ctx context.Context, namespace string) *namespaceWatch {
+// namespaceWatch watches one namespace for one cause.
+type namespaceWatch struct {
+	target
+	ctx  context.Context // it ends with the watch
+	stop context.CancelFunc
+	seen map[Pod]time.Time // when kubelet began to take it down; the mutex of the Watch guards it
+}
+
+func newNamespaceWatch(ctx context.Context, this target) *namespaceWatch {
 	ctx, stop := context.WithCancel(ctx)
-	return &namespaceWatch{ctx: ctx, stop: stop, namespace: namespace, seen: map[Pod]time.Time{}}
+	return &namespaceWatch{target: this, ctx: ctx, stop: stop, seen: map[Pod]time.Time{}}
 }
 
 // run watches until that one is stopped.
 func (w *Watch) run(one *namespaceWatch) {
 	defer one.stop()
-	api := w.client.CoreV1().Events(one.namespace)
+	api, selector := w.client.CoreV1().Events(one.namespace), only(one.cause)
 	lw := cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			o.FieldSelector = onlyEvictions
+			o.FieldSelector = selector
 			return api.List(ctx, o)
 		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-			o.FieldSelector = onlyEvictions
+			o.FieldSelector = selector
 			return api.Watch(ctx, o)
 		},
 	}
@@ -66,18 +68,18 @@ func (w *Watch) run(one *namespaceWatch) {
 		},
 	})
 	if err != nil {
-		w.log.WithError(err).Error("the events of evictions are not watched")
+		w.log.WithError(err).Error("the events of evictions and preemptions are not watched")
 		return
 	}
 	i.Run(one.ctx)
 }
 
-// note takes over an event, and tells of it if it is an eviction by this node's kubelet
-// that goes on.
+// note takes over an event, and tells of it if by it this node's kubelet takes a pod down,
+// and that goes on.
 func (w *Watch) note(one *namespaceWatch, event *corev1.Event) {
 	// Events of the newer API tell their source by the other fields.
 	by, host := cmp.Or(event.Source.Component, event.ReportingController), cmp.Or(event.Source.Host, event.ReportingInstance)
-	if by != kubelet || host != w.node {
+	if by != kubelet || host != w.node || event.Reason != string(one.cause) {
 		return
 	}
 	pod, at := podOf(event), latest(event)
@@ -85,7 +87,7 @@ func (w *Watch) note(one *namespaceWatch, event *corev1.Event) {
 	one.seen[pod] = at
 	w.mu.Unlock()
 	if time.Since(at) < Believed {
-		w.tell(pod)
+		w.tell(pod, one.cause)
 	}
 }
 
@@ -126,6 +128,7 @@ func trim(obj any) (any, error) {
 			Namespace: event.Namespace, Name: event.Name, UID: event.UID, ResourceVersion: event.ResourceVersion,
 		},
 		InvolvedObject: corev1.ObjectReference{Name: o.Name, UID: o.UID},
+		Reason:         event.Reason,
 		Source:         event.Source, ReportingController: event.ReportingController, ReportingInstance: event.ReportingInstance,
 		FirstTimestamp: event.FirstTimestamp, LastTimestamp: event.LastTimestamp, EventTime: event.EventTime,
 	}, nil

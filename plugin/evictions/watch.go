@@ -12,13 +12,19 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/crd/informer"
 )
 
-// Believed is how long an eviction is believed in. A kubelet that was restarted before it
-// could write the end of a pod that it evicts starts the pod again.
-const Believed = 5 * time.Minute
+// Cause is why kubelet takes a pod down: the reason of the event that it writes then.
+type Cause string
 
-// lingers is how long a namespace is watched on after the last pod there has ceased to
-// wait: the next often comes soon, and every watch begins with a list.
-const lingers = 30 * time.Second
+const (
+	// Eviction: the node runs short of memory, disk or process IDs.
+	Eviction Cause = "Evicted"
+	// Preemption: a critical pod that kubelet is to accept does not fit beside the pod.
+	Preemption Cause = "Preempting"
+)
+
+// Believed is how long an event is believed in. A kubelet that was restarted before it
+// could write the end of a pod that it takes down starts the pod again.
+const Believed = 5 * time.Minute
 
 // Pod is a pod by all of its names: an event may claim any UID, but lies in the namespace
 // of the pod that it names.
@@ -26,94 +32,62 @@ type Pod struct {
 	Namespace, Name, UID string
 }
 
-// Watch watches the evictions by one node's kubelet while there is need to. Make one with
-// New. All methods but Run may be called at any time from any goroutine, and do not block.
+// Watch watches which pods one node's kubelet takes down while there is need to. Make one
+// with New. All methods but Run may be called at any time from any goroutine, and do not block.
 type Watch struct {
 	client  kubernetes.Interface
 	node    string
-	tell    func(Pod)
+	tell    func(Pod, Cause)
 	log     logrus.FieldLogger
 	reach   *informer.Reach
 	changed chan struct{} // holds at most one: other namespaces may have to be watched
 
 	mu       sync.Mutex
 	pressed  bool
-	waiting  map[string]*waiters        // by namespace
-	watching map[string]*namespaceWatch // by namespace
+	critical unaccepted
+	waiting  map[string]*waiters // by namespace
+	watching map[target]*namespaceWatch
 }
 
-// waiters are the pods of a namespace that wait.
-type waiters struct {
-	count int
-	until time.Time // when the namespace is watched no longer; while count is 0
+// target is what one watch watches.
+type target struct {
+	namespace string
+	cause     Cause
 }
 
 // New makes a watch that asks nothing yet. The client needs the right to list and watch
-// events in all namespaces, from the first pressure on while pods wait. tell is called for
-// every pod that the kubelet of the named node evicts, soon after that, once at least. It is
-// called from several goroutines, and should not block.
-func New(client kubernetes.Interface, node string, log logrus.FieldLogger, tell func(Pod)) *Watch {
+// events in all namespaces, from the first need on while pods wait. tell is called for
+// every pod that the kubelet of the named node takes down, soon after that, once at least.
+// It is called from several goroutines, and should not block.
+func New(client kubernetes.Interface, node string, log logrus.FieldLogger, tell func(Pod, Cause)) *Watch {
 	return &Watch{
 		client: client, node: node, tell: tell, log: log,
 		reach: &informer.Reach{
-			What: "the events of evictions", Log: log,
+			What: "the events of evictions and preemptions", Log: log,
 			Right:     ", for want of the right to list and watch events (evictions.watch of the chart brings it)",
-			Meanwhile: "kubelet's eviction of a pod that waits in the gate lasts until that wait is over, or kubelet gives up",
+			Meanwhile: "kubelet's end of a pod that waits in the gate lasts until that wait is over, or kubelet gives up",
 		},
-		changed: make(chan struct{}, 1),
-		waiting: map[string]*waiters{}, watching: map[string]*namespaceWatch{},
+		changed:  make(chan struct{}, 1),
+		critical: unaccepted{since: map[string]time.Time{}},
+		waiting:  map[string]*waiters{}, watching: map[target]*namespaceWatch{},
 	}
 }
 
-// SetPressure takes over whether kubelet says that the node runs short of something.
-func (w *Watch) SetPressure(on bool) {
+// TakenDown tells whether kubelet takes a pod down, and why, as far as that is known: its
+// namespace must have been watched already.
+func (w *Watch) TakenDown(pod Pod) (Cause, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.pressed = on
-	w.wakeLocked()
-}
-
-// Enter takes note that a pod of the namespace begins to wait, or one more of its
-// containers does. Without a namespace, nothing is watched.
-func (w *Watch) Enter(namespace string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	all := w.waiting[namespace]
-	if all == nil {
-		all = &waiters{}
-		w.waiting[namespace] = all
+	for _, cause := range []Cause{Eviction, Preemption} {
+		one := w.watching[target{pod.Namespace, cause}]
+		if one == nil {
+			continue
+		}
+		if at, known := one.seen[pod]; known && time.Since(at) < Believed {
+			return cause, true
+		}
 	}
-	all.count++
-	w.wakeLocked()
-}
-
-// Leave is called once for every Enter, when that wait is over.
-func (w *Watch) Leave(namespace string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	all := w.waiting[namespace]
-	if all.count--; all.count > 0 {
-		return
-	}
-	if !w.pressed {
-		delete(w.waiting, namespace)
-		return
-	}
-	all.until = time.Now().Add(lingers)
-	w.wakeLocked()
-}
-
-// Evicted tells whether kubelet evicts a pod, as far as that is known: its namespace must
-// have been watched already.
-func (w *Watch) Evicted(pod Pod) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	one := w.watching[pod.Namespace]
-	if one == nil {
-		return false
-	}
-	at, known := one.seen[pod]
-	return known && time.Since(at) < Believed
+	return "", false
 }
 
 // Run watches until ctx ends, then returns nil. An API server that cannot be reached, or
@@ -148,31 +122,30 @@ func (w *Watch) Run(ctx context.Context) error {
 func (w *Watch) follow(ctx context.Context, now time.Time) (begins []*namespaceWatch, next time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	needed := map[string]bool{}
+	causes, next := w.causesLocked(now)
+	needed := map[target]bool{}
 	for namespace, all := range w.waiting {
-		switch {
-		case all.count > 0:
-			needed[namespace] = w.pressed
-		case !w.pressed || !now.Before(all.until):
-			delete(w.waiting, namespace)
-		default:
-			needed[namespace] = true
-			if next.IsZero() || all.until.Before(next) {
-				next = all.until
+		if all.count == 0 {
+			if len(causes) == 0 || !now.Before(all.until) {
+				delete(w.waiting, namespace)
+				continue
 			}
+			next = sooner(next, all.until)
+		}
+		for _, cause := range causes {
+			needed[target{namespace, cause}] = namespace != metav1.NamespaceAll
 		}
 	}
-	for namespace, one := range w.watching {
-		if !needed[namespace] {
+	for this, one := range w.watching {
+		if !needed[this] {
 			one.stop()
-			delete(w.watching, namespace)
+			delete(w.watching, this)
 		}
 	}
-	delete(needed, metav1.NamespaceAll)
-	for namespace, is := range needed {
-		if is && w.watching[namespace] == nil {
-			one := newNamespaceWatch(ctx, namespace)
-			w.watching[namespace] = one
+	for this, is := range needed {
+		if is && w.watching[this] == nil {
+			one := newNamespaceWatch(ctx, this)
+			w.watching[this] = one
 			begins = append(begins, one)
 		}
 	}

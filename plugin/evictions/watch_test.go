@@ -34,7 +34,13 @@ type world struct {
 	log *logtest.Hook
 
 	mu   sync.Mutex
-	told []Pod
+	told []told
+}
+
+// told is what a Watch told of a pod.
+type told struct {
+	Pod
+	Cause
 }
 
 // inWorld runs test against a Watch that runs.
@@ -44,10 +50,10 @@ func inWorld(t *testing.T, test func(w *world)) {
 	synctest.Test(t, func(t *testing.T) {
 		log, hook := logtest.NewNullLogger()
 		w := &world{t: t, api: fake.NewClientset(), log: hook}
-		w.w = New(w.api, nodeName, log, func(pod Pod) {
+		w.w = New(w.api, nodeName, log, func(pod Pod, cause Cause) {
 			w.mu.Lock()
 			defer w.mu.Unlock()
-			w.told = append(w.told, pod)
+			w.told = append(w.told, told{pod, cause})
 		})
 		ctx, stop := context.WithCancel(t.Context())
 		done := make(chan error, 1)
@@ -73,7 +79,14 @@ func (w *world) pass(d time.Duration) { w.does(func() { time.Sleep(d) }) }
 // evicts writes an event as kubelet does when it evicts a pod, and gives that pod.
 func (w *world) evicts(namespace, name string, changes ...func(*corev1.Event)) Pod {
 	w.t.Helper()
+	return w.takesDown(Eviction, namespace, name, changes...)
+}
+
+// takesDown writes an event as kubelet does when it takes a pod down, and gives that pod.
+func (w *world) takesDown(cause Cause, namespace, name string, changes ...func(*corev1.Event)) Pod {
+	w.t.Helper()
 	event := evictionOf(namespace, name)
+	event.Reason = string(cause)
 	for _, change := range changes {
 		change(event)
 	}
@@ -98,13 +111,29 @@ func evictionOf(namespace, name string) *corev1.Event {
 	}
 }
 
-// takeTold gives of which pods was told since it was last called.
-func (w *world) takeTold() []Pod {
+// takeTold gives what was told since it was last called.
+func (w *world) takeTold() []told {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	told := w.told
+	all := w.told
 	w.told = nil
-	return told
+	return all
+}
+
+// evicted is what is told of pods that kubelet evicts.
+func evicted(pods ...Pod) (all []told) {
+	for _, pod := range pods {
+		all = append(all, told{pod, Eviction})
+	}
+	return all
+}
+
+// requireTakenDown has kubelet take a pod down, as far as is known, or not: "".
+func (w *world) requireTakenDown(cause Cause, pod Pod, why ...any) {
+	w.t.Helper()
+	got, is := w.w.TakenDown(pod)
+	require.Equal(w.t, cause, got, why...)
+	require.Equal(w.t, cause != "", is, why...)
 }
 
 // asked gives what the API server was asked since it was last called, in alphabetical order.
@@ -127,8 +156,11 @@ func (w *world) asked() (all []string) {
 }
 
 // watches is what the API server is asked to watch a namespace.
-func watches(namespace string) []string {
-	const selector = "involvedObject.kind=Pod,reason=Evicted"
+func watches(namespace string) []string { return watchesFor(Eviction, namespace) }
+
+// watchesFor is what the API server is asked to watch a namespace for a cause.
+func watchesFor(cause Cause, namespace string) []string {
+	selector := "involvedObject.kind=Pod,reason=" + string(cause)
 	return []string{"list events " + namespace + " " + selector, "watch events " + namespace + " " + selector}
 }
 
@@ -156,25 +188,25 @@ func TestEvictionsAreToldThatWereThereAndThatCome(t *testing.T) {
 	inWorld(t, func(w *world) {
 		early := w.evicts("blue", "early")
 		w.does(func() { w.w.Enter("blue"); w.w.SetPressure(true) })
-		assert.Equal(t, []Pod{early}, w.takeTold())
+		assert.Equal(t, evicted(early), w.takeTold())
 		late := w.evicts("blue", "late")
-		assert.Equal(t, []Pod{late}, w.takeTold())
+		assert.Equal(t, evicted(late), w.takeTold())
 		newer := w.evicts("blue", "newer", func(e *corev1.Event) { // as the API of events.k8s.io has it
 			e.Source, e.FirstTimestamp, e.LastTimestamp = corev1.EventSource{}, metav1.Time{}, metav1.Time{}
 			e.EventTime = metav1.NowMicro()
 		})
-		assert.Equal(t, []Pod{newer}, w.takeTold())
+		assert.Equal(t, evicted(newer), w.takeTold())
 		w.evicts("green", "elsewhere")
 		assert.Empty(t, w.takeTold(), "nobody waits there")
 
 		for _, pod := range []Pod{early, late, newer} {
-			assert.True(t, w.w.Evicted(pod), pod.Name)
+			w.requireTakenDown(Eviction, pod, pod.Name)
 		}
 		for _, pod := range []Pod{
 			{Namespace: "blue", Name: "early", UID: "uid-other"}, {Namespace: "blue", Name: "other", UID: "uid-early"},
 			{Namespace: "green", Name: "early", UID: "uid-early"},
 		} {
-			assert.False(t, w.w.Evicted(pod), "an event is believed of the pod that it names: %v", pod)
+			w.requireTakenDown("", pod, "an event is believed of the pod that it names: %v", pod)
 		}
 	})
 }
@@ -185,8 +217,8 @@ func TestOnlyTheNodesOwnKubeletIsBelieved(t *testing.T) {
 		other := w.evicts("blue", "other", func(e *corev1.Event) { e.Source.Component = "descheduler" })
 		elsewhere := w.evicts("blue", "elsewhere", func(e *corev1.Event) { e.Source.Host = "node-2" })
 		assert.Empty(t, w.takeTold())
-		assert.False(t, w.w.Evicted(other))
-		assert.False(t, w.w.Evicted(elsewhere))
+		w.requireTakenDown("", other)
+		w.requireTakenDown("", elsewhere)
 	})
 }
 
@@ -197,13 +229,13 @@ func TestAnEvictionIsNotBelievedForEver(t *testing.T) {
 		w.pass(Believed)
 		w.does(func() { w.w.Enter("blue"); w.w.SetPressure(true) })
 		assert.Empty(t, w.takeTold())
-		assert.False(t, w.w.Evicted(old))
+		w.requireTakenDown("", old)
 		pod := w.evicts("blue", "pod")
-		assert.Equal(t, []Pod{pod}, w.takeTold())
+		assert.Equal(t, evicted(pod), w.takeTold())
 		w.pass(Believed - time.Second)
-		assert.True(t, w.w.Evicted(pod))
+		w.requireTakenDown(Eviction, pod)
 		w.pass(time.Second)
-		assert.False(t, w.w.Evicted(pod))
+		w.requireTakenDown("", pod)
 	})
 }
 
@@ -218,16 +250,16 @@ func TestANamespaceIsWatchedForAMomentAfterTheLastHasLeft(t *testing.T) {
 		w.does(func() { w.w.Enter("blue") })
 		w.pass(lingers)
 		seen := w.evicts("blue", "seen")
-		assert.Equal(t, []Pod{seen}, w.takeTold())
+		assert.Equal(t, evicted(seen), w.takeTold())
 		assert.Empty(t, w.asked(), "it is the same watch")
 
 		w.does(func() { w.w.Leave("blue") })
 		w.pass(lingers + time.Second)
-		assert.False(t, w.w.Evicted(seen), "nothing is kept of it")
+		w.requireTakenDown("", seen, "nothing is kept of it")
 		unseen := w.evicts("blue", "unseen")
 		assert.Empty(t, w.takeTold())
 		w.does(func() { w.w.Enter("blue") })
-		assert.ElementsMatch(t, []Pod{seen, unseen}, w.takeTold(), "a new watch begins with what is there")
+		assert.ElementsMatch(t, evicted(seen, unseen), w.takeTold(), "a new watch begins with what is there")
 	})
 }
 
@@ -241,7 +273,7 @@ func TestNothingIsWatchedWhenThePressureIsOver(t *testing.T) {
 		assert.Empty(t, w.takeTold())
 		w.does(func() { w.w.SetPressure(true) })
 		assert.Equal(t, watches("blue"), w.asked(), "in green nobody waits any more")
-		assert.Equal(t, []Pod{pod}, w.takeTold())
+		assert.Equal(t, evicted(pod), w.takeTold())
 	})
 }
 
@@ -249,10 +281,10 @@ func TestAnEventThatIsGoneIsForgotten(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.does(func() { w.w.Enter("blue"); w.w.SetPressure(true) })
 		pod := w.evicts("blue", "pod")
-		require.True(t, w.w.Evicted(pod))
+		w.requireTakenDown(Eviction, pod)
 		require.NoError(t, w.api.CoreV1().Events("blue").Delete(t.Context(), "pod.18a", metav1.DeleteOptions{}))
 		synctest.Wait()
-		assert.False(t, w.w.Evicted(pod))
+		w.requireTakenDown("", pod)
 	})
 }
 
@@ -271,16 +303,16 @@ func TestWithoutTheRightOneLineSaysSo(t *testing.T) {
 		w.does(func() { w.w.Enter("blue"); w.w.Enter("green"); w.w.SetPressure(true) })
 		w.pass(10 * time.Minute)
 		assert.Equal(t, []string{
-			"warning: cannot watch the events of evictions, for want of the right to list and watch events " +
-				"(evictions.watch of the chart brings it): kubelet's eviction of a pod that waits in the gate lasts " +
+			"warning: cannot watch the events of evictions and preemptions, for want of the right to list and watch events " +
+				"(evictions.watch of the chart brings it): kubelet's end of a pod that waits in the gate lasts " +
 				"until that wait is over, or kubelet gives up; trying again until it works",
 		}, w.logged())
 
 		pod := w.evicts("blue", "pod")
 		allowed.Store(true)
 		w.pass(2 * time.Minute)
-		assert.Equal(t, []Pod{pod}, w.takeTold())
-		assert.Equal(t, []string{"info: watching the events of evictions again"}, w.logged())
+		assert.Equal(t, evicted(pod), w.takeTold())
+		assert.Equal(t, []string{"info: watching the events of evictions and preemptions again"}, w.logged())
 	})
 }
 

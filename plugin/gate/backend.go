@@ -34,6 +34,7 @@ const (
 var words = map[throttle.Reason]string{
 	throttle.Deleted:      "the pod was deleted while it waited for its turn to start",
 	throttle.Evicted:      "kubelet evicts the pod, which waited for its turn to start",
+	throttle.Preempted:    "kubelet preempts the pod, which waited for its turn to start, to make room for a critical one",
 	throttle.NodeShutdown: "the node is being shut down",
 	Replaced:              "a newer attempt to start this container waits in its place",
 	throttle.GateExpired:  "its turn to start did not come in time; it keeps its place in the queue, and the kubelet tries again",

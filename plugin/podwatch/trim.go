@@ -83,7 +83,7 @@ func trim(p *corev1.Pod) Pod {
 	pod := nameOf(p)
 	pod.PriorityClassName, pod.RestartPolicy = p.Spec.PriorityClassName, string(p.Spec.RestartPolicy)
 	pod.SkipAnnotation, pod.Phase = p.Annotations[SkipAnnotation] == "true", p.Status.Phase
-	pod.Deleting = p.DeletionTimestamp != nil && !pod.Static
+	pod.Deleting, pod.Accepted = p.DeletionTimestamp != nil && !pod.Static, p.Status.StartTime != nil
 	if p.Spec.Priority != nil {
 		pod.Priority = *p.Spec.Priority
 	}
