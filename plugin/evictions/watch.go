@@ -16,9 +16,10 @@ import (
 type Cause string
 
 const (
-	// Eviction: the node runs short of memory, disk or process IDs.
+	// Eviction is for want of memory, disk or process IDs on the node.
 	Eviction Cause = "Evicted"
-	// Preemption: a critical pod that kubelet is to accept does not fit beside the pod.
+	// Preemption is for a critical pod that kubelet is to accept, which does not fit beside
+	// the pod.
 	Preemption Cause = "Preempting"
 )
 
