@@ -141,10 +141,10 @@ func TestALaunchedDaemonThatWouldStandByLeavesTheRuntimeAlone(t *testing.T) {
 	first := newLaunchStage(t, launchSettings(t, dir), patience)
 	require.NoError(t, first.creates("web-0"))
 	begin := time.Now()
-	second := newLaunchStage(t, launchSettings(t, dir), 8*time.Second)
+	second := newLaunchStage(t, launchSettings(t, dir), 16*time.Second)
 	assert.Less(t, time.Since(begin), patience)
 	require.NoError(t, second.creates("web-1"))
-	assert.Contains(t, said.String(), "the daemon could not pace pods within 6s: another daemon paces the pods of this node (process ")
+	assert.Contains(t, said.String(), "the daemon could not pace pods within 12s: another daemon paces the pods of this node (process ")
 	require.ErrorContains(t, first.creates("web-2"), "Concurrency", "the first goes on")
 }
 
