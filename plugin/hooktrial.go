@@ -25,8 +25,9 @@ const (
 // the container; the hook may not be executable on the host, which fails its
 // start. The daemon is told of neither: only that the container goes away. To be a
 // validator, too, would not help, for none learns what another one says, and would
-// fail containers when the daemon is in trouble. Made by newHookTrial; safe for
-// concurrent use.
+// fail containers when the daemon is in trouble. And the runtime may not run the hook
+// at all, or the hook not find the daemon: then containers start, and none was heard
+// of before. Made by newHookTrial; safe for concurrent use.
 type hookTrial struct {
 	first time.Duration // how long hooks are given up first
 
@@ -35,6 +36,7 @@ type hookTrial struct {
 	pending map[string]*trial // by container ID
 	pods    map[string]bool   // by UID: one of its containers came to nothing with a hook
 	proven  bool              // a container with a hook was made
+	reached bool              // a hook has come to the gate
 	unheard int
 	against string        // why hooks are given up; empty: they are not
 	until   time.Time     // when one container tries them again
@@ -126,23 +128,32 @@ func (h *hookTrial) made(id string) {
 func (h *hookTrial) heard(id string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.worksLocked(id)
-}
-
-// started takes note of a container that started. One with a hook shows that hooks
-// work, though its own, without a daemon, has not come to the gate; any other nothing.
-func (h *hookTrial) started(id string) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if t := h.pending[id]; t != nil && t.hook {
-		h.worksLocked(id)
-	}
-}
-
-// worksLocked takes note that the hook of a container works.
-func (h *hookTrial) worksLocked(id string) {
+	h.reached = true
 	delete(h.pending, id)
 	h.acquitLocked()
+}
+
+// started takes note of a container that started. It gives what that says of hooks, once;
+// empty: nothing new. One whose hook has not come to the gate, though others have, shows
+// that the host executes hooks; one without a hook shows nothing.
+func (h *hookTrial) started(now time.Time, id string) string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	t := h.pending[id]
+	if t == nil || !t.hook {
+		return ""
+	}
+	delete(h.pending, id)
+	if h.reached {
+		h.acquitLocked()
+		return ""
+	}
+	if !t.tries && h.against != "" {
+		return ""
+	}
+	h.giveUpLocked(now, "a container with a hook started though its hook had not come to the daemon "+
+		"(is the run directory the same folder on the host, and does the runtime run hooks?)")
+	return h.against
 }
 
 // gone takes note of a container that came to its end, or to nothing. It gives

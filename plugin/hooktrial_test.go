@@ -57,7 +57,7 @@ func TestHooksThatWereRejectedAreTriedAgain(t *testing.T) {
 		require.NotEmpty(t, h.gone(now, id))
 		h.begins(now, id+"again", "u"+id, "app", false)
 		h.made(id + "again")
-		h.started(id + "again")
+		h.started(now, id+"again")
 		assert.NotEmpty(t, h.bars(now.Add(pause-1), "other"), pause)
 		now = now.Add(pause)
 		require.Empty(t, h.bars(now, "other"), pause)
@@ -135,16 +135,16 @@ func TestHooksThatAreNeverHeardOfAreGivenUpForATime(t *testing.T) {
 	assert.Empty(t, lose(now0, "1"))
 	h.begins(now0, "2", "u2", "app", true)
 	h.made("2")
-	h.started("2") // another one did its work, without a daemon
+	h.heard("2") // another one did its work
 	assert.Empty(t, lose(now0, "3"))
-	h.started("no hook") // says nothing of hooks
+	h.started(now0, "no hook") // says nothing of hooks
 	assert.Contains(t, lose(now0, "4"), "never heard of")
 	now := now0.Add(givenUpFor)
 	assert.NotEmpty(t, h.bars(now.Add(-1), ""))
 	assert.Empty(t, h.bars(now, ""))
 	assert.NotEmpty(t, h.bars(now, "u4"), "no container fails twice")
 	assert.Contains(t, lose(now, "5"), "never heard of", "one is enough to know that it is as before")
-	h.started("no hook")
+	h.started(now, "no hook")
 	now = now.Add(2 * givenUpFor)
 	assert.NotEmpty(t, h.bars(now.Add(-1), ""))
 	assert.Empty(t, h.bars(now, ""))
@@ -217,6 +217,45 @@ func TestAHookThatTheHostCannotExecuteIsGivenUp(t *testing.T) {
 	}
 	holder.getsReady()
 	pods[0].startsNow("app")
+}
+
+// The host executes hooks, and none finds the daemon: in the DaemonSet, another folder of
+// the host is mounted as its run directory.
+func TestHooksThatDoNotFindTheDaemonAreGivenUp(t *testing.T) {
+	t.Parallel()
+	h := newHookTrial()
+	start := func(now time.Time, id string) string {
+		h.begins(now, id, "u"+id, "app", true)
+		h.made(id)
+		return h.started(now, id)
+	}
+	h.begins(now0, "beside", "u0", "app", true)
+	h.made("beside")
+	assert.Contains(t, start(now0, "1"), "run directory")
+	assert.Empty(t, h.started(now0, "beside"), "said once")
+	assert.NotEmpty(t, h.bars(now0.Add(givenUpFor-1), "u9"))
+	now := now0.Add(givenUpFor)
+	require.Empty(t, h.bars(now, "u1"), "one tries again, and no container has failed")
+	assert.Contains(t, start(now, "2"), "run directory")
+	assert.NotEmpty(t, h.bars(now.Add(2*givenUpFor-1), "u9"), "for twice as long")
+
+	h.heard("one of an earlier daemon")
+	assert.Empty(t, h.bars(now, "u9"))
+	assert.Empty(t, start(now, "3"), "the daemon can be found: this one has another cause")
+	assert.Empty(t, h.givenUp())
+}
+
+func TestWhereNoHookComesToTheGatePodsAreRefused(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, oneAtATime, triesLate)
+	holder := n.occupy("holder")
+	n.p.options.GatePath = "/bin/true"
+	n.pod("unpaced").runs().startsNow("app")
+	assert.Contains(t, n.p.gate.off(), "run directory")
+	refused := n.pod("refused").runs()
+	_, err := refused.create("app")
+	require.ErrorContains(t, err, "kubelet tries again")
+	holder.getsReady()
 }
 
 func TestTheGateIsNotUsedInVirtualMachines(t *testing.T) {
