@@ -161,7 +161,7 @@ func TestPoliciesAndConfigsAreReadEachByItself(t *testing.T) {
 		said   string
 	}{
 		"forbidden": {refusing, "cannot watch %s: what is in force stays; trying again until it works"},
-		"unknown":   {absent, "the API server does not know %s: install its CustomResourceDefinition (deploy/crds); trying again until it does"},
+		"unknown":   {absent, "the API server does not know %s: install its CustomResourceDefinition (kubectl apply -k deploy/crds); trying again until it does"},
 	} {
 		for resource, kinds := range map[string][2]string{
 			"pacemakerconfigs": {"PacemakerConfigs", "StartPolicies"}, "startpolicies": {"StartPolicies", "PacemakerConfigs"},

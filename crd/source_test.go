@@ -408,7 +408,7 @@ func TestSourceWaitsForTheDefinition(t *testing.T) {
 		default:
 		}
 		assert.Equal(t, []string{
-			"warning: the API server does not know PacemakerConfigs: install its CustomResourceDefinition (deploy/crds); trying again until it does",
+			"warning: the API server does not know PacemakerConfigs: install its CustomResourceDefinition (kubectl apply -k deploy/crds); trying again until it does",
 		}, w.logged(), "said once in an hour")
 
 		installed.Store(true)

@@ -17,9 +17,9 @@ import (
 )
 
 // How many requests for Kubernetes' own kinds the daemon sends a second in the long run,
-// and at once: as many as kubelet. Each start under a policy of the scope Cluster takes two, and each slot that is
-// held one in about nine seconds; client-go's default of 5 a second would be too few for a
-// node that starts many.
+// and at once: as many as kubelet. Each start under a policy of the scope Cluster takes
+// two, and each slot that is held one in about nine seconds; client-go's default of 5 a
+// second would be too few for a node that starts many.
 const (
 	requestsPerSecond = 50
 	requestsBurst     = 100
@@ -58,7 +58,7 @@ func reachCluster(o Options) (clients, error) {
 	return clients{kube: kube, dynamic: dyn}, nil
 }
 
-var errNoCRD = errors.New("the API server does not know PacemakerConfigs: install the CRDs (deploy/crds)")
+var errNoCRD = errors.New("the API server does not know PacemakerConfigs: install the CRDs (kubectl apply -k deploy/crds)")
 
 // AskAPIServer tells why the daemon with these options, which are not standalone, could
 // not read PacemakerConfigs from the API server; nil: it can. It blocks until that has

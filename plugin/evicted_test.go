@@ -192,25 +192,32 @@ func TestAnEvictionWhereNobodyWaits(t *testing.T) {
 	p.startsNow("second")
 }
 
-// From the Node's condition and kubelet's event to the end of the wait.
-func TestTheDaemonFollowsTheEvictionsOfItsNode(t *testing.T) {
-	t.Parallel()
+// victimAtGate gives a cluster whose daemon may watch events, and the start of a pod that
+// waits at the gate there. kubelet has written an event on the pod, for which nobody looks yet.
+func victimAtGate(t *testing.T, cause evictions.Cause) (*cluster, *attempt) {
+	t.Helper()
 	c := unstartedClusterWith(t, []nodeOption{with(func(o *Options) { o.WatchEvictions, o.Gate = true, GateAlways })})
 	c.starts()
 	c.isWatched()
 	c.eventually("the configuration is in force", func() bool { return c.d.Status().Config.Generation == 1 })
 	c.strangePod("holder").runs().startsNow("app")
-	p := c.strangePod("evicted").runs()
+	p := c.strangePod("victim").runs()
 	a := p.waitsAtGate("app")
-
 	_, err := c.kube.CoreV1().Events("default").Create(c.ctx, &corev1.Event{
-		ObjectMeta:     metav1.ObjectMeta{Namespace: "default", Name: "evicted.1"},
-		InvolvedObject: corev1.ObjectReference{Kind: "Pod", Namespace: "default", Name: "evicted", UID: types.UID(p.uid)},
-		Reason:         "Evicted", Source: corev1.EventSource{Component: "kubelet", Host: "node"}, LastTimestamp: metav1.Now(),
+		ObjectMeta:     metav1.ObjectMeta{Namespace: "default", Name: "victim.1"},
+		InvolvedObject: corev1.ObjectReference{Kind: "Pod", Namespace: "default", Name: "victim", UID: types.UID(p.uid)},
+		Reason:         string(cause), Source: corev1.EventSource{Component: "kubelet", Host: "node"}, LastTimestamp: metav1.Now(),
 	}, metav1.CreateOptions{})
 	require.NoError(t, err)
 	assert.False(t, a.over())
-	_, err = c.kube.CoreV1().Nodes().UpdateStatus(c.ctx, &corev1.Node{
+	return c, a
+}
+
+// From the Node's condition and kubelet's event to the end of the wait.
+func TestTheDaemonFollowsTheEvictionsOfItsNode(t *testing.T) {
+	t.Parallel()
+	c, a := victimAtGate(t, evictions.Eviction)
+	_, err := c.kube.CoreV1().Nodes().UpdateStatus(c.ctx, &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: "node", ResourceVersion: "2"},
 		Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{
 			{Type: corev1.NodePIDPressure, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(time.Now())},

@@ -124,17 +124,21 @@ func TestARuntimeThatTakesHooksRejectsThemForOnePodOnly(t *testing.T) {
 	assert.NotEmpty(t, h.bars(now0, "u2"))
 }
 
+// makes has a container with a hook made, of a pod of its own.
+func (h *hookTrial) makes(now time.Time, id string) {
+	h.begins(now, id, "u"+id, "app", true)
+	h.made(id)
+}
+
 func TestHooksThatAreNeverHeardOfAreGivenUpForATime(t *testing.T) {
 	t.Parallel()
 	h := newHookTrial()
 	lose := func(now time.Time, id string) string {
-		h.begins(now, id, "u"+id, "app", true)
-		h.made(id)
+		h.makes(now, id)
 		return h.gone(now, id)
 	}
 	assert.Empty(t, lose(now0, "1"))
-	h.begins(now0, "2", "u2", "app", true)
-	h.made("2")
+	h.makes(now0, "2")
 	h.heard("2") // another one did its work
 	assert.Empty(t, lose(now0, "3"))
 	h.started(now0, "no hook") // says nothing of hooks
@@ -225,12 +229,10 @@ func TestHooksThatDoNotFindTheDaemonAreGivenUp(t *testing.T) {
 	t.Parallel()
 	h := newHookTrial()
 	start := func(now time.Time, id string) string {
-		h.begins(now, id, "u"+id, "app", true)
-		h.made(id)
+		h.makes(now, id)
 		return h.started(now, id)
 	}
-	h.begins(now0, "beside", "u0", "app", true)
-	h.made("beside")
+	h.makes(now0, "beside")
 	assert.Contains(t, start(now0, "1"), "run directory")
 	assert.Empty(t, h.started(now0, "beside"), "said once")
 	assert.NotEmpty(t, h.bars(now0.Add(givenUpFor-1), "u9"))

@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/evictions"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
@@ -16,23 +16,9 @@ import (
 // From a critical pod that kubelet does not accept, and its event, to the end of the wait.
 func TestTheDaemonFollowsThePreemptionsOfItsNode(t *testing.T) {
 	t.Parallel()
-	c := unstartedClusterWith(t, []nodeOption{with(func(o *Options) { o.WatchEvictions, o.Gate = true, GateAlways })})
-	c.starts()
-	c.isWatched()
-	c.eventually("the configuration is in force", func() bool { return c.d.Status().Config.Generation == 1 })
-	c.strangePod("holder").runs().startsNow("app")
-	p := c.strangePod("victim").runs()
-	a := p.waitsAtGate("app")
-
-	_, err := c.kube.CoreV1().Events("default").Create(c.ctx, &corev1.Event{
-		ObjectMeta:     metav1.ObjectMeta{Namespace: "default", Name: "victim.1"},
-		InvolvedObject: corev1.ObjectReference{Kind: "Pod", Namespace: "default", Name: "victim", UID: types.UID(p.uid)},
-		Reason:         "Preempting", Source: corev1.EventSource{Component: "kubelet", Host: "node"}, LastTimestamp: metav1.Now(),
-	}, metav1.CreateOptions{})
-	require.NoError(t, err)
-	assert.False(t, a.over())
+	c, a := victimAtGate(t, evictions.Preemption)
 	priority := int32(systemCritical)
-	_, err = c.kube.CoreV1().Pods("default").Create(c.ctx, &corev1.Pod{
+	_, err := c.kube.CoreV1().Pods("default").Create(c.ctx, &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "critical", UID: "critical", ResourceVersion: "1"},
 		Spec:       corev1.PodSpec{NodeName: "node", Priority: &priority, Containers: []corev1.Container{{Name: "app"}}},
 	}, metav1.CreateOptions{})

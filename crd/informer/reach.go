@@ -77,7 +77,7 @@ func (r *Reach) failed(ctx context.Context, err error) {
 		// The informer lists anew: part of every long watch.
 	case apierrors.IsNotFound(err):
 		if r.become(notServed) {
-			r.Log.WithError(err).Warnf("the API server does not know %s: install its CustomResourceDefinition (deploy/crds); trying again until it does", r.What)
+			r.Log.WithError(err).Warnf("the API server does not know %s: install its CustomResourceDefinition (kubectl apply -k deploy/crds); trying again until it does", r.What)
 		}
 		r.tellRefused()
 	default:

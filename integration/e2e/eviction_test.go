@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"regexp"
 	"runtime"
 	"slices"
 	"strconv"
@@ -39,6 +40,8 @@ const (
 	evictionDone   = `"Eviction manager: pod is evicted successfully" pod="`
 	evictionFailed = `"Eviction manager: pod failed to evict" err="timeout waiting to kill pod" pod="`
 )
+
+var evictionLines = regexp.MustCompile(`"Eviction manager: pod`)
 
 // kubelet evicts pods that wait at the gate, because the node runs short of process IDs:
 // with the rights that are shipped the daemon ends their waits, and nothing of them starts;
@@ -183,7 +186,7 @@ func evictsWatched(t *testing.T) {
 	})
 	end()
 	log := logSince(t, node.Kubelet, said)
-	logEvictions(t, log)
+	logLines(t, log, evictionLines)
 	recovers(t)
 
 	done, failed := strings.Count(log, evictionDone+ns+"/"), strings.Count(log, evictionFailed+ns+"/")
@@ -194,15 +197,7 @@ func evictsWatched(t *testing.T) {
 			continue
 		}
 		evicted++
-		eventually(t, "the API server knows its end", func() bool {
-			now, err := node.Client().CoreV1().Pods(ns).Get(t.Context(), p.Name, metav1.GetOptions{})
-			require.NoError(t, err)
-			return now.Status.Phase == corev1.PodFailed && now.Status.Reason == "Evicted"
-		})
-		assert.Zero(t, startedEvents(t, p), "%s started", p.Name)
-		assert.NotRegexp(t, `msg="(start admitted|a start went on).* pod_uid=`+string(p.UID), d.logged(t))
-		assert.Contains(t, d.why(t, ns, p.Name), "Evicted")
-		assert.Regexp(t, `msg="kubelet evicts the pod: it waits no longer.* pod_name=`+p.Name+` .*reason=Evicted`, d.logged(t))
+		assertTakenDown(t, d, p, "Evicted", "Evicted", "kubelet evicts the pod")
 	}
 	assert.GreaterOrEqual(t, evicted, evictionJudged)
 	for _, p := range pods(t, starting) {
@@ -225,11 +220,26 @@ func startedEvents(t *testing.T, p corev1.Pod) int {
 	return len(events.Items)
 }
 
-// logEvictions writes what kubelet logged of evictions to the log of the test.
-func logEvictions(t *testing.T, log string) {
+// assertTakenDown asserts that a pod which waited at the gate has ended with kubelet's reason,
+// that nothing of it started, and that the daemon says why, by its own reason.
+func assertTakenDown(t *testing.T, d *daemon, p corev1.Pod, kubelets, ours, says string) {
+	t.Helper()
+	eventually(t, "the API server knows the end of "+p.Name, func() bool {
+		now, err := node.Client().CoreV1().Pods(p.Namespace).Get(t.Context(), p.Name, metav1.GetOptions{})
+		require.NoError(t, err)
+		return now.Status.Phase == corev1.PodFailed && now.Status.Reason == kubelets
+	})
+	assert.Zero(t, startedEvents(t, p), "%s started", p.Name)
+	assert.NotRegexp(t, `msg="(start admitted|a start went on).* pod_uid=`+string(p.UID), d.logged(t))
+	assert.Contains(t, d.why(t, p.Namespace, p.Name), ours)
+	assert.Regexp(t, `msg="`+says+`: it waits no longer.* pod_name=`+p.Name+` .*reason=`+ours, d.logged(t))
+}
+
+// logLines writes those lines of kubelet's log that match to the log of the test.
+func logLines(t *testing.T, log string, match *regexp.Regexp) {
 	t.Helper()
 	for line := range strings.Lines(log) {
-		if strings.Contains(line, "Eviction manager: pod") {
+		if match.MatchString(line) {
 			t.Log(strings.TrimSpace(line))
 		}
 	}
@@ -255,7 +265,7 @@ func evictsUnwatched(t *testing.T) {
 	})
 	assert.Equal(t, evictionWaiting, d.status(t).Gate.Waiters, "all wait still")
 	log := logSince(t, node.Kubelet, said)
-	logEvictions(t, log)
+	logLines(t, log, evictionLines)
 	assert.NotContains(t, log, evictionDone+ns+"/")
 	end()
 	eventually(t, "the daemon says what it may not", func() bool {

@@ -33,6 +33,8 @@ const (
 	preemptionFailed = `"Failed to evict pod" err="timeout waiting to kill pod" pod="`
 )
 
+var preemptionLines = regexp.MustCompile(`"(Pod evicted successfully|Failed to evict pod|Preempting pod to free up resources)"`)
+
 // kubelet preempts pods that wait at the gate, because a critical pod of its node does not
 // fit beside them: with the rights that are shipped the daemon ends their waits, nothing of
 // them starts, and kubelet accepts the critical pod at once. Without the one to read events
@@ -99,16 +101,6 @@ func accepted(t *testing.T, ns, name string, begin time.Time) (p *corev1.Pod, to
 	return p, took
 }
 
-// logPreemptions writes what kubelet logged of preemptions to the log of the test.
-func logPreemptions(t *testing.T, log string) {
-	t.Helper()
-	for line := range strings.Lines(log) {
-		if regexp.MustCompile(`"(Pod evicted successfully|Failed to evict pod|Preempting pod to free up resources)"`).MatchString(line) {
-			t.Log(strings.TrimSpace(line))
-		}
-	}
-}
-
 func preemptsWatched(t *testing.T) {
 	d := evictionDaemon(t, asServiceAccount(t))
 	// kubelet waits long for the end of a victim, in which nothing runs: this must not take so long.
@@ -117,7 +109,7 @@ func preemptsWatched(t *testing.T) {
 	createPod(t, starting, "critical", herdPod(0, requesting("cpu", shares(t, preemptionVictims)), bound, critical))
 	_, took := accepted(t, starting, "critical", begin)
 	log := logSince(t, node.Kubelet, said)
-	logPreemptions(t, log)
+	logLines(t, log, preemptionLines)
 	figure(t, "kubelet preempted %d pods at the gate and accepted the critical pod in %.1f s", strings.Count(log, preemptionDone+ns+"/"), took.Seconds())
 	assert.Equal(t, preemptionVictims, strings.Count(log, preemptionDone+ns+"/"))
 	assert.NotContains(t, log, preemptionFailed)
@@ -126,15 +118,7 @@ func preemptsWatched(t *testing.T) {
 		if !strings.Contains(log, preemptionDone+ns+"/"+p.Name+`"`) {
 			continue
 		}
-		eventually(t, "the API server knows its end", func() bool {
-			now, err := node.Client().CoreV1().Pods(ns).Get(t.Context(), p.Name, metav1.GetOptions{})
-			require.NoError(t, err)
-			return now.Status.Phase == corev1.PodFailed && now.Status.Reason == "Preempting"
-		})
-		assert.Zero(t, startedEvents(t, p), "%s started", p.Name)
-		assert.NotRegexp(t, `msg="(start admitted|a start went on).* pod_uid=`+string(p.UID), d.logged(t))
-		assert.Contains(t, d.why(t, ns, p.Name), "Preempted")
-		assert.Regexp(t, `msg="kubelet preempts the pod: it waits no longer.* pod_name=`+p.Name+` .*reason=Preempted`, d.logged(t))
+		assertTakenDown(t, d, p, "Preempting", "Preempted", "kubelet preempts the pod")
 	}
 	assert.InDelta(t, preemptionVictims, d.metric(t, `pod_pacemaker_start_seconds_count{reason="Preempted"}`), 0)
 	eventually(t, "the critical pod runs", func() bool { return runningIn(t, starting, "critical") == 1 })
@@ -160,7 +144,7 @@ func preemptsUnwatched(t *testing.T) {
 	p, took := accepted(t, starting, "critical", begin)
 	log := logSince(t, node.Kubelet, said)
 	beside, tookBeside := accepted(t, starting, "beside", asked)
-	logPreemptions(t, log)
+	logLines(t, log, preemptionLines)
 	figure(t, "kubelet gave up %d pods at the gate and accepted the critical pod in %.1f s; another had to wait %.1f s for it",
 		strings.Count(log, preemptionFailed+ns+"/"), took.Seconds(), tookBeside.Seconds())
 	assert.Equal(t, preemptionVictims, strings.Count(log, preemptionFailed+ns+"/"))

@@ -51,8 +51,9 @@ type Pod struct {
 	// node shuts down. It is never true of a static pod: deleting a mirror pod
 	// only makes the kubelet create the mirror pod again.
 	Deleting bool
-	// Accepted is true once the kubelet has decided whether it takes the pod on: from then on its status has a start
-	// time. It is the same for a pod that the kubelet has rejected, which is Terminal.
+	// Accepted is true once the kubelet has decided whether it takes the pod on:
+	// from then on its status has a start time. It is the same for a pod that the
+	// kubelet has rejected, which is Terminal.
 	Accepted bool
 	Phase    corev1.PodPhase
 	// ContainersReady is the pod condition of that name. Readiness gates have no part in it.
