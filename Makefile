@@ -16,7 +16,7 @@ LAB := cd integration && $(GO) run ./cmd/lab
 E2E := cd integration && $(GOTESTSUM) --format testname -- -count=1 -p=1
 
 .DEFAULT_GOAL := help
-.PHONY: help build test format vet generated lint unit generate alerts page demo e2e e2e-full chaos lab cluster-up cluster-down bench clean
+.PHONY: help build test format vet generated lint unit sim generate alerts page demo e2e e2e-full chaos lab cluster-up cluster-down bench clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -37,12 +37,17 @@ generated:
 	$(GO) run ./crd/internal/generate -check
 
 lint: $(LINT) ## Run the linters of .golangci.yaml on both modules
-	$(LINT) run --allow-parallel-runners ./...
+	$(LINT) run --allow-parallel-runners --build-tags sim ./...
 	cd integration && $(LINT) run --allow-parallel-runners --build-tags e2e,full,browser ./...
 
 # One run over both modules, so that the closing line counts every test.
 unit: $(GOTESTSUM)
 	$(GOTESTSUM) --format pkgname --raw-command -- .ci/unit $(TESTFLAGS)
+
+# The tests of files *_sim_test.go, which have the build tag sim.
+sim: $(GOTESTSUM) ## Run the long simulations of the limiter
+	$(GOTESTSUM) --format testname -- -count=1 -tags sim -timeout 30m \
+		-run "^($$(grep -rhoP --include='*_sim_test.go' '^func \KTest\w+' throttle | paste -sd '|'))$$" ./throttle/...
 
 generate: ## Write the generated files anew: deep copies, CRDs, and the manifests that the chart renders
 	$(GO) generate ./...
