@@ -6,17 +6,20 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/pod-pacemaker/pod-pacemaker/integration/lab"
@@ -173,6 +176,16 @@ func freeAddress(t *testing.T) string {
 // this; 0 where there is none.
 func (d *daemon) metric(t *testing.T, sample string) float64 {
 	t.Helper()
+	all := d.samples(t, sample)
+	if len(all) == 0 {
+		return 0
+	}
+	return all[slices.Min(slices.Collect(maps.Keys(all)))]
+}
+
+// samples gives the samples whose names and labels begin like this.
+func (d *daemon) samples(t *testing.T, begins string) map[string]float64 {
+	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+d.http+"/metrics", nil)
 	require.NoError(t, err)
 	reply, err := http.DefaultClient.Do(request)
@@ -180,14 +193,33 @@ func (d *daemon) metric(t *testing.T, sample string) float64 {
 	defer reply.Body.Close()
 	body, err := io.ReadAll(reply.Body)
 	require.NoError(t, err)
+	all := map[string]float64{}
 	for line := range strings.Lines(string(body)) {
-		if name, value, ok := strings.Cut(strings.TrimSpace(line), " "); ok && strings.HasPrefix(name, sample) {
-			n, err := strconv.ParseFloat(value, 64)
+		if end := strings.LastIndexByte(line, ' '); end > 0 && strings.HasPrefix(line, begins) {
+			n, err := strconv.ParseFloat(strings.TrimSpace(line[end:]), 64)
 			require.NoError(t, err, line)
-			return n
+			all[line[:end]] = n
 		}
 	}
-	return 0
+	return all
+}
+
+// assertNobodyUnpaced checks that the daemon paced every start since it began.
+func assertNobodyUnpaced(t *testing.T, d *daemon) {
+	t.Helper()
+	assertUnpaced(t, d, 0)
+}
+
+// assertUnpaced checks that the daemon paced every start since it began, but for those
+// that were under way when it began, of which there were so many at most.
+func assertUnpaced(t *testing.T, d *daemon, underWay int) {
+	t.Helper()
+	const unpaced, found = "pod_pacemaker_unpaced_total", `pod_pacemaker_unpaced_total{reason="Found"}`
+	all := d.samples(t, unpaced)
+	assert.LessOrEqual(t, all[found], float64(underWay), "starts that were under way when the daemon began")
+	delete(all, found)
+	assert.Empty(t, all, "starts that went on unpaced")
+	assert.NotEmpty(t, d.samples(t, "pod_pacemaker_admissions_total"), "the daemon admitted nobody: this shows nothing")
 }
 
 var admittedLine = regexp.MustCompile(`msg="start admitted".* pod_uid=(\S+) reason=(\S+)`)

@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -10,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
@@ -30,19 +30,14 @@ const (
 // them incomparable: what is too slow is measured again, both sides of it, and so is
 // what took so long that some did not wait to its end.
 func TestTheRuntimeIsNotHeldUp(t *testing.T) {
-	const tries = 3
-	for try := 1; ; try++ {
-		var ratio float64
-		var known time.Duration
-		var waited int
-		require.True(t, t.Run(fmt.Sprintf("try %d", try), func(t *testing.T) { ratio, known, waited = heldUp(t) }))
-		if (ratio <= heldUpRatio && known <= statsWithin && waited == heldUpWaiting) || try == tries {
-			assert.LessOrEqual(t, ratio, heldUpRatio, "made and removed")
-			assert.LessOrEqual(t, known, statsWithin, "until the statistics know a container")
-			assert.Equal(t, heldUpWaiting, waited, "they waited all the while")
-			return
+	repeated(t, func(t *testing.T) string {
+		ratio, known, waited := heldUp(t)
+		if waited != heldUpWaiting {
+			return fmt.Sprintf("%d of %d waited to the end", waited, heldUpWaiting)
 		}
-	}
+		return cmp.Or(above("made and removed, the ratio", ratio, heldUpRatio),
+			above("seconds until the statistics know a container", known.Seconds(), statsWithin.Seconds()))
+	})
 }
 
 // heldUp gives how much longer an unrelated pod takes while others wait, when the

@@ -39,22 +39,14 @@ const (
 // and the system bus are a stand-in, see package logind. What is too slow is measured
 // again, both sides of it.
 func TestNodeShutsDownWhilePodsWait(t *testing.T) {
-	const tries = 3
 	bus := gracefulNode(t)
-	for try := 1; ; try++ {
-		var with, without time.Duration
-		require.True(t, t.Run(fmt.Sprintf("try %d", try), func(t *testing.T) {
-			without = shutsDownUnpaced(t, bus)
-			with = shutsDownPaced(t, bus)
-		}))
-		most := time.Duration(shutdownRatio*float64(without)) + shutdownSlack
-		if with <= most || try == tries {
-			figure(t, "kubelet lets the machine go %.1f s after the signal while %d of %d pods wait, %.1f s without the daemon",
-				with.Seconds(), shutdownOthers, shutdownLimit+shutdownOthers, without.Seconds())
-			assert.LessOrEqual(t, with, most)
-			return
-		}
-	}
+	repeated(t, func(t *testing.T) string {
+		without := shutsDownUnpaced(t, bus)
+		with := shutsDownPaced(t, bus)
+		figure(t, "kubelet lets the machine go %.1f s after the signal while %d of %d pods wait, %.1f s without the daemon",
+			with.Seconds(), shutdownOthers, shutdownLimit+shutdownOthers, without.Seconds())
+		return above("seconds until the machine goes", with.Seconds(), shutdownRatio*without.Seconds()+shutdownSlack.Seconds())
+	})
 }
 
 // gracefulNode has kubelet delay the node's shutdown, until the test ends.

@@ -166,26 +166,21 @@ func refusedHerd(t *testing.T, d *daemon, version string) {
 // that is too long is repeated before it counts.
 func kickedHerd(t *testing.T, d *daemon, version string) {
 	t.Helper()
-	const limit, most, tries = 2, 1.5, 3
-	for try := 1; ; try++ {
+	const limit, most = 2, 1.5
+	repeated(t, func(t *testing.T) string {
 		before := d.metric(t, `pod_pacemaker_kicks_total{result="done"}`)
 		begin, all := runHerd(t, d, withLiveness)
 		took, ideal := lastReady(all).Sub(begin), backToBack(all)/limit
 		ratio := took.Seconds() / ideal.Seconds()
 		kicks := d.metric(t, `pod_pacemaker_kicks_total{result="done"}`) - before
-		t.Logf("try %d: %.1f s, ratio %.2f", try, took.Seconds(), ratio)
-		if ratio > most && try < tries {
-			continue
-		}
 		assertPacedLives(t, all, limit)
-		assert.LessOrEqual(t, ratio, most, "of the ideal")
 		assert.GreaterOrEqual(t, kicks, float64(herdPods)/2, "kicks")
 		assert.Zero(t, d.metric(t, `pod_pacemaker_kicks_total{result="failed"}`))
 		s := d.status(t)
 		figure(t, "containerd %s, kicked: %d pods all ready after %.1f s, %.2f x the %.1f s of their starts back to back (ideal on an idle machine: %.1f s); %.0f kicks, %d refused at the sandbox, %d at the container",
 			version, herdPods, took.Seconds(), ratio, ideal.Seconds(), idealHerd().Seconds(), kicks, s.Refused.Sandbox, s.Refused.Container)
-		return
-	}
+		return above("the ratio to the ideal", ratio, most)
+	})
 }
 
 // backToBack is how long the starts of a herd took in all, until each process said

@@ -26,18 +26,13 @@ const shutdownRatio = 1.2
 // end without a start, and it takes no longer than without the daemon. What is too
 // slow is measured again, both sides of it.
 func TestPodsThatWaitEndInAShutdown(t *testing.T) {
-	const tries = 3
-	for try := 1; ; try++ {
-		var with, without time.Duration
-		require.True(t, t.Run(fmt.Sprintf("try %d", try), func(t *testing.T) { with, without = shutdowns(t) }))
+	repeated(t, func(t *testing.T) string {
+		with, without := shutdowns(t)
 		ratio := with.Seconds() / without.Seconds()
-		if ratio <= shutdownRatio || try == tries {
-			figure(t, "%d pods are gone after %.1f s while they wait, after %.1f s without the daemon, ratio %.2f",
-				crowded, with.Seconds(), without.Seconds(), ratio)
-			assert.LessOrEqual(t, ratio, shutdownRatio)
-			return
-		}
-	}
+		figure(t, "%d pods are gone after %.1f s while they wait, after %.1f s without the daemon, ratio %.2f",
+			crowded, with.Seconds(), without.Seconds(), ratio)
+		return above("the ratio", ratio, shutdownRatio)
+	})
 }
 
 // shutdowns gives how long it takes to end pods that wait, and the same pods without
