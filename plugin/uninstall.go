@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
@@ -35,7 +34,7 @@ func (d *Daemon) leave(ctx context.Context) error {
 	}
 	ask, cancel := context.WithTimeout(ctx, uninstallAsk)
 	defer cancel()
-	gone, denied, err := uninstalled(ask, d.client, namespace, name)
+	gone, err := uninstalled(ask, d.client, namespace, name)
 	log := d.options.Log.WithField("daemonset", d.options.DaemonSet)
 	if err != nil {
 		log.WithError(err).Warn("cannot tell whether the DaemonSet was removed: the daemon's files stay on the host")
@@ -48,10 +47,6 @@ func (d *Daemon) leave(ctx context.Context) error {
 	case <-ctx.Done():
 		return nil
 	case <-time.After(hookGrace):
-	}
-	if denied && d.mayReadNode(ctx) {
-		log.Warn("the daemon may not ask for its DaemonSet, but has its other permissions: its files stay on the host")
-		return nil
 	}
 	lock, holder, err := d.options.tryLock()
 	if err != nil {
@@ -70,36 +65,30 @@ func (d *Daemon) leave(ctx context.Context) error {
 }
 
 // uninstalled tells whether a DaemonSet was removed, or is about to be, as
-// opposed to one of its pods. Its permissions go with it, so that their lack says
-// the same; denied says that this is all there is to tell it by.
-func uninstalled(ctx context.Context, client kubernetes.Interface, namespace, name string) (gone, denied bool, err error) {
+// opposed to one of its pods. Only the API server's word about the object itself
+// counts: the lack of a permission, a rejected token or a page of a proxy say
+// nothing of it, and a hook that is removed while containers call it fails them.
+func uninstalled(ctx context.Context, client kubernetes.Interface, namespace, name string) (bool, error) {
 	set, err := client.AppsV1().DaemonSets(namespace).Get(ctx, name, metav1.GetOptions{})
-	if err == nil && set.DeletionTimestamp == nil {
-		// The pods of a namespace may end before the DaemonSet that made them.
-		var space *corev1.Namespace
-		space, err = client.CoreV1().Namespaces().Get(ctx, namespace, metav1.GetOptions{})
-		if err == nil && space.DeletionTimestamp == nil {
-			return false, false, nil
-		}
+	if gone, err := isGone(set, err); gone || err != nil {
+		return gone, err
 	}
-	switch {
-	case err == nil, apierrors.IsNotFound(err):
-		return true, false, nil
-	case isDenied(err):
-		return true, true, nil
-	default:
-		return false, false, err
-	}
+	// The pods of a namespace may end before the DaemonSet that made them.
+	space, err := client.CoreV1().Namespaces().Get(ctx, namespace, metav1.GetOptions{})
+	return isGone(space, err)
 }
 
-func isDenied(err error) bool { return apierrors.IsUnauthorized(err) || apierrors.IsForbidden(err) }
-
-// mayReadNode tells whether the daemon still has another of its permissions.
-func (d *Daemon) mayReadNode(ctx context.Context) bool {
-	ctx, cancel := context.WithTimeout(ctx, uninstallAsk)
-	defer cancel()
-	_, err := d.client.CoreV1().Nodes().Get(ctx, d.options.NodeName, metav1.GetOptions{})
-	return !isDenied(err)
+// isGone tells by the answer to a question for an object whether that was deleted,
+// or is about to be.
+func isGone(object metav1.Object, err error) (bool, error) {
+	switch {
+	case err == nil:
+		return object.GetDeletionTimestamp() != nil, nil
+	case apierrors.IsNotFound(err) && !apierrors.IsUnexpectedServerError(err):
+		return true, nil
+	default:
+		return false, err
+	}
 }
 
 // removeFiles removes what the daemon and install-gate put on the host. The

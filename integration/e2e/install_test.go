@@ -207,10 +207,11 @@ func (in *install) replacePod(t *testing.T) {
 	})
 }
 
-// uninstall removes all that was applied, as an administrator does.
+// uninstall removes all that was applied, as the manual says: the DaemonSet first.
 func (in *install) uninstall(t *testing.T) {
 	t.Helper()
-	out, err := node.Kubectl(t.Context(), "delete", "-f", in.manifest)
+	kubectl(t, "-n", installName, "delete", "daemonset", installName, "--cascade=foreground")
+	out, err := node.Kubectl(t.Context(), "delete", "--ignore-not-found", "-f", in.manifest)
 	require.NoError(t, err, "%s", out)
 	eventually(t, "its pods are gone", func() bool { return len(pods(t, installName)) == 0 })
 }

@@ -187,12 +187,14 @@ func followManual(t *testing.T) {
 		return err == nil && s.Config.Name == "jvm-nodes"
 	})
 
+	m.runs(t, "kubectl -n pod-pacemaker delete daemonset pod-pacemaker --cascade=foreground")
 	m.runs(t, "helm uninstall pod-pacemaker --namespace pod-pacemaker")
 	eventually(t, "nothing is left on the host", func() bool { return len(in.files(t)) == 0 })
 	kubectl(t, "get", "pacemakerconfig", "jvm-nodes") // Helm leaves it
 	m.runsWith(t, install, "-f "+values)
 	d = in.awaitDaemon(t)
 	eventually(t, "the config that was left is in force", func() bool { return d.status(t).Config.Name == "jvm-nodes" })
+	m.runs(t, "kubectl -n pod-pacemaker delete daemonset pod-pacemaker --cascade=foreground")
 	m.runs(t, "helm uninstall pod-pacemaker --namespace pod-pacemaker")
 	eventually(t, "nothing is left on the host again", func() bool { return len(in.files(t)) == 0 })
 	m.runs(t, "kubectl delete namespace pod-pacemaker")
