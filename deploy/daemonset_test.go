@@ -94,11 +94,24 @@ func TestProbesAskWhereTheDaemonListens(t *testing.T) {
 	require.Equal(t, port, portOf(container))
 	require.Equal(t, container.Ports[0].ContainerPort, container.Ports[0].HostPort)
 
-	for path, probe := range map[string]*corev1.Probe{"/healthz": container.LivenessProbe, "/readyz": container.ReadinessProbe} {
-		require.Equal(t, host, probe.HTTPGet.Host, path)
-		require.Equal(t, container.Ports[0].Name, probe.HTTPGet.Port.StrVal, path)
-		require.Equal(t, path, probe.HTTPGet.Path)
+	probe := container.ReadinessProbe.HTTPGet
+	require.Equal(t, host, probe.Host)
+	require.Equal(t, container.Ports[0].Name, probe.Port.StrVal)
+	require.Equal(t, "/readyz", probe.Path)
+}
+
+// Everybody on the node reaches the port; a daemon is restarted by what root alone reaches.
+func TestLivenessIsAskedAtTheSocketOfRoot(t *testing.T) {
+	container := only[*appsv1.DaemonSet](t, render(t, "")).Spec.Template.Spec.Containers[0]
+	require.Nil(t, container.LivenessProbe.HTTPGet)
+	require.Equal(t, []string{"pod-pacemaker", "alive"}, container.LivenessProbe.Exec.Command)
+	for _, e := range container.Env {
+		if e.Name == "POD_PACEMAKER_RUN_DIR" { // where it asks
+			require.Contains(t, container.Args, "--run-dir="+e.Value)
+			return
+		}
 	}
+	require.Fail(t, "the probe does not know the daemon's folder")
 }
 
 // portOf returns the number of the container's only port.

@@ -111,7 +111,9 @@ func TestEverySwitchRenders(t *testing.T) {
 		"--http=0.0.0.0:9464", "--kubelet-config=/host/kubelet/config.yaml", "--startup-taint=pod-pacemaker.io/not-ready",
 		"--kick",
 	})
-	require.Equal(t, "127.0.0.1", container.LivenessProbe.HTTPGet.Host, "nobody listens at 0.0.0.0")
+	require.Equal(t, "127.0.0.1", container.ReadinessProbe.HTTPGet.Host, "nobody listens at 0.0.0.0")
+	require.Nil(t, container.LivenessProbe.HTTPGet, "everybody reaches that address")
+	require.Equal(t, []string{"pod-pacemaker", "alive"}, container.LivenessProbe.Exec.Command)
 
 	files, err := Render(Release{Name: "pod-pacemaker", Namespace: "pacing"}, vals(t, everything))
 	require.NoError(t, err)

@@ -60,6 +60,12 @@ func (c *Client) Why(ctx context.Context, namespace, name string) (Why, error) {
 	return w, err
 }
 
+// Alive gives nil if the daemon works on. The error of one that does not says why.
+func (c *Client) Alive(ctx context.Context) error {
+	return c.get(ctx, "/v1/alive", nil, nil)
+}
+
+// get asks, and reads the answer; into may be nil, where only its code matters.
 func (c *Client) get(ctx context.Context, path string, query url.Values, into any) (err error) {
 	u := url.URL{Scheme: "http", Host: "pod-pacemaker", Path: path, RawQuery: query.Encode()}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), http.NoBody)
@@ -77,6 +83,9 @@ func (c *Client) get(ctx context.Context, path string, query url.Values, into an
 	}
 	if resp.StatusCode != http.StatusOK {
 		return refusal(resp, body)
+	}
+	if into == nil {
+		return nil
 	}
 	if err := json.Unmarshal(body, into); err != nil {
 		return fmt.Errorf("understand the daemon's answer: %w", err)

@@ -13,10 +13,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// maxScrapes bounds the scrapes that are answered at a time.
-const maxScrapes = 4
+// maxScrapes and maxPages bound the scrapes, and the requests for what the page
+// shows, that are answered at a time.
+const (
+	maxScrapes = 4
+	maxPages   = 8
+)
 
-// aliveTimeout is how long /healthz waits for the daemon: on a node that is short
+// aliveTimeout is how long the question whether it is alive waits for the daemon: on a node that is short
 // of everything it is slow, and a restart helps nobody there.
 const aliveTimeout = 8 * time.Second
 
@@ -32,7 +36,9 @@ func ServeHTTP(ctx context.Context, addr string, p Provider, reg prometheus.Gath
 	if err != nil {
 		return fmt.Errorf("listen for metrics and health: %w", err)
 	}
-	return serve(ctx, l, httpHandler(p, reg))
+	srv := newServer(httpHandler(p, reg))
+	bound(srv, maxConns)
+	return serve(ctx, l, srv)
 }
 
 func httpHandler(p Provider, reg prometheus.Gatherer) http.Handler {
@@ -61,10 +67,10 @@ func httpHandler(p Provider, reg prometheus.Gatherer) http.Handler {
 		}
 	})
 	mux.HandleFunc("GET /{$}", servePage)
-	mux.HandleFunc("GET /status.json", func(w http.ResponseWriter, _ *http.Request) {
+	mux.HandleFunc("GET /status.json", few(maxPages, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Cache-Control", "no-store")
 		answer(w, http.StatusOK, NewOverview(statusOf(p), p.Timeline()))
-	})
+	}))
 	return mux
 }
 

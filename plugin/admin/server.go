@@ -18,6 +18,8 @@ import (
 const (
 	// maxConns bounds the connections to one server.
 	maxConns = 64
+	// headerTimeout bounds how long a connection takes to send a request's header.
+	headerTimeout = 5 * time.Second
 	// requestTimeout bounds reading one request and writing its answer.
 	requestTimeout = 10 * time.Second
 	// drainTimeout bounds the answers under way when a server stops.
@@ -32,7 +34,7 @@ func ServeAdmin(ctx context.Context, socketPath string, p Provider) error {
 	if err != nil {
 		return err
 	}
-	return serve(ctx, l, adminHandler(p))
+	return serve(ctx, netutil.LimitListener(l, maxConns), newServer(adminHandler(p)))
 }
 
 func adminHandler(p Provider) http.Handler {
@@ -51,6 +53,15 @@ func adminHandler(p Provider) http.Handler {
 		default:
 			answer(w, http.StatusOK, why)
 		}
+	})
+	mux.HandleFunc("GET /v1/alive", func(w http.ResponseWriter, r *http.Request) {
+		ctx, cancel := context.WithTimeout(r.Context(), aliveTimeout)
+		defer cancel()
+		if err := p.Alive(ctx); err != nil {
+			answer(w, http.StatusServiceUnavailable, Error{Error: err.Error()})
+			return
+		}
+		answer(w, http.StatusOK, struct{}{})
 	})
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		// Not 404: that says that a pod is not known.
@@ -81,18 +92,24 @@ func answer(w http.ResponseWriter, code int, v any) {
 	_, _ = w.Write(body.Bytes())
 }
 
+// newServer gives a server with bounds of time: a connection that sends no whole
+// request, or asks nothing more, ends soon.
+func newServer(h http.Handler) *http.Server {
+	return &http.Server{
+		Handler:           h,
+		ReadHeaderTimeout: headerTimeout,
+		ReadTimeout:       requestTimeout,
+		WriteTimeout:      requestTimeout,
+		IdleTimeout:       requestTimeout,
+		MaxHeaderBytes:    16 << 10,
+	}
+}
+
 // serve answers on l until ctx ends, and then gives nil. It closes l. A panic of l
 // becomes one of the caller, who can catch it.
-func serve(ctx context.Context, l net.Listener, h http.Handler) error {
-	srv := &http.Server{
-		Handler:        h,
-		ReadTimeout:    requestTimeout,
-		WriteTimeout:   requestTimeout,
-		IdleTimeout:    requestTimeout,
-		MaxHeaderBytes: 16 << 10,
-	}
+func serve(ctx context.Context, l net.Listener, srv *http.Server) error {
 	ended := make(chan served, 1)
-	go func() { ended <- accept(srv, netutil.LimitListener(l, maxConns)) }()
+	go func() { ended <- accept(srv, l) }()
 	select {
 	case s := <-ended:
 		if s.panicked != nil {

@@ -203,6 +203,6 @@ func TestAPanicWhereConnectionsAreAcceptedIsTheCallers(t *testing.T) {
 	t.Parallel()
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	assert.PanicsWithValue(t, "broken", func() { _ = serve(t.Context(), panicking{l}, adminHandler(&node{})) })
+	assert.PanicsWithValue(t, "broken", func() { _ = serve(t.Context(), panicking{l}, newServer(adminHandler(&node{}))) })
 	require.ErrorIs(t, l.Close(), net.ErrClosed, "its address is free again")
 }

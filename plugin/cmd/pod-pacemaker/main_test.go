@@ -79,6 +79,7 @@ type fixed struct {
 	status  admin.Status
 	whys    map[string]admin.Why
 	unready error
+	stuck   error
 }
 
 func (f *fixed) Status() admin.Status { return f.status }
@@ -92,7 +93,7 @@ func (f *fixed) Why(namespace, name string) (admin.Why, error) {
 
 func (f *fixed) Ready() error { return f.unready }
 
-func (f *fixed) Alive(context.Context) error { return nil }
+func (f *fixed) Alive(context.Context) error { return f.stuck }
 
 func (f *fixed) Timeline() []admin.Point { return nil }
 

@@ -47,7 +47,7 @@ func (p *program) rootCommand() *cobra.Command {
 		SilenceUsage:  true,
 	}
 	root.AddCommand(
-		p.runCommand(), p.statusCommand(), p.whyCommand(), p.checkCommand(),
+		p.runCommand(), p.statusCommand(), p.whyCommand(), p.aliveCommand(), p.checkCommand(),
 		p.installGateCommand(), p.removeGateCommand(), p.versionCommand(),
 	)
 	return root

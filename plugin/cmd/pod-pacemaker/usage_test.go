@@ -15,6 +15,7 @@ func TestHelp(t *testing.T) {
 		"help-run":          {"run", "--help"},
 		"help-status":       {"status", "--help"},
 		"help-why":          {"why", "--help"},
+		"help-alive":        {"alive", "--help"},
 		"help-check":        {"check", "--help"},
 		"help-install-gate": {"install-gate", "--help"},
 		"help-remove-gate":  {"remove-gate", "--help"},

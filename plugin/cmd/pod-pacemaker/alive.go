@@ -1,0 +1,27 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
+)
+
+const aliveLong = `Alive asks the daemon of this node whether it works on, and exits with 0 if it
+does. It prints nothing then. It is for probes: only root reaches the socket on
+which it asks, so nobody else can keep the daemon from answering.`
+
+func (p *program) aliveCommand() *cobra.Command {
+	var runDir string
+	cmd := &cobra.Command{
+		Use:   "alive",
+		Short: "Exit with 0 if the daemon of this node works on",
+		Long:  aliveLong,
+		Args:  takes(),
+		RunE: does(func(cmd *cobra.Command, _ []string) error {
+			socket := adminSocket(runDir)
+			return explainIf(cmd.Context(), socket, admin.NewClient(socket).Alive(cmd.Context()))
+		}),
+	}
+	p.addRunDir(cmd, &runDir)
+	return cmd
+}

@@ -1,0 +1,24 @@
+package main
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+)
+
+func TestAliveIsToldByTheExitCode(t *testing.T) {
+	t.Parallel()
+	code, stdout, stderr := call(t, "alive", "--run-dir", serve(t, &fixed{}))
+	assert.Zero(t, code)
+	assert.Empty(t, stdout+stderr)
+
+	code, stdout, stderr = call(t, "alive", "--run-dir", serve(t, &fixed{stuck: errors.New("the limiter does not go on")}))
+	assert.Equal(t, exitFailure, code)
+	assert.Empty(t, stdout)
+	assert.Contains(t, stderr, "the limiter does not go on")
+
+	code, _, stderr = call(t, "alive", "--run-dir", shortDir(t))
+	assert.Equal(t, exitFailure, code)
+	assert.Contains(t, stderr, "no daemon runs on this node")
+}
