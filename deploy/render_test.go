@@ -108,6 +108,7 @@ func TestBaseHoldsTheseObjectsAndNoOthers(t *testing.T) {
 		"RoleBinding pod-pacemaker/pod-pacemaker-election",
 		"Role pod-pacemaker/pod-pacemaker-uninstall",
 		"RoleBinding pod-pacemaker/pod-pacemaker-uninstall",
+		"ValidatingAdmissionPolicy pod-pacemaker-own-node", "ValidatingAdmissionPolicyBinding pod-pacemaker-own-node",
 		"DaemonSet pod-pacemaker/pod-pacemaker",
 	}, got)
 }

@@ -117,7 +117,7 @@ func TestEverySwitchRenders(t *testing.T) {
 
 	files, err := Render(Release{Name: "pod-pacemaker", Namespace: "pacing"}, vals(t, everything))
 	require.NoError(t, err)
-	for _, name := range []string{"podmonitor.yaml", "prometheusrule.yaml", "dashboard.yaml", "startuptaint.yaml", "kick.yaml", "ownnode.yaml", "slots.yaml", "crds.yaml"} {
+	for _, name := range []string{"podmonitor.yaml", "prometheusrule.yaml", "dashboard.yaml", "startuptaint.yaml", "kick.yaml", "ownnode.yaml", "slots.yaml", "ownslots.yaml", "crds.yaml"} {
 		require.Contains(t, files, name)
 	}
 }
@@ -269,4 +269,26 @@ func TestSchemaAndValuesNameTheSame(t *testing.T) {
 		}
 	}
 	compare("", schema, c.Values)
+}
+
+// A daemon is kept to its node wherever the API server can do that, and nobody asked for something else.
+func TestDaemonsAreKeptToTheirNodeFrom130On(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		version, values string
+		node, slots     bool
+	}{
+		{"v1.29.14", "{}", false, false},
+		{"v1.30.0", "{}", true, false},
+		{"v1.32.3-eks-1", "{startPolicies: {clusterScope: true}}", true, true},
+		{"v1.29.0", "{startPolicies: {clusterScope: true}}", false, false},
+		{"", "{startPolicies: {clusterScope: true}}", true, true},
+		{"", "{ownNode: {policy: false}, startPolicies: {clusterScope: true}}", false, false},
+		{"v1.29.0", "{ownNode: {policy: true}, startPolicies: {clusterScope: true}}", true, true},
+	} {
+		files, err := Render(Release{Name: "pod-pacemaker", Namespace: "pacing", KubeVersion: c.version}, vals(t, c.values))
+		require.NoError(t, err)
+		require.Equal(t, c.node, files["ownnode.yaml"] != "", "%+v", c)
+		require.Equal(t, c.slots, files["ownslots.yaml"] != "", "%+v", c)
+	}
 }

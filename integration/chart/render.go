@@ -1,6 +1,7 @@
 package chart
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"path/filepath"
@@ -17,6 +18,8 @@ import (
 // Release is what `helm install NAME --namespace NAMESPACE` names.
 type Release struct {
 	Name, Namespace string
+	// KubeVersion is that of the cluster. Empty: v1.36.0.
+	KubeVersion string
 }
 
 // Repository gives a path inside the repository, from its root.
@@ -47,7 +50,13 @@ func Render(r Release, values map[string]any) (map[string]string, error) {
 		return nil, err
 	}
 	options := common.ReleaseOptions{Name: r.Name, Namespace: r.Namespace, Revision: 1, IsInstall: true}
-	all, err := util.ToRenderValues(c, values, options, common.DefaultCapabilities)
+	capabilities := common.DefaultCapabilities.Copy()
+	version, err := common.ParseKubeVersion(cmp.Or(r.KubeVersion, "v1.36.0"))
+	if err != nil {
+		return nil, fmt.Errorf("the version of Kubernetes: %w", err)
+	}
+	capabilities.KubeVersion = *version
+	all, err := util.ToRenderValues(c, values, options, capabilities)
 	if err != nil {
 		return nil, fmt.Errorf("values: %w", err)
 	}

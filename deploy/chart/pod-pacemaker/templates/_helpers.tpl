@@ -41,6 +41,21 @@ subjects:
     namespace: {{ .top.Release.Namespace }}
 {{- end -}}
 
+{{- /* Not empty where policies are to keep each daemon to its own node. Both that kind of object and the node's name in the
+tokens of pods are there by default from 1.30 on. */ -}}
+{{- define "pod-pacemaker.ownNode" -}}
+{{- if eq (toString .Values.ownNode.policy) "auto" -}}
+{{- if semverCompare ">=1.30.0-0" .Capabilities.KubeVersion.Version -}}yes{{- end -}}
+{{- else if .Values.ownNode.policy -}}yes{{- end -}}
+{{- end -}}
+
+{{- /* The node that the token of a request names, in CEL; '' where it names none. */ -}}
+{{- define "pod-pacemaker.nodeOfToken" -}}
+has(request.userInfo.extra) && 'authentication.kubernetes.io/node-name' in request.userInfo.extra &&
+size(request.userInfo.extra['authentication.kubernetes.io/node-name']) == 1 ?
+request.userInfo.extra['authentication.kubernetes.io/node-name'][0] : ''
+{{- end -}}
+
 {{- /* Where the kubelet asks: an address of every interface is no address to ask. */ -}}
 {{- define "pod-pacemaker.probeHost" -}}
 {{- if or (eq .Values.http.address "0.0.0.0") (eq .Values.http.address "[::]") -}}127.0.0.1{{- else -}}{{ .Values.http.address }}{{- end -}}
