@@ -18,7 +18,7 @@ import (
 
 // message gives what the runtime would say of a sandbox and a container in it.
 func message(p *testPod, a *attempt) (*api.PodSandbox, *api.Container) {
-	return &api.PodSandbox{Id: p.sandbox.ID(), Uid: p.uid, Namespace: p.spec.Namespace, Name: p.spec.Name},
+	return &api.PodSandbox{Id: p.sandbox.ID(), Uid: p.uid, Namespace: p.spec.Namespace, Name: p.spec.Name, Pid: 1 << 22},
 		&api.Container{Id: a.ctr.ID(), PodSandboxId: p.sandbox.ID()}
 }
 
@@ -30,6 +30,16 @@ func (n *node) records() int {
 	n.p.mu.Lock()
 	defer n.p.mu.Unlock()
 	return len(n.p.records)
+}
+
+// recorded gives a copy of what the daemon remembers of a pod.
+func (n *node) recorded(uid string) record {
+	n.p.mu.Lock()
+	defer n.p.mu.Unlock()
+	if r := n.p.records[uid]; r != nil {
+		return *r
+	}
+	return record{}
 }
 
 // counted gives the value of a metric: the sum over its labels, of a histogram

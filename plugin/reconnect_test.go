@@ -100,6 +100,31 @@ func TestADeadSandboxThatIsListedLastIsNotThePresentOne(t *testing.T) {
 	assert.Equal(t, throttle.Gone, p.is())
 }
 
+// The runtime lists the sandboxes of a pod in no order.
+func TestOnlyASandboxWithAProcessOrARunningContainerLives(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, oneAtATime)
+	sandbox := func(id string, pid uint32) *api.PodSandbox {
+		return &api.PodSandbox{Id: id, Uid: "u", Namespace: "default", Name: "moved", Pid: pid, Annotations: map[string]string{"of": id}}
+	}
+	left := &api.Container{Id: "left", PodSandboxId: "dead", Name: "app", State: api.ContainerState_CONTAINER_CREATED}
+	for _, pods := range [][]*api.PodSandbox{
+		{sandbox("dead", 0), sandbox("present", 7), sandbox("older", 0)},
+		{sandbox("present", 7), sandbox("older", 0), sandbox("dead", 0)},
+	} {
+		n.p.synchronize(pods, []*api.Container{left})
+		r := n.recorded("u")
+		assert.Equal(t, "present", r.sandbox)
+		assert.Equal(t, "present", r.annotations["of"])
+		assert.Empty(t, r.containers, "a container that was made in a dead sandbox never starts")
+	}
+	inVM := &api.Container{Id: "in-vm", PodSandboxId: "vm", Name: "app", State: api.ContainerState_CONTAINER_RUNNING}
+	n.p.synchronize([]*api.PodSandbox{sandbox("vm", 0), sandbox("dead", 0)}, []*api.Container{inVM, left})
+	assert.Equal(t, "vm", n.recorded("u").sandbox, "the runtime does not tell its process")
+	n.p.synchronize([]*api.PodSandbox{sandbox("vm", 0)}, nil)
+	n.eventually("nothing of it lives", func() bool { return n.records() == 0 })
+}
+
 func TestASidecarThatRanBeforeLetsNoWaitingPodGo(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, oneAtATime)

@@ -19,7 +19,7 @@ func (p *pacer) synchronize(pods []*api.PodSandbox, ctrs []*api.Container) {
 	now := time.Now()
 	p.missed.told(now)
 	p.gate.sandboxes.exist(pods)
-	lost, found := p.rebuild(now, pods, ctrs)
+	lost, found := p.rebuild(now, alive(pods, ctrs), ctrs)
 	for _, uid := range lost {
 		p.keeper.Finished(now, uid)
 		p.sandboxGone(now, uid)
@@ -34,6 +34,25 @@ func (p *pacer) synchronize(pods []*api.PodSandbox, ctrs []*api.Container) {
 	p.muster.expect(ctrs)
 }
 
+// alive leaves out the sandboxes in which nothing lives. A runtime lists a pod's dead
+// sandboxes beside the present one, in no order. containerd tells no state of them, but a
+// dead one has no process. A live one may have none either: that of a virtual machine,
+// after a restart of containerd; what runs in it tells then.
+func alive(pods []*api.PodSandbox, ctrs []*api.Container) (live []*api.PodSandbox) {
+	runs := map[string]bool{}
+	for _, ctr := range ctrs {
+		if state := ctr.GetState(); state == api.ContainerState_CONTAINER_RUNNING || state == api.ContainerState_CONTAINER_PAUSED {
+			runs[ctr.GetPodSandboxId()] = true
+		}
+	}
+	for _, pod := range pods {
+		if pod.GetPid() != 0 || runs[pod.GetId()] {
+			live = append(live, pod)
+		}
+	}
+	return live
+}
+
 // recordedUIDs gives the pods of which the runtime has told.
 func (p *pacer) recordedUIDs() []string {
 	p.mu.Lock()
@@ -41,7 +60,8 @@ func (p *pacer) recordedUIDs() []string {
 	return slices.Collect(maps.Keys(p.records))
 }
 
-// rebuild makes the records tell what exists. It gives the pods whose sandbox is
+// rebuild makes the records tell what exists: the sandboxes that live, and the containers
+// in them. It gives the pods whose sandbox is
 // gone, and the records of those that began lately.
 func (p *pacer) rebuild(now time.Time, pods []*api.PodSandbox, ctrs []*api.Container) (lost []string, found []*record) {
 	p.mu.Lock()
@@ -66,9 +86,6 @@ func (p *pacer) rebuild(now time.Time, pods []*api.PodSandbox, ctrs []*api.Conta
 			continue
 		}
 		live[ctr.GetId()] = true
-		// A pod may have older sandboxes that are dead; only what is created or
-		// runs is listed.
-		r.enter(ctr.GetPodSandboxId())
 		r.adopt(ctr, now)
 	}
 	for _, r := range p.records {

@@ -19,6 +19,9 @@ const (
 	criSandboxNamespace = "io.kubernetes.cri.sandbox-namespace"
 )
 
+// noProcess is told as the first process of a sandbox: more than the kernel ever gives.
+const noProcess uint32 = 1 << 22
+
 // merged returns a new map, never nil, of all entries; later maps win.
 func merged(all ...map[string]string) map[string]string {
 	m := make(map[string]string)
@@ -41,6 +44,10 @@ func (p *Pod) criAnnotations(kind string) map[string]string {
 
 // message is the sandbox as plugins see it; a new copy at each call.
 func (p *Pod) message() *api.PodSandbox {
+	pid := cmp.Or(p.spec.Pid, noProcess)
+	if !p.Ready() && p.stored() {
+		pid = 0 // it was stopped
+	}
 	return &api.PodSandbox{
 		Id:             p.id,
 		Name:           p.spec.Name,
@@ -49,7 +56,7 @@ func (p *Pod) message() *api.PodSandbox {
 		Labels:         merged(p.spec.Labels, map[string]string{labelKind: "sandbox"}),
 		Annotations:    merged(p.spec.Annotations, p.criAnnotations("sandbox")),
 		RuntimeHandler: p.spec.RuntimeHandler,
-		Pid:            p.spec.Pid,
+		Pid:            pid,
 		Linux: &api.LinuxPodSandbox{
 			CgroupParent: p.spec.CgroupParent,
 			CgroupsPath:  cgroupsPath(p.spec.CgroupParent, p.id),

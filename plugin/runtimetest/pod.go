@@ -20,7 +20,8 @@ type PodSpec struct {
 	// systemd slice.
 	CgroupParent string
 	// RuntimeHandler and Pid are told to plugins: what the pod's RuntimeClass asks for,
-	// and the sandbox's first process. Neither is used; empty and 0 tell nothing.
+	// and the sandbox's first process until it is stopped. Neither is used; empty is the
+	// default handler, and for 0 a process is told that does not exist.
 	RuntimeHandler string
 	Pid            uint32
 }
