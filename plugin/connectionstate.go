@@ -56,7 +56,6 @@ func (c *connection) becameSynchronized(number int) {
 		c.pacer.notices.node(corev1.EventTypeNormal, "RuntimeConnected", "Connected to the container runtime again: pods are paced")
 	}
 	c.first.Do(func() { close(c.firstSync) })
-	c.pacer.metrics.connected.Set(1)
 	c.log.Info("synchronized with the runtime: pods are paced")
 }
 
@@ -67,7 +66,6 @@ func (c *connection) end() (synchronized bool) {
 	synchronized = c.synchronized
 	c.number++
 	c.connected, c.synchronized = false, false
-	c.pacer.metrics.connected.Set(0)
 	return synchronized
 }
 
@@ -78,6 +76,12 @@ func (c *connection) tellLost(err error) {
 	c.mu.Unlock()
 	c.pacer.notices.node(corev1.EventTypeWarning, "RuntimeDisconnected",
 		fmt.Sprintf("The connection to the container runtime is lost, pods start unpaced until it is back: %v", err))
+}
+
+// paces tells why pods are not paced; nil: they are.
+func (c *connection) paces() error {
+	_, _, _, _, err := c.state()
+	return err
 }
 
 // state tells how far the connection is; err is nil while pods are paced.

@@ -3,6 +3,7 @@ package plugin
 import (
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -26,6 +27,28 @@ func (n *nodeNotices) said() []string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return append([]string(nil), n.kinds...)
+}
+
+// droppedMeanwhile ends the connection while its return is being told.
+type droppedMeanwhile struct {
+	nodeNotices
+	end func()
+}
+
+func (d *droppedMeanwhile) node(string, string, string) { d.end() }
+
+func TestAConnectionThatEndsWhileItsReturnIsToldIsNotCalledConnected(t *testing.T) {
+	t.Parallel()
+	n := unconnectedNode(t, oneAtATime)
+	n.d = newDaemon(n.options, 2, nil, n.pods)
+	c := n.d.connection
+	c.tellLost(errClosed)
+	n.d.pacer.notices = &droppedMeanwhile{end: func() { c.end() }}
+	number := c.begin()
+	require.NoError(t, c.configured(number, "containerd", "2.4.2", processOfNode{}, time.Second))
+	c.becameSynchronized(number)
+	require.ErrorIs(t, c.paces(), errNotConnected)
+	assert.Zero(t, counted(t, n, "pod_pacemaker_connected"))
 }
 
 func TestTheNodesEventsSayThatTheRuntimeIsGoneAndBack(t *testing.T) {

@@ -95,7 +95,7 @@ func newDaemon(o Options, cores int, fallback *v1alpha1.PacemakerConfig, pods po
 	d.connection = newConnection(o, d.pacer)
 	d.connection.limits = d.limits
 	d.metrics.registry.MustRegister(newStateMetrics(d.pacer.limiter),
-		newPolicyMetrics(d.policyStates, d.pacer.limiter), newClaimMetrics(d.claims), newBuildInfo(o.Version), newLogDropped(o.LogDropped))
+		newPolicyMetrics(d.policyStates, d.pacer.limiter), newClaimMetrics(d.claims), newConnected(d.connection.paces), newBuildInfo(o.Version), newLogDropped(o.LogDropped))
 	return d
 }
 

@@ -29,10 +29,9 @@ type metrics struct {
 	held        prometheus.Counter
 	waiting     prometheus.Gauge
 	starting    prometheus.Gauge
-	gateWaiters,
-	connected prometheus.Gauge
-	generation *prometheus.GaugeVec
-	handlers   *prometheus.HistogramVec
+	gateWaiters prometheus.Gauge
+	generation  *prometheus.GaugeVec
+	handlers    *prometheus.HistogramVec
 	// budgetStage is which ways of waiting the handlers' budget leaves.
 	budgetStage prometheus.Gauge
 }
@@ -71,13 +70,12 @@ func newMetrics() *metrics {
 		waiting:     prometheus.NewGauge(gauge("waiting", "Pods in the queue.")),
 		starting:    prometheus.NewGauge(gauge("starting", "Pods that hold a slot.")),
 		gateWaiters: prometheus.NewGauge(gauge("gate_waiters", "Hooks that wait in the gate.")),
-		connected:   prometheus.NewGauge(gauge("connected", "1 while the runtime is connected and synchronized.")),
 		generation:  prometheus.NewGaugeVec(gauge("config_generation", "Generation of the configuration in force."), []string{"config", "origin"}),
 		handlers:    prometheus.NewHistogramVec(histogram("handler_seconds", "Time spent in an NRI handler, holds included; the runtime's locks are held meanwhile.", handlerBuckets), []string{"handler"}),
 		budgetStage: prometheus.NewGauge(gauge("handler_budget_stage", "0 while the NRI handlers keep their budget of latency and wall time; 1: no pod is held in them, 2: none is refused either.")),
 	}
 	m.registry.MustRegister(m.waits, m.shadowWaits, m.admissions, m.starts, m.refusals, m.kicks, m.unpaced, m.panics, m.expired, m.refusalCPU, m.held,
-		m.waiting, m.starting, m.gateWaiters, m.connected, m.generation, m.handlers, m.budgetStage,
+		m.waiting, m.starting, m.gateWaiters, m.generation, m.handlers, m.budgetStage,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }

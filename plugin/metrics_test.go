@@ -27,7 +27,7 @@ func TestMetricsFollowTheStarts(t *testing.T) {
 pod_pacemaker_refusals_total{at="container",reason="Concurrency"} 1
 `)))
 	assert.InDelta(t, containerRefusalCPU.Seconds(), testutil.ToFloat64(m.refusalCPU), 1e-9)
-	assert.InDelta(t, 1, testutil.ToFloat64(m.connected), 0)
+	assert.InDelta(t, 1, counted(t, n, "pod_pacemaker_connected"), 0)
 
 	holder.getsReady()
 	a.succeeds()

@@ -67,6 +67,18 @@ func newBuildInfo(version string) prometheus.Collector {
 	return info
 }
 
+// newConnected tells whether pods are paced, by what tells it.
+func newConnected(state func() error) prometheus.Collector {
+	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Namespace: metricsNamespace, Name: "connected", Help: "1 while the runtime is connected and synchronized.",
+	}, func() float64 {
+		if state() != nil {
+			return 0
+		}
+		return 1
+	})
+}
+
 // newLogDropped counts what the log lost; nil: it loses nothing.
 func newLogDropped(dropped func() uint64) prometheus.Collector {
 	return prometheus.NewCounterFunc(prometheus.CounterOpts{
