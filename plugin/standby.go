@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"syscall"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -12,7 +11,8 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
 )
 
-// httpEvery is the time between two tries to listen where another listens.
+// httpEvery is the time between two tries to listen at an address that is not free, or
+// not there yet.
 const httpEvery = time.Second
 
 // lead paces pods while this daemon has the run folder's lock, for which it waits
@@ -69,18 +69,19 @@ func (d *Daemon) serveAdmin(ctx context.Context) error {
 	return admin.ServeAdmin(ctx, d.options.AdminPath(), d)
 }
 
-// serveHTTP serves metrics and health. While another has the address, as the
-// daemon that this one stands by for may, it tries again: pods are paced without
-// metrics too.
+// serveHTTP serves metrics and health until ctx ends. Where it cannot, it tries again:
+// another process may have the address, as the daemon that this one stands by for, or
+// the node may not have it yet. Pods are paced without metrics too.
 func (d *Daemon) serveHTTP(ctx context.Context) error {
 	log := d.options.Log.WithField("address", d.options.HTTPAddress)
-	for taken := false; ; taken = true {
+	for said := ""; ; {
 		err := admin.ServeHTTP(ctx, d.options.HTTPAddress, d, d.metrics.registry)
-		if !errors.Is(err, syscall.EADDRINUSE) {
-			return err
+		if err == nil {
+			return nil
 		}
-		if !taken {
-			log.WithError(err).Warn("metrics and health are not served: somebody else listens there; trying again until the address is free")
+		if said != err.Error() {
+			said = err.Error()
+			log.WithError(err).Warn("metrics and health are not served; trying again until they are")
 		}
 		timer := time.NewTimer(httpEvery)
 		select {

@@ -156,8 +156,24 @@ func TestMetricsAreServedOnceTheirAddressIsFree(t *testing.T) {
 	said := n.logged()
 	n.runs(d)
 	n.eventually("it says that the address is taken", func() bool {
-		return strings.Contains(said(), "somebody else listens there")
+		return strings.Contains(said(), "metrics and health are not served") && strings.Contains(said(), "address already in use")
 	})
 	require.NoError(t, taken.Close())
 	n.eventually("it serves", func() bool { return n.get("/healthz") == http.StatusOK })
+}
+
+func TestADaemonPacesWithoutMetricsWhereItCannotListen(t *testing.T) {
+	t.Parallel()
+	// The test network of RFC 5737 is no address of this machine.
+	n := unconnectedNode(t, noLimit, standalone, with(func(o *Options) { o.HTTPAddress = "192.0.2.1:9464" }))
+	require.NoError(t, n.rt.Start(n.ctx))
+	d, err := New(n.options)
+	require.NoError(t, err)
+	said := n.logged()
+	n.runs(d)
+	n.eventually("it says that it cannot listen", func() bool {
+		return strings.Contains(said(), "metrics and health are not served")
+	})
+	n.connected()
+	assert.NoError(t, d.Ready())
 }
