@@ -172,9 +172,7 @@ func (c *connection) serve(ctx context.Context) (synchronized bool, err error) {
 		return c.configured(number, runtime, version, process, st.RequestTimeout())
 	}
 	done := make(chan error, 1)
-	go func() {
-		done <- c.pacer.supervised(ctx, "stub", func(ctx context.Context) error { return st.Run(ctx) })
-	}()
+	go func() { done <- c.pacer.tried(ctx, "stub", st.Run) }() // a stub can be used once
 	err = c.watch(ctx, number, conn, done)
 	synchronized = c.end()
 	conn.Close()

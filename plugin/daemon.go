@@ -200,7 +200,7 @@ func (d *Daemon) pace(ctx context.Context) error {
 	if d.claimer != nil {
 		g.Go(func() error { return d.pacer.supervised(ctx, "claims", d.claim) })
 	}
-	g.Go(func() error { return d.openGate(ctx) })
+	g.Go(func() error { return d.pacer.supervised(ctx, "openGate", d.openGate) })
 	return g.Wait()
 }
 
@@ -222,18 +222,23 @@ func (d *Daemon) openGate(ctx context.Context) error {
 	case <-ctx.Done():
 		return nil
 	}
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return d.pacer.supervised(ctx, "muster", d.pacer.muster.hold) })
+	g.Go(func() error { return d.pacer.supervised(ctx, "gate", d.serveGate) })
+	return g.Wait()
+}
+
+// serveGate answers the hooks until ctx ends.
+func (d *Daemon) serveGate(ctx context.Context) error {
 	listener, err := socket.Listen(d.options.SocketPath(), func(why error) {
 		d.options.Log.WithError(why).Warn("turned away from the gate")
 	})
 	if err != nil {
 		return err
 	}
-	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error { d.pacer.muster.hold(ctx); return nil })
 	server := gate.NewServer(d.pacer, d.options.Log)
 	server.OnPanic(func() { d.pacer.countPanic("gate") })
-	g.Go(func() error { return server.Serve(ctx, listener) })
-	return g.Wait()
+	return server.Serve(ctx, listener)
 }
 
 // answered gives a channel that is closed once it is known which configuration the

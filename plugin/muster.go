@@ -53,9 +53,9 @@ func (m *muster) expect(ctrs []*api.Container) {
 	}
 }
 
-// hold ends the muster, most after the gate was opened, unless ctx ends
-// before.
-func (m *muster) hold(ctx context.Context) {
+// hold ends the muster, most after the gate was opened, unless ctx ends before; it
+// gives nil.
+func (m *muster) hold(ctx context.Context) error {
 	m.mu.Lock()
 	m.opened = true
 	over := m.over
@@ -71,6 +71,7 @@ func (m *muster) hold(ctx context.Context) {
 		m.called = true
 		m.endLocked(time.Now())
 	}
+	return nil
 }
 
 // on tells whether the gate is open and the muster not over.

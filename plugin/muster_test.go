@@ -79,7 +79,7 @@ func TestAMusterIsOverOnceAllHaveCome(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		m, tickets := musterOf(created("a"), created("b"), created("c"), &api.Container{Id: "d", State: api.ContainerState_CONTAINER_RUNNING})
-		go m.hold(t.Context())
+		go func() { assert.NoError(t, m.hold(t.Context())) }()
 		m.arrives(tickets["c"])
 		m.arrives(tickets["b"])
 		assert.Equal(t, throttle.Waiting, state(tickets["b"]))
@@ -99,7 +99,7 @@ func TestAMusterWaitsForNobodyForLong(t *testing.T) {
 		m.arrives(tickets["b"])
 		time.Sleep(time.Hour)
 		assert.Equal(t, throttle.Waiting, state(tickets["b"]), "the gate is not open yet")
-		go m.hold(t.Context())
+		go func() { assert.NoError(t, m.hold(t.Context())) }()
 		time.Sleep(musterMost)
 		synctest.Wait()
 		assert.Equal(t, throttle.Starting, state(tickets["b"]))
@@ -127,7 +127,7 @@ func TestAMusterIsLeftByThoseWhoCannotWait(t *testing.T) {
 func TestWithoutContainersThatWaitThereIsNoMuster(t *testing.T) {
 	t.Parallel()
 	m, tickets := musterOf()
-	m.hold(t.Context())
+	require.NoError(t, m.hold(t.Context()))
 	assert.False(t, m.on())
 	assert.False(t, m.join(t.Context(), tickets["a"], "a"))
 }
@@ -137,7 +137,7 @@ func TestAMusterThatIsCalledAfterItsTimeIsOver(t *testing.T) {
 	t.Parallel()
 	m := newMuster(func() []string { return nil })
 	m.most = 0
-	m.hold(t.Context())
+	require.NoError(t, m.hold(t.Context()))
 	m.expect([]*api.Container{created("a")})
 	require.False(t, m.on())
 	l := throttle.New(time.Now(), throttle.Settings{})

@@ -2,6 +2,7 @@ package plugin
 
 import (
 	"context"
+	"errors"
 	"runtime/debug"
 	"time"
 
@@ -30,17 +31,22 @@ func (p *pacer) panicked(part string, fault any, fields logrus.Fields) {
 // countPanic counts a panic that was caught, and logged, in the part that is named.
 func (p *pacer) countPanic(part string) { p.metrics.panics.WithLabelValues(part).Inc() }
 
+// errPanicked stands for the error of a part that panicked.
+var errPanicked = errors.New("a part of the daemon panicked")
+
+// tried runs a part once; where it panicked, that is counted and logged, and the error
+// is errPanicked.
+func (p *pacer) tried(ctx context.Context, part string, run func(context.Context) error) (err error) {
+	err = errPanicked // unless run returns
+	defer p.caught(part)
+	return run(ctx)
+}
+
 // supervised runs a part until it returns, and again when it panicked, until ctx ends.
+// What the part uses up, it has to make itself.
 func (p *pacer) supervised(ctx context.Context, part string, run func(context.Context) error) error {
 	for {
-		returned := false
-		err := func() (err error) {
-			defer p.caught(part)
-			err = run(ctx)
-			returned = true
-			return err
-		}()
-		if returned {
+		if err := p.tried(ctx, part, run); !errors.Is(err, errPanicked) {
 			return err
 		}
 		select {

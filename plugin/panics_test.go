@@ -3,6 +3,8 @@ package plugin
 import (
 	"context"
 	"errors"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -10,6 +12,7 @@ import (
 	"github.com/containerd/nri/pkg/api"
 	"github.com/containerd/ttrpc"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/sirupsen/logrus"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -115,4 +118,58 @@ func TestARoundGoesOnWithTheOtherPodsWhenOnePanics(t *testing.T) {
 	}
 	assert.InDelta(t, 1, panics("findStalls"), 0)
 	assert.InDelta(t, 1, panics("review"), 0)
+}
+
+// panicsAt panics once, at the first line of the log that contains its text.
+type panicsAt struct {
+	text string
+	done atomic.Bool
+}
+
+func (*panicsAt) Levels() []logrus.Level { return logrus.AllLevels }
+
+func (h *panicsAt) Fire(e *logrus.Entry) error {
+	if strings.Contains(e.Message, h.text) && h.done.CompareAndSwap(false, true) {
+		panic(h.text)
+	}
+	return nil
+}
+
+// A stub serves one connection: what is left of one that panicked must not be used.
+func TestAStubThatPanicsIsReplacedWithItsConnection(t *testing.T) {
+	t.Parallel()
+	n := unconnectedNode(t, oneAtATime)
+	log := discard()
+	log.SetLevel(logrus.DebugLevel)
+	log.AddHook(&panicsAt{text: "Using given plugin connection"})
+	n.options.Log = log
+	require.NoError(t, n.rt.Start(n.ctx))
+	n.startDaemon()
+	n.connected()
+	n.eventually("it is connected", func() bool { return n.d.connection.paces() == nil })
+	assert.True(t, n.d.connection.isConfigured(3), "the first began and ended, and another began")
+	assert.InDelta(t, 1, counted(t, n, "pod_pacemaker_panics_total"), 0)
+}
+
+func TestTheGateOpensThoughTheMusterPanics(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, oneAtATime, tuned(func(p *pacer) {
+		p.muster.most = time.Millisecond
+		p.muster.expect([]*api.Container{created("never-comes")})
+		order, panicked := p.muster.order, false
+		p.muster.order = func() []string {
+			if !panicked {
+				panicked = true
+				panic("broken")
+			}
+			return order()
+		}
+	}))
+	n.eventually("the muster is over", func() bool {
+		return counted(t, n, "pod_pacemaker_panics_total") == 1 && !n.p.muster.on()
+	})
+	holder := n.occupy("holder")
+	a := n.pod("waits").runs().waitsAtGate("app")
+	holder.getsReady()
+	a.succeeds()
 }
