@@ -16,7 +16,7 @@ LAB := cd integration && $(GO) run ./cmd/lab
 E2E := cd integration && $(GOTESTSUM) --format testname -- -count=1 -p=1
 
 .DEFAULT_GOAL := help
-.PHONY: help build test format vet generated lint unit sim generate alerts page demo e2e e2e-full chaos lab cluster-up cluster-down bench clean
+.PHONY: help build test format vet generated lint unit sim generate alerts page api demo e2e e2e-full chaos lab cluster-up cluster-down bench clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -31,14 +31,15 @@ format:
 
 vet:
 	$(GO) vet ./...
-	cd integration && $(GO) vet -tags e2e,full,browser ./...
+	cd integration && $(GO) vet -tags e2e,full,browser,record ./...
 
 generated:
 	$(GO) run ./crd/internal/generate -check
+	cd integration && $(GO) run ./cmd/scenarios -check
 
 lint: $(LINT) ## Run the linters of .golangci.yaml on both modules
 	$(LINT) run --allow-parallel-runners --build-tags sim ./...
-	cd integration && $(LINT) run --allow-parallel-runners --build-tags e2e,full,browser ./...
+	cd integration && $(LINT) run --allow-parallel-runners --build-tags e2e,full,browser,record ./...
 
 # One run over both modules, so that the closing line counts every test.
 unit: $(GOTESTSUM)
@@ -49,9 +50,9 @@ sim: $(GOTESTSUM) ## Run the long simulations of the limiter
 	$(GOTESTSUM) --format testname -- -count=1 -tags sim -timeout 30m \
 		-run "^($$(grep -rhoP --include='*_sim_test.go' '^func \KTest\w+' throttle | paste -sd '|'))$$" ./throttle/...
 
-generate: ## Write the generated files anew: deep copies, CRDs, and the manifests that the chart renders
+generate: ## Write the generated files anew: deep copies, CRDs, the chart's manifests, the list of scenarios
 	$(GO) generate ./...
-	cd integration && $(GO) generate ./chart
+	cd integration && $(GO) generate ./chart ./e2e
 
 alerts: $(PROMTOOL) ## Test the Prometheus alert rules
 	$(PROMTOOL) check rules --lint-fatal deploy/alerts/pod-pacemaker.yaml
@@ -59,6 +60,9 @@ alerts: $(PROMTOOL) ## Test the Prometheus alert rules
 
 page: ## Test the daemon's page in a headless Chromium, which must be on the PATH
 	cd integration && $(GO) test -count=1 -tags browser ./page
+
+api: lab $(GOTESTSUM) ## Ask a real API server what the CRDs accept and refuse, in seconds plus the builds (root)
+	$(E2E) -tags e2e -timeout 15m ./apiserver
 
 demo: build ## Watch a herd of pods start, unpaced and paced, on a throw-away containerd (about 3 minutes)
 	cd integration && $(GO) run ./cmd/demo

@@ -51,6 +51,17 @@ func Build(ctx context.Context, cacheDir string, progress build.Progress) (Binar
 	if err != nil {
 		return Binaries{}, err
 	}
+	controlPlane, err := BuildControlPlane(ctx, cacheDir, progress)
+	if err != nil {
+		return Binaries{}, err
+	}
+	b.Etcd, b.APIServer, b.ControllerManager = controlPlane.Etcd, controlPlane.APIServer, controlPlane.ControllerManager
+	b.Scheduler, b.Kubelet, b.Kubectl = controlPlane.Scheduler, controlPlane.Kubelet, controlPlane.Kubectl
+	return b, nil
+}
+
+// BuildControlPlane makes what StartAPIServer needs: etcd and Kubernetes.
+func BuildControlPlane(ctx context.Context, cacheDir string, progress build.Progress) (Binaries, error) {
 	cache := build.Cache{Dir: cacheDir, Progress: progress}
 	etcd, err := component(ctx, cache, "etcd")
 	if err != nil {
@@ -60,13 +71,14 @@ func Build(ctx context.Context, cacheDir string, progress build.Progress) (Binar
 	if err != nil {
 		return Binaries{}, err
 	}
-	b.Etcd = filepath.Join(etcd, "etcd")
-	b.APIServer = filepath.Join(kubernetes, "kube-apiserver")
-	b.ControllerManager = filepath.Join(kubernetes, "kube-controller-manager")
-	b.Scheduler = filepath.Join(kubernetes, "kube-scheduler")
-	b.Kubelet = filepath.Join(kubernetes, "kubelet")
-	b.Kubectl = filepath.Join(kubernetes, "kubectl")
-	return b, nil
+	return Binaries{
+		Etcd:              filepath.Join(etcd, "etcd"),
+		APIServer:         filepath.Join(kubernetes, "kube-apiserver"),
+		ControllerManager: filepath.Join(kubernetes, "kube-controller-manager"),
+		Scheduler:         filepath.Join(kubernetes, "kube-scheduler"),
+		Kubelet:           filepath.Join(kubernetes, "kubelet"),
+		Kubectl:           filepath.Join(kubernetes, "kubectl"),
+	}, nil
 }
 
 // BuildRuntime makes what StartRuntime needs: containerd, runc, the CNI plugins

@@ -77,7 +77,10 @@ func StartCluster(ctx context.Context, o ClusterOptions) (*Cluster, error) {
 }
 
 func (c *Cluster) start(ctx context.Context, o ClusterOptions) error {
-	if err := c.startControlPlane(ctx); err != nil {
+	if err := c.startAPIServer(ctx); err != nil {
+		return err
+	}
+	if err := c.startControllers(ctx); err != nil {
 		return err
 	}
 	if err := c.startKubelet(ctx, o); err != nil {

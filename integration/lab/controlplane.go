@@ -26,6 +26,9 @@ const (
 	apiPort      = "6443"
 )
 
+// insideAddress is the API server's inside the run's network.
+const insideAddress = NodeIP + ":" + apiPort
+
 // user is somebody the API server knows by a token.
 type user struct{ name, groups string }
 
@@ -98,9 +101,8 @@ func (c *credentials) kubeconfig(name string, u user, address string) (string, e
 	return path, clientcmd.WriteToFile(*config, path)
 }
 
-// startControlPlane starts etcd, the API server, the controller manager and the
-// scheduler.
-func (c *Cluster) startControlPlane(ctx context.Context) error {
+// startAPIServer starts etcd and the API server.
+func (c *Cluster) startAPIServer(ctx context.Context) error {
 	var err error
 	c.creds, err = newCredentials(filepath.Join(c.Dir, "pki"), admin, scheduler, kubeletUser(c.NodeName))
 	if err != nil {
@@ -115,20 +117,22 @@ func (c *Cluster) startControlPlane(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	inside := NodeIP + ":" + apiPort
 	if c.Kubeconfig, err = creds.kubeconfig("admin", admin, outside); err != nil {
 		return err
 	}
-	if c.InnerKubeconfig, err = creds.kubeconfig("admin-inside", admin, inside); err != nil {
+	if c.InnerKubeconfig, err = creds.kubeconfig("admin-inside", admin, insideAddress); err != nil {
 		return err
 	}
 	if err := c.connect(); err != nil {
 		return err
 	}
 	c.APIServer = newService(c.keeper, c.apiServerSpec())
-	if err := c.APIServer.Start(ctx); err != nil {
-		return err
-	}
+	return c.APIServer.Start(ctx)
+}
+
+// startControllers starts the controller manager and the scheduler.
+func (c *Cluster) startControllers(ctx context.Context) error {
+	creds := c.creds
 	for _, part := range []struct {
 		service **Service
 		name    string
@@ -142,7 +146,7 @@ func (c *Cluster) startControlPlane(ctx context.Context) error {
 		}},
 		{&c.Scheduler, "kube-scheduler", c.binaries.Scheduler, scheduler, nil},
 	} {
-		config, err := creds.kubeconfig(part.name, part.user, inside)
+		config, err := creds.kubeconfig(part.name, part.user, insideAddress)
 		if err != nil {
 			return err
 		}

@@ -51,6 +51,18 @@ type Runtime struct {
 // StartRuntime starts a containerd and waits until it serves CRI with its
 // network ready and all images imported. The caller must call Stop.
 func StartRuntime(ctx context.Context, o RuntimeOptions) (*Runtime, error) {
+	r, err := launch(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.start(ctx, o); err != nil {
+		return nil, errors.Join(err, r.Stop(context.WithoutCancel(ctx)))
+	}
+	return r, nil
+}
+
+// launch makes a run in which nothing is started yet.
+func launch(ctx context.Context, o RuntimeOptions) (*Runtime, error) {
 	if err := Preflight(); err != nil {
 		return nil, err
 	}
@@ -61,16 +73,12 @@ func StartRuntime(ctx context.Context, o RuntimeOptions) (*Runtime, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Runtime{
+	return &Runtime{
 		Run: k.Run, keeper: k, binaries: o.Binaries,
 		Socket:       filepath.Join(k.Run.Dir, "containerd.sock"),
 		NRISocket:    filepath.Join(k.Run.Dir, "nri.sock"),
 		CgroupParent: k.Run.Cgroup + "/pods",
-	}
-	if err := r.start(ctx, o); err != nil {
-		return nil, errors.Join(err, r.Stop(context.WithoutCancel(ctx)))
-	}
-	return r, nil
+	}, nil
 }
 
 func (r *Runtime) start(ctx context.Context, o RuntimeOptions) error {
