@@ -8,5 +8,7 @@
 // tell that a scenario really went the way it is about.
 //
 // The files of the scenarios have the build tag e2e; `make e2e` runs them. The
-// long ones have the tag full too; `make e2e-full` runs all.
+// long ones have the tag full too; `make e2e-full` runs all. README.md lists them.
 package e2e
+
+//go:generate go run ../cmd/scenarios -folder .

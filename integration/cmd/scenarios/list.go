@@ -1,0 +1,124 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"go/ast"
+	"go/build/constraint"
+	"go/doc"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// file is the list's, in the folder of the scenarios.
+const file = "README.md"
+
+// scenario is a test function in the folder of scenarios.
+type scenario struct {
+	name, file string
+	says       string // the first sentence of its comment
+	short      bool   // `make e2e` runs it
+}
+
+// run writes the list of a folder, or checks it.
+func run(folder string, check bool) error {
+	all, err := scenarios(folder)
+	if err != nil {
+		return err
+	}
+	path, text := filepath.Join(folder, file), list(all)
+	if !check {
+		return os.WriteFile(path, text, 0o644)
+	}
+	found, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	if !bytes.Equal(found, text) {
+		return fmt.Errorf("%s is not current: `make generate` writes it", path)
+	}
+	return nil
+}
+
+// scenarios reads the tests of a folder, in the order of their names.
+func scenarios(folder string) (all []scenario, err error) {
+	files, err := filepath.Glob(filepath.Join(folder, "*_test.go"))
+	if err != nil {
+		return nil, err
+	}
+	for _, path := range files {
+		of, err := scenariosOf(path)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, of...)
+	}
+	slices.SortFunc(all, func(a, b scenario) int { return cmp.Compare(a.name, b.name) })
+	return all, nil
+}
+
+func scenariosOf(path string) (all []scenario, err error) {
+	parsed, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments|parser.SkipObjectResolution)
+	if err != nil {
+		return nil, err
+	}
+	tags, err := constraintOf(parsed)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	if !holds(tags, "e2e", "full") {
+		return nil, nil // a tool, which no target of the Makefile runs
+	}
+	for _, declared := range parsed.Decls {
+		f, ok := declared.(*ast.FuncDecl)
+		if !ok || f.Recv != nil || !strings.HasPrefix(f.Name.Name, "Test") || f.Name.Name == "TestMain" {
+			continue
+		}
+		says := new(doc.Package).Synopsis(f.Doc.Text())
+		if says == "" {
+			return nil, fmt.Errorf("%s: %s has no comment that says what it shows", path, f.Name.Name)
+		}
+		all = append(all, scenario{name: f.Name.Name, file: filepath.Base(path), says: says, short: holds(tags, "e2e")})
+	}
+	return all, nil
+}
+
+// constraintOf gives the build constraint of a file.
+func constraintOf(f *ast.File) (constraint.Expr, error) {
+	for _, group := range f.Comments {
+		for _, c := range group.List {
+			if constraint.IsGoBuild(c.Text) {
+				return constraint.Parse(c.Text)
+			}
+		}
+	}
+	return nil, errors.New("it has no build constraint")
+}
+
+// holds says whether these tags alone are enough for a constraint.
+func holds(c constraint.Expr, tags ...string) bool {
+	return c.Eval(func(tag string) bool { return slices.Contains(tags, tag) })
+}
+
+// list is the text of the list.
+func list(all []scenario) []byte {
+	var text bytes.Buffer
+	count, rows := 0, []string{}
+	for _, s := range all {
+		where := "`e2e-full`"
+		if s.short {
+			where, count = "`e2e`", count+1
+		}
+		rows = append(rows, fmt.Sprintf("| [`%s`](%s) | %s | %s |", s.name, s.file, where, strings.ReplaceAll(s.says, "|", `\|`)))
+	}
+	fmt.Fprintf(&text, "# The scenarios\n\nWritten by `make generate` from the scenarios' own comments: change them there.\n\n"+
+		"%d scenarios run on the node. `make e2e` runs %d of them, `make e2e-full` all.\n\n"+
+		"| scenario | run by | what it shows |\n|---|---|---|\n%s\n", len(all), count, strings.Join(rows, "\n"))
+	return text.Bytes()
+}

@@ -1,0 +1,50 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// write puts the file of a scenario into a folder of its own.
+func write(t *testing.T, text string) (folder string) {
+	t.Helper()
+	folder = t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(folder, "herd_test.go"), []byte(text), 0o600))
+	return folder
+}
+
+func TestTheTagsOfAFileSayWhoRunsItsScenarios(t *testing.T) {
+	t.Parallel()
+	const rest = "\n\npackage e2e\n\nfunc TestMain() {}\n\n// TestHerd paces. And more.\nfunc TestHerd() {}\n"
+	for tags, runBy := range map[string]string{"e2e": "| `e2e` |", "e2e && full": "| `e2e-full` |"} {
+		folder := write(t, "//go:build "+tags+rest)
+		require.Error(t, run(folder, true), "there is no list yet")
+		require.NoError(t, run(folder, false))
+		require.NoError(t, run(folder, true))
+		text, err := os.ReadFile(filepath.Join(folder, file))
+		require.NoError(t, err)
+		assert.Contains(t, string(text), "| [`TestHerd`](herd_test.go) "+runBy+" TestHerd paces. |\n")
+		assert.NotContains(t, string(text), "TestMain")
+	}
+	all, err := scenarios(write(t, "//go:build e2e && record"+rest))
+	require.NoError(t, err)
+	assert.Empty(t, all, "a tool")
+}
+
+func TestAListThatIsNotCurrentIsRefused(t *testing.T) {
+	t.Parallel()
+	folder := write(t, "//go:build e2e\n\npackage e2e\n\n// It paces.\nfunc TestHerd() {}\n")
+	require.NoError(t, run(folder, false))
+	require.NoError(t, os.WriteFile(filepath.Join(folder, "new_test.go"), []byte("//go:build e2e\n\npackage e2e\n\n// It waits.\nfunc TestNew() {}\n"), 0o600))
+	require.ErrorContains(t, run(folder, true), "make generate")
+}
+
+func TestAScenarioSaysWhatItShowsAndWhoRunsIt(t *testing.T) {
+	t.Parallel()
+	require.ErrorContains(t, run(write(t, "//go:build e2e\n\npackage e2e\n\nfunc TestHerd() {}\n"), false), "TestHerd has no comment")
+	require.ErrorContains(t, run(write(t, "package e2e\n\n// It paces.\nfunc TestHerd() {}\n"), false), "no build constraint")
+}
