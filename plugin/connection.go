@@ -29,6 +29,8 @@ const (
 	// abandonStub is how long the stub may take to notice that its connection is
 	// gone.
 	abandonStub = time.Second
+	// askAgainEvery is the time between two looks whether the runtime may be asked again.
+	askAgainEvery = time.Second
 	// remindEvery is the time between two warnings of the same.
 	remindEvery = 5 * time.Minute
 )
@@ -53,10 +55,13 @@ type connection struct {
 	firstSync chan struct{}   // closed once the runtime has told what it runs
 	limits    <-chan struct{} // closed once a configuration is in force
 	askAgain  chan struct{}   // holds at most one: connect anew, to be told again
+	stops     stopWait
+	weakness  weakness
 
 	mu            sync.Mutex
 	number        int // of the connection; what an earlier one still says does not count
 	connected     bool
+	since         time.Time // when the connection was registered
 	synchronized  bool
 	name, version string
 	lastError     error
@@ -85,8 +90,13 @@ func (c *connection) run(ctx context.Context) error {
 		return c.serveLaunched(ctx, l)
 	}
 	wait := retryFirst
+	c.stops.begin(time.Now())
 	for {
-		synchronized, err := c.serve(ctx)
+		c.awaitStops(ctx)
+		if ctx.Err() != nil {
+			return nil
+		}
+		served, err := c.serve(ctx)
 		if ctx.Err() != nil {
 			return nil //nolint:nilerr // The end of ctx is why serve failed, and no fault.
 		}
@@ -94,24 +104,23 @@ func (c *connection) run(ctx context.Context) error {
 			c.log.Info(err)
 			continue
 		}
-		if synchronized {
+		if served.synchronized {
 			wait = retryFirst
 			c.tellLost(err)
 		}
-		pause := wait
-		if nobodyListens(err) {
-			pause = knockEvery
-		} else {
+		// Jitter: a hundred daemons of a machine park do not come in step.
+		pause := wait/2 + rand.N(wait)
+		switch weak := c.weakness.after(served); {
+		case nobodyListens(err):
+			pause = knockEvery/2 + rand.N(knockEvery)
+		case weak > 0:
+			pause = weak + rand.N(weak/2)
+			err = fmt.Errorf("the runtime gave this daemon up soon after it registered, which holds up all pods: %w", err)
+		default:
 			wait = min(2*wait, retryMost)
 		}
-		// Full jitter: a hundred daemons of a machine park do not come in step.
-		pause = time.Duration(rand.Int64N(int64(pause))) + pause/2
 		c.warn(time.Now(), err, pause)
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-time.After(pause):
-		}
+		c.rest(ctx, pause, served.socket)
 	}
 }
 
@@ -147,13 +156,13 @@ func (c *connection) warn(now time.Time, err error, pause time.Duration) {
 	log.Warn("no connection to the runtime: pods start unpaced")
 }
 
-// serve lives as long as one connection. synchronized tells whether it was in
-// use.
-func (c *connection) serve(ctx context.Context) (synchronized bool, err error) {
+// serve lives as long as one connection, and gives how far that came.
+func (c *connection) serve(ctx context.Context) (served life, err error) {
 	var dialer net.Dialer
+	socket := socketOf(c.options.NRISocket)
 	raw, err := dialer.DialContext(ctx, "unix", c.options.NRISocket)
 	if err != nil {
-		return false, fmt.Errorf("NRI socket: %w (does containerd run, with NRI enabled?)", err)
+		return life{}, fmt.Errorf("NRI socket: %w (does containerd run, with NRI enabled?)", err)
 	}
 	conn := &watchedConn{Conn: raw, closed: make(chan struct{})}
 	defer conn.Close()
@@ -162,11 +171,11 @@ func (c *connection) serve(ctx context.Context) (synchronized bool, err error) {
 	h := &handlers{p: c.pacer, synchronized: func() { c.becameSynchronized(number) }}
 	st, err := stub.New(h,
 		stub.WithPluginName(c.options.pluginName()), stub.WithPluginIdx(c.options.NRIIndex),
-		stub.WithConnection(conn), stub.WithOnClose(func() { conn.Close() }),
+		stub.WithConnection(conn), stub.WithOnClose(func() { conn.Close() }), stub.WithFailurePolicy(failurePolicy()),
 		stub.WithTTRPCOptions(nil, []ttrpc.ServerOpt{ttrpc.WithUnaryServerInterceptor(c.intercept)}),
 		stub.WithLogger(stubLog{c.log}))
 	if err != nil {
-		return false, fmt.Errorf("NRI stub: %w", err)
+		return life{}, fmt.Errorf("NRI stub: %w", err)
 	}
 	h.configured = func(runtime, version string) error {
 		return c.configured(number, runtime, version, process, st.RequestTimeout())
@@ -174,21 +183,28 @@ func (c *connection) serve(ctx context.Context) (synchronized bool, err error) {
 	done := make(chan error, 1)
 	go func() { done <- c.pacer.tried(ctx, "stub", st.Run) }() // a stub can be used once
 	err = c.watch(ctx, number, conn, done)
-	synchronized = c.end()
+	served = c.end(time.Now())
+	served.socket = socket
 	conn.Close()
 	if err == nil {
 		err = awaitStub(st, done)
 	} else if late := awaitStub(st, done); late != nil {
 		c.log.WithError(late).Debug("the connection to the runtime has ended")
 	}
-	return synchronized, err
+	return served, err
 }
+
+// failurePolicy keeps the plugin registered where one request took too long: each new
+// registration may hold up the node, see stopWait. A runtime whose NRI knows no such policy
+// passes over it.
+func failurePolicy() *api.FailurePolicy { return &api.FailurePolicy{KeepConnected: true} }
 
 // watch returns when the connection has to end: with the reason, or nil where the
 // stub knows it.
 func (c *connection) watch(ctx context.Context, number int, conn *watchedConn, done chan error) error {
 	registration := time.NewTimer(registrationLimit)
 	defer registration.Stop()
+	var again <-chan time.Time // while the runtime is to be asked again
 	for {
 		select {
 		case err := <-done:
@@ -199,9 +215,16 @@ func (c *connection) watch(ctx context.Context, number int, conn *watchedConn, d
 		case <-ctx.Done():
 			return nil
 		case <-c.askAgain:
-			if _, synchronized, _, _, _ := c.state(); synchronized {
+			again = time.After(0)
+		case <-again:
+			again = nil
+			if _, synchronized, _, _, _ := c.state(); !synchronized {
+				break // it tells anyway
+			}
+			if c.stops.reason(time.Now()) == nil {
 				return errAskAgain
 			}
+			again = time.After(askAgainEvery)
 		case <-registration.C:
 			if !c.isConfigured(number) {
 				return errSilent

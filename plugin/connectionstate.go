@@ -24,7 +24,7 @@ func (c *connection) configured(number int, runtime, version string, process pro
 		c.mu.Unlock()
 		return errClosed
 	}
-	c.connected, c.name, c.version = true, runtime, version
+	c.connected, c.since, c.name, c.version = true, time.Now(), runtime, version
 	c.mu.Unlock()
 	c.pacer.gate.setRuntime(runtime, version, process)
 	c.pacer.refusals.spending.connected(c.options.ProcRoot, process)
@@ -59,14 +59,17 @@ func (c *connection) becameSynchronized(number int) {
 	c.log.Info("synchronized with the runtime: pods are paced")
 }
 
-// end closes the account of the connection, and tells whether it was in use.
-func (c *connection) end() (synchronized bool) {
+// end closes the account of the connection at now, and tells how far it came.
+func (c *connection) end(now time.Time) life {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	synchronized = c.synchronized
+	l := life{synchronized: c.synchronized}
+	if c.connected {
+		l.registered, l.lasted = true, now.Sub(c.since)
+	}
 	c.number++
 	c.connected, c.synchronized = false, false
-	return synchronized
+	return l
 }
 
 // tellLost says on the node that a connection which was in use is gone.
@@ -89,6 +92,9 @@ func (c *connection) state() (connected, synchronized bool, name, version string
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	err = c.lastError
+	if waits := c.stops.waitsFor(); waits != nil {
+		err = waits
+	}
 	switch {
 	case c.synchronized:
 		err = nil

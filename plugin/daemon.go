@@ -95,7 +95,7 @@ func newDaemon(o Options, cores int, fallback *v1alpha1.PacemakerConfig, pods po
 	d.connection = newConnection(o, d.pacer)
 	d.connection.limits = d.limits
 	d.metrics.registry.MustRegister(newStateMetrics(d.pacer.limiter),
-		newPolicyMetrics(d.policyStates, d.pacer.limiter), newClaimMetrics(d.claims), newConnected(d.connection.paces), newBuildInfo(o.Version), newLogDropped(o.LogDropped))
+		newPolicyMetrics(d.policyStates, d.pacer.limiter), newClaimMetrics(d.claims), newConnected(d.connection.paces), newRegistrationWaits(d.connection.stops.underWay), newBuildInfo(o.Version), newLogDropped(o.LogDropped))
 	return d
 }
 
@@ -109,7 +109,7 @@ func (d *Daemon) follow(c clients) {
 		defer d.pacer.caught("podChanged")
 		d.pacer.podChanged(pod, deleted)
 	})
-	d.pacer.pods = d.watch
+	d.pacer.pods, d.connection.stops.source = d.watch, d.watch
 	if o.Kick {
 		d.pacer.kicker = newKicker(c.kube, d.pacer)
 	}

@@ -82,7 +82,7 @@ func newLaunched(raw net.Conn, name, index string, log logrus.FieldLogger) (*Lau
 	var err error
 	l.stub, err = stub.New(&launchedPlugin{handlers: &l.h, l: l},
 		stub.WithPluginName(name), stub.WithPluginIdx(index),
-		stub.WithConnection(l.conn), stub.WithOnClose(func() { l.conn.Close() }),
+		stub.WithConnection(l.conn), stub.WithOnClose(func() { l.conn.Close() }), stub.WithFailurePolicy(failurePolicy()),
 		stub.WithTTRPCOptions(nil, []ttrpc.ServerOpt{ttrpc.WithUnaryServerInterceptor(l.intercept)}),
 		stub.WithLogger(stubLog{log}))
 	if err != nil {

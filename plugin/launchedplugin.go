@@ -55,7 +55,7 @@ func (c *connection) serveLaunched(ctx context.Context, l *Launched) error {
 	case <-l.conn.closed:
 	case <-ctx.Done():
 	}
-	c.end()
+	c.end(time.Now())
 	if ctx.Err() == nil {
 		c.log.WithError(errLaunchOver).Error("no connection to the runtime: pods start unpaced until another daemon paces them")
 		c.mu.Lock()

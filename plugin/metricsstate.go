@@ -79,6 +79,19 @@ func newConnected(state func() error) prometheus.Collector {
 	})
 }
 
+// newRegistrationWaits tells whether the daemon waits to register, see stopWait.
+func newRegistrationWaits(waits func() bool) prometheus.Collector {
+	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Namespace: metricsNamespace, Name: "registration_waits",
+		Help: "1 while the daemon waits to register with the runtime, because a container of the node is being stopped; pods start unpaced.",
+	}, func() float64 {
+		if waits() {
+			return 1
+		}
+		return 0
+	})
+}
+
 // newLogDropped counts what the log lost; nil: it loses nothing.
 func newLogDropped(dropped func() uint64) prometheus.Collector {
 	return prometheus.NewCounterFunc(prometheus.CounterOpts{

@@ -39,7 +39,9 @@ type node struct {
 	tune    func(*pacer)
 	rt      *runtimetest.Runtime
 	pods    *knownPods
-	kept    sync.WaitGroup
+	// stopping tells which pods are being stopped; nil: none.
+	stopping stopSource
+	kept     sync.WaitGroup
 
 	// The daemon that runs now.
 	d    *Daemon
@@ -168,6 +170,10 @@ func (n *node) startDaemon() {
 	}
 	d := newDaemon(n.options, 2, nil, pods)
 	d.pacer.takeTime()
+	d.connection.weakness.first = retryFirst // tests cut connections, and need not wait for long
+	if n.stopping != nil {
+		d.connection.stops.source = n.stopping
+	}
 	n.tune(d.pacer)
 	n.pods.follow(d.pacer.podChanged)
 	d.configure(n.config)

@@ -125,7 +125,7 @@ func TestWhatAnEndedConnectionStillSaysDoesNotCount(t *testing.T) {
 	c := newConnection(Options{Log: discard()}, newPacer(Options{Log: discard()}, nil, newMetrics()))
 	number := c.begin()
 	require.NoError(t, c.configured(number, "containerd", "2.4.2", processOfNode{}, time.Second))
-	assert.False(t, c.end())
+	assert.False(t, c.end(time.Now()).synchronized)
 	c.becameSynchronized(number)
 	_, _, _, _, err := c.state()
 	require.Error(t, err, "it is not ready by the word of a connection that is gone")

@@ -51,6 +51,9 @@ type Pod struct {
 	// node shuts down. It is never true of a static pod: deleting a mirror pod
 	// only makes the kubelet create the mirror pod again.
 	Deleting bool
+	// StopsBy is when what still runs of the pod is killed, by the clocks of the API server or the kubelet: when its grace
+	// period is over. It is zero unless Deleting.
+	StopsBy time.Time
 	// Accepted is true once the kubelet has decided whether it takes the pod on:
 	// from then on its status has a start time. It is the same for a pod that the
 	// kubelet has rejected, which is Terminal.

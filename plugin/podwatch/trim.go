@@ -83,7 +83,7 @@ func trim(p *corev1.Pod) Pod {
 	pod := nameOf(p)
 	pod.PriorityClassName, pod.RestartPolicy = p.Spec.PriorityClassName, string(p.Spec.RestartPolicy)
 	pod.SkipAnnotation, pod.Phase = p.Annotations[SkipAnnotation] == "true", p.Status.Phase
-	pod.Deleting, pod.Accepted = p.DeletionTimestamp != nil && !pod.Static, p.Status.StartTime != nil
+	pod.Accepted = p.Status.StartTime != nil
 	if p.Spec.Priority != nil {
 		pod.Priority = *p.Spec.Priority
 	}
@@ -98,10 +98,9 @@ func trim(p *corev1.Pod) Pod {
 		switch {
 		case c.Type == corev1.ContainersReady:
 			pod.ContainersReady, pod.ReadinessSince = c.Status == corev1.ConditionTrue, c.LastTransitionTime.Time
-		case c.Type == corev1.DisruptionTarget && c.Reason == corev1.PodReasonTerminationByKubelet:
-			pod.Deleting = pod.Deleting || (c.Status == corev1.ConditionTrue && !pod.Static)
 		}
 	}
+	pod.addStop(p)
 	pod.addContainers(p)
 	return pod
 }

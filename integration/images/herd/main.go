@@ -16,6 +16,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -26,14 +27,20 @@ func main() {
 	terminate := make(chan os.Signal, 1)
 	signal.Notify(terminate, syscall.SIGTERM, syscall.SIGINT)
 	go func() {
-		<-terminate
-		os.Exit(0)
+		for range terminate {
+			if !stubborn.Load() {
+				os.Exit(0)
+			}
+		}
 	}()
 	if err := run(os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, "herd:", err)
 		os.Exit(2)
 	}
 }
+
+// stubborn has signals to end ignored.
+var stubborn atomic.Bool
 
 func run(args []string) error {
 	flags := flag.NewFlagSet("herd", flag.ContinueOnError)
@@ -46,6 +53,7 @@ func run(args []string) error {
 	serve := flags.Float64("serve-cores", 0, "CPUs to use once ready, 0 to 1, as a pod that serves does")
 	exit := flags.Int("exit", -1, "exit code to end with instead of becoming ready; -1 becomes ready")
 	done := flags.Bool("done", false, "end with exit code 0 when ready, as a Job does")
+	flags.BoolFunc("ignore-term", "go on when asked to end, until killed", func(string) error { stubborn.Store(true); return nil })
 	if err := fromEnvironment(flags); err != nil {
 		return err
 	}

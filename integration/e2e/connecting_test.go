@@ -1,0 +1,120 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+const (
+	// slowStop is the grace period of a pod that does not stop before it is killed.
+	slowStop = 45 * time.Second
+	// connectRatio bounds what pods take after a restart of the daemon, in times of what
+	// they take before it.
+	connectRatio = 1.3
+	// connectRounds is how many pods are made in each round, one after the other.
+	connectRounds = 3
+)
+
+// stubborn makes the pod stop only when its grace period is over.
+func stubborn(grace time.Duration) shape {
+	return func(spec *corev1.PodSpec) {
+		seconds := int64(grace.Seconds())
+		spec.TerminationGracePeriodSeconds = &seconds
+		spec.Containers[0].Args = append(spec.Containers[0].Args, "--ignore-term")
+	}
+}
+
+// While a pod of the node is being stopped, and takes long to, the daemon is restarted, and
+// killed and started: the pods that come next start as fast as before. containerd would keep
+// them, and everything else of the node, until the stop is over (containerd#14083). A run
+// whose stop ended too early shows nothing, and is made again, as is one that other work of
+// the machine has slowed down.
+func TestConnectingHoldsUpNobody(t *testing.T) {
+	const tries = 3
+	for try := 1; ; try++ {
+		var ratios []float64
+		var valid bool
+		require.True(t, t.Run("try", func(t *testing.T) { ratios, valid = connecting(t) }))
+		good := valid
+		for _, ratio := range ratios {
+			good = good && ratio <= connectRatio
+		}
+		if good || try == tries {
+			assert.True(t, valid, "the stop was under way all the while")
+			for _, ratio := range ratios {
+				assert.LessOrEqual(t, ratio, connectRatio)
+			}
+			return
+		}
+	}
+}
+
+// connecting gives how much longer pods take after a restart and after a kill of the
+// daemon, and whether the slow pod was still there.
+func connecting(t *testing.T) (ratios []float64, valid bool) {
+	t.Helper()
+	d := startDaemon(t)
+	d.configure(t, "{throttleConfig: {maxConcurrent: {value: 10}}}")
+	slow, ns := namespace(t), namespace(t)
+	createPod(t, slow, "slow", herdPod(0, stubborn(slowStop)))
+	eventually(t, "the slow pod is ready", func() bool { return allReady(t, slow, 1) })
+	d.idle(t)
+
+	require.NoError(t, node.Client().CoreV1().Pods(slow).Delete(t.Context(), "slow", metav1.DeleteOptions{}))
+	stopping := time.Now()
+	podsInTurn(t, ns) // kubelet has begun to stop it
+	before := podsInTurn(t, ns)
+	for what, end := range map[string]func(context.Context) error{"restarted": d.Stop, "killed": d.Kill} {
+		require.NoError(t, end(t.Context()))
+		d.startUnready(t)
+		eventually(t, "the daemon has found the runtime, or says why it waits", func() bool {
+			s, err := d.admin.Status(t.Context())
+			return err == nil && (s.Runtime.Connected || strings.Contains(s.Runtime.LastError, slow+"/slow is being stopped"))
+		})
+		took := podsInTurn(t, ns)
+		ratios = append(ratios, took.Seconds()/before.Seconds())
+		figure(t, "%d pods run after %.2f s in all with a pod being stopped, %.2f s with the daemon %s beside, ratio %.2f",
+			connectRounds, before.Seconds(), took.Seconds(), what, took.Seconds()/before.Seconds())
+	}
+	valid = time.Since(stopping) < slowStop-2*time.Second
+	eventually(t, "the slow pod is gone", func() bool { return len(pods(t, slow)) == 0 })
+	eventually(t, "pods are paced", func() bool { return d.status(t).Ready })
+	assert.Zero(t, d.metric(t, "pod_pacemaker_registration_waits"))
+	return ratios, valid
+}
+
+// podsInTurn makes pods one after the other, and gives how long it took until the process
+// of the last one ran.
+func podsInTurn(t *testing.T, ns string) time.Duration {
+	t.Helper()
+	began := time.Now()
+	for range connectRounds {
+		name := "next-" + unique()
+		createPod(t, ns, name, herdPod(0, withoutProbes))
+		watched(t, "its process runs", func() bool { return len(runningContainers(t, ns, name)) == 1 })
+	}
+	return time.Since(began)
+}
+
+// startUnready starts the daemon, and waits until it answers: it need not pace pods yet.
+func (d *daemon) startUnready(t *testing.T) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	started := make(chan error, 1)
+	go func() { started <- d.Start(ctx) }()
+	eventually(t, "the daemon answers", func() bool {
+		_, err := d.admin.Status(t.Context())
+		return err == nil
+	})
+	cancel() // it is waited for no longer
+	<-started
+}

@@ -1,0 +1,70 @@
+package podwatch
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// killMargin is how much longer than its grace period a stop may take: the API server tells its end in whole seconds,
+// the kubelet gives a container 2 s after its preStop hook whatever is left, and a kill takes a moment.
+const killMargin = 4 * time.Second
+
+// addStop fills Deleting and StopsBy.
+func (pod *Pod) addStop(p *corev1.Pod) {
+	if pod.Static {
+		return
+	}
+	if p.DeletionTimestamp != nil {
+		pod.Deleting, pod.StopsBy = true, p.DeletionTimestamp.Time
+	}
+	for i := range p.Status.Conditions {
+		c := &p.Status.Conditions[i]
+		if c.Type != corev1.DisruptionTarget || c.Reason != corev1.PodReasonTerminationByKubelet || c.Status != corev1.ConditionTrue {
+			continue
+		}
+		by := c.LastTransitionTime.Time
+		if grace := p.Spec.TerminationGracePeriodSeconds; grace != nil {
+			by = by.Add(time.Duration(*grace) * time.Second)
+		}
+		if !pod.Deleting || by.Before(pod.StopsBy) {
+			pod.Deleting, pod.StopsBy = true, by
+		}
+	}
+}
+
+// Stopping returns a pod of which a container runs that was asked to stop, and by when its last container is killed;
+// ok is false when there is none. Of several pods it is the one that may take longest.
+//
+// It does not know of containers that the kubelet stops while their pod stays: one whose liveness probe fails, those of
+// a static pod, those of a pod that was deleted with a grace period of 0.
+func (w *Watch) Stopping(now time.Time) (pod Pod, by time.Time, ok bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, c := range w.pods {
+		if end := c.pod.StopsBy.Add(killMargin); c.pod.stops() && now.Before(end) && end.After(by) {
+			pod, by, ok = c.pod, end, true
+		}
+	}
+	return pod, by, ok
+}
+
+// stops reports whether a container runs that was asked to stop.
+func (pod Pod) stops() bool {
+	if !pod.Deleting {
+		return false
+	}
+	for _, c := range pod.Containers {
+		if c.Running {
+			return true
+		}
+	}
+	return false
+}
+
+// Listed reports whether the pods of the node were listed once: then what is known of them is right, or was when the
+// API server was reached last.
+func (w *Watch) Listed() bool {
+	synced := w.hasSynced()
+	return synced != nil && synced()
+}

@@ -1,0 +1,83 @@
+package podwatch
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// stopped gives a pod with one container, running or not, that was asked to stop by a change.
+func stopped(name string, running bool, change func(*corev1.Pod)) *corev1.Pod {
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID(name)},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "app"}}},
+	}
+	if running {
+		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{
+			Name: "app", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}},
+		}}
+	}
+	if change != nil {
+		change(pod)
+	}
+	return pod
+}
+
+// deletedBy has the pod deleted, with a grace period that ends then.
+func deletedBy(at time.Time) func(*corev1.Pod) {
+	return func(pod *corev1.Pod) { pod.DeletionTimestamp = &metav1.Time{Time: at} }
+}
+
+// evictedAt has the kubelet end the pod since then.
+func evictedAt(at time.Time, grace int64) func(*corev1.Pod) {
+	return func(pod *corev1.Pod) {
+		pod.Spec.TerminationGracePeriodSeconds = &grace
+		pod.Status.Conditions = []corev1.PodCondition{{
+			Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue,
+			Reason: corev1.PodReasonTerminationByKubelet, LastTransitionTime: metav1.Time{Time: at},
+		}}
+	}
+}
+
+func TestStoppingNamesThePodThatMayTakeLongest(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1000, 0)
+	mirror := func(pod *corev1.Pod) {
+		deletedBy(now.Add(time.Hour))(pod)
+		pod.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: "hash"}
+	}
+	for name, c := range map[string]struct {
+		pods []*corev1.Pod
+		want string // the pod; empty: none
+		by   time.Time
+	}{
+		"nobody is asked to stop": {[]*corev1.Pod{stopped("a", true, nil)}, "", time.Time{}},
+		"it has stopped":          {[]*corev1.Pod{stopped("a", false, deletedBy(now.Add(time.Hour)))}, "", time.Time{}},
+		"deleted":                 {[]*corev1.Pod{stopped("a", true, deletedBy(now.Add(time.Minute)))}, "a", now.Add(time.Minute + killMargin)},
+		"about to be killed":      {[]*corev1.Pod{stopped("a", true, deletedBy(now))}, "a", now.Add(killMargin)},
+		"cannot be killed":        {[]*corev1.Pod{stopped("a", true, deletedBy(now.Add(-killMargin)))}, "", time.Time{}},
+		"evicted":                 {[]*corev1.Pod{stopped("a", true, evictedAt(now.Add(-10*time.Second), 30))}, "a", now.Add(20*time.Second + killMargin)},
+		"a mirror pod":            {[]*corev1.Pod{stopped("a", true, mirror)}, "", time.Time{}},
+		"the longest": {[]*corev1.Pod{
+			stopped("a", true, deletedBy(now.Add(time.Second))), stopped("b", true, deletedBy(now.Add(time.Hour))),
+			stopped("c", true, deletedBy(now.Add(time.Minute))), stopped("d", false, deletedBy(now.Add(2*time.Hour))),
+		}, "b", now.Add(time.Hour + killMargin)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := New(nil, "node", nil)
+			for _, p := range c.pods {
+				pod := trim(p)
+				w.pods[pod.UID] = &cached{pod: pod}
+			}
+			pod, by, ok := w.Stopping(now)
+			assert.Equal(t, c.want != "", ok)
+			assert.Equal(t, c.want, pod.Name)
+			assert.Equal(t, c.by, by)
+		})
+	}
+}

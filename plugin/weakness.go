@@ -1,0 +1,85 @@
+package plugin
+
+import (
+	"context"
+	"os"
+	"time"
+)
+
+// Pauses after a registration that the runtime gave up soon: each costs every pod of the
+// node up to two of the runtime's request timeouts, one to synchronize and one to notice.
+const (
+	weakFirst  = 5 * time.Second
+	weakGrowth = 10
+	weakMost   = 5 * time.Minute
+	// weakSoon is how long a connection has to last, and longer than the last pause, for
+	// its end to be none of the daemon's weakness.
+	weakSoon = time.Minute
+)
+
+// life is how far a connection to the runtime came.
+type life struct {
+	registered, synchronized bool
+	lasted                   time.Duration // since it was registered
+	socket                   os.FileInfo   // where the runtime listened; nil: nowhere
+}
+
+// weakness tells a daemon that cannot keep up with the runtime to stay away from it for a
+// while. The zero value is ready for use.
+type weakness struct {
+	first time.Duration // for tests; 0: weakFirst
+	pause time.Duration // the last one; 0: the daemon keeps up
+}
+
+// after gives the pause, before jitter, that the end of a connection asks for; 0: none.
+func (w *weakness) after(l life) time.Duration {
+	switch {
+	case !l.registered:
+		return 0
+	case l.synchronized && l.lasted >= max(weakSoon, w.pause):
+		w.pause = 0
+	case w.pause == 0 && w.first > 0:
+		w.pause = w.first
+	case w.pause == 0:
+		w.pause = weakFirst
+	default:
+		w.pause = min(weakGrowth*w.pause, weakMost)
+	}
+	return w.pause
+}
+
+// rest waits for the pause, or until ctx ends or another runtime listens than at the given
+// socket: one that was restarted has given nobody up.
+func (c *connection) rest(ctx context.Context, pause time.Duration, socket os.FileInfo) {
+	over := time.NewTimer(pause)
+	defer over.Stop()
+	look := time.NewTicker(knockEvery)
+	defer look.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-over.C:
+			return
+		case <-look.C:
+		}
+		if socket != nil && !sameSocket(socket, socketOf(c.options.NRISocket)) {
+			c.weakness.pause = 0
+			return
+		}
+	}
+}
+
+// socketOf gives the socket at the path; nil: there is none.
+func socketOf(path string) os.FileInfo {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil
+	}
+	return info
+}
+
+// sameSocket tells whether both are of one listener: who listens anew makes a new file.
+func sameSocket(a, b os.FileInfo) bool {
+	return b != nil && os.SameFile(a, b) && a.ModTime().Equal(b.ModTime())
+}

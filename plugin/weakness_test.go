@@ -1,0 +1,52 @@
+package plugin
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestADaemonThatIsGivenUpSoonStaysAwayForLonger(t *testing.T) {
+	t.Parallel()
+	soon := life{registered: true, synchronized: true, lasted: weakSoon - 1}
+	never := life{registered: true, lasted: time.Hour}
+	w := &weakness{}
+	assert.Zero(t, w.after(life{}), "nobody listens")
+	assert.Zero(t, w.after(life{registered: true, synchronized: true, lasted: weakSoon}))
+	assert.Equal(t, 5*time.Second, w.after(soon))
+	assert.Equal(t, 50*time.Second, w.after(never), "it never was synchronized")
+	assert.Equal(t, 5*time.Minute, w.after(soon))
+	assert.Equal(t, 5*time.Minute, w.after(soon))
+	steady := life{registered: true, synchronized: true, lasted: weakMost - 1}
+	assert.Equal(t, 5*time.Minute, w.after(steady), "not for as long as it stayed away")
+	steady.lasted++
+	assert.Zero(t, w.after(steady))
+	assert.Equal(t, 5*time.Second, w.after(soon), "it begins anew")
+}
+
+func TestAnotherRuntimeIsNotKeptWaiting(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "nri.sock")
+	require.NoError(t, os.WriteFile(path, nil, 0o600))
+	c := &connection{options: Options{NRISocket: path}}
+	c.weakness.pause = weakMost
+	before := socketOf(path)
+	require.NotNil(t, before)
+	assert.True(t, sameSocket(before, socketOf(path)))
+	// The next runtime makes its own, while the file of the one that was killed may be there.
+	require.NoError(t, os.WriteFile(path+".next", nil, 0o600))
+	require.NoError(t, os.Rename(path+".next", path))
+	c.rest(t.Context(), time.Hour, before)
+	assert.Zero(t, c.weakness.pause)
+
+	require.NoError(t, os.Remove(path))
+	assert.Nil(t, socketOf(path))
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	c.rest(ctx, time.Hour, nil)
+}
