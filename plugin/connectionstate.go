@@ -27,11 +27,15 @@ func (c *connection) configured(number int, runtime, version string, process pro
 	c.connected, c.since, c.name, c.version = true, time.Now(), runtime, version
 	c.mu.Unlock()
 	c.pacer.gate.setRuntime(runtime, version, process)
+	c.pacer.refusals.runtime.setRuntime(runtime, version)
 	c.pacer.refusals.spending.connected(c.options.ProcRoot, process)
 	c.pacer.requestTimeout.Store(int64(requestTimeout))
 	log := c.log.WithFields(logrus.Fields{"runtime": runtime, "runtime_version": version})
 	if why := c.pacer.gate.off(); why != "" {
 		log = log.WithField("no_gate", why)
+	}
+	if why := c.pacer.refusals.runtime.barred(); why != "" {
+		log = log.WithField("no_refusal_at_sandbox", why)
 	}
 	log.Info("registered with the runtime")
 	return nil

@@ -23,6 +23,7 @@ const (
 // refusalCost says what refusals cost this node. Safe for concurrent use.
 type refusalCost struct {
 	spending runtimeSpending
+	runtime  sandboxRefusal
 
 	mu     sync.Mutex
 	cores  int
@@ -80,6 +81,9 @@ func (c *refusalCost) shareLocked(now time.Time) float64 {
 
 // atSandbox tells whether a pod is to be refused at the sandbox now.
 func (c *refusalCost) atSandbox(now time.Time, at RefuseAt) bool {
+	if c.runtime.barred() != "" {
+		return false
+	}
 	if at != RefuseAuto {
 		return at == RefuseSandbox
 	}

@@ -47,6 +47,7 @@ func (d *Daemon) Status() admin.Status {
 		Sandbox:   d.pacer.refusedSandboxes.Load(),
 		Container: d.pacer.refusedContainers.Load(),
 	}
+	s.Refused.NotAtSandbox = d.pacer.refusals.runtime.barred()
 	s.Refused.Kicked = d.pacer.kicker.count()
 	s.Refused.CPUShare, s.Refused.Measured = d.pacer.refusals.share(now)
 	return s

@@ -152,6 +152,9 @@ type Refused struct {
 	// node where Measured is true, else from what it spends on a small one.
 	CPUShare float64 `json:"cpuShare,omitzero"`
 	Measured bool    `json:"measured,omitzero"`
+	// NotAtSandbox is why nothing is refused at the sandbox, whatever the options say;
+	// empty: the runtime bears it.
+	NotAtSandbox string `json:"notAtSandbox,omitempty"`
 	// Kicked is for how many of them kubelet was called back when it was their turn.
 	Kicked uint64 `json:"kicked,omitzero"`
 }

@@ -167,6 +167,9 @@ func gateText(g admin.Gate) string {
 
 func refusedText(r admin.Refused) string {
 	text := fmt.Sprintf("%d at the sandbox, %d at the container", r.Sandbox, r.Container)
+	if r.NotAtSandbox != "" {
+		text += " (none at the sandbox: " + r.NotAtSandbox + ")"
+	}
 	if r.Kicked > 0 {
 		text += fmt.Sprintf(", %d called back by a kick", r.Kicked)
 	}
