@@ -17,7 +17,7 @@ const expiryMargin = 500 * time.Millisecond
 
 // Wait implements gate.Backend: it blocks until the start of the hook's pod is
 // decided.
-func (p *pacer) Wait(ctx context.Context, h gate.Hello, tell func(time.Time, int)) (gate.Verdict, error) {
+func (p *pacer) Wait(ctx context.Context, h gate.Hello, tell gate.Tell) (gate.Verdict, error) {
 	p.atGate.Add(1)
 	p.metrics.gateWaiters.Inc()
 	defer func() {
@@ -49,7 +49,7 @@ func (p *pacer) Wait(ctx context.Context, h gate.Hello, tell func(time.Time, int
 		turn, moved := p.turns.of(t)
 		if at := turn.leaveAt(h.Deadline); turn.Position > 0 && last.differs(at, turn.Position) {
 			last = told{at, turn.Position}
-			tell(at, turn.Position)
+			tell(at, turn.Position, turn.step(h.Deadline))
 		}
 		select {
 		case <-t.Decided():

@@ -165,7 +165,7 @@ func TestTheGateTellsHooksTheirPace(t *testing.T) {
 	told := make(chan int, 100)
 	ctx, leave := contextOf(n)
 	n.kept.Go(func() {
-		_, err := n.p.Wait(ctx, h, func(at time.Time, position int) {
+		_, err := n.p.Wait(ctx, h, func(at time.Time, position int, _ time.Duration) {
 			if at.After(time.Now()) {
 				told <- position
 			}
@@ -188,7 +188,7 @@ func TestNoRecordIsLeftOfAHookThatNobodyKnows(t *testing.T) {
 	n.occupy("holder")
 	before := n.records()
 	h := gate.Hello{PodUID: "stranger", ContainerID: "by-hand", Name: "default/stranger", Deadline: time.Now().Add(time.Hour)}
-	v, err := n.p.Wait(n.ctx, gate.Hello{PodUID: h.PodUID, ContainerID: h.ContainerID, Deadline: time.Now()}, func(time.Time, int) {})
+	v, err := n.p.Wait(n.ctx, gate.Hello{PodUID: h.PodUID, ContainerID: h.ContainerID, Deadline: time.Now()}, func(time.Time, int, time.Duration) {})
 	require.NoError(t, err)
 	assert.True(t, v.Go, "its deadline is over, and nobody else is over the limit")
 	n.p.limiter.Lookup("stranger").End(time.Now(), throttle.Deleted)
@@ -203,7 +203,7 @@ func TestAGoThatNobodyTookKeepsTheSlotForTheNextAttempt(t *testing.T) {
 	h := gate.Hello{PodUID: p.uid, ContainerID: "by-hand", Name: "default/lost", Deadline: time.Now().Add(time.Hour)}
 	decided := make(chan gate.Verdict, 1)
 	n.kept.Go(func() {
-		v, err := n.p.Wait(n.ctx, h, func(time.Time, int) {})
+		v, err := n.p.Wait(n.ctx, h, func(time.Time, int, time.Duration) {})
 		assert.NoError(t, err)
 		decided <- v
 	})

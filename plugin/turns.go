@@ -4,6 +4,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate/wire"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
 
@@ -21,16 +22,26 @@ type turn struct {
 // which one that crashed, or is upgraded, is there again.
 const restartGrace = 10 * time.Second
 
+// noticeGrace is how long it may take from the time that turns are counted from until hooks
+// know that the daemon hangs, and begin to leave.
+const noticeGrace = wire.SilenceMost + leaveTolerance
+
 // leaveAt gives the time at which a hook goes on if the daemon is gone and none
 // comes in its place: its turn at the expected pace. Where that would bring the
 // last of those that wait past the deadline, the time left is shared out among all
 // of them instead, so that they leave one by one in their order, and never at once.
 func (t turn) leaveAt(deadline time.Time) time.Time {
-	left := max(0, deadline.Sub(t.from))
-	grace := min(restartGrace, left/4)
-	share := (left - grace) / time.Duration(t.Of+1)
-	return t.from.Add(grace + time.Duration(t.Position)*min(t.Pace, share))
+	grace := min(restartGrace, t.left(deadline)/4)
+	return t.from.Add(grace + time.Duration(t.Position)*t.step(deadline))
 }
+
+// step is the time between two of those that leave.
+func (t turn) step(deadline time.Time) time.Duration {
+	left := t.left(deadline)
+	return min(t.Pace, (left-min(noticeGrace, left/2))/time.Duration(t.Of+1))
+}
+
+func (t turn) left(deadline time.Time) time.Duration { return max(0, deadline.Sub(t.from)) }
 
 // told is what a hook was told; zero: nothing.
 type told struct {

@@ -37,7 +37,7 @@ func TestHooksWithoutADaemonLeaveInTheirOrder(t *testing.T) {
 		pace := 1 + time.Duration(random.Int64N(int64(time.Minute)))
 		left := time.Duration(of+1) + time.Duration(random.Int64N(int64(time.Hour)))
 		grace := min(restartGrace, left/4)
-		apart := min(pace, (left-grace)/time.Duration(of+1))
+		apart := min(pace, (left-min(noticeGrace, left/2))/time.Duration(of+1))
 		before := grace
 		for i, at := range leaveTimes(from, of, pace, left) {
 			require.GreaterOrEqual(t, at-before, apart, "position %d of %d, pace %s, %s left", i+1, of, pace, left)
@@ -53,8 +53,9 @@ func TestLeaveTimesAreAtThePaceOrShareTheTimeLeft(t *testing.T) {
 	from := time.Unix(1000, 0)
 	s := time.Second
 	assert.Equal(t, []time.Duration{20 * s, 30 * s, 40 * s}, leaveTimes(from, 3, 10*s, 60*s))
-	assert.Equal(t, []time.Duration{28 * s, 46 * s, 64 * s, 82 * s}, leaveTimes(from, 4, time.Hour, 100*s))
-	assert.Equal(t, []time.Duration{1750 * time.Millisecond, 2500 * time.Millisecond, 3250 * time.Millisecond}, leaveTimes(from, 3, s, 4*s), "near the deadline another daemon is not waited for as long")
+	ms := time.Millisecond
+	assert.Equal(t, []time.Duration{26800 * ms, 43600 * ms, 60400 * ms, 77200 * ms}, leaveTimes(from, 4, time.Hour, 100*s), "also where the daemon hangs, the last one leaves before its deadline")
+	assert.Equal(t, []time.Duration{1500 * ms, 2 * s, 2500 * ms}, leaveTimes(from, 3, s, 4*s), "near the deadline another daemon is not waited for as long")
 	assert.Equal(t, []time.Duration{0, 0}, leaveTimes(from, 2, s, -s), "the deadline is over")
 }
 
@@ -83,7 +84,7 @@ func TestAHookIsToldOnlyWhatIsNew(t *testing.T) {
 		for i, uid := range []string{"first", "second"} {
 			hello := gate.Hello{PodUID: uid, ContainerID: uid, Deadline: time.Now().Add(time.Hour)}
 			go func() {
-				_, err := p.Wait(ctx, hello, func(at time.Time, position int) {
+				_, err := p.Wait(ctx, hello, func(at time.Time, position int, _ time.Duration) {
 					mu.Lock()
 					defer mu.Unlock()
 					all[i] = append(all[i], told{at, position})

@@ -40,7 +40,6 @@ func TestRefusalsNeverKeepTheRuntimeFromStarting(t *testing.T) {
 			require.NoError(t, node.Containerd.Start(t.Context()), "containerd starts no more")
 			hold.release(t)
 			eventually(t, "all pods are ready", func() bool { return allReady(t, ns, herd) })
-			assert.LessOrEqual(t, mostStarting(lives(t, ns)), 1, "pods between the start of their process and ready")
 			now := d.status(t)
 			figure(t, "containerd %s: started again after %d refusals at the sandbox, %d at the container; in all %d and %d; all %d pods ready",
 				now.Runtime.Version, s.Refused.Sandbox, s.Refused.Container, now.Refused.Sandbox, now.Refused.Container, herd)

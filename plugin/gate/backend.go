@@ -52,6 +52,9 @@ func (v Verdict) answer() wire.Answer {
 	return wire.Answer{Kind: wire.Abort, Reason: reason}
 }
 
+// Tell is how a [Backend] tells a hook its turn.
+type Tell func(leaveAt time.Time, position int, pace time.Duration)
+
 // Backend decides the starts that wait at the gate. Its methods are called from
 // many goroutines at once.
 type Backend interface {
@@ -60,7 +63,8 @@ type Backend interface {
 	// if there is no verdict.
 	//
 	// tell sends the time at which the hook leaves if this daemon goes away, and
-	// its position among those that wait, counted from 1. It may be called any number of times and from any
+	// its position among those that wait, counted from 1, and the time between two of them
+	// that leave. It may be called any number of times and from any
 	// goroutine, never blocks, and does nothing once Wait has returned. Of calls
 	// in quick succession only the last may reach the hook; that one does, also if
 	// Wait returns right after it.
@@ -70,7 +74,7 @@ type Backend interface {
 	//
 	// An error while ctx lives, or a panic, means that nothing can be decided now:
 	// it is logged, and the hook asks again.
-	Wait(ctx context.Context, h Hello, tell func(leaveAt time.Time, position int)) (Verdict, error)
+	Wait(ctx context.Context, h Hello, tell Tell) (Verdict, error)
 	// Alive returns nil soon if starts are being decided, and an error if that did
 	// not show before ctx ended. While hooks wait it is called every few seconds;
 	// they are told of each nil, and leave one by one without them.

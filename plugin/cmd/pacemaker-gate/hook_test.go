@@ -34,7 +34,7 @@ func TestGo(t *testing.T) {
 	assert.Equal(t, "ns/p", w.Name)
 	assert.Equal(t, a.Since.UnixMilli(), w.Since.UnixMilli())
 	assert.WithinDuration(t, a.Deadline, w.Deadline, time.Second)
-	w.Tell(time.Now().Add(-time.Hour), 1) // of no meaning while there is a daemon
+	w.Tell(time.Now().Add(-time.Hour), 1, 0) // of no meaning while there is a daemon
 	w.Decide(gate.Verdict{Go: true, Reason: "Admitted"})
 	code, said := h.exit(t)
 	assert.Zero(t, code)
@@ -144,7 +144,7 @@ func tellEach(t *testing.T, b *gatetest.Backend, hooks int) (next string) {
 		if i == 0 {
 			next, leaveAt = w.ContainerID, time.Now()
 		}
-		w.Tell(leaveAt, i)
+		w.Tell(leaveAt, i, 0)
 	}
 	return next
 }

@@ -29,6 +29,10 @@ type waiter struct {
 	parent   parent
 	deadline time.Time
 	leaveAt  time.Time // without a daemon; never after deadline
+	position int       // among those that leave then, from 1; 0: not told
+	pace     time.Duration
+	lonely   time.Time // since when no daemon decides
+	door     door
 	retryAt  time.Time // without a daemon: when to ask again
 	lost     error     // why there is no daemon
 	silence  time.Duration
@@ -41,6 +45,7 @@ type waiter struct {
 func newWaiter(args wire.Args, parent parent, now time.Time) *waiter {
 	w := &waiter{args: args, parent: parent, deadline: deadline(args, now), silence: wire.SilenceMost}
 	w.daemon.fd = -1
+	w.door = newDoor(args.Socket)
 	w.creation = creation{id: args.ContainerID, stdin: int32(unix.Stdin)}
 	w.leave(args.LeaveAt, now)
 	return w
@@ -75,10 +80,10 @@ func (w *waiter) wait() int {
 		case !now.Before(w.deadline):
 			return startUnpaced("no decision before the deadline" + w.because())
 		case w.daemon.fd >= 0 && !now.Before(w.silentAt):
-			w.silent = true
 			w.disconnect(errSilent, now)
+			w.silent = true
 			continue
-		case w.alone() && !now.Before(w.leaveAt):
+		case w.alone() && w.door.passes(now, w.due(), w.pace):
 			return startUnpaced("no daemon" + w.because())
 		case w.daemon.fd < 0 && !now.Before(w.retryAt):
 			w.connect(now)
@@ -105,6 +110,16 @@ func (w *waiter) orphaned() int {
 	return startNothing(runtimeGone)
 }
 
+// due is when the hook leaves where no daemon decides: at the time that it was told, or, if
+// it found out late, when those before it that found out with it have left.
+func (w *waiter) due() time.Time {
+	due := w.leaveAt
+	if turn := w.lonely.Add(time.Duration(w.position) * w.pace); due.Before(turn) {
+		due = turn
+	}
+	return earlier(due, w.deadline)
+}
+
 // alone tells whether no daemon decides: there is none, or it hangs.
 func (w *waiter) alone() bool { return w.daemon.fd < 0 || w.silent }
 
@@ -114,7 +129,7 @@ func (w *waiter) connect(now time.Time) {
 	wall := now.Round(0).Add(w.deadline.Sub(now))
 	hello := wire.AppendHello(nil, wire.Hello{
 		PodUID: w.args.PodUID, ContainerID: w.args.ContainerID, Name: w.args.Name,
-		Since: w.args.Since, Deadline: wall,
+		Since: w.args.Since, Deadline: wall, Paced: true,
 	})
 	if err := w.daemon.dial(w.args.Socket, hello); err != nil {
 		w.disconnect(err, now)
@@ -123,6 +138,9 @@ func (w *waiter) connect(now time.Time) {
 
 func (w *waiter) disconnect(why error, now time.Time) {
 	w.daemon.close()
+	if w.lonely.IsZero() {
+		w.lonely = now
+	}
 	w.lost = why
 	w.retryAt = now.Add(retryMin + time.Duration(now.Nanosecond())%retrySpread)
 }
@@ -138,7 +156,8 @@ func (w *waiter) because() string {
 func (w *waiter) listen() (code int, decided bool) {
 	now := time.Now()
 	err := w.daemon.receive(func(a wire.Answer) bool {
-		w.silent, w.silentAt = false, now.Add(w.silence)
+		w.silent, w.silentAt, w.lonely = false, now.Add(w.silence), time.Time{}
+		w.door.leave() // the daemon decides
 		switch a.Kind {
 		case wire.Go:
 			code, decided = exitStart, true
@@ -146,6 +165,7 @@ func (w *waiter) listen() (code int, decided bool) {
 			code, decided = startNothing(a.Reason), true
 		case wire.Turn:
 			w.leave(a.LeaveAt, now)
+			w.position, w.pace = a.Position, a.Pace
 		}
 		return !decided
 	})
@@ -162,7 +182,7 @@ func (w *waiter) next(now time.Time) time.Time {
 		next = earlier(w.deadline, w.retryAt)
 	}
 	if w.alone() {
-		next = earlier(next, w.leaveAt)
+		next = earlier(next, w.door.next(w.due(), w.pace))
 	}
 	if w.parent.fd < 0 {
 		next = earlier(next, now.Add(parentCheck))

@@ -55,7 +55,7 @@ func TestNextWakeUp(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
 	at := now.Add
-	w := waiter{deadline: at(time.Minute), leaveAt: at(30 * time.Second), retryAt: at(time.Second), silentAt: at(40 * time.Second)}
+	w := waiter{door: newDoor("/gate.sock"), deadline: at(time.Minute), leaveAt: at(30 * time.Second), retryAt: at(time.Second), silentAt: at(40 * time.Second)}
 	w.daemon.fd, w.parent.fd = 5, 6
 	assert.Equal(t, at(40*time.Second), w.next(now), "with a daemon, its silence and the deadline")
 	w.silentAt = at(time.Hour)

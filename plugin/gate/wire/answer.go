@@ -32,10 +32,13 @@ const (
 // Answer is one line of the daemon.
 type Answer struct {
 	Kind Kind
-	// LeaveAt and Position are set for Turn. Position is the
-	// hook's among those that wait, counted from 1; 0: not told.
+	// LeaveAt, Position and Pace are set for Turn. Position is the
+	// hook's among those that wait, counted from 1; 0: not told. Pace is the time between
+	// two of them that leave, in whole milliseconds; 0: not told. It is only for hooks
+	// that said that they understand it.
 	LeaveAt  time.Time
 	Position int
+	Pace     time.Duration
 	// Reason is set for Go and Abort: a reason word, and after a colon words for
 	// the reader of the pod's events. It may be empty.
 	Reason string
@@ -50,6 +53,10 @@ func AppendAnswer(b []byte, a Answer) []byte {
 		b = millis.append(b, a.LeaveAt)
 		b = append(b, ' ')
 		b = strconv.AppendInt(b, int64(min(max(a.Position, 0), math.MaxInt32)), 10)
+		if a.Pace >= time.Millisecond {
+			b = append(b, ' ')
+			b = strconv.AppendInt(b, min(a.Pace.Milliseconds(), math.MaxInt32), 10)
+		}
 	case Go:
 		b = append(b, "go "+cleanReason(a.Reason)...)
 	case Abort:
@@ -82,6 +89,13 @@ func parseTurn(rest string) (Answer, error) {
 	if !ok {
 		return Answer{}, malformed("turn without position")
 	}
+	position, pace, paced := strings.Cut(position, " ")
+	var every int64
+	if paced {
+		if every, ok = parseNumber(pace, math.MaxInt32); !ok {
+			return Answer{}, malformed("pace " + strconv.Quote(clip(pace, 40)))
+		}
+	}
 	at, err := millis.parse("leave-at", milli)
 	if err != nil {
 		return Answer{}, err
@@ -90,7 +104,7 @@ func parseTurn(rest string) (Answer, error) {
 	if !ok {
 		return Answer{}, malformed("position " + strconv.Quote(clip(position, 40)))
 	}
-	return Answer{Kind: Turn, LeaveAt: at, Position: int(n)}, nil
+	return Answer{Kind: Turn, LeaveAt: at, Position: int(n), Pace: time.Duration(every) * time.Millisecond}, nil
 }
 
 // cleanReason makes a reason fit for one line that a person reads on a terminal

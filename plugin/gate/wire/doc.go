@@ -4,22 +4,26 @@
 //
 // The hook says one line, and then only listens:
 //
-//	wait 1 pod=UID container=ID name=NAMESPACE/NAME since=UNIX_US deadline=UNIX_MS
+//	wait 1 pod=UID container=ID name=NAMESPACE/NAME since=UNIX_US deadline=UNIX_MS paced=1
 //
 // The daemon answers with any number of turn and alive lines, then with exactly
 // one verdict, and closes the connection:
 //
-//	turn LEAVE_AT_UNIX_MS POSITION
+//	turn LEAVE_AT_UNIX_MS POSITION [PACE_MS]
 //	alive
 //	go REASON
 //	abort REASON
 //
-// POSITION is the hook's place among those that wait, counted from 1. An alive line
+// POSITION is the hook's place among those that wait, counted from 1. PACE is the time
+// between two that leave without a daemon; only a hook that said paced=1 is told. An alive line
 // comes every [AliveEvery] from a daemon that still decides; one that says nothing
 // for [SilenceMost] is as good as gone.
 //
 // A connection that ends without a verdict says nothing about the start: the
-// hook asks again, until the leave-at time that it was told last.
+// hook asks again, until the leave-at time that it was told last. If it finds out only
+// afterwards that no daemon decides, it lets those before it go first, one each PACE. Hooks
+// leave by a lock (flock) on the folder of the socket, which each keeps for PACE before it
+// leaves: whatever they were told and however late they are, no two leave within it.
 //
 // Every line ends in a newline and is at most [MaxLine] bytes long with it.
 // Values are printable ASCII without spaces. Times count from the

@@ -14,6 +14,7 @@ import (
 
 func FuzzParseHello(f *testing.F) {
 	f.Add("wait 1 pod=u1 container=c1 name=ns/p since=1 deadline=2")
+	f.Add("wait 1 pod=u1 container=c1 paced=1")
 	f.Add("wait 2 pod=u1")
 	f.Add("wait 1 pod=u1 container=c1 x==y")
 	f.Fuzz(func(t *testing.T, line string) {
@@ -31,6 +32,7 @@ func FuzzParseHello(f *testing.F) {
 
 func FuzzParseAnswer(f *testing.F) {
 	f.Add("turn 1700000000000 12")
+	f.Add("turn 1700000000000 12 300")
 	f.Add("go Admitted")
 	f.Add("abort Deleted: the pod\tis \xff deleted")
 	f.Fuzz(func(t *testing.T, line string) {

@@ -43,6 +43,8 @@ type Hello struct {
 	// Deadline is when the hook stops waiting by itself and lets the process
 	// start; zero when not known.
 	Deadline time.Time
+	// Paced says that the hook understands a turn that tells the pace.
+	Paced bool
 }
 
 // AppendHello appends h to b as a line. The caller makes sure that h holds
@@ -56,6 +58,9 @@ func AppendHello(b []byte, h Hello) []byte {
 	b = micros.append(b, h.Since)
 	b = append(b, " deadline="...)
 	b = millis.append(b, h.Deadline)
+	if h.Paced {
+		b = append(b, " paced=1"...)
+	}
 	return append(b, '\n')
 }
 
@@ -104,6 +109,8 @@ func (h *Hello) set(key, value string) error {
 		h.Since, err = micros.parse(key, value)
 	case "deadline":
 		h.Deadline, err = millis.parse(key, value)
+	case "paced":
+		h.Paced = value == "1"
 	}
 	return err
 }

@@ -126,6 +126,10 @@ func TestAnswerLines(t *testing.T) {
 			wire.Answer{Kind: wire.Turn, LeaveAt: time.UnixMilli(5), Position: 3}, "turn 5 3\n",
 			wire.Answer{Kind: wire.Turn, LeaveAt: time.UnixMilli(5), Position: 3},
 		},
+		{
+			wire.Answer{Kind: wire.Turn, LeaveAt: time.UnixMilli(5), Position: 3, Pace: 300*time.Millisecond + 1}, "turn 5 3 300\n",
+			wire.Answer{Kind: wire.Turn, LeaveAt: time.UnixMilli(5), Position: 3, Pace: 300 * time.Millisecond},
+		},
 		{wire.Answer{Kind: wire.Turn, Position: -1}, "turn 0 0\n", wire.Answer{Kind: wire.Turn}},
 		{wire.Answer{Kind: wire.Alive}, "alive\n", wire.Answer{Kind: wire.Alive}},
 		{wire.Answer{Kind: wire.Go, Reason: "Admitted"}, "go Admitted\n", wire.Answer{Kind: wire.Go, Reason: "Admitted"}},
@@ -149,7 +153,7 @@ func TestAnswerLines(t *testing.T) {
 func TestParseAnswerRefuses(t *testing.T) {
 	t.Parallel()
 	for _, line := range []string{
-		"", "stay", "GO now", "turn", "turn 5", "turn 5 x", "turn x 5", "turn 5 -1", "turn 5 5 5", "turn 5 2147483648",
+		"", "stay", "GO now", "turn", "turn 5", "turn 5 x", "turn x 5", "turn 5 -1", "turn 5 5 x", "turn 5 5 -5", "turn 5 5 5 5", "turn 5 2147483648",
 		strings.Repeat("x", 5000),
 	} {
 		_, err := wire.ParseAnswer(line)

@@ -1,0 +1,112 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate/gatetest"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate/wire"
+)
+
+// Hooks find out that their daemon hangs when most of their times to leave are over. Still
+// none leaves within the pace of another.
+func TestHooksOfADaemonThatHangsLeaveOneByOne(t *testing.T) {
+	t.Parallel()
+	const hooks, pace, silence = 30, 50 * time.Millisecond, time.Second
+	var mu sync.Mutex
+	told := 0
+	path := listenRaw(t, func(c net.Conn) {
+		mu.Lock()
+		told++
+		turn := ""
+		if told <= hooks { // from then on it hangs
+			turn = string(wire.AppendAnswer(nil, wire.Answer{
+				Kind: wire.Turn, LeaveAt: time.Now().Add(time.Duration(told) * pace), Position: told, Pace: pace,
+			}))
+		}
+		mu.Unlock()
+		_, _ = io.WriteString(c, turn)
+		_, _ = io.Copy(io.Discard, c)
+	})
+	var left []time.Time
+	var running sync.WaitGroup
+	for range hooks {
+		running.Go(func() {
+			w := impatient(path, silence, time.Hour)
+			assert.Equal(t, exitStart, w.wait())
+			mu.Lock()
+			left = append(left, time.Now())
+			mu.Unlock()
+			w.door.leave() // as its end does
+			w.daemon.close()
+		})
+	}
+	running.Wait()
+	require.Len(t, left, hooks)
+	slices.SortFunc(left, time.Time.Compare)
+	for i := range hooks - 1 {
+		assert.GreaterOrEqual(t, left[i+1].Sub(left[i]), pace, "between the hooks %d and %d", i, i+1)
+	}
+}
+
+// Hooks that were told the same time, by a fault or at the moment in which the daemon
+// stopped, keep apart from each other; the end of each makes room for the next.
+func TestHooksWithTheSameTimeLeaveOneByOne(t *testing.T) {
+	t.Parallel()
+	const hooks, pace = 8, 100 * time.Millisecond
+	b, path := gatetest.NewBackend(), gatetest.Socket(t)
+	stop := gatetest.Serve(t, path, b)
+	var running []*hook
+	for i := range hooks {
+		a := args(path)
+		a.ContainerID = fmt.Sprint(i)
+		running = append(running, startHook(t, a))
+	}
+	began := time.Now()
+	for range hooks {
+		w := b.Next(t)
+		w.Tell(began, 1, pace)
+		w.Fail(assert.AnError) // which sends what was told
+	}
+	stop()
+	for _, h := range running {
+		code, said := h.exit(t)
+		assert.Zero(t, code)
+		assert.Contains(t, said, "no daemon")
+	}
+	assert.GreaterOrEqual(t, time.Since(began), hooks*pace)
+}
+
+func TestADoorThatIsNotThereKeepsNobody(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	d := newDoor("/nowhere/gate.sock")
+	assert.False(t, d.passes(now, now.Add(time.Second), time.Minute))
+	assert.True(t, d.passes(now.Add(time.Second), now.Add(time.Second), time.Minute))
+	assert.Equal(t, ".", newDoor("gate.sock").folder)
+}
+
+func TestADaemonThatDecidesAgainEndsTheLeaving(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	now := time.Now()
+	first, second := newDoor(dir+"/gate.sock"), newDoor(dir+"/gate.sock")
+	assert.False(t, first.passes(now, now, time.Minute), "it has just taken the door")
+	assert.Equal(t, now.Add(time.Minute), first.next(now, time.Minute))
+	assert.False(t, second.passes(now, now, time.Minute))
+	assert.Equal(t, now.Add(doorRetryMost), second.next(now, time.Minute))
+	first.leave()
+	later := now.Add(doorRetryMost)
+	assert.False(t, second.passes(later, now, time.Minute))
+	assert.Equal(t, later.Add(time.Minute), second.next(now, time.Minute))
+	assert.True(t, second.passes(later.Add(time.Minute), now, time.Minute))
+	second.leave()
+}
