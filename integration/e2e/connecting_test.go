@@ -20,6 +20,8 @@ const (
 	// connectRatio bounds what pods take after a restart of the daemon, in times of what
 	// they take before it.
 	connectRatio = 1.3
+	// connectFrozen is a ratio that no other work of the machine explains.
+	connectFrozen = 5
 	// connectRounds is how many pods are made in each round, one after the other.
 	connectRounds = 3
 )
@@ -39,28 +41,19 @@ func stubborn(grace time.Duration) shape {
 // whose stop ended too early shows nothing, and is made again, as is one that other work of
 // the machine has slowed down.
 func TestConnectingHoldsUpNobody(t *testing.T) {
-	const tries = 3
-	for try := 1; ; try++ {
-		var ratios []float64
-		var valid bool
-		require.True(t, t.Run("try", func(t *testing.T) { ratios, valid = connecting(t) }))
-		good := valid
-		for _, ratio := range ratios {
-			good = good && ratio <= connectRatio
+	repeated(t, func(t *testing.T) string {
+		ratio, valid := connecting(t)
+		require.Less(t, ratio, connectFrozen, "the node stood still")
+		if !valid {
+			return "the stop was over before the pods ran"
 		}
-		if good || try == tries {
-			assert.True(t, valid, "the stop was under way all the while")
-			for _, ratio := range ratios {
-				assert.LessOrEqual(t, ratio, connectRatio)
-			}
-			return
-		}
-	}
+		return above("pods after a restart of the daemon, the ratio", ratio, connectRatio)
+	})
 }
 
-// connecting gives how much longer pods take after a restart and after a kill of the
-// daemon, and whether the slow pod was still there.
-func connecting(t *testing.T) (ratios []float64, valid bool) {
+// connecting gives how much longer pods take after a restart or a kill of the daemon, the
+// worse of both, and whether the slow pod was still there.
+func connecting(t *testing.T) (ratio float64, valid bool) {
 	t.Helper()
 	d := startDaemon(t)
 	d.configure(t, "{throttleConfig: {maxConcurrent: {value: 10}}}")
@@ -81,7 +74,7 @@ func connecting(t *testing.T) (ratios []float64, valid bool) {
 			return err == nil && (s.Runtime.Connected || strings.Contains(s.Runtime.LastError, slow+"/slow is being stopped"))
 		})
 		took := podsInTurn(t, ns)
-		ratios = append(ratios, took.Seconds()/before.Seconds())
+		ratio = max(ratio, took.Seconds()/before.Seconds())
 		figure(t, "%d pods run after %.2f s in all with a pod being stopped, %.2f s with the daemon %s beside, ratio %.2f",
 			connectRounds, before.Seconds(), took.Seconds(), what, took.Seconds()/before.Seconds())
 	}
@@ -89,7 +82,7 @@ func connecting(t *testing.T) (ratios []float64, valid bool) {
 	eventually(t, "the slow pod is gone", func() bool { return len(pods(t, slow)) == 0 })
 	eventually(t, "pods are paced", func() bool { return d.status(t).Ready })
 	assert.Zero(t, d.metric(t, "pod_pacemaker_registration_waits"))
-	return ratios, valid
+	return ratio, valid
 }
 
 // podsInTurn makes pods one after the other, and gives how long it took until the process
