@@ -43,7 +43,7 @@ func TestAConnectionThatEndsWhileItsReturnIsToldIsNotCalledConnected(t *testing.
 	n.d = newDaemon(n.options, 2, nil, n.pods)
 	c := n.d.connection
 	c.tellLost(errClosed)
-	n.d.pacer.notices = &droppedMeanwhile{end: func() { c.end() }}
+	n.d.pacer.notices = &droppedMeanwhile{end: func() { c.end(time.Now()) }}
 	number := c.begin()
 	require.NoError(t, c.configured(number, "containerd", "2.4.2", processOfNode{}, time.Second))
 	c.becameSynchronized(number)

@@ -21,7 +21,7 @@ const (
 	// they take before it.
 	connectRatio = 1.3
 	// connectFrozen is a ratio that no other work of the machine explains.
-	connectFrozen = 5
+	connectFrozen = 5.0
 	// connectRounds is how many pods are made in each round, one after the other.
 	connectRounds = 3
 )
