@@ -19,10 +19,10 @@ func exemption(exempt v1alpha1.Exemptions, r *record, pod podwatch.Pod, known bo
 	if exempt.ExemptsNamespace(r.namespace) {
 		return "Namespace"
 	}
-	if source := r.annotations[annotationSource]; source != "" && source != sourceAPI {
+	if r.static {
 		return "Static"
 	}
-	if _, ok := r.labels[labelTemplateGeneration]; ok && !known {
+	if r.template && !known {
 		return "DaemonSet"
 	}
 	if !known {

@@ -118,7 +118,7 @@ func (p *pacer) isStarting(uid string) bool {
 // kubeletAsks takes note that something is made for a pod. kubelet may start pods of its
 // own before it has those of the API server.
 func (p *pacer) kubeletAsks(now time.Time, r *record) {
-	if r.annotations[annotationSource] == sourceAPI {
+	if r.fromAPI {
 		p.kubelet.asks(now)
 	}
 }

@@ -20,7 +20,7 @@ func (p *pacer) identify(ctx context.Context, sandbox *api.PodSandbox) (podwatch
 		return pod, ok
 	}
 	r := newRecord(sandbox)
-	r.see(sandbox)
+	r.see(sandbox, p.keeper.Needs())
 	if exemption(p.config.Load().Spec.Exemptions, r, podwatch.Pod{}, false) != "" {
 		return podwatch.Pod{}, false
 	}

@@ -40,6 +40,7 @@ type pacer struct {
 	notices   notices
 	kicker    *kicker // nil: nobody is kicked
 	podEvents *podEvents
+	nodes     func() int // of the cluster; 0: not known
 	signs     *signs
 	stalls    *stalls
 	missed    *missedStarts
@@ -74,7 +75,7 @@ type pacer struct {
 func newPacer(o Options, pods podSource, m *metrics) *pacer {
 	p := &pacer{
 		options: o, limiter: throttle.New(time.Now(), throttle.Settings{}), pods: pods,
-		gate: newGateUse(o), metrics: m, log: o.Log, notices: noNotices{}, evictions: noEvictions{}, podEvents: newPodEvents(),
+		gate: newGateUse(o), metrics: m, log: o.Log, notices: noNotices{}, evictions: noEvictions{}, podEvents: newPodEvents(), nodes: func() int { return 0 },
 		signs: newSigns(o), stalls: newStalls(o), budget: newHandlerBudget(), missed: newMissedStarts(),
 		kubelet: newKubeletProcess(o),
 		records: map[string]*record{}, starting: map[string]struct{}{},
@@ -120,7 +121,7 @@ func (p *pacer) recordOfLocked(pod *api.PodSandbox) *record {
 		r = newRecord(pod)
 		p.records[key] = r
 	}
-	r.see(pod)
+	r.see(pod, p.keeper.Needs())
 	return r
 }
 

@@ -105,7 +105,7 @@ func TestOnlyASandboxWithAProcessOrARunningContainerLives(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, oneAtATime)
 	sandbox := func(id string, pid uint32) *api.PodSandbox {
-		return &api.PodSandbox{Id: id, Uid: "u", Namespace: "default", Name: "moved", Pid: pid, Annotations: map[string]string{"of": id}}
+		return &api.PodSandbox{Id: id, Uid: "u", Namespace: "default", Name: "moved", Pid: pid, Linux: &api.LinuxPodSandbox{CgroupParent: "/" + id}}
 	}
 	left := &api.Container{Id: "left", PodSandboxId: "dead", Name: "app", State: api.ContainerState_CONTAINER_CREATED}
 	for _, pods := range [][]*api.PodSandbox{
@@ -115,7 +115,7 @@ func TestOnlyASandboxWithAProcessOrARunningContainerLives(t *testing.T) {
 		n.p.synchronize(pods, []*api.Container{left})
 		r := n.recorded("u")
 		assert.Equal(t, "present", r.sandbox)
-		assert.Equal(t, "present", r.annotations["of"])
+		assert.Equal(t, "/present", r.cgroupParent)
 		assert.Empty(t, r.containers, "a container that was made in a dead sandbox never starts")
 	}
 	inVM := &api.Container{Id: "in-vm", PodSandboxId: "vm", Name: "app", State: api.ContainerState_CONTAINER_RUNNING}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/containerd/nri/pkg/api"
 
+	"github.com/pod-pacemaker/pod-pacemaker/crd/startpolicy"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
 )
 
@@ -12,8 +13,10 @@ import (
 type record struct {
 	uid, namespace, name string
 	cgroupParent         string
-	milliCPU             int64 // that the pod requests, by its sandbox; 0: not known
-	labels, annotations  map[string]string
+	milliCPU             int64                // that the pod requests, by its sandbox; 0: not known
+	fromAPI, static      bool                 // where kubelet has it from, by its sandbox; neither: not told
+	template             bool                 // its sandbox has the label of a DaemonSet's pod
+	labels               map[string]string    // those that policies ask for
 	sandbox              string               // the latest that was let in; empty: none
 	tried                string               // the latest that was let in or refused
 	refused              map[string]time.Time // sandboxes that were refused, which the runtime takes down
@@ -57,9 +60,13 @@ func podKey(pod *api.PodSandbox) string {
 
 func (r *record) title() string { return r.namespace + "/" + r.name }
 
-// see takes over what a sandbox says of its pod.
-func (r *record) see(pod *api.PodSandbox) {
-	r.labels, r.annotations = pod.GetLabels(), pod.GetAnnotations()
+// see takes over what a sandbox says of its pod. Of labels and annotations, which a
+// tenant may have as many of as it likes, it keeps what pacing and policies read.
+func (r *record) see(pod *api.PodSandbox, needs startpolicy.Needs) {
+	source := pod.GetAnnotations()[annotationSource]
+	r.fromAPI, r.static = source == sourceAPI, source != "" && source != sourceAPI
+	_, r.template = pod.GetLabels()[labelTemplateGeneration]
+	r.labels = needs.LabelsOf(pod.GetLabels())
 	r.milliCPU = max(r.milliCPU, milliCPU(pod))
 	if parent := pod.GetLinux().GetCgroupParent(); parent != "" {
 		r.cgroupParent = parent

@@ -44,11 +44,9 @@ func pod(edit ...func(*corev1.Pod)) *corev1.Pod {
 
 // matches takes the facts of a pod as the policy needs them, and matches them.
 func matches(p *Policy, of *corev1.Pod, namespace map[string]string) (Match, bool) {
-	expressions := map[string]*Expression{}
-	if p.Expression != nil {
-		expressions[p.GroupBy] = p.Expression
-	}
-	return p.Match(FactsOf(of, expressions), namespace)
+	var needs Needs
+	needs.Add(p)
+	return p.Match(FactsOf(of, needs), namespace)
 }
 
 func TestTermsAreAlternativesOfWhichBothSelectorsMustHold(t *testing.T) {
@@ -169,6 +167,8 @@ func TestAnExpressionIsSafeForConcurrentUse(t *testing.T) {
 
 func TestRequestsAreSummedUpAsKubeletDoes(t *testing.T) {
 	t.Parallel()
+	var gpus Needs
+	gpus.Add(compile(t, "selector: {terms: [{podSelector: {}}]}\nlimits: {running: {requests: {nvidia.com/gpu: 4}}}"))
 	always := corev1.ContainerRestartPolicyAlways
 	asks := func(name, cpu, memory string) corev1.Container {
 		c := corev1.Container{Name: name, Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{}}}
@@ -185,13 +185,13 @@ func TestRequestsAreSummedUpAsKubeletDoes(t *testing.T) {
 	f := FactsOf(pod(func(p *corev1.Pod) {
 		p.Spec.InitContainers = []corev1.Container{asks("setup", "700m", "64Mi"), sidecar, asks("late", "100m", "")}
 		p.Spec.Containers = []corev1.Container{asks("app", "200m", "512Mi"), asks("extra", "100m", "")}
-		p.Spec.Overhead = corev1.ResourceList{"cpu": resource.MustParse("10m"), "nvidia.com/gpu": resource.MustParse("2")}
-	}), nil)
+		p.Spec.Overhead = corev1.ResourceList{"cpu": resource.MustParse("10m"), "nvidia.com/gpu": resource.MustParse("2"), "example.com/fpga": resource.MustParse("1")}
+	}), gpus)
 	assert.Equal(t, map[string]int64{"cpu": 710, "memory": 512 << 20 * 1000, "nvidia.com/gpu": 2000}, f.Requests)
 
-	f = FactsOf(pod(func(p *corev1.Pod) { p.Spec.Containers = []corev1.Container{asks("app", "", "8Ei")} }), nil)
+	f = FactsOf(pod(func(p *corev1.Pod) { p.Spec.Containers = []corev1.Container{asks("app", "", "8Ei")} }), Needs{})
 	assert.Equal(t, map[string]int64{"memory": MostRequest}, f.Requests)
-	assert.Nil(t, FactsOf(pod(), nil).Requests)
+	assert.Nil(t, FactsOf(pod(), Needs{}).Requests)
 }
 
 func TestAmountsAreWrittenAsPeopleReadThem(t *testing.T) {

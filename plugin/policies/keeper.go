@@ -1,9 +1,8 @@
 package policies
 
 import (
-	"maps"
-	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -56,6 +55,7 @@ type Pod struct {
 // for concurrent use and do not block.
 type Keeper struct {
 	options Options
+	needs   atomic.Pointer[startpolicy.Needs] // never nil
 
 	mu         sync.Mutex
 	suspended  bool
@@ -67,7 +67,7 @@ type Keeper struct {
 	// By the clock, the limits are those of the time from since on and before next: a change
 	// was at since, and one will be at next. Zero: there is none.
 	since, next time.Time
-	taken       []string // the expressions whose values are taken, sorted; nil: no facts are
+	taking      bool // facts are taken
 	namespaces  namespaces
 	pods        map[string]*member // by UID
 }
@@ -82,7 +82,9 @@ type member struct {
 
 // New gives a Keeper without a policy.
 func New(o Options) *Keeper {
-	return &Keeper{options: o, pods: map[string]*member{}, namespaces: namespaces{labels: map[string]map[string]string{}}}
+	k := &Keeper{options: o, pods: map[string]*member{}, namespaces: namespaces{labels: map[string]map[string]string{}}}
+	k.needs.Store(&startpolicy.Needs{})
+	return k
 }
 
 // SetPolicies replaces the policies in force. They must not be changed afterwards.
@@ -167,32 +169,27 @@ func (k *Keeper) limitLocked(now time.Time) {
 // takeFactsLocked has the pod watch take what the policies ask of pods, if that is not
 // what it takes. k.mu must be held.
 func (k *Keeper) takeFactsLocked() {
-	expressions := map[string]*startpolicy.Expression{}
+	var needs startpolicy.Needs
 	for _, policy := range k.policies {
-		if policy.Expression != nil {
-			expressions[policy.GroupBy] = policy.Expression
-		}
+		needs.Add(policy)
 	}
-	needed := slices.Sorted(maps.Keys(expressions))
-	if len(k.policies) == 0 {
-		needed = nil
-	} else if needed == nil {
-		needed = []string{}
-	}
-	covered := (k.taken == nil) == (needed == nil)
-	for _, text := range needed {
-		covered = covered && slices.Contains(k.taken, text)
-	}
-	if covered || k.options.TakeFacts == nil {
+	if k.taking == (len(k.policies) > 0) && k.Needs().Covers(needs) {
 		return
 	}
-	k.taken = needed
-	if needed == nil {
+	k.taking = len(k.policies) > 0
+	k.needs.Store(&needs)
+	switch {
+	case k.options.TakeFacts == nil:
+	case !k.taking:
 		k.options.TakeFacts(nil)
-		return
+	default:
+		k.options.TakeFacts(func(pod *corev1.Pod) startpolicy.Facts { return startpolicy.FactsOf(pod, needs) })
 	}
-	k.options.TakeFacts(func(pod *corev1.Pod) startpolicy.Facts { return startpolicy.FactsOf(pod, expressions) })
 }
+
+// Needs gives what the policies ask of pods, or asked a while ago: facts that are
+// taken with it are enough for all that are in force.
+func (k *Keeper) Needs() startpolicy.Needs { return *k.needs.Load() }
 
 // sayInvalid logs what of a policy is left out.
 func (k *Keeper) sayInvalid(policy *startpolicy.Policy) {

@@ -224,12 +224,15 @@ func TestFactsAreTakenOnlyWhenThereIsSomethingNewToTake(t *testing.T) {
 	require.Equal(t, []bool{true}, taken)
 	k.SetPolicies(noon, []*v1alpha1.StartPolicy{policy(t, "t2", throttler)})
 	require.Len(t, taken, 1)
-	k.SetPolicies(noon, []*v1alpha1.StartPolicy{image})
+	k.SetPolicies(noon, []*v1alpha1.StartPolicy{policy(t, "t2", throttler), image})
 	require.Len(t, taken, 2)
 	k.SetPolicies(noon, []*v1alpha1.StartPolicy{policy(t, "t2", throttler)})
 	require.Len(t, taken, 2, "the value that is taken does no harm")
+	labelled := policy(t, "t3", `{selector: {terms: [{podSelector: {matchLabels: {nobody: asked}}}]}, limits: {starting: {pods: 1}}}`)
+	k.SetPolicies(noon, []*v1alpha1.StartPolicy{labelled})
+	require.Len(t, taken, 3, "a label that was not kept")
 	k.SetPolicies(noon, nil)
-	require.Equal(t, []bool{true, true, false}, taken)
+	require.Equal(t, []bool{true, true, true, false}, taken)
 }
 
 const byNamespace = `{selector: {terms: [{namespaceSelector: {matchLabels: {team: a}}}]}, limits: {running: {pods: 1}}}`

@@ -1,0 +1,91 @@
+package startpolicy
+
+import (
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
+)
+
+// Needs are what policies ask of a pod: the labels, resources and expressions that
+// they name, and of resources cpu and memory in any case, for people. The zero value
+// asks for no more than these. A copy must not be used while Add is called.
+type Needs struct {
+	labels, requests map[string]bool
+	expressions      map[string]*Expression
+}
+
+// Add adds what a policy asks, with its overrides.
+func (n *Needs) Add(p *Policy) {
+	if n.labels == nil {
+		*n = Needs{labels: map[string]bool{}, requests: map[string]bool{}, expressions: map[string]*Expression{}}
+	}
+	for _, t := range p.terms {
+		n.addLabels(t.pod)
+	}
+	n.addLabels(p.bypass)
+	n.addRequests(&p.limits)
+	for i := range p.overrides {
+		n.addRequests(&p.overrides[i].limits)
+	}
+	if p.Expression != nil {
+		n.expressions[p.GroupBy] = p.Expression
+	}
+}
+
+func (n *Needs) addLabels(selector labels.Selector) {
+	if selector == nil {
+		return
+	}
+	requirements, _ := selector.Requirements()
+	for _, r := range requirements {
+		n.labels[r.Key()] = true
+	}
+}
+
+func (n *Needs) addRequests(limits *v1alpha1.PolicyLimits) {
+	for _, bound := range []*v1alpha1.PodBound{limits.Starting, limits.Running} {
+		if bound != nil {
+			for name := range bound.Requests {
+				n.requests[name] = true
+			}
+		}
+	}
+}
+
+// Covers tells whether facts taken for n are enough for other.
+func (n Needs) Covers(other Needs) bool {
+	for key := range other.labels {
+		if !n.labels[key] {
+			return false
+		}
+	}
+	for name := range other.requests {
+		if !n.requests[name] {
+			return false
+		}
+	}
+	for text := range other.expressions {
+		if n.expressions[text] == nil {
+			return false
+		}
+	}
+	return true
+}
+
+// needsRequest tells whether policies ask for what a pod requests of a resource.
+func (n Needs) needsRequest(name string) bool {
+	return n.requests[name] || name == "cpu" || name == "memory"
+}
+
+// LabelsOf gives those of the labels that policies name; nil: none of them.
+func (n Needs) LabelsOf(all map[string]string) (named map[string]string) {
+	for key := range n.labels {
+		if value, ok := all[key]; ok {
+			if named == nil {
+				named = make(map[string]string, len(n.labels))
+			}
+			named[key] = value
+		}
+	}
+	return named
+}
