@@ -11,10 +11,24 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/policies"
 )
 
-// retakePerNode is what each node of the cluster adds to the time within which a node
-// lists its pods anew for a new policy: all of them together list 500 times a second
-// at most.
-const retakePerNode = 2 * time.Millisecond
+// The time within which a node lists its pods anew for a new policy: all nodes of a
+// cluster do, and each at a random moment, so that 5,000 of them make 170 lists a second
+// for 30 s, which are answered from the API server's memory. In a small cluster a policy
+// need not wait that long for the pods that are there already.
+const (
+	retakeAll     = 30 * time.Second       // of 300 nodes or more
+	retakeSmall   = 100 * time.Millisecond // for each node, if they are fewer
+	retakePerNode = 6 * time.Millisecond   // for each node, if they are more than 5,000
+)
+
+// retakeWithin gives that time for a cluster of so many nodes; 0: nobody knows how many.
+func retakeWithin(nodes int) time.Duration {
+	if nodes <= 0 {
+		nodes = 1
+	}
+	n := time.Duration(nodes)
+	return min(n*retakeSmall, max(retakeAll, n*retakePerNode))
+}
 
 // policiesWithin bounds how long the gate stays closed for policies that nobody tells.
 const policiesWithin = 5 * time.Second
@@ -31,7 +45,7 @@ func (d *Daemon) followPolicies(c clients) {
 		},
 		WatchNamespaces: d.namespaces.Need, Claims: d.claimer.SetPolicies,
 		TakeFacts: func(take func(*corev1.Pod) startpolicy.Facts) {
-			d.watch.TakeFacts(take, time.Duration(d.source.Nodes())*retakePerNode)
+			d.watch.TakeFacts(take, retakeWithin(d.source.Nodes()))
 		},
 	})
 	d.policies = d.source.Policies(d.filePolicies, d.setPolicies)

@@ -2,13 +2,10 @@ package podwatch
 
 import (
 	"context"
-	"fmt"
 	"math/rand/v2"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd/startpolicy"
@@ -96,22 +93,22 @@ func (w *Watch) retakeAll(ctx context.Context) (missing int, err error) {
 	if missing = w.withoutFacts(); missing == 0 {
 		return 0, nil
 	}
-	list, err := w.client.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{
-		FieldSelector: fields.OneTermEqualSelector("spec.nodeName", w.node).String(),
-	})
-	if err != nil {
-		return missing, fmt.Errorf("list pods: %w", err)
-	}
-	for i := range list.Items {
-		object, err := w.transform(&list.Items[i])
-		if err != nil {
-			return missing, err
-		}
-		if c, ok := object.(*cached); ok {
-			w.addFacts(c)
-		}
+	if err := eachPod(ctx, w.client, w.node, w.takeFrom); err != nil {
+		return missing, err
 	}
 	return w.withoutFacts(), nil
+}
+
+// takeFrom takes the facts of a pod.
+func (w *Watch) takeFrom(p *corev1.Pod) error {
+	object, err := w.transform(p)
+	if err != nil {
+		return err
+	}
+	if c, ok := object.(*cached); ok {
+		w.addFacts(c)
+	}
+	return nil
 }
 
 // withoutFacts counts the pods whose facts were not taken by the taker of now.
