@@ -114,6 +114,7 @@ func (d *Daemon) follow(c clients) {
 		d.pacer.kicker = newKicker(c.kube, d.pacer)
 	}
 	d.source = crd.NewSource(c.dynamic, c.kube, o.NodeName, o.Instance, d.fallback, o.Log, d.configure)
+	d.pacer.nodes = d.source.Nodes
 	d.source.OnPanic(func(part string) { d.pacer.countPanic("crd " + part) })
 	d.source.OnShutdown(d.pacer.shutsDown)
 	if o.WatchEvictions {

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"time"
 
-	"golang.org/x/time/rate"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
@@ -27,8 +26,6 @@ const (
 	worthTelling = 5 * time.Second // a shorter wait is not worth an event
 	tellAgain    = time.Minute     // at the earliest, and only when the reason has changed
 	lookEvery    = 5 * time.Second // at those that wait
-	eventEvery   = 2 * time.Second // in the long run, of each class
-	eventBurst   = 20              // at once, of each class
 )
 
 // podEvents chooses what becomes an event on a pod: the log tells all. An event that
@@ -40,7 +37,7 @@ const (
 type podEvents struct {
 	// course bounds the events that say how any pod's wait goes, rare those that say
 	// what is out of the ordinary: neither takes what the other needs.
-	course, rare *rate.Limiter
+	course, rare *eventBudget
 	told         map[string]toldWait // by pod key
 	last         time.Time           // look
 }
@@ -52,8 +49,13 @@ type toldWait struct {
 }
 
 func newPodEvents() *podEvents {
-	each := func() *rate.Limiter { return rate.NewLimiter(rate.Every(eventEvery), eventBurst) }
-	return &podEvents{course: each(), rare: each(), told: map[string]toldWait{}}
+	return &podEvents{course: newEventBudget(), rare: newEventBudget(), told: map[string]toldWait{}}
+}
+
+// inClusterOf has the bounds be those of a node in a cluster of so many; 0: not known.
+func (s *podEvents) inClusterOf(nodes int) {
+	s.course.inClusterOf(nodes)
+	s.rare.inClusterOf(nodes)
 }
 
 // happened writes the event on a pod that says what happened to its ticket, if any.
@@ -64,8 +66,8 @@ func (s *podEvents) happened(n notices, e throttle.Event) {
 		delete(s.told, uid)
 	}
 	took := e.Took.Round(100 * time.Millisecond)
-	write := func(bound *rate.Limiter, kind, reason, format string, args ...any) {
-		if bound.AllowN(e.Time, 1) {
+	write := func(bound *eventBudget, kind, reason, format string, args ...any) {
+		if bound.allow(e.Time) {
 			n.pod(uid, e.Ticket.Name(), kind, reason, fmt.Sprintf(format, args...))
 		}
 	}
@@ -101,10 +103,10 @@ func (s *podEvents) look(now time.Time, n notices, l *throttle.Limiter) (next ti
 	for _, v := range waiting {
 		told, before := s.told[v.UID]
 		never := v.Reason == throttle.Unadmittable
-		if (now.Sub(v.Arrived) < worthTelling && !never) || (before && (told.reason == v.Reason || now.Sub(told.at) < tellAgain)) {
+		if (now.Sub(v.Arrived) < worthTelling+s.course.late && !never) || (before && (told.reason == v.Reason || now.Sub(told.at) < tellAgain)) {
 			continue
 		}
-		if !s.course.AllowN(now, 1) {
+		if !s.course.allow(now) {
 			break
 		}
 		s.told[v.UID] = toldWait{reason: v.Reason, at: now}

@@ -140,6 +140,7 @@ func (p *pacer) tellWaiting(now time.Time) (next time.Time) {
 	if !p.holds() {
 		return time.Time{}
 	}
+	p.podEvents.inClusterOf(p.nodes())
 	return p.podEvents.look(now, p.notices, p.limiter)
 }
 

@@ -30,7 +30,7 @@ func (p *pacer) unpaced(uid, title string, reason throttle.Reason) {
 	text := unpacedTexts[reason]
 	p.metrics.unpaced.WithLabelValues(string(reason)).Inc()
 	p.podLog(uid, title).WithField("reason", reason).Warn(text)
-	if p.podEvents.rare.AllowN(time.Now(), 1) {
+	if p.podEvents.rare.allow(time.Now()) {
 		p.notices.pod(uid, title, corev1.EventTypeWarning, eventUnpaced, string(reason)+": "+text)
 	}
 }
