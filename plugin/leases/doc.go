@@ -23,7 +23,8 @@
 // no more pods on its slots before anybody else has one, unless its clock runs at less
 // than two thirds of the rate of another. Starts that are under way then go on: nobody
 // ends them. So do those of a daemon that is stopped; the next one on this node finds its
-// Leases by their holder. A node that dies gives its slots back after 30 s.
+// Leases by their holder. A node that dies gives its slots back after 30 s;
+// a Lease that says that it lasts longer counts for a minute at most.
 //
 // Three things are beyond that. A daemon that gets no CPU for more than 20 s may, when it
 // goes on, admit a pod before it looks at the clock. One on a machine that was suspended,

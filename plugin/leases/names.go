@@ -90,7 +90,7 @@ func readRecord(lease *coordinationv1.Lease) (record, error) {
 		r.holder = *lease.Spec.HolderIdentity
 	}
 	if s := lease.Spec.LeaseDurationSeconds; s != nil {
-		r.lasts = max(lasts, time.Duration(*s)*time.Second)
+		r.lasts = min(max(lasts, time.Duration(*s)*time.Second), mostLasts)
 	}
 	if at := lease.Spec.AcquireTime; at != nil {
 		r.since = at.Time

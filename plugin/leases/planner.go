@@ -12,7 +12,10 @@ import (
 // change. So clocks need not agree, and may run half as fast again as another.
 const (
 	lasts = 30 * time.Second
-	holds = 20 * time.Second
+	// mostLasts is what a Lease is taken to last that says more: no version of the daemon
+	// does, and a slot must not be lost for longer by what somebody else has written.
+	mostLasts = 2 * lasts
+	holds     = 20 * time.Second
 	// renewEvery leaves a second try before holds is over.
 	renewEvery = 10 * time.Second
 
