@@ -1,7 +1,6 @@
 package plugin
 
 import (
-	"context"
 	"fmt"
 	"sync"
 	"testing"
@@ -14,27 +13,22 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/runtimetest"
 )
 
-// keep runs a pod as kubelet would, with quick retries, known to the API server
-// as pod says, until end is called.
-func (n *node) keep(name string, pod podwatch.Pod, observe func(runtimetest.KubeletEvent), args ...string) (uid string, end context.CancelFunc) {
-	uid = runtimetest.NewUID()
-	pod.UID, pod.Namespace, pod.Name = uid, "default", name
-	if pod.RestartPolicy == "" {
-		pod.RestartPolicy = "Always"
-	}
+// keep starts a pod as kubelet would, with quick retries, known to the API server as
+// pod says. It calls started with its container.
+func (n *node) keep(name string, pod podwatch.Pod, started func(name, uid, containerID string), args ...string) {
+	uid := runtimetest.NewUID()
+	pod.UID, pod.Namespace, pod.Name, pod.RestartPolicy = uid, "default", name, "Always"
 	pod.Containers, pod.Phase = containersNamed(podwatch.App, "app"), corev1.PodPending
 	n.pods.tell(uid, func(p *podwatch.Pod) { *p = pod })
-	ctx, end := context.WithCancel(n.ctx)
 	n.kept.Go(func() {
-		err := n.rt.Keep(ctx, runtimetest.PodSpec{Namespace: "default", Name: name, UID: uid}, runtimetest.KubeletOptions{
-			RetryInterval: 200 * time.Millisecond, BackOff: 100 * time.Millisecond, StopGrace: -1,
-			RestartPolicy: runtimetest.RestartPolicy(pod.RestartPolicy), Observe: observe,
-		}, runtimetest.ContainerSpec{Name: "app", Args: args})
-		if err != nil && ctx.Err() == nil {
+		c, err := n.rt.Keep(n.ctx, runtimetest.PodSpec{Namespace: "default", Name: name, UID: uid}, 200*time.Millisecond,
+			runtimetest.ContainerSpec{Name: "app", Args: args})
+		if err == nil {
+			started(name, uid, c.ID())
+		} else if n.ctx.Err() == nil {
 			n.t.Errorf("pod %s: %v", name, err)
 		}
 	})
-	return uid, end
 }
 
 // ready tells that the containers of a pod are ready.
@@ -57,15 +51,12 @@ type herd struct {
 	started  []string // names, in the order of their starts
 }
 
-func (h *herd) observe(e runtimetest.KubeletEvent) {
-	if e.What != runtimetest.ContainerStarted {
-		return
-	}
+func (h *herd) begins(name, uid, containerID string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.starting[e.UID] = e.ContainerID
+	h.starting[uid] = containerID
 	h.most = max(h.most, len(h.starting))
-	h.started = append(h.started, e.Name)
+	h.started = append(h.started, name)
 }
 
 // readyOne makes one of the starting pods ready; false: there is none.
@@ -93,7 +84,7 @@ func TestHerdNeverStartsMoreThanTheLimit(t *testing.T) {
 	n := newNode(t, twoAtATime)
 	h := &herd{n: n, starting: map[string]string{}}
 	for i := range pods {
-		n.keep(fmt.Sprintf("pod-%d", i), podwatch.Pod{Probed: true}, h.observe, "sleep", "600")
+		n.keep(fmt.Sprintf("pod-%d", i), podwatch.Pod{Probed: true}, h.begins, "sleep", "600")
 	}
 	for range pods {
 		n.eventually("slots are used", func() bool {

@@ -113,16 +113,13 @@ func (n *simulated) run(name string, readyAfter time.Duration) {
 		now := int64(0)
 		assert.NoError(n.t, api.Delete(context.Background(), name, metav1.DeleteOptions{GracePeriodSeconds: &now}))
 	})
-	observe := func(e runtimetest.KubeletEvent) {
-		if e.What == runtimetest.ContainerStarted {
-			f.kept.Go(func() { n.started(pod, e.ContainerID, readyAfter) })
-		}
-	}
 	f.kept.Go(func() {
-		err := n.runtime.Keep(f.ctx, runtimetest.PodSpec{Namespace: f.namespace, Name: name, UID: string(pod.UID)},
-			runtimetest.KubeletOptions{RetryInterval: time.Second, StopGrace: -1, Observe: observe},
+		c, err := n.runtime.Keep(f.ctx, runtimetest.PodSpec{Namespace: f.namespace, Name: name, UID: string(pod.UID)}, time.Second,
 			runtimetest.ContainerSpec{Name: "main", Args: []string{"/bin/sleep", "3600"}})
-		if f.ctx.Err() == nil {
+		switch {
+		case err == nil:
+			n.started(pod, c.ID(), readyAfter)
+		case f.ctx.Err() == nil:
 			assert.NoError(n.t, err)
 		}
 	})

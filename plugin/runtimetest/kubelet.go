@@ -2,132 +2,84 @@ package runtimetest
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"math/rand/v2"
+	"path"
 	"time"
 )
 
-// ErrPodFailed is wrapped by what Keep returns for a pod whose container failed and
-// is not started again.
-var ErrPodFailed = errors.New("pod failed")
-
-// RestartPolicy says which exited containers are started again.
-type RestartPolicy string
-
-// Kubernetes' restart policies.
-const (
-	RestartAlways    RestartPolicy = "Always"
-	RestartOnFailure RestartPolicy = "OnFailure"
-	RestartNever     RestartPolicy = "Never"
-)
-
-// KubeletOptions set the times of Keep. The zero value is kubelet's own.
-type KubeletOptions struct {
-	// RetryInterval is the wait after a refused sandbox, and after a refused create but the
-	// first; a random part of up to half of it is added. 0 means 10 s.
-	RetryInterval time.Duration
-	// BackOff is the wait before the second restart of a container, counted from its exit; each
-	// further one waits twice as long, up to MaxBackOff. The first restart does not wait. A
-	// failed start counts as an exit. 0 means 10 s and 5 min.
-	BackOff, MaxBackOff time.Duration
-	// RequestTimeout bounds each request to the runtime; 0 means 2 min.
-	RequestTimeout time.Duration
-	// StopGrace is the time between SIGTERM and SIGKILL when the pod ends; 0 means 30 s, less
-	// than 0 none.
-	StopGrace time.Duration
-	// RestartPolicy is Always if empty.
-	RestartPolicy RestartPolicy
-	// Observe, if set, is called with everything that happens, in order, from Keep's goroutine,
-	// which waits for it.
-	Observe func(KubeletEvent)
-}
-
-func (o KubeletOptions) withDefaults() KubeletOptions {
-	fill := func(d *time.Duration, value time.Duration) {
-		if *d == 0 {
-			*d = value
-		}
-	}
-	fill(&o.RetryInterval, 10*time.Second)
-	fill(&o.BackOff, 10*time.Second)
-	fill(&o.MaxBackOff, 5*time.Minute)
-	fill(&o.RequestTimeout, 2*time.Minute)
-	fill(&o.StopGrace, 30*time.Second)
-	o.StopGrace = max(o.StopGrace, 0)
-	if o.RestartPolicy == "" {
-		o.RestartPolicy = RestartAlways
-	}
-	if o.Observe == nil {
-		o.Observe = func(KubeletEvent) {}
-	}
-	return o
-}
-
-// Happening is what a KubeletEvent tells.
-type Happening string
-
-// What happens to a pod.
-const (
-	SandboxRun       Happening = "SandboxRun"
-	SandboxRefused   Happening = "SandboxRefused"
-	CreateRefused    Happening = "CreateRefused"
-	ContainerStarts  Happening = "ContainerStarts" // created, Start is called now
-	ContainerStarted Happening = "ContainerStarted"
-	StartFailed      Happening = "StartFailed"
-	ContainerExited  Happening = "ContainerExited"
-	PodRemoved       Happening = "PodRemoved"
-)
-
-// KubeletEvent is one thing that happened to a pod in Keep.
-type KubeletEvent struct {
-	Time                 time.Time
-	Namespace, Name, UID string
-	What                 Happening
-	Container            string // empty for what concerns the sandbox
-	ContainerID          string // empty before there is one
-	ExitCode             int    // of ContainerExited
-	Err                  error  // of Refused and Failed
-}
-
-// Keep runs a pod as kubelet does, all its containers beside each other, until ctx ends:
-// then it stops and removes the pod and returns nil. A pod whose containers have all ended
-// for good by its restart policy is stopped and removed at once; Keep then returns nil, or
-// an error that wraps ErrPodFailed.
-//
-// Refused sandboxes, refused creates and failed starts are tried again. A runtime that is
-// down refuses nothing; Keep waits for it, and makes sandbox and containers anew if a start
-// was under way or the sandbox is not in the runtime any more. Requests do not end
-// with ctx: like kubelet, Keep waits for one that is under way, for at most RequestTimeout.
-// To end a pod at once, stop the runtime beside ending ctx.
+// Keep starts a pod of one container as kubelet does: what is refused or fails is asked
+// for again after the interval retry, but a refused create the first time at once. It
+// blocks until the container has started, and returns it, or until ctx ends. A container
+// whose start failed stays, dead, beside the next one.
 //
 // Keep adds the labels and annotations kubelet adds, where they are not in the
-// specifications, and the annotation kubernetes.io/config.source=api.
-func (r *Runtime) Keep(ctx context.Context, spec PodSpec, o KubeletOptions, containers ...ContainerSpec) error {
-	if len(containers) == 0 {
-		return fmt.Errorf("keep pod %s/%s: no containers", spec.Namespace, spec.Name)
+// specifications, and the annotation kubernetes.io/config.source=api. What becomes of the
+// container, and the end of the pod, are the caller's.
+func (r *Runtime) Keep(ctx context.Context, spec PodSpec, retry time.Duration, container ContainerSpec) (*Container, error) {
+	asByKubelet(&spec, &container)
+	var pod *Pod
+	err := insist(ctx, retry, false, func() (err error) {
+		pod, err = r.RunPod(ctx, spec)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("keep pod %s/%s: %w", spec.Namespace, spec.Name, err)
 	}
-	k := newKeptPod(r, spec, o.withDefaults(), containers)
-	defer k.watchers.Wait()
-	defer close(k.quit)
-	for {
-		again, done := k.sync(ctx)
-		if done {
-			return k.finish(ctx)
+	var c *Container
+	err = insist(ctx, retry, false, func() error {
+		err := insist(ctx, retry, true, func() (err error) {
+			c, err = pod.CreateContainer(ctx, container)
+			return err
+		})
+		if err != nil {
+			return err
 		}
-		timer := time.NewTimer(again)
+		return c.Start(ctx)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("keep pod %s/%s: %w", spec.Namespace, spec.Name, err)
+	}
+	return c, nil
+}
+
+// asByKubelet fills in what kubelet says of a pod and its container.
+func asByKubelet(spec *PodSpec, container *ContainerSpec) {
+	if spec.UID == "" {
+		spec.UID = NewUID()
+	}
+	identity := map[string]string{
+		"io.kubernetes.pod.namespace": spec.Namespace,
+		"io.kubernetes.pod.name":      spec.Name,
+		"io.kubernetes.pod.uid":       spec.UID,
+	}
+	spec.Labels = merged(identity, spec.Labels)
+	spec.Annotations = merged(map[string]string{
+		"kubernetes.io/config.source": "api",
+		"kubernetes.io/config.seen":   time.Now().Format(time.RFC3339Nano),
+	}, spec.Annotations)
+	if spec.CgroupParent == "" {
+		spec.CgroupParent = path.Join("/kubepods/burstable", "pod"+spec.UID)
+	}
+	container.Labels = merged(identity, map[string]string{"io.kubernetes.container.name": container.Name}, container.Labels)
+}
+
+// insist repeats a request until it is granted or ctx ends.
+func insist(ctx context.Context, retry time.Duration, onceAtOnce bool, request func() error) error {
+	for {
+		err := request()
+		if err == nil {
+			return nil
+		}
+		wait := retry
+		if onceAtOnce {
+			wait, onceAtOnce = 0, false
+		}
+		timer := time.NewTimer(wait)
 		select {
 		case <-ctx.Done():
 			timer.Stop()
-			return k.terminate(ctx)
-		case <-k.wake:
+			return context.Cause(ctx)
 		case <-timer.C:
 		}
-		timer.Stop()
 	}
-}
-
-// jitter adds up to half of d, as kubelet does.
-func jitter(d time.Duration) time.Duration {
-	return d + time.Duration(rand.Float64()*0.5*float64(d))
 }

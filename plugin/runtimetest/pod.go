@@ -10,7 +10,7 @@ import (
 )
 
 // PodSpec is what a sandbox is made from. The runtime adds the labels and annotations
-// that containerd adds, not those of kubelet; see [Runtime.Keep] for these.
+// that containerd adds, not those of kubelet; [Runtime.Keep] adds these.
 type PodSpec struct {
 	Namespace, Name string
 	// UID is random if empty.
