@@ -169,11 +169,11 @@ func kickedHerd(t *testing.T, d *daemon, version string) {
 	const limit, most = 2, 1.5
 	repeated(t, func(t *testing.T) string {
 		before := d.metric(t, `pod_pacemaker_kicks_total{result="done"}`)
-		begin, all := runHerd(t, d, withLiveness)
-		took, ideal := lastReady(all).Sub(begin), backToBack(all)/limit
+		h := runHerd(t, d, withLiveness)
+		took, ideal := h.took(), backToBack(h.all)/limit
 		ratio := took.Seconds() / ideal.Seconds()
 		kicks := d.metric(t, `pod_pacemaker_kicks_total{result="done"}`) - before
-		assertPacedLives(t, all, limit)
+		assertPacedLives(t, h.all, limit)
 		assert.GreaterOrEqual(t, kicks, float64(herdPods)/2, "kicks")
 		assert.Zero(t, d.metric(t, `pod_pacemaker_kicks_total{result="failed"}`))
 		s := d.status(t)
