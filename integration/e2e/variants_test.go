@@ -10,6 +10,16 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
+// With many in line before the database, the loans have to grow.
+func TestDeadlockOfFortyAndADatabase(t *testing.T) {
+	deadlock(t, 40, func(*testing.T, string) {})
+}
+
+// With a startup probe, liveness probes wait for it: the herd is paced just the same.
+func TestHerdWithStartupProbe(t *testing.T) {
+	pacedHerd(t, withLiveness, withStartup)
+}
+
 // The same herd without the daemon: what the problem is. It ends after four
 // minutes, ready or not.
 func TestHerdUnpaced(t *testing.T) {
