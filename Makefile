@@ -73,8 +73,8 @@ e2e: build lab $(GOTESTSUM) ## Run the scenarios on one real one-node cluster, i
 e2e-full: build lab $(GOTESTSUM) ## Run every scenario, the long ones too, and the tests of the lab itself (root)
 	$(E2E) -tags e2e,full -timeout 3h $(E2EFLAGS) ./cmd/... ./lab/... ./e2e/...
 
-chaos: build lab $(GOTESTSUM) ## Kill daemon, kubelet and containerd while pods come and go: make chaos SEED=7 MINUTES=5 (root)
-	export CHAOS_SEED=$(or $(SEED),1) CHAOS_MINUTES=$(or $(MINUTES),5) && \
+chaos: build lab $(GOTESTSUM) ## Kill daemon, kubelet and containerd while pods come and go: make chaos SEED=7 MINUTES=5 (root; without SEED, every day has its own)
+	export CHAOS_SEED=$(SEED) CHAOS_MINUTES=$(or $(MINUTES),5) && \
 	$(E2E) -tags e2e -timeout $$(($(or $(MINUTES),5) + 20))m -run '^TestChaos$$' $(E2EFLAGS) ./e2e
 
 lab:

@@ -32,24 +32,30 @@ type chaos struct {
 	random    *rand.Rand
 	spares    bool // kills the daemon no more
 	made      int
-	living    map[string]int // replicas of the Deployments, by name
-	crashing  []string       // those of them that never get ready
-	done      []string       // what was done, for the log
-	killed    map[string]int // how often, by what
+	living    map[string]int       // replicas of the Deployments, by name
+	crashing  []string             // those of them that never get ready
+	done      []string             // what was done, for the log
+	killed    map[string]int       // how often, by what
+	removed   map[string]time.Time // Deployments
+	outages   []outage
+	follower  *follower
 }
 
 // A node on which pods come, go and crash while the daemon, kubelet and containerd
-// are killed in turn: at the end all that should run runs, and nothing is left of
-// the rest. In the last third of the time the daemon lives on, so that what grows in it
-// shows. CHAOS_SEED and CHAOS_MINUTES make it another one, or longer.
+// are killed in turn: no more start at a time than the limit, at the end all that should
+// run runs, and nothing is left of the rest. In the last third of the time the daemon
+// lives on, so that what grows in it shows. Every day has another seed; CHAOS_SEED and
+// CHAOS_MINUTES make it a certain one, or longer.
 func TestChaos(t *testing.T) {
-	seed, minutes := chaosNumber(t, "CHAOS_SEED", 1), chaosNumber(t, "CHAOS_MINUTES", 1)
+	seed, minutes := chaosNumber(t, "CHAOS_SEED", today()), chaosNumber(t, "CHAOS_MINUTES", 1)
+	t.Logf("once more: make chaos SEED=%d MINUTES=%d", seed, minutes)
 	d := startDaemon(t)
-	d.configure(t, "{throttleConfig: {maxConcurrent: {value: 3}}}")
+	// No slot is lent, or the limit would not be one while kubelet is away.
+	d.configure(t, fmt.Sprintf("{throttleConfig: {maxConcurrent: {value: %d}, noProgressAfter: 0s}}", chaosLimit))
 	ns := namespace(t)
 	c := &chaos{
 		t: t, d: d, namespace: ns, random: rand.New(rand.NewPCG(seed, 0)),
-		living: map[string]int{}, killed: map[string]int{},
+		living: map[string]int{}, killed: map[string]int{}, removed: map[string]time.Time{}, follower: follow(t, ns),
 	}
 	t.Cleanup(func() {
 		if t.Failed() {
@@ -67,6 +73,7 @@ func TestChaos(t *testing.T) {
 	}
 	eventually(t, "all that should run runs", c.settled)
 	d.idle(t)
+	c.assertLimit()
 	kept := len(c.living)
 	for name := range c.living {
 		c.remove(name)
@@ -102,6 +109,12 @@ func chaosNumber(t *testing.T, variable string, otherwise uint64) uint64 {
 	return n
 }
 
+// today is a number that every day has for itself, such as 20260314.
+func today() uint64 {
+	year, month, day := time.Now().UTC().Date()
+	return uint64(10000*year + 100*int(month) + day)
+}
+
 // step does the next thing.
 func (c *chaos) step() {
 	c.t.Helper()
@@ -124,9 +137,13 @@ func (c *chaos) kill(what string, part *lab.Service, away time.Duration) {
 	c.t.Helper()
 	c.say("%s is killed", what)
 	c.killed[what]++
+	from := time.Now()
 	require.NoError(c.t, part.Kill(c.t.Context()))
 	after(c.t.Context(), away)
 	require.NoError(c.t, part.Start(c.t.Context()))
+	if part != node.Kubelet {
+		c.outages = append(c.outages, outageFrom(c.t, from))
+	}
 }
 
 func (c *chaos) say(format string, args ...any) {
@@ -169,10 +186,14 @@ func (c *chaos) remove(name string) {
 		return
 	}
 	c.say("%s is deleted", name)
+	c.removed[name] = time.Now()
 	background := metav1.DeletePropagationBackground
 	require.NoError(c.t, node.Client().AppsV1().Deployments(c.namespace).Delete(context.Background(), name, metav1.DeleteOptions{PropagationPolicy: &background}))
 	delete(c.living, name)
 }
+
+// deploymentOf gives the Deployment that a pod is of.
+func deploymentOf(pod string) string { return strings.Join(strings.Split(pod, "-")[:2], "-") }
 
 // settled tells whether the pods of the Deployments, and no others, are ready.
 func (c *chaos) settled() bool {

@@ -6,6 +6,8 @@ import (
 	"bufio"
 	"cmp"
 	"context"
+	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -15,8 +17,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/procfs"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
@@ -115,25 +119,74 @@ var probeLine = regexp.MustCompile(`^I(\d{4} \d{2}:\d{2}:\d{2}\.\d{6}).*"SyncLoo
 // first since a time, by name.
 func kubeletReady(t *testing.T, namespace string, since time.Time) map[string]time.Time {
 	t.Helper()
+	at := map[string]time.Time{}
+	for pod, times := range kubeletReadies(t, namespace) {
+		if i := slices.IndexFunc(times, func(when time.Time) bool { return !when.Before(since) }); i >= 0 {
+			at[pod] = times[i]
+		}
+	}
+	return at
+}
+
+// kubeletReadies reads in kubelet's log at which times the pods of a namespace became
+// ready, by name.
+func kubeletReadies(t *testing.T, namespace string) map[string][]time.Time {
+	t.Helper()
 	file, err := os.Open(node.Kubelet.LogFile())
 	require.NoError(t, err)
 	defer file.Close()
-	at := map[string]time.Time{}
+	at := map[string][]time.Time{}
 	lines := bufio.NewScanner(file)
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
 		m := probeLine.FindStringSubmatch(lines.Text())
-		if len(m) == 0 || m[2] != namespace || !at[m[3]].IsZero() {
+		if len(m) == 0 || m[2] != namespace {
 			continue
 		}
 		when, err := time.ParseInLocation("2006 0102 15:04:05.000000", strconv.Itoa(time.Now().Year())+" "+m[1], time.Local)
 		require.NoError(t, err)
-		if !when.Before(since) {
-			at[m[3]] = when
-		}
+		at[m[3]] = append(at[m[3]], when)
 	}
 	require.NoError(t, lines.Err())
 	return at
+}
+
+// An outage is a time in which no daemon was connected to containerd.
+type outage struct{ from, to time.Time }
+
+// missed tells whether a daemon could not hold a container, because it was made or its
+// process began in the outage. containerd notes that it made one a moment after it has
+// asked the daemon.
+func (o outage) missed(made, began time.Time) bool {
+	const moment = time.Second
+	in := func(at time.Time) bool { return at.After(o.from) && at.Before(o.to.Add(moment)) }
+	return in(made) || in(began)
+}
+
+var synchronizedLine = regexp.MustCompile(`^time="([^"]+)".*msg="plugin \\"05-pod-pacemaker\\" connected and synchronized"`)
+
+// outageFrom waits for the end of an outage that began then: when containerd says that the
+// daemon is connected again.
+func outageFrom(t *testing.T, from time.Time) (o outage) {
+	t.Helper()
+	watched(t, "containerd says that the daemon is connected", func() bool {
+		log, err := os.ReadFile(node.Containerd.LogFile())
+		require.NoError(t, err)
+		for line := range strings.Lines(string(log)) {
+			m := synchronizedLine.FindStringSubmatch(line)
+			if len(m) == 0 {
+				continue
+			}
+			at, err := time.Parse(time.RFC3339Nano, m[1])
+			require.NoError(t, err)
+			if at.After(from) {
+				o = outage{from, at}
+				return true
+			}
+		}
+		return false
+	})
+	return o
 }
 
 // mostStarting gives the greatest number of pods that were between the start of
@@ -162,6 +215,34 @@ func mostStarting(all []life) (most int) {
 	return most
 }
 
+// processesIn counts the containers that run, as containerd has it, of the pods of a
+// namespace whose names begin so.
+func processesIn(t *testing.T, namespace, prefix string) (n int) {
+	t.Helper()
+	reply, err := node.CRI().ListContainers(t.Context(), &runtimeapi.ListContainersRequest{Filter: &runtimeapi.ContainerFilter{
+		State:         &runtimeapi.ContainerStateValue{State: runtimeapi.ContainerState_CONTAINER_RUNNING},
+		LabelSelector: map[string]string{"io.kubernetes.pod.namespace": namespace},
+	}})
+	require.NoError(t, err)
+	for _, c := range reply.Containers {
+		if strings.HasPrefix(c.Labels["io.kubernetes.pod.name"], prefix) {
+			n++
+		}
+	}
+	return n
+}
+
+// startedIn counts how often kubelet told that a container of a namespace started.
+func startedIn(t *testing.T, namespace string) (n int32) {
+	t.Helper()
+	events, err := node.Client().CoreV1().Events(namespace).List(t.Context(), metav1.ListOptions{FieldSelector: "reason=Started"})
+	require.NoError(t, err)
+	for _, e := range events.Items {
+		n += max(1, e.Count)
+	}
+	return n
+}
+
 // lastReady is when the last of them was ready.
 func lastReady(all []life) (last time.Time) {
 	for _, l := range all {
@@ -174,22 +255,27 @@ func lastReady(all []life) (last time.Time) {
 
 // hooks gives the command lines of the node's hooks and runc processes that are
 // alive.
-func hooks(t *testing.T) (alive []string) {
+func hooks(t *testing.T) []string {
 	t.Helper()
-	entries, err := os.ReadDir("/proc")
+	return slices.Collect(maps.Values(hookProcesses(t)))
+}
+
+// hookProcesses is hooks, by process ID.
+func hookProcesses(t *testing.T) map[int]string {
+	t.Helper()
+	alive := map[int]string{}
+	all, err := procfs.AllProcs()
 	require.NoError(t, err)
-	for _, e := range entries {
-		data, err := os.ReadFile("/proc/" + e.Name() + "/cmdline")
-		if err != nil {
+	for _, p := range all {
+		args, err := p.CmdLine()
+		if err != nil || len(args) == 0 {
 			continue // not a process, or gone meanwhile
 		}
-		line := strings.TrimSpace(strings.ReplaceAll(string(data), "\x00", " "))
-		program, _, _ := strings.Cut(line, " ")
-		if name := filepath.Base(program); name != "pacemaker-gate" && name != "runc" {
+		if name := filepath.Base(args[0]); name != "pacemaker-gate" && name != "runc" {
 			continue
 		}
-		if cgroup, err := os.ReadFile("/proc/" + e.Name() + "/cgroup"); err == nil && strings.Contains(string(cgroup), node.Cgroup) {
-			alive = append(alive, line)
+		if cgroup, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", p.PID)); err == nil && strings.Contains(string(cgroup), node.Cgroup) {
+			alive[p.PID] = strings.Join(args, " ")
 		}
 	}
 	return alive
