@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
@@ -55,6 +56,7 @@ func heldUp(t *testing.T) (ratio float64, known time.Duration, waited int) {
 	deploy(t, herd, "waits", heldUpWaiting, herdPod(0.1))
 	eventually(t, "all others wait", func() bool { return len(d.status(t).Waiting) == heldUpWaiting })
 	with := medianRound(t, other)
+	assert.Positive(t, assertHooksSleep(t), "hooks that wait: this shows nothing")
 
 	createPod(t, other, "counted", herdPod(0.1))
 	eventually(t, "its process runs", func() bool { return len(runningContainers(t, other, "counted")) == 1 })
