@@ -1,0 +1,88 @@
+//go:build e2e && full
+
+package e2e
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
+)
+
+// The same as TestConnectingHoldsUpNobody, with the daemon replaced by the rolling update of
+// its DaemonSet.
+func TestARollingUpdateHoldsUpNobody(t *testing.T) {
+	const grace = 3 * time.Minute
+	importImage(t, installImage)
+	in := installChart(t, nil)
+	eventually(t, "the DaemonSet's pod is ready", func() bool { return allReady(t, installName, 1) })
+	d := &daemon{admin: admin.NewClient(filepath.Join(in.dir, "run", "admin.sock"))}
+	d.configure(t, "{throttleConfig: {maxConcurrent: {value: 10}}}")
+	repeated(t, func(t *testing.T) string {
+		slow, ns := namespace(t), namespace(t)
+		createPod(t, slow, "slow", herdPod(0, stubborn(grace)))
+		eventually(t, "the slow pod is ready", func() bool { return allReady(t, slow, 1) })
+		d.idle(t)
+		require.NoError(t, node.Client().CoreV1().Pods(slow).Delete(t.Context(), "slow", metav1.DeleteOptions{}))
+		stopping := time.Now()
+		podsInTurn(t, ns) // kubelet has begun to stop it
+		before := podsInTurn(t, ns)
+
+		since := d.status(t).Since
+		out, err := node.Kubectl(t.Context(), "-n", installName, "rollout", "restart", "daemonset/"+installName)
+		require.NoError(t, err, "%s", out)
+		eventually(t, "the next daemon has found the runtime, or says why it waits", func() bool {
+			s, err := d.admin.Status(t.Context())
+			return err == nil && s.Since.After(since) && (s.Runtime.Connected || strings.Contains(s.Runtime.LastError, slow+"/slow is being stopped"))
+		})
+		took := podsInTurn(t, ns)
+		valid := time.Since(stopping) < grace-2*time.Second
+		ratio := took.Seconds() / before.Seconds()
+		figure(t, "%d pods run after %.2f s in all with a pod being stopped, %.2f s with the DaemonSet updated beside, ratio %.2f",
+			connectRounds, before.Seconds(), took.Seconds(), ratio)
+		require.Less(t, ratio, connectFrozen, "the node stood still")
+		// What is left of the stop is of no interest.
+		now := int64(1)
+		require.NoError(t, node.Client().CoreV1().Pods(slow).Delete(t.Context(), "slow", metav1.DeleteOptions{GracePeriodSeconds: &now}))
+		eventually(t, "pods are paced", func() bool { return d.status(t).Ready })
+		if !valid {
+			return "the stop was over before the pods ran"
+		}
+		return above("pods after a rolling update, the ratio", ratio, connectRatio)
+	})
+}
+
+// A container that kubelet stops while its pod stays, because its liveness probe fails, is
+// not known to the daemon: to connect then holds the node up, for no longer than the grace
+// period of that pod. The manual states what it costs.
+func TestWhatConnectingCostsBesideAFailedLivenessProbe(t *testing.T) {
+	const grace = 30 * time.Second
+	d := startDaemon(t)
+	d.configure(t, "{throttleConfig: {maxConcurrent: {value: 10}}}")
+	ns := namespace(t)
+	before := podsInTurn(t, ns)
+	failing := herdPod(0, withoutProbes, stubborn(grace), func(spec *corev1.PodSpec) {
+		// It listens nowhere, so that every probe is refused.
+		spec.Containers[0].Args = append(spec.Containers[0].Args, "--port", "0")
+		spec.Containers[0].LivenessProbe = probe(corev1.Probe{InitialDelaySeconds: 5, PeriodSeconds: 1, FailureThreshold: 1})
+	})
+	createPod(t, ns, "failing", failing)
+	eventually(t, "kubelet stops it", func() bool {
+		events, err := node.Client().CoreV1().Events(ns).List(t.Context(), metav1.ListOptions{FieldSelector: "reason=Killing,involvedObject.name=failing"})
+		return err == nil && len(events.Items) > 0
+	})
+	require.NoError(t, d.Kill(t.Context()))
+	d.startUnready(t)
+	eventually(t, "the daemon has found the runtime", func() bool { return d.status(t).Runtime.Connected })
+	took := podsInTurn(t, ns)
+	figure(t, "%d pods run after %.1f s in all, after %.1f s where the daemon connects while a container is stopped for its liveness probe, with a grace period of %s",
+		connectRounds, before.Seconds(), took.Seconds(), grace)
+	assert.Less(t, took, grace+10*before+10*time.Second, "no longer than the grace period")
+}
