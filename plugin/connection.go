@@ -41,6 +41,7 @@ var (
 	errClosed       = errors.New("the runtime closed the connection")
 	errUnregistered = errors.New("the runtime closed the connection during registration")
 	errSilent       = fmt.Errorf("the runtime did not configure the plugin within %s", registrationLimit)
+	errTooLate      = errors.New("two answers to the runtime took longer than its request timeout, which holds up all pods")
 	errAskAgain     = errors.New("the runtime is asked again what it runs")
 )
 
@@ -168,7 +169,8 @@ func (c *connection) serve(ctx context.Context) (served life, err error) {
 	defer conn.Close()
 	number := c.begin()
 	process := runtimeProcess(c.options.ProcRoot, raw)
-	h := &handlers{p: c.pacer, synchronized: func() { c.becameSynchronized(number) }}
+	late := newLateAnswers(func() time.Duration { return time.Duration(c.pacer.requestTimeout.Load()) })
+	h := &handlers{p: c.pacer, synchronized: func() { c.becameSynchronized(number) }, took: late.took}
 	st, err := stub.New(h,
 		stub.WithPluginName(c.options.pluginName()), stub.WithPluginIdx(c.options.NRIIndex),
 		stub.WithConnection(conn), stub.WithOnClose(func() { conn.Close() }), stub.WithFailurePolicy(failurePolicy()),
@@ -182,7 +184,7 @@ func (c *connection) serve(ctx context.Context) (served life, err error) {
 	}
 	done := make(chan error, 1)
 	go func() { done <- c.pacer.tried(ctx, "stub", st.Run) }() // a stub can be used once
-	err = c.watch(ctx, number, conn, done)
+	err = c.watch(ctx, number, conn, late, done)
 	served = c.end(time.Now())
 	served.socket = socket
 	conn.Close()
@@ -201,9 +203,12 @@ func failurePolicy() *api.FailurePolicy { return &api.FailurePolicy{KeepConnecte
 
 // watch returns when the connection has to end: with the reason, or nil where the
 // stub knows it.
-func (c *connection) watch(ctx context.Context, number int, conn *watchedConn, done chan error) error {
+func (c *connection) watch(ctx context.Context, number int, conn *watchedConn, late *lateAnswers, done chan error) error {
 	registration := time.NewTimer(registrationLimit)
 	defer registration.Stop()
+	still := time.NewTicker(stillEvery)
+	defer still.Stop()
+	before := time.Now()
 	var again <-chan time.Time // while the runtime is to be asked again
 	for {
 		select {
@@ -214,6 +219,12 @@ func (c *connection) watch(ctx context.Context, number int, conn *watchedConn, d
 			return nil
 		case <-ctx.Done():
 			return nil
+		case <-still.C:
+			now := time.Now()
+			late.took(now, now.Sub(before)-stillEvery)
+			before = now
+		case <-late.again:
+			return errTooLate
 		case <-c.askAgain:
 			again = time.After(0)
 		case <-again:

@@ -16,6 +16,7 @@ type handlers struct {
 	// configured and synchronized tell the connection how far it is.
 	configured   func(runtime, version string) error
 	synchronized func()
+	took         func(now time.Time, own time.Duration) // is told how long each call took; nil: nobody is
 }
 
 // Configure takes over which runtime this is.
@@ -109,6 +110,9 @@ func (h *handlers) guard(ctx context.Context, name string, pod *api.PodSandbox, 
 		took, waited := end.Sub(begin), time.Duration(held.Load())
 		h.p.metrics.handlers.WithLabelValues(name).Observe(took.Seconds())
 		h.p.budget.add(end, took-waited, waited)
+		if h.took != nil {
+			h.took(end, took)
+		}
 		h.p.refusals.spending.called(end, name)
 		if fault := recover(); fault != nil {
 			if name == "RunPodSandbox" || name == "CreateContainer" {

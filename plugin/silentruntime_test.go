@@ -106,15 +106,16 @@ func TestARuntimeThatNeverConfiguresThePluginIsGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newConnection(Options{Log: discard()}, newPacer(Options{Log: discard()}, nil, newMetrics()))
 		conn := &watchedConn{closed: make(chan struct{})}
+		never := newLateAnswers(func() time.Duration { return 0 })
 		begin := time.Now()
-		require.ErrorIs(t, c.watch(t.Context(), c.begin(), conn, make(chan error, 1)), errSilent)
+		require.ErrorIs(t, c.watch(t.Context(), c.begin(), conn, never, make(chan error, 1)), errSilent)
 		assert.Equal(t, registrationLimit, time.Since(begin))
 
 		number := c.begin()
 		require.NoError(t, c.configured(number, "containerd", "2.4.2", processOfNode{}, time.Second))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
-		require.NoError(t, c.watch(ctx, number, conn, make(chan error, 1)), "it may take its time to tell what it runs")
+		require.NoError(t, c.watch(ctx, number, conn, never, make(chan error, 1)), "it may take its time to tell what it runs")
 		_, _, _, _, err := c.state()
 		require.ErrorIs(t, err, errNotSynced)
 	})

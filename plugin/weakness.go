@@ -3,6 +3,7 @@ package plugin
 import (
 	"context"
 	"os"
+	"sync"
 	"time"
 )
 
@@ -15,6 +16,8 @@ const (
 	// weakSoon is how long a connection has to last, and longer than the last pause, for
 	// its end to be none of the daemon's weakness.
 	weakSoon = time.Minute
+	// stillEvery is the time between two looks whether the daemon stood still.
+	stillEvery = time.Second
 )
 
 // life is how far a connection to the runtime came.
@@ -82,4 +85,35 @@ func socketOf(path string) os.FileInfo {
 // sameSocket tells whether both are of one listener: who listens anew makes a new file.
 func sameSocket(a, b os.FileInfo) bool {
 	return b != nil && os.SameFile(a, b) && a.ModTime().Equal(b.ModTime())
+}
+
+// lateAnswers counts the answers for which the runtime waited for its request timeout, of
+// one connection. A runtime that keeps the plugin then, see failurePolicy, would wait as
+// long for each of the next ones. Made by newLateAnswers; safe for concurrent use.
+type lateAnswers struct {
+	timeout func() time.Duration // the runtime's; 0: not known yet
+	again   chan struct{}        // holds at most one: a second answer was late, soon after the first
+
+	mu   sync.Mutex
+	last time.Time
+}
+
+func newLateAnswers(timeout func() time.Duration) *lateAnswers {
+	return &lateAnswers{timeout: timeout, again: make(chan struct{}, 1)}
+}
+
+// took takes note of an answer at now, or of a time for which the whole daemon stood still.
+func (l *lateAnswers) took(now time.Time, d time.Duration) {
+	if most := l.timeout(); most <= 0 || d < most {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.last.IsZero() && now.Sub(l.last) < weakSoon {
+		select {
+		case l.again <- struct{}{}:
+		default:
+		}
+	}
+	l.last = now
 }

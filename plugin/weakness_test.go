@@ -50,3 +50,39 @@ func TestAnotherRuntimeIsNotKeptWaiting(t *testing.T) {
 	cancel()
 	c.rest(ctx, time.Hour, nil)
 }
+
+func TestLateAnswersCountWhereTheyComeSoonAfterAnother(t *testing.T) {
+	t.Parallel()
+	now, timeout := time.Unix(1000, 0), time.Duration(0)
+	l := newLateAnswers(func() time.Duration { return timeout })
+	again := func() bool {
+		select {
+		case <-l.again:
+			return true
+		default:
+			return false
+		}
+	}
+	l.took(now, time.Hour)
+	l.took(now, time.Hour)
+	assert.False(t, again(), "the runtime has not told its timeout yet")
+	timeout = 2 * time.Second
+	l.took(now, timeout-1)
+	l.took(now, timeout)
+	assert.False(t, again(), "the first")
+	l.took(now.Add(weakSoon), timeout)
+	assert.False(t, again(), "long after the first")
+	l.took(now.Add(2*weakSoon-1), timeout)
+	assert.True(t, again())
+}
+
+func TestADaemonThatAnswersTooLateAgainGivesTheConnectionUp(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, oneAtATime)
+	n.eventually("it is ready", func() bool { return n.d.Ready() == nil })
+	late := newLateAnswers(func() time.Duration { return 1 })
+	late.took(time.Now(), 1)
+	late.took(time.Now(), 1)
+	err := n.d.connection.watch(n.ctx, 0, &watchedConn{closed: make(chan struct{})}, late, make(chan error))
+	require.ErrorIs(t, err, errTooLate)
+}
