@@ -22,6 +22,7 @@ func Validate(config *v1alpha1.PacemakerConfig) field.ErrorList {
 	errs := validateName(field.NewPath("metadata", "name"), config.Name)
 	spec, path := config.Spec, field.NewPath("spec")
 	errs = append(errs, validateMode(path.Child("mode"), spec.Mode)...)
+	errs = append(errs, validateFairness(path.Child("fairness"), spec.Fairness)...)
 	errs = append(errs, validateInstance(path.Child("instance"), spec.Instance)...)
 	errs = append(errs, validateSelector(path.Child("nodeSelector"), spec.NodeSelector)...)
 	errs = append(errs, validateRange(path.Child("priority"), &spec.Priority, -maxPriority, maxPriority, "-1000000 to 1000000")...)
@@ -46,6 +47,14 @@ func validateMode(path *field.Path, mode v1alpha1.Mode) field.ErrorList {
 		return nil
 	}
 	return field.ErrorList{field.NotSupported(path, mode, []v1alpha1.Mode{v1alpha1.ModeEnforce, v1alpha1.ModeShadow, v1alpha1.ModeOff})}
+}
+
+func validateFairness(path *field.Path, fairness v1alpha1.Fairness) field.ErrorList {
+	switch fairness {
+	case "", v1alpha1.FairnessNamespace, v1alpha1.FairnessNone:
+		return nil
+	}
+	return field.ErrorList{field.NotSupported(path, fairness, []v1alpha1.Fairness{v1alpha1.FairnessNamespace, v1alpha1.FairnessNone})}
 }
 
 func validateInstance(path *field.Path, instance string) (errs field.ErrorList) {

@@ -141,7 +141,7 @@ func (p *pacer) wait(ctx context.Context, a *asking, d throttle.Decision) (*api.
 	now := time.Now()
 	refusing := p.budget.allows(refusalsStopped)
 	if p.gate.barred(a.candidate) == "" {
-		if room := a.t.LetUp(now, p.options.GateTimeout); !room.Admitted && (refusing || onlyRefused(room.Reason)) {
+		if room := a.t.Reserve(now, p.options.GateTimeout); !room.Admitted && (refusing || onlyRefused(room.Reason)) {
 			p.kicker.refused(now, a.uid, a.r.title(), true)
 			return nil, p.refuse(a.r, atContainer, a.ctr.GetId(), room)
 		}
@@ -152,8 +152,8 @@ func (p *pacer) wait(ctx context.Context, a *asking, d throttle.Decision) (*api.
 	// next, a moment may do.
 	if d.Ahead == 0 && !onlyRefused(d.Reason) {
 		p.held(ctx, func(ctx context.Context) {
-			a.t.Attend(now)
-			defer func() { a.t.Leave(time.Now()) }()
+			a.t.Wait(now)
+			defer func() { a.t.StopWaiting(time.Now()) }()
 			select {
 			case <-a.t.Decided():
 			case <-ctx.Done():

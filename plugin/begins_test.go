@@ -85,7 +85,7 @@ func TestALoneContainerThatCrashedWaitsLikeAnyStart(t *testing.T) {
 	a := p.waitsAtGate("app")
 	holder.getsReady()
 	a.succeeds()
-	p.becomes(throttle.Starting, throttle.Free)
+	p.becomes(throttle.Starting, throttle.WithinLimits)
 }
 
 // A pod that crashes again and again goes behind those that start for the first time,
@@ -139,7 +139,7 @@ func TestANewSandboxIsAFirstStart(t *testing.T) {
 	p.becomes(throttle.Started, throttle.Exited)
 	require.NoError(t, p.sandbox.Stop(n.ctx))
 	p.runs().startsNow("app")
-	p.becomes(throttle.Starting, throttle.Free)
+	p.becomes(throttle.Starting, throttle.WithinLimits)
 	assert.Zero(t, n.view(p.uid).Repeats)
 }
 

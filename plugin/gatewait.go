@@ -39,7 +39,7 @@ func (p *pacer) Wait(ctx context.Context, h gate.Hello, tell gate.Tell) (gate.Ve
 	}
 	p.stand(ctx, t, h)
 	defer func() {
-		t.Leave(time.Now())
+		t.StopWaiting(time.Now())
 		p.left(h)
 	}()
 	expiry := time.NewTimer(time.Until(h.Deadline) - expiryMargin)
@@ -88,7 +88,7 @@ func expired(now time.Time, t *throttle.Ticket, gone <-chan struct{}) gate.Verdi
 	if isClosed(gone) {
 		return decided(t, gone)
 	}
-	if d := t.Expire(now); !d.Admitted {
+	if d := t.DeadlineReached(now); !d.Admitted {
 		return gate.Verdict{Reason: d.Reason}
 	}
 	return decided(t, gone) // its pod may have been deleted meanwhile
@@ -100,7 +100,7 @@ func (p *pacer) stand(ctx context.Context, t *throttle.Ticket, h gate.Hello) {
 	ctx, cancel := context.WithDeadline(ctx, h.Deadline.Add(-expiryMargin))
 	defer cancel()
 	if !p.muster.join(ctx, t, h.ContainerID) {
-		t.Attend(time.Now())
+		t.Wait(time.Now())
 	}
 }
 
@@ -129,7 +129,7 @@ func (p *pacer) attended(h gate.Hello) (*throttle.Ticket, <-chan struct{}) {
 	pod, _ := p.watched(r.uid)
 	now := time.Now()
 	return p.joinGroupedLocked(now, r, pod, throttle.Request{
-		UID: r.uid, Name: r.title(), Priority: pod.Priority, MaxWait: pod.ActiveDeadline / 10, Arrived: h.Since,
+		UID: r.uid, Name: r.title(), Flow: r.namespace, Priority: pod.Priority, MaxWait: pod.ActiveDeadline / 10, Arrived: h.Since,
 		Repeats: r.exits[c.name].repeats,
 	}), c.gone
 }

@@ -210,7 +210,7 @@ func TestAGoThatNobodyTookKeepsTheSlotForTheNextAttempt(t *testing.T) {
 	n.eventually("its hook waits", func() bool { return n.view(p.uid).Present })
 	holder.getsReady()
 	require.True(t, (<-decided).Go)
-	p.becomes(throttle.Starting, throttle.Free) // and nobody starts a process
+	p.becomes(throttle.Starting, throttle.WithinLimits) // and nobody starts a process
 
 	other := n.pod("other").runs().waitsAtGate("app")
 	p.startsNow("app")
@@ -236,7 +236,7 @@ func TestAHookWhoseContainerIsGoneStartsNothingThoughItIsItsTurn(t *testing.T) {
 	pod := l.Join(time.Now(), throttle.Request{UID: "pod"})
 	require.True(t, pod.TryStart(time.Now()).Admitted)
 	gone := make(chan struct{})
-	assert.Equal(t, gate.Verdict{Go: true, Reason: throttle.Free}, decided(pod, gone))
+	assert.Equal(t, gate.Verdict{Go: true, Reason: throttle.WithinLimits}, decided(pod, gone))
 	close(gone)
 	assert.Equal(t, gate.Verdict{Reason: gate.Replaced}, decided(pod, gone))
 
@@ -256,7 +256,7 @@ func TestAHookWhoseContainerIsGoneStartsNothingAtItsDeadline(t *testing.T) {
 	assert.Equal(t, gate.Verdict{Reason: gate.Replaced}, expired(now, pod, gone))
 	state, _ := pod.Status()
 	assert.Equal(t, throttle.Waiting, state, "it keeps its place")
-	assert.Equal(t, gate.Verdict{Go: true, Reason: throttle.Free}, expired(now, pod, make(chan struct{})))
+	assert.Equal(t, gate.Verdict{Go: true, Reason: throttle.WithinLimits}, expired(now, pod, make(chan struct{})))
 }
 
 // So can that the pod is deleted.

@@ -197,7 +197,7 @@ func TestOnARuntimeThatRejectsHooksOneContainerFailsOnce(t *testing.T) {
 	require.ErrorContains(t, err, "kubelet tries again", "the same runtime is not tried again")
 	holder.getsReady()
 	first.startsNow("app")
-	first.becomes(throttle.Starting, throttle.Free)
+	first.becomes(throttle.Starting, throttle.WithinLimits)
 	first.getsReady()
 	second.startsNow("app")
 }

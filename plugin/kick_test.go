@@ -284,7 +284,7 @@ func TestKubeletIsFetchedForAPodThatCannotWaitInTheGate(t *testing.T) {
 	holder.getsReady()
 	require.Equal(t, "first", <-patched)
 	p.startsNow("app")
-	p.becomes(throttle.Starting, throttle.Free)
+	p.becomes(throttle.Starting, throttle.WithinLimits)
 	p.getsReady()
 	kicks := 2
 	for ; <-patched != "stranger"; kicks++ { // who comes after 5 s only is kicked once more

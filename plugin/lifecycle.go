@@ -46,7 +46,7 @@ func (p *pacer) sandboxGone(now time.Time, uid string) {
 	case throttle.Starting:
 		t.End(now, throttle.SandboxGone)
 	case throttle.Waiting:
-		t.LetDown()
+		t.Unreserve()
 	}
 }
 

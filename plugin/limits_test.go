@@ -27,7 +27,7 @@ func TestTheRateLimitLetsOneStartAfterTheOther(t *testing.T) {
 	first.startsNow("app")
 	second := n.pod("second").runs()
 	second.starts("app").succeeds()
-	second.becomes(throttle.Starting, throttle.Free)
+	second.becomes(throttle.Starting, throttle.WithinLimits)
 	between := n.view(second.uid).Admitted.Sub(n.view(first.uid).Admitted)
 	assert.GreaterOrEqual(t, between.Milliseconds(), int64(299))
 }

@@ -93,8 +93,8 @@ func (m *metrics) observe(e throttle.Event) {
 	case throttle.KindAdmitted:
 		m.admissions.WithLabelValues(string(e.Reason)).Inc()
 		m.waits.WithLabelValues(string(e.Reason)).Observe(e.Took.Seconds())
-		if e.Reason == throttle.Found {
-			m.unpaced.WithLabelValues(string(throttle.Found)).Inc()
+		if e.Reason == throttle.Adopted {
+			m.unpaced.WithLabelValues(string(throttle.Adopted)).Inc()
 		}
 	case throttle.KindExpired:
 		m.expired.Inc()

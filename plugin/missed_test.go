@@ -71,7 +71,7 @@ func TestAStartThatTheRuntimeDidNotTellOfIsFoundByThePodWatch(t *testing.T) {
 	n := newNode(t, oneAtATime)
 	missed := n.pod("missed").runs()
 	missed.startsNow("app")
-	missed.becomes(throttle.Starting, throttle.Free)
+	missed.becomes(throttle.Starting, throttle.WithinLimits)
 	// The daemon forgets it, as if its events had been lost.
 	n.p.forget(time.Now(), missed.uid)
 	n.p.limiter.Lookup(missed.uid).End(time.Now(), throttle.SandboxGone)
@@ -82,7 +82,7 @@ func TestAStartThatTheRuntimeDidNotTellOfIsFoundByThePodWatch(t *testing.T) {
 	pod, _ := n.pods.Get(missed.uid)
 	pod.RunningSince, pod.Containers = now, map[string]podwatch.Container{"app": {Kind: podwatch.App, Running: true, ID: missed.started[0].ID()}}
 	n.p.compare(now, pod, false)
-	missed.becomes(throttle.Starting, throttle.Found)
+	missed.becomes(throttle.Starting, throttle.Adopted)
 	n.eventually("it is counted", func() bool { return counted(t, n, "pod_pacemaker_unpaced_total") == 1 })
 	missed.getsReady()
 	missed.becomes(throttle.Started, throttle.Ready)

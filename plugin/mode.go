@@ -119,7 +119,7 @@ func (p *pacer) goOn(now time.Time, uid string, t *throttle.Ticket, why throttle
 	if !shadowed {
 		return
 	}
-	t.Attend(now) // so that it is admitted when its turn comes
+	t.Wait(now) // so that it is admitted when its turn comes
 	p.metrics.unpaced.WithLabelValues(string(throttle.Shadow)).Inc()
 	p.podLog(uid, title).WithField("reason", why).Info("would wait, and goes on: the mode is Shadow")
 }
@@ -251,7 +251,7 @@ func (p *pacer) endShadows() (waiting []*record) {
 		if state, _ := r.shadow.ticket.Status(); state == throttle.Waiting {
 			waiting = append(waiting, r)
 		}
-		r.shadow.ticket.Leave(time.Now())
+		r.shadow.ticket.StopWaiting(time.Now())
 		r.shadow = nil
 	}
 	return waiting

@@ -41,7 +41,7 @@ func TestShadowHoldsNothingAndSaysWhatItWould(t *testing.T) {
 	assert.Equal(t, throttle.Waiting, second.is(), "it would still wait for its start")
 	holder.getsReady()
 	second.becomes(throttle.Started, throttle.Ready)
-	third.becomes(throttle.Starting, throttle.Free)
+	third.becomes(throttle.Starting, throttle.WithinLimits)
 	n.eventually("the waits are counted", func() bool {
 		return counted(t, n, "pod_pacemaker_shadow_wait_seconds") == 2
 	})

@@ -142,7 +142,7 @@ func (m *muster) endLocked(now time.Time) {
 	}
 	slices.SortStableFunc(m.came, func(a, b *throttle.Ticket) int { return place[a.UID()] - place[b.UID()] })
 	for _, t := range m.came {
-		t.Attend(now)
+		t.Wait(now)
 	}
 	m.came = nil
 	close(m.over)

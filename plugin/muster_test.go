@@ -64,7 +64,7 @@ func musterOf(ctrs ...*api.Container) (*muster, map[string]*throttle.Ticket) {
 func (m *muster) arrives(t *throttle.Ticket) {
 	go func() {
 		if !m.join(context.Background(), t, t.UID()) {
-			t.Attend(time.Now())
+			t.Wait(time.Now())
 		}
 	}()
 	synctest.Wait()

@@ -108,7 +108,7 @@ func (p *pacer) letUp(now time.Time, t *throttle.Ticket) throttle.Decision {
 	if p.shutsOut(now) {
 		return barredFor(throttle.NodeShutdown)
 	}
-	return t.LetUp(now, p.options.GateTimeout)
+	return t.Reserve(now, p.options.GateTimeout)
 }
 
 // shutsOut tells whether nobody may start who would have to wait.

@@ -36,7 +36,7 @@ func TestWithoutAGatePodsAreRefusedAndNoneFails(t *testing.T) {
 			assert.Zero(t, n.rt.Hooks())
 			holder.getsReady()
 			p.startsNow("app")
-			p.becomes(throttle.Starting, throttle.Free)
+			p.becomes(throttle.Starting, throttle.WithinLimits)
 		})
 	}
 }
@@ -51,7 +51,7 @@ func TestTheGateIsUsedWithAnUnknownRuntimeWhenAlwaysIsAsked(t *testing.T) {
 	a := second.waitsAtGate("app") // though nobody knows its restart policy
 	require.NoError(t, first.sandbox.Remove(n.ctx))
 	a.succeeds()
-	second.becomes(throttle.Starting, throttle.Free)
+	second.becomes(throttle.Starting, throttle.WithinLimits)
 }
 
 func TestWithoutTheGateNothingFailsOnARuntimeThatRejectsHooks(t *testing.T) {

@@ -129,7 +129,7 @@ func (p *pacer) recordOfLocked(pod *api.PodSandbox) *record {
 // that is empty, with its sandbox. p.mu must be held.
 func (p *pacer) joinLocked(now time.Time, r *record, container string, pod podwatch.Pod) *throttle.Ticket {
 	return p.joinGroupedLocked(now, r, pod, throttle.Request{
-		UID: r.uid, Name: r.title(), Priority: pod.Priority, MaxWait: pod.ActiveDeadline / 10,
+		UID: r.uid, Name: r.title(), Flow: r.namespace, Priority: pod.Priority, MaxWait: pod.ActiveDeadline / 10,
 		Repeats: r.exits[container].repeats,
 	})
 }

@@ -54,7 +54,7 @@ func TestThePacerGoesOnWhenTellingPanics(t *testing.T) {
 	a := n.pod("waits").runs().waitsAtGate("app")
 	holder.getsReady()
 	a.succeeds()
-	a.pod.becomes(throttle.Starting, throttle.Free)
+	a.pod.becomes(throttle.Starting, throttle.WithinLimits)
 	n.eventually("the panics are counted", func() bool { return counted(t, n, "pod_pacemaker_panics_total") >= 3 })
 }
 
@@ -98,10 +98,10 @@ func TestARoundGoesOnWithTheOtherPodsWhenOnePanics(t *testing.T) {
 	for _, uid := range uids {
 		p.records[uid] = newRecord(&api.PodSandbox{Uid: uid})
 		p.records[uid].exit(&container{id: "c", name: "app", running: true}, now)
-		p.limiter.Found(now, throttle.Request{UID: uid}, now)
+		p.limiter.Adopt(now, throttle.Request{UID: uid}, now)
 	}
 	p.records["broken"].containers["c"] = nil
-	p.limiter.Join(now, throttle.Request{UID: "waits"}).Attend(now)
+	p.limiter.Join(now, throttle.Request{UID: "waits"}).Wait(now)
 	p.publish()
 	panics := func(part string) float64 { return testutil.ToFloat64(p.metrics.panics.WithLabelValues(part)) }
 
@@ -110,7 +110,7 @@ func TestARoundGoesOnWithTheOtherPodsWhenOnePanics(t *testing.T) {
 	for _, uid := range uids {
 		_, reason := p.limiter.Lookup(uid).Status()
 		if uid == "broken" {
-			assert.Equal(t, throttle.Found, reason)
+			assert.Equal(t, throttle.Adopted, reason)
 			continue
 		}
 		assert.Equal(t, throttle.Completed, reason, uid)

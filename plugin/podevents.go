@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
 
@@ -111,7 +112,7 @@ func (s *podEvents) look(now time.Time, n notices, l *throttle.Limiter) (next ti
 		}
 		s.told[v.UID] = toldWait{reason: v.Reason, at: now}
 		if never {
-			n.pod(v.UID, v.Name, corev1.EventTypeWarning, eventNever, "It alone exceeds a limit that no wait passes: "+v.Held.String())
+			n.pod(v.UID, v.Name, corev1.EventTypeWarning, eventNever, "It alone exceeds a limit that no wait passes: "+admin.HeldText(v.Held))
 			continue
 		}
 		n.pod(v.UID, v.Name, corev1.EventTypeNormal, eventWaiting, waitingText(v, len(waiting)))
@@ -122,7 +123,7 @@ func (s *podEvents) look(now time.Time, n notices, l *throttle.Limiter) (next ti
 // waitingText says what a pod waits for, at which place, and what is measured.
 func waitingText(v throttle.TicketView, of int) string {
 	text := fmt.Sprintf("Waits for its turn to start, place %d of %d: %s", v.Ahead+1, max(of, v.Ahead+1), v.Reason)
-	if measured := v.Held.String(); measured != "" {
+	if measured := admin.HeldText(v.Held); measured != "" {
 		text += " (" + measured + ")"
 	}
 	if v.Basis == throttle.BasisObserved && v.Expected > 0 {

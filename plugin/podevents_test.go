@@ -67,11 +67,11 @@ func TestEventsTellOfAWaitThatIsWorthIt(t *testing.T) {
 	t.Parallel()
 	s := newStory(t, throttle.Settings{MaxConcurrent: 1, NoProgressAfter: -1})
 	holder := s.joins("holder")
-	holder.Attend(s.now)
-	s.joins("brief").Attend(s.now)
+	holder.Wait(s.now)
+	s.joins("brief").Wait(s.now)
 	assert.Empty(t, s.passes(4*time.Second))
 	holder.End(s.now, throttle.Ready)
-	s.joins("long").Attend(s.now)
+	s.joins("long").Wait(s.now)
 	assert.Empty(t, s.passes(4*time.Second), "brief waited for less than is worth an event")
 	assert.Equal(t, []string{
 		"Normal WaitingToStart default/long: Waits for its turn to start, place 1 of 1: Concurrency (1 of 1 starting); expected in about 6s",
@@ -99,15 +99,15 @@ func TestEventsTellWhatIsOutOfTheOrdinary(t *testing.T) {
 	t.Parallel()
 	s := newStory(t, throttle.Settings{MaxConcurrent: 1, StartTimeout: time.Minute, NoProgressAfter: time.Second})
 	s.joins("stuck").TryStart(s.now)
-	s.joins("over").Expire(s.now)
-	s.joins("expired").Expire(s.now)
+	s.joins("over").DeadlineReached(s.now)
+	s.joins("expired").DeadlineReached(s.now)
 	assert.Equal(t, []string{
 		"Normal StartAdmitted default/over: Admitted over the limit after 0s: GateDeadline",
 		"Warning GateExpired default/expired: The wait in the gate ended without a turn; kubelet tries again, the pod keeps its place",
 	}, s.passes(time.Second))
 	s.limiter.Lookup("over").End(s.now, throttle.Ready)
 	s.limiter.SetStalled(s.now, "stuck", s.now.Add(-time.Second))
-	s.joins("lent").Attend(s.now)
+	s.joins("lent").Wait(s.now)
 	assert.Equal(t, []string{
 		"Normal SlotLent default/lent: Lent a slot after 0s: the pods that hold all slots make no progress, maybe they wait for this one",
 	}, s.passes(time.Second))
@@ -125,7 +125,7 @@ func TestAHerdMakesFewEvents(t *testing.T) {
 	s := newStory(t, throttle.Settings{MaxConcurrent: 1, NoProgressAfter: time.Second})
 	s.joins("holder").TryStart(s.now)
 	for i := range 500 {
-		s.joins(fmt.Sprintf("pod-%03d", i)).Attend(s.now)
+		s.joins(fmt.Sprintf("pod-%03d", i)).Wait(s.now)
 	}
 	told := s.passes(time.Minute)
 	assert.LessOrEqual(t, len(told), eventBurst+int(time.Minute/eventEvery))

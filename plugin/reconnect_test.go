@@ -36,7 +36,7 @@ func TestHooksThatOutliveTheDaemonKeepTheirOrderAndTheLimit(t *testing.T) {
 	assert.Equal(t, order, again)
 	assert.ElementsMatch(t, []string{"holder-0", "holder-1"}, starting)
 	for _, p := range holders {
-		assert.Equal(t, throttle.Found, n.view(p.uid).Reason)
+		assert.Equal(t, throttle.Adopted, n.view(p.uid).Reason)
 	}
 
 	for i, a := range waiting {
@@ -193,7 +193,7 @@ func TestPodsThatStartedWhileThePluginWasAwayAreCounted(t *testing.T) {
 	slipped.startsNow("app")
 	n.startDaemon()
 	n.connected()
-	slipped.becomes(throttle.Starting, throttle.Found)
+	slipped.becomes(throttle.Starting, throttle.Adopted)
 	n.eventually("it is counted as unpaced", func() bool { return counted(t, n, "pod_pacemaker_unpaced_total") == 1 })
 	a := n.pod("waits").runs().waitsAtGate("app")
 	slipped.getsReady()

@@ -94,7 +94,7 @@ func TestContainersThatKubeletWouldNotStartAgainNeverWaitAtTheGate(t *testing.T)
 
 	holder.getsReady()
 	never.startsNow("app")
-	never.becomes(throttle.Starting, throttle.Free)
+	never.becomes(throttle.Starting, throttle.WithinLimits)
 	never.getsReady()
 	mixed.startsNow("app")
 	mixed.getsReady()
@@ -114,7 +114,7 @@ func TestAContainerWhoseTurnIsNextIsHeldForAMoment(t *testing.T) {
 	p.isAtGate() // it stands in the handler
 	holder.getsReady()
 	require.NoError(t, <-created)
-	p.becomes(throttle.Starting, throttle.Free)
+	p.becomes(throttle.Starting, throttle.WithinLimits)
 	assert.Zero(t, n.p.refusedContainers.Load())
 }
 

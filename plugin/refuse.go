@@ -6,6 +6,7 @@ import (
 
 	"github.com/sirupsen/logrus"
 
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
 
@@ -40,7 +41,7 @@ func (p *pacer) refuse(r *record, at refusalPoint, container string, d throttle.
 	}
 	p.logWait(now, r, d, "start refused, kubelet tries again", fields)
 	if d.Reason == throttle.NodeShutdown || byKubelet(d.Reason) {
-		return fmt.Errorf("pod-pacemaker: not started: %s (%s)", d.Reason, d.Held)
+		return fmt.Errorf("pod-pacemaker: not started: %s (%s)", d.Reason, admin.HeldText(d.Held))
 	}
-	return fmt.Errorf("pod-pacemaker: waiting to start: %s (%s), %d ahead; kubelet tries again by itself", d.Reason, d.Held, d.Ahead)
+	return fmt.Errorf("pod-pacemaker: waiting to start: %s (%s), %d ahead; kubelet tries again by itself", d.Reason, admin.HeldText(d.Held), d.Ahead)
 }

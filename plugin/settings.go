@@ -13,6 +13,7 @@ func SettingsOf(spec v1alpha1.PacemakerConfigSpec, cores int) throttle.Settings 
 	if spec.GetMode() == v1alpha1.ModeOff {
 		return s
 	}
+	s.NoFairness = spec.GetFairness() == v1alpha1.FairnessNone
 	t := spec.ThrottleConfig
 	s.MaxConcurrent, _ = t.ConcurrencyLimit(cores)
 	if r, on := t.AdaptiveRange(); on {

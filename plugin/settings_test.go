@@ -35,6 +35,7 @@ func TestSettingsHaveEveryLimit(t *testing.T) {
 		CPUSome: 60, MemorySome: 20, MemoryFull: 7.5, IOSome: 40, IOFull: 25, MinUtilization: 50,
 	}, s.Pressure)
 	assert.Equal(t, 5, s.MaxPulling)
+	assert.True(t, s.NoFairness)
 	assert.Equal(t, 20*time.Second, s.NoProgressAfter)
 
 	assert.Equal(t, "6 at a time, as many at a time as the node bears (2 to 12), one every 500ms (3 at once after a quiet time), 5 pulling images at a time, "+

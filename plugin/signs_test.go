@@ -113,7 +113,7 @@ func TestStandaloneARestartIsNotOverBeforeItBegan(t *testing.T) {
 	p.startsNow("app", "true")
 	p.becomes(throttle.Started, throttle.Completed)
 	ctr := p.creates("app") // admitted, and not started yet
-	p.becomes(throttle.Starting, throttle.Free)
+	p.becomes(throttle.Starting, throttle.WithinLimits)
 	for range 5 {
 		p.stillStarting("the exit was that of the start before")
 	}

@@ -52,7 +52,7 @@ func TestAReportOfAnEarlierContainerEndsNothing(t *testing.T) {
 		pod.Containers = map[string]podwatch.Container{"app": {Kind: podwatch.App, Running: true, ID: "from-before"}}
 	}).runs()
 	p.startsNow("app")
-	p.becomes(throttle.Starting, throttle.Free)
+	p.becomes(throttle.Starting, throttle.WithinLimits)
 	p.stillStarting("the report is about another container")
 	p.getsReady()
 	p.becomes(throttle.Started, throttle.Ready)
@@ -133,7 +133,7 @@ func TestTheExitOfAJobsContainerIsForThePodWatchToJudge(t *testing.T) {
 	p.stillStarting("it may have completed, or be started again")
 	first := n.view(p.uid).Arrived
 	p.startsNow("app")
-	p.becomes(throttle.Starting, throttle.Free)
+	p.becomes(throttle.Starting, throttle.WithinLimits)
 	assert.True(t, n.view(p.uid).Arrived.After(first), "the restart is a start of its own")
 }
 
@@ -156,7 +156,7 @@ func TestAProgramThatCannotStartEndsTheStartWhenKubeletGivesUp(t *testing.T) {
 	p := n.pod("misspelt").runs()
 	a := p.starts("app", "/nowhere/program")
 	require.Error(t, a.result())
-	p.becomes(throttle.Starting, throttle.Free)
+	p.becomes(throttle.Starting, throttle.WithinLimits)
 	n.pods.tell(p.uid, func(pod *podwatch.Pod) {
 		pod.CrashLooping = true
 		pod.Containers = map[string]podwatch.Container{"app": {Kind: podwatch.App, ID: a.ctr.ID()}}
@@ -191,7 +191,7 @@ func TestAStartThatTakesTooLongIsStuckAndFreesItsSlot(t *testing.T) {
 	v := n.view(stuck.uid)
 	assert.Equal(t, throttle.Stuck, v.Reason)
 	assert.GreaterOrEqual(t, v.Ended.Sub(v.Admitted), time.Second)
-	p.becomes(throttle.Starting, throttle.Free)
+	p.becomes(throttle.Starting, throttle.WithinLimits)
 }
 
 func TestTheEndOfASandboxEndsTheStartInIt(t *testing.T) {
@@ -204,7 +204,7 @@ func TestTheEndOfASandboxEndsTheStartInIt(t *testing.T) {
 	p.runs()
 	assert.Equal(t, throttle.Waiting, p.is(), "a new sandbox is a first start")
 	p.startsNow("app")
-	p.becomes(throttle.Starting, throttle.Free)
+	p.becomes(throttle.Starting, throttle.WithinLimits)
 }
 
 func TestTheEndOfAnOlderSandboxEndsNothing(t *testing.T) {

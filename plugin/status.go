@@ -13,7 +13,7 @@ func (d *Daemon) Status() admin.Status {
 	signals := d.pacer.sensors.now()
 	now := time.Now()
 	held := d.pacer.limiter.Snapshot(now)
-	s := admin.NewStatus(now, held, d.pacer.limiter.Recent(now))
+	s := admin.NewStatus(now, held, d.pacer.limiter.Recent())
 	s.Signals = admin.NewSignals(signals, held.Settings)
 	s.Node, s.Instance, s.Version, s.Since = d.options.NodeName, d.options.Instance, d.options.Version, d.since
 	s.Mode = admin.Cluster

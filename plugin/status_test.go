@@ -59,7 +59,7 @@ func TestStatusAndWhyTellOfEveryPod(t *testing.T) {
 	assert.Equal(t, absent.uid, w.UID)
 	w = why("holder")
 	assert.Equal(t, throttle.Starting, w.State)
-	assert.Equal(t, throttle.Free, w.Admission)
+	assert.Equal(t, throttle.WithinLimits, w.Admission)
 	assert.True(t, w.Slot)
 	w = why("done")
 	assert.Equal(t, throttle.Gone, w.State)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/sirupsen/logrus"
 
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
 
@@ -44,7 +45,7 @@ func (r *record) latest() *container {
 func (p *pacer) logWait(now time.Time, r *record, d throttle.Decision, message string, more logrus.Fields) {
 	v, _ := p.limiter.View(now, r.uid)
 	log := p.podLog(r.uid, r.title()).WithFields(more).WithFields(logrus.Fields{
-		"reason": d.Reason, "held": d.Held.String(), "queue_position": d.Ahead + 1, "wait_ms": now.Sub(v.Arrived).Milliseconds(),
+		"reason": d.Reason, "held": admin.HeldText(d.Held), "queue_position": d.Ahead + 1, "wait_ms": now.Sub(v.Arrived).Milliseconds(),
 	})
 	if p.firstWait(r, v.Arrived) {
 		log.Info(message)

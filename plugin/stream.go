@@ -128,7 +128,7 @@ func (p *pacer) tell(e throttle.Event) {
 	p.metrics.observe(e)
 	p.logEvent(e)
 	p.podEvents.happened(p.notices, e)
-	if e.Kind == throttle.KindAdmitted && e.Reason == throttle.Free && p.off.at(e.Time) {
+	if e.Kind == throttle.KindAdmitted && e.Reason == throttle.WithinLimits && p.off.at(e.Time) {
 		p.metrics.unpaced.WithLabelValues(string(throttle.Off)).Inc()
 	}
 }
@@ -230,7 +230,7 @@ func (p *pacer) sweep(now time.Time) {
 			}
 		}
 		if t := p.limiter.Lookup(r.uid); t != nil && r.sandbox != "" {
-			t.Expect(now)
+			t.KeepAlive(now)
 		}
 		p.forgetLocked(r)
 	}

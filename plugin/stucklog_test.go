@@ -43,7 +43,7 @@ func TestALogThatNobodyTakesHoldsNobodyUp(t *testing.T) {
 	a := n.pod("waits").runs().waitsAtGate("app")
 	holder.getsReady()
 	a.succeeds()
-	a.pod.becomes(throttle.Starting, throttle.Free)
+	a.pod.becomes(throttle.Starting, throttle.WithinLimits)
 	a.pod.getsReady()
 	n.slotsFree()
 	assert.Positive(t, counted(t, n, "pod_pacemaker_log_dropped_total"))

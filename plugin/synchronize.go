@@ -114,7 +114,7 @@ func (p *pacer) foundStart(r *record, pod podwatch.Pod) (request throttle.Reques
 	if c == nil {
 		return throttle.Request{}, policies.Pod{}, time.Time{}, false
 	}
-	return throttle.Request{UID: r.uid, Name: r.title(), Arrived: c.made}, subject(r, pod), c.since, true
+	return throttle.Request{UID: r.uid, Name: r.title(), Flow: r.namespace, Arrived: c.made}, subject(r, pod), c.since, true
 }
 
 // find counts a start that is under way without having been admitted.
@@ -136,7 +136,7 @@ func (p *pacer) find(now time.Time, r *record) {
 	}
 	t := p.keeper.Join(now, of, func(groups []throttle.Membership) *throttle.Ticket {
 		request.Groups = groups
-		return p.limiter.Found(now, request, since)
+		return p.limiter.Adopt(now, request, since)
 	})
 	if known {
 		p.judgeStarting(now, t, pod)

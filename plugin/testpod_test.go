@@ -228,6 +228,6 @@ func (n *node) occupy(name string) *testPod {
 	n.t.Helper()
 	p := n.pod(name).runs()
 	p.startsNow("app")
-	p.becomes(throttle.Starting, throttle.Free)
+	p.becomes(throttle.Starting, throttle.WithinLimits)
 	return p
 }

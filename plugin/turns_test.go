@@ -73,7 +73,7 @@ func TestAHookIsToldOnlyWhatIsNew(t *testing.T) {
 		go func() { ended <- p.run(ctx) }()
 
 		holder := p.limiter.Join(time.Now(), throttle.Request{UID: "holder"})
-		holder.Attend(time.Now())
+		holder.Wait(time.Now())
 		var mu sync.Mutex
 		var all [2][]told // to the first and the second
 		heard := func() [2][]told {

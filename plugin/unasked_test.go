@@ -23,7 +23,7 @@ func TestAStartThatNobodyAskedForIsCounted(t *testing.T) {
 		n.p.containerStarted(
 			&api.PodSandbox{Id: "sandbox-of-" + p.spec.Name, Uid: p.uid, Namespace: p.spec.Namespace, Name: p.spec.Name},
 			&api.Container{Id: "container-of-" + p.spec.Name, Name: "app"})
-		p.becomes(throttle.Starting, throttle.Found)
+		p.becomes(throttle.Starting, throttle.Adopted)
 	}
 	_, starting := n.names()
 	assert.ElementsMatch(t, []string{"holder", "waits", "stranger"}, starting, "over the limit where reality is")

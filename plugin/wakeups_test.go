@@ -44,7 +44,7 @@ func TestAnIdleDaemonWakesRarely(t *testing.T) {
 			throttle.Settings{Adaptive: &adaptive.Settings{Cores: 2}, MaxPulling: 1, FillEvery: time.Hour},
 			func(l *throttle.Limiter) {
 				for _, uid := range []string{"a", "b", "c"} {
-					l.Join(time.Now(), throttle.Request{UID: uid, Name: "ns/" + uid}).LetUp(time.Now(), 100*time.Second)
+					l.Join(time.Now(), throttle.Request{UID: uid, Name: "ns/" + uid}).Reserve(time.Now(), 100*time.Second)
 				}
 			}, 12,
 		},

@@ -124,7 +124,7 @@ func TestTheAdaptiveLimitIsToldWhoCouldStart(t *testing.T) {
 	require.Equal(t, adaptive.Sample{
 		At: t0, Window: 2 * time.Second, CPU: 50, CPUPressure: 50, IOPressure: 50,
 		CPUKnown: true, CPUPressureKnown: true, IOPressureKnown: true,
-		Starting: len(n.l.Snapshot(n.now).Starting), Waiting: n.l.presentLocked(),
+		Starting: len(n.l.Snapshot(n.now).Starting), Waiting: n.l.couldStartLocked(),
 		Queued: 3,
 	}, sample)
 	n.measure(SignalIOWait, 60)
@@ -165,7 +165,6 @@ func TestWhatTheAdaptiveLimitLearnedIsKeptOverATimeWithoutIt(t *testing.T) {
 			n.l.Configure(n.now, Settings{StartTimeout: 24 * time.Hour})
 			require.Zero(t, n.l.Snapshot(n.now).Limit)
 			n.pass(c.without)
-			n.pass(-time.Hour)
 			n.end("pod-00", Ready)
 			n.l.Configure(n.now, s)
 			require.Equal(t, c.again(learned), n.l.Snapshot(n.now).Limit)

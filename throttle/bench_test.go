@@ -4,210 +4,67 @@ import (
 	"fmt"
 	"testing"
 	"time"
-
-	"golang.org/x/sync/semaphore"
-	"golang.org/x/time/rate"
 )
 
-var herds = []int{10, 1_000, 100_000}
-
-// crowd gives a limiter with one slot, which is taken, and so many who are
-// present and wait.
-func crowd(b *testing.B, waiting int) (l *Limiter, now time.Time) {
+// benched gives a limiter whose one slot is held, with so many pods of ten namespaces that
+// wait, every second with a waiter, in so many groups that their policy holds.
+func benched(b *testing.B, waiting, groups int) (l *Limiter, last *Ticket) {
 	b.Helper()
-	now = time.Now()
-	l = New(now, Settings{MaxConcurrent: 1, FillEvery: time.Nanosecond})
-	for i := range waiting + 1 {
-		l.Join(now, Request{UID: fmt.Sprint(i)}).Attend(now)
-		now = now.Add(time.Microsecond)
+	l = New(t0, Settings{MaxConcurrent: 1, NoProgressAfter: -1})
+	one := int64(0)
+	l.SetPolicies(t0, map[string]GroupLimits{"p": {Starting: Bound{Pods: &one}}})
+	l.Join(t0, Request{UID: "holder"}).Wait(t0)
+	for i := range waiting {
+		r := Request{UID: fmt.Sprint(i), Flow: fmt.Sprint(i % 10)}
+		if groups > 0 && i%2 == 0 {
+			r.Groups = []Membership{{Key: GroupKey{"p", fmt.Sprint(i % groups)}, Requests: Amounts{"cpu": 100}}}
+		}
+		last = l.Join(t0, r)
+		if i%2 == 0 {
+			last.Wait(t0)
+		}
 	}
 	l.Drain()
-	return l, now
+	return l, last
 }
 
-// One asks for a slot, and there is none.
-func BenchmarkTryStartRefused(b *testing.B) {
-	for _, waiting := range herds {
-		b.Run(fmt.Sprintf("waiting=%d", waiting), func(b *testing.B) {
-			l, now := crowd(b, waiting)
-			t := l.Join(now, Request{UID: "new"})
-			b.ReportAllocs()
-			for b.Loop() {
-				if t.TryStart(now).Admitted {
-					b.Fatal("admitted")
+func BenchmarkDecision(b *testing.B) {
+	for _, groups := range []int{0, 20} {
+		for _, waiting := range []int{10, 250, 5_000} {
+			b.Run(fmt.Sprintf("waiting=%d/groups=%d/refused", waiting, groups), func(b *testing.B) {
+				_, last := benched(b, waiting, groups)
+				b.ReportAllocs()
+				for b.Loop() {
+					last.TryStart(t0)
 				}
-			}
-		})
-	}
-}
-
-// One asks for a slot and gets it, while so many others are away.
-func BenchmarkTryStartAdmitted(b *testing.B) {
-	const batch = 10_000
-	for _, waiting := range herds {
-		b.Run(fmt.Sprintf("waiting=%d", waiting), func(b *testing.B) {
-			now := time.Now()
-			l := New(now, Settings{MaxConcurrent: 1 << 30, FillEvery: 1, Burst: 1 << 30})
-			for i := range waiting {
-				l.Join(now, Request{UID: fmt.Sprint(i)})
-			}
-			var tickets []*Ticket
-			b.ReportAllocs()
-			for b.Loop() {
-				if len(tickets) == 0 {
-					b.StopTimer()
-					tickets = fresh(l, now, batch)
-					b.StartTimer()
+			})
+			b.Run(fmt.Sprintf("waiting=%d/groups=%d/candidates", waiting, groups), func(b *testing.B) {
+				l, _ := benched(b, waiting, groups)
+				b.ReportAllocs()
+				for b.Loop() {
+					l.queue.stale, l.counted = true, false // as after each admission
+					l.candidatesLocked(t0)
 				}
-				if !tickets[0].TryStart(now).Admitted {
-					b.Fatal("refused")
+			})
+			b.Run(fmt.Sprintf("waiting=%d/groups=%d/reserve", waiting, groups), func(b *testing.B) {
+				_, last := benched(b, waiting, groups)
+				b.ReportAllocs()
+				for b.Loop() {
+					last.Reserve(t0, 100*time.Second)
 				}
-				tickets = tickets[1:]
-			}
-		})
-	}
-}
-
-// fresh ends all starts, and lets so many new tickets join.
-func fresh(l *Limiter, now time.Time, n int) (tickets []*Ticket) {
-	for t := l.starting.first(); t != nil; t = l.starting.first() {
-		t.End(now, Deleted)
-	}
-	for i := range n {
-		tickets = append(tickets, l.Join(now, Request{UID: fmt.Sprint("new", i), Arrived: now.Add(-time.Duration(i*7919%n) * time.Millisecond)}))
-	}
-	l.Drain()
-	return tickets
-}
-
-// Neither answer to one who asks allocates. (The list of events grows now and
-// then.)
-func TestADecisionAllocatesNothing(t *testing.T) {
-	n := newNode(t, Settings{MaxConcurrent: 1000})
-	tickets := fresh(n.l, n.now, 2000)
-	next := 0
-	try := func() { tickets[next].TryStart(n.now); next++ }
-	if got := testing.AllocsPerRun(900, try); got > 0 {
-		t.Errorf("an admission allocates %g times", got)
-	}
-	next = 1000
-	for n.l.starting.len() < 1000 {
-		n.join(fmt.Sprint("more", n.l.seq)).TryStart(n.now)
-	}
-	if got := testing.AllocsPerRun(900, try); got > 0 {
-		t.Errorf("a refusal allocates %g times", got)
-	}
-}
-
-// A new pod comes, has to wait, gives up and is gone.
-func BenchmarkJoinAttendLeaveEnd(b *testing.B) {
-	for _, waiting := range herds {
-		b.Run(fmt.Sprintf("waiting=%d", waiting), func(b *testing.B) {
-			l, now := crowd(b, waiting)
-			b.ReportAllocs()
-			for b.Loop() {
-				t := l.Join(now, Request{UID: "new"})
-				t.Attend(now)
-				t.Leave(now)
-				t.End(now, Deleted)
-				l.Drain()
-			}
-		})
-	}
-}
-
-// One who waits already asks again, and has to wait on.
-func BenchmarkAttendLeave(b *testing.B) {
-	for _, waiting := range herds {
-		b.Run(fmt.Sprintf("waiting=%d", waiting), func(b *testing.B) {
-			l, now := crowd(b, waiting)
-			t := l.Join(now, Request{UID: "new"})
-			b.ReportAllocs()
-			for b.Loop() {
-				t.Attend(now)
-				t.Leave(now)
-			}
-		})
-	}
-}
-
-// A slot ends, the next is admitted, and a new pod takes the last place.
-func BenchmarkEndAdmitsNext(b *testing.B) {
-	for _, waiting := range herds {
-		b.Run(fmt.Sprintf("waiting=%d", waiting), func(b *testing.B) {
-			l, now := crowd(b, waiting)
-			b.ReportAllocs()
-			for b.Loop() {
-				now = now.Add(time.Microsecond)
-				starting := l.starting.first()
-				starting.End(now, Ready)
-				l.Join(now, Request{UID: starting.UID()}).Attend(now)
-				l.Drain()
-			}
-			b.StopTimer()
-			if l.starting.len() != 1 || l.waitingLocked() != waiting {
-				b.Fatalf("%d starting, %d waiting", l.starting.len(), l.waitingLocked())
-			}
-		})
-	}
-}
-
-// Before the image pull: may this pod come up?
-func BenchmarkLetUp(b *testing.B) {
-	for _, waiting := range herds {
-		b.Run(fmt.Sprintf("waiting=%d", waiting), func(b *testing.B) {
-			l, now := crowd(b, waiting)
-			t := l.Join(now, Request{UID: "new"})
-			b.ReportAllocs()
-			for b.Loop() {
-				t.LetUp(now, waitable)
-			}
-		})
-	}
-}
-
-// The time passes and nothing happens.
-func BenchmarkAdvance(b *testing.B) {
-	for _, waiting := range herds {
-		b.Run(fmt.Sprintf("waiting=%d", waiting), func(b *testing.B) {
-			l, now := crowd(b, waiting)
-			b.ReportAllocs()
-			for b.Loop() {
-				l.Advance(now)
-			}
-		})
-	}
-}
-
-// What the run loop of a daemon asks for in each round.
-func BenchmarkTurns(b *testing.B) {
-	for _, waiting := range herds {
-		b.Run(fmt.Sprintf("waiting=%d", waiting), func(b *testing.B) {
-			l, now := crowd(b, waiting)
-			b.ReportAllocs()
-			for b.Loop() {
-				l.Turns(now)
-			}
-		})
-	}
-}
-
-// The limits of which this package could be made, in the same run.
-func BenchmarkReference(b *testing.B) {
-	b.Run("rate.Limiter.Allow", func(b *testing.B) {
-		l := rate.NewLimiter(rate.Every(time.Hour), 1)
-		b.ReportAllocs()
-		for b.Loop() {
-			l.Allow()
+			})
+			b.Run(fmt.Sprintf("waiting=%d/groups=%d/turn", waiting, groups), func(b *testing.B) {
+				l, _ := benched(b, waiting, groups)
+				b.ReportAllocs()
+				uid := "holder"
+				for i := 0; b.Loop(); i++ {
+					l.Lookup(uid).End(t0, Ready)
+					t := l.Join(t0, Request{UID: fmt.Sprint("new", i), Flow: fmt.Sprint(i % 10)})
+					t.Wait(t0)
+					uid = l.inFlight[0].uid
+					l.Drain()
+				}
+			})
 		}
-	})
-	b.Run("semaphore.Weighted.TryAcquire", func(b *testing.B) {
-		s := semaphore.NewWeighted(1)
-		b.ReportAllocs()
-		for b.Loop() {
-			if s.TryAcquire(1) {
-				s.Release(1)
-			}
-		}
-	})
+	}
 }

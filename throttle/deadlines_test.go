@@ -12,20 +12,20 @@ func TestMaxWaitAdmitsOneAboveTheLimitAtATime(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{MaxConcurrent: 1, MaxWait: time.Minute, StartTimeout: time.Hour})
 	n.attend("holder")
-	n.l.Join(n.now, Request{UID: "young", Priority: 9}).Attend(n.now)
-	n.l.Join(n.now, Request{UID: "old", Arrived: t0.Add(-time.Second)}).Attend(n.now)
+	n.l.Join(n.now, Request{UID: "young", Priority: 9}).Wait(n.now)
+	n.l.Join(n.now, Request{UID: "old", Arrived: t0.Add(-time.Second)}).Wait(n.now)
 
 	require.Equal(t, t0.Add(59*time.Second), n.pass(0))
 	n.pass(58 * time.Second)
 	n.requireStarting("holder")
 	n.pass(time.Hour / 2)
-	n.requireStarting("holder", "old")
-	n.requireState("old", Starting, MaxWait)
+	n.requireStarting("holder", "young")
+	n.requireState("young", Starting, MaxWait)
 	require.Equal(t, t0.Add(time.Hour), n.pass(time.Second), "nobody else passes while one is above the limit")
 
 	n.end("holder", Ready) // now the one above the limit is within it
-	n.requireStarting("old", "young")
-	n.requireState("young", Starting, MaxWait)
+	n.requireStarting("young", "old")
+	n.requireState("old", Starting, MaxWait)
 }
 
 func TestOfTwoMaxWaitsTheLessCounts(t *testing.T) {
@@ -37,7 +37,7 @@ func TestOfTwoMaxWaitsTheLessCounts(t *testing.T) {
 	} {
 		n := newNode(t, Settings{MaxConcurrent: 1, MaxWait: c.all})
 		n.attend("holder")
-		n.l.Join(n.now, Request{UID: "a", MaxWait: c.own}).Attend(n.now)
+		n.l.Join(n.now, Request{UID: "a", MaxWait: c.own}).Wait(n.now)
 		n.pass(29 * time.Second)
 		n.requireStarting("holder")
 		n.pass(time.Second)
@@ -95,8 +95,8 @@ func TestExpireAdmitsOneAboveTheLimitAndRefusesTheNext(t *testing.T) {
 	n := newNode(t, Settings{MaxConcurrent: 1})
 	n.attend("holder")
 	a, b := n.attend("a"), n.attend("b")
-	require.Equal(t, Decision{Admitted: true, Reason: GateDeadline}, a.Expire(n.now))
-	d := b.Expire(n.now)
+	require.Equal(t, Decision{Admitted: true, Reason: GateDeadline}, a.DeadlineReached(n.now))
+	d := b.DeadlineReached(n.now)
 	require.False(t, d.Admitted)
 	require.Equal(t, GateExpired, d.Reason)
 	require.Equal(t, Held{Reason: Concurrency, Measured: 2, Threshold: 1}, d.Held)
@@ -106,24 +106,24 @@ func TestExpireAdmitsOneAboveTheLimitAndRefusesTheNext(t *testing.T) {
 	require.Contains(t, n.kinds(), "Expired/GateExpired b")
 
 	n.end("a", Ready)
-	require.True(t, b.Expire(n.now).Admitted)
-	require.Equal(t, Decision{Admitted: true, Reason: GateDeadline}, b.Expire(n.now), "asked again")
+	require.True(t, b.DeadlineReached(n.now).Admitted)
+	require.Equal(t, Decision{Admitted: true, Reason: GateDeadline}, b.DeadlineReached(n.now), "asked again")
 }
 
 func TestExpireServesTheQueueBeforeTheDeadline(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{FillEvery: time.Minute})
 	n.attend("starter")
-	n.l.Join(n.now, Request{UID: "urgent", Priority: 1}).Attend(n.now)
+	n.l.Join(n.now, Request{UID: "urgent", Priority: 1}).Wait(n.now)
 	a := n.attend("a")
 	n.now = n.now.Add(time.Minute) // a token has filled, nobody advanced yet
-	require.Equal(t, Decision{Admitted: true, Reason: GateDeadline}, a.Expire(n.now))
-	n.requireState("urgent", Starting, Free)
+	require.Equal(t, Decision{Admitted: true, Reason: GateDeadline}, a.DeadlineReached(n.now))
+	n.requireState("urgent", Starting, WithinLimits)
 
 	n = newNode(t, Settings{FillEvery: time.Minute})
 	n.attend("starter")
 	a = n.attend("a")
-	require.Equal(t, Decision{Admitted: true, Reason: Free}, a.Expire(t0.Add(time.Minute)))
+	require.Equal(t, Decision{Admitted: true, Reason: WithinLimits}, a.DeadlineReached(t0.Add(time.Minute)))
 }
 
 // Both deadlines share one place above the limit.
@@ -131,10 +131,10 @@ func TestBothDeadlinesTogetherPutOneAbove(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{MaxConcurrent: 2, MaxWait: time.Minute})
 	n.attend("a", "b", "c", "d", "e")
-	require.True(t, n.l.Lookup("c").Expire(n.now).Admitted)
+	require.True(t, n.l.Lookup("c").DeadlineReached(n.now).Admitted)
 	n.pass(2 * time.Minute)
 	n.requireStarting("a", "b", "c")
-	require.False(t, n.l.Lookup("d").Expire(n.now).Admitted)
+	require.False(t, n.l.Lookup("d").DeadlineReached(n.now).Admitted)
 	n.requireStarting("a", "b", "c")
 }
 
@@ -151,22 +151,21 @@ func TestDeadlinesOverTheRateAreOneAtATime(t *testing.T) {
 				n.pass(time.Minute)
 			}
 			n.requireStarting("free", "a")
-			require.False(t, n.l.Lookup("b").Expire(n.now).Admitted)
+			require.False(t, n.l.Lookup("b").DeadlineReached(n.now).Admitted)
 			n.end("a", Ready)
 			n.requireStarting("free", "b")
 		})
 	}
 }
 
-func TestALoweredLimitKeepsDeadlinesBelowIt(t *testing.T) {
+func TestAboveALoweredLimitDeadlinesPutOneMoreAtATime(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{MaxConcurrent: 3, MaxWait: time.Minute, StartTimeout: time.Hour})
 	n.attend("a", "b", "c", "d", "e")
 	n.l.Configure(n.now, Settings{MaxConcurrent: 1, MaxWait: time.Minute, StartTimeout: time.Hour})
 	n.pass(2 * time.Minute)
-	n.requireStarting("a", "b", "c")
+	n.requireStarting("a", "b", "c", "d")
 	n.end("a", Ready)
-	n.requireStarting("b", "c")
 	n.end("b", Ready)
 	n.requireStarting("c", "d")
 	n.end("d", Ready)

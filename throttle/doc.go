@@ -2,10 +2,10 @@
 //
 // # The life of a start
 //
-// A pod that is about to start joins with [Limiter.Join] and gets a [Ticket].
-// The ticket is Waiting until the limiter admits it, Starting while it holds a
-// slot, and ends once: as Started (the pod made it, or is stuck and no longer
-// counts) or as Gone (it was deleted, or nobody came back for it).
+// A pod that is about to start joins with [Limiter.Join] and gets a [Ticket]. The ticket is
+// Waiting until the limiter admits it, Starting while it is in flight, and ends once: as
+// Started (the pod made it, or is stuck and no longer counts) or as Gone (it was deleted, or
+// nothing came back for it). A ticket that is Gone is never admitted.
 //
 //	         admitted                    ready, settled, stuck ...
 //	Waiting ----------> Starting (slot) -------------------------> Started
@@ -13,200 +13,144 @@
 //	   '--------------------'--------------------------------------> Gone
 //	            deleted, sandbox gone, abandoned
 //
-// # Two points of decision
-//
-// A pod is asked about twice. Before its images are pulled it is let up or not
-// ([Ticket.LetUp]): that bounds how many pods wait near their turn and how many pull
+// A pod is asked about twice. Before its images are pulled it gets a reservation or not
+// ([Ticket.Reserve]): that bounds how many pods wait near their turn and how many pull
 // images, and takes no slot. When a process is about to start it takes a slot
-// ([Ticket.TryStart], or by waiting between [Ticket.Attend] and
-// [Ticket.Leave]).
+// ([Ticket.TryStart], or by waiting between [Ticket.Wait] and [Ticket.StopWaiting]).
 //
 // # The queue
 //
-// Tickets are ordered by pod priority; then first starts go before repeated ones,
-// the fewer repeats (up to five) the earlier; then by arrival. The limiter serves
-// the first ticket that is present: somebody stands there who can start the process
-// at once. A pod that was refused and has not come back is not present. It
-// keeps its place and never blocks one that is present, so a free slot is never
-// left idle while somebody could use it.
+// The Waiting tickets stand in one slice (queue.go), in the order of
 //
-// # Groups of pods
+//   - priority, the higher first;
+//   - repeats: a first start goes before one of a container that exited;
+//   - round: of a flow (a namespace) with n starts in flight, the first ticket has the round
+//     n, the next n+1, and so on;
+//   - arrival.
 //
-// A pod may belong to groups of policies ([Request.Groups], [Limiter.SetGroups]), and
-// each policy bounds the pods of each of its groups ([Limiter.SetPolicies]): those that
-// start, those that run, what they request, and how many start beside those that are
-// ready. A pod counts among those that start from its admission until its slot ends, and
-// among those that run until [Limiter.Finished]. A pod that is exempt, that was found
-// starting, or that bypasses a policy counts, and is not held.
+// This is the order in which the tickets are served one by one if the next start is always
+// that of the flow with the fewest starts in flight, and among equals the one that came
+// first. It is fair queuing between flows as in the API server's Priority and Fairness, with
+// starts in flight for the seats of requests. A start that ended Stuck counts against its
+// flow for one more StartTimeout: a tenant whose pods never get ready has no more slots than
+// one whose pods do. Settings.NoFairness leaves the rounds out.
 //
-// Waiting pods stand in one queue per class. The pods of a class may be held by the same
-// groups, for the same resources. Within a class the order is strict; a class that its
-// policies hold makes nobody else wait. So a pod that requests memory passes one for
-// which there is no CPU left, as it does with kube-throttler, and one that no policy
-// bounds passes them all. A pod that exceeds a bound all by itself has a class of its
-// own.
+// # A decision
 //
-// A bound of those that run may hold a pod for hours. No deadline and no loan passes it,
-// and whom it holds is not let up: it waits by being refused. What it has left is kept
-// for the pods that were let up, then for those that come before in the class: many small
-// pods do not pass a large one that is away for seconds. Every other limit of a group
-// holds as those of the node do, deadlines may pass it, and of each class no more are let
-// up than it is expected to let start in time.
+// A decision is one scan of that slice (candidatesLocked):
 //
-// The pacers are those of straggler (github.com/technicianted/straggler, pkg/pacer):
-// a pod is ready or it is starting, until it finishes; one that starts anew counts already,
-// and is not held by them. straggler's linear pacer, asked
-// for many at once, gives the whole step to those it is asked for, whatever starts
-// already; here each pod is asked for alone, so that no step is exceeded.
+//   - A ticket without a waiter that is expected within seconds: what it asks for is
+//     reserved of the bounds of Running of its groups. A pod is expected for 20 seconds after
+//     a refusal (kubelet is back in 15) and for 10 after a reservation; then nothing is kept
+//     for it. One that is not expected is passed: a refused pod never blocks those behind it.
+//   - A ticket that a bound of a group holds: nobody behind it gets any of what it waits for,
+//     nor, in that group, what else it asks for. So a stream of small pods does not starve a
+//     large one. A pod that does not ask for it passes.
+//   - Else it is a candidate. Of those of the first priority and repeats that have one, the
+//     next is that of the flow with the fewest starts in flight, then that which came first.
 //
-// [Limiter.SetClaims] bounds the starts of a group by what a party outside gave this
-// node of a bound on all nodes; [Limiter.Groups] says how many more could be used.
+// Then the limits of the node are asked, and all are taken, or none; a refusal leaves every
+// counter as it was. They hold all alike, so nobody behind is looked at where they refuse.
 //
-// # Limits
+// # Groups
 //
-// Every limit is asked, then all are taken, or none. A refused start leaves
-// every counter as it was. A limit on a signal ([Limiter.Observe]) allows a start
-// while the signal is below its bound. A signal does not show at once what a start
-// costs, so each start owes an increment until the signal was measured anew after
-// it: until the time over which it was measured began after the start. So does one that
-// is exempt and got no slot. Pressure on
-// the CPU counts only where the CPU is used, for it also counts processes that
-// their own CPU limit holds back. A signal that is blind, was never measured, or has
-// not been for half a minute opens its limit.
+// A pod may be in groups of policies ([PodGroups]); each policy bounds the pods of each of
+// its groups ([GroupLimits]): those that start, those that run, what they request, and how
+// many start beside those that are ready. A pod counts among those that start from its
+// admission until its slot ends, and among those that run until [Limiter.Finished]. One that
+// is exempt, was adopted, or bypasses a policy counts, and is not held. The counters are
+// counted anew from the pods after each change (countLocked), so they cannot drift.
 //
-// The adaptive limit is not told of starts without a slot. It takes those that start
-// for samples of those that wait. With ten light pods of DaemonSets beside one slot, a
-// load of 0.3 would be taken for proof that the node bears 45 of them, and the first 34
-// that wait would start at once. Untold, it takes their load for that of the slots:
-// heavy ones make it too careful for as long as they start, and their end shows
-// within a window.
+// A bound of Running may hold a pod for hours: no deadline and no loan passes it, and the pod
+// gets no reservation. The pacers are those of straggler (github.com/technicianted/straggler,
+// pkg/pacer), asked for one pod at a time. [Limiter.SetClaims] bounds the starts of a group
+// by what a party outside gave this node of a bound on all nodes.
 //
-// Tokens, debts and what the adaptive limit learned outlive a time in which the
-// settings have no such limit: to switch limits off and on again is no burst.
+// # Limits of the node
 //
-// # Pulls
+// They are the number of starts at a time, a token bucket, and bounds on signals
+// ([Limiter.Observe]). A signal does not show at once what a start costs, so each start owes
+// an increment: until the time over which the signal was measured began after the start; to
+// the load average, which follows with a time constant of a minute, it owes what that does
+// not show yet, exp(-t/1m) of it. A start that is exempt and got no slot owes, too. CPU
+// pressure counts only where the CPU is used. A signal that is blind, was never measured, or
+// has not been for half a minute opens its limit.
 //
-// A free place to pull goes to whoever is back first. kubelet comes back in 10 to 15
-// seconds: to keep the place for the first in line would leave it empty for so long.
-// With places kept for whoever is first in line, 60 pods that pull for 10 seconds took,
-// simulated, 30 to 45 % longer. Beside other limits the room bounds how far one can get
-// ahead, and at the container the order counts again. But a place is kept for a pod of
-// a higher priority that was refused within 20 seconds.
+// The adaptive limit (package adaptive) is told neither of starts that are exempt, which are
+// mostly light, nor that one which ended Stuck made it: it would take both for proof that the
+// node bears many more.
 //
 // # Deadlines
 //
-// Two deadlines bound the wait: MaxWait of the ticket, and the moment until
-// which the one who stands there can wait ([Ticket.Expire]). Both admit over the
-// limit, and both together never put more than one start above it: while one
-// such start is above the limit, the next has to wait. A start that exceeded only
-// the number of starts at a time is above it until it or enough others ended; one
-// that exceeded another limit, until it ended. One whose MaxWait is over is let up
-// without room or a place to pull, one at a time.
+// A pod is overdue when it has waited for MaxWait. Of those with a waiter, the first is that
+// of the highest priority, then of the flow with the fewest starts in flight, then the one
+// that came first. While pods wait that are not overdue, slots alternate: one for the order of
+// the queue, one for an overdue pod. An overdue pod starts over the limit, if no other start
+// is above it for a deadline, and if the next slot is not that of the queue. (Where something
+// else than the number of starts holds the queue, the slot is not kept for it.) So deadlines
+// take at most every second slot, and never put more than one start above the limit.
+// What a pod asks for itself (Request.MaxWait) counts as 30 seconds at least.
+//
+// What MaxWait bounds: every start ends within StartTimeout, so the start above the limit is
+// within it or over after StartTimeout, and the queue has had its slot after one more. A pod
+// with k overdue pods before it starts at most 2(k+1) StartTimeouts after its MaxWait is
+// over, as long as it has a waiter and no bound of Running holds it. Pods of other flows come
+// before it only while theirs have fewer starts in flight.
+//
+// A process that waits can wait for a time only ([Ticket.DeadlineReached]); it is admitted
+// over the limit, too, if no other start is above it for a deadline.
 //
 // # Loans
 //
-// A start may wait for one that stands behind it in the queue: a database that
-// its clients need before they are ready. When every slot is held by a start that
-// makes no progress ([Limiter.SetStalled]) for NoProgressAfter, and somebody is
-// there who waits, and no other limit refuses, a slot is lent beyond the limit
-// (SlotLent). Nobody knows which of those that wait will help, so one is tried; but
-// one at a time would take n times NoProgressAfter with n clients in front. A loan
-// whose takers stall as well has helped nothing, so the next is twice as large,
-// NoProgressAfter later: 1, 2, 4 ... up to all that wait, and the jam dissolves
-// after log2(n) loans. Doubling costs at most as many slots again as were needed,
-// and they are given to starts that use nothing: for a start that works, there is no
-// next loan.
+// A start may wait for one behind it in the queue: a database that its clients need before
+// they are ready. When every slot is held by a start without progress ([Limiter.SetStalled])
+// for NoProgressAfter, a pod waits, and no other limit refuses, a slot is lent (SlotLent).
+// Nobody knows which pod will help, and one at a time would take n times NoProgressAfter with
+// n clients in front: a loan whose takers stall as well has helped nothing, so the next is
+// twice as large, NoProgressAfter later, and the jam dissolves after log2(n) loans. An end
+// takes back what is lent and unused. When three times NoProgressAfter have passed since a
+// loan, the next is one slot again. A group whose starts (for a pacer: whose pods that are not
+// ready) all make no progress is lent starts beyond its bounds of Starting and its pacer in
+// the same way; not beyond Running or claims.
 //
-// A loan is no higher limit. An end gives a lent slot back before anybody else gets
-// a free one, and takes with it what is lent and unused; a higher limit does so, too.
-// When nothing is lent any more, or three times NoProgressAfter have passed since
-// the last loan (its takers worked on: it was no loan in vain), the next is one slot
-// again. While the holders stall and whoever is lent a slot makes it, the next
-// slot is lent at once: those that can start do so one by one.
+// # Estimates
 //
-// # How many may wait near their turn
+// The rate of ends is the sum over the slots of 1/max(median, age): the median duration of the
+// last 16 starts that made it, Stuck ones left out, and the age of the start that holds the
+// slot. One start of sixteen that hangs takes a sixteenth from it. The expected wait of a
+// ticket is the number of tickets up to it divided by that rate, or by that of a slower limit.
 //
-// Whoever waits near its turn is there for the next slot, but can wait for a time T
-// only. Whoever is refused comes back within 15 seconds, and then goes before all
-// that stand behind it in the queue. So a pod is let up if its place among all that
-// come (that stand there, were let up within 10 seconds or refused within 20) is
-// below the room: all before it have their turn before its time is over.
+// The room is how many may wait near their turn, for a time T: with f free slots, f + T*rate/2,
+// a margin of two for an estimate that is wrong. The longer of the medians of the last 16 and
+// the last 4 counts, as starts that become slower show in the latter first. Where more than 25
+// seconds of work are left, being there in time matters less than a slowdown: the room is at
+// most f + T * (the sum of 1/max(12*median, 2*age)), so that a pod near its turn gets it even
+// if starts become ten times slower at this moment, and at least one for each slot. As long as
+// nothing was observed it is 2c+1 for c slots, and at most what the ages allow. The rate limit
+// and limits on signals bound it by what they admit in T/2; a limit of a group by the same
+// estimate for its own starts. A pod gets a reservation if those that are expected before it,
+// as far as their groups let them start, are fewer than the room.
 //
-// Let m be the mean duration of the last 16 starts that ended, a the age of the oldest
-// unfinished one, c the number of slots (what an adaptive limit may soon come to, where
-// that is more), f of which are free now. Slots come free at a rate of c/m as long as
-// starts take as long as before. The room is f + c*T/(12m): a pod near its turn gets it
-// in time even if starts become ten times slower at this moment, what is left of those
-// under way included. It is at least f + c, one for each slot; at most f + c*T/2m and
-// f + c*T/2a, a margin of two for an estimate that is wrong; and as long as nothing was
-// observed, 2c+1: two rounds of starts and one in reserve. Where no more than 25 seconds
-// of work are left (25/m pods for each slot that there is now), being there in time
-// matters more than a slowdown, and the room is f + c*T/2m. Of a class that a policy
-// bounds, no more count among those that come before others than the same estimate gives
-// for its bounds. When loans are made or due, it is at least what will be lent in the 25
-// seconds in which one who is refused now is back and there.
-//
-// The rate limit admits the tokens it has and one more per FillEvery, in half of T. A
-// limit on a signal cannot tell: it is taken to admit as fast as in the last
-// minute, and five where that says nothing. The room is the least of these, and at
-// least 1.
-//
-// Simulated with kubelet's times (herd_test.go), over 240 seeded herds of 60 to 320
-// pods that become ten times slower midway, 11 of 24,800 starts reach their
-// deadline, no two at once; with an adaptive limit, in 60 herds, 21 of 14,200. With
-// two slots and T = 100 s, the herds that stay as they are take 2 to 9 % longer than
-// their work.
-//
-// # What it costs
-//
-// The queue and every deadline are ordered sets with ranks (order.go). A decision
-// takes O(log n) in the number waiting, and allocates nothing; Snapshot and Named
-// look at all, Turns at those present, a thousand at most. Measured on two shared
-// cores of an AMD EPYC, the best of five runs while other programs kept both busy:
-//
-//	ns per call, waiting:          10   1,000  100,000
-//	TryStart, refused             104     125      131
-//	TryStart, admitted          1,094     868    1,274
-//	LetUp                         170     194      208
-//	Attend and Leave              185     302      650
-//	Advance, nothing to do         84     107      195
-//	Join, Attend, Leave, End    2,009   2,310    1,842
-//	End, next admitted, Join    2,181   3,186    3,397
-//	Turns                         391  30,054   17,093
-//	rate.Limiter.Allow             86
-//	semaphore.TryAcquire, Release  24
-//
-// With 1,000 waiting, a refusal costs 1.5 times rate.Limiter.Allow, an admission
-// 10 times: it takes the bucket, moves the ticket between the sets, and is told.
-//
-// Where policies bound those that wait, a decision looks at the first of each class,
-// for O(k log n) with k classes, and allocates nothing either. With 100 groups, each
-// of which its policy holds:
-//
-//	ns per call, waiting:                 1,000  100,000
-//	TryStart, refused, of no group        3,320   15,374
-//	TryStart, refused, of a held group    3,456   14,366
-//	LetUp, of no group                    8,477   30,263
-//	LetUp, of a held group                4,596   23,664
-//	Attend and Leave, of no group           626    1,867
-//
-// A slot that ends, the next of its group admitted and a new pod that joins take 3.8 µs
-// with one group, 17 µs with 100 and 142 µs with 1,000, 10,000 waiting.
-// Repeat it with go test -run - -bench . -benchmem.
+// A free place to pull goes to the first that is back: kubelet comes back in 10 to 15 seconds,
+// and with places kept for the first in line 60 pods that pull for 10 seconds took, simulated,
+// 30 to 45 % longer. But a place is kept for a pod of a higher priority that is expected.
 //
 // # Time and concurrency
 //
-// Every decision takes the time as a parameter; the package reads no clock and
-// starts no goroutine. No method blocks. All exported methods are safe for
-// concurrent use. A caller advances time with [Limiter.Advance], which says when
-// it wants to be called next (the zero time: while nothing waits or starts, never),
-// and is told of what happened through [Limiter.Changed] and [Limiter.Drain]. A time
-// that is earlier than one given before counts as that one; only where Advance is
-// given an earlier one, by more than 10 seconds, the clock was set back.
+// Every decision takes the time as a parameter; the package reads no clock and starts no
+// goroutine. No method blocks. All exported methods are safe for concurrent use. A caller
+// advances time with [Limiter.Advance], which says when it wants to be called next, and is
+// told of what happened through [Limiter.Changed] and [Limiter.Drain]. Times must have a
+// monotonic reading, or come from a clock that is not set; one that is earlier than one given
+// before counts as that.
+//
+// # What it costs
+//
+// # COSTS
 //
 // # Sources
 //
-// The token bucket is that of golang.org/x/time/rate; the sets are treaps (Seidel and
-// Aragon, Randomized Search Trees, 1996); the limits are those that PodPacemaker and
-// the schedulers against thundering herds have; package adaptive names its own.
+// Fair queuing: Nagle, RFC 970 (1985); Demers, Keshav and Shenker, "Analysis and Simulation of
+// a Fair Queueing Algorithm" (1989); k8s.io/apiserver, pkg/util/flowcontrol/fairqueuing. The
+// token bucket is that of golang.org/x/time/rate.
 package throttle

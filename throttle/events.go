@@ -46,7 +46,7 @@ func (l *Limiter) Drain() (events []Event, lost uint64) {
 }
 
 func (l *Limiter) happenedLocked(e Event, t *Ticket) {
-	e.Ticket, e.Waiting, e.Starting = t, l.waitingLocked(), l.starting.len()
+	e.Ticket, e.Waiting, e.Starting = t, len(l.queue.arrivals), l.slotsLocked()
 	if len(l.events) >= maxEvents {
 		l.events = l.events[1:]
 		l.lost++

@@ -21,10 +21,10 @@ func TestEventsTellTheLifeOfAStart(t *testing.T) {
 	require.Zero(t, lost)
 	require.Equal(t, []Event{
 		{Kind: KindJoined, Time: at(0), Ticket: a, Waiting: 1},
-		{Kind: KindAdmitted, Time: at(0), Ticket: a, Reason: Free, Starting: 1},
+		{Kind: KindAdmitted, Time: at(0), Ticket: a, Reason: WithinLimits, Starting: 1},
 		{Kind: KindJoined, Time: at(0), Ticket: b, Waiting: 1, Starting: 1},
 		{Kind: KindEnded, Time: at(3), Ticket: a, Reason: Ready, Took: 3 * time.Second, Waiting: 1},
-		{Kind: KindAdmitted, Time: at(3), Ticket: b, Reason: Free, Took: 3 * time.Second, Starting: 1},
+		{Kind: KindAdmitted, Time: at(3), Ticket: b, Reason: WithinLimits, Took: 3 * time.Second, Starting: 1},
 		{Kind: KindEnded, Time: at(5), Ticket: b, Reason: Deleted, Took: 2 * time.Second},
 	}, events)
 	events, _ = n.l.Drain()
@@ -65,23 +65,23 @@ func TestChangedTellsEveryThingThatHappens(t *testing.T) {
 	}
 	a := n.join("a")
 	told("Join")
-	a.Attend(n.now)
+	a.Wait(n.now)
 	told("Attend")
 	b := n.join("b")
 	told("Join")
-	b.Attend(n.now)
+	b.Wait(n.now)
 	told("Attend of one who has to wait, until its maxWait")
-	n.l.Lookup("b").Leave(n.now)
+	n.l.Lookup("b").StopWaiting(n.now)
 	told("Leave, after which the ticket may be abandoned")
 	n.l.Configure(n.now, n.l.settings)
 	told("Configure")
 	n.pass(time.Minute)
 	told("an Advance that ended a start")
-	n.l.Found(n.now, Request{UID: "c"}, n.now)
-	told("Found")
+	n.l.Adopt(n.now, Request{UID: "c"}, n.now)
+	told("Adopted")
 	n.join("d").StartExempt(n.now)
 	told("StartExempt")
-	n.l.Lookup("b").Expire(n.now)
+	n.l.Lookup("b").DeadlineReached(n.now)
 	told("Expire")
 	n.end("c", Ready)
 	told("End")

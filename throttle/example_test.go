@@ -15,7 +15,7 @@ func Example() {
 	fmt.Println("cart:", first.TryStart(now).Reason)
 
 	second := l.Join(now, throttle.Request{UID: "2", Name: "shop/search"})
-	second.Attend(now) // somebody stands there, until Leave
+	second.Wait(now) // somebody stands there, until Leave
 	fmt.Println("search:", second.TryStart(now).Held)
 
 	first.End(now, throttle.Ready)

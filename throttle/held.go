@@ -1,9 +1,6 @@
 package throttle
 
-import (
-	"fmt"
-	"time"
-)
+import "time"
 
 // Held says which limit holds a start back, and by what measure. The zero value
 // holds nothing.
@@ -30,46 +27,4 @@ type Held struct {
 	// Until is when the limit will allow one more start by itself. Zero: that is
 	// not known.
 	Until time.Time
-}
-
-// String says what was measured against what, for people.
-func (h Held) String() string {
-	switch h.Reason {
-	case Concurrency:
-		return fmt.Sprintf("%g of %g starting", h.Measured, h.Threshold)
-	case Rate:
-		return fmt.Sprintf("next start in %s, one per %s", seconds(h.Measured), seconds(h.Threshold))
-	case Queued:
-		return fmt.Sprintf("%g ahead", h.Measured)
-	case Absent:
-		return "nothing holds it, nobody has come back for it yet"
-	case Pulling:
-		return fmt.Sprintf("%g of %g pulling images", h.Measured, h.Threshold)
-	case LoadAverage:
-		return fmt.Sprintf("load %.2f%s of %g", h.Measured-h.Owed, h.owed("%.2f"), h.Threshold)
-	case CPULoad, IOLoad, Pressure:
-		return fmt.Sprintf("%s %.0f%%%s of %g%%", signalNames[h.Signal][1], h.Measured-h.Owed, h.owed("%.0f%%"), h.Threshold)
-	case PolicyStarting, PolicyRunning, PolicyPacer, PolicyClaim, Unadmittable:
-		return h.policyString()
-	case NodeShutdown:
-		return "nothing starts any more"
-	case Evicted, Preempted:
-		return "kubelet ends the pod"
-	case GateRoom:
-		return fmt.Sprintf("%g go before it, room for %g near their turn", h.Measured, h.Threshold)
-	default:
-		return ""
-	}
-}
-
-// owed says what is owed, if anything is.
-func (h Held) owed(format string) string {
-	if h.Owed <= 0 {
-		return ""
-	}
-	return fmt.Sprintf(" and "+format+" for starts not measured yet", h.Owed)
-}
-
-func seconds(s float64) time.Duration {
-	return time.Duration(s * float64(time.Second)).Round(time.Millisecond)
 }

@@ -89,7 +89,7 @@ func (k *kubelet) create(after time.Duration, p *simPod) *simPod {
 }
 
 func (k *kubelet) sandbox(p *simPod) {
-	if k.l.Join(k.now, Request{UID: p.uid, Priority: p.prio, Groups: p.groups}).LetUp(k.now, waitable).Admitted {
+	if k.l.Join(k.now, Request{UID: p.uid, Priority: p.prio, Groups: p.groups}).Reserve(k.now, waitable).Admitted {
 		k.after(k.pulls+k.between(300*time.Millisecond, time.Second), func() { k.container(p) })
 		return
 	}
@@ -101,13 +101,13 @@ func (k *kubelet) container(p *simPod) {
 	if ticket.TryStart(k.now).Admitted {
 		return
 	}
-	if !ticket.LetUp(k.now, waitable).Admitted {
+	if !ticket.Reserve(k.now, waitable).Admitted {
 		k.after(k.between(10*time.Second, 15*time.Second), func() { k.container(p) })
 		return
 	}
 	deadline := k.now.Add(waitable)
 	k.after(100*time.Millisecond, func() {
-		ticket.Attend(k.now)
+		ticket.Wait(k.now)
 		p.waiting = true
 		k.after(deadline.Sub(k.now), func() { k.deadline(p, ticket) })
 	})
@@ -118,8 +118,8 @@ func (k *kubelet) deadline(p *simPod, ticket *Ticket) {
 		return
 	}
 	k.deadlines = append(k.deadlines, k.now)
-	d := ticket.Expire(k.now)
-	ticket.Leave(k.now)
+	d := ticket.DeadlineReached(k.now)
+	ticket.StopWaiting(k.now)
 	p.waiting = false
 	if !d.Admitted {
 		k.after(k.between(10*time.Second, 15*time.Second), func() { k.container(p) })
@@ -129,7 +129,7 @@ func (k *kubelet) deadline(p *simPod, ticket *Ticket) {
 // begin is called when a pod was admitted.
 func (k *kubelet) begin(p *simPod, ticket *Ticket) {
 	if p.waiting {
-		ticket.Leave(k.now)
+		ticket.StopWaiting(k.now)
 		p.waiting = false
 	}
 	p.began = k.now
@@ -192,5 +192,5 @@ func (k *kubelet) happened() {
 		case KindJoined:
 		}
 	}
-	k.mostAbove = max(k.mostAbove, k.l.starting.len()-k.l.slots.capacity())
+	k.mostAbove = max(k.mostAbove, k.l.slotsLocked()-k.l.capacityLocked())
 }

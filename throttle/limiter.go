@@ -9,9 +9,9 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/adaptive"
 )
 
-// abandonAfter is how long a ticket that waits without anybody present is kept.
-// kubelet comes back to a refused sandbox or container within 15 seconds, and to
-// a container that failed to start within its back-off of 5 minutes at most.
+// abandonAfter is how long a ticket without a waiter is kept. kubelet retries a refused
+// sandbox or container within 15 seconds, and a container that failed to start within its
+// back-off of 5 minutes at most.
 const abandonAfter = 10 * time.Minute
 
 // endedKept is how many ended tickets are remembered for [Limiter.Lookup].
@@ -21,69 +21,76 @@ const endedKept = 256
 // All methods are safe for concurrent use and never block.
 type Limiter struct {
 	mu sync.Mutex
-	// What is set, and what it makes of the starts.
+	// What is set.
 	settings Settings
-	limits   []limit
-	slots    slots
-	bucket   *rate.Limiter        // kept while there is no such limit; nil: there never was
-	adaptive *adaptive.Controller // nil: off
-	learned  learned
-	signals  Signals
-	// Who waits and starts.
-	tickets map[string]*Ticket // by UID; the latest ticket of the pod
-	sets
-	policies map[string]*limits  // by name
-	groups   map[GroupKey]*group // of any policy, also one that is not there
-	members  map[string]*member  // by UID; those that have a part in any group
-	counting uint64              // how often was counted who comes before a ticket
+	policies map[string]*groupLimits // by name
+	bucket   *rate.Limiter           // kept while there is no such limit; nil: there never was
+	// What there is.
+	tickets  map[string]*Ticket // by UID; the latest ticket of the pod
+	queue    queue
+	inFlight []*Ticket // Starting, by admission
+	ended    []*Ticket // in the order of their ends, at most endedKept
+	flows    map[string]*flow
+	pods     map[string]*pod // in any group, by UID
+	groups   map[GroupKey]*group
+	counted  bool   // the counters of the groups are right
+	scans    uint64 // the number of the latest scan
 	seq      uint64
 	latest   time.Time // the time of the latest decision
-	crowded  time.Time // since when somebody waits all the time
-	came     time.Time // when a Waiting ticket was asked for last; zero: none was
-	ended    []*Ticket // in the order of their ends, at most endedKept
+	crowded  time.Time // since when pods wait all the time
+	asked    time.Time // when a Waiting ticket was asked for last
 	// What was granted beside the limits.
-	over       *Ticket // the last start over the limit, while it counts as such
-	overAll    bool    // over exceeded more than the number of starts at a time
-	loan       loan
-	passedRoom *Ticket // the last that was let up without room
+	limit      int     // starts at a time; zero: any number
+	limitSoon  int     // what an adaptive limit may soon come to, where that is more
+	loan       loan    // of the node
+	lentUpTo   int     // starts at a time while a loan is out
+	overLimit  *Ticket // the last start over the limit, while it counts as such
+	overOthers bool    // overLimit exceeded more than the number of starts at a time
+	queuesTurn bool    // the next slot is the queue's, not that of an overdue pod
+	passedRoom *Ticket // the last that got its reservation without room
 	// What was observed.
-	takes   takes // those that owe
-	paced   takes // those that the limits allowed, or a deadline
-	history history
-	tally   tally
-	events  []Event
-	lost    uint64
-
-	changed chan struct{}
+	signals  Signals
+	adaptive *adaptive.Controller // nil: off
+	learned  learned
+	taught   taught
+	since    []time.Time // scratch
+	debts    admissions  // those that a signal may not show yet
+	paced    admissions  // those that the limits allowed, or a deadline
+	took     durations
+	events   []Event
+	lost     uint64
+	changed  chan struct{}
 }
 
 // New gives a limiter with the settings s, no ticket, and a full token bucket.
 func New(now time.Time, s Settings) *Limiter {
 	l := &Limiter{
-		tickets: map[string]*Ticket{}, sets: newSets(), latest: now, changed: make(chan struct{}, 1),
-		groups: map[GroupKey]*group{}, members: map[string]*member{},
+		tickets: map[string]*Ticket{}, flows: map[string]*flow{}, pods: map[string]*pod{}, groups: map[GroupKey]*group{},
+		latest: now, changed: make(chan struct{}, 1),
 	}
-	l.slots.starting = &l.starting
 	l.setLimitsLocked(now, s)
 	return l
 }
 
-// Configure replaces the settings. Tickets, places, slots, tokens, loans and what
-// starts owe are kept: with a lower limit, the starts that are under way go on, and
-// no other is admitted until their number is below it.
+// Configure replaces the settings. Tickets, slots, tokens, loans and debts are kept: with
+// a lower limit, the starts under way go on, and no other is admitted until their number
+// is below it.
 func (l *Limiter) Configure(now time.Time, s Settings) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	defer l.changedLocked()
 	now = l.clockLocked(now)
 	l.setLimitsLocked(now, s)
-	l.resetDueLocked()
+	for _, t := range l.queue.arrivals {
+		t.due = t.arrived.Add(l.maxWaitLocked(t))
+	}
+	l.queue.stale = true
 	l.admitLocked(now)
 }
 
-// Join gives the ticket of the pod: the one it has while that is Waiting or
-// Starting, else a new one at its place in the queue. A Waiting ticket moves to the
-// place of an earlier arrival.
+// Join gives the ticket of the pod: the one it has while that is Waiting or Starting,
+// else a new one at its place in the queue. A Waiting ticket moves to the place of an
+// earlier arrival.
 func (l *Limiter) Join(now time.Time, r Request) *Ticket {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -94,19 +101,19 @@ func (l *Limiter) Join(now time.Time, r Request) *Ticket {
 		return l.joinLocked(now, r)
 	}
 	t.seen = now
-	l.cameLocked(now, t)
+	l.askedLocked(now, t)
 	if arrived := earlier(now, r.Arrived); t.state == Waiting && arrived.Before(t.arrived) {
 		defer l.changedLocked()
-		l.moveLocked(t, func() { t.arrived = arrived })
+		l.replaceLocked(t, func() { t.arrived = arrived })
 	}
 	return t
 }
 
-// Found is Join for a start that is under way: it was admitted at the given
-// time, or slipped through while nobody looked. It holds a slot at once, over
-// the limit where reality is, and takes no token. Without a time, or with one to
-// come, it began now. A ticket that is Starting already stays as it is.
-func (l *Limiter) Found(now time.Time, r Request, since time.Time) *Ticket {
+// Adopt is Join for a start that is under way: it was admitted at the given time, or
+// slipped through. It holds a slot at once, over the limit where reality is, and takes no
+// token. Without a time, or with one to come, it began now. A ticket that is Starting
+// stays as it is.
+func (l *Limiter) Adopt(now time.Time, r Request, since time.Time) *Ticket {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	defer l.changedLocked()
@@ -116,21 +123,21 @@ func (l *Limiter) Found(now time.Time, r Request, since time.Time) *Ticket {
 		t = l.joinLocked(now, r)
 	}
 	if t.state == Waiting {
-		l.startLocked(earlier(now, since), t, Found, true)
+		l.startLocked(earlier(now, since), t, Adopted, true)
 	}
 	return t
 }
 
-// Lookup gives the latest ticket of the pod, also one that ended if it is among the
-// last 256 that did, or nil.
+// Lookup gives the latest ticket of the pod, also one that ended if it is among the last
+// 256 that did, or nil.
 func (l *Limiter) Lookup(uid string) *Ticket {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.tickets[uid]
 }
 
-// SetPriority moves a Waiting ticket to the place that the priority gives it,
-// and replaces its Request.MaxWait. Nothing happens to a pod that has none.
+// SetPriority moves a Waiting ticket to the place that the priority gives it, and
+// replaces its Request.MaxWait. A pod without such a ticket is no error.
 func (l *Limiter) SetPriority(now time.Time, uid string, priority int32, maxWait time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -140,48 +147,67 @@ func (l *Limiter) SetPriority(now time.Time, uid string, priority int32, maxWait
 		return
 	}
 	defer l.changedLocked()
-	l.moveLocked(t, func() { t.priority, t.maxWait = priority, maxWait })
+	l.replaceLocked(t, func() { t.priority, t.maxWait = priority, maxWait })
 	l.admitLocked(now)
 }
 
-// Advance ends the starts and waits whose time is over, admits whoever may start
-// by now, and says when it wants to be called next; the zero time: not before
-// something else happens. Its time is taken for the clock's: where that was set
-// back, everything stays as old as it was.
+// Advance ends the starts and waits whose time is over, admits those that may start by
+// now, and says when it wants to be called next; the zero time: not before something else
+// happens.
 func (l *Limiter) Advance(now time.Time) (next time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.setBackLocked(now)
 	now = l.clockLocked(now)
 	l.endTimedOutLocked(now)
-	l.endAbandonedLocked(now)
-	l.endLongPullsLocked(now)
 	l.admitLocked(now)
-	return l.nextLocked(now)
+	return l.wakeAtLocked(now)
 }
 
 func (l *Limiter) joinLocked(now time.Time, r Request) *Ticket {
 	l.seq++
 	t := &Ticket{
-		l: l, uid: r.UID, name: r.Name, seq: l.seq,
+		l: l, uid: r.UID, name: r.Name, seq: l.seq, flow: l.flowLocked(r.Flow),
 		priority: r.Priority, arrived: earlier(now, r.Arrived), maxWait: r.MaxWait,
 		repeats: max(0, r.Repeats), state: Waiting, seen: now, decided: make(chan struct{}),
 	}
+	t.due = t.arrived.Add(l.maxWaitLocked(t))
 	if !l.crowdLocked() {
 		l.crowded = now
 	}
 	l.tickets[r.UID] = t
-	l.joinMemberLocked(t, r.Groups)
-	l.classifyLocked(t)
-	l.cameLocked(now, t)
-	l.joinQueueLocked(t)
+	l.joinGroupsLocked(t, r.Groups)
+	l.queue.insert(t)
+	t.flow.tickets++
+	l.askedLocked(now, t)
 	l.happenedLocked(Event{Kind: KindJoined, Time: now}, t)
 	return t
 }
 
-// earlier gives at where that is before now, else now (at may be zero). The
-// result is on the clock of now: times of which only some have a monotonic
-// reading have no order when the wall clock is set.
+// replaceLocked changes what the place of a Waiting ticket depends on.
+func (l *Limiter) replaceLocked(t *Ticket, change func()) {
+	l.queue.remove(t)
+	change()
+	t.due = t.arrived.Add(l.maxWaitLocked(t))
+	l.queue.insert(t)
+}
+
+// clockLocked gives the time of a decision: now, but never before that of an earlier
+// decision. Two callers may read the clock in one order and get the lock in the other.
+func (l *Limiter) clockLocked(now time.Time) time.Time {
+	l.latest = later(l.latest, now)
+	return l.latest
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// earlier gives at where that is before now, else now (at may be zero). The result is on
+// the clock of now: times of which only some have a monotonic reading have no order when
+// the wall clock is set.
 func earlier(now, at time.Time) time.Time {
 	if at.IsZero() || !at.Before(now) {
 		return now

@@ -1,98 +1,34 @@
 package throttle
 
 import (
+	"math"
+	"slices"
 	"time"
 
 	"golang.org/x/time/rate"
 )
 
-// A limit is one condition that every start has to meet. check changes nothing.
-// take is called after every limit agreed, at the same time as check. Limits are
-// guarded by the lock of their limiter.
-type limit interface {
-	check(now time.Time) (held Held, ok bool)
-	take(now time.Time)
-	// interval is the shortest mean time between two admissions that the limit
-	// allows, given the duration of one start; zero where it has no say. known is
-	// false where nobody can say.
-	interval(start time.Duration) (every time.Duration, known bool)
-	// outlook is how many starts the limit is expected to admit from now on, seen
-	// with the caution that the view asks for; known is false where nobody can say.
-	outlook(now time.Time, v view) (starts float64, known bool)
-}
+const (
+	// readingKept is how long a reading says anything. A sensor that gives no other for so
+	// long has died: its limit is open, as if it were blind.
+	readingKept = 30 * time.Second
+	// pacedOver is the time over which the pace of admissions is measured.
+	pacedOver = time.Minute
+	// loadDecay is the time constant of the load average of one minute: so long after a
+	// start it shows 63 % of it.
+	loadDecay = time.Minute
+	// admissionsKept is how long an admission is remembered: the load average shows all but
+	// 0.7 % of it then.
+	admissionsKept = 5 * loadDecay
+)
 
-// slots bound the starts at a time.
-type slots struct {
-	starting *order
-	most     int // zero or less: no bound
-	reach    int // what most may soon come to, where that is more
-	lent     int // beyond most
-}
-
-// capacity is how many may start at a time, those lent with them.
-func (s *slots) capacity() int { return s.most + s.lent }
-
-func (s *slots) check(time.Time) (Held, bool) {
-	if s.starting.len() < s.capacity() {
-		return Held{}, true
-	}
-	return Held{Reason: Concurrency, Measured: float64(s.starting.len()), Threshold: float64(s.capacity())}, false
-}
-
-func (*slots) take(time.Time) {}
-
-func (s *slots) interval(start time.Duration) (time.Duration, bool) {
-	return start / time.Duration(s.most), true
-}
-
-// tokens is the token bucket of golang.org/x/time/rate, asked without taking.
-type tokens struct {
-	bucket *rate.Limiter
-	every  time.Duration
-}
-
-func (t *tokens) check(now time.Time) (Held, bool) {
-	have := t.bucket.TokensAt(now)
-	if have >= 1 {
-		return Held{}, true
-	}
-	wait := time.Duration((1 - have) * float64(t.every))
-	return Held{
-		Reason:    Rate,
-		Measured:  wait.Seconds(),
-		Threshold: t.every.Seconds(),
-		// The bucket computes in floating point: a moment later it has surely
-		// filled.
-		Until: now.Add(wait + time.Microsecond),
-	}, false
-}
-
-func (t *tokens) take(now time.Time) { t.bucket.AllowN(now, 1) }
-
-func (t *tokens) interval(time.Duration) (time.Duration, bool) { return t.every, true }
-
-func (t *tokens) outlook(now time.Time, v view) (float64, bool) {
-	return t.bucket.TokensAt(now) + v.waitable.Seconds()/2/t.every.Seconds(), true
-}
-
-// setLimitsLocked replaces the limits by those of s. The token bucket of an earlier
-// setting is kept, also over a time without one, so that a change of the configuration
-// is no free burst; so is what starts owe, what is lent, and what the adaptive limit
-// learned.
+// setLimitsLocked replaces the settings. The token bucket of an earlier setting is kept,
+// also over a time without one, so that a change of the configuration is no free burst; so
+// are debts, loans and what the adaptive limit learned.
 func (l *Limiter) setLimitsLocked(now time.Time, s Settings) {
 	l.settings = s
-	l.limits = l.limits[:0]
 	l.setAdaptiveLocked(now)
-	l.setMostLocked()
-	if l.slots.most > 0 {
-		l.limits = append(l.limits, &l.slots)
-	}
-	l.setBucketLocked(now)
-	l.limits = append(l.limits, l.signalLimitsLocked()...)
-}
-
-func (l *Limiter) setBucketLocked(now time.Time) {
-	s := l.settings
+	l.setLimitLocked()
 	if s.FillEvery <= 0 {
 		return
 	}
@@ -103,38 +39,173 @@ func (l *Limiter) setBucketLocked(now time.Time) {
 		l.bucket.SetLimitAt(now, fill)
 		l.bucket.SetBurstAt(now, burst)
 	}
-	l.limits = append(l.limits, &tokens{bucket: l.bucket, every: s.FillEvery})
 }
 
-// checkLocked asks every limit and takes none.
+// slotsLocked gives how many slots are taken.
+func (l *Limiter) slotsLocked() (n int) {
+	for _, t := range l.inFlight {
+		if t.slot {
+			n++
+		}
+	}
+	return n
+}
+
+// capacityLocked is how many may start at a time, with the slots that are lent.
+func (l *Limiter) capacityLocked() int { return max(l.limit, l.lentUpTo) }
+
+// checkLocked asks every limit of the node and takes none.
 func (l *Limiter) checkLocked(now time.Time) (Held, bool) {
-	for _, lim := range l.limits {
-		if held, ok := lim.check(now); !ok {
+	if held, ok := l.checkSlotsLocked(); !ok {
+		return held, false
+	}
+	return l.checkOthersLocked(now)
+}
+
+func (l *Limiter) checkSlotsLocked() (Held, bool) {
+	if l.limit <= 0 {
+		return Held{}, true
+	}
+	taken, capacity := l.slotsLocked(), l.capacityLocked()
+	return Held{Reason: Concurrency, Measured: float64(taken), Threshold: float64(capacity)}, taken < capacity
+}
+
+// checkOthersLocked asks every limit but that of the starts at a time.
+func (l *Limiter) checkOthersLocked(now time.Time) (Held, bool) {
+	if held, ok := l.checkRateLocked(now); !ok {
+		return held, false
+	}
+	for signal := range numSignals {
+		if held, ok := l.checkSignalLocked(now, signal); !ok {
 			return held, false
 		}
 	}
 	return Held{}, true
 }
 
-// othersAllowLocked asks every limit but that of the starts at a time.
-func (l *Limiter) othersAllowLocked(now time.Time) bool {
-	for _, lim := range l.limits {
-		if lim == limit(&l.slots) {
-			continue
-		}
-		if _, ok := lim.check(now); !ok {
-			return false
-		}
+// checkRateLocked asks the token bucket without taking a token.
+func (l *Limiter) checkRateLocked(now time.Time) (Held, bool) {
+	if l.settings.FillEvery <= 0 {
+		return Held{}, true
 	}
-	return true
+	have := l.bucket.TokensAt(now)
+	if have >= 1 {
+		return Held{}, true
+	}
+	wait := time.Duration((1 - have) * float64(l.settings.FillEvery))
+	return Held{
+		Reason:    Rate,
+		Measured:  wait.Seconds(),
+		Threshold: l.settings.FillEvery.Seconds(),
+		// The bucket computes in floating point: a moment later it has surely filled.
+		Until: now.Add(wait + time.Microsecond),
+	}, false
 }
 
-// takeLocked takes every limit. Every limit that can say no has agreed before,
-// except for a start over the limit: then each takes what it has.
-func (l *Limiter) takeLocked(now time.Time) {
-	for _, lim := range l.limits {
-		lim.take(now)
+// checkSignalLocked holds a start back while a signal, with the debts of the starts that
+// it does not show yet, is not below its bound. A signal that is blind, was never
+// measured, or has not been for readingKept opens it. CPU pressure counts only where the
+// CPU is used.
+func (l *Limiter) checkSignalLocked(now time.Time, signal Signal) (Held, bool) {
+	bound := l.settings.Threshold(signal)
+	if bound <= 0 {
+		return Held{}, true
 	}
-	l.takes.add(now)
+	value, known := l.signals.valueAt(now, signal)
+	if !known {
+		return Held{}, true
+	}
+	if least := l.settings.Pressure.minUtilization(); signal == SignalCPUPressure && least > 0 {
+		if cpu, known := l.signals.valueAt(now, SignalCPU); !known || cpu <= least {
+			return Held{}, true
+		}
+	}
+	reason, owed := l.owedLocked(signal)
+	if value+owed < bound {
+		return Held{}, true
+	}
+	return Held{Reason: reason, Signal: signal, Measured: value + owed, Owed: owed, Threshold: bound}, false
+}
+
+// owedLocked gives the debts of the starts that a signal does not show yet.
+func (l *Limiter) owedLocked(signal Signal) (reason Reason, owed float64) {
+	r := &l.signals[signal]
+	switch signal {
+	case SignalCPU:
+		return CPULoad, max(0, l.settings.CPU.Increment) * float64(l.debts.after(r.From))
+	case SignalIOWait:
+		return IOLoad, max(0, l.settings.IOWait.Increment) * float64(l.debts.after(r.From))
+	case SignalLoad:
+		return LoadAverage, max(0, l.settings.Load.Increment) * l.debts.decayed(r.To)
+	default:
+		return Pressure, 0
+	}
+}
+
+// expiryLocked gives when the limit on a signal opens by itself if none is measured anew.
+func (l *Limiter) expiryLocked(signal Signal) time.Time {
+	at := l.signals[signal].To
+	if cpu := l.signals[SignalCPU].To; signal == SignalCPUPressure && cpu.Before(at) && l.settings.Pressure.minUtilization() > 0 {
+		at = cpu
+	}
+	return at.Add(readingKept + 1)
+}
+
+// opensAtLocked gives when the limits allow one more start by themselves, those of the
+// starts at a time left out if they may be passed; false: not by time alone.
+func (l *Limiter) opensAtLocked(now time.Time, passSlots bool) (at time.Time, ok bool) {
+	if _, open := l.checkSlotsLocked(); !open && !passSlots {
+		return time.Time{}, false
+	}
+	held, _ := l.checkRateLocked(now)
+	at = held.Until
+	for signal := range numSignals {
+		if _, open := l.checkSignalLocked(now, signal); !open {
+			at = later(at, l.expiryLocked(signal))
+		}
+	}
+	return later(at, now), true
+}
+
+// takeLocked takes every limit. Each that can refuse has agreed before, except for a start
+// over the limit: then it takes what there is.
+func (l *Limiter) takeLocked(now time.Time) {
+	if l.settings.FillEvery > 0 {
+		l.bucket.AllowN(now, 1)
+	}
+	l.debts.add(now)
 	l.paced.add(now)
+}
+
+// admissions are the times of the latest admissions, in their order.
+type admissions struct{ times []time.Time }
+
+func (a *admissions) add(now time.Time) {
+	a.forget(now)
+	a.times = append(a.times, now)
+}
+
+func (a *admissions) forget(now time.Time) {
+	n := 0
+	for n < len(a.times) && now.Sub(a.times[n]) > admissionsKept {
+		n++
+	}
+	a.times = slices.Delete(a.times, 0, n)
+}
+
+// after counts the admissions after a time. One at that time does not count.
+func (a *admissions) after(at time.Time) (n int) {
+	for n < len(a.times) && a.times[len(a.times)-1-n].After(at) {
+		n++
+	}
+	return n
+}
+
+// decayed counts the admissions, each as far as an average with loadDecay does not show
+// it at a time.
+func (a *admissions) decayed(at time.Time) (n float64) {
+	for _, t := range a.times {
+		n += math.Exp(-max(0, at.Sub(t).Seconds()) / loadDecay.Seconds())
+	}
+	return n
 }

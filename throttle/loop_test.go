@@ -49,18 +49,18 @@ func TestTheLoopOfACallerWakesEverybodyInTime(t *testing.T) {
 		reason   Reason
 	}{
 		"a token fills": {
-			settings: Settings{FillEvery: 20 * time.Second}, want: 20 * time.Second, reason: Free,
+			settings: Settings{FillEvery: 20 * time.Second}, want: 20 * time.Second, reason: WithinLimits,
 		},
 		"a start is stuck": {
-			settings: Settings{MaxConcurrent: 1, StartTimeout: time.Minute}, want: time.Minute, reason: Free,
+			settings: Settings{MaxConcurrent: 1, StartTimeout: time.Minute}, want: time.Minute, reason: WithinLimits,
 		},
 		"maxWait is over": {
 			settings: Settings{MaxConcurrent: 1, MaxWait: 30 * time.Second}, want: 30 * time.Second, reason: MaxWait,
 		},
 		"maxWait becomes shorter": {
 			settings: Settings{MaxConcurrent: 1},
-			then:     func(l *Limiter) { l.SetPriority(time.Now(), "b", 0, 15*time.Second) },
-			want:     15 * time.Second, reason: MaxWait,
+			then:     func(l *Limiter) { l.SetPriority(time.Now(), "b", 0, 40*time.Second) },
+			want:     40 * time.Second, reason: MaxWait,
 		},
 		"the time of the last call is over long ago": {
 			settings: Settings{MaxConcurrent: 1, MaxWait: time.Hour, StartTimeout: 2 * time.Hour},
@@ -68,7 +68,7 @@ func TestTheLoopOfACallerWakesEverybodyInTime(t *testing.T) {
 				l.Configure(time.Now(), Settings{FillEvery: time.Minute, MaxWait: time.Hour})
 				l.Lookup("a").End(time.Now(), Ready)
 			},
-			want: 5 * time.Second, reason: Free,
+			want: 5 * time.Second, reason: WithinLimits,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -77,9 +77,9 @@ func TestTheLoopOfACallerWakesEverybodyInTime(t *testing.T) {
 				began := time.Now()
 				l := New(began, c.settings)
 				defer runLoop(t, l)()
-				l.Join(began, Request{UID: "a"}).Attend(began)
+				l.Join(began, Request{UID: "a"}).Wait(began)
 				b := l.Join(began, Request{UID: "b"})
-				b.Attend(began)
+				b.Wait(began)
 				time.Sleep(5 * time.Second)
 				synctest.Wait()
 				if c.then != nil {
@@ -101,14 +101,16 @@ func TestTheLoopOfACallerWakesWhomAPolicyHeld(t *testing.T) {
 		limits GroupLimits
 		then   func(*Limiter)
 	}{
-		"another finishes":     {GroupLimits{Running: pods(1)}, func(l *Limiter) { l.Finished(time.Now(), "a") }},
-		"a start ends":         {GroupLimits{Starting: pods(1)}, func(l *Limiter) { l.Lookup("a").End(time.Now(), Failed) }},
-		"a pod is ready":       {GroupLimits{Pacer: Pacer{Kind: Linear, Step: 1, MaxStagger: 9}}, func(l *Limiter) { l.SetRunning(time.Now(), "a", in(t1, nil), true) }},
+		"another finishes": {GroupLimits{Running: pods(1)}, func(l *Limiter) { l.Finished(time.Now(), "a") }},
+		"a start ends":     {GroupLimits{Starting: pods(1)}, func(l *Limiter) { l.Lookup("a").End(time.Now(), Failed) }},
+		"a pod is ready": {GroupLimits{Pacer: Pacer{Kind: Linear, Step: 1, MaxStagger: 9}}, func(l *Limiter) {
+			l.SetGroups(time.Now(), PodGroups{UID: "a", Groups: in(t1, nil), Running: true, Ready: true})
+		}},
 		"a claim comes":        {GroupLimits{Claims: true}, func(l *Limiter) { l.SetClaims(time.Now(), t1, 2) }},
 		"the policy changes":   {GroupLimits{Running: pods(1)}, func(l *Limiter) { l.SetPolicies(time.Now(), map[string]GroupLimits{"t1": {Running: pods(2)}}) }},
 		"the policy is gone":   {GroupLimits{Running: pods(1)}, func(l *Limiter) { l.SetPolicies(time.Now(), nil) }},
-		"it changes its group": {GroupLimits{Running: pods(1)}, func(l *Limiter) { l.SetGroups(time.Now(), "b", nil) }},
-		"another changes its":  {GroupLimits{Running: pods(1)}, func(l *Limiter) { l.SetGroups(time.Now(), "a", nil) }},
+		"it changes its group": {GroupLimits{Running: pods(1)}, func(l *Limiter) { l.SetGroups(time.Now(), PodGroups{UID: "b", Groups: nil}) }},
+		"another changes its":  {GroupLimits{Running: pods(1)}, func(l *Limiter) { l.SetGroups(time.Now(), PodGroups{UID: "a", Groups: nil}) }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -118,9 +120,9 @@ func TestTheLoopOfACallerWakesWhomAPolicyHeld(t *testing.T) {
 				defer runLoop(t, l)()
 				l.SetPolicies(began, map[string]GroupLimits{"t1": c.limits})
 				l.SetClaims(began, t1, 1)
-				l.Join(began, Request{UID: "a", Groups: in(t1, nil)}).Attend(began)
+				l.Join(began, Request{UID: "a", Groups: in(t1, nil)}).Wait(began)
 				b := l.Join(began, Request{UID: "b", Groups: in(t1, nil)})
-				b.Attend(began)
+				b.Wait(began)
 				time.Sleep(5 * time.Second)
 				synctest.Wait()
 				require.False(t, decided(b))
@@ -148,8 +150,8 @@ func TestAHerdIsAsFastAsTheLimitsAllow(t *testing.T) {
 			for i := range pods {
 				herd.Go(func() {
 					ticket := l.Join(time.Now(), Request{UID: fmt.Sprint(i)})
-					ticket.Attend(time.Now())
-					defer func() { ticket.Leave(time.Now()) }()
+					ticket.Wait(time.Now())
+					defer func() { ticket.StopWaiting(time.Now()) }()
 					<-ticket.Decided()
 					time.Sleep(start)
 					ticket.End(time.Now(), Ready)

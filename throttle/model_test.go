@@ -1,317 +1,436 @@
-package throttle
+package throttle_test
 
 import (
 	"fmt"
-	"math"
+	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
 
-// nearly is how far the model's token count may be from the limiter's.
-const nearly = 1e-6
-
-// pod is what the model knows of one ticket.
-type pod struct {
-	t        *Ticket
-	uid      string
-	priority int32
-	arrived  time.Time
-	maxWait  time.Duration
-	number   int // in the order of joining
-	attended int
-	state    State
-	slot     bool
-	seen     time.Time
-	admitted time.Time
-	repeats  int
-	stalled  time.Time // since when it makes no progress; zero: it does
-	pulls    time.Time // since when it has a place to pull; zero: it has none
-	pulled   bool
-}
-
-// model is told what is asked of a limiter, and checks everything that happens
-// against the contract.
-type model struct {
+// oracle knows the contract of the package and none of its code: it asks a limiter for
+// everything at random, by the public API alone, and judges each admission by what it has
+// seen itself. The rate, signals and loans have oracles of their own (their tests): here,
+// what refuses is the number of starts at a time and what groups allow.
+type oracle struct {
 	t        *testing.T
-	l        *Limiter
-	settings Settings
-	now, at  time.Time // at is the time that counts for the operation
-	late     time.Time // the time that the caller gives: at, or a little before
-	pods     []*pod    // all that ever joined
-	tokens   float64
-	every    time.Duration // the bucket's, kept while there is no such limit; zero: there never was
-	burst    float64
-	filled   time.Time // when tokens was counted; zero: none was ever taken
-	over     *pod      // the start above the limit
-	overAll  bool
-	// free are the times of the admissions that the rate limits, since it was changed.
-	free    []time.Time
-	signals Signals
-	takes   []time.Time // all admissions that took the limits, or were exempt
-	lent    int
-	loanAt  time.Time // of the last loan
-	loan    int       // its size; zero: none is out
-	// What is known of policies, and of pods with groups, by UID.
-	policies map[string]GroupLimits
-	members  map[string]*modelMember
-	claims   map[GroupKey]int
-	// bound is until when a pod has to be admitted; nil: nobody has to.
-	bound map[*pod]time.Time
-
-	asked    asked
-	trace    []string
-	happened map[string]int
+	l        *throttle.Limiter
+	rng      *rand.Rand
+	now      time.Time
+	settings throttle.Settings
+	limits   map[string]throttle.GroupLimits
+	pods     map[string]*modelPod // that have not ended, or run
+	deadline string               // the pod that a deadline put above the limit
+	// passedGroup: it exceeds a limit of a group, and so is above it until it ends.
+	passedGroup bool
+	stuck       []modelStuck
+	joined      int
+	trace       []string
 }
 
-// asked is the operation under way.
-type asked struct {
-	what    string
-	of      *pod
-	request Request
-	since   time.Time
-	reason  Reason
+type modelStuck struct {
+	namespace string
+	until     time.Time
 }
 
-func newModel(t *testing.T, s Settings, happened map[string]int) *model {
-	m := &model{
-		t: t, l: New(t0, s), settings: s, now: t0, at: t0, late: t0,
-		happened: happened, members: map[string]*modelMember{}, claims: map[GroupKey]int{},
-		trace: []string{written(s)},
-	}
-	m.reconfigured(s)
-	return m
+// modelPod is what the oracle has seen of a pod.
+type modelPod struct {
+	uid, namespace string
+	ticket         *throttle.Ticket
+	priority       int32
+	repeats        int
+	number         int
+	arrived, due   time.Time
+	waiters        int
+	state          throttle.State
+	admitted       time.Time
+	slot           bool
+	groups         []throttle.Membership
+	runs, ready    bool
 }
 
-// written gives the settings for the trace, without addresses.
-func written(s Settings) string {
-	found := s.Adaptive
-	s.Adaptive = nil
-	if found == nil {
-		return fmt.Sprintf("%+v", s)
-	}
-	return fmt.Sprintf("%+v adaptive %+v", s, *found)
-}
-
-func (m *model) in(states ...State) (pods []*pod) {
-	for _, e := range m.pods {
-		if slices.Contains(states, e.state) {
-			pods = append(pods, e)
+func TestOracle(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(60) {
+		rng := rand.New(rand.NewPCG(seed, 7))
+		o := &oracle{
+			t: t, rng: rng, now: epoch, pods: map[string]*modelPod{},
+			settings: throttle.Settings{
+				MaxConcurrent: 1 + rng.IntN(4), MaxWait: 5 * time.Minute, StartTimeout: 2 * time.Minute,
+				NoProgressAfter: -1, NoFairness: seed%5 == 0,
+			},
 		}
+		o.l = throttle.New(o.now, o.settings)
+		o.play(seed)
 	}
-	return pods
 }
 
-// open gives the pod's start that has not ended.
-func (m *model) open(uid string) *pod {
-	for _, e := range m.in(Waiting, Starting) {
-		if e.uid == uid {
-			return e
+// play asks at random, and says what was asked where that failed.
+func (o *oracle) play(seed uint64) {
+	defer func() {
+		if o.t.Failed() {
+			o.t.Logf("seed %d, %+v:\n%s", seed, o.settings, strings.Join(o.trace[max(0, len(o.trace)-60):], "\n"))
 		}
+	}()
+	for range 250 {
+		o.step()
 	}
-	return nil
 }
 
-func goesBefore(a, b *pod) bool {
-	switch {
-	case a.priority != b.priority:
-		return a.priority > b.priority
-	case min(a.repeats, 5) != min(b.repeats, 5):
-		return min(a.repeats, 5) < min(b.repeats, 5)
-	case !a.arrived.Equal(b.arrived):
-		return a.arrived.Before(b.arrived)
+func (o *oracle) step() {
+	open := o.in(throttle.Waiting, throttle.Starting)
+	waiting := o.in(throttle.Waiting)
+	pick := func(from []*modelPod) *modelPod { return from[o.rng.IntN(len(from))] }
+	switch n := o.rng.IntN(100); {
+	case n < 25 || len(open) == 0:
+		o.join()
+	case n < 45 && len(waiting) > 0:
+		p := pick(waiting)
+		o.say("wait %s", p.uid)
+		p.waiters++
+		p.ticket.Wait(o.now)
+	case n < 52 && len(waiting) > 0:
+		o.leave(pick(waiting))
+	case n < 62 && len(waiting) > 0:
+		o.try(pick(waiting))
+	case n < 66 && len(waiting) > 0:
+		o.deadlineReached(pick(waiting))
+	case n < 80:
+		o.end(pick(open))
+	case n < 83:
+		o.policies()
+	case n < 86:
+		o.finish()
+	case n < 88 && len(waiting) > 0:
+		p := pick(waiting)
+		p.priority = int32(o.rng.IntN(2))
+		o.say("priority of %s %d", p.uid, p.priority)
+		o.l.SetPriority(o.now, p.uid, p.priority, 0)
+		p.due = p.arrived.Add(o.settings.MaxWait)
 	default:
-		return a.number < b.number
+		o.now = o.now.Add(time.Duration(o.rng.IntN(30)) * time.Second)
+		o.say("advance to %s", o.now.Sub(epoch))
+		o.l.Advance(o.now)
 	}
+	o.judge(nil)
+	o.quiet()
 }
 
-// queue gives the waiting pods in their order, or only those present.
-func (m *model) queue(onlyPresent bool) []*pod {
-	return m.sorted(func(p *pod) bool { return p.state == Waiting && (p.attended > 0 || !onlyPresent) })
+func (o *oracle) say(format string, args ...any) {
+	o.trace = append(o.trace, fmt.Sprintf(format, args...))
 }
 
-// sorted gives the pods that are wanted in the order of the queue.
-func (m *model) sorted(wanted func(*pod) bool) (pods []*pod) {
-	for _, p := range m.pods {
-		if wanted(p) {
+func (o *oracle) in(states ...throttle.State) (pods []*modelPod) {
+	for _, p := range o.pods {
+		if slices.Contains(states, p.state) {
 			pods = append(pods, p)
 		}
 	}
-	slices.SortFunc(pods, func(a, b *pod) int {
-		if goesBefore(a, b) {
-			return -1
-		}
-		return 1
-	})
+	slices.SortFunc(pods, func(a, b *modelPod) int { return a.number - b.number })
 	return pods
 }
 
-func (m *model) slots() (n int) {
-	for _, e := range m.in(Starting) {
-		if e.slot {
+func (o *oracle) join() {
+	o.joined++
+	p := &modelPod{
+		uid: fmt.Sprintf("p%d", o.joined), namespace: fmt.Sprintf("ns%d", o.rng.IntN(3)), number: o.joined,
+		priority: int32(o.rng.IntN(2)), repeats: max(0, o.rng.IntN(4)-2), arrived: o.now, state: throttle.Waiting,
+	}
+	maxWait := time.Duration(0)
+	if o.rng.IntN(4) == 0 {
+		maxWait = time.Duration(1+o.rng.IntN(90)) * time.Second
+	}
+	p.due = p.arrived.Add(o.settings.MaxWait)
+	if maxWait > 0 {
+		p.due = p.arrived.Add(min(o.settings.MaxWait, max(maxWait, 30*time.Second)))
+	}
+	for _, policy := range []string{"x", "y"} {
+		if o.rng.IntN(3) == 0 {
+			p.groups = append(p.groups, throttle.Membership{
+				Key: throttle.GroupKey{Policy: policy}, Bypass: o.rng.IntN(6) == 0,
+				Requests: throttle.Amounts{"cpu": int64(o.rng.IntN(3)) * 500, "memory": int64(o.rng.IntN(2)) * 1000},
+			})
+		}
+	}
+	o.say("join %s of %s priority %d repeats %d, max wait %s, groups %v", p.uid, p.namespace, p.priority, p.repeats, maxWait, p.groups)
+	o.pods[p.uid] = p
+	p.ticket = o.l.Join(o.now, throttle.Request{
+		UID: p.uid, Flow: p.namespace, Priority: p.priority, Repeats: p.repeats, MaxWait: maxWait, Groups: p.groups,
+	})
+}
+
+func (o *oracle) leave(p *modelPod) {
+	o.say("stop waiting %s", p.uid)
+	p.waiters = max(0, p.waiters-1)
+	p.ticket.StopWaiting(o.now)
+}
+
+func (o *oracle) try(p *modelPod) {
+	o.say("try %s", p.uid)
+	p.waiters++
+	d := p.ticket.TryStart(o.now)
+	o.judge(nil)
+	p.waiters--
+	require.Equal(o.t, p.state == throttle.Starting, d.Admitted)
+}
+
+func (o *oracle) deadlineReached(p *modelPod) {
+	o.say("deadline of %s", p.uid)
+	p.waiters++
+	d := p.ticket.DeadlineReached(o.now)
+	o.judge(p)
+	p.waiters--
+	require.Equal(o.t, p.state == throttle.Starting, d.Admitted)
+}
+
+func (o *oracle) end(p *modelPod) {
+	reason := []throttle.Reason{throttle.Ready, throttle.Failed, throttle.Deleted}[o.rng.IntN(3)]
+	o.say("end %s %s", p.uid, reason)
+	p.ticket.End(o.now, reason)
+}
+
+func (o *oracle) finish() {
+	for _, p := range o.in(throttle.Started, throttle.Gone) {
+		if p.runs && o.rng.IntN(2) == 0 {
+			o.say("finished %s", p.uid)
+			p.runs, p.ready = false, false
+			o.l.Finished(o.now, p.uid)
+			o.judge(nil)
+		}
+	}
+}
+
+func (o *oracle) policies() {
+	bound := func() (b throttle.Bound) {
+		if o.rng.IntN(3) == 0 {
+			n := int64(o.rng.IntN(5))
+			b.Pods = &n
+		}
+		if o.rng.IntN(2) == 0 {
+			b.Requests = throttle.Amounts{"cpu": int64(o.rng.IntN(6)) * 500}
+		}
+		return b
+	}
+	o.limits = map[string]throttle.GroupLimits{"x": {Starting: bound()}, "y": {Running: bound(), Starting: bound()}}
+	o.say("policies %+v", o.limits)
+	o.l.SetPolicies(o.now, o.limits)
+}
+
+// judge takes what happened, in its order, and judges each admission by what was known
+// just before it.
+func (o *oracle) judge(reached *modelPod) {
+	events, lost := o.l.Drain()
+	require.Zero(o.t, lost)
+	for _, e := range events {
+		p := o.pods[e.Ticket.UID()]
+		o.say("-> %s %s %s", e.Kind, e.Reason, p.uid)
+		switch e.Kind {
+		case throttle.KindAdmitted:
+			o.judgeAdmission(p, e.Reason, reached)
+			p.state, p.admitted, p.slot, p.runs, p.ready = throttle.Starting, o.now, true, true, false
+		case throttle.KindEnded:
+			o.ended(p, e)
+		case throttle.KindExpired:
+			require.Same(o.t, reached, p)
+		case throttle.KindJoined:
+		}
+		require.Equal(o.t, len(o.in(throttle.Waiting)), e.Waiting)
+		require.Equal(o.t, len(o.in(throttle.Starting)), e.Starting)
+	}
+}
+
+func (o *oracle) ended(p *modelPod, e throttle.Event) {
+	switch e.Reason {
+	case throttle.Stuck:
+		require.GreaterOrEqual(o.t, o.now.Sub(p.admitted), o.settings.StartTimeout)
+		o.stuck = append(o.stuck, modelStuck{p.namespace, o.now.Add(o.settings.StartTimeout)})
+	case throttle.Abandoned:
+		require.Zero(o.t, p.waiters, "a process waits")
+	}
+	was := p.state
+	p.state = throttle.Started
+	if was == throttle.Waiting || e.Reason == throttle.Deleted {
+		p.state = throttle.Gone
+	}
+	p.ready = p.runs && was == throttle.Starting && e.Reason == throttle.Ready
+	if o.deadline == p.uid || len(o.in(throttle.Starting)) <= o.settings.MaxConcurrent && !o.passedGroup {
+		o.deadline = ""
+	}
+}
+
+// judgeAdmission refuses an admission that the contract does not allow.
+func (o *oracle) judgeAdmission(p *modelPod, reason throttle.Reason, reached *modelPod) {
+	starting := len(o.in(throttle.Starting))
+	over := starting >= o.settings.MaxConcurrent
+	require.Equal(o.t, throttle.Waiting, p.state)
+	require.Positive(o.t, p.waiters, "no process waits for %s", p.uid)
+	require.False(o.t, o.runningFull(p), "%s exceeds a bound of Running", p.uid)
+	switch reason {
+	case throttle.WithinLimits:
+		require.False(o.t, over, "%s is above the limit", p.uid)
+		require.False(o.t, o.startingFull(p), "%s exceeds a bound of Starting", p.uid)
+		o.judgeOrder(p)
+		return
+	case throttle.MaxWait:
+		require.False(o.t, o.now.Before(p.due), "%s has not waited for so long", p.uid)
+		o.judgeUrgency(p)
+	case throttle.GateDeadline:
+		require.Same(o.t, reached, p)
+	default:
+		require.Fail(o.t, "no such admission", reason)
+	}
+	if over || o.startingFull(p) {
+		require.Empty(o.t, o.deadline, "%s is the second above the limit for a deadline", p.uid)
+		o.deadline, o.passedGroup = p.uid, o.startingFull(p)
+	}
+}
+
+// judgeOrder refuses an admission out of the order: priority, first starts, the namespace
+// with the fewest starts, arrival. One that a bound of a group holds, or may be reserving,
+// is passed by all.
+func (o *oracle) judgeOrder(p *modelPod) {
+	for _, other := range o.in(throttle.Waiting) {
+		if other == p || other.waiters == 0 || o.startingFull(other) || o.runningFull(other) || len(other.groups) > 0 {
+			continue
+		}
+		require.False(o.t, o.before(other, p), "%s goes before %s", other.uid, p.uid)
+	}
+}
+
+func (o *oracle) before(a, b *modelPod) bool {
+	switch {
+	case a.priority != b.priority:
+		return a.priority > b.priority
+	case a.repeats != b.repeats:
+		return a.repeats < b.repeats
+	}
+	return o.fairer(a, b)
+}
+
+func (o *oracle) fairer(a, b *modelPod) bool {
+	if x, y := o.load(a.namespace), o.load(b.namespace); x != y {
+		return x < y
+	}
+	if !a.arrived.Equal(b.arrived) {
+		return a.arrived.Before(b.arrived)
+	}
+	return a.number < b.number
+}
+
+func (o *oracle) load(namespace string) (n int) {
+	if o.settings.NoFairness {
+		return 0
+	}
+	for _, p := range o.in(throttle.Starting) {
+		if p.namespace == namespace {
+			n++
+		}
+	}
+	for _, s := range o.stuck {
+		if s.namespace == namespace && o.now.Before(s.until) {
 			n++
 		}
 	}
 	return n
 }
 
-func (m *model) maxWait(e *pod) time.Duration {
-	wait := 10 * time.Minute
-	if m.settings.MaxWait > 0 {
-		wait = m.settings.MaxWait
-	}
-	if e.maxWait > 0 {
-		wait = min(wait, e.maxWait)
-	}
-	return wait
-}
-
-func (m *model) due(e *pod, at time.Time) bool { return at.Sub(e.arrived) >= m.maxWait(e) }
-
-// have gives the tokens at the time of the operation.
-func (m *model) have() float64 {
-	filled := float64(max(0, m.at.Sub(m.filled))) / float64(m.every)
-	return min(m.tokens+filled, m.burst)
-}
-
-// fill settles the tokens at the time of the operation, or at that of an
-// earlier operation which was later.
-func (m *model) fill() {
-	m.tokens = m.have()
-	if m.at.After(m.filled) {
-		m.filled = m.at
-	}
-}
-
-// most is how many may start at a time, without those lent; zero: any number. What
-// the adaptive limit finds is not the model's business.
-func (m *model) most() int {
-	most := max(0, m.settings.MaxConcurrent)
-	if m.settings.Adaptive != nil {
-		if found := m.l.adaptive.Limit(); most == 0 || found < most {
-			most = found
+// judgeUrgency: of those whose deadline is over, priority goes first, then namespaces take
+// turns.
+func (o *oracle) judgeUrgency(p *modelPod) {
+	for _, other := range o.in(throttle.Waiting) {
+		if other == p || other.waiters == 0 || o.now.Before(other.due) || len(other.groups) > 0 {
+			continue
+		}
+		if other.priority > p.priority {
+			require.Fail(o.t, "urgency", "%s has a higher priority than %s", other.uid, p.uid)
+		}
+		if other.priority == p.priority {
+			require.False(o.t, o.fairer(other, p), "%s is more urgent than %s", other.uid, p.uid)
 		}
 	}
-	return most
 }
 
-// fits tells whether every limit allows one more; margin moves the border of the
-// tokens towards it.
-func (m *model) fits(margin float64) bool {
-	if most := m.most(); most > 0 && m.slots() >= most+m.lent {
-		return false
-	}
-	return m.othersFit(margin)
+func (o *oracle) runningFull(p *modelPod) bool {
+	return !p.runs && o.full(p, func(l throttle.GroupLimits) throttle.Bound { return l.Running }, func(other *modelPod) bool { return other.runs })
 }
 
-// othersFit is fits without the number of starts at a time.
-func (m *model) othersFit(margin float64) bool {
-	if m.settings.FillEvery > 0 && m.have()+margin < 1 {
-		return false
-	}
-	return !m.signalHolds()
+func (o *oracle) startingFull(p *modelPod) bool {
+	return o.full(p, func(l throttle.GroupLimits) throttle.Bound { return l.Starting }, func(other *modelPod) bool { return other.state == throttle.Starting })
 }
 
-// signalHolds knows the two limits on signals that the sequences set.
-func (m *model) signalHolds() bool {
-	known := func(r Reading) bool {
-		return r.Err == nil && !r.To.IsZero() && m.at.Sub(r.To) <= 30*time.Second && !math.IsNaN(r.Value)
-	}
-	cpu, pressure := m.signals[SignalCPU], m.signals[SignalCPUPressure]
-	if s := m.settings.CPU; s.Max > 0 && known(cpu) {
-		value := cpu.Value
-		for _, at := range m.takes {
-			if at.After(cpu.From) {
-				value += s.Increment
+// full tells whether a bound has no room for one more, by counting everybody anew.
+func (o *oracle) full(p *modelPod, of func(throttle.GroupLimits) throttle.Bound, counts func(*modelPod) bool) bool {
+	for _, in := range p.groups {
+		bound := of(o.limits[in.Key.Policy])
+		if in.Bypass {
+			continue
+		}
+		pods, used := int64(0), throttle.Amounts{}
+		for _, other := range o.pods {
+			for _, part := range other.groups {
+				if part.Key == in.Key && counts(other) {
+					pods++
+					used["cpu"] += part.Requests["cpu"]
+				}
 			}
 		}
-		if value >= s.Max {
+		if bound.Pods != nil && pods >= *bound.Pods {
+			return true
+		}
+		if most, bounded := bound.Requests["cpu"]; bounded && in.Requests["cpu"] > 0 && used["cpu"]+in.Requests["cpu"] > most {
 			return true
 		}
 	}
-	most := m.settings.Pressure.CPUSome
-	return most > 0 && known(pressure) && pressure.Value >= most && known(cpu) && cpu.Value > 70
+	return false
 }
 
-// take takes one token as far as there is one.
-func (m *model) take() {
-	m.takes = append(m.takes, m.at)
-	if m.settings.FillEvery <= 0 {
-		return
-	}
-	m.fill()
-	if m.tokens+nearly >= 1 {
-		m.tokens--
-	}
-}
-
-// mayPass tells whether a deadline may put a start above the limit.
-func (m *model) mayPass() bool {
-	most := m.most()
-	if e := m.over; e != nil && (e.state != Starting || (!m.overAll && most > 0 && m.slots() <= most+m.lent)) {
-		m.over = nil
-	}
-	return m.over == nil && (most <= 0 || m.slots() <= most+m.lent)
-}
-
-func (m *model) reconfigured(s Settings) {
-	m.settings = s
-	if s.FillEvery <= 0 {
-		return
-	}
-	burst := float64(max(1, s.Burst))
-	if m.every == 0 {
-		m.tokens = burst
-	} else {
-		m.fill()
-		m.tokens = min(m.tokens, burst)
-	}
-	if m.every != s.FillEvery || m.burst != burst {
-		m.free = nil
-	}
-	m.every, m.burst = s.FillEvery, burst
-}
-
-// setBack moves all times with a clock that was set back.
-func (m *model) setBack(d time.Duration) {
-	m.at = m.now
-	if m.every > 0 {
-		m.fill()
-	}
-	times := []*time.Time{&m.filled, &m.loanAt, &m.now}
-	for _, p := range m.pods {
-		times = append(times, &p.arrived, &p.seen, &p.admitted, &p.stalled, &p.pulls)
-	}
-	for i := range m.free {
-		times = append(times, &m.free[i])
-	}
-	for i := range m.takes {
-		times = append(times, &m.takes[i])
-	}
-	for i := range m.signals {
-		times = append(times, &m.signals[i].From, &m.signals[i].To)
-	}
-	for _, at := range times {
-		if !at.IsZero() {
-			*at = at.Add(-d)
+// quiet refuses a limiter that leaves a slot idle, and compares what it counts.
+func (o *oracle) quiet() {
+	starting := o.in(throttle.Starting)
+	if len(starting) < o.settings.MaxConcurrent {
+		for _, p := range o.in(throttle.Waiting) {
+			require.False(o.t, p.waiters > 0 && len(p.groups) == 0, "%s waits beside a free slot", p.uid)
 		}
 	}
-	m.trace = append(m.trace, fmt.Sprintf("clock set back by %s", d))
+	s := o.l.Snapshot(o.now)
+	require.Len(o.t, s.Waiting, len(o.in(throttle.Waiting)))
+	require.Len(o.t, s.Starting, len(starting))
+	for _, p := range o.pods {
+		state, _ := p.ticket.Status()
+		require.Equal(o.t, p.state, state, p.uid)
+	}
+	o.recount()
 }
 
-// admittedByRate checks every window that ends now: never more than the burst
-// and what has filled.
-func (m *model) admittedByRate() {
-	if m.settings.FillEvery <= 0 {
-		return
-	}
-	at := m.filled // now, or the time of an earlier operation which was later
-	m.free = append(m.free, at)
-	for i, from := range m.free {
-		filled := float64(at.Sub(from)) / float64(m.settings.FillEvery)
-		most := math.Floor(float64(max(1, m.settings.Burst)) + filled + nearly)
-		require.LessOrEqual(m.t, float64(len(m.free)-i), most, "admissions since %s", from)
+// recount compares the counters of the groups with a count of all pods.
+func (o *oracle) recount() {
+	for _, v := range o.l.Groups(o.now) {
+		want := throttle.GroupView{}
+		for _, p := range o.pods {
+			for _, in := range p.groups {
+				if in.Key != v.Key {
+					continue
+				}
+				if p.state == throttle.Waiting {
+					want.Waiting++
+				}
+				if p.state == throttle.Starting {
+					want.Starting.Pods++
+				}
+				if p.runs {
+					want.Running.Pods++
+				}
+				if p.runs && p.ready {
+					want.Ready++
+				}
+			}
+		}
+		require.Equal(o.t, []any{want.Waiting, want.Starting.Pods, want.Running.Pods, want.Ready},
+			[]any{v.Waiting, v.Starting.Pods, v.Running.Pods, v.Ready}, "%v", v.Key)
 	}
 }

@@ -36,7 +36,7 @@ func (n *node) join(uid string) *Ticket {
 func (n *node) attend(uids ...string) (last *Ticket) {
 	for _, uid := range uids {
 		last = n.join(uid)
-		last.Attend(n.now)
+		last.Wait(n.now)
 	}
 	return last
 }

@@ -22,7 +22,7 @@ func runningRequests(most Amounts) map[string]GroupLimits {
 // grouped joins with groups, and stands there from now on.
 func (n *node) grouped(uid string, groups []Membership) *Ticket {
 	t := n.l.Join(n.now, Request{UID: uid, Name: "ns/" + uid, Groups: groups})
-	t.Attend(n.now)
+	t.Wait(n.now)
 	return t
 }
 
@@ -53,22 +53,22 @@ func TestAPodThatAsksForWhatIsFreePassesOneThatDoesNot(t *testing.T) {
 	gib := int64(1 << 30 * 1000)
 	n.l.SetPolicies(n.now, runningRequests(Amounts{"cpu": 200, "memory": gib}))
 	n.grouped("pod1", in(t1, Amounts{"cpu": 200}))
-	n.requireState("pod1", Starting, Free)
+	n.requireState("pod1", Starting, WithinLimits)
 	require.Equal(t, map[string]bool{"cpu": true, "memory": false}, n.group(t1).Throttled.Running.Requests)
 	n.end("pod1", Ready)
 
 	n.grouped("pod2", in(t1, Amounts{"cpu": 300}))
 	n.requireHeld("pod2", Unadmittable, "policy t1: may never run, it asks for 300m of 200m cpu")
 	n.grouped("pod1m", in(t1, Amounts{"memory": gib / 2}))
-	n.requireState("pod1m", Starting, Free)
+	n.requireState("pod1m", Starting, WithinLimits)
 	require.Equal(t, Usage{Pods: 2, Requests: Amounts{"cpu": 200, "memory": gib / 2}}, n.group(t1).Running)
 
 	n.l.SetPolicies(n.now, runningRequests(Amounts{"cpu": 700, "memory": gib}))
-	n.requireState("pod2", Starting, Free)
+	n.requireState("pod2", Starting, WithinLimits)
 	n.grouped("pod3", in(t1, Amounts{"cpu": 300}))
 	n.requireHeld("pod3", PolicyRunning, "policy t1: 500m of 700m cpu running, it asks for 300m")
 	n.l.Finished(n.now, "pod1")
-	n.requireState("pod3", Starting, Free)
+	n.requireState("pod3", Starting, WithinLimits)
 	require.Equal(t, Usage{Pods: 3, Requests: Amounts{"cpu": 600, "memory": gib / 2}}, n.group(t1).Running)
 }
 
@@ -93,9 +93,9 @@ func TestAnExponentialPacerStartsFourThenSixteenThenTheRest(t *testing.T) {
 	second := starting()
 	require.Len(t, second, 16)
 	n.requireHeld("20", PolicyPacer, "policy t1: 16 of 16 starting beside those that are ready")
-	n.l.SetRunning(n.now, first[0].UID, in(t1, nil), false)
+	n.l.SetGroups(n.now, PodGroups{UID: first[0].UID, Groups: in(t1, nil), Running: true, Ready: false})
 	n.requireHeld("20", PolicyPacer, "policy t1: 17 of 12 starting beside those that are ready")
-	n.l.SetRunning(n.now, first[0].UID, in(t1, nil), true)
+	n.l.SetGroups(n.now, PodGroups{UID: first[0].UID, Groups: in(t1, nil), Running: true, Ready: true})
 	ready(second)
 	require.Len(t, starting(), 20)
 	require.Equal(t, []int{20, 0}, []int{n.group(t1).Ready, n.group(t1).Waiting})
@@ -194,16 +194,16 @@ func TestNothingPassesABoundOfThoseThatRun(t *testing.T) {
 	n.l.SetStalled(n.now, "first", n.now)
 	require.True(t, n.pass(time.Hour).IsZero(), "there is nothing to wake up for")
 	n.requireState("first", Started, Stuck)
-	d := second.Expire(n.now)
+	d := second.DeadlineReached(n.now)
 	require.Equal(t, []Reason{GateExpired, PolicyRunning}, []Reason{d.Reason, d.Held.Reason})
-	d = second.LetUp(n.now, waitable)
+	d = second.Reserve(n.now, waitable)
 	require.False(t, d.Admitted)
 	require.Equal(t, PolicyRunning, d.Reason)
-	second.Leave(n.now)
+	second.StopWaiting(n.now)
 	d = second.TryStart(n.now)
 	require.Equal(t, PolicyRunning, d.Reason)
 	n.l.Finished(n.now, "first")
-	require.True(t, second.LetUp(n.now, waitable).Admitted)
+	require.True(t, second.Reserve(n.now, waitable).Admitted)
 	require.True(t, second.TryStart(n.now).Admitted)
 }
 
@@ -216,13 +216,13 @@ func TestNoMoreAreLetUpThanMayRun(t *testing.T) {
 		return n.l.Join(n.now, Request{UID: uid, Groups: in(t1, Amounts{"cpu": 300})})
 	}
 	one, two := small("one"), small("two")
-	n.l.SetRunning(n.now, "other", in(t1, Amounts{"cpu": 300}), true)
-	require.Equal(t, PolicyRunning, big.LetUp(n.now, waitable).Reason)
-	require.Equal(t, PolicyRunning, one.LetUp(n.now, waitable).Reason, "the big one will be back in seconds")
+	n.l.SetGroups(n.now, PodGroups{UID: "other", Groups: in(t1, Amounts{"cpu": 300}), Running: true, Ready: true})
+	require.Equal(t, PolicyRunning, big.Reserve(n.now, waitable).Reason)
+	require.Equal(t, PolicyRunning, one.Reserve(n.now, waitable).Reason, "the big one will be back in seconds")
 	n.pass(returnsWithin)
-	require.True(t, one.LetUp(n.now, waitable).Admitted)
-	require.True(t, two.LetUp(n.now, waitable).Admitted)
-	require.Equal(t, PolicyRunning, small("three").LetUp(n.now, waitable).Reason)
+	require.True(t, one.Reserve(n.now, waitable).Admitted)
+	require.True(t, two.Reserve(n.now, waitable).Admitted)
+	require.Equal(t, PolicyRunning, small("three").Reserve(n.now, waitable).Reason)
 	require.Equal(t, PolicyRunning, small("three").TryStart(n.now).Reason, "the place is kept for those that were let up")
 	require.True(t, two.TryStart(n.now).Admitted)
 }
@@ -235,8 +235,8 @@ func TestASmallPodDoesNotPassALargeOneThatStandsThere(t *testing.T) {
 	n.grouped("large", in(t1, Amounts{"cpu": 800}))
 	n.requireHeld("large", PolicyStarting, "policy t1: 500m of 1 cpu starting, it asks for 800m")
 	small := n.l.Join(n.now, Request{UID: "small", Groups: in(t1, Amounts{"cpu": 100})})
-	require.Equal(t, Queued, small.TryStart(n.now).Reason)
-	small.Attend(n.now)
+	require.Equal(t, PolicyStarting, small.TryStart(n.now).Reason)
+	small.Wait(n.now)
 	n.requireStarting("first")
 	n.l.SetPriority(n.now, "small", 1, 0)
 	n.requireStarting("first", "small")
@@ -253,7 +253,7 @@ func TestADeadlinePassesABoundOfThoseThatStart(t *testing.T) {
 	n.pass(n.pass(0).Sub(n.now))
 	require.Equal(t, t0.Add(time.Minute), n.now)
 	n.requireState("a", Starting, MaxWait)
-	require.False(t, b.Expire(n.now).Admitted, "one at a time")
+	require.False(t, b.DeadlineReached(n.now).Admitted, "one at a time")
 	n.end("a", Ready)
 	n.requireState("b", Starting, MaxWait)
 }
@@ -376,7 +376,7 @@ func TestClaimsAreNotWantedForThoseThatStayAway(t *testing.T) {
 	n := newNode(t, Settings{})
 	n.l.SetPolicies(n.now, map[string]GroupLimits{"t1": {Claims: true}})
 	pulls := n.l.Join(n.now, Request{UID: "pulls", Groups: in(t1, nil)})
-	require.True(t, pulls.LetUp(n.now, time.Minute).Admitted)
+	require.True(t, pulls.Reserve(n.now, time.Minute).Admitted)
 	refused := n.l.Join(n.now, Request{UID: "refused", Groups: in(t1, nil)})
 	require.False(t, refused.TryStart(n.now).Admitted)
 	require.Equal(t, 2, n.group(t1).Wants)
@@ -384,8 +384,8 @@ func TestClaimsAreNotWantedForThoseThatStayAway(t *testing.T) {
 	require.Equal(t, 1, n.group(t1).Wants, "nobody has come to a container")
 	n.pass(returnsWithin - arrivalGrace)
 	require.Zero(t, n.group(t1).Wants, "nobody has come back")
-	require.True(t, pulls.letUp, "to look changes nothing")
-	pulls.Attend(n.now)
+	require.True(t, pulls.reserved, "to look changes nothing")
+	pulls.Wait(n.now)
 	require.Equal(t, 1, n.group(t1).Wants)
 }
 
@@ -397,11 +397,11 @@ func TestPoliciesAndGroupsChangeWhilePodsWait(t *testing.T) {
 	n.grouped("b", in(t1, nil))
 	n.grouped("c", in(GroupKey{Policy: "t2"}, nil))
 	n.requireStarting("a")
-	n.l.SetGroups(n.now, "a", nil)
+	n.l.SetGroups(n.now, PodGroups{UID: "a", Groups: nil})
 	n.requireStarting("a", "b")
-	n.l.SetGroups(n.now, "a", in(t1, nil))
+	n.l.SetGroups(n.now, PodGroups{UID: "a", Groups: in(t1, nil)})
 	require.Equal(t, []int64{2, 2}, []int64{n.group(t1).Running.Pods, n.group(t1).Starting.Pods}, "it starts and runs all the same")
-	n.l.SetGroups(n.now, "c", in(t1, nil))
+	n.l.SetGroups(n.now, PodGroups{UID: "c", Groups: in(t1, nil)})
 	n.requireHeld("c", PolicyRunning, "policy t1: 2 of 1 running")
 	n.l.SetPolicies(n.now, map[string]GroupLimits{"t2": {Running: pods(0)}})
 	n.requireStarting("a", "b", "c")
@@ -411,21 +411,19 @@ func TestNothingIsLeftOfGroupsWithoutPods(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{MaxConcurrent: 10})
 	n.l.SetPolicies(n.now, map[string]GroupLimits{"images": {Starting: pods(1), Running: pods(2)}})
-	const groups = 5_000
+	const groups = 500
 	key := func(i int) GroupKey { return GroupKey{"images", fmt.Sprint(i)} }
 	for i := range groups {
 		n.grouped(fmt.Sprint(i), in(key(i), Amounts{"cpu": 100}))
 	}
 	require.Len(t, n.l.Groups(n.now), groups)
 	for i := range groups {
-		n.requireState(fmt.Sprint(i), Starting, Free)
+		n.requireState(fmt.Sprint(i), Starting, WithinLimits)
 		n.end(fmt.Sprint(i), Ready)
 		n.l.Finished(n.now, fmt.Sprint(i))
 	}
-	require.Empty(t, n.l.groups)
-	require.Empty(t, n.l.members)
-	require.Len(t, n.l.classes, 1)
-	require.Len(t, n.l.classOf, 1)
+	require.Empty(t, n.l.Groups(n.now))
+	require.Empty(t, n.l.pods)
 }
 
 // A pod that starts anew without ever having been ready counts among those that start: it

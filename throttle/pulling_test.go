@@ -12,28 +12,28 @@ func TestOnlySoManyPullAtATime(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{MaxPulling: 2})
 	require.Equal(t, 2, n.letUp("pod", 5))
-	d := n.l.Lookup("pod-02").LetUp(n.now, waitable)
+	d := n.l.Lookup("pod-02").Reserve(n.now, waitable)
 	require.False(t, d.Admitted)
 	require.Equal(t, Pulling, d.Reason)
 	require.Equal(t, "2 of 2 pulling images", d.Held.String())
 	require.Equal(t, 2, d.Ahead)
 	require.Equal(t, 2, n.l.Snapshot(n.now).Pulling)
-	require.True(t, n.l.Lookup("pod-00").LetUp(n.now, waitable).Admitted, "it has its place")
+	require.True(t, n.l.Lookup("pod-00").Reserve(n.now, waitable).Admitted, "it has its place")
 
 	require.True(t, n.l.Lookup("pod-00").TryStart(n.now).Admitted, "no limit on starts")
-	require.True(t, n.l.Lookup("pod-02").LetUp(n.now, waitable).Admitted, "the place came free")
-	require.False(t, n.l.Lookup("pod-03").LetUp(n.now, waitable).Admitted)
+	require.True(t, n.l.Lookup("pod-02").Reserve(n.now, waitable).Admitted, "the place came free")
+	require.False(t, n.l.Lookup("pod-03").Reserve(n.now, waitable).Admitted)
 }
 
 func TestAPlaceToPullIsGivenBackOnce(t *testing.T) {
 	t.Parallel()
 	for name, give := range map[string]func(n *node, a *Ticket){
 		"at a container, refused": func(n *node, a *Ticket) { require.False(t, a.TryStart(n.now).Admitted) },
-		"at a container, waiting": func(n *node, a *Ticket) { a.Attend(n.now) },
-		"its sandbox is gone":     func(_ *node, a *Ticket) { a.LetDown() },
+		"at a container, waiting": func(n *node, a *Ticket) { a.Wait(n.now) },
+		"its sandbox is gone":     func(_ *node, a *Ticket) { a.Unreserve() },
 		"deleted":                 func(n *node, a *Ticket) { a.End(n.now, Deleted) },
 		"exempt":                  func(n *node, a *Ticket) { a.StartExempt(n.now) },
-		"found":                   func(n *node, _ *Ticket) { n.l.Found(n.now, Request{UID: "a"}, n.now) },
+		"found":                   func(n *node, _ *Ticket) { n.l.Adopt(n.now, Request{UID: "a"}, n.now) },
 		"it takes too long":       func(n *node, _ *Ticket) { n.pass(DefaultStartTimeout) },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -41,12 +41,12 @@ func TestAPlaceToPullIsGivenBackOnce(t *testing.T) {
 			n := newNode(t, Settings{MaxConcurrent: 1, StartTimeout: DefaultStartTimeout, MaxPulling: 1})
 			n.attend("holder")
 			a := n.join("a")
-			require.True(t, a.LetUp(n.now, waitable).Admitted)
-			require.False(t, n.join("b").LetUp(n.now, waitable).Admitted)
+			require.True(t, a.Reserve(n.now, waitable).Admitted)
+			require.False(t, n.join("b").Reserve(n.now, waitable).Admitted)
 			give(n, a)
 			give(n, a)
 			require.Zero(t, n.l.Snapshot(n.now).Pulling)
-			require.True(t, n.join("b").LetUp(n.now, waitable).Admitted)
+			require.True(t, n.join("b").Reserve(n.now, waitable).Admitted)
 			require.Equal(t, 1, n.l.Snapshot(n.now).Pulling)
 		})
 	}
@@ -56,12 +56,12 @@ func TestOneWhoStoodAtAContainerPullsNoMore(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{MaxConcurrent: 1, MaxPulling: 1})
 	n.attend("holder")
-	require.True(t, n.join("a").LetUp(n.now, waitable).Admitted)
+	require.True(t, n.join("a").Reserve(n.now, waitable).Admitted)
 	b := n.join("b")
 	require.False(t, b.TryStart(n.now).Admitted)
-	require.True(t, b.LetUp(n.now, waitable).Admitted, "at its container")
-	b.LetDown()
-	require.False(t, b.LetUp(n.now, waitable).Admitted, "a new sandbox")
+	require.True(t, b.Reserve(n.now, waitable).Admitted, "at its container")
+	b.Unreserve()
+	require.False(t, b.Reserve(n.now, waitable).Admitted, "a new sandbox")
 }
 
 func TestNoPlaceIsTakenWhereThereIsNoRoom(t *testing.T) {
@@ -78,14 +78,14 @@ func TestOneWhoWaitedTooLongIsLetUpInAnyCaseOneAtATime(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{MaxConcurrent: 1, MaxPulling: 1, MaxWait: time.Minute, StartTimeout: time.Hour})
 	n.attend("holder")
-	require.True(t, n.join("pulls").LetUp(n.now, waitable).Admitted)
+	require.True(t, n.join("pulls").Reserve(n.now, waitable).Admitted)
 	a, b := n.join("a"), n.join("b")
-	require.False(t, a.LetUp(n.now, waitable).Admitted)
+	require.False(t, a.Reserve(n.now, waitable).Admitted)
 	n.pass(time.Minute)
-	require.True(t, b.LetUp(n.now, waitable).Admitted)
-	require.False(t, a.LetUp(n.now, waitable).Admitted, "one at a time")
+	require.True(t, b.Reserve(n.now, waitable).Admitted)
+	require.False(t, a.Reserve(n.now, waitable).Admitted, "one at a time")
 	require.True(t, b.TryStart(n.now).Admitted, "over the limit")
-	require.True(t, a.LetUp(n.now, waitable).Admitted)
+	require.True(t, a.Reserve(n.now, waitable).Admitted)
 }
 
 func TestAPlaceToPullIsKeptForAHigherPriority(t *testing.T) {
@@ -93,24 +93,24 @@ func TestAPlaceToPullIsKeptForAHigherPriority(t *testing.T) {
 	n := newNode(t, Settings{MaxPulling: 2})
 	require.Equal(t, 2, n.letUp("pod", 4))
 	urgent := n.l.Join(n.now, Request{UID: "urgent", Priority: 5})
-	require.Equal(t, Pulling, urgent.LetUp(n.now, waitable).Reason)
+	require.Equal(t, Pulling, urgent.Reserve(n.now, waitable).Reason)
 	free := func(uid string) { require.True(t, n.l.Lookup(uid).TryStart(n.now).Admitted) }
 	free("pod-00")
-	d := n.l.Lookup("pod-02").LetUp(n.now, waitable)
+	d := n.l.Lookup("pod-02").Reserve(n.now, waitable)
 	require.False(t, d.Admitted)
 	require.Equal(t, Held{Reason: Queued, Measured: 1}, d.Held)
 	free("pod-01")
-	require.True(t, n.l.Lookup("pod-03").LetUp(n.now, waitable).Admitted, "a place for each; of one priority, who is first")
-	require.False(t, n.l.Lookup("pod-02").LetUp(n.now, waitable).Admitted)
-	require.True(t, urgent.LetUp(n.now, waitable).Admitted)
+	require.True(t, n.l.Lookup("pod-03").Reserve(n.now, waitable).Admitted, "a place for each; of one priority, who is first")
+	require.False(t, n.l.Lookup("pod-02").Reserve(n.now, waitable).Admitted)
+	require.True(t, urgent.Reserve(n.now, waitable).Admitted)
 	free("pod-03")
-	require.True(t, n.l.Lookup("pod-02").LetUp(n.now, waitable).Admitted, "nobody is before it any more")
+	require.True(t, n.l.Lookup("pod-02").Reserve(n.now, waitable).Admitted, "nobody is before it any more")
 
-	require.False(t, n.l.Join(n.now, Request{UID: "late", Priority: 5}).LetUp(n.now, waitable).Admitted)
+	require.False(t, n.l.Join(n.now, Request{UID: "late", Priority: 5}).Reserve(n.now, waitable).Admitted)
 	free("pod-02")
-	require.False(t, n.join("patient").LetUp(n.now, waitable).Admitted)
+	require.False(t, n.join("patient").Reserve(n.now, waitable).Admitted)
 	n.pass(returnsWithin)
-	require.True(t, n.join("patient").LetUp(n.now, waitable).Admitted, "nobody came back for it")
+	require.True(t, n.join("patient").Reserve(n.now, waitable).Admitted, "nobody came back for it")
 }
 
 // Six urgent pods behind a herd pull before most of it, and the herd hardly takes

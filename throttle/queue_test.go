@@ -20,7 +20,7 @@ func TestQueueIsOrderedByPriorityThenArrival(t *testing.T) {
 		{UID: "urgent", Priority: 10},
 		{UID: "unimportant", Priority: -1, Arrived: t0.Add(-5 * time.Minute)},
 	} {
-		n.l.Join(n.now, r).Attend(n.now)
+		n.l.Join(n.now, r).Wait(n.now)
 	}
 	want := []string{"urgent", "came-before", "second", "third", "from-the-future", "unimportant"}
 	n.requireWaiting(want...)
@@ -41,7 +41,7 @@ func TestArrivalOfAnEarlierDaemonIsOnTheClockOfThisOne(t *testing.T) {
 	require.Contains(t, now.String(), " m=")
 	l := New(now, Settings{MaxConcurrent: 1})
 	l.Join(now, Request{UID: "a", Arrived: time.UnixMilli(now.UnixMilli() - 5000)})
-	l.Found(now, Request{UID: "b"}, time.UnixMilli(now.UnixMilli()-5000))
+	l.Adopt(now, Request{UID: "b"}, time.UnixMilli(now.UnixMilli()-5000))
 	for uid, at := range map[string]func(TicketView) time.Time{
 		"a": func(v TicketView) time.Time { return v.Arrived },
 		"b": func(v TicketView) time.Time { return v.Admitted },
@@ -67,7 +67,7 @@ func TestOneWhoIsNotPresentBlocksNobody(t *testing.T) {
 
 	n.end("present", Ready)
 	n.requireStarting()
-	require.Equal(t, Decision{Admitted: true, Reason: Free}, absent.TryStart(n.now), "it comes back to a free slot")
+	require.Equal(t, Decision{Admitted: true, Reason: WithinLimits}, absent.TryStart(n.now), "it comes back to a free slot")
 }
 
 func TestOneWhoComesBackIsServedAtItsOldPlace(t *testing.T) {
@@ -77,7 +77,7 @@ func TestOneWhoComesBackIsServedAtItsOldPlace(t *testing.T) {
 	early := n.join("early")
 	n.pass(time.Second)
 	n.attend("late")
-	early.Attend(n.now)
+	early.Wait(n.now)
 	n.end("holder", Ready)
 	n.requireStarting("early")
 }
@@ -87,7 +87,7 @@ func TestAPodHasOneTicketAtATime(t *testing.T) {
 	n := newNode(t, Settings{MaxConcurrent: 1})
 	first := n.join("a")
 	require.Same(t, first, n.join("a"), "Waiting")
-	first.Attend(n.now)
+	first.Wait(n.now)
 	require.Same(t, first, n.join("a"), "Starting")
 	first.End(n.now, Ready)
 	require.Same(t, first, n.l.Lookup("a"), "an ended ticket is remembered")
@@ -111,7 +111,7 @@ func TestEndedTicketsAreForgottenBeyondTheBound(t *testing.T) {
 	}
 	require.Nil(t, n.l.Lookup("first"))
 	require.NotNil(t, n.l.Lookup("x"))
-	require.Len(t, n.l.Recent(n.now), endedKept)
+	require.Len(t, n.l.Recent(), endedKept)
 	require.Len(t, n.l.tickets, endedKept)
 }
 
@@ -138,18 +138,18 @@ func TestAttendNests(t *testing.T) {
 	n := newNode(t, Settings{MaxConcurrent: 1})
 	n.attend("holder")
 	a := n.attend("a")
-	a.Attend(n.now)
-	a.Leave(n.now)
+	a.Wait(n.now)
+	a.StopWaiting(n.now)
 	v, _ := n.l.View(n.now, "a")
 	require.True(t, v.Present, "one of two left")
-	a.Leave(n.now)
+	a.StopWaiting(n.now)
 	v, _ = n.l.View(n.now, "a")
 	require.False(t, v.Present, "both left")
-	a.Leave(n.now)
+	a.StopWaiting(n.now)
 	n.end("holder", Ready)
 	n.requireWaiting("a")
-	a.Attend(n.now)
-	n.requireState("a", Starting, Free)
+	a.Wait(n.now)
+	n.requireState("a", Starting, WithinLimits)
 }
 
 func TestFirstStartsGoBeforeRepeatedOnesOfTheSamePriority(t *testing.T) {
@@ -165,7 +165,7 @@ func TestFirstStartsGoBeforeRepeatedOnesOfTheSamePriority(t *testing.T) {
 		{UID: "first-by-mistake", Repeats: -1},
 		{UID: "urgent", Priority: 1, Repeats: 9},
 	} {
-		n.l.Join(n.now, r).Attend(n.now)
+		n.l.Join(n.now, r).Wait(n.now)
 	}
 	n.requireWaiting("urgent", "first", "first-by-mistake", "once", "twice", "often", "more-often")
 	v, _ := n.l.View(n.now, "more-often")
@@ -176,7 +176,7 @@ func TestARepeatedStartWaitsNoLongerThanItsMaxWait(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{MaxConcurrent: 1, MaxWait: time.Minute, StartTimeout: time.Hour})
 	n.attend("holder")
-	n.l.Join(n.now, Request{UID: "crashes", Repeats: 9}).Attend(n.now)
+	n.l.Join(n.now, Request{UID: "crashes", Repeats: 9}).Wait(n.now)
 	n.pass(time.Second)
 	n.attend("a", "b", "c")
 	n.pass(59 * time.Second)

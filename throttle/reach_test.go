@@ -19,7 +19,7 @@ func TestRoomIsThatOfWhatTheAdaptiveLimitMayComeTo(t *testing.T) {
 	n := newNode(t, Settings{Adaptive: &adaptive.Settings{Cores: cores}})
 	letUp := func(kind string) (admitted int) {
 		for i := range 200 {
-			if n.join(fmt.Sprint(kind, i)).LetUp(n.now, 100*time.Second).Admitted {
+			if n.join(fmt.Sprint(kind, i)).Reserve(n.now, 100*time.Second).Admitted {
 				admitted++
 			}
 		}

@@ -23,9 +23,9 @@ const (
 	// Queued: others that are present go first, or, to pull, those of a higher priority
 	// that will be in seconds.
 	Queued Reason = "Queued"
-	// Absent: no limit holds it, but it was refused before, and nobody has come back
+	// NotPresent: no limit holds it, but it was refused before, and nobody has come back
 	// for it yet.
-	Absent Reason = "Absent"
+	NotPresent Reason = "Absent"
 	// GateRoom: enough pods wait near their turn already.
 	GateRoom Reason = "GateRoom"
 	// PolicyStarting: so many pods of the policy's group start already.
@@ -46,8 +46,8 @@ const (
 
 // Reasons of an admission.
 const (
-	// Free: every limit allowed it.
-	Free Reason = "Free"
+	// WithinLimits: every limit allowed it.
+	WithinLimits Reason = "Free"
 	// SlotLent: nobody who holds a slot makes progress, so one more was lent.
 	SlotLent Reason = "SlotLent"
 	// Exempt: the pod is not made to wait.
@@ -57,8 +57,8 @@ const (
 	// GateDeadline: whoever stood there could wait no longer; admitted over the
 	// limit.
 	GateDeadline Reason = "GateDeadline"
-	// Found: the start was under way when the daemon came to know of it.
-	Found Reason = "Found"
+	// Adopted: the start was under way when the daemon came to know of it.
+	Adopted Reason = "Found"
 )
 
 // Reasons to let a start go on though a limit holds it; the limiter itself never
@@ -123,7 +123,7 @@ const (
 // broke off does not.
 func (r Reason) tellsPace() bool {
 	switch r {
-	case Ready, Settled, Inferred, Completed, Stuck:
+	case Ready, Settled, Inferred, Completed:
 		return true
 	default:
 		return false

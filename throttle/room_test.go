@@ -13,7 +13,7 @@ const waitable = 100 * time.Second
 // letUp asks for n new pods and counts who was let up.
 func (n *node) letUp(prefix string, pods int) (up int) {
 	for i := range pods {
-		if n.join(fmt.Sprintf("%s-%02d", prefix, i)).LetUp(n.now, waitable).Admitted {
+		if n.join(fmt.Sprintf("%s-%02d", prefix, i)).Reserve(n.now, waitable).Admitted {
 			up++
 		}
 	}
@@ -31,7 +31,7 @@ func TestRoomBeforeAnythingWasObservedIsTwiceTheLimitPlusOne(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{MaxConcurrent: 3})
 	require.Equal(t, 7, n.letUp("pod", 20))
-	d := n.join("late").LetUp(n.now, waitable)
+	d := n.join("late").Reserve(n.now, waitable)
 	require.False(t, d.Admitted)
 	require.Equal(t, GateRoom, d.Reason)
 	require.Equal(t, Held{Reason: GateRoom, Measured: 20, Threshold: 7}, d.Held)
@@ -53,7 +53,7 @@ func TestTheRoomForAFewIsWhatThePaceAdmitsInHalfTheTime(t *testing.T) {
 	n.attend("a", "b")
 	up := 0
 	for i := range 5 {
-		if n.join(fmt.Sprint(i)).LetUp(n.now, 30*time.Second).Admitted {
+		if n.join(fmt.Sprint(i)).Reserve(n.now, 30*time.Second).Admitted {
 			up++
 		}
 	}
@@ -66,7 +66,7 @@ func TestOfManyOnlySoManyAreLetUpAsASlowdownBears(t *testing.T) {
 	n.observe(time.Second)
 	n.attend("a", "b")
 	for i := range 60 { // they come, and nobody can wait: all but one are refused
-		n.join(fmt.Sprintf("pod-%02d", i)).LetUp(n.now, 0)
+		n.join(fmt.Sprintf("pod-%02d", i)).Reserve(n.now, 0)
 	}
 	require.Equal(t, 16, n.letUp("pod", 60), "2 slots * 100 s / (12 * 1 s)")
 }
@@ -77,7 +77,7 @@ func TestOneForEachSlotIsLetUpHoweverSlowStartsMayBecome(t *testing.T) {
 	n.observe(12 * time.Second)
 	n.attend("a", "b", "c")
 	for i := range 60 {
-		n.join(fmt.Sprintf("pod-%02d", i)).LetUp(n.now, 0)
+		n.join(fmt.Sprintf("pod-%02d", i)).Reserve(n.now, 0)
 	}
 	require.Equal(t, 3, n.letUp("pod", 60))
 }
@@ -136,9 +136,9 @@ func TestOneWhoDoesNotArriveCountsOnlyForItsGrace(t *testing.T) {
 	require.Zero(t, n.letUp("late", 5))
 	n.pass(time.Millisecond)
 	require.Zero(t, n.letUp("later", 5), "those who were refused come back before them")
-	require.True(t, n.l.Lookup("pod-03").LetUp(n.now, waitable).Admitted)
-	require.True(t, n.l.Lookup("late-00").LetUp(n.now, waitable).Admitted)
-	require.False(t, n.l.Lookup("late-01").LetUp(n.now, waitable).Admitted, "pod-04 comes back before it, too")
+	require.True(t, n.l.Lookup("pod-03").Reserve(n.now, waitable).Admitted)
+	require.True(t, n.l.Lookup("late-00").Reserve(n.now, waitable).Admitted)
+	require.False(t, n.l.Lookup("late-01").Reserve(n.now, waitable).Admitted, "pod-04 comes back before it, too")
 }
 
 func TestOneWhoArrivedCountsWhileItWaits(t *testing.T) {
@@ -147,7 +147,7 @@ func TestOneWhoArrivedCountsWhileItWaits(t *testing.T) {
 	n.attend("holder", "a", "b", "c")
 	n.pass(arrivalGrace + 5*time.Second)
 	require.Zero(t, n.letUp("late", 5))
-	n.l.Lookup("c").Leave(n.now)
+	n.l.Lookup("c").StopWaiting(n.now)
 	require.Zero(t, n.letUp("late", 5), "it comes back")
 	n.end("c", Deleted)
 	require.Equal(t, 1, n.letUp("late", 5))
@@ -160,8 +160,8 @@ func TestOneWithAnEarlierPlaceIsNotKeptOutByThoseBehind(t *testing.T) {
 	early := n.join("early")
 	n.pass(time.Second)
 	require.Equal(t, 3, n.letUp("pod", 9))
-	require.True(t, early.LetUp(n.now, waitable).Admitted, "the room is full, but of those behind it")
-	require.False(t, n.join("last").LetUp(n.now, waitable).Admitted)
+	require.True(t, early.Reserve(n.now, waitable).Admitted, "the room is full, but of those behind it")
+	require.False(t, n.join("last").Reserve(n.now, waitable).Admitted)
 }
 
 func TestAtMostTwiceTheRoomIsNearInAll(t *testing.T) {
@@ -171,7 +171,7 @@ func TestAtMostTwiceTheRoomIsNearInAll(t *testing.T) {
 	up := 0
 	for i := range 10 { // each goes before all that came before it
 		r := Request{UID: fmt.Sprint(i), Arrived: t0.Add(-time.Duration(i) * time.Second)}
-		if n.l.Join(n.now, r).LetUp(n.now, waitable).Admitted {
+		if n.l.Join(n.now, r).Reserve(n.now, waitable).Admitted {
 			up++
 		}
 	}
@@ -183,8 +183,8 @@ func TestLetDownGivesTheRoomBackAndKeepsThePlace(t *testing.T) {
 	n := newNode(t, Settings{MaxConcurrent: 1})
 	n.attend("holder")
 	require.Equal(t, 3, n.letUp("pod", 4))
-	n.l.Lookup("pod-00").LetDown()
-	require.True(t, n.l.Lookup("pod-03").LetUp(n.now, waitable).Admitted)
+	n.l.Lookup("pod-00").Unreserve()
+	require.True(t, n.l.Lookup("pod-03").Reserve(n.now, waitable).Admitted)
 	n.requireWaiting("pod-00", "pod-01", "pod-02", "pod-03")
 }
 
@@ -194,12 +194,12 @@ func TestOneWhoIsRefusedLaterIsNearNoLonger(t *testing.T) {
 	n.attend("holder")
 	require.Equal(t, 3, n.letUp("pod", 3))
 	urgent := func(uid string) bool {
-		return n.l.Join(n.now, Request{UID: uid, Priority: 1}).LetUp(n.now, waitable).Admitted
+		return n.l.Join(n.now, Request{UID: uid, Priority: 1}).Reserve(n.now, waitable).Admitted
 	}
 	require.True(t, urgent("a") && urgent("b") && urgent("c"))
-	d := n.l.Lookup("pod-00").LetUp(n.now, waitable)
+	d := n.l.Lookup("pod-00").Reserve(n.now, waitable)
 	require.False(t, d.Admitted, "three others go before it now")
-	d = n.l.Lookup("pod-01").LetUp(n.now, waitable)
+	d = n.l.Lookup("pod-01").Reserve(n.now, waitable)
 	require.Equal(t, Held{Reason: GateRoom, Measured: 4, Threshold: 3}, d.Held, "pod-00 comes back before it")
 }
 
@@ -208,7 +208,7 @@ func TestOneThatIsNotWaitingIsAlwaysLetUp(t *testing.T) {
 	n := newNode(t, Settings{MaxConcurrent: 1})
 	a := n.attend("a")
 	require.Equal(t, 3, n.letUp("pod", 9))
-	require.Equal(t, Decision{Admitted: true, Reason: Free}, a.LetUp(n.now, waitable))
+	require.Equal(t, Decision{Admitted: true, Reason: WithinLimits}, a.Reserve(n.now, waitable))
 	a.End(n.now, Ready)
-	require.Equal(t, Decision{Admitted: true, Reason: Ready}, a.LetUp(n.now, waitable))
+	require.Equal(t, Decision{Admitted: true, Reason: Ready}, a.Reserve(n.now, waitable))
 }

@@ -28,6 +28,9 @@ type Settings struct {
 	// MaxWait is how long a pod waits before it is admitted over the limit. Zero
 	// or less: DefaultMaxWait. Where Request.MaxWait is less, that counts.
 	MaxWait time.Duration
+	// NoFairness: the order of pods of the same priority is that of their arrival, whatever
+	// flow they are of.
+	NoFairness bool
 	// StartTimeout is how long a start may hold its slot. Zero or less:
 	// DefaultStartTimeout.
 	StartTimeout time.Duration

@@ -1,6 +1,9 @@
 package throttle
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // A Signal is one thing that a sensor measures of the node.
 type Signal int
@@ -25,17 +28,10 @@ const (
 	numSignals
 )
 
-// signalNames has the name of each signal as String gives it, and as a sentence
-// says it.
-var signalNames = [numSignals][2]string{
-	SignalCPU:            {"cpu", "cpu"},
-	SignalIOWait:         {"iowait", "iowait"},
-	SignalLoad:           {"load", "load"},
-	SignalCPUPressure:    {"pressure.cpu.some", "cpu pressure"},
-	SignalMemoryPressure: {"pressure.memory.some", "memory pressure"},
-	SignalMemoryFull:     {"pressure.memory.full", "full memory pressure"},
-	SignalIOPressure:     {"pressure.io.some", "io pressure"},
-	SignalIOFull:         {"pressure.io.full", "full io pressure"},
+var signalNames = [numSignals]string{
+	SignalCPU: "cpu", SignalIOWait: "iowait", SignalLoad: "load", SignalCPUPressure: "pressure.cpu.some",
+	SignalMemoryPressure: "pressure.memory.some", SignalMemoryFull: "pressure.memory.full",
+	SignalIOPressure: "pressure.io.some", SignalIOFull: "pressure.io.full",
 }
 
 // String gives the name of the signal, such as "cpu" or "pressure.io.full".
@@ -43,7 +39,7 @@ func (s Signal) String() string {
 	if s < 0 || s >= numSignals {
 		return "unknown"
 	}
-	return signalNames[s][0]
+	return signalNames[s]
 }
 
 // Reading is what one signal was over a time. The zero value was never measured.
@@ -85,25 +81,37 @@ func (l *Limiter) Demand(now time.Time) Demand {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
-	case l.crowdLocked() && (l.presentFreeLocked() > 0 || now.Sub(l.came) < backWithin):
+	case l.crowdLocked() && (l.couldStartLocked() > 0 || now.Sub(l.asked) < backWithin):
 		return DemandWaiting
-	case l.starting.len()+l.unheld.len() > 0:
+	case len(l.inFlight) > 0:
 		return DemandStarting
 	default:
 		return DemandIdle
 	}
 }
 
-// cameLocked says that somebody asks for a Waiting ticket. To one that a policy holds
-// the signals make no difference.
-func (l *Limiter) cameLocked(now time.Time, t *Ticket) {
-	if t.held() {
+// crowdLocked tells whether anybody waits whom no group holds.
+func (l *Limiter) crowdLocked() bool {
+	s := l.scanLocked()
+	for _, t := range l.queue.arrivals {
+		if h := s.holds(t); h.in == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// askedLocked says that a Waiting ticket was asked for. To one that a group holds the
+// signals make no difference.
+func (l *Limiter) askedLocked(now time.Time, t *Ticket) {
+	s := l.scanLocked()
+	if h := s.holds(t); h.in != nil {
 		return
 	}
-	if now.Sub(l.came) >= backWithin {
+	if now.Sub(l.asked) >= backWithin {
 		l.changedLocked() // the demand may rise
 	}
-	l.came = now
+	l.asked = now
 }
 
 // Watched tells whether any setting in force needs the signals.
@@ -116,4 +124,13 @@ func (l *Limiter) Watched() bool {
 		}
 	}
 	return false
+}
+
+// valueAt gives the value of a signal; false: nobody knows it.
+func (s *Signals) valueAt(now time.Time, of Signal) (float64, bool) {
+	r := &s[of]
+	if r.To.IsZero() || r.Err != nil || now.Sub(r.To) > readingKept || math.IsNaN(r.Value) || math.IsInf(r.Value, 0) {
+		return 0, false
+	}
+	return r.Value, true
 }

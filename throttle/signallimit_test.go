@@ -73,7 +73,7 @@ func TestASignalHoldsStartsBackUntilItIsBelowItsBound(t *testing.T) {
 			n.pass(time.Second)
 			require.False(t, decided(b))
 			n.measure(c.signal, 79.9)
-			n.requireState("b", Starting, Free)
+			n.requireState("b", Starting, WithinLimits)
 		})
 	}
 }
@@ -95,7 +95,7 @@ func TestABlindSignalOpensItsLimit(t *testing.T) {
 			a := n.attend("a")
 			require.False(t, decided(a))
 			n.l.Observe(n.now, Signals{SignalCPU: r})
-			n.requireState("a", Starting, Free)
+			n.requireState("a", Starting, WithinLimits)
 		})
 	}
 }
@@ -134,12 +134,12 @@ func TestStartsOweUntilTheSignalIsMeasuredAfterThem(t *testing.T) {
 
 func TestAnIncrementThatExceedsTheBoundAdmitsOneAtATime(t *testing.T) {
 	t.Parallel()
-	n := newNode(t, Settings{Load: SignalLimit{Max: 2, Increment: 50}})
-	n.measure(SignalLoad, 1)
+	n := newNode(t, Settings{CPU: SignalLimit{Max: 2, Increment: 50}})
+	n.measure(SignalCPU, 1)
 	n.attend("a", "b")
 	n.requireStarting("a")
 	n.pass(2 * time.Second)
-	n.measure(SignalLoad, 1)
+	n.measure(SignalCPU, 1)
 	n.requireStarting("a", "b")
 }
 
@@ -193,7 +193,7 @@ func TestARefusalByAnotherLimitOwesNothing(t *testing.T) {
 	for range 5 {
 		require.Equal(t, Concurrency, n.join("b").TryStart(n.now).Reason)
 	}
-	require.Len(t, n.l.takes.times, 1)
+	require.Len(t, n.l.debts.times, 1)
 }
 
 func TestTakesAreForgotten(t *testing.T) {
@@ -204,7 +204,7 @@ func TestTakesAreForgotten(t *testing.T) {
 		n.end("a", Ready)
 		n.pass(time.Second)
 	}
-	require.LessOrEqual(t, len(n.l.takes.times), 62)
+	require.LessOrEqual(t, len(n.l.debts.times), 302)
 }
 
 func TestDemandSaysHowEagerlyToMeasure(t *testing.T) {
@@ -243,11 +243,10 @@ func TestWhileNobodyComesTheDemandFalls(t *testing.T) {
 	}
 	lull()
 	for name, come := range map[string]func(){
-		"joins":       func() { n.join("absent") },
-		"at sandbox":  func() { absent.LetUp(n.now, waitable) },
-		"at process":  func() { require.False(t, absent.TryStart(n.now).Admitted) },
-		"leaves":      func() { absent.Attend(n.now); n.pass(time.Minute); absent.Leave(n.now) },
-		"clock moved": func() { absent.Attend(n.now); absent.Leave(n.now); n.pass(-24 * time.Hour) },
+		"joins":      func() { n.join("absent") },
+		"at sandbox": func() { absent.Reserve(n.now, waitable) },
+		"at process": func() { require.False(t, absent.TryStart(n.now).Admitted) },
+		"leaves":     func() { absent.Wait(n.now); n.pass(time.Minute); absent.StopWaiting(n.now) },
 	} {
 		come()
 		require.Equal(t, DemandWaiting, n.l.Demand(n.now), name)
@@ -258,7 +257,7 @@ func TestWhileNobodyComesTheDemandFalls(t *testing.T) {
 		}
 		lull()
 	}
-	absent.Attend(n.now)
+	absent.Wait(n.now)
 	n.pass(10 * backWithin)
 	require.Equal(t, DemandWaiting, n.l.Demand(n.now), "it is there")
 	absent.End(n.now, Deleted)
@@ -300,5 +299,5 @@ func TestAnExemptStartOwesAlsoWithoutASlot(t *testing.T) {
 	require.Equal(t, Held{Reason: CPULoad, Signal: SignalCPU, Measured: 90, Owed: 60, Threshold: 80}, d.Held)
 	n.pass(2 * time.Second)
 	n.measure(SignalCPU, 75)
-	n.requireState("waits", Starting, Free)
+	n.requireState("waits", Starting, WithinLimits)
 }

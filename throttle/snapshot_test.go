@@ -33,7 +33,7 @@ func TestSnapshotShowsAllThatWaitsAndStarts(t *testing.T) {
 			},
 		},
 		Starting: []TicketView{
-			{UID: "a", Name: "ns/a", State: Starting, Reason: Free, Admission: Free, Present: true, Slot: true, Arrived: t0, Admitted: t0},
+			{UID: "a", Name: "ns/a", State: Starting, Reason: WithinLimits, Admission: WithinLimits, Present: true, Slot: true, Arrived: t0, Admitted: t0},
 			{
 				UID: "x", Name: "ns/x", State: Starting, Reason: Exempt, Admission: Exempt,
 				Arrived: t0.Add(20 * time.Second), Admitted: t0.Add(20 * time.Second),
@@ -46,10 +46,10 @@ func TestSnapshotShowsAllThatWaitsAndStarts(t *testing.T) {
 	v, ok := n.l.View(now, "b")
 	require.True(t, ok)
 	require.Equal(t, TicketView{
-		UID: "b", Name: "ns/b", State: Started, Reason: Settled, Admission: Free, Present: true,
+		UID: "b", Name: "ns/b", State: Started, Reason: Settled, Admission: WithinLimits, Present: true,
 		Arrived: t0.Add(20 * time.Second), Admitted: now, Ended: now,
 	}, v)
-	require.Equal(t, []string{"a", "b"}, uidsOf(n.l.Recent(now)))
+	require.Equal(t, []string{"a", "b"}, uidsOf(n.l.Recent()))
 	_, ok = n.l.View(now, "nobody")
 	require.False(t, ok)
 }
@@ -81,16 +81,16 @@ func TestPaceIsAGuessUntilAStartEnded(t *testing.T) {
 	n := newNode(t, Settings{MaxConcurrent: 3})
 	s := n.l.Snapshot(n.now)
 	require.Equal(t, []any{unknownStart / 3, false}, []any{s.Pace, s.PaceObserved})
-	for range len(history{}.took) {
+	for range len(durations{}.last) {
 		n.observe(time.Minute) // forgotten below
 	}
-	for range len(history{}.took) {
+	for range len(durations{}.last) {
 		n.observe(6 * time.Second)
 	}
 	s = n.l.Snapshot(n.now)
 	require.Equal(t, []any{2 * time.Second, true}, []any{s.Pace, s.PaceObserved})
 
-	for range len(history{}.took) {
+	for range len(durations{}.last) {
 		n.attend("deleted") // its slot came free, but not because it started
 		n.end("deleted", Deleted)
 	}
@@ -109,12 +109,12 @@ func TestTurnsAreOneByOneAtThePaceAmongThosePresent(t *testing.T) {
 	n.attend("h1", "h2")
 	n.join("absent")
 	a := n.attend("a")
-	n.l.Join(n.now, Request{UID: "urgent", Priority: 1}).Attend(n.now)
+	n.l.Join(n.now, Request{UID: "urgent", Priority: 1}).Wait(n.now)
 	require.Equal(t, []Turn{
 		{Ticket: n.l.Lookup("urgent"), Position: 1, Of: 2, Pace: 4 * time.Second},
 		{Ticket: a, Position: 2, Of: 2, Pace: 4 * time.Second},
 	}, n.l.Turns(n.now))
-	a.Leave(n.now)
+	a.StopWaiting(n.now)
 	require.Len(t, n.l.Turns(n.now), 1)
 }
 
@@ -157,8 +157,8 @@ func TestAnEstimateSaysWhatItRestsOn(t *testing.T) {
 func TestAStartThatBrokeOffSaysNothingOfThePace(t *testing.T) {
 	t.Parallel()
 	for reason, tells := range map[Reason]bool{
-		Ready: true, Settled: true, Inferred: true, Completed: true, Stuck: true,
-		Failed: false, CrashLoop: false, Deleted: false, Evicted: false, Preempted: false, SandboxGone: false,
+		Ready: true, Settled: true, Inferred: true, Completed: true,
+		Stuck: false, Failed: false, CrashLoop: false, Deleted: false, Evicted: false, Preempted: false, SandboxGone: false,
 	} {
 		n := newNode(t, Settings{MaxConcurrent: 1})
 		n.attend("a")
@@ -175,6 +175,6 @@ func TestOneWhoIsAwayBesideAFreeSlotIsWaitedFor(t *testing.T) {
 	n.join("b")
 	n.end("a", Ready)
 	v, _ := n.l.View(n.now, "b")
-	require.Equal(t, Absent, v.Reason)
+	require.Equal(t, NotPresent, v.Reason)
 	require.Zero(t, v.Expected)
 }

@@ -14,8 +14,8 @@ func TestDecidedIsClosedExactlyOnce(t *testing.T) {
 		"admitted":    func(n *node, _ *Ticket) { n.end("holder", Ready) },
 		"tried":       func(n *node, a *Ticket) { n.end("holder", Ready); a.TryStart(n.now) },
 		"exempt":      func(n *node, a *Ticket) { a.StartExempt(n.now) },
-		"found":       func(n *node, _ *Ticket) { n.l.Found(n.now, Request{UID: "a"}, n.now) },
-		"expired":     func(n *node, a *Ticket) { a.Expire(n.now) },
+		"found":       func(n *node, _ *Ticket) { n.l.Adopt(n.now, Request{UID: "a"}, n.now) },
+		"expired":     func(n *node, a *Ticket) { a.DeadlineReached(n.now) },
 		"waited":      func(n *node, _ *Ticket) { n.pass(time.Hour) },
 		"deleted":     func(n *node, a *Ticket) { a.End(n.now, Deleted) },
 		"sandboxGone": func(n *node, a *Ticket) { a.End(n.now, SandboxGone) },
@@ -30,12 +30,12 @@ func TestDecidedIsClosedExactlyOnce(t *testing.T) {
 			require.True(t, decided(a))
 			decide(n, a)
 			a.StartExempt(n.now)
-			a.Expire(n.now)
-			a.Attend(n.now)
+			a.DeadlineReached(n.now)
+			a.Wait(n.now)
 			a.End(n.now, Ready)
 			a.End(n.now, Deleted)
-			a.Leave(n.now)
-			a.Leave(n.now)
+			a.StopWaiting(n.now)
+			a.StopWaiting(n.now)
 		})
 	}
 }
@@ -95,7 +95,7 @@ func TestAnExemptStartWithoutSlotTakesNothing(t *testing.T) {
 	n.end("x", Ready)
 	n.requireStarting("holder")
 	n.requireWaiting("waits")
-	require.Zero(t, n.l.history.n, "a start without a slot says nothing about the pace")
+	require.Zero(t, n.l.took.n, "a start without a slot says nothing about the pace")
 }
 
 func TestAnExemptStartPassesOverNobodyWhoWaits(t *testing.T) {
@@ -104,7 +104,7 @@ func TestAnExemptStartPassesOverNobodyWhoWaits(t *testing.T) {
 	n.attend("starter", "waits")
 	n.now = n.now.Add(time.Minute) // a token has filled, nobody advanced yet
 	n.join("x").StartExempt(n.now)
-	n.requireState("waits", Starting, Free)
+	n.requireState("waits", Starting, WithinLimits)
 	v, _ := n.l.View(n.now, "x")
 	require.Equal(t, []any{Starting, false}, []any{v.State, v.Slot})
 }
@@ -114,13 +114,13 @@ func TestAStartFoundUnderWayHoldsASlotOverTheLimit(t *testing.T) {
 	n := newNode(t, Settings{MaxConcurrent: 1, FillEvery: time.Hour, StartTimeout: time.Minute})
 	a := n.attend("waits", "a", "b")
 	require.Same(t, a, n.l.Lookup("b"))
-	b := n.l.Found(n.now, Request{UID: "b"}, t0.Add(-20*time.Second))
+	b := n.l.Adopt(n.now, Request{UID: "b"}, t0.Add(-20*time.Second))
 	require.Same(t, a, b)
-	n.l.Found(n.now, Request{UID: "c"}, t0.Add(-40*time.Second))
+	n.l.Adopt(n.now, Request{UID: "c"}, t0.Add(-40*time.Second))
 	n.requireStarting("waits", "b", "c")
-	n.requireState("c", Starting, Found)
+	n.requireState("c", Starting, Adopted)
 
-	require.Same(t, b, n.l.Found(n.now, Request{UID: "b"}, n.now), "found again")
+	require.Same(t, b, n.l.Adopt(n.now, Request{UID: "b"}, n.now), "found again")
 	v, _ := n.l.View(n.now, "b")
 	require.Equal(t, t0.Add(-20*time.Second), v.Admitted)
 
@@ -128,8 +128,8 @@ func TestAStartFoundUnderWayHoldsASlotOverTheLimit(t *testing.T) {
 	n.pass(20 * time.Second)
 	n.requireState("c", Started, Stuck)
 	n.end("b", Ready)
-	require.Zero(t, n.l.history.n, "when it began is hearsay: no observation")
-	c := n.l.Found(n.now, Request{UID: "c"}, time.Time{})
+	require.Zero(t, n.l.took.n, "when it began is hearsay: no observation")
+	c := n.l.Adopt(n.now, Request{UID: "c"}, time.Time{})
 	v, _ = n.l.View(n.now, "c")
 	require.Equal(t, n.now, v.Admitted, "without a time it begins now")
 	require.Equal(t, "c", c.UID())
@@ -149,9 +149,9 @@ func TestTryStartLeavesNobodyPresent(t *testing.T) {
 	n.requireWaiting("a")
 
 	// One who waits there and one who tries are two.
-	a.Attend(n.now)
+	a.Wait(n.now)
 	n.requireStarting("a")
-	require.Equal(t, Decision{Admitted: true, Reason: Free}, a.TryStart(n.now))
+	require.Equal(t, Decision{Admitted: true, Reason: WithinLimits}, a.TryStart(n.now))
 	require.Equal(t, "ns/a", a.Name())
 }
 
@@ -162,7 +162,7 @@ func TestOneWhoTriesDoesNotPassThoseWhoArePresent(t *testing.T) {
 	late := n.join("late")
 	n.now = n.now.Add(time.Minute)
 	require.False(t, late.TryStart(n.now).Admitted)
-	n.requireState("waits", Starting, Free)
+	n.requireState("waits", Starting, WithinLimits)
 }
 
 func TestATicketThatIsExpectedIsNotAbandoned(t *testing.T) {
@@ -170,13 +170,13 @@ func TestATicketThatIsExpectedIsNotAbandoned(t *testing.T) {
 	l := New(t0, Settings{MaxConcurrent: 1})
 	pulls := l.Join(t0, Request{UID: "pulls"})
 	gone := l.Join(t0, Request{UID: "gone"})
-	pulls.Expect(t0.Add(abandonAfter - time.Second))
+	pulls.KeepAlive(t0.Add(abandonAfter - time.Second))
 	l.Advance(t0.Add(abandonAfter))
 	state, _ := pulls.Status()
 	require.Equal(t, Waiting, state)
 	_, reason := gone.Status()
 	require.Equal(t, Abandoned, reason)
-	pulls.Expect(t0) // a late caller: time does not go back
+	pulls.KeepAlive(t0) // a late caller: time does not go back
 	l.Advance(t0.Add(abandonAfter + time.Minute))
 	state, _ = pulls.Status()
 	require.Equal(t, Waiting, state)

@@ -48,6 +48,14 @@ func (s PacemakerConfigSpec) GetMode() Mode {
 	return s.Mode
 }
 
+// GetFairness is which pods share their turns.
+func (s PacemakerConfigSpec) GetFairness() Fairness {
+	if s.Fairness == "" {
+		return FairnessNamespace
+	}
+	return s.Fairness
+}
+
 // PacesRestarts tells whether a lone container that exited waits for its start
 // again.
 func (s PacemakerConfigSpec) PacesRestarts() bool {

@@ -104,9 +104,16 @@ type PacemakerConfigSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,5}(h|m|s|ms)){1,4}$') && duration(self) >= duration('1s') && duration(self) <= duration('24h')",message="must be a duration from 1s to 24h in whole h, m, s or ms, like \"5m\""
 	StartTimeout *Duration `json:"startTimeout,omitempty"`
 
-	// maxWait is how long a pod may wait for its start. A pod that has waited so
-	// long is started over the limit, one such pod at a time. From 1s to 24h,
-	// default 10m.
+	// fairness says which pods share their turns. With Namespace, of the pods of
+	// the same priority that wait, the next is of the namespace with the fewest
+	// pods starting; with None, it is the one that came first. Default Namespace.
+	// +optional
+	// +kubebuilder:default=Namespace
+	Fairness Fairness `json:"fairness,omitempty"`
+
+	// maxWait is how long a pod may wait for its start before its deadline is
+	// over. Such pods are started over the limit, one at a time; while others
+	// wait, every second slot is theirs. From 1s to 24h, default 10m.
 	// +optional
 	// +kubebuilder:default="10m"
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,5}(h|m|s|ms)){1,4}$') && duration(self) >= duration('1s') && duration(self) <= duration('24h')",message="must be a duration from 1s to 24h in whole h, m, s or ms, like \"5m\""
@@ -146,6 +153,19 @@ const (
 	ModeShadow Mode = "Shadow"
 	// ModeOff has no limits: the switch to pull when pacing itself is suspected.
 	ModeOff Mode = "Off"
+)
+
+// Fairness says which pods share their turns.
+//
+// +kubebuilder:validation:Enum=Namespace;None
+type Fairness string
+
+// The kinds of fairness.
+const (
+	// FairnessNamespace has namespaces take turns.
+	FairnessNamespace Fairness = "Namespace"
+	// FairnessNone serves the pods as they come.
+	FairnessNone Fairness = "None"
 )
 
 // LabelValue is the value of a label: at most 63 letters, digits, '-', '_' and

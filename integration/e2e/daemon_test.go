@@ -231,7 +231,7 @@ func (d *daemon) inTurn(t *testing.T) map[string]bool {
 	require.NoError(t, err)
 	in := map[string]bool{}
 	for _, m := range admittedLine.FindAllStringSubmatch(string(log), -1) {
-		in[m[1]] = m[2] == string(throttle.Free)
+		in[m[1]] = m[2] == string(throttle.WithinLimits)
 	}
 	return in
 }

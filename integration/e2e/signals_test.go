@@ -46,7 +46,7 @@ func TestABusyNodeHoldsPodsBack(t *testing.T) {
 			eventually(t, "all pods are ready", func() bool { return allReady(t, ns, 4) })
 			figure(t, "%s: 4 pods held on the busy node, all ready %.1f s after it was quiet again", name, time.Since(over).Seconds())
 			for pod, start := range d.ended(t, ns) {
-				assert.Equal(t, throttle.Free, start.Admission, pod)
+				assert.Equal(t, throttle.WithinLimits, start.Admission, pod)
 			}
 			d.idle(t)
 		})

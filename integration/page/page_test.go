@@ -88,7 +88,7 @@ func herd(now time.Time) *script {
 		signals[signal] = throttle.Reading{Value: value, From: at(298), To: at(300)}
 	}
 	signals[throttle.SignalIOFull] = throttle.Reading{Err: os.ErrNotExist}
-	s := admin.NewStatus(now, l.Snapshot(now), l.Recent(now))
+	s := admin.NewStatus(now, l.Snapshot(now), l.Recent())
 	s.Node, s.Version, s.Since, s.Mode = "worker-3", "v0.2.0", now.Add(-2*time.Hour), admin.Cluster
 	s.Runtime = admin.Runtime{Name: "containerd", Version: "2.4.2", Connected: true, Synchronized: true}
 	s.Config = admin.Config{Name: "jvm-nodes", Origin: "API", Generation: 4}

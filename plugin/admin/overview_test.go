@@ -19,7 +19,7 @@ import (
 func herdStatus(t *testing.T) Status {
 	t.Helper()
 	l := herd(t)
-	s := NewStatus(at(15), l.Snapshot(at(15)), l.Recent(at(15)))
+	s := NewStatus(at(15), l.Snapshot(at(15)), l.Recent())
 	s.Node, s.Version, s.Since = "node-1", "v1.2.3", at(-60)
 	s.Runtime = Runtime{Name: "containerd", Version: "2.4.2", Socket: "/secret/nri.sock", Connected: true, LastError: "secret"}
 	s.Config = Config{Name: "default", Origin: "API", Generation: 4, Spec: &v1alpha1.PacemakerConfigSpec{

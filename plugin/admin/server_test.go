@@ -34,7 +34,7 @@ func (n *node) Alive(context.Context) error {
 }
 
 func (n *node) Status() Status {
-	s := NewStatus(at(15), n.limiter.Snapshot(at(15)), n.limiter.Recent(at(15)))
+	s := NewStatus(at(15), n.limiter.Snapshot(at(15)), n.limiter.Recent())
 	s.Node, s.Mode = "node-1", Standalone
 	return s
 }

@@ -48,7 +48,7 @@ func newHeld(h throttle.Held) *Held {
 	if h.Reason == "" {
 		return nil
 	}
-	held := &Held{Reason: h.Reason, Detail: h.String(), Measured: h.Measured, Threshold: h.Threshold, Until: h.Until}
+	held := &Held{Reason: h.Reason, Detail: HeldText(h), Measured: h.Measured, Threshold: h.Threshold, Until: h.Until}
 	held.Policy, held.Group = h.Policy.Policy, h.Policy.Group
 	switch h.Reason {
 	case throttle.CPULoad, throttle.IOLoad, throttle.LoadAverage, throttle.Pressure:

@@ -42,7 +42,7 @@ func herd(t *testing.T) *throttle.Limiter {
 	tickets["web-0"].End(at(11), throttle.Ready)
 	require.True(t, tickets["web-2"].TryStart(at(12)).Admitted)
 	l.Join(at(12.5), throttle.Request{UID: "uid-dns", Name: "kube-system/dns", Priority: 2000000000}).StartExempt(at(12.5))
-	tickets["web-3"].Attend(at(13))
+	tickets["web-3"].Wait(at(13))
 	require.False(t, tickets["web-4"].TryStart(at(13.5)).Admitted)
 	tickets["web-5"].End(at(14), throttle.Deleted)
 	return l
@@ -68,7 +68,7 @@ func assertGolden(t *testing.T, name string, got any) {
 func TestStatusOfAHerd(t *testing.T) {
 	t.Parallel()
 	l := herd(t)
-	s := NewStatus(at(15), l.Snapshot(at(15)), l.Recent(at(15)))
+	s := NewStatus(at(15), l.Snapshot(at(15)), l.Recent())
 	two := int32(2)
 	spec := v1alpha1.PacemakerConfigSpec{ThrottleConfig: v1alpha1.ThrottleConfig{MaxConcurrent: &v1alpha1.MaxConcurrent{Value: &two}}}
 	s.Node, s.Instance, s.Version, s.Since, s.Mode = "node-1", "blue", "v1.2.3", at(-60), Cluster
@@ -87,7 +87,7 @@ func TestStatusOfAHerd(t *testing.T) {
 func TestStatusOfAnIdleNodeHasEmptyLists(t *testing.T) {
 	t.Parallel()
 	l := throttle.New(at(0), throttle.Settings{})
-	s := NewStatus(at(1), l.Snapshot(at(1)), l.Recent(at(1)))
+	s := NewStatus(at(1), l.Snapshot(at(1)), l.Recent())
 	assert.Nil(t, s.HeldBy)
 	assert.Zero(t, s.Limits.MaxConcurrent)
 	assert.Zero(t, s.Limits.FillEverySeconds)

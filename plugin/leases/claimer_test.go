@@ -153,7 +153,7 @@ func TestAFaultThatIsOverOpensNothing(t *testing.T) {
 				a := startClaiming(t, api, "a", 1)
 				defer a.stop()
 				if runs {
-					a.limiter.SetRunning(time.Now(), "0", ofRegistry, true)
+					a.limiter.SetGroups(time.Now(), throttle.PodGroups{UID: "0", Groups: ofRegistry, Running: true, Ready: true})
 				}
 				first := a.join("1")
 				time.Sleep(time.Second)

@@ -310,7 +310,7 @@ func (c *claiming) stop() {
 // join has a pod stand there and wait.
 func (c *claiming) join(uid string) *throttle.Ticket {
 	ticket := c.limiter.Join(time.Now(), throttle.Request{UID: uid, Name: uid, Groups: ofRegistry})
-	ticket.Attend(time.Now())
+	ticket.Wait(time.Now())
 	c.Wake()
 	return ticket
 }

@@ -3,7 +3,7 @@
 //	StartPolicies in force -> Keeper: which pod is in which group, and which limits hold now
 //	pods, namespaces       ->    |
 //	                             v
-//	       throttle: SetPolicies, SetGroups, SetRunning, Finished
+//	       throttle: SetPolicies, SetGroups, Finished
 //
 // A [Keeper] blocks nowhere, and takes the time as a parameter: the daemon's one clock
 // calls [Keeper.Advance] when an override begins or ends. What a policy asks of a pod is

@@ -17,8 +17,7 @@ import (
 // Limiter is the part of [throttle.Limiter] that a Keeper calls.
 type Limiter interface {
 	SetPolicies(now time.Time, limits map[string]throttle.GroupLimits, pods ...throttle.PodGroups)
-	SetGroups(now time.Time, uid string, groups []throttle.Membership)
-	SetRunning(now time.Time, uid string, groups []throttle.Membership, ready bool)
+	SetGroups(now time.Time, pod throttle.PodGroups)
 	Finished(now time.Time, uid string)
 }
 

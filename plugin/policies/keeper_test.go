@@ -41,22 +41,16 @@ func newTold() *told {
 func (l *told) SetPolicies(now time.Time, limits map[string]throttle.GroupLimits, pods ...throttle.PodGroups) {
 	l.limits = limits
 	for _, pod := range pods {
-		if pod.Running {
-			l.SetRunning(now, pod.UID, pod.Groups, pod.Ready)
-		} else {
-			l.SetGroups(now, pod.UID, pod.Groups)
-		}
+		l.SetGroups(now, pod)
 	}
 }
 
-func (l *told) SetGroups(_ time.Time, uid string, groups []throttle.Membership) {
+func (l *told) SetGroups(_ time.Time, pod throttle.PodGroups) {
 	l.calls++
-	l.groups[uid] = groups
-}
-
-func (l *told) SetRunning(_ time.Time, uid string, groups []throttle.Membership, ready bool) {
-	l.calls++
-	l.groups[uid], l.running[uid] = groups, ready
+	l.groups[pod.UID] = pod.Groups
+	if pod.Running {
+		l.running[pod.UID] = pod.Ready
+	}
 }
 
 func (l *told) Finished(_ time.Time, uid string) { l.finished = append(l.finished, uid) }
@@ -366,7 +360,7 @@ func TestPodsAreRegroupedInOneStep(t *testing.T) {
 		ticket := k.Join(noon, p, func(groups []throttle.Membership) *throttle.Ticket {
 			return l.Join(noon, throttle.Request{UID: p.UID, Groups: groups})
 		})
-		ticket.Attend(noon)
+		ticket.Wait(noon)
 		waiting = append(waiting, ticket)
 	}
 	k.SetPolicies(noon, groupedBy(".spec.hostname"))

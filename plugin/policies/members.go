@@ -17,7 +17,7 @@ func (k *Keeper) See(now time.Time, pod Pod) []throttle.Membership {
 	m := k.memberLocked(pod)
 	if m.running && m.ready {
 		m.groups, m.ready = k.groupsOfLocked(m.Pod), false
-		k.options.Limiter.SetRunning(now, m.UID, m.groups, false)
+		k.options.Limiter.SetGroups(now, m.toLimiter())
 		return m.groups
 	}
 	k.placeLocked(now, m)
@@ -47,7 +47,7 @@ func (k *Keeper) Runs(now time.Time, pod Pod, ready bool) {
 		return
 	}
 	m.groups, m.running, m.ready = groups, true, ready
-	k.options.Limiter.SetRunning(now, m.UID, groups, ready)
+	k.options.Limiter.SetGroups(now, m.toLimiter())
 }
 
 // Finished says that a pod runs no longer; it may start anew. One that is not known is no
@@ -68,6 +68,11 @@ func (k *Keeper) Forget(now time.Time, uid string) {
 	defer k.mu.Unlock()
 	delete(k.pods, uid)
 	k.options.Limiter.Finished(now, uid)
+}
+
+// toLimiter gives what the limiter is told of a pod.
+func (m *member) toLimiter() throttle.PodGroups {
+	return throttle.PodGroups{UID: m.UID, Groups: m.groups, Running: m.running, Ready: m.ready}
 }
 
 func (k *Keeper) memberLocked(pod Pod) *member {
@@ -91,7 +96,7 @@ func (k *Keeper) regroupLocked() (changed []throttle.PodGroups) {
 			continue
 		}
 		m.groups = groups
-		changed = append(changed, throttle.PodGroups{UID: m.UID, Groups: groups, Running: m.running, Ready: m.ready})
+		changed = append(changed, m.toLimiter())
 	}
 	return changed
 }
@@ -104,11 +109,7 @@ func (k *Keeper) placeLocked(now time.Time, m *member) {
 		return
 	}
 	m.groups = groups
-	if m.running {
-		k.options.Limiter.SetRunning(now, m.UID, groups, m.ready)
-	} else {
-		k.options.Limiter.SetGroups(now, m.UID, groups)
-	}
+	k.options.Limiter.SetGroups(now, m.toLimiter())
 }
 
 // groupsOfLocked matches a pod with every policy. k.mu must be held.

@@ -41,9 +41,11 @@ type demand struct {
 // newDemand begins with the next sample.
 func newDemand(s Sample) demand { return demand{before: s.Made} }
 
-// add takes a sample, and the time since the one before, on a node with a lasting load.
+// add takes a sample, and the time since the one before, on a node with a lasting load. Of
+// what that leaves, the starts kept busy what is not idle: where all of the CPU was busy
+// before them, nobody can see what they add, and they are taken to keep all of it busy.
 func (d *demand) add(s Sample, past time.Duration, lasting float64) {
-	d.cpu += past.Seconds() * max(0, share(s.CPU, s.CPUKnown)-lasting) / max(0.1, 1-lasting)
+	d.cpu += past.Seconds() * max(0, 1-(1-share(s.CPU, s.CPUKnown))/max(0.1, 1-lasting))
 	d.disk += past.Seconds() * share(s.IOPressure, s.IOPressureKnown)
 	d.made = s.Made - d.before
 }

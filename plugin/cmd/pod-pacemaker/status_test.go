@@ -37,10 +37,10 @@ func herd() admin.Status {
 	web2.TryStart(at(7))
 	lost.End(at(8), throttle.Deleted)
 	join(9, "kube-system/dns-9", 2000000000).StartExempt(at(9))
-	web3.Attend(at(9))
+	web3.Wait(at(9))
 	batch.TryStart(at(9))
 
-	s := admin.NewStatus(at(10), l.Snapshot(at(10)), l.Recent(at(10)))
+	s := admin.NewStatus(at(10), l.Snapshot(at(10)), l.Recent())
 	s.Node, s.Version, s.Mode, s.Since = "worker-3", "v0.2.0", admin.Cluster, at(-7500)
 	s.Runtime = admin.Runtime{Name: "containerd", Version: "2.4.2", Socket: "/var/run/nri/nri.sock", Connected: true, Synchronized: true}
 	s.PodWatch = &admin.PodWatch{Healthy: true}
@@ -93,7 +93,7 @@ func TestStatusTellsOfLentSlots(t *testing.T) {
 	t.Parallel()
 	l := throttle.New(at(0), throttle.Settings{MaxConcurrent: 1, MaxPulling: 3})
 	for _, name := range []string{"default/waits-for-database", "default/database"} {
-		l.Join(at(0), throttle.Request{UID: name, Name: name}).Attend(at(0))
+		l.Join(at(0), throttle.Request{UID: name, Name: name}).Wait(at(0))
 	}
 	l.SetStalled(at(6), "default/waits-for-database", at(1))
 	l.Advance(at(11))

@@ -37,17 +37,17 @@ func stories() []admin.Why {
 		waiting("at-the-gate", admin.Held{Reason: throttle.Concurrency, Detail: "2 of 2 starting"}, true, throttle.BasisObserved),
 		waiting("refused", admin.Held{Reason: throttle.GateRoom, Detail: "5 of 5 near their turn"}, false, throttle.BasisObserved),
 		waiting("first-herd", admin.Held{Reason: throttle.Rate, Detail: "next start in 400ms, one per 1s"}, true, throttle.BasisNone),
-		admitted("starting", throttle.Starting, throttle.Free, throttle.Free),
+		admitted("starting", throttle.Starting, throttle.WithinLimits, throttle.WithinLimits),
 		admitted("too-long", throttle.Starting, throttle.MaxWait, throttle.MaxWait),
-		admitted("ready", throttle.Started, throttle.Free, throttle.Ready),
-		admitted("settled", throttle.Started, throttle.Free, throttle.Settled),
+		admitted("ready", throttle.Started, throttle.WithinLimits, throttle.Ready),
+		admitted("settled", throttle.Started, throttle.WithinLimits, throttle.Settled),
 		admitted("inferred", throttle.Started, throttle.GateDeadline, throttle.Inferred),
-		admitted("crashing", throttle.Started, throttle.Free, throttle.CrashLoop),
+		admitted("crashing", throttle.Started, throttle.WithinLimits, throttle.CrashLoop),
 		admitted("exited", throttle.Started, throttle.SlotLent, throttle.Exited),
-		admitted("failed", throttle.Started, throttle.Free, throttle.Failed),
-		admitted("stuck", throttle.Started, throttle.Free, throttle.Stuck),
+		admitted("failed", throttle.Started, throttle.WithinLimits, throttle.Failed),
+		admitted("stuck", throttle.Started, throttle.WithinLimits, throttle.Stuck),
 		admitted("completed", throttle.Started, "", throttle.Completed),
-		admitted("deleted-early", throttle.Gone, throttle.Free, throttle.Deleted),
+		admitted("deleted-early", throttle.Gone, throttle.WithinLimits, throttle.Deleted),
 	}
 	exempt := admitted("exempt", throttle.Starting, throttle.Exempt, throttle.Exempt)
 	exempt.Slot, exempt.WaitedSeconds = false, 0
@@ -60,7 +60,7 @@ func stories() []admin.Why {
 	offender := waiting("offender", admin.Held{Reason: throttle.Queued, Detail: "3 ahead"}, true, throttle.BasisObserved)
 	offender.Repeats = 2
 	lent := admitted("lent", throttle.Starting, throttle.SlotLent, throttle.SlotLent)
-	stalled := admitted("stalled", throttle.Starting, throttle.Free, throttle.Free)
+	stalled := admitted("stalled", throttle.Starting, throttle.WithinLimits, throttle.WithinLimits)
 	stalled.StalledSince = at(280)
 	return append(all, offender, lent, stalled, exempt, gone, done, shadow)
 }

@@ -43,13 +43,13 @@ func (n *node) present(p *pod, now time.Time) {
 	}
 	p.ticket = n.limiter.Join(now, throttle.Request{UID: p.name, Name: "herd/" + p.name})
 	n.byTicket[p.ticket] = p
-	if !p.ticket.LetUp(now, gateSeconds*time.Second).Admitted {
+	if !p.ticket.Reserve(now, gateSeconds*time.Second).Admitted {
 		p.stage, p.phases = refused, []phase{{idles, comeBackAfter + comeBackSpread*n.random.Float64()}}
 		return
 	}
 	p.life.Created = n.now
 	p.stage, p.phases = waiting, []phase{{waits, math.Inf(1)}}
-	p.ticket.Attend(now)
+	p.ticket.Wait(now)
 }
 
 // admitted launches the pods that the limiter has admitted.
@@ -64,7 +64,7 @@ func (n *node) admitted(now time.Time) {
 			continue
 		}
 		p := n.byTicket[e.Ticket]
-		p.ticket.Leave(now)
+		p.ticket.StopWaiting(now)
 		n.launch(p)
 	}
 }

@@ -1,3 +1,5 @@
+//go:build sim
+
 package throttle
 
 import (
@@ -13,7 +15,7 @@ func behind(t *testing.T, seed uint64, group int, limits GroupLimits) time.Durat
 	t.Helper()
 	k := newKubelet(t, seed, Settings{MaxConcurrent: 2, MaxWait: 24 * time.Hour})
 	k.l.SetPolicies(t0, map[string]GroupLimits{"t1": limits})
-	k.l.SetRunning(t0, "elsewhere", in(t1, Amounts{"cpu": 500}), false)
+	k.l.SetGroups(t0, PodGroups{UID: "elsewhere", Groups: in(t1, Amounts{"cpu": 500}), Running: true, Ready: false})
 	for range group {
 		k.create(0, &simPod{groups: in(t1, Amounts{"cpu": 200}), works: time.Second})
 		k.left-- // nobody waits for it

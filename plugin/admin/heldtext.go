@@ -1,0 +1,117 @@
+package admin
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+)
+
+// signalNames are the signals as a sentence says them.
+var signalNames = map[throttle.Signal]string{
+	throttle.SignalCPU: "cpu", throttle.SignalIOWait: "iowait", throttle.SignalLoad: "load",
+	throttle.SignalCPUPressure: "cpu pressure", throttle.SignalMemoryPressure: "memory pressure",
+	throttle.SignalMemoryFull: "full memory pressure", throttle.SignalIOPressure: "io pressure", throttle.SignalIOFull: "full io pressure",
+}
+
+// HeldText says what was measured against what, for people.
+func HeldText(h throttle.Held) string {
+	switch h.Reason {
+	case throttle.Concurrency:
+		return fmt.Sprintf("%g of %g starting", h.Measured, h.Threshold)
+	case throttle.Rate:
+		return fmt.Sprintf("next start in %s, one per %s", rounded(h.Measured), rounded(h.Threshold))
+	case throttle.Queued:
+		return fmt.Sprintf("%g ahead", h.Measured)
+	case throttle.NotPresent:
+		return "nothing holds it, nobody has come back for it yet"
+	case throttle.Pulling:
+		return fmt.Sprintf("%g of %g pulling images", h.Measured, h.Threshold)
+	case throttle.LoadAverage:
+		return fmt.Sprintf("load %.2f%s of %g", h.Measured-h.Owed, owedText(h, "%.2f"), h.Threshold)
+	case throttle.CPULoad, throttle.IOLoad, throttle.Pressure:
+		return fmt.Sprintf("%s %.0f%%%s of %g%%", signalNames[h.Signal], h.Measured-h.Owed, owedText(h, "%.0f%%"), h.Threshold)
+	case throttle.PolicyStarting, throttle.PolicyRunning, throttle.PolicyPacer, throttle.PolicyClaim, throttle.Unadmittable:
+		return policyText(h)
+	case throttle.NodeShutdown:
+		return "nothing starts any more"
+	case throttle.Evicted, throttle.Preempted:
+		return "kubelet ends the pod"
+	case throttle.GateRoom:
+		return fmt.Sprintf("%g go before it, room for %g near their turn", h.Measured, h.Threshold)
+	default:
+		return ""
+	}
+}
+
+// owedText says what is owed, if anything is.
+func owedText(h throttle.Held, format string) string {
+	if h.Owed <= 0 {
+		return ""
+	}
+	return fmt.Sprintf(" and "+format+" for starts not measured yet", h.Owed)
+}
+
+func rounded(s float64) time.Duration {
+	return time.Duration(s * float64(time.Second)).Round(time.Millisecond)
+}
+
+// policyText says for people what a policy holds a start for.
+func policyText(h throttle.Held) string {
+	of := amountText(h, h.Measured) + " of " + amountText(h, h.Threshold)
+	if h.Resource != "" {
+		of += " " + h.Resource
+	}
+	switch h.Reason {
+	case throttle.Unadmittable:
+		if h.Resource == "" {
+			return fmt.Sprintf("%s: may never run, %s pods are allowed", GroupText(h.Policy), amountText(h, h.Threshold))
+		}
+		return fmt.Sprintf("%s: may never run, it asks for %s of %s %s", GroupText(h.Policy), amountText(h, h.Asks), amountText(h, h.Threshold), h.Resource)
+	case throttle.PolicyRunning:
+		of += " running"
+	case throttle.PolicyPacer:
+		of += " starting beside those that are ready"
+	case throttle.PolicyClaim:
+		of += " starting, as this node has claims"
+	default:
+		of += " starting"
+	}
+	if h.Resource != "" {
+		of += ", it asks for " + amountText(h, h.Asks)
+	}
+	return GroupText(h.Policy) + ": " + of
+}
+
+// amountText says so much of the resource as people write it: in thousandths where it is
+// no whole number, a number of bytes with a binary suffix where that is exact.
+func amountText(h throttle.Held, units float64) string {
+	thousandths := int64(math.Round(units * 1000))
+	if h.Resource == "" {
+		return strconv.FormatInt(thousandths/1000, 10)
+	}
+	if thousandths%1000 != 0 {
+		return strconv.FormatInt(thousandths, 10) + "m"
+	}
+	whole, suffix := thousandths/1000, ""
+	if h.Resource == "memory" || h.Resource == "ephemeral-storage" || strings.HasPrefix(h.Resource, "hugepages-") {
+		for _, s := range []string{"Ki", "Mi", "Gi", "Ti"} {
+			if whole == 0 || whole%1024 != 0 {
+				break
+			}
+			whole, suffix = whole/1024, s
+		}
+	}
+	return strconv.FormatInt(whole, 10) + suffix
+}
+
+// GroupText says a group for people.
+func GroupText(k throttle.GroupKey) string {
+	if k.Group == "" {
+		return "policy " + k.Policy
+	}
+	return "policy " + k.Policy + " (" + k.Group + ")"
+}

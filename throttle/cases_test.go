@@ -1,0 +1,179 @@
+package throttle_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/adaptive"
+)
+
+var epoch = time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
+
+// play lets pods wait and start, second by second, by the public API alone.
+type play struct {
+	t    *testing.T
+	l    *throttle.Limiter
+	now  time.Time
+	took map[string]time.Duration // of the starts, by the prefix of their names; zero: they never end
+	// began is when each start was admitted.
+	began map[string]time.Duration
+	ends  map[time.Duration][]*throttle.Ticket
+}
+
+func newPlay(t *testing.T, s throttle.Settings, took map[string]time.Duration) *play {
+	t.Helper()
+	return &play{
+		t: t, l: throttle.New(epoch, s), now: epoch, took: took,
+		began: map[string]time.Duration{}, ends: map[time.Duration][]*throttle.Ticket{},
+	}
+}
+
+// waits has a pod join, with a process that waits. What comes before the hyphen of its name
+// is its namespace.
+func (p *play) waits(name string, r throttle.Request) *throttle.Ticket {
+	namespace, _, _ := strings.Cut(name, "-")
+	r.UID, r.Flow = name, namespace
+	ticket := p.l.Join(p.now, r)
+	ticket.Wait(p.now)
+	p.look()
+	return ticket
+}
+
+// pass lets time go by.
+func (p *play) pass(d time.Duration) {
+	for end := p.now.Add(d); p.now.Before(end); {
+		p.now = p.now.Add(time.Second)
+		for _, ticket := range p.ends[p.now.Sub(epoch)] {
+			ticket.End(p.now, throttle.Ready)
+		}
+		p.l.Advance(p.now)
+		p.look()
+	}
+}
+
+func (p *play) look() {
+	events, _ := p.l.Drain()
+	for _, e := range events {
+		if e.Kind != throttle.KindAdmitted {
+			continue
+		}
+		at := p.now.Sub(epoch)
+		p.began[e.Ticket.UID()] = at
+		namespace, _, _ := strings.Cut(e.Ticket.UID(), "-")
+		if took := p.took[namespace]; took > 0 {
+			p.ends[at+took] = append(p.ends[at+took], e.Ticket)
+		}
+	}
+}
+
+// begun counts those of a namespace that were admitted.
+func (p *play) begun(namespace string) (n int) {
+	for name := range p.began {
+		if strings.HasPrefix(name, namespace+"-") {
+			n++
+		}
+	}
+	return n
+}
+
+// What tenants can do to each other, and what was measured before it was bounded.
+func TestCasesOfAbuse(t *testing.T) {
+	t.Parallel()
+	for name, play := range map[string]func(*testing.T){
+		"short deadlines before high priorities": shortDeadlines, // was: 0 of 20 after 540 s, 161 of the others
+		"a tenant whose pods never get ready":    neverReady,     // was: B started after 5,998 s
+		"one start of sixteen hangs":             oneHangs,       // was: room for 2 of 60, 25 min expected
+		"a node busy before the herd":            busyBefore,     // was: a limit of 31, the whole herd at once
+	} {
+		t.Run(name, func(t *testing.T) { t.Parallel(); play(t) })
+	}
+}
+
+func shortDeadlines(t *testing.T) {
+	p := newPlay(t, throttle.Settings{MaxConcurrent: 2}, map[string]time.Duration{"high": 10 * time.Second, "short": 10 * time.Second})
+	for i := range 20 {
+		p.waits(fmt.Sprintf("high-%02d", i), throttle.Request{Priority: 1000})
+	}
+	for i := range 180 {
+		p.waits(fmt.Sprintf("short-%03d", i), throttle.Request{MaxWait: 6 * time.Second}) // activeDeadlineSeconds: 60
+		p.pass(3 * time.Second)
+		if high, short := p.begun("high"), p.begun("short"); high < 20 {
+			require.LessOrEqual(t, short, high+1, "the high priorities lose at most every second slot")
+		}
+	}
+	t.Logf("after %s: %d of 20, %d of the others", p.now.Sub(epoch), p.begun("high"), p.begun("short"))
+	require.Equal(t, 20, p.begun("high"))
+}
+
+func neverReady(t *testing.T) {
+	p := newPlay(t, throttle.Settings{MaxConcurrent: 2}, nil)
+	for i := range 60 {
+		p.waits(fmt.Sprintf("a-%02d", i), throttle.Request{})
+	}
+	p.pass(time.Second)
+	p.waits("b-0", throttle.Request{})
+	p.pass(throttle.DefaultMaxWait + throttle.DefaultStartTimeout)
+	t.Logf("B starts after %s", p.began["b-0"]-time.Second)
+	require.Contains(t, p.began, "b-0")
+	require.LessOrEqual(t, p.began["b-0"], throttle.DefaultStartTimeout, "the first slot that changes hands is B's")
+}
+
+func oneHangs(t *testing.T) {
+	p := newPlay(t, throttle.Settings{MaxConcurrent: 16, StartTimeout: time.Hour}, map[string]time.Duration{"works": 4 * time.Second})
+	p.waits("hangs-0", throttle.Request{})
+	for i := range 1500 {
+		p.waits(fmt.Sprintf("works-%04d", i), throttle.Request{})
+	}
+	p.pass(400 * time.Second)
+	for i := range 60 {
+		p.l.Join(p.now, throttle.Request{UID: fmt.Sprintf("new-%02d", i), Flow: "new"})
+	}
+	for len(p.l.Snapshot(p.now).Starting) < 16 {
+		p.waits(fmt.Sprintf("works-more-%02d", len(p.began)), throttle.Request{})
+	}
+	room := 0
+	for i := range 60 {
+		if p.l.Lookup(fmt.Sprintf("new-%02d", i)).Reserve(p.now, 100*time.Second).Admitted {
+			room++
+		}
+	}
+	last := p.l.Snapshot(p.now).Waiting[59]
+	t.Logf("room for %d of 60, the last is expected in %s", room, last.Expected)
+	require.GreaterOrEqual(t, room, 16)
+	require.InDelta(t, 16, last.Expected.Seconds(), 8)
+}
+
+func busyBefore(t *testing.T) {
+	p := newPlay(t, throttle.Settings{Adaptive: &adaptive.Settings{Cores: 2}, StartTimeout: time.Hour}, map[string]time.Duration{"first": 3 * time.Second})
+	busy := func(seconds int) {
+		for range seconds {
+			p.pass(time.Second)
+			var s throttle.Signals
+			s[throttle.SignalCPU] = throttle.Reading{Value: 100, From: p.now.Add(-2 * time.Second), To: p.now}
+			queued := min(100, 50*float64(len(p.l.Snapshot(p.now).Starting))) // each start waits for one of two busy CPUs
+			s[throttle.SignalCPUPressure] = throttle.Reading{Value: queued, From: p.now.Add(-2 * time.Second), To: p.now}
+			p.l.Observe(p.now, s)
+			p.look()
+		}
+	}
+	busy(60)
+	for i := range 2 {
+		p.waits(fmt.Sprintf("first-%d", i), throttle.Request{})
+	}
+	for i := range 30 {
+		p.waits(fmt.Sprintf("herd-%02d", i), throttle.Request{})
+	}
+	most := 0
+	for range 20 {
+		busy(1)
+		most = max(most, p.l.Snapshot(p.now).Limit)
+	}
+	t.Logf("limit %d, %d of the herd at once: %s", most, p.begun("herd"), p.l.Snapshot(p.now).Adaptive)
+	require.Equal(t, 2, p.begun("first"), "two starts have ended")
+	require.LessOrEqual(t, most, 4)
+}

@@ -1,0 +1,256 @@
+package throttle
+
+import (
+	"slices"
+	"time"
+)
+
+// candidates are whom one scan of the queue found.
+type candidates struct {
+	next    *Ticket // by the order of the queue
+	overdue *Ticket // by that of the deadlines, of those whose MaxWait is over
+	held    bool    // a group holds overdue
+}
+
+// candidatesLocked goes through the queue once. The next start is that of the first band
+// in which a ticket has a waiter and no group holds it, of the flow with the least load.
+// What it passes on its way:
+//
+//   - a ticket without a waiter that is expected: what it asks for is reserved;
+//   - one that a bound of a group holds: nobody behind it gets what it waits for.
+//
+// Whether the limits of the node allow a start is asked afterwards: they hold all alike.
+func (l *Limiter) candidatesLocked(now time.Time) (c candidates) {
+	s := l.scanLocked()
+	for _, t := range l.orderLocked() {
+		waits := t.waiters > 0
+		due := waits && !now.Before(t.due)
+		if c.next != nil && !due && byBand(c.next, t) != 0 {
+			continue
+		}
+		if !waits && (t.pod == nil || !now.Before(t.expectedBy)) {
+			continue
+		}
+		h := s.holds(t)
+		if due && !h.running && (c.overdue == nil || l.moreUrgentLocked(t, c.overdue)) {
+			c.overdue, c.held = t, h.in != nil
+		}
+		switch {
+		case h.in != nil:
+			s.stop(&h)
+		case !waits:
+			s.keep(t)
+		case c.next == nil || (byBand(c.next, t) == 0 && l.fairerLocked(t, c.next)):
+			c.next = t
+		}
+	}
+	return c
+}
+
+// moreUrgentLocked is the order of those whose MaxWait is over: priority, then the flow
+// with the least load, then arrival.
+func (l *Limiter) moreUrgentLocked(a, b *Ticket) bool {
+	if a.priority != b.priority {
+		return a.priority > b.priority
+	}
+	return l.fairerLocked(a, b)
+}
+
+// admitLocked serves those with a waiter until nothing allows another start, and tells
+// whether it admitted anybody.
+func (l *Limiter) admitLocked(now time.Time) (admitted bool) {
+	l.settleOverLocked()
+	l.forgetStuckLocked(now)
+	for slices.ContainsFunc(l.queue.arrivals, func(t *Ticket) bool { return t.waiters > 0 }) {
+		if !l.admitOneLocked(now) {
+			return admitted
+		}
+		admitted = true
+	}
+	return admitted
+}
+
+// admitOneLocked admits the next, or one whose deadline is over. Slots alternate between
+// both while both are there: neither do the deadlines turn the order round, nor does the
+// order let them wait for ever. A deadline that no slot is free for goes over the limit,
+// unless the next slot is the queue's and nothing else holds the queue.
+func (l *Limiter) admitOneLocked(now time.Time) bool {
+	l.lendToGroupsLocked(now)
+	c := l.candidatesLocked(now)
+	if c.next == nil && c.overdue == nil {
+		return false
+	}
+	_, slot := l.checkSlotsLocked()
+	_, others := l.checkOthersLocked(now)
+	open := slot && others
+	passes := c.overdue != nil && (l.overLimit == nil || (open && !c.held))
+	both := passes && c.next != nil && now.Before(c.next.due)
+	switch {
+	case open && c.next != nil && !(both && !l.queuesTurn):
+		l.queuesTurn = false
+		l.admitNextLocked(now, c.next)
+	case passes && (open || !(both && l.queuesTurn && others)):
+		l.queuesTurn = true
+		l.passLimitLocked(now, c.overdue, MaxWait)
+	case c.next != nil && !slot && others && l.lendLocked(now):
+		l.admitNextLocked(now, c.next)
+	default:
+		return false
+	}
+	return true
+}
+
+// admitNextLocked admits a ticket that every limit allows.
+func (l *Limiter) admitNextLocked(now time.Time, t *Ticket) {
+	reason := WithinLimits
+	if l.limit > 0 && l.slotsLocked() >= l.limit || t.pod.lent() {
+		reason = SlotLent
+	}
+	l.takeLocked(now)
+	l.startLocked(now, t, reason, true)
+}
+
+// passLimitLocked admits a ticket for its deadline. It counts as over the limit where it
+// is: any other such has to wait until it is not.
+func (l *Limiter) passLimitLocked(now time.Time, t *Ticket, reason Reason) {
+	s := l.scanLocked()
+	held := s.holds(t)
+	_, slot := l.checkSlotsLocked()
+	_, others := l.checkOthersLocked(now)
+	l.takeLocked(now)
+	if beyond := held.in != nil || !others; beyond || !slot {
+		l.overLimit, l.overOthers = t, beyond
+	}
+	l.startLocked(now, t, reason, true)
+}
+
+// settleOverLocked forgets the last start over the limit when it counts as such no longer:
+// it ended; or it exceeded the number of starts at a time only, and so many others ended
+// that it is within.
+func (l *Limiter) settleOverLocked() {
+	if t := l.overLimit; t == nil || t.state == Starting && (l.overOthers || l.limit <= 0 || l.slotsLocked() > l.capacityLocked()) {
+		return
+	}
+	l.overLimit = nil
+}
+
+// startLocked turns a Waiting ticket into a Starting one.
+func (l *Limiter) startLocked(at time.Time, t *Ticket, reason Reason, slot bool) {
+	l.queue.remove(t)
+	t.state, t.reason, t.admission, t.admitted, t.slot = Starting, reason, reason, at, slot
+	t.flow.starting++
+	i, _ := slices.BinarySearchFunc(l.inFlight, t, func(a, b *Ticket) int { return a.admitted.Compare(b.admitted) })
+	for i < len(l.inFlight) && l.inFlight[i].admitted.Equal(at) {
+		i++
+	}
+	l.inFlight = slices.Insert(l.inFlight, i, t)
+	if p := t.pod; p != nil {
+		p.running, p.ready, p.stuckSince = true, false, time.Time{}
+		p.spendLoans()
+		l.counted = false
+	}
+	close(t.decided)
+	l.happenedLocked(Event{Kind: KindAdmitted, Time: at, Reason: reason, Took: max(0, at.Sub(t.arrived))}, t)
+}
+
+// endLocked ends a ticket once.
+func (l *Limiter) endLocked(now time.Time, t *Ticket, reason Reason) {
+	e := Event{Kind: KindEnded, Time: now, Reason: reason}
+	was := t.state
+	switch was {
+	case Waiting:
+		l.queue.remove(t)
+		t.state = Gone
+		close(t.decided)
+	case Starting:
+		e.Took = max(0, now.Sub(t.admitted))
+		t.state = reason.endState()
+		l.giveBackLocked(now, t, reason, e.Took)
+	default:
+		return
+	}
+	t.reason, t.ended = reason, now
+	t.flow.tickets--
+	l.leaveGroupsLocked(t, was, now)
+	l.rememberLocked(t)
+	l.happenedLocked(e, t)
+}
+
+// giveBackLocked gives back the slot of a Starting ticket.
+func (l *Limiter) giveBackLocked(now time.Time, t *Ticket, reason Reason, took time.Duration) {
+	l.inFlight = slices.DeleteFunc(l.inFlight, func(o *Ticket) bool { return o == t })
+	t.flow.starting--
+	l.queue.stale = true
+	if reason == Stuck {
+		l.stuckLocked(now, t.flow)
+	}
+	if !t.slot {
+		return
+	}
+	l.settleOverLocked()
+	l.repayLocked()
+	if t.admission == Adopted || t.admission == Exempt {
+		return // since when, nobody knows; nor is it like those that wait
+	}
+	l.taught.add(t.admitted, took, reason)
+	if reason.tellsPace() {
+		l.took.add(took)
+	}
+}
+
+// leaveGroupsLocked ends what a ticket counts for. A pod that was admitted counts among
+// those that run until [Limiter.Finished].
+func (l *Limiter) leaveGroupsLocked(t *Ticket, was State, now time.Time) {
+	p := t.pod
+	if p == nil {
+		return
+	}
+	if was == Starting {
+		p.ready = p.ready || t.reason.tellsReady()
+		if t.reason == Stuck {
+			p.stuckSince = now
+		}
+		for i := range p.in {
+			p.in[i].group.left = 0 // an end takes back what is lent and unused
+		}
+	}
+	p.ticket, t.pod = nil, nil
+	l.keepPodLocked(p)
+}
+
+// rememberLocked keeps the ended ticket, and forgets the oldest beyond the bound.
+func (l *Limiter) rememberLocked(t *Ticket) {
+	l.ended = append(l.ended, t)
+	for len(l.ended) > endedKept {
+		old := l.ended[0]
+		l.ended = l.ended[1:]
+		if l.tickets[old.uid] == old {
+			delete(l.tickets, old.uid)
+		}
+	}
+}
+
+// runningHoldsLocked tells whether a bound of Running holds the ticket, beside what is
+// kept for those before it: no deadline passes that.
+func (l *Limiter) runningHoldsLocked(now time.Time, t *Ticket) bool {
+	h := l.runningHoldLocked(now, t)
+	return h.in != nil
+}
+
+func (l *Limiter) runningHoldLocked(now time.Time, t *Ticket) hold {
+	s := l.scanLocked()
+	for _, o := range l.orderLocked() {
+		if o == t {
+			break
+		}
+		if o.pod == nil || !o.expected(now) {
+			continue
+		}
+		if h := s.runningHolds(o); h.in != nil {
+			s.stop(&h)
+		} else {
+			s.keep(o)
+		}
+	}
+	return s.runningHolds(t)
+}

@@ -1,0 +1,191 @@
+package throttle_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+)
+
+func pods(n int64) *int64 { return &n }
+
+func inGroup(requests throttle.Amounts) []throttle.Membership {
+	return []throttle.Membership{{Key: throttle.GroupKey{Policy: "p"}, Requests: requests}}
+}
+
+// kubelet retries a pod that a bound of Running holds every 12 seconds. A stream of pods
+// that request only CPU does not keep one for ever that requests memory, too.
+func TestALargePodGetsWhatAStreamOfSmallOnesWouldTake(t *testing.T) {
+	t.Parallel()
+	p := newPlay(t, throttle.Settings{}, nil)
+	p.l.SetPolicies(p.now, map[string]throttle.GroupLimits{
+		"p": {Running: throttle.Bound{Requests: throttle.Amounts{"cpu": 4000, "memory": 4000}}},
+	})
+	tries := func(name string, requests throttle.Amounts) bool {
+		return p.l.Join(p.now, throttle.Request{UID: name, Groups: inGroup(requests)}).TryStart(p.now).Admitted
+	}
+	finishes := map[int]string{}
+	started := false
+	for second := range 300 {
+		if name, ok := finishes[second]; ok {
+			p.l.Finished(p.now, name)
+		}
+		if second >= 10 && second%12 == 10 && !started {
+			started = tries("big", throttle.Amounts{"cpu": 3000, "memory": 2000})
+		}
+		if second%3 == 0 {
+			name := fmt.Sprintf("small-%d", second)
+			if tries(name, throttle.Amounts{"cpu": 1000}) {
+				finishes[second+12] = name
+			}
+		}
+		p.pass(time.Second)
+	}
+	require.True(t, started)
+}
+
+func TestAPlaceIsNotKeptForAPodThatNeverComes(t *testing.T) {
+	t.Parallel()
+	p := newPlay(t, throttle.Settings{}, nil)
+	p.l.SetPolicies(p.now, map[string]throttle.GroupLimits{"p": {Running: throttle.Bound{Pods: pods(1)}}})
+	never := p.l.Join(p.now, throttle.Request{UID: "never", Groups: inGroup(nil)})
+	require.True(t, never.Reserve(p.now, time.Minute).Admitted)
+	comes := p.l.Join(p.now, throttle.Request{UID: "comes", Groups: inGroup(nil)})
+	require.False(t, comes.TryStart(p.now).Admitted, "the place is kept")
+	p.pass(15 * time.Second)
+	require.True(t, comes.TryStart(p.now).Admitted)
+}
+
+// After 5 seconds, the load average of one minute shows 8 % of a start.
+func TestADebtOfTheLoadAverageDecaysAsTheAverageRises(t *testing.T) {
+	t.Parallel()
+	p := newPlay(t, throttle.Settings{Load: throttle.SignalLimit{Max: 4, Increment: 3}}, nil)
+	measure := func(load float64) {
+		var s throttle.Signals
+		s[throttle.SignalLoad] = throttle.Reading{Value: load, From: p.now.Add(-time.Second), To: p.now}
+		p.l.Observe(p.now, s)
+		p.look()
+	}
+	measure(0)
+	for i := range 10 {
+		p.waits(fmt.Sprintf("a-%d", i), throttle.Request{})
+	}
+	require.Len(t, p.began, 2)
+	p.pass(5 * time.Second)
+	measure(0.2)
+	require.Len(t, p.began, 2, "two starts owe 5.5")
+	p.pass(25 * time.Second)
+	measure(1)
+	require.Len(t, p.began, 2, "they owe 3.6")
+	p.pass(15 * time.Second)
+	measure(1)
+	require.Len(t, p.began, 3, "they owe 2.8")
+}
+
+func TestALoanHelpsAGroupThatIsFullOfPodsWithoutProgress(t *testing.T) {
+	t.Parallel()
+	for name, limits := range map[string]throttle.GroupLimits{
+		"starting": {Starting: throttle.Bound{Pods: pods(1)}},
+		"a pacer":  {Pacer: throttle.Pacer{Kind: throttle.Linear, Step: 1, MaxStagger: 9}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := newPlay(t, throttle.Settings{MaxConcurrent: 20}, nil)
+			p.l.SetPolicies(p.now, map[string]throttle.GroupLimits{"p": limits})
+			for i := range 9 {
+				p.waits(fmt.Sprintf("a-%d", i), throttle.Request{Groups: inGroup(nil)})
+			}
+			require.Len(t, p.began, 1)
+			stalls := func() {
+				for name, at := range p.began {
+					p.l.SetStalled(p.now, name, epoch.Add(at))
+				}
+				p.look()
+			}
+			sizes := []int{}
+			for range 6 {
+				stalls()
+				p.pass(10 * time.Second)
+				sizes = append(sizes, len(p.began))
+			}
+			require.Equal(t, []int{2, 4, 8, 9, 9, 9}, sizes)
+			_, reason := p.l.Lookup("a-1").Status()
+			require.Equal(t, throttle.SlotLent, reason)
+		})
+	}
+}
+
+func TestAGateDeadlineIsServedWhileStartsAreAboveALoweredLimit(t *testing.T) {
+	t.Parallel()
+	p := newPlay(t, throttle.Settings{MaxConcurrent: 4}, nil)
+	for i := range 6 {
+		p.waits(fmt.Sprintf("a-%d", i), throttle.Request{})
+	}
+	p.l.Configure(p.now, throttle.Settings{MaxConcurrent: 1})
+	d := p.l.Lookup("a-4").DeadlineReached(p.now)
+	require.Equal(t, throttle.Decision{Admitted: true, Reason: throttle.GateDeadline}, d)
+	require.Equal(t, throttle.GateExpired, p.l.Lookup("a-5").DeadlineReached(p.now).Reason, "one at a time")
+}
+
+func TestAPodThatIsGoneIsNotAdmitted(t *testing.T) {
+	t.Parallel()
+	p := newPlay(t, throttle.Settings{MaxConcurrent: 1}, nil)
+	gone := p.l.Join(p.now, throttle.Request{UID: "a"})
+	gone.End(p.now, throttle.Deleted)
+	for name, d := range map[string]throttle.Decision{
+		"TryStart": gone.TryStart(p.now), "Reserve": gone.Reserve(p.now, time.Minute), "DeadlineReached": gone.DeadlineReached(p.now),
+	} {
+		require.Equal(t, throttle.Decision{Reason: throttle.Deleted}, d, name)
+	}
+	p.waits("b-0", throttle.Request{})
+	b := p.l.Lookup("b-0")
+	require.True(t, b.TryStart(p.now).Admitted)
+	b.End(p.now, throttle.Ready)
+	require.True(t, b.TryStart(p.now).Admitted, "it was made to start, and goes on")
+}
+
+// A ReplicaSet of 500 in one namespace delays the one pod of another by one start.
+func TestAReplicaSetOf500DelaysAnotherNamespaceByOneStart(t *testing.T) {
+	t.Parallel()
+	p := newPlay(t, throttle.Settings{MaxConcurrent: 2}, map[string]time.Duration{"a": 10 * time.Second, "b": 10 * time.Second})
+	for i := range 500 {
+		p.waits(fmt.Sprintf("a-%03d", i), throttle.Request{})
+	}
+	p.pass(35 * time.Second)
+	p.waits("b-0", throttle.Request{})
+	p.pass(10 * time.Second)
+	require.Contains(t, p.began, "b-0")
+	p.pass(10 * time.Second)
+	require.Equal(t, 12, p.begun("a")+p.begun("b"), "and no slot is idle")
+}
+
+func TestWithoutFairnessTheOrderIsThatOfArrival(t *testing.T) {
+	t.Parallel()
+	p := newPlay(t, throttle.Settings{MaxConcurrent: 1, NoFairness: true}, map[string]time.Duration{"a": 10 * time.Second})
+	for i := range 4 {
+		p.waits(fmt.Sprintf("a-%d", i), throttle.Request{})
+	}
+	p.waits("b-0", throttle.Request{})
+	p.pass(35 * time.Second)
+	require.NotContains(t, p.began, "b-0")
+	p.pass(10 * time.Second)
+	require.Contains(t, p.began, "b-0")
+}
+
+// Starts that ended Stuck count against their namespace for as long again.
+func TestStuckStartsCountAgainstTheirNamespace(t *testing.T) {
+	t.Parallel()
+	p := newPlay(t, throttle.Settings{MaxConcurrent: 2, StartTimeout: time.Minute}, map[string]time.Duration{"b": 20 * time.Second})
+	for i := range 9 {
+		p.waits(fmt.Sprintf("a-%d", i), throttle.Request{})
+	}
+	p.pass(30 * time.Second)
+	for i := range 9 {
+		p.waits(fmt.Sprintf("b-%d", i), throttle.Request{})
+	}
+	p.pass(50 * time.Second)
+	require.Equal(t, 2, p.begun("a"), "b gets both slots: a is known to keep them")
+}

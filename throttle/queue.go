@@ -1,0 +1,166 @@
+package throttle
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// repeatsCounted is the number of repeats beyond which one more makes no difference:
+// kubelet's back-off has reached its longest by then.
+const repeatsCounted = 5
+
+// queue holds the Waiting tickets.
+type queue struct {
+	arrivals []*Ticket // by band, then arrival
+	order    []*Ticket // by band, then round, then arrival; wrong while stale
+	stale    bool
+	counts   []int // scratch of sort
+}
+
+// flow is the pods that share their turns: those of a namespace.
+type flow struct {
+	name     string
+	tickets  int         // Waiting or Starting
+	starting int         // of them
+	stuck    []time.Time // until when starts that ended Stuck count
+	waiting  int         // scratch of the sort
+}
+
+// load is the number of starts that count against the flow: it gets its next turn after
+// all flows with a lower one.
+func (f *flow) load() int { return f.starting + len(f.stuck) }
+
+// byArrival is the order of the queue without the flows: priority, then first starts
+// before repeated ones, then arrival, then the order of joining.
+func byArrival(a, b *Ticket) int {
+	if c := byBand(a, b); c != 0 {
+		return c
+	}
+	return firstCome(a, b)
+}
+
+// byBand compares what goes before the flows.
+func byBand(a, b *Ticket) int {
+	if a.priority != b.priority {
+		return cmp.Compare(b.priority, a.priority)
+	}
+	return cmp.Compare(min(a.repeats, repeatsCounted), min(b.repeats, repeatsCounted))
+}
+
+func firstCome(a, b *Ticket) int {
+	if c := a.arrived.Compare(b.arrived); c != 0 {
+		return c
+	}
+	return cmp.Compare(a.seq, b.seq)
+}
+
+func (q *queue) insert(t *Ticket) {
+	i, _ := slices.BinarySearchFunc(q.arrivals, t, byArrival)
+	q.arrivals = slices.Insert(q.arrivals, i, t)
+	q.stale = true
+}
+
+func (q *queue) remove(t *Ticket) {
+	if i, found := slices.BinarySearchFunc(q.arrivals, t, byArrival); found {
+		q.arrivals = slices.Delete(q.arrivals, i, i+1)
+	}
+	q.stale = true
+}
+
+// sorted gives the tickets in the order in which they are served if all of them have a
+// waiter, and no start ends in between.
+func (q *queue) sorted(fair bool) []*Ticket {
+	if !q.stale {
+		return q.order
+	}
+	q.stale = false
+	q.order = append(q.order[:0], q.arrivals...)
+	if !fair {
+		return q.order
+	}
+	for from := 0; from < len(q.arrivals); {
+		to := from + 1
+		for to < len(q.arrivals) && byBand(q.arrivals[from], q.arrivals[to]) == 0 {
+			to++
+		}
+		q.sortBand(from, to)
+		from = to
+	}
+	return q.order
+}
+
+// sortBand sorts one band by rounds: of a flow with n starts under way, the first ticket
+// has the round n, the next n+1, and so on. It is a counting sort, which keeps the order
+// of arrival within a round.
+func (q *queue) sortBand(from, to int) {
+	tickets := q.arrivals[from:to]
+	least, most := tickets[0].flow.load(), 0
+	for _, t := range tickets {
+		f := t.flow
+		t.round = f.load() + f.waiting
+		f.waiting++
+		least, most = min(least, t.round), max(most, t.round)
+	}
+	for _, t := range tickets {
+		t.flow.waiting = 0
+	}
+	q.counts = slices.Grow(q.counts[:0], most-least+2)[:most-least+2]
+	clear(q.counts)
+	for _, t := range tickets {
+		q.counts[t.round-least+1]++
+	}
+	for i := 1; i < len(q.counts); i++ {
+		q.counts[i] += q.counts[i-1]
+	}
+	for _, t := range tickets {
+		q.order[from+q.counts[t.round-least]] = t
+		q.counts[t.round-least]++
+	}
+}
+
+// orderLocked gives the Waiting tickets in their order.
+func (l *Limiter) orderLocked() []*Ticket { return l.queue.sorted(!l.settings.NoFairness) }
+
+// loadLocked is the load of the ticket's flow, as far as flows count.
+func (l *Limiter) loadLocked(t *Ticket) int {
+	if l.settings.NoFairness {
+		return 0
+	}
+	return t.flow.load()
+}
+
+// fairerLocked tells whether a goes before b, of the same band.
+func (l *Limiter) fairerLocked(a, b *Ticket) bool {
+	return cmp.Or(cmp.Compare(l.loadLocked(a), l.loadLocked(b)), firstCome(a, b)) < 0
+}
+
+func (l *Limiter) flowLocked(name string) *flow {
+	f := l.flows[name]
+	if f == nil {
+		f = &flow{name: name}
+		l.flows[name] = f
+	}
+	return f
+}
+
+// stuckLocked has a start that ended Stuck count against its flow for as long again as a
+// start may take.
+func (l *Limiter) stuckLocked(now time.Time, f *flow) {
+	f.stuck = append(f.stuck, now.Add(l.settings.startTimeout()))
+	l.queue.stale = true
+}
+
+// forgetStuckLocked forgets those that count no longer, and flows that have nothing.
+func (l *Limiter) forgetStuckLocked(now time.Time) {
+	for name, f := range l.flows {
+		n := len(f.stuck)
+		f.stuck = slices.DeleteFunc(f.stuck, func(until time.Time) bool { return !now.Before(until) })
+		if len(f.stuck) != n {
+			l.queue.stale = true
+		}
+		if f.tickets == 0 && len(f.stuck) == 0 {
+			delete(l.flows, name)
+		}
+	}
+}
