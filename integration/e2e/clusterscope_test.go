@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -57,12 +56,10 @@ func newFleet(t *testing.T, nodes, slots int) *fleet {
 		"startPolicies": map[string]any{"clusterScope": true},
 	})
 	require.NoError(t, err)
-	role := filepath.Join(t.TempDir(), "slots.yaml")
-	require.NoError(t, os.WriteFile(role, []byte(files["slots.yaml"]), 0o600))
-	access := asServiceAccount(t)
-	kubectl(t, "apply", "-f", role)
+	asServiceAccount(t)
+	applied(t, files["slots.yaml"]+"\n---\n"+files["ownslots.yaml"])
 	for i := range nodes {
-		f.nodes = append(f.nodes, f.newNode(fmt.Sprintf("sim-%s-%d", unique(), i), access))
+		f.nodes = append(f.nodes, f.newNode(fmt.Sprintf("sim-%s-%d", unique(), i)))
 	}
 	t.Cleanup(func() {
 		cancel()
@@ -78,7 +75,7 @@ func newFleet(t *testing.T, nodes, slots int) *fleet {
 	return f
 }
 
-func (f *fleet) newNode(name, access string) *simulated {
+func (f *fleet) newNode(name string) *simulated {
 	t := f.t
 	t.Helper()
 	api := node.Client().CoreV1().Nodes()
@@ -93,6 +90,7 @@ func (f *fleet) newNode(name, access string) *simulated {
 	n.runtime, err = runtimetest.New(runtimetest.Options{Dir: dir, RequestTimeout: 30 * time.Second})
 	require.NoError(t, err)
 	require.NoError(t, n.runtime.Start(f.ctx))
+	access := shippedAccess(t, node.Kubeconfig, name)
 	n.daemon = startDaemonWith(t, "--kubeconfig", access, "--node-name", name, "--nri-socket", n.runtime.Socket())
 	return n
 }

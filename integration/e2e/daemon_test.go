@@ -54,12 +54,19 @@ func installGate(t *testing.T, dir string) string {
 	return filepath.Join(dir, "pacemaker-gate")
 }
 
-// startDaemon runs the daemon on the node's API server until the test ends. Its
-// namespace exists, as where it is installed: the Lease of who sums up is kept there.
+// startDaemon runs the daemon on the node's API server until the test ends, with the
+// shipped rights, which have to suffice.
 func startDaemon(t *testing.T, args ...string) *daemon {
 	t.Helper()
-	kubectl(t, "apply", "-f", repository("deploy", "base", "namespace.yaml"))
-	return startDaemonWith(t, append([]string{"--kubeconfig", node.Kubeconfig, "--node-name", node.NodeName}, args...)...)
+	return startDaemonAs(t, asServiceAccount(t), args...)
+}
+
+// startDaemonAs is startDaemon with other access than that of the shipped rights.
+func startDaemonAs(t *testing.T, kubeconfig string, args ...string) *daemon {
+	t.Helper()
+	d := startDaemonWith(t, append([]string{"--kubeconfig", kubeconfig, "--node-name", node.NodeName}, args...)...)
+	t.Cleanup(func() { d.assertRightsSuffice(t) })
+	return d
 }
 
 // startDaemonWith runs the daemon with no more than these arguments and the

@@ -5,7 +5,8 @@
 // What a scenario asserts comes from kubelet and containerd: the moment of
 // readiness from kubelet's log, the moment of a start from the process itself
 // and from CRI, restarts and phases from the API. The daemon's own counters only
-// tell that a scenario really went the way it is about.
+// tell that a scenario really went the way it is about. The daemon has a service
+// account's token and the shipped rights, which the API server has to find enough.
 //
 // The files of the scenarios have the build tag e2e; `make e2e` runs them. The
 // long ones have the tag full too; `make e2e-full` runs all. README.md lists them.

@@ -19,8 +19,8 @@ import (
 func TestTwoInstancesOnOneNode(t *testing.T) {
 	applyConfig(t, "wide", `{instance: wide, throttleConfig: {maxConcurrent: {value: 3}, noProgressAfter: 0s}}`)
 	applyConfig(t, "narrow", `{instance: narrow, throttleConfig: {maxConcurrent: {value: 1}, noProgressAfter: 0s}}`)
-	wide := startDaemon(t, "--instance", "wide", "--nri-index", "05", "--namespace", "default")
-	narrow := startDaemon(t, "--instance", "narrow", "--nri-index", "06", "--namespace", "default")
+	wide := startInstance(t, "wide", "05")
+	narrow := startInstance(t, "narrow", "06")
 	for name, d := range map[string]*daemon{"wide": wide, "narrow": narrow} {
 		eventually(t, name+" follows its config", func() bool { return d.status(t).Config.Name == name })
 		assert.Equal(t, name, d.status(t).Instance)
@@ -58,4 +58,12 @@ func TestTwoInstancesOnOneNode(t *testing.T) {
 	most := mostStarting(lives(t, ns))
 	assert.LessOrEqual(t, most, 3, "the limit of the one that is left")
 	assert.Greater(t, most, 1, "and of no other")
+}
+
+// startInstance runs the daemon of an instance, with the rights of a release of its
+// own: the right to its Lease comes with the instance.
+func startInstance(t *testing.T, name, index string) *daemon {
+	t.Helper()
+	access := chartAccess(t, name, map[string]any{"instance": name, "namespace": map[string]any{"create": true}}, watchesEvents)
+	return startDaemonAs(t, access, "--instance", name, "--nri-index", index, "--namespace", name)
 }

@@ -13,33 +13,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 )
-
-// asServiceAccount gives a kubeconfig with no other rights than those that the
-// shipped roles give the daemon.
-func asServiceAccount(t *testing.T) string {
-	t.Helper()
-	manifests := filepath.Join(t.TempDir(), "rbac")
-	require.NoError(t, os.MkdirAll(manifests, 0o700))
-	for _, name := range []string{"serviceaccount.yaml", "rbac.yaml", "evictions.yaml", "namespace.yaml"} {
-		data, err := os.ReadFile(repository("deploy", "base", name))
-		require.NoError(t, err)
-		require.NoError(t, os.WriteFile(filepath.Join(manifests, name), data, 0o600))
-	}
-	kubectl(t, "apply", "-f", filepath.Join(manifests, "namespace.yaml"))
-	kubectl(t, "apply", "-f", manifests)
-	access, err := clientcmd.LoadFromFile(node.Kubeconfig)
-	require.NoError(t, err)
-	for _, user := range access.AuthInfos {
-		user.Impersonate = "system:serviceaccount:pod-pacemaker:pod-pacemaker"
-	}
-	file := filepath.Join(t.TempDir(), "kubeconfig")
-	require.NoError(t, clientcmd.WriteToFile(*access, file))
-	return file
-}
 
 func kubectl(t *testing.T, args ...string) string {
 	t.Helper()
@@ -72,7 +48,7 @@ func object[T any](t *testing.T, kind, name string) (read T) {
 // status of the config, with the rights of the shipped roles and no others. It
 // follows the labels of the node and the mode of the config.
 func TestNodeAndConfigTellHowPodsStart(t *testing.T) {
-	d := startDaemonWith(t, "--kubeconfig", asServiceAccount(t), "--node-name", node.NodeName)
+	d := startDaemon(t)
 	applyConfig(t, "elsewhere", `{nodeSelector: {pace: slow}, priority: 5, throttleConfig: {maxConcurrent: {value: 1}}}`)
 	// The pods do nothing, which is no progress: no slot is to be lent for that.
 	applyConfig(t, "tells", `{throttleConfig: {maxConcurrent: {value: 1}, noProgressAfter: 0s}}`)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/pod-pacemaker/pod-pacemaker/integration/build"
@@ -106,13 +107,17 @@ func TestOldContainerdIsPacedAndNotHeldUp(t *testing.T) {
 	}
 }
 
+// The right to patch pods comes with the kick alone.
+var patchesPods = authorizationv1.ResourceAttributes{Verb: "patch", Resource: "pods"}
+
 // With the kick, a slot is empty on an old containerd for no longer than it takes
 // kubelet to come when it is called.
 func TestTheKickOnAnOldContainerd(t *testing.T) {
 	for name, version := range oldContainerds {
 		t.Run(version, func(t *testing.T) {
 			onNode(t, name, "")
-			d := startDaemon(t, "--kick")
+			kicker := chartAccess(t, "kicker", map[string]any{"kick": map[string]any{"enabled": true}, "namespace": map[string]any{"create": true}}, patchesPods)
+			d := startDaemonAs(t, kicker, "--kick", "--namespace", "kicker")
 			assertNoGate(t, d, version)
 			kickedHerd(t, d, version)
 		})

@@ -141,10 +141,10 @@ type wire struct {
 	all []net.Conn
 }
 
-// newWire gives a way to the API server, and access by it.
+// newWire gives a way to the API server, and access by it with the shipped rights.
 func newWire(t *testing.T) (w *wire, kubeconfig string) {
 	t.Helper()
-	access, err := clientcmd.LoadFromFile(node.Kubeconfig)
+	access, err := clientcmd.LoadFromFile(asServiceAccount(t))
 	require.NoError(t, err)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)

@@ -14,7 +14,7 @@ import (
 // what the node shows.
 func TestRebootCutOff(t *testing.T) {
 	wire, kubeconfig := newWire(t)
-	d := startDaemonWith(t, "--kubeconfig", kubeconfig, "--node-name", node.NodeName)
+	d := startDaemonAs(t, kubeconfig)
 	ns := herdBeforeReboot(t, d)
 	shutDown(t, d)
 	wire.set(true)

@@ -24,7 +24,7 @@ import (
 // unit has to be ordered. The API server is away for the first 20 seconds.
 func TestRebootPreRegistered(t *testing.T) {
 	onNode(t, "containerd", "")
-	d := preRegister(t, node.InnerKubeconfig)
+	d := preRegister(t, shippedAccess(t, node.InnerKubeconfig, node.NodeName))
 	ns := herdBeforeReboot(t, d)
 	require.NoError(t, node.APIServer.Stop(t.Context()))
 	shutDownLaunched(t, d)
@@ -59,7 +59,7 @@ func wayInside(t *testing.T) (way *lab.Service, kubeconfig string) {
 	t.Helper()
 	const port = "18001"
 	way, err := node.StartService(t.Context(), lab.ServiceSpec{
-		Name: "way", Args: []string{node.KubectlPath(), "proxy", "--kubeconfig", node.InnerKubeconfig, "--port", port},
+		Name: "way", Args: []string{node.KubectlPath(), "proxy", "--kubeconfig", shippedAccess(t, node.InnerKubeconfig, node.NodeName), "--port", port},
 	})
 	require.NoError(t, err)
 	access := clientcmdapi.NewConfig()
@@ -101,7 +101,7 @@ func bootLaunched(t *testing.T, d *daemon) {
 // other alone.
 func TestAPreRegisteredDaemonEnds(t *testing.T) {
 	onNode(t, "containerd", "")
-	d := preRegister(t, node.InnerKubeconfig)
+	d := preRegister(t, shippedAccess(t, node.InnerKubeconfig, node.NodeName))
 	second := d.standBy(t)
 	d.configure(t, "{throttleConfig: {maxConcurrent: {value: 2}}}")
 	killLaunched(t, d)

@@ -27,7 +27,7 @@ func (d *daemon) standBy(t *testing.T) *daemon {
 	second.Service, err = node.StartService(t.Context(), lab.ServiceSpec{
 		Name: "standby-" + unique(), HostNetwork: true,
 		Args: []string{
-			repository("bin", "pod-pacemaker"), "run", "--kubeconfig", node.Kubeconfig, "--node-name", node.NodeName,
+			repository("bin", "pod-pacemaker"), "run", "--kubeconfig", asServiceAccount(t), "--node-name", node.NodeName,
 			"--nri-socket", node.NRISocket, "--run-dir", d.runDir, "--state-dir", t.TempDir(),
 			"--gate-path", d.gate, "--http", second.http, "--log-level", "debug",
 		},

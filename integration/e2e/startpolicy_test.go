@@ -103,7 +103,7 @@ func (d *daemon) waitsFor(t *testing.T, namespace, name string) (reason throttle
 // alone and runs; the threshold is raised to 700m, and pod2 runs; pod3 requests 300m
 // of the 200m that are left, and waits.
 func TestStartPolicyWalkThrough(t *testing.T) {
-	d := startDaemonWith(t, "--kubeconfig", asServiceAccount(t), "--node-name", node.NodeName)
+	d := startDaemon(t)
 	d.configure(t, "{}")
 	threshold := func(cpu string) string {
 		return `{selector: {terms: [{podSelector: {matchLabels: {throttle: t1}}}]},

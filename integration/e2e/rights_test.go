@@ -1,0 +1,141 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/pod-pacemaker/pod-pacemaker/integration/chart"
+)
+
+// asServiceAccount gives a kubeconfig for the host, with the rights of the shipped
+// roles on this node and no others. Every scenario's daemon has these, unless it says
+// why it needs more.
+func asServiceAccount(t *testing.T) string {
+	t.Helper()
+	return shippedAccess(t, node.Kubeconfig, node.NodeName)
+}
+
+// shippedAccess gives access with the rights of the shipped roles, as a pod on that node
+// has it, by the way of an administrator's kubeconfig.
+func shippedAccess(t *testing.T, admin, on string) string {
+	t.Helper()
+	// A scenario before this one may have applied them, or taken them away.
+	if token, err := tokenOf(t, "pod-pacemaker", on); err != nil || !hasRight(t, token, watchesEvents) {
+		files := []string{"apply"}
+		for _, name := range []string{"namespace.yaml", "serviceaccount.yaml", "ownnode.yaml", "rbac.yaml", "evictions.yaml"} {
+			files = append(files, "-f", repository("deploy", "base", name))
+		}
+		kubectl(t, files...)
+	}
+	return accessOf(t, admin, "pod-pacemaker", on, watchesEvents)
+}
+
+// watchesEvents is what is applied last of the shipped rights.
+var watchesEvents = authorizationv1.ResourceAttributes{Verb: "watch", Resource: "events"}
+
+// chartAccess gives access with the rights that the chart renders for a release with
+// these values, in a namespace of the release's name. last is one of the rights that
+// come with the values.
+func chartAccess(t *testing.T, release string, values map[string]any, last authorizationv1.ResourceAttributes) string {
+	t.Helper()
+	values["fullnameOverride"] = release
+	files, err := chart.Render(chart.Release{Name: release, Namespace: release}, values)
+	require.NoError(t, err)
+	for _, name := range []string{"namespace.yaml", "serviceaccount.yaml", "ownnode.yaml", "rbac.yaml", "evictions.yaml", "kick.yaml"} {
+		if files[name] != "" {
+			applied(t, files[name])
+		}
+	}
+	return accessOf(t, node.Kubeconfig, release, node.NodeName, last)
+}
+
+// applied applies manifests until the test ends.
+func applied(t *testing.T, manifests string) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "manifests.yaml")
+	require.NoError(t, os.WriteFile(file, []byte(manifests), 0o600))
+	kubectl(t, "apply", "--server-side", "-f", file)
+	t.Cleanup(func() {
+		out, err := node.Kubectl(context.Background(), "delete", "-f", file)
+		assert.NoError(t, err, "%s", out)
+	})
+}
+
+// accessOf gives a kubeconfig with a token of the service account of that name in the
+// namespace of that name, once it has a right.
+func accessOf(t *testing.T, admin, account, on string, right authorizationv1.ResourceAttributes) string {
+	t.Helper()
+	token, err := tokenOf(t, account, on)
+	require.NoError(t, err)
+	access, err := clientcmd.LoadFromFile(admin)
+	require.NoError(t, err)
+	for _, user := range access.AuthInfos {
+		user.Token = token
+	}
+	file := filepath.Join(t.TempDir(), "kubeconfig")
+	require.NoError(t, clientcmd.WriteToFile(*access, file))
+	eventually(t, "the rights of "+account+" are in force", func() bool { return hasRight(t, token, right) })
+	return file
+}
+
+// tokenOf gives a token of a service account that names a node, as that of a pod does.
+func tokenOf(t *testing.T, account, on string) (string, error) {
+	t.Helper()
+	self, err := node.Client().CoreV1().Nodes().Get(t.Context(), on, metav1.GetOptions{})
+	require.NoError(t, err)
+	const day = int64(24 * 3600)
+	token, err := node.Client().CoreV1().ServiceAccounts(account).CreateToken(t.Context(), account, &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
+		ExpirationSeconds: new(day),
+		BoundObjectRef:    &authenticationv1.BoundObjectReference{Kind: "Node", APIVersion: "v1", Name: on, UID: self.UID},
+	}}, metav1.CreateOptions{})
+	if err != nil {
+		return "", err
+	}
+	return token.Status.Token, nil
+}
+
+// hasRight tells whether the bearer of a token has a right.
+func hasRight(t *testing.T, token string, right authorizationv1.ResourceAttributes) bool {
+	t.Helper()
+	config := node.RESTConfig()
+	config.BearerToken, config.BearerTokenFile = token, ""
+	client, err := kubernetes.NewForConfig(config)
+	require.NoError(t, err)
+	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &right}}
+	said, err := client.AuthorizationV1().SelfSubjectAccessReviews().Create(t.Context(), review, metav1.CreateOptions{})
+	require.NoError(t, err)
+	return said.Status.Allowed
+}
+
+// refusedRight is what the API server says of a request without the right to it, by its
+// roles or by the policy of the own node.
+var refusedRight = regexp.MustCompile(`cannot (get|list|watch|create|update|patch|delete) resource|ValidatingAdmissionPolicy`)
+
+// assertRightsSuffice checks that the API server refused the daemon nothing.
+func (d *daemon) assertRightsSuffice(t *testing.T) {
+	t.Helper()
+	log, err := os.ReadFile(d.LogFile())
+	if !assert.NoError(t, err) {
+		return
+	}
+	for line := range strings.Lines(string(log)) {
+		if refusedRight.MatchString(line) {
+			assert.Fail(t, "the daemon lacks a right", line)
+			return
+		}
+	}
+}
