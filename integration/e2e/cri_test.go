@@ -1,0 +1,106 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"cmp"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// container is what containerd knows of a container. A time that has not come is zero.
+type container struct {
+	pod, name                  string
+	created, started, finished time.Time
+}
+
+// containers gives all containers of a namespace that containerd knows of, in the order
+// of their starts.
+func containers(t *testing.T, ns string) (all []container) {
+	t.Helper()
+	for _, c := range listContainers(t, ns) {
+		reply, err := node.CRI().ContainerStatus(t.Context(), &runtimeapi.ContainerStatusRequest{ContainerId: c.Id})
+		require.NoError(t, err)
+		s := reply.Status
+		all = append(all, container{
+			pod: c.Labels["io.kubernetes.pod.name"], name: s.Metadata.Name,
+			created: nanoseconds(s.CreatedAt), started: nanoseconds(s.StartedAt), finished: nanoseconds(s.FinishedAt),
+		})
+	}
+	slices.SortFunc(all, func(a, b container) int { return cmp.Or(a.started.Compare(b.started), a.created.Compare(b.created)) })
+	return all
+}
+
+func listContainers(t *testing.T, ns string) []*runtimeapi.Container {
+	t.Helper()
+	reply, err := node.CRI().ListContainers(t.Context(), &runtimeapi.ListContainersRequest{Filter: &runtimeapi.ContainerFilter{
+		LabelSelector: map[string]string{"io.kubernetes.pod.namespace": ns},
+	}})
+	require.NoError(t, err)
+	return reply.Containers
+}
+
+// nanoseconds is the time of a field of CRI, in which 0 is none.
+func nanoseconds(n int64) time.Time {
+	if n == 0 {
+		return time.Time{}
+	}
+	return time.Unix(0, n)
+}
+
+// begun gives the pods of a namespace of which containerd has started a container,
+// sorted by name.
+func begun(t *testing.T, ns string) (names []string) {
+	t.Helper()
+	for _, c := range listContainers(t, ns) {
+		if c.State != runtimeapi.ContainerState_CONTAINER_CREATED {
+			names = append(names, c.Labels["io.kubernetes.pod.name"])
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// created tells whether containerd has a container of the pod that was not started.
+func created(t *testing.T, ns, pod string) bool {
+	t.Helper()
+	return slices.ContainsFunc(listContainers(t, ns), func(c *runtimeapi.Container) bool {
+		return c.Labels["io.kubernetes.pod.name"] == pod && c.State == runtimeapi.ContainerState_CONTAINER_CREATED
+	})
+}
+
+// wholeStarts gives the starts of pods with more than one container: from the start of
+// the first, init containers included, to ready.
+func wholeStarts(t *testing.T, ns string) (all []life) {
+	t.Helper()
+	first, ready := map[string]container{}, kubeletReady(t, ns, time.Time{})
+	for _, c := range containers(t, ns) {
+		if _, earlier := first[c.pod]; !earlier && !c.started.IsZero() {
+			first[c.pod] = c
+		}
+	}
+	for _, pod := range pods(t, ns) {
+		c := first[pod.Name]
+		all = append(all, life{pod: pod, created: c.created, started: c.started, ready: ready[pod.Name]})
+	}
+	slices.SortFunc(all, func(a, b life) int { return a.started.Compare(b.started) })
+	return all
+}
+
+// assertNotRefused checks that kubelet tells of no container of a namespace that it could
+// not make or start: it does of each that is refused.
+func assertNotRefused(t *testing.T, ns string) {
+	t.Helper()
+	events, err := node.Client().CoreV1().Events(ns).List(t.Context(), metav1.ListOptions{FieldSelector: "type=" + corev1.EventTypeWarning})
+	require.NoError(t, err)
+	for _, e := range events.Items {
+		assert.NotContains(t, []string{"Failed", "BackOff", "FailedCreatePodSandBox"}, e.Reason, "%s: %s", e.InvolvedObject.Name, e.Message)
+	}
+}
