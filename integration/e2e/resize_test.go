@@ -1,0 +1,105 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+)
+
+// resized is a node whose limit changes while pods hold slots.
+type resized struct {
+	t         *testing.T
+	d         *daemon
+	ns        string
+	exemptNS  string
+	bystander int
+}
+
+// The limit of the config in force is raised, and then lowered below the slots that are
+// held: no slot is lost and none is found, and never more start than are in force.
+func TestTheLimitChangesUnderHeldSlots(t *testing.T) {
+	r := &resized{t: t, d: startDaemon(t), ns: namespace(t), exemptNS: namespace(t)}
+	applyConfig(t, "resized", fmt.Sprintf("{exemptions: {namespaces: [%s]}, throttleConfig: {maxConcurrent: {value: 3}, noProgressAfter: 0s}}", r.exemptNS))
+	r.inForce(3)
+	first, second, third := newLatch(t), newLatch(t), newLatch(t)
+	deploy(t, r.ns, "first", 3, herdPod(0.1, first.holds))
+	r.run("first", 3)
+	r.wait("second", 2, second)
+	r.wait("third", 4, third)
+
+	r.limit(5)
+	r.run("second", 2)
+	r.assertBegun(5, "with the limit raised to 5")
+	r.limit(2)
+	first.release(t)
+	eventually(t, "the first are ready", func() bool { return readyOf(t, r.ns, "first") == 3 })
+	eventually(t, "their slots are free", func() bool { return len(r.d.status(t).Starting) == 2 })
+	r.assertBegun(5, "with the limit lowered to 2, and 2 of 5 slots held still")
+	second.release(t)
+	r.run("third", 2)
+	r.assertBegun(7, "with both of 2 slots free again")
+	third.release(t)
+	eventually(t, "all pods are ready", func() bool { return allReady(t, r.ns, 9) })
+	r.d.idle(t)
+
+	all := lives(t, r.ns)
+	logLives(t, all[0].started, all)
+	assertUnharmed(t, all)
+	assert.Equal(t, 2, mostStarting(all[5:]), "of the last, pods between the start of their process and ready")
+}
+
+// limit changes the limit, and waits until it is in force.
+func (r *resized) limit(n int) {
+	r.t.Helper()
+	kubectl(r.t, "patch", "pacemakerconfig", "resized", "--type=merge", "-p", fmt.Sprintf(`{"spec":{"throttleConfig":{"maxConcurrent":{"value":%d}}}}`, n))
+	r.inForce(n)
+}
+
+func (r *resized) inForce(n int) {
+	r.t.Helper()
+	eventually(r.t, fmt.Sprintf("the limit is %d", n), func() bool { return r.d.status(r.t).Limits.MaxConcurrent == n })
+}
+
+// run waits until so many pods of a group run.
+func (r *resized) run(group string, n int) {
+	r.t.Helper()
+	eventually(r.t, fmt.Sprintf("%d of the %s run", n, group), func() bool {
+		running := 0
+		for _, name := range begun(r.t, r.ns) {
+			if strings.HasPrefix(name, group) {
+				running++
+			}
+		}
+		return running >= n
+	})
+}
+
+// wait makes a group of pods, and waits until all of them wait at the gate.
+func (r *resized) wait(group string, n int32, l latch) {
+	r.t.Helper()
+	deploy(r.t, r.ns, group, n, herdPod(0.1, l.holds))
+	eventually(r.t, "the "+group+" wait at the gate", func() bool {
+		waiting := 0
+		for _, p := range pods(r.t, r.ns) {
+			if strings.HasPrefix(p.Name, group) && created(r.t, r.ns, p.Name) {
+				waiting++
+			}
+		}
+		return waiting == int(n)
+	})
+}
+
+// assertBegun checks how many pods have begun. A pod that need not wait starts first:
+// in that time, one too many would have begun.
+func (r *resized) assertBegun(n int, when string) {
+	r.t.Helper()
+	r.bystander++
+	name := fmt.Sprintf("bystander-%d", r.bystander)
+	createPod(r.t, r.exemptNS, name, herdPod(0.1))
+	eventually(r.t, "a bystander is ready", func() bool { return isReady(r.t, r.exemptNS, name) })
+	assert.Len(r.t, begun(r.t, r.ns), n, "pods that have begun %s", when)
+}
