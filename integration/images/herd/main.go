@@ -9,6 +9,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"os"
@@ -51,6 +52,7 @@ func run(args []string) error {
 	until := flags.String("until", "", "path of a file that has to be there before this is ready; looked for ten times a second")
 	needs := flags.String("wait-for", "", "TCP address, host:port, that has to take a connection before this is ready; tried twice a second")
 	serve := flags.Float64("serve-cores", 0, "CPUs to use once ready, 0 to 1, as a pod that serves does")
+	thrash := flags.Int("thrash-mib", 0, "size of a file to read over and over once ready; with less memory than that, the node stalls for memory")
 	exit := flags.Int("exit", -1, "exit code to end with instead of becoming ready; -1 becomes ready")
 	done := flags.Bool("done", false, "end with exit code 0 when ready, as a Job does")
 	flags.BoolFunc("ignore-term", "go on when asked to end, until killed", func(string) error { stubborn.Store(true); return nil })
@@ -79,6 +81,11 @@ func run(args []string) error {
 	}
 	if *serve > 0 && !*done {
 		go use(*serve)
+	}
+	if *thrash > 0 {
+		if err := thrashMemory(*thrash); err != nil {
+			return err
+		}
 	}
 	return ready(*port, *done)
 }
@@ -162,6 +169,46 @@ func use(share float64) {
 		}
 		time.Sleep(time.Until(begin.Add(usePeriod)))
 	}
+}
+
+// thrashers is how many read at a time: some wait for memory while others go on.
+const thrashers = 4
+
+// thrashMemory writes a file of so many MiB, and has it read for ever. Where less memory
+// than that is allowed, each page that is read is thrown out before it is read again.
+func thrashMemory(mib int) error {
+	const name = "/thrash"
+	file, err := os.Create(name)
+	if err != nil {
+		return fmt.Errorf("what to read: %w", err)
+	}
+	defer file.Close()
+	for range mib {
+		if _, err := file.Write(make([]byte, 1<<20)); err != nil {
+			return fmt.Errorf("writing what to read: %w", err)
+		}
+	}
+	for range thrashers {
+		go func() {
+			for {
+				if err := readAll(name); err != nil {
+					fmt.Fprintln(os.Stderr, "herd:", err)
+					return
+				}
+			}
+		}()
+	}
+	return nil
+}
+
+func readAll(name string) error {
+	file, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	_, err = io.Copy(io.Discard, file)
+	return err
 }
 
 // sink keeps the compiler from dropping the loop.
