@@ -1,0 +1,63 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/pod-pacemaker/pod-pacemaker/integration/lab"
+)
+
+// A restart of kubelet or containerd costs each pod that waits in the gate one restart,
+// whether its policy is Always or OnFailure, and the pod that starts meanwhile none.
+func TestRestartCounts(t *testing.T) {
+	d := startDaemon(t)
+	d.configure(t, "{throttleConfig: {maxConcurrent: {value: 1}, noProgressAfter: 0s}}")
+	ns, slow := namespace(t), newLatch(t)
+	createPod(t, ns, "holds", herdPod(0, slow.holds))
+	eventually(t, "a pod holds the slot", func() bool { return len(begun(t, ns)) == 1 })
+	policies := []corev1.RestartPolicy{corev1.RestartPolicyAlways, corev1.RestartPolicyOnFailure}
+	waiting := []string{"always", "on-failure"}
+	for i, name := range waiting {
+		createPod(t, ns, name, herdPod(0.1, func(spec *corev1.PodSpec) { spec.RestartPolicy = policies[i] }))
+		eventually(t, name+" waits at the gate", func() bool { return created(t, ns, name) })
+	}
+	for i, part := range []*lab.Service{node.Kubelet, node.Containerd} {
+		require.NoError(t, part.Stop(t.Context()))
+		require.NoError(t, part.Start(t.Context()))
+		for _, name := range waiting {
+			eventually(t, name+" waits at the gate again", func() bool { return attempt(t, ns, name) > i && created(t, ns, name) })
+		}
+		figure(t, "%s was restarted: attempts %d and %d", part.Name(), attempt(t, ns, waiting[0]), attempt(t, ns, waiting[1]))
+	}
+	slow.release(t)
+	eventually(t, "all pods are ready", func() bool { return allReady(t, ns, 1+len(waiting)) })
+	for _, p := range pods(t, ns) {
+		want := int32(2)
+		if p.Name == "holds" {
+			want = 0
+		}
+		assert.Equal(t, want, restarts(p), "restarts of %s", p.Name)
+	}
+	all := lives(t, ns)
+	logLives(t, all[0].started, all)
+	assert.Equal(t, 1, mostStarting(all), "pods between the start of their process and ready")
+	d.idle(t)
+}
+
+// attempt is the number of the last container that kubelet made for a pod; the first is
+// 0, and -1 is none.
+func attempt(t *testing.T, ns, pod string) int {
+	t.Helper()
+	last := -1
+	for _, c := range listContainers(t, ns) {
+		if c.Labels["io.kubernetes.pod.name"] == pod {
+			last = max(last, int(c.Metadata.Attempt))
+		}
+	}
+	return last
+}
