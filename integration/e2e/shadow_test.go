@@ -1,0 +1,47 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// shadowRatio is how much longer it may take until the pods of a herd run in Shadow
+// than without the daemon.
+const shadowRatio = 1.3
+
+// In Shadow, with a limit of one whose slot is taken, a herd of which none gets ready
+// runs as soon as without the daemon; kubelet sees no refusal, and the daemon tells
+// who would have waited.
+func TestShadowHoldsNothing(t *testing.T) {
+	repeated(t, func(t *testing.T) string {
+		without := untilAllRun(t)
+		d := startDaemon(t)
+		d.configure(t, "{mode: Shadow, throttleConfig: {maxConcurrent: {value: 1}, noProgressAfter: 0s}}")
+		holds := namespace(t)
+		createPod(t, holds, "holds", herdPod(0, newLatch(t).holds))
+		eventually(t, "the slot is taken", func() bool { return len(begun(t, holds)) == 1 })
+		with := untilAllRun(t)
+		figure(t, "%d pods run after %.2f s, after %.2f s without the daemon, ratio %.2f", shadowed, with.Seconds(), without.Seconds(), with.Seconds()/without.Seconds())
+		return above("the time until all run, to that without the daemon", with.Seconds()/without.Seconds(), shadowRatio)
+	})
+}
+
+// shadowed is how many pods start beside each other.
+const shadowed = 6
+
+// untilAllRun gives how long it takes from the first pod's making to the last one's
+// process, of pods that do not get ready meanwhile.
+func untilAllRun(t *testing.T) time.Duration {
+	t.Helper()
+	ns, begin := namespace(t), time.Now()
+	deploy(t, ns, "herd", shadowed, herdPod(0, newLatch(t).holds))
+	eventually(t, "all run", func() bool { return len(begun(t, ns)) == shadowed })
+	all := containers(t, ns)
+	require.Len(t, all, shadowed, "each was made once")
+	assertNotRefused(t, ns)
+	return all[shadowed-1].started.Sub(begin)
+}
