@@ -115,7 +115,7 @@ func list(all []scenario) []byte {
 		if s.short {
 			where, count = "`e2e`", count+1
 		}
-		rows = append(rows, fmt.Sprintf("| [`%s`](%s) | %s | %s |", s.name, s.file, where, strings.ReplaceAll(s.says, "|", `\|`)))
+		rows = append(rows, fmt.Sprintf("| [%s](%s) | %s | %s |", "`"+s.name+"`", s.file, where, strings.ReplaceAll(s.says, "|", `\|`)))
 	}
 	fmt.Fprintf(&text, "# The scenarios\n\nWritten by `make generate` from the scenarios' own comments: change them there.\n\n"+
 		"%d scenarios run on the node. `make e2e` runs %d of them, `make e2e-full` all.\n\n"+
