@@ -5,6 +5,7 @@ package e2e
 import (
 	"encoding/json"
 	"fmt"
+	"math/bits"
 	"os"
 	"strings"
 	"testing"
@@ -54,40 +55,84 @@ func TestDeadlockOfTwoAndADatabase(t *testing.T) {
 	})
 }
 
+// lentAfter is how long nobody makes progress before a slot is lent, by default.
+const lentAfter = 10 * time.Second
+
+// deadlockRatio is how much longer the pods may take than unpaced and the loans that
+// they need. A loan that comes late, or loans that do not grow, take more.
+const deadlockRatio = 1.3
+
 // deadlock starts so many pods that need the database, then the database, two at a
-// time, and waits until all of them are ready.
+// time, and waits until all of them are ready. meanwhile is called while they wait. It
+// is measured against the same pods with nobody to hold them.
 func deadlock(t *testing.T, dependants int32, meanwhile func(t *testing.T, ns string)) {
+	repeated(t, func(t *testing.T) string {
+		var unpaced, took time.Duration
+		// Each has the database's port for itself.
+		require.True(t, t.Run("unpaced", func(t *testing.T) { unpaced = withDatabase(t, namespace(t), dependants, func() {}, func() {}) }))
+		require.True(t, t.Run("paced", func(t *testing.T) { took = deadlocked(t, dependants, meanwhile) }))
+		// 1, 2, 4 and so on are lent, until the database behind all has one of them.
+		loans := bits.Len(uint(dependants - 1))
+		ratio := took.Seconds() / (unpaced + time.Duration(loans)*lentAfter).Seconds()
+		figure(t, "%d pods that need a database, and the database behind them: all ready after %.1f s, unpaced after %.1f s; ratio %.2f with %d loans of %s",
+			dependants, took.Seconds(), unpaced.Seconds(), ratio, loans, lentAfter)
+		return above("the makespan, to unpaced and the loans", ratio, deadlockRatio)
+	})
+}
+
+// withDatabase gives how long it takes until pods that need the database, and the
+// database, which comes last, are ready.
+func withDatabase(t *testing.T, ns string, dependants int32, behind, meanwhile func(), shapes ...shape) time.Duration {
+	t.Helper()
+	begin := time.Now()
+	deploy(t, ns, "needs", dependants, herdPod(0.1, needsDatabase))
+	behind()
+	createPod(t, ns, "database", herdPod(0.5, append(shapes, database)...))
+	meanwhile()
+	eventually(t, "all pods are ready", func() bool { return allReady(t, ns, int(dependants)+1) })
+	all := lives(t, ns)
+	for _, l := range all {
+		assert.Zero(t, restarts(l.pod), "restarts of %s", l.pod.Name)
+	}
+	return lastReady(all).Sub(begin)
+}
+
+// deadlocked is withDatabase with two starts at a time.
+func deadlocked(t *testing.T, dependants int32, meanwhile func(t *testing.T, ns string)) time.Duration {
+	t.Helper()
 	d := startDaemon(t)
 	d.configure(t, "{throttleConfig: {maxConcurrent: {value: 2}}}")
 	ns := namespace(t)
-	begin := time.Now()
-	deploy(t, ns, "needs", dependants, herdPod(0.1, needsDatabase))
-	eventually(t, "all that need the database wait or start", func() bool {
-		s := d.status(t)
-		return len(s.Waiting)+len(s.Starting) == int(dependants)
-	})
 	asked := newLatch(t) // or the database may have been started before anybody could ask why
-	createPod(t, ns, "database", herdPod(0.5, database, asked.holds))
-	meanwhile(t, ns)
-	said := map[string]string{} // by the reason of the admission
-	eventually(t, "all pods are ready", func() bool {
-		for _, pod := range d.status(t).Starting {
-			if _, heard := said[string(pod.Admission)]; !heard && pod.Namespace == ns {
-				said[string(pod.Admission)] = d.why(t, ns, pod.Name)
-			}
-		}
-		if said[string(throttle.SlotLent)] != "" {
-			asked.release(t)
-		}
-		return allReady(t, ns, int(dependants)+1)
-	})
-	took := lastReady(lives(t, ns)).Sub(begin)
-	figure(t, "%d pods that need a database, and the database behind them: all ready after %.1f s", dependants, took.Seconds())
-	for _, pod := range pods(t, ns) {
-		assert.Zero(t, restarts(pod), "restarts of %s", pod.Name)
-	}
+	var why string
+	took := withDatabase(t, ns, dependants, func() {
+		eventually(t, "all that need the database wait or start", func() bool {
+			s := d.status(t)
+			return len(s.Waiting)+len(s.Starting) == int(dependants)
+		})
+	}, func() {
+		meanwhile(t, ns)
+		eventually(t, "a slot is lent", func() bool {
+			why = d.whyLent(t, ns)
+			return why != ""
+		})
+		asked.release(t)
+	}, asked.holds)
 	d.idle(t)
-	d.assertLent(t, ns, said[string(throttle.SlotLent)])
+	d.assertLent(t, ns, why)
+	return took
+}
+
+// whyLent gives what is said of a pod that starts with a slot that was lent; empty:
+// there is none.
+func (d *daemon) whyLent(t *testing.T, ns string) string {
+	t.Helper()
+	for _, pod := range d.status(t).Starting {
+		if pod.Admission == throttle.SlotLent && pod.Namespace == ns {
+			return d.why(t, ns, pod.Name)
+		}
+	}
+	return ""
 }
 
 // assertLent checks that every way in which the daemon tells of starts tells of a slot
