@@ -14,16 +14,16 @@ func (p *pacer) podChanged(pod podwatch.Pod, deleted bool) {
 	now := time.Now()
 	p.compare(now, pod, deleted)
 	p.regroup(now, pod, deleted)
-	t := p.limiter.Lookup(pod.UID)
-	// Of a static pod, only the mirror was deleted.
-	deleted = deleted && !pod.Static
-	if t != nil && (deleted || pod.Deleting) {
-		t.End(now, throttle.Deleted)
-	}
-	if deleted {
+	if deleted && !pod.Static { // of a static pod, only the mirror was deleted
 		p.forget(now, pod.UID)
+		return
 	}
-	if t == nil || deleted || pod.Deleting {
+	t := p.limiter.Lookup(pod.UID)
+	switch {
+	case t == nil:
+		return
+	case pod.Deleting:
+		t.End(now, throttle.Deleted)
 		return
 	}
 	switch state, _ := t.Status(); state {
@@ -36,12 +36,15 @@ func (p *pacer) podChanged(pod podwatch.Pod, deleted bool) {
 	}
 }
 
-// forget drops what the runtime told of a pod that the API server no longer has:
-// kubelet has taken down all of it. The runtime does not say so of sandboxes that
-// are older than itself.
+// forget ends the start of a pod that the API server no longer has, and drops what the
+// runtime told of it: kubelet has taken down all of it. The runtime does not say so of
+// sandboxes that are older than itself.
 func (p *pacer) forget(now time.Time, uid string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if t := p.limiter.Lookup(uid); t != nil {
+		t.End(now, throttle.Deleted)
+	}
 	if r := p.records[uid]; r != nil {
 		r.clear()
 		delete(p.records, uid)
@@ -110,7 +113,10 @@ func (p *pacer) judgeStarting(now time.Time, t *throttle.Ticket, pod podwatch.Po
 // reason: it is not, and again is when to look though nothing changes. Inferred:
 // only the node's own signs can tell.
 func (p *pacer) howItEnded(now time.Time, pod podwatch.Pod) (reason throttle.Reason, since, again time.Time) {
-	if pod.Terminal() {
+	switch {
+	case pod.Deleting:
+		return throttle.Deleted, now, time.Time{}
+	case pod.Terminal():
 		return terminal(pod), now, time.Time{}
 	}
 	run := p.progressOf(pod.UID, pod)

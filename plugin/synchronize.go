@@ -8,7 +8,6 @@ import (
 	"github.com/containerd/nri/pkg/api"
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
-	"github.com/pod-pacemaker/pod-pacemaker/plugin/policies"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
 
@@ -105,23 +104,21 @@ func (p *pacer) rebuild(now time.Time, pods []*api.PodSandbox, ctrs []*api.Conta
 	return lost, found
 }
 
-// foundStart gives what find counts of the youngest container of a record: when it was
-// made, since when it runs, and what policies ask of the pod; pod is what the watch knows.
-func (p *pacer) foundStart(r *record, pod podwatch.Pod) (request throttle.Request, of policies.Pod, since time.Time, found bool) {
+// find counts a start that is under way without having been admitted. The next review
+// finds out whether it is over.
+func (p *pacer) find(now time.Time, r *record) {
+	pod, _ := p.watched(r.uid)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	c := r.youngest()
-	if c == nil {
-		return throttle.Request{}, policies.Pod{}, time.Time{}, false
-	}
-	return throttle.Request{UID: r.uid, Name: r.title(), Flow: r.namespace, Arrived: c.made}, subject(r, pod), c.since, true
+	p.findLocked(now, r, pod)
 }
 
-// find counts a start that is under way without having been admitted.
-func (p *pacer) find(now time.Time, r *record) {
-	pod, known := p.watched(r.uid)
-	request, of, since, found := p.foundStart(r, pod)
-	if !found {
+// findLocked is find; pod is what the watch knows. What ends the start, the end of its
+// container or of its pod, takes p.mu as well: it comes before, and nothing is found, or
+// it ends what was found. p.mu must be held.
+func (p *pacer) findLocked(now time.Time, r *record, pod podwatch.Pod) {
+	c := r.youngest()
+	if c == nil || p.records[r.uid] != r {
 		return
 	}
 	if v, ok := p.limiter.View(now, r.uid); ok {
@@ -129,18 +126,17 @@ func (p *pacer) find(now time.Time, r *record) {
 		case throttle.Starting, throttle.Started:
 			return
 		case throttle.Waiting:
-			if !since.After(v.Arrived) {
+			if !c.since.After(v.Arrived) {
 				return // a sidecar that ran before, beside a container that waits
 			}
 		}
 	}
-	t := p.keeper.Join(now, of, func(groups []throttle.Membership) *throttle.Ticket {
+	request := throttle.Request{UID: r.uid, Name: r.title(), Flow: r.namespace, Arrived: c.made}
+	p.keeper.Join(now, subject(r, pod), func(groups []throttle.Membership) *throttle.Ticket {
 		request.Groups = groups
-		return p.limiter.Adopt(now, request, since)
+		return p.limiter.Adopt(now, request, c.since)
 	})
-	if known {
-		p.judgeStarting(now, t, pod)
-	}
+	p.wake()
 }
 
 // adopt takes over a container that exists.
