@@ -105,7 +105,8 @@ func (p *pacer) compare(now time.Time, pod podwatch.Pod, deleted bool) {
 	unknown := ""
 	if !deleted && !pod.Deleting && !pod.Terminal() {
 		for _, c := range pod.Containers {
-			if c.Running && c.ID != "" && !p.knowsContainer(pod.UID, c.ID) {
+			// Of several always the same one: kubelet has to keep to its word for it.
+			if c.Running && c.ID != "" && (unknown == "" || c.ID < unknown) && !p.knowsContainer(pod.UID, c.ID) {
 				unknown = c.ID
 			}
 		}

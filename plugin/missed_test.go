@@ -66,6 +66,23 @@ func TestWhatTheRuntimeToldMeanwhileOrKubeletTookBackIsForgotten(t *testing.T) {
 	assert.Empty(t, m.pods)
 }
 
+// What kubelet reports of a pod is a map, in no order.
+func TestKubeletsWordForOneOfSeveralContainersGrowsOld(t *testing.T) {
+	t.Parallel()
+	p := newPacer(Options{Log: discard()}, nil, newMetrics())
+	asked := runtimeAsked(p.missed)
+	p.missed.told(now0)
+	pod := podwatch.Pod{UID: "u", RunningSince: now0, Containers: map[string]podwatch.Container{}}
+	for _, name := range []string{"a", "b", "c", "d", "e"} {
+		pod.Containers[name] = podwatch.Container{Kind: podwatch.App, Running: true, ID: "id-" + name}
+	}
+	for i := range 20 {
+		p.compare(now0.Add(time.Duration(i)*time.Second/4), pod, false)
+	}
+	p.missed.due(now0.Add(missedAfter), nothingKnown)
+	assert.Equal(t, 1, *asked)
+}
+
 func TestAStartThatTheRuntimeDidNotTellOfIsFoundByThePodWatch(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, oneAtATime)
