@@ -55,6 +55,8 @@ type Pod struct {
 type Keeper struct {
 	options Options
 	needs   atomic.Pointer[startpolicy.Needs] // never nil
+	// setting is held while policies are replaced, so that the last call has the last word.
+	setting sync.Mutex
 
 	mu         sync.Mutex
 	suspended  bool
@@ -86,26 +88,35 @@ func New(o Options) *Keeper {
 	return k
 }
 
-// SetPolicies replaces the policies in force. They must not be changed afterwards.
+// SetPolicies replaces the policies in force. They must not be changed afterwards. What it
+// is told to compile may take its time; who asks for a pod's groups does not wait for that.
 func (k *Keeper) SetPolicies(now time.Time, inForce []*v1alpha1.StartPolicy) {
+	k.setting.Lock()
+	defer k.setting.Unlock()
+	compiled, faults := k.compile(inForce)
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.inForce, k.policies = inForce, nil
 	before := k.faults
-	k.faults = map[string]string{}
-	for _, one := range inForce {
-		policy, errs := startpolicy.Compile(one)
-		if len(errs) > 0 {
-			k.faults[one.Name] = errs.ToAggregate().Error()
-			continue
-		}
-		k.policies = append(k.policies, policy)
-		k.sayInvalid(policy)
-	}
+	k.inForce, k.policies, k.faults = inForce, compiled, faults
 	k.askForNamespacesLocked()
 	k.takeFactsLocked()
 	k.limitLocked(now)
 	k.sayFaultsLocked(before)
+}
+
+// compile gives the policies that can be evaluated, and why the others cannot, by name.
+func (k *Keeper) compile(inForce []*v1alpha1.StartPolicy) (compiled []*startpolicy.Policy, faults map[string]string) {
+	faults = map[string]string{}
+	for _, one := range inForce {
+		policy, errs := startpolicy.Compile(one)
+		if len(errs) > 0 {
+			faults[one.Name] = errs.ToAggregate().Error()
+			continue
+		}
+		k.sayInvalid(policy)
+		compiled = append(compiled, policy)
+	}
+	return compiled, faults
 }
 
 // Suspend takes all policies out of force, or puts them back: the node's mode is Off,

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sirupsen/logrus"
 	logtest "github.com/sirupsen/logrus/hooks/test"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -368,4 +369,30 @@ func TestPodsAreRegroupedInOneStep(t *testing.T) {
 		state, _ := ticket.Status()
 		require.Equal(t, throttle.Waiting, state)
 	}
+}
+
+// lineHook calls a function at every line of the log.
+type lineHook func()
+
+func (lineHook) Levels() []logrus.Level { return logrus.AllLevels }
+
+func (h lineHook) Fire(*logrus.Entry) error { h(); return nil }
+
+func TestWhilePoliciesAreCompiledNobodyWaits(t *testing.T) {
+	t.Parallel()
+	log, _ := logtest.NewNullLogger()
+	k := New(Options{Limiter: newTold(), Log: log})
+	lines, locked := 0, 0
+	log.AddHook(lineHook(func() { // of a policy that is just being compiled
+		lines++
+		if !k.mu.TryLock() {
+			locked++
+			return
+		}
+		k.mu.Unlock()
+	}))
+	k.SetPolicies(noon, []*v1alpha1.StartPolicy{policy(t, "t1", `{selector: {terms: [{podSelector: {}}]},
+limits: {starting: {pods: 1}}, temporaryOverrides: [{begin: tomorrow, end: "2026-11-28", limits: {starting: {pods: 2}}}]}`)})
+	assert.Positive(t, lines)
+	assert.Zero(t, locked, "a handler would wait for the lock")
 }
