@@ -39,7 +39,8 @@ type podEvents struct {
 	// course bounds the events that say how any pod's wait goes, rare those that say
 	// what is out of the ordinary: neither takes what the other needs.
 	course, rare *eventBudget
-	told         map[string]toldWait // by pod key
+	told         map[string]toldWait // by pod key, of those that waited at the last look
+	before       map[string]toldWait // of those that did at the look before, and not at the last
 	last         time.Time           // look
 }
 
@@ -62,9 +63,10 @@ func (s *podEvents) inClusterOf(nodes int) {
 // happened writes the event on a pod that says what happened to its ticket, if any.
 func (s *podEvents) happened(n notices, e throttle.Event) {
 	uid := e.Ticket.UID()
-	_, waited := s.told[uid]
+	_, waited := s.lastTold(uid)
 	if e.Kind == throttle.KindAdmitted || e.Kind == throttle.KindEnded {
 		delete(s.told, uid)
+		delete(s.before, uid)
 	}
 	took := e.Took.Round(100 * time.Millisecond)
 	write := func(bound *eventBudget, kind, reason, format string, args ...any) {
@@ -101,6 +103,7 @@ func (s *podEvents) look(now time.Time, n notices, l *throttle.Limiter) (next ti
 	}
 	s.last = now
 	waiting := l.Snapshot(now).Waiting
+	s.keep(waiting)
 	for _, v := range waiting {
 		told, before := s.told[v.UID]
 		never := v.Reason == throttle.Unadmittable
@@ -118,6 +121,28 @@ func (s *podEvents) look(now time.Time, n notices, l *throttle.Limiter) (next ti
 		n.pod(v.UID, v.Name, corev1.EventTypeNormal, eventWaiting, waitingText(v, len(waiting)))
 	}
 	return now.Add(lookEvery)
+}
+
+// lastTold gives what a pod's events have said last.
+func (s *podEvents) lastTold(uid string) (toldWait, bool) {
+	if told, ok := s.told[uid]; ok {
+		return told, true
+	}
+	told, ok := s.before[uid]
+	return told, ok
+}
+
+// keep forgets what was said of all but those that wait. What was said of one whose wait
+// has just ended is known for another look: its admission is told meanwhile.
+func (s *podEvents) keep(waiting []throttle.TicketView) {
+	still := make(map[string]toldWait, len(waiting))
+	for _, v := range waiting {
+		if told, ok := s.lastTold(v.UID); ok {
+			still[v.UID] = told
+			delete(s.told, v.UID)
+		}
+	}
+	s.told, s.before = still, s.told
 }
 
 // waitingText says what a pod waits for, at which place, and what is measured.

@@ -142,6 +142,27 @@ func TestAHerdMakesFewEvents(t *testing.T) {
 	assert.LessOrEqual(t, len(s.events.told), 501, "nothing is kept of those that are gone")
 }
 
+// Of a wait that ends in the mode Shadow, or while more happens than can be told, no
+// event says that it has ended.
+func TestNothingIsKeptOfWaitsWhoseEndWasNotTold(t *testing.T) {
+	t.Parallel()
+	s := newStory(t, throttle.Settings{MaxConcurrent: 1, NoProgressAfter: -1})
+	s.joins("holder").TryStart(s.now)
+	var waiting []*throttle.Ticket
+	for i := range eventBurst {
+		waiting = append(waiting, s.joins(fmt.Sprintf("pod-%03d", i)))
+		waiting[i].Attend(s.now)
+	}
+	require.Len(t, s.passes(worthTelling+lookEvery), eventBurst)
+	for _, ticket := range waiting {
+		ticket.End(s.now, throttle.Deleted)
+	}
+	s.limiter.Drain()
+	s.joins("waits").Attend(s.now)
+	s.passes(3 * lookEvery)
+	assert.LessOrEqual(t, len(s.events.told)+len(s.events.before), 1)
+}
+
 func TestAnUnpacedStartIsToldOnThePod(t *testing.T) {
 	t.Parallel()
 	var heard heardNotices
