@@ -20,10 +20,11 @@ func TestTimeInLineCountsAsUse(t *testing.T) {
 		require.NoError(t, os.WriteFile(filepath.Join(thread(id), "schedstat"), []byte(schedstat), 0o600))
 	}
 	s := newSigns(Options{ProcRoot: proc})
+	m := &measured{}
 	now := time.Unix(0, 0)
 	quiet := func() bool {
 		defer func() { now = now.Add(s.window) }()
-		return s.quiet("pod", usage{at: now, inLine: s.inLine("", []container{{pid: 7}, {pid: 8}, {}})})
+		return s.quiet(m, usage{at: now, inLine: s.inLine("", []container{{pid: 7}, {pid: 8}, {}})})
 	}
 	assert.False(t, quiet(), "processes that cannot be seen, and nothing to compare with")
 	assert.True(t, quiet(), "nothing is known of any line")

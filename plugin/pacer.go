@@ -59,8 +59,8 @@ type pacer struct {
 	atGate                              atomic.Int64
 
 	mu       sync.Mutex
-	records  map[string]*record // by pod key
-	starting map[string]struct{}
+	records  map[string]*record   // by pod key
+	starting map[string]*measured // what was measured of the starts under way, by pod key
 
 	turns    turnBoard
 	modeGate modeGate
@@ -78,7 +78,7 @@ func newPacer(o Options, pods podSource, m *metrics) *pacer {
 		gate: newGateUse(o), metrics: m, log: o.Log, notices: noNotices{}, evictions: noEvictions{}, podEvents: newPodEvents(), nodes: func() int { return 0 },
 		signs: newSigns(o), stalls: newStalls(o), budget: newHandlerBudget(), missed: newMissedStarts(),
 		kubelet: newKubeletProcess(o),
-		records: map[string]*record{}, starting: map[string]struct{}{},
+		records: map[string]*record{}, starting: map[string]*measured{},
 		woken: make(chan struct{}, 1), pulse: make(chan chan<- struct{}),
 	}
 	p.keeper = policies.New(policies.Options{Limiter: p.limiter, Log: o.Log})

@@ -1,7 +1,6 @@
 package plugin
 
 import (
-	"sync"
 	"time"
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
@@ -11,59 +10,63 @@ import (
 // signs are the node's own signs that a pod has started, where nobody can say
 // whether it is ready: every container has run for a time, and the pod used
 // little CPU lately and stood in line for little: on a node that is short of CPU, a
-// pod that starves uses little, too. Made by newSigns; safe for concurrent use.
+// pod that starves uses little, too. Made by newSigns; they do not change.
 type signs struct {
 	meter
 	run    time.Duration // how long every container has to have run
 	cores  float64       // the pod has to have wanted less
 	window time.Duration // over this time
 	every  time.Duration // between two measurements
+}
 
-	mu      sync.Mutex
-	samples map[string]samples // by pod key
-	blind   map[string]bool    // pods whose CPU use could not be read, said once
+// measured is what was measured of one start that is under way.
+type measured struct {
+	samples samples
+	blind   bool // its CPU use could not be read, which was said
 }
 
 func newSigns(o Options) *signs {
 	return &signs{
 		meter: newMeter(o),
 		run:   10 * time.Second, cores: 0.2, window: 2 * time.Second, every: 500 * time.Millisecond,
-		samples: map[string]samples{}, blind: map[string]bool{},
 	}
 }
 
 // quiet tells whether the pod wanted little CPU over the window, given its sample
 // of now. It is false until the window is full.
-func (s *signs) quiet(uid string, now usage) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.samples[uid] = s.samples[uid].add(now, s.window)
-	took, used, full := s.samples[uid].over(s.window)
+func (s *signs) quiet(m *measured, now usage) bool {
+	m.samples = m.samples.add(now, s.window)
+	took, used, full := m.samples.over(s.window)
 	return full && used.cpu+used.inLine < s.cores*took.Seconds()
 }
 
-func (s *signs) forget(uid string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.samples, uid)
-	delete(s.blind, uid)
+// quiet is that of a start under way; its samples are forgotten with its end, and of one
+// that is not under way there are none.
+func (p *pacer) quiet(uid string, now usage) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	m := p.starting[uid]
+	return m != nil && p.signs.quiet(m, now)
 }
 
-// blindOnce tells whether it is new that the pod cannot be measured.
-func (s *signs) blindOnce(uid string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	was := s.blind[uid]
-	s.blind[uid] = true
-	return !was
+// blindOnce tells whether it is new that a start under way cannot be measured.
+func (p *pacer) blindOnce(uid string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	m := p.starting[uid]
+	if m == nil || m.blind {
+		return false
+	}
+	m.blind = true
+	return true
 }
 
-// due gives when the pod is to be measured next; the zero time: now.
-func (s *signs) due(uid string) time.Time {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if taken := s.samples[uid]; len(taken) > 0 {
-		return taken[len(taken)-1].at.Add(s.every)
+// measureAt gives when a start is to be measured next; the zero time: now.
+func (p *pacer) measureAt(uid string) time.Time {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if m := p.starting[uid]; m != nil && len(m.samples) > 0 {
+		return m.samples[len(m.samples)-1].at.Add(p.signs.every)
 	}
 	return time.Time{}
 }
@@ -97,14 +100,14 @@ func (p *pacer) judgeBySigns(now time.Time, t *throttle.Ticket) (again time.Time
 	if !run.begun {
 		return again
 	}
-	if due := p.signs.due(t.UID()); now.Before(due) {
+	if due := p.measureAt(t.UID()); now.Before(due) {
 		return due
 	}
 	used, err := p.signs.cpu(parent, containers)
-	if err != nil && p.signs.blindOnce(t.UID()) {
+	if err != nil && p.blindOnce(t.UID()) {
 		p.podLog(t.UID(), t.Name()).WithError(err).Warn("CPU use of the pod cannot be read: its slot ends after its containers have run for ", p.signs.run)
 	}
-	quiet := err != nil || p.signs.quiet(t.UID(), usage{at: now, cpu: used, inLine: p.signs.inLine(parent, containers)})
+	quiet := err != nil || p.quiet(t.UID(), usage{at: now, cpu: used, inLine: p.signs.inLine(parent, containers)})
 	if quiet && now.Sub(run.youngest) >= p.signs.run {
 		t.End(now, throttle.Inferred)
 	}

@@ -67,9 +67,9 @@ func TestSignsAreReadAtTheirPaceHoweverOftenTheyAreAskedFor(t *testing.T) {
 	for at := now; at.Before(due); at = at.Add(10 * time.Millisecond) {
 		require.Equal(t, due, p.review(at))
 	}
-	require.Len(t, p.signs.samples["pod"], 1)
+	require.Len(t, p.starting["pod"].samples, 1)
 	require.Equal(t, due.Add(p.signs.every), p.review(due))
-	require.Len(t, p.signs.samples["pod"], 2)
+	require.Len(t, p.starting["pod"].samples, 2)
 }
 
 func TestWhileTheAPIServerIsAwayAStartEndsByItsSigns(t *testing.T) {
@@ -93,9 +93,7 @@ func TestAPodWhoseCPUUseCannotBeReadEndsByTime(t *testing.T) {
 	p.becomes(throttle.Started, throttle.Inferred)
 	v := n.view(p.uid)
 	assert.GreaterOrEqual(t, v.Ended.Sub(v.Admitted), n.p.signs.run)
-	n.p.signs.mu.Lock()
-	defer n.p.signs.mu.Unlock()
-	assert.Empty(t, n.p.signs.samples, "nothing is kept of a start that ended")
+	n.eventually("nothing is kept of a start that ended", func() bool { return len(n.p.startingUIDs()) == 0 })
 }
 
 func TestStandaloneAPodThatEndedFreesItsSlot(t *testing.T) {
@@ -157,15 +155,15 @@ func TestStandaloneARefusedPodKeepsItsPlaceWhenAnOlderSandboxIsCleared(t *testin
 
 func TestQuiet(t *testing.T) {
 	t.Parallel()
-	s := newSigns(Options{ProcRoot: "/proc"})
+	s, m := newSigns(Options{ProcRoot: "/proc"}), &measured{}
 	now := time.Unix(0, 0)
 	used := 0.0
 	step := func(d time.Duration, cores float64) bool {
 		now = now.Add(d)
 		used += cores * d.Seconds()
-		return s.quiet("pod", usage{at: now, cpu: used})
+		return s.quiet(m, usage{at: now, cpu: used})
 	}
-	assert.False(t, s.quiet("pod", usage{at: now, cpu: used}), "nothing to compare with")
+	assert.False(t, s.quiet(m, usage{at: now, cpu: used}), "nothing to compare with")
 	assert.False(t, step(time.Second, 0), "the window is not full")
 	assert.True(t, step(time.Second, 0))
 	assert.False(t, step(time.Second, 1), "half a core over the window")
@@ -173,6 +171,25 @@ func TestQuiet(t *testing.T) {
 	assert.True(t, step(time.Second, 0.1))
 	assert.True(t, step(time.Hour, 0.19), "after a gap")
 	assert.False(t, step(2*time.Second, 0.21))
-	s.forget("pod")
+	m = &measured{}
 	assert.False(t, step(time.Hour, 0), "nothing is known of it any more")
+}
+
+// The pod watch may ask about a start whose end was published a moment ago.
+func TestNothingIsMeasuredOfAStartThatHasEnded(t *testing.T) {
+	t.Parallel()
+	p := newPacer(Options{ProcRoot: "/proc", CgroupRoot: "/nowhere", Log: discard()}, nil, newMetrics())
+	now := time.Now()
+	r := newRecord(&api.PodSandbox{Uid: "pod", Namespace: "default", Name: "pod"})
+	p.records["pod"] = r
+	ticket := p.limiter.Join(now, throttle.Request{UID: "pod", Name: "default/pod"})
+	ticket.TryStart(now)
+	r.started(&api.Container{Id: "c", Name: "app", Pid: uint32(os.Getpid())}, now)
+	p.publish()
+	p.review(now)
+	require.Len(t, p.starting["pod"].samples, 1)
+	ticket.End(now, throttle.Ready)
+	p.publish()
+	p.judgeBySigns(now.Add(time.Second), ticket)
+	assert.Empty(t, p.starting)
 }

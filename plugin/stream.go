@@ -1,6 +1,7 @@
 package plugin
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -158,10 +159,10 @@ func (p *pacer) track(e throttle.Event) {
 	defer p.mu.Unlock()
 	switch e.Kind {
 	case throttle.KindAdmitted:
-		p.starting[uid] = struct{}{}
+		p.starting[uid] = &measured{}
 	case throttle.KindEnded:
 		delete(p.starting, uid)
-		p.measureNoMoreLocked(uid)
+		delete(p.stalls.pods, uid)
 	}
 }
 
@@ -171,21 +172,14 @@ func (p *pacer) trackAnew() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	before := p.starting
-	p.starting = map[string]struct{}{}
+	p.starting = map[string]*measured{}
 	for _, v := range p.limiter.Snapshot(time.Now()).Starting {
-		p.starting[v.UID] = struct{}{}
+		p.starting[v.UID] = cmp.Or(before[v.UID], &measured{})
 		delete(before, v.UID)
 	}
 	for uid := range before {
-		p.measureNoMoreLocked(uid)
+		delete(p.stalls.pods, uid)
 	}
-}
-
-// measureNoMoreLocked forgets what was measured of a start that has ended. p.mu must
-// be held.
-func (p *pacer) measureNoMoreLocked(uid string) {
-	p.signs.forget(uid)
-	delete(p.stalls.pods, uid)
 }
 
 func (p *pacer) logEvent(e throttle.Event) {
