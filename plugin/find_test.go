@@ -20,9 +20,9 @@ type whileGrouped struct {
 	call func()
 }
 
-func (l *whileGrouped) SetGroups(now time.Time, uid string, groups []throttle.Membership) {
+func (l *whileGrouped) SetGroups(now time.Time, pod throttle.PodGroups) {
 	l.call()
-	l.Limiter.SetGroups(now, uid, groups)
+	l.Limiter.SetGroups(now, pod)
 }
 
 // A start that was found keeps its slot until it is stuck if its end was told between the
@@ -52,7 +52,7 @@ func TestNothingCanEndWhileItIsFound(t *testing.T) {
 	ticket := p.limiter.Lookup("u")
 	state, reason := ticket.Status()
 	require.Equal(t, throttle.Starting, state)
-	require.Equal(t, throttle.Found, reason)
+	require.Equal(t, throttle.Adopted, reason)
 
 	p.forget(time.Now(), "u")
 	state, reason = ticket.Status()

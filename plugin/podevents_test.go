@@ -151,14 +151,14 @@ func TestNothingIsKeptOfWaitsWhoseEndWasNotTold(t *testing.T) {
 	var waiting []*throttle.Ticket
 	for i := range eventBurst {
 		waiting = append(waiting, s.joins(fmt.Sprintf("pod-%03d", i)))
-		waiting[i].Attend(s.now)
+		waiting[i].Wait(s.now)
 	}
 	require.Len(t, s.passes(worthTelling+lookEvery), eventBurst)
 	for _, ticket := range waiting {
 		ticket.End(s.now, throttle.Deleted)
 	}
 	s.limiter.Drain()
-	s.joins("waits").Attend(s.now)
+	s.joins("waits").Wait(s.now)
 	s.passes(3 * lookEvery)
 	assert.LessOrEqual(t, len(s.events.told)+len(s.events.before), 1)
 }
