@@ -5,6 +5,7 @@ package e2e
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -66,6 +67,17 @@ func begun(t *testing.T, ns string) (names []string) {
 	}
 	slices.Sort(names)
 	return slices.Compact(names)
+}
+
+// begunOf counts those of begun whose names begin so.
+func begunOf(t *testing.T, ns, prefix string) (n int) {
+	t.Helper()
+	for _, name := range begun(t, ns) {
+		if strings.HasPrefix(name, prefix) {
+			n++
+		}
+	}
+	return n
 }
 
 // created tells whether containerd has a container of the pod that was not started.

@@ -24,17 +24,17 @@ type resized struct {
 func TestTheLimitChangesUnderHeldSlots(t *testing.T) {
 	r := &resized{t: t, d: startDaemon(t), ns: namespace(t), exemptNS: namespace(t)}
 	applyConfig(t, "resized", fmt.Sprintf("{exemptions: {namespaces: [%s]}, throttleConfig: {maxConcurrent: {value: 3}, noProgressAfter: 0s}}", r.exemptNS))
-	r.inForce(3)
+	eventually(t, "the limit is 3", func() bool { return r.d.status(t).Limits.MaxConcurrent == 3 })
 	first, second, third := newLatch(t), newLatch(t), newLatch(t)
 	deploy(t, r.ns, "first", 3, herdPod(0.1, first.holds))
 	r.run("first", 3)
 	r.wait("second", 2, second)
 	r.wait("third", 4, third)
 
-	r.limit(5)
+	r.d.limit(t, 5)
 	r.run("second", 2)
 	r.assertBegun(5, "with the limit raised to 5")
-	r.limit(2)
+	r.d.limit(t, 2)
 	first.release(t)
 	eventually(t, "the first are ready", func() bool { return readyOf(t, r.ns, "first") == 3 })
 	eventually(t, "their slots are free", func() bool { return len(r.d.status(t).Starting) == 2 })
@@ -52,30 +52,10 @@ func TestTheLimitChangesUnderHeldSlots(t *testing.T) {
 	assert.Equal(t, 2, mostStarting(all[5:]), "of the last, pods between the start of their process and ready")
 }
 
-// limit changes the limit, and waits until it is in force.
-func (r *resized) limit(n int) {
-	r.t.Helper()
-	kubectl(r.t, "patch", "pacemakerconfig", "resized", "--type=merge", "-p", fmt.Sprintf(`{"spec":{"throttleConfig":{"maxConcurrent":{"value":%d}}}}`, n))
-	r.inForce(n)
-}
-
-func (r *resized) inForce(n int) {
-	r.t.Helper()
-	eventually(r.t, fmt.Sprintf("the limit is %d", n), func() bool { return r.d.status(r.t).Limits.MaxConcurrent == n })
-}
-
 // run waits until so many pods of a group run.
 func (r *resized) run(group string, n int) {
 	r.t.Helper()
-	eventually(r.t, fmt.Sprintf("%d of the %s run", n, group), func() bool {
-		running := 0
-		for _, name := range begun(r.t, r.ns) {
-			if strings.HasPrefix(name, group) {
-				running++
-			}
-		}
-		return running >= n
-	})
+	eventually(r.t, fmt.Sprintf("%d of the %s run", n, group), func() bool { return begunOf(r.t, r.ns, group) >= n })
 }
 
 // wait makes a group of pods, and waits until all of them wait at the gate.

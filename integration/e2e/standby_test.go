@@ -87,13 +87,14 @@ func TestStandbyTakesOver(t *testing.T) {
 	assert.Equal(t, order, second.waitingNames(t), "the order of those that wait")
 	assert.Len(t, second.status(t).Starting, crowdLimit, "the starts under way count")
 
+	second.limit(t, drainLimit)
 	slow.release(t)
 	eventually(t, "all pods are ready", func() bool { return allReady(t, ns, crowdLimit+crowded) })
 	second.idle(t)
 	all := lives(t, ns)
 	logLives(t, begin, all)
 	assertUnharmed(t, all)
-	second.assertStartsInOrder(t, order, all)
+	assertStartsInOrder(t, order, all, drainLimit)
 	assertUnpaced(t, second, crowdLimit) // the slow ones, which it found
 	assert.LessOrEqual(t, mostStarting(all), crowdLimit, "pods between the start of their process and ready")
 	figure(t, "the second daemon had all %d that wait %.1f s after the first ended", crowded, gap.Seconds())

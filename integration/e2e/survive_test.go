@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -18,6 +19,17 @@ const (
 	crowded    = 20
 	crowdLimit = 10
 )
+
+// drainLimit is how many start at a time when the order of the starts has to show.
+const drainLimit = 3
+
+// limit changes the limit of the config in force, and waits until it is.
+func (d *daemon) limit(t *testing.T, n int) {
+	t.Helper()
+	kubectl(t, "patch", "pacemakerconfig", d.status(t).Config.Name, "--type=merge", "-p",
+		fmt.Sprintf(`{"spec":{"throttleConfig":{"maxConcurrent":{"value":%d}}}}`, n))
+	eventually(t, fmt.Sprintf("the limit is %d", n), func() bool { return d.status(t).Limits.MaxConcurrent == n })
+}
 
 // crowd fills the slots with pods that are slow to start in that way, and has the
 // others wait at the gate.
@@ -45,27 +57,26 @@ func (d *daemon) waitingNames(t *testing.T) (names []string) {
 	return names
 }
 
-// assertStartsInOrder checks that the pods started in this order, as far as their
-// starts were so far apart that the order shows: of two that were admitted in their
-// order, the first may still be the later to run on a busy machine.
-func (d *daemon) assertStartsInOrder(t *testing.T, order []string, all []life) {
+// assertStartsInOrder checks that the pods started in this order, so many at a time. Of
+// those that are let in together any may be the first to run, and while one is slow in
+// containerd some more pass it: that is counted in starts, for a time would depend on
+// the machine.
+func assertStartsInOrder(t *testing.T, order []string, all []life, limit int) {
 	t.Helper()
+	const slow = 4
 	started := map[string]time.Time{}
 	for _, l := range all {
 		started[l.pod.Name] = l.started
 	}
-	require.NotEmpty(t, all)
-	admitted := d.ended(t, all[0].pod.Namespace)
-	checked := 0
 	for i, early := range order {
-		assert.Contains(t, admitted, early, "what the daemon knows of its start")
+		passed := 0
 		for _, late := range order[i+1:] {
-			checked++
-			passedOver := admitted[early].Admitted.After(admitted[late].Admitted) && started[early].After(started[late].Add(gateSlack))
-			assert.False(t, passedOver, "%s started %s after %s, which was behind it", early, started[early].Sub(started[late]), late)
+			if started[late].Before(started[early]) {
+				passed++
+			}
 		}
+		assert.LessOrEqual(t, passed, limit+slow, "pods behind %s, number %d of the queue, that started before it", early, i+1)
 	}
-	assert.Greater(t, checked, len(order), "pairs whose order was checked")
 }
 
 func assertUnharmed(t *testing.T, all []life) {
@@ -95,6 +106,7 @@ func TestDaemonKilledWhilePodsWait(t *testing.T) {
 	assert.Equal(t, order, d.waitingNames(t), "the order of those that wait")
 	assert.Len(t, d.status(t).Starting, crowdLimit, "the starts under way count")
 
+	d.limit(t, drainLimit)
 	slow.release(t)
 	eventually(t, "all pods are ready", func() bool { return allReady(t, ns, crowdLimit+crowded) })
 	d.idle(t)
@@ -102,7 +114,7 @@ func TestDaemonKilledWhilePodsWait(t *testing.T) {
 	logLives(t, begin, all)
 	assert.Len(t, all, crowdLimit+crowded)
 	assertUnharmed(t, all)
-	d.assertStartsInOrder(t, order, all)
+	assertStartsInOrder(t, order, all, drainLimit)
 	assertUnpaced(t, d, crowdLimit) // the slow ones, which the new daemon found
 	assert.LessOrEqual(t, mostStarting(all), crowdLimit, "pods between the start of their process and ready")
 	assert.Empty(t, hooks(t), "hooks and runcs that are left")

@@ -57,7 +57,7 @@ func TestUpgradeWhilePodsWait(t *testing.T) {
 	all := lives(t, ns)
 	logLives(t, begin, all)
 	assertUnharmed(t, all)
-	d.assertStartsInOrder(t, order, all)
+	assertStartsInOrder(t, order, all, crowdLimit)
 	waited := slices.DeleteFunc(slices.Clone(all), func(l life) bool { return strings.HasPrefix(l.pod.Name, "gap-") })
 	assert.LessOrEqual(t, mostStarting(waited), crowdLimit, "pods between the start of their process and ready")
 	assert.LessOrEqual(t, mostStarting(all), crowdLimit+unasked, "with those that nobody was there to hold")
