@@ -129,9 +129,7 @@ var refusedRight = regexp.MustCompile(`cannot (get|list|watch|create|update|patc
 func (d *daemon) assertRightsSuffice(t *testing.T) {
 	t.Helper()
 	log, err := os.ReadFile(d.LogFile())
-	if !assert.NoError(t, err) {
-		return
-	}
+	require.NoError(t, err)
 	for line := range strings.Lines(string(log)) {
 		if refusedRight.MatchString(line) {
 			assert.Fail(t, "the daemon lacks a right", line)
