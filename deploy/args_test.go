@@ -1,7 +1,6 @@
 package deploy
 
 import (
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -11,13 +10,12 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 )
 
-// buildDaemon builds the command that the manifests start.
+// buildDaemon builds the command that the manifests start, with the flags of `go test`,
+// so that its packages are those that are compiled already.
 func buildDaemon(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "pod-pacemaker")
-	cmd := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-buildvcs=false", "-o", path, "../plugin/cmd/pod-pacemaker")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	out, err := cmd.CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-o", path, "../plugin/cmd/pod-pacemaker").CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	return path
 }
