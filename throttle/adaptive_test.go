@@ -178,3 +178,26 @@ func TestWhatTheAdaptiveLimitLearnedIsKeptOverATimeWithoutIt(t *testing.T) {
 		})
 	}
 }
+
+// Exempt starts are light, and one that is Stuck may have waited for something all the
+// time: neither says how many of those that wait the node bears.
+func TestTheAdaptiveLimitLearnsNothingOfExemptAndStuckStarts(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, Settings{Adaptive: &adaptive.Settings{Cores: 4}, StartTimeout: time.Minute})
+	n.join("exempt").StartExempt(n.now)
+	v, _ := n.l.View(n.now, "exempt")
+	require.True(t, v.Slot)
+	require.Zero(t, n.l.sampleLocked(n.now).Starting)
+	n.pass(time.Second)
+	n.end("exempt", Ready)
+	require.Zero(t, n.l.sampleLocked(n.now).Made)
+
+	n.attend("stuck")
+	require.Equal(t, 1, n.l.sampleLocked(n.now).Starting)
+	n.pass(time.Minute)
+	n.requireState("stuck", Started, Stuck)
+	require.Zero(t, n.l.sampleLocked(n.now).Made)
+	n.attend("ready")
+	n.end("ready", Ready)
+	require.Equal(t, 1, n.l.sampleLocked(n.now).Made)
+}

@@ -157,6 +157,7 @@ func busyBefore(t *testing.T) {
 			s[throttle.SignalCPU] = throttle.Reading{Value: 100, From: p.now.Add(-2 * time.Second), To: p.now}
 			queued := min(100, 50*float64(len(p.l.Snapshot(p.now).Starting))) // each start waits for one of two busy CPUs
 			s[throttle.SignalCPUPressure] = throttle.Reading{Value: queued, From: p.now.Add(-2 * time.Second), To: p.now}
+			s[throttle.SignalIOPressure] = throttle.Reading{From: p.now.Add(-2 * time.Second), To: p.now}
 			p.l.Observe(p.now, s)
 			p.look()
 		}

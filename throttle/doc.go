@@ -122,7 +122,7 @@
 //
 // The room is how many may wait near their turn, for a time T: with f free slots, f + T*rate/2,
 // a margin of two for an estimate that is wrong. The longer of the medians of the last 16 and
-// the last 4 counts, as starts that become slower show in the latter first. Where more than 25
+// the last 2 counts, as starts that become slower show in the latter first. Where more than 25
 // seconds of work are left, being there in time matters less than a slowdown: the room is at
 // most f + T * (the sum of 1/max(12*median, 2*age)), so that a pod near its turn gets it even
 // if starts become ten times slower at this moment, and at least one for each slot. As long as
@@ -146,7 +146,24 @@
 //
 // # What it costs
 //
-// # COSTS
+// A decision takes O(n) in the number waiting, and allocates nothing. Microseconds of CPU per
+// call, on a node that was busy with other work (GOMAXPROCS=1 go test -run - -bench Decision):
+//
+//	250 waiting, half of them with a waiter    no groups   20 groups that hold
+//	one scan, all counted and ordered anew           8.5        22
+//	TryStart, refused                               16.5        37
+//	Reserve                                         16.4        18
+//	End, the next admitted, Join                    33          62
+//
+// # What it reaches
+//
+// Simulated with kubelet's times (make sim): of 240 seeded herds of 60 to 320 pods that become
+// ten times slower midway, 9 of 24,800 starts reach their deadline in the gate, no two at once;
+// with an adaptive limit, in 60 herds, 8 of 14,200. Of herds of mixed costs with a start that
+// hangs and a second tenant, 10 of 3,640 do, and the second tenant's ten pods wait for 18 s
+// (median) behind eighty. With two slots, herds that stay as they are take 2 to 11 % longer
+// than their work. The expected wait (TestTheExpectedWaitIsNearWhatThenHappens) is wrong by
+// 17 % (median), and for nine in ten by less than 58 %.
 //
 // # Sources
 //

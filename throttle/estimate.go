@@ -22,7 +22,7 @@ const (
 	// it matters more that everybody is there in time.
 	fewSeconds = 25
 	// lastFew is of how many starts the room looks at the durations apart.
-	lastFew = 4
+	lastFew = 2
 	// unknownRoom is the room where nobody can say how many will be admitted.
 	unknownRoom = 5
 )
@@ -116,7 +116,7 @@ func (f *forecast) starts(free int, since []time.Time, have, slots int) float64 
 	}
 	starts := float64(free) + f.waitable.Seconds()*endRate(f.now, since, have, slots, f.start, 1)/2
 	if float64(f.coming) > float64(have)*fewSeconds/f.start.Seconds() {
-		slowed := endRate(f.now, since, have, slots, slowdown*f.start, 2)
+		slowed := endRate(f.now, since, have, have, slowdown*f.start, 2)
 		starts = min(starts, max(float64(free)+f.waitable.Seconds()*slowed, float64(free+slots)))
 	}
 	return starts

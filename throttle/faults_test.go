@@ -10,8 +10,6 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
 
-func pods(n int64) *int64 { return &n }
-
 func inGroup(requests throttle.Amounts) []throttle.Membership {
 	return []throttle.Membership{{Key: throttle.GroupKey{Policy: "p"}, Requests: requests}}
 }
@@ -50,7 +48,7 @@ func TestALargePodGetsWhatAStreamOfSmallOnesWouldTake(t *testing.T) {
 func TestAPlaceIsNotKeptForAPodThatNeverComes(t *testing.T) {
 	t.Parallel()
 	p := newPlay(t, throttle.Settings{}, nil)
-	p.l.SetPolicies(p.now, map[string]throttle.GroupLimits{"p": {Running: throttle.Bound{Pods: pods(1)}}})
+	p.l.SetPolicies(p.now, map[string]throttle.GroupLimits{"p": {Running: throttle.Bound{Pods: new(int64(1))}}})
 	never := p.l.Join(p.now, throttle.Request{UID: "never", Groups: inGroup(nil)})
 	require.True(t, never.Reserve(p.now, time.Minute).Admitted)
 	comes := p.l.Join(p.now, throttle.Request{UID: "comes", Groups: inGroup(nil)})
@@ -88,7 +86,7 @@ func TestADebtOfTheLoadAverageDecaysAsTheAverageRises(t *testing.T) {
 func TestALoanHelpsAGroupThatIsFullOfPodsWithoutProgress(t *testing.T) {
 	t.Parallel()
 	for name, limits := range map[string]throttle.GroupLimits{
-		"starting": {Starting: throttle.Bound{Pods: pods(1)}},
+		"starting": {Starting: throttle.Bound{Pods: new(int64(1))}},
 		"a pacer":  {Pacer: throttle.Pacer{Kind: throttle.Linear, Step: 1, MaxStagger: 9}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -135,7 +135,6 @@ type hold struct {
 	in       *podInGroup // nil: nothing holds it
 	running  bool        // a bound of Running
 	resource int         // of which; below zero: of pods
-	never    bool        // the ticket alone exceeds it
 	reason   Reason
 	used     int64
 	most     int64
@@ -146,7 +145,10 @@ const closedFor = mostAmount * 2
 
 // holds gives the bound of a group that holds the ticket: one of Running before any other.
 func (s *scan) holds(t *Ticket) (h hold) {
-	if h = s.runningHolds(t); h.in != nil || t.pod == nil {
+	if t.pod == nil {
+		return hold{}
+	}
+	if h = s.runningHolds(t); h.in != nil {
 		return h
 	}
 	for i := range t.pod.in {
@@ -176,10 +178,6 @@ func (s *scan) runningHolds(t *Ticket) hold {
 			continue
 		}
 		h.running, h.reason = true, PolicyRunning
-		if alone := b.exceeded(in, 0, nil, nil); alone.in != nil {
-			h = alone
-			h.running, h.never, h.reason = true, true, Unadmittable
-		}
 		return h
 	}
 	return hold{}
@@ -197,7 +195,6 @@ func (s *scan) startingHolds(in *podInGroup, running bool) hold {
 	}
 	if h := limits.starting.exceeded(in, starting, g.starting.requests, g.closed); h.in != nil {
 		h.reason = PolicyStarting
-		h.never = s.never(in)
 		return h
 	}
 	if running {
@@ -231,9 +228,31 @@ func (b *bounds) exceeded(in *podInGroup, pods int64, used, kept []int64) hold {
 	return hold{}
 }
 
+// never tells whether the ticket alone exceeds the bound.
+func (h *hold) never() bool {
+	switch h.reason {
+	case PolicyRunning:
+		alone := h.in.group.limits.running.exceeded(h.in, 0, nil, nil)
+		return alone.in != nil
+	case PolicyStarting:
+		return h.in.startsNever()
+	default:
+		return false
+	}
+}
+
+// startsNever tells whether the pod alone exceeds a bound on the starts of its group.
+func (in *podInGroup) startsNever() bool {
+	alone := in.group.limits.starting.exceeded(in, 0, nil, nil)
+	return alone.in != nil
+}
+
 // held says it to the caller of the limiter.
 func (h *hold) held() Held {
 	g := h.in.group
+	if alone := g.limits.running.exceeded(h.in, 0, nil, nil); h.running && alone.in != nil {
+		h.reason, h.resource, h.used, h.most = Unadmittable, alone.resource, alone.used, alone.most
+	}
 	held := Held{Reason: h.reason, Policy: g.key, Measured: float64(h.used), Threshold: float64(h.most)}
 	if h.resource >= 0 {
 		held.Resource = g.limits.resources[h.resource]
@@ -283,7 +302,7 @@ func (s *scan) take(t *Ticket) {
 func (s *scan) stop(h *hold) {
 	g := s.group(h.in.group)
 	switch {
-	case h.never || h.reason == PolicyPacer || h.reason == PolicyClaim:
+	case h.reason == PolicyPacer || h.reason == PolicyClaim || h.never():
 	case h.running:
 		g.keptPods++
 		for r, amount := range h.in.asks {

@@ -33,12 +33,14 @@ type kubelet struct {
 // simPod is one pod of the play.
 type simPod struct {
 	uid     string
+	flow    string
 	prio    int32
 	works   time.Duration // how long it uses CPU, from its admission
 	needs   *simPod       // it is not ready before this one is; nil: it needs none
 	groups  []Membership
 	waiting bool // in the gate
 	began   time.Time
+	ended   time.Time
 	started bool
 }
 
@@ -89,7 +91,7 @@ func (k *kubelet) create(after time.Duration, p *simPod) *simPod {
 }
 
 func (k *kubelet) sandbox(p *simPod) {
-	if k.l.Join(k.now, Request{UID: p.uid, Priority: p.prio, Groups: p.groups}).Reserve(k.now, waitable).Admitted {
+	if k.l.Join(k.now, Request{UID: p.uid, Flow: p.flow, Priority: p.prio, Groups: p.groups}).Reserve(k.now, waitable).Admitted {
 		k.after(k.pulls+k.between(300*time.Millisecond, time.Second), func() { k.container(p) })
 		return
 	}
@@ -97,7 +99,7 @@ func (k *kubelet) sandbox(p *simPod) {
 }
 
 func (k *kubelet) container(p *simPod) {
-	ticket := k.l.Join(k.now, Request{UID: p.uid, Priority: p.prio, Groups: p.groups})
+	ticket := k.l.Join(k.now, Request{UID: p.uid, Flow: p.flow, Priority: p.prio, Groups: p.groups})
 	if ticket.TryStart(k.now).Admitted {
 		return
 	}
@@ -185,7 +187,7 @@ func (k *kubelet) happened() {
 			k.admitted[e.Reason]++
 			k.begin(p, e.Ticket)
 		case KindEnded:
-			p.started = true
+			p.started, p.ended = true, k.now
 			k.left--
 		case KindExpired:
 			k.expired++

@@ -155,7 +155,7 @@ func (l *Limiter) isHeldByStarts(g *group) bool {
 		if t.pod == nil || t.waiters == 0 {
 			continue
 		}
-		if h := s.holds(t); h.in != nil && h.in.group == g && (h.reason == PolicyStarting || h.reason == PolicyPacer) && !h.never {
+		if h := s.holds(t); h.in != nil && h.in.group == g && (h.reason == PolicyStarting || h.reason == PolicyPacer) && !h.never() {
 			return true
 		}
 	}

@@ -112,7 +112,7 @@ func (s *scan) noRoom(t *Ticket, f *forecast) Held {
 		}
 		g := s.group(in.group)
 		lets := s.lets(in, t.pod.running, f)
-		if !s.never(in) {
+		if !in.startsNever() {
 			lets = max(1, lets)
 		}
 		if g.taken.pods >= int64(lets) {
@@ -173,11 +173,6 @@ func (s *scan) lets(in *podInGroup, running bool, f *forecast) int {
 		atATime(int64(g.claims)-g.starting.pods, int64(g.claims))
 	}
 	return max(g.left, int(least))
-}
-
-// never tells whether the pod alone exceeds a bound on the starts of a group.
-func (s *scan) never(in *podInGroup) bool {
-	return in.group.limits.starting.exceeded(in, 0, nil, nil).in != nil
 }
 
 // mayPassRoomLocked tells whether t gets its reservation though there is no room or no

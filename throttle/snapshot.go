@@ -216,7 +216,7 @@ func (b *line) next(s *scan, t *Ticket) place {
 		if t.waiters > 0 {
 			b.present++
 		}
-	case !h.never:
+	case !h.never():
 		g := s.group(h.in.group)
 		at.ahead += g.behind
 		g.behind++
