@@ -13,9 +13,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/kubernetes"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd/informer"
+	"github.com/pod-pacemaker/pod-pacemaker/crd/kube"
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 )
 
@@ -31,7 +31,7 @@ import (
 // logged and left out, so that new objects do not stop old daemons.
 type Source struct {
 	configs  dynamic.Interface
-	nodes    kubernetes.Interface
+	nodes    kube.Interface
 	node     string
 	instance string
 	log      logrus.FieldLogger
@@ -70,7 +70,7 @@ type Source struct {
 // onChange, if not nil, is told what is in force when Run begins and whenever that
 // changes: in order, never twice at a time, and without a lock held. Until it
 // returns, no further change is noticed.
-func NewSource(configs dynamic.Interface, nodes kubernetes.Interface, nodeName, instance string,
+func NewSource(configs dynamic.Interface, nodes kube.Interface, nodeName, instance string,
 	fallback *v1alpha1.PacemakerConfig, log logrus.FieldLogger, onChange func(Effective),
 ) *Source {
 	if onChange == nil {

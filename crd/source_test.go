@@ -26,6 +26,7 @@ import (
 	kubefake "k8s.io/client-go/kubernetes/fake"
 	clienttest "k8s.io/client-go/testing"
 
+	"github.com/pod-pacemaker/pod-pacemaker/crd/kube/kubetest"
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 )
 
@@ -56,7 +57,7 @@ func inWorld(t *testing.T, fallback *v1alpha1.PacemakerConfig, test func(w *worl
 		log, hook := logtest.NewNullLogger()
 		log.SetLevel(logrus.DebugLevel)
 		w.log = hook
-		w.source = NewSource(w.configs, w.nodes, nodeName, "", fallback, log, func(e Effective) { w.told = append(w.told, e) })
+		w.source = NewSource(w.configs, kubetest.Of(w.nodes), nodeName, "", fallback, log, func(e Effective) { w.told = append(w.told, e) })
 		test(w)
 	})
 }

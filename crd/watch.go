@@ -41,7 +41,7 @@ func (s *Source) watchConfigs() (informer.Informer, error) {
 // watchNode prepares the watch of this node's labels, its shutdown and its pressure. When
 // the Node object goes, the last labels stay: the node is still there to read this.
 func (s *Source) watchNode() (informer.Informer, error) {
-	api := s.nodes.CoreV1().Nodes()
+	api := s.nodes.Nodes()
 	only := fields.OneTermEqualSelector(metav1.ObjectNameField, s.node).String()
 	lw := cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {

@@ -25,7 +25,7 @@ func (d *Daemon) newClaimer(c clients) *leases.Claimer {
 		holder += "." + o.Instance
 	}
 	return leases.New(leases.Options{
-		API: c.kube.CoordinationV1().Leases(o.Namespace), Holder: holder, Limiter: d.pacer.limiter,
+		API: c.kube.Leases(o.Namespace), Holder: holder, Limiter: d.pacer.limiter,
 		Nodes: d.source.Nodes, Opened: d.tellOpened, Log: o.Log,
 	})
 }

@@ -9,10 +9,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/pod-pacemaker/pod-pacemaker/crd/kube"
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 )
 
@@ -27,7 +27,7 @@ const (
 
 // clients are the ways to the API server.
 type clients struct {
-	kube    kubernetes.Interface
+	kube    kube.Interface
 	dynamic dynamic.Interface
 }
 
@@ -51,11 +51,11 @@ func reachCluster(o Options) (clients, error) {
 	access.QPS, access.Burst = requestsPerSecond, requestsBurst // Leases go this way
 	// Custom resources are not served as protobuf; pods are, for half the CPU.
 	access.ContentType = runtime.ContentTypeProtobuf
-	kube, err := kubernetes.NewForConfig(access)
+	own, err := kube.New(access)
 	if err != nil {
-		return clients{}, fmt.Errorf("client of the API server: %w", err)
+		return clients{}, err
 	}
-	return clients{kube: kube, dynamic: dyn}, nil
+	return clients{kube: own, dynamic: dyn}, nil
 }
 
 var errNoCRD = errors.New("the API server does not know PacemakerConfigs: install the CRDs (kubectl apply -k deploy/crds)")

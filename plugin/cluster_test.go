@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"k8s.io/client-go/util/flowcontrol"
 )
 
 const someCluster = `apiVersion: v1
@@ -24,7 +25,12 @@ func TestTheClientDoesNotHoldBackTheLeases(t *testing.T) {
 	require.NoError(t, os.WriteFile(path, []byte(someCluster), 0o600))
 	c, err := reachCluster(Options{Kubeconfig: path})
 	require.NoError(t, err)
-	bound := c.kube.CoordinationV1().RESTClient().GetRateLimiter()
-	require.InDelta(t, 50, bound.QPS(), 0, "as kubelet's own")
-	require.Same(t, bound, c.kube.CoreV1().RESTClient().GetRateLimiter(), "one for all")
+	bound, ok := c.kube.(interface {
+		RateLimiters() []flowcontrol.RateLimiter
+	})
+	require.True(t, ok)
+	for _, l := range bound.RateLimiters() {
+		require.InDelta(t, 50, l.QPS(), 0, "as kubelet's own")
+		require.Same(t, bound.RateLimiters()[0], l, "one for all")
+	}
 }

@@ -10,9 +10,9 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/kubernetes"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd"
+	"github.com/pod-pacemaker/pod-pacemaker/crd/kube"
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/evictions"
@@ -42,7 +42,7 @@ type Daemon struct {
 	standby      atomic.Pointer[error] // why another daemon paces this node's pods; nil: none does
 
 	// nil when standalone
-	client  kubernetes.Interface
+	client  kube.Interface
 	dynamic dynamic.Interface
 	watch   *podwatch.Watch
 	source  *crd.Source

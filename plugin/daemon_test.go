@@ -27,6 +27,7 @@ import (
 	kubefake "k8s.io/client-go/kubernetes/fake"
 	clienttest "k8s.io/client-go/testing"
 
+	"github.com/pod-pacemaker/pod-pacemaker/crd/kube/kubetest"
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
@@ -199,7 +200,7 @@ func unstartedClusterWith(t *testing.T, opts []nodeOption, pods ...runtime.Objec
 			v1alpha1.PolicyResource: v1alpha1.PolicyKind + "List",
 		}, limitOf(1, 1))
 	n.d = newDaemon(n.options, 2, nil, nil)
-	n.d.follow(clients{kube: c.kube, dynamic: c.dynamic})
+	n.d.follow(clients{kube: kubetest.Of(c.kube), dynamic: c.dynamic})
 	return c
 }
 

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/time/rate"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes"
 
+	"github.com/pod-pacemaker/pod-pacemaker/crd/kube"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
 
@@ -71,13 +71,13 @@ type kick struct {
 	turn       time.Time
 }
 
-func newKicker(client kubernetes.Interface, p *pacer) *kicker {
+func newKicker(client kube.Interface, p *pacer) *kicker {
 	return &kicker{
 		limiter: p.limiter, metrics: p.metrics, log: p.log, wake: p.wake,
 		bound: rate.NewLimiter(rate.Every(kicksEvery), kickBurst),
 		queue: make(chan kick, mostQueuedKicks), pods: map[string]*kicked{},
 		patch: func(ctx context.Context, namespace, name string, patch []byte) error {
-			_, err := client.CoreV1().Pods(namespace).Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{})
+			_, err := client.Pods(namespace).Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{})
 			return err
 		},
 	}

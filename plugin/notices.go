@@ -1,14 +1,15 @@
 package plugin
 
 import (
+	"context"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/kubernetes/scheme"
-	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	events "k8s.io/client-go/tools/record"
+
+	"github.com/pod-pacemaker/pod-pacemaker/crd/kube"
 )
 
 // notices write Kubernetes events. kind is Normal or Warning; reason is one word. They
@@ -35,16 +36,34 @@ type podNotices struct {
 }
 
 // newPodNotices begins to write events with the client; stop ends it.
-func newPodNotices(client kubernetes.Interface, node, instance string) *podNotices {
+func newPodNotices(client kube.Interface, node, instance string) *podNotices {
 	b := events.NewBroadcaster()
-	b.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: client.CoreV1().Events("")})
+	b.StartRecordingToSink(eventSink{client})
 	source := corev1.EventSource{Component: "pod-pacemaker", Host: node}
 	if instance != "" {
 		source.Component += "-" + instance
 	}
 	// By kubelet's convention the UID of a node in events is its name.
 	onNode := &corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: node, UID: types.UID(node)}
-	return &podNotices{onNode: onNode, broadcaster: b, recorder: b.NewRecorder(scheme.Scheme, source)}
+	return &podNotices{onNode: onNode, broadcaster: b, recorder: b.NewRecorder(kube.Scheme, source)}
+}
+
+// eventSink writes events by a client, as client-go's recorder wants it.
+type eventSink struct{ client kube.Interface }
+
+// Create implements record.EventSink.
+func (s eventSink) Create(event *corev1.Event) (*corev1.Event, error) {
+	return s.client.Events(event.Namespace).Create(context.Background(), event, metav1.CreateOptions{})
+}
+
+// Update implements record.EventSink.
+func (s eventSink) Update(event *corev1.Event) (*corev1.Event, error) {
+	return s.client.Events(event.Namespace).Update(context.Background(), event, metav1.UpdateOptions{})
+}
+
+// Patch implements record.EventSink.
+func (s eventSink) Patch(event *corev1.Event, data []byte) (*corev1.Event, error) {
+	return s.client.Events(event.Namespace).Patch(context.Background(), event.Name, types.StrategicMergePatchType, data, metav1.PatchOptions{})
 }
 
 func (n *podNotices) stop() { n.broadcaster.Shutdown() }

@@ -8,12 +8,14 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kubefake "k8s.io/client-go/kubernetes/fake"
+
+	"github.com/pod-pacemaker/pod-pacemaker/crd/kube/kubetest"
 )
 
 func TestEventsAreWritten(t *testing.T) {
 	t.Parallel()
 	kube := kubefake.NewClientset()
-	notices := newPodNotices(kube, "node", "blue")
+	notices := newPodNotices(kubetest.Of(kube), "node", "blue")
 	defer notices.stop()
 	notices.pod("uid-1", "default/web", "Normal", "WaitingToStart", "place 1")
 	notices.node("Warning", "HandlersTooSlow", "too slow")

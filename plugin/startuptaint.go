@@ -13,8 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/kubernetes"
 
+	"github.com/pod-pacemaker/pod-pacemaker/crd/kube"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
 )
 
@@ -76,8 +76,8 @@ func (d *Daemon) logTaint(log logrus.FieldLogger, err error) {
 
 // removeTaint removes the taints with the key from a node, and nothing else. It
 // fails where somebody changed the node meanwhile.
-func removeTaint(ctx context.Context, client kubernetes.Interface, node, key string) (removed bool, err error) {
-	n, err := client.CoreV1().Nodes().Get(ctx, node, metav1.GetOptions{})
+func removeTaint(ctx context.Context, client kube.Interface, node, key string) (removed bool, err error) {
+	n, err := client.Nodes().Get(ctx, node, metav1.GetOptions{})
 	if err != nil {
 		return false, fmt.Errorf("look at the node's taints: %w", err)
 	}
@@ -98,7 +98,7 @@ func removeTaint(ctx context.Context, client kubernetes.Interface, node, key str
 	if err != nil {
 		return false, err
 	}
-	if _, err := client.CoreV1().Nodes().Patch(ctx, node, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+	if _, err := client.Nodes().Patch(ctx, node, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
 		return false, fmt.Errorf("take the taint off the node: %w", err)
 	}
 	return true, nil

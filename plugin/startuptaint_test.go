@@ -17,6 +17,7 @@ import (
 	kubetesting "k8s.io/client-go/testing"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd"
+	"github.com/pod-pacemaker/pod-pacemaker/crd/kube/kubetest"
 )
 
 const startupTaint = "pod-pacemaker.io/not-ready"
@@ -33,7 +34,7 @@ func tainted(t *testing.T) (*Daemon, *kubefake.Clientset) {
 	})
 	o := Options{Log: log, NodeName: "worker", StartupTaint: startupTaint, Kubeconfig: "-", Gate: GateNever}
 	d := newDaemon(o, 2, nil, nil)
-	d.client = client
+	d.client = kubetest.Of(client)
 	return d, client
 }
 
@@ -93,7 +94,7 @@ func TestStartupTaintIsTriedUntilTheEnd(t *testing.T) {
 func TestANodeWithoutTheTaintIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	_, client := tainted(t)
-	removed, err := removeTaint(t.Context(), client, "worker", "no-such")
+	removed, err := removeTaint(t.Context(), kubetest.Of(client), "worker", "no-such")
 	require.NoError(t, err)
 	assert.False(t, removed)
 	for _, action := range client.Actions() {

@@ -12,7 +12,8 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
+
+	"github.com/pod-pacemaker/pod-pacemaker/crd/kube"
 )
 
 const (
@@ -68,13 +69,13 @@ func (d *Daemon) leave(ctx context.Context) error {
 // opposed to one of its pods. Only the API server's word about the object itself
 // counts: the lack of a permission, a rejected token or a page of a proxy say
 // nothing of it, and a hook that is removed while containers call it fails them.
-func uninstalled(ctx context.Context, client kubernetes.Interface, namespace, name string) (bool, error) {
-	set, err := client.AppsV1().DaemonSets(namespace).Get(ctx, name, metav1.GetOptions{})
+func uninstalled(ctx context.Context, client kube.Interface, namespace, name string) (bool, error) {
+	set, err := client.DaemonSets(namespace).Get(ctx, name, metav1.GetOptions{})
 	if gone, err := isGone(set, err); gone || err != nil {
 		return gone, err
 	}
 	// The pods of a namespace may end before the DaemonSet that made them.
-	space, err := client.CoreV1().Namespaces().Get(ctx, namespace, metav1.GetOptions{})
+	space, err := client.Namespaces().Get(ctx, namespace, metav1.GetOptions{})
 	return isGone(space, err)
 }
 

@@ -19,6 +19,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	kubefake "k8s.io/client-go/kubernetes/fake"
 	kubetesting "k8s.io/client-go/testing"
+
+	"github.com/pod-pacemaker/pod-pacemaker/crd/kube/kubetest"
 )
 
 // leaver gives a daemon that has ended, with all its files on the host.
@@ -27,7 +29,7 @@ func leaver(t *testing.T, objects ...runtime.Object) (*Daemon, *kubefake.Clients
 	dir := t.TempDir()
 	log, _ := logtest.NewNullLogger()
 	client := kubefake.NewClientset(objects...)
-	d := &Daemon{client: client, options: Options{
+	d := &Daemon{client: kubetest.Of(client), options: Options{
 		Log: log, DaemonSet: "pacing/pod-pacemaker", Kubeconfig: "-",
 		RunDir: filepath.Join(dir, "run"), StateDir: filepath.Join(dir, "state"), GatePath: filepath.Join(dir, "bin", "pacemaker-gate"),
 	}}

@@ -3,16 +3,12 @@ package report
 import (
 	"context"
 	"errors"
-	"sync/atomic"
 	"time"
 
 	"github.com/sirupsen/logrus"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/leaderelection"
-	"k8s.io/client-go/tools/leaderelection/resourcelock"
-	"k8s.io/klog/v2"
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/pod-pacemaker/pod-pacemaker/crd/kube"
 )
 
 // leaseName is the name of the Lease; an instance's has its name behind it.
@@ -21,7 +17,7 @@ const leaseName = "pod-pacemaker-summary"
 // ElectionOptions say by which Lease one daemon is elected. All are needed.
 type ElectionOptions struct {
 	// API is the way to the API server.
-	API kubernetes.Interface
+	API kube.Interface
 	// Namespace is where the Lease is.
 	Namespace string
 	// NodeName tells the candidates apart: there is one on each node. Instance can
@@ -64,38 +60,23 @@ func (e *Election) Run(ctx context.Context, work func(context.Context)) {
 // asks for another time between two looks.
 func (e *Election) stand(ctx context.Context, every time.Duration, work func(context.Context)) {
 	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	lock := e.lock(ctx)
-	worked := make(chan struct{})
-	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
-		Lock: lock, Name: e.leaseName(),
-		LeaseDuration: 4 * every, RenewDeadline: 3 * every, RetryPeriod: every,
-		ReleaseOnCancel: true,
-		Callbacks: leaderelection.LeaderCallbacks{
-			OnStartedLeading: func(ctx context.Context) {
-				defer close(worked)
-				e.Log.WithField("lease", e.leaseName()).Info("this daemon was elected to write the status of the PacemakerConfigs")
-				work(ctx)
-			},
-			OnStoppedLeading: func() {},
-		},
-	})
-	if err != nil {
-		e.Log.WithError(err).Error("no daemon can be elected to write the status of the PacemakerConfigs")
-		return
-	}
 	sized := make(chan struct{})
 	go func() {
 		defer close(sized)
 		e.followSize(ctx, every, cancel)
 	}()
-	// client-go would log every try; what is wrong is said here, once.
-	elector.Run(klog.NewContext(ctx, klog.Logger{}))
-	if lock.won.Load() {
-		<-worked
+	defer func() {
+		cancel()
+		<-sized
+	}()
+	c := &candidacy{leases: e.API.Leases(e.Namespace), name: e.leaseName(), holder: e.NodeName, every: every, tell: e.tell}
+	for !c.try(ctx) {
+		if !await(ctx, wait.Jitter(every, 1.2)) {
+			return
+		}
 	}
-	cancel()
-	<-sized
+	e.Log.WithField("lease", e.leaseName()).Info("this daemon was elected to write the status of the PacemakerConfigs")
+	c.lead(ctx, work)
 }
 
 // followSize ends an election that looks too often, or too seldom.
@@ -112,64 +93,6 @@ func (e *Election) followSize(ctx context.Context, every time.Duration, end func
 			}
 		}
 	}
-}
-
-// candidacy is the lease of one time that this daemon stands.
-type candidacy struct {
-	resourcelock.Interface
-	ctx  context.Context // ends with it
-	tell func(error)
-	won  atomic.Bool
-}
-
-func (e *Election) lock(ctx context.Context) *candidacy {
-	return &candidacy{ctx: ctx, tell: e.tell, Interface: &resourcelock.LeaseLock{
-		LeaseMeta:  metav1.ObjectMeta{Namespace: e.Namespace, Name: e.leaseName()},
-		Client:     e.API.CoordinationV1(),
-		LockConfig: resourcelock.ResourceLockConfig{Identity: e.NodeName},
-	}}
-}
-
-// hurried bounds what is asked at the end, when the lease is given back: a daemon
-// that is told to stop must not wait for an API server that is away.
-func (c *candidacy) hurried(ctx context.Context) (context.Context, context.CancelFunc) {
-	if c.ctx.Err() == nil {
-		return context.WithCancel(ctx)
-	}
-	return context.WithTimeout(ctx, lastWords)
-}
-
-// Get implements resourcelock.Interface.
-func (c *candidacy) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
-	ctx, cancel := c.hurried(ctx)
-	defer cancel()
-	r, raw, err := c.Interface.Get(ctx)
-	if !apierrors.IsNotFound(err) { // it is about to be made
-		c.tell(err)
-	}
-	return r, raw, err
-}
-
-// Create implements resourcelock.Interface.
-func (c *candidacy) Create(ctx context.Context, r resourcelock.LeaderElectionRecord) error {
-	return c.noted(r, c.Interface.Create(ctx, r))
-}
-
-// Update implements resourcelock.Interface.
-func (c *candidacy) Update(ctx context.Context, r resourcelock.LeaderElectionRecord) error {
-	ctx, cancel := c.hurried(ctx)
-	defer cancel()
-	return c.noted(r, c.Interface.Update(ctx, r))
-}
-
-func (c *candidacy) noted(r resourcelock.LeaderElectionRecord, err error) error {
-	if err == nil && r.HolderIdentity == c.Identity() {
-		c.won.Store(true)
-	}
-	if !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) { // another was faster
-		c.tell(err)
-	}
-	return err
 }
 
 // tell says how the last question to the API server went, once.

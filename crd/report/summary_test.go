@@ -24,6 +24,7 @@ import (
 	clienttest "k8s.io/client-go/testing"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd"
+	"github.com/pod-pacemaker/pod-pacemaker/crd/kube/kubetest"
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 )
 
@@ -218,7 +219,7 @@ func (c *candidate) elected() bool {
 func stand(t *testing.T, api *kubefake.Clientset, name string, log logrus.FieldLogger) *candidate {
 	t.Helper()
 	c := &candidate{}
-	e := NewElection(ElectionOptions{API: api, Namespace: "pod-pacemaker", NodeName: name, Nodes: func() int { return 3 }, Log: log})
+	e := NewElection(ElectionOptions{API: kubetest.Of(api), Namespace: "pod-pacemaker", NodeName: name, Nodes: func() int { return 3 }, Log: log})
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() {

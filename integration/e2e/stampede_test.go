@@ -25,6 +25,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd"
+	"github.com/pod-pacemaker/pod-pacemaker/crd/kube/kubetest"
 	"github.com/pod-pacemaker/pod-pacemaker/crd/report"
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
@@ -134,19 +135,19 @@ func (s *stampede) run(t *testing.T) {
 	})
 	for i := range s.nodes {
 		name := s.name(i)
-		source := crd.NewSource(objects, kube, name, "", nil, log, nil)
+		source := crd.NewSource(objects, kubetest.Of(kube), name, "", nil, log, nil)
 		s.sources = append(s.sources, source)
 		policies := source.Policies(nil, func([]*v1alpha1.StartPolicy) {})
 		all.Go(func() error { return source.Run(ctx) })
 		all.Go(func() error { return policies.Run(ctx) })
-		all.Go(func() error { return podwatch.New(kube, name, log).Run(ctx) })
+		all.Go(func() error { return podwatch.New(kubetest.Of(kube), name, log).Run(ctx) })
 		reporter := report.NewNode(report.NodeOptions{
 			API: objects, NodeName: name, NodeUID: source.NodeUID, Nodes: source.Nodes, Log: log,
 			Status: func() v1alpha1.PacemakerNodeStatus { return s.status(source) },
 		})
 		all.Go(func() error { reporter.Run(ctx); return nil })
 		election := report.NewElection(report.ElectionOptions{
-			API: kube, Namespace: "default", NodeName: name, Nodes: source.Nodes, Log: log,
+			API: kubetest.Of(kube), Namespace: "default", NodeName: name, Nodes: source.Nodes, Log: log,
 		})
 		all.Go(func() error {
 			election.Run(ctx, report.NewSummary(report.SummaryOptions{

@@ -42,7 +42,7 @@ func newNamespaceWatch(ctx context.Context, this target) *namespaceWatch {
 // run watches until that one is stopped.
 func (w *Watch) run(one *namespaceWatch) {
 	defer one.stop()
-	api, selector := w.client.CoreV1().Events(one.namespace), only(one.cause)
+	api, selector := w.client.Events(one.namespace), only(one.cause)
 	lw := cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			o.FieldSelector = selector

@@ -7,9 +7,9 @@ import (
 
 	"github.com/sirupsen/logrus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd/informer"
+	"github.com/pod-pacemaker/pod-pacemaker/crd/kube"
 )
 
 // Cause is why kubelet takes a pod down: the reason of the event that it writes then.
@@ -36,7 +36,7 @@ type Pod struct {
 // Watch watches which pods one node's kubelet takes down while there is need to. Make one
 // with New. All methods but Run may be called at any time from any goroutine, and do not block.
 type Watch struct {
-	client  kubernetes.Interface
+	client  kube.Interface
 	node    string
 	tell    func(Pod, Cause)
 	log     logrus.FieldLogger
@@ -60,7 +60,7 @@ type target struct {
 // events in all namespaces, from the first need on while pods wait. tell is called for
 // every pod that the kubelet of the named node takes down, soon after that, once at least.
 // It is called from several goroutines, and should not block.
-func New(client kubernetes.Interface, node string, log logrus.FieldLogger, tell func(Pod, Cause)) *Watch {
+func New(client kube.Interface, node string, log logrus.FieldLogger, tell func(Pod, Cause)) *Watch {
 	return &Watch{
 		client: client, node: node, tell: tell, log: log,
 		reach: &informer.Reach{

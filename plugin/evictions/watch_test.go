@@ -22,6 +22,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttest "k8s.io/client-go/testing"
+
+	"github.com/pod-pacemaker/pod-pacemaker/crd/kube/kubetest"
 )
 
 const nodeName = "node-1"
@@ -50,7 +52,7 @@ func inWorld(t *testing.T, test func(w *world)) {
 	synctest.Test(t, func(t *testing.T) {
 		log, hook := logtest.NewNullLogger()
 		w := &world{t: t, api: fake.NewClientset(), log: hook}
-		w.w = New(w.api, nodeName, log, func(pod Pod, cause Cause) {
+		w.w = New(kubetest.Of(w.api), nodeName, log, func(pod Pod, cause Cause) {
 			w.mu.Lock()
 			defer w.mu.Unlock()
 			w.told = append(w.told, told{pod, cause})

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/sirupsen/logrus"
-	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
 
+	"github.com/pod-pacemaker/pod-pacemaker/crd/kube"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
 
@@ -35,7 +35,7 @@ type Limiter interface {
 // Options are the parts of a [Claimer]. All are needed.
 type Options struct {
 	// API is the way to the Leases of the daemon's namespace.
-	API coordinationclient.LeaseInterface
+	API kube.Leases
 	// Holder tells the daemons of the cluster apart, and stays the same when one is
 	// started again.
 	Holder string

@@ -19,8 +19,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
-	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
 
+	"github.com/pod-pacemaker/pod-pacemaker/crd/kube"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
 
@@ -29,7 +29,7 @@ var leaseResource = schema.GroupResource{Group: "coordination.k8s.io", Resource:
 // fakeAPI keeps Leases as the API server does: versions grow with every write, a write
 // that names another version is refused, and watches continue where they ended.
 type fakeAPI struct {
-	coordinationclient.LeaseInterface // what is not here is not called
+	kube.Leases // what is not here is not called
 
 	mu       sync.Mutex
 	away     error // what every call gets; nil: none does

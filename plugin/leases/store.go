@@ -9,7 +9,8 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
+
+	"github.com/pod-pacemaker/pod-pacemaker/crd/kube"
 )
 
 // callTimeout bounds one request: an answer that comes later is of no use.
@@ -17,7 +18,7 @@ const callTimeout = 5 * time.Second
 
 // store makes the calls of a planner.
 type store struct {
-	api    coordinationclient.LeaseInterface
+	api    kube.Leases
 	holder string
 }
 

@@ -11,7 +11,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
-	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
+
+	"github.com/pod-pacemaker/pod-pacemaker/crd/kube"
 )
 
 const (
@@ -34,7 +35,7 @@ var errBadVersion = errors.New("its resourceVersion is no number")
 
 // watcher tells what becomes of the slots.
 type watcher struct {
-	api  coordinationclient.LeaseInterface
+	api  kube.Leases
 	tell func(context.Context, news)
 }
 

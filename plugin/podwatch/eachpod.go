@@ -10,8 +10,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/util/watchlist"
+
+	"github.com/pod-pacemaker/pod-pacemaker/crd/kube"
 )
 
 // eachPodSeconds bounds one such look at the pods.
@@ -22,8 +23,8 @@ var errCutShort = errors.New("the API server ended the list before it was comple
 // eachPod calls f with every pod of the node, one after the other, as the API server has them in its memory
 // (resourceVersion 0): many nodes may ask at a time, and the version of a pod is compared anyway. They come as a stream, so that pods of
 // any size take no more memory than one of them; in one list where the server cannot do that.
-func eachPod(ctx context.Context, client kubernetes.Interface, node string, f func(*corev1.Pod) error) error {
-	pods, selector := client.CoreV1().Pods(metav1.NamespaceAll), fields.OneTermEqualSelector("spec.nodeName", node).String()
+func eachPod(ctx context.Context, client kube.Interface, node string, f func(*corev1.Pod) error) error {
+	pods, selector := client.Pods(metav1.NamespaceAll), fields.OneTermEqualSelector("spec.nodeName", node).String()
 	if !watchlist.DoesClientNotSupportWatchListSemantics(client) {
 		yes, seconds := true, int64(eachPodSeconds)
 		stream, err := pods.Watch(ctx, metav1.ListOptions{

@@ -18,6 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/pod-pacemaker/pod-pacemaker/crd/kube/kubetest"
 )
 
 var errAway = errors.New("away")
@@ -158,7 +160,7 @@ func TestHealthBeforeAndAfter(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		logger, _ := logtest.NewNullLogger()
-		require.ErrorIs(t, New(fake.NewClientset(), "node-a", logger).Err(), errNotSynced)
+		require.ErrorIs(t, New(kubetest.Of(fake.NewClientset()), "node-a", logger).Err(), errNotSynced)
 
 		w, _, log, stop := run(t, fake.NewClientset(webPod()))
 		synctest.Wait()

@@ -12,16 +12,16 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd/informer"
+	"github.com/pod-pacemaker/pod-pacemaker/crd/kube"
 )
 
 // listWatch lists and watches the pods of one node, and notes in h how that goes. The informer's own error handler
 // does not suffice: client-go calls it neither while it retries a refused connection, nor for errors inside a stream.
-func listWatch(client kubernetes.Interface, node string, h *health) cache.ListerWatcher {
-	pods := client.CoreV1().Pods(metav1.NamespaceAll)
+func listWatch(client kube.Interface, node string, h *health) cache.ListerWatcher {
+	pods := client.Pods(metav1.NamespaceAll)
 	selector := fields.OneTermEqualSelector("spec.nodeName", node).String()
 	return cache.ToListWatcherWithWatchListSemantics(informer.Endable(&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {

@@ -12,15 +12,16 @@ import (
 	"github.com/go-logr/logr/funcr"
 	"github.com/sirupsen/logrus"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
+
+	"github.com/pod-pacemaker/pod-pacemaker/crd/kube"
 )
 
 // Watch follows the pods that are bound to one node. Make it with [New]; all methods but Run, OnChange and OnPanic may be
 // called at any time from any goroutine.
 type Watch struct {
-	client   kubernetes.Interface
+	client   kube.Interface
 	node     string
 	log      logrus.FieldLogger
 	health   *health
@@ -40,7 +41,7 @@ type Watch struct {
 
 // New returns a Watch of the pods on node. It starts nothing and asks nothing yet.
 // The client needs the right to list and watch pods in all namespaces.
-func New(client kubernetes.Interface, node string, log logrus.FieldLogger) *Watch {
+func New(client kube.Interface, node string, log logrus.FieldLogger) *Watch {
 	return &Watch{
 		client:  client,
 		node:    node,

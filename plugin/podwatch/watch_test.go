@@ -18,6 +18,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/pod-pacemaker/pod-pacemaker/crd/kube/kubetest"
 )
 
 // changes records what a Watch tells, one line for each change.
@@ -49,7 +51,7 @@ func (c *changes) take() []string {
 func run(t testing.TB, client kubernetes.Interface) (w *Watch, told *changes, log *logtest.Hook, stop func()) {
 	t.Helper()
 	logger, log := logtest.NewNullLogger()
-	w, told = New(client, "node-a", logger), &changes{}
+	w, told = New(kubetest.Of(client), "node-a", logger), &changes{}
 	w.OnChange(told.add)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
@@ -247,7 +249,7 @@ func TestGetInsideOnChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := fakes{t, fake.NewClientset(webPod())}
 		logger, _ := logtest.NewNullLogger()
-		w := New(api, "node-a", logger)
+		w := New(kubetest.Of(api), "node-a", logger)
 		calls := 0
 		w.OnChange(func(pod Pod, deleted bool) {
 			calls++
@@ -274,7 +276,7 @@ func TestPanicsEndNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := fakes{t, fake.NewClientset()}
 		logger, log := logtest.NewNullLogger()
-		w, told := New(api, "node-a", logger), &changes{}
+		w, told := New(kubetest.Of(api), "node-a", logger), &changes{}
 		w.trim = func(p *corev1.Pod) Pod {
 			if p.Name == "strange" {
 				panic("nobody thought of this")
@@ -311,7 +313,7 @@ func TestPanicsEndNothing(t *testing.T) {
 func TestChange(t *testing.T) {
 	t.Parallel()
 	logger, log := logtest.NewNullLogger()
-	w, told := New(fake.NewClientset(), "node-a", logger), &changes{}
+	w, told := New(kubetest.Of(fake.NewClientset()), "node-a", logger), &changes{}
 	w.OnChange(told.add)
 	put := func(p *corev1.Pod) any {
 		c, err := w.transform(p)
@@ -347,7 +349,7 @@ func TestChange(t *testing.T) {
 
 func TestMisuse(t *testing.T) {
 	t.Parallel()
-	require.ErrorContains(t, New(fake.NewClientset(), "", nil).Run(t.Context()), "name is empty")
+	require.ErrorContains(t, New(kubetest.Of(fake.NewClientset()), "", nil).Run(t.Context()), "name is empty")
 
 	bubble(t, func(t *testing.T, _ fakes, w *Watch, told *changes) {
 		require.ErrorContains(t, w.Run(t.Context()), "called before")

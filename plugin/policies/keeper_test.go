@@ -17,6 +17,7 @@ import (
 	clienttest "k8s.io/client-go/testing"
 	"sigs.k8s.io/yaml"
 
+	"github.com/pod-pacemaker/pod-pacemaker/crd/kube/kubetest"
 	"github.com/pod-pacemaker/pod-pacemaker/crd/startpolicy"
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/leases"
@@ -258,7 +259,7 @@ func TestNamespacesAreWatchedOnceAPolicyNeedsTheirLabels(t *testing.T) {
 	t.Parallel()
 	log, _ := logtest.NewNullLogger()
 	client := fake.NewClientset(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Labels: map[string]string{"team": "a"}}})
-	watch := NewNamespaces(client, log)
+	watch := NewNamespaces(kubetest.Of(client), log)
 	l := newTold()
 	k := New(Options{Limiter: l, Log: log, WatchNamespaces: watch.Need})
 	ctx, cancel := context.WithCancel(t.Context())

@@ -12,24 +12,24 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd/informer"
+	"github.com/pod-pacemaker/pod-pacemaker/crd/kube"
 )
 
 // Namespaces watches the namespaces for a Keeper, from the moment that one of its
 // policies needs their labels. Make one with NewNamespaces, and give its Need to the
 // Keeper.
 type Namespaces struct {
-	client kubernetes.Interface
+	client kube.Interface
 	log    logrus.FieldLogger
 	needed chan struct{}
 }
 
 // NewNamespaces makes a watch that asks nothing before it is needed. The client needs
 // the right to list and watch namespaces then.
-func NewNamespaces(client kubernetes.Interface, log logrus.FieldLogger) *Namespaces {
+func NewNamespaces(client kube.Interface, log logrus.FieldLogger) *Namespaces {
 	return &Namespaces{client: client, log: log, needed: make(chan struct{}, 1)}
 }
 
@@ -96,7 +96,7 @@ func tellOf(k *Keeper, obj any) {
 // informer keeps of a namespace no more than its labels. Before the first list, the
 // Keeper is told why there is none; after it, what was known stays.
 func (n *Namespaces) informer(k *Keeper) (cache.SharedIndexInformer, error) {
-	api := n.client.CoreV1().Namespaces()
+	api := n.client.Namespaces()
 	var failing atomic.Bool // as far as was logged
 	lw := cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {

@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	clienttest "k8s.io/client-go/testing"
 
+	"github.com/pod-pacemaker/pod-pacemaker/crd/kube/kubetest"
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
@@ -53,7 +54,7 @@ func TestNamespacesThatCannotBeWatchedAgainAreSaidAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log, hook := logtest.NewNullLogger()
 		api := newAwayAPI()
-		namespaces := NewNamespaces(api, log)
+		namespaces := NewNamespaces(kubetest.Of(api), log)
 		k := New(Options{Limiter: newTold(), Log: log, WatchNamespaces: namespaces.Need})
 		k.SetPolicies(time.Now(), []*v1alpha1.StartPolicy{policy(t, "teams", byNamespace)})
 		ctx, cancel := context.WithCancel(t.Context())

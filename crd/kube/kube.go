@@ -1,0 +1,83 @@
+// Package kube is the way to the few kinds of Kubernetes' own objects that a daemon reads and writes. client-go's
+// clientset knows all kinds there are, which is half of the memory that a daemon with it takes.
+package kube
+
+import (
+	"context"
+
+	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+// Interface is a client. Its methods ask nothing; those of what they give block until
+// the API server has answered or ctx ends, and are safe for concurrent use. An empty
+// namespace stands for all, where objects are in one.
+type Interface interface {
+	Pods(namespace string) Pods
+	Nodes() Nodes
+	Namespaces() Namespaces
+	Events(namespace string) Events
+	DaemonSets(namespace string) DaemonSets
+	Leases(namespace string) Leases
+}
+
+// Get reads one object.
+type Get[T any] interface {
+	Get(ctx context.Context, name string, opts metav1.GetOptions) (T, error)
+}
+
+// Follow reads and watches the objects of a kind; L is their list.
+type Follow[L any] interface {
+	List(ctx context.Context, opts metav1.ListOptions) (L, error)
+	Watch(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error)
+}
+
+// Patch changes an object.
+type Patch[T any] interface {
+	Patch(ctx context.Context, name string, pt types.PatchType, data []byte, opts metav1.PatchOptions, subresources ...string) (T, error)
+}
+
+// Pods are pods.
+type Pods interface {
+	Follow[*corev1.PodList]
+	Patch[*corev1.Pod]
+}
+
+// Nodes are nodes.
+type Nodes interface {
+	Get[*corev1.Node]
+	Follow[*corev1.NodeList]
+	Patch[*corev1.Node]
+}
+
+// Namespaces are namespaces.
+type Namespaces interface {
+	Get[*corev1.Namespace]
+	Follow[*corev1.NamespaceList]
+}
+
+// Events are events.
+type Events interface {
+	Follow[*corev1.EventList]
+	Patch[*corev1.Event]
+	Create(ctx context.Context, event *corev1.Event, opts metav1.CreateOptions) (*corev1.Event, error)
+	Update(ctx context.Context, event *corev1.Event, opts metav1.UpdateOptions) (*corev1.Event, error)
+}
+
+// DaemonSets are DaemonSets.
+type DaemonSets interface {
+	Get[*appsv1.DaemonSet]
+}
+
+// Leases are Leases.
+type Leases interface {
+	Get[*coordinationv1.Lease]
+	Follow[*coordinationv1.LeaseList]
+	Create(ctx context.Context, lease *coordinationv1.Lease, opts metav1.CreateOptions) (*coordinationv1.Lease, error)
+	Update(ctx context.Context, lease *coordinationv1.Lease, opts metav1.UpdateOptions) (*coordinationv1.Lease, error)
+	Delete(ctx context.Context, name string, opts metav1.DeleteOptions) error
+}

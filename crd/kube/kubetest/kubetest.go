@@ -1,0 +1,30 @@
+// Package kubetest has tests use client-go's clientsets, also the fake one, as a [kube.Interface].
+package kubetest
+
+import (
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/util/watchlist"
+
+	"github.com/pod-pacemaker/pod-pacemaker/crd/kube"
+)
+
+type clientset struct{ set kubernetes.Interface }
+
+// Of gives a clientset as a kube.Interface.
+func Of(set kubernetes.Interface) kube.Interface { return clientset{set} }
+
+func (c clientset) Pods(namespace string) kube.Pods     { return c.set.CoreV1().Pods(namespace) }
+func (c clientset) Nodes() kube.Nodes                   { return c.set.CoreV1().Nodes() }
+func (c clientset) Namespaces() kube.Namespaces         { return c.set.CoreV1().Namespaces() }
+func (c clientset) Events(namespace string) kube.Events { return c.set.CoreV1().Events(namespace) }
+func (c clientset) DaemonSets(namespace string) kube.DaemonSets {
+	return c.set.AppsV1().DaemonSets(namespace)
+}
+func (c clientset) Leases(namespace string) kube.Leases {
+	return c.set.CoordinationV1().Leases(namespace)
+}
+
+// IsWatchListSemanticsUnSupported has client-go's informers list where the clientset is one that cannot stream.
+func (c clientset) IsWatchListSemanticsUnSupported() bool {
+	return watchlist.DoesClientNotSupportWatchListSemantics(c.set)
+}
