@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
 
 	"github.com/pod-pacemaker/pod-pacemaker/integration/build"
 	"github.com/pod-pacemaker/pod-pacemaker/integration/chart"
@@ -24,6 +25,9 @@ import (
 // api is the administrator's client of the one API server of all tests, which has
 // the CRDs of deploy/crds.
 var api *dynamic.DynamicClient
+
+// access is the administrator's way to it.
+var access *rest.Config
 
 func TestMain(m *testing.M) {
 	code, err := run(m)
@@ -44,7 +48,8 @@ func run(m *testing.M) (code int, err error) {
 	if out, err := server.Kubectl(ctx, "apply", "--server-side", "-k", chart.Repository("deploy", "crds")); err != nil {
 		return 0, fmt.Errorf("CRDs of deploy/crds: %w\n%s", err, out)
 	}
-	if api, err = dynamic.NewForConfig(server.RESTConfig()); err != nil {
+	access = server.RESTConfig()
+	if api, err = dynamic.NewForConfig(access); err != nil {
 		return 0, err
 	}
 	for _, resource := range resources {
