@@ -12,7 +12,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -221,24 +220,11 @@ func assertNobodyUnpaced(t *testing.T, d *daemon) {
 // that were under way when it began, of which there were so many at most.
 func assertUnpaced(t *testing.T, d *daemon, underWay int) {
 	t.Helper()
-	const unpaced, found = "pod_pacemaker_unpaced_total", `pod_pacemaker_unpaced_total{reason="Found"}`
+	const unpaced = "pod_pacemaker_unpaced_total"
+	found := fmt.Sprintf("%s{reason=%q}", unpaced, throttle.Adopted)
 	all := d.samples(t, unpaced)
 	assert.LessOrEqual(t, all[found], float64(underWay), "starts that were under way when the daemon began")
 	delete(all, found)
 	assert.Empty(t, all, "starts that went on unpaced")
 	assert.NotEmpty(t, d.samples(t, "pod_pacemaker_admissions_total"), "the daemon admitted nobody: this shows nothing")
-}
-
-var admittedLine = regexp.MustCompile(`msg="start admitted".* pod_uid=(\S+) reason=(\S+)`)
-
-// inTurn tells whether the limits admitted the pod, and not a deadline.
-func (d *daemon) inTurn(t *testing.T) map[string]bool {
-	t.Helper()
-	log, err := os.ReadFile(d.LogFile())
-	require.NoError(t, err)
-	in := map[string]bool{}
-	for _, m := range admittedLine.FindAllStringSubmatch(string(log), -1) {
-		in[m[1]] = m[2] == string(throttle.WithinLimits)
-	}
-	return in
 }

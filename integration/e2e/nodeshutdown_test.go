@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -16,6 +15,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/pod-pacemaker/pod-pacemaker/integration/lab/logind"
 )
@@ -41,7 +41,10 @@ const (
 func TestNodeShutsDownWhilePodsWait(t *testing.T) {
 	bus := gracefulNode(t)
 	repeated(t, func(t *testing.T) string {
-		without := shutsDownUnpaced(t, bus)
+		without, ended := shutsDownUnpaced(t, bus)
+		if ended < shutdownLimit+shutdownOthers {
+			return fmt.Sprintf("without the daemon, kubelet ended %d of %d pods in time", ended, shutdownLimit+shutdownOthers)
+		}
 		with := shutsDownPaced(t, bus)
 		figure(t, "kubelet lets the machine go %.1f s after the signal while %d of %d pods wait, %.1f s without the daemon",
 			with.Seconds(), shutdownOthers, shutdownLimit+shutdownOthers, without.Seconds())
@@ -81,14 +84,16 @@ func comesUp(t *testing.T, bus *logind.Logind) {
 	})
 }
 
-// shutsDownUnpaced gives how long a shutdown takes without the daemon: all pods run.
-func shutsDownUnpaced(t *testing.T, bus *logind.Logind) time.Duration {
+// shutsDownUnpaced gives how long a shutdown takes without the daemon, where all pods
+// run, and how many of them kubelet ended in time.
+func shutsDownUnpaced(t *testing.T, bus *logind.Logind) (took time.Duration, ended int) {
 	t.Helper()
 	ns := namespace(t)
 	createStarting(t, ns)
 	createOthers(t, ns)
 	eventually(t, "all run", func() bool { return runningIn(t, ns, "") == shutdownLimit+shutdownOthers })
-	return shutsDown(t, bus, ns)
+	took, _, ended = shutsDown(t, bus, ns)
+	return took, ended
 }
 
 // shutsDownPaced gives how long a shutdown takes while the same pods wait, and checks
@@ -108,13 +113,12 @@ func shutsDownPaced(t *testing.T, bus *logind.Logind) time.Duration {
 		return len(s.Waiting) == shutdownOthers && s.Gate.Waiters > 0 && s.Refused.Sandbox+s.Refused.Container >= shutdownOnce
 	})
 	atGate := d.status(t).Gate.Waiters
-	took := shutsDown(t, bus, starting, others)
+	took, said, ended := shutsDown(t, bus, starting, others)
+	assert.Equal(t, shutdownLimit+shutdownOthers, ended, "pods that kubelet ended in time")
 	t.Logf("%d waited at the gate, %d were refused", atGate, shutdownOthers-atGate)
 
-	early := admittedInTime(t, d, others)
-	for _, l := range lives(t, others) {
-		assert.True(t, l.started.IsZero() || slices.Contains(early, l.pod.Name), "%s started at %s", l.pod.Name, l.started)
-	}
+	assertNoneAfter(t, others, said)
+	assertNobodyUnpaced(t, d)
 	eventually(t, "nobody waits any more", func() bool {
 		s := d.status(t)
 		return len(s.Waiting) == 0 && len(s.Starting) == 0 && s.Gate.Waiters == 0 && len(hooks(t)) == 0
@@ -122,42 +126,54 @@ func shutsDownPaced(t *testing.T, bus *logind.Logind) time.Duration {
 	return took
 }
 
-// admittedInTime gives the pods of a namespace that took the slots of pods which kubelet
-// had ended already, in the moment before it said on its Node that it shuts down, and
-// checks that none started later.
-func admittedInTime(t *testing.T, d *daemon, ns string) (early []string) {
+// assertNoneAfter checks that no process of a namespace began after kubelet had said on
+// its Node that it shuts down. That time has whole seconds, and a process that was let go
+// just before it takes a moment to begin. Those before took the slots of pods that kubelet
+// had ended already.
+func assertNoneAfter(t *testing.T, ns string, said time.Time) {
 	t.Helper()
-	log, err := os.ReadFile(d.LogFile())
-	require.NoError(t, err)
-	said := false
-	for line := range strings.Lines(string(log)) {
-		said = said || strings.Contains(line, "the node is being shut down")
-		started := strings.Contains(line, "start admitted") || strings.Contains(line, "went on without its turn")
-		if !started || !strings.Contains(line, "pod_namespace="+ns+" ") {
+	const second, step = time.Second, 2 * time.Second
+	early := 0
+	for _, l := range lives(t, ns) {
+		if l.started.IsZero() {
 			continue
 		}
-		assert.False(t, said, line)
-		_, rest, _ := strings.Cut(line, "pod_name=")
-		name, _, _ := strings.Cut(rest, " ")
-		early = append(early, name)
+		early++
+		assert.Less(t, l.started, said.Add(second+step), "%s started %.1f s after kubelet had said so", l.pod.Name, l.started.Sub(said).Seconds())
 	}
-	require.True(t, said, "the daemon was told of the shutdown")
-	require.LessOrEqual(t, len(early), shutdownLimit)
-	t.Logf("%d started before kubelet said that it shuts down", len(early))
-	return early
+	assert.LessOrEqual(t, early, shutdownLimit, "pods that started")
+	figure(t, "%d of %d pods started before kubelet had said that it shuts down", early, shutdownOthers)
+}
+
+// saysShutdown gives when kubelet said on its Node that it shuts down.
+func saysShutdown(t *testing.T) (said time.Time) {
+	t.Helper()
+	eventually(t, "kubelet says on its Node that it shuts down", func() bool {
+		n, err := node.Client().CoreV1().Nodes().Get(t.Context(), node.NodeName, metav1.GetOptions{})
+		require.NoError(t, err)
+		for _, c := range n.Status.Conditions {
+			if c.Type == corev1.NodeReady && strings.Contains(c.Message, "node is shutting down") {
+				said = c.LastTransitionTime.Time
+				return true
+			}
+		}
+		return false
+	})
+	return said
 }
 
 // shutsDown gives how long kubelet delays a shutdown of the node for the pods of these
-// namespaces, checks that it ended them all in that time, and has the node come up again.
-func shutsDown(t *testing.T, bus *logind.Logind, namespaces ...string) time.Duration {
+// namespaces, when it said so on its Node, and how many it ended in that time, and has the
+// node come up again.
+func shutsDown(t *testing.T, bus *logind.Logind, namespaces ...string) (took time.Duration, said time.Time, ended int) {
 	t.Helper()
-	said := logSize(t, node.Kubelet)
+	size := logSize(t, node.Kubelet)
 	took, err := bus.Shutdown(t.Context())
 	require.NoError(t, err, "after %s", took)
 	t.Logf("kubelet lets the machine go after %.1f s", took.Seconds())
-	log := logSince(t, node.Kubelet, said)
-	assert.Equal(t, shutdownLimit+shutdownOthers, strings.Count(log, "Shutdown manager finished killing pod"), "pods that kubelet ended")
-	assert.NotContains(t, log, "Shutdown manager failed killing pod")
+	said = saysShutdown(t)
+	log := logSince(t, node.Kubelet, size)
+	ended = strings.Count(log, "Shutdown manager finished killing pod")
 	for _, ns := range namespaces {
 		eventually(t, "the API server knows their end", func() bool {
 			for _, p := range pods(t, ns) {
@@ -169,7 +185,7 @@ func shutsDown(t *testing.T, bus *logind.Logind, namespaces ...string) time.Dura
 		})
 	}
 	comesUp(t, bus)
-	return took
+	return took, said, ended
 }
 
 // createStarting makes pods that start for as long as they live.

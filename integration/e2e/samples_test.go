@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"testing"
 	"time"
 
@@ -36,7 +37,8 @@ func TestSampleForJVMNodes(t *testing.T) {
 	const jvms, cpuSeconds = 8, 4.0
 	d := startDaemon(t)
 	d.sample(t, "jvm-nodes", "workload", "jvm")
-	limit := d.status(t).Limit
+	limit := max(1, runtime.NumCPU()/2)
+	require.Equal(t, limit, d.status(t).Limit)
 	ns := namespace(t)
 	begin := time.Now()
 	deploy(t, ns, "jvm", jvms, herdPod(cpuSeconds, withLiveness))

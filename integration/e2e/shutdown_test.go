@@ -4,7 +4,6 @@ package e2e
 
 import (
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -42,6 +41,7 @@ func shutdowns(t *testing.T) (with, without time.Duration) {
 	ns := namespace(t)
 	createMany(t, ns)
 	eventually(t, "all run", func() bool { return runningIn(t, ns, "ends-") == crowded })
+	eventually(t, "kubelet tells of all starts", func() bool { return startedIn(t, ns) == crowded })
 	without = endAll(t, ns)
 
 	d := startDaemon(t)
@@ -50,12 +50,8 @@ func shutdowns(t *testing.T) (with, without time.Duration) {
 	createMany(t, waiting)
 	eventually(t, "they wait at the gate", func() bool { return d.status(t).Gate.Waiters == crowded })
 	with = endAll(t, waiting)
-	log, err := os.ReadFile(d.LogFile())
-	require.NoError(t, err)
-	for line := range strings.Lines(string(log)) {
-		started := strings.Contains(line, "start admitted") || strings.Contains(line, "went on without its turn")
-		assert.False(t, started && strings.Contains(line, "pod_namespace="+waiting+" "), line)
-	}
+	assert.Zero(t, startedIn(t, waiting), "starts that kubelet tells of, of pods that waited")
+	assertNobodyUnpaced(t, d)
 	eventually(t, "nobody waits for them", func() bool { return len(d.status(t).Waiting) == 0 })
 	assert.Len(t, d.status(t).Starting, crowdLimit, "of the pods that were not ended")
 	eventually(t, "no hook and no runc is left", func() bool { return len(hooks(t)) == 0 })
