@@ -70,6 +70,14 @@ func TestTheDefinitionHasTheDefaultsOfTheAccessors(t *testing.T) {
 	exemptions := []string{"properties", "exemptions"}
 	assert.Equal(t, map[string]any{}, standard(exemptions...), "so that the defaults in it are filled in")
 	assert.Equal(t, []any{v1alpha1.DefaultExemptNamespace}, standard(append(exemptions, "properties", "namespaces")...))
+	for _, kind := range []string{"daemonSets", "criticalPods"} {
+		assert.Equal(t, map[string]any{}, standard(append(exemptions, "properties", kind)...))
+		var names []any
+		for _, name := range v1alpha1.DefaultSystemNamespaces() {
+			names = append(names, name)
+		}
+		assert.Equal(t, names, standard(append(exemptions, "properties", kind, "properties", "namespaces")...))
+	}
 	assert.Equal(t, absent.Exemptions.AllowSkipAnnotation, standard(append(exemptions, "properties", "allowSkipAnnotation")...))
 }
 

@@ -122,7 +122,11 @@ func TestParseReadsEveryField(t *testing.T) {
 	assert.Equal(t, 90*time.Second, spec.GetStartTimeout())
 	assert.Equal(t, 15*time.Minute, spec.GetMaxWait())
 	assert.Equal(t, 2*time.Second, spec.GetSettleTime())
-	assert.Equal(t, v1alpha1.Exemptions{Namespaces: []string{"kube-system", "monitoring"}, AllowSkipAnnotation: true}, spec.Exemptions)
+	assert.Equal(t, v1alpha1.Exemptions{
+		Namespaces: []string{"kube-system", "monitoring"}, AllowSkipAnnotation: true,
+		DaemonSets:   v1alpha1.ExemptIn{Namespaces: []string{"*"}},
+		CriticalPods: v1alpha1.ExemptIn{Namespaces: []string{"kube-system", "openshift-*", "*-system", "rook-ceph"}},
+	}, spec.Exemptions)
 }
 
 func TestParseTellsAnEmptyNamespaceListFromAnAbsentOne(t *testing.T) {

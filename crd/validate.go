@@ -2,6 +2,7 @@ package crd
 
 import (
 	"maps"
+	"regexp"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -28,7 +29,10 @@ func Validate(config *v1alpha1.PacemakerConfig) field.ErrorList {
 	errs = append(errs, validateRange(path.Child("priority"), &spec.Priority, -maxPriority, maxPriority, "-1000000 to 1000000")...)
 	errs = append(errs, validateThrottle(path.Child("throttleConfig"), spec.ThrottleConfig)...)
 	errs = append(errs, validateTimes(path, spec)...)
-	return append(errs, validateNamespaces(path.Child("exemptions", "namespaces"), spec.Exemptions.Namespaces)...)
+	exempt, exemptions := path.Child("exemptions"), spec.Exemptions
+	errs = append(errs, validateNamespaces(exempt.Child("namespaces"), exemptions.Namespaces)...)
+	errs = append(errs, validatePatterns(exempt.Child("daemonSets", "namespaces"), exemptions.DaemonSets.Namespaces)...)
+	return append(errs, validatePatterns(exempt.Child("criticalPods", "namespaces"), exemptions.CriticalPods.Namespaces)...)
 }
 
 func validateName(path *field.Path, name string) (errs field.ErrorList) {
@@ -103,6 +107,27 @@ func validateNamespaces(path *field.Path, namespaces []string) (errs field.Error
 		}
 		if slices.Contains(namespaces[:i], namespace) {
 			errs = append(errs, field.Duplicate(path.Index(i), namespace))
+		}
+	}
+	return errs
+}
+
+// namespacePattern is what the custom resource definition asks for, too.
+var namespacePattern = regexp.MustCompile(`^([*]|([*]-?)?[a-z0-9]([-a-z0-9]*[a-z0-9])?(-?[*])?)$`)
+
+const maxPattern = 63
+
+func validatePatterns(path *field.Path, patterns []string) (errs field.ErrorList) {
+	if len(patterns) > maxNamespaces {
+		return field.ErrorList{field.TooMany(path, len(patterns), maxNamespaces)}
+	}
+	for i, pattern := range patterns {
+		if len(pattern) > maxPattern || !namespacePattern.MatchString(pattern) {
+			errs = append(errs, field.Invalid(path.Index(i), pattern,
+				"must be the name of a namespace, or \"*\", or a name that begins or ends with '*', like \"kube-*\"; at most 63 characters"))
+		}
+		if slices.Contains(patterns[:i], pattern) {
+			errs = append(errs, field.Duplicate(path.Index(i), pattern))
 		}
 	}
 	return errs

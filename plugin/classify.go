@@ -22,18 +22,20 @@ func exemption(exempt v1alpha1.Exemptions, r *record, pod podwatch.Pod, known bo
 	if r.static {
 		return "Static"
 	}
-	if r.template && !known {
+	// Anybody may set the label, so it says no more than the namespace lets it.
+	if !known && r.template && exempt.DaemonSets.Has(r.namespace) {
 		return "DaemonSet"
 	}
 	if !known {
 		return ""
 	}
+	critical := pod.PriorityClassName == "system-node-critical" || pod.PriorityClassName == "system-cluster-critical"
 	switch {
 	case pod.Static:
 		return "Static"
-	case pod.PriorityClassName == "system-node-critical", pod.PriorityClassName == "system-cluster-critical":
+	case critical && exempt.CriticalPods.Has(r.namespace):
 		return "Critical"
-	case pod.OwnerKind == "DaemonSet":
+	case pod.DaemonSet && exempt.DaemonSets.Has(r.namespace):
 		return "DaemonSet"
 	case pod.SkipAnnotation && exempt.AllowSkipAnnotation:
 		return "Annotation"

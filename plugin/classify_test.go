@@ -12,6 +12,9 @@ import (
 func TestExemption(t *testing.T) {
 	t.Parallel()
 	skip := v1alpha1.Exemptions{AllowSkipAnnotation: true}
+	system, tenant := record{namespace: "calico-system"}, record{namespace: "shop"}
+	in := func(namespaces ...string) v1alpha1.ExemptIn { return v1alpha1.ExemptIn{Namespaces: namespaces} }
+	daemonSet, critical := podwatch.Pod{DaemonSet: true}, podwatch.Pod{PriorityClassName: "system-node-critical"}
 	for _, c := range []struct {
 		name   string
 		exempt v1alpha1.Exemptions
@@ -21,17 +24,25 @@ func TestExemption(t *testing.T) {
 		want   string
 	}{
 		{name: "nothing is known"},
-		{name: "an ordinary pod", known: true, pod: podwatch.Pod{OwnerKind: "ReplicaSet"}},
+		{name: "an ordinary pod", known: true, pod: podwatch.Pod{}},
 		{name: "kube-system by default", record: record{namespace: "kube-system"}, want: "Namespace"},
 		{name: "no namespace at all", exempt: v1alpha1.Exemptions{Namespaces: []string{}}, record: record{namespace: "kube-system"}},
 		{name: "static, by the runtime", record: record{static: true}, want: "Static"},
 		{name: "from the API", record: record{fromAPI: true}},
 		{name: "static, by its mirror pod", known: true, pod: podwatch.Pod{Static: true}, want: "Static"},
-		{name: "DaemonSet, by its label", record: record{template: true}, want: "DaemonSet"},
-		{name: "the label of a pod that is none", record: record{template: true}, known: true},
-		{name: "DaemonSet", known: true, pod: podwatch.Pod{OwnerKind: "DaemonSet"}, want: "DaemonSet"},
-		{name: "critical for the node", known: true, pod: podwatch.Pod{PriorityClassName: "system-node-critical"}, want: "Critical"},
-		{name: "critical for the cluster", known: true, pod: podwatch.Pod{PriorityClassName: "system-cluster-critical"}, want: "Critical"},
+		{name: "DaemonSet, by its label", record: record{namespace: "calico-system", template: true}, want: "DaemonSet"},
+		{name: "the label, set by a tenant", record: record{namespace: "shop", template: true}},
+		{name: "the label of a pod that is none", record: record{namespace: "calico-system", template: true}, known: true},
+		{name: "DaemonSet", record: system, known: true, pod: daemonSet, want: "DaemonSet"},
+		{name: "DaemonSet of the project", record: record{namespace: "pod-pacemaker"}, known: true, pod: daemonSet, want: "DaemonSet"},
+		{name: "a tenant's DaemonSet", record: tenant, known: true, pod: daemonSet},
+		{name: "DaemonSets nowhere", record: system, exempt: v1alpha1.Exemptions{DaemonSets: v1alpha1.ExemptIn{Namespaces: []string{}}}, known: true, pod: daemonSet},
+		{name: "DaemonSets everywhere", record: tenant, exempt: v1alpha1.Exemptions{DaemonSets: in("*")}, known: true, pod: daemonSet, want: "DaemonSet"},
+		{name: "critical for the node", record: system, known: true, pod: critical, want: "Critical"},
+		{name: "critical for the cluster", record: system, known: true, pod: podwatch.Pod{PriorityClassName: "system-cluster-critical"}, want: "Critical"},
+		{name: "critical, by a tenant", record: tenant, known: true, pod: critical},
+		{name: "critical where the administrator says so", record: tenant, exempt: v1alpha1.Exemptions{CriticalPods: in("sh*")}, known: true, pod: critical, want: "Critical"},
+		{name: "critical where the list of DaemonSets says so", record: tenant, exempt: v1alpha1.Exemptions{DaemonSets: in("*")}, known: true, pod: critical},
 		{name: "annotation that is not allowed", known: true, pod: podwatch.Pod{SkipAnnotation: true}},
 		{name: "annotation that is allowed", exempt: skip, known: true, pod: podwatch.Pod{SkipAnnotation: true}, want: "Annotation"},
 	} {

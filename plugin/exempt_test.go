@@ -9,9 +9,11 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
 
+const daemonSetsExempt = "spec: {throttleConfig: {maxConcurrent: {value: 1}}, exemptions: {daemonSets: {namespaces: [default]}}}"
+
 func TestExemptPodsNeverWait(t *testing.T) {
 	t.Parallel()
-	n := newNode(t, "spec: {throttleConfig: {maxConcurrent: {value: 1}}, exemptions: {namespaces: [infra], allowSkipAnnotation: true}}")
+	n := newNode(t, "spec: {throttleConfig: {maxConcurrent: {value: 1}}, exemptions: {namespaces: [infra], daemonSets: {namespaces: ['*']}, criticalPods: {namespaces: [default]}, allowSkipAnnotation: true}}")
 	n.occupy("holder")
 	n.pod("waits").runs().waitsAtGate("app")
 
@@ -25,7 +27,7 @@ func TestExemptPodsNeverWait(t *testing.T) {
 		static, daemon, infra,
 		n.pod("static", func(pod *podwatch.Pod) { pod.Static = true }),
 		n.pod("critical", func(pod *podwatch.Pod) { pod.PriorityClassName = "system-node-critical" }),
-		n.pod("daemon", func(pod *podwatch.Pod) { pod.OwnerKind = "DaemonSet" }),
+		n.pod("daemon", func(pod *podwatch.Pod) { pod.DaemonSet = true }),
 		n.pod("skips", func(pod *podwatch.Pod) { pod.SkipAnnotation = true }),
 	} {
 		p.runs().startsNow("app")
@@ -39,8 +41,8 @@ func TestExemptPodsNeverWait(t *testing.T) {
 
 func TestAnExemptPodTakesASlotThatIsFree(t *testing.T) {
 	t.Parallel()
-	n := newNode(t, oneAtATime)
-	p := n.pod("daemon", func(pod *podwatch.Pod) { pod.OwnerKind = "DaemonSet" }).runs()
+	n := newNode(t, daemonSetsExempt)
+	p := n.pod("daemon", func(pod *podwatch.Pod) { pod.DaemonSet = true }).runs()
 	p.startsNow("app")
 	p.becomes(throttle.Starting, throttle.Exempt)
 	_, starting := n.names()
@@ -54,9 +56,9 @@ func TestAnExemptPodTakesASlotThatIsFree(t *testing.T) {
 
 func TestAnExemptPodEndsLikeAnyOther(t *testing.T) {
 	t.Parallel()
-	n := newNode(t, oneAtATime)
+	n := newNode(t, daemonSetsExempt)
 	n.occupy("holder")
-	p := n.pod("daemon", func(pod *podwatch.Pod) { pod.OwnerKind = "DaemonSet" }).runs()
+	p := n.pod("daemon", func(pod *podwatch.Pod) { pod.DaemonSet = true }).runs()
 	p.startsNow("app")
 	p.getsReady()
 	p.becomes(throttle.Started, throttle.Ready)

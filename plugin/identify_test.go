@@ -31,13 +31,13 @@ func TestThePodWatchMayCatchUpWithinTheHold(t *testing.T) {
 
 func TestAPodThatStaysUnknownIsJudgedAgainWhenItIsKnown(t *testing.T) {
 	t.Parallel()
-	n := newNode(t, oneAtATime, with(func(o *Options) { o.Hold = 0 }))
+	n := newNode(t, daemonSetsExempt, with(func(o *Options) { o.Hold = 0 }))
 	holder := n.occupy("holder")
 
 	exempt := n.strangePod("exempt").runs()
 	_, err := exempt.create("app")
 	require.Error(t, err, "nobody knows it: it waits like any other")
-	exempt.becomesKnown(func(pod *podwatch.Pod) { pod.OwnerKind = "DaemonSet" })
+	exempt.becomesKnown(func(pod *podwatch.Pod) { pod.DaemonSet = true })
 	exempt.becomes(throttle.Starting, throttle.Exempt)
 	exempt.startsNow("app")
 

@@ -1,6 +1,7 @@
 package v1alpha1
 
 import (
+	"path"
 	"slices"
 	"time"
 )
@@ -68,4 +69,21 @@ func (e Exemptions) ExemptsNamespace(namespace string) bool {
 		return namespace == DefaultExemptNamespace
 	}
 	return slices.Contains(e.Namespaces, namespace)
+}
+
+// DefaultSystemNamespaces gives the namespaces in which pods of DaemonSets and critical
+// pods never wait: those of the cluster's own parts, by the names that are usual for
+// them, and the project's.
+func DefaultSystemNamespaces() []string { return []string{"kube-*", "*-system", "pod-pacemaker"} }
+
+// Has tells whether these are pods of a namespace in which they never wait.
+func (e ExemptIn) Has(namespace string) bool {
+	among := e.Namespaces
+	if among == nil {
+		among = DefaultSystemNamespaces()
+	}
+	return slices.ContainsFunc(among, func(pattern string) bool {
+		matches, err := path.Match(pattern, namespace)
+		return err == nil && matches
+	})
 }

@@ -132,9 +132,7 @@ type PacemakerConfigSpec struct {
 	// +kubebuilder:default={}
 	Restarts Restarts `json:"restarts,omitzero"`
 
-	// exemptions say which pods never wait, beside static pods, pods of
-	// DaemonSets and pods of the system-node-critical and
-	// system-cluster-critical priority classes, which never do.
+	// exemptions say which pods never wait, beside static pods, which never do.
 	// +optional
 	// +kubebuilder:default={}
 	Exemptions Exemptions `json:"exemptions,omitempty"`
@@ -188,11 +186,37 @@ type Exemptions struct {
 	// +kubebuilder:validation:items:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
 	Namespaces []string `json:"namespaces,omitzero"`
 
+	// daemonSets say in which namespaces the pods of DaemonSets never wait.
+	// +optional
+	// +kubebuilder:default={}
+	DaemonSets ExemptIn `json:"daemonSets,omitzero"`
+
+	// criticalPods say in which namespaces the pods of the priority classes
+	// system-node-critical and system-cluster-critical never wait.
+	// +optional
+	// +kubebuilder:default={}
+	CriticalPods ExemptIn `json:"criticalPods,omitzero"`
+
 	// allowSkipAnnotation lets pods exempt themselves by the annotation
 	// pod-pacemaker.io/skip: "true". Default false.
 	// +optional
 	// +kubebuilder:default=false
 	AllowSkipAnnotation bool `json:"allowSkipAnnotation,omitempty"`
+}
+
+// ExemptIn says in which namespaces a kind of pods never waits.
+type ExemptIn struct {
+	// namespaces lists the namespaces, at most 64. A '*' at the beginning or at the
+	// end stands for anything, and alone for every namespace. Absent: kube-*,
+	// *-system and pod-pacemaker. An empty list exempts none.
+	// +optional
+	// +listType=set
+	// +kubebuilder:default={"kube-*","*-system","pod-pacemaker"}
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=63
+	// +kubebuilder:validation:items:Pattern=`^([*]|([*]-?)?[a-z0-9]([-a-z0-9]*[a-z0-9])?(-?[*])?)$`
+	Namespaces []string `json:"namespaces,omitzero"`
 }
 
 // Restarts say how containers that exited are started again.

@@ -19,7 +19,7 @@ import (
 // those that wait start by priority, one after the other.
 func TestPriorityAndExemptions(t *testing.T) {
 	d := startDaemon(t)
-	d.configure(t, "{throttleConfig: {maxConcurrent: {value: 1}, noProgressAfter: 0s}}")
+	d.configure(t, "{throttleConfig: {maxConcurrent: {value: 1}, noProgressAfter: 0s}, exemptions: {daemonSets: {namespaces: ['*']}, criticalPods: {namespaces: ['*']}}}")
 	ns, slow := namespace(t), newLatch(t)
 	createPod(t, ns, "holds", herdPod(0.1, slow.holds))
 	eventually(t, "a pod holds the slot", func() bool { return len(begun(t, ns)) == 1 })

@@ -27,8 +27,9 @@ type Pod struct {
 	PriorityClassName string
 	// RestartPolicy is spec.restartPolicy: Always, OnFailure or Never.
 	RestartPolicy string
-	// OwnerKind is the kind of the owner that is the pod's controller, such as ReplicaSet; empty without one.
-	OwnerKind string
+	// DaemonSet is true where the pod's controller is a DaemonSet of the API group apps. Whoever may make the pod may
+	// claim that.
+	DaemonSet bool
 	// SkipAnnotation is true when the annotation [SkipAnnotation] is exactly "true".
 	// Whether that counts is the administrator's choice.
 	SkipAnnotation bool

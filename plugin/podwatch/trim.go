@@ -8,6 +8,7 @@ import (
 	"github.com/sirupsen/logrus"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // reasonCrashLoop is the kubelet's reason for a container that waits before it is started yet again.
@@ -91,7 +92,8 @@ func trim(p *corev1.Pod) Pod {
 		pod.ActiveDeadline = time.Duration(*p.Spec.ActiveDeadlineSeconds) * time.Second
 	}
 	if owner := metav1.GetControllerOfNoCopy(p); owner != nil {
-		pod.OwnerKind = owner.Kind
+		group, err := schema.ParseGroupVersion(owner.APIVersion)
+		pod.DaemonSet = err == nil && group.Group == "apps" && owner.Kind == "DaemonSet"
 	}
 	for i := range p.Status.Conditions {
 		c := &p.Status.Conditions[i]

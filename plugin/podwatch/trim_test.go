@@ -60,14 +60,14 @@ func TestTrimIdentity(t *testing.T) {
 	p := webPod(func(p *corev1.Pod) {
 		p.Annotations = map[string]string{SkipAnnotation: "true"}
 		p.OwnerReferences = []metav1.OwnerReference{
-			{Kind: "Gadget", Name: "no-controller"}, {Kind: "DaemonSet", Name: "d", Controller: &yes},
+			{Kind: "Gadget", Name: "no-controller"}, {APIVersion: "apps/v1", Kind: "DaemonSet", Name: "d", Controller: &yes},
 		}
 		p.Spec.ActiveDeadlineSeconds, p.Spec.Priority, p.Spec.PriorityClassName = &seconds, &priority, "high"
 		p.Status.Phase = corev1.PodPending
 	})
 	require.Equal(t, Pod{
 		UID: "uid-1", Namespace: "ns", Name: "web", Priority: 7, PriorityClassName: "high", RestartPolicy: "Always",
-		OwnerKind: "DaemonSet", SkipAnnotation: true, ActiveDeadline: 90 * time.Second, Phase: corev1.PodPending,
+		DaemonSet: true, SkipAnnotation: true, ActiveDeadline: 90 * time.Second, Phase: corev1.PodPending,
 		Containers: map[string]Container{"app": {Kind: App}},
 	}, trim(p))
 
@@ -298,4 +298,14 @@ func FuzzTrim(f *testing.F) {
 			require.False(t, pod.RestartPolicy == "Never" && pod.StartsAgain(name) && pod.Containers[name].Kind != Sidecar)
 		}
 	})
+}
+
+func TestADaemonSetIsOneByItsAPIGroup(t *testing.T) {
+	t.Parallel()
+	yes := true
+	for version, want := range map[string]bool{"apps/v1": true, "apps/v2": true, "v1": false, "apps.kruise.io/v1alpha1": false, "a/b/c": false} {
+		p := &corev1.Pod{}
+		p.OwnerReferences = []metav1.OwnerReference{{APIVersion: version, Kind: "DaemonSet", Name: "d", Controller: &yes}}
+		require.Equal(t, want, trim(p).DaemonSet, version)
+	}
 }
