@@ -215,23 +215,6 @@ func mostStarting(all []life) (most int) {
 	return most
 }
 
-// processesIn counts the containers that run, as containerd has it, of the pods of a
-// namespace whose names begin so.
-func processesIn(t *testing.T, namespace, prefix string) (n int) {
-	t.Helper()
-	reply, err := node.CRI().ListContainers(t.Context(), &runtimeapi.ListContainersRequest{Filter: &runtimeapi.ContainerFilter{
-		State:         &runtimeapi.ContainerStateValue{State: runtimeapi.ContainerState_CONTAINER_RUNNING},
-		LabelSelector: map[string]string{"io.kubernetes.pod.namespace": namespace},
-	}})
-	require.NoError(t, err)
-	for _, c := range reply.Containers {
-		if strings.HasPrefix(c.Labels["io.kubernetes.pod.name"], prefix) {
-			n++
-		}
-	}
-	return n
-}
-
 // startedIn counts how often kubelet told that a container of a namespace started.
 func startedIn(t *testing.T, namespace string) (n int32) {
 	t.Helper()
