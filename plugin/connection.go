@@ -95,7 +95,7 @@ func (c *connection) run(ctx context.Context) error {
 	for {
 		c.awaitStops(ctx)
 		if ctx.Err() != nil {
-			return nil
+			return nil //nolint:nilerr // The daemon ends, and that is no fault.
 		}
 		served, err := c.serve(ctx)
 		if ctx.Err() != nil {

@@ -37,7 +37,7 @@ var errPanicked = errors.New("a part of the daemon panicked")
 // tried runs a part once; where it panicked, that is counted and logged, and the error
 // is errPanicked.
 func (p *pacer) tried(ctx context.Context, part string, run func(context.Context) error) (err error) {
-	err = errPanicked // unless run returns
+	err = errPanicked //nolint:wastedassign // It is the result where run panics.
 	defer p.caught(part)
 	return run(ctx)
 }

@@ -26,8 +26,7 @@ func retakeWithin(nodes int) time.Duration {
 	if nodes <= 0 {
 		nodes = 1
 	}
-	n := time.Duration(nodes)
-	return min(n*retakeSmall, max(retakeAll, n*retakePerNode))
+	return min(time.Duration(nodes)*retakeSmall, max(retakeAll, time.Duration(nodes)*retakePerNode))
 }
 
 // policiesWithin bounds how long the gate stays closed for policies that nobody tells.

@@ -28,8 +28,8 @@ func serveCrowd(t *testing.T) (addr string) {
 	addr = l.Addr().String()
 	require.NoError(t, l.Close())
 	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- ServeHTTP(ctx, addr, &node{limiter: herd(t)}, prometheus.NewRegistry()) }()
+	ended, n := make(chan error, 1), &node{limiter: herd(t)}
+	go func() { ended <- ServeHTTP(ctx, addr, n, prometheus.NewRegistry()) }()
 	t.Cleanup(func() {
 		cancel()
 		assert.NoError(t, <-ended)

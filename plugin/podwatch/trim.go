@@ -96,9 +96,7 @@ func trim(p *corev1.Pod) Pod {
 		pod.DaemonSet = err == nil && group.Group == "apps" && owner.Kind == "DaemonSet"
 	}
 	for i := range p.Status.Conditions {
-		c := &p.Status.Conditions[i]
-		switch {
-		case c.Type == corev1.ContainersReady:
+		if c := &p.Status.Conditions[i]; c.Type == corev1.ContainersReady {
 			pod.ContainersReady, pod.ReadinessSince = c.Status == corev1.ConditionTrue, c.LastTransitionTime.Time
 		}
 	}
