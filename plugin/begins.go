@@ -18,7 +18,8 @@ const (
 	// startAtOnce: the container never waits, and is counted: another of its pod
 	// runs and would be held up, or it is a restart and those are not paced.
 	startAtOnce
-	// startNever: kubelet takes the pod down, and yet goes on with its next container.
+	// startNever: the pod is deleted, or kubelet takes it down, and yet kubelet goes on with
+	// its next container.
 	startNever
 )
 
@@ -28,7 +29,7 @@ func (p *pacer) beginsLocked(now time.Time, r *record, name string, pod podwatch
 		return startGoesOn
 	}
 	if t := p.limiter.Lookup(r.uid); t != nil {
-		if p.isTakenDown(now, t) && p.mayRefuse() {
+		if (p.isTakenDown(now, t) || isDeleted(t)) && p.mayRefuse() {
 			return startNever
 		}
 		if r.goesOn(name, t) {
@@ -40,6 +41,12 @@ func (p *pacer) beginsLocked(now time.Time, r *record, name string, pod podwatch
 		return startAtOnce
 	}
 	return startBegins
+}
+
+// isDeleted tells whether the pod of a ticket was deleted before its start was over.
+func isDeleted(t *throttle.Ticket) bool {
+	state, reason := t.Status()
+	return state == throttle.Gone && reason == throttle.Deleted
 }
 
 // goesOn tells whether the named container belongs to the start of a ticket that was

@@ -36,6 +36,25 @@ func TestAPodThatIsDeletedAtTheGateStartsNothing(t *testing.T) {
 	assert.Equal(t, []string{"holder"}, starting)
 }
 
+// kubelet's worker for the pod sees the deletion only when the start of the container that
+// waits is over; before it looks, it may make the container anew, or the next one.
+func TestNoContainerOfADeletedPodIsMade(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, oneAtATime)
+	n.occupy("holder")
+	p := n.pod("deleted", manyContainers).runs()
+	a := p.waitsAtGate("app")
+
+	p.isDeleted()
+	require.ErrorContains(t, a.result(), string(throttle.Deleted))
+	for _, name := range []string{"app", "second"} {
+		_, err := p.create(name)
+		require.ErrorContains(t, err, "pod-pacemaker: not started: "+string(throttle.Deleted), name)
+	}
+	_, starting := n.names()
+	assert.Equal(t, []string{"holder"}, starting)
+}
+
 func TestAPodThatIsDeletedByForceAtTheGateStartsNothing(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, oneAtATime)

@@ -40,6 +40,8 @@ func HeldText(h throttle.Held) string {
 		return "nothing starts any more"
 	case throttle.Evicted, throttle.Preempted:
 		return "kubelet ends the pod"
+	case throttle.Deleted:
+		return "the pod is deleted"
 	case throttle.GateRoom:
 		return fmt.Sprintf("%g go before it, room for %g near their turn", h.Measured, h.Threshold)
 	default:
