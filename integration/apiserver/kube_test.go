@@ -40,17 +40,17 @@ func TestTheDaemonsClient(t *testing.T) {
 		require.NoError(t, err)
 		assert.Len(t, list.Items, 1)
 		_, err = leases.Create(ctx, made, metav1.CreateOptions{})
-		assert.Error(t, err, "it has a version")
+		require.Error(t, err, "it has a version")
 		wrong := types.UID("another")
 		err = leases.Delete(ctx, name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &wrong}})
 		assert.True(t, apierrors.IsConflict(err), "%v", err)
 		require.NoError(t, leases.Delete(ctx, name, metav1.DeleteOptions{}))
 
-		event, err := client.Events("default").Create(ctx, &corev1.Event{
+		_, err = client.Events("default").Create(ctx, &corev1.Event{
 			ObjectMeta: metav1.ObjectMeta{Name: name}, InvolvedObject: corev1.ObjectReference{Kind: "Pod", Namespace: "default", Name: "x"}, Count: 1,
 		}, metav1.CreateOptions{})
 		require.NoError(t, err)
-		event, err = client.Events("default").Patch(ctx, name, types.StrategicMergePatchType, []byte(`{"count":2}`), metav1.PatchOptions{})
+		event, err := client.Events("default").Patch(ctx, name, types.StrategicMergePatchType, []byte(`{"count":2}`), metav1.PatchOptions{})
 		require.NoError(t, err)
 		assert.EqualValues(t, 2, event.Count)
 		event.Message = "text"

@@ -109,5 +109,5 @@ func (d *daemon) startUnready(t *testing.T) {
 		return err == nil
 	})
 	cancel() // it is waited for no longer
-	<-started
+	t.Logf("it answers before it paces pods; what is said of the wait for that: %v", <-started)
 }

@@ -72,7 +72,7 @@ func TestSlotsOfTheOwnNode(t *testing.T) {
 		"another's candidate": {own, slot("pod-pacemaker-summary", "other", func(l *coordinationv1.Lease) { l.Labels = nil }), notMine},
 	} {
 		_, err := c.by.Create(t.Context(), c.lease, metav1.CreateOptions{})
-		assert.ErrorContains(t, err, c.why, name)
+		require.ErrorContains(t, err, c.why, name)
 	}
 	taken, err := own.Create(t.Context(), slot("p-0", "own"), metav1.CreateOptions{})
 	require.NoError(t, err)
