@@ -22,6 +22,8 @@ type podSource interface {
 	Get(uid string) (podwatch.Pod, bool)
 	Await(ctx context.Context, uid string) (podwatch.Pod, bool)
 	Healthy() bool
+	Heard(uid string) time.Time
+	ListAnew(now time.Time, why string)
 }
 
 // pacer turns what the runtime, the hooks and the pod watch tell into calls of
@@ -70,6 +72,7 @@ type pacer struct {
 	muster       *muster
 	woken        chan struct{}        // holds at most one: run is to look at all starts
 	pulse        chan chan<- struct{} // each is closed when run has gone round once more
+	mute         muteCheck
 }
 
 func newPacer(o Options, pods podSource, m *metrics) *pacer {
@@ -79,6 +82,7 @@ func newPacer(o Options, pods podSource, m *metrics) *pacer {
 		signs: newSigns(o), stalls: newStalls(o), budget: newHandlerBudget(), missed: newMissedStarts(),
 		kubelet: newKubeletProcess(o),
 		records: map[string]*record{}, starting: map[string]*measured{},
+		mute:  newMuteCheck(),
 		woken: make(chan struct{}, 1), pulse: make(chan chan<- struct{}),
 	}
 	p.keeper = policies.New(policies.Options{Limiter: p.limiter, Log: o.Log})

@@ -143,6 +143,7 @@ func (w *Watch) swap(c *cached) bool {
 	if known == nil || !sameName(known, c) || known.ResourceVersion != c.ResourceVersion || known.epoch >= c.epoch {
 		return false
 	}
+	c.heard = known.heard // the watch did not tell of it
 	w.pods[c.pod.UID] = c
 	return true
 }

@@ -15,7 +15,8 @@ var (
 
 // health remembers how the last exchange with the API server went, and logs when that changes.
 type health struct {
-	log logrus.FieldLogger
+	log  logrus.FieldLogger
+	mute *mute
 
 	mu   sync.Mutex
 	err  error // nil: a watch is open and no failure was seen since
@@ -23,7 +24,7 @@ type health struct {
 }
 
 func newHealth(log logrus.FieldLogger) *health {
-	return &health{log: log, err: errNotSynced}
+	return &health{log: log, mute: newMute(), err: errNotSynced}
 }
 
 // failed notes that listing or watching went wrong.
@@ -41,8 +42,11 @@ func (h *health) failed(err error) {
 	}
 }
 
-// works notes that a watch is open and caught up.
+// works notes that a watch is open and caught up. Of a mute one that says nothing: the pods have to be listed first.
 func (h *health) works() {
+	if h.mute.now() {
+		return
+	}
 	h.mu.Lock()
 	recovered := h.said
 	h.err, h.said = nil, false
@@ -60,7 +64,8 @@ func (h *health) last() error {
 
 // Healthy reports whether the pods of this node are known and the watch is not failing now. It is false before the
 // first list is in, after a failed list or watch until the next watch is open, and after Run. A regular end of a watch
-// (the API server closes each after some minutes) is no failure. A connection that died silently is found by
+// (the API server closes each after some minutes) is no failure. A watch that tells nothing is noticed by who knows
+// better, see [Watch.ListAnew]. A connection that died silently is found by
 // client-go's HTTP/2 health check, after 45 s by default.
 func (w *Watch) Healthy() bool { return w.Err() == nil }
 

@@ -26,14 +26,20 @@ func listWatch(client kube.Interface, node string, h *health) cache.ListerWatche
 	return cache.ToListWatcherWithWatchListSemantics(informer.Endable(&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
 			opts.FieldSelector = selector
+			h.mute.newest(&opts)
+			began := time.Now()
 			list, err := pods.List(ctx, opts)
-			if err != nil && ctx.Err() == nil {
+			switch {
+			case err == nil:
+				h.mute.complete(began)
+			case ctx.Err() == nil:
 				h.failed(fmt.Errorf("list pods: %w", err))
 			}
 			return list, err
 		},
 		WatchFuncWithContext: func(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
-			opts.FieldSelector = selector
+			opts.FieldSelector, opts.Watch = selector, true
+			h.mute.newest(&opts)
 			inner, err := pods.Watch(ctx, opts)
 			if err != nil {
 				if ctx.Err() == nil && !fallsBackToList(opts, err) {
@@ -62,13 +68,14 @@ type stream struct {
 	inner  watch.Interface
 	ctx    context.Context // of the request: once it ends, errors say nothing about the API server
 	health *health
+	opened time.Time
 	events chan watch.Event
 	done   chan struct{}
 	once   sync.Once
 }
 
 func observe(ctx context.Context, inner watch.Interface, opts metav1.ListOptions, h *health) watch.Interface {
-	s := &stream{inner: inner, ctx: ctx, health: h, events: make(chan watch.Event), done: make(chan struct{})}
+	s := &stream{inner: inner, ctx: ctx, health: h, opened: time.Now(), events: make(chan watch.Event), done: make(chan struct{})}
 	if opts.SendInitialEvents == nil || !*opts.SendInitialEvents {
 		h.works()
 	}
@@ -89,9 +96,14 @@ func (s *stream) Stop() {
 
 func (s *stream) pass() {
 	defer close(s.events)
-	opened, count := time.Now(), 0
-	for event := range s.inner.ResultChan() {
-		count++
+	for count := 0; ; count++ {
+		event, ok := s.next()
+		if !ok {
+			if count == 0 && time.Since(s.opened) < shortWatch {
+				s.failed(errShortWatch)
+			}
+			return
+		}
 		s.note(event)
 		select {
 		case s.events <- event:
@@ -99,8 +111,19 @@ func (s *stream) pass() {
 			return
 		}
 	}
-	if count == 0 && time.Since(opened) < shortWatch {
-		s.failed(errShortWatch)
+}
+
+// next gives the next event, which is an error of this side where the stream is mute; false: the stream ended.
+func (s *stream) next() (watch.Event, bool) {
+	for {
+		select {
+		case event, ok := <-s.inner.ResultChan():
+			return event, ok
+		case <-s.health.mute.again:
+			if s.health.mute.now() { // and was not listed meanwhile
+				return expired(), true
+			}
+		}
 	}
 }
 
@@ -111,6 +134,7 @@ func (s *stream) note(event watch.Event) {
 		s.failed(fmt.Errorf("watch pods: %w", apierrors.FromObject(event.Object)))
 	case watch.Bookmark:
 		if object, ok := event.Object.(metav1.Object); ok && object.GetAnnotations()[metav1.InitialEventsAnnotationKey] == "true" {
+			s.health.mute.complete(s.opened)
 			s.health.works()
 		}
 	}

@@ -21,7 +21,8 @@ const probePeriod = 10 * time.Second
 type cached struct {
 	metav1.ObjectMeta // namespace, name, uid and resourceVersion, which client-go reads; nothing else is set
 	pod               Pod
-	epoch             uint64 // of the taker of its facts
+	epoch             uint64    // of the taker of its facts
+	heard             time.Time // when the API server told of it
 }
 
 // transform turns an API pod into a cached one before anything keeps it. Other objects (what was transformed already,
@@ -40,7 +41,8 @@ func (w *Watch) transform(obj any) (any, error) {
 			UID:             p.UID,
 			ResourceVersion: p.ResourceVersion,
 		},
-		pod: w.trimmed(p, taker),
+		pod:   w.trimmed(p, taker),
+		heard: time.Now(),
 	}, nil
 }
 
