@@ -55,11 +55,11 @@ func tookBack(pod podwatch.Pod, kubelet kubeletRun) bool {
 
 // doubt tells until when kubelet's word that a pod is ready may be false; zero: it is
 // believed. Only starts under way are doubted.
-func (p *pacer) doubt(now time.Time, pod podwatch.Pod, run progress) (until time.Time) {
+func (p *pacer) doubt(pod podwatch.Pod, run progress) (until time.Time) {
 	if !pod.Probed || !pod.ContainersReady || run.probed.IsZero() {
 		return time.Time{}
 	}
-	kubelet := p.kubelet.now(now)
+	kubelet := p.kubelet.known()
 	until = mayBeFalse(pod, kubelet, run.probed)
 	if until.IsZero() {
 		return until
@@ -90,11 +90,11 @@ func (p *pacer) noteDoubt(uid string, started time.Time) (vouched, isNew bool) {
 }
 
 // noteUnready takes note that kubelet says that a pod is not ready.
-func (p *pacer) noteUnready(now time.Time, pod podwatch.Pod, run progress) {
+func (p *pacer) noteUnready(pod podwatch.Pod, run progress) {
 	if !pod.ReadinessSince.After(run.probed) {
 		return // it has said nothing else since
 	}
-	kubelet := p.kubelet.now(now)
+	kubelet := p.kubelet.known()
 	if !tookBack(pod, kubelet) {
 		return
 	}

@@ -113,7 +113,9 @@ func (h *handlers) guard(ctx context.Context, name string, pod *api.PodSandbox, 
 		if h.took != nil {
 			h.took(end, took)
 		}
-		h.p.refusals.spending.called(end, name)
+		if h.p.refusals.spending.called(end, name) {
+			h.p.wake()
+		}
 		if fault := recover(); fault != nil {
 			if name == "RunPodSandbox" || name == "CreateContainer" {
 				h.p.unpaced(podKey(pod), pod.GetNamespace()+"/"+pod.GetName(), unpacedPanic)

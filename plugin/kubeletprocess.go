@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -32,11 +31,16 @@ type kubeletProcess struct {
 	// server, in nanoseconds.
 	lastAsk atomic.Int64
 
-	mu       sync.Mutex
-	found    []processOfNode // of these names, at the last search
-	run      kubeletRun      // of the youngest of them
-	search   time.Time       // when to search next, where none was ever found
-	followed int64           // the lastAsk up to which run is known
+	// followed is the lastAsk up to which seen is known.
+	followed atomic.Int64
+	seen     atomic.Pointer[kubeletSeen]
+}
+
+// kubeletSeen is what one look at /proc found. It does not change.
+type kubeletSeen struct {
+	found  []processOfNode // of these names, at the last search
+	run    kubeletRun      // of the youngest of them
+	search time.Time       // when to search next, where none was ever found
 }
 
 // kubeletRun is the life of one process of kubelet. The zero value: nobody knows it.
@@ -53,7 +57,9 @@ func newKubeletProcess(o Options) *kubeletProcess {
 	for i, name := range names {
 		names[i] = name[:min(len(name), commLength)]
 	}
-	return &kubeletProcess{proc: o.ProcRoot, names: names, log: o.Log}
+	k := &kubeletProcess{proc: o.ProcRoot, names: names, log: o.Log}
+	k.seen.Store(&kubeletSeen{})
+	return k
 }
 
 // asks takes note that kubelet has the runtime make something for a pod of the API
@@ -63,57 +69,58 @@ func (k *kubeletProcess) asks(now time.Time) { k.lastAsk.Store(now.UnixNano()) }
 // follow looks whether it was another kubelet that asked last; where nobody asked since,
 // it reads nothing.
 func (k *kubeletProcess) follow(now time.Time) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if last := k.lastAsk.Load(); last != k.followed {
-		k.followed = last
-		k.lookLocked(now)
+	if last := k.lastAsk.Load(); k.followed.Swap(last) != last {
+		k.now(now)
 	}
 }
+
+// known gives what the last look found. It reads nothing, and is for handlers.
+func (k *kubeletProcess) known() kubeletRun { return k.seen.Load().run }
 
 // now gives what is known of the kubelet that runs; zero: no process of these names is
 // seen. Of several the youngest counts. It reads one file of /proc for each, and all
 // processes only where one of them is gone.
 func (k *kubeletProcess) now(now time.Time) kubeletRun {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.lookLocked(now)
-	return k.run
+	before := k.seen.Load()
+	after := *before
+	k.look(now, &after)
+	k.seen.CompareAndSwap(before, &after) // else another look was done meanwhile
+	return k.known()
 }
 
-func (k *kubeletProcess) lookLocked(now time.Time) {
-	if len(k.names) == 0 || now.Before(k.search) {
+func (k *kubeletProcess) look(now time.Time, seen *kubeletSeen) {
+	if len(k.names) == 0 || now.Before(seen.search) {
 		return
 	}
 	fs, err := procfs.NewFS(k.proc)
 	if err != nil {
 		return
 	}
-	if len(k.found) == 0 || slices.ContainsFunc(k.found, func(p processOfNode) bool { return !lives(fs, p) }) {
-		k.findLocked(now, fs)
+	if len(seen.found) == 0 || slices.ContainsFunc(seen.found, func(p processOfNode) bool { return !lives(fs, p) }) {
+		k.find(now, fs, seen)
 	}
 	asked := time.Unix(0, k.lastAsk.Load())
-	if k.run.works.IsZero() && !k.run.started.IsZero() && asked.After(k.run.started.Add(restartSlack)) {
-		k.run.works = asked
+	if seen.run.works.IsZero() && !seen.run.started.IsZero() && asked.After(seen.run.started.Add(restartSlack)) {
+		seen.run.works = asked
 	}
 }
 
-// findLocked looks through all processes. While kubelet is away, what was found last
+// find looks through all processes. While kubelet is away, what was found last
 // stays: nothing that is heard of it is new.
-func (k *kubeletProcess) findLocked(now time.Time, fs procfs.FS) {
+func (k *kubeletProcess) find(now time.Time, fs procfs.FS, seen *kubeletSeen) {
 	boot, err := fs.Stat()
 	found := processesNamed(fs, k.names)
 	switch {
 	case err == nil && len(found) > 0:
 		youngest := slices.MaxFunc(found, func(a, b processOfNode) int { return cmp.Compare(a.started, b.started) })
-		k.found = found
-		k.run = kubeletRun{started: time.Unix(int64(boot.BootTime), 0).Add(time.Duration(youngest.started) * tick)}
-	case k.run.started.IsZero():
-		if k.search.IsZero() {
+		seen.found = found
+		seen.run = kubeletRun{started: time.Unix(int64(boot.BootTime), 0).Add(time.Duration(youngest.started) * tick)}
+	case seen.run.started.IsZero():
+		if seen.search.IsZero() {
 			k.log.WithFields(logrus.Fields{"kubelet_process": strings.Join(k.names, ","), logrus.ErrorKey: err}).
 				Warn("no process of kubelet is seen: after a restart of kubelet, starts may end too early (--kubelet-process)")
 		}
-		k.search = now.Add(kubeletEvery)
+		seen.search = now.Add(kubeletEvery)
 	}
 }
 

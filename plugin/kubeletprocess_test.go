@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -77,6 +78,28 @@ func TestTheStartOfKubeletIsThatOfItsProcess(t *testing.T) {
 	assert.Equal(t, booted.Add(2*time.Hour), k.now(now).started, "it was restarted")
 	proc.runs(71, 1, "kubelet", 3*time.Hour, "71")
 	assert.Equal(t, booted.Add(3*time.Hour), k.now(now).started, "another process has its number")
+}
+
+func TestWhatIsKnownOfKubeletIsThereWhileProcIsSlow(t *testing.T) {
+	t.Parallel()
+	proc := newBootedProc(t)
+	proc.runs(70, 1, "kubelet", time.Minute, "70")
+	k := proc.kubelet("kubelet")
+	known := k.now(booted)
+	slow := filepath.Join(proc.dir, "70", "stat")
+	require.NoError(t, os.Remove(slow))
+	require.NoError(t, syscall.Mkfifo(slow, 0o600))
+	looked := make(chan struct{})
+	go func() {
+		defer close(looked)
+		k.now(booted) // waits until somebody writes
+	}()
+	writer, err := os.OpenFile(slow, os.O_WRONLY, 0) // once it reads
+	require.NoError(t, err)
+	assert.Equal(t, known, k.known())
+	proc.ends(70)
+	require.NoError(t, writer.Close())
+	<-looked
 }
 
 func TestOfSeveralKubeletsTheYoungestCounts(t *testing.T) {

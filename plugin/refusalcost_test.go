@@ -71,6 +71,27 @@ func newSpender(idle float64) *spender {
 	return s
 }
 
+// calls ends a call of the runtime.
+func (s *spender) calls(handler string) {
+	if s.c.spending.called(s.now, handler) {
+		s.c.spending.sample(s.now)
+	}
+}
+
+func TestAHandlerNeverReadsWhatTheRuntimeSpends(t *testing.T) {
+	t.Parallel()
+	s := newSpender(0)
+	reads := 0
+	s.c.spending.usage = func() (time.Duration, bool) { reads++; return 0, true }
+	due := s.c.spending.called(s.now, "RunPodSandbox")
+	assert.True(t, due)
+	assert.False(t, s.c.spending.called(s.now, "RunPodSandbox"), "it was said")
+	assert.Zero(t, reads)
+	s.c.spending.sample(s.now)
+	s.c.spending.sample(s.now)
+	assert.Equal(t, 1, reads, "nobody called since")
+}
+
 func (s *spender) pass(d time.Duration) {
 	s.now = s.now.Add(d)
 	s.cpu += time.Duration(s.idle * float64(d))
@@ -81,7 +102,7 @@ func (s *spender) refuses(n int, factor float64) {
 	for range n {
 		for _, handler := range []string{"RunPodSandbox", "StopPodSandbox", "RemovePodSandbox"} {
 			s.cpu += time.Duration(factor * float64(runtimeSpends[handler]))
-			s.c.spending.called(s.now, handler)
+			s.calls(handler)
 		}
 		s.pass(2 * time.Second)
 	}
@@ -120,7 +141,7 @@ func TestWhatElseTheRuntimeDoesIsNoCostOfRefusals(t *testing.T) {
 		s.refuses(1, 1)
 		for _, handler := range []string{"CreateContainer", "PostStartContainer"} { // a start
 			s.cpu += runtimeSpends[handler]
-			s.c.spending.called(s.now, handler)
+			s.calls(handler)
 		}
 	}
 	assert.InEpsilon(t, sandboxRefusalCPU.Seconds(), s.c.add(s.now, atSandbox).Seconds(), 0.1)

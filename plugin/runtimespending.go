@@ -42,6 +42,8 @@ type runtimeSpending struct {
 	last    time.Time                    // of the last reading; zero: none
 	lastCPU time.Duration
 	pending time.Duration // expected of the calls since the last reading
+	due     bool          // it is time for a reading
+	number  int           // of the runtime that is seen
 	idle    float64       // CPU-seconds per second of a runtime that nobody calls
 	// spent is the runtime's CPU time beyond idle since the last comparison, expected
 	// what the calls would have cost where they were measured.
@@ -63,31 +65,49 @@ func (s *runtimeSpending) factorNow() (factor float64, measured bool) {
 func (s *runtimeSpending) connected(procRoot string, runtime processOfNode) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.usage, s.last, s.pending, s.spent, s.expected = nil, time.Time{}, 0, 0, 0
+	s.usage, s.last, s.pending, s.spent, s.expected, s.due = nil, time.Time{}, 0, 0, 0, false
+	s.number++
 	if runtime.pid != 0 {
 		s.usage = func() (time.Duration, bool) { return cpuOf(procRoot, runtime) }
 	}
 }
 
-// called takes note of a call of the runtime that has ended.
-func (s *runtimeSpending) called(now time.Time, handler string) {
+// called takes note of a call of the runtime that has ended. It reads nothing, and tells
+// whether sample is to be called.
+func (s *runtimeSpending) called(now time.Time, handler string) (due bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.usage == nil {
-		return
+		return false
 	}
-	if s.last.IsZero() || now.Before(s.last) || now.Sub(s.last) >= sampleEvery {
-		s.sampleLocked(now)
-	}
+	due = !s.due && (s.last.IsZero() || now.Before(s.last) || now.Sub(s.last) >= sampleEvery)
+	s.due = s.due || due
 	s.pending += runtimeSpends[handler]
+	return due
 }
 
-func (s *runtimeSpending) sampleLocked(now time.Time) {
-	cpu, ok := s.usage()
-	if !ok {
-		s.usage = nil
+// sample reads the runtime's CPU time, if a call said so. Only run calls it.
+func (s *runtimeSpending) sample(now time.Time) {
+	s.mu.Lock()
+	due, usage, number := s.due, s.usage, s.number
+	s.due = false
+	s.mu.Unlock()
+	if !due || usage == nil {
 		return
 	}
+	cpu, ok := usage()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case number != s.number: // of another runtime
+	case !ok:
+		s.usage = nil
+	default:
+		s.sampledLocked(now, cpu)
+	}
+}
+
+func (s *runtimeSpending) sampledLocked(now time.Time, cpu time.Duration) {
 	took, used := now.Sub(s.last), cpu-s.lastCPU
 	first := s.last.IsZero() || took <= 0 || used < 0
 	pending := s.pending

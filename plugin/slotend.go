@@ -12,6 +12,9 @@ import (
 // podChanged takes over what the pod watch tells of a pod.
 func (p *pacer) podChanged(pod podwatch.Pod, deleted bool) {
 	now := time.Now()
+	if pod.Probed && p.isStarting(pod.UID) {
+		p.kubelet.now(now) // what it says may be the word of a kubelet that was restarted
+	}
 	p.compare(now, pod, deleted)
 	p.regroup(now, pod, deleted)
 	if deleted && !pod.Static { // of a static pod, only the mirror was deleted
@@ -94,6 +97,9 @@ func (p *pacer) judgeAllWaiting(now time.Time) {
 // say. It gives the time at which to ask again, zero where a change of the pod
 // will tell.
 func (p *pacer) judgeStarting(now time.Time, t *throttle.Ticket, pod podwatch.Pod) (again time.Time) {
+	if pod.Probed {
+		p.kubelet.now(now)
+	}
 	reason, since, again := p.howItEnded(now, pod)
 	switch reason {
 	case "":
@@ -143,10 +149,10 @@ func (p *pacer) howItEnded(now time.Time, pod podwatch.Pod) (reason throttle.Rea
 // howReady is howItEnded of a pod that has probes and whose containers run.
 func (p *pacer) howReady(now time.Time, pod podwatch.Pod, run progress) (reason throttle.Reason, since, again time.Time) {
 	if !pod.ContainersReady {
-		p.noteUnready(now, pod, run)
+		p.noteUnready(pod, run)
 		return "", time.Time{}, time.Time{}
 	}
-	switch until := p.doubt(now, pod, run); {
+	switch until := p.doubt(pod, run); {
 	case until.IsZero():
 		return throttle.Ready, now, time.Time{}
 	case now.Before(until):
