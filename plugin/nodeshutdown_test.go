@@ -50,7 +50,10 @@ func TestWhoNeedNotWaitStartsOnANodeThatShutsDown(t *testing.T) {
 	half.startsNow("app")
 	n.p.shutsDown(true)
 	half.startsNow("beside")
-	n.pod("critical", func(pod *podwatch.Pod) { pod.PriorityClassName = "system-node-critical" }).runs().startsNow("app")
+	critical := n.strangePod("critical")
+	critical.spec.Namespace = "kube-system" // where critical pods are exempt
+	critical.becomesKnown(func(pod *podwatch.Pod) { pod.PriorityClassName = "system-node-critical" })
+	critical.runs().startsNow("app")
 }
 
 func TestAShutdownThatIsCalledOffIsOver(t *testing.T) {
