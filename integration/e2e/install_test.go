@@ -140,7 +140,8 @@ func installChart(t *testing.T, more map[string]any) *install {
 		all.WriteString("\n---\n" + text)
 	}
 	require.NoError(t, os.WriteFile(in.manifest, []byte(all.String()), 0o600))
-	out, err := node.Kubectl(t.Context(), "apply", "--server-side", "-f", in.manifest)
+	// Other scenarios may have applied the rights of deploy/base, some objects of which have the same names.
+	out, err := node.Kubectl(t.Context(), "apply", "--server-side", "--force-conflicts", "-f", in.manifest)
 	t.Cleanup(func() {
 		if t.Failed() {
 			in.logPods(t)

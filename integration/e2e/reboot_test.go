@@ -30,7 +30,9 @@ const rebooted = 20
 // seconds. The daemon begins between containerd and kubelet, as its systemd unit
 // has it: from the first pod on, no more start at a time than the limit.
 func TestReboot(t *testing.T) {
-	d := startDaemon(t)
+	// As startDaemon, but for the check that nothing was refused: an API server that has just started refuses what it
+	// has not read the roles for.
+	d := startDaemonWith(t, "--kubeconfig", asServiceAccount(t), "--node-name", node.NodeName)
 	ns := herdBeforeReboot(t, d)
 	require.NoError(t, node.APIServer.Stop(t.Context()))
 	shutDown(t, d)
