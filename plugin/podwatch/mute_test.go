@@ -102,7 +102,9 @@ func TestAMuteWatchOfARealServerIsListedAnew(t *testing.T) {
 		require.False(t, w.Healthy())
 		w.health.mute.ask() // the random time is over
 		eventually(t, "healthy again", w.Healthy)
-		_, known := w.Get("uid-1")
-		require.True(t, known)
+		eventually(t, "the pod that was lost is known", func() bool {
+			_, known := w.Get("uid-1")
+			return known
+		})
 	}
 }
