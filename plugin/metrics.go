@@ -57,11 +57,11 @@ func newMetrics() *metrics {
 	m := &metrics{
 		registry:    prometheus.NewRegistry(),
 		waits:       prometheus.NewHistogramVec(histogram("wait_seconds", "Time from joining the queue to the admission, by the reason of the admission.", secondsBuckets), []string{"reason"}),
-		admissions:  prometheus.NewCounterVec(counter("admissions_total", "Admitted starts. MaxWait and GateDeadline: over the limit. SlotLent: into a lent slot. Found: under way when the daemon synchronized."), []string{"reason"}),
+		admissions:  prometheus.NewCounterVec(counter("admissions_total", "Admitted starts. MaxWait and GateDeadline: over the limit. SlotLent: into a lent slot. Adopted: under way when the daemon synchronized."), []string{"reason"}),
 		shadowWaits: prometheus.NewHistogramVec(histogram("shadow_wait_seconds", "Time that a start would have waited with the mode Enforce, by the reason; it went on at once, for the mode is Shadow.", secondsBuckets), []string{"reason"}),
 		starts:      prometheus.NewHistogramVec(histogram("start_seconds", "Time from the admission to the end of the start, by the reason of the end.", secondsBuckets), []string{"reason"}),
 		refusals:    prometheus.NewCounterVec(counter("refusals_total", "Refused sandboxes and containers, which kubelet tries again."), []string{"at", "reason"}),
-		unpaced:     prometheus.NewCounterVec(counter("unpaced_total", "Starts that went on without being paced. Found: under way when the daemon synchronized, whether or not an earlier daemon paced them. Shadow and Off: the mode asks for that."), []string{"reason"}),
+		unpaced:     prometheus.NewCounterVec(counter("unpaced_total", "Starts that went on without being paced. Adopted: under way when the daemon synchronized, whether or not an earlier daemon paced them. Shadow and Off: the mode asks for that."), []string{"reason"}),
 		kicks:       prometheus.NewCounterVec(counter("kicks_total", "Pods that were patched so that kubelet comes back to them when it is their turn, with --kick."), []string{"result"}),
 		panics:      prometheus.NewCounterVec(counter("panics_total", "Panics that were caught. In an NRI handler: the pod started; elsewhere the part went on."), []string{"part"}),
 		expired:     prometheus.NewCounter(counter("gate_expired_total", "Waits in the gate that ended without a turn.")),

@@ -92,7 +92,7 @@ func TestEventsTellOfAWaitThatIsWorthIt(t *testing.T) {
 	s.limiter.Lookup("brief").End(s.now, throttle.Ready)
 	told = s.passes(time.Second)
 	require.Len(t, told, 1)
-	assert.Regexp(t, "^Normal StartAdmitted default/long: Admitted after .*: Free$", told[0])
+	assert.Regexp(t, "^Normal StartAdmitted default/long: Admitted after .*: WithinLimits$", told[0])
 }
 
 func TestEventsTellWhatIsOutOfTheOrdinary(t *testing.T) {

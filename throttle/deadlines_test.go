@@ -183,7 +183,7 @@ func TestAStartThatTakesTooLongIsStuck(t *testing.T) {
 	n.pass(1)
 	n.requireState("a", Started, Stuck)
 	n.requireState("x", Started, Stuck)
-	require.Equal(t, []string{"Ended/Stuck a", "Ended/Stuck x", "Admitted/Free b"}, n.kinds())
+	require.Equal(t, []string{"Ended/Stuck a", "Ended/Stuck x", "Admitted/WithinLimits b"}, n.kinds())
 	n.end("a", Ready)
 	n.requireState("a", Started, Stuck)
 }

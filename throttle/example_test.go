@@ -23,7 +23,7 @@ func Example() {
 	state, reason := second.Status()
 	fmt.Println("search:", state, reason)
 	// Output:
-	// cart: Free
+	// cart: WithinLimits
 	// search: 1 of 1 starting
-	// search: Starting Free
+	// search: Starting WithinLimits
 }

@@ -25,7 +25,7 @@ const (
 	Queued Reason = "Queued"
 	// NotPresent: no limit holds it, but it was refused before, and nobody has come back
 	// for it yet.
-	NotPresent Reason = "Absent"
+	NotPresent Reason = "NotPresent"
 	// GateRoom: enough pods wait near their turn already.
 	GateRoom Reason = "GateRoom"
 	// PolicyStarting: so many pods of the policy's group start already.
@@ -47,7 +47,7 @@ const (
 // Reasons of an admission.
 const (
 	// WithinLimits: every limit allowed it.
-	WithinLimits Reason = "Free"
+	WithinLimits Reason = "WithinLimits"
 	// SlotLent: nobody who holds a slot makes progress, so one more was lent.
 	SlotLent Reason = "SlotLent"
 	// Exempt: the pod is not made to wait.
@@ -58,7 +58,7 @@ const (
 	// limit.
 	GateDeadline Reason = "GateDeadline"
 	// Adopted: the start was under way when the daemon came to know of it.
-	Adopted Reason = "Found"
+	Adopted Reason = "Adopted"
 )
 
 // Reasons to let a start go on though a limit holds it; the limiter itself never

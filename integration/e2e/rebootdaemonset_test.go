@@ -76,7 +76,7 @@ func TestRebootDaemonSet(t *testing.T) {
 	}
 	assert.Positive(t, asked)
 	assert.Positive(t, slipped, "this scenario shows nothing")
-	found := d.metric(t, `pod_pacemaker_admissions_total{reason="Found"}`)
+	found := d.metric(t, `pod_pacemaker_admissions_total{reason="Adopted"}`)
 	assert.GreaterOrEqual(t, found, float64(starting), "starts that slipped through are counted")
 	figure(t, "DaemonSet: the daemon was back %.1f s after containerd began; %d of %d pods slipped through before, %d of them still starting then, %.0f counted; all ready after %.1f s",
 		up.Sub(begin).Seconds(), slipped, rebooted, starting, found, lastReady(all).Sub(begin).Seconds())

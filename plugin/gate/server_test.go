@@ -224,7 +224,7 @@ func TestServerLogsAVerdictThatNobodyTook(t *testing.T) {
 	b := gatetest.NewBackend()
 	b.Deaf = true // the verdict and the hook's end cross
 	path, logged, _ := serve(t, b, asItIs)
-	for _, verdict := range []gate.Verdict{{Go: true, Reason: "Free"}, {Reason: throttle.Deleted}} {
+	for _, verdict := range []gate.Verdict{{Go: true, Reason: "WithinLimits"}, {Reason: throttle.Deleted}} {
 		logged.Reset()
 		c, _ := dial(t, path)
 		say(t, c, hello)

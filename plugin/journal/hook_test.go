@@ -63,7 +63,7 @@ func TestEntryReachesTheJournalWithItsFields(t *testing.T) {
 	log, flush, fallback := newLogger(j)
 	log.WithFields(logrus.Fields{
 		"pod_namespace": "default", "pod_name": "web-3", "pod_uid": "u-1",
-		"container_id": "c0ffee", "reason": "Free", "wait_ms": int64(14200),
+		"container_id": "c0ffee", "reason": "WithinLimits", "wait_ms": int64(14200),
 	}).Info("start admitted")
 	assert.Empty(t, j.entries, "who logs writes")
 	flush()
@@ -71,7 +71,7 @@ func TestEntryReachesTheJournalWithItsFields(t *testing.T) {
 	require.Len(t, j.entries, 1)
 	assert.Equal(t, entry{"start admitted", journal.PriInfo, map[string]string{
 		"POD_NAMESPACE": "default", "POD_NAME": "web-3", "POD_UID": "u-1",
-		"CONTAINER_ID": "c0ffee", "REASON": "Free", "WAIT_MS": "14200",
+		"CONTAINER_ID": "c0ffee", "REASON": "WithinLimits", "WAIT_MS": "14200",
 		"SYSLOG_IDENTIFIER": "pod-pacemaker",
 	}}, j.entries[0])
 	assert.Empty(t, fallback.String(), "it was said twice")

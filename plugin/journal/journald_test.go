@@ -167,7 +167,7 @@ func speak() {
 	pod := log.WithFields(logrus.Fields{"pod_namespace": "default", "pod_name": "web-3", "pod_uid": "u-1", "container_id": "c0ffee"})
 	pod.WithFields(logrus.Fields{"reason": "Concurrency", "queue_position": 3, "held": "two\nlines"}).Warn("start waits in the gate")
 	log.WithFields(logrus.Fields{"pod_namespace": "default", "pod_name": "web-4"}).Info("start admitted")
-	pod.WithFields(logrus.Fields{"reason": "Free", "wait_ms": 14200}).Info("start admitted")
+	pod.WithFields(logrus.Fields{"reason": "WithinLimits", "wait_ms": 14200}).Info("start admitted")
 }
 
 // parseEntry reads one entry in journald's native protocol: NAME=value lines, or for

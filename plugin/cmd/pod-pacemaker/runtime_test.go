@@ -58,7 +58,7 @@ func TestRunPacesAndTells(t *testing.T) {
 			assert.Regexp(c, want, line, stderr)
 		}, time.Minute, 10*time.Millisecond)
 	}
-	why("default/web-0", `^default/web-0: starting for \S+ .*\(Free\), holds a slot\n$`)
+	why("default/web-0", `^default/web-0: starting for \S+ .*\(WithinLimits\), holds a slot\n$`)
 	why("default/web-1", `^default/web-1: waiting \S+, place 1 of 1: Concurrency: 1 of 1 starting; refused for now, `)
 	_, status, _ := call(t, "status", "--run-dir", dir+"/run")
 	assert.Contains(t, status, "containerd v2.4.2, connected and synchronized\n")

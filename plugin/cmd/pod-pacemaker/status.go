@@ -24,7 +24,7 @@ Reasons to wait:
   Pulling         enough pods pull images
   Queued          others go first
   GateRoom        enough pods wait near their turn
-  Absent          nothing holds it, but kubelet has not come back to it yet
+  NotPresent      nothing holds it, but kubelet has not come back to it yet
   PolicyStarting, PolicyRunning, PolicyPacer, PolicyClaim
                   a StartPolicy holds it
   Unadmittable    it alone exceeds the limit of a StartPolicy

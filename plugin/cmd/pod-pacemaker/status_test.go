@@ -103,7 +103,7 @@ func TestStatusTellsOfLentSlots(t *testing.T) {
 	assert.Contains(t, stdout, "  lent      1 slot beyond the limit: all that held one made no progress\n")
 	assert.Contains(t, stdout, "  pulling   0 of 3\n")
 	assert.Contains(t, stdout, "  adaptive  kept: the pressure is as wanted\n")
-	assert.Regexp(t, `default/waits-for-database +12s +0s +Free +yes, no progress\n`, stdout)
+	assert.Regexp(t, `default/waits-for-database +12s +0s +WithinLimits +yes, no progress\n`, stdout)
 	assert.Regexp(t, `default/database +1s +11s +SlotLent +yes\n`, stdout)
 }
 
