@@ -18,8 +18,7 @@ const (
 	// startAtOnce: the container never waits, and is counted: another of its pod
 	// runs and would be held up, or it is a restart and those are not paced.
 	startAtOnce
-	// startNever: the pod is deleted, or kubelet takes it down, and yet kubelet goes on with
-	// its next container.
+	// startNever: the pod is deleted, and yet kubelet goes on with its next container.
 	startNever
 )
 
@@ -29,7 +28,7 @@ func (p *pacer) beginsLocked(now time.Time, r *record, name string, pod podwatch
 		return startGoesOn
 	}
 	if t := p.limiter.Lookup(r.uid); t != nil {
-		if (p.isTakenDown(now, t) || isDeleted(t)) && p.mayRefuse() {
+		if isDeleted(t) && p.mayRefuse() {
 			return startNever
 		}
 		if r.goesOn(name, t) {

@@ -15,7 +15,6 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/crd/kube"
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
-	"github.com/pod-pacemaker/pod-pacemaker/plugin/evictions"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/leases"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
@@ -47,8 +46,6 @@ type Daemon struct {
 	watch   *podwatch.Watch
 	source  *crd.Source
 	claimer *leases.Claimer
-	// evictions is nil without WatchEvictions, too.
-	evictions *evictions.Watch
 	// policies and namespaces feed the pacer's keeper.
 	policies   *crd.Policies
 	namespaces *policies.Namespaces
@@ -117,9 +114,7 @@ func (d *Daemon) follow(c clients) {
 	d.pacer.nodes = d.source.Nodes
 	d.source.OnPanic(func(part string) { d.pacer.countPanic("crd " + part) })
 	d.source.OnShutdown(d.pacer.shutsDown)
-	if o.WatchEvictions {
-		d.followEvictions(c)
-	}
+	d.source.OnPressure(d.pacer.pressed)
 	if o.StateDir != "" {
 		d.source.Remember(crd.NewLastGood(o.lastGoodPath(), o.NodeName))
 	}
@@ -158,9 +153,6 @@ func (d *Daemon) Run(ctx context.Context) error {
 	} else {
 		d.setPolicies(d.filePolicies)
 		d.configure(crd.FromFile(d.fallback))
-	}
-	if d.evictions != nil {
-		g.Go(func() error { return d.pacer.supervised(ctx, "evictions", d.evictions.Run) })
 	}
 	g.Go(func() error { return d.lead(ctx) })
 	if k := d.pacer.kicker; k != nil {

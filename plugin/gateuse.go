@@ -22,16 +22,19 @@ type gateUse struct {
 	path      string
 	sandboxes *sandboxBook
 	trial     *hookTrial
+	pressure  nodePressure
 
 	mu      sync.Mutex
 	runtime string // why the runtime bars the gate; empty: it does not
 }
 
 func newGateUse(o Options) *gateUse {
-	return &gateUse{
+	g := &gateUse{
 		mode: o.Gate, path: o.GatePath, runtime: "the runtime is not known yet",
 		sandboxes: newSandboxBook(o.ProcRoot), trial: newHookTrial(),
 	}
+	g.pressure.init()
+	return g
 }
 
 // setRuntime judges the runtime that the daemon is connected to.
@@ -84,7 +87,7 @@ func (g *gateUse) closed() string {
 	if g.mode == GateAuto && bars != "" {
 		return bars
 	}
-	return ""
+	return g.pressure.bars()
 }
 
 // candidate is a container of which is asked whether it may wait in the gate.

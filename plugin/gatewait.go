@@ -6,7 +6,6 @@ import (
 
 	"github.com/containerd/nri/pkg/api"
 
-	"github.com/pod-pacemaker/pod-pacemaker/plugin/evictions"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
@@ -25,17 +24,14 @@ func (p *pacer) Wait(ctx context.Context, h gate.Hello, tell gate.Tell) (gate.Ve
 		p.metrics.gateWaiters.Dec()
 	}()
 	p.gate.trial.heard(h.ContainerID)
-	namespace, name := splitTitle(h.Name)
-	p.evictions.Enter(namespace)
-	defer p.evictions.Leave(namespace)
 	t, gone := p.attended(h)
-	pod := evictions.Pod{Namespace: namespace, Name: name, UID: h.PodUID}
-	if cause, is := p.evictions.TakenDown(pod); is {
-		p.podTakenDown(pod, cause)
-	}
-	if p.nodeShutdown.on(time.Now()) {
+	switch {
+	case p.nodeShutdown.on(time.Now()):
 		defer p.left(h)
 		return shutOut(t, gone), nil
+	case p.holds() && isClosed(p.gate.pressure.begun()):
+		defer p.left(h)
+		return sentAway(t, gone), nil
 	}
 	p.stand(ctx, t, h)
 	defer func() {
@@ -58,6 +54,8 @@ func (p *pacer) Wait(ctx context.Context, h gate.Hello, tell gate.Tell) (gate.Ve
 			return p.letGo(t, gone), nil
 		case <-p.nodeShutdown.begun():
 			return shutOut(t, gone), nil
+		case <-p.gate.pressure.begun():
+			return sentAway(t, gone), nil
 		case <-gone:
 			return decided(t, gone), nil
 		case <-expiry.C:
@@ -122,7 +120,7 @@ func (p *pacer) attended(h gate.Hello) (*throttle.Ticket, <-chan struct{}) {
 	}
 	t := p.limiter.Lookup(r.uid)
 	if t != nil {
-		if state, reason := t.Status(); state != throttle.Gone || reason == throttle.Deleted || p.isTakenDown(time.Now(), t) {
+		if state, reason := t.Status(); state != throttle.Gone || reason == throttle.Deleted {
 			return t, c.gone
 		}
 	}

@@ -100,7 +100,7 @@ func (p *pacer) noteStarted(sandbox *api.PodSandbox, ctr *api.Container) *record
 func (p *pacer) countUnasked(r *record) {
 	if t := p.limiter.Lookup(r.uid); t != nil {
 		state, reason := t.Status()
-		if state == throttle.Starting || state == throttle.Started || reason == throttle.Deleted || byKubelet(reason) {
+		if state == throttle.Starting || state == throttle.Started || reason == throttle.Deleted {
 			return
 		}
 		if _, ok := p.shadowed(t); ok {

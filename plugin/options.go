@@ -112,10 +112,6 @@ type Options struct {
 	// cannot wait in the gate, by a change of TurnAnnotation. Needs an API server, and
 	// the right to patch pods.
 	Kick bool
-	// WatchEvictions ends the wait of a pod that kubelet evicts or preempts, of which events
-	// tell that are watched while there is need to, see package evictions. Without an API server it
-	// does nothing; with one it takes the right to list and watch events.
-	WatchEvictions bool
 	// Version is the program's version, for status.
 	Version string
 	// Log takes what the daemon has to say. Handlers log while the runtime holds its

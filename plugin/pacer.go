@@ -50,7 +50,6 @@ type pacer struct {
 	sensors   *sensors
 	keeper    *policies.Keeper
 	claimer   interface{ Wake() } // nil: no policy can have the scope Cluster
-	evictions evictionSource
 
 	config   atomic.Pointer[crd.Effective]
 	settings atomic.Pointer[throttle.Settings] // that follow from config
@@ -78,7 +77,7 @@ type pacer struct {
 func newPacer(o Options, pods podSource, m *metrics) *pacer {
 	p := &pacer{
 		options: o, limiter: throttle.New(time.Now(), throttle.Settings{}), pods: pods,
-		gate: newGateUse(o), metrics: m, log: o.Log, notices: noNotices{}, evictions: noEvictions{}, podEvents: newPodEvents(), nodes: func() int { return 0 },
+		gate: newGateUse(o), metrics: m, log: o.Log, notices: noNotices{}, podEvents: newPodEvents(), nodes: func() int { return 0 },
 		signs: newSigns(o), stalls: newStalls(o), budget: newHandlerBudget(), missed: newMissedStarts(),
 		kubelet: newKubeletProcess(o),
 		records: map[string]*record{}, starting: map[string]*measured{},

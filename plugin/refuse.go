@@ -40,7 +40,7 @@ func (p *pacer) refuse(r *record, at refusalPoint, container string, d throttle.
 		fields["container_id"] = container
 	}
 	p.logWait(now, r, d, "start refused, kubelet tries again", fields)
-	if d.Reason == throttle.NodeShutdown || d.Reason == throttle.Deleted || byKubelet(d.Reason) {
+	if d.Reason == throttle.NodeShutdown || d.Reason == throttle.Deleted {
 		return fmt.Errorf("pod-pacemaker: not started: %s (%s)", d.Reason, admin.HeldText(d.Held))
 	}
 	return fmt.Errorf("pod-pacemaker: waiting to start: %s (%s), %d ahead; kubelet tries again by itself", d.Reason, admin.HeldText(d.Held), d.Ahead)

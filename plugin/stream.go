@@ -201,10 +201,6 @@ func (p *pacer) logEvent(e throttle.Event) {
 		switch e.Reason {
 		case throttle.Stuck:
 			log.Warn("start is stuck and no longer counts")
-		case throttle.Evicted:
-			log.Info("kubelet evicts the pod: it waits no longer, and nothing of it starts")
-		case throttle.Preempted:
-			log.Info("kubelet preempts the pod: it waits no longer, and nothing of it starts")
 		default:
 			log.Info("start ended")
 		}

@@ -29,8 +29,6 @@ func (h Held) String() string {
 		return h.policyString()
 	case NodeShutdown:
 		return "nothing starts any more"
-	case Evicted, Preempted:
-		return "kubelet ends the pod"
 	case GateRoom:
 		return fmt.Sprintf("%g go before it, room for %g near their turn", h.Measured, h.Threshold)
 	default:

@@ -93,12 +93,6 @@ const (
 	SandboxGone Reason = "SandboxGone"
 	// Deleted: the pod was deleted.
 	Deleted Reason = "Deleted"
-	// Evicted: kubelet evicts the pod, because the node runs short of something. The
-	// limiter itself never gives it.
-	Evicted Reason = "Evicted"
-	// Preempted: kubelet, not the scheduler, preempts the pod, because a critical one does
-	// not fit beside it. The limiter itself never gives it.
-	Preempted Reason = "Preempted"
 	// Stuck: the start took longer than the start timeout.
 	Stuck Reason = "Stuck"
 	// Abandoned: nobody came back for the ticket.
@@ -141,7 +135,7 @@ func (r Reason) breaksOff() bool { return r == Exited || r == CrashLoop || r == 
 // Gone, any other is Started.
 func (r Reason) endState() State {
 	switch r {
-	case Deleted, Evicted, Preempted, Abandoned, SandboxGone:
+	case Deleted, Abandoned, SandboxGone:
 		return Gone
 	default:
 		return Started

@@ -158,7 +158,7 @@ func TestAStartThatBrokeOffSaysNothingOfThePace(t *testing.T) {
 	t.Parallel()
 	for reason, tells := range map[Reason]bool{
 		Ready: true, Settled: true, Inferred: true, Completed: true,
-		Stuck: false, Failed: false, CrashLoop: false, Deleted: false, Evicted: false, Preempted: false, SandboxGone: false,
+		Stuck: false, Failed: false, CrashLoop: false, Deleted: false, SandboxGone: false,
 	} {
 		n := newNode(t, Settings{MaxConcurrent: 1})
 		n.attend("a")

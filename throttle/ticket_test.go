@@ -44,7 +44,7 @@ func TestAReasonSaysWhereAnEndLeads(t *testing.T) {
 	t.Parallel()
 	for reason, want := range map[Reason]State{
 		Ready: Started, Settled: Started, Inferred: Started, Completed: Started, Failed: Started,
-		CrashLoop: Started, Stuck: Started, SandboxGone: Gone, Deleted: Gone, Evicted: Gone, Preempted: Gone,
+		CrashLoop: Started, Stuck: Started, SandboxGone: Gone, Deleted: Gone,
 		Abandoned: Gone,
 	} {
 		n := newNode(t, Settings{MaxConcurrent: 1})

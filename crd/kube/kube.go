@@ -62,7 +62,6 @@ type Namespaces interface {
 
 // Events are events.
 type Events interface {
-	Follow[*corev1.EventList]
 	Patch[*corev1.Event]
 	Create(ctx context.Context, event *corev1.Event, opts metav1.CreateOptions) (*corev1.Event, error)
 	Update(ctx context.Context, event *corev1.Event, opts metav1.UpdateOptions) (*corev1.Event, error)

@@ -122,18 +122,6 @@ func TestEverySwitchRenders(t *testing.T) {
 	}
 }
 
-// What is on by default can be switched off, with its right.
-func TestEvictionsNeedNotBeWatched(t *testing.T) {
-	t.Parallel()
-	for values, watched := range map[string]bool{"{}": true, "{evictions: {watch: false}}": false} {
-		files, err := Render(Release{Name: "pod-pacemaker", Namespace: "pacing"}, vals(t, values))
-		require.NoError(t, err)
-		_, right := files["evictions.yaml"]
-		require.Equal(t, watched, right, values)
-		require.Equal(t, watched, !slices.Contains(daemon(t, values).Containers[0].Args, "--watch-evictions=false"), values)
-	}
-}
-
 func TestPathsAndPortsAreThoseOfTheValues(t *testing.T) {
 	t.Parallel()
 	pod := daemon(t, `
@@ -225,7 +213,6 @@ func TestWrongValuesAreRefused(t *testing.T) {
 		"{startupTaint: {key: 'a b'}}":        "key",
 		"{ownNode: {policy: 'yes'}}":          "policy",
 		"{kick: true}":                        "kick",
-		"{evictions: {watch: 'no'}}":          "watch",
 		"{maxUnavailable: some}":              "maxUnavailable",
 		"{seLinuxOptions: {kind: x}}":         "kind",
 		"{podMonitor: {enabled: true}}":       "Prometheus cannot reach 127.0.0.1",

@@ -64,6 +64,6 @@ func TestTwoInstancesOnOneNode(t *testing.T) {
 // own: the right to its Lease comes with the instance.
 func startInstance(t *testing.T, name, index string) *daemon {
 	t.Helper()
-	access := chartAccess(t, name, map[string]any{"instance": name, "namespace": map[string]any{"create": true}}, watchesEvents)
+	access := chartAccess(t, name, map[string]any{"instance": name, "namespace": map[string]any{"create": true}}, readsOwnDaemonSet(name))
 	return startDaemonAs(t, access, "--instance", name, "--nri-index", index, "--namespace", name)
 }

@@ -62,7 +62,7 @@ func TestRightsOfTheDaemon(t *testing.T) {
 	_, err = client.CoreV1().Pods("").List(t.Context(), metav1.ListOptions{FieldSelector: "spec.nodeName=own"})
 	require.NoError(t, err)
 	_, err = client.CoreV1().Events("default").List(t.Context(), metav1.ListOptions{FieldSelector: "involvedObject.kind=Pod,reason=Evicted"})
-	require.NoError(t, err)
+	assertForbidden(t, err)
 	assertForbidden(t, client.CoreV1().Events("default").Delete(t.Context(), "x", metav1.DeleteOptions{}))
 	_, err = client.CoreV1().Secrets("").List(t.Context(), metav1.ListOptions{})
 	assertForbidden(t, err)
@@ -90,7 +90,7 @@ func applyRights(t *testing.T) {
 	})
 	require.NoError(t, err)
 	manifest := filepath.Join(t.TempDir(), "rights.yaml")
-	all := files["namespace.yaml"] + "\n---\n" + files["rbac.yaml"] + "\n---\n" + files["evictions.yaml"] + "\n---\n" + files["ownnode.yaml"]
+	all := files["namespace.yaml"] + "\n---\n" + files["rbac.yaml"] + "\n---\n" + files["ownnode.yaml"]
 	require.NoError(t, os.WriteFile(manifest, []byte(all), 0o600))
 	out, err := node.Kubectl(t.Context(), "apply", "--server-side", "-f", manifest)
 	require.NoError(t, err, "%s", out)

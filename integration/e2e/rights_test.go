@@ -34,18 +34,20 @@ func asServiceAccount(t *testing.T) string {
 func shippedAccess(t *testing.T, admin, on string) string {
 	t.Helper()
 	// A scenario before this one may have applied them, or taken them away.
-	if token, err := tokenOf(t, "pod-pacemaker", on); err != nil || !hasRight(t, token, watchesEvents) {
+	if token, err := tokenOf(t, "pod-pacemaker", on); err != nil || !hasRight(t, token, readsOwnDaemonSet("pod-pacemaker")) {
 		files := []string{"apply"}
-		for _, name := range []string{"namespace.yaml", "serviceaccount.yaml", "ownnode.yaml", "rbac.yaml", "evictions.yaml"} {
+		for _, name := range []string{"namespace.yaml", "serviceaccount.yaml", "ownnode.yaml", "rbac.yaml"} {
 			files = append(files, "-f", repository("deploy", "base", name))
 		}
 		kubectl(t, files...)
 	}
-	return accessOf(t, admin, "pod-pacemaker", on, watchesEvents)
+	return accessOf(t, admin, "pod-pacemaker", on, readsOwnDaemonSet("pod-pacemaker"))
 }
 
-// watchesEvents is what is applied last of the shipped rights.
-var watchesEvents = authorizationv1.ResourceAttributes{Verb: "watch", Resource: "events"}
+// readsOwnDaemonSet is what is applied last of the rights of a release in the namespace of its name.
+func readsOwnDaemonSet(release string) authorizationv1.ResourceAttributes {
+	return authorizationv1.ResourceAttributes{Verb: "get", Group: "apps", Resource: "daemonsets", Namespace: release, Name: release}
+}
 
 // chartAccess gives access with the rights that the chart renders for a release with
 // these values, in a namespace of the release's name. last is one of the rights that
@@ -55,7 +57,7 @@ func chartAccess(t *testing.T, release string, values map[string]any, last autho
 	values["fullnameOverride"] = release
 	files, err := chart.Render(chart.Release{Name: release, Namespace: release}, values)
 	require.NoError(t, err)
-	for _, name := range []string{"namespace.yaml", "serviceaccount.yaml", "ownnode.yaml", "rbac.yaml", "evictions.yaml", "kick.yaml"} {
+	for _, name := range []string{"namespace.yaml", "serviceaccount.yaml", "ownnode.yaml", "rbac.yaml", "kick.yaml"} {
 		if files[name] != "" {
 			applied(t, files[name])
 		}

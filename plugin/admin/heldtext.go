@@ -38,8 +38,6 @@ func HeldText(h throttle.Held) string {
 		return policyText(h)
 	case throttle.NodeShutdown:
 		return "nothing starts any more"
-	case throttle.Evicted, throttle.Preempted:
-		return "kubelet ends the pod"
 	case throttle.Deleted:
 		return "the pod is deleted"
 	case throttle.GateRoom:

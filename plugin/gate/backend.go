@@ -28,14 +28,15 @@ const (
 	Replaced throttle.Reason = "Replaced"
 	// NotUnderstood: the hook goes, for its hello made no sense.
 	NotUnderstood throttle.Reason = "NotUnderstood"
+	// NodePressure: the pod waits by being refused, for kubelet may evict it.
+	NodePressure throttle.Reason = "NodePressure"
 )
 
 // words are what the reader of the pod's events is told beside the reason.
 var words = map[throttle.Reason]string{
 	throttle.Deleted:      "the pod was deleted while it waited for its turn to start",
-	throttle.Evicted:      "kubelet evicts the pod, which waited for its turn to start",
-	throttle.Preempted:    "kubelet preempts the pod, which waited for its turn to start, to make room for a critical one",
 	throttle.NodeShutdown: "the node is being shut down",
+	NodePressure:          "the node is short of memory, disk or process IDs: kubelet could not evict a pod that waits here; it keeps its place in the queue, and kubelet tries again",
 	Replaced:              "a newer attempt to start this container waits in its place",
 	throttle.GateExpired:  "its turn to start did not come in time; it keeps its place in the queue, and the kubelet tries again",
 }

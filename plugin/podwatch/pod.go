@@ -55,11 +55,7 @@ type Pod struct {
 	// StopsBy is when what still runs of the pod is killed, by the clocks of the API server or the kubelet: when its grace
 	// period is over. It is zero unless Deleting.
 	StopsBy time.Time
-	// Accepted is true once the kubelet has decided whether it takes the pod on:
-	// from then on its status has a start time. It is the same for a pod that the
-	// kubelet has rejected, which is Terminal.
-	Accepted bool
-	Phase    corev1.PodPhase
+	Phase   corev1.PodPhase
 	// ContainersReady is the pod condition of that name. Readiness gates have no part in it.
 	ContainersReady bool
 	// ReadinessSince is when the kubelet last changed ContainersReady, to the second, by the node's clock. It is zero

@@ -86,7 +86,6 @@ func trim(p *corev1.Pod) Pod {
 	pod := nameOf(p)
 	pod.PriorityClassName, pod.RestartPolicy = p.Spec.PriorityClassName, string(p.Spec.RestartPolicy)
 	pod.SkipAnnotation, pod.Phase = p.Annotations[SkipAnnotation] == "true", p.Status.Phase
-	pod.Accepted = p.Status.StartTime != nil
 	if p.Spec.Priority != nil {
 		pod.Priority = *p.Spec.Priority
 	}

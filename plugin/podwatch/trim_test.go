@@ -75,14 +75,6 @@ func TestTrimIdentity(t *testing.T) {
 	require.False(t, trim(p).SkipAnnotation)
 }
 
-// The kubelet also writes a start time where it rejects a pod.
-func TestTrimAccepted(t *testing.T) {
-	t.Parallel()
-	require.False(t, trim(webPod()).Accepted)
-	now := metav1.NewTime(noon)
-	require.True(t, trim(webPod(func(p *corev1.Pod) { p.Status.StartTime = &now })).Accepted)
-}
-
 func TestTrimDeleting(t *testing.T) {
 	t.Parallel()
 	now := metav1.NewTime(noon)

@@ -126,7 +126,7 @@ func TestRunHasTheDocumentedDefaults(t *testing.T) {
 		GateTimeout: 100 * time.Second, Hold: 200 * time.Millisecond,
 		Namespace: "pod-pacemaker",
 		Gate:      plugin.GateAuto, RefuseAt: plugin.RefuseAuto, HTTPAddress: "127.0.0.1:9464",
-		ProcRoot: "/proc", CgroupRoot: "/sys/fs/cgroup", KubeletProcess: []string{"kubelet", "kubelite", "k3s", "k3s-server", "k3s-agent"}, WatchEvictions: true, Version: "dev",
+		ProcRoot: "/proc", CgroupRoot: "/sys/fs/cgroup", KubeletProcess: []string{"kubelet", "kubelite", "k3s", "k3s-server", "k3s-agent"}, Version: "dev",
 	}, newStage(nil).options(t))
 }
 
@@ -141,7 +141,7 @@ func TestRunPassesEveryFlagOn(t *testing.T) {
 	}, newStage(map[string]string{"NODE_NAME": "other", "KUBERNETES_SERVICE_HOST": "10.0.0.1"}).options(t,
 		"--node-name=n", "--namespace=ns", "--kubeconfig=/k", "--config=/c", "--nri-socket=/n.sock", "--nri-index=10", "--run-dir=/r",
 		"--gate-path=", "--gate-timeout=10s", "--hold=0", "--gate=never", "--refuse-at=container", "--instance=blue",
-		"--http=", "--kick", "--watch-evictions=false", "--state-dir=/s", "--proc-root=/host/proc", "--kubelet-process=rke2,hyperkube", "--log-level=debug", "--log-format=json"))
+		"--http=", "--kick", "--state-dir=/s", "--proc-root=/host/proc", "--kubelet-process=rke2,hyperkube", "--log-level=debug", "--log-format=json"))
 }
 
 func TestAnInstanceHasARunFolderOfItsOwn(t *testing.T) {

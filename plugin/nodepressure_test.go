@@ -1,0 +1,88 @@
+package plugin
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+)
+
+// manyContainers has a pod with several.
+func manyContainers(pod *podwatch.Pod) {
+	pod.Containers = containersNamed(podwatch.App, "app", "second", "third")
+}
+
+// kubelet evicts a pod when the start that it waits for is over, and not before. After the
+// container that waits, it goes on with the others of the pod.
+func TestNobodyWaitsAtTheGateOfANodeThatIsShortOfSomething(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, oneAtATime)
+	holder := n.occupy("holder")
+	p := n.pod("waits", manyContainers).runs()
+	a := p.waitsAtGate("app")
+	made := p.creates("second")
+
+	n.p.pressed(true)
+	require.ErrorContains(t, a.result(), "NodePressure: the node is short of memory, disk or process IDs")
+	require.ErrorContains(t, p.launches("second", made).result(), string(gate.NodePressure), "its hook comes now")
+	_, err := p.create("third")
+	require.ErrorContains(t, err, "pod-pacemaker: waiting to start: Concurrency")
+	n.noHookIsLeft()
+	assert.Contains(t, n.p.noGate(time.Now()), "the node is short of memory, disk or process IDs")
+	assert.Equal(t, throttle.Waiting, p.is(), "it keeps its place")
+
+	holder.getsReady()
+	p.startsNow("app")
+}
+
+func TestPodsWaitAtTheGateAgainOnceTheNodeIsShortOfNothing(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, oneAtATime)
+	holder := n.occupy("holder")
+	p := n.pod("waits").runs()
+	a := p.waitsAtGate("app")
+	n.p.pressed(true)
+	n.p.pressed(true)
+	require.ErrorContains(t, a.result(), string(gate.NodePressure))
+
+	n.p.pressed(false)
+	assert.Empty(t, n.p.noGate(time.Now()))
+	a = p.waitsAtGate("app")
+	holder.getsReady()
+	a.succeeds()
+}
+
+// In the modes in which nobody waits, nobody is refused.
+func TestANodeThatIsShortOfSomethingWhereNobodyWaits(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, oneInShadow)
+	n.occupy("holder")
+	n.p.pressed(true)
+	n.pod("second").runs().startsNow("app")
+}
+
+// From the Node's condition to the end of the wait.
+func TestTheDaemonFollowsWhatItsNodeIsShortOf(t *testing.T) {
+	t.Parallel()
+	c := unstartedClusterWith(t, []nodeOption{with(func(o *Options) { o.Gate = GateAlways })})
+	c.starts()
+	c.isWatched()
+	c.eventually("the configuration is in force", func() bool { return c.d.Status().Config.Generation == 1 })
+	c.strangePod("holder").runs().startsNow("app")
+	a := c.strangePod("waits").runs().waitsAtGate("app")
+	_, err := c.kube.CoreV1().Nodes().UpdateStatus(c.ctx, &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: "node", ResourceVersion: "2"},
+		Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{
+			{Type: corev1.NodePIDPressure, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(time.Now())},
+		}},
+	}, metav1.UpdateOptions{})
+	require.NoError(t, err)
+	require.ErrorContains(t, a.result(), string(gate.NodePressure))
+}
