@@ -42,6 +42,7 @@ var (
 	errUnregistered = errors.New("the runtime closed the connection during registration")
 	errSilent       = fmt.Errorf("the runtime did not configure the plugin within %s", registrationLimit)
 	errTooLate      = errors.New("two answers to the runtime took longer than its request timeout, which holds up all pods")
+	errWeak         = errors.New("the connection ended soon after it was registered, or after an answer that took longer than the runtime's request timeout, which holds up all pods")
 	errAskAgain     = errors.New("the runtime is asked again what it runs")
 )
 
@@ -116,7 +117,7 @@ func (c *connection) run(ctx context.Context) error {
 			pause = knockEvery/2 + rand.N(knockEvery)
 		case weak > 0:
 			pause = weak + rand.N(weak/2)
-			err = fmt.Errorf("the runtime gave this daemon up soon after it registered, which holds up all pods: %w", err)
+			err = fmt.Errorf("%w: %w", errWeak, err)
 		default:
 			wait = min(2*wait, retryMost)
 		}
@@ -185,13 +186,14 @@ func (c *connection) serve(ctx context.Context) (served life, err error) {
 	done := make(chan error, 1)
 	go func() { done <- c.pacer.tried(ctx, "stub", st.Run) }() // a stub can be used once
 	err = c.watch(ctx, number, conn, late, done)
-	served = c.end(time.Now())
-	served.socket = socket
+	now := time.Now()
+	served = c.end(now)
+	served.socket, served.late = socket, late.late(now)
 	conn.Close()
 	if err == nil {
 		err = awaitStub(st, done)
-	} else if late := awaitStub(st, done); late != nil {
-		c.log.WithError(late).Debug("the connection to the runtime has ended")
+	} else if ended := awaitStub(st, done); ended != nil {
+		c.log.WithError(ended).Debug("the connection to the runtime has ended")
 	}
 	return served, err
 }
@@ -209,6 +211,12 @@ func (c *connection) watch(ctx context.Context, number int, conn *watchedConn, l
 	still := time.NewTicker(stillEvery)
 	defer still.Stop()
 	before := time.Now()
+	stoodStill := func() {
+		now := time.Now()
+		late.took(now, now.Sub(before)-stillEvery)
+		before = now
+	}
+	defer stoodStill()         // who is given up while it stands still may learn of that first
 	var again <-chan time.Time // while the runtime is to be asked again
 	for {
 		select {
@@ -220,10 +228,10 @@ func (c *connection) watch(ctx context.Context, number int, conn *watchedConn, l
 		case <-ctx.Done():
 			return nil
 		case <-still.C:
-			now := time.Now()
-			late.took(now, now.Sub(before)-stillEvery)
-			before = now
+			stoodStill()
 		case <-late.again:
+			// Also while a container is being stopped: to leave takes none of the runtime's locks, and the next
+			// registration waits for the end of the stop. To stay would hold up all pods at each call until then.
 			return errTooLate
 		case <-c.askAgain:
 			again = time.After(0)

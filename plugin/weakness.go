@@ -13,8 +13,8 @@ const (
 	weakFirst  = 5 * time.Second
 	weakGrowth = 10
 	weakMost   = 5 * time.Minute
-	// weakSoon is how long a connection has to last, and longer than the last pause, for
-	// its end to be none of the daemon's weakness.
+	// weakSoon is how long a connection has to last, and longer than the last pause, with
+	// no late answer at its end, for that end to be none of the daemon's weakness.
 	weakSoon = time.Minute
 	// stillEvery is the time between two looks whether the daemon stood still.
 	stillEvery = time.Second
@@ -24,6 +24,7 @@ const (
 type life struct {
 	registered, synchronized bool
 	lasted                   time.Duration // since it was registered
+	late                     int           // answers that were late, one soon after the other, the last soon before its end
 	socket                   os.FileInfo   // where the runtime listened; nil: nowhere
 }
 
@@ -35,20 +36,33 @@ type weakness struct {
 }
 
 // after gives the pause, before jitter, that the end of a connection asks for; 0: none.
+// Each late answer has cost a request timeout, and counts: a runtime that keeps the plugin
+// after the first, see failurePolicy, has waited for two.
 func (w *weakness) after(l life) time.Duration {
-	switch {
-	case !l.registered:
+	if !l.registered {
 		return 0
-	case l.synchronized && l.lasted >= max(weakSoon, w.pause):
+	}
+	if l.synchronized && l.lasted >= max(weakSoon, w.pause) {
 		w.pause = 0
-	case w.pause == 0 && w.first > 0:
-		w.pause = w.first
-	case w.pause == 0:
-		w.pause = weakFirst
-	default:
-		w.pause = min(weakGrowth*w.pause, weakMost)
+		if l.late == 0 {
+			return 0
+		}
+	}
+	for range max(1, l.late) {
+		w.growPause()
 	}
 	return w.pause
+}
+
+func (w *weakness) growPause() {
+	switch {
+	case w.pause > 0:
+		w.pause = min(weakGrowth*w.pause, weakMost)
+	case w.first > 0:
+		w.pause = w.first
+	default:
+		w.pause = weakFirst
+	}
 }
 
 // rest waits for the pause, or until ctx ends or another runtime listens than at the given
@@ -94,8 +108,9 @@ type lateAnswers struct {
 	timeout func() time.Duration // the runtime's; 0: not known yet
 	again   chan struct{}        // holds at most one: a second answer was late, soon after the first
 
-	mu   sync.Mutex
-	last time.Time
+	mu    sync.Mutex
+	last  time.Time
+	count int // of answers that were late, each soon after the one before
 }
 
 func newLateAnswers(timeout func() time.Duration) *lateAnswers {
@@ -103,17 +118,36 @@ func newLateAnswers(timeout func() time.Duration) *lateAnswers {
 }
 
 // took takes note of an answer at now, or of a time for which the whole daemon stood still.
+// Of several that were late at the same time one counts.
 func (l *lateAnswers) took(now time.Time, d time.Duration) {
 	if most := l.timeout(); most <= 0 || d < most {
 		return
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !l.last.IsZero() && now.Sub(l.last) < weakSoon {
+	if now.Add(-d).Before(l.last) {
+		return
+	}
+	l.count = l.lateLocked(now) + 1
+	l.last = now
+	if l.count > 1 {
 		select {
 		case l.again <- struct{}{}:
 		default:
 		}
 	}
-	l.last = now
+}
+
+// late gives how many answers were late, each soon after the one before, the last soon before now.
+func (l *lateAnswers) late(now time.Time) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.lateLocked(now)
+}
+
+func (l *lateAnswers) lateLocked(now time.Time) int {
+	if now.Sub(l.last) >= weakSoon {
+		return 0
+	}
+	return l.count
 }

@@ -29,6 +29,17 @@ func TestADaemonThatIsGivenUpSoonStaysAwayForLonger(t *testing.T) {
 	assert.Equal(t, 5*time.Second, w.after(soon), "it begins anew")
 }
 
+func TestALateAnswerCountsHoweverLongTheConnectionLasted(t *testing.T) {
+	t.Parallel()
+	long := life{registered: true, synchronized: true, lasted: time.Hour, late: 1}
+	w := &weakness{}
+	assert.Equal(t, 5*time.Second, w.after(long))
+	assert.Equal(t, 5*time.Second, w.after(long), "the one of an hour ago is forgotten")
+	long.late = 2
+	assert.Equal(t, 50*time.Second, w.after(long), "the runtime kept it after the first")
+	assert.Equal(t, 5*time.Minute, w.after(life{registered: true, synchronized: true, lasted: time.Second}))
+}
+
 func TestAnotherRuntimeIsNotKeptWaiting(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "nri.sock")
@@ -72,8 +83,22 @@ func TestLateAnswersCountWhereTheyComeSoonAfterAnother(t *testing.T) {
 	assert.False(t, again(), "the first")
 	l.took(now.Add(weakSoon), timeout)
 	assert.False(t, again(), "long after the first")
+	assert.Equal(t, 1, l.late(now.Add(weakSoon)))
 	l.took(now.Add(2*weakSoon-1), timeout)
 	assert.True(t, again())
+	assert.Equal(t, 2, l.late(now.Add(3*weakSoon-2)))
+	assert.Zero(t, l.late(now.Add(3*weakSoon-1)), "long ago")
+}
+
+func TestAnswersThatAreLateAtTheSameTimeCountOnce(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1000, 0)
+	l := newLateAnswers(func() time.Duration { return 2 * time.Second })
+	l.took(now, 3*time.Second)
+	l.took(now.Add(time.Second), 3*time.Second)
+	assert.Equal(t, 1, l.late(now.Add(time.Second)))
+	l.took(now.Add(4*time.Second), 3*time.Second)
+	assert.Equal(t, 2, l.late(now.Add(4*time.Second)))
 }
 
 func TestADaemonThatAnswersTooLateAgainGivesTheConnectionUp(t *testing.T) {
@@ -81,8 +106,9 @@ func TestADaemonThatAnswersTooLateAgainGivesTheConnectionUp(t *testing.T) {
 	n := newNode(t, oneAtATime)
 	n.eventually("it is ready", func() bool { return n.d.Ready() == nil })
 	late := newLateAnswers(func() time.Duration { return 1 })
-	late.took(time.Now(), 1)
-	late.took(time.Now(), 1)
+	now := time.Now()
+	late.took(now.Add(-1), 1)
+	late.took(now, 1)
 	err := n.d.connection.watch(n.ctx, 0, &watchedConn{closed: make(chan struct{})}, late, make(chan error))
 	require.ErrorIs(t, err, errTooLate)
 }
