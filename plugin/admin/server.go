@@ -27,8 +27,8 @@ const (
 )
 
 // ServeAdmin answers at the unix socket until ctx ends, and then gives nil. It
-// blocks. It fails at once where the socket cannot be made, or where another
-// daemon answers there.
+// blocks. It fails at once where the socket cannot be made. The caller has the lock of
+// the run folder: a socket that is there already is replaced.
 func ServeAdmin(ctx context.Context, socketPath string, p Provider) error {
 	l, err := socket.Listen(socketPath, nil)
 	if err != nil {

@@ -14,7 +14,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/pod-pacemaker/pod-pacemaker/plugin/socket"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
 
@@ -182,16 +181,6 @@ func TestIdleConnectionDoesNotDelayTheStop(t *testing.T) {
 	_, err := conn.Write([]byte("GET /v1/sta"))
 	require.NoError(t, err)
 	require.NoError(t, stop())
-}
-
-func TestSecondDaemonIsRefusedAndTheFirstGoesOn(t *testing.T) {
-	t.Parallel()
-	path, _ := serveNode(t, &node{limiter: herd(t)})
-	err := ServeAdmin(t.Context(), path, &node{})
-	require.ErrorIs(t, err, socket.ErrInUse)
-	require.ErrorContains(t, err, path)
-	_, err = NewClient(path).Status(t.Context())
-	require.NoError(t, err)
 }
 
 // panicking is a listener with a fault.

@@ -13,9 +13,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrInUse says that another process answers at the socket.
-var ErrInUse = errors.New("another daemon answers there")
-
 const (
 	dirMode    = 0o700
 	socketMode = 0o600
@@ -24,9 +21,9 @@ const (
 )
 
 // Listen makes the unix socket at path, for its owner only, and its directory if
-// there is none. A socket that nobody answers is replaced; one that somebody
-// answers is [ErrInUse]; anything else at path is an error, and stays. Listen does
-// not block for longer than another daemon's Listen in the same directory takes.
+// there is none. It replaces a socket that is there: a daemon listens only while it has
+// the lock of its run folder, so that it is one of a daemon that is gone. Anything else at
+// path is an error, and stays. Listen does not block.
 //
 // turnedAway is told, from the goroutine that accepts, why a connection was closed
 // unheard; nil: nobody is told.
@@ -45,17 +42,9 @@ func listen(path string) (*Listener, error) {
 	if len(path) > maxPath {
 		return nil, fmt.Errorf("the path has %d bytes, a unix socket's at most %d", len(path), maxPath)
 	}
-	dir := filepath.Dir(path)
-	if err := os.MkdirAll(dir, dirMode); err != nil {
+	if err := os.MkdirAll(filepath.Dir(path), dirMode); err != nil {
 		return nil, err
 	}
-	// Of two daemons that begin at once the second must see the first's socket.
-	unlock, err := lockDir(dir)
-	if err != nil {
-		return nil, err
-	}
-	defer unlock()
-
 	if err := removeStale(path); err != nil {
 		return nil, err
 	}
@@ -74,18 +63,7 @@ func listen(path string) (*Listener, error) {
 	if !ok {
 		return nil, errors.Join(fmt.Errorf("no unix listener but a %T", l), l.Close())
 	}
-	return own(unixListener, path)
-}
-
-func lockDir(dir string) (unlock func(), err error) {
-	d, err := os.Open(dir)
-	if err != nil {
-		return nil, err
-	}
-	if err := unix.Flock(int(d.Fd()), unix.LOCK_EX); err != nil {
-		return nil, errors.Join(fmt.Errorf("lock %s: %w", dir, err), d.Close())
-	}
-	return func() { _ = d.Close() }, nil // nothing was written to it
+	return &Listener{UnixListener: unixListener, uid: uint32(os.Geteuid())}, nil
 }
 
 func removeStale(path string) error {
@@ -98,13 +76,6 @@ func removeStale(path string) error {
 	}
 	if info.Mode().Type() != fs.ModeSocket {
 		return errors.New("there is something else than a socket")
-	}
-	c, err := (&net.Dialer{}).DialContext(context.Background(), "unix", path) // never blocks
-	if err == nil {
-		return errors.Join(ErrInUse, c.Close())
-	}
-	if !errors.Is(err, unix.ECONNREFUSED) {
-		return fmt.Errorf("find out whether somebody answers there: %w", err)
 	}
 	return os.Remove(path)
 }

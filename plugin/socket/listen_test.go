@@ -5,7 +5,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -68,47 +67,6 @@ func TestListenReplacesAStaleSocket(t *testing.T) {
 	require.NoError(t, c.Close())
 }
 
-func TestListenRefusesALiveSocket(t *testing.T) {
-	t.Parallel()
-	path := socketIn(t)
-	l, err := Listen(path, nil)
-	require.NoError(t, err)
-	defer l.Close()
-	_, err = Listen(path, nil)
-	require.ErrorIs(t, err, ErrInUse)
-	require.ErrorContains(t, err, path)
-	_, err = (&net.Dialer{}).DialContext(t.Context(), "unix", path)
-	assert.NoError(t, err, "the first still listens")
-}
-
-func TestListenGivesTheSocketToOneOfMany(t *testing.T) {
-	t.Parallel()
-	path := socketIn(t)
-	require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
-	stale, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
-	require.NoError(t, err)
-	stale.SetUnlinkOnClose(false)
-	require.NoError(t, stale.Close())
-
-	listeners := make([]net.Listener, 16)
-	errs := make([]error, len(listeners))
-	var all sync.WaitGroup
-	for i := range listeners {
-		all.Go(func() { listeners[i], errs[i] = Listen(path, nil) })
-	}
-	all.Wait()
-	winners := 0
-	for i, l := range listeners {
-		if errs[i] == nil {
-			winners++
-			t.Cleanup(func() { assert.NoError(t, l.Close()) })
-			continue
-		}
-		require.ErrorIs(t, errs[i], ErrInUse)
-	}
-	assert.Equal(t, 1, winners)
-}
-
 func TestListenTouchesNothingElse(t *testing.T) {
 	t.Parallel()
 	path := socketIn(t)
@@ -138,17 +96,4 @@ func TestListenSaysWhatIsWrongWithTheDirectory(t *testing.T) {
 	require.NoError(t, os.WriteFile(file, nil, 0o600))
 	_, err := Listen(filepath.Join(file, "a.sock"), nil)
 	require.ErrorContains(t, err, "not a directory")
-}
-
-func TestCloseLeavesASuccessorsSocket(t *testing.T) {
-	t.Parallel()
-	path := socketIn(t)
-	first, err := Listen(path, nil)
-	require.NoError(t, err)
-	require.NoError(t, os.Remove(path))
-	second, err := Listen(path, nil)
-	require.NoError(t, err)
-	defer second.Close()
-	require.NoError(t, first.Close())
-	assert.FileExists(t, path)
 }

@@ -33,7 +33,7 @@ func TestWhoIsThereOfAClosedConnection(t *testing.T) {
 	l, err := Listen(socketIn(t), nil)
 	require.NoError(t, err)
 	defer l.Close()
-	c, err := (&net.Dialer{}).DialContext(t.Context(), "unix", l.path)
+	c, err := (&net.Dialer{}).DialContext(t.Context(), "unix", l.Addr().String())
 	require.NoError(t, err)
 	defer c.Close()
 	served, err := l.AcceptUnix()
