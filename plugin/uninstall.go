@@ -71,20 +71,9 @@ func (d *Daemon) leave(ctx context.Context) error {
 // nothing of it, and a hook that is removed while containers call it fails them.
 func uninstalled(ctx context.Context, client kube.Interface, namespace, name string) (bool, error) {
 	set, err := client.DaemonSets(namespace).Get(ctx, name, metav1.GetOptions{})
-	if gone, err := isGone(set, err); gone || err != nil {
-		return gone, err
-	}
-	// The pods of a namespace may end before the DaemonSet that made them.
-	space, err := client.Namespaces().Get(ctx, namespace, metav1.GetOptions{})
-	return isGone(space, err)
-}
-
-// isGone tells by the answer to a question for an object whether that was deleted,
-// or is about to be.
-func isGone(object metav1.Object, err error) (bool, error) {
 	switch {
 	case err == nil:
-		return object.GetDeletionTimestamp() != nil, nil
+		return set.DeletionTimestamp != nil, nil
 	case apierrors.IsNotFound(err) && !apierrors.IsUnexpectedServerError(err):
 		return true, nil
 	default:

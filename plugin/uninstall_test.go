@@ -12,7 +12,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -60,22 +59,11 @@ func set(deleting bool) *appsv1.DaemonSet {
 	return s
 }
 
-func space(deleting bool) *corev1.Namespace {
-	s := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "pacing"}}
-	if deleting {
-		s.DeletionTimestamp = &metav1.Time{}
-	}
-	return s
-}
-
 func TestFilesGoWithTheDaemonSet(t *testing.T) {
 	t.Parallel()
 	for name, objects := range map[string][]runtime.Object{
-		"gone":                  {space(false)},
-		"about to go":           {space(false), set(true)},
-		"namespace about to go": {space(true), set(false)},
-		"all gone":              nil,
-		"namespace gone":        {set(false)},
+		"gone":        nil,
+		"about to go": {set(true)},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			d, _ := leaver(t, objects...)
@@ -87,7 +75,7 @@ func TestFilesGoWithTheDaemonSet(t *testing.T) {
 
 func TestFilesStayWhereOnlyThePodIsReplaced(t *testing.T) {
 	t.Parallel()
-	d, _ := leaver(t, space(false), set(false))
+	d, _ := leaver(t, set(false))
 	before := d.options.onHost(t)
 	require.NoError(t, d.leave(t.Context()))
 	assert.Equal(t, before, d.options.onHost(t))
@@ -108,9 +96,9 @@ func TestFilesStayWhereNobodyCanTell(t *testing.T) {
 		apierrors.NewGenericServerResponse(http.StatusNotFound, "get", resource, "pod-pacemaker", "404 page not found", 0, true),
 		errors.New("connection refused"),
 	} {
-		for _, of := range []string{"daemonsets", "namespaces", "*"} {
+		for _, of := range []string{"daemonsets", "*"} {
 			synctest.Test(t, func(t *testing.T) {
-				d, client := leaver(t, space(false), set(false))
+				d, client := leaver(t, set(false))
 				client.PrependReactor("get", of, func(kubetesting.Action) (bool, runtime.Object, error) { return true, nil, answer })
 				before := d.options.onHost(t)
 				require.NoError(t, d.leave(t.Context()))

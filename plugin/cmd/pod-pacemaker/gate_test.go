@@ -92,42 +92,6 @@ func TestInstallThatCannotLeavesNothing(t *testing.T) {
 	assert.Len(t, entries, 1)
 }
 
-func TestRemoveGate(t *testing.T) {
-	t.Parallel()
-	bin := filepath.Join(t.TempDir(), "bin")
-	target := filepath.Join(bin, gateName)
-	_, err := self().install(hook(t, "one"), target)
-	require.NoError(t, err)
-	other := filepath.Join(bin, "other")
-	require.NoError(t, os.WriteFile(other, nil, 0o600))
-	noDaemon := shortDir(t)
-
-	// A daemon that runs names the hook to the runtime.
-	dir := serve(t, &fixed{})
-	code, stdout, stderr := call(t, "remove-gate", "--from", bin, "--run-dir", dir)
-	assert.Equal(t, exitFailure, code)
-	assert.Empty(t, stdout)
-	assert.Equal(t, "pod-pacemaker: a daemon answers at "+dir+"/admin.sock: stop it first, for containers whose hook is missing do not start\n", stderr)
-	require.FileExists(t, target)
-
-	for _, want := range []string{
-		"removed " + target + "\n",
-		target + " is not there\n",
-	} {
-		code, stdout, _ = call(t, "remove-gate", "--from", bin, "--run-dir", noDaemon)
-		assert.Zero(t, code)
-		assert.Equal(t, want, stdout)
-	}
-	require.FileExists(t, other)
-
-	require.NoError(t, os.Remove(other))
-	_, err = self().install(hook(t, "one"), target)
-	require.NoError(t, err)
-	_, stdout, _ = call(t, "remove-gate", "--from", bin, "--run-dir", noDaemon)
-	assert.Equal(t, "removed "+target+" and its folder\n", stdout)
-	require.NoDirExists(t, bin)
-}
-
 // Only root may install what runc runs as root; as root it works from end to end.
 func TestInstallGateCommand(t *testing.T) {
 	t.Parallel()

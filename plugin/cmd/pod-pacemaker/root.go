@@ -48,7 +48,7 @@ func (p *program) rootCommand() *cobra.Command {
 	}
 	root.AddCommand(
 		p.runCommand(), p.statusCommand(), p.whyCommand(), p.aliveCommand(), p.checkCommand(),
-		p.installGateCommand(), p.removeGateCommand(), p.versionCommand(),
+		p.installGateCommand(), p.versionCommand(),
 	)
 	return root
 }

@@ -18,7 +18,6 @@ func TestHelp(t *testing.T) {
 		"help-alive":        {"alive", "--help"},
 		"help-check":        {"check", "--help"},
 		"help-install-gate": {"install-gate", "--help"},
-		"help-remove-gate":  {"remove-gate", "--help"},
 	} {
 		code, stdout, stderr := call(t, args...)
 		assert.Zero(t, code, name)
@@ -52,7 +51,6 @@ func TestWrongUsageIsExitCode2(t *testing.T) {
 		{[]string{"check"}, "pod-pacemaker: FILE is missing\n'pod-pacemaker check --help' shows how to use it.\n"},
 		{[]string{"check", "x", "--cores", "0"}, "pod-pacemaker: --cores: 0: must be at least 1\n'pod-pacemaker check --help' shows how to use it.\n"},
 		{[]string{"install-gate"}, "pod-pacemaker: --to is missing: the folder on the host\n'pod-pacemaker install-gate --help' shows how to use it.\n"},
-		{[]string{"remove-gate"}, "pod-pacemaker: --from is missing: the folder on the host\n'pod-pacemaker remove-gate --help' shows how to use it.\n"},
 		{[]string{"run", "--gate", "perhaps"}, "pod-pacemaker: invalid argument \"perhaps\" for \"--gate\" flag: must be auto, always or never\n'pod-pacemaker run --help' shows how to use it.\n"},
 		{[]string{"run", "--gate-timeout", "100"}, "pod-pacemaker: invalid argument \"100\" for \"--gate-timeout\" flag: time: missing unit in duration \"100\"\n'pod-pacemaker run --help' shows how to use it.\n"},
 	} {
