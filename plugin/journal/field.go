@@ -1,8 +1,8 @@
 package journal
 
 import (
-	"encoding/json"
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -19,64 +19,35 @@ var taken = map[string]bool{
 	"SYSLOG_TIMESTAMP": true, "SYSLOG_RAW": true, "TID": true, "UNIT": true, "USER_UNIT": true,
 }
 
+var (
+	wordEnd   = regexp.MustCompile(`([a-z])([A-Z])`)
+	noFieldOf = regexp.MustCompile(`[^A-Z0-9]`)
+)
+
 // field turns a logrus field into one of the journal. "pod_uid" and "podUID"
 // become POD_UID. A duration becomes a number of milliseconds, and its name ends
 // in _MS.
 func field(key string, value any) (name, text string) {
 	name = fieldName(key)
-	if d, ok := value.(time.Duration); ok {
-		if !strings.HasSuffix(name, "_MS") {
-			name += "_MS"
-		}
-		return name, strconv.FormatFloat(float64(d)/float64(time.Millisecond), 'f', -1, 64)
+	switch v := value.(type) {
+	case time.Duration:
+		return strings.TrimSuffix(name, "_MS") + "_MS", strconv.FormatFloat(float64(v)/float64(time.Millisecond), 'f', -1, 64)
+	case time.Time:
+		return name, v.Format(time.RFC3339Nano)
+	default:
+		return name, fmt.Sprint(value)
 	}
-	return name, fieldText(value)
 }
 
 // fieldName spells a key in the letters that journald accepts. A name that the
 // journal gives a meaning of its own, and one that would begin with an
 // underscore or a digit, gets a prefix.
 func fieldName(key string) string {
-	var b strings.Builder
-	word := false // inside a word of small letters
-	for _, r := range key {
-		switch {
-		case r >= 'a' && r <= 'z':
-			b.WriteRune(r - 'a' + 'A')
-			word = true
-			continue
-		case r >= 'A' && r <= 'Z':
-			if word {
-				b.WriteByte('_')
-			}
-			b.WriteRune(r)
-		case r >= '0' && r <= '9':
-			b.WriteRune(r)
-			continue
-		default:
-			b.WriteByte('_')
-		}
-		word = false
-	}
-	name := strings.Trim(b.String(), "_")
+	name := noFieldOf.ReplaceAllString(strings.ToUpper(wordEnd.ReplaceAllString(key, "${1}_$2")), "_")
+	name = strings.Trim(name, "_")
 	if name == "" || name[0] <= '9' || taken[name] {
 		name = "FIELD_" + name
 	}
 	// Room for the ending of a duration.
 	return strings.TrimRight(name[:min(len(name), maxName-len("_MS"))], "_")
-}
-
-// fieldText spells a value: a list or a map as JSON, anything else as it prints.
-func fieldText(value any) string {
-	switch v := value.(type) {
-	case nil:
-		return ""
-	case time.Time:
-		return v.Format(time.RFC3339Nano)
-	case map[string]any, map[string]string, []string, []any:
-		if text, err := json.Marshal(v); err == nil {
-			return string(text)
-		}
-	}
-	return fmt.Sprint(value)
 }

@@ -3,6 +3,7 @@
 package journal
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"strconv"
@@ -22,13 +23,10 @@ type send func(message string, priority journal.Priority, fields map[string]stri
 // Hook sends entries of every level to journald. It never blocks, and is safe for
 // concurrent use. Make one with [Attach].
 type Hook struct {
-	queue *logqueue.Queue
-	send  send
-	text  logrus.Formatter
-
-	// What follows is of the one goroutine that runs the queue.
+	queue    *logqueue.Queue
+	send     send
+	text     logrus.Formatter
 	fallback io.Writer
-	failed   bool // the last entry did not reach journald
 }
 
 // Reached tells whether journald listens on this machine.
@@ -46,7 +44,7 @@ func IsStderr() (bool, error) {
 
 // Attach makes the logger send all that it says to journald, through the queue, and
 // write none of it elsewhere. What journald refuses is written to fallback as a line
-// of text, and why once per failure.
+// of text that says why.
 func Attach(log *logrus.Logger, fallback io.Writer, q *logqueue.Queue) {
 	attach(log, fallback, q, journal.Send)
 }
@@ -60,45 +58,23 @@ func attach(log *logrus.Logger, fallback io.Writer, q *logqueue.Queue, s send) {
 // Levels are all levels: the logger's own level decides what is said.
 func (*Hook) Levels() []logrus.Level { return logrus.AllLevels }
 
-// Fire queues one entry. It never fails.
+// Fire queues one entry, spelled out now, because what a value refers to may change.
 func (h *Hook) Fire(e *logrus.Entry) error {
-	// Spelled out now, for what a value refers to may change.
-	fields := vars(e)
-	line := e.Dup()
-	line.Level, line.Message, line.Data = e.Level, e.Message, texts(e.Data)
-	h.queue.Add(func() error { return h.write(line, fields) })
-	return nil
-}
-
-// write sends one entry. It fails only where neither journald nor the fallback took
-// it.
-func (h *Hook) write(e *logrus.Entry, fields map[string]string) error {
-	sendErr := h.send(e.Message, priority(e.Level), fields)
-	again := h.failed
-	h.failed = sendErr != nil
-	if sendErr == nil {
-		return nil
-	}
-	if !again {
-		e.Data["journal_error"] = sendErr.Error()
-	}
 	text, err := h.text.Format(e)
 	if err != nil {
-		return fmt.Errorf("journald: %w; as text: %w", sendErr, err)
+		return fmt.Errorf("spell a log entry as text: %w", err)
 	}
-	if _, err := h.fallback.Write(text); err != nil {
-		return fmt.Errorf("journald: %w; to the fallback: %w", sendErr, err)
-	}
+	message, level, fields := e.Message, priority(e.Level), vars(e)
+	h.queue.Add(func() error {
+		err := h.send(message, level, fields)
+		if err != nil {
+			if _, lost := fmt.Fprintf(h.fallback, "%s journal_error=%q\n", bytes.TrimSpace(text), err); lost == nil {
+				return nil
+			}
+		}
+		return err
+	})
 	return nil
-}
-
-// texts spells the values as a line of text has them.
-func texts(data logrus.Fields) logrus.Fields {
-	texts := make(logrus.Fields, len(data)+1)
-	for key, value := range data {
-		texts[key] = fmt.Sprint(value)
-	}
-	return texts
 }
 
 // vars gives the journal's fields of an entry.

@@ -104,10 +104,8 @@ func TestKubernetesClientLogsThroughTheDaemon(t *testing.T) {
 	entries := hook.AllEntries()
 	require.Len(t, entries, 2)
 	assert.Equal(t, logrus.WarnLevel, entries[0].Level)
-	assert.Equal(t, "Failed to watch", entries[0].Message)
-	assert.Equal(t, "*v1.Pod", entries[0].Data["type"])
-	assert.Equal(t, errors.New("connection refused"), entries[0].Data[logrus.ErrorKey])
+	assert.Equal(t, `"msg"="Failed to watch" "error"="connection refused" "type"="*v1.Pod"`, entries[0].Message)
 	assert.Equal(t, logrus.DebugLevel, entries[1].Level)
-	assert.Equal(t, "reflector", entries[1].Data["logger"])
-	assert.Equal(t, "n", entries[1].Data["node"])
+	assert.Contains(t, entries[1].Message, `"msg"="Listing" "logger"="reflector" "node"="n"`)
+	assert.Equal(t, "client-go", entries[1].Data["from"])
 }
