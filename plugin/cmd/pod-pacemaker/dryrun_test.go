@@ -35,7 +35,7 @@ func TestDryRunOnANodeThatHasEverything(t *testing.T) {
 		"pod-pacemaker dev, to pace the pods of worker-3, standalone:",
 		`  ok  config   ` + config + `: "two-at-a-time": 2 at a time; a pod waits 10m at most, a start counts for 5m at most`,
 		"  ok  runtime  " + dir + "/nri.sock is there",
-		"  ok  gate     " + gate + ", up to 1m40s for each wait",
+		"  ok  gate     " + gate + ", up to 100s for each wait",
 		"  ok  sockets  " + dir + "/gate.sock and " + dir + "/admin.sock",
 		"  ok  http     no metrics: --http is empty",
 		"",

@@ -2,40 +2,25 @@ package main
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 	"unicode"
+
+	"k8s.io/apimachinery/pkg/util/duration"
 )
 
-// human writes a time span as people say it, with two units at most.
+// human writes a time span as kubectl does, and one below ten seconds with its parts.
 func human(d time.Duration) string {
-	const day = 24 * time.Hour
-	d = max(0, d)
 	switch {
-	case d == 0:
+	case d <= 0:
 		return "0s"
 	case d < time.Second:
 		return max(time.Millisecond, d.Round(time.Millisecond)).String()
 	case d < 10*time.Second:
-		return strconv.FormatFloat(d.Round(100*time.Millisecond).Seconds(), 'f', -1, 64) + "s"
-	case d.Round(time.Second) < time.Minute:
-		return fmt.Sprintf("%ds", d.Round(time.Second)/time.Second)
-	case d.Round(time.Second) < time.Hour:
-		return units(d.Round(time.Second), time.Minute, "m", time.Second, "s")
-	case d.Round(time.Minute) < day:
-		return units(d.Round(time.Minute), time.Hour, "h", time.Minute, "m")
+		return d.Round(100 * time.Millisecond).String()
 	default:
-		return units(d.Round(time.Hour), day, "d", time.Hour, "h")
+		return duration.HumanDuration(d.Round(time.Second))
 	}
-}
-
-func units(d, big time.Duration, bigName string, small time.Duration, smallName string) string {
-	text := fmt.Sprintf("%d%s", d/big, bigName)
-	if rest := d % big / small; rest > 0 {
-		text += fmt.Sprintf("%d%s", rest, smallName)
-	}
-	return text
 }
 
 // clean replaces what could command a terminal: text from elsewhere is shown, not

@@ -30,9 +30,6 @@ Reasons to wait:
   Unadmittable    it alone exceeds the limit of a StartPolicy
   NodeShutdown    the node is shutting down
 
-On a terminal, bars show the slots taken, the longest wait against the
-longest allowed, and each signal with a mark at its limit.
-
 In the column AT, "gate" is a pod whose process starts the moment it is admitted,
 "kubelet" one that was refused and that kubelet will try again.`
 
@@ -67,7 +64,7 @@ func (p *program) statusCommand() *cobra.Command {
 				return p.writeJSON(s)
 			}
 			sc := newScreen(p.stdout)
-			_, err = fmt.Fprint(p.stdout, sc.text(statusLines(s, sc.terminal)))
+			_, err = fmt.Fprint(p.stdout, sc.text(statusLines(s)))
 			return err
 		}),
 	}
@@ -124,7 +121,7 @@ func (p *program) showOnce(sc screen, s admin.Status, asked error, o output) err
 	case asked != nil:
 		_, err = fmt.Fprint(p.stdout, sc.picture([]line{{text: clean(asked.Error()), style: alarm}}))
 	default:
-		_, err = fmt.Fprint(p.stdout, sc.picture(statusLines(s, sc.terminal)))
+		_, err = fmt.Fprint(p.stdout, sc.picture(statusLines(s)))
 	}
 	return err
 }

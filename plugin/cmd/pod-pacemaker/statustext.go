@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd"
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
@@ -19,35 +18,24 @@ const nobodyHeld = ": no pod is held back"
 // endedShown is how many ended starts are shown.
 const endedShown = 10
 
-// statusLines draws a status as lines of text, with bars where somebody looks on.
-func statusLines(s admin.Status, bars bool) []line {
+// statusLines draws a status as lines of text.
+func statusLines(s admin.Status) []line {
 	lines := headLines(s)
-	slots, longest := admin.NewSlots(s), longestWait(s.Waiting)
-	starting, waiting := "STARTING "+slotsText(slots), waitingText(s, longest)
-	if bars {
-		width := max(utf8.RuneCountInString(starting), utf8.RuneCountInString(waiting))
-		if slots.Of > 0 {
-			starting = fmt.Sprintf("%-*s  %s", width, starting, bar(float64(slots.Used)/float64(slots.Of), 0))
+	for _, section := range []struct {
+		title  string
+		rows   []line
+		always bool
+	}{
+		{"STARTING " + slotsText(admin.NewSlots(s)), startingTable(s.Starting), true},
+		{waitingText(s), waitingTable(s.Waiting), true},
+		{"POLICIES", policiesTable(s.Policies), false},
+		{"SIGNALS", signalsTable(s.Signals), false},
+		{"ENDED LAST", endedTable(s), false},
+	} {
+		if section.always || len(section.rows) > 0 {
+			lines = append(lines, line{}, line{text: section.title, style: heading})
+			lines = append(lines, section.rows...)
 		}
-		if longest > 0 {
-			waiting = fmt.Sprintf("%-*s  %s", width, waiting, bar(float64(longest/s.Limits.MaxWaitSeconds), 0))
-		}
-	}
-	lines = append(lines, line{}, line{text: starting, style: heading})
-	lines = append(lines, startingTable(s.Starting)...)
-	lines = append(lines, line{}, line{text: waiting, style: heading})
-	lines = append(lines, waitingTable(s.Waiting)...)
-	if len(s.Policies) > 0 {
-		lines = append(lines, line{}, line{text: "POLICIES", style: heading})
-		lines = append(lines, policiesTable(s.Policies)...)
-	}
-	if len(s.Signals) > 0 {
-		lines = append(lines, line{}, line{text: "SIGNALS", style: heading})
-		lines = append(lines, signalsTable(s.Signals, bars)...)
-	}
-	if len(s.Ended) > 0 {
-		lines = append(lines, line{}, line{text: "ENDED LAST", style: heading})
-		lines = append(lines, endedTable(s)...)
 	}
 	return lines
 }
@@ -195,19 +183,15 @@ func slotsText(s admin.Slots) string {
 }
 
 // waitingText says how long the queue is, in number and in time.
-func waitingText(s admin.Status, longest admin.Seconds) string {
-	text := fmt.Sprintf("WAITING %d", len(s.Waiting))
+func waitingText(s admin.Status) string {
+	text, longest := fmt.Sprintf("WAITING %d", len(s.Waiting)), admin.Seconds(0)
+	for _, p := range s.Waiting {
+		longest = max(longest, p.WaitedSeconds)
+	}
 	if longest > 0 {
 		text += fmt.Sprintf(", the longest for %s of %s", human(longest.Duration()), human(s.Limits.MaxWaitSeconds.Duration()))
 	}
 	return text
-}
-
-func longestWait(pods []admin.Pod) (longest admin.Seconds) {
-	for _, p := range pods {
-		longest = max(longest, p.WaitedSeconds)
-	}
-	return longest
 }
 
 func startingTable(pods []admin.Pod) []line {

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"bytes"
+	"fmt"
 	"strings"
-	"unicode/utf8"
+	"text/tabwriter"
 )
 
 // table is text in columns. The zero value is an empty one.
@@ -14,29 +16,19 @@ type table struct {
 func (t *table) add(cells ...string) { t.rows = append(t.rows, cells) }
 
 // lines draws the table, indented; nothing where there is no row.
-func (t *table) lines() []line {
+func (t *table) lines() (lines []line) {
 	if len(t.rows) == 0 {
 		return nil
 	}
-	widths := make([]int, len(t.head))
+	var text bytes.Buffer
+	w := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
 	for _, row := range append([][]string{t.head}, t.rows...) {
-		for i, cell := range row {
-			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
-		}
+		fmt.Fprintln(w, "  "+strings.Join(row, "\t"))
 	}
-	lines := []line{{text: pad(t.head, widths), style: faint}}
-	for _, row := range t.rows {
-		lines = append(lines, line{text: pad(row, widths)})
+	_ = w.Flush() // a buffer takes everything
+	for row := range strings.Lines(text.String()) {
+		lines = append(lines, line{text: strings.TrimRight(row, " \n")})
 	}
+	lines[0].style = faint
 	return lines
-}
-
-func pad(cells []string, widths []int) string {
-	var b strings.Builder
-	for i, cell := range cells {
-		b.WriteString("  ")
-		b.WriteString(cell)
-		b.WriteString(strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell)))
-	}
-	return strings.TrimRight(b.String(), " ")
 }
