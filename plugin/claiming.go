@@ -36,7 +36,7 @@ func (d *Daemon) claim(ctx context.Context) error {
 	return nil
 }
 
-// claims is what is claimed now; nothing where nobody can.
+// claims is what is claimed now; nothing without an API server.
 func (d *Daemon) claims() leases.View {
 	if d.claimer == nil {
 		return leases.View{}
@@ -44,14 +44,14 @@ func (d *Daemon) claims() leases.View {
 	return d.claimer.View()
 }
 
-// tellOpened has the node's events say that policies hold nobody, or that all do again.
+// tellOpened has the node's events say that policies hold no pod, or that all do again.
 func (d *Daemon) tellOpened(names []string, why error) {
 	if why == nil {
 		d.pacer.notices.node(corev1.EventTypeNormal, policiesClosed, "the StartPolicies of the scope Cluster hold again")
 		return
 	}
 	d.pacer.notices.node(corev1.EventTypeWarning, policiesOpened,
-		cut("the StartPolicies "+strings.Join(names, ", ")+" hold nobody: "+why.Error(), mostMessage))
+		cut("the StartPolicies "+strings.Join(names, ", ")+" hold no pod: "+why.Error(), mostMessage))
 }
 
 // policyStates gives the policies in force; those that are open have that for a fault.
@@ -59,7 +59,7 @@ func (d *Daemon) policyStates() []policies.State {
 	return withOpen(d.pacer.keeper.State(), d.claims())
 }
 
-// withOpen notes of the policies which of them hold nobody because nothing can be claimed.
+// withOpen notes which policies hold no pod because nothing can be claimed.
 func withOpen(states []policies.State, v leases.View) []policies.State {
 	for i, s := range states {
 		if s.Fault == "" && v.Open != nil && slices.Contains(v.OpenPolicies, s.Object.Name) {

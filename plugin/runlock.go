@@ -71,7 +71,7 @@ func (o Options) tryLock() (lock *runLock, holder string, err error) {
 	return lock, "", nil
 }
 
-// sign writes into the file who has the lock. A file that somebody removed while
+// sign writes into the file who has the lock. A file that was removed while
 // the lock was taken would be no lock at all.
 func (l *runLock) sign(o Options) error {
 	mine, err := l.file.Stat()
@@ -83,7 +83,7 @@ func (l *runLock) sign(o Options) error {
 		return err
 	}
 	if !os.SameFile(mine, there) {
-		return errors.New("somebody replaced the file")
+		return errors.New("the file was replaced")
 	}
 	if err := l.file.Truncate(0); err != nil {
 		return err

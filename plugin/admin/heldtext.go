@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/resource"
+
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
 
@@ -27,7 +29,7 @@ func HeldText(h throttle.Held) string {
 	case throttle.Queued:
 		return fmt.Sprintf("%g ahead", h.Measured)
 	case throttle.NotPresent:
-		return "nothing holds it, nobody has come back for it yet"
+		return "nothing holds it, but kubelet has not tried it again yet"
 	case throttle.Pulling:
 		return fmt.Sprintf("%g of %g pulling images", h.Measured, h.Threshold)
 	case throttle.LoadAverage:
@@ -76,7 +78,7 @@ func policyText(h throttle.Held) string {
 	case throttle.PolicyPacer:
 		of += " starting beside those that are ready"
 	case throttle.PolicyClaim:
-		of += " starting, as this node has claims"
+		of += " starting on the slots of this node"
 	default:
 		of += " starting"
 	}
@@ -86,26 +88,16 @@ func policyText(h throttle.Held) string {
 	return GroupText(h.Policy) + ": " + of
 }
 
-// amountText says so much of the resource as people write it: in thousandths where it is
-// no whole number, a number of bytes with a binary suffix where that is exact.
+// amountText says so much of the resource as people write it in a pod.
 func amountText(h throttle.Held, units float64) string {
-	thousandths := int64(math.Round(units * 1000))
 	if h.Resource == "" {
-		return strconv.FormatInt(thousandths/1000, 10)
+		return strconv.FormatInt(int64(math.Round(units)), 10)
 	}
-	if thousandths%1000 != 0 {
-		return strconv.FormatInt(thousandths, 10) + "m"
-	}
-	whole, suffix := thousandths/1000, ""
+	format := resource.DecimalSI
 	if h.Resource == "memory" || h.Resource == "ephemeral-storage" || strings.HasPrefix(h.Resource, "hugepages-") {
-		for _, s := range []string{"Ki", "Mi", "Gi", "Ti"} {
-			if whole == 0 || whole%1024 != 0 {
-				break
-			}
-			whole, suffix = whole/1024, s
-		}
+		format = resource.BinarySI
 	}
-	return strconv.FormatInt(whole, 10) + suffix
+	return resource.NewMilliQuantity(int64(math.Round(units*1000)), format).String()
 }
 
 // GroupText says a group for people.

@@ -18,7 +18,7 @@ type Policy struct {
 	Scope v1alpha1.PolicyScope `json:"scope"`
 	// Limits are those of now, with the overrides.
 	Limits v1alpha1.PolicyLimits `json:"limits"`
-	// Fault is why the policy holds nobody; absent: it holds whom it should.
+	// Fault is why the policy holds no pod; absent: it is in force.
 	Fault string `json:"fault,omitempty"`
 	// InvalidOverrides are the overrides that are left out.
 	InvalidOverrides []v1alpha1.InvalidField `json:"invalidOverrides,omitempty"`

@@ -213,7 +213,7 @@ type Pod struct {
 	Held *Held `json:"held,omitempty"`
 	// Place counts from 1, of Waiting pods only.
 	Place int `json:"place,omitempty"`
-	// Present: somebody stands there who starts the process when it is admitted.
+	// Present: its hook waits in the gate, and the process starts when the pod is admitted.
 	// A Waiting pod that is not was refused, and kubelet will come back for it.
 	Present bool `json:"present"`
 	// Shadow: its process went on at once, for the mode is Shadow; all else here is

@@ -72,7 +72,7 @@ func policiesTable(all []admin.Policy) []line {
 
 func policyNote(p admin.Policy) string {
 	if p.Fault != "" {
-		return "HOLDS NOBODY: " + p.Fault
+		return "HOLDS NO POD: " + p.Fault
 	}
 	return ""
 }

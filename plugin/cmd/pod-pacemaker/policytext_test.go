@@ -59,5 +59,5 @@ func TestStatusListsTheGroupsOfPolicies(t *testing.T) {
 	require.Len(t, lines, 4)
 	assert.Equal(t, "  t1      nginx        2        0         3 (cpu 200m, memory 1Gi)  running.requests.cpu", lines[1].text)
 	assert.Contains(t, lines[2].text, "and 39 more")
-	assert.Contains(t, lines[3].text, "HOLDS NOBODY: no namespaces")
+	assert.Contains(t, lines[3].text, "HOLDS NO POD: no namespaces")
 }

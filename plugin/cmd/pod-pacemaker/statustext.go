@@ -11,9 +11,8 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
 
-// nobodyHeld is what it means that there is no config, or no limit, and no StartPolicy
-// either.
-const nobodyHeld = ": no pod is held back"
+// noneHeld is the effect of no config, or no limit, where there is no StartPolicy either.
+const noneHeld = ": no pod is held back"
 
 // endedShown is how many ended starts are shown.
 const endedShown = 10
@@ -62,7 +61,7 @@ func headLines(s admin.Status) []line {
 	config, limits := configText(s.Config), s.Limits.String()
 	if len(s.Policies) > 0 {
 		// It is they that hold pods back, where nothing else does.
-		config, limits = strings.TrimSuffix(config, nobodyHeld), strings.TrimSuffix(limits, nobodyHeld)
+		config, limits = strings.TrimSuffix(config, noneHeld), strings.TrimSuffix(limits, noneHeld)
 	}
 	entry("config", config)
 	if mode := modeText(s.Config.Mode); mode != "" {
@@ -124,7 +123,7 @@ func podWatchText(w admin.PodWatch) string {
 func configText(c admin.Config) string {
 	switch {
 	case c.Name == "":
-		return "none" + nobodyHeld
+		return "none" + noneHeld
 	case c.Origin == string(crd.OriginDisk):
 		return fmt.Sprintf("%s (from %s, generation %d; the API server has not answered yet)", c.Name, c.Origin, c.Generation)
 	case c.Generation > 0:
@@ -134,7 +133,7 @@ func configText(c admin.Config) string {
 	}
 }
 
-// modeText says what a mode means in which nobody is held; empty: pods are held.
+// modeText says what a mode means in which no pod is held; empty: pods are held.
 func modeText(m v1alpha1.Mode) string {
 	switch m {
 	case v1alpha1.ModeShadow:
