@@ -32,13 +32,3 @@ func (p *Policies) Known() []KnownPolicy {
 	}
 	return all
 }
-
-// nodes gives on how many nodes the policy is in force that is so on the most.
-func (p *Policies) nodes() (most int64) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, o := range p.objects {
-		most = max(most, believed(o.nodes))
-	}
-	return most
-}

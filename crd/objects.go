@@ -23,8 +23,8 @@ type object struct {
 	unknown string                    // what of the newest version was left out
 
 	// Of the newest version, good or not.
-	generation, nodes int64
-	instance          string
+	generation int64
+	instance   string
 }
 
 // good returns the last good version of every object that had one and is for the
@@ -65,8 +65,7 @@ func (s *Source) observe(u *unstructured.Unstructured) {
 // would end the daemons of all nodes, and again as soon as they are back.
 func (s *Source) judge(u *unstructured.Unstructured) (next object) {
 	next.uid, next.generation = u.GetUID(), u.GetGeneration()
-	// Of another kind than these, the values are as good as absent.
-	next.nodes, _, _ = unstructured.NestedInt64(u.Object, "status", "nodes")
+	// Of another kind than this, the value is as good as absent.
 	next.instance, _, _ = unstructured.NestedString(u.Object, "spec", "instance")
 	defer func() {
 		if fault := recover(); fault != nil {

@@ -44,7 +44,6 @@ type Policies struct {
 type policyObject struct {
 	uid        types.UID
 	generation int64
-	nodes      int64 // that it is in force on, as its status says
 	instance   string
 	good       *v1alpha1.StartPolicy // the newest version; nil: it is not valid
 	fault      string
@@ -61,7 +60,7 @@ func (s *Source) Policies(fallback []*v1alpha1.StartPolicy, onChange func([]*v1a
 		changed: make(chan struct{}, 1), told: make(chan struct{}),
 		objects: map[string]*policyObject{}, current: fallback,
 	}
-	s.onLabels, s.policies = p.wake, p
+	s.onLabels = p.wake
 	return p
 }
 
@@ -163,7 +162,6 @@ func (p *Policies) observe(u *unstructured.Unstructured) {
 func (p *Policies) judge(u *unstructured.Unstructured) (o *policyObject) {
 	o = &policyObject{uid: u.GetUID(), generation: u.GetGeneration()}
 	o.instance, _, _ = unstructured.NestedString(u.Object, "spec", "instance")
-	o.nodes, _, _ = unstructured.NestedInt64(u.Object, "status", "nodes")
 	defer func() {
 		if fault := recover(); fault != nil {
 			o.good, o.fault = nil, fmt.Sprintf("this version of pod-pacemaker fails to read it: %v", fault)

@@ -48,7 +48,6 @@ type Source struct {
 	disk     *remembered // what it held; nil: nothing
 	unkept   string      // the last fault of keeping it that was logged
 	onLabels func()      // called when the labels of this node changed; can be nil
-	policies *Policies   // that follow this source; nil: none do
 
 	onShutdown func(begins bool) // can be nil
 	seenUp     bool              // this node was seen when it was not being shut down

@@ -2,7 +2,6 @@ package crd
 
 import (
 	"context"
-	"math"
 	"net/http"
 	"sync/atomic"
 	"testing"
@@ -483,34 +482,4 @@ func TestTheCacheKeepsLittle(t *testing.T) {
 	trimmed, err = trimNode(full)
 	require.NoError(t, err)
 	assert.Equal(t, node(map[string]string{"size": "big"}), trimmed)
-}
-
-// The intervals of all daemons grow with this number: too small, and a large cluster
-// writes too often; too large, and nobody hears of a node for days.
-func TestTheSizeOfTheClusterIsWhatTheStatusTells(t *testing.T) {
-	inPolicedWorld(t, nil, func(w *policing) {
-		onNodes := func(u *unstructured.Unstructured, nodes int64) *unstructured.Unstructured {
-			require.NoError(t, unstructured.SetNestedField(u.Object, nodes, "status", "nodes"))
-			return u
-		}
-		w.runBoth()
-		assert.Zero(t, w.source.Nodes(), "nobody has told")
-		w.put(onNodes(testPolicy("some", 1, 1, nil), 70))
-		w.put(onNodes(testPolicy("all", 1, 1, nil), 900))
-		assert.Equal(t, 900, w.source.Nodes(), "no config is in force anywhere")
-		w.create(onNodes(testObject("a", 1, 1, nil), 800))
-		w.create(onNodes(testObject("b", 1, 1, nil), 200))
-		assert.Equal(t, 1000, w.source.Nodes())
-		w.create(onNodes(testObject("c", 1, 1, nil), -5))
-		assert.Equal(t, 1000, w.source.Nodes())
-		w.update(onNodes(testObject("a", 1, 1, nil), math.MaxInt64))
-		assert.Equal(t, MostNodes, w.source.Nodes())
-		w.update(onNodes(testObject("b", 1, 1, nil), math.MaxInt64))
-		assert.Equal(t, MostNodes, w.source.Nodes())
-		for _, name := range []string{"a", "b", "c"} {
-			w.delete(name)
-		}
-		w.put(onNodes(testPolicy("all", 1, 1, nil), 1<<40))
-		assert.Equal(t, MostNodes, w.source.Nodes())
-	})
 }

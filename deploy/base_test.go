@@ -27,7 +27,7 @@ func TestRightsAreTheseAndNoOthers(t *testing.T) {
 		},
 		"pod-pacemaker-summary": {
 			{APIGroups: []string{"pod-pacemaker.io"}, Resources: []string{"pacemakernodes"}, Verbs: []string{"list", "watch"}},
-			{APIGroups: []string{"pod-pacemaker.io"}, Resources: []string{"pacemakerconfigs/status", "startpolicies/status"}, Verbs: []string{"patch"}},
+			{APIGroups: []string{"pod-pacemaker.io"}, Resources: []string{"startpolicies/status"}, Verbs: []string{"patch"}},
 		},
 	}
 	got := map[string][]rbacv1.PolicyRule{}

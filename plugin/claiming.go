@@ -26,7 +26,7 @@ func (d *Daemon) newClaimer(c clients) *leases.Claimer {
 	}
 	return leases.New(leases.Options{
 		API: c.kube.Leases(o.Namespace), Holder: holder, Limiter: d.pacer.limiter,
-		Nodes: d.source.Nodes, Opened: d.tellOpened, Log: o.Log,
+		Nodes: d.election.Nodes, Opened: d.tellOpened, Log: o.Log,
 	})
 }
 

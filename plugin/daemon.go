@@ -13,6 +13,7 @@ import (
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd"
 	"github.com/pod-pacemaker/pod-pacemaker/crd/kube"
+	"github.com/pod-pacemaker/pod-pacemaker/crd/report"
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate"
@@ -45,7 +46,9 @@ type Daemon struct {
 	dynamic dynamic.Interface
 	watch   *podwatch.Watch
 	source  *crd.Source
-	claimer *leases.Claimer
+	// election tells how large the cluster is, too.
+	election *report.Election
+	claimer  *leases.Claimer
 	// policies and namespaces feed the pacer's keeper.
 	policies   *crd.Policies
 	namespaces *policies.Namespaces
@@ -111,7 +114,10 @@ func (d *Daemon) follow(c clients) {
 		d.pacer.kicker = newKicker(c.kube, d.pacer)
 	}
 	d.source = crd.NewSource(c.dynamic, c.kube, o.NodeName, o.Instance, d.fallback, o.Log, d.configure)
-	d.pacer.nodes = d.source.Nodes
+	d.election = report.NewElection(report.ElectionOptions{
+		API: c.kube, Namespace: o.Namespace, NodeName: o.NodeName, Instance: o.Instance, Log: o.Log,
+	})
+	d.pacer.nodes = d.election.Nodes
 	d.source.OnPanic(func(part string) { d.pacer.countPanic("crd " + part) })
 	d.source.OnShutdown(d.pacer.shutsDown)
 	d.source.OnPressure(d.pacer.pressed)

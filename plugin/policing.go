@@ -45,7 +45,7 @@ func (d *Daemon) followPolicies(c clients) {
 		},
 		WatchNamespaces: d.namespaces.Need, Claims: d.claimer.SetPolicies,
 		TakeFacts: func(take func(*corev1.Pod) startpolicy.Facts) {
-			d.watch.TakeFacts(take, retakeWithin(d.source.Nodes()))
+			d.watch.TakeFacts(take, retakeWithin(d.election.Nodes()))
 		},
 	})
 	d.policies = d.source.Policies(d.filePolicies, d.setPolicies)

@@ -35,20 +35,16 @@ func (d *Daemon) report(ctx context.Context) error {
 	o := d.options
 	node := report.NewNode(report.NodeOptions{
 		API: d.dynamic, NodeName: o.NodeName, Instance: o.Instance, NodeUID: d.source.NodeUID,
-		Status: d.nodeStatus, Nodes: d.source.Nodes, Log: o.Log,
-	})
-	election := report.NewElection(report.ElectionOptions{
-		API: d.client, Namespace: o.Namespace, NodeName: o.NodeName, Instance: o.Instance,
-		Nodes: d.source.Nodes, Log: o.Log,
+		Status: d.nodeStatus, Nodes: d.election.Nodes, Log: o.Log,
 	})
 	work := func(ctx context.Context) {
 		if err := d.pacer.supervised(ctx, "summary", d.sumUp); err != nil {
-			o.Log.WithError(err).Error("the status of PacemakerConfigs is not written")
+			o.Log.WithError(err).Error("the status of StartPolicies is not written")
 		}
 	}
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error {
-		return d.pacer.supervised(ctx, "election", func(ctx context.Context) error { election.Run(ctx, work); return nil })
+		return d.pacer.supervised(ctx, "election", func(ctx context.Context) error { d.election.Run(ctx, work); return nil })
 	})
 	g.Go(func() error {
 		return d.pacer.supervised(ctx, "nodeReport", func(ctx context.Context) error { node.Run(ctx); return nil })
@@ -56,10 +52,10 @@ func (d *Daemon) report(ctx context.Context) error {
 	return g.Wait()
 }
 
-// sumUp writes the status of the PacemakerConfigs until ctx ends.
+// sumUp writes the status of the StartPolicies until ctx ends.
 func (d *Daemon) sumUp(ctx context.Context) error {
 	report.NewSummary(report.SummaryOptions{
-		API: d.dynamic, Instance: d.options.Instance, Configs: d.source.Known, Policies: d.policies.Known, Log: d.options.Log,
+		API: d.dynamic, Instance: d.options.Instance, Policies: d.policies.Known, SetNodes: d.election.SetNodes, Log: d.options.Log,
 	}).Run(ctx)
 	return nil
 }
@@ -81,6 +77,9 @@ func (d *Daemon) nodeStatus() v1alpha1.PacemakerNodeStatus {
 	}
 	if why := d.pacer.noGate(time.Now()); why != "" {
 		n.Way, n.Message = v1alpha1.WayRefusal, "pods are refused, and kubelet tries again: "+why
+	}
+	if fault := d.source.Fault(e.Name); fault != "" {
+		n.Message = "the newest generation of the config is left out: " + fault
 	}
 	if err := d.Ready(); err != nil {
 		n.Ready, n.Message = false, err.Error()

@@ -4,14 +4,16 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/wait"
-
-	"github.com/pod-pacemaker/pod-pacemaker/crd"
 )
 
 const (
 	// perNode is what each node of the cluster adds to an interval, so that all of
 	// them together do something 100 times a second at most.
 	perNode = 10 * time.Millisecond
+	// mostNodes is the largest size of a cluster that is believed, ten times what Kubernetes
+	// supports: any daemon may write the Lease, and a wrong number there must not silence
+	// all the others for days.
+	mostNodes = 50_000
 
 	leastWrite = 10 * time.Second // between two writes of one PacemakerNode
 	leastSum   = 30 * time.Second // between two sums
@@ -27,7 +29,7 @@ const (
 
 // interval is the least time, stretched for a cluster of so many nodes.
 func interval(least time.Duration, nodes int) time.Duration {
-	return max(least, time.Duration(min(nodes, crd.MostNodes))*perNode)
+	return max(least, time.Duration(min(nodes, mostNodes))*perNode)
 }
 
 // retry is the time between two looks at the Lease.

@@ -66,7 +66,7 @@ func (w *world) now() facts {
 
 func fakeAPI() *dynamicfake.FakeDynamicClient {
 	return dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{
-		v1alpha1.Resource: v1alpha1.Kind + "List", v1alpha1.NodeResource: v1alpha1.NodeKind + "List",
+		v1alpha1.PolicyResource: v1alpha1.PolicyKind + "List", v1alpha1.NodeResource: v1alpha1.NodeKind + "List",
 	})
 }
 

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -14,7 +16,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/cache"
 
@@ -31,167 +32,160 @@ type SummaryOptions struct {
 	// Instance is the daemon's, and can be empty: what daemons with other names
 	// tell is theirs to sum up.
 	Instance string
-	// Configs gives the configs of this instance.
-	Configs func() []crd.Known
 	// Policies gives the StartPolicies of this instance.
 	Policies func() []crd.KnownPolicy
+	// SetNodes is told on how many nodes daemons report.
+	SetNodes func(int)
 	// Log takes what goes wrong, once.
 	Log logrus.FieldLogger
 }
 
-// Summary writes the status of the PacemakerConfigs and of the StartPolicies. Only one
-// daemon of a cluster and instance may run it at a time.
+// Summary writes the status of the StartPolicies. Only one daemon of a cluster and
+// instance may run it at a time.
 type Summary struct {
 	SummaryOptions
-	watched, wrote said
-	heard          heard
-	known          map[types.UID]v1alpha1.PacemakerConfigStatus // as written, or read before the first
-	knownPolicies  map[types.UID]v1alpha1.StartPolicyStatus     // the same
+	wrote said
+	known map[types.UID]v1alpha1.StartPolicyStatus // as written, or read before the first
+
+	mu    sync.Mutex
+	heard map[string]lastWord // by the name of the PacemakerNode
+}
+
+// lastWord is what a node told last, and when this daemon heard of it, by its own clock.
+type lastWord struct {
+	status v1alpha1.PacemakerNodeStatus
+	at     time.Time
 }
 
 // NewSummary gives a summary; Run does its work.
 func NewSummary(o SummaryOptions) *Summary {
-	return &Summary{
-		SummaryOptions: o,
-		known:          map[types.UID]v1alpha1.PacemakerConfigStatus{}, knownPolicies: map[types.UID]v1alpha1.StartPolicyStatus{},
-	}
+	return &Summary{SummaryOptions: o, known: map[types.UID]v1alpha1.StartPolicyStatus{}, heard: map[string]lastWord{}}
 }
 
 // Run sums up until ctx ends. It is to be called once.
 func (s *Summary) Run(ctx context.Context) {
-	informer, err := s.informer()
+	watch, err := s.watch()
 	if err != nil {
-		s.Log.WithError(err).Error("the status of PacemakerConfigs is not written")
+		s.Log.WithError(err).Error("the status of StartPolicies is not written")
 		return
 	}
-	// The cluster may be large: the caller's end is the informer's, too.
-	ctx, cancel := context.WithCancel(ctx)
-	done := make(chan struct{})
-	defer func() {
-		cancel() // where the rest panics
-		<-done
-	}()
-	go func() {
-		defer close(done)
-		informer.RunWithContext(ctx)
-	}()
-	if !cache.WaitForCacheSync(ctx.Done(), informer.HasSynced) {
+	stop := begin(ctx, watch.Run)
+	defer stop() // also where the rest panics
+	select {
+	case <-ctx.Done():
 		return
+	case <-watch.Synced():
 	}
 	// Where all daemons have just begun, the nodes are about to tell.
-	timer := time.NewTimer(spread(leastWrite))
-	defer timer.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-timer.C:
-		}
+	for pause := spread(leastWrite); await(ctx, pause); {
 		now := time.Now()
-		nodes := s.nodes(now, informer.GetStore())
+		nodes := s.nodes(now)
+		s.SetNodes(len(nodes))
 		s.sumAll(ctx, now, nodes)
-		timer.Reset(interval(leastSum, len(nodes)))
+		pause = interval(leastSum, len(nodes))
 	}
 }
 
-// informer watches all PacemakerNodes, and keeps of each no more than what is summed.
-func (s *Summary) informer() (cache.SharedIndexInformer, error) {
+// watch prepares the watch of all PacemakerNodes, which keeps of each no more than what is summed.
+func (s *Summary) watch() (informer.Informer, error) {
 	api := s.API.Resource(v1alpha1.NodeResource)
 	lw := cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			return api.List(ctx, o)
 		},
-		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-			w, err := api.Watch(ctx, o)
-			if err == nil { // a list can succeed where the watch after it does not
-				if _, over := s.watched.news(nil); over {
-					s.Log.Info("watching the PacemakerNodes again")
-				}
+		WatchFuncWithContext: api.Watch,
+	}
+	reach := &informer.Reach{What: "PacemakerNodes", Log: s.Log, Meanwhile: "the status of StartPolicies may be out of date"}
+	return informer.New(reach, lw, s.API, nil, trim, cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(obj any) { s.hear(obj) },
+		UpdateFunc: func(_, obj any) { s.hear(obj) },
+		DeleteFunc: func(obj any) {
+			if name, err := cache.DeletionHandlingMetaNamespaceKeyFunc(obj); err == nil {
+				s.forget(name)
 			}
-			return w, err
 		},
-	}
-	informer := cache.NewSharedIndexInformer(cache.ToListWatcherWithWatchListSemantics(informer.Endable(&lw), s.API), nil, 0, cache.Indexers{})
-	if err := informer.SetTransform(trim); err != nil {
-		return nil, err
-	}
-	return informer, informer.SetWatchErrorHandlerWithContext(func(ctx context.Context, _ *cache.Reflector, err error) {
-		switch {
-		case ctx.Err() != nil, errors.Is(err, context.Canceled), apierrors.IsResourceExpired(err), apierrors.IsGone(err):
-			return // it ends, or lists anew
-		}
-		if fault, _ := s.watched.news(err); fault {
-			s.Log.WithError(err).Warn("cannot watch the PacemakerNodes: the status of PacemakerConfigs may be out of date; trying again")
-		}
 	})
+}
+
+// hear takes over what a node tells. A status that nobody has written tells nothing.
+func (s *Summary) hear(obj any) {
+	n, ok := obj.(*v1alpha1.PacemakerNode)
+	if !ok || n.Status.Instance != s.Instance || n.Status.Written == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.heard[n.Name] = lastWord{n.Status, time.Now()}
+}
+
+func (s *Summary) forget(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.heard, name)
+}
+
+// nodes gives what the nodes of this instance tell, in the order of their names. A daemon that
+// was stopped says so; one that this daemon has not heard of for long was removed without
+// having been able to. That is counted from when this daemon was elected at the earliest: the
+// clocks of nodes may differ.
+func (s *Summary) nodes(now time.Time) (there []v1alpha1.PacemakerNodeStatus) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, name := range slices.Sorted(maps.Keys(s.heard)) {
+		if last := s.heard[name]; now.Sub(last.at) <= goneAfter {
+			there = append(there, last.status)
+		}
+	}
+	return there
 }
 
 // sumAll writes every status that has changed.
 func (s *Summary) sumAll(ctx context.Context, now time.Time, nodes []v1alpha1.PacemakerNodeStatus) {
 	var faults []error
-	note := func(name string, err error) {
-		if err != nil && !apierrors.IsNotFound(err) {
-			faults = append(faults, fmt.Errorf("%s: %w", name, err))
-		}
-	}
 	there := map[types.UID]bool{}
-	for _, config := range s.Configs() {
-		there[config.UID] = true
-		note(config.Name, sumOne(ctx, s.API.Resource(v1alpha1.Resource), config.Name, config.UID, s.known,
-			func(before v1alpha1.PacemakerConfigStatus) v1alpha1.PacemakerConfigStatus {
-				return sum(now, config, nodes, before)
-			}))
-	}
 	for _, policy := range s.Policies() {
 		there[policy.UID] = true
-		note(policy.Name, sumOne(ctx, s.API.Resource(v1alpha1.PolicyResource), policy.Name, policy.UID, s.knownPolicies,
-			func(before v1alpha1.StartPolicyStatus) v1alpha1.StartPolicyStatus {
-				return sumPolicy(now, policy, nodes, before)
-			}))
+		if err := s.sumOne(ctx, now, policy, nodes); err != nil && !apierrors.IsNotFound(err) {
+			faults = append(faults, fmt.Errorf("%s: %w", policy.Name, err))
+		}
 	}
-	forget(s.known, there)
-	forget(s.knownPolicies, there)
+	maps.DeleteFunc(s.known, func(uid types.UID, _ v1alpha1.StartPolicyStatus) bool { return !there[uid] })
 	if ctx.Err() != nil {
 		return
 	}
 	switch fault, over := s.wrote.news(errors.Join(faults...)); {
 	case fault:
-		s.Log.WithError(errors.Join(faults...)).Warn("cannot write the status of a PacemakerConfig or StartPolicy; trying again")
+		s.Log.WithError(errors.Join(faults...)).Warn("cannot write the status of a StartPolicy; trying again")
 	case over:
-		s.Log.Info("the status of every PacemakerConfig and StartPolicy is written again")
+		s.Log.Info("the status of every StartPolicy is written again")
 	}
 }
 
-// forget drops what is known of objects that are there no more.
-func forget[S any](known map[types.UID]S, there map[types.UID]bool) {
-	maps.DeleteFunc(known, func(uid types.UID, _ S) bool { return !there[uid] })
-}
-
-// sumOne writes the status of an object if it has changed. known are those written, or
-// read, before.
-func sumOne[S any](ctx context.Context, api dynamic.ResourceInterface, name string, uid types.UID, known map[types.UID]S, sum func(before S) S) error {
-	before, isKnown := known[uid]
+// sumOne writes the status of a policy if it has changed.
+func (s *Summary) sumOne(ctx context.Context, now time.Time, policy crd.KnownPolicy, nodes []v1alpha1.PacemakerNodeStatus) error {
+	api := s.API.Resource(v1alpha1.PolicyResource)
+	before, isKnown := s.known[policy.UID]
 	if !isKnown {
-		u, err := api.Get(ctx, name, metav1.GetOptions{})
+		u, err := api.Get(ctx, policy.Name, metav1.GetOptions{})
 		if err != nil {
 			return err
 		}
-		before = statusOf[S](u) // that an earlier daemon wrote
+		before = statusOf[v1alpha1.StartPolicyStatus](u) // that an earlier daemon wrote
 	}
-	status := sum(before)
+	status := sumPolicy(now, policy, nodes, before)
 	if equality.Semantic.DeepEqual(before, status) {
-		known[uid] = before
+		s.known[policy.UID] = before
 		return nil
 	}
 	patch, err := json.Marshal([]map[string]any{
-		{"op": "test", "path": "/metadata/uid", "value": uid},
+		{"op": "test", "path": "/metadata/uid", "value": policy.UID},
 		{"op": "add", "path": "/status", "value": status},
 	})
 	if err != nil {
 		return err
 	}
-	if _, err = api.Patch(ctx, name, types.JSONPatchType, patch, metav1.PatchOptions{}, "status"); err == nil {
-		known[uid] = status
+	if _, err = api.Patch(ctx, policy.Name, types.JSONPatchType, patch, metav1.PatchOptions{}, "status"); err == nil {
+		s.known[policy.UID] = status
 	}
 	return err
 }

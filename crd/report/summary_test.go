@@ -2,7 +2,6 @@ package report
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"sync"
 	"sync/atomic"
@@ -18,7 +17,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	dynamicfake "k8s.io/client-go/dynamic/fake"
 	kubefake "k8s.io/client-go/kubernetes/fake"
 	clienttest "k8s.io/client-go/testing"
@@ -42,150 +40,185 @@ func nodeObject(t *testing.T, status v1alpha1.PacemakerNodeStatus) *unstructured
 	return u
 }
 
-func configObject(name string) *unstructured.Unstructured {
-	u := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": name, "uid": "uid-of-" + name}}}
-	u.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.Kind))
-	return u
+// usedOn is what a node tells on which so many pods run under the policy t1.
+func usedOn(name string, pods int32) v1alpha1.PacemakerNodeStatus {
+	return tells(name, v1alpha1.NodePolicy{Name: "t1", Generation: 3, GroupCount: 1, Groups: []v1alpha1.PolicyGroup{group("", pods, 1, "1m")}})
 }
 
-func statusIn(t *testing.T, api *dynamicfake.FakeDynamicClient, name string) v1alpha1.PacemakerConfigStatus {
+// summing is a cluster with the policy t1 whose status is summed up.
+type summing struct {
+	t     *testing.T
+	api   *dynamicfake.FakeDynamicClient
+	log   *logtest.Hook
+	nodes atomic.Int64
+	s     *Summary
+}
+
+func newSumming(t *testing.T) *summing {
 	t.Helper()
-	u, err := api.Resource(v1alpha1.Resource).Get(t.Context(), name, metav1.GetOptions{})
+	w := &summing{t: t, api: fakeAPI()}
+	u := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": "t1", "uid": "uid-of-t1"}}}
+	u.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.PolicyKind))
+	_, err := w.api.Resource(v1alpha1.PolicyResource).Create(t.Context(), u, metav1.CreateOptions{})
 	require.NoError(t, err)
-	data, err := json.Marshal(u.Object["status"])
-	require.NoError(t, err)
-	var status v1alpha1.PacemakerConfigStatus
-	require.NoError(t, json.Unmarshal(data, &status))
-	return status
+	log, hook := logtest.NewNullLogger()
+	w.log = hook
+	known := knownPolicy(t, t1)
+	known.UID = "uid-of-t1"
+	w.s = NewSummary(SummaryOptions{
+		API: w.api, Log: log, SetNodes: func(n int) { w.nodes.Store(int64(n)) },
+		Policies: func() []crd.KnownPolicy { return []crd.KnownPolicy{known, {Name: "deleted", UID: "x"}} },
+	})
+	return w
 }
 
-func patches(api *dynamicfake.FakeDynamicClient) (n int) {
-	for _, a := range api.Actions() {
+// runs sums up until what it gives is called.
+func (w *summing) runs() (stop func()) {
+	ctx, cancel := context.WithCancel(w.t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		w.s.Run(ctx)
+	}()
+	return func() {
+		cancel()
+		<-done
+	}
+}
+
+func (w *summing) creates(status v1alpha1.PacemakerNodeStatus) {
+	w.t.Helper()
+	_, err := w.api.Resource(v1alpha1.NodeResource).Create(w.t.Context(), nodeObject(w.t, status), metav1.CreateOptions{})
+	require.NoError(w.t, err)
+}
+
+func (w *summing) status() v1alpha1.StartPolicyStatus {
+	w.t.Helper()
+	u, err := w.api.Resource(v1alpha1.PolicyResource).Get(w.t.Context(), "t1", metav1.GetOptions{})
+	require.NoError(w.t, err)
+	return statusOf[v1alpha1.StartPolicyStatus](u)
+}
+
+func (w *summing) patches() (n int) {
+	for _, a := range w.api.Actions() {
 		if a.GetVerb() == "patch" {
 			n++
 		}
 	}
-	api.ClearActions()
+	w.api.ClearActions()
 	return n
 }
 
 func TestTheSumIsWrittenWhenItChanges(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		api := fakeAPI()
-		ctx, cancel := context.WithCancel(t.Context())
-		configs, nodes := api.Resource(v1alpha1.Resource), api.Resource(v1alpha1.NodeResource)
-		_, err := configs.Create(ctx, configObject("default"), metav1.CreateOptions{})
-		require.NoError(t, err)
-		for _, name := range []string{"a", "b"} {
-			_, err = nodes.Create(ctx, nodeObject(t, told(name)), metav1.CreateOptions{})
-			require.NoError(t, err)
-		}
-		others := told("other-instance")
+		w := newSumming(t)
+		w.creates(usedOn("a", 1))
+		w.creates(usedOn("b", 2))
+		others := usedOn("other-instance", 4)
 		others.Instance = "canary"
-		_, err = nodes.Create(ctx, nodeObject(t, others), metav1.CreateOptions{})
-		require.NoError(t, err)
-
-		log, hook := logtest.NewNullLogger()
-		summary := func() *Summary {
-			return NewSummary(SummaryOptions{API: api, Log: log, Policies: func() []crd.KnownPolicy { return nil }, Configs: func() []crd.Known {
-				return []crd.Known{{Name: "default", UID: "uid-of-default", Generation: 3}, {Name: "deleted", UID: "x"}}
-			}})
-		}
-		var running sync.WaitGroup
-		running.Go(func() { summary().Run(ctx) })
-		// The longest first pause, after the watch has been looked at ten times a second.
+		w.creates(others)
+		stop := w.runs()
+		// The longest first pause.
 		time.Sleep(leastWrite + leastWrite/4 + time.Second)
 		synctest.Wait()
-		s := statusIn(t, api, "default")
-		assert.Equal(t, []int32{2, 2, 8, 4}, []int32{s.Nodes, s.ReadyNodes, s.Waiting, s.Starting})
-		assert.Equal(t, 1, patches(api))
+		s := w.status()
+		assert.Equal(t, []int32{2, 3, 2}, []int32{s.Nodes, s.Used.Running.Pods, s.Waiting})
+		assert.EqualValues(t, 2, w.nodes.Load())
+		assert.Equal(t, 1, w.patches())
 
 		time.Sleep(5 * time.Minute)
-		assert.Zero(t, patches(api), "nothing has changed")
+		assert.Zero(t, w.patches(), "nothing has changed")
 		for i := range 120 {
-			status := told("a")
-			status.Waiting = int32(i)
-			_, err = nodes.Update(ctx, nodeObject(t, status), metav1.UpdateOptions{})
+			_, err := w.api.Resource(v1alpha1.NodeResource).Update(t.Context(), nodeObject(t, usedOn("a", int32(i))), metav1.UpdateOptions{})
 			require.NoError(t, err)
 			time.Sleep(time.Second)
 		}
-		assert.LessOrEqual(t, patches(api), 5, "at most every 30 s")
+		assert.LessOrEqual(t, w.patches(), 5, "at most every 30 s")
 		time.Sleep(leastSum)
 		synctest.Wait()
-		assert.EqualValues(t, 123, statusIn(t, api, "default").Waiting)
+		assert.EqualValues(t, 121, w.status().Used.Running.Pods)
+		stop()
 
 		// Who is elected next finds what was written, and writes nothing.
-		cancel()
-		running.Wait()
-		patches(api)
-		ctx, cancel = context.WithCancel(t.Context())
-		running.Go(func() { summary().Run(ctx) })
+		w.patches()
+		w.s = NewSummary(w.s.SummaryOptions)
+		stop = w.runs()
 		time.Sleep(time.Minute)
-		assert.Zero(t, patches(api))
-		assert.Empty(t, hook.AllEntries())
-		cancel()
-		running.Wait()
+		assert.Zero(t, w.patches())
+		assert.Empty(t, w.log.AllEntries())
+		stop()
 	})
 }
 
-func TestNothingIsKeptOfObjectsThatAreGone(t *testing.T) {
+// A node whose daemon is silent for long does not count. How its clock goes does not matter.
+func TestTheSilentAreGone(t *testing.T) {
 	t.Parallel()
-	api := dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{
-		v1alpha1.Resource: v1alpha1.Kind + "List", v1alpha1.PolicyResource: v1alpha1.PolicyKind + "List",
+	synctest.Test(t, func(t *testing.T) {
+		w := newSumming(t)
+		behind := nodeObject(t, usedOn("behind", 1))
+		require.NoError(t, unstructured.SetNestedField(behind.Object, "2001-01-01T00:00:00Z", "status", "written"))
+		_, err := w.api.Resource(v1alpha1.NodeResource).Create(t.Context(), behind, metav1.CreateOptions{})
+		require.NoError(t, err)
+		w.creates(usedOn("silent", 2))
+		never := nodeObject(t, usedOn("never", 4))
+		unstructured.RemoveNestedField(never.Object, "status", "written")
+		_, err = w.api.Resource(v1alpha1.NodeResource).Create(t.Context(), never, metav1.CreateOptions{})
+		require.NoError(t, err)
+		stop := w.runs()
+		for range 2 * goneAfter / heartbeat {
+			time.Sleep(heartbeat)
+			_, err = w.api.Resource(v1alpha1.NodeResource).Update(t.Context(), behind, metav1.UpdateOptions{})
+			require.NoError(t, err)
+			want := int64(2)
+			if w.s.heard["silent"].at.Add(goneAfter).Before(time.Now()) {
+				want = 1
+			}
+			time.Sleep(leastSum)
+			synctest.Wait()
+			assert.Equal(t, want, w.nodes.Load())
+		}
+		assert.EqualValues(t, 1, w.nodes.Load())
+		require.NoError(t, w.api.Resource(v1alpha1.NodeResource).Delete(t.Context(), "behind", metav1.DeleteOptions{}))
+		time.Sleep(leastSum)
+		synctest.Wait()
+		assert.Zero(t, w.nodes.Load())
+		stop()
 	})
-	policy := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": "p", "uid": "uid-of-p"}}}
-	policy.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.PolicyKind))
-	_, err := api.Resource(v1alpha1.Resource).Create(t.Context(), configObject("default"), metav1.CreateOptions{})
-	require.NoError(t, err)
-	_, err = api.Resource(v1alpha1.PolicyResource).Create(t.Context(), policy, metav1.CreateOptions{})
-	require.NoError(t, err)
-	log, _ := logtest.NewNullLogger()
-	configs, policies := []crd.Known{{Name: "default", UID: "uid-of-default"}}, []crd.KnownPolicy{{Name: "p", UID: "uid-of-p"}}
-	s := NewSummary(SummaryOptions{
-		API: api, Log: log,
-		Configs:  func() []crd.Known { return configs },
-		Policies: func() []crd.KnownPolicy { return policies },
-	})
-	s.sumAll(t.Context(), noon, nil)
-	require.Len(t, s.known, 1)
-	require.Len(t, s.knownPolicies, 1)
-	configs, policies = nil, nil
-	s.sumAll(t.Context(), noon, nil)
-	require.Empty(t, s.known)
-	require.Empty(t, s.knownPolicies)
+}
+
+func TestNothingIsKeptOfPoliciesThatAreGone(t *testing.T) {
+	t.Parallel()
+	w := newSumming(t)
+	w.s.sumAll(t.Context(), policyNow, nil)
+	require.Len(t, w.s.known, 1)
+	w.s.Policies = func() []crd.KnownPolicy { return nil }
+	w.s.sumAll(t.Context(), policyNow, nil)
+	require.Empty(t, w.s.known)
 }
 
 // An API server that goes away in spring and in autumn is worth two warnings.
 func TestAWatchThatFailsAgainIsSaidAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		api := fakeAPI()
+		w := newSumming(t)
 		var away atomic.Bool
-		api.PrependReactor("list", "*", func(a clienttest.Action) (bool, runtime.Object, error) {
+		w.api.PrependReactor("list", "pacemakernodes", func(a clienttest.Action) (bool, runtime.Object, error) {
 			if away.Load() {
 				return forbidden(a)
 			}
 			return false, nil, nil
 		})
 		away.Store(true)
-		log, hook := logtest.NewNullLogger()
-		s := NewSummary(SummaryOptions{
-			API: api, Log: log,
-			Configs: func() []crd.Known { return nil }, Policies: func() []crd.KnownPolicy { return nil },
-		})
-		ctx, cancel := context.WithCancel(t.Context())
-		var running sync.WaitGroup
-		running.Go(func() { s.Run(ctx) })
+		stop := w.runs()
 		time.Sleep(10 * time.Minute)
-		require.Len(t, hook.AllEntries(), 1)
+		require.Len(t, w.log.AllEntries(), 1)
 		away.Store(false)
 		time.Sleep(10 * time.Minute)
 		synctest.Wait()
-		require.Len(t, hook.AllEntries(), 2)
-		require.Equal(t, "watching the PacemakerNodes again", hook.LastEntry().Message)
-		cancel()
-		running.Wait()
+		require.Len(t, w.log.AllEntries(), 2)
+		require.Equal(t, "watching PacemakerNodes again", w.log.LastEntry().Message)
+		stop()
 	})
 }
 
@@ -193,9 +226,9 @@ func TestAWatchThatFailsAgainIsSaidAgain(t *testing.T) {
 func TestASummaryThatPanicsEnds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		log, _ := logtest.NewNullLogger()
-		s := NewSummary(SummaryOptions{API: fakeAPI(), Log: log, Configs: func() []crd.Known { panic("of a config") }})
-		assert.PanicsWithValue(t, "of a config", func() { s.Run(t.Context()) })
+		w := newSumming(t)
+		w.s.Policies = func() []crd.KnownPolicy { panic("of a policy") }
+		assert.PanicsWithValue(t, "of a policy", func() { w.s.Run(t.Context()) })
 	})
 }
 
@@ -205,6 +238,7 @@ func forbidden(a clienttest.Action) (bool, runtime.Object, error) {
 
 // candidate takes part in an election.
 type candidate struct {
+	*Election
 	mu      sync.Mutex
 	working int
 	stop    func()
@@ -218,8 +252,8 @@ func (c *candidate) elected() bool {
 
 func stand(t *testing.T, api *kubefake.Clientset, name string, log logrus.FieldLogger) *candidate {
 	t.Helper()
-	c := &candidate{}
-	e := NewElection(ElectionOptions{API: kubetest.Of(api), Namespace: "pod-pacemaker", NodeName: name, Nodes: func() int { return 3 }, Log: log})
+	e := NewElection(ElectionOptions{API: kubetest.Of(api), Namespace: "pod-pacemaker", NodeName: name, Log: log})
+	c := &candidate{Election: e}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() {
@@ -262,6 +296,16 @@ func TestOneIsElectedAndAnotherFollows(t *testing.T) {
 		synctest.Wait()
 		first := elected()
 		require.Len(t, first, 1)
+		first[0].SetNodes(1 << 40)
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		for _, c := range all {
+			assert.Equal(t, mostNodes, c.Nodes(), "the elected one tells how many nodes there are")
+		}
+		first[0].SetNodes(3)
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		require.Equal(t, first, elected(), "and how often they look changes with it")
 
 		first[0].stop()
 		time.Sleep(3 * leastRetry)
@@ -289,6 +333,27 @@ func TestAnElectionThatIsForbidden(t *testing.T) {
 		assert.False(t, c.elected())
 		require.Len(t, hook.AllEntries(), 1)
 		assert.Contains(t, hook.LastEntry().Message, "the Lease pod-pacemaker/pod-pacemaker-summary cannot be used")
+		c.stop()
+	})
+}
+
+// A daemon that cannot renew its Lease works no longer when the others may hold it expired.
+func TestWhoCannotRenewTheLeaseEndsItsWorkInTime(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		api := kubefake.NewClientset()
+		log, _ := logtest.NewNullLogger()
+		c := stand(t, api, "a", log)
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		require.True(t, c.elected())
+		api.PrependReactor("update", "leases", forbidden)
+		time.Sleep(leastRetry)
+		synctest.Wait()
+		assert.True(t, c.elected(), "one failure is no reason")
+		time.Sleep((lasts - 1) * leastRetry)
+		synctest.Wait()
+		assert.False(t, c.elected())
 		c.stop()
 	})
 }

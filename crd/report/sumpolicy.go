@@ -17,14 +17,20 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 )
 
-// The reasons of the conditions of StartPolicies, beside those of configs.
+// The reasons of the conditions.
 const (
+	reasonInForce        = "InForce"
+	reasonInvalid        = "Invalid"
+	reasonNoNodes        = "NoNodes"
+	reasonUpdating       = "Updating"
 	reasonNotEvaluated   = "NotEvaluated"
 	reasonOverridesValid = "Valid"
 )
 
 // Bounds of the status of a StartPolicy.
 const (
+	namesShown    = 5    // in a message
+	mostMessage   = 1024 // bytes
 	mostGroups    = 32
 	mostThrottled = 64
 )
@@ -167,4 +173,21 @@ func capped(a, b int64) int64 {
 		return math.MaxInt64
 	}
 	return a + b
+}
+
+// shorten cuts a message to what a condition may have.
+func shorten(message string) string {
+	if len(message) > mostMessage {
+		return strings.ToValidUTF8(message[:mostMessage], "")
+	}
+	return message
+}
+
+// some names a few, sorted, and says how many there are beside.
+func some(names []string) string {
+	names = slices.Compact(slices.Sorted(slices.Values(names)))
+	if more := len(names) - namesShown; more > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:namesShown], ", "), more)
+	}
+	return strings.Join(names, ", ")
 }

@@ -8,20 +8,14 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // daemons run on a node, that is so for each of them; see instance.
 //
 // +kubebuilder:object:root=true
-// +kubebuilder:subresource:status
 // +kubebuilder:resource:scope=Cluster,shortName=pmc
 // +kubebuilder:printcolumn:name="Mode",type=string,JSONPath=`.spec.mode`
-// +kubebuilder:printcolumn:name="Nodes",type=integer,JSONPath=`.status.nodes`
-// +kubebuilder:printcolumn:name="Ready",type=integer,JSONPath=`.status.readyNodes`
-// +kubebuilder:printcolumn:name="Waiting",type=integer,JSONPath=`.status.waiting`
-// +kubebuilder:printcolumn:name="Starting",type=integer,JSONPath=`.status.starting`
 // +kubebuilder:printcolumn:name="Concurrent",type=integer,JSONPath=`.spec.throttleConfig.maxConcurrent.value`
 // +kubebuilder:printcolumn:name="Per core",type=string,JSONPath=`.spec.throttleConfig.maxConcurrent.perCore`
 // +kubebuilder:printcolumn:name="One start per",type=string,JSONPath=`.spec.throttleConfig.rateLimit.fillFactor`
 // +kubebuilder:printcolumn:name="Adaptive",type=string,JSONPath=`.spec.throttleConfig.adaptive`,priority=1
 // +kubebuilder:printcolumn:name="CPU",type=string,JSONPath=`.spec.throttleConfig.cpu.maxLoad`,priority=1
 // +kubebuilder:printcolumn:name="CPU pressure",type=string,JSONPath=`.spec.throttleConfig.pressure.cpu.some`,priority=1
-// +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`,priority=1
 // +kubebuilder:printcolumn:name="Priority",type=integer,JSONPath=`.spec.priority`,priority=1
 // +kubebuilder:printcolumn:name="Instance",type=string,JSONPath=`.spec.instance`,priority=1
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
@@ -36,10 +30,6 @@ type PacemakerConfig struct {
 	// +optional
 	// +kubebuilder:default={}
 	Spec PacemakerConfigSpec `json:"spec,omitempty"`
-
-	// status sums up what the nodes report on which this config is in force.
-	// +optional
-	Status PacemakerConfigStatus `json:"status,omitzero"`
 }
 
 // PacemakerConfigList is a list of PacemakerConfig objects.

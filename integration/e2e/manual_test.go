@@ -234,10 +234,6 @@ func (m *manual) whileAHerdStarts(t *testing.T, d *daemon) {
 		return regexp.MustCompile(`jvm-nodes +Enforce +true +[1-9]`).MatchString(kubectl(t, "get", "pacemakernodes"))
 	})
 	m.runs(t, "kubectl get pacemakernodes")
-	eventually(t, "the config sums up", func() bool {
-		return regexp.MustCompile(`jvm-nodes +Enforce .*perCore|jvm-nodes.*Enforce`).MatchString(kubectl(t, "get", "pacemakerconfigs"))
-	})
-	m.runs(t, "kubectl get pacemakerconfigs")
 	eventually(t, "an event says why it waits", func() bool {
 		return strings.Contains(kubectl(t, "-n", ns, "describe", "pod", waiting), "WaitingToStart")
 	})
