@@ -42,10 +42,10 @@ func (p *pacer) Wait(ctx context.Context, h gate.Hello, tell gate.Tell) (gate.Ve
 	defer expiry.Stop()
 	var last told
 	for {
-		turn, moved := p.turns.of(t)
-		if at := turn.leaveAt(h.Deadline); turn.Position > 0 && last.differs(at, turn.Position) {
-			last = told{at, turn.Position}
-			tell(at, turn.Position, turn.step(h.Deadline))
+		turn, moved := p.turns.of(t.UID())
+		if at := turn.leaveAt(h.Deadline); turn.position > 0 && last.differs(at, turn.position) {
+			last = told{at, turn.position}
+			tell(at, turn.position, turn.step(h.Deadline))
 		}
 		select {
 		case <-t.Decided():

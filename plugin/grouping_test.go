@@ -161,7 +161,7 @@ func TestWhatIsToldOfGroupsIsBounded(t *testing.T) {
 		views = append(views, throttle.GroupView{
 			Key:     throttle.GroupKey{Policy: "p", Group: string(rune('a'+i%26)) + string(rune('a'+i/26))},
 			Running: throttle.Usage{Pods: int64(i), Requests: throttle.Amounts{"cpu": 100}}, Waiting: 1,
-			Throttled: throttle.Throttled{Running: throttle.Reached{Pods: i == 0, Requests: map[string]bool{"cpu": true}}},
+			Limits: throttle.GroupLimits{Running: throttle.Bound{Pods: new(int64(i + min(i, 1))), Requests: throttle.Amounts{"cpu": 100}}},
 		})
 	}
 	groups := groupsOf(views, "p")
@@ -172,8 +172,7 @@ func TestWhatIsToldOfGroupsIsBounded(t *testing.T) {
 	assert.Equal(t, otherGroups, others.Key.Group)
 	assert.Equal(t, 68, others.Waiting)
 	assert.EqualValues(t, 6800, others.Running.Requests["cpu"])
-	assert.True(t, others.Throttled.Running.Pods)
-	assert.Equal(t, []string{"running.pods", "running.requests.cpu"}, throttledBy(others))
+	assert.Equal(t, []string{"running.pods", "running.requests.cpu"}, sortedNames(others.reached))
 }
 
 // A pod that crashed is not ready until it is so again, however long kubelet waits to

@@ -122,7 +122,8 @@ func (k *kicker) look(now time.Time, holds bool) (next time.Time) {
 	if k == nil {
 		return time.Time{}
 	}
-	free, absent, opens := k.limiter.Absent(now)
+	s := k.limiter.Snapshot(now)
+	free, absent := absentFrom(s)
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if !holds {
@@ -130,12 +131,14 @@ func (k *kicker) look(now time.Time, holds bool) (next time.Time) {
 		return time.Time{}
 	}
 	k.sweepLocked(now)
-	next = opens
-	for _, t := range absent {
+	if len(absent) > 0 {
+		next = s.Opens
+	}
+	for _, v := range absent {
 		if free == 0 {
 			break
 		}
-		e := k.pods[t.UID()]
+		e := k.pods[v.UID]
 		if e == nil || e.gated {
 			continue
 		}
@@ -158,9 +161,33 @@ func (k *kicker) look(now time.Time, holds bool) (next time.Time) {
 		e.last, e.times = now, e.times+1
 		free--
 		next = sooner(next, now.Add(kickComes))
-		k.sendLocked(kick{uid: t.UID(), title: e.title, turn: now})
+		k.sendLocked(kick{uid: v.UID, title: e.title, turn: now})
 	}
 	return next
+}
+
+// absentFrom gives how many starts the limits allow now though no process waits for one,
+// and the pods that wait without a process and that no policy holds, in the order of the
+// queue. Of limits that are no number, nobody knows how many they allow beyond the next.
+func absentFrom(s throttle.Snapshot) (free int, pods []throttle.TicketView) {
+	switch {
+	case s.Held.Reason != "":
+	case s.Limit == 0:
+		free = 1
+	default:
+		free = s.Limit + s.Lent
+		for _, v := range s.Starting {
+			if v.Slot {
+				free--
+			}
+		}
+	}
+	for _, v := range s.Waiting {
+		if !v.Present && !heldByPolicy(v) {
+			pods = append(pods, v)
+		}
+	}
+	return free, pods
 }
 
 // onItsWay gives until when the pod counts as coming; one that was refused since it

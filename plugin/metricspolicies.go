@@ -1,6 +1,7 @@
 package plugin
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -71,12 +72,10 @@ func (m *policyMetrics) Collect(to chan<- prometheus.Metric) {
 			group := v.Key.Group
 			gauge(m.waiting, float64(v.Waiting), group)
 			gauge(m.ready, float64(v.Ready), group)
-			starting := v.Throttled.Starting
-			starting.Pods = starting.Pods || v.Throttled.Claims
-			m.collectUse(gauge, group, "starting", limits.Starting, v.Starting, starting)
-			m.collectUse(gauge, group, "running", limits.Running, v.Running, v.Throttled.Running)
-			if limits.Pacer.Kind != "" {
-				gauge(m.throttled, oneIf(v.Throttled.Pacer), group, "starting", pacerAsResource)
+			m.collectUse(gauge, v, "starting", limits.Starting, v.Starting)
+			m.collectUse(gauge, v, "running", limits.Running, v.Running)
+			if limits.Pacer.MaxStagger > 0 {
+				gauge(m.throttled, oneIf(v.reached["pacer"]), group, "starting", pacerAsResource)
 			}
 		}
 	}
@@ -95,14 +94,15 @@ func (m *policyMetrics) collectLimits(gauge gaugeOf, limit string, b throttle.Bo
 }
 
 // collectUse tells of pods always, and of the resources that are bounded.
-func (m *policyMetrics) collectUse(gauge gaugeOf, group, limit string, b throttle.Bound, u throttle.Usage, reached throttle.Reached) {
+func (m *policyMetrics) collectUse(gauge gaugeOf, g policyGroup, limit string, b throttle.Bound, u throttle.Usage) {
+	group := g.Key.Group
 	gauge(m.used, float64(u.Pods), group, limit, podsAsResource)
 	if b.Pods != nil {
-		gauge(m.throttled, oneIf(reached.Pods), group, limit, podsAsResource)
+		gauge(m.throttled, oneIf(g.reached[limit+".pods"]), group, limit, podsAsResource)
 	}
 	for _, resource := range resourcesOf(b) {
 		gauge(m.used, float64(u.Requests[resource])/1000, group, limit, resource)
-		gauge(m.throttled, oneIf(reached.Requests[resource]), group, limit, resource)
+		gauge(m.throttled, oneIf(g.reached[limit+".requests."+resource]), group, limit, resource)
 	}
 }
 
@@ -115,22 +115,20 @@ func resourcesOf(b throttle.Bound) []string {
 
 // together gives the groups with the most pods, and all others as one; also one that
 // users called as these are called.
-func together(groups []throttle.GroupView) []throttle.GroupView {
+func together(groups []policyGroup) []policyGroup {
 	if len(groups) <= mostGroupsTold {
 		return groups
 	}
-	if i := slices.IndexFunc(groups[:mostGroupsTold], func(v throttle.GroupView) bool { return v.Key.Group == otherGroups }); i >= 0 {
+	if i := slices.IndexFunc(groups[:mostGroupsTold], func(v policyGroup) bool { return v.Key.Group == otherGroups }); i >= 0 {
 		groups = append(slices.Delete(slices.Clone(groups), i, i+1), groups[i])
 	}
-	others := throttle.GroupView{Key: throttle.GroupKey{Policy: groups[0].Key.Policy, Group: otherGroups}}
+	others := policyGroup{reached: map[string]bool{}}
+	others.Key = throttle.GroupKey{Policy: groups[0].Key.Policy, Group: otherGroups}
 	for _, v := range groups[mostGroupsTold:] {
 		others.Waiting += v.Waiting
 		others.Ready += v.Ready
 		others.Starting, others.Running = addUsage(others.Starting, v.Starting), addUsage(others.Running, v.Running)
-		others.Throttled.Starting = addReached(others.Throttled.Starting, v.Throttled.Starting)
-		others.Throttled.Running = addReached(others.Throttled.Running, v.Throttled.Running)
-		others.Throttled.Pacer = others.Throttled.Pacer || v.Throttled.Pacer
-		others.Throttled.Claims = others.Throttled.Claims || v.Throttled.Claims
+		maps.Copy(others.reached, v.reached)
 	}
 	return append(groups[:mostGroupsTold:mostGroupsTold], others)
 }
@@ -140,16 +138,6 @@ func addUsage(a, b throttle.Usage) throttle.Usage {
 	for _, part := range []throttle.Usage{a, b} {
 		for resource, amount := range part.Requests {
 			sum.Requests[resource] += amount
-		}
-	}
-	return sum
-}
-
-func addReached(a, b throttle.Reached) throttle.Reached {
-	sum := throttle.Reached{Pods: a.Pods || b.Pods, Requests: map[string]bool{}}
-	for _, part := range []throttle.Reached{a, b} {
-		for resource, reached := range part.Requests {
-			sum.Requests[resource] = sum.Requests[resource] || reached
 		}
 	}
 	return sum

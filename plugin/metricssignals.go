@@ -41,7 +41,7 @@ func (m *signalMetrics) Collect(to chan<- prometheus.Metric) {
 	settings := m.sensors.limiter.Snapshot(time.Now()).Settings
 	for i, r := range m.sensors.now() {
 		signal := throttle.Signal(i)
-		if limit := settings.Threshold(signal); limit > 0 {
+		if limit := settings.Signals[signal].Max; limit > 0 {
 			gauge(m.threshold, limit, signal)
 		}
 		if r.Err != nil {

@@ -102,7 +102,8 @@ func (s *podEvents) look(now time.Time, n notices, l *throttle.Limiter) (next ti
 		return next
 	}
 	s.last = now
-	waiting := l.Snapshot(now).Waiting
+	snapshot := l.Snapshot(now)
+	waiting := snapshot.Waiting
 	s.keep(waiting)
 	for _, v := range waiting {
 		told, before := s.told[v.UID]
@@ -118,7 +119,7 @@ func (s *podEvents) look(now time.Time, n notices, l *throttle.Limiter) (next ti
 			n.pod(v.UID, v.Name, corev1.EventTypeWarning, eventNever, "It alone exceeds a limit that no wait passes: "+admin.HeldText(v.Held))
 			continue
 		}
-		n.pod(v.UID, v.Name, corev1.EventTypeNormal, eventWaiting, waitingText(v, len(waiting)))
+		n.pod(v.UID, v.Name, corev1.EventTypeNormal, eventWaiting, waitingText(v, len(waiting), snapshot.PaceObserved))
 	}
 	return now.Add(lookEvery)
 }
@@ -146,12 +147,12 @@ func (s *podEvents) keep(waiting []throttle.TicketView) {
 }
 
 // waitingText says what a pod waits for, at which place, and what is measured.
-func waitingText(v throttle.TicketView, of int) string {
+func waitingText(v throttle.TicketView, of int, observed bool) string {
 	text := fmt.Sprintf("Waits for its turn to start, place %d of %d: %s", v.Ahead+1, max(of, v.Ahead+1), v.Reason)
 	if measured := admin.HeldText(v.Held); measured != "" {
 		text += " (" + measured + ")"
 	}
-	if v.Basis == throttle.BasisObserved && v.Expected > 0 {
+	if observed && !heldByPolicy(v) && v.Expected > 0 {
 		text += fmt.Sprintf("; expected in about %s", v.Expected.Round(time.Second))
 	}
 	return text

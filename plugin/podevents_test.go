@@ -81,7 +81,7 @@ func TestEventsTellOfAWaitThatIsWorthIt(t *testing.T) {
 	var busy throttle.Signals
 	busy[throttle.SignalCPU] = throttle.Reading{Value: 90, From: s.now, To: s.now.Add(time.Second)}
 	s.limiter.Observe(s.now, busy)
-	s.limiter.Configure(s.now, throttle.Settings{CPU: throttle.SignalLimit{Max: 80}})
+	s.limiter.Configure(s.now, throttle.Settings{Signals: throttle.SignalLimits{throttle.SignalCPU: {Max: 80}}})
 	told := s.passes(10 * time.Second)
 	require.Len(t, told, 1, "the reason has changed")
 	assert.Contains(t, told[0], "CPULoad (cpu 90% of 80%)")

@@ -3,7 +3,6 @@ package plugin
 import (
 	"cmp"
 	"slices"
-	"strings"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd/startpolicy"
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
@@ -20,18 +19,49 @@ const (
 	mostFault       = 512 // bytes
 )
 
+// policyGroup is what the limiter counts of a group, and which bounds are reached: so much
+// is in use that nobody who needs more of it is admitted.
+type policyGroup struct {
+	throttle.GroupView
+	reached map[string]bool // by the fields of the policy
+}
+
 // groupsOf gives the groups of a policy, those with the most pods first.
-func groupsOf(all []throttle.GroupView, policy string) []throttle.GroupView {
-	var of []throttle.GroupView
+func groupsOf(all []throttle.GroupView, policy string) []policyGroup {
+	var of []policyGroup
 	for _, v := range all {
 		if v.Key.Policy == policy {
-			of = append(of, v)
+			of = append(of, policyGroup{v, reachedIn(v)})
 		}
 	}
-	slices.SortStableFunc(of, func(a, b throttle.GroupView) int {
+	slices.SortStableFunc(of, func(a, b policyGroup) int {
 		return cmp.Compare(b.Running.Pods+int64(b.Waiting), a.Running.Pods+int64(a.Waiting))
 	})
 	return of
+}
+
+// reachedIn gives the bounds of a group that are reached.
+func reachedIn(v throttle.GroupView) map[string]bool {
+	reached := map[string]bool{}
+	look := func(field string, b throttle.Bound, used throttle.Usage) {
+		if b.Pods != nil && used.Pods >= *b.Pods {
+			reached[field+".pods"] = true
+		}
+		for resource, most := range b.Requests {
+			if used.Requests[resource] >= max(0, most) {
+				reached[field+".requests."+resource] = true
+			}
+		}
+	}
+	look("starting", v.Limits.Starting, v.Starting)
+	look("running", v.Limits.Running, v.Running)
+	if v.Limits.Claims && v.Claims >= 0 && v.Starting.Pods >= int64(v.Claims) {
+		reached["starting.pods"] = true
+	}
+	if most, bounded := v.Limits.Pacer.Allows(v.Ready); bounded && v.Running.Pods-int64(v.Ready) >= int64(most) {
+		reached["pacer"] = true
+	}
+	return reached
 }
 
 // nodePolicies is what the PacemakerNode tells of policies.
@@ -44,7 +74,7 @@ func nodePolicies(states []policies.State, views []throttle.GroupView) (told []v
 		}
 		for _, v := range groups[:min(len(groups), mostGroupsTold, room)] {
 			p.Groups = append(p.Groups, v1alpha1.PolicyGroup{
-				Group: v.Key.Group, Waiting: int32(v.Waiting), Throttled: throttledBy(v),
+				Group: v.Key.Group, Waiting: int32(v.Waiting), Throttled: sortedNames(v.reached),
 				Used: v1alpha1.PolicyUse{Starting: podUse(v.Starting), Running: podUse(v.Running), Ready: int32(v.Ready)},
 			})
 		}
@@ -68,7 +98,7 @@ func adminPolicies(states []policies.State, views []throttle.GroupView) (told []
 		for _, v := range groups[:min(len(groups), mostGroupsTold)] {
 			p.Groups = append(p.Groups, admin.PolicyGroup{
 				Group: v.Key.Group, Waiting: v.Waiting, Ready: v.Ready,
-				Starting: adminUse(v.Starting), Running: adminUse(v.Running), Throttled: throttledBy(v),
+				Starting: adminUse(v.Starting), Running: adminUse(v.Running), Throttled: sortedNames(v.reached),
 			})
 		}
 		told = append(told, p)
@@ -107,30 +137,8 @@ func podUse(u throttle.Usage) v1alpha1.PodUse {
 	return use
 }
 
-// throttledBy names the limits of a group that are reached, by their fields, sorted.
-func throttledBy(v throttle.GroupView) (names []string) {
-	add := func(name string, reached bool) {
-		if reached {
-			names = append(names, name)
-		}
-	}
-	add("pacer", v.Throttled.Pacer)
-	for _, b := range []struct {
-		name    string
-		reached throttle.Reached
-	}{{"running", v.Throttled.Running}, {"starting", v.Throttled.Starting}} {
-		add(b.name+".pods", b.reached.Pods)
-		for _, resource := range sortedNames(b.reached.Requests) {
-			add(b.name+".requests."+resource, b.reached.Requests[resource])
-		}
-	}
-	add("starting.pods", v.Throttled.Claims && !v.Throttled.Starting.Pods)
-	slices.SortFunc(names, strings.Compare)
-	return names
-}
-
 func sortedNames[V any](m map[string]V) []string {
-	names := make([]string, 0, len(m))
+	var names []string
 	for name := range m {
 		names = append(names, name)
 	}

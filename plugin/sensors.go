@@ -99,9 +99,9 @@ func (s *sensors) tellLocked(signal throttle.Signal, r throttle.Reading) {
 // be again.
 func missed(s throttle.Settings, signal throttle.Signal) (blind, measured string) {
 	switch {
-	case s.Threshold(signal) > 0:
+	case s.Signals[signal].Max > 0:
 		return "its limit is open", "its limit holds"
-	case signal == throttle.SignalCPU && s.Pressure.CPUSome > 0:
+	case signal == throttle.SignalCPU && s.Signals[throttle.SignalCPUPressure].Max > 0:
 		return "the limit on CPU pressure is open", "the limit on CPU pressure holds"
 	default:
 		return "the adaptive limit does without it", "the adaptive limit follows it"

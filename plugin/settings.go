@@ -20,12 +20,19 @@ func SettingsOf(spec v1alpha1.PacemakerConfigSpec, cores int) throttle.Settings 
 		s.Adaptive = &adaptive.Settings{TargetPressure: r.TargetPressure, Min: r.Min, Max: r.Max, Cores: cores}
 	}
 	s.FillEvery, s.Burst, _ = t.StartRate()
-	s.CPU = throttle.SignalLimit(t.CPUSignal())
-	s.IOWait = throttle.SignalLimit(t.IOSignal())
-	s.Load = throttle.SignalLimit(t.LoadSignal(cores))
-	s.Pressure = throttle.PressureLimits(t.PressureLimits())
-	if s.Pressure.MinUtilization == 0 {
-		s.Pressure.MinUtilization = -1 // it always counts; 0 would mean the default
+	p := t.PressureLimits()
+	s.Signals = throttle.SignalLimits{
+		throttle.SignalCPU:            throttle.SignalLimit(t.CPUSignal()),
+		throttle.SignalIOWait:         throttle.SignalLimit(t.IOSignal()),
+		throttle.SignalLoad:           throttle.SignalLimit(t.LoadSignal(cores)),
+		throttle.SignalCPUPressure:    {Max: p.CPUSome},
+		throttle.SignalMemoryPressure: {Max: p.MemorySome},
+		throttle.SignalMemoryFull:     {Max: p.MemoryFull},
+		throttle.SignalIOPressure:     {Max: p.IOSome},
+		throttle.SignalIOFull:         {Max: p.IOFull},
+	}
+	if s.MinUtilization = p.MinUtilization; s.MinUtilization == 0 {
+		s.MinUtilization = -1 // it always counts; 0 would mean the default
 	}
 	s.MaxPulling = t.PullingLimit()
 	after, lends := t.LoanAfter()

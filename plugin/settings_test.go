@@ -28,12 +28,14 @@ func TestSettingsHaveEveryLimit(t *testing.T) {
 	assert.Equal(t, &adaptive.Settings{TargetPressure: 33.5, Min: 2, Max: 12, Cores: 4}, s.Adaptive)
 	assert.Equal(t, 500*time.Millisecond, s.FillEvery)
 	assert.Equal(t, 3, s.Burst)
-	assert.Equal(t, throttle.SignalLimit{Max: 85.5, Increment: 10}, s.CPU)
-	assert.Equal(t, throttle.SignalLimit{Max: 20, Increment: 2.5}, s.IOWait)
-	assert.Equal(t, throttle.SignalLimit{Max: 6, Increment: 1}, s.Load)
-	assert.Equal(t, throttle.PressureLimits{
-		CPUSome: 60, MemorySome: 20, MemoryFull: 7.5, IOSome: 40, IOFull: 25, MinUtilization: 50,
-	}, s.Pressure)
+	assert.Equal(t, throttle.SignalLimits{
+		throttle.SignalCPU:         {Max: 85.5, Increment: 10},
+		throttle.SignalIOWait:      {Max: 20, Increment: 2.5},
+		throttle.SignalLoad:        {Max: 6, Increment: 1},
+		throttle.SignalCPUPressure: {Max: 60}, throttle.SignalMemoryPressure: {Max: 20}, throttle.SignalMemoryFull: {Max: 7.5},
+		throttle.SignalIOPressure: {Max: 40}, throttle.SignalIOFull: {Max: 25},
+	}, s.Signals)
+	assert.InDelta(t, 50, s.MinUtilization, 0)
 	assert.Equal(t, 5, s.MaxPulling)
 	assert.True(t, s.NoFairness)
 	assert.Equal(t, 20*time.Second, s.NoProgressAfter)
@@ -58,13 +60,13 @@ func TestZerosKeepTheirMeaning(t *testing.T) {
 	var spec v1alpha1.PacemakerConfigSpec
 	s := SettingsOf(spec, 4)
 	assert.Equal(t, 10*time.Second, s.NoProgressAfter)
-	assert.InDelta(t, 70, s.Pressure.MinUtilization, 0)
+	assert.InDelta(t, 70, s.MinUtilization, 0)
 	assert.Equal(t, admin.NoLimits, admin.NewLimits(s).String())
 
 	config, err := crd.Load("../crd/testdata/valid/lowest.yaml")
 	require.NoError(t, err)
 	s = SettingsOf(config.Spec, 4)
 	assert.Negative(t, s.NoProgressAfter)
-	assert.Negative(t, s.Pressure.MinUtilization)
+	assert.Negative(t, s.MinUtilization)
 	assert.Zero(t, admin.NewLimits(s).MinUtilization)
 }

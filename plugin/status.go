@@ -2,10 +2,12 @@ package plugin
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
 
 // Status implements admin.Provider.
@@ -56,15 +58,27 @@ func (d *Daemon) Status() admin.Status {
 // Why implements admin.Provider.
 func (d *Daemon) Why(namespace, name string) (admin.Why, error) {
 	now := time.Now()
-	v, ok := d.pacer.limiter.Named(now, namespace+"/"+name)
+	s := d.pacer.limiter.Snapshot(now)
+	v, ok := named(namespace+"/"+name, d.pacer.limiter.Recent(), s.Starting, s.Waiting)
 	if !ok {
 		return admin.Why{}, fmt.Errorf("%s/%s: %w: it neither waits nor starts, and did neither lately", namespace, name, admin.ErrUnknownPod)
 	}
-	w := admin.NewWhy(now, v, d.pacer.limiter.Snapshot(now))
+	w := admin.NewWhy(now, v, s)
 	if t := d.pacer.limiter.Lookup(v.UID); t != nil {
 		_, w.Shadow = d.pacer.shadowed(t)
 	}
 	return w, nil
+}
+
+// named gives the pod with this name; of several, the one that waits, else starts, else
+// ended last.
+func named(name string, lists ...[]throttle.TicketView) (last throttle.TicketView, ok bool) {
+	for _, v := range slices.Concat(lists...) {
+		if v.Name == name {
+			last, ok = v, true
+		}
+	}
+	return last, ok
 }
 
 // Ready implements admin.Provider.

@@ -55,7 +55,7 @@ func (p *pacer) run(ctx context.Context) error {
 		next = sooner(next, p.findStalls(now))
 		next = sooner(next, p.review(now))
 		next = sooner(next, p.missed.due(now, p.knowsContainer))
-		next = sooner(next, p.turns.post(now, p.limiter.Turns(now)))
+		next = sooner(next, p.turns.post(now, forecasts(p.limiter.Snapshot(now))))
 		next = sooner(next, p.kick(now))
 		next = sooner(next, p.tellWaiting(now))
 		p.sweep(now)

@@ -12,9 +12,37 @@ import (
 // hook being told.
 const leaveTolerance = time.Second
 
-// turn is the turn of a ticket, counted from a time that all turns share.
+// forecast is when a pod that waits with a process would go on at the expected pace.
+type forecast struct {
+	uid          string
+	position, of int           // its position counts from 1
+	pace         time.Duration // between two of them; the same for all
+}
+
+// mostForecasts bounds what waiters are told of, and so what it costs.
+const mostForecasts = 1_000
+
+// forecasts gives those of the pods that wait with a process, in the order of the queue,
+// and those that a policy holds after all others.
+func forecasts(s throttle.Snapshot) (all []forecast) {
+	for _, held := range []bool{false, true} {
+		for _, v := range s.Waiting {
+			if v.Present && heldByPolicy(v) == held {
+				all = append(all, forecast{uid: v.UID, position: len(all) + 1, pace: s.Pace})
+			}
+		}
+	}
+	for i := range all {
+		all[i].of = len(all)
+	}
+	return all[:min(len(all), mostForecasts)]
+}
+
+func heldByPolicy(v throttle.TicketView) bool { return v.Held.Policy != throttle.GroupKey{} }
+
+// turn is a forecast, counted from a time that all share.
 type turn struct {
-	throttle.Turn
+	forecast
 	from time.Time
 }
 
@@ -32,13 +60,13 @@ const noticeGrace = wire.SilenceMost + leaveTolerance
 // of them instead, so that they leave one by one in their order, and never at once.
 func (t turn) leaveAt(deadline time.Time) time.Time {
 	grace := min(restartGrace, t.left(deadline)/4)
-	return t.from.Add(grace + time.Duration(t.Position)*t.step(deadline))
+	return t.from.Add(grace + time.Duration(t.position)*t.step(deadline))
 }
 
 // step is the time between two of those that leave.
 func (t turn) step(deadline time.Time) time.Duration {
 	left := t.left(deadline)
-	return min(t.Pace, (left-min(noticeGrace, left/2))/time.Duration(t.Of+1))
+	return min(t.pace, (left-min(noticeGrace, left/2))/time.Duration(t.of+1))
 }
 
 func (t turn) left(deadline time.Time) time.Duration { return max(0, deadline.Sub(t.from)) }
@@ -57,38 +85,38 @@ func (h told) differs(leaveAt time.Time, position int) bool {
 // turnBoard tells waiters their turns. init makes it usable.
 type turnBoard struct {
 	mu    sync.Mutex
-	turns map[*throttle.Ticket]throttle.Turn
-	from  time.Time     // what the turns are counted from
-	pace  time.Duration // expected then
+	turns map[string]forecast // by UID
+	from  time.Time           // what the turns are counted from
+	pace  time.Duration       // expected then
 	moved chan struct{}
 }
 
 func (b *turnBoard) init() { b.moved = make(chan struct{}) }
 
-// of gives the turn of a ticket, its Position zero where it has none yet, and a
+// of gives the turn of a pod, its position zero where it has none yet, and a
 // channel that is closed when the turns are not these any more.
-func (b *turnBoard) of(t *throttle.Ticket) (turn, <-chan struct{}) {
+func (b *turnBoard) of(uid string) (turn, <-chan struct{}) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return turn{Turn: b.turns[t], from: b.from}, b.moved
+	return turn{forecast: b.turns[uid], from: b.from}, b.moved
 }
 
 // post takes the turns at now, and wakes the waiters if these differ in more than
 // the hooks need to know. It gives the time at which to post again though nothing
 // happens: turns that were counted from long ago would all be over when the
 // daemon goes away. Zero: nobody waits.
-func (b *turnBoard) post(now time.Time, turns []throttle.Turn) (again time.Time) {
+func (b *turnBoard) post(now time.Time, turns []forecast) (again time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	recount := b.outdatedLocked(now, turns)
 	if recount && len(turns) > 0 {
-		b.from, b.pace = now, turns[0].Pace
+		b.from, b.pace = now, turns[0].pace
 	}
 	if recount || b.othersLocked(turns) {
-		b.turns = make(map[*throttle.Ticket]throttle.Turn, len(turns))
+		b.turns = make(map[string]forecast, len(turns))
 		for _, t := range turns {
-			t.Pace = b.pace
-			b.turns[t.Ticket] = t
+			t.pace = b.pace
+			b.turns[t.uid] = t
 		}
 		close(b.moved)
 		b.moved = make(chan struct{})
@@ -105,15 +133,15 @@ func (b *turnBoard) recountLocked() time.Time { return b.from.Add(max(leaveToler
 
 // outdatedLocked tells whether to count the turns anew: the queue moved, or did
 // not for the time in which it should have, or goes at another pace.
-func (b *turnBoard) outdatedLocked(now time.Time, turns []throttle.Turn) bool {
+func (b *turnBoard) outdatedLocked(now time.Time, turns []forecast) bool {
 	if len(turns) == 0 {
 		return false
 	}
-	if len(b.turns) == 0 || !now.Before(b.recountLocked()) || (turns[0].Pace-b.pace).Abs() > b.pace/4 {
+	if len(b.turns) == 0 || !now.Before(b.recountLocked()) || (turns[0].pace-b.pace).Abs() > b.pace/4 {
 		return true
 	}
 	for _, t := range turns {
-		if before, ok := b.turns[t.Ticket]; ok && before.Position != t.Position {
+		if before, ok := b.turns[t.uid]; ok && before.position != t.position {
 			return true
 		}
 	}
@@ -121,12 +149,12 @@ func (b *turnBoard) outdatedLocked(now time.Time, turns []throttle.Turn) bool {
 }
 
 // othersLocked tells whether these are the turns of others than before.
-func (b *turnBoard) othersLocked(turns []throttle.Turn) bool {
+func (b *turnBoard) othersLocked(turns []forecast) bool {
 	if len(turns) != len(b.turns) {
 		return true
 	}
 	for _, t := range turns {
-		if _, ok := b.turns[t.Ticket]; !ok {
+		if _, ok := b.turns[t.uid]; !ok {
 			return true
 		}
 	}

@@ -22,7 +22,7 @@ import (
 func leaveTimes(from time.Time, of int, pace, left time.Duration) []time.Duration {
 	times := make([]time.Duration, of)
 	for i := range times {
-		t := turn{Turn: throttle.Turn{Position: i + 1, Of: of, Pace: pace}, from: from}
+		t := turn{forecast: forecast{position: i + 1, of: of, pace: pace}, from: from}
 		times[i] = t.leaveAt(from.Add(left)).Sub(from)
 	}
 	return times
@@ -130,27 +130,26 @@ func TestTheBoardWakesNobodyForTheSameTurns(t *testing.T) {
 	var b turnBoard
 	b.init()
 	now := time.Unix(1000, 0)
-	l := throttle.New(now, throttle.Settings{MaxConcurrent: 1})
-	var turns []throttle.Turn
+	var turns []forecast
 	for i, uid := range []string{"a", "b", "c"} {
-		turns = append(turns, throttle.Turn{Ticket: l.Join(now, throttle.Request{UID: uid}), Position: i + 1, Of: 3, Pace: 10 * time.Second})
+		turns = append(turns, forecast{uid: uid, position: i + 1, of: 3, pace: 10 * time.Second})
 	}
-	_, moved := b.of(turns[0].Ticket)
+	_, moved := b.of(turns[0].uid)
 	// posts tells whether a post woke the waiters.
-	posts := func(after time.Duration, turns ...throttle.Turn) bool {
+	posts := func(after time.Duration, turns ...forecast) bool {
 		b.post(now.Add(after), turns)
 		select {
 		case <-moved:
-			_, moved = b.of(l.Lookup("a"))
+			_, moved = b.of("a")
 			return true
 		default:
 			return false
 		}
 	}
-	paced := func(pace time.Duration) []throttle.Turn {
-		other := append([]throttle.Turn(nil), turns...)
+	paced := func(pace time.Duration) []forecast {
+		other := append([]forecast(nil), turns...)
 		for i := range other {
-			other[i].Pace = pace
+			other[i].pace = pace
 		}
 		return other
 	}
@@ -158,14 +157,14 @@ func TestTheBoardWakesNobodyForTheSameTurns(t *testing.T) {
 	assert.True(t, posts(0, turns[:2]...))
 	assert.False(t, posts(time.Second, turns[:2]...))
 	assert.True(t, posts(2*time.Second, turns...), "one more")
-	third, _ := b.of(turns[2].Ticket)
+	third, _ := b.of(turns[2].uid)
 	assert.Equal(t, now, third.from, "counted from where the others are")
 	assert.False(t, posts(9*time.Second, paced(11*time.Second)...))
 	assert.True(t, posts(9*time.Second, paced(13*time.Second)...), "another pace")
 	assert.False(t, posts(21*time.Second, paced(13*time.Second)...))
 	assert.True(t, posts(22*time.Second, paced(13*time.Second)...), "the first should be gone")
 	swapped := paced(13 * time.Second)
-	swapped[0].Ticket, swapped[1].Ticket = swapped[1].Ticket, swapped[0].Ticket
+	swapped[0].uid, swapped[1].uid = swapped[1].uid, swapped[0].uid
 	assert.True(t, posts(23*time.Second, swapped...), "another order")
 	assert.True(t, posts(24*time.Second, swapped[:2]...), "one less")
 	assert.True(t, posts(24*time.Second))

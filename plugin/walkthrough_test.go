@@ -19,7 +19,7 @@ func TestTheWalkThroughOfKubeThrottler(t *testing.T) {
 	pod := func(name, resource string, milli int64) *testPod {
 		return n.pod(name, factsOf(ofT1, map[string]int64{resource: milli}))
 	}
-	throttled := func() []string { return throttledBy(n.usage("t1")) }
+	throttled := func() []string { return sortedNames(reachedIn(n.usage("t1"))) }
 
 	threshold("200m")
 	pod("pod1", "cpu", 200).runs().startsNow("app")

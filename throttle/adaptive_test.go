@@ -93,7 +93,7 @@ func TestOfTwoLimitsOnTheConcurrencyTheLessCounts(t *testing.T) {
 	require.Equal(t, found-1, limit(found-1, 4))
 }
 
-func TestAdaptiveIsSwitchedLiveAndKeepsWhatItLearned(t *testing.T) {
+func TestAChangeOfOtherSettingsKeepsWhatAdaptiveLearned(t *testing.T) {
 	t.Parallel()
 	s := Settings{Adaptive: &adaptive.Settings{Cores: 4}}
 	n := newNode(t, s)
@@ -114,7 +114,7 @@ func TestAdaptiveIsSwitchedLiveAndKeepsWhatItLearned(t *testing.T) {
 
 func TestTheAdaptiveLimitIsToldWhoCouldStart(t *testing.T) {
 	t.Parallel()
-	s := Settings{Adaptive: &adaptive.Settings{Cores: 1}, IOWait: SignalLimit{Max: 50}}
+	s := Settings{Adaptive: &adaptive.Settings{Cores: 1}, Signals: SignalLimits{SignalIOWait: {Max: 50}}}
 	n := newNode(t, s)
 	n.attend("a", "b", "c")
 	n.join("absent")
@@ -132,51 +132,6 @@ func TestTheAdaptiveLimitIsToldWhoCouldStart(t *testing.T) {
 	n.l.Observe(n.now, Signals{SignalCPU: {Err: errBlind, To: n.now}})
 	sample = n.l.sampleLocked(n.now)
 	require.Equal(t, []any{n.now, false, time.Duration(0)}, []any{sample.At, sample.CPUKnown, sample.Window})
-}
-
-func TestWhatTheAdaptiveLimitLearnedIsKeptOverATimeWithoutIt(t *testing.T) {
-	t.Parallel()
-	s := Settings{Adaptive: &adaptive.Settings{Cores: 4}, StartTimeout: 24 * time.Hour, MaxWait: 24 * time.Hour, NoProgressAfter: -1}
-	first := New(t0, s).Snapshot(t0).Limit
-	for name, c := range map[string]struct {
-		percent float64
-		pods    int
-		without time.Duration
-		again   func(learned int) int
-	}{
-		"a full node":           {100, 60, 50 * time.Second, func(learned int) int { return learned }},
-		"a full node, long ago": {100, 60, time.Hour, func(learned int) int { return learned }},
-		"a node with room":      {20, 60, 50 * time.Second, func(learned int) int { return learned }},
-		// What started then says nothing of what starts now.
-		"a node with room, long ago": {20, 60, time.Hour, func(int) int { return first }},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			n := newNode(t, s)
-			for i := range c.pods {
-				n.attend(fmt.Sprintf("pod-%02d", i))
-			}
-			for range 100 {
-				n.pass(time.Second)
-				n.busy(c.percent)
-			}
-			learned := n.l.Snapshot(n.now).Limit
-			require.NotEqual(t, first, learned)
-			n.l.Configure(n.now, Settings{StartTimeout: 24 * time.Hour})
-			require.Zero(t, n.l.Snapshot(n.now).Limit)
-			n.pass(c.without)
-			n.end("pod-00", Ready)
-			n.l.Configure(n.now, s)
-			require.Equal(t, c.again(learned), n.l.Snapshot(n.now).Limit)
-			before := n.l.Snapshot(n.now).Limit
-			for range 20 {
-				n.pass(time.Second)
-				n.busy(100)
-			}
-			require.LessOrEqual(t, n.l.Snapshot(n.now).Limit, before, "it goes on")
-			require.NotEmpty(t, n.l.Snapshot(n.now).Adaptive)
-		})
-	}
 }
 
 // Exempt starts are light, and one that is Stuck may have waited for something all the

@@ -6,18 +6,20 @@ import "time"
 // activeDeadlineSeconds is no way past the queue.
 const leastMaxWait = 30 * time.Second
 
-func (l *Limiter) maxWaitLocked(t *Ticket) time.Duration {
+// dueLocked gives when the ticket has waited for as long as it may.
+func (l *Limiter) dueLocked(t *Ticket) time.Time {
+	most := l.settings.MaxWait
 	if t.maxWait > 0 {
-		return min(max(t.maxWait, leastMaxWait), l.settings.maxWait())
+		most = min(most, max(t.maxWait, leastMaxWait))
 	}
-	return l.settings.maxWait()
+	return t.arrived.Add(most)
 }
 
 // endTimedOutLocked ends the starts that take too long, and the waits for which nothing
 // came back.
 func (l *Limiter) endTimedOutLocked(now time.Time) {
 	for i := 0; i < len(l.inFlight); {
-		if t := l.inFlight[i]; now.Sub(t.admitted) >= l.settings.startTimeout() {
+		if t := l.inFlight[i]; now.Sub(t.admitted) >= l.settings.StartTimeout {
 			l.endLocked(now, t, Stuck)
 		} else {
 			i++
@@ -40,7 +42,7 @@ func (l *Limiter) wakeAtLocked(now time.Time) (next time.Time) {
 		}
 	}
 	if len(l.inFlight) > 0 {
-		sooner(l.inFlight[0].admitted.Add(l.settings.startTimeout()))
+		sooner(l.inFlight[0].admitted.Add(l.settings.StartTimeout))
 	}
 	waiters := false
 	for _, t := range l.queue.arrivals {
@@ -60,17 +62,14 @@ func (l *Limiter) wakeAtLocked(now time.Time) (next time.Time) {
 	if !waiters {
 		return next
 	}
-	if l.jammedLocked() {
-		if at, ok := l.opensAtLocked(now, true); ok {
-			sooner(later(l.loanDueLocked(), at))
-		}
-	} else if at, ok := l.opensAtLocked(now, false); ok {
-		sooner(at)
+	jam := l.jamLocked()
+	opens := l.opensAtLocked(now, !jam.IsZero())
+	if !jam.IsZero() {
+		opens = later(opens, l.loan.due(jam, l.settings.NoProgressAfter))
 	}
+	sooner(opens)
 	for _, g := range l.groups {
-		if g.jammed(l.settings.noProgressAfter()) {
-			sooner(g.loanDue(l.settings.noProgressAfter()))
-		}
+		sooner(l.loanDueLocked(g))
 	}
 	return next
 }

@@ -9,7 +9,7 @@ import (
 type candidates struct {
 	next    *Ticket // by the order of the queue
 	overdue *Ticket // by that of the deadlines, of those whose MaxWait is over
-	held    bool    // a group holds overdue
+	held    hold    // what holds overdue, or of
 }
 
 // candidatesLocked goes through the queue once. The next start is that of the first band
@@ -17,14 +17,16 @@ type candidates struct {
 // What it passes on its way:
 //
 //   - a ticket without a waiter that is expected: what it asks for is reserved;
-//   - one that a bound of a group holds: nobody behind it gets what it waits for.
+//   - one that a bound of a group holds: nobody behind it gets what it waits for, unless a
+//     loan is due to the group.
 //
 // Whether the limits of the node allow a start is asked afterwards: they hold all alike.
-func (l *Limiter) candidatesLocked(now time.Time) (c candidates) {
+// Where it is asked of one ticket, that is the only one whose deadline is over; nil: all.
+func (l *Limiter) candidatesLocked(now time.Time, of *Ticket) (c candidates) {
 	s := l.scanLocked()
 	for _, t := range l.orderLocked() {
 		waits := t.waiters > 0
-		due := waits && !now.Before(t.due)
+		due := waits && (t == of || of == nil && !now.Before(t.due))
 		if c.next != nil && !due && byBand(c.next, t) != 0 {
 			continue
 		}
@@ -32,12 +34,15 @@ func (l *Limiter) candidatesLocked(now time.Time) (c candidates) {
 			continue
 		}
 		h := s.holds(t)
-		if due && !h.running && (c.overdue == nil || l.moreUrgentLocked(t, c.overdue)) {
-			c.overdue, c.held = t, h.in != nil
+		if waits && !h.none() && l.lendToGroupLocked(now, h) {
+			h = s.holds(t)
+		}
+		if due && !h.byRunning() && (c.overdue == nil || l.moreUrgentLocked(t, c.overdue)) {
+			c.overdue, c.held = t, h
 		}
 		switch {
-		case h.in != nil:
-			s.stop(&h)
+		case !h.none():
+			s.stop(h)
 		case !waits:
 			s.keep(t)
 		case c.next == nil || (byBand(c.next, t) == 0 && l.fairerLocked(t, c.next)):
@@ -56,18 +61,15 @@ func (l *Limiter) moreUrgentLocked(a, b *Ticket) bool {
 	return l.fairerLocked(a, b)
 }
 
-// admitLocked serves those with a waiter until nothing allows another start, and tells
-// whether it admitted anybody.
-func (l *Limiter) admitLocked(now time.Time) (admitted bool) {
+// admitLocked serves those with a waiter until nothing allows another start.
+func (l *Limiter) admitLocked(now time.Time) {
 	l.settleOverLocked()
 	l.forgetStuckLocked(now)
 	for slices.ContainsFunc(l.queue.arrivals, func(t *Ticket) bool { return t.waiters > 0 }) {
 		if !l.admitOneLocked(now) {
-			return admitted
+			return
 		}
-		admitted = true
 	}
-	return admitted
 }
 
 // admitOneLocked admits the next, or one whose deadline is over. Slots alternate between
@@ -75,15 +77,13 @@ func (l *Limiter) admitLocked(now time.Time) (admitted bool) {
 // order let them wait for ever. A deadline that no slot is free for goes over the limit,
 // unless the next slot is the queue's and nothing else holds the queue.
 func (l *Limiter) admitOneLocked(now time.Time) bool {
-	l.lendToGroupsLocked(now)
-	c := l.candidatesLocked(now)
+	c := l.candidatesLocked(now, nil)
 	if c.next == nil && c.overdue == nil {
 		return false
 	}
-	_, slot := l.checkSlotsLocked()
-	_, others := l.checkOthersLocked(now)
+	slot, others := l.heldBySlotsLocked().none(), l.heldByOthersLocked(now).none()
 	open := slot && others
-	passes := c.overdue != nil && (l.overLimit == nil || (open && !c.held))
+	passes := c.overdue != nil && (l.overLimit == nil || (open && c.held.none()))
 	both := passes && c.next != nil && now.Before(c.next.due)
 	switch {
 	case open && c.next != nil && !(both && !l.queuesTurn):
@@ -91,7 +91,7 @@ func (l *Limiter) admitOneLocked(now time.Time) bool {
 		l.admitNextLocked(now, c.next)
 	case passes && (open || !(both && l.queuesTurn && others)):
 		l.queuesTurn = true
-		l.passLimitLocked(now, c.overdue, MaxWait)
+		l.passLimitLocked(now, c.overdue, !c.held.none(), MaxWait)
 	case c.next != nil && !slot && others && l.lendLocked(now):
 		l.admitNextLocked(now, c.next)
 	default:
@@ -110,15 +110,12 @@ func (l *Limiter) admitNextLocked(now time.Time, t *Ticket) {
 	l.startLocked(now, t, reason, true)
 }
 
-// passLimitLocked admits a ticket for its deadline. It counts as over the limit where it
-// is: any other such has to wait until it is not.
-func (l *Limiter) passLimitLocked(now time.Time, t *Ticket, reason Reason) {
-	s := l.scanLocked()
-	held := s.holds(t)
-	_, slot := l.checkSlotsLocked()
-	_, others := l.checkOthersLocked(now)
+// passLimitLocked admits a ticket for its deadline, which a group may hold. It counts as
+// over the limit where it is: any other such has to wait until it is not.
+func (l *Limiter) passLimitLocked(now time.Time, t *Ticket, held bool, reason Reason) {
+	slot, others := l.heldBySlotsLocked().none(), l.heldByOthersLocked(now).none()
 	l.takeLocked(now)
-	if beyond := held.in != nil || !others; beyond || !slot {
+	if beyond := held || !others; beyond || !slot {
 		l.overLimit, l.overOthers = t, beyond
 	}
 	l.startLocked(now, t, reason, true)
@@ -139,15 +136,15 @@ func (l *Limiter) startLocked(at time.Time, t *Ticket, reason Reason, slot bool)
 	l.queue.remove(t)
 	t.state, t.reason, t.admission, t.admitted, t.slot = Starting, reason, reason, at, slot
 	t.flow.starting++
-	i, _ := slices.BinarySearchFunc(l.inFlight, t, func(a, b *Ticket) int { return a.admitted.Compare(b.admitted) })
-	for i < len(l.inFlight) && l.inFlight[i].admitted.Equal(at) {
-		i++
+	i := len(l.inFlight)
+	for i > 0 && l.inFlight[i-1].admitted.After(at) { // one that was adopted
+		i--
 	}
 	l.inFlight = slices.Insert(l.inFlight, i, t)
 	if p := t.pod; p != nil {
 		p.running, p.ready, p.stuckSince = true, false, time.Time{}
 		p.spendLoans()
-		l.counted = false
+		l.countPodLocked(p)
 	}
 	close(t.decided)
 	l.happenedLocked(Event{Kind: KindAdmitted, Time: at, Reason: reason, Took: max(0, at.Sub(t.arrived))}, t)
@@ -192,9 +189,11 @@ func (l *Limiter) giveBackLocked(now time.Time, t *Ticket, reason Reason, took t
 	if t.admission == Adopted || t.admission == Exempt {
 		return // since when, nobody knows; nor is it like those that wait
 	}
-	l.taught.add(t.admitted, took, reason)
-	if reason.tellsPace() {
+	switch {
+	case reason.tellsPace():
 		l.took.add(took)
+	case reason.breaksOff() && took >= lostAfter:
+		l.lost = later(l.lost, t.admitted)
 	}
 }
 
@@ -211,11 +210,11 @@ func (l *Limiter) leaveGroupsLocked(t *Ticket, was State, now time.Time) {
 			p.stuckSince = now
 		}
 		for i := range p.in {
-			p.in[i].group.left = 0 // an end takes back what is lent and unused
+			p.in[i].group.loan.left = 0 // an end takes back what is lent and unused
 		}
 	}
 	p.ticket, t.pod = nil, nil
-	l.keepPodLocked(p)
+	l.countPodLocked(p)
 }
 
 // rememberLocked keeps the ended ticket, and forgets the oldest beyond the bound.
@@ -228,29 +227,4 @@ func (l *Limiter) rememberLocked(t *Ticket) {
 			delete(l.tickets, old.uid)
 		}
 	}
-}
-
-// runningHoldsLocked tells whether a bound of Running holds the ticket, beside what is
-// kept for those before it: no deadline passes that.
-func (l *Limiter) runningHoldsLocked(now time.Time, t *Ticket) bool {
-	h := l.runningHoldLocked(now, t)
-	return h.in != nil
-}
-
-func (l *Limiter) runningHoldLocked(now time.Time, t *Ticket) hold {
-	s := l.scanLocked()
-	for _, o := range l.orderLocked() {
-		if o == t {
-			break
-		}
-		if o.pod == nil || !o.expected(now) {
-			continue
-		}
-		if h := s.runningHolds(o); h.in != nil {
-			s.stop(&h)
-		} else {
-			s.keep(o)
-		}
-	}
-	return s.runningHolds(t)
 }

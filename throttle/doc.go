@@ -58,8 +58,12 @@
 // its groups ([GroupLimits]): those that start, those that run, what they request, and how
 // many start beside those that are ready. A pod counts among those that start from its
 // admission until its slot ends, and among those that run until [Limiter.Finished]. One that
-// is exempt, was adopted, or bypasses a policy counts, and is not held. The counters are
-// counted anew from the pods after each change (countLocked), so they cannot drift.
+// is exempt, was adopted, or bypasses a policy counts, and is not held. When anything of a
+// pod changes, what it counted as is taken out of its groups, and what it is now is put in
+// (pod.count); TestOracle compares the counters with a count of all pods after each step.
+//
+// Whatever it bounds, a bound (bound.go) has a reason, a resource or pods, how much is used
+// of it, and how much it allows. So they are asked, reserved and closed by the same few lines.
 //
 // A bound of Running may hold a pod for hours: no deadline and no loan passes it, and the pod
 // gets no reservation. The pacers are those of straggler (github.com/technicianted/straggler,
@@ -92,10 +96,12 @@
 // What a pod asks for itself (Request.MaxWait) counts as 30 seconds at least.
 //
 // What MaxWait bounds: every start ends within StartTimeout, so the start above the limit is
-// within it or over after StartTimeout, and the queue has had its slot after one more. A pod
-// with k overdue pods before it starts at most 2(k+1) StartTimeouts after its MaxWait is
-// over, as long as it has a waiter and no bound of Running holds it. Pods of other flows come
-// before it only while theirs have fewer starts in flight.
+// within it or over after StartTimeout, and the queue has had its slot after one more. So
+// while a pod is overdue, one overdue pod starts in any two StartTimeouts, however long
+// starts take: a pod with k of them before it starts at most 2(k+1) StartTimeouts after its
+// MaxWait is over, as long as it has a waiter and no bound of Running holds it. Among the k
+// are those that become overdue later and have a higher priority, or are of a flow with
+// fewer starts in flight; MaxWait does not bound how many these are.
 //
 // A process that waits can wait for a time only ([Ticket.DeadlineReached]); it is admitted
 // over the limit, too, if no other start is above it for a deadline.
@@ -147,13 +153,14 @@
 // # What it costs
 //
 // A decision takes O(n) in the number waiting, and allocates nothing. Microseconds of CPU per
-// call, on a node that was busy with other work (GOMAXPROCS=1 go test -run - -bench Decision):
+// call (cpu-ns/op of GOMAXPROCS=1 go test -run - -bench Decision, on a node that was busy
+// with other work):
 //
 //	250 waiting, half of them with a waiter    no groups   20 groups that hold
-//	one scan, all counted and ordered anew           8.5        22
-//	TryStart, refused                               16.5        37
-//	Reserve                                         16.4        18
-//	End, the next admitted, Join                    33          62
+//	one scan, all ordered anew                       7.5         9
+//	TryStart, refused                               11          13
+//	Reserve                                         10           8
+//	End, the next admitted, Join                    29          29
 //
 // # What it reaches
 //

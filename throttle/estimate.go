@@ -9,19 +9,14 @@ import (
 const (
 	// unknownStart is the duration of a start that is assumed while none was observed.
 	unknownStart = 15 * time.Second
-	// arrivalGrace is how long a pod with a reservation is expected. One that takes longer
-	// pulls images, and must not keep out those that could start meanwhile.
-	arrivalGrace = 10 * time.Second
-	// returnsWithin is how long a pod that was refused is expected: kubelet is back within
-	// 15 seconds, and then has something to do.
-	returnsWithin = 20 * time.Second
 	// slowdown is by how much starts may become slower at once without those that wait near
 	// their turn waiting in vain: tenfold, and the rest of a start.
 	slowdown = 12
 	// fewSeconds is how much work has to be left for a slowdown to be cared for. With less,
 	// it matters more that everybody is there in time.
 	fewSeconds = 25
-	// lastFew is of how many starts the room looks at the durations apart.
+	// lastFew is of how many starts the room looks at the durations apart: those that become
+	// slower show there first.
 	lastFew = 2
 	// unknownRoom is the room where nobody can say how many will be admitted.
 	unknownRoom = 5
@@ -45,7 +40,7 @@ func (d *durations) median(of int) (time.Duration, bool) {
 	if n == 0 {
 		return unknownStart, false
 	}
-	var sorted [16]time.Duration
+	var sorted [len(d.last)]time.Duration
 	for i := range n {
 		sorted[i] = d.last[(d.n-1-i)%len(d.last)]
 	}
@@ -92,14 +87,11 @@ func (l *Limiter) forecastLocked(now time.Time, waitable time.Duration) forecast
 	f := forecast{now: now, waitable: waitable}
 	f.start, f.known = l.took.median(len(l.took.last))
 	if lately, _ := l.took.median(lastFew); f.known {
-		f.start = max(f.start, lately) // starts that become slower show here first
+		f.start = max(f.start, lately)
 	}
 	s := l.scanLocked()
 	for _, t := range l.queue.arrivals {
-		if !t.expected(now) {
-			continue
-		}
-		if h := s.holds(t); h.in == nil {
+		if t.expected(now) && s.holds(t).none() {
 			s.take(t)
 			f.coming++
 		}
@@ -108,7 +100,7 @@ func (l *Limiter) forecastLocked(now time.Time, waitable time.Duration) forecast
 }
 
 // starts gives how many will start where so many may now, and slots at a time, of which
-// there are have now and some are held since.
+// there are have now and some are held since. See the package documentation.
 func (f *forecast) starts(free int, since []time.Time, have, slots int) float64 {
 	if !f.known {
 		aged := endRate(f.now, since, have, slots, time.Millisecond, 2)
@@ -122,22 +114,16 @@ func (f *forecast) starts(free int, since []time.Time, have, slots int) float64 
 	return starts
 }
 
-// slotRoomLocked gives how many starts the number of starts at a time lets begin while a
-// process can wait near its turn.
-func (l *Limiter) slotRoomLocked(now time.Time, f *forecast) float64 {
-	since := l.sinceLocked()
-	free := max(0, l.capacityLocked()-len(since))
-	return max(f.starts(free, since, l.limit, max(l.limit, l.limitSoon)), float64(l.loansWithinLocked(now, foreseeLoans)))
-}
-
-// roomLocked gives how many may wait near their turn; see the package documentation for
-// the derivation. At least 1, so that there is one for the next free slot, and no more
+// roomLocked gives how many may wait near their turn: as many as each limit of the node
+// will admit in time. At least 1, so that there is one for the next free slot, and no more
 // than anybody could fill.
 func (l *Limiter) roomLocked(now time.Time, f *forecast) int {
 	room := float64(len(l.queue.arrivals) + 1)
 	half := f.waitable.Seconds() / 2
 	if l.limit > 0 {
-		room = min(room, l.slotRoomLocked(now, f))
+		since := l.sinceLocked()
+		free := max(0, l.capacityLocked()-len(since))
+		room = min(room, max(f.starts(free, since, l.limit, l.limitSoon), float64(l.soonLentLocked(now))))
 	}
 	if l.settings.FillEvery > 0 {
 		room = min(room, l.bucket.TokensAt(now)+half/l.settings.FillEvery.Seconds())
@@ -155,29 +141,36 @@ func (l *Limiter) roomLocked(now time.Time, f *forecast) int {
 // bySignalLocked tells whether a limit on a signal is set: how many starts that lets
 // begin, nobody knows beforehand.
 func (l *Limiter) bySignalLocked() bool {
-	for signal := range numSignals {
-		if l.settings.Threshold(signal) > 0 {
-			return true
+	return slices.ContainsFunc(l.settings.Signals[:], func(s SignalLimit) bool { return s.Max > 0 })
+}
+
+// lets gives how many such as the pod the limits on the starts of a group are expected to
+// let start while a process can wait near its turn.
+func (f *forecast) lets(p *pod, in *podInGroup) int {
+	g, least := in.group, float64(math.MaxInt32)
+	for b, bound := range g.policy.bounds {
+		u, asks := &g.uses[b], in.asks[b]
+		if bound.reason == PolicyRunning || asks == 0 || u.most == anyNumber || (bound.reason == PolicyPacer && p.running) {
+			continue
 		}
+		free := max(0, u.most-u.used) / asks
+		slots := u.most / asks
+		if bound.reason == PolicyPacer {
+			slots = min(slots, int64(g.starting)+free)
+		}
+		at := int(min(slots, math.MaxInt32))
+		least = min(least, f.starts(int(min(free, math.MaxInt32)), g.since, at, at))
 	}
-	return false
+	return max(g.loan.left, int(least))
 }
 
-// pace is the expected time between two admissions, and what that rests on.
-type pace struct {
-	every time.Duration
-	basis Basis
-}
-
-// paceLocked gives the pace of the slowest limit. Of a limit on a signal, it is that of
-// the admissions since pods wait.
-func (l *Limiter) paceLocked(now time.Time) pace {
-	p := pace{basis: BasisObserved}
-	slower := func(every time.Duration, known bool) {
-		p.every = max(p.every, every)
-		if !known {
-			p.basis = BasisNone
-		}
+// paceLocked gives the expected time between two admissions, that of the slowest limit;
+// zero: none is set. Of a limit on a signal, it is that of the latest admissions. Not
+// observed, it is a guess.
+func (l *Limiter) paceLocked(now time.Time) (every time.Duration, observed bool) {
+	observed = true
+	slower := func(than time.Duration, known bool) {
+		every, observed = max(every, than), observed && known
 	}
 	if l.limit > 0 {
 		start, known := l.took.median(len(l.took.last))
@@ -190,25 +183,20 @@ func (l *Limiter) paceLocked(now time.Time) pace {
 	if l.bySignalLocked() {
 		slower(l.admissionsEveryLocked(now))
 	}
-	return p
+	return every, observed
 }
 
 // admissionsEveryLocked gives the mean time between the admissions of the last minute, as
-// far as pods waited all the time; false: there were none.
+// far as the longest wait reaches back; false: there were none.
 func (l *Limiter) admissionsEveryLocked(now time.Time) (time.Duration, bool) {
-	from := later(l.crowded, now.Add(-pacedOver))
-	n := l.paced.after(from)
+	since := now
+	for _, t := range l.queue.arrivals {
+		since = earlier(since, t.arrived)
+	}
+	since = later(since, now.Add(-pacedOver))
+	n := l.paced.after(since)
 	if n == 0 {
 		return unknownStart, false
 	}
-	return now.Sub(from) / time.Duration(n), true
-}
-
-// expected gives the time until a ticket is admitted, with so many waiting before it, if
-// the pace stays. Beside an open limit that is at once.
-func (p pace) expected(ahead int, open bool) time.Duration {
-	if open {
-		return time.Duration(ahead) * p.every
-	}
-	return time.Duration(ahead+1) * p.every
+	return now.Sub(since) / time.Duration(n), true
 }

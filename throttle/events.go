@@ -40,8 +40,8 @@ func (l *Limiter) Changed() <-chan struct{} { return l.changed }
 func (l *Limiter) Drain() (events []Event, lost uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	events, lost = l.events, l.lost
-	l.events, l.lost = nil, 0
+	events, lost = l.events, l.dropped
+	l.events, l.dropped = nil, 0
 	return events, lost
 }
 
@@ -49,7 +49,7 @@ func (l *Limiter) happenedLocked(e Event, t *Ticket) {
 	e.Ticket, e.Waiting, e.Starting = t, len(l.queue.arrivals), l.slotsLocked()
 	if len(l.events) >= maxEvents {
 		l.events = l.events[1:]
-		l.lost++
+		l.dropped++
 	}
 	l.events = append(l.events, e)
 	l.changedLocked()

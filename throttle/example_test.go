@@ -15,8 +15,9 @@ func Example() {
 	fmt.Println("cart:", first.TryStart(now).Reason)
 
 	second := l.Join(now, throttle.Request{UID: "2", Name: "shop/search"})
-	second.Wait(now) // somebody stands there, until Leave
-	fmt.Println("search:", second.TryStart(now).Held)
+	second.Wait(now) // a process waits, until StopWaiting
+	held := second.TryStart(now).Held
+	fmt.Println("search:", held.Reason, held.Measured, "of", held.Threshold)
 
 	first.End(now, throttle.Ready)
 	<-second.Decided()
@@ -24,6 +25,6 @@ func Example() {
 	fmt.Println("search:", state, reason)
 	// Output:
 	// cart: WithinLimits
-	// search: 1 of 1 starting
+	// search: Concurrency 1 of 1
 	// search: Starting WithinLimits
 }

@@ -60,7 +60,7 @@ func TestAPlaceIsNotKeptForAPodThatNeverComes(t *testing.T) {
 // After 5 seconds, the load average of one minute shows 8 % of a start.
 func TestADebtOfTheLoadAverageDecaysAsTheAverageRises(t *testing.T) {
 	t.Parallel()
-	p := newPlay(t, throttle.Settings{Load: throttle.SignalLimit{Max: 4, Increment: 3}}, nil)
+	p := newPlay(t, throttle.Settings{Signals: throttle.SignalLimits{throttle.SignalLoad: {Max: 4, Increment: 3}}}, nil)
 	measure := func(load float64) {
 		var s throttle.Signals
 		s[throttle.SignalLoad] = throttle.Reading{Value: load, From: p.now.Add(-time.Second), To: p.now}
@@ -87,7 +87,7 @@ func TestALoanHelpsAGroupThatIsFullOfPodsWithoutProgress(t *testing.T) {
 	t.Parallel()
 	for name, limits := range map[string]throttle.GroupLimits{
 		"starting": {Starting: throttle.Bound{Pods: new(int64(1))}},
-		"a pacer":  {Pacer: throttle.Pacer{Kind: throttle.Linear, Step: 1, MaxStagger: 9}},
+		"a pacer":  {Pacer: throttle.Pacer{Step: 1, MaxStagger: 9}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -37,7 +37,7 @@ func TestAHeldGroupBeforeAHerdCostsItNothing(t *testing.T) {
 		"nobody may run":   {Running: pods(0)},
 		"as many run":      {Running: pods(1)},
 		"as much runs":     {Running: Bound{Requests: Amounts{"cpu": 600}}},
-		"a pacer":          {Pacer: Pacer{Kind: Exponential, MinInitial: 1, Multiplier: 2, MaxStagger: 50}},
+		"a pacer":          {Pacer: Pacer{MinInitial: 1, Multiplier: 2, MaxStagger: 50}},
 		"no claims":        {Claims: true},
 		"starts too much":  {Starting: Bound{Requests: Amounts{"cpu": 100}}},
 	} {

@@ -22,9 +22,9 @@ const endedKept = 256
 type Limiter struct {
 	mu sync.Mutex
 	// What is set.
-	settings Settings
-	policies map[string]*groupLimits // by name
-	bucket   *rate.Limiter           // kept while there is no such limit; nil: there never was
+	settings Settings // with defaults
+	policies map[string]*policy
+	bucket   *rate.Limiter // kept while there is no such limit; nil: there never was
 	// What there is.
 	tickets  map[string]*Ticket // by UID; the latest ticket of the pod
 	queue    queue
@@ -33,12 +33,9 @@ type Limiter struct {
 	flows    map[string]*flow
 	pods     map[string]*pod // in any group, by UID
 	groups   map[GroupKey]*group
-	counted  bool   // the counters of the groups are right
 	scans    uint64 // the number of the latest scan
 	seq      uint64
 	latest   time.Time // the time of the latest decision
-	crowded  time.Time // since when pods wait all the time
-	asked    time.Time // when a Waiting ticket was asked for last
 	// What was granted beside the limits.
 	limit      int     // starts at a time; zero: any number
 	limitSoon  int     // what an adaptive limit may soon come to, where that is more
@@ -51,14 +48,13 @@ type Limiter struct {
 	// What was observed.
 	signals  Signals
 	adaptive *adaptive.Controller // nil: off
-	learned  learned
-	taught   taught
-	since    []time.Time // scratch
-	debts    admissions  // those that a signal may not show yet
-	paced    admissions  // those that the limits allowed, or a deadline
+	lost     time.Time            // when the last admitted of the starts that a probe may have killed was; zero: none was
+	since    []time.Time          // scratch of sinceLocked
+	debts    admissions           // those that a signal may not show yet
+	paced    admissions           // those that the limits allowed, or a deadline
 	took     durations
 	events   []Event
-	lost     uint64
+	dropped  uint64 // events that nobody drained
 	changed  chan struct{}
 }
 
@@ -82,7 +78,7 @@ func (l *Limiter) Configure(now time.Time, s Settings) {
 	now = l.clockLocked(now)
 	l.setLimitsLocked(now, s)
 	for _, t := range l.queue.arrivals {
-		t.due = t.arrived.Add(l.maxWaitLocked(t))
+		t.due = l.dueLocked(t)
 	}
 	l.queue.stale = true
 	l.admitLocked(now)
@@ -100,7 +96,6 @@ func (l *Limiter) Join(now time.Time, r Request) *Ticket {
 		defer l.changedLocked()
 		return l.joinLocked(now, r)
 	}
-	t.seen = now
 	l.askedLocked(now, t)
 	if arrived := earlier(now, r.Arrived); t.state == Waiting && arrived.Before(t.arrived) {
 		defer l.changedLocked()
@@ -170,12 +165,13 @@ func (l *Limiter) joinLocked(now time.Time, r Request) *Ticket {
 		priority: r.Priority, arrived: earlier(now, r.Arrived), maxWait: r.MaxWait,
 		repeats: max(0, r.Repeats), state: Waiting, seen: now, decided: make(chan struct{}),
 	}
-	t.due = t.arrived.Add(l.maxWaitLocked(t))
-	if !l.crowdLocked() {
-		l.crowded = now
-	}
+	t.due = l.dueLocked(t)
 	l.tickets[r.UID] = t
-	l.joinGroupsLocked(t, r.Groups)
+	if r.Groups != nil {
+		l.enterLocked(l.podLocked(r.UID), r.Groups)
+	} else if l.pods[r.UID] != nil {
+		l.countPodLocked(l.podLocked(r.UID))
+	}
 	l.queue.insert(t)
 	t.flow.tickets++
 	l.askedLocked(now, t)
@@ -187,7 +183,7 @@ func (l *Limiter) joinLocked(now time.Time, r Request) *Ticket {
 func (l *Limiter) replaceLocked(t *Ticket, change func()) {
 	l.queue.remove(t)
 	change()
-	t.due = t.arrived.Add(l.maxWaitLocked(t))
+	t.due = l.dueLocked(t)
 	l.queue.insert(t)
 }
 

@@ -26,8 +26,8 @@ const (
 // also over a time without one, so that a change of the configuration is no free burst; so
 // are debts, loans and what the adaptive limit learned.
 func (l *Limiter) setLimitsLocked(now time.Time, s Settings) {
-	l.settings = s
-	l.setAdaptiveLocked(now)
+	l.settings = s.withDefaults()
+	l.setAdaptiveLocked()
 	l.setLimitLocked()
 	if s.FillEvery <= 0 {
 		return
@@ -54,117 +54,109 @@ func (l *Limiter) slotsLocked() (n int) {
 // capacityLocked is how many may start at a time, with the slots that are lent.
 func (l *Limiter) capacityLocked() int { return max(l.limit, l.lentUpTo) }
 
-// checkLocked asks every limit of the node and takes none.
-func (l *Limiter) checkLocked(now time.Time) (Held, bool) {
-	if held, ok := l.checkSlotsLocked(); !ok {
-		return held, false
+// heldLocked gives the first limit of the node that holds the next start, and takes none;
+// the zero value: every limit allows it.
+func (l *Limiter) heldLocked(now time.Time) Held {
+	if h := l.heldBySlotsLocked(); !h.none() {
+		return h
 	}
-	return l.checkOthersLocked(now)
+	return l.heldByOthersLocked(now)
 }
 
-func (l *Limiter) checkSlotsLocked() (Held, bool) {
-	if l.limit <= 0 {
-		return Held{}, true
-	}
+func (l *Limiter) heldBySlotsLocked() Held {
 	taken, capacity := l.slotsLocked(), l.capacityLocked()
-	return Held{Reason: Concurrency, Measured: float64(taken), Threshold: float64(capacity)}, taken < capacity
+	if l.limit <= 0 || taken < capacity {
+		return Held{}
+	}
+	return Held{Reason: Concurrency, Measured: float64(taken), Threshold: float64(capacity)}
 }
 
-// checkOthersLocked asks every limit but that of the starts at a time.
-func (l *Limiter) checkOthersLocked(now time.Time) (Held, bool) {
-	if held, ok := l.checkRateLocked(now); !ok {
-		return held, false
+// heldByOthersLocked asks every limit but that of the starts at a time.
+func (l *Limiter) heldByOthersLocked(now time.Time) Held {
+	h := l.heldByRateLocked(now)
+	for signal := Signal(0); h.none() && signal < numSignals; signal++ {
+		h = l.heldBySignalLocked(now, signal)
 	}
-	for signal := range numSignals {
-		if held, ok := l.checkSignalLocked(now, signal); !ok {
-			return held, false
-		}
-	}
-	return Held{}, true
+	return h
 }
 
-// checkRateLocked asks the token bucket without taking a token.
-func (l *Limiter) checkRateLocked(now time.Time) (Held, bool) {
-	if l.settings.FillEvery <= 0 {
-		return Held{}, true
+// heldByRateLocked asks the token bucket without taking a token.
+func (l *Limiter) heldByRateLocked(now time.Time) Held {
+	fill := l.settings.FillEvery
+	if fill <= 0 {
+		return Held{}
 	}
 	have := l.bucket.TokensAt(now)
 	if have >= 1 {
-		return Held{}, true
+		return Held{}
 	}
-	wait := time.Duration((1 - have) * float64(l.settings.FillEvery))
+	wait := time.Duration((1 - have) * float64(fill))
 	return Held{
-		Reason:    Rate,
-		Measured:  wait.Seconds(),
-		Threshold: l.settings.FillEvery.Seconds(),
+		Reason: Rate, Measured: wait.Seconds(), Threshold: fill.Seconds(),
 		// The bucket computes in floating point: a moment later it has surely filled.
 		Until: now.Add(wait + time.Microsecond),
-	}, false
+	}
 }
 
-// checkSignalLocked holds a start back while a signal, with the debts of the starts that
+// heldBySignalLocked holds a start back while a signal, with the debts of the starts that
 // it does not show yet, is not below its bound. A signal that is blind, was never
 // measured, or has not been for readingKept opens it. CPU pressure counts only where the
 // CPU is used.
-func (l *Limiter) checkSignalLocked(now time.Time, signal Signal) (Held, bool) {
-	bound := l.settings.Threshold(signal)
-	if bound <= 0 {
-		return Held{}, true
-	}
+func (l *Limiter) heldBySignalLocked(now time.Time, signal Signal) Held {
+	bound := l.settings.Signals[signal].Max
 	value, known := l.signals.valueAt(now, signal)
-	if !known {
-		return Held{}, true
+	if bound <= 0 || !known {
+		return Held{}
 	}
-	if least := l.settings.Pressure.minUtilization(); signal == SignalCPUPressure && least > 0 {
+	if least := l.settings.MinUtilization; signal == SignalCPUPressure && least > 0 {
 		if cpu, known := l.signals.valueAt(now, SignalCPU); !known || cpu <= least {
-			return Held{}, true
+			return Held{}
 		}
 	}
 	reason, owed := l.owedLocked(signal)
 	if value+owed < bound {
-		return Held{}, true
+		return Held{}
 	}
-	return Held{Reason: reason, Signal: signal, Measured: value + owed, Owed: owed, Threshold: bound}, false
+	return Held{Reason: reason, Signal: signal, Measured: value + owed, Owed: owed, Threshold: bound}
 }
 
 // owedLocked gives the debts of the starts that a signal does not show yet.
 func (l *Limiter) owedLocked(signal Signal) (reason Reason, owed float64) {
-	r := &l.signals[signal]
+	r, each := &l.signals[signal], max(0, l.settings.Signals[signal].Increment)
 	switch signal {
 	case SignalCPU:
-		return CPULoad, max(0, l.settings.CPU.Increment) * float64(l.debts.after(r.From))
+		return CPULoad, each * float64(l.debts.after(r.From))
 	case SignalIOWait:
-		return IOLoad, max(0, l.settings.IOWait.Increment) * float64(l.debts.after(r.From))
+		return IOLoad, each * float64(l.debts.after(r.From))
 	case SignalLoad:
-		return LoadAverage, max(0, l.settings.Load.Increment) * l.debts.decayed(r.To)
+		return LoadAverage, each * l.debts.decayed(r.To)
 	default:
 		return Pressure, 0
 	}
 }
 
-// expiryLocked gives when the limit on a signal opens by itself if none is measured anew.
-func (l *Limiter) expiryLocked(signal Signal) time.Time {
-	at := l.signals[signal].To
-	if cpu := l.signals[SignalCPU].To; signal == SignalCPUPressure && cpu.Before(at) && l.settings.Pressure.minUtilization() > 0 {
-		at = cpu
-	}
-	return at.Add(readingKept + 1)
-}
-
 // opensAtLocked gives when the limits allow one more start by themselves, those of the
-// starts at a time left out if they may be passed; false: not by time alone.
-func (l *Limiter) opensAtLocked(now time.Time, passSlots bool) (at time.Time, ok bool) {
-	if _, open := l.checkSlotsLocked(); !open && !passSlots {
-		return time.Time{}, false
+// starts at a time left out if they may be passed; zero: not by time alone.
+func (l *Limiter) opensAtLocked(now time.Time, passSlots bool) time.Time {
+	if !passSlots && !l.heldBySlotsLocked().none() {
+		return time.Time{}
 	}
-	held, _ := l.checkRateLocked(now)
-	at = held.Until
+	at := later(now, l.heldByRateLocked(now).Until)
 	for signal := range numSignals {
-		if _, open := l.checkSignalLocked(now, signal); !open {
+		if !l.heldBySignalLocked(now, signal).none() {
 			at = later(at, l.expiryLocked(signal))
 		}
 	}
-	return later(at, now), true
+	return at
+}
+
+// expiryLocked gives when the limit on a signal opens if none is measured anew.
+func (l *Limiter) expiryLocked(signal Signal) time.Time {
+	at := l.signals[signal].To
+	if cpu := l.signals[SignalCPU].To; signal == SignalCPUPressure && cpu.Before(at) && l.settings.MinUtilization > 0 {
+		at = cpu
+	}
+	return at.Add(readingKept + 1)
 }
 
 // takeLocked takes every limit. Each that can refuse has agreed before, except for a start

@@ -1,11 +1,15 @@
 package throttle
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // loan is the last time that starts beyond a limit were lent.
 type loan struct {
 	size int // zero: none is out
 	at   time.Time
+	left int // of a group: so many may still pass its limits on starts
 }
 
 // due gives when the next loan is, of starts that have all made no progress since stalled.
@@ -25,10 +29,6 @@ func (n loan) next(at time.Time, after time.Duration) int {
 	return 2 * n.size
 }
 
-// foreseeLoans is how far loans are foreseen: so long a pod that is refused now takes at
-// most to come back, 15 seconds, and to wait.
-const foreseeLoans = 15*time.Second + arrivalGrace
-
 // SetStalled says that the Starting pod has made no progress since a time, or, with the
 // zero time, that it does or that nobody can tell.
 func (l *Limiter) SetStalled(now time.Time, uid string, since time.Time) {
@@ -47,48 +47,37 @@ func (l *Limiter) SetStalled(now time.Time, uid string, since time.Time) {
 	}
 	defer l.changedLocked()
 	t.stalled = since
-	l.counted = false
+	if t.pod != nil {
+		l.countPodLocked(t.pod)
+	}
 	l.admitLocked(now)
 }
 
-// lastStallLocked gives since when every slot, those lent with them, has been held by a
-// start that makes no progress; zero: not all are.
-func (l *Limiter) lastStallLocked() (last time.Time) {
-	if l.limit <= 0 || l.settings.noProgressAfter() <= 0 {
+// jamLocked gives since when every slot, those lent with them, has been held by a start
+// that makes no progress; zero: not all are.
+func (l *Limiter) jamLocked() (since time.Time) {
+	if l.limit <= 0 || l.settings.NoProgressAfter <= 0 || l.slotsLocked() < l.capacityLocked() {
 		return time.Time{}
 	}
-	slots := 0
 	for _, t := range l.inFlight {
-		if !t.slot {
-			continue
-		}
-		if t.stalled.IsZero() {
+		if t.slot && t.stalled.IsZero() {
 			return time.Time{}
 		}
-		slots++
-		last = later(last, t.stalled)
+		if t.slot {
+			since = later(since, t.stalled)
+		}
 	}
-	if slots < l.capacityLocked() {
-		return time.Time{}
-	}
-	return last
-}
-
-func (l *Limiter) jammedLocked() bool { return !l.lastStallLocked().IsZero() }
-
-// loanDueLocked gives when the next loan is due as long as the jam lasts.
-func (l *Limiter) loanDueLocked() time.Time {
-	return l.loan.due(l.lastStallLocked(), l.settings.noProgressAfter())
+	return since
 }
 
 // lendLocked lends slots if it is time, and tells whether it did.
 func (l *Limiter) lendLocked(now time.Time) bool {
-	if !l.jammedLocked() || now.Before(l.loanDueLocked()) {
+	after, jam := l.settings.NoProgressAfter, l.jamLocked()
+	if jam.IsZero() || now.Before(l.loan.due(jam, after)) {
 		return false
 	}
-	size := max(1, min(l.loan.next(now, l.settings.noProgressAfter()), len(l.queue.arrivals)))
-	l.loan = loan{size: size, at: now}
-	l.lentUpTo = l.slotsLocked() + size
+	l.loan = loan{size: min(l.loan.next(now, after), len(l.queue.arrivals)), at: now}
+	l.lentUpTo = l.slotsLocked() + l.loan.size
 	return true
 }
 
@@ -99,87 +88,85 @@ func (l *Limiter) repayLocked() {
 	}
 }
 
-// loansWithinLocked gives how many slots will be lent in the time d, those with them that
-// are lent and free, if nothing that starts makes progress either.
-func (l *Limiter) loansWithinLocked(now time.Time, d time.Duration) (starts int) {
-	after := l.settings.noProgressAfter()
-	var at time.Time
-	switch {
-	case l.jammedLocked():
-		at = l.loanDueLocked()
-	case l.lentUpTo > 0 && now.Sub(l.loan.at) <= 3*after:
-		at = l.loan.at.Add(after)
-	default:
+// foreseeLoans is how far loans are foreseen: so long a pod that is refused now takes at
+// most to come back, 15 seconds, and to wait.
+const foreseeLoans = 15*time.Second + arrivalGrace
+
+// soonLentLocked gives how many starts loans will allow soon, those with them that are
+// lent and free, if nothing that starts makes progress either.
+func (l *Limiter) soonLentLocked(now time.Time) int {
+	after, jam := l.settings.NoProgressAfter, l.jamLocked()
+	if jam.IsZero() && (l.lentUpTo == 0 || now.Sub(l.loan.at) > 3*after) {
 		return 0
 	}
-	at = later(now, at)
-	size := l.loan.next(at, after)
-	for ; !at.After(now.Add(d)) && starts < len(l.queue.arrivals); at = at.Add(after) {
-		starts += size
-		size *= 2
+	free := l.capacityLocked() - l.slotsLocked()
+	at := later(now, l.loan.due(jam, after))
+	left := now.Add(foreseeLoans).Sub(at)
+	if left < 0 {
+		return free
 	}
-	return starts + max(0, l.capacityLocked()-l.slotsLocked())
+	doublings := min(1+int(left/after), 10)
+	return free + l.loan.next(at, after)*(1<<doublings-1)
 }
 
 // jammed tells whether every pod that counts against a limit on the starts of the group
 // makes no progress.
-func (g *group) jammed(after time.Duration) bool {
-	if after <= 0 || g.waiting == 0 || g.left > 0 {
-		return false
-	}
-	bounded := g.limits.starting.pods >= 0 || len(g.limits.given.Starting.Requests) > 0
-	return bounded && g.starting.pods > 0 && g.stalledStarts == g.starting.pods ||
-		g.limits.given.Pacer.Kind != "" && g.paced() > 0 && g.stalledPaced == g.paced()
-}
-
-func (g *group) loanDue(after time.Duration) time.Time { return g.loan.due(g.lastStall, after) }
-
-// lendToGroupsLocked lends starts beyond the limits of each group that is full of pods
-// without progress.
-func (l *Limiter) lendToGroupsLocked(now time.Time) {
-	after := l.settings.noProgressAfter()
-	l.countLocked()
-	for _, g := range l.groups {
-		if !g.jammed(after) || now.Before(g.loanDue(after)) || !l.isHeldByStarts(g) {
-			continue
-		}
-		g.left = min(g.loan.next(now, after), g.waiting)
-		g.loan = loan{size: g.left, at: now}
-	}
-}
-
-// isHeldByStarts tells whether a limit on the starts of the group holds a pod that waits.
-func (l *Limiter) isHeldByStarts(g *group) bool {
-	s := l.scanLocked()
-	for _, t := range l.queue.arrivals {
-		if t.pod == nil || t.waiters == 0 {
-			continue
-		}
-		if h := s.holds(t); h.in != nil && h.in.group == g && (h.reason == PolicyStarting || h.reason == PolicyPacer) && !h.never() {
-			return true
+func (g *group) jammed() bool {
+	starting := g.starting > 0 && g.stalledStarting == g.starting
+	paced := g.paced() > 0 && g.stalledPaced == g.paced()
+	for _, b := range g.policy.bounds {
+		if b.reason == PolicyStarting && starting || b.reason == PolicyPacer && paced {
+			return g.waiting > 0 && g.loan.left == 0
 		}
 	}
 	return false
+}
+
+// loanDueLocked gives when the next loan to a group is, as long as it is jammed; zero: it
+// is not.
+func (l *Limiter) loanDueLocked(g *group) time.Time {
+	after := l.settings.NoProgressAfter
+	if after <= 0 || !g.jammed() {
+		return time.Time{}
+	}
+	last := time.Time{}
+	for _, p := range l.pods {
+		if r := p.counted; r.running && !r.ready && r.stalled && p.isIn(g) {
+			last = later(last, p.stuckSince)
+			if p.ticket != nil {
+				last = later(last, p.ticket.stalled)
+			}
+		}
+	}
+	return g.loan.due(last, after)
+}
+
+// lendToGroupLocked lends starts beyond the limits of a group that holds a pod with a
+// waiter, if it is time, and tells whether it did.
+func (l *Limiter) lendToGroupLocked(now time.Time, h hold) bool {
+	if r := h.reason(); r != PolicyStarting && r != PolicyPacer || h.never() {
+		return false
+	}
+	g := h.in.group
+	due := l.loanDueLocked(g)
+	if due.IsZero() || now.Before(due) {
+		return false
+	}
+	size := min(g.loan.next(now, l.settings.NoProgressAfter), g.waiting)
+	g.loan = loan{size: size, at: now, left: size}
+	return true
 }
 
 // lent tells whether the start of the pod passes the limits of a group by a loan.
 func (p *pod) lent() bool {
-	if p == nil {
-		return false
-	}
-	for i := range p.in {
-		if !p.in[i].bypass && p.in[i].group.left > 0 {
-			return true
-		}
-	}
-	return false
+	return p != nil && slices.ContainsFunc(p.in, func(in podInGroup) bool { return !in.bypass && in.group.loan.left > 0 })
 }
 
 // spendLoans takes one start from what was lent to the pod's groups.
 func (p *pod) spendLoans() {
 	for i := range p.in {
-		if g := p.in[i].group; g.left > 0 && !p.in[i].bypass {
-			g.left--
+		if n := &p.in[i].group.loan; n.left > 0 && !p.in[i].bypass {
+			n.left--
 		}
 	}
 }

@@ -59,7 +59,7 @@ func TestNothingIsLentWhere(t *testing.T) {
 		"nobody waits":     {settings: Settings{MaxConcurrent: 1}, then: func(n *node) { n.end("b", Deleted) }},
 		"nobody is there":  {settings: Settings{MaxConcurrent: 1}, then: func(n *node) { n.l.Lookup("b").StopWaiting(n.now) }},
 		"the rate holds":   {settings: Settings{MaxConcurrent: 1, FillEvery: time.Hour}},
-		"a pressure holds": {settings: Settings{MaxConcurrent: 1, Pressure: PressureLimits{IOSome: 10}}, then: func(n *node) { n.measure(SignalIOPressure, 11) }},
+		"a pressure holds": {settings: Settings{MaxConcurrent: 1, Signals: SignalLimits{SignalIOPressure: {Max: 10}}}, then: func(n *node) { n.measure(SignalIOPressure, 11) }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

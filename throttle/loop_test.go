@@ -103,7 +103,7 @@ func TestTheLoopOfACallerWakesWhomAPolicyHeld(t *testing.T) {
 	}{
 		"another finishes": {GroupLimits{Running: pods(1)}, func(l *Limiter) { l.Finished(time.Now(), "a") }},
 		"a start ends":     {GroupLimits{Starting: pods(1)}, func(l *Limiter) { l.Lookup("a").End(time.Now(), Failed) }},
-		"a pod is ready": {GroupLimits{Pacer: Pacer{Kind: Linear, Step: 1, MaxStagger: 9}}, func(l *Limiter) {
+		"a pod is ready": {GroupLimits{Pacer: Pacer{Step: 1, MaxStagger: 9}}, func(l *Limiter) {
 			l.SetGroups(time.Now(), PodGroups{UID: "a", Groups: in(t1, nil), Running: true, Ready: true})
 		}},
 		"a claim comes":        {GroupLimits{Claims: true}, func(l *Limiter) { l.SetClaims(time.Now(), t1, 2) }},

@@ -6,6 +6,10 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/adaptive"
 )
 
+// lostAfter is how long a start has to have lasted to be lost when it breaks off. One that
+// breaks off earlier does so by itself: a probe has to fail several times before it kills.
+const lostAfter = 10 * time.Second
+
 // Observe takes what the sensors measured by now, lets the adaptive limit follow it, and
 // admits those that may start by that.
 func (l *Limiter) Observe(now time.Time, s Signals) {
@@ -28,14 +32,15 @@ func (l *Limiter) Observe(now time.Time, s Signals) {
 // sampleLocked gives what the adaptive limit is fed with. Starts that are exempt are not
 // counted, with a slot or without: they are many, at once, and mostly light, so that the
 // loop would infer from them that the node bears many times as many of those that wait.
+// Nor are those that ended Stuck: they may have waited for something all the time.
 func (l *Limiter) sampleLocked(now time.Time) adaptive.Sample {
-	s := adaptive.Sample{At: now, Queued: len(l.queue.arrivals), Made: l.taught.made, Lost: l.taught.lost}
+	s := adaptive.Sample{At: now, Queued: len(l.queue.arrivals), Made: l.took.n, Lost: l.lost}
 	for _, t := range l.inFlight {
 		if t.slot && t.admission != Exempt {
 			s.Starting++
 		}
 	}
-	if _, open := l.checkOthersLocked(now); open {
+	if l.heldByOthersLocked(now).none() {
 		s.Waiting = l.couldStartLocked()
 	}
 	s.CPU, s.CPUKnown = l.signals.valueAt(now, SignalCPU)
@@ -55,10 +60,7 @@ func (l *Limiter) sampleLocked(now time.Time) adaptive.Sample {
 func (l *Limiter) couldStartLocked() (n int) {
 	s := l.scanLocked()
 	for _, t := range l.orderLocked() {
-		if t.waiters == 0 {
-			continue
-		}
-		if h := s.holds(t); h.in == nil {
+		if t.waiters > 0 && s.holds(t).none() {
 			s.take(t)
 			n++
 		}
@@ -66,37 +68,16 @@ func (l *Limiter) couldStartLocked() (n int) {
 	return n
 }
 
-// learnedKept is how long the adaptive limit of an earlier setting is as good as if it had
-// been in force all the time.
-const learnedKept = time.Minute
-
-// learned is the adaptive limit of an earlier setting.
-type learned struct {
-	from  *adaptive.Controller // nil: there is none
-	until time.Time            // when it was switched off
-}
-
-// setAdaptiveLocked makes, changes or drops the adaptive limit as the settings say. What
-// it learned is kept over a time without it: after a short one, all; after a longer one,
-// other pods start on a node that nobody watched, and of that limit and the one to begin
-// with, the less counts.
-func (l *Limiter) setAdaptiveLocked(now time.Time) {
+// setAdaptiveLocked makes, changes or drops the adaptive limit as the settings say.
+func (l *Limiter) setAdaptiveLocked() {
 	s := l.settings.Adaptive
 	switch {
-	case s == nil && l.adaptive != nil:
-		l.learned, l.adaptive = learned{l.adaptive, now}, nil
 	case s == nil:
-	case l.adaptive != nil:
-		l.adaptive.Configure(*s)
-	default:
+		l.adaptive = nil
+	case l.adaptive == nil:
 		l.adaptive = adaptive.New(*s)
-		if old := l.learned.from; old != nil {
-			old.Configure(*s)
-			if now.Sub(l.learned.until) < learnedKept || old.Limit() < l.adaptive.Limit() {
-				l.adaptive = old
-			}
-		}
-		l.learned = learned{}
+	default:
+		l.adaptive.Configure(*s)
 	}
 }
 
@@ -104,37 +85,16 @@ func (l *Limiter) setAdaptiveLocked(now time.Time) {
 // of both.
 func (l *Limiter) setLimitLocked() {
 	was := l.limit
-	l.limit, l.limitSoon = max(0, l.settings.MaxConcurrent), 0
+	l.limit = max(0, l.settings.MaxConcurrent)
+	l.limitSoon = l.limit
 	if l.adaptive != nil {
-		l.limitSoon = l.adaptive.Reach()
-		if l.settings.MaxConcurrent > 0 {
-			l.limitSoon = min(l.limitSoon, l.settings.MaxConcurrent)
+		found, reach := max(1, l.adaptive.Limit()), l.adaptive.Reach()
+		if l.limit > 0 {
+			found, reach = min(found, l.limit), min(reach, l.limit)
 		}
-		if found := max(1, l.adaptive.Limit()); l.limit == 0 || found < l.limit {
-			l.limit = found
-		}
+		l.limit, l.limitSoon = found, max(found, reach)
 	}
 	if l.limit != was {
 		l.repayLocked()
-	}
-}
-
-// lostAfter is how long a start has to have lasted to be lost when it breaks off. One that
-// breaks off earlier does so by itself: a probe has to fail several times before it kills.
-const lostAfter = 10 * time.Second
-
-// taught is how the starts ended, as the adaptive limit is told of it. One that is Stuck
-// says nothing of what a start demands: its pod may have waited for something all the time.
-type taught struct {
-	made int       // those that say how long starts take
-	lost time.Time // the latest admission of one that was lost; zero: none was
-}
-
-func (y *taught) add(admitted time.Time, took time.Duration, reason Reason) {
-	switch {
-	case reason.tellsPace():
-		y.made++
-	case reason.breaksOff() && took >= lostAfter:
-		y.lost = later(y.lost, admitted)
 	}
 }

@@ -1,6 +1,7 @@
 package throttle
 
 import (
+	"cmp"
 	"fmt"
 	"testing"
 	"time"
@@ -43,7 +44,16 @@ func (n *node) requireHeld(uid string, reason Reason, text string) {
 	require.True(n.t, ok)
 	require.Equal(n.t, Waiting, v.State)
 	require.Equal(n.t, reason, v.Reason)
-	require.Equal(n.t, text, v.Held.String())
+	require.Equal(n.t, text, heldText(v.Held))
+}
+
+// heldText writes what a policy holds a pod for in short: "group: used of limit resource".
+func heldText(h Held) string {
+	text := fmt.Sprintf("%s/%s: %g of %g %s", h.Policy.Policy, h.Policy.Group, h.Measured, h.Threshold, cmp.Or(h.Resource, "pods"))
+	if h.Resource != "" {
+		text += fmt.Sprintf(", asks for %g", h.Asks)
+	}
+	return text
 }
 
 // The example of kube-throttler's README, pod by pod.
@@ -54,11 +64,10 @@ func TestAPodThatAsksForWhatIsFreePassesOneThatDoesNot(t *testing.T) {
 	n.l.SetPolicies(n.now, runningRequests(Amounts{"cpu": 200, "memory": gib}))
 	n.grouped("pod1", in(t1, Amounts{"cpu": 200}))
 	n.requireState("pod1", Starting, WithinLimits)
-	require.Equal(t, map[string]bool{"cpu": true, "memory": false}, n.group(t1).Throttled.Running.Requests)
 	n.end("pod1", Ready)
 
 	n.grouped("pod2", in(t1, Amounts{"cpu": 300}))
-	n.requireHeld("pod2", Unadmittable, "policy t1: may never run, it asks for 300m of 200m cpu")
+	n.requireHeld("pod2", Unadmittable, "t1/: 0.2 of 0.2 cpu, asks for 0.3")
 	n.grouped("pod1m", in(t1, Amounts{"memory": gib / 2}))
 	n.requireState("pod1m", Starting, WithinLimits)
 	require.Equal(t, Usage{Pods: 2, Requests: Amounts{"cpu": 200, "memory": gib / 2}}, n.group(t1).Running)
@@ -66,7 +75,7 @@ func TestAPodThatAsksForWhatIsFreePassesOneThatDoesNot(t *testing.T) {
 	n.l.SetPolicies(n.now, runningRequests(Amounts{"cpu": 700, "memory": gib}))
 	n.requireState("pod2", Starting, WithinLimits)
 	n.grouped("pod3", in(t1, Amounts{"cpu": 300}))
-	n.requireHeld("pod3", PolicyRunning, "policy t1: 500m of 700m cpu running, it asks for 300m")
+	n.requireHeld("pod3", PolicyRunning, "t1/: 0.5 of 0.7 cpu, asks for 0.3")
 	n.l.Finished(n.now, "pod1")
 	n.requireState("pod3", Starting, WithinLimits)
 	require.Equal(t, Usage{Pods: 3, Requests: Amounts{"cpu": 600, "memory": gib / 2}}, n.group(t1).Running)
@@ -76,7 +85,7 @@ func TestAPodThatAsksForWhatIsFreePassesOneThatDoesNot(t *testing.T) {
 func TestAnExponentialPacerStartsFourThenSixteenThenTheRest(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{})
-	n.l.SetPolicies(n.now, map[string]GroupLimits{"t1": {Pacer: Pacer{Kind: Exponential, MinInitial: 4, Multiplier: 4, MaxStagger: 16}}})
+	n.l.SetPolicies(n.now, map[string]GroupLimits{"t1": {Pacer: Pacer{MinInitial: 4, Multiplier: 4, MaxStagger: 16}}})
 	for i := range 40 {
 		n.grouped(fmt.Sprintf("%02d", i), in(t1, nil))
 	}
@@ -88,13 +97,13 @@ func TestAnExponentialPacerStartsFourThenSixteenThenTheRest(t *testing.T) {
 	}
 	first := starting()
 	require.Len(t, first, 4)
-	n.requireHeld("04", PolicyPacer, "policy t1: 4 of 4 starting beside those that are ready")
+	n.requireHeld("04", PolicyPacer, "t1/: 4 of 4 pods")
 	ready(first)
 	second := starting()
 	require.Len(t, second, 16)
-	n.requireHeld("20", PolicyPacer, "policy t1: 16 of 16 starting beside those that are ready")
+	n.requireHeld("20", PolicyPacer, "t1/: 16 of 16 pods")
 	n.l.SetGroups(n.now, PodGroups{UID: first[0].UID, Groups: in(t1, nil), Running: true, Ready: false})
-	n.requireHeld("20", PolicyPacer, "policy t1: 17 of 12 starting beside those that are ready")
+	n.requireHeld("20", PolicyPacer, "t1/: 17 of 12 pods")
 	n.l.SetGroups(n.now, PodGroups{UID: first[0].UID, Groups: in(t1, nil), Running: true, Ready: true})
 	ready(second)
 	require.Len(t, starting(), 20)
@@ -104,9 +113,9 @@ func TestAnExponentialPacerStartsFourThenSixteenThenTheRest(t *testing.T) {
 func TestPacersAllowWhatStragglerAllows(t *testing.T) {
 	t.Parallel()
 	exponential := func(first int, times float64, most int) Pacer {
-		return Pacer{Kind: Exponential, MinInitial: first, Multiplier: times, MaxStagger: most}
+		return Pacer{MinInitial: first, Multiplier: times, MaxStagger: most}
 	}
-	linear := Pacer{Kind: Linear, Step: 5, MaxStagger: 12}
+	linear := Pacer{Step: 5, MaxStagger: 12}
 	for _, c := range []struct {
 		pacer Pacer
 		ready int
@@ -130,10 +139,10 @@ func TestPacersAllowWhatStragglerAllows(t *testing.T) {
 		{linear, 4, 1},
 		{linear, 5, 5},
 		{linear, 12, -1},
-		{Pacer{Kind: Linear, MaxStagger: 3}, 2, 1},
+		{Pacer{Step: 1, MaxStagger: 3}, 2, 1},
 		{Pacer{}, 0, -1},
 	} {
-		got, bounded := c.pacer.allows(c.ready)
+		got, bounded := c.pacer.Allows(c.ready)
 		if !bounded {
 			got = -1
 		}
@@ -154,12 +163,8 @@ func TestAHeldGroupBlocksNobodyElse(t *testing.T) {
 	require.Zero(t, v.Ahead)
 	require.Equal(t, Concurrency, v.Reason)
 	v, _ = n.l.View(n.now, "held0")
-	require.Equal(t, []any{PolicyStarting, BasisPolicy, DefaultMaxWait}, []any{v.Reason, v.Basis, v.Expected})
-	require.Equal(t, "policy t1: 0 of 0 starting", v.Held.String())
-	require.Equal(t, []GroupKey{t1}, v.Groups)
-	turns := n.l.Turns(n.now)
-	require.Len(t, turns, 11)
-	require.Equal(t, "c", turns[0].Ticket.UID())
+	require.Equal(t, []any{PolicyStarting, DefaultMaxWait}, []any{v.Reason, v.Expected})
+	require.Equal(t, "t1/: 0 of 0 pods", heldText(v.Held))
 	require.Equal(t, DemandWaiting, n.l.Demand(n.now))
 	n.end("a", Ready)
 	require.Equal(t, DemandStarting, n.l.Demand(n.now), "no signal helps those that wait")
@@ -175,9 +180,9 @@ func TestGroupsOfOnePolicyHaveCountersOfTheirOwn(t *testing.T) {
 	n.grouped("b1", in(b, nil))
 	n.grouped("ab", append(in(a, nil), in(b, nil)...))
 	n.requireStarting("a1", "b1")
-	n.requireHeld("a2", PolicyStarting, "policy images (a): 1 of 1 starting")
+	n.requireHeld("a2", PolicyStarting, "images/a: 1 of 1 pods")
 	n.end("b1", Ready)
-	n.requireHeld("ab", PolicyStarting, "policy images (a): 1 of 1 starting")
+	n.requireHeld("ab", PolicyStarting, "images/a: 1 of 1 pods")
 	n.end("a1", Ready)
 	n.requireStarting("a2")
 	require.Equal(t, int64(0), n.group(b).Starting.Pods, "nothing was taken of the one when the other refused")
@@ -233,7 +238,7 @@ func TestASmallPodDoesNotPassALargeOneThatStandsThere(t *testing.T) {
 	n.l.SetPolicies(n.now, map[string]GroupLimits{"t1": {Starting: Bound{Requests: Amounts{"cpu": 1000}}}})
 	n.grouped("first", in(t1, Amounts{"cpu": 500}))
 	n.grouped("large", in(t1, Amounts{"cpu": 800}))
-	n.requireHeld("large", PolicyStarting, "policy t1: 500m of 1 cpu starting, it asks for 800m")
+	n.requireHeld("large", PolicyStarting, "t1/: 0.5 of 1 cpu, asks for 0.8")
 	small := n.l.Join(n.now, Request{UID: "small", Groups: in(t1, Amounts{"cpu": 100})})
 	require.Equal(t, PolicyStarting, small.TryStart(n.now).Reason)
 	small.Wait(n.now)
@@ -273,7 +278,7 @@ func TestWhoeverBypassesOrIsExemptCounts(t *testing.T) {
 	n.end("bypass", Ready)
 	n.end("exempt", Ready)
 	n.grouped("next", in(t1, nil))
-	n.requireHeld("next", PolicyRunning, "policy t1: 3 of 2 running")
+	n.requireHeld("next", PolicyRunning, "t1/: 3 of 2 pods")
 }
 
 func TestAPodThatRunsCountsOnceAndStartsAnew(t *testing.T) {
@@ -289,9 +294,9 @@ func TestAPodThatRunsCountsOnceAndStartsAnew(t *testing.T) {
 	require.Equal(t, int64(1), n.group(t1).Running.Pods)
 	require.Zero(t, n.group(t1).Ready)
 	n.grouped("b", in(t1, nil))
-	n.requireHeld("b", PolicyRunning, "policy t1: 1 of 1 running")
+	n.requireHeld("b", PolicyRunning, "t1/: 1 of 1 pods")
 	n.end("a", Deleted)
-	n.requireHeld("b", PolicyRunning, "policy t1: 1 of 1 running")
+	n.requireHeld("b", PolicyRunning, "t1/: 1 of 1 pods")
 	n.l.Finished(n.now, "a")
 	n.requireStarting("b")
 }
@@ -303,9 +308,9 @@ func TestNobodyWaitsBehindAPodThatMayNeverRun(t *testing.T) {
 	n.grouped("never", in(t1, Amounts{"cpu": 501}))
 	n.grouped("a", in(t1, Amounts{"cpu": 500}))
 	n.requireStarting("a")
-	n.requireHeld("never", Unadmittable, "policy t1: may never run, it asks for 501m of 500m cpu")
+	n.requireHeld("never", Unadmittable, "t1/: 0.5 of 0.5 cpu, asks for 0.501")
 	n.l.SetPolicies(n.now, map[string]GroupLimits{"t1": {Running: pods(0)}})
-	n.requireHeld("never", Unadmittable, "policy t1: may never run, 0 pods are allowed")
+	n.requireHeld("never", Unadmittable, "t1/: 1 of 0 pods")
 	n.l.SetPolicies(n.now, nil)
 	n.requireStarting("a", "never")
 }
@@ -317,12 +322,11 @@ func TestClaimsBoundThoseThatStart(t *testing.T) {
 	for i := range 5 {
 		n.grouped(fmt.Sprint(i), in(t1, nil))
 	}
-	n.requireHeld("0", PolicyClaim, "policy t1: 0 of 0 starting, as this node has claims")
+	n.requireHeld("0", PolicyClaim, "t1/: 0 of 0 pods")
 	require.Equal(t, 3, n.group(t1).Wants, "as many as the node has slots")
 	n.l.SetClaims(n.now, t1, 2)
 	n.requireStarting("0", "1")
 	require.Equal(t, 1, n.group(t1).Wants)
-	require.True(t, n.group(t1).Throttled.Claims)
 	n.end("0", Ready)
 	n.requireStarting("1", "2")
 	n.l.SetClaims(n.now, t1, 0)
@@ -402,7 +406,7 @@ func TestPoliciesAndGroupsChangeWhilePodsWait(t *testing.T) {
 	n.l.SetGroups(n.now, PodGroups{UID: "a", Groups: in(t1, nil)})
 	require.Equal(t, []int64{2, 2}, []int64{n.group(t1).Running.Pods, n.group(t1).Starting.Pods}, "it starts and runs all the same")
 	n.l.SetGroups(n.now, PodGroups{UID: "c", Groups: in(t1, nil)})
-	n.requireHeld("c", PolicyRunning, "policy t1: 2 of 1 running")
+	n.requireHeld("c", PolicyRunning, "t1/: 2 of 1 pods")
 	n.l.SetPolicies(n.now, map[string]GroupLimits{"t2": {Running: pods(0)}})
 	n.requireStarting("a", "b", "c")
 }
@@ -431,15 +435,15 @@ func TestNothingIsLeftOfGroupsWithoutPods(t *testing.T) {
 func TestAPacerDoesNotHoldAPodThatStartsAnew(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{})
-	n.l.SetPolicies(n.now, map[string]GroupLimits{"t1": {Pacer: Pacer{Kind: Exponential, MinInitial: 1, Multiplier: 1, MaxStagger: 9}}})
+	n.l.SetPolicies(n.now, map[string]GroupLimits{"t1": {Pacer: Pacer{MinInitial: 1, Multiplier: 1, MaxStagger: 9}}})
 	n.grouped("crashes", in(t1, nil))
 	n.grouped("waits", in(t1, nil))
 	n.end("crashes", Exited)
-	n.requireHeld("waits", PolicyPacer, "policy t1: 1 of 1 starting beside those that are ready")
+	n.requireHeld("waits", PolicyPacer, "t1/: 1 of 1 pods")
 	again := n.grouped("crashes", in(t1, nil))
 	state, _ := again.Status()
 	require.Equal(t, Starting, state)
-	n.requireHeld("waits", PolicyPacer, "policy t1: 1 of 1 starting beside those that are ready")
+	n.requireHeld("waits", PolicyPacer, "t1/: 1 of 1 pods")
 	n.end("crashes", Ready)
 	require.Zero(t, n.group(t1).Waiting)
 }

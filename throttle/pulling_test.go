@@ -15,7 +15,7 @@ func TestOnlySoManyPullAtATime(t *testing.T) {
 	d := n.l.Lookup("pod-02").Reserve(n.now, waitable)
 	require.False(t, d.Admitted)
 	require.Equal(t, Pulling, d.Reason)
-	require.Equal(t, "2 of 2 pulling images", d.Held.String())
+	require.Equal(t, Held{Reason: Pulling, Measured: 2, Threshold: 2}, d.Held)
 	require.Equal(t, 2, d.Ahead)
 	require.Equal(t, 2, n.l.Snapshot(n.now).Pulling)
 	require.True(t, n.l.Lookup("pod-00").Reserve(n.now, waitable).Admitted, "it has its place")

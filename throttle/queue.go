@@ -147,7 +147,7 @@ func (l *Limiter) flowLocked(name string) *flow {
 // stuckLocked has a start that ended Stuck count against its flow for as long again as a
 // start may take.
 func (l *Limiter) stuckLocked(now time.Time, f *flow) {
-	f.stuck = append(f.stuck, now.Add(l.settings.startTimeout()))
+	f.stuck = append(f.stuck, now.Add(l.settings.StartTimeout))
 	l.queue.stale = true
 }
 

@@ -6,100 +6,57 @@ type Reason string
 
 // Reasons to wait.
 const (
-	// Concurrency: as many starts as allowed are under way.
-	Concurrency Reason = "Concurrency"
-	// Rate: the token bucket is empty.
-	Rate Reason = "Rate"
-	// CPULoad: so much of the CPU time is used.
-	CPULoad Reason = "CPULoad"
-	// IOLoad: so much of the CPU time waits for I/O.
-	IOLoad Reason = "IOLoad"
-	// LoadAverage: so many processes run or wait for a CPU or a disk.
-	LoadAverage Reason = "LoadAverage"
-	// Pressure: processes stand still for want of CPU, memory or I/O.
-	Pressure Reason = "Pressure"
-	// Pulling: enough pods are between their sandbox and their first container.
-	Pulling Reason = "Pulling"
-	// Queued: others that are present go first, or, to pull, those of a higher priority
-	// that will be in seconds.
-	Queued Reason = "Queued"
-	// NotPresent: no limit holds it, but it was refused before, and nobody has come back
-	// for it yet.
-	NotPresent Reason = "NotPresent"
-	// GateRoom: enough pods wait near their turn already.
-	GateRoom Reason = "GateRoom"
-	// PolicyStarting: so many pods of the policy's group start already.
-	PolicyStarting Reason = "PolicyStarting"
-	// PolicyRunning: so many pods of the policy's group run already.
-	PolicyRunning Reason = "PolicyRunning"
-	// PolicyPacer: as many pods of the policy's group start as its pacer allows beside
-	// those that are ready.
-	PolicyPacer Reason = "PolicyPacer"
-	// PolicyClaim: this node holds no free claim for the policy's group.
-	PolicyClaim Reason = "PolicyClaim"
-	// NodeShutdown: the node is being shut down, so nothing starts that has to wait. The
-	// limiter itself never gives it.
-	NodeShutdown Reason = "NodeShutdown"
-	// Unadmittable: the pod alone exceeds what the policy's group may use when it runs.
-	Unadmittable Reason = "Unadmittable"
+	Concurrency    Reason = "Concurrency"    // as many starts as allowed are under way
+	Rate           Reason = "Rate"           // the token bucket is empty
+	CPULoad        Reason = "CPULoad"        // so much of the CPU time is used
+	IOLoad         Reason = "IOLoad"         // so much of the CPU time waits for I/O
+	LoadAverage    Reason = "LoadAverage"    // so many processes run or wait for a CPU or a disk
+	Pressure       Reason = "Pressure"       // processes stand still for want of CPU, memory or I/O
+	Pulling        Reason = "Pulling"        // enough pods are between their sandbox and their first container
+	Queued         Reason = "Queued"         // others that are present go first; to pull, those of a higher priority
+	NotPresent     Reason = "NotPresent"     // no limit holds it, but nobody has come back for it since it was refused
+	GateRoom       Reason = "GateRoom"       // enough pods wait near their turn already
+	PolicyStarting Reason = "PolicyStarting" // so many pods of the policy's group start already
+	PolicyRunning  Reason = "PolicyRunning"  // so many pods of the policy's group run already
+	PolicyPacer    Reason = "PolicyPacer"    // as many of the group start as its pacer allows beside those that are ready
+	PolicyClaim    Reason = "PolicyClaim"    // this node holds no free claim for the policy's group
+	Unadmittable   Reason = "Unadmittable"   // the pod alone exceeds what the policy's group may use when it runs
 )
 
 // Reasons of an admission.
 const (
-	// WithinLimits: every limit allowed it.
-	WithinLimits Reason = "WithinLimits"
-	// SlotLent: nobody who holds a slot makes progress, so one more was lent.
-	SlotLent Reason = "SlotLent"
-	// Exempt: the pod is not made to wait.
-	Exempt Reason = "Exempt"
-	// MaxWait: it waited as long as a pod may wait; admitted over the limit.
-	MaxWait Reason = "MaxWait"
-	// GateDeadline: whoever stood there could wait no longer; admitted over the
-	// limit.
-	GateDeadline Reason = "GateDeadline"
-	// Adopted: the start was under way when the daemon came to know of it.
-	Adopted Reason = "Adopted"
-)
-
-// Reasons to let a start go on though a limit holds it; the limiter itself never
-// does.
-const (
-	// Shadow: the mode is Shadow, so the wait is only reported.
-	Shadow Reason = "Shadow"
-	// Off: the mode is Off, so there are no limits.
-	Off Reason = "Off"
+	WithinLimits Reason = "WithinLimits" // every limit allowed it
+	SlotLent     Reason = "SlotLent"     // no start makes progress, so one more was lent
+	Exempt       Reason = "Exempt"       // the pod is not made to wait
+	MaxWait      Reason = "MaxWait"      // it waited as long as a pod may wait; admitted over the limit
+	GateDeadline Reason = "GateDeadline" // its process could wait no longer; admitted over the limit
+	Adopted      Reason = "Adopted"      // the start was under way when the daemon came to know of it
 )
 
 // Reasons of an end.
 const (
-	// Ready: the containers of the pod are ready.
-	Ready Reason = "Ready"
-	// Settled: no probe says when the pod is ready; its containers have run for
-	// the settle time.
-	Settled Reason = "Settled"
-	// Inferred: nobody can say whether the pod is ready; its containers run and
-	// have stopped using CPU.
-	Inferred Reason = "Inferred"
-	// Completed: the pod succeeded.
-	Completed Reason = "Completed"
-	// Failed: the pod failed.
-	Failed Reason = "Failed"
-	// Exited: the containers of the pod exited, and may be started again as a start of
-	// its own.
-	Exited Reason = "Exited"
-	// CrashLoop: a container is in CrashLoopBackOff.
-	CrashLoop Reason = "CrashLoop"
-	// SandboxGone: the pod's sandbox was stopped.
-	SandboxGone Reason = "SandboxGone"
-	// Deleted: the pod was deleted.
-	Deleted Reason = "Deleted"
-	// Stuck: the start took longer than the start timeout.
-	Stuck Reason = "Stuck"
-	// Abandoned: nobody came back for the ticket.
-	Abandoned Reason = "Abandoned"
-	// GateExpired: whoever stood there could wait no longer, and another start
-	// was above the limit. The ticket keeps its place; only the wait ended.
+	Ready       Reason = "Ready"       // the containers of the pod are ready
+	Settled     Reason = "Settled"     // without a probe: its containers have run for the settle time
+	Inferred    Reason = "Inferred"    // nobody can say whether it is ready; its containers run and use no CPU any more
+	Completed   Reason = "Completed"   // the pod succeeded
+	Failed      Reason = "Failed"      // the pod failed
+	Exited      Reason = "Exited"      // its containers exited, and may be started again as a start of its own
+	CrashLoop   Reason = "CrashLoop"   // a container is in CrashLoopBackOff
+	SandboxGone Reason = "SandboxGone" // the pod's sandbox was stopped
+	Deleted     Reason = "Deleted"     // the pod was deleted
+	Stuck       Reason = "Stuck"       // the start took longer than the start timeout
+	Abandoned   Reason = "Abandoned"   // nobody came back for the ticket
+	// GateExpired is the end of a wait only: the process could wait no longer, and another
+	// start was above the limit. The ticket keeps its place.
 	GateExpired Reason = "GateExpired"
+)
+
+// Reasons that the limiter itself never gives: why a start goes on, or does not, whatever
+// the limits say.
+const (
+	NodeShutdown Reason = "NodeShutdown" // the node is being shut down, so nothing starts that has to wait
+	Shadow       Reason = "Shadow"       // the mode is Shadow, so the wait is only reported
+	Off          Reason = "Off"          // the mode is Off, so there are no limits
 )
 
 // State is where a ticket stands in the life of a start.
@@ -115,14 +72,7 @@ const (
 
 // tellsPace tells whether a start that ended so says how long starts take. One that
 // broke off does not.
-func (r Reason) tellsPace() bool {
-	switch r {
-	case Ready, Settled, Inferred, Completed:
-		return true
-	default:
-		return false
-	}
-}
+func (r Reason) tellsPace() bool { return r.tellsReady() || r == Completed }
 
 // tellsReady tells whether a start that ended so has made its pod ready.
 func (r Reason) tellsReady() bool { return r == Ready || r == Settled || r == Inferred }

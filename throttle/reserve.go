@@ -1,8 +1,14 @@
 package throttle
 
-import (
-	"math"
-	"time"
+import "time"
+
+const (
+	// arrivalGrace is how long a pod with a reservation is expected. One that takes longer
+	// pulls images, and must not keep out those that could start meanwhile.
+	arrivalGrace = 10 * time.Second
+	// returnsWithin is how long a pod that was refused is expected: kubelet is back within
+	// 15 seconds, and then has something to do.
+	returnsWithin = 20 * time.Second
 )
 
 // reserveLocked decides whether t may wait near its turn: there is room for all that come
@@ -12,21 +18,19 @@ import (
 func (l *Limiter) reserveLocked(now time.Time, t *Ticket, waitable time.Duration) Decision {
 	f := l.forecastLocked(now, waitable)
 	room := l.roomLocked(now, &f)
-	c := l.comesBeforeLocked(now, t, &f)
-	held, ok := l.mayPullLocked(now, t)
+	c := l.comesBeforeLocked(t, &f)
 	hours := c.held.Reason == PolicyRunning || c.held.Reason == Unadmittable
+	held := l.pullingHoldsLocked(now, t)
 	switch {
-	case hours, ok && c.held.Reason != "":
+	case hours, held.none() && !c.held.none():
 		held = c.held
-	case ok && (c.before >= room || c.near >= 2*room):
+	case held.none() && (c.before >= room || c.near >= 2*room):
 		held = Held{Reason: GateRoom, Measured: float64(max(c.before, c.near)), Threshold: float64(room)}
-	case ok:
+	}
+	if held.none() || (!hours && l.mayPassRoomLocked(now, t)) {
 		return Decision{Admitted: true, Ahead: c.before}
 	}
-	if !hours && l.mayPassRoomLocked(now, t) {
-		return Decision{Admitted: true, Ahead: c.before}
-	}
-	return Decision{Reason: held.Reason, Held: held, Ahead: l.aheadLocked(t)}
+	return Decision{Reason: held.Reason, Held: held, Ahead: l.placeLocked(t).ahead}
 }
 
 // comers are those that come before a ticket, and how many others are near their turn,
@@ -36,70 +40,59 @@ type comers struct {
 	held         Held // what of a group has no room for the ticket; the zero value: nothing
 }
 
-func (l *Limiter) comesBeforeLocked(now time.Time, t *Ticket, f *forecast) (c comers) {
+func (l *Limiter) comesBeforeLocked(t *Ticket, f *forecast) (c comers) {
 	s := l.scanLocked()
 	behind := false
 	for _, o := range l.orderLocked() {
-		if o == t {
-			if c.held = s.noRoom(t, f); c.held.Reason != "" {
+		near := o.near(f.now)
+		switch {
+		case o == t:
+			if c.held = l.noRoomLocked(&s, t, f); !c.held.none() {
 				return c
 			}
 			behind = true
-			continue
-		}
-		if !o.expected(now) || (behind && !o.near(now)) {
-			continue
-		}
-		if h := s.runningHolds(o); h.in != nil {
-			if !behind {
-				s.stop(&h)
-			}
-			continue
-		}
-		if !s.reserve(o, f, behind, o.near(now)) {
-			continue
-		}
-		if !behind {
-			c.before++
-		}
-		if o.near(now) {
+		case behind && near && s.runningHolds(o).none() && s.comes(o, f):
 			c.near++
+		case behind || !o.expected(f.now):
+		default:
+			if h := s.runningHolds(o); !h.none() {
+				s.stop(h)
+				continue
+			}
+			if s.comes(o, f) {
+				s.keep(o)
+				c.before++
+				if near {
+					c.near++
+				}
+			}
 		}
 	}
-	c.held = s.tooManyNear(t, f)
 	return c
 }
 
-// reserve counts a ticket among those that come before, in its groups too, if their limits
-// are expected to let it start in time.
-func (s *scan) reserve(t *Ticket, f *forecast, behind, near bool) bool {
+// comes counts a ticket in its groups, if their limits are expected to let it start in
+// time.
+func (s *scan) comes(t *Ticket, f *forecast) bool {
 	if t.pod == nil {
 		return true
 	}
 	for i := range t.pod.in {
-		in := &t.pod.in[i]
-		if g := s.group(in.group); !in.bypass && g.taken.pods >= int64(s.lets(in, t.pod.running, f)) {
+		if in := &t.pod.in[i]; !in.bypass && s.group(in.group).taken >= f.lets(t.pod, in) {
 			return false
 		}
 	}
-	if !behind {
-		s.keep(t)
-	}
 	for i := range t.pod.in {
-		g := s.group(t.pod.in[i].group)
-		g.taken.pods++
-		if near {
-			g.near++
-		}
+		s.group(t.pod.in[i].group).taken++
 	}
 	return true
 }
 
-// noRoom gives what of a group has no room for the ticket beside those that come before
-// it. Where a group lets any pod start at all, there is room for one, which is there when
-// it does.
-func (s *scan) noRoom(t *Ticket, f *forecast) Held {
-	if h := s.runningHolds(t); h.in != nil {
+// noRoomLocked gives what of a group has no room for the ticket beside those that come
+// before it, by what holds it now, if anything does. Where a group lets any pod start at
+// all, there is room for one, which is there when it does.
+func (l *Limiter) noRoomLocked(s *scan, t *Ticket, f *forecast) Held {
+	if h := s.runningHolds(t); !h.none() {
 		return h.held()
 	}
 	if t.pod == nil {
@@ -107,72 +100,21 @@ func (s *scan) noRoom(t *Ticket, f *forecast) Held {
 	}
 	for i := range t.pod.in {
 		in := &t.pod.in[i]
-		if in.bypass {
-			continue
-		}
-		g := s.group(in.group)
-		lets := s.lets(in, t.pod.running, f)
-		if !in.startsNever() {
+		lets := f.lets(t.pod, in)
+		if in.exceedsAlone(PolicyStarting) < 0 {
 			lets = max(1, lets)
 		}
-		if g.taken.pods >= int64(lets) {
-			return s.noRoomIn(t, in, int(g.taken.pods), lets)
+		before := s.group(in.group).taken
+		if in.bypass || before < lets {
+			continue
 		}
+		now := l.scanLocked()
+		if h := now.startingHolds(t); !h.none() {
+			return h.held()
+		}
+		return Held{Reason: GateRoom, Measured: float64(before), Threshold: float64(lets)}
 	}
 	return Held{}
-}
-
-// tooManyNear is the same of those near their turn: no more than twice as many.
-func (s *scan) tooManyNear(t *Ticket, f *forecast) Held {
-	if t.pod == nil {
-		return Held{}
-	}
-	for i := range t.pod.in {
-		in := &t.pod.in[i]
-		if lets := max(1, s.lets(in, t.pod.running, f)); !in.bypass && lets < math.MaxInt32/2 && s.group(in.group).near >= 2*lets {
-			return s.noRoomIn(t, in, s.group(in.group).near, lets)
-		}
-	}
-	return Held{}
-}
-
-// noRoomIn says that a group has no room, by what holds the ticket now, if anything does.
-func (s *scan) noRoomIn(t *Ticket, in *podInGroup, before, lets int) Held {
-	now := s.l.scanLocked()
-	if h := now.startingHolds(in, t.pod.running); h.in != nil {
-		return h.held()
-	}
-	return Held{Reason: GateRoom, Measured: float64(before), Threshold: float64(lets)}
-}
-
-// lets gives how many such as the pod the limits on the starts of a group are expected to
-// let start while a process can wait near its turn.
-func (s *scan) lets(in *podInGroup, running bool, f *forecast) int {
-	g, limits := in.group, in.group.limits
-	if limits == noLimits {
-		return math.MaxInt32
-	}
-	least := float64(math.MaxInt32)
-	atATime := func(more, most int64) {
-		slots := int(min(most, math.MaxInt32))
-		least = min(least, f.starts(int(min(max(0, more), most)), g.since, slots, slots))
-	}
-	if b := limits.starting; b.pods >= 0 {
-		atATime(b.pods-g.starting.pods, b.pods)
-	}
-	for r, most := range limits.starting.requests {
-		if ask := in.asks[r]; most >= 0 && ask > 0 {
-			atATime((most-g.starting.requests[r])/ask, most/ask)
-		}
-	}
-	if most, bounded := limits.given.Pacer.allows(g.ready); bounded && !running {
-		more := max(0, int64(most)-g.paced())
-		atATime(more, min(int64(most), g.starting.pods+more))
-	}
-	if limits.given.Claims && g.claims >= 0 {
-		atATime(int64(g.claims)-g.starting.pods, int64(g.claims))
-	}
-	return max(g.left, int(least))
 }
 
 // mayPassRoomLocked tells whether t gets its reservation though there is no room or no
@@ -196,16 +138,16 @@ func (l *Limiter) mayPassRoomLocked(now time.Time, t *Ticket) bool {
 // pulls tells whether the ticket has a place to pull. A place is given back after as long
 // as a start may take: an image that cannot be pulled must not keep out all others.
 func (l *Limiter) pulls(now time.Time, t *Ticket) bool {
-	return !t.pullsSince.IsZero() && now.Sub(t.pullsSince) < l.settings.startTimeout()
+	return !t.pullsSince.IsZero() && now.Sub(t.pullsSince) < l.settings.StartTimeout
 }
 
-// mayPullLocked tells whether the ticket finds a place among those that pull images. One
-// that has been at a container needs none. A place is kept for a pod of a higher priority
-// that will be back at its sandbox within seconds, unless a group holds it.
-func (l *Limiter) mayPullLocked(now time.Time, t *Ticket) (Held, bool) {
+// pullingHoldsLocked tells what keeps the ticket from a place among those that pull images.
+// One that has been at a container needs none. A place is kept for a pod of a higher
+// priority that will be back at its sandbox within seconds, unless a group holds it.
+func (l *Limiter) pullingHoldsLocked(now time.Time, t *Ticket) Held {
 	most := l.settings.MaxPulling
 	if most <= 0 || t.pulled || l.pulls(now, t) {
-		return Held{}, true
+		return Held{}
 	}
 	s := l.scanLocked()
 	pulling, urgent := 0, 0
@@ -213,19 +155,16 @@ func (l *Limiter) mayPullLocked(now time.Time, t *Ticket) (Held, bool) {
 		if l.pulls(now, o) {
 			pulling++
 		}
-		if o.priority <= t.priority || o.reserved || o.pulled || !o.expected(now) {
-			continue
-		}
-		if h := s.holds(o); h.in == nil {
+		if o.priority > t.priority && !o.reserved && !o.pulled && o.expected(now) && s.holds(o).none() {
 			urgent++
 		}
 	}
 	switch free := most - pulling; {
 	case free <= 0:
-		return Held{Reason: Pulling, Measured: float64(pulling), Threshold: float64(most)}, false
+		return Held{Reason: Pulling, Measured: float64(pulling), Threshold: float64(most)}
 	case urgent >= free:
-		return Held{Reason: Queued, Measured: float64(urgent)}, false
+		return Held{Reason: Queued, Measured: float64(urgent)}
 	default:
-		return Held{}, true
+		return Held{}
 	}
 }

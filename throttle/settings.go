@@ -34,11 +34,13 @@ type Settings struct {
 	// StartTimeout is how long a start may hold its slot. Zero or less:
 	// DefaultStartTimeout.
 	StartTimeout time.Duration
-	// CPU, IOWait and Load hold a start back while the signal, with what the starts
-	// since it was measured owe, is not below a bound.
-	CPU, IOWait, Load SignalLimit
-	// Pressure holds a start back while processes stand still for want of something.
-	Pressure PressureLimits
+	// Signals hold a start back while a signal, with what the starts since it was measured
+	// owe, is not below its bound.
+	Signals SignalLimits
+	// MinUtilization is the CPU use in percent from which the bound on SignalCPUPressure
+	// counts: below it, the pressure comes from processes that are held back by their own
+	// CPU limit. Zero: DefaultMinUtilization. Below zero: it always counts.
+	MinUtilization float64
 	// MaxPulling is the number of pods between the sandbox and the first container
 	// at a time: they pull images. Zero or less: no limit.
 	MaxPulling int
@@ -51,87 +53,45 @@ type Settings struct {
 	Adaptive *adaptive.Settings
 }
 
+// SignalLimits are the limits on the signals, by Signal. The zero value has none.
+type SignalLimits [numSignals]SignalLimit
+
 // SignalLimit bounds one signal. The zero value does not.
 type SignalLimit struct {
 	// Max is the value, in the unit of the signal, below which a start is allowed.
 	// Zero or less: no limit.
 	Max float64
 	// Increment is what each start owes, in the unit of the signal, until the signal
-	// was measured anew after it. Zero or less: nothing.
+	// was measured anew after it; of SignalCPU, SignalIOWait and SignalLoad. Zero or less:
+	// nothing.
 	Increment float64
 }
 
-// PressureLimits bound the pressure on the node's resources, each in percent of
-// time. A start is allowed below it. Zero or less: no limit. The zero value has
-// none.
-type PressureLimits struct {
-	CPUSome, MemorySome, MemoryFull, IOSome, IOFull float64
-	// MinUtilization is the CPU use in percent from which CPUSome counts: below it,
-	// the pressure comes from processes that are held back by their own CPU limit.
-	// Zero: DefaultMinUtilization. Below zero: it always counts.
-	MinUtilization float64
-}
-
-func (s Settings) maxWait() time.Duration {
-	if s.MaxWait > 0 {
-		return s.MaxWait
+// withDefaults gives the settings that these mean.
+func (s Settings) withDefaults() Settings {
+	if s.MaxWait <= 0 {
+		s.MaxWait = DefaultMaxWait
 	}
-	return DefaultMaxWait
-}
-
-func (s Settings) startTimeout() time.Duration {
-	if s.StartTimeout > 0 {
-		return s.StartTimeout
+	if s.StartTimeout <= 0 {
+		s.StartTimeout = DefaultStartTimeout
 	}
-	return DefaultStartTimeout
-}
-
-func (s Settings) noProgressAfter() time.Duration {
-	if s.NoProgressAfter != 0 {
-		return s.NoProgressAfter
+	if s.NoProgressAfter == 0 {
+		s.NoProgressAfter = DefaultNoProgressAfter
 	}
-	return DefaultNoProgressAfter
-}
-
-func (p PressureLimits) minUtilization() float64 {
-	if p.MinUtilization != 0 {
-		return p.MinUtilization
+	if s.MinUtilization == 0 {
+		s.MinUtilization = DefaultMinUtilization
 	}
-	return DefaultMinUtilization
-}
-
-// Threshold gives the bound of the signal; zero or less: there is none.
-func (s Settings) Threshold(of Signal) float64 {
-	switch of {
-	case SignalCPU:
-		return s.CPU.Max
-	case SignalIOWait:
-		return s.IOWait.Max
-	case SignalLoad:
-		return s.Load.Max
-	case SignalCPUPressure:
-		return s.Pressure.CPUSome
-	case SignalMemoryPressure:
-		return s.Pressure.MemorySome
-	case SignalMemoryFull:
-		return s.Pressure.MemoryFull
-	case SignalIOPressure:
-		return s.Pressure.IOSome
-	case SignalIOFull:
-		return s.Pressure.IOFull
-	default:
-		return 0
-	}
+	return s
 }
 
 // Watches tells whether a limit needs the signal.
 func (s Settings) Watches(signal Signal) bool {
 	switch {
-	case s.Threshold(signal) > 0:
+	case s.Signals[signal].Max > 0:
 		return true
 	case s.Adaptive != nil:
 		return signal == SignalCPU || signal == SignalCPUPressure || signal == SignalIOPressure
 	default:
-		return signal == SignalCPU && s.Pressure.CPUSome > 0 && s.Pressure.minUtilization() > 0
+		return signal == SignalCPU && s.Signals[SignalCPUPressure].Max > 0 && s.MinUtilization >= 0
 	}
 }

@@ -76,42 +76,29 @@ const (
 const backWithin = 30 * time.Second
 
 // Demand gives how eagerly to measure at now. It may have risen whenever
-// [Limiter.Changed] tells of something; it falls by itself.
+// [Limiter.Changed] tells of something; it falls by itself. To one that a group holds the
+// signals make no difference.
 func (l *Limiter) Demand(now time.Time) Demand {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	switch {
-	case l.crowdLocked() && (l.couldStartLocked() > 0 || now.Sub(l.asked) < backWithin):
-		return DemandWaiting
-	case len(l.inFlight) > 0:
-		return DemandStarting
-	default:
-		return DemandIdle
-	}
-}
-
-// crowdLocked tells whether anybody waits whom no group holds.
-func (l *Limiter) crowdLocked() bool {
 	s := l.scanLocked()
 	for _, t := range l.queue.arrivals {
-		if h := s.holds(t); h.in == nil {
-			return true
+		if (t.waiters > 0 || now.Sub(t.seen) < backWithin) && s.holds(t).none() {
+			return DemandWaiting
 		}
 	}
-	return false
+	if len(l.inFlight) > 0 {
+		return DemandStarting
+	}
+	return DemandIdle
 }
 
-// askedLocked says that a Waiting ticket was asked for. To one that a group holds the
-// signals make no difference.
+// askedLocked says that the ticket was asked for.
 func (l *Limiter) askedLocked(now time.Time, t *Ticket) {
-	s := l.scanLocked()
-	if h := s.holds(t); h.in != nil {
-		return
-	}
-	if now.Sub(l.asked) >= backWithin {
+	if now.Sub(t.seen) >= backWithin {
 		l.changedLocked() // the demand may rise
 	}
-	l.asked = now
+	t.seen = now
 }
 
 // Watched tells whether any setting in force needs the signals.

@@ -27,35 +27,35 @@ func TestASignalHoldsStartsBackUntilItIsBelowItsBound(t *testing.T) {
 		want     Held
 	}{
 		"cpu": {
-			Settings{CPU: SignalLimit{Max: 80}}, SignalCPU,
+			Settings{Signals: SignalLimits{SignalCPU: {Max: 80}}}, SignalCPU,
 			Held{Reason: CPULoad, Signal: SignalCPU, Measured: 80, Threshold: 80},
 		},
 		"iowait": {
-			Settings{IOWait: SignalLimit{Max: 80}}, SignalIOWait,
+			Settings{Signals: SignalLimits{SignalIOWait: {Max: 80}}}, SignalIOWait,
 			Held{Reason: IOLoad, Signal: SignalIOWait, Measured: 80, Threshold: 80},
 		},
 		"load": {
-			Settings{Load: SignalLimit{Max: 80}}, SignalLoad,
+			Settings{Signals: SignalLimits{SignalLoad: {Max: 80}}}, SignalLoad,
 			Held{Reason: LoadAverage, Signal: SignalLoad, Measured: 80, Threshold: 80},
 		},
 		"cpu pressure": {
-			Settings{Pressure: PressureLimits{CPUSome: 80, MinUtilization: -1}}, SignalCPUPressure,
+			Settings{Signals: SignalLimits{SignalCPUPressure: {Max: 80}}, MinUtilization: -1}, SignalCPUPressure,
 			Held{Reason: Pressure, Signal: SignalCPUPressure, Measured: 80, Threshold: 80},
 		},
 		"memory pressure": {
-			Settings{Pressure: PressureLimits{MemorySome: 80}}, SignalMemoryPressure,
+			Settings{Signals: SignalLimits{SignalMemoryPressure: {Max: 80}}}, SignalMemoryPressure,
 			Held{Reason: Pressure, Signal: SignalMemoryPressure, Measured: 80, Threshold: 80},
 		},
 		"full memory pressure": {
-			Settings{Pressure: PressureLimits{MemoryFull: 80}}, SignalMemoryFull,
+			Settings{Signals: SignalLimits{SignalMemoryFull: {Max: 80}}}, SignalMemoryFull,
 			Held{Reason: Pressure, Signal: SignalMemoryFull, Measured: 80, Threshold: 80},
 		},
 		"io pressure": {
-			Settings{Pressure: PressureLimits{IOSome: 80}}, SignalIOPressure,
+			Settings{Signals: SignalLimits{SignalIOPressure: {Max: 80}}}, SignalIOPressure,
 			Held{Reason: Pressure, Signal: SignalIOPressure, Measured: 80, Threshold: 80},
 		},
 		"full io pressure": {
-			Settings{Pressure: PressureLimits{IOFull: 80}}, SignalIOFull,
+			Settings{Signals: SignalLimits{SignalIOFull: {Max: 80}}}, SignalIOFull,
 			Held{Reason: Pressure, Signal: SignalIOFull, Measured: 80, Threshold: 80},
 		},
 	} {
@@ -90,7 +90,7 @@ func TestABlindSignalOpensItsLimit(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			n := newNode(t, Settings{CPU: SignalLimit{Max: 80}})
+			n := newNode(t, Settings{Signals: SignalLimits{SignalCPU: {Max: 80}}})
 			n.l.Observe(n.now, Signals{SignalCPU: full})
 			a := n.attend("a")
 			require.False(t, decided(a))
@@ -103,7 +103,7 @@ func TestABlindSignalOpensItsLimit(t *testing.T) {
 // A sensor that has died, without anybody saying so, holds no pod for ever.
 func TestAnOldReadingOpensItsLimitInTime(t *testing.T) {
 	t.Parallel()
-	n := newNode(t, Settings{Pressure: PressureLimits{CPUSome: 60}})
+	n := newNode(t, Settings{Signals: SignalLimits{SignalCPUPressure: {Max: 60}}})
 	n.measure(SignalCPU, 95)
 	n.pass(time.Second)
 	n.measure(SignalCPUPressure, 90)
@@ -116,7 +116,7 @@ func TestAnOldReadingOpensItsLimitInTime(t *testing.T) {
 
 func TestStartsOweUntilTheSignalIsMeasuredAfterThem(t *testing.T) {
 	t.Parallel()
-	n := newNode(t, Settings{CPU: SignalLimit{Max: 80, Increment: 20}})
+	n := newNode(t, Settings{Signals: SignalLimits{SignalCPU: {Max: 80, Increment: 20}}})
 	n.measure(SignalCPU, 30)
 	n.attend("a", "b", "c", "d")
 	n.requireStarting("a", "b", "c") // 30, 50, 70
@@ -134,7 +134,7 @@ func TestStartsOweUntilTheSignalIsMeasuredAfterThem(t *testing.T) {
 
 func TestAnIncrementThatExceedsTheBoundAdmitsOneAtATime(t *testing.T) {
 	t.Parallel()
-	n := newNode(t, Settings{CPU: SignalLimit{Max: 2, Increment: 50}})
+	n := newNode(t, Settings{Signals: SignalLimits{SignalCPU: {Max: 2, Increment: 50}}})
 	n.measure(SignalCPU, 1)
 	n.attend("a", "b")
 	n.requireStarting("a")
@@ -160,12 +160,12 @@ func TestCPUPressureCountsOnlyWhereTheCPUIsUsed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			n := newNode(t, Settings{Pressure: PressureLimits{CPUSome: 60, MinUtilization: c.least}})
+			n := newNode(t, Settings{Signals: SignalLimits{SignalCPUPressure: {Max: 60}}, MinUtilization: c.least})
 			n.l.Observe(n.now, Signals{SignalCPU: c.cpu, SignalCPUPressure: {Value: 83, To: t0}})
 			d := n.join("a").TryStart(n.now)
 			require.Equal(t, c.holds, !d.Admitted)
 			if c.holds {
-				require.Equal(t, "cpu pressure 83% of 60%", d.Held.String())
+				require.Equal(t, Held{Reason: Pressure, Signal: SignalCPUPressure, Measured: 83, Threshold: 60}, d.Held)
 			}
 		})
 	}
@@ -173,7 +173,7 @@ func TestCPUPressureCountsOnlyWhereTheCPUIsUsed(t *testing.T) {
 
 func TestWhatStartsOweOutlivesAChangeOfTheSettings(t *testing.T) {
 	t.Parallel()
-	s := Settings{CPU: SignalLimit{Max: 80, Increment: 40}}
+	s := Settings{Signals: SignalLimits{SignalCPU: {Max: 80, Increment: 40}}}
 	n := newNode(t, s)
 	n.measure(SignalCPU, 30)
 	n.attend("a", "b", "c")
@@ -187,7 +187,7 @@ func TestWhatStartsOweOutlivesAChangeOfTheSettings(t *testing.T) {
 
 func TestARefusalByAnotherLimitOwesNothing(t *testing.T) {
 	t.Parallel()
-	n := newNode(t, Settings{MaxConcurrent: 1, CPU: SignalLimit{Max: 80, Increment: 20}})
+	n := newNode(t, Settings{MaxConcurrent: 1, Signals: SignalLimits{SignalCPU: {Max: 80, Increment: 20}}})
 	n.measure(SignalCPU, 30)
 	n.attend("a")
 	for range 5 {
@@ -284,7 +284,7 @@ func TestSignalsHaveTheNamesOfTheSettings(t *testing.T) {
 // Whoever waits does not start into the load of those that never do.
 func TestAnExemptStartOwesAlsoWithoutASlot(t *testing.T) {
 	t.Parallel()
-	n := newNode(t, Settings{MaxConcurrent: 1, CPU: SignalLimit{Max: 80, Increment: 20}})
+	n := newNode(t, Settings{MaxConcurrent: 1, Signals: SignalLimits{SignalCPU: {Max: 80, Increment: 20}}})
 	n.measure(SignalCPU, 30)
 	n.attend("holder", "waits")
 	n.pass(time.Second)

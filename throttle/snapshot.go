@@ -1,20 +1,23 @@
 package throttle
 
 import (
+	"maps"
 	"slices"
 	"time"
 )
 
 // Snapshot is what the limiter held at one moment. It is a copy.
 type Snapshot struct {
-	Settings Settings
+	Settings Settings // with the defaults
 	// Waiting are the Waiting tickets in the order of the queue.
 	Waiting []TicketView
 	// Starting are the tickets that hold a slot, in the order of their admission, then
 	// those that start without one.
 	Starting []TicketView
-	// Held is the limit that holds the next start back; its Reason is empty when none does.
-	Held Held
+	// Held is the limit of the node that holds the next start back; its Reason is empty when
+	// none does. Opens is when that may change by itself; zero: not by time alone.
+	Held  Held
+	Opens time.Time
 	// Pace is the expected time between two admissions; zero where no limit is set.
 	// PaceObserved is false while it is a guess.
 	Pace         time.Duration
@@ -30,21 +33,6 @@ type Snapshot struct {
 	// Adaptive says what the adaptive limit did last, and why; empty: it is off.
 	Adaptive string
 }
-
-// Basis says what an estimate rests on.
-type Basis string
-
-// What an estimate rests on.
-const (
-	// BasisObserved: on starts that ended, or on a rate that is set.
-	BasisObserved Basis = "observed"
-	// BasisNone: on nothing yet; it is a guess.
-	BasisNone Basis = "none yet"
-	// BasisPolicy: a policy holds the ticket, and nobody knows for how long. Expected is
-	// the time until its MaxWait is over, when a limit may be passed; zero where a bound of
-	// Running holds it, which no deadline passes.
-	BasisPolicy Basis = "a policy holds it"
-)
 
 // TicketView is a copy of one ticket.
 type TicketView struct {
@@ -68,16 +56,12 @@ type TicketView struct {
 	// Arrived, Admitted and Ended are when it joined, was admitted and ended; zero: it was
 	// not, yet.
 	Arrived, Admitted, Ended time.Time
-	// Expected is the time until it is admitted, if the pace stays; of Waiting tickets
-	// only. It counts every ticket ahead, present or not.
+	// Expected is the time until a Waiting ticket is admitted, if the pace stays. It counts
+	// every ticket ahead, present or not. Of one that a group holds it is the time until
+	// its MaxWait is over, and zero where that passes no limit either.
 	Expected time.Duration
-	// Basis is what Expected rests on; of Waiting tickets only.
-	Basis Basis
 	// Repeats is Request.Repeats.
 	Repeats int
-	// Groups are the groups of policies that it belongs to, in the order of their keys;
-	// none after its end.
-	Groups []GroupKey
 	// StalledSince is since when a Starting ticket makes no progress; zero: it does, or
 	// nobody can tell.
 	StalledSince time.Time
@@ -88,26 +72,23 @@ func (l *Limiter) Snapshot(now time.Time) Snapshot {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now = later(now, l.latest)
-	p := l.paceLocked(now)
 	s := Snapshot{
-		Settings: l.settings, Pace: p.every, PaceObserved: p.basis == BasisObserved,
-		Limit: l.limit, Lent: max(0, l.capacityLocked()-l.limit), Signals: l.signals,
+		Settings: l.settings, Limit: l.limit, Lent: max(0, l.capacityLocked()-l.limit), Signals: l.signals,
+		Waiting: make([]TicketView, 0, len(l.queue.arrivals)),
 	}
+	s.Pace, s.PaceObserved = l.paceLocked(now)
 	if l.adaptive != nil {
 		s.Adaptive = l.adaptive.Why()
 	}
-	if held, ok := l.checkLocked(now); !ok {
-		s.Held = held
+	if s.Held = l.heldLocked(now); !s.Held.none() {
+		s.Opens = l.opensAtLocked(now, false)
 	}
-	for _, t := range l.queue.arrivals {
+	b := line{scan: l.scanLocked()}
+	for _, t := range l.orderLocked() {
 		if l.pulls(now, t) {
 			s.Pulling++
 		}
-	}
-	scan := l.scanLocked()
-	b := line{}
-	for _, t := range l.orderLocked() {
-		s.Waiting = append(s.Waiting, l.viewWaitingLocked(now, t, b.next(&scan, t), p))
+		s.Waiting = append(s.Waiting, t.waitingView(now, b.next(t), s.Held, s.Pace))
 	}
 	for _, slot := range []bool{true, false} {
 		for _, t := range l.inFlight {
@@ -124,27 +105,15 @@ func (l *Limiter) View(now time.Time, uid string) (TicketView, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	t := l.tickets[uid]
-	if t == nil {
+	switch {
+	case t == nil:
 		return TicketView{}, false
+	case t.state != Waiting:
+		return t.view(), true
 	}
-	return l.viewLocked(now, t), true
-}
-
-// Named gives a copy of the ticket of the pod with this name: of several, the one that
-// joined last. False where there is none.
-func (l *Limiter) Named(now time.Time, name string) (TicketView, bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	var last *Ticket
-	for _, t := range l.tickets {
-		if t.name == name && (last == nil || t.seq > last.seq) {
-			last = t
-		}
-	}
-	if last == nil {
-		return TicketView{}, false
-	}
-	return l.viewLocked(now, last), true
+	now = later(now, l.latest)
+	every, _ := l.paceLocked(now)
+	return t.waitingView(now, l.placeLocked(t), l.heldLocked(now), every), true
 }
 
 // Recent gives copies of the tickets that ended last, the latest at the end.
@@ -160,40 +129,45 @@ func (l *Limiter) Recent() []TicketView {
 
 // view copies what the ticket itself holds.
 func (t *Ticket) view() TicketView {
-	v := TicketView{
+	return TicketView{
 		UID: t.uid, Name: t.name, Priority: t.priority, State: t.state, Reason: t.reason, Admission: t.admission,
 		Present: t.waiters > 0, Slot: t.slot && t.state == Starting,
 		Arrived: t.arrived, Admitted: t.admitted, Ended: t.ended,
 		Repeats: t.repeats, StalledSince: t.stalled,
 	}
-	if t.pod != nil {
-		for i := range t.pod.in {
-			v.Groups = append(v.Groups, t.pod.in[i].group.key)
-		}
-	}
-	return v
 }
 
-func (l *Limiter) viewLocked(now time.Time, t *Ticket) TicketView {
-	if t.state != Waiting {
-		return t.view()
-	}
-	now = later(now, l.latest)
-	return l.viewWaitingLocked(now, t, l.placeLocked(t), l.paceLocked(now))
-}
-
-func (l *Limiter) viewWaitingLocked(now time.Time, t *Ticket, at place, p pace) TicketView {
+// waitingView adds what a ticket waits for at its place, where limits of the node hold, or
+// none.
+func (t *Ticket) waitingView(now time.Time, at place, node Held, pace time.Duration) TicketView {
 	v := t.view()
-	v.Held, v.Ahead = l.heldLocked(now, t, at), at.ahead
+	v.Held, v.Ahead = t.heldBy(at, node), at.ahead
 	v.Reason = v.Held.Reason
-	v.Expected, v.Basis = p.expected(at.ahead, v.Reason == NotPresent), p.basis
-	if at.hold.in != nil {
-		v.Expected, v.Basis = max(0, t.due.Sub(now)), BasisPolicy
-		if at.hold.running {
-			v.Expected = 0
-		}
+	switch {
+	case at.hold.byRunning():
+	case !at.hold.none():
+		v.Expected = max(0, t.due.Sub(now))
+	case v.Reason == NotPresent: // it starts when it is back
+		v.Expected = time.Duration(at.ahead) * pace
+	default:
+		v.Expected = time.Duration(at.ahead+1) * pace
 	}
 	return v
+}
+
+// heldBy says what a Waiting ticket waits for. What a group holds it for goes first: that
+// may last longest.
+func (t *Ticket) heldBy(at place, node Held) Held {
+	switch {
+	case !at.hold.none():
+		return at.hold.held()
+	case !node.none():
+		return node
+	case at.present > 0 || t.waiters > 0:
+		return Held{Reason: Queued, Measured: float64(at.present)}
+	default:
+		return Held{Reason: NotPresent}
+	}
 }
 
 // place is where a Waiting ticket is in the queue.
@@ -205,134 +179,45 @@ type place struct {
 
 // line counts, in a scan, what goes before each ticket in turn: those that may start, and
 // those that are held by the same group.
-type line struct{ free, present int }
+type line struct {
+	scan          scan
+	free, present int
+}
 
-func (b *line) next(s *scan, t *Ticket) place {
-	at := place{ahead: b.free, present: b.present, hold: s.holds(t)}
-	switch h := &at.hold; {
-	case h.in == nil:
-		s.take(t)
+func (b *line) next(t *Ticket) place {
+	at := place{ahead: b.free, present: b.present, hold: b.scan.holds(t)}
+	switch h := at.hold; {
+	case h.none():
+		b.scan.take(t)
 		b.free++
 		if t.waiters > 0 {
 			b.present++
 		}
 	case !h.never():
-		g := s.group(h.in.group)
+		g := b.scan.group(h.in.group)
 		at.ahead += g.behind
 		g.behind++
-		s.stop(h)
+		b.scan.stop(h)
 	}
 	return at
 }
 
 // placeLocked gives the place of a Waiting ticket.
 func (l *Limiter) placeLocked(t *Ticket) (at place) {
-	s := l.scanLocked()
-	b := line{}
+	b := line{scan: l.scanLocked()}
 	for _, o := range l.orderLocked() {
-		if at = b.next(&s, o); o == t {
+		if at = b.next(o); o == t {
 			break
 		}
 	}
 	return at
 }
 
-func (l *Limiter) aheadLocked(t *Ticket) int { return l.placeLocked(t).ahead }
-
-// heldLocked says what a Waiting ticket waits for. What a group holds it for goes first:
-// that may last longest.
-func (l *Limiter) heldLocked(now time.Time, t *Ticket, at place) Held {
-	if at.hold.in != nil {
-		return at.hold.held()
-	}
-	if held, ok := l.checkLocked(now); !ok {
-		return held
-	}
-	if at.present > 0 || t.waiters > 0 {
-		return Held{Reason: Queued, Measured: float64(at.present)}
-	}
-	return Held{Reason: NotPresent}
-}
-
 // refusalLocked says what a Waiting ticket waits for, as a decision.
 func (l *Limiter) refusalLocked(now time.Time, t *Ticket) Decision {
 	at := l.placeLocked(t)
-	held := l.heldLocked(now, t, at)
+	held := t.heldBy(at, l.heldLocked(now))
 	return Decision{Reason: held.Reason, Held: held, Ahead: at.ahead}
-}
-
-// Turn is when a waiting ticket should go on if nobody decides for it any more.
-type Turn struct {
-	Ticket *Ticket
-	// Position counts from 1 among the Of that have a waiter.
-	Position, Of int
-	// Pace is the expected time between two turns; the same for all.
-	Pace time.Duration
-}
-
-// maxTurns bounds what Turns gives, and so what it costs.
-const maxTurns = 1_000
-
-// Turns gives the turns of the first thousand that have a waiter, in the order of the
-// queue, and those that a group holds after all others.
-func (l *Limiter) Turns(now time.Time) []Turn {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	var free, held []Turn
-	s, every := l.scanLocked(), l.paceLocked(later(now, l.latest)).every
-	for _, t := range l.orderLocked() {
-		if t.waiters == 0 {
-			continue
-		}
-		to := &free
-		if h := s.holds(t); h.in != nil {
-			to = &held
-		}
-		*to = append(*to, Turn{Ticket: t, Pace: every})
-	}
-	turns := slices.Concat(free, held)
-	for i := range turns {
-		turns[i].Position, turns[i].Of = i+1, len(turns)
-	}
-	return turns[:min(len(turns), maxTurns)]
-}
-
-// mostAbsent bounds what Absent gives, and so what it costs.
-const mostAbsent = 64
-
-// Absent gives how many starts the limits allow now though no process waits for one, and
-// the first 64 of the tickets without a waiter, in the order of the queue: a caller that
-// can make kubelet retry does so for the first. Those that a group holds are left out. Of
-// limits that are no number, as those on signals, nobody knows how many they allow beyond
-// the next. Where none is allowed, free is zero, no ticket is given, and opens is when
-// that may change by itself; zero: not by time alone, or nobody waits.
-func (l *Limiter) Absent(now time.Time) (free int, tickets []*Ticket, opens time.Time) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	now = later(now, l.latest)
-	if !slices.ContainsFunc(l.queue.arrivals, func(t *Ticket) bool { return t.waiters == 0 }) {
-		return 0, nil, time.Time{}
-	}
-	if _, open := l.checkLocked(now); !open {
-		opens, _ = l.opensAtLocked(now, false)
-		return 0, nil, opens
-	}
-	free = 1
-	if l.limit > 0 {
-		free = l.capacityLocked() - l.slotsLocked() - l.couldStartLocked()
-	}
-	if free <= 0 {
-		return 0, nil, time.Time{}
-	}
-	s := l.scanLocked()
-	for _, t := range l.orderLocked() {
-		if h := s.holds(t); h.in != nil || t.waiters > 0 || len(tickets) == mostAbsent {
-			continue
-		}
-		s.take(t)
-		tickets = append(tickets, t)
-	}
-	return free, tickets, time.Time{}
 }
 
 // GroupView is a copy of what is counted of one group.
@@ -352,8 +237,6 @@ type GroupView struct {
 	// Wants is how many more claims the group could use at once: so many pods would start
 	// now, or when they are back within seconds, if it had them.
 	Wants int
-	// Throttled says which bounds are reached.
-	Throttled Throttled
 }
 
 // Usage is how many pods there are, and what they request together.
@@ -362,48 +245,34 @@ type Usage struct {
 	Requests Amounts
 }
 
-// Throttled says which limits of a group are reached: so much is in use that nobody who
-// needs more of it is admitted.
-type Throttled struct {
-	Starting, Running Reached
-	// Pacer and Claims: as many start as they allow.
-	Pacer, Claims bool
-}
-
-// Reached says which parts of a bound are reached; Requests has every resource that is
-// bounded.
-type Reached struct {
-	Pods     bool
-	Requests map[string]bool
-}
-
 // Groups gives a copy of what is counted of each group that has pods or claims, in the
 // order of their keys.
 func (l *Limiter) Groups(now time.Time) []GroupView {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.countLocked()
-	views := make([]GroupView, 0, len(l.groups))
+	views := make(map[GroupKey]*GroupView, len(l.groups))
 	for _, g := range l.groups {
-		views = append(views, g.view(l.wantsLocked(later(now, l.latest), g)))
-	}
-	slices.SortFunc(views, func(a, b GroupView) int { return a.Key.compare(b.Key) })
-	at := make(map[GroupKey]*GroupView, len(views))
-	for i := range views {
-		at[views[i].Key] = &views[i]
+		views[g.key] = &GroupView{
+			Key: g.key, Limits: g.policy.limits, Ready: g.ready, Waiting: g.waiting, Claims: g.claims,
+			Wants: l.wantsLocked(later(now, l.latest), g),
+		}
 	}
 	for _, p := range l.pods {
-		for i := range p.in {
-			v := at[p.in[i].group.key]
-			if p.running {
-				v.Running.add(p.in[i].requests)
+		for _, in := range p.in {
+			v := views[in.group.key]
+			if p.counted.running {
+				v.Running.add(in.requests)
 			}
-			if p.ticket != nil && p.ticket.state == Starting {
-				v.Starting.add(p.in[i].requests)
+			if p.counted.starting {
+				v.Starting.add(in.requests)
 			}
 		}
 	}
-	return views
+	all := make([]GroupView, 0, len(views))
+	for _, key := range slices.SortedFunc(maps.Keys(views), GroupKey.compare) {
+		all = append(all, *views[key])
+	}
+	return all
 }
 
 func (u *Usage) add(requests Amounts) {
@@ -419,37 +288,13 @@ func (u *Usage) add(requests Amounts) {
 	}
 }
 
-func (g *group) view(wants int) GroupView {
-	v := GroupView{Key: g.key, Limits: g.limits.given, Ready: g.ready, Waiting: g.waiting, Claims: g.claims, Wants: wants}
-	v.Throttled.Starting = g.limits.reached(&g.limits.starting, &g.starting)
-	v.Throttled.Running = g.limits.reached(&g.limits.running, &g.running)
-	most, bounded := g.limits.given.Pacer.allows(g.ready)
-	v.Throttled.Pacer = bounded && g.paced() >= int64(most)
-	v.Throttled.Claims = g.limits.given.Claims && g.claims >= 0 && g.starting.pods >= int64(g.claims)
-	return v
-}
-
-func (of *groupLimits) reached(b *bounds, used *usage) Reached {
-	r := Reached{Pods: b.pods >= 0 && used.pods >= b.pods}
-	for i, most := range b.requests {
-		if most < 0 {
-			continue
-		}
-		if r.Requests == nil {
-			r.Requests = map[string]bool{}
-		}
-		r.Requests[of.resources[i]] = used.requests[i] >= most
-	}
-	return r
-}
-
 // wantsLocked gives how many more claims a group could use now: for as many as are
 // expected whom nothing but its claims holds, and whom the node has room for.
 func (l *Limiter) wantsLocked(now time.Time, g *group) (wants int) {
-	if !g.limits.given.Claims || g.claims < 0 {
+	if !g.policy.limits.Claims || g.claims < 0 {
 		return 0
 	}
-	if _, open := l.checkLocked(now); !open {
+	if !l.heldLocked(now).none() {
 		return 0
 	}
 	room := len(l.queue.arrivals)
@@ -459,15 +304,12 @@ func (l *Limiter) wantsLocked(now time.Time, g *group) (wants int) {
 	s := l.scanLocked()
 	s.claims = g
 	for _, t := range l.orderLocked() {
-		if wants == room || !t.expected(now) || !t.pod.isIn(g) {
-			continue
-		}
-		if h := s.holds(t); h.in == nil {
+		if wants < room && t.expected(now) && t.pod.isIn(g) && s.holds(t).none() {
 			s.take(t)
 			wants++
 		}
 	}
-	return max(0, wants-max(0, g.claims-int(g.starting.pods)))
+	return max(0, wants-max(0, g.claims-g.starting))
 }
 
 func (p *pod) isIn(g *group) bool {

@@ -21,15 +21,15 @@ func TestSnapshotShowsAllThatWaitsAndStarts(t *testing.T) {
 	held := Held{Reason: Concurrency, Measured: 1, Threshold: 1}
 	now, pace := t0.Add(21*time.Second), 21*time.Second // the age of a, the oldest
 	require.Equal(t, Snapshot{
-		Settings: s, Held: held, Pace: pace, Limit: 1,
+		Settings: s.withDefaults(), Held: held, Opens: time.Time{}, Pace: pace, Limit: 1,
 		Waiting: []TicketView{
 			{
 				UID: "b", Name: "ns/b", State: Waiting, Reason: Concurrency, Held: held,
-				Present: true, Arrived: t0.Add(20 * time.Second), Expected: pace, Basis: BasisNone,
+				Present: true, Arrived: t0.Add(20 * time.Second), Expected: pace,
 			},
 			{
 				UID: "absent", Name: "ns/absent", State: Waiting, Reason: Concurrency, Held: held,
-				Ahead: 1, Arrived: t0.Add(20 * time.Second), Expected: 2 * pace, Basis: BasisNone,
+				Ahead: 1, Arrived: t0.Add(20 * time.Second), Expected: 2 * pace,
 			},
 		},
 		Starting: []TicketView{
@@ -51,20 +51,6 @@ func TestSnapshotShowsAllThatWaitsAndStarts(t *testing.T) {
 	}, v)
 	require.Equal(t, []string{"a", "b"}, uidsOf(n.l.Recent()))
 	_, ok = n.l.View(now, "nobody")
-	require.False(t, ok)
-}
-
-func TestNamedGivesTheLatestTicketOfThatName(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, Settings{MaxConcurrent: 1})
-	for _, uid := range []string{"first", "second", "third"} {
-		n.l.Join(n.now, Request{UID: uid, Name: "ns/web-0"}) // a StatefulSet gives a name again
-	}
-	n.end("first", Deleted)
-	v, ok := n.l.Named(n.now, "ns/web-0")
-	require.True(t, ok)
-	require.Equal(t, "third", v.UID)
-	_, ok = n.l.Named(n.now, "ns/nobody")
 	require.False(t, ok)
 }
 
@@ -102,20 +88,19 @@ func TestPaceIsAGuessUntilAStartEnded(t *testing.T) {
 	require.Zero(t, n.l.Snapshot(n.now).Pace)
 }
 
-func TestTurnsAreOneByOneAtThePaceAmongThosePresent(t *testing.T) {
+func TestASnapshotTellsWhenALimitOpensByItself(t *testing.T) {
 	t.Parallel()
-	n := newNode(t, Settings{MaxConcurrent: 2})
-	n.observe(8 * time.Second)
-	n.attend("h1", "h2")
-	n.join("absent")
-	a := n.attend("a")
-	n.l.Join(n.now, Request{UID: "urgent", Priority: 1}).Wait(n.now)
-	require.Equal(t, []Turn{
-		{Ticket: n.l.Lookup("urgent"), Position: 1, Of: 2, Pace: 4 * time.Second},
-		{Ticket: a, Position: 2, Of: 2, Pace: 4 * time.Second},
-	}, n.l.Turns(n.now))
-	a.StopWaiting(n.now)
-	require.Len(t, n.l.Turns(n.now), 1)
+	n := newNode(t, Settings{FillEvery: time.Minute})
+	n.attend("first")
+	require.Equal(t, n.l.Snapshot(n.now).Held.Until, n.l.Snapshot(n.now).Opens)
+	n.pass(n.l.Snapshot(n.now).Opens.Sub(n.now))
+	require.Zero(t, n.l.Snapshot(n.now).Opens)
+	require.Zero(t, n.l.Snapshot(n.now).Held)
+
+	n = newNode(t, Settings{MaxConcurrent: 1, FillEvery: time.Minute})
+	n.attend("first")
+	require.Equal(t, Concurrency, n.l.Snapshot(n.now).Held.Reason)
+	require.Zero(t, n.l.Snapshot(n.now).Opens, "not by time alone")
 }
 
 func TestAnEstimateSaysWhatItRestsOn(t *testing.T) {
@@ -123,35 +108,35 @@ func TestAnEstimateSaysWhatItRestsOn(t *testing.T) {
 	expected := func(n *node, uid string) []any {
 		v, ok := n.l.View(n.now, uid)
 		require.True(t, ok)
-		return []any{v.Expected, v.Basis}
+		return []any{v.Expected, n.l.Snapshot(n.now).PaceObserved}
 	}
 	n := newNode(t, Settings{MaxConcurrent: 2})
 	n.attend("a", "b", "c")
-	require.Equal(t, []any{unknownStart / 2, BasisNone}, expected(n, "c"))
+	require.Equal(t, []any{unknownStart / 2, false}, expected(n, "c"))
 	n.pass(20 * time.Second)
-	require.Equal(t, []any{10 * time.Second, BasisNone}, expected(n, "c"), "the age of the oldest")
+	require.Equal(t, []any{10 * time.Second, false}, expected(n, "c"), "the age of the oldest")
 	n.end("a", Ready)
 	n.attend("d", "e")
-	require.Equal(t, []any{20 * time.Second, BasisObserved}, expected(n, "e"), "the second of two")
+	require.Equal(t, []any{20 * time.Second, true}, expected(n, "e"), "the second of two")
 
 	n = newNode(t, Settings{FillEvery: 7 * time.Second})
 	n.attend("a", "b")
-	require.Equal(t, []any{7 * time.Second, BasisObserved}, expected(n, "b"), "the rate is set")
+	require.Equal(t, []any{7 * time.Second, true}, expected(n, "b"), "the rate is set")
 
-	n = newNode(t, Settings{CPU: SignalLimit{Max: 80, Increment: 50}})
+	n = newNode(t, Settings{Signals: SignalLimits{SignalCPU: {Max: 80, Increment: 50}}})
 	n.measure(SignalCPU, 20)
 	n.attend("a", "b", "c", "d", "e")
 	n.requireStarting("a", "b")
 	n.pass(4 * time.Second)
 	n.measure(SignalCPU, 50)
 	n.requireStarting("a", "b", "c")
-	require.Equal(t, []any{4 * time.Second, BasisObserved}, expected(n, "d"), "one in the four seconds in which some waited")
+	require.Equal(t, []any{4 * time.Second, true}, expected(n, "d"), "one in the four seconds in which some waited")
 	n.end("d", Deleted)
 	n.end("e", Deleted)
 	n.pass(time.Minute)
 	n.measure(SignalCPU, 99)
 	n.attend("f")
-	require.Equal(t, []any{unknownStart, BasisNone}, expected(n, "f"), "of an earlier crowd")
+	require.Equal(t, []any{unknownStart, false}, expected(n, "f"), "of an earlier crowd")
 }
 
 func TestAStartThatBrokeOffSaysNothingOfThePace(t *testing.T) {

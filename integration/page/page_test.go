@@ -71,7 +71,7 @@ func (s *script) change(do func(*script)) {
 func herd(now time.Time) *script {
 	at := func(seconds float64) time.Time { return now.Add(time.Duration((seconds - 300) * float64(time.Second))) }
 	settings := throttle.Settings{MaxConcurrent: 2}
-	settings.Pressure.CPUSome = 60
+	settings.Signals[throttle.SignalCPUPressure].Max = 60
 	l := throttle.New(at(0), settings)
 	var tickets []*throttle.Ticket
 	for i := range 40 {

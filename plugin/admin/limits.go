@@ -69,9 +69,9 @@ func NewLimits(s throttle.Settings) Limits {
 	if s.FillEvery > 0 {
 		l.FillEverySeconds, l.Burst = seconds(s.FillEvery), max(1, s.Burst)
 	}
-	if s.Pressure.CPUSome > 0 {
-		l.MinUtilization = max(0, s.Pressure.MinUtilization)
-		if s.Pressure.MinUtilization == 0 {
+	if s.Signals[throttle.SignalCPUPressure].Max > 0 {
+		l.MinUtilization = max(0, s.MinUtilization)
+		if s.MinUtilization == 0 {
 			l.MinUtilization = throttle.DefaultMinUtilization
 		}
 	}
@@ -83,20 +83,10 @@ func NewLimits(s throttle.Settings) Limits {
 
 // signalLimits gives the limits of the signals that have one.
 func signalLimits(s throttle.Settings) (limits []SignalLimit) {
-	for signal := throttle.SignalCPU; signal <= throttle.SignalIOFull; signal++ {
-		l := SignalLimit{Name: signal.String(), Max: s.Threshold(signal)}
-		if l.Max <= 0 {
-			continue
+	for signal, limit := range s.Signals {
+		if limit.Max > 0 {
+			limits = append(limits, SignalLimit{Name: throttle.Signal(signal).String(), Max: limit.Max, Increment: max(0, limit.Increment)})
 		}
-		switch signal {
-		case throttle.SignalCPU:
-			l.Increment = max(0, s.CPU.Increment)
-		case throttle.SignalIOWait:
-			l.Increment = max(0, s.IOWait.Increment)
-		case throttle.SignalLoad:
-			l.Increment = max(0, s.Load.Increment)
-		}
-		limits = append(limits, l)
 	}
 	return limits
 }

@@ -24,7 +24,7 @@ func NewSignals(signals throttle.Signals, s throttle.Settings) []Signal {
 	all := make([]Signal, 0, len(signals))
 	for i, r := range signals {
 		signal := throttle.Signal(i)
-		v := Signal{Name: signal.String(), Threshold: max(0, s.Threshold(signal))}
+		v := Signal{Name: signal.String(), Threshold: max(0, s.Signals[signal].Max)}
 		switch {
 		case r.Err != nil:
 			v.Blind = r.Err.Error()

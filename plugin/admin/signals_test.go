@@ -20,8 +20,9 @@ func TestSignalsAsJSON(t *testing.T) {
 	s[throttle.SignalIOWait] = throttle.Reading{Value: 0, From: at(0), To: at(2)}
 	s[throttle.SignalIOFull] = throttle.Reading{Err: errors.New("no such file")}
 	settings := throttle.Settings{
-		CPU:      throttle.SignalLimit{Max: 80},
-		Pressure: throttle.PressureLimits{MemoryFull: 5, IOFull: 10},
+		Signals: throttle.SignalLimits{
+			throttle.SignalCPU: {Max: 80}, throttle.SignalMemoryFull: {Max: 5}, throttle.SignalIOFull: {Max: 10},
+		},
 	}
 	text, err := json.Marshal(NewSignals(s, settings))
 	require.NoError(t, err)

@@ -23,19 +23,19 @@ func NewStatus(now time.Time, s throttle.Snapshot, ended []throttle.TicketView) 
 		Limit:    s.Limit,
 		Lent:     s.Lent,
 		Pulling:  s.Pulling,
-		Starting: newPods(now, s.Starting),
-		Waiting:  newPods(now, s.Waiting),
+		Starting: newPods(now, s.Starting, s.PaceObserved),
+		Waiting:  newPods(now, s.Waiting, s.PaceObserved),
 		Ended:    make([]Pod, 0, len(ended)),
 	}
 	for _, v := range slices.Backward(ended) {
-		st.Ended = append(st.Ended, newPod(now, v))
+		st.Ended = append(st.Ended, newPod(now, v, s.PaceObserved))
 	}
 	return st
 }
 
 // NewWhy gives the answer for the pod whose ticket v is. s is of the same moment.
 func NewWhy(now time.Time, v throttle.TicketView, s throttle.Snapshot) Why {
-	w := Why{Pod: newPod(now, v), Time: now, PaceObserved: s.PaceObserved}
+	w := Why{Pod: newPod(now, v, s.PaceObserved), Time: now, PaceObserved: s.PaceObserved}
 	if v.State == throttle.Waiting {
 		// The two copies were taken one after the other: a pod may have left the
 		// queue between them.
@@ -57,15 +57,16 @@ func newHeld(h throttle.Held) *Held {
 	return held
 }
 
-func newPods(now time.Time, views []throttle.TicketView) []Pod {
+func newPods(now time.Time, views []throttle.TicketView, observed bool) []Pod {
 	pods := make([]Pod, 0, len(views))
 	for _, v := range views {
-		pods = append(pods, newPod(now, v))
+		pods = append(pods, newPod(now, v, observed))
 	}
 	return pods
 }
 
-func newPod(now time.Time, v throttle.TicketView) Pod {
+// newPod gives a pod; observed: the pace was.
+func newPod(now time.Time, v throttle.TicketView, observed bool) Pod {
 	namespace, name, ok := strings.Cut(v.Name, "/")
 	if !ok {
 		namespace, name = "", v.Name
@@ -82,12 +83,23 @@ func newPod(now time.Time, v throttle.TicketView) Pod {
 	}
 	if v.State == throttle.Waiting {
 		p.Held, p.Place = newHeld(v.Held), v.Ahead+1
-		p.ExpectedSeconds, p.Basis = seconds(v.Expected), v.Basis
+		p.ExpectedSeconds, p.Basis = seconds(v.Expected), basisOf(v.Held, observed)
 	}
 	if v.State == throttle.Starting {
 		p.StalledSince = v.StalledSince
 	}
 	return p
+}
+
+func basisOf(h throttle.Held, observed bool) Basis {
+	switch {
+	case h.Policy != throttle.GroupKey{}:
+		return BasisPolicy
+	case observed:
+		return BasisObserved
+	default:
+		return BasisNone
+	}
 }
 
 // span is the time from one moment to the first of the ends that came, else to

@@ -234,8 +234,8 @@ type Pod struct {
 	StartSeconds  Seconds `json:"startSeconds,omitempty"`
 	// ExpectedSeconds is the time until a Waiting pod is admitted if the pace
 	// stays; 0: not known. Basis is what that rests on: observed, or none yet.
-	ExpectedSeconds Seconds        `json:"expectedSeconds,omitempty"`
-	Basis           throttle.Basis `json:"basis,omitempty"`
+	ExpectedSeconds Seconds `json:"expectedSeconds,omitempty"`
+	Basis           Basis   `json:"basis,omitempty"`
 
 	// Repeats is how often its container exited before this start of it.
 	Repeats int `json:"repeats,omitempty"`
@@ -259,3 +259,17 @@ type Why struct {
 type Error struct {
 	Error string `json:"error"`
 }
+
+// Basis says what an estimate rests on.
+type Basis string
+
+// What an estimate rests on.
+const (
+	// BasisObserved: on starts that ended, or on a rate that is set.
+	BasisObserved Basis = "observed"
+	// BasisNone: on nothing yet; it is a guess.
+	BasisNone Basis = "none yet"
+	// BasisPolicy: a policy holds the pod, and nobody knows for how long. What is expected
+	// is that its MaxWait is over, when a limit may be passed; nothing, where none passes it.
+	BasisPolicy Basis = "a policy holds it"
+)

@@ -316,9 +316,9 @@ func TestLimitsMeanTheSameForTheLimiter(t *testing.T) {
 	zero := int64(0)
 	assert.Equal(t, throttle.GroupLimits{
 		Starting: throttle.Bound{Pods: &zero}, Running: throttle.Bound{Requests: throttle.Amounts{"memory": 1 << 30 * 1000, "nvidia.com/gpu": 2000}},
-		Pacer: throttle.Pacer{Kind: throttle.Exponential, MinInitial: 4, Multiplier: 1.5, MaxStagger: 16},
+		Pacer: throttle.Pacer{MinInitial: 4, Multiplier: 1.5, MaxStagger: 16},
 	}, limits(`{starting: {pods: 0}, running: {requests: {memory: 1Gi, nvidia.com/gpu: 2}}, pacer: {exponential: {minInitial: 4, multiplier: "1.5", maxStagger: 16}}}`, v1alpha1.ScopeNode))
-	assert.Equal(t, throttle.Pacer{Kind: throttle.Linear, Step: 5, MaxStagger: 20}, limits(`{pacer: {linear: {step: 5, maxStagger: 20}}}`, v1alpha1.ScopeNode).Pacer)
+	assert.Equal(t, throttle.Pacer{Step: 5, MaxStagger: 20}, limits(`{pacer: {linear: {step: 5, maxStagger: 20}}}`, v1alpha1.ScopeNode).Pacer)
 	assert.Equal(t, throttle.GroupLimits{Claims: true}, limits(`{starting: {pods: 3}}`, v1alpha1.ScopeCluster))
 }
 

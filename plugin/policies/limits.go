@@ -45,11 +45,9 @@ func pacerOf(p *v1alpha1.Pacer) throttle.Pacer {
 		if err != nil {
 			return throttle.Pacer{} // no policy that is valid has one
 		}
-		return throttle.Pacer{
-			Kind: throttle.Exponential, MinInitial: int(e.MinInitial), Multiplier: float64(milli) / 1000, MaxStagger: int(e.MaxStagger),
-		}
+		return throttle.Pacer{MinInitial: int(e.MinInitial), Multiplier: float64(milli) / 1000, MaxStagger: int(e.MaxStagger)}
 	case p.Linear != nil:
-		return throttle.Pacer{Kind: throttle.Linear, Step: int(p.Linear.Step), MaxStagger: int(p.Linear.MaxStagger)}
+		return throttle.Pacer{Step: max(1, int(p.Linear.Step)), MaxStagger: int(p.Linear.MaxStagger)}
 	default:
 		return throttle.Pacer{}
 	}

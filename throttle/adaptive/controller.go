@@ -38,19 +38,6 @@ func (c *Controller) Configure(s Settings) {
 	c.limit, c.most = c.settings.bound(c.limit), 0
 }
 
-// Shift moves all times that were observed by d: the clock that samples are given by
-// was set.
-func (c *Controller) Shift(d time.Duration) {
-	for _, at := range []*time.Time{&c.seen, &c.began, &c.bearable, &c.changed, &c.ceiling.at, &c.loss.last, &c.loss.halved, &c.loss.asked} {
-		if !at.IsZero() {
-			*at = at.Add(d)
-		}
-	}
-	for i := range c.past.points {
-		c.past.points[i].at = c.past.points[i].at.Add(d)
-	}
-}
-
 // Limit is the number of starts at a time that the last Observe found.
 func (c *Controller) Limit() int {
 	if c.most > 0 {

@@ -20,7 +20,7 @@ import (
 // start asks a limiter, told of the signals, for a start.
 func start(s throttle.Signals) throttle.Decision {
 	now := s[throttle.SignalCPU].To
-	l := throttle.New(now, throttle.Settings{Pressure: throttle.PressureLimits{CPUSome: 50}})
+	l := throttle.New(now, throttle.Settings{Signals: throttle.SignalLimits{throttle.SignalCPUPressure: {Max: 50}}})
 	l.Observe(now, s)
 	return l.Join(now, throttle.Request{UID: "uid", Name: "default/pod"}).TryStart(now)
 }

@@ -24,9 +24,10 @@ func TestStatusDrawsSignals(t *testing.T) {
 	s[throttle.SignalIOFull].Err = s[throttle.SignalIOPressure].Err
 	status := herd()
 	status.Signals = admin.NewSignals(s, throttle.Settings{
-		CPU:      throttle.SignalLimit{Max: 80},
-		Load:     throttle.SignalLimit{Max: 3.5},
-		Pressure: throttle.PressureLimits{CPUSome: 60, IOSome: 12.5},
+		Signals: throttle.SignalLimits{
+			throttle.SignalCPU: {Max: 80}, throttle.SignalLoad: {Max: 3.5},
+			throttle.SignalCPUPressure: {Max: 60}, throttle.SignalIOPressure: {Max: 12.5},
+		},
 	})
 	_, stdout, _ := call(t, "status", "--run-dir", serve(t, &fixed{status: status}))
 	assertGolden(t, "status-signals", stdout)

@@ -19,7 +19,7 @@ func stories() []admin.Why {
 			Namespace: "default", Name: name, State: state, Reason: reason, Joined: at(0), WaitedSeconds: 14,
 		}}
 	}
-	waiting := func(name string, held admin.Held, present bool, basis throttle.Basis) admin.Why {
+	waiting := func(name string, held admin.Held, present bool, basis admin.Basis) admin.Why {
 		w := pod(name, throttle.Waiting, held.Reason)
 		w.Held, w.Present, w.Basis = &held, present, basis
 		w.Place, w.Of, w.WaitedSeconds, w.ExpectedSeconds = 4, 9, 12, 20
@@ -34,9 +34,9 @@ func stories() []admin.Why {
 		return w
 	}
 	all := []admin.Why{
-		waiting("at-the-gate", admin.Held{Reason: throttle.Concurrency, Detail: "2 of 2 starting"}, true, throttle.BasisObserved),
-		waiting("refused", admin.Held{Reason: throttle.GateRoom, Detail: "5 of 5 near their turn"}, false, throttle.BasisObserved),
-		waiting("first-herd", admin.Held{Reason: throttle.Rate, Detail: "next start in 400ms, one per 1s"}, true, throttle.BasisNone),
+		waiting("at-the-gate", admin.Held{Reason: throttle.Concurrency, Detail: "2 of 2 starting"}, true, admin.BasisObserved),
+		waiting("refused", admin.Held{Reason: throttle.GateRoom, Detail: "5 of 5 near their turn"}, false, admin.BasisObserved),
+		waiting("first-herd", admin.Held{Reason: throttle.Rate, Detail: "next start in 400ms, one per 1s"}, true, admin.BasisNone),
 		admitted("starting", throttle.Starting, throttle.WithinLimits, throttle.WithinLimits),
 		admitted("too-long", throttle.Starting, throttle.MaxWait, throttle.MaxWait),
 		admitted("ready", throttle.Started, throttle.WithinLimits, throttle.Ready),
@@ -55,9 +55,9 @@ func stories() []admin.Why {
 	gone.Ended = at(290)
 	done := pod("over-before", throttle.Started, throttle.Completed)
 	done.Ended = at(290)
-	shadow := waiting("in-shadow", admin.Held{Reason: throttle.Concurrency, Detail: "2 of 2 starting"}, true, throttle.BasisObserved)
+	shadow := waiting("in-shadow", admin.Held{Reason: throttle.Concurrency, Detail: "2 of 2 starting"}, true, admin.BasisObserved)
 	shadow.Shadow = true
-	offender := waiting("offender", admin.Held{Reason: throttle.Queued, Detail: "3 ahead"}, true, throttle.BasisObserved)
+	offender := waiting("offender", admin.Held{Reason: throttle.Queued, Detail: "3 ahead"}, true, admin.BasisObserved)
 	offender.Repeats = 2
 	lent := admitted("lent", throttle.Starting, throttle.SlotLent, throttle.SlotLent)
 	stalled := admitted("stalled", throttle.Starting, throttle.WithinLimits, throttle.WithinLimits)

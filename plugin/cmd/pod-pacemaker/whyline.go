@@ -84,8 +84,8 @@ func observed(yes bool) string {
 }
 
 // basisText says what an estimate rests on.
-func basisText(b throttle.Basis) string {
-	if b == throttle.BasisNone {
+func basisText(b admin.Basis) string {
+	if b == admin.BasisNone {
 		return "a guess: no start has ended yet"
 	}
 	return string(b)
