@@ -1,6 +1,7 @@
 package throttle_test
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -15,8 +16,8 @@ import (
 
 // oracle knows the contract of the package and none of its code: it asks a limiter for
 // everything at random, by the public API alone, and judges each admission by what it has
-// seen itself. The rate, signals and loans have oracles of their own (their tests): here,
-// what refuses is the number of starts at a time and what groups allow.
+// seen itself: the number of starts at a time, the rate, the CPU use with what starts owe to
+// it, and what groups allow. Loans, pacers and claims have tests of their own.
 type oracle struct {
 	t        *testing.T
 	l        *throttle.Limiter
@@ -26,9 +27,14 @@ type oracle struct {
 	limits   map[string]throttle.GroupLimits
 	pods     map[string]*modelPod // that have not ended, or run
 	deadline string               // the pod that a deadline put above the limit
-	// passedGroup: it exceeds a limit of a group, and so is above it until it ends.
-	passedGroup bool
+	// passedOther: it exceeds a limit of a group, the rate or the CPU use, and so is above it
+	// until it ends.
+	passedOther bool
 	stuck       []modelStuck
+	tokens      float64   // of the rate, at filled
+	filled      time.Time //
+	cpu         throttle.Reading
+	owing       []time.Time // the admissions
 	joined      int
 	trace       []string
 }
@@ -65,6 +71,13 @@ func TestOracle(t *testing.T) {
 				NoProgressAfter: -1, NoFairness: seed%5 == 0,
 			},
 		}
+		if seed%3 == 1 {
+			o.settings.FillEvery, o.settings.Burst = time.Duration(1+rng.IntN(20))*time.Second, 1+rng.IntN(4)
+		}
+		if seed%4 >= 2 {
+			o.settings.Signals[throttle.SignalCPU] = throttle.SignalLimit{Max: 80, Increment: float64(10 * rng.IntN(4))}
+		}
+		o.tokens, o.filled = float64(o.settings.Burst), o.now
 		o.l = throttle.New(o.now, o.settings)
 		o.play(seed)
 	}
@@ -106,7 +119,9 @@ func (o *oracle) step() {
 		o.policies()
 	case n < 86:
 		o.finish()
-	case n < 88 && len(waiting) > 0:
+	case n < 90:
+		o.measure()
+	case n < 92 && len(waiting) > 0:
 		p := pick(waiting)
 		p.priority = int32(o.rng.IntN(2))
 		o.say("priority of %s %d", p.uid, p.priority)
@@ -162,6 +177,53 @@ func (o *oracle) join() {
 	p.ticket = o.l.Join(o.now, throttle.Request{
 		UID: p.uid, Flow: p.namespace, Priority: p.priority, Repeats: p.repeats, MaxWait: maxWait, Groups: p.groups,
 	})
+}
+
+// measure tells the limiter of a CPU use; now and then the sensor is blind.
+func (o *oracle) measure() {
+	o.cpu = throttle.Reading{Value: float64(o.rng.IntN(120)), From: o.now.Add(-2 * time.Second), To: o.now}
+	if o.rng.IntN(8) == 0 {
+		o.cpu.Err = errors.New("blind")
+	}
+	o.say("cpu %g, %v", o.cpu.Value, o.cpu.Err)
+	o.l.Observe(o.now, throttle.Signals{throttle.SignalCPU: o.cpu})
+}
+
+// fill fills the bucket of the rate up to now.
+func (o *oracle) fill() {
+	if every := o.settings.FillEvery; every > 0 {
+		o.tokens = min(float64(o.settings.Burst), o.tokens+o.now.Sub(o.filled).Seconds()/every.Seconds())
+	}
+	o.filled = o.now
+}
+
+// nodeFull tells whether the rate or the CPU use allows no start now. Of tokens that are
+// within rounding of a whole one, neither is sure.
+func (o *oracle) nodeFull() (full, sure bool) {
+	o.fill()
+	if o.settings.FillEvery > 0 && o.tokens < 1 {
+		return true, o.tokens < 1-1e-6
+	}
+	limit := o.settings.Signals[throttle.SignalCPU]
+	if limit.Max <= 0 || o.cpu.To.IsZero() || o.cpu.Err != nil || o.now.Sub(o.cpu.To) > 30*time.Second {
+		return false, true
+	}
+	owed := 0.0
+	for _, at := range o.owing {
+		if at.After(o.cpu.From) {
+			owed += limit.Increment
+		}
+	}
+	return o.cpu.Value+owed >= limit.Max, true
+}
+
+// pays takes a token, if there is one, and owes to the CPU use.
+func (o *oracle) pays() {
+	o.fill()
+	if o.settings.FillEvery > 0 && o.tokens >= 1-1e-6 {
+		o.tokens--
+	}
+	o.owing = append(o.owing, o.now)
 }
 
 func (o *oracle) leave(p *modelPod) {
@@ -232,6 +294,7 @@ func (o *oracle) judge(reached *modelPod) {
 		switch e.Kind {
 		case throttle.KindAdmitted:
 			o.judgeAdmission(p, e.Reason, reached)
+			o.pays()
 			p.state, p.admitted, p.slot, p.runs, p.ready = throttle.Starting, o.now, true, true, false
 		case throttle.KindEnded:
 			o.ended(p, e)
@@ -258,7 +321,7 @@ func (o *oracle) ended(p *modelPod, e throttle.Event) {
 		p.state = throttle.Gone
 	}
 	p.ready = p.runs && was == throttle.Starting && e.Reason == throttle.Ready
-	if o.deadline == p.uid || len(o.in(throttle.Starting)) <= o.settings.MaxConcurrent && !o.passedGroup {
+	if o.deadline == p.uid || len(o.in(throttle.Starting)) <= o.settings.MaxConcurrent && !o.passedOther {
 		o.deadline = ""
 	}
 }
@@ -267,12 +330,14 @@ func (o *oracle) ended(p *modelPod, e throttle.Event) {
 func (o *oracle) judgeAdmission(p *modelPod, reason throttle.Reason, reached *modelPod) {
 	starting := len(o.in(throttle.Starting))
 	over := starting >= o.settings.MaxConcurrent
+	full, sure := o.nodeFull()
 	require.Equal(o.t, throttle.Waiting, p.state)
 	require.Positive(o.t, p.waiters, "no process waits for %s", p.uid)
 	require.False(o.t, o.runningFull(p), "%s exceeds a bound of Running", p.uid)
 	switch reason {
 	case throttle.WithinLimits:
 		require.False(o.t, over, "%s is above the limit", p.uid)
+		require.False(o.t, full && sure, "the rate or the CPU use holds %s", p.uid)
 		require.False(o.t, o.startingFull(p), "%s exceeds a bound of Starting", p.uid)
 		o.judgeOrder(p)
 		return
@@ -284,9 +349,9 @@ func (o *oracle) judgeAdmission(p *modelPod, reason throttle.Reason, reached *mo
 	default:
 		require.Fail(o.t, "no such admission", reason)
 	}
-	if over || o.startingFull(p) {
+	if beyond := full || o.startingFull(p); over || beyond {
 		require.Empty(o.t, o.deadline, "%s is the second above the limit for a deadline", p.uid)
-		o.deadline, o.passedGroup = p.uid, o.startingFull(p)
+		o.deadline, o.passedOther = p.uid, beyond
 	}
 }
 
@@ -392,7 +457,7 @@ func (o *oracle) full(p *modelPod, of func(throttle.GroupLimits) throttle.Bound,
 // quiet refuses a limiter that leaves a slot idle, and compares what it counts.
 func (o *oracle) quiet() {
 	starting := o.in(throttle.Starting)
-	if len(starting) < o.settings.MaxConcurrent {
+	if full, sure := o.nodeFull(); len(starting) < o.settings.MaxConcurrent && sure && !full {
 		for _, p := range o.in(throttle.Waiting) {
 			require.False(o.t, p.waiters > 0 && len(p.groups) == 0, "%s waits beside a free slot", p.uid)
 		}
