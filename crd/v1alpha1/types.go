@@ -103,7 +103,8 @@ type PacemakerConfigSpec struct {
 
 	// maxWait is how long a pod may wait for its start before its deadline is
 	// over. Such pods are started over the limit, one at a time; while others
-	// wait, every second slot is theirs. From 1s to 24h, default 10m.
+	// wait, every second slot is theirs. So the k-th of them starts at most
+	// 2*k times startTimeout later. From 1s to 24h, default 10m.
 	// +optional
 	// +kubebuilder:default="10m"
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,5}(h|m|s|ms)){1,4}$') && duration(self) >= duration('1s') && duration(self) <= duration('24h')",message="must be a duration from 1s to 24h in whole h, m, s or ms, like \"5m\""
