@@ -11,7 +11,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
 
@@ -48,8 +47,10 @@ func crashStorm(t *testing.T) (idle, stormy time.Duration) {
 	t.Helper()
 	const limit = 2
 	d := startDaemon(t)
-	d.configure(t, "{throttleConfig: {maxConcurrent: {value: 2}}}")
+	// No slot is lent, and no pod without probes counts as started before it has crashed.
+	d.configure(t, "{settleTime: 2m, throttleConfig: {maxConcurrent: {value: 2}, noProgressAfter: 0s}}")
 	ns := namespace(t)
+	f := follow(t, ns)
 	ready := func(name string) time.Duration {
 		begin := time.Now()
 		deploy(t, ns, name, stormGood, herdPod(2))
@@ -60,10 +61,7 @@ func crashStorm(t *testing.T) (idle, stormy time.Duration) {
 	d.idle(t)
 
 	deploy(t, ns, "storm", stormPods, herdPod(1, crashing))
-	most := 0
 	eventually(t, "every pod has crashed, and most have come back", func() bool {
-		s := d.status(t)
-		most = max(most, slotsTaken(s))
 		back := int32(0)
 		for _, p := range pods(t, ns) {
 			if strings.HasPrefix(p.Name, "storm-") {
@@ -73,18 +71,13 @@ func crashStorm(t *testing.T) (idle, stormy time.Duration) {
 		return back >= stormPods
 	})
 	stormy = ready("good")
-	assert.LessOrEqual(t, most, limit, "pods that hold a slot")
+	all := f.starts(t, func(string) time.Time { return time.Time{} })
+	for _, s := range all {
+		assert.Less(t, s.beside(all), limit, "that were starting when %s began at %s", s.pod, s.started.Format("15:04:05.000"))
+	}
+	figure(t, "%d starts by containerd's times, none beyond the limit of %d", len(all), limit)
+	assert.GreaterOrEqual(t, len(all), stormPods+2*stormGood, "starts that containerd tells of")
 	repeats := d.metric(t, fmt.Sprintf(`pod_pacemaker_start_seconds_count{reason=%q}`, throttle.Exited))
 	assert.GreaterOrEqual(t, repeats, float64(stormPods), "crashes were starts of their own")
 	return idle, stormy
-}
-
-// slotsTaken counts the pods that hold a slot.
-func slotsTaken(s admin.Status) (n int) {
-	for _, p := range s.Starting {
-		if p.Slot {
-			n++
-		}
-	}
-	return n
 }

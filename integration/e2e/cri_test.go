@@ -4,6 +4,8 @@ package e2e
 
 import (
 	"cmp"
+	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -26,26 +28,43 @@ type container struct {
 // of their starts.
 func containers(t *testing.T, ns string) (all []container) {
 	t.Helper()
-	for _, c := range listContainers(t, ns) {
-		reply, err := node.CRI().ContainerStatus(t.Context(), &runtimeapi.ContainerStatusRequest{ContainerId: c.Id})
+	for _, c := range listed(t, ns) {
+		known, err := statusOf(t.Context(), c)
 		require.NoError(t, err)
-		s := reply.Status
-		all = append(all, container{
-			pod: c.Labels["io.kubernetes.pod.name"], name: s.Metadata.Name,
-			created: nanoseconds(s.CreatedAt), started: nanoseconds(s.StartedAt), finished: nanoseconds(s.FinishedAt),
-		})
+		all = append(all, known)
 	}
 	slices.SortFunc(all, func(a, b container) int { return cmp.Or(a.started.Compare(b.started), a.created.Compare(b.created)) })
 	return all
 }
 
-func listContainers(t *testing.T, ns string) []*runtimeapi.Container {
-	t.Helper()
-	reply, err := node.CRI().ListContainers(t.Context(), &runtimeapi.ListContainersRequest{Filter: &runtimeapi.ContainerFilter{
+// statusOf gives what containerd knows of a container that it has listed.
+func statusOf(ctx context.Context, c *runtimeapi.Container) (container, error) {
+	reply, err := node.CRI().ContainerStatus(ctx, &runtimeapi.ContainerStatusRequest{ContainerId: c.Id})
+	if err != nil {
+		return container{}, fmt.Errorf("status of a container: %w", err)
+	}
+	s := reply.Status
+	return container{
+		pod: c.Labels["io.kubernetes.pod.name"], name: s.Metadata.Name,
+		created: nanoseconds(s.CreatedAt), started: nanoseconds(s.StartedAt), finished: nanoseconds(s.FinishedAt),
+	}, nil
+}
+
+func listContainers(ctx context.Context, ns string) ([]*runtimeapi.Container, error) {
+	reply, err := node.CRI().ListContainers(ctx, &runtimeapi.ListContainersRequest{Filter: &runtimeapi.ContainerFilter{
 		LabelSelector: map[string]string{"io.kubernetes.pod.namespace": ns},
 	}})
+	if err != nil {
+		return nil, fmt.Errorf("list of the containers: %w", err)
+	}
+	return reply.Containers, nil
+}
+
+func listed(t *testing.T, ns string) []*runtimeapi.Container {
+	t.Helper()
+	all, err := listContainers(t.Context(), ns)
 	require.NoError(t, err)
-	return reply.Containers
+	return all
 }
 
 // nanoseconds is the time of a field of CRI, in which 0 is none.
@@ -60,7 +79,7 @@ func nanoseconds(n int64) time.Time {
 // sorted by name.
 func begun(t *testing.T, ns string) (names []string) {
 	t.Helper()
-	for _, c := range listContainers(t, ns) {
+	for _, c := range listed(t, ns) {
 		if c.State != runtimeapi.ContainerState_CONTAINER_CREATED {
 			names = append(names, c.Labels["io.kubernetes.pod.name"])
 		}
@@ -83,7 +102,7 @@ func begunOf(t *testing.T, ns, prefix string) (n int) {
 // created tells whether containerd has a container of the pod that was not started.
 func created(t *testing.T, ns, pod string) bool {
 	t.Helper()
-	return slices.ContainsFunc(listContainers(t, ns), func(c *runtimeapi.Container) bool {
+	return slices.ContainsFunc(listed(t, ns), func(c *runtimeapi.Container) bool {
 		return c.Labels["io.kubernetes.pod.name"] == pod && c.State == runtimeapi.ContainerState_CONTAINER_CREATED
 	})
 }

@@ -54,7 +54,7 @@ func TestRestartCounts(t *testing.T) {
 func attempt(t *testing.T, ns, pod string) int {
 	t.Helper()
 	last := -1
-	for _, c := range listContainers(t, ns) {
+	for _, c := range listed(t, ns) {
 		if c.Labels["io.kubernetes.pod.name"] == pod {
 			last = max(last, int(c.Metadata.Attempt))
 		}
