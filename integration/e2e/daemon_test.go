@@ -92,15 +92,22 @@ func startDaemonWith(t *testing.T, args ...string) *daemon {
 		},
 	})
 	require.NoError(t, err)
+	d.endsWith(t)
+	return d
+}
+
+// endsWith stops the daemon when the test ends; the log of a failed test tells how its own
+// ended.
+func (d *daemon) endsWith(t *testing.T) {
+	t.Helper()
 	t.Cleanup(func() {
 		if t.Failed() {
-			t.Logf("the daemon's log ends:\n%s", d.Tail(400))
+			t.Logf("the log of %s ends:\n%s", d.Name(), d.Tail(400))
 		}
 		if err := d.Stop(context.Background()); err != nil {
-			t.Errorf("stop of the daemon: %v", err)
+			t.Errorf("stop of %s: %v", d.Name(), err)
 		}
 	})
-	return d
 }
 
 func (d *daemon) status(t *testing.T) admin.Status {
@@ -159,13 +166,19 @@ func (d *daemon) ended(t *testing.T, namespace string) map[string]admin.Pod {
 // eventually waits for a condition.
 func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
+	polled(t, 100*time.Millisecond, what, holds)
+}
+
+// polled is eventually with another time from one question to the next.
+func polled(t *testing.T, every time.Duration, what string, holds func() bool) {
+	t.Helper()
 	deadline := time.Now().Add(patience)
 	for !holds() {
 		if time.Now().After(deadline) {
 			logCluster(t)
 			require.FailNow(t, "it did not come true that "+what)
 		}
-		time.Sleep(100 * time.Millisecond)
+		time.Sleep(every)
 	}
 }
 

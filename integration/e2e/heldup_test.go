@@ -100,13 +100,10 @@ func medianRound(t *testing.T, ns string) time.Duration {
 // runningContainers gives the IDs of the containers of a pod that run.
 func runningContainers(t *testing.T, ns, pod string) (ids []string) {
 	t.Helper()
-	reply, err := node.CRI().ListContainers(t.Context(), &runtimeapi.ListContainersRequest{Filter: &runtimeapi.ContainerFilter{
-		State:         &runtimeapi.ContainerStateValue{State: runtimeapi.ContainerState_CONTAINER_RUNNING},
-		LabelSelector: map[string]string{"io.kubernetes.pod.namespace": ns, "io.kubernetes.pod.name": pod},
-	}})
-	require.NoError(t, err)
-	for _, c := range reply.Containers {
-		ids = append(ids, c.Id)
+	for _, c := range listed(t, ns) {
+		if c.State == runtimeapi.ContainerState_CONTAINER_RUNNING && c.Labels["io.kubernetes.pod.name"] == pod {
+			ids = append(ids, c.Id)
+		}
 	}
 	return ids
 }
@@ -114,14 +111,7 @@ func runningContainers(t *testing.T, ns, pod string) (ids []string) {
 // watched is eventually, asking oftener, for what is measured.
 func watched(t *testing.T, what string, holds func() bool) {
 	t.Helper()
-	deadline := time.Now().Add(patience)
-	for !holds() {
-		if time.Now().After(deadline) {
-			logCluster(t)
-			require.FailNow(t, "it did not come true that "+what)
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
+	polled(t, 20*time.Millisecond, what, holds)
 }
 
 // podsWithCPU gives the pods, as namespace/name, of whose containers kubelet's

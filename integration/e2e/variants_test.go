@@ -3,10 +3,13 @@
 package e2e
 
 import (
+	"cmp"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 )
 
@@ -40,4 +43,60 @@ func TestHerdUnpaced(t *testing.T) {
 	took := time.Since(begin)
 	figure(t, "unpaced: %d of %d ready after %.0f s, %d restarts by probes", ready, herdPods, took.Seconds(), kills)
 	assert.Positive(t, kills, "an unpaced herd that nobody kills shows no problem on this machine")
+}
+
+// tolerableMedian is tolerableAdaptive for the median of three, which one slow moment
+// does not change.
+const tolerableMedian = 1.2
+
+// The median of three, which the README tells.
+func TestAdaptiveHerdMedian(t *testing.T) {
+	ratios := make([]float64, 3)
+	for i := range ratios {
+		ratios[i] = adaptiveHerd(t)
+	}
+	slices.SortFunc(ratios, cmp.Compare[float64])
+	figure(t, "the median of %.2f is %.2f of unpaced and unkilled; the goal is 1.15", ratios, ratios[1])
+	assert.LessOrEqual(t, ratios[1], tolerableMedian)
+}
+
+// The node is rebooted, and the daemon alone is cut off from the API server until a
+// minute after kubelet is back: it knows the limit from disk, and judges the pods by
+// what the node shows.
+func TestRebootCutOff(t *testing.T) {
+	wire, kubeconfig := newWire(t)
+	d := startDaemonAs(t, kubeconfig)
+	ns := herdBeforeReboot(t, d)
+	shutDown(t, d)
+	wire.set(true)
+
+	begin := time.Now()
+	boot(t, d)
+	require.Equal(t, "Disk", d.status(t).Config.Origin)
+	after(t.Context(), time.Minute)
+	wire.set(false)
+	assertPacedBoot(t, d, ns, begin)
+}
+
+// With a kubelet that waits for five minutes, a pod waits in the gate for longer than
+// the two minutes after which kubelet gives up by default, and starts in its turn.
+func TestLongWaitsInTheGate(t *testing.T) {
+	const timeout, waits = 5 * time.Minute, 130 * time.Second
+	d, slow := heldByKubeletConfig(t, timeout)
+	ns := namespace(t)
+	createPod(t, ns, "waits", herdPod(0.1))
+	eventually(t, "it waits at the gate", func() bool { return created(t, ns, "waits") })
+	after(t.Context(), waits)
+	require.Empty(t, begun(t, ns), "it waits still")
+	slow.release(t)
+	eventually(t, "it is ready", func() bool { return isReady(t, ns, "waits") })
+
+	all := containers(t, ns)
+	require.Len(t, all, 1, "kubelet had to make it but once")
+	waited := all[0].started.Sub(all[0].created)
+	figure(t, "a pod waited in the gate for %.0f s", waited.Seconds())
+	assert.Greater(t, waited, waits)
+	assert.Zero(t, restarts(pods(t, ns)[0]))
+	assertNotRefused(t, ns)
+	d.idle(t)
 }
