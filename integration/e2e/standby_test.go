@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/pod-pacemaker/pod-pacemaker/integration/lab"
@@ -40,14 +39,7 @@ func (d *daemon) standBy(t *testing.T) *daemon {
 		},
 	})
 	require.NoError(t, err)
-	t.Cleanup(func() {
-		if t.Failed() {
-			t.Logf("the second daemon's log ends:\n%s", second.Tail(100))
-		}
-		if err := second.Stop(context.Background()); err != nil {
-			t.Errorf("stop of the second daemon: %v", err)
-		}
-	})
+	second.endsWith(t)
 	return second
 }
 
@@ -84,18 +76,6 @@ func TestStandbyTakesOver(t *testing.T) {
 	took := func(s admin.Status, err error) bool { return err == nil && s.Ready && s.Gate.Waiters == crowded }
 	eventually(t, "the second has all who wait", func() bool { return took(d.admin.Status(t.Context())) })
 	gap := time.Since(stopped)
-	assert.Equal(t, order, second.waitingNames(t), "the order of those that wait")
-	assert.Len(t, second.status(t).Starting, crowdLimit, "the starts under way count")
-
-	second.limit(t, drainLimit)
-	slow.release(t)
-	eventually(t, "all pods are ready", func() bool { return allReady(t, ns, crowdLimit+crowded) })
-	second.idle(t)
-	all := lives(t, ns)
-	logLives(t, begin, all)
-	assertUnharmed(t, all)
-	assertStartsInOrder(t, order, all, drainLimit)
-	assertUnpaced(t, second, crowdLimit) // the slow ones, which it found
-	assert.LessOrEqual(t, mostStarting(all), crowdLimit, "pods between the start of their process and ready")
+	second.assertTookOver(t, ns, begin, order, slow)
 	figure(t, "the second daemon had all %d that wait %.1f s after the first ended", crowded, gap.Seconds())
 }
