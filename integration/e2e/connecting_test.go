@@ -42,47 +42,67 @@ func stubborn(grace time.Duration) shape {
 // the machine has slowed down.
 func TestConnectingHoldsUpNobody(t *testing.T) {
 	repeated(t, func(t *testing.T) string {
-		ratio, valid := connecting(t)
-		require.Less(t, ratio, connectFrozen, "the node stood still")
-		if !valid {
+		d := startDaemon(t)
+		d.configure(t, "{throttleConfig: {maxConcurrent: {value: 10}}}")
+		stop, ratio := stopSlowly(t, d, slowStop), 0.0
+		for what, end := range map[string]func(context.Context) error{"restarted": d.Stop, "killed": d.Kill} {
+			ratio = max(ratio, stop.ratio(t, d, "the daemon "+what, func() {
+				require.NoError(t, end(t.Context()))
+				d.startUnready(t)
+			}))
+		}
+		over := stop.over()
+		eventually(t, "the slow pod is gone", func() bool { return len(pods(t, stop.slow)) == 0 })
+		eventually(t, "pods are paced", func() bool { return d.status(t).Ready })
+		assert.Zero(t, d.metric(t, "pod_pacemaker_registration_waits"))
+		if over {
 			return "the stop was over before the pods ran"
 		}
 		return above("pods after a restart of the daemon, the ratio", ratio, connectRatio)
 	})
 }
 
-// connecting gives how much longer pods take after a restart or a kill of the daemon, the
-// worse of both, and whether the slow pod was still there.
-func connecting(t *testing.T) (ratio float64, valid bool) {
-	t.Helper()
-	d := startDaemon(t)
-	d.configure(t, "{throttleConfig: {maxConcurrent: {value: 10}}}")
-	slow, ns := namespace(t), namespace(t)
-	createPod(t, slow, "slow", herdPod(0, stubborn(slowStop)))
-	eventually(t, "the slow pod is ready", func() bool { return allReady(t, slow, 1) })
-	d.idle(t)
+// slowlyStopped is a pod of the node that is being stopped, and takes all its grace period.
+type slowlyStopped struct {
+	slow, ns string        // namespaces: of that pod, and of those that are made beside
+	by       time.Time     // when it is killed
+	before   time.Duration // what podsInTurn takes beside it
+}
 
-	require.NoError(t, node.Client().CoreV1().Pods(slow).Delete(t.Context(), "slow", metav1.DeleteOptions{}))
-	stopping := time.Now()
-	podsInTurn(t, ns) // kubelet has begun to stop it
-	before := podsInTurn(t, ns)
-	for what, end := range map[string]func(context.Context) error{"restarted": d.Stop, "killed": d.Kill} {
-		require.NoError(t, end(t.Context()))
-		d.startUnready(t)
-		eventually(t, "the daemon has found the runtime, or says why it waits", func() bool {
-			s, err := d.admin.Status(t.Context())
-			return err == nil && (s.Runtime.Connected || strings.Contains(s.Runtime.LastError, slow+"/slow is being stopped"))
-		})
-		took := podsInTurn(t, ns)
-		ratio = max(ratio, took.Seconds()/before.Seconds())
-		figure(t, "%d pods run after %.2f s in all with a pod being stopped, %.2f s with the daemon %s beside, ratio %.2f",
-			connectRounds, before.Seconds(), took.Seconds(), what, took.Seconds()/before.Seconds())
-	}
-	valid = time.Since(stopping) < slowStop-2*time.Second
-	eventually(t, "the slow pod is gone", func() bool { return len(pods(t, slow)) == 0 })
-	eventually(t, "pods are paced", func() bool { return d.status(t).Ready })
-	assert.Zero(t, d.metric(t, "pod_pacemaker_registration_waits"))
-	return ratio, valid
+// stopSlowly makes such a pod, and deletes it once the daemon is done with it.
+func stopSlowly(t *testing.T, d *daemon, grace time.Duration) slowlyStopped {
+	t.Helper()
+	s := slowlyStopped{slow: namespace(t), ns: namespace(t)}
+	createPod(t, s.slow, "slow", herdPod(0, stubborn(grace)))
+	eventually(t, "the slow pod is ready", func() bool { return allReady(t, s.slow, 1) })
+	d.idle(t)
+	s.by = time.Now().Add(grace)
+	require.NoError(t, node.Client().CoreV1().Pods(s.slow).Delete(t.Context(), "slow", metav1.DeleteOptions{}))
+	podsInTurn(t, s.ns) // kubelet has begun to stop it
+	s.before = podsInTurn(t, s.ns)
+	return s
+}
+
+// over tells whether the stop may be over.
+func (s slowlyStopped) over() bool { return time.Now().After(s.by.Add(-2 * time.Second)) }
+
+// ratio has the daemon replaced, and gives how much longer pods take once the next one has
+// found the runtime, or says why it waits.
+func (s slowlyStopped) ratio(t *testing.T, d *daemon, how string, replace func()) float64 {
+	t.Helper()
+	since := d.status(t).Since
+	replace()
+	eventually(t, "the next daemon has found the runtime, or says why it waits", func() bool {
+		now, err := d.admin.Status(t.Context())
+		return err == nil && now.Since.After(since) &&
+			(now.Runtime.Connected || strings.Contains(now.Runtime.LastError, s.slow+"/slow is being stopped"))
+	})
+	took := podsInTurn(t, s.ns)
+	ratio := took.Seconds() / s.before.Seconds()
+	figure(t, "%d pods run after %.2f s in all with a pod being stopped, %.2f s with %s beside, ratio %.2f",
+		connectRounds, s.before.Seconds(), took.Seconds(), how, ratio)
+	require.Less(t, ratio, connectFrozen, "the node stood still")
+	return ratio
 }
 
 // podsInTurn makes pods one after the other, and gives how long it took until the process

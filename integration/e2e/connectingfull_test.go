@@ -4,7 +4,6 @@ package e2e
 
 import (
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
@@ -26,33 +25,16 @@ func TestARollingUpdateHoldsUpNobody(t *testing.T) {
 	d := &daemon{admin: admin.NewClient(filepath.Join(in.dir, "run", "admin.sock"))}
 	d.configure(t, "{throttleConfig: {maxConcurrent: {value: 10}}}")
 	repeated(t, func(t *testing.T) string {
-		slow, ns := namespace(t), namespace(t)
-		createPod(t, slow, "slow", herdPod(0, stubborn(grace)))
-		eventually(t, "the slow pod is ready", func() bool { return allReady(t, slow, 1) })
-		d.idle(t)
-		require.NoError(t, node.Client().CoreV1().Pods(slow).Delete(t.Context(), "slow", metav1.DeleteOptions{}))
-		stopping := time.Now()
-		podsInTurn(t, ns) // kubelet has begun to stop it
-		before := podsInTurn(t, ns)
-
-		since := d.status(t).Since
-		out, err := node.Kubectl(t.Context(), "-n", installName, "rollout", "restart", "daemonset/"+installName)
-		require.NoError(t, err, "%s", out)
-		eventually(t, "the next daemon has found the runtime, or says why it waits", func() bool {
-			s, err := d.admin.Status(t.Context())
-			return err == nil && s.Since.After(since) && (s.Runtime.Connected || strings.Contains(s.Runtime.LastError, slow+"/slow is being stopped"))
+		stop := stopSlowly(t, d, grace)
+		ratio := stop.ratio(t, d, "the DaemonSet updated", func() {
+			kubectl(t, "-n", installName, "rollout", "restart", "daemonset/"+installName)
 		})
-		took := podsInTurn(t, ns)
-		valid := time.Since(stopping) < grace-2*time.Second
-		ratio := took.Seconds() / before.Seconds()
-		figure(t, "%d pods run after %.2f s in all with a pod being stopped, %.2f s with the DaemonSet updated beside, ratio %.2f",
-			connectRounds, before.Seconds(), took.Seconds(), ratio)
-		require.Less(t, ratio, connectFrozen, "the node stood still")
+		over := stop.over()
 		// What is left of the stop is of no interest.
 		now := int64(1)
-		require.NoError(t, node.Client().CoreV1().Pods(slow).Delete(t.Context(), "slow", metav1.DeleteOptions{GracePeriodSeconds: &now}))
+		require.NoError(t, node.Client().CoreV1().Pods(stop.slow).Delete(t.Context(), "slow", metav1.DeleteOptions{GracePeriodSeconds: &now}))
 		eventually(t, "pods are paced", func() bool { return d.status(t).Ready })
-		if !valid {
+		if over {
 			return "the stop was over before the pods ran"
 		}
 		return above("pods after a rolling update, the ratio", ratio, connectRatio)
