@@ -205,15 +205,27 @@ func (d *daemon) metric(t *testing.T, sample string) float64 {
 // samples gives the samples whose names and labels begin like this.
 func (d *daemon) samples(t *testing.T, begins string) map[string]float64 {
 	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+d.http+"/metrics", nil)
+	return samplesOf(t, "http://"+d.http+"/metrics", begins)
+}
+
+// samplesOf is samples, of any program.
+func samplesOf(t *testing.T, url, begins string) map[string]float64 {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
 	require.NoError(t, err)
 	reply, err := http.DefaultClient.Do(request)
 	require.NoError(t, err)
 	defer reply.Body.Close()
 	body, err := io.ReadAll(reply.Body)
 	require.NoError(t, err)
+	return samplesIn(t, string(body), begins)
+}
+
+// samplesIn is samples, of a text.
+func samplesIn(t *testing.T, text, begins string) map[string]float64 {
+	t.Helper()
 	all := map[string]float64{}
-	for line := range strings.Lines(string(body)) {
+	for line := range strings.Lines(text) {
 		if end := strings.LastIndexByte(line, ' '); end > 0 && strings.HasPrefix(line, begins) {
 			n, err := strconv.ParseFloat(strings.TrimSpace(line[end:]), 64)
 			require.NoError(t, err, line)

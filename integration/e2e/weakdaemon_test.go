@@ -7,66 +7,104 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/stretchr/testify/require"
 )
 
 // Bounds of what pods may notice of a daemon that gets no CPU.
 const (
-	// weakRatio and weakTimeouts: so many times what they take otherwise, and two of the
-	// runtime's request timeouts in all.
+	// weakRatio and weakTimeouts: so many times what they take otherwise, and so many of
+	// the runtime's request timeouts in all.
 	weakRatio    = 1.5
-	weakTimeouts = 2 * 2 * time.Second
-	// weakFor is how long the daemon is weak, weakPods how many pods start meanwhile.
-	weakFor  = time.Minute
-	weakPods = 15
+	weakTimeouts = 2
+	// requestTimeout is how long containerd waits for an answer.
+	requestTimeout = 2 * time.Second
+	// weakFor is how long the daemon is weak; a pod is made every weakEvery meanwhile, so
+	// that some are under way whenever the daemon stands still.
+	weakFor   = time.Minute
+	weakEvery = 2 * time.Second
 )
 
 // A daemon that is stopped and goes on every 3 s, or that gets 2 % of a CPU, answers the
-// runtime too late again and again, which then holds up every pod of the node: exempt pods,
-// too. It stays away for longer and longer, so that they hardly notice.
+// runtime too late, which holds up every pod of the node: exempt pods, too. It stays away
+// for longer and longer, so that they hardly notice, also when it had kept up for a minute
+// before. containerd's metrics tell how long it waited, and how often in vain.
 func TestAWeakDaemonMakesNoWeakRuntime(t *testing.T) {
+	const metrics = "127.0.0.1:1338"
+	onNode(t, "containerd", fmt.Sprintf("[metrics]\n  address = %q\n", metrics))
+	address, err := node.Forward(t.Context(), metrics)
+	require.NoError(t, err)
+	witness := "http://" + address + "/v1/metrics"
 	for name, weaken := range map[string]func(ctx context.Context, t *testing.T, d *daemon){
 		"stopped every 3 s": stopAndGo, "2 % of a CPU": starve,
 	} {
 		t.Run(name, func(t *testing.T) {
 			repeated(t, func(t *testing.T) string {
-				d, ns := startDaemon(t), namespace(t)
+				d, ns := startDaemon(t, "--log-level", "info"), namespace(t)
 				d.configure(t, fmt.Sprintf("{exemptions: {namespaces: [%s]}, throttleConfig: {maxConcurrent: {value: 2}}}", ns))
-				podsEvery(t, ns, 0) // what is done once
-				usual := podsEvery(t, ns, 0)
+				fresh := waitedFor(t, witness)
+				usual := startsFor(t, ns, weakFor+weakEvery)
+				slices.Sort(usual)
+				median := usual[len(usual)/2]
+
+				before := waitedFor(t, witness)
+				require.Greater(t, before.waited, fresh.waited, "containerd waits for every answer")
 				ctx, cancel := context.WithCancel(t.Context())
 				var weakened sync.WaitGroup
 				weakened.Go(func() { weaken(ctx, t, d) })
-				weak := podsEvery(t, ns, weakFor/weakPods)
+				weak := startsFor(t, ns, weakFor)
 				cancel()
 				weakened.Wait()
-				figure(t, "%d exempt pods run after %.1f s, one after the other; beside a weak daemon (%s) after %.1f s, in times of that %.2f",
-					weakPods, usual.Seconds(), name, weak.Seconds(), weak.Seconds()/usual.Seconds())
-				eventually(t, "the daemon paces again, or says when", func() bool { _, err := d.admin.Status(t.Context()); return err == nil })
-				return above("seconds beside a weak daemon", weak.Seconds(), weakRatio*usual.Seconds()+weakTimeouts.Seconds())
+				now := waitedFor(t, witness)
+				vain, waited := now.vain-before.vain, now.waited-before.waited
+				most := (weakRatio-1)*median.Seconds()*float64(len(weak)) + weakTimeouts*requestTimeout.Seconds()
+				figure(t, "an exempt pod runs after %.2f s at the median; of %d beside a weak daemon (%s) the slowest took %.2f s; containerd waited %.1f s in all, %v times in vain; before, %.2f s for %d pods",
+					median.Seconds(), len(weak), name, slices.Max(weak).Seconds(), waited, vain, before.waited-fresh.waited, len(usual))
+				require.LessOrEqual(t, vain, float64(weakTimeouts), "how often containerd waited in vain")
+				return above("seconds that containerd waited", waited, most)
 			})
 		})
 	}
 }
 
-// podsEvery makes pods, one in so much time, and gives how long they took in all until
-// their processes ran.
-func podsEvery(t *testing.T, ns string, every time.Duration) (sum time.Duration) {
+// waits is how often containerd waited in vain for the answer of an NRI plugin, and for how
+// many seconds it waited for answers in all.
+type waits struct{ vain, waited float64 }
+
+func waitedFor(t *testing.T, metrics string) (w waits) {
 	t.Helper()
-	for range weakPods {
+	for sample, n := range samplesOf(t, metrics, "containerd_nri_plugin_invocations_total{") {
+		if strings.Contains(sample, `error="deadline_exceeded"`) {
+			w.vain += n
+		}
+	}
+	for _, n := range samplesOf(t, metrics, "containerd_nri_plugin_latency_seconds_sum{") {
+		w.waited += n
+	}
+	return w
+}
+
+// startsFor makes pods for so long, one every weakEvery, and gives how long each took until
+// its process ran.
+func startsFor(t *testing.T, ns string, d time.Duration) (took []time.Duration) {
+	t.Helper()
+	for end := time.Now().Add(d); time.Now().Before(end); {
 		began := time.Now()
 		name := "exempt-" + unique()
 		createPod(t, ns, name, herdPod(0, withoutProbes))
 		watched(t, "its process runs", func() bool { return len(runningContainers(t, ns, name)) == 1 })
-		sum += time.Since(began)
-		after(t.Context(), every-time.Since(began))
+		took = append(took, time.Since(began))
+		t.Logf("%s: %.2f s", name, took[len(took)-1].Seconds())
+		after(t.Context(), weakEvery-time.Since(began))
 	}
-	return sum
+	return took
 }
 
 // stopAndGo has the daemon stand still for 3 s, and go on for 3 s, until ctx ends.
