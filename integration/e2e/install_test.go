@@ -5,14 +5,18 @@ package e2e
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"io/fs"
 	"maps"
+	"net"
 	"net/http"
 	"os"
 	"path"
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -60,6 +64,7 @@ func TestInstallPaceAndUninstall(t *testing.T) {
 	eventually(t, "the daemon is ready", func() bool { return d.status(t).Ready })
 	assert.Empty(t, d.status(t).Gate.WhyNot)
 	in.assertPage(t)
+	assertProbed(t)
 
 	d.configure(t, "{throttleConfig: {maxConcurrent: {value: 2}}}")
 	ns := namespace(t)
@@ -193,6 +198,71 @@ func (in *install) assertPage(t *testing.T) {
 		require.NoError(t, reply.Body.Close())
 		assert.Equal(t, http.StatusOK, reply.StatusCode, at)
 	}
+}
+
+// silentConnections is how many connections somebody holds open to the port of the metrics.
+const silentConnections = 500
+
+// assertProbed has kubelet say that it probes the daemon and that the daemon lives, also while
+// somebody holds that many connections and sends nothing.
+func assertProbed(t *testing.T) {
+	t.Helper()
+	address, err := node.Forward(t.Context(), "127.0.0.1:9464")
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	var held atomic.Int64
+	var silent sync.WaitGroup
+	for range silentConnections {
+		silent.Go(func() { holdSilent(ctx, address, &held) })
+	}
+	defer silent.Wait()
+	defer cancel()
+	eventually(t, "the connections are held", func() bool { return held.Load() == silentConnections })
+
+	pod := pods(t, installName)[0]
+	before := probed(t, pod, "successful")
+	eventually(t, "kubelet has probed it twice meanwhile", func() bool { return probed(t, pod, "successful") >= before+2 })
+	assert.Zero(t, probed(t, pod, "failed"), "probes that failed")
+	now := pods(t, installName)
+	require.Len(t, now, 1)
+	assert.Equal(t, pod.UID, now[0].UID)
+	assert.Zero(t, now[0].Status.ContainerStatuses[0].RestartCount)
+	figure(t, "with %d silent connections to its port, kubelet finds the daemon alive: %.0f probes, none failed",
+		silentConnections, probed(t, pod, "successful"))
+}
+
+// holdSilent keeps one connection open, a new one when it is closed, until ctx ends.
+func holdSilent(ctx context.Context, address string, held *atomic.Int64) {
+	var dialer net.Dialer
+	for ctx.Err() == nil {
+		conn, err := dialer.DialContext(ctx, "tcp", address)
+		if err != nil {
+			after(ctx, 100*time.Millisecond)
+			continue
+		}
+		end := context.AfterFunc(ctx, func() { conn.Close() })
+		held.Add(1)
+		_, err = conn.Read(make([]byte, 1))
+		held.Add(-1)
+		end()
+		conn.Close()
+		if err == nil {
+			return
+		}
+	}
+}
+
+// probed is how often kubelet's liveness probe of a pod had that result, as its metrics tell.
+func probed(t *testing.T, pod corev1.Pod, result string) (n float64) {
+	t.Helper()
+	text, err := node.Client().CoreV1().RESTClient().Get().AbsPath("/api/v1/nodes", node.NodeName, "proxy/metrics/probes").DoRaw(t.Context())
+	require.NoError(t, err)
+	for sample, times := range samplesIn(t, string(text), "prober_probe_total{") {
+		if strings.Contains(sample, string(pod.UID)) && strings.Contains(sample, `probe_type="Liveness"`) && strings.Contains(sample, fmt.Sprintf("result=%q", result)) {
+			n += times
+		}
+	}
+	return n
 }
 
 // replacePod deletes the daemon's pod, and waits until the next one is ready.
