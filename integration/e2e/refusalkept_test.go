@@ -17,7 +17,8 @@ func TestRefusalsNeverKeepTheRuntimeFromStarting(t *testing.T) {
 		"containerd@2.2": true, "containerd@2.2.9": false, "containerd@2.3": false, "containerd@1.7": false,
 	} {
 		t.Run(name, func(t *testing.T) {
-			const herd, refusals = 8, 5
+			// kubelet has come back to them: what keeps containerd from starting is a second sandbox of the same name.
+			const herd, refusals = 8, 3 * 8
 			onNode(t, name, "")
 			d := startDaemon(t, "--refuse-at", "sandbox")
 			d.configure(t, "{throttleConfig: {maxConcurrent: {value: 1}, noProgressAfter: 0s}}")
