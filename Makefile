@@ -67,7 +67,7 @@ api: lab $(GOTESTSUM) ## Ask a real API server what the CRDs accept and refuse, 
 demo: build ## Watch a herd of pods start, unpaced and paced, on a throw-away containerd (about 3 minutes)
 	cd integration && $(GO) run ./cmd/demo
 
-e2e: build lab $(GOTESTSUM) ## Run the scenarios on one real one-node cluster, in about 25 minutes plus the builds (root)
+e2e: build lab $(GOTESTSUM) ## Run the scenarios on one real one-node cluster, in about 20 minutes plus the builds (root)
 	$(E2E) -tags e2e -timeout 40m $(E2EFLAGS) ./e2e/...
 
 e2e-full: build lab $(GOTESTSUM) ## Run every scenario, the long ones too, and the tests of the lab itself (root)

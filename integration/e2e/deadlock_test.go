@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/bits"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -187,4 +188,15 @@ func cgroupParent(t *testing.T, sandbox string) string {
 	}
 	require.NoError(t, json.Unmarshal([]byte(reply.Info["info"]), &info))
 	return info.Config.Linux.CgroupParent
+}
+
+// runningIn counts the pods of a namespace whose processes run and whose names begin so.
+func runningIn(t *testing.T, ns, prefix string) (n int) {
+	t.Helper()
+	for _, p := range pods(t, ns) {
+		if strings.HasPrefix(p.Name, prefix) && slices.ContainsFunc(p.Status.ContainerStatuses, func(c corev1.ContainerStatus) bool { return c.State.Running != nil }) {
+			n++
+		}
+	}
+	return n
 }

@@ -1,17 +1,14 @@
-//go:build e2e
+//go:build e2e && full
 
 package e2e
 
 import (
 	"fmt"
-	"slices"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -64,17 +61,6 @@ func createMany(t *testing.T, ns string) {
 	for i := range crowded {
 		createPod(t, ns, fmt.Sprintf("ends-%d", i), herdPod(0, sleeping("1h")))
 	}
-}
-
-// runningIn counts the pods of a namespace whose processes run and whose names begin so.
-func runningIn(t *testing.T, ns, prefix string) (n int) {
-	t.Helper()
-	for _, p := range pods(t, ns) {
-		if strings.HasPrefix(p.Name, prefix) && slices.ContainsFunc(p.Status.ContainerStatuses, func(c corev1.ContainerStatus) bool { return c.State.Running != nil }) {
-			n++
-		}
-	}
-	return n
 }
 
 // endAll ends all pods of a namespace, and gives how long that takes.
