@@ -29,12 +29,8 @@ func (p *pacer) runSandbox(ctx context.Context, sandbox *api.PodSandbox) error {
 // letIn decides whether a sandbox may stay, and takes note of it.
 func (p *pacer) letIn(now time.Time, sandbox *api.PodSandbox, pod podwatch.Pod, known bool) (*record, throttle.Decision) {
 	r, d := p.mayEnter(now, sandbox, pod, known)
-	// What reads files comes after the lock: the shim, or a disk, may hang.
-	switch {
-	case d.Admitted:
-		p.gate.sandboxes.made(sandbox)
-	case known && p.kicker != nil:
-		p.kicker.refused(now, r.uid, r.title(), p.gate.open(r.uid, pod))
+	if d.Admitted {
+		p.gate.sandboxes.made(sandbox) // after the lock: it reads files of the shim, which may hang
 	}
 	return r, d
 }
@@ -45,7 +41,6 @@ func (p *pacer) mayEnter(now time.Time, sandbox *api.PodSandbox, pod podwatch.Po
 	defer p.mu.Unlock()
 	r := p.recordOfLocked(sandbox)
 	p.kubeletAsks(now, r)
-	p.kicker.came(now, r.uid)
 	if exemption(p.config.Load().Spec.Exemptions, r, pod, known) == "" {
 		d := p.letUp(now, p.joinLocked(now, r, "", pod))
 		if !d.Admitted && p.mayRefuse() && p.refusals.atSandbox(now, p.options.RefuseAt) {
@@ -130,7 +125,6 @@ func (p *pacer) takeNote(now time.Time, a *asking) (begins beginning, exempt str
 		return begins, ""
 	}
 	a.t = p.joinLocked(now, a.r, a.name, a.pod)
-	p.kicker.came(now, a.r.uid)
 	return begins, exemption(p.config.Load().Spec.Exemptions, a.r, a.pod, a.known)
 }
 
@@ -142,7 +136,6 @@ func (p *pacer) wait(ctx context.Context, a *asking, d throttle.Decision) (*api.
 	refusing := p.budget.allows(refusalsStopped)
 	if p.gate.barred(a.candidate) == "" {
 		if room := a.t.Reserve(now, p.options.GateTimeout); !room.Admitted && (refusing || onlyRefused(room.Reason)) {
-			p.kicker.refused(now, a.uid, a.r.title(), true)
 			return nil, p.refuse(a.r, atContainer, a.ctr.GetId(), room)
 		}
 		p.logWait(now, a.r, d, "start waits in the gate", logrus.Fields{"container_id": a.ctr.GetId()})
@@ -167,9 +160,6 @@ func (p *pacer) wait(ctx context.Context, a *asking, d throttle.Decision) (*api.
 		p.unpaced(a.r.uid, a.r.title(), unpacedBudget)
 		a.t.StartExempt(time.Now())
 		return nil, nil
-	}
-	if a.known {
-		p.kicker.refused(time.Now(), a.uid, a.r.title(), false)
 	}
 	return nil, p.refuse(a.r, atContainer, a.ctr.GetId(), d)
 }

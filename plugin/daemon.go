@@ -110,9 +110,6 @@ func (d *Daemon) follow(c clients) {
 		d.pacer.podChanged(pod, deleted)
 	})
 	d.pacer.pods, d.connection.stops.source = d.watch, d.watch
-	if o.Kick {
-		d.pacer.kicker = newKicker(c.kube, d.pacer)
-	}
 	d.source = crd.NewSource(c.dynamic, c.kube, o.NodeName, o.Instance, d.fallback, o.Log, d.configure)
 	d.election = report.NewElection(report.ElectionOptions{
 		API: c.kube, Namespace: o.Namespace, NodeName: o.NodeName, Instance: o.Instance, Log: o.Log,
@@ -161,9 +158,6 @@ func (d *Daemon) Run(ctx context.Context) error {
 		d.configure(crd.FromFile(d.fallback))
 	}
 	g.Go(func() error { return d.lead(ctx) })
-	if k := d.pacer.kicker; k != nil {
-		g.Go(func() error { return d.pacer.supervised(ctx, "kick", k.run) })
-	}
 	if d.options.HTTPAddress != "" {
 		g.Go(func() error { return d.pacer.supervised(ctx, "http", d.serveHTTP) })
 		g.Go(func() error { return d.pacer.supervised(ctx, "timeline", d.recordTimeline) })

@@ -120,20 +120,6 @@ func (g *gateUse) barred(c candidate) string {
 	return g.lost(c)
 }
 
-// open tells whether a container of a pod that was refused at its sandbox may wait in
-// the gate when the next sandbox is there.
-func (g *gateUse) open(uid string, pod podwatch.Pod) bool {
-	if g.closed() != "" || g.trial.bars(time.Now(), uid) != "" {
-		return false
-	}
-	for name := range pod.Containers {
-		if pod.StartsAgain(name) {
-			return true
-		}
-	}
-	return false
-}
-
 // lost tells whether the container would be lost if the runtime were restarted
 // while it waits; empty: it would not.
 func (g *gateUse) lost(c candidate) string {

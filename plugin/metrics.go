@@ -22,7 +22,6 @@ type metrics struct {
 	starts      *prometheus.HistogramVec
 	refusals    *prometheus.CounterVec
 	unpaced     *prometheus.CounterVec
-	kicks       *prometheus.CounterVec
 	panics      *prometheus.CounterVec
 	expired     prometheus.Counter
 	refusalCPU  prometheus.Counter
@@ -62,7 +61,6 @@ func newMetrics() *metrics {
 		starts:      prometheus.NewHistogramVec(histogram("start_seconds", "Time from the admission to the end of the start, by the reason of the end.", secondsBuckets), []string{"reason"}),
 		refusals:    prometheus.NewCounterVec(counter("refusals_total", "Refused sandboxes and containers, which kubelet tries again."), []string{"at", "reason"}),
 		unpaced:     prometheus.NewCounterVec(counter("unpaced_total", "Starts that went on without being paced. Adopted: under way when the daemon synchronized, whether or not an earlier daemon paced them. Shadow and Off: the mode asks for that."), []string{"reason"}),
-		kicks:       prometheus.NewCounterVec(counter("kicks_total", "Pods that were patched so that kubelet comes back to them when it is their turn, with --kick."), []string{"result"}),
 		panics:      prometheus.NewCounterVec(counter("panics_total", "Panics that were caught. In an NRI handler: the pod started; elsewhere the part went on."), []string{"part"}),
 		expired:     prometheus.NewCounter(counter("gate_expired_total", "Waits in the gate that ended without a turn.")),
 		refusalCPU:  prometheus.NewCounter(counter("refusal_cpu_seconds_total", "Estimated CPU time that refusals cost the node.")),
@@ -74,7 +72,7 @@ func newMetrics() *metrics {
 		handlers:    prometheus.NewHistogramVec(histogram("handler_seconds", "Time spent in an NRI handler, holds included; the runtime's locks are held meanwhile.", handlerBuckets), []string{"handler"}),
 		budgetStage: prometheus.NewGauge(gauge("handler_budget_stage", "0 while the NRI handlers keep their budget of latency and wall time; 1: no pod is held in them, 2: none is refused either.")),
 	}
-	m.registry.MustRegister(m.waits, m.shadowWaits, m.admissions, m.starts, m.refusals, m.kicks, m.unpaced, m.panics, m.expired, m.refusalCPU, m.held,
+	m.registry.MustRegister(m.waits, m.shadowWaits, m.admissions, m.starts, m.refusals, m.unpaced, m.panics, m.expired, m.refusalCPU, m.held,
 		m.waiting, m.starting, m.gateWaiters, m.generation, m.handlers, m.budgetStage,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m

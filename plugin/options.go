@@ -108,10 +108,6 @@ type Options struct {
 	// StartupTaint is the key of a taint that the daemon takes off its node once pods
 	// are paced. Empty: it touches no node.
 	StartupTaint string
-	// Kick has kubelet come back at once to a refused pod whose turn it is, where it
-	// cannot wait in the gate, by a change of TurnAnnotation. Needs an API server, and
-	// the right to patch pods.
-	Kick bool
 	// Version is the program's version, for status.
 	Version string
 	// Log takes what the daemon has to say. Handlers log while the runtime holds its
@@ -174,7 +170,6 @@ func (o Options) Validate() error {
 	fault(o.DaemonSet != "" && !namespacedName.MatchString(o.DaemonSet), "--daemonset: %q: must be NAMESPACE/NAME", o.DaemonSet)
 	fault(o.DaemonSet != "" && o.Standalone(), "--daemonset: needs an API server to ask")
 	fault(o.StartupTaint != "" && o.Standalone(), "--startup-taint: needs an API server that has the node")
-	fault(o.Kick && o.Standalone(), "--kick: needs an API server that has the pods")
 	fault(o.GateTimeout < time.Second || o.GateTimeout > MaxGateTimeout, "--gate-timeout: %s: must be from 1s to 1h", o.GateTimeout)
 	fault(o.Hold < 0 || o.Hold > MaxHold, "--hold: %s: must be from 0s to %s", o.Hold, MaxHold)
 	switch o.Gate {

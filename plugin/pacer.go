@@ -40,7 +40,6 @@ type pacer struct {
 	metrics   *metrics
 	log       logrus.FieldLogger
 	notices   notices
-	kicker    *kicker // nil: nobody is kicked
 	podEvents *podEvents
 	nodes     func() int // of the cluster; 0: not known
 	signs     *signs

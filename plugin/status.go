@@ -50,7 +50,6 @@ func (d *Daemon) Status() admin.Status {
 		Container: d.pacer.refusedContainers.Load(),
 	}
 	s.Refused.NotAtSandbox = d.pacer.refusals.runtime.barred()
-	s.Refused.Kicked = d.pacer.kicker.count()
 	s.Refused.CPUShare, s.Refused.Measured = d.pacer.refusals.share(now)
 	return s
 }

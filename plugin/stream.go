@@ -56,7 +56,6 @@ func (p *pacer) run(ctx context.Context) error {
 		next = sooner(next, p.review(now))
 		next = sooner(next, p.missed.due(now, p.knowsContainer))
 		next = sooner(next, p.turns.post(now, forecasts(p.limiter.Snapshot(now))))
-		next = sooner(next, p.kick(now))
 		next = sooner(next, p.tellWaiting(now))
 		p.sweep(now)
 		wait := idleEvery
@@ -145,13 +144,6 @@ func (p *pacer) tellWaiting(now time.Time) (next time.Time) {
 	}
 	p.podEvents.inClusterOf(p.nodes())
 	return p.podEvents.look(now, p.notices, p.limiter)
-}
-
-// kick has kubelet come back to those whose turn it is, and gives the time at which to
-// look again; zero: not before something happens.
-func (p *pacer) kick(now time.Time) (next time.Time) {
-	defer p.caught("kick")
-	return p.kicker.look(now, p.holds())
 }
 
 // track keeps the set of starts under way.

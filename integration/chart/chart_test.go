@@ -79,7 +79,6 @@ kubeletConfig: /var/lib/kubelet/config.yaml
 seLinuxOptions: {type: spc_t}
 apiServer: {host: 10.0.0.1, port: 6443}
 startupTaint: {enabled: true}
-kick: {enabled: true}
 ownNode: {policy: true}
 startPolicies: {namespaceLabels: true, clusterScope: true}
 podMonitor: {enabled: true}
@@ -109,7 +108,6 @@ func TestEverySwitchRenders(t *testing.T) {
 	require.Contains(t, container.Env, corev1.EnvVar{Name: "KUBERNETES_SERVICE_PORT", Value: "6443"})
 	require.Subset(t, container.Args, []string{
 		"--http=0.0.0.0:9464", "--kubelet-config=/host/kubelet/config.yaml", "--startup-taint=pod-pacemaker.io/not-ready",
-		"--kick",
 	})
 	require.Equal(t, "127.0.0.1", container.ReadinessProbe.HTTPGet.Host, "nobody listens at 0.0.0.0")
 	require.Nil(t, container.LivenessProbe.HTTPGet, "everybody reaches that address")
@@ -117,7 +115,7 @@ func TestEverySwitchRenders(t *testing.T) {
 
 	files, err := Render(Release{Name: "pod-pacemaker", Namespace: "pacing"}, vals(t, everything))
 	require.NoError(t, err)
-	for _, name := range []string{"podmonitor.yaml", "prometheusrule.yaml", "dashboard.yaml", "startuptaint.yaml", "kick.yaml", "ownnode.yaml", "slots.yaml", "ownslots.yaml", "crds.yaml"} {
+	for _, name := range []string{"podmonitor.yaml", "prometheusrule.yaml", "dashboard.yaml", "startuptaint.yaml", "ownnode.yaml", "slots.yaml", "ownslots.yaml", "crds.yaml"} {
 		require.Contains(t, files, name)
 	}
 }
@@ -212,7 +210,6 @@ func TestWrongValuesAreRefused(t *testing.T) {
 		"{extraArgs: [hold]}":                 "extraArgs",
 		"{startupTaint: {key: 'a b'}}":        "key",
 		"{ownNode: {policy: 'yes'}}":          "policy",
-		"{kick: true}":                        "kick",
 		"{maxUnavailable: some}":              "maxUnavailable",
 		"{seLinuxOptions: {kind: x}}":         "kind",
 		"{podMonitor: {enabled: true}}":       "Prometheus cannot reach 127.0.0.1",

@@ -13,7 +13,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/pod-pacemaker/pod-pacemaker/integration/build"
@@ -107,23 +106,6 @@ func TestOldContainerdIsPacedAndNotHeldUp(t *testing.T) {
 	}
 }
 
-// The right to patch pods comes with the kick alone.
-var patchesPods = authorizationv1.ResourceAttributes{Verb: "patch", Resource: "pods"}
-
-// With the kick, a slot is empty on an old containerd for no longer than it takes
-// kubelet to come when it is called.
-func TestTheKickOnAnOldContainerd(t *testing.T) {
-	for name, version := range oldContainerds {
-		t.Run(version, func(t *testing.T) {
-			onNode(t, name, "")
-			kicker := chartAccess(t, "kicker", map[string]any{"kick": map[string]any{"enabled": true}, "namespace": map[string]any{"create": true}}, patchesPods)
-			d := startDaemonAs(t, kicker, "--kick", "--namespace", "kicker")
-			assertNoGate(t, d, version)
-			kickedHerd(t, d, version)
-		})
-	}
-}
-
 // assertNoGate puts a limit of 2 in force where no gate is used.
 func assertNoGate(t *testing.T, d *daemon, version string) {
 	t.Helper()
@@ -163,38 +145,6 @@ func refusedHerd(t *testing.T, d *daemon, version string) {
 	figure(t, "containerd %s: %d pods all ready after %.1f s (ideal %.1f s), %d refused at the sandbox, %d at the container; statistics and exec answer in %.2f s at most, %.2f s on the idle node",
 		version, herd, lastReady(all).Sub(begin).Seconds(), herd*2.0/limit, s.Refused.Sandbox, s.Refused.Container,
 		slices.Max(busy).Seconds(), slices.Max(idle).Seconds())
-}
-
-// kickedHerd runs the herd until it ends within 1.5 x ideal: the time that the
-// starts of this very run take one after the other, two at a time, without a gap. A
-// machine that has other work makes each start longer, and the gaps too, so a run
-// that is too long is repeated before it counts.
-func kickedHerd(t *testing.T, d *daemon, version string) {
-	t.Helper()
-	const limit, most = 2, 1.5
-	repeated(t, func(t *testing.T) string {
-		before := d.metric(t, `pod_pacemaker_kicks_total{result="done"}`)
-		h := runHerd(t, d, withLiveness)
-		took, ideal := h.took(), backToBack(h.all)/limit
-		ratio := took.Seconds() / ideal.Seconds()
-		kicks := d.metric(t, `pod_pacemaker_kicks_total{result="done"}`) - before
-		assertPacedLives(t, h.all, limit)
-		assert.GreaterOrEqual(t, kicks, float64(herdPods)/2, "kicks")
-		assert.Zero(t, d.metric(t, `pod_pacemaker_kicks_total{result="failed"}`))
-		s := d.status(t)
-		figure(t, "containerd %s, kicked: %d pods all ready after %.1f s, %.2f x the %.1f s of their starts back to back (ideal on an idle machine: %.1f s); %.0f kicks, %d refused at the sandbox, %d at the container",
-			version, herdPods, took.Seconds(), ratio, ideal.Seconds(), idealHerd().Seconds(), kicks, s.Refused.Sandbox, s.Refused.Container)
-		return above("the ratio to the ideal", ratio, most)
-	})
-}
-
-// backToBack is how long the starts of a herd took in all, until each process said
-// that it serves.
-func backToBack(all []life) (sum time.Duration) {
-	for _, l := range all {
-		sum += l.served.Sub(l.started)
-	}
-	return sum
 }
 
 func assertPacedLives(t *testing.T, all []life, limit int) {

@@ -57,7 +57,7 @@ func chartAccess(t *testing.T, release string, values map[string]any, last autho
 	values["fullnameOverride"] = release
 	files, err := chart.Render(chart.Release{Name: release, Namespace: release}, values)
 	require.NoError(t, err)
-	for _, name := range []string{"namespace.yaml", "serviceaccount.yaml", "ownnode.yaml", "rbac.yaml", "kick.yaml"} {
+	for _, name := range []string{"namespace.yaml", "serviceaccount.yaml", "ownnode.yaml", "rbac.yaml"} {
 		if files[name] != "" {
 			applied(t, files[name])
 		}

@@ -155,8 +155,6 @@ type Refused struct {
 	// NotAtSandbox is why nothing is refused at the sandbox, whatever the options say;
 	// empty: the runtime bears it.
 	NotAtSandbox string `json:"notAtSandbox,omitempty"`
-	// Kicked is for how many of them kubelet was called back when it was their turn.
-	Kicked uint64 `json:"kicked,omitzero"`
 }
 
 // Handlers is what the daemon's answers cost the runtime, which does nothing else

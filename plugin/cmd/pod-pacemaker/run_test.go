@@ -136,12 +136,12 @@ func TestRunPassesEveryFlagOn(t *testing.T) {
 		NodeName: "n", Kubeconfig: "/k", ConfigFile: "/c", NRISocket: "/n.sock", NRIIndex: "10",
 		RunDir: "/r", StateDir: "/s", GatePath: "", GateTimeout: 10 * time.Second, Hold: 0,
 		Namespace: "ns",
-		Gate:      plugin.GateNever, RefuseAt: plugin.RefuseContainer, Instance: "blue", HTTPAddress: "", Kick: true,
+		Gate:      plugin.GateNever, RefuseAt: plugin.RefuseContainer, Instance: "blue", HTTPAddress: "",
 		ProcRoot: "/host/proc", CgroupRoot: "/sys/fs/cgroup", KubeletProcess: []string{"rke2", "hyperkube"}, Version: "dev",
 	}, newStage(map[string]string{"NODE_NAME": "other", "KUBERNETES_SERVICE_HOST": "10.0.0.1"}).options(t,
 		"--node-name=n", "--namespace=ns", "--kubeconfig=/k", "--config=/c", "--nri-socket=/n.sock", "--nri-index=10", "--run-dir=/r",
 		"--gate-path=", "--gate-timeout=10s", "--hold=0", "--gate=never", "--refuse-at=container", "--instance=blue",
-		"--http=", "--kick", "--state-dir=/s", "--proc-root=/host/proc", "--kubelet-process=rke2,hyperkube", "--log-level=debug", "--log-format=json"))
+		"--http=", "--state-dir=/s", "--proc-root=/host/proc", "--kubelet-process=rke2,hyperkube", "--log-level=debug", "--log-format=json"))
 }
 
 func TestAnInstanceHasARunFolderOfItsOwn(t *testing.T) {
@@ -190,7 +190,6 @@ func TestRunRefusesWrongConfiguration(t *testing.T) {
 		{[]string{"--kubeconfig=/k"}, nil, []string{"--node-name: must be set when an API server is used"}},
 		{nil, map[string]string{"NODE_NAME": "Worker_3"}, []string{`env NODE_NAME: "Worker_3": `}},
 		{[]string{"--node-name=Worker_3"}, nil, []string{`--node-name: "Worker_3": `}},
-		{[]string{"--kick"}, nil, []string{"--kick: needs an API server that has the pods"}},
 		{[]string{"--proc-root=proc"}, nil, []string{`--proc-root: "proc": must be an absolute path`}},
 		{[]string{"--namespace=Ns"}, nil, []string{`--namespace: "Ns": `}},
 		{[]string{"--instance=Blue"}, nil, []string{`--instance: "Blue": `}},

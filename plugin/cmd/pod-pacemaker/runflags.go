@@ -50,7 +50,6 @@ func (f *runFlags) add(cmd *cobra.Command) {
 	fs.StringVar(&f.kubeletConfig, "kubelet-config", "", "kubelet's configuration `file`: --gate-timeout becomes 0.8 of its runtimeRequestTimeout, 1h at most, unless set")
 	addChoice(cmd, &f.RefuseAt, "refuse-at", "where pods too far back are refused: auto at the sandbox while that costs little CPU", plugin.RefuseAuto, plugin.RefuseSandbox, plugin.RefuseContainer)
 	fs.DurationVar(&f.Hold, "hold", 200*time.Millisecond, "how long one call of the runtime may be held for a pod whose turn is next, at most 1s (0: not at all)")
-	fs.BoolVar(&f.Kick, "kick", false, "where pods cannot wait in the gate, make kubelet come back at once to the one whose turn it is, by patching the pod's annotation "+plugin.TurnAnnotation)
 	fs.StringVar(&f.HTTPAddress, "http", "127.0.0.1:9464", "`address` of /metrics, /healthz and /readyz (empty: none)")
 	fs.StringVar(&f.DaemonSet, "daemonset", "", "`NAMESPACE/NAME` of the DaemonSet that runs this daemon: once that is removed, the daemon takes its files off the host (empty: they stay)")
 	fs.StringVar(&f.StartupTaint, "startup-taint", "", "`key` of a taint to take off the node once pods are paced (empty: no node is touched)")

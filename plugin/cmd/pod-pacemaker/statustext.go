@@ -157,9 +157,6 @@ func refusedText(r admin.Refused) string {
 	if r.NotAtSandbox != "" {
 		text += " (none at the sandbox: " + r.NotAtSandbox + ")"
 	}
-	if r.Kicked > 0 {
-		text += fmt.Sprintf(", %d called back by a kick", r.Kicked)
-	}
 	if r.CPUShare == 0 {
 		return text
 	}
