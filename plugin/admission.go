@@ -43,7 +43,7 @@ func (p *pacer) mayEnter(now time.Time, sandbox *api.PodSandbox, pod podwatch.Po
 	p.kubeletAsks(now, r)
 	if exemption(p.config.Load().Spec.Exemptions, r, pod, known) == "" {
 		d := p.letUp(now, p.joinLocked(now, r, "", pod))
-		if !d.Admitted && p.mayRefuse() && p.refusals.atSandbox(now, p.options.RefuseAt) {
+		if !d.Admitted && p.holds() && p.refusals.atSandbox(now, p.options.RefuseAt) {
 			r.refuse(sandbox.GetId(), now)
 			return r, d
 		}
@@ -129,13 +129,11 @@ func (p *pacer) takeNote(now time.Time, a *asking) (begins beginning, exempt str
 }
 
 // wait chooses how a container waits that may not start now: in the gate, for
-// the hold, or by being refused. One that a bound of running pods holds is refused,
-// whatever the handlers' budget says.
+// the hold, or by being refused.
 func (p *pacer) wait(ctx context.Context, a *asking, d throttle.Decision) (*api.Hook, error) {
 	now := time.Now()
-	refusing := p.budget.allows(refusalsStopped)
 	if p.gate.barred(a.candidate) == "" {
-		if room := a.t.Reserve(now, p.options.GateTimeout); !room.Admitted && (refusing || onlyRefused(room.Reason)) {
+		if room := a.t.Reserve(now, p.options.GateTimeout); !room.Admitted {
 			return nil, p.refuse(a.r, atContainer, a.ctr.GetId(), room)
 		}
 		p.logWait(now, a.r, d, "start waits in the gate", logrus.Fields{"container_id": a.ctr.GetId()})
@@ -155,11 +153,6 @@ func (p *pacer) wait(ctx context.Context, a *asking, d throttle.Decision) (*api.
 		if d = a.t.TryStart(time.Now()); d.Admitted {
 			return nil, nil
 		}
-	}
-	if !refusing && !onlyRefused(d.Reason) {
-		p.unpaced(a.r.uid, a.r.title(), unpacedBudget)
-		a.t.StartExempt(time.Now())
-		return nil, nil
 	}
 	return nil, p.refuse(a.r, atContainer, a.ctr.GetId(), d)
 }

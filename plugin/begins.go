@@ -28,7 +28,7 @@ func (p *pacer) beginsLocked(now time.Time, r *record, name string, pod podwatch
 		return startGoesOn
 	}
 	if t := p.limiter.Lookup(r.uid); t != nil {
-		if isDeleted(t) && p.mayRefuse() {
+		if isDeleted(t) && p.holds() {
 			return startNever
 		}
 		if r.goesOn(name, t) {

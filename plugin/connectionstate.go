@@ -28,7 +28,6 @@ func (c *connection) configured(number int, runtime, version string, process pro
 	c.mu.Unlock()
 	c.pacer.gate.setRuntime(runtime, version, process)
 	c.pacer.refusals.runtime.setRuntime(runtime, version)
-	c.pacer.refusals.spending.connected(c.options.ProcRoot, process)
 	c.pacer.requestTimeout.Store(int64(requestTimeout))
 	log := c.log.WithFields(logrus.Fields{"runtime": runtime, "runtime_version": version})
 	if why := c.pacer.gate.off(); why != "" {

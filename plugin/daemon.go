@@ -187,7 +187,6 @@ func (d *Daemon) pace(ctx context.Context) error {
 		return d.pacer.supervised(ctx, "keepSandboxes", func(ctx context.Context) error { return sandboxes.keep(ctx, file, d.options.Log) })
 	})
 	g.Go(func() error { return d.pacer.supervised(ctx, "run", d.pacer.run) })
-	g.Go(func() error { return d.pacer.supervised(ctx, "watchBudget", d.pacer.watchBudget) })
 	g.Go(func() error { return d.pacer.supervised(ctx, "connection", d.connection.run) })
 	g.Go(func() error { return d.pacer.supervised(ctx, "sensors", d.pacer.sensors.sampler.Run) })
 	if d.claimer != nil {

@@ -109,12 +109,9 @@ func (h *handlers) guard(ctx context.Context, name string, pod *api.PodSandbox, 
 		end := time.Now()
 		took, waited := end.Sub(begin), time.Duration(held.Load())
 		h.p.metrics.handlers.WithLabelValues(name).Observe(took.Seconds())
-		h.p.budget.add(end, took-waited, waited)
+		h.p.hold.charge(end, took-waited)
 		if h.took != nil {
 			h.took(end, took)
-		}
-		if h.p.refusals.spending.called(end, name) {
-			h.p.wake()
 		}
 		if fault := recover(); fault != nil {
 			if name == "RunPodSandbox" || name == "CreateContainer" {

@@ -73,12 +73,8 @@ func (n *node) exited(uid, name string) bool {
 	return ok
 }
 
-// holding tells whether a handler has taken of the time that handlers may wait.
-func (n *node) holding() bool {
-	n.p.hold.mu.Lock()
-	defer n.p.hold.mu.Unlock()
-	return !n.p.hold.last.IsZero() && n.p.hold.saved < n.p.hold.full()
-}
+// holding tells whether a handler has waited.
+func (n *node) holding() bool { return counted(n.t, n, "pod_pacemaker_held_seconds_total") > 0 }
 
 // logged gives a function that gives all that the daemon logged since.
 func (n *node) logged() func() string {

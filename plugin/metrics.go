@@ -31,8 +31,6 @@ type metrics struct {
 	gateWaiters prometheus.Gauge
 	generation  *prometheus.GaugeVec
 	handlers    *prometheus.HistogramVec
-	// budgetStage is which ways of waiting the handlers' budget leaves.
-	budgetStage prometheus.Gauge
 }
 
 // secondsBuckets spans from a start that need not wait to the longest waits.
@@ -70,10 +68,9 @@ func newMetrics() *metrics {
 		gateWaiters: prometheus.NewGauge(gauge("gate_waiters", "Hooks that wait in the gate.")),
 		generation:  prometheus.NewGaugeVec(gauge("config_generation", "Generation of the configuration in force."), []string{"config", "origin"}),
 		handlers:    prometheus.NewHistogramVec(histogram("handler_seconds", "Time spent in an NRI handler, holds included; the runtime's locks are held meanwhile.", handlerBuckets), []string{"handler"}),
-		budgetStage: prometheus.NewGauge(gauge("handler_budget_stage", "0 while the NRI handlers keep their budget of latency and wall time; 1: no pod is held in them, 2: none is refused either.")),
 	}
 	m.registry.MustRegister(m.waits, m.shadowWaits, m.admissions, m.starts, m.refusals, m.unpaced, m.panics, m.expired, m.refusalCPU, m.held,
-		m.waiting, m.starting, m.gateWaiters, m.generation, m.handlers, m.budgetStage,
+		m.waiting, m.starting, m.gateWaiters, m.generation, m.handlers,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }

@@ -66,19 +66,9 @@ func tuned(change func(*pacer)) nodeOption { return func(n *node) { n.tune = cha
 // holdsLong has handlers hold for as long as a test takes.
 var holdsLong = tuned(func(p *pacer) { p.options.Hold, p.hold.most = patience, patience })
 
-// takeTime has nothing depend on how fast this machine is: the budget of handlers is not
-// measured, nor are starts that make no progress, whose slots would be lent after 20 s.
-func (p *pacer) takeTime() {
-	p.budget.judgeNobody()
-	p.stalls.every = 24 * time.Hour
-}
-
-// judgeNobody has the budget kept however slow this machine is for a moment.
-func (b *handlerBudget) judgeNobody() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.since = time.Now().Add(24 * time.Hour) // only what is called after that counts
-}
+// takeTime has nothing depend on how fast this machine is: starts that make no progress,
+// whose slots would be lent after 20 s, are not measured.
+func (p *pacer) takeTime() { p.stalls.every = 24 * time.Hour }
 
 // standalone takes the API server away.
 func standalone(n *node) { n.options.InCluster = false }

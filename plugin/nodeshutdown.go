@@ -113,8 +113,5 @@ func (p *pacer) letUp(now time.Time, t *throttle.Ticket) throttle.Decision {
 
 // shutsOut tells whether nobody may start who would have to wait.
 func (p *pacer) shutsOut(now time.Time) bool {
-	return p.nodeShutdown.on(now) && p.mayRefuse()
+	return p.nodeShutdown.on(now) && p.holds()
 }
-
-// mayRefuse tells whether starts are refused at all.
-func (p *pacer) mayRefuse() bool { return p.holds() && p.budget.allows(refusalsStopped) }

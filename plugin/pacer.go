@@ -35,7 +35,6 @@ type pacer struct {
 	pods      podSource // nil: standalone
 	gate      *gateUse
 	hold      holdBudget
-	budget    *handlerBudget
 	refusals  refusalCost
 	metrics   *metrics
 	log       logrus.FieldLogger
@@ -77,7 +76,7 @@ func newPacer(o Options, pods podSource, m *metrics) *pacer {
 	p := &pacer{
 		options: o, limiter: throttle.New(time.Now(), throttle.Settings{}), pods: pods,
 		gate: newGateUse(o), metrics: m, log: o.Log, notices: noNotices{}, podEvents: newPodEvents(), nodes: func() int { return 0 },
-		signs: newSigns(o), stalls: newStalls(o), budget: newHandlerBudget(), missed: newMissedStarts(),
+		signs: newSigns(o), stalls: newStalls(o), missed: newMissedStarts(),
 		kubelet: newKubeletProcess(o),
 		records: map[string]*record{}, starting: map[string]*measured{},
 		mute:  newMuteCheck(),

@@ -174,7 +174,7 @@ func TestAnUnpacedStartIsToldOnThePod(t *testing.T) {
 		p.unpaced("uid", "default/web", unpacedPanic)
 	}
 	assert.Less(t, len(heard.take()), eventBurst+2)
-	for _, reason := range []throttle.Reason{unpacedNotAsked, unpacedPanic, unpacedBudget} {
+	for _, reason := range []throttle.Reason{unpacedNotAsked, unpacedPanic} {
 		assert.NotEmpty(t, unpacedTexts[reason])
 	}
 }

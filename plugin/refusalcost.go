@@ -22,8 +22,7 @@ const (
 
 // refusalCost says what refusals cost this node. Safe for concurrent use.
 type refusalCost struct {
-	spending runtimeSpending
-	runtime  sandboxRefusal
+	runtime sandboxRefusal
 
 	mu     sync.Mutex
 	cores  int
@@ -42,25 +41,23 @@ func (c *refusalCost) add(now time.Time, what refusalPoint) time.Duration {
 	defer c.mu.Unlock()
 	c.forgetLocked(now) // nobody may ever ask for the share
 	c.recent = append(c.recent, refusalMade{at: now, what: what})
-	return c.cost(what)
+	return what.cost()
 }
 
-func (c *refusalCost) cost(what refusalPoint) time.Duration {
-	cost := containerRefusalCPU
-	if what == atSandbox {
-		cost = sandboxRefusalCPU
+// cost is the CPU time that one refusal is taken to cost.
+func (p refusalPoint) cost() time.Duration {
+	if p == atSandbox {
+		return sandboxRefusalCPU
 	}
-	factor, _ := c.spending.factorNow()
-	return time.Duration(factor * float64(cost))
+	return containerRefusalCPU
 }
 
 // share gives the share of the node's CPU time that refusals cost over the last
-// minute, and whether that follows from what was measured on this node.
-func (c *refusalCost) share(now time.Time) (share float64, measured bool) {
+// minute.
+func (c *refusalCost) share(now time.Time) float64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	_, measured = c.spending.factorNow()
-	return c.shareLocked(now), measured
+	return c.shareLocked(now)
 }
 
 // forgetLocked drops what is older than the window.
@@ -74,7 +71,7 @@ func (c *refusalCost) shareLocked(now time.Time) float64 {
 	c.forgetLocked(now)
 	var used time.Duration
 	for _, r := range c.recent {
-		used += c.cost(r.what)
+		used += r.what.cost()
 	}
 	return used.Seconds() / (refusalWindow.Seconds() * float64(max(1, c.cores)))
 }

@@ -43,14 +43,12 @@ func (d *Daemon) Status() admin.Status {
 		Mode: string(d.options.Gate), Path: d.options.GatePath, Usable: why == "", WhyNot: why,
 		Waiters: int(d.pacer.atGate.Load()), TimeoutSeconds: admin.Seconds(d.options.GateTimeout.Seconds()),
 	}
-	stage, use, _ := d.pacer.budget.judge(now)
-	s.Handlers = admin.Handlers{P99Seconds: admin.Seconds(use.p99.Seconds()), Share: use.share, Budget: stage.String()}
 	s.Refused = admin.Refused{
 		Sandbox:   d.pacer.refusedSandboxes.Load(),
 		Container: d.pacer.refusedContainers.Load(),
 	}
 	s.Refused.NotAtSandbox = d.pacer.refusals.runtime.barred()
-	s.Refused.CPUShare, s.Refused.Measured = d.pacer.refusals.share(now)
+	s.Refused.CPUShare = d.pacer.refusals.share(now)
 	return s
 }
 

@@ -50,7 +50,6 @@ func (p *pacer) run(ctx context.Context) error {
 			p.claimer.Wake()
 		}
 		p.publish()
-		p.refusals.spending.sample(now)
 		p.findMute(now)
 		next = sooner(next, p.findStalls(now))
 		next = sooner(next, p.review(now))

@@ -14,15 +14,12 @@ const (
 	unpacedNotAsked throttle.Reason = "NotAsked"
 	// unpacedPanic: the handler that would have decided failed.
 	unpacedPanic throttle.Reason = "Panic"
-	// unpacedBudget: while the handlers are too slow, only a bound of running pods refuses.
-	unpacedBudget throttle.Reason = "HandlerBudget"
 )
 
 // unpacedTexts say it to people, after the pod's name.
 var unpacedTexts = map[throttle.Reason]string{
 	unpacedNotAsked: "a start went on without its turn: it is counted from now on",
 	unpacedPanic:    "a handler failed: the pod goes on unpaced",
-	unpacedBudget:   "starts unpaced: it is not refused while the handlers are too slow for the runtime",
 }
 
 // unpaced counts a start that goes on unpaced, and says so in the log and on the pod.

@@ -59,8 +59,8 @@ func TestAnIdleDaemonWakesRarely(t *testing.T) {
 				p.limiter.Configure(time.Now(), c.settings)
 				c.before(p.limiter)
 				ctx, cancel := context.WithCancel(t.Context())
-				ended := make(chan error, 3)
-				for _, loop := range []func(context.Context) error{p.run, p.sensors.sampler.Run, p.watchBudget} {
+				ended := make(chan error, 2)
+				for _, loop := range []func(context.Context) error{p.run, p.sensors.sampler.Run} {
 					go func() { ended <- loop(ctx) }()
 				}
 				time.Sleep(time.Minute) // it comes to rest

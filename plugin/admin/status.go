@@ -54,10 +54,9 @@ type About struct {
 	Config   Config    `json:"config"`
 	// Signals are what is measured of the node, limited or not, in the order of
 	// [throttle.Signal].
-	Signals  []Signal `json:"signals,omitempty"`
-	Gate     Gate     `json:"gate"`
-	Refused  Refused  `json:"refused"`
-	Handlers Handlers `json:"handlers,omitzero"`
+	Signals []Signal `json:"signals,omitempty"`
+	Gate    Gate     `json:"gate"`
+	Refused Refused  `json:"refused"`
 
 	// Adaptive says what the number of starts at a time was found by; absent where it
 	// is not found by itself.
@@ -148,24 +147,11 @@ type Refused struct {
 	Sandbox   uint64 `json:"sandbox"`
 	Container uint64 `json:"container"`
 	// CPUShare is the share of the node's CPU time that refusals cost over the last
-	// minute, from 0 to 1. It follows from what the runtime was seen to spend on this
-	// node where Measured is true, else from what it spends on a small one.
+	// minute, from 0 to 1, estimated from what they cost on a small node.
 	CPUShare float64 `json:"cpuShare,omitzero"`
-	Measured bool    `json:"measured,omitzero"`
 	// NotAtSandbox is why nothing is refused at the sandbox, whatever the options say;
 	// empty: the runtime bears it.
 	NotAtSandbox string `json:"notAtSandbox,omitempty"`
-}
-
-// Handlers is what the daemon's answers cost the runtime, which does nothing else
-// meanwhile, over the last 30 seconds. Time for which a pod was held is left out.
-type Handlers struct {
-	// P99Seconds is the 99th percentile of the time that one answer took, Share the
-	// share of wall time that all of them took.
-	P99Seconds Seconds `json:"p99Seconds"`
-	Share      float64 `json:"share"`
-	// Budget is kept, or says which ways of waiting have stopped because it is not.
-	Budget string `json:"budget"`
 }
 
 // Held says which limit holds a start back, and by what measure.

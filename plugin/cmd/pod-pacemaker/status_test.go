@@ -46,8 +46,7 @@ func herd() admin.Status {
 	s.PodWatch = &admin.PodWatch{Healthy: true}
 	s.Config = admin.Config{Name: "default", Origin: "API", Generation: 4}
 	s.Gate = admin.Gate{Mode: "auto", Path: "/opt/gate", Usable: true, Waiters: 1, TimeoutSeconds: 100}
-	s.Handlers = admin.Handlers{P99Seconds: 0.0004, Share: 0.0006, Budget: "kept"}
-	s.Refused = admin.Refused{Sandbox: 3, Container: 1, CPUShare: 0.0054, Measured: true}
+	s.Refused = admin.Refused{Sandbox: 3, Container: 1, CPUShare: 0.0054}
 	return s
 }
 
@@ -82,7 +81,6 @@ func TestStatusShowsWhatIsWrong(t *testing.T) {
 	s.Config = admin.Config{Origin: "None"}
 	s.Limits, s.Limit, s.Pace = admin.Limits{}, 0, admin.Pace{}
 	s.Gate.Usable, s.Gate.WhyNot = false, "the hook is missing"
-	s.Handlers = admin.Handlers{P99Seconds: 0.25, Share: 0.3, Budget: "holds stopped"}
 	f := &fixed{status: s, unready: errors.New("not connected to containerd")}
 	_, stdout, _ := call(t, "status", "--run-dir", serve(t, f))
 	assertGolden(t, "status-faults", stdout)

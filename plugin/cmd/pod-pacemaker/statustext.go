@@ -70,14 +70,6 @@ func headLines(s admin.Status) []line {
 	entry("limits", limits)
 	entry("gate", gateText(s.Gate))
 	entry("refused", refusedText(s.Refused))
-	if s.Handlers.Budget != "" && s.Handlers.Budget != "kept" {
-		lines = append(lines, line{text: clean(fmt.Sprintf("  handlers  TOO SLOW, %s: 99 %% answer the runtime within %s, all take %.0f %% of the time",
-			s.Handlers.Budget, human(s.Handlers.P99Seconds.Duration()), 100*s.Handlers.Share)), style: alarm})
-	}
-	if s.Handlers.P99Seconds > 0 && s.Handlers.Budget == "kept" {
-		entry("handlers", fmt.Sprintf("99 %% answer the runtime within %s, all take %.2f %% of the time",
-			human(s.Handlers.P99Seconds.Duration()), 100*s.Handlers.Share))
-	}
 	if s.Pace.Seconds > 0 {
 		entry("pace", fmt.Sprintf("a start about every %s (%s)", human(s.Pace.Seconds.Duration()), observed(s.Pace.Observed)))
 	}
@@ -160,11 +152,7 @@ func refusedText(r admin.Refused) string {
 	if r.CPUShare == 0 {
 		return text
 	}
-	basis := "estimated"
-	if r.Measured {
-		basis = "measured"
-	}
-	return fmt.Sprintf("%s; %.1f %% of the node's CPU in the last minute (%s)", text, 100*r.CPUShare, basis)
+	return fmt.Sprintf("%s; %.1f %% of the node's CPU in the last minute (estimated)", text, 100*r.CPUShare)
 }
 
 func slotsText(s admin.Slots) string {
