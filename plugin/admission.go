@@ -40,7 +40,6 @@ func (p *pacer) mayEnter(now time.Time, sandbox *api.PodSandbox, pod podwatch.Po
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	r := p.recordOfLocked(sandbox)
-	p.kubeletAsks(now, r)
 	if exemption(p.config.Load().Spec.Exemptions, r, pod, known) == "" {
 		d := p.letUp(now, p.joinLocked(now, r, "", pod))
 		if !d.Admitted && p.holds() && p.refusals.atSandbox(now, p.options.RefuseAt) {
@@ -111,7 +110,6 @@ func (p *pacer) takeNote(now time.Time, a *asking) (begins beginning, exempt str
 	p.mu.Lock()
 	defer p.mu.Unlock() // also when it panics: the next pod needs the lock
 	a.r = p.recordOfLocked(a.sandbox)
-	p.kubeletAsks(now, a.r)
 	a.r.enter(a.sandbox.GetId())
 	a.r.create(a.ctr, now)
 	for _, c := range a.r.containers {

@@ -98,10 +98,6 @@ func (p *pacer) countRunning(now time.Time, uid string, pod podwatch.Pod) bool {
 		return false
 	}
 	ready := pod.ContainersReady && pod.Describes(run.ids)
-	if ready && p.isStarting(uid) {
-		reason, _, _ := p.howReady(now, pod, run)
-		ready = reason == throttle.Ready
-	}
 	p.mu.Lock()
 	defer p.mu.Unlock() // until it is counted: its end must not be told before
 	r := p.records[uid]

@@ -197,10 +197,7 @@ func (p *pacer) noteOver(t *throttle.Ticket, at time.Time) (s shadow, ok bool) {
 // judgeShadow looks whether a start that went on at once is really over, while its
 // ticket still waits.
 func (p *pacer) judgeShadow(now time.Time, t *throttle.Ticket, pod podwatch.Pod) {
-	if pod.Probed {
-		p.kubelet.now(now)
-	}
-	if reason, since, _ := p.howItEnded(now, pod); reason != "" && reason != throttle.Inferred {
+	if reason, since, _ := p.howItEnded(now, pod); reason != "" {
 		p.noteOver(t, since)
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"path/filepath"
 	"regexp"
-	"strings"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -98,9 +97,6 @@ type Options struct {
 	// ProcRoot and CgroupRoot are where the host's /proc and /sys/fs/cgroup are;
 	// absolute paths.
 	ProcRoot, CgroupRoot string
-	// KubeletProcess is what the process of kubelet may be called, as /proc/PID/comm has
-	// it. Empty: restarts of kubelet are not noticed.
-	KubeletProcess []string
 	// DaemonSet is the one that runs this daemon, as NAMESPACE/NAME. When the
 	// daemon ends because that was removed, it takes its files off the host. Empty:
 	// they stay.
@@ -163,9 +159,6 @@ func (o Options) Validate() error {
 	fault(len(o.SocketPath()) > 100, "--run-dir: %q: must be shorter, a unix socket's path has at most 107 bytes", o.RunDir)
 	fault(o.StateDir != "" && !filepath.IsAbs(o.StateDir), "--state-dir: %q: must be an absolute path, or empty to keep nothing", o.StateDir)
 	fault(!filepath.IsAbs(o.ProcRoot), "--proc-root: %q: must be an absolute path", o.ProcRoot)
-	for _, name := range o.KubeletProcess {
-		fault(name == "" || strings.Contains(name, "/"), "--kubelet-process: %q: must be names of processes, like \"kubelet\", or empty to look for none", name)
-	}
 	fault(o.GatePath != "" && !filepath.IsAbs(o.GatePath), "--gate-path: %q: must be an absolute path on the host, or empty for no gate", o.GatePath)
 	fault(o.DaemonSet != "" && !namespacedName.MatchString(o.DaemonSet), "--daemonset: %q: must be NAMESPACE/NAME", o.DaemonSet)
 	fault(o.DaemonSet != "" && o.Standalone(), "--daemonset: needs an API server to ask")

@@ -48,7 +48,6 @@ func TestInvalidOptionsNameTheFlag(t *testing.T) {
 		{"--nri-index", func(o *Options) { o.NRIIndex = "" }},
 		{"--run-dir", func(o *Options) { o.RunDir = "run" }},
 		{"--run-dir", func(o *Options) { o.RunDir = "/" + strings.Repeat("d", 100) }},
-		{"--kubelet-process", func(o *Options) { o.KubeletProcess = []string{"kubelet", "/usr/bin/kubelet"} }},
 		{"--gate-path", func(o *Options) { o.GatePath = "pacemaker-gate" }},
 		{"--gate-timeout", func(o *Options) { o.GateTimeout = time.Second - 1 }},
 		{"--gate-timeout", func(o *Options) { o.GateTimeout = time.Hour + 1 }},

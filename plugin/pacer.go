@@ -44,7 +44,6 @@ type pacer struct {
 	signs     *signs
 	stalls    *stalls
 	missed    *missedStarts
-	kubelet   *kubeletProcess
 	sensors   *sensors
 	keeper    *policies.Keeper
 	claimer   interface{ Wake() } // nil: no policy can have the scope Cluster
@@ -77,7 +76,6 @@ func newPacer(o Options, pods podSource, m *metrics) *pacer {
 		options: o, limiter: throttle.New(time.Now(), throttle.Settings{}), pods: pods,
 		gate: newGateUse(o), metrics: m, log: o.Log, notices: noNotices{}, podEvents: newPodEvents(), nodes: func() int { return 0 },
 		signs: newSigns(o), stalls: newStalls(o), missed: newMissedStarts(),
-		kubelet: newKubeletProcess(o),
 		records: map[string]*record{}, starting: map[string]*measured{},
 		mute:  newMuteCheck(),
 		woken: make(chan struct{}, 1), pulse: make(chan chan<- struct{}),

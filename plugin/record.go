@@ -23,7 +23,6 @@ type record struct {
 	containers           map[string]*container
 	exits                map[string]exits // by container name, in the present sandbox
 	shadow               *shadow          // of the start that went on at once; nil: none did
-	word                 vouched          // kubelet's, that the pod is ready
 	waitSaid             time.Time        // the arrival of the start of which was said that it waits
 }
 
@@ -177,7 +176,6 @@ func (r *record) exit(c *container, at time.Time) {
 type progress struct {
 	ids      map[string]string // of the containers that run, by name
 	youngest time.Time         // when the last of them began to run
-	probed   time.Time         // when the first of them did that has probes by the report; zero: none has
 	begun    bool              // one of them was made for this start
 	failed   bool              // one that was made for this start ended, or could not start
 }
@@ -196,9 +194,6 @@ func (r *record) progress(joined time.Time, report podwatch.Pod) progress {
 		run.begun = run.begun || ofStart
 		if c.since.After(run.youngest) {
 			run.youngest = c.since
-		}
-		if report.Containers[c.name].Probed && (run.probed.IsZero() || c.since.Before(run.probed)) {
-			run.probed = c.since
 		}
 	}
 	return run

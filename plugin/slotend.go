@@ -12,9 +12,6 @@ import (
 // podChanged takes over what the pod watch tells of a pod.
 func (p *pacer) podChanged(pod podwatch.Pod, deleted bool) {
 	now := time.Now()
-	if pod.Probed && p.isStarting(pod.UID) {
-		p.kubelet.now(now) // what it says may be the word of a kubelet that was restarted
-	}
 	p.compare(now, pod, deleted)
 	p.regroup(now, pod, deleted)
 	if deleted && !pod.Static { // of a static pod, only the mirror was deleted
@@ -97,27 +94,15 @@ func (p *pacer) judgeAllWaiting(now time.Time) {
 // say. It gives the time at which to ask again, zero where a change of the pod
 // will tell.
 func (p *pacer) judgeStarting(now time.Time, t *throttle.Ticket, pod podwatch.Pod) (again time.Time) {
-	if pod.Probed {
-		p.kubelet.now(now)
-	}
 	reason, since, again := p.howItEnded(now, pod)
-	switch reason {
-	case "":
+	if reason == "" {
 		return again
-	case throttle.Inferred:
-		again = p.judgeBySigns(now, t)
-	default:
-		again = p.endStart(now, t, reason, since)
 	}
-	if pod.Probed && since.Before(now) {
-		p.countRunning(now, pod.UID, pod) // it may be ready only now
-	}
-	return again
+	return p.endStart(now, t, reason, since)
 }
 
 // howItEnded tells how, and since when, the start of a pod is over; an empty
-// reason: it is not, and again is when to look though nothing changes. Inferred:
-// only the node's own signs can tell.
+// reason: it is not, and again is when to look though nothing changes.
 func (p *pacer) howItEnded(now time.Time, pod podwatch.Pod) (reason throttle.Reason, since, again time.Time) {
 	switch {
 	case pod.Deleting:
@@ -133,10 +118,10 @@ func (p *pacer) howItEnded(now time.Time, pod podwatch.Pod) (reason throttle.Rea
 	if !run.begun || !pod.Describes(run.ids) {
 		return "", time.Time{}, time.Time{}
 	}
-	if pod.Probed {
-		return p.howReady(now, pod, run)
+	if pod.Probed && pod.ContainersReady {
+		return throttle.Ready, now, time.Time{}
 	}
-	if !pod.AllRunning {
+	if pod.Probed || !pod.AllRunning {
 		return "", time.Time{}, time.Time{}
 	}
 	settled := run.youngest.Add(p.config.Load().Spec.GetSettleTime())
@@ -144,23 +129,6 @@ func (p *pacer) howItEnded(now time.Time, pod podwatch.Pod) (reason throttle.Rea
 		return "", time.Time{}, settled
 	}
 	return throttle.Settled, settled, time.Time{}
-}
-
-// howReady is howItEnded of a pod that has probes and whose containers run.
-func (p *pacer) howReady(now time.Time, pod podwatch.Pod, run progress) (reason throttle.Reason, since, again time.Time) {
-	if !pod.ContainersReady {
-		p.noteUnready(pod, run)
-		return "", time.Time{}, time.Time{}
-	}
-	switch until := p.doubt(pod, run); {
-	case until.IsZero():
-		return throttle.Ready, now, time.Time{}
-	case now.Before(until):
-		return "", time.Time{}, until
-	case pod.StartupOnly:
-		return throttle.Inferred, pod.ReadinessSince, time.Time{}
-	}
-	return throttle.Ready, pod.ReadinessSince, time.Time{}
 }
 
 func terminal(pod podwatch.Pod) throttle.Reason {
@@ -186,9 +154,6 @@ func (p *pacer) progressOf(uid string, report podwatch.Pod) progress {
 // review asks again about every start under way, and gives the time of the next
 // review; zero: none is needed before something changes.
 func (p *pacer) review(now time.Time) (next time.Time) {
-	if p.pods != nil {
-		p.kubelet.follow(now)
-	}
 	for _, uid := range p.startingUIDs() {
 		next = sooner(next, p.reviewOne(now, uid))
 	}

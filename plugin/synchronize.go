@@ -16,9 +16,6 @@ import (
 // reality is; those that have started are found out by the next review.
 func (p *pacer) synchronize(pods []*api.PodSandbox, ctrs []*api.Container) {
 	now := time.Now()
-	if p.pods != nil {
-		p.kubelet.now(now) // before any start is judged; no lock is held
-	}
 	p.missed.told(now)
 	p.gate.sandboxes.exist(pods)
 	lost, found := p.rebuild(now, alive(pods, ctrs), ctrs)

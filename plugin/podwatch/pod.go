@@ -38,10 +38,6 @@ type Pod struct {
 	// Probed is true when any app container or sidecar has a readiness or a startup probe,
 	// so that ContainersReady says more than "runs".
 	Probed bool
-	// ProbeEvery is the longest period of these probes; 0 unless Probed.
-	ProbeEvery time.Duration
-	// StartupOnly is true when any of these containers has a startup probe and no readiness probe.
-	StartupOnly bool
 	// Containers holds every container of the spec by name; names are unique over all kinds.
 	Containers map[string]Container
 	// Facts are what start policies ask of the pod; nil: nobody asked, see [Watch.TakeFacts], or they are
@@ -58,9 +54,6 @@ type Pod struct {
 	Phase   corev1.PodPhase
 	// ContainersReady is the pod condition of that name. Readiness gates have no part in it.
 	ContainersReady bool
-	// ReadinessSince is when the kubelet last changed ContainersReady, to the second, by the node's clock. It is zero
-	// before the kubelet reported it.
-	ReadinessSince time.Time
 	// AllRunning is true when every app container and sidecar runs. A container that ended and will not be
 	// started again (the finished half of a Job's pod) does not count against it, but at least one must run.
 	AllRunning bool
@@ -105,8 +98,6 @@ func (k Kind) String() string {
 // Container is one container of a pod's spec, with what the kubelet last reported of it.
 type Container struct {
 	Kind Kind
-	// Probed is true when it has a readiness or a startup probe.
-	Probed bool
 	// RestartPolicy is the container's own restartPolicy, empty when it follows the pod's.
 	RestartPolicy string
 	// Running is true while the kubelet reports the container as running.

@@ -14,9 +14,6 @@ import (
 // reasonCrashLoop is the kubelet's reason for a container that waits before it is started yet again.
 const reasonCrashLoop = "CrashLoopBackOff"
 
-// probePeriod is the period of a probe that names none.
-const probePeriod = 10 * time.Second
-
 // cached is what the informer keeps instead of the API's pod.
 type cached struct {
 	metav1.ObjectMeta // namespace, name, uid and resourceVersion, which client-go reads; nothing else is set
@@ -98,7 +95,7 @@ func trim(p *corev1.Pod) Pod {
 	}
 	for i := range p.Status.Conditions {
 		if c := &p.Status.Conditions[i]; c.Type == corev1.ContainersReady {
-			pod.ContainersReady, pod.ReadinessSince = c.Status == corev1.ConditionTrue, c.LastTransitionTime.Time
+			pod.ContainersReady = c.Status == corev1.ConditionTrue
 		}
 	}
 	pod.addStop(p)
@@ -106,7 +103,7 @@ func trim(p *corev1.Pod) Pod {
 	return pod
 }
 
-// addContainers fills Containers and what follows from them: Probed, ProbeEvery, StartupOnly, AllRunning, RunningSince,
+// addContainers fills Containers and what follows from them: Probed, AllRunning, RunningSince,
 // CrashLooping.
 func (pod *Pod) addContainers(p *corev1.Pod) {
 	spec, status := &p.Spec, &p.Status
@@ -134,7 +131,7 @@ func (pod *Pod) addContainers(p *corev1.Pod) {
 
 // add puts one container in the map and returns its state as reported among statuses.
 func (pod *Pod) add(c *corev1.Container, kind Kind, statuses []corev1.ContainerStatus) corev1.ContainerState {
-	out := Container{Kind: kind, Probed: kind != Ephemeral && (c.ReadinessProbe != nil || c.StartupProbe != nil)}
+	out := Container{Kind: kind}
 	if c.RestartPolicy != nil {
 		out.RestartPolicy = string(*c.RestartPolicy)
 	}
@@ -153,23 +150,8 @@ func (pod *Pod) add(c *corev1.Container, kind Kind, statuses []corev1.ContainerS
 	if state.Waiting != nil && state.Waiting.Reason == reasonCrashLoop {
 		pod.CrashLooping = true
 	}
-	if out.Probed {
-		pod.Probed, pod.ProbeEvery = true, max(pod.ProbeEvery, probeEvery(c.ReadinessProbe), probeEvery(c.StartupProbe))
-		pod.StartupOnly = pod.StartupOnly || c.ReadinessProbe == nil
-	}
+	pod.Probed = pod.Probed || c.ReadinessProbe != nil || c.StartupProbe != nil
 	return state
-}
-
-// probeEvery gives the period of a probe, 0 where there is none.
-func probeEvery(probe *corev1.Probe) time.Duration {
-	switch {
-	case probe == nil:
-		return 0
-	case probe.PeriodSeconds <= 0:
-		return probePeriod
-	default:
-		return time.Duration(probe.PeriodSeconds) * time.Second
-	}
 }
 
 func initKind(c *corev1.Container) Kind {

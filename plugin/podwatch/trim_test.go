@@ -196,31 +196,8 @@ func TestTrimProbes(t *testing.T) {
 	}))
 	require.Equal(t, map[string]Container{
 		"setup": {Kind: Init}, "other": {Kind: App},
-		"proxy": {Kind: Sidecar, RestartPolicy: "Always", Probed: true}, "app": {Kind: App, Probed: true},
+		"proxy": {Kind: Sidecar, RestartPolicy: "Always"}, "app": {Kind: App},
 	}, pod.Containers)
-	require.Equal(t, 12*time.Second, pod.ProbeEvery)
-	require.False(t, pod.StartupOnly)
-
-	pod = trim(webPod(func(p *corev1.Pod) {
-		p.Spec.Containers = append(p.Spec.Containers, container("other"))
-		p.Spec.Containers[0].StartupProbe, p.Spec.Containers[1].ReadinessProbe = every(0), every(1)
-	}))
-	require.Equal(t, 10*time.Second, pod.ProbeEvery, "the API's default")
-	require.True(t, pod.StartupOnly)
-}
-
-func TestTrimReadinessSince(t *testing.T) {
-	t.Parallel()
-	for _, status := range []corev1.ConditionStatus{corev1.ConditionTrue, corev1.ConditionFalse} {
-		pod := trim(webPod(func(p *corev1.Pod) {
-			p.Status.Conditions = []corev1.PodCondition{
-				{Type: corev1.ContainersReady, Status: status, LastTransitionTime: metav1.NewTime(noon)},
-				{Type: corev1.PodReady, Status: status, LastTransitionTime: metav1.NewTime(noon.Add(time.Hour))},
-			}
-		}))
-		require.Equal(t, noon, pod.ReadinessSince)
-	}
-	require.Zero(t, trim(webPod()).ReadinessSince)
 }
 
 func TestTrimCrashLooping(t *testing.T) {

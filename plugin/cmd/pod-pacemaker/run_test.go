@@ -126,7 +126,7 @@ func TestRunHasTheDocumentedDefaults(t *testing.T) {
 		GateTimeout: 100 * time.Second, Hold: 200 * time.Millisecond,
 		Namespace: "pod-pacemaker",
 		Gate:      plugin.GateAuto, RefuseAt: plugin.RefuseAuto, HTTPAddress: "127.0.0.1:9464",
-		ProcRoot: "/proc", CgroupRoot: "/sys/fs/cgroup", KubeletProcess: []string{"kubelet", "kubelite", "k3s", "k3s-server", "k3s-agent"}, Version: "dev",
+		ProcRoot: "/proc", CgroupRoot: "/sys/fs/cgroup", Version: "dev",
 	}, newStage(nil).options(t))
 }
 
@@ -137,11 +137,11 @@ func TestRunPassesEveryFlagOn(t *testing.T) {
 		RunDir: "/r", StateDir: "/s", GatePath: "", GateTimeout: 10 * time.Second, Hold: 0,
 		Namespace: "ns",
 		Gate:      plugin.GateNever, RefuseAt: plugin.RefuseContainer, Instance: "blue", HTTPAddress: "",
-		ProcRoot: "/host/proc", CgroupRoot: "/sys/fs/cgroup", KubeletProcess: []string{"rke2", "hyperkube"}, Version: "dev",
+		ProcRoot: "/host/proc", CgroupRoot: "/sys/fs/cgroup", Version: "dev",
 	}, newStage(map[string]string{"NODE_NAME": "other", "KUBERNETES_SERVICE_HOST": "10.0.0.1"}).options(t,
 		"--node-name=n", "--namespace=ns", "--kubeconfig=/k", "--config=/c", "--nri-socket=/n.sock", "--nri-index=10", "--run-dir=/r",
 		"--gate-path=", "--gate-timeout=10s", "--hold=0", "--gate=never", "--refuse-at=container", "--instance=blue",
-		"--http=", "--state-dir=/s", "--proc-root=/host/proc", "--kubelet-process=rke2,hyperkube", "--log-level=debug", "--log-format=json"))
+		"--http=", "--state-dir=/s", "--proc-root=/host/proc", "--log-level=debug", "--log-format=json"))
 }
 
 func TestAnInstanceHasARunFolderOfItsOwn(t *testing.T) {

@@ -43,7 +43,6 @@ func (f *runFlags) add(cmd *cobra.Command) {
 	fs.StringVar(&f.RunDir, "run-dir", defaultRunDir, "`folder` of gate.sock and admin.sock, under the same path for the hook on the host; with --instance NAME its default is the folder NAME in it")
 	fs.StringVar(&f.StateDir, "state-dir", "/var/lib/pod-pacemaker", "`folder` that keeps the last good PacemakerConfig, to use it until the API server answers (empty: nothing is kept)")
 	fs.StringVar(&f.ProcRoot, "proc-root", "/proc", "`folder` where the host's /proc is mounted, which shows the processes of other pods")
-	fs.StringSliceVar(&f.KubeletProcess, "kubelet-process", []string{"kubelet", "kubelite", "k3s", "k3s-server", "k3s-agent"}, "`names` that kubelet's process may have, by which the daemon notices its restarts: kubelet then calls pods ready that it has not probed (empty: restarts go unnoticed)")
 	addChoice(cmd, &f.Gate, "gate", "whether containers wait in the gate: auto where it is known to do no harm, always, never", plugin.GateAuto, plugin.GateAlways, plugin.GateNever)
 	fs.StringVar(&f.GatePath, "gate-path", "/opt/pod-pacemaker/bin/"+gateName, "the hook's absolute `path` on the host (empty: no gate)")
 	fs.DurationVar(&f.GateTimeout, "gate-timeout", 100*time.Second, "how long a container may wait in the gate; must be below kubelet's runtimeRequestTimeout")
