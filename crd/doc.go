@@ -8,7 +8,6 @@
 // it watches the API server and tells which config is in force now, and Policies does
 // the same for StartPolicies, of which package startpolicy says what they mean.
 //
-// A bad object never ends the process. The last good version of an invalid
-// PacemakerConfig stays in force, an invalid StartPolicy holds no pod, and when the API
-// server is away, everything stays as it is.
+// A bad object never ends the process. The last good version of an invalid object stays
+// in force, and when the API server is away, everything stays as it is.
 package crd

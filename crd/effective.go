@@ -36,15 +36,6 @@ func FromFile(config *v1alpha1.PacemakerConfig) Effective {
 	return Effective{Name: config.Name, Origin: OriginFile, Spec: *config.Spec.DeepCopy()}
 }
 
-func fromDisk(config *v1alpha1.PacemakerConfig) Effective {
-	e := fromAPI(config)
-	e.Origin = OriginDisk
-	return e
-}
-
-func fromAPI(config *v1alpha1.PacemakerConfig) Effective {
-	return Effective{
-		Name: config.Name, Origin: OriginAPI, Generation: config.Generation,
-		Spec: *config.Spec.DeepCopy(),
-	}
+func fromObject(config *v1alpha1.PacemakerConfig, origin Origin) Effective {
+	return Effective{Name: config.Name, Origin: origin, Generation: config.Generation, Spec: *config.Spec.DeepCopy()}
 }

@@ -2,19 +2,13 @@ package crd
 
 import (
 	"context"
-	"fmt"
-	"maps"
 	"reflect"
 	"slices"
-	"strings"
 	"sync"
 
 	"github.com/sirupsen/logrus"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/cache"
 
-	"github.com/pod-pacemaker/pod-pacemaker/crd/informer"
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 )
 
@@ -22,174 +16,108 @@ import (
 // server for its instance that select its node. Where there are none, those of its
 // file are in force. Make one with [Source.Policies], before the Source runs.
 //
-// A policy that is not valid holds no pod, and that is logged once. While the API
-// server is away, or does not know StartPolicies, everything stays as it is.
+// Of a policy that becomes invalid, the last good version stays in force; one that was never
+// valid holds no pod. While the API server is away, or does not know StartPolicies, everything
+// stays as it is.
 type Policies struct {
-	source   *Source
+	objects  *follower[v1alpha1.StartPolicy]
 	log      logrus.FieldLogger
 	fallback []*v1alpha1.StartPolicy
 	onChange func([]*v1alpha1.StartPolicy)
-	changed  chan struct{} // holds at most one: something to decide upon
-	told     chan struct{} // closed once it is known which policies there are
-	tellOnce sync.Once
-	kept     *keptPolicies // nil: nothing is kept on disk
-	unkept   string        // the last fault of keeping them that was logged
 
 	mu      sync.Mutex
-	objects map[string]*policyObject
 	current []*v1alpha1.StartPolicy
 }
 
-// policyObject is what is known of one StartPolicy.
-type policyObject struct {
-	uid        types.UID
-	generation int64
-	instance   string
-	good       *v1alpha1.StartPolicy // the newest version; nil: it is not valid
-	fault      string
-	unknown    string // what of it was left out
+var policyKind = kind[v1alpha1.StartPolicy]{
+	name: v1alpha1.PolicyKind, plural: "StartPolicies", logged: "policy", resource: v1alpha1.PolicyResource, decode: decodePolicy,
+	about: func(p *v1alpha1.StartPolicy) about {
+		return about{&p.ObjectMeta, p.Spec.Instance, p.Spec.NodeSelector, &p.Spec}
+	},
 }
 
-// Policies makes Policies that follow the labels of the source's node. onChange is told
+// Policies makes Policies that follow the labels of the source's node, and count their panics
+// where the source does. onChange is told
 // what is in force when Run begins and whenever that changes: in order, never twice
-// at a time, and without a lock held. What it is given must not be changed. It is to be
-// called once.
+// at a time, and without a lock held. What it is given must not be changed.
 func (s *Source) Policies(fallback []*v1alpha1.StartPolicy, onChange func([]*v1alpha1.StartPolicy)) *Policies {
-	p := &Policies{
-		source: s, log: s.log, fallback: fallback, onChange: onChange,
-		changed: make(chan struct{}, 1), told: make(chan struct{}),
-		objects: map[string]*policyObject{}, current: fallback,
-	}
-	s.onLabels = p.wake
+	p := &Policies{log: s.log, fallback: fallback, onChange: onChange, current: fallback}
+	p.objects = newFollower(policyKind, s.configs.api, s.node, s.configs.instance, p.put, s.log)
+	p.objects.onPanic = func(part string) { s.configs.onPanic(part) }
 	return p
+}
+
+// Remember puts in force the policies that the file at path holds, until the API server
+// answers, and has what that says kept there. A file that is damaged, or of another
+// node, is logged and left out, and so is a policy in it that is not valid. It is to
+// be called before Run, once.
+func (p *Policies) Remember(path string) {
+	if found, ok := p.objects.remember(path); ok {
+		p.set(found)
+	}
 }
 
 // Told is closed once it is known which policies there are, maybe none: they were
 // remembered, or the API server has answered, be it that it does not serve them.
-func (p *Policies) Told() <-chan struct{} { return p.told }
+func (p *Policies) Told() <-chan struct{} { return p.objects.told.done() }
 
-func (p *Policies) tell() { p.tellOnce.Do(func() { close(p.told) }) }
+// KnownPolicy is a StartPolicy of the API server, valid or not.
+type KnownPolicy struct {
+	Name string
+	UID  types.UID
+	// Generation is that of the newest version.
+	Generation int64
+	// Fault is what is wrong with that; empty: nothing.
+	Fault string
+	// Policy is the last good version, nil if none was. It must not be changed.
+	Policy *v1alpha1.StartPolicy
+}
+
+// Known returns the StartPolicies of the API server that are for this daemon's
+// instance, by name, also those that do not select its node. It does not block, and
+// is safe for concurrent use.
+func (p *Policies) Known() (all []KnownPolicy) {
+	p.objects.each(func(name string, v version[v1alpha1.StartPolicy]) {
+		all = append(all, KnownPolicy{Name: name, UID: v.uid, Generation: v.generation, Fault: v.fault, Policy: v.good})
+	})
+	return all
+}
 
 // Run watches the API server until ctx ends, then returns nil. It is to be called
 // once. An error means that it could not begin.
 func (p *Policies) Run(ctx context.Context) error {
-	w, err := p.watch()
-	if err != nil {
-		return fmt.Errorf("watch StartPolicies: %w", err)
-	}
-	p.tellNow()
-	ctx, cancel := context.WithCancel(ctx)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		w.Run(ctx)
-	}()
-	defer func() {
-		cancel()
-		<-done
-	}()
-	read, placed := w.Synced(), (<-chan struct{})(p.source.placed)
-	for {
-		select {
-		case <-read:
-			read = nil
-		case <-placed: // the labels of the node are known, if it is
-			placed = nil
-		case <-p.changed:
-		case <-ctx.Done():
-			return nil
-		}
-		if read == nil && placed == nil {
-			p.decide()
-		} else {
-			p.forgetOtherNode()
-		}
-	}
+	p.begin()
+	return p.objects.run(ctx, p.objects.told.set)
 }
 
-// watch prepares the watch of all StartPolicies.
-func (p *Policies) watch() (informer.Informer, error) {
-	lw := listWatch(p.source.configs.Resource(v1alpha1.PolicyResource))
-	observe := func(obj any) {
-		if u, ok := obj.(*unstructured.Unstructured); ok {
-			p.observe(u)
-		}
-	}
-	reach := &informer.Reach{What: "StartPolicies", Log: p.log, Refused: p.tell}
-	return informer.New(reach, lw, p.source.configs, &unstructured.Unstructured{}, trimConfig, cache.ResourceEventHandlerFuncs{
-		AddFunc:    observe,
-		UpdateFunc: func(_, obj any) { observe(obj) },
-		DeleteFunc: func(obj any) {
-			if name, err := cache.DeletionHandlingMetaNamespaceKeyFunc(obj); err == nil {
-				p.forget(name)
-			}
-		},
-	})
-}
-
-func (p *Policies) wake() {
-	select {
-	case p.changed <- struct{}{}:
-	default: // it will decide anyway
-	}
-}
-
-// observe takes a version of an object from the API server.
-func (p *Policies) observe(u *unstructured.Unstructured) {
-	next := p.judge(u)
-	p.mu.Lock()
-	before := p.objects[u.GetName()]
-	p.objects[u.GetName()] = next
-	p.mu.Unlock()
-	if before == nil {
-		before = &policyObject{}
-	}
-	log := p.log.WithFields(logrus.Fields{"policy": u.GetName(), "generation": next.generation})
-	if next.unknown != "" && next.unknown != before.unknown {
-		log.WithField("reason", next.unknown).Warn("StartPolicy has fields that this version does not know: they are left out")
-	}
-	switch {
-	case next.fault == before.fault:
-	case next.fault == "":
-		log.Info("StartPolicy is valid again")
-	default:
-		log.WithField("reason", next.fault).Error("StartPolicy is invalid: it holds no pod")
-	}
-	p.wake()
-}
-
-// judge reads a version. One at which that panics is not good.
-func (p *Policies) judge(u *unstructured.Unstructured) (o *policyObject) {
-	o = &policyObject{uid: u.GetUID(), generation: u.GetGeneration()}
-	o.instance, _, _ = unstructured.NestedString(u.Object, "spec", "instance")
-	defer func() {
-		if fault := recover(); fault != nil {
-			o.good, o.fault = nil, fmt.Sprintf("this version of pod-pacemaker fails to read it: %v", fault)
-			p.source.panicked("decode", fault, logrus.Fields{"policy": u.GetName()})
-		}
-	}()
-	content := maps.Clone(u.Object)
-	delete(content, "status")
-	good, unknown, faults := decodePolicy(content)
-	o.good, o.fault, o.unknown = good, fieldErrors(faults).Error(), fieldErrors(unknown).Error()
-	return o
-}
-
-func (p *Policies) forget(name string) {
-	p.mu.Lock()
-	delete(p.objects, name)
-	p.mu.Unlock()
-	p.wake()
-}
-
-// tellNow tells what is in force now.
-func (p *Policies) tellNow() {
-	defer p.source.caught(policiesPart)
+// begin tells what is in force at first.
+func (p *Policies) begin() {
+	defer p.objects.caught("decide")
 	p.onChange(p.inForce())
 }
 
-// policiesPart names what a panic was in.
-const policiesPart = "decidePolicies"
+// put puts these policies in force, and tells so if that is new.
+func (p *Policies) put(policies []*v1alpha1.StartPolicy, origin Origin) {
+	before, next := p.set(policies)
+	if samePolicies(before, next) {
+		return
+	}
+	if origin == OriginAPI {
+		p.log.WithField("policies", p.objects.names(next)).Info("StartPolicies are in force")
+	}
+	p.onChange(next)
+}
+
+// set puts these policies in force, and gives what was before and what is now.
+func (p *Policies) set(policies []*v1alpha1.StartPolicy) (before, next []*v1alpha1.StartPolicy) {
+	if len(policies) == 0 {
+		policies = p.fallback
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	before, p.current = p.current, policies
+	return before, policies
+}
 
 // inForce gives what is in force now.
 func (p *Policies) inForce() []*v1alpha1.StartPolicy {
@@ -198,52 +126,9 @@ func (p *Policies) inForce() []*v1alpha1.StartPolicy {
 	return p.current
 }
 
-// decide puts in force what the API server says now, and tells so if that is new.
-func (p *Policies) decide() {
-	defer p.tell()
-	defer p.source.caught(policiesPart)
-	labels, node := p.source.labelsNow()
-	before, next, said := p.choose(labels)
-	if !samePolicies(before, next) {
-		p.log.WithField("policies", policyNames(next)).Info("StartPolicies are in force")
-		p.onChange(next)
-	}
-	p.keep(node, said)
-}
-
-// choose puts in force what the API server says for a node with these labels. It gives what
-// was in force before and what is now, and what the API server says.
-func (p *Policies) choose(labels map[string]string) (before, next, said []*v1alpha1.StartPolicy) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, name := range sortedKeys(p.objects) {
-		o := p.objects[name]
-		if o.good != nil && o.good.Spec.Instance == p.source.instance && selects(o.good.Spec.NodeSelector, labels) {
-			said = append(said, o.good)
-		}
-	}
-	before, next = p.current, said
-	if len(next) == 0 {
-		next = p.fallback
-	}
-	p.current = next
-	return before, next, said
-}
-
 // samePolicies tells whether the same is in force by both.
 func samePolicies(a, b []*v1alpha1.StartPolicy) bool {
 	return slices.EqualFunc(a, b, func(a, b *v1alpha1.StartPolicy) bool {
 		return a.Name == b.Name && a.UID == b.UID && a.Generation == b.Generation && reflect.DeepEqual(a.Spec, b.Spec)
 	})
-}
-
-func policyNames(all []*v1alpha1.StartPolicy) string {
-	names := make([]string, len(all))
-	for i, policy := range all {
-		names[i] = policy.Name
-	}
-	if len(names) == 0 {
-		return "none"
-	}
-	return strings.Join(names, ", ")
 }

@@ -107,21 +107,30 @@ func TestPoliciesThatSelectTheNodeAreInForce(t *testing.T) {
 	})
 }
 
-func TestAnInvalidPolicyHoldsNobodyAndIsSaidOnce(t *testing.T) {
+func TestTheLastGoodVersionOfAnInvalidPolicyStaysInForce(t *testing.T) {
 	inPolicedWorld(t, nil, func(w *policing) {
 		w.put(testPolicy("a", 1, 1, nil))
 		w.runBoth()
-		bad := testPolicy("a", 2, 1, nil)
-		require.NoError(t, unstructured.SetNestedField(bad.Object, ".spec.containers[0", "spec", "groupBy"))
-		w.put(bad)
-		assert.Empty(t, w.now())
-		known := w.policies.Known()
-		require.Len(t, known, 1)
-		assert.Contains(t, known[0].Fault, "spec.groupBy")
-		assert.EqualValues(t, 2, known[0].Generation)
-		assert.Equal(t, 1, w.count("StartPolicy is invalid: it holds no pod"))
-		w.put(testPolicy("a", 3, 1, nil))
+		bad := func(name string) *unstructured.Unstructured {
+			u := testPolicy(name, 2, 1, nil)
+			require.NoError(t, unstructured.SetNestedField(u.Object, ".spec.containers[0", "spec", "groupBy"))
+			return u
+		}
+		w.put(bad("a"))
+		w.put(bad("b"))
 		assert.Equal(t, []string{"a"}, w.now())
+		known := w.policies.Known()
+		require.Len(t, known, 2)
+		for _, k := range known {
+			assert.Contains(t, k.Fault, "spec.groupBy")
+			assert.EqualValues(t, 2, k.Generation)
+		}
+		assert.EqualValues(t, 1, known[0].Policy.Generation)
+		assert.Nil(t, known[1].Policy)
+		assert.Equal(t, 1, w.count("StartPolicy is invalid: its generation 1 stays in force"))
+		assert.Equal(t, 1, w.count("StartPolicy is invalid and left out: it has no earlier version that was good"))
+		w.put(testPolicy("b", 3, 1, nil))
+		assert.Equal(t, []string{"a", "b"}, w.now())
 	})
 }
 
@@ -198,10 +207,10 @@ func TestPoliciesAndConfigsAreReadEachByItself(t *testing.T) {
 func TestPoliciesOfAnotherNodeOfThisNameAreLeftOut(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "policies.json")
 	inPolicedWorld(t, nil, func(w *policing) {
-		kept := keptPolicies{path: path, node: nodeName}
 		good, _, errs := decodePolicy(testPolicy("theirs", 1, 1, nil).Object)
 		require.Empty(t, errs)
-		require.NoError(t, kept.save("uid-of-another-node", []*v1alpha1.StartPolicy{good}))
+		w.policies.objects.kept = &kept[v1alpha1.StartPolicy]{path: path}
+		require.NoError(t, w.policies.objects.save("uid-of-another-node", []*v1alpha1.StartPolicy{good}))
 		w.configs.PrependReactor("list", "startpolicies", func(clienttest.Action) (bool, runtime.Object, error) {
 			return true, nil, errors.New("away")
 		})
@@ -238,9 +247,9 @@ func TestPoliciesAreRememberedUntilTheAPIServerAnswers(t *testing.T) {
 		require.NoError(t, err)
 		var file map[string]any
 		require.NoError(t, json.Unmarshal(data, &file))
-		listed, ok := file["policies"].([]any)
+		listed, ok := file["objects"].([]any)
 		require.True(t, ok)
-		file["policies"] = append(listed, map[string]any{
+		file["objects"] = append(listed, map[string]any{
 			"apiVersion": v1alpha1.GroupVersion.String(), "kind": v1alpha1.PolicyKind, "metadata": map[string]any{"name": "b"}, "spec": map[string]any{},
 		})
 		data, err = json.Marshal(file)
@@ -301,7 +310,7 @@ func TestPoliciesGoOnAfterADecisionThatPanics(t *testing.T) {
 		w.runBoth()
 		<-w.policies.Told()
 		w.put(testPolicy("a", 1, 1, nil))
-		assert.Equal(t, []string{"decidePolicies", "decidePolicies"}, panics)
+		assert.Equal(t, []string{"decide", "decide"}, panics)
 		w.put(testPolicy("b", 1, 1, nil))
 		assert.Equal(t, []string{"a", "b"}, w.now())
 	})

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	logtest "github.com/sirupsen/logrus/hooks/test"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -23,8 +24,29 @@ import (
 func onDisk(t *testing.T, said remembered) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "config.json")
-	require.NoError(t, NewLastGood(path, nodeName).save(said))
+	require.NoError(t, keeper(path).save(said.nodeUID, said.configs()))
 	return path
+}
+
+// remembered is what an earlier daemon was told.
+type remembered struct {
+	nodeUID types.UID
+	config  *v1alpha1.PacemakerConfig // nil: none selected the node
+}
+
+func (r remembered) configs() []*v1alpha1.PacemakerConfig {
+	if r.config == nil {
+		return nil
+	}
+	return []*v1alpha1.PacemakerConfig{r.config}
+}
+
+// keeper keeps configs in the file at path.
+func keeper(path string) *follower[v1alpha1.PacemakerConfig] {
+	log, _ := logtest.NewNullLogger()
+	f := newFollower(configKind, nil, newNodeFollower(nil, nodeName, log), "", nil, log)
+	f.kept = &kept[v1alpha1.PacemakerConfig]{path: path}
+	return f
 }
 
 // disk is a config as an earlier daemon was told.
@@ -58,7 +80,7 @@ func TestSourceRemembersUntilTheAPIServerAnswers(t *testing.T) {
 	path := onDisk(t, remembered{config: disk("a", 3, 5)})
 	inWorld(t, nil, func(w *world) {
 		relent := w.refuse(errors.New("the API server is away"))
-		w.source.Remember(NewLastGood(path, nodeName))
+		w.source.Remember(path)
 		assert.True(t, w.isTold())
 		w.run()
 		w.hour()
@@ -70,15 +92,16 @@ func TestSourceRemembersUntilTheAPIServerAnswers(t *testing.T) {
 		w.create(testObject("b", 1, 2, nil))
 		w.hour()
 		w.inForce("b", OriginAPI, 1)
-		kept, err := NewLastGood(path, nodeName).load()
+		kept, err := keeper(path).load()
 		require.NoError(t, err)
-		assert.Equal(t, "b", kept.config.Name)
+		require.Len(t, kept, 1)
+		assert.Equal(t, "b", kept[0].Name)
 
 		w.delete("b")
 		w.inForce("", OriginNone, 0)
-		kept, err = NewLastGood(path, nodeName).load()
+		kept, err = keeper(path).load()
 		require.NoError(t, err)
-		assert.Nil(t, kept.config, "that there is none is kept too")
+		assert.Empty(t, kept, "that there is none is kept too")
 	})
 }
 
@@ -87,7 +110,7 @@ func TestSourceRemembersThatThereWasNone(t *testing.T) {
 	inWorld(t, config("from-file", 0, nil), func(w *world) {
 		w.refuse(errors.New("the API server is away"))
 		assert.False(t, w.isTold())
-		w.source.Remember(NewLastGood(path, nodeName))
+		w.source.Remember(path)
 		assert.True(t, w.isTold())
 		w.run()
 		w.inForce("from-file", OriginFile, 0)
@@ -97,7 +120,7 @@ func TestSourceRemembersThatThereWasNone(t *testing.T) {
 func TestSourceReplacesWhatItRemembersAlsoByNone(t *testing.T) {
 	path := onDisk(t, remembered{config: disk("gone", 1, 1)})
 	inWorld(t, nil, func(w *world) {
-		w.source.Remember(NewLastGood(path, nodeName))
+		w.source.Remember(path)
 		w.run()
 		w.inForce("", OriginNone, 0)
 	})
@@ -107,12 +130,12 @@ func TestSourceLeavesOutADamagedFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "config.json")
 	require.NoError(t, os.WriteFile(path, []byte("{"), 0o600))
 	inWorld(t, nil, func(w *world) {
-		w.source.Remember(NewLastGood(path, nodeName))
+		w.source.Remember(path)
 		assert.False(t, w.isTold())
-		assert.Contains(t, w.logged()[0], "warning: the last good PacemakerConfig on disk is left out")
+		assert.Contains(t, w.logged()[0], "warning: the PacemakerConfigs on disk are left out")
 		w.run()
 		w.inForce("", OriginNone, 0)
-		_, err := NewLastGood(path, nodeName).load()
+		_, err := keeper(path).load()
 		require.NoError(t, err, "it is replaced")
 	})
 }
@@ -121,7 +144,7 @@ func TestSourceForgetsTheConfigOfAnotherNodeOfItsName(t *testing.T) {
 	path := onDisk(t, remembered{nodeUID: "before", config: disk("a", 1, 1)})
 	inWorld(t, nil, func(w *world) {
 		w.refuse(errors.New("the API server is away"))
-		w.source.Remember(NewLastGood(path, nodeName))
+		w.source.Remember(path)
 		w.run()
 		w.inForce("a", OriginDisk, 1) // the Node object has no UID
 		renewed := node(map[string]string{"size": "big"})
@@ -151,7 +174,7 @@ func TestSourceRecallsTheLastGoodVersionOfABadObject(t *testing.T) {
 				bad := testObject("a", 4, 0, nil)
 				bad.SetUID(c.uid)
 				w.create(bad)
-				w.source.Remember(NewLastGood(path, nodeName))
+				w.source.Remember(path)
 				w.run()
 				w.inForce(c.name, c.origin, c.gen)
 			})
@@ -199,14 +222,14 @@ func TestSourceSaysOnceThatItCannotKeep(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
 	require.NoError(t, os.WriteFile(path, nil, 0o600))
 	inWorld(t, nil, func(w *world) {
-		w.source.Remember(NewLastGood(filepath.Join(path, "config.json"), nodeName))
+		w.source.Remember(filepath.Join(path, "config.json"))
 		w.logged()
 		w.run()
 		w.create(testObject("a", 1, 2, nil))
 		w.delete("a")
 		n := 0
 		for _, line := range w.logged() {
-			if strings.HasPrefix(line, "warning: the PacemakerConfig cannot be kept on disk") {
+			if strings.HasPrefix(line, "warning: the PacemakerConfigs cannot be kept on disk") {
 				n++
 			}
 		}

@@ -19,9 +19,15 @@ func Select(nodeLabels map[string]string, configs []*v1alpha1.PacemakerConfig) (
 			matching = append(matching, config)
 		}
 	}
+	return first(matching)
+}
+
+// first is Select of configs that all select the node; it leaves their order alone.
+func first(matching []*v1alpha1.PacemakerConfig) (chosen *v1alpha1.PacemakerConfig, ties []string) {
 	if len(matching) == 0 {
 		return nil, nil
 	}
+	matching = slices.Clone(matching)
 	slices.SortStableFunc(matching, func(a, b *v1alpha1.PacemakerConfig) int {
 		return cmp.Or(cmp.Compare(b.Spec.Priority, a.Spec.Priority), cmp.Compare(a.Name, b.Name))
 	})

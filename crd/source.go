@@ -2,7 +2,6 @@ package crd
 
 import (
 	"context"
-	"fmt"
 	"reflect"
 	"slices"
 	"strings"
@@ -11,10 +10,8 @@ import (
 	"github.com/sirupsen/logrus"
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/client-go/dynamic"
 
-	"github.com/pod-pacemaker/pod-pacemaker/crd/informer"
 	"github.com/pod-pacemaker/pod-pacemaker/crd/kube"
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 )
@@ -26,42 +23,25 @@ import (
 //
 // Of an object that becomes invalid, the last good version stays in force; one
 // that was never valid counts as absent. While the API server is away, or does
-// not know PacemakerConfigs, everything stays as it is. Each of these is logged
-// once, not at every try. An object's field that this version does not know is
-// logged and left out, so that new objects do not stop old daemons.
+// not know PacemakerConfigs, everything stays as it is.
 type Source struct {
-	configs  dynamic.Interface
-	nodes    kube.Interface
-	node     string
-	instance string
+	configs  *follower[v1alpha1.PacemakerConfig]
+	node     *nodeFollower
 	log      logrus.FieldLogger
 	fallback *v1alpha1.PacemakerConfig
 	onChange func(Effective)
-	onPanic  func(part string)
-	decode   func(map[string]any) (config *v1alpha1.PacemakerConfig, unknown, errs field.ErrorList)
-	changed  chan struct{} // holds at most one: something to decide upon
-	synced   chan struct{} // closed after the first decision
-	placed   chan struct{} // closed once the labels of this node were read
-	told     chan struct{} // closed once it is known which config is the node's
-	tellOnce sync.Once
-	lastGood *LastGood   // nil: nothing is kept on disk
-	disk     *remembered // what it held; nil: nothing
-	unkept   string      // the last fault of keeping it that was logged
-	onLabels func()      // called when the labels of this node changed; can be nil
-
-	onShutdown func(begins bool) // can be nil
-	seenUp     bool              // this node was seen when it was not being shut down
-	down       bool              // it is being shut down since
-
-	onPressure func(begins bool) // can be nil
-	pressed    bool              // this node runs short of something
+	decided  bool // the API server has answered
 
 	mu      sync.Mutex
 	current Effective
-	objects objects
-	labels  map[string]string // of this node; nil until its Node is seen
-	nodeUID types.UID         // of the same
-	ties    []string          // with the config in force, as of the last decision
+	ties    []string // with the config in force, as of the last decision
+}
+
+var configKind = kind[v1alpha1.PacemakerConfig]{
+	name: v1alpha1.Kind, plural: "PacemakerConfigs", logged: "config", resource: v1alpha1.Resource, decode: decode,
+	about: func(c *v1alpha1.PacemakerConfig) about {
+		return about{&c.ObjectMeta, c.Spec.Instance, c.Spec.NodeSelector, &c.Spec}
+	},
 }
 
 // NewSource makes a Source for the daemon with this instance name, which can be
@@ -75,15 +55,36 @@ func NewSource(configs dynamic.Interface, nodes kube.Interface, nodeName, instan
 	if onChange == nil {
 		onChange = func(Effective) {}
 	}
-	return &Source{
-		configs: configs, nodes: nodes, node: nodeName, instance: instance,
-		log: log, fallback: fallback, onChange: onChange, onPanic: func(string) {}, decode: decode,
-		changed: make(chan struct{}, 1),
-		synced:  make(chan struct{}),
-		placed:  make(chan struct{}),
-		told:    make(chan struct{}),
-		current: FromFile(fallback),
-		objects: objects{},
+	s := &Source{
+		node: newNodeFollower(nodes, nodeName, log), log: log, fallback: fallback, onChange: onChange, current: FromFile(fallback),
+	}
+	s.configs = newFollower(configKind, configs, s.node, instance, s.put, log)
+	return s
+}
+
+// OnPanic has f told of every panic that Run catches, with the part of the work in which it
+// was. It is to be called before Run.
+func (s *Source) OnPanic(f func(part string)) { s.configs.onPanic = f }
+
+// OnShutdown has tell called when kubelet says that this node is being shut down, with
+// true, and when it does so no longer, with false: in order, never twice at a time, and
+// without a lock held. What the Node says when it is seen first is not believed: it may
+// be of before the machine was booted. OnShutdown is to be called before Run.
+func (s *Source) OnShutdown(tell func(begins bool)) { s.node.onShutdown = tell }
+
+// OnPressure has tell called when kubelet says that this node runs short of memory, disk
+// or process IDs, with true, and when it runs short of none any more, with false: in
+// order, never twice at a time, and without a lock held. kubelet says so up to 10 s (its
+// nodeStatusUpdateFrequency) after it has begun to evict pods for it. What the Node says
+// when it is seen first is told, too. OnPressure is to be called before Run.
+func (s *Source) OnPressure(tell func(begins bool)) { s.node.onPressure = tell }
+
+// Remember puts in force what the file at path holds, until the API server answers, and has
+// what that says kept there. A file that is damaged, or another node's, is logged and
+// left out. It is to be called before Run, once.
+func (s *Source) Remember(path string) {
+	if found, ok := s.configs.remember(path); ok {
+		s.set(found, OriginDisk)
 	}
 }
 
@@ -97,118 +98,96 @@ func (s *Source) Current() Effective {
 	return current
 }
 
+// Told is closed once it is known which config this node has, maybe none: it was
+// remembered, or the API server has answered. To answer that it serves no
+// PacemakerConfigs, or not to this daemon, is an answer too: what is in force
+// then stays so, and nobody can say how long.
+func (s *Source) Told() <-chan struct{} { return s.configs.told.done() }
+
 // Synced is closed once the API server's configs and this node's labels have
 // been read and what they say is in force. Until then it is what was remembered,
 // or the fallback.
-func (s *Source) Synced() <-chan struct{} { return s.synced }
+func (s *Source) Synced() <-chan struct{} { return s.configs.synced.done() }
+
+// Fault returns what is wrong with the newest version of the named PacemakerConfig; empty: nothing,
+// or there is none. It does not block, and is safe for concurrent use.
+func (s *Source) Fault(name string) (fault string) {
+	s.configs.each(func(one string, v version[v1alpha1.PacemakerConfig]) {
+		if one == name {
+			fault = v.fault
+		}
+	})
+	return fault
+}
+
+// NodeUID returns the UID of this node's Node object, empty until it was seen. It
+// does not block, and is safe for concurrent use.
+func (s *Source) NodeUID() types.UID {
+	_, uid := s.node.now()
+	return uid
+}
+
+// Ties returns the names of the configs that have the same priority as the one in
+// force and select the node too. It does not block, and is safe for concurrent use.
+func (s *Source) Ties() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.ties)
+}
 
 // Run watches the API server until ctx ends, then returns nil. It is to be
 // called once. An error means that it could not begin.
 func (s *Source) Run(ctx context.Context) error {
-	configs, err := s.watchConfigs()
-	if err != nil {
-		return fmt.Errorf("watch PacemakerConfigs: %w", err)
-	}
-	node, err := s.watchNode()
-	if err != nil {
-		return fmt.Errorf("watch node %s: %w", s.node, err)
-	}
 	s.onChange(s.Current())
 	group, ctx := errgroup.WithContext(ctx)
-	for _, w := range []informer.Informer{configs, node} {
-		group.Go(func() error { w.Run(ctx); return nil })
-	}
-	group.Go(func() error { s.awaitPlaced(ctx, node); return nil })
-	group.Go(func() error { s.decideUntil(ctx, configs, node); return nil })
+	group.Go(func() error { return s.node.run(ctx, s.refused) })
+	group.Go(func() error { return s.configs.run(ctx, s.refused) })
 	return group.Wait()
 }
 
-// awaitPlaced notes that the labels of this node were read. StartPolicies follow them,
-// too, whether or not the configs can be read.
-func (s *Source) awaitPlaced(ctx context.Context, node informer.Informer) {
+// refused takes note that the API server will not tell.
+func (s *Source) refused() {
 	select {
-	case <-node.Synced():
-		close(s.placed)
-	case <-ctx.Done():
+	case <-s.Told():
+		return
+	default:
 	}
+	if s.Current().Origin == OriginNone {
+		s.log.Warn("the API server does not tell the PacemakerConfigs: no limit of one is in force until it does")
+	}
+	s.configs.told.set()
 }
 
-// decideUntil decides once everything was read, and then after every change.
-func (s *Source) decideUntil(ctx context.Context, all ...informer.Informer) {
-	for _, w := range all {
-		if !s.awaitSynced(ctx, w) {
-			return
-		}
+// put puts one of these configs in force, and tells so if that, or anything at all, is new.
+func (s *Source) put(configs []*v1alpha1.PacemakerConfig, origin Origin) {
+	next, isNew, newTies := s.set(configs, origin)
+	if len(newTies) > 0 {
+		s.log.WithField("config", next.Name).Warnf("PacemakerConfigs of the same priority also select this node: %s; the first by name is in force", strings.Join(newTies, ", "))
 	}
-	s.decide(true)
-	close(s.synced)
-	s.tell()
-	for {
-		select {
-		case <-s.changed:
-			s.decide(false)
-		case <-ctx.Done():
-			return
-		}
+	if origin == OriginAPI && (isNew || !s.decided) {
+		s.decided = true
+		s.logInForce(next)
 	}
-}
-
-// wake has decideUntil decide anew.
-func (s *Source) wake() {
-	select {
-	case s.changed <- struct{}{}:
-	default: // it will anyway
-	}
-}
-
-// decide puts in force what the API server says now, and tells so if that, or
-// anything at all, is new.
-func (s *Source) decide(first bool) {
-	defer s.caught("decide")
-	d := s.choose()
-	if first && d.unknownNode {
-		s.log.WithField("node", s.node).Warn("the API server has no such node: until it has, only a PacemakerConfig without nodeSelector can be in force")
-	}
-	if len(d.newTies) > 0 {
-		s.log.WithField("config", d.next.Name).Warnf("PacemakerConfigs of the same priority also select this node: %s; the first by name is in force", strings.Join(d.newTies, ", "))
-	}
-	if d.isNew || first {
-		s.logInForce(d.next)
-	}
-	if d.isNew {
+	if isNew {
 		s.onChange(s.Current())
 	}
-	s.keep(d.said)
 }
 
-// decision is what choose has put in force.
-type decision struct {
-	next        Effective
-	isNew       bool     // it was not in force before
-	newTies     []string // that were not there before
-	unknownNode bool     // the API server has no such node
-	said        remembered
-}
-
-// choose puts in force what the API server says now.
-func (s *Source) choose() decision {
+// set puts one of these configs in force. It gives that, whether it is new, and which ties are.
+func (s *Source) set(configs []*v1alpha1.PacemakerConfig, origin Origin) (next Effective, isNew bool, newTies []string) {
+	chosen, ties := first(configs)
+	next = FromFile(s.fallback)
+	if chosen != nil {
+		next = fromObject(chosen, origin)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	chosen, ties := Select(s.labels, s.objects.good(s.instance))
-	d := decision{
-		next: FromFile(s.fallback), unknownNode: s.labels == nil,
-		said: remembered{nodeUID: s.nodeUID, config: chosen},
-	}
-	if chosen != nil {
-		d.next = fromAPI(chosen)
-	}
-	d.isNew = !reflect.DeepEqual(s.current, d.next)
-	s.current = d.next
 	if !slices.Equal(ties, s.ties) {
-		d.newTies = ties
+		newTies = ties
 	}
-	s.ties = ties
-	return d
+	isNew = !reflect.DeepEqual(s.current, next)
+	s.current, s.ties = next, ties
+	return next, isNew, newTies
 }
 
 func (s *Source) logInForce(e Effective) {

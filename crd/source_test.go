@@ -175,7 +175,7 @@ func TestSourceFollowsConfigsAndLabels(t *testing.T) {
 // Every daemon of a node follows the configs that name it, and only those.
 func TestSourceFollowsItsInstance(t *testing.T) {
 	inWorld(t, nil, func(w *world) {
-		w.source.instance = "canary"
+		w.source.configs.instance = "canary"
 		w.create(testObject("for-all-others", 1, 4, nil))
 		w.run()
 		w.inForce("", OriginNone, 0)
@@ -250,7 +250,7 @@ func TestSourceKeepsTheLastGoodVersion(t *testing.T) {
 
 func TestSourceTakesAVersionThatItFailsToReadForABadOne(t *testing.T) {
 	inWorld(t, nil, func(w *world) {
-		w.source.decode = func(content map[string]any) (*v1alpha1.PacemakerConfig, field.ErrorList, field.ErrorList) {
+		w.source.configs.decode = func(content map[string]any) (*v1alpha1.PacemakerConfig, field.ErrorList, field.ErrorList) {
 			config, unknown, errs := decode(content)
 			if config != nil && config.Generation == 2 {
 				panic("nobody thought of this")
@@ -266,7 +266,7 @@ func TestSourceTakesAVersionThatItFailsToReadForABadOne(t *testing.T) {
 		w.inForce("a", OriginAPI, 1)
 		assert.Equal(t, []string{"decode"}, panics)
 		assert.Equal(t, []string{
-			"error: a part of following the PacemakerConfigs and StartPolicies failed, and goes on",
+			"error: a part of following the PacemakerConfigs failed, and goes on",
 			"error: PacemakerConfig is invalid: its generation 1 stays in force: this version of pod-pacemaker fails to read it: nobody thought of this",
 		}, w.logged())
 		w.update(testObject("a", 3, 4, nil))
@@ -472,7 +472,7 @@ func TestTheCacheKeepsLittle(t *testing.T) {
 	u := testObject("a", 1, 1, nil)
 	u.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "kubectl"}})
 	u.SetAnnotations(map[string]string{"kubectl.kubernetes.io/last-applied-configuration": "{}"})
-	trimmed, err := trimConfig(u)
+	trimmed, err := trimObject(u)
 	require.NoError(t, err)
 	assert.Equal(t, testObject("a", 1, 1, nil), trimmed)
 

@@ -119,7 +119,7 @@ func (d *Daemon) follow(c clients) {
 	d.source.OnShutdown(d.pacer.shutsDown)
 	d.source.OnPressure(d.pacer.pressed)
 	if o.StateDir != "" {
-		d.source.Remember(crd.NewLastGood(o.lastGoodPath(), o.NodeName))
+		d.source.Remember(o.lastGoodPath())
 	}
 	d.followPolicies(c)
 }

@@ -31,6 +31,9 @@ type Reach struct {
 	// Refused, if not nil, is called when the API server answers that it does not serve
 	// this, or not to us.
 	Refused func()
+	// Failed, if not nil, is called with every failure. What ends the context, or has the
+	// informer list anew as part of every long watch, is none.
+	Failed func(error)
 
 	mu    sync.Mutex
 	state string // the last that was logged: reachable is empty
@@ -40,7 +43,7 @@ type Reach struct {
 const (
 	reachable   = ""
 	unreachable = "unreachable"
-	notServed   = "not served"
+	unknown     = "unknown"
 )
 
 // observed is lw with every answer noted. Only a watch shows that all is well: a
@@ -75,8 +78,19 @@ func (r *Reach) failed(ctx context.Context, err error) {
 		// The daemon stops.
 	case apierrors.IsResourceExpired(err), apierrors.IsGone(err):
 		// The informer lists anew: part of every long watch.
+	default:
+		r.notServed(err)
+		if r.Failed != nil {
+			r.Failed(err)
+		}
+	}
+}
+
+// notServed logs why this is not served, once.
+func (r *Reach) notServed(err error) {
+	switch {
 	case apierrors.IsNotFound(err):
-		if r.become(notServed) {
+		if r.become(unknown) {
 			r.Log.WithError(err).Warnf("the API server does not know %s: install its CustomResourceDefinition (kubectl apply -k deploy/crds); trying again until it does", r.What)
 		}
 		r.tellRefused()

@@ -105,7 +105,7 @@ func policyReadiness(policy crd.KnownPolicy, nodes int32, late, unable []string,
 	c := metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse}
 	switch {
 	case policy.Fault != "":
-		c.Reason, c.Message = reasonInvalid, "it holds no pod: "+policy.Fault
+		c.Reason, c.Message = reasonInvalid, "the newest generation is left out: "+policy.Fault
 	case nodes == 0:
 		c.Reason, c.Message = reasonNoNodes, "in force on no node"
 	case len(late) > 0:

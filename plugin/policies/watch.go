@@ -3,15 +3,13 @@ package policies
 import (
 	"context"
 	"fmt"
-	"sync/atomic"
+	"sync"
 	"time"
 
 	"github.com/sirupsen/logrus"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd/informer"
@@ -50,11 +48,50 @@ func (n *Namespaces) Run(ctx context.Context, k *Keeper) error {
 	case <-ctx.Done():
 		return nil
 	}
-	informer, err := n.informer(k)
+	var watch informer.Informer
+	watch, err := n.watch(k, func(err error) {
+		select {
+		case <-watch.Synced(): // what was known stays
+		default:
+			k.SetNamespacesKnown(time.Now(), "the labels of the namespaces cannot be read: "+err.Error())
+		}
+	})
 	if err != nil {
 		return fmt.Errorf("watch namespaces: %w", err)
 	}
-	handler, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+	ctx, cancel := context.WithCancel(ctx)
+	var running sync.WaitGroup
+	defer running.Wait()
+	defer cancel() // where the rest panics
+	running.Go(func() { watch.Run(ctx) })
+	select {
+	case <-watch.Synced():
+		k.SetNamespacesKnown(time.Now(), "")
+	case <-ctx.Done():
+	}
+	<-ctx.Done()
+	return nil
+}
+
+// watch prepares the watch of all namespaces, which keeps of each no more than its labels.
+func (n *Namespaces) watch(k *Keeper, failed func(error)) (informer.Informer, error) {
+	api := n.client.Namespaces()
+	lw := cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			return api.List(ctx, o)
+		},
+		WatchFuncWithContext: api.Watch,
+	}
+	trim := func(obj any) (any, error) {
+		if namespace, ok := obj.(*corev1.Namespace); ok {
+			return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+				Name: namespace.Name, UID: namespace.UID, ResourceVersion: namespace.ResourceVersion, Labels: namespace.Labels,
+			}}, nil
+		}
+		return obj, nil
+	}
+	reach := &informer.Reach{What: "namespaces", Log: n.log, Failed: failed, Meanwhile: "the labels that were read last count"}
+	return informer.New(reach, lw, n.client, &corev1.Namespace{}, trim, cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(obj any) { tellOf(k, obj) },
 		UpdateFunc: func(_, obj any) { tellOf(k, obj) },
 		DeleteFunc: func(obj any) {
@@ -63,24 +100,6 @@ func (n *Namespaces) Run(ctx context.Context, k *Keeper) error {
 			}
 		},
 	})
-	if err != nil {
-		return fmt.Errorf("watch namespaces: %w", err)
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		informer.RunWithContext(ctx)
-	}()
-	defer func() {
-		cancel() // where the rest panics
-		<-done
-	}()
-	if cache.WaitForCacheSync(ctx.Done(), handler.HasSynced) {
-		k.SetNamespacesKnown(time.Now(), "")
-	}
-	<-done
-	return nil
 }
 
 func tellOf(k *Keeper, obj any) {
@@ -91,45 +110,4 @@ func tellOf(k *Keeper, obj any) {
 		}
 		k.SetNamespace(time.Now(), namespace.Name, labels)
 	}
-}
-
-// informer keeps of a namespace no more than its labels. Before the first list, the
-// Keeper is told why there is none; after it, what was known stays.
-func (n *Namespaces) informer(k *Keeper) (cache.SharedIndexInformer, error) {
-	api := n.client.Namespaces()
-	var failing atomic.Bool // as far as was logged
-	lw := cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			return api.List(ctx, o)
-		},
-		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-			w, err := api.Watch(ctx, o)
-			if err == nil && failing.Swap(false) {
-				n.log.Info("watching namespaces again")
-			}
-			return w, err
-		},
-	}
-	informer := cache.NewSharedIndexInformer(cache.ToListWatcherWithWatchListSemantics(informer.Endable(&lw), n.client), &corev1.Namespace{}, 0, cache.Indexers{})
-	trim := func(obj any) (any, error) {
-		if namespace, ok := obj.(*corev1.Namespace); ok {
-			return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
-				Name: namespace.Name, UID: namespace.UID, ResourceVersion: namespace.ResourceVersion, Labels: namespace.Labels,
-			}}, nil
-		}
-		return obj, nil
-	}
-	if err := informer.SetTransform(trim); err != nil {
-		return nil, err
-	}
-	return informer, informer.SetWatchErrorHandlerWithContext(func(ctx context.Context, _ *cache.Reflector, err error) {
-		switch {
-		case ctx.Err() != nil || apierrors.IsResourceExpired(err) || apierrors.IsGone(err):
-			return // it ends, or lists anew
-		case !informer.HasSynced():
-			k.SetNamespacesKnown(time.Now(), "the labels of the namespaces cannot be read: "+err.Error())
-		case !failing.Swap(true):
-			n.log.WithError(err).Warn("cannot watch namespaces: the labels that were read last count; trying again")
-		}
-	})
 }

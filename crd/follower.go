@@ -1,0 +1,186 @@
+package crd
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/sirupsen/logrus"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/pod-pacemaker/pod-pacemaker/crd/informer"
+	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
+)
+
+// kind is what a follower has to know of a custom resource whose type is T.
+type kind[T any] struct {
+	name, plural string
+	logged       string // the field of the log that names an object
+	resource     schema.GroupVersionResource
+	decode       func(map[string]any) (typed *T, unknown, errs field.ErrorList)
+	about        func(*T) about
+}
+
+// about is what all kinds have that are followed.
+type about struct {
+	*metav1.ObjectMeta
+	instance     string
+	nodeSelector map[string]v1alpha1.LabelValue
+	spec         any
+}
+
+// follower follows the objects of one kind that are for the instance of this daemon and
+// select its node. Of an object that becomes invalid, the last good version stays; one that
+// was never valid counts as absent. While the API server is away, or does not know the kind,
+// everything stays as it is. Each of these is logged once, not at every try. A field
+// that this version does not know is logged and left out, so that new objects do not stop old
+// daemons. Until the API server has answered, what it said last is taken from the disk.
+type follower[T any] struct {
+	kind[T]
+	api      dynamic.Interface
+	instance string
+	node     *nodeFollower
+	log      logrus.FieldLogger
+	// put puts objects in force, which are sorted by name. It is called by run alone.
+	put     func(objects []*T, origin Origin)
+	onPanic func(part string)
+	changed chan struct{} // holds at most one: something to decide upon
+	told    signal        // it is known which objects there are
+	synced  signal        // what the API server says is in force
+	kept    *kept[T]      // nil: nothing is kept on disk
+
+	mu      sync.Mutex
+	objects map[string]*version[T] // of the API server, by name
+	disk    []*T                   // what was kept of an earlier process; nil: nothing
+}
+
+func newFollower[T any](k kind[T], api dynamic.Interface, node *nodeFollower, instance string, put func([]*T, Origin), log logrus.FieldLogger) *follower[T] {
+	f := &follower[T]{
+		kind: k, api: api, node: node, instance: instance, put: put, log: log, onPanic: func(string) {},
+		changed: make(chan struct{}, 1), told: newSignal(), synced: newSignal(), objects: map[string]*version[T]{},
+	}
+	node.onChange = append(node.onChange, f.wake)
+	return f
+}
+
+// run follows until ctx ends, then returns nil. An error means that it could not begin.
+func (f *follower[T]) run(ctx context.Context, refused func()) error {
+	watch, err := f.watch(refused)
+	if err != nil {
+		return fmt.Errorf("watch %s: %w", f.plural, err)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	var running sync.WaitGroup
+	defer running.Wait()
+	defer cancel()
+	running.Go(func() { watch.Run(ctx) })
+	read, placed := watch.Synced(), f.node.placed.done()
+	for {
+		select {
+		case <-read:
+			read = nil
+		case <-placed:
+			placed = nil
+		case <-f.changed:
+		case <-ctx.Done():
+			return nil
+		}
+		if read == nil && placed == nil {
+			f.decide()
+		} else {
+			f.forgetOtherNode()
+		}
+	}
+}
+
+// watch prepares the watch of all objects.
+func (f *follower[T]) watch(refused func()) (informer.Informer, error) {
+	api := f.api.Resource(f.resource)
+	lw := cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			return api.List(ctx, o)
+		},
+		WatchFuncWithContext: api.Watch,
+	}
+	observe := func(obj any) {
+		if u, ok := obj.(*unstructured.Unstructured); ok {
+			f.observe(u)
+		}
+	}
+	reach := &informer.Reach{What: f.plural, Log: f.log, Refused: refused}
+	return informer.New(reach, lw, f.api, &unstructured.Unstructured{}, trimObject, cache.ResourceEventHandlerFuncs{
+		AddFunc:    observe,
+		UpdateFunc: func(_, obj any) { observe(obj) },
+		DeleteFunc: func(obj any) {
+			// The key of a cluster-wide object is its name, also of one whose
+			// deletion was missed.
+			if name, err := cache.DeletionHandlingMetaNamespaceKeyFunc(obj); err == nil {
+				f.forget(name)
+			}
+		},
+	})
+}
+
+// trimObject drops the metadata that takes more memory than the object.
+func trimObject(obj any) (any, error) {
+	if u, ok := obj.(*unstructured.Unstructured); ok {
+		u.SetManagedFields(nil)
+		u.SetAnnotations(nil)
+	}
+	return obj, nil
+}
+
+// wake has run decide anew.
+func (f *follower[T]) wake() {
+	select {
+	case f.changed <- struct{}{}:
+	default: // it will anyway
+	}
+}
+
+// decide puts in force what the API server says now, and keeps it.
+func (f *follower[T]) decide() {
+	defer f.told.set()
+	defer f.synced.set()
+	defer f.caught("decide")
+	labels, uid := f.node.now()
+	objects := f.selecting(labels)
+	f.put(objects, OriginAPI)
+	f.keep(uid, objects)
+}
+
+// names gives the names of objects for the log.
+func (f *follower[T]) names(objects []*T) string {
+	var names []string
+	for _, one := range objects {
+		names = append(names, f.about(one).Name)
+	}
+	if len(names) == 0 {
+		return "none"
+	}
+	return strings.Join(slices.Sorted(slices.Values(names)), ", ")
+}
+
+// caught is deferred around a part of the work: where that panics, what is in force
+// stays so, for one object must not end the daemons of all nodes.
+func (f *follower[T]) caught(part string) {
+	if fault := recover(); fault != nil {
+		f.panicked(part, fault, nil)
+	}
+}
+
+// panicked logs a panic, and tells of it.
+func (f *follower[T]) panicked(part string, fault any, fields logrus.Fields) {
+	f.log.WithFields(fields).WithFields(logrus.Fields{"part": part, "panic": fault, "stack": string(debug.Stack())}).
+		Errorf("a part of following the %s failed, and goes on", f.plural)
+	f.onPanic(part)
+}

@@ -1,0 +1,190 @@
+package crd
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+
+	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
+)
+
+const (
+	// keptVersion is the version of the file's layout; another is not read.
+	keptVersion = 2
+	// mostKept bounds the file, in bytes.
+	mostKept = 16 << 20
+)
+
+// kept keeps on disk what the API server said last, so that it is in force after a reboot
+// before the API server answers: the good objects for this node, also that there were none.
+type kept[T any] struct {
+	path    string
+	nodeUID types.UID // of the Node that what was found is of; empty: there was none
+	written []byte    // what the file holds, as far as this process knows
+	fault   string    // the last fault of writing it that was logged
+}
+
+// keptFile is the layout of the file; O is what its objects are read or written as.
+type keptFile[O any] struct {
+	Version int       `json:"version"`
+	Node    string    `json:"node"`
+	NodeUID types.UID `json:"nodeUID,omitempty"`
+	Objects []O       `json:"objects"`
+}
+
+// keptObject is an object as it is written.
+type keptObject struct {
+	metav1.TypeMeta `json:",inline"`
+	Metadata        metav1.ObjectMeta `json:"metadata"`
+	Spec            any               `json:"spec"`
+}
+
+// remember takes what the file at path holds for what the API server said last, and has
+// what it says kept there. A file that is damaged, or of another node, is logged and
+// left out, and so is an object in it that is not valid. ok is false where there is none.
+func (f *follower[T]) remember(path string) (found []*T, ok bool) {
+	f.kept = &kept[T]{path: path}
+	found, err := f.load()
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, false
+	case err != nil:
+		f.log.WithError(err).Warnf("the %s on disk are left out: until the API server answers, those of the file are in force, if there are any", f.plural)
+		return nil, false
+	}
+	f.mu.Lock()
+	f.disk = found
+	f.mu.Unlock()
+	f.told.set()
+	f.log.WithField(f.logged, f.names(found)).Infof("until the API server answers, the %s that it told last are in force", f.plural)
+	return found, true
+}
+
+// load reads the file.
+func (f *follower[T]) load() (found []*T, err error) {
+	path := f.kept.path
+	data, err := readFileUpTo(path, mostKept)
+	if err != nil {
+		return nil, err
+	}
+	var file keptFile[map[string]any]
+	if len(data) > mostKept {
+		return nil, fmt.Errorf("%s: it has more than %d bytes", path, mostKept)
+	}
+	// Unlike encoding/json, this keeps whole numbers whole.
+	if err := utiljson.Unmarshal(data, &file); err != nil {
+		return nil, fmt.Errorf("%s: damaged: %w", path, err)
+	}
+	switch {
+	case file.Version != keptVersion:
+		return nil, fmt.Errorf("%s: version: %d: must be %d", path, file.Version, keptVersion)
+	case file.Node != f.node.name:
+		return nil, fmt.Errorf("%s: node: %q: this node is %q", path, file.Node, f.node.name)
+	}
+	for i, object := range file.Objects {
+		// A later version may have had fields that this one leaves out.
+		one, _, errs := f.decode(object)
+		if len(errs) > 0 { // an earlier or later version may have taken it for valid
+			f.log.WithField("reason", fmt.Sprintf("%s: objects[%d]: %s", path, i, fieldErrors(errs))).
+				Warnf("a %s on disk is left out until the API server answers", f.name)
+			continue
+		}
+		found = append(found, one)
+	}
+	f.kept.written, f.kept.nodeUID = data, file.NodeUID
+	return found, nil
+}
+
+// forgetOtherNode puts out of force what was remembered if that was of another Node of this
+// name, whose disk this one has a copy of.
+func (f *follower[T]) forgetOtherNode() {
+	defer f.caught("forgetOtherNode")
+	_, node := f.node.now()
+	if f.kept == nil || f.kept.nodeUID == "" || node == "" || f.kept.nodeUID == node {
+		return
+	}
+	f.kept.nodeUID = ""
+	f.mu.Lock()
+	f.disk = nil
+	f.mu.Unlock()
+	f.log.WithField("node", f.node.name).Warnf("the %s on disk are left out: they are of another node of this name", f.plural)
+	f.put(nil, OriginNone)
+}
+
+// keep keeps on disk what the API server says.
+func (f *follower[T]) keep(node types.UID, objects []*T) {
+	if f.kept == nil {
+		return
+	}
+	fault := ""
+	if err := f.save(node, objects); err != nil {
+		fault = err.Error()
+	}
+	if fault != "" && fault != f.kept.fault {
+		f.log.WithField("reason", fault).Warnf("the %s cannot be kept on disk: after a reboot they are not in force before the API server answers", f.plural)
+	}
+	f.kept.fault = fault
+}
+
+// save puts the objects into the file, unless they are there already. After a power cut the
+// file holds them or what was there before, whole.
+func (f *follower[T]) save(node types.UID, objects []*T) error {
+	file := keptFile[keptObject]{Version: keptVersion, Node: f.node.name, NodeUID: node, Objects: []keptObject{}}
+	for _, one := range objects {
+		a := f.about(one)
+		file.Objects = append(file.Objects, keptObject{
+			TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: f.name},
+			Metadata: metav1.ObjectMeta{Name: a.Name, UID: a.UID, Generation: a.Generation},
+			Spec:     a.spec,
+		})
+	}
+	data, err := json.MarshalIndent(file, "", "  ")
+	if err != nil {
+		return err
+	}
+	if data = append(data, '\n'); string(data) == string(f.kept.written) {
+		return nil
+	}
+	if err := writeFile(f.kept.path, data); err != nil {
+		return err
+	}
+	f.kept.written = data
+	return nil
+}
+
+// writeFile replaces the file at path at once, and returns when that is on disk.
+func writeFile(path string, data []byte) error {
+	dir := filepath.Dir(path)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(dir, filepath.Base(path)+".*") // mode 0600
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	err = errors.Join(err, f.Sync(), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	return syncDir(dir)
+}
+
+// syncDir puts on disk which files a folder has.
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
