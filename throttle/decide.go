@@ -116,7 +116,7 @@ func (l *Limiter) passLimitLocked(now time.Time, t *Ticket, held bool, reason Re
 	slot, others := l.heldBySlotsLocked().none(), l.heldByOthersLocked(now).none()
 	l.takeLocked(now)
 	if beyond := held || !others; beyond || !slot {
-		l.overLimit, l.overOthers = t, beyond
+		l.overLimit, l.overOtherLimits = t, beyond
 	}
 	l.startLocked(now, t, reason, true)
 }
@@ -125,7 +125,7 @@ func (l *Limiter) passLimitLocked(now time.Time, t *Ticket, held bool, reason Re
 // it ended; or it exceeded the number of starts at a time only, and so many others ended
 // that it is within.
 func (l *Limiter) settleOverLocked() {
-	if t := l.overLimit; t == nil || t.state == Starting && (l.overOthers || l.limit <= 0 || l.slotsLocked() > l.capacityLocked()) {
+	if t := l.overLimit; t == nil || t.state == Starting && (l.overOtherLimits || l.limit <= 0 || l.slotsLocked() > l.capacityLocked()) {
 		return
 	}
 	l.overLimit = nil

@@ -193,8 +193,8 @@ func (l *Limiter) admissionsEveryLocked(now time.Time) (time.Duration, bool) {
 	for _, t := range l.queue.arrivals {
 		since = earlier(since, t.arrived)
 	}
-	since = later(since, now.Add(-pacedOver))
-	n := l.paced.after(since)
+	since = later(since, now.Add(-paceOver))
+	n := l.admissions.after(since)
 	if n == 0 {
 		return unknownStart, false
 	}

@@ -37,25 +37,24 @@ type Limiter struct {
 	seq      uint64
 	latest   time.Time // the time of the latest decision
 	// What was granted beside the limits.
-	limit      int     // starts at a time; zero: any number
-	limitSoon  int     // what an adaptive limit may soon come to, where that is more
-	loan       loan    // of the node
-	lentUpTo   int     // starts at a time while a loan is out
-	overLimit  *Ticket // the last start over the limit, while it counts as such
-	overOthers bool    // overLimit exceeded more than the number of starts at a time
-	queuesTurn bool    // the next slot is the queue's, not that of an overdue pod
-	passedRoom *Ticket // the last that got its reservation without room
+	limit           int     // starts at a time; zero: any number
+	limitSoon       int     // what an adaptive limit may soon come to, where that is more
+	loan            loan    // of the node
+	lentUpTo        int     // starts at a time while a loan is out
+	overLimit       *Ticket // the last start over the limit, while it counts as such
+	overOtherLimits bool    // overLimit exceeded more than the number of starts at a time
+	queuesTurn      bool    // the next slot is the queue's, not that of an overdue pod
 	// What was observed.
-	signals  Signals
-	adaptive *adaptive.Controller // nil: off
-	lost     time.Time            // when the last admitted of the starts that a probe may have killed was; zero: none was
-	since    []time.Time          // scratch of sinceLocked
-	debts    admissions           // those that a signal may not show yet
-	paced    admissions           // those that the limits allowed, or a deadline
-	took     durations
-	events   []Event
-	dropped  uint64 // events that nobody drained
-	changed  chan struct{}
+	signals    Signals
+	adaptive   *adaptive.Controller // nil: off
+	lost       time.Time            // when the last admitted of the starts that a probe may have killed was; zero: none was
+	since      []time.Time          // scratch of sinceLocked
+	debts      admissionTimes       // of those that a signal may not show yet
+	admissions admissionTimes       // of those that the limits allowed, or a deadline
+	took       durations
+	events     []Event
+	dropped    uint64 // events that nobody drained
+	changed    chan struct{}
 }
 
 // New gives a limiter with the settings s, no ticket, and a full token bucket.

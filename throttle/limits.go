@@ -12,8 +12,8 @@ const (
 	// readingKept is how long a reading says anything. A sensor that gives no other for so
 	// long has died: its limit is open, as if it were blind.
 	readingKept = 30 * time.Second
-	// pacedOver is the time over which the pace of admissions is measured.
-	pacedOver = time.Minute
+	// paceOver is the time over which the pace of admissions is measured.
+	paceOver = time.Minute
 	// loadDecay is the time constant of the load average of one minute: so long after a
 	// start it shows 63 % of it.
 	loadDecay = time.Minute
@@ -166,18 +166,18 @@ func (l *Limiter) takeLocked(now time.Time) {
 		l.bucket.AllowN(now, 1)
 	}
 	l.debts.add(now)
-	l.paced.add(now)
+	l.admissions.add(now)
 }
 
-// admissions are the times of the latest admissions, in their order.
-type admissions struct{ times []time.Time }
+// admissionTimes are those of the latest admissions, in their order.
+type admissionTimes struct{ times []time.Time }
 
-func (a *admissions) add(now time.Time) {
+func (a *admissionTimes) add(now time.Time) {
 	a.forget(now)
 	a.times = append(a.times, now)
 }
 
-func (a *admissions) forget(now time.Time) {
+func (a *admissionTimes) forget(now time.Time) {
 	n := 0
 	for n < len(a.times) && now.Sub(a.times[n]) > admissionsKept {
 		n++
@@ -186,7 +186,7 @@ func (a *admissions) forget(now time.Time) {
 }
 
 // after counts the admissions after a time. One at that time does not count.
-func (a *admissions) after(at time.Time) (n int) {
+func (a *admissionTimes) after(at time.Time) (n int) {
 	for n < len(a.times) && a.times[len(a.times)-1-n].After(at) {
 		n++
 	}
@@ -195,7 +195,7 @@ func (a *admissions) after(at time.Time) (n int) {
 
 // decayed counts the admissions, each as far as an average with loadDecay does not show
 // it at a time.
-func (a *admissions) decayed(at time.Time) (n float64) {
+func (a *admissionTimes) decayed(at time.Time) (n float64) {
 	for _, t := range a.times {
 		n += math.Exp(-max(0, at.Sub(t).Seconds()) / loadDecay.Seconds())
 	}

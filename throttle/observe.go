@@ -18,7 +18,7 @@ func (l *Limiter) Observe(now time.Time, s Signals) {
 	now = l.clockLocked(now)
 	l.signals = s
 	l.debts.forget(now)
-	l.paced.forget(now)
+	l.admissions.forget(now)
 	if l.adaptive != nil {
 		l.adaptive.Observe(l.sampleLocked(now))
 		l.setLimitLocked()

@@ -1,6 +1,9 @@
 package throttle
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 const (
 	// arrivalGrace is how long a pod with a reservation is expected. One that takes longer
@@ -123,16 +126,7 @@ func (l *Limiter) mayPassRoomLocked(now time.Time, t *Ticket) bool {
 	if now.Before(t.due) {
 		return false
 	}
-	if o := l.passedRoom; o != nil && o != t && o.state == Waiting && o.near(now) {
-		return false
-	}
-	for _, o := range l.queue.arrivals {
-		if o != t && o.waiters > 0 && !now.Before(o.due) {
-			return false
-		}
-	}
-	l.passedRoom = t
-	return true
+	return !slices.ContainsFunc(l.queue.arrivals, func(o *Ticket) bool { return o != t && o.near(now) && !now.Before(o.due) })
 }
 
 // pulls tells whether the ticket has a place to pull. A place is given back after as long
