@@ -24,7 +24,7 @@ func newClaimMetrics(view func() leases.View) *claimMetrics {
 		held:      desc("slots_held", "Slots of the policy that this node holds, of all its groups; each is a Lease.", "policy"),
 		wanted:    desc("slots_wanted", "How many more slots of the policy this node could use at once.", "policy"),
 		open:      desc("open", "1 while the policy holds no pod because the Leases of its slots cannot be used: the API server is away, or the role is missing.", "policy"),
-		requests:  desc("requests_total", "Requests for Leases of slots, by what they are for. Lists and watches are not counted.", "for"),
+		requests:  desc("requests_total", "Requests for Leases of slots, by what they are for.", "for"),
 		conflicts: desc("conflicts_total", "Requests for Leases of slots that came too late, because another node was faster."),
 		failures:  desc("failures_total", "Requests for Leases of slots that failed."),
 		lost:      desc("slots_lost_total", "Slots that could not be renewed in time, or that were taken away."),
@@ -54,7 +54,7 @@ func (m *claimMetrics) Collect(to chan<- prometheus.Metric) {
 	for _, what := range sortedNames(v.Calls) {
 		to <- prometheus.MustNewConstMetric(m.requests, prometheus.CounterValue, float64(v.Calls[what]), what)
 	}
-	for d, n := range map[*prometheus.Desc]uint64{m.conflicts: v.Conflicts, m.failures: v.Failures, m.lost: v.Lost + v.Expired} {
+	for d, n := range map[*prometheus.Desc]uint64{m.conflicts: v.Conflicts, m.failures: v.Failures, m.lost: v.Lost} {
 		to <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(n))
 	}
 }

@@ -2,8 +2,6 @@ package leases
 
 import (
 	"context"
-	"math/rand/v2"
-	"slices"
 	"sync"
 	"time"
 
@@ -14,16 +12,33 @@ import (
 )
 
 const (
-	// mostCalls is how many requests are under way at a time.
-	mostCalls = 8
-	// leastLook is between two looks at what the groups need.
-	leastLook = 20 * time.Millisecond
-	// mostLook is after which a look is taken though nobody asked for it.
-	mostLook = 5 * time.Second
-	// watchOn is for how long the slots are watched after nobody needs one any more.
-	watchOn = 5 * time.Minute
-	// lastWords bounds what is asked at the end.
-	lastWords = 2 * time.Second
+	// A holder stops to start pods holds after it sent the last renewal that succeeded; the
+	// others take the slot lasts after they saw the last change. So clocks need not agree,
+	// and one may run half as fast again as another.
+	lasts = 30 * time.Second
+	holds = 20 * time.Second
+	// mostLasts bounds what a Lease may say: no version of the daemon writes more, and
+	// nobody shall block a slot for longer.
+	mostLasts = 2 * lasts
+	// renewEvery leaves a second try before holds is over.
+	renewEvery = 10 * time.Second
+
+	// A claim that no start uses is given back after this time. A pod that was refused for
+	// another reason is back within 15 s.
+	unusedWaiting, unusedAlone = 20 * time.Second, time.Second
+	// sweepAfter is when a Lease is deleted that nobody has written for so long.
+	sweepAfter = 10 * time.Minute
+
+	// A node that lacks a slot looks for one about every pace, which grows with the cluster.
+	leastPace, pacePerNode = 500 * time.Millisecond, 10 * time.Millisecond
+	// firstTry is the part of the pace within which a node looks for its first slot.
+	firstTry = 10
+
+	callTimeout = 5 * time.Second
+	mostCalls   = 8 // at a time
+	// leastPass and mostPass are the times between two passes.
+	leastPass, mostPass = 20 * time.Millisecond, 5 * time.Second
+	lastWords           = 2 * time.Second
 )
 
 // Limiter is what a [Claimer] works for: a throttle.Limiter.
@@ -54,7 +69,6 @@ type Options struct {
 // Make it with New. Its methods are safe for concurrent use.
 type Claimer struct {
 	options Options
-	store   store
 	wake    chan struct{} // holds one at most
 
 	mu       sync.Mutex
@@ -62,23 +76,18 @@ type Claimer struct {
 	view     View
 
 	// Of Run alone.
-	planner *planner
-	answers chan answer
-	news    chan news
-	calls   sync.WaitGroup
-	free    chan struct{} // holds one for each request under way
-	queue   []call
-	looked  time.Time
-	said    said
+	groups map[string]*group // by id
+	slots  map[string]*slot  // as listed last, by name
+	looked time.Time         // when they were listed
+	stray  bool              // a Lease may be this node's though it has no claim on it
+	health health
+	faulty bool // the log says so
+	stats  View // what is counted
 }
 
 // New gives a claimer; Run does its work.
 func New(o Options) *Claimer {
-	return &Claimer{
-		options: o, store: store{api: o.API, holder: o.Holder}, wake: make(chan struct{}, 1),
-		policies: map[string]Policy{}, answers: make(chan answer), news: make(chan news, 100),
-		free: make(chan struct{}, mostCalls),
-	}
+	return &Claimer{options: o, wake: make(chan struct{}, 1), policies: map[string]Policy{}}
 }
 
 // SetPolicies says which policies of the scope Cluster there are, by name. The claims of
@@ -93,7 +102,7 @@ func (c *Claimer) SetPolicies(policies map[string]Policy) {
 }
 
 // Wake has the claimer look at what the groups need: to be called when a start was
-// admitted or ended, and when somebody joined the queue. It does not block.
+// admitted or ended, and when a pod joined the queue. It does not block.
 func (c *Claimer) Wake() {
 	select {
 	case c.wake <- struct{}{}:
@@ -105,134 +114,196 @@ func (c *Claimer) Wake() {
 // for the next daemon of this node. It must not run twice at a time; called again, it
 // finds its Leases anew.
 func (c *Claimer) Run(ctx context.Context) {
-	c.planner = newPlanner(c.options.Holder, c.options.Nodes, rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())))
-	c.queue, c.looked = nil, time.Time{}
-	calls, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	defer c.calls.Wait()
-	defer cancel()
-	watch := watching{watcher: watcher{api: c.options.API, tell: c.tell}}
-	defer watch.stop()
+	c.groups, c.slots, c.looked, c.health = map[string]*group{}, map[string]*slot{}, time.Time{}, health{}
+	c.stats = View{Calls: map[string]uint64{}}
 	timer := time.NewTimer(0)
 	defer timer.Stop()
+	var last time.Time
 	for {
 		select {
 		case <-ctx.Done():
-			watch.stop()
-			c.leave(calls)
+			c.leave(context.WithoutCancel(ctx))
 			return
 		case <-c.wake:
-		case <-timer.C:
-		case a := <-c.answers:
-			c.planner.answered(time.Now(), a)
-		case n := <-c.news:
-			if !c.heard(time.Now(), n) {
+			if rest := leastPass - time.Since(last); rest > 0 {
+				timer.Reset(rest)
 				continue
 			}
+		case <-timer.C:
 		}
-		now := time.Now()
-		next := mostLook
-		if now.Sub(c.looked) >= leastLook {
-			c.looked = now
-			c.planner.want(c.look(now))
-		} else {
-			next = leastLook
-		}
-		next = min(next, c.act(calls, now))
-		if c.planner.relist {
-			c.again(&watch)
-		}
-		watch.need(ctx, now, c.planner)
-		timer.Reset(next)
+		last = time.Now()
+		timer.Reset(max(leastPass, c.pass(ctx)))
 	}
 }
 
-// look asks the limiter what the groups need.
-func (c *Claimer) look(now time.Time) []demand {
+// demands asks the limiter what the groups need.
+func (c *Claimer) demands(now time.Time) map[string]demand {
 	c.mu.Lock()
 	policies := c.policies
 	c.mu.Unlock()
-	var all []demand
+	all := map[string]demand{}
 	for _, v := range c.options.Limiter.Groups(now) {
 		policy, known := policies[v.Key.Policy]
-		if !known || !v.Limits.Claims {
-			continue
+		if known && v.Limits.Claims {
+			all[identify(policy.UID, v.Key)] = demand{
+				key: v.Key, policy: policy, limit: min(max(policy.Slots, 0), mostSlots),
+				starting: int(v.Starting.Pods), wants: v.Wants, waiting: v.Waiting,
+			}
 		}
-		all = append(all, demand{
-			key: v.Key, policy: policy, limit: min(policy.Slots, mostSlots),
-			starting: int(v.Starting.Pods), wants: v.Wants, waiting: v.Waiting,
-		})
 	}
 	return all
 }
 
-// mostSlots is how many slots a group has at most.
-const mostSlots = 1000
-
-// act does what is to be done now, and gives the time until the next look.
-func (c *Claimer) act(calls context.Context, now time.Time) time.Duration {
-	asked, offers, next := c.planner.step(now)
-	for _, o := range offers {
-		c.options.Limiter.SetClaims(now, o.key, o.starts)
-	}
-	if slices.ContainsFunc(asked, func(a call) bool { return a.verb == releaseSlot }) {
-		var kept bool
-		if asked, kept = c.planner.keepUsed(asked, c.look(now)); kept {
-			c.Wake()
-		}
-	}
-	c.queue = append(c.queue, asked...)
-	c.start(calls)
-	c.tellFaults()
-	c.show()
-	wait := mostLook
-	if !next.IsZero() {
-		wait = min(wait, next.Sub(now))
-	}
-	return max(wait, leastLook)
+// pace is how often a node looks for a slot that it lacks.
+func (c *Claimer) pace() time.Duration {
+	return max(leastPace, time.Duration(c.options.Nodes())*pacePerNode)
 }
 
-// start makes the calls of the queue, so many at a time. The time of a call is that at
-// which it is sent.
-func (c *Claimer) start(ctx context.Context) {
-	for len(c.queue) > 0 {
-		select {
-		case c.free <- struct{}{}:
-		default:
-			return
-		}
-		next := c.queue[0]
-		c.queue = c.queue[1:]
-		next.sent = time.Now()
-		c.calls.Go(func() {
-			a := c.store.make(ctx, next)
-			<-c.free
-			select {
-			case c.answers <- a:
-			case <-ctx.Done():
-			}
-		})
-	}
-}
-
-// leave gives back what no start uses, and waits for the answers for a short time.
-func (c *Claimer) leave(calls context.Context) {
-	ctx, cancel := context.WithTimeout(calls, lastWords)
-	defer cancel()
+// pass does all that is to be done now, waits for the answers, and gives the time until
+// the next one.
+func (c *Claimer) pass(ctx context.Context) time.Duration {
 	now := time.Now()
-	c.queue = nil
-	c.planner.want(c.look(now))
-	for _, call := range c.planner.leave(now) {
-		c.calls.Go(func() { c.store.make(ctx, call) })
-	}
-	done := make(chan struct{})
-	go func() { c.calls.Wait(); close(done) }()
-	for {
-		select {
-		case <-done:
-			return
-		case <-c.answers:
-		case <-ctx.Done():
-			return
+	demands := c.demands(now)
+	for id := range demands {
+		if c.groups[id] == nil {
+			c.groups[id] = &group{claims: map[int]*claim{}, scarce: true}
 		}
 	}
+	c.expire(now)
+	needed := false
+	for id, g := range c.groups {
+		d, asked := demands[id]
+		if !asked {
+			d = demand{key: g.key, policy: g.policy}
+		}
+		g.update(now, d, c.pace())
+		needed = needed || g.needed()
+	}
+	if !needed {
+		c.health = health{} // the next one that needs a slot finds out
+	}
+	calls := c.giveBack(now)
+	ctx, cancel := context.WithDeadline(ctx, c.deadline(now))
+	defer cancel()
+	if c.lookDue(now) {
+		calls = append(calls, c.look(ctx)...)
+	}
+	c.make(ctx, append(calls, c.renewals(now)...))
+	return c.conclude(time.Now())
+}
+
+// expire drops the claims that could not be renewed in time.
+func (c *Claimer) expire(now time.Time) {
+	for _, g := range c.groups {
+		for n, claim := range g.claims {
+			if !now.Before(claim.until) {
+				delete(g.claims, n)
+				c.stats.Lost++
+			}
+		}
+	}
+}
+
+// deadline is when a pass has to end: before a claim runs out, of which the limiter is to
+// be told.
+func (c *Claimer) deadline(now time.Time) time.Time {
+	end := now.Add(callTimeout)
+	for _, g := range c.groups {
+		for _, claim := range g.claims {
+			if claim.until.Before(end) {
+				end = claim.until
+			}
+		}
+	}
+	return end
+}
+
+// giveBack gives the calls that give claims back. The limiter is told first: pods that it
+// has admitted meanwhile keep theirs.
+func (c *Claimer) giveBack(now time.Time) (calls []*call) {
+	surplus := map[string][]*claim{}
+	for id, g := range c.groups {
+		if over := g.surplus(now); len(over) > 0 {
+			surplus[id] = over
+		}
+	}
+	c.offer(now)
+	if len(surplus) == 0 {
+		return nil
+	}
+	demands := c.demands(now)
+	for id, over := range surplus {
+		g := c.groups[id]
+		kept := min(len(over), max(0, demands[id].starting-len(g.claims)))
+		for _, claim := range over[:kept] {
+			g.claims[claim.n] = claim
+		}
+		for _, claim := range over[kept:] {
+			calls = append(calls, g.call(releaseSlot, id, claim))
+		}
+		if !g.spare() {
+			g.wait(now, c.pace(), true)
+		}
+	}
+	return calls
+}
+
+// offer tells the limiter what it may start where that is not what it was told last.
+func (c *Claimer) offer(now time.Time) {
+	for _, g := range c.groups {
+		starts := g.offer()
+		if at := c.health.opens(g.policy.openAfter()); g.policy.UID != "" && !at.IsZero() && !now.Before(at) {
+			starts = -1
+		}
+		if !g.told || starts != g.offered {
+			g.offered, g.told = starts, true
+			c.options.Limiter.SetClaims(now, g.key, starts)
+			c.Wake() // it may have admitted pods
+		}
+	}
+}
+
+// conclude tells the limiter, the log and View what has come of a pass, and gives the time
+// until the next one.
+func (c *Claimer) conclude(now time.Time) time.Duration {
+	c.expire(now)
+	c.offer(now)
+	next := now.Add(mostPass)
+	at := func(t time.Time) {
+		if !t.IsZero() && t.Before(next) {
+			next = t
+		}
+	}
+	for id, g := range c.groups {
+		for _, claim := range g.claims {
+			at(claim.renew)
+			at(claim.until)
+		}
+		if !g.idle.IsZero() {
+			at(g.idle.Add(g.patience()))
+		}
+		if g.offered >= 0 && g.policy.UID != "" {
+			at(c.health.opens(g.policy.openAfter()))
+		}
+		if !g.needed() && g.offered == 0 {
+			delete(c.groups, id)
+		}
+	}
+	at(c.nextLook())
+	c.show()
+	return next.Sub(now)
+}
+
+// leave gives back what no start uses.
+func (c *Claimer) leave(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, lastWords)
+	defer cancel()
+	demands := c.demands(time.Now())
+	var calls []*call
+	for id, g := range c.groups {
+		for _, claim := range g.remove(len(g.claims) - min(len(g.claims), demands[id].starting)) {
+			calls = append(calls, g.call(releaseSlot, id, claim))
+		}
+	}
+	c.make(ctx, calls)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -15,10 +16,8 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd/kube"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
@@ -31,31 +30,22 @@ var leaseResource = schema.GroupResource{Group: "coordination.k8s.io", Resource:
 type fakeAPI struct {
 	kube.Leases // what is not here is not called
 
-	mu       sync.Mutex
-	away     error // what every call gets; nil: none does
-	delay    time.Duration
-	version  uint64
-	leases   map[string]*coordinationv1.Lease
-	log      []watch.Event
-	versions map[runtime.Object]uint64 // of the log
-	changed  chan struct{}             // closed at the next change
-	writes   int
+	mu      sync.Mutex
+	away    error // what every call gets; nil: none does
+	delay   time.Duration
+	version uint64
+	leases  map[string]*coordinationv1.Lease
+	writes  int
 }
 
 func newFakeAPI() *fakeAPI {
-	return &fakeAPI{versions: map[runtime.Object]uint64{}, leases: map[string]*coordinationv1.Lease{}, changed: make(chan struct{}), version: 100, delay: 5 * time.Millisecond}
+	return &fakeAPI{leases: map[string]*coordinationv1.Lease{}, version: 100, delay: 5 * time.Millisecond}
 }
 
 func (f *fakeAPI) setAway(err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.away = err
-	f.notifyLocked() // watches end
-}
-
-func (f *fakeAPI) notifyLocked() {
-	close(f.changed)
-	f.changed = make(chan struct{})
 }
 
 // arrive lets a request take its time, and gives the lock if it arrives.
@@ -76,17 +66,14 @@ func (f *fakeAPI) arrive(ctx context.Context) error {
 	return nil
 }
 
-func (f *fakeAPI) recordLocked(kind watch.EventType, l *coordinationv1.Lease) *coordinationv1.Lease {
+func (f *fakeAPI) recordLocked(l *coordinationv1.Lease) *coordinationv1.Lease {
 	f.version++
 	f.writes++
 	l = l.DeepCopy()
-	l.ResourceVersion = versionText(f.version)
+	l.ResourceVersion = strconv.FormatUint(f.version, 10)
 	if l.UID == "" {
 		l.UID = types.UID("uid-" + l.ResourceVersion)
 	}
-	f.log = append(f.log, watch.Event{Type: kind, Object: l})
-	f.versions[l] = f.version
-	f.notifyLocked()
 	return l
 }
 
@@ -101,7 +88,7 @@ func (f *fakeAPI) Create(ctx context.Context, l *coordinationv1.Lease, o metav1.
 	if len(o.DryRun) > 0 {
 		return l, nil
 	}
-	l = f.recordLocked(watch.Added, l)
+	l = f.recordLocked(l)
 	f.leases[l.Name] = l
 	return l.DeepCopy(), nil
 }
@@ -118,7 +105,7 @@ func (f *fakeAPI) Update(ctx context.Context, l *coordinationv1.Lease, _ metav1.
 	case now.ResourceVersion != l.ResourceVersion || now.UID != l.UID:
 		return nil, apierrors.NewConflict(leaseResource, l.Name, errors.New("it was modified"))
 	}
-	l = f.recordLocked(watch.Modified, l)
+	l = f.recordLocked(l)
 	f.leases[l.Name] = l
 	return l.DeepCopy(), nil
 }
@@ -135,7 +122,7 @@ func (f *fakeAPI) Delete(ctx context.Context, name string, o metav1.DeleteOption
 	case *o.Preconditions.ResourceVersion != now.ResourceVersion || *o.Preconditions.UID != now.UID:
 		return apierrors.NewConflict(leaseResource, name, errors.New("precondition"))
 	}
-	f.recordLocked(watch.Deleted, now)
+	f.recordLocked(now)
 	delete(f.leases, name)
 	return nil
 }
@@ -156,71 +143,13 @@ func (f *fakeAPI) List(ctx context.Context, o metav1.ListOptions) (*coordination
 		return nil, err
 	}
 	defer f.mu.Unlock()
-	list := &coordinationv1.LeaseList{ListMeta: metav1.ListMeta{ResourceVersion: versionText(f.version)}}
+	list := &coordinationv1.LeaseList{ListMeta: metav1.ListMeta{ResourceVersion: strconv.FormatUint(f.version, 10)}}
 	for _, l := range f.leases {
 		if l.Labels[o.LabelSelector] != "" {
 			list.Items = append(list.Items, *l)
 		}
 	}
 	return list, nil
-}
-
-func (f *fakeAPI) Watch(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-	if err := f.arrive(ctx); err != nil {
-		return nil, err
-	}
-	defer f.mu.Unlock()
-	from, err := versionOf(o.ResourceVersion)
-	if err != nil {
-		return nil, err
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	w := &fakeWatch{events: make(chan watch.Event), cancel: cancel}
-	w.running.Go(func() { f.serve(ctx, w, from) })
-	return w, nil
-}
-
-func (f *fakeAPI) serve(ctx context.Context, w *fakeWatch, from uint64) {
-	defer close(w.events)
-	for {
-		f.mu.Lock()
-		var due []watch.Event
-		for _, e := range f.log {
-			if v := f.versions[e.Object]; v > from {
-				due, from = append(due, e), v
-			}
-		}
-		changed, away := f.changed, f.away
-		f.mu.Unlock()
-		if away != nil {
-			return
-		}
-		for _, e := range due {
-			select {
-			case w.events <- e:
-			case <-ctx.Done():
-				return
-			}
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return
-		}
-	}
-}
-
-type fakeWatch struct {
-	events  chan watch.Event
-	cancel  func()
-	running sync.WaitGroup
-}
-
-func (w *fakeWatch) ResultChan() <-chan watch.Event { return w.events }
-
-func (w *fakeWatch) Stop() {
-	w.cancel()
-	w.running.Wait()
 }
 
 // backup is what restore needs.
@@ -237,12 +166,11 @@ func (f *fakeAPI) backup() backup {
 	return b
 }
 
-// restore replaces all by what was there at the backup. Versions go on from there; the
-// watches that are open do not end.
+// restore replaces all by what was there at the backup. Versions go on from there.
 func (f *fakeAPI) restore(b backup) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.version, f.leases, f.log = b.version, maps.Clone(b.leases), nil
+	f.version, f.leases = b.version, maps.Clone(b.leases)
 }
 
 // held gives the holders of the Leases.

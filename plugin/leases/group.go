@@ -2,6 +2,7 @@ package leases
 
 import (
 	"cmp"
+	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -40,102 +41,59 @@ type demand struct {
 
 // claim is a slot that this node holds.
 type claim struct {
-	n int
-	// until is when this node has to stop to start pods on it, before anybody else may
-	// take it.
+	n       int
+	version version
+	since   time.Time
+	// until is when this node has to stop to start pods on it, before another may take it.
 	until, renew time.Time
 }
 
 // group is what this node does for one group of a policy.
 type group struct {
 	demand
-	id     string
-	fresh  bool // it has just begun to want more than it has
-	wanted bool
 	claims map[int]*claim
-	// spent is how many of the claims a start has used. While others may wait for a slot,
-	// each is for one start.
+	// spent is how many of the claims a start has used. While others may lack a slot, each
+	// claim is for one start.
 	spent   int
-	idle    time.Time // since when claims are neither spent nor wanted
-	spread  spread
-	attempt time.Time // when to try to take a slot; zero: not yet drawn
-	taking  bool      // an answer is awaited
-	rivals  time.Time // when another was last seen to take a slot that this node wanted
+	scarce  bool      // no slot was free when the Leases were listed last
+	lacks   bool      // it could use more claims than it has
+	next    time.Time // when it may try to take one
+	idle    time.Time // since when it has claims that no start uses; zero: it has none
 	offered int       // what the limiter was told
-	told    bool      // it was told
-	// For View.
-	conflicts, taken uint64
-}
-
-func newGroup(id string, nodes int) *group {
-	return &group{id: id, claims: map[int]*claim{}, spread: newSpread(nodes)}
+	told    bool
 }
 
 // missing is how many more claims it could use.
-func (g *group) missing() int {
-	return max(0, min(g.starting+g.wants, g.limit)-len(g.claims))
-}
+func (g *group) missing() int { return max(0, min(g.starting+g.wants, g.limit)-len(g.claims)) }
 
 // needed tells whether there is anything to do for it.
 func (g *group) needed() bool {
-	return len(g.claims) > 0 || g.taking || g.starting > 0 || g.wants > 0 || g.waiting > 0
+	return len(g.claims) > 0 || g.starting > 0 || g.wants > 0 || g.waiting > 0
 }
 
-// update takes over a demand.
-func (g *group) update(d demand) {
+// update takes over a demand. Where a pod of each node comes at once, each node begins at a moment of its own.
+func (g *group) update(now time.Time, d demand, pace time.Duration) {
 	g.demand = d
-	switch {
-	case g.missing() == 0:
-		g.wanted, g.attempt = false, time.Time{}
-	case !g.wanted:
-		g.wanted, g.fresh = true, true
+	lacks := g.missing() > 0
+	if lacks && !g.lacks && !g.next.After(now) {
+		g.next = now.Add(rand.N(pace / firstTry))
+	}
+	g.lacks = lacks
+}
+
+// wait draws the moment of the next try. A node that holds a slot, or has just given one back, lets those try first
+// that have none.
+func (g *group) wait(now time.Time, pace time.Duration, served bool) {
+	g.next = now.Add(pace/2 + rand.N(pace/2))
+	if served {
+		g.next = g.next.Add(pace / 2)
 	}
 }
 
-// surplus gives the claims to give back now: those whose start has ended, unless a slot
-// is to spare for whoever wants one; those that a lower limit has no more; and those
-// that nobody uses for a while.
-func (g *group) surplus(now time.Time, spare bool) []*claim {
-	if g.starting > g.spent {
-		g.idle = time.Time{}
-	}
-	g.spent = min(len(g.claims), max(g.spent, g.starting))
-	over := g.spent - min(g.starting, g.spent)
-	if spare && g.highest() < g.limit {
-		g.spent -= over
-		over = 0
-	}
-	unused := len(g.claims) - g.spent
-	switch {
-	case unused == 0:
-		g.idle = time.Time{}
-	case g.highest() >= g.limit:
-		over += min(unused, g.above())
-	case g.idle.IsZero():
-		g.idle = now
-	case now.Sub(g.idle) >= g.patience():
-		over += unused
-		g.idle = time.Time{}
-	}
-	return g.last(over)
-}
+// spare tells whether ended starts may leave their claims to the next ones: others find a free slot, too.
+func (g *group) spare() bool { return !g.scarce && g.above() == 0 }
 
-// patience is for how long a claim is kept that nobody uses.
-func (g *group) patience() time.Duration {
-	if g.waiting == 0 {
-		return unusedAlone
-	}
-	return unusedWaiting
-}
-
-// remind has the claims looked at again that nobody uses.
-func (g *group) remind(alarm *alarm) {
-	if !g.idle.IsZero() {
-		alarm.at(g.idle.Add(g.patience()))
-	}
-}
-
-// above is how many of its claims the limit has no more.
+// above is how many of its claims a lower limit does not have any more.
 func (g *group) above() (n int) {
 	for slot := range g.claims {
 		if slot >= g.limit {
@@ -145,32 +103,62 @@ func (g *group) above() (n int) {
 	return n
 }
 
-// last gives so many claims, those of the highest slots, which a lower limit has no
-// more, first.
-func (g *group) last(most int) []*claim {
-	var all []*claim
+// surplus takes out the claims to give back now: those whose start has ended, unless there are slots to spare, those
+// that the limit does not have any more, and those that no start has used for a while.
+func (g *group) surplus(now time.Time) []*claim {
+	g.spent = min(len(g.claims), max(g.spent, g.starting))
+	ended := g.spent - min(g.starting, g.spent)
+	if g.spare() {
+		g.spent -= ended
+		ended = 0
+	}
+	unused := len(g.claims) - g.spent
+	switch {
+	case unused == 0:
+		g.idle = time.Time{}
+	case g.above() > 0:
+		ended += min(unused, g.above())
+	case g.idle.IsZero():
+		g.idle = now
+	case now.Sub(g.idle) >= g.patience():
+		ended += unused
+		g.idle = time.Time{}
+	}
+	return g.remove(ended)
+}
+
+// patience is for how long a claim is kept that no start uses.
+func (g *group) patience() time.Duration {
+	if g.waiting == 0 {
+		return unusedAlone
+	}
+	return unusedWaiting
+}
+
+// remove takes out so many claims, those of the highest slots first.
+func (g *group) remove(most int) []*claim {
+	all := make([]*claim, 0, len(g.claims))
 	for _, c := range g.claims {
 		all = append(all, c)
 	}
 	slices.SortFunc(all, func(a, b *claim) int { return cmp.Compare(b.n, a.n) })
-	return all[:min(most, len(all))]
-}
-
-func (g *group) highest() int {
-	highest := -1
-	for n := range g.claims {
-		highest = max(highest, n)
+	all = all[:min(most, len(all))]
+	for _, c := range all {
+		delete(g.claims, c.n)
 	}
-	return highest
+	g.spent = min(g.spent, g.starting, len(g.claims))
+	return all
 }
 
 // offer gives what the limiter may start at a time. It admits the next start in the
-// moment in which one ends, so while others may wait it is offered no more than is
+// moment in which one ends, so while others may lack a slot it is offered no more than is
 // unused.
-func (g *group) offer(spare bool) int {
-	unused := len(g.claims) - g.spent
+func (g *group) offer() int {
+	unused := len(g.claims) - min(max(g.spent, g.starting), len(g.claims))
 	switch {
-	case spare && g.highest() < g.limit:
+	case g.policy.UID == "" || g.limit == 0 && !g.needed():
+		return 0
+	case g.spare():
 		return len(g.claims)
 	case unused > 0:
 		return g.starting + unused

@@ -1,112 +1,47 @@
 package leases
 
-import "time"
+import (
+	"math/rand/v2"
+	"time"
+)
 
-// health is whether the API server answers.
+const leastRetry, mostRetry = time.Second, 15 * time.Second
+
+// health is whether the API server does what it is asked. Reads and writes count apart, because a role or an admission
+// policy may allow the one and not the other. The zero value: it does.
 type health struct {
-	reads, writes line
-	probes        map[verb]time.Time
+	read, write error
+	since       time.Time // when the first request was sent that failed since all worked
+	failures    int       // in a row
+	retry       time.Time // no new request but renewals before
 }
 
-// line is how one kind of requests goes.
-type line struct {
-	failing time.Time // since the first that failed after the last that did not; zero: none
-	err     error
-}
-
-func (l *line) works() { *l = line{} }
-
-func (l *line) fails(since time.Time, err error) {
-	if l.failing.IsZero() {
-		l.failing = since
-	}
-	l.err = err
-}
-
-// heard takes over how a call went.
-func (h *health) heard(v verb, sent time.Time, err error, faulty bool) {
-	delete(h.probes, v)
-	l := &h.writes
-	if v == probeReads || v == lookSlot {
-		l = &h.reads
-	}
-	if faulty {
-		l.fails(sent, err)
-		return
-	}
-	l.works()
-	if v != probeWrites {
-		h.reads.works()
-	}
-}
-
-// open tells whether nobody is to be held any more, or when that will be so; the zero
-// time: the API server answers.
-func (h *health) open(now time.Time, after time.Duration) (bool, time.Time) {
-	var since time.Time
-	for _, l := range []line{h.reads, h.writes} {
-		if !l.failing.IsZero() && (since.IsZero() || l.failing.Before(since)) {
-			since = l.failing
-		}
-	}
-	if since.IsZero() {
-		return false, time.Time{}
-	}
-	return now.Sub(since) >= after, since.Add(after)
-}
-
-// fault is why requests fail; nil: they do not.
 func (h *health) fault() error {
-	if h.reads.err != nil {
-		return h.reads.err
+	if h.read != nil {
+		return h.read
 	}
-	return h.writes.err
+	return h.write
 }
 
-// probe asks whether the API server is there where nothing else does.
-func (p *planner) probe(now time.Time, alarm *alarm) {
-	h := &p.health
-	if h.probes == nil {
-		h.probes = map[verb]time.Time{}
-	}
-	every := max(leastProbe, time.Duration(p.nodes())*perNode)
-	kinds := []verb{probeReads}
-	if h.writes.err != nil {
-		kinds = append(kinds, probeWrites)
-	}
-	for _, v := range kinds {
-		at, planned := h.probes[v]
-		switch {
-		case !planned:
-			at = now.Add(every/2 + time.Duration(p.rand.Int64N(int64(every))))
-			h.probes[v] = at
-			alarm.at(at)
-		case at.IsZero(): // its answer is awaited
-		case now.Before(at):
-			alarm.at(at)
-		default:
-			h.probes[v] = time.Time{}
-			p.stats.calls[v]++
-			p.calls = append(p.calls, p.question(now, v))
+func (h *health) note(line *error, err error, sent, now time.Time) {
+	*line = err
+	switch {
+	case h.fault() == nil:
+		*h = health{}
+	case err != nil:
+		if h.since.IsZero() {
+			h.since = sent
 		}
+		longest := min(mostRetry, leastRetry<<min(h.failures, 6))
+		h.failures++
+		h.retry = now.Add(longest/2 + rand.N(longest/2))
 	}
 }
 
-// contact notes that the API server was heard by a watch: there is no need to ask.
-func (h *health) contact() {
-	h.reads.works()
-	if at, planned := h.probes[probeReads]; planned && !at.IsZero() {
-		delete(h.probes, probeReads)
+// opens is when a policy with this patience holds nobody any more; the zero time: never.
+func (h *health) opens(after time.Duration) time.Time {
+	if h.since.IsZero() {
+		return time.Time{}
 	}
-}
-
-// question asks about the first slot of any group.
-func (p *planner) question(now time.Time, v verb) call {
-	c := call{verb: v, sent: now}
-	for id, g := range p.groups {
-		c.key, c.policy = g.key, g.policy.UID
-		c.slot = record{id: id, name: leaseName(g.key.Policy, id, 0)}
-		break
-	}
-	return c
+	return h.since.Add(after)
 }

@@ -17,12 +17,11 @@ type View struct {
 	// Open is why nobody is held by the policies of OpenPolicies; nil: they hold.
 	Open         error
 	OpenPolicies []string
-	// Calls counts requests by what they were for: take, renew, release, sweep, look,
-	// probe, dry-run. Watches and their lists are not counted.
+	// Calls counts requests by what they were for: look, take, renew, release, sweep, dry-run.
 	Calls map[string]uint64
-	// Conflicts counts those of them that came too late, Failures those that failed;
-	// Expired claims that could not be renewed in time, Lost those that were taken by force.
-	Conflicts, Failures, Expired, Lost uint64
+	// Conflicts counts those of them that came too late, Failures those that failed, and Lost
+	// claims that could not be renewed in time or that were taken away.
+	Conflicts, Failures, Lost uint64
 }
 
 // GroupView is what is claimed for one group.
@@ -31,8 +30,6 @@ type GroupView struct {
 	// Slots is how many there are in the cluster; Held how many this node holds, Wanted
 	// how many more it could use.
 	Slots, Held, Wanted int
-	// Contenders is the number of nodes that are believed to want a slot when one is free.
-	Contenders float64
 }
 
 // View gives what the claimer does now. It does not block.
@@ -42,26 +39,19 @@ func (c *Claimer) View() View {
 	return c.view
 }
 
-// show notes what View gives.
+// show notes what View gives, and says what goes wrong, once, and that it is over.
 func (c *Claimer) show() {
-	p := c.planner
-	v := View{
-		Conflicts: p.stats.conflicts, Failures: p.stats.failures, Expired: p.stats.expired, Lost: p.stats.lost,
-		Calls: map[string]uint64{},
-	}
-	for verb, n := range p.stats.calls {
-		v.Calls[string(verb)] = n
-	}
-	open := map[string]bool{}
-	for _, g := range p.groups {
-		v.Groups = append(v.Groups, GroupView{
-			Key: g.key, Slots: g.limit, Held: len(g.claims), Wanted: g.missing(), Contenders: g.spread.contenders,
-		})
+	v := c.stats
+	v.Calls = maps.Clone(v.Calls)
+	for _, g := range c.groups {
+		v.Groups = append(v.Groups, GroupView{Key: g.key, Slots: g.limit, Held: len(g.claims), Wanted: g.missing()})
 		if g.offered < 0 {
-			open[g.key.Policy], v.Open = true, p.health.fault()
+			v.Open = c.health.fault()
+			v.OpenPolicies = append(v.OpenPolicies, g.key.Policy)
 		}
 	}
-	v.OpenPolicies = slices.Sorted(maps.Keys(open))
+	slices.Sort(v.OpenPolicies)
+	v.OpenPolicies = slices.Compact(v.OpenPolicies)
 	slices.SortFunc(v.Groups, func(a, b GroupView) int {
 		return cmp.Or(strings.Compare(a.Key.Policy, b.Key.Policy), strings.Compare(a.Key.Group, b.Key.Group))
 	})
@@ -69,39 +59,21 @@ func (c *Claimer) show() {
 	before := c.view
 	c.view = v
 	c.mu.Unlock()
-	if !slices.Equal(before.OpenPolicies, v.OpenPolicies) {
-		c.tellOpen(v)
+	if fault := c.health.fault(); (fault != nil) != c.faulty {
+		c.faulty = fault != nil
+		if c.faulty {
+			c.options.Log.WithError(fault).Warn("slots of the scope Cluster can neither be taken nor renewed; trying again")
+		} else {
+			c.options.Log.Info("slots of the scope Cluster can be taken again")
+		}
 	}
-}
-
-// tellOpen says that policies do not hold anybody, or that all do again.
-func (c *Claimer) tellOpen(v View) {
-	if len(v.OpenPolicies) == 0 {
-		c.options.Log.Info("the policies of the scope Cluster hold again: the API server can be used")
+	switch {
+	case slices.Equal(before.OpenPolicies, v.OpenPolicies):
+	case len(v.OpenPolicies) == 0:
+		c.options.Log.Info("the policies of the scope Cluster hold pods again: the API server can be used")
 		c.options.Opened(nil, nil)
-		return
+	default:
+		c.options.Log.WithError(v.Open).Warnf("the API server cannot be used: the policies %s hold no pod", strings.Join(v.OpenPolicies, ", "))
+		c.options.Opened(v.OpenPolicies, v.Open)
 	}
-	c.options.Log.WithError(v.Open).Warnf("the API server cannot be used: the policies %s hold nobody", strings.Join(v.OpenPolicies, ", "))
-	c.options.Opened(v.OpenPolicies, v.Open)
-}
-
-// tellFaults says what goes wrong with the API server, once, and that it is over.
-func (c *Claimer) tellFaults() {
-	err := c.planner.health.fault()
-	switch begun, over := c.said.news(err != nil); {
-	case begun:
-		c.options.Log.WithError(err).Warn("slots of the scope Cluster can neither be taken nor renewed; trying again")
-	case over:
-		c.options.Log.Info("slots of the scope Cluster can be taken again")
-	}
-}
-
-// said remembers whether a fault was logged, so that it is logged once.
-type said struct{ failed bool }
-
-// news takes how things are, and tells whether a fault has begun, or is over.
-func (s *said) news(failed bool) (begun, over bool) {
-	before := s.failed
-	s.failed = failed
-	return failed && !before, before && !failed
 }

@@ -1,0 +1,109 @@
+package leases
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+)
+
+const (
+	// SlotLabel is on every Lease that is a slot; its value names the group.
+	SlotLabel = "pod-pacemaker.io/slots-of"
+	// PolicyAnnotation names the policy of the slot, for people.
+	PolicyAnnotation = "pod-pacemaker.io/policy"
+	// GroupAnnotation names the group of the slot, for people: its first kilobyte.
+	GroupAnnotation = "pod-pacemaker.io/group"
+
+	namePrefix     = "pod-pacemaker-"
+	mostPolicyName = 200 // bytes of it in the name of a Lease, which has 253 at most
+	mostAnnotation = 1024
+	mostSlots      = 1000
+)
+
+// identify names the group in labels and in names of Leases. The UID of the policy is part of it, because the garbage
+// collector is about to delete the Leases of an earlier policy of the same name.
+func identify(policy types.UID, key throttle.GroupKey) string {
+	sum := sha256.Sum256([]byte(string(policy) + "\x00" + key.Group))
+	return hex.EncodeToString(sum[:8])
+}
+
+func leaseName(policy, id string, n int) string {
+	if len(policy) > mostPolicyName {
+		policy = strings.TrimRight(policy[:mostPolicyName], "-.")
+	}
+	return fmt.Sprintf("%s%s-%s-%d", namePrefix, policy, id, n)
+}
+
+// newLease gives the Lease of a slot as its holder writes it. The version names the Lease that it replaces; the zero
+// value makes a new one.
+func newLease(d demand, n int, v version, holder string, since, now time.Time) *coordinationv1.Lease {
+	id, seconds := identify(d.policy.UID, d.key), int32(lasts/time.Second)
+	acquired, renewed := metav1.NewMicroTime(since), metav1.NewMicroTime(now)
+	return &coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: leaseName(d.key.Policy, id, n), Labels: map[string]string{SlotLabel: id}, UID: v.uid, ResourceVersion: v.resource,
+			Annotations: map[string]string{PolicyAnnotation: d.key.Policy, GroupAnnotation: cut(d.key.Group, mostAnnotation)},
+			// The user who deletes the policy need not delete its Leases.
+			OwnerReferences: []metav1.OwnerReference{{
+				APIVersion: v1alpha1.GroupVersion.String(), Kind: "StartPolicy", Name: d.key.Policy, UID: d.policy.UID,
+			}},
+		},
+		Spec: coordinationv1.LeaseSpec{
+			HolderIdentity: &holder, LeaseDurationSeconds: &seconds, AcquireTime: &acquired, RenewTime: &renewed,
+		},
+	}
+}
+
+// version tells one state of a Lease from every other one.
+type version struct {
+	uid      types.UID
+	resource string
+}
+
+// slot is what this node has seen of a Lease.
+type slot struct {
+	id      string // of its group
+	n       int
+	name    string
+	holder  string
+	version version
+	lasts   time.Duration
+	seen    time.Time // when this node first saw this version
+}
+
+// free tells whether another node may take the slot. The times in the Lease do not count: they are of another clock.
+func (s *slot) free(now time.Time) bool { return s.holder == "" || !now.Before(s.seen.Add(s.lasts)) }
+
+// readSlot reads a Lease; false: it is not a slot.
+func readSlot(lease *coordinationv1.Lease, now time.Time) (*slot, bool) {
+	id := lease.Labels[SlotLabel]
+	n, err := strconv.Atoi(lease.Name[strings.LastIndexByte(lease.Name, '-')+1:])
+	if id == "" || err != nil || n < 0 || n >= mostSlots {
+		return nil, false
+	}
+	s := &slot{id: id, n: n, name: lease.Name, version: version{lease.UID, lease.ResourceVersion}, lasts: lasts, seen: now}
+	if lease.Spec.HolderIdentity != nil {
+		s.holder = *lease.Spec.HolderIdentity
+	}
+	if seconds := lease.Spec.LeaseDurationSeconds; seconds != nil {
+		s.lasts = min(max(lasts, time.Duration(*seconds)*time.Second), mostLasts)
+	}
+	return s, true
+}
+
+func cut(text string, most int) string {
+	if len(text) > most {
+		return strings.ToValidUTF8(text[:most], "")
+	}
+	return text
+}

@@ -1,0 +1,151 @@
+package leases
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// nextLook is when to list the Leases again; the zero time: nothing here needs to.
+func (c *Claimer) nextLook() (next time.Time) {
+	sooner := func(t time.Time) {
+		if next.IsZero() || t.Before(next) {
+			next = t
+		}
+	}
+	for _, g := range c.groups {
+		switch {
+		case g.missing() > 0:
+			sooner(g.next)
+		case len(g.claims) > 0:
+			sooner(c.looked.Add(renewEvery)) // are there slots to spare
+		case g.offered < 0:
+			sooner(c.health.retry)
+		}
+	}
+	if c.stray {
+		sooner(c.looked.Add(c.pace()))
+	}
+	if !next.IsZero() && next.Before(c.health.retry) {
+		next = c.health.retry
+	}
+	return next
+}
+
+func (c *Claimer) lookDue(now time.Time) bool {
+	at := c.nextLook()
+	return !at.IsZero() && !now.Before(at)
+}
+
+// look lists the Leases of all groups, and gives the calls that follow from that.
+func (c *Claimer) look(ctx context.Context) (calls []*call) {
+	sent := time.Now()
+	c.stats.Calls[string(lookSlots)]++
+	// Version 0 is answered from the API server's memory. It may be old: every write names
+	// what it replaces, and is refused then.
+	list, err := c.options.API.List(ctx, metav1.ListOptions{LabelSelector: SlotLabel, ResourceVersion: "0"})
+	now := time.Now()
+	if err != nil {
+		c.stats.Failures++
+		c.health.note(&c.health.read, fmt.Errorf("list the Leases of slots: %w", err), sent, now)
+		return nil
+	}
+	c.health.note(&c.health.read, nil, sent, now)
+	c.looked, c.stray = now, false
+	slots := make(map[string]*slot, len(list.Items))
+	byGroup := map[string][]*slot{}
+	for i := range list.Items {
+		s, ok := readSlot(&list.Items[i], now)
+		if !ok {
+			continue
+		}
+		if before := c.slots[s.name]; before != nil && before.version == s.version {
+			s.seen = before.seen
+		}
+		slots[s.name] = s
+		byGroup[s.id] = append(byGroup[s.id], s)
+	}
+	c.slots = slots
+	for id, g := range c.groups {
+		calls = append(calls, c.choose(now, id, g, byGroup[id])...)
+	}
+	calls = append(calls, c.sweep(now)...)
+	if c.health.write != nil && len(calls) == 0 {
+		return c.probe()
+	}
+	return calls
+}
+
+// choose takes slots for a group: those that are this node's already, by an answer that was lost or by an earlier daemon,
+// then free ones.
+func (c *Claimer) choose(now time.Time, id string, g *group, listed []*slot) (calls []*call) {
+	missing, room := g.missing(), g.limit-len(g.claims)
+	taken := map[int]bool{}
+	for n := range g.claims {
+		taken[n] = true
+	}
+	for _, s := range listed {
+		switch {
+		case g.claims[s.n] != nil:
+		case s.holder == c.options.Holder:
+			taken[s.n] = true
+			one := &call{verb: releaseSlot, group: g, n: s.n, name: s.name, version: s.version}
+			if missing > 0 && s.n < g.limit {
+				one.verb = takeSlot
+				missing--
+			}
+			room--
+			calls = append(calls, one)
+		case !s.free(now):
+			taken[s.n] = true
+			room--
+		}
+	}
+	g.scarce = room <= 0
+	if g.missing() == 0 || now.Before(g.next) {
+		return calls
+	}
+	g.wait(now, c.pace(), len(g.claims) > 0)
+	// Half of the free slots, so that the first node that looks leaves some to the others.
+	most := min(missing, (room+1)/2)
+	for _, n := range rand.Perm(g.limit) {
+		if most <= 0 {
+			break
+		}
+		if taken[n] {
+			continue
+		}
+		one := &call{verb: takeSlot, group: g, n: n, name: leaseName(g.key.Policy, id, n)}
+		if s := c.slots[one.name]; s != nil {
+			one.version = s.version
+		}
+		calls = append(calls, one)
+		most--
+		room--
+	}
+	g.scarce = room <= 0
+	return calls
+}
+
+// sweep deletes a Lease that nobody has written for long, so that groups which no pod needs any more leave nothing.
+func (c *Claimer) sweep(now time.Time) []*call {
+	for _, s := range c.slots {
+		if g := c.groups[s.id]; now.Sub(s.seen) >= sweepAfter && (g == nil || !g.needed()) {
+			return []*call{{verb: sweepSlot, n: s.n, name: s.name, version: s.version}}
+		}
+	}
+	return nil
+}
+
+// probe asks, where nothing else does, whether Leases can be written again.
+func (c *Claimer) probe() []*call {
+	for id, g := range c.groups {
+		if g.policy.UID != "" {
+			return []*call{{verb: probeWrites, group: g, name: leaseName(g.key.Policy, id, 0)}}
+		}
+	}
+	return nil
+}
