@@ -81,7 +81,7 @@ func configFinding(o plugin.Options) (finding, error) {
 		text += fmt.Sprintf(" %q: %s", c.Name, admin.NewLimits(plugin.SettingsOf(c.Spec, runtime.NumCPU())))
 	}
 	if n := len(found.Policies); n > 0 {
-		text += " " + counted(n, "StartPolicy", "StartPolicies")
+		text += " " + plural(n, "StartPolicy")
 	}
 	if !o.Standalone() {
 		text += "; where no PacemakerConfig object selects this node"

@@ -37,14 +37,6 @@ func policyText(now time.Time, policy *v1alpha1.StartPolicy) string {
 	return text.String()
 }
 
-// counted says how many there are of something.
-func counted(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, many)
-}
-
 // policiesTable lists the groups of the policies in force.
 func policiesTable(all []admin.Policy) []line {
 	t := table{head: []string{"POLICY", "GROUP", "WAITING", "STARTING", "RUNNING", "THROTTLED BY"}}

@@ -76,6 +76,7 @@ func waitsFor(p admin.Pod) string {
 	return clean(fmt.Sprintf("%s: %s", p.Reason, p.Held.Detail))
 }
 
+// observed says what an estimate rests on.
 func observed(yes bool) string {
 	if yes {
 		return "observed"
@@ -83,10 +84,10 @@ func observed(yes bool) string {
 	return "a guess: no start has ended yet"
 }
 
-// basisText says what an estimate rests on.
+// basisText is observed, or says that a policy holds the pod.
 func basisText(b admin.Basis) string {
 	if b == admin.BasisNone {
-		return "a guess: no start has ended yet"
+		return observed(false)
 	}
 	return string(b)
 }
@@ -105,21 +106,14 @@ func afterWaiting(p admin.Pod) string {
 	return fmt.Sprintf("%s (%s)", text, clean(string(p.Admission)))
 }
 
-// ending says how a start ended, in the reason's own word.
+// ending says how a start ended, with the reason's own word.
 func ending(p admin.Pod) string {
-	took := human(p.StartSeconds.Duration())
-	switch p.Reason {
-	case throttle.Inferred:
-		return fmt.Sprintf("taken for ready after %s (Inferred from its CPU use)", took)
-	case throttle.CrashLoop:
-		return fmt.Sprintf("crashed after %s (CrashLoop)", took)
-	case throttle.Exited:
-		return fmt.Sprintf("its containers exited after %s (Exited)", took)
-	case throttle.Failed:
-		return fmt.Sprintf("failed after %s (Failed)", took)
-	case throttle.Stuck:
-		return fmt.Sprintf("not ready after %s and no longer counted (Stuck)", took)
-	default:
-		return fmt.Sprintf("%s after %s", strings.ToLower(clean(string(p.Reason))), took)
+	text, special := map[throttle.Reason]string{
+		throttle.Inferred: "taken for ready from its CPU use", throttle.CrashLoop: "crashed", throttle.Exited: "its containers exited",
+		throttle.Failed: "failed", throttle.Stuck: "not ready and no longer counted",
+	}[p.Reason]
+	if !special {
+		return fmt.Sprintf("%s after %s", strings.ToLower(clean(string(p.Reason))), human(p.StartSeconds.Duration()))
 	}
+	return fmt.Sprintf("%s after %s (%s)", text, human(p.StartSeconds.Duration()), p.Reason)
 }
