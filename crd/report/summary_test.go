@@ -292,18 +292,18 @@ func TestOneIsElectedAndAnotherFollows(t *testing.T) {
 			}
 			return found
 		}
-		time.Sleep(time.Hour)
+		time.Sleep(2 * lasts * leastRetry)
 		synctest.Wait()
 		first := elected()
 		require.Len(t, first, 1)
 		first[0].SetNodes(1 << 40)
-		time.Sleep(time.Hour)
+		time.Sleep(3 * mostRetry)
 		synctest.Wait()
 		for _, c := range all {
 			assert.Equal(t, mostNodes, c.Nodes(), "the elected one tells how many nodes there are")
 		}
 		first[0].SetNodes(3)
-		time.Sleep(time.Hour)
+		time.Sleep(3 * mostRetry)
 		synctest.Wait()
 		require.Equal(t, first, elected(), "and how often they look changes with it")
 
@@ -344,7 +344,7 @@ func TestWhoCannotRenewTheLeaseEndsItsWorkInTime(t *testing.T) {
 		api := kubefake.NewClientset()
 		log, _ := logtest.NewNullLogger()
 		c := stand(t, api, "a", log)
-		time.Sleep(time.Hour)
+		time.Sleep(2 * lasts * leastRetry)
 		synctest.Wait()
 		require.True(t, c.elected())
 		api.PrependReactor("update", "leases", forbidden)
