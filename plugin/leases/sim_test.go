@@ -59,7 +59,8 @@ type simNode struct {
 	name    string
 	claimer *Claimer
 	cut     atomic.Bool // no way to the API server
-	kill    func()      // of boot's daemon
+	touched atomic.Int64
+	kill    func() // of boot's daemon
 
 	mu                       sync.Mutex
 	alive                    bool // its daemon runs
@@ -144,10 +145,7 @@ func (n *simNode) arrive(pods int) {
 var errAway = errors.New("the API server does not answer")
 
 // touch orders what the test reads of a claimer before what its goroutine does next.
-func (n *simNode) touch() {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-}
+func (n *simNode) touch() { n.touched.Add(1) }
 
 // travel is the way to the API server, or back.
 func (n *simNode) travel(ctx context.Context) error {
@@ -214,6 +212,7 @@ func (s *simCluster) held() (held int) {
 func (n *simNode) held() (held int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	defer n.touch()
 	if n.alive {
 		of := 0
 		for _, g := range n.claimer.groups {
