@@ -30,7 +30,7 @@ func (p *pacer) runSandbox(ctx context.Context, sandbox *api.PodSandbox) error {
 func (p *pacer) letIn(now time.Time, sandbox *api.PodSandbox, pod podwatch.Pod, known bool) (*record, throttle.Decision) {
 	r, d := p.mayEnter(now, sandbox, pod, known)
 	if d.Admitted {
-		p.gate.sandboxes.made(sandbox) // after the lock: it reads files of the shim, which may hang
+		p.gate.sandboxes.isMade(sandbox) // after the lock: it reads files of the shim, which may hang
 	}
 	return r, d
 }
@@ -59,8 +59,8 @@ func (p *pacer) createContainer(ctx context.Context, sandbox *api.PodSandbox, ct
 	pod, known := p.identify(ctx, sandbox)
 	a := &asking{ctr: ctr, candidate: candidate{sandbox: sandbox, uid: podKey(sandbox), pod: pod, known: known, name: ctr.GetName()}}
 	hook, err := p.decide(ctx, a)
-	if err == nil {
-		p.gate.trial.begins(time.Now(), ctr.GetId(), a.uid, a.name, hook != nil)
+	if hook != nil {
+		p.gate.hooks.begins(time.Now(), ctr.GetId(), a.uid)
 	}
 	return hook, err
 }

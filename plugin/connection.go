@@ -169,7 +169,6 @@ func (c *connection) serve(ctx context.Context) (served life, err error) {
 	conn := &watchedConn{Conn: raw, closed: make(chan struct{})}
 	defer conn.Close()
 	number := c.begin()
-	process := runtimeProcess(c.options.ProcRoot, raw)
 	late := newLateAnswers(func() time.Duration { return time.Duration(c.pacer.requestTimeout.Load()) })
 	h := &handlers{p: c.pacer, synchronized: func() { c.becameSynchronized(number) }, took: late.took}
 	st, err := stub.New(h,
@@ -181,7 +180,7 @@ func (c *connection) serve(ctx context.Context) (served life, err error) {
 		return life{}, fmt.Errorf("NRI stub: %w", err)
 	}
 	h.configured = func(runtime, version string) error {
-		return c.configured(number, runtime, version, process, st.RequestTimeout())
+		return c.configured(number, runtime, version, st.RequestTimeout())
 	}
 	done := make(chan error, 1)
 	go func() { done <- c.pacer.tried(ctx, "stub", st.Run) }() // a stub can be used once

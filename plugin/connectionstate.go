@@ -18,7 +18,7 @@ func (c *connection) begin() int {
 
 // configured takes over which runtime this is. It fails for a connection that has
 // ended.
-func (c *connection) configured(number int, runtime, version string, process processOfNode, requestTimeout time.Duration) error {
+func (c *connection) configured(number int, runtime, version string, requestTimeout time.Duration) error {
 	c.mu.Lock()
 	if number != c.number {
 		c.mu.Unlock()
@@ -26,7 +26,7 @@ func (c *connection) configured(number int, runtime, version string, process pro
 	}
 	c.connected, c.since, c.name, c.version = true, time.Now(), runtime, version
 	c.mu.Unlock()
-	c.pacer.gate.setRuntime(runtime, version, process)
+	c.pacer.gate.setRuntime(runtime, version)
 	c.pacer.refusals.runtime.setRuntime(runtime, version)
 	c.pacer.requestTimeout.Store(int64(requestTimeout))
 	log := c.log.WithFields(logrus.Fields{"runtime": runtime, "runtime_version": version})

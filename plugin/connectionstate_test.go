@@ -45,7 +45,7 @@ func TestAConnectionThatEndsWhileItsReturnIsToldIsNotCalledConnected(t *testing.
 	c.tellLost(errClosed)
 	n.d.pacer.notices = &droppedMeanwhile{end: func() { c.end(time.Now()) }}
 	number := c.begin()
-	require.NoError(t, c.configured(number, "containerd", "2.4.2", processOfNode{}, time.Second))
+	require.NoError(t, c.configured(number, "containerd", "2.4.2", time.Second))
 	c.becameSynchronized(number)
 	require.ErrorIs(t, c.paces(), errNotConnected)
 	assert.Zero(t, counted(t, n, "pod_pacemaker_connected"))

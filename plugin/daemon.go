@@ -175,17 +175,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 func (d *Daemon) pace(ctx context.Context) error {
 	d.pacing.Store(true)
 	defer d.pacing.Store(false)
-	sandboxes, file := d.pacer.gate.sandboxes, d.options.sandboxesPath()
-	if err := sandboxes.recall(file); err != nil {
-		d.options.Log.WithError(err).Warn("what an earlier daemon knew of the sandboxes is left out")
-	}
-	if err := removeUnfinished(file); err != nil {
-		d.options.Log.WithError(err).Warn("an unfinished file of an earlier daemon stays in the run folder")
-	}
 	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error {
-		return d.pacer.supervised(ctx, "keepSandboxes", func(ctx context.Context) error { return sandboxes.keep(ctx, file, d.options.Log) })
-	})
 	g.Go(func() error { return d.pacer.supervised(ctx, "run", d.pacer.run) })
 	g.Go(func() error { return d.pacer.supervised(ctx, "connection", d.connection.run) })
 	g.Go(func() error { return d.pacer.supervised(ctx, "sensors", d.pacer.sensors.sampler.Run) })

@@ -16,12 +16,15 @@ import (
 // node's statistics.
 var shimFixed = version.MustParseGeneric("2.3.2")
 
+// runtimeName is how the runtime calls itself that bears waiting hooks.
+const runtimeName = "containerd"
+
 // gateUse decides whether a container may wait in the gate.
 type gateUse struct {
 	mode      GateMode
 	path      string
-	sandboxes *sandboxBook
-	trial     *hookTrial
+	sandboxes sandboxBook
+	hooks     *hookBreaker
 	pressure  nodePressure
 
 	mu      sync.Mutex
@@ -31,24 +34,24 @@ type gateUse struct {
 func newGateUse(o Options) *gateUse {
 	g := &gateUse{
 		mode: o.Gate, path: o.GatePath, runtime: "the runtime is not known yet",
-		sandboxes: newSandboxBook(o.ProcRoot), trial: newHookTrial(),
+		sandboxes: sandboxBook{proc: o.ProcRoot}, hooks: newHookBreaker(),
 	}
 	g.pressure.init()
 	return g
 }
 
 // setRuntime judges the runtime that the daemon is connected to.
-func (g *gateUse) setRuntime(name, ver string, process processOfNode) {
+func (g *gateUse) setRuntime(name, ver string) {
 	bars := runtimeBars(name, ver)
-	g.sandboxes.connected(bars == "", process)
-	g.trial.connected(process)
+	g.sandboxes.connected(bars)
+	g.hooks.connected()
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.runtime = bars
 }
 
 func runtimeBars(name, ver string) string {
-	if name != "containerd" {
+	if name != runtimeName {
 		return fmt.Sprintf("runtime %s is not known to bear waiting hooks", name)
 	}
 	v, err := version.ParseGeneric(ver)
@@ -61,13 +64,13 @@ func runtimeBars(name, ver string) string {
 	return ""
 }
 
-// off tells why no container may wait in the gate; empty: some may. While hooks are
-// given up none may, but for the one that tries them again.
+// off tells why no container may wait in the gate; empty: some may. While the breaker is
+// open none may, but for the one that tries.
 func (g *gateUse) off() string {
 	if closed := g.closed(); closed != "" {
 		return closed
 	}
-	return g.trial.givenUp()
+	return g.hooks.opened()
 }
 
 // closed is off but for what the hooks of other containers have shown.
@@ -105,16 +108,13 @@ func (g *gateUse) barred(c candidate) string {
 	if closed := g.closed(); closed != "" {
 		return closed
 	}
-	if bars := g.trial.bars(time.Now(), c.uid); bars != "" {
+	if bars := g.hooks.bars(time.Now(), c.uid); bars != "" {
 		return bars
 	}
-	facts := g.sandboxes.of(c.sandbox)
-	switch {
-	case g.mode == GateAuto && facts.strange != "":
-		return facts.strange
-	case g.mode == GateAuto && facts.old:
-		return "the pod's sandbox may be older than the runtime: its shim may hold up statistics while a hook waits"
-	case (facts.old || facts.strange != "") && c.beside:
+	switch bars := g.sandboxes.barred(c.sandbox); {
+	case g.mode == GateAuto && bars != "":
+		return bars
+	case bars != "" && c.beside:
 		return "a hook that waits would hold up the containers of the pod that run"
 	}
 	return g.lost(c)

@@ -58,9 +58,9 @@ func TestWhoMayWaitInTheGate(t *testing.T) {
 		{"no gate", GateNever, pod("Always"), true, false},
 	} {
 		g := newGateUse(Options{Gate: c.mode, GatePath: hook})
-		g.setRuntime("containerd", "2.4.2", processOfNode{})
+		g.setRuntime("containerd", "2.4.2")
 		sandbox := &api.PodSandbox{Id: "s"}
-		g.sandboxes.made(sandbox)
+		g.sandboxes.isMade(sandbox)
 		assert.Equal(t, c.open, g.barred(candidate{sandbox: sandbox, pod: c.pod, known: c.known, name: "c"}) == "", c.why)
 	}
 }
@@ -71,9 +71,9 @@ func TestTheGateStaysShutUntilTheRuntimeIsKnown(t *testing.T) {
 	require.NoError(t, os.WriteFile(hook, nil, 0o700))
 	g := newGateUse(Options{Gate: GateAuto, GatePath: hook})
 	assert.Contains(t, g.off(), "not known yet")
-	g.setRuntime("containerd", "2.2.5", processOfNode{})
+	g.setRuntime("containerd", "2.2.5")
 	assert.Contains(t, g.off(), "holds up statistics")
-	g.setRuntime("containerd", "2.4.2", processOfNode{})
+	g.setRuntime("containerd", "2.4.2")
 	assert.Empty(t, g.off())
 	require.NoError(t, os.Remove(hook))
 	assert.Contains(t, g.off(), "cannot be used")
@@ -104,13 +104,12 @@ func TestAlwaysUsesTheGateInOldSandboxesUnlessOthersOfThePodRun(t *testing.T) {
 		{mode: GateAlways, version: "2.4.2", seen: false, beside: true},
 	} {
 		g := newGateUse(Options{Gate: c.mode, GatePath: hook, ProcRoot: "/proc"})
-		g.setRuntime("containerd", c.version, processOfNode{})
+		g.setRuntime("containerd", c.version)
 		sandbox := &api.PodSandbox{Id: "s", RuntimeHandler: c.handler}
 		if c.seen {
-			g.sandboxes.made(sandbox)
-		} else {
-			g.sandboxes.exist([]*api.PodSandbox{sandbox})
+			g.sandboxes.isMade(sandbox)
 		}
+		g.sandboxes.exist([]*api.PodSandbox{sandbox})
 		why := g.barred(candidate{sandbox: sandbox, pod: pod, known: true, name: "c", beside: c.beside})
 		assert.Equal(t, c.open, why == "", "%+v: %s", c, why)
 	}

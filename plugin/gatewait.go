@@ -23,7 +23,7 @@ func (p *pacer) Wait(ctx context.Context, h gate.Hello, tell gate.Tell) (gate.Ve
 		p.atGate.Add(-1)
 		p.metrics.gateWaiters.Dec()
 	}()
-	p.gate.trial.heard(h.ContainerID)
+	p.gate.hooks.contact(h.ContainerID)
 	t, gone := p.attended(h)
 	switch {
 	case p.nodeShutdown.on(time.Now()):

@@ -72,11 +72,6 @@ func (h *handlers) CreateContainer(ctx context.Context, pod *api.PodSandbox, ctr
 	return adjustment, nil, err
 }
 
-// PostCreateContainer takes note of a container that was made.
-func (h *handlers) PostCreateContainer(ctx context.Context, pod *api.PodSandbox, ctr *api.Container) error {
-	return h.guard(ctx, "PostCreateContainer", pod, func(context.Context) error { h.p.gate.trial.made(ctr.GetId()); return nil })
-}
-
 // PostStartContainer takes note of a process that runs.
 func (h *handlers) PostStartContainer(ctx context.Context, pod *api.PodSandbox, ctr *api.Container) error {
 	return h.guard(ctx, "PostStartContainer", pod, func(context.Context) error { h.p.containerStarted(pod, ctr); return nil })

@@ -47,9 +47,8 @@ func (c *connection) serveLaunched(ctx context.Context, l *Launched) error {
 		return nil
 	}
 	number := c.begin()
-	process := runtimeProcess(c.options.ProcRoot, l.conn.Conn)
 	l.adopt(c, func(runtime, version string) error {
-		return c.configured(number, runtime, version, process, l.stub.RequestTimeout())
+		return c.configured(number, runtime, version, l.stub.RequestTimeout())
 	}, func() { c.becameSynchronized(number) })
 	select {
 	case <-l.conn.closed:

@@ -72,7 +72,7 @@ func (p *pacer) sandboxRemoved(sandbox *api.PodSandbox) {
 }
 
 func (p *pacer) containerStarted(sandbox *api.PodSandbox, ctr *api.Container) {
-	p.holdAgainstHooks(p.gate.trial.started(time.Now(), ctr.GetId()))
+	p.holdAgainstHooks(p.gate.hooks.started(time.Now(), ctr.GetId()))
 	r := p.noteStarted(sandbox, ctr)
 	defer p.muster.miss(ctr.GetId()) // once it is counted
 	pod, known := p.watched(r.uid)
@@ -131,14 +131,14 @@ func (p *pacer) stoppedLocked(r *record, ctr *api.Container) {
 
 // judgeHook finds out whether a container came to nothing because of its hook.
 func (p *pacer) judgeHook(ctr *api.Container) {
-	p.holdAgainstHooks(p.gate.trial.gone(time.Now(), ctr.GetId()))
+	p.holdAgainstHooks(p.gate.hooks.gone(time.Now(), ctr.GetId()))
 }
 
 // holdAgainstHooks says why the gate is not used from now on; empty: nothing has changed.
 func (p *pacer) holdAgainstHooks(against string) {
 	if against != "" {
-		p.log.WithField("no_gate", against).Warn("the gate is given up: containers are refused instead")
-		p.notices.node(corev1.EventTypeWarning, "GateGivenUp", "Containers are refused instead of waiting in the gate: "+against)
+		p.log.WithField("no_gate", against).Warn("the gate is given up for a while: containers are refused instead")
+		p.notices.node(corev1.EventTypeWarning, "GateGivenUp", "Containers are refused for a while instead of waiting in the gate: "+against)
 	}
 }
 

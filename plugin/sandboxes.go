@@ -2,7 +2,6 @@ package plugin
 
 import (
 	"fmt"
-	"maps"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -16,77 +15,52 @@ import (
 // that runs a virtual machine holds a lock meanwhile.
 const runcShim = "containerd-shim-runc-v2"
 
-// sandboxFacts is what speaks against waiting hooks in one sandbox.
-type sandboxFacts struct {
-	// old: its shim may hold up whoever asks it while a hook waits. A shim outlives
-	// the runtime that started it, so the runtime's version alone does not tell.
-	old bool
-	// strange is why the sandbox's runtime handler is not known to bear waiting
-	// hooks; empty: it is.
-	strange string
-}
+// notSeenMade is why the gate is not used in a sandbox that this daemon did not see being made.
+// A shim outlives the runtime that started it, so the runtime's version alone does not tell.
+const notSeenMade = "the pod's sandbox is older than the daemon: its shim may hold up statistics while a hook waits"
 
-// sandboxBook keeps the facts of the sandboxes that exist. Made by
-// newSandboxBook; safe for concurrent use.
+// sandboxBook knows in which sandboxes a hook may wait: in those that it saw being made, by a
+// runtime and a shim that bear it. The zero value knows none; safe for concurrent use.
 type sandboxBook struct {
-	proc    string        // where the host's /proc is
-	changed chan struct{} // holds at most one: known is not what is kept in the file
+	proc string // where the host's /proc is
 
-	mu    sync.Mutex
-	known map[string]sandboxFacts
-	fixed bool          // the present runtime starts shims without the lock
-	since processOfNode // the present runtime; zero: not found
+	mu   sync.Mutex
+	bars string            // why the present runtime does not bear waiting hooks; empty: it does
+	made map[string]string // by ID, of sandboxes that were seen being made: why no hook may wait there
 }
 
-func newSandboxBook(procRoot string) *sandboxBook {
-	return &sandboxBook{proc: procRoot, changed: make(chan struct{}, 1), known: map[string]sandboxFacts{}}
-}
-
-// connected takes over which runtime the sandboxes to come are made by.
-func (b *sandboxBook) connected(fixed bool, runtime processOfNode) {
+// connected takes over why the runtime that makes the sandboxes to come bars the gate.
+func (b *sandboxBook) connected(bars string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.fixed, b.since = fixed, runtime
+	b.bars = bars
 }
 
-// made takes note of a sandbox that the present runtime makes now.
-func (b *sandboxBook) made(pod *api.PodSandbox) {
-	shim, found := shimOf(b.proc, pod)
+// isMade takes note of a sandbox that is being made. It reads files of /proc.
+func (b *sandboxBook) isMade(pod *api.PodSandbox) {
+	strange := strangeness(pod, shimOf(b.proc, pod))
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.known[pod.GetId()] = sandboxFacts{old: !b.fixed, strange: strangeness(pod, shim, found)}
-	b.change()
+	if b.made == nil {
+		b.made = map[string]string{}
+	}
+	b.made[pod.GetId()] = strange
+	if b.bars != "" {
+		b.made[pod.GetId()] = b.bars
+	}
 }
 
-// exist takes note of all sandboxes that exist. Of one that was not seen being
-// made, the age of its shim tells by which runtime it was.
+// exist forgets the sandboxes that are not among these.
 func (b *sandboxBook) exist(pods []*api.PodSandbox) {
-	b.mu.Lock()
-	// A handler of the connection before may still take note of a sandbox.
-	before, fixed, since := maps.Clone(b.known), b.fixed, b.since
-	b.mu.Unlock()
-	found := map[string]sandboxFacts{}
-	exist := make(map[string]bool, len(pods))
+	ids := make(map[string]bool, len(pods))
 	for _, pod := range pods {
-		exist[pod.GetId()] = true
-		if _, seen := before[pod.GetId()]; seen {
-			continue
-		}
-		shim, seen := shimOf(b.proc, pod)
-		young := seen && since.pid != 0 && shim.started >= since.started
-		found[pod.GetId()] = sandboxFacts{old: !fixed || !young, strange: strangeness(pod, shim, seen)}
+		ids[pod.GetId()] = true
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for id := range before {
-		if !exist[id] {
-			delete(b.known, id)
-		}
-	}
-	b.change()
-	for id, facts := range found {
-		if _, made := b.known[id]; !made {
-			b.known[id] = facts
+	for id := range b.made {
+		if !ids[id] {
+			delete(b.made, id)
 		}
 	}
 }
@@ -94,72 +68,52 @@ func (b *sandboxBook) exist(pods []*api.PodSandbox) {
 func (b *sandboxBook) removed(id string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	delete(b.known, id)
-	b.change()
+	delete(b.made, id)
 }
 
-// change has the facts kept. It does not block.
-func (b *sandboxBook) change() {
-	select {
-	case b.changed <- struct{}{}:
-	default: // they will be
-	}
-}
-
-// of gives the facts of a sandbox; one that nobody told of counts as old.
-func (b *sandboxBook) of(pod *api.PodSandbox) sandboxFacts {
+// barred tells why no hook may wait in a sandbox; empty: it may.
+func (b *sandboxBook) barred(pod *api.PodSandbox) string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if facts, ok := b.known[pod.GetId()]; ok {
-		return facts
+	if bars, seen := b.made[pod.GetId()]; seen {
+		return bars
 	}
-	return sandboxFacts{old: true}
+	return notSeenMade
 }
 
 // strangeness tells why the runtime handler of a pod is not known to bear waiting
 // hooks. Where the shim cannot be seen, only the default handler is.
-func strangeness(pod *api.PodSandbox, shim processOfNode, found bool) string {
+func strangeness(pod *api.PodSandbox, shim string) string {
 	switch handler := pod.GetRuntimeHandler(); {
-	case found && shim.name != runcShim:
-		return fmt.Sprintf("the pod's shim %s is not known to bear waiting hooks", shim.name)
-	case !found && handler != "" && handler != "runc":
+	case shim != "" && shim != runcShim:
+		return fmt.Sprintf("the pod's shim %s is not known to bear waiting hooks", shim)
+	case shim == "" && handler != "" && handler != "runc":
 		return fmt.Sprintf("the pod's runtime handler %q is not known to bear waiting hooks", handler)
 	}
 	return ""
 }
 
-// processOfNode is a process of the node.
-type processOfNode struct {
-	pid     int
-	name    string // of its program
-	started uint64 // in ticks since the node was booted
-}
-
-// shimOf finds the shim of a sandbox: the parent of its first process, or that
-// process itself, and called with the sandbox's ID. What another process with the
-// same number says is never taken for it.
-func shimOf(procRoot string, pod *api.PodSandbox) (processOfNode, bool) {
-	pid := int(pod.GetPid())
-	if pid == 0 {
-		return processOfNode{}, false
-	}
+// shimOf gives the name of a sandbox's shim: the parent of its first process, or that
+// process itself, and called with the sandbox's ID. Empty: it cannot be seen.
+func shimOf(procRoot string, pod *api.PodSandbox) string {
 	fs, err := procfs.NewFS(procRoot)
-	if err != nil {
-		return processOfNode{}, false
+	if err != nil || pod.GetPid() == 0 {
+		return ""
 	}
+	pid := int(pod.GetPid())
 	for range 2 {
 		proc, err := fs.Proc(pid)
 		if err != nil {
-			return processOfNode{}, false
+			return ""
+		}
+		if args, err := proc.CmdLine(); err == nil && len(args) > 0 && slices.Contains(args, pod.GetId()) {
+			return filepath.Base(args[0])
 		}
 		stat, err := proc.Stat()
 		if err != nil {
-			return processOfNode{}, false
-		}
-		if args, err := proc.CmdLine(); err == nil && len(args) > 0 && slices.Contains(args, pod.GetId()) {
-			return processOfNode{pid: pid, name: filepath.Base(args[0]), started: stat.Starttime}, true
+			return ""
 		}
 		pid = stat.PPID
 	}
-	return processOfNode{}, false
+	return ""
 }

@@ -112,7 +112,7 @@ func TestARuntimeThatNeverConfiguresThePluginIsGivenUp(t *testing.T) {
 		assert.Equal(t, registrationLimit, time.Since(begin))
 
 		number := c.begin()
-		require.NoError(t, c.configured(number, "containerd", "2.4.2", processOfNode{}, time.Second))
+		require.NoError(t, c.configured(number, "containerd", "2.4.2", time.Second))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
 		require.NoError(t, c.watch(ctx, number, conn, never, make(chan error, 1)), "it may take its time to tell what it runs")
@@ -125,12 +125,12 @@ func TestWhatAnEndedConnectionStillSaysDoesNotCount(t *testing.T) {
 	t.Parallel()
 	c := newConnection(Options{Log: discard()}, newPacer(Options{Log: discard()}, nil, newMetrics()))
 	number := c.begin()
-	require.NoError(t, c.configured(number, "containerd", "2.4.2", processOfNode{}, time.Second))
+	require.NoError(t, c.configured(number, "containerd", "2.4.2", time.Second))
 	assert.False(t, c.end(time.Now()).synchronized)
 	c.becameSynchronized(number)
 	_, _, _, _, err := c.state()
 	require.Error(t, err, "it is not ready by the word of a connection that is gone")
-	require.ErrorIs(t, c.configured(number, "containerd", "2.4.2", processOfNode{}, time.Second), errClosed)
+	require.ErrorIs(t, c.configured(number, "containerd", "2.4.2", time.Second), errClosed)
 }
 
 func TestTheSameFaultIsWarnedOfOnceInAWhile(t *testing.T) {

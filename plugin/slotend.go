@@ -50,7 +50,7 @@ func (p *pacer) forget(now time.Time, uid string) {
 		delete(p.records, uid)
 	}
 	p.keeper.Forget(now, uid) // after the record: without that, nobody counts the pod again
-	p.gate.trial.forget(uid)
+	p.gate.hooks.forget(uid)
 }
 
 // judgeWaiting takes over, for a pod that joined before the watch knew it, its

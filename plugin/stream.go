@@ -234,5 +234,5 @@ func (p *pacer) forgetLocked(r *record) {
 	if _, known := p.watched(r.uid); !known {
 		p.keeper.Forget(time.Now(), r.uid)
 	}
-	p.gate.trial.forget(r.uid)
+	p.gate.hooks.forget(r.uid)
 }

@@ -108,7 +108,7 @@ func (o Options) removeFiles() error {
 
 // runFiles are all files that a daemon keeps.
 func (o Options) runFiles() []string {
-	files := []string{o.SocketPath(), o.AdminPath(), o.lockPath(), o.sandboxesPath()}
+	files := []string{o.SocketPath(), o.AdminPath(), o.lockPath()}
 	if o.StateDir != "" {
 		files = append(files, o.lastGoodPath(), o.policiesPath())
 	}
