@@ -89,10 +89,6 @@ func (p *pacer) decide(ctx context.Context, a *asking) (*api.Hook, error) {
 	case p.shutsOut(now):
 		return nil, p.refuse(a.r, atContainer, a.ctr.GetId(), barredFor(throttle.NodeShutdown))
 	}
-	if p.holds() && p.muster.on() && p.gate.barred(a.candidate) == "" {
-		// A free slot may be that of a hook which is about to come back.
-		return p.wait(ctx, a, throttle.Decision{})
-	}
 	d := a.t.TryStart(now)
 	switch {
 	case d.Admitted:

@@ -204,8 +204,9 @@ func (d *Daemon) openGate(ctx context.Context) error {
 	case <-ctx.Done():
 		return nil
 	}
+	d.pacer.limiter.Freeze() // before any hook is back
 	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return d.pacer.supervised(ctx, "muster", d.pacer.muster.hold) })
+	g.Go(func() error { return d.pacer.supervised(ctx, "thaw", d.pacer.thaw) })
 	g.Go(func() error { return d.pacer.supervised(ctx, "gate", d.serveGate) })
 	return g.Wait()
 }

@@ -33,7 +33,8 @@ func (p *pacer) Wait(ctx context.Context, h gate.Hello, tell gate.Tell) (gate.Ve
 		defer p.left(h)
 		return sentAway(t, gone), nil
 	}
-	p.stand(ctx, t, h)
+	t.Wait(time.Now())
+	p.rejoin.came(h.ContainerID)
 	defer func() {
 		t.StopWaiting(time.Now())
 		p.left(h)
@@ -90,16 +91,6 @@ func expired(now time.Time, t *throttle.Ticket, gone <-chan struct{}) gate.Verdi
 		return gate.Verdict{Reason: d.Reason}
 	}
 	return decided(t, gone) // its pod may have been deleted meanwhile
-}
-
-// stand attends the ticket of a hook, in its order among those that outlived an
-// earlier daemon.
-func (p *pacer) stand(ctx context.Context, t *throttle.Ticket, h gate.Hello) {
-	ctx, cancel := context.WithDeadline(ctx, h.Deadline.Add(-expiryMargin))
-	defer cancel()
-	if !p.muster.join(ctx, t, h.ContainerID) {
-		t.Wait(time.Now())
-	}
 }
 
 // attended gives the ticket that a hook waits for, and a channel that is closed

@@ -74,7 +74,7 @@ func (p *pacer) sandboxRemoved(sandbox *api.PodSandbox) {
 func (p *pacer) containerStarted(sandbox *api.PodSandbox, ctr *api.Container) {
 	p.holdAgainstHooks(p.gate.hooks.started(time.Now(), ctr.GetId()))
 	r := p.noteStarted(sandbox, ctr)
-	defer p.muster.miss(ctr.GetId()) // once it is counted
+	defer p.rejoin.came(ctr.GetId()) // once it is counted
 	pod, known := p.watched(r.uid)
 	p.countRunning(time.Now(), r.uid, pod)
 	if pod.Containers[ctr.GetName()].Kind != podwatch.Ephemeral {
@@ -144,7 +144,7 @@ func (p *pacer) holdAgainstHooks(against string) {
 
 func (p *pacer) containerRemoved(sandbox *api.PodSandbox, ctr *api.Container) {
 	p.judgeHook(ctr)
-	p.muster.miss(ctr.GetId())
+	p.rejoin.came(ctr.GetId())
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if r := p.ownerLocked(sandbox, ctr); r != nil {

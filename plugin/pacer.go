@@ -65,7 +65,7 @@ type pacer struct {
 	off      offTimes
 	// nodeShutdown has nobody start who has to wait.
 	nodeShutdown nodeShutdown
-	muster       *muster
+	rejoin       *rejoin
 	woken        chan struct{}        // holds at most one: run is to look at all starts
 	pulse        chan chan<- struct{} // each is closed when run has gone round once more
 	mute         muteCheck
@@ -85,7 +85,7 @@ func newPacer(o Options, pods podSource, m *metrics) *pacer {
 	p.config.Store(&crd.Effective{Origin: crd.OriginNone})
 	p.settings.Store(&throttle.Settings{})
 	p.turns.init()
-	p.muster = newMuster(p.waitingUIDs)
+	p.rejoin = newRejoin()
 	p.modeGate.init()
 	p.nodeShutdown.init()
 	return p
@@ -131,12 +131,4 @@ func (p *pacer) joinLocked(now time.Time, r *record, container string, pod podwa
 		UID: r.uid, Name: r.title(), Flow: r.namespace, Priority: pod.Priority, MaxWait: pod.ActiveDeadline / 10,
 		Repeats: r.exits[container].repeats,
 	})
-}
-
-// waitingUIDs gives the pods that wait, in their order.
-func (p *pacer) waitingUIDs() (uids []string) {
-	for _, v := range p.limiter.Snapshot(time.Now()).Waiting {
-		uids = append(uids, v.UID)
-	}
-	return uids
 }

@@ -150,26 +150,3 @@ func TestAStubThatPanicsIsReplacedWithItsConnection(t *testing.T) {
 	assert.True(t, n.d.connection.isConfigured(3), "the first began and ended, and another began")
 	assert.InDelta(t, 1, counted(t, n, "pod_pacemaker_panics_total"), 0)
 }
-
-func TestTheGateOpensThoughTheMusterPanics(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, oneAtATime, tuned(func(p *pacer) {
-		p.muster.most = time.Millisecond
-		p.muster.expect([]*api.Container{created("never-comes")})
-		order, panicked := p.muster.order, false
-		p.muster.order = func() []string {
-			if !panicked {
-				panicked = true
-				panic("broken")
-			}
-			return order()
-		}
-	}))
-	n.eventually("the muster is over", func() bool {
-		return counted(t, n, "pod_pacemaker_panics_total") == 1 && !n.p.muster.on()
-	})
-	holder := n.occupy("holder")
-	a := n.pod("waits").runs().waitsAtGate("app")
-	holder.getsReady()
-	a.succeeds()
-}

@@ -30,7 +30,7 @@ func (p *pacer) synchronize(pods []*api.PodSandbox, ctrs []*api.Container) {
 		pod, _ := p.watched(uid)
 		p.countRunning(now, uid, pod)
 	}
-	p.muster.expect(ctrs)
+	p.rejoin.expect(ctrs)
 }
 
 // alive leaves out the sandboxes in which nothing lives. A runtime lists a pod's dead

@@ -65,6 +65,9 @@ func (l *Limiter) moreUrgentLocked(a, b *Ticket) bool {
 func (l *Limiter) admitLocked(now time.Time) {
 	l.settleOverLocked()
 	l.forgetStuckLocked(now)
+	if l.frozen {
+		return
+	}
 	for slices.ContainsFunc(l.queue.arrivals, func(t *Ticket) bool { return t.waiters > 0 }) {
 		if !l.admitOneLocked(now) {
 			return

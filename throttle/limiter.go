@@ -41,6 +41,7 @@ type Limiter struct {
 	limitSoon       int     // what an adaptive limit may soon come to, where that is more
 	loan            loan    // of the node
 	lentUpTo        int     // starts at a time while a loan is out
+	frozen          bool    // nobody is admitted in their turn
 	overLimit       *Ticket // the last start over the limit, while it counts as such
 	overOtherLimits bool    // overLimit exceeded more than the number of starts at a time
 	queuesTurn      bool    // the next slot is the queue's, not that of an overdue pod
@@ -155,6 +156,23 @@ func (l *Limiter) Advance(now time.Time) (next time.Time) {
 	l.endTimedOutLocked(now)
 	l.admitLocked(now)
 	return l.wakeAtLocked(now)
+}
+
+// Freeze has no ticket admitted in its turn until Thaw, whatever is free: those that are to
+// come may be before those that are here. Exempt tickets and deadlines of the gate pass.
+func (l *Limiter) Freeze() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.frozen = true
+}
+
+// Thaw ends what Freeze began, and admits those whose turn it is.
+func (l *Limiter) Thaw(now time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	defer l.changedLocked()
+	l.frozen = false
+	l.admitLocked(l.clockLocked(now))
 }
 
 func (l *Limiter) joinLocked(now time.Time, r Request) *Ticket {
