@@ -29,8 +29,6 @@ const (
 	// abandonStub is how long the stub may take to notice that its connection is
 	// gone.
 	abandonStub = time.Second
-	// askAgainEvery is the time between two looks whether the runtime may be asked again.
-	askAgainEvery = time.Second
 	// remindEvery is the time between two warnings of the same.
 	remindEvery = 5 * time.Minute
 )
@@ -43,7 +41,6 @@ var (
 	errSilent       = fmt.Errorf("the runtime did not configure the plugin within %s", registrationLimit)
 	errTooLate      = errors.New("two answers to the runtime took longer than its request timeout, which holds up all pods")
 	errWeak         = errors.New("the connection ended soon after it was registered, or after an answer that took longer than the runtime's request timeout, which holds up all pods")
-	errAskAgain     = errors.New("the runtime is asked again what it runs")
 )
 
 // connection keeps the daemon registered with the runtime. Made by
@@ -56,7 +53,6 @@ type connection struct {
 	first     sync.Once
 	firstSync chan struct{}   // closed once the runtime has told what it runs
 	limits    <-chan struct{} // closed once a configuration is in force
-	askAgain  chan struct{}   // holds at most one: connect anew, to be told again
 	stops     stopWait
 	weakness  weakness
 
@@ -72,17 +68,10 @@ type connection struct {
 }
 
 func newConnection(o Options, p *pacer) *connection {
-	c := &connection{
+	return &connection{
 		options: o, pacer: p, log: o.Log, lastError: errNotConnected,
-		firstSync: make(chan struct{}), askAgain: make(chan struct{}, 1),
+		firstSync: make(chan struct{}),
 	}
-	p.missed.ask = func() {
-		select {
-		case c.askAgain <- struct{}{}:
-		default: // it is about to
-		}
-	}
-	return c
 }
 
 // run connects, serves and connects again until ctx ends. It never gives up; but a
@@ -101,10 +90,6 @@ func (c *connection) run(ctx context.Context) error {
 		served, err := c.serve(ctx)
 		if ctx.Err() != nil {
 			return nil //nolint:nilerr // The end of ctx is why serve failed, and no fault.
-		}
-		if errors.Is(err, errAskAgain) {
-			c.log.Info(err)
-			continue
 		}
 		if served.synchronized {
 			wait = retryFirst
@@ -215,8 +200,7 @@ func (c *connection) watch(ctx context.Context, number int, conn *watchedConn, l
 		late.took(now, now.Sub(before)-stillEvery)
 		before = now
 	}
-	defer stoodStill()         // who is given up while it stands still may learn of that first
-	var again <-chan time.Time // while the runtime is to be asked again
+	defer stoodStill() // who is given up while it stands still may learn of that first
 	for {
 		select {
 		case err := <-done:
@@ -232,17 +216,6 @@ func (c *connection) watch(ctx context.Context, number int, conn *watchedConn, l
 			// Also while a container is being stopped: to leave takes none of the runtime's locks, and the next
 			// registration waits for the end of the stop. To stay would hold up all pods at each call until then.
 			return errTooLate
-		case <-c.askAgain:
-			again = time.After(0)
-		case <-again:
-			again = nil
-			if _, synchronized, _, _, _ := c.state(); !synchronized {
-				break // it tells anyway
-			}
-			if c.stops.reason(time.Now()) == nil {
-				return errAskAgain
-			}
-			again = time.After(askAgainEvery)
 		case <-registration.C:
 			if !c.isConfigured(number) {
 				return errSilent

@@ -43,7 +43,6 @@ type pacer struct {
 	nodes     func() int // of the cluster; 0: not known
 	signs     *signs
 	stalls    *stalls
-	missed    *missedStarts
 	sensors   *sensors
 	keeper    *policies.Keeper
 	claimer   interface{ Wake() } // nil: no policy can have the scope Cluster
@@ -75,7 +74,7 @@ func newPacer(o Options, pods podSource, m *metrics) *pacer {
 	p := &pacer{
 		options: o, limiter: throttle.New(time.Now(), throttle.Settings{}), pods: pods,
 		gate: newGateUse(o), metrics: m, log: o.Log, notices: noNotices{}, podEvents: newPodEvents(), nodes: func() int { return 0 },
-		signs: newSigns(o), stalls: newStalls(o), missed: newMissedStarts(),
+		signs: newSigns(o), stalls: newStalls(o),
 		records: map[string]*record{}, starting: map[string]*measured{},
 		mute:  newMuteCheck(),
 		woken: make(chan struct{}, 1), pulse: make(chan chan<- struct{}),

@@ -12,7 +12,6 @@ import (
 // podChanged takes over what the pod watch tells of a pod.
 func (p *pacer) podChanged(pod podwatch.Pod, deleted bool) {
 	now := time.Now()
-	p.compare(now, pod, deleted)
 	p.regroup(now, pod, deleted)
 	if deleted && !pod.Static { // of a static pod, only the mirror was deleted
 		p.forget(now, pod.UID)

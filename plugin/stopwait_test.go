@@ -77,27 +77,6 @@ func TestADroppedDaemonWaitsForAStopToo(t *testing.T) {
 	n.connected()
 }
 
-func TestTheRuntimeIsNotAskedAgainDuringAStop(t *testing.T) {
-	t.Parallel()
-	s := &stops{}
-	n := newNode(t, oneAtATime, func(n *node) { n.stopping = s })
-	n.eventually("it is ready", func() bool { return n.d.Ready() == nil })
-	number := func() int {
-		n.d.connection.mu.Lock()
-		defer n.d.connection.mu.Unlock()
-		return n.d.connection.number
-	}
-	s.set("slow")
-	before := number()
-	n.p.missed.ask()
-	n.eventually("it looks again and again", s.askedOften)
-	require.NoError(t, n.d.Ready())
-	assert.Equal(t, before, number(), "the connection stays")
-	s.set("")
-	n.eventually("it asks anew", func() bool { return number() > before })
-	n.connected()
-}
-
 func TestTheListOfPodsIsWaitedForAndNotForLong(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -53,7 +53,6 @@ func (p *pacer) run(ctx context.Context) error {
 		p.findMute(now)
 		next = sooner(next, p.findStalls(now))
 		next = sooner(next, p.review(now))
-		next = sooner(next, p.missed.due(now, p.knowsContainer))
 		next = sooner(next, p.turns.post(now, forecasts(p.limiter.Snapshot(now))))
 		next = sooner(next, p.tellWaiting(now))
 		p.sweep(now)

@@ -16,7 +16,6 @@ import (
 // reality is; those that have started are found out by the next review.
 func (p *pacer) synchronize(pods []*api.PodSandbox, ctrs []*api.Container) {
 	now := time.Now()
-	p.missed.told(now)
 	p.gate.sandboxes.exist(pods)
 	lost, found := p.rebuild(now, alive(pods, ctrs), ctrs)
 	for _, uid := range lost {

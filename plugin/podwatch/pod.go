@@ -57,9 +57,6 @@ type Pod struct {
 	// AllRunning is true when every app container and sidecar runs. A container that ended and will not be
 	// started again (the finished half of a Job's pod) does not count against it, but at least one must run.
 	AllRunning bool
-	// RunningSince is when the youngest running app container or sidecar started, to the second, by the node's clock.
-	// It is zero unless AllRunning.
-	RunningSince time.Time
 	// CrashLooping is true while the kubelet holds back any container other than an ephemeral one with CrashLoopBackOff.
 	CrashLooping bool
 }

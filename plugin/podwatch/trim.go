@@ -103,7 +103,7 @@ func trim(p *corev1.Pod) Pod {
 	return pod
 }
 
-// addContainers fills Containers and what follows from them: Probed, AllRunning, RunningSince,
+// addContainers fills Containers and what follows from them: Probed, AllRunning,
 // CrashLooping.
 func (pod *Pod) addContainers(p *corev1.Pod) {
 	spec, status := &p.Spec, &p.Status
@@ -124,9 +124,7 @@ func (pod *Pod) addContainers(p *corev1.Pod) {
 		c := (*corev1.Container)(&spec.EphemeralContainers[i].EphemeralContainerCommon)
 		pod.add(c, Ephemeral, status.EphemeralContainerStatuses)
 	}
-	if lasting.running > 0 && lasting.missing == 0 {
-		pod.AllRunning, pod.RunningSince = true, lasting.since
-	}
+	pod.AllRunning = lasting.running > 0 && lasting.missing == 0
 }
 
 // add puts one container in the map and returns its state as reported among statuses.
@@ -162,18 +160,12 @@ func initKind(c *corev1.Container) Kind {
 }
 
 // tally counts the containers that are meant to run as long as the pod does.
-type tally struct {
-	running, missing int
-	since            time.Time // the latest start among those that run
-}
+type tally struct{ running, missing int }
 
 func (t *tally) count(c *corev1.Container, state corev1.ContainerState, podPolicy corev1.RestartPolicy) {
 	switch {
 	case state.Running != nil:
 		t.running++
-		if started := state.Running.StartedAt.Time; started.After(t.since) {
-			t.since = started
-		}
 	case state.Terminated == nil || !endedForGood(c, state.Terminated.ExitCode, podPolicy):
 		t.missing++
 	}
