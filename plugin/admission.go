@@ -86,7 +86,7 @@ func (p *pacer) decide(ctx context.Context, a *asking) (*api.Hook, error) {
 	case begins == startAtOnce, exempt != "":
 		a.t.StartExempt(now)
 		return nil, nil
-	case p.shutsOut(now):
+	case p.shutsOut():
 		return nil, p.refuse(a.r, atContainer, a.ctr.GetId(), barredFor(throttle.NodeShutdown))
 	}
 	d := a.t.TryStart(now)

@@ -204,9 +204,11 @@ func (d *Daemon) openGate(ctx context.Context) error {
 	case <-ctx.Done():
 		return nil
 	}
-	d.pacer.limiter.Freeze() // before any hook is back
 	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return d.pacer.supervised(ctx, "thaw", d.pacer.thaw) })
+	if !isClosed(d.pacer.rejoin.back) {
+		d.pacer.limiter.Freeze() // before any hook is back
+		g.Go(func() error { return d.pacer.supervised(ctx, "thaw", d.pacer.thaw) })
+	}
 	g.Go(func() error { return d.pacer.supervised(ctx, "gate", d.serveGate) })
 	return g.Wait()
 }

@@ -25,19 +25,17 @@ type gateUse struct {
 	path      string
 	sandboxes sandboxBook
 	hooks     *hookBreaker
-	pressure  nodePressure
+	pressure  *valve // set while the node is short of something
 
 	mu      sync.Mutex
 	runtime string // why the runtime bars the gate; empty: it does not
 }
 
 func newGateUse(o Options) *gateUse {
-	g := &gateUse{
+	return &gateUse{
 		mode: o.Gate, path: o.GatePath, runtime: "the runtime is not known yet",
-		sandboxes: sandboxBook{proc: o.ProcRoot}, hooks: newHookBreaker(),
+		sandboxes: sandboxBook{proc: o.ProcRoot}, hooks: newHookBreaker(), pressure: newValve(),
 	}
-	g.pressure.init()
-	return g
 }
 
 // setRuntime judges the runtime that the daemon is connected to.
@@ -90,7 +88,10 @@ func (g *gateUse) closed() string {
 	if g.mode == GateAuto && bars != "" {
 		return bars
 	}
-	return g.pressure.bars()
+	if g.pressure.isSet() {
+		return pressureBars
+	}
+	return ""
 }
 
 // candidate is a container of which is asked whether it may wait in the gate.

@@ -26,10 +26,10 @@ func (p *pacer) Wait(ctx context.Context, h gate.Hello, tell gate.Tell) (gate.Ve
 	p.gate.hooks.contact(h.ContainerID)
 	t, gone := p.attended(h)
 	switch {
-	case p.nodeShutdown.on(time.Now()):
+	case p.shutdown.isSet():
 		defer p.left(h)
 		return shutOut(t, gone), nil
-	case p.holds() && isClosed(p.gate.pressure.begun()):
+	case p.holds() && p.gate.pressure.isSet():
 		defer p.left(h)
 		return sentAway(t, gone), nil
 	}
@@ -51,11 +51,11 @@ func (p *pacer) Wait(ctx context.Context, h gate.Hello, tell gate.Tell) (gate.Ve
 		select {
 		case <-t.Decided():
 			return decided(t, gone), nil
-		case <-p.modeGate.opened():
+		case <-p.letsGo.opens():
 			return p.letGo(t, gone), nil
-		case <-p.nodeShutdown.begun():
+		case <-p.shutdown.opens():
 			return shutOut(t, gone), nil
-		case <-p.gate.pressure.begun():
+		case <-p.gate.pressure.opens():
 			return sentAway(t, gone), nil
 		case <-gone:
 			return decided(t, gone), nil

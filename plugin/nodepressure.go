@@ -1,50 +1,15 @@
 package plugin
 
 import (
-	"sync"
-
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
 
-// nodePressure closes the gate while kubelet reports that the node is short of memory, disk
-// or process IDs. kubelet evicts pods then, and one that waits in the gate it can end only
-// when that wait is over: until it gives up on that pod, it evicts no other. A pod that is
-// refused does not hold it up. init makes it usable.
-type nodePressure struct {
-	mu     sync.Mutex
-	closes chan struct{} // closed while the node is short
-}
-
-func (n *nodePressure) init() { n.closes = make(chan struct{}) }
-
-// set follows what kubelet reports.
-func (n *nodePressure) set(short bool) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	switch {
-	case short == isClosed(n.closes):
-	case short:
-		close(n.closes)
-	default:
-		n.closes = make(chan struct{})
-	}
-}
-
-// begun gives a channel that is closed while the node is short.
-func (n *nodePressure) begun() <-chan struct{} {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.closes
-}
-
-// bars tells why no container may wait in the gate; empty: the node is short of nothing.
-func (n *nodePressure) bars() string {
-	if isClosed(n.begun()) {
-		return "the node is short of memory, disk or process IDs, and kubelet cannot evict a pod that waits in the gate"
-	}
-	return ""
-}
+// pressureBars is why no container waits in the gate while kubelet reports that the node is
+// short of memory, disk or process IDs. kubelet evicts pods then, and one that waits in the
+// gate it can end only when that wait is over: until it gives up on that pod, it evicts no
+// other. A pod that is refused does not hold it up.
+const pressureBars = "the node is short of memory, disk or process IDs, and kubelet cannot evict a pod that waits in the gate"
 
 // pressed follows whether kubelet reports that the node is short of something.
 func (p *pacer) pressed(short bool) {

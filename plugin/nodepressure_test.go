@@ -35,7 +35,7 @@ func TestNobodyWaitsAtTheGateOfANodeThatIsShortOfSomething(t *testing.T) {
 	_, err := p.create("third")
 	require.ErrorContains(t, err, "pod-pacemaker: waiting to start: Concurrency")
 	n.noHookIsLeft()
-	assert.Contains(t, n.p.noGate(time.Now()), "the node is short of memory, disk or process IDs")
+	assert.Contains(t, n.p.noGate(), "the node is short of memory, disk or process IDs")
 	assert.Equal(t, throttle.Waiting, p.is(), "it keeps its place")
 
 	holder.getsReady()
@@ -53,7 +53,7 @@ func TestPodsWaitAtTheGateAgainOnceTheNodeIsShortOfNothing(t *testing.T) {
 	require.ErrorContains(t, a.result(), string(gate.NodePressure))
 
 	n.p.pressed(false)
-	assert.Empty(t, n.p.noGate(time.Now()))
+	assert.Empty(t, n.p.noGate())
 	a = p.waitsAtGate("app")
 	holder.getsReady()
 	a.succeeds()

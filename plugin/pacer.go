@@ -59,11 +59,12 @@ type pacer struct {
 	records  map[string]*record   // by pod key
 	starting map[string]*measured // what was measured of the starts under way, by pod key
 
-	turns    turnBoard
-	modeGate modeGate
-	off      offTimes
-	// nodeShutdown has nobody start who has to wait.
-	nodeShutdown nodeShutdown
+	turns  turnBoard
+	letsGo *valve      // set while nobody is held
+	off    atomic.Bool // the mode is Off
+	// shutdown is set while the node is being shut down: nobody starts who has to wait.
+	shutdown     *valve
+	shutdownOver *time.Timer // guarded by mu
 	rejoin       *rejoin
 	woken        chan struct{}        // holds at most one: run is to look at all starts
 	pulse        chan chan<- struct{} // each is closed when run has gone round once more
@@ -85,8 +86,7 @@ func newPacer(o Options, pods podSource, m *metrics) *pacer {
 	p.settings.Store(&throttle.Settings{})
 	p.turns.init()
 	p.rejoin = newRejoin()
-	p.modeGate.init()
-	p.nodeShutdown.init()
+	p.letsGo, p.shutdown = newValve(), newValve()
 	return p
 }
 
@@ -97,7 +97,7 @@ func (p *pacer) configure(now time.Time, e crd.Effective, cores int) {
 	s := SettingsOf(e.Spec, cores)
 	p.sensors.prepare(s, e.Spec.ThrottleConfig.PressureWindow())
 	p.settings.Store(&s)
-	p.off.set(now, e.Spec.GetMode() == v1alpha1.ModeOff) // before anybody is admitted for it
+	p.off.Store(e.Spec.GetMode() == v1alpha1.ModeOff) // before anybody is admitted for it
 	p.limiter.Configure(now, s)
 	p.keeper.Suspend(now, e.Spec.GetMode() == v1alpha1.ModeOff)
 	p.config.Store(&e) // after the limits: what status calls in force is

@@ -97,9 +97,8 @@ func TestNobodyWaitsForLongForHooksThatDoNotComeBack(t *testing.T) {
 
 func TestWithoutContainersThatWaitNobodyIsWaitedFor(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		_, _, second := frozen(t)
-		synctest.Wait()
-		assert.True(t, second.TryStart(time.Now()).Admitted)
-	})
+	r := newRejoin()
+	assert.False(t, isClosed(r.back), "the runtime has not told yet")
+	r.expect(nil)
+	assert.True(t, isClosed(r.back))
 }

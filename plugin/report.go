@@ -75,7 +75,7 @@ func (d *Daemon) nodeStatus() v1alpha1.PacemakerNodeStatus {
 	if connected, synchronized, _, _, _ := d.connection.state(); connected && synchronized {
 		n.Connection = v1alpha1.Connected
 	}
-	if why := d.pacer.noGate(time.Now()); why != "" {
+	if why := d.pacer.noGate(); why != "" {
 		n.Way, n.Message = v1alpha1.WayRefusal, "pods are refused, and kubelet tries again: "+why
 	}
 	if fault := d.source.Fault(e.Name); fault != "" {

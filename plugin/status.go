@@ -38,7 +38,7 @@ func (d *Daemon) Status() admin.Status {
 		s.Config.Spec = &e.Spec
 	}
 	s.Policies = adminPolicies(d.policyStates(), d.pacer.limiter.Groups(now))
-	why := d.pacer.noGate(now)
+	why := d.pacer.noGate()
 	s.Gate = admin.Gate{
 		Mode: string(d.options.Gate), Path: d.options.GatePath, Usable: why == "", WhyNot: why,
 		Waiters: int(d.pacer.atGate.Load()), TimeoutSeconds: admin.Seconds(d.options.GateTimeout.Seconds()),

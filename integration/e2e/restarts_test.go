@@ -81,8 +81,7 @@ func TestKubeletAndContainerdRestartedWhilePodsWait(t *testing.T) {
 		}
 	}
 	assert.LessOrEqual(t, letGo, mostLetGo, "that began before the daemon was connected to containerd again")
-	// A restarted kubelet calls those that start ready before it has probed them.
-	assert.LessOrEqual(t, mostStarting(all), 2*crowdLimit+letGo, "pods between the start of their process and ready")
+	assert.LessOrEqual(t, mostStarting(all), crowdLimit+letGo, "pods between the start of their process and ready")
 	figure(t, "at most %d were starting, the limit is %d; %d began before the daemon was connected to containerd again, %.1f s after that was stopped",
 		mostStarting(all), crowdLimit, letGo, away.to.Sub(away.from).Seconds())
 	eventually(t, "no hook and no runc is left", func() bool { return len(hooks(t)) == 0 })

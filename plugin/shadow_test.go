@@ -3,7 +3,6 @@ package plugin
 import (
 	"fmt"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -167,25 +166,4 @@ func TestAShadowEndsWithItsPod(t *testing.T) {
 		return len(waiting) == 0
 	})
 	assert.Equal(t, throttle.Gone, p.is())
-}
-
-// What happened is told a moment later, when the mode may be another.
-func TestWhetherTheModeWasOff(t *testing.T) {
-	t.Parallel()
-	begin := time.Now()
-	at := func(seconds int) time.Time { return begin.Add(time.Duration(seconds) * time.Second) }
-	var off offTimes
-	off.set(at(0), false)
-	assert.False(t, off.at(at(1)))
-	off.set(at(2), true)
-	off.set(at(3), true)
-	assert.False(t, off.at(at(1)))
-	assert.True(t, off.at(at(2)))
-	assert.True(t, off.at(at(9)))
-	off.set(at(10), false)
-	assert.True(t, off.at(at(9)))
-	assert.False(t, off.at(at(10)))
-	off.set(at(20), true)
-	assert.False(t, off.at(at(19)))
-	assert.True(t, off.at(at(20)))
 }

@@ -2,6 +2,7 @@ package plugin
 
 import (
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -30,7 +31,7 @@ func TestNobodyWaitsAtTheGateOfANodeThatShutsDown(t *testing.T) {
 	require.ErrorContains(t, err, "pod-pacemaker: not started: NodeShutdown (nothing starts any more)")
 	require.ErrorContains(t, n.pod("new").run(), "not started: NodeShutdown")
 	n.noHookIsLeft()
-	assert.Equal(t, "the node is being shut down", n.p.noGate(time.Now()))
+	assert.Equal(t, "the node is being shut down", n.p.noGate())
 
 	holder.getsReady()
 	holder.becomes(throttle.Started, throttle.Ready)
@@ -66,7 +67,7 @@ func TestAShutdownThatIsCalledOffIsOver(t *testing.T) {
 	require.ErrorContains(t, a.result(), string(throttle.NodeShutdown))
 
 	n.p.shutsDown(false)
-	assert.Empty(t, n.p.noGate(time.Now()))
+	assert.Empty(t, n.p.noGate())
 	a = p.waitsAtGate("app")
 	holder.getsReady()
 	a.succeeds()
@@ -84,17 +85,21 @@ func TestAShutdownWhereNobodyWaits(t *testing.T) {
 // Where nobody can say that a shutdown was called off, it is not believed for ever.
 func TestAShutdownIsNotBelievedForEver(t *testing.T) {
 	t.Parallel()
-	var s nodeShutdown
-	s.init()
-	now := time.Now()
-	require.False(t, s.set(now, false))
-	require.True(t, s.set(now, true))
-	require.False(t, s.set(now, true))
-	require.True(t, isClosed(s.begun()))
-	require.True(t, s.on(now.Add(longestShutdown-1)))
-	require.False(t, s.on(now.Add(longestShutdown)))
-	require.False(t, isClosed(s.begun()))
-	require.False(t, s.set(now.Add(longestShutdown), false), "it is over already")
-	require.True(t, s.set(now.Add(longestShutdown), true))
-	require.True(t, s.set(now.Add(longestShutdown), false))
+	synctest.Test(t, func(t *testing.T) {
+		p := newPacer(Options{Log: discard()}, nil, newMetrics())
+		p.shutsDown(true)
+		time.Sleep(time.Minute)
+		p.shutsDown(false)
+		p.shutsDown(true)
+		begun := p.shutdown.opens()
+		require.True(t, isClosed(begun))
+		time.Sleep(longestShutdown - 1)
+		synctest.Wait()
+		require.True(t, p.shutdown.isSet())
+		p.shutsDown(true) // it is known
+		time.Sleep(1)
+		synctest.Wait()
+		require.False(t, p.shutdown.isSet())
+		require.False(t, isClosed(p.shutdown.opens()))
+	})
 }

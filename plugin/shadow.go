@@ -1,14 +1,11 @@
 package plugin
 
 import (
-	"sync"
 	"time"
 
 	"github.com/sirupsen/logrus"
 
-	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
-	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
@@ -21,96 +18,6 @@ type shadow struct {
 	reason throttle.Reason // what it would have waited for
 	began  time.Time       // when it went on
 	over   time.Time       // when it was really over; zero: not yet
-}
-
-// modeGate tells hooks whether anybody is held at all. init makes it usable.
-type modeGate struct {
-	mu   sync.Mutex
-	open chan struct{} // closed while nobody is held
-}
-
-func (g *modeGate) init() { g.open = make(chan struct{}) }
-
-// opened gives a channel that is closed while nobody is held.
-func (g *modeGate) opened() <-chan struct{} {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.open
-}
-
-func (g *modeGate) set(holds bool) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	select {
-	case <-g.open:
-		if holds {
-			g.open = make(chan struct{})
-		}
-	default:
-		if !holds {
-			close(g.open)
-		}
-	}
-}
-
-// offTimes tells whether the mode was Off at a time: what happened then is told later,
-// when it may be another. The zero value: it never was.
-type offTimes struct {
-	mu           sync.Mutex
-	since, until time.Time // of the latest; until zero: it lasts
-}
-
-// set follows the mode.
-func (o *offTimes) set(now time.Time, off bool) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	switch is := !o.since.IsZero() && o.until.IsZero(); {
-	case off && !is:
-		o.since, o.until = now, time.Time{}
-	case is && !off:
-		o.until = now
-	}
-}
-
-func (o *offTimes) at(t time.Time) bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return !o.since.IsZero() && !t.Before(o.since) && (o.until.IsZero() || t.Before(o.until))
-}
-
-// mode is what is done with a start that a limit holds.
-func (p *pacer) mode() v1alpha1.Mode { return p.config.Load().Spec.GetMode() }
-
-// holds tells whether anybody is made to wait at all.
-func (p *pacer) holds() bool { return p.mode() == v1alpha1.ModeEnforce }
-
-// whyUnheld is the reason to let a start go on where nobody is held.
-func (p *pacer) whyUnheld() throttle.Reason {
-	if p.mode() == v1alpha1.ModeOff {
-		return throttle.Off
-	}
-	return throttle.Shadow
-}
-
-// letGo is the answer to a hook that waits where nobody is held any more. gone is
-// closed when nothing may start for its container.
-func (p *pacer) letGo(t *throttle.Ticket, gone <-chan struct{}) gate.Verdict {
-	if state, _ := t.Status(); state != throttle.Waiting || isClosed(gone) {
-		return decided(t, gone)
-	}
-	now := time.Now()
-	v, _ := p.limiter.View(now, t.UID())
-	p.goOn(now, t.UID(), t, v.Reason)
-	return gate.Verdict{Go: true, Reason: p.whyUnheld()}
-}
-
-func isClosed(c <-chan struct{}) bool {
-	select {
-	case <-c:
-		return true
-	default:
-		return false
-	}
 }
 
 // goOn lets a start go on though its ticket waits, in the mode Shadow.
@@ -213,30 +120,6 @@ func (p *pacer) endStart(now time.Time, t *throttle.Ticket, reason throttle.Reas
 	}
 	t.End(now, reason)
 	return time.Time{}
-}
-
-// modeNews says what a change to a mode means for those that wait.
-var modeNews = map[v1alpha1.Mode]string{
-	v1alpha1.ModeEnforce: "the mode is Enforce now: starts wait for the limits",
-	v1alpha1.ModeShadow:  "the mode is Shadow now: those that wait go on at once, and what would have been is reported",
-	v1alpha1.ModeOff:     "the mode is Off now: no limit is in force, and those that wait go on at once",
-}
-
-// changeMode follows a change of the mode, at which so many waited. Nobody is lost by it: who waits at the
-// gate goes on where nobody is held any more, and starts that went on at once are
-// counted among those under way where somebody is again.
-func (p *pacer) changeMode(now time.Time, before v1alpha1.Mode, waiting int) {
-	mode := p.mode()
-	if mode == before {
-		return
-	}
-	p.log.WithFields(logrus.Fields{"mode": mode, "before": before, "waiting": waiting}).Warn(modeNews[mode])
-	if mode != v1alpha1.ModeShadow {
-		for _, r := range p.endShadows() {
-			p.find(now, r)
-		}
-	}
-	p.modeGate.set(p.holds())
 }
 
 // endShadows forgets of every start that it went on at once, and gives those whose

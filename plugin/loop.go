@@ -128,7 +128,7 @@ func (p *pacer) tell(e throttle.Event) {
 	p.metrics.observe(e)
 	p.logEvent(e)
 	p.podEvents.happened(p.notices, e)
-	if e.Kind == throttle.KindAdmitted && e.Reason == throttle.WithinLimits && p.off.at(e.Time) {
+	if e.Kind == throttle.KindAdmitted && e.Reason == throttle.WithinLimits && p.off.Load() {
 		p.metrics.unpaced.WithLabelValues(string(throttle.Off)).Inc()
 	}
 }
