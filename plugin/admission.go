@@ -130,7 +130,7 @@ func (p *pacer) wait(ctx context.Context, a *asking, d throttle.Decision) (*api.
 		if room := a.t.Reserve(now, p.options.GateTimeout); !room.Admitted {
 			return nil, p.refuse(a.r, atContainer, a.ctr.GetId(), room)
 		}
-		p.logWait(now, a.r, d, "start waits in the gate", logrus.Fields{"container_id": a.ctr.GetId()})
+		p.logWait(now, a.r, d, "waits in the gate", logrus.Fields{"container_id": a.ctr.GetId()})
 		return p.hook(now, a.r, a.ctr.GetId()), nil
 	}
 	// Nobody can wait for this container outside the handler. Where its turn is

@@ -179,20 +179,20 @@ func (p *pacer) logEvent(e throttle.Event) {
 	if e.Reason != "" {
 		log = log.WithField("reason", e.Reason)
 	}
+	pod, took := e.Ticket.Name(), e.Took.Round(100*time.Millisecond)
 	switch e.Kind {
 	case throttle.KindJoined:
-		log.Debug("joined the queue")
+		log.Debugf("pod %s joined the queue", pod)
 	case throttle.KindAdmitted:
-		log.WithField("wait_ms", e.Took.Milliseconds()).Info("start admitted")
+		log.WithField("wait_ms", e.Took.Milliseconds()).Infof("start of pod %s admitted after %s", pod, took)
 	case throttle.KindExpired:
-		log.Warn("a wait in the gate ended without a turn: kubelet tries again, the pod keeps its place")
+		log.Warnf("the wait of pod %s in the gate ended without a turn: kubelet tries again, the pod keeps its place", pod)
 	case throttle.KindEnded:
 		log = log.WithField("start_ms", e.Took.Milliseconds())
-		switch e.Reason {
-		case throttle.Stuck:
-			log.Warn("start is stuck and no longer counts")
-		default:
-			log.Info("start ended")
+		if e.Reason == throttle.Stuck {
+			log.Warnf("start of pod %s is stuck after %s and no longer counts", pod, took)
+		} else {
+			log.Infof("start of pod %s ended after %s: %s", pod, took, e.Reason)
 		}
 	}
 }

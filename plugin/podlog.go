@@ -48,10 +48,10 @@ func (p *pacer) logWait(now time.Time, r *record, d throttle.Decision, message s
 		"reason": d.Reason, "held": admin.HeldText(d.Held), "queue_position": d.Ahead + 1, "wait_ms": now.Sub(v.Arrived).Milliseconds(),
 	})
 	if p.firstWait(r, v.Arrived) {
-		log.Info(message)
+		log.Infof("pod %s %s", r.title(), message)
 		return
 	}
-	log.Debug(message)
+	log.Debugf("pod %s %s", r.title(), message)
 }
 
 // firstWait tells whether nobody was told yet of the wait that began then.

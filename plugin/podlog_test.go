@@ -44,7 +44,10 @@ func TestTheLogTellsOnePodsStory(t *testing.T) {
 	}
 	n.eventually("the end is told", func() bool { _, m := story(p.uid); return len(m) == 3 })
 	lines, messages := story(p.uid)
-	assert.Equal(t, []string{"start waits in the gate", "start admitted", "start ended"}, messages)
+	require.Len(t, messages, 3)
+	assert.Equal(t, "pod default/story waits in the gate", messages[0])
+	assert.Regexp(t, `^start of pod default/story admitted after [0-9.]+m?s$`, messages[1])
+	assert.Regexp(t, `^start of pod default/story ended after [0-9.]+m?s: Ready$`, messages[2])
 	for _, line := range lines {
 		assert.Equal(t, "story", line["pod_name"])
 		assert.Equal(t, a.ctr.ID(), line["container_id"])
@@ -55,7 +58,7 @@ func TestTheLogTellsOnePodsStory(t *testing.T) {
 
 	lines, messages = story(job.uid)
 	require.NotEmpty(t, messages)
-	assert.Equal(t, "start refused, kubelet tries again", messages[0])
+	assert.Equal(t, "pod default/job is refused, kubelet tries again", messages[0])
 	assert.Equal(t, throttle.Concurrency, lines[0]["reason"])
 	assert.NotEmpty(t, lines[0]["container_id"])
 	assert.NotContains(t, messages[1:], messages[0])

@@ -39,7 +39,7 @@ func (p *pacer) refuse(r *record, at refusalPoint, container string, d throttle.
 	if at == atContainer {
 		fields["container_id"] = container
 	}
-	p.logWait(now, r, d, "start refused, kubelet tries again", fields)
+	p.logWait(now, r, d, "is refused, kubelet tries again", fields)
 	if d.Reason == throttle.NodeShutdown || d.Reason == throttle.Deleted {
 		return fmt.Errorf("pod-pacemaker: not started: %s (%s)", d.Reason, admin.HeldText(d.Held))
 	}

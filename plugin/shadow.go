@@ -28,7 +28,7 @@ func (p *pacer) goOn(now time.Time, uid string, t *throttle.Ticket, why throttle
 	}
 	t.Wait(now) // so that it is admitted when its turn comes
 	p.metrics.unpaced.WithLabelValues(string(throttle.Shadow)).Inc()
-	p.podLog(uid, title).WithField("reason", why).Info("would wait, and goes on: the mode is Shadow")
+	p.podLog(uid, title).WithField("reason", why).Infof("pod %s would wait, and goes on: the mode is Shadow", title)
 }
 
 // beginShadow takes note that a start goes on; false: that is known already.
@@ -53,9 +53,9 @@ func (p *pacer) tellShadow(e throttle.Event, s shadow) {
 	switch e.Kind {
 	case throttle.KindAdmitted:
 		p.metrics.shadowWaits.WithLabelValues(string(s.reason)).Observe(e.Took.Seconds())
-		log.WithField("wait_ms", e.Took.Milliseconds()).Info("would have waited until now: the mode is Shadow")
+		log.WithField("wait_ms", e.Took.Milliseconds()).Infof("pod %s would have waited until now: the mode is Shadow", e.Ticket.Name())
 	case throttle.KindEnded:
-		log.WithFields(logrus.Fields{"start_ms": e.Took.Milliseconds(), "reason": e.Reason}).Debug("would have started by now: the mode is Shadow")
+		log.WithFields(logrus.Fields{"start_ms": e.Took.Milliseconds(), "reason": e.Reason}).Debugf("pod %s would have started by now: the mode is Shadow", e.Ticket.Name())
 	}
 }
 

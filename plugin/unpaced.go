@@ -26,7 +26,7 @@ var unpacedTexts = map[throttle.Reason]string{
 func (p *pacer) unpaced(uid, title string, reason throttle.Reason) {
 	text := unpacedTexts[reason]
 	p.metrics.unpaced.WithLabelValues(string(reason)).Inc()
-	p.podLog(uid, title).WithField("reason", reason).Warn(text)
+	p.podLog(uid, title).WithField("reason", reason).Warnf("pod %s: %s", title, text)
 	if p.podEvents.rare.allow(time.Now()) {
 		p.notices.pod(uid, title, corev1.EventTypeWarning, eventUnpaced, string(reason)+": "+text)
 	}

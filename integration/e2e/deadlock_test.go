@@ -145,7 +145,7 @@ func (d *daemon) assertLent(t *testing.T, ns, why string) {
 	assert.Positive(t, d.metric(t, `pod_pacemaker_admissions_total{reason="SlotLent"}`))
 	log, err := os.ReadFile(d.LogFile())
 	require.NoError(t, err)
-	assert.Regexp(t, `msg="start admitted".* reason=SlotLent`, string(log))
+	assert.Regexp(t, `msg="start of pod [^"]* admitted after [^"]*".* reason=SlotLent`, string(log))
 	eventually(t, "an event says that a slot was lent", func() bool {
 		events, err := node.Client().CoreV1().Events(ns).List(t.Context(), metav1.ListOptions{FieldSelector: "reason=" + string(throttle.SlotLent)})
 		require.NoError(t, err)

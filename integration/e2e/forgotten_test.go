@@ -70,7 +70,7 @@ type heard struct {
 var (
 	sandboxLine   = regexp.MustCompile(`msg="the runtime makes a sandbox" .*refused=true sandbox_id=(\w+)`)
 	containerLine = regexp.MustCompile(`msg="the runtime makes a container" container_id=(\w+) hook=(\w+) .*refused=(\w+) sandbox_id=(\w+)`)
-	letInLine     = regexp.MustCompile(`msg="start admitted" container_id=(\w+)`)
+	letInLine     = regexp.MustCompile(`msg="start of pod [^"]+ admitted after [^"]+" container_id=(\w+)`)
 )
 
 func (d *daemon) heard(t *testing.T) heard {
