@@ -44,6 +44,14 @@ func (d *daemon) LogFile() string {
 	return d.Service.LogFile()
 }
 
+// logged gives the daemon's log.
+func (d *daemon) logged(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile(d.LogFile())
+	require.NoError(t, err)
+	return string(text)
+}
+
 // installGate copies the hook into a folder of the node, and gives its path: the
 // daemon uses none below a folder that others can write, as a checkout may be.
 func installGate(t *testing.T, dir string) string {

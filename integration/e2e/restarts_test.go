@@ -87,13 +87,6 @@ func TestKubeletAndContainerdRestartedWhilePodsWait(t *testing.T) {
 	eventually(t, "no hook and no runc is left", func() bool { return len(hooks(t)) == 0 })
 }
 
-func (d *daemon) logged(t *testing.T) string {
-	t.Helper()
-	text, err := os.ReadFile(d.LogFile())
-	require.NoError(t, err)
-	return string(text)
-}
-
 // logSize is where a service's log ends now.
 func logSize(t *testing.T, s *lab.Service) int64 {
 	t.Helper()

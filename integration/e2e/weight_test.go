@@ -4,12 +4,9 @@ package e2e
 
 import (
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/stretchr/testify/require"
 )
 
 // weight is what a daemon takes of its node.
@@ -38,9 +35,7 @@ func (d *daemon) weighed(t *testing.T) weight {
 func (d *daemon) fresh(t *testing.T) (most weight) {
 	t.Helper()
 	eventually(t, "the daemon is elected", func() bool {
-		log, err := os.ReadFile(d.LogFile())
-		require.NoError(t, err)
-		return strings.Contains(string(log), "this daemon was elected")
+		return strings.Contains(d.logged(t), "this daemon was elected")
 	})
 	for range 20 {
 		w := d.weighed(t)
