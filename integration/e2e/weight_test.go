@@ -23,7 +23,6 @@ func (w weight) String() string {
 // twice what the last collection left.
 func (d *daemon) weighed(t *testing.T) weight {
 	t.Helper()
-	const mib = 1 << 20
 	return weight{
 		goroutines: int(d.metric(t, "go_goroutines")), files: int(d.metric(t, "process_open_fds")),
 		heap: d.metric(t, "go_memstats_next_gc_bytes") / 2 / mib, resident: d.metric(t, "process_resident_memory_bytes") / mib,
