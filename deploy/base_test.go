@@ -51,7 +51,6 @@ func TestRightsAreTheseAndNoOthers(t *testing.T) {
 		},
 		"pod-pacemaker-uninstall": {
 			{APIGroups: []string{"apps"}, Resources: []string{"daemonsets"}, ResourceNames: []string{"pod-pacemaker"}, Verbs: []string{"get"}},
-			{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"get"}},
 		},
 	}
 	for _, role := range every[*rbacv1.Role](objects) {

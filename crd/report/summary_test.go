@@ -72,6 +72,13 @@ func newSumming(t *testing.T) *summing {
 	return w
 }
 
+// heardAt gives when the summary last heard of a node.
+func (w *summing) heardAt(node string) time.Time {
+	w.s.mu.Lock()
+	defer w.s.mu.Unlock()
+	return w.s.heard[node].at
+}
+
 // runs sums up until what it gives is called.
 func (w *summing) runs() (stop func()) {
 	ctx, cancel := context.WithCancel(w.t.Context())
@@ -171,7 +178,7 @@ func TestTheSilentAreGone(t *testing.T) {
 			_, err = w.api.Resource(v1alpha1.NodeResource).Update(t.Context(), behind, metav1.UpdateOptions{})
 			require.NoError(t, err)
 			want := int64(2)
-			if w.s.heard["silent"].at.Add(goneAfter).Before(time.Now()) {
+			if w.heardAt("silent").Add(goneAfter).Before(time.Now()) {
 				want = 1
 			}
 			time.Sleep(leastSum)
@@ -342,12 +349,19 @@ func TestWhoCannotRenewTheLeaseEndsItsWorkInTime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		api := kubefake.NewClientset()
+		var denied atomic.Bool
+		api.PrependReactor("update", "leases", func(a clienttest.Action) (bool, runtime.Object, error) {
+			if !denied.Load() {
+				return false, nil, nil
+			}
+			return forbidden(a)
+		})
 		log, _ := logtest.NewNullLogger()
 		c := stand(t, api, "a", log)
 		time.Sleep(2 * lasts * leastRetry)
 		synctest.Wait()
 		require.True(t, c.elected())
-		api.PrependReactor("update", "leases", forbidden)
+		denied.Store(true)
 		time.Sleep(leastRetry)
 		synctest.Wait()
 		assert.True(t, c.elected(), "one failure is no reason")
