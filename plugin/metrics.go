@@ -10,7 +10,7 @@ import (
 // metricsNamespace begins every name.
 const metricsNamespace = "pod_pacemaker"
 
-// metrics are what Prometheus is told, beside stateMetrics. deploy/README.md lists
+// metrics are what Prometheus is told, beside stateMetrics. deploy/metrics.md lists
 // all of them; TestEveryMetricIsDocumented says how to bring it up to date.
 type metrics struct {
 	registry *prometheus.Registry

@@ -43,7 +43,7 @@ func metricsTable(t *testing.T, r *prometheus.Registry) string {
 // The rules and the dashboard are checked against this table.
 func TestEveryMetricIsDocumented(t *testing.T) {
 	t.Parallel()
-	const file, begin, end = "../deploy/README.md", "<!-- metrics -->\n", "<!-- end of metrics -->\n"
+	const file, begin, end = "../deploy/metrics.md", "<!-- metrics -->\n", "<!-- end of metrics -->\n"
 	text, err := os.ReadFile(file)
 	require.NoError(t, err)
 	before, rest, ok := strings.Cut(string(text), begin)

@@ -2,6 +2,7 @@ package chart
 
 import (
 	"os"
+	"path/filepath"
 	"regexp"
 	"testing"
 
@@ -12,8 +13,14 @@ import (
 // What the documentation has people set is what the chart takes.
 func TestDocumentedValuesRender(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile(Repository("deploy", "README.md"))
+	pages, err := filepath.Glob(Repository("deploy", "*.md"))
 	require.NoError(t, err)
+	var text []byte
+	for _, page := range pages {
+		content, err := os.ReadFile(page)
+		require.NoError(t, err)
+		text = append(text, content...)
+	}
 	lines := regexp.MustCompile(`(?m)^helm (?:install|upgrade) pod-pacemaker (\S+) --namespace pod-pacemaker.*$`).FindAllStringSubmatch(string(text), -1)
 	require.GreaterOrEqual(t, len(lines), 2)
 	seen := 0

@@ -46,8 +46,10 @@ var manualNames = []string{"pod-pacemaker run", "kubectl exec"}
 // the code within sentences.
 func readManual(t *testing.T) (lines []string) {
 	t.Helper()
-	for _, document := range []string{"README.md", "deploy/README.md"} {
-		text, err := os.ReadFile(repository(document))
+	documents, err := filepath.Glob(repository("deploy", "*.md"))
+	require.NoError(t, err)
+	for _, document := range append(documents, repository("README.md")) {
+		text, err := os.ReadFile(document)
 		require.NoError(t, err)
 		for i, block := range strings.Split(string(text), "```") {
 			language, content, _ := strings.Cut(block, "\n")
@@ -368,7 +370,7 @@ func assertNothingLeft(t *testing.T) {
 // The commands for the node itself, in a file system of their own in which /etc and
 // /opt are empty: what they put in place is what the programs of the node find.
 func TestTheNodesCommands(t *testing.T) {
-	text, err := os.ReadFile(repository("deploy", "README.md"))
+	text, err := os.ReadFile(repository("deploy", "install.md"))
 	require.NoError(t, err)
 	systemd := ""
 	var script strings.Builder

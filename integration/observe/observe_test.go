@@ -23,7 +23,7 @@ type metric map[string]bool
 // documented reads the table of metrics.
 func documented(t *testing.T) map[string]metric {
 	t.Helper()
-	text, err := os.ReadFile(chart.Repository("deploy", "README.md"))
+	text, err := os.ReadFile(chart.Repository("deploy", "metrics.md"))
 	require.NoError(t, err)
 	all := map[string]metric{}
 	for _, row := range regexp.MustCompile("(?m)^\\| `("+prefix+"[a-z_]+)` \\| ([a-z_, ]*) \\|").FindAllStringSubmatch(string(text), -1) {
@@ -83,7 +83,7 @@ func TestAlertsNameMetricsThatExist(t *testing.T) {
 		}
 	}
 	read(t, &file, "deploy", "alerts", "pod-pacemaker.yaml")
-	manual, err := os.ReadFile(chart.Repository("deploy", "README.md"))
+	manual, err := os.ReadFile(chart.Repository("deploy", "operate.md"))
 	require.NoError(t, err)
 	tests, err := os.ReadFile(chart.Repository("deploy", "alerts", "pod-pacemaker_test.yaml"))
 	require.NoError(t, err)
@@ -95,7 +95,7 @@ func TestAlertsNameMetricsThatExist(t *testing.T) {
 			require.Contains(t, []string{"info", "warning", "critical"}, rule.Labels["severity"], rule.Alert)
 			require.NotEmpty(t, rule.Annotations["summary"], rule.Alert)
 			require.NotEmpty(t, rule.Annotations["description"], rule.Alert)
-			require.Contains(t, string(manual), "`"+rule.Alert+"`", "deploy/README.md says what to do")
+			require.Contains(t, string(manual), "`"+rule.Alert+"`", "deploy/operate.md says what to do")
 			require.Contains(t, string(tests), rule.Alert, "the rule has a test")
 		}
 	}
