@@ -115,7 +115,7 @@ func (p *pacer) takeNote(now time.Time, a *asking) (begins beginning, exempt str
 		p.endExitedLocked(now, a.r, a.pod, again)
 	}
 	a.t = p.limiter.Lookup(a.r.uid)
-	if begins = p.beginsLocked(now, a.r, a.name, a.pod, a.known); begins == startGoesOn || begins == startNever {
+	if begins = p.beginsLocked(a.r, a.name, a.pod, a.known); begins == startGoesOn || begins == startNever {
 		return begins, ""
 	}
 	a.t = p.joinLocked(now, a.r, a.name, a.pod)

@@ -1,8 +1,6 @@
 package plugin
 
 import (
-	"time"
-
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
@@ -23,7 +21,7 @@ const (
 )
 
 // beginsLocked tells what a container begins. p.mu must be held.
-func (p *pacer) beginsLocked(now time.Time, r *record, name string, pod podwatch.Pod, known bool) beginning {
+func (p *pacer) beginsLocked(r *record, name string, pod podwatch.Pod, known bool) beginning {
 	if known && pod.Containers[name].Kind == podwatch.Ephemeral {
 		return startGoesOn
 	}

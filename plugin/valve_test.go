@@ -97,7 +97,7 @@ func TestAShutdownIsNotBelievedForEver(t *testing.T) {
 		synctest.Wait()
 		require.True(t, p.shutdown.isSet())
 		p.shutsDown(true) // it is known
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		synctest.Wait()
 		require.False(t, p.shutdown.isSet())
 		require.False(t, isClosed(p.shutdown.opens()))
