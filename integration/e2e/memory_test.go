@@ -23,7 +23,6 @@ import (
 
 // What the daemon may take of its node.
 const (
-	mib = 1 << 20
 	// peakRSS is the DaemonSet's limit, below which it stays whatever it reads; largePod is how
 	// much a pod adds.
 	peakRSS  = 256 * mib

@@ -9,6 +9,8 @@ import (
 	"time"
 )
 
+const mib = 1 << 20
+
 // weight is what a daemon takes of its node.
 type weight struct {
 	goroutines, files int
