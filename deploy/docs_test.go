@@ -131,3 +131,13 @@ func headings(t *testing.T, document string) (anchors []string) {
 	}
 	return anchors
 }
+
+// What status prints in the manual is what a test has it print.
+func TestTheManualShowsWhatStatusPrints(t *testing.T) {
+	t.Parallel()
+	printed, err := os.ReadFile("../plugin/cmd/pod-pacemaker/testdata/status.golden")
+	require.NoError(t, err)
+	page, err := os.ReadFile("operate.md")
+	require.NoError(t, err)
+	require.Contains(t, string(page), string(printed))
+}

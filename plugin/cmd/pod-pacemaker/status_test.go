@@ -41,7 +41,7 @@ func herd() admin.Status {
 	batch.TryStart(at(9))
 
 	s := admin.NewStatus(at(10), l.Snapshot(at(10)), l.Recent())
-	s.Node, s.Version, s.Mode, s.Since = "worker-3", "v0.2.0", admin.Cluster, at(-7500)
+	s.Node, s.Version, s.Mode, s.Since = "worker-3", "v0.1.0", admin.Cluster, at(-7500)
 	s.Runtime = admin.Runtime{Name: "containerd", Version: "2.4.2", Socket: "/var/run/nri/nri.sock", Connected: true, Synchronized: true}
 	s.PodWatch = &admin.PodWatch{Healthy: true}
 	s.Config = admin.Config{Name: "default", Origin: "API", Generation: 4}
