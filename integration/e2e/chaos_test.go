@@ -38,6 +38,7 @@ type chaos struct {
 	killed    map[string]int       // how often, by what
 	removed   map[string]time.Time // Deployments
 	outages   []outage
+	restarted []time.Time // kubelet
 	follower  *follower
 }
 
@@ -141,7 +142,9 @@ func (c *chaos) kill(what string, part *lab.Service, away time.Duration) {
 	require.NoError(c.t, part.Kill(c.t.Context()))
 	after(c.t.Context(), away)
 	require.NoError(c.t, part.Start(c.t.Context()))
-	if part != node.Kubelet {
+	if part == node.Kubelet {
+		c.restarted = append(c.restarted, from)
+	} else {
 		c.outages = append(c.outages, outageFrom(c.t, from))
 	}
 }

@@ -73,7 +73,7 @@ func crashStorm(t *testing.T) (idle, stormy time.Duration) {
 	stormy = ready("good")
 	all := f.starts(t, func(string) time.Time { return time.Time{} })
 	for _, s := range all {
-		assert.Less(t, s.beside(all), limit, "that were starting when %s began at %s", s.pod, s.started.Format("15:04:05.000"))
+		assert.Less(t, len(s.beside(all)), limit, "that were starting when %s began at %s", s.pod, s.started.Format("15:04:05.000"))
 	}
 	figure(t, "%d starts by containerd's times, none beyond the limit of %d", len(all), limit)
 	assert.GreaterOrEqual(t, len(all), stormPods+2*stormGood, "starts that containerd tells of")

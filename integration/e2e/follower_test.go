@@ -107,12 +107,12 @@ func (f *follower) starts(t *testing.T, goes func(pod string) time.Time) (all []
 	return all
 }
 
-// beside counts the others that were under way when it began.
-func (s start) beside(all []start) (n int) {
+// beside gives the others that were under way when it began.
+func (s start) beside(all []start) (others []start) {
 	for _, other := range all {
 		if other.started.Before(s.started) && (other.until.IsZero() || other.until.After(s.started)) {
-			n++
+			others = append(others, other)
 		}
 	}
-	return n
+	return others
 }
