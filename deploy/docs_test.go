@@ -141,3 +141,17 @@ func TestTheManualShowsWhatStatusPrints(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, string(page), string(printed))
 }
+
+// The tests that run the commands within sentences read line by line.
+func TestNoCodeIsBrokenAcrossLines(t *testing.T) {
+	t.Parallel()
+	for _, document := range documents(t) {
+		text, err := os.ReadFile(document)
+		require.NoError(t, err)
+		for i, block := range strings.Split(string(text), "```") {
+			for line := range strings.Lines(block) {
+				require.True(t, i%2 == 1 || strings.Count(line, "`")%2 == 0, "%s: %s", document, line)
+			}
+		}
+	}
+}
