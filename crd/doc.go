@@ -1,7 +1,7 @@
 // Package crd finds the PacemakerConfig and the StartPolicies that are in force on
 // this node.
 //
-// Parse and Load read one from a file and say of every fault which field it is
+// Parse and Load read them from a file and say of every fault which field it is
 // in and what was expected there; Validate checks the same rules on a typed
 // object, and the custom resource definition in deploy/crds has them for the API
 // server. Select chooses between configs. Source does all of it continuously:

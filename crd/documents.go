@@ -32,10 +32,11 @@ var (
 	errTwoConfigs = errors.New("more than one PacemakerConfig, expected one at most")
 )
 
-// ParseAll reads the objects in data, as YAML or JSON: at most one PacemakerConfig
-// and any number of StartPolicies. Errors are those of [Parse], and of a StartPolicy
-// with ErrInvalidPolicy.
-func ParseAll(data []byte) (found Documents, err error) {
+// Parse reads the objects in data, as YAML or JSON, and validates them: at most one PacemakerConfig
+// and any number of StartPolicies. Unknown fields are errors. An error wraps ErrInvalid, that of a
+// StartPolicy also ErrInvalidPolicy, and where a field is at fault, every *field.Error; its text has
+// for each the field's path and what was expected.
+func Parse(data []byte) (found Documents, err error) {
 	objects, err := documents(data)
 	if err != nil {
 		return found, fmt.Errorf("%w: %w", ErrInvalid, err)
@@ -107,13 +108,13 @@ func invalidAs(errs field.ErrorList) error {
 	return fmt.Errorf("%w: %w", ErrInvalidPolicy, fieldErrors(errs))
 }
 
-// LoadAll reads the file at path and parses it. Every error names the file.
-func LoadAll(path string) (Documents, error) {
+// Load reads the file at path and parses it. Every error names the file.
+func Load(path string) (Documents, error) {
 	data, err := readFile(path)
 	if err != nil {
 		return Documents{}, fmt.Errorf("read configuration: %w", err)
 	}
-	found, err := ParseAll(data)
+	found, err := Parse(data)
 	if err != nil {
 		return Documents{}, fmt.Errorf("%s: %w", path, err)
 	}

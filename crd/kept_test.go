@@ -18,8 +18,9 @@ import (
 // everything is a config with every field set.
 func everything(t *testing.T) *v1alpha1.PacemakerConfig {
 	t.Helper()
-	c, err := Load(filepath.Join("testdata", "valid", "everything.yaml"))
+	found, err := Load(filepath.Join("testdata", "valid", "everything.yaml"))
 	require.NoError(t, err)
+	c := found.Config
 	c.UID, c.Generation = "uid", 7
 	return c
 }

@@ -18,38 +18,6 @@ import (
 // contrast to those of reading its file.
 var ErrInvalid = errors.New("invalid PacemakerConfig")
 
-// Parse reads the one PacemakerConfig in data, as YAML or JSON, and validates
-// it. Unknown fields and further documents are errors. An error wraps ErrInvalid
-// and, where a field is at fault, every *field.Error; its text has for each the
-// field's path and what was expected.
-func Parse(data []byte) (*v1alpha1.PacemakerConfig, error) {
-	object, err := document(data)
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
-	}
-	if errs := validateKind(object, v1alpha1.Kind); len(errs) > 0 {
-		return nil, invalid(errs)
-	}
-	config, unknown, errs := decode(object)
-	if errs = append(unknown, errs...); len(errs) > 0 {
-		return nil, invalid(errs)
-	}
-	return config, nil
-}
-
-// Load reads the file at path and parses it. Every error names the file.
-func Load(path string) (*v1alpha1.PacemakerConfig, error) {
-	data, err := readFile(path)
-	if err != nil {
-		return nil, fmt.Errorf("read PacemakerConfig: %w", err)
-	}
-	config, err := Parse(data)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	return config, nil
-}
-
 // readFile reads no more than what Parse needs to see that it is too much.
 func readFile(path string) ([]byte, error) { return readFileUpTo(path, maxBytes) }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/pod-pacemaker/pod-pacemaker/crd/startpolicy"
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 )
 
@@ -48,9 +49,9 @@ func TestParseNamesTheFieldAndWhatWasExpected(t *testing.T) {
 			t.Parallel()
 			path, text := comment(t, content, 0), comment(t, content, 1)
 
-			config, err := Parse([]byte(content))
+			found, err := Parse([]byte(content))
 			require.ErrorIs(t, err, ErrInvalid)
-			assert.Nil(t, config)
+			assert.Empty(t, found)
 			assert.Equal(t, "invalid PacemakerConfig: "+text, err.Error())
 
 			var fault *field.Error
@@ -66,9 +67,9 @@ func TestParseRefusesWhatIsNoConfig(t *testing.T) {
 	for name, content := range files(t, "unreadable") {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			config, err := Parse([]byte(content))
+			found, err := Parse([]byte(content))
 			require.ErrorIs(t, err, ErrInvalid)
-			assert.Nil(t, config)
+			assert.Empty(t, found)
 			assert.Equal(t, "invalid PacemakerConfig: "+comment(t, content, 0), err.Error())
 		})
 	}
@@ -79,20 +80,21 @@ func TestParseAcceptsEveryValidFile(t *testing.T) {
 	for name, content := range files(t, "valid") {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			config, err := Parse([]byte(content))
+			found, err := Parse([]byte(content))
 			require.NoError(t, err)
-			assert.Equal(t, strings.TrimSuffix(name, ".yaml"), config.Name)
-			assert.Empty(t, Validate(config))
+			assert.Equal(t, strings.TrimSuffix(name, ".yaml"), found.Config.Name)
+			assert.Empty(t, found.Policies)
+			assert.Empty(t, Validate(found.Config))
 		})
 	}
 }
 
 func TestParseReadsEveryField(t *testing.T) {
 	t.Parallel()
-	config, err := Load("testdata/valid/everything.yaml")
+	found, err := Load("testdata/valid/everything.yaml")
 	require.NoError(t, err)
 
-	spec := config.Spec
+	spec := found.Config.Spec
 	assert.Equal(t, map[string]v1alpha1.LabelValue{"node.kubernetes.io/instance-type": "m5.large", "pool": "2"}, spec.NodeSelector)
 	assert.EqualValues(t, 10, spec.Priority)
 	limit, limited := spec.ThrottleConfig.ConcurrencyLimit(3)
@@ -135,11 +137,11 @@ func TestParseTellsAnEmptyNamespaceListFromAnAbsentOne(t *testing.T) {
 
 	empty, err := Parse([]byte(data["lowest.yaml"]))
 	require.NoError(t, err)
-	assert.False(t, empty.Spec.Exemptions.ExemptsNamespace("kube-system"))
+	assert.False(t, empty.Config.Spec.Exemptions.ExemptsNamespace("kube-system"))
 
 	absent, err := Parse([]byte(data["nulls.yaml"]))
 	require.NoError(t, err)
-	assert.True(t, absent.Spec.Exemptions.ExemptsNamespace("kube-system"))
+	assert.True(t, absent.Config.Spec.Exemptions.ExemptsNamespace("kube-system"))
 }
 
 func TestParseRefusesTooMuch(t *testing.T) {
@@ -165,17 +167,29 @@ func TestLoadNamesTheFile(t *testing.T) {
 
 // Parse must survive anything, and what it accepts must be usable.
 func FuzzParse(f *testing.F) {
-	for _, dir := range []string{"invalid", "unreadable", "valid"} {
+	for _, dir := range []string{"invalid", "unreadable", "valid", "startpolicy/invalid", "startpolicy/unusable", "startpolicy/valid"} {
 		for _, content := range files(f, dir) {
 			f.Add([]byte(content))
 		}
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		config, err := Parse(data)
+		found, err := Parse(data)
 		if err != nil {
-			if config != nil || !errors.Is(err, ErrInvalid) {
-				t.Fatalf("config %v with error %v", config, err)
+			if found.Config != nil || len(found.Policies) > 0 || !errors.Is(err, ErrInvalid) {
+				t.Fatalf("found %v with error %v", found, err)
 			}
+			return
+		}
+		for _, policy := range found.Policies {
+			if errs := ValidatePolicy(policy); len(errs) > 0 {
+				t.Fatalf("accepted, but invalid: %v", errs)
+			}
+			if _, errs := startpolicy.Compile(policy); len(errs) > 0 {
+				t.Fatalf("accepted, but useless: %v", errs)
+			}
+		}
+		config := found.Config
+		if config == nil {
 			return
 		}
 		if errs := Validate(config); len(errs) > 0 {

@@ -12,9 +12,9 @@ import (
 )
 
 // Every file has one faulty field. Its first line is the path of that, which the API
-// server must name too, its second what ParseAll says. What is in unusable, the API
+// server must name too, its second what Parse says. What is in unusable, the API
 // server cannot judge.
-func TestParseAllNamesTheFieldOfAPolicy(t *testing.T) {
+func TestParseNamesTheFieldOfAPolicy(t *testing.T) {
 	t.Parallel()
 	for _, folder := range []string{"startpolicy/invalid", "startpolicy/unusable"} {
 		for name, content := range files(t, folder) {
@@ -22,7 +22,7 @@ func TestParseAllNamesTheFieldOfAPolicy(t *testing.T) {
 				t.Parallel()
 				path, text := comment(t, content, 0), comment(t, content, 1)
 
-				found, err := ParseAll([]byte(content))
+				found, err := Parse([]byte(content))
 				require.ErrorIs(t, err, ErrInvalidPolicy)
 				require.ErrorIs(t, err, ErrInvalid)
 				assert.Empty(t, found)
@@ -36,12 +36,12 @@ func TestParseAllNamesTheFieldOfAPolicy(t *testing.T) {
 	}
 }
 
-func TestParseAllAcceptsEveryValidPolicy(t *testing.T) {
+func TestParseAcceptsEveryValidPolicy(t *testing.T) {
 	t.Parallel()
 	for name, content := range files(t, "startpolicy/valid") {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			found, err := ParseAll([]byte(content))
+			found, err := Parse([]byte(content))
 			require.NoError(t, err)
 			require.Nil(t, found.Config)
 			require.Len(t, found.Policies, 1)
@@ -58,16 +58,16 @@ const (
 		"spec: {selector: {terms: [{podSelector: {}}]}, limits: {running: {pods: 2}}}\n"
 )
 
-func TestParseAllReadsSeveralDocuments(t *testing.T) {
+func TestParseReadsSeveralDocuments(t *testing.T) {
 	t.Parallel()
-	found, err := ParseAll([]byte("# comments\n---\n" + aPolicy + "---\n" + aConfig + "---\n" + strings.Replace(aPolicy, "t1", "t2", 1)))
+	found, err := Parse([]byte("# comments\n---\n" + aPolicy + "---\n" + aConfig + "---\n" + strings.Replace(aPolicy, "t1", "t2", 1)))
 	require.NoError(t, err)
 	assert.Equal(t, "default", found.Config.Name)
 	require.Len(t, found.Policies, 2)
 	assert.Equal(t, "t2", found.Policies[1].Name)
 }
 
-func TestParseAllRefusesWhatDoesNotFitTogether(t *testing.T) {
+func TestParseRefusesWhatDoesNotFitTogether(t *testing.T) {
 	t.Parallel()
 	for text, content := range map[string]string{
 		"invalid PacemakerConfig: empty, expected a PacemakerConfig or StartPolicies":                               "# nothing\n",
@@ -77,31 +77,9 @@ func TestParseAllRefusesWhatDoesNotFitTogether(t *testing.T) {
 		"invalid StartPolicy: apiVersion: Invalid value: \"v1\": must be pod-pacemaker.io/v1alpha1":                 strings.Replace(aPolicy, "pod-pacemaker.io/v1alpha1", "v1", 1),
 		"invalid StartPolicy: spec.limits.running.pods: Invalid value: -1: must be a whole number from 0 to 100000": strings.Replace(aPolicy, "pods: 2", "pods: -1", 1),
 	} {
-		found, err := ParseAll([]byte(content))
+		found, err := Parse([]byte(content))
 		require.ErrorIs(t, err, ErrInvalid, content)
 		assert.Empty(t, found)
 		assert.Equal(t, text, err.Error())
 	}
-}
-
-func FuzzParseAll(f *testing.F) {
-	for _, dir := range []string{"startpolicy/invalid", "startpolicy/unusable", "startpolicy/valid"} {
-		for _, content := range files(f, dir) {
-			f.Add([]byte(content))
-		}
-	}
-	f.Fuzz(func(t *testing.T, data []byte) {
-		found, err := ParseAll(data)
-		if err != nil {
-			return
-		}
-		for _, policy := range found.Policies {
-			if errs := ValidatePolicy(policy); len(errs) > 0 {
-				t.Fatalf("accepted, but invalid: %v", errs)
-			}
-			if _, errs := startpolicy.Compile(policy); len(errs) > 0 {
-				t.Fatalf("accepted, but useless: %v", errs)
-			}
-		}
-	})
 }

@@ -135,7 +135,7 @@ func TestTheLastGoodVersionOfAnInvalidPolicyStaysInForce(t *testing.T) {
 }
 
 func TestPoliciesOfTheFileAreTheFallback(t *testing.T) {
-	file, err := ParseAll([]byte(aPolicy))
+	file, err := Parse([]byte(aPolicy))
 	require.NoError(t, err)
 	inPolicedWorld(t, file.Policies, func(w *policing) {
 		w.runBoth()

@@ -14,20 +14,6 @@ import (
 // maxBytes is far above what a config with every list full needs.
 const maxBytes = 1 << 18
 
-// document reads the one YAML mapping in data, as documents does.
-func document(data []byte) (map[string]any, error) {
-	all, err := documents(data)
-	switch {
-	case err != nil:
-		return nil, err
-	case len(all) > 1:
-		return nil, errors.New("more than one document, expected one PacemakerConfig")
-	case len(all) == 0:
-		return nil, errors.New("empty, expected one PacemakerConfig")
-	}
-	return all[0], nil
-}
-
 // documents reads every YAML mapping in data. Their values are those that JSON
 // knows (nil, bool, string, int64, float64, []any, map[string]any), where
 // float64 is only used for numbers that are not whole.

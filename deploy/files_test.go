@@ -74,7 +74,7 @@ func TestSamplesAreValid(t *testing.T) {
 	require.NoError(t, err)
 	require.NotEmpty(t, names)
 	for _, name := range names {
-		found, err := crd.LoadAll(name)
+		found, err := crd.Load(name)
 		require.NoError(t, err)
 		if found.Config == nil {
 			require.NotEmpty(t, found.Policies, name)

@@ -103,7 +103,7 @@ func claims(t *testing.T, s *leaseServer) (*node, *leases.Claimer) {
 		running.Go(func() { claimer.Run(ctx) })
 		t.Cleanup(func() { cancel(); running.Wait() })
 	}))
-	found, err := crd.ParseAll([]byte(registryPolicy))
+	found, err := crd.Parse([]byte(registryPolicy))
 	require.NoError(t, err)
 	for _, one := range found.Policies {
 		one.UID = "its-uid"

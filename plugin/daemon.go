@@ -13,13 +13,14 @@ import (
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd"
 	"github.com/pod-pacemaker/pod-pacemaker/crd/kube"
-	"github.com/pod-pacemaker/pod-pacemaker/crd/report"
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/nodecondition"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/leases"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/policies"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/report"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/socket"
 )
 
@@ -67,7 +68,7 @@ func New(o Options) (*Daemon, error) {
 	}
 	var file crd.Documents
 	if o.ConfigFile != "" {
-		if file, err = crd.LoadAll(o.ConfigFile); err != nil {
+		if file, err = crd.Load(o.ConfigFile); err != nil {
 			return nil, err
 		}
 	}
@@ -116,8 +117,7 @@ func (d *Daemon) follow(c clients) {
 	})
 	d.pacer.nodes = d.election.Nodes
 	d.source.OnPanic(func(part string) { d.pacer.countPanic("crd " + part) })
-	d.source.OnShutdown(d.pacer.shutsDown)
-	d.source.OnPressure(d.pacer.pressed)
+	d.source.OnNode(nodecondition.New(d.pacer.shutsDown, d.pacer.pressed).Observe)
 	if o.StateDir != "" {
 		d.source.Remember(o.lastGoodPath())
 	}

@@ -38,7 +38,7 @@ func TestNothingCanEndWhileItIsFound(t *testing.T) {
 			p.mu.Unlock()
 		}
 	}}})
-	found, err := crd.ParseAll([]byte("apiVersion: pod-pacemaker.io/v1alpha1\nkind: StartPolicy\nmetadata: {name: t1}\nspec: " + t1))
+	found, err := crd.Parse([]byte("apiVersion: pod-pacemaker.io/v1alpha1\nkind: StartPolicy\nmetadata: {name: t1}\nspec: " + t1))
 	require.NoError(t, err)
 	p.keeper.SetPolicies(time.Now(), found.Policies)
 

@@ -28,7 +28,7 @@ func (n *node) enforce(specs map[string]string) {
 		n.d.setPolicies(nil)
 		return
 	}
-	found, err := crd.ParseAll([]byte(text))
+	found, err := crd.Parse([]byte(text))
 	require.NoError(n.t, err)
 	n.d.setPolicies(found.Policies)
 }

@@ -98,7 +98,7 @@ func unconnectedNode(t testing.TB, config string, opts ...nodeOption) *node {
 	parsed, err := crd.Parse([]byte("apiVersion: pod-pacemaker.io/v1alpha1\nkind: PacemakerConfig\nmetadata: {name: test}\n" + config))
 	require.NoError(t, err)
 	n := &node{
-		t: t, pods: &knownPods{pods: map[string]podwatch.Pod{}}, config: crd.FromFile(parsed),
+		t: t, pods: &knownPods{pods: map[string]podwatch.Pod{}}, config: crd.FromFile(parsed.Config),
 		options: Options{
 			NodeName: "node", InCluster: true, NRIIndex: "05", RunDir: filepath.Join(dir, "run"), GatePath: hookPath,
 			GateTimeout: 100 * time.Second, Gate: GateAuto, RefuseAt: RefuseAuto, Hold: 200 * time.Millisecond,
@@ -199,7 +199,7 @@ func (n *node) reconfigure(config string) {
 	n.t.Helper()
 	parsed, err := crd.Parse([]byte("apiVersion: pod-pacemaker.io/v1alpha1\nkind: PacemakerConfig\nmetadata: {name: test}\n" + config))
 	require.NoError(n.t, err)
-	n.config = crd.FromFile(parsed)
+	n.config = crd.FromFile(parsed.Config)
 	n.d.configure(n.config)
 }
 

@@ -18,7 +18,7 @@ func everything(t *testing.T) v1alpha1.PacemakerConfigSpec {
 	t.Helper()
 	config, err := crd.Load("../crd/testdata/valid/everything.yaml")
 	require.NoError(t, err)
-	return config.Spec
+	return config.Config.Spec
 }
 
 func TestSettingsHaveEveryLimit(t *testing.T) {
@@ -65,7 +65,7 @@ func TestZerosKeepTheirMeaning(t *testing.T) {
 
 	config, err := crd.Load("../crd/testdata/valid/lowest.yaml")
 	require.NoError(t, err)
-	s = SettingsOf(config.Spec, 4)
+	s = SettingsOf(config.Config.Spec, 4)
 	assert.Negative(t, s.NoProgressAfter)
 	assert.Negative(t, s.MinUtilization)
 	assert.Zero(t, admin.NewLimits(s).MinUtilization)

@@ -87,7 +87,7 @@ func TestStallsAreSoughtWhileSomebodyWaits(t *testing.T) {
 	p := newPacer(Options{ProcRoot: proc, CgroupRoot: "/nowhere", Log: log}, nil, newMetrics())
 	parsed, err := crd.Parse([]byte("apiVersion: pod-pacemaker.io/v1alpha1\nkind: PacemakerConfig\nmetadata: {name: test}\n" + oneAtATime))
 	require.NoError(t, err)
-	p.configure(now, crd.FromFile(parsed), 1)
+	p.configure(now, crd.FromFile(parsed.Config), 1)
 	holder := newRecord(&api.PodSandbox{Uid: "holder", Namespace: "default", Name: "holder"})
 	p.records["holder"] = holder
 	holder.started(&api.Container{Id: "c", Name: "app", Pid: 7}, now)

@@ -67,7 +67,7 @@ func TestAHookIsToldOnlyWhatIsNew(t *testing.T) {
 		p := newPacer(Options{Log: log}, nil, newMetrics())
 		parsed, err := crd.Parse([]byte("apiVersion: pod-pacemaker.io/v1alpha1\nkind: PacemakerConfig\nmetadata: {name: test}\n" + oneAtATime))
 		require.NoError(t, err)
-		p.configure(time.Now(), crd.FromFile(parsed), 1)
+		p.configure(time.Now(), crd.FromFile(parsed.Config), 1)
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 3)
 		go func() { ended <- p.run(ctx) }()

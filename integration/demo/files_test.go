@@ -52,7 +52,7 @@ func TestTheDaemonsConfigIsValid(t *testing.T) {
 	assert.Equal(t, os.FileMode(0o755), info.Mode()&^0o022)
 	config, err := crd.Load(filepath.Join(dir, "config.yaml"))
 	require.NoError(t, err)
-	assert.Equal(t, int32(3), *config.Spec.ThrottleConfig.MaxConcurrent.Value)
+	assert.Equal(t, int32(3), *config.Config.Spec.ThrottleConfig.MaxConcurrent.Value)
 	require.Error(t, d.ready(t.Context()), "nobody listens yet")
 }
 

@@ -77,7 +77,7 @@ func (p *program) check(file string, cores int) error {
 // loadConfig reads a configuration; what is wrong with it is exit code 2.
 func (p *program) loadConfig(file string) (crd.Documents, error) {
 	if file != "-" {
-		found, err := crd.LoadAll(file)
+		found, err := crd.Load(file)
 		if err != nil {
 			return found, invalid(file, err)
 		}
@@ -87,7 +87,7 @@ func (p *program) loadConfig(file string) (crd.Documents, error) {
 	if err != nil {
 		return crd.Documents{}, fmt.Errorf("read standard input: %w", err)
 	}
-	found, err := crd.ParseAll(data)
+	found, err := crd.Parse(data)
 	if err != nil {
 		return found, invalid(standardInput, err)
 	}

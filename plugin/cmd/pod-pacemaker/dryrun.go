@@ -72,7 +72,7 @@ func configFinding(o plugin.Options) (finding, error) {
 		}
 		return finding{"config", "the PacemakerConfig objects that select this node", false}, nil
 	}
-	found, err := crd.LoadAll(o.ConfigFile)
+	found, err := crd.Load(o.ConfigFile)
 	if err != nil {
 		return finding{}, invalid(o.ConfigFile, err)
 	}
