@@ -3,8 +3,6 @@ package crd
 import (
 	"context"
 	"fmt"
-	"slices"
-	"strings"
 	"sync"
 
 	"github.com/sirupsen/logrus"
@@ -20,20 +18,14 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/crd/kube"
 )
 
-// nodeFollower follows this node's Node object: its labels, and what kubelet reports of a
-// shutdown and of what the node runs short of.
+// nodeFollower follows this node's Node object.
 type nodeFollower struct {
 	api      kube.Interface
 	name     string
 	log      logrus.FieldLogger
 	onChange []func()
+	onNode   func(*corev1.Node)
 	placed   signal // the labels were read, if there are any
-
-	// Only the goroutine that tells of the Node touches these.
-	onShutdown, onPressure func(begins bool)
-	seenUp                 bool // the node was seen when it was not being shut down
-	down                   bool // it is being shut down since
-	pressed                bool // it runs short of something
 
 	mu     sync.Mutex
 	labels map[string]string // nil until the Node is seen
@@ -41,7 +33,7 @@ type nodeFollower struct {
 }
 
 func newNodeFollower(api kube.Interface, name string, log logrus.FieldLogger) *nodeFollower {
-	return &nodeFollower{api: api, name: name, log: log, placed: newSignal(), onShutdown: func(bool) {}, onPressure: func(bool) {}}
+	return &nodeFollower{api: api, name: name, log: log, onNode: func(*corev1.Node) {}, placed: newSignal()}
 }
 
 // run follows until ctx ends, then returns nil. An error means that it could not begin. When
@@ -92,16 +84,7 @@ func (n *nodeFollower) observe(node *corev1.Node) {
 	for _, tell := range n.onChange {
 		tell()
 	}
-	says := shutsDown(node)
-	n.seenUp = n.seenUp || !says
-	if begins := says && n.seenUp; begins != n.down {
-		n.down = begins
-		n.onShutdown(begins)
-	}
-	if begins := len(pressures(node)) > 0; begins != n.pressed {
-		n.pressed = begins
-		n.onPressure(begins)
-	}
+	n.onNode(node)
 }
 
 func (n *nodeFollower) setLabels(node *corev1.Node) {
@@ -120,42 +103,14 @@ func (n *nodeFollower) now() (map[string]string, types.UID) {
 	return n.labels, n.uid
 }
 
-// shutdownMessage is part of what kubelet says in its Node's condition Ready from the
-// moment in which the machine tells it of a shutdown, until that is called off or
-// kubelet starts again. It says so in no other form.
-const shutdownMessage = "node is shutting down"
-
-// shutsDown tells whether kubelet says so.
-func shutsDown(node *corev1.Node) bool {
-	ready := conditions(node, corev1.NodeReady)
-	return len(ready) > 0 && ready[0].Status == corev1.ConditionFalse && strings.Contains(ready[0].Message, shutdownMessage)
-}
-
-// pressures gives the conditions of a Node by which it runs short of something, for which
-// kubelet evicts pods.
-func pressures(node *corev1.Node) []corev1.NodeCondition {
-	return slices.DeleteFunc(conditions(node, corev1.NodeMemoryPressure, corev1.NodeDiskPressure, corev1.NodePIDPressure),
-		func(c corev1.NodeCondition) bool { return c.Status != corev1.ConditionTrue })
-}
-
-// conditions gives the conditions of these types.
-func conditions(node *corev1.Node, types ...corev1.NodeConditionType) (found []corev1.NodeCondition) {
-	for _, c := range node.Status.Conditions {
-		if slices.Contains(types, c.Type) {
-			found = append(found, c)
-		}
-	}
-	return found
-}
-
-// trimNode drops all of a Node but its name, version, labels, readiness and pressure.
+// trimNode drops all of a Node but its name, version, labels and conditions.
 func trimNode(obj any) (any, error) {
 	if node, ok := obj.(*corev1.Node); ok {
 		return &corev1.Node{
 			ObjectMeta: metav1.ObjectMeta{
 				Name: node.Name, UID: node.UID, ResourceVersion: node.ResourceVersion, Labels: node.Labels,
 			},
-			Status: corev1.NodeStatus{Conditions: append(conditions(node, corev1.NodeReady), pressures(node)...)},
+			Status: corev1.NodeStatus{Conditions: node.Status.Conditions},
 		}, nil
 	}
 	return obj, nil

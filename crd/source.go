@@ -9,6 +9,7 @@ import (
 
 	"github.com/sirupsen/logrus"
 	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 
@@ -66,18 +67,10 @@ func NewSource(configs dynamic.Interface, nodes kube.Interface, nodeName, instan
 // was. It is to be called before Run.
 func (s *Source) OnPanic(f func(part string)) { s.configs.onPanic = f }
 
-// OnShutdown has tell called when kubelet says that this node is being shut down, with
-// true, and when it does so no longer, with false: in order, never twice at a time, and
-// without a lock held. What the Node says when it is seen first is not believed: it may
-// be of before the machine was booted. OnShutdown is to be called before Run.
-func (s *Source) OnShutdown(tell func(begins bool)) { s.node.onShutdown = tell }
-
-// OnPressure has tell called when kubelet says that this node runs short of memory, disk
-// or process IDs, with true, and when it runs short of none any more, with false: in
-// order, never twice at a time, and without a lock held. kubelet says so up to 10 s (its
-// nodeStatusUpdateFrequency) after it has begun to evict pods for it. What the Node says
-// when it is seen first is told, too. OnPressure is to be called before Run.
-func (s *Source) OnPressure(tell func(begins bool)) { s.node.onPressure = tell }
+// OnNode has tell called with this node's Node object when it is seen first and whenever it has
+// changed: in order, never twice at a time, and without a lock held. The object has no more than its
+// name, UID, version, labels and conditions, and is not to be changed. OnNode is to be called before Run.
+func (s *Source) OnNode(tell func(*corev1.Node)) { s.node.onNode = tell }
 
 // Remember puts in force what the file at path holds, until the API server answers, and has
 // what that says kept there. A file that is damaged, or another node's, is logged and

@@ -26,9 +26,9 @@ import (
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd"
 	"github.com/pod-pacemaker/pod-pacemaker/crd/kube/kubetest"
-	"github.com/pod-pacemaker/pod-pacemaker/crd/report"
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/report"
 )
 
 // stampede is a cluster of many nodes of which only the daemons' talk with the API
@@ -41,7 +41,7 @@ type stampede struct {
 }
 
 // What the daemons of many nodes cost the API server, counted by its own metrics,
-// stays below what package crd/report derives: with something new to tell on every
+// stays below what package plugin/report derives: with something new to tell on every
 // node all the time, and with nothing to tell.
 func TestStampede(t *testing.T) {
 	const many, config, settle, window = 500, "stampede", 30 * time.Second, 40 * time.Second
