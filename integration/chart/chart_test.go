@@ -80,7 +80,8 @@ seLinuxOptions: {type: spc_t}
 apiServer: {host: 10.0.0.1, port: 6443}
 startupTaint: {enabled: true}
 ownNode: {policy: true}
-startPolicies: {namespaceLabels: true, clusterScope: true}
+startPolicies: {enabled: true, namespaceLabels: true, clusterScope: true}
+refuseAt: container
 podMonitor: {enabled: true}
 prometheusRule: {enabled: true}
 dashboard: {enabled: true}
@@ -107,7 +108,7 @@ func TestEverySwitchRenders(t *testing.T) {
 	require.Contains(t, container.Env, corev1.EnvVar{Name: "KUBERNETES_SERVICE_HOST", Value: "10.0.0.1"})
 	require.Contains(t, container.Env, corev1.EnvVar{Name: "KUBERNETES_SERVICE_PORT", Value: "6443"})
 	require.Subset(t, container.Args, []string{
-		"--http=0.0.0.0:9464", "--kubelet-config=/host/kubelet/config.yaml", "--startup-taint=pod-pacemaker.io/not-ready",
+		"--http=0.0.0.0:19464", "--refuse-at=container", "--kubelet-config=/host/kubelet/config.yaml", "--startup-taint=pod-pacemaker.io/not-ready",
 	})
 	require.Equal(t, "127.0.0.1", container.ReadinessProbe.HTTPGet.Host, "nobody listens at 0.0.0.0")
 	require.Nil(t, container.LivenessProbe.HTTPGet, "everybody reaches that address")
@@ -196,29 +197,34 @@ func TestCRDsAreThoseOfTheRepositoryAndStay(t *testing.T) {
 func TestWrongValuesAreRefused(t *testing.T) {
 	t.Parallel()
 	for values, want := range map[string]string{
-		"{imag: {}}":                          "imag",
-		"{image: {pullPolicy: Sometimes}}":    "pullPolicy",
-		"{image: {repository: ''}}":           "repository",
-		"{gate: {mode: perhaps}}":             "mode",
-		"{gate: {timeout: 100}}":              "timeout",
-		"{gate: {timeout: soon}}":             "timeout",
-		"{nri: {index: '5'}}":                 "index",
-		"{paths: {run: run}}":                 "run",
-		"{http: {port: 0}}":                   "port",
-		"{http: {address: example.test}}":     "address",
-		"{instance: Blue}":                    "instance",
-		"{extraArgs: [hold]}":                 "extraArgs",
-		"{startupTaint: {key: 'a b'}}":        "key",
-		"{ownNode: {policy: 'yes'}}":          "policy",
-		"{maxUnavailable: some}":              "maxUnavailable",
-		"{seLinuxOptions: {kind: x}}":         "kind",
-		"{podMonitor: {enabled: true}}":       "Prometheus cannot reach 127.0.0.1",
-		"{tolerations: {operator: Exists}}":   "tolerations",
-		"{resources: {claims: []}}":           "claims",
-		"{log: {level: loud}}":                "level",
-		"{apiServer: {port: seven}}":          "port",
-		"{crds: {keep: 'yes'}}":               "keep",
-		"{podMonitor: {interval: sometimes}}": "interval",
+		"{imag: {}}":                               "imag",
+		"{image: {pullPolicy: Sometimes}}":         "pullPolicy",
+		"{image: {repository: ''}}":                "repository",
+		"{gate: {mode: perhaps}}":                  "mode",
+		"{gate: {timeout: 100}}":                   "timeout",
+		"{gate: {timeout: soon}}":                  "timeout",
+		"{nri: {index: '5'}}":                      "index",
+		"{paths: {run: run}}":                      "run",
+		"{http: {port: 0}}":                        "port",
+		"{http: {address: example.test}}":          "address",
+		"{instance: Blue}":                         "instance",
+		"{extraArgs: [hold]}":                      "extraArgs",
+		"{startupTaint: {key: 'a b'}}":             "key",
+		"{ownNode: {policy: 'yes'}}":               "policy",
+		"{maxUnavailable: some}":                   "maxUnavailable",
+		"{seLinuxOptions: {kind: x}}":              "kind",
+		"{podMonitor: {enabled: true}}":            "podMonitor.enabled: Prometheus cannot reach 127.0.0.1",
+		"{prometheusRule: {enabled: true}}":        "prometheusRule.enabled: Prometheus cannot reach 127.0.0.1",
+		"{startPolicies: {clusterScope: true}}":    "startPolicies.enabled is off",
+		"{startPolicies: {namespaceLabels: true}}": "startPolicies.enabled is off",
+		"{startupTaint: {policy: false}}":          "policy",
+		"{refuseAt: gate}":                         "refuseAt",
+		"{tolerations: {operator: Exists}}":        "tolerations",
+		"{resources: {claims: []}}":                "claims",
+		"{log: {level: loud}}":                     "level",
+		"{apiServer: {port: seven}}":               "port",
+		"{crds: {keep: 'yes'}}":                    "keep",
+		"{podMonitor: {interval: sometimes}}":      "interval",
 	} {
 		_, err := Render(Release{Name: "pod-pacemaker", Namespace: "pacing"}, vals(t, values))
 		require.ErrorContains(t, err, want, values)
@@ -264,11 +270,11 @@ func TestDaemonsAreKeptToTheirNodeFrom130On(t *testing.T) {
 	}{
 		{"v1.29.14", "{}", false, false},
 		{"v1.30.0", "{}", true, false},
-		{"v1.32.3-eks-1", "{startPolicies: {clusterScope: true}}", true, true},
-		{"v1.29.0", "{startPolicies: {clusterScope: true}}", false, false},
-		{"", "{startPolicies: {clusterScope: true}}", true, true},
-		{"", "{ownNode: {policy: false}, startPolicies: {clusterScope: true}}", false, false},
-		{"v1.29.0", "{ownNode: {policy: true}, startPolicies: {clusterScope: true}}", true, true},
+		{"v1.32.3-eks-1", "{startPolicies: {enabled: true, clusterScope: true}}", true, true},
+		{"v1.29.0", "{startPolicies: {enabled: true, clusterScope: true}}", false, false},
+		{"", "{startPolicies: {enabled: true, clusterScope: true}}", true, true},
+		{"", "{ownNode: {policy: false}, startPolicies: {enabled: true, clusterScope: true}}", false, false},
+		{"v1.29.0", "{ownNode: {policy: true}, startPolicies: {enabled: true, clusterScope: true}}", true, true},
 	} {
 		files, err := Render(Release{Name: "pod-pacemaker", Namespace: "pacing", KubeVersion: c.version}, vals(t, c.values))
 		require.NoError(t, err)

@@ -5,4 +5,5 @@
 //	go generate ./chart    in the folder integration, or `make generate`, writes deploy/base anew
 package chart
 
+//go:generate go test . -run "^(TestTheChartsFilesAreThoseOfTheRepository|TestTheChartsReadmeIsOfItsValues)$" -update
 //go:generate go test . -run ^TestBaseIsWhatTheChartRenders$ -update

@@ -43,8 +43,29 @@ func Load() (*chartv2.Chart, error) {
 // Render gives what the chart renders with these values on top of its own, by
 // the name of the template. Values that the chart's schema refuses are an error,
 // and so is what a template refuses. What renders to nothing is left out, and so
-// are the notes for people.
+// are the notes for people and what only `helm test` applies.
 func Render(r Release, values map[string]any) (map[string]string, error) {
+	rendered, err := renderAll(r, values)
+	if err != nil {
+		return nil, err
+	}
+	files := map[string]string{}
+	for name, text := range rendered {
+		if strings.TrimSpace(text) != "" && path.Base(name) != notes && path.Base(path.Dir(name)) != tests {
+			files[path.Base(name)] = text
+		}
+	}
+	return files, nil
+}
+
+// What of the chart's templates is not applied by `helm install`.
+const (
+	notes = "NOTES.txt"
+	tests = "tests"
+)
+
+// renderAll gives what each template renders, by its path in the chart.
+func renderAll(r Release, values map[string]any) (map[string]string, error) {
 	c, err := Load()
 	if err != nil {
 		return nil, err
@@ -66,9 +87,7 @@ func Render(r Release, values map[string]any) (map[string]string, error) {
 	}
 	files := map[string]string{}
 	for name, text := range rendered {
-		if strings.TrimSpace(text) != "" && path.Base(name) != "NOTES.txt" {
-			files[path.Base(name)] = text
-		}
+		files[strings.TrimPrefix(name, c.Name()+"/")] = text
 	}
 	return files, nil
 }

@@ -53,7 +53,7 @@ func newFleet(t *testing.T, nodes, slots int) *fleet {
 	ctx, cancel := context.WithCancel(t.Context())
 	f := &fleet{t: t, namespace: namespace(t), ctx: ctx, uncount: map[string]bool{}}
 	files, err := chart.Render(chart.Release{Name: "pod-pacemaker", Namespace: "pod-pacemaker"}, map[string]any{
-		"startPolicies": map[string]any{"clusterScope": true},
+		"startPolicies": map[string]any{"enabled": true, "clusterScope": true},
 	})
 	require.NoError(t, err)
 	asServiceAccount(t)

@@ -41,6 +41,7 @@ const (
 	installName  = "pod-pacemaker"
 	installImage = "pod-pacemaker.local/pod-pacemaker:e2e"
 	startupTaint = "pod-pacemaker.io/not-ready"
+	chartAddress = "127.0.0.1:19464" // of metrics and page
 )
 
 // install is the chart on the node.
@@ -188,7 +189,7 @@ func (in *install) assertHook(t *testing.T) {
 // assertPage looks at what the node serves on its loopback address.
 func (in *install) assertPage(t *testing.T) {
 	t.Helper()
-	address, err := node.Forward(t.Context(), "127.0.0.1:9464")
+	address, err := node.Forward(t.Context(), chartAddress)
 	require.NoError(t, err)
 	for _, at := range []string{"/", "/status.json", "/metrics", "/healthz", "/readyz"} {
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address+at, http.NoBody)
@@ -207,7 +208,7 @@ const silentConnections = 500
 // somebody holds that many connections and sends nothing.
 func assertProbed(t *testing.T) {
 	t.Helper()
-	address, err := node.Forward(t.Context(), "127.0.0.1:9464")
+	address, err := node.Forward(t.Context(), chartAddress)
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	var held atomic.Int64

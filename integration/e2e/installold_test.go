@@ -21,7 +21,7 @@ func TestInstallOnContainerd17(t *testing.T) {
 	eventually(t, "the DaemonSet's pod is ready", func() bool { return allReady(t, installName, 1) })
 	d := &daemon{admin: admin.NewClient(filepath.Join(in.dir, "run", "admin.sock"))}
 	var err error
-	d.http, err = node.Forward(t.Context(), "127.0.0.1:9464")
+	d.http, err = node.Forward(t.Context(), chartAddress)
 	require.NoError(t, err)
 	assert.Contains(t, d.status(t).Gate.WhyNot, "1.7.35")
 

@@ -273,11 +273,11 @@ func (m *manual) forwards(t *testing.T) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	const line = "kubectl -n pod-pacemaker port-forward POD 9464"
+	const line = "kubectl -n pod-pacemaker port-forward POD 19464"
 	address := freeAddress(t)
 	_, port, _ := strings.Cut(address, ":")
 	was := m.replace
-	m.replace = append([]string{"POD 9464", pods(t, installName)[0].Name + " " + port + ":9464"}, m.replace...)
+	m.replace = append([]string{"POD 19464", pods(t, installName)[0].Name + " " + port + ":19464"}, m.replace...)
 	cmd := m.command(ctx, t, line, "")
 	m.replace = was
 	require.NoError(t, cmd.Start())

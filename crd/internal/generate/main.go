@@ -22,9 +22,11 @@ const controllerGen = "sigs.k8s.io/controller-tools/cmd/controller-gen@v0.21.0"
 const (
 	codeDir = "crd/v1alpha1"
 	crdDir  = "deploy/crds"
-	code    = codeDir + "/zz_generated.deepcopy.go"
+	// The chart has them as well, as files: not every tool that packs a chart follows links.
+	chartDir = "deploy/chart/pod-pacemaker/files/crds"
+	code     = codeDir + "/zz_generated.deepcopy.go"
 	// A CRD's file is named by controller-gen: group_plural.yaml.
-	crds = crdDir + "/*_*.yaml"
+	crds = "/*_*.yaml"
 )
 
 func main() {
@@ -55,7 +57,7 @@ func run(ctx context.Context, root string, check bool) (err error) {
 
 // generate writes the files of the module at root below the folder out.
 func generate(ctx context.Context, root, out string) error {
-	for _, dir := range []string{codeDir, crdDir} {
+	for _, dir := range []string{codeDir, crdDir, chartDir} {
 		if err := os.MkdirAll(filepath.Join(out, dir), 0o750); err != nil {
 			return err
 		}
@@ -67,6 +69,19 @@ func generate(ctx context.Context, root, out string) error {
 	if err := cmd.Run(); err != nil {
 		return fmt.Errorf("controller-gen: %w", err)
 	}
+	files, err := filepath.Glob(filepath.Join(out, crdDir) + crds)
+	if err != nil {
+		return err
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(out, chartDir, filepath.Base(file)), text, 0o644); err != nil { //nolint:gosec // a file of the repository
+			return err
+		}
+	}
 	return nil
 }
 
@@ -74,13 +89,15 @@ func generate(ctx context.Context, root, out string) error {
 // or is in one of them only.
 func compare(root, fresh string) error {
 	names := map[string]bool{code: true}
-	for _, dir := range []string{root, fresh} {
-		files, err := filepath.Glob(filepath.Join(dir, crds))
-		if err != nil {
-			return err
-		}
-		for _, file := range files {
-			names[filepath.Join(crdDir, filepath.Base(file))] = true
+	for _, in := range []string{root, fresh} {
+		for _, dir := range []string{crdDir, chartDir} {
+			files, err := filepath.Glob(filepath.Join(in, dir) + crds)
+			if err != nil {
+				return err
+			}
+			for _, file := range files {
+				names[filepath.Join(dir, filepath.Base(file))] = true
+			}
 		}
 	}
 	var stale []error

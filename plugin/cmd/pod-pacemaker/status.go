@@ -44,7 +44,7 @@ const watchEvery = time.Second
 func (p *program) statusCommand() *cobra.Command {
 	var runDir string
 	var o output
-	var watch bool
+	var watch, ready bool
 	cmd := &cobra.Command{
 		Use:     "status",
 		Short:   "Show slots, queue, limits and connections of this node",
@@ -61,16 +61,21 @@ func (p *program) statusCommand() *cobra.Command {
 				return explain(cmd.Context(), socket, err)
 			}
 			if o == outputJSON {
-				return p.writeJSON(s)
+				err = p.writeJSON(s)
+			} else {
+				_, err = fmt.Fprint(p.stdout, newScreen(p.stdout).text(statusLines(s)))
 			}
-			sc := newScreen(p.stdout)
-			_, err = fmt.Fprint(p.stdout, sc.text(statusLines(s)))
+			if err == nil && ready && !s.Ready {
+				return fmt.Errorf("pods start unpaced: %s", clean(s.NotReady))
+			}
 			return err
 		}),
 	}
 	p.addRunDir(cmd, &runDir)
 	addOutput(cmd, &o)
 	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "show it anew every second until interrupted; with -o json, one object on each line")
+	cmd.Flags().BoolVar(&ready, "ready", false, "exit with 1 while pods are not paced")
+	cmd.MarkFlagsMutuallyExclusive("ready", "watch")
 	return cmd
 }
 

@@ -50,6 +50,24 @@ func herd() admin.Status {
 	return s
 }
 
+func TestStatusReadyTellsByItsExitCode(t *testing.T) {
+	t.Parallel()
+	dir := serve(t, &fixed{status: herd()})
+	code, plain, _ := call(t, "status", "--run-dir", dir)
+	assert.Zero(t, code)
+	code, stdout, stderr := call(t, "status", "--ready", "--run-dir", dir)
+	assert.Zero(t, code, stderr)
+	assert.Equal(t, plain, stdout)
+
+	dir = serve(t, &fixed{status: herd(), unready: errors.New("the runtime has no NRI")})
+	code, stdout, stderr = call(t, "status", "--ready", "-o", "json", "--run-dir", dir)
+	assert.Equal(t, exitFailure, code)
+	assert.Equal(t, "pod-pacemaker: pods start unpaced: the runtime has no NRI\n", stderr)
+	assert.Contains(t, stdout, `"ready": false`)
+	code, _, _ = call(t, "status", "--run-dir", dir)
+	assert.Zero(t, code, "who only looks is told, and nothing failed")
+}
+
 func TestStatusDrawsAHerd(t *testing.T) {
 	t.Parallel()
 	code, stdout, stderr := call(t, "status", "--run-dir", serve(t, &fixed{status: herd()}))

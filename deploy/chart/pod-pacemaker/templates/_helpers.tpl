@@ -8,6 +8,23 @@
 {{- end -}}
 {{- end -}}
 
+{{- /* Combinations of values that cannot do what they ask for. Renders to nothing. */ -}}
+{{- define "pod-pacemaker.refusals" -}}
+{{- if hasPrefix "127." .Values.http.address -}}
+{{- range $name, $asked := dict "podMonitor" .Values.podMonitor "prometheusRule" .Values.prometheusRule -}}
+{{- if $asked.enabled -}}
+{{- fail (printf "%s.enabled: Prometheus cannot reach %s of the nodes, so it would never have data: set http.address, to 0.0.0.0 for instance, or leave %s.enabled off" $name $.Values.http.address $name) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- if and .Values.startupTaint.enabled (semverCompare "<1.30.0-0" .Capabilities.KubeVersion.Version) -}}
+{{- fail "startupTaint.enabled: needs Kubernetes 1.30 or later, for the policy that keeps each daemon to its own node and to this taint" -}}
+{{- end -}}
+{{- if and (not .Values.startPolicies.enabled) (or .Values.startPolicies.namespaceLabels .Values.startPolicies.clusterScope) -}}
+{{- fail "startPolicies.enabled is off: startPolicies.namespaceLabels and startPolicies.clusterScope add permissions that only StartPolicies need" -}}
+{{- end -}}
+{{- end -}}
+
 {{- define "pod-pacemaker.labels" -}}
 app.kubernetes.io/name: pod-pacemaker
 app.kubernetes.io/instance: {{ .Release.Name }}

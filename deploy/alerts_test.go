@@ -1,0 +1,46 @@
+package deploy
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"sigs.k8s.io/yaml"
+)
+
+// Whoever is woken by an alert finds what to do in a section of its name.
+func TestEachAlertHasItsSectionInTheManual(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("alerts/pod-pacemaker.yaml")
+	require.NoError(t, err)
+	var rules struct {
+		Groups []struct {
+			Rules []struct {
+				Alert       string
+				Annotations map[string]string
+			}
+		}
+	}
+	require.NoError(t, yaml.Unmarshal(text, &rules))
+	manual, err := os.ReadFile("operate.md")
+	require.NoError(t, err)
+	_, section, found := strings.Cut(string(manual), "\n## Alerts\n")
+	require.True(t, found)
+	described := map[string]bool{}
+	for _, part := range strings.Split(section, "\n### ")[1:] {
+		name, what, _ := strings.Cut(part, "\n")
+		require.Greater(t, len(strings.TrimSpace(what)), 40, "%s says nothing", name)
+		described[name] = true
+	}
+	alerts := 0
+	for _, group := range rules.Groups {
+		for _, rule := range group.Rules {
+			alerts++
+			require.True(t, described[rule.Alert], "%s has no section in operate.md", rule.Alert)
+			require.Equal(t, "https://github.com/pod-pacemaker/pod-pacemaker/blob/main/deploy/operate.md#"+strings.ToLower(rule.Alert),
+				rule.Annotations["runbook_url"])
+		}
+	}
+	require.Len(t, described, alerts, "a section of an alert that is gone")
+}

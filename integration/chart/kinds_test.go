@@ -1,0 +1,123 @@
+package chart
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/yaml"
+)
+
+// Artifact Hub shows the CRDs of Chart.yaml: they are those that the chart installs.
+func TestTheAnnotationsNameTheCRDs(t *testing.T) {
+	t.Parallel()
+	c, err := Load()
+	require.NoError(t, err)
+	var annotated []struct{ Kind, Version, Name string }
+	require.NoError(t, yaml.Unmarshal([]byte(c.Metadata.Annotations["artifacthub.io/crds"]), &annotated))
+	files, err := filepath.Glob(Repository("deploy", "crds", "pod-pacemaker.io_*.yaml"))
+	require.NoError(t, err)
+	require.Len(t, annotated, len(files))
+	for _, one := range annotated {
+		plural, _, _ := strings.Cut(one.Name, ".")
+		text, err := os.ReadFile(Repository("deploy", "crds", "pod-pacemaker.io_"+plural+".yaml"))
+		require.NoError(t, err)
+		require.Contains(t, string(text), "kind: "+one.Kind+"\n")
+		require.Contains(t, string(text), "name: "+one.Version+"\n")
+		require.Contains(t, string(text), "name: "+one.Name+"\n")
+	}
+	require.Equal(t, "v"+c.Metadata.Version, c.Metadata.AppVersion, "the chart and the program are released together")
+}
+
+// What is about StartPolicies alone comes with startPolicies.enabled.
+func TestAlertsAndDashboardSpeakOfStartPoliciesWhereTheyAreUsed(t *testing.T) {
+	t.Parallel()
+	for _, enabled := range []bool{false, true} {
+		files, err := Render(Release{Name: "pod-pacemaker", Namespace: "pacing"}, vals(t, fmt.Sprintf(
+			"{http: {address: 0.0.0.0}, prometheusRule: {enabled: true}, dashboard: {enabled: true}, startPolicies: {enabled: %t}}", enabled)))
+		require.NoError(t, err)
+		var rule struct {
+			Spec struct {
+				Groups []struct {
+					Name  string
+					Rules []struct{ Alert, Expr string }
+				}
+			}
+		}
+		require.NoError(t, yaml.Unmarshal([]byte(files["prometheusrule.yaml"]), &rule))
+		require.Greater(t, len(rule.Spec.Groups[0].Rules), 5)
+		require.Equal(t, enabled, strings.Contains(files["prometheusrule.yaml"], "pod_pacemaker_policy_"))
+		var dashboard corev1.ConfigMap
+		require.NoError(t, yaml.Unmarshal([]byte(files["dashboard.yaml"]), &dashboard))
+		var content struct {
+			UID    string
+			Panels []struct{ Title string }
+		}
+		require.NoError(t, json.Unmarshal([]byte(dashboard.Data["pod-pacemaker.json"]), &content))
+		require.NotEmpty(t, content.UID)
+		require.Greater(t, len(content.Panels), 25)
+		require.Equal(t, enabled, strings.Contains(dashboard.Data["pod-pacemaker.json"], "pod_pacemaker_policy_"))
+		require.Equal(t, enabled, strings.Contains(dashboard.Data["pod-pacemaker.json"], "Start policies"))
+		require.Contains(t, dashboard.Data["pod-pacemaker.json"], "What it costs", "the row behind")
+	}
+}
+
+func TestTheStartupTaintNeedsItsPolicy(t *testing.T) {
+	t.Parallel()
+	values := vals(t, "{startupTaint: {enabled: true}}")
+	_, err := Render(Release{Name: "pod-pacemaker", Namespace: "pacing", KubeVersion: "v1.29.4"}, values)
+	require.ErrorContains(t, err, "startupTaint.enabled: needs Kubernetes 1.30")
+	files, err := Render(Release{Name: "pod-pacemaker", Namespace: "pacing", KubeVersion: "v1.30.0"}, values)
+	require.NoError(t, err)
+	require.Contains(t, files["startuptaint.yaml"], "kind: ValidatingAdmissionPolicyBinding")
+}
+
+// `helm test` asks the daemon of a node at its own socket, and is no pod of the DaemonSet.
+func TestHelmTestAsksTheDaemon(t *testing.T) {
+	t.Parallel()
+	files, err := renderAll(Release{Name: "pod-pacemaker", Namespace: "pacing"}, vals(t, "{paths: {run: /x/run}, image: {repository: example.test/pp}, nodeSelector: {kind: big}}"))
+	require.NoError(t, err)
+	object, _, err := serializer.NewCodecFactory(scheme.Scheme, serializer.EnableStrict).UniversalDeserializer().Decode([]byte(files["templates/tests/status.yaml"]), nil, nil)
+	require.NoError(t, err)
+	pod, ok := object.(*corev1.Pod)
+	require.True(t, ok)
+	require.Equal(t, "test", pod.Annotations["helm.sh/hook"])
+	require.NotEqual(t, "pod-pacemaker", pod.Labels["app.kubernetes.io/name"], "the DaemonSet selects it")
+	require.Equal(t, "big", pod.Spec.NodeSelector["kind"], "where a daemon runs")
+	require.Equal(t, "example.test/pp:v0.1.0", pod.Spec.Containers[0].Image)
+	require.Equal(t, []string{"status", "--ready", "--run-dir=/x/run"}, pod.Spec.Containers[0].Args)
+	require.Equal(t, "/x/run", pod.Spec.Containers[0].VolumeMounts[0].MountPath)
+	require.Equal(t, "/x/run", pod.Spec.Volumes[0].HostPath.Path)
+}
+
+// The notes say what is in force with these values, and what to do next.
+func TestTheNotesSayWhatIsInForce(t *testing.T) {
+	t.Parallel()
+	notesOf := func(values string) string {
+		files, err := renderAll(Release{Name: "pod-pacemaker", Namespace: "pacing"}, vals(t, values))
+		require.NoError(t, err)
+		return files["templates/"+notes]
+	}
+	plain := notesOf("{}")
+	require.Contains(t, plain, "no PacemakerConfig, so no pod waits")
+	require.Contains(t, plain, "mode: Shadow")
+	require.Contains(t, plain, "metrics: at 127.0.0.1:19464 of each node, which no Prometheus reaches")
+	require.NotContains(t, plain, "StartPolicies")
+	require.NotContains(t, plain, "taint")
+	_, manifest, _ := strings.Cut(plain, "<<EOF\n")
+	manifest, _, _ = strings.Cut(manifest, "  EOF")
+	require.NotNil(t, vals(t, manifest)["spec"])
+
+	all := notesOf(everything)
+	require.Contains(t, all, "0.8 of kubelet's runtimeRequestTimeout")
+	require.Contains(t, all, "metrics: at 0.0.0.0:19464 of each node; alerts are installed")
+	require.Contains(t, all, "StartPolicies, also with scope: Cluster, also by the labels of namespaces")
+	require.Contains(t, all, "pod-pacemaker.io/not-ready")
+}
