@@ -1,19 +1,14 @@
 package plugin
 
 import (
-	"context"
-	"errors"
 	"fmt"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd/kube"
-	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 )
 
 // How many requests for Kubernetes' own kinds the daemon sends a second in the long run,
@@ -56,21 +51,4 @@ func reachCluster(o Options) (clients, error) {
 		return clients{}, err
 	}
 	return clients{kube: own, dynamic: dyn}, nil
-}
-
-var errNoCRD = errors.New("the API server does not know PacemakerConfigs: install the CRDs (kubectl apply -k deploy/crds)")
-
-// AskAPIServer tells why the daemon with these options, which are not standalone, could
-// not read PacemakerConfigs from the API server; nil: it can. It blocks until that has
-// answered, or ctx ends.
-func AskAPIServer(ctx context.Context, o Options) error {
-	c, err := reachCluster(o)
-	if err != nil {
-		return err
-	}
-	_, err = c.dynamic.Resource(v1alpha1.Resource).List(ctx, metav1.ListOptions{Limit: 1})
-	if apierrors.IsNotFound(err) {
-		return errNoCRD
-	}
-	return err
 }

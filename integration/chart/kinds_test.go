@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -95,6 +96,25 @@ func TestHelmTestAsksTheDaemon(t *testing.T) {
 	require.Equal(t, []string{"status", "--ready", "--run-dir=/x/run"}, pod.Spec.Containers[0].Args)
 	require.Equal(t, "/x/run", pod.Spec.Containers[0].VolumeMounts[0].MountPath)
 	require.Equal(t, "/x/run", pod.Spec.Volumes[0].HostPath.Path)
+}
+
+// Preflight judges what the daemon is started with, and sees what the daemon sees.
+func TestPreflightIsGivenWhatTheDaemonIs(t *testing.T) {
+	t.Parallel()
+	release := Release{Name: "pod-pacemaker", Namespace: "pacing"}
+	files, err := renderAll(release, vals(t, everything+"preflight: {nodes: 3}\naffinity: {nodeAffinity: {preferredDuringSchedulingIgnoredDuringExecution: []}}\n"))
+	require.NoError(t, err)
+	object, _, err := serializer.NewCodecFactory(scheme.Scheme, serializer.EnableStrict).UniversalDeserializer().Decode([]byte(files["templates/tests/preflight.yaml"]), nil, nil)
+	require.NoError(t, err)
+	job, ok := object.(*batchv1.Job)
+	require.True(t, ok)
+	require.Equal(t, int32(3), *job.Spec.Completions)
+	of := daemon(t, everything)
+	have, want := job.Spec.Template.Spec.Containers[0], of.Containers[0]
+	require.Equal(t, append([]string{"preflight", "--cni-conf-dir="}, want.Args[1:]...), have.Args)
+	require.Equal(t, want.VolumeMounts, have.VolumeMounts)
+	require.Equal(t, of.Volumes, job.Spec.Template.Spec.Volumes)
+	require.Equal(t, of.ServiceAccountName, job.Spec.Template.Spec.ServiceAccountName)
 }
 
 // The notes say what is in force with these values, and what to do next.

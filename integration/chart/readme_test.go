@@ -15,17 +15,18 @@ const readmeHead = `# The Helm chart of pod-pacemaker
 
 <!-- Generated from Chart.yaml and values.yaml by ` + "`make generate`" + `: change it there. -->
 
-%s: pod-pacemaker is a daemon on each node, a plugin of containerd, that makes pods wait until the
-node bears one start more. Needs Kubernetes %s.
+%s: pod-pacemaker is a daemon on each node, a plugin of containerd, that makes pods
+wait until the node bears one start more. Needs Kubernetes %s.
 
 | to | look at |
 |---|---|
-| install, upgrade and remove it | [Install, upgrade, remove](../../install.md) |
+| install it, upgrade it and remove it | [Install](../../install.md), [Upgrade and uninstall](../../upgrade.md) |
 | choose a config | [Configure](../../configure.md) |
-| know what it may do on a node and in the cluster | [SECURITY.md](../../../SECURITY.md) |
+| know what it may do on a node and in the cluster | [Security](../../security.md) |
 
-` + "`helm test`" + ` asks the daemon of one node whether it is connected to containerd and paces pods. The values ` + "`image.*`" + ` name
-an image that you have built: the project has no registry of its own yet.
+` + "`helm test`" + ` asks the daemon of one node whether it is connected to containerd and paces pods, and has
+` + "`pod-pacemaker preflight`" + ` look whether the node has what the daemon needs; with ` + "`--logs`" + ` it shows what they said. The
+values ` + "`image.*`" + ` name an image that you have built: the project has no registry of its own yet.
 
 ## Values
 

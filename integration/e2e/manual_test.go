@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"sigs.k8s.io/yaml"
 
+	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 	"github.com/pod-pacemaker/pod-pacemaker/integration/build"
 	"github.com/pod-pacemaker/pod-pacemaker/integration/lab"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
@@ -40,7 +41,7 @@ type manual struct {
 var manualPrograms = regexp.MustCompile(`^(kubectl|helm|pod-pacemaker) [^.]`)
 
 // manualNames only name a command.
-var manualNames = []string{"pod-pacemaker run", "kubectl exec"}
+var manualNames = []string{"pod-pacemaker run", "kubectl exec", "helm test"}
 
 // readManual finds the commands: the lines of code blocks without a language, and
 // the code within sentences.
@@ -150,12 +151,14 @@ func followManual(t *testing.T) {
 	m.runsWith(t, "kubectl apply -k deploy/base", "--dry-run=client -o name")
 	m.runsWith(t, "kubectl delete -k deploy/base", "--dry-run=client --ignore-not-found")
 	m.runs(t, "kubectl apply -f deploy/base/namespace.yaml")
-	install := "helm install pod-pacemaker deploy/chart/pod-pacemaker --namespace pod-pacemaker --set image.repository=registry.example/pod-pacemaker --set image.tag=v0.1.0"
+	install := "helm install pod-pacemaker deploy/chart/pod-pacemaker --namespace pod-pacemaker --set image.repository=registry.example/pod-pacemaker"
 	m.runsWith(t, install, "-f "+values)
 	d := in.awaitDaemon(t)
 	assert.Contains(t, m.runs(t, "kubectl -n pod-pacemaker get pods -o wide"), "1/1")
 	assert.Contains(t, m.runs(t, "kubectl -n pod-pacemaker exec ds/pod-pacemaker -- pod-pacemaker status"), "none: no pod is held back")
 	assert.Contains(t, m.runs(t, "kubectl explain pacemakerconfig.spec"), "maxWait")
+	m.looksWhetherItFits(t, in)
+	m.beginsInShadow(t, d)
 
 	assert.Contains(t, m.runs(t, "pod-pacemaker check deploy/samples/jvm-nodes.yaml --cores 8"), "4 at a time")
 	m.runs(t, "kubectl apply -f deploy/samples/jvm-nodes.yaml")
@@ -177,7 +180,7 @@ func followManual(t *testing.T) {
 		return len(now) == 1 && now[0].UID != old[0].UID && allReady(t, installName, 1)
 	})
 	before := in.hook(t)
-	m.runs(t, "helm upgrade pod-pacemaker deploy/chart/pod-pacemaker --namespace pod-pacemaker --reset-then-reuse-values --set image.tag=v0.2.0")
+	m.runsWith(t, "helm upgrade pod-pacemaker deploy/chart/pod-pacemaker --namespace pod-pacemaker --reset-then-reuse-values", "--set image.tag=v0.2.0")
 	eventually(t, "the next version is ready", func() bool {
 		now := pods(t, installName)
 		return len(now) == 1 && strings.HasSuffix(now[0].Spec.Containers[0].Image, ":v0.2.0") && allReady(t, installName, 1)
@@ -208,6 +211,40 @@ func followManual(t *testing.T) {
 	}
 }
 
+// looksWhetherItFits has preflight look, on the host and as a Job of the chart.
+func (m *manual) looksWhetherItFits(t *testing.T, in *install) {
+	t.Helper()
+	out := m.runsWith(t, "pod-pacemaker preflight", strings.Join([]string{
+		"--node-name", node.NodeName, "--kubeconfig", node.Kubeconfig, "--nri-socket", node.NRISocket, "--run-dir", in.dir + "/run",
+		"--gate-path", in.dir + "/bin/pacemaker-gate", "--http", chartAddress, "--cni-conf-dir=",
+	}, " "))
+	assert.Contains(t, out, "ok       daemon   ")
+	assert.Contains(t, out, "ok       gate     ")
+	assert.Contains(t, out, "ok       rights   ")
+	m.runs(t, "helm test pod-pacemaker --namespace pod-pacemaker")
+	out = m.runs(t, "kubectl -n pod-pacemaker logs job/pod-pacemaker-preflight")
+	assert.Contains(t, out, "ok       rights   all that are needed")
+	assert.Contains(t, out, "ok       gate     ")
+}
+
+// beginsInShadow applies the first config, enforces it and switches it off, as the quickstart does.
+func (m *manual) beginsInShadow(t *testing.T, d *daemon) {
+	t.Helper()
+	mode := func(want v1alpha1.Mode) {
+		eventually(t, "the mode is "+string(want), func() bool {
+			s := d.status(t)
+			return s.Config.Name == "every-node" && s.Config.Mode == want
+		})
+	}
+	m.runs(t, "kubectl apply -f deploy/samples/every-node.yaml")
+	mode(v1alpha1.ModeShadow)
+	m.runs(t, `kubectl patch pacemakerconfig every-node --type merge -p '{"spec":{"mode":"Enforce"}}'`)
+	mode(v1alpha1.ModeEnforce)
+	m.runs(t, `kubectl patch pacemakerconfig every-node --type merge -p '{"spec":{"mode":"Off"}}'`)
+	mode(v1alpha1.ModeOff)
+	kubectl(t, "delete", "pacemakerconfig", "every-node")
+}
+
 // whileAHerdStarts does what the manual says about looking at it, and lets the herd
 // go by the kill switch.
 func (m *manual) whileAHerdStarts(t *testing.T, d *daemon) {
@@ -231,11 +268,14 @@ func (m *manual) whileAHerdStarts(t *testing.T, d *daemon) {
 		}
 		assert.Contains(t, out, waiting)
 	}
+	assert.Contains(t, m.runs(t, "kubectl pacemaker why NAMESPACE/POD"), waiting+": waiting ")
+	assert.Contains(t, m.runs(t, "kubectl pacemaker top --pods"), waiting)
 	m.watches(t, inPod)
 	eventually(t, "the node tells", func() bool {
 		return regexp.MustCompile(`jvm-nodes +Enforce +true +[1-9]`).MatchString(kubectl(t, "get", "pacemakernodes"))
 	})
 	m.runs(t, "kubectl get pacemakernodes")
+	assert.Regexp(t, `jvm-nodes +Enforce +true +[1-9]`, m.runs(t, "kubectl pacemaker status"))
 	eventually(t, "an event says why it waits", func() bool {
 		return strings.Contains(kubectl(t, "-n", ns, "describe", "pod", waiting), "WaitingToStart")
 	})

@@ -24,7 +24,7 @@ const launchedConfig = "the plugin's configuration (conf.d of NRI)"
 
 // notLaunched are the flags of `run` that mean nothing where the runtime starts the
 // daemon.
-var notLaunched = []string{"nri-socket", "nri-index", "daemonset", "dry-run", "help"}
+var notLaunched = []string{"nri-socket", "nri-index", "daemonset", "help"}
 
 // launch runs the daemon as a plugin that the runtime has started, until the runtime
 // is gone or ctx ends. ok is false where the runtime has not.

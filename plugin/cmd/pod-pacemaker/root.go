@@ -23,14 +23,15 @@ from the API server; standalone, without an API server, from a file:
     throttleConfig:
       maxConcurrent: {value: 2}
 
-Whatever fails, fails open: without the daemon, pods start.
+Without the daemon, pods start.
 
 Exit codes:
   0  done
   1  it could not be done; standard error says why
   2  the command line or a configuration is wrong, so trying again does not help`
 
-const rootExample = `  pod-pacemaker check config.yaml             is this file valid, and what does it mean?
+const rootExample = `  pod-pacemaker preflight                     does this node have what it needs?
+  pod-pacemaker check config.yaml             is this file valid, and what does it mean?
   pod-pacemaker run --config config.yaml      pace the pods of this node (as root)
   pod-pacemaker status --watch                what waits, what starts, and what holds it
   pod-pacemaker why default/web-0             why does this pod wait?`
@@ -47,7 +48,7 @@ func (p *program) rootCommand() *cobra.Command {
 		SilenceUsage:  true,
 	}
 	root.AddCommand(
-		p.runCommand(), p.statusCommand(), p.whyCommand(), p.aliveCommand(), p.checkCommand(),
+		p.runCommand(), p.statusCommand(), p.whyCommand(), p.aliveCommand(), p.checkCommand(), p.preflightCommand(),
 		p.installGateCommand(), p.versionCommand(),
 	)
 	return root

@@ -222,15 +222,13 @@ func TestRunEndsWith1WhereARestartMayMendIt(t *testing.T) {
 		"--kubelet-config: kubelet configuration: open /nowhere: no such file or directory":         {"--config=" + config, "--kubelet-config=/nowhere"},
 		"prepare: access to the API server: invalid configuration: no configuration has been provi": {"--config=" + config, "--kubeconfig=" + file(t, ""), "--node-name=n"},
 	} {
-		for _, dry := range []string{"--dry-run=false", "--dry-run"} {
-			s := newStage(nil)
-			s.newDaemon = realDaemon
-			code := s.run(t.Context(), append([]string{"run", dry}, args...))
-			assert.Equal(t, exitFailure, code, args)
-			assert.Equal(t, 1, strings.Count(s.errs.String(), "\n"), s.errs.String())
-			assert.True(t, strings.HasPrefix(s.errs.String(), "pod-pacemaker: "+want), s.errs.String())
-			assert.NotContains(t, s.errs.String(), config, "a sound file is blamed")
-		}
+		s := newStage(nil)
+		s.newDaemon = realDaemon
+		code := s.run(t.Context(), append([]string{"run"}, args...))
+		assert.Equal(t, exitFailure, code, args)
+		assert.Equal(t, 1, strings.Count(s.errs.String(), "\n"), s.errs.String())
+		assert.True(t, strings.HasPrefix(s.errs.String(), "pod-pacemaker: "+want), s.errs.String())
+		assert.NotContains(t, s.errs.String(), config, "a sound file is blamed")
 	}
 }
 

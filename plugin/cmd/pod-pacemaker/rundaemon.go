@@ -49,7 +49,7 @@ const runExample = `  # Standalone, from a file:
   pod-pacemaker run --kubeconfig /etc/kubernetes/pod-pacemaker.conf --node-name worker-3
 
   # Is everything there that it needs?
-  pod-pacemaker run --config /etc/pod-pacemaker/config.yaml --dry-run`
+  pod-pacemaker preflight --config /etc/pod-pacemaker/config.yaml`
 
 func (p *program) runCommand() *cobra.Command {
 	var f runFlags
@@ -62,9 +62,6 @@ func (p *program) runCommand() *cobra.Command {
 		RunE: does(func(cmd *cobra.Command, _ []string) error {
 			if err := f.resolve(cmd, p.env); err != nil {
 				return err
-			}
-			if f.dryRun {
-				return p.dryRun(cmd.Context(), &f)
 			}
 			return p.runDaemon(cmd.Context(), &f)
 		}),

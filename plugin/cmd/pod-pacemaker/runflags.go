@@ -25,7 +25,11 @@ type runFlags struct {
 	kubeletConfig string
 	logLevel      logLevel
 	logFormat     logFormat
-	dryRun        bool
+}
+
+// advanced are flags that nobody should need whose node is like others; help marks them.
+var advanced = []string{
+	"nri-index", "namespace", "state-dir", "proc-root", "gate", "gate-path", "gate-timeout", "refuse-at", "hold", "daemonset", "startup-taint",
 }
 
 // add declares the flags with their defaults.
@@ -54,7 +58,10 @@ func (f *runFlags) add(cmd *cobra.Command) {
 	fs.StringVar(&f.StartupTaint, "startup-taint", "", "`key` of a taint to take off the node once pods are paced (empty: no node is touched)")
 	addChoice(cmd, &f.logLevel, "log-level", "the least severe messages to log", levelDebug, levelInfo, levelWarn, levelError)
 	addChoice(cmd, &f.logFormat, "log-format", "how to log; auto is journald when started by systemd, else text", formatAuto, formatText, formatJSON, formatJournald)
-	fs.BoolVar(&f.dryRun, "dry-run", false, "check everything, say what it would do, and end: 0 it would pace, 1 something on this node prevents it, 2 wrong configuration")
+	for _, name := range advanced {
+		flag := fs.Lookup(name)
+		flag.Usage = "(advanced) " + flag.Usage
+	}
 }
 
 // resolve completes the options from the environment and from files.

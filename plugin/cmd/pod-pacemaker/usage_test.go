@@ -17,6 +17,7 @@ func TestHelp(t *testing.T) {
 		"help-why":          {"why", "--help"},
 		"help-alive":        {"alive", "--help"},
 		"help-check":        {"check", "--help"},
+		"help-preflight":    {"preflight", "--help"},
 		"help-install-gate": {"install-gate", "--help"},
 	} {
 		code, stdout, stderr := call(t, args...)

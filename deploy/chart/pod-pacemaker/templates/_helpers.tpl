@@ -77,3 +77,42 @@ request.userInfo.extra['authentication.kubernetes.io/node-name'][0] : ''
 {{- define "pod-pacemaker.probeHost" -}}
 {{- if or (eq .Values.http.address "0.0.0.0") (eq .Values.http.address "[::]") -}}127.0.0.1{{- else -}}{{ .Values.http.address }}{{- end -}}
 {{- end -}}
+
+{{- /* The flags of the daemon; preflight judges the same. */ -}}
+{{- define "pod-pacemaker.flags" -}}
+- --nri-socket={{ .Values.nri.socket }}
+{{- if ne .Values.nri.index "05" }}
+- --nri-index={{ .Values.nri.index }}
+{{- end }}
+{{- with .Values.instance }}
+- --instance={{ . }}
+{{- end }}
+- --run-dir={{ .Values.paths.run }}
+- --state-dir={{ .Values.paths.state }}
+- --proc-root=/host/proc
+- --gate-path={{ .Values.paths.gate }}/pacemaker-gate
+{{- if ne .Values.gate.mode "auto" }}
+- --gate={{ .Values.gate.mode }}
+{{- end }}
+{{- with .Values.gate.timeout }}
+- --gate-timeout={{ . }}
+{{- end }}
+{{- if ne .Values.refuseAt "auto" }}
+- --refuse-at={{ .Values.refuseAt }}
+{{- end }}
+{{- if .Values.kubeletConfig }}
+- --kubelet-config=/host/kubelet/config.yaml
+{{- end }}
+- --daemonset=$(POD_NAMESPACE)/{{ include "pod-pacemaker.fullname" . }}
+{{- if .Values.startupTaint.enabled }}
+- --startup-taint={{ .Values.startupTaint.key }}
+{{- end }}
+- --http={{ .Values.http.address }}:{{ .Values.http.port }}
+{{- if ne .Values.log.level "info" }}
+- --log-level={{ .Values.log.level }}
+{{- end }}
+- --log-format={{ .Values.log.format }}
+{{- range .Values.extraArgs }}
+- {{ . | quote }}
+{{- end }}
+{{- end -}}

@@ -1,0 +1,67 @@
+package main
+
+import (
+	"encoding/json"
+	"net"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/preflight"
+)
+
+func nriSocket(t *testing.T, dir string) string {
+	t.Helper()
+	path := filepath.Join(dir, "nri.sock")
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, l.Close()) })
+	return path
+}
+
+func TestPreflightTellsByItsExitCode(t *testing.T) {
+	t.Parallel()
+	dir, config := shortDir(t), file(t, twoAtATime)
+	args := []string{"preflight", "--node-name=worker-3", "--config=" + config, "--run-dir=" + dir, "--http=", "--gate=never", "--cni-conf-dir="}
+	code, stdout, stderr := call(t, append(args, "--nri-socket="+nriSocket(t, dir))...)
+	assert.Zero(t, code, stderr)
+	assert.Contains(t, stdout, "pod-pacemaker dev, on worker-3:\n  ok       config   "+config+`: "two-at-a-time": 2 at a time`)
+	assert.Contains(t, stdout, "  warning  gate     not used: --gate never\n                    -> pods wait by being refused")
+	assert.NotContains(t, stdout, "cni")
+
+	code, stdout, stderr = call(t, append(args, "--nri-socket="+dir+"/none.sock", "-o", "json")...)
+	assert.Equal(t, exitFailure, code)
+	assert.Equal(t, "pod-pacemaker: 1 fault: pods are not paced as configured\n", stderr)
+	var report preflight.Report
+	require.NoError(t, json.Unmarshal([]byte(stdout), &report))
+	assert.Equal(t, 1, report.Count(preflight.Fault))
+	assert.Equal(t, "worker-3", report.Node)
+}
+
+func TestPreflightSeesTheDaemonThatRuns(t *testing.T) {
+	t.Parallel()
+	dir := serve(t, &fixed{status: herd()})
+	_, stdout, _ := call(t, "preflight", "--node-name=worker-3", "--run-dir="+dir, "--http=", "--gate=never")
+	assert.Contains(t, stdout, "daemon   v0.1.0 runs, and paces; another one would stand by\n")
+}
+
+func TestPreflightOfAWrongConfigurationIsExitCode2(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{{"--config=" + file(t, "kind: Pod\n")}, {"--gate-timeout=-1s"}, {"--gate=perhaps"}} {
+		code, stdout, stderr := call(t, append([]string{"preflight", "--http=", "--node-name=n", "--run-dir=" + t.TempDir()}, args...)...)
+		assert.Equal(t, exitInvalid, code, args)
+		assert.Empty(t, stdout)
+		assert.NotEmpty(t, stderr)
+	}
+}
+
+func TestPreflightNamesAKubeletConfigThatIsMissing(t *testing.T) {
+	t.Parallel()
+	missing := filepath.Join(t.TempDir(), "none")
+	require.NoFileExists(t, missing)
+	code, stdout, _ := call(t, "preflight", "--http=", "--node-name=n", "--run-dir="+t.TempDir(), "--kubelet-config="+missing)
+	assert.Equal(t, exitFailure, code)
+	assert.Contains(t, stdout, "fault    kubelet")
+}

@@ -1,0 +1,178 @@
+package preflight
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin"
+)
+
+// Right is what the daemon asks of the API server.
+type Right struct {
+	Group, Resource string
+	Verbs           []string
+	// Without is what is missing where it is.
+	Without string
+	// Needed: without it pods are not paced as configured.
+	Needed bool
+}
+
+// Rights are all that the daemon always uses, for every namespace or for the cluster.
+func Rights() []Right {
+	follow := []string{"get", "list", "watch"}
+	return []Right{
+		{"", "pods", follow, "no pod is known by its probes, owner and priority", true},
+		{"", "nodes", follow, "no config can be chosen by the node's labels", true},
+		{"pod-pacemaker.io", "pacemakerconfigs", follow, "no config is in force but one from a file", true},
+		{"pod-pacemaker.io", "startpolicies", follow, "StartPolicies hold no pod", true},
+		{"", "events", []string{"create", "patch"}, "no event says what a pod waits for", false},
+		{"pod-pacemaker.io", "pacemakernodes", []string{"create"}, "kubectl get pacemakernodes does not show this node", false},
+		{"pod-pacemaker.io", "pacemakernodes/status", []string{"patch"}, "kubectl get pacemakernodes does not show this node", false},
+	}
+}
+
+// api is what the API server said.
+type api struct {
+	err     error     // why it could not be asked; the rest is nothing then
+	crds    error     // why PacemakerConfigs cannot be read
+	runtime string    // of this node, like containerd://2.4.2; empty: not known
+	node    error     // why this node's object could not be read
+	denied  []Finding // rights that are missing
+	here    time.Time // in the middle of a question
+	there   time.Time // what the API server's clock said then; zero: nothing
+}
+
+func askAPI(ctx context.Context, o plugin.Options) (said api) {
+	ctx, cancel := context.WithTimeout(ctx, 2*patience)
+	defer cancel()
+	access, err := rest.InClusterConfig()
+	if o.Kubeconfig != "" {
+		access, err = clientcmd.BuildConfigFromFlags("", o.Kubeconfig)
+	}
+	if err != nil {
+		return api{err: err}
+	}
+	access.UserAgent = "pod-pacemaker/" + o.Version
+	if err := said.askTime(ctx, access); err != nil {
+		return api{err: err}
+	}
+	client, err := dynamic.NewForConfig(access)
+	if err != nil {
+		return api{err: err}
+	}
+	_, said.crds = client.Resource(v1alpha1.Resource).List(ctx, metav1.ListOptions{Limit: 1})
+	node, err := client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "nodes"}).Get(ctx, o.NodeName, metav1.GetOptions{})
+	if said.node = err; err == nil {
+		said.runtime, _, _ = unstructured.NestedString(node.Object, "status", "nodeInfo", "containerRuntimeVersion")
+	}
+	said.askRights(ctx, client)
+	return said
+}
+
+// askTime asks anything, for the time that stands on every answer.
+func (a *api) askTime(ctx context.Context, access *rest.Config) error {
+	client, err := rest.HTTPClientFor(access)
+	if err != nil {
+		return err
+	}
+	url, _, err := rest.DefaultServerUrlFor(access)
+	if err != nil {
+		return err
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url.JoinPath("version").String(), http.NoBody)
+	if err != nil {
+		return err
+	}
+	began := time.Now()
+	reply, err := client.Do(request)
+	if err != nil {
+		return err
+	}
+	a.here = began.Add(time.Since(began) / 2)
+	a.there, _ = http.ParseTime(reply.Header.Get("Date"))
+	return reply.Body.Close()
+}
+
+func (a *api) askRights(ctx context.Context, client dynamic.Interface) {
+	reviews := client.Resource(schema.GroupVersionResource{Group: "authorization.k8s.io", Version: "v1", Resource: "selfsubjectaccessreviews"})
+	for _, right := range Rights() {
+		var missing []string
+		for _, verb := range right.Verbs {
+			resource, sub, _ := strings.Cut(right.Resource, "/")
+			review, err := reviews.Create(ctx, &unstructured.Unstructured{Object: map[string]any{
+				"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview",
+				"spec": map[string]any{"resourceAttributes": map[string]any{"group": right.Group, "resource": resource, "subresource": sub, "verb": verb}},
+			}}, metav1.CreateOptions{})
+			if err != nil {
+				a.denied = append(a.denied, warning("rights", "they cannot be asked for: "+err.Error(), "compare them with deploy/base/rbac.yaml"))
+				return
+			}
+			if allowed, _, _ := unstructured.NestedBool(review.Object, "status", "allowed"); !allowed {
+				missing = append(missing, verb)
+			}
+		}
+		if len(missing) == 0 {
+			continue
+		}
+		found := warning("rights", fmt.Sprintf("not allowed to %s %s: %s", strings.Join(missing, ", "), right.Resource, right.Without), "give the daemon's user the role that deploy/base/rbac.yaml has for it")
+		if right.Needed {
+			found.Level = Fault
+		}
+		a.denied = append(a.denied, found)
+	}
+}
+
+// findings says what the API server's answers mean.
+func (a *api) findings() (all []Finding) {
+	const check = "api"
+	if a.err != nil {
+		return []Finding{fault(check, "the API server does not answer: "+a.err.Error(), "see that this node reaches it; in a pod of the chart, apiServer.host names it")}
+	}
+	all = append(all, ok(check, "the API server answers"))
+	switch {
+	case apierrors.IsNotFound(a.crds):
+		all = append(all, fault("crds", "the API server does not know PacemakerConfigs", "kubectl apply -k deploy/crds"))
+	case a.crds != nil && !apierrors.IsForbidden(a.crds): // that is one of the rights
+		all = append(all, fault("crds", a.crds.Error(), "kubectl apply -k deploy/crds"))
+	case a.crds == nil:
+		all = append(all, ok("crds", "they are installed"))
+	}
+	if apierrors.IsNotFound(a.node) {
+		all = append(all, fault("node", a.node.Error(), "name this node as the API does, by --node-name"))
+	}
+	if len(a.denied) == 0 {
+		return append(all, ok("rights", "all that are needed"))
+	}
+	return append(all, a.denied...)
+}
+
+// mostSkew is how much two clocks may differ that are kept by somebody; an answer's time has whole seconds.
+const mostSkew = 3 * time.Second
+
+func clockFinding(a api) Finding {
+	const check, do = "clock", "let chrony or another service keep the clock: temporaryOverrides and Leases go by it"
+	if !a.there.IsZero() {
+		if skew := a.here.Sub(a.there.Add(time.Second / 2)); skew.Abs() > mostSkew {
+			return warning(check, fmt.Sprintf("it differs from the API server's by %s", skew.Round(time.Second)), do)
+		}
+		return ok(check, "it is that of the API server")
+	}
+	state, err := unix.Adjtimex(&unix.Timex{})
+	if err == nil && state == unix.TIME_ERROR {
+		return warning(check, "nobody keeps it right", do)
+	}
+	return ok(check, "the kernel calls it right")
+}

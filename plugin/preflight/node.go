@@ -1,0 +1,288 @@
+package preflight
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/prometheus/procfs"
+	"golang.org/x/sys/unix"
+
+	"github.com/pod-pacemaker/pod-pacemaker/plugin"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
+)
+
+// patience bounds each question to another program.
+const patience = 5 * time.Second
+
+func nriFinding(socket string) Finding {
+	const check, enable = "nri", "enable NRI in containerd, as deploy/install.md says: it is on by default in 2.x and off in 1.7"
+	info, err := os.Stat(socket)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fault(check, "there is no "+socket, enable)
+	case err != nil:
+		return fault(check, err.Error(), enable)
+	case info.Mode().Type() != fs.ModeSocket:
+		return fault(check, socket+" is not a socket", "name containerd's NRI socket by --nri-socket")
+	}
+	if err := unix.Access(socket, unix.W_OK); err != nil {
+		return fault(check, fmt.Sprintf("%s: %v", socket, err), "run as root")
+	}
+	return ok(check, socket+" is there")
+}
+
+// runtimeOf gives name and version of the container runtime, from whoever knows them; both
+// empty: nobody does.
+func runtimeOf(ctx context.Context, cluster api, status *admin.Status, proc string) (name, version string) {
+	if name, version, found := strings.Cut(cluster.runtime, "://"); found {
+		return name, version
+	}
+	if status != nil && status.Runtime.Version != "" {
+		return status.Runtime.Name, status.Runtime.Version
+	}
+	return containerdIn(ctx, proc)
+}
+
+// containerdIn asks the program of the containerd that runs on this host. In a container
+// whose user may not see other processes' programs it finds none.
+func containerdIn(ctx context.Context, proc string) (name, version string) {
+	const containerd = "containerd"
+	pid := processNamed(proc, containerd)
+	if pid == "" {
+		return "", ""
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, filepath.Join(proc, pid, "exe"), "--version").Output() //nolint:gosec // what runs as containerd on this host is trusted with all of it
+	// containerd github.com/containerd/containerd/v2 v2.4.2 <commit>
+	if words := strings.Fields(string(out)); err == nil && len(words) >= 3 && words[0] == containerd {
+		return containerd, strings.TrimPrefix(words[2], "v")
+	}
+	return "", ""
+}
+
+// processNamed gives the ID of a process with that name; empty: there is none to be seen.
+func processNamed(proc, name string) string {
+	names, err := filepath.Glob(filepath.Join(proc, "[0-9]*", "comm"))
+	if err != nil {
+		return ""
+	}
+	for _, path := range names {
+		if text, err := os.ReadFile(path); err == nil && strings.TrimSpace(string(text)) == name {
+			return filepath.Base(filepath.Dir(path))
+		}
+	}
+	return ""
+}
+
+func runtimeFinding(name, version string) Finding {
+	const check = "runtime"
+	if name == "" {
+		return warning(check, "its version could not be found out", "pods are gated on containerd 2.3.2 and later: compare")
+	}
+	gate, sandbox := plugin.RuntimeFaults(name, version)
+	if faults := strings.Trim(gate+"; "+sandbox, "; "); faults != "" {
+		return warning(check, faults, "upgrade containerd; until then the daemon goes around it, and pods start up to 15 s after their turn")
+	}
+	return ok(check, name+" "+version+" has no known fault")
+}
+
+// gateFinding has the hook executed once.
+func gateFinding(ctx context.Context, o Options) Finding {
+	const check = "gate"
+	switch {
+	case o.Gate == plugin.GateNever:
+		return warning(check, "not used: --gate never", "pods wait by being refused, and start up to 15 s after their turn")
+	case o.GatePath == "":
+		return warning(check, "not used: --gate-path is empty", "pods wait by being refused, and start up to 15 s after their turn")
+	}
+	flags := o.mountFlags
+	if flags == nil {
+		flags = mountFlags
+	}
+	if dir := existing(filepath.Dir(o.GatePath)); flags(dir)&unix.ST_NOEXEC != 0 {
+		return fault(check, dir+" is mounted with noexec: the runtime cannot execute the hook there", "choose another folder by --gate-path (chart: paths.gate)")
+	}
+	if _, err := os.Stat(o.GatePath); errors.Is(err, fs.ErrNotExist) {
+		return warning(check, "there is no "+o.GatePath, "the DaemonSet puts it there, or 'pod-pacemaker install-gate'; without it pods are refused instead")
+	}
+	const without = "without it pods are refused instead, and start up to 15 s after their turn"
+	if says := plugin.HookFault(o.GatePath); says != "" {
+		return fault(check, says, "'pod-pacemaker install-gate' makes it anew; "+without)
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, o.GatePath, "--version").CombinedOutput() //nolint:gosec // nobody but root can change it, as was just seen
+	if err != nil {
+		return fault(check, fmt.Sprintf("%s cannot be executed: %v %s", o.GatePath, err, out), "does the file fit this machine, and does SELinux or another module allow it? "+without)
+	}
+	return ok(check, fmt.Sprintf("%s runs, and a container may wait there for up to %s", o.GatePath, o.GateTimeout))
+}
+
+// existing gives the folder, or the nearest one above it that is there.
+func existing(dir string) string {
+	for dir != "/" {
+		if _, err := os.Stat(dir); err == nil {
+			return dir
+		}
+		dir = filepath.Dir(dir)
+	}
+	return dir
+}
+
+// mountFlags gives those of the mount in which a folder lies; 0 where it cannot be asked.
+func mountFlags(dir string) int64 {
+	var fs unix.Statfs_t
+	if err := unix.Statfs(dir, &fs); err != nil {
+		return 0
+	}
+	return fs.Flags
+}
+
+// askDaemon gives what the daemon that runs here already says; nil: none does.
+func askDaemon(ctx context.Context, socket string) (*admin.Status, Finding) {
+	const check = "daemon"
+	status, err := admin.NewClient(socket).Status(ctx)
+	switch {
+	case errors.Is(err, admin.ErrNoDaemon) && errors.Is(err, fs.ErrPermission):
+		return nil, fault(check, "only root may ask at "+socket, "run as root")
+	case errors.Is(err, admin.ErrNoDaemon):
+		return nil, ok(check, "none runs with this run folder yet")
+	case err != nil:
+		return nil, fault(check, "one answers at "+socket+", and not rightly: "+err.Error(), "look at its log")
+	case !status.Ready:
+		return &status, fault(check, fmt.Sprintf("%s runs, and pods start unpaced: %s", status.Version, status.NotReady), "'pod-pacemaker status' says more")
+	}
+	return &status, ok(check, status.Version+" runs, and paces; another one would stand by")
+}
+
+func runDirFinding(dir string) Finding {
+	if err := writable(dir); err != nil {
+		return fault("folders", err.Error(), "run as root, or name another folder by --run-dir")
+	}
+	return ok("folders", dir+" can be written")
+}
+
+// writable tells whether files can be made in dir, or dir itself where it is not there.
+func writable(dir string) error {
+	err := unix.Access(dir, unix.W_OK|unix.X_OK)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && dir != "/":
+		return writable(filepath.Dir(dir))
+	case err != nil:
+		return fmt.Errorf("%s cannot be written: %w", dir, err)
+	}
+	return nil
+}
+
+func cniFinding(dir string) Finding {
+	var found []string
+	for _, ends := range []string{"conflist", "conf", "json"} {
+		names, err := filepath.Glob(filepath.Join(dir, "*."+ends))
+		if err == nil {
+			found = append(found, names...)
+		}
+	}
+	if len(found) == 0 {
+		return warning("cni", dir+" has no CNI configuration", "install a network plugin, or name its folder by --cni-conf-dir; the daemon itself needs none")
+	}
+	return ok("cni", "configured by "+found[0])
+}
+
+// kubeletFinding compares how long a container may wait in the gate with how long kubelet waits for it.
+func kubeletFinding(o Options) Finding {
+	const check = "kubelet"
+	file, named := o.KubeletConfig, o.KubeletConfig != ""
+	if !named {
+		file = kubeletConfigIn(o.ProcRoot)
+	}
+	compare := fmt.Sprintf("a container may wait %s in the gate, which must be less than kubelet's runtimeRequestTimeout, 2m by default", o.GateTimeout)
+	if file == "" {
+		return warning(check, "its configuration file was not found; "+compare, "name it by --kubelet-config (chart: kubeletConfig)")
+	}
+	most, err := plugin.GateTimeoutOf(file)
+	switch {
+	case err != nil && named:
+		return fault(check, err.Error(), "name kubelet's file by --kubelet-config (chart: kubeletConfig)")
+	case err != nil:
+		return warning(check, fmt.Sprintf("%s cannot be read from here; %s", file, compare), "give the daemon that file by --kubelet-config (chart: kubeletConfig)")
+	case named && !o.GateTimeoutSet:
+		return ok(check, fmt.Sprintf("by %s a container may wait %s in the gate", file, most))
+	case float64(o.GateTimeout) >= float64(most)/plugin.KubeletTimeoutShare:
+		return fault(check, fmt.Sprintf("a container may wait %s in the gate, and kubelet gives up before that", o.GateTimeout), "set --gate-timeout to "+most.String()+", or leave that to --kubelet-config")
+	}
+	return ok(check, fmt.Sprintf("%s lets a container wait %s in the gate, and it may wait %s", file, most, o.GateTimeout))
+}
+
+// kubeletConfigIn gives the file that the command line of the kubelet that runs here names; empty: none.
+func kubeletConfigIn(proc string) string {
+	pid := processNamed(proc, "kubelet")
+	if pid == "" {
+		return ""
+	}
+	text, err := os.ReadFile(filepath.Join(proc, pid, "cmdline"))
+	if err != nil {
+		return ""
+	}
+	words := strings.Split(string(text), "\x00")
+	for i, word := range words {
+		if value, found := strings.CutPrefix(word, "--config="); found {
+			return value
+		}
+		if word == "--config" && i+1 < len(words) {
+			return words[i+1]
+		}
+	}
+	return ""
+}
+
+func cgroupFinding(root string) Finding {
+	const check = "cgroup"
+	var fs unix.Statfs_t
+	if err := unix.Statfs(root, &fs); err != nil {
+		return warning(check, fmt.Sprintf("%s: %v", root, err), "without cgroups the daemon cannot tell whether a start makes progress, and lends no slots")
+	}
+	if fs.Type != unix.CGROUP2_SUPER_MAGIC {
+		return warning(check, "version 1", "nothing, for pod-pacemaker; but kubelet gives version 1 up, so plan for version 2")
+	}
+	return ok(check, "version 2")
+}
+
+func pressureFinding(proc string) Finding {
+	const check = "pressure"
+	node, err := procfs.NewFS(proc)
+	if err == nil {
+		_, err = node.PSIStatsForResource("cpu")
+	}
+	if err != nil {
+		return warning(check, "the kernel has no pressure information: "+err.Error(), "boot with psi=1; until then limits by pressure hold nothing, and adaptive goes by CPU use alone")
+	}
+	return ok(check, "the kernel measures it")
+}
+
+func httpFinding(ctx context.Context, address string, runs bool) Finding {
+	const check = "http"
+	if address == "" {
+		return ok(check, "no metrics: --http is empty")
+	}
+	var config net.ListenConfig
+	l, err := config.Listen(ctx, "tcp", address)
+	if err == nil {
+		err = l.Close()
+	}
+	switch {
+	case err != nil && runs:
+		return ok(check, address+" is in use, as it should be by the daemon that runs")
+	case err != nil:
+		return fault(check, err.Error(), "choose another address by --http (chart: http.port)")
+	}
+	return ok(check, address+" is free for metrics, health and the page")
+}

@@ -1,0 +1,80 @@
+package preflight
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+
+	"github.com/pod-pacemaker/pod-pacemaker/crd"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
+)
+
+// Options are those of the daemon, valid as [plugin.Options.Validate] says, and where
+// else to look.
+type Options struct {
+	plugin.Options
+	// KubeletConfig is kubelet's configuration file; empty: the one on kubelet's command line.
+	KubeletConfig string
+	// GateTimeoutSet: the administrator has set the time-out of the gate; else the daemon
+	// takes it from KubeletConfig, where that is named.
+	GateTimeoutSet bool
+	// CNIConfDir is the folder of CNI's configuration; empty: it is not looked at.
+	CNIConfDir string
+
+	// mountFlags is for tests; nil: statfs.
+	mountFlags func(dir string) int64
+}
+
+// Run looks at everything. It blocks for some seconds at most, or until ctx ends. The
+// error is one of the configuration file that the options name; its text has every fault.
+func Run(ctx context.Context, o Options) (Report, error) {
+	config, err := configFinding(o.Options)
+	if err != nil {
+		return Report{}, err
+	}
+	report := Report{Version: o.Version, Node: o.NodeName}
+	add := func(found ...Finding) { report.Findings = append(report.Findings, found...) }
+	add(config)
+	var cluster api
+	if !o.Standalone() {
+		cluster = askAPI(ctx, o.Options)
+	}
+	status, daemon := askDaemon(ctx, o.AdminPath())
+	name, version := runtimeOf(ctx, cluster, status, o.ProcRoot)
+	add(nriFinding(o.NRISocket), runtimeFinding(name, version), gateFinding(ctx, o), daemon, runDirFinding(o.RunDir))
+	if o.CNIConfDir != "" {
+		add(cniFinding(o.CNIConfDir))
+	}
+	add(kubeletFinding(o), cgroupFinding(o.CgroupRoot), pressureFinding(o.ProcRoot))
+	if !o.Standalone() {
+		add(cluster.findings()...)
+	}
+	add(clockFinding(cluster), httpFinding(ctx, o.HTTPAddress, status != nil))
+	return report, nil
+}
+
+func configFinding(o plugin.Options) (Finding, error) {
+	const check = "config"
+	if o.ConfigFile == "" {
+		if o.Standalone() {
+			return fault(check, "none: no pod is held back", "name a file with a PacemakerConfig by --config"), nil
+		}
+		return ok(check, "the PacemakerConfig objects that select this node"), nil
+	}
+	found, err := crd.Load(o.ConfigFile)
+	if err != nil {
+		return Finding{}, err
+	}
+	text := o.ConfigFile + ":"
+	if c := found.Config; c != nil {
+		text += fmt.Sprintf(" %q: %s", c.Name, admin.NewLimits(plugin.SettingsOf(c.Spec, runtime.NumCPU())))
+	}
+	if n := len(found.Policies); n > 0 {
+		text += fmt.Sprintf(" StartPolicies: %d", n)
+	}
+	if !o.Standalone() {
+		text += "; where no PacemakerConfig object selects this node"
+	}
+	return ok(check, text), nil
+}

@@ -1,0 +1,165 @@
+package preflight
+
+import (
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/pod-pacemaker/pod-pacemaker/plugin"
+)
+
+// write makes a file under a folder, with the folders that lead to it.
+func write(t *testing.T, mode os.FileMode, path, content string) string {
+	t.Helper()
+	require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+	require.NoError(t, os.WriteFile(path, []byte(content), 0o600))
+	require.NoError(t, os.Chmod(path, mode))
+	return path
+}
+
+// healthy gives a node that has everything: its proc, sockets and files.
+func healthy(t *testing.T) (dir string, o Options) {
+	t.Helper()
+	dir, err := os.MkdirTemp("/tmp", "pf")
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, os.RemoveAll(dir)) })
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: dir + "/nri.sock", Net: "unix"})
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, l.Close()) })
+	write(t, 0o644, dir+"/proc/pressure/cpu", "some avg10=0.00 avg60=0.00 avg300=0.00 total=1\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=0\n")
+	kubelet := write(t, 0o644, dir+"/kubelet.yaml", "kind: KubeletConfiguration\nruntimeRequestTimeout: 2m\n")
+	write(t, 0o644, dir+"/proc/7/comm", "kubelet\n")
+	write(t, 0o644, dir+"/proc/7/cmdline", "/usr/bin/kubelet\x00--v=2\x00--config="+kubelet+"\x00")
+	write(t, 0o644, dir+"/proc/8/comm", "containerd\n")
+	write(t, 0o755, dir+"/proc/8/exe", "#!/bin/sh\necho containerd github.com/containerd/containerd/v2 v2.4.2 abc\n")
+	write(t, 0o644, dir+"/cni/10-net.conflist", "{}")
+	config := write(t, 0o644, dir+"/config.yaml", "apiVersion: pod-pacemaker.io/v1alpha1\nkind: PacemakerConfig\nmetadata: {name: two}\nspec: {throttleConfig: {maxConcurrent: {value: 2}}}\n")
+	return dir, Options{
+		Options: plugin.Options{
+			Version: "v0.1.0", NodeName: "worker-3", ConfigFile: config, NRISocket: dir + "/nri.sock", RunDir: dir + "/run",
+			ProcRoot: dir + "/proc", CgroupRoot: dir, Gate: plugin.GateAuto, GateTimeout: 90 * time.Second,
+			GatePath: write(t, 0o755, dir+"/bin/pacemaker-gate", "#!/bin/sh\necho pacemaker-gate\n"),
+		},
+		CNIConfDir: dir + "/cni",
+	}
+}
+
+// level gives the finding of a check; there is one.
+func level(t *testing.T, r Report, check string) Finding {
+	t.Helper()
+	var found []Finding
+	for _, f := range r.Findings {
+		if f.Check == check {
+			found = append(found, f)
+		}
+		assert.Equal(t, f.Level == OK, f.Do == "", "what is not ok says what to do: %+v", f)
+		assert.NotContains(t, f.Says+f.Do, "\n")
+	}
+	require.Len(t, found, 1, "%s in %+v", check, r)
+	return found[0]
+}
+
+func run(t *testing.T, o Options) Report {
+	t.Helper()
+	report, err := Run(t.Context(), o)
+	require.NoError(t, err)
+	return report
+}
+
+func TestAHealthyNodeHasNoFault(t *testing.T) {
+	t.Parallel()
+	dir, o := healthy(t)
+	report := run(t, o)
+	assert.Zero(t, report.Count(Fault), "%+v", report)
+	for check, says := range map[string]string{
+		"config":   `"two": 2 at a time`,
+		"nri":      "nri.sock is there",
+		"runtime":  "containerd 2.4.2 has no known fault",
+		"gate":     "runs, and a container may wait there for up to 1m30s",
+		"daemon":   "none runs",
+		"folders":  dir + "/run can be written",
+		"cni":      "10-net.conflist",
+		"kubelet":  "lets a container wait 1m36s in the gate, and it may wait 1m30s",
+		"pressure": "the kernel measures it",
+		"http":     "no metrics",
+	} {
+		f := level(t, report, check)
+		assert.Equal(t, OK, f.Level, "%+v", f)
+		assert.Contains(t, f.Says, says)
+	}
+	require.NoDirExists(t, dir+"/run", "it changes nothing")
+}
+
+func TestWhatIsWrongIsSaid(t *testing.T) {
+	t.Parallel()
+	listening, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, listening.Close()) })
+	for _, c := range []struct {
+		check string
+		level Level
+		says  string
+		spoil func(dir string, o *Options)
+	}{
+		{"config", Fault, "no pod is held back", func(_ string, o *Options) { o.ConfigFile = "" }},
+		{"nri", Fault, "there is no", func(dir string, o *Options) { o.NRISocket = dir + "/none" }},
+		{"nri", Fault, "is not a socket", func(dir string, o *Options) { o.NRISocket = dir + "/config.yaml" }},
+		{"runtime", Warning, "containerd 2.2.5 holds up statistics while a hook waits; 2.3.2 does not; containerd 2.2.5 keeps", func(dir string, _ *Options) {
+			write(t, 0o755, dir+"/proc/8/exe", "#!/bin/sh\necho containerd x v2.2.5\n")
+		}},
+		{"runtime", Warning, "could not be found out", func(dir string, _ *Options) { write(t, 0o644, dir+"/proc/8/comm", "crio\n") }},
+		{"gate", Warning, "there is no", func(dir string, o *Options) { o.GatePath = dir + "/none/pacemaker-gate" }},
+		{"gate", Warning, "--gate never", func(_ string, o *Options) { o.Gate = plugin.GateNever }},
+		{"gate", Fault, "can be written by group or others", func(_ string, o *Options) { assert.NoError(t, os.Chmod(o.GatePath, 0o777)) }},
+		{"gate", Fault, "cannot be executed", func(_ string, o *Options) { write(t, 0o755, o.GatePath, "\x7fELF") }},
+		{"gate", Fault, "mounted with noexec", func(_ string, o *Options) { o.mountFlags = func(string) int64 { return unix.ST_NOEXEC } }},
+		{"folders", Fault, "cannot be written", func(_ string, o *Options) { o.RunDir = "/proc/sys/none" }},
+		{"cni", Warning, "has no CNI configuration", func(dir string, o *Options) { o.CNIConfDir = dir + "/none" }},
+		{"kubelet", Fault, "kubelet gives up before that", func(_ string, o *Options) { o.GateTimeout = 2 * time.Minute }},
+		{"kubelet", Warning, "was not found", func(dir string, _ *Options) { write(t, 0o644, dir+"/proc/7/comm", "other\n") }},
+		{"kubelet", Warning, "cannot be read from here", func(dir string, _ *Options) { assert.NoError(t, os.Remove(dir+"/kubelet.yaml")) }},
+		{"kubelet", Fault, "no such file", func(dir string, o *Options) { o.KubeletConfig = dir + "/none" }},
+		{"cgroup", Warning, "version 1", func(string, *Options) {}},
+		{"pressure", Warning, "no pressure information", func(dir string, _ *Options) { assert.NoError(t, os.Remove(dir+"/proc/pressure/cpu")) }},
+		{"http", Fault, "address already in use", func(_ string, o *Options) { o.HTTPAddress = listening.Addr().String() }},
+	} {
+		dir, o := healthy(t)
+		c.spoil(dir, &o)
+		f := level(t, run(t, o), c.check)
+		assert.Equal(t, c.level, f.Level, "%+v", f)
+		assert.Contains(t, f.Says, c.says)
+	}
+}
+
+// A time-out that the daemon takes from kubelet's file is never too long.
+func TestTheNamedKubeletConfigSetsTheTimeout(t *testing.T) {
+	t.Parallel()
+	dir, o := healthy(t)
+	o.KubeletConfig, o.GateTimeout = dir+"/kubelet.yaml", time.Hour
+	assert.Contains(t, level(t, run(t, o), "kubelet").Says, "a container may wait 1m36s")
+	o.GateTimeoutSet = true
+	assert.Equal(t, Fault, level(t, run(t, o), "kubelet").Level)
+}
+
+func TestAWrongConfigurationIsNoFindingButAnError(t *testing.T) {
+	t.Parallel()
+	dir, o := healthy(t)
+	o.ConfigFile = write(t, 0o644, dir+"/wrong.yaml", "kind: Pod\n")
+	_, err := Run(t.Context(), o)
+	require.ErrorContains(t, err, "kind")
+}
+
+func TestKubeletsCommandLineMayHaveTheFileAsAWordOfItsOwn(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	write(t, 0o644, dir+"/7/comm", "kubelet\n")
+	write(t, 0o644, dir+"/7/cmdline", strings.Join([]string{"kubelet", "--config", "/x/y.yaml", "--v=1"}, "\x00"))
+	assert.Equal(t, "/x/y.yaml", kubeletConfigIn(dir))
+}
