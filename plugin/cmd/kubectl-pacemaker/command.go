@@ -1,0 +1,135 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+const long = `Kubectl pacemaker says of all nodes what their daemons do, and of any pod what it
+waits for. It asks by your own kubectl, with its kubeconfig, and with your rights:
+
+  status, top          list pacemakernodes
+  why POD, top --pods, get the pod; list pods and create pods/exec in the daemon's
+  status NODE          namespace
+
+Whoever may execute in the daemon's pods is as good as root on the nodes. Without
+that right, 'why' says what the pod's status and events tell.`
+
+const example = `  kubectl pacemaker status              all nodes, in one line each
+  kubectl pacemaker status worker-3     all that the daemon of one node knows
+  kubectl pacemaker top                 the nodes where pods have waited longest, first
+  kubectl pacemaker top --pods          the pods that have waited longest, of all nodes
+  kubectl pacemaker why web-0 -n shop   what one pod waits for, or why it does not wait`
+
+// run does what the arguments ask for, and gives the exit code: 0 done, 1 it could not
+// be done, 2 wrong usage.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	a := &asker{kubectl: realKubectl, stdout: stdout}
+	root := a.command()
+	root.SetArgs(args)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	err := root.ExecuteContext(ctx)
+	switch failed := (*failure)(nil); {
+	case err == nil:
+		return 0
+	case errors.As(err, &failed):
+		fmt.Fprintf(stderr, "kubectl pacemaker: %v\n", failed.err)
+		return 1
+	}
+	fmt.Fprintf(stderr, "kubectl pacemaker: %v\n'kubectl pacemaker --help' shows how to use it.\n", err)
+	return 2
+}
+
+// failure is an error that is none of the command line.
+type failure struct{ err error }
+
+func (f *failure) Error() string { return f.err.Error() }
+func (f *failure) Unwrap() error { return f.err }
+
+// asker is one call of the program.
+type asker struct {
+	// kubectl runs kubectl with arguments and gives what it wrote.
+	kubectl func(ctx context.Context, args ...string) (stdout, stderr string, err error)
+	stdout  io.Writer
+
+	// Flags of kubectl, which are handed on.
+	kubeconfig, context, cluster, user, as string
+	namespace                              string
+	// daemons is the namespace of the daemons.
+	daemons string
+	json    bool
+}
+
+func (a *asker) command() *cobra.Command {
+	root := &cobra.Command{
+		Use: "kubectl pacemaker", Short: "What the daemons of all nodes do, and what a pod waits for",
+		Long: long, Example: example, SilenceErrors: true, SilenceUsage: true,
+		Annotations: map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl pacemaker"},
+	}
+	fs := root.PersistentFlags()
+	fs.StringVar(&a.kubeconfig, "kubeconfig", "", "as for kubectl")
+	fs.StringVar(&a.context, "context", "", "as for kubectl")
+	fs.StringVar(&a.cluster, "cluster", "", "as for kubectl")
+	fs.StringVar(&a.user, "user", "", "as for kubectl")
+	fs.StringVar(&a.as, "as", "", "as for kubectl")
+	fs.StringVarP(&a.namespace, "namespace", "n", "", "the pod's namespace, as for kubectl")
+	fs.StringVar(&a.daemons, "daemon-namespace", "pod-pacemaker", "the `namespace` of the daemons")
+
+	var pods bool
+	status := &cobra.Command{
+		Use: "status [NODE]", Short: "What all nodes do, or all of one node", Args: cobra.MaximumNArgs(1),
+		RunE: does(func(cmd *cobra.Command, args []string) error {
+			if len(args) == 1 {
+				return a.statusOf(cmd.Context(), args[0])
+			}
+			return a.status(cmd.Context())
+		}),
+	}
+	top := &cobra.Command{
+		Use: "top", Short: "Where pods have waited longest", Args: cobra.NoArgs,
+		RunE: does(func(cmd *cobra.Command, _ []string) error {
+			if pods {
+				return a.topPods(cmd.Context())
+			}
+			return a.topNodes(cmd.Context())
+		}),
+	}
+	top.Flags().BoolVar(&pods, "pods", false, "the pods themselves, from the daemons of the 20 nodes with the longest waits")
+	why := &cobra.Command{
+		Use: "why POD", Short: "What a pod waits for, or why it does not wait", Args: cobra.ExactArgs(1),
+		RunE: does(func(cmd *cobra.Command, args []string) error {
+			if namespace, name, found := strings.Cut(args[0], "/"); found {
+				a.namespace = namespace
+				return a.why(cmd.Context(), name)
+			}
+			return a.why(cmd.Context(), args[0])
+		}),
+	}
+	for _, cmd := range []*cobra.Command{status, top} {
+		cmd.Flags().BoolVar(&a.json, "json", false, "write JSON")
+	}
+	root.AddCommand(status, top, why, &cobra.Command{
+		Use: "version", Short: "Print the version", Args: cobra.NoArgs,
+		RunE: does(func(*cobra.Command, []string) error {
+			_, err := fmt.Fprintln(a.stdout, "kubectl-pacemaker", version)
+			return err
+		}),
+	})
+	return root
+}
+
+// does tells errors of the work from those of the command line.
+func does(what func(*cobra.Command, []string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		if err := what(cmd, args); err != nil {
+			return &failure{err}
+		}
+		return nil
+	}
+}

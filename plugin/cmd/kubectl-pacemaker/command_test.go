@@ -1,0 +1,247 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// cluster answers as kubectl would.
+type cluster struct {
+	t       *testing.T
+	pods    []corev1.Pod // of the users
+	daemons map[string]corev1.Pod
+	nodes   []v1alpha1.PacemakerNode
+	events  []corev1.Event
+	says    map[string]string // by daemon and what it is asked
+	refuses string            // what kubectl exec says, where it may not
+
+	mu    sync.Mutex
+	asked []string // guarded by mu
+}
+
+func (c *cluster) kubectl(_ context.Context, args ...string) (stdout, stderr string, err error) {
+	line := strings.Join(args, " ")
+	c.mu.Lock()
+	c.asked = append(c.asked, line)
+	c.mu.Unlock()
+	answer := func(v any) (string, string, error) {
+		text, err := json.Marshal(v)
+		require.NoError(c.t, err)
+		return string(text), "", nil
+	}
+	switch {
+	case strings.HasPrefix(line, "exec ") && c.refuses != "":
+		return "", c.refuses, errors.New("exit status 1")
+	case strings.HasPrefix(line, "exec "):
+		_, own, _ := strings.Cut(line, "-- pod-pacemaker ")
+		for key, said := range c.says {
+			if daemon, question, _ := strings.Cut(key, " "); strings.Contains(line, " "+daemon+" ") && question == own {
+				return said, "", nil
+			}
+		}
+		return "", "pod-pacemaker: " + own + ": " + notKnown + ": it neither waits nor starts\ncommand terminated with exit code 1", errors.New("exit status 1")
+	case strings.HasPrefix(line, "get -o json pods --namespace "):
+		_, node, _ := strings.Cut(line, "spec.nodeName=")
+		var found corev1.PodList
+		if pod, ok := c.daemons[node]; ok {
+			found.Items = append(found.Items, pod)
+		}
+		return answer(found)
+	case strings.HasPrefix(line, "get -o json pacemakernodes"):
+		return answer(v1alpha1.PacemakerNodeList{Items: c.nodes})
+	case strings.HasPrefix(line, "get -o json events "):
+		return answer(corev1.EventList{Items: c.events})
+	}
+	for _, pod := range c.pods {
+		if line == "get -o json pod "+pod.Name+" --namespace "+pod.Namespace {
+			return answer(pod)
+		}
+	}
+	return "", "Error from server (NotFound): " + line, errors.New("exit status 1")
+}
+
+// call runs the program against the cluster.
+func (c *cluster) call(args ...string) (stdout string, err error) {
+	var out bytes.Buffer
+	a := &asker{kubectl: c.kubectl, stdout: &out}
+	root := a.command()
+	root.SetArgs(args)
+	root.SetOut(&out)
+	err = root.ExecuteContext(c.t.Context())
+	return out.String(), err
+}
+
+func daemonPod(name string) corev1.Pod {
+	return corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "pod-pacemaker"},
+		Status:     corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}},
+	}
+}
+
+func pod(name string, change func(*corev1.Pod)) corev1.Pod {
+	p := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "shop", UID: "u-1"}, Status: corev1.PodStatus{Phase: corev1.PodPending}}
+	change(&p)
+	return p
+}
+
+func on(node string) func(*corev1.Pod) { return func(p *corev1.Pod) { p.Spec.NodeName = node } }
+
+func TestWhyAsksTheDaemonOfThePodsNode(t *testing.T) {
+	t.Parallel()
+	c := &cluster{
+		t: t, pods: []corev1.Pod{pod("web-0", on("n2"))},
+		daemons: map[string]corev1.Pod{"n1": daemonPod("pp-1"), "n2": daemonPod("pp-2")},
+		says:    map[string]string{"pp-2 why shop/web-0": "shop/web-0: waiting 12s, place 4 of 9: Concurrency: 2 of 2 starting\n"},
+	}
+	for _, args := range [][]string{{"why", "web-0", "-n", "shop"}, {"why", "shop/web-0"}} {
+		out, err := c.call(args...)
+		require.NoError(t, err)
+		assert.Equal(t, "shop/web-0: waiting 12s, place 4 of 9: Concurrency: 2 of 2 starting; on n2\n", out)
+	}
+}
+
+func TestWhySaysWhatElseKeepsAPod(t *testing.T) {
+	t.Parallel()
+	for _, x := range []struct {
+		pod  corev1.Pod
+		want string
+	}{
+		{pod("a", func(p *corev1.Pod) {
+			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Message: "0/3 nodes are available"}}
+		}), "not waiting for pod-pacemaker: Pending for the scheduler: 0/3 nodes are available"},
+		{pod("a", func(p *corev1.Pod) { p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "x/quota"}} }), "Pending for the scheduler, which waits until its gate x/quota is gone"},
+		{pod("a", func(p *corev1.Pod) { p.DeletionTimestamp = new(metav1.Now()) }), "not waiting: it is being deleted"},
+		{pod("a", func(p *corev1.Pod) { p.Status.Phase, p.Status.Reason = corev1.PodFailed, "Evicted" }), "not waiting: it has ended (Failed: Evicted)"},
+		{pod("a", on("n9")), "no daemon runs on node n9, in namespace pod-pacemaker; it is Pending, and kubelet says no more"},
+		{pod("a", func(p *corev1.Pod) {
+			on("n1")(p)
+			p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "app", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff", Message: "no such\nimage"}}}}
+		}), "not waiting for pod-pacemaker: container app: ImagePullBackOff: no such image"},
+		{pod("a", func(p *corev1.Pod) {
+			on("n1")(p)
+			p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "app", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}
+		}), "container app runs, and its readiness probe has not succeeded yet"},
+		{pod("a", func(p *corev1.Pod) {
+			on("n1")(p)
+			p.Status.Conditions = daemonPod("").Status.Conditions
+		}), "not waiting for pod-pacemaker: it is ready"},
+	} {
+		c := &cluster{t: t, pods: []corev1.Pod{x.pod}, daemons: map[string]corev1.Pod{"n1": daemonPod("pp-1")}}
+		out, err := c.call("why", "shop/a")
+		require.NoError(t, err)
+		assert.Contains(t, out, x.want)
+	}
+}
+
+// Without the right to execute in the daemon's pod, the pod's events say something still.
+func TestWhyWithoutTheRightToAskTheDaemon(t *testing.T) {
+	t.Parallel()
+	event := func(component, reason, message string, ago time.Duration) corev1.Event {
+		return corev1.Event{Source: corev1.EventSource{Component: component}, Reason: reason, Message: message, LastTimestamp: metav1.NewTime(time.Now().Add(-ago))}
+	}
+	c := &cluster{
+		t: t, pods: []corev1.Pod{pod("a", on("n1"))}, daemons: map[string]corev1.Pod{"n1": daemonPod("pp-1")},
+		refuses: "Error from server (Forbidden): pods \"pp-1\" is forbidden: cannot create pods/exec\nmore",
+		events: []corev1.Event{
+			event("pod-pacemaker", "WaitingToStart", "Waits for its turn to start, place 2 of 3", 5*time.Second),
+			event("pod-pacemaker", "WaitingToStart", "place 3 of 3", time.Minute), event("kubelet", "Pulled", "an image", 0),
+		},
+	}
+	out, err := c.call("why", "shop/a")
+	require.NoError(t, err)
+	assert.Equal(t, "shop/a: its last event says WaitingToStart: Waits for its turn to start, place 2 of 3 (the daemon of n1 cannot be asked: Error from server (Forbidden): pods \"pp-1\" is forbidden: cannot create pods/exec)\n", out)
+}
+
+func TestWhyOfAPodThatIsNotThere(t *testing.T) {
+	t.Parallel()
+	_, err := (&cluster{t: t}).call("why", "shop/none")
+	require.ErrorContains(t, err, "NotFound")
+}
+
+func pacemakerNode(name string, waiting int32, since time.Duration) v1alpha1.PacemakerNode {
+	n := v1alpha1.PacemakerNode{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	n.Status = v1alpha1.PacemakerNodeStatus{NodeName: name, Config: "every-node", Mode: v1alpha1.ModeEnforce, Ready: true, Waiting: waiting, Starting: 2, Limit: 2, HeldBy: "Concurrency"}
+	if waiting > 0 {
+		n.Status.WaitingSince = new(metav1.NewTime(time.Now().Add(-since)))
+	}
+	return n
+}
+
+func TestTopSortsByTheLongestWait(t *testing.T) {
+	t.Parallel()
+	broken := pacemakerNode("n3", 0, 0)
+	broken.Status.Ready = false
+	waiting := func(name string, seconds admin.Seconds) string {
+		var s admin.Status
+		s.Waiting = []admin.Pod{{Namespace: "shop", Name: name, Place: 1, WaitedSeconds: seconds, Reason: "Concurrency", Held: &admin.Held{Detail: "2 of 2 starting"}}}
+		text, err := json.Marshal(s)
+		require.NoError(t, err)
+		return string(text)
+	}
+	c := &cluster{
+		t: t, nodes: []v1alpha1.PacemakerNode{pacemakerNode("n1", 1, 10*time.Second), pacemakerNode("n2", 4, time.Minute), broken},
+		daemons: map[string]corev1.Pod{"n1": daemonPod("pp-1"), "n2": daemonPod("pp-2")},
+		says:    map[string]string{"pp-1 status -o json": waiting("young", 9), "pp-2 status -o json": waiting("old", 60), "pp-2 status": "n2: all of it\n"},
+	}
+	out, err := c.call("status")
+	require.NoError(t, err)
+	assert.Regexp(t, `(?m)^n2 +every-node +Enforce +true +4 +2 +2 +6\ds +Concurrency$`, out)
+	assert.Contains(t, out, "\n3 nodes, 1 of them not ready; 5 pods wait, 6 start\n")
+
+	out, err = c.call("top")
+	require.NoError(t, err)
+	lines := strings.Split(out, "\n")
+	assert.True(t, strings.HasPrefix(lines[1], "n2 ") && strings.HasPrefix(lines[2], "n1 "), out)
+	assert.NotContains(t, out, "n3")
+
+	out, err = c.call("top", "--pods")
+	require.NoError(t, err)
+	assert.Regexp(t, `(?m)^shop/old +n2 +1 +60s +Concurrency: 2 of 2 starting\nshop/young +n1 +1 +9s `, out)
+
+	out, err = c.call("status", "n2")
+	require.NoError(t, err)
+	assert.Equal(t, "n2: all of it\n", out)
+	_, err = c.call("status", "n3")
+	require.ErrorContains(t, err, "no daemon runs on node n3")
+}
+
+func TestNobodyWaits(t *testing.T) {
+	t.Parallel()
+	c := &cluster{t: t, nodes: []v1alpha1.PacemakerNode{pacemakerNode("n1", 0, 0)}}
+	for _, args := range [][]string{{"top"}, {"top", "--pods"}} {
+		out, err := c.call(args...)
+		require.NoError(t, err)
+		assert.Equal(t, "no pod waits on any node\n", out)
+	}
+}
+
+func TestKubectlGetsItsFlagsAndErrorsAreSaid(t *testing.T) {
+	t.Parallel()
+	c := &cluster{t: t}
+	_, err := c.call("status", "--context", "big", "--as", "anna", "--kubeconfig", "/k")
+	require.ErrorContains(t, err, "NotFound", "kubectl's own words")
+	assert.Equal(t, []string{"--kubeconfig=/k --context=big --as=anna get -o json pacemakernodes.pod-pacemaker.io"}, c.asked)
+
+	var out, errs bytes.Buffer
+	assert.Equal(t, 2, run(t.Context(), []string{"why"}, &out, &errs))
+	assert.Contains(t, errs.String(), "kubectl pacemaker --help")
+	assert.Zero(t, run(t.Context(), []string{"version"}, &out, &errs))
+	assert.Equal(t, "kubectl-pacemaker dev\n", out.String())
+}

@@ -1,0 +1,100 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os/exec"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// daemonLabel is on the pods of the daemons.
+const daemonLabel = "app.kubernetes.io/name=pod-pacemaker"
+
+// container is that of the daemon in its pod.
+const container = "pod-pacemaker"
+
+func realKubectl(ctx context.Context, args ...string) (stdout, stderr string, err error) {
+	var out, errs bytes.Buffer
+	cmd := exec.CommandContext(ctx, "kubectl", args...) //nolint:gosec // no shell reads them, and the user could run it as well
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	err = cmd.Run()
+	return out.String(), errs.String(), err
+}
+
+// ask runs kubectl with the flags that were given for it. The error is what kubectl says.
+func (a *asker) ask(ctx context.Context, args ...string) (string, error) {
+	var flags []string
+	for _, flag := range []struct{ name, value string }{
+		{"kubeconfig", a.kubeconfig}, {"context", a.context}, {"cluster", a.cluster}, {"user", a.user}, {"as", a.as},
+	} {
+		if flag.value != "" {
+			flags = append(flags, "--"+flag.name+"="+flag.value)
+		}
+	}
+	stdout, stderr, err := a.kubectl(ctx, append(flags, args...)...)
+	switch {
+	case err == nil:
+		return stdout, nil
+	case errors.Is(err, exec.ErrNotFound):
+		return stdout, errors.New("there is no kubectl on the PATH")
+	case strings.TrimSpace(stderr) == "":
+		return stdout, err
+	}
+	return stdout, errors.New(strings.TrimSpace(stderr))
+}
+
+// get reads objects as kubectl gives them.
+func (a *asker) get(ctx context.Context, into any, args ...string) error {
+	text, err := a.ask(ctx, append([]string{"get", "-o", "json"}, args...)...)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal([]byte(text), into); err != nil {
+		return fmt.Errorf("understand kubectl: %w", err)
+	}
+	return nil
+}
+
+// daemonsOn gives the daemons' pods on a node; those that are ready come first.
+func (a *asker) daemonsOn(ctx context.Context, node string) ([]corev1.Pod, error) {
+	var found corev1.PodList
+	if err := a.get(ctx, &found, "pods", "--namespace", a.daemons, "--selector", daemonLabel, "--field-selector", "spec.nodeName="+node); err != nil {
+		return nil, err
+	}
+	slices.SortStableFunc(found.Items, func(x, y corev1.Pod) int {
+		switch {
+		case ready(x) == ready(y):
+			return 0
+		case ready(x):
+			return -1
+		}
+		return 1
+	})
+	return found.Items, nil
+}
+
+// in runs the program in the pod of a daemon.
+func (a *asker) in(ctx context.Context, daemon corev1.Pod, args ...string) (string, error) {
+	return a.ask(ctx, append([]string{"exec", "--namespace", daemon.Namespace, daemon.Name, "--container", container, "--", "pod-pacemaker"}, args...)...)
+}
+
+func ready(pod corev1.Pod) bool {
+	c := condition(pod, corev1.PodReady)
+	return c != nil && c.Status == corev1.ConditionTrue
+}
+
+// condition gives a condition of the pod; nil: it has none of that type.
+func condition(pod corev1.Pod, kind corev1.PodConditionType) *corev1.PodCondition {
+	for i, c := range pod.Status.Conditions {
+		if c.Type == kind {
+			return &pod.Status.Conditions[i]
+		}
+	}
+	return nil
+}

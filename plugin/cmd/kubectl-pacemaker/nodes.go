@@ -1,0 +1,215 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"sync"
+	"text/tabwriter"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
+)
+
+// mostAsked is how many daemons are asked for their pods, the longest waits first; atOnce of them at a time.
+const (
+	mostAsked = 20
+	atOnce    = 5
+)
+
+func (a *asker) nodes(ctx context.Context) ([]v1alpha1.PacemakerNode, error) {
+	var found v1alpha1.PacemakerNodeList
+	if err := a.get(ctx, &found, "pacemakernodes.pod-pacemaker.io"); err != nil {
+		return nil, err
+	}
+	return found.Items, nil
+}
+
+// status writes a line for each node, and their sum.
+func (a *asker) status(ctx context.Context) error {
+	nodes, err := a.nodes(ctx)
+	if err != nil {
+		return err
+	}
+	if a.json {
+		return a.write(nodes)
+	}
+	if err := a.table(nodes); err != nil {
+		return err
+	}
+	var waiting, starting, unready int
+	for _, n := range nodes {
+		waiting, starting = waiting+int(n.Status.Waiting), starting+int(n.Status.Starting)
+		if !n.Status.Ready {
+			unready++
+		}
+	}
+	_, err = fmt.Fprintf(a.stdout, "\n%d nodes, %d of them not ready; %d pods wait, %d start\n", len(nodes), unready, waiting, starting)
+	return err
+}
+
+// statusOf writes what the daemon of one node says.
+func (a *asker) statusOf(ctx context.Context, node string) error {
+	daemons, err := a.daemonsOn(ctx, node)
+	if err != nil {
+		return err
+	}
+	if len(daemons) == 0 {
+		return fmt.Errorf("no daemon runs on node %s: no pod in namespace %s with the label %s is there", node, a.daemons, daemonLabel)
+	}
+	args := []string{"status"}
+	if a.json {
+		args = append(args, "-o", "json")
+	}
+	for _, daemon := range daemons {
+		text, err := a.in(ctx, daemon, args...)
+		if err != nil {
+			return err
+		}
+		if _, err := io.WriteString(a.stdout, text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// topNodes writes the nodes on which pods wait, the longest wait first.
+func (a *asker) topNodes(ctx context.Context) error {
+	nodes, err := a.waiting(ctx)
+	switch {
+	case err != nil:
+		return err
+	case a.json:
+		return a.write(nodes)
+	case len(nodes) == 0:
+		_, err = fmt.Fprintln(a.stdout, "no pod waits on any node")
+		return err
+	}
+	return a.table(nodes)
+}
+
+func (a *asker) waiting(ctx context.Context) ([]v1alpha1.PacemakerNode, error) {
+	nodes, err := a.nodes(ctx)
+	nodes = slices.DeleteFunc(nodes, func(n v1alpha1.PacemakerNode) bool { return n.Status.Waiting == 0 })
+	slices.SortStableFunc(nodes, func(x, y v1alpha1.PacemakerNode) int { return since(x).Compare(since(y)) })
+	return nodes, err
+}
+
+// since is since when the longest wait lasts; of one that is not told, now.
+func since(n v1alpha1.PacemakerNode) time.Time {
+	if n.Status.WaitingSince == nil {
+		return time.Now()
+	}
+	return n.Status.WaitingSince.Time
+}
+
+// onNode is a pod and where it waits.
+type onNode struct {
+	Node string `json:"node"`
+	admin.Pod
+}
+
+// topPods writes the pods that have waited longest.
+func (a *asker) topPods(ctx context.Context) error {
+	nodes, err := a.waiting(ctx)
+	if err != nil {
+		return err
+	}
+	pods, err := a.podsOf(ctx, nodes[:min(len(nodes), mostAsked)])
+	if err != nil {
+		return err
+	}
+	slices.SortStableFunc(pods, func(x, y onNode) int { return cmp.Compare(y.WaitedSeconds, x.WaitedSeconds) })
+	switch {
+	case a.json:
+		return a.write(pods)
+	case len(pods) == 0:
+		_, err = fmt.Fprintln(a.stdout, "no pod waits on any node")
+		return err
+	}
+	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "POD\tNODE\tPLACE\tFOR\tWAITS FOR")
+	for _, p := range pods {
+		text := string(p.Reason)
+		if p.Held != nil && p.Held.Detail != "" {
+			text += ": " + p.Held.Detail
+		}
+		fmt.Fprintf(w, "%s/%s\t%s\t%d\t%s\t%s\n", p.Namespace, p.Name, p.Node, p.Place, duration.HumanDuration(p.WaitedSeconds.Duration()), text)
+	}
+	return w.Flush()
+}
+
+// podsOf asks the daemons of the nodes which pods wait there.
+func (a *asker) podsOf(ctx context.Context, nodes []v1alpha1.PacemakerNode) (pods []onNode, err error) {
+	var mu sync.Mutex
+	var asked sync.WaitGroup
+	places := make(chan struct{}, atOnce)
+	for _, n := range nodes {
+		name := cmp.Or(n.Status.NodeName, n.Name)
+		asked.Go(func() {
+			places <- struct{}{}
+			found, fault := a.waitingOn(ctx, name)
+			<-places
+			mu.Lock()
+			defer mu.Unlock()
+			pods = append(pods, found...)
+			if err == nil {
+				err = fault
+			}
+		})
+	}
+	asked.Wait()
+	return pods, err
+}
+
+func (a *asker) waitingOn(ctx context.Context, node string) (pods []onNode, err error) {
+	daemons, err := a.daemonsOn(ctx, node)
+	if err != nil {
+		return nil, err
+	}
+	for _, daemon := range daemons {
+		text, err := a.in(ctx, daemon, "status", "-o", "json")
+		if err != nil {
+			return nil, err
+		}
+		var s admin.Status
+		if err := json.Unmarshal([]byte(text), &s); err != nil {
+			return nil, fmt.Errorf("understand the daemon of %s: %w", node, err)
+		}
+		for _, p := range s.Waiting {
+			pods = append(pods, onNode{node, p})
+		}
+	}
+	return pods, nil
+}
+
+func (a *asker) table(nodes []v1alpha1.PacemakerNode) error {
+	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "NODE\tCONFIG\tMODE\tREADY\tWAITING\tSTARTING\tLIMIT\tLONGEST WAIT\tHELD BY")
+	for _, n := range nodes {
+		s := n.Status
+		longest, limit := "-", "-"
+		if s.WaitingSince != nil {
+			longest = duration.HumanDuration(time.Since(s.WaitingSince.Time).Round(time.Second))
+		}
+		if s.Limit > 0 {
+			limit = strconv.Itoa(int(s.Limit))
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%t\t%d\t%d\t%s\t%s\t%s\n", n.Name, cmp.Or(s.Config, "-"), cmp.Or(string(s.Mode), "-"), s.Ready,
+			s.Waiting, s.Starting, limit, longest, cmp.Or(s.HeldBy, "-"))
+	}
+	return w.Flush()
+}
+
+func (a *asker) write(v any) error {
+	e := json.NewEncoder(a.stdout)
+	e.SetIndent("", "  ")
+	return e.Encode(v)
+}
