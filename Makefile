@@ -3,6 +3,11 @@
 GOLANGCI_LINT_VERSION := v2.15.0
 GOTESTSUM_VERSION := v1.13.0
 PROMETHEUS_VERSION := v0.315.0
+GORELEASER_VERSION := v2.16.0
+ACTIONLINT_VERSION := v1.7.12
+SYFT_VERSION := v1.42.0
+COSIGN_VERSION := v3.1.3
+HELM_VERSION := v4.2.4
 
 GO ?= go
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
@@ -11,17 +16,22 @@ TOOLS ?= $(CACHE)/tools/$(shell $(GO) env GOVERSION)
 LINT := $(TOOLS)/$(GOLANGCI_LINT_VERSION)/golangci-lint
 GOTESTSUM := $(TOOLS)/$(GOTESTSUM_VERSION)/gotestsum
 PROMTOOL := $(TOOLS)/$(PROMETHEUS_VERSION)/promtool
+GORELEASER := $(TOOLS)/$(GORELEASER_VERSION)/goreleaser
+ACTIONLINT := $(TOOLS)/$(ACTIONLINT_VERSION)/actionlint
+SYFT := $(TOOLS)/$(SYFT_VERSION)/syft
+COSIGN := $(TOOLS)/$(COSIGN_VERSION)/cosign
+HELM := $(TOOLS)/$(HELM_VERSION)/helm
 LAB := cd integration && $(GO) run ./cmd/lab
 # E2EFLAGS stand last, so that they win.
 E2E := cd integration && $(GOTESTSUM) --format testname -- -count=1 -p=1
 
 .DEFAULT_GOAL := help
-.PHONY: help build test format generated unit race lint sim generate alerts page api demo e2e e2e-full chaos lab cluster-up cluster-down bench clean
+.PHONY: help build test format generated unit race lint sim generate alerts page api demo e2e e2e-full chaos lab cluster-up cluster-down release-check release-tools bench clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-build: ## Build the two static binaries into bin/
+build: ## Build the programs into bin/, static
 	CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -ldflags '-s -w -X main.version=$(VERSION)' -o bin/ ./plugin/cmd/...
 
 test: format generated unit ## Check format and generated files, then run the unit tests (no root)
@@ -86,17 +96,39 @@ cluster-up: build ## Start a one-node cluster; eval "$(make -s cluster-up)" sets
 cluster-down: ## Stop that cluster and remove what it left
 	$(LAB) down
 
+release-check: $(GORELEASER) $(ACTIONLINT) ## Check workflows and release files, and build what a release has for both architectures
+	$(ACTIONLINT)
+	IMAGE_REPOSITORY=registry.example/pod-pacemaker $(GORELEASER) check
+	IMAGE_REPOSITORY=registry.example/pod-pacemaker $(GORELEASER) release --snapshot --clean --skip=docker,sbom,sign
+
+release-tools: $(GORELEASER) $(SYFT) $(COSIGN) $(HELM)
+
 bench: ## Run the benchmarks
 	$(GO) test -run '^$$' -bench . -benchmem ./...
 
-clean: ## Remove bin/; the caches of tools and lab builds stay
-	rm -rf bin
+clean: ## Remove bin/ and dist/; the caches of tools and lab builds stay
+	rm -rf bin dist
 
 $(LINT):
 	GOBIN=$(@D) CGO_ENABLED=0 $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_LINT_VERSION)
 
 $(GOTESTSUM):
 	GOBIN=$(@D) CGO_ENABLED=0 $(GO) install gotest.tools/gotestsum@$(GOTESTSUM_VERSION)
+
+$(GORELEASER):
+	GOBIN=$(@D) CGO_ENABLED=0 $(GO) install github.com/goreleaser/goreleaser/v2@$(GORELEASER_VERSION)
+
+$(ACTIONLINT):
+	GOBIN=$(@D) CGO_ENABLED=0 $(GO) install github.com/rhysd/actionlint/cmd/actionlint@$(ACTIONLINT_VERSION)
+
+$(SYFT):
+	GOBIN=$(@D) CGO_ENABLED=0 $(GO) install github.com/anchore/syft/cmd/syft@$(SYFT_VERSION)
+
+$(COSIGN):
+	GOBIN=$(@D) CGO_ENABLED=0 $(GO) install github.com/sigstore/cosign/v3/cmd/cosign@$(COSIGN_VERSION)
+
+$(HELM):
+	GOBIN=$(@D) CGO_ENABLED=0 $(GO) install helm.sh/helm/v4/cmd/helm@$(HELM_VERSION)
 
 # Not by `go install`: its module has directives that only a main module may have. Without
 # service discovery, which rules do not use, it is a fifth smaller.
