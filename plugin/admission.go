@@ -87,7 +87,7 @@ func (p *pacer) decide(ctx context.Context, a *asking) (*api.Hook, error) {
 		a.t.StartExempt(now)
 		return nil, nil
 	case p.shutsOut():
-		return nil, p.refuse(a.r, atContainer, a.ctr.GetId(), barredFor(throttle.NodeShutdown))
+		return nil, p.refuse(a.r, atContainer, a.ctr.GetId(), barredFor(gate.NodeShutdown))
 	}
 	d := a.t.TryStart(now)
 	switch {

@@ -128,8 +128,8 @@ func (p *pacer) tell(e throttle.Event) {
 	p.metrics.observe(e)
 	p.logEvent(e)
 	p.podEvents.happened(p.notices, e)
-	if e.Kind == throttle.KindAdmitted && e.Reason == throttle.WithinLimits && p.off.Load() {
-		p.metrics.unpaced.WithLabelValues(string(throttle.Off)).Inc()
+	if e.State == throttle.Starting && e.Reason == throttle.WithinLimits && p.off.Load() {
+		p.metrics.unpaced.WithLabelValues(string(unpacedOff)).Inc()
 	}
 }
 
@@ -149,10 +149,10 @@ func (p *pacer) track(e throttle.Event) {
 	uid := e.Ticket.UID()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	switch e.Kind {
-	case throttle.KindAdmitted:
+	switch e.State {
+	case throttle.Starting:
 		p.starting[uid] = &measured{}
-	case throttle.KindEnded:
+	case throttle.Started, throttle.Gone:
 		delete(p.starting, uid)
 		delete(p.stalls.pods, uid)
 	}
@@ -180,14 +180,16 @@ func (p *pacer) logEvent(e throttle.Event) {
 		log = log.WithField("reason", e.Reason)
 	}
 	pod, took := e.Ticket.Name(), e.Took.Round(100*time.Millisecond)
-	switch e.Kind {
-	case throttle.KindJoined:
-		log.Debugf("pod %s joined the queue", pod)
-	case throttle.KindAdmitted:
+	switch e.State {
+	case throttle.Starting:
 		log.WithField("wait_ms", e.Took.Milliseconds()).Infof("start of pod %s admitted after %s", pod, took)
-	case throttle.KindExpired:
-		log.Warnf("the wait of pod %s in the gate ended without a turn: kubelet tries again, the pod keeps its place", pod)
-	case throttle.KindEnded:
+	case throttle.Waiting:
+		if e.Reason == "" {
+			log.Debugf("pod %s joined the queue", pod)
+		} else {
+			log.Warnf("the wait of pod %s in the gate ended without a turn: kubelet tries again, the pod keeps its place", pod)
+		}
+	case throttle.Started, throttle.Gone:
 		log = log.WithField("start_ms", e.Took.Milliseconds())
 		if e.Reason == throttle.Stuck {
 			log.Warnf("start of pod %s is stuck after %s and no longer counts", pod, took)

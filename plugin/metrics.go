@@ -84,16 +84,18 @@ func (m *metrics) level(e throttle.Event) {
 // observe counts what happened to a ticket.
 func (m *metrics) observe(e throttle.Event) {
 	m.level(e)
-	switch e.Kind {
-	case throttle.KindAdmitted:
+	switch e.State {
+	case throttle.Starting:
 		m.admissions.WithLabelValues(string(e.Reason)).Inc()
 		m.waits.WithLabelValues(string(e.Reason)).Observe(e.Took.Seconds())
 		if e.Reason == throttle.Adopted {
 			m.unpaced.WithLabelValues(string(throttle.Adopted)).Inc()
 		}
-	case throttle.KindExpired:
-		m.expired.Inc()
-	case throttle.KindEnded:
+	case throttle.Waiting:
+		if e.Reason == throttle.GateExpired {
+			m.expired.Inc()
+		}
+	case throttle.Started, throttle.Gone:
 		m.starts.WithLabelValues(string(e.Reason)).Observe(e.Took.Seconds())
 	}
 }

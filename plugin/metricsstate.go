@@ -44,10 +44,6 @@ func (m *stateMetrics) Collect(to chan<- prometheus.Metric) {
 	for _, t := range s.Waiting {
 		longest = max(longest, now.Sub(t.Arrived))
 	}
-	maxWait := s.Settings.MaxWait
-	if maxWait <= 0 {
-		maxWait = throttle.DefaultMaxWait
-	}
 	gauge := func(d *prometheus.Desc, value float64) {
 		to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value)
 	}
@@ -55,7 +51,7 @@ func (m *stateMetrics) Collect(to chan<- prometheus.Metric) {
 	gauge(m.lent, float64(s.Lent))
 	gauge(m.pulling, float64(s.Pulling))
 	gauge(m.longestWait, longest.Seconds())
-	gauge(m.maxWait, maxWait.Seconds())
+	gauge(m.maxWait, s.Settings.MaxWait.Seconds())
 }
 
 // newBuildInfo is always 1; its label tells which version runs where.

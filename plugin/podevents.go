@@ -64,7 +64,7 @@ func (s *podEvents) inClusterOf(nodes int) {
 func (s *podEvents) happened(n notices, e throttle.Event) {
 	uid := e.Ticket.UID()
 	_, waited := s.lastTold(uid)
-	if e.Kind == throttle.KindAdmitted || e.Kind == throttle.KindEnded {
+	if e.State != throttle.Waiting {
 		delete(s.told, uid)
 		delete(s.before, uid)
 	}
@@ -75,15 +75,15 @@ func (s *podEvents) happened(n notices, e throttle.Event) {
 		}
 	}
 	switch {
-	case e.Kind == throttle.KindAdmitted && e.Reason == throttle.SlotLent:
+	case e.State == throttle.Starting && e.Reason == throttle.SlotLent:
 		write(s.rare, corev1.EventTypeNormal, eventLent, "Lent a slot after %s: the pods that hold all slots make no progress, maybe they wait for this one", took)
-	case e.Kind == throttle.KindAdmitted && overLimit(e.Reason):
+	case e.State == throttle.Starting && overLimit(e.Reason):
 		write(s.rare, corev1.EventTypeNormal, eventAdmitted, "Admitted over the limit after %s: %s", took, e.Reason)
-	case e.Kind == throttle.KindAdmitted && waited:
+	case e.State == throttle.Starting && waited:
 		write(s.course, corev1.EventTypeNormal, eventAdmitted, "Admitted after %s: %s", took, e.Reason)
-	case e.Kind == throttle.KindExpired:
+	case e.Reason == throttle.GateExpired:
 		write(s.rare, corev1.EventTypeWarning, eventExpired, "The wait in the gate ended without a turn; kubelet tries again, the pod keeps its place")
-	case e.Kind == throttle.KindEnded && e.Reason == throttle.Stuck:
+	case e.Reason == throttle.Stuck:
 		write(s.rare, corev1.EventTypeWarning, eventStuck, "Not ready %s after it was admitted; the start no longer counts and others go on", took)
 	}
 }
@@ -95,7 +95,7 @@ func overLimit(r throttle.Reason) bool { return r == throttle.MaxWait || r == th
 // wait for another reason now, the first in line first. It gives the time of the next
 // look; zero: nobody waits.
 func (s *podEvents) look(now time.Time, n notices, l *throttle.Limiter) (next time.Time) {
-	if l.Demand(now) != throttle.DemandWaiting {
+	if _, waiting := l.Busy(now); !waiting {
 		return time.Time{}
 	}
 	if next := s.last.Add(lookEvery); now.Before(next) {

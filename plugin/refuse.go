@@ -7,6 +7,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
 
@@ -40,7 +41,7 @@ func (p *pacer) refuse(r *record, at refusalPoint, container string, d throttle.
 		fields["container_id"] = container
 	}
 	p.logWait(now, r, d, "is refused, kubelet tries again", fields)
-	if d.Reason == throttle.NodeShutdown || d.Reason == throttle.Deleted {
+	if d.Reason == gate.NodeShutdown || d.Reason == throttle.Deleted {
 		return fmt.Errorf("pod-pacemaker: not started: %s (%s)", d.Reason, admin.HeldText(d.Held))
 	}
 	return fmt.Errorf("pod-pacemaker: waiting to start: %s (%s), %d ahead; kubelet tries again by itself", d.Reason, admin.HeldText(d.Held), d.Ahead)

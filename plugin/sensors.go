@@ -40,30 +40,30 @@ func newSensors(o Options, l *throttle.Limiter, notice func(kind, reason, messag
 // signal was never measured is open, and all who wait for this daemon would pass: so
 // where the first such limit comes, prepare measures, which may take 250 ms.
 func (s *sensors) prepare(settings throttle.Settings, window time.Duration) {
+	watched := s.Watched()
 	s.mu.Lock()
 	s.settings = settings
 	s.mu.Unlock()
 	s.sampler.SetWindow(window)
-	if watchesAny(settings) && !s.limiter.Watched() {
+	if !watched && s.Watched() {
 		s.Observe(time.Now(), s.now())
 	}
 }
 
-// watchesAny tells whether any limit needs a signal.
-func watchesAny(s throttle.Settings) bool {
+// Watched implements sensor.Limiter.
+func (s *sensors) Watched() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	for i := range len(throttle.Signals{}) {
-		if s.Watches(throttle.Signal(i)) {
+		if s.settings.Watches(throttle.Signal(i)) {
 			return true
 		}
 	}
 	return false
 }
 
-// Watched implements sensor.Limiter.
-func (s *sensors) Watched() bool { return s.limiter.Watched() }
-
-// Demand implements sensor.Limiter.
-func (s *sensors) Demand(now time.Time) throttle.Demand { return s.limiter.Demand(now) }
+// Busy implements sensor.Limiter.
+func (s *sensors) Busy(now time.Time) (starting, waiting bool) { return s.limiter.Busy(now) }
 
 // Observe implements sensor.Limiter.
 func (s *sensors) Observe(now time.Time, signals throttle.Signals) {

@@ -27,7 +27,7 @@ func (p *pacer) goOn(now time.Time, uid string, t *throttle.Ticket, why throttle
 		return
 	}
 	t.Wait(now) // so that it is admitted when its turn comes
-	p.metrics.unpaced.WithLabelValues(string(throttle.Shadow)).Inc()
+	p.metrics.unpaced.WithLabelValues(string(unpacedShadow)).Inc()
 	p.podLog(uid, title).WithField("reason", why).Infof("pod %s would wait, and goes on: the mode is Shadow", title)
 }
 
@@ -50,11 +50,11 @@ func (p *pacer) tellShadow(e throttle.Event, s shadow) {
 	log := p.podLog(e.Ticket.UID(), e.Ticket.Name()).WithFields(logrus.Fields{
 		"waiting": e.Waiting, "starting": e.Starting, "reason": s.reason,
 	})
-	switch e.Kind {
-	case throttle.KindAdmitted:
+	switch e.State {
+	case throttle.Starting:
 		p.metrics.shadowWaits.WithLabelValues(string(s.reason)).Observe(e.Took.Seconds())
 		log.WithField("wait_ms", e.Took.Milliseconds()).Infof("pod %s would have waited until now: the mode is Shadow", e.Ticket.Name())
-	case throttle.KindEnded:
+	case throttle.Started, throttle.Gone:
 		log.WithFields(logrus.Fields{"start_ms": e.Took.Milliseconds(), "reason": e.Reason}).Debugf("pod %s would have started by now: the mode is Shadow", e.Ticket.Name())
 	}
 }

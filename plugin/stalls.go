@@ -69,8 +69,8 @@ func (s *stalls) judge(sign *stallSign, now usage, window time.Duration) time.Ti
 // no progress. It gives the time of the next measurement; zero: nobody needs one,
 // because nobody waits.
 func (p *pacer) findStalls(now time.Time) (next time.Time) {
-	after := p.noProgressAfter()
-	if after < 0 || p.limiter.Demand(now) != throttle.DemandWaiting {
+	after := p.settings.Load().WithDefaults().NoProgressAfter
+	if _, waiting := p.limiter.Busy(now); after < 0 || !waiting {
 		p.endStalls(now)
 		return time.Time{}
 	}
@@ -139,13 +139,4 @@ func (p *pacer) endStalls(now time.Time) {
 		}
 	}
 	clear(p.stalls.pods)
-}
-
-// noProgressAfter is how long all starts have to make no progress until a slot is
-// lent; below zero: none is.
-func (p *pacer) noProgressAfter() time.Duration {
-	if after := p.settings.Load().NoProgressAfter; after != 0 {
-		return after
-	}
-	return throttle.DefaultNoProgressAfter
 }

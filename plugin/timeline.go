@@ -26,7 +26,7 @@ func (d *Daemon) recordTimeline(ctx context.Context) error {
 		var signals throttle.Signals
 		now := time.Now()
 		looked := now.Sub(time.Unix(0, d.lookedAt.Load())) < watchedFor
-		if looked || d.pacer.limiter.Demand(now) != throttle.DemandIdle {
+		if starting, waiting := d.pacer.limiter.Busy(now); looked || starting || waiting {
 			signals = d.pacer.sensors.now()
 			now = time.Now()
 		}

@@ -14,6 +14,10 @@ const (
 	unpacedNotAsked throttle.Reason = "NotAsked"
 	// unpacedPanic: the handler that would have decided failed.
 	unpacedPanic throttle.Reason = "Panic"
+	// unpacedShadow: the mode is Shadow, so the wait is only reported.
+	unpacedShadow throttle.Reason = "Shadow"
+	// unpacedOff: the mode is Off, so there are no limits.
+	unpacedOff throttle.Reason = "Off"
 )
 
 // unpacedTexts say it to people, after the pod's name.

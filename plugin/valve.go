@@ -56,9 +56,9 @@ func (p *pacer) holds() bool { return p.mode() == v1alpha1.ModeEnforce }
 // whyUnheld is the reason to let a start go on where nobody is held.
 func (p *pacer) whyUnheld() throttle.Reason {
 	if p.mode() == v1alpha1.ModeOff {
-		return throttle.Off
+		return unpacedOff
 	}
-	return throttle.Shadow
+	return unpacedShadow
 }
 
 // letGo is the answer to a hook that waits where nobody is held any more. gone is
@@ -136,7 +136,7 @@ func shutOut(t *throttle.Ticket, gone <-chan struct{}) gate.Verdict {
 	if state, _ := t.Status(); state == throttle.Gone || isClosed(gone) {
 		return decided(t, gone)
 	}
-	return gate.Verdict{Reason: throttle.NodeShutdown}
+	return gate.Verdict{Reason: gate.NodeShutdown}
 }
 
 // barredFor is the decision on a start for which no limit could become free.
@@ -155,7 +155,7 @@ func (p *pacer) noGate() string {
 // letUp asks whether a pod may come up to wait near its turn.
 func (p *pacer) letUp(now time.Time, t *throttle.Ticket) throttle.Decision {
 	if p.shutsOut() {
-		return barredFor(throttle.NodeShutdown)
+		return barredFor(gate.NodeShutdown)
 	}
 	return t.Reserve(now, p.options.GateTimeout)
 }

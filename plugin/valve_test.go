@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
@@ -26,7 +27,7 @@ func TestNobodyWaitsAtTheGateOfANodeThatShutsDown(t *testing.T) {
 
 	n.p.shutsDown(true)
 	require.ErrorContains(t, a.result(), "NodeShutdown: the node is being shut down")
-	require.ErrorContains(t, made.launches("app", ctr).result(), string(throttle.NodeShutdown), "its hook comes now")
+	require.ErrorContains(t, made.launches("app", ctr).result(), string(gate.NodeShutdown), "its hook comes now")
 	_, err := up.create("app")
 	require.ErrorContains(t, err, "pod-pacemaker: not started: NodeShutdown (nothing starts any more)")
 	require.ErrorContains(t, n.pod("new").run(), "not started: NodeShutdown")
@@ -37,7 +38,7 @@ func TestNobodyWaitsAtTheGateOfANodeThatShutsDown(t *testing.T) {
 	holder.becomes(throttle.Started, throttle.Ready)
 	assert.Equal(t, throttle.Waiting, waits.is(), "a slot that becomes free starts nobody")
 	_, err = up.create("app")
-	require.ErrorContains(t, err, string(throttle.NodeShutdown), "nor does coming back")
+	require.ErrorContains(t, err, string(gate.NodeShutdown), "nor does coming back")
 }
 
 // Who need not wait starts on such a node as on any other, and so does what belongs to
@@ -64,7 +65,7 @@ func TestAShutdownThatIsCalledOffIsOver(t *testing.T) {
 	p := n.pod("waits").runs()
 	a := p.waitsAtGate("app")
 	n.p.shutsDown(true)
-	require.ErrorContains(t, a.result(), string(throttle.NodeShutdown))
+	require.ErrorContains(t, a.result(), string(gate.NodeShutdown))
 
 	n.p.shutsDown(false)
 	assert.Empty(t, n.p.noGate())

@@ -20,7 +20,7 @@ func (n *node) busy(percent float64) {
 func TestTheAdaptiveLimitIsTheConcurrency(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{Adaptive: &adaptive.Settings{Cores: 3}, StartTimeout: time.Hour})
-	require.True(t, n.l.Watched())
+	require.True(t, n.watched())
 	for i := range 50 {
 		n.attend(fmt.Sprintf("pod-%02d", i))
 	}

@@ -59,7 +59,7 @@ func (p *play) pass(d time.Duration) {
 func (p *play) look() {
 	events, _ := p.l.Drain()
 	for _, e := range events {
-		if e.Kind != throttle.KindAdmitted {
+		if e.State != throttle.Starting {
 			continue
 		}
 		at := p.now.Sub(epoch)
@@ -117,10 +117,10 @@ func neverReady(t *testing.T) {
 	}
 	p.pass(time.Second)
 	p.waits("b-0", throttle.Request{})
-	p.pass(throttle.DefaultMaxWait + throttle.DefaultStartTimeout)
+	p.pass(throttle.Settings{}.WithDefaults().MaxWait + throttle.Settings{}.WithDefaults().StartTimeout)
 	t.Logf("B starts after %s", p.began["b-0"]-time.Second)
 	require.Contains(t, p.began, "b-0")
-	require.LessOrEqual(t, p.began["b-0"], throttle.DefaultStartTimeout, "the first slot that changes hands is B's")
+	require.LessOrEqual(t, p.began["b-0"], throttle.Settings{}.WithDefaults().StartTimeout, "the first slot that changes hands is B's")
 }
 
 func oneHangs(t *testing.T) {

@@ -49,7 +49,7 @@ func TestMaxWaitIsTenMinutesUnlessSet(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{MaxConcurrent: 1, StartTimeout: time.Hour})
 	n.attend("holder", "a")
-	require.Equal(t, t0.Add(DefaultMaxWait), n.pass(0))
+	require.Equal(t, t0.Add(Settings{}.WithDefaults().MaxWait), n.pass(0))
 }
 
 func TestAShorterMaxWaitIsFollowedAtOnce(t *testing.T) {
@@ -103,7 +103,7 @@ func TestExpireAdmitsOneAboveTheLimitAndRefusesTheNext(t *testing.T) {
 	require.Zero(t, d.Ahead)
 	n.requireStarting("holder", "a")
 	n.requireWaiting("b")
-	require.Contains(t, n.kinds(), "Expired/GateExpired b")
+	require.Contains(t, n.kinds(), "Waiting/GateExpired b")
 
 	n.end("a", Ready)
 	require.True(t, b.DeadlineReached(n.now).Admitted)
@@ -183,7 +183,7 @@ func TestAStartThatTakesTooLongIsStuck(t *testing.T) {
 	n.pass(1)
 	n.requireState("a", Started, Stuck)
 	n.requireState("x", Started, Stuck)
-	require.Equal(t, []string{"Ended/Stuck a", "Ended/Stuck x", "Admitted/WithinLimits b"}, n.kinds())
+	require.Equal(t, []string{"Started/Stuck a", "Started/Stuck x", "Starting/WithinLimits b"}, n.kinds())
 	n.end("a", Ready)
 	n.requireState("a", Started, Stuck)
 }
@@ -192,7 +192,7 @@ func TestAStartTakesFiveMinutesAtMostUnlessSet(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{})
 	n.attend("a")
-	require.Equal(t, t0.Add(DefaultStartTimeout), n.pass(0))
+	require.Equal(t, t0.Add(Settings{}.WithDefaults().StartTimeout), n.pass(0))
 }
 
 func TestATicketThatNobodyComesBackForIsAbandoned(t *testing.T) {

@@ -150,12 +150,12 @@ func (l *Limiter) startLocked(at time.Time, t *Ticket, reason Reason, slot bool)
 		l.countPodLocked(p)
 	}
 	close(t.decided)
-	l.happenedLocked(Event{Kind: KindAdmitted, Time: at, Reason: reason, Took: max(0, at.Sub(t.arrived))}, t)
+	l.happenedLocked(Event{State: Starting, Time: at, Reason: reason, Took: max(0, at.Sub(t.arrived))}, t)
 }
 
 // endLocked ends a ticket once.
 func (l *Limiter) endLocked(now time.Time, t *Ticket, reason Reason) {
-	e := Event{Kind: KindEnded, Time: now, Reason: reason}
+	e := Event{Time: now, Reason: reason}
 	was := t.state
 	switch was {
 	case Waiting:
@@ -169,7 +169,7 @@ func (l *Limiter) endLocked(now time.Time, t *Ticket, reason Reason) {
 	default:
 		return
 	}
-	t.reason, t.ended = reason, now
+	t.reason, t.ended, e.State = reason, now, t.state
 	t.flow.tickets--
 	l.leaveGroupsLocked(t, was, now)
 	l.rememberLocked(t)

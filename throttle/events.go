@@ -5,26 +5,17 @@ import "time"
 // maxEvents bounds the events that nobody has drained yet.
 const maxEvents = 10_000
 
-// Kind is what happened to a ticket.
-type Kind string
-
-// The kinds of events.
-const (
-	KindJoined   Kind = "Joined"   // it joined the queue
-	KindAdmitted Kind = "Admitted" // it was admitted; Took is how long it waited
-	KindExpired  Kind = "Expired"  // a wait for it ended without a decision
-	KindEnded    Kind = "Ended"    // it ended; Took is how long it held its slot
-)
-
-// Event is one thing that happened to a ticket. Events are a record: to change
-// one changes nothing.
+// Event is one thing that happened to a ticket.
 type Event struct {
-	Kind   Kind
+	// State is that of the ticket from then on. Waiting: it joined the queue, or, with the
+	// reason GateExpired, a process stopped waiting for it without a decision.
+	State  State
 	Time   time.Time
 	Ticket *Ticket
+	// Reason is why; empty where it joined.
 	Reason Reason
-	// Took is in the sense of Kind; zero where that has none, and for a ticket that
-	// ended while it waited.
+	// Took is how long a ticket that is Starting waited, and how long one that was Starting
+	// did; else zero.
 	Took time.Duration
 	// Waiting and Starting are how many there were after it happened; starts
 	// without a slot are not counted.

@@ -20,12 +20,12 @@ func TestEventsTellTheLifeOfAStart(t *testing.T) {
 	events, lost := n.l.Drain()
 	require.Zero(t, lost)
 	require.Equal(t, []Event{
-		{Kind: KindJoined, Time: at(0), Ticket: a, Waiting: 1},
-		{Kind: KindAdmitted, Time: at(0), Ticket: a, Reason: WithinLimits, Starting: 1},
-		{Kind: KindJoined, Time: at(0), Ticket: b, Waiting: 1, Starting: 1},
-		{Kind: KindEnded, Time: at(3), Ticket: a, Reason: Ready, Took: 3 * time.Second, Waiting: 1},
-		{Kind: KindAdmitted, Time: at(3), Ticket: b, Reason: WithinLimits, Took: 3 * time.Second, Starting: 1},
-		{Kind: KindEnded, Time: at(5), Ticket: b, Reason: Deleted, Took: 2 * time.Second},
+		{State: Waiting, Time: at(0), Ticket: a, Waiting: 1},
+		{State: Starting, Time: at(0), Ticket: a, Reason: WithinLimits, Starting: 1},
+		{State: Waiting, Time: at(0), Ticket: b, Waiting: 1, Starting: 1},
+		{State: Started, Time: at(3), Ticket: a, Reason: Ready, Took: 3 * time.Second, Waiting: 1},
+		{State: Starting, Time: at(3), Ticket: b, Reason: WithinLimits, Took: 3 * time.Second, Starting: 1},
+		{State: Gone, Time: at(5), Ticket: b, Reason: Deleted, Took: 2 * time.Second},
 	}, events)
 	events, _ = n.l.Drain()
 	require.Empty(t, events, "each is given once")

@@ -114,5 +114,5 @@ func TestWithoutLoansAJamLastsUntilItsStartsAreStuck(t *testing.T) {
 	k, database := jam(t, 1, 10, Settings{MaxConcurrent: 2, NoProgressAfter: -1})
 	k.run()
 	require.Zero(t, k.admitted[SlotLent])
-	require.Greater(t, database.began.Sub(t0), DefaultStartTimeout/2)
+	require.Greater(t, database.began.Sub(t0), Settings{}.WithDefaults().StartTimeout/2)
 }

@@ -182,16 +182,17 @@ func (k *kubelet) happened() {
 	events, _ := k.l.Drain()
 	for _, e := range events {
 		p := k.pods[e.Ticket.UID()]
-		switch e.Kind {
-		case KindAdmitted:
+		switch e.State {
+		case Starting:
 			k.admitted[e.Reason]++
 			k.begin(p, e.Ticket)
-		case KindEnded:
+		case Started, Gone:
 			p.started, p.ended = true, k.now
 			k.left--
-		case KindExpired:
-			k.expired++
-		case KindJoined:
+		case Waiting:
+			if e.Reason == GateExpired {
+				k.expired++
+			}
 		}
 	}
 	k.mostAbove = max(k.mostAbove, k.l.slotsLocked()-k.l.capacityLocked())

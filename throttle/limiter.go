@@ -192,7 +192,7 @@ func (l *Limiter) joinLocked(now time.Time, r Request) *Ticket {
 	l.queue.insert(t)
 	t.flow.tickets++
 	l.askedLocked(now, t)
-	l.happenedLocked(Event{Kind: KindJoined, Time: now}, t)
+	l.happenedLocked(Event{State: Waiting, Time: now}, t)
 	return t
 }
 

@@ -26,7 +26,7 @@ const (
 // also over a time without one, so that a change of the configuration is no free burst; so
 // are debts, loans and what the adaptive limit learned.
 func (l *Limiter) setLimitsLocked(now time.Time, s Settings) {
-	l.settings = s.withDefaults()
+	l.settings = s.WithDefaults()
 	l.setAdaptiveLocked()
 	l.setLimitLocked()
 	if s.FillEvery <= 0 {

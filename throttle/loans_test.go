@@ -31,7 +31,7 @@ func TestASlotIsLentWhenNoStartMakesProgress(t *testing.T) {
 	require.Equal(t, []int{2, 1}, []int{s.Limit, s.Lent})
 	require.Equal(t, Held{Reason: Concurrency, Measured: 3, Threshold: 3}, s.Held)
 	require.Equal(t, t0, s.Starting[0].StalledSince)
-	require.Contains(t, n.kinds(), "Admitted/SlotLent c")
+	require.Contains(t, n.kinds(), "Starting/SlotLent c")
 }
 
 func TestNothingIsLentWhileAnyStartMakesProgress(t *testing.T) {

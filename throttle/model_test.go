@@ -290,17 +290,19 @@ func (o *oracle) judge(reached *modelPod) {
 	require.Zero(o.t, lost)
 	for _, e := range events {
 		p := o.pods[e.Ticket.UID()]
-		o.say("-> %s %s %s", e.Kind, e.Reason, p.uid)
-		switch e.Kind {
-		case throttle.KindAdmitted:
+		o.say("-> %s %s %s", e.State, e.Reason, p.uid)
+		switch e.State {
+		case throttle.Starting:
 			o.judgeAdmission(p, e.Reason, reached)
 			o.pays()
 			p.state, p.admitted, p.slot, p.runs, p.ready = throttle.Starting, o.now, true, true, false
-		case throttle.KindEnded:
+		case throttle.Started, throttle.Gone:
 			o.ended(p, e)
-		case throttle.KindExpired:
-			require.Same(o.t, reached, p)
-		case throttle.KindJoined:
+		case throttle.Waiting:
+			if e.Reason != "" {
+				require.Equal(o.t, throttle.GateExpired, e.Reason)
+				require.Same(o.t, reached, p)
+			}
 		}
 		require.Equal(o.t, len(o.in(throttle.Waiting)), e.Waiting)
 		require.Equal(o.t, len(o.in(throttle.Starting)), e.Starting)

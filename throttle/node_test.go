@@ -84,17 +84,40 @@ func decided(t *Ticket) bool {
 	}
 }
 
-// kinds gives "kind/reason uid" of what happened since the last call.
+// kinds gives "state/reason uid" of what happened since the last call.
 func (n *node) kinds() (all []string) {
 	n.t.Helper()
 	events, lost := n.l.Drain()
 	require.Zero(n.t, lost)
 	for _, e := range events {
-		s := string(e.Kind)
+		s := string(e.State)
 		if e.Reason != "" {
 			s += "/" + string(e.Reason)
 		}
 		all = append(all, s+" "+e.Ticket.UID())
 	}
 	return all
+}
+
+// busyWith says what Busy tells, in a word.
+func (n *node) busyWith() string {
+	starting, waiting := n.l.Busy(n.now)
+	switch {
+	case waiting:
+		return "waiting"
+	case starting:
+		return "starting"
+	default:
+		return "idle"
+	}
+}
+
+// watched tells whether any limit asks for signals.
+func (n *node) watched() bool {
+	for signal := range numSignals {
+		if n.l.settings.Watches(signal) {
+			return true
+		}
+	}
+	return false
 }

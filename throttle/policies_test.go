@@ -163,11 +163,11 @@ func TestAHeldGroupBlocksNobodyElse(t *testing.T) {
 	require.Zero(t, v.Ahead)
 	require.Equal(t, Concurrency, v.Reason)
 	v, _ = n.l.View(n.now, "held0")
-	require.Equal(t, []any{PolicyStarting, DefaultMaxWait}, []any{v.Reason, v.Expected})
+	require.Equal(t, []any{PolicyStarting, Settings{}.WithDefaults().MaxWait}, []any{v.Reason, v.Expected})
 	require.Equal(t, "t1/: 0 of 0 pods", heldText(v.Held))
-	require.Equal(t, DemandWaiting, n.l.Demand(n.now))
+	require.Equal(t, "waiting", n.busyWith())
 	n.end("a", Ready)
-	require.Equal(t, DemandStarting, n.l.Demand(n.now), "no signal helps those that wait")
+	require.Equal(t, "starting", n.busyWith(), "no signal helps those that wait")
 }
 
 func TestGroupsOfOnePolicyHaveCountersOfTheirOwn(t *testing.T) {

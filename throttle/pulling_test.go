@@ -34,11 +34,11 @@ func TestAPlaceToPullIsGivenBackOnce(t *testing.T) {
 		"deleted":                 func(n *node, a *Ticket) { a.End(n.now, Deleted) },
 		"exempt":                  func(n *node, a *Ticket) { a.StartExempt(n.now) },
 		"found":                   func(n *node, _ *Ticket) { n.l.Adopt(n.now, Request{UID: "a"}, n.now) },
-		"it takes too long":       func(n *node, _ *Ticket) { n.pass(DefaultStartTimeout) },
+		"it takes too long":       func(n *node, _ *Ticket) { n.pass(Settings{}.WithDefaults().StartTimeout) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			n := newNode(t, Settings{MaxConcurrent: 1, StartTimeout: DefaultStartTimeout, MaxPulling: 1})
+			n := newNode(t, Settings{MaxConcurrent: 1, StartTimeout: Settings{}.WithDefaults().StartTimeout, MaxPulling: 1})
 			n.attend("holder")
 			a := n.join("a")
 			require.True(t, a.Reserve(n.now, waitable).Admitted)

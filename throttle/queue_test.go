@@ -191,7 +191,7 @@ func TestAnEarlierArrivalMovesAWaitingTicket(t *testing.T) {
 	n.l.Join(n.now, Request{UID: "b", Arrived: t0.Add(-time.Minute)})
 	n.l.Join(n.now, Request{UID: "b", Arrived: t0.Add(time.Second)}) // no later one
 	n.requireWaiting("b", "a")
-	require.Equal(t, t0.Add(DefaultStartTimeout), n.pass(0))
+	require.Equal(t, t0.Add(Settings{}.WithDefaults().StartTimeout), n.pass(0))
 	n.l.Join(n.now, Request{UID: "a", Arrived: t0.Add(-2 * time.Hour)})
 	n.pass(0)
 	n.requireState("a", Starting, MaxWait)

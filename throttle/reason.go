@@ -51,14 +51,6 @@ const (
 	GateExpired Reason = "GateExpired"
 )
 
-// Reasons that the limiter itself never gives: why a start goes on, or does not, whatever
-// the limits say.
-const (
-	NodeShutdown Reason = "NodeShutdown" // the node is being shut down, so nothing starts that has to wait
-	Shadow       Reason = "Shadow"       // the mode is Shadow, so the wait is only reported
-	Off          Reason = "Off"          // the mode is Off, so there are no limits
-)
-
 // State is where a ticket stands in the life of a start.
 type State string
 

@@ -6,14 +6,6 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/adaptive"
 )
 
-// Defaults of [Settings].
-const (
-	DefaultMaxWait         = 10 * time.Minute
-	DefaultStartTimeout    = 5 * time.Minute
-	DefaultMinUtilization  = 70.0 // percent
-	DefaultNoProgressAfter = 10 * time.Second
-)
-
 // Settings say what the limiter holds a start for. The zero value holds
 // nothing. A Settings is a value: the limiter keeps a copy.
 type Settings struct {
@@ -26,26 +18,26 @@ type Settings struct {
 	// quiet time. Below 1 it counts as 1. Without FillEvery it means nothing.
 	Burst int
 	// MaxWait is how long a pod waits before it is admitted over the limit. Zero
-	// or less: DefaultMaxWait. Where Request.MaxWait is less, that counts.
+	// or less: 10 minutes. Where Request.MaxWait is less, that counts.
 	MaxWait time.Duration
 	// NoFairness: the order of pods of the same priority is that of their arrival, whatever
 	// flow they are of.
 	NoFairness bool
 	// StartTimeout is how long a start may hold its slot. Zero or less:
-	// DefaultStartTimeout.
+	// 5 minutes.
 	StartTimeout time.Duration
 	// Signals hold a start back while a signal, with what the starts since it was measured
 	// owe, is not below its bound.
 	Signals SignalLimits
 	// MinUtilization is the CPU use in percent from which the bound on SignalCPUPressure
 	// counts: below it, the pressure comes from processes that are held back by their own
-	// CPU limit. Zero: DefaultMinUtilization. Below zero: it always counts.
+	// CPU limit. Zero: 70. Below zero: it always counts.
 	MinUtilization float64
 	// MaxPulling is the number of pods between the sandbox and the first container
 	// at a time: they pull images. Zero or less: no limit.
 	MaxPulling int
 	// NoProgressAfter is how long every start under way has to make no progress
-	// until a slot is lent to another. Zero: DefaultNoProgressAfter. Below zero:
+	// until a slot is lent to another. Zero: 10 seconds. Below zero:
 	// none is lent.
 	NoProgressAfter time.Duration
 	// Adaptive finds the number of starts at a time from the signals; nil: it does
@@ -67,19 +59,19 @@ type SignalLimit struct {
 	Increment float64
 }
 
-// withDefaults gives the settings that these mean.
-func (s Settings) withDefaults() Settings {
+// WithDefaults gives the settings that these mean.
+func (s Settings) WithDefaults() Settings {
 	if s.MaxWait <= 0 {
-		s.MaxWait = DefaultMaxWait
+		s.MaxWait = 10 * time.Minute
 	}
 	if s.StartTimeout <= 0 {
-		s.StartTimeout = DefaultStartTimeout
+		s.StartTimeout = 5 * time.Minute
 	}
 	if s.NoProgressAfter == 0 {
-		s.NoProgressAfter = DefaultNoProgressAfter
+		s.NoProgressAfter = 10 * time.Second
 	}
 	if s.MinUtilization == 0 {
-		s.MinUtilization = DefaultMinUtilization
+		s.MinUtilization = 70
 	}
 	return s
 }

@@ -2,6 +2,7 @@ package throttle
 
 import (
 	"math"
+	"slices"
 	"time"
 )
 
@@ -57,60 +58,31 @@ type Reading struct {
 // measured has the zero Reading, and opens its limit.
 type Signals [numSignals]Reading
 
-// Demand says how eagerly the signals are to be measured.
-type Demand int
-
-// The demands, in rising order.
-const (
-	// DemandIdle: nothing starts, and nobody waits.
-	DemandIdle Demand = iota
-	// DemandStarting: something starts, and nobody waits.
-	DemandStarting
-	// DemandWaiting: somebody waits who is present, or may be back soon.
-	DemandWaiting
-)
-
 // backWithin is how long after the last one came others are expected: kubelet comes
 // back to what was refused within 15 seconds. Of those that wait for longer without
 // anybody coming, nobody knows when that will be.
 const backWithin = 30 * time.Second
 
-// Demand gives how eagerly to measure at now. It may have risen whenever
-// [Limiter.Changed] tells of something; it falls by itself. To one that a group holds the
-// signals make no difference.
-func (l *Limiter) Demand(now time.Time) Demand {
+// Busy tells whether anything starts, and whether anybody waits who has a waiter or may
+// soon have one. Of one that a group holds, nobody knows how long that lasts: it does not
+// count. waiting may become true whenever [Limiter.Changed] tells of something; it becomes
+// false by itself.
+func (l *Limiter) Busy(now time.Time) (starting, waiting bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	s := l.scanLocked()
-	for _, t := range l.queue.arrivals {
-		if (t.waiters > 0 || now.Sub(t.seen) < backWithin) && s.holds(t).none() {
-			return DemandWaiting
-		}
-	}
-	if len(l.inFlight) > 0 {
-		return DemandStarting
-	}
-	return DemandIdle
+	waiting = slices.ContainsFunc(l.queue.arrivals, func(t *Ticket) bool {
+		return (t.waiters > 0 || now.Sub(t.seen) < backWithin) && s.holds(t).none()
+	})
+	return len(l.inFlight) > 0, waiting
 }
 
 // askedLocked says that the ticket was asked for.
 func (l *Limiter) askedLocked(now time.Time, t *Ticket) {
 	if now.Sub(t.seen) >= backWithin {
-		l.changedLocked() // the demand may rise
+		l.changedLocked() // Busy may tell of it
 	}
 	t.seen = now
-}
-
-// Watched tells whether any setting in force needs the signals.
-func (l *Limiter) Watched() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for s := range numSignals {
-		if l.settings.Watches(s) {
-			return true
-		}
-	}
-	return false
 }
 
 // valueAt gives the value of a signal; false: nobody knows it.

@@ -62,7 +62,7 @@ func TestASignalHoldsStartsBackUntilItIsBelowItsBound(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			n := newNode(t, c.settings)
-			require.True(t, n.l.Watched())
+			require.True(t, n.watched())
 			n.measure(c.signal, 80)
 			d := n.join("a").TryStart(n.now)
 			require.False(t, d.Admitted)
@@ -207,25 +207,25 @@ func TestTakesAreForgotten(t *testing.T) {
 	require.LessOrEqual(t, len(n.l.debts.times), 302)
 }
 
-func TestDemandSaysHowEagerlyToMeasure(t *testing.T) {
+func TestBusySaysWhetherAnythingStartsOrWaits(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{MaxConcurrent: 1})
-	require.False(t, n.l.Watched())
-	require.Equal(t, DemandIdle, n.l.Demand(n.now))
+	require.False(t, n.watched())
+	require.Equal(t, "idle", n.busyWith())
 	n.attend("a")
-	require.Equal(t, DemandStarting, n.l.Demand(n.now))
+	require.Equal(t, "starting", n.busyWith())
 	n.join("b")
-	require.Equal(t, DemandWaiting, n.l.Demand(n.now))
+	require.Equal(t, "waiting", n.busyWith())
 	n.end("b", Deleted)
 	n.join("x").StartExempt(n.now)
 	n.end("a", Ready)
-	require.Equal(t, DemandStarting, n.l.Demand(n.now), "a start without a slot")
+	require.Equal(t, "starting", n.busyWith(), "a start without a slot")
 	n.end("x", Ready)
-	require.Equal(t, DemandIdle, n.l.Demand(n.now))
+	require.Equal(t, "idle", n.busyWith())
 }
 
 // Pods that nobody comes back for are not waited for at four samples a second.
-func TestWhileNobodyComesTheDemandFalls(t *testing.T) {
+func TestWhileNobodyComesNobodyWaits(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{MaxConcurrent: 1, StartTimeout: time.Hour, MaxWait: time.Hour})
 	n.attend("holder")
@@ -233,9 +233,9 @@ func TestWhileNobodyComesTheDemandFalls(t *testing.T) {
 	lull := func() {
 		t.Helper()
 		n.pass(backWithin - 1)
-		require.Equal(t, DemandWaiting, n.l.Demand(n.now))
+		require.Equal(t, "waiting", n.busyWith())
 		n.pass(1)
-		require.Equal(t, DemandStarting, n.l.Demand(n.now))
+		require.Equal(t, "starting", n.busyWith())
 		select {
 		case <-n.l.Changed():
 		default:
@@ -249,7 +249,7 @@ func TestWhileNobodyComesTheDemandFalls(t *testing.T) {
 		"leaves":     func() { absent.Wait(n.now); n.pass(time.Minute); absent.StopWaiting(n.now) },
 	} {
 		come()
-		require.Equal(t, DemandWaiting, n.l.Demand(n.now), name)
+		require.Equal(t, "waiting", n.busyWith(), name)
 		select {
 		case <-n.l.Changed():
 		default:
@@ -259,12 +259,12 @@ func TestWhileNobodyComesTheDemandFalls(t *testing.T) {
 	}
 	absent.Wait(n.now)
 	n.pass(10 * backWithin)
-	require.Equal(t, DemandWaiting, n.l.Demand(n.now), "it is there")
+	require.Equal(t, "waiting", n.busyWith(), "it is there")
 	absent.End(n.now, Deleted)
 	n.end("holder", Ready)
 	n.join("absent")
 	n.pass(backWithin)
-	require.Equal(t, DemandIdle, n.l.Demand(n.now))
+	require.Equal(t, "idle", n.busyWith())
 }
 
 func TestSignalsHaveTheNamesOfTheSettings(t *testing.T) {

@@ -21,7 +21,7 @@ func TestSnapshotShowsAllThatWaitsAndStarts(t *testing.T) {
 	held := Held{Reason: Concurrency, Measured: 1, Threshold: 1}
 	now, pace := t0.Add(21*time.Second), 21*time.Second // the age of a, the oldest
 	require.Equal(t, Snapshot{
-		Settings: s.withDefaults(), Held: held, Opens: time.Time{}, Pace: pace, Limit: 1,
+		Settings: s.WithDefaults(), Held: held, Opens: time.Time{}, Pace: pace, Limit: 1,
 		Waiting: []TicketView{
 			{
 				UID: "b", Name: "ns/b", State: Waiting, Reason: Concurrency, Held: held,

@@ -292,7 +292,7 @@ func (t *Ticket) DeadlineReached(now time.Time) Decision {
 	}
 	d := l.refusalLocked(now, t)
 	d.Reason = GateExpired
-	l.happenedLocked(Event{Kind: KindExpired, Time: now, Reason: GateExpired}, t)
+	l.happenedLocked(Event{State: Waiting, Time: now, Reason: GateExpired}, t)
 	return d
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
 
@@ -38,7 +39,7 @@ func HeldText(h throttle.Held) string {
 		return fmt.Sprintf("%s %.0f%%%s of %g%%", signalNames[h.Signal], h.Measured-h.Owed, owedText(h, "%.0f%%"), h.Threshold)
 	case throttle.PolicyStarting, throttle.PolicyRunning, throttle.PolicyPacer, throttle.PolicyClaim, throttle.Unadmittable:
 		return policyText(h)
-	case throttle.NodeShutdown:
+	case gate.NodeShutdown:
 		return "nothing starts any more"
 	case throttle.Deleted:
 		return "the pod is deleted"

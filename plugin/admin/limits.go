@@ -1,8 +1,6 @@
 package admin
 
 import (
-	"time"
-
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
 
@@ -56,12 +54,13 @@ type SignalLimit struct {
 
 // NewLimits gives the limits that the settings mean.
 func NewLimits(s throttle.Settings) Limits {
+	s = s.WithDefaults()
 	l := Limits{
 		MaxConcurrent:       max(0, s.MaxConcurrent),
 		MaxPulling:          max(0, s.MaxPulling),
 		Signals:             signalLimits(s),
-		MaxWaitSeconds:      seconds(orDefault(s.MaxWait, throttle.DefaultMaxWait)),
-		StartTimeoutSeconds: seconds(orDefault(s.StartTimeout, throttle.DefaultStartTimeout)),
+		MaxWaitSeconds:      seconds(s.MaxWait),
+		StartTimeoutSeconds: seconds(s.StartTimeout),
 	}
 	if a := s.Adaptive; a != nil {
 		l.Adaptive = &AdaptiveLimit{Min: max(1, a.Min), Max: max(0, a.Max), TargetPressure: max(0, a.TargetPressure)}
@@ -71,12 +70,9 @@ func NewLimits(s throttle.Settings) Limits {
 	}
 	if s.Signals[throttle.SignalCPUPressure].Max > 0 {
 		l.MinUtilization = max(0, s.MinUtilization)
-		if s.MinUtilization == 0 {
-			l.MinUtilization = throttle.DefaultMinUtilization
-		}
 	}
 	if s.NoProgressAfter >= 0 {
-		l.NoProgressAfterSeconds = seconds(orDefault(s.NoProgressAfter, throttle.DefaultNoProgressAfter))
+		l.NoProgressAfterSeconds = seconds(s.NoProgressAfter)
 	}
 	return l
 }
@@ -94,11 +90,4 @@ func signalLimits(s throttle.Settings) (limits []SignalLimit) {
 // Any tells whether any limit is set.
 func (l Limits) Any() bool {
 	return l.MaxConcurrent > 0 || l.Adaptive != nil || l.FillEverySeconds > 0 || l.MaxPulling > 0 || len(l.Signals) > 0
-}
-
-func orDefault(d, def time.Duration) time.Duration {
-	if d > 0 {
-		return d
-	}
-	return def
 }

@@ -91,7 +91,7 @@ func TestStatusOfAnIdleNodeHasEmptyLists(t *testing.T) {
 	assert.Nil(t, s.HeldBy)
 	assert.Zero(t, s.Limits.MaxConcurrent)
 	assert.Zero(t, s.Limits.FillEverySeconds)
-	assert.InDelta(t, throttle.DefaultMaxWait.Seconds(), float64(s.Limits.MaxWaitSeconds), 0)
+	assert.InDelta(t, 600, float64(s.Limits.MaxWaitSeconds), 0)
 	text, err := json.Marshal(s)
 	require.NoError(t, err)
 	assert.Contains(t, string(text), `"starting":[],"waiting":[],"ended":[]`)

@@ -22,7 +22,7 @@ type Verdict struct {
 	Reason throttle.Reason
 }
 
-// The reasons that only the gate has.
+// The reasons that the limiter never gives.
 const (
 	// Replaced: nothing starts, for a newer hook waits for the same container.
 	Replaced throttle.Reason = "Replaced"
@@ -30,15 +30,17 @@ const (
 	NotUnderstood throttle.Reason = "NotUnderstood"
 	// NodePressure: the pod waits by being refused, for kubelet may evict it.
 	NodePressure throttle.Reason = "NodePressure"
+	// NodeShutdown: the node is being shut down, and nothing starts that has to wait.
+	NodeShutdown throttle.Reason = "NodeShutdown"
 )
 
 // words are what the reader of the pod's events is told beside the reason.
 var words = map[throttle.Reason]string{
-	throttle.Deleted:      "the pod was deleted while it waited for its turn to start",
-	throttle.NodeShutdown: "the node is being shut down",
-	NodePressure:          "the node is short of memory, disk or process IDs: kubelet could not evict a pod that waits here; it keeps its place in the queue, and kubelet tries again",
-	Replaced:              "a newer attempt to start this container waits in its place",
-	throttle.GateExpired:  "its turn to start did not come in time; it keeps its place in the queue, and the kubelet tries again",
+	throttle.Deleted:     "the pod was deleted while it waited for its turn to start",
+	NodeShutdown:         "the node is being shut down",
+	NodePressure:         "the node is short of memory, disk or process IDs: kubelet could not evict a pod that waits here; it keeps its place in the queue, and kubelet tries again",
+	Replaced:             "a newer attempt to start this container waits in its place",
+	throttle.GateExpired: "its turn to start did not come in time; it keeps its place in the queue, and the kubelet tries again",
 }
 
 // answer is the line that carries v.

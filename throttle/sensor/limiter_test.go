@@ -29,7 +29,7 @@ func start(s throttle.Signals) throttle.Decision {
 func assertThrottled(t *testing.T, s throttle.Signals) {
 	t.Helper()
 	assert.Greater(t, s[throttle.SignalCPUPressure].Value, 50.0)
-	assert.Less(t, s[throttle.SignalCPU].Value, throttle.DefaultMinUtilization)
+	assert.Less(t, s[throttle.SignalCPU].Value, throttle.Settings{}.WithDefaults().MinUtilization)
 }
 
 func TestAThrottledContainerHoldsNoStart(t *testing.T) {

@@ -21,12 +21,12 @@ const (
 	idleEvery = 10 * time.Second
 )
 
-// Limiter is what a Sampler measures for; a *throttle.Limiter is one.
+// Limiter is what a Sampler measures for.
 type Limiter interface {
 	// Watched tells whether any limit asks for signals.
 	Watched() bool
-	// Demand tells how eagerly to measure at now.
-	Demand(now time.Time) throttle.Demand
+	// Busy tells whether anything starts or waits now.
+	Busy(now time.Time) (starting, waiting bool)
 	// Observe takes the signals of now.
 	Observe(now time.Time, s throttle.Signals)
 }
@@ -67,7 +67,7 @@ func (s *Sampler) SetWindow(window time.Duration) {
 	s.history.window = window
 }
 
-// Wake makes Run look at the limiter's demand. Call it when that may have risen;
+// Wake makes Run look at the limiter. Call it when something may wait or start;
 // it costs next to nothing and does not block.
 func (s *Sampler) Wake() {
 	select {
@@ -113,11 +113,11 @@ func (s *Sampler) step(now time.Time) time.Duration {
 
 // interval is the time between two samples for the limiter.
 func (s *Sampler) interval(now time.Time) time.Duration {
-	demand := s.limiter.Demand(now)
+	starting, waiting := s.limiter.Busy(now)
 	switch {
-	case demand == throttle.DemandWaiting || !s.complete:
+	case waiting || !s.complete:
 		return waitingEvery
-	case demand == throttle.DemandStarting:
+	case starting:
 		return startingEvery
 	default:
 		return idleEvery

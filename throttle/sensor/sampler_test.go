@@ -13,10 +13,15 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
 
+// demand is what a limiter says of those that start and wait.
+type demand struct{ starting, waiting bool }
+
+var idle, starting, waiting = demand{}, demand{starting: true}, demand{starting: true, waiting: true}
+
 // client is a limiter that notes what it is told.
 type client struct {
 	mu      sync.Mutex
-	demand  throttle.Demand
+	demand  demand
 	watched bool
 	times   []time.Time
 	last    throttle.Signals
@@ -28,10 +33,10 @@ func (c *client) Watched() bool {
 	return c.watched
 }
 
-func (c *client) Demand(time.Time) throttle.Demand {
+func (c *client) Busy(time.Time) (starting, waiting bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.demand
+	return c.demand.starting, c.demand.waiting
 }
 
 func (c *client) Observe(now time.Time, s throttle.Signals) {
@@ -40,7 +45,7 @@ func (c *client) Observe(now time.Time, s throttle.Signals) {
 	c.times, c.last = append(c.times, now), s
 }
 
-func (c *client) set(watched bool, d throttle.Demand) {
+func (c *client) set(watched bool, d demand) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.watched, c.demand = watched, d
@@ -63,7 +68,7 @@ type running struct {
 }
 
 // run gives f a Sampler that runs, its /proc and its limiter.
-func run(t *testing.T, watched bool, d throttle.Demand, f func(t *testing.T, r running)) {
+func run(t *testing.T, watched bool, d demand, f func(t *testing.T, r running)) {
 	t.Helper()
 	t.Parallel()
 	tr := newTree(t)
@@ -90,12 +95,12 @@ func (r running) pass(d time.Duration) {
 func TestTheMoreEagerTheDemandTheMoreSamples(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		demand throttle.Demand
+		demand demand
 		every  time.Duration
 	}{
-		"waiting":  {throttle.DemandWaiting, 250 * time.Millisecond},
-		"starting": {throttle.DemandStarting, 500 * time.Millisecond},
-		"idle":     {throttle.DemandIdle, 10 * time.Second},
+		"waiting":  {waiting, 250 * time.Millisecond},
+		"starting": {starting, 500 * time.Millisecond},
+		"idle":     {idle, 10 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			run(t, true, c.demand, func(t *testing.T, r running) {
@@ -116,11 +121,11 @@ func TestTheMoreEagerTheDemandTheMoreSamples(t *testing.T) {
 }
 
 func TestASampleComesAtOnceWhenDemandRises(t *testing.T) {
-	run(t, true, throttle.DemandIdle, func(t *testing.T, r running) {
+	run(t, true, idle, func(t *testing.T, r running) {
 		r.tree.ticks(1, 1, 0)
 		r.pass(13 * time.Second)
 		r.to.told()
-		r.to.set(true, throttle.DemandWaiting)
+		r.to.set(true, waiting)
 		r.Wake()
 		synctest.Wait()
 		told := r.to.told()
@@ -137,24 +142,24 @@ func TestASampleComesAtOnceWhenDemandRises(t *testing.T) {
 }
 
 func TestWhereNoLimitAsksNothingIsMeasured(t *testing.T) {
-	run(t, false, throttle.DemandWaiting, func(t *testing.T, r running) {
+	run(t, false, waiting, func(t *testing.T, r running) {
 		r.pass(24 * time.Hour)
 		assert.Empty(t, r.to.told())
-		r.to.set(true, throttle.DemandIdle)
+		r.to.set(true, idle)
 		r.Wake()
 		r.pass(0)
 		assert.Len(t, r.to.told(), 1)
 		r.tree.ticks(1, 1, 0)
 		r.pass(time.Second)
 		assert.Len(t, r.to.told(), 1)
-		r.to.set(false, throttle.DemandWaiting)
+		r.to.set(false, waiting)
 		r.pass(24 * time.Hour)
 		assert.Empty(t, r.to.told())
 	})
 }
 
 func TestSignalsAreMeasuredOverTheWindow(t *testing.T) {
-	run(t, true, throttle.DemandWaiting, func(t *testing.T, r running) {
+	run(t, true, waiting, func(t *testing.T, r running) {
 		r.tree.write("loadavg", "3.25 2.00 1.00 4/100 77\n")
 		for i := 1; i <= 12; i++ {
 			s := float64(i) / 4
@@ -189,7 +194,7 @@ func TestSignalsAreMeasuredOverTheWindow(t *testing.T) {
 }
 
 func TestABlindSignalOpensAloneAndRecovers(t *testing.T) {
-	run(t, true, throttle.DemandWaiting, func(t *testing.T, r running) {
+	run(t, true, waiting, func(t *testing.T, r running) {
 		ticks := 0.0
 		pass := func() throttle.Signals {
 			ticks++
@@ -224,7 +229,7 @@ func TestARootThatComesLater(t *testing.T) {
 }
 
 func TestWhoeverAsksGetsSignals(t *testing.T) {
-	run(t, false, throttle.DemandIdle, func(t *testing.T, r running) {
+	run(t, false, idle, func(t *testing.T, r running) {
 		begin := time.Now()
 		go func() {
 			time.Sleep(100 * time.Millisecond)
@@ -252,7 +257,7 @@ func TestWhoeverAsksGetsSignals(t *testing.T) {
 }
 
 func TestQuestionsDoNotKeepTheLimiterWaiting(t *testing.T) {
-	run(t, true, throttle.DemandWaiting, func(t *testing.T, r running) {
+	run(t, true, waiting, func(t *testing.T, r running) {
 		r.to.told()
 		begin := time.Now()
 		for i := range 100 {

@@ -60,7 +60,7 @@ func (n *node) admitted(now time.Time) {
 	n.limiter.Advance(now)
 	events, _ := n.limiter.Drain()
 	for _, e := range events {
-		if e.Kind != throttle.KindAdmitted {
+		if e.State != throttle.Starting {
 			continue
 		}
 		p := n.byTicket[e.Ticket]
