@@ -9,7 +9,7 @@ import (
 type candidates struct {
 	next    *Ticket // by the order of the queue
 	overdue *Ticket // by that of the deadlines, of those whose MaxWait is over
-	held    hold    // what holds overdue, or of
+	held    bool    // a group holds overdue
 }
 
 // candidatesLocked goes through the queue once. The next start is that of the first band
@@ -23,7 +23,7 @@ type candidates struct {
 // Whether the limits of the node allow a start is asked afterwards: they hold all alike.
 // Where it is asked of one ticket, that is the only one whose deadline is over; nil: all.
 func (l *Limiter) candidatesLocked(now time.Time, of *Ticket) (c candidates) {
-	s := l.scanLocked()
+	l.beginScanLocked()
 	for _, t := range l.orderLocked() {
 		waits := t.waiters > 0
 		due := waits && (t == of || of == nil && !now.Before(t.due))
@@ -33,18 +33,18 @@ func (l *Limiter) candidatesLocked(now time.Time, of *Ticket) (c candidates) {
 		if !waits && (t.pod == nil || !now.Before(t.expectedBy)) {
 			continue
 		}
-		h := s.holds(t)
+		h := t.groupHold()
 		if waits && !h.none() && l.lendToGroupLocked(now, h) {
-			h = s.holds(t)
+			h = t.groupHold()
 		}
 		if due && !h.byRunning() && (c.overdue == nil || l.moreUrgentLocked(t, c.overdue)) {
-			c.overdue, c.held = t, h
+			c.overdue, c.held = t, !h.none()
 		}
 		switch {
 		case !h.none():
-			s.stop(h)
+			h.close()
 		case !waits:
-			s.keep(t)
+			t.pod.keepRunning(nil)
 		case c.next == nil || (byBand(c.next, t) == 0 && l.fairerLocked(t, c.next)):
 			c.next = t
 		}
@@ -53,8 +53,12 @@ func (l *Limiter) candidatesLocked(now time.Time, of *Ticket) (c candidates) {
 }
 
 // moreUrgentLocked is the order of those whose MaxWait is over: priority, then the flow
-// with the least load, then arrival.
+// with the least load, then arrival. For every second of them, the longest overdue goes
+// first: no others that come to be overdue keep it waiting for ever.
 func (l *Limiter) moreUrgentLocked(a, b *Ticket) bool {
+	if l.oldestsTurn && !a.due.Equal(b.due) {
+		return a.due.Before(b.due)
+	}
 	if a.priority != b.priority {
 		return a.priority > b.priority
 	}
@@ -78,7 +82,7 @@ func (l *Limiter) admitLocked(now time.Time) {
 // admitOneLocked admits the next, or one whose deadline is over. Slots alternate between
 // both while both are there: neither do the deadlines turn the order round, nor does the
 // order let them wait for ever. A deadline that no slot is free for goes over the limit,
-// unless the next slot is the queue's and nothing else holds the queue.
+// unless the next slot is the queue's.
 func (l *Limiter) admitOneLocked(now time.Time) bool {
 	c := l.candidatesLocked(now, nil)
 	if c.next == nil && c.overdue == nil {
@@ -86,15 +90,14 @@ func (l *Limiter) admitOneLocked(now time.Time) bool {
 	}
 	slot, others := l.heldBySlotsLocked().none(), l.heldByOthersLocked(now).none()
 	open := slot && others
-	passes := c.overdue != nil && (l.overLimit == nil || (open && c.held.none()))
-	both := passes && c.next != nil && now.Before(c.next.due)
+	passes := c.overdue != nil && (l.overLimit == nil || (open && !c.held))
+	theirs := l.isQueuesTurnLocked(now, c.next)
 	switch {
-	case open && c.next != nil && !(both && !l.queuesTurn):
-		l.queuesTurn = false
+	case open && c.next != nil && (!passes || theirs || !now.Before(c.next.due)):
 		l.admitNextLocked(now, c.next)
-	case passes && (open || !(both && l.queuesTurn && others)):
-		l.queuesTurn = true
-		l.passLimitLocked(now, c.overdue, !c.held.none(), MaxWait)
+	case passes && (open || !others || !theirs):
+		l.passLimitLocked(now, c.overdue, c.held, MaxWait)
+		l.oldestsTurn = !l.oldestsTurn
 	case c.next != nil && !slot && others && l.lendLocked(now):
 		l.admitNextLocked(now, c.next)
 	default:
@@ -103,12 +106,19 @@ func (l *Limiter) admitOneLocked(now time.Time) bool {
 	return true
 }
 
+// isQueuesTurnLocked tells whether the next slot is that of the next in the queue, and not
+// of one whose deadline is over.
+func (l *Limiter) isQueuesTurnLocked(now time.Time, next *Ticket) bool {
+	return l.queuesTurn && next != nil && now.Before(next.due)
+}
+
 // admitNextLocked admits a ticket that every limit allows.
 func (l *Limiter) admitNextLocked(now time.Time, t *Ticket) {
 	reason := WithinLimits
 	if l.limit > 0 && l.slotsLocked() >= l.limit || t.pod.lent() {
 		reason = SlotLent
 	}
+	l.queuesTurn = false
 	l.takeLocked(now)
 	l.startLocked(now, t, reason, true)
 }
@@ -117,6 +127,7 @@ func (l *Limiter) admitNextLocked(now time.Time, t *Ticket) {
 // over the limit where it is: any other such has to wait until it is not.
 func (l *Limiter) passLimitLocked(now time.Time, t *Ticket, held bool, reason Reason) {
 	slot, others := l.heldBySlotsLocked().none(), l.heldByOthersLocked(now).none()
+	l.queuesTurn = true
 	l.takeLocked(now)
 	if beyond := held || !others; beyond || !slot {
 		l.overLimit, l.overOtherLimits = t, beyond
@@ -147,7 +158,6 @@ func (l *Limiter) startLocked(at time.Time, t *Ticket, reason Reason, slot bool)
 	if p := t.pod; p != nil {
 		p.running, p.ready, p.stuckSince = true, false, time.Time{}
 		p.spendLoans()
-		l.countPodLocked(p)
 	}
 	close(t.decided)
 	l.happenedLocked(Event{State: Starting, Time: at, Reason: reason, Took: max(0, at.Sub(t.arrived))}, t)
@@ -217,7 +227,6 @@ func (l *Limiter) leaveGroupsLocked(t *Ticket, was State, now time.Time) {
 		}
 	}
 	p.ticket, t.pod = nil, nil
-	l.countPodLocked(p)
 }
 
 // rememberLocked keeps the ended ticket, and forgets the oldest beyond the bound.

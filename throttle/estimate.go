@@ -89,10 +89,10 @@ func (l *Limiter) forecastLocked(now time.Time, waitable time.Duration) forecast
 	if lately, _ := l.took.median(lastFew); f.known {
 		f.start = max(f.start, lately)
 	}
-	s := l.scanLocked()
+	l.beginScanLocked()
 	for _, t := range l.queue.arrivals {
-		if t.expected(now) && s.holds(t).none() {
-			s.take(t)
+		if t.expected(now) && t.groupHold().none() {
+			t.pod.take()
 			f.coming++
 		}
 	}
@@ -146,16 +146,17 @@ func (l *Limiter) bySignalLocked() bool {
 
 // lets gives how many such as the pod the limits on the starts of a group are expected to
 // let start while a process can wait near its turn.
-func (f *forecast) lets(p *pod, in *podInGroup) int {
-	g, least := in.group, float64(math.MaxInt32)
-	for b, bound := range g.policy.bounds {
-		u, asks := &g.uses[b], in.asks[b]
-		if bound.reason == PolicyRunning || asks == 0 || u.most == anyNumber || (bound.reason == PolicyPacer && p.running) {
+func (f *forecast) lets(p *pod, g *group) int {
+	least := float64(math.MaxInt32)
+	for i := range p.asks {
+		a := &p.asks[i]
+		b := a.bound
+		if b.group != g || b.reason == PolicyRunning || b.most == anyNumber || (b.reason == PolicyPacer && p.running) {
 			continue
 		}
-		free := max(0, u.most-u.used) / asks
-		slots := u.most / asks
-		if bound.reason == PolicyPacer {
+		free := max(0, b.most-b.used) / a.amount
+		slots := b.most / a.amount
+		if b.reason == PolicyPacer {
 			slots = min(slots, int64(g.starting)+free)
 		}
 		at := int(min(slots, math.MaxInt32))

@@ -2,59 +2,73 @@ package throttle
 
 import (
 	"cmp"
+	"maps"
+	"math"
 	"slices"
 	"time"
 )
 
-// GroupKey names one group of one policy: the pods that share counters.
-type GroupKey struct {
-	// Policy is the policy's name.
-	Policy string
-	// Group is the value by which the policy groups its pods; empty where it does not.
-	Group string
+// group is what is counted of the pods that share the bounds of a policy. It is there while
+// any pod is in it, or claims were given to it.
+type group struct {
+	key    GroupKey
+	limits GroupLimits
+	bounds []bound
+	claims int // below zero: any number
+	loan   loan
+	counts
+
+	// Of one scan.
+	taken  int // so many it takes as started
+	behind int // so many it has found held
 }
 
-// Amounts are amounts of resources by name, in thousandths of the resource's unit: "cpu":
-// 200 is 200m, "memory": 1000 is one byte. nil: none. A negative amount counts as zero,
-// one above 1<<54 as that. The limiter keeps what it is given: it must not be changed
-// afterwards.
-type Amounts map[string]int64
-
-// Membership is the part that a pod has in one group.
-type Membership struct {
-	Key GroupKey
-	// Requests are what the pod counts for beside itself.
-	Requests Amounts
-	// Bypass: the group never holds the pod, which counts in it all the same.
-	Bypass bool
+// counts are recounted from all pods after anything of one has changed.
+type counts struct {
+	pods, waiting, starting, running, ready int
+	// Without progress: of those that start, and of those that run and are not ready, the
+	// latest of them since.
+	stalledStarting, stalledPaced int
+	stalledSince                  time.Time
+	since                         []time.Time // those that start do
 }
 
-// PodGroups says which groups a pod is in and what it counts for in them.
-type PodGroups struct {
-	UID    string
-	Groups []Membership
-	// Running: the pod was admitted and has not finished, whether it has a ticket or not.
-	// Ready: its containers are. False says nothing of a pod that the limiter admitted.
-	Running, Ready bool
+// bound is one thing that a policy bounds in a group.
+type bound struct {
+	group      *group
+	reason     Reason // PolicyRunning, PolicyClaim, PolicyStarting or PolicyPacer
+	resource   string // empty: pods
+	most, used int64
+	// Of one scan: what it keeps for those before; closed: nobody behind gets any of it.
+	kept   int64
+	closed bool
 }
 
-// pod is what a pod counts for, in which groups. It is there while the pod waits, starts
-// or runs, and is in any group.
+// anyNumber is what a bound allows that bounds nothing.
+const anyNumber = math.MaxInt64
+
+// pod is what is known of a pod in groups, while it waits, starts or runs.
 type pod struct {
 	uid            string
-	in             []podInGroup // in the order of their keys
-	ticket         *Ticket      // Waiting or Starting; nil: it has none
-	running, ready bool
+	in             []member  // in the order of their keys
+	asks           []ask     // those of Running first
+	ticket         *Ticket   // Waiting or Starting; nil: it has none
+	running, ready bool      // as PodGroups has it
 	stuckSince     time.Time // when its start ended Stuck; zero: it did not
-	counted        role      // as what it counts in its groups now
 }
 
-// podInGroup is the part of a pod in one group.
-type podInGroup struct {
+// member is the part of a pod in one group.
+type member struct {
 	group    *group
 	requests Amounts
-	asks     []int64 // by the bounds of the group's policy
 	bypass   bool
+}
+
+// ask is what a pod asks for of one bound; more than zero.
+type ask struct {
+	bound  *bound
+	amount int64
+	bypass bool
 }
 
 // SetPolicies replaces the limits of all policies, by the policy's name, and the groups of
@@ -66,20 +80,14 @@ func (l *Limiter) SetPolicies(now time.Time, limits map[string]GroupLimits, pods
 	defer l.mu.Unlock()
 	defer l.changedLocked()
 	now = l.clockLocked(now)
-	for _, p := range l.pods {
-		p.count(role{})
-	}
-	l.policies = make(map[string]*policy, len(limits))
-	for name, given := range limits {
-		l.policies[name] = newPolicy(given)
-	}
+	l.policies = maps.Clone(limits)
 	for _, g := range l.groups {
-		g.follow(l.policyLocked(g.key))
+		g.follow(l.policies[g.key.Policy])
 	}
 	for _, p := range l.pods {
-		p.weigh()
-		p.count(p.role())
+		p.ask()
 	}
+	l.counted = false
 	for _, pod := range pods {
 		l.setGroupsLocked(pod)
 	}
@@ -104,13 +112,13 @@ func (l *Limiter) Finished(now time.Time, uid string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now = l.clockLocked(now)
-	p := l.pods[uid]
+	p := l.podLocked(uid)
 	if p == nil || !p.running {
 		return
 	}
 	defer l.changedLocked()
 	p.running, p.ready, p.stuckSince = false, false, time.Time{}
-	l.countPodLocked(p)
+	l.counted = false
 	l.admitLocked(now)
 }
 
@@ -121,120 +129,213 @@ func (l *Limiter) SetClaims(now time.Time, key GroupKey, starts int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now = l.clockLocked(now)
-	starts = max(-1, starts)
 	g := l.groupLocked(key)
-	if g.claims != starts {
+	if starts = max(-1, starts); g.claims != starts {
 		defer l.changedLocked()
 		g.claims = starts
-		g.setMost()
-		l.admitLocked(now)
 	}
-	l.dropIfEmptyLocked(g)
+	l.counted = false
+	l.admitLocked(now)
 }
 
 // setGroupsLocked is SetGroups without its consequences.
 func (l *Limiter) setGroupsLocked(given PodGroups) {
-	p := l.podLocked(given.UID)
+	p := l.enterLocked(given.UID, given.Groups)
 	if given.Running {
 		p.running, p.ready = true, given.Ready
-		if given.Ready {
-			p.stuckSince = time.Time{}
-		}
 	}
-	l.enterLocked(p, given.Groups)
+	if given.Running && given.Ready {
+		p.stuckSince = time.Time{}
+	}
 }
 
-// podLocked gives the pod, with its ticket. Whoever asks counts it then, or drops it.
-func (l *Limiter) podLocked(uid string) *pod {
-	p := l.pods[uid]
+// enterLocked puts a pod into groups, instead of those it is in.
+func (l *Limiter) enterLocked(uid string, groups []Membership) *pod {
+	p := l.podLocked(uid)
 	if p == nil {
+		i, _ := slices.BinarySearchFunc(l.pods, uid, (*pod).compare)
 		p = &pod{uid: uid}
-		l.pods[uid] = p
+		l.pods = slices.Insert(l.pods, i, p)
 	}
-	if t := l.tickets[uid]; t != nil && !t.hasEnded() {
-		p.ticket, t.pod = t, p
-		p.running = p.running || t.state == Starting
+	p.in = p.in[:0]
+	for _, in := range groups {
+		p.in = append(p.in, member{group: l.groupLocked(in.Key), requests: in.Requests, bypass: in.Bypass})
 	}
+	slices.SortStableFunc(p.in, func(a, b member) int { return a.group.key.compare(b.group.key) })
+	p.in = slices.CompactFunc(p.in, func(a, b member) bool { return a.group == b.group })
+	p.ask()
+	l.linkLocked(p)
 	return p
 }
 
-// enterLocked puts the pod into its groups, instead of those it is in. Of two parts in one
-// group, the first counts.
-func (l *Limiter) enterLocked(p *pod, groups []Membership) {
-	l.leaveLocked(p)
-	for _, in := range groups {
-		p.in = append(p.in, podInGroup{group: l.groupLocked(in.Key), requests: in.Requests, bypass: in.Bypass})
+// linkLocked links the pod with its ticket, if that has not ended.
+func (l *Limiter) linkLocked(p *pod) {
+	l.counted = false
+	if t := l.tickets[p.uid]; t != nil && !t.hasEnded() {
+		p.ticket, t.pod = t, p
+		p.running = p.running || t.state == Starting
 	}
-	slices.SortStableFunc(p.in, func(a, b podInGroup) int { return a.group.key.compare(b.group.key) })
-	p.in = slices.CompactFunc(p.in, func(a, b podInGroup) bool { return a.group == b.group })
-	for _, in := range p.in {
-		in.group.pods++
-	}
-	p.weigh()
-	l.countPodLocked(p)
 }
 
-// leaveLocked takes the pod out of its groups.
-func (l *Limiter) leaveLocked(p *pod) {
-	p.count(role{})
-	for _, in := range p.in {
-		in.group.pods--
-		l.dropIfEmptyLocked(in.group)
+func (p *pod) compare(uid string) int { return cmp.Compare(p.uid, uid) }
+
+// podLocked gives the pod; nil: it is in no group.
+func (l *Limiter) podLocked(uid string) *pod {
+	l.countLocked()
+	if i, found := slices.BinarySearchFunc(l.pods, uid, (*pod).compare); found {
+		return l.pods[i]
 	}
-	p.in = nil
+	return nil
 }
 
-// weigh takes over what the policies of its groups bound.
-func (p *pod) weigh() {
-	for i := range p.in {
-		in := &p.in[i]
-		in.asks = make([]int64, len(in.group.policy.bounds))
-		for b, bound := range in.group.policy.bounds {
-			in.asks[b] = 1
-			if bound.resource != "" {
-				in.asks[b] = clamp(in.requests[bound.resource])
+func (g *group) compare(key GroupKey) int { return g.key.compare(key) }
+
+func (l *Limiter) groupLocked(key GroupKey) *group {
+	i, found := slices.BinarySearchFunc(l.groups, key, (*group).compare)
+	if !found {
+		g := &group{key: key}
+		g.follow(l.policies[key.Policy])
+		l.groups = slices.Insert(l.groups, i, g)
+	}
+	return l.groups[i]
+}
+
+// follow makes the group follow a policy.
+func (g *group) follow(limits GroupLimits) {
+	g.limits, g.bounds = limits, nil
+	add := func(reason Reason, resource string, most int64) {
+		g.bounds = append(g.bounds, bound{group: g, reason: reason, resource: resource, most: max(0, most)})
+	}
+	addAll := func(reason Reason, b Bound) {
+		if b.Pods != nil {
+			add(reason, "", *b.Pods)
+		}
+		for _, resource := range slices.Sorted(maps.Keys(b.Requests)) {
+			add(reason, resource, b.Requests[resource])
+		}
+	}
+	addAll(PolicyRunning, limits.Running)
+	if limits.Claims {
+		add(PolicyClaim, "", 0)
+	}
+	addAll(PolicyStarting, limits.Starting)
+	if limits.Pacer.MaxStagger > 0 {
+		add(PolicyPacer, "", 0)
+	}
+}
+
+// ask finds out what the pod asks for of the bounds of its groups.
+func (p *pod) ask() {
+	p.asks = nil
+	for _, in := range p.in {
+		for b := range in.group.bounds {
+			amount := int64(1)
+			if resource := in.group.bounds[b].resource; resource != "" {
+				amount = clamp(in.requests[resource])
 			}
+			if amount > 0 {
+				p.asks = append(p.asks, ask{bound: &in.group.bounds[b], amount: amount, bypass: in.bypass})
+			}
+		}
+	}
+	slices.SortStableFunc(p.asks, func(a, b ask) int { return b.bound.first() - a.bound.first() })
+}
+
+// first is above zero of the bounds that are asked before all others.
+func (b *bound) first() int {
+	if b.reason == PolicyRunning {
+		return 1
+	}
+	return 0
+}
+
+// countLocked counts anew what all groups hold, if anything has changed, and forgets pods
+// and groups that count for nothing.
+func (l *Limiter) countLocked() {
+	if l.counted {
+		return
+	}
+	l.counted = true
+	l.pods = slices.DeleteFunc(l.pods, func(p *pod) bool {
+		over := len(p.in) == 0 || (p.ticket == nil && !p.running)
+		if over && p.ticket != nil {
+			p.ticket.pod = nil
+		}
+		return over
+	})
+	for _, g := range l.groups {
+		g.counts = counts{since: g.since[:0]}
+		for b := range g.bounds {
+			g.bounds[b].used = 0
+		}
+	}
+	for _, p := range l.pods {
+		p.count()
+	}
+	l.groups = slices.DeleteFunc(l.groups, func(g *group) bool { return g.pods == 0 && g.claims == 0 })
+	for _, g := range l.groups {
+		g.setMost()
+	}
+}
+
+// count counts the pod in its groups.
+func (p *pod) count() {
+	starting := p.starting()
+	stalled := p.stuckSince
+	if starting {
+		stalled = p.ticket.stalled
+	}
+	paced := p.running && !p.ready
+	for i := range p.asks {
+		switch a := &p.asks[i]; a.bound.reason {
+		case PolicyRunning:
+			a.bound.used += a.amount * one(p.running)
+		case PolicyPacer:
+			a.bound.used += a.amount * one(paced)
+		default:
+			a.bound.used += a.amount * one(starting)
+		}
+	}
+	for i := range p.in {
+		g := p.in[i].group
+		g.pods++
+		g.waiting += int(one(p.ticket != nil && !starting))
+		g.running += int(one(p.running))
+		g.ready += int(one(p.running && p.ready))
+		g.stalledStarting += int(one(starting && !stalled.IsZero()))
+		g.stalledPaced += int(one(paced && !stalled.IsZero()))
+		if paced {
+			g.stalledSince = later(g.stalledSince, stalled)
+		}
+		if starting {
+			g.starting++
+			g.since = append(g.since, p.ticket.admitted)
 		}
 	}
 }
 
-// countPodLocked counts a pod anew after anything of it has changed, and forgets one that
-// counts for nothing.
-func (l *Limiter) countPodLocked(p *pod) {
-	if len(p.in) > 0 && (p.ticket != nil || p.running) {
-		p.count(p.role())
-		return
+func (p *pod) starting() bool { return p.ticket != nil && p.ticket.state == Starting }
+
+func one(is bool) int64 {
+	if is {
+		return 1
 	}
-	l.leaveLocked(p)
-	if p.ticket != nil {
-		p.ticket.pod = nil
-	}
-	delete(l.pods, p.uid)
+	return 0
 }
 
-func (l *Limiter) groupLocked(key GroupKey) *group {
-	g := l.groups[key]
-	if g == nil {
-		g = &group{key: key}
-		g.follow(l.policyLocked(key))
-		l.groups[key] = g
+// setMost sets what the bounds allow that follow something else than the policy alone.
+func (g *group) setMost() {
+	for b := range g.bounds {
+		switch bound := &g.bounds[b]; bound.reason {
+		case PolicyClaim:
+			if bound.most = int64(g.claims); g.claims < 0 {
+				bound.most = anyNumber
+			}
+		case PolicyPacer:
+			starting, bounded := g.limits.Pacer.Allows(g.ready)
+			if bound.most = int64(starting); !bounded {
+				bound.most = anyNumber
+			}
+		}
 	}
-	return g
-}
-
-func (l *Limiter) dropIfEmptyLocked(g *group) {
-	if g.pods == 0 && g.claims == 0 {
-		delete(l.groups, g.key)
-	}
-}
-
-func (l *Limiter) policyLocked(key GroupKey) *policy {
-	if p := l.policies[key.Policy]; p != nil {
-		return p
-	}
-	return noPolicy
-}
-
-func (k GroupKey) compare(other GroupKey) int {
-	return cmp.Or(cmp.Compare(k.Policy, other.Policy), cmp.Compare(k.Group, other.Group))
 }

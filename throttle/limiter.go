@@ -23,7 +23,7 @@ type Limiter struct {
 	mu sync.Mutex
 	// What is set.
 	settings Settings // with defaults
-	policies map[string]*policy
+	policies map[string]GroupLimits
 	bucket   *rate.Limiter // kept while there is no such limit; nil: there never was
 	// What there is.
 	tickets  map[string]*Ticket // by UID; the latest ticket of the pod
@@ -31,9 +31,9 @@ type Limiter struct {
 	inFlight []*Ticket // Starting, by admission
 	ended    []*Ticket // in the order of their ends, at most endedKept
 	flows    map[string]*flow
-	pods     map[string]*pod // in any group, by UID
-	groups   map[GroupKey]*group
-	scans    uint64 // the number of the latest scan
+	pods     []*pod   // in any group, by UID
+	groups   []*group // by key
+	counted  bool     // the groups are counted as their pods are now
 	seq      uint64
 	latest   time.Time // the time of the latest decision
 	// What was granted beside the limits.
@@ -44,7 +44,8 @@ type Limiter struct {
 	frozen          bool    // nobody is admitted in their turn
 	overLimit       *Ticket // the last start over the limit, while it counts as such
 	overOtherLimits bool    // overLimit exceeded more than the number of starts at a time
-	queuesTurn      bool    // the next slot is the queue's, not that of an overdue pod
+	queuesTurn      bool    // the next slot is the queue's, not that of a deadline
+	oldestsTurn     bool    // of those overdue, the longest overdue is next
 	// What was observed.
 	signals    Signals
 	adaptive   *adaptive.Controller // nil: off
@@ -61,8 +62,7 @@ type Limiter struct {
 // New gives a limiter with the settings s, no ticket, and a full token bucket.
 func New(now time.Time, s Settings) *Limiter {
 	l := &Limiter{
-		tickets: map[string]*Ticket{}, flows: map[string]*flow{}, pods: map[string]*pod{}, groups: map[GroupKey]*group{},
-		latest: now, changed: make(chan struct{}, 1),
+		tickets: map[string]*Ticket{}, flows: map[string]*flow{}, latest: now, changed: make(chan struct{}, 1),
 	}
 	l.setLimitsLocked(now, s)
 	return l
@@ -185,9 +185,9 @@ func (l *Limiter) joinLocked(now time.Time, r Request) *Ticket {
 	t.due = l.dueLocked(t)
 	l.tickets[r.UID] = t
 	if r.Groups != nil {
-		l.enterLocked(l.podLocked(r.UID), r.Groups)
-	} else if l.pods[r.UID] != nil {
-		l.countPodLocked(l.podLocked(r.UID))
+		l.enterLocked(r.UID, r.Groups)
+	} else if p := l.podLocked(r.UID); p != nil {
+		l.linkLocked(p)
 	}
 	l.queue.insert(t)
 	t.flow.tickets++

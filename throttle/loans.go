@@ -47,9 +47,7 @@ func (l *Limiter) SetStalled(now time.Time, uid string, since time.Time) {
 	}
 	defer l.changedLocked()
 	t.stalled = since
-	if t.pod != nil {
-		l.countPodLocked(t.pod)
-	}
+	l.counted = false
 	l.admitLocked(now)
 }
 
@@ -112,14 +110,11 @@ func (l *Limiter) soonLentLocked(now time.Time) int {
 // jammed tells whether every pod that counts against a limit on the starts of the group
 // makes no progress.
 func (g *group) jammed() bool {
-	starting := g.starting > 0 && g.stalledStarting == g.starting
-	paced := g.paced() > 0 && g.stalledPaced == g.paced()
-	for _, b := range g.policy.bounds {
-		if b.reason == PolicyStarting && starting || b.reason == PolicyPacer && paced {
-			return g.waiting > 0 && g.loan.left == 0
-		}
-	}
-	return false
+	paced := g.running - g.ready
+	return g.waiting > 0 && g.loan.left == 0 && slices.ContainsFunc(g.bounds, func(b bound) bool {
+		return b.reason == PolicyStarting && g.starting > 0 && g.stalledStarting == g.starting ||
+			b.reason == PolicyPacer && paced > 0 && g.stalledPaced == paced
+	})
 }
 
 // loanDueLocked gives when the next loan to a group is, as long as it is jammed; zero: it
@@ -129,25 +124,16 @@ func (l *Limiter) loanDueLocked(g *group) time.Time {
 	if after <= 0 || !g.jammed() {
 		return time.Time{}
 	}
-	last := time.Time{}
-	for _, p := range l.pods {
-		if r := p.counted; r.running && !r.ready && r.stalled && p.isIn(g) {
-			last = later(last, p.stuckSince)
-			if p.ticket != nil {
-				last = later(last, p.ticket.stalled)
-			}
-		}
-	}
-	return g.loan.due(last, after)
+	return g.loan.due(g.stalledSince, after)
 }
 
 // lendToGroupLocked lends starts beyond the limits of a group that holds a pod with a
 // waiter, if it is time, and tells whether it did.
 func (l *Limiter) lendToGroupLocked(now time.Time, h hold) bool {
-	if r := h.reason(); r != PolicyStarting && r != PolicyPacer || h.never() {
+	if r := h.by.reason; r != PolicyStarting && r != PolicyPacer || h.never() {
 		return false
 	}
-	g := h.in.group
+	g := h.by.group
 	due := l.loanDueLocked(g)
 	if due.IsZero() || now.Before(due) {
 		return false
@@ -159,7 +145,7 @@ func (l *Limiter) lendToGroupLocked(now time.Time, h hold) bool {
 
 // lent tells whether the start of the pod passes the limits of a group by a loan.
 func (p *pod) lent() bool {
-	return p != nil && slices.ContainsFunc(p.in, func(in podInGroup) bool { return !in.bypass && in.group.loan.left > 0 })
+	return p != nil && slices.ContainsFunc(p.in, func(in member) bool { return !in.bypass && in.group.loan.left > 0 })
 }
 
 // spendLoans takes one start from what was lent to the pod's groups.

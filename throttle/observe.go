@@ -58,10 +58,10 @@ func (l *Limiter) sampleLocked(now time.Time) adaptive.Sample {
 // couldStartLocked gives how many of those with a waiter could start now if only groups
 // held them.
 func (l *Limiter) couldStartLocked() (n int) {
-	s := l.scanLocked()
+	l.beginScanLocked()
 	for _, t := range l.orderLocked() {
-		if t.waiters > 0 && s.holds(t).none() {
-			s.take(t)
+		if t.waiters > 0 && t.groupHold().none() {
+			t.pod.take()
 			n++
 		}
 	}

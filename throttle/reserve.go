@@ -44,26 +44,26 @@ type comers struct {
 }
 
 func (l *Limiter) comesBeforeLocked(t *Ticket, f *forecast) (c comers) {
-	s := l.scanLocked()
+	l.beginScanLocked()
 	behind := false
 	for _, o := range l.orderLocked() {
 		near := o.near(f.now)
 		switch {
 		case o == t:
-			if c.held = l.noRoomLocked(&s, t, f); !c.held.none() {
+			if c.held = l.noRoomLocked(t, f); !c.held.none() {
 				return c
 			}
 			behind = true
-		case behind && near && s.runningHolds(o).none() && s.comes(o, f):
+		case behind && near && !o.groupHold().byRunning() && f.comes(o):
 			c.near++
 		case behind || !o.expected(f.now):
 		default:
-			if h := s.runningHolds(o); !h.none() {
-				s.stop(h)
+			if h := o.groupHold(); h.byRunning() {
+				h.close()
 				continue
 			}
-			if s.comes(o, f) {
-				s.keep(o)
+			if f.comes(o) {
+				o.pod.keepRunning(nil)
 				c.before++
 				if near {
 					c.near++
@@ -76,17 +76,17 @@ func (l *Limiter) comesBeforeLocked(t *Ticket, f *forecast) (c comers) {
 
 // comes counts a ticket in its groups, if their limits are expected to let it start in
 // time.
-func (s *scan) comes(t *Ticket, f *forecast) bool {
+func (f *forecast) comes(t *Ticket) bool {
 	if t.pod == nil {
 		return true
 	}
 	for i := range t.pod.in {
-		if in := &t.pod.in[i]; !in.bypass && s.group(in.group).taken >= f.lets(t.pod, in) {
+		if in := &t.pod.in[i]; !in.bypass && in.group.taken >= f.lets(t.pod, in.group) {
 			return false
 		}
 	}
 	for i := range t.pod.in {
-		s.group(t.pod.in[i].group).taken++
+		t.pod.in[i].group.taken++
 	}
 	return true
 }
@@ -94,8 +94,8 @@ func (s *scan) comes(t *Ticket, f *forecast) bool {
 // noRoomLocked gives what of a group has no room for the ticket beside those that come
 // before it, by what holds it now, if anything does. Where a group lets any pod start at
 // all, there is room for one, which is there when it does.
-func (l *Limiter) noRoomLocked(s *scan, t *Ticket, f *forecast) Held {
-	if h := s.runningHolds(t); !h.none() {
+func (l *Limiter) noRoomLocked(t *Ticket, f *forecast) Held {
+	if h := t.groupHold(); h.byRunning() {
 		return h.held()
 	}
 	if t.pod == nil {
@@ -103,16 +103,16 @@ func (l *Limiter) noRoomLocked(s *scan, t *Ticket, f *forecast) Held {
 	}
 	for i := range t.pod.in {
 		in := &t.pod.in[i]
-		lets := f.lets(t.pod, in)
-		if in.exceedsAlone(PolicyStarting) < 0 {
+		lets := f.lets(t.pod, in.group)
+		if t.pod.aloneExceeds(in.group, PolicyStarting) == nil {
 			lets = max(1, lets)
 		}
-		before := s.group(in.group).taken
+		before := in.group.taken
 		if in.bypass || before < lets {
 			continue
 		}
-		now := l.scanLocked()
-		if h := now.startingHolds(t); !h.none() {
+		l.beginScanLocked()
+		if h := t.groupHold(); !h.none() {
 			return h.held()
 		}
 		return Held{Reason: GateRoom, Measured: float64(before), Threshold: float64(lets)}
@@ -143,13 +143,13 @@ func (l *Limiter) pullingHoldsLocked(now time.Time, t *Ticket) Held {
 	if most <= 0 || t.pulled || l.pulls(now, t) {
 		return Held{}
 	}
-	s := l.scanLocked()
+	l.beginScanLocked()
 	pulling, urgent := 0, 0
 	for _, o := range l.queue.arrivals {
 		if l.pulls(now, o) {
 			pulling++
 		}
-		if o.priority > t.priority && !o.reserved && !o.pulled && o.expected(now) && s.holds(o).none() {
+		if o.priority > t.priority && !o.reserved && !o.pulled && o.expected(now) && o.groupHold().none() {
 			urgent++
 		}
 	}

@@ -70,9 +70,9 @@ const backWithin = 30 * time.Second
 func (l *Limiter) Busy(now time.Time) (starting, waiting bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	s := l.scanLocked()
+	l.beginScanLocked()
 	waiting = slices.ContainsFunc(l.queue.arrivals, func(t *Ticket) bool {
-		return (t.waiters > 0 || now.Sub(t.seen) < backWithin) && s.holds(t).none()
+		return (t.waiters > 0 || now.Sub(t.seen) < backWithin) && t.groupHold().none()
 	})
 	return len(l.inFlight) > 0, waiting
 }

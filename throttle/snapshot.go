@@ -1,7 +1,6 @@
 package throttle
 
 import (
-	"maps"
 	"slices"
 	"time"
 )
@@ -83,7 +82,8 @@ func (l *Limiter) Snapshot(now time.Time) Snapshot {
 	if s.Held = l.heldLocked(now); !s.Held.none() {
 		s.Opens = l.opensAtLocked(now, false)
 	}
-	b := line{scan: l.scanLocked()}
+	l.beginScanLocked()
+	b := line{}
 	for _, t := range l.orderLocked() {
 		if l.pulls(now, t) {
 			s.Pulling++
@@ -179,32 +179,29 @@ type place struct {
 
 // line counts, in a scan, what goes before each ticket in turn: those that may start, and
 // those that are held by the same group.
-type line struct {
-	scan          scan
-	free, present int
-}
+type line struct{ free, present int }
 
 func (b *line) next(t *Ticket) place {
-	at := place{ahead: b.free, present: b.present, hold: b.scan.holds(t)}
+	at := place{ahead: b.free, present: b.present, hold: t.groupHold()}
 	switch h := at.hold; {
 	case h.none():
-		b.scan.take(t)
+		t.pod.take()
 		b.free++
 		if t.waiters > 0 {
 			b.present++
 		}
 	case !h.never():
-		g := b.scan.group(h.in.group)
-		at.ahead += g.behind
-		g.behind++
-		b.scan.stop(h)
+		at.ahead += h.by.group.behind
+		h.by.group.behind++
+		h.close()
 	}
 	return at
 }
 
 // placeLocked gives the place of a Waiting ticket.
 func (l *Limiter) placeLocked(t *Ticket) (at place) {
-	b := line{scan: l.scanLocked()}
+	l.beginScanLocked()
+	b := line{}
 	for _, o := range l.orderLocked() {
 		if at = b.next(o); o == t {
 			break
@@ -250,29 +247,26 @@ type Usage struct {
 func (l *Limiter) Groups(now time.Time) []GroupView {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	views := make(map[GroupKey]*GroupView, len(l.groups))
+	l.countLocked()
+	views := make([]GroupView, 0, len(l.groups))
 	for _, g := range l.groups {
-		views[g.key] = &GroupView{
-			Key: g.key, Limits: g.policy.limits, Ready: g.ready, Waiting: g.waiting, Claims: g.claims,
+		views = append(views, GroupView{
+			Key: g.key, Limits: g.limits, Ready: g.ready, Waiting: g.waiting, Claims: g.claims,
 			Wants: l.wantsLocked(later(now, l.latest), g),
-		}
+		})
 	}
 	for _, p := range l.pods {
 		for _, in := range p.in {
-			v := views[in.group.key]
-			if p.counted.running {
-				v.Running.add(in.requests)
+			i, _ := slices.BinarySearchFunc(l.groups, in.group.key, (*group).compare)
+			if p.running {
+				views[i].Running.add(in.requests)
 			}
-			if p.counted.starting {
-				v.Starting.add(in.requests)
+			if p.starting() {
+				views[i].Starting.add(in.requests)
 			}
 		}
 	}
-	all := make([]GroupView, 0, len(views))
-	for _, key := range slices.SortedFunc(maps.Keys(views), GroupKey.compare) {
-		all = append(all, *views[key])
-	}
-	return all
+	return views
 }
 
 func (u *Usage) add(requests Amounts) {
@@ -291,27 +285,26 @@ func (u *Usage) add(requests Amounts) {
 // wantsLocked gives how many more claims a group could use now: for as many as are
 // expected whom nothing but its claims holds, and whom the node has room for.
 func (l *Limiter) wantsLocked(now time.Time, g *group) (wants int) {
-	if !g.policy.limits.Claims || g.claims < 0 {
-		return 0
-	}
-	if !l.heldLocked(now).none() {
+	i := slices.IndexFunc(g.bounds, func(b bound) bool { return b.reason == PolicyClaim })
+	if i < 0 || g.claims < 0 || !l.heldLocked(now).none() {
 		return 0
 	}
 	room := len(l.queue.arrivals)
 	if l.limit > 0 {
 		room = l.capacityLocked() - l.slotsLocked()
 	}
-	s := l.scanLocked()
-	s.claims = g
+	l.beginScanLocked()
+	g.bounds[i].most = anyNumber
 	for _, t := range l.orderLocked() {
-		if wants < room && t.expected(now) && t.pod.isIn(g) && s.holds(t).none() {
-			s.take(t)
+		if wants < room && t.expected(now) && t.pod.isIn(g) && t.groupHold().none() {
+			t.pod.take()
 			wants++
 		}
 	}
+	g.setMost()
 	return max(0, wants-max(0, g.claims-g.starting))
 }
 
 func (p *pod) isIn(g *group) bool {
-	return p != nil && slices.ContainsFunc(p.in, func(in podInGroup) bool { return in.group == g && !in.bypass })
+	return p != nil && slices.ContainsFunc(p.in, func(in member) bool { return in.group == g && !in.bypass })
 }

@@ -267,8 +267,9 @@ func (t *Ticket) StopWaiting(now time.Time) {
 }
 
 // DeadlineReached is called when the process that waits can wait no longer: the ticket is
-// admitted over the limit if no other start is above it, else refused with GateExpired,
-// and keeps its place. One that is no longer Waiting is answered as by TryStart.
+// admitted over the limit if no other start is above it for a deadline and it is not the
+// queue's turn, else refused with GateExpired, and keeps its place. One that is no longer
+// Waiting is answered as by TryStart.
 func (t *Ticket) DeadlineReached(now time.Time) Decision {
 	l := t.l
 	l.mu.Lock()
@@ -279,8 +280,11 @@ func (t *Ticket) DeadlineReached(now time.Time) Decision {
 	t.waiters++
 	l.admitLocked(now)
 	if t.state == Waiting && l.overLimit == nil {
-		if c := l.candidatesLocked(now, t); c.overdue == t {
-			l.passLimitLocked(now, t, !c.held.none(), GateDeadline)
+		c := l.candidatesLocked(now, t)
+		theirs := c.next != t && l.isQueuesTurnLocked(now, c.next) && l.heldByOthersLocked(now).none()
+		if c.overdue == t && !theirs {
+			l.passLimitLocked(now, t, c.held, GateDeadline)
+			l.queuesTurn = c.next != t
 		}
 	}
 	t.waiters--

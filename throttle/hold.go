@@ -1,0 +1,131 @@
+package throttle
+
+// hold is what of a group holds a pod. The zero value holds nothing.
+type hold struct {
+	pod  *pod
+	by   *bound
+	asks int64 // of it
+	used int64 // of it, with what the scan keeps for those before
+}
+
+func (h hold) none() bool { return h.pod == nil }
+
+func (h hold) byRunning() bool { return !h.none() && h.by.reason == PolicyRunning }
+
+// beginScanLocked begins a scan of the queue, which keeps nothing yet and takes nobody.
+func (l *Limiter) beginScanLocked() {
+	l.countLocked()
+	for _, g := range l.groups {
+		g.taken, g.behind = 0, 0
+		for b := range g.bounds {
+			g.bounds[b].kept, g.bounds[b].closed = 0, false
+		}
+	}
+}
+
+// groupHold gives what of its groups holds the ticket, as the scan has left them: a bound of
+// Running before any other.
+func (t *Ticket) groupHold() hold {
+	if p := t.pod; p != nil {
+		for i := range p.asks {
+			if a := &p.asks[i]; a.holds(p) {
+				return hold{p, a.bound, a.amount, a.bound.used + a.bound.kept}
+			}
+		}
+	}
+	return hold{}
+}
+
+// holds tells whether the pod would exceed the bound, beside what is in use and what this
+// scan keeps of it.
+func (a *ask) holds(p *pod) bool {
+	b := a.bound
+	if a.bypass || (!b.closed && b.used+b.kept <= b.most-a.amount) {
+		return false
+	}
+	switch b.reason {
+	case PolicyRunning:
+		return !p.running // one that runs counts already, and would be held by itself
+	case PolicyPacer:
+		return !p.running && b.group.loan.left <= b.group.taken
+	case PolicyStarting:
+		return b.group.loan.left <= b.group.taken
+	default:
+		return true
+	}
+}
+
+// aloneExceeds gives a bound of the group, for a reason, that the pod alone exceeds.
+func (p *pod) aloneExceeds(g *group, reason Reason) *ask {
+	for i := range p.asks {
+		if a := &p.asks[i]; a.bound.group == g && a.bound.reason == reason && a.amount > a.bound.most {
+			return a
+		}
+	}
+	return nil
+}
+
+// never tells whether the pod alone exceeds what holds it.
+func (h hold) never() bool {
+	return (h.by.reason == PolicyRunning || h.by.reason == PolicyStarting) && h.pod.aloneExceeds(h.by.group, h.by.reason) != nil
+}
+
+// held says it to the caller of the limiter.
+func (h hold) held() Held {
+	reason := h.by.reason
+	if reason == PolicyRunning {
+		if alone := h.pod.aloneExceeds(h.by.group, reason); alone != nil {
+			reason, h.by, h.asks, h.used = Unadmittable, alone.bound, alone.amount, alone.bound.used
+		}
+	}
+	held := Held{Reason: reason, Policy: h.by.group.key, Measured: float64(h.used), Threshold: float64(h.by.most)}
+	if h.by.resource != "" { // in thousandths
+		held.Resource, held.Asks = h.by.resource, float64(h.asks)/1000
+		held.Measured /= 1000
+		held.Threshold /= 1000
+	}
+	return held
+}
+
+// keepRunning reserves of the bounds of Running what the pod asks for, of one group or, nil,
+// of all.
+func (p *pod) keepRunning(of *group) {
+	if p == nil || p.running {
+		return
+	}
+	for i := range p.asks {
+		if a := &p.asks[i]; a.bound.reason == PolicyRunning && (of == nil || of == a.bound.group) {
+			a.bound.kept += a.amount
+		}
+	}
+}
+
+// take counts the pod as started.
+func (p *pod) take() {
+	if p == nil {
+		return
+	}
+	for i := range p.in {
+		p.in[i].group.taken++
+	}
+	for i := range p.asks {
+		a := &p.asks[i]
+		if r := a.bound.reason; p.running && (r == PolicyRunning || r == PolicyPacer) {
+			continue // one that runs counts already
+		}
+		a.bound.kept += a.amount
+	}
+}
+
+// close lets nobody behind a pod that is held have what it waits for: a bound that many
+// small pods keep full would hold a large one for ever. In the same group it keeps what
+// else of Running the pod asks for. A bound that it exceeds alone waits for nothing.
+func (h hold) close() {
+	if h.never() {
+		return
+	}
+	if h.byRunning() {
+		h.pod.keepRunning(h.by.group)
+	}
+	h.by.closed = true
+}
