@@ -222,9 +222,7 @@ func (l *Limiter) leaveGroupsLocked(t *Ticket, was State, now time.Time) {
 		if t.reason == Stuck {
 			p.stuckSince = now
 		}
-		for i := range p.in {
-			p.in[i].group.loan.left = 0 // an end takes back what is lent and unused
-		}
+		p.repay()
 	}
 	p.ticket, t.pod = nil, nil
 }

@@ -55,15 +55,15 @@
 // # Groups
 //
 // A pod may be in groups of policies ([PodGroups]); each policy bounds the pods of each of
-// its groups ([GroupLimits]): those that start, those that run, what they request, and how
-// many start beside those that are ready. A pod counts among those that start from its
-// admission until its slot ends, and among those that run until [Limiter.Finished]. One that
-// is exempt, was adopted, or bypasses a policy counts, and is not held. When anything of a
-// pod changes, what it counted as is taken out of its groups, and what it is now is put in
-// (pod.count); TestOracle compares the counters with a count of all pods after each step.
+// its groups ([GroupLimits]). A pod counts among those that start from its admission until
+// its slot ends, and among those that run until [Limiter.Finished]. One that is exempt, was
+// adopted, or bypasses a policy counts, and is not held.
 //
-// Whatever it bounds, a bound (bound.go) has a reason, a resource or pods, how much is used
-// of it, and how much it allows. So they are asked, reserved and closed by the same few lines.
+// Whatever it bounds, a bound has a reason, a resource or pods, how much is used of it, and
+// how much it allows (group.go). What a pod asks for is a list of amounts of bounds, those of
+// Running first; the first that has no room is what holds it (hold.go). After anything of a
+// pod has changed, the next scan counts all pods anew (countLocked): no counter has to be
+// kept right.
 //
 // A bound of Running may hold a pod for hours: no deadline and no loan passes it, and the pod
 // gets no reservation. The pacers are those of straggler (github.com/technicianted/straggler,
@@ -86,25 +86,28 @@
 //
 // # Deadlines
 //
-// A pod is overdue when it has waited for MaxWait. Of those with a waiter, the first is that
-// of the highest priority, then of the flow with the fewest starts in flight, then the one
-// that came first. While pods wait that are not overdue, slots alternate: one for the order of
-// the queue, one for an overdue pod. An overdue pod starts over the limit, if no other start
-// is above it for a deadline, and if the next slot is not that of the queue. (Where something
-// else than the number of starts holds the queue, the slot is not kept for it.) So deadlines
-// take at most every second slot, and never put more than one start above the limit.
-// What a pod asks for itself (Request.MaxWait) counts as 30 seconds at least.
-//
-// What MaxWait bounds: every start ends within StartTimeout, so the start above the limit is
-// within it or over after StartTimeout, and the queue has had its slot after one more. So
-// while a pod is overdue, one overdue pod starts in any two StartTimeouts, however long
-// starts take: a pod with k of them before it starts at most 2(k+1) StartTimeouts after its
-// MaxWait is over, as long as it has a waiter and no bound of Running holds it. Among the k
-// are those that become overdue later and have a higher priority, or are of a flow with
-// fewer starts in flight; MaxWait does not bound how many these are.
+// A pod is overdue when it has waited for MaxWait. What it asks for itself (Request.MaxWait)
+// counts as 30 seconds at least. Of those with a waiter, the first is that of the highest
+// priority, then of the flow with the fewest starts in flight, then the one that came first;
+// but every second one is that whose MaxWait was over first. While pods wait that are not
+// overdue, slots alternate: one for the order of the queue, one for a deadline. An overdue
+// pod starts over the limit, if no other start is above it for a deadline, and if the next
+// slot is not that of the queue. (Where something else than the number of starts holds the
+// queue, the slot is not kept for it.) So deadlines take at most every second slot, and never
+// put more than one start above the limit.
 //
 // A process that waits can wait for a time only ([Ticket.DeadlineReached]); it is admitted
-// over the limit, too, if no other start is above it for a deadline.
+// over the limit by the same rules.
+//
+// MaxWait bounds the wait of every pod that has a waiter and that no bound of Running holds:
+// one before which k others were overdue starts at most 2(k+1) StartTimeouts after its
+// MaxWait. For all starts that are under way when one starts for its deadline have ended one
+// StartTimeout later: none is above the limit then, and the queue has had its slot, so the
+// next starts for its deadline. Every second of these is the one overdue first, and nobody
+// comes to be overdue before it any more. (TestMaxWaitBoundsTheWaitOfEveryPod: with tenants
+// who fill the node with starts that hang, at most 1.7(k+1).) No bound can do without k: if
+// all starts hang, c slots and one above them start c+1 pods in a StartTimeout, so the last
+// of n that are overdue at once waits for n/(c+1) of them.
 //
 // # Loans
 //
@@ -113,9 +116,9 @@
 // for NoProgressAfter, a pod waits, and no other limit refuses, a slot is lent (SlotLent).
 // Nobody knows which pod will help, and one at a time would take n times NoProgressAfter with
 // n clients in front: a loan whose takers stall as well has helped nothing, so the next is
-// twice as large, NoProgressAfter later, and the jam dissolves after log2(n) loans. An end
-// takes back what is lent and unused. When three times NoProgressAfter have passed since a
-// loan, the next is one slot again. A group whose starts (for a pacer: whose pods that are not
+// twice as large, NoProgressAfter later, and the jam dissolves after log2(n) loans. An end,
+// or progress, takes back what is lent and unused. When the starts are within the limit
+// again, or three times NoProgressAfter have passed since a loan, the next is one slot. A group whose starts (for a pacer: whose pods that are not
 // ready) all make no progress is lent starts beyond its bounds of Starting and its pacer in
 // the same way; not beyond Running or claims.
 //

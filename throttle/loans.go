@@ -48,6 +48,10 @@ func (l *Limiter) SetStalled(now time.Time, uid string, since time.Time) {
 	defer l.changedLocked()
 	t.stalled = since
 	l.counted = false
+	if since.IsZero() {
+		l.repayLocked()
+		t.pod.repay()
+	}
 	l.admitLocked(now)
 }
 
@@ -146,6 +150,16 @@ func (l *Limiter) lendToGroupLocked(now time.Time, h hold) bool {
 // lent tells whether the start of the pod passes the limits of a group by a loan.
 func (p *pod) lent() bool {
 	return p != nil && slices.ContainsFunc(p.in, func(in member) bool { return !in.bypass && in.group.loan.left > 0 })
+}
+
+// repay takes back what is lent to the pod's groups and not used.
+func (p *pod) repay() {
+	if p == nil {
+		return
+	}
+	for i := range p.in {
+		p.in[i].group.loan.left = 0
+	}
 }
 
 // spendLoans takes one start from what was lent to the pod's groups.
