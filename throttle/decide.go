@@ -107,9 +107,9 @@ func (l *Limiter) admitOneLocked(now time.Time) bool {
 }
 
 // isQueuesTurnLocked tells whether the next slot is that of the next in the queue, and not
-// of one whose deadline is over.
+// of one whose deadline is over. While the queue is frozen, none is.
 func (l *Limiter) isQueuesTurnLocked(now time.Time, next *Ticket) bool {
-	return l.queuesTurn && next != nil && now.Before(next.due)
+	return l.queuesTurn && !l.frozen && next != nil && now.Before(next.due)
 }
 
 // admitNextLocked admits a ticket that every limit allows.
@@ -157,6 +157,7 @@ func (l *Limiter) startLocked(at time.Time, t *Ticket, reason Reason, slot bool)
 	l.inFlight = slices.Insert(l.inFlight, i, t)
 	if p := t.pod; p != nil {
 		p.running, p.ready, p.stuckSince = true, false, time.Time{}
+		l.counted = false
 		p.spendLoans()
 	}
 	close(t.decided)
@@ -225,6 +226,7 @@ func (l *Limiter) leaveGroupsLocked(t *Ticket, was State, now time.Time) {
 		p.repay()
 	}
 	p.ticket, t.pod = nil, nil
+	l.counted = false
 }
 
 // rememberLocked keeps the ended ticket, and forgets the oldest beyond the bound.

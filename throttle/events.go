@@ -43,7 +43,6 @@ func (l *Limiter) happenedLocked(e Event, t *Ticket) {
 		l.dropped++
 	}
 	l.events = append(l.events, e)
-	l.counted = false
 	l.changedLocked()
 }
 

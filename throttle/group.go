@@ -287,23 +287,26 @@ func (p *pod) count() {
 	}
 	paced := p.running && !p.ready
 	for i := range p.asks {
-		switch a := &p.asks[i]; a.bound.reason {
+		a := &p.asks[i]
+		counts := starting
+		switch a.bound.reason {
 		case PolicyRunning:
-			a.bound.used += a.amount * one(p.running)
+			counts = p.running
 		case PolicyPacer:
-			a.bound.used += a.amount * one(paced)
-		default:
-			a.bound.used += a.amount * one(starting)
+			counts = paced
+		}
+		if counts {
+			plus(&a.bound.used, a.amount)
 		}
 	}
 	for i := range p.in {
 		g := p.in[i].group
 		g.pods++
-		g.waiting += int(one(p.ticket != nil && !starting))
-		g.running += int(one(p.running))
-		g.ready += int(one(p.running && p.ready))
-		g.stalledStarting += int(one(starting && !stalled.IsZero()))
-		g.stalledPaced += int(one(paced && !stalled.IsZero()))
+		g.waiting += one(p.ticket != nil && !starting)
+		g.running += one(p.running)
+		g.ready += one(p.running && p.ready)
+		g.stalledStarting += one(starting && !stalled.IsZero())
+		g.stalledPaced += one(paced && !stalled.IsZero())
 		if paced {
 			g.stalledSince = later(g.stalledSince, stalled)
 		}
@@ -316,7 +319,7 @@ func (p *pod) count() {
 
 func (p *pod) starting() bool { return p.ticket != nil && p.ticket.state == Starting }
 
-func one(is bool) int64 {
+func one(is bool) int {
 	if is {
 		return 1
 	}

@@ -95,7 +95,7 @@ func (p *pod) keepRunning(of *group) {
 	}
 	for i := range p.asks {
 		if a := &p.asks[i]; a.bound.reason == PolicyRunning && (of == nil || of == a.bound.group) {
-			a.bound.kept += a.amount
+			plus(&a.bound.kept, a.amount)
 		}
 	}
 }
@@ -113,7 +113,7 @@ func (p *pod) take() {
 		if r := a.bound.reason; p.running && (r == PolicyRunning || r == PolicyPacer) {
 			continue // one that runs counts already
 		}
-		a.bound.kept += a.amount
+		plus(&a.bound.kept, a.amount)
 	}
 }
 

@@ -23,10 +23,16 @@ func (k GroupKey) compare(other GroupKey) int {
 // afterwards.
 type Amounts map[string]int64
 
-// mostAmount is the greatest amount that counts: the sum of 500 such is still a number.
-const mostAmount = 1 << 54
+// mostAmount is the greatest amount that counts, and mostTogether the greatest sum: two such
+// sums and an amount are still a number.
+const (
+	mostAmount   = 1 << 54
+	mostTogether = 1 << 61
+)
 
 func clamp(amount int64) int64 { return min(max(amount, 0), mostAmount) }
+
+func plus(sum *int64, amount int64) { *sum = min(*sum+amount, mostTogether) }
 
 // Membership is the part that a pod has in one group.
 type Membership struct {

@@ -1,0 +1,117 @@
+package throttle_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+)
+
+// Processes that reach their deadline in the gate one after the other do not turn the order
+// round: the high priorities lose at most every second slot to them.
+func TestDeadlinesInTheGateTakeAtMostEverySecondSlot(t *testing.T) {
+	t.Parallel()
+	p := newPlay(t, throttle.Settings{MaxConcurrent: 1}, map[string]time.Duration{"high": 20 * time.Second, "low": 15 * time.Second})
+	for i := range 20 {
+		p.waits(fmt.Sprintf("high-%02d", i), throttle.Request{Priority: 1000})
+	}
+	for i := range 60 {
+		p.waits(fmt.Sprintf("low-%02d", i), throttle.Request{})
+	}
+	for p.begun("high") < 20 {
+		for i := range 60 {
+			if ticket := p.l.Lookup(fmt.Sprintf("low-%02d", i)); ticket != nil {
+				ticket.DeadlineReached(p.now)
+				p.look()
+			}
+		}
+		require.LessOrEqual(t, p.begun("low"), p.begun("high")+1)
+		p.pass(time.Second)
+		require.Less(t, p.now.Sub(epoch), time.Hour)
+	}
+}
+
+// While the queue is frozen it takes no turn, so nothing is kept for it.
+func TestAFrozenQueueHasNoTurn(t *testing.T) {
+	t.Parallel()
+	p := newPlay(t, throttle.Settings{MaxConcurrent: 1}, nil)
+	for _, name := range []string{"holder", "a", "b", "c"} {
+		p.waits(name, throttle.Request{})
+	}
+	require.True(t, p.l.Lookup("c").DeadlineReached(p.now).Admitted)
+	p.l.Freeze()
+	p.l.Lookup("c").End(p.now, throttle.Ready)
+	require.True(t, p.l.Lookup("b").DeadlineReached(p.now).Admitted)
+	p.l.Lookup("b").End(p.now, throttle.Ready)
+	p.l.Thaw(p.now)
+	require.Equal(t, []bool{false, true}, []bool{p.begun("a") > 0, p.l.Lookup("a").DeadlineReached(p.now).Admitted}, "it is a's own turn")
+}
+
+// However much pods request, and however many they are, what they use does not wrap round.
+func TestAmountsDoNotWrapRound(t *testing.T) {
+	t.Parallel()
+	p := newPlay(t, throttle.Settings{MaxConcurrent: 1}, nil)
+	huge := throttle.Amounts{"memory": 1 << 62}
+	p.l.SetPolicies(p.now, map[string]throttle.GroupLimits{"p": {Running: throttle.Bound{Requests: throttle.Amounts{"memory": 1 << 55}}}})
+	for i := range 1500 {
+		p.l.SetGroups(p.now, throttle.PodGroups{UID: fmt.Sprint("runs-", i), Groups: inGroup(huge), Running: true})
+		require.False(t, p.l.Join(p.now, throttle.Request{UID: "more", Groups: inGroup(throttle.Amounts{"memory": 1})}).TryStart(p.now).Admitted && i > 1, i)
+		p.l.Lookup("more").End(p.now, throttle.Deleted)
+		p.l.Finished(p.now, "more")
+	}
+}
+
+// Who holds on to a ticket that has ended does nothing to the pod's next one.
+func TestATicketThatEndedDoesNothingToTheNext(t *testing.T) {
+	t.Parallel()
+	p := newPlay(t, throttle.Settings{MaxConcurrent: 1}, nil)
+	holder := p.waits("holder", throttle.Request{})
+	old := p.waits("a", throttle.Request{})
+	old.End(p.now, throttle.Deleted)
+	next := p.l.Join(p.now, throttle.Request{UID: "a"})
+	require.NotSame(t, old, next)
+	old.Wait(p.now)
+	old.StartExempt(p.now)
+	old.KeepAlive(p.now)
+	holder.End(p.now, throttle.Ready)
+	old.StopWaiting(p.now)
+	old.End(p.now, throttle.Deleted)
+	old.Unreserve()
+	state, _ := next.Status()
+	require.Equal(t, throttle.Waiting, state, "nobody waits for it")
+	require.True(t, next.TryStart(p.now).Admitted)
+	old.End(p.now, throttle.Failed)
+	state, _ = next.Status()
+	require.Equal(t, throttle.Starting, state)
+}
+
+// Pods that come and go by the thousand leave nothing behind but the last that ended.
+func TestNothingGrowsWithWhoCameAndWent(t *testing.T) {
+	t.Parallel()
+	p := newPlay(t, throttle.Settings{MaxConcurrent: 3, StartTimeout: time.Minute}, nil)
+	p.l.SetPolicies(p.now, map[string]throttle.GroupLimits{"p": {Starting: throttle.Bound{Pods: new(int64(2))}}})
+	for i := range 3000 {
+		uid := fmt.Sprint(i)
+		ticket := p.l.Join(p.now, throttle.Request{UID: uid, Flow: uid, Groups: []throttle.Membership{{Key: throttle.GroupKey{Policy: "p", Group: uid}}}})
+		ticket.Wait(p.now)
+		if i%3 > 0 {
+			ticket.End(p.now, throttle.Deleted)
+		}
+		p.l.Finished(p.now, uid)
+		p.now = p.now.Add(time.Minute)
+		p.l.Advance(p.now)
+		p.l.Finished(p.now, uid)
+		p.l.Drain()
+	}
+	p.now = p.now.Add(time.Hour)
+	p.l.Advance(p.now)
+	s := p.l.Snapshot(p.now)
+	require.Empty(t, s.Waiting)
+	require.Empty(t, s.Starting)
+	require.Empty(t, p.l.Groups(p.now))
+	require.Len(t, p.l.Recent(), 256)
+	require.Nil(t, p.l.Lookup("1"))
+}
