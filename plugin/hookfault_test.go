@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 )
 
 // hookFile makes a file that looks like the hook.
@@ -75,7 +76,36 @@ func TestALinkToTheHookIsFollowedAsFarAsNobodyElseCanTurnIt(t *testing.T) {
 func TestAHookOnAPathOfAnotherUserIsNotUsed(t *testing.T) {
 	t.Parallel()
 	hook := hookFile(t, filepath.Join(t.TempDir(), "hook"), 0o755)
-	assert.Contains(t, walk{owners: [2]uint32{0, 0}}.fault("/nowhere"), "cannot be used", "all before it is root's")
+	assert.Contains(t, walk{owners: [2]uint32{0, 0}, flags: mountFlags}.fault("/nowhere"), "cannot be used", "all before it is root's")
 	another := uint32(os.Geteuid()) + 1
-	assert.Contains(t, walk{owners: [2]uint32{another, another}}.fault(hook), "not to root")
+	assert.Contains(t, walk{owners: [2]uint32{another, another}, flags: mountFlags}.fault(hook), "not to root")
+}
+
+func TestAHookOnAMountThatBarsExecutionIsNotUsed(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	mount := filepath.Join(dir, "mount")
+	require.NoError(t, os.MkdirAll(filepath.Join(mount, "bin"), 0o755))
+	hook := hookFile(t, filepath.Join(mount, "bin", "hook"), 0o755)
+	link := filepath.Join(dir, "link")
+	require.NoError(t, os.Symlink(hook, link))
+	mounted := func(flags map[string]int64) walk {
+		return walk{owners: [2]uint32{0, uint32(os.Geteuid())}, flags: func(path string) (int64, error) {
+			for at := path; at != "/"; at = filepath.Dir(at) {
+				if f, is := flags[at]; is {
+					return f, nil
+				}
+			}
+			return unix.ST_RELATIME, nil
+		}}
+	}
+	for path, barred := range map[string]map[string]int64{
+		hook: {mount: unix.ST_NOEXEC | unix.ST_NOSUID},
+		link: {mount: unix.ST_NOEXEC, filepath.Join(mount, "bin"): unix.ST_NOEXEC | unix.ST_RDONLY},
+	} {
+		assert.Equal(t, "the hook "+path+" cannot be executed: "+mount+" is mounted noexec", mounted(barred).fault(path))
+	}
+	assert.Empty(t, mounted(map[string]int64{mount: unix.ST_NOEXEC, filepath.Join(mount, "bin"): unix.ST_NOSUID}).fault(hook), "mounted anew where the hook is")
+	failing := walk{owners: [2]uint32{0, uint32(os.Geteuid())}, flags: func(string) (int64, error) { return 0, unix.EIO }}
+	assert.Contains(t, failing.fault(hook), unix.EIO.Error())
 }
