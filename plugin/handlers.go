@@ -39,7 +39,7 @@ func (h *handlers) RunPodSandbox(ctx context.Context, pod *api.PodSandbox) error
 		err := h.p.runSandbox(ctx, pod)
 		h.p.podLog(podKey(pod), pod.GetNamespace()+"/"+pod.GetName()).WithFields(logrus.Fields{
 			"sandbox_id": pod.GetId(), "netns": netnsOf(pod), "refused": err != nil,
-		}).Debug("the runtime makes a sandbox")
+		}).Debugf("pod %s/%s: the runtime makes a sandbox", pod.GetNamespace(), pod.GetName())
 		return err
 	})
 }
@@ -62,7 +62,7 @@ func (h *handlers) CreateContainer(ctx context.Context, pod *api.PodSandbox, ctr
 		hook, err := h.p.createContainer(ctx, pod, ctr)
 		h.p.podLog(podKey(pod), pod.GetNamespace()+"/"+pod.GetName()).WithFields(logrus.Fields{
 			"sandbox_id": pod.GetId(), "container_id": ctr.GetId(), "hook": hook != nil, "refused": err != nil,
-		}).Debug("the runtime makes a container")
+		}).Debugf("pod %s/%s: the runtime makes a container", pod.GetNamespace(), pod.GetName())
 		if hook != nil {
 			adjustment = &api.ContainerAdjustment{}
 			adjustment.AddHooks(&api.Hooks{CreateRuntime: []*api.Hook{hook}})

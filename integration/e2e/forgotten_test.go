@@ -68,8 +68,8 @@ type heard struct {
 }
 
 var (
-	sandboxLine   = regexp.MustCompile(`msg="the runtime makes a sandbox" .*refused=true sandbox_id=(\w+)`)
-	containerLine = regexp.MustCompile(`msg="the runtime makes a container" container_id=(\w+) hook=(\w+) .*refused=(\w+) sandbox_id=(\w+)`)
+	sandboxLine   = regexp.MustCompile(`msg="pod [^"]+: the runtime makes a sandbox" .*refused=true sandbox_id=(\w+)`)
+	containerLine = regexp.MustCompile(`msg="pod [^"]+: the runtime makes a container" container_id=(\w+) hook=(\w+) .*refused=(\w+) sandbox_id=(\w+)`)
 	letInLine     = regexp.MustCompile(`msg="start of pod [^"]+ admitted after [^"]+" container_id=(\w+)`)
 )
 
