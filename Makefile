@@ -26,7 +26,7 @@ LAB := cd integration && $(GO) run ./cmd/lab
 E2E := cd integration && $(GOTESTSUM) --format testname -- -count=1 -p=1
 
 .DEFAULT_GOAL := help
-.PHONY: help build test format generated unit race lint sim generate alerts page api demo e2e e2e-full chaos lab cluster-up cluster-down release-check release-tools bench clean
+.PHONY: help build test format generated unit race lint sim generate alerts page api demo e2e e2e-full e2e-vm chaos lab cluster-up cluster-down release-check release-tools bench clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -53,7 +53,7 @@ race: $(GOTESTSUM) ## Run the unit tests with -race (no root)
 # With every build tag there is, so that all code compiles. govet is one of the linters.
 lint: $(LINT) ## Run vet and the linters of .golangci.yaml on both modules
 	$(LINT) run --allow-parallel-runners --build-tags sim ./...
-	cd integration && $(LINT) run --allow-parallel-runners --build-tags e2e,full,browser,record ./...
+	cd integration && $(LINT) run --allow-parallel-runners --build-tags e2e,full,browser,record,vm ./...
 
 # The tests of files *_sim_test.go, which have the build tag sim.
 sim: $(GOTESTSUM) ## Run the long simulations of the limiter
@@ -82,6 +82,9 @@ e2e: build lab $(GOTESTSUM) ## Run the scenarios on one real one-node cluster, i
 
 e2e-full: build lab $(GOTESTSUM) ## Run every scenario, the long ones too, and the tests of the lab itself (root)
 	$(E2E) -tags e2e,full -timeout 3h $(E2EFLAGS) ./cmd/... ./lab/... ./e2e/...
+
+e2e-vm: build lab $(GOTESTSUM) ## Run the scenarios that need a node with systemd and cgroup v2: a Debian guest in QEMU (root)
+	$(E2E) -tags vm -timeout 90m $(E2EFLAGS) ./vm
 
 chaos: build lab $(GOTESTSUM) ## Kill daemon, kubelet and containerd while pods come and go: make chaos SEED=7 MINUTES=5 (root; without SEED, every day has its own)
 	export CHAOS_SEED=$(SEED) CHAOS_MINUTES=$(or $(MINUTES),5) && \

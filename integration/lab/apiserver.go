@@ -3,9 +3,12 @@ package lab
 import (
 	"context"
 	"errors"
+	"os"
 
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/pod-pacemaker/pod-pacemaker/integration/build"
 )
@@ -45,6 +48,39 @@ func (s *APIServer) Client() kubernetes.Interface { return s.cluster.Client() }
 // Kubectl is Cluster.Kubectl.
 func (s *APIServer) Kubectl(ctx context.Context, args ...string) ([]byte, error) {
 	return s.cluster.Kubectl(ctx, args...)
+}
+
+// Run names the run that both belong to.
+func (s *APIServer) Run() Run { return s.cluster.Run }
+
+// StartService is Runtime.StartService.
+func (s *APIServer) StartService(ctx context.Context, spec ServiceSpec) (*Service, error) {
+	return s.cluster.StartService(ctx, spec)
+}
+
+// Forward is Runtime.Forward.
+func (s *APIServer) Forward(ctx context.Context, inside string) (outside string, err error) {
+	return s.cluster.Forward(ctx, inside)
+}
+
+// KubeletToken is the token of the kubelet of the node DefaultNodeName.
+func (s *APIServer) KubeletToken() string {
+	return s.cluster.creds.tokens[kubeletUser(s.cluster.NodeName).name]
+}
+
+// Access is a kubeconfig, complete in itself, with which the bearer of a token
+// reaches the API server from inside the run's network.
+func (s *APIServer) Access(token string) ([]byte, error) {
+	authority, err := os.ReadFile(s.cluster.creds.path("apiserver.crt"))
+	if err != nil {
+		return nil, err
+	}
+	config := clientcmdapi.NewConfig()
+	config.Clusters["lab"] = &clientcmdapi.Cluster{Server: "https://" + insideAddress, CertificateAuthorityData: authority}
+	config.AuthInfos["bearer"] = &clientcmdapi.AuthInfo{Token: token}
+	config.Contexts["lab"] = &clientcmdapi.Context{Cluster: "lab", AuthInfo: "bearer"}
+	config.CurrentContext = "lab"
+	return clientcmd.Write(*config)
 }
 
 // Stop takes both down and returns what it could not remove.

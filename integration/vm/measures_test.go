@@ -1,0 +1,117 @@
+//go:build vm
+
+package vm
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+)
+
+// configure has the daemon follow another PacemakerConfig until the test ends.
+func configure(t *testing.T, spec string) {
+	t.Helper()
+	const file = "/etc/pod-pacemaker/scenario.yaml"
+	text := "apiVersion: pod-pacemaker.io/v1alpha1\nkind: PacemakerConfig\nmetadata: {name: scenario}\nspec: " + spec
+	require.NoError(t, guest.Write(t.Context(), file, text))
+	// Of a flag that comes twice, the last counts.
+	arguments(t, fmt.Sprintf("--kubeconfig=/etc/kubernetes/pod-pacemaker.conf --log-level=debug --config=%s", file))
+	require.Equal(t, "scenario", status(t).Config.Name)
+}
+
+// assertMeasured checks that the daemon could read what pods use.
+func assertMeasured(t *testing.T) {
+	t.Helper()
+	assert.NotContains(t, sh(t, "journalctl -b --no-pager -u pod-pacemaker"), "cannot be read")
+}
+
+// Two starts that wait for something that does not come hold both slots, and use neither
+// CPU nor disk by their cgroups' own files: a slot is lent to the pod that they wait for.
+func TestSlotsAreLentByCgroupV2(t *testing.T) {
+	configure(t, "{throttleConfig: {maxConcurrent: {value: 2}, noProgressAfter: 10s}}")
+	latch := strings.TrimSpace(sh(t, "mktemp -d /var/tmp/latch-XXXXXX"))
+	t.Cleanup(func() { sh(t, "touch %s/released", latch) })
+	createPods(t, "idle", 2, herdPod(0.1, latched(latch)))
+	eventually(t, "both slots are taken", func() bool { return len(status(t).Starting) == 2 })
+	createPods(t, "next", 1, herdPod(0.1))
+	eventually(t, "the next one is ready", func() bool { return ready(t, "next") == 1 })
+	for _, p := range status(t).Ended {
+		if strings.HasPrefix(p.Name, "next-") {
+			figure(t, "admitted: %s", p.Admission)
+		}
+	}
+	assert.Zero(t, ready(t, "idle"))
+	slice := sh(t, "dirname /sys/fs/cgroup$(cut -d: -f3 /proc/$(pgrep -x herd | head -n 1)/cgroup)")
+	for _, file := range []string{"io.stat", "cpu.stat", "cpu.pressure"} {
+		sh(t, "cat %s/%s", slice, file) // the pod's own
+	}
+	assertMeasured(t)
+	sh(t, "touch %s/released", latch)
+	eventually(t, "the others are ready, too", func() bool { return ready(t, "idle") == 2 })
+}
+
+// Without an API server the daemon sees by the pods' cgroups that they have started.
+func TestStandaloneSigns(t *testing.T) {
+	const herd, limit = 3, 1
+	require.NoError(t, guest.Write(t.Context(), "/etc/pod-pacemaker/scenario.yaml",
+		"apiVersion: pod-pacemaker.io/v1alpha1\nkind: PacemakerConfig\nmetadata: {name: alone}\nspec: {throttleConfig: {maxConcurrent: {value: 1}}}"))
+	arguments(t, "--gate=always --log-level=debug --config=/etc/pod-pacemaker/scenario.yaml")
+	begin := clock(t)
+	createPods(t, "alone", herd, herdPod(2))
+	eventually(t, "all have started", func() bool {
+		n := 0
+		for _, p := range status(t).Ended {
+			if strings.HasPrefix(p.Name, "alone-") {
+				n++
+			}
+		}
+		return n == herd
+	})
+	for _, p := range status(t).Ended {
+		if strings.HasPrefix(p.Name, "alone-") {
+			assert.Equal(t, throttle.Inferred, p.Reason, p.Name)
+		}
+	}
+	eventually(t, "all are ready", func() bool { return ready(t, "alone") == herd })
+	assertPaced(t, "alone", begin, herd, limit)
+	assertMeasured(t)
+}
+
+// A pod that its own CPU limit throttles all the time is under CPU pressure, and so is
+// the node by the kernel's count; the limit by CPU pressure stays open.
+func TestAThrottledPodClosesNoPressureLimit(t *testing.T) {
+	configure(t, `{throttleConfig: {pressure: {cpu: {some: "20"}, window: 10s}}}`)
+	createPods(t, "throttled", 2, herdPod(0, withoutProbes, args("--port", "0", "--cpu-seconds", "100000"), func(spec *corev1.PodSpec) {
+		spec.Containers[0].Resources.Limits = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("50m")}
+	}))
+	eventually(t, "the kernel counts CPU pressure above the limit, of a node that is not busy", func() bool {
+		s := status(t)
+		return signalOf(s, throttle.SignalCPUPressure) > 30 && signalOf(s, throttle.SignalCPU) < 60
+	})
+	createPods(t, "free", 1, herdPod(0.1))
+	eventually(t, "the next one is ready", func() bool { return ready(t, "free") == 1 })
+	for _, p := range status(t).Ended {
+		if strings.HasPrefix(p.Name, "free-") {
+			figure(t, "waited %s, admitted: %s", p.WaitedSeconds.Duration(), p.Admission)
+			assert.Less(t, p.WaitedSeconds.Duration().Seconds(), 10.0)
+		}
+	}
+}
+
+// signalOf gives the value of a signal; 0 where it is not measured.
+func signalOf(s admin.Status, which throttle.Signal) float64 {
+	for _, signal := range s.Signals {
+		if signal.Name == which.String() && signal.Value != nil {
+			return *signal.Value
+		}
+	}
+	return 0
+}
