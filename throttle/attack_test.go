@@ -64,6 +64,46 @@ func TestAmountsDoNotWrapRound(t *testing.T) {
 	}
 }
 
+// What is kept for a pod that was let up and never came is free in time, whoever asks: nobody
+// has to advance the limiter first.
+func TestTryStartForgetsWhoNeverCame(t *testing.T) {
+	t.Parallel()
+	p := newPlay(t, throttle.Settings{}, nil)
+	p.l.SetPolicies(p.now, map[string]throttle.GroupLimits{"p": {Running: throttle.Bound{Pods: new(int64(1))}}})
+	never := p.l.Join(p.now, throttle.Request{UID: "never", Groups: inGroup(nil)})
+	require.True(t, never.Reserve(p.now, time.Minute).Admitted)
+	comes := p.l.Join(p.now, throttle.Request{UID: "comes", Groups: inGroup(nil)})
+	require.False(t, comes.TryStart(p.now.Add(9*time.Second)).Admitted)
+	require.True(t, comes.TryStart(p.now.Add(10*time.Second)).Admitted)
+}
+
+// An overdue pod that a group holds, and that cannot pass it now, keeps no slot from another
+// that is overdue, too.
+func TestAHeldDeadlineKeepsNoSlotFromAnother(t *testing.T) {
+	t.Parallel()
+	p := newPlay(t, throttle.Settings{MaxConcurrent: 2, MaxWait: time.Minute, StartTimeout: time.Hour}, nil)
+	p.l.SetPolicies(p.now, map[string]throttle.GroupLimits{"p": {Starting: throttle.Bound{Pods: new(int64(0))}}})
+	for _, name := range []string{"a-0", "a-1"} {
+		p.waits(name, throttle.Request{})
+	}
+	for i := range 3 {
+		p.waits(fmt.Sprintf("held-%d", i), throttle.Request{Priority: 9, Groups: inGroup(nil)})
+	}
+	p.waits("b-0", throttle.Request{})
+	p.pass(61 * time.Second)
+	require.Equal(t, 1, p.begun("held"), "one passes both limits")
+	for i := range 3 {
+		p.waits(fmt.Sprintf("high-%d", i), throttle.Request{Priority: 10})
+	}
+	p.l.Lookup("a-0").End(p.now, throttle.Ready)
+	p.l.Lookup("a-1").End(p.now, throttle.Ready)
+	p.look()
+	require.Equal(t, 1, p.begun("high"), "the queue has its turn")
+	p.l.Lookup("high-0").End(p.now, throttle.Ready)
+	p.look()
+	require.Equal(t, 1, p.begun("b"), "then a deadline: no other of the group may pass now")
+}
+
 // Who holds on to a ticket that has ended does nothing to the pod's next one.
 func TestATicketThatEndedDoesNothingToTheNext(t *testing.T) {
 	t.Parallel()

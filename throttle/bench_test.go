@@ -63,6 +63,14 @@ func BenchmarkDecision(b *testing.B) {
 					l.candidatesLocked(t0, nil)
 				}
 			})
+			b.Run(fmt.Sprintf("waiting=%d/groups=%d/counted-anew", waiting, groups), func(b *testing.B) {
+				l, _ := benched(b, waiting, groups)
+				defer cpuTime(b)()
+				for b.Loop() {
+					l.queue.stale, l.counted = true, false // as after a pod of a group was admitted
+					l.candidatesLocked(t0, nil)
+				}
+			})
 			b.Run(fmt.Sprintf("waiting=%d/groups=%d/reserve", waiting, groups), func(b *testing.B) {
 				_, last := benched(b, waiting, groups)
 				defer cpuTime(b)()

@@ -9,7 +9,7 @@ import (
 type candidates struct {
 	next    *Ticket // by the order of the queue
 	overdue *Ticket // by that of the deadlines, of those whose MaxWait is over
-	held    bool    // a group holds overdue
+	held    bool    // a group holds overdue, which may pass it
 }
 
 // candidatesLocked goes through the queue once. The next start is that of the first band
@@ -37,7 +37,8 @@ func (l *Limiter) candidatesLocked(now time.Time, of *Ticket) (c candidates) {
 		if waits && !h.none() && l.lendToGroupLocked(now, h) {
 			h = t.groupHold()
 		}
-		if due && !h.byRunning() && (c.overdue == nil || l.moreUrgentLocked(t, c.overdue)) {
+		passes := due && !h.byRunning() && (h.none() || l.overLimit == nil)
+		if passes && (c.overdue == nil || l.moreUrgentLocked(t, c.overdue)) {
 			c.overdue, c.held = t, !h.none()
 		}
 		switch {
@@ -90,7 +91,7 @@ func (l *Limiter) admitOneLocked(now time.Time) bool {
 	}
 	slot, others := l.heldBySlotsLocked().none(), l.heldByOthersLocked(now).none()
 	open := slot && others
-	passes := c.overdue != nil && (l.overLimit == nil || (open && !c.held))
+	passes := c.overdue != nil && (l.overLimit == nil || open)
 	theirs := l.isQueuesTurnLocked(now, c.next)
 	switch {
 	case open && c.next != nil && (!passes || theirs || !now.Before(c.next.due)):

@@ -159,11 +159,12 @@
 // call (cpu-ns/op of GOMAXPROCS=1 go test -run - -bench Decision, on a node that was busy
 // with other work):
 //
-//	250 waiting, half of them with a waiter    no groups   20 groups that hold
-//	one scan, all ordered anew                       7.5         9
-//	TryStart, refused                               11          13
-//	Reserve                                         10           8
-//	End, the next admitted, Join                    29          29
+//	250 waiting, half of them with a waiter           no groups   20 groups that hold
+//	one scan, all ordered anew                               9                     9
+//	the same, all groups counted anew                        -                    14
+//	TryStart, refused                                       11                    12
+//	Reserve                                                  9                     6
+//	End, the next admitted, Join                            35                    35
 //
 // # What it reaches
 //

@@ -14,9 +14,8 @@ type Snapshot struct {
 	// those that start without one.
 	Starting []TicketView
 	// Held is the limit of the node that holds the next start back; its Reason is empty when
-	// none does. Opens is when that may change by itself; zero: not by time alone.
-	Held  Held
-	Opens time.Time
+	// none does.
+	Held Held
 	// Pace is the expected time between two admissions; zero where no limit is set.
 	// PaceObserved is false while it is a guess.
 	Pace         time.Duration
@@ -79,9 +78,7 @@ func (l *Limiter) Snapshot(now time.Time) Snapshot {
 	if l.adaptive != nil {
 		s.Adaptive = l.adaptive.Why()
 	}
-	if s.Held = l.heldLocked(now); !s.Held.none() {
-		s.Opens = l.opensAtLocked(now, false)
-	}
+	s.Held = l.heldLocked(now)
 	l.beginScanLocked()
 	b := line{}
 	for _, t := range l.orderLocked() {

@@ -21,7 +21,7 @@ func TestSnapshotShowsAllThatWaitsAndStarts(t *testing.T) {
 	held := Held{Reason: Concurrency, Measured: 1, Threshold: 1}
 	now, pace := t0.Add(21*time.Second), 21*time.Second // the age of a, the oldest
 	require.Equal(t, Snapshot{
-		Settings: s.WithDefaults(), Held: held, Opens: time.Time{}, Pace: pace, Limit: 1,
+		Settings: s.WithDefaults(), Held: held, Pace: pace, Limit: 1,
 		Waiting: []TicketView{
 			{
 				UID: "b", Name: "ns/b", State: Waiting, Reason: Concurrency, Held: held,
@@ -92,15 +92,13 @@ func TestASnapshotTellsWhenALimitOpensByItself(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{FillEvery: time.Minute})
 	n.attend("first")
-	require.Equal(t, n.l.Snapshot(n.now).Held.Until, n.l.Snapshot(n.now).Opens)
-	n.pass(n.l.Snapshot(n.now).Opens.Sub(n.now))
-	require.Zero(t, n.l.Snapshot(n.now).Opens)
+	n.pass(n.l.Snapshot(n.now).Held.Until.Sub(n.now))
 	require.Zero(t, n.l.Snapshot(n.now).Held)
 
 	n = newNode(t, Settings{MaxConcurrent: 1, FillEvery: time.Minute})
 	n.attend("first")
 	require.Equal(t, Concurrency, n.l.Snapshot(n.now).Held.Reason)
-	require.Zero(t, n.l.Snapshot(n.now).Opens, "not by time alone")
+	require.Zero(t, n.l.Snapshot(n.now).Held.Until, "not by time alone")
 }
 
 func TestAnEstimateSaysWhatItRestsOn(t *testing.T) {
