@@ -75,7 +75,7 @@ func TestReportFile(t *testing.T) {
 	require.NoError(t, err)
 	written.discard()
 	assert.Equal(t, path, got)
-	assert.Equal(t, []string{"r.html"}, names(t, dir))
+	assert.Equal(t, []string{"r.html", "r.svg"}, names(t, dir))
 	content, err := os.ReadFile(path)
 	require.NoError(t, err)
 	assert.Contains(t, string(content), "of this run")

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/pod-pacemaker/pod-pacemaker/integration/demo/report"
 )
@@ -35,7 +36,8 @@ func newReportFile(path string, b binaries) (*reportFile, error) {
 	return &reportFile{path: path, temporary: f}, nil
 }
 
-// write puts the page in the report's place and returns that.
+// write puts the page in the report's place, the timelines alone beside it as an image,
+// and returns the former.
 func (r *reportFile) write(p report.Page) (string, error) {
 	err := errors.Join(
 		report.Write(r.temporary, p),
@@ -46,7 +48,19 @@ func (r *reportFile) write(p report.Page) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("writing the report: %w", err)
 	}
-	return r.path, nil
+	return r.path, r.drawImage(p)
+}
+
+// drawImage writes the file of the report's name that ends in .svg.
+func (r *reportFile) drawImage(p report.Page) error {
+	f, err := os.Create(strings.TrimSuffix(r.path, filepath.Ext(r.path)) + ".svg")
+	if err == nil {
+		err = errors.Join(report.WriteImage(f, p), f.Close())
+	}
+	if err != nil {
+		return fmt.Errorf("writing the image: %w", err)
+	}
+	return nil
 }
 
 // discard removes the hidden file of a report that was not written.

@@ -29,7 +29,7 @@ daemon. Without root the pods are ordinary processes on an NRI runtime inside th
 program, with the same daemon.
 
 It ends with a table and a report with both timelines drawn, an HTML file that
-needs nothing else. Everything it started is gone afterwards, also after Ctrl-C.
+needs nothing else, and the timelines alone as an SVG file. Everything it started is gone afterwards, also after Ctrl-C.
 
 Exit codes: 0 shown, 1 failed or ended early, 2 wrong flags.`
 
@@ -93,7 +93,7 @@ func command(stdout io.Writer) *cobra.Command {
 	flags.SortFlags = false
 	flags.BoolVar(&o.Processes, "processes", false, "ordinary processes as pods, also as root")
 	flags.IntVar(&o.CPUs, "cpus", 2, "`number` of CPUs that the pods share; the herd grows with it")
-	flags.StringVar(&o.Report, "report", "", "`file` for the report (default pod-pacemaker-demo.html beside bin/)")
+	flags.StringVar(&o.Report, "report", "", "`file` for the report (default pod-pacemaker-demo.html beside bin/); the timelines alone are beside it as .svg")
 	flags.StringVar(&o.Bin, "bin", "", "`folder` of pod-pacemaker and pacemaker-gate (default the repository's bin/)")
 	return cmd
 }

@@ -1,0 +1,50 @@
+package report
+
+import (
+	_ "embed"
+	"fmt"
+	"html/template"
+	"io"
+)
+
+//go:embed image.svg
+var imageText string
+
+// An SVG file is XML, and a template for HTML quotes what it is told as XML wants it.
+var image = template.Must(template.New("image").Funcs(template.FuncMap{
+	"px": func(v float64) string { return fmt.Sprintf("%.1f", v) },
+}).Parse(imageText))
+
+// Room in the image, in pixels: for its legend, and for the heading and the axis of
+// each chart.
+const (
+	legendRoom  = 56.0
+	headingRoom = 56.0
+	ticksRoom   = 30.0
+)
+
+// WriteImage writes the timelines of the runs alone, one below the other, as an SVG file
+// that needs nothing else. It blocks only on w.
+func WriteImage(w io.Writer, p Page) error {
+	type placed struct {
+		chart
+		At, End float64
+	}
+	view := struct {
+		Page
+		Width, Height float64
+		Charts        []placed
+	}{Page: p, Width: width, Height: legendRoom}
+	s := newScale(p.Runs, p.Ideal)
+	for _, r := range p.Runs {
+		c := placed{chart: newChart(r, s), At: view.Height + headingRoom}
+		c.End = c.RowsEnd + ticksRoom
+		view.Charts = append(view.Charts, c)
+		view.Height = c.At + c.End
+	}
+	view.Height += ticksRoom
+	if err := image.Execute(w, view); err != nil {
+		return fmt.Errorf("drawing the image: %w", err)
+	}
+	return nil
+}
