@@ -3,3 +3,5 @@
 // containerd drop-in, the dashboard, the alert rules and sample
 // configs. It has no code of its own.
 package deploy
+
+//go:generate go test . -run ^TestTheReferenceIsCurrent$ -update
