@@ -17,7 +17,7 @@ import (
 // oracle knows the contract of the package and none of its code: it asks a limiter for
 // everything at random, by the public API alone, and judges each admission by what it has
 // seen itself: the number of starts at a time, the rate, the CPU use with what starts owe to
-// it, and what groups allow. Loans, pacers and claims have tests of their own.
+// it, deadlines, and what groups allow. For loans, pacers and claims there is lender.
 type oracle struct {
 	t        *testing.T
 	l        *throttle.Limiter
@@ -27,6 +27,7 @@ type oracle struct {
 	limits   map[string]throttle.GroupLimits
 	pods     map[string]*modelPod // that have not ended, or run
 	deadline string               // the pod that a deadline put above the limit
+	oldest   bool                 // of those overdue, the one overdue first is next
 	// passedOther: it exceeds a limit of a group, the rate or the CPU use, and so is above it
 	// until it ends.
 	passedOther bool
@@ -67,7 +68,7 @@ func TestOracle(t *testing.T) {
 		o := &oracle{
 			t: t, rng: rng, now: epoch, pods: map[string]*modelPod{},
 			settings: throttle.Settings{
-				MaxConcurrent: 1 + rng.IntN(4), MaxWait: 5 * time.Minute, StartTimeout: 2 * time.Minute,
+				MaxConcurrent: 1 + rng.IntN(4), MaxWait: time.Duration(1+4*(seed%2)) * time.Minute, StartTimeout: 2 * time.Minute,
 				NoProgressAfter: -1, NoFairness: seed%5 == 0,
 			},
 		}
@@ -346,6 +347,7 @@ func (o *oracle) judgeAdmission(p *modelPod, reason throttle.Reason, reached *mo
 	case throttle.MaxWait:
 		require.False(o.t, o.now.Before(p.due), "%s has not waited for so long", p.uid)
 		o.judgeUrgency(p)
+		o.oldest = !o.oldest
 	case throttle.GateDeadline:
 		require.Same(o.t, reached, p)
 	default:
@@ -407,10 +409,14 @@ func (o *oracle) load(namespace string) (n int) {
 }
 
 // judgeUrgency: of those whose deadline is over, priority goes first, then namespaces take
-// turns.
+// turns; every second time the one whose deadline was over first.
 func (o *oracle) judgeUrgency(p *modelPod) {
 	for _, other := range o.in(throttle.Waiting) {
 		if other == p || other.waiters == 0 || o.now.Before(other.due) || len(other.groups) > 0 {
+			continue
+		}
+		if o.oldest && !other.due.Equal(p.due) {
+			require.True(o.t, p.due.Before(other.due), "%s is overdue before %s", other.uid, p.uid)
 			continue
 		}
 		if other.priority > p.priority {
