@@ -2,12 +2,14 @@ package throttle_test
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/adaptive"
 )
 
 // Processes that reach their deadline in the gate one after the other do not turn the order
@@ -154,4 +156,123 @@ func TestNothingGrowsWithWhoCameAndWent(t *testing.T) {
 	require.Empty(t, p.l.Groups(p.now))
 	require.Len(t, p.l.Recent(), 256)
 	require.Nil(t, p.l.Lookup("1"))
+}
+
+// Whatever is asked in whatever order, with whatever values: the limiter goes on, what it
+// shows is consistent, it does not ask to be called at once again and again, and when the
+// limits end, everybody who waits starts.
+func TestWhateverIsAskedEverybodyStartsInTheEnd(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(15) {
+		rng := rand.New(rand.NewPCG(seed, 33))
+		now := epoch
+		l := throttle.New(now, throttle.Settings{MaxConcurrent: 2})
+		tickets := []*throttle.Ticket{l.Join(now, throttle.Request{UID: "0"})}
+		for range 600 {
+			anything(rng, l, &now, &tickets)
+			requireConsistent(t, l, now)
+		}
+		for _, ticket := range tickets {
+			ticket.Wait(now)
+		}
+		l.SetPolicies(now, nil)
+		l.Thaw(now)
+		l.Configure(now, throttle.Settings{})
+		require.Empty(t, l.Snapshot(now).Waiting, "seed %d", seed)
+		require.True(t, l.Advance(now.Add(time.Hour)).IsZero(), "seed %d: there is nothing left to do", seed)
+	}
+}
+
+func anything(rng *rand.Rand, l *throttle.Limiter, now *time.Time, tickets *[]*throttle.Ticket) {
+	amount := func() int64 { return []int64{-1, 0, 1, 500, 1 << 62}[rng.IntN(5)] }
+	short := func() time.Duration { return time.Duration(rng.IntN(90)-5) * time.Second }
+	uid := fmt.Sprint(rng.IntN(25))
+	groups := []throttle.Membership{{
+		Key:      throttle.GroupKey{Policy: fmt.Sprint(rng.IntN(3)), Group: fmt.Sprint(rng.IntN(2))},
+		Requests: throttle.Amounts{"cpu": amount()}, Bypass: rng.IntN(9) == 0,
+	}}[:rng.IntN(2)]
+	r := throttle.Request{
+		UID: uid, Flow: fmt.Sprint(rng.IntN(3)), Priority: int32(rng.IntN(3) - 1), Repeats: rng.IntN(9) - 1,
+		Arrived: now.Add(-short()), MaxWait: short(), Groups: groups,
+	}
+	ticket := (*tickets)[rng.IntN(len(*tickets))]
+	switch rng.IntN(20) {
+	case 0, 1, 2:
+		*tickets = append(*tickets, l.Join(*now, r))
+	case 3:
+		*tickets = append(*tickets, l.Adopt(*now, r, now.Add(-short())))
+	case 4, 5:
+		ticket.Wait(*now)
+	case 6:
+		ticket.StopWaiting(*now)
+	case 7:
+		ticket.TryStart(*now)
+	case 8:
+		ticket.Reserve(*now, short())
+	case 9:
+		ticket.Unreserve()
+	case 10:
+		ticket.DeadlineReached(*now)
+	case 11:
+		ticket.StartExempt(*now)
+	case 12:
+		ticket.End(*now, []throttle.Reason{throttle.Ready, throttle.Exited, throttle.Deleted}[rng.IntN(3)])
+	case 13:
+		l.SetStalled(*now, uid, now.Add(-short()))
+	case 14:
+		l.SetGroups(*now, throttle.PodGroups{UID: uid, Groups: groups, Running: rng.IntN(2) == 0, Ready: rng.IntN(2) == 0})
+	case 15:
+		l.Finished(*now, uid)
+	case 16:
+		n := int64(rng.IntN(3) - 1)
+		l.SetPolicies(*now, map[string]throttle.GroupLimits{
+			"0": {Starting: throttle.Bound{Pods: &n}, Pacer: throttle.Pacer{MaxStagger: 3, Multiplier: -1}},
+			"1": {Running: throttle.Bound{Requests: throttle.Amounts{"cpu": amount()}}, Claims: n > 0},
+		})
+		l.SetClaims(*now, throttle.GroupKey{Policy: "1"}, rng.IntN(4)-2)
+	case 17:
+		s := throttle.Settings{MaxConcurrent: rng.IntN(4) - 1, FillEvery: short(), Burst: rng.IntN(3) - 1, MaxWait: short(), StartTimeout: short(), MaxPulling: rng.IntN(3), NoProgressAfter: short()}
+		if rng.IntN(3) == 0 {
+			s.Adaptive = &adaptive.Settings{Cores: rng.IntN(3)}
+		}
+		s.Signals[throttle.SignalLoad] = throttle.SignalLimit{Max: float64(rng.IntN(5)), Increment: float64(rng.IntN(3) - 1)}
+		l.Configure(*now, s)
+		if l.Freeze(); rng.IntN(4) > 0 {
+			l.Thaw(*now)
+		}
+	case 18:
+		var s throttle.Signals
+		s[throttle.SignalLoad] = throttle.Reading{Value: float64(rng.IntN(9)), From: now.Add(-short()), To: now.Add(-short())}
+		l.Observe(*now, s)
+	default:
+		*now = now.Add(short()) // sometimes back
+		l.Advance(*now)
+	}
+}
+
+// requireConsistent compares what the limiter shows in different ways.
+func requireConsistent(t *testing.T, l *throttle.Limiter, now time.Time) {
+	t.Helper()
+	s := l.Snapshot(now)
+	seen := map[string]bool{}
+	for _, list := range [][]throttle.TicketView{s.Waiting, s.Starting} {
+		for _, v := range list {
+			require.False(t, seen[v.UID], "%s is there twice", v.UID)
+			seen[v.UID] = true
+			again, ok := l.View(now, v.UID)
+			require.True(t, ok)
+			require.Equal(t, v, again)
+			require.GreaterOrEqual(t, v.Expected, time.Duration(0))
+		}
+	}
+	for _, g := range l.Groups(now) {
+		require.GreaterOrEqual(t, g.Running.Pods, int64(g.Ready))
+		require.GreaterOrEqual(t, g.Wants, 0)
+		for _, amount := range g.Running.Requests {
+			require.Positive(t, amount)
+		}
+	}
+	if next := l.Advance(now); !next.IsZero() {
+		require.True(t, next.After(now), "Advance asks to be called at once")
+	}
 }
