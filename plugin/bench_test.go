@@ -2,7 +2,6 @@ package plugin
 
 import (
 	"context"
-	"io"
 	"os"
 	"slices"
 	"testing"
@@ -43,6 +42,14 @@ func (emptyPlugin) RemoveContainer(context.Context, *api.PodSandbox, *api.Contai
 	return nil
 }
 
+// quietStub has the stub of the empty plugin say nothing.
+type quietStub struct{}
+
+func (quietStub) Debugf(context.Context, string, ...any) {}
+func (quietStub) Infof(context.Context, string, ...any)  {}
+func (quietStub) Warnf(context.Context, string, ...any)  {}
+func (quietStub) Errorf(context.Context, string, ...any) {}
+
 // emptyRuntime is a runtime with nothing but an empty plugin.
 func emptyRuntime(b *testing.B) *runtimetest.Runtime {
 	b.Helper()
@@ -52,11 +59,8 @@ func emptyRuntime(b *testing.B) *runtimetest.Runtime {
 	require.NoError(b, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	require.NoError(b, rt.Start(ctx))
-	quiet := logrus.New()
-	quiet.SetOutput(io.Discard)
-	quiet.SetLevel(logrus.ErrorLevel)
 	st, err := stub.New(emptyPlugin{}, stub.WithPluginName("empty"), stub.WithPluginIdx("05"),
-		stub.WithSocketPath(rt.Socket()), stub.WithLogger(stubLog{quiet}))
+		stub.WithSocketPath(rt.Socket()), stub.WithLogger(quietStub{}))
 	require.NoError(b, err)
 	ran := make(chan error, 1)
 	go func() { ran <- st.Run(ctx) }()

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/assert"
@@ -19,8 +20,10 @@ import (
 	clienttest "k8s.io/client-go/testing"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/observe"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/leases"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/policies"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
 
 const registryPolicy = `apiVersion: pod-pacemaker.io/v1alpha1
@@ -91,17 +94,21 @@ func (s *leaseServer) held() int {
 func claims(t *testing.T, s *leaseServer) (*node, *leases.Claimer) {
 	t.Helper()
 	var claimer *leases.Claimer
-	n := newNode(t, noLimit, tuned(func(p *pacer) {
-		claimer = leases.New(leases.Options{
-			API: s.CoordinationV1().Leases("pod-pacemaker"), Holder: "node", Limiter: p.limiter,
-			Nodes: func() int { return 1 }, Opened: func([]string, error) {}, Log: p.log,
-		})
-		p.claimer = claimer
-		p.keeper = policies.New(policies.Options{Limiter: p.limiter, Log: p.log, Claims: claimer.SetPolicies})
-		ctx, cancel := context.WithCancel(t.Context())
-		var running sync.WaitGroup
-		running.Go(func() { claimer.Run(ctx) })
-		t.Cleanup(func() { cancel(); running.Wait() })
+	n := newNode(t, noLimit, tuned(func(r *rooms) {
+		r.keeper = func(o *policies.Options) {
+			limiter, ok := o.Limiter.(leases.Limiter)
+			require.True(t, ok)
+			claimer = leases.New(leases.Options{
+				API: s.CoordinationV1().Leases("pod-pacemaker"), Holder: "node", Limiter: limiter,
+				Nodes: func() int { return 1 }, Opened: func([]string, error) {}, Log: o.Log,
+			})
+			o.Claims = claimer.SetPolicies
+			ctx, cancel := context.WithCancel(t.Context())
+			var running sync.WaitGroup
+			running.Go(func() { claimer.Run(ctx) })
+			t.Cleanup(func() { cancel(); running.Wait() })
+		}
+		r.round = func() { claimer.Wake() }
 	}))
 	found, err := crd.Parse([]byte(registryPolicy))
 	require.NoError(t, err)
@@ -128,7 +135,7 @@ func TestAStartTakesALeaseOfTheCluster(t *testing.T) {
 	n.eventually("the metric says that the slots are used up", func() bool {
 		text := "# HELP " + throttled + " 1 while so much is used that the limit holds whoever needs more. resource is pods, pacer, or a resource.\n" +
 			"# TYPE " + throttled + " gauge\n" + throttled + `{group="",limit="starting",policy="registry",resource="pods"} 1` + "\n"
-		return testutil.CollectAndCompare(newPolicyMetrics(n.p.keeper.State, n.p.limiter), strings.NewReader(text), throttled) == nil
+		return testutil.GatherAndCompare(n.d.observer.Registry(), strings.NewReader(text), throttled) == nil
 	})
 	first.getsReady()
 	waits.succeeds()
@@ -147,7 +154,7 @@ func TestAPolicyOfTheClusterThatCannotClaimIsOpen(t *testing.T) {
 		n.pod(fmt.Sprint("pod-", i), factsOf(nil, nil)).runs().startsNow("app")
 	}
 	n.eventually("it says why", func() bool {
-		states := withOpen(n.p.keeper.State(), claimer.View())
+		states := withOpen(n.d.keeper.State(), claimer.View())
 		return strings.Contains(states[0].Fault, "forbidden")
 	})
 	n.eventually("so does the metric", func() bool { return openByMetric(claimer, 1) })
@@ -158,5 +165,11 @@ func openByMetric(claimer *leases.Claimer, want int) bool {
 	const name = "pod_pacemaker_claim_open"
 	text := fmt.Sprintf("# HELP %s 1 while the policy holds no pod because the Leases of its slots cannot be used: "+
 		"the API server is away, or the role is missing.\n# TYPE %s gauge\n%s{policy=\"registry\"} %d\n", name, name, name, want)
-	return testutil.CollectAndCompare(newClaimMetrics(claimer.View), strings.NewReader(text), name) == nil
+	o := observe.New(observe.Options{Log: discard(), Events: observe.NoEvents{}})
+	o.Collect(observe.Sources{
+		Limiter: throttle.New(time.Now(), throttle.Settings{}), Claims: claimer.View,
+		Signals: func() (none throttle.Signals) { return none }, Policies: func() []policies.State { return nil },
+		Connected: func() error { return nil }, RegistrationWaits: func() bool { return false },
+	})
+	return testutil.GatherAndCompare(o.Registry(), strings.NewReader(text), name) == nil
 }

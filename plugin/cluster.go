@@ -1,54 +1,155 @@
 package plugin
 
 import (
-	"fmt"
+	"context"
+	"strings"
+	"time"
 
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
+	"github.com/sirupsen/logrus"
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
 
-	"github.com/pod-pacemaker/pod-pacemaker/crd/kube"
+	"github.com/pod-pacemaker/pod-pacemaker/crd"
+	"github.com/pod-pacemaker/pod-pacemaker/crd/startpolicy"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/nodecondition"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/observe"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/leases"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/policies"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/report"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
 
-// How many requests for Kubernetes' own kinds the daemon sends a second in the long run,
-// and at once: as many as kubelet. Each start under a policy of the scope Cluster takes
-// two, and each slot that is held one in about nine seconds; client-go's default of 5 a
-// second would be too few for a node that starts many.
-const (
-	requestsPerSecond = 50
-	requestsBurst     = 100
-)
-
-// clients are the ways to the API server.
-type clients struct {
-	kube    kube.Interface
-	dynamic dynamic.Interface
+// cluster is what a daemon knows by the API server, and tells it.
+type cluster struct {
+	clients
+	recorder *observe.Recorder
+	watch    *podwatch.Watch
+	// election tells how large the cluster is, too.
+	election   *report.Election
+	namespaces *policies.Namespaces
+	claimer    *leases.Claimer
+	// source and policies give the configuration and the StartPolicies in force.
+	source   *crd.Source
+	policies *crd.Policies
 }
 
-// reachCluster makes the clients of the API server; it asks nothing yet.
-func reachCluster(o Options) (clients, error) {
-	var access *rest.Config
-	var err error
-	if o.Kubeconfig != "" {
-		access, err = clientcmd.BuildConfigFromFlags("", o.Kubeconfig)
-	} else {
-		access, err = rest.InClusterConfig()
+// newCluster gives what needs no other part of the daemon; claim and follow add the rest.
+func newCluster(o Options, c clients) *cluster {
+	return &cluster{
+		clients: c, recorder: observe.NewRecorder(c.kube, o.NodeName, o.Instance),
+		watch: podwatch.New(c.kube, o.NodeName, o.Log), namespaces: policies.NewNamespaces(c.kube, o.Log),
+		election: report.NewElection(report.ElectionOptions{
+			API: c.kube, Namespace: o.Namespace, NodeName: o.NodeName, Instance: o.Instance, Log: o.Log,
+		}),
 	}
-	if err != nil {
-		return clients{}, fmt.Errorf("access to the API server: %w", err)
+}
+
+// Reasons of the events of the node that tell of policies of the scope Cluster.
+const (
+	policiesOpened = "StartPoliciesOpened"
+	policiesClosed = "StartPoliciesClosed"
+)
+
+// claim makes the keeper of policies use the cluster: its pods, its namespaces, and the slots of
+// the scope Cluster. It gives what wakes who claims those.
+func (c *cluster) claim(l *throttle.Limiter, observer *observe.Observer, o Options, keeping *policies.Options) (wake func()) {
+	holder := o.NodeName
+	if o.Instance != "" {
+		holder += "." + o.Instance
 	}
-	access.UserAgent = "pod-pacemaker/" + o.Version
-	dyn, err := dynamic.NewForConfig(access)
-	if err != nil {
-		return clients{}, fmt.Errorf("client of the API server: %w", err)
+	c.claimer = leases.New(leases.Options{
+		API: c.kube.Leases(o.Namespace), Holder: holder, Limiter: l, Nodes: c.election.Nodes, Log: o.Log,
+		Opened: func(names []string, why error) {
+			if why == nil {
+				observer.Node(corev1.EventTypeNormal, policiesClosed, "the StartPolicies of the scope Cluster hold again")
+				return
+			}
+			observer.Node(corev1.EventTypeWarning, policiesOpened,
+				observe.Cut("the StartPolicies "+strings.Join(names, ", ")+" hold no pod: "+why.Error(), mostMessage))
+		},
+	})
+	keeping.Notice = func(policy, fault string) {
+		observer.Node(corev1.EventTypeWarning, "PolicyNotEvaluated", "StartPolicy "+policy+" holds nobody: "+fault)
 	}
-	access.QPS, access.Burst = requestsPerSecond, requestsBurst // Leases go this way
-	// Custom resources are not served as protobuf; pods are, for half the CPU.
-	access.ContentType = runtime.ContentTypeProtobuf
-	own, err := kube.New(access)
-	if err != nil {
-		return clients{}, err
+	keeping.WatchNamespaces, keeping.Claims = c.namespaces.Need, c.claimer.SetPolicies
+	keeping.TakeFacts = func(take func(*corev1.Pod) startpolicy.Facts) {
+		c.watch.TakeFacts(take, retakeWithin(c.election.Nodes()))
 	}
-	return clients{kube: own, dynamic: dyn}, nil
+	return c.claimer.Wake
+}
+
+// follow makes a daemon follow pods, configurations, policies and its node in the API server.
+func (c *cluster) follow(d *Daemon) {
+	o := d.options
+	c.watch.OnPanic(func() { d.observer.CountPanic("podwatch") })
+	c.watch.OnChange(func(pod podwatch.Pod, deleted bool) {
+		defer d.observer.Caught("podChanged")
+		d.starts.PodChanged(pod, deleted)
+	})
+	c.source = crd.NewSource(c.dynamic, c.kube, o.NodeName, o.Instance, d.file.Config, o.Log, d.configure)
+	c.source.OnPanic(func(part string) { d.observer.CountPanic("crd " + part) })
+	c.source.OnNode(nodecondition.New(d.starts.ShutsDown, d.starts.Pressed).Observe)
+	c.policies = c.source.Policies(d.file.Policies, d.setPolicies)
+	if o.StateDir != "" {
+		c.source.Remember(o.lastGoodPath())
+		c.policies.Remember(o.policiesPath())
+	}
+}
+
+// run follows until ctx ends.
+func (c *cluster) run(ctx context.Context, keeper *policies.Keeper) error {
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return c.watch.Run(ctx) })
+	g.Go(func() error { return c.source.Run(ctx) })
+	g.Go(func() error { return c.policies.Run(ctx) })
+	g.Go(func() error { return c.namespaces.Run(ctx, keeper) })
+	return g.Wait()
+}
+
+// stopsOf tells the connection which pods are being stopped.
+type stopsOf struct{ *podwatch.Watch }
+
+// Stopping implements nri.StopSource.
+func (s stopsOf) Stopping(now time.Time) (pod string, by time.Time, ok bool) {
+	p, by, ok := s.Watch.Stopping(now)
+	return p.Namespace + "/" + p.Name, by, ok
+}
+
+// The time within which a node lists its pods anew for a new policy: all nodes of a
+// cluster do, and each at a random moment, so that 5,000 of them make 170 lists a second
+// for 30 s, which are answered from the API server's memory. A cluster of fewer than 300
+// nodes takes less than 30 s, at 10 lists a second: until its list, a node does not know
+// which of its pods the policy selects, and admits others beyond a limit of those that run.
+const (
+	retakeAll     = 30 * time.Second       // of 300 nodes or more
+	retakeSmall   = 100 * time.Millisecond // for each node, if they are fewer
+	retakePerNode = 6 * time.Millisecond   // for each node, if they are more than 5,000
+)
+
+// retakeWithin gives that time for a cluster of so many nodes; 0: nobody knows how many.
+func retakeWithin(nodes int) time.Duration {
+	if nodes <= 0 {
+		nodes = 1
+	}
+	return min(time.Duration(nodes)*retakeSmall, max(retakeAll, time.Duration(nodes)*retakePerNode))
+}
+
+// policiesWithin bounds how long the gate stays closed for policies that nobody tells.
+const policiesWithin = 5 * time.Second
+
+// awaitPolicies waits until it is known which policies there are; false: ctx ended
+// before. With an API server that is away and nothing on disk, because the daemon
+// before was of another version, that may never be: then it waits for a moment.
+func (c *cluster) awaitPolicies(ctx context.Context, log logrus.FieldLogger) bool {
+	moment := time.NewTimer(policiesWithin)
+	defer moment.Stop()
+	select {
+	case <-c.policies.Told():
+	case <-moment.C:
+		log.Warn("the API server has not told the StartPolicies yet: those that wait in the gate are not held by any until it does")
+	case <-ctx.Done():
+		return false
+	}
+	return true
 }

@@ -1,6 +1,7 @@
 package plugin
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,19 +10,20 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
-	"k8s.io/client-go/dynamic"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd"
-	"github.com/pod-pacemaker/pod-pacemaker/crd/kube"
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate"
-	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/nodecondition"
-	"github.com/pod-pacemaker/pod-pacemaker/plugin/leases"
-	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/nri"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/observe"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/starts"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/turns"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/usage"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/waiting"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/policies"
-	"github.com/pod-pacemaker/pod-pacemaker/plugin/report"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/socket"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
 
 // Daemon paces the pods of one node. Make it with New.
@@ -29,36 +31,47 @@ type Daemon struct {
 	options    Options
 	since      time.Time
 	cores      int
-	metrics    *metrics
-	pacer      *pacer
-	connection *connection
-	fallback   *v1alpha1.PacemakerConfig
-	// filePolicies are those of the configuration file.
-	filePolicies []*v1alpha1.StartPolicy
-	timeline     admin.Timeline
-	lookedAt     atomic.Int64 // when somebody last asked for the timeline, in nanoseconds
-	limited      sync.Once
-	limits       chan struct{} // closed once a configuration is in force
-	pacing       atomic.Bool
-	standby      atomic.Pointer[error] // why another daemon paces this node's pods; nil: none does
+	file       crd.Documents
+	limiter    *throttle.Limiter
+	keeper     *policies.Keeper
+	observer   *observe.Observer
+	sensors    *sensors
+	starts     *starts.Starts
+	waiting    *waiting.Chooser
+	handler    handler
+	connection *nri.Connection
+	cluster    *cluster // nil when standalone
 
-	// nil when standalone
-	client  kube.Interface
-	dynamic dynamic.Interface
-	watch   *podwatch.Watch
-	source  *crd.Source
-	// election tells how large the cluster is, too.
-	election *report.Election
-	claimer  *leases.Claimer
-	// policies and namespaces feed the pacer's keeper.
-	policies   *crd.Policies
-	namespaces *policies.Namespaces
+	timeline admin.Timeline
+	lookedAt atomic.Int64 // when somebody last asked for the timeline, in nanoseconds
+	limited  sync.Once
+	limits   chan struct{} // closed once a configuration is in force
+	pacing   atomic.Bool
+	standby  atomic.Pointer[error] // why another daemon paces this node's pods; nil: none does
 }
+
+// rooms are what a daemon's parts are made of, beside its options. Tests change them.
+type rooms struct {
+	timing                                 starts.Timing
+	hold, savedHold, firstPause, firstOpen time.Duration // 0: as they are
+	// Without a cluster, these take the place of its parts; nil: nothing does.
+	pods   starts.Source
+	stops  nri.StopSource
+	events observe.Events
+	// keeper changes what the keeper of policies works with, round what is called in each round.
+	keeper func(*policies.Options)
+	round  func()
+}
+
+// theRooms are those of a daemon.
+func theRooms() rooms { return rooms{timing: starts.DefaultTiming(), events: observe.NoEvents{}} }
 
 // New gives a daemon. It reads the configuration file and the access to the API
 // server, and starts nothing. An error wraps ErrOptions or, for the content of
 // ConfigFile, crd.ErrInvalid; any other may go away by itself.
-func New(o Options) (*Daemon, error) {
+func New(o Options) (*Daemon, error) { return newWith(o, theRooms()) }
+
+func newWith(o Options, r rooms) (*Daemon, error) {
 	if err := o.Validate(); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrOptions, err)
 	}
@@ -72,56 +85,66 @@ func New(o Options) (*Daemon, error) {
 			return nil, err
 		}
 	}
-	d := newDaemon(o, cores, file.Config, nil)
-	d.filePolicies = file.Policies
-	if !o.Standalone() {
-		c, err := reachCluster(o)
-		if err != nil {
-			return nil, err
-		}
-		d.follow(c)
+	if o.Standalone() {
+		return newDaemon(o, cores, file, nil, r), nil
 	}
-	return d, nil
+	c, err := reachCluster(o)
+	if err != nil {
+		return nil, err
+	}
+	return newDaemon(o, cores, file, &c, r), nil
 }
 
-// newDaemon gives a daemon that asks pods about pods; nil: nobody can be asked.
-func newDaemon(o Options, cores int, fallback *v1alpha1.PacemakerConfig, pods podSource) *Daemon {
+// newDaemon gives a daemon of the cluster that c reaches; nil: of none.
+func newDaemon(o Options, cores int, file crd.Documents, c *clients, r rooms) *Daemon {
 	d := &Daemon{
-		options: o, since: time.Now(), cores: cores, metrics: newMetrics(),
-		fallback: fallback, limits: make(chan struct{}),
+		options: o, since: time.Now(), cores: cores, file: file, limits: make(chan struct{}),
+		limiter: throttle.New(time.Now(), throttle.Settings{}),
 	}
-	d.pacer = newPacer(o, pods, d.metrics)
-	d.metrics.registry.MustRegister(newSignalMetrics(d.pacer.sensors))
-	d.pacer.refusals.cores = cores
-	d.connection = newConnection(o, d.pacer)
-	d.connection.limits = d.limits
-	d.metrics.registry.MustRegister(newStateMetrics(d.pacer.limiter),
-		newPolicyMetrics(d.policyStates, d.pacer.limiter), newClaimMetrics(d.claims), newConnected(d.connection.paces), newRegistrationWaits(d.connection.stops.underWay), newBuildInfo(o.Version), newLogDropped(o.LogDropped))
+	nodes := func() int { return 0 }
+	keeping := policies.Options{Limiter: d.limiter, Log: o.Log}
+	if c != nil {
+		d.cluster = newCluster(o, *c)
+		nodes, r.events, r.pods, r.stops = d.cluster.election.Nodes, d.cluster.recorder, d.cluster.watch, stopsOf{d.cluster.watch}
+	}
+	d.observer = observe.New(observe.Options{Log: o.Log, Events: r.events, Nodes: nodes})
+	d.sensors = newSensors(o, d.limiter, d.observer.Node)
+	if c != nil {
+		r.round = d.cluster.claim(d.limiter, d.observer, o, &keeping)
+	}
+	if r.keeper != nil {
+		r.keeper(&keeping)
+	}
+	d.keeper = policies.New(keeping)
+	board, breaker := turns.NewBoard(), waiting.NewBreaker(r.firstOpen)
+	d.starts = starts.New(starts.Options{
+		Limiter: d.limiter, Pods: r.pods, Policies: d.keeper, Observer: d.observer, Board: board, Log: o.Log,
+		Waitable: o.GateTimeout, Forgotten: breaker.Forget, Roots: usage.Roots{Proc: o.ProcRoot, Cgroup: o.CgroupRoot}, Timing: r.timing,
+		Round: func() {
+			d.sensors.sampler.Wake()
+			if r.round != nil {
+				r.round()
+			}
+		},
+	})
+	d.waiting = waiting.New(waiting.Options{
+		Starts: d.starts, Breaker: breaker, Pods: r.pods, Observer: d.observer, Board: board, Log: o.Log,
+		Gate:     waiting.GateOptions{Mode: o.Gate, Path: o.GatePath, Socket: o.SocketPath(), Timeout: o.GateTimeout},
+		RefuseAt: o.RefuseAt, Hold: cmp.Or(r.hold, o.Hold), SavedHold: r.savedHold, Cores: cores, ProcRoot: o.ProcRoot,
+	})
+	d.handler = handler{starts: d.starts, waiting: d.waiting, observer: d.observer}
+	d.connection = nri.New(nri.Options{
+		Launched: o.Launched, Socket: o.NRISocket, Name: o.pluginName(), Index: o.NRIIndex,
+		Handler: d.handler, Limits: d.limits, Stops: r.stops, Log: o.Log, FirstPause: r.firstPause,
+	})
+	if c != nil {
+		d.cluster.follow(d)
+	}
+	d.observer.Collect(observe.Sources{
+		Limiter: d.limiter, Signals: d.sensors.now, Policies: d.policyStates, Claims: d.claims, Connected: d.connection.Paces,
+		RegistrationWaits: d.connection.RegistrationWaits, LogDropped: o.LogDropped, Version: o.Version,
+	})
 	return d
-}
-
-// follow makes the daemon follow pods and configurations in the API server.
-func (d *Daemon) follow(c clients) {
-	o := d.options
-	d.client, d.dynamic = c.kube, c.dynamic
-	d.watch = podwatch.New(c.kube, o.NodeName, o.Log)
-	d.watch.OnPanic(func() { d.pacer.countPanic("podwatch") })
-	d.watch.OnChange(func(pod podwatch.Pod, deleted bool) {
-		defer d.pacer.caught("podChanged")
-		d.pacer.podChanged(pod, deleted)
-	})
-	d.pacer.pods, d.connection.stops.source = d.watch, d.watch
-	d.source = crd.NewSource(c.dynamic, c.kube, o.NodeName, o.Instance, d.fallback, o.Log, d.configure)
-	d.election = report.NewElection(report.ElectionOptions{
-		API: c.kube, Namespace: o.Namespace, NodeName: o.NodeName, Instance: o.Instance, Log: o.Log,
-	})
-	d.pacer.nodes = d.election.Nodes
-	d.source.OnPanic(func(part string) { d.pacer.countPanic("crd " + part) })
-	d.source.OnNode(nodecondition.New(d.pacer.shutsDown, d.pacer.pressed).Observe)
-	if o.StateDir != "" {
-		d.source.Remember(o.lastGoodPath())
-	}
-	d.followPolicies(c)
 }
 
 // ErrOptions is wrapped by what New says of options that are not valid.
@@ -129,14 +152,28 @@ var ErrOptions = errors.New("invalid options")
 
 var errNoConfiguration = errors.New("the API server has not told the configuration yet: pods start unpaced")
 
+// configure puts a configuration in force.
 func (d *Daemon) configure(e crd.Effective) {
-	defer d.pacer.caught("configure")
-	d.metrics.generation.Reset()
-	d.metrics.generation.WithLabelValues(e.Name, string(e.Origin)).Set(float64(e.Generation))
-	d.pacer.configure(time.Now(), e, d.cores)
-	if d.source == nil || e.Origin != crd.OriginNone {
+	defer d.observer.Caught("configure")
+	d.observer.Configured(e.Name, string(e.Origin), e.Generation)
+	s := SettingsOf(e.Spec, d.cores)
+	d.sensors.prepare(s, e.Spec.ThrottleConfig.PressureWindow())
+	d.starts.Configure(time.Now(), e, s)
+	d.sensors.sampler.Wake()
+	d.options.Log.WithFields(map[string]any{
+		"config": e.Name, "origin": e.Origin, "generation": e.Generation,
+		"mode": e.Spec.GetMode(), "limits": admin.NewLimits(s).String(),
+	}).Info("configuration in force")
+	if d.cluster == nil || e.Origin != crd.OriginNone {
 		d.limited.Do(func() { close(d.limits) })
 	}
+}
+
+// setPolicies puts policies in force.
+func (d *Daemon) setPolicies(inForce []*v1alpha1.StartPolicy) {
+	defer d.observer.Caught("setPolicies")
+	d.keeper.SetPolicies(time.Now(), inForce)
+	d.starts.Wake() // an override may begin
 }
 
 // Run paces pods until ctx ends, and gives nil then; if the DaemonSet that runs it
@@ -145,25 +182,24 @@ func (d *Daemon) configure(e crd.Effective) {
 // early only when one of its own sockets cannot be served.
 func (d *Daemon) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
-	if d.client != nil {
-		n := newPodNotices(d.client, d.options.NodeName, d.options.Instance)
-		defer n.stop()
-		d.pacer.notices = n
-		g.Go(func() error { return d.watch.Run(ctx) })
-		g.Go(func() error { return d.source.Run(ctx) })
-		g.Go(func() error { return d.policies.Run(ctx) })
-		g.Go(func() error { return d.namespaces.Run(ctx, d.pacer.keeper) })
+	if d.cluster != nil {
+		defer d.cluster.recorder.Start()()
+		g.Go(func() error { return d.cluster.run(ctx, d.keeper) })
 	} else {
-		d.setPolicies(d.filePolicies)
-		d.configure(crd.FromFile(d.fallback))
+		d.setPolicies(d.file.Policies)
+		d.configure(crd.FromFile(d.file.Config))
 	}
 	g.Go(func() error { return d.lead(ctx) })
 	if d.options.HTTPAddress != "" {
-		g.Go(func() error { return d.pacer.supervised(ctx, "http", d.serveHTTP) })
-		g.Go(func() error { return d.pacer.supervised(ctx, "timeline", d.recordTimeline) })
+		g.Go(func() error { return d.observer.Supervised(ctx, "http", d.serveHTTP) })
+		g.Go(func() error { return d.observer.Supervised(ctx, "timeline", d.recordTimeline) })
 	}
-	if d.client != nil && d.options.StartupTaint != "" {
-		g.Go(func() error { return d.pacer.supervised(ctx, "removeStartupTaint", d.removeStartupTaint) })
+	if d.cluster != nil && d.options.StartupTaint != "" {
+		g.Go(func() error {
+			return d.observer.Supervised(ctx, "removeStartupTaint", startupTaint{
+				client: d.cluster.kube, node: d.options.NodeName, key: d.options.StartupTaint, log: d.options.Log,
+			}.removeWhen(d.Ready))
+		})
 	}
 	if err := g.Wait(); err != nil && !errors.Is(err, context.Canceled) {
 		return err
@@ -176,13 +212,15 @@ func (d *Daemon) pace(ctx context.Context) error {
 	d.pacing.Store(true)
 	defer d.pacing.Store(false)
 	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return d.pacer.supervised(ctx, "run", d.pacer.run) })
-	g.Go(func() error { return d.pacer.supervised(ctx, "connection", d.connection.run) })
-	g.Go(func() error { return d.pacer.supervised(ctx, "sensors", d.pacer.sensors.sampler.Run) })
-	if d.claimer != nil {
-		g.Go(func() error { return d.pacer.supervised(ctx, "claims", d.claim) })
+	g.Go(func() error { return d.observer.Supervised(ctx, "run", d.starts.Run) })
+	g.Go(func() error { return d.observer.Supervised(ctx, "connection", d.connection.Run) })
+	g.Go(func() error { return d.observer.Supervised(ctx, "sensors", d.sensors.sampler.Run) })
+	if d.cluster != nil {
+		g.Go(func() error {
+			return d.observer.Supervised(ctx, "claims", func(ctx context.Context) error { d.cluster.claimer.Run(ctx); return nil })
+		})
 	}
-	g.Go(func() error { return d.pacer.supervised(ctx, "openGate", d.openGate) })
+	g.Go(func() error { return d.observer.Supervised(ctx, "openGate", d.openGate) })
 	return g.Wait()
 }
 
@@ -196,20 +234,19 @@ func (d *Daemon) openGate(ctx context.Context) error {
 	case <-ctx.Done():
 		return nil
 	}
-	if !d.awaitPolicies(ctx) {
+	if d.cluster != nil && !d.cluster.awaitPolicies(ctx, d.options.Log) {
 		return nil
 	}
 	select {
-	case <-d.connection.firstSync:
+	case <-d.connection.Synced():
 	case <-ctx.Done():
 		return nil
 	}
 	g, ctx := errgroup.WithContext(ctx)
-	if !isClosed(d.pacer.rejoin.back) {
-		d.pacer.limiter.Freeze() // before any hook is back
-		g.Go(func() error { return d.pacer.supervised(ctx, "thaw", d.pacer.thaw) })
+	if d.starts.Freeze() { // before any hook is back
+		g.Go(func() error { return d.observer.Supervised(ctx, "thaw", d.starts.Thaw) })
 	}
-	g.Go(func() error { return d.pacer.supervised(ctx, "gate", d.serveGate) })
+	g.Go(func() error { return d.observer.Supervised(ctx, "gate", d.serveGate) })
 	return g.Wait()
 }
 
@@ -221,16 +258,16 @@ func (d *Daemon) serveGate(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	server := gate.NewServer(d.pacer, d.options.Log)
-	server.OnPanic(func() { d.pacer.countPanic("gate") })
+	server := gate.NewServer(waiting.Backend{Gate: d.waiting.Gate}, d.options.Log)
+	server.OnPanic(func() { d.observer.CountPanic("gate") })
 	return server.Serve(ctx, listener)
 }
 
 // answered gives a channel that is closed once it is known which configuration the
 // API server has for this node, maybe none; nil when standalone.
 func (d *Daemon) answered() <-chan struct{} {
-	if d.source == nil {
+	if d.cluster == nil {
 		return nil
 	}
-	return d.source.Told()
+	return d.cluster.source.Told()
 }

@@ -27,6 +27,7 @@ import (
 	kubefake "k8s.io/client-go/kubernetes/fake"
 	clienttest "k8s.io/client-go/testing"
 
+	"github.com/pod-pacemaker/pod-pacemaker/crd"
 	"github.com/pod-pacemaker/pod-pacemaker/crd/kube/kubetest"
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
@@ -61,11 +62,10 @@ func freeAddress(t *testing.T) string {
 
 // runs runs a daemon until the test ends; stop ends it before.
 func (n *node) runs(d *Daemon) (stop func()) {
-	d.pacer.takeTime()
 	ctx, cancel := context.WithCancel(n.ctx)
 	done := make(chan error, 1)
 	go func() { done <- d.Run(ctx) }()
-	n.d, n.p = d, d.pacer
+	n.d = d
 	n.stop = sync.OnceFunc(func() {
 		cancel()
 		require.NoError(n.t, <-done)
@@ -80,7 +80,7 @@ func TestTheDaemonRunsStandaloneAndServesAdministrators(t *testing.T) {
 		o.HTTPAddress = freeAddress(t)
 		o.Version = "v1.2.3"
 	}))
-	d, err := New(n.options)
+	d, err := newWith(n.options, slowly())
 	require.NoError(t, err)
 	require.ErrorContains(t, d.Ready(), "not connected")
 	require.NoError(t, n.rt.Start(n.ctx))
@@ -152,17 +152,17 @@ func limitOf(generation, value int64) *unstructured.Unstructured {
 	return u
 }
 
-// cluster is a daemon with an API server.
-type cluster struct {
+// apiNode is a daemon with an API server.
+type apiNode struct {
 	*node
 	kube    *kubefake.Clientset
 	dynamic *dynamicfake.FakeDynamicClient
 }
 
-// newCluster starts a daemon with an API server that knows the pods.
-func newCluster(t *testing.T, pods ...runtime.Object) *cluster {
+// newAPINode starts a daemon with an API server that knows the pods.
+func newAPINode(t *testing.T, pods ...runtime.Object) *apiNode {
 	t.Helper()
-	c := unstartedCluster(t, pods...)
+	c := unstartedAPINode(t, pods...)
 	c.starts()
 	c.isWatched()
 	return c
@@ -170,7 +170,7 @@ func newCluster(t *testing.T, pods ...runtime.Object) *cluster {
 
 // isWatched waits until all is watched. What changes between a list and the watch that
 // follows it is lost here, other than with a real API server.
-func (c *cluster) isWatched() {
+func (c *apiNode) isWatched() {
 	c.t.Helper()
 	c.eventually("the API server is watched", func() bool {
 		watched := map[string]bool{}
@@ -183,28 +183,27 @@ func (c *cluster) isWatched() {
 	})
 }
 
-// unstartedCluster gives a daemon that does not run yet.
-func unstartedCluster(t *testing.T, pods ...runtime.Object) *cluster {
+// unstartedAPINode gives a daemon that does not run yet.
+func unstartedAPINode(t *testing.T, pods ...runtime.Object) *apiNode {
 	t.Helper()
-	return unstartedClusterWith(t, nil, pods...)
+	return unstartedAPINodeWith(t, nil, pods...)
 }
 
-func unstartedClusterWith(t *testing.T, opts []nodeOption, pods ...runtime.Object) *cluster {
+func unstartedAPINodeWith(t *testing.T, opts []nodeOption, pods ...runtime.Object) *apiNode {
 	t.Helper()
 	n := unconnectedNode(t, noLimit, opts...)
-	c := &cluster{node: n}
+	c := &apiNode{node: n}
 	c.kube = kubefake.NewClientset(append(pods, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node"}})...)
 	c.dynamic = dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(),
 		map[schema.GroupVersionResource]string{
 			v1alpha1.Resource: v1alpha1.Kind + "List", v1alpha1.NodeResource: v1alpha1.NodeKind + "List",
 			v1alpha1.PolicyResource: v1alpha1.PolicyKind + "List",
 		}, limitOf(1, 1))
-	n.d = newDaemon(n.options, 2, nil, nil)
-	n.d.follow(clients{kube: kubetest.Of(c.kube), dynamic: c.dynamic})
+	n.d = newDaemon(n.options, 2, crd.Documents{}, &clients{kube: kubetest.Of(c.kube), dynamic: c.dynamic}, slowly())
 	return c
 }
 
-func (c *cluster) starts() {
+func (c *apiNode) starts() {
 	c.t.Helper()
 	require.NoError(c.t, c.rt.Start(c.ctx))
 	c.runs(c.d)
@@ -213,7 +212,7 @@ func (c *cluster) starts() {
 
 func TestTheDaemonIsNotReadyBeforeItsConfigurationIsKnown(t *testing.T) {
 	t.Parallel()
-	c := unstartedCluster(t)
+	c := unstartedAPINode(t)
 	var mute atomic.Bool
 	mute.Store(true)
 	c.dynamic.PrependReactor("list", "*", func(clienttest.Action) (bool, runtime.Object, error) {
@@ -233,7 +232,7 @@ func TestTheDaemonIsNotReadyBeforeItsConfigurationIsKnown(t *testing.T) {
 
 func TestAnInvalidObjectLeavesTheLastGoodOneInForce(t *testing.T) {
 	t.Parallel()
-	c := newCluster(t)
+	c := newAPINode(t)
 	inForce := func() int64 { return c.d.Status().Config.Generation }
 	c.eventually("the first version is in force", func() bool { return inForce() == 1 })
 	assert.Equal(t, 1, c.d.Status().Limits.MaxConcurrent)
@@ -272,9 +271,9 @@ func TestAPodOfTheAPIServerIsPacedAndEndsWhenItIsReady(t *testing.T) {
 		}
 	}
 	first := pod("first")
-	c := newCluster(t, first, pod("second"))
+	c := newAPINode(t, first, pod("second"))
 	c.eventually("the configuration is in force", func() bool { return c.d.Status().Config.Generation == 1 })
-	c.eventually("the pods are known", func() bool { return c.d.watch.Healthy() })
+	c.eventually("the pods are known", func() bool { return c.d.cluster.watch.Healthy() })
 
 	holder := c.known("first").runs()
 	ctr := holder.startsNow("app")

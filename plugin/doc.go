@@ -1,17 +1,40 @@
 // Package plugin is the daemon: a containerd NRI plugin that paces the pods that
-// start on its node.
+// start on its node. It wires rooms, each a package that can be read alone; imports
+// run down this list only, which the linter holds:
 //
-// The way of one start:
+//	plugin             a file for each concern of [Daemon.Run]; handlers.go sends the runtime's events to the rooms
+//	internal/waiting   how a pod waits that may not start now: gate, hold, refusal
+//	internal/starts    which start goes on, and when it is over: sole user of the limiter's tickets; the loop
+//	internal/pods      the book of pods: what the runtime has told
+//	internal/observe   log, metrics, Kubernetes events
+//	internal/turns     when those that wait have their turn
+//	internal/usage     what pods use of the node
+//	internal/nri       the connection to the runtime; knows no other room
 //
-//	NRI event -> handlers -> pacer -> throttle: ticket, decision
-//	                           |
-//	       pass, hold a moment, gate (an OCI hook waits), refuse (kubelet retries)
-//	                           |
-//	hook -> gate -> admitted -> the process starts -> pod watch or the node's own
-//	signs say that the pod has started -> the slot ends -> next ticket
+// One pod, from its sandbox to the end of its slot. Each line is a call into the next room:
+//
+//  1. The runtime makes a sandbox: nri calls handler.RunPodSandbox, that waiting.Chooser.Sandbox.
+//  2. starts.Starts.Sandbox writes it into the book, has the pod join the queue, and asks for a
+//     reservation. Without one, waiting.Refusals refuses the sandbox, and kubelet comes back.
+//  3. The images are pulled. The runtime makes a container: waiting.Chooser.Container asks
+//     starts.Starts.Container what it begins. A start of its own asks for a slot.
+//  4. There is none: the first way of waiting's table takes the container. The gate gives it a hook.
+//  5. runc runs the hook, which asks at gate.sock: waiting.Backend.Wait finds its ticket by
+//     starts.Starts.Attend and waits for the decision, for the valve, or for its deadline.
+//  6. A slot ends. The limiter admits the ticket; the hook gets its go and ends; runc starts the process.
+//  7. nri tells: starts.Starts.ContainerStarted notes in the book what runs.
+//  8. starts.Starts.Run goes round and hands the admission to observe.Observer.Happened.
+//  9. kubelet reports the pod ready: podwatch calls starts.Starts.PodChanged, which ends the ticket
+//     with the reason Ready. Where nobody can tell, the loop judges by what usage measures.
+//  10. The slot is free, and the next ticket is admitted. What is left of the pod goes with its
+//     sandbox: starts.Starts.SandboxRemoved.
 //
 // containerd holds two global locks while it calls a plugin. Nothing in a handler
 // waits, therefore, except for a hold of a fraction of a second that is bounded
 // by a budget over all pods. Whatever fails, fails open: the pod starts, and a
 // log line and a metric say so.
+//
+// Locks on the way of a start: that of the book, then the keeper of policies, then the limiter.
+// Under none of them is I/O or a call into another package but the next of these; every other
+// mutex is a leaf. Package starts says more, and tests it.
 package plugin

@@ -18,9 +18,9 @@ func TestExemptPodsNeverWait(t *testing.T) {
 	n.pod("waits").runs().waitsAtGate("app")
 
 	static := n.strangePod("static-unknown")
-	static.spec.Annotations = map[string]string{annotationSource: "file"}
+	static.spec.Annotations = map[string]string{"kubernetes.io/config.source": "file"}
 	daemon := n.strangePod("daemon-unknown")
-	daemon.spec.Labels = map[string]string{labelTemplateGeneration: "1"}
+	daemon.spec.Labels = map[string]string{"pod-template-generation": "1"}
 	infra := n.strangePod("infra")
 	infra.spec.Namespace = "infra"
 	for _, p := range []*testPod{

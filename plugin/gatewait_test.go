@@ -106,7 +106,7 @@ func TestAContainerThatIsRemovedAtTheGateStartsNothing(t *testing.T) {
 	n.occupy("holder")
 	p := n.pod("removed").runs()
 	a := p.waitsAtGate("app")
-	n.p.containerRemoved(message(p, a))
+	n.d.handler.RemoveContainer(message(p, a))
 	require.ErrorContains(t, a.result(), string(gate.Replaced))
 	assert.Equal(t, throttle.Waiting, p.is(), "the pod keeps its place")
 }
@@ -184,7 +184,7 @@ func TestTheGateTellsHooksTheirPace(t *testing.T) {
 	told := make(chan int, 100)
 	ctx, leave := contextOf(n)
 	n.kept.Go(func() {
-		_, err := n.p.Wait(ctx, h, func(at time.Time, position int, _ time.Duration) {
+		_, err := n.backend().Wait(ctx, h, func(at time.Time, position int, _ time.Duration) {
 			if at.After(time.Now()) {
 				told <- position
 			}
@@ -194,10 +194,7 @@ func TestTheGateTellsHooksTheirPace(t *testing.T) {
 	n.eventually("it is told that it is the second", func() bool { return len(told) > 0 && <-told == 2 })
 	leave()
 	n.eventually("nothing is left of a container of which only its hook told", func() bool {
-		n.p.mu.Lock()
-		defer n.p.mu.Unlock()
-		r := n.p.records[p.uid]
-		return r != nil && len(r.containers) == 0
+		return n.recorded(p.uid).UID != "" && n.latest(p.uid) == ""
 	})
 }
 
@@ -207,10 +204,10 @@ func TestNoRecordIsLeftOfAHookThatNobodyKnows(t *testing.T) {
 	n.occupy("holder")
 	before := n.records()
 	h := gate.Hello{PodUID: "stranger", ContainerID: "by-hand", Name: "default/stranger", Deadline: time.Now().Add(time.Hour)}
-	v, err := n.p.Wait(n.ctx, gate.Hello{PodUID: h.PodUID, ContainerID: h.ContainerID, Deadline: time.Now()}, func(time.Time, int, time.Duration) {})
+	v, err := n.backend().Wait(n.ctx, gate.Hello{PodUID: h.PodUID, ContainerID: h.ContainerID, Deadline: time.Now()}, func(time.Time, int, time.Duration) {})
 	require.NoError(t, err)
 	assert.True(t, v.Go, "its deadline is over, and nobody else is over the limit")
-	n.p.limiter.Lookup("stranger").End(time.Now(), throttle.Deleted)
+	n.d.limiter.Lookup("stranger").End(time.Now(), throttle.Deleted)
 	n.eventually("its record is forgotten", func() bool { return n.records() == before })
 }
 
@@ -222,7 +219,7 @@ func TestAGoThatNobodyTookKeepsTheSlotForTheNextAttempt(t *testing.T) {
 	h := gate.Hello{PodUID: p.uid, ContainerID: "by-hand", Name: "default/lost", Deadline: time.Now().Add(time.Hour)}
 	decided := make(chan gate.Verdict, 1)
 	n.kept.Go(func() {
-		v, err := n.p.Wait(n.ctx, h, func(time.Time, int, time.Duration) {})
+		v, err := n.backend().Wait(n.ctx, h, func(time.Time, int, time.Duration) {})
 		assert.NoError(t, err)
 		decided <- v
 	})
@@ -246,44 +243,4 @@ func TestAContainerWithALongNameCanWait(t *testing.T) {
 	a := p.waitsAtGate("app")
 	holder.getsReady()
 	a.succeeds()
-}
-
-// That the pod has its turn and that the container is replaced can come at once.
-func TestAHookWhoseContainerIsGoneStartsNothingThoughItIsItsTurn(t *testing.T) {
-	t.Parallel()
-	l := throttle.New(time.Now(), throttle.Settings{})
-	pod := l.Join(time.Now(), throttle.Request{UID: "pod"})
-	require.True(t, pod.TryStart(time.Now()).Admitted)
-	gone := make(chan struct{})
-	assert.Equal(t, gate.Verdict{Go: true, Reason: throttle.WithinLimits}, decided(pod, gone))
-	close(gone)
-	assert.Equal(t, gate.Verdict{Reason: gate.Replaced}, decided(pod, gone))
-
-	deleted := l.Join(time.Now(), throttle.Request{UID: "deleted"})
-	deleted.End(time.Now(), throttle.Deleted)
-	assert.Equal(t, gate.Verdict{Reason: throttle.Deleted}, decided(deleted, gone))
-}
-
-// That the deadline comes and that the container is replaced can come at once, too.
-func TestAHookWhoseContainerIsGoneStartsNothingAtItsDeadline(t *testing.T) {
-	t.Parallel()
-	now := time.Now()
-	l := throttle.New(now, throttle.Settings{})
-	pod := l.Join(now, throttle.Request{UID: "pod"})
-	gone := make(chan struct{})
-	close(gone)
-	assert.Equal(t, gate.Verdict{Reason: gate.Replaced}, expired(now, pod, gone))
-	state, _ := pod.Status()
-	assert.Equal(t, throttle.Waiting, state, "it keeps its place")
-	assert.Equal(t, gate.Verdict{Go: true, Reason: throttle.WithinLimits}, expired(now, pod, make(chan struct{})))
-}
-
-// So can that the pod is deleted.
-func TestAHookWhosePodIsDeletedStartsNothingAtItsDeadline(t *testing.T) {
-	t.Parallel()
-	now := time.Now()
-	l := throttle.New(now, throttle.Settings{})
-	pod := l.Join(now, throttle.Request{UID: "pod"})
-	pod.End(now, throttle.Deleted)
-	assert.Equal(t, gate.Verdict{Reason: throttle.Deleted}, expired(now, pod, make(chan struct{})))
 }

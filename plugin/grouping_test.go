@@ -1,6 +1,8 @@
 package plugin
 
 import (
+	"maps"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -21,7 +23,7 @@ import (
 func (n *node) enforce(specs map[string]string) {
 	n.t.Helper()
 	text := "# policies\n"
-	for _, name := range sortedNames(specs) {
+	for _, name := range slices.Sorted(maps.Keys(specs)) {
 		text += "---\napiVersion: pod-pacemaker.io/v1alpha1\nkind: StartPolicy\nmetadata: {name: " + name + "}\nspec: " + specs[name] + "\n"
 	}
 	if len(specs) == 0 {
@@ -42,7 +44,7 @@ func factsOf(labels map[string]string, requests map[string]int64) func(*podwatch
 
 // usage gives what the only group of a policy uses.
 func (n *node) usage(policy string) throttle.GroupView {
-	for _, v := range n.p.limiter.Groups(time.Now()) {
+	for _, v := range n.d.limiter.Groups(time.Now()) {
 		if v.Key.Policy == policy {
 			return v
 		}
@@ -146,33 +148,6 @@ func TestStandaloneKnowsLabelsAndCPU(t *testing.T) {
 	first.spec.Labels = ofT1
 	first.runs().startsNow("app")
 	n.eventually("it counts", func() bool { return n.usage("t1").Running.Pods == 1 })
-	shares := func(n uint64) *api.PodSandbox {
-		return &api.PodSandbox{Linux: &api.LinuxPodSandbox{PodResources: &api.LinuxResources{Cpu: &api.LinuxCPU{Shares: api.UInt64(n)}}}}
-	}
-	for weight, milli := range map[uint64]int64{0: 0, 2: 0, 204: 200, 307: 300, 1024: 1000} {
-		assert.Equal(t, milli, milliCPU(shares(weight)), weight)
-	}
-}
-
-func TestWhatIsToldOfGroupsIsBounded(t *testing.T) {
-	t.Parallel()
-	var views []throttle.GroupView
-	for i := range 100 {
-		views = append(views, throttle.GroupView{
-			Key:     throttle.GroupKey{Policy: "p", Group: string(rune('a'+i%26)) + string(rune('a'+i/26))},
-			Running: throttle.Usage{Pods: int64(i), Requests: throttle.Amounts{"cpu": 100}}, Waiting: 1,
-			Limits: throttle.GroupLimits{Running: throttle.Bound{Pods: new(int64(i + min(i, 1))), Requests: throttle.Amounts{"cpu": 100}}},
-		})
-	}
-	groups := groupsOf(views, "p")
-	require.EqualValues(t, 99, groups[0].Running.Pods)
-	told := together(groups)
-	require.Len(t, told, mostGroupsTold+1)
-	others := told[mostGroupsTold]
-	assert.Equal(t, otherGroups, others.Key.Group)
-	assert.Equal(t, 68, others.Waiting)
-	assert.EqualValues(t, 6800, others.Running.Requests["cpu"])
-	assert.Equal(t, []string{"running.pods", "running.requests.cpu"}, sortedNames(others.reached))
 }
 
 // A pod that crashed is not ready until it is so again, however long kubelet waits to
@@ -205,7 +180,7 @@ func TestAPodWhoseSandboxWasStoppedDoesNotRunAnyMore(t *testing.T) {
 	first.startsNow("app")
 	first.getsReady()
 	n.eventually("it counts as ready", func() bool { return n.usage("t1").Ready == 1 })
-	n.p.sandboxStopped(&api.PodSandbox{Id: first.sandbox.ID(), Uid: first.uid, Namespace: first.spec.Namespace, Name: first.spec.Name})
+	n.d.handler.StopPodSandbox(&api.PodSandbox{Id: first.sandbox.ID(), Uid: first.uid, Namespace: first.spec.Namespace, Name: first.spec.Name})
 	require.Zero(t, n.usage("t1").Running.Pods)
 	first.reports()
 	require.Zero(t, n.usage("t1").Running.Pods, "what the watch tells is of before")
@@ -244,9 +219,13 @@ func (l *regrouped) took() []string {
 func TestAStaticPodIsForgottenWithTheLastThatIsLeftOfIt(t *testing.T) {
 	t.Parallel()
 	var told *regrouped
-	n := newNode(t, noLimit, tuned(func(p *pacer) {
-		told = &regrouped{Limiter: p.limiter}
-		p.keeper = policies.New(policies.Options{Limiter: told, Log: p.log})
+	n := newNode(t, noLimit, tuned(func(r *rooms) {
+		r.keeper = func(o *policies.Options) {
+			limiter, ok := o.Limiter.(*throttle.Limiter)
+			require.True(t, ok)
+			told = &regrouped{Limiter: limiter}
+			o.Limiter = told
+		}
 	}))
 	static := func(pod *podwatch.Pod) { pod.Static = true }
 	for name, mirrorFirst := range map[string]bool{"early": true, "late": false} {
@@ -266,7 +245,7 @@ func TestAStaticPodIsForgottenWithTheLastThatIsLeftOfIt(t *testing.T) {
 			told.took()
 		}
 		require.NoError(t, p.sandbox.Remove(n.ctx))
-		n.eventually("the runtime has told that it is gone", func() bool { return len(n.p.recordedUIDs()) == 0 })
+		n.eventually("the runtime has told that it is gone", func() bool { return n.records() == 0 })
 		if !mirrorFirst {
 			n.pods.remove(p.uid)
 		}
@@ -274,26 +253,4 @@ func TestAStaticPodIsForgottenWithTheLastThatIsLeftOfIt(t *testing.T) {
 		require.Empty(t, told.took(), name)
 		n.enforce(nil)
 	}
-}
-
-// A container may start just when its pod is deleted by force.
-func TestAPodThatIsDeletedWhileItStartsCountsNoMore(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, noLimit)
-	n.enforce(map[string]string{"t1": t1})
-	p := n.pod("forced", factsOf(ofT1, map[string]int64{"cpu": 100})).runs()
-	p.startsNow("app")
-	running := func() (pods int64) {
-		for _, g := range n.p.limiter.Groups(time.Now()) {
-			pods += g.Running.Pods
-		}
-		return pods
-	}
-	require.EqualValues(t, 1, running())
-	pod, known := n.pods.Get(p.uid)
-	require.True(t, known)
-	n.p.regroup(time.Now(), pod, true)
-	n.p.countRunning(time.Now(), p.uid, pod) // as the runtime tells it in between
-	n.p.forget(time.Now(), p.uid)
-	assert.Zero(t, running())
 }

@@ -2,90 +2,115 @@ package plugin
 
 import (
 	"context"
-	"sync/atomic"
+	"fmt"
 	"time"
 
 	"github.com/containerd/nri/pkg/api"
 	"github.com/sirupsen/logrus"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/nri"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/observe"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/pods"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/starts"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/waiting"
 )
 
-// handlers are the events and requests that the runtime sends. containerd holds
-// two global locks through each of them.
-type handlers struct {
-	p *pacer
-	// configured and synchronized tell the connection how far it is.
-	configured   func(runtime, version string) error
-	synchronized func()
-	took         func(now time.Time, own time.Duration) // is told how long each call took; nil: nobody is
+// handler sends what the runtime tells and asks to the rooms. It decides nothing.
+type handler struct {
+	starts   *starts.Starts
+	waiting  *waiting.Chooser
+	observer *observe.Observer
 }
 
-// Configure takes over which runtime this is.
-func (h *handlers) Configure(ctx context.Context, _, runtime, version string) (api.EventMask, error) {
-	err := h.guard(ctx, "Configure", nil, func(context.Context) error { return h.configured(runtime, version) })
-	return 0, err // everything that handlers has a method for
+var _ nri.Handler = handler{}
+
+// Connected implements nri.Handler.
+func (h handler) Connected(runtime, version string, requestTimeout time.Duration) logrus.Fields {
+	return h.waiting.Connected(runtime, version, requestTimeout)
 }
 
-// Synchronize rebuilds what the runtime has told from the pods and containers
-// that exist.
-func (h *handlers) Synchronize(ctx context.Context, pods []*api.PodSandbox, ctrs []*api.Container) ([]*api.ContainerUpdate, error) {
-	err := h.guard(ctx, "Synchronize", nil, func(context.Context) error { h.p.synchronize(pods, ctrs); return nil })
-	h.synchronized()
-	return nil, err
+// Lost implements nri.Handler.
+func (h handler) Lost(why error) {
+	h.observer.Node(corev1.EventTypeWarning, "RuntimeDisconnected",
+		fmt.Sprintf("The connection to the container runtime is lost, pods start unpaced until it is back: %v", why))
 }
 
-// RunPodSandbox may refuse the pod for now.
-func (h *handlers) RunPodSandbox(ctx context.Context, pod *api.PodSandbox) error {
-	return h.guard(ctx, "RunPodSandbox", pod, func(ctx context.Context) error {
-		err := h.p.runSandbox(ctx, pod)
-		h.p.podLog(podKey(pod), pod.GetNamespace()+"/"+pod.GetName()).WithFields(logrus.Fields{
-			"sandbox_id": pod.GetId(), "netns": netnsOf(pod), "refused": err != nil,
-		}).Debugf("pod %s/%s: the runtime makes a sandbox", pod.GetNamespace(), pod.GetName())
-		return err
-	})
+// Back implements nri.Handler.
+func (h handler) Back() {
+	h.observer.Node(corev1.EventTypeNormal, "RuntimeConnected", "Connected to the container runtime again: pods are paced")
 }
 
-// StopPodSandbox takes note of the end of a sandbox.
-func (h *handlers) StopPodSandbox(ctx context.Context, pod *api.PodSandbox) error {
-	return h.guard(ctx, "StopPodSandbox", pod, func(context.Context) error { h.p.sandboxStopped(pod); return nil })
+// Took implements nri.Handler.
+func (h handler) Took(now time.Time, name string, took time.Duration) {
+	h.observer.Handler(name, took)
+	h.waiting.Took(now, took)
 }
 
-// RemovePodSandbox takes note of the end of a sandbox.
-func (h *handlers) RemovePodSandbox(ctx context.Context, pod *api.PodSandbox) error {
-	return h.guard(ctx, "RemovePodSandbox", pod, func(context.Context) error { h.p.sandboxRemoved(pod); return nil })
+// Panicked implements nri.Handler.
+func (h handler) Panicked(part string, fault any, pod *api.PodSandbox) {
+	fields := logrus.Fields{}
+	if pod != nil {
+		fields = logrus.Fields{"pod_namespace": pod.GetNamespace(), "pod_name": pod.GetName(), "pod_uid": pod.GetUid()}
+	}
+	if part == "RunPodSandbox" || part == "CreateContainer" {
+		h.observer.Unpaced(pods.Key(pod), podName(pod), observe.Panic)
+	}
+	h.observer.Panicked(part, fault, fields)
 }
 
-// CreateContainer may refuse the container for now, or give it the hook with
-// which it waits.
-func (h *handlers) CreateContainer(ctx context.Context, pod *api.PodSandbox, ctr *api.Container) (*api.ContainerAdjustment, []*api.ContainerUpdate, error) {
-	var adjustment *api.ContainerAdjustment
-	err := h.guard(ctx, "CreateContainer", pod, func(ctx context.Context) error {
-		hook, err := h.p.createContainer(ctx, pod, ctr)
-		h.p.podLog(podKey(pod), pod.GetNamespace()+"/"+pod.GetName()).WithFields(logrus.Fields{
-			"sandbox_id": pod.GetId(), "container_id": ctr.GetId(), "hook": hook != nil, "refused": err != nil,
-		}).Debugf("pod %s/%s: the runtime makes a container", pod.GetNamespace(), pod.GetName())
-		if hook != nil {
-			adjustment = &api.ContainerAdjustment{}
-			adjustment.AddHooks(&api.Hooks{CreateRuntime: []*api.Hook{hook}})
-		}
-		return err
-	})
-	return adjustment, nil, err
+// Synchronize implements nri.Handler.
+func (h handler) Synchronize(sandboxes []*api.PodSandbox, ctrs []*api.Container) {
+	h.waiting.SandboxesAre(sandboxes)
+	h.starts.Synchronize(sandboxes, ctrs)
 }
 
-// PostStartContainer takes note of a process that runs.
-func (h *handlers) PostStartContainer(ctx context.Context, pod *api.PodSandbox, ctr *api.Container) error {
-	return h.guard(ctx, "PostStartContainer", pod, func(context.Context) error { h.p.containerStarted(pod, ctr); return nil })
+// RunPodSandbox implements nri.Handler.
+func (h handler) RunPodSandbox(ctx context.Context, pod *api.PodSandbox) error {
+	err := h.waiting.Sandbox(ctx, pod)
+	h.observer.PodLog(pods.Key(pod), podName(pod)).WithFields(logrus.Fields{
+		"sandbox_id": pod.GetId(), "netns": netnsOf(pod), "refused": err != nil,
+	}).Debugf("pod %s: the runtime makes a sandbox", podName(pod))
+	return err
 }
 
-// StopContainer takes note of a process that ended.
-func (h *handlers) StopContainer(ctx context.Context, pod *api.PodSandbox, ctr *api.Container) ([]*api.ContainerUpdate, error) {
-	return nil, h.guard(ctx, "StopContainer", pod, func(context.Context) error { h.p.containerStopped(pod, ctr); return nil })
+// StopPodSandbox implements nri.Handler.
+func (h handler) StopPodSandbox(pod *api.PodSandbox) { h.starts.SandboxStopped(pod) }
+
+// RemovePodSandbox implements nri.Handler.
+func (h handler) RemovePodSandbox(pod *api.PodSandbox) {
+	h.starts.SandboxRemoved(pod)
+	h.waiting.SandboxRemoved(pod.GetId())
 }
 
-// RemoveContainer takes note of a container that is gone.
-func (h *handlers) RemoveContainer(ctx context.Context, pod *api.PodSandbox, ctr *api.Container) error {
-	return h.guard(ctx, "RemoveContainer", pod, func(context.Context) error { h.p.containerRemoved(pod, ctr); return nil })
+// CreateContainer implements nri.Handler.
+func (h handler) CreateContainer(ctx context.Context, pod *api.PodSandbox, ctr *api.Container) (*api.Hook, error) {
+	hook, err := h.waiting.Container(ctx, pod, ctr)
+	h.observer.PodLog(pods.Key(pod), podName(pod)).WithFields(logrus.Fields{
+		"sandbox_id": pod.GetId(), "container_id": ctr.GetId(), "hook": hook != nil, "refused": err != nil,
+	}).Debugf("pod %s: the runtime makes a container", podName(pod))
+	return hook, err
 }
+
+// PostStartContainer implements nri.Handler.
+func (h handler) PostStartContainer(pod *api.PodSandbox, ctr *api.Container) {
+	h.waiting.Gate.ContainerStarted(ctr.GetId())
+	h.starts.ContainerStarted(pod, ctr)
+}
+
+// StopContainer implements nri.Handler.
+func (h handler) StopContainer(pod *api.PodSandbox, ctr *api.Container) {
+	h.waiting.Gate.ContainerGone(ctr.GetId())
+	h.starts.ContainerStopped(pod, ctr)
+}
+
+// RemoveContainer implements nri.Handler.
+func (h handler) RemoveContainer(pod *api.PodSandbox, ctr *api.Container) {
+	h.waiting.Gate.ContainerGone(ctr.GetId())
+	h.starts.ContainerRemoved(pod, ctr)
+}
+
+func podName(pod *api.PodSandbox) string { return pod.GetNamespace() + "/" + pod.GetName() }
 
 // netnsOf gives the path of a sandbox's network namespace; empty: it is the host's.
 func netnsOf(pod *api.PodSandbox) string {
@@ -96,28 +121,3 @@ func netnsOf(pod *api.PodSandbox) string {
 	}
 	return ""
 }
-
-// guard measures a handler, and turns a panic into a pod that starts unpaced.
-func (h *handlers) guard(ctx context.Context, name string, pod *api.PodSandbox, handle func(context.Context) error) (err error) {
-	begin, held := time.Now(), new(atomic.Int64)
-	defer func() {
-		end := time.Now()
-		took, waited := end.Sub(begin), time.Duration(held.Load())
-		h.p.metrics.handlers.WithLabelValues(name).Observe(took.Seconds())
-		h.p.hold.charge(end, took-waited)
-		if h.took != nil {
-			h.took(end, took)
-		}
-		if fault := recover(); fault != nil {
-			if name == "RunPodSandbox" || name == "CreateContainer" {
-				h.p.unpaced(podKey(pod), pod.GetNamespace()+"/"+pod.GetName(), unpacedPanic)
-			}
-			h.p.panicked(name, fault, logrus.Fields{"pod_namespace": pod.GetNamespace(), "pod_name": pod.GetName(), "pod_uid": pod.GetUid()})
-			err = nil
-		}
-	}()
-	return handle(context.WithValue(ctx, heldKey{}, held))
-}
-
-// heldKey is the key of the time that one call of a handler was held.
-type heldKey struct{}

@@ -13,6 +13,7 @@ import (
 	logtest "github.com/sirupsen/logrus/hooks/test"
 	"github.com/stretchr/testify/require"
 
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/pods"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
 )
 
@@ -26,27 +27,28 @@ func message(p *testPod, a *attempt) (*api.PodSandbox, *api.Container) {
 func contextOf(n *node) (context.Context, context.CancelFunc) { return context.WithCancel(n.ctx) }
 
 // records tells of how many pods the daemon remembers what the runtime told.
-func (n *node) records() int {
-	n.p.mu.Lock()
-	defer n.p.mu.Unlock()
-	return len(n.p.records)
+func (n *node) records() (count int) {
+	n.d.starts.Read(func(b *pods.Book) { count = len(b.UIDs()) })
+	return count
 }
 
-// recorded gives a copy of what the daemon remembers of a pod.
-func (n *node) recorded(uid string) record {
-	n.p.mu.Lock()
-	defer n.p.mu.Unlock()
-	if r := n.p.records[uid]; r != nil {
-		return *r
-	}
-	return record{}
+// recorded gives what the daemon remembers of a pod.
+func (n *node) recorded(uid string) (p pods.Pod) {
+	n.d.starts.Read(func(b *pods.Book) { p, _ = b.Get(uid) })
+	return p
+}
+
+// latest gives the ID of a pod's container that was made last; empty: it has none.
+func (n *node) latest(uid string) (id string) {
+	n.d.starts.Read(func(b *pods.Book) { id = b.LatestID(uid) })
+	return id
 }
 
 // counted gives the value of a metric: the sum over its labels, of a histogram
 // the count.
 func counted(t testing.TB, n *node, name string) float64 {
 	t.Helper()
-	families, err := n.d.metrics.registry.Gather()
+	families, err := n.d.observer.Registry().Gather()
 	require.NoError(t, err)
 	for _, f := range families {
 		if f.GetName() != name {
@@ -61,16 +63,25 @@ func counted(t testing.TB, n *node, name string) float64 {
 	return 0
 }
 
-// exited tells whether the daemon knows of the exit of a container.
-func (n *node) exited(uid, name string) bool {
-	n.p.mu.Lock()
-	defer n.p.mu.Unlock()
-	r := n.p.records[uid]
-	if r == nil {
-		return false
+// labelled gives the value of a counter with one label.
+func labelled(t testing.TB, n *node, name, label string) (sum float64) {
+	t.Helper()
+	families, err := n.d.observer.Registry().Gather()
+	require.NoError(t, err)
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			if f.GetName() == name && len(m.GetLabel()) == 1 && m.GetLabel()[0].GetValue() == label {
+				sum += m.GetCounter().GetValue()
+			}
+		}
 	}
-	_, ok := r.exits[name]
-	return ok
+	return sum
+}
+
+// exited tells whether the daemon knows of the exit of a container.
+func (n *node) exited(uid, name string) (exited bool) {
+	n.d.starts.Read(func(b *pods.Book) { exited = b.Exited(uid, name) })
+	return exited
 }
 
 // holding tells whether a handler has waited.

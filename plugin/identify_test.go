@@ -72,10 +72,10 @@ func TestAPodWithoutUIDIsKnownByItsName(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, oneAtATime, standalone, with(func(o *Options) { o.Gate = GateAlways }))
 	sandbox := &api.PodSandbox{Id: "1", Namespace: "default", Name: "first"}
-	require.NoError(t, n.p.runSandbox(n.ctx, sandbox))
+	require.NoError(t, n.d.handler.RunPodSandbox(n.ctx, sandbox))
 	assert.Equal(t, throttle.Waiting, n.view("default/first").State)
 	sandbox.Name = "second"
-	require.NoError(t, n.p.runSandbox(n.ctx, sandbox))
+	require.NoError(t, n.d.handler.RunPodSandbox(n.ctx, sandbox))
 	assert.Equal(t, 1, n.view("default/second").Ahead)
 }
 
@@ -104,7 +104,7 @@ func TestManyUnknownPodsHoldNoLongerThanTheirShare(t *testing.T) {
 		}
 	}
 	held, longest := n.pods.holds()
-	assert.LessOrEqual(t, held, holdSaved+time.Duration(holdShare*float64(time.Since(begin))))
+	assert.LessOrEqual(t, held, (2*time.Second)+time.Duration(0.1*float64(time.Since(begin))))
 	assert.LessOrEqual(t, longest, MaxHold)
 	assert.Positive(t, held)
 }
@@ -114,7 +114,6 @@ func TestAHoldIsNeverLongerThanHalfTheRequestTimeout(t *testing.T) {
 	const timeout = 2 * time.Second
 	n := newNode(t, oneAtATime, holdsLong,
 		onRuntime(func(o *runtimetest.Options) { o.RequestTimeout = timeout }))
-	assert.Equal(t, timeout/2, n.p.longestHold())
 	n.strangePod("stranger").runs()
 	_, longest := n.pods.holds()
 	assert.LessOrEqual(t, longest, timeout/2)

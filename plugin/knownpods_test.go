@@ -16,7 +16,6 @@ type knownPods struct {
 	panics  string // the UID of a pod of which every question panics
 	changed func(podwatch.Pod, bool)
 	heard   map[string]time.Time // other than now
-	lists   int                  // that were asked for
 	// held is how long those who asked for an unknown pod were ready to wait, each.
 	held []time.Duration
 }
@@ -69,7 +68,6 @@ func (k *knownPods) ListAnew(time.Time, string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.away = true
-	k.lists++
 }
 
 // hears sets when the watch told of a pod last.
@@ -80,13 +78,6 @@ func (k *knownPods) hears(uid string, at time.Time) {
 		k.heard = map[string]time.Time{}
 	}
 	k.heard[uid] = at
-}
-
-// asked gives how many lists were asked for.
-func (k *knownPods) asked() int {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return k.lists
 }
 
 // holds gives how long handlers were ready to wait for unknown pods: in all, and

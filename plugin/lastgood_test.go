@@ -24,7 +24,7 @@ func TestTheLastGoodConfigurationIsInForceBeforeTheAPIServerAnswers(t *testing.T
 	t.Parallel()
 	state := filepath.Join(t.TempDir(), "state")
 	stateDir := with(func(o *Options) { o.StateDir = state })
-	before := unstartedClusterWith(t, []nodeOption{stateDir})
+	before := unstartedAPINodeWith(t, []nodeOption{stateDir})
 	before.starts()
 	before.eventually("the configuration is on disk", func() bool {
 		_, err := os.Stat(before.options.lastGoodPath())
@@ -32,7 +32,7 @@ func TestTheLastGoodConfigurationIsInForceBeforeTheAPIServerAnswers(t *testing.T
 	})
 	before.stopDaemon()
 
-	after := unstartedClusterWith(t, []nodeOption{stateDir})
+	after := unstartedAPINodeWith(t, []nodeOption{stateDir})
 	var away atomic.Bool
 	away.Store(true)
 	after.dynamic.PrependReactor("list", "*", func(clienttest.Action) (bool, runtime.Object, error) {
@@ -62,7 +62,7 @@ func TestInstancesKeepTheirConfigurationsApart(t *testing.T) {
 // would help nobody.
 func TestTheDaemonFailsOpenWhereNobodyKnowsPacemakerConfigs(t *testing.T) {
 	t.Parallel()
-	c := unstartedClusterWith(t, []nodeOption{with(func(o *Options) { o.HTTPAddress = freeAddress(t) })})
+	c := unstartedAPINodeWith(t, []nodeOption{with(func(o *Options) { o.HTTPAddress = freeAddress(t) })})
 	c.dynamic.PrependReactor("list", "*", func(clienttest.Action) (bool, runtime.Object, error) {
 		return true, nil, apierrors.NewNotFound(v1alpha1.Resource.GroupResource(), "")
 	})

@@ -17,16 +17,15 @@ func TestMetricsFollowTheStarts(t *testing.T) {
 	job := n.pod("job", restarted("Never")).runs()
 	_, err := job.create("app")
 	require.Error(t, err)
-	m := n.d.metrics
 	n.eventually("the gauges are up to date", func() bool {
-		return testutil.ToFloat64(m.starting) == 1 && testutil.ToFloat64(m.waiting) == 2 && testutil.ToFloat64(m.gateWaiters) == 1
+		return counted(t, n, "pod_pacemaker_starting") == 1 && counted(t, n, "pod_pacemaker_waiting") == 2 && counted(t, n, "pod_pacemaker_gate_waiters") == 1
 	})
-	require.NoError(t, testutil.CollectAndCompare(m.refusals, strings.NewReader(`
+	require.NoError(t, testutil.GatherAndCompare(n.d.observer.Registry(), strings.NewReader(`
 # HELP pod_pacemaker_refusals_total Refused sandboxes and containers, which kubelet tries again.
 # TYPE pod_pacemaker_refusals_total counter
 pod_pacemaker_refusals_total{at="container",reason="Concurrency"} 1
-`)))
-	assert.InDelta(t, containerRefusalCPU.Seconds(), testutil.ToFloat64(m.refusalCPU), 1e-9)
+`), "pod_pacemaker_refusals_total"))
+	assert.InDelta(t, 0.05, counted(t, n, "pod_pacemaker_refusal_cpu_seconds_total"), 1e-9)
 	assert.InDelta(t, 1, counted(t, n, "pod_pacemaker_connected"), 0)
 
 	holder.getsReady()
@@ -34,25 +33,27 @@ pod_pacemaker_refusals_total{at="container",reason="Concurrency"} 1
 	a.pod.getsReady()
 	n.eventually("both ends are counted", func() bool { return counted(t, n, "pod_pacemaker_start_seconds") == 2 })
 	n.eventually("both admissions are counted", func() bool { return counted(t, n, "pod_pacemaker_wait_seconds") == 2 })
-	n.eventually("nobody waits in the gate", func() bool { return testutil.ToFloat64(m.gateWaiters) == 0 })
+	n.eventually("nobody waits in the gate", func() bool { return counted(t, n, "pod_pacemaker_gate_waiters") == 0 })
 	assert.Positive(t, counted(t, n, "pod_pacemaker_handler_seconds"))
 }
 
 func TestTheConfigurationInForceIsAMetric(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, oneAtATime)
-	require.NoError(t, testutil.CollectAndCompare(n.d.metrics.generation, strings.NewReader(`
+	require.NoError(t, testutil.GatherAndCompare(n.d.observer.Registry(), strings.NewReader(`
 # HELP pod_pacemaker_config_generation Generation of the configuration in force.
 # TYPE pod_pacemaker_config_generation gauge
 pod_pacemaker_config_generation{config="test",origin="File"} 0
-`)))
+`), "pod_pacemaker_config_generation"))
 	n.reconfigure(noLimit)
-	assert.Equal(t, 1, testutil.CollectAndCount(n.d.metrics.generation))
+	count, err := testutil.GatherAndCount(n.d.observer.Registry(), "pod_pacemaker_config_generation")
+	require.NoError(t, err)
+	assert.Equal(t, 1, count)
 }
 
 func TestEveryMetricHasTheProgramsPrefix(t *testing.T) {
 	t.Parallel()
-	registry := newNode(t, noLimit).d.metrics.registry
+	registry := newNode(t, noLimit).d.observer.Registry()
 	problems, err := testutil.GatherAndLint(registry)
 	require.NoError(t, err)
 	assert.Empty(t, problems)

@@ -31,9 +31,9 @@ func metricsTable(t *testing.T, r *prometheus.Registry) string {
 	for d := range descs {
 		m := descText.FindStringSubmatch(d.String())
 		require.NotNil(t, m, d.String())
-		if name, ok := strings.CutPrefix(m[1], metricsNamespace+"_"); ok {
+		if name, ok := strings.CutPrefix(m[1], "pod_pacemaker_"); ok {
 			labels := strings.ReplaceAll(m[3], ",", ", ")
-			rows = append(rows, fmt.Sprintf("| `%s_%s` | %s | %s |\n", metricsNamespace, name, labels, m[2]))
+			rows = append(rows, fmt.Sprintf("| `pod_pacemaker_%s` | %s | %s |\n", name, labels, m[2]))
 		}
 	}
 	slices.Sort(rows)
@@ -51,7 +51,7 @@ func TestEveryMetricIsDocumented(t *testing.T) {
 	table, after, ok := strings.Cut(rest, end)
 	require.True(t, ok, "%s has no line %q", file, end)
 
-	want := metricsTable(t, newNode(t, noLimit).d.metrics.registry)
+	want := metricsTable(t, newNode(t, noLimit).d.observer.Registry())
 	if *update {
 		require.NoError(t, os.WriteFile(file, []byte(before+begin+want+end+after), 0o644))
 		return

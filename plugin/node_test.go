@@ -13,6 +13,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/nri"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/observe"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/waiting"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/runtimetest"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
@@ -36,16 +39,15 @@ type node struct {
 	options Options
 	runtime runtimetest.Options
 	config  crd.Effective
-	tune    func(*pacer)
+	tune    func(*rooms)
 	rt      *runtimetest.Runtime
 	pods    *knownPods
 	// stopping tells which pods are being stopped; nil: none.
-	stopping stopSource
+	stopping nri.StopSource
 	kept     sync.WaitGroup
 
 	// The daemon that runs now.
 	d    *Daemon
-	p    *pacer
 	stop func()
 }
 
@@ -60,15 +62,22 @@ func onRuntime(change func(*runtimetest.Options)) nodeOption {
 	return func(n *node) { change(&n.runtime) }
 }
 
-// tuned changes the pacer of every daemon before it runs.
-func tuned(change func(*pacer)) nodeOption { return func(n *node) { n.tune = change } }
+// tuned changes what every daemon is made of.
+func tuned(change func(*rooms)) nodeOption { return func(n *node) { n.tune = change } }
 
 // holdsLong has handlers hold for as long as a test takes.
-var holdsLong = tuned(func(p *pacer) { p.options.Hold, p.hold.most = patience, patience })
+var holdsLong nodeOption = func(n *node) {
+	n.options.Hold = MaxHold
+	n.tune = func(r *rooms) { r.savedHold, r.hold = patience, patience }
+}
 
-// takeTime has nothing depend on how fast this machine is: starts that make no progress,
-// whose slots would be lent after 20 s, are not measured.
-func (p *pacer) takeTime() { p.stalls.every = 24 * time.Hour }
+// slowly gives the rooms of a daemon of which nothing depends on how fast this machine is: starts
+// that make no progress, whose slots would be lent after 20 s, are not measured.
+func slowly() rooms {
+	r := theRooms()
+	r.timing.Stalls.Every = 24 * time.Hour
+	return r
+}
 
 // standalone takes the API server away.
 func standalone(n *node) { n.options.InCluster = false }
@@ -105,7 +114,7 @@ func unconnectedNode(t testing.TB, config string, opts ...nodeOption) *node {
 			NRISocket: filepath.Join(dir, "nri.sock"), ProcRoot: "/proc", CgroupRoot: "/sys/fs/cgroup", Log: log,
 		},
 		runtime: runtimetest.Options{Dir: dir, Log: log, RequestTimeout: patience},
-		tune:    func(*pacer) {},
+		tune:    func(*rooms) {},
 		stop:    func() {},
 	}
 	for _, opt := range opts {
@@ -154,23 +163,20 @@ func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 // startDaemon starts a daemon on the node's sockets, with the node's
 // configuration in force.
 func (n *node) startDaemon() {
-	var pods podSource = n.pods
-	if n.options.Standalone() {
-		pods = nil
+	r := slowly()
+	if !n.options.Standalone() {
+		r.pods = n.pods
 	}
-	d := newDaemon(n.options, 2, nil, pods)
-	d.pacer.takeTime()
-	d.connection.weakness.first = retryFirst // tests cut connections, and need not wait for long
-	if n.stopping != nil {
-		d.connection.stops.source = n.stopping
-	}
-	n.tune(d.pacer)
-	n.pods.follow(d.pacer.podChanged)
+	r.firstPause = 200 * time.Millisecond // tests cut connections, and need not wait for long
+	r.stops = n.stopping
+	n.tune(&r)
+	d := newDaemon(n.options, 2, crd.Documents{}, nil, r)
+	n.pods.follow(d.starts.PodChanged)
 	d.configure(n.config)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- d.pace(ctx) }()
-	n.d, n.p = d, d.pacer
+	n.d = d
 	n.stop = sync.OnceFunc(func() {
 		cancel()
 		require.NoError(n.t, <-done)
@@ -211,15 +217,13 @@ func (n *node) eventually(what string, holds func() bool) {
 
 // names gives the pods that wait and those that hold a slot, each in order.
 func (n *node) names() (waiting, starting []string) {
-	s := n.p.limiter.Snapshot(time.Now())
+	s := n.d.limiter.Snapshot(time.Now())
 	for _, v := range s.Waiting {
-		_, name := splitTitle(v.Name)
-		waiting = append(waiting, name)
+		waiting = append(waiting, observe.PodName(v.Name).Name)
 	}
 	for _, v := range s.Starting {
 		if v.Slot {
-			_, name := splitTitle(v.Name)
-			starting = append(starting, name)
+			starting = append(starting, observe.PodName(v.Name).Name)
 		}
 	}
 	return waiting, starting
@@ -229,7 +233,7 @@ func (n *node) names() (waiting, starting []string) {
 func (n *node) slotsFree() {
 	n.t.Helper()
 	n.eventually("nobody waits or starts", func() bool {
-		s := n.p.limiter.Snapshot(time.Now())
+		s := n.d.limiter.Snapshot(time.Now())
 		return len(s.Waiting) == 0 && len(s.Starting) == 0
 	})
 }
@@ -242,6 +246,12 @@ func (n *node) noHookIsLeft() {
 
 // view gives what the limiter knows of a pod.
 func (n *node) view(uid string) throttle.TicketView {
-	v, _ := n.p.limiter.View(time.Now(), uid)
+	v, _ := n.d.limiter.View(time.Now(), uid)
 	return v
 }
+
+// backend answers hooks as the daemon does.
+func (n *node) backend() waiting.Backend { return waiting.Backend{Gate: n.d.waiting.Gate} }
+
+// refused tells how many sandboxes and containers were refused.
+func (n *node) refused() (sandboxes, containers uint64) { return n.d.waiting.Refusals.Counts() }

@@ -29,13 +29,13 @@ func TestNobodyWaitsAtTheGateOfANodeThatIsShortOfSomething(t *testing.T) {
 	a := p.waitsAtGate("app")
 	made := p.creates("second")
 
-	n.p.pressed(true)
+	n.d.starts.Pressed(true)
 	require.ErrorContains(t, a.result(), "NodePressure: the node is short of memory, disk or process IDs")
 	require.ErrorContains(t, p.launches("second", made).result(), string(gate.NodePressure), "its hook comes now")
 	_, err := p.create("third")
 	require.ErrorContains(t, err, "pod-pacemaker: waiting to start: Concurrency")
 	n.noHookIsLeft()
-	assert.Contains(t, n.p.noGate(), "the node is short of memory, disk or process IDs")
+	assert.Contains(t, n.d.waiting.Gate.Off(), "the node is short of memory, disk or process IDs")
 	assert.Equal(t, throttle.Waiting, p.is(), "it keeps its place")
 
 	holder.getsReady()
@@ -48,12 +48,12 @@ func TestPodsWaitAtTheGateAgainOnceTheNodeIsShortOfNothing(t *testing.T) {
 	holder := n.occupy("holder")
 	p := n.pod("waits").runs()
 	a := p.waitsAtGate("app")
-	n.p.pressed(true)
-	n.p.pressed(true)
+	n.d.starts.Pressed(true)
+	n.d.starts.Pressed(true)
 	require.ErrorContains(t, a.result(), string(gate.NodePressure))
 
-	n.p.pressed(false)
-	assert.Empty(t, n.p.noGate())
+	n.d.starts.Pressed(false)
+	assert.Empty(t, n.d.waiting.Gate.Off())
 	a = p.waitsAtGate("app")
 	holder.getsReady()
 	a.succeeds()
@@ -64,14 +64,14 @@ func TestANodeThatIsShortOfSomethingWhereNobodyWaits(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, oneInShadow)
 	n.occupy("holder")
-	n.p.pressed(true)
+	n.d.starts.Pressed(true)
 	n.pod("second").runs().startsNow("app")
 }
 
 // From the Node's condition to the end of the wait.
 func TestTheDaemonFollowsWhatItsNodeIsShortOf(t *testing.T) {
 	t.Parallel()
-	c := unstartedClusterWith(t, []nodeOption{with(func(o *Options) { o.Gate = GateAlways })})
+	c := unstartedAPINodeWith(t, []nodeOption{with(func(o *Options) { o.Gate = GateAlways })})
 	c.starts()
 	c.isWatched()
 	c.eventually("the configuration is in force", func() bool { return c.d.Status().Config.Generation == 1 })

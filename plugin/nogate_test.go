@@ -28,7 +28,7 @@ func TestWithoutAGatePodsAreRefusedAndNoneFails(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			n := newNode(t, oneAtATime, opts...)
-			assert.NotEmpty(t, n.p.gate.off())
+			assert.NotEmpty(t, n.d.waiting.Gate.Off())
 			holder := n.occupy("holder")
 			p := n.pod("refused").runs()
 			_, err := p.create("app")

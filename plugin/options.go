@@ -8,33 +8,29 @@ import (
 	"time"
 
 	"github.com/sirupsen/logrus"
+
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/nri"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/waiting"
 )
 
-// GateMode says where containers may wait in the gate.
-type GateMode string
-
-// The gate modes.
-const (
-	// GateAuto uses the gate where it is known to do no harm.
-	GateAuto GateMode = "auto"
-	// GateAlways uses it on every runtime, also on one that is known to be held up
-	// by it, and where the pod's restart policy is not known. A container that is
-	// known not to be restarted never waits there.
-	GateAlways GateMode = "always"
-	// GateNever refuses instead.
-	GateNever GateMode = "never"
+// The rooms' own words that options have.
+type (
+	// GateMode says where containers may wait in the gate.
+	GateMode = waiting.GateMode
+	// RefuseAt says at which of the two points a pod that cannot wait is refused.
+	RefuseAt = waiting.RefuseAt
+	// Launched is the connection of a daemon that the runtime has started.
+	Launched = nri.Launched
 )
 
-// RefuseAt says at which of the two points a pod that cannot wait is refused.
-type RefuseAt string
-
-// The points of refusal.
+// The gate modes and the points of refusal; package waiting explains them.
 const (
-	// RefuseAuto refuses at the sandbox while that costs little CPU, above that
-	// at the container.
-	RefuseAuto      RefuseAt = "auto"
-	RefuseSandbox   RefuseAt = "sandbox"
-	RefuseContainer RefuseAt = "container"
+	GateAuto        = waiting.GateAuto
+	GateAlways      = waiting.GateAlways
+	GateNever       = waiting.GateNever
+	RefuseAuto      = waiting.RefuseAuto
+	RefuseSandbox   = waiting.RefuseSandbox
+	RefuseContainer = waiting.RefuseContainer
 )
 
 // Limits of the options.

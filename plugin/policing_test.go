@@ -42,11 +42,11 @@ func TestAPolicyOfTheAPIServerGroupsPodsThatAreKnown(t *testing.T) {
 			},
 		}
 	}
-	c := newCluster(t, pod("a1", "a"), pod("a2", "a"), pod("b1", "b"))
+	c := newAPINode(t, pod("a1", "a"), pod("a2", "a"), pod("b1", "b"))
 	_, err := c.dynamic.Resource(v1alpha1.Resource).Update(c.ctx, limitOf(2, 9), metav1.UpdateOptions{})
 	require.NoError(t, err)
 	c.eventually("no other limit holds them", func() bool { return c.d.Status().Config.Generation == 2 })
-	c.eventually("the pods are known", func() bool { return c.d.watch.Healthy() })
+	c.eventually("the pods are known", func() bool { return c.d.cluster.watch.Healthy() })
 	c.known("a1").runs().startsNow("app")
 
 	_, err = c.dynamic.Resource(v1alpha1.PolicyResource).Create(c.ctx, imagePolicy(1), metav1.CreateOptions{})
@@ -57,7 +57,7 @@ func TestAPolicyOfTheAPIServerGroupsPodsThatAreKnown(t *testing.T) {
 	})
 	c.eventually("the others are grouped, too", func() bool {
 		for _, uid := range []string{"a1", "a2", "b1"} {
-			if p, known := c.d.watch.Get(uid); !known || p.Facts == nil {
+			if p, known := c.d.cluster.watch.Get(uid); !known || p.Facts == nil {
 				return false
 			}
 		}
@@ -96,7 +96,7 @@ func TestPoliciesOfAFileAreInForce(t *testing.T) {
 	config = append(config, []byte("\n---\napiVersion: pod-pacemaker.io/v1alpha1\nkind: StartPolicy\nmetadata: {name: t1}\nspec: "+t1+"\n")...)
 	require.NoError(t, os.WriteFile(path, config, 0o600))
 	n.options.ConfigFile = path
-	d, err := New(n.options)
+	d, err := newWith(n.options, slowly())
 	require.NoError(t, err)
 	require.NoError(t, n.rt.Start(n.ctx))
 	n.runs(d)

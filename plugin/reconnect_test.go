@@ -1,9 +1,9 @@
 package plugin
 
 import (
-	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -62,7 +62,7 @@ func TestTheGateStaysShutUntilTheRuntimeHasToldWhatRuns(t *testing.T) {
 	n.startDaemon()
 	n.eventually("the daemon misses the runtime", func() bool {
 		err := n.d.Ready()
-		return err != nil && !errors.Is(err, errNotConnected)
+		return err != nil && !strings.Contains(err.Error(), "not connected to the runtime yet")
 	})
 	_, err := os.Lstat(n.options.SocketPath())
 	require.ErrorIs(t, err, os.ErrNotExist, "the hook would be let go, for all that the daemon knows")
@@ -93,10 +93,10 @@ func TestADeadSandboxThatIsListedLastIsNotThePresentOne(t *testing.T) {
 	present, ctr := message(p, &attempt{ctr: p.started[0]})
 	ctr.Name, ctr.State = "app", api.ContainerState_CONTAINER_RUNNING
 	dead := &api.PodSandbox{Id: "dead", Uid: p.uid, Namespace: present.GetNamespace(), Name: present.GetName()}
-	n.p.synchronize([]*api.PodSandbox{present, dead}, []*api.Container{ctr})
-	n.p.sandboxRemoved(dead)
+	n.d.handler.Synchronize([]*api.PodSandbox{present, dead}, []*api.Container{ctr})
+	n.d.handler.RemovePodSandbox(dead)
 	assert.Equal(t, throttle.Starting, p.is())
-	n.p.sandboxRemoved(present)
+	n.d.handler.RemovePodSandbox(present)
 	assert.Equal(t, throttle.Gone, p.is())
 }
 
@@ -112,16 +112,16 @@ func TestOnlyASandboxWithAProcessOrARunningContainerLives(t *testing.T) {
 		{sandbox("dead", 0), sandbox("present", 7), sandbox("older", 0)},
 		{sandbox("present", 7), sandbox("older", 0), sandbox("dead", 0)},
 	} {
-		n.p.synchronize(pods, []*api.Container{left})
+		n.d.handler.Synchronize(pods, []*api.Container{left})
 		r := n.recorded("u")
-		assert.Equal(t, "present", r.sandbox)
-		assert.Equal(t, "/present", r.cgroupParent)
-		assert.Empty(t, r.containers, "a container that was made in a dead sandbox never starts")
+		assert.Equal(t, "present", r.Sandbox)
+		assert.Equal(t, "/present", r.CgroupParent)
+		assert.Empty(t, n.latest("u"), "a container that was made in a dead sandbox never starts")
 	}
 	inVM := &api.Container{Id: "in-vm", PodSandboxId: "vm", Name: "app", State: api.ContainerState_CONTAINER_RUNNING}
-	n.p.synchronize([]*api.PodSandbox{sandbox("vm", 0), sandbox("dead", 0)}, []*api.Container{inVM, left})
-	assert.Equal(t, "vm", n.recorded("u").sandbox, "the runtime does not tell its process")
-	n.p.synchronize([]*api.PodSandbox{sandbox("vm", 0)}, nil)
+	n.d.handler.Synchronize([]*api.PodSandbox{sandbox("vm", 0), sandbox("dead", 0)}, []*api.Container{inVM, left})
+	assert.Equal(t, "vm", n.recorded("u").Sandbox, "the runtime does not tell its process")
+	n.d.handler.Synchronize([]*api.PodSandbox{sandbox("vm", 0)}, nil)
 	n.eventually("nothing of it lives", func() bool { return n.records() == 0 })
 }
 
@@ -161,7 +161,7 @@ func TestAContainerThatEndedWhileThePluginWasAwayIsPacedWhenItStartsAgain(t *tes
 		ctr.Name, ctr.State = "app", api.ContainerState_CONTAINER_RUNNING
 		sandboxes, ctrs = append(sandboxes, sandbox), append(ctrs, ctr)
 	}
-	n.p.synchronize(sandboxes, ctrs[1:])
+	n.d.handler.Synchronize(sandboxes, ctrs[1:])
 	a := p.waitsAtGate("app")
 	assert.False(t, a.over())
 	holder.getsReady()
@@ -258,15 +258,15 @@ func TestSynchronizeTakesOverHundredsOfPods(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, oneAtATime)
 	started, startedContainers := listing(500, time.Now().Add(-time.Hour))
-	n.p.synchronize(started, startedContainers)
+	n.d.handler.Synchronize(started, startedContainers)
 	assert.Equal(t, 500, n.records())
 	_, starting := n.names()
 	assert.Empty(t, starting, "they have long started")
 
 	fresh, freshContainers := listing(500, time.Now())
-	n.p.synchronize(fresh, freshContainers)
+	n.d.handler.Synchronize(fresh, freshContainers)
 	_, starting = n.names()
 	assert.Len(t, starting, 500, "over the limit, where reality is")
-	n.p.synchronize(nil, nil)
+	n.d.handler.Synchronize(nil, nil)
 	n.slotsFree()
 }

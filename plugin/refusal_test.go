@@ -3,7 +3,6 @@ package plugin
 import (
 	"fmt"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -60,7 +59,8 @@ func TestARefusedSandboxKeepsItsPlace(t *testing.T) {
 	refused.runs().startsNow("app")
 	refused.getsReady()
 	later.runs().startsNow("app")
-	assert.Equal(t, uint64(3), n.p.refusedSandboxes.Load())
+	sandboxes, _ := n.refused()
+	assert.Equal(t, uint64(3), sandboxes)
 }
 
 func TestARefusalTellsTheReaderOfThePodsEvents(t *testing.T) {
@@ -90,7 +90,8 @@ func TestContainersThatKubeletWouldNotStartAgainNeverWaitAtTheGate(t *testing.T)
 		assert.Equal(t, throttle.Waiting, p.is(), "%s keeps its place", p.spec.Name)
 	}
 	assert.Zero(t, n.rt.Hooks())
-	assert.Equal(t, uint64(3), n.p.refusedContainers.Load())
+	_, refused := n.refused()
+	assert.Equal(t, uint64(3), refused)
 
 	holder.getsReady()
 	never.startsNow("app")
@@ -115,24 +116,28 @@ func TestAContainerWhoseTurnIsNextIsHeldForAMoment(t *testing.T) {
 	holder.getsReady()
 	require.NoError(t, <-created)
 	p.becomes(throttle.Starting, throttle.WithinLimits)
-	assert.Zero(t, n.p.refusedContainers.Load())
+	_, refused := n.refused()
+	assert.Zero(t, refused)
 }
 
 func TestRefusalsMoveToTheContainerWhenTheyCostTooMuch(t *testing.T) {
 	t.Parallel()
-	n := newNode(t, oneAtATime, tuned(func(p *pacer) {
-		p.refusals.cores = 1
-		for p.refusals.atSandbox(time.Now(), RefuseAuto) { // the minute's share is used up
-			p.refusals.add(time.Now(), atSandbox)
-		}
-	}))
+	n := newNode(t, oneAtATime)
 	n.occupy("holder")
-	for i := 0; n.p.refusedContainers.Load() == 0; i++ {
-		p := n.pod(fmt.Sprintf("crowd-%d", i)).runs() // never refused here
-		if _, err := p.create("app"); err != nil {
+	for i := 0; ; i++ {
+		sandboxes, containers := n.refused()
+		require.Zero(t, containers)
+		p := n.pod(fmt.Sprintf("crowd-%d", i))
+		err := p.run()
+		if err != nil {
 			require.ErrorContains(t, err, string(throttle.GateRoom))
+			continue
 		}
-		assert.Equal(t, throttle.Waiting, p.is())
+		if _, err = p.create("app"); err != nil {
+			require.ErrorContains(t, err, string(throttle.GateRoom))
+			assert.EqualValues(t, 12, sandboxes, "of 0.2 CPU-seconds: 2 % of two cores for a minute")
+			return
+		}
+		require.Zero(t, sandboxes, "those that may wait near their turn came first")
 	}
-	assert.Zero(t, n.p.refusedSandboxes.Load())
 }

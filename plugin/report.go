@@ -2,13 +2,13 @@ package plugin
 
 import (
 	"context"
-	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/observe"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/report"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
@@ -24,30 +24,30 @@ const (
 // report tells the API server how pods start on this node, and takes part in the
 // election of the daemon that sums it up for all nodes, until ctx ends.
 func (d *Daemon) report(ctx context.Context) error {
-	if d.source == nil {
+	if d.cluster == nil {
 		return nil
 	}
 	select {
-	case <-d.source.Told():
+	case <-d.cluster.source.Told():
 	case <-ctx.Done():
 		return nil
 	}
 	o := d.options
 	node := report.NewNode(report.NodeOptions{
-		API: d.dynamic, NodeName: o.NodeName, Instance: o.Instance, NodeUID: d.source.NodeUID,
-		Status: d.nodeStatus, Nodes: d.election.Nodes, Log: o.Log,
+		API: d.cluster.dynamic, NodeName: o.NodeName, Instance: o.Instance, NodeUID: d.cluster.source.NodeUID,
+		Status: d.nodeStatus, Nodes: d.cluster.election.Nodes, Log: o.Log,
 	})
 	work := func(ctx context.Context) {
-		if err := d.pacer.supervised(ctx, "summary", d.sumUp); err != nil {
+		if err := d.observer.Supervised(ctx, "summary", d.sumUp); err != nil {
 			o.Log.WithError(err).Error("the status of StartPolicies is not written")
 		}
 	}
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error {
-		return d.pacer.supervised(ctx, "election", func(ctx context.Context) error { d.election.Run(ctx, work); return nil })
+		return d.observer.Supervised(ctx, "election", func(ctx context.Context) error { d.cluster.election.Run(ctx, work); return nil })
 	})
 	g.Go(func() error {
-		return d.pacer.supervised(ctx, "nodeReport", func(ctx context.Context) error { node.Run(ctx); return nil })
+		return d.observer.Supervised(ctx, "nodeReport", func(ctx context.Context) error { node.Run(ctx); return nil })
 	})
 	return g.Wait()
 }
@@ -55,7 +55,7 @@ func (d *Daemon) report(ctx context.Context) error {
 // sumUp writes the status of the StartPolicies until ctx ends.
 func (d *Daemon) sumUp(ctx context.Context) error {
 	report.NewSummary(report.SummaryOptions{
-		API: d.dynamic, Instance: d.options.Instance, Policies: d.policies.Known, SetNodes: d.election.SetNodes, Log: d.options.Log,
+		API: d.cluster.dynamic, Instance: d.options.Instance, Policies: d.cluster.policies.Known, SetNodes: d.cluster.election.SetNodes, Log: d.options.Log,
 	}).Run(ctx)
 	return nil
 }
@@ -63,31 +63,31 @@ func (d *Daemon) sumUp(ctx context.Context) error {
 // nodeStatus is what the PacemakerNode of this node tells. Nothing in it changes
 // by itself, so that it is written only when something happens.
 func (d *Daemon) nodeStatus() v1alpha1.PacemakerNodeStatus {
-	e := d.pacer.config.Load()
+	e := d.starts.Config()
 	n := v1alpha1.PacemakerNodeStatus{
-		Version: cut(d.options.Version, mostVersion), Config: e.Name, Origin: string(e.Origin),
+		Version: observe.Cut(d.options.Version, mostVersion), Config: e.Name, Origin: string(e.Origin),
 		ConfigGeneration: e.Generation, Mode: e.Spec.GetMode(),
 		Connection: v1alpha1.Connecting, Way: v1alpha1.WayGate, Ready: true,
 	}
-	if ties := d.source.Ties(); len(ties) > 0 {
+	if ties := d.cluster.source.Ties(); len(ties) > 0 {
 		n.Conflicts = ties[:min(len(ties), mostConflicts)]
 	}
-	if connected, synchronized, _, _, _ := d.connection.state(); connected && synchronized {
+	if s := d.connection.State(); s.Connected && s.Synchronized {
 		n.Connection = v1alpha1.Connected
 	}
-	if why := d.pacer.noGate(); why != "" {
+	if why := d.waiting.Gate.Off(); why != "" {
 		n.Way, n.Message = v1alpha1.WayRefusal, "pods are refused, and kubelet tries again: "+why
 	}
-	if fault := d.source.Fault(e.Name); fault != "" {
+	if fault := d.cluster.source.Fault(e.Name); fault != "" {
 		n.Message = "the newest generation of the config is left out: " + fault
 	}
 	if err := d.Ready(); err != nil {
 		n.Ready, n.Message = false, err.Error()
 	}
-	n.Message = cut(n.Message, mostMessage)
-	n.Blind = d.pacer.sensors.cannotMeasure()
-	n.Policies = nodePolicies(d.policyStates(), d.pacer.limiter.Groups(time.Now()))
-	countPods(&n, d.pacer.limiter.Snapshot(time.Now()))
+	n.Message = observe.Cut(n.Message, mostMessage)
+	n.Blind = d.sensors.cannotMeasure()
+	n.Policies = observe.NodePolicies(d.policyStates(), d.limiter.Groups(time.Now()))
+	countPods(&n, d.limiter.Snapshot(time.Now()))
 	return n
 }
 
@@ -114,12 +114,4 @@ func countPods(n *v1alpha1.PacemakerNodeStatus, s throttle.Snapshot) {
 	case throttle.CPULoad, throttle.IOLoad, throttle.LoadAverage, throttle.Pressure:
 		n.Signal = s.Held.Signal.String()
 	}
-}
-
-// cut shortens a text to so many bytes.
-func cut(text string, most int) string {
-	if len(text) > most {
-		return strings.ToValidUTF8(text[:most], "")
-	}
-	return text
 }

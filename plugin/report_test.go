@@ -38,9 +38,3 @@ func TestANodeTellsWhoWaitsAndWhatHoldsThem(t *testing.T) {
 	countPods(&idle, throttle.Snapshot{Held: throttle.Held{Reason: throttle.Rate}})
 	assert.Zero(t, idle, "what holds no pod is not told")
 }
-
-func TestTextsAreCutBetweenCharacters(t *testing.T) {
-	t.Parallel()
-	assert.Equal(t, "ab", cut("ab", 2))
-	assert.Equal(t, "a", cut("aä", 2))
-}

@@ -3,45 +3,11 @@ package plugin
 import (
 	"fmt"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/runtimetest"
 )
-
-func TestRuntimesThatKeepRefusedSandboxes(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		name, version string
-		want          string
-	}{
-		{"containerd", "v2.4.2", ""},
-		{"containerd", "2.5.0-beta.0", ""},
-		{"containerd", "3.0.0", ""},
-		{"containerd", "1.7.35", ""},
-		{"containerd", "2.0.14", "2.4 does not"},
-		{"containerd", "2.1.9", "2.4 does not"},
-		{"containerd", "2.2.5", "2.2.6 does not"},
-		{"containerd", "v2.2.5-k3s1", "2.2.6 does not"},
-		{"containerd", "2.2.6", ""},
-		{"containerd", "2.2.10", ""},
-		{"containerd", "2.3.0-rc.1", "2.3.3 does not"},
-		{"containerd", "2.3.2", "2.3.3 does not"},
-		{"containerd", "2.3.3", ""},
-		{"containerd", "2.3.7+unknown", ""},
-		{"containerd", "", "not known"},
-		{"containerd", "unknown", "not known"},
-		{"cri-o", "1.35.0", "not known to take refused sandboxes down"},
-	} {
-		got := keepsRefused(c.name, c.version)
-		if c.want == "" {
-			assert.Empty(t, got, "%s %s", c.name, c.version)
-		} else {
-			assert.Contains(t, got, c.want, "%s %s", c.name, c.version)
-		}
-	}
-}
 
 func TestNothingIsRefusedAtTheSandboxWhereTheRuntimeKeepsIt(t *testing.T) {
 	t.Parallel()
@@ -53,8 +19,8 @@ func TestNothingIsRefusedAtTheSandboxWhereTheRuntimeKeepsIt(t *testing.T) {
 		_, err := p.create("app")
 		assert.ErrorContains(t, err, "waiting to start: Concurrency", "there is no gate on this runtime either") //nolint:testifylint // the others are of interest too
 	}
-	assert.Zero(t, n.p.refusedSandboxes.Load())
-	assert.EqualValues(t, 4, n.p.refusedContainers.Load())
-	assert.Contains(t, n.p.refusals.runtime.barred(), "containerd 2.2.5 keeps what is left")
-	assert.False(t, n.p.refusals.atSandbox(time.Now(), RefuseSandbox))
+	sandboxes, containers := n.refused()
+	assert.Zero(t, sandboxes)
+	assert.EqualValues(t, 4, containers)
+	assert.Contains(t, n.d.waiting.Refusals.NotAtSandbox(), "containerd 2.2.5 keeps what is left")
 }

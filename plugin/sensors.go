@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/observe"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/sensor"
 )
@@ -117,7 +118,7 @@ func (s *sensors) cannotMeasure() (all []v1alpha1.BlindSignal) {
 		if !s.settings.Watches(signal) {
 			continue // a limit needed it until just now
 		}
-		all = append(all, v1alpha1.BlindSignal{Signal: signal.String(), Message: cut(s.blind[signal], mostBlind)})
+		all = append(all, v1alpha1.BlindSignal{Signal: signal.String(), Message: observe.Cut(s.blind[signal], mostBlind)})
 	}
 	return all
 }

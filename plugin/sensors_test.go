@@ -16,6 +16,7 @@ import (
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/observe"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
 
@@ -49,12 +50,12 @@ func (p procTree) on(o *Options) { o.ProcRoot = p.root }
 
 // toldNode notes what is told of the node.
 type toldNode struct {
-	noNotices
+	observe.NoEvents
 	mu   sync.Mutex
 	told []string
 }
 
-func (n *toldNode) node(kind, reason, message string) {
+func (n *toldNode) Node(kind, reason, message string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.told = append(n.told, kind+" "+reason+": "+message)
@@ -68,7 +69,7 @@ func (n *toldNode) all() []string {
 
 // signal gives what status says of a signal.
 func (n *node) signal(signal throttle.Signal) admin.Signal {
-	all := admin.NewSignals(n.p.sensors.now(), n.p.limiter.Snapshot(time.Now()).Settings)
+	all := admin.NewSignals(n.d.sensors.now(), n.d.limiter.Snapshot(time.Now()).Settings)
 	return all[signal]
 }
 
@@ -77,7 +78,7 @@ func TestALimitWhoseSignalIsBlindSaysSoOnce(t *testing.T) {
 	t.Parallel()
 	proc, told := newProcTree(t, "1.00"), &toldNode{}
 	hook := &logtest.Hook{}
-	n := newNode(t, loadBelowFour, with(proc.on), tuned(func(p *pacer) { p.notices = told }),
+	n := newNode(t, loadBelowFour, with(proc.on), tuned(func(r *rooms) { r.events = told }),
 		with(func(o *Options) { o.Log.AddHook(hook) }))
 	said := func(text string) (count int) {
 		for _, e := range hook.AllEntries() {
@@ -98,12 +99,12 @@ func TestALimitWhoseSignalIsBlindSaysSoOnce(t *testing.T) {
 	assert.Contains(t, s.Blind, "absent")
 	assert.InDelta(t, 4, s.Threshold, 0)
 	n.pod("unpaced").runs().startsNow("app")
-	assert.Equal(t, []v1alpha1.BlindSignal{{Signal: "load", Message: s.Blind}}, n.p.sensors.cannotMeasure())
+	assert.Equal(t, []v1alpha1.BlindSignal{{Signal: "load", Message: s.Blind}}, n.d.sensors.cannotMeasure())
 
 	proc.load("2.50")
 	n.eventually("the limit is said to hold again", func() bool { return len(told.all()) == 2 })
 	assert.Empty(t, n.signal(throttle.SignalLoad).Blind)
-	assert.Empty(t, n.p.sensors.cannotMeasure())
+	assert.Empty(t, n.d.sensors.cannotMeasure())
 	assert.Equal(t, 1, said("cannot be measured"))
 	assert.Equal(t, 1, said("measured again"))
 	assert.Equal(t, "Warning SignalBlind: The signal load cannot be measured, its limit is open: "+s.Blind, told.all()[0])
@@ -119,7 +120,7 @@ func TestALimitWhoseSignalIsBlindSaysSoOnce(t *testing.T) {
 func TestALimitThatIsBlindFromTheBeginningIsTold(t *testing.T) {
 	t.Parallel()
 	proc, told := newProcTree(t, "1.00"), &toldNode{}
-	n := newNode(t, `spec: {throttleConfig: {pressure: {io: {some: "20"}}}}`, with(proc.on), tuned(func(p *pacer) { p.notices = told }))
+	n := newNode(t, `spec: {throttleConfig: {pressure: {io: {some: "20"}}}}`, with(proc.on), tuned(func(r *rooms) { r.events = told }))
 	n.pod("unpaced").runs().startsNow("app")
 	require.Len(t, told.all(), 1, "told before the limit was in force")
 	assert.Contains(t, told.all()[0], filepath.Join(proc.root, "pressure", "io"))
@@ -127,7 +128,7 @@ func TestALimitThatIsBlindFromTheBeginningIsTold(t *testing.T) {
 	n.reconfigure(`spec: {throttleConfig: {pressure: {memory: {full: "20"}}}}`)
 	n.eventually("the other limit is told of", func() bool { return len(told.all()) == 2 })
 	assert.Contains(t, told.all()[1], "pressure.memory.full")
-	blind := n.p.sensors.cannotMeasure()
+	blind := n.d.sensors.cannotMeasure()
 	require.Len(t, blind, 1, "pressure.io.some is needed by nobody any more")
 	assert.Equal(t, "pressure.memory.full", blind[0].Signal)
 }
@@ -148,7 +149,7 @@ func TestOfABlindSignalIsSaidWhatItMeans(t *testing.T) {
 		`{pressure: {cpu: {some: "20", minUtilization: "0"}}}`: {"pressure.cpu.some cannot be measured, its limit is open"},
 	} {
 		proc, told := newProcTree(t, "1.00"), &toldNode{}
-		newNode(t, "spec: {throttleConfig: "+config+"}", with(proc.on), tuned(func(p *pacer) { p.notices = told }))
+		newNode(t, "spec: {throttleConfig: "+config+"}", with(proc.on), tuned(func(r *rooms) { r.events = told }))
 		require.Len(t, told.all(), len(says), config)
 		for i, text := range says {
 			assert.Contains(t, told.all()[i], text)
@@ -159,7 +160,7 @@ func TestOfABlindSignalIsSaidWhatItMeans(t *testing.T) {
 func TestStatusAndMetricsShowSignalsThatNoLimitNeeds(t *testing.T) {
 	t.Parallel()
 	proc, told := newProcTree(t, "7.25"), &toldNode{}
-	n := newNode(t, noLimit, standalone, with(proc.on), tuned(func(p *pacer) { p.notices = told }))
+	n := newNode(t, noLimit, standalone, with(proc.on), tuned(func(r *rooms) { r.events = told }))
 	shown := n.d.Status().Signals
 	require.Len(t, shown, len(throttle.Signals{}))
 	s := shown[throttle.SignalLoad]
@@ -170,8 +171,7 @@ func TestStatusAndMetricsShowSignalsThatNoLimitNeeds(t *testing.T) {
 	assert.Empty(t, told.all(), "nobody misses it")
 
 	n.reconfigure(loadBelowFour)
-	m := newSignalMetrics(n.p.sensors)
-	require.NoError(t, testutil.CollectAndCompare(m, strings.NewReader(`
+	require.NoError(t, testutil.GatherAndCompare(n.d.observer.Registry(), strings.NewReader(`
 # HELP pod_pacemaker_signal_blind 1 while a signal cannot be measured: a limit of its own is open then, adaptive does without it.
 # TYPE pod_pacemaker_signal_blind gauge
 pod_pacemaker_signal_blind{signal="cpu"} 1
@@ -188,8 +188,8 @@ pod_pacemaker_signal_threshold{signal="load"} 4
 # HELP pod_pacemaker_signal_value What a signal is, in percent; load in processes. Absent while it cannot be measured.
 # TYPE pod_pacemaker_signal_value gauge
 pod_pacemaker_signal_value{signal="load"} 7.25
-`)))
-	problems, err := testutil.GatherAndLint(n.d.metrics.registry)
+`), "pod_pacemaker_signal_blind", "pod_pacemaker_signal_threshold", "pod_pacemaker_signal_value"))
+	problems, err := testutil.GatherAndLint(n.d.observer.Registry())
 	require.NoError(t, err)
 	assert.Empty(t, problems)
 }

@@ -67,30 +67,6 @@ func TestStatusTellsTheModeAndWhoWouldWait(t *testing.T) {
 	assert.True(t, why.Shadow)
 }
 
-// A slot is held for as long as the start took, whenever that was.
-func TestAShadowHoldsItsSlotAsLongAsTheStartTook(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, oneInShadow)
-	holder := n.occupy("holder")
-	p := n.pod("p").runs()
-	p.startsNow("app")
-	p.getsReady()
-	p.n.p.mu.Lock()
-	took := p.n.p.records[p.uid].shadow
-	p.n.p.mu.Unlock()
-	require.NotNil(t, took)
-	n.eventually("it is known that the start is over", func() bool {
-		s, _ := n.p.shadowed(took.ticket)
-		return !s.over.IsZero()
-	})
-	holder.getsReady()
-	p.becomes(throttle.Started, throttle.Ready)
-	s, ok := n.p.shadowed(took.ticket)
-	require.True(t, ok)
-	v := n.view(p.uid)
-	assert.GreaterOrEqual(t, v.Ended.Sub(v.Admitted), s.over.Sub(s.began))
-}
-
 func TestShadowRefusesNothing(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, oneInShadow, with(func(o *Options) { o.Gate, o.RefuseAt = GateNever, RefuseSandbox }))

@@ -6,27 +6,26 @@ import (
 	"testing"
 	"time"
 
-	"github.com/containerd/nri/pkg/api"
-	logtest "github.com/sirupsen/logrus/hooks/test"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/usage"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
 
 // quickSigns judges within moments what takes seconds on a node. A program that
 // burns uses more than so little CPU also where many others do.
-func quickSigns(p *pacer) {
-	p.signs.run, p.signs.window, p.signs.every = 300*time.Millisecond, time.Second, 20*time.Millisecond
-	p.signs.cores = 0.001
+func quickSigns(r *rooms) {
+	r.timing.RunFor = 300 * time.Millisecond
+	r.timing.Quiet = usage.QuietOptions{Window: time.Second, Every: 20 * time.Millisecond, Cores: 0.001}
 }
 
 // runsFor has a pod end by its CPU use only after its containers have run for so long:
 // not before the runtime has told of the exit of one that ended.
 func runsFor(d time.Duration) nodeOption {
-	return tuned(func(p *pacer) {
-		quickSigns(p)
-		p.signs.run = d
+	return tuned(func(r *rooms) {
+		quickSigns(r)
+		r.timing.RunFor = d
 	})
 }
 
@@ -46,30 +45,11 @@ func TestStandaloneAStartEndsWhenThePodUsesLittleCPU(t *testing.T) {
 	p.startsNow("app", burnUntil(done)...)
 	// It is measured many times over while it burns.
 	n.eventually("it has run for longer than it has to", func() bool {
-		return time.Since(n.view(p.uid).Admitted) > 2*n.p.signs.window
+		return time.Since(n.view(p.uid).Admitted) > 2*time.Second
 	})
 	assert.Equal(t, throttle.Starting, p.is(), "it burns CPU")
 	require.NoError(t, os.WriteFile(done, nil, 0o600))
 	p.becomes(throttle.Started, throttle.Inferred)
-}
-
-func TestSignsAreReadAtTheirPaceHoweverOftenTheyAreAskedFor(t *testing.T) {
-	t.Parallel()
-	log, _ := logtest.NewNullLogger()
-	p := newPacer(Options{ProcRoot: "/proc", CgroupRoot: "/nowhere", Log: log}, nil, newMetrics())
-	now := time.Now()
-	r := newRecord(&api.PodSandbox{Uid: "pod", Namespace: "default", Name: "pod"})
-	p.records["pod"] = r
-	p.limiter.Join(now, throttle.Request{UID: "pod", Name: "default/pod"}).TryStart(now)
-	r.started(&api.Container{Id: "c", Name: "app", Pid: uint32(os.Getpid())}, now)
-	p.publish()
-	due := now.Add(p.signs.every)
-	for at := now; at.Before(due); at = at.Add(10 * time.Millisecond) {
-		require.Equal(t, due, p.review(at))
-	}
-	require.Len(t, p.starting["pod"].samples, 1)
-	require.Equal(t, due.Add(p.signs.every), p.review(due))
-	require.Len(t, p.starting["pod"].samples, 2)
 }
 
 func TestWhileTheAPIServerIsAwayAStartEndsByItsSigns(t *testing.T) {
@@ -77,7 +57,7 @@ func TestWhileTheAPIServerIsAwayAStartEndsByItsSigns(t *testing.T) {
 	n := newNode(t, oneAtATime, tuned(quickSigns))
 	p := n.occupy("known")
 	n.pods.goAway()
-	n.p.wake()
+	n.d.starts.Wake()
 	p.becomes(throttle.Started, throttle.Inferred)
 }
 
@@ -92,8 +72,7 @@ func TestAPodWhoseCPUUseCannotBeReadEndsByTime(t *testing.T) {
 	p.startsNow("app", idle...)
 	p.becomes(throttle.Started, throttle.Inferred)
 	v := n.view(p.uid)
-	assert.GreaterOrEqual(t, v.Ended.Sub(v.Admitted), n.p.signs.run)
-	n.eventually("nothing is kept of a start that ended", func() bool { return len(n.p.startingUIDs()) == 0 })
+	assert.GreaterOrEqual(t, v.Ended.Sub(v.Admitted), 300*time.Millisecond)
 }
 
 func TestStandaloneAPodThatEndedFreesItsSlot(t *testing.T) {
@@ -151,45 +130,4 @@ func TestStandaloneARefusedPodKeepsItsPlaceWhenAnOlderSandboxIsCleared(t *testin
 	require.Error(t, p.run())
 	require.NoError(t, old.Remove(n.ctx))
 	assert.Equal(t, throttle.Waiting, p.is())
-}
-
-func TestQuiet(t *testing.T) {
-	t.Parallel()
-	s, m := newSigns(Options{ProcRoot: "/proc"}), &measured{}
-	now := time.Unix(0, 0)
-	used := 0.0
-	step := func(d time.Duration, cores float64) bool {
-		now = now.Add(d)
-		used += cores * d.Seconds()
-		return s.quiet(m, usage{at: now, cpu: used})
-	}
-	assert.False(t, s.quiet(m, usage{at: now, cpu: used}), "nothing to compare with")
-	assert.False(t, step(time.Second, 0), "the window is not full")
-	assert.True(t, step(time.Second, 0))
-	assert.False(t, step(time.Second, 1), "half a core over the window")
-	assert.False(t, step(time.Second, 0), "the busy second is still in it")
-	assert.True(t, step(time.Second, 0.1))
-	assert.True(t, step(time.Hour, 0.19), "after a gap")
-	assert.False(t, step(2*time.Second, 0.21))
-	m = &measured{}
-	assert.False(t, step(time.Hour, 0), "nothing is known of it any more")
-}
-
-// The pod watch may ask about a start whose end was published a moment ago.
-func TestNothingIsMeasuredOfAStartThatHasEnded(t *testing.T) {
-	t.Parallel()
-	p := newPacer(Options{ProcRoot: "/proc", CgroupRoot: "/nowhere", Log: discard()}, nil, newMetrics())
-	now := time.Now()
-	r := newRecord(&api.PodSandbox{Uid: "pod", Namespace: "default", Name: "pod"})
-	p.records["pod"] = r
-	ticket := p.limiter.Join(now, throttle.Request{UID: "pod", Name: "default/pod"})
-	ticket.TryStart(now)
-	r.started(&api.Container{Id: "c", Name: "app", Pid: uint32(os.Getpid())}, now)
-	p.publish()
-	p.review(now)
-	require.Len(t, p.starting["pod"].samples, 1)
-	ticket.End(now, throttle.Ready)
-	p.publish()
-	p.judgeBySigns(now.Add(time.Second), ticket)
-	assert.Empty(t, p.starting)
 }

@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
-	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/containerd/nri/pkg/api"
@@ -100,48 +98,4 @@ func registers(ctx context.Context, c net.Conn) error {
 		err = errors.Join(err, ended)
 	}
 	return err
-}
-
-func TestARuntimeThatNeverConfiguresThePluginIsGivenUp(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := newConnection(Options{Log: discard()}, newPacer(Options{Log: discard()}, nil, newMetrics()))
-		conn := &watchedConn{closed: make(chan struct{})}
-		never := newLateAnswers(func() time.Duration { return 0 })
-		begin := time.Now()
-		require.ErrorIs(t, c.watch(t.Context(), c.begin(), conn, never, make(chan error, 1)), errSilent)
-		assert.Equal(t, registrationLimit, time.Since(begin))
-
-		number := c.begin()
-		require.NoError(t, c.configured(number, "containerd", "2.4.2", time.Second))
-		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
-		defer cancel()
-		require.NoError(t, c.watch(ctx, number, conn, never, make(chan error, 1)), "it may take its time to tell what it runs")
-		_, _, _, _, err := c.state()
-		require.ErrorIs(t, err, errNotSynced)
-	})
-}
-
-func TestWhatAnEndedConnectionStillSaysDoesNotCount(t *testing.T) {
-	t.Parallel()
-	c := newConnection(Options{Log: discard()}, newPacer(Options{Log: discard()}, nil, newMetrics()))
-	number := c.begin()
-	require.NoError(t, c.configured(number, "containerd", "2.4.2", time.Second))
-	assert.False(t, c.end(time.Now()).synchronized)
-	c.becameSynchronized(number)
-	_, _, _, _, err := c.state()
-	require.Error(t, err, "it is not ready by the word of a connection that is gone")
-	require.ErrorIs(t, c.configured(number, "containerd", "2.4.2", time.Second), errClosed)
-}
-
-func TestTheSameFaultIsWarnedOfOnceInAWhile(t *testing.T) {
-	t.Parallel()
-	n := unconnectedNode(t, oneAtATime)
-	logged := n.logged()
-	c := newConnection(n.options, newPacer(n.options, nil, newMetrics()))
-	for i := range 100 {
-		c.warn(now0.Add(time.Duration(i)*time.Second), errSilent, time.Second)
-	}
-	c.warn(now0.Add(2*time.Minute), errClosed, time.Second)
-	c.warn(now0.Add(2*time.Minute+remindEvery), errClosed, time.Second)
-	assert.Equal(t, 3, strings.Count(logged(), "level=warning"))
 }

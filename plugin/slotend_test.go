@@ -1,6 +1,7 @@
 package plugin
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -28,7 +29,10 @@ func containers(kinds map[string]podwatch.Kind) func(*podwatch.Pod) {
 // stillStarting asserts that what was told did not end the start.
 func (p *testPod) stillStarting(why string) {
 	p.n.t.Helper()
-	p.n.p.review(time.Now())
+	p.n.d.starts.Wake()
+	ctx, cancel := context.WithTimeout(p.n.ctx, patience)
+	defer cancel()
+	require.NoError(p.n.t, p.n.d.starts.Alive(ctx), "it has looked at all starts")
 	assert.Equal(p.n.t, throttle.Starting, p.is(), why)
 }
 
@@ -252,5 +256,4 @@ func TestNothingIsRememberedOfPodsThatAreGone(t *testing.T) {
 	}
 	n.slotsFree()
 	n.eventually("no record is left", func() bool { return n.records() == 0 })
-	n.eventually("no start is followed", func() bool { return len(n.p.startingUIDs()) == 0 })
 }

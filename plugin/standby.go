@@ -29,7 +29,7 @@ func (d *Daemon) lead(ctx context.Context) error {
 	}
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return d.paceWith(ctx, lock) })
-	g.Go(func() error { return d.pacer.supervised(ctx, "report", d.report) })
+	g.Go(func() error { return d.observer.Supervised(ctx, "report", d.report) })
 	return g.Wait()
 }
 
@@ -38,7 +38,7 @@ func (d *Daemon) paceWith(ctx context.Context, lock *runLock) (err error) {
 	defer func() { err = errors.Join(err, lock.release()) }()
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return d.pace(ctx) })
-	g.Go(func() error { return d.pacer.supervised(ctx, "admin", d.serveAdmin) })
+	g.Go(func() error { return d.observer.Supervised(ctx, "admin", d.serveAdmin) })
 	return g.Wait()
 }
 
@@ -47,7 +47,7 @@ func (d *Daemon) Alive(ctx context.Context) error {
 	if !d.pacing.Load() {
 		return nil
 	}
-	return d.pacer.Alive(ctx)
+	return d.starts.Alive(ctx)
 }
 
 // standBy takes note that another daemon has the lock.
@@ -59,7 +59,7 @@ func (d *Daemon) standBy(holder string) {
 	d.standby.Store(&why)
 	if l := d.options.Launched; l != nil {
 		other := fmt.Errorf("%w (%s)", admin.ErrStandby, holder)
-		l.delayed.Store(&other) // told if that does not end in time
+		l.Delayed(other) // told if that does not end in time
 	}
 	d.options.Log.WithField("lock", d.options.lockPath()).Infof("standby: %v", why)
 }
@@ -75,7 +75,7 @@ func (d *Daemon) serveAdmin(ctx context.Context) error {
 func (d *Daemon) serveHTTP(ctx context.Context) error {
 	log := d.options.Log.WithField("address", d.options.HTTPAddress)
 	for said := ""; ; {
-		err := admin.ServeHTTP(ctx, d.options.HTTPAddress, d, d.metrics.registry)
+		err := admin.ServeHTTP(ctx, d.options.HTTPAddress, d, d.observer.Registry())
 		if err == nil {
 			return nil
 		}

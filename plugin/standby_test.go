@@ -47,8 +47,7 @@ func TestASecondDaemonStandsByAndTakesOver(t *testing.T) {
 	require.ErrorIs(t, second.Ready(), admin.ErrStandby)
 	require.ErrorContains(t, second.Ready(), "version first")
 	assert.Equal(t, http.StatusOK, n.get("/healthz"))
-	connected, _, _, _, _ := second.connection.state()
-	assert.False(t, connected, "it does not register with the runtime")
+	assert.False(t, second.connection.State().Connected, "it does not register with the runtime")
 	s, ok := n.status()
 	require.True(t, ok)
 	assert.Equal(t, "first", s.Version)
@@ -57,7 +56,7 @@ func TestASecondDaemonStandsByAndTakesOver(t *testing.T) {
 	stopFirst()
 	n.eventually("the second paces", func() bool { return second.Ready() == nil })
 	n.eventually("the second answers", func() bool { s, ok := n.status(); return ok && s.Version == "second" })
-	n.eventually("the hook found the second", func() bool { return second.pacer.atGate.Load() == 1 })
+	n.eventually("the hook found the second", func() bool { return second.waiting.Gate.Waiters() == 1 })
 	assert.False(t, waiting.over())
 	assert.FileExists(t, n.options.AdminPath())
 	assert.FileExists(t, n.options.SocketPath())
@@ -68,7 +67,7 @@ func TestASecondDaemonStandsByAndTakesOver(t *testing.T) {
 
 func TestTheNextDaemonDoesNotWaitForWhatTheAPIServerIsTold(t *testing.T) {
 	t.Parallel()
-	c := unstartedCluster(t)
+	c := unstartedAPINode(t)
 	var elected, hangs atomic.Bool
 	hung := make(chan struct{})
 	c.kube.PrependReactor("*", "leases", func(a clienttest.Action) (bool, runtime.Object, error) {
@@ -107,7 +106,7 @@ func TestADaemonThatStandsByEndsAtOnce(t *testing.T) {
 	n := unconnectedNode(t, noLimit, standalone)
 	lock, _, err := n.options.tryLock()
 	require.NoError(t, err)
-	d, err := New(n.options)
+	d, err := newWith(n.options, slowly())
 	require.NoError(t, err)
 	stop := n.runs(d)
 	n.eventually("it stands by", func() bool { return d.standby.Load() != nil })
@@ -151,7 +150,7 @@ func TestMetricsAreServedOnceTheirAddressIsFree(t *testing.T) {
 	taken, err := net.Listen("tcp", freeAddress(t))
 	require.NoError(t, err)
 	n := unconnectedNode(t, noLimit, standalone, with(func(o *Options) { o.HTTPAddress = taken.Addr().String() }))
-	d, err := New(n.options)
+	d, err := newWith(n.options, slowly())
 	require.NoError(t, err)
 	said := n.logged()
 	n.runs(d)
@@ -167,7 +166,7 @@ func TestADaemonPacesWithoutMetricsWhereItCannotListen(t *testing.T) {
 	// The test network of RFC 5737 is no address of this machine.
 	n := unconnectedNode(t, noLimit, standalone, with(func(o *Options) { o.HTTPAddress = "192.0.2.1:9464" }))
 	require.NoError(t, n.rt.Start(n.ctx))
-	d, err := New(n.options)
+	d, err := newWith(n.options, slowly())
 	require.NoError(t, err)
 	said := n.logged()
 	n.runs(d)

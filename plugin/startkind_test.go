@@ -2,12 +2,12 @@ package plugin
 
 import (
 	"testing"
-	"time"
 
 	"github.com/containerd/nri/pkg/api"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/pods"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
@@ -143,20 +143,6 @@ func TestANewSandboxIsAFirstStart(t *testing.T) {
 	assert.Zero(t, n.view(p.uid).Repeats)
 }
 
-func TestExitsAreForgivenAfterALongRun(t *testing.T) {
-	t.Parallel()
-	var e exits
-	now := time.Unix(0, 0)
-	for want := 1; want < 4; want++ {
-		e = e.and(now, time.Minute)
-		assert.Equal(t, want, e.repeats)
-	}
-	e = e.and(now, forgivenAfter)
-	assert.Zero(t, e.repeats, "it made it")
-	assert.Equal(t, now, e.last)
-	assert.Equal(t, 1, e.and(now, 0).repeats)
-}
-
 func TestACrashedContainerBesideASidecarWaits(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, oneAtATime)
@@ -198,15 +184,17 @@ func TestAContainerThatStopsBeforeItIsToldToHaveStarted(t *testing.T) {
 	p := n.pod("brief").runs()
 	sandbox := &api.PodSandbox{Id: p.sandbox.ID(), Uid: p.uid, Namespace: "default", Name: "brief"}
 	ctr := &api.Container{Id: "brief", Name: "app", PodSandboxId: p.sandbox.ID()}
-	_, err := n.p.createContainer(n.ctx, sandbox, ctr)
+	_, err := n.d.handler.CreateContainer(n.ctx, sandbox, ctr)
 	require.NoError(t, err)
 	ctr.State = api.ContainerState_CONTAINER_STOPPED
-	n.p.containerStopped(sandbox, ctr)
+	n.d.handler.StopContainer(sandbox, ctr)
 	ctr.State = api.ContainerState_CONTAINER_RUNNING
-	n.p.containerStarted(sandbox, ctr)
-	r := n.p.records[p.uid]
-	assert.Empty(t, r.running())
-	assert.Contains(t, r.exits, "app")
+	n.d.handler.PostStartContainer(sandbox, ctr)
+	n.d.starts.Read(func(b *pods.Book) {
+		_, runs := b.Youngest(p.uid)
+		assert.False(t, runs)
+	})
+	assert.True(t, n.exited(p.uid, "app"))
 }
 
 func TestANewContainerSaysThatTheOneBeforeHasEnded(t *testing.T) {
@@ -222,6 +210,6 @@ func TestANewContainerSaysThatTheOneBeforeHasEnded(t *testing.T) {
 	// What comes late changes nothing.
 	sandbox, late := message(p, &attempt{ctr: p.started[0]})
 	late.State = api.ContainerState_CONTAINER_STOPPED
-	n.p.containerStopped(sandbox, late)
+	n.d.handler.StopContainer(sandbox, late)
 	assert.Equal(t, throttle.Waiting, p.is())
 }

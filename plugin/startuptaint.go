@@ -25,37 +25,51 @@ const taintEvery = time.Second
 // minute, spread, for ever. A node with the taint gets no pods.
 var taintBackoff = wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.5, Steps: 6, Cap: 30 * time.Second}
 
-// removeStartupTaint takes the startup taint off the node, once pods are paced.
+// startupTaint is the taint that keeps pods from a node whose pods are not paced yet.
+type startupTaint struct {
+	client    kube.Interface
+	node, key string
+	log       logrus.FieldLogger
+}
+
+// removeWhen gives a function that takes the taint off the node, once pods are paced.
 // It tries until it is gone or ctx ends.
-func (d *Daemon) removeStartupTaint(ctx context.Context) error {
-	log := d.options.Log.WithField("taint", d.options.StartupTaint)
-	tick := time.NewTicker(taintEvery)
-	defer tick.Stop()
-	for !paced(d.Ready()) {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
+func (t startupTaint) removeWhen(ready func() error) func(ctx context.Context) error {
+	return func(ctx context.Context) error {
+		tick := time.NewTicker(taintEvery)
+		defer tick.Stop()
+		for !paced(ready()) {
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-tick.C:
+			}
 		}
+		t.remove(ctx)
+		return nil
 	}
+}
+
+func (t startupTaint) remove(ctx context.Context) {
+	log := t.log.WithField("taint", t.key)
 	backoff := taintBackoff
 	for {
-		removed, err := removeTaint(ctx, d.client, d.options.NodeName, d.options.StartupTaint)
+		removed, err := removeTaint(ctx, t.client, t.node, t.key)
 		if err == nil {
 			if removed {
 				log.Info("took the startup taint off the node: pods are paced")
 			}
-			return nil
+			return
 		}
 		if ctx.Err() != nil {
-			return nil
+			return
 		}
-		d.logTaint(log, err)
+		logTaint(log, err)
 		timer := time.NewTimer(backoff.Step())
 		select {
 		case <-ctx.Done():
 			timer.Stop()
-			return nil
+			return
 		case <-timer.C:
 		}
 	}
@@ -65,7 +79,7 @@ func (d *Daemon) removeStartupTaint(ctx context.Context) error {
 // by for.
 func paced(ready error) bool { return ready == nil || errors.Is(ready, admin.ErrStandby) }
 
-func (d *Daemon) logTaint(log logrus.FieldLogger, err error) {
+func logTaint(log logrus.FieldLogger, err error) {
 	log = log.WithError(err)
 	if apierrors.IsForbidden(err) {
 		log.Error("the startup taint stays, and the node gets no pods: the daemon may not patch its node; startupTaint.enabled of the chart brings the permission")

@@ -2,6 +2,7 @@ package plugin
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 
@@ -16,26 +17,22 @@ import (
 	kubefake "k8s.io/client-go/kubernetes/fake"
 	kubetesting "k8s.io/client-go/testing"
 
-	"github.com/pod-pacemaker/pod-pacemaker/crd"
 	"github.com/pod-pacemaker/pod-pacemaker/crd/kube/kubetest"
 )
 
-const startupTaint = "pod-pacemaker.io/not-ready"
+const taintKey = "pod-pacemaker.io/not-ready"
 
-// tainted gives a daemon on a node with the startup taint and another.
-func tainted(t *testing.T) (*Daemon, *kubefake.Clientset) {
+// tainted gives what takes the startup taint off a node that has another, too.
+func tainted(t *testing.T) (startupTaint, *kubefake.Clientset) {
 	t.Helper()
 	log, _ := logtest.NewNullLogger()
 	client := kubefake.NewClientset(&corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: "worker", ResourceVersion: "7"},
 		Spec: corev1.NodeSpec{Taints: []corev1.Taint{
-			{Key: "other", Effect: corev1.TaintEffectNoSchedule}, {Key: startupTaint, Effect: corev1.TaintEffectNoSchedule},
+			{Key: "other", Effect: corev1.TaintEffectNoSchedule}, {Key: taintKey, Effect: corev1.TaintEffectNoSchedule},
 		}},
 	})
-	o := Options{Log: log, NodeName: "worker", StartupTaint: startupTaint, Kubeconfig: "-", Gate: GateNever}
-	d := newDaemon(o, 2, nil, nil)
-	d.client = kubetest.Of(client)
-	return d, client
+	return startupTaint{client: kubetest.Of(client), node: "worker", key: taintKey, log: log}, client
 }
 
 func taints(t *testing.T, client *kubefake.Clientset) []string {
@@ -52,19 +49,25 @@ func taints(t *testing.T, client *kubefake.Clientset) []string {
 func TestStartupTaintComesOffOncePodsArePaced(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		d, client := tainted(t)
+		taint, client := tainted(t)
 		refused := 0
 		client.PrependReactor("patch", "nodes", func(kubetesting.Action) (bool, runtime.Object, error) {
 			refused++
 			return refused == 1, nil, apierrors.NewConflict(schema.GroupResource{Resource: "nodes"}, "worker", nil)
 		})
 		done := make(chan error, 1)
-		go func() { done <- d.removeStartupTaint(t.Context()) }()
+		var paced atomic.Bool
+		ready := func() error {
+			if paced.Load() {
+				return nil
+			}
+			return errNoConfiguration
+		}
+		go func() { done <- taint.removeWhen(ready)(t.Context()) }()
 		synctest.Wait()
-		assert.Equal(t, []string{"other", startupTaint}, taints(t, client), "pods are not paced yet")
+		assert.Equal(t, []string{"other", taintKey}, taints(t, client), "pods are not paced yet")
 
-		d.configure(crd.FromFile(nil))
-		d.connection.becameSynchronized(d.connection.begin())
+		paced.Store(true)
 		require.NoError(t, <-done)
 		assert.Equal(t, []string{"other"}, taints(t, client))
 		assert.Equal(t, 2, refused, "tried again after a conflict")
@@ -74,9 +77,7 @@ func TestStartupTaintComesOffOncePodsArePaced(t *testing.T) {
 func TestStartupTaintIsTriedUntilTheEnd(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		d, client := tainted(t)
-		d.configure(crd.FromFile(nil))
-		d.connection.becameSynchronized(d.connection.begin())
+		taint, client := tainted(t)
 		tries := 0
 		ctx, cancel := context.WithCancel(t.Context())
 		client.PrependReactor("patch", "nodes", func(kubetesting.Action) (bool, runtime.Object, error) {
@@ -85,9 +86,9 @@ func TestStartupTaintIsTriedUntilTheEnd(t *testing.T) {
 			}
 			return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: "nodes"}, "worker", nil)
 		})
-		require.NoError(t, d.removeStartupTaint(ctx))
+		require.NoError(t, taint.removeWhen(func() error { return nil })(ctx))
 		assert.Equal(t, 20, tries)
-		assert.Equal(t, []string{"other", startupTaint}, taints(t, client))
+		assert.Equal(t, []string{"other", taintKey}, taints(t, client))
 	})
 }
 

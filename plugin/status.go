@@ -7,62 +7,69 @@ import (
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/observe"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
 
 // Status implements admin.Provider.
 func (d *Daemon) Status() admin.Status {
-	signals := d.pacer.sensors.now()
+	signals := d.sensors.now()
 	now := time.Now()
-	held := d.pacer.limiter.Snapshot(now)
-	s := admin.NewStatus(now, held, d.pacer.limiter.Recent())
+	held := d.limiter.Snapshot(now)
+	s := admin.NewStatus(now, held, d.limiter.Recent())
 	s.Signals = admin.NewSignals(signals, held.Settings)
 	s.Node, s.Instance, s.Version, s.Since = d.options.NodeName, d.options.Instance, d.options.Version, d.since
 	s.Mode = admin.Cluster
 	if d.options.Standalone() {
 		s.Mode = admin.Standalone
 	} else {
-		s.PodWatch = &admin.PodWatch{Healthy: d.watch.Healthy()}
+		s.PodWatch = &admin.PodWatch{Healthy: d.cluster.watch.Healthy()}
 	}
-	var err error
+	c := d.connection.State()
 	s.Runtime.Socket = d.options.NRISocket
-	s.Runtime.Connected, s.Runtime.Synchronized, s.Runtime.Name, s.Runtime.Version, err = d.connection.state()
-	if err != nil {
-		s.Runtime.LastError = err.Error()
+	s.Runtime.Connected, s.Runtime.Synchronized, s.Runtime.Name, s.Runtime.Version = c.Connected, c.Synchronized, c.Runtime, c.Version
+	if c.Err != nil {
+		s.Runtime.LastError = c.Err.Error()
 	}
-	e := d.pacer.config.Load()
+	e := d.starts.Config()
 	s.Config = admin.Config{Name: e.Name, Origin: string(e.Origin), Generation: e.Generation, Mode: e.Spec.GetMode()}
-	d.pacer.markShadows(s.Waiting)
-	d.pacer.markShadows(s.Starting)
+	d.markShadows(s.Waiting)
+	d.markShadows(s.Starting)
 	if e.Origin != crd.OriginNone {
 		s.Config.Spec = &e.Spec
 	}
-	s.Policies = adminPolicies(d.policyStates(), d.pacer.limiter.Groups(now))
-	why := d.pacer.noGate()
+	s.Policies = observe.AdminPolicies(d.policyStates(), d.limiter.Groups(now))
+	why := d.waiting.Gate.Off()
 	s.Gate = admin.Gate{
 		Mode: string(d.options.Gate), Path: d.options.GatePath, Usable: why == "", WhyNot: why,
-		Waiters: int(d.pacer.atGate.Load()), TimeoutSeconds: admin.Seconds(d.options.GateTimeout.Seconds()),
+		Waiters: d.waiting.Gate.Waiters(), TimeoutSeconds: admin.Seconds(d.options.GateTimeout.Seconds()),
 	}
-	s.Refused = admin.Refused{
-		Sandbox:   d.pacer.refusedSandboxes.Load(),
-		Container: d.pacer.refusedContainers.Load(),
-	}
-	s.Refused.NotAtSandbox = d.pacer.refusals.runtime.barred()
-	s.Refused.CPUShare = d.pacer.refusals.share(now)
+	s.Refused.Sandbox, s.Refused.Container = d.waiting.Refusals.Counts()
+	s.Refused.NotAtSandbox = d.waiting.Refusals.NotAtSandbox()
+	s.Refused.CPUShare = d.waiting.Refusals.CPUShare(now)
 	return s
+}
+
+// markShadows says of pods which of them went on at once.
+func (d *Daemon) markShadows(pods []admin.Pod) {
+	for i := range pods {
+		if t := d.limiter.Lookup(pods[i].UID); t != nil {
+			_, pods[i].Shadow = d.starts.Shadowed(t)
+		}
+	}
 }
 
 // Why implements admin.Provider.
 func (d *Daemon) Why(namespace, name string) (admin.Why, error) {
 	now := time.Now()
-	s := d.pacer.limiter.Snapshot(now)
-	v, ok := named(namespace+"/"+name, d.pacer.limiter.Recent(), s.Starting, s.Waiting)
+	s := d.limiter.Snapshot(now)
+	v, ok := named(namespace+"/"+name, d.limiter.Recent(), s.Starting, s.Waiting)
 	if !ok {
 		return admin.Why{}, fmt.Errorf("%s/%s: %w: it neither waits nor starts, and did neither lately", namespace, name, admin.ErrUnknownPod)
 	}
 	w := admin.NewWhy(now, v, s)
-	if t := d.pacer.limiter.Lookup(v.UID); t != nil {
-		_, w.Shadow = d.pacer.shadowed(t)
+	if t := d.limiter.Lookup(v.UID); t != nil {
+		_, w.Shadow = d.starts.Shadowed(t)
 	}
 	return w, nil
 }
@@ -83,7 +90,7 @@ func (d *Daemon) Ready() error {
 	if why := d.standby.Load(); why != nil {
 		return *why
 	}
-	if _, _, _, _, err := d.connection.state(); err != nil {
+	if err := d.connection.Paces(); err != nil {
 		return err
 	}
 	select {

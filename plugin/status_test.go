@@ -95,7 +95,7 @@ func TestStatusWithoutAConfiguration(t *testing.T) {
 	assert.Equal(t, "None", s.Config.Origin)
 	assert.Nil(t, s.Config.Spec)
 	assert.Nil(t, s.HeldBy)
-	assert.Equal(t, errNotConnected.Error(), s.Runtime.LastError)
-	require.ErrorIs(t, d.Ready(), errNotConnected)
+	assert.Equal(t, "not connected to the runtime yet", s.Runtime.LastError)
+	require.EqualError(t, d.Ready(), "not connected to the runtime yet")
 	assert.WithinDuration(t, s.Since, s.Time, time.Minute)
 }

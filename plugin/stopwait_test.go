@@ -3,21 +3,17 @@ package plugin
 import (
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
 )
 
 // stops is a pod watch of which a test says what is being stopped.
 type stops struct {
-	mu       sync.Mutex
-	unlisted bool
-	pod      string // empty: none
-	asked    int
+	mu    sync.Mutex
+	pod   string // empty: none
+	asked int
 }
 
 func (s *stops) set(pod string) {
@@ -32,13 +28,13 @@ func (s *stops) askedOften() bool {
 	return s.asked >= 3
 }
 
-func (s *stops) Listed() bool { return !s.unlisted }
+func (s *stops) Listed() bool { return true }
 
-func (s *stops) Stopping(now time.Time) (podwatch.Pod, time.Time, bool) {
+func (s *stops) Stopping(now time.Time) (string, time.Time, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.asked++
-	return podwatch.Pod{Namespace: "ns", Name: s.pod}, now.Add(time.Minute), s.pod != ""
+	return "ns/" + s.pod, now.Add(time.Minute), s.pod != ""
 }
 
 func TestTheDaemonRegistersWhileNoContainerIsBeingStopped(t *testing.T) {
@@ -49,9 +45,8 @@ func TestTheDaemonRegistersWhileNoContainerIsBeingStopped(t *testing.T) {
 	logged := n.logged()
 	n.startDaemon()
 	n.eventually("it looks again and again", s.askedOften)
-	connected, _, _, _, err := n.d.connection.state()
-	assert.False(t, connected)
-	require.ErrorContains(t, err, "while ns/slow is being stopped")
+	assert.False(t, n.d.connection.State().Connected)
+	require.ErrorContains(t, n.d.connection.Paces(), "while ns/slow is being stopped")
 	require.ErrorContains(t, n.d.Ready(), "ns/slow")
 	assert.InDelta(t, 1, counted(t, n, "pod_pacemaker_registration_waits"), 0)
 
@@ -75,19 +70,4 @@ func TestADroppedDaemonWaitsForAStopToo(t *testing.T) {
 	require.ErrorContains(t, n.d.Ready(), "ns/slow")
 	s.set("")
 	n.connected()
-}
-
-func TestTheListOfPodsIsWaitedForAndNotForLong(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		w := stopWait{source: &stops{unlisted: true, pod: "unknown"}}
-		w.begin(time.Now())
-		require.ErrorIs(t, w.reason(time.Now()), errNotListed)
-		time.Sleep(listWithin - time.Nanosecond)
-		require.ErrorIs(t, w.reason(time.Now()), errNotListed)
-		time.Sleep(time.Nanosecond)
-		require.NoError(t, w.reason(time.Now()), "without an API server, nobody can tell")
-	})
-	standalone := stopWait{}
-	require.NoError(t, standalone.reason(time.Now()))
 }

@@ -7,6 +7,8 @@ import (
 
 	"github.com/containerd/nri/pkg/api"
 
+	"github.com/pod-pacemaker/pod-pacemaker/crd"
+
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/runtimetest"
 )
 
@@ -36,10 +38,12 @@ func BenchmarkSynchronize(b *testing.B) {
 			sandboxes, ctrs := listing(500, time.Now().Add(-age))
 			for b.Loop() {
 				b.StopTimer()
-				p := newPacer(n.options, n.pods, newMetrics())
-				p.configure(time.Now(), n.config, 2)
+				r := slowly()
+				r.pods = n.pods
+				d := newDaemon(n.options, 2, crd.Documents{}, nil, r)
+				d.configure(n.config)
 				b.StartTimer()
-				p.synchronize(sandboxes, ctrs)
+				d.handler.Synchronize(sandboxes, ctrs)
 			}
 		})
 	}

@@ -26,11 +26,11 @@ func (d *Daemon) recordTimeline(ctx context.Context) error {
 		var signals throttle.Signals
 		now := time.Now()
 		looked := now.Sub(time.Unix(0, d.lookedAt.Load())) < watchedFor
-		if starting, waiting := d.pacer.limiter.Busy(now); looked || starting || waiting {
-			signals = d.pacer.sensors.now()
+		if starting, waiting := d.limiter.Busy(now); looked || starting || waiting {
+			signals = d.sensors.now()
 			now = time.Now()
 		}
-		d.timeline.Add(newPoint(now, d.pacer.limiter.Snapshot(now), signals))
+		d.timeline.Add(newPoint(now, d.limiter.Snapshot(now), signals))
 	}
 }
 

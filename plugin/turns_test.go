@@ -2,81 +2,45 @@ package plugin
 
 import (
 	"context"
-	"io"
-	"math/rand/v2"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/sirupsen/logrus"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/turns"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/waiting"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
 
-// leaveTimes gives when each of those that wait leaves, as time after from.
-func leaveTimes(from time.Time, of int, pace, left time.Duration) []time.Duration {
-	times := make([]time.Duration, of)
-	for i := range times {
-		t := turn{forecast: forecast{position: i + 1, of: of, pace: pace}, from: from}
-		times[i] = t.leaveAt(from.Add(left)).Sub(from)
-	}
-	return times
-}
-
-func TestHooksWithoutADaemonLeaveInTheirOrder(t *testing.T) {
-	t.Parallel()
-	from := time.Unix(1000, 0)
-	random := rand.New(rand.NewPCG(1, 2))
-	for range 2000 {
-		of := 1 + random.IntN(200)
-		pace := 1 + time.Duration(random.Int64N(int64(time.Minute)))
-		left := time.Duration(of+1) + time.Duration(random.Int64N(int64(time.Hour)))
-		grace := min(restartGrace, left/4)
-		apart := min(pace, (left-min(noticeGrace, left/2))/time.Duration(of+1))
-		before := grace
-		for i, at := range leaveTimes(from, of, pace, left) {
-			require.GreaterOrEqual(t, at-before, apart, "position %d of %d, pace %s, %s left", i+1, of, pace, left)
-			require.Greater(t, at, before)
-			require.LessOrEqual(t, at, left)
-			before = at
-		}
-	}
-}
-
-func TestLeaveTimesAreAtThePaceOrShareTheTimeLeft(t *testing.T) {
-	t.Parallel()
-	from := time.Unix(1000, 0)
-	s := time.Second
-	assert.Equal(t, []time.Duration{20 * s, 30 * s, 40 * s}, leaveTimes(from, 3, 10*s, 60*s))
-	ms := time.Millisecond
-	assert.Equal(t, []time.Duration{26800 * ms, 43600 * ms, 60400 * ms, 77200 * ms}, leaveTimes(from, 4, time.Hour, 100*s), "also where the daemon hangs, the last one leaves before its deadline")
-	assert.Equal(t, []time.Duration{1500 * ms, 2 * s, 2500 * ms}, leaveTimes(from, 3, s, 4*s), "near the deadline another daemon is not waited for as long")
-	assert.Equal(t, []time.Duration{0, 0}, leaveTimes(from, 2, s, -s), "the deadline is over")
+// turn is what a hook was told.
+type turn struct {
+	leaveAt  time.Time
+	position int
 }
 
 func TestAHookIsToldOnlyWhatIsNew(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		log := logrus.New()
-		log.SetOutput(io.Discard)
-		p := newPacer(Options{Log: log}, nil, newMetrics())
+		o := goodOptions()
+		o.InCluster, o.ProcRoot, o.CgroupRoot, o.Log = false, "/nowhere", "/nowhere", discard()
+		d := newDaemon(o, 1, crd.Documents{}, nil, theRooms())
 		parsed, err := crd.Parse([]byte("apiVersion: pod-pacemaker.io/v1alpha1\nkind: PacemakerConfig\nmetadata: {name: test}\n" + oneAtATime))
 		require.NoError(t, err)
-		p.configure(time.Now(), crd.FromFile(parsed.Config), 1)
+		d.configure(crd.FromFile(parsed.Config))
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 3)
-		go func() { ended <- p.run(ctx) }()
+		go func() { ended <- d.starts.Run(ctx) }()
 
-		holder := p.limiter.Join(time.Now(), throttle.Request{UID: "holder"})
+		holder := d.limiter.Join(time.Now(), throttle.Request{UID: "holder"})
 		holder.Wait(time.Now())
 		var mu sync.Mutex
-		var all [2][]told // to the first and the second
-		heard := func() [2][]told {
+		var all [2][]turn // to the first and the second
+		heard := func() [2][]turn {
 			mu.Lock()
 			defer mu.Unlock()
 			return all
@@ -84,25 +48,25 @@ func TestAHookIsToldOnlyWhatIsNew(t *testing.T) {
 		for i, uid := range []string{"first", "second"} {
 			hello := gate.Hello{PodUID: uid, ContainerID: uid, Deadline: time.Now().Add(time.Hour)}
 			go func() {
-				_, err := p.Wait(ctx, hello, func(at time.Time, position int, _ time.Duration) {
+				_, err := waiting.Backend{Gate: d.waiting.Gate}.Wait(ctx, hello, func(at time.Time, position int, _ time.Duration) {
 					mu.Lock()
 					defer mu.Unlock()
-					all[i] = append(all[i], told{at, position})
+					all[i] = append(all[i], turn{at, position})
 				})
 				ended <- err
 			}()
-			time.Sleep(restFor)
+			time.Sleep(5 * time.Millisecond)
 			synctest.Wait()
 		}
 		for i, of := range heard() {
 			require.Len(t, of, 1)
 			assert.Equal(t, i+1, of[0].position, "counted from one")
-			assert.WithinDuration(t, time.Now().Add(restartGrace+time.Duration(i+1)*15*time.Second), of[0].leaveAt, leaveTolerance)
+			assert.WithinDuration(t, time.Now().Add(turns.RestartGrace+time.Duration(i+1)*15*time.Second), of[0].leaveAt, time.Second)
 		}
 
 		for range 100 {
-			p.wake()
-			time.Sleep(10 * restFor)
+			d.starts.Wake()
+			time.Sleep(50 * time.Millisecond)
 			synctest.Wait()
 		}
 		for _, of := range heard() {
@@ -112,7 +76,7 @@ func TestAHookIsToldOnlyWhatIsNew(t *testing.T) {
 		time.Sleep(15 * time.Second) // the turn of the first should have come
 		synctest.Wait()
 		first, second := heard()[0], heard()[1]
-		last := func(of []told) time.Time { return of[len(of)-1].leaveAt }
+		last := func(of []turn) time.Time { return of[len(of)-1].leaveAt }
 		assert.True(t, last(first).After(time.Now()), "it is still to come")
 		assert.True(t, last(second).After(last(first)))
 
@@ -123,50 +87,4 @@ func TestAHookIsToldOnlyWhatIsNew(t *testing.T) {
 			}
 		}
 	})
-}
-
-func TestTheBoardWakesNobodyForTheSameTurns(t *testing.T) {
-	t.Parallel()
-	var b turnBoard
-	b.init()
-	now := time.Unix(1000, 0)
-	var turns []forecast
-	for i, uid := range []string{"a", "b", "c"} {
-		turns = append(turns, forecast{uid: uid, position: i + 1, of: 3, pace: 10 * time.Second})
-	}
-	_, moved := b.of(turns[0].uid)
-	// posts tells whether a post woke the waiters.
-	posts := func(after time.Duration, turns ...forecast) bool {
-		b.post(now.Add(after), turns)
-		select {
-		case <-moved:
-			_, moved = b.of("a")
-			return true
-		default:
-			return false
-		}
-	}
-	paced := func(pace time.Duration) []forecast {
-		other := append([]forecast(nil), turns...)
-		for i := range other {
-			other[i].pace = pace
-		}
-		return other
-	}
-	assert.False(t, posts(0), "nobody waits")
-	assert.True(t, posts(0, turns[:2]...))
-	assert.False(t, posts(time.Second, turns[:2]...))
-	assert.True(t, posts(2*time.Second, turns...), "one more")
-	third, _ := b.of(turns[2].uid)
-	assert.Equal(t, now, third.from, "counted from where the others are")
-	assert.False(t, posts(9*time.Second, paced(11*time.Second)...))
-	assert.True(t, posts(9*time.Second, paced(13*time.Second)...), "another pace")
-	assert.False(t, posts(21*time.Second, paced(13*time.Second)...))
-	assert.True(t, posts(22*time.Second, paced(13*time.Second)...), "the first should be gone")
-	swapped := paced(13 * time.Second)
-	swapped[0].uid, swapped[1].uid = swapped[1].uid, swapped[0].uid
-	assert.True(t, posts(23*time.Second, swapped...), "another order")
-	assert.True(t, posts(24*time.Second, swapped[:2]...), "one less")
-	assert.True(t, posts(24*time.Second))
-	assert.False(t, posts(24*time.Second))
 }

@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	"github.com/containerd/nri/pkg/api"
-	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -20,14 +19,14 @@ func TestAStartThatNobodyAskedForIsCounted(t *testing.T) {
 	stranger := n.strangePod("stranger")
 	for _, p := range []*testPod{waits, stranger} {
 		// Its hook has left by itself, or there was none.
-		n.p.containerStarted(
+		n.d.handler.PostStartContainer(
 			&api.PodSandbox{Id: "sandbox-of-" + p.spec.Name, Uid: p.uid, Namespace: p.spec.Namespace, Name: p.spec.Name},
 			&api.Container{Id: "container-of-" + p.spec.Name, Name: "app"})
 		p.becomes(throttle.Starting, throttle.Adopted)
 	}
 	_, starting := n.names()
 	assert.ElementsMatch(t, []string{"holder", "waits", "stranger"}, starting, "over the limit where reality is")
-	assert.InDelta(t, 2, testutil.ToFloat64(n.p.metrics.unpaced.WithLabelValues("NotAsked")), 0)
+	assert.InDelta(t, 2, labelled(t, n, "pod_pacemaker_unpaced_total", "NotAsked"), 0)
 }
 
 func TestStandaloneTheAppIsPacedAfterAnInitContainerThatLookedLikeAll(t *testing.T) {

@@ -30,12 +30,12 @@ const (
 // then. Where nobody can tell, or another daemon has taken over, all stays.
 func (d *Daemon) leave(ctx context.Context) error {
 	namespace, name, ok := strings.Cut(d.options.DaemonSet, "/")
-	if !ok || d.client == nil {
+	if !ok || d.cluster == nil {
 		return nil
 	}
 	ask, cancel := context.WithTimeout(ctx, uninstallAsk)
 	defer cancel()
-	gone, err := uninstalled(ask, d.client, namespace, name)
+	gone, err := uninstalled(ask, d.cluster.kube, namespace, name)
 	log := d.options.Log.WithField("daemonset", d.options.DaemonSet)
 	if err != nil {
 		log.WithError(err).Warn("cannot tell whether the DaemonSet was removed: the daemon's files stay on the host")

@@ -28,7 +28,7 @@ func leaver(t *testing.T, objects ...runtime.Object) (*Daemon, *kubefake.Clients
 	dir := t.TempDir()
 	log, _ := logtest.NewNullLogger()
 	client := kubefake.NewClientset(objects...)
-	d := &Daemon{client: kubetest.Of(client), options: Options{
+	d := &Daemon{cluster: &cluster{clients: clients{kube: kubetest.Of(client)}}, options: Options{
 		Log: log, DaemonSet: "pacing/pod-pacemaker", Kubeconfig: "-",
 		RunDir: filepath.Join(dir, "run"), StateDir: filepath.Join(dir, "state"), GatePath: filepath.Join(dir, "bin", "pacemaker-gate"),
 	}}

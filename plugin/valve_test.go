@@ -2,8 +2,6 @@ package plugin
 
 import (
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -25,14 +23,14 @@ func TestNobodyWaitsAtTheGateOfANodeThatShutsDown(t *testing.T) {
 	ctr := made.creates("app")
 	up := n.pod("up").runs()
 
-	n.p.shutsDown(true)
+	n.d.starts.ShutsDown(true)
 	require.ErrorContains(t, a.result(), "NodeShutdown: the node is being shut down")
 	require.ErrorContains(t, made.launches("app", ctr).result(), string(gate.NodeShutdown), "its hook comes now")
 	_, err := up.create("app")
 	require.ErrorContains(t, err, "pod-pacemaker: not started: NodeShutdown (nothing starts any more)")
 	require.ErrorContains(t, n.pod("new").run(), "not started: NodeShutdown")
 	n.noHookIsLeft()
-	assert.Equal(t, "the node is being shut down", n.p.noGate())
+	assert.Equal(t, "the node is being shut down", n.d.waiting.Gate.Off())
 
 	holder.getsReady()
 	holder.becomes(throttle.Started, throttle.Ready)
@@ -50,7 +48,7 @@ func TestWhoNeedNotWaitStartsOnANodeThatShutsDown(t *testing.T) {
 		pod.Containers = containersNamed(podwatch.App, "app", "beside")
 	}).runs()
 	half.startsNow("app")
-	n.p.shutsDown(true)
+	n.d.starts.ShutsDown(true)
 	half.startsNow("beside")
 	critical := n.strangePod("critical")
 	critical.spec.Namespace = "kube-system" // where critical pods are exempt
@@ -64,11 +62,11 @@ func TestAShutdownThatIsCalledOffIsOver(t *testing.T) {
 	holder := n.occupy("holder")
 	p := n.pod("waits").runs()
 	a := p.waitsAtGate("app")
-	n.p.shutsDown(true)
+	n.d.starts.ShutsDown(true)
 	require.ErrorContains(t, a.result(), string(gate.NodeShutdown))
 
-	n.p.shutsDown(false)
-	assert.Empty(t, n.p.noGate())
+	n.d.starts.ShutsDown(false)
+	assert.Empty(t, n.d.waiting.Gate.Off())
 	a = p.waitsAtGate("app")
 	holder.getsReady()
 	a.succeeds()
@@ -79,28 +77,6 @@ func TestAShutdownWhereNobodyWaits(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, oneInShadow)
 	n.occupy("holder")
-	n.p.shutsDown(true)
+	n.d.starts.ShutsDown(true)
 	n.pod("second").runs().startsNow("app")
-}
-
-// Where nobody can say that a shutdown was called off, it is not believed for ever.
-func TestAShutdownIsNotBelievedForEver(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		p := newPacer(Options{Log: discard()}, nil, newMetrics())
-		p.shutsDown(true)
-		time.Sleep(time.Minute)
-		p.shutsDown(false)
-		p.shutsDown(true)
-		begun := p.shutdown.opens()
-		require.True(t, isClosed(begun))
-		time.Sleep(longestShutdown - 1)
-		synctest.Wait()
-		require.True(t, p.shutdown.isSet())
-		p.shutsDown(true) // it is known
-		time.Sleep(time.Nanosecond)
-		synctest.Wait()
-		require.False(t, p.shutdown.isSet())
-		require.False(t, isClosed(p.shutdown.opens()))
-	})
 }

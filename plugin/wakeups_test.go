@@ -10,13 +10,14 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/pod-pacemaker/pod-pacemaker/crd"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/adaptive"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/sensor"
 )
 
-// counting counts the rounds of a sampler. Each round of the pacer wakes it, so
+// counting counts the rounds of a sampler. Each round of the daemon wakes it, so
 // those are counted too.
 type counting struct {
 	*sensors
@@ -53,14 +54,14 @@ func TestAnIdleDaemonWakesRarely(t *testing.T) {
 			t.Parallel()
 			proc := newProcTree(t, "1.00")
 			synctest.Test(t, func(t *testing.T) {
-				p := newPacer(Options{Log: discard(), ProcRoot: proc.root, CgroupRoot: proc.root}, nil, newMetrics())
+				d := newDaemon(Options{Log: discard(), ProcRoot: proc.root, CgroupRoot: proc.root}, 1, crd.Documents{}, nil, theRooms())
 				rounds := &atomic.Int64{}
-				p.sensors.sampler = sensor.New(proc.root, counting{p.sensors, rounds})
-				p.limiter.Configure(time.Now(), c.settings)
-				c.before(p.limiter)
+				d.sensors.sampler = sensor.New(proc.root, counting{d.sensors, rounds})
+				d.limiter.Configure(time.Now(), c.settings)
+				c.before(d.limiter)
 				ctx, cancel := context.WithCancel(t.Context())
 				ended := make(chan error, 2)
-				for _, loop := range []func(context.Context) error{p.run, p.sensors.sampler.Run} {
+				for _, loop := range []func(context.Context) error{d.starts.Run, d.sensors.sampler.Run} {
 					go func() { ended <- loop(ctx) }()
 				}
 				time.Sleep(time.Minute) // it comes to rest

@@ -2,10 +2,12 @@ package plugin
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/observe"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
 
@@ -19,7 +21,12 @@ func TestTheWalkThroughOfKubeThrottler(t *testing.T) {
 	pod := func(name, resource string, milli int64) *testPod {
 		return n.pod(name, factsOf(ofT1, map[string]int64{resource: milli}))
 	}
-	throttled := func() []string { return sortedNames(reachedIn(n.usage("t1"))) }
+	throttled := func() []string {
+		told := observe.AdminPolicies(n.d.keeper.State(), n.d.limiter.Groups(time.Now()))
+		require.Len(t, told, 1)
+		require.Len(t, told[0].Groups, 1)
+		return told[0].Groups[0].Throttled
+	}
 
 	threshold("200m")
 	pod("pod1", "cpu", 200).runs().startsNow("app")

@@ -17,6 +17,7 @@ import (
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/waiting"
 )
 
 // patience bounds each question to another program.
@@ -88,7 +89,7 @@ func runtimeFinding(name, version string) Finding {
 	if name == "" {
 		return warning(check, "its version could not be found out", "pods are gated on containerd 2.3.2 and later: compare")
 	}
-	gate, sandbox := plugin.RuntimeFaults(name, version)
+	gate, sandbox := waiting.RuntimeFaults(name, version)
 	if faults := strings.Trim(gate+"; "+sandbox, "; "); faults != "" {
 		return warning(check, faults, "upgrade containerd; until then the daemon goes around it, and pods start up to 15 s after their turn")
 	}
@@ -115,7 +116,7 @@ func gateFinding(ctx context.Context, o Options) Finding {
 		return warning(check, "there is no "+o.GatePath, "the DaemonSet puts it there, or 'pod-pacemaker install-gate'; without it pods are refused instead")
 	}
 	const without = "without it pods are refused instead, and start up to 15 s after their turn"
-	if says := plugin.HookFault(o.GatePath); says != "" {
+	if says := waiting.HookFault(o.GatePath); says != "" {
 		return fault(check, says, "'pod-pacemaker install-gate' makes it anew; "+without)
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)

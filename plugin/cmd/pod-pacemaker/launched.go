@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/yaml"
 
-	"github.com/pod-pacemaker/pod-pacemaker/plugin"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/nri"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/journal"
 )
 
@@ -32,7 +32,7 @@ func (p *program) launch(ctx context.Context) (code int, ok bool) {
 	quiet := logrus.New()
 	quiet.SetOutput(p.stderr)
 	quiet.SetLevel(logrus.WarnLevel)
-	link, err := plugin.TakeLaunch(p.env, quiet)
+	link, err := nri.TakeLaunch(p.env, quiet)
 	if link == nil && err == nil {
 		return 0, false
 	}
@@ -46,7 +46,7 @@ func (p *program) launch(ctx context.Context) (code int, ok bool) {
 // refusalHeard is how long the runtime has time to hear why no daemon paces.
 const refusalHeard = 2 * time.Second
 
-func (p *program) runLaunched(ctx context.Context, link *plugin.Launched) error {
+func (p *program) runLaunched(ctx context.Context, link *nri.Launched) error {
 	ctx, cancel := context.WithCancel(ctx)
 	over := make(chan error, 1)
 	go func() {
@@ -70,7 +70,7 @@ func (p *program) runLaunched(ctx context.Context, link *plugin.Launched) error 
 }
 
 // runConfigured runs the daemon as the runtime's text says.
-func (p *program) runConfigured(ctx context.Context, link *plugin.Launched) error {
+func (p *program) runConfigured(ctx context.Context, link *nri.Launched) error {
 	text, err := link.Config(ctx)
 	if err != nil {
 		return &failure{code: exitFailure, lines: []string{oneLine(err.Error())}, err: err}

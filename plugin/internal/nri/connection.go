@@ -1,0 +1,300 @@
+package nri
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/containerd/nri/pkg/api"
+	"github.com/containerd/nri/pkg/stub"
+	"github.com/containerd/ttrpc"
+	"github.com/sirupsen/logrus"
+)
+
+// Bounds of the back-off between two attempts to connect.
+const (
+	retryFirst = 200 * time.Millisecond
+	retryMost  = 5 * time.Second
+	// knockEvery is about the time between two attempts while nobody listens: to try
+	// costs nothing, and pods that a runtime makes before the daemon is back are unpaced.
+	knockEvery = 100 * time.Millisecond
+	// registrationLimit is how long the runtime may take from the connection to the
+	// plugin's configuration; NRI's own limit is 5 s.
+	registrationLimit = 15 * time.Second
+	// abandonStub is how long the stub may take to notice that its connection is
+	// gone.
+	abandonStub = time.Second
+	// remindEvery is the time between two warnings of the same.
+	remindEvery = 5 * time.Minute
+)
+
+var (
+	errNotConnected = errors.New("not connected to the runtime yet")
+	errNotSynced    = errors.New("the runtime has not told yet which pods it runs")
+	errClosed       = errors.New("the runtime closed the connection")
+	errUnregistered = errors.New("the runtime closed the connection during registration")
+	errSilent       = fmt.Errorf("the runtime did not configure the plugin within %s", registrationLimit)
+	errTooLate      = errors.New("two answers to the runtime took longer than its request timeout, which holds up all pods")
+	errStubFailed   = errors.New("the NRI stub panicked")
+	errWeak         = errors.New("the connection ended soon after it was registered, or after an answer that took longer than the runtime's request timeout, which holds up all pods")
+)
+
+// Options say which runtime to connect to, and who answers it.
+type Options struct {
+	// Launched is the connection of a daemon that the runtime has started; nil: connect to Socket,
+	// under Name and Index, which orders the plugins of a runtime.
+	Launched            *Launched
+	Socket, Name, Index string
+	Handler             Handler
+	// Limits is closed once the handler knows its limits. A launched daemon waits for that before
+	// it lets the runtime serve anybody.
+	Limits <-chan struct{}
+	// Stops knows which pods of the node are being stopped; nil: nobody does.
+	Stops StopSource
+	Log   logrus.FieldLogger
+	// FirstPause is the first pause after a registration that came to nothing; 0: 5 s.
+	FirstPause time.Duration
+}
+
+// State is how far a connection is.
+type State struct {
+	Connected, Synchronized bool
+	Runtime, Version        string // as the runtime calls itself; empty: it has not said so yet
+	Err                     error  // why the runtime does not ask the handler; nil: it does
+}
+
+// Connection keeps the daemon registered with the runtime. Make it with New; its methods are safe
+// for concurrent use.
+type Connection struct {
+	options Options
+	handler Handler
+	log     logrus.FieldLogger
+
+	first    sync.Once
+	synced   chan struct{} // closed once the runtime has told what it runs
+	stops    stopWait
+	weakness weakness
+	timeout  atomic.Int64 // after which the runtime gives an answer up, in nanoseconds; 0: not known yet
+
+	mu            sync.Mutex
+	number        int // of the connection; what an earlier one still says does not count
+	connected     bool
+	since         time.Time // when the connection was registered
+	synchronized  bool
+	name, version string
+	lastError     error
+	warned        time.Time // of lastError
+	lost          bool      // it was in use once, and the node's events say that it is not
+}
+
+// New gives a connection that connects to nothing yet.
+func New(o Options) *Connection {
+	return &Connection{
+		options: o, handler: o.Handler, log: o.Log, lastError: errNotConnected,
+		synced: make(chan struct{}), stops: stopWait{source: o.Stops}, weakness: weakness{first: o.FirstPause},
+	}
+}
+
+// Synced is closed once the runtime has told for the first time what it runs.
+func (c *Connection) Synced() <-chan struct{} { return c.synced }
+
+// Run connects, serves and connects again until ctx ends. It never gives up; but a
+// connection that the runtime made, only the runtime makes anew.
+func (c *Connection) Run(ctx context.Context) error {
+	if l := c.options.Launched; l != nil {
+		return c.serveLaunched(ctx, l)
+	}
+	wait := retryFirst
+	c.stops.begin(time.Now())
+	for {
+		c.awaitStops(ctx)
+		if ctx.Err() != nil {
+			return nil //nolint:nilerr // The daemon ends, and that is no fault.
+		}
+		served, err := c.serve(ctx)
+		if ctx.Err() != nil {
+			return nil //nolint:nilerr // The end of ctx is why serve failed, and no fault.
+		}
+		if served.synchronized {
+			wait = retryFirst
+			c.lose(err)
+		}
+		// Jitter: a hundred daemons of a machine park do not come in step.
+		pause := wait/2 + rand.N(wait)
+		switch weak := c.weakness.after(served); {
+		case nobodyListens(err):
+			pause = knockEvery/2 + rand.N(knockEvery)
+		case weak > 0:
+			pause = weak + rand.N(weak/2)
+			err = fmt.Errorf("%w: %w", errWeak, err)
+		default:
+			wait = min(2*wait, retryMost)
+		}
+		c.warn(time.Now(), err, pause)
+		c.rest(ctx, pause, served.socket)
+	}
+}
+
+// nobodyListens tells whether there is no runtime at the socket.
+func nobodyListens(err error) bool {
+	return errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.ENOENT)
+}
+
+// sameAgain takes note of why there is no connection, and tells whether that was
+// warned of a short time ago.
+func (c *Connection) sameAgain(now time.Time, err error) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	again := c.lastError != nil && c.lastError.Error() == err.Error() && now.Sub(c.warned) < remindEvery
+	if !again {
+		c.warned = now
+	}
+	c.lastError = err
+	return again
+}
+
+// warn says why there is no connection: when that is new, and from time to time.
+func (c *Connection) warn(now time.Time, err error, pause time.Duration) {
+	again := c.sameAgain(now, err)
+	log := c.log.WithError(err).WithField("retry_in", pause.Round(time.Millisecond))
+	if again && nobodyListens(err) {
+		return // ten times a second
+	}
+	if again {
+		log.Debug("still no connection to the runtime: pods start unpaced")
+		return
+	}
+	log.Warn("no connection to the runtime: pods start unpaced")
+}
+
+// serve lives as long as one connection, and gives how far that came.
+func (c *Connection) serve(ctx context.Context) (served life, err error) {
+	var dialer net.Dialer
+	socket := socketOf(c.options.Socket)
+	raw, err := dialer.DialContext(ctx, "unix", c.options.Socket)
+	if err != nil {
+		return life{}, fmt.Errorf("NRI socket: %w (does containerd run, with NRI enabled?)", err)
+	}
+	conn := &watchedConn{Conn: raw, closed: make(chan struct{})}
+	defer conn.Close()
+	number := c.begin()
+	late := newLateAnswers(func() time.Duration { return time.Duration(c.timeout.Load()) })
+	h := &plugin{handler: c.handler, synchronized: func() { c.becameSynchronized(number) }, late: late}
+	st, err := stub.New(h,
+		stub.WithPluginName(c.options.Name), stub.WithPluginIdx(c.options.Index),
+		stub.WithConnection(conn), stub.WithOnClose(func() { conn.Close() }), stub.WithFailurePolicy(failurePolicy()),
+		stub.WithTTRPCOptions(nil, []ttrpc.ServerOpt{ttrpc.WithUnaryServerInterceptor(c.intercept)}),
+		stub.WithLogger(stubLog{c.log}))
+	if err != nil {
+		return life{}, fmt.Errorf("NRI stub: %w", err)
+	}
+	h.configured = func(runtime, version string) error {
+		return c.configured(number, runtime, version, st.RequestTimeout())
+	}
+	done := make(chan error, 1)
+	go func() { done <- c.runStub(ctx, st) }()
+	err = c.watch(ctx, number, conn, late, done)
+	now := time.Now()
+	served = c.end(now)
+	served.socket, served.late = socket, late.late(now)
+	conn.Close()
+	if err == nil {
+		err = awaitStub(st, done)
+	} else if ended := awaitStub(st, done); ended != nil {
+		c.log.WithError(ended).Debug("the connection to the runtime has ended")
+	}
+	return served, err
+}
+
+// runStub serves the runtime; a stub can be used once.
+func (c *Connection) runStub(ctx context.Context, st stub.Stub) (err error) {
+	defer func() {
+		if fault := recover(); fault != nil {
+			c.handler.Panicked("stub", fault, nil)
+			err = errStubFailed
+		}
+	}()
+	return st.Run(ctx)
+}
+
+// failurePolicy keeps the plugin registered where one request took too long: each new
+// registration may hold up the node, see stopWait. A runtime whose NRI knows no such policy
+// passes over it.
+func failurePolicy() *api.FailurePolicy { return &api.FailurePolicy{KeepConnected: true} }
+
+// watch returns when the connection has to end: with the reason, or nil where the
+// stub knows it.
+func (c *Connection) watch(ctx context.Context, number int, conn *watchedConn, late *lateAnswers, done chan error) error {
+	registration := time.NewTimer(registrationLimit)
+	defer registration.Stop()
+	still := time.NewTicker(stillEvery)
+	defer still.Stop()
+	before := time.Now()
+	stoodStill := func() {
+		now := time.Now()
+		late.took(now, now.Sub(before)-stillEvery)
+		before = now
+	}
+	defer stoodStill() // who is given up while it stands still may learn of that first
+	for {
+		select {
+		case err := <-done:
+			done <- err // for awaitStub
+			return nil
+		case <-conn.closed:
+			return nil
+		case <-ctx.Done():
+			return nil
+		case <-still.C:
+			stoodStill()
+		case <-late.again:
+			// Also while a container is being stopped: to leave takes none of the runtime's locks, and the next
+			// registration waits for the end of the stop. To stay would hold up all pods at each call until then.
+			return errTooLate
+		case <-registration.C:
+			if !c.isConfigured(number) {
+				return errSilent
+			}
+		}
+	}
+}
+
+// awaitStub gives why the stub ended; its connection is closed. One that waits for
+// its configuration does not notice, and gets one that fails.
+func awaitStub(st stub.Stub, done <-chan error) error {
+	timer := time.NewTimer(abandonStub)
+	defer timer.Stop()
+	select {
+	case err := <-done:
+		if err == nil {
+			return errClosed
+		}
+		return err
+	case <-timer.C:
+	}
+	if waits, ok := st.(interface {
+		Configure(context.Context, *api.ConfigureRequest) (*api.ConfigureResponse, error)
+	}); ok {
+		_, _ = waits.Configure(context.Background(), &api.ConfigureRequest{}) // fails, which is its purpose
+	}
+	return errUnregistered
+}
+
+// intercept is around every call of the runtime: a panic outside of the handlers,
+// which catch their own, does not end the daemon either, and the runtime goes on.
+func (c *Connection) intercept(ctx context.Context, decode ttrpc.Unmarshaler, call *ttrpc.UnaryServerInfo, method ttrpc.Method) (reply any, err error) {
+	defer func() {
+		if fault := recover(); fault != nil {
+			c.handler.Panicked(call.FullMethod, fault, nil)
+			// No field set is the same message for every type: "go on, as it is".
+			reply, err = &api.Empty{}, nil
+		}
+	}()
+	return method(ctx, decode)
+}

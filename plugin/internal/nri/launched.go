@@ -1,0 +1,176 @@
+package nri
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/containerd/nri/pkg/api"
+	nrinet "github.com/containerd/nri/pkg/net"
+	"github.com/containerd/nri/pkg/stub"
+	"github.com/containerd/ttrpc"
+	"github.com/sirupsen/logrus"
+)
+
+const (
+	// launchShare is the share of NRI's request timeout for which the runtime is kept
+	// waiting for a daemon that is about to pace; after all of it, the runtime would give
+	// the plugin up without a word.
+	launchShare = 0.75
+	// limitsShare is the share of it for which the daemon waits for its limits: with them
+	// in force before the runtime serves anybody, the first pod of all is paced.
+	limitsShare = 0.35
+)
+
+var (
+	errLaunchLate = errors.New("the daemon could not pace pods")
+	errLaunchOver = errors.New("the runtime that started this daemon closed the connection")
+)
+
+// Launched is the connection to the runtime of a daemon that the runtime itself has
+// started, as a pre-registered plugin. The daemon ends with it: the runtime that
+// comes next starts another. Make it with TakeLaunch; safe for concurrent use.
+type Launched struct {
+	conn *watchedConn
+	stub stub.Stub
+	h    plugin
+
+	config  chan string
+	refused chan error
+	delayed atomic.Pointer[error] // what the daemon waits for; nil: nothing
+	answer  atomic.Pointer[error] // why the configuration was refused; nil: it was not
+	adopted chan struct{}         // closed when h and owner are set
+	owner   *Connection
+	once    sync.Once
+}
+
+// TakeLaunch takes over what the runtime gave the process that it started: env tells
+// of it, and is asked no more afterwards. nil: the runtime has not started it. It
+// starts nothing.
+func TakeLaunch(env func(string) string, log logrus.FieldLogger) (*Launched, error) {
+	if env(api.PluginSocketEnvVar) == "" {
+		return nil, nil
+	}
+	fd, err := strconv.Atoi(env(api.PluginSocketEnvVar))
+	if err != nil || fd < 3 {
+		return nil, fmt.Errorf("env %s: %q: must be the number of the open file that leads to the runtime", api.PluginSocketEnvVar, env(api.PluginSocketEnvVar))
+	}
+	name, index := env(api.PluginNameEnvVar), env(api.PluginIdxEnvVar)
+	for _, used := range []string{api.PluginSocketEnvVar, api.PluginNameEnvVar, api.PluginIdxEnvVar} {
+		if err := os.Unsetenv(used); err != nil { // the stub reads them, too
+			return nil, fmt.Errorf("env %s: %w", used, err)
+		}
+	}
+	conn, err := nrinet.NewFdConn(fd)
+	if err != nil {
+		return nil, fmt.Errorf("env %s: %w", api.PluginSocketEnvVar, err)
+	}
+	return newLaunched(conn, name, index, log)
+}
+
+func newLaunched(raw net.Conn, name, index string, log logrus.FieldLogger) (*Launched, error) {
+	l := &Launched{
+		conn:   &watchedConn{Conn: raw, closed: make(chan struct{})},
+		config: make(chan string, 1), refused: make(chan error, 1), adopted: make(chan struct{}),
+	}
+	var err error
+	l.stub, err = stub.New(&launchedPlugin{plugin: &l.h, l: l},
+		stub.WithPluginName(name), stub.WithPluginIdx(index),
+		stub.WithConnection(l.conn), stub.WithOnClose(func() { l.conn.Close() }), stub.WithFailurePolicy(failurePolicy()),
+		stub.WithTTRPCOptions(nil, []ttrpc.ServerOpt{ttrpc.WithUnaryServerInterceptor(l.intercept)}),
+		stub.WithLogger(stubLog{log}))
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("NRI stub: %w", err), raw.Close())
+	}
+	return l, nil
+}
+
+// Run serves the runtime until it closes the connection, or ctx ends. It gives why
+// it ended; nil: ctx did. To be called once.
+func (l *Launched) Run(ctx context.Context) error {
+	defer l.conn.Close()
+	done := make(chan error, 1)
+	go func() { done <- l.stub.Run(ctx) }()
+	select {
+	case err := <-done:
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err == nil || errors.Is(err, ttrpc.ErrServerClosed) {
+			return errLaunchOver
+		}
+		return fmt.Errorf("%w: %w", errLaunchOver, err)
+	case <-l.conn.closed:
+		// A stub that waits for its configuration does not notice.
+		late := awaitStub(l.stub, done)
+		if ctx.Err() != nil {
+			return nil
+		}
+		return fmt.Errorf("%w: %w", errLaunchOver, late)
+	}
+}
+
+// Config gives the text with which the runtime configures the plugin; it blocks until
+// that has come or ctx ends. The runtime waits then, until the daemon that is run with
+// this connection paces, or Refuse says that none does.
+func (l *Launched) Config(ctx context.Context) (string, error) {
+	select {
+	case text := <-l.config:
+		return text, nil
+	case <-l.conn.closed:
+		return "", errLaunchOver
+	case <-ctx.Done():
+		return "", ctx.Err()
+	}
+}
+
+// Refuse tells the runtime, if that still waits, why no daemon paces.
+func (l *Launched) Refuse(why error) {
+	select {
+	case l.refused <- why:
+	default: // it was told
+	}
+}
+
+// Delayed takes note of what the daemon waits for; the runtime is told if that does not end in time.
+func (l *Launched) Delayed(why error) { l.delayed.Store(&why) }
+
+// shareOf gives a share of the runtime's request timeout, which is known once Config
+// has returned. An old runtime does not tell it.
+func (l *Launched) shareOf(share float64) time.Duration {
+	timeout := l.stub.RequestTimeout()
+	if timeout <= 0 {
+		timeout = stub.DefaultRequestTimeout
+	}
+	return time.Duration(share * float64(timeout))
+}
+
+// adopt has the connection served by a daemon.
+func (l *Launched) adopt(owner *Connection, configured func(runtime, version string) error, synchronized func()) {
+	l.once.Do(func() {
+		l.owner = owner
+		l.h.handler, l.h.configured, l.h.synchronized = owner.handler, configured, synchronized
+		close(l.adopted)
+	})
+}
+
+// intercept is around every call of the runtime. It answers the configuration that was
+// refused: the stub would close the connection before the runtime knows why.
+func (l *Launched) intercept(ctx context.Context, decode ttrpc.Unmarshaler, call *ttrpc.UnaryServerInfo, method ttrpc.Method) (any, error) {
+	select {
+	case <-l.adopted:
+		return l.owner.intercept(ctx, decode, call, method)
+	default:
+	}
+	reply, err := method(ctx, decode)
+	if why := l.answer.Load(); why != nil {
+		return nil, *why
+	}
+	return reply, err
+}

@@ -1,0 +1,66 @@
+package nri
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/containerd/nri/pkg/api"
+)
+
+// launchedPlugin is the plugin of a daemon that is yet to be made.
+type launchedPlugin struct {
+	*plugin
+	l *Launched
+}
+
+// Configure hands the text over, and waits until the daemon paces.
+func (p *launchedPlugin) Configure(ctx context.Context, config, runtime, version string) (api.EventMask, error) {
+	most := p.l.shareOf(launchShare)
+	timer := time.NewTimer(most)
+	defer timer.Stop()
+	p.l.config <- config
+	select {
+	case <-p.l.adopted:
+		return p.plugin.Configure(ctx, config, runtime, version)
+	case why := <-p.l.refused:
+		p.l.answer.Store(&why)
+	case <-timer.C:
+		why := fmt.Errorf("%w within %s", errLaunchLate, most)
+		if delayed := p.l.delayed.Load(); delayed != nil {
+			why = fmt.Errorf("%w: %w", why, *delayed)
+		}
+		p.l.answer.Store(&why)
+	}
+	return 0, nil
+}
+
+// serveLaunched lives as long as the connection to the runtime that started this
+// process, and ctx.
+func (c *Connection) serveLaunched(ctx context.Context, l *Launched) error {
+	limits := time.NewTimer(l.shareOf(limitsShare))
+	defer limits.Stop()
+	select {
+	case <-c.options.Limits:
+	case <-limits.C:
+	case <-ctx.Done():
+		return nil
+	}
+	number := c.begin()
+	l.adopt(c, func(runtime, version string) error {
+		return c.configured(number, runtime, version, l.stub.RequestTimeout())
+	}, func() { c.becameSynchronized(number) })
+	select {
+	case <-l.conn.closed:
+	case <-ctx.Done():
+	}
+	c.end(time.Now())
+	if ctx.Err() == nil {
+		c.log.WithError(errLaunchOver).Error("no connection to the runtime: pods start unpaced until another daemon paces them")
+		c.mu.Lock()
+		c.lastError = errLaunchOver
+		c.mu.Unlock()
+		return errLaunchOver
+	}
+	return nil
+}

@@ -1,0 +1,40 @@
+package nri
+
+import (
+	"context"
+	"net"
+	"sync"
+
+	"github.com/sirupsen/logrus"
+)
+
+// watchedConn tells when a connection is gone, whoever notices first.
+type watchedConn struct {
+	net.Conn
+	once   sync.Once
+	closed chan struct{}
+}
+
+func (c *watchedConn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if err != nil {
+		c.gone()
+	}
+	return n, err
+}
+
+func (c *watchedConn) Close() error {
+	c.gone()
+	return c.Conn.Close()
+}
+
+func (c *watchedConn) gone() { c.once.Do(func() { close(c.closed) }) }
+
+// stubLog passes on what the NRI stub logs, one level lower: its news are ours
+// already.
+type stubLog struct{ log logrus.FieldLogger }
+
+func (l stubLog) Debugf(_ context.Context, format string, args ...any) { l.log.Debugf(format, args...) }
+func (l stubLog) Infof(_ context.Context, format string, args ...any)  { l.log.Debugf(format, args...) }
+func (l stubLog) Warnf(_ context.Context, format string, args ...any)  { l.log.Warnf(format, args...) }
+func (l stubLog) Errorf(_ context.Context, format string, args ...any) { l.log.Errorf(format, args...) }

@@ -1,0 +1,113 @@
+package nri
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestADaemonThatIsGivenUpSoonStaysAwayForLonger(t *testing.T) {
+	t.Parallel()
+	soon := life{registered: true, synchronized: true, lasted: weakSoon - 1}
+	never := life{registered: true, lasted: time.Hour}
+	w := &weakness{}
+	assert.Zero(t, w.after(life{}), "nobody listens")
+	assert.Zero(t, w.after(life{registered: true, synchronized: true, lasted: weakSoon}))
+	assert.Equal(t, 5*time.Second, w.after(soon))
+	assert.Equal(t, 50*time.Second, w.after(never), "it never was synchronized")
+	assert.Equal(t, 5*time.Minute, w.after(soon))
+	assert.Equal(t, 5*time.Minute, w.after(soon))
+	steady := life{registered: true, synchronized: true, lasted: weakMost - 1}
+	assert.Equal(t, 5*time.Minute, w.after(steady), "not for as long as it stayed away")
+	steady.lasted++
+	assert.Zero(t, w.after(steady))
+	assert.Equal(t, 5*time.Second, w.after(soon), "it begins anew")
+}
+
+func TestALateAnswerCountsHoweverLongTheConnectionLasted(t *testing.T) {
+	t.Parallel()
+	long := life{registered: true, synchronized: true, lasted: time.Hour, late: 1}
+	w := &weakness{}
+	assert.Equal(t, 5*time.Second, w.after(long))
+	assert.Equal(t, 5*time.Second, w.after(long), "the one of an hour ago is forgotten")
+	long.late = 2
+	assert.Equal(t, 50*time.Second, w.after(long), "the runtime kept it after the first")
+	assert.Equal(t, 5*time.Minute, w.after(life{registered: true, synchronized: true, lasted: time.Second}))
+}
+
+func TestAnotherRuntimeIsNotKeptWaiting(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "nri.sock")
+	require.NoError(t, os.WriteFile(path, nil, 0o600))
+	c := &Connection{options: Options{Socket: path}}
+	c.weakness.pause = weakMost
+	before := socketOf(path)
+	require.NotNil(t, before)
+	assert.True(t, sameSocket(before, socketOf(path)))
+	// The next runtime makes its own, while the file of the one that was killed may be there.
+	require.NoError(t, os.WriteFile(path+".next", nil, 0o600))
+	require.NoError(t, os.Rename(path+".next", path))
+	c.rest(t.Context(), time.Hour, before)
+	assert.Zero(t, c.weakness.pause)
+
+	require.NoError(t, os.Remove(path))
+	assert.Nil(t, socketOf(path))
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	c.rest(ctx, time.Hour, nil)
+}
+
+func TestLateAnswersCountWhereTheyComeSoonAfterAnother(t *testing.T) {
+	t.Parallel()
+	now, timeout := time.Unix(1000, 0), time.Duration(0)
+	l := newLateAnswers(func() time.Duration { return timeout })
+	again := func() bool {
+		select {
+		case <-l.again:
+			return true
+		default:
+			return false
+		}
+	}
+	l.took(now, time.Hour)
+	l.took(now, time.Hour)
+	assert.False(t, again(), "the runtime has not told its timeout yet")
+	timeout = 2 * time.Second
+	l.took(now, timeout-1)
+	l.took(now, timeout)
+	assert.False(t, again(), "the first")
+	l.took(now.Add(weakSoon), timeout)
+	assert.False(t, again(), "long after the first")
+	assert.Equal(t, 1, l.late(now.Add(weakSoon)))
+	l.took(now.Add(2*weakSoon-1), timeout)
+	assert.True(t, again())
+	assert.Equal(t, 2, l.late(now.Add(3*weakSoon-2)))
+	assert.Zero(t, l.late(now.Add(3*weakSoon-1)), "long ago")
+}
+
+func TestAnswersThatAreLateAtTheSameTimeCountOnce(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1000, 0)
+	l := newLateAnswers(func() time.Duration { return 2 * time.Second })
+	l.took(now, 3*time.Second)
+	l.took(now.Add(time.Second), 3*time.Second)
+	assert.Equal(t, 1, l.late(now.Add(time.Second)))
+	l.took(now.Add(4*time.Second), 3*time.Second)
+	assert.Equal(t, 2, l.late(now.Add(4*time.Second)))
+}
+
+func TestADaemonThatAnswersTooLateAgainGivesTheConnectionUp(t *testing.T) {
+	t.Parallel()
+	late := newLateAnswers(func() time.Duration { return 1 })
+	now := time.Now()
+	late.took(now.Add(-1), 1)
+	late.took(now, 1)
+	c, _ := aConnection()
+	err := c.watch(t.Context(), 0, &watchedConn{closed: make(chan struct{})}, late, make(chan error))
+	require.ErrorIs(t, err, errTooLate)
+}

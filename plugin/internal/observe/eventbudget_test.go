@@ -1,0 +1,53 @@
+package observe
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+)
+
+// The figures that stand with the budget: however many nodes there are, all of them together write no more than an API
+// server can bear, at once and in the long run.
+func TestEventsOfAllNodesHaveABudget(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		nodes, atOnce int
+		every         time.Duration
+	}{{0, 20, 2 * time.Second}, {1, 20, 2 * time.Second}, {40, 20, 2 * time.Second}, {500, 8, 20 * time.Second}, {5000, 1, 200 * time.Second}} {
+		b := newEventBudget()
+		b.inClusterOf(c.nodes)
+		now := time.Now()
+		count := func(over, step time.Duration) (n int) {
+			for end := now.Add(over); now.Before(end); now = now.Add(step) {
+				if b.allow(now) {
+					n++
+				}
+			}
+			return n
+		}
+		assert.Equal(t, c.atOnce, count(time.Second, time.Millisecond), "at once, %d nodes", c.nodes)
+		assert.InDelta(t, 10, count(10*c.every, c.every/10), 1, "in the long run, %d nodes", c.nodes)
+		assert.LessOrEqual(t, float64(max(c.nodes, 1))/c.every.Seconds(), 25.0, "a second, of %d nodes", c.nodes)
+		assert.LessOrEqual(t, max(c.nodes, 1)*c.atOnce, 5000, "at once, of %d nodes", c.nodes)
+		assert.LessOrEqual(t, b.late, time.Duration(c.nodes)*latePerNode)
+	}
+}
+
+// 5,000 nodes that begin in one moment do not write in one moment.
+func TestFirstEventsAreSpreadOverTheNodes(t *testing.T) {
+	t.Parallel()
+	second := map[time.Duration]int{}
+	for range 5000 {
+		b := newEventBudget()
+		b.inClusterOf(5000)
+		second[b.late.Truncate(time.Second)]++
+	}
+	for s, n := range second {
+		assert.Less(t, n, 400, "in the second %v", s)
+	}
+	assert.Len(t, second, 20)
+	b := newEventBudget()
+	b.inClusterOf(1)
+	assert.Zero(t, b.late, "one node has nobody to wait for")
+}

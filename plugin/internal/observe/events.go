@@ -1,0 +1,98 @@
+package observe
+
+import (
+	"context"
+	"sync/atomic"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/record"
+
+	"github.com/pod-pacemaker/pod-pacemaker/crd/kube"
+)
+
+// Events writes Kubernetes events. kind is Normal or Warning; reason is one word. The methods do
+// not block, and are safe for concurrent use.
+type Events interface {
+	// Pod writes an event on a pod; name is "namespace/name".
+	Pod(uid, name, kind, reason, message string)
+	// Node writes an event on the node.
+	Node(kind, reason, message string)
+}
+
+// NoEvents is for a daemon without an API server: it writes nothing.
+type NoEvents struct{}
+
+// Pod implements Events.
+func (NoEvents) Pod(string, string, string, string, string) {}
+
+// Node implements Events.
+func (NoEvents) Node(string, string, string) {}
+
+// Recorder writes Kubernetes events, aggregated and rate-limited by client-go, from Start on.
+// Make it with NewRecorder.
+type Recorder struct {
+	client   kube.Interface
+	source   corev1.EventSource
+	onNode   *corev1.ObjectReference
+	recorder atomic.Pointer[record.EventRecorder]
+}
+
+// NewRecorder gives a Recorder that writes nothing yet, for the daemon of a node; instance tells
+// it from others of the node and may be empty.
+func NewRecorder(client kube.Interface, node, instance string) *Recorder {
+	source := corev1.EventSource{Component: "pod-pacemaker", Host: node}
+	if instance != "" {
+		source.Component += "-" + instance
+	}
+	return &Recorder{
+		client: client, source: source,
+		// By kubelet's convention the UID of a node in events is its name.
+		onNode: &corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: node, UID: types.UID(node)},
+	}
+}
+
+// Start begins to write events; stop ends it. To be called once.
+func (r *Recorder) Start() (stop func()) {
+	b := record.NewBroadcaster()
+	b.StartRecordingToSink(eventSink{r.client})
+	var recorder record.EventRecorder = b.NewRecorder(kube.Scheme, r.source)
+	r.recorder.Store(&recorder)
+	return b.Shutdown
+}
+
+// Node implements Events.
+func (r *Recorder) Node(kind, reason, message string) { r.write(r.onNode, kind, reason, message) }
+
+// Pod implements Events.
+func (r *Recorder) Pod(uid, name, kind, reason, message string) {
+	n := PodName(name)
+	r.write(&corev1.ObjectReference{
+		APIVersion: "v1", Kind: "Pod", Namespace: n.Namespace, Name: n.Name, UID: types.UID(uid),
+	}, kind, reason, message)
+}
+
+func (r *Recorder) write(on *corev1.ObjectReference, kind, reason, message string) {
+	if recorder := r.recorder.Load(); recorder != nil {
+		(*recorder).Event(on, kind, reason, message)
+	}
+}
+
+// eventSink writes events by a client, as client-go's recorder wants it.
+type eventSink struct{ client kube.Interface }
+
+// Create implements record.EventSink.
+func (s eventSink) Create(event *corev1.Event) (*corev1.Event, error) {
+	return s.client.Events(event.Namespace).Create(context.Background(), event, metav1.CreateOptions{})
+}
+
+// Update implements record.EventSink.
+func (s eventSink) Update(event *corev1.Event) (*corev1.Event, error) {
+	return s.client.Events(event.Namespace).Update(context.Background(), event, metav1.UpdateOptions{})
+}
+
+// Patch implements record.EventSink.
+func (s eventSink) Patch(event *corev1.Event, data []byte) (*corev1.Event, error) {
+	return s.client.Events(event.Namespace).Patch(context.Background(), event.Name, types.StrategicMergePatchType, data, metav1.PatchOptions{})
+}

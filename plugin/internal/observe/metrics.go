@@ -1,0 +1,101 @@
+package observe
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+)
+
+// metricsNamespace begins every name.
+const metricsNamespace = "pod_pacemaker"
+
+// metrics are what Prometheus is told, beside stateMetrics. deploy/metrics.md lists
+// all of them; TestEveryMetricIsDocumented says how to bring it up to date.
+type metrics struct {
+	registry *prometheus.Registry
+
+	waits      *prometheus.HistogramVec
+	admissions *prometheus.CounterVec
+	// shadowWaits are of starts that did not wait, for the mode is Shadow.
+	shadowWaits *prometheus.HistogramVec
+	starts      *prometheus.HistogramVec
+	refusals    *prometheus.CounterVec
+	unpaced     *prometheus.CounterVec
+	panics      *prometheus.CounterVec
+	expired     prometheus.Counter
+	refusalCPU  prometheus.Counter
+	held        prometheus.Counter
+	waiting     prometheus.Gauge
+	starting    prometheus.Gauge
+	gateWaiters prometheus.Gauge
+	generation  *prometheus.GaugeVec
+	handlers    *prometheus.HistogramVec
+}
+
+// secondsBuckets spans from a start that need not wait to the longest waits.
+var secondsBuckets = []float64{0.1, 0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1800}
+
+// handlerBuckets spans from a microsecond decision to the runtime's request
+// timeout.
+var handlerBuckets = []float64{0.0001, 0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 0.25, 0.5, 1, 2}
+
+func newMetrics() *metrics {
+	const ns = metricsNamespace
+	counter := func(name, help string) prometheus.CounterOpts {
+		return prometheus.CounterOpts{Namespace: ns, Name: name, Help: help}
+	}
+	gauge := func(name, help string) prometheus.GaugeOpts {
+		return prometheus.GaugeOpts{Namespace: ns, Name: name, Help: help}
+	}
+	histogram := func(name, help string, buckets []float64) prometheus.HistogramOpts {
+		return prometheus.HistogramOpts{Namespace: ns, Name: name, Help: help, Buckets: buckets}
+	}
+	m := &metrics{
+		registry:    prometheus.NewRegistry(),
+		waits:       prometheus.NewHistogramVec(histogram("wait_seconds", "Time from joining the queue to the admission, by the reason of the admission.", secondsBuckets), []string{"reason"}),
+		admissions:  prometheus.NewCounterVec(counter("admissions_total", "Admitted starts. MaxWait and GateDeadline: over the limit. SlotLent: into a lent slot. Adopted: under way when the daemon synchronized."), []string{"reason"}),
+		shadowWaits: prometheus.NewHistogramVec(histogram("shadow_wait_seconds", "Time that a start would have waited with the mode Enforce, by the reason; it went on at once, for the mode is Shadow.", secondsBuckets), []string{"reason"}),
+		starts:      prometheus.NewHistogramVec(histogram("start_seconds", "Time from the admission to the end of the start, by the reason of the end.", secondsBuckets), []string{"reason"}),
+		refusals:    prometheus.NewCounterVec(counter("refusals_total", "Refused sandboxes and containers, which kubelet tries again."), []string{"at", "reason"}),
+		unpaced:     prometheus.NewCounterVec(counter("unpaced_total", "Starts that went on without being paced. Adopted: under way when the daemon synchronized, whether or not an earlier daemon paced them. Shadow and Off: the mode asks for that."), []string{"reason"}),
+		panics:      prometheus.NewCounterVec(counter("panics_total", "Panics that were caught. In an NRI handler: the pod started; elsewhere the part went on."), []string{"part"}),
+		expired:     prometheus.NewCounter(counter("gate_expired_total", "Waits in the gate that ended without a turn.")),
+		refusalCPU:  prometheus.NewCounter(counter("refusal_cpu_seconds_total", "Estimated CPU time that refusals cost the node.")),
+		held:        prometheus.NewCounter(counter("held_seconds_total", "Time that NRI handlers waited while the runtime's locks were held.")),
+		waiting:     prometheus.NewGauge(gauge("waiting", "Pods in the queue.")),
+		starting:    prometheus.NewGauge(gauge("starting", "Pods that hold a slot.")),
+		gateWaiters: prometheus.NewGauge(gauge("gate_waiters", "Hooks that wait in the gate.")),
+		generation:  prometheus.NewGaugeVec(gauge("config_generation", "Generation of the configuration in force."), []string{"config", "origin"}),
+		handlers:    prometheus.NewHistogramVec(histogram("handler_seconds", "Time spent in an NRI handler, holds included; the runtime's locks are held meanwhile.", handlerBuckets), []string{"handler"}),
+	}
+	m.registry.MustRegister(m.waits, m.shadowWaits, m.admissions, m.starts, m.refusals, m.unpaced, m.panics, m.expired, m.refusalCPU, m.held,
+		m.waiting, m.starting, m.gateWaiters, m.generation, m.handlers,
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return m
+}
+
+// level sets how many wait and start.
+func (m *metrics) level(e throttle.Event) {
+	m.waiting.Set(float64(e.Waiting))
+	m.starting.Set(float64(e.Starting))
+}
+
+// observe counts what happened to a ticket.
+func (m *metrics) observe(e throttle.Event) {
+	m.level(e)
+	switch e.State {
+	case throttle.Starting:
+		m.admissions.WithLabelValues(string(e.Reason)).Inc()
+		m.waits.WithLabelValues(string(e.Reason)).Observe(e.Took.Seconds())
+		if e.Reason == throttle.Adopted {
+			m.unpaced.WithLabelValues(string(throttle.Adopted)).Inc()
+		}
+	case throttle.Waiting:
+		if e.Reason == throttle.GateExpired {
+			m.expired.Inc()
+		}
+	case throttle.Started, throttle.Gone:
+		m.starts.WithLabelValues(string(e.Reason)).Observe(e.Took.Seconds())
+	}
+}

@@ -1,0 +1,156 @@
+package observe
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/sirupsen/logrus"
+
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/leases"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/policies"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+)
+
+// Observer tells what the daemon does. Make it with New. Its methods are safe for concurrent use
+// and do not block, but for LookAtWaiting, which only one goroutine may call.
+type Observer struct {
+	Panics
+	metrics *metrics
+	events  Events
+	pods    *podEvents
+	nodes   func() int
+}
+
+// Options say where an Observer tells. All are needed.
+type Options struct {
+	Log    logrus.FieldLogger
+	Events Events
+	Nodes  func() int // of the cluster; 0: not known
+}
+
+// New gives an Observer with a registry of its own.
+func New(o Options) *Observer {
+	m := newMetrics()
+	return &Observer{Panics: Panics{log: o.Log, count: m.panics}, metrics: m, events: o.Events, pods: newPodEvents(), nodes: o.Nodes}
+}
+
+// Registry has the metrics of the Observer; collectors may be added to it.
+func (o *Observer) Registry() *prometheus.Registry { return o.metrics.registry }
+
+// Handler takes note of a call of an NRI handler, and how long that took.
+func (o *Observer) Handler(name string, took time.Duration) {
+	o.metrics.handlers.WithLabelValues(name).Observe(took.Seconds())
+}
+
+// Held takes note of the time that an NRI handler waited on purpose.
+func (o *Observer) Held(d time.Duration) { o.metrics.held.Add(d.Seconds()) }
+
+// HookArrived takes note of a hook that begins to wait in the gate, HookLeft of its end.
+func (o *Observer) HookArrived() { o.metrics.gateWaiters.Inc() }
+
+// HookLeft takes note of a hook that waits no longer.
+func (o *Observer) HookLeft() { o.metrics.gateWaiters.Dec() }
+
+// Refused takes note of a refusal at a point, sandbox or container, and what it is taken to cost.
+func (o *Observer) Refused(at string, reason throttle.Reason, cpu time.Duration) {
+	o.metrics.refusals.WithLabelValues(at, string(reason)).Inc()
+	o.metrics.refusalCPU.Add(cpu.Seconds())
+}
+
+// Configured takes note of the configuration that is in force.
+func (o *Observer) Configured(name, origin string, generation int64) {
+	o.metrics.generation.Reset()
+	o.metrics.generation.WithLabelValues(name, origin).Set(float64(generation))
+}
+
+// Sources are asked at each scrape for what no event tells.
+type Sources struct {
+	Limiter           Limiter
+	Signals           func() throttle.Signals // may block for 250 ms
+	Policies          func() []policies.State
+	Claims            func() leases.View
+	Connected         func() error  // why pods are not paced; nil: they are
+	RegistrationWaits func() bool   // the daemon waits to register, because a container is being stopped
+	LogDropped        func() uint64 // entries that the log lost; nil: it loses none
+	Version           string
+}
+
+// Collect adds the metrics of these sources to the registry. To be called once.
+func (o *Observer) Collect(s Sources) {
+	o.metrics.registry.MustRegister(newSignalMetrics(s.Signals, s.Limiter), newStateMetrics(s.Limiter),
+		newPolicyMetrics(s.Policies, s.Limiter), newClaimMetrics(s.Claims), newConnected(s.Connected),
+		newRegistrationWaits(s.RegistrationWaits), newBuildInfo(s.Version), newLogDropped(s.LogDropped))
+}
+
+// Node writes an event on the node; kind is Normal or Warning, reason one word.
+func (o *Observer) Node(kind, reason, message string) { o.events.Node(kind, reason, message) }
+
+// Happened tells what happened to a ticket. container is the ID of the pod's container that was
+// made last, or empty; off says that the mode is Off, in which admissions are unpaced starts.
+// A panic is caught.
+func (o *Observer) Happened(e throttle.Event, container string, off bool) {
+	defer o.Caught("tell")
+	o.metrics.observe(e)
+	o.logEvent(e, container)
+	o.pods.happened(o.events, e)
+	if e.State == throttle.Starting && e.Reason == throttle.WithinLimits && off {
+		o.CountUnpaced(Off)
+	}
+}
+
+// HappenedInShadow tells what would have happened to a start that went on at once, which waited
+// for a reason. It is no event of the pod, for nothing happened to that.
+func (o *Observer) HappenedInShadow(e throttle.Event, reason throttle.Reason) {
+	defer o.Caught("tell")
+	o.metrics.level(e)
+	log := o.PodLog(e.Ticket.UID(), e.Ticket.Name()).WithFields(logrus.Fields{
+		"waiting": e.Waiting, "starting": e.Starting, "reason": reason,
+	})
+	switch e.State {
+	case throttle.Starting:
+		o.metrics.shadowWaits.WithLabelValues(string(reason)).Observe(e.Took.Seconds())
+		log.WithField("wait_ms", e.Took.Milliseconds()).Infof("pod %s would have waited until now: the mode is Shadow", e.Ticket.Name())
+	case throttle.Started, throttle.Gone:
+		log.WithFields(logrus.Fields{"start_ms": e.Took.Milliseconds(), "reason": e.Reason}).Debugf("pod %s would have started by now: the mode is Shadow", e.Ticket.Name())
+	}
+}
+
+// LookAtWaiting writes events on pods that wait, and gives the time at which to look again; zero:
+// nobody waits. A panic is caught.
+func (o *Observer) LookAtWaiting(now time.Time, l Limiter) (next time.Time) {
+	defer o.Caught("tellWaiting")
+	o.pods.inClusterOf(o.nodes())
+	return o.pods.look(now, o.events, l)
+}
+
+// Limiter is what is asked of [throttle.Limiter].
+type Limiter interface {
+	Busy(now time.Time) (starting, waiting bool)
+	Snapshot(now time.Time) throttle.Snapshot
+	Groups(now time.Time) []throttle.GroupView
+}
+
+// Wait is a decision that a start waits.
+type Wait struct {
+	UID, Name string // of the pod; Name is "namespace/name"
+	Decision  throttle.Decision
+	Since     time.Time // when the pod joined the queue
+	First     bool      // nobody was told yet that this start waits
+	Message   string    // what becomes of the pod
+	Fields    logrus.Fields
+}
+
+// Waits logs that a start waits, where, and behind how many: for all to read the first time, and
+// for those who look closely each time.
+func (o *Observer) Waits(now time.Time, w Wait) {
+	d := w.Decision
+	log := o.PodLog(w.UID, w.Name).WithFields(w.Fields).WithFields(logrus.Fields{
+		"reason": d.Reason, "held": admin.HeldText(d.Held), "queue_position": d.Ahead + 1, "wait_ms": now.Sub(w.Since).Milliseconds(),
+	})
+	if w.First {
+		log.Infof("pod %s %s", w.Name, w.Message)
+		return
+	}
+	log.Debugf("pod %s %s", w.Name, w.Message)
+}

@@ -1,0 +1,147 @@
+package observe
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/pod-pacemaker/pod-pacemaker/crd/startpolicy"
+	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/policies"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+)
+
+// Bounds of what is told of policies: their groups are as many as users like.
+const (
+	mostPolicies    = 64  // of a node
+	mostGroupsTold  = 32  // of a policy
+	mostGroupsOfAll = 64  // of all policies, in the PacemakerNode
+	mostFault       = 512 // bytes
+)
+
+// policyGroup is what the limiter counts of a group, and which bounds are reached: so much
+// is in use that nobody who needs more of it is admitted.
+type policyGroup struct {
+	throttle.GroupView
+	reached map[string]bool // by the fields of the policy
+}
+
+// groupsOf gives the groups of a policy, those with the most pods first.
+func groupsOf(all []throttle.GroupView, policy string) []policyGroup {
+	var of []policyGroup
+	for _, v := range all {
+		if v.Key.Policy == policy {
+			of = append(of, policyGroup{v, reachedIn(v)})
+		}
+	}
+	slices.SortStableFunc(of, func(a, b policyGroup) int {
+		return cmp.Compare(b.Running.Pods+int64(b.Waiting), a.Running.Pods+int64(a.Waiting))
+	})
+	return of
+}
+
+// reachedIn gives the bounds of a group that are reached.
+func reachedIn(v throttle.GroupView) map[string]bool {
+	reached := map[string]bool{}
+	look := func(field string, b throttle.Bound, used throttle.Usage) {
+		if b.Pods != nil && used.Pods >= *b.Pods {
+			reached[field+".pods"] = true
+		}
+		for resource, most := range b.Requests {
+			if used.Requests[resource] >= max(0, most) {
+				reached[field+".requests."+resource] = true
+			}
+		}
+	}
+	look("starting", v.Limits.Starting, v.Starting)
+	look("running", v.Limits.Running, v.Running)
+	if v.Limits.Claims && v.Claims >= 0 && v.Starting.Pods >= int64(v.Claims) {
+		reached["starting.pods"] = true
+	}
+	if most, bounded := v.Limits.Pacer.Allows(v.Ready); bounded && v.Running.Pods-int64(v.Ready) >= int64(most) {
+		reached["pacer"] = true
+	}
+	return reached
+}
+
+// NodePolicies gives what the PacemakerNode tells of policies.
+func NodePolicies(states []policies.State, views []throttle.GroupView) (told []v1alpha1.NodePolicy) {
+	room := mostGroupsOfAll
+	for _, s := range states[:min(len(states), mostPolicies)] {
+		groups := groupsOf(views, s.Object.Name)
+		p := v1alpha1.NodePolicy{
+			Name: s.Object.Name, Generation: s.Object.Generation, Fault: Cut(s.Fault, mostFault), GroupCount: int32(len(groups)),
+		}
+		for _, v := range groups[:min(len(groups), mostGroupsTold, room)] {
+			p.Groups = append(p.Groups, v1alpha1.PolicyGroup{
+				Group: v.Key.Group, Waiting: int32(v.Waiting), Throttled: sortedNames(v.reached),
+				Used: v1alpha1.PolicyUse{Starting: podUse(v.Starting), Running: podUse(v.Running), Ready: int32(v.Ready)},
+			})
+		}
+		room -= len(p.Groups)
+		told = append(told, p)
+	}
+	return told
+}
+
+// AdminPolicies gives what the status tells of policies.
+func AdminPolicies(states []policies.State, views []throttle.GroupView) (told []admin.Policy) {
+	for _, s := range states {
+		groups := groupsOf(views, s.Object.Name)
+		p := admin.Policy{
+			Name: s.Object.Name, Generation: s.Object.Generation, Scope: s.Object.Spec.GetScope(),
+			Limits: s.Calculated.Limits, Fault: s.Fault, GroupCount: len(groups), Groups: []admin.PolicyGroup{},
+		}
+		if s.Policy != nil {
+			p.InvalidOverrides = s.Policy.Invalid()
+		}
+		for _, v := range groups[:min(len(groups), mostGroupsTold)] {
+			p.Groups = append(p.Groups, admin.PolicyGroup{
+				Group: v.Key.Group, Waiting: v.Waiting, Ready: v.Ready,
+				Starting: adminUse(v.Starting), Running: adminUse(v.Running), Throttled: sortedNames(v.reached),
+			})
+		}
+		told = append(told, p)
+	}
+	return told
+}
+
+func adminUse(u throttle.Usage) admin.PolicyUse {
+	use := admin.PolicyUse{Pods: int(u.Pods)}
+	for name, amount := range podUse(u).Requests {
+		if use.Requests == nil {
+			use.Requests = map[string]string{}
+		}
+		use.Requests[name] = string(amount)
+	}
+	return use
+}
+
+// mostResourcesTold bounds the resources that are told of a group.
+const mostResourcesTold = 32
+
+func podUse(u throttle.Usage) v1alpha1.PodUse {
+	use := v1alpha1.PodUse{Pods: int32(u.Pods)}
+	for _, name := range sortedNames(u.Requests) {
+		if len(use.Requests) == mostResourcesTold {
+			break
+		}
+		if u.Requests[name] == 0 {
+			continue
+		}
+		if use.Requests == nil {
+			use.Requests = map[string]v1alpha1.UsedQuantity{}
+		}
+		use.Requests[name] = v1alpha1.UsedQuantity(startpolicy.Amount(name, u.Requests[name]))
+	}
+	return use
+}
+
+func sortedNames[V any](m map[string]V) []string {
+	var names []string
+	for name := range m {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}

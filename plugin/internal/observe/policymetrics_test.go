@@ -1,0 +1,87 @@
+package observe
+
+import (
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"sigs.k8s.io/yaml"
+
+	"github.com/pod-pacemaker/pod-pacemaker/crd/startpolicy"
+	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/policies"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+)
+
+// Users name the groups, by what they write on pods, and administrators the resources:
+// one sample that is there twice, and a scrape gives nothing at all.
+func TestNoNameOfAGroupOrAResourceSpoilsTheMetrics(t *testing.T) {
+	t.Parallel()
+	var policy v1alpha1.StartPolicy
+	require.NoError(t, yaml.UnmarshalStrict([]byte(`
+metadata: {name: p}
+spec:
+  selector: {terms: [{podSelector: {}}]}
+  groupBy: .metadata.annotations.group
+  limits:
+    starting: {pods: 3, requests: {pods: 5, pacer: 1, cpu: 4}}
+    pacer: {exponential: {minInitial: 1, maxStagger: 9, multiplier: 2}}
+`), &policy))
+	now := time.Now()
+	limiter := throttle.New(now, throttle.Settings{})
+	keeper := policies.New(policies.Options{Limiter: limiter, Log: discard()})
+	keeper.SetPolicies(now, []*v1alpha1.StartPolicy{&policy})
+	run := func(group string, pods int) {
+		for i := range pods {
+			keeper.Runs(now, policies.Pod{UID: group + strconv.Itoa(i), Facts: startpolicy.Facts{
+				Values: map[string]string{policy.Spec.GroupBy: group},
+			}}, true)
+		}
+	}
+	const beyond = 4
+	run(otherGroups, 3) // the largest
+	for i := range mostGroupsTold + beyond {
+		run("group-"+strconv.Itoa(i), 2)
+	}
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(newPolicyMetrics(keeper.State, limiter))
+	families, err := registry.Gather()
+	require.NoError(t, err)
+	samples := map[string]float64{}
+	for _, family := range families {
+		for _, m := range family.GetMetric() {
+			name := family.GetName()
+			for _, l := range m.GetLabel() {
+				name += " " + l.GetValue()
+			}
+			samples[name] = m.GetGauge().GetValue()
+		}
+	}
+	assert.InDelta(t, 3, samples["pod_pacemaker_policy_limit starting p pods"], 0)
+	assert.InDelta(t, 4, samples["pod_pacemaker_policy_limit starting p cpu"], 0)
+	assert.InDelta(t, 3+2*beyond, samples["pod_pacemaker_policy_ready (others) p"], 0, "those called so, and those beyond the bound")
+}
+
+func TestWhatIsToldOfGroupsIsBounded(t *testing.T) {
+	t.Parallel()
+	var views []throttle.GroupView
+	for i := range 100 {
+		views = append(views, throttle.GroupView{
+			Key:     throttle.GroupKey{Policy: "p", Group: string(rune('a'+i%26)) + string(rune('a'+i/26))},
+			Running: throttle.Usage{Pods: int64(i), Requests: throttle.Amounts{"cpu": 100}}, Waiting: 1,
+			Limits: throttle.GroupLimits{Running: throttle.Bound{Pods: new(int64(i + min(i, 1))), Requests: throttle.Amounts{"cpu": 100}}},
+		})
+	}
+	groups := groupsOf(views, "p")
+	require.EqualValues(t, 99, groups[0].Running.Pods)
+	told := together(groups)
+	require.Len(t, told, mostGroupsTold+1)
+	others := told[mostGroupsTold]
+	assert.Equal(t, otherGroups, others.Key.Group)
+	assert.Equal(t, 68, others.Waiting)
+	assert.EqualValues(t, 6800, others.Running.Requests["cpu"])
+	assert.Equal(t, []string{"running.pods", "running.requests.cpu"}, sortedNames(others.reached))
+}

@@ -1,0 +1,362 @@
+package pods
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/containerd/nri/pkg/api"
+
+	"github.com/pod-pacemaker/pod-pacemaker/crd/startpolicy"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/usage"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
+)
+
+// Book is what the runtime has told of pods. Make it with NewBook. It is not safe for concurrent
+// use. A pod that the book does not know is no error in any method: it has nothing, and nothing
+// is kept of it.
+type Book struct {
+	pods map[string]*record // by Key
+}
+
+// NewBook gives an empty book.
+func NewBook() *Book { return &Book{pods: map[string]*record{}} }
+
+// Pod is who a pod is, by what the runtime told. The labels are shared between copies and must not
+// be written.
+type Pod struct {
+	UID, Namespace, Name string
+	CgroupParent         string
+	MilliCPU             int64             // that the pod requests, by its sandbox; 0: not known
+	FromAPI, Static      bool              // where kubelet has it from, by its sandbox; neither: not told
+	Template             bool              // its sandbox has the label of a DaemonSet's pod
+	Labels               map[string]string // those that policies ask for
+	Sandbox              string            // the latest that was let in; empty: none
+}
+
+// Title is the pod for people: "namespace/name".
+func (p Pod) Title() string { return p.Namespace + "/" + p.Name }
+
+// Key is the pod's UID, or what tells it from others where a client of the runtime gave none.
+func Key(pod *api.PodSandbox) string {
+	if uid := pod.GetUid(); uid != "" {
+		return uid
+	}
+	return pod.GetNamespace() + "/" + pod.GetName()
+}
+
+// See takes over what a sandbox says of its pod; needs are the labels that policies ask for.
+func (b *Book) See(sandbox *api.PodSandbox, needs startpolicy.Needs) Pod {
+	return b.of(sandbox, needs).Pod
+}
+
+func (b *Book) of(sandbox *api.PodSandbox, needs startpolicy.Needs) *record {
+	key := Key(sandbox)
+	r := b.pods[key]
+	if r == nil {
+		r = newRecord(sandbox)
+		b.pods[key] = r
+	}
+	r.see(sandbox, needs)
+	return r
+}
+
+// Get gives a pod; false: the runtime has told nothing of it, or all of it is gone.
+func (b *Book) Get(uid string) (Pod, bool) {
+	if r := b.pods[uid]; r != nil {
+		return r.Pod, true
+	}
+	return Pod{}, false
+}
+
+// UIDs gives all pods, in no order.
+func (b *Book) UIDs() []string { return slices.Collect(maps.Keys(b.pods)) }
+
+// Enter makes a sandbox the pod's present one. A new sandbox is a first start: exits in an earlier
+// one count no more.
+func (b *Book) Enter(uid, sandbox string) {
+	if r := b.pods[uid]; r != nil {
+		r.enter(sandbox)
+	}
+}
+
+// Refuse takes note of a sandbox that was not let in: its end will say nothing of the pod.
+func (b *Book) Refuse(now time.Time, uid, sandbox string) {
+	if r := b.pods[uid]; r != nil {
+		r.refuse(sandbox, now)
+	}
+}
+
+// StopSandbox takes note that a sandbox was stopped, and all in it with it. False: it was not the
+// pod's present one.
+func (b *Book) StopSandbox(uid, sandbox string) (present bool) {
+	r := b.pods[uid]
+	if r == nil || r.Sandbox != sandbox {
+		return false
+	}
+	r.leave(sandbox)
+	return true
+}
+
+// RemoveSandbox takes note that a sandbox is gone. last: it is the latest that the pod had, and was
+// not refused.
+func (b *Book) RemoveSandbox(uid, sandbox string) (last bool) {
+	r := b.pods[uid]
+	if r == nil {
+		return false
+	}
+	_, wasRefused := r.refused[sandbox]
+	delete(r.refused, sandbox)
+	return !wasRefused && r.tried == sandbox
+}
+
+// Made is a container that is about to be made, and what the book knows beside it.
+type Made struct {
+	Pod
+	Container string // its name
+	Beside    bool   // another container of the pod runs
+	AppBeside bool   // another that is an app container, or of a kind that nobody knows
+	Runs      bool   // any container of the pod runs
+	Again     bool   // one of its name exited in this sandbox
+	Repeats   int    // how often, but for exits that are forgiven
+}
+
+// Create adds a container that is about to be made, in a sandbox that it makes the pod's present
+// one; an older one of the same name is replaced. known is what kubelet says of the pod.
+func (b *Book) Create(now time.Time, sandbox *api.PodSandbox, ctr *api.Container, needs startpolicy.Needs, known podwatch.Pod) Made {
+	r := b.of(sandbox, needs)
+	r.enter(sandbox.GetId())
+	r.create(ctr, now)
+	name := ctr.GetName()
+	m := Made{Pod: r.Pod, Container: name, Runs: r.youngest() != nil, Repeats: r.exits[name].repeats}
+	_, m.Again = r.exits[name]
+	for _, c := range r.containers {
+		if !c.running || c.name == name {
+			continue
+		}
+		m.Beside = true
+		kind := known.Containers[c.name].Kind
+		m.AppBeside = m.AppBeside || kind == podwatch.App || kind == podwatch.Unknown
+	}
+	return m
+}
+
+// Start takes note of a process that runs.
+func (b *Book) Start(now time.Time, sandbox *api.PodSandbox, ctr *api.Container, needs startpolicy.Needs) Pod {
+	r := b.of(sandbox, needs)
+	r.started(ctr, now)
+	return r.Pod
+}
+
+// StopContainer takes note of a process of the pod that ended.
+func (b *Book) StopContainer(now time.Time, uid string, ctr *api.Container) {
+	if r := b.pods[uid]; r != nil {
+		r.stopped(ctr, now)
+	}
+}
+
+// RemoveContainer takes note of a container of the pod that is gone, and has ended with that.
+func (b *Book) RemoveContainer(now time.Time, uid string, ctr *api.Container) {
+	if r := b.pods[uid]; r != nil {
+		r.stopped(ctr, now)
+		r.remove(ctr.GetId())
+	}
+}
+
+// Owner gives the pod of a container; false: nothing is known of it.
+func (b *Book) Owner(sandbox *api.PodSandbox, ctr *api.Container) (uid string, ok bool) {
+	if r := b.owner(sandbox, ctr); r != nil {
+		return r.UID, true
+	}
+	return "", false
+}
+
+// owner finds the record of a container. Where the runtime has forgotten the sandbox, it tells no
+// more than the container's ID.
+func (b *Book) owner(sandbox *api.PodSandbox, ctr *api.Container) *record {
+	if r := b.pods[Key(sandbox)]; r != nil {
+		return r
+	}
+	for _, r := range b.pods {
+		if r.containers[ctr.GetId()] != nil {
+			return r
+		}
+	}
+	return nil
+}
+
+// Hook takes note of a hook that waits for a container, of which the book may know nothing: an
+// earlier daemon gave the hook. gone is closed when nothing may start for the container any more:
+// it was removed, or a newer one of the same name took its place.
+func (b *Book) Hook(now time.Time, pod Pod, containerID string) (known Pod, repeats int, gone <-chan struct{}) {
+	r := b.pods[pod.UID]
+	if r == nil {
+		r = newRecord(&api.PodSandbox{Uid: pod.UID, Namespace: pod.Namespace, Name: pod.Name})
+		b.pods[pod.UID] = r
+	}
+	c := r.containers[containerID]
+	if c == nil {
+		c = r.create(&api.Container{Id: containerID}, now)
+	}
+	return r.Pod, r.exits[c.name].repeats, c.gone
+}
+
+// HookLeft forgets a container of which only its hook has ever told.
+func (b *Book) HookLeft(uid, containerID string) {
+	if r := b.pods[uid]; r != nil {
+		if c := r.containers[containerID]; c != nil && c.name == "" {
+			r.remove(c.id)
+		}
+	}
+}
+
+// Progress tells how far the start of a pod is that joined the queue at a time; report is what
+// kubelet says of the pod.
+func (b *Book) Progress(uid string, joined time.Time, report podwatch.Pod) Progress {
+	if r := b.pods[uid]; r != nil {
+		return r.progress(joined, report)
+	}
+	return Progress{}
+}
+
+// Place gives where the pod's containers run.
+func (b *Book) Place(uid string) usage.Place {
+	r := b.pods[uid]
+	if r == nil {
+		return usage.Place{}
+	}
+	place := usage.Place{CgroupParent: r.CgroupParent}
+	for _, c := range r.containers {
+		if c.running {
+			place.Containers = append(place.Containers, usage.Container{Cgroup: c.cgroup, PID: c.pid})
+		}
+	}
+	return place
+}
+
+// ExitedSince tells whether any container of the pod exited at or after t.
+func (b *Book) ExitedSince(uid string, t time.Time) bool {
+	r := b.pods[uid]
+	return r != nil && r.exitedSince(t)
+}
+
+// Exited tells whether a container of this name exited in the pod's present sandbox.
+func (b *Book) Exited(uid, name string) bool {
+	r := b.pods[uid]
+	if r == nil {
+		return false
+	}
+	_, exited := r.exits[name]
+	return exited
+}
+
+// AllExited tells whether all app containers that kubelet names exited at or after t, and none of
+// them runs. It is false where kubelet names none.
+func (b *Book) AllExited(uid string, t time.Time, report podwatch.Pod) bool {
+	r := b.pods[uid]
+	if r == nil {
+		return false
+	}
+	apps := 0
+	for name, c := range report.Containers {
+		if c.Kind != podwatch.App {
+			continue
+		}
+		apps++
+		if e, exited := r.exits[name]; !exited || e.last.Before(t) || r.runs(name) {
+			return false
+		}
+	}
+	return apps > 0
+}
+
+// Running is a container that runs.
+type Running struct {
+	Made  time.Time // when the runtime told of it first
+	Since time.Time // of running
+}
+
+// Youngest gives the container of the pod that began to run last; false: none runs.
+func (b *Book) Youngest(uid string) (Running, bool) {
+	r := b.pods[uid]
+	if r == nil {
+		return Running{}, false
+	}
+	c := r.youngest()
+	if c == nil {
+		return Running{}, false
+	}
+	return Running{Made: c.made, Since: c.since}, true
+}
+
+// LatestID gives the ID of the pod's container that was made last; empty: there is none.
+func (b *Book) LatestID(uid string) string {
+	r := b.pods[uid]
+	if r == nil {
+		return ""
+	}
+	last := &container{}
+	for _, c := range r.containers {
+		if last.id == "" || c.made.After(last.made) {
+			last = c
+		}
+	}
+	return last.id
+}
+
+// LongRunning is a pod of the API server, and when the youngest container began to run of
+// those that have run for a time.
+type LongRunning struct {
+	Pod
+	Since time.Time
+}
+
+// RunFor gives the pods of the API server with a container that has run for so long.
+func (b *Book) RunFor(now time.Time, atLeast time.Duration) (all []LongRunning) {
+	for _, r := range b.pods {
+		if !r.FromAPI {
+			continue
+		}
+		youngest := time.Time{}
+		for _, c := range r.containers {
+			if c.running && now.Sub(c.since) >= atLeast && c.since.After(youngest) {
+				youngest = c.since
+			}
+		}
+		if !youngest.IsZero() {
+			all = append(all, LongRunning{Pod: r.Pod, Since: youngest})
+		}
+	}
+	return all
+}
+
+// refusedKept is how long the stop of a refused sandbox is waited for.
+const refusedKept = 5 * time.Minute
+
+// Sweep forgets refused sandboxes whose end was never told.
+func (b *Book) Sweep(now time.Time) {
+	for _, r := range b.pods {
+		for id, at := range r.refused {
+			if now.Sub(at) > refusedKept {
+				delete(r.refused, id)
+			}
+		}
+	}
+}
+
+// Empty tells whether nothing of a pod is left: no sandbox, not even one that was refused, and no
+// container.
+func (b *Book) Empty(uid string) bool {
+	r := b.pods[uid]
+	return r == nil || r.Sandbox == "" && len(r.refused) == 0 && len(r.containers) == 0
+}
+
+// Drop forgets a pod: nothing may start for its containers any more.
+func (b *Book) Drop(uid string) {
+	if r := b.pods[uid]; r != nil {
+		for id := range r.containers {
+			r.remove(id)
+		}
+		delete(b.pods, uid)
+	}
+}

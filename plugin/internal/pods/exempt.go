@@ -1,0 +1,44 @@
+package pods
+
+import (
+	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
+)
+
+// What kubelet and the DaemonSet controller write on pods, as seen through NRI
+// before the pod watch knows the pod.
+const (
+	annotationSource        = "kubernetes.io/config.source"
+	sourceAPI               = "api"
+	labelTemplateGeneration = "pod-template-generation"
+)
+
+// Exemption tells why a pod is not made to wait; empty: it is. pod is what the
+// watch knows of it; until it does, what the runtime tells has to do.
+func Exemption(exempt v1alpha1.Exemptions, p Pod, pod podwatch.Pod, known bool) string {
+	if exempt.ExemptsNamespace(p.Namespace) {
+		return "Namespace"
+	}
+	if p.Static {
+		return "Static"
+	}
+	// Anybody may set the label, so it says no more than the namespace lets it.
+	if !known && p.Template && exempt.DaemonSets.Has(p.Namespace) {
+		return "DaemonSet"
+	}
+	if !known {
+		return ""
+	}
+	critical := pod.PriorityClassName == "system-node-critical" || pod.PriorityClassName == "system-cluster-critical"
+	switch {
+	case pod.Static:
+		return "Static"
+	case critical && exempt.CriticalPods.Has(p.Namespace):
+		return "Critical"
+	case pod.DaemonSet && exempt.DaemonSets.Has(p.Namespace):
+		return "DaemonSet"
+	case pod.SkipAnnotation && exempt.AllowSkipAnnotation:
+		return "Annotation"
+	}
+	return ""
+}

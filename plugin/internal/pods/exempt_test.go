@@ -1,0 +1,51 @@
+package pods
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
+)
+
+func TestExemption(t *testing.T) {
+	t.Parallel()
+	skip := v1alpha1.Exemptions{AllowSkipAnnotation: true}
+	system, tenant := Pod{Namespace: "calico-system"}, Pod{Namespace: "shop"}
+	in := func(namespaces ...string) v1alpha1.ExemptIn { return v1alpha1.ExemptIn{Namespaces: namespaces} }
+	daemonSet, critical := podwatch.Pod{DaemonSet: true}, podwatch.Pod{PriorityClassName: "system-node-critical"}
+	for _, c := range []struct {
+		name   string
+		exempt v1alpha1.Exemptions
+		record Pod
+		pod    podwatch.Pod
+		known  bool
+		want   string
+	}{
+		{name: "nothing is known"},
+		{name: "an ordinary pod", known: true, pod: podwatch.Pod{}},
+		{name: "kube-system by default", record: Pod{Namespace: "kube-system"}, want: "Namespace"},
+		{name: "no namespace at all", exempt: v1alpha1.Exemptions{Namespaces: []string{}}, record: Pod{Namespace: "kube-system"}},
+		{name: "static, by the runtime", record: Pod{Static: true}, want: "Static"},
+		{name: "from the API", record: Pod{FromAPI: true}},
+		{name: "static, by its mirror pod", known: true, pod: podwatch.Pod{Static: true}, want: "Static"},
+		{name: "DaemonSet, by its label", record: Pod{Namespace: "calico-system", Template: true}, want: "DaemonSet"},
+		{name: "the label, set by a tenant", record: Pod{Namespace: "shop", Template: true}},
+		{name: "the label of a pod that is none", record: Pod{Namespace: "calico-system", Template: true}, known: true},
+		{name: "DaemonSet", record: system, known: true, pod: daemonSet, want: "DaemonSet"},
+		{name: "DaemonSet of the project", record: Pod{Namespace: "pod-pacemaker"}, known: true, pod: daemonSet, want: "DaemonSet"},
+		{name: "a tenant's DaemonSet", record: tenant, known: true, pod: daemonSet},
+		{name: "DaemonSets nowhere", record: system, exempt: v1alpha1.Exemptions{DaemonSets: v1alpha1.ExemptIn{Namespaces: []string{}}}, known: true, pod: daemonSet},
+		{name: "DaemonSets everywhere", record: tenant, exempt: v1alpha1.Exemptions{DaemonSets: in("*")}, known: true, pod: daemonSet, want: "DaemonSet"},
+		{name: "critical for the node", record: system, known: true, pod: critical, want: "Critical"},
+		{name: "critical for the cluster", record: system, known: true, pod: podwatch.Pod{PriorityClassName: "system-cluster-critical"}, want: "Critical"},
+		{name: "critical, by a tenant", record: tenant, known: true, pod: critical},
+		{name: "critical where the administrator says so", record: tenant, exempt: v1alpha1.Exemptions{CriticalPods: in("sh*")}, known: true, pod: critical, want: "Critical"},
+		{name: "critical where the list of DaemonSets says so", record: tenant, exempt: v1alpha1.Exemptions{DaemonSets: in("*")}, known: true, pod: critical},
+		{name: "annotation that is not allowed", known: true, pod: podwatch.Pod{SkipAnnotation: true}},
+		{name: "annotation that is allowed", exempt: skip, known: true, pod: podwatch.Pod{SkipAnnotation: true}, want: "Annotation"},
+	} {
+		assert.Equal(t, c.want, Exemption(c.exempt, c.record, c.pod, c.known), c.name)
+	}
+}

@@ -1,0 +1,44 @@
+package pods
+
+import "time"
+
+// forgivenAfter is how long a container has to have run so that its exit is not held
+// against it. kubelet forgets its back-off after the same time.
+const forgivenAfter = 10 * time.Minute
+
+// exits are what is known of the exits of the containers of one name, in one sandbox
+// and since this daemon began. kubelet's own restart count says nothing: it goes on
+// over a reboot, after which a start is as good as any.
+type exits struct {
+	last time.Time
+	// repeats counts the exits since one that is not held against the container.
+	repeats int
+}
+
+// and gives the exits with one more, of a container that ran for a time.
+func (e exits) and(at time.Time, ran time.Duration) exits {
+	if ran >= forgivenAfter {
+		return exits{last: at}
+	}
+	return exits{last: at, repeats: e.repeats + 1}
+}
+
+// exitedSince tells whether any container of the pod exited at or after t.
+func (r *record) exitedSince(t time.Time) bool {
+	for _, e := range r.exits {
+		if !e.last.Before(t) {
+			return true
+		}
+	}
+	return false
+}
+
+// runs tells whether a container of this name runs.
+func (r *record) runs(name string) bool {
+	for _, c := range r.containers {
+		if c.running && c.name == name {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,94 @@
+package pods
+
+import (
+	"time"
+
+	"github.com/containerd/nri/pkg/api"
+
+	"github.com/pod-pacemaker/pod-pacemaker/crd/startpolicy"
+)
+
+// Rebuild makes the book tell what exists: the sandboxes that live, and the containers in them.
+// It gives the pods whose sandbox is gone, and those of which a container runs, with the youngest.
+func (b *Book) Rebuild(now time.Time, pods []*api.PodSandbox, ctrs []*api.Container, needs startpolicy.Needs) (lost []string, running map[string]Running) {
+	live := map[string]bool{}
+	bySandbox := map[string]*record{}
+	for _, sandbox := range alive(pods, ctrs) {
+		r := b.of(sandbox, needs)
+		r.enter(sandbox.GetId())
+		bySandbox[sandbox.GetId()] = r
+	}
+	for _, r := range b.pods {
+		if r.Sandbox != "" && bySandbox[r.Sandbox] == nil {
+			r.Sandbox = ""
+			clear(r.exits)
+			lost = append(lost, r.UID)
+		}
+	}
+	for _, ctr := range ctrs {
+		r := bySandbox[ctr.GetPodSandboxId()]
+		if r == nil {
+			continue
+		}
+		live[ctr.GetId()] = true
+		r.adopt(ctr, now)
+	}
+	running = map[string]Running{}
+	for _, r := range b.pods {
+		for id, c := range r.containers {
+			if live[id] {
+				continue
+			}
+			if c.running && r.Sandbox != "" {
+				r.exit(c, now) // while nobody told
+			}
+			r.remove(id)
+		}
+		if c := r.youngest(); c != nil {
+			running[r.UID] = Running{Made: c.made, Since: c.since}
+		}
+	}
+	return lost, running
+}
+
+// alive leaves out the sandboxes in which nothing lives. A runtime lists a pod's dead
+// sandboxes beside the present one, in no order. containerd tells no state of them, but a
+// dead one has no process. A live one may have none either: that of a virtual machine,
+// after a restart of containerd; what runs in it tells then.
+func alive(pods []*api.PodSandbox, ctrs []*api.Container) (live []*api.PodSandbox) {
+	runs := map[string]bool{}
+	for _, ctr := range ctrs {
+		if state := ctr.GetState(); state == api.ContainerState_CONTAINER_RUNNING || state == api.ContainerState_CONTAINER_PAUSED {
+			runs[ctr.GetPodSandboxId()] = true
+		}
+	}
+	for _, pod := range pods {
+		if pod.GetPid() != 0 || runs[pod.GetId()] {
+			live = append(live, pod)
+		}
+	}
+	return live
+}
+
+// adopt takes over a container that exists.
+func (r *record) adopt(ctr *api.Container, now time.Time) {
+	c := r.containers[ctr.GetId()]
+	if c == nil {
+		c = r.create(ctr, now)
+	}
+	c.name, c.cgroup, c.pid = ctr.GetName(), ctr.GetLinux().GetCgroupsPath(), int(ctr.GetPid())
+	// On the clock of now: the wall clock may be set, or was since.
+	at := func(nanos int64) time.Time {
+		if nanos <= 0 {
+			return now
+		}
+		return now.Add(min(0, time.Unix(0, nanos).Sub(now)))
+	}
+	switch ctr.GetState() {
+	case api.ContainerState_CONTAINER_RUNNING, api.ContainerState_CONTAINER_PAUSED:
+		c.running, c.since = true, at(ctr.GetStartedAt())
+	case api.ContainerState_CONTAINER_STOPPED:
+		c.running = false
+		r.exits[c.name] = exits{last: at(ctr.GetFinishedAt())}
+	}
+}

@@ -1,0 +1,196 @@
+package pods
+
+import (
+	"time"
+
+	"github.com/containerd/nri/pkg/api"
+
+	"github.com/pod-pacemaker/pod-pacemaker/crd/startpolicy"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
+)
+
+// record is what the runtime has told of one pod.
+type record struct {
+	Pod
+	tried      string               // the latest sandbox that was let in or refused
+	refused    map[string]time.Time // sandboxes that were refused, which the runtime takes down
+	containers map[string]*container
+	exits      map[string]exits // by container name, in the present sandbox
+}
+
+// container is what the runtime has told of one container.
+type container struct {
+	id, name string
+	sandbox  string    // empty: not told, it is of the present one
+	made     time.Time // when it was first told of
+	cgroup   string
+	pid      int
+	running  bool
+	since    time.Time // of running
+	exited   bool      // it ended, or its sandbox did
+	// gone is closed when nothing may start for this container any more: it was
+	// removed, or a newer one of the same name took its place.
+	gone chan struct{}
+}
+
+func newRecord(pod *api.PodSandbox) *record {
+	return &record{
+		Pod:     Pod{UID: Key(pod), Namespace: pod.GetNamespace(), Name: pod.GetName()},
+		refused: map[string]time.Time{}, containers: map[string]*container{}, exits: map[string]exits{},
+	}
+}
+
+// see takes over what a sandbox says of its pod. Of labels and annotations, which a
+// tenant may have as many of as it likes, it keeps what pacing and policies read.
+func (r *record) see(pod *api.PodSandbox, needs startpolicy.Needs) {
+	source := pod.GetAnnotations()[annotationSource]
+	r.FromAPI, r.Static = source == sourceAPI, source != "" && source != sourceAPI
+	_, r.Template = pod.GetLabels()[labelTemplateGeneration]
+	r.Labels = needs.LabelsOf(pod.GetLabels())
+	r.MilliCPU = max(r.MilliCPU, milliCPU(pod))
+	if parent := pod.GetLinux().GetCgroupParent(); parent != "" {
+		r.CgroupParent = parent
+	}
+}
+
+// enter makes the sandbox the pod's present one; exits in an earlier one count
+// no more, for a new sandbox is a first start.
+func (r *record) enter(sandbox string) {
+	r.tried = sandbox
+	if r.Sandbox != sandbox {
+		r.Sandbox = sandbox
+		clear(r.exits)
+	}
+}
+
+// leave takes note that the present sandbox was stopped, and all in it with it.
+func (r *record) leave(sandbox string) {
+	r.Sandbox = ""
+	clear(r.exits)
+	for _, c := range r.containers {
+		if c.sandbox == "" || c.sandbox == sandbox {
+			c.running, c.exited = false, true
+		}
+	}
+}
+
+// refuse takes note of a sandbox that was not let in.
+func (r *record) refuse(sandbox string, at time.Time) {
+	r.tried = sandbox
+	r.refused[sandbox] = at
+}
+
+// create adds a container that is about to be made; an older one of the same
+// name is replaced.
+func (r *record) create(ctr *api.Container, now time.Time) *container {
+	for _, old := range r.containers {
+		if old.name == "" || old.name != ctr.GetName() || old.id == ctr.GetId() {
+			continue
+		}
+		if old.running {
+			// kubelet saw its end; the runtime, which tells of exits beside
+			// everything else, will do so yet.
+			r.exit(old, now)
+			continue
+		}
+		r.remove(old.id)
+	}
+	c := &container{
+		id: ctr.GetId(), name: ctr.GetName(), sandbox: ctr.GetPodSandboxId(), made: now, gone: make(chan struct{}),
+		cgroup: ctr.GetLinux().GetCgroupsPath(),
+	}
+	if old := r.containers[c.id]; old != nil {
+		c.gone = old.gone
+	}
+	r.containers[c.id] = c
+	return c
+}
+
+func (r *record) remove(id string) {
+	if c := r.containers[id]; c != nil {
+		close(c.gone)
+		delete(r.containers, id)
+	}
+}
+
+func (r *record) started(ctr *api.Container, at time.Time) {
+	c := r.containers[ctr.GetId()]
+	if c == nil {
+		c = r.create(ctr, at)
+	}
+	if c.name == "" { // only its hook had told of it
+		c.name = ctr.GetName()
+	}
+	// A process that ends at once is told to have stopped before it is told to
+	// have started.
+	c.running, c.since, c.pid = !c.exited, at, int(ctr.GetPid())
+}
+
+func (r *record) stopped(ctr *api.Container, at time.Time) {
+	// The runtime says of a container that was never started, too, that it
+	// stopped; but not that its state is stopped.
+	c := r.containers[ctr.GetId()]
+	if c != nil && !c.exited && (c.running || ctr.GetState() == api.ContainerState_CONTAINER_STOPPED) {
+		r.exit(c, at)
+	}
+}
+
+func (r *record) exit(c *container, at time.Time) {
+	ran := time.Duration(0)
+	if c.running {
+		ran = at.Sub(c.since)
+	}
+	c.running, c.exited = false, true
+	if c.sandbox == "" || c.sandbox == r.Sandbox {
+		r.exits[c.name] = r.exits[c.name].and(at, ran)
+	}
+}
+
+// Progress is how far a start is, by what the runtime told. The zero value: nothing has begun.
+type Progress struct {
+	IDs      map[string]string // of the containers that run, by name
+	Youngest time.Time         // when the last of them began to run
+	Begun    bool              // one of them was made for this start
+	Failed   bool              // one that was made for this start ended, or could not start
+}
+
+// progress tells how far the start that joined at the given time is. That one of
+// its containers failed counts as far as the report is about that container.
+func (r *record) progress(joined time.Time, report podwatch.Pod) Progress {
+	run := Progress{IDs: map[string]string{}}
+	for _, c := range r.containers {
+		ofStart := !c.made.Before(joined)
+		if !c.running {
+			run.Failed = run.Failed || (ofStart && c.id == report.Containers[c.name].ID)
+			continue
+		}
+		run.IDs[c.name] = c.id
+		run.Begun = run.Begun || ofStart
+		if c.since.After(run.Youngest) {
+			run.Youngest = c.since
+		}
+	}
+	return run
+}
+
+// youngest gives the container that began to run last, or nil.
+func (r *record) youngest() *container {
+	var last *container
+	for _, c := range r.containers {
+		if c.running && (last == nil || c.since.After(last.since)) {
+			last = c
+		}
+	}
+	return last
+}
+
+// milliCPU gives the CPU that a pod requests, in thousandths of a core, of which kubelet
+// makes the weight of the pod's cgroup; 0: it requests none, or nobody says.
+func milliCPU(pod *api.PodSandbox) int64 {
+	const perCore, least = 1024, 2 // kubelet's weight of one core, and of no request
+	shares := int64(pod.GetLinux().GetPodResources().GetCpu().GetShares().GetValue())
+	if shares <= least {
+		return 0
+	}
+	return (shares*1000 + perCore - 1) / perCore
+}

@@ -1,0 +1,195 @@
+package starts
+
+import (
+	"time"
+
+	"github.com/containerd/nri/pkg/api"
+
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/observe"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/pods"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+)
+
+// Beginning says what a container that is about to be made begins.
+type Beginning int
+
+// The beginnings.
+const (
+	// Begins: a start of its own, the first of the pod or one after a crash.
+	Begins Beginning = iota
+	// GoesOn: the container belongs to a start that was admitted.
+	GoesOn
+	// AtOnce: the container never waits, and is counted: another of its pod
+	// runs and would be held up, or it is a restart and those are not paced.
+	AtOnce
+	// Never: the pod is deleted, and yet kubelet goes on with its next container.
+	Never
+)
+
+// Asked is a container that asks whether it may start.
+type Asked struct {
+	pods.Made
+	Ticket *throttle.Ticket // the pod's; nil: it has none, and goes on
+	Begins Beginning
+	Exempt string // why the pod is not made to wait; empty: it is
+}
+
+// Container takes note of a container that is about to be made, and tells what it begins: the
+// second point. pod is what the pod watch knows, if anything.
+func (s *Starts) Container(now time.Time, sandbox *api.PodSandbox, ctr *api.Container, pod podwatch.Pod, known bool) Asked {
+	needs := s.Policies.Needs()
+	s.mu.Lock()
+	defer s.mu.Unlock() // also when it panics: the next pod needs the lock
+	a := Asked{Made: s.book.Create(now, sandbox, ctr, needs, pod)}
+	if a.Again {
+		s.endExited(now, a.UID, pod, true)
+	}
+	a.Ticket = s.Limiter.Lookup(a.UID)
+	if a.Begins = s.begins(a, pod, known); a.Begins == GoesOn || a.Begins == Never {
+		return a
+	}
+	a.Ticket = s.join(now, a.Pod, pod, throttle.Request{Repeats: a.Repeats})
+	a.Exempt = pods.Exemption(s.config.Load().Spec.Exemptions, a.Pod, pod, known)
+	return a
+}
+
+// begins tells what a container begins. s.mu must be held.
+func (s *Starts) begins(a Asked, pod podwatch.Pod, known bool) Beginning {
+	if known && pod.Containers[a.Container].Kind == podwatch.Ephemeral {
+		return GoesOn
+	}
+	if t := a.Ticket; t != nil {
+		state, reason := t.Status()
+		switch {
+		case state == throttle.Gone && reason == throttle.Deleted && s.Holds():
+			return Never
+		case a.goesOn(state, reason, s.shadows.of(t) != nil):
+			return GoesOn
+		}
+	}
+	if a.AppBeside || (a.Again && !s.config.Load().Spec.PacesRestarts()) {
+		return AtOnce
+	}
+	return Begins
+}
+
+// goesOn tells whether the container belongs to the start of a ticket in this state that was
+// admitted, or that went on without that.
+func (a Asked) goesOn(state throttle.State, reason throttle.Reason, shadowed bool) bool {
+	switch state {
+	case throttle.Starting:
+		return true
+	case throttle.Waiting:
+		return shadowed
+	case throttle.Gone:
+		return reason == throttle.Deleted
+	case throttle.Started:
+		// By the node's own signs, a pod whose init container has ended, or sleeps,
+		// looks like one that has started.
+		guessed := (reason == throttle.Inferred || reason == throttle.Completed) && !a.Runs
+		return !a.Again && !guessed
+	default:
+		return false
+	}
+}
+
+// ContainerStarted takes note of a process that runs.
+func (s *Starts) ContainerStarted(sandbox *api.PodSandbox, ctr *api.Container) {
+	p := s.noteStarted(sandbox, ctr)
+	pod, known := s.known(p.UID)
+	s.countRunning(time.Now(), p.UID, pod)
+	if pod.Containers[ctr.GetName()].Kind != podwatch.Ephemeral {
+		s.countUnasked(p, pod)
+	}
+	s.HookIsBack(ctr.GetId()) // once it is counted
+	if known && s.Limiter.Lookup(p.UID) != nil {
+		s.PodChanged(pod, false)
+	}
+}
+
+func (s *Starts) noteStarted(sandbox *api.PodSandbox, ctr *api.Container) pods.Pod {
+	needs := s.Policies.Needs()
+	s.mu.Lock()
+	defer s.mu.Unlock() // also when it panics: the next pod needs the lock
+	return s.book.Start(time.Now(), sandbox, ctr, needs)
+}
+
+// countUnasked counts a start that went on without having been admitted: its hook
+// left by itself, or nobody was asked. It holds a slot from now on, over the limit
+// where reality is.
+func (s *Starts) countUnasked(p pods.Pod, pod podwatch.Pod) {
+	if t := s.Limiter.Lookup(p.UID); t != nil {
+		state, reason := t.Status()
+		if state == throttle.Starting || state == throttle.Started || reason == throttle.Deleted {
+			return
+		}
+		if _, ok := s.Shadowed(t); ok {
+			return
+		}
+	}
+	s.Observer.Unpaced(p.UID, p.Title(), observe.NotAsked)
+	s.adopt(time.Now(), p.UID, pod)
+}
+
+// ContainerStopped takes note of a process that ended.
+func (s *Starts) ContainerStopped(sandbox *api.PodSandbox, ctr *api.Container) {
+	var uid string
+	s.Read(func(b *pods.Book) { uid, _ = b.Owner(sandbox, ctr) })
+	pod, _ := s.known(uid)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	s.book.StopContainer(now, uid, ctr)
+	s.endExited(now, uid, pod, false)
+}
+
+// ContainerRemoved takes note of a container that is gone.
+func (s *Starts) ContainerRemoved(sandbox *api.PodSandbox, ctr *api.Container) {
+	s.HookIsBack(ctr.GetId())
+	var uid string
+	s.Read(func(b *pods.Book) { uid, _ = b.Owner(sandbox, ctr) })
+	pod, _ := s.known(uid)
+	s.change(uid, func(now time.Time) {
+		s.book.RemoveContainer(now, uid, ctr)
+		s.endExited(now, uid, pod, false)
+	})
+}
+
+// endExited ends the start of a pod whose app containers have all exited since it was
+// admitted: what comes next is a start of its own, and may be long in coming. again:
+// kubelet makes the next container; before it does, only a pod that is always
+// restarted is sure to get one. s.mu must be held.
+func (s *Starts) endExited(now time.Time, uid string, pod podwatch.Pod, again bool) {
+	if !again && pod.RestartPolicy != "Always" {
+		return // the pod watch tells whether it completed or failed
+	}
+	v, ok := s.Limiter.View(now, uid)
+	t := s.Limiter.Lookup(uid)
+	if ok && v.State == throttle.Starting && s.shadows.of(t) == nil && s.book.AllExited(uid, v.Admitted, pod) {
+		t.End(now, throttle.Exited)
+	}
+}
+
+// Attend gives the ticket that a hook waits for, and a channel that is closed
+// when nothing may start for its container any more. A hook that outlived an
+// earlier daemon finds its place again by the time since which it waits.
+func (s *Starts) Attend(pod pods.Pod, containerID string, since time.Time) (*throttle.Ticket, <-chan struct{}) {
+	known, _ := s.known(pod.UID)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	p, repeats, gone := s.book.Hook(now, pod, containerID)
+	t := s.Limiter.Lookup(p.UID)
+	if t != nil {
+		if state, reason := t.Status(); state != throttle.Gone || reason == throttle.Deleted {
+			return t, gone
+		}
+	}
+	return s.join(now, p, known, throttle.Request{Arrived: since, Repeats: repeats}), gone
+}
+
+// HookLeft takes note of a hook that waits no longer.
+func (s *Starts) HookLeft(uid, containerID string) {
+	s.change(uid, func(time.Time) { s.book.HookLeft(uid, containerID) })
+}

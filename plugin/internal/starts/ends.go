@@ -1,0 +1,202 @@
+package starts
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/pods"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/usage"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+)
+
+// ends finds out when starts are over: by what kubelet says of the pod, or, where it can say
+// nothing, by the node's own signs: every container has run for a time, and the pod is quiet.
+type ends struct {
+	s     *Starts
+	quiet *usage.Quiet // used by the loop alone
+}
+
+// podChanged judges the start of a pod anew, of which kubelet told something.
+func (e *ends) podChanged(now time.Time, pod podwatch.Pod) {
+	t := e.s.Limiter.Lookup(pod.UID)
+	switch {
+	case t == nil:
+		return
+	case pod.Deleting:
+		t.End(now, throttle.Deleted)
+		return
+	}
+	switch state, _ := t.Status(); state {
+	case throttle.Waiting:
+		e.judgeWaiting(now, t, pod)
+	case throttle.Starting:
+		if again := e.judgeStarting(now, t, pod); !again.IsZero() {
+			e.s.Wake()
+		}
+	}
+}
+
+// judgeWaiting takes over, for a pod that joined before the watch knew it, its
+// priority and whether it has to wait at all.
+func (e *ends) judgeWaiting(now time.Time, t *throttle.Ticket, pod podwatch.Pod) {
+	if _, ok := e.s.Shadowed(t); ok {
+		// It went on at once; maybe it is really over, while its ticket still waits.
+		if reason, since, _ := e.howItEnded(now, pod); reason != "" {
+			e.s.noteOver(t, since)
+		}
+	} else if pod.Terminal() {
+		t.End(now, terminal(pod))
+		return
+	}
+	var p pods.Pod
+	var recorded bool
+	e.s.Read(func(b *pods.Book) { p, recorded = b.Get(pod.UID) })
+	if recorded && pods.Exemption(e.s.config.Load().Spec.Exemptions, p, pod, true) != "" {
+		t.StartExempt(now)
+		return
+	}
+	e.s.Limiter.SetPriority(now, pod.UID, pod.Priority, pod.ActiveDeadline/10)
+}
+
+// judgeAllWaiting judges every pod that waits again: other pods are exempt now.
+func (e *ends) judgeAllWaiting(now time.Time) {
+	for _, v := range e.s.Limiter.Snapshot(now).Waiting {
+		t := e.s.Limiter.Lookup(v.UID)
+		if pod, known := e.s.known(v.UID); known && t != nil {
+			e.judgeWaiting(now, t, pod)
+		}
+	}
+}
+
+// judgeStarting ends the slot of a pod that has started, as far as the watch can
+// say. It gives the time at which to ask again, zero where a change of the pod
+// will tell.
+func (e *ends) judgeStarting(now time.Time, t *throttle.Ticket, pod podwatch.Pod) (again time.Time) {
+	reason, since, again := e.howItEnded(now, pod)
+	if reason == "" {
+		return again
+	}
+	return e.endStart(now, t, reason, since)
+}
+
+// endStart ends a start that was over at the given time. The slot of one that
+// went on at once is kept for as long as the start took; again is when that is.
+func (e *ends) endStart(now time.Time, t *throttle.Ticket, reason throttle.Reason, over time.Time) (again time.Time) {
+	if took, ok := e.s.noteOver(t, over); ok {
+		v, _ := e.s.Limiter.View(now, t.UID())
+		if until := v.Admitted.Add(took); now.Before(until) {
+			return until
+		}
+	}
+	t.End(now, reason)
+	return time.Time{}
+}
+
+// howItEnded tells how, and since when, the start of a pod is over; an empty
+// reason: it is not, and again is when to look though nothing changes.
+func (e *ends) howItEnded(now time.Time, pod podwatch.Pod) (reason throttle.Reason, since, again time.Time) {
+	switch {
+	case pod.Deleting:
+		return throttle.Deleted, now, time.Time{}
+	case pod.Terminal():
+		return terminal(pod), now, time.Time{}
+	}
+	run := e.progress(pod)
+	if pod.CrashLooping && run.Failed {
+		return throttle.CrashLoop, now, time.Time{}
+	}
+	// What kubelet reported of an earlier run says nothing of this start.
+	if !run.Begun || !pod.Describes(run.IDs) {
+		return "", time.Time{}, time.Time{}
+	}
+	if pod.Probed && pod.ContainersReady {
+		return throttle.Ready, now, time.Time{}
+	}
+	if pod.Probed || !pod.AllRunning {
+		return "", time.Time{}, time.Time{}
+	}
+	settled := run.Youngest.Add(e.s.config.Load().Spec.GetSettleTime())
+	if now.Before(settled) {
+		return "", time.Time{}, settled
+	}
+	return throttle.Settled, settled, time.Time{}
+}
+
+func terminal(pod podwatch.Pod) throttle.Reason {
+	if pod.Phase == corev1.PodSucceeded {
+		return throttle.Completed
+	}
+	return throttle.Failed
+}
+
+// progress tells how far the start of a pod is.
+func (e *ends) progress(pod podwatch.Pod) pods.Progress {
+	v, _ := e.s.Limiter.View(time.Now(), pod.UID)
+	var run pods.Progress
+	e.s.Read(func(b *pods.Book) { run = b.Progress(pod.UID, v.Arrived, pod) })
+	return run
+}
+
+// review asks again about every start under way, and gives the time of the next
+// review; zero: none is needed before something changes. Only the loop calls it.
+func (e *ends) review(now time.Time, starting []string) (next time.Time) {
+	for _, uid := range starting {
+		next = sooner(next, e.reviewOne(now, uid))
+	}
+	return next
+}
+
+// reviewOne is review of one start; that it fails says nothing of the others.
+func (e *ends) reviewOne(now time.Time, uid string) (next time.Time) {
+	defer e.s.Observer.Caught("review")
+	t := e.s.Limiter.Lookup(uid)
+	if t == nil {
+		return time.Time{}
+	}
+	if e.s.Pods != nil && e.s.Pods.Healthy() {
+		if pod, ok := e.s.Pods.Get(uid); ok {
+			return e.judgeStarting(now, t, pod)
+		}
+	}
+	return e.judgeBySigns(now, t)
+}
+
+// signsOf gives what the runtime told of a start, whether all that ran of it has
+// exited for good, and where its containers run.
+func (e *ends) signsOf(now time.Time, v throttle.TicketView) (run pods.Progress, ended bool, place usage.Place) {
+	e.s.Read(func(b *pods.Book) {
+		run = b.Progress(v.UID, v.Arrived, podwatch.Pod{})
+		ended = len(run.IDs) == 0 && b.ExitedSince(v.UID, v.Admitted) && !b.ExitedSince(v.UID, now.Add(-e.quiet.Window))
+		place = b.Place(v.UID)
+	})
+	return run, ended, place
+}
+
+// judgeBySigns ends the slot of a pod that has started by the node's own signs, and
+// gives the time at which to judge again. It measures no more often than that, however
+// often it is called: in a herd much else happens.
+func (e *ends) judgeBySigns(now time.Time, t *throttle.Ticket) (again time.Time) {
+	again = now.Add(e.quiet.Every)
+	v, _ := e.s.Limiter.View(now, t.UID())
+	run, ended, place := e.signsOf(now, v)
+	if ended {
+		t.End(now, throttle.Completed)
+		return again
+	}
+	if !run.Begun {
+		return again
+	}
+	if due := e.quiet.Due(t.UID()); now.Before(due) {
+		return due
+	}
+	quiet, blind := e.quiet.Measure(now, t.UID(), place)
+	if blind != nil {
+		e.s.Observer.PodLog(t.UID(), t.Name()).WithError(blind).Warnf("CPU use of pod %s cannot be read: its slot ends after its containers have run for %s", t.Name(), e.s.Timing.RunFor)
+	}
+	if quiet && now.Sub(run.Youngest) >= e.s.Timing.RunFor {
+		t.End(now, throttle.Inferred)
+	}
+	return again
+}

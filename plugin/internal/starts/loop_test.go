@@ -1,0 +1,194 @@
+package starts
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/containerd/nri/pkg/api"
+	logtest "github.com/sirupsen/logrus/hooks/test"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/pod-pacemaker/pod-pacemaker/crd/startpolicy"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/usage"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+)
+
+func TestStartsAreFollowedThoughTheirEventsWereLost(t *testing.T) {
+	t.Parallel()
+	s := aStarts()
+	now := time.Now()
+	start := func(uid string) *throttle.Ticket {
+		ticket := s.Limiter.Join(now, throttle.Request{UID: uid, Name: "default/" + uid})
+		ticket.StartExempt(now)
+		return ticket
+	}
+	ends := start("ends")
+	s.loop.publish()
+	require.Equal(t, []string{"ends"}, s.loop.startingUIDs())
+	ends.End(now, throttle.Ready)
+	start("lost")
+	for range 5_000 { // each is three events
+		start("other").End(now, throttle.Ready)
+	}
+	s.loop.publish()
+	require.Equal(t, []string{"lost"}, s.loop.startingUIDs())
+	s.Limiter.Lookup("lost").End(now, throttle.Ready)
+	s.loop.publish()
+	require.Empty(t, s.loop.startingUIDs())
+}
+
+// proc writes what a process of a made-up /proc tells.
+func proc(t *testing.T, root string, ticks string) {
+	t.Helper()
+	require.NoError(t, os.MkdirAll(filepath.Join(root, "7"), 0o755))
+	for file, content := range map[string]string{
+		"stat": "7 (app) S 1 7 7 0 -1 4194560 0 0 0 0 " + ticks + " 0 0 20 0 1 0 0 0 0 0" + strings.Repeat(" 0", 29) + "\n",
+		"io":   "read_bytes: 0\nwrite_bytes: 0\n",
+	} {
+		require.NoError(t, os.WriteFile(filepath.Join(root, "7", file), []byte(content), 0o600))
+	}
+}
+
+// stalled gives since when the pod makes no progress, as far as the loop has found at a time.
+func (s *Starts) stalled(now time.Time, uid string) time.Time {
+	s.loop.findStalls(now)
+	v, _ := s.Limiter.View(now, uid)
+	return v.StalledSince
+}
+
+func TestStallsAreSoughtWhileSomebodyWaits(t *testing.T) {
+	t.Parallel()
+	root, now := t.TempDir(), time.Now()
+	log, logged := logtest.NewNullLogger()
+	s := aStarts(func(o *Options) { o.Log, o.Roots = log, usage.Roots{Proc: root, Cgroup: "/nowhere"} })
+	s.configured(t, "spec: {throttleConfig: {maxConcurrent: {value: 1}}}", throttle.Settings{MaxConcurrent: 1})
+	s.runs(now, "holder", 7)
+	s.starts(now, "holder")
+	s.loop.publish()
+	logged.Reset()
+	assert.Zero(t, s.loop.findStalls(now), "nobody waits")
+
+	waits := s.Limiter.Join(now, throttle.Request{UID: "waits"})
+	assert.Equal(t, now.Add(time.Second), s.loop.findStalls(now))
+	assert.Equal(t, now.Add(time.Second), s.loop.findStalls(now.Add(time.Millisecond)), "not more often")
+	for i := range 10 {
+		assert.Zero(t, s.stalled(now.Add(time.Duration(i)*time.Second), "holder"), "nobody can tell")
+	}
+	require.Len(t, logged.AllEntries(), 1, "it is said once")
+	assert.Contains(t, logged.LastEntry().Message, "pod default/holder uses cannot be read")
+	assert.Equal(t, "holder", logged.LastEntry().Data["pod_name"])
+
+	proc(t, root, "5 5")
+	for i := range 5 {
+		assert.Zero(t, s.stalled(now.Add(time.Duration(20+i)*time.Second), "holder"), "the window is not full")
+	}
+	assert.Equal(t, now.Add(20*time.Second), s.stalled(now.Add(25*time.Second), "holder"))
+
+	waits.End(now.Add(25*time.Second), throttle.Deleted)
+	assert.Zero(t, s.stalled(now.Add(26*time.Second), "holder"), "nobody waits any more")
+	s.Limiter.Join(now.Add(27*time.Second), throttle.Request{UID: "other"})
+	s.settings.Store(&throttle.Settings{NoProgressAfter: -1})
+	assert.Zero(t, s.loop.findStalls(now.Add(28*time.Second)), "nothing is lent")
+}
+
+func TestSignsAreReadAtTheirPaceHoweverOftenTheyAreAskedFor(t *testing.T) {
+	t.Parallel()
+	s := aStarts(func(o *Options) { o.Roots = usage.Roots{Proc: "/proc", Cgroup: "/nowhere"} })
+	now := time.Now()
+	ticket := s.starts(now, "pod")
+	s.runs(now, "pod", os.Getpid())
+	s.loop.publish()
+	every := s.Timing.Quiet.Every
+	due := now.Add(every)
+	review := func(at time.Time) time.Time { return s.ends.review(at, s.loop.startingUIDs()) }
+	for at := now; at.Before(due); at = at.Add(10 * time.Millisecond) {
+		require.Equal(t, due, review(at))
+	}
+	require.Equal(t, due.Add(every), review(due))
+	require.Equal(t, due.Add(every), s.ends.quiet.Due("pod"))
+
+	ticket.End(due, throttle.Ready)
+	s.loop.publish()
+	require.Zero(t, s.ends.quiet.Due("pod"), "what was measured of a start is forgotten with its end")
+	assert.Empty(t, s.loop.starting)
+}
+
+func TestARoundGoesOnWithTheOtherPodsWhenOnePanics(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	broken := false
+	s := aStarts(func(o *Options) {
+		o.Pods = &asked{get: func(uid string) {
+			if broken && uid == "broken" {
+				panic("the pod watch is broken")
+			}
+		}}
+	})
+	uids := []string{"broken", "1", "2", "3", "4"}
+	for _, uid := range uids {
+		s.runs(now, uid, 0)
+		s.Limiter.Adopt(now, throttle.Request{UID: uid}, now)
+		s.exits(now, uid)
+	}
+	s.loop.publish()
+	broken = true
+	require.NotPanics(t, func() { s.ends.review(now.Add(time.Minute), s.loop.startingUIDs()) })
+	for _, uid := range uids {
+		_, reason := s.Limiter.Lookup(uid).Status()
+		if uid == "broken" {
+			assert.Equal(t, throttle.Adopted, reason)
+			continue
+		}
+		assert.Equal(t, throttle.Completed, reason, uid)
+	}
+}
+
+func TestAWatchThatToldNothingOfARunningContainerIsMute(t *testing.T) {
+	t.Parallel()
+	began := time.Now()
+	watch := &asked{heard: map[string]time.Time{"static": began.Add(-time.Second), "web": began.Add(-time.Second)}}
+	s := aStarts(func(o *Options) { o.Pods = watch })
+	for uid, source := range map[string]string{"static": "file", "web": "api"} {
+		sandbox := &api.PodSandbox{Id: uid, Uid: uid, Name: uid, Annotations: map[string]string{"kubernetes.io/config.source": source}}
+		s.book.Start(began, sandbox, &api.Container{Id: uid, Name: "app"}, startpolicy.Needs{})
+	}
+	lists := func(after time.Duration) int {
+		s.loop.findMute(began.Add(after))
+		return watch.lists
+	}
+	assert.Zero(t, lists(29*time.Second), "kubelet has time to report")
+	assert.Zero(t, lists(38*time.Second), "a look in ten seconds is enough")
+	watch.heard["web"] = began.Add(time.Second)
+	assert.Zero(t, lists(time.Minute), "it was heard of since; of a static pod the API server has a mirror only")
+	watch.heard["web"] = began.Add(-time.Second)
+	assert.Equal(t, 1, lists(2*time.Minute))
+}
+
+// A slot is held for as long as the start took, whenever that was.
+func TestAShadowHoldsItsSlotAsLongAsTheStartTook(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	s := aStarts()
+	s.Limiter.Configure(now, throttle.Settings{MaxConcurrent: 1})
+	holder := s.starts(now, "holder")
+	s.runs(now, "pod", 0)
+	pod := s.starts(now, "pod")
+	s.GoOn(now, pod, throttle.Concurrency)
+	took, ok := s.noteOver(pod, now.Add(30*time.Second))
+	require.True(t, ok)
+	assert.Equal(t, 30*time.Second, took)
+	took, _ = s.noteOver(pod, now.Add(time.Hour))
+	assert.Equal(t, 30*time.Second, took, "it was over once")
+
+	holder.End(now.Add(time.Minute), throttle.Ready)
+	require.Equal(t, throttle.Starting, state(pod), "its turn has come")
+	over := now.Add(time.Minute + 30*time.Second)
+	assert.Equal(t, over, s.ends.endStart(over.Add(-1), pod, throttle.Ready, now.Add(30*time.Second)))
+	assert.Equal(t, throttle.Starting, state(pod))
+	assert.Zero(t, s.ends.endStart(over, pod, throttle.Ready, now.Add(30*time.Second)))
+	assert.Equal(t, throttle.Started, state(pod))
+}

@@ -1,0 +1,102 @@
+package starts
+
+import (
+	"context"
+	"io"
+	"testing"
+	"time"
+
+	"github.com/containerd/nri/pkg/api"
+	"github.com/sirupsen/logrus"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/pod-pacemaker/pod-pacemaker/crd"
+	"github.com/pod-pacemaker/pod-pacemaker/crd/startpolicy"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/observe"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/turns"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/usage"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/policies"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// discard gives a logger that says nothing.
+func discard() *logrus.Logger {
+	log := logrus.New()
+	log.SetOutput(io.Discard)
+	return log
+}
+
+// aStarts gives a Starts that nothing runs and no limit holds; change says what is particular to it.
+func aStarts(change ...func(*Options)) *Starts {
+	o := Options{
+		Limiter: throttle.New(time.Now(), throttle.Settings{}), Board: turns.NewBoard(), Log: discard(), Waitable: 100 * time.Second,
+		Roots: usage.Roots{Proc: "/nowhere", Cgroup: "/nowhere"}, Timing: DefaultTiming(),
+	}
+	for _, c := range change {
+		c(&o)
+	}
+	if o.Policies == nil {
+		o.Policies = policies.New(policies.Options{Limiter: o.Limiter, Log: o.Log})
+	}
+	o.Observer = observe.New(observe.Options{Log: o.Log, Events: observe.NoEvents{}, Nodes: func() int { return 0 }})
+	return New(o)
+}
+
+// configured puts a configuration in force, whose limits the test sets itself.
+func (s *Starts) configured(t *testing.T, spec string, settings throttle.Settings) {
+	t.Helper()
+	parsed, err := crd.Parse([]byte("apiVersion: pod-pacemaker.io/v1alpha1\nkind: PacemakerConfig\nmetadata: {name: test}\n" + spec))
+	require.NoError(t, err)
+	s.Configure(time.Now(), crd.FromFile(parsed.Config), settings)
+}
+
+// runs has a container run in a sandbox of its own, each called as the pod.
+func (s *Starts) runs(now time.Time, uid string, pid int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	sandbox := &api.PodSandbox{Id: uid, Uid: uid, Namespace: "default", Name: uid}
+	s.book.See(sandbox, startpolicy.Needs{})
+	s.book.Enter(uid, uid)
+	s.book.Start(now, sandbox, &api.Container{Id: uid, Name: "app", PodSandboxId: uid, Pid: uint32(pid)}, startpolicy.Needs{})
+}
+
+// exits has that container end.
+func (s *Starts) exits(now time.Time, uid string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.book.StopContainer(now, uid, &api.Container{Id: uid})
+}
+
+// starts has a pod start now, in its turn.
+func (s *Starts) starts(now time.Time, uid string) *throttle.Ticket {
+	t := s.Limiter.Join(now, throttle.Request{UID: uid, Name: "default/" + uid})
+	t.TryStart(now)
+	return t
+}
+
+// asked is a pod watch that a test asks in its place.
+type asked struct {
+	get   func(uid string)
+	heard map[string]time.Time
+	lists int
+}
+
+func (a *asked) Get(uid string) (podwatch.Pod, bool) {
+	if a.get != nil {
+		a.get(uid)
+	}
+	return podwatch.Pod{}, false
+}
+func (a *asked) Await(context.Context, string) (podwatch.Pod, bool) { return podwatch.Pod{}, false }
+func (a *asked) Healthy() bool                                      { return true }
+func (a *asked) Heard(uid string) time.Time                         { return a.heard[uid] }
+func (a *asked) ListAnew(time.Time, string)                         { a.lists++ }
+
+func state(t *throttle.Ticket) throttle.State {
+	s, _ := t.Status()
+	return s
+}

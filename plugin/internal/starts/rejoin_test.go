@@ -1,0 +1,79 @@
+package starts
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/containerd/nri/pkg/api"
+	"github.com/stretchr/testify/assert"
+
+	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+)
+
+// created is a container whose hook may wait.
+func created(id string) *api.Container {
+	return &api.Container{Id: id, State: api.ContainerState_CONTAINER_CREATED}
+}
+
+// frozen gives a Starts whose gate has just opened, and two tickets that wait for one slot.
+func frozen(t *testing.T, ctrs ...*api.Container) (p *Starts, first, second *throttle.Ticket) {
+	p = aStarts()
+	p.Limiter.Configure(time.Now(), throttle.Settings{MaxConcurrent: 1})
+	first, second = p.Limiter.Join(time.Now(), throttle.Request{UID: "a"}), p.Limiter.Join(time.Now(), throttle.Request{UID: "b"})
+	p.hooks.expect(ctrs)
+	assert.True(t, p.Freeze())
+	go func() { assert.NoError(t, p.Thaw(t.Context())) }()
+	return p, first, second
+}
+
+func TestNobodyIsAdmittedUntilAllHooksAreBack(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p, first, second := frozen(t, created("a"), created("b"), created("gone"), &api.Container{Id: "runs", State: api.ContainerState_CONTAINER_RUNNING})
+		second.Wait(time.Now())
+		p.HookIsBack("b")
+		p.HookIsBack("gone")
+		synctest.Wait()
+		assert.Equal(t, throttle.Waiting, state(second))
+		first.Wait(time.Now())
+		p.HookIsBack("a")
+		p.HookIsBack("a")
+		synctest.Wait()
+		assert.Equal(t, throttle.Starting, state(first), "it is before the other")
+		assert.Equal(t, throttle.Waiting, state(second))
+		p.hooks.expect([]*api.Container{created("z")}) // the runtime was restarted: those who wait are here
+		assert.Empty(t, p.hooks.missing)
+	})
+}
+
+func TestNobodyWaitsForLongForHooksThatDoNotComeBack(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		_, _, second := frozen(t, created("a"), created("b"))
+		second.Wait(time.Now())
+		time.Sleep(DefaultTiming().Rejoin - 1)
+		synctest.Wait()
+		assert.Equal(t, throttle.Waiting, state(second))
+		time.Sleep(time.Nanosecond)
+		synctest.Wait()
+		assert.Equal(t, throttle.Starting, state(second))
+	})
+}
+
+func TestWithoutContainersThatWaitNobodyIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	r := newRejoin(time.Second)
+	assert.False(t, closed(r.back), "the runtime has not told yet")
+	r.expect(nil)
+	assert.True(t, closed(r.back))
+}
+
+func closed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}

@@ -1,0 +1,167 @@
+package starts
+
+import (
+	"time"
+
+	"github.com/containerd/nri/pkg/api"
+
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/pods"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+)
+
+// Sandbox decides at the first point: may the pod of a sandbox that is being made come up to wait
+// near its turn. One that may not is let in all the same, where nobody is held or it is not to be
+// refused here. pod is what the pod watch knows of it, if anything.
+func (s *Starts) Sandbox(now time.Time, sandbox *api.PodSandbox, pod podwatch.Pod, known, refusable bool) (pods.Pod, throttle.Decision) {
+	needs := s.Policies.Needs()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p := s.book.See(sandbox, needs)
+	if pods.Exemption(s.config.Load().Spec.Exemptions, p, pod, known) == "" {
+		d := s.Reserve(now, s.join(now, p, pod, throttle.Request{}))
+		if !d.Admitted && s.Holds() && refusable {
+			s.book.Refuse(now, p.UID, sandbox.GetId())
+			return p, d
+		}
+	}
+	s.book.Enter(p.UID, sandbox.GetId())
+	return p, throttle.Decision{Admitted: true}
+}
+
+// Reserve asks whether a pod may come up to wait near its turn.
+func (s *Starts) Reserve(now time.Time, t *throttle.Ticket) throttle.Decision {
+	if s.ShutsOut() {
+		return Barred(gate.NodeShutdown)
+	}
+	return t.Reserve(now, s.Waitable)
+}
+
+// Exemption tells why a pod of which no record is kept yet is not made to wait, as far as its
+// sandbox alone says; empty: it is.
+func (s *Starts) Exemption(sandbox *api.PodSandbox) string {
+	p := pods.NewBook().See(sandbox, s.Policies.Needs())
+	return pods.Exemption(s.config.Load().Spec.Exemptions, p, podwatch.Pod{}, false)
+}
+
+// join gives the ticket of a pod that starts, in its groups; request says what is particular to
+// this start. s.mu must be held.
+func (s *Starts) join(now time.Time, p pods.Pod, pod podwatch.Pod, request throttle.Request) *throttle.Ticket {
+	request.UID, request.Name, request.Flow = p.UID, p.Title(), p.Namespace
+	request.Priority, request.MaxWait = pod.Priority, pod.ActiveDeadline/10
+	return s.Policies.Join(now, subject(p, pod), func(groups []throttle.Membership) *throttle.Ticket {
+		request.Groups = groups
+		return s.Limiter.Join(now, request)
+	})
+}
+
+// SandboxStopped takes note of the end of a sandbox. The stop of one that was
+// refused says nothing of the pod: it keeps its place. Of any other, whatever
+// was starting in it is not any more.
+func (s *Starts) SandboxStopped(sandbox *api.PodSandbox) {
+	now, uid := time.Now(), pods.Key(sandbox)
+	if s.stopSandbox(now, uid, sandbox.GetId()) {
+		s.sandboxGone(now, uid)
+	}
+}
+
+// stopSandbox tells whether the sandbox was its pod's present one. Nothing runs in it any more,
+// though the runtime has yet to tell of the exits, and the pod counts for no policy until it
+// starts anew.
+func (s *Starts) stopSandbox(now time.Time, uid, sandbox string) (present bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	present = s.book.StopSandbox(uid, sandbox)
+	if present {
+		s.Policies.Finished(now, uid)
+	}
+	return present
+}
+
+// sandboxGone ends a start whose sandbox is gone. A pod that waits keeps its place.
+func (s *Starts) sandboxGone(now time.Time, uid string) {
+	t := s.Limiter.Lookup(uid)
+	if t == nil {
+		return
+	}
+	switch state, _ := t.Status(); state {
+	case throttle.Starting:
+		t.End(now, throttle.SandboxGone)
+	case throttle.Waiting:
+		t.Unreserve()
+	}
+}
+
+// SandboxRemoved takes note of a sandbox that is gone.
+func (s *Starts) SandboxRemoved(sandbox *api.PodSandbox) {
+	s.SandboxStopped(sandbox)
+	uid := pods.Key(sandbox)
+	s.change(uid, func(now time.Time) {
+		if s.book.RemoveSandbox(uid, sandbox.GetId()) && s.Pods == nil {
+			// No API server will say that the pod was deleted. An older sandbox that
+			// is cleared away says nothing of it.
+			if t := s.Limiter.Lookup(uid); t != nil {
+				t.End(now, throttle.SandboxGone)
+			}
+		}
+	})
+}
+
+// change makes a change in the book after which nothing may be left of a pod, and forgets it then.
+// s.mu is held during the change.
+func (s *Starts) change(uid string, change func(now time.Time)) {
+	_, known := s.known(uid)
+	if s.changeLocked(uid, known, change) && s.Forgotten != nil {
+		s.Forgotten(uid)
+	}
+}
+
+func (s *Starts) changeLocked(uid string, known bool, change func(now time.Time)) (forgotten bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock() // also when it panics: the next pod needs the lock
+	now := time.Now()
+	change(now)
+	return s.forget(now, uid, known)
+}
+
+// forget drops a pod to which nothing refers any more: no sandbox, no
+// container, and no ticket under way. s.mu must be held.
+func (s *Starts) forget(now time.Time, uid string, known bool) (forgotten bool) {
+	if _, has := s.book.Get(uid); !has || !s.book.Empty(uid) {
+		return false
+	}
+	if t := s.Limiter.Lookup(uid); t != nil {
+		if state, _ := t.Status(); state == throttle.Waiting || state == throttle.Starting {
+			return false
+		}
+	}
+	s.drop(uid)
+	if !known {
+		s.Policies.Forget(now, uid)
+	}
+	return true
+}
+
+// drop drops all that is kept of a pod. s.mu must be held.
+func (s *Starts) drop(uid string) {
+	s.book.Drop(uid)
+	delete(s.shadows, uid)
+	delete(s.said, uid)
+}
+
+// forgetDeleted ends the start of a pod that the API server no longer has, and drops what the
+// runtime told of it: kubelet has taken down all of it. The runtime does not say so of
+// sandboxes that are older than itself.
+func (s *Starts) forgetDeleted(now time.Time, uid string) {
+	s.mu.Lock()
+	if t := s.Limiter.Lookup(uid); t != nil {
+		t.End(now, throttle.Deleted)
+	}
+	s.drop(uid)
+	s.Policies.Forget(now, uid) // after the book: without that, nobody counts the pod again
+	s.mu.Unlock()
+	if s.Forgotten != nil {
+		s.Forgotten(uid)
+	}
+}

@@ -1,0 +1,88 @@
+package starts
+
+import (
+	"time"
+
+	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+)
+
+// shadow is a start that went on at once in the mode Shadow, while its ticket
+// waits and then holds a slot as the start itself would have with Enforce. The
+// slot is held for as long as the start really took.
+type shadow struct {
+	ticket *throttle.Ticket
+	reason throttle.Reason // what it would have waited for
+	began  time.Time       // when it went on
+	over   time.Time       // when it was really over; zero: not yet
+}
+
+// shadows are such starts, by the UID of the pod.
+type shadows map[string]*shadow
+
+// of gives what is known of the ticket's start if that went on at once, else nil.
+func (s shadows) of(t *throttle.Ticket) *shadow {
+	if sh := s[t.UID()]; sh != nil && sh.ticket == t {
+		return sh
+	}
+	return nil
+}
+
+// GoOn lets a start go on though its ticket waits, in the mode Shadow.
+func (s *Starts) GoOn(now time.Time, t *throttle.Ticket, why throttle.Reason) {
+	if !s.beginShadow(now, t, why) {
+		return
+	}
+	t.Wait(now) // so that it is admitted when its turn comes
+	s.Observer.InShadow(t.UID(), t.Name(), why)
+}
+
+// beginShadow takes note that a start goes on; false: that is known already.
+func (s *Starts) beginShadow(now time.Time, t *throttle.Ticket, why throttle.Reason) (begins bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, recorded := s.book.Get(t.UID()); !recorded || s.shadows.of(t) != nil {
+		return false
+	}
+	s.shadows[t.UID()] = &shadow{ticket: t, reason: why, began: now}
+	return true
+}
+
+// Shadowed gives what a start would have waited for that went on at once; false: it did not go on.
+func (s *Starts) Shadowed(t *throttle.Ticket) (reason throttle.Reason, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if sh := s.shadows.of(t); sh != nil {
+		return sh.reason, true
+	}
+	return "", false
+}
+
+// noteOver takes note of when a start that went on at once was really over, and gives how long it
+// took.
+func (s *Starts) noteOver(t *throttle.Ticket, at time.Time) (took time.Duration, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	sh := s.shadows.of(t)
+	if sh == nil {
+		return 0, false
+	}
+	if sh.over.IsZero() {
+		sh.over = at
+	}
+	return sh.over.Sub(sh.began), true
+}
+
+// endShadows forgets of every start that it went on at once, and gives the pods whose
+// tickets still wait.
+func (s *Starts) endShadows() (waiting []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for uid, sh := range s.shadows {
+		if state, _ := sh.ticket.Status(); state == throttle.Waiting {
+			waiting = append(waiting, uid)
+		}
+		sh.ticket.StopWaiting(time.Now())
+	}
+	clear(s.shadows)
+	return waiting
+}

@@ -1,0 +1,173 @@
+package starts
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/pod-pacemaker/pod-pacemaker/crd"
+	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/observe"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/pods"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/turns"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/usage"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/policies"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+)
+
+// Source knows what kubelet and the API server say of pods: the pod watch.
+type Source interface {
+	Get(uid string) (podwatch.Pod, bool)
+	Await(ctx context.Context, uid string) (podwatch.Pod, bool)
+	Healthy() bool
+	Heard(uid string) time.Time
+	ListAnew(now time.Time, why string)
+}
+
+// Options say what Starts works with. All are needed but those that say so.
+type Options struct {
+	Limiter  *throttle.Limiter
+	Pods     Source // nil: standalone, nobody can be asked about pods
+	Policies *policies.Keeper
+	Observer *observe.Observer
+	Board    *turns.Board
+	Log      logrus.FieldLogger
+	// Waitable is how long a process can wait in the gate.
+	Waitable time.Duration
+	// Round is called in each round of the loop: the signals may be wanted, and claims. It must
+	// not block. nil: nobody is called.
+	Round func()
+	// Forgotten is told of each pod of which nothing is kept any more. nil: nobody is told.
+	Forgotten func(uid string)
+	// Roots are where the host's /proc and cgroups are.
+	Roots  usage.Roots
+	Timing Timing
+}
+
+// Timing is how often and for how long Starts looks at what. DefaultTiming is what the daemon uses.
+type Timing struct {
+	Quiet  usage.QuietOptions
+	Stalls usage.StallOptions
+	// RunFor is how long every container of a pod has to have run before its start can be over by
+	// the node's own signs.
+	RunFor time.Duration
+	// Rejoin bounds the wait for hooks that outlived an earlier daemon.
+	Rejoin time.Duration
+	// MuteAfter is how long after a container began to run the API server has to have told of it,
+	// MuteEvery the time between two looks whether it did.
+	MuteAfter, MuteEvery time.Duration
+}
+
+// DefaultTiming is what the daemon uses.
+func DefaultTiming() Timing {
+	return Timing{
+		Quiet: usage.DefaultQuiet(), Stalls: usage.DefaultStalls(), RunFor: 10 * time.Second,
+		Rejoin: 2 * time.Second, MuteAfter: 30 * time.Second, MuteEvery: 10 * time.Second,
+	}
+}
+
+// Starts decides which start goes on, and knows when each is over. Make it with New. Its methods
+// are safe for concurrent use and do not block, but for Run, Thaw and Alive.
+type Starts struct {
+	Options
+	Valve Valve // ends waits that are no use any more
+	ends  *ends
+	loop  *loop
+	hooks *rejoin
+
+	config   atomic.Pointer[crd.Effective]
+	settings atomic.Pointer[throttle.Settings] // that follow from config
+	off      atomic.Bool                       // the mode is Off
+
+	mu      sync.Mutex
+	book    *pods.Book
+	shadows shadows              // starts that went on at once in the mode Shadow
+	said    map[string]time.Time // of which pods it was said that they wait, by UID, and since when they did
+}
+
+// New gives a Starts with no limit in force.
+func New(o Options) *Starts {
+	s := &Starts{
+		Options: o, hooks: newRejoin(o.Timing.Rejoin), book: pods.NewBook(), shadows: shadows{}, said: map[string]time.Time{},
+	}
+	s.Valve.init()
+	s.ends = &ends{s: s, quiet: usage.NewQuiet(o.Roots, o.Timing.Quiet)}
+	s.loop = newLoop(s)
+	s.config.Store(&crd.Effective{Origin: crd.OriginNone})
+	s.settings.Store(&throttle.Settings{})
+	return s
+}
+
+// Configure puts a configuration in force, and the settings that follow from it.
+func (s *Starts) Configure(now time.Time, e crd.Effective, settings throttle.Settings) {
+	before := s.Mode()
+	waiting := len(s.Limiter.Snapshot(now).Waiting)
+	s.settings.Store(&settings)
+	off := e.Spec.GetMode() == v1alpha1.ModeOff
+	s.off.Store(off) // before anybody is admitted for it
+	s.Limiter.Configure(now, settings)
+	s.Policies.Suspend(now, off)
+	s.config.Store(&e) // after the limits: what status calls in force is
+	s.changeMode(now, before, waiting)
+	s.ends.judgeAllWaiting(now)
+}
+
+// Config gives the configuration in force.
+func (s *Starts) Config() crd.Effective { return *s.config.Load() }
+
+// Mode is what is done with a start that a limit holds.
+func (s *Starts) Mode() v1alpha1.Mode { return s.config.Load().Spec.GetMode() }
+
+// Holds tells whether anybody is made to wait at all.
+func (s *Starts) Holds() bool { return s.Mode() == v1alpha1.ModeEnforce }
+
+// known gives what the pod watch knows of a pod; nothing where there is none. s.mu must not be held.
+func (s *Starts) known(uid string) (podwatch.Pod, bool) {
+	if s.Pods == nil {
+		return podwatch.Pod{}, false
+	}
+	return s.Pods.Get(uid)
+}
+
+// PodChanged takes over what the pod watch tells of a pod.
+func (s *Starts) PodChanged(pod podwatch.Pod, deleted bool) {
+	now := time.Now()
+	s.regroup(now, pod, deleted)
+	if deleted && !pod.Static { // of a static pod, only the mirror was deleted
+		s.forgetDeleted(now, pod.UID)
+		return
+	}
+	s.ends.podChanged(now, pod)
+}
+
+// Read calls f with the book, which f must neither change nor keep. s.mu is held meanwhile: f calls
+// nobody else.
+func (s *Starts) Read(f func(b *pods.Book)) {
+	s.mu.Lock()
+	defer s.mu.Unlock() // also when f panics
+	f(s.book)
+}
+
+// FirstWait tells whether nobody was told yet of the pod's wait that began at a time, and takes
+// note that somebody is.
+func (s *Starts) FirstWait(uid string, since time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	first := !s.said[uid].Equal(since)
+	s.said[uid] = since
+	return first
+}
+
+// Run advances the limiter, and ends starts that are over, until ctx ends. It may be called again
+// after a panic.
+func (s *Starts) Run(ctx context.Context) error { return s.loop.run(ctx) }
+
+// Alive blocks until Run has gone round once more; it fails if ctx ends before.
+func (s *Starts) Alive(ctx context.Context) error { return s.loop.alive(ctx) }
+
+// Wake makes Run look at all starts.
+func (s *Starts) Wake() { s.loop.wake() }

@@ -1,0 +1,38 @@
+package starts
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Where nobody can say that a shutdown was called off, it is not believed for ever.
+func TestAShutdownIsNotBelievedForEver(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := aStarts()
+		isSet := func() bool { state, _ := s.Valve.Now(); return state.Shutdown }
+		s.ShutsDown(true)
+		time.Sleep(time.Minute)
+		s.ShutsDown(false)
+		_, changed := s.Valve.Now()
+		s.ShutsDown(true)
+		<-changed
+		_, changed = s.Valve.Now()
+		time.Sleep(longestShutdown - 1)
+		synctest.Wait()
+		require.True(t, isSet())
+		s.ShutsDown(true) // it is known
+		select {
+		case <-changed:
+			require.Fail(t, "nothing has changed")
+		default:
+		}
+		time.Sleep(time.Nanosecond)
+		synctest.Wait()
+		require.False(t, isSet())
+		<-changed
+	})
+}

@@ -1,0 +1,96 @@
+package turns
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// leaveTimes gives when each of those that wait leaves, as time after from.
+func leaveTimes(from time.Time, of int, pace, left time.Duration) []time.Duration {
+	times := make([]time.Duration, of)
+	for i := range times {
+		t := Turn{forecast: forecast{position: i + 1, of: of, pace: pace}, from: from}
+		times[i] = t.LeaveAt(from.Add(left)).Sub(from)
+	}
+	return times
+}
+
+func TestHooksWithoutADaemonLeaveInTheirOrder(t *testing.T) {
+	t.Parallel()
+	from := time.Unix(1000, 0)
+	random := rand.New(rand.NewPCG(1, 2))
+	for range 2000 {
+		of := 1 + random.IntN(200)
+		pace := 1 + time.Duration(random.Int64N(int64(time.Minute)))
+		left := time.Duration(of+1) + time.Duration(random.Int64N(int64(time.Hour)))
+		grace := min(RestartGrace, left/4)
+		apart := min(pace, (left-min(noticeGrace, left/2))/time.Duration(of+1))
+		before := grace
+		for i, at := range leaveTimes(from, of, pace, left) {
+			require.GreaterOrEqual(t, at-before, apart, "position %d of %d, pace %s, %s left", i+1, of, pace, left)
+			require.Greater(t, at, before)
+			require.LessOrEqual(t, at, left)
+			before = at
+		}
+	}
+}
+
+func TestLeaveTimesAreAtThePaceOrShareTheTimeLeft(t *testing.T) {
+	t.Parallel()
+	from := time.Unix(1000, 0)
+	s := time.Second
+	assert.Equal(t, []time.Duration{20 * s, 30 * s, 40 * s}, leaveTimes(from, 3, 10*s, 60*s))
+	ms := time.Millisecond
+	assert.Equal(t, []time.Duration{26800 * ms, 43600 * ms, 60400 * ms, 77200 * ms}, leaveTimes(from, 4, time.Hour, 100*s), "also where the daemon hangs, the last one leaves before its deadline")
+	assert.Equal(t, []time.Duration{1500 * ms, 2 * s, 2500 * ms}, leaveTimes(from, 3, s, 4*s), "near the deadline another daemon is not waited for as long")
+	assert.Equal(t, []time.Duration{0, 0}, leaveTimes(from, 2, s, -s), "the deadline is over")
+}
+
+func TestTheBoardWakesNobodyForTheSameTurns(t *testing.T) {
+	t.Parallel()
+	b := NewBoard()
+	now := time.Unix(1000, 0)
+	var turns []forecast
+	for i, uid := range []string{"a", "b", "c"} {
+		turns = append(turns, forecast{uid: uid, position: i + 1, of: 3, pace: 10 * time.Second})
+	}
+	_, moved := b.Of(turns[0].uid)
+	// posts tells whether a post woke the waiters.
+	posts := func(after time.Duration, turns ...forecast) bool {
+		b.post(now.Add(after), turns)
+		select {
+		case <-moved:
+			_, moved = b.Of("a")
+			return true
+		default:
+			return false
+		}
+	}
+	paced := func(pace time.Duration) []forecast {
+		other := append([]forecast(nil), turns...)
+		for i := range other {
+			other[i].pace = pace
+		}
+		return other
+	}
+	assert.False(t, posts(0), "nobody waits")
+	assert.True(t, posts(0, turns[:2]...))
+	assert.False(t, posts(time.Second, turns[:2]...))
+	assert.True(t, posts(2*time.Second, turns...), "one more")
+	third, _ := b.Of(turns[2].uid)
+	assert.Equal(t, now, third.from, "counted from where the others are")
+	assert.False(t, posts(9*time.Second, paced(11*time.Second)...))
+	assert.True(t, posts(9*time.Second, paced(13*time.Second)...), "another pace")
+	assert.False(t, posts(21*time.Second, paced(13*time.Second)...))
+	assert.True(t, posts(22*time.Second, paced(13*time.Second)...), "the first should be gone")
+	swapped := paced(13 * time.Second)
+	swapped[0].uid, swapped[1].uid = swapped[1].uid, swapped[0].uid
+	assert.True(t, posts(23*time.Second, swapped...), "another order")
+	assert.True(t, posts(24*time.Second, swapped[:2]...), "one less")
+	assert.True(t, posts(24*time.Second))
+	assert.False(t, posts(24*time.Second))
+}

@@ -1,0 +1,43 @@
+package usage
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// A pod that starves on a busy node uses little CPU without having started.
+func TestTimeInLineCountsAsUse(t *testing.T) {
+	t.Parallel()
+	proc := t.TempDir()
+	thread := func(id string) string { return filepath.Join(proc, "7", "task", id) }
+	tell := func(id, schedstat string) {
+		require.NoError(t, os.MkdirAll(thread(id), 0o755))
+		require.NoError(t, os.WriteFile(filepath.Join(thread(id), "schedstat"), []byte(schedstat), 0o600))
+	}
+	s := NewQuiet(Roots{Proc: proc}, DefaultQuiet())
+	m := &quietPod{}
+	now := time.Unix(0, 0)
+	quiet := func() bool {
+		defer func() { now = now.Add(s.Window) }()
+		return s.judge(m, usage{at: now, inLine: s.inLine(Place{Containers: []Container{{PID: 7}, {PID: 8}, {}}})})
+	}
+	assert.False(t, quiet(), "processes that cannot be seen, and nothing to compare with")
+	assert.True(t, quiet(), "nothing is known of any line")
+
+	tell("7", "50000000 0 9\n")
+	tell("9", "0 100000000 1\n")
+	assert.True(t, quiet(), "0.1 of 2 seconds")
+	tell("7", "60000000 1500000000 10\n")
+	tell("9", "0 400000000 3\n")
+	assert.False(t, quiet(), "1.8 of 2 seconds")
+	assert.True(t, quiet(), "it wants no CPU any more")
+	require.NoError(t, os.RemoveAll(thread("7")))
+	assert.True(t, quiet(), "a thread that ended takes its past with it")
+	tell("10", "0 1900000000 3\n")
+	assert.False(t, quiet(), "a new thread")
+}

@@ -1,0 +1,207 @@
+package usage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/shirou/gopsutil/v3/common"
+	"github.com/shirou/gopsutil/v3/process"
+
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/cgroup"
+)
+
+// whole is the name under which a figure stands for the whole pod.
+const whole = "pod"
+
+// mostProcesses bounds how many processes of a container are looked at.
+const mostProcesses = 256
+
+// Place is where a pod runs on the node. The zero value is a pod of which nothing is known.
+type Place struct {
+	// CgroupParent is the pod's cgroup, as the runtime names it; empty: it is not known.
+	CgroupParent string
+	// Containers are those of the pod that run.
+	Containers []Container
+}
+
+// Container is where one container runs.
+type Container struct {
+	Cgroup string // as the runtime names it; empty: it is not known
+	PID    int    // of its first process, on the host; 0: it is not known
+}
+
+// meter measures what a pod has used of the node: its cgroup, else
+// its containers' cgroups, else its containers' processes. Made by newMeter; safe
+// for concurrent use.
+type meter struct {
+	cgroups cgroup.Reader
+	proc    string          // where the host's /proc is
+	host    context.Context // the same, for gopsutil
+}
+
+func newMeter(r Roots) meter {
+	return meter{
+		cgroups: cgroup.Reader{Root: r.Cgroup}, proc: r.Proc,
+		host: context.WithValue(context.Background(), common.EnvKey, common.EnvMap{common.HostProcEnvKey: r.Proc}),
+	}
+}
+
+// Roots are where the host's file systems are mounted: /proc and /sys/fs/cgroup, as absolute paths.
+type Roots struct{ Proc, Cgroup string }
+
+// cpu gives the CPU-seconds of a pod.
+func (m meter) cpu(p Place) (float64, error) {
+	if p.CgroupParent != "" {
+		if used, err := m.cgroups.CPUSeconds(p.CgroupParent); err == nil {
+			return used, nil
+		}
+	}
+	var sum float64
+	for _, c := range p.Containers {
+		used, err := m.cgroups.CPUSeconds(c.Cgroup)
+		if err != nil {
+			used, err = m.processCPU(c.PID)
+		}
+		if err != nil {
+			return 0, err
+		}
+		sum += used
+	}
+	return sum, nil
+}
+
+var errNoProcess = errors.New("neither a cgroup nor a process is known")
+
+// processOf names a process of the host. The library's own constructor may look for one
+// of that number on the machine that it sees itself.
+func processOf(pid int) *process.Process { return &process.Process{Pid: int32(pid)} }
+
+func (m meter) processCPU(pid int) (float64, error) {
+	if pid <= 0 {
+		return 0, errNoProcess
+	}
+	proc := processOf(pid)
+	times, err := proc.TimesWithContext(m.host)
+	if err != nil {
+		return 0, fmt.Errorf("process %d: %w", pid, err)
+	}
+	return times.User + times.System, nil
+}
+
+// inLine gives for how many seconds the pod stood in line for a CPU; on a kernel
+// that does not tell this of cgroups, each thread of its processes: the second
+// figure of /proc/PID/task/TID/schedstat. It is empty where neither is told.
+func (m meter) inLine(p Place) map[string]float64 {
+	if p.CgroupParent != "" {
+		if waited, err := m.cgroups.CPUWaitSeconds(p.CgroupParent); err == nil {
+			return map[string]float64{whole: waited}
+		}
+	}
+	all := map[string]float64{}
+	for _, c := range p.Containers {
+		for _, pid := range m.family(c.PID) {
+			m.threadsInLine(pid, all)
+		}
+	}
+	return all
+}
+
+// threadsInLine adds for how many seconds each thread of a process stood in line.
+func (m meter) threadsInLine(pid int, all map[string]float64) {
+	threads, err := filepath.Glob(filepath.Join(m.proc, strconv.Itoa(pid), "task", "*", "schedstat"))
+	if err != nil || pid <= 0 {
+		return
+	}
+	for _, thread := range threads {
+		data, err := os.ReadFile(thread)
+		if err != nil {
+			continue // the thread has ended since
+		}
+		var ran, waited uint64
+		if _, err := fmt.Sscan(string(data), &ran, &waited); err == nil {
+			all[thread] = time.Duration(waited).Seconds()
+		}
+	}
+}
+
+// moved gives how many bytes the pod moved to and from disks; where the kernel does
+// not count that by cgroup, each of its processes.
+func (m meter) moved(p Place) (map[string]float64, error) {
+	if p.CgroupParent != "" {
+		if bytes, err := m.cgroups.IOBytes(p.CgroupParent); err == nil {
+			return map[string]float64{whole: bytes}, nil
+		}
+	}
+	all := map[string]float64{}
+	for _, c := range p.Containers {
+		for i, pid := range m.family(c.PID) {
+			bytes, err := m.processMoved(pid)
+			switch {
+			case err == nil:
+				all[strconv.Itoa(pid)] = bytes
+			case i == 0:
+				return nil, err
+			} // a descendant may have ended since
+		}
+	}
+	return all, nil
+}
+
+func (m meter) processMoved(pid int) (float64, error) {
+	if pid <= 0 {
+		return 0, errNoProcess
+	}
+	proc := processOf(pid)
+	io, err := proc.IOCountersWithContext(m.host)
+	if err != nil {
+		return 0, fmt.Errorf("I/O of process %d: %w", pid, err)
+	}
+	return float64(io.ReadBytes) + float64(io.WriteBytes), nil
+}
+
+// family gives a process and its descendants, as far as the kernel tells them.
+func (m meter) family(pid int) []int {
+	family := []int{pid}
+	for i := 0; i < len(family) && len(family) < mostProcesses; i++ {
+		family = append(family, m.children(family[i])...)
+	}
+	return family
+}
+
+func (m meter) children(pid int) (pids []int) {
+	lists, err := filepath.Glob(filepath.Join(m.proc, strconv.Itoa(pid), "task", "*", "children"))
+	if err != nil {
+		return nil
+	}
+	for _, list := range lists {
+		data, err := os.ReadFile(list)
+		if err != nil {
+			continue // the thread has ended since
+		}
+		for child := range strings.FieldsSeq(string(data)) {
+			if n, err := strconv.Atoi(child); err == nil && n > 0 {
+				pids = append(pids, n)
+			}
+		}
+	}
+	return pids
+}
+
+// usage gives all that the pod has used by now.
+func (m meter) usage(now time.Time, p Place) (usage, error) {
+	used, err := m.cpu(p)
+	if err != nil {
+		return usage{}, err
+	}
+	moved, err := m.moved(p)
+	if err != nil {
+		return usage{}, err
+	}
+	return usage{at: now, cpu: used, inLine: m.inLine(p), moved: moved}, nil
+}

@@ -1,0 +1,82 @@
+package usage
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// fakeProc is a /proc with processes of which a test says what they did.
+type fakeProc struct {
+	t   *testing.T
+	dir string
+}
+
+// process writes a process with children that moved so many bytes and stood in line
+// for so many seconds.
+func (p fakeProc) process(pid, moved int, inLine float64, children string) {
+	p.t.Helper()
+	for file, content := range map[string]string{
+		"stat":                                fmt.Sprintf("%d (app) S 1 %d", pid, pid) + strings.Repeat(" 0", 47) + "\n",
+		"io":                                  fmt.Sprintf("rchar: 999\nread_bytes: %d\nwrite_bytes: 1\n", moved-1),
+		fmt.Sprintf("task/%d/schedstat", pid): fmt.Sprintf("5 %d 1\n", int64(inLine*1e9)),
+		fmt.Sprintf("task/%d/children", pid):  children,
+	} {
+		path := filepath.Join(p.dir, fmt.Sprint(pid), file)
+		require.NoError(p.t, os.MkdirAll(filepath.Dir(path), 0o755))
+		require.NoError(p.t, os.WriteFile(path, []byte(content), 0o600))
+	}
+}
+
+func TestAPodIsMeasuredByAllItsProcesses(t *testing.T) {
+	t.Parallel()
+	proc := fakeProc{t, t.TempDir()}
+	m := newMeter(Roots{Proc: proc.dir, Cgroup: "/nowhere"})
+	shell := Place{CgroupParent: "/pod", Containers: []Container{{PID: 7}}}
+	// The last one has a number that no process of this machine has.
+	const last = 1 << 30
+	proc.process(7, 100, 1, "8 9 ")
+	proc.process(8, 1000, 2, fmt.Sprint(last, " "))
+	proc.process(last, 10000, 4, "")
+	first, err := m.usage(time.Unix(0, 0), shell)
+	require.NoError(t, err, "9 has ended since")
+	assert.Equal(t, use{inLine: 7, moved: 11100}, first.since(usage{}))
+
+	proc.process(8, 1005, 3, "")
+	require.NoError(t, os.RemoveAll(filepath.Join(proc.dir, fmt.Sprint(last))))
+	second, err := m.usage(time.Unix(5, 0), shell)
+	require.NoError(t, err)
+	assert.Equal(t, use{inLine: 1, moved: 5}, second.since(first), "what a process did that has ended counts no more")
+}
+
+func TestAPodWhoseProcessIsNotSeenIsNotMeasured(t *testing.T) {
+	t.Parallel()
+	proc := fakeProc{t, t.TempDir()}
+	m := newMeter(Roots{Proc: proc.dir, Cgroup: "/nowhere"})
+	for _, pid := range []int{0, 7} {
+		_, err := m.moved(Place{CgroupParent: "/pod", Containers: []Container{{PID: pid}}})
+		require.Error(t, err)
+	}
+	proc.process(7, 100, 1, "")
+	require.NoError(t, os.Remove(filepath.Join(proc.dir, "7", "io")))
+	_, err := m.moved(Place{CgroupParent: "/pod", Containers: []Container{{PID: 7}}})
+	require.ErrorContains(t, err, "I/O of process 7")
+}
+
+func TestThisProcessIsMeasured(t *testing.T) {
+	t.Parallel()
+	m := newMeter(Roots{Proc: "/proc", Cgroup: "/nowhere"})
+	var used usage
+	for used.cpu == 0 { // until this process has used a tick of the kernel's
+		var err error
+		used, err = m.usage(time.Now(), Place{Containers: []Container{{PID: os.Getpid()}}})
+		require.NoError(t, err)
+	}
+	assert.Contains(t, used.moved, fmt.Sprint(os.Getpid()))
+}

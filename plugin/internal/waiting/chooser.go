@@ -1,0 +1,176 @@
+package waiting
+
+import (
+	"context"
+	"time"
+
+	"github.com/containerd/nri/pkg/api"
+	"github.com/sirupsen/logrus"
+
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/observe"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/pods"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/starts"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/turns"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+)
+
+// Options say what a Chooser works with. All are needed but those that say so.
+type Options struct {
+	Starts   *starts.Starts
+	Breaker  *Breaker
+	Pods     starts.Source // nil: standalone
+	Observer *observe.Observer
+	Board    *turns.Board
+	Log      logrus.FieldLogger
+
+	Gate GateOptions
+	// RefuseAt says where pods are refused.
+	RefuseAt RefuseAt
+	// Hold bounds one wait inside a handler. Zero: none.
+	Hold time.Duration
+	// SavedHold is for how long handlers can wait together after a quiet time. Zero: 2 s.
+	SavedHold time.Duration
+	Cores     int    // of the node
+	ProcRoot  string // where the host's /proc is
+}
+
+// Way is how a container waits that may not start now.
+type Way interface {
+	// Bars tells why the container cannot wait this way now; empty: it can.
+	Bars(now time.Time, a *Asking) string
+	// Wait has the container wait. With settled, either hook is what it waits with, or err refuses
+	// it, or, with neither, it may start now. Without, the next way is to take it; a.Decision says
+	// why it waits then. It may block for as long as a hold may.
+	Wait(ctx context.Context, now time.Time, a *Asking) (hook *api.Hook, settled bool, err error)
+}
+
+// Asking is a container that asks whether it may start, and may not now.
+type Asking struct {
+	starts.Asked
+	Decision throttle.Decision
+	Sandbox  *api.PodSandbox
+	ID       string       // of the container
+	Kubelet  podwatch.Pod // what kubelet says of the pod
+	Known    bool         // kubelet has said it
+	hookable bool         // the gate does not bar it
+}
+
+// Chooser answers at both points. Make it with New. Its methods are safe for concurrent use.
+type Chooser struct {
+	Options
+	Gate     *Gate
+	Refusals *Refusals
+	hold     *hold
+	ways     []Way // the table
+}
+
+// New gives a Chooser that has seen no runtime yet.
+func New(o Options) *Chooser {
+	c := &Chooser{Options: o, Gate: newGate(o), Refusals: newRefusals(o), hold: newHold(o)}
+	c.ways = []Way{c.Gate, c.hold, c.Refusals}
+	return c
+}
+
+// Sandbox decides at the first point: may the pod come up to wait near its turn. An error refuses
+// it. It may hold.
+func (c *Chooser) Sandbox(ctx context.Context, sandbox *api.PodSandbox) error {
+	ctx, cancel := context.WithTimeout(ctx, c.hold.longest())
+	defer cancel()
+	pod, known := c.identify(ctx, sandbox)
+	now := time.Now()
+	p, d := c.Starts.Sandbox(now, sandbox, pod, known, c.Refusals.atSandbox(now))
+	if !d.Admitted {
+		return c.Refusals.refuse(p, atSandbox, "", d)
+	}
+	c.Gate.shims.isMade(sandbox) // last: it reads files of the shim, which may hang
+	return nil
+}
+
+// Container decides at the second point: may the process start. It gives the hook with which the
+// container waits, or nil to go on; an error refuses it. It may hold.
+func (c *Chooser) Container(ctx context.Context, sandbox *api.PodSandbox, ctr *api.Container) (*api.Hook, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.hold.longest())
+	defer cancel()
+	pod, known := c.identify(ctx, sandbox)
+	now := time.Now()
+	a := &Asking{
+		Asked: c.Starts.Container(now, sandbox, ctr, pod, known), Sandbox: sandbox, ID: ctr.GetId(), Kubelet: pod, Known: known,
+	}
+	switch {
+	case a.Begins == starts.GoesOn:
+		return nil, nil
+	case a.Begins == starts.Never:
+		_, reason := a.Ticket.Status()
+		return nil, c.Refusals.refuse(a.Pod, atContainer, a.ID, starts.Barred(reason))
+	case a.Begins == starts.AtOnce, a.Exempt != "":
+		a.Ticket.StartExempt(now)
+		return nil, nil
+	case c.Starts.ShutsOut():
+		return nil, c.Refusals.refuse(a.Pod, atContainer, a.ID, starts.Barred(gate.NodeShutdown))
+	}
+	a.Decision = a.Ticket.TryStart(now)
+	switch {
+	case a.Decision.Admitted:
+		return nil, nil
+	case !c.Starts.Holds():
+		c.Starts.GoOn(now, a.Ticket, a.Decision.Reason)
+		return nil, nil
+	}
+	return c.wait(ctx, a)
+}
+
+// wait has the first way of the table take a container that does not bar it.
+func (c *Chooser) wait(ctx context.Context, a *Asking) (hook *api.Hook, err error) {
+	for _, way := range c.ways {
+		now := time.Now()
+		if way.Bars(now, a) != "" {
+			continue
+		}
+		if hook, settled, err := way.Wait(ctx, now, a); settled {
+			return hook, err
+		}
+	}
+	return nil, nil
+}
+
+// identify gives what the pod watch knows of a pod. For one that it does not
+// know yet, and that would have to wait, it waits for the hold at most, so that
+// the watch can catch up.
+func (c *Chooser) identify(ctx context.Context, sandbox *api.PodSandbox) (pod podwatch.Pod, known bool) {
+	if c.Pods == nil {
+		return podwatch.Pod{}, false
+	}
+	uid := pods.Key(sandbox)
+	if pod, known = c.Pods.Get(uid); known || !c.Pods.Healthy() || !c.Starts.Holds() || c.Starts.Exemption(sandbox) != "" {
+		return pod, known
+	}
+	c.hold.wait(ctx, func(ctx context.Context) { pod, known = c.Pods.Await(ctx, uid) })
+	return pod, known
+}
+
+// Connected judges the runtime that the daemon is connected to, and gives for the log what it
+// cannot be used for.
+func (c *Chooser) Connected(runtime, version string, requestTimeout time.Duration) logrus.Fields {
+	c.Gate.setRuntime(runtime, version)
+	c.Refusals.setRuntime(runtime, version)
+	c.hold.requestTimeout.Store(int64(requestTimeout))
+	fields := logrus.Fields{}
+	if why := c.Gate.Off(); why != "" {
+		fields["no_gate"] = why
+	}
+	if why := c.Refusals.NotAtSandbox(); why != "" {
+		fields["no_refusal_at_sandbox"] = why
+	}
+	return fields
+}
+
+// Took charges the time that a handler took to the budget for holding.
+func (c *Chooser) Took(now time.Time, took time.Duration) { c.hold.charge(now, took) }
+
+// SandboxRemoved takes note of a sandbox that is gone.
+func (c *Chooser) SandboxRemoved(id string) { c.Gate.shims.removed(id) }
+
+// SandboxesAre takes note of all sandboxes that exist.
+func (c *Chooser) SandboxesAre(sandboxes []*api.PodSandbox) { c.Gate.shims.exist(sandboxes) }

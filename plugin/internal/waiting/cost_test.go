@@ -1,0 +1,58 @@
+package waiting
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+)
+
+func TestRefusalsAtTheSandboxAreBounded(t *testing.T) {
+	t.Parallel()
+	c := refusalCost{cores: 2}
+	now := time.Unix(0, 0)
+	n := 0
+	for c.cheap(now) {
+		c.add(now, atSandbox)
+		n++
+	}
+	// 2 % of two cores for a minute is 2.4 CPU-seconds: 12 refusals of 0.2.
+	assert.Equal(t, 12, n)
+	assert.False(t, c.cheap(now.Add(refusalWindow-1)))
+	assert.True(t, c.cheap(now.Add(refusalWindow)), "a minute later they count no more")
+}
+
+func TestRefusalPointCanBeFixed(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(0, 0)
+	sandbox := &Refusals{at: RefuseSandbox, cost: refusalCost{cores: 1}}
+	container := &Refusals{at: RefuseContainer, cost: refusalCost{cores: 1}}
+	for range 1000 {
+		sandbox.cost.add(now, atSandbox)
+	}
+	assert.True(t, sandbox.atSandbox(now), "whatever it costs")
+	assert.False(t, container.atSandbox(now))
+}
+
+func TestRefusalsAtTheContainerCostTheNodeToo(t *testing.T) {
+	t.Parallel()
+	c := refusalCost{cores: 1}
+	now := time.Unix(0, 0)
+	for range 24 { // of 50 ms: 1.2 CPU-seconds, 2 % of a core's minute
+		assert.True(t, c.cheap(now))
+		c.add(now, atContainer)
+	}
+	assert.False(t, c.cheap(now))
+	assert.InDelta(t, 0.02, c.share(now), 1e-9)
+}
+
+func TestRefusalsAreNotRememberedForEver(t *testing.T) {
+	t.Parallel()
+	c := refusalCost{cores: 1}
+	now := time.Unix(0, 0)
+	for range 1000 { // one in a second, and nobody asks what they cost
+		c.add(now, atContainer)
+		now = now.Add(time.Second)
+	}
+	assert.Equal(t, int(refusalWindow/time.Second), len(c.recent)) //nolint:testifylint // it would print all of them
+}

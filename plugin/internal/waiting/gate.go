@@ -1,0 +1,204 @@
+package waiting
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/containerd/nri/pkg/api"
+	"github.com/sirupsen/logrus"
+	"k8s.io/apimachinery/pkg/util/version"
+
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/observe"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/starts"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/turns"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+)
+
+// shimFixed is the first containerd whose shim answers others while a container
+// is being made; before it, a container that waits in the gate blocks the whole
+// node's statistics.
+var shimFixed = version.MustParseGeneric("2.3.2")
+
+// runtimeName is how the runtime calls itself that bears waiting hooks.
+const runtimeName = "containerd"
+
+// GateMode says where containers may wait in the gate.
+type GateMode string
+
+// The gate modes.
+const (
+	// GateAuto uses the gate where it is known to do no harm.
+	GateAuto GateMode = "auto"
+	// GateAlways uses it on every runtime, also on one that is known to be held up
+	// by it, and where the pod's restart policy is not known. A container that is
+	// known not to be restarted never waits there.
+	GateAlways GateMode = "always"
+	// GateNever refuses instead.
+	GateNever GateMode = "never"
+)
+
+// GateOptions say how the gate is used.
+type GateOptions struct {
+	Mode    GateMode
+	Path    string        // of the hook, on the host; empty: no gate
+	Socket  string        // at which hooks ask
+	Timeout time.Duration // of one wait
+}
+
+// Gate is the way to wait in an OCI hook: the runtime runs it before the container's process, and
+// it asks the daemon at a socket. Gate answers there, too: it is a gate.Backend. Safe for
+// concurrent use.
+type Gate struct {
+	GateOptions
+	starts   *starts.Starts
+	board    *turns.Board
+	observer *observe.Observer
+	log      logrus.FieldLogger
+	breaker  *Breaker
+	shims    shimBook
+	waiters  atomic.Int64
+
+	mu      sync.Mutex
+	runtime string // why the runtime bars the gate; empty: it does not
+}
+
+func newGate(o Options) *Gate {
+	return &Gate{
+		GateOptions: o.Gate, starts: o.Starts, board: o.Board, observer: o.Observer, log: o.Log, breaker: o.Breaker,
+		shims: shimBook{proc: o.ProcRoot}, runtime: "the runtime is not known yet",
+	}
+}
+
+// Bars implements Way.
+func (g *Gate) Bars(now time.Time, a *Asking) string {
+	bars := g.barred(now, a)
+	a.hookable = bars == ""
+	return bars
+}
+
+// Wait implements Way: the container gets a hook if the pod gets a reservation.
+func (g *Gate) Wait(_ context.Context, now time.Time, a *Asking) (hook *api.Hook, settled bool, err error) {
+	d := a.Decision
+	if room := g.starts.Reserve(now, a.Ticket); !room.Admitted {
+		a.Decision = room
+		return nil, false, nil
+	}
+	v, _ := g.starts.Limiter.View(now, a.UID)
+	g.observer.Waits(now, observe.Wait{
+		UID: a.UID, Name: a.Title(), Decision: d, Since: v.Arrived, First: g.starts.FirstWait(a.UID, v.Arrived),
+		Message: "waits in the gate", Fields: logrus.Fields{"container_id": a.ID},
+	})
+	g.breaker.begins(now, a.ID, a.UID)
+	return g.hook(now, a, v), true, nil
+}
+
+// hook gives the OCI hook with which a container waits.
+func (g *Gate) hook(now time.Time, a *Asking, v throttle.TicketView) *api.Hook {
+	deadline := now.Add(g.Timeout)
+	leave := now.Add(turns.RestartGrace + v.Expected)
+	if leave.After(deadline) {
+		leave = deadline
+	}
+	return gate.Hook(g.Path, gate.Args{
+		Socket: g.Socket, PodUID: a.UID, ContainerID: a.ID, Name: a.Title(),
+		Since: v.Arrived, Deadline: deadline, LeaveAt: leave, Made: now,
+	})
+}
+
+// setRuntime judges the runtime that the daemon is connected to.
+func (g *Gate) setRuntime(name, ver string) {
+	bars := runtimeBars(name, ver)
+	g.shims.connected(bars)
+	g.breaker.connected()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.runtime = bars
+}
+
+func runtimeBars(name, ver string) string {
+	if name != runtimeName {
+		return fmt.Sprintf("runtime %s is not known to bear waiting hooks", name)
+	}
+	v, err := version.ParseGeneric(ver)
+	if err != nil {
+		return fmt.Sprintf("containerd's version %q is not known", ver)
+	}
+	if v.LessThan(shimFixed) {
+		return fmt.Sprintf("containerd %s holds up statistics while a hook waits; %s does not", ver, shimFixed)
+	}
+	return ""
+}
+
+// Off tells why no container may wait in the gate now; empty: some may. While the breaker is
+// open none may, but for the one that tries.
+func (g *Gate) Off() string {
+	if state, _ := g.starts.Valve.Now(); state.Shutdown {
+		return "the node is being shut down"
+	}
+	if closed := g.closed(); closed != "" {
+		return closed
+	}
+	return g.breaker.opened()
+}
+
+// closed is Off but for what the hooks of other containers have shown.
+func (g *Gate) closed() string {
+	switch {
+	case g.Mode == GateNever:
+		return "switched off by --gate never"
+	case g.Path == "":
+		return "switched off by an empty --gate-path"
+	}
+	if fault := HookFault(g.Path); fault != "" {
+		return fault
+	}
+	g.mu.Lock()
+	bars := g.runtime
+	g.mu.Unlock()
+	if g.Mode == GateAuto && bars != "" {
+		return bars
+	}
+	if state, _ := g.starts.Valve.Now(); state.Pressure {
+		return pressureBars
+	}
+	return ""
+}
+
+// pressureBars is why no container waits in the gate while kubelet reports that the node is
+// short of memory, disk or process IDs. kubelet evicts pods then, and one that waits in the
+// gate it can end only when that wait is over: until it gives up on that pod, it evicts no
+// other. A pod that is refused does not hold it up.
+const pressureBars = "the node is short of memory, disk or process IDs, and kubelet cannot evict a pod that waits in the gate"
+
+// barred tells why this container may not wait in the gate; empty: it may.
+func (g *Gate) barred(now time.Time, a *Asking) string {
+	if closed := g.closed(); closed != "" {
+		return closed
+	}
+	if bars := g.breaker.bars(now, a.UID); bars != "" {
+		return bars
+	}
+	switch bars := g.shims.barred(a.Sandbox); {
+	case g.Mode == GateAuto && bars != "":
+		return bars
+	case bars != "" && a.Beside:
+		return "a hook that waits would hold up the containers of the pod that run"
+	}
+	return g.lost(a)
+}
+
+// lost tells whether the container would be lost if the runtime were restarted
+// while it waits; empty: it would not.
+func (g *Gate) lost(a *Asking) string {
+	if a.Known && a.Kubelet.StartsAgain(a.Container) {
+		return ""
+	}
+	if !a.Known && g.Mode == GateAlways {
+		return ""
+	}
+	return "kubelet would not start the container again if it were lost while it waits"
+}

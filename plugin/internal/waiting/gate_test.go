@@ -1,0 +1,129 @@
+package waiting
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/containerd/nri/pkg/api"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/pods"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/starts"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
+)
+
+func TestRuntimesThatBarTheGate(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name, version string
+		want          string
+	}{
+		{"containerd", "v2.4.2", ""},
+		{"containerd", "2.3.2", ""},
+		{"containerd", "v2.3.1", "holds up statistics"},
+		{"containerd", "1.7.35", "holds up statistics"},
+		{"containerd", "", "not known"},
+		{"containerd", "unknown", "not known"},
+		{"cri-o", "1.35.0", "not known to bear"},
+	} {
+		got := runtimeBars(c.name, c.version)
+		if c.want == "" {
+			assert.Empty(t, got, "%s %s", c.name, c.version)
+		} else {
+			assert.Contains(t, got, c.want, "%s %s", c.name, c.version)
+		}
+	}
+}
+
+func TestWhoMayWaitInTheGate(t *testing.T) {
+	t.Parallel()
+	hook := filepath.Join(t.TempDir(), "hook")
+	require.NoError(t, os.WriteFile(hook, nil, 0o700))
+	pod := func(policy string) podwatch.Pod {
+		return podwatch.Pod{RestartPolicy: policy, Containers: map[string]podwatch.Container{"c": {Kind: podwatch.App}}}
+	}
+	for _, c := range []struct {
+		why   string
+		mode  GateMode
+		pod   podwatch.Pod
+		known bool
+		open  bool
+	}{
+		{"restarted always", GateAuto, pod("Always"), true, true},
+		{"restarted on failure", GateAuto, pod("OnFailure"), true, true},
+		{"never restarted", GateAuto, pod("Never"), true, false},
+		{"not known", GateAuto, podwatch.Pod{}, false, false},
+		{"not known, but always", GateAlways, podwatch.Pod{}, false, true},
+		{"never restarted, for all of always", GateAlways, pod("Never"), true, false},
+		{"no gate", GateNever, pod("Always"), true, false},
+	} {
+		g := aGate(c.mode, hook)
+		g.setRuntime("containerd", "2.4.2")
+		sandbox := &api.PodSandbox{Id: "s"}
+		g.shims.isMade(sandbox)
+		assert.Equal(t, c.open, g.barred(time.Unix(0, 0), asks(sandbox, c.pod, c.known, false)) == "", c.why)
+	}
+}
+
+func TestTheGateStaysShutUntilTheRuntimeIsKnown(t *testing.T) {
+	t.Parallel()
+	hook := filepath.Join(t.TempDir(), "hook")
+	require.NoError(t, os.WriteFile(hook, nil, 0o700))
+	g := aGate(GateAuto, hook)
+	assert.Contains(t, g.Off(), "not known yet")
+	g.setRuntime("containerd", "2.2.5")
+	assert.Contains(t, g.Off(), "holds up statistics")
+	g.setRuntime("containerd", "2.4.2")
+	assert.Empty(t, g.Off())
+	require.NoError(t, os.Remove(hook))
+	assert.Contains(t, g.Off(), "cannot be used")
+	assert.Contains(t, aGate(GateAuto, "").Off(), "--gate-path")
+}
+
+func TestAlwaysUsesTheGateInOldSandboxesUnlessOthersOfThePodRun(t *testing.T) {
+	t.Parallel()
+	hook := filepath.Join(t.TempDir(), "hook")
+	require.NoError(t, os.WriteFile(hook, nil, 0o700))
+	pod := podwatch.Pod{RestartPolicy: "Always", Containers: map[string]podwatch.Container{"c": {Kind: podwatch.App}}}
+	for _, c := range []struct {
+		mode       GateMode
+		version    string
+		beside     bool
+		handler    string
+		open, seen bool
+	}{
+		{mode: GateAuto, version: "2.4.2", seen: true, open: true},
+		{mode: GateAuto, version: "2.4.2", seen: true, beside: true, open: true},
+		{mode: GateAuto, version: "2.4.2", seen: false},
+		{mode: GateAuto, version: "2.2.5", seen: true},
+		{mode: GateAuto, version: "2.4.2", seen: true, handler: "kata"},
+		{mode: GateAlways, version: "2.4.2", seen: true, handler: "kata", open: true},
+		{mode: GateAlways, version: "2.2.5", seen: true, open: true},
+		{mode: GateAlways, version: "2.2.5", seen: true, beside: true},
+		{mode: GateAlways, version: "2.4.2", seen: false, open: true},
+		{mode: GateAlways, version: "2.4.2", seen: false, beside: true},
+	} {
+		g := aGate(c.mode, hook)
+		g.setRuntime("containerd", c.version)
+		sandbox := &api.PodSandbox{Id: "s", RuntimeHandler: c.handler}
+		if c.seen {
+			g.shims.isMade(sandbox)
+		}
+		g.shims.exist([]*api.PodSandbox{sandbox})
+		why := g.barred(time.Unix(0, 0), asks(sandbox, pod, true, c.beside))
+		assert.Equal(t, c.open, why == "", "%+v: %s", c, why)
+	}
+}
+
+// aGate is a gate of a daemon that knows no pod.
+func aGate(mode GateMode, hook string) *Gate {
+	return aChooser(Options{Gate: GateOptions{Mode: mode, Path: hook}, ProcRoot: "/proc"}).Gate
+}
+
+// asks is a container called c that asks.
+func asks(sandbox *api.PodSandbox, pod podwatch.Pod, known, beside bool) *Asking {
+	return &Asking{Sandbox: sandbox, Kubelet: pod, Known: known, Asked: starts.Asked{Made: pods.Made{Container: "c", Beside: beside}}}
+}

@@ -1,0 +1,52 @@
+package waiting
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+)
+
+// That the pod has its turn and that the container is replaced can come at once.
+func TestAHookWhoseContainerIsGoneStartsNothingThoughItIsItsTurn(t *testing.T) {
+	t.Parallel()
+	l := throttle.New(time.Now(), throttle.Settings{})
+	pod := l.Join(time.Now(), throttle.Request{UID: "pod"})
+	require.True(t, pod.TryStart(time.Now()).Admitted)
+	gone := make(chan struct{})
+	assert.Equal(t, gate.Verdict{Go: true, Reason: throttle.WithinLimits}, decided(pod, gone))
+	close(gone)
+	assert.Equal(t, gate.Verdict{Reason: gate.Replaced}, decided(pod, gone))
+
+	deleted := l.Join(time.Now(), throttle.Request{UID: "deleted"})
+	deleted.End(time.Now(), throttle.Deleted)
+	assert.Equal(t, gate.Verdict{Reason: throttle.Deleted}, decided(deleted, gone))
+}
+
+// That the deadline comes and that the container is replaced can come at once, too.
+func TestAHookWhoseContainerIsGoneStartsNothingAtItsDeadline(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	l := throttle.New(now, throttle.Settings{})
+	pod := l.Join(now, throttle.Request{UID: "pod"})
+	gone := make(chan struct{})
+	close(gone)
+	assert.Equal(t, gate.Verdict{Reason: gate.Replaced}, expired(now, pod, gone))
+	state, _ := pod.Status()
+	assert.Equal(t, throttle.Waiting, state, "it keeps its place")
+	assert.Equal(t, gate.Verdict{Go: true, Reason: throttle.WithinLimits}, expired(now, pod, make(chan struct{})))
+}
+
+// So can that the pod is deleted.
+func TestAHookWhosePodIsDeletedStartsNothingAtItsDeadline(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	l := throttle.New(now, throttle.Settings{})
+	pod := l.Join(now, throttle.Request{UID: "pod"})
+	pod.End(now, throttle.Deleted)
+	assert.Equal(t, gate.Verdict{Reason: throttle.Deleted}, expired(now, pod, make(chan struct{})))
+}

@@ -1,0 +1,139 @@
+package waiting
+
+import (
+	"cmp"
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/containerd/nri/pkg/api"
+
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/observe"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+)
+
+// Bounds of holding. A handler that waits holds up every pod of the node.
+const (
+	holdShare = 0.1             // of wall time, over all pods, with all else that handlers take
+	holdSaved = 2 * time.Second // what can be saved up at most
+)
+
+// hold is the way to wait inside a handler, for a moment. Made by newHold; safe for concurrent use.
+type hold struct {
+	holdBudget
+	most           time.Duration
+	observer       *observe.Observer
+	requestTimeout atomic.Int64 // when the runtime gives a handler up, in nanoseconds; 0: not known yet
+}
+
+func newHold(o Options) *hold {
+	return &hold{holdBudget: holdBudget{savedMost: o.SavedHold}, most: o.Hold, observer: o.Observer}
+}
+
+// Bars implements Way.
+func (h *hold) Bars(_ time.Time, a *Asking) string {
+	switch {
+	case a.hookable:
+		return "a hook may wait for the container"
+	case a.Decision.Ahead > 0:
+		return "others go first"
+	case onlyRefused(a.Decision.Reason):
+		return "the limit may hold it for hours"
+	default:
+		return ""
+	}
+}
+
+// onlyRefused tells whether what a start is held for may last for hours, and nothing may
+// pass it: a bound of running pods. Such a start waits by being refused and in no other way.
+func onlyRefused(reason throttle.Reason) bool {
+	return reason == throttle.PolicyRunning || reason == throttle.Unadmittable
+}
+
+// Wait implements Way.
+func (h *hold) Wait(ctx context.Context, _ time.Time, a *Asking) (hook *api.Hook, settled bool, err error) {
+	h.wait(ctx, func(ctx context.Context) {
+		a.Ticket.Wait(time.Now())
+		defer func() { a.Ticket.StopWaiting(time.Now()) }()
+		select {
+		case <-a.Ticket.Decided():
+		case <-ctx.Done():
+		}
+	})
+	a.Decision = a.Ticket.TryStart(time.Now())
+	return nil, a.Decision.Admitted, nil
+}
+
+// longest is how long one handler may wait in all: never beyond half the time
+// after which the runtime closes the connection, and lets every pod go.
+func (h *hold) longest() time.Duration {
+	most := h.most
+	if timeout := time.Duration(h.requestTimeout.Load()); timeout > 0 {
+		most = min(most, timeout/2)
+	}
+	return most
+}
+
+// wait runs wait with a context that ends with the outer one, or when the hold is used up. The
+// time that it takes is charged with that of the whole handler.
+func (h *hold) wait(outer context.Context, wait func(context.Context)) {
+	begin := time.Now()
+	allowed := h.take(begin, h.longest())
+	if allowed <= 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(outer, allowed)
+	defer cancel()
+	defer func() {
+		h.giveBack(allowed)
+		h.observer.Held(time.Since(begin))
+	}()
+	wait(ctx)
+}
+
+// holdBudget says how long a handler may wait now. All that handlers take is charged to
+// it, so that handlers which are slow by themselves hold nobody. The zero value is full.
+type holdBudget struct {
+	savedMost time.Duration // what can be saved up; 0: holdSaved
+
+	mu    sync.Mutex
+	saved time.Duration
+	last  time.Time
+}
+
+// take gives at most want out of the budget.
+func (b *holdBudget) take(now time.Time, want time.Duration) time.Duration {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.fillLocked(now)
+	got := max(0, min(want, b.saved))
+	b.saved -= got
+	return got
+}
+
+// charge takes note that a handler took d at now.
+func (b *holdBudget) charge(now time.Time, d time.Duration) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.fillLocked(now)
+	b.saved = max(b.saved-max(0, d), -b.full())
+}
+
+func (b *holdBudget) fillLocked(now time.Time) {
+	if b.last.IsZero() {
+		b.saved = b.full()
+	} else {
+		b.saved = min(b.saved+time.Duration(holdShare*float64(max(0, now.Sub(b.last)))), b.full())
+	}
+	b.last = now
+}
+
+// giveBack returns what was taken and not used.
+func (b *holdBudget) giveBack(unused time.Duration) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.saved = min(b.saved+max(0, unused), b.full())
+}
+
+func (b *holdBudget) full() time.Duration { return cmp.Or(b.savedMost, holdSaved) }

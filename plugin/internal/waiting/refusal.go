@@ -1,0 +1,113 @@
+package waiting
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/containerd/nri/pkg/api"
+	"github.com/sirupsen/logrus"
+
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/observe"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/pods"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+)
+
+// RefuseAt says at which of the two points a pod that cannot wait is refused.
+type RefuseAt string
+
+// The points of refusal.
+const (
+	// RefuseAuto refuses at the sandbox while that costs little CPU, above that
+	// at the container.
+	RefuseAuto      RefuseAt = "auto"
+	RefuseSandbox   RefuseAt = "sandbox"
+	RefuseContainer RefuseAt = "container"
+)
+
+// refusalPoint is where a pod is refused.
+type refusalPoint string
+
+const (
+	atSandbox   refusalPoint = "sandbox"
+	atContainer refusalPoint = "container"
+)
+
+// Refusals are the way to wait by being refused: kubelet tries again. Safe for concurrent use.
+type Refusals struct {
+	at       RefuseAt
+	rollback sandboxRefusal
+	cost     refusalCost
+	limiter  interface {
+		View(now time.Time, uid string) (throttle.TicketView, bool)
+	}
+	first    func(uid string, since time.Time) bool
+	observer *observe.Observer
+
+	sandboxes, containers atomic.Uint64 // refused so far
+}
+
+func newRefusals(o Options) *Refusals {
+	return &Refusals{
+		at: o.RefuseAt, cost: refusalCost{cores: o.Cores}, limiter: o.Starts.Limiter, first: o.Starts.FirstWait, observer: o.Observer,
+	}
+}
+
+// Bars implements Way: anybody can be refused.
+func (r *Refusals) Bars(time.Time, *Asking) string { return "" }
+
+// Wait implements Way.
+func (r *Refusals) Wait(_ context.Context, _ time.Time, a *Asking) (hook *api.Hook, settled bool, err error) {
+	return nil, true, r.refuse(a.Pod, atContainer, a.ID, a.Decision)
+}
+
+// refuse counts a refusal and gives the error that kubelet shows on the pod.
+// container is the ID of the one that is refused; empty: the sandbox is.
+func (r *Refusals) refuse(p pods.Pod, at refusalPoint, container string, d throttle.Decision) error {
+	now := time.Now()
+	r.observer.Refused(string(at), d.Reason, r.cost.add(now, at))
+	fields := logrus.Fields{"at": at}
+	if at == atSandbox {
+		r.sandboxes.Add(1)
+	} else {
+		r.containers.Add(1)
+		fields["container_id"] = container
+	}
+	v, _ := r.limiter.View(now, p.UID)
+	r.observer.Waits(now, observe.Wait{
+		UID: p.UID, Name: p.Title(), Decision: d, Since: v.Arrived, First: r.first(p.UID, v.Arrived),
+		Message: "is refused, kubelet tries again", Fields: fields,
+	})
+	if d.Reason == gate.NodeShutdown || d.Reason == throttle.Deleted {
+		return fmt.Errorf("pod-pacemaker: not started: %s (%s)", d.Reason, admin.HeldText(d.Held))
+	}
+	return fmt.Errorf("pod-pacemaker: waiting to start: %s (%s), %d ahead; kubelet tries again by itself", d.Reason, admin.HeldText(d.Held), d.Ahead)
+}
+
+// atSandbox tells whether a pod that waits is to be refused at the sandbox now.
+func (r *Refusals) atSandbox(now time.Time) bool {
+	switch {
+	case r.rollback.barred() != "":
+		return false
+	case r.at != RefuseAuto:
+		return r.at == RefuseSandbox
+	default:
+		return r.cost.cheap(now)
+	}
+}
+
+func (r *Refusals) setRuntime(name, version string) { r.rollback.setRuntime(name, version) }
+
+// NotAtSandbox tells why nothing is refused at the sandbox, whatever the options say; empty: it may be.
+func (r *Refusals) NotAtSandbox() string { return r.rollback.barred() }
+
+// Counts gives how many sandboxes and containers were refused so far.
+func (r *Refusals) Counts() (sandboxes, containers uint64) {
+	return r.sandboxes.Load(), r.containers.Load()
+}
+
+// CPUShare gives the share of the node's CPU time that refusals cost over the last minute.
+func (r *Refusals) CPUShare(now time.Time) float64 { return r.cost.share(now) }

@@ -1,0 +1,74 @@
+package waiting
+
+import (
+	"fmt"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/util/version"
+)
+
+// rollback is the first release of a line of containerd that takes a sandbox down again
+// which a plugin refused.
+type rollback struct {
+	line  *version.Version // major and minor
+	fixed *version.Version // nil: none
+}
+
+// rollbacks are the lines that keep, or kept, what is left of a refused sandbox: its record
+// and the pause container. kubelet's retry makes another of the same name, and the next
+// start of containerd ends with "failed to reserve sandbox name", for ever (containerd#13355,
+// #13609). What repaired it (#13859) is the deferred ShutdownSandbox, with rollbackSandbox, in
+// RunPodSandbox of internal/cri/server/sandbox_run.go; each line says where it was looked for.
+//
+// Lines that are not named are free of it. 1.7 deletes the sandbox's container in a deferred
+// function (1.7.35, pkg/cri/server/sandbox_run.go, container.Delete with cleanupErr == nil), but for
+// its experimental server, ENABLE_CRI_SANDBOXES, which nothing tells of. 2.4.0 has the repair.
+var rollbacks = []rollback{
+	{line: version.MustParseGeneric("2.0")},                                           // not in 2.0.13, 2.0.14
+	{line: version.MustParseGeneric("2.1")},                                           // not in 2.1.8, 2.1.9
+	{line: version.MustParseGeneric("2.2"), fixed: version.MustParseGeneric("2.2.6")}, // not in 2.2.5; in 2.2.6 to 2.2.9
+	{line: version.MustParseGeneric("2.3"), fixed: version.MustParseGeneric("2.3.3")}, // not in 2.3.0 to 2.3.2; in 2.3.3 to 2.3.7
+}
+
+// sandboxRefusal knows whether the runtime bears refusals at the sandbox. Safe for
+// concurrent use; the zero value bars nothing.
+type sandboxRefusal struct {
+	mu   sync.Mutex
+	bars string // why nothing is refused at the sandbox; empty: the runtime bears it
+}
+
+// setRuntime judges the runtime that the daemon is connected to.
+func (s *sandboxRefusal) setRuntime(name, ver string) {
+	bars := keepsRefused(name, ver)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.bars = bars
+}
+
+// barred tells why nothing is refused at the sandbox, whatever the options say; empty: it
+// may be.
+func (s *sandboxRefusal) barred() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.bars
+}
+
+func keepsRefused(name, ver string) string {
+	if name != runtimeName {
+		return fmt.Sprintf("runtime %s is not known to take refused sandboxes down", name)
+	}
+	v, err := version.ParseGeneric(ver)
+	if err != nil {
+		return fmt.Sprintf("containerd's version %q is not known", ver)
+	}
+	for _, r := range rollbacks {
+		switch {
+		case v.Major() != r.line.Major() || v.Minor() != r.line.Minor():
+		case r.fixed == nil:
+			return fmt.Sprintf("containerd %s keeps what is left of a refused sandbox, and would not start again; 2.4 does not", ver)
+		case v.LessThan(r.fixed):
+			return fmt.Sprintf("containerd %s keeps what is left of a refused sandbox, and would not start again; %s does not", ver, r.fixed)
+		}
+	}
+	return ""
+}

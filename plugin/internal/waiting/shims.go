@@ -1,0 +1,119 @@
+package waiting
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"sync"
+
+	"github.com/containerd/nri/pkg/api"
+	"github.com/prometheus/procfs"
+)
+
+// runcShim is the shim that runs containers as processes of the node: the only
+// one that is known to make its containers beside everything else it does. A shim
+// that runs a virtual machine holds a lock meanwhile.
+const runcShim = "containerd-shim-runc-v2"
+
+// notSeenMade is why the gate is not used in a sandbox that this daemon did not see being made.
+// A shim outlives the runtime that started it, so the runtime's version alone does not tell.
+const notSeenMade = "the pod's sandbox is older than the daemon: its shim may hold up statistics while a hook waits"
+
+// shimBook knows in which sandboxes a hook may wait: in those that it saw being made, by a
+// runtime and a shim that bear it. The zero value knows none; safe for concurrent use.
+type shimBook struct {
+	proc string // where the host's /proc is
+
+	mu   sync.Mutex
+	bars string            // why the present runtime does not bear waiting hooks; empty: it does
+	made map[string]string // by ID, of sandboxes that were seen being made: why no hook may wait there
+}
+
+// connected takes over why the runtime that makes the sandboxes to come bars the gate.
+func (b *shimBook) connected(bars string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.bars = bars
+}
+
+// isMade takes note of a sandbox that is being made. It reads files of /proc.
+func (b *shimBook) isMade(pod *api.PodSandbox) {
+	strange := strangeness(pod, shimOf(b.proc, pod))
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.made == nil {
+		b.made = map[string]string{}
+	}
+	b.made[pod.GetId()] = strange
+	if b.bars != "" {
+		b.made[pod.GetId()] = b.bars
+	}
+}
+
+// exist forgets the sandboxes that are not among these.
+func (b *shimBook) exist(pods []*api.PodSandbox) {
+	ids := make(map[string]bool, len(pods))
+	for _, pod := range pods {
+		ids[pod.GetId()] = true
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for id := range b.made {
+		if !ids[id] {
+			delete(b.made, id)
+		}
+	}
+}
+
+func (b *shimBook) removed(id string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.made, id)
+}
+
+// barred tells why no hook may wait in a sandbox; empty: it may.
+func (b *shimBook) barred(pod *api.PodSandbox) string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if bars, seen := b.made[pod.GetId()]; seen {
+		return bars
+	}
+	return notSeenMade
+}
+
+// strangeness tells why the runtime handler of a pod is not known to bear waiting
+// hooks. Where the shim cannot be seen, only the default handler is.
+func strangeness(pod *api.PodSandbox, shim string) string {
+	switch handler := pod.GetRuntimeHandler(); {
+	case shim != "" && shim != runcShim:
+		return fmt.Sprintf("the pod's shim %s is not known to bear waiting hooks", shim)
+	case shim == "" && handler != "" && handler != "runc":
+		return fmt.Sprintf("the pod's runtime handler %q is not known to bear waiting hooks", handler)
+	}
+	return ""
+}
+
+// shimOf gives the name of a sandbox's shim: the parent of its first process, or that
+// process itself, and called with the sandbox's ID. Empty: it cannot be seen.
+func shimOf(procRoot string, pod *api.PodSandbox) string {
+	fs, err := procfs.NewFS(procRoot)
+	if err != nil || pod.GetPid() == 0 {
+		return ""
+	}
+	pid := int(pod.GetPid())
+	for range 2 {
+		proc, err := fs.Proc(pid)
+		if err != nil {
+			return ""
+		}
+		if args, err := proc.CmdLine(); err == nil && len(args) > 0 && slices.Contains(args, pod.GetId()) {
+			return filepath.Base(args[0])
+		}
+		stat, err := proc.Stat()
+		if err != nil {
+			return ""
+		}
+		pid = stat.PPID
+	}
+	return ""
+}

@@ -1,0 +1,124 @@
+package waiting
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/containerd/nri/pkg/api"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/pods"
+)
+
+// procRoot is a /proc made by a test.
+type procRoot string
+
+func (root procRoot) process(t *testing.T, pid, parent int, args ...string) {
+	t.Helper()
+	dir := filepath.Join(string(root), strconv.Itoa(pid))
+	require.NoError(t, os.Mkdir(dir, 0o755))
+	name := filepath.Base(args[0])
+	stat := fmt.Sprintf("%d (%s) S %d 1 1 0 -1 4194560 1 2 3 4 10 20 30 40 20 0 9 0 7", pid, name[:min(len(name), 15)], parent) +
+		strings.Repeat(" 0", 30) + "\n"
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "stat"), []byte(stat), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "cmdline"), []byte(strings.Join(args, "\x00")+"\x00"), 0o600))
+}
+
+func TestOnlyASandboxThatWasSeenBeingMadeMayHaveAHook(t *testing.T) {
+	t.Parallel()
+	b := shimBook{proc: t.TempDir()}
+	s := &api.PodSandbox{Id: "s"}
+	assert.Equal(t, notSeenMade, b.barred(s))
+	b.exist([]*api.PodSandbox{s})
+	assert.Equal(t, notSeenMade, b.barred(s), "a list says nothing of the shim")
+	b.isMade(s)
+	assert.Empty(t, b.barred(s))
+	b.exist([]*api.PodSandbox{s})
+	assert.Empty(t, b.barred(s))
+	b.removed("s")
+	assert.Equal(t, notSeenMade, b.barred(s))
+	b.isMade(s)
+	b.exist(nil)
+	assert.Empty(t, b.made, "what is gone is forgotten")
+}
+
+func TestSandboxesOfAnOldRuntimeStayOldAfterItsUpgrade(t *testing.T) {
+	t.Parallel()
+	b := shimBook{proc: t.TempDir()}
+	s := &api.PodSandbox{Id: "s"}
+	b.connected("too old")
+	b.isMade(s)
+	b.connected("")
+	b.exist([]*api.PodSandbox{s})
+	assert.Equal(t, "too old", b.barred(s))
+}
+
+func TestVirtualMachinesAreStrange(t *testing.T) {
+	t.Parallel()
+	root := procRoot(t.TempDir())
+	root.process(t, 200, 1, "/opt/kata/bin/containerd-shim-kata-v2", "-id", "vm")
+	root.process(t, 300, 1, "/usr/bin/containerd-shim-runc-v2", "-id", "gpu")
+	root.process(t, 301, 300, "/pause")
+	root.process(t, 400, 1, "/opt/kata/bin/containerd-shim-kata-v2", "-id", "another")
+	for _, c := range []struct {
+		sandbox *api.PodSandbox
+		want    string
+	}{
+		{&api.PodSandbox{Id: "unseen"}, ""},
+		{&api.PodSandbox{Id: "unseen", RuntimeHandler: "runc"}, ""},
+		{&api.PodSandbox{Id: "unseen", RuntimeHandler: "gvisor"}, `runtime handler "gvisor"`},
+		{&api.PodSandbox{Id: "ended", Pid: 999, RuntimeHandler: "gvisor"}, `runtime handler "gvisor"`},
+		{&api.PodSandbox{Id: "vm", Pid: 200}, "containerd-shim-kata-v2"},
+		{&api.PodSandbox{Id: "gpu", Pid: 301, RuntimeHandler: "nvidia"}, ""},
+		{&api.PodSandbox{Id: "not another's shim", Pid: 400}, ""},
+	} {
+		b := shimBook{proc: string(root)}
+		b.isMade(c.sandbox)
+		assert.Contains(t, b.barred(c.sandbox), c.want, c.sandbox.Id)
+		assert.Equal(t, c.want == "", b.barred(c.sandbox) == "", c.sandbox.Id)
+	}
+}
+
+// A process that hangs may hold up whoever reads of it.
+func TestWhoeverWaitsToSeeAShimHoldsUpNobodyElse(t *testing.T) {
+	t.Parallel()
+	root := procRoot(t.TempDir())
+	root.process(t, 7, 1, "/usr/bin/containerd-shim-runc-v2", "-id", "s")
+	args := filepath.Join(string(root), "7", "cmdline")
+	content, err := os.ReadFile(args)
+	require.NoError(t, err)
+	require.NoError(t, os.Remove(args))
+	require.NoError(t, unix.Mkfifo(args, 0o600))
+	c := aChooser(Options{ProcRoot: string(root)})
+	made := make(chan error, 1)
+	go func() { made <- c.Sandbox(t.Context(), &api.PodSandbox{Id: "s", Uid: "u", Pid: 7}) }()
+	var pipe *os.File
+	require.Eventually(t, func() bool {
+		pipe, err = os.OpenFile(args, os.O_WRONLY|unix.O_NONBLOCK, 0) // fails while nobody reads
+		return err == nil
+	}, patience, time.Millisecond)
+
+	others := make(chan struct{})
+	go func() {
+		defer close(others)
+		c.Starts.Read(func(*pods.Book) {})
+		c.Gate.shims.barred(&api.PodSandbox{Id: "s"})
+	}()
+	select {
+	case <-others:
+	case <-time.After(patience):
+		require.Fail(t, "what is told of other pods waits")
+	}
+	_, err = pipe.Write(content)
+	require.NoError(t, err)
+	require.NoError(t, pipe.Close())
+	require.NoError(t, <-made)
+	assert.Empty(t, c.Gate.shims.barred(&api.PodSandbox{Id: "s"}))
+}
