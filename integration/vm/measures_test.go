@@ -88,20 +88,27 @@ func TestStandaloneSigns(t *testing.T) {
 // A pod that its own CPU limit throttles all the time is under CPU pressure, and so is
 // the node by the kernel's count; the limit by CPU pressure stays open.
 func TestAThrottledPodClosesNoPressureLimit(t *testing.T) {
-	configure(t, `{throttleConfig: {pressure: {cpu: {some: "20"}, window: 10s}}}`)
-	createPods(t, "throttled", 2, herdPod(0, withoutProbes, args("--port", "0", "--cpu-seconds", "100000"), func(spec *corev1.PodSpec) {
+	createPods(t, "throttled", 2, herdPod(0, withoutProbes, args("--cpu-seconds", "100000"), func(spec *corev1.PodSpec) {
 		spec.Containers[0].Resources.Limits = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("50m")}
 	}))
+	eventually(t, "they run", func() bool { return len(strings.Fields(sh(t, "pgrep -x herd || true"))) == 2 })
+	configure(t, `{throttleConfig: {pressure: {cpu: {some: "20"}, window: 10s}}}`)
 	eventually(t, "the kernel counts CPU pressure above the limit, of a node that is not busy", func() bool {
 		s := status(t)
 		return signalOf(s, throttle.SignalCPUPressure) > 30 && signalOf(s, throttle.SignalCPU) < 60
 	})
 	createPods(t, "free", 1, herdPod(0.1))
-	eventually(t, "the next one is ready", func() bool { return ready(t, "free") == 1 })
+	// To make a pod takes all of the slow guest for seconds: then the limit may hold it back.
+	eventually(t, "the next one is ready", func() bool {
+		s := status(t)
+		if s.HeldBy != nil && s.HeldBy.Reason == throttle.Pressure {
+			assert.GreaterOrEqual(t, signalOf(s, throttle.SignalCPU), 70.0, "held back by pressure on a node that is not busy")
+		}
+		return ready(t, "free") == 1
+	})
 	for _, p := range status(t).Ended {
 		if strings.HasPrefix(p.Name, "free-") {
 			figure(t, "waited %s, admitted: %s", p.WaitedSeconds.Duration(), p.Admission)
-			assert.Less(t, p.WaitedSeconds.Duration().Seconds(), 10.0)
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -31,10 +32,12 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
 )
 
-// sh runs a command in the guest.
+// sh runs a command in the guest, also while a test cleans up.
 func sh(t *testing.T, format string, args ...any) string {
 	t.Helper()
-	out, err := guest.Run(t.Context(), fmt.Sprintf(format, args...))
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), patience)
+	defer cancel()
+	out, err := guest.Run(ctx, fmt.Sprintf(format, args...))
 	require.NoError(t, err)
 	return out
 }
@@ -42,11 +45,11 @@ func sh(t *testing.T, format string, args ...any) string {
 // eventually waits for a condition.
 func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
-	err := soon(t.Context(), func() error {
+	err := soon(context.WithoutCancel(t.Context()), func() error {
 		if holds() {
 			return nil
 		}
-		return fmt.Errorf("not yet")
+		return errors.New("not yet")
 	})
 	if err != nil {
 		tell(t)
@@ -100,7 +103,7 @@ func askStatus(ctx context.Context) (s admin.Status, err error) {
 
 func status(t *testing.T) admin.Status {
 	t.Helper()
-	s, err := askStatus(t.Context())
+	s, err := askStatus(context.WithoutCancel(t.Context()))
 	require.NoError(t, err)
 	return s
 }
@@ -109,7 +112,7 @@ func status(t *testing.T) admin.Status {
 func paces(t *testing.T) {
 	t.Helper()
 	eventually(t, "the daemon paces pods", func() bool {
-		s, err := askStatus(t.Context())
+		s, err := askStatus(context.WithoutCancel(t.Context()))
 		return err == nil && s.Ready
 	})
 }

@@ -23,7 +23,7 @@ import (
 
 // patience bounds waits for what has to happen; no verdict depends on it. The guest is
 // twenty times slower than its host, and slower still beside other work.
-const patience = 5 * time.Minute
+const patience = 10 * time.Minute
 
 // The API server and the one guest of all scenarios, which run in the order of the files
 // and leave the guest running, with the unit as it is shipped and no pods.
