@@ -41,6 +41,7 @@ format:
 
 generated:
 	$(GO) run ./crd/internal/generate -check
+	$(GO) run ./plugin/internal/cmd/imports -check
 	cd integration && $(GO) run ./cmd/scenarios -check
 
 # One run over both modules, so that the closing line counts every test.
@@ -60,7 +61,7 @@ sim: $(GOTESTSUM) ## Run the long simulations of the limiter
 	$(GOTESTSUM) --format testname -- -count=1 -tags sim -timeout 30m \
 		-run "^($$(grep -rhoP --include='*_sim_test.go' '^func \KTest\w+' throttle | paste -sd '|'))$$" ./throttle/...
 
-generate: ## Write the generated files anew: deep copies, CRDs, the reference, the chart and its manifests, the list of scenarios
+generate: ## Write the generated files anew: deep copies, CRDs, the reference, the picture of imports, the chart and its manifests, the list of scenarios
 	$(GO) generate ./...
 	cd integration && $(GO) generate ./chart ./e2e
 

@@ -38,3 +38,5 @@
 // Under none of them is I/O or a call into another package but the next of these; every other
 // mutex is a leaf. Package starts says more, and tests it.
 package plugin
+
+//go:generate go run ./internal/cmd/imports
