@@ -98,7 +98,8 @@ func askStatus(ctx context.Context) (s admin.Status, err error) {
 	if err != nil {
 		return s, err
 	}
-	return s, json.Unmarshal(text, &s)
+	err = json.Unmarshal(text, &s)
+	return s, err
 }
 
 func status(t *testing.T) admin.Status {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 const access = "--kubeconfig=/etc/kubernetes/pod-pacemaker.conf --log-level=debug"
@@ -37,7 +38,7 @@ func TestHardenedMounts(t *testing.T) {
 	sh(t, "mount -o remount,noexec /run && mount --bind /opt /opt && mount -o remount,bind,ro /opt")
 	t.Cleanup(func() { sh(t, "umount -l /opt && mount -o remount,exec /run") })
 	said, err := guest.Run(t.Context(), "/opt/pod-pacemaker/bin/pod-pacemaker install-gate --to /opt/another/bin 2>&1")
-	assert.Error(t, err)
+	require.Error(t, err)
 	assert.Contains(t, said, "/opt/another/bin")
 	assert.Contains(t, said, "read-only file system")
 	arguments(t, access)
