@@ -246,6 +246,8 @@ type life struct {
 func cri(t *testing.T) runtimeapi.RuntimeServiceClient {
 	t.Helper()
 	conn, err := grpc.NewClient("passthrough:///guest", grpc.WithTransportCredentials(insecure.NewCredentials()),
+		// containerd may not serve yet.
+		grpc.WithDefaultCallOptions(grpc.WaitForReady(true)),
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
 			return guest.Dial(ctx, "unix", "/run/containerd/containerd.sock")
 		}))
@@ -284,11 +286,11 @@ func lives(t *testing.T, name string, since time.Time) (all []life) {
 
 var probeLine = regexp.MustCompile(`^I(\d{4} \d{2}:\d{2}:\d{2}\.\d{6}).*"SyncLoop \(probe\)".*probe="readiness" status="ready" pod="default/([^"]+)"`)
 
-// readies reads in kubelet's journal when pods became ready.
+// readies reads in kubelet's journal when pods became ready since the boot.
 func readies(t *testing.T) map[string][]time.Time {
 	t.Helper()
 	all := map[string][]time.Time{}
-	log := sh(t, `journalctl -u kubelet -o cat --no-pager | grep 'SyncLoop (probe)' || true`)
+	log := sh(t, `journalctl -b -u kubelet -o cat --no-pager | grep 'SyncLoop (probe)' || true`)
 	for line := range strings.Lines(log) {
 		m := probeLine.FindStringSubmatch(line)
 		if len(m) == 0 {
