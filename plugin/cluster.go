@@ -89,7 +89,7 @@ func (c *cluster) follow(d *Daemon) {
 	})
 	c.source = crd.NewSource(c.dynamic, c.kube, o.NodeName, o.Instance, d.file.Config, o.Log, d.configure)
 	c.source.OnPanic(func(part string) { d.observer.CountPanic("crd " + part) })
-	c.source.OnNode(nodecondition.New(d.starts.ShutsDown, d.starts.Pressed).Observe)
+	c.source.OnNode(nodecondition.New(d.starts.Valve.ShutsDown, d.starts.Valve.Pressed).Observe)
 	c.policies = c.source.Policies(d.file.Policies, d.setPolicies)
 	if o.StateDir != "" {
 		c.source.Remember(o.lastGoodPath())

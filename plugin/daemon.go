@@ -243,8 +243,8 @@ func (d *Daemon) openGate(ctx context.Context) error {
 		return nil
 	}
 	g, ctx := errgroup.WithContext(ctx)
-	if d.starts.Freeze() { // before any hook is back
-		g.Go(func() error { return d.observer.Supervised(ctx, "thaw", d.starts.Thaw) })
+	if d.starts.Hooks.Freeze() { // before any hook is back
+		g.Go(func() error { return d.observer.Supervised(ctx, "thaw", d.starts.Hooks.Thaw) })
 	}
 	g.Go(func() error { return d.observer.Supervised(ctx, "gate", d.serveGate) })
 	return g.Wait()

@@ -28,19 +28,19 @@ func contextOf(n *node) (context.Context, context.CancelFunc) { return context.W
 
 // records tells of how many pods the daemon remembers what the runtime told.
 func (n *node) records() (count int) {
-	n.d.starts.Read(func(b *pods.Book) { count = len(b.UIDs()) })
+	n.d.starts.Ledger.Read(func(b *pods.Book) { count = len(b.UIDs()) })
 	return count
 }
 
 // recorded gives what the daemon remembers of a pod.
 func (n *node) recorded(uid string) (p pods.Pod) {
-	n.d.starts.Read(func(b *pods.Book) { p, _ = b.Get(uid) })
+	n.d.starts.Ledger.Read(func(b *pods.Book) { p, _ = b.Get(uid) })
 	return p
 }
 
 // latest gives the ID of a pod's container that was made last; empty: it has none.
 func (n *node) latest(uid string) (id string) {
-	n.d.starts.Read(func(b *pods.Book) { id = b.LatestID(uid) })
+	n.d.starts.Ledger.Read(func(b *pods.Book) { id = b.LatestID(uid) })
 	return id
 }
 
@@ -80,7 +80,7 @@ func labelled(t testing.TB, n *node, name, label string) (sum float64) {
 
 // exited tells whether the daemon knows of the exit of a container.
 func (n *node) exited(uid, name string) (exited bool) {
-	n.d.starts.Read(func(b *pods.Book) { exited = b.Exited(uid, name) })
+	n.d.starts.Ledger.Read(func(b *pods.Book) { exited = b.Exited(uid, name) })
 	return exited
 }
 

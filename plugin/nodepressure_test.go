@@ -29,7 +29,7 @@ func TestNobodyWaitsAtTheGateOfANodeThatIsShortOfSomething(t *testing.T) {
 	a := p.waitsAtGate("app")
 	made := p.creates("second")
 
-	n.d.starts.Pressed(true)
+	n.d.starts.Valve.Pressed(true)
 	require.ErrorContains(t, a.result(), "NodePressure: the node is short of memory, disk or process IDs")
 	require.ErrorContains(t, p.launches("second", made).result(), string(gate.NodePressure), "its hook comes now")
 	_, err := p.create("third")
@@ -48,11 +48,11 @@ func TestPodsWaitAtTheGateAgainOnceTheNodeIsShortOfNothing(t *testing.T) {
 	holder := n.occupy("holder")
 	p := n.pod("waits").runs()
 	a := p.waitsAtGate("app")
-	n.d.starts.Pressed(true)
-	n.d.starts.Pressed(true)
+	n.d.starts.Valve.Pressed(true)
+	n.d.starts.Valve.Pressed(true)
 	require.ErrorContains(t, a.result(), string(gate.NodePressure))
 
-	n.d.starts.Pressed(false)
+	n.d.starts.Valve.Pressed(false)
 	assert.Empty(t, n.d.waiting.Gate.Off())
 	a = p.waitsAtGate("app")
 	holder.getsReady()
@@ -64,7 +64,7 @@ func TestANodeThatIsShortOfSomethingWhereNobodyWaits(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, oneInShadow)
 	n.occupy("holder")
-	n.d.starts.Pressed(true)
+	n.d.starts.Valve.Pressed(true)
 	n.pod("second").runs().startsNow("app")
 }
 

@@ -190,7 +190,7 @@ func TestAContainerThatStopsBeforeItIsToldToHaveStarted(t *testing.T) {
 	n.d.handler.StopContainer(sandbox, ctr)
 	ctr.State = api.ContainerState_CONTAINER_RUNNING
 	n.d.handler.PostStartContainer(sandbox, ctr)
-	n.d.starts.Read(func(b *pods.Book) {
+	n.d.starts.Ledger.Read(func(b *pods.Book) {
 		_, runs := b.Youngest(p.uid)
 		assert.False(t, runs)
 	})

@@ -54,7 +54,7 @@ func (d *Daemon) Status() admin.Status {
 func (d *Daemon) markShadows(pods []admin.Pod) {
 	for i := range pods {
 		if t := d.limiter.Lookup(pods[i].UID); t != nil {
-			_, pods[i].Shadow = d.starts.Shadowed(t)
+			_, pods[i].Shadow = d.starts.Ledger.Shadowed(t)
 		}
 	}
 }
@@ -69,7 +69,7 @@ func (d *Daemon) Why(namespace, name string) (admin.Why, error) {
 	}
 	w := admin.NewWhy(now, v, s)
 	if t := d.limiter.Lookup(v.UID); t != nil {
-		_, w.Shadow = d.starts.Shadowed(t)
+		_, w.Shadow = d.starts.Ledger.Shadowed(t)
 	}
 	return w, nil
 }

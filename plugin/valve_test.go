@@ -23,7 +23,7 @@ func TestNobodyWaitsAtTheGateOfANodeThatShutsDown(t *testing.T) {
 	ctr := made.creates("app")
 	up := n.pod("up").runs()
 
-	n.d.starts.ShutsDown(true)
+	n.d.starts.Valve.ShutsDown(true)
 	require.ErrorContains(t, a.result(), "NodeShutdown: the node is being shut down")
 	require.ErrorContains(t, made.launches("app", ctr).result(), string(gate.NodeShutdown), "its hook comes now")
 	_, err := up.create("app")
@@ -48,7 +48,7 @@ func TestWhoNeedNotWaitStartsOnANodeThatShutsDown(t *testing.T) {
 		pod.Containers = containersNamed(podwatch.App, "app", "beside")
 	}).runs()
 	half.startsNow("app")
-	n.d.starts.ShutsDown(true)
+	n.d.starts.Valve.ShutsDown(true)
 	half.startsNow("beside")
 	critical := n.strangePod("critical")
 	critical.spec.Namespace = "kube-system" // where critical pods are exempt
@@ -62,10 +62,10 @@ func TestAShutdownThatIsCalledOffIsOver(t *testing.T) {
 	holder := n.occupy("holder")
 	p := n.pod("waits").runs()
 	a := p.waitsAtGate("app")
-	n.d.starts.ShutsDown(true)
+	n.d.starts.Valve.ShutsDown(true)
 	require.ErrorContains(t, a.result(), string(gate.NodeShutdown))
 
-	n.d.starts.ShutsDown(false)
+	n.d.starts.Valve.ShutsDown(false)
 	assert.Empty(t, n.d.waiting.Gate.Off())
 	a = p.waitsAtGate("app")
 	holder.getsReady()
@@ -77,6 +77,6 @@ func TestAShutdownWhereNobodyWaits(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, oneInShadow)
 	n.occupy("holder")
-	n.d.starts.ShutsDown(true)
+	n.d.starts.Valve.ShutsDown(true)
 	n.pod("second").runs().startsNow("app")
 }

@@ -38,37 +38,42 @@ type Asked struct {
 // Container takes note of a container that is about to be made, and tells what it begins: the
 // second point. pod is what the pod watch knows, if anything.
 func (s *Starts) Container(now time.Time, sandbox *api.PodSandbox, ctr *api.Container, pod podwatch.Pod, known bool) Asked {
-	needs := s.Policies.Needs()
-	s.mu.Lock()
-	defer s.mu.Unlock() // also when it panics: the next pod needs the lock
-	a := Asked{Made: s.book.Create(now, sandbox, ctr, needs, pod)}
+	return s.Ledger.container(now, sandbox, ctr, pod, known, s.Valve.Holds())
+}
+
+// container is Starts.Container; holds says whether anybody is held.
+func (l *Ledger) container(now time.Time, sandbox *api.PodSandbox, ctr *api.Container, pod podwatch.Pod, known, holds bool) Asked {
+	needs := l.policies.Needs()
+	l.mu.Lock()
+	defer l.mu.Unlock() // also when it panics: the next pod needs the lock
+	a := Asked{Made: l.book.Create(now, sandbox, ctr, needs, pod)}
 	if a.Again {
-		s.endExited(now, a.UID, pod, true)
+		l.endExited(now, a.UID, pod, true)
 	}
-	a.Ticket = s.Limiter.Lookup(a.UID)
-	if a.Begins = s.begins(a, pod, known); a.Begins == GoesOn || a.Begins == Never {
+	a.Ticket = l.limiter.Lookup(a.UID)
+	if a.Begins = l.begins(a, pod, known, holds); a.Begins == GoesOn || a.Begins == Never {
 		return a
 	}
-	a.Ticket = s.join(now, a.Pod, pod, throttle.Request{Repeats: a.Repeats})
-	a.Exempt = pods.Exemption(s.config.Load().Spec.Exemptions, a.Pod, pod, known)
+	a.Ticket = l.join(now, a.Pod, pod, throttle.Request{Repeats: a.Repeats})
+	a.Exempt = pods.Exemption(l.config.Load().Spec.Exemptions, a.Pod, pod, known)
 	return a
 }
 
 // begins tells what a container begins. s.mu must be held.
-func (s *Starts) begins(a Asked, pod podwatch.Pod, known bool) Beginning {
+func (l *Ledger) begins(a Asked, pod podwatch.Pod, known, holds bool) Beginning {
 	if known && pod.Containers[a.Container].Kind == podwatch.Ephemeral {
 		return GoesOn
 	}
 	if t := a.Ticket; t != nil {
 		state, reason := t.Status()
 		switch {
-		case state == throttle.Gone && reason == throttle.Deleted && s.Holds():
+		case state == throttle.Gone && reason == throttle.Deleted && holds:
 			return Never
-		case a.goesOn(state, reason, s.shadows.of(t) != nil):
+		case a.goesOn(state, reason, l.shadows.of(t) != nil):
 			return GoesOn
 		}
 	}
-	if a.AppBeside || (a.Again && !s.config.Load().Spec.PacesRestarts()) {
+	if a.AppBeside || (a.Again && !l.config.Load().Spec.PacesRestarts()) {
 		return AtOnce
 	}
 	return Begins
@@ -96,23 +101,23 @@ func (a Asked) goesOn(state throttle.State, reason throttle.Reason, shadowed boo
 
 // ContainerStarted takes note of a process that runs.
 func (s *Starts) ContainerStarted(sandbox *api.PodSandbox, ctr *api.Container) {
-	p := s.noteStarted(sandbox, ctr)
+	p := s.Ledger.noteStarted(sandbox, ctr)
 	pod, known := s.known(p.UID)
-	s.countRunning(time.Now(), p.UID, pod)
+	s.Ledger.countRunning(time.Now(), p.UID, pod)
 	if pod.Containers[ctr.GetName()].Kind != podwatch.Ephemeral {
 		s.countUnasked(p, pod)
 	}
-	s.HookIsBack(ctr.GetId()) // once it is counted
+	s.Hooks.Back(ctr.GetId()) // once it is counted
 	if known && s.Limiter.Lookup(p.UID) != nil {
 		s.PodChanged(pod, false)
 	}
 }
 
-func (s *Starts) noteStarted(sandbox *api.PodSandbox, ctr *api.Container) pods.Pod {
-	needs := s.Policies.Needs()
-	s.mu.Lock()
-	defer s.mu.Unlock() // also when it panics: the next pod needs the lock
-	return s.book.Start(time.Now(), sandbox, ctr, needs)
+func (l *Ledger) noteStarted(sandbox *api.PodSandbox, ctr *api.Container) pods.Pod {
+	needs := l.policies.Needs()
+	l.mu.Lock()
+	defer l.mu.Unlock() // also when it panics: the next pod needs the lock
+	return l.book.Start(time.Now(), sandbox, ctr, needs)
 }
 
 // countUnasked counts a start that went on without having been admitted: its hook
@@ -124,49 +129,49 @@ func (s *Starts) countUnasked(p pods.Pod, pod podwatch.Pod) {
 		if state == throttle.Starting || state == throttle.Started || reason == throttle.Deleted {
 			return
 		}
-		if _, ok := s.Shadowed(t); ok {
+		if _, ok := s.Ledger.Shadowed(t); ok {
 			return
 		}
 	}
 	s.Observer.Unpaced(p.UID, p.Title(), observe.NotAsked)
-	s.adopt(time.Now(), p.UID, pod)
+	s.Ledger.adopt(time.Now(), p.UID, pod)
+	s.Wake()
 }
 
 // ContainerStopped takes note of a process that ended.
 func (s *Starts) ContainerStopped(sandbox *api.PodSandbox, ctr *api.Container) {
 	var uid string
-	s.Read(func(b *pods.Book) { uid, _ = b.Owner(sandbox, ctr) })
+	s.Ledger.Read(func(b *pods.Book) { uid, _ = b.Owner(sandbox, ctr) })
 	pod, _ := s.known(uid)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	now := time.Now()
-	s.book.StopContainer(now, uid, ctr)
-	s.endExited(now, uid, pod, false)
+	s.change(uid, func(now time.Time) {
+		s.Ledger.book.StopContainer(now, uid, ctr)
+		s.Ledger.endExited(now, uid, pod, false)
+	})
 }
 
 // ContainerRemoved takes note of a container that is gone.
 func (s *Starts) ContainerRemoved(sandbox *api.PodSandbox, ctr *api.Container) {
-	s.HookIsBack(ctr.GetId())
+	s.Hooks.Back(ctr.GetId())
 	var uid string
-	s.Read(func(b *pods.Book) { uid, _ = b.Owner(sandbox, ctr) })
+	s.Ledger.Read(func(b *pods.Book) { uid, _ = b.Owner(sandbox, ctr) })
 	pod, _ := s.known(uid)
 	s.change(uid, func(now time.Time) {
-		s.book.RemoveContainer(now, uid, ctr)
-		s.endExited(now, uid, pod, false)
+		s.Ledger.book.RemoveContainer(now, uid, ctr)
+		s.Ledger.endExited(now, uid, pod, false)
 	})
 }
 
 // endExited ends the start of a pod whose app containers have all exited since it was
 // admitted: what comes next is a start of its own, and may be long in coming. again:
 // kubelet makes the next container; before it does, only a pod that is always
-// restarted is sure to get one. s.mu must be held.
-func (s *Starts) endExited(now time.Time, uid string, pod podwatch.Pod, again bool) {
+// restarted is sure to get one. s.Ledger.mu must be held.
+func (l *Ledger) endExited(now time.Time, uid string, pod podwatch.Pod, again bool) {
 	if !again && pod.RestartPolicy != "Always" {
 		return // the pod watch tells whether it completed or failed
 	}
-	v, ok := s.Limiter.View(now, uid)
-	t := s.Limiter.Lookup(uid)
-	if ok && v.State == throttle.Starting && s.shadows.of(t) == nil && s.book.AllExited(uid, v.Admitted, pod) {
+	v, ok := l.limiter.View(now, uid)
+	t := l.limiter.Lookup(uid)
+	if ok && v.State == throttle.Starting && l.shadows.of(t) == nil && l.book.AllExited(uid, v.Admitted, pod) {
 		t.End(now, throttle.Exited)
 	}
 }
@@ -176,20 +181,24 @@ func (s *Starts) endExited(now time.Time, uid string, pod podwatch.Pod, again bo
 // earlier daemon finds its place again by the time since which it waits.
 func (s *Starts) Attend(pod pods.Pod, containerID string, since time.Time) (*throttle.Ticket, <-chan struct{}) {
 	known, _ := s.known(pod.UID)
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	return s.Ledger.attend(pod, known, containerID, since)
+}
+
+func (l *Ledger) attend(pod pods.Pod, known podwatch.Pod, containerID string, since time.Time) (*throttle.Ticket, <-chan struct{}) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	now := time.Now()
-	p, repeats, gone := s.book.Hook(now, pod, containerID)
-	t := s.Limiter.Lookup(p.UID)
+	p, repeats, gone := l.book.Hook(now, pod, containerID)
+	t := l.limiter.Lookup(p.UID)
 	if t != nil {
 		if state, reason := t.Status(); state != throttle.Gone || reason == throttle.Deleted {
 			return t, gone
 		}
 	}
-	return s.join(now, p, known, throttle.Request{Arrived: since, Repeats: repeats}), gone
+	return l.join(now, p, known, throttle.Request{Arrived: since, Repeats: repeats}), gone
 }
 
 // HookLeft takes note of a hook that waits no longer.
 func (s *Starts) HookLeft(uid, containerID string) {
-	s.change(uid, func(time.Time) { s.book.HookLeft(uid, containerID) })
+	s.change(uid, func(time.Time) { s.Ledger.book.HookLeft(uid, containerID) })
 }

@@ -9,9 +9,9 @@
 //
 // # Locks
 //
-// Starts.mu guards the book. While it is held, only the book, the policies' keeper and the limiter
-// are called, in this order, each of which has the next one's lock below its own and calls nobody
-// back; there is no I/O, no log and no question to the pod watch. Nobody who holds the limiter's
-// lock calls out. All other mutexes are leaves. TestTheLockOfTheBookIsFreeWhileOthersAreAsked holds
-// this rule.
+// [Ledger] has the lock of the book. While it is held, only the book, the policies' keeper and the
+// limiter are called, in this order, each of which has the next one's lock below its own and calls
+// nobody back; there is no I/O, no log and no question to the pod watch: the Ledger has none of
+// them to call. Nobody who holds the limiter's lock calls out. All other mutexes are leaves.
+// TestTheLockOfTheBookIsFreeWhileOthersAreAsked holds this rule.
 package starts

@@ -41,10 +41,10 @@ func (e *ends) podChanged(now time.Time, pod podwatch.Pod) {
 // judgeWaiting takes over, for a pod that joined before the watch knew it, its
 // priority and whether it has to wait at all.
 func (e *ends) judgeWaiting(now time.Time, t *throttle.Ticket, pod podwatch.Pod) {
-	if _, ok := e.s.Shadowed(t); ok {
+	if _, ok := e.s.Ledger.Shadowed(t); ok {
 		// It went on at once; maybe it is really over, while its ticket still waits.
 		if reason, since, _ := e.howItEnded(now, pod); reason != "" {
-			e.s.noteOver(t, since)
+			e.s.Ledger.noteOver(t, since)
 		}
 	} else if pod.Terminal() {
 		t.End(now, terminal(pod))
@@ -52,7 +52,7 @@ func (e *ends) judgeWaiting(now time.Time, t *throttle.Ticket, pod podwatch.Pod)
 	}
 	var p pods.Pod
 	var recorded bool
-	e.s.Read(func(b *pods.Book) { p, recorded = b.Get(pod.UID) })
+	e.s.Ledger.Read(func(b *pods.Book) { p, recorded = b.Get(pod.UID) })
 	if recorded && pods.Exemption(e.s.config.Load().Spec.Exemptions, p, pod, true) != "" {
 		t.StartExempt(now)
 		return
@@ -84,7 +84,7 @@ func (e *ends) judgeStarting(now time.Time, t *throttle.Ticket, pod podwatch.Pod
 // endStart ends a start that was over at the given time. The slot of one that
 // went on at once is kept for as long as the start took; again is when that is.
 func (e *ends) endStart(now time.Time, t *throttle.Ticket, reason throttle.Reason, over time.Time) (again time.Time) {
-	if took, ok := e.s.noteOver(t, over); ok {
+	if took, ok := e.s.Ledger.noteOver(t, over); ok {
 		v, _ := e.s.Limiter.View(now, t.UID())
 		if until := v.Admitted.Add(took); now.Before(until) {
 			return until
@@ -135,7 +135,7 @@ func terminal(pod podwatch.Pod) throttle.Reason {
 func (e *ends) progress(pod podwatch.Pod) pods.Progress {
 	v, _ := e.s.Limiter.View(time.Now(), pod.UID)
 	var run pods.Progress
-	e.s.Read(func(b *pods.Book) { run = b.Progress(pod.UID, v.Arrived, pod) })
+	e.s.Ledger.Read(func(b *pods.Book) { run = b.Progress(pod.UID, v.Arrived, pod) })
 	return run
 }
 
@@ -166,7 +166,7 @@ func (e *ends) reviewOne(now time.Time, uid string) (next time.Time) {
 // signsOf gives what the runtime told of a start, whether all that ran of it has
 // exited for good, and where its containers run.
 func (e *ends) signsOf(now time.Time, v throttle.TicketView) (run pods.Progress, ended bool, place usage.Place) {
-	e.s.Read(func(b *pods.Book) {
+	e.s.Ledger.Read(func(b *pods.Book) {
 		run = b.Progress(v.UID, v.Arrived, podwatch.Pod{})
 		ended = len(run.IDs) == 0 && b.ExitedSince(v.UID, v.Admitted) && !b.ExitedSince(v.UID, now.Add(-e.quiet.Window))
 		place = b.Place(v.UID)

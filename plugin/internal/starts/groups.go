@@ -29,17 +29,17 @@ func (s *Starts) regroup(now time.Time, pod podwatch.Pod, deleted bool) {
 	switch {
 	case deleted && !pod.Static:
 		return // it is forgotten with its record
-	case deleted && s.forgetMirror(now, pod.UID):
+	case deleted && s.Ledger.forgetMirror(now, pod.UID):
 		return
 	case pod.Terminal():
 		s.Policies.Finished(now, pod.UID)
 		return
 	}
-	if s.countRunning(now, pod.UID, pod) {
+	if s.Ledger.countRunning(now, pod.UID, pod) {
 		return
 	}
 	p := pods.Pod{UID: pod.UID, Namespace: pod.Namespace}
-	s.Read(func(b *pods.Book) {
+	s.Ledger.Read(func(b *pods.Book) {
 		if recorded, ok := b.Get(pod.UID); ok {
 			p = recorded
 		}
@@ -49,32 +49,32 @@ func (s *Starts) regroup(now time.Time, pod podwatch.Pod, deleted bool) {
 
 // countRunning has a pod counted among those that run if one of its containers does,
 // and tells whether one does. A start that went on in the mode Shadow counts
-// when its turn has come. s.mu is held until it is counted: its end must not be told before.
-func (s *Starts) countRunning(now time.Time, uid string, pod podwatch.Pod) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	p, recorded := s.book.Get(uid)
-	if _, runs := s.book.Youngest(uid); !recorded || !runs || pod.Terminal() {
+// when its turn has come. s.Ledger.mu is held until it is counted: its end must not be told before.
+func (l *Ledger) countRunning(now time.Time, uid string, pod podwatch.Pod) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	p, recorded := l.book.Get(uid)
+	if _, runs := l.book.Youngest(uid); !recorded || !runs || pod.Terminal() {
 		return false
 	}
-	if sh := s.shadows[uid]; sh != nil {
+	if sh := l.shadows[uid]; sh != nil {
 		if state, _ := sh.ticket.Status(); state == throttle.Waiting {
 			return false
 		}
 	}
-	run := s.book.Progress(uid, time.Time{}, pod)
-	s.Policies.Runs(now, subject(p, pod), pod.ContainersReady && pod.Describes(run.IDs))
+	run := l.book.Progress(uid, time.Time{}, pod)
+	l.policies.Runs(now, subject(p, pod), pod.ContainersReady && pod.Describes(run.IDs))
 	return true
 }
 
 // forgetMirror drops what is kept of a static pod whose mirror was deleted, where the
 // runtime has nothing of it any more; else that goes with its sandbox.
-func (s *Starts) forgetMirror(now time.Time, uid string) (forgotten bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if _, recorded := s.book.Get(uid); recorded {
+func (l *Ledger) forgetMirror(now time.Time, uid string) (forgotten bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if _, recorded := l.book.Get(uid); recorded {
 		return false
 	}
-	s.Policies.Forget(now, uid)
+	l.policies.Forget(now, uid)
 	return true
 }

@@ -27,11 +27,11 @@ func (l *lockWatch) free(who string) {
 	if l.s == nil {
 		return
 	}
-	if !l.s.mu.TryLock() {
+	if !l.s.Ledger.mu.TryLock() {
 		assert.Fail(l.t, "the lock of the book is held", who)
 		return
 	}
-	l.s.mu.Unlock()
+	l.s.Ledger.mu.Unlock()
 }
 
 func (l *lockWatch) Levels() []logrus.Level { return logrus.AllLevels }
@@ -74,8 +74,8 @@ func TestTheLockOfTheBookIsFreeWhileOthersAreAsked(t *testing.T) {
 		s.PodChanged(podwatch.Pod{UID: uid}, true)
 		s.SandboxRemoved(sandbox)
 	}
-	s.ShutsDown(true)
-	s.ShutsDown(false)
+	s.Valve.ShutsDown(true)
+	s.Valve.ShutsDown(false)
 	s.configured(t, "spec: {mode: \"Off\"}", throttle.Settings{})
 	s.loop.round(now.Add(time.Minute))
 	for _, who := range []string{"log", "pod watch", "forgotten", "round"} {
@@ -113,9 +113,9 @@ func TestNothingCanEndWhileItIsFound(t *testing.T) {
 	s = aStarts(func(o *Options) {
 		o.Policies = policies.New(policies.Options{Log: discard(), Limiter: &whileGrouped{o.Limiter, func() {
 			looked = true
-			if s.mu.TryLock() {
+			if s.Ledger.mu.TryLock() {
 				free = true
-				s.mu.Unlock()
+				s.Ledger.mu.Unlock()
 			}
 		}}})
 	})
@@ -130,11 +130,11 @@ func TestNothingCanEndWhileItIsFound(t *testing.T) {
 	require.Equal(t, throttle.Starting, state)
 	require.Equal(t, throttle.Adopted, reason)
 
-	s.forgetDeleted(time.Now(), "u")
+	s.Ledger.forgetDeleted(time.Now(), "u")
 	state, reason = ticket.Status()
 	assert.Equal(t, throttle.Gone, state, "with the pod")
 	assert.Equal(t, throttle.Deleted, reason)
-	s.adopt(time.Now(), "u", podwatch.Pod{})
+	s.Ledger.adopt(time.Now(), "u", podwatch.Pod{})
 	state, _ = s.Limiter.Lookup("u").Status()
 	assert.Equal(t, throttle.Gone, state, "nothing is found of a pod that is gone")
 }
@@ -156,18 +156,18 @@ func TestAPodThatIsDeletedWhileItStartsCountsNoMore(t *testing.T) {
 	require.EqualValues(t, 1, running())
 	pod := podwatch.Pod{UID: "u", Namespace: "default", Name: "forced"}
 	s.regroup(time.Now(), pod, true)
-	s.countRunning(time.Now(), "u", pod) // as the runtime tells it in between
-	s.forgetDeleted(time.Now(), "u")
+	s.Ledger.countRunning(time.Now(), "u", pod) // as the runtime tells it in between
+	s.Ledger.forgetDeleted(time.Now(), "u")
 	assert.Zero(t, running())
 }
 
 func TestAPanicLeavesTheNextOneItsLock(t *testing.T) {
 	t.Parallel()
 	s := aStarts()
-	s.book = nil // to take note of a pod panics
+	s.Ledger.book = nil // to take note of a pod panics
 	require.Panics(t, func() {
 		s.ContainerStarted(&api.PodSandbox{Uid: "uid"}, &api.Container{Id: "id"})
 	})
-	require.True(t, s.mu.TryLock())
-	s.mu.Unlock()
+	require.True(t, s.Ledger.mu.TryLock())
+	s.Ledger.mu.Unlock()
 }

@@ -86,7 +86,7 @@ func (l *loop) round(now time.Time) (next time.Time) {
 	next = sooner(next, l.findStalls(now))
 	next = sooner(next, s.ends.review(now, l.startingUIDs()))
 	next = sooner(next, s.Board.Post(now, s.Limiter.Snapshot(now)))
-	if s.Holds() {
+	if s.Valve.Holds() {
 		next = sooner(next, s.Observer.LookAtWaiting(now, s.Limiter))
 	}
 	l.sweep(now)
@@ -136,12 +136,12 @@ func (l *loop) publish() {
 		if lost == 0 {
 			l.track(e)
 		}
-		if reason, ok := l.s.Shadowed(e.Ticket); ok {
+		if reason, ok := l.s.Ledger.Shadowed(e.Ticket); ok {
 			l.s.Observer.HappenedInShadow(e, reason)
 			continue
 		}
 		var container string
-		l.s.Read(func(b *pods.Book) { container = b.LatestID(e.Ticket.UID()) })
+		l.s.Ledger.Read(func(b *pods.Book) { container = b.LatestID(e.Ticket.UID()) })
 		l.s.Observer.Happened(e, container, l.s.off.Load())
 	}
 }
@@ -191,23 +191,23 @@ func (l *loop) startingUIDs() []string {
 // sweep forgets pods of which nothing is left, and keeps the places of pods that
 // have a sandbox, however long their images take.
 func (l *loop) sweep(now time.Time) {
-	for _, uid := range l.s.sweep(now) {
+	for _, uid := range l.s.Ledger.sweep(now) {
 		l.s.change(uid, func(time.Time) {})
 	}
 }
 
 // sweep gives the pods of which nothing may be left.
-func (s *Starts) sweep(now time.Time) (empty []string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.book.Sweep(now)
-	for _, uid := range s.book.UIDs() {
-		if p, _ := s.book.Get(uid); p.Sandbox != "" {
-			if t := s.Limiter.Lookup(uid); t != nil {
+func (l *Ledger) sweep(now time.Time) (empty []string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.book.Sweep(now)
+	for _, uid := range l.book.UIDs() {
+		if p, _ := l.book.Get(uid); p.Sandbox != "" {
+			if t := l.limiter.Lookup(uid); t != nil {
 				t.KeepAlive(now)
 			}
 		}
-		if s.book.Empty(uid) {
+		if l.book.Empty(uid) {
 			empty = append(empty, uid)
 		}
 	}
@@ -224,7 +224,7 @@ func (l *loop) findMute(now time.Time) {
 	}
 	l.nextMute = now.Add(l.s.Timing.MuteEvery)
 	var long []pods.LongRunning
-	l.s.Read(func(b *pods.Book) { long = b.RunFor(now, l.s.Timing.MuteAfter) })
+	l.s.Ledger.Read(func(b *pods.Book) { long = b.RunFor(now, l.s.Timing.MuteAfter) })
 	for _, c := range long {
 		if l.s.Pods.Heard(c.UID).Before(c.Since) {
 			l.s.Pods.ListAnew(now, "pod "+c.Title()+" runs a container that the API server has not told of")
@@ -261,7 +261,7 @@ func (l *loop) findStalls(now time.Time) (next time.Time) {
 func (l *loop) findStall(now time.Time, v throttle.TicketView, after time.Duration) {
 	defer l.s.Observer.Caught("findStalls")
 	since := time.Time{}
-	if place, under := l.s.underWay(v.UID); under {
+	if place, under := l.s.Ledger.underWay(v.UID); under {
 		var blind error
 		if since, blind = l.stalls.Measure(now, v.UID, place, after); blind != nil {
 			l.s.Observer.PodLog(v.UID, v.Name).WithError(blind).Warnf("what pod %s uses cannot be read: it counts as making progress, and no slot is lent for it", v.Name)
@@ -272,14 +272,14 @@ func (l *loop) findStall(now time.Time, v throttle.TicketView, after time.Durati
 
 // underWay gives where the containers of a start run. False: nothing is known
 // of it, or, in the mode Shadow, it is over already and keeps its slot.
-func (s *Starts) underWay(uid string) (place usage.Place, under bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if _, recorded := s.book.Get(uid); !recorded {
+func (l *Ledger) underWay(uid string) (place usage.Place, under bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if _, recorded := l.book.Get(uid); !recorded {
 		return usage.Place{}, false
 	}
-	if sh := s.shadows[uid]; sh != nil && !sh.over.IsZero() {
+	if sh := l.shadows[uid]; sh != nil && !sh.over.IsZero() {
 		return usage.Place{}, false
 	}
-	return s.book.Place(uid), true
+	return l.book.Place(uid), true
 }

@@ -154,7 +154,7 @@ func TestAWatchThatToldNothingOfARunningContainerIsMute(t *testing.T) {
 	s := aStarts(func(o *Options) { o.Pods = watch })
 	for uid, source := range map[string]string{"static": "file", "web": "api"} {
 		sandbox := &api.PodSandbox{Id: uid, Uid: uid, Name: uid, Annotations: map[string]string{"kubernetes.io/config.source": source}}
-		s.book.Start(began, sandbox, &api.Container{Id: uid, Name: "app"}, startpolicy.Needs{})
+		s.Ledger.book.Start(began, sandbox, &api.Container{Id: uid, Name: "app"}, startpolicy.Needs{})
 	}
 	lists := func(after time.Duration) int {
 		s.loop.findMute(began.Add(after))
@@ -178,10 +178,10 @@ func TestAShadowHoldsItsSlotAsLongAsTheStartTook(t *testing.T) {
 	s.runs(now, "pod", 0)
 	pod := s.starts(now, "pod")
 	s.GoOn(now, pod, throttle.Concurrency)
-	took, ok := s.noteOver(pod, now.Add(30*time.Second))
+	took, ok := s.Ledger.noteOver(pod, now.Add(30*time.Second))
 	require.True(t, ok)
 	assert.Equal(t, 30*time.Second, took)
-	took, _ = s.noteOver(pod, now.Add(time.Hour))
+	took, _ = s.Ledger.noteOver(pod, now.Add(time.Hour))
 	assert.Equal(t, 30*time.Second, took, "it was over once")
 
 	holder.End(now.Add(time.Minute), throttle.Ready)

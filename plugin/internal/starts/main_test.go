@@ -56,19 +56,19 @@ func (s *Starts) configured(t *testing.T, spec string, settings throttle.Setting
 
 // runs has a container run in a sandbox of its own, each called as the pod.
 func (s *Starts) runs(now time.Time, uid string, pid int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.Ledger.mu.Lock()
+	defer s.Ledger.mu.Unlock()
 	sandbox := &api.PodSandbox{Id: uid, Uid: uid, Namespace: "default", Name: uid}
-	s.book.See(sandbox, startpolicy.Needs{})
-	s.book.Enter(uid, uid)
-	s.book.Start(now, sandbox, &api.Container{Id: uid, Name: "app", PodSandboxId: uid, Pid: uint32(pid)}, startpolicy.Needs{})
+	s.Ledger.book.See(sandbox, startpolicy.Needs{})
+	s.Ledger.book.Enter(uid, uid)
+	s.Ledger.book.Start(now, sandbox, &api.Container{Id: uid, Name: "app", PodSandboxId: uid, Pid: uint32(pid)}, startpolicy.Needs{})
 }
 
 // exits has that container end.
 func (s *Starts) exits(now time.Time, uid string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.book.StopContainer(now, uid, &api.Container{Id: uid})
+	s.Ledger.mu.Lock()
+	defer s.Ledger.mu.Unlock()
+	s.Ledger.book.StopContainer(now, uid, &api.Container{Id: uid})
 }
 
 // starts has a pod start now, in its turn.

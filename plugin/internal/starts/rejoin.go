@@ -6,13 +6,16 @@ import (
 	"time"
 
 	"github.com/containerd/nri/pkg/api"
+
+	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
 
-// rejoin is the hooks that outlived an earlier daemon. They come back in any order: until
+// Rejoin is the hooks that outlived an earlier daemon. They come back in any order: until
 // all are back the limiter is frozen, else the first would take a free slot of another
-// that has waited for longer and comes a moment later. Made by newRejoin; safe for
+// that has waited for longer and comes a moment later. Safe for
 // concurrent use.
-type rejoin struct {
+type Rejoin struct {
+	limiter *throttle.Limiter
 	// within is how long the open gate waits for such hooks: they ask again within a quarter of
 	// a second, on a busy node later.
 	within time.Duration
@@ -23,12 +26,12 @@ type rejoin struct {
 	back    chan struct{}       // closed when none is missing
 }
 
-func newRejoin(within time.Duration) *rejoin {
-	return &rejoin{within: within, back: make(chan struct{})}
+func newRejoin(l *throttle.Limiter, within time.Duration) *Rejoin {
+	return &Rejoin{limiter: l, within: within, back: make(chan struct{})}
 }
 
 // expect takes over, the first time that the runtime tells what it has, whose hooks may wait.
-func (r *rejoin) expect(ctrs []*api.Container) {
+func (r *Rejoin) expect(ctrs []*api.Container) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.listed {
@@ -45,9 +48,9 @@ func (r *rejoin) expect(ctrs []*api.Container) {
 	}
 }
 
-// came takes note that the hook of a container is back, or will not come: the container
+// Back takes note that the hook of a container is back, or will not come: the container
 // started, or is gone.
-func (r *rejoin) came(containerID string) {
+func (r *Rejoin) Back(containerID string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if _, is := r.missing[containerID]; !is {
@@ -59,29 +62,26 @@ func (r *rejoin) came(containerID string) {
 	}
 }
 
-// HookIsBack takes note that the hook of a container has asked again, or never will.
-func (s *Starts) HookIsBack(containerID string) { s.hooks.came(containerID) }
-
 // Freeze has nobody admitted while hooks that outlived an earlier daemon are missing. To be called
 // once the runtime has told what it has, before any hook is answered. False: none is missing.
-func (s *Starts) Freeze() bool {
+func (r *Rejoin) Freeze() bool {
 	select {
-	case <-s.hooks.back:
+	case <-r.back:
 		return false
 	default:
-		s.Limiter.Freeze()
+		r.limiter.Freeze()
 		return true
 	}
 }
 
 // Thaw ends what Freeze began once all hooks are back, after Timing.Rejoin, or with ctx. It blocks
 // until then.
-func (s *Starts) Thaw(ctx context.Context) error {
-	defer func() { s.Limiter.Thaw(time.Now()) }()
-	timer := time.NewTimer(s.hooks.within)
+func (r *Rejoin) Thaw(ctx context.Context) error {
+	defer func() { r.limiter.Thaw(time.Now()) }()
+	timer := time.NewTimer(r.within)
 	defer timer.Stop()
 	select {
-	case <-s.hooks.back:
+	case <-r.back:
 	case <-timer.C:
 	case <-ctx.Done():
 	}

@@ -21,9 +21,9 @@ func frozen(t *testing.T, ctrs ...*api.Container) (p *Starts, first, second *thr
 	p = aStarts()
 	p.Limiter.Configure(time.Now(), throttle.Settings{MaxConcurrent: 1})
 	first, second = p.Limiter.Join(time.Now(), throttle.Request{UID: "a"}), p.Limiter.Join(time.Now(), throttle.Request{UID: "b"})
-	p.hooks.expect(ctrs)
-	assert.True(t, p.Freeze())
-	go func() { assert.NoError(t, p.Thaw(t.Context())) }()
+	p.Hooks.expect(ctrs)
+	assert.True(t, p.Hooks.Freeze())
+	go func() { assert.NoError(t, p.Hooks.Thaw(t.Context())) }()
 	return p, first, second
 }
 
@@ -32,18 +32,18 @@ func TestNobodyIsAdmittedUntilAllHooksAreBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, first, second := frozen(t, created("a"), created("b"), created("gone"), &api.Container{Id: "runs", State: api.ContainerState_CONTAINER_RUNNING})
 		second.Wait(time.Now())
-		p.HookIsBack("b")
-		p.HookIsBack("gone")
+		p.Hooks.Back("b")
+		p.Hooks.Back("gone")
 		synctest.Wait()
 		assert.Equal(t, throttle.Waiting, state(second))
 		first.Wait(time.Now())
-		p.HookIsBack("a")
-		p.HookIsBack("a")
+		p.Hooks.Back("a")
+		p.Hooks.Back("a")
 		synctest.Wait()
 		assert.Equal(t, throttle.Starting, state(first), "it is before the other")
 		assert.Equal(t, throttle.Waiting, state(second))
-		p.hooks.expect([]*api.Container{created("z")}) // the runtime was restarted: those who wait are here
-		assert.Empty(t, p.hooks.missing)
+		p.Hooks.expect([]*api.Container{created("z")}) // the runtime was restarted: those who wait are here
+		assert.Empty(t, p.Hooks.missing)
 	})
 }
 
@@ -63,7 +63,7 @@ func TestNobodyWaitsForLongForHooksThatDoNotComeBack(t *testing.T) {
 
 func TestWithoutContainersThatWaitNobodyIsWaitedFor(t *testing.T) {
 	t.Parallel()
-	r := newRejoin(time.Second)
+	r := newRejoin(nil, time.Second)
 	assert.False(t, closed(r.back), "the runtime has not told yet")
 	r.expect(nil)
 	assert.True(t, closed(r.back))

@@ -15,24 +15,28 @@ import (
 // near its turn. One that may not is let in all the same, where nobody is held or it is not to be
 // refused here. pod is what the pod watch knows of it, if anything.
 func (s *Starts) Sandbox(now time.Time, sandbox *api.PodSandbox, pod podwatch.Pod, known, refusable bool) (pods.Pod, throttle.Decision) {
-	needs := s.Policies.Needs()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	p := s.book.See(sandbox, needs)
-	if pods.Exemption(s.config.Load().Spec.Exemptions, p, pod, known) == "" {
-		d := s.Reserve(now, s.join(now, p, pod, throttle.Request{}))
-		if !d.Admitted && s.Holds() && refusable {
-			s.book.Refuse(now, p.UID, sandbox.GetId())
+	return s.Ledger.sandbox(now, sandbox, pod, known, refusable && s.Valve.Holds(), func(t *throttle.Ticket) throttle.Decision { return s.Reserve(now, t) })
+}
+
+// sandbox is Starts.Sandbox; reserve asks the limiter for a reservation.
+func (l *Ledger) sandbox(now time.Time, sandbox *api.PodSandbox, pod podwatch.Pod, known, refusable bool, reserve func(*throttle.Ticket) throttle.Decision) (pods.Pod, throttle.Decision) {
+	needs := l.policies.Needs()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	p := l.book.See(sandbox, needs)
+	if pods.Exemption(l.config.Load().Spec.Exemptions, p, pod, known) == "" {
+		if d := reserve(l.join(now, p, pod, throttle.Request{})); !d.Admitted && refusable {
+			l.book.Refuse(now, p.UID, sandbox.GetId())
 			return p, d
 		}
 	}
-	s.book.Enter(p.UID, sandbox.GetId())
+	l.book.Enter(p.UID, sandbox.GetId())
 	return p, throttle.Decision{Admitted: true}
 }
 
 // Reserve asks whether a pod may come up to wait near its turn.
 func (s *Starts) Reserve(now time.Time, t *throttle.Ticket) throttle.Decision {
-	if s.ShutsOut() {
+	if s.Valve.ShutsOut() {
 		return Barred(gate.NodeShutdown)
 	}
 	return t.Reserve(now, s.Waitable)
@@ -46,13 +50,13 @@ func (s *Starts) Exemption(sandbox *api.PodSandbox) string {
 }
 
 // join gives the ticket of a pod that starts, in its groups; request says what is particular to
-// this start. s.mu must be held.
-func (s *Starts) join(now time.Time, p pods.Pod, pod podwatch.Pod, request throttle.Request) *throttle.Ticket {
+// this start. s.Ledger.mu must be held.
+func (l *Ledger) join(now time.Time, p pods.Pod, pod podwatch.Pod, request throttle.Request) *throttle.Ticket {
 	request.UID, request.Name, request.Flow = p.UID, p.Title(), p.Namespace
 	request.Priority, request.MaxWait = pod.Priority, pod.ActiveDeadline/10
-	return s.Policies.Join(now, subject(p, pod), func(groups []throttle.Membership) *throttle.Ticket {
+	return l.policies.Join(now, subject(p, pod), func(groups []throttle.Membership) *throttle.Ticket {
 		request.Groups = groups
-		return s.Limiter.Join(now, request)
+		return l.limiter.Join(now, request)
 	})
 }
 
@@ -61,7 +65,7 @@ func (s *Starts) join(now time.Time, p pods.Pod, pod podwatch.Pod, request throt
 // was starting in it is not any more.
 func (s *Starts) SandboxStopped(sandbox *api.PodSandbox) {
 	now, uid := time.Now(), pods.Key(sandbox)
-	if s.stopSandbox(now, uid, sandbox.GetId()) {
+	if s.Ledger.stopSandbox(now, uid, sandbox.GetId()) {
 		s.sandboxGone(now, uid)
 	}
 }
@@ -69,12 +73,12 @@ func (s *Starts) SandboxStopped(sandbox *api.PodSandbox) {
 // stopSandbox tells whether the sandbox was its pod's present one. Nothing runs in it any more,
 // though the runtime has yet to tell of the exits, and the pod counts for no policy until it
 // starts anew.
-func (s *Starts) stopSandbox(now time.Time, uid, sandbox string) (present bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	present = s.book.StopSandbox(uid, sandbox)
+func (l *Ledger) stopSandbox(now time.Time, uid, sandbox string) (present bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	present = l.book.StopSandbox(uid, sandbox)
 	if present {
-		s.Policies.Finished(now, uid)
+		l.policies.Finished(now, uid)
 	}
 	return present
 }
@@ -98,7 +102,7 @@ func (s *Starts) SandboxRemoved(sandbox *api.PodSandbox) {
 	s.SandboxStopped(sandbox)
 	uid := pods.Key(sandbox)
 	s.change(uid, func(now time.Time) {
-		if s.book.RemoveSandbox(uid, sandbox.GetId()) && s.Pods == nil {
+		if s.Ledger.book.RemoveSandbox(uid, sandbox.GetId()) && s.Pods == nil {
 			// No API server will say that the pod was deleted. An older sandbox that
 			// is cleared away says nothing of it.
 			if t := s.Limiter.Lookup(uid); t != nil {
@@ -109,59 +113,56 @@ func (s *Starts) SandboxRemoved(sandbox *api.PodSandbox) {
 }
 
 // change makes a change in the book after which nothing may be left of a pod, and forgets it then.
-// s.mu is held during the change.
+// s.Ledger.mu is held during the change.
 func (s *Starts) change(uid string, change func(now time.Time)) {
 	_, known := s.known(uid)
-	if s.changeLocked(uid, known, change) && s.Forgotten != nil {
+	if s.Ledger.changeLocked(uid, known, change) && s.Forgotten != nil {
 		s.Forgotten(uid)
 	}
 }
 
-func (s *Starts) changeLocked(uid string, known bool, change func(now time.Time)) (forgotten bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock() // also when it panics: the next pod needs the lock
+func (l *Ledger) changeLocked(uid string, known bool, change func(now time.Time)) (forgotten bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock() // also when it panics: the next pod needs the lock
 	now := time.Now()
 	change(now)
-	return s.forget(now, uid, known)
+	return l.forget(now, uid, known)
 }
 
 // forget drops a pod to which nothing refers any more: no sandbox, no
 // container, and no ticket under way. s.mu must be held.
-func (s *Starts) forget(now time.Time, uid string, known bool) (forgotten bool) {
-	if _, has := s.book.Get(uid); !has || !s.book.Empty(uid) {
+func (l *Ledger) forget(now time.Time, uid string, known bool) (forgotten bool) {
+	if _, has := l.book.Get(uid); !has || !l.book.Empty(uid) {
 		return false
 	}
-	if t := s.Limiter.Lookup(uid); t != nil {
+	if t := l.limiter.Lookup(uid); t != nil {
 		if state, _ := t.Status(); state == throttle.Waiting || state == throttle.Starting {
 			return false
 		}
 	}
-	s.drop(uid)
+	l.drop(uid)
 	if !known {
-		s.Policies.Forget(now, uid)
+		l.policies.Forget(now, uid)
 	}
 	return true
 }
 
 // drop drops all that is kept of a pod. s.mu must be held.
-func (s *Starts) drop(uid string) {
-	s.book.Drop(uid)
-	delete(s.shadows, uid)
-	delete(s.said, uid)
+func (l *Ledger) drop(uid string) {
+	l.book.Drop(uid)
+	delete(l.shadows, uid)
+	delete(l.said, uid)
 }
 
 // forgetDeleted ends the start of a pod that the API server no longer has, and drops what the
 // runtime told of it: kubelet has taken down all of it. The runtime does not say so of
 // sandboxes that are older than itself.
-func (s *Starts) forgetDeleted(now time.Time, uid string) {
-	s.mu.Lock()
-	if t := s.Limiter.Lookup(uid); t != nil {
+func (l *Ledger) forgetDeleted(now time.Time, uid string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if t := l.limiter.Lookup(uid); t != nil {
 		t.End(now, throttle.Deleted)
 	}
-	s.drop(uid)
-	s.Policies.Forget(now, uid) // after the book: without that, nobody counts the pod again
-	s.mu.Unlock()
-	if s.Forgotten != nil {
-		s.Forgotten(uid)
-	}
+	l.drop(uid)
+	l.policies.Forget(now, uid) // after the book: without that, nobody counts the pod again
 }

@@ -29,7 +29,7 @@ func (s shadows) of(t *throttle.Ticket) *shadow {
 
 // GoOn lets a start go on though its ticket waits, in the mode Shadow.
 func (s *Starts) GoOn(now time.Time, t *throttle.Ticket, why throttle.Reason) {
-	if !s.beginShadow(now, t, why) {
+	if !s.Ledger.beginShadow(now, t, why) {
 		return
 	}
 	t.Wait(now) // so that it is admitted when its turn comes
@@ -37,21 +37,21 @@ func (s *Starts) GoOn(now time.Time, t *throttle.Ticket, why throttle.Reason) {
 }
 
 // beginShadow takes note that a start goes on; false: that is known already.
-func (s *Starts) beginShadow(now time.Time, t *throttle.Ticket, why throttle.Reason) (begins bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if _, recorded := s.book.Get(t.UID()); !recorded || s.shadows.of(t) != nil {
+func (l *Ledger) beginShadow(now time.Time, t *throttle.Ticket, why throttle.Reason) (begins bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if _, recorded := l.book.Get(t.UID()); !recorded || l.shadows.of(t) != nil {
 		return false
 	}
-	s.shadows[t.UID()] = &shadow{ticket: t, reason: why, began: now}
+	l.shadows[t.UID()] = &shadow{ticket: t, reason: why, began: now}
 	return true
 }
 
 // Shadowed gives what a start would have waited for that went on at once; false: it did not go on.
-func (s *Starts) Shadowed(t *throttle.Ticket) (reason throttle.Reason, ok bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if sh := s.shadows.of(t); sh != nil {
+func (l *Ledger) Shadowed(t *throttle.Ticket) (reason throttle.Reason, ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if sh := l.shadows.of(t); sh != nil {
 		return sh.reason, true
 	}
 	return "", false
@@ -59,10 +59,10 @@ func (s *Starts) Shadowed(t *throttle.Ticket) (reason throttle.Reason, ok bool) 
 
 // noteOver takes note of when a start that went on at once was really over, and gives how long it
 // took.
-func (s *Starts) noteOver(t *throttle.Ticket, at time.Time) (took time.Duration, ok bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	sh := s.shadows.of(t)
+func (l *Ledger) noteOver(t *throttle.Ticket, at time.Time) (took time.Duration, ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	sh := l.shadows.of(t)
 	if sh == nil {
 		return 0, false
 	}
@@ -74,15 +74,15 @@ func (s *Starts) noteOver(t *throttle.Ticket, at time.Time) (took time.Duration,
 
 // endShadows forgets of every start that it went on at once, and gives the pods whose
 // tickets still wait.
-func (s *Starts) endShadows() (waiting []string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for uid, sh := range s.shadows {
+func (l *Ledger) endShadows() (waiting []string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for uid, sh := range l.shadows {
 		if state, _ := sh.ticket.Status(); state == throttle.Waiting {
 			waiting = append(waiting, uid)
 		}
 		sh.ticket.StopWaiting(time.Now())
 	}
-	clear(s.shadows)
+	clear(l.shadows)
 	return waiting
 }

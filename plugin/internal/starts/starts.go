@@ -2,7 +2,6 @@ package starts
 
 import (
 	"context"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -11,7 +10,6 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/crd"
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/observe"
-	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/pods"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/turns"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/usage"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
@@ -71,40 +69,35 @@ func DefaultTiming() Timing {
 }
 
 // Starts decides which start goes on, and knows when each is over. Make it with New. Its methods
-// are safe for concurrent use and do not block, but for Run, Thaw and Alive.
+// are safe for concurrent use and do not block, but for Run, Alive and Hooks.Thaw.
 type Starts struct {
 	Options
-	Valve Valve // ends waits that are no use any more
-	ends  *ends
-	loop  *loop
-	hooks *rejoin
+	Ledger *Ledger // the book of pods and the limiter, under one lock
+	Valve  *Valve  // ends waits that are no use any more
+	Hooks  *Rejoin // those that outlived an earlier daemon
+	ends   *ends
+	loop   *loop
 
 	config   atomic.Pointer[crd.Effective]
 	settings atomic.Pointer[throttle.Settings] // that follow from config
 	off      atomic.Bool                       // the mode is Off
-
-	mu      sync.Mutex
-	book    *pods.Book
-	shadows shadows              // starts that went on at once in the mode Shadow
-	said    map[string]time.Time // of which pods it was said that they wait, by UID, and since when they did
 }
 
 // New gives a Starts with no limit in force.
 func New(o Options) *Starts {
-	s := &Starts{
-		Options: o, hooks: newRejoin(o.Timing.Rejoin), book: pods.NewBook(), shadows: shadows{}, said: map[string]time.Time{},
-	}
-	s.Valve.init()
-	s.ends = &ends{s: s, quiet: usage.NewQuiet(o.Roots, o.Timing.Quiet)}
-	s.loop = newLoop(s)
+	s := &Starts{Options: o, Hooks: newRejoin(o.Limiter, o.Timing.Rejoin)}
 	s.config.Store(&crd.Effective{Origin: crd.OriginNone})
 	s.settings.Store(&throttle.Settings{})
+	s.Ledger = newLedger(o.Limiter, o.Policies, &s.config)
+	s.Valve = newValve(o, &s.config)
+	s.ends = &ends{s: s, quiet: usage.NewQuiet(o.Roots, o.Timing.Quiet)}
+	s.loop = newLoop(s)
 	return s
 }
 
 // Configure puts a configuration in force, and the settings that follow from it.
 func (s *Starts) Configure(now time.Time, e crd.Effective, settings throttle.Settings) {
-	before := s.Mode()
+	before := s.Valve.Mode()
 	waiting := len(s.Limiter.Snapshot(now).Waiting)
 	s.settings.Store(&settings)
 	off := e.Spec.GetMode() == v1alpha1.ModeOff
@@ -119,13 +112,7 @@ func (s *Starts) Configure(now time.Time, e crd.Effective, settings throttle.Set
 // Config gives the configuration in force.
 func (s *Starts) Config() crd.Effective { return *s.config.Load() }
 
-// Mode is what is done with a start that a limit holds.
-func (s *Starts) Mode() v1alpha1.Mode { return s.config.Load().Spec.GetMode() }
-
-// Holds tells whether anybody is made to wait at all.
-func (s *Starts) Holds() bool { return s.Mode() == v1alpha1.ModeEnforce }
-
-// known gives what the pod watch knows of a pod; nothing where there is none. s.mu must not be held.
+// known gives what the pod watch knows of a pod; nothing where there is none. The lock of the book must not be held.
 func (s *Starts) known(uid string) (podwatch.Pod, bool) {
 	if s.Pods == nil {
 		return podwatch.Pod{}, false
@@ -138,28 +125,13 @@ func (s *Starts) PodChanged(pod podwatch.Pod, deleted bool) {
 	now := time.Now()
 	s.regroup(now, pod, deleted)
 	if deleted && !pod.Static { // of a static pod, only the mirror was deleted
-		s.forgetDeleted(now, pod.UID)
+		s.Ledger.forgetDeleted(now, pod.UID)
+		if s.Forgotten != nil {
+			s.Forgotten(pod.UID)
+		}
 		return
 	}
 	s.ends.podChanged(now, pod)
-}
-
-// Read calls f with the book, which f must neither change nor keep. s.mu is held meanwhile: f calls
-// nobody else.
-func (s *Starts) Read(f func(b *pods.Book)) {
-	s.mu.Lock()
-	defer s.mu.Unlock() // also when f panics
-	f(s.book)
-}
-
-// FirstWait tells whether nobody was told yet of the pod's wait that began at a time, and takes
-// note that somebody is.
-func (s *Starts) FirstWait(uid string, since time.Time) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	first := !s.said[uid].Equal(since)
-	s.said[uid] = since
-	return first
 }
 
 // Run advances the limiter, and ends starts that are over, until ctx ends. It may be called again

@@ -15,7 +15,7 @@ import (
 // reality is; those that have started are found out by the next review.
 func (s *Starts) Synchronize(sandboxes []*api.PodSandbox, ctrs []*api.Container) {
 	now := time.Now()
-	lost, running, all := s.rebuild(now, sandboxes, ctrs)
+	lost, running, all := s.Ledger.rebuild(now, sandboxes, ctrs)
 	for _, uid := range lost {
 		s.Policies.Finished(now, uid)
 		s.sandboxGone(now, uid)
@@ -23,37 +23,38 @@ func (s *Starts) Synchronize(sandboxes []*api.PodSandbox, ctrs []*api.Container)
 	for uid, c := range running {
 		if now.Sub(c.Since) < s.config.Load().Spec.GetStartTimeout() {
 			pod, _ := s.known(uid)
-			s.adopt(now, uid, pod)
+			s.Ledger.adopt(now, uid, pod)
 		}
 	}
+	s.Wake()
 	for _, uid := range all {
 		pod, _ := s.known(uid)
-		s.countRunning(now, uid, pod)
+		s.Ledger.countRunning(now, uid, pod)
 	}
-	s.hooks.expect(ctrs)
+	s.Hooks.expect(ctrs)
 }
 
-func (s *Starts) rebuild(now time.Time, sandboxes []*api.PodSandbox, ctrs []*api.Container) (lost []string, running map[string]pods.Running, all []string) {
-	needs := s.Policies.Needs()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	lost, running = s.book.Rebuild(now, sandboxes, ctrs, needs)
-	return lost, running, s.book.UIDs()
+func (l *Ledger) rebuild(now time.Time, sandboxes []*api.PodSandbox, ctrs []*api.Container) (lost []string, running map[string]pods.Running, all []string) {
+	needs := l.policies.Needs()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	lost, running = l.book.Rebuild(now, sandboxes, ctrs, needs)
+	return lost, running, l.book.UIDs()
 }
 
 // adopt counts a start that is under way without having been admitted; pod is what the watch
 // knows. The next review finds out whether it is over. What ends the start, the end of its
 // container or of its pod, takes s.mu as well: it comes before, and nothing is counted, or
 // it ends what was counted.
-func (s *Starts) adopt(now time.Time, uid string, pod podwatch.Pod) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	p, _ := s.book.Get(uid)
-	c, runs := s.book.Youngest(uid)
+func (l *Ledger) adopt(now time.Time, uid string, pod podwatch.Pod) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	p, _ := l.book.Get(uid)
+	c, runs := l.book.Youngest(uid)
 	if !runs {
 		return
 	}
-	if v, ok := s.Limiter.View(now, uid); ok {
+	if v, ok := l.limiter.View(now, uid); ok {
 		switch v.State {
 		case throttle.Starting, throttle.Started:
 			return
@@ -64,9 +65,8 @@ func (s *Starts) adopt(now time.Time, uid string, pod podwatch.Pod) {
 		}
 	}
 	request := throttle.Request{UID: uid, Name: p.Title(), Flow: p.Namespace, Arrived: c.Made}
-	s.Policies.Join(now, subject(p, pod), func(groups []throttle.Membership) *throttle.Ticket {
+	l.policies.Join(now, subject(p, pod), func(groups []throttle.Membership) *throttle.Ticket {
 		request.Groups = groups
-		return s.Limiter.Adopt(now, request, c.Since)
+		return l.limiter.Adopt(now, request, c.Since)
 	})
-	s.Wake()
 }

@@ -2,10 +2,12 @@ package starts
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/sirupsen/logrus"
 
+	"github.com/pod-pacemaker/pod-pacemaker/crd"
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/observe"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
@@ -15,8 +17,14 @@ import (
 // off: where the API server cannot say so, pods do not wait for ever.
 const longestShutdown = 10 * time.Minute
 
-// Valve says why waits are of no use. It is part of a Starts, and safe for concurrent use.
+// Valve says whether anybody is held at all, and why waits are of no use. It is part of a Starts,
+// and safe for concurrent use.
 type Valve struct {
+	limiter  *throttle.Limiter
+	observer *observe.Observer
+	log      logrus.FieldLogger
+	config   *atomic.Pointer[crd.Effective]
+
 	mu      sync.Mutex
 	state   ValveState
 	changed chan struct{} // closed with the next change of state
@@ -30,7 +38,15 @@ type ValveState struct {
 	Pressure bool // the node is short of memory, disk or process IDs: who waits in the gate has to leave
 }
 
-func (v *Valve) init() { v.changed = make(chan struct{}) }
+func newValve(o Options, config *atomic.Pointer[crd.Effective]) *Valve {
+	return &Valve{limiter: o.Limiter, observer: o.Observer, log: o.Log, config: config, changed: make(chan struct{})}
+}
+
+// Mode is what is done with a start that a limit holds.
+func (v *Valve) Mode() v1alpha1.Mode { return v.config.Load().Spec.GetMode() }
+
+// Holds tells whether anybody is made to wait at all.
+func (v *Valve) Holds() bool { return v.Mode() == v1alpha1.ModeEnforce }
 
 // Now gives the state, and a channel that is closed when it is no longer this one.
 func (v *Valve) Now() (ValveState, <-chan struct{}) {
@@ -68,36 +84,36 @@ func (v *Valve) expect(begins bool, f func()) {
 // ShutsDown follows what kubelet says of a shutdown of the node. kubelet ends a pod only when
 // the start that it waits for is over, and tells nobody before that it wants to: hooks
 // that wait would hold the machine up.
-func (s *Starts) ShutsDown(begins bool) {
-	defer s.Observer.Caught("shutsDown")
-	if !s.Valve.set(func(v *ValveState) { v.Shutdown = begins }) {
+func (v *Valve) ShutsDown(begins bool) {
+	defer v.observer.Caught("shutsDown")
+	if !v.set(func(s *ValveState) { s.Shutdown = begins }) {
 		return
 	}
-	s.Valve.expect(begins, func() { s.ShutsDown(false) })
+	v.expect(begins, func() { v.ShutsDown(false) })
 	if begins {
-		s.Log.WithField("waiting", len(s.Limiter.Snapshot(time.Now()).Waiting)).
+		v.log.WithField("waiting", len(v.limiter.Snapshot(time.Now()).Waiting)).
 			Warn("the node is being shut down: nobody waits in the gate any more, and pods that would have to wait are refused")
 	} else {
-		s.Log.Info("the node is not shut down after all: pods wait as ever")
+		v.log.Info("the node is not shut down after all: pods wait as ever")
 	}
 }
 
 // Pressed follows whether kubelet reports that the node is short of something. A pod that waits in
 // the gate kubelet cannot evict before that wait is over.
-func (s *Starts) Pressed(short bool) {
-	defer s.Observer.Caught("pressed")
-	s.Valve.set(func(v *ValveState) { v.Pressure = short })
+func (v *Valve) Pressed(short bool) {
+	defer v.observer.Caught("pressed")
+	v.set(func(s *ValveState) { s.Pressure = short })
 	if short {
-		s.Log.Warn("the node is short of memory, disk or process IDs: no pod waits in the gate any more, so that kubelet can evict it; pods are refused until this is over")
+		v.log.Warn("the node is short of memory, disk or process IDs: no pod waits in the gate any more, so that kubelet can evict it; pods are refused until this is over")
 	} else {
-		s.Log.Info("the node is no longer short of memory, disk or process IDs: pods may wait in the gate again")
+		v.log.Info("the node is no longer short of memory, disk or process IDs: pods may wait in the gate again")
 	}
 }
 
 // ShutsOut tells whether nobody may start who would have to wait.
-func (s *Starts) ShutsOut() bool {
-	state, _ := s.Valve.Now()
-	return state.Shutdown && s.Holds()
+func (v *Valve) ShutsOut() bool {
+	state, _ := v.Now()
+	return state.Shutdown && v.Holds()
 }
 
 // Barred is the decision on a start for which no limit could become free.
@@ -106,8 +122,8 @@ func Barred(reason throttle.Reason) throttle.Decision {
 }
 
 // WhyUnheld is the reason to let a start go on where nobody is held.
-func (s *Starts) WhyUnheld() throttle.Reason {
-	if s.Mode() == v1alpha1.ModeOff {
+func (v *Valve) WhyUnheld() throttle.Reason {
+	if v.Mode() == v1alpha1.ModeOff {
 		return observe.Off
 	}
 	return observe.Shadow
@@ -124,16 +140,17 @@ var modeNews = map[v1alpha1.Mode]string{
 // at the gate go on where nobody is held any more, and starts that went on at once count
 // among those under way where pods are held again.
 func (s *Starts) changeMode(now time.Time, before v1alpha1.Mode, waiting int) {
-	mode := s.Mode()
+	mode := s.Valve.Mode()
 	if mode == before {
 		return
 	}
 	s.Log.WithFields(logrus.Fields{"mode": mode, "before": before, "waiting": waiting}).Warn(modeNews[mode])
 	if mode != v1alpha1.ModeShadow {
-		for _, uid := range s.endShadows() {
+		for _, uid := range s.Ledger.endShadows() {
 			pod, _ := s.known(uid)
-			s.adopt(now, uid, pod)
+			s.Ledger.adopt(now, uid, pod)
 		}
+		s.Wake()
 	}
-	s.Valve.set(func(v *ValveState) { v.LetGo = !s.Holds() })
+	s.Valve.set(func(v *ValveState) { v.LetGo = !s.Valve.Holds() })
 }

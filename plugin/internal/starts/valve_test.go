@@ -14,17 +14,17 @@ func TestAShutdownIsNotBelievedForEver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := aStarts()
 		isSet := func() bool { state, _ := s.Valve.Now(); return state.Shutdown }
-		s.ShutsDown(true)
+		s.Valve.ShutsDown(true)
 		time.Sleep(time.Minute)
-		s.ShutsDown(false)
+		s.Valve.ShutsDown(false)
 		_, changed := s.Valve.Now()
-		s.ShutsDown(true)
+		s.Valve.ShutsDown(true)
 		<-changed
 		_, changed = s.Valve.Now()
 		time.Sleep(longestShutdown - 1)
 		synctest.Wait()
 		require.True(t, isSet())
-		s.ShutsDown(true) // it is known
+		s.Valve.ShutsDown(true) // it is known
 		select {
 		case <-changed:
 			require.Fail(t, "nothing has changed")

@@ -107,14 +107,14 @@ func (c *Chooser) Container(ctx context.Context, sandbox *api.PodSandbox, ctr *a
 	case a.Begins == starts.AtOnce, a.Exempt != "":
 		a.Ticket.StartExempt(now)
 		return nil, nil
-	case c.Starts.ShutsOut():
+	case c.Starts.Valve.ShutsOut():
 		return nil, c.Refusals.refuse(a.Pod, atContainer, a.ID, starts.Barred(gate.NodeShutdown))
 	}
 	a.Decision = a.Ticket.TryStart(now)
 	switch {
 	case a.Decision.Admitted:
 		return nil, nil
-	case !c.Starts.Holds():
+	case !c.Starts.Valve.Holds():
 		c.Starts.GoOn(now, a.Ticket, a.Decision.Reason)
 		return nil, nil
 	}
@@ -143,7 +143,7 @@ func (c *Chooser) identify(ctx context.Context, sandbox *api.PodSandbox) (pod po
 		return podwatch.Pod{}, false
 	}
 	uid := pods.Key(sandbox)
-	if pod, known = c.Pods.Get(uid); known || !c.Pods.Healthy() || !c.Starts.Holds() || c.Starts.Exemption(sandbox) != "" {
+	if pod, known = c.Pods.Get(uid); known || !c.Pods.Healthy() || !c.Starts.Valve.Holds() || c.Starts.Exemption(sandbox) != "" {
 		return pod, known
 	}
 	c.hold.wait(ctx, func(ctx context.Context) { pod, known = c.Pods.Await(ctx, uid) })

@@ -41,11 +41,11 @@ func (b Backend) Wait(ctx context.Context, h gate.Hello, tell gate.Tell) (gate.V
 	switch {
 	case state.Shutdown:
 		return shutOut(t, gone), nil
-	case state.Pressure && b.starts.Holds():
+	case state.Pressure && b.starts.Valve.Holds():
 		return sentAway(t, gone), nil
 	}
 	t.Wait(time.Now())
-	b.starts.HookIsBack(h.ContainerID)
+	b.starts.Hooks.Back(h.ContainerID)
 	defer func() { t.StopWaiting(time.Now()) }()
 	expiry := time.NewTimer(time.Until(h.Deadline) - expiryMargin)
 	defer expiry.Stop()
@@ -97,7 +97,7 @@ func (b Backend) letGo(t *throttle.Ticket, gone <-chan struct{}) gate.Verdict {
 	now := time.Now()
 	v, _ := b.starts.Limiter.View(now, t.UID())
 	b.starts.GoOn(now, t, v.Reason)
-	return gate.Verdict{Go: true, Reason: b.starts.WhyUnheld()}
+	return gate.Verdict{Go: true, Reason: b.starts.Valve.WhyUnheld()}
 }
 
 // shutOut is the answer to a hook that waits on a node that is being shut down. gone is

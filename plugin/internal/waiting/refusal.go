@@ -52,7 +52,7 @@ type Refusals struct {
 
 func newRefusals(o Options) *Refusals {
 	return &Refusals{
-		at: o.RefuseAt, cost: refusalCost{cores: o.Cores}, limiter: o.Starts.Limiter, first: o.Starts.FirstWait, observer: o.Observer,
+		at: o.RefuseAt, cost: refusalCost{cores: o.Cores}, limiter: o.Starts.Limiter, first: o.Starts.Ledger.FirstWait, observer: o.Observer,
 	}
 }
 

@@ -108,7 +108,7 @@ func TestWhoeverWaitsToSeeAShimHoldsUpNobodyElse(t *testing.T) {
 	others := make(chan struct{})
 	go func() {
 		defer close(others)
-		c.Starts.Read(func(*pods.Book) {})
+		c.Starts.Ledger.Read(func(*pods.Book) {})
 		c.Gate.shims.barred(&api.PodSandbox{Id: "s"})
 	}()
 	select {

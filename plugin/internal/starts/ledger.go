@@ -1,0 +1,48 @@
+package starts
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/pod-pacemaker/pod-pacemaker/crd"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/pods"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/policies"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+)
+
+// Ledger is the book of pods and the limiter under one lock: whatever needs both in one step is a
+// method of it. It has nobody else to call, so under its lock nothing can be logged, asked or
+// waited for. Safe for concurrent use.
+type Ledger struct {
+	limiter  *throttle.Limiter
+	policies *policies.Keeper
+	config   *atomic.Pointer[crd.Effective]
+
+	mu      sync.Mutex
+	book    *pods.Book
+	shadows shadows              // starts that went on at once in the mode Shadow
+	said    map[string]time.Time // of which pods it was said that they wait, by UID, and since when they did
+}
+
+func newLedger(l *throttle.Limiter, k *policies.Keeper, config *atomic.Pointer[crd.Effective]) *Ledger {
+	return &Ledger{limiter: l, policies: k, config: config, book: pods.NewBook(), shadows: shadows{}, said: map[string]time.Time{}}
+}
+
+// Read calls f with the book, which f must neither change nor keep. s.Ledger.mu is held meanwhile: f calls
+// nobody else.
+func (l *Ledger) Read(f func(b *pods.Book)) {
+	l.mu.Lock()
+	defer l.mu.Unlock() // also when f panics
+	f(l.book)
+}
+
+// FirstWait tells whether nobody was told yet of the pod's wait that began at a time, and takes
+// note that somebody is.
+func (l *Ledger) FirstWait(uid string, since time.Time) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	first := !l.said[uid].Equal(since)
+	l.said[uid] = since
+	return first
+}
