@@ -118,7 +118,7 @@ func (p *program) launchedFlags(text string) (*runFlags, error) {
 // setLaunched sets one flag.
 func setLaunched(cmd *cobra.Command, name string, value any) error {
 	if cmd.Flags().Lookup(name) == nil || slices.Contains(notLaunched, name) {
-		return fmt.Errorf("%s: there is no such setting here; those are the flags of `run`, but for %s", name, strings.Join(notLaunched[:4], ", "))
+		return fmt.Errorf("%s: there is no such setting here; those are the flags of `run`, but for %s", name, strings.Join(notLaunched[:3], ", "))
 	}
 	var text string
 	switch v := value.(type) {
