@@ -35,7 +35,7 @@ func TestTheChartsFilesAreThoseOfTheRepository(t *testing.T) {
 			}
 			have, err := os.ReadFile(target)
 			require.NoError(t, err, "`make generate` writes it")
-			require.True(t, string(content) == string(have), "%s: `make generate` writes it anew", target)
+			require.Equal(t, string(content), string(have), "%s: `make generate` writes it anew", target)
 			want = append(want, target)
 		}
 	}
