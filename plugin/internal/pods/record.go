@@ -155,22 +155,43 @@ type Progress struct {
 }
 
 // progress tells how far the start that joined at the given time is. That one of
-// its containers failed counts as far as the report is about that container.
+// its containers failed counts as far as the report is about that container, and a
+// container that the report says to run does so: a runtime that was killed may not
+// tell of its start.
 func (r *record) progress(joined time.Time, report podwatch.Pod) Progress {
 	run := Progress{IDs: map[string]string{}}
 	for _, c := range r.containers {
-		ofStart := !c.made.Before(joined)
-		if !c.running {
-			run.Failed = run.Failed || (ofStart && c.id == report.Containers[c.name].ID)
+		if r.replaced(c) {
 			continue
+		}
+		ofStart := !c.made.Before(joined)
+		reported := report.Containers[c.name]
+		since := c.since
+		if !c.running {
+			if c.exited || !reported.Running || c.id != reported.ID {
+				run.Failed = run.Failed || (ofStart && c.id == reported.ID)
+				continue
+			}
+			since = c.made
 		}
 		run.IDs[c.name] = c.id
 		run.Begun = run.Begun || ofStart
-		if c.since.After(run.Youngest) {
-			run.Youngest = c.since
+		if since.After(run.Youngest) {
+			run.Youngest = since
 		}
 	}
 	return run
+}
+
+// replaced tells whether a later container has the name of this one: a runtime that was
+// killed may list both as running.
+func (r *record) replaced(c *container) bool {
+	for _, other := range r.containers {
+		if c.name != "" && other.name == c.name && other.made.After(c.made) {
+			return true
+		}
+	}
+	return false
 }
 
 // youngest gives the container that began to run last, or nil.

@@ -3,12 +3,14 @@ package pods
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/containerd/nri/pkg/api"
 	"github.com/stretchr/testify/assert"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd/startpolicy"
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
 )
 
 // The runtime tells all labels and annotations of a pod. Kept is what somebody reads.
@@ -45,4 +47,26 @@ func TestTheWeightOfAPodsCgroupTellsItsCPU(t *testing.T) {
 	for weight, milli := range map[uint64]int64{0: 0, 2: 0, 204: 200, 307: 300, 1024: 1000} {
 		assert.Equal(t, milli, milliCPU(shares(weight)), weight)
 	}
+}
+
+// Of a start that a kill of the runtime has torn, the book may have missed that the container began to run, and hold
+// an earlier one of its name for running. What kubelet reports of the latest one counts.
+func TestProgressGoesByTheLatestContainerOfAName(t *testing.T) {
+	t.Parallel()
+	joined := time.Unix(1000, 0)
+	r := newRecord(&api.PodSandbox{Uid: "u"})
+	first := r.create(&api.Container{Id: "first", Name: "app"}, joined.Add(time.Second))
+	report := podwatch.Pod{Containers: map[string]podwatch.Container{"app": {ID: "second", Running: true}}}
+	r.create(&api.Container{Id: "second", Name: "app"}, joined.Add(2*time.Second))
+	r.containers["first"] = first
+	first.running, first.since = true, joined.Add(time.Second)
+
+	run := r.progress(joined, report)
+	assert.Equal(t, Progress{IDs: map[string]string{"app": "second"}, Youngest: joined.Add(2 * time.Second), Begun: true}, run)
+	assert.True(t, report.Describes(run.IDs))
+
+	r.exit(r.containers["second"], joined.Add(3*time.Second))
+	run = r.progress(joined, report)
+	assert.Empty(t, run.IDs, "the runtime told that it ended")
+	assert.True(t, run.Failed)
 }
