@@ -63,25 +63,33 @@ func (r *Rejoin) Back(containerID string) {
 }
 
 // Freeze has nobody admitted while hooks that outlived an earlier daemon are missing. To be called
-// once the runtime has told what it has, before any hook is answered. False: none is missing.
-func (r *Rejoin) Freeze() bool {
+// once the runtime has told what it has, before any hook is answered. False: none is missing, and
+// Timing.Settle is zero.
+func (s *Starts) Freeze() bool {
 	select {
-	case <-r.back:
-		return false
+	case <-s.hooks.back:
+		if s.Timing.Settle == 0 {
+			return false
+		}
 	default:
-		r.limiter.Freeze()
-		return true
 	}
+	s.Limiter.Freeze()
+	return true
 }
 
-// Thaw ends what Freeze began once all hooks are back, after Timing.Rejoin, or with ctx. It blocks
-// until then.
-func (r *Rejoin) Thaw(ctx context.Context) error {
-	defer func() { r.limiter.Thaw(time.Now()) }()
-	timer := time.NewTimer(r.within)
+// Thaw ends what Freeze began once all hooks are back and Timing.Settle is over, after Timing.Rejoin, or
+// with ctx. It blocks until then.
+func (s *Starts) Thaw(ctx context.Context) error {
+	defer func() { s.Limiter.Thaw(time.Now()) }()
+	settled := time.After(s.Timing.Settle)
+	timer := time.NewTimer(max(s.hooks.within, s.Timing.Settle))
 	defer timer.Stop()
 	select {
-	case <-r.back:
+	case <-s.hooks.back:
+		select {
+		case <-settled:
+		case <-ctx.Done():
+		}
 	case <-timer.C:
 	case <-ctx.Done():
 	}
