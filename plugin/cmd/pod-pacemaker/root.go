@@ -49,7 +49,7 @@ func (p *program) rootCommand() *cobra.Command {
 	}
 	root.AddCommand(
 		p.runCommand(), p.statusCommand(), p.whyCommand(), p.aliveCommand(), p.checkCommand(), p.preflightCommand(),
-		p.installGateCommand(), p.cniCommand(), p.versionCommand(),
+		p.installGateCommand(), p.versionCommand(),
 	)
 	return root
 }

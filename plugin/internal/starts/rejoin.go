@@ -63,33 +63,25 @@ func (r *Rejoin) Back(containerID string) {
 }
 
 // Freeze has nobody admitted while hooks that outlived an earlier daemon are missing. To be called
-// once the runtime has told what it has, before any hook is answered. False: none is missing, and
-// Timing.Settle is zero.
-func (s *Starts) Freeze() bool {
+// once the runtime has told what it has, before any hook is answered. False: none is missing.
+func (r *Rejoin) Freeze() bool {
 	select {
-	case <-s.hooks.back:
-		if s.Timing.Settle == 0 {
-			return false
-		}
+	case <-r.back:
+		return false
 	default:
+		r.limiter.Freeze()
+		return true
 	}
-	s.Limiter.Freeze()
-	return true
 }
 
-// Thaw ends what Freeze began once all hooks are back and Timing.Settle is over, after Timing.Rejoin, or
-// with ctx. It blocks until then.
-func (s *Starts) Thaw(ctx context.Context) error {
-	defer func() { s.Limiter.Thaw(time.Now()) }()
-	settled := time.After(s.Timing.Settle)
-	timer := time.NewTimer(max(s.hooks.within, s.Timing.Settle))
+// Thaw ends what Freeze began once all hooks are back, after Timing.Rejoin, or with ctx. It blocks
+// until then.
+func (r *Rejoin) Thaw(ctx context.Context) error {
+	defer func() { r.limiter.Thaw(time.Now()) }()
+	timer := time.NewTimer(r.within)
 	defer timer.Stop()
 	select {
-	case <-s.hooks.back:
-		select {
-		case <-settled:
-		case <-ctx.Done():
-		}
+	case <-r.back:
 	case <-timer.C:
 	case <-ctx.Done():
 	}

@@ -15,45 +15,23 @@ import (
 // near its turn. One that may not is let in all the same, where nobody is held or it is not to be
 // refused here. pod is what the pod watch knows of it, if anything.
 func (s *Starts) Sandbox(now time.Time, sandbox *api.PodSandbox, pod podwatch.Pod, known, refusable bool) (pods.Pod, throttle.Decision) {
-	needs := s.Policies.Needs()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	p := s.book.See(sandbox, needs)
-	if pods.Exemption(s.config.Load().Spec.Exemptions, p, pod, known) == "" {
-		d := s.Reserve(now, s.join(now, p, pod, throttle.Request{}))
-		if !d.Admitted && s.Holds() && refusable && !s.byRoom[p.UID] {
-			s.book.Refuse(now, p.UID, sandbox.GetId())
+	return s.Ledger.sandbox(now, sandbox, pod, known, refusable && s.Valve.Holds(), func(t *throttle.Ticket) throttle.Decision { return s.Reserve(now, t) })
+}
+
+// sandbox is Starts.Sandbox; reserve asks the limiter for a reservation.
+func (l *Ledger) sandbox(now time.Time, sandbox *api.PodSandbox, pod podwatch.Pod, known, refusable bool, reserve func(*throttle.Ticket) throttle.Decision) (pods.Pod, throttle.Decision) {
+	needs := l.policies.Needs()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	p := l.book.See(sandbox, needs)
+	if pods.Exemption(l.config.Load().Spec.Exemptions, p, pod, known) == "" {
+		if d := reserve(l.join(now, p, pod, throttle.Request{})); !d.Admitted && refusable {
+			l.book.Refuse(now, p.UID, sandbox.GetId())
 			return p, d
 		}
 	}
 	l.book.Enter(p.UID, sandbox.GetId())
 	return p, throttle.Decision{Admitted: true}
-}
-
-// Arrive gives the ticket of a pod that waits before its sandbox exists, since a time; nil: it is
-// exempt. pod is what the pod watch knows of it, if anything.
-func (s *Starts) Arrive(now time.Time, who pods.Pod, pod podwatch.Pod, known bool, since time.Time) *throttle.Ticket {
-	needs := s.Policies.Needs()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	p, has := s.book.Get(who.UID)
-	if !has {
-		p = s.book.See(&api.PodSandbox{Uid: who.UID, Namespace: who.Namespace, Name: who.Name}, needs)
-	}
-	if pods.Exemption(s.config.Load().Spec.Exemptions, p, pod, known) != "" {
-		s.forget(now, p.UID, known)
-		return nil
-	}
-	s.byRoom[p.UID] = true
-	return s.join(now, p, pod, throttle.Request{Arrived: since})
-}
-
-// CameByRoom tells whether a pod waited before its sandbox existed, and was let up then: it is not
-// refused for those that were let up after it.
-func (s *Starts) CameByRoom(uid string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.byRoom[uid]
 }
 
 // Reserve asks whether a pod may come up to wait near its turn.
@@ -170,11 +148,10 @@ func (l *Ledger) forget(now time.Time, uid string, known bool) (forgotten bool) 
 }
 
 // drop drops all that is kept of a pod. s.mu must be held.
-func (s *Starts) drop(uid string) {
-	s.book.Drop(uid)
-	delete(s.shadows, uid)
-	delete(s.said, uid)
-	delete(s.byRoom, uid)
+func (l *Ledger) drop(uid string) {
+	l.book.Drop(uid)
+	delete(l.shadows, uid)
+	delete(l.said, uid)
 }
 
 // forgetDeleted ends the start of a pod that the API server no longer has, and drops what the

@@ -39,9 +39,6 @@ type Options struct {
 	// Round is called in each round of the loop: the signals may be wanted, and claims. It must
 	// not block. nil: nobody is called.
 	Round func()
-	// InRoom is called in each round with what the limiter holds, and may mark tickets that have a
-	// process as present; it gives when to call it again though nothing happens. nil: nobody is called.
-	InRoom func(now time.Time, held throttle.Snapshot) (again time.Time)
 	// Forgotten is told of each pod of which nothing is kept any more. nil: nobody is told.
 	Forgotten func(uid string)
 	// Roots are where the host's /proc and cgroups are.
@@ -58,9 +55,6 @@ type Timing struct {
 	RunFor time.Duration
 	// Rejoin bounds the wait for hooks that outlived an earlier daemon.
 	Rejoin time.Duration
-	// Settle is for how long after the gate opens nobody is admitted, so that pods that wait before
-	// their sandbox exists come back; nobody knows which. Zero: there are none.
-	Settle time.Duration
 	// MuteAfter is how long after a container began to run the API server has to have told of it,
 	// MuteEvery the time between two looks whether it did.
 	MuteAfter, MuteEvery time.Duration
@@ -87,22 +81,11 @@ type Starts struct {
 	config   atomic.Pointer[crd.Effective]
 	settings atomic.Pointer[throttle.Settings] // that follow from config
 	off      atomic.Bool                       // the mode is Off
-
-	mu      sync.Mutex
-	book    *pods.Book
-	shadows shadows              // starts that went on at once in the mode Shadow
-	byRoom  map[string]bool      // pods that waited before their sandbox existed, by UID
-	said    map[string]time.Time // of which pods it was said that they wait, by UID, and since when they did
 }
 
 // New gives a Starts with no limit in force.
 func New(o Options) *Starts {
-	s := &Starts{
-		Options: o, hooks: newRejoin(o.Timing.Rejoin), book: pods.NewBook(), shadows: shadows{}, byRoom: map[string]bool{}, said: map[string]time.Time{},
-	}
-	s.Valve.init()
-	s.ends = &ends{s: s, quiet: usage.NewQuiet(o.Roots, o.Timing.Quiet)}
-	s.loop = newLoop(s)
+	s := &Starts{Options: o, Hooks: newRejoin(o.Limiter, o.Timing.Rejoin)}
 	s.config.Store(&crd.Effective{Origin: crd.OriginNone})
 	s.settings.Store(&throttle.Settings{})
 	s.Ledger = newLedger(o.Limiter, o.Policies, &s.config)

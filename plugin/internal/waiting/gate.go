@@ -83,7 +83,7 @@ func (g *Gate) Bars(now time.Time, a *Asking) string {
 // Wait implements Way: the container gets a hook if the pod gets a reservation.
 func (g *Gate) Wait(_ context.Context, now time.Time, a *Asking) (hook *api.Hook, settled bool, err error) {
 	d := a.Decision
-	if room := g.starts.Reserve(now, a.Ticket); !room.Admitted && !g.starts.CameByRoom(a.UID) {
+	if room := g.starts.Reserve(now, a.Ticket); !room.Admitted {
 		a.Decision = room
 		return nil, false, nil
 	}

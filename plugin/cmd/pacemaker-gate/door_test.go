@@ -1,6 +1,7 @@
-package waiter
+package main
 
 import (
+	"fmt"
 	"io"
 	"net"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate/gatetest"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate/wire"
 )
 
@@ -39,7 +41,7 @@ func TestHooksOfADaemonThatHangsLeaveOneByOne(t *testing.T) {
 	for range hooks {
 		running.Go(func() {
 			w := impatient(path, silence, time.Hour)
-			assert.True(t, w.Wait().Starts)
+			assert.Equal(t, exitStart, w.wait())
 			mu.Lock()
 			left = append(left, time.Now())
 			mu.Unlock()
@@ -53,6 +55,34 @@ func TestHooksOfADaemonThatHangsLeaveOneByOne(t *testing.T) {
 	for i := range hooks - 1 {
 		assert.GreaterOrEqual(t, left[i+1].Sub(left[i]), pace, "between the hooks %d and %d", i, i+1)
 	}
+}
+
+// Hooks that were told the same time, by a fault or at the moment in which the daemon
+// stopped, keep apart from each other; the end of each makes room for the next.
+func TestHooksWithTheSameTimeLeaveOneByOne(t *testing.T) {
+	t.Parallel()
+	const hooks, pace = 8, 100 * time.Millisecond
+	b, path := gatetest.NewBackend(), gatetest.Socket(t)
+	stop := gatetest.Serve(t, path, b)
+	var running []*hook
+	for i := range hooks {
+		a := args(path)
+		a.ContainerID = fmt.Sprint(i)
+		running = append(running, startHook(t, a))
+	}
+	began := time.Now()
+	for range hooks {
+		w := b.Next(t)
+		w.Tell(began, 1, pace)
+		w.Fail(assert.AnError) // which sends what was told
+	}
+	stop()
+	for _, h := range running {
+		code, said := h.exit(t)
+		assert.Zero(t, code)
+		assert.Contains(t, said, "no daemon")
+	}
+	assert.GreaterOrEqual(t, time.Since(began), hooks*pace)
 }
 
 func TestADoorThatIsNotThereKeepsNobody(t *testing.T) {
