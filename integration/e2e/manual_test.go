@@ -271,13 +271,13 @@ func (m *manual) whileAHerdStarts(t *testing.T, d *daemon) {
 		assert.Contains(t, out, waiting)
 	}
 	assert.Contains(t, m.runs(t, "kubectl pacemaker why NAMESPACE/POD"), waiting+": waiting ")
-	assert.Contains(t, m.runs(t, "kubectl pacemaker top --pods"), waiting)
 	m.watches(t, inPod)
 	eventually(t, "the node tells", func() bool {
 		return regexp.MustCompile(`jvm-nodes +Enforce +true +[1-9]`).MatchString(kubectl(t, "get", "pacemakernodes"))
 	})
 	m.runs(t, "kubectl get pacemakernodes")
 	assert.Regexp(t, `jvm-nodes +Enforce +true +[1-9]`, m.runs(t, "kubectl pacemaker status"))
+	assert.Contains(t, m.runs(t, "kubectl pacemaker top --pods"), waiting)
 	eventually(t, "an event says why it waits", func() bool {
 		return strings.Contains(kubectl(t, "-n", ns, "describe", "pod", waiting), "WaitingToStart")
 	})
