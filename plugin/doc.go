@@ -35,8 +35,9 @@
 // log line and a metric say so.
 //
 // Locks on the way of a start: that of the book, then the keeper of policies, then the limiter.
-// Under none of them is I/O or a call into another package but the next of these; every other
-// mutex is a leaf. Package starts says more, and tests it.
+// Under the first and the last is no I/O, and no call into another package but the next of these;
+// the keeper, when the policies change, tells the log, the claims and the pod watch of it under
+// its own. Package starts says more, and tests it.
 package plugin
 
 //go:generate go run ./internal/cmd/imports
