@@ -13,12 +13,13 @@ import (
 // say of which adaptation it speaks, so they go to the session that was started last
 // of those that are open, and nowhere when none is. Requests that NRI handles can
 // outlive their session; a closed one's log gets nothing more, because the test that
-// it belongs to may be over.
-var nriLogs = sync.OnceValue(func() *sharedLog {
+// it belongs to may be over. It is set before any test runs: a plugin that looks for its
+// runtime reads NRI's logger, too.
+var nriLogs = func() *sharedLog {
 	s := new(sharedLog)
 	nrilog.Set(nriLogger{s})
 	return s
-})
+}()
 
 type sharedLog struct {
 	mu sync.RWMutex // read-held while a message is written

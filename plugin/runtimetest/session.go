@@ -31,7 +31,7 @@ type session struct {
 }
 
 func startSession(r *Runtime) (*session, error) {
-	s := &session{plugins: newPlugins(r.Socket()), endLog: nriLogs().add(r.log)}
+	s := &session{plugins: newPlugins(r.Socket()), endLog: nriLogs.add(r.log)}
 	if err := s.start(r); err != nil {
 		s.endLog()
 		return nil, err
