@@ -95,7 +95,7 @@ func TestAlertsNameMetricsThatExist(t *testing.T) {
 			require.Contains(t, []string{"info", "warning", "critical"}, rule.Labels["severity"], rule.Alert)
 			require.NotEmpty(t, rule.Annotations["summary"], rule.Alert)
 			require.NotEmpty(t, rule.Annotations["description"], rule.Alert)
-			require.Contains(t, string(manual), "`"+rule.Alert+"`", "deploy/operate.md says what to do")
+			require.Contains(t, string(manual), "\n### "+rule.Alert+"\n", "deploy/operate.md says what to do")
 			require.Contains(t, string(tests), rule.Alert, "the rule has a test")
 		}
 	}
