@@ -220,7 +220,7 @@ func kubeletFinding(o Options) Finding {
 	case float64(o.GateTimeout) >= float64(most)/plugin.KubeletTimeoutShare:
 		return fault(check, fmt.Sprintf("a container may wait %s in the gate, and kubelet gives up before that", o.GateTimeout), "set --gate-timeout to "+most.String()+", or leave that to --kubelet-config")
 	}
-	return ok(check, fmt.Sprintf("%s lets a container wait %s in the gate, and it may wait %s", file, most, o.GateTimeout))
+	return ok(check, fmt.Sprintf("a container may wait %s in the gate, for less than kubelet waits for it by %s", o.GateTimeout, file))
 }
 
 // kubeletConfigIn gives the file that the command line of the kubelet that runs here names; empty: none.

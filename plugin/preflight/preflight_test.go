@@ -86,7 +86,7 @@ func TestAHealthyNodeHasNoFault(t *testing.T) {
 		"daemon":   "none runs",
 		"folders":  dir + "/run can be written",
 		"cni":      "10-net.conflist",
-		"kubelet":  "lets a container wait 1m36s in the gate, and it may wait 1m30s",
+		"kubelet":  "a container may wait 1m30s in the gate, for less than kubelet waits for it by ",
 		"pressure": "the kernel measures it",
 		"http":     "no metrics",
 	} {

@@ -203,7 +203,7 @@ func TestTopSortsByTheLongestWait(t *testing.T) {
 	out, err := c.call("status")
 	require.NoError(t, err)
 	assert.Regexp(t, `(?m)^n2 +every-node +Enforce +true +4 +2 +2 +6\ds +Concurrency$`, out)
-	assert.Contains(t, out, "\n3 nodes, 1 of them not ready; 5 pods wait, 6 start\n")
+	assert.Contains(t, out, "\nnodes: 3, not ready: 1; pods that wait: 5, that start: 6\n")
 
 	out, err = c.call("top")
 	require.NoError(t, err)

@@ -51,7 +51,7 @@ func (a *asker) status(ctx context.Context) error {
 			unready++
 		}
 	}
-	_, err = fmt.Fprintf(a.stdout, "\n%d nodes, %d of them not ready; %d pods wait, %d start\n", len(nodes), unready, waiting, starting)
+	_, err = fmt.Fprintf(a.stdout, "\nnodes: %d, not ready: %d; pods that wait: %d, that start: %d\n", len(nodes), unready, waiting, starting)
 	return err
 }
 
