@@ -20,7 +20,8 @@ const mostLinks = 40
 // the daemon's own user may be able to change it or to put another in its place:
 // the file, all folders that lead to it and all links on the way are theirs, and
 // nobody else can write there. In a folder with the sticky bit others can write, but
-// not replace what is not theirs. And nothing is executed from a file system that is
+// not replace what is not theirs. The root folder is not judged: to a daemon in a container
+// it is the image's, not the host's. And nothing is executed from a file system that is
 // mounted noexec: every container that got the hook would fail.
 func HookFault(path string) string {
 	return walk{owners: [2]uint32{0, uint32(os.Geteuid())}, flags: mountFlags}.fault(path)
@@ -50,8 +51,10 @@ func (w walk) fault(path string) string {
 		case err != nil:
 			return fmt.Sprintf("the hook cannot be used: %v", err)
 		}
-		if fault := w.open(path, at, info, len(rest) > 0); fault != "" {
-			return fault
+		if at != "/" {
+			if fault := w.open(path, at, info, len(rest) > 0); fault != "" {
+				return fault
+			}
 		}
 		switch {
 		case info.Mode()&fs.ModeSymlink != 0:
