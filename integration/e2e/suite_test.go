@@ -7,15 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
-	"runtime"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/pod-pacemaker/pod-pacemaker/integration/build"
 	"github.com/pod-pacemaker/pod-pacemaker/integration/lab"
+	"github.com/pod-pacemaker/pod-pacemaker/integration/suite"
 )
 
 // patience bounds waits for what has to happen; no verdict depends on it.
@@ -25,29 +23,15 @@ const patience = 3 * time.Minute
 var node *lab.Cluster
 
 // figures are what the scenarios measured, printed at the end.
-var figures struct {
-	sync.Mutex
-	lines []string
-}
+var figures suite.Figures
 
 // figure notes a measured figure for the end of the run.
 func figure(t *testing.T, format string, args ...any) {
 	t.Helper()
-	line := fmt.Sprintf("%s: %s", t.Name(), fmt.Sprintf(format, args...))
-	t.Log(line)
-	figures.Lock()
-	defer figures.Unlock()
-	figures.lines = append(figures.lines, line)
+	figures.Note(t, format, args...)
 }
 
-func TestMain(m *testing.M) {
-	code, err := run(m)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "e2e:", err)
-		code = 1
-	}
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { suite.Main("e2e", func() (int, error) { return run(m) }) }
 
 func run(m *testing.M) (code int, err error) {
 	ctx := context.Background()
@@ -76,9 +60,7 @@ func run(m *testing.M) (code int, err error) {
 		return 0, err
 	}
 	code = m.Run()
-	if len(figures.lines) > 0 {
-		fmt.Printf("\nMeasured:\n  %s\n", strings.Join(figures.lines, "\n  "))
-	}
+	fmt.Print(figures.String())
 	return code, nil
 }
 
@@ -129,7 +111,4 @@ func logCluster(t *testing.T) {
 }
 
 // repository gives a path inside the repository.
-func repository(parts ...string) string {
-	_, file, _, _ := runtime.Caller(0)
-	return filepath.Join(append([]string{filepath.Dir(file), "..", ".."}, parts...)...)
-}
+func repository(parts ...string) string { return suite.Repository(parts...) }

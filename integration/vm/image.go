@@ -13,8 +13,8 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/integration/build"
 )
 
-// suite is the release of Debian that the guest runs.
-const suite = "bookworm"
+// debianRelease is the release of Debian that the guest runs.
+const debianRelease = "bookworm"
 
 // packages are what the guest has beside Debian's essential packages. What
 // they recommend is left out.
@@ -51,10 +51,10 @@ func BuildOS(ctx context.Context, cacheDir string) (OS, error) {
 	for _, path := range unneeded {
 		args = append(args, "--dpkgopt=path-exclude="+path)
 	}
-	args = append(args, suite)
+	args = append(args, debianRelease)
 	// A folder of its own has a lock of its own: this does not wait for the lab's builds.
 	cache := build.Cache{Dir: filepath.Join(cacheDir, "vm")}
-	dir, err := cache.Entry(ctx, "debian-"+suite, args, func(dir string) error {
+	dir, err := cache.Entry(ctx, "debian-"+debianRelease, args, func(dir string) error {
 		return fillOS(ctx, dir, args)
 	})
 	return OS{

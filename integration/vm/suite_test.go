@@ -7,10 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
-	"runtime"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -19,6 +16,7 @@ import (
 
 	"github.com/pod-pacemaker/pod-pacemaker/integration/build"
 	"github.com/pod-pacemaker/pod-pacemaker/integration/lab"
+	"github.com/pod-pacemaker/pod-pacemaker/integration/suite"
 )
 
 // patience bounds waits for what has to happen; no verdict depends on it. The guest is
@@ -33,28 +31,14 @@ var (
 )
 
 // figures are what the scenarios measured, printed at the end.
-var figures struct {
-	sync.Mutex
-	lines []string
-}
+var figures suite.Figures
 
 func figure(t *testing.T, format string, args ...any) {
 	t.Helper()
-	line := fmt.Sprintf("%s: %s", t.Name(), fmt.Sprintf(format, args...))
-	t.Log(line)
-	figures.Lock()
-	defer figures.Unlock()
-	figures.lines = append(figures.lines, line)
+	figures.Note(t, format, args...)
 }
 
-func TestMain(m *testing.M) {
-	code, err := run(m)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "vm:", err)
-		code = 1
-	}
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { suite.Main("vm", func() (int, error) { return run(m) }) }
 
 func run(m *testing.M) (code int, err error) {
 	ctx := context.Background()
@@ -84,8 +68,8 @@ func run(m *testing.M) (code int, err error) {
 	}
 	booted := time.Now()
 	code = m.Run()
-	fmt.Printf("\nMeasured:\n  builds %s, boot %s, scenarios %s\n  %s\n", built.Sub(begin).Round(time.Second),
-		booted.Sub(built).Round(time.Second), time.Since(booted).Round(time.Second), strings.Join(figures.lines, "\n  "))
+	fmt.Printf("%s\nbuilds %s, boot %s, scenarios %s\n", &figures, built.Sub(begin).Round(time.Second),
+		booted.Sub(built).Round(time.Second), time.Since(booted).Round(time.Second))
 	return code, nil
 }
 
@@ -179,7 +163,4 @@ func takeDown(ctx context.Context) error {
 }
 
 // repository gives a path inside the repository.
-func repository(parts ...string) string {
-	_, file, _, _ := runtime.Caller(0)
-	return filepath.Join(append([]string{filepath.Dir(file), "..", ".."}, parts...)...)
-}
+func repository(parts ...string) string { return suite.Repository(parts...) }

@@ -1,0 +1,56 @@
+// Package suite holds what the suites of scenarios share: one process, one node for all
+// scenarios, and the figures that they measured, printed at the end.
+package suite
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// Main ends the process with what run gives: the exit code of the tests, or an error, which
+// is printed under the name of the suite and becomes the exit code 1.
+func Main(name string, run func() (code int, err error)) {
+	code, err := run()
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "%s: %v\n", name, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+// Figures are what scenarios measured. The zero value has none. Safe for concurrent use.
+type Figures struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+// Note logs a figure of a scenario, and keeps it for the end.
+func (f *Figures) Note(t *testing.T, format string, args ...any) {
+	t.Helper()
+	line := fmt.Sprintf("%s: %s", t.Name(), fmt.Sprintf(format, args...))
+	t.Log(line)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.lines = append(f.lines, line)
+}
+
+// String gives the figures under their heading, each on a line of its own; empty: there are none.
+func (f *Figures) String() string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.lines) == 0 {
+		return ""
+	}
+	return "\nMeasured:\n  " + strings.Join(f.lines, "\n  ") + "\n"
+}
+
+// Repository gives a path inside the repository, whose sources are where they were built.
+func Repository(parts ...string) string {
+	_, file, _, _ := runtime.Caller(0)
+	return filepath.Join(append([]string{filepath.Dir(file), "..", ".."}, parts...)...)
+}
