@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -45,7 +46,11 @@ func TestRestartCounts(t *testing.T) {
 	}
 	all := lives(t, ns)
 	logLives(t, all[0].started, all)
-	assert.Equal(t, 1, mostStarting(all), "pods between the start of their process and ready")
+	// A restarted kubelet calls the pod that was starting ready before it probes it, see
+	// TestKubeletIsRestartedWhileAPodStarts: its slot is free from then on.
+	early := func(l life) bool { return l.pod.Name == "holds" }
+	assert.LessOrEqual(t, mostStarting(all), 2, "pods between the start of their process and ready, the one that kubelet called ready too early among them")
+	assert.Equal(t, 1, mostStarting(slices.DeleteFunc(slices.Clone(all), early)), "pods between the start of their process and ready")
 	d.idle(t)
 }
 
