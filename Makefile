@@ -26,7 +26,7 @@ LAB := cd integration && $(GO) run ./cmd/lab
 E2E := cd integration && $(GOTESTSUM) --format testname -- -count=1 -p=1
 
 .DEFAULT_GOAL := help
-.PHONY: help build test format generated unit race lint sim generate alerts page api demo e2e e2e-full e2e-vm chaos lab cluster-up cluster-down release-check release-tools bench clean
+.PHONY: help build test format generated unit race lint sim generate alerts page api demo e2e e2e-full e2e-vm chaos lab cluster-up cluster-down release-check image-check release-tools bench clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -104,6 +104,17 @@ release-check: $(GORELEASER) $(ACTIONLINT) ## Check workflows and release files,
 	$(ACTIONLINT)
 	IMAGE_REPOSITORY=registry.example/pod-pacemaker $(GORELEASER) check
 	IMAGE_REPOSITORY=registry.example/pod-pacemaker $(GORELEASER) release --snapshot --clean --skip=docker,sbom,sign
+
+# ENGINE=podman for that one.
+ENGINE ?= docker
+image-check: build ## Build the image of a release from bin/ with docker, or ENGINE, and run it
+	rm -rf dist/image && mkdir -p dist/image/linux/$$($(GO) env GOARCH)
+	cp bin/pod-pacemaker bin/pacemaker-gate dist/image/linux/$$($(GO) env GOARCH)/ && cp LICENSE dist/image/
+	$(GO) run ./deploy/internal/licenses -o dist/image/bin/licenses
+	$(ENGINE) build --build-arg TARGETPLATFORM=linux/$$($(GO) env GOARCH) -f deploy/release/Containerfile -t pod-pacemaker:check dist/image
+	$(ENGINE) run --rm pod-pacemaker:check version | grep -F "$(VERSION)"
+	$(ENGINE) run --rm -v "$(CURDIR)/dist/image:/host" pod-pacemaker:check install-gate --to=/host/hook
+	dist/image/hook/pacemaker-gate --version
 
 release-tools: $(GORELEASER) $(SYFT) $(COSIGN) $(HELM)
 

@@ -1,0 +1,45 @@
+package deploy
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"sigs.k8s.io/yaml"
+)
+
+// ownVersion is where a text names a version of this project.
+var ownVersion = regexp.MustCompile(`(?:VERSION=|pod-pacemaker[: ]|appVersion: |(?m:^version: )|## \[)(v?\d+\.\d+\.\d+)`)
+
+// The chart says which version the next release has; all else says the same.
+func TestOneVersionEverywhere(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("chart/pod-pacemaker/Chart.yaml")
+	require.NoError(t, err)
+	var chart struct{ Version, AppVersion string }
+	require.NoError(t, yaml.Unmarshal(text, &chart))
+	require.Equal(t, "v"+chart.Version, chart.AppVersion)
+
+	files := append(documents(t), "../CHANGELOG.md", "../Containerfile", "chart/pod-pacemaker/Chart.yaml")
+	for _, pattern := range []string{"base/*.yaml", "overlays/*/*.yaml", "chart/pod-pacemaker/*.md", "../.github/ISSUE_TEMPLATE/*"} {
+		found, err := filepath.Glob(pattern)
+		require.NoError(t, err)
+		require.NotEmpty(t, found, pattern)
+		files = append(files, found...)
+	}
+	named := 0
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		for i, m := range ownVersion.FindAllSubmatch(text, -1) {
+			if file == "../CHANGELOG.md" && i > 0 {
+				break // of former releases
+			}
+			named++
+			require.Contains(t, []string{chart.Version, chart.AppVersion}, string(m[1]), "%s: %s", file, m[0])
+		}
+	}
+	require.Greater(t, named, 8)
+}
