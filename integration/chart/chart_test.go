@@ -74,8 +74,8 @@ func daemon(t *testing.T, values string) corev1.PodSpec {
 // everything switches on what is off.
 const everything = `
 image: {repository: example.test/pp, tag: v1}
-http: {address: 0.0.0.0}
-kubeletConfig: /var/lib/kubelet/config.yaml
+metricsProxy: {image: "example.test/kube-rbac-proxy:v0.21.0"}
+kubeletConfig: [/var/lib/kubelet/config.yaml, /etc/kubernetes/kubelet/config.json]
 seLinuxOptions: {type: spc_t}
 apiServer: {host: 10.0.0.1, port: 6443}
 startupTaint: {enabled: true}
@@ -108,15 +108,15 @@ func TestEverySwitchRenders(t *testing.T) {
 	require.Contains(t, container.Env, corev1.EnvVar{Name: "KUBERNETES_SERVICE_HOST", Value: "10.0.0.1"})
 	require.Contains(t, container.Env, corev1.EnvVar{Name: "KUBERNETES_SERVICE_PORT", Value: "6443"})
 	require.Subset(t, container.Args, []string{
-		"--http=0.0.0.0:19464", "--refuse-at=container", "--kubelet-config=/host/kubelet/config.yaml", "--startup-taint=pod-pacemaker.io/not-ready",
+		"--http=127.0.0.1:19464", "--refuse-at=container", "--kubelet-config=/kubelet/config.yaml", "--startup-taint=pod-pacemaker.io/not-ready",
 	})
-	require.Equal(t, "127.0.0.1", container.ReadinessProbe.HTTPGet.Host, "nobody listens at 0.0.0.0")
-	require.Nil(t, container.LivenessProbe.HTTPGet, "everybody reaches that address")
+	require.Equal(t, "127.0.0.1", container.ReadinessProbe.HTTPGet.Host)
+	require.Nil(t, container.LivenessProbe.HTTPGet, "everybody on the node reaches that address")
 	require.Equal(t, []string{"pod-pacemaker", "alive"}, container.LivenessProbe.Exec.Command)
 
 	files, err := Render(Release{Name: "pod-pacemaker", Namespace: "pacing"}, vals(t, everything))
 	require.NoError(t, err)
-	for _, name := range []string{"podmonitor.yaml", "prometheusrule.yaml", "dashboard.yaml", "startuptaint.yaml", "ownnode.yaml", "slots.yaml", "ownslots.yaml", "crds.yaml"} {
+	for _, name := range []string{"podmonitor.yaml", "prometheusrule.yaml", "dashboard.yaml", "startuptaint.yaml", "ownnode.yaml", "slots.yaml", "ownslots.yaml", "crds.yaml", "metricsproxy.yaml"} {
 		require.Contains(t, files, name)
 	}
 }
@@ -206,7 +206,11 @@ func TestWrongValuesAreRefused(t *testing.T) {
 		"{nri: {index: '5'}}":                      "index",
 		"{paths: {run: run}}":                      "run",
 		"{http: {port: 0}}":                        "port",
-		"{http: {address: example.test}}":          "address",
+		"{http: {address: 0.0.0.0}}":               "address",
+		"{metricsProxy: {image: 'a b'}}":           "image",
+		"{metricsProxy: {port: 19464}}":            "metricsProxy.port: is http.port as well",
+		"{kubeletConfig: /var/lib/kubelet/c.yaml}": "kubeletConfig",
+		"{kubeletConfig: [config.yaml]}":           "kubeletConfig",
 		"{instance: Blue}":                         "instance",
 		"{extraArgs: [hold]}":                      "extraArgs",
 		"{startupTaint: {key: 'a b'}}":             "key",

@@ -42,7 +42,7 @@ func TestAlertsAndDashboardSpeakOfStartPoliciesWhereTheyAreUsed(t *testing.T) {
 	t.Parallel()
 	for _, enabled := range []bool{false, true} {
 		files, err := Render(Release{Name: "pod-pacemaker", Namespace: "pacing"}, vals(t, fmt.Sprintf(
-			"{http: {address: 0.0.0.0}, prometheusRule: {enabled: true}, dashboard: {enabled: true}, startPolicies: {enabled: %t}}", enabled)))
+			"{metricsProxy: {image: proxy}, prometheusRule: {enabled: true}, dashboard: {enabled: true}, startPolicies: {enabled: %t}}", enabled)))
 		require.NoError(t, err)
 		var rule struct {
 			Spec struct {
@@ -114,6 +114,7 @@ func TestPreflightIsGivenWhatTheDaemonIs(t *testing.T) {
 	require.Equal(t, append([]string{"preflight", "--cni-conf-dir="}, want.Args[1:]...), have.Args)
 	require.Equal(t, want.VolumeMounts, have.VolumeMounts)
 	require.Equal(t, of.Volumes, job.Spec.Template.Spec.Volumes)
+	require.Equal(t, of.InitContainers[1:], job.Spec.Template.Spec.InitContainers, "what finds kubelet's configuration")
 	require.Equal(t, of.ServiceAccountName, job.Spec.Template.Spec.ServiceAccountName)
 }
 
@@ -128,7 +129,7 @@ func TestTheNotesSayWhatIsInForce(t *testing.T) {
 	plain := notesOf("{}")
 	require.Contains(t, plain, "no PacemakerConfig, so no pod waits")
 	require.Contains(t, plain, "mode: Shadow")
-	require.Contains(t, plain, "metrics: at 127.0.0.1:19464 of each node, which no Prometheus reaches")
+	require.Contains(t, plain, "metrics: at 127.0.0.1:19464 of each node, which a Prometheus elsewhere cannot reach")
 	require.NotContains(t, plain, "StartPolicies")
 	require.NotContains(t, plain, "taint")
 	_, manifest, _ := strings.Cut(plain, "<<EOF\n")
@@ -137,7 +138,7 @@ func TestTheNotesSayWhatIsInForce(t *testing.T) {
 
 	all := notesOf(everything)
 	require.Contains(t, all, "0.8 of kubelet's runtimeRequestTimeout")
-	require.Contains(t, all, "metrics: at 0.0.0.0:19464 of each node; alerts are installed")
+	require.Contains(t, all, "at port 19465 for tokens with the cluster role pod-pacemaker-metrics-reader; alerts are installed")
 	require.Contains(t, all, "StartPolicies, also with scope: Cluster, also by the labels of namespaces")
 	require.Contains(t, all, "pod-pacemaker.io/not-ready")
 }

@@ -55,7 +55,10 @@ type install struct {
 func TestInstallPaceAndUninstall(t *testing.T) {
 	importImage(t, installImage)
 	taintNode(t)
-	in := installChart(t, map[string]any{"startupTaint": map[string]any{"enabled": true}})
+	in := installChart(t, map[string]any{
+		"startupTaint":  map[string]any{"enabled": true},
+		"kubeletConfig": []any{"/nowhere/kubelet.yaml", node.KubeletConfigFile()},
+	})
 	eventually(t, "the DaemonSet's pod is ready", func() bool { return allReady(t, installName, 1) })
 	eventually(t, "the startup taint is gone", func() bool { return !tainted(t, startupTaint) })
 	assert.True(t, tainted(t, otherTaint), "another taint is none of its business")
@@ -64,6 +67,7 @@ func TestInstallPaceAndUninstall(t *testing.T) {
 	d := &daemon{admin: admin.NewClient(filepath.Join(in.dir, "run", "admin.sock"))}
 	eventually(t, "the daemon is ready", func() bool { return d.status(t).Ready })
 	assert.Empty(t, d.status(t).Gate.WhyNot)
+	assert.Equal(t, 96*time.Second, d.status(t).Gate.TimeoutSeconds.Duration(), "0.8 of kubelet's default, by the one of its files that is there")
 	in.assertPage(t)
 	assertProbed(t)
 

@@ -49,7 +49,7 @@ func (p *program) rootCommand() *cobra.Command {
 	}
 	root.AddCommand(
 		p.runCommand(), p.statusCommand(), p.whyCommand(), p.aliveCommand(), p.checkCommand(), p.preflightCommand(),
-		p.installGateCommand(), p.versionCommand(),
+		p.installGateCommand(), p.copyKubeletConfigCommand(), p.versionCommand(),
 	)
 	return root
 }

@@ -11,14 +11,15 @@ import (
 func TestHelp(t *testing.T) {
 	t.Parallel()
 	for name, args := range map[string][]string{
-		"help":              {"--help"},
-		"help-run":          {"run", "--help"},
-		"help-status":       {"status", "--help"},
-		"help-why":          {"why", "--help"},
-		"help-alive":        {"alive", "--help"},
-		"help-check":        {"check", "--help"},
-		"help-preflight":    {"preflight", "--help"},
-		"help-install-gate": {"install-gate", "--help"},
+		"help":                     {"--help"},
+		"help-run":                 {"run", "--help"},
+		"help-status":              {"status", "--help"},
+		"help-why":                 {"why", "--help"},
+		"help-alive":               {"alive", "--help"},
+		"help-check":               {"check", "--help"},
+		"help-preflight":           {"preflight", "--help"},
+		"help-install-gate":        {"install-gate", "--help"},
+		"help-copy-kubelet-config": {"copy-kubelet-config", "--help"},
 	} {
 		code, stdout, stderr := call(t, args...)
 		assert.Zero(t, code, name)
@@ -52,6 +53,8 @@ func TestWrongUsageIsExitCode2(t *testing.T) {
 		{[]string{"check"}, "pod-pacemaker: FILE is missing\n'pod-pacemaker check --help' shows how to use it.\n"},
 		{[]string{"check", "x", "--cores", "0"}, "pod-pacemaker: --cores: 0: must be at least 1\n'pod-pacemaker check --help' shows how to use it.\n"},
 		{[]string{"install-gate"}, "pod-pacemaker: --to is missing: the folder on the host\n'pod-pacemaker install-gate --help' shows how to use it.\n"},
+		{[]string{"copy-kubelet-config"}, "pod-pacemaker: --to is missing: the file to write\n'pod-pacemaker copy-kubelet-config --help' shows how to use it.\n"},
+		{[]string{"copy-kubelet-config", "--to", "x"}, "pod-pacemaker: CANDIDATE is missing\n'pod-pacemaker copy-kubelet-config --help' shows how to use it.\n"},
 		{[]string{"run", "--gate", "perhaps"}, "pod-pacemaker: invalid argument \"perhaps\" for \"--gate\" flag: must be auto, always or never\n'pod-pacemaker run --help' shows how to use it.\n"},
 		{[]string{"run", "--gate-timeout", "100"}, "pod-pacemaker: invalid argument \"100\" for \"--gate-timeout\" flag: time: missing unit in duration \"100\"\n'pod-pacemaker run --help' shows how to use it.\n"},
 	} {

@@ -10,12 +10,15 @@
 
 {{- /* Combinations of values that cannot do what they ask for. Renders to nothing. */ -}}
 {{- define "pod-pacemaker.refusals" -}}
-{{- if hasPrefix "127." .Values.http.address -}}
+{{- if not .Values.metricsProxy.image -}}
 {{- range $name, $asked := dict "podMonitor" .Values.podMonitor "prometheusRule" .Values.prometheusRule -}}
 {{- if $asked.enabled -}}
-{{- fail (printf "%s.enabled: Prometheus cannot reach %s of the nodes, so it would never have data: set http.address, to 0.0.0.0 for instance, or leave %s.enabled off" $name $.Values.http.address $name) -}}
+{{- fail (printf "%s.enabled: Prometheus cannot reach 127.0.0.1 of the nodes, so it would never have data: set metricsProxy.image, or leave %s.enabled off" $name $name) -}}
 {{- end -}}
 {{- end -}}
+{{- end -}}
+{{- if eq (int .Values.metricsProxy.port) (int .Values.http.port) -}}
+{{- fail "metricsProxy.port: is http.port as well" -}}
 {{- end -}}
 {{- if and .Values.startupTaint.enabled (semverCompare "<1.30.0-0" .Capabilities.KubeVersion.Version) -}}
 {{- fail "startupTaint.enabled: needs Kubernetes 1.30 or later, for the policy that keeps each daemon to its own node and to this taint" -}}
@@ -73,9 +76,29 @@ size(request.userInfo.extra['authentication.kubernetes.io/node-name']) == 1 ?
 request.userInfo.extra['authentication.kubernetes.io/node-name'][0] : ''
 {{- end -}}
 
-{{- /* Where the kubelet asks: an address of every interface is no address to ask. */ -}}
-{{- define "pod-pacemaker.probeHost" -}}
-{{- if or (eq .Values.http.address "0.0.0.0") (eq .Values.http.address "[::]") -}}127.0.0.1{{- else -}}{{ .Values.http.address }}{{- end -}}
+{{- /* An init container that finds kubelet's configuration. A pod cannot mount a file that only some nodes have, so this
+container sees all files of the host for a moment, and leaves the daemon a copy of one. */ -}}
+{{- define "pod-pacemaker.kubeletConfig" -}}
+- name: kubelet-config
+  image: {{ include "pod-pacemaker.image" . }}
+  imagePullPolicy: {{ .Values.image.pullPolicy }}
+  args:
+    - copy-kubelet-config
+    - --to=/kubelet/config.yaml
+    {{- range .Values.kubeletConfig }}
+    - /host{{ . }}
+    {{- end }}
+  securityContext:
+    allowPrivilegeEscalation: false
+    readOnlyRootFilesystem: true
+    capabilities:
+      drop: [ALL]
+  resources:
+    requests: {cpu: 10m, memory: 32Mi}
+    limits: {memory: 128Mi}
+  volumeMounts:
+    - {name: host, mountPath: /host, readOnly: true}
+    - {name: kubelet-config, mountPath: /kubelet}
 {{- end -}}
 
 {{- /* The flags of the daemon; preflight judges the same. */ -}}
@@ -101,13 +124,13 @@ request.userInfo.extra['authentication.kubernetes.io/node-name'][0] : ''
 - --refuse-at={{ .Values.refuseAt }}
 {{- end }}
 {{- if .Values.kubeletConfig }}
-- --kubelet-config=/host/kubelet/config.yaml
+- --kubelet-config=/kubelet/config.yaml
 {{- end }}
 - --daemonset=$(POD_NAMESPACE)/{{ include "pod-pacemaker.fullname" . }}
 {{- if .Values.startupTaint.enabled }}
 - --startup-taint={{ .Values.startupTaint.key }}
 {{- end }}
-- --http={{ .Values.http.address }}:{{ .Values.http.port }}
+- --http=127.0.0.1:{{ .Values.http.port }}
 {{- if ne .Values.log.level "info" }}
 - --log-level={{ .Values.log.level }}
 {{- end }}

@@ -1,0 +1,99 @@
+package chart
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"sigs.k8s.io/yaml"
+)
+
+// Without a proxy the metrics stay on the node's loopback address; with one, other hosts come to the proxy alone.
+func TestOnlyTheProxyOpensTheMetrics(t *testing.T) {
+	t.Parallel()
+	for _, values := range []string{"{}", everything} {
+		pod := daemon(t, values)
+		for _, container := range pod.Containers {
+			for _, port := range container.Ports {
+				if container.Name == "metrics-proxy" {
+					require.Equal(t, int32(19465), port.HostPort)
+					continue
+				}
+				require.Equal(t, "127.0.0.1", port.HostIP, container.Name)
+			}
+		}
+	}
+	require.Len(t, daemon(t, "{}").Containers, 1)
+
+	pod := daemon(t, everything)
+	proxy := pod.Containers[1]
+	require.Equal(t, []string{"--secure-listen-address=:19465", "--upstream=http://127.0.0.1:19464/", "--allow-paths=/metrics"}, proxy.Args)
+	require.Equal(t, int64(65532), *proxy.SecurityContext.RunAsUser)
+	require.Equal(t, []corev1.Capability{"ALL"}, proxy.SecurityContext.Capabilities.Drop)
+	require.Empty(t, proxy.VolumeMounts)
+
+	rights := map[string][]rbacv1.PolicyRule{}
+	for _, role := range find[*rbacv1.ClusterRole](objects(t, everything)) {
+		rights[role.Name] = role.Rules
+	}
+	require.Equal(t, []rbacv1.PolicyRule{
+		{APIGroups: []string{"authentication.k8s.io"}, Resources: []string{"tokenreviews"}, Verbs: []string{"create"}},
+		{APIGroups: []string{"authorization.k8s.io"}, Resources: []string{"subjectaccessreviews"}, Verbs: []string{"create"}},
+	}, rights["pod-pacemaker-metrics-auth"])
+	require.Equal(t, []rbacv1.PolicyRule{{NonResourceURLs: []string{"/metrics"}, Verbs: []string{"get"}}}, rights["pod-pacemaker-metrics-reader"])
+	for _, binding := range find[*rbacv1.ClusterRoleBinding](objects(t, everything)) {
+		if binding.Name == "pod-pacemaker-metrics-reader" {
+			require.Equal(t, "pod-pacemaker-metrics-reader", binding.Subjects[0].Name, "not the daemon's account")
+		}
+	}
+}
+
+// The PodMonitor asks the proxy's port with the token of an account that may read metrics and nothing else.
+func TestThePodMonitorHasAToken(t *testing.T) {
+	t.Parallel()
+	for _, monitored := range []bool{false, true} {
+		values := fmt.Sprintf("{metricsProxy: {image: proxy}, podMonitor: {enabled: %t}}", monitored)
+		secrets := find[*corev1.Secret](objects(t, values))
+		if !monitored {
+			require.Empty(t, secrets)
+			continue
+		}
+		require.Len(t, secrets, 1)
+		require.Equal(t, corev1.SecretTypeServiceAccountToken, secrets[0].Type)
+		require.Equal(t, "pod-pacemaker-metrics-reader", secrets[0].Annotations[corev1.ServiceAccountNameKey])
+		files, err := Render(Release{Name: "pod-pacemaker", Namespace: "pacing"}, vals(t, values))
+		require.NoError(t, err)
+		var monitor struct {
+			Spec struct {
+				PodMetricsEndpoints []struct {
+					Port, Scheme  string
+					Authorization struct{ Credentials corev1.SecretKeySelector }
+				}
+			}
+		}
+		require.NoError(t, yaml.Unmarshal([]byte(files["podmonitor.yaml"]), &monitor))
+		endpoint := monitor.Spec.PodMetricsEndpoints[0]
+		require.Equal(t, daemon(t, values).Containers[1].Ports[0].Name, endpoint.Port)
+		require.Equal(t, "https", endpoint.Scheme)
+		require.Equal(t, secrets[0].Name, endpoint.Authorization.Credentials.Name)
+		require.Equal(t, corev1.ServiceAccountTokenKey, endpoint.Authorization.Credentials.Key)
+	}
+}
+
+// A daemon finds kubelet's configuration where it is on its node, of the places that the values name.
+func TestKubeletsConfigurationIsLookedForInEachPlace(t *testing.T) {
+	t.Parallel()
+	require.Len(t, daemon(t, "{}").InitContainers, 1)
+	pod := daemon(t, everything)
+	finds := pod.InitContainers[1]
+	require.Equal(t, []string{
+		"copy-kubelet-config", "--to=/kubelet/config.yaml", "/host/var/lib/kubelet/config.yaml", "/host/etc/kubernetes/kubelet/config.json",
+	}, finds.Args)
+	require.Equal(t, []corev1.VolumeMount{{Name: "host", MountPath: "/host", ReadOnly: true}, {Name: "kubelet-config", MountPath: "/kubelet"}}, finds.VolumeMounts)
+	for _, mount := range pod.Containers[0].VolumeMounts {
+		require.NotEqual(t, "host", mount.Name, "the daemon itself sees no more of the host than before")
+	}
+	require.Contains(t, pod.Containers[0].VolumeMounts, corev1.VolumeMount{Name: "kubelet-config", MountPath: "/kubelet", ReadOnly: true})
+}

@@ -1,0 +1,43 @@
+package main
+
+import (
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/pod-pacemaker/pod-pacemaker/plugin"
+)
+
+func TestTheFirstKubeletConfigThatExistsCounts(t *testing.T) {
+	t.Parallel()
+	missing := filepath.Join(t.TempDir(), "missing.yaml")
+	patient := file(t, "kind: KubeletConfiguration\nruntimeRequestTimeout: 15m\n")
+	hasty := file(t, "kind: KubeletConfiguration\nruntimeRequestTimeout: 1m\n")
+	for _, c := range []struct {
+		candidates []string
+		says       string
+		timeout    time.Duration
+	}{
+		{[]string{patient, hasty}, "copied " + patient, 12 * time.Minute},
+		{[]string{missing, hasty, patient}, "copied " + hasty, 48 * time.Second},
+		{[]string{missing}, "none of [" + missing + "] exists", 96 * time.Second}, // 0.8 of kubelet's 2 minutes
+	} {
+		to := filepath.Join(t.TempDir(), "config.yaml")
+		code, stdout, stderr := call(t, append([]string{"copy-kubelet-config", "--to", to}, c.candidates...)...)
+		require.Zero(t, code, stderr)
+		assert.Contains(t, stdout, c.says)
+		timeout, err := plugin.GateTimeoutOf(to)
+		require.NoError(t, err)
+		assert.Equal(t, c.timeout, timeout)
+	}
+}
+
+func TestAKubeletConfigThatCannotBeReadIsAnError(t *testing.T) {
+	t.Parallel()
+	code, _, stderr := call(t, "copy-kubelet-config", "--to", filepath.Join(t.TempDir(), "c"), t.TempDir())
+	assert.NotZero(t, code)
+	assert.Contains(t, stderr, "is a directory")
+}
