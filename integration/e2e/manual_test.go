@@ -3,8 +3,11 @@
 package e2e
 
 import (
+	"bufio"
 	"context"
+	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"os/exec"
@@ -23,6 +26,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/integration/build"
 	"github.com/pod-pacemaker/pod-pacemaker/integration/lab"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/herdpage"
 )
 
 // manual has the commands of the documentation, and runs them as they stand there.
@@ -283,6 +287,7 @@ func (m *manual) whileAHerdStarts(t *testing.T, d *daemon) {
 	})
 	m.runsWith(t, "kubectl describe pod", "-n "+ns+" "+waiting)
 	m.forwards(t)
+	m.showsPods(t, ns, herd)
 	m.runs(t, `kubectl patch pacemakerconfig jvm-nodes --type merge -p '{"spec":{"mode":"Off"}}'`)
 	eventually(t, "the kill switch lets all go", func() bool { return len(d.status(t).Waiting) == 0 })
 	eventually(t, "all pods are ready", func() bool { return allReady(t, ns, herd) })
@@ -332,6 +337,59 @@ func (m *manual) forwards(t *testing.T) {
 	})
 	cancel()
 	_ = cmd.Wait() // killed
+}
+
+// showsPods opens the page of the node that names pods, and asks it for those of a herd.
+func (m *manual) showsPods(t *testing.T, ns string, herd int) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	was := m.replace
+	m.replace = append([]string{"NODE", node.NodeName}, m.replace...)
+	cmd := m.command(ctx, t, "kubectl pacemaker page NODE", "")
+	m.replace = was
+	out, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	address := ""
+	for lines := bufio.NewScanner(out); address == "" && lines.Scan(); {
+		if strings.HasPrefix(lines.Text(), "http://127.0.0.1:") {
+			address = strings.TrimSuffix(lines.Text(), "?pods")
+		}
+	}
+	require.NotEmpty(t, address, "it says where the page is")
+	get := func(path string) []byte {
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, address+path, http.NoBody)
+		require.NoError(t, err)
+		reply, err := http.DefaultClient.Do(request)
+		require.NoError(t, err)
+		defer reply.Body.Close()
+		require.Equal(t, http.StatusOK, reply.StatusCode, path)
+		body, err := io.ReadAll(reply.Body)
+		require.NoError(t, err)
+		return body
+	}
+	assert.Contains(t, string(get("")), "<title>pod-pacemaker</title>")
+	var status admin.Overview
+	require.NoError(t, json.Unmarshal(get("status.json"), &status))
+	assert.Equal(t, node.NodeName, status.Node)
+	var rows []herdpage.Row
+	require.NoError(t, json.Unmarshal(get("pods.json"), &rows))
+	of, waiting := 0, 0
+	for _, row := range rows {
+		if row.Namespace != ns {
+			continue
+		}
+		of++
+		assert.Less(t, time.Since(row.Bound), 10*time.Minute)
+		if row.Started.IsZero() {
+			waiting++
+		}
+	}
+	assert.Equal(t, herd, of, "a row for each pod")
+	assert.Positive(t, waiting)
+	require.NoError(t, cmd.Process.Signal(os.Interrupt))
+	assert.NoError(t, cmd.Wait(), "the page ends by Ctrl-C")
 }
 
 // checksFiles has the files checked that the manual has checked.

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"math"
 	"net"
+	"net/http/httptest"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -27,6 +29,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/herdpage"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
 
@@ -241,6 +244,7 @@ func TestPageShowsAHerd(t *testing.T) {
 	assert.Contains(t, b.text(t, "signaltable"), "71%, limit 60%")
 	assert.Contains(t, b.text(t, "signaltable"), "blind")
 	assert.Contains(t, b.text(t, "signaltable"), "file does not exist", "and it says why")
+	assert.True(t, value[bool](t, b, `document.getElementById("herdbox").hidden`), "the daemon names no pod")
 	for _, series := range []string{"waiting", "starting", "slots", "cpu", "cpuPressure", "memoryPressure", "ioPressure"} {
 		path := value[string](t, b, `document.querySelector('path[data-series="`+series+`"]').getAttribute("d")`)
 		assert.Greater(t, strings.Count(path, "L"), 100, series)
@@ -260,6 +264,61 @@ func TestPageShowsAHerd(t *testing.T) {
 	for _, asked := range b.asked {
 		assert.True(t, strings.HasPrefix(asked, url), "asked for %s", asked)
 	}
+}
+
+// podsOf are the pods of that herd, as kubelet reports them.
+func podsOf(now time.Time) (rows []herdpage.Row) {
+	at := func(seconds int) time.Time { return now.Add(time.Duration(seconds-300) * time.Second) }
+	for i := range 40 {
+		r := herdpage.Row{Namespace: "payments", Name: fmt.Sprint("web-", i), Bound: at(i)}
+		if i < 12 {
+			r.Started = at(41 + 20*i)
+		}
+		if i < 10 {
+			r.Ready = at(80 + 20*i)
+		}
+		rows = append(rows, r)
+	}
+	return append(rows,
+		herdpage.Row{Namespace: "jobs", Name: "a-job-with-a-name-that-is-longer-than-a-column-of-this-page-is-wide", Bound: at(100), Started: at(140), Ended: at(200)},
+		herdpage.Row{Namespace: "jobs", Name: `<img src=x onerror="document.title='obeyed'">`, Bound: at(101), Started: at(150), Restarts: 3})
+}
+
+// Those who may list pods see a row for each.
+func TestPageShowsEachPodToThoseWhoMayListThem(t *testing.T) {
+	now := time.Now()
+	daemon, err := url.Parse(serve(t, herd(now)))
+	require.NoError(t, err)
+	own := httptest.NewServer(herdpage.Handler(daemon, "key", func(context.Context) ([]herdpage.Row, error) { return podsOf(now), nil }))
+	t.Cleanup(own.Close)
+	b := open(t)
+	b.do(t, chromedp.EmulateViewport(1100, 900), scheme("light"), chromedp.Navigate(own.URL+"/key/?pods"))
+	b.until(t, `document.querySelectorAll("#herd .row").length === 43`) // with the axis
+	count := func(kind string) int { return value[int](t, b, `document.querySelectorAll("#herd .`+kind+`").length`) }
+	assert.Equal(t, 42, count("waits"))
+	assert.Equal(t, 14, count("starts"))
+	assert.Equal(t, 10, count("ready"))
+	assert.Equal(t, 1, count("ended"))
+	width := func(row int, kind string) float64 {
+		return value[float64](t, b, fmt.Sprintf(`(() => {
+			const track = document.querySelectorAll("#herd .row")[%d].querySelector(".track");
+			return track.querySelector(".%s").getBoundingClientRect().width / track.getBoundingClientRect().width;
+		})()`, row, kind))
+	}
+	assert.InDelta(t, 41.0/600, width(0, "waits"), 0.01, "the first waited for 41 s of the 10 minutes")
+	assert.InDelta(t, 39.0/600, width(0, "starts"), 0.01)
+	assert.InDelta(t, 220.0/600, width(0, "ready"), 0.01)
+	assert.Contains(t, value[string](t, b, `document.querySelectorAll("#herd .row")[0].title`), "payments/web-0: waited 41 s, started within 39 s")
+	assert.Contains(t, b.text(t, "herd"), "<img src=x", "a name is shown, not obeyed")
+	b.look(t, "pods-light")
+	b.do(t, scheme("dark"))
+	b.look(t, "pods-dark")
+	b.do(t, chromedp.EmulateViewport(390, 800, chromedp.EmulateMobile))
+	assert.False(t, value[bool](t, b, `document.documentElement.scrollWidth > innerWidth`), "on a phone, nothing stands out on the side")
+	b.look(t, "pods-phone")
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	assert.Empty(t, b.faults)
 }
 
 func TestPageFollowsTheNode(t *testing.T) {

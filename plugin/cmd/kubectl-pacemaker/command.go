@@ -16,6 +16,7 @@ waits for. It asks by your own kubectl, with its kubeconfig, and with your right
   status, top          list pacemakernodes
   why POD, top --pods, get the pod; list pods and create pods/exec in the daemon's
   status NODE          namespace
+  page NODE            list pods; create pods/portforward in the daemon's namespace
 
 Whoever may execute in the daemon's pods is as good as root on the nodes. Without
 that right, 'why' says what the pod's status and events tell.`
@@ -24,12 +25,13 @@ const example = `  kubectl pacemaker status              all nodes, in one line 
   kubectl pacemaker status worker-3     all that the daemon of one node knows
   kubectl pacemaker top                 the nodes where pods have waited longest, first
   kubectl pacemaker top --pods          the pods that have waited longest, of all nodes
-  kubectl pacemaker why web-0 -n shop   what one pod waits for, or why it does not wait`
+  kubectl pacemaker why web-0 -n shop   what one pod waits for, or why it does not wait
+  kubectl pacemaker page worker-3       the node's page, with a row for each of its pods`
 
 // run does what the arguments ask for, and gives the exit code: 0 done, 1 it could not
 // be done, 2 wrong usage.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	a := &asker{kubectl: realKubectl, stdout: stdout}
+	a := &asker{kubectl: realKubectl, forward: realForward, stdout: stdout}
 	root := a.command()
 	root.SetArgs(args)
 	root.SetOut(stdout)
@@ -56,6 +58,8 @@ func (f *failure) Unwrap() error { return f.err }
 type asker struct {
 	// kubectl runs kubectl with arguments and gives what it wrote.
 	kubectl func(ctx context.Context, args ...string) (stdout, stderr string, err error)
+	// forward has kubectl open a port of this machine.
+	forward func(ctx context.Context, args ...string) (address string, ended <-chan error, err error)
 	stdout  io.Writer
 
 	// Flags of kubectl, which are handed on.
@@ -114,7 +118,13 @@ func (a *asker) command() *cobra.Command {
 	for _, cmd := range []*cobra.Command{status, top} {
 		cmd.Flags().BoolVar(&a.json, "json", false, "write JSON")
 	}
-	root.AddCommand(status, top, why, &cobra.Command{
+	var address string
+	page := &cobra.Command{
+		Use: "page NODE", Short: "Serve a node's page here, with a row for each of its pods", Args: cobra.ExactArgs(1),
+		RunE: does(func(cmd *cobra.Command, args []string) error { return a.page(cmd.Context(), args[0], address) }),
+	}
+	page.Flags().StringVar(&address, "address", "127.0.0.1:0", "the loopback `address` of this machine where the page is; port 0: a free one")
+	root.AddCommand(status, top, why, page, &cobra.Command{
 		Use: "version", Short: "Print the version", Args: cobra.NoArgs,
 		RunE: does(func(*cobra.Command, []string) error {
 			_, err := fmt.Fprintln(a.stdout, "kubectl-pacemaker", version)

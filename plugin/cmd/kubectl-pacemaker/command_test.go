@@ -57,13 +57,15 @@ func (c *cluster) kubectl(_ context.Context, args ...string) (stdout, stderr str
 			}
 		}
 		return "", "pod-pacemaker: " + own + ": " + notKnown + ": it neither waits nor starts\ncommand terminated with exit code 1", errors.New("exit status 1")
-	case strings.HasPrefix(line, "get -o json pods --namespace "):
+	case strings.Contains(line, "get -o json pods --namespace "):
 		_, node, _ := strings.Cut(line, "spec.nodeName=")
 		var found corev1.PodList
 		if pod, ok := c.daemons[node]; ok {
 			found.Items = append(found.Items, pod)
 		}
 		return answer(found)
+	case strings.Contains(line, "get -o json pods --all-namespaces --field-selector spec.nodeName="):
+		return answer(corev1.PodList{Items: c.pods})
 	case strings.HasPrefix(line, "get -o json pacemakernodes"):
 		return answer(v1alpha1.PacemakerNodeList{Items: c.nodes})
 	case strings.HasPrefix(line, "get -o json events "):

@@ -27,9 +27,8 @@ func realKubectl(ctx context.Context, args ...string) (stdout, stderr string, er
 	return out.String(), errs.String(), err
 }
 
-// ask runs kubectl with the flags that were given for it. The error is what kubectl says.
-func (a *asker) ask(ctx context.Context, args ...string) (string, error) {
-	var flags []string
+// args puts the flags that were given for kubectl before its arguments.
+func (a *asker) args(args ...string) (flags []string) {
 	for _, flag := range []struct{ name, value string }{
 		{"kubeconfig", a.kubeconfig}, {"context", a.context}, {"cluster", a.cluster}, {"user", a.user}, {"as", a.as},
 	} {
@@ -37,7 +36,12 @@ func (a *asker) ask(ctx context.Context, args ...string) (string, error) {
 			flags = append(flags, "--"+flag.name+"="+flag.value)
 		}
 	}
-	stdout, stderr, err := a.kubectl(ctx, append(flags, args...)...)
+	return append(flags, args...)
+}
+
+// ask runs kubectl. The error is what kubectl says.
+func (a *asker) ask(ctx context.Context, args ...string) (string, error) {
+	stdout, stderr, err := a.kubectl(ctx, a.args(args...)...)
 	switch {
 	case err == nil:
 		return stdout, nil

@@ -62,7 +62,7 @@ func (a *asker) statusOf(ctx context.Context, node string) error {
 		return err
 	}
 	if len(daemons) == 0 {
-		return fmt.Errorf("no daemon runs on node %s: no pod in namespace %s with the label %s is there", node, a.daemons, daemonLabel)
+		return a.noDaemon(node)
 	}
 	args := []string{"status"}
 	if a.json {
@@ -78,6 +78,10 @@ func (a *asker) statusOf(ctx context.Context, node string) error {
 		}
 	}
 	return nil
+}
+
+func (a *asker) noDaemon(node string) error {
+	return fmt.Errorf("no daemon runs on node %s: no pod in namespace %s with the label %s is there", node, a.daemons, daemonLabel)
 }
 
 // topNodes writes the nodes on which pods wait, the longest wait first.

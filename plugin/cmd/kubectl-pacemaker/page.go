@@ -1,0 +1,106 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"os/exec"
+	"regexp"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/herdpage"
+)
+
+// forwarding is what kubectl says when it has opened a port of this machine.
+var forwarding = regexp.MustCompile(`^Forwarding from (127\.0\.0\.1:\d+) ->`)
+
+// page serves the page of a node's daemon at an address of this machine, with the pods of the
+// node, until ctx ends.
+func (a *asker) page(ctx context.Context, node, address string) error {
+	daemons, err := a.daemonsOn(ctx, node)
+	if err != nil {
+		return err
+	}
+	if len(daemons) == 0 {
+		return a.noDaemon(node)
+	}
+	var listen net.ListenConfig
+	l, err := listen.Listen(ctx, "tcp", address)
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	if host, _, err := net.SplitHostPort(l.Addr().String()); err != nil || !net.ParseIP(host).IsLoopback() {
+		return errors.New("--address: the page names pods, so it is served at a loopback address alone")
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	daemon, ended, err := a.forward(ctx, a.args("port-forward", "--namespace", daemons[0].Namespace, daemons[0].Name, ":http")...)
+	if err != nil {
+		return err
+	}
+	key := rand.Text()
+	srv := &http.Server{
+		ReadHeaderTimeout: 5 * time.Second,
+		Handler: herdpage.Handler(&url.URL{Scheme: "http", Host: daemon}, key, func(ctx context.Context) ([]herdpage.Row, error) {
+			var pods corev1.PodList
+			err := a.get(ctx, &pods, "pods", "--all-namespaces", "--field-selector", "spec.nodeName="+node)
+			return herdpage.Rows(pods.Items, time.Now()), err
+		}),
+	}
+	if _, err := fmt.Fprintf(a.stdout, "the page of %s, for you alone, until you press Ctrl-C:\nhttp://%s/%s/?pods\n", node, l.Addr(), key); err != nil {
+		return err
+	}
+	served := make(chan error, 1)
+	go func() { served <- srv.Serve(l) }()
+	select {
+	case <-ctx.Done():
+		<-ended
+		err = nil
+	case err = <-ended:
+		err = fmt.Errorf("kubectl port-forward ended: %w", err)
+	}
+	err = errors.Join(err, srv.Close())
+	<-served
+	return err
+}
+
+// realForward has kubectl open a port of this machine until ctx ends, and gives its address. ended gets
+// how kubectl ended.
+func realForward(ctx context.Context, args ...string) (address string, ended <-chan error, err error) {
+	cmd := exec.CommandContext(ctx, "kubectl", args...) //nolint:gosec // no shell reads them, and the user could run it as well
+	var said strings.Builder
+	cmd.Stderr = &said
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return "", nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return "", nil, err
+	}
+	lines := bufio.NewScanner(out)
+	for lines.Scan() {
+		if m := forwarding.FindStringSubmatch(lines.Text()); m != nil {
+			address = m[1]
+			break
+		}
+	}
+	if address == "" {
+		return "", nil, errors.Join(errors.New(strings.TrimSpace(said.String())), cmd.Wait())
+	}
+	done := make(chan error, 1)
+	go func() {
+		for lines.Scan() { // it says a line for each connection, and must not wait for a reader
+		}
+		done <- errors.Join(cmd.Wait(), errors.New(strings.TrimSpace(said.String())))
+	}()
+	return address, done, nil
+}

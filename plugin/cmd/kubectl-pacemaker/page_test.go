@@ -1,0 +1,91 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+)
+
+// lines is what the program wrote, for those who read it while it runs.
+type lines struct {
+	mu   sync.Mutex
+	text bytes.Buffer // guarded by mu
+	full chan struct{}
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	defer func() {
+		if strings.HasSuffix(l.text.String(), "?pods\n") {
+			close(l.full)
+		}
+	}()
+	return l.text.Write(p)
+}
+
+func TestPageHasTheDaemonsPageAndThePods(t *testing.T) {
+	t.Parallel()
+	daemon := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.WriteString(w, "the daemon's "+r.URL.Path)
+	}))
+	t.Cleanup(daemon.Close)
+	c := &cluster{t: t, daemons: map[string]corev1.Pod{"n1": daemonPod("pp-1")}, pods: []corev1.Pod{pod("web-0", on("n1"))}}
+	forwarded := make(chan string, 1)
+	out := &lines{full: make(chan struct{})}
+	a := &asker{kubectl: c.kubectl, stdout: out, forward: func(ctx context.Context, args ...string) (string, <-chan error, error) {
+		forwarded <- strings.Join(args, " ")
+		ended := make(chan error, 1)
+		go func() { <-ctx.Done(); ended <- errors.New("killed") }()
+		return strings.TrimPrefix(daemon.URL, "http://"), ended, nil
+	}}
+	root := a.command()
+	root.SetArgs([]string{"page", "n1", "--context", "big"})
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- root.ExecuteContext(ctx) }()
+	<-out.full
+	assert.Equal(t, "--context=big port-forward --namespace pod-pacemaker pp-1 :http", <-forwarded)
+	_, url, _ := strings.Cut(out.text.String(), "\n")
+	url = strings.TrimSuffix(url, "?pods\n")
+	get := func(url string) (int, string) {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, http.NoBody)
+		require.NoError(t, err)
+		client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+		reply, err := client.Do(request)
+		require.NoError(t, err)
+		defer reply.Body.Close()
+		body, err := io.ReadAll(reply.Body)
+		require.NoError(t, err)
+		return reply.StatusCode, string(body)
+	}
+	_, body := get(url)
+	assert.Equal(t, "the daemon's /", body)
+	_, body = get(url + "pods.json")
+	assert.Contains(t, body, `"name":"web-0"`)
+	host, _, _ := strings.Cut(strings.TrimPrefix(url, "http://"), "/")
+	code, _ := get("http://" + host + "/pods.json")
+	assert.Equal(t, http.StatusNotFound, code, "without the key")
+	cancel()
+	require.NoError(t, <-done)
+	http.DefaultTransport.(*http.Transport).CloseIdleConnections() // those of the proxy
+}
+
+func TestPageIsForThisMachineAlone(t *testing.T) {
+	t.Parallel()
+	c := &cluster{t: t, daemons: map[string]corev1.Pod{"n1": daemonPod("pp-1")}}
+	_, err := c.call("page", "n1", "--address", "0.0.0.0:0")
+	require.ErrorContains(t, err, "loopback address alone")
+	_, err = c.call("page", "n2")
+	require.ErrorContains(t, err, "no daemon runs on node n2")
+}
