@@ -131,5 +131,5 @@ func TestOnlyTheKeyOpensThePage(t *testing.T) {
 	code, body = get("/secret/pods.json")
 	assert.Equal(t, http.StatusBadGateway, code)
 	assert.Contains(t, body, "pods is forbidden")
-	http.DefaultTransport.(*http.Transport).CloseIdleConnections() // those of the proxy
+	http.DefaultClient.CloseIdleConnections() // those of the proxy
 }

@@ -25,13 +25,14 @@ func TestTheImageHasBothTimelinesAndNeedsNothing(t *testing.T) {
 		}
 	}
 	for want, times := range map[string]int{
-		`class="lost" x`:       3, // one is the legend's
-		`class="ready" x`:      5,
-		`<use href="#kill`:     3,
-		`all ready 29.5 s`:     1,
-		`stopped 70 s`:         1,
-		`herd-3&lt;script&gt;`: 2,
-		`class="heading"`:      2,
+		`class="lost" x`:               3, // one is the legend's
+		`class="ready" x`:              5,
+		`<use href="#kill`:             3,
+		`all ready 29.5 s`:             1,
+		`stopped 70 s`:                 1,
+		`herd-3&lt;script&gt;`:         2,
+		`class="heading"`:              2,
+		`(prefers-color-scheme: dark)`: 1,
 	} {
 		assert.Equal(t, times, strings.Count(text, want), want)
 	}

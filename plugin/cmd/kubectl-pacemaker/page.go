@@ -63,13 +63,14 @@ func (a *asker) page(ctx context.Context, node, address string) error {
 	go func() { served <- srv.Serve(l) }()
 	select {
 	case <-ctx.Done():
-		<-ended
-		err = nil
+		<-ended //nolint:errcheck // it was killed
 	case err = <-ended:
 		err = fmt.Errorf("kubectl port-forward ended: %w", err)
 	}
 	err = errors.Join(err, srv.Close())
-	<-served
+	if fault := <-served; !errors.Is(fault, http.ErrServerClosed) {
+		err = errors.Join(err, fault)
+	}
 	return err
 }
 

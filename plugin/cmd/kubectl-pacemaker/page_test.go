@@ -78,7 +78,7 @@ func TestPageHasTheDaemonsPageAndThePods(t *testing.T) {
 	assert.Equal(t, http.StatusNotFound, code, "without the key")
 	cancel()
 	require.NoError(t, <-done)
-	http.DefaultTransport.(*http.Transport).CloseIdleConnections() // those of the proxy
+	http.DefaultClient.CloseIdleConnections() // those of the proxy
 }
 
 func TestPageIsForThisMachineAlone(t *testing.T) {

@@ -48,14 +48,14 @@ func (p *program) copyKubeletConfigCommand() *cobra.Command {
 // copyFirst writes what the first candidate that exists holds, and says what it did.
 func copyFirst(to string, candidates []string) (done string, err error) {
 	for _, candidate := range candidates {
-		content, err := os.ReadFile(candidate) //nolint:gosec // the administrator names it
+		content, err := os.ReadFile(candidate)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
 		if err != nil {
 			return "", fmt.Errorf("kubelet configuration: %w", err)
 		}
-		return "copied " + candidate, os.WriteFile(to, content, 0o600)
+		return "copied " + candidate, os.WriteFile(to, content, 0o600) //nolint:gosec // the administrator names it
 	}
 	return fmt.Sprintf("none of %v exists: taking kubelet's defaults", candidates), os.WriteFile(to, []byte(kubeletDefaults), 0o600)
 }
