@@ -89,13 +89,7 @@ func (l *Limiter) forecastLocked(now time.Time, waitable time.Duration) forecast
 	if lately, _ := l.took.median(lastFew); f.known {
 		f.start = max(f.start, lately)
 	}
-	l.beginScanLocked()
-	for _, t := range l.queue.arrivals {
-		if t.expected(now) && t.groupHold().none() {
-			t.pod.take()
-			f.coming++
-		}
-	}
+	f.coming = l.couldStartLocked(func(t *Ticket) bool { return t.expected(now) })
 	return f
 }
 
@@ -144,25 +138,24 @@ func (l *Limiter) bySignalLocked() bool {
 	return slices.ContainsFunc(l.settings.Signals[:], func(s SignalLimit) bool { return s.Max > 0 })
 }
 
-// lets gives how many such as the pod the limits on the starts of a group are expected to
-// let start while a process can wait near its turn.
-func (f *forecast) lets(p *pod, g *group) int {
-	least := float64(math.MaxInt32)
-	for i := range p.asks {
-		a := &p.asks[i]
-		b := a.bound
-		if b.group != g || b.reason == PolicyRunning || b.most == anyNumber || (b.reason == PolicyPacer && p.running) {
+// foresee has the bounds on the starts of a group allow what they are expected to let start
+// while a process can wait near its turn. One start uses of each what those under way do on
+// average.
+func (f *forecast) foresee(g *group) {
+	for i := range g.bounds {
+		b := &g.bounds[i]
+		if b.reason == PolicyRunning || b.most == anyNumber {
 			continue
 		}
-		free := max(0, b.most-b.used) / a.amount
-		slots := b.most / a.amount
-		if b.reason == PolicyPacer {
-			slots = min(slots, int64(g.starting)+free)
+		unit := int64(1)
+		if b.resource != "" {
+			unit = max(1, b.used/int64(max(1, g.starting)))
 		}
-		at := int(min(slots, math.MaxInt32))
-		least = min(least, f.starts(int(min(free, math.MaxInt32)), g.since, at, at))
+		free := max(0, b.most-b.used) / unit
+		slots := int(min(b.most/unit, int64(g.starting)+free))
+		starts := f.starts(int(free), g.since, slots, slots)
+		b.allows, b.foreseen = b.used+int64(min(math.Floor(starts)*float64(unit), mostTogether)), true
 	}
-	return max(g.loan.left, int(least))
 }
 
 // paceLocked gives the expected time between two admissions, that of the slowest limit;

@@ -39,9 +39,10 @@ type bound struct {
 	reason     Reason // PolicyRunning, PolicyClaim, PolicyStarting or PolicyPacer
 	resource   string // empty: pods
 	most, used int64
-	// Of one scan: what it keeps for those before; closed: nobody behind gets any of it.
-	kept   int64
-	closed bool
+	// Of one scan: how much it allows, and keeps for those before; closed: nobody behind gets
+	// any of it; foreseen: it allows what it will have allowed some time from now.
+	allows, kept     int64
+	closed, foreseen bool
 }
 
 // anyNumber is what a bound allows that bounds nothing.

@@ -17,8 +17,29 @@ func (l *Limiter) beginScanLocked() {
 	l.countLocked()
 	for _, g := range l.groups {
 		g.taken, g.behind = 0, 0
-		for b := range g.bounds {
-			g.bounds[b].kept, g.bounds[b].closed = 0, false
+		for i := range g.bounds {
+			b := &g.bounds[i]
+			b.allows, b.kept, b.closed, b.foreseen = b.most, 0, false, false
+		}
+	}
+}
+
+// scanLocked goes through those of the queue that are meant, in its order. One that no group
+// holds counts as started from then on; one that is held keeps those behind from what it
+// waits for.
+func (l *Limiter) scanLocked(meant func(*Ticket) bool, found func(*Ticket, hold) (more bool)) {
+	for _, t := range l.orderLocked() {
+		if !meant(t) {
+			continue
+		}
+		h := t.groupHold()
+		if !found(t, h) {
+			return
+		}
+		if h.none() {
+			t.pod.take()
+		} else {
+			h.close()
 		}
 	}
 }
@@ -40,8 +61,11 @@ func (t *Ticket) groupHold() hold {
 // scan keeps of it.
 func (a *ask) holds(p *pod) bool {
 	b := a.bound
-	if a.bypass || (!b.closed && b.used+b.kept <= b.most-a.amount) {
+	if a.bypass || (!b.closed && b.used+b.kept <= b.allows-a.amount) {
 		return false
+	}
+	if b.foreseen && b.kept == 0 && !a.never() {
+		return false // where any such may start, there is room for one
 	}
 	switch b.reason {
 	case PolicyRunning:
@@ -55,10 +79,15 @@ func (a *ask) holds(p *pod) bool {
 	}
 }
 
+// never tells whether the pod alone exceeds the bound. Those of pacers and claims change.
+func (a *ask) never() bool {
+	return a.amount > a.bound.most && (a.bound.reason == PolicyRunning || a.bound.reason == PolicyStarting)
+}
+
 // aloneExceeds gives a bound of the group, for a reason, that the pod alone exceeds.
 func (p *pod) aloneExceeds(g *group, reason Reason) *ask {
 	for i := range p.asks {
-		if a := &p.asks[i]; a.bound.group == g && a.bound.reason == reason && a.amount > a.bound.most {
+		if a := &p.asks[i]; a.bound.group == g && a.bound.reason == reason && a.never() {
 			return a
 		}
 	}
@@ -66,9 +95,7 @@ func (p *pod) aloneExceeds(g *group, reason Reason) *ask {
 }
 
 // never tells whether the pod alone exceeds what holds it.
-func (h hold) never() bool {
-	return (h.by.reason == PolicyRunning || h.by.reason == PolicyStarting) && h.pod.aloneExceeds(h.by.group, h.by.reason) != nil
-}
+func (h hold) never() bool { return h.pod.aloneExceeds(h.by.group, h.by.reason) != nil }
 
 // held says it to the caller of the limiter.
 func (h hold) held() Held {

@@ -24,7 +24,7 @@ func (l *Limiter) Observe(now time.Time, s Signals) {
 		l.setLimitLocked()
 	}
 	l.admitLocked(now)
-	if l.couldStartLocked() > 0 {
+	if l.couldStartLocked((*Ticket).waits) > 0 {
 		l.changedLocked() // another limit may hold, and know until when
 	}
 }
@@ -41,7 +41,7 @@ func (l *Limiter) sampleLocked(now time.Time) adaptive.Sample {
 		}
 	}
 	if l.heldByOthersLocked(now).none() {
-		s.Waiting = l.couldStartLocked()
+		s.Waiting = l.couldStartLocked((*Ticket).waits)
 	}
 	s.CPU, s.CPUKnown = l.signals.valueAt(now, SignalCPU)
 	s.CPUPressure, s.CPUPressureKnown = l.signals.valueAt(now, SignalCPUPressure)
@@ -55,18 +55,19 @@ func (l *Limiter) sampleLocked(now time.Time) adaptive.Sample {
 	return s
 }
 
-// couldStartLocked gives how many of those with a waiter could start now if only groups
+// couldStartLocked gives how many of those that are meant could start now if only groups
 // held them.
-func (l *Limiter) couldStartLocked() (n int) {
+func (l *Limiter) couldStartLocked(meant func(*Ticket) bool) (n int) {
 	l.beginScanLocked()
-	for _, t := range l.orderLocked() {
-		if t.waiters > 0 && t.groupHold().none() {
-			t.pod.take()
-			n++
-		}
-	}
+	l.scanLocked(meant, func(_ *Ticket, h hold) bool {
+		n += one(h.none())
+		return true
+	})
 	return n
 }
+
+// waits tells whether a process waits for the ticket.
+func (t *Ticket) waits() bool { return t.waiters > 0 }
 
 // setAdaptiveLocked makes, changes or drops the adaptive limit as the settings say.
 func (l *Limiter) setAdaptiveLocked() {

@@ -19,105 +19,44 @@ const (
 // room are near. One whose MaxWait is over gets its reservation in any case, if no other
 // such is near. One that a bound of Running holds does not: nobody knows for how long.
 func (l *Limiter) reserveLocked(now time.Time, t *Ticket, waitable time.Duration) Decision {
-	f := l.forecastLocked(now, waitable)
-	room := l.roomLocked(now, &f)
-	c := l.comesBeforeLocked(t, &f)
-	hours := c.held.Reason == PolicyRunning || c.held.Reason == Unadmittable
-	held := l.pullingHoldsLocked(now, t)
-	switch {
-	case hours, held.none() && !c.held.none():
-		held = c.held
-	case held.none() && (c.before >= room || c.near >= 2*room):
-		held = Held{Reason: GateRoom, Measured: float64(max(c.before, c.near)), Threshold: float64(room)}
+	held, before := l.roomHoldsLocked(now, t, waitable)
+	hours := held.Reason == PolicyRunning || held.Reason == Unadmittable
+	if pulling := l.pullingHoldsLocked(now, t); !hours && !pulling.none() {
+		held = pulling
 	}
 	if held.none() || (!hours && l.mayPassRoomLocked(now, t)) {
-		return Decision{Admitted: true, Ahead: c.before}
+		return Decision{Admitted: true, Ahead: before}
 	}
 	return Decision{Reason: held.Reason, Held: held, Ahead: l.placeLocked(t).ahead}
 }
 
-// comers are those that come before a ticket, and how many others are near their turn,
-// as far as the limits of their groups are expected to let them start in time.
-type comers struct {
-	before, near int
-	held         Held // what of a group has no room for the ticket; the zero value: nothing
-}
-
-func (l *Limiter) comesBeforeLocked(t *Ticket, f *forecast) (c comers) {
+// roomHoldsLocked is a decision on what is foreseen: each limit allows what it is expected to
+// allow while a process can wait. It gives what has no room for the ticket, if anything, and
+// how many come before it.
+func (l *Limiter) roomHoldsLocked(now time.Time, t *Ticket, waitable time.Duration) (held Held, before int) {
+	f := l.forecastLocked(now, waitable)
+	room, near, behind := l.roomLocked(now, &f), 0, false
 	l.beginScanLocked()
-	behind := false
-	for _, o := range l.orderLocked() {
-		near := o.near(f.now)
+	for _, g := range l.groups {
+		f.foresee(g)
+	}
+	l.scanLocked(func(o *Ticket) bool { return o == t || (o.expected(now) && !behind) || o.near(now) }, func(o *Ticket, h hold) bool {
 		switch {
-		case o == t:
-			if c.held = l.noRoomLocked(t, f); !c.held.none() {
-				return c
-			}
-			behind = true
-		case behind && near && !o.groupHold().byRunning() && f.comes(o):
-			c.near++
-		case behind || !o.expected(f.now):
-		default:
-			if h := o.groupHold(); h.byRunning() {
-				h.close()
-				continue
-			}
-			if f.comes(o) {
-				o.pod.keepRunning(nil)
-				c.before++
-				if near {
-					c.near++
-				}
-			}
-		}
-	}
-	return c
-}
-
-// comes counts a ticket in its groups, if their limits are expected to let it start in
-// time.
-func (f *forecast) comes(t *Ticket) bool {
-	if t.pod == nil {
-		return true
-	}
-	for i := range t.pod.in {
-		if in := &t.pod.in[i]; !in.bypass && in.group.taken >= f.lets(t.pod, in.group) {
+		case o == t && !h.none():
+			held = h.held()
 			return false
+		case o == t:
+			behind = true
+		case h.none():
+			before += one(!behind)
+			near += one(o.near(now))
 		}
+		return true
+	})
+	if held.none() && (before >= room || near >= 2*room) {
+		held = Held{Reason: GateRoom, Measured: float64(max(before, near)), Threshold: float64(room)}
 	}
-	for i := range t.pod.in {
-		t.pod.in[i].group.taken++
-	}
-	return true
-}
-
-// noRoomLocked gives what of a group has no room for the ticket beside those that come
-// before it, by what holds it now, if anything does. Where a group lets any pod start at
-// all, there is room for one, which is there when it does.
-func (l *Limiter) noRoomLocked(t *Ticket, f *forecast) Held {
-	if h := t.groupHold(); h.byRunning() {
-		return h.held()
-	}
-	if t.pod == nil {
-		return Held{}
-	}
-	for i := range t.pod.in {
-		in := &t.pod.in[i]
-		lets := f.lets(t.pod, in.group)
-		if t.pod.aloneExceeds(in.group, PolicyStarting) == nil {
-			lets = max(1, lets)
-		}
-		before := in.group.taken
-		if in.bypass || before < lets {
-			continue
-		}
-		l.beginScanLocked()
-		if h := t.groupHold(); !h.none() {
-			return h.held()
-		}
-		return Held{Reason: GateRoom, Measured: float64(before), Threshold: float64(lets)}
-	}
-	return Held{}
+	return held, before
 }
 
 // mayPassRoomLocked tells whether t gets its reservation though there is no room or no
@@ -143,22 +82,26 @@ func (l *Limiter) pullingHoldsLocked(now time.Time, t *Ticket) Held {
 	if most <= 0 || t.pulled || l.pulls(now, t) {
 		return Held{}
 	}
+	urgent := 0
 	l.beginScanLocked()
-	pulling, urgent := 0, 0
-	for _, o := range l.queue.arrivals {
-		if l.pulls(now, o) {
-			pulling++
-		}
-		if o.priority > t.priority && !o.reserved && !o.pulled && o.expected(now) && o.groupHold().none() {
-			urgent++
-		}
-	}
-	switch free := most - pulling; {
+	l.scanLocked(func(o *Ticket) bool { return o.priority > t.priority && !o.reserved && !o.pulled && o.expected(now) }, func(_ *Ticket, h hold) bool {
+		urgent += one(h.none())
+		return true
+	})
+	switch free := most - l.pullingLocked(now); {
 	case free <= 0:
-		return Held{Reason: Pulling, Measured: float64(pulling), Threshold: float64(most)}
+		return Held{Reason: Pulling, Measured: float64(most - free), Threshold: float64(most)}
 	case urgent >= free:
 		return Held{Reason: Queued, Measured: float64(urgent)}
 	default:
 		return Held{}
 	}
+}
+
+// pullingLocked gives how many have a place to pull.
+func (l *Limiter) pullingLocked(now time.Time) (n int) {
+	for _, t := range l.queue.arrivals {
+		n += one(l.pulls(now, t))
+	}
+	return n
 }

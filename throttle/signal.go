@@ -2,7 +2,6 @@ package throttle
 
 import (
 	"math"
-	"slices"
 	"time"
 )
 
@@ -70,11 +69,8 @@ const backWithin = 30 * time.Second
 func (l *Limiter) Busy(now time.Time) (starting, waiting bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.beginScanLocked()
-	waiting = slices.ContainsFunc(l.queue.arrivals, func(t *Ticket) bool {
-		return (t.waiters > 0 || now.Sub(t.seen) < backWithin) && t.groupHold().none()
-	})
-	return len(l.inFlight) > 0, waiting
+	could := l.couldStartLocked(func(t *Ticket) bool { return t.waits() || now.Sub(t.seen) < backWithin })
+	return len(l.inFlight) > 0, could > 0
 }
 
 // askedLocked says that the ticket was asked for.

@@ -72,21 +72,17 @@ func (l *Limiter) Snapshot(now time.Time) Snapshot {
 	now = later(now, l.latest)
 	s := Snapshot{
 		Settings: l.settings, Limit: l.limit, Lent: max(0, l.capacityLocked()-l.limit), Signals: l.signals,
-		Waiting: make([]TicketView, 0, len(l.queue.arrivals)),
+		Pulling: l.pullingLocked(now), Waiting: make([]TicketView, 0, len(l.queue.arrivals)),
 	}
 	s.Pace, s.PaceObserved = l.paceLocked(now)
 	if l.adaptive != nil {
 		s.Adaptive = l.adaptive.Why()
 	}
 	s.Held = l.heldLocked(now)
-	l.beginScanLocked()
-	b := line{}
-	for _, t := range l.orderLocked() {
-		if l.pulls(now, t) {
-			s.Pulling++
-		}
-		s.Waiting = append(s.Waiting, t.waitingView(now, b.next(t), s.Held, s.Pace))
-	}
+	l.placesLocked(func(t *Ticket, at place) bool {
+		s.Waiting = append(s.Waiting, t.waitingView(now, at, s.Held, s.Pace))
+		return true
+	})
 	for _, slot := range []bool{true, false} {
 		for _, t := range l.inFlight {
 			if t.slot == slot {
@@ -174,37 +170,32 @@ type place struct {
 	hold    hold // of a group
 }
 
-// line counts, in a scan, what goes before each ticket in turn: those that may start, and
-// those that are held by the same group.
-type line struct{ free, present int }
-
-func (b *line) next(t *Ticket) place {
-	at := place{ahead: b.free, present: b.present, hold: t.groupHold()}
-	switch h := at.hold; {
-	case h.none():
-		t.pod.take()
-		b.free++
-		if t.waiters > 0 {
-			b.present++
+// placesLocked gives the places of all that wait: behind those that may start, and those that
+// the same group holds.
+func (l *Limiter) placesLocked(visit func(*Ticket, place) (more bool)) {
+	l.beginScanLocked()
+	ahead, present := 0, 0
+	l.scanLocked(func(*Ticket) bool { return true }, func(t *Ticket, h hold) bool {
+		at := place{ahead: ahead, present: present, hold: h}
+		switch {
+		case h.none():
+			ahead++
+			present += one(t.waits())
+		case !h.never():
+			at.ahead += h.by.group.behind
+			h.by.group.behind++
 		}
-	case !h.never():
-		at.ahead += h.by.group.behind
-		h.by.group.behind++
-		h.close()
-	}
-	return at
+		return visit(t, at)
+	})
 }
 
 // placeLocked gives the place of a Waiting ticket.
-func (l *Limiter) placeLocked(t *Ticket) (at place) {
-	l.beginScanLocked()
-	b := line{}
-	for _, o := range l.orderLocked() {
-		if at = b.next(o); o == t {
-			break
-		}
-	}
-	return at
+func (l *Limiter) placeLocked(t *Ticket) (its place) {
+	l.placesLocked(func(o *Ticket, at place) bool {
+		its = at
+		return o != t
+	})
+	return its
 }
 
 // refusalLocked says what a Waiting ticket waits for, as a decision.
@@ -291,14 +282,11 @@ func (l *Limiter) wantsLocked(now time.Time, g *group) (wants int) {
 		room = l.capacityLocked() - l.slotsLocked()
 	}
 	l.beginScanLocked()
-	g.bounds[i].most = anyNumber
-	for _, t := range l.orderLocked() {
-		if wants < room && t.expected(now) && t.pod.isIn(g) && t.groupHold().none() {
-			t.pod.take()
-			wants++
-		}
-	}
-	g.setMost()
+	g.bounds[i].allows = anyNumber
+	l.scanLocked(func(t *Ticket) bool { return t.expected(now) }, func(t *Ticket, h hold) bool {
+		wants += one(h.none() && t.pod.isIn(g))
+		return wants < room
+	})
 	return max(0, wants-max(0, g.claims-g.starting))
 }
 
