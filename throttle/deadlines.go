@@ -1,6 +1,9 @@
 package throttle
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // leastMaxWait is the least that a pod's own MaxWait counts as: what derives from a short
 // activeDeadlineSeconds is no way past the queue.
@@ -18,18 +21,12 @@ func (l *Limiter) dueLocked(t *Ticket) time.Time {
 // endTimedOutLocked ends the starts that take too long, and the waits for which nothing
 // came back.
 func (l *Limiter) endTimedOutLocked(now time.Time) {
-	for i := 0; i < len(l.inFlight); {
-		if t := l.inFlight[i]; now.Sub(t.admitted) >= l.settings.StartTimeout {
-			l.endLocked(now, t, Stuck)
-		} else {
-			i++
-		}
+	for len(l.inFlight) > 0 && now.Sub(l.inFlight[0].admitted) >= l.settings.StartTimeout {
+		l.endLocked(now, l.inFlight[0], Stuck)
 	}
-	for i := 0; i < len(l.queue.arrivals); {
-		if t := l.queue.arrivals[i]; t.waiters == 0 && now.Sub(t.seen) >= abandonAfter {
+	for _, t := range slices.Clone(l.queue.arrivals) {
+		if t.waiters == 0 && now.Sub(t.seen) >= abandonAfter {
 			l.endLocked(now, t, Abandoned)
-		} else {
-			i++
 		}
 	}
 }

@@ -70,13 +70,7 @@ func (l *Limiter) moreUrgentLocked(a, b *Ticket) bool {
 func (l *Limiter) admitLocked(now time.Time) {
 	l.settleOverLocked()
 	l.forgetStuckLocked(now)
-	if l.frozen {
-		return
-	}
-	for slices.ContainsFunc(l.queue.arrivals, func(t *Ticket) bool { return t.waiters > 0 }) {
-		if !l.admitOneLocked(now) {
-			return
-		}
+	for !l.frozen && l.admitOneLocked(now) {
 	}
 }
 
@@ -122,6 +116,20 @@ func (l *Limiter) admitNextLocked(now time.Time, t *Ticket) {
 	l.queuesTurn = false
 	l.takeLocked(now)
 	l.startLocked(now, t, reason, true)
+}
+
+// passGateLocked admits a ticket over the limit whose process can wait no longer, if no
+// other is above it and it is not the queue's turn.
+func (l *Limiter) passGateLocked(now time.Time, t *Ticket) {
+	if l.overLimit != nil {
+		return
+	}
+	c := l.candidatesLocked(now, t)
+	theirs := c.next != t && l.isQueuesTurnLocked(now, c.next) && l.heldByOthersLocked(now).none()
+	if c.overdue == t && !theirs {
+		l.passLimitLocked(now, t, c.held, GateDeadline)
+		l.queuesTurn = c.next != t
+	}
 }
 
 // passLimitLocked admits a ticket for its deadline, which a group may hold. It counts as

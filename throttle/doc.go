@@ -52,6 +52,10 @@
 // Then the limits of the node are asked, and all are taken, or none; a refusal leaves every
 // counter as it was. They hold all alike, so nobody behind is looked at where they refuse.
 //
+// What a ticket waits for, how many go before it, how many could start, and who comes near its
+// turn is found by the same scan (scanLocked), in which each ticket that nothing holds counts
+// as started.
+//
 // # Groups
 //
 // A pod may be in groups of policies ([PodGroups]); each policy bounds the pods of each of
@@ -65,6 +69,7 @@
 // pod has changed, the next scan counts all pods anew (countLocked): no counter has to be
 // kept right.
 //
+// A pod that alone exceeds a bound of Running is Unadmittable, and keeps nobody from anything.
 // A bound of Running may hold a pod for hours: no deadline and no loan passes it, and the pod
 // gets no reservation. The pacers are those of straggler (github.com/technicianted/straggler,
 // pkg/pacer), asked for one pod at a time. [Limiter.SetClaims] bounds the starts of a group
@@ -136,9 +141,11 @@
 // most f + T * (the sum of 1/max(12*median, 2*age)), so that a pod near its turn gets it even
 // if starts become ten times slower at this moment, and at least one for each slot. As long as
 // nothing was observed it is 2c+1 for c slots, and at most what the ages allow. The rate limit
-// and limits on signals bound it by what they admit in T/2; a limit of a group by the same
-// estimate for its own starts. A pod gets a reservation if those that are expected before it,
-// as far as their groups let them start, are fewer than the room.
+// and limits on signals bound it by what they admit in T/2; a jam has room for what loans will
+// allow within half a minute. A reservation is a scan of those that are expected, in which the
+// bounds on the starts of a group allow what they will have let start by the same estimate, and
+// one start in any case: a pod gets it if none of its groups holds it there, and fewer than the
+// room come before it.
 //
 // A free place to pull goes to the first that is back: kubelet comes back in 10 to 15 seconds,
 // and with places kept for the first in line 60 pods that pull for 10 seconds took, simulated,

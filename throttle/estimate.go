@@ -117,7 +117,7 @@ func (l *Limiter) roomLocked(now time.Time, f *forecast) int {
 	if l.limit > 0 {
 		since := l.sinceLocked()
 		free := max(0, l.capacityLocked()-len(since))
-		room = min(room, max(f.starts(free, since, l.limit, l.limitSoon), float64(l.soonLentLocked(now))))
+		room = min(room, max(f.starts(free, since, l.limit, l.limitSoon), float64(l.soonLentLocked())))
 	}
 	if l.settings.FillEvery > 0 {
 		room = min(room, l.bucket.TokensAt(now)+half/l.settings.FillEvery.Seconds())
@@ -154,7 +154,7 @@ func (f *forecast) foresee(g *group) {
 		free := max(0, b.most-b.used) / unit
 		slots := int(min(b.most/unit, int64(g.starting)+free))
 		starts := f.starts(int(free), g.since, slots, slots)
-		b.allows, b.foreseen = b.used+int64(min(math.Floor(starts)*float64(unit), mostTogether)), true
+		b.allows = b.used + int64(min(math.Floor(starts)*float64(unit), mostTogether))
 	}
 }
 

@@ -40,9 +40,9 @@ type bound struct {
 	resource   string // empty: pods
 	most, used int64
 	// Of one scan: how much it allows, and keeps for those before; closed: nobody behind gets
-	// any of it; foreseen: it allows what it will have allowed some time from now.
-	allows, kept     int64
-	closed, foreseen bool
+	// any of it.
+	allows, kept int64
+	closed       bool
 }
 
 // anyNumber is what a bound allows that bounds nothing.
@@ -52,7 +52,7 @@ const anyNumber = math.MaxInt64
 type pod struct {
 	uid            string
 	in             []member  // in the order of their keys
-	asks           []ask     // those of Running first
+	asks           []ask     // by rank
 	ticket         *Ticket   // Waiting or Starting; nil: it has none
 	running, ready bool      // as PodGroups has it
 	stuckSince     time.Time // when its start ended Stuck; zero: it did not
@@ -77,10 +77,8 @@ type ask struct {
 // is absent bounds nothing. The limiter keeps what it is given: it must not be changed
 // afterwards.
 func (l *Limiter) SetPolicies(now time.Time, limits map[string]GroupLimits, pods ...PodGroups) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	defer l.changedLocked()
-	now = l.clockLocked(now)
+	now = l.lock(now)
+	defer l.unlock()
 	l.policies = maps.Clone(limits)
 	for _, g := range l.groups {
 		g.follow(l.policies[g.key.Policy])
@@ -99,10 +97,8 @@ func (l *Limiter) SetPolicies(now time.Time, limits map[string]GroupLimits, pods
 // in the queue. A pod that runs counts once, however often it starts anew, and no bound of
 // Running holds it. Nothing is kept of one that neither runs nor has a ticket.
 func (l *Limiter) SetGroups(now time.Time, pod PodGroups) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	defer l.changedLocked()
-	now = l.clockLocked(now)
+	now = l.lock(now)
+	defer l.unlock()
 	l.setGroupsLocked(pod)
 	l.admitLocked(now)
 }
@@ -110,9 +106,8 @@ func (l *Limiter) SetGroups(now time.Time, pod PodGroups) {
 // Finished says that a pod runs no longer and will not: it succeeded, failed for good or
 // is gone. Until then it counts among those that run from its admission on.
 func (l *Limiter) Finished(now time.Time, uid string) {
-	l.mu.Lock()
+	now = l.lock(now)
 	defer l.mu.Unlock()
-	now = l.clockLocked(now)
 	p := l.podLocked(uid)
 	if p == nil || !p.running {
 		return
@@ -127,9 +122,8 @@ func (l *Limiter) Finished(now time.Time, uid string) {
 // GroupLimits.Claims, now or later. Below zero: any number, for nobody can say. The group
 // is remembered, without pods too, until it is said to have none.
 func (l *Limiter) SetClaims(now time.Time, key GroupKey, starts int) {
-	l.mu.Lock()
+	now = l.lock(now)
 	defer l.mu.Unlock()
-	now = l.clockLocked(now)
 	g := l.groupLocked(key)
 	if starts = max(-1, starts); g.claims != starts {
 		defer l.changedLocked()
@@ -239,15 +233,16 @@ func (p *pod) ask() {
 			}
 		}
 	}
-	slices.SortStableFunc(p.asks, func(a, b ask) int { return b.bound.first() - a.bound.first() })
+	slices.SortStableFunc(p.asks, func(a, b ask) int { return a.rank() - b.rank() })
 }
 
-// first is above zero of the bounds that are asked before all others.
-func (b *bound) first() int {
-	if b.reason == PolicyRunning {
-		return 1
+// rank is the order in which a pod asks: of the bounds of Running first, and of those first
+// for what it can never get: then it keeps nobody from anything else.
+func (a ask) rank() (n int) {
+	if a.bound.reason != PolicyRunning {
+		n = 2
 	}
-	return 0
+	return n + one(!a.never())
 }
 
 // countLocked counts anew what all groups hold, if anything has changed, and forgets pods

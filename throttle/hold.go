@@ -2,15 +2,13 @@ package throttle
 
 // hold is what of a group holds a pod. The zero value holds nothing.
 type hold struct {
-	pod  *pod
-	by   *bound
-	asks int64 // of it
-	used int64 // of it, with what the scan keeps for those before
+	pod *pod
+	*ask
 }
 
 func (h hold) none() bool { return h.pod == nil }
 
-func (h hold) byRunning() bool { return !h.none() && h.by.reason == PolicyRunning }
+func (h hold) byRunning() bool { return !h.none() && h.bound.reason == PolicyRunning }
 
 // beginScanLocked begins a scan of the queue, which keeps nothing yet and takes nobody.
 func (l *Limiter) beginScanLocked() {
@@ -19,7 +17,7 @@ func (l *Limiter) beginScanLocked() {
 		g.taken, g.behind = 0, 0
 		for i := range g.bounds {
 			b := &g.bounds[i]
-			b.allows, b.kept, b.closed, b.foreseen = b.most, 0, false, false
+			b.allows, b.kept, b.closed = b.most, 0, false
 		}
 	}
 }
@@ -44,13 +42,12 @@ func (l *Limiter) scanLocked(meant func(*Ticket) bool, found func(*Ticket, hold)
 	}
 }
 
-// groupHold gives what of its groups holds the ticket, as the scan has left them: a bound of
-// Running before any other.
+// groupHold gives what of its groups holds the ticket, as the scan has left them.
 func (t *Ticket) groupHold() hold {
 	if p := t.pod; p != nil {
 		for i := range p.asks {
 			if a := &p.asks[i]; a.holds(p) {
-				return hold{p, a.bound, a.amount, a.bound.used + a.bound.kept}
+				return hold{p, a}
 			}
 		}
 	}
@@ -61,11 +58,8 @@ func (t *Ticket) groupHold() hold {
 // scan keeps of it.
 func (a *ask) holds(p *pod) bool {
 	b := a.bound
-	if a.bypass || (!b.closed && b.used+b.kept <= b.allows-a.amount) {
+	if a.bypass || (!b.closed && !a.never() && b.used+b.kept <= b.allows-a.amount) {
 		return false
-	}
-	if b.foreseen && b.kept == 0 && !a.never() {
-		return false // where any such may start, there is room for one
 	}
 	switch b.reason {
 	case PolicyRunning:
@@ -79,35 +73,33 @@ func (a *ask) holds(p *pod) bool {
 	}
 }
 
+// roomForOne has the bounds on starts of the pod's groups allow one such as it beside those
+// that start: it is there when they do.
+func (p *pod) roomForOne() {
+	if p == nil {
+		return
+	}
+	for i := range p.asks {
+		if a := &p.asks[i]; a.bound.reason != PolicyRunning {
+			a.bound.allows = max(a.bound.allows, a.bound.used+a.amount)
+		}
+	}
+}
+
 // never tells whether the pod alone exceeds the bound. Those of pacers and claims change.
 func (a *ask) never() bool {
 	return a.amount > a.bound.most && (a.bound.reason == PolicyRunning || a.bound.reason == PolicyStarting)
 }
 
-// aloneExceeds gives a bound of the group, for a reason, that the pod alone exceeds.
-func (p *pod) aloneExceeds(g *group, reason Reason) *ask {
-	for i := range p.asks {
-		if a := &p.asks[i]; a.bound.group == g && a.bound.reason == reason && a.never() {
-			return a
-		}
-	}
-	return nil
-}
-
-// never tells whether the pod alone exceeds what holds it.
-func (h hold) never() bool { return h.pod.aloneExceeds(h.by.group, h.by.reason) != nil }
-
 // held says it to the caller of the limiter.
 func (h hold) held() Held {
-	reason := h.by.reason
-	if reason == PolicyRunning {
-		if alone := h.pod.aloneExceeds(h.by.group, reason); alone != nil {
-			reason, h.by, h.asks, h.used = Unadmittable, alone.bound, alone.amount, alone.bound.used
-		}
+	b, reason := h.bound, h.bound.reason
+	if reason == PolicyRunning && h.never() {
+		reason = Unadmittable
 	}
-	held := Held{Reason: reason, Policy: h.by.group.key, Measured: float64(h.used), Threshold: float64(h.by.most)}
-	if h.by.resource != "" { // in thousandths
-		held.Resource, held.Asks = h.by.resource, float64(h.asks)/1000
+	held := Held{Reason: reason, Policy: b.group.key, Measured: float64(min(b.used+b.kept, max(b.used, b.most))), Threshold: float64(b.most)}
+	if b.resource != "" { // in thousandths
+		held.Resource, held.Asks = b.resource, float64(h.amount)/1000
 		held.Measured /= 1000
 		held.Threshold /= 1000
 	}
@@ -152,7 +144,7 @@ func (h hold) close() {
 		return
 	}
 	if h.byRunning() {
-		h.pod.keepRunning(h.by.group)
+		h.pod.keepRunning(h.bound.group)
 	}
-	h.by.closed = true
+	h.bound.closed = true
 }

@@ -72,10 +72,8 @@ func New(now time.Time, s Settings) *Limiter {
 // a lower limit, the starts under way go on, and no other is admitted until their number
 // is below it.
 func (l *Limiter) Configure(now time.Time, s Settings) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	defer l.changedLocked()
-	now = l.clockLocked(now)
+	now = l.lock(now)
+	defer l.unlock()
 	l.setLimitsLocked(now, s)
 	for _, t := range l.queue.arrivals {
 		t.due = l.dueLocked(t)
@@ -88,9 +86,8 @@ func (l *Limiter) Configure(now time.Time, s Settings) {
 // else a new one at its place in the queue. A Waiting ticket moves to the place of an
 // earlier arrival.
 func (l *Limiter) Join(now time.Time, r Request) *Ticket {
-	l.mu.Lock()
+	now = l.lock(now)
 	defer l.mu.Unlock()
-	now = l.clockLocked(now)
 	t := l.tickets[r.UID]
 	if t == nil || t.hasEnded() {
 		defer l.changedLocked()
@@ -109,10 +106,8 @@ func (l *Limiter) Join(now time.Time, r Request) *Ticket {
 // token. Without a time, or with one to come, it began now. A ticket that is Starting
 // stays as it is.
 func (l *Limiter) Adopt(now time.Time, r Request, since time.Time) *Ticket {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	defer l.changedLocked()
-	now = l.clockLocked(now)
+	now = l.lock(now)
+	defer l.unlock()
 	t := l.tickets[r.UID]
 	if t == nil || t.hasEnded() {
 		t = l.joinLocked(now, r)
@@ -134,9 +129,8 @@ func (l *Limiter) Lookup(uid string) *Ticket {
 // SetPriority moves a Waiting ticket to the place that the priority gives it, and
 // replaces its Request.MaxWait. A pod without such a ticket is no error.
 func (l *Limiter) SetPriority(now time.Time, uid string, priority int32, maxWait time.Duration) {
-	l.mu.Lock()
+	now = l.lock(now)
 	defer l.mu.Unlock()
-	now = l.clockLocked(now)
 	t := l.tickets[uid]
 	if t == nil || t.state != Waiting || (t.priority == priority && t.maxWait == maxWait) {
 		return
@@ -150,9 +144,8 @@ func (l *Limiter) SetPriority(now time.Time, uid string, priority int32, maxWait
 // now, and says when it wants to be called next; the zero time: not before something else
 // happens.
 func (l *Limiter) Advance(now time.Time) (next time.Time) {
-	l.mu.Lock()
+	now = l.lock(now)
 	defer l.mu.Unlock()
-	now = l.clockLocked(now)
 	l.endTimedOutLocked(now)
 	l.admitLocked(now)
 	return l.wakeAtLocked(now)
@@ -168,11 +161,10 @@ func (l *Limiter) Freeze() {
 
 // Thaw ends what Freeze began, and admits those whose turn it is.
 func (l *Limiter) Thaw(now time.Time) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	defer l.changedLocked()
+	now = l.lock(now)
+	defer l.unlock()
 	l.frozen = false
-	l.admitLocked(l.clockLocked(now))
+	l.admitLocked(now)
 }
 
 func (l *Limiter) joinLocked(now time.Time, r Request) *Ticket {
@@ -204,11 +196,18 @@ func (l *Limiter) replaceLocked(t *Ticket, change func()) {
 	l.queue.insert(t)
 }
 
-// clockLocked gives the time of a decision: now, but never before that of an earlier
-// decision. Two callers may read the clock in one order and get the lock in the other.
-func (l *Limiter) clockLocked(now time.Time) time.Time {
+// lock begins a decision, and gives its time: now, but never before that of an earlier one.
+// Two callers may read the clock in one order and get the lock in the other.
+func (l *Limiter) lock(now time.Time) time.Time {
+	l.mu.Lock()
 	l.latest = later(l.latest, now)
 	return l.latest
+}
+
+// unlock ends a decision by which anything may have changed.
+func (l *Limiter) unlock() {
+	l.changedLocked()
+	l.mu.Unlock()
 }
 
 func later(a, b time.Time) time.Time {

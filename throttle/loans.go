@@ -32,9 +32,8 @@ func (n loan) next(at time.Time, after time.Duration) int {
 // SetStalled says that the Starting pod has made no progress since a time, or, with the
 // zero time, that it does or that nobody can tell.
 func (l *Limiter) SetStalled(now time.Time, uid string, since time.Time) {
-	l.mu.Lock()
+	now = l.lock(now)
 	defer l.mu.Unlock()
-	now = l.clockLocked(now)
 	t := l.tickets[uid]
 	if t == nil || t.state != Starting {
 		return
@@ -90,25 +89,14 @@ func (l *Limiter) repayLocked() {
 	}
 }
 
-// foreseeLoans is how far loans are foreseen: so long a pod that is refused now takes at
-// most to come back, 15 seconds, and to wait.
-const foreseeLoans = 15*time.Second + arrivalGrace
-
-// soonLentLocked gives how many starts loans will allow soon, those with them that are
-// lent and free, if nothing that starts makes progress either.
-func (l *Limiter) soonLentLocked(now time.Time) int {
-	after, jam := l.settings.NoProgressAfter, l.jamLocked()
-	if jam.IsZero() && (l.lentUpTo == 0 || now.Sub(l.loan.at) > 3*after) {
+// soonLentLocked gives how many starts loans will allow within half a minute, while nothing
+// that starts makes progress: with the one that is out or due, the next two, each twice as
+// large.
+func (l *Limiter) soonLentLocked() int {
+	if l.loan.size == 0 && l.jamLocked().IsZero() {
 		return 0
 	}
-	free := l.capacityLocked() - l.slotsLocked()
-	at := later(now, l.loan.due(jam, after))
-	left := now.Add(foreseeLoans).Sub(at)
-	if left < 0 {
-		return free
-	}
-	doublings := min(1+int(left/after), 10)
-	return free + l.loan.next(at, after)*(1<<doublings-1)
+	return 7 * max(1, l.loan.size)
 }
 
 // jammed tells whether every pod that counts against a limit on the starts of the group
@@ -134,10 +122,10 @@ func (l *Limiter) loanDueLocked(g *group) time.Time {
 // lendToGroupLocked lends starts beyond the limits of a group that holds a pod with a
 // waiter, if it is time, and tells whether it did.
 func (l *Limiter) lendToGroupLocked(now time.Time, h hold) bool {
-	if r := h.by.reason; r != PolicyStarting && r != PolicyPacer || h.never() {
+	if r := h.bound.reason; r != PolicyStarting && r != PolicyPacer || h.never() {
 		return false
 	}
-	g := h.by.group
+	g := h.bound.group
 	due := l.loanDueLocked(g)
 	if due.IsZero() || now.Before(due) {
 		return false

@@ -13,9 +13,8 @@ const lostAfter = 10 * time.Second
 // Observe takes what the sensors measured by now, lets the adaptive limit follow it, and
 // admits those that may start by that.
 func (l *Limiter) Observe(now time.Time, s Signals) {
-	l.mu.Lock()
+	now = l.lock(now)
 	defer l.mu.Unlock()
-	now = l.clockLocked(now)
 	l.signals = s
 	l.debts.forget(now)
 	l.admissions.forget(now)

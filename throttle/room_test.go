@@ -212,3 +212,56 @@ func TestOneThatIsNotWaitingIsAlwaysLetUp(t *testing.T) {
 	a.End(n.now, Ready)
 	require.Equal(t, Decision{Admitted: true, Reason: Ready}, a.Reserve(n.now, waitable))
 }
+
+// reserveGrouped asks for n new pods of a group and gives the last answer, and who got a
+// reservation.
+func (n *node) reserveGrouped(prefix string, pods int, groups []Membership) (last Decision, up int) {
+	for i := range pods {
+		t := n.l.Join(n.now, Request{UID: fmt.Sprintf("%s-%02d", prefix, i), Groups: groups})
+		if last = t.Reserve(n.now, waitable); last.Admitted {
+			up++
+		}
+	}
+	return last, up
+}
+
+// As many of a group are let up as it will have let start while they wait.
+func TestAReservationForeseesTheStartsOfItsGroup(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, Settings{MaxConcurrent: 10})
+	n.l.SetPolicies(n.now, map[string]GroupLimits{"t1": {Starting: pods(1)}})
+	n.observe(10 * time.Second)
+	n.grouped("holder", in(t1, nil))
+	last, up := n.reserveGrouped("pod", 12, in(t1, nil))
+	require.Equal(t, 5, up, "one at a time, 50 s / 10 s")
+	require.Equal(t, Held{Reason: PolicyStarting, Policy: t1, Measured: 1, Threshold: 1}, last.Held)
+	require.Equal(t, 15, n.letUp("other", 15), "they cost nobody else the room")
+
+	n.pass(50 * time.Second)
+	_, up = n.reserveGrouped("later", 12, in(t1, nil))
+	require.Equal(t, 1, up, "the holder may take another 50 s; those let up before did not arrive in time")
+}
+
+// Of a group that lets nobody start now but may later, the first is let up: it is there then.
+// Of one that never will, nobody is. Neither takes the room of others.
+func TestAReservationIsForThoseWhoseGroupMayEverLetThemStart(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		limits GroupLimits
+		up     int
+	}{
+		"no claims yet":   {GroupLimits{Claims: true}, 1},
+		"more than may":   {GroupLimits{Starting: Bound{Requests: Amounts{"cpu": 100}}}, 0},
+		"none ever":       {GroupLimits{Starting: pods(0)}, 0},
+		"too much to run": {GroupLimits{Running: Bound{Requests: Amounts{"cpu": 100}}}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			n := newNode(t, Settings{MaxConcurrent: 1})
+			n.l.SetPolicies(n.now, map[string]GroupLimits{"t1": c.limits})
+			_, up := n.reserveGrouped("held", 9, in(t1, Amounts{"cpu": 200}))
+			require.Equal(t, c.up, up)
+			require.Equal(t, 3, n.letUp("other", 9))
+		})
+	}
+}

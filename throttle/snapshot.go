@@ -182,8 +182,8 @@ func (l *Limiter) placesLocked(visit func(*Ticket, place) (more bool)) {
 			ahead++
 			present += one(t.waits())
 		case !h.never():
-			at.ahead += h.by.group.behind
-			h.by.group.behind++
+			at.ahead += h.bound.group.behind
+			h.bound.group.behind++
 		}
 		return visit(t, at)
 	})

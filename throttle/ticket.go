@@ -143,9 +143,8 @@ func (t *Ticket) near(now time.Time) bool {
 // never.
 func (t *Ticket) Reserve(now time.Time, waitable time.Duration) Decision {
 	l := t.l
-	l.mu.Lock()
+	now = l.lock(now)
 	defer l.mu.Unlock()
-	now = l.clockLocked(now)
 	if t.state != Waiting {
 		return t.answer()
 	}
@@ -177,34 +176,17 @@ func (t *Ticket) Unreserve() {
 // KeepAlive says that the pod still means to start: its sandbox is there, and its images
 // are being pulled. A ticket that nothing asks for is abandoned after ten minutes.
 func (t *Ticket) KeepAlive(now time.Time) {
-	t.l.mu.Lock()
 	defer t.l.mu.Unlock()
-	t.seen = t.l.clockLocked(now)
+	t.seen = t.l.lock(now)
 }
 
 // TryStart asks for a slot on behalf of a process that cannot wait. A refusal takes
 // nothing. A ticket that is Starting or Started is admitted, one that is Gone is not: the
 // caller joins anew. The reason is that of Status then.
 func (t *Ticket) TryStart(now time.Time) Decision {
-	l := t.l
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	now = l.clockLocked(now)
-	l.askedLocked(now, t)
-	if t.state != Waiting {
-		return t.answer()
-	}
-	t.pulled, t.pullsSince = true, time.Time{}
-	t.waiters++
-	l.admitLocked(now)
-	t.waiters--
-	if t.state != Waiting {
-		return t.answer()
-	}
-	if !t.reserved {
-		t.expectedBy = now.Add(returnsWithin)
-	}
-	return l.refusalLocked(now, t)
+	now = t.l.lock(now)
+	defer t.l.mu.Unlock()
+	return t.tryLocked(now, false)
 }
 
 // StartExempt admits the ticket at once: with a slot if every limit allows it, else
@@ -214,10 +196,8 @@ func (t *Ticket) TryStart(now time.Time) Decision {
 // not Waiting.
 func (t *Ticket) StartExempt(now time.Time) {
 	l := t.l
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	defer l.changedLocked()
-	now = l.clockLocked(now)
+	now = l.lock(now)
+	defer l.unlock()
 	l.admitLocked(now)
 	if t.state != Waiting {
 		return
@@ -236,10 +216,8 @@ func (t *Ticket) StartExempt(now time.Time) {
 // decided.
 func (t *Ticket) Wait(now time.Time) {
 	l := t.l
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	defer l.changedLocked()
-	now = l.clockLocked(now)
+	now = l.lock(now)
+	defer l.unlock()
 	t.waiters++
 	t.pulled, t.pullsSince = true, time.Time{}
 	l.admitLocked(now)
@@ -248,10 +226,8 @@ func (t *Ticket) Wait(now time.Time) {
 // StopWaiting ends one Wait; without one it does nothing.
 func (t *Ticket) StopWaiting(now time.Time) {
 	l := t.l
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	defer l.changedLocked()
-	now = l.clockLocked(now)
+	now = l.lock(now)
+	defer l.unlock()
 	t.seen = now
 	if t.waiters == 0 {
 		return
@@ -271,33 +247,35 @@ func (t *Ticket) StopWaiting(now time.Time) {
 // queue's turn, else refused with GateExpired, and keeps its place. One that is no longer
 // Waiting is answered as by TryStart.
 func (t *Ticket) DeadlineReached(now time.Time) Decision {
+	now = t.l.lock(now)
+	defer t.l.unlock()
+	d := t.tryLocked(now, true)
+	if t.state == Waiting {
+		d.Reason = GateExpired
+		t.l.happenedLocked(Event{State: Waiting, Time: now, Reason: GateExpired}, t)
+	}
+	return d
+}
+
+// tryLocked decides on a ticket whose process stands there for this moment; last: it can
+// wait no longer.
+func (t *Ticket) tryLocked(now time.Time, last bool) Decision {
 	l := t.l
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	defer l.changedLocked()
-	now = l.clockLocked(now)
 	l.askedLocked(now, t)
+	t.pulled, t.pullsSince = true, time.Time{}
 	t.waiters++
 	l.admitLocked(now)
-	if t.state == Waiting && l.overLimit == nil {
-		c := l.candidatesLocked(now, t)
-		theirs := c.next != t && l.isQueuesTurnLocked(now, c.next) && l.heldByOthersLocked(now).none()
-		if c.overdue == t && !theirs {
-			l.passLimitLocked(now, t, c.held, GateDeadline)
-			l.queuesTurn = c.next != t
-		}
+	if last && t.state == Waiting {
+		l.passGateLocked(now, t)
 	}
 	t.waiters--
 	if t.state != Waiting {
 		return t.answer()
 	}
-	if t.waiters == 0 && !t.reserved {
+	if !t.reserved {
 		t.expectedBy = now.Add(returnsWithin)
 	}
-	d := l.refusalLocked(now, t)
-	d.Reason = GateExpired
-	l.happenedLocked(Event{State: Waiting, Time: now, Reason: GateExpired}, t)
-	return d
+	return l.refusalLocked(now, t)
 }
 
 // End ends the start for a reason: a Waiting ticket is Gone; a Starting one gives its
@@ -305,10 +283,8 @@ func (t *Ticket) DeadlineReached(now time.Time) Decision {
 // has ended.
 func (t *Ticket) End(now time.Time, reason Reason) {
 	l := t.l
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	defer l.changedLocked()
-	now = l.clockLocked(now)
+	now = l.lock(now)
+	defer l.unlock()
 	l.endLocked(now, t, reason)
 	l.admitLocked(now)
 }
