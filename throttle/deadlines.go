@@ -25,7 +25,7 @@ func (l *Limiter) endTimedOutLocked(now time.Time) {
 		l.endLocked(now, l.inFlight[0], Stuck)
 	}
 	for _, t := range slices.Clone(l.queue.arrivals) {
-		if t.waiters == 0 && now.Sub(t.seen) >= abandonAfter {
+		if !t.waits() && now.Sub(t.seen) >= abandonAfter {
 			l.endLocked(now, t, Abandoned)
 		}
 	}
@@ -44,7 +44,7 @@ func (l *Limiter) wakeAtLocked(now time.Time) (next time.Time) {
 	waiters := false
 	for _, t := range l.queue.arrivals {
 		switch {
-		case t.waiters == 0:
+		case !t.waits():
 			sooner(t.seen.Add(abandonAfter))
 			if t.pod != nil {
 				sooner(t.expectedBy) // what it reserves is free then

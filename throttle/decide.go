@@ -25,7 +25,7 @@ type candidates struct {
 func (l *Limiter) candidatesLocked(now time.Time, of *Ticket) (c candidates) {
 	l.beginScanLocked()
 	for _, t := range l.orderLocked() {
-		waits := t.waiters > 0
+		waits := t.waits()
 		due := waits && (t == of || of == nil && !now.Before(t.due))
 		if c.next != nil && !due && byBand(c.next, t) != 0 {
 			continue

@@ -53,8 +53,8 @@
 // counter as it was. They hold all alike, so nobody behind is looked at where they refuse.
 //
 // What a ticket waits for, how many go before it, how many could start, and who comes near its
-// turn is found by the same scan (scanLocked), in which each ticket that nothing holds counts
-// as started.
+// turn is found by the same scan (scanLocked in hold.go), in which each ticket that nothing
+// holds counts as started.
 //
 // # Groups
 //

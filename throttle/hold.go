@@ -42,6 +42,17 @@ func (l *Limiter) scanLocked(meant func(*Ticket) bool, found func(*Ticket, hold)
 	}
 }
 
+// couldStartLocked gives how many of those that are meant could start now if only groups
+// held them.
+func (l *Limiter) couldStartLocked(meant func(*Ticket) bool) (n int) {
+	l.beginScanLocked()
+	l.scanLocked(meant, func(_ *Ticket, h hold) bool {
+		n += one(h.none())
+		return true
+	})
+	return n
+}
+
 // groupHold gives what of its groups holds the ticket, as the scan has left them.
 func (t *Ticket) groupHold() hold {
 	if p := t.pod; p != nil {

@@ -54,20 +54,6 @@ func (l *Limiter) sampleLocked(now time.Time) adaptive.Sample {
 	return s
 }
 
-// couldStartLocked gives how many of those that are meant could start now if only groups
-// held them.
-func (l *Limiter) couldStartLocked(meant func(*Ticket) bool) (n int) {
-	l.beginScanLocked()
-	l.scanLocked(meant, func(_ *Ticket, h hold) bool {
-		n += one(h.none())
-		return true
-	})
-	return n
-}
-
-// waits tells whether a process waits for the ticket.
-func (t *Ticket) waits() bool { return t.waiters > 0 }
-
 // setAdaptiveLocked makes, changes or drops the adaptive limit as the settings say.
 func (l *Limiter) setAdaptiveLocked() {
 	s := l.settings.Adaptive

@@ -83,11 +83,8 @@ func (l *Limiter) pullingHoldsLocked(now time.Time, t *Ticket) Held {
 	if most <= 0 || t.pulled || l.pulls(now, t) {
 		return Held{}
 	}
-	urgent := 0
-	l.beginScanLocked()
-	l.scanLocked(func(o *Ticket) bool { return o.priority > t.priority && !o.reserved && !o.pulled && o.expected(now) }, func(_ *Ticket, h hold) bool {
-		urgent += one(h.none())
-		return true
+	urgent := l.couldStartLocked(func(o *Ticket) bool {
+		return o.priority > t.priority && !o.reserved && !o.pulled && o.expected(now)
 	})
 	switch free := most - l.pullingLocked(now); {
 	case free <= 0:

@@ -124,7 +124,7 @@ func (l *Limiter) Recent() []TicketView {
 func (t *Ticket) view() TicketView {
 	return TicketView{
 		UID: t.uid, Name: t.name, Priority: t.priority, State: t.state, Reason: t.reason, Admission: t.admission,
-		Present: t.waiters > 0, Slot: t.slot && t.state == Starting,
+		Present: t.waits(), Slot: t.slot && t.state == Starting,
 		Arrived: t.arrived, Admitted: t.admitted, Ended: t.ended,
 		Repeats: t.repeats, StalledSince: t.stalled,
 	}
@@ -156,7 +156,7 @@ func (t *Ticket) heldBy(at place, node Held) Held {
 		return at.hold.held()
 	case !node.none():
 		return node
-	case at.present > 0 || t.waiters > 0:
+	case at.present > 0 || t.waits():
 		return Held{Reason: Queued, Measured: float64(at.present)}
 	default:
 		return Held{Reason: NotPresent}

@@ -128,12 +128,15 @@ func (t *Ticket) hasEnded() bool { return t.state == Started || t.state == Gone 
 // start: it holds no slot.
 func (t *Ticket) answer() Decision { return Decision{Admitted: t.state != Gone, Reason: t.reason} }
 
+// waits tells whether a process waits for the ticket.
+func (t *Ticket) waits() bool { return t.waiters > 0 }
+
 // expected tells whether a waiter will be there within seconds.
-func (t *Ticket) expected(now time.Time) bool { return t.waiters > 0 || now.Before(t.expectedBy) }
+func (t *Ticket) expected(now time.Time) bool { return t.waits() || now.Before(t.expectedBy) }
 
 // near tells whether the ticket has a waiter, or a reservation for one.
 func (t *Ticket) near(now time.Time) bool {
-	return t.waiters > 0 || (t.reserved && now.Before(t.expectedBy))
+	return t.waits() || (t.reserved && now.Before(t.expectedBy))
 }
 
 // Reserve asks, before the images of the pod are pulled, whether the pod may come to wait
@@ -233,7 +236,7 @@ func (t *Ticket) StopWaiting(now time.Time) {
 		return
 	}
 	t.waiters--
-	if t.waiters > 0 || t.state != Waiting {
+	if t.waits() || t.state != Waiting {
 		return
 	}
 	if !t.reserved || !now.Before(t.expectedBy) {
