@@ -2,7 +2,6 @@ package crd
 
 import (
 	"context"
-	"fmt"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -15,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/tools/cache"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd/informer"
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
@@ -72,12 +70,18 @@ func newFollower[T any](k kind[T], api dynamic.Interface, node *nodeFollower, in
 	return f
 }
 
-// run follows until ctx ends, then returns nil. An error means that it could not begin.
-func (f *follower[T]) run(ctx context.Context, refused func()) error {
-	watch, err := f.watch(refused)
-	if err != nil {
-		return fmt.Errorf("watch %s: %w", f.plural, err)
-	}
+// run follows until ctx ends.
+func (f *follower[T]) run(ctx context.Context, refused func()) {
+	watch := informer.New(f.api.Resource(f.resource), informer.Options[*unstructured.Unstructured]{
+		What: f.plural, Client: f.api, Kind: &unstructured.Unstructured{}, Keep: trimObject, Refused: refused, Log: f.log,
+		Changed: func(before, after *unstructured.Unstructured) {
+			if after == nil {
+				f.forget(before.GetName())
+				return
+			}
+			f.observe(after)
+		},
+	})
 	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup
 	defer running.Wait()
@@ -92,7 +96,7 @@ func (f *follower[T]) run(ctx context.Context, refused func()) error {
 			placed = nil
 		case <-f.changed:
 		case <-ctx.Done():
-			return nil
+			return
 		}
 		if read == nil && placed == nil {
 			f.decide()
@@ -102,41 +106,12 @@ func (f *follower[T]) run(ctx context.Context, refused func()) error {
 	}
 }
 
-// watch prepares the watch of all objects.
-func (f *follower[T]) watch(refused func()) (informer.Informer, error) {
-	api := f.api.Resource(f.resource)
-	lw := cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			return api.List(ctx, o)
-		},
-		WatchFuncWithContext: api.Watch,
-	}
-	observe := func(obj any) {
-		if u, ok := obj.(*unstructured.Unstructured); ok {
-			f.observe(u)
-		}
-	}
-	reach := &informer.Reach{What: f.plural, Log: f.log, Refused: refused}
-	return informer.New(reach, lw, f.api, &unstructured.Unstructured{}, trimObject, cache.ResourceEventHandlerFuncs{
-		AddFunc:    observe,
-		UpdateFunc: func(_, obj any) { observe(obj) },
-		DeleteFunc: func(obj any) {
-			// The key of a cluster-wide object is its name, also of one whose
-			// deletion was missed.
-			if name, err := cache.DeletionHandlingMetaNamespaceKeyFunc(obj); err == nil {
-				f.forget(name)
-			}
-		},
-	})
-}
-
 // trimObject drops the metadata that takes more memory than the object.
-func trimObject(obj any) (any, error) {
-	if u, ok := obj.(*unstructured.Unstructured); ok {
-		u.SetManagedFields(nil)
-		u.SetAnnotations(nil)
-	}
-	return obj, nil
+func trimObject(object runtime.Object) *unstructured.Unstructured {
+	u, _ := object.(*unstructured.Unstructured) // the informer checks that
+	u.SetManagedFields(nil)
+	u.SetAnnotations(nil)
+	return u
 }
 
 // wake has run decide anew.
@@ -158,7 +133,7 @@ func (f *follower[T]) decide() {
 	f.keep(uid, objects)
 }
 
-// names gives the names of objects for the log.
+// names returns the names of objects for the log.
 func (f *follower[T]) names(objects []*T) string {
 	var names []string
 	for _, one := range objects {

@@ -2,7 +2,6 @@ package crd
 
 import (
 	"context"
-	"fmt"
 	"sync"
 
 	"github.com/sirupsen/logrus"
@@ -11,8 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/tools/cache"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd/informer"
 	"github.com/pod-pacemaker/pod-pacemaker/crd/kube"
@@ -36,30 +33,17 @@ func newNodeFollower(api kube.Interface, name string, log logrus.FieldLogger) *n
 	return &nodeFollower{api: api, name: name, log: log, onNode: func(*corev1.Node) {}, placed: newSignal()}
 }
 
-// run follows until ctx ends, then returns nil. An error means that it could not begin. When
-// the Node object goes, the last labels stay: the node is still there to read this.
-func (n *nodeFollower) run(ctx context.Context, refused func()) error {
-	api, only := n.api.Nodes(), fields.OneTermEqualSelector(metav1.ObjectNameField, n.name).String()
-	lw := cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			o.FieldSelector = only
-			return api.List(ctx, o)
+// run follows until ctx ends. When the Node object goes, the last labels stay: the node is still there to read this.
+func (n *nodeFollower) run(ctx context.Context, refused func()) {
+	i := informer.New(n.api.Nodes(), informer.Options[*corev1.Node]{
+		What: "this node", Client: n.api, Only: fields.OneTermEqualSelector(metav1.ObjectNameField, n.name),
+		Kind: &corev1.Node{}, Keep: trimNode, Refused: refused, Log: n.log,
+		Changed: func(_, after *corev1.Node) {
+			if after != nil && after.Name == n.name {
+				n.observe(after)
+			}
 		},
-		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-			o.FieldSelector = only
-			return api.Watch(ctx, o)
-		},
-	}
-	observe := func(obj any) {
-		if node, ok := obj.(*corev1.Node); ok && node.Name == n.name {
-			n.observe(node)
-		}
-	}
-	i, err := informer.New(&informer.Reach{What: "this node", Log: n.log, Refused: refused}, lw, n.api, &corev1.Node{}, trimNode,
-		cache.ResourceEventHandlerFuncs{AddFunc: observe, UpdateFunc: func(_, obj any) { observe(obj) }})
-	if err != nil {
-		return fmt.Errorf("watch node %s: %w", n.name, err)
-	}
+	})
 	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup
 	defer running.Wait()
@@ -67,7 +51,7 @@ func (n *nodeFollower) run(ctx context.Context, refused func()) error {
 	running.Go(func() { i.Run(ctx) })
 	select {
 	case <-ctx.Done():
-		return nil
+		return
 	case <-i.Synced():
 	}
 	if labels, _ := n.now(); labels == nil {
@@ -75,7 +59,6 @@ func (n *nodeFollower) run(ctx context.Context, refused func()) error {
 	}
 	n.placed.set()
 	<-ctx.Done()
-	return nil
 }
 
 // observe takes over what the Node says now.
@@ -96,7 +79,7 @@ func (n *nodeFollower) setLabels(node *corev1.Node) {
 	}
 }
 
-// now gives the labels of this node, and the UID of its Node object.
+// now returns the labels of this node, and the UID of its Node object.
 func (n *nodeFollower) now() (map[string]string, types.UID) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -104,14 +87,12 @@ func (n *nodeFollower) now() (map[string]string, types.UID) {
 }
 
 // trimNode drops all of a Node but its name, version, labels and conditions.
-func trimNode(obj any) (any, error) {
-	if node, ok := obj.(*corev1.Node); ok {
-		return &corev1.Node{
-			ObjectMeta: metav1.ObjectMeta{
-				Name: node.Name, UID: node.UID, ResourceVersion: node.ResourceVersion, Labels: node.Labels,
-			},
-			Status: corev1.NodeStatus{Conditions: node.Status.Conditions},
-		}, nil
+func trimNode(object runtime.Object) *corev1.Node {
+	node, _ := object.(*corev1.Node) // the informer checks that
+	return &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: node.Name, UID: node.UID, ResourceVersion: node.ResourceVersion, Labels: node.Labels,
+		},
+		Status: corev1.NodeStatus{Conditions: node.Status.Conditions},
 	}
-	return obj, nil
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 )
 
-// Policies tells which StartPolicies are in force for one daemon: those of the API
+// Policies knows which StartPolicies are in force for one daemon: those of the API
 // server for its instance that select its node. Where there are none, those of its
 // file are in force. Make one with [Source.Policies], before the Source runs.
 //
@@ -83,11 +83,10 @@ func (p *Policies) Known() (all []KnownPolicy) {
 	return all
 }
 
-// Run watches the API server until ctx ends, then returns nil. It is to be called
-// once. An error means that it could not begin.
-func (p *Policies) Run(ctx context.Context) error {
+// Run watches the API server until ctx ends. It is to be called once.
+func (p *Policies) Run(ctx context.Context) {
 	p.begin()
-	return p.objects.run(ctx, p.objects.told.set)
+	p.objects.run(ctx, p.objects.told.set)
 }
 
 // begin tells what is in force at first.
@@ -119,14 +118,14 @@ func (p *Policies) set(policies []*v1alpha1.StartPolicy) (before, next []*v1alph
 	return before, policies
 }
 
-// inForce gives what is in force now.
+// inForce returns what is in force now.
 func (p *Policies) inForce() []*v1alpha1.StartPolicy {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.current
 }
 
-// samePolicies tells whether the same is in force by both.
+// samePolicies reports whether the same is in force by both.
 func samePolicies(a, b []*v1alpha1.StartPolicy) bool {
 	return slices.EqualFunc(a, b, func(a, b *v1alpha1.StartPolicy) bool {
 		return a.Name == b.Name && a.UID == b.UID && a.Generation == b.Generation && reflect.DeepEqual(a.Spec, b.Spec)

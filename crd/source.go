@@ -8,7 +8,6 @@ import (
 	"sync"
 
 	"github.com/sirupsen/logrus"
-	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
@@ -17,7 +16,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 )
 
-// Source tells which config is in force for one daemon, from the PacemakerConfigs
+// Source knows which config is in force for one daemon, from the PacemakerConfigs
 // of the API server and the labels of this node's Node object. It sees the configs
 // whose spec.instance is the daemon's, and no others. Where none of them selects
 // the node, the fallback is in force; without one, nothing is held.
@@ -63,14 +62,14 @@ func NewSource(configs dynamic.Interface, nodes kube.Interface, nodeName, instan
 	return s
 }
 
-// OnPanic has f told of every panic that Run catches, with the part of the work in which it
+// OnPanic makes f be called for every panic that Run catches, with the part of the work in which it
 // was. It is to be called before Run.
 func (s *Source) OnPanic(f func(part string)) { s.configs.onPanic = f }
 
-// OnNode has tell called with this node's Node object when it is seen first and whenever it has
+// OnNode makes f be called with this node's Node object when it is seen first and whenever it has
 // changed: in order, never twice at a time, and without a lock held. The object has no more than its
 // name, UID, version, labels and conditions, and is not to be changed. OnNode is to be called before Run.
-func (s *Source) OnNode(tell func(*corev1.Node)) { s.node.onNode = tell }
+func (s *Source) OnNode(f func(*corev1.Node)) { s.node.onNode = f }
 
 // Remember puts in force what the file at path holds, until the API server answers, and has
 // what that says kept there. A file that is damaged, or another node's, is logged and
@@ -94,7 +93,7 @@ func (s *Source) Current() Effective {
 // Told is closed once it is known which config this node has, maybe none: it was
 // remembered, or the API server has answered. To answer that it serves no
 // PacemakerConfigs, or not to this daemon, is an answer too: what is in force
-// then stays so, and nobody can say how long.
+// then stays so, and it is not known for how long.
 func (s *Source) Told() <-chan struct{} { return s.configs.told.done() }
 
 // Synced is closed once the API server's configs and this node's labels have
@@ -128,14 +127,13 @@ func (s *Source) Ties() []string {
 	return slices.Clone(s.ties)
 }
 
-// Run watches the API server until ctx ends, then returns nil. It is to be
-// called once. An error means that it could not begin.
-func (s *Source) Run(ctx context.Context) error {
+// Run watches the API server until ctx ends. It is to be called once.
+func (s *Source) Run(ctx context.Context) {
 	s.onChange(s.Current())
-	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return s.node.run(ctx, s.refused) })
-	group.Go(func() error { return s.configs.run(ctx, s.refused) })
-	return group.Wait()
+	var running sync.WaitGroup
+	running.Go(func() { s.node.run(ctx, s.refused) })
+	running.Go(func() { s.configs.run(ctx, s.refused) })
+	running.Wait()
 }
 
 // refused takes note that the API server will not tell.

@@ -34,7 +34,7 @@ type cluster struct {
 	policies *crd.Policies
 }
 
-// newCluster gives what needs no other part of the daemon; claim and follow add the rest.
+// newCluster returns what needs no other part of the daemon; claim and follow add the rest.
 func newCluster(o Options, c clients) *cluster {
 	return &cluster{
 		clients: c, recorder: observe.NewRecorder(c.kube, o.NodeName, o.Instance),
@@ -51,7 +51,7 @@ const (
 	policiesClosed = "StartPoliciesClosed"
 )
 
-// claim makes the keeper of policies use the cluster: its pods, its namespaces, and the slots of
+// claim makes the matcher of policies use the cluster: its pods, its namespaces, and the slots of
 // the scope Cluster. It gives what wakes who claims those.
 func (c *cluster) claim(l *throttle.Limiter, observer *observe.Observer, o Options, keeping *policies.Options) (wake func()) {
 	holder := o.NodeName
@@ -70,11 +70,11 @@ func (c *cluster) claim(l *throttle.Limiter, observer *observe.Observer, o Optio
 		},
 	})
 	keeping.Notice = func(policy, fault string) {
-		observer.Node(corev1.EventTypeWarning, "PolicyNotEvaluated", "StartPolicy "+policy+" holds nobody: "+fault)
+		observer.Node(corev1.EventTypeWarning, "PolicyNotEvaluated", "StartPolicy "+policy+" holds no pod: "+fault)
 	}
 	keeping.WatchNamespaces, keeping.Claims = c.namespaces.Need, c.claimer.SetPolicies
-	keeping.TakeFacts = func(take func(*corev1.Pod) startpolicy.Facts) {
-		c.watch.TakeFacts(take, retakeWithin(c.election.Nodes()))
+	keeping.ExtractFacts = func(extract func(*corev1.Pod) startpolicy.Facts) {
+		c.watch.ExtractFacts(extract, relistWithin(c.election.Nodes()))
 	}
 	return c.claimer.Wake
 }
@@ -98,12 +98,14 @@ func (c *cluster) follow(d *Daemon) {
 }
 
 // run follows until ctx ends.
-func (c *cluster) run(ctx context.Context, keeper *policies.Keeper) error {
+func (c *cluster) run(ctx context.Context, matcher *policies.Matcher) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return c.watch.Run(ctx) })
-	g.Go(func() error { return c.source.Run(ctx) })
-	g.Go(func() error { return c.policies.Run(ctx) })
-	g.Go(func() error { return c.namespaces.Run(ctx, keeper) })
+	for _, run := range []func(context.Context){
+		c.source.Run, c.policies.Run, func(ctx context.Context) { c.namespaces.Run(ctx, matcher) },
+	} {
+		g.Go(func() error { run(ctx); return nil })
+	}
 	return g.Wait()
 }
 
@@ -122,20 +124,20 @@ func (s stopsOf) Stopping(now time.Time) (pod string, by time.Time, ok bool) {
 // nodes takes less than 30 s, at 10 lists a second: until its list, a node does not know
 // which of its pods the policy selects, and admits others beyond a limit of those that run.
 const (
-	retakeAll     = 30 * time.Second       // of 300 nodes or more
-	retakeSmall   = 100 * time.Millisecond // for each node, if they are fewer
-	retakePerNode = 6 * time.Millisecond   // for each node, if they are more than 5,000
+	relistAll     = 30 * time.Second       // of 300 nodes or more
+	relistSmall   = 100 * time.Millisecond // for each node, if they are fewer
+	relistPerNode = 6 * time.Millisecond   // for each node, if they are more than 5,000
 )
 
-// retakeWithin gives that time for a cluster of so many nodes; 0: nobody knows how many.
-func retakeWithin(nodes int) time.Duration {
+// relistWithin returns that time for a cluster of this many nodes; 0: the number is not known.
+func relistWithin(nodes int) time.Duration {
 	if nodes <= 0 {
 		nodes = 1
 	}
-	return min(time.Duration(nodes)*retakeSmall, max(retakeAll, time.Duration(nodes)*retakePerNode))
+	return min(time.Duration(nodes)*relistSmall, max(relistAll, time.Duration(nodes)*relistPerNode))
 }
 
-// policiesWithin bounds how long the gate stays closed for policies that nobody tells.
+// policiesWithin bounds how long the gate stays closed while the policies are not known.
 const policiesWithin = 5 * time.Second
 
 // awaitPolicies waits until it is known which policies there are; false: ctx ended

@@ -139,8 +139,8 @@ func (s *stampede) run(t *testing.T, config string) {
 		name := s.name(i)
 		source := crd.NewSource(objects, kubetest.Of(kube), name, "", nil, log, nil)
 		policies := source.Policies(nil, func([]*v1alpha1.StartPolicy) {})
-		all.Go(func() error { return source.Run(ctx) })
-		all.Go(func() error { return policies.Run(ctx) })
+		all.Go(func() error { source.Run(ctx); return nil })
+		all.Go(func() error { policies.Run(ctx); return nil })
 		all.Go(func() error { return podwatch.New(kubetest.Of(kube), name, log).Run(ctx) })
 		election := report.NewElection(report.ElectionOptions{API: kubetest.Of(kube), Namespace: "default", NodeName: name, Log: log})
 		s.elected = append(s.elected, election)
@@ -164,7 +164,7 @@ func (s *stampede) status(source *crd.Source, policy string) v1alpha1.PacemakerN
 	since := metav1.NewTime(time.Unix(1700000000, 0))
 	status := v1alpha1.PacemakerNodeStatus{
 		Version: "v0.0.0-e2e", Config: e.Name, Origin: string(e.Origin), ConfigGeneration: e.Generation, Mode: e.Spec.GetMode(),
-		Ready: true, Connection: v1alpha1.Connected, Way: v1alpha1.WayGate,
+		Ready: true, Connection: v1alpha1.Connected, WaitMethod: v1alpha1.WaitGate,
 		Waiting: 1, Starting: 2, Limit: 2, WaitingSince: &since, HeldBy: "Concurrency",
 	}
 	if s.busy.Load() {

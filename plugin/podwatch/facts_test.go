@@ -1,11 +1,16 @@
 package podwatch
 
 import (
+	"net/http"
+	"net/http/httptest"
+	"net/url"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd/startpolicy"
 )
@@ -38,7 +43,7 @@ func TestFactsAreTakenOfAllPods(t *testing.T) {
 			return ok && pod.Facts != nil && pod.Facts.Values["taker"] == value
 		}
 	}
-	w.TakeFacts(valueOf("one"), time.Millisecond)
+	w.ExtractFacts(valueOf("one"), time.Millisecond)
 	eventually(t, "of a pod that was known", has("uid-1", "one"))
 	eventually(t, "of the other", has("uid-2", "one"))
 	eventually(t, "both are told", func() bool { n += len(told.take()); return n == 2 })
@@ -46,11 +51,11 @@ func TestFactsAreTakenOfAllPods(t *testing.T) {
 	api.set(webPod(named("new"), uid("", "uid-3")))
 	eventually(t, "of a new pod", has("uid-3", "one"))
 
-	w.TakeFacts(valueOf("two"), 0)
+	w.ExtractFacts(valueOf("two"), 0)
 	for _, uid := range []string{"uid-1", "uid-2", "uid-3"} {
 		eventually(t, "anew of "+uid, has(uid, "two"))
 	}
-	w.TakeFacts(nil, 0)
+	w.ExtractFacts(nil, 0)
 	api.set(webPod(named("last"), uid("", "uid-4")))
 	eventually(t, "a pod", func() bool { _, ok := w.Get("uid-4"); return ok })
 	pod, _ = w.Get("uid-4")
@@ -66,7 +71,7 @@ func TestFactsAreTakenOnceTheServerIsBack(t *testing.T) {
 	defer stop()
 	eventually(t, "healthy", w.Healthy)
 	api.stop()
-	w.TakeFacts(valueOf("one"), 0)
+	w.ExtractFacts(valueOf("one"), 0)
 	eventually(t, "unhealthy", func() bool { return !w.Healthy() })
 	api.start()
 	eventually(t, "facts", func() bool {
@@ -75,26 +80,41 @@ func TestFactsAreTakenOnceTheServerIsBack(t *testing.T) {
 	})
 }
 
-// A list is of the past as soon as it is there: it never replaces another version.
-func TestFactsOfAnotherVersionAreLeftOut(t *testing.T) {
+// A list for new facts is no older than what is known: the API server answers it from its memory, streamed or, by an
+// older server, at once.
+func TestFactsAreTakenFromTheServersMemory(t *testing.T) {
 	t.Parallel()
-	w := New(nil, "node", nil)
-	old, err := w.transform(webPod())
-	require.NoError(t, err)
-	known, ok := old.(*cached)
-	require.True(t, ok)
-	known.ResourceVersion = "7"
-	w.pods["uid-1"] = known
-	w.TakeFacts(valueOf("one"), 0)
-	fresh, err := w.transform(webPod())
-	require.NoError(t, err)
-	c, ok := fresh.(*cached)
-	require.True(t, ok)
-	c.ResourceVersion = "6"
-	w.addFacts(c)
-	require.Same(t, known, w.pods["uid-1"])
-	c.ResourceVersion = "7"
-	w.addFacts(c)
-	require.Same(t, c, w.pods["uid-1"])
-	require.NotNil(t, w.pods["uid-1"].pod.Facts)
+	for _, plain := range []bool{false, true} {
+		api := newAPIServer(t)
+		api.plainLists = plain
+		api.set(webPod())
+		asked := make(chan url.Values, 100)
+		front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			asked <- r.URL.Query()
+			api.ServeHTTP(w, r)
+		}))
+		t.Cleanup(front.Close)
+		client, err := kubernetes.NewForConfig(&rest.Config{Host: front.URL})
+		require.NoError(t, err)
+		w, _, _, stop := run(t, client)
+		t.Cleanup(stop)
+		eventually(t, "healthy", w.Healthy)
+		for len(asked) > 0 {
+			<-asked
+		}
+		w.ExtractFacts(valueOf("one"), time.Millisecond)
+		eventually(t, "facts", func() bool {
+			pod, _ := w.Get("uid-1")
+			return pod.Facts != nil
+		})
+		lists := 0
+		for len(asked) > 0 {
+			q := <-asked
+			if q.Get("watch") == "" || q.Get("sendInitialEvents") == "true" {
+				require.Equal(t, "2", q.Get("resourceVersion"), "%v", q)
+				lists++
+			}
+		}
+		require.Positive(t, lists)
+	}
 }

@@ -3,88 +3,70 @@ package podwatch
 import (
 	"errors"
 	"fmt"
-	"sync"
-
-	"github.com/sirupsen/logrus"
+	"math/rand/v2"
+	"time"
 )
 
-var (
-	errNotSynced = errors.New("the pods of this node are not known yet")
-	errStopped   = errors.New("the pod watch has stopped")
+const (
+	// askEvery is the least time between two lists that [Watch.ListAnew] asks for.
+	askEvery = 5 * time.Minute
+	// askWithin spreads these lists: after a restored etcd, the watches of all nodes may tell nothing at once.
+	askWithin = 30 * time.Second
 )
 
-// health remembers how the last exchange with the API server went, and logs when that changes.
-type health struct {
-	log  logrus.FieldLogger
-	mute *mute
+var errMute = errors.New("a watch is open and tells nothing")
 
-	mu   sync.Mutex
-	err  error // nil: a watch is open and no failure was seen since
-	said bool  // the failure was logged
-}
-
-func newHealth(log logrus.FieldLogger) *health {
-	return &health{log: log, mute: newMute(), err: errNotSynced}
-}
-
-// failed notes that listing or watching went wrong.
-func (h *health) failed(err error) {
-	h.mu.Lock()
-	said := h.said
-	h.err, h.said = err, true
-	h.mu.Unlock()
-	switch {
-	case errors.Is(err, errStopped):
-	case said:
-		h.log.WithError(err).Debug("the pod watch still fails")
-	default:
-		h.log.WithError(err).Warn("the pod watch fails: what is known of pods may be out of date")
-	}
-}
-
-// works notes that a watch is open and caught up. Of a mute one that says nothing: the pods have to be listed first.
-func (h *health) works() {
-	if h.mute.now() {
-		return
-	}
-	h.mu.Lock()
-	recovered := h.said
-	h.err, h.said = nil, false
-	h.mu.Unlock()
-	if recovered {
-		h.log.Info("the pod watch works again")
-	}
-}
-
-func (h *health) last() error {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.err
-}
-
-// Healthy reports whether the pods of this node are known and the watch is not failing now. It is false before the
-// first list is in, after a failed list or watch until the next watch is open, and after Run. A regular end of a watch
-// (the API server closes each after some minutes) is no failure. A watch that tells nothing is noticed by who knows
-// better, see [Watch.ListAnew]. A connection that died silently is found by
-// client-go's HTTP/2 health check, after 45 s by default.
+// Healthy reports whether what is known of the pods of this node is up to date, as far as the API server can be
+// reached: see [Watch.Err]. A watch that tells nothing is noticed by the caller of [Watch.ListAnew].
 func (w *Watch) Healthy() bool { return w.Err() == nil }
 
-// Err returns why the watch is not healthy, nil when it is.
+// Err returns why the watch is not healthy, nil when it is. It is not before the first list is complete, after a
+// failed list or watch until the next watch is open, and after Run.
 func (w *Watch) Err() error {
-	err := w.health.last()
-	switch synced := w.hasSynced(); {
-	case err != nil:
+	if err := w.informer.Err(); err != nil {
 		return fmt.Errorf("podwatch: %w", err)
-	case synced == nil || !synced():
-		return fmt.Errorf("podwatch: %w", errNotSynced)
-	default:
-		return nil
+	}
+	return nil
+}
+
+// Listed reports whether the pods of the node were listed once: then what is known of them is right, or was when the
+// API server was reached last.
+func (w *Watch) Listed() bool { return !w.informer.Listed().IsZero() }
+
+// Heard returns when the API server last told anything of the pod with this NRI uid, or when it began to list all pods
+// for the last time, whichever is later. It is zero before the first list.
+func (w *Watch) Heard(uid string) time.Time {
+	listed := w.informer.Listed()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if c, ok := w.pods[uid]; ok && c.heard.After(listed) {
+		return c.heard
+	}
+	return listed
+}
+
+// ListAnew is for a caller who knows that the watch should have told something: why says what. From then on
+// [Watch.Healthy] is false, until the pods were listed again, from the API server's newest state. That list begins at a
+// random moment of the next 30 s. Within 5 minutes of an earlier call, and while the watch is not healthy anyway,
+// ListAnew does nothing. It does not block.
+func (w *Watch) ListAnew(now time.Time, why string) {
+	if w.Healthy() && w.maySuspect(now) {
+		w.informer.Distrust(fmt.Errorf("%w: %s", errMute, why))
+		time.AfterFunc(rand.N(askWithin), func() {
+			if errors.Is(w.Err(), errMute) { // and was not listed meanwhile
+				w.informer.Relist()
+			}
+		})
 	}
 }
 
-// hasSynced gives what tells whether the first list is in; nil before Run.
-func (w *Watch) hasSynced() func() bool {
+// maySuspect reports whether the last list that ListAnew asked for is long enough ago.
+func (w *Watch) maySuspect(now time.Time) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.synced
+	if now.Before(w.nextAsk) {
+		return false
+	}
+	w.nextAsk = now.Add(askEvery + rand.N(askWithin))
+	return true
 }

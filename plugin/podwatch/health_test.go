@@ -11,14 +11,13 @@ import (
 	"github.com/sirupsen/logrus"
 	logtest "github.com/sirupsen/logrus/hooks/test"
 	"github.com/stretchr/testify/require"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 
+	"github.com/pod-pacemaker/pod-pacemaker/crd/informer"
 	"github.com/pod-pacemaker/pod-pacemaker/crd/kube/kubetest"
 )
 
@@ -150,7 +149,7 @@ func TestHealthClosedAtOnce(t *testing.T) {
 		synctest.Wait()
 		(<-opened).Stop()
 		synctest.Wait()
-		require.ErrorIs(t, w.Err(), errShortWatch)
+		require.ErrorContains(t, w.Err(), "closes the watch at once")
 		time.Sleep(enough)
 		require.True(t, w.Healthy(), "the next watch stays open")
 	})
@@ -160,51 +159,95 @@ func TestHealthBeforeAndAfter(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		logger, _ := logtest.NewNullLogger()
-		require.ErrorIs(t, New(kubetest.Of(fake.NewClientset()), "node-a", logger).Err(), errNotSynced)
+		require.ErrorIs(t, New(kubetest.Of(fake.NewClientset()), "node-a", logger).Err(), informer.ErrNotSynced)
 
 		w, _, log, stop := run(t, fake.NewClientset(webPod()))
 		synctest.Wait()
 		require.True(t, w.Healthy())
 		stop()
-		require.ErrorIs(t, w.Err(), errStopped)
+		require.ErrorIs(t, w.Err(), informer.ErrStopped)
 		require.Empty(t, messages(log), "being stopped is no failure")
 		_, ok := w.Get("uid-1")
 		require.True(t, ok, "what was known stays known")
 	})
 }
 
-// A stopped stream ends even if nobody reads it.
-func TestStreamStops(t *testing.T) {
+// A watch that is open and tells nothing is listed again, and is healthy again after that; no more often than once in
+// five minutes.
+func TestAMuteWatchIsListedAnew(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		logger, _ := logtest.NewNullLogger()
-		inner := watch.NewFakeWithChanSize(2, false)
-		s := observe(t.Context(), inner, metav1.ListOptions{}, newHealth(logger))
-		inner.Add(&corev1.Pod{})
-		inner.Add(&corev1.Pod{})
+		api := fake.NewClientset(webPod())
+		opened, _ := watches(api) // of which no event comes
+		w, told, log, stop := run(t, api)
+		defer stop()
 		synctest.Wait()
-		s.Stop()
-		s.Stop()
-		synctest.Wait() // the bubble fails if a goroutine stays
+		require.True(t, w.Healthy())
+		told.take()
+		listed := w.Heard("uid-2")
+		require.Equal(t, time.Now(), listed, "the list told that there is no such pod")
+
+		time.Sleep(time.Minute)
+		fakes{t, api}.create(webPod(named("other"), uid("", "uid-2")))
+		require.Empty(t, told.take())
+		require.Equal(t, listed, w.Heard("uid-2"))
+		w.ListAnew(time.Now(), "a container runs")
+		require.ErrorContains(t, w.Err(), "a container runs")
+		require.Len(t, messages(log), 1)
+		(<-opened).Stop() // it ends as every watch does after some minutes, and the next is as mute
+		synctest.Wait()
+		require.Empty(t, told.take())
+		require.False(t, w.Healthy())
+		time.Sleep(askWithin + time.Second)
+		require.Equal(t, []string{"set ns/other uid-2 "}, told.take())
+		require.NoError(t, w.Err())
+		require.True(t, w.Heard("uid-2").After(listed))
+		require.Len(t, messages(log), 2)
+
+		w.ListAnew(time.Now(), "a container runs")
+		require.NoError(t, w.Err(), "too soon")
+		time.Sleep(askEvery + askWithin)
+		w.ListAnew(time.Now(), "a container runs")
+		require.False(t, w.Healthy())
+		time.Sleep(askWithin + time.Second)
+		require.NoError(t, w.Err())
 	})
 }
 
-// A stream that begins with the whole list is caught up at that list's end, not when it opens.
-func TestStreamedListEnds(t *testing.T) {
+func TestAWatchSaysWhenItHeardOfAPod(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		logger, _ := logtest.NewNullLogger()
-		h, inner, whole := newHealth(logger), watch.NewFakeWithChanSize(2, false), true
-		h.failed(errAway)
-		s := observe(t.Context(), inner, metav1.ListOptions{SendInitialEvents: &whole}, h)
-		defer s.Stop()
-		inner.Add(webPod())
-		<-s.ResultChan()
-		require.ErrorIs(t, h.last(), errAway)
-		inner.Action(watch.Bookmark, webPod(func(p *corev1.Pod) {
-			p.Annotations = map[string]string{metav1.InitialEventsAnnotationKey: "true"}
-		}))
-		<-s.ResultChan()
-		require.NoError(t, h.last())
+		api := fake.NewClientset()
+		opened, _ := watches(api)
+		w, _, _, stop := run(t, api)
+		defer stop()
+		synctest.Wait()
+		time.Sleep(time.Minute)
+		pod := webPod()
+		pod.ResourceVersion = "7"
+		(<-opened).Add(pod)
+		synctest.Wait()
+		require.Equal(t, time.Now(), w.Heard("uid-1"))
 	})
+}
+
+// The API server streams the list, or, an older one, gives it at once.
+func TestAMuteWatchOfARealServerIsListedAnew(t *testing.T) {
+	t.Parallel()
+	for _, plain := range []bool{false, true} {
+		api := newAPIServer(t)
+		api.plainLists = plain
+		w, _, _, stop := run(t, api.client())
+		t.Cleanup(stop)
+		eventually(t, "healthy", w.Healthy)
+		api.loses(webPod())
+		w.ListAnew(time.Now(), "a container runs")
+		require.False(t, w.Healthy())
+		w.informer.Relist() // the random time is over
+		eventually(t, "healthy again", w.Healthy)
+		eventually(t, "the pod that was lost is known", func() bool {
+			_, known := w.Get("uid-1")
+			return known
+		})
+	}
 }

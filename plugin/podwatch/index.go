@@ -2,10 +2,8 @@ package podwatch
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/sirupsen/logrus"
-	"k8s.io/client-go/tools/cache"
 )
 
 // waiter is what every Await of one uid shares.
@@ -58,53 +56,23 @@ func (w *Watch) Await(ctx context.Context, uid string) (Pod, bool) {
 	return Pod{}, false
 }
 
-// change applies one event of the informer: from old to obj, either of which may be nil.
-func (w *Watch) change(old, obj any) {
-	before, err := asCached(old)
-	if err == nil {
-		var after *cached
-		if after, err = asCached(obj); err == nil {
-			w.replace(before, after)
-			return
-		}
-	}
-	w.log.WithError(err).Error("the pod watch dropped an event")
-}
-
-// asCached returns what the informer keeps of a pod, also out of a tombstone; nil for nil.
-func asCached(obj any) (*cached, error) {
-	if tombstone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
-		obj = tombstone.Obj
-	}
-	if obj == nil {
-		return nil, nil
-	}
-	c, ok := obj.(*cached)
-	if !ok {
-		return nil, fmt.Errorf("unexpected %T in place of a pod", obj)
-	}
-	return c, nil
-}
-
-// replace puts after in the place of before, of which either may be nil, and tells of it.
-func (w *Watch) replace(before, after *cached) {
-	w.telling.Lock()
-	defer w.telling.Unlock()
+// change puts after in the place of before, of which either may be nil, and reports that to the functions of OnChange.
+func (w *Watch) change(before, after *cached) {
 	if before != nil && (after == nil || after.pod.UID != before.pod.UID) {
 		if w.remove(before) {
-			w.tell(before.pod, true)
+			w.report(before.pod, true)
 		}
 		before = nil
 	}
-	if after == nil || (before != nil && before.ResourceVersion == after.ResourceVersion) {
+	if after == nil || (before != nil && before.ResourceVersion == after.ResourceVersion && before.version == after.version) {
 		return
 	}
 	if !w.put(after) {
 		w.log.WithFields(logrus.Fields{"pod_namespace": after.Namespace, "pod_name": after.Name, "pod_uid": after.pod.UID}).
-			Warn("a mirror pod with the uid of another pod is ignored")
+			Warnf("pod %s/%s: a mirror pod with the uid of another pod is ignored", after.Namespace, after.Name)
 		return
 	}
-	w.tell(after.pod, false)
+	w.report(after.pod, false)
 }
 
 // remove forgets c, and reports whether it was the pod known by its uid.
@@ -119,8 +87,8 @@ func (w *Watch) remove(c *cached) bool {
 	return true
 }
 
-// put makes c known by its uid and wakes who awaits it. It reports false for a pod that only claims to be a mirror pod:
-// the hash is an annotation that anybody may write, and must not hide a pod that has this very uid in the API.
+// put makes c known by its uid and wakes the calls of Await for it. It reports false for a pod that only claims to be a
+// mirror pod: anybody may write the annotation with the hash, and it must not hide a pod that has this uid in the API.
 func (w *Watch) put(c *cached) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -129,8 +97,8 @@ func (w *Watch) put(c *cached) bool {
 		return false
 	}
 	w.pods[uid] = c
-	if c.epoch != w.taker.epoch {
-		w.askToRetakeLocked()
+	if c.version != w.facts.version && w.facts.extract != nil {
+		w.askToRelistLocked()
 	}
 	if wait := w.waiting[uid]; wait != nil {
 		wait.pod = c.pod
@@ -140,16 +108,17 @@ func (w *Watch) put(c *cached) bool {
 	return true
 }
 
-func (w *Watch) tell(pod Pod, deleted bool) {
+// report calls the functions of OnChange.
+func (w *Watch) report(pod Pod, deleted bool) {
 	for _, f := range w.onChange {
-		w.tellOne(f, pod, deleted)
+		w.reportTo(f, pod, deleted)
 	}
 }
 
-func (w *Watch) tellOne(f func(Pod, bool), pod Pod, deleted bool) {
+func (w *Watch) reportTo(f func(Pod, bool), pod Pod, deleted bool) {
 	defer func() {
 		if fault := recover(); fault != nil {
-			w.failed(fault, "to act on a pod's change failed", pod)
+			w.caught(fault, "acting on its change", pod)
 		}
 	}()
 	f(pod, deleted)

@@ -12,6 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/fake"
+
+	"github.com/pod-pacemaker/pod-pacemaker/crd/kube/kubetest"
 )
 
 // realistic returns a pod as a Deployment with a service mesh makes it: about 15 KiB of JSON, two thirds of it
@@ -106,22 +109,17 @@ func measure(b *testing.B, pods int) float64 {
 
 // BenchmarkTrim measures the work for one event.
 func BenchmarkTrim(b *testing.B) {
-	p, w := realistic(0), New(nil, "", nil)
+	p, w := realistic(0), New(kubetest.Of(fake.NewClientset()), "", nil)
 	b.ReportAllocs()
 	for b.Loop() {
-		if c, err := w.transform(p); c == nil || err != nil {
-			b.Fatal(err)
-		}
+		w.keep(p)
 	}
 }
 
 // The informer keeps no API object, however it got it.
 func TestKeepsNoAPIObject(t *testing.T) {
 	t.Parallel()
-	c, err := New(nil, "", nil).transform(realistic(0))
-	require.NoError(t, err)
-	kept, ok := c.(*cached)
-	require.True(t, ok)
+	kept := New(kubetest.Of(fake.NewClientset()), "", nil).keep(realistic(0))
 	require.Equal(t, metav1.ObjectMeta{
 		Namespace: "ns", Name: kept.Name, UID: kept.UID, ResourceVersion: kept.ResourceVersion,
 	}, kept.ObjectMeta)

@@ -40,7 +40,7 @@ type Pod struct {
 	Probed bool
 	// Containers holds every container of the spec by name; names are unique over all kinds.
 	Containers map[string]Container
-	// Facts are what start policies ask of the pod; nil: nobody asked, see [Watch.TakeFacts], or they are
+	// Facts are what start policies ask of the pod; nil: none were asked for, see [Watch.ExtractFacts], or they are
 	// about to be taken.
 	Facts *startpolicy.Facts
 

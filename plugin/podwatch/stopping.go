@@ -61,10 +61,3 @@ func (pod Pod) stops() bool {
 	}
 	return false
 }
-
-// Listed reports whether the pods of the node were listed once: then what is known of them is right, or was when the
-// API server was reached last.
-func (w *Watch) Listed() bool {
-	synced := w.hasSynced()
-	return synced != nil && synced()
-}

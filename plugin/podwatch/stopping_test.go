@@ -8,6 +8,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/fake"
+
+	"github.com/pod-pacemaker/pod-pacemaker/crd/kube/kubetest"
 )
 
 // stopped gives a pod with one container, running or not, that was asked to stop by a change.
@@ -69,7 +72,7 @@ func TestStoppingNamesThePodThatMayTakeLongest(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := New(nil, "node", nil)
+			w := New(kubetest.Of(fake.NewClientset()), "node", nil)
 			for _, p := range c.pods {
 				pod := trim(p)
 				w.pods[pod.UID] = &cached{pod: pod}

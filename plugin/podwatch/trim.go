@@ -8,64 +8,60 @@ import (
 	"github.com/sirupsen/logrus"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // reasonCrashLoop is the kubelet's reason for a container that waits before it is started yet again.
 const reasonCrashLoop = "CrashLoopBackOff"
 
-// cached is what the informer keeps instead of the API's pod.
+// cached is what is kept instead of the API's pod.
 type cached struct {
-	metav1.ObjectMeta // namespace, name, uid and resourceVersion, which client-go reads; nothing else is set
+	metav1.ObjectMeta // namespace, name, uid and resourceVersion, which the informer reads; nothing else is set
 	pod               Pod
-	epoch             uint64    // of the taker of its facts
+	version           uint64    // of the extractor of its facts
 	heard             time.Time // when the API server told of it
 }
 
-// transform turns an API pod into a cached one before anything keeps it. Other objects (what was transformed already,
-// tombstones) pass unchanged, because client-go may hand the same object in twice.
-func (w *Watch) transform(obj any) (any, error) {
-	p, ok := obj.(*corev1.Pod)
-	if !ok {
-		return obj, nil
-	}
-	taker := w.takerNow()
+// keep turns an API pod into a cached one before anything keeps it.
+func (w *Watch) keep(object runtime.Object) *cached {
+	p, _ := object.(*corev1.Pod) // the informer checks that
+	facts := w.extractorNow()
 	return &cached{
-		epoch: taker.epoch,
+		version: facts.version,
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace:       p.Namespace,
 			Name:            p.Name,
 			UID:             p.UID,
 			ResourceVersion: p.ResourceVersion,
 		},
-		pod:   w.trimmed(p, taker),
+		pod:   w.trimmed(p, facts),
 		heard: time.Now(),
-	}, nil
+	}
 }
 
-// trimmed trims p. Where that panics only the name of p is known: an error would have client-go list all pods again,
-// and a panic would end the daemon.
-func (w *Watch) trimmed(p *corev1.Pod, taker factTaker) (pod Pod) {
+// trimmed trims p. Where that panics only the name of p is known.
+func (w *Watch) trimmed(p *corev1.Pod, facts extractor) (pod Pod) {
 	defer func() {
 		if fault := recover(); fault != nil {
 			pod = nameOf(p)
-			w.failed(fault, "the pod watch understands nothing of a pod but its name", pod)
+			w.caught(fault, "reading it from the API server; only its name is known", pod)
 		}
 	}()
 	pod = w.trim(p)
-	if taker.take != nil {
-		facts := taker.take(p)
-		pod.Facts = &facts
+	if facts.extract != nil {
+		f := facts.extract(p)
+		pod.Facts = &f
 	}
 	return pod
 }
 
-// failed logs a panic, and tells of it.
-func (w *Watch) failed(fault any, what string, pod Pod) {
+// caught logs a panic and counts it.
+func (w *Watch) caught(fault any, doing string, pod Pod) {
 	w.log.WithFields(logrus.Fields{
 		"pod_namespace": pod.Namespace, "pod_name": pod.Name, "pod_uid": pod.UID,
 		"panic": fault, "stack": string(debug.Stack()),
-	}).Error(what)
+	}).Errorf("pod %s/%s: caught a panic while %s", pod.Namespace, pod.Name, doing)
 	w.onPanic()
 }
 

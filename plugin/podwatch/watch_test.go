@@ -17,7 +17,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
-	"k8s.io/client-go/tools/cache"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd/kube/kubetest"
 )
@@ -309,41 +308,29 @@ func TestPanicsEndNothing(t *testing.T) {
 	})
 }
 
-// Events of the informer that no API server test can bring about on demand.
+// Changes that no API server test can bring about on demand.
 func TestChange(t *testing.T) {
 	t.Parallel()
 	logger, log := logtest.NewNullLogger()
 	w, told := New(kubetest.Of(fake.NewClientset()), "node-a", logger), &changes{}
 	w.OnChange(told.add)
-	put := func(p *corev1.Pod) any {
-		c, err := w.transform(p)
-		require.NoError(t, err)
-		again, err := w.transform(c)
-		require.NoError(t, err)
-		require.Same(t, c, again, "client-go may transform twice")
-		return c
-	}
-	first, second := put(webPod()), put(webPod(uid("2", "uid-2")))
+	first, second := w.keep(webPod()), w.keep(webPod(uid("2", "uid-2")))
 	w.change(nil, first)
 	w.change(first, first)
+	w.change(first, w.keep(webPod()))
 	require.Equal(t, []string{"set ns/web uid-1 "}, told.take(), "a list that brings nothing new is no change")
 	w.change(first, second)
 	require.Equal(t, []string{"deleted ns/web uid-1 ", "set ns/web uid-2 "}, told.take(), "replaced between two lists")
-	w.change(cache.DeletedFinalStateUnknown{Key: "ns/web", Obj: first}, nil)
+	w.change(first, nil)
 	require.Empty(t, told.take(), "what is forgotten already is not told again")
-	w.change(cache.DeletedFinalStateUnknown{Key: "ns/web", Obj: second}, nil)
+	w.change(second, nil)
 	require.Equal(t, []string{"deleted ns/web uid-2 "}, told.take())
 
 	require.Empty(t, log.AllEntries())
-	w.change(cache.DeletedFinalStateUnknown{Key: "ns/web"}, nil)
-	w.change(nil, "no pod")
-	require.Empty(t, told.take())
-	require.Len(t, log.AllEntries(), 1)
-
-	w.change(nil, put(webPod()))
-	w.change(nil, put(webPod(named("liar"), uid("3", "uid-3"), mirror("uid-1"))))
+	w.change(nil, w.keep(webPod()))
+	w.change(nil, w.keep(webPod(named("liar"), uid("3", "uid-3"), mirror("uid-1"))))
 	said := log.LastEntry()
-	require.Equal(t, "a mirror pod with the uid of another pod is ignored", said.Message)
+	require.Equal(t, "pod ns/liar: a mirror pod with the uid of another pod is ignored", said.Message)
 	require.Equal(t, logrus.Fields{"pod_namespace": "ns", "pod_name": "liar", "pod_uid": "uid-1"}, said.Data)
 }
 

@@ -5,18 +5,18 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/leases"
 )
 
-// unclaimed is why a policy of the scope Cluster holds nobody where none can claim.
-const unclaimed = "nobody counts the starts of the whole cluster: that needs an API server, and the policy as an object there"
+// unclaimed is why a policy of the scope Cluster holds no pod where no slot can be claimed.
+const unclaimed = "the starts of the whole cluster are not counted: that needs an API server, and the policy as an object there"
 
-// claimableLocked tells whether starts can be claimed for a policy of the scope Cluster: an
+// claimableLocked reports whether starts can be claimed for a policy of the scope Cluster: an
 // object of the API server has to own the Leases. k.mu must be held.
-func (k *Keeper) claimableLocked(name string) bool {
+func (k *Matcher) claimableLocked(name string) bool {
 	one := k.objectLocked(name)
 	return k.options.Claims != nil && one != nil && one.UID != ""
 }
 
-// objectLocked gives the policy in force of that name. k.mu must be held.
-func (k *Keeper) objectLocked(name string) *v1alpha1.StartPolicy {
+// objectLocked returns the policy in force of that name. k.mu must be held.
+func (k *Matcher) objectLocked(name string) *v1alpha1.StartPolicy {
 	for _, one := range k.inForce {
 		if one.Name == name {
 			return one

@@ -5,7 +5,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
 
-// LimitsOf gives what limits of a policy that is valid mean for the limiter. With the scope
+// LimitsOf returns what limits of a policy that is valid mean for the limiter. With the scope
 // Cluster, the starts are bounded by the claims that the node holds. It keeps nothing of l.
 func LimitsOf(l v1alpha1.PolicyLimits, scope v1alpha1.PolicyScope) throttle.GroupLimits {
 	if scope == v1alpha1.ScopeCluster {

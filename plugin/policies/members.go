@@ -8,10 +8,10 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
 
-// See takes over what is known of a pod of which no container runs, and gives its groups,
+// See notes what is known of a pod of which no container runs, and returns its groups,
 // which must not be changed. The limiter is told where they have changed, and that one
 // which was admitted before is not ready.
-func (k *Keeper) See(now time.Time, pod Pod) []throttle.Membership {
+func (k *Matcher) See(now time.Time, pod Pod) []throttle.Membership {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	m := k.memberLocked(pod)
@@ -24,11 +24,11 @@ func (k *Keeper) See(now time.Time, pod Pod) []throttle.Membership {
 	return m.groups
 }
 
-// Join takes over what is known of a pod that joins the queue, and calls join with its
+// Join notes what is known of a pod that joins the queue, and calls join with its
 // groups, which must not be changed: join has the pod join the queue, and its ticket is
 // what Join gives. The groups stay as they are while it runs, and the limiter is told of a
-// change only afterwards. join must neither block nor call the Keeper.
-func (k *Keeper) Join(now time.Time, pod Pod, join func(groups []throttle.Membership) *throttle.Ticket) *throttle.Ticket {
+// change only afterwards. join must neither block nor call the Matcher.
+func (k *Matcher) Join(now time.Time, pod Pod, join func(groups []throttle.Membership) *throttle.Ticket) *throttle.Ticket {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	m := k.memberLocked(pod)
@@ -36,9 +36,9 @@ func (k *Keeper) Join(now time.Time, pod Pod, join func(groups []throttle.Member
 	return join(m.groups)
 }
 
-// Runs takes over what is known of a pod that was admitted, has not finished, and of which
+// Runs notes what is known of a pod that was admitted, has not finished, and of which
 // a container runs; ready is whether its containers are.
-func (k *Keeper) Runs(now time.Time, pod Pod, ready bool) {
+func (k *Matcher) Runs(now time.Time, pod Pod, ready bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	m := k.memberLocked(pod)
@@ -52,7 +52,7 @@ func (k *Keeper) Runs(now time.Time, pod Pod, ready bool) {
 
 // Finished says that a pod runs no longer; it may start anew. One that is not known is no
 // error.
-func (k *Keeper) Finished(now time.Time, uid string) {
+func (k *Matcher) Finished(now time.Time, uid string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if m := k.pods[uid]; m != nil {
@@ -63,19 +63,19 @@ func (k *Keeper) Finished(now time.Time, uid string) {
 
 // Forget says that a pod is gone, so that nothing of it is kept. One that is not known is
 // no error.
-func (k *Keeper) Forget(now time.Time, uid string) {
+func (k *Matcher) Forget(now time.Time, uid string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	delete(k.pods, uid)
 	k.options.Limiter.Finished(now, uid)
 }
 
-// toLimiter gives what the limiter is told of a pod.
+// toLimiter returns what the limiter is told of a pod.
 func (m *member) toLimiter() throttle.PodGroups {
 	return throttle.PodGroups{UID: m.UID, Groups: m.groups, Running: m.running, Ready: m.ready}
 }
 
-func (k *Keeper) memberLocked(pod Pod) *member {
+func (k *Matcher) memberLocked(pod Pod) *member {
 	m := k.pods[pod.UID]
 	if m == nil {
 		m = &member{}
@@ -89,7 +89,7 @@ func (k *Keeper) memberLocked(pod Pod) *member {
 // changed, and gives those whose groups have: for the limiter to take over in one step. Else
 // those that wait would be shown groups from which others have gone already, or into which
 // they have yet to come. k.mu must be held.
-func (k *Keeper) regroupLocked() (changed []throttle.PodGroups) {
+func (k *Matcher) regroupLocked() (changed []throttle.PodGroups) {
 	for _, m := range k.pods {
 		groups := k.groupsOfLocked(m.Pod)
 		if sameGroups(m.groups, groups) {
@@ -103,7 +103,7 @@ func (k *Keeper) regroupLocked() (changed []throttle.PodGroups) {
 
 // placeLocked finds the groups of a pod, and tells the limiter where they have
 // changed. k.mu must be held.
-func (k *Keeper) placeLocked(now time.Time, m *member) {
+func (k *Matcher) placeLocked(now time.Time, m *member) {
 	groups := k.groupsOfLocked(m.Pod)
 	if sameGroups(m.groups, groups) {
 		return
@@ -113,7 +113,7 @@ func (k *Keeper) placeLocked(now time.Time, m *member) {
 }
 
 // groupsOfLocked matches a pod with every policy. k.mu must be held.
-func (k *Keeper) groupsOfLocked(pod Pod) (groups []throttle.Membership) {
+func (k *Matcher) groupsOfLocked(pod Pod) (groups []throttle.Membership) {
 	if len(k.policies) == 0 {
 		return nil
 	}

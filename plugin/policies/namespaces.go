@@ -18,10 +18,10 @@ type namespaces struct {
 // Why the labels of namespaces are not known.
 const (
 	namespacesUnread  = "the labels of the namespaces are not read yet"
-	namespacesUnknown = "nobody can tell the labels of namespaces: there is no API server to ask"
+	namespacesUnknown = "the labels of namespaces are not known: there is no API server to ask"
 )
 
-// of gives the labels of a namespace: its name at least, by which every API server
+// of returns the labels of a namespace: its name at least, by which every API server
 // labels it.
 func (n *namespaces) of(name string) map[string]string {
 	if labels, known := n.labels[name]; known {
@@ -30,9 +30,9 @@ func (n *namespaces) of(name string) map[string]string {
 	return map[string]string{startpolicy.NamespaceName: name}
 }
 
-// SetNamespace takes over the labels of a namespace; nil: it is gone. Where they are as
+// SetNamespace sets the labels of a namespace; nil: it is gone. Where they are as
 // they were, no pod is looked at.
-func (k *Keeper) SetNamespace(now time.Time, name string, labels map[string]string) {
+func (k *Matcher) SetNamespace(now time.Time, name string, labels map[string]string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	known, isKnown := k.namespaces.labels[name]
@@ -54,7 +54,7 @@ func (k *Keeper) SetNamespace(now time.Time, name string, labels map[string]stri
 
 // SetNamespacesKnown says that all namespaces were told, or, with a fault, why they
 // cannot be.
-func (k *Keeper) SetNamespacesKnown(now time.Time, fault string) {
+func (k *Matcher) SetNamespacesKnown(now time.Time, fault string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.namespaces.fault == fault {
@@ -69,7 +69,7 @@ func (k *Keeper) SetNamespacesKnown(now time.Time, fault string) {
 
 // askForNamespacesLocked has the namespaces watched once a policy needs their labels.
 // k.mu must be held.
-func (k *Keeper) askForNamespacesLocked() {
+func (k *Matcher) askForNamespacesLocked() {
 	for _, policy := range k.policies {
 		if !policy.NeedsNamespaces || k.namespaces.asked {
 			continue
@@ -87,7 +87,7 @@ func (k *Keeper) askForNamespacesLocked() {
 
 // judgeLocked finds the policies that were read and cannot be evaluated. k.mu must be
 // held.
-func (k *Keeper) judgeLocked() {
+func (k *Matcher) judgeLocked() {
 	for _, policy := range k.policies {
 		delete(k.faults, policy.Name)
 		switch {

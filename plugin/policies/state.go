@@ -14,12 +14,12 @@ type State struct {
 	// Calculated are its limits as they were told to the limiter last; the zero value
 	// where it cannot be read.
 	Calculated startpolicy.Calculated
-	// Fault is why it holds no pod; empty: it holds whom it should.
+	// Fault is why it holds no pod; empty: it is in force.
 	Fault string
 }
 
-// State gives the policies in force, in the order in which they were given.
-func (k *Keeper) State() []State {
+// State returns the policies in force, in the order in which they were given.
+func (k *Matcher) State() []State {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	all := make([]State, 0, len(k.inForce))
@@ -35,8 +35,8 @@ func (k *Keeper) State() []State {
 	return all
 }
 
-// Any tells whether any policy is in force, also one that holds nobody.
-func (k *Keeper) Any() bool {
+// Any reports whether any policy is in force, also one that holds no pod.
+func (k *Matcher) Any() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return len(k.inForce) > 0

@@ -59,7 +59,7 @@ func TestNamespacesThatCannotBeWatchedAgainAreSaidAgain(t *testing.T) {
 		k.SetPolicies(time.Now(), []*v1alpha1.StartPolicy{policy(t, "teams", byNamespace)})
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error, 1)
-		go func() { done <- namespaces.Run(ctx, k) }()
+		go func() { namespaces.Run(ctx, k); done <- nil }()
 		open := <-api.watches
 		time.Sleep(time.Second) // client-go asks ten times a second whether all are known
 		require.Len(t, k.See(time.Now(), pod("a", nil, 1)), 1)
@@ -105,7 +105,7 @@ func TestANamespaceIsFollowed(t *testing.T) {
 	require.Len(t, l.groups["a"], 1)
 	labels["team"] = "b"
 	k.SetNamespace(noon, "shop", labels)
-	require.Empty(t, l.groups["a"], "the Keeper has its own copy")
+	require.Empty(t, l.groups["a"], "the Matcher has its own copy")
 	k.SetNamespace(noon, "shop", map[string]string{"team": "a"})
 	require.Len(t, l.groups["a"], 1)
 	k.SetNamespace(noon, "shop", nil)

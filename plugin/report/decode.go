@@ -20,15 +20,16 @@ func statusOf[T any](u *unstructured.Unstructured) (status T) {
 }
 
 // trim keeps of a PacemakerNode its name, version and what is summed up.
-func trim(object any) (any, error) {
+func trim(object runtime.Object) *v1alpha1.PacemakerNode {
 	u, ok := object.(*unstructured.Unstructured)
 	if !ok {
-		return object, nil
+		n, _ := object.(*v1alpha1.PacemakerNode) // it was trimmed already
+		return n
 	}
 	n := &v1alpha1.PacemakerNode{
 		ObjectMeta: metav1.ObjectMeta{Name: u.GetName(), UID: u.GetUID(), ResourceVersion: u.GetResourceVersion()},
 		Status:     statusOf[v1alpha1.PacemakerNodeStatus](u),
 	}
 	n.Status.Message, n.Status.Version, n.Status.Signal = "", "", ""
-	return n, nil
+	return n
 }

@@ -1,4 +1,4 @@
-// Package report tells the API server how pods start, without a stampede: the
+// Package report writes to the API server how pods start, without a stampede: the
 // daemon of each node writes one small PacemakerNode, and one of them, elected by a
 // Lease, sums up in the status of the StartPolicies what counts against their limits.
 //

@@ -42,11 +42,11 @@ type ElectionOptions struct {
 	// NodeName tells the candidates apart: there is one on each node. Instance can
 	// be empty; the daemons of each instance elect one of their own.
 	NodeName, Instance string
-	// Log takes who is elected.
+	// Log takes which daemon is elected.
 	Log logrus.FieldLogger
 }
 
-// Election has one daemon of a cluster do something, and tells all of them how large the
+// Election elects one daemon of a cluster for a task, and lets all of them know how large the
 // cluster is. It goes by the rules of client-go's leaderelection, which would bring the
 // clients of all kinds of Kubernetes with it.
 type Election struct {
@@ -59,10 +59,10 @@ type Election struct {
 	seenAt time.Time // when
 }
 
-// NewElection gives an election; Run takes part in it.
+// NewElection returns an election; Run takes part in it.
 func NewElection(o ElectionOptions) *Election { return &Election{ElectionOptions: o} }
 
-// Nodes gives on how many nodes daemons report, as the elected one told last: from 0, which
+// Nodes returns on how many nodes daemons report, as the elected one told last: from 0, which
 // is that it is not known, to 50,000. It does not block, and is safe for concurrent use.
 func (e *Election) Nodes() int { return int(e.nodes.Load()) }
 
@@ -81,7 +81,7 @@ func (e *Election) Run(ctx context.Context, work func(context.Context)) {
 	for {
 		every, asked := retry(e.Nodes()), time.Now()
 		holds, err := e.try(ctx, every)
-		e.tell(err)
+		e.logOutcome(err)
 		switch {
 		case holds:
 			sure = asked
@@ -149,7 +149,7 @@ func (e *Election) try(ctx context.Context, every time.Duration) (bool, error) {
 	return err == nil, err
 }
 
-// another tells whether another daemon holds the Lease.
+// another reports whether another daemon holds the Lease.
 func (e *Election) another(lease *coordinationv1.Lease) bool {
 	holder, now := holderOf(lease), time.Now()
 	if seen := fmt.Sprint(holder, lease.Spec.RenewTime); seen != e.seen {
@@ -182,7 +182,7 @@ func (e *Election) sign(lease *coordinationv1.Lease, every time.Duration) {
 	metav1.SetMetaDataAnnotation(&lease.ObjectMeta, nodesAnnotation, strconv.Itoa(e.Nodes()))
 }
 
-// release gives the Lease back. It asks for no longer than a moment: a daemon that is
+// release returns the Lease back. It asks for no longer than a moment: a daemon that is
 // told to stop must not wait for an API server that is away.
 func (e *Election) release(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastWords)
@@ -195,12 +195,12 @@ func (e *Election) release(ctx context.Context) {
 	lease.Spec.HolderIdentity = nil
 	_, err = e.API.Leases(e.Namespace).Update(ctx, lease, metav1.UpdateOptions{})
 	if !apierrors.IsConflict(err) {
-		e.tell(err)
+		e.logOutcome(err)
 	}
 }
 
-// tell says how the last question to the API server went, once.
-func (e *Election) tell(err error) {
+// logOutcome logs once that the Lease cannot be used, and once that it can be again.
+func (e *Election) logOutcome(err error) {
 	if errors.Is(err, context.Canceled) {
 		return
 	}

@@ -21,13 +21,13 @@ const (
 	mostRetry  = 2 * time.Minute
 
 	// heartbeat is the time after which a PacemakerNode is written though nothing
-	// has changed, and goneAfter that after which nobody believes it any more: two
+	// has changed, and goneAfter that after which it does not count any more: two
 	// heartbeats and what chance adds to them.
 	heartbeat = 10 * time.Minute
 	goneAfter = 30 * time.Minute
 )
 
-// interval is the least time, stretched for a cluster of so many nodes.
+// interval is the least time, stretched for a cluster of this many nodes.
 func interval(least time.Duration, nodes int) time.Duration {
 	return max(least, time.Duration(min(nodes, mostNodes))*perNode)
 }

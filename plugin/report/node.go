@@ -31,12 +31,12 @@ type NodeOptions struct {
 	API dynamic.Interface
 	// NodeName is the node's name; Instance is the daemon's, and can be empty.
 	NodeName, Instance string
-	// NodeUID gives the UID of the Node object, empty while it is not known.
+	// NodeUID returns the UID of the Node object, empty while it is not known.
 	NodeUID func() types.UID
-	// Status gives what is to be told now; NodeName, Instance and Written are
+	// Status returns what is to be told now; NodeName, Instance and Written are
 	// filled in.
 	Status func() v1alpha1.PacemakerNodeStatus
-	// Nodes gives the size of the cluster, 0 while it is not known.
+	// Nodes returns the size of the cluster, 0 while it is not known.
 	Nodes func() int
 	// Log takes what goes wrong, once.
 	Log logrus.FieldLogger
@@ -47,12 +47,12 @@ type Node struct {
 	NodeOptions
 	said said
 
-	written *v1alpha1.PacemakerNodeStatus // the last that was; nil: none was, or nobody knows
+	written *v1alpha1.PacemakerNodeStatus // the last that was; nil: none was, or that is not known
 	due     time.Time                     // when it is written though nothing has changed
 	at      *metav1.Time                  // of the last that was; nil as for written
 }
 
-// NewNode gives a reporter; Run does its work.
+// NewNode returns a reporter; Run does its work.
 func NewNode(o NodeOptions) *Node { return &Node{NodeOptions: o} }
 
 // Run reports until ctx ends, then says that the daemon was stopped. It is to be
@@ -79,7 +79,7 @@ func (n *Node) Run(ctx context.Context) {
 	}
 }
 
-// pause is the time until the next try after so many failures.
+// pause is the time until the next try after this many failures.
 func pause(least time.Duration, failures int) time.Duration {
 	return min(max(least, heartbeat/2), least<<min(failures, 10))
 }
@@ -172,7 +172,7 @@ func (n *Node) patch(ctx context.Context, patch []byte) error {
 	_, err := n.API.Resource(v1alpha1.NodeResource).
 		Patch(ctx, n.name(), types.JSONPatchType, patch, metav1.PatchOptions{}, "status")
 	if apierrors.IsInvalid(err) {
-		return fmt.Errorf("PacemakerNode %s is not of this node, or was written by somebody else: %w", n.name(), err)
+		return fmt.Errorf("PacemakerNode %s is not of this node, or was written by another daemon: %w", n.name(), err)
 	}
 	return err
 }

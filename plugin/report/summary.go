@@ -14,10 +14,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/tools/cache"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd"
 	"github.com/pod-pacemaker/pod-pacemaker/crd/informer"
@@ -32,9 +31,9 @@ type SummaryOptions struct {
 	// Instance is the daemon's, and can be empty: what daemons with other names
 	// tell is theirs to sum up.
 	Instance string
-	// Policies gives the StartPolicies of this instance.
+	// Policies returns the StartPolicies of this instance.
 	Policies func() []crd.KnownPolicy
-	// SetNodes is told on how many nodes daemons report.
+	// SetNodes is called with the number of nodes on which daemons report.
 	SetNodes func(int)
 	// Log takes what goes wrong, once.
 	Log logrus.FieldLogger
@@ -57,18 +56,14 @@ type lastWord struct {
 	at     time.Time
 }
 
-// NewSummary gives a summary; Run does its work.
+// NewSummary returns a summary; Run does its work.
 func NewSummary(o SummaryOptions) *Summary {
 	return &Summary{SummaryOptions: o, known: map[types.UID]v1alpha1.StartPolicyStatus{}, heard: map[string]lastWord{}}
 }
 
 // Run sums up until ctx ends. It is to be called once.
 func (s *Summary) Run(ctx context.Context) {
-	watch, err := s.watch()
-	if err != nil {
-		s.Log.WithError(err).Error("the status of StartPolicies is not written")
-		return
-	}
+	watch := s.watch()
 	stop := begin(ctx, watch.Run)
 	defer stop() // also where the rest panics
 	select {
@@ -87,30 +82,23 @@ func (s *Summary) Run(ctx context.Context) {
 }
 
 // watch prepares the watch of all PacemakerNodes, which keeps of each no more than what is summed.
-func (s *Summary) watch() (informer.Informer, error) {
-	api := s.API.Resource(v1alpha1.NodeResource)
-	lw := cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			return api.List(ctx, o)
-		},
-		WatchFuncWithContext: api.Watch,
-	}
-	reach := &informer.Reach{What: "PacemakerNodes", Log: s.Log, Meanwhile: "the status of StartPolicies may be out of date"}
-	return informer.New(reach, lw, s.API, nil, trim, cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(obj any) { s.hear(obj) },
-		UpdateFunc: func(_, obj any) { s.hear(obj) },
-		DeleteFunc: func(obj any) {
-			if name, err := cache.DeletionHandlingMetaNamespaceKeyFunc(obj); err == nil {
-				s.forget(name)
+func (s *Summary) watch() *informer.Informer[*v1alpha1.PacemakerNode] {
+	return informer.New(s.API.Resource(v1alpha1.NodeResource), informer.Options[*v1alpha1.PacemakerNode]{
+		What: "PacemakerNodes", Meanwhile: "the status of StartPolicies may be out of date",
+		Client: s.API, Kind: &unstructured.Unstructured{}, Keep: trim, Log: s.Log,
+		Changed: func(before, after *v1alpha1.PacemakerNode) {
+			if after == nil {
+				s.forget(before.Name)
+				return
 			}
+			s.hear(after)
 		},
 	})
 }
 
-// hear takes over what a node tells. A status that nobody has written tells nothing.
-func (s *Summary) hear(obj any) {
-	n, ok := obj.(*v1alpha1.PacemakerNode)
-	if !ok || n.Status.Instance != s.Instance || n.Status.Written == nil {
+// hear takes over what a node tells. A status that was never written does not count.
+func (s *Summary) hear(n *v1alpha1.PacemakerNode) {
+	if n.Status.Instance != s.Instance || n.Status.Written == nil {
 		return
 	}
 	s.mu.Lock()
@@ -124,7 +112,7 @@ func (s *Summary) forget(name string) {
 	delete(s.heard, name)
 }
 
-// nodes gives what the nodes of this instance tell, in the order of their names. A daemon that
+// nodes returns what the nodes of this instance tell, in the order of their names. A daemon that
 // was stopped says so; one that this daemon has not heard of for long was removed without
 // having been able to. That is counted from when this daemon was elected at the earliest: the
 // clocks of nodes may differ.

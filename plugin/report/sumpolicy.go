@@ -35,7 +35,7 @@ const (
 	mostThrottled = 64
 )
 
-// sumPolicy gives the status of a policy by what the nodes tell. before is its status
+// sumPolicy returns the status of a policy by what the nodes tell. before is its status
 // so far.
 func sumPolicy(now time.Time, policy crd.KnownPolicy, nodes []v1alpha1.PacemakerNodeStatus, before v1alpha1.StartPolicyStatus) v1alpha1.StartPolicyStatus {
 	status := v1alpha1.StartPolicyStatus{ObservedGeneration: policy.Generation}
@@ -139,7 +139,7 @@ func sumGroups(status *v1alpha1.StartPolicyStatus, groups map[string]v1alpha1.Po
 	status.Groups = status.Groups[:min(len(status.Groups), mostGroups)]
 }
 
-// add gives the sum of two parts of a group.
+// add returns the sum of two parts of a group.
 func add(a, b v1alpha1.PolicyGroup) v1alpha1.PolicyGroup {
 	sum := v1alpha1.PolicyGroup{Group: b.Group, Waiting: a.Waiting + b.Waiting, Used: v1alpha1.PolicyUse{
 		Starting: addUse(a.Used.Starting, b.Used.Starting), Running: addUse(a.Used.Running, b.Used.Running), Ready: a.Used.Ready + b.Used.Ready,
@@ -166,7 +166,7 @@ func addUse(a, b v1alpha1.PodUse) v1alpha1.PodUse {
 	return sum
 }
 
-// capped gives the sum of two amounts, or the largest there is where it would be larger:
+// capped returns the sum of two amounts, or the largest there is where it would be larger:
 // a cluster may use more memory than thousandths of a byte can be counted, 9.2 PB.
 func capped(a, b int64) int64 {
 	if b > 0 && a > math.MaxInt64-b {

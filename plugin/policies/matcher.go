@@ -14,45 +14,45 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
 
-// Limiter is the part of [throttle.Limiter] that a Keeper calls.
+// Limiter is the part of [throttle.Limiter] that a Matcher calls.
 type Limiter interface {
 	SetPolicies(now time.Time, limits map[string]throttle.GroupLimits, pods ...throttle.PodGroups)
 	SetGroups(now time.Time, pod throttle.PodGroups)
 	Finished(now time.Time, uid string)
 }
 
-// Options say what a Keeper works with. Limiter and Log are needed.
+// Options say what a Matcher works with. Limiter and Log are needed.
 type Options struct {
 	Limiter Limiter
-	// TakeFacts has the pod watch take facts of every pod; nil takes none. It can be
+	// ExtractFacts makes the pod watch take facts from every pod; nil takes none. It can be
 	// absent: there is no pod watch.
-	TakeFacts func(take func(*corev1.Pod) startpolicy.Facts)
-	// WatchNamespaces has the labels of namespaces watched, and told to the Keeper; it
-	// is called when a policy needs them first. It can be absent: nobody can watch them.
+	ExtractFacts func(extract func(*corev1.Pod) startpolicy.Facts)
+	// WatchNamespaces begins to watch the labels of namespaces and to report them to the Matcher; it
+	// is called when a policy needs them first. It can be absent: they cannot be watched.
 	WatchNamespaces func()
-	// Claims is told the policies of the scope Cluster, by name, before the limiter is: it
+	// Claims is called with the policies of the scope Cluster, by name, before the limiter is: it
 	// has to claim starts in the whole cluster, and tells the limiter by SetClaims. It
-	// must not block. It can be absent: such policies hold nobody.
+	// must not block. It can be absent: such policies hold no pod.
 	Claims func(map[string]leases.Policy)
-	// Notice tells of a policy that holds nobody, beside the log; nil: nobody is told.
-	// It must not block, nor call the Keeper.
+	// Notice is called for a policy that holds no pod, beside the log; it can be absent.
+	// It must not block, nor call the Matcher.
 	Notice func(policy, fault string)
 	// Log takes what a user has to know, once.
 	Log logrus.FieldLogger
 }
 
-// Pod is what a Keeper has to know of a pod.
+// Pod is what a Matcher has to know of a pod.
 type Pod struct {
 	// UID is the pod's as the limiter knows it, Namespace the name of its namespace.
 	UID, Namespace string
-	// Facts are what policies ask of it. The zero value: nobody has taken them, and the
+	// Facts are what policies ask of it. The zero value: they are not known, and the
 	// pod matches as one without labels that requests nothing.
 	Facts startpolicy.Facts
 }
 
-// Keeper keeps which pod is in which group. Make one with New. All methods are safe
+// Matcher keeps which pod is in which group. Make one with New. All methods are safe
 // for concurrent use and do not block.
-type Keeper struct {
+type Matcher struct {
 	options Options
 	needs   atomic.Pointer[startpolicy.Needs] // never nil
 	// setting is held while policies are replaced, so that the last call has the last word.
@@ -62,7 +62,7 @@ type Keeper struct {
 	suspended  bool
 	inForce    []*v1alpha1.StartPolicy
 	policies   []*startpolicy.Policy // of inForce, those that can be evaluated
-	faults     map[string]string     // why a policy holds nobody, by name
+	faults     map[string]string     // why a policy holds no pod, by name
 	calculated map[string]startpolicy.Calculated
 	limits     map[string]throttle.GroupLimits // that the limiter was told
 	// By the clock, the limits are those of the time from since on and before next: a change
@@ -81,31 +81,32 @@ type member struct {
 	ready   bool
 }
 
-// New gives a Keeper without a policy.
-func New(o Options) *Keeper {
-	k := &Keeper{options: o, pods: map[string]*member{}, namespaces: namespaces{labels: map[string]map[string]string{}}}
+// New returns a Matcher without a policy.
+func New(o Options) *Matcher {
+	k := &Matcher{options: o, pods: map[string]*member{}, namespaces: namespaces{labels: map[string]map[string]string{}}}
 	k.needs.Store(&startpolicy.Needs{})
 	return k
 }
 
 // SetPolicies replaces the policies in force. They must not be changed afterwards. What it
 // is told to compile may take its time; who asks for a pod's groups does not wait for that.
-func (k *Keeper) SetPolicies(now time.Time, inForce []*v1alpha1.StartPolicy) {
+func (k *Matcher) SetPolicies(now time.Time, inForce []*v1alpha1.StartPolicy) {
 	k.setting.Lock()
 	defer k.setting.Unlock()
-	compiled, faults := k.compile(inForce)
+	compiled, faults := compile(inForce, k.options.Log)
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	before := k.faults
 	k.inForce, k.policies, k.faults = inForce, compiled, faults
 	k.askForNamespacesLocked()
-	k.takeFactsLocked()
+	k.extractFactsLocked()
 	k.limitLocked(now)
 	k.sayFaultsLocked(before)
 }
 
-// compile gives the policies that can be evaluated, and why the others cannot, by name.
-func (k *Keeper) compile(inForce []*v1alpha1.StartPolicy) (compiled []*startpolicy.Policy, faults map[string]string) {
+// compile returns the policies that can be evaluated, and why the others cannot, by name. It logs the overrides
+// that are left out.
+func compile(inForce []*v1alpha1.StartPolicy, log logrus.FieldLogger) (compiled []*startpolicy.Policy, faults map[string]string) {
 	faults = map[string]string{}
 	for _, one := range inForce {
 		policy, errs := startpolicy.Compile(one)
@@ -113,7 +114,9 @@ func (k *Keeper) compile(inForce []*v1alpha1.StartPolicy) (compiled []*startpoli
 			faults[one.Name] = errs.ToAggregate().Error()
 			continue
 		}
-		k.sayInvalid(policy)
+		for _, o := range policy.Invalid() {
+			log.WithFields(logrus.Fields{"policy": one.Name, "field": o.Path}).Warn("a temporary override of the StartPolicy is left out: " + o.Message)
+		}
 		compiled = append(compiled, policy)
 	}
 	return compiled, faults
@@ -121,7 +124,7 @@ func (k *Keeper) compile(inForce []*v1alpha1.StartPolicy) (compiled []*startpoli
 
 // Suspend takes all policies out of force, or puts them back: the node's mode is Off,
 // or is not any more.
-func (k *Keeper) Suspend(now time.Time, suspended bool) {
+func (k *Matcher) Suspend(now time.Time, suspended bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.suspended != suspended {
@@ -134,7 +137,7 @@ func (k *Keeper) Suspend(now time.Time, suspended bool) {
 // be called next; zero: not before the policies change. The clock may be set, forward or
 // back, so it has to be called from time to time as well: it is that often that this is
 // noticed.
-func (k *Keeper) Advance(now time.Time) (next time.Time) {
+func (k *Matcher) Advance(now time.Time) (next time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if now.Before(k.since) || !k.next.IsZero() && !now.Before(k.next) {
@@ -145,7 +148,7 @@ func (k *Keeper) Advance(now time.Time) (next time.Time) {
 
 // limitLocked tells the limiter the limits of now, and whose groups have changed. k.mu
 // must be held.
-func (k *Keeper) limitLocked(now time.Time) {
+func (k *Matcher) limitLocked(now time.Time) {
 	before := k.calculated
 	k.since, k.next, k.calculated = time.Time{}, time.Time{}, make(map[string]startpolicy.Calculated, len(k.policies))
 	limits := make(map[string]throttle.GroupLimits, len(k.policies))
@@ -176,9 +179,9 @@ func (k *Keeper) limitLocked(now time.Time) {
 	k.options.Limiter.SetPolicies(now, limits, k.regroupLocked()...)
 }
 
-// takeFactsLocked has the pod watch take what the policies ask of pods, if that is not
+// extractFactsLocked makes the pod watch take what the policies ask of pods, if that is not
 // what it takes. k.mu must be held.
-func (k *Keeper) takeFactsLocked() {
+func (k *Matcher) extractFactsLocked() {
 	var needs startpolicy.Needs
 	for _, policy := range k.policies {
 		needs.Add(policy)
@@ -189,27 +192,20 @@ func (k *Keeper) takeFactsLocked() {
 	k.taking = len(k.policies) > 0
 	k.needs.Store(&needs)
 	switch {
-	case k.options.TakeFacts == nil:
+	case k.options.ExtractFacts == nil:
 	case !k.taking:
-		k.options.TakeFacts(nil)
+		k.options.ExtractFacts(nil)
 	default:
-		k.options.TakeFacts(func(pod *corev1.Pod) startpolicy.Facts { return startpolicy.FactsOf(pod, needs) })
+		k.options.ExtractFacts(func(pod *corev1.Pod) startpolicy.Facts { return startpolicy.FactsOf(pod, needs) })
 	}
 }
 
-// Needs gives what the policies ask of pods, or asked a while ago: facts that are
+// Needs returns what the policies ask of pods, or asked a while ago: facts that are
 // taken with it are enough for all that are in force.
-func (k *Keeper) Needs() startpolicy.Needs { return *k.needs.Load() }
-
-// sayInvalid logs what of a policy is left out.
-func (k *Keeper) sayInvalid(policy *startpolicy.Policy) {
-	for _, o := range policy.Invalid() {
-		k.options.Log.WithFields(logrus.Fields{"policy": policy.Name, "field": o.Path}).Warn("a temporary override of the StartPolicy is left out: " + o.Message)
-	}
-}
+func (k *Matcher) Needs() startpolicy.Needs { return *k.needs.Load() }
 
 // sayFaultsLocked logs the faults that are new. k.mu must be held.
-func (k *Keeper) sayFaultsLocked(before map[string]string) {
+func (k *Matcher) sayFaultsLocked(before map[string]string) {
 	for name, fault := range k.faults {
 		if fault != before[name] {
 			k.options.Log.WithFields(logrus.Fields{"policy": name, "reason": fault}).Warn("the StartPolicy cannot be evaluated: it holds no pod")

@@ -212,7 +212,7 @@ func TestFactsAreTakenOnlyWhenThereIsSomethingNewToTake(t *testing.T) {
 	t.Parallel()
 	log, _ := logtest.NewNullLogger()
 	var taken []bool
-	k := New(Options{Limiter: newTold(), Log: log, TakeFacts: func(take func(*corev1.Pod) startpolicy.Facts) { taken = append(taken, take != nil) }})
+	k := New(Options{Limiter: newTold(), Log: log, ExtractFacts: func(take func(*corev1.Pod) startpolicy.Facts) { taken = append(taken, take != nil) }})
 	image := policy(t, "image", `{selector: {terms: [{podSelector: {}}]}, groupBy: ".spec.containers[0].image", limits: {starting: {pods: 1}}}`)
 	k.SetPolicies(noon, nil)
 	require.Empty(t, taken)
@@ -264,7 +264,7 @@ func TestNamespacesAreWatchedOnceAPolicyNeedsTheirLabels(t *testing.T) {
 	k := New(Options{Limiter: l, Log: log, WatchNamespaces: watch.Need})
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
-	go func() { done <- watch.Run(ctx, k) }()
+	go func() { watch.Run(ctx, k); done <- nil }()
 	in := func(uid string) func() bool {
 		return func() bool { return len(k.See(noon, pod(uid, nil, 1))) == 1 }
 	}

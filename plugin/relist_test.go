@@ -13,6 +13,6 @@ func TestListsForANewPolicyAreSpreadOverTheNodes(t *testing.T) {
 		0: 100 * time.Millisecond, 1: 100 * time.Millisecond, 10: time.Second, 300: 30 * time.Second,
 		5000: 30 * time.Second, 10_000: time.Minute,
 	} {
-		assert.Equal(t, want, retakeWithin(nodes), nodes)
+		assert.Equal(t, want, relistWithin(nodes), nodes)
 	}
 }

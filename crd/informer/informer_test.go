@@ -1,0 +1,406 @@
+package informer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sirupsen/logrus"
+	logtest "github.com/sirupsen/logrus/hooks/test"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var errRefused = fmt.Errorf("dial: %w", syscall.ECONNREFUSED)
+
+// server is an API server with pods.
+type server struct {
+	unable bool // it cannot stream the list
+
+	mu      sync.Mutex
+	pods    []corev1.Pod
+	err     error // of each request; nil: it answers
+	newest  int   // a request for a later version fails; 0: there is none
+	asked   []metav1.ListOptions
+	watches []*watch.FakeWatcher
+}
+
+// has sets the pods, and the error of each request.
+func (s *server) has(err error, pods ...corev1.Pod) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.err, s.pods = err, pods
+}
+
+// faultLocked notes a request, and returns its error.
+func (s *server) faultLocked(o metav1.ListOptions) error {
+	s.asked = append(s.asked, o)
+	if version, _ := strconv.Atoi(o.ResourceVersion); s.newest > 0 && version > s.newest {
+		return apierrors.NewTimeoutError("Too large resource version", 1)
+	}
+	return s.err
+}
+
+func (s *server) List(_ context.Context, o metav1.ListOptions) (*corev1.PodList, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.faultLocked(o); err != nil {
+		return nil, err
+	}
+	return &corev1.PodList{ListMeta: metav1.ListMeta{ResourceVersion: "9"}, Items: append([]corev1.Pod{}, s.pods...)}, nil
+}
+
+func (s *server) Watch(_ context.Context, o metav1.ListOptions) (watch.Interface, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.faultLocked(o); err != nil {
+		return nil, err
+	}
+	if s.unable && o.SendInitialEvents != nil {
+		return nil, apierrors.NewInvalid(schema.GroupKind{Kind: "ListOptions"}, "", nil)
+	}
+	w := watch.NewFakeWithChanSize(20, false)
+	if o.SendInitialEvents != nil {
+		for i := range s.pods {
+			w.Add(s.pods[i].DeepCopy())
+		}
+		w.Action(watch.Bookmark, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+			ResourceVersion: "9", Annotations: map[string]string{metav1.InitialEventsAnnotationKey: "true"},
+		}})
+	}
+	s.watches = append(s.watches, w)
+	return w, nil
+}
+
+// lists returns the versions from which the last requests listed, and forgets them.
+func (s *server) lists() (from []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, o := range s.asked {
+		if !o.Watch && o.SendInitialEvents == nil && o.TimeoutSeconds == nil {
+			from = append(from, "list "+o.ResourceVersion)
+		} else if o.SendInitialEvents != nil {
+			from = append(from, "stream "+o.ResourceVersion)
+		}
+	}
+	s.asked = nil
+	return from
+}
+
+func pod(name, uid, version string) corev1.Pod {
+	return corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID(uid), ResourceVersion: version},
+		Spec:       corev1.PodSpec{NodeName: "dropped"},
+	}
+}
+
+// bed is an informer of a server, and what it has told and logged.
+type bed struct {
+	*Informer[*corev1.Pod]
+	server  *server
+	told    []string
+	refused int
+	log     *logtest.Hook
+}
+
+// with runs an informer in a bubble until check returns.
+func with(t *testing.T, s *server, check func(t *testing.T, b *bed)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		log, said := logtest.NewNullLogger()
+		b := &bed{server: s, log: said}
+		b.Informer = New(s, Options[*corev1.Pod]{
+			What: "things", Meanwhile: "nothing is known", Kind: &corev1.Pod{}, Only: fields.OneTermEqualSelector("metadata.name", "x"),
+			Keep: func(o runtime.Object) *corev1.Pod {
+				return &corev1.Pod{ObjectMeta: o.(*corev1.Pod).ObjectMeta} //nolint:forcetypeassert // the server has nothing else
+			},
+			Changed: func(before, after *corev1.Pod) {
+				name := func(p *corev1.Pod) string {
+					if p == nil {
+						return "-"
+					}
+					assert.Empty(t, p.Spec.NodeName, "what is not kept is dropped")
+					return p.Name + "/" + string(p.UID) + "/" + p.ResourceVersion
+				}
+				b.told = append(b.told, name(before)+" "+name(after))
+			},
+			Refused: func() { b.refused++ }, Log: log,
+		})
+		require.ErrorIs(t, b.Err(), ErrNotSynced)
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			b.Run(ctx)
+		}()
+		synctest.Wait()
+		check(t, b)
+		began := time.Now()
+		cancel()
+		<-ended
+		assert.Zero(t, time.Since(began), "it ends at once")
+		require.ErrorIs(t, b.Err(), ErrStopped)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		for _, o := range s.asked {
+			assert.Equal(t, "metadata.name=x", o.FieldSelector)
+		}
+	})
+}
+
+// sleep waits until the time has passed and the informer has done what is to be done then.
+func sleep(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
+func (b *bed) take() []string {
+	told := b.told
+	b.told = nil
+	return told
+}
+
+// said returns what was logged for people since the last call.
+func (b *bed) said() (lines []string) {
+	for _, entry := range b.log.AllEntries() {
+		if entry.Level <= logrus.InfoLevel {
+			lines = append(lines, entry.Message)
+		}
+	}
+	b.log.Reset()
+	return lines
+}
+
+// newest returns the watch that was opened last.
+func (b *bed) newest() *watch.FakeWatcher {
+	b.server.mu.Lock()
+	defer b.server.mu.Unlock()
+	return b.server.watches[len(b.server.watches)-1]
+}
+
+func TestEachChangeIsToldOnce(t *testing.T) {
+	t.Parallel()
+	for _, unable := range []bool{false, true} {
+		with(t, &server{pods: []corev1.Pod{pod("a", "1", "1")}, unable: unable}, func(t *testing.T, b *bed) {
+			<-b.Synced()
+			require.NoError(t, b.Err())
+			require.Equal(t, []string{"- a/1/1"}, b.take())
+			changed, gone := pod("a", "1", "10"), pod("a", "1", "11")
+			b.newest().Modify(&changed)
+			b.newest().Delete(&gone)
+			b.newest().Delete(&gone)
+			synctest.Wait()
+			require.Equal(t, []string{"a/1/1 a/1/10", "a/1/11 -"}, b.take())
+			require.Empty(t, b.said())
+		})
+	}
+}
+
+// A list tells of all objects, of those that were deleted meanwhile, and of those that were replaced. It does not go
+// back in time.
+func TestRelist(t *testing.T) {
+	t.Parallel()
+	for _, unable := range []bool{false, true} {
+		s := &server{pods: []corev1.Pod{pod("a", "1", "1"), pod("b", "2", "2")}, unable: unable}
+		with(t, s, func(t *testing.T, b *bed) {
+			b.take()
+			s.lists()
+			first := b.Listed()
+			sleep(time.Second)
+			s.has(nil, pod("a", "1", "1"), pod("b", "3", "7"))
+			b.Relist()
+			synctest.Wait()
+			require.Equal(t, []string{"a/1/1 a/1/1", "b/2/2 b/3/7"}, b.take())
+			want := []string{"stream 9"}
+			if unable {
+				want = append(want, "list 9")
+			}
+			require.Equal(t, want, s.lists())
+			require.Equal(t, time.Second, b.Listed().Sub(first))
+			s.has(nil, pod("a", "1", "1"))
+			b.Relist()
+			synctest.Wait()
+			require.Equal(t, []string{"a/1/1 a/1/1", "b/3/7 -"}, b.take())
+			require.NoError(t, b.Err())
+			require.Empty(t, b.said())
+		})
+	}
+}
+
+// Once a list that must not be older has failed, the next one may come from anywhere: the server may have been
+// restored from a backup.
+func TestARelistThatFailsIsTriedFromAnyVersion(t *testing.T) {
+	t.Parallel()
+	s := &server{}
+	with(t, s, func(t *testing.T, b *bed) {
+		s.lists()
+		s.mu.Lock()
+		s.newest = 3
+		s.mu.Unlock()
+		b.Relist()
+		sleep(time.Minute)
+		lists := s.lists()
+		require.Equal(t, "stream 9", lists[0])
+		require.NotContains(t, lists[1:], "stream 9")
+		require.NoError(t, b.Err())
+	})
+}
+
+// What the caller doubts is listed again from the newest state, and counts from then on.
+func TestDistrust(t *testing.T) {
+	t.Parallel()
+	for _, unable := range []bool{false, true} {
+		s := &server{unable: unable}
+		with(t, s, func(t *testing.T, b *bed) {
+			s.lists()
+			why := errors.New("a container runs")
+			b.Distrust(why)
+			require.ErrorIs(t, b.Err(), why)
+			require.Len(t, b.said(), 1)
+			b.newest().Stop() // it ends as each watch does after some minutes, and the next is as silent
+			synctest.Wait()
+			require.ErrorIs(t, b.Err(), why)
+			require.Empty(t, s.lists())
+			b.Relist()
+			synctest.Wait()
+			require.NoError(t, b.Err())
+			want := []string{"stream "}
+			if unable {
+				want = append(want, "list ")
+			}
+			require.Equal(t, want, s.lists())
+			require.Equal(t, []string{"watching things again"}, b.said())
+		})
+	}
+}
+
+var thing = schema.GroupResource{Resource: "things"}
+
+// What is wrong is logged once, and that it is over.
+func TestFaultsAreLoggedOnce(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		err     error
+		line    string
+		refused bool
+	}{
+		"away":      {errors.New("away"), "cannot watch things: nothing is known; trying again until it works", false},
+		"refused":   {errRefused, "cannot watch things: nothing is known; trying again until it works", false},
+		"busy":      {apierrors.NewTooManyRequests("later", 1), "cannot watch things: nothing is known; trying again until it works", false},
+		"forbidden": {apierrors.NewForbidden(thing, "", nil), "cannot watch things: nothing is known; trying again until it works", true},
+		"unknown": {
+			apierrors.NewNotFound(thing, ""),
+			"the API server does not know things: install its CustomResourceDefinition (kubectl apply -k deploy/crds); trying again until it does", true,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := &server{err: c.err}
+			with(t, s, func(t *testing.T, b *bed) {
+				sleep(2 * time.Minute)
+				require.ErrorContains(t, b.Err(), c.err.Error())
+				require.Equal(t, []string{c.line}, b.said())
+				require.Greater(t, len(s.lists()), 4, "it tries again")
+				require.Equal(t, c.refused, b.refused > 0)
+				s.has(nil)
+				sleep(2 * time.Minute)
+				require.NoError(t, b.Err())
+				require.Equal(t, []string{"watching things again"}, b.said())
+			})
+		})
+	}
+}
+
+// However a watch fails, Err returns that until the next one is open. A version that is too old is not logged: it
+// is a part of every long watch. Nor is a regular end a failure.
+func TestAFailureInsideAStream(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		after time.Duration
+		fail  func(*watch.FakeWatcher)
+		says  string
+		lines int
+	}{
+		"too old":        {time.Minute, func(w *watch.FakeWatcher) { w.Error(&apierrors.NewResourceExpired("too old").ErrStatus) }, "too old", 0},
+		"an error":       {time.Minute, func(w *watch.FakeWatcher) { w.Error(&apierrors.NewBadRequest("strange").ErrStatus) }, "strange", 2},
+		"closed at once": {0, func(w *watch.FakeWatcher) { w.Stop() }, errShortWatch.Error(), 2},
+		"a regular end":  {time.Minute, func(w *watch.FakeWatcher) { w.Stop() }, "", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			with(t, &server{unable: true}, func(t *testing.T, b *bed) {
+				sleep(c.after)
+				c.fail(b.newest())
+				synctest.Wait()
+				if c.says == "" {
+					require.NoError(t, b.Err())
+				} else {
+					require.ErrorContains(t, b.Err(), c.says)
+				}
+				sleep(time.Minute)
+				require.NoError(t, b.Err())
+				require.Len(t, b.said(), c.lines)
+			})
+		})
+	}
+}
+
+// A streamed list is complete at its bookmark, not when the stream opens.
+func TestAStreamedListIsCompleteAtItsEnd(t *testing.T) {
+	t.Parallel()
+	s := &server{err: errors.New("away")}
+	with(t, s, func(t *testing.T, b *bed) {
+		require.Error(t, b.Err())
+		w := watch.NewFake()
+		stream := b.stream(t.Context(), w)
+		one := pod("a", "1", "1")
+		go w.Add(&one)
+		<-stream.ResultChan()
+		require.Error(t, b.Err())
+		stream.Stop()
+	})
+}
+
+// A stopped stream ends even if nobody reads it.
+func TestStreamStops(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		inner, one := watch.NewFakeWithChanSize(2, false), pod("a", "1", "1")
+		s := (&health{}).stream(t.Context(), inner)
+		inner.Add(&one)
+		inner.Add(&one)
+		synctest.Wait()
+		s.Stop()
+		s.Stop()
+		synctest.Wait() // the bubble fails if a goroutine stays
+	})
+}
+
+func TestOnlyTheFirstObjectsAreListedWhereAConnectionIsRefused(t *testing.T) {
+	t.Parallel()
+	refuses := func(context.Context, metav1.ListOptions) (watch.Interface, error) { return nil, errRefused }
+	yes, lw := true, endable(&cache.ListWatch{WatchFuncWithContext: refuses})
+	_, err := lw.WatchWithContext(t.Context(), metav1.ListOptions{SendInitialEvents: &yes})
+	require.EqualError(t, err, errRefused.Error())
+	require.NotErrorIs(t, err, syscall.ECONNREFUSED)
+	_, err = lw.WatchWithContext(t.Context(), metav1.ListOptions{})
+	require.ErrorIs(t, err, syscall.ECONNREFUSED, "the watch is tried again from where it was")
+}
