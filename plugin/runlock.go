@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+	"k8s.io/apimachinery/pkg/util/wait"
 )
 
 // lockEvery is the time between two questions whether the lock is free.
@@ -21,7 +22,7 @@ const lockEvery = time.Second
 // does.
 type runLock struct{ file *os.File }
 
-// lockPath gives the path of the lock's file. It stays when the daemon ends.
+// lockPath returns the path of the lock's file. It stays when the daemon ends.
 func (o Options) lockPath() string { return filepath.Join(o.RunDir, "lock") }
 
 // awaitLock takes the lock, and waits until it is free. busy is told who has it,
@@ -32,18 +33,11 @@ func (o Options) awaitLock(ctx context.Context, busy func(holder string)) (*runL
 		return lock, err
 	}
 	busy(holder)
-	tick := time.NewTicker(lockEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil, nil
-		case <-tick.C:
-		}
-		if lock, _, err = o.tryLock(); lock != nil || err != nil {
-			return lock, err
-		}
-	}
+	_ = wait.PollUntilContextCancel(ctx, lockEvery, false, func(context.Context) (done bool, _ error) {
+		lock, _, err = o.tryLock()
+		return lock != nil || err != nil, nil
+	}) // the only error is that ctx ended: then there is no lock
+	return lock, err
 }
 
 // tryLock takes the lock; where another has it, both lock and err are nil, and

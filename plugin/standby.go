@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
 )
@@ -57,7 +58,7 @@ func (d *Daemon) standBy(holder string) {
 	}
 	why := fmt.Errorf("%w (%s), and this one takes over when that ends", admin.ErrStandby, holder)
 	d.standby.Store(&why)
-	if l := d.options.Launched; l != nil {
+	if l := d.options.PreRegistered; l != nil {
 		other := fmt.Errorf("%w (%s)", admin.ErrStandby, holder)
 		l.Delayed(other) // told if that does not end in time
 	}
@@ -74,21 +75,14 @@ func (d *Daemon) serveAdmin(ctx context.Context) error {
 // the node may not have it yet. Pods are paced without metrics too.
 func (d *Daemon) serveHTTP(ctx context.Context) error {
 	log := d.options.Log.WithField("address", d.options.HTTPAddress)
-	for said := ""; ; {
+	said := ""
+	_ = wait.PollUntilContextCancel(ctx, httpEvery, true, func(ctx context.Context) (done bool, _ error) {
 		err := admin.ServeHTTP(ctx, d.options.HTTPAddress, d, d.observer.Registry())
-		if err == nil {
-			return nil
-		}
-		if said != err.Error() {
+		if err != nil && said != err.Error() {
 			said = err.Error()
 			log.WithError(err).Warn("metrics and health are not served; trying again until they are")
 		}
-		timer := time.NewTimer(httpEvery)
-		select {
-		case <-ctx.Done():
-			timer.Stop()
-			return nil
-		case <-timer.C:
-		}
-	}
+		return err == nil, nil
+	}) // the only error is that ctx ended
+	return nil
 }

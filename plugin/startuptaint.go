@@ -32,50 +32,33 @@ type startupTaint struct {
 	log       logrus.FieldLogger
 }
 
-// removeWhen gives a function that takes the taint off the node, once pods are paced.
-// It tries until it is gone or ctx ends.
+// removeWhen returns a function that takes the taint off the node, once pods are paced.
+// It tries until the taint is gone or ctx ends.
 func (t startupTaint) removeWhen(ready func() error) func(ctx context.Context) error {
 	return func(ctx context.Context) error {
-		tick := time.NewTicker(taintEvery)
-		defer tick.Stop()
-		for !paced(ready()) {
-			select {
-			case <-ctx.Done():
-				return nil
-			case <-tick.C:
-			}
+		isPaced := func(context.Context) (bool, error) { return paced(ready()), nil }
+		// The only error of either is that ctx ended.
+		if wait.PollUntilContextCancel(ctx, taintEvery, true, isPaced) == nil {
+			_ = taintBackoff.DelayFunc().Until(ctx, true, true, t.remove)
 		}
-		t.remove(ctx)
 		return nil
 	}
 }
 
-func (t startupTaint) remove(ctx context.Context) {
+// remove tries once; false: it has to be tried again.
+func (t startupTaint) remove(ctx context.Context) (done bool, _ error) {
 	log := t.log.WithField("taint", t.key)
-	backoff := taintBackoff
-	for {
-		removed, err := removeTaint(ctx, t.client, t.node, t.key)
-		if err == nil {
-			if removed {
-				log.Info("took the startup taint off the node: pods are paced")
-			}
-			return
-		}
-		if ctx.Err() != nil {
-			return
-		}
+	removed, err := removeTaint(ctx, t.client, t.node, t.key)
+	switch {
+	case removed:
+		log.Info("took the startup taint off the node: pods are paced")
+	case err != nil && ctx.Err() == nil:
 		logTaint(log, err)
-		timer := time.NewTimer(backoff.Step())
-		select {
-		case <-ctx.Done():
-			timer.Stop()
-			return
-		case <-timer.C:
-		}
 	}
+	return err == nil, nil
 }
 
-// paced tells whether pods are paced, by this daemon or by the one that it stands
+// paced reports whether pods are paced, by this daemon or by the one that it stands
 // by for.
 func paced(ready error) bool { return ready == nil || errors.Is(ready, admin.ErrStandby) }
 
@@ -89,7 +72,7 @@ func logTaint(log logrus.FieldLogger, err error) {
 }
 
 // removeTaint removes the taints with the key from a node, and nothing else. It
-// fails where somebody changed the node meanwhile.
+// fails where the node was changed meanwhile.
 func removeTaint(ctx context.Context, client kube.Interface, node, key string) (removed bool, err error) {
 	n, err := client.Nodes().Get(ctx, node, metav1.GetOptions{})
 	if err != nil {

@@ -105,7 +105,7 @@ func (p *program) runDaemon(ctx context.Context, f *runFlags) error {
 	told := make(chan struct{})
 	go func() {
 		defer close(told)
-		tellSystemd(ctx, d, log)
+		notifySystemd(ctx, d, log)
 	}()
 	err = d.Run(ctx)
 	cancel()

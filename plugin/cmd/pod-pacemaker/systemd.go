@@ -7,6 +7,7 @@ import (
 
 	systemd "github.com/coreos/go-systemd/v22/daemon"
 	"github.com/sirupsen/logrus"
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
 )
@@ -28,21 +29,21 @@ type systemdUnit struct {
 	daemon                 daemon
 	log                    logrus.FieldLogger
 	readyMost, statusEvery time.Duration
-	told                   string // the status that was told last
+	notified               string // the status that was sent last
 }
 
-// tellSystemd tells systemd when the daemon can serve, how it is, that it lives, and
+// notifySystemd tells systemd when the daemon can serve, how it is, that it lives, and
 // when it stops. It blocks until ctx ends. Without systemd it only waits.
-func tellSystemd(ctx context.Context, d daemon, log logrus.FieldLogger) {
+func notifySystemd(ctx context.Context, d daemon, log logrus.FieldLogger) {
 	u := &systemdUnit{daemon: d, log: log, readyMost: readyMost, statusEvery: statusEvery}
-	u.tell(ctx)
+	u.serve(ctx)
 }
 
-func (u *systemdUnit) tell(ctx context.Context) {
+func (u *systemdUnit) serve(ctx context.Context) {
 	if u.awaitReady(ctx) {
-		u.told = u.status()
-		u.notify(systemd.SdNotifyReady + "\nSTATUS=" + u.told)
-		u.keepTelling(ctx)
+		u.notified = u.status()
+		u.notify(systemd.SdNotifyReady + "\nSTATUS=" + u.notified)
+		u.notifyChanges(ctx)
 	}
 	<-ctx.Done()
 	u.notify(systemd.SdNotifyStopping)
@@ -57,22 +58,11 @@ func (u *systemdUnit) notify(state string) {
 // awaitReady blocks until the daemon is ready, or has had the time for it; false:
 // ctx ended first.
 func (u *systemdUnit) awaitReady(ctx context.Context) bool {
-	tick := time.NewTicker(readyEvery)
-	defer tick.Stop()
-	most := time.NewTimer(u.readyMost)
-	defer most.Stop()
-	for {
-		if err := u.daemon.Ready(); err == nil || errors.Is(err, admin.ErrStandby) {
-			return true
-		}
-		select {
-		case <-ctx.Done():
-			return false
-		case <-most.C:
-			return true
-		case <-tick.C:
-		}
-	}
+	_ = wait.PollUntilContextTimeout(ctx, readyEvery, u.readyMost, true, func(context.Context) (bool, error) {
+		err := u.daemon.Ready()
+		return err == nil || errors.Is(err, admin.ErrStandby), nil
+	}) // the error is that one of the two times is over
+	return ctx.Err() == nil
 }
 
 // status says in a line how the daemon is.
@@ -87,9 +77,9 @@ func (u *systemdUnit) status() string {
 	}
 }
 
-// keepTelling tells systemd of every change, and, where it watches, that the
+// notifyChanges tells systemd of every change, and, where it watches, that the
 // daemon's decisions go on. It blocks until ctx ends.
-func (u *systemdUnit) keepTelling(ctx context.Context) {
+func (u *systemdUnit) notifyChanges(ctx context.Context) {
 	watchdog, err := systemd.SdWatchdogEnabled(false)
 	if err != nil {
 		u.log.WithError(err).Warn("systemd's watchdog cannot be served")
@@ -107,18 +97,18 @@ func (u *systemdUnit) keepTelling(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-alive:
-			u.tellAlive(ctx, watchdog/3)
+			u.notifyAlive(ctx, watchdog/3)
 		case <-status.C:
-			if now := u.status(); now != u.told {
-				u.told = now
+			if now := u.status(); now != u.notified {
+				u.notified = now
 				u.notify("STATUS=" + now)
 			}
 		}
 	}
 }
 
-// tellAlive tells systemd that the daemon decides, if that shows in time.
-func (u *systemdUnit) tellAlive(ctx context.Context, most time.Duration) {
+// notifyAlive tells systemd that the daemon decides, if that shows in time.
+func (u *systemdUnit) notifyAlive(ctx context.Context, most time.Duration) {
 	soon, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
 	switch err := u.daemon.Alive(soon); {

@@ -67,7 +67,7 @@ func TestSystemdThatDoesNotListenIsLogged(t *testing.T) {
 	log, hook := logtest.NewNullLogger()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	tellSystemd(ctx, &puppet{}, log)
+	notifySystemd(ctx, &puppet{}, log)
 	require.Len(t, hook.AllEntries(), 1)
 	assert.Equal(t, logrus.WarnLevel, hook.LastEntry().Level)
 	assert.Equal(t, "STOPPING=1", hook.LastEntry().Data["state"])
@@ -81,7 +81,7 @@ func TestSystemdDoesNotWaitForTheRuntimeForLong(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	u := &systemdUnit{daemon: &puppet{}, log: log, readyMost: time.Millisecond, statusEvery: time.Millisecond}
 	done := make(chan struct{})
-	go func() { u.tell(ctx); close(done) }()
+	go func() { u.serve(ctx); close(done) }()
 	assert.Equal(t, "READY=1\nSTATUS=pods start unpaced: not yet", told(t, conn))
 	cancel()
 	assert.Equal(t, "STOPPING=1", told(t, conn))
@@ -95,7 +95,7 @@ func TestSystemdIsToldWhenTheStatusChanges(t *testing.T) {
 	u := &systemdUnit{daemon: d, log: log, readyMost: time.Millisecond, statusEvery: time.Millisecond}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
-	go func() { u.tell(ctx); close(done) }()
+	go func() { u.serve(ctx); close(done) }()
 	told(t, conn)
 	d.becomesReady()
 	assert.Equal(t, "STATUS=paces the pods of this node", told(t, conn))
@@ -124,7 +124,7 @@ func TestSystemdsWatchdogIsTiedToTheDecisions(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	u := &systemdUnit{daemon: d, log: log, readyMost: time.Hour, statusEvery: time.Millisecond}
-	go func() { u.tell(ctx); close(done) }()
+	go func() { u.serve(ctx); close(done) }()
 	told(t, conn)
 	for range 3 {
 		assert.Equal(t, "WATCHDOG=1", told(t, conn))
