@@ -67,7 +67,7 @@ func (d *Daemon) nodeStatus() v1alpha1.PacemakerNodeStatus {
 	n := v1alpha1.PacemakerNodeStatus{
 		Version: observe.Cut(d.options.Version, mostVersion), Config: e.Name, Origin: string(e.Origin),
 		ConfigGeneration: e.Generation, Mode: e.Spec.GetMode(),
-		Connection: v1alpha1.Connecting, Way: v1alpha1.WayGate, Ready: true,
+		Connection: v1alpha1.Connecting, WaitMethod: v1alpha1.WaitGate, Ready: true,
 	}
 	if ties := d.cluster.source.Ties(); len(ties) > 0 {
 		n.Conflicts = ties[:min(len(ties), mostConflicts)]
@@ -76,7 +76,7 @@ func (d *Daemon) nodeStatus() v1alpha1.PacemakerNodeStatus {
 		n.Connection = v1alpha1.Connected
 	}
 	if why := d.waiting.Gate.Off(); why != "" {
-		n.Way, n.Message = v1alpha1.WayRefusal, "pods are refused, and kubelet tries again: "+why
+		n.WaitMethod, n.Message = v1alpha1.WaitRefusal, "pods are refused, and kubelet tries again: "+why
 	}
 	if fault := d.cluster.source.Fault(e.Name); fault != "" {
 		n.Message = "the newest generation of the config is left out: " + fault

@@ -57,13 +57,13 @@ func (s PacemakerConfigSpec) GetFairness() Fairness {
 	return s.Fairness
 }
 
-// PacesRestarts tells whether a lone container that exited waits for its start
+// PacesRestarts reports whether a lone container that exited waits for its start
 // again.
 func (s PacemakerConfigSpec) PacesRestarts() bool {
 	return s.Restarts.Pace == nil || *s.Restarts.Pace
 }
 
-// ExemptsNamespace tells whether the pods of a namespace never wait.
+// ExemptsNamespace reports whether the pods of a namespace never wait.
 func (e Exemptions) ExemptsNamespace(namespace string) bool {
 	if e.Namespaces == nil {
 		return namespace == DefaultExemptNamespace
@@ -71,12 +71,12 @@ func (e Exemptions) ExemptsNamespace(namespace string) bool {
 	return slices.Contains(e.Namespaces, namespace)
 }
 
-// DefaultSystemNamespaces gives the namespaces in which pods of DaemonSets and critical
+// DefaultSystemNamespaces returns the namespaces in which pods of DaemonSets and critical
 // pods never wait: those of the cluster's own parts, by the names that are usual for
 // them, and the project's.
 func DefaultSystemNamespaces() []string { return []string{"kube-*", "*-system", "pod-pacemaker"} }
 
-// Has tells whether these are pods of a namespace in which they never wait.
+// Has reports whether these are pods of a namespace in which they never wait.
 func (e ExemptIn) Has(namespace string) bool {
 	among := e.Namespaces
 	if among == nil {

@@ -2,9 +2,9 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// PacemakerNode is what the daemon of one node tells of it. Nobody writes it but
-// that daemon, and it goes with the node. It is called like the node; that of a
-// daemon with an instance name, like the node and the instance, with a '.' between.
+// PacemakerNode is what the daemon of one node reports. Only that daemon writes it,
+// and it is deleted with the node. It has the name of the node; with an instance name,
+// the name of the node, a dot and the name of the instance.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -17,7 +17,7 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // +kubebuilder:printcolumn:name="Limit",type=integer,JSONPath=`.status.limit`
 // +kubebuilder:printcolumn:name="Held by",type=string,JSONPath=`.status.heldBy`
 // +kubebuilder:printcolumn:name="Longest wait",type=date,JSONPath=`.status.waitingSince`
-// +kubebuilder:printcolumn:name="Way to wait",type=string,JSONPath=`.status.way`
+// +kubebuilder:printcolumn:name="Wait method",type=string,JSONPath=`.status.waitMethod`
 // +kubebuilder:printcolumn:name="Connection",type=string,JSONPath=`.status.connection`,priority=1
 // +kubebuilder:printcolumn:name="Signal",type=string,JSONPath=`.status.signal`,priority=1
 // +kubebuilder:printcolumn:name="Blind",type=string,JSONPath=`.status.blind[*].signal`,priority=1
@@ -63,17 +63,17 @@ const (
 	Stopped Connection = "Stopped"
 )
 
-// Way says how pods wait on a node.
+// WaitMethod says how pods wait on a node.
 //
 // +kubebuilder:validation:Enum=Gate;Refusal
-type Way string
+type WaitMethod string
 
-// The ways to wait.
+// The wait methods.
 const (
-	// WayGate: in a hook of the container, from which they start at once.
-	WayGate Way = "Gate"
-	// WayRefusal: they are refused, and kubelet tries again.
-	WayRefusal Way = "Refusal"
+	// WaitGate: pods wait in a hook of the container, and start at once when it ends.
+	WaitGate WaitMethod = "Gate"
+	// WaitRefusal: pods are refused, and kubelet tries again.
+	WaitRefusal WaitMethod = "Refusal"
 )
 
 // BlindSignal is a signal of the node that cannot be measured.
@@ -148,9 +148,9 @@ type PacemakerNodeStatus struct {
 	// +optional
 	Connection Connection `json:"connection,omitempty"`
 
-	// way says how pods wait: at the Gate, or by Refusal.
+	// waitMethod says how pods wait: at the Gate, or by Refusal.
 	// +optional
-	Way Way `json:"way,omitempty"`
+	WaitMethod WaitMethod `json:"waitMethod,omitempty"`
 
 	// waiting is how many pods wait for their start.
 	// +optional

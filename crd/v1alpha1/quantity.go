@@ -34,7 +34,7 @@ func (q Quantity) Milli() (int64, error) {
 	return 0, fmt.Errorf("%q is not an amount from 0 to 999Ti, like 2, 200m or 1.5Gi", q.String())
 }
 
-// NewQuantity gives the amount that a text says; whether it says one, Milli tells.
+// NewQuantity returns the amount that a text says; whether it says one, Milli tells.
 func NewQuantity(text string) Quantity { return Quantity(intstr.FromString(text)) }
 
 // String is the amount as the user wrote it, without quotes.

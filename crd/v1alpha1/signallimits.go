@@ -27,7 +27,7 @@ func (t ThrottleConfig) IOSignal() SignalLimit {
 	return signalLimit(t.IO.MaxLoad, t.IO.IncrementBy, 1)
 }
 
-// LoadSignal is the limit of the load average on a node with so many CPU cores.
+// LoadSignal is the limit of the load average on a node with this many CPU cores.
 func (t ThrottleConfig) LoadSignal(cores int) SignalLimit {
 	if t.LoadAvg == nil {
 		return SignalLimit{}

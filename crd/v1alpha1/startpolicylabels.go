@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// Selector gives what the labels are compared with. Nil selects everything, as an
+// Selector returns what the labels are compared with. Nil selects everything, as an
 // empty one does. An error says which part is no selector.
 func (s *LabelSelector) Selector() (labels.Selector, error) {
 	if s == nil {

@@ -65,11 +65,11 @@ type StartPolicyStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// ConditionReady tells whether the policy's newest generation is in force on every node that
+// ConditionReady reports whether the policy's newest generation is in force on every node that
 // it is for.
 const ConditionReady = "Ready"
 
-// ConditionOverridesValid tells whether none of the policy's overrides is left out.
+// ConditionOverridesValid reports whether none of the policy's overrides is left out.
 const ConditionOverridesValid = "OverridesValid"
 
 // CalculatedLimits are limits that were calculated.
