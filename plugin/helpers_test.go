@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/containerd/nri/pkg/api"
 	"github.com/sirupsen/logrus"
@@ -80,7 +81,7 @@ func labelled(t testing.TB, n *node, name, label string) (sum float64) {
 
 // exited tells whether the daemon knows of the exit of a container.
 func (n *node) exited(uid, name string) (exited bool) {
-	n.d.starts.Ledger.Read(func(b *pods.Book) { exited = b.Exited(uid, name) })
+	n.d.starts.Ledger.Read(func(b *pods.Book) { exited = b.ExitedSince(uid, name, time.Time{}) })
 	return exited
 }
 

@@ -15,12 +15,13 @@ import (
 // Book is what the runtime has told of pods. Make it with NewBook. It is not safe for concurrent
 // use. A pod that the book does not know is no error in any method: it has nothing, and nothing
 // is kept of it.
-type Book struct {
-	pods map[string]*record // by Key
-}
+type Book struct{ pods states }
 
-// NewBook gives an empty book.
-func NewBook() *Book { return &Book{pods: map[string]*record{}} }
+// states are what the book has, by Key.
+type states map[string]*podState
+
+// NewBook returns an empty book.
+func NewBook() *Book { return &Book{pods: states{}} }
 
 // Pod is who a pod is, by what the runtime told. The labels are shared between copies and must not
 // be written.
@@ -47,21 +48,22 @@ func Key(pod *api.PodSandbox) string {
 
 // See takes over what a sandbox says of its pod; needs are the labels that policies ask for.
 func (b *Book) See(sandbox *api.PodSandbox, needs startpolicy.Needs) Pod {
-	return b.of(sandbox, needs).Pod
+	return b.pods.of(sandbox, needs).Pod
 }
 
-func (b *Book) of(sandbox *api.PodSandbox, needs startpolicy.Needs) *record {
+// of returns the state of a sandbox's pod, with what the sandbox says of the pod.
+func (s states) of(sandbox *api.PodSandbox, needs startpolicy.Needs) *podState {
 	key := Key(sandbox)
-	r := b.pods[key]
+	r := s[key]
 	if r == nil {
-		r = newRecord(sandbox)
-		b.pods[key] = r
+		r = newPodState(sandbox)
+		s[key] = r
 	}
-	r.see(sandbox, needs)
+	r.update(sandbox, needs)
 	return r
 }
 
-// Get gives a pod; false: the runtime has told nothing of it, or all of it is gone.
+// Get returns a pod; false: the runtime has told nothing of it, or all of it is gone.
 func (b *Book) Get(uid string) (Pod, bool) {
 	if r := b.pods[uid]; r != nil {
 		return r.Pod, true
@@ -69,14 +71,14 @@ func (b *Book) Get(uid string) (Pod, bool) {
 	return Pod{}, false
 }
 
-// UIDs gives all pods, in no order.
+// UIDs returns all pods, in no order.
 func (b *Book) UIDs() []string { return slices.Collect(maps.Keys(b.pods)) }
 
 // Enter makes a sandbox the pod's present one. A new sandbox is a first start: exits in an earlier
 // one count no more.
 func (b *Book) Enter(uid, sandbox string) {
 	if r := b.pods[uid]; r != nil {
-		r.enter(sandbox)
+		r.setSandbox(sandbox)
 	}
 }
 
@@ -107,7 +109,7 @@ func (b *Book) RemoveSandbox(uid, sandbox string) (last bool) {
 	}
 	_, wasRefused := r.refused[sandbox]
 	delete(r.refused, sandbox)
-	return !wasRefused && r.tried == sandbox
+	return !wasRefused && r.lastSandbox == sandbox
 }
 
 // Made is a container that is about to be made, and what the book knows beside it.
@@ -115,7 +117,7 @@ type Made struct {
 	Pod
 	Container string // its name
 	Beside    bool   // another container of the pod runs
-	AppBeside bool   // another that is an app container, or of a kind that nobody knows
+	AppBeside bool   // another that is an app container, or of an unknown kind
 	Runs      bool   // any container of the pod runs
 	Again     bool   // one of its name exited in this sandbox
 	Repeats   int    // how often, but for exits that are forgiven
@@ -124,8 +126,8 @@ type Made struct {
 // Create adds a container that is about to be made, in a sandbox that it makes the pod's present
 // one; an older one of the same name is replaced. known is what kubelet says of the pod.
 func (b *Book) Create(now time.Time, sandbox *api.PodSandbox, ctr *api.Container, needs startpolicy.Needs, known podwatch.Pod) Made {
-	r := b.of(sandbox, needs)
-	r.enter(sandbox.GetId())
+	r := b.pods.of(sandbox, needs)
+	r.setSandbox(sandbox.GetId())
 	r.create(ctr, now)
 	name := ctr.GetName()
 	m := Made{Pod: r.Pod, Container: name, Runs: r.youngest() != nil, Repeats: r.exits[name].repeats}
@@ -143,7 +145,7 @@ func (b *Book) Create(now time.Time, sandbox *api.PodSandbox, ctr *api.Container
 
 // Start takes note of a process that runs.
 func (b *Book) Start(now time.Time, sandbox *api.PodSandbox, ctr *api.Container, needs startpolicy.Needs) Pod {
-	r := b.of(sandbox, needs)
+	r := b.pods.of(sandbox, needs)
 	r.started(ctr, now)
 	return r.Pod
 }
@@ -163,26 +165,18 @@ func (b *Book) RemoveContainer(now time.Time, uid string, ctr *api.Container) {
 	}
 }
 
-// Owner gives the pod of a container; false: nothing is known of it.
+// Owner returns the pod of a container; false: nothing is known of it.
 func (b *Book) Owner(sandbox *api.PodSandbox, ctr *api.Container) (uid string, ok bool) {
-	if r := b.owner(sandbox, ctr); r != nil {
+	if r := b.pods[Key(sandbox)]; r != nil {
 		return r.UID, true
 	}
-	return "", false
-}
-
-// owner finds the record of a container. Where the runtime has forgotten the sandbox, it tells no
-// more than the container's ID.
-func (b *Book) owner(sandbox *api.PodSandbox, ctr *api.Container) *record {
-	if r := b.pods[Key(sandbox)]; r != nil {
-		return r
-	}
+	// Where the runtime has forgotten the sandbox, it tells no more than the container's ID.
 	for _, r := range b.pods {
 		if r.containers[ctr.GetId()] != nil {
-			return r
+			return r.UID, true
 		}
 	}
-	return nil
+	return "", false
 }
 
 // Hook takes note of a hook that waits for a container, of which the book may know nothing: an
@@ -191,7 +185,7 @@ func (b *Book) owner(sandbox *api.PodSandbox, ctr *api.Container) *record {
 func (b *Book) Hook(now time.Time, pod Pod, containerID string) (known Pod, repeats int, gone <-chan struct{}) {
 	r := b.pods[pod.UID]
 	if r == nil {
-		r = newRecord(&api.PodSandbox{Uid: pod.UID, Namespace: pod.Namespace, Name: pod.Name})
+		r = newPodState(&api.PodSandbox{Uid: pod.UID, Namespace: pod.Namespace, Name: pod.Name})
 		b.pods[pod.UID] = r
 	}
 	c := r.containers[containerID]
@@ -219,7 +213,7 @@ func (b *Book) Progress(uid string, joined time.Time, report podwatch.Pod) Progr
 	return Progress{}
 }
 
-// Place gives where the pod's containers run.
+// Place returns where the pod's containers run.
 func (b *Book) Place(uid string) usage.Place {
 	r := b.pods[uid]
 	if r == nil {
@@ -234,23 +228,14 @@ func (b *Book) Place(uid string) usage.Place {
 	return place
 }
 
-// ExitedSince tells whether any container of the pod exited at or after t.
-func (b *Book) ExitedSince(uid string, t time.Time) bool {
+// ExitedSince reports whether the named container of the pod, or, without a name, any of them, exited in the pod's
+// present sandbox at or after t.
+func (b *Book) ExitedSince(uid, name string, t time.Time) bool {
 	r := b.pods[uid]
-	return r != nil && r.exitedSince(t)
+	return r != nil && r.exitedSince(name, t)
 }
 
-// Exited tells whether a container of this name exited in the pod's present sandbox.
-func (b *Book) Exited(uid, name string) bool {
-	r := b.pods[uid]
-	if r == nil {
-		return false
-	}
-	_, exited := r.exits[name]
-	return exited
-}
-
-// AllExited tells whether all app containers that kubelet names exited at or after t, and none of
+// AllExited reports whether all app containers that kubelet names exited at or after t, and none of
 // them runs. It is false where kubelet names none.
 func (b *Book) AllExited(uid string, t time.Time, report podwatch.Pod) bool {
 	r := b.pods[uid]
@@ -276,7 +261,7 @@ type Running struct {
 	Since time.Time // of running
 }
 
-// Youngest gives the container of the pod that began to run last; false: none runs.
+// Youngest returns the container of the pod that began to run last; false: none runs.
 func (b *Book) Youngest(uid string) (Running, bool) {
 	r := b.pods[uid]
 	if r == nil {
@@ -289,7 +274,7 @@ func (b *Book) Youngest(uid string) (Running, bool) {
 	return Running{Made: c.made, Since: c.since}, true
 }
 
-// LatestID gives the ID of the pod's container that was made last; empty: there is none.
+// LatestID returns the ID of the pod's container that was made last; empty: there is none.
 func (b *Book) LatestID(uid string) string {
 	r := b.pods[uid]
 	if r == nil {
@@ -311,7 +296,7 @@ type LongRunning struct {
 	Since time.Time
 }
 
-// RunFor gives the pods of the API server with a container that has run for so long.
+// RunFor returns the pods of the API server with a container that has run for so long.
 func (b *Book) RunFor(now time.Time, atLeast time.Duration) (all []LongRunning) {
 	for _, r := range b.pods {
 		if !r.FromAPI {
@@ -344,7 +329,7 @@ func (b *Book) Sweep(now time.Time) {
 	}
 }
 
-// Empty tells whether nothing of a pod is left: no sandbox, not even one that was refused, and no
+// Empty reports whether nothing of a pod is left: no sandbox, not even one that was refused, and no
 // container.
 func (b *Book) Empty(uid string) bool {
 	r := b.pods[uid]

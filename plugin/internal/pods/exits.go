@@ -15,7 +15,7 @@ type exits struct {
 	repeats int
 }
 
-// and gives the exits with one more, of a container that ran for a time.
+// and returns the exits with one more, of a container that ran for a time.
 func (e exits) and(at time.Time, ran time.Duration) exits {
 	if ran >= forgivenAfter {
 		return exits{last: at}
@@ -23,18 +23,18 @@ func (e exits) and(at time.Time, ran time.Duration) exits {
 	return exits{last: at, repeats: e.repeats + 1}
 }
 
-// exitedSince tells whether any container of the pod exited at or after t.
-func (r *record) exitedSince(t time.Time) bool {
-	for _, e := range r.exits {
-		if !e.last.Before(t) {
+// exitedSince reports whether the named container of the pod, or, without a name, any of them, exited at or after t.
+func (r *podState) exitedSince(name string, t time.Time) bool {
+	for of, e := range r.exits {
+		if (name == "" || of == name) && !e.last.Before(t) {
 			return true
 		}
 	}
 	return false
 }
 
-// runs tells whether a container of this name runs.
-func (r *record) runs(name string) bool {
+// runs reports whether a container of this name runs.
+func (r *podState) runs(name string) bool {
 	for _, c := range r.containers {
 		if c.running && c.name == name {
 			return true

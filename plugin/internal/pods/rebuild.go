@@ -9,13 +9,13 @@ import (
 )
 
 // Rebuild makes the book tell what exists: the sandboxes that live, and the containers in them.
-// It gives the pods whose sandbox is gone, and those of which a container runs, with the youngest.
+// It returns the pods whose sandbox is gone, and those of which a container runs, with the youngest.
 func (b *Book) Rebuild(now time.Time, pods []*api.PodSandbox, ctrs []*api.Container, needs startpolicy.Needs) (lost []string, running map[string]Running) {
 	live := map[string]bool{}
-	bySandbox := map[string]*record{}
+	bySandbox := map[string]*podState{}
 	for _, sandbox := range alive(pods, ctrs) {
-		r := b.of(sandbox, needs)
-		r.enter(sandbox.GetId())
+		r := b.pods.of(sandbox, needs)
+		r.setSandbox(sandbox.GetId())
 		bySandbox[sandbox.GetId()] = r
 	}
 	for _, r := range b.pods {
@@ -40,7 +40,7 @@ func (b *Book) Rebuild(now time.Time, pods []*api.PodSandbox, ctrs []*api.Contai
 				continue
 			}
 			if c.running && r.Sandbox != "" {
-				r.exit(c, now) // while nobody told
+				r.exit(c, now) // while the daemon was not connected
 			}
 			r.remove(id)
 		}
@@ -71,7 +71,7 @@ func alive(pods []*api.PodSandbox, ctrs []*api.Container) (live []*api.PodSandbo
 }
 
 // adopt takes over a container that exists.
-func (r *record) adopt(ctr *api.Container, now time.Time) {
+func (r *podState) adopt(ctr *api.Container, now time.Time) {
 	c := r.containers[ctr.GetId()]
 	if c == nil {
 		c = r.create(ctr, now)

@@ -19,7 +19,7 @@ func TestTheTimesOfContainersThatExistAreOnTheDaemonsClock(t *testing.T) {
 		now.Add(-time.Minute).UnixNano(): now.Add(-time.Minute),
 		now.Add(time.Hour).UnixNano():    now, // the clock was set back since
 	} {
-		r := newRecord(&api.PodSandbox{Uid: "u"})
+		r := newPodState(&api.PodSandbox{Uid: "u"})
 		r.adopt(&api.Container{Id: "c1", Name: "app", State: api.ContainerState_CONTAINER_RUNNING, StartedAt: told}, now)
 		r.adopt(&api.Container{Id: "c2", Name: "init", State: api.ContainerState_CONTAINER_STOPPED, FinishedAt: told}, now)
 		require.True(t, r.containers["c1"].running)

@@ -168,7 +168,7 @@ func (e *ends) reviewOne(now time.Time, uid string) (next time.Time) {
 func (e *ends) signsOf(now time.Time, v throttle.TicketView) (run pods.Progress, ended bool, place usage.Place) {
 	e.s.Ledger.Read(func(b *pods.Book) {
 		run = b.Progress(v.UID, v.Arrived, podwatch.Pod{})
-		ended = len(run.IDs) == 0 && b.ExitedSince(v.UID, v.Admitted) && !b.ExitedSince(v.UID, now.Add(-e.quiet.Window))
+		ended = len(run.IDs) == 0 && b.ExitedSince(v.UID, "", v.Admitted) && !b.ExitedSince(v.UID, "", now.Add(-e.quiet.Window))
 		place = b.Place(v.UID)
 	})
 	return run, ended, place

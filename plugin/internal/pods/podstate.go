@@ -9,13 +9,13 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
 )
 
-// record is what the runtime has told of one pod.
-type record struct {
+// podState is what the runtime has told of one pod.
+type podState struct {
 	Pod
-	tried      string               // the latest sandbox that was let in or refused
-	refused    map[string]time.Time // sandboxes that were refused, which the runtime takes down
-	containers map[string]*container
-	exits      map[string]exits // by container name, in the present sandbox
+	lastSandbox string               // the latest sandbox that was let in or refused
+	refused     map[string]time.Time // sandboxes that were refused, which the runtime takes down
+	containers  map[string]*container
+	exits       map[string]exits // by container name, in the present sandbox
 }
 
 // container is what the runtime has told of one container.
@@ -33,16 +33,16 @@ type container struct {
 	gone chan struct{}
 }
 
-func newRecord(pod *api.PodSandbox) *record {
-	return &record{
+func newPodState(pod *api.PodSandbox) *podState {
+	return &podState{
 		Pod:     Pod{UID: Key(pod), Namespace: pod.GetNamespace(), Name: pod.GetName()},
 		refused: map[string]time.Time{}, containers: map[string]*container{}, exits: map[string]exits{},
 	}
 }
 
-// see takes over what a sandbox says of its pod. Of labels and annotations, which a
+// update takes over what a sandbox says of its pod. Of labels and annotations, which a
 // tenant may have as many of as it likes, it keeps what pacing and policies read.
-func (r *record) see(pod *api.PodSandbox, needs startpolicy.Needs) {
+func (r *podState) update(pod *api.PodSandbox, needs startpolicy.Needs) {
 	source := pod.GetAnnotations()[annotationSource]
 	r.FromAPI, r.Static = source == sourceAPI, source != "" && source != sourceAPI
 	_, r.Template = pod.GetLabels()[labelTemplateGeneration]
@@ -53,10 +53,10 @@ func (r *record) see(pod *api.PodSandbox, needs startpolicy.Needs) {
 	}
 }
 
-// enter makes the sandbox the pod's present one; exits in an earlier one count
+// setSandbox makes the sandbox the pod's present one; exits in an earlier one count
 // no more, for a new sandbox is a first start.
-func (r *record) enter(sandbox string) {
-	r.tried = sandbox
+func (r *podState) setSandbox(sandbox string) {
+	r.lastSandbox = sandbox
 	if r.Sandbox != sandbox {
 		r.Sandbox = sandbox
 		clear(r.exits)
@@ -64,7 +64,7 @@ func (r *record) enter(sandbox string) {
 }
 
 // leave takes note that the present sandbox was stopped, and all in it with it.
-func (r *record) leave(sandbox string) {
+func (r *podState) leave(sandbox string) {
 	r.Sandbox = ""
 	clear(r.exits)
 	for _, c := range r.containers {
@@ -75,14 +75,14 @@ func (r *record) leave(sandbox string) {
 }
 
 // refuse takes note of a sandbox that was not let in.
-func (r *record) refuse(sandbox string, at time.Time) {
-	r.tried = sandbox
+func (r *podState) refuse(sandbox string, at time.Time) {
+	r.lastSandbox = sandbox
 	r.refused[sandbox] = at
 }
 
 // create adds a container that is about to be made; an older one of the same
 // name is replaced.
-func (r *record) create(ctr *api.Container, now time.Time) *container {
+func (r *podState) create(ctr *api.Container, now time.Time) *container {
 	for _, old := range r.containers {
 		if old.name == "" || old.name != ctr.GetName() || old.id == ctr.GetId() {
 			continue
@@ -106,14 +106,14 @@ func (r *record) create(ctr *api.Container, now time.Time) *container {
 	return c
 }
 
-func (r *record) remove(id string) {
+func (r *podState) remove(id string) {
 	if c := r.containers[id]; c != nil {
 		close(c.gone)
 		delete(r.containers, id)
 	}
 }
 
-func (r *record) started(ctr *api.Container, at time.Time) {
+func (r *podState) started(ctr *api.Container, at time.Time) {
 	c := r.containers[ctr.GetId()]
 	if c == nil {
 		c = r.create(ctr, at)
@@ -126,7 +126,7 @@ func (r *record) started(ctr *api.Container, at time.Time) {
 	c.running, c.since, c.pid = !c.exited, at, int(ctr.GetPid())
 }
 
-func (r *record) stopped(ctr *api.Container, at time.Time) {
+func (r *podState) stopped(ctr *api.Container, at time.Time) {
 	// The runtime says of a container that was never started, too, that it
 	// stopped; but not that its state is stopped.
 	c := r.containers[ctr.GetId()]
@@ -135,7 +135,7 @@ func (r *record) stopped(ctr *api.Container, at time.Time) {
 	}
 }
 
-func (r *record) exit(c *container, at time.Time) {
+func (r *podState) exit(c *container, at time.Time) {
 	ran := time.Duration(0)
 	if c.running {
 		ran = at.Sub(c.since)
@@ -158,7 +158,7 @@ type Progress struct {
 // its containers failed counts as far as the report is about that container, and a
 // container that the report says to run does so: a runtime that was killed may not
 // tell of its start.
-func (r *record) progress(joined time.Time, report podwatch.Pod) Progress {
+func (r *podState) progress(joined time.Time, report podwatch.Pod) Progress {
 	run := Progress{IDs: map[string]string{}}
 	for _, c := range r.containers {
 		if r.replaced(c) {
@@ -183,9 +183,9 @@ func (r *record) progress(joined time.Time, report podwatch.Pod) Progress {
 	return run
 }
 
-// replaced tells whether a later container has the name of this one: a runtime that was
+// replaced reports whether a later container has the name of this one: a runtime that was
 // killed may list both as running.
-func (r *record) replaced(c *container) bool {
+func (r *podState) replaced(c *container) bool {
 	for _, other := range r.containers {
 		if c.name != "" && other.name == c.name && other.made.After(c.made) {
 			return true
@@ -194,8 +194,8 @@ func (r *record) replaced(c *container) bool {
 	return false
 }
 
-// youngest gives the container that began to run last, or nil.
-func (r *record) youngest() *container {
+// youngest returns the container that began to run last, or nil.
+func (r *podState) youngest() *container {
 	var last *container
 	for _, c := range r.containers {
 		if c.running && (last == nil || c.since.After(last.since)) {
@@ -205,8 +205,8 @@ func (r *record) youngest() *container {
 	return last
 }
 
-// milliCPU gives the CPU that a pod requests, in thousandths of a core, of which kubelet
-// makes the weight of the pod's cgroup; 0: it requests none, or nobody says.
+// milliCPU returns the CPU that a pod requests, in thousandths of a core, of which kubelet
+// makes the weight of the pod's cgroup; 0: it requests none, or that is not known.
 func milliCPU(pod *api.PodSandbox) int64 {
 	const perCore, least = 1024, 2 // kubelet's weight of one core, and of no request
 	shares := int64(pod.GetLinux().GetPodResources().GetCpu().GetShares().GetValue())

@@ -29,12 +29,12 @@ func TestARecordKeepsOfLabelsAndAnnotationsWhatIsRead(t *testing.T) {
 		Labels:      map[string]string{"tier": "front", "team": "a", labelTemplateGeneration: "1"},
 		Annotations: map[string]string{annotationSource: strings.Repeat("x", 1<<18), "note": "x"},
 	}
-	r := newRecord(sandbox)
-	r.see(sandbox, needs)
+	r := newPodState(sandbox)
+	r.update(sandbox, needs)
 	assert.Equal(t, map[string]string{"tier": "front"}, r.Labels)
 	assert.True(t, r.Static && r.Template && !r.FromAPI)
 	sandbox.Annotations[annotationSource] = sourceAPI
-	r.see(sandbox, startpolicy.Needs{})
+	r.update(sandbox, startpolicy.Needs{})
 	assert.Nil(t, r.Labels)
 	assert.True(t, !r.Static && r.FromAPI)
 }
@@ -54,7 +54,7 @@ func TestTheWeightOfAPodsCgroupTellsItsCPU(t *testing.T) {
 func TestProgressGoesByTheLatestContainerOfAName(t *testing.T) {
 	t.Parallel()
 	joined := time.Unix(1000, 0)
-	r := newRecord(&api.PodSandbox{Uid: "u"})
+	r := newPodState(&api.PodSandbox{Uid: "u"})
 	first := r.create(&api.Container{Id: "first", Name: "app"}, joined.Add(time.Second))
 	report := podwatch.Pod{Containers: map[string]podwatch.Container{"app": {ID: "second", Running: true}}}
 	r.create(&api.Container{Id: "second", Name: "app"}, joined.Add(2*time.Second))
