@@ -40,7 +40,7 @@ func first(matching []*v1alpha1.PacemakerConfig) (chosen *v1alpha1.PacemakerConf
 	return chosen, ties
 }
 
-// selects tells whether a node with these labels has all that selector names.
+// selects reports whether a node with these labels has all that selector names.
 func selects(selector map[string]v1alpha1.LabelValue, nodeLabels map[string]string) bool {
 	for key, want := range selector {
 		if value, has := nodeLabels[key]; !has || value != string(want) {

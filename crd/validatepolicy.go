@@ -147,5 +147,5 @@ func onlyStartingPods(l v1alpha1.PolicyLimits) bool {
 	return s != nil && s.Pods != nil && *s.Pods >= 1 && *s.Pods <= maxClusterPods && s.Requests == nil && l.Running == nil && l.Pacer == nil
 }
 
-// sortedKeys gives the keys of a map in order.
+// sortedKeys returns the keys of a map in order.
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -90,7 +90,7 @@ func (f *follower[T]) forget(name string) {
 	f.wake()
 }
 
-// selecting gives the last good versions for this instance that select a node with these
+// selecting returns the last good versions for this instance that select a node with these
 // labels, by name.
 func (f *follower[T]) selecting(labels map[string]string) (found []*T) {
 	f.mu.Lock()

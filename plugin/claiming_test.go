@@ -95,7 +95,7 @@ func claims(t *testing.T, s *leaseServer) (*node, *leases.Claimer) {
 	t.Helper()
 	var claimer *leases.Claimer
 	n := newNode(t, noLimit, tuned(func(r *rooms) {
-		r.keeper = func(o *policies.Options) {
+		r.matcher = func(o *policies.Options) {
 			limiter, ok := o.Limiter.(leases.Limiter)
 			require.True(t, ok)
 			claimer = leases.New(leases.Options{
@@ -154,7 +154,7 @@ func TestAPolicyOfTheClusterThatCannotClaimIsOpen(t *testing.T) {
 		n.pod(fmt.Sprint("pod-", i), factsOf(nil, nil)).runs().startsNow("app")
 	}
 	n.eventually("it says why", func() bool {
-		states := withOpen(n.d.keeper.State(), claimer.View())
+		states := withOpen(n.d.matcher.State(), claimer.View())
 		return strings.Contains(states[0].Fault, "forbidden")
 	})
 	n.eventually("so does the metric", func() bool { return openByMetric(claimer, 1) })

@@ -8,7 +8,7 @@ import (
 	"github.com/shirou/gopsutil/v3/cpu"
 )
 
-// nodeCores gives the number of the node's logical CPUs. Unlike the Go runtime's
+// nodeCores returns the number of the node's logical CPUs. Unlike the Go runtime's
 // figure it does not depend on the CPUs or the quota that this process is given.
 func nodeCores(o Options) (int, error) {
 	n, err := cpu.CountsWithContext(o.hostContext(), true)

@@ -33,7 +33,7 @@ type Daemon struct {
 	cores      int
 	file       crd.Documents
 	limiter    *throttle.Limiter
-	keeper     *policies.Keeper
+	matcher    *policies.Matcher
 	observer   *observe.Observer
 	sensors    *sensors
 	starts     *starts.Starts
@@ -43,7 +43,7 @@ type Daemon struct {
 	cluster    *cluster // nil when standalone
 
 	timeline admin.Timeline
-	lookedAt atomic.Int64 // when somebody last asked for the timeline, in nanoseconds
+	lookedAt atomic.Int64 // when the timeline was last asked for, in nanoseconds
 	limited  sync.Once
 	limits   chan struct{} // closed once a configuration is in force
 	pacing   atomic.Bool
@@ -58,15 +58,15 @@ type rooms struct {
 	pods   starts.Source
 	stops  nri.StopSource
 	events observe.Events
-	// keeper changes what the keeper of policies works with, round what is called in each round.
-	keeper func(*policies.Options)
-	round  func()
+	// matcher changes what the matcher of policies works with, round what is called in each round.
+	matcher func(*policies.Options)
+	round   func()
 }
 
 // theRooms are those of a daemon.
 func theRooms() rooms { return rooms{timing: starts.DefaultTiming(), events: observe.NoEvents{}} }
 
-// New gives a daemon. It reads the configuration file and the access to the API
+// New returns a daemon. It reads the configuration file and the access to the API
 // server, and starts nothing. An error wraps ErrOptions or, for the content of
 // ConfigFile, crd.ErrInvalid; any other may go away by itself.
 func New(o Options) (*Daemon, error) { return newWith(o, theRooms()) }
@@ -95,7 +95,7 @@ func newWith(o Options, r rooms) (*Daemon, error) {
 	return newDaemon(o, cores, file, &c, r), nil
 }
 
-// newDaemon gives a daemon of the cluster that c reaches; nil: of none.
+// newDaemon returns a daemon of the cluster that c reaches; nil: of none.
 func newDaemon(o Options, cores int, file crd.Documents, c *clients, r rooms) *Daemon {
 	d := &Daemon{
 		options: o, since: time.Now(), cores: cores, file: file, limits: make(chan struct{}),
@@ -112,13 +112,13 @@ func newDaemon(o Options, cores int, file crd.Documents, c *clients, r rooms) *D
 	if c != nil {
 		r.round = d.cluster.claim(d.limiter, d.observer, o, &keeping)
 	}
-	if r.keeper != nil {
-		r.keeper(&keeping)
+	if r.matcher != nil {
+		r.matcher(&keeping)
 	}
-	d.keeper = policies.New(keeping)
+	d.matcher = policies.New(keeping)
 	board, breaker := turns.NewBoard(), waiting.NewBreaker(r.firstOpen)
 	d.starts = starts.New(starts.Options{
-		Limiter: d.limiter, Pods: r.pods, Policies: d.keeper, Observer: d.observer, Board: board, Log: o.Log,
+		Limiter: d.limiter, Pods: r.pods, Policies: d.matcher, Observer: d.observer, Board: board, Log: o.Log,
 		Waitable: o.GateTimeout, Forgotten: breaker.Forget, Roots: usage.Roots{Proc: o.ProcRoot, Cgroup: o.CgroupRoot}, Timing: r.timing,
 		Round: func() {
 			d.sensors.sampler.Wake()
@@ -134,7 +134,7 @@ func newDaemon(o Options, cores int, file crd.Documents, c *clients, r rooms) *D
 	})
 	d.handler = handler{starts: d.starts, waiting: d.waiting, observer: d.observer}
 	d.connection = nri.New(nri.Options{
-		Launched: o.Launched, Socket: o.NRISocket, Name: o.pluginName(), Index: o.NRIIndex,
+		PreRegistered: o.PreRegistered, Socket: o.NRISocket, Name: o.pluginName(), Index: o.NRIIndex,
 		Handler: d.handler, Limits: d.limits, Stops: r.stops, Log: o.Log, FirstPause: r.firstPause,
 	})
 	if c != nil {
@@ -172,11 +172,11 @@ func (d *Daemon) configure(e crd.Effective) {
 // setPolicies puts policies in force.
 func (d *Daemon) setPolicies(inForce []*v1alpha1.StartPolicy) {
 	defer d.observer.Caught("setPolicies")
-	d.keeper.SetPolicies(time.Now(), inForce)
+	d.matcher.SetPolicies(time.Now(), inForce)
 	d.starts.Wake() // an override may begin
 }
 
-// Run paces pods until ctx ends, and gives nil then; if the DaemonSet that runs it
+// Run paces pods until ctx ends, and returns nil then; if the DaemonSet that runs it
 // was removed, it takes its files off the host first. While another daemon uses the
 // same run folder it stands by, and takes over when that one ends. It returns
 // early only when one of its own sockets cannot be served.
@@ -184,7 +184,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	if d.cluster != nil {
 		defer d.cluster.recorder.Start()()
-		g.Go(func() error { return d.cluster.run(ctx, d.keeper) })
+		g.Go(func() error { return d.cluster.run(ctx, d.matcher) })
 	} else {
 		d.setPolicies(d.file.Policies)
 		d.configure(crd.FromFile(d.file.Config))
@@ -263,7 +263,7 @@ func (d *Daemon) serveGate(ctx context.Context) error {
 	return server.Serve(ctx, listener)
 }
 
-// answered gives a channel that is closed once it is known which configuration the
+// answered returns a channel that is closed once it is known which configuration the
 // API server has for this node, maybe none; nil when standalone.
 func (d *Daemon) answered() <-chan struct{} {
 	if d.cluster == nil {

@@ -25,7 +25,7 @@
 //  7. nri tells: starts.Starts.ContainerStarted notes in the book what runs.
 //  8. starts.Starts.Run goes round and hands the admission to observe.Observer.Happened.
 //  9. kubelet reports the pod ready: podwatch calls starts.Starts.PodChanged, which ends the ticket
-//     with the reason Ready. Where nobody can tell, the loop judges by what usage measures.
+//     with the reason Ready. Where kubelet's report is missing, the loop judges by what usage measures.
 //  10. The slot is free, and the next ticket is admitted. What is left of the pod goes with its
 //     sandbox: starts.Starts.SandboxRemoved.
 //
@@ -34,9 +34,9 @@
 // by a budget over all pods. Whatever fails, fails open: the pod starts, and a
 // log line and a metric say so.
 //
-// Locks on the way of a start: that of the book, then the keeper of policies, then the limiter.
+// Locks on the way of a start: that of the book, then the matcher of policies, then the limiter.
 // Under the first and the last is no I/O, and no call into another package but the next of these;
-// the keeper, when the policies change, tells the log, the claims and the pod watch of it under
+// the matcher, when the policies change, tells the log, the claims and the pod watch of it under
 // its own. Package starts says more, and tests it.
 package plugin
 

@@ -220,7 +220,7 @@ func TestAStaticPodIsForgottenWithTheLastThatIsLeftOfIt(t *testing.T) {
 	t.Parallel()
 	var told *regrouped
 	n := newNode(t, noLimit, tuned(func(r *rooms) {
-		r.keeper = func(o *policies.Options) {
+		r.matcher = func(o *policies.Options) {
 			limiter, ok := o.Limiter.(*throttle.Limiter)
 			require.True(t, ok)
 			told = &regrouped{Limiter: limiter}

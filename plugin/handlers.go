@@ -112,7 +112,7 @@ func (h handler) RemoveContainer(pod *api.PodSandbox, ctr *api.Container) {
 
 func podName(pod *api.PodSandbox) string { return pod.GetNamespace() + "/" + pod.GetName() }
 
-// netnsOf gives the path of a sandbox's network namespace; empty: it is the host's.
+// netnsOf returns the path of a sandbox's network namespace; empty: it is the host's.
 func netnsOf(pod *api.PodSandbox) string {
 	for _, n := range pod.GetLinux().GetNamespaces() {
 		if n.GetType() == "network" {

@@ -13,7 +13,7 @@ import (
 // configuration does not set one.
 const kubeletDefaultTimeout = 2 * time.Minute
 
-// GateTimeoutOf reads kubelet's configuration file and gives the time that a
+// GateTimeoutOf reads kubelet's configuration file and returns the time that a
 // container may wait in the gate: 0.8 of runtimeRequestTimeout, MaxGateTimeout at
 // most. It blocks for the reading of the file.
 func GateTimeoutOf(kubeletConfig string) (time.Duration, error) {

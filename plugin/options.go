@@ -19,8 +19,8 @@ type (
 	GateMode = waiting.GateMode
 	// RefuseAt says at which of the two points a pod that cannot wait is refused.
 	RefuseAt = waiting.RefuseAt
-	// Launched is the connection of a daemon that the runtime has started.
-	Launched = nri.Launched
+	// PreRegistered is the connection of a daemon that the runtime has started.
+	PreRegistered = nri.PreRegistered
 )
 
 // The gate modes and the points of refusal; package waiting explains them.
@@ -57,9 +57,9 @@ type Options struct {
 	// when standalone, else the fallback while no object of the kind selects the node.
 	// May be empty.
 	ConfigFile string
-	// Launched is the connection to the runtime that has started this process; nil:
+	// PreRegistered is the connection to the runtime that has started this process; nil:
 	// the daemon connects to NRISocket under NRIIndex.
-	Launched *Launched
+	PreRegistered *PreRegistered
 	// NRISocket is the runtime's NRI socket.
 	NRISocket string
 	// NRIIndex orders the plugins of a runtime; two digits.
@@ -80,7 +80,7 @@ type Options struct {
 	RefuseAt RefuseAt
 	// Hold bounds one wait inside a handler, at most MaxHold. Zero: none.
 	Hold time.Duration
-	// Instance tells this daemon from others on the same node: it follows the
+	// Instance is this daemon's name where several run on a node: it follows the
 	// PacemakerConfigs with this spec.instance and no others, and its name with NRI
 	// has it. May be empty.
 	Instance string
@@ -102,7 +102,7 @@ type Options struct {
 	StartupTaint string
 	// Version is the program's version, for status.
 	Version string
-	// Log takes what the daemon has to say. Handlers log while the runtime holds its
+	// Log is the daemon's log. Handlers log while the runtime holds its
 	// locks: it must not block.
 	Log *logrus.Logger
 	// LogDropped counts the entries that Log has dropped, for the metrics. nil: it
@@ -114,16 +114,16 @@ var namespacedName = regexp.MustCompile(`^[a-z0-9][-a-z0-9]*/[a-z0-9][-.a-z0-9]*
 
 var nriIndex = regexp.MustCompile(`^[0-9]{2}$`)
 
-// Standalone tells whether the daemon works without an API server.
+// Standalone reports whether the daemon works without an API server.
 func (o Options) Standalone() bool { return o.Kubeconfig == "" && !o.InCluster }
 
-// SocketPath gives the path of the gate's socket.
+// SocketPath returns the path of the gate's socket.
 func (o Options) SocketPath() string { return filepath.Join(o.RunDir, "gate.sock") }
 
-// AdminPath gives the path of the administrator's socket.
+// AdminPath returns the path of the administrator's socket.
 func (o Options) AdminPath() string { return filepath.Join(o.RunDir, "admin.sock") }
 
-// lastGoodPath gives the path of the last good configuration.
+// lastGoodPath returns the path of the last good configuration.
 func (o Options) lastGoodPath() string {
 	name := "config.json"
 	if o.Instance != "" {
@@ -132,7 +132,7 @@ func (o Options) lastGoodPath() string {
 	return filepath.Join(o.StateDir, name)
 }
 
-// policiesPath gives the path of the last policies in force.
+// policiesPath returns the path of the last policies in force.
 func (o Options) policiesPath() string {
 	name := "policies.json"
 	if o.Instance != "" {
@@ -141,7 +141,7 @@ func (o Options) policiesPath() string {
 	return filepath.Join(o.StateDir, name)
 }
 
-// Validate gives every fault of the options, joined; nil: none.
+// Validate returns every fault of the options, joined; nil: none.
 func (o Options) Validate() error {
 	var faults []error
 	fault := func(bad bool, format string, args ...any) {

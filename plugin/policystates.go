@@ -15,9 +15,9 @@ func (d *Daemon) claims() leases.View {
 	return d.cluster.claimer.View()
 }
 
-// policyStates gives the policies in force; those that are open have that for a fault.
+// policyStates returns the policies in force; those that are open have that for a fault.
 func (d *Daemon) policyStates() []policies.State {
-	return withOpen(d.keeper.State(), d.claims())
+	return withOpen(d.matcher.State(), d.claims())
 }
 
 // withOpen notes which policies hold no pod because nothing can be claimed.

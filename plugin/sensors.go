@@ -72,13 +72,13 @@ func (s *sensors) Observe(now time.Time, signals throttle.Signals) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i, r := range signals {
-		s.tellLocked(throttle.Signal(i), r)
+		s.noteLocked(throttle.Signal(i), r)
 	}
 }
 
-// tellLocked says that a limit's signal went blind, or is measured again. s.mu must
+// noteLocked logs that a limit's signal went blind, or is measured again. s.mu must
 // be held.
-func (s *sensors) tellLocked(signal throttle.Signal, r throttle.Reading) {
+func (s *sensors) noteLocked(signal throttle.Signal, r throttle.Reading) {
 	_, told := s.blind[signal]
 	log := s.log.WithField("signal", signal.String())
 	blind, measured := missed(s.settings, signal)
@@ -109,7 +109,7 @@ func missed(s throttle.Settings, signal throttle.Signal) (blind, measured string
 	}
 }
 
-// cannotMeasure gives the watched signals that cannot be measured, in the order of
+// cannotMeasure returns the watched signals that cannot be measured, in the order of
 // [throttle.Signal], with what was told of each.
 func (s *sensors) cannotMeasure() (all []v1alpha1.BlindSignal) {
 	s.mu.Lock()
@@ -123,6 +123,6 @@ func (s *sensors) cannotMeasure() (all []v1alpha1.BlindSignal) {
 	return all
 }
 
-// now gives the signals of this moment, whether or not any limit needs them. It may
+// now returns the signals of this moment, whether or not any limit needs them. It may
 // take 250 ms.
 func (s *sensors) now() throttle.Signals { return s.sampler.Measure(context.Background()) }

@@ -6,7 +6,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/adaptive"
 )
 
-// SettingsOf gives what a configuration means for the limiter of a node with so
+// SettingsOf returns what a configuration means for the limiter of a node with so
 // many cores. With the mode Off, no limit is left.
 func SettingsOf(spec v1alpha1.PacemakerConfigSpec, cores int) throttle.Settings {
 	s := throttle.Settings{MaxWait: spec.GetMaxWait(), StartTimeout: spec.GetStartTimeout()}

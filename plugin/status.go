@@ -74,7 +74,7 @@ func (d *Daemon) Why(namespace, name string) (admin.Why, error) {
 	return w, nil
 }
 
-// named gives the pod with this name; of several, the one that waits, else starts, else
+// named returns the pod with this name; of several, the one that waits, else starts, else
 // ended last.
 func named(name string, lists ...[]throttle.TicketView) (last throttle.TicketView, ok bool) {
 	for _, v := range slices.Concat(lists...) {

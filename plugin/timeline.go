@@ -10,7 +10,7 @@ import (
 )
 
 // watchedFor is how long the node's signals are measured for the timeline after
-// somebody last looked at it. While a pod waits or starts they are in any case.
+// a client last asked for it. While a pod waits or starts they are in any case.
 const watchedFor = 10 * time.Second
 
 // recordTimeline adds a point to the timeline at its pace until ctx ends.

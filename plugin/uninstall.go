@@ -65,7 +65,7 @@ func (d *Daemon) leave(ctx context.Context) error {
 	return nil
 }
 
-// uninstalled tells whether a DaemonSet was removed, or is about to be, as
+// uninstalled reports whether a DaemonSet was removed, or is about to be, as
 // opposed to one of its pods. Only the API server's word about the object itself
 // counts: the lack of a permission, a rejected token or a page of a proxy say
 // nothing of it, and a hook that is removed while containers call it fails them.

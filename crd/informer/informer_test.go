@@ -130,7 +130,8 @@ func with(t *testing.T, s *server, check func(t *testing.T, b *bed)) {
 		b.Informer = New(s, Options[*corev1.Pod]{
 			What: "things", Meanwhile: "nothing is known", Kind: &corev1.Pod{}, Only: fields.OneTermEqualSelector("metadata.name", "x"),
 			Keep: func(o runtime.Object) *corev1.Pod {
-				return &corev1.Pod{ObjectMeta: o.(*corev1.Pod).ObjectMeta} //nolint:forcetypeassert // the server has nothing else
+				p, _ := o.(*corev1.Pod) // the server has nothing else
+				return &corev1.Pod{ObjectMeta: p.ObjectMeta}
 			},
 			Changed: func(before, after *corev1.Pod) {
 				name := func(p *corev1.Pod) string {

@@ -67,7 +67,7 @@ func New(config *rest.Config) (Interface, error) {
 	return c, nil
 }
 
-// RateLimiters gives what bounds the requests for each group of kinds.
+// RateLimiters returns what bounds the requests for each group of kinds.
 func (c client) RateLimiters() []flowcontrol.RateLimiter {
 	return []flowcontrol.RateLimiter{c.core.GetRateLimiter(), c.apps.GetRateLimiter(), c.coordination.GetRateLimiter()}
 }

@@ -30,7 +30,7 @@ func (r resource[T, L]) to(request *rest.Request) *rest.Request {
 	return request.NamespaceIfScoped(r.namespace, r.namespace != "").Resource(r.name)
 }
 
-// timeout gives how long the API server may take, as opts say.
+// timeout returns how long the API server may take, as opts say.
 func timeout(opts metav1.ListOptions) time.Duration {
 	if opts.TimeoutSeconds == nil {
 		return 0

@@ -50,7 +50,7 @@ func (e *Expression) parse() (path *jsonpath.JSONPath, err error) {
 	return path, err
 }
 
-// Value gives the value of a pod, as JSON has it, in short and always text in UTF-8: of more
+// Value returns the value of a pod, as JSON has it, in short and always text in UTF-8: of more
 // than 253 bytes, the last are a hash. Empty: the expression finds nothing there, or cannot be
 // evaluated on it. The pod is not changed.
 func (e *Expression) Value(pod map[string]any) (value string) {

@@ -52,7 +52,7 @@ func (n *Needs) addRequests(limits *v1alpha1.PolicyLimits) {
 	}
 }
 
-// Covers tells whether facts taken for n are enough for other.
+// Covers reports whether facts taken for n are enough for other.
 func (n Needs) Covers(other Needs) bool {
 	for key := range other.labels {
 		if !n.labels[key] {
@@ -72,12 +72,12 @@ func (n Needs) Covers(other Needs) bool {
 	return true
 }
 
-// needsRequest tells whether policies ask for what a pod requests of a resource.
+// needsRequest reports whether policies ask for what a pod requests of a resource.
 func (n Needs) needsRequest(name string) bool {
 	return n.requests[name] || name == "cpu" || name == "memory"
 }
 
-// LabelsOf gives those of the labels that policies name; nil: none of them.
+// LabelsOf returns those of the labels that policies name; nil: none of them.
 func (n Needs) LabelsOf(all map[string]string) (named map[string]string) {
 	for key := range n.labels {
 		if value, ok := all[key]; ok {

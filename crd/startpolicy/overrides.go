@@ -15,7 +15,7 @@ type override struct {
 	limits     v1alpha1.PolicyLimits
 }
 
-// active tells whether it is in force; at both ends it is.
+// active reports whether it is in force; at both ends it is.
 func (o override) active(now time.Time) bool { return !now.Before(o.begin) && !now.After(o.end) }
 
 // readOverrides reads the times of all overrides. One of which a time is wrong is
@@ -47,7 +47,7 @@ func (p *Policy) leftOut(path *field.Path, why string) {
 	p.invalid = append(p.invalid, v1alpha1.InvalidField{Path: path.String(), Message: why})
 }
 
-// Invalid gives what is wrong with the overrides that are left out.
+// Invalid returns what is wrong with the overrides that are left out.
 func (p *Policy) Invalid() []v1alpha1.InvalidField { return p.invalid }
 
 // Calculated are the limits of a policy at a time.
@@ -60,7 +60,7 @@ type Calculated struct {
 	Next time.Time
 }
 
-// LimitsAt gives the limits at a time: those of each override that is in force, the
+// LimitsAt returns the limits at a time: those of each override that is in force, the
 // first that sets a limit winning for that limit, and else the policy's own.
 func (p *Policy) LimitsAt(now time.Time) Calculated {
 	var c Calculated

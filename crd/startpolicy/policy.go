@@ -83,7 +83,7 @@ func Compile(policy *v1alpha1.StartPolicy) (p *Policy, errs field.ErrorList) {
 	return p, nil
 }
 
-// needsLabels tells whether a selector asks for more than the name of a namespace.
+// needsLabels reports whether a selector asks for more than the name of a namespace.
 func needsLabels(s *v1alpha1.LabelSelector) bool {
 	if s == nil {
 		return false
@@ -105,7 +105,7 @@ type Match struct {
 	Bypass bool
 }
 
-// Match tells whether the policy is for a pod, and how. namespace holds the labels
+// Match reports whether the policy is for a pod, and how. namespace holds the labels
 // of its namespace, of which the name is always known. The facts must have been
 // taken with the policy's expression.
 func (p *Policy) Match(pod Facts, namespace map[string]string) (m Match, ok bool) {

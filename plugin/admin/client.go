@@ -12,7 +12,7 @@ import (
 )
 
 // ErrNoDaemon is wrapped, with its cause, by the error of a client that reached
-// nobody at the socket.
+// no daemon at the socket.
 var ErrNoDaemon = errors.New("no daemon answers")
 
 // maxAnswer bounds what a client reads of one answer: a thousand pods take less
@@ -26,7 +26,7 @@ type Client struct {
 	http *http.Client
 }
 
-// NewClient gives a client of the daemon at the socket. It opens nothing.
+// NewClient returns a client of the daemon at the socket. It opens nothing.
 func NewClient(socketPath string) *Client {
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
 		var d net.Dialer
@@ -60,7 +60,7 @@ func (c *Client) Why(ctx context.Context, namespace, name string) (Why, error) {
 	return w, err
 }
 
-// Alive gives nil if the daemon works on. The error of one that does not says why.
+// Alive returns nil if the daemon makes decisions, else an error that says why it does not.
 func (c *Client) Alive(ctx context.Context) error {
 	return c.get(ctx, "/v1/alive", nil, nil)
 }

@@ -23,14 +23,14 @@ type crowd struct {
 // guest is a connection.
 type guest struct {
 	client string
-	order  uint64 // it joined as the so-manieth
+	order  uint64 // the number of connections before it, and itself
 	busy   int    // requests of it that are being answered
 }
 
 // guestKey is the key of a request's connection.
 type guestKey struct{}
 
-// bound has srv keep at most so many connections.
+// bound limits the number of connections of srv.
 func bound(srv *http.Server, most int) {
 	c := &crowd{most: most, guests: map[net.Conn]*guest{}}
 	srv.ConnState = func(conn net.Conn, state http.ConnState) {
@@ -65,7 +65,7 @@ func (c *crowd) join(conn net.Conn) {
 	delete(c.guests, victim)
 	c.mu.Unlock()
 	if victim != nil {
-		_ = victim.Close() // its server's goroutine ends by that, and has nobody to tell
+		_ = victim.Close() // its server's goroutine ends by that
 	}
 }
 
@@ -83,7 +83,7 @@ func (c *crowd) occupy(conn net.Conn, n int) {
 	}
 }
 
-// victimLocked gives the connection to close; nil: none. c.mu must be held.
+// victimLocked returns the connection to close; nil: none. c.mu must be held.
 func (c *crowd) victimLocked() (victim net.Conn) {
 	if len(c.guests) <= c.most {
 		return nil
@@ -110,7 +110,7 @@ func (c *crowd) victimLocked() (victim net.Conn) {
 	return victim
 }
 
-// few answers at most so many requests at a time, and turns others away.
+// few answers at most this many requests at a time, and refuses others.
 func few(most int, h http.HandlerFunc) http.HandlerFunc {
 	places := make(chan struct{}, most)
 	return func(w http.ResponseWriter, r *http.Request) {

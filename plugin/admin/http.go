@@ -21,10 +21,10 @@ const (
 )
 
 // aliveTimeout is how long the question whether it is alive waits for the daemon: on a node that is short
-// of everything it is slow, and a restart helps nobody there.
+// of everything it is slow, and a restart does not help there.
 const aliveTimeout = 8 * time.Second
 
-// ServeHTTP answers at the TCP address, until ctx ends, and then gives nil:
+// ServeHTTP answers at the TCP address, until ctx ends, and then returns nil:
 // /metrics with what reg gathers, /healthz with 200 while the daemon works on, and
 // /readyz with 200 when pods are paced, by this daemon or by one that it stands by
 // for, else 503 and why they are not; / with a page for people, and /status.json
@@ -78,6 +78,6 @@ func say(w http.ResponseWriter, code int, line string) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(code)
-	// The peer may be gone, which concerns nobody else.
+	// The peer may be gone: that is not an error of this server.
 	_, _ = io.WriteString(w, line+"\n")
 }

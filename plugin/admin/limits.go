@@ -52,7 +52,7 @@ type SignalLimit struct {
 	Increment float64 `json:"increment,omitempty"`
 }
 
-// NewLimits gives the limits that the settings mean.
+// NewLimits returns the limits that the settings mean.
 func NewLimits(s throttle.Settings) Limits {
 	s = s.WithDefaults()
 	l := Limits{
@@ -77,7 +77,7 @@ func NewLimits(s throttle.Settings) Limits {
 	return l
 }
 
-// signalLimits gives the limits of the signals that have one.
+// signalLimits returns the limits of the signals that have one.
 func signalLimits(s throttle.Settings) (limits []SignalLimit) {
 	for signal, limit := range s.Signals {
 		if limit.Max > 0 {
@@ -87,7 +87,7 @@ func signalLimits(s throttle.Settings) (limits []SignalLimit) {
 	return limits
 }
 
-// Any tells whether any limit is set.
+// Any reports whether any limit is set.
 func (l Limits) Any() bool {
 	return l.MaxConcurrent > 0 || l.Adaptive != nil || l.FillEverySeconds > 0 || l.MaxPulling > 0 || len(l.Signals) > 0
 }

@@ -57,7 +57,7 @@ type Count struct {
 	Count  int             `json:"count"`
 }
 
-// NewOverview gives what of a status may be told to everybody.
+// NewOverview returns what of a status may be told to everybody.
 func NewOverview(s Status, timeline []Point) Overview {
 	o := Overview{
 		About: s.About, Limits: s.Limits.String(), MaxWaitSeconds: s.Limits.MaxWaitSeconds,

@@ -20,7 +20,7 @@ var pagePolicy = fmt.Sprintf(
 	"default-src 'none'; connect-src 'self'; script-src %s; style-src %s; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
 	hashOf("script"), hashOf("style"))
 
-// hashOf gives the hash of the page's one element of that name, as a
+// hashOf returns the hash of the page's one element of that name, as a
 // Content-Security-Policy names it.
 func hashOf(element string) string {
 	_, rest, _ := strings.Cut(page, "<"+element+">")
@@ -36,6 +36,6 @@ func servePage(w http.ResponseWriter, _ *http.Request) {
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Referrer-Policy", "no-referrer")
 	h.Set("Cache-Control", "no-cache")
-	// The peer may be gone, which concerns nobody else.
+	// The peer may be gone: that is not an error of this server.
 	_, _ = w.Write([]byte(page))
 }

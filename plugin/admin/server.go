@@ -26,7 +26,7 @@ const (
 	drainTimeout = time.Second
 )
 
-// ServeAdmin answers at the unix socket until ctx ends, and then gives nil. It
+// ServeAdmin answers at the unix socket until ctx ends, and then returns nil. It
 // blocks. It fails at once where the socket cannot be made. The caller has the lock of
 // the run folder: a socket that is there already is replaced.
 func ServeAdmin(ctx context.Context, socketPath string, p Provider) error {
@@ -70,7 +70,7 @@ func adminHandler(p Provider) http.Handler {
 	return mux
 }
 
-// statusOf gives the whole status.
+// statusOf returns the whole status.
 func statusOf(p Provider) Status {
 	s := p.Status()
 	s.Ready, s.NotReady = true, ""
@@ -80,7 +80,7 @@ func statusOf(p Provider) Status {
 	return s
 }
 
-// answer writes v as JSON. The peer may be gone, which concerns nobody else.
+// answer writes v as JSON. The peer may be gone: that is not an error of this server.
 func answer(w http.ResponseWriter, code int, v any) {
 	var body bytes.Buffer
 	if err := json.NewEncoder(&body).Encode(v); err != nil {
@@ -92,7 +92,7 @@ func answer(w http.ResponseWriter, code int, v any) {
 	_, _ = w.Write(body.Bytes())
 }
 
-// newServer gives a server with bounds of time: a connection that sends no whole
+// newServer returns a server with bounds of time: a connection that sends no whole
 // request, or asks nothing more, ends soon.
 func newServer(h http.Handler) *http.Server {
 	return &http.Server{

@@ -18,7 +18,7 @@ type Signal struct {
 	Blind string `json:"blind,omitempty"`
 }
 
-// NewSignals gives the signals in the order of [throttle.Signal], with the limits
+// NewSignals returns the signals in the order of [throttle.Signal], with the limits
 // that the settings set.
 func NewSignals(signals throttle.Signals, s throttle.Settings) []Signal {
 	all := make([]Signal, 0, len(signals))

@@ -8,7 +8,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
 
-// NewStatus gives a Status with the time and all that the limiter knows: limits,
+// NewStatus returns a Status with the time and all that the limiter knows: limits,
 // pace, what holds the next start back, and the pods. ended is
 // [throttle.Limiter.Recent]: the latest at the end. The caller fills the rest.
 func NewStatus(now time.Time, s throttle.Snapshot, ended []throttle.TicketView) Status {
@@ -33,7 +33,7 @@ func NewStatus(now time.Time, s throttle.Snapshot, ended []throttle.TicketView) 
 	return st
 }
 
-// NewWhy gives the answer for the pod whose ticket v is. s is of the same moment.
+// NewWhy returns the answer for the pod whose ticket v is. s is of the same moment.
 func NewWhy(now time.Time, v throttle.TicketView, s throttle.Snapshot) Why {
 	w := Why{Pod: newPod(now, v, s.PaceObserved), Time: now, PaceObserved: s.PaceObserved}
 	if v.State == throttle.Waiting {
@@ -65,7 +65,7 @@ func newPods(now time.Time, views []throttle.TicketView, observed bool) []Pod {
 	return pods
 }
 
-// newPod gives a pod; observed: the pace was.
+// newPod returns a pod; observed: the pace was.
 func newPod(now time.Time, v throttle.TicketView, observed bool) Pod {
 	namespace, name, ok := strings.Cut(v.Name, "/")
 	if !ok {

@@ -10,7 +10,7 @@ import (
 // Seconds is a time span in seconds.
 type Seconds float64
 
-// Duration gives the time span, to the microsecond.
+// Duration returns the time span, to the microsecond.
 func (s Seconds) Duration() time.Duration {
 	return time.Duration(float64(s) * float64(time.Second)).Round(time.Microsecond)
 }
@@ -36,7 +36,7 @@ const (
 type About struct {
 	// Time is the moment.
 	Time time.Time `json:"time"`
-	// Node is the node's name; Instance tells the daemon from others on it.
+	// Node is the node's name; Instance is the daemon's name where several run on it.
 	Node     string `json:"node"`
 	Instance string `json:"instance,omitempty"`
 	// Version is the program's version, Since when this process started.
@@ -99,7 +99,7 @@ type Runtime struct {
 	// Socket is the runtime's NRI socket.
 	Socket    string `json:"socket"`
 	Connected bool   `json:"connected"`
-	// Synchronized: the runtime has told which pods it runs.
+	// Synchronized: the runtime has listed the pods that it runs.
 	Synchronized bool `json:"synchronized"`
 	// LastError is why the connection was lost or not made, last; empty: it never
 	// was lost.
@@ -119,7 +119,7 @@ type Config struct {
 	Origin string `json:"origin"`
 	// Generation is that of the API's object, 0 for a file of the administrator.
 	Generation int64 `json:"generation,omitempty"`
-	// Mode is Enforce, Shadow (nothing is held, what would be is told) or Off (there
+	// Mode is Enforce, Shadow (nothing is held, what would be is reported) or Off (there
 	// are no limits).
 	Mode v1alpha1.Mode `json:"mode"`
 	// Spec is what it says, absent with None.
@@ -224,7 +224,7 @@ type Pod struct {
 	// Repeats is how often its container exited before this start of it.
 	Repeats int `json:"repeats,omitempty"`
 	// StalledSince is since when a Starting pod makes no progress; absent: it does,
-	// or nobody measures.
+	// or it is not measured.
 	StalledSince time.Time `json:"stalledSince,omitzero"`
 }
 

@@ -43,7 +43,7 @@ func (t *Timeline) Add(p Point) {
 	t.added++
 }
 
-// Points gives a copy of the points, the oldest first.
+// Points returns a copy of the points, the oldest first.
 func (t *Timeline) Points() []Point {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -1,4 +1,4 @@
-// Package cgroup tells what the containers of a pod have used of the node, from the cgroup file system: CPU time, the
+// Package cgroup reads what the containers of a pod have used of the node, from the cgroup file system: CPU time, the
 // time they stood in line for a CPU, and the bytes they moved to and from disks.
 package cgroup
 
@@ -51,7 +51,7 @@ var (
 	// cgroup v1 counts no waiting.
 	cpuWait = places{source{"", "cpu.pressure", parsePressure}, nil}
 	// Of the files of cgroup v1, only the recursive one knows what the cgroups below have moved. Writes that go through
-	// the page cache, v1 counts for nobody.
+	// the page cache, v1 counts for no pod.
 	ioBytes = places{source{"", "io.stat", parseIOStat}, []source{
 		{"blkio", "blkio.throttle.io_service_bytes_recursive", parseServiceBytes},
 	}}
@@ -72,7 +72,7 @@ func (r Reader) CPUWaitSeconds(path string) (float64, error) { return r.figure(p
 
 // IOBytes returns how many bytes the named cgroup and everything below it have read from disks and written to them
 // since it was made. Where no I/O is counted the error is ErrNotFound: with cgroup v2 as long as the io controller is
-// off, with cgroup v1 and a newer kernel (6.18 for one) as long as nobody sets an I/O limit. Else it is as CPUSeconds.
+// off, with cgroup v1 and a newer kernel (6.18 for one) until an I/O limit is set. Else it is as CPUSeconds.
 func (r Reader) IOBytes(path string) (float64, error) {
 	moved, err := r.figure(path, ioBytes)
 	if moved != 0 || err != nil || r.isUnified() {

@@ -52,7 +52,7 @@ func parseIOStat(content []byte) (float64, error) {
 	return sum, nil
 }
 
-// numberAfter gives the number on the line that begins like this.
+// numberAfter returns the number on the line that begins like this.
 func numberAfter(content []byte, begin string) (float64, error) {
 	for line := range bytes.Lines(content) {
 		if value, ok := bytes.CutPrefix(line, []byte(begin)); ok {

@@ -40,7 +40,7 @@ func field(key string, value any) (name, text string) {
 }
 
 // fieldName spells a key in the letters that journald accepts. A name that the
-// journal gives a meaning of its own, and one that would begin with an
+// journal returns a meaning of its own, and one that would begin with an
 // underscore or a digit, gets a prefix.
 func fieldName(key string) string {
 	name := noFieldOf.ReplaceAllString(strings.ToUpper(wordEnd.ReplaceAllString(key, "${1}_$2")), "_")

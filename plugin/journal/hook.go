@@ -29,10 +29,10 @@ type Hook struct {
 	fallback io.Writer
 }
 
-// Reached tells whether journald listens on this machine.
+// Reached reports whether journald listens on this machine.
 func Reached() bool { return journal.Enabled() }
 
-// IsStderr tells whether this process's stderr leads to the journal: systemd has
+// IsStderr reports whether this process's stderr leads to the journal: systemd has
 // started it.
 func IsStderr() (bool, error) {
 	is, err := journal.StderrIsJournalStream()
@@ -77,7 +77,7 @@ func (h *Hook) Fire(e *logrus.Entry) error {
 	return nil
 }
 
-// vars gives the journal's fields of an entry.
+// vars returns the journal's fields of an entry.
 func vars(e *logrus.Entry) map[string]string {
 	vars := make(map[string]string, len(e.Data)+4)
 	for key, value := range e.Data {
@@ -106,5 +106,5 @@ func priority(level logrus.Level) journal.Priority {
 // nothing formats every entry as nothing: the hook has sent it.
 type nothing struct{}
 
-// Format gives no bytes.
+// Format returns no bytes.
 func (nothing) Format(*logrus.Entry) ([]byte, error) { return nil, nil }

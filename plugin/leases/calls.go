@@ -134,11 +134,11 @@ func (c *Claimer) answered(one *call) {
 	case one.err == nil, apierrors.IsNotFound(one.err):
 		delete(c.slots, one.name)
 	default:
-		c.stray = true // whether it was done nobody knows
+		c.stray = true // it is not known whether it was done
 	}
 }
 
-// renewals gives the calls that renew claims.
+// renewals returns the calls that renew claims.
 func (c *Claimer) renewals(now time.Time) (calls []*call) {
 	for id, g := range c.groups {
 		for _, claim := range g.claims {

@@ -18,7 +18,7 @@ const (
 	lasts = 30 * time.Second
 	holds = 20 * time.Second
 	// mostLasts bounds what a Lease may say: no version of the daemon writes more, and
-	// nobody shall block a slot for longer.
+	// a Lease must not block a slot for longer.
 	mostLasts = 2 * lasts
 	// renewEvery leaves a second try before holds is over.
 	renewEvery = 10 * time.Second
@@ -26,7 +26,7 @@ const (
 	// A claim that no start uses is given back after this time. A pod that was refused for
 	// another reason is back within 15 s.
 	unusedWaiting, unusedAlone = 20 * time.Second, time.Second
-	// sweepAfter is when a Lease is deleted that nobody has written for so long.
+	// sweepAfter is the age at which a Lease is deleted that was not written meanwhile.
 	sweepAfter = 10 * time.Minute
 
 	// A node that lacks a slot looks for one about every pace, which grows with the cluster.
@@ -54,11 +54,11 @@ type Options struct {
 	// Holder tells the daemons of the cluster apart, and stays the same when one is
 	// started again.
 	Holder string
-	// Limiter needs the claims and is told of them.
+	// Limiter says which claims are needed, and is called with how many starts they allow.
 	Limiter Limiter
-	// Nodes gives the size of the cluster, 0 while it is not known. It must not block.
+	// Nodes returns the size of the cluster, 0 while it is not known. It must not block.
 	Nodes func() int
-	// Opened is told when the policies open because the API server cannot be used, with
+	// Opened is called when the policies stop to hold pods because the API server cannot be used, with
 	// the reason, and with nil when they are closed again. It must not block.
 	Opened func(policies []string, why error)
 	// Log takes what goes wrong, once.
@@ -85,7 +85,7 @@ type Claimer struct {
 	stats  View // what is counted
 }
 
-// New gives a claimer; Run does its work.
+// New returns a claimer; Run does its work.
 func New(o Options) *Claimer {
 	return &Claimer{options: o, wake: make(chan struct{}, 1), policies: map[string]Policy{}}
 }
@@ -101,7 +101,7 @@ func (c *Claimer) SetPolicies(policies map[string]Policy) {
 	c.Wake()
 }
 
-// Wake has the claimer look at what the groups need: to be called when a start was
+// Wake makes the claimer look at what the groups need: to be called when a start was
 // admitted or ended, and when a pod joined the queue. It does not block.
 func (c *Claimer) Wake() {
 	select {
@@ -218,7 +218,7 @@ func (c *Claimer) deadline(now time.Time) time.Time {
 	return end
 }
 
-// giveBack gives the calls that give claims back. The limiter is told first: pods that it
+// giveBack returns the calls that give claims back. The limiter is told first: pods that it
 // has admitted meanwhile keep theirs.
 func (c *Claimer) giveBack(now time.Time) (calls []*call) {
 	surplus := map[string][]*claim{}
@@ -294,7 +294,7 @@ func (c *Claimer) conclude(now time.Time) time.Duration {
 	return next.Sub(now)
 }
 
-// leave gives back what no start uses.
+// leave returns back what no start uses.
 func (c *Claimer) leave(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, lastWords)
 	defer cancel()

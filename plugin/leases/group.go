@@ -18,7 +18,7 @@ type Policy struct {
 	// Slots is how many pods of each group may start at a time in the cluster. Below 0 it
 	// counts as 0, above 1000 as that.
 	Slots int
-	// OpenAfter is how long the API server may be away until nobody is held. Zero or
+	// OpenAfter is how long the API server may be away until the policy holds no pod. Zero or
 	// less: 30 s.
 	OpenAfter time.Duration
 }
@@ -66,7 +66,7 @@ type group struct {
 // missing is how many more claims it could use.
 func (g *group) missing() int { return max(0, min(g.starting+g.wants, g.limit)-len(g.claims)) }
 
-// needed tells whether there is anything to do for it.
+// needed reports whether there is anything to do for it.
 func (g *group) needed() bool {
 	return len(g.claims) > 0 || g.starting > 0 || g.wants > 0 || g.waiting > 0
 }
@@ -90,7 +90,7 @@ func (g *group) wait(now time.Time, pace time.Duration, served bool) {
 	}
 }
 
-// spare tells whether ended starts may leave their claims to the next ones: others find a free slot, too.
+// spare reports whether ended starts may leave their claims to the next ones: others find a free slot, too.
 func (g *group) spare() bool { return !g.scarce && g.above() == 0 }
 
 // above is how many of its claims a lower limit does not have any more.
@@ -135,7 +135,7 @@ func (g *group) patience() time.Duration {
 	return unusedWaiting
 }
 
-// remove takes out so many claims, those of the highest slots first.
+// remove takes out at most this many claims, those of the highest slots first.
 func (g *group) remove(most int) []*claim {
 	all := make([]*claim, 0, len(g.claims))
 	for _, c := range g.claims {
@@ -150,7 +150,7 @@ func (g *group) remove(most int) []*claim {
 	return all
 }
 
-// offer gives what the limiter may start at a time. It admits the next start in the
+// offer returns what the limiter may start at a time. It admits the next start in the
 // moment in which one ends, so while others may lack a slot it is offered no more than is
 // unused.
 func (g *group) offer() int {

@@ -38,7 +38,7 @@ func (h *health) note(line *error, err error, sent, now time.Time) {
 	}
 }
 
-// opens is when a policy with this patience holds nobody any more; the zero time: never.
+// opens is when a policy with this patience stops to hold pods; the zero time: never.
 func (h *health) opens(after time.Duration) time.Time {
 	if h.since.IsZero() {
 		return time.Time{}

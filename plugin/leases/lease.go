@@ -44,7 +44,7 @@ func leaseName(policy, id string, n int) string {
 	return fmt.Sprintf("%s%s-%s-%d", namePrefix, policy, id, n)
 }
 
-// newLease gives the Lease of a slot as its holder writes it. The version names the Lease that it replaces; the zero
+// newLease returns the Lease of a slot as its holder writes it. The version names the Lease that it replaces; the zero
 // value makes a new one.
 func newLease(d demand, n int, v version, holder string, since, now time.Time) *coordinationv1.Lease {
 	id, seconds := identify(d.policy.UID, d.key), int32(lasts/time.Second)
@@ -81,7 +81,7 @@ type slot struct {
 	seen    time.Time // when this node first saw this version
 }
 
-// free tells whether another node may take the slot. The times in the Lease do not count: they are of another clock.
+// free reports whether another node may take the slot. The times in the Lease do not count: they are of another clock.
 func (s *slot) free(now time.Time) bool { return s.holder == "" || !now.Before(s.seen.Add(s.lasts)) }
 
 // readSlot reads a Lease; false: it is not a slot.

@@ -130,7 +130,7 @@ func (c *Claimer) choose(now time.Time, id string, g *group, listed []*slot) (ca
 	return calls
 }
 
-// sweep deletes a Lease that nobody has written for long, so that groups which no pod needs any more leave nothing.
+// sweep deletes a Lease that was not written for long, so that groups which no pod needs any more leave nothing.
 func (c *Claimer) sweep(now time.Time) []*call {
 	for _, s := range c.slots {
 		if g := c.groups[s.id]; now.Sub(s.seen) >= sweepAfter && (g == nil || !g.needed()) {

@@ -14,7 +14,7 @@ import (
 type View struct {
 	// Groups are those that hold or want claims, in the order of their keys.
 	Groups []GroupView
-	// Open is why nobody is held by the policies of OpenPolicies; nil: they hold.
+	// Open is why the policies of OpenPolicies hold no pod; nil: they hold pods.
 	Open         error
 	OpenPolicies []string
 	// Calls counts requests by what they were for: look, take, renew, release, sweep, dry-run.
@@ -32,7 +32,7 @@ type GroupView struct {
 	Slots, Held, Wanted int
 }
 
-// View gives what the claimer does now. It does not block.
+// View returns what the claimer does now. It does not block.
 func (c *Claimer) View() View {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// tellEvery is the least time between two reports of entries that were dropped.
-const tellEvery = time.Minute
+// reportEvery is the least time between two reports of entries that were dropped.
+const reportEvery = time.Minute
 
 // Queue takes entries at once and writes them one after the other. An entry for
 // which there is no room, or which the sink did not take, is dropped and counted.
@@ -19,15 +19,15 @@ const tellEvery = time.Minute
 type Queue struct {
 	entries chan func() error
 	dropped atomic.Uint64
-	tell    func(dropped uint64)
+	onDrop  func(dropped uint64)
 }
 
-// New gives a queue that holds so many entries, and writes none before [Queue.Run].
-// tell is called by Run, from time to time, with the number of entries that were
-// dropped since it was last called, when there is room again; nil: nobody is told.
+// New returns a queue with this capacity, which writes nothing before [Queue.Run].
+// onDrop is called by Run, from time to time, with the number of entries that were
+// dropped since it was last called, when there is room again; it can be nil.
 // It may add entries.
-func New(capacity int, tell func(dropped uint64)) *Queue {
-	return &Queue{entries: make(chan func() error, capacity), tell: tell}
+func New(capacity int, onDrop func(dropped uint64)) *Queue {
+	return &Queue{entries: make(chan func() error, capacity), onDrop: onDrop}
 }
 
 // Add queues an entry, which Run writes. It never blocks.
@@ -43,24 +43,24 @@ func (q *Queue) Add(write func() error) {
 func (q *Queue) Dropped() uint64 { return q.dropped.Load() }
 
 // Run writes entries until ctx ends, and then those that are queued already. It
-// blocks for as long as the sink does, also beyond the end of ctx: whoever ends
-// should not wait for it for ever.
+// blocks for as long as the sink does, also beyond the end of ctx: a caller that
+// ends should not wait for it without a bound.
 func (q *Queue) Run(ctx context.Context) {
-	var told uint64
-	var toldAt time.Time
+	var reported uint64
+	var reportedAt time.Time
 	for {
 		select {
 		case write := <-q.entries:
 			q.write(write)
 		case <-ctx.Done():
 			q.drain()
-			q.tellDropped(told)
+			q.reportDropped(reported)
 			q.drain()
 			return
 		}
 		roomy := len(q.entries) <= cap(q.entries)/2
-		if now := time.Now(); roomy && q.Dropped() > told && now.Sub(toldAt) >= tellEvery {
-			told, toldAt = q.tellDropped(told), now
+		if now := time.Now(); roomy && q.Dropped() > reported && now.Sub(reportedAt) >= reportEvery {
+			reported, reportedAt = q.reportDropped(reported), now
 		}
 	}
 }
@@ -79,21 +79,21 @@ func (q *Queue) drain() {
 
 func (q *Queue) write(write func() error) {
 	if write() != nil {
-		q.dropped.Add(1) // nowhere is left where the error could be told
+		q.dropped.Add(1) // the error cannot be logged anywhere
 	}
 }
 
-// tellDropped tells of the entries that were dropped since so many were told of, if
-// any were, and gives how many are told of now.
-func (q *Queue) tellDropped(told uint64) uint64 {
+// reportDropped calls onDrop for the entries that were dropped beyond those that were reported, if there are
+// any. It returns how many are reported now.
+func (q *Queue) reportDropped(reported uint64) uint64 {
 	dropped := q.Dropped()
-	if dropped > told && q.tell != nil {
-		q.tell(dropped - told)
+	if dropped > reported && q.onDrop != nil {
+		q.onDrop(dropped - reported)
 	}
 	return dropped
 }
 
-// Writer gives a writer that queues a copy of what it is given, for w. It never
+// Writer returns a writer that queues a copy of what it is given, for w. It never
 // blocks and never fails.
 func (q *Queue) Writer(w io.Writer) io.Writer { return writer{q, w} }
 

@@ -97,7 +97,7 @@ func TestASinkThatBlocksMakesNobodyWait(t *testing.T) {
 		q.Add(func() error { return errors.New("no longer there") })
 		synctest.Wait()
 		assert.Len(t, told, 1)
-		time.Sleep(tellEvery)
+		time.Sleep(reportEvery)
 		q.Add(func() error { return nil })
 		synctest.Wait()
 		assert.Equal(t, []uint64{lost, 1}, told)

@@ -26,7 +26,7 @@ const (
 // path is an error, and stays. Listen does not block.
 //
 // turnedAway is told, from the goroutine that accepts, why a connection was closed
-// unheard; nil: nobody is told.
+// unheard; it can be nil.
 func Listen(path string, turnedAway func(error)) (*Listener, error) {
 	l, err := listen(path)
 	if err != nil {

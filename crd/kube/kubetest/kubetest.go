@@ -10,7 +10,7 @@ import (
 
 type clientset struct{ set kubernetes.Interface }
 
-// Of gives a clientset as a kube.Interface.
+// Of returns a clientset as a kube.Interface.
 func Of(set kubernetes.Interface) kube.Interface { return clientset{set} }
 
 func (c clientset) Pods(namespace string) kube.Pods     { return c.set.CoreV1().Pods(namespace) }

@@ -23,7 +23,7 @@ func (c choice[T]) Set(s string) error {
 	return nil
 }
 
-// String gives the word.
+// String returns the word.
 func (c choice[T]) String() string {
 	if c.value == nil {
 		return ""
@@ -31,7 +31,7 @@ func (c choice[T]) String() string {
 	return string(*c.value)
 }
 
-// Type gives the words, for the help.
+// Type returns the words, for the help.
 func (c choice[T]) Type() string { return c.list("|", "|") }
 
 func (c choice[T]) list(comma, last string) string {

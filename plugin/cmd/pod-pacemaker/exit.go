@@ -47,7 +47,7 @@ func invalid(prefix string, err error) error {
 	return f
 }
 
-// fieldErrors gives every field's error in err.
+// fieldErrors returns every field's error in err.
 func fieldErrors(err error) (all []error) {
 	switch e := err.(type) { //nolint:errorlint // it walks the tree itself
 	case *field.Error:

@@ -56,7 +56,7 @@ func (p *program) installGateCommand() *cobra.Command {
 	return cmd
 }
 
-// gateBeside gives the hook that was named, or the one beside this program.
+// gateBeside returns the hook that was named, or the one beside this program.
 func gateBeside(named string) (string, error) {
 	if named != "" {
 		return named, nil
@@ -97,7 +97,7 @@ func (o owner) install(source, target string) (done string, err error) {
 	return fmt.Sprintf("installed %s (%d bytes, %s)", target, len(wanted), sum), nil
 }
 
-// hasInstalled tells whether target is as install would leave it.
+// hasInstalled reports whether target is as install would leave it.
 func (o owner) hasInstalled(target string, wanted []byte) (bool, error) {
 	info, err := os.Lstat(target)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -44,7 +44,7 @@ var levels = map[logLevel]logrus.Level{
 	levelWarn: logrus.WarnLevel, levelError: logrus.ErrorLevel,
 }
 
-// newLogger gives a logger that writes to stderr, or to journald, through a queue,
+// newLogger returns a logger that writes to stderr, or to journald, through a queue,
 // so that who logs never waits for them.
 func newLogger(level logLevel, format logFormat, stderr io.Writer) (*logrus.Logger, *logqueue.Queue) {
 	var log *logrus.Logger
@@ -68,7 +68,7 @@ func newLogger(level logLevel, format logFormat, stderr io.Writer) (*logrus.Logg
 	return log, queue
 }
 
-// textLogger gives a logger of plain lines.
+// textLogger returns a logger of plain lines.
 func textLogger(level logLevel, to io.Writer) *logrus.Logger {
 	log := logrus.New()
 	log.SetOutput(to)
@@ -95,7 +95,7 @@ func runLog(queue *logqueue.Queue) (flush func()) {
 	}
 }
 
-// detectFormat gives journald where stderr leads there, else text.
+// detectFormat returns journald where stderr leads there, else text.
 func detectFormat() (logFormat, error) {
 	is, err := journal.IsStderr()
 	if is {

@@ -45,7 +45,7 @@ func newScreen(w io.Writer) screen {
 	}
 }
 
-// text gives the lines, to be shown once.
+// text returns the lines, to be shown once.
 func (s screen) text(lines []line) string {
 	var b strings.Builder
 	for _, l := range lines {
@@ -55,7 +55,7 @@ func (s screen) text(lines []line) string {
 	return b.String()
 }
 
-// picture gives the lines, to be shown in the place of those before: on a
+// picture returns the lines, to be shown in the place of those before: on a
 // terminal cut to its size, elsewhere with an empty line at the end.
 func (s screen) picture(lines []line) string {
 	if !s.terminal {

@@ -66,7 +66,7 @@ func (p *program) why(ctx context.Context, runDir, pod string, o output) error {
 	return err
 }
 
-// podNames gives the pods that a daemon can be asked about; none where it does
+// podNames returns the pods that a daemon can be asked about; none where it does
 // not answer.
 func podNames(ctx context.Context, runDir string) []string {
 	s, err := admin.NewClient(adminSocket(runDir)).Status(ctx)

@@ -68,7 +68,7 @@ func waitingStory(w admin.Why) string {
 	return text
 }
 
-// waitsFor gives the reason and the measure behind it.
+// waitsFor returns the reason and the measure behind it.
 func waitsFor(p admin.Pod) string {
 	if p.Held == nil || p.Held.Detail == "" {
 		return clean(string(p.Reason))

@@ -45,17 +45,17 @@ var (
 	errWeak         = errors.New("the connection ended soon after it was registered, or after an answer that took longer than the runtime's request timeout, which holds up all pods")
 )
 
-// Options say which runtime to connect to, and who answers it.
+// Options say which runtime to connect to, and what answers it.
 type Options struct {
-	// Launched is the connection of a daemon that the runtime has started; nil: connect to Socket,
+	// PreRegistered is the connection of a daemon that the runtime has started; nil: connect to Socket,
 	// under Name and Index, which orders the plugins of a runtime.
-	Launched            *Launched
+	PreRegistered       *PreRegistered
 	Socket, Name, Index string
 	Handler             Handler
 	// Limits is closed once the handler knows its limits. A launched daemon waits for that before
 	// it lets the runtime serve anybody.
 	Limits <-chan struct{}
-	// Stops knows which pods of the node are being stopped; nil: nobody does.
+	// Stops knows which pods of the node are being stopped; nil: that is not known.
 	Stops StopSource
 	Log   logrus.FieldLogger
 	// FirstPause is the first pause after a registration that came to nothing; 0: 5 s.
@@ -93,7 +93,7 @@ type Connection struct {
 	lost          bool      // it was in use once, and the node's events say that it is not
 }
 
-// New gives a connection that connects to nothing yet.
+// New returns a connection that connects to nothing yet.
 func New(o Options) *Connection {
 	return &Connection{
 		options: o, handler: o.Handler, log: o.Log, lastError: errNotConnected,
@@ -101,14 +101,14 @@ func New(o Options) *Connection {
 	}
 }
 
-// Synced is closed once the runtime has told for the first time what it runs.
+// Synced returns a channel that is closed once the runtime has listed for the first time what it runs.
 func (c *Connection) Synced() <-chan struct{} { return c.synced }
 
 // Run connects, serves and connects again until ctx ends. It never gives up; but a
 // connection that the runtime made, only the runtime makes anew.
 func (c *Connection) Run(ctx context.Context) error {
-	if l := c.options.Launched; l != nil {
-		return c.serveLaunched(ctx, l)
+	if l := c.options.PreRegistered; l != nil {
+		return c.servePreRegistered(ctx, l)
 	}
 	wait := retryFirst
 	c.stops.begin(time.Now())
@@ -141,7 +141,7 @@ func (c *Connection) Run(ctx context.Context) error {
 	}
 }
 
-// nobodyListens tells whether there is no runtime at the socket.
+// nobodyListens reports whether there is no runtime at the socket.
 func nobodyListens(err error) bool {
 	return errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.ENOENT)
 }
@@ -265,7 +265,7 @@ func (c *Connection) watch(ctx context.Context, number int, conn *watchedConn, l
 	}
 }
 
-// awaitStub gives why the stub ended; its connection is closed. One that waits for
+// awaitStub returns why the stub ended; its connection is closed. One that waits for
 // its configuration does not notice, and gets one that fails.
 func awaitStub(st stub.Stub, done <-chan error) error {
 	timer := time.NewTimer(abandonStub)

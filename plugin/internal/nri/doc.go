@@ -1,6 +1,6 @@
 // Package nri keeps the daemon registered with the runtime as an NRI plugin.
 //
-// [Connection] connects, registers, serves and connects again; [Launched] is the connection of a
+// [Connection] connects, registers, serves and connects again; [PreRegistered] is the connection of a
 // daemon that the runtime itself has started. What the runtime asks and tells goes to a [Handler],
 // one call for each message; a panic of the handler is caught there and lets the pod go on. The
 // package knows nothing of pacing.

@@ -8,21 +8,21 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// Handler is who answers the runtime. Its methods are called from many goroutines at once, and
+// Handler answers the runtime. Its methods are called from many goroutines at once, and
 // must be quick: the runtime holds two global locks through each of the calls that name a pod.
 type Handler interface {
-	// Connected tells which runtime this is, and after which time it gives an answer up. What it
-	// gives is logged with the news.
+	// Connected is called with the runtime's name and version, and the time after which it gives up a request. The
+	// fields that it returns are logged with the connection.
 	Connected(runtime, version string, requestTimeout time.Duration) logrus.Fields
-	// Lost tells that a connection which was in use is gone, Back that it is in use again after that.
+	// Lost is called when a connection that was in use is gone, Back when one is in use again after that.
 	Lost(why error)
 	Back()
-	// Took tells how long the call of a handler took; it comes after each.
+	// Took is called after each call of a handler, with the time that it took.
 	Took(now time.Time, handler string, took time.Duration)
-	// Panicked tells of a panic that was caught, also in the stub; the pod, which may be nil, goes on.
+	// Panicked is called for a panic that was caught, also in the stub; the pod, which may be nil, goes on.
 	Panicked(part string, fault any, pod *api.PodSandbox)
 
-	// Synchronize tells all pods and containers that exist, once for each connection.
+	// Synchronize is called with all pods and containers that exist, once for each connection.
 	Synchronize(pods []*api.PodSandbox, ctrs []*api.Container)
 	// RunPodSandbox may refuse the pod for now, by an error.
 	RunPodSandbox(ctx context.Context, pod *api.PodSandbox) error
@@ -41,16 +41,16 @@ type plugin struct {
 	// configured and synchronized tell the connection how far it is.
 	configured   func(runtime, version string) error
 	synchronized func()
-	late         *lateAnswers // nil: nobody counts them
+	late         *lateAnswers // nil: they are not counted
 }
 
-// Configure takes over which runtime this is.
+// Configure implements the stub's interface: it notes which runtime this is.
 func (p *plugin) Configure(_ context.Context, _, runtime, version string) (api.EventMask, error) {
 	err := p.guard("Configure", nil, func() error { return p.configured(runtime, version) })
 	return 0, err // everything that plugin has a method for
 }
 
-// Synchronize takes over the pods and containers that exist.
+// Synchronize passes on the pods and containers that exist.
 func (p *plugin) Synchronize(_ context.Context, pods []*api.PodSandbox, ctrs []*api.Container) ([]*api.ContainerUpdate, error) {
 	err := p.guard("Synchronize", nil, func() error { p.handler.Synchronize(pods, ctrs); return nil })
 	p.synchronized()
@@ -62,12 +62,12 @@ func (p *plugin) RunPodSandbox(ctx context.Context, pod *api.PodSandbox) error {
 	return p.guard("RunPodSandbox", pod, func() error { return p.handler.RunPodSandbox(ctx, pod) })
 }
 
-// StopPodSandbox tells of the end of a sandbox.
+// StopPodSandbox passes on that a sandbox was stopped.
 func (p *plugin) StopPodSandbox(_ context.Context, pod *api.PodSandbox) error {
 	return p.guard("StopPodSandbox", pod, func() error { p.handler.StopPodSandbox(pod); return nil })
 }
 
-// RemovePodSandbox tells of the end of a sandbox.
+// RemovePodSandbox passes on that a sandbox was removed.
 func (p *plugin) RemovePodSandbox(_ context.Context, pod *api.PodSandbox) error {
 	return p.guard("RemovePodSandbox", pod, func() error { p.handler.RemovePodSandbox(pod); return nil })
 }
@@ -86,17 +86,17 @@ func (p *plugin) CreateContainer(ctx context.Context, pod *api.PodSandbox, ctr *
 	return adjustment, nil, err
 }
 
-// PostStartContainer tells of a process that runs.
+// PostStartContainer passes on that a container runs.
 func (p *plugin) PostStartContainer(_ context.Context, pod *api.PodSandbox, ctr *api.Container) error {
 	return p.guard("PostStartContainer", pod, func() error { p.handler.PostStartContainer(pod, ctr); return nil })
 }
 
-// StopContainer tells of a process that ended.
+// StopContainer passes on that a container has ended.
 func (p *plugin) StopContainer(_ context.Context, pod *api.PodSandbox, ctr *api.Container) ([]*api.ContainerUpdate, error) {
 	return nil, p.guard("StopContainer", pod, func() error { p.handler.StopContainer(pod, ctr); return nil })
 }
 
-// RemoveContainer tells of a container that is gone.
+// RemoveContainer passes on that a container was removed.
 func (p *plugin) RemoveContainer(_ context.Context, pod *api.PodSandbox, ctr *api.Container) error {
 	return p.guard("RemoveContainer", pod, func() error { p.handler.RemoveContainer(pod, ctr); return nil })
 }

@@ -73,13 +73,13 @@ func (c *Connection) lose(err error) {
 	c.handler.Lost(err)
 }
 
-// RegistrationWaits tells whether the daemon waits to register until a stop is over.
+// RegistrationWaits reports whether the daemon waits to register until a stop is over.
 func (c *Connection) RegistrationWaits() bool { return c.stops.underWay() }
 
-// Paces tells why pods are not paced; nil: they are.
+// Paces returns why pods are not paced; nil: they are.
 func (c *Connection) Paces() error { return c.State().Err }
 
-// State tells how far the connection is.
+// State returns how far the connection is.
 func (c *Connection) State() State {
 	waits := c.stops.waitsFor()
 	c.mu.Lock()

@@ -11,7 +11,7 @@ import (
 const (
 	// listWithin is how long the pod watch may take, from the daemon's start, to list the
 	// node's pods before the daemon registers with the runtime without it: pods start
-	// unpaced meanwhile, and without an API server nobody could say when to stop waiting.
+	// unpaced meanwhile, and without an API server it is not known when to stop waiting.
 	listWithin = 5 * time.Second
 	// stopsEvery is the time between two looks at what is being stopped.
 	stopsEvery = 100 * time.Millisecond
@@ -22,9 +22,9 @@ var errNotListed = errors.New("waits to register with the runtime until the pods
 // StopSource knows which pods of the node are being stopped. Its methods are safe for concurrent
 // use and do not block.
 type StopSource interface {
-	// Listed tells whether the pods of the node are known.
+	// Listed reports whether the pods of the node are known.
 	Listed() bool
-	// Stopping gives a pod, as "namespace/name", of which a container is being stopped, and by when
+	// Stopping returns a pod, as "namespace/name", of which a container is being stopped, and by when
 	// that is killed; false: there is none.
 	Stopping(now time.Time) (pod string, by time.Time, ok bool)
 }
@@ -34,7 +34,7 @@ type StopSource interface {
 // plugin that registers takes it for writing: every pod of the node would wait for the end
 // of that stop, for as long as the pod's grace period (containerd#14083).
 //
-// The zero value knows nobody who could tell, and waits for nothing. Safe for concurrent
+// The zero value has no source, and waits for nothing. Safe for concurrent
 // use once begun.
 type stopWait struct {
 	source StopSource // nil: standalone
@@ -75,14 +75,14 @@ func (s stopUnderWay) Error() string {
 		s.pod, s.by.UTC().Format(time.TimeOnly+"Z"))
 }
 
-// waitsFor gives what is waited for; nil: nothing.
+// waitsFor returns what is waited for; nil: nothing.
 func (w *stopWait) waitsFor() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.why
 }
 
-// underWay tells whether the end of a stop is waited for.
+// underWay reports whether the end of a stop is waited for.
 func (w *stopWait) underWay() bool { return errors.As(w.waitsFor(), new(stopUnderWay)) }
 
 // look takes note of the reason at now, and gives it.

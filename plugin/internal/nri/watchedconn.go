@@ -8,7 +8,7 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// watchedConn tells when a connection is gone, whoever notices first.
+// watchedConn is a connection with a channel that is closed when it is gone, on whichever side that is noticed first.
 type watchedConn struct {
 	net.Conn
 	once   sync.Once

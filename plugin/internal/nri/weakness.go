@@ -35,7 +35,7 @@ type weakness struct {
 	pause time.Duration // the last one; 0: the daemon keeps up
 }
 
-// after gives the pause, before jitter, that the end of a connection asks for; 0: none.
+// after returns the pause, before jitter, that the end of a connection asks for; 0: none.
 // Each late answer has cost a request timeout, and counts: a runtime that keeps the plugin
 // after the first, see failurePolicy, has waited for two.
 func (w *weakness) after(l life) time.Duration {
@@ -87,7 +87,7 @@ func (c *Connection) rest(ctx context.Context, pause time.Duration, socket os.Fi
 	}
 }
 
-// socketOf gives the socket at the path; nil: there is none.
+// socketOf returns the socket at the path; nil: there is none.
 func socketOf(path string) os.FileInfo {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -96,7 +96,7 @@ func socketOf(path string) os.FileInfo {
 	return info
 }
 
-// sameSocket tells whether both are of one listener: who listens anew makes a new file.
+// sameSocket reports whether both are of one listener: who listens anew makes a new file.
 func sameSocket(a, b os.FileInfo) bool {
 	return b != nil && os.SameFile(a, b) && a.ModTime().Equal(b.ModTime())
 }
@@ -138,7 +138,7 @@ func (l *lateAnswers) took(now time.Time, d time.Duration) {
 	}
 }
 
-// late gives how many answers were late, each soon after the one before, the last soon before now.
+// late returns how many answers were late, each soon after the one before, the last soon before now.
 func (l *lateAnswers) late(now time.Time) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -1,4 +1,4 @@
-// Package observe tells the world what the daemon does: the log, Prometheus, and Kubernetes
+// Package observe reports what the daemon does: to the log, Prometheus, and Kubernetes
 // events on pods and on the node.
 //
 // [Observer] takes one stream: what happened to starts ([Observer.Happened]), how pods wait, what

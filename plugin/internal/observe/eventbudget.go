@@ -17,7 +17,7 @@ import (
 //	  500                   8                   20 s         4,000              25
 //	5,000                   1                  200 s         5,000              25
 //
-// All at once is spread, too: a herd that begins on all nodes in one moment is told of
+// All at once is spread, too: the events of a herd that begins on all nodes in one moment are written
 // over nodes x 4 ms, 20 s for 5,000 nodes, which is 250 events a second.
 const (
 	eventEvery    = 2 * time.Second       // of one node in the long run, at most
@@ -41,10 +41,10 @@ func newEventBudget() *eventBudget {
 	return &eventBudget{limiter: rate.NewLimiter(rate.Every(eventEvery), eventBurst), place: rand.Float64()}
 }
 
-// allow tells whether an event may be written now, and counts it then.
+// allow reports whether an event may be written now, and counts it then.
 func (b *eventBudget) allow(now time.Time) bool { return b.limiter.AllowN(now, 1) }
 
-// inClusterOf shares what all nodes may write among so many; 0 or less, where nobody knows,
+// inClusterOf shares what all nodes may write among this many; 0 or less, which is not known,
 // counts as one.
 func (b *eventBudget) inClusterOf(nodes int) {
 	if nodes = max(nodes, 1); b.nodes == nodes {

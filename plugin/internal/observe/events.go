@@ -39,7 +39,7 @@ type Recorder struct {
 	recorder atomic.Pointer[record.EventRecorder]
 }
 
-// NewRecorder gives a Recorder that writes nothing yet, for the daemon of a node; instance tells
+// NewRecorder returns a Recorder that writes nothing yet, for the daemon of a node; instance tells
 // it from others of the node and may be empty.
 func NewRecorder(client kube.Interface, node, instance string) *Recorder {
 	source := corev1.EventSource{Component: "pod-pacemaker", Host: node}

@@ -19,7 +19,7 @@ func PodName(name string) types.NamespacedName {
 	return types.NamespacedName{Namespace: namespace, Name: pod}
 }
 
-// PodLog gives a logger whose lines tell of one pod.
+// PodLog returns a logger whose lines tell of one pod.
 func (o *Observer) PodLog(uid, name string) logrus.FieldLogger {
 	n := PodName(name)
 	return o.log.WithFields(logrus.Fields{"pod_namespace": n.Namespace, "pod_name": n.Name, "pod_uid": uid})

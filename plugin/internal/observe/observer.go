@@ -12,7 +12,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
 
-// Observer tells what the daemon does. Make it with New. Its methods are safe for concurrent use
+// Observer reports what the daemon does. Make it with New. Its methods are safe for concurrent use
 // and do not block, but for LookAtWaiting, which only one goroutine may call.
 type Observer struct {
 	Panics
@@ -22,20 +22,20 @@ type Observer struct {
 	nodes   func() int
 }
 
-// Options say where an Observer tells. All are needed.
+// Options say where an Observer reports to. All are needed.
 type Options struct {
 	Log    logrus.FieldLogger
 	Events Events
 	Nodes  func() int // of the cluster; 0: not known
 }
 
-// New gives an Observer with a registry of its own.
+// New returns an Observer with a registry of its own.
 func New(o Options) *Observer {
 	m := newMetrics()
 	return &Observer{Panics: Panics{log: o.Log, count: m.panics}, metrics: m, events: o.Events, pods: newPodEvents(), nodes: o.Nodes}
 }
 
-// Registry has the metrics of the Observer; collectors may be added to it.
+// Registry returns the metrics of the Observer; collectors may be added to it.
 func (o *Observer) Registry() *prometheus.Registry { return o.metrics.registry }
 
 // Handler takes note of a call of an NRI handler, and how long that took.
@@ -64,7 +64,7 @@ func (o *Observer) Configured(name, origin string, generation int64) {
 	o.metrics.generation.WithLabelValues(name, origin).Set(float64(generation))
 }
 
-// Sources are asked at each scrape for what no event tells.
+// Sources are asked at each scrape for what no event reports.
 type Sources struct {
 	Limiter           Limiter
 	Signals           func() throttle.Signals // may block for 250 ms
@@ -86,7 +86,7 @@ func (o *Observer) Collect(s Sources) {
 // Node writes an event on the node; kind is Normal or Warning, reason one word.
 func (o *Observer) Node(kind, reason, message string) { o.events.Node(kind, reason, message) }
 
-// Happened tells what happened to a ticket. container is the ID of the pod's container that was
+// Happened reports what happened to a ticket. container is the ID of the pod's container that was
 // made last, or empty; off says that the mode is Off, in which admissions are unpaced starts.
 // A panic is caught.
 func (o *Observer) Happened(e throttle.Event, container string, off bool) {
@@ -99,7 +99,7 @@ func (o *Observer) Happened(e throttle.Event, container string, off bool) {
 	}
 }
 
-// HappenedInShadow tells what would have happened to a start that went on at once, which waited
+// HappenedInShadow reports what would have happened to a start that went on at once, which waited
 // for a reason. It is no event of the pod, for nothing happened to that.
 func (o *Observer) HappenedInShadow(e throttle.Event, reason throttle.Reason) {
 	defer o.Caught("tell")
@@ -116,7 +116,7 @@ func (o *Observer) HappenedInShadow(e throttle.Event, reason throttle.Reason) {
 	}
 }
 
-// LookAtWaiting writes events on pods that wait, and gives the time at which to look again; zero:
+// LookAtWaiting writes events on pods that wait, and returns the time at which to look again; zero:
 // nobody waits. A panic is caught.
 func (o *Observer) LookAtWaiting(now time.Time, l Limiter) (next time.Time) {
 	defer o.Caught("tellWaiting")
@@ -136,7 +136,7 @@ type Wait struct {
 	UID, Name string // of the pod; Name is "namespace/name"
 	Decision  throttle.Decision
 	Since     time.Time // when the pod joined the queue
-	First     bool      // nobody was told yet that this start waits
+	First     bool      // it was not logged yet that this start waits
 	Message   string    // what becomes of the pod
 	Fields    logrus.Fields
 }

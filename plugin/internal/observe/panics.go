@@ -3,6 +3,7 @@ package observe
 import (
 	"context"
 	"errors"
+	"fmt"
 	"runtime/debug"
 	"time"
 
@@ -13,43 +14,48 @@ import (
 // restartAfter is the pause before a part that panicked goes on.
 const restartAfter = time.Second
 
-// Panics lets the daemon live when a part of it panics: each is counted and logged. It is part of
+// Panics keeps the daemon alive when a part of it panics: each panic is recovered, counted and logged. It is part of
 // an Observer.
 type Panics struct {
 	log   logrus.FieldLogger
 	count *prometheus.CounterVec
 }
 
-// Caught is deferred around the part of the daemon that is named.
+// Caught is to be deferred in the named part of the daemon: it recovers, counts and logs a panic.
 func (p Panics) Caught(part string) {
 	if fault := recover(); fault != nil {
 		p.Panicked(part, fault, nil)
 	}
 }
 
-// Panicked counts and logs a panic that was recovered.
+// Panicked counts and logs a panic that was recovered. The fields say, for the log, what the part was doing;
+// they can be nil.
 func (p Panics) Panicked(part string, fault any, fields logrus.Fields) {
 	p.CountPanic(part)
+	pod := ""
+	if name, known := fields["pod_name"]; known {
+		pod = fmt.Sprintf(" for pod %v/%v", fields["pod_namespace"], name)
+	}
 	p.log.WithFields(fields).WithFields(logrus.Fields{
 		"part": part, "panic": fault, "stack": string(debug.Stack()),
-	}).Error("a part of the daemon failed, and goes on")
+	}).Errorf("caught a panic in %s%s: the daemon goes on", part, pod)
 }
 
-// CountPanic counts a panic that was recovered, and logged, in the part that is named.
+// CountPanic counts a panic of the named part that was recovered and logged elsewhere.
 func (p Panics) CountPanic(part string) { p.count.WithLabelValues(part).Inc() }
 
 // errPanicked stands for the error of a part that panicked.
 var errPanicked = errors.New("a part of the daemon panicked")
 
-// Tried runs a part once, and gives its error; where it panicked, the error says so.
+// Tried runs a part once, and returns its error; after a panic, the error says so.
 func (p Panics) Tried(ctx context.Context, part string, run func(context.Context) error) (err error) {
 	err = errPanicked //nolint:wastedassign // It is the result where run panics.
 	defer p.Caught(part)
 	return run(ctx)
 }
 
-// Supervised runs a part until it returns, and again when it panicked, until ctx ends.
-// What the part uses up, it has to make itself.
+// Supervised runs a part until it returns, and runs it again after a panic, until ctx ends. run is called anew then:
+// it must not keep state between calls that a second call cannot use.
 func (p Panics) Supervised(ctx context.Context, part string, run func(context.Context) error) error {
 	for {
 		if err := p.Tried(ctx, part, run); !errors.Is(err, errPanicked) {

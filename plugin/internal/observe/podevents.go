@@ -54,7 +54,7 @@ func newPodEvents() *podEvents {
 	return &podEvents{course: newEventBudget(), rare: newEventBudget(), told: map[string]toldWait{}}
 }
 
-// inClusterOf has the bounds be those of a node in a cluster of so many; 0: not known.
+// inClusterOf sets the bounds to those of a node in a cluster of this many nodes; 0: the number is not known.
 func (s *podEvents) inClusterOf(nodes int) {
 	s.course.inClusterOf(nodes)
 	s.rare.inClusterOf(nodes)
@@ -88,7 +88,7 @@ func (s *podEvents) happened(n Events, e throttle.Event) {
 	}
 }
 
-// overLimit tells whether an admission of this reason is over the limit.
+// overLimit reports whether an admission of this reason is over the limit.
 func overLimit(r throttle.Reason) bool { return r == throttle.MaxWait || r == throttle.GateDeadline }
 
 // look writes events on those that have waited for a while and were not told yet, or
@@ -124,7 +124,7 @@ func (s *podEvents) look(now time.Time, n Events, l Limiter) (next time.Time) {
 	return now.Add(lookEvery)
 }
 
-// lastTold gives what a pod's events have said last.
+// lastTold returns what a pod's events have said last.
 func (s *podEvents) lastTold(uid string) (toldWait, bool) {
 	if told, ok := s.told[uid]; ok {
 		return told, true

@@ -11,7 +11,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
 
-// Bounds of what is told of policies: their groups are as many as users like.
+// Bounds of what is reported of policies: their groups are as many as users like.
 const (
 	mostPolicies    = 64  // of a node
 	mostGroupsTold  = 32  // of a policy
@@ -20,13 +20,13 @@ const (
 )
 
 // policyGroup is what the limiter counts of a group, and which bounds are reached: so much
-// is in use that nobody who needs more of it is admitted.
+// is in use that no pod that needs more of it is admitted.
 type policyGroup struct {
 	throttle.GroupView
 	reached map[string]bool // by the fields of the policy
 }
 
-// groupsOf gives the groups of a policy, those with the most pods first.
+// groupsOf returns the groups of a policy, those with the most pods first.
 func groupsOf(all []throttle.GroupView, policy string) []policyGroup {
 	var of []policyGroup
 	for _, v := range all {
@@ -40,7 +40,7 @@ func groupsOf(all []throttle.GroupView, policy string) []policyGroup {
 	return of
 }
 
-// reachedIn gives the bounds of a group that are reached.
+// reachedIn returns the bounds of a group that are reached.
 func reachedIn(v throttle.GroupView) map[string]bool {
 	reached := map[string]bool{}
 	look := func(field string, b throttle.Bound, used throttle.Usage) {
@@ -64,7 +64,7 @@ func reachedIn(v throttle.GroupView) map[string]bool {
 	return reached
 }
 
-// NodePolicies gives what the PacemakerNode tells of policies.
+// NodePolicies returns what the PacemakerNode says about policies.
 func NodePolicies(states []policies.State, views []throttle.GroupView) (told []v1alpha1.NodePolicy) {
 	room := mostGroupsOfAll
 	for _, s := range states[:min(len(states), mostPolicies)] {
@@ -84,7 +84,7 @@ func NodePolicies(states []policies.State, views []throttle.GroupView) (told []v
 	return told
 }
 
-// AdminPolicies gives what the status tells of policies.
+// AdminPolicies returns what the status says about policies.
 func AdminPolicies(states []policies.State, views []throttle.GroupView) (told []admin.Policy) {
 	for _, s := range states {
 		groups := groupsOf(views, s.Object.Name)

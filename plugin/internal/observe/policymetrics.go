@@ -106,14 +106,14 @@ func (m *policyMetrics) collectUse(gauge gaugeOf, g policyGroup, limit string, b
 	}
 }
 
-// resourcesOf gives the resources that are bounded, sorted.
+// resourcesOf returns the resources that are bounded, sorted.
 func resourcesOf(b throttle.Bound) []string {
 	return slices.DeleteFunc(sortedNames(b.Requests), func(name string) bool {
 		return name == podsAsResource || name == pacerAsResource
 	})
 }
 
-// together gives the groups with the most pods, and all others as one; also one that
+// together returns the groups with the most pods, and all others as one; also one that
 // users called as these are called.
 func together(groups []policyGroup) []policyGroup {
 	if len(groups) <= mostGroupsTold {

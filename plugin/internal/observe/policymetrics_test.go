@@ -32,11 +32,11 @@ spec:
 `), &policy))
 	now := time.Now()
 	limiter := throttle.New(now, throttle.Settings{})
-	keeper := policies.New(policies.Options{Limiter: limiter, Log: discard()})
-	keeper.SetPolicies(now, []*v1alpha1.StartPolicy{&policy})
+	matcher := policies.New(policies.Options{Limiter: limiter, Log: discard()})
+	matcher.SetPolicies(now, []*v1alpha1.StartPolicy{&policy})
 	run := func(group string, pods int) {
 		for i := range pods {
-			keeper.Runs(now, policies.Pod{UID: group + strconv.Itoa(i), Facts: startpolicy.Facts{
+			matcher.Runs(now, policies.Pod{UID: group + strconv.Itoa(i), Facts: startpolicy.Facts{
 				Values: map[string]string{policy.Spec.GroupBy: group},
 			}}, true)
 		}
@@ -47,7 +47,7 @@ spec:
 		run("group-"+strconv.Itoa(i), 2)
 	}
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(newPolicyMetrics(keeper.State, limiter))
+	registry.MustRegister(newPolicyMetrics(matcher.State, limiter))
 	families, err := registry.Gather()
 	require.NoError(t, err)
 	samples := map[string]float64{}

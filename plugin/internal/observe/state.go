@@ -61,7 +61,7 @@ func newBuildInfo(version string) prometheus.Collector {
 	return info
 }
 
-// newConnected tells whether pods are paced, by what tells it.
+// newConnected reports whether pods are paced, by what tells it.
 func newConnected(state func() error) prometheus.Collector {
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Namespace: metricsNamespace, Name: "connected", Help: "1 while the runtime is connected and synchronized.",
@@ -73,7 +73,7 @@ func newConnected(state func() error) prometheus.Collector {
 	})
 }
 
-// newRegistrationWaits tells whether the daemon waits to register, see stopWait.
+// newRegistrationWaits reports whether the daemon waits to register, see stopWait.
 func newRegistrationWaits(waits func() bool) prometheus.Collector {
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Namespace: metricsNamespace, Name: "registration_waits",

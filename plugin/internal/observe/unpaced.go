@@ -10,7 +10,7 @@ import (
 
 // Reasons why a start goes on unpaced.
 const (
-	// NotAsked: its hook left by itself, or nobody was asked.
+	// NotAsked: its hook left by itself, or the daemon was not asked.
 	NotAsked throttle.Reason = "NotAsked"
 	// Panic: the handler that would have decided failed.
 	Panic throttle.Reason = "Panic"

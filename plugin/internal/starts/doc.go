@@ -9,12 +9,12 @@
 //
 // # Locks
 //
-// [Ledger] has the lock of the book. While it is held, only the book, the policies' keeper and the
+// [Ledger] has the lock of the book. While it is held, only the book, the policies' matcher and the
 // limiter are called, in this order, each of which has the next one's lock below its own and calls
 // nobody back; the Ledger has no log, no events and no pod watch to call. Nobody who holds the
 // limiter's lock calls out. TestTheLockOfTheBookIsFreeWhileOthersAreAsked holds this rule.
 //
-// Two others are not leaves. The keeper of policies, when they change, tells the log, the claims
+// Two others are not leaves. The matcher of policies, when they change, tells the log, the claims
 // and the pod watch of it under its lock; none of them calls back. The sensors log and write events
 // on the node under theirs; no start waits for it.
 package starts

@@ -16,7 +16,7 @@ import (
 // waited for. Safe for concurrent use.
 type Ledger struct {
 	limiter  *throttle.Limiter
-	policies *policies.Keeper
+	policies *policies.Matcher
 	config   *atomic.Pointer[crd.Effective]
 
 	mu      sync.Mutex
@@ -25,7 +25,7 @@ type Ledger struct {
 	said    map[string]time.Time // of which pods it was said that they wait, by UID, and since when they did
 }
 
-func newLedger(l *throttle.Limiter, k *policies.Keeper, config *atomic.Pointer[crd.Effective]) *Ledger {
+func newLedger(l *throttle.Limiter, k *policies.Matcher, config *atomic.Pointer[crd.Effective]) *Ledger {
 	return &Ledger{limiter: l, policies: k, config: config, book: pods.NewBook(), shadows: shadows{}, said: map[string]time.Time{}}
 }
 

@@ -39,7 +39,7 @@ func (l *lockWatch) Levels() []logrus.Level { return logrus.AllLevels }
 // Fire implements logrus.Hook.
 func (l *lockWatch) Fire(*logrus.Entry) error { l.free("log"); return nil }
 
-// Under the lock of the book nobody is asked but the limiter and the keeper of policies: no log, no
+// Under the lock of the book nobody is asked but the limiter and the matcher of policies: no log, no
 // pod watch, nobody who is told that a pod is forgotten.
 func TestTheLockOfTheBookIsFreeWhileOthersAreAsked(t *testing.T) {
 	t.Parallel()
@@ -97,7 +97,7 @@ func (l *whileGrouped) SetGroups(now time.Time, pod throttle.PodGroups) {
 
 const t1 = "{selector: {terms: [{podSelector: {matchLabels: {throttle: t1}}}]}, limits: {running: {requests: {cpu: 200m}}}}"
 
-func enforce(t *testing.T, k *policies.Keeper) {
+func enforce(t *testing.T, k *policies.Matcher) {
 	t.Helper()
 	found, err := crd.Parse([]byte("apiVersion: pod-pacemaker.io/v1alpha1\nkind: StartPolicy\nmetadata: {name: t1}\nspec: " + t1))
 	require.NoError(t, err)

@@ -30,7 +30,7 @@ type Source interface {
 type Options struct {
 	Limiter  *throttle.Limiter
 	Pods     Source // nil: standalone, nobody can be asked about pods
-	Policies *policies.Keeper
+	Policies *policies.Matcher
 	Observer *observe.Observer
 	Board    *turns.Board
 	Log      logrus.FieldLogger

@@ -1,4 +1,4 @@
-// Package turns tells those that wait with a process when their turn is, at the expected pace, and
+// Package turns forecasts, for pods that wait with a process, when their turn is, at the expected pace, and
 // when to leave if the daemon goes away: one by one, in their order, and never at once.
 package turns
 
@@ -24,7 +24,7 @@ type forecast struct {
 // mostForecasts bounds what waiters are told of, and so what it costs.
 const mostForecasts = 1_000
 
-// forecasts gives those of the pods that wait with a process, in the order of the queue,
+// forecasts returns those of the pods that wait with a process, in the order of the queue,
 // and those that a policy holds after all others.
 func forecasts(s throttle.Snapshot) (all []forecast) {
 	for _, held := range []bool{false, true} {
@@ -56,7 +56,7 @@ const RestartGrace = 10 * time.Second
 // know that the daemon hangs, and begin to leave.
 const noticeGrace = wire.SilenceMost + leaveTolerance
 
-// LeaveAt gives the time at which a hook goes on if the daemon is gone and none
+// LeaveAt returns the time at which a hook goes on if the daemon is gone and none
 // comes in its place: its turn at the expected pace. Where that would bring the
 // last of those that wait past the deadline, the time left is shared out among all
 // of them instead, so that they leave one by one in their order, and never at once.
@@ -79,7 +79,7 @@ type Said struct {
 	position int
 }
 
-// Changed tells whether a hook has to be told its turn anew, and takes note that it is. A hook
+// Changed reports whether a hook has to be told its turn anew, and takes note that it is. A hook
 // without a turn is told nothing.
 func (h *Said) Changed(t Turn, deadline time.Time) bool {
 	at := t.LeaveAt(deadline)
@@ -93,7 +93,7 @@ func (h *Said) Changed(t Turn, deadline time.Time) bool {
 // Position counts from 1; zero: the pod has no turn yet.
 func (t Turn) Position() int { return t.position }
 
-// Board tells waiters their turns. Make it with NewBoard; it is safe for concurrent use.
+// Board holds the forecasts for waiters. Make it with NewBoard; it is safe for concurrent use.
 type Board struct {
 	mu    sync.Mutex
 	turns map[string]forecast // by UID
@@ -102,10 +102,10 @@ type Board struct {
 	moved chan struct{}
 }
 
-// NewBoard gives a board on which nobody has a turn.
+// NewBoard returns a board without a turn.
 func NewBoard() *Board { return &Board{moved: make(chan struct{})} }
 
-// Of gives the turn of a pod, its position zero where it has none yet, and a
+// Of returns the turn of a pod, its position zero where it has none yet, and a
 // channel that is closed when the turns are not these any more.
 func (b *Board) Of(uid string) (Turn, <-chan struct{}) {
 	b.mu.Lock()
@@ -143,11 +143,11 @@ func (b *Board) post(now time.Time, turns []forecast) (again time.Time) {
 	return b.recountLocked()
 }
 
-// recountLocked gives the time at which the turns are counted anew: while the
+// recountLocked returns the time at which the turns are counted anew: while the
 // first of them is not over, all of them are yet to come.
 func (b *Board) recountLocked() time.Time { return b.from.Add(max(leaveTolerance, b.pace)) }
 
-// outdatedLocked tells whether to count the turns anew: the queue moved, or did
+// outdatedLocked reports whether to count the turns anew: the queue moved, or did
 // not for the time in which it should have, or goes at another pace.
 func (b *Board) outdatedLocked(now time.Time, turns []forecast) bool {
 	if len(turns) == 0 {
@@ -164,7 +164,7 @@ func (b *Board) outdatedLocked(now time.Time, turns []forecast) bool {
 	return false
 }
 
-// othersLocked tells whether these are the turns of others than before.
+// othersLocked reports whether these are the turns of others than before.
 func (b *Board) othersLocked(turns []forecast) bool {
 	if len(turns) != len(b.turns) {
 		return true

@@ -55,7 +55,7 @@ func newMeter(r Roots) meter {
 // Roots are where the host's file systems are mounted: /proc and /sys/fs/cgroup, as absolute paths.
 type Roots struct{ Proc, Cgroup string }
 
-// cpu gives the CPU-seconds of a pod.
+// cpu returns the CPU-seconds of a pod.
 func (m meter) cpu(p Place) (float64, error) {
 	if p.CgroupParent != "" {
 		if used, err := m.cgroups.CPUSeconds(p.CgroupParent); err == nil {
@@ -94,7 +94,7 @@ func (m meter) processCPU(pid int) (float64, error) {
 	return times.User + times.System, nil
 }
 
-// inLine gives for how many seconds the pod stood in line for a CPU; on a kernel
+// inLine returns for how many seconds the pod stood in line for a CPU; on a kernel
 // that does not tell this of cgroups, each thread of its processes: the second
 // figure of /proc/PID/task/TID/schedstat. It is empty where neither is told.
 func (m meter) inLine(p Place) map[string]float64 {
@@ -130,7 +130,7 @@ func (m meter) threadsInLine(pid int, all map[string]float64) {
 	}
 }
 
-// moved gives how many bytes the pod moved to and from disks; where the kernel does
+// moved returns how many bytes the pod moved to and from disks; where the kernel does
 // not count that by cgroup, each of its processes.
 func (m meter) moved(p Place) (map[string]float64, error) {
 	if p.CgroupParent != "" {
@@ -165,7 +165,7 @@ func (m meter) processMoved(pid int) (float64, error) {
 	return float64(io.ReadBytes) + float64(io.WriteBytes), nil
 }
 
-// family gives a process and its descendants, as far as the kernel tells them.
+// family returns a process and its descendants, as far as the kernel tells them.
 func (m meter) family(pid int) []int {
 	family := []int{pid}
 	for i := 0; i < len(family) && len(family) < mostProcesses; i++ {
@@ -193,7 +193,7 @@ func (m meter) children(pid int) (pids []int) {
 	return pids
 }
 
-// usage gives all that the pod has used by now.
+// usage returns all that the pod has used by now.
 func (m meter) usage(now time.Time, p Place) (usage, error) {
 	used, err := m.cpu(p)
 	if err != nil {

@@ -4,7 +4,7 @@ import "time"
 
 // QuietOptions say when a pod is quiet. The zero value is not valid; see DefaultQuiet.
 type QuietOptions struct {
-	Cores  float64       // the pod wanted less than so many cores
+	Cores  float64       // the pod wanted fewer cores than this
 	Window time.Duration // over this time
 	Every  time.Duration // between two measurements of a pod
 }
@@ -29,12 +29,12 @@ type quietPod struct {
 	blind   bool // its CPU use could not be read, which was said
 }
 
-// NewQuiet gives a Quiet that knows no pod.
+// NewQuiet returns a Quiet that knows no pod.
 func NewQuiet(r Roots, o QuietOptions) *Quiet {
 	return &Quiet{meter: newMeter(r), QuietOptions: o, pods: map[string]*quietPod{}}
 }
 
-// Due gives when the pod is to be measured next; a time that is not after now: now.
+// Due returns when the pod is to be measured next; a time that is not after now: now.
 func (q *Quiet) Due(uid string) time.Time {
 	if p := q.pods[uid]; p != nil && len(p.samples) > 0 {
 		return p.samples[len(p.samples)-1].at.Add(q.Every)
@@ -42,7 +42,7 @@ func (q *Quiet) Due(uid string) time.Time {
 	return time.Time{}
 }
 
-// Measure measures a pod, and tells whether it is quiet. A pod that cannot be measured counts as
+// Measure measures a pod, and reports whether it is quiet. A pod that cannot be measured counts as
 // quiet; blind is why, the first time. It reads files.
 func (q *Quiet) Measure(now time.Time, uid string, place Place) (quiet bool, blind error) {
 	p := q.pods[uid]

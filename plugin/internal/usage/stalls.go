@@ -11,7 +11,7 @@ import "time"
 // all the time; on a busy node, one that only looks now and then whether it may go on
 // does so for a good part of it.
 type StallOptions struct {
-	Cores  float64       // the pod used less than so many cores
+	Cores  float64       // the pod used fewer cores than this
 	InLine float64       // and stood in line for a CPU for a smaller share of the time
 	Bytes  float64       // and moved fewer bytes in a second to and from disks
 	Every  time.Duration // between two measurements
@@ -46,12 +46,12 @@ type stallPod struct {
 	blind   bool      // it could not be measured, which was said
 }
 
-// NewStalls gives a Stalls that knows no pod.
+// NewStalls returns a Stalls that knows no pod.
 func NewStalls(r Roots, o StallOptions) *Stalls {
 	return &Stalls{meter: newMeter(r), StallOptions: o, pods: map[string]*stallPod{}}
 }
 
-// Begin tells whether pods are to be measured now, and when next.
+// Begin reports whether pods are to be measured now, and when next.
 func (s *Stalls) Begin(now time.Time) (due bool, next time.Time) {
 	if next := s.last.Add(s.Every); now.Before(next) {
 		return false, next
@@ -60,7 +60,7 @@ func (s *Stalls) Begin(now time.Time) (due bool, next time.Time) {
 	return true, now.Add(s.Every)
 }
 
-// Measure measures a pod, and gives since when it makes no progress, where a slot would be lent
+// Measure measures a pod, and returns since when it makes no progress, where a slot would be lent
 // after so long without. A pod that cannot be measured is taken to make some; blind is why, the
 // first time. It reads files.
 func (s *Stalls) Measure(now time.Time, uid string, place Place, lentAfter time.Duration) (since time.Time, blind error) {
@@ -99,7 +99,7 @@ func (s *Stalls) judge(p *stallPod, now usage, window time.Duration) time.Time {
 // Forget drops what was measured of a pod.
 func (s *Stalls) Forget(uid string) { delete(s.pods, uid) }
 
-// End forgets all pods, and gives those that made no progress.
+// End forgets all pods, and returns those that made no progress.
 func (s *Stalls) End() (stalled []string) {
 	for uid, p := range s.pods {
 		if !p.since.IsZero() {

@@ -21,7 +21,7 @@ type use struct {
 	moved  float64 // bytes
 }
 
-// since gives what was used since an earlier usage. Threads and processes that have
+// since returns what was used since an earlier usage. Threads and processes that have
 // ended since are left out.
 func (u usage) since(earlier usage) use {
 	return use{
@@ -41,7 +41,7 @@ func more(now, before map[string]float64) (sum float64) {
 // samples are the usages of one pod, the oldest first.
 type samples []usage
 
-// add gives the samples with a later one, as far as they are needed to look back
+// add returns the samples with a later one, as far as they are needed to look back
 // over the window.
 func (s samples) add(now usage, window time.Duration) samples {
 	s = append(s, now)
@@ -51,7 +51,7 @@ func (s samples) add(now usage, window time.Duration) samples {
 	return s
 }
 
-// over gives what was used over the last window, or over the time between the
+// over returns what was used over the last window, or over the time between the
 // samples where they are further apart. full is false while they do not reach back
 // so far.
 func (s samples) over(window time.Duration) (took time.Duration, used use, full bool) {

@@ -59,7 +59,7 @@ func run(check bool) error {
 	}
 }
 
-// where gives the folder and the name of the module.
+// where returns the folder and the name of the module.
 func where() (root, module string, err error) {
 	out, err := golist(".", "-m", "-f", "{{.Dir}}\n{{.Path}}")
 	if err != nil {
@@ -69,7 +69,7 @@ func where() (root, module string, err error) {
 	return root, module, nil
 }
 
-// list gives what each package imports of the module, both without the module's name; programs,
+// list returns what each package imports of the module, both without the module's name; programs,
 // generators and what only tests use are left out.
 func list(root, module string) (map[string][]string, error) {
 	out, err := golist(root, "-f", `{{if ne .Name "main"}}{{.ImportPath}}{{range .Imports}} {{.}}{{end}}{{end}}`, "./...")
@@ -127,7 +127,7 @@ func reduce(imports map[string][]string) map[string][]string {
 	return reduced
 }
 
-// draw gives the picture in Mermaid's language, sorted.
+// draw returns the picture in Mermaid's language, sorted.
 func draw(imports map[string][]string) string {
 	var lines []string
 	for from, all := range imports {

@@ -18,13 +18,13 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/journal"
 )
 
-// launchedConfig is what the text is called with which the runtime configures the
+// preRegisteredConfig is what the text is called with which the runtime configures the
 // plugins that it starts itself.
-const launchedConfig = "the plugin's configuration (conf.d of NRI)"
+const preRegisteredConfig = "the plugin's configuration (conf.d of NRI)"
 
-// notLaunched are the flags of `run` that mean nothing where the runtime starts the
+// notPreRegistered are the flags of `run` that mean nothing where the runtime starts the
 // daemon.
-var notLaunched = []string{"nri-socket", "nri-index", "daemonset", "help"}
+var notPreRegistered = []string{"nri-socket", "nri-index", "daemonset", "help"}
 
 // launch runs the daemon as a plugin that the runtime has started, until the runtime
 // is gone or ctx ends. ok is false where the runtime has not.
@@ -32,7 +32,7 @@ func (p *program) launch(ctx context.Context) (code int, ok bool) {
 	quiet := logrus.New()
 	quiet.SetOutput(p.stderr)
 	quiet.SetLevel(logrus.WarnLevel)
-	link, err := nri.TakeLaunch(p.env, quiet)
+	link, err := nri.TakePreRegistered(p.env, quiet)
 	if link == nil && err == nil {
 		return 0, false
 	}
@@ -40,13 +40,13 @@ func (p *program) launch(ctx context.Context) (code int, ok bool) {
 	if err != nil {
 		return p.report(root, &failure{code: exitFailure, lines: []string{oneLine(err.Error())}, err: err}), true
 	}
-	return p.report(root, p.runLaunched(ctx, link)), true
+	return p.report(root, p.runPreRegistered(ctx, link)), true
 }
 
 // refusalHeard is how long the runtime has time to hear why no daemon paces.
 const refusalHeard = 2 * time.Second
 
-func (p *program) runLaunched(ctx context.Context, link *nri.Launched) error {
+func (p *program) runPreRegistered(ctx context.Context, link *nri.PreRegistered) error {
 	ctx, cancel := context.WithCancel(ctx)
 	over := make(chan error, 1)
 	go func() {
@@ -70,16 +70,16 @@ func (p *program) runLaunched(ctx context.Context, link *nri.Launched) error {
 }
 
 // runConfigured runs the daemon as the runtime's text says.
-func (p *program) runConfigured(ctx context.Context, link *nri.Launched) error {
+func (p *program) runConfigured(ctx context.Context, link *nri.PreRegistered) error {
 	text, err := link.Config(ctx)
 	if err != nil {
 		return &failure{code: exitFailure, lines: []string{oneLine(err.Error())}, err: err}
 	}
-	f, err := p.launchedFlags(text)
+	f, err := p.preRegisteredFlags(text)
 	if err != nil {
 		return err
 	}
-	f.Launched = link
+	f.PreRegistered = link
 	if f.logFormat == formatAuto && journal.Reached() {
 		f.logFormat = formatJournald // stderr of such a process leads nowhere
 	}
@@ -90,24 +90,24 @@ func (p *program) runConfigured(ctx context.Context, link *nri.Launched) error {
 	return &failure{code: exitFailure, lines: []string{oneLine(err.Error())}, err: err}
 }
 
-// launchedFlags gives the flags of `run` that a text in YAML names, without their
+// preRegisteredFlags returns the flags of `run` that a text in YAML names, without their
 // dashes, each with its value. An empty text names none.
-func (p *program) launchedFlags(text string) (*runFlags, error) {
+func (p *program) preRegisteredFlags(text string) (*runFlags, error) {
 	var settings map[string]any
 	if err := yaml.UnmarshalStrict([]byte(text), &settings); err != nil {
-		return nil, invalid(launchedConfig, fmt.Errorf("must be YAML that maps flags of `run` to values, like \"node-name: worker-3\": %w", err))
+		return nil, invalid(preRegisteredConfig, fmt.Errorf("must be YAML that maps flags of `run` to values, like \"node-name: worker-3\": %w", err))
 	}
 	f := &runFlags{}
 	cmd := &cobra.Command{Use: "run"}
 	f.add(cmd)
 	var faults []error
 	for _, name := range slices.Sorted(maps.Keys(settings)) {
-		if err := setLaunched(cmd, name, settings[name]); err != nil {
+		if err := setPreRegistered(cmd, name, settings[name]); err != nil {
 			faults = append(faults, err)
 		}
 	}
 	if len(faults) > 0 {
-		return nil, invalidAll(launchedConfig, faults)
+		return nil, invalidAll(preRegisteredConfig, faults)
 	}
 	if err := f.resolve(cmd, p.env); err != nil {
 		return nil, err
@@ -115,10 +115,10 @@ func (p *program) launchedFlags(text string) (*runFlags, error) {
 	return f, nil
 }
 
-// setLaunched sets one flag.
-func setLaunched(cmd *cobra.Command, name string, value any) error {
-	if cmd.Flags().Lookup(name) == nil || slices.Contains(notLaunched, name) {
-		return fmt.Errorf("%s: there is no such setting here; those are the flags of `run`, but for %s", name, strings.Join(notLaunched[:3], ", "))
+// setPreRegistered sets one flag.
+func setPreRegistered(cmd *cobra.Command, name string, value any) error {
+	if cmd.Flags().Lookup(name) == nil || slices.Contains(notPreRegistered, name) {
+		return fmt.Errorf("%s: there is no such setting here; those are the flags of `run`, but for %s", name, strings.Join(notPreRegistered[:3], ", "))
 	}
 	var text string
 	switch v := value.(type) {

@@ -8,14 +8,14 @@ import (
 	"github.com/containerd/nri/pkg/api"
 )
 
-// launchedPlugin is the plugin of a daemon that is yet to be made.
-type launchedPlugin struct {
+// preRegisteredPlugin is the plugin of a daemon that is yet to be made.
+type preRegisteredPlugin struct {
 	*plugin
-	l *Launched
+	l *PreRegistered
 }
 
 // Configure hands the text over, and waits until the daemon paces.
-func (p *launchedPlugin) Configure(ctx context.Context, config, runtime, version string) (api.EventMask, error) {
+func (p *preRegisteredPlugin) Configure(ctx context.Context, config, runtime, version string) (api.EventMask, error) {
 	most := p.l.shareOf(launchShare)
 	timer := time.NewTimer(most)
 	defer timer.Stop()
@@ -35,9 +35,9 @@ func (p *launchedPlugin) Configure(ctx context.Context, config, runtime, version
 	return 0, nil
 }
 
-// serveLaunched lives as long as the connection to the runtime that started this
+// servePreRegistered lives as long as the connection to the runtime that started this
 // process, and ctx.
-func (c *Connection) serveLaunched(ctx context.Context, l *Launched) error {
+func (c *Connection) servePreRegistered(ctx context.Context, l *PreRegistered) error {
 	limits := time.NewTimer(l.shareOf(limitsShare))
 	defer limits.Stop()
 	select {

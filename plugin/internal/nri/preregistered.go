@@ -33,10 +33,10 @@ var (
 	errLaunchOver = errors.New("the runtime that started this daemon closed the connection")
 )
 
-// Launched is the connection to the runtime of a daemon that the runtime itself has
+// PreRegistered is the connection to the runtime of a daemon that the runtime itself has
 // started, as a pre-registered plugin. The daemon ends with it: the runtime that
-// comes next starts another. Make it with TakeLaunch; safe for concurrent use.
-type Launched struct {
+// comes next starts another. Make it with TakePreRegistered; safe for concurrent use.
+type PreRegistered struct {
 	conn *watchedConn
 	stub stub.Stub
 	h    plugin
@@ -50,10 +50,10 @@ type Launched struct {
 	once    sync.Once
 }
 
-// TakeLaunch takes over what the runtime gave the process that it started: env tells
-// of it, and is asked no more afterwards. nil: the runtime has not started it. It
-// starts nothing.
-func TakeLaunch(env func(string) string, log logrus.FieldLogger) (*Launched, error) {
+// TakePreRegistered takes over the connection that the runtime gave the process that it started. env returns
+// environment variables; those of NRI are unset afterwards. It returns nil where the runtime has not started
+// this process. It starts nothing.
+func TakePreRegistered(env func(string) string, log logrus.FieldLogger) (*PreRegistered, error) {
 	if env(api.PluginSocketEnvVar) == "" {
 		return nil, nil
 	}
@@ -71,16 +71,16 @@ func TakeLaunch(env func(string) string, log logrus.FieldLogger) (*Launched, err
 	if err != nil {
 		return nil, fmt.Errorf("env %s: %w", api.PluginSocketEnvVar, err)
 	}
-	return newLaunched(conn, name, index, log)
+	return newPreRegistered(conn, name, index, log)
 }
 
-func newLaunched(raw net.Conn, name, index string, log logrus.FieldLogger) (*Launched, error) {
-	l := &Launched{
+func newPreRegistered(raw net.Conn, name, index string, log logrus.FieldLogger) (*PreRegistered, error) {
+	l := &PreRegistered{
 		conn:   &watchedConn{Conn: raw, closed: make(chan struct{})},
 		config: make(chan string, 1), refused: make(chan error, 1), adopted: make(chan struct{}),
 	}
 	var err error
-	l.stub, err = stub.New(&launchedPlugin{plugin: &l.h, l: l},
+	l.stub, err = stub.New(&preRegisteredPlugin{plugin: &l.h, l: l},
 		stub.WithPluginName(name), stub.WithPluginIdx(index),
 		stub.WithConnection(l.conn), stub.WithOnClose(func() { l.conn.Close() }), stub.WithFailurePolicy(failurePolicy()),
 		stub.WithTTRPCOptions(nil, []ttrpc.ServerOpt{ttrpc.WithUnaryServerInterceptor(l.intercept)}),
@@ -91,9 +91,9 @@ func newLaunched(raw net.Conn, name, index string, log logrus.FieldLogger) (*Lau
 	return l, nil
 }
 
-// Run serves the runtime until it closes the connection, or ctx ends. It gives why
+// Run serves the runtime until it closes the connection, or ctx ends. It returns why
 // it ended; nil: ctx did. To be called once.
-func (l *Launched) Run(ctx context.Context) error {
+func (l *PreRegistered) Run(ctx context.Context) error {
 	defer l.conn.Close()
 	done := make(chan error, 1)
 	go func() { done <- l.stub.Run(ctx) }()
@@ -116,10 +116,10 @@ func (l *Launched) Run(ctx context.Context) error {
 	}
 }
 
-// Config gives the text with which the runtime configures the plugin; it blocks until
+// Config returns the text with which the runtime configures the plugin; it blocks until
 // that has come or ctx ends. The runtime waits then, until the daemon that is run with
 // this connection paces, or Refuse says that none does.
-func (l *Launched) Config(ctx context.Context) (string, error) {
+func (l *PreRegistered) Config(ctx context.Context) (string, error) {
 	select {
 	case text := <-l.config:
 		return text, nil
@@ -130,20 +130,20 @@ func (l *Launched) Config(ctx context.Context) (string, error) {
 	}
 }
 
-// Refuse tells the runtime, if that still waits, why no daemon paces.
-func (l *Launched) Refuse(why error) {
+// Refuse answers the runtime, if that still waits, why no daemon paces.
+func (l *PreRegistered) Refuse(why error) {
 	select {
 	case l.refused <- why:
 	default: // it was told
 	}
 }
 
-// Delayed takes note of what the daemon waits for; the runtime is told if that does not end in time.
-func (l *Launched) Delayed(why error) { l.delayed.Store(&why) }
+// Delayed notes what the daemon waits for: the answer to the runtime if that does not end in time.
+func (l *PreRegistered) Delayed(why error) { l.delayed.Store(&why) }
 
-// shareOf gives a share of the runtime's request timeout, which is known once Config
+// shareOf returns a share of the runtime's request timeout, which is known once Config
 // has returned. An old runtime does not tell it.
-func (l *Launched) shareOf(share float64) time.Duration {
+func (l *PreRegistered) shareOf(share float64) time.Duration {
 	timeout := l.stub.RequestTimeout()
 	if timeout <= 0 {
 		timeout = stub.DefaultRequestTimeout
@@ -152,7 +152,7 @@ func (l *Launched) shareOf(share float64) time.Duration {
 }
 
 // adopt has the connection served by a daemon.
-func (l *Launched) adopt(owner *Connection, configured func(runtime, version string) error, synchronized func()) {
+func (l *PreRegistered) adopt(owner *Connection, configured func(runtime, version string) error, synchronized func()) {
 	l.once.Do(func() {
 		l.owner = owner
 		l.h.handler, l.h.configured, l.h.synchronized = owner.handler, configured, synchronized
@@ -162,7 +162,7 @@ func (l *Launched) adopt(owner *Connection, configured func(runtime, version str
 
 // intercept is around every call of the runtime. It answers the configuration that was
 // refused: the stub would close the connection before the runtime knows why.
-func (l *Launched) intercept(ctx context.Context, decode ttrpc.Unmarshaler, call *ttrpc.UnaryServerInfo, method ttrpc.Method) (any, error) {
+func (l *PreRegistered) intercept(ctx context.Context, decode ttrpc.Unmarshaler, call *ttrpc.UnaryServerInfo, method ttrpc.Method) (any, error) {
 	select {
 	case <-l.adopted:
 		return l.owner.intercept(ctx, decode, call, method)

@@ -130,7 +130,7 @@ func TestARuntimeIsToldWhatIsWrongWithTheConfiguration(t *testing.T) {
 	for _, want := range []string{
 		"gate: invalid argument", "hold: must be a text, a number or true or false", "node-nam: there is no such setting here", "nri-socket: there is no such setting here",
 	} {
-		assert.Contains(t, said.String(), launchedConfig+": "+want)
+		assert.Contains(t, said.String(), preRegisteredConfig+": "+want)
 	}
 }
 
@@ -149,19 +149,19 @@ func TestALaunchedDaemonThatWouldStandByLeavesTheRuntimeAlone(t *testing.T) {
 	require.ErrorContains(t, first.creates("web-2"), "Concurrency", "the first goes on")
 }
 
-func TestSettingsOfALaunchedDaemonAreFlags(t *testing.T) {
+func TestSettingsOfAPreRegisteredDaemonAreFlags(t *testing.T) {
 	t.Parallel()
 	p := newStage(nil)
-	f, err := p.launchedFlags("node-name: worker-3\nkubeconfig: /k\ngate-timeout: 2m\nrefuse-at: container\nnri-index: '07'\n")
+	f, err := p.preRegisteredFlags("node-name: worker-3\nkubeconfig: /k\ngate-timeout: 2m\nrefuse-at: container\nnri-index: '07'\n")
 	require.ErrorContains(t, err, "nri-index")
 	require.Nil(t, f)
-	f, err = p.launchedFlags("node-name: worker-3\nkubeconfig: /k\ngate-timeout: 2m\nrefuse-at: container\nlog-level: debug\n")
+	f, err = p.preRegisteredFlags("node-name: worker-3\nkubeconfig: /k\ngate-timeout: 2m\nrefuse-at: container\nlog-level: debug\n")
 	require.NoError(t, err)
 	assert.Equal(t, "worker-3", f.NodeName)
 	assert.Equal(t, 2*time.Minute, f.GateTimeout)
 	assert.Equal(t, plugin.RefuseContainer, f.RefuseAt)
 	assert.Equal(t, levelDebug, f.logLevel)
-	f, err = p.launchedFlags("")
+	f, err = p.preRegisteredFlags("")
 	require.NoError(t, err, "the defaults are a standalone daemon")
 	assert.True(t, f.Standalone())
 	for text, want := range map[string]string{
@@ -170,7 +170,7 @@ func TestSettingsOfALaunchedDaemonAreFlags(t *testing.T) {
 		"hold: 2s\n":           "--hold: 2s: must be from 0s to 1s",
 		"kubeconfig: /k\n":     "--node-name: must be set",
 	} {
-		_, err := p.launchedFlags(text)
+		_, err := p.preRegisteredFlags(text)
 		require.ErrorContains(t, err, want, text)
 	}
 }
@@ -191,15 +191,15 @@ func TestTheShippedSettingsAreValid(t *testing.T) {
 	uncommented := strings.NewReplacer("#kubeconfig", "kubeconfig", "#node-name", "node-name").Replace(string(text))
 	require.NotEqual(t, string(text), uncommented)
 	p := newStage(nil)
-	f, err := p.launchedFlags(string(text))
+	f, err := p.preRegisteredFlags(string(text))
 	require.NoError(t, err)
 	assert.Equal(t, "/etc/pod-pacemaker/config.yaml", f.ConfigFile)
 	assert.True(t, f.Standalone())
-	f, err = p.launchedFlags(uncommented)
+	f, err = p.preRegisteredFlags(uncommented)
 	require.NoError(t, err)
 	assert.Equal(t, "worker-3", f.NodeName)
 	assert.False(t, f.Standalone())
-	for _, name := range notLaunched[:3] {
+	for _, name := range notPreRegistered[:3] {
 		assert.Contains(t, string(text), name)
 	}
 }
