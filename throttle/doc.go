@@ -143,9 +143,10 @@
 // nothing was observed it is 2c+1 for c slots, and at most what the ages allow. The rate limit
 // and limits on signals bound it by what they admit in T/2; a jam has room for what loans will
 // allow within half a minute. A reservation is a scan of those that are expected, in which the
-// bounds on the starts of a group allow what they will have let start by the same estimate, and
-// one start in any case: a pod gets it if none of its groups holds it there, and fewer than the
-// room come before it.
+// bounds on the starts of a group allow what they will have let start by the same estimate: a
+// pod gets it if none of its groups holds it there, and fewer than the room come before it. Its
+// own groups have room for one in any case, and where they have no claims, for any number: how
+// many come, nobody knows.
 //
 // A free place to pull goes to the first that is back: kubelet comes back in 10 to 15 seconds,
 // and with places kept for the first in line 60 pods that pull for 10 seconds took, simulated,

@@ -84,14 +84,19 @@ func (a *ask) holds(p *pod) bool {
 	}
 }
 
-// roomForOne has the bounds on starts of the pod's groups allow one such as it beside those
-// that start: it is there when they do.
-func (p *pod) roomForOne() {
+// foreseeOne has the bounds on starts of the pod's groups allow one such as it beside those
+// that start: it is there when they do. How many claims come where there are none, nobody
+// knows: the room of the node bounds who waits for them.
+func (p *pod) foreseeOne() {
 	if p == nil {
 		return
 	}
 	for i := range p.asks {
-		if a := &p.asks[i]; a.bound.reason != PolicyRunning {
+		switch a := &p.asks[i]; {
+		case a.bound.reason == PolicyRunning:
+		case a.bound.reason == PolicyClaim && a.bound.most == 0:
+			a.bound.allows = anyNumber
+		default:
 			a.bound.allows = max(a.bound.allows, a.bound.used+a.amount)
 		}
 	}

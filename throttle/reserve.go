@@ -40,7 +40,7 @@ func (l *Limiter) roomHoldsLocked(now time.Time, t *Ticket, waitable time.Durati
 	for _, g := range l.groups {
 		f.foresee(g)
 	}
-	t.pod.roomForOne()
+	t.pod.foreseeOne()
 	l.scanLocked(func(o *Ticket) bool { return o == t || (o.expected(now) && !behind) || o.near(now) }, func(o *Ticket, h hold) bool {
 		switch {
 		case o == t && !h.none():

@@ -242,15 +242,16 @@ func TestAReservationForeseesTheStartsOfItsGroup(t *testing.T) {
 	require.Equal(t, 1, up, "the holder may take another 50 s; those let up before did not arrive in time")
 }
 
-// Of a group that lets nobody start now but may later, the first is let up: it is there then.
-// Of one that never will, nobody is. Neither takes the room of others.
+// Of a group without claims, as many are let up as the node has room for: they are there when
+// claims come. Of one that will never let them start, nobody is. Neither takes the room of
+// others.
 func TestAReservationIsForThoseWhoseGroupMayEverLetThemStart(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		limits GroupLimits
 		up     int
 	}{
-		"no claims yet":   {GroupLimits{Claims: true}, 1},
+		"no claims yet":   {GroupLimits{Claims: true}, 3},
 		"more than may":   {GroupLimits{Starting: Bound{Requests: Amounts{"cpu": 100}}}, 0},
 		"none ever":       {GroupLimits{Starting: pods(0)}, 0},
 		"too much to run": {GroupLimits{Running: Bound{Requests: Amounts{"cpu": 100}}}, 0},
