@@ -15,6 +15,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/cni"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/nri"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/observe"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/starts"
@@ -40,7 +41,8 @@ type Daemon struct {
 	waiting    *waiting.Chooser
 	handler    handler
 	connection *nri.Connection
-	cluster    *cluster // nil when standalone
+	cni        *cni.Installer // nil: no waiting room is installed
+	cluster    *cluster       // nil when standalone
 
 	timeline admin.Timeline
 	lookedAt atomic.Int64 // when the timeline was last asked for, in nanoseconds
@@ -116,9 +118,13 @@ func newDaemon(o Options, cores int, file crd.Documents, c *clients, r rooms) *D
 		r.matcher(&keeping)
 	}
 	d.matcher = policies.New(keeping)
+	if o.CNI && r.timing.Settle == 0 {
+		r.timing.Settle = roomSettles
+	}
 	board, breaker := turns.NewBoard(), waiting.NewBreaker(r.firstOpen)
 	d.starts = starts.New(starts.Options{
 		Limiter: d.limiter, Pods: r.pods, Policies: d.matcher, Observer: d.observer, Board: board, Log: o.Log,
+		InRoom:   func(now time.Time, held throttle.Snapshot) time.Time { return d.waiting.Room.Round(now, held) },
 		Waitable: o.GateTimeout, Forgotten: breaker.Forget, Roots: usage.Roots{Proc: o.ProcRoot, Cgroup: o.CgroupRoot}, Timing: r.timing,
 		Round: func() {
 			d.sensors.sampler.Wake()
@@ -132,6 +138,7 @@ func newDaemon(o Options, cores int, file crd.Documents, c *clients, r rooms) *D
 		Gate:     waiting.GateOptions{Mode: o.Gate, Path: o.GatePath, Socket: o.SocketPath(), Timeout: o.GateTimeout},
 		RefuseAt: o.RefuseAt, Hold: cmp.Or(r.hold, o.Hold), SavedHold: r.savedHold, Cores: cores, ProcRoot: o.ProcRoot,
 	})
+	d.cni = d.newCNI()
 	d.handler = handler{starts: d.starts, waiting: d.waiting, observer: d.observer}
 	d.connection = nri.New(nri.Options{
 		PreRegistered: o.PreRegistered, Socket: o.NRISocket, Name: o.pluginName(), Index: o.NRIIndex,
@@ -221,6 +228,9 @@ func (d *Daemon) pace(ctx context.Context) error {
 		})
 	}
 	g.Go(func() error { return d.observer.Supervised(ctx, "openGate", d.openGate) })
+	if d.cni != nil {
+		g.Go(func() error { return d.observer.Supervised(ctx, "installRoom", d.cni.Run) })
+	}
 	return g.Wait()
 }
 
@@ -258,7 +268,7 @@ func (d *Daemon) serveGate(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	server := gate.NewServer(waiting.Backend{Gate: d.waiting.Gate}, d.options.Log)
+	server := gate.NewServer(waiting.Backend{Gate: d.waiting.Gate, Room: d.waiting.Room}, d.options.Log)
 	server.OnPanic(func() { d.observer.CountPanic("gate") })
 	return server.Serve(ctx, listener)
 }

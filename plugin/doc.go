@@ -3,17 +3,20 @@
 // run down this list only, which the linter holds:
 //
 //	plugin             a file for each concern of [Daemon.Run]; handlers.go sends the runtime's events to the rooms
-//	internal/waiting   how a pod waits that may not start now: gate, hold, refusal
+//	internal/waiting   how a pod waits that may not start now: waiting room, gate, hold, refusal
 //	internal/starts    which start goes on, and when it is over: sole user of the limiter's tickets; the loop
 //	internal/pods      the book of pods: what the runtime has told
 //	internal/observe   log, metrics, Kubernetes events
 //	internal/turns     when those that wait have their turn
 //	internal/usage     what pods use of the node
+//	internal/cni       installs the waiting room on the node; knows no other room
 //	internal/nri       the connection to the runtime; knows no other room
 //
 // One pod, from its sandbox to the end of its slot. Each line is a call into the next room:
 //
-//  1. The runtime makes a sandbox: nri calls handler.RunPodSandbox, that waiting.Chooser.Sandbox.
+//  1. Where the waiting room is installed ([Options.CNI]), the runtime runs pacemaker-cni before the
+//     sandbox exists, which asks at gate.sock: waiting.Room.Wait has the pod wait until its turn is near.
+//     The runtime makes a sandbox: nri calls handler.RunPodSandbox, that waiting.Chooser.Sandbox.
 //  2. starts.Starts.Sandbox writes it into the book, has the pod join the queue, and asks for a
 //     reservation. Without one, waiting.Refusals refuses the sandbox, and kubelet comes back.
 //  3. The images are pulled. The runtime makes a container: waiting.Chooser.Container asks

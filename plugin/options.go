@@ -78,6 +78,13 @@ type Options struct {
 	Gate GateMode
 	// RefuseAt says where pods are refused.
 	RefuseAt RefuseAt
+	// CNI has the daemon install the waiting room: a CNI configuration that names
+	// pacemaker-cni, in CNIConfDir, and that program, in CNIBinDir. Both are absolute paths,
+	// and the same on the host.
+	CNI                   bool
+	CNIConfDir, CNIBinDir string
+	// CNIProgram is the file pacemaker-cni that is copied to CNIBinDir.
+	CNIProgram string
 	// Hold bounds one wait inside a handler, at most MaxHold. Zero: none.
 	Hold time.Duration
 	// Instance is this daemon's name where several run on a node: it follows the
@@ -120,6 +127,10 @@ func (o Options) Standalone() bool { return o.Kubeconfig == "" && !o.InCluster }
 // SocketPath returns the path of the gate's socket.
 func (o Options) SocketPath() string { return filepath.Join(o.RunDir, "gate.sock") }
 
+// RoomTimeout returns how long a pod may wait in the waiting room: kubelet gives a sandbox
+// twice the time that it gives a container.
+func (o Options) RoomTimeout() time.Duration { return 2 * o.GateTimeout }
+
 // AdminPath returns the path of the administrator's socket.
 func (o Options) AdminPath() string { return filepath.Join(o.RunDir, "admin.sock") }
 
@@ -160,6 +171,8 @@ func (o Options) Validate() error {
 	fault(o.DaemonSet != "" && o.Standalone(), "--daemonset: needs an API server to ask")
 	fault(o.StartupTaint != "" && o.Standalone(), "--startup-taint: needs an API server that has the node")
 	fault(o.GateTimeout < time.Second || o.GateTimeout > MaxGateTimeout, "--gate-timeout: %s: must be from 1s to 1h", o.GateTimeout)
+	fault(o.CNI && !filepath.IsAbs(o.CNIConfDir), "--cni-conf-dir: %q: must be an absolute path", o.CNIConfDir)
+	fault(o.CNI && !filepath.IsAbs(o.CNIBinDir), "--cni-bin-dir: %q: must be an absolute path", o.CNIBinDir)
 	fault(o.Hold < 0 || o.Hold > MaxHold, "--hold: %s: must be from 0s to %s", o.Hold, MaxHold)
 	switch o.Gate {
 	case GateAuto, GateAlways, GateNever:

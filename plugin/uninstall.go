@@ -7,13 +7,16 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd/kube"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/cni"
 )
 
 const (
@@ -35,13 +38,17 @@ func (d *Daemon) leave(ctx context.Context) error {
 	}
 	ask, cancel := context.WithTimeout(ctx, uninstallAsk)
 	defer cancel()
-	gone, err := uninstalled(ask, d.cluster.kube, namespace, name)
+	gone, roomless, err := uninstalled(ask, d.cluster.kube, namespace, name)
 	log := d.options.Log.WithField("daemonset", d.options.DaemonSet)
 	if err != nil {
 		log.WithError(err).Warn("cannot tell whether the DaemonSet was removed: the daemon's files stay on the host")
 		return nil
 	}
 	if !gone {
+		if roomless && d.options.CNI {
+			log.Info("the waiting room was switched off: its files are taken off the host")
+			return cni.Remove(d.options.CNIConfDir, d.options.CNIBinDir)
+		}
 		return nil
 	}
 	select {
@@ -65,19 +72,20 @@ func (d *Daemon) leave(ctx context.Context) error {
 	return nil
 }
 
-// uninstalled reports whether a DaemonSet was removed, or is about to be, as
-// opposed to one of its pods. Only the API server's word about the object itself
+// uninstalled reports whether a DaemonSet was removed, or is about to be, as opposed to one of its
+// pods, and whether it asks for no waiting room. Only the API server's word about the object itself
 // counts: the lack of a permission, a rejected token or a page of a proxy say
 // nothing of it, and a hook that is removed while containers call it fails them.
-func uninstalled(ctx context.Context, client kube.Interface, namespace, name string) (bool, error) {
+func uninstalled(ctx context.Context, client kube.Interface, namespace, name string) (gone, roomless bool, err error) {
 	set, err := client.DaemonSets(namespace).Get(ctx, name, metav1.GetOptions{})
 	switch {
 	case err == nil:
-		return set.DeletionTimestamp != nil, nil
+		roomless = !slices.ContainsFunc(set.Spec.Template.Spec.Containers, func(c corev1.Container) bool { return asksForRoom(c.Args) })
+		return set.DeletionTimestamp != nil, roomless, nil
 	case apierrors.IsNotFound(err) && !apierrors.IsUnexpectedServerError(err):
-		return true, nil
+		return true, true, nil
 	default:
-		return false, err
+		return false, false, err
 	}
 }
 
@@ -93,6 +101,9 @@ func (o Options) removeFiles() error {
 				faults = append(faults, err)
 			}
 		}
+	}
+	if o.CNI { // the configuration before the program that it names
+		faults = append(faults, cni.Remove(o.CNIConfDir, o.CNIBinDir))
 	}
 	if o.GatePath != "" {
 		dir, name := filepath.Split(o.GatePath)

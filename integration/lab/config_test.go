@@ -15,8 +15,11 @@ func TestRuntimeConfig(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	r := &Runtime{Run: Run{Dir: dir}, Socket: dir + "/c.sock", NRISocket: dir + "/n.sock"}
-	path, err := writeRuntimeConfig(r, Binaries{Runc: "/x/runc", CNIDir: "/x/cni"}, "[extra]\n")
+	plugins := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(plugins, "ptp"), nil, 0o755))
+	path, err := writeRuntimeConfig(r, Binaries{Runc: "/x/runc", CNIDir: plugins}, "[extra]\n")
 	require.NoError(t, err)
+	require.FileExists(t, filepath.Join(dir, "cni-bin", "ptp"))
 	text, err := os.ReadFile(path)
 	require.NoError(t, err)
 	for _, want := range []string{`BinaryName = "/x/runc"`, `socket_path = "` + r.NRISocket + `"`, `sandbox_image = "` + PauseImage + `"`} {

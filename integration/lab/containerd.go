@@ -2,7 +2,9 @@ package lab
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"text/template"
@@ -28,7 +30,7 @@ oom_score = 0
   disable_apparmor = true
   restrict_oom_score_adj = {{.RestrictOOM}}
   [plugins."io.containerd.grpc.v1.cri".cni]
-    bin_dir = "{{.CNIDir}}"
+    bin_dir = "{{.Dir}}/cni-bin"
     conf_dir = "{{.Dir}}/cni"
   [plugins."io.containerd.grpc.v1.cri".containerd]
     snapshotter = "{{.Snapshotter}}"
@@ -79,11 +81,15 @@ func writeRuntimeConfig(r *Runtime, b Binaries, extra string) (string, error) {
 	var config bytes.Buffer
 	err = containerdConfig.Execute(&config, map[string]any{
 		"Dir": r.Dir, "Socket": r.Socket, "NRISocket": r.NRISocket,
-		"PauseImage": PauseImage, "CNIDir": b.CNIDir, "Runc": b.Runc,
+		"PauseImage": PauseImage, "Runc": b.Runc,
 		"RestrictOOM": !mayLower, "Snapshotter": snapshotter, "Extra": extra,
 	})
 	if err != nil {
 		return "", fmt.Errorf("writing containerd's configuration: %w", err)
+	}
+	// The run has a folder of plugins of its own: a scenario may install one more.
+	if err := linkAll(b.CNIDir, filepath.Join(r.Dir, "cni-bin")); err != nil {
+		return "", err
 	}
 	path := filepath.Join(r.Dir, "containerd", "config.toml")
 	cni := filepath.Join(r.Dir, "cni", "10-lab.conflist")
@@ -96,4 +102,21 @@ func writeRuntimeConfig(r *Runtime, b Binaries, extra string) (string, error) {
 		}
 	}
 	return path, nil
+}
+
+// linkAll makes a folder of links to all that is in another.
+func linkAll(from, to string) error {
+	entries, err := os.ReadDir(from)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(to, 0o755); err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if err := os.Symlink(filepath.Join(from, e.Name()), filepath.Join(to, e.Name())); err != nil && !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+	}
+	return nil
 }

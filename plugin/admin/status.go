@@ -56,6 +56,7 @@ type About struct {
 	// [throttle.Signal].
 	Signals []Signal `json:"signals,omitempty"`
 	Gate    Gate     `json:"gate"`
+	Room    Room     `json:"room"`
 	Refused Refused  `json:"refused"`
 
 	// Adaptive says what the number of starts at a time was found by; absent where it
@@ -124,6 +125,19 @@ type Config struct {
 	Mode v1alpha1.Mode `json:"mode"`
 	// Spec is what it says, absent with None.
 	Spec *v1alpha1.PacemakerConfigSpec `json:"spec,omitempty"`
+}
+
+// Room is the waiting room, in which pods wait before their sandbox.
+type Room struct {
+	// Wanted: the daemon was told to install it.
+	Wanted bool `json:"wanted"`
+	// Installed: pods pass it. WhyNot says why not, or why none waits there.
+	Installed bool   `json:"installed"`
+	WhyNot    string `json:"whyNot,omitempty"`
+	// Source is the CNI configuration that was copied.
+	Source string `json:"source,omitempty"`
+	// Waiters is how many pods wait there now.
+	Waiters int `json:"waiters"`
 }
 
 // Gate is the hook in which containers wait.

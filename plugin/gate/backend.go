@@ -28,6 +28,12 @@ const (
 	Replaced throttle.Reason = "Replaced"
 	// NotUnderstood: the hook goes, for its hello made no sense.
 	NotUnderstood throttle.Reason = "NotUnderstood"
+	// TurnNear: the pod leaves the waiting room without a slot, and may wait in the gate.
+	TurnNear throttle.Reason = "TurnNear"
+	// RoomTimeout: the pod's turn did not come while it could wait in the waiting room.
+	RoomTimeout throttle.Reason = "RoomTimeout"
+	// RoomShut: no pod may wait in the waiting room.
+	RoomShut throttle.Reason = "RoomShut"
 	// NodePressure: the pod waits by being refused, for kubelet may evict it.
 	NodePressure throttle.Reason = "NodePressure"
 	// NodeShutdown: the node is being shut down, and nothing starts that has to wait.
@@ -39,6 +45,7 @@ var words = map[throttle.Reason]string{
 	throttle.Deleted:     "the pod was deleted while it waited for its turn to start",
 	NodeShutdown:         "the node is being shut down",
 	NodePressure:         "the node is short of memory, disk or process IDs: kubelet could not evict a pod that waits here; it keeps its place in the queue, and kubelet tries again",
+	RoomTimeout:          "its turn did not come within the time that kubelet gives a sandbox; it keeps its place in the queue, and kubelet tries again",
 	Replaced:             "a newer attempt to start this container waits in its place",
 	throttle.GateExpired: "its turn to start did not come in time; it keeps its place in the queue, and the kubelet tries again",
 }

@@ -27,6 +27,8 @@ type Pod struct {
 	PriorityClassName string
 	// RestartPolicy is spec.restartPolicy: Always, OnFailure or Never.
 	RestartPolicy string
+	// RuntimeClass is spec.runtimeClassName, empty when absent.
+	RuntimeClass string
 	// DaemonSet is true where the pod's controller is a DaemonSet of the API group apps. Whoever may make the pod may
 	// claim that.
 	DaemonSet bool

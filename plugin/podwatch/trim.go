@@ -78,6 +78,9 @@ func nameOf(p *corev1.Pod) Pod {
 func trim(p *corev1.Pod) Pod {
 	pod := nameOf(p)
 	pod.PriorityClassName, pod.RestartPolicy = p.Spec.PriorityClassName, string(p.Spec.RestartPolicy)
+	if p.Spec.RuntimeClassName != nil {
+		pod.RuntimeClass = *p.Spec.RuntimeClassName
+	}
 	pod.SkipAnnotation, pod.Phase = p.Annotations[SkipAnnotation] == "true", p.Status.Phase
 	if p.Spec.Priority != nil {
 		pod.Priority = *p.Spec.Priority

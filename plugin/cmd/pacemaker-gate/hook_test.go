@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"math/rand/v2"
 	"os"
@@ -18,6 +19,7 @@ import (
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate/gatetest"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate/waiter"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/socket"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
@@ -149,6 +151,35 @@ func tellEach(t *testing.T, b *gatetest.Backend, hooks int) (next string) {
 	return next
 }
 
+// Hooks that were told the same time, by a fault or at the moment in which the daemon
+// stopped, keep apart from each other; the end of each makes room for the next.
+func TestHooksWithTheSameTimeLeaveOneByOne(t *testing.T) {
+	t.Parallel()
+	const hooks, pace = 8, 100 * time.Millisecond
+	b, path := gatetest.NewBackend(), gatetest.Socket(t)
+	stop := gatetest.Serve(t, path, b)
+	var running []*hook
+	for i := range hooks {
+		a := args(path)
+		a.ContainerID = fmt.Sprint(i)
+		running = append(running, startHook(t, a))
+	}
+	began := time.Now()
+	for told := map[string]bool{}; len(told) < hooks; {
+		w := b.Next(t) // also of one that asks again meanwhile
+		told[w.ContainerID] = true
+		w.Tell(began, 1, pace)
+		w.Fail(assert.AnError) // which sends what was told
+	}
+	stop()
+	for _, h := range running {
+		code, said := h.exit(t)
+		assert.Zero(t, code)
+		assert.Contains(t, said, "no daemon")
+	}
+	assert.GreaterOrEqual(t, time.Since(began), hooks*pace)
+}
+
 func TestDaemonThatHangsUpIsAskedAgain(t *testing.T) {
 	t.Parallel()
 	b, path := gatetest.NewBackend(), gatetest.Socket(t)
@@ -268,7 +299,7 @@ func TestParentDies(t *testing.T) {
 	assert.Equal(t, 1, status.ExitStatus())
 	_, err = said.ReadFrom(stderr)
 	require.NoError(t, err)
-	assert.Contains(t, said.String(), "pod-pacemaker: nothing started: "+runtimeGone)
+	assert.Contains(t, said.String(), "pod-pacemaker: nothing started: "+waiter.RuntimeGone)
 	_ = parent.Wait() // it was killed
 }
 

@@ -13,7 +13,7 @@
 // fault in pacing never keeps a pod from starting.
 //
 // Hundreds of these may wait on one node, so it is built from system calls and
-// little else; see lean.go for what it does to stay small.
+// little else; see package waiter for what it does to stay small.
 package main
 
 import (
@@ -22,6 +22,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate/waiter"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate/wire"
 )
 
@@ -62,7 +63,29 @@ func run(argv []string) int {
 	if err != nil {
 		return startUnpaced("wrong arguments: " + err.Error())
 	}
-	return newWaiter(args, watchParent(becomeLean()), time.Now()).wait()
+	return wait(args, waiter.BecomeLean())
+}
+
+// wait waits until the start is decided, and gives the exit code.
+func wait(args wire.Args, parent int) int {
+	now := time.Now()
+	w := waiter.New(waiter.Start{
+		Socket: args.Socket, Deadline: deadline(args, now), LeaveAt: args.LeaveAt, Parent: parent,
+		Hello: wire.Hello{PodUID: args.PodUID, ContainerID: args.ContainerID, Name: args.Name, Since: args.Since},
+	}, now)
+	making := creation{id: args.ContainerID, stdin: int32(unix.Stdin)}
+	w.Input, w.OnInput = making.stdin, func() int32 { making.read(); return making.stdin }
+	switch o := w.Wait(); {
+	case o.Unpaced:
+		return startUnpaced(o.Reason)
+	case o.Starts:
+		return exitStart
+	default:
+		if o.Orphaned { // nobody makes the container any more
+			making.remove()
+		}
+		return startNothing(o.Reason)
+	}
 }
 
 func startUnpaced(why string) int {

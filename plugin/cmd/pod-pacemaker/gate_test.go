@@ -110,10 +110,10 @@ func TestGateIsLookedForBesideTheProgram(t *testing.T) {
 	t.Parallel()
 	program, err := os.Executable()
 	require.NoError(t, err)
-	beside, err := gateBeside("")
+	beside, err := programBeside(gateName, "")
 	require.NoError(t, err)
 	assert.Equal(t, filepath.Join(filepath.Dir(program), "pacemaker-gate"), beside)
-	named, err := gateBeside("/image/gate")
+	named, err := programBeside(gateName, "/image/gate")
 	require.NoError(t, err)
 	assert.Equal(t, "/image/gate", named)
 }

@@ -35,7 +35,7 @@ func (p *program) installGateCommand() *cobra.Command {
 			if to == "" {
 				return &wrongUsage{"--to is missing: the folder on the host"}
 			}
-			source, err := gateBeside(from)
+			source, err := programBeside(gateName, from)
 			if err != nil {
 				return err
 			}
@@ -56,8 +56,8 @@ func (p *program) installGateCommand() *cobra.Command {
 	return cmd
 }
 
-// gateBeside returns the hook that was named, or the one beside this program.
-func gateBeside(named string) (string, error) {
+// programBeside returns the file that was named, or the one of this name beside this program.
+func programBeside(name, named string) (string, error) {
 	if named != "" {
 		return named, nil
 	}
@@ -65,7 +65,7 @@ func gateBeside(named string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("find this program's folder: %w", err)
 	}
-	return filepath.Join(filepath.Dir(self), gateName), nil
+	return filepath.Join(filepath.Dir(self), name), nil
 }
 
 // owner is to whom the hook belongs: root, but for tests.

@@ -36,7 +36,6 @@ const preflightExample = `  # On a host, before anything is installed:
 func (p *program) preflightCommand() *cobra.Command {
 	var f runFlags
 	var o output
-	var cniConfDir string
 	cmd := &cobra.Command{
 		Use:     "preflight",
 		Short:   "Look whether this node has what the daemon needs",
@@ -50,14 +49,13 @@ func (p *program) preflightCommand() *cobra.Command {
 				return err
 			}
 			return p.preflight(cmd.Context(), preflight.Options{
-				Options: f.Options, KubeletConfig: kubeletConfig, CNIConfDir: cniConfDir,
+				Options: f.Options, KubeletConfig: kubeletConfig, CNIConfDir: f.CNIConfDir,
 				GateTimeoutSet: cmd.Flags().Changed("gate-timeout"),
 			}, o)
 		}),
 	}
 	f.add(cmd)
 	addOutput(cmd, &o)
-	cmd.Flags().StringVar(&cniConfDir, "cni-conf-dir", "/etc/cni/net.d", "`folder` of CNI's configuration (empty: it is not looked at)")
 	return cmd
 }
 

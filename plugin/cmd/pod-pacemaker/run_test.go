@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -124,6 +125,7 @@ func TestRunHasTheDocumentedDefaults(t *testing.T) {
 		NodeName: strings.ToLower(host), NRISocket: "/var/run/nri/nri.sock", NRIIndex: "05",
 		RunDir: "/run/pod-pacemaker", StateDir: "/var/lib/pod-pacemaker", GatePath: "/opt/pod-pacemaker/bin/pacemaker-gate",
 		GateTimeout: 100 * time.Second, Hold: 200 * time.Millisecond,
+		CNIConfDir: "/etc/cni/net.d", CNIBinDir: "/opt/cni/bin",
 		Namespace: "pod-pacemaker",
 		Gate:      plugin.GateAuto, RefuseAt: plugin.RefuseAuto, HTTPAddress: "127.0.0.1:9464",
 		ProcRoot: "/proc", CgroupRoot: "/sys/fs/cgroup", Version: "dev",
@@ -135,13 +137,21 @@ func TestRunPassesEveryFlagOn(t *testing.T) {
 	assert.Equal(t, plugin.Options{
 		NodeName: "n", Kubeconfig: "/k", ConfigFile: "/c", NRISocket: "/n.sock", NRIIndex: "10",
 		RunDir: "/r", StateDir: "/s", GatePath: "", GateTimeout: 10 * time.Second, Hold: 0,
-		Namespace: "ns",
-		Gate:      plugin.GateNever, RefuseAt: plugin.RefuseContainer, Instance: "blue", HTTPAddress: "",
+		Namespace: "ns", CNI: true, CNIConfDir: "/net.d", CNIBinDir: "/plugins", CNIProgram: beside(t, "pacemaker-cni"),
+		Gate: plugin.GateNever, RefuseAt: plugin.RefuseContainer, Instance: "blue", HTTPAddress: "",
 		ProcRoot: "/host/proc", CgroupRoot: "/sys/fs/cgroup", Version: "dev",
 	}, newStage(map[string]string{"NODE_NAME": "other", "KUBERNETES_SERVICE_HOST": "10.0.0.1"}).options(t,
 		"--node-name=n", "--namespace=ns", "--kubeconfig=/k", "--config=/c", "--nri-socket=/n.sock", "--nri-index=10", "--run-dir=/r",
 		"--gate-path=", "--gate-timeout=10s", "--hold=0", "--gate=never", "--refuse-at=container", "--instance=blue",
-		"--http=", "--state-dir=/s", "--proc-root=/host/proc", "--log-level=debug", "--log-format=json"))
+		"--http=", "--state-dir=/s", "--proc-root=/host/proc", "--cni", "--cni-conf-dir=/net.d", "--cni-bin-dir=/plugins", "--log-level=debug", "--log-format=json"))
+}
+
+// beside gives the path of a file in the folder of this program.
+func beside(t *testing.T, name string) string {
+	t.Helper()
+	self, err := os.Executable()
+	require.NoError(t, err)
+	return filepath.Join(filepath.Dir(self), name)
 }
 
 func TestAnInstanceHasARunFolderOfItsOwn(t *testing.T) {

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/cni"
 )
 
 // runFlags are the flags of `run`.
@@ -29,6 +30,7 @@ type runFlags struct {
 
 // advanced are flags that nobody should need whose node is like others; help marks them.
 var advanced = []string{
+	"cni-conf-dir", "cni-bin-dir",
 	"nri-index", "namespace", "state-dir", "proc-root", "gate", "gate-path", "gate-timeout", "refuse-at", "hold", "daemonset", "startup-taint",
 }
 
@@ -51,6 +53,9 @@ func (f *runFlags) add(cmd *cobra.Command) {
 	fs.StringVar(&f.GatePath, "gate-path", "/opt/pod-pacemaker/bin/"+gateName, "the hook's absolute `path` on the host (empty: no gate)")
 	fs.DurationVar(&f.GateTimeout, "gate-timeout", 100*time.Second, "how long a container may wait in the gate; must be below kubelet's runtimeRequestTimeout")
 	fs.StringVar(&f.kubeletConfig, "kubelet-config", "", "kubelet's configuration `file`: --gate-timeout becomes 0.8 of its runtimeRequestTimeout, 1h at most, unless set")
+	fs.BoolVar(&f.CNI, "cni", false, "install the waiting room, in which pods wait before their sandbox: pacemaker-cni, and a CNI configuration that names it")
+	fs.StringVar(&f.CNIConfDir, "cni-conf-dir", "/etc/cni/net.d", "`folder` of the CNI configurations, under the same path on the host")
+	fs.StringVar(&f.CNIBinDir, "cni-bin-dir", "/opt/cni/bin", "`folder` of the CNI plugins, under the same path on the host")
 	addChoice(cmd, &f.RefuseAt, "refuse-at", "where pods too far back are refused: auto at the sandbox while that costs little CPU", plugin.RefuseAuto, plugin.RefuseSandbox, plugin.RefuseContainer)
 	fs.DurationVar(&f.Hold, "hold", 200*time.Millisecond, "how long one call of the runtime may be held for a pod whose turn is next, at most 1s (0: not at all)")
 	fs.StringVar(&f.HTTPAddress, "http", "127.0.0.1:9464", "`address` of /metrics, /healthz and /readyz (empty: none)")
@@ -92,6 +97,13 @@ func (f *runFlags) resolve(cmd *cobra.Command, env func(string) string) error {
 			return fmt.Errorf("find %s: %w", *path, err)
 		}
 		*path = abs
+	}
+	if f.CNI {
+		program, err := programBeside(cni.ProgramName, "")
+		if err != nil {
+			return err
+		}
+		f.CNIProgram = program
 	}
 	if f.kubeletConfig != "" {
 		timeout, err := plugin.GateTimeoutOf(f.kubeletConfig)

@@ -69,6 +69,9 @@ func headLines(s admin.Status) []line {
 	}
 	entry("limits", limits)
 	entry("gate", gateText(s.Gate))
+	if s.Room.Wanted || s.Room.Waiters > 0 {
+		entry("room", roomText(s.Room))
+	}
 	entry("refused", refusedText(s.Refused))
 	if s.Pace.Seconds > 0 {
 		entry("pace", fmt.Sprintf("a start about every %s (%s)", human(s.Pace.Seconds.Duration()), observed(s.Pace.Observed)))
@@ -134,6 +137,20 @@ func modeText(m v1alpha1.Mode) string {
 		return "Off: no limit is in force, and no pod is held back"
 	default:
 		return ""
+	}
+}
+
+// roomText says whether pods wait before their sandbox.
+func roomText(r admin.Room) string {
+	switch {
+	case r.Wanted && !r.Installed:
+		return "not installed: " + r.WhyNot
+	case r.WhyNot != "":
+		return "shut: " + r.WhyNot
+	case r.Source == "":
+		return fmt.Sprintf("%d waiting", r.Waiters)
+	default:
+		return fmt.Sprintf("%d waiting; a copy of %s", r.Waiters, r.Source)
 	}
 }
 

@@ -6,7 +6,8 @@
 //
 //	wait 1 pod=UID container=ID name=NAMESPACE/NAME since=UNIX_US deadline=UNIX_MS paced=1
 //
-// The daemon answers with any number of turn and alive lines, then with exactly
+// pacemaker-cni, which waits before the sandbox exists, says the same with room=1 at the
+// end, and the ID of the sandbox to come for that of the container. The daemon answers with any number of turn and alive lines, then with exactly
 // one verdict, and closes the connection:
 //
 //	turn LEAVE_AT_UNIX_MS POSITION [PACE_MS]

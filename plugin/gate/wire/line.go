@@ -45,6 +45,9 @@ type Hello struct {
 	Deadline time.Time
 	// Paced says that the hook understands a turn that tells the pace.
 	Paced bool
+	// Room says that it waits in the waiting room: nothing of the pod exists yet but its
+	// network, and ContainerID is that of the sandbox to come.
+	Room bool
 }
 
 // AppendHello appends h to b as a line. The caller makes sure that h holds
@@ -60,6 +63,9 @@ func AppendHello(b []byte, h Hello) []byte {
 	b = millis.append(b, h.Deadline)
 	if h.Paced {
 		b = append(b, " paced=1"...)
+	}
+	if h.Room {
+		b = append(b, " room=1"...)
 	}
 	return append(b, '\n')
 }
@@ -111,6 +117,8 @@ func (h *Hello) set(key, value string) error {
 		h.Deadline, err = millis.parse(key, value)
 	case "paced":
 		h.Paced = value == "1"
+	case "room":
+		h.Room = value == "1"
 	}
 	return err
 }

@@ -21,12 +21,13 @@ type Ledger struct {
 
 	mu      sync.Mutex
 	book    *pods.Book
-	shadows shadows              // starts that went on at once in the mode Shadow
-	said    map[string]time.Time // of which pods it was said that they wait, by UID, and since when they did
+	shadows shadows                     // starts that went on at once in the mode Shadow
+	byRoom  map[string]*throttle.Ticket // starts that waited before their sandbox existed, by UID
+	said    map[string]time.Time        // of which pods it was said that they wait, by UID, and since when they did
 }
 
 func newLedger(l *throttle.Limiter, k *policies.Matcher, config *atomic.Pointer[crd.Effective]) *Ledger {
-	return &Ledger{limiter: l, policies: k, config: config, book: pods.NewBook(), shadows: shadows{}, said: map[string]time.Time{}}
+	return &Ledger{limiter: l, policies: k, config: config, book: pods.NewBook(), shadows: shadows{}, byRoom: map[string]*throttle.Ticket{}, said: map[string]time.Time{}}
 }
 
 // Read calls f with the book, which f must neither change nor keep. s.Ledger.mu is held meanwhile: f calls

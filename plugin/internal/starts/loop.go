@@ -85,7 +85,11 @@ func (l *loop) round(now time.Time) (next time.Time) {
 	l.findMute(now)
 	next = sooner(next, l.findStalls(now))
 	next = sooner(next, s.ends.review(now, l.startingUIDs()))
-	next = sooner(next, s.Board.Post(now, s.Limiter.Snapshot(now)))
+	held := s.Limiter.Snapshot(now)
+	if s.InRoom != nil {
+		next = sooner(next, s.InRoom(now, held))
+	}
+	next = sooner(next, s.Board.Post(now, held))
 	if s.Valve.Holds() {
 		next = sooner(next, s.Observer.LookAtWaiting(now, s.Limiter))
 	}

@@ -3,6 +3,7 @@ package starts
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/containerd/nri/pkg/api"
@@ -19,6 +20,8 @@ type Rejoin struct {
 	// within is how long the open gate waits for such hooks: they ask again within a quarter of
 	// a second, on a busy node later.
 	within time.Duration
+	settle time.Duration // Timing.Settle
+	frozen atomic.Bool
 
 	mu      sync.Mutex
 	listed  bool                // the runtime has told what it has
@@ -26,8 +29,8 @@ type Rejoin struct {
 	back    chan struct{}       // closed when none is missing
 }
 
-func newRejoin(l *throttle.Limiter, within time.Duration) *Rejoin {
-	return &Rejoin{limiter: l, within: within, back: make(chan struct{})}
+func newRejoin(l *throttle.Limiter, within, settle time.Duration) *Rejoin {
+	return &Rejoin{limiter: l, within: within, settle: settle, back: make(chan struct{})}
 }
 
 // expect takes over, the first time that the runtime tells what it has, whose hooks may wait.
@@ -63,23 +66,37 @@ func (r *Rejoin) Back(containerID string) {
 }
 
 // Freeze has nobody admitted while hooks that outlived an earlier daemon are missing. To be called
-// once the runtime has told what it has, before any hook is answered. False: none is missing.
+// once the runtime has told what it has, before any hook is answered. False: none is missing, and
+// Timing.Settle is zero.
 func (r *Rejoin) Freeze() bool {
 	select {
 	case <-r.back:
-		return false
+		if r.settle == 0 {
+			return false
+		}
 	default:
-		r.limiter.Freeze()
-		return true
 	}
+	r.frozen.Store(true)
+	r.limiter.Freeze()
+	return true
 }
 
-// Thaw ends what Freeze began once all hooks are back, after Timing.Rejoin, or with ctx. It blocks
-// until then.
+// Frozen tells whether Freeze has begun what Thaw has not ended.
+func (r *Rejoin) Frozen() bool { return r.frozen.Load() }
+
+// Thaw ends what Freeze began after Timing.Settle once all hooks are back, after Timing.Rejoin, or
+// with ctx. It blocks until then.
 func (r *Rejoin) Thaw(ctx context.Context) error {
-	defer func() { r.limiter.Thaw(time.Now()) }()
-	timer := time.NewTimer(r.within)
+	defer func() {
+		r.frozen.Store(false)
+		r.limiter.Thaw(time.Now())
+	}()
+	timer := time.NewTimer(max(r.within, r.settle))
 	defer timer.Stop()
+	select {
+	case <-time.After(r.settle):
+	case <-ctx.Done():
+	}
 	select {
 	case <-r.back:
 	case <-timer.C:

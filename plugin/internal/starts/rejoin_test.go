@@ -63,7 +63,7 @@ func TestNobodyWaitsForLongForHooksThatDoNotComeBack(t *testing.T) {
 
 func TestWithoutContainersThatWaitNobodyIsWaitedFor(t *testing.T) {
 	t.Parallel()
-	r := newRejoin(nil, time.Second)
+	r := newRejoin(nil, time.Second, 0)
 	assert.False(t, closed(r.back), "the runtime has not told yet")
 	r.expect(nil)
 	assert.True(t, closed(r.back))

@@ -15,7 +15,7 @@ import (
 // near its turn. One that may not is let in all the same, where nobody is held or it is not to be
 // refused here. pod is what the pod watch knows of it, if anything.
 func (s *Starts) Sandbox(now time.Time, sandbox *api.PodSandbox, pod podwatch.Pod, known, refusable bool) (pods.Pod, throttle.Decision) {
-	return s.Ledger.sandbox(now, sandbox, pod, known, refusable && s.Valve.Holds(), func(t *throttle.Ticket) throttle.Decision { return s.Reserve(now, t) })
+	return s.Ledger.sandbox(now, sandbox, pod, known, refusable && s.Valve.Holds(), func(t *throttle.Ticket) throttle.Decision { return s.reserve(now, t) })
 }
 
 // sandbox is Starts.Sandbox; reserve asks the limiter for a reservation.
@@ -25,7 +25,8 @@ func (l *Ledger) sandbox(now time.Time, sandbox *api.PodSandbox, pod podwatch.Po
 	defer l.mu.Unlock()
 	p := l.book.See(sandbox, needs)
 	if pods.Exemption(l.config.Load().Spec.Exemptions, p, pod, known) == "" {
-		if d := reserve(l.join(now, p, pod, throttle.Request{})); !d.Admitted && refusable {
+		t := l.join(now, p, pod, throttle.Request{})
+		if d := reserve(t); !d.Admitted && !l.passesRoom(t, d) && refusable {
 			l.book.Refuse(now, p.UID, sandbox.GetId())
 			return p, d
 		}
@@ -34,8 +35,43 @@ func (l *Ledger) sandbox(now time.Time, sandbox *api.PodSandbox, pod podwatch.Po
 	return p, throttle.Decision{Admitted: true}
 }
 
-// Reserve asks whether a pod may come up to wait near its turn.
+// Arrive gives the ticket of a pod that waits before its sandbox exists, since a time; nil: it is
+// exempt. pod is what the pod watch knows of it, if anything.
+func (s *Starts) Arrive(now time.Time, who pods.Pod, pod podwatch.Pod, known bool, since time.Time) *throttle.Ticket {
+	return s.Ledger.arrive(now, who, pod, known, since)
+}
+
+func (l *Ledger) arrive(now time.Time, who pods.Pod, pod podwatch.Pod, known bool, since time.Time) *throttle.Ticket {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if p, has := l.book.Get(who.UID); has {
+		who = p
+	}
+	if pods.Exemption(l.config.Load().Spec.Exemptions, who, pod, known) != "" {
+		return nil
+	}
+	t := l.join(now, who, pod, throttle.Request{Arrived: since})
+	l.byRoom[who.UID] = t
+	return t
+}
+
+// passesRoom tells whether a start that waited in the waiting room goes on though there is no room
+// near its turn: it had a reservation when it left, and those that came near later wait longer.
+// l.mu must be held.
+func (l *Ledger) passesRoom(t *throttle.Ticket, d throttle.Decision) bool {
+	return d.Reason == throttle.GateRoom && l.byRoom[t.UID()] == t
+}
+
+// Reserve asks whether a pod may wait near its turn.
 func (s *Starts) Reserve(now time.Time, t *throttle.Ticket) throttle.Decision {
+	d := s.reserve(now, t)
+	s.Ledger.mu.Lock()
+	defer s.Ledger.mu.Unlock()
+	d.Admitted = d.Admitted || s.Ledger.passesRoom(t, d)
+	return d
+}
+
+func (s *Starts) reserve(now time.Time, t *throttle.Ticket) throttle.Decision {
 	if s.Valve.ShutsOut() {
 		return Barred(gate.NodeShutdown)
 	}
@@ -152,6 +188,7 @@ func (l *Ledger) drop(uid string) {
 	l.book.Drop(uid)
 	delete(l.shadows, uid)
 	delete(l.said, uid)
+	delete(l.byRoom, uid)
 }
 
 // forgetDeleted ends the start of a pod that the API server no longer has, and drops what the

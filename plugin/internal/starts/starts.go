@@ -39,6 +39,10 @@ type Options struct {
 	// Round is called in each round of the loop: the signals may be wanted, and claims. It must
 	// not block. nil: nobody is called.
 	Round func()
+	// InRoom is called in each round with what the limiter holds: it marks tickets as present for
+	// which a process waits that the limiter does not know. It gives when to call it again though
+	// nothing happens; zero: something has to happen before. nil: nobody is called.
+	InRoom func(now time.Time, held throttle.Snapshot) (again time.Time)
 	// Forgotten is told of each pod of which nothing is kept any more. nil: nobody is told.
 	Forgotten func(uid string)
 	// Roots are where the host's /proc and cgroups are.
@@ -55,6 +59,9 @@ type Timing struct {
 	RunFor time.Duration
 	// Rejoin bounds the wait for hooks that outlived an earlier daemon.
 	Rejoin time.Duration
+	// Settle is for how long after the gate opens nobody is admitted, for processes that wait
+	// before their pod's sandbox exists, of which nobody has a list. Zero: there are none.
+	Settle time.Duration
 	// MuteAfter is how long after a container began to run the API server has to have told of it,
 	// MuteEvery the time between two looks whether it did.
 	MuteAfter, MuteEvery time.Duration
@@ -85,7 +92,7 @@ type Starts struct {
 
 // New gives a Starts with no limit in force.
 func New(o Options) *Starts {
-	s := &Starts{Options: o, Hooks: newRejoin(o.Limiter, o.Timing.Rejoin)}
+	s := &Starts{Options: o, Hooks: newRejoin(o.Limiter, o.Timing.Rejoin, o.Timing.Settle)}
 	s.config.Store(&crd.Effective{Origin: crd.OriginNone})
 	s.settings.Store(&throttle.Settings{})
 	s.Ledger = newLedger(o.Limiter, o.Policies, &s.config)

@@ -61,6 +61,7 @@ type Asking struct {
 type Chooser struct {
 	Options
 	Gate     *Gate
+	Room     *Room
 	Refusals *Refusals
 	hold     *hold
 	ways     []Way // the table
@@ -69,6 +70,7 @@ type Chooser struct {
 // New gives a Chooser that has seen no runtime yet.
 func New(o Options) *Chooser {
 	c := &Chooser{Options: o, Gate: newGate(o), Refusals: newRefusals(o), hold: newHold(o)}
+	c.Room = newRoom(o, c.Gate)
 	c.ways = []Way{c.Gate, c.hold, c.Refusals}
 	return c
 }

@@ -11,6 +11,9 @@
 //	          or whose limit may hold it for hours                           way takes it if its turn does not come
 //	refusal   never                                                          is refused: kubelet comes back
 //
+// Before both, where the daemon installs it, pods wait in the waiting room, before their sandbox exists
+// ([Room]): then neither point has to refuse them.
+//
 // A [Way] is one file. What is refused, and at which of the two points, says refusal.go: refusals
 // cost CPU time, and some containerds do not bear them at the sandbox.
 package waiting

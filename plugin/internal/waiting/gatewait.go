@@ -18,8 +18,12 @@ import (
 // it does not go on by itself.
 const expiryMargin = 500 * time.Millisecond
 
-// Backend answers hooks: it is a [gate.Backend]. The zero value is not valid.
-type Backend struct{ *Gate }
+// Backend answers hooks, and processes in the waiting room: it is a [gate.Backend]. The zero value
+// is not valid.
+type Backend struct {
+	*Gate
+	Room *Room
+}
 
 // Alive implements gate.Backend.
 func (b Backend) Alive(ctx context.Context) error { return b.starts.Alive(ctx) }
@@ -27,6 +31,9 @@ func (b Backend) Alive(ctx context.Context) error { return b.starts.Alive(ctx) }
 // Wait implements gate.Backend: it blocks until the start of the hook's pod is
 // decided.
 func (b Backend) Wait(ctx context.Context, h gate.Hello, tell gate.Tell) (gate.Verdict, error) {
+	if h.Room {
+		return b.Room.Wait(ctx, h, tell)
+	}
 	b.waiters.Add(1)
 	b.observer.HookArrived()
 	defer func() {

@@ -1,4 +1,4 @@
-package main
+package waiter
 
 import (
 	"io"
@@ -18,32 +18,10 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/socket"
 )
 
-func TestDeadlineWhateverTheClock(t *testing.T) {
-	t.Parallel()
-	now := time.Now()
-	for name, tt := range map[string]struct {
-		args wire.Args
-		wait time.Duration
-	}{
-		"none given":            {wire.Args{}, defaultWait},
-		"as given":              {wire.Args{Deadline: now.Add(time.Minute), Made: now}, time.Minute},
-		"some time later":       {wire.Args{Deadline: now.Add(50 * time.Second), Made: now.Add(-10 * time.Second)}, 50 * time.Second},
-		"clock set back":        {wire.Args{Deadline: now.Add(time.Hour + time.Minute), Made: now.Add(time.Hour)}, time.Minute},
-		"clock set back, blind": {wire.Args{Deadline: now.AddDate(20, 0, 0)}, longestWait},
-		"clock set forward":     {wire.Args{Deadline: now.Add(-time.Hour), Made: now.Add(-time.Hour - time.Minute)}, -time.Hour},
-		"longer than an hour":   {wire.Args{Deadline: now.Add(2 * time.Hour), Made: now}, 2 * time.Hour},
-		"made after its end":    {wire.Args{Deadline: now.Add(time.Minute), Made: now.Add(time.Hour)}, time.Minute - time.Hour},
-	} {
-		tt.args.Deadline, tt.args.Made = tt.args.Deadline.Round(0), tt.args.Made.Round(0) // wall clock only, as parsed
-		got := deadline(tt.args, now).Sub(now)
-		assert.InDelta(t, tt.wait.Seconds(), got.Seconds(), 0.01, name)
-	}
-}
-
 func TestTimeToLeaveIsNeverAfterTheDeadline(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
-	w := newWaiter(wire.Args{Deadline: now.Add(time.Minute), LeaveAt: now.Add(time.Hour)}, parent{}, now)
+	w := New(Start{Deadline: now.Add(time.Minute), LeaveAt: now.Add(time.Hour)}, now)
 	assert.Equal(t, w.deadline, w.leaveAt)
 	w.leave(now.Add(time.Second), now)
 	assert.Equal(t, time.Second, w.leaveAt.Sub(now))
@@ -55,7 +33,7 @@ func TestNextWakeUp(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
 	at := now.Add
-	w := waiter{door: newDoor("/gate.sock"), deadline: at(time.Minute), leaveAt: at(30 * time.Second), retryAt: at(time.Second), silentAt: at(40 * time.Second)}
+	w := Waiter{door: newDoor("/gate.sock"), deadline: at(time.Minute), leaveAt: at(30 * time.Second), retryAt: at(time.Second), silentAt: at(40 * time.Second)}
 	w.daemon.fd, w.parent.fd = 5, 6
 	assert.Equal(t, at(40*time.Second), w.next(now), "with a daemon, its silence and the deadline")
 	w.silentAt = at(time.Hour)
@@ -74,7 +52,7 @@ func TestNextWakeUp(t *testing.T) {
 func TestRetriesSpread(t *testing.T) {
 	t.Parallel()
 	began := time.Now()
-	w := waiter{daemon: daemon{fd: -1}}
+	w := Waiter{daemon: daemon{fd: -1}}
 	seen := map[time.Duration]bool{}
 	for i := range 100 {
 		now := began.Add(time.Duration(i) * 1234567)
@@ -91,9 +69,9 @@ func TestAnotherParentMeansThatTheRuntimeIsGone(t *testing.T) {
 	t.Parallel()
 	assert.False(t, watchParent(os.Getppid()).gone())
 	// Without a pidfd, as on an old kernel: the first look tells.
-	other := parent{pid: os.Getppid() + 1, fd: -1}
-	w := newWaiter(wire.Args{Socket: "/nowhere"}, other, time.Now())
-	assert.Equal(t, exitNothing, w.wait())
+	w := New(Start{Socket: "/nowhere", Deadline: time.Now().Add(time.Hour)}, time.Now())
+	w.parent = parent{pid: os.Getppid() + 1, fd: -1}
+	assert.Equal(t, Outcome{Orphaned: true, Reason: RuntimeGone}, w.Wait())
 	assert.EqualValues(t, -1, watchParent(0).fd, "a parent outside this pid namespace")
 }
 
@@ -125,11 +103,11 @@ func listenRaw(t *testing.T, serve func(net.Conn)) (path string) {
 
 // impatient is a hook of this process that takes a daemon for gone after a short
 // silence.
-func impatient(path string, silence, leave time.Duration) *waiter {
+func impatient(path string, silence, leave time.Duration) *Waiter {
 	now := time.Now()
-	w := newWaiter(wire.Args{
-		Socket: path, PodUID: "u", ContainerID: "c", LeaveAt: now.Add(leave), Deadline: now.Add(time.Hour), Made: now,
-	}, watchParent(os.Getppid()), now)
+	w := New(Start{
+		Socket: path, Hello: wire.Hello{PodUID: "u", ContainerID: "c"}, LeaveAt: now.Add(leave), Deadline: now.Add(time.Hour), Parent: os.Getppid(),
+	}, now)
 	w.silence = silence
 	return w
 }
@@ -143,7 +121,7 @@ func TestADaemonThatHangsIsAsGoodAsNone(t *testing.T) {
 	})
 	w := impatient(path, 50*time.Millisecond, time.Second)
 	begin := time.Now()
-	assert.Equal(t, exitStart, w.wait())
+	assert.True(t, w.Wait().Starts)
 	assert.GreaterOrEqual(t, time.Since(begin), time.Second)
 	assert.Equal(t, " at "+path+": "+errSilent.Error(), w.because())
 	w.daemon.close()
@@ -160,7 +138,7 @@ func TestADaemonThatHangsIsAskedAgain(t *testing.T) {
 		_, _ = io.Copy(io.Discard, c)
 	})
 	w := impatient(path, 50*time.Millisecond, time.Hour)
-	assert.Equal(t, exitStart, w.wait())
+	assert.True(t, w.Wait().Starts)
 	assert.Greater(t, asked.Load(), int32(3))
 	assert.Empty(t, w.because(), "it starts by the daemon's word")
 	w.daemon.close()
@@ -171,7 +149,7 @@ func TestEveryLineEndsTheSilence(t *testing.T) {
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
 	require.NoError(t, err)
 	defer unix.Close(pair[1])
-	w := newWaiter(wire.Args{LeaveAt: time.Now().Add(time.Minute)}, parent{}, time.Now())
+	w := New(Start{LeaveAt: time.Now().Add(time.Minute), Deadline: time.Now().Add(time.Hour)}, time.Now())
 	w.daemon.fd = pair[0]
 	defer w.daemon.close()
 	for _, line := range []string{"alive\n", "turn 5000 1\n"} {
@@ -181,14 +159,14 @@ func TestEveryLineEndsTheSilence(t *testing.T) {
 		require.NoError(t, err)
 		_, decided := w.listen()
 		assert.False(t, decided)
-		assert.False(t, w.alone(), line)
+		assert.False(t, w.Alone(), line)
 		assert.WithinRange(t, w.silentAt, time.Now().Add(wire.SilenceMost/2), time.Now().Add(wire.SilenceMost))
 		assert.Equal(t, line == "alive\n", leaveAt.Equal(w.leaveAt), "%s: the time to leave", line)
 	}
 	w.silent = true
 	_, decided := w.listen()
 	assert.False(t, decided)
-	assert.True(t, w.alone(), "nothing was said")
+	assert.True(t, w.Alone(), "nothing was said")
 }
 
 func TestReceivePutsLinesTogether(t *testing.T) {

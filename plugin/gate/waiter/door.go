@@ -1,4 +1,4 @@
-package main
+package waiter
 
 import (
 	"errors"
@@ -33,7 +33,7 @@ func newDoor(socket string) door {
 	return door{folder: folder, fd: -1}
 }
 
-// next gives when there is something to do for a hook that is due to leave: to take the
+// next returns when there is something to do for a hook that is due to leave: to take the
 // door, to try again, or to leave.
 func (d *door) next(due time.Time, pace time.Duration) time.Time {
 	if d.fd >= 0 {
@@ -48,7 +48,7 @@ func (d *door) next(due time.Time, pace time.Duration) time.Time {
 	return d.retry
 }
 
-// passes tells whether a hook that is due to leave may do so at now; if not, next tells
+// passes reports whether a hook that is due to leave may do so at now; if not, next tells
 // when to ask again.
 func (d *door) passes(now, due time.Time, pace time.Duration) bool {
 	if d.fd < 0 && !now.Before(d.next(due, pace)) && !d.take(now, pace) {

@@ -1,0 +1,136 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+// startDaemonWithRoom starts a daemon that installs the waiting room, which is gone when the test
+// ends.
+func startDaemonWithRoom(t *testing.T) *daemon {
+	t.Helper()
+	configs, plugins := filepath.Join(node.Dir, "cni"), filepath.Join(node.Dir, "cni-bin")
+	t.Cleanup(func() {
+		assert.NoError(t, os.RemoveAll(filepath.Join(configs, "00-pod-pacemaker.conflist")))
+		assert.NoError(t, os.RemoveAll(filepath.Join(plugins, "pacemaker-cni")))
+	})
+	d := startDaemon(t, "--cni", "--cni-conf-dir", configs, "--cni-bin-dir", plugins)
+	eventually(t, "the waiting room is installed", func() bool { return d.status(t).Room.Installed })
+	return d
+}
+
+// looks is how the pods of a namespace looked to those who watch them.
+type looks struct {
+	mu  sync.Mutex
+	odd map[string]int // what else than waiting and running was seen
+}
+
+// watchLooks follows every change of the pods of a namespace until stop is called.
+func watchLooks(t *testing.T, ns string) (seen *looks, stop func()) {
+	t.Helper()
+	seen = &looks{odd: map[string]int{}}
+	w, err := node.Client().CoreV1().Pods(ns).Watch(context.WithoutCancel(t.Context()), metav1.ListOptions{})
+	require.NoError(t, err)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for e := range w.ResultChan() {
+			if p, ok := e.Object.(*corev1.Pod); ok && e.Type != watch.Deleted {
+				seen.see(p)
+			} else if !ok {
+				seen.note("the watch broke: " + string(e.Type))
+			}
+		}
+		seen.note("the watch ended")
+	}()
+	return seen, func() { w.Stop(); <-done }
+}
+
+func (l *looks) note(what string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.odd[what]++
+}
+
+func (l *looks) see(p *corev1.Pod) {
+	if p.Status.Phase != corev1.PodPending && p.Status.Phase != corev1.PodRunning {
+		l.note(string(p.Status.Phase))
+	}
+	for _, c := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
+		if w := c.State.Waiting; w != nil && w.Reason != "ContainerCreating" && w.Reason != "PodInitializing" {
+			l.note(w.Reason)
+		}
+	}
+}
+
+// all returns what was seen so far.
+func (l *looks) all() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var all []string
+	for what := range l.odd {
+		all = append(all, what)
+	}
+	return all
+}
+
+// warnings returns the Warning events of a namespace, but for those of probes.
+func warnings(t *testing.T, ns string) (all []string) {
+	t.Helper()
+	events, err := node.Client().CoreV1().Events(ns).List(t.Context(), metav1.ListOptions{})
+	require.NoError(t, err)
+	for _, e := range events.Items {
+		if e.Type == corev1.EventTypeWarning && e.Reason != "Unhealthy" {
+			all = append(all, e.Reason+": "+e.Message)
+		}
+	}
+	return all
+}
+
+// With the waiting room, 60 pods wait for two slots: to those who watch them they wait or run at
+// each moment, no Warning event tells of them, nobody is refused, and they keep their order.
+func TestWaitingRoom(t *testing.T) {
+	const count, limit = 60, 2
+	d := startDaemonWithRoom(t)
+	d.configure(t, "{throttleConfig: {maxConcurrent: {value: 2}, noProgressAfter: 10m}}")
+	ns := namespace(t)
+	seen, stop := watchLooks(t, ns)
+	slow := newLatch(t)
+	begin := time.Now()
+	deploy(t, ns, "slow", limit, herdPod(0.1, slow.holds))
+	eventually(t, "the slow pods hold the slots", func() bool { return len(d.status(t).Starting) == limit })
+	deploy(t, ns, "herd", count, herdPod(0.1))
+	eventually(t, "all others wait", func() bool { return len(d.status(t).Waiting) == count })
+	order, room := d.waitingNames(t), d.status(t).Room.Waiters
+	slow.release(t)
+	polled(t, time.Second, "half of the herd is ready", func() bool { return readyOf(t, ns, "herd") >= count/2 })
+	polled(t, time.Second, "all are ready", func() bool { return allReady(t, ns, count+limit) })
+	odd := seen.all() // before stop ends the watch
+	stop()
+	all := lives(t, ns)
+	logLives(t, begin, all)
+	assert.Empty(t, odd, "how pods looked, beside waiting and running")
+	assert.Empty(t, warnings(t, ns))
+	assert.Greater(t, room, count/2, "pods in the waiting room: this shows nothing")
+	assert.LessOrEqual(t, mostStarting(all), limit)
+	assertStartsInOrder(t, order, all, limit)
+	assertUnharmed(t, all)
+	s := d.status(t)
+	assert.Zero(t, s.Refused.Sandbox+s.Refused.Container, "nobody is refused")
+	d.idle(t)
+	assertNobodyUnpaced(t, d)
+	figure(t, "%d pods, %d of them in the waiting room, all ready after %.1f s", count, room, lastReady(all).Sub(begin).Seconds())
+}

@@ -1,0 +1,105 @@
+package main
+
+import (
+	"errors"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// mostConf bounds the configuration that is read, in bytes.
+const mostConf = 1 << 20
+
+// conf is the plugin's configuration, as package plugin/internal/cni writes it and the
+// runtime passes it on.
+type conf struct {
+	cniVersion string
+	socket     string // the daemon's; empty: the pod does not wait
+	confDir    string // the folder of the CNI configurations
+	timeout    time.Duration
+	exempt     []string // namespaces that never wait, also where no daemon can say so
+	prevResult string   // the result of the plugins before this one, as it was written
+}
+
+var (
+	errTooLong = errors.New("it is too long")
+	errNoJSON  = errors.New("it is no JSON object")
+)
+
+// readConf reads the configuration from stdin, to its end.
+func readConf() (conf, error) {
+	read := make([]byte, 0, 4096)
+	for {
+		if len(read) == cap(read) {
+			read = append(read, 0)[:len(read)]
+		}
+		n, err := unix.Read(unix.Stdin, read[len(read):cap(read)])
+		switch {
+		case errors.Is(err, unix.EINTR):
+			continue
+		case err != nil:
+			return conf{}, err
+		case n == 0:
+			return parseConf(string(read))
+		}
+		if read = read[:len(read)+n]; len(read) > mostConf {
+			return conf{}, errTooLong
+		}
+	}
+}
+
+func parseConf(read string) (c conf, err error) {
+	get := func(name string) string {
+		value, ok := field(read, name)
+		if !ok {
+			err = errNoJSON
+		}
+		return value
+	}
+	c = conf{
+		cniVersion: text(get("cniVersion")), socket: text(get("socket")), confDir: text(get("confDir")),
+		exempt: texts(get("exemptNamespaces")), prevResult: get("prevResult"), timeout: defaultTimeout,
+	}
+	if millis, bad := strconv.ParseInt(get("timeoutMillis"), 10, 32); bad == nil && millis > 0 {
+		c.timeout = time.Duration(millis) * time.Millisecond
+	}
+	return c, err
+}
+
+// The codes of the CNI specification that this plugin answers with.
+const (
+	codeVariables = 4
+	codeDecode    = 6
+	codeConf      = 7
+	codeTryAgain  = 11
+)
+
+// fail tells the runtime why the pod does not go on, and gives the exit code.
+func fail(c conf, code int, msg string) int {
+	write(unix.Stdout, `{"cniVersion":`+quoted(c.version())+`,"code":`+strconv.Itoa(code)+`,"msg":`+quoted(msg)+"}\n")
+	return 1
+}
+
+// latest is the latest version of the specification that the plugin knows. It knows all of
+// which a result can be passed on unread.
+const latest = "1.1.0"
+
+var supported = []string{"0.3.1", "0.4.0", "1.0.0", latest}
+
+func (c conf) version() string {
+	if c.cniVersion == "" {
+		return latest
+	}
+	return c.cniVersion
+}
+
+func tellVersion() int {
+	c, err := readConf()
+	if err != nil {
+		return fail(c, codeDecode, "cannot read the configuration: "+err.Error())
+	}
+	write(unix.Stdout, `{"cniVersion":`+quoted(c.version())+`,"supportedVersions":["`+strings.Join(supported, `","`)+"\"]}\n")
+	return 0
+}

@@ -1,0 +1,72 @@
+package main
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestFields(t *testing.T) {
+	t.Parallel()
+	const object = ` { "a" : 1, "b":"x\"}]{[", "c":{"a":2,"d":[1,{"e":"]"}]} ,"f":[ ] , "g":null,"a":-2.5e3}
+`
+	for name, want := range map[string]string{
+		"a": "-2.5e3", "b": `"x\"}]{["`, "c": `{"a":2,"d":[1,{"e":"]"}]}`, "f": "[ ]", "g": "null", "d": "", "": "",
+	} {
+		value, ok := field(object, name)
+		assert.True(t, ok)
+		assert.Equal(t, want, value, name)
+	}
+	for _, bad := range []string{"", "x", "[]", `"a"`, "{", `{"a"}`, `{"a":}`, `{"a":1`, `{"a":1,`, `{"a":"x}`, `{"a":1 2}`, `{"a":1}}`, `{a:1}`, `{1:1}`, `{"a":[}`} {
+		_, ok := field(bad, "a")
+		assert.False(t, ok, bad)
+	}
+	_, ok := field("{}", "a")
+	assert.True(t, ok)
+}
+
+func TestConf(t *testing.T) {
+	t.Parallel()
+	c, err := parseConf(`{"cniVersion":"1.0.0","socket":"/run/s","confDir":"/etc","timeoutMillis":1500,"exemptNamespaces":["a", "b"],"prevResult":{"x": [1 , 2]}}`)
+	require.NoError(t, err)
+	assert.Equal(t, conf{"1.0.0", "/run/s", "/etc", 1500 * time.Millisecond, []string{"a", "b"}, `{"x": [1 , 2]}`}, c)
+	for _, odd := range []string{`{}`, `{"timeoutMillis":"1500","exemptNamespaces":7,"socket":["x"]}`, `{"timeoutMillis":-1,"exemptNamespaces":null}`, `{"timeoutMillis":9e9}`} {
+		c, err := parseConf(odd)
+		require.NoError(t, err)
+		assert.Equal(t, conf{timeout: defaultTimeout}, c, odd)
+	}
+	_, err = parseConf("nothing")
+	require.ErrorIs(t, err, errNoJSON)
+}
+
+// Of whatever is JSON, a field is what encoding/json finds; and what is not does no harm.
+func FuzzField(f *testing.F) {
+	f.Add(`{"prevResult":{"a":"\\\""},"x":[1,[2]]}`)
+	f.Add(`{"prevResult" : null}`)
+	f.Add(`{"exemptNamespaces":["a",["b"],{}]}`)
+	f.Add("{")
+	f.Fuzz(func(t *testing.T, object string) {
+		got, ok := field(object, "prevResult")
+		list, _ := field(object, "exemptNamespaces")
+		texts(list)
+		var want map[string]json.RawMessage
+		if json.Unmarshal([]byte(object), &want) != nil || want == nil {
+			return
+		}
+		require.True(t, ok)
+		if raw, is := want["prevResult"]; is {
+			assert.JSONEq(t, string(raw), got)
+		}
+	})
+}
+
+func FuzzQuoted(f *testing.F) {
+	f.Add("a\"b\\c\n\x00")
+	f.Fuzz(func(t *testing.T, s string) {
+		var back string
+		require.NoError(t, json.Unmarshal([]byte(quoted(s)), &back))
+	})
+}

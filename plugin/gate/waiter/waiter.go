@@ -1,0 +1,250 @@
+package waiter
+
+import (
+	"errors"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate/wire"
+)
+
+const (
+	// A process without a daemon asks again after retryMin, and up to retrySpread
+	// more, so that many do not ask at once.
+	retryMin    = 100 * time.Millisecond
+	retrySpread = 150 * time.Millisecond
+
+	// RuntimeGone is why nothing starts where the process that began this one has ended.
+	RuntimeGone = "the container runtime that ran this hook is gone"
+)
+
+// Start is what a process waits for.
+type Start struct {
+	// Socket is the path of the daemon's socket.
+	Socket string
+	// Hello names the start; its Deadline and Paced are set by the Waiter.
+	Hello wire.Hello
+	// Deadline is when the wait ends in any case. It has a monotonic reading.
+	Deadline time.Time
+	// LeaveAt is when the wait ends while no daemon can be reached, until a daemon tells
+	// another time; zero: at once.
+	LeaveAt time.Time
+	// Pace is the time between two that leave without a daemon, until a daemon tells another.
+	Pace time.Duration
+	// Parent is the process that began this one.
+	Parent int
+}
+
+// Outcome is how a wait ended.
+type Outcome struct {
+	// Starts: the start goes on.
+	Starts bool
+	// Unpaced: no daemon decided it.
+	Unpaced bool
+	// Orphaned: the process that began this one has ended.
+	Orphaned bool
+	// Reason is the daemon's, or why there is no decision of a daemon.
+	Reason string
+}
+
+// Waiter is one wait. Its times carry Go's monotonic reading: from its beginning on, a
+// step of the wall clock changes nothing. Make it with [New]; it is not safe for
+// concurrent use.
+type Waiter struct {
+	// Input is a file descriptor; once there is something to read, OnInput is called, which
+	// returns the descriptor to look at from then on. Negative: there is none.
+	Input   int32
+	OnInput func() int32
+	// Check, where it is not nil, is asked at the beginning and each CheckEvery after; what it returns other
+	// than nil ends the wait.
+	Check      func() *Outcome
+	CheckEvery time.Duration
+
+	start    Start
+	parent   parent
+	deadline time.Time
+	leaveAt  time.Time // without a daemon; never after deadline
+	position int       // among those that leave then, from 1; 0: not told
+	pace     time.Duration
+	lonely   time.Time // since when no daemon decides
+	door     door
+	retryAt  time.Time // without a daemon: when to ask again
+	checkAt  time.Time // when Check is asked next
+	lost     error     // why there is no daemon
+	heard    bool      // a daemon has said something
+	silence  time.Duration
+	silentAt time.Time // when the daemon will have said nothing for silence
+	silent   bool      // the last daemon did not: without a word, the next is no better
+	daemon   daemon
+}
+
+// New returns a waiter for s, which begins at now. It starts nothing.
+func New(s Start, now time.Time) *Waiter {
+	w := &Waiter{Input: -1, start: s, parent: watchParent(s.Parent), deadline: s.Deadline, pace: s.Pace, silence: wire.SilenceMost}
+	w.daemon.fd = -1
+	w.door = newDoor(s.Socket)
+	w.leave(s.LeaveAt, now)
+	return w
+}
+
+// leave sets the time to leave if there is no daemon; the zero time means now.
+func (w *Waiter) leave(at, now time.Time) {
+	w.leaveAt = earlier(now.Add(at.Sub(now)), w.deadline)
+}
+
+// Told returns when this process leaves if no daemon decides, and the time between two that
+// do; heard is false as long as no daemon has said anything.
+func (w *Waiter) Told() (leaveAt time.Time, pace time.Duration, heard bool) {
+	return w.leaveAt, w.pace, w.heard
+}
+
+// Alone reports whether no daemon decides: there is none, or it hangs.
+func (w *Waiter) Alone() bool { return w.daemon.fd < 0 || w.silent }
+
+// Wait blocks until the start is decided.
+func (w *Waiter) Wait() Outcome {
+	w.connect(time.Now())
+	for {
+		now := time.Now()
+		if w.Check != nil && !now.Before(w.checkAt) {
+			w.checkAt = now.Add(w.CheckEvery)
+			if o := w.Check(); o != nil {
+				return *o
+			}
+		}
+		switch {
+		case w.parent.gone():
+			return orphaned()
+		case !now.Before(w.deadline):
+			return w.unpaced("no decision before the deadline")
+		case w.daemon.fd >= 0 && !now.Before(w.silentAt):
+			w.disconnect(errSilent, now)
+			w.silent = true
+			continue
+		case w.Alone() && w.door.passes(now, w.due(), w.pace):
+			return w.unpaced("no daemon")
+		case w.daemon.fd < 0 && !now.Before(w.retryAt):
+			w.connect(now)
+		}
+		ready, err := w.poll(time.Now())
+		switch {
+		case err != nil:
+			return Outcome{Starts: true, Unpaced: true, Reason: "cannot wait: " + err.Error()}
+		case ready.parent:
+			return orphaned()
+		case ready.input:
+			w.Input = w.OnInput()
+		case ready.daemon:
+			if o, decided := w.listen(); decided {
+				return o
+			}
+		}
+	}
+}
+
+func orphaned() Outcome { return Outcome{Orphaned: true, Reason: RuntimeGone} }
+
+func (w *Waiter) unpaced(why string) Outcome {
+	return Outcome{Starts: true, Unpaced: true, Reason: why + w.because()}
+}
+
+// due is when the process leaves where no daemon decides: at the time that it was told, or, if
+// it found out late, when those before it that found out with it have left.
+func (w *Waiter) due() time.Time {
+	due := w.leaveAt
+	if turn := w.lonely.Add(time.Duration(w.position) * w.pace); due.Before(turn) {
+		due = turn
+	}
+	return earlier(due, w.deadline)
+}
+
+func (w *Waiter) connect(now time.Time) {
+	w.silentAt = now.Add(w.silence)
+	hello := w.start.Hello
+	// The deadline goes out on the wall clock as it is now: the daemon reads the same.
+	hello.Deadline, hello.Paced = now.Round(0).Add(w.deadline.Sub(now)), true
+	if err := w.daemon.dial(w.start.Socket, wire.AppendHello(nil, hello)); err != nil {
+		w.disconnect(err, now)
+	}
+}
+
+func (w *Waiter) disconnect(why error, now time.Time) {
+	w.daemon.close()
+	if w.lonely.IsZero() {
+		w.lonely = now
+	}
+	w.lost = why
+	w.retryAt = now.Add(retryMin + time.Duration(now.Nanosecond())%retrySpread)
+}
+
+func (w *Waiter) because() string {
+	if !w.Alone() || w.lost == nil {
+		return ""
+	}
+	return " at " + w.start.Socket + ": " + w.lost.Error()
+}
+
+// listen takes what the daemon said, and tells whether that was the decision.
+func (w *Waiter) listen() (o Outcome, decided bool) {
+	now := time.Now()
+	err := w.daemon.receive(func(a wire.Answer) bool {
+		w.heard, w.silent, w.silentAt, w.lonely = true, false, now.Add(w.silence), time.Time{}
+		w.door.leave() // the daemon decides
+		switch a.Kind {
+		case wire.Go, wire.Abort:
+			o, decided = Outcome{Starts: a.Kind == wire.Go, Reason: a.Reason}, true
+		case wire.Turn:
+			w.leave(a.LeaveAt, now)
+			w.position, w.pace = a.Position, a.Pace
+		}
+		return !decided
+	})
+	if err != nil {
+		w.disconnect(err, now)
+	}
+	return o, decided
+}
+
+// next is the next time at which there is something to do unasked.
+func (w *Waiter) next(now time.Time) time.Time {
+	next := earlier(w.deadline, w.silentAt)
+	if w.daemon.fd < 0 {
+		next = earlier(w.deadline, w.retryAt)
+	}
+	if w.Alone() {
+		next = earlier(next, w.door.next(w.due(), w.pace))
+	}
+	if w.parent.fd < 0 {
+		next = earlier(next, now.Add(parentCheck))
+	}
+	if w.Check != nil {
+		next = earlier(next, w.checkAt)
+	}
+	return next
+}
+
+// ready is what ended a poll.
+type ready struct{ parent, input, daemon bool }
+
+// poll sleeps until something is ready or the next time that matters.
+func (w *Waiter) poll(now time.Time) (ready, error) {
+	timeout := unix.NsecToTimespec(int64(max(w.next(now).Sub(now), 0)))
+	fds := [...]unix.PollFd{ // the kernel passes over negative ones
+		{Fd: w.parent.fd, Events: unix.POLLIN},
+		{Fd: int32(w.daemon.fd), Events: unix.POLLIN},
+		{Fd: w.Input, Events: unix.POLLIN},
+	}
+	_, err := unix.Ppoll(fds[:], &timeout, nil)
+	if err != nil && !errors.Is(err, unix.EINTR) {
+		return ready{}, err
+	}
+	return ready{parent: fds[0].Revents != 0, daemon: fds[1].Revents != 0, input: fds[2].Revents != 0}, nil
+}
+
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}

@@ -1,0 +1,157 @@
+package cni
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+const (
+	// FileName is the name of the configuration that is written.
+	FileName = "00-pod-pacemaker.conflist"
+	// ProgramName is the name of the plugin.
+	ProgramName = "pacemaker-cni"
+)
+
+// Entry is what the plugin is told in the configuration.
+type Entry struct {
+	Type             string   `json:"type"`
+	Socket           string   `json:"socket"`
+	ConfDir          string   `json:"confDir"`
+	TimeoutMillis    int64    `json:"timeoutMillis"`
+	ExemptNamespaces []string `json:"exemptNamespaces,omitempty"`
+}
+
+// entry returns the plugin's part of the configuration.
+func (o Options) entry() Entry {
+	return Entry{
+		Type: ProgramName, Socket: o.Socket, ConfDir: o.ConfDir,
+		TimeoutMillis: o.Timeout.Milliseconds(), ExemptNamespaces: o.ExemptNamespaces,
+	}
+}
+
+var (
+	errNoNetwork = errors.New("there is no CNI configuration yet")
+	errChained   = errors.New("it names " + ProgramName + " already")
+)
+
+// first returns the file that the runtime would take if ours were not there.
+func first(dir string) (name string, err error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return "", err
+	}
+	for _, e := range entries { // by name
+		if !e.IsDir() && e.Name() != FileName && slices.Contains([]string{".conf", ".conflist", ".json"}, filepath.Ext(e.Name())) {
+			return e.Name(), nil
+		}
+	}
+	return "", errNoNetwork
+}
+
+// conflist returns a configuration with our plugin at the end of the chain of another one.
+func conflist(name string, text []byte, ours Entry) ([]byte, error) {
+	var list map[string]json.RawMessage
+	if err := json.Unmarshal(text, &list); err != nil {
+		return nil, err
+	}
+	if !strings.HasSuffix(name, ".conflist") {
+		single, err := json.Marshal([]json.RawMessage{text})
+		if err != nil {
+			return nil, err
+		}
+		list = map[string]json.RawMessage{"cniVersion": list["cniVersion"], "name": list["name"], "plugins": single}
+		if list["cniVersion"] == nil {
+			list["cniVersion"] = json.RawMessage(`"0.2.0"`)
+		}
+	}
+	var plugins []json.RawMessage
+	if err := json.Unmarshal(list["plugins"], &plugins); err != nil || len(plugins) == 0 {
+		return nil, fmt.Errorf("it names no plugins: %w", errors.Join(err, errNoNetwork))
+	}
+	for _, p := range plugins {
+		var named struct{ Type string }
+		if err := json.Unmarshal(p, &named); err != nil || named.Type == "" {
+			return nil, fmt.Errorf("a plugin has no type: %w", errors.Join(err, errNoNetwork))
+		}
+		if named.Type == ProgramName {
+			return nil, errChained
+		}
+	}
+	var versioned struct{ Name, CNIVersion string }
+	if err := json.Unmarshal(text, &versioned); err != nil || versioned.Name == "" {
+		return nil, fmt.Errorf("the network has no name: %w", errors.Join(err, errNoNetwork))
+	}
+	switch versioned.CNIVersion {
+	case "", "0.1.0", "0.2.0", "0.3.0":
+		return nil, fmt.Errorf("it is of CNI %q, which is older than 0.3.1: %w", versioned.CNIVersion, errNoNetwork)
+	}
+	last, err := json.Marshal(ours)
+	if err != nil {
+		return nil, err
+	}
+	if list["plugins"], err = json.Marshal(append(plugins, last)); err != nil {
+		return nil, err
+	}
+	all, err := json.MarshalIndent(list, "", "  ")
+	return append(all, '\n'), err
+}
+
+// replace writes a file whole, in one step, by a rename within its folder, which the
+// runtime sees.
+func replace(path string, text []byte, mode fs.FileMode) (err error) {
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.Remove(f.Name()))
+		}
+	}()
+	_, wrote := f.Write(text)
+	if fault := errors.Join(wrote, f.Chmod(mode), f.Sync(), f.Close()); fault != nil {
+		return fault
+	}
+	return os.Rename(f.Name(), path)
+}
+
+// Remove takes the configuration, and then the program, off the node; that there is none
+// is no error.
+func Remove(confDir, binDir string) error {
+	var faults []error
+	for _, path := range []string{filepath.Join(confDir, FileName), filepath.Join(binDir, ProgramName)} {
+		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			faults = append(faults, err)
+		}
+	}
+	return errors.Join(faults...)
+}
+
+// snapshot reports whether anything in a folder changed.
+type snapshot map[string]stamp
+
+type stamp struct {
+	modified time.Time
+	size     int64
+}
+
+func look(dir string) (snapshot, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	s := snapshot{}
+	for _, e := range entries {
+		if info, err := e.Info(); err == nil { // else it is gone again
+			s[e.Name()] = stamp{info.ModTime(), info.Size()}
+		}
+	}
+	return s, nil
+}

@@ -1,0 +1,182 @@
+package cni
+
+import (
+	"encoding/json"
+	"io"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/sirupsen/logrus"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const lab = `{"cniVersion":"1.0.0","name":"net","extra":[1],"plugins":[{"type":"ptp","ipam":{"type":"host-local"}}]}`
+
+// host is a node's folders, with an installer.
+type host struct {
+	t *testing.T
+	*Installer
+	now  time.Time
+	shut []string
+}
+
+func newHost(t *testing.T) *host {
+	t.Helper()
+	dir := t.TempDir()
+	h := &host{t: t, now: time.Now()}
+	log := logrus.New()
+	log.SetOutput(io.Discard)
+	o := Options{
+		ConfDir: filepath.Join(dir, "net.d"), BinDir: filepath.Join(dir, "bin"), Program: filepath.Join(dir, "program"),
+		Socket: "/run/gate.sock", Timeout: 200 * time.Second, ExemptNamespaces: []string{"kube-system"}, Log: log,
+	}
+	require.NoError(t, os.Mkdir(o.ConfDir, 0o700))
+	require.NoError(t, os.Mkdir(o.BinDir, 0o755))
+	require.NoError(t, os.WriteFile(o.Program, []byte("#!/bin/true"), 0o600))
+	h.Installer = New(o, func(why string) { h.shut = append(h.shut, why) })
+	return h
+}
+
+func (h *host) step(after time.Duration) State {
+	h.now = h.now.Add(after)
+	h.Step(h.now)
+	return h.State()
+}
+
+func (h *host) write(name, text string) {
+	h.t.Helper()
+	require.NoError(h.t, os.WriteFile(filepath.Join(h.o.ConfDir, name), []byte(text), 0o600))
+}
+
+func (h *host) ours() string { return filepath.Join(h.o.ConfDir, FileName) }
+
+func TestTheFirstConfigurationIsCopied(t *testing.T) {
+	t.Parallel()
+	h := newHost(t)
+	assert.Equal(t, State{WhyNot: "there is no CNI configuration yet"}, h.step(0))
+	h.write("20-other.conflist", "{}")
+	h.write("10-net.conflist", lab)
+	h.write("05-readme.txt", "x")
+	assert.Equal(t, State{Installed: true, Source: "10-net.conflist"}, h.step(time.Hour))
+	text, err := os.ReadFile(h.ours())
+	require.NoError(t, err)
+	assert.JSONEq(t, `{"cniVersion":"1.0.0","name":"net","extra":[1],"plugins":[
+		{"type":"ptp","ipam":{"type":"host-local"}},
+		{"type":"pacemaker-cni","socket":"/run/gate.sock","confDir":"`+h.o.ConfDir+`","timeoutMillis":200000,"exemptNamespaces":["kube-system"]}]}`, string(text))
+	program := filepath.Join(h.o.BinDir, ProgramName)
+	info, err := os.Stat(program)
+	require.NoError(t, err)
+	assert.Equal(t, os.FileMode(0o755), info.Mode())
+	untouched, err := os.ReadFile(filepath.Join(h.o.ConfDir, "10-net.conflist"))
+	require.NoError(t, err)
+	assert.Equal(t, []byte(lab), untouched)
+	before, err := os.Stat(h.ours())
+	require.NoError(t, err)
+	h.step(time.Hour)
+	after, err := os.Stat(h.ours())
+	require.NoError(t, err)
+	assert.True(t, os.SameFile(before, after), "nothing is written where nothing changed")
+
+	h.write("10-net.conflist", `{"cniVersion":"0.4.0","name":"net","plugins":[{"type":"bridge"}]}`)
+	assert.True(t, h.step(time.Hour).Installed, "it follows")
+	text, err = os.ReadFile(h.ours())
+	require.NoError(t, err)
+	assert.Contains(t, string(text), "bridge")
+
+	require.NoError(t, os.Chmod(program, 0o644))
+	assert.Contains(t, h.step(time.Hour).WhyNot, "cannot be executed")
+	assert.NoFileExists(t, h.ours())
+	require.NoError(t, os.Chmod(program, 0o755))
+	assert.True(t, h.step(time.Hour).Installed)
+
+	require.NoError(t, os.Remove(filepath.Join(h.o.ConfDir, "10-net.conflist")))
+	require.NoError(t, os.Remove(filepath.Join(h.o.ConfDir, "20-other.conflist")))
+	assert.False(t, h.step(time.Hour).Installed, "what it copied is gone")
+	assert.NoFileExists(t, h.ours())
+
+	h.write("10-net.conflist", lab)
+	h.step(time.Hour)
+	require.NoError(t, Remove(h.o.ConfDir, h.o.BinDir))
+	require.NoError(t, Remove(h.o.ConfDir, h.o.BinDir), "that there is none is no error")
+	assert.NoFileExists(t, h.ours())
+	assert.NoFileExists(t, program)
+}
+
+func TestNothingIsFoughtOver(t *testing.T) {
+	t.Parallel()
+	for name, other := range map[string]func(h *host){
+		"removed": func(h *host) { require.NoError(h.t, os.Rename(h.ours(), h.ours()+".bak")) },
+		"changed": func(h *host) { h.write(FileName, "{}") },
+	} {
+		h := newHost(t)
+		h.write("10-net.conflist", lab)
+		require.True(t, h.step(0).Installed)
+		other(h)
+		for range 3 {
+			s := h.step(time.Hour)
+			assert.False(t, s.Installed, name)
+			assert.Contains(t, s.WhyNot, "somebody else removed or changed", name)
+		}
+		text, err := os.ReadFile(h.ours())
+		assert.Equal(t, name == "removed", err != nil, name)
+		assert.True(t, name == "removed" || string(text) == "{}")
+	}
+}
+
+func TestWhatCannotBeCopied(t *testing.T) {
+	t.Parallel()
+	for why, text := range map[string]string{
+		"cannot be copied":       "nothing",
+		"no plugins":             `{"cniVersion":"1.0.0","name":"n","plugins":[]}`,
+		"has no type":            `{"cniVersion":"1.0.0","name":"n","plugins":[{}]}`,
+		"has no name":            `{"cniVersion":"1.0.0","plugins":[{"type":"x"}]}`,
+		"older than 0.3.1":       `{"name":"n","plugins":[{"type":"x"}]}`,
+		"names pacemaker-cni al": `{"cniVersion":"1.0.0","name":"n","plugins":[{"type":"x"},{"type":"pacemaker-cni"}]}`,
+	} {
+		h := newHost(t)
+		h.write("10-net.conflist", lab)
+		require.True(t, h.step(0).Installed)
+		h.write("10-net.conflist", text)
+		assert.Contains(t, h.step(time.Hour).WhyNot, why)
+		assert.NoFileExists(t, h.ours(), "what is invalid is not hidden by a copy of what was")
+	}
+	h := newHost(t)
+	h.write("00-agent.conf", `{"cniVersion":"0.3.1","name":"n","type":"x"}`)
+	s := h.step(0)
+	assert.Contains(t, s.WhyNot, "00-agent.conf comes before")
+	var list struct{ Plugins []Entry }
+	text, err := os.ReadFile(h.ours())
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal(text, &list))
+	assert.Len(t, list.Plugins, 2, "a single plugin is a chain of one")
+}
+
+func TestTheRoomIsShutWhileTheFolderChangesOften(t *testing.T) {
+	t.Parallel()
+	h := newHost(t)
+	h.write("10-net.conflist", lab)
+	h.step(0)
+	h.step(2 * time.Second)
+	h.write("other", "1")
+	h.step(2 * time.Second)
+	assert.Empty(t, h.shut, "one change")
+	h.write("other", "22")
+	h.step(2 * time.Second)
+	assert.Empty(t, h.shut, "changes within a burst are one")
+	h.write("other", "333")
+	assert.Equal(t, shutWords, h.step(20*time.Second).WhyNot)
+	assert.Equal(t, []string{shutWords}, h.shut)
+	h.step(quietFor / 2)
+	assert.Len(t, h.shut, 1)
+	assert.Empty(t, h.step(quietFor).WhyNot)
+	assert.Equal(t, []string{shutWords, ""}, h.shut)
+	h.write("other", "4444")
+	h.step(time.Hour)
+	assert.Len(t, h.shut, 2, "once in a while it may change")
+}

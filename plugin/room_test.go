@@ -1,0 +1,232 @@
+package plugin
+
+import (
+	"bufio"
+	"net"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate/wire"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/observe"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+)
+
+// neverRestarted is a pod of which nothing may wait in the gate.
+func neverRestarted(pod *podwatch.Pod) { pod.RestartPolicy = "Never" }
+
+// roomWaiter is the process of a pod in the waiting room.
+type roomWaiter struct {
+	p       *testPod
+	conn    net.Conn
+	verdict chan wire.Answer
+}
+
+// entersRoom has the pod's CNI plugin ask for it.
+func (p *testPod) entersRoom(wait time.Duration) *roomWaiter {
+	return p.entersRoomSince(time.Now(), wait)
+}
+
+func (p *testPod) entersRoomSince(since time.Time, wait time.Duration) *roomWaiter {
+	p.n.t.Helper()
+	var conn net.Conn
+	p.n.eventually("the daemon answers", func() bool {
+		var err error
+		conn, err = (&net.Dialer{}).DialContext(p.n.ctx, "unix", p.n.options.SocketPath())
+		return err == nil
+	})
+	_, err := conn.Write(wire.AppendHello(nil, wire.Hello{
+		PodUID: p.uid, ContainerID: "s-" + p.uid, Name: p.spec.Namespace + "/" + p.spec.Name,
+		Since: since, Deadline: time.Now().Add(wait), Paced: true, Room: true,
+	}))
+	require.NoError(p.n.t, err)
+	w := &roomWaiter{p: p, conn: conn, verdict: make(chan wire.Answer, 1)}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		defer close(w.verdict)
+		lines := bufio.NewScanner(conn)
+		for lines.Scan() {
+			if a, err := wire.ParseAnswer(lines.Text()); err == nil && (a.Kind == wire.Go || a.Kind == wire.Abort) {
+				w.verdict <- a
+			}
+		}
+	}()
+	p.n.t.Cleanup(func() {
+		_ = conn.Close() // it may be closed already
+		<-done
+	})
+	return w
+}
+
+// inRoom has the pod enter, and waits until it is there.
+func (p *testPod) isInRoom() *roomWaiter {
+	p.n.t.Helper()
+	w := p.entersRoom(time.Hour)
+	p.n.eventually("the pod is in the room", func() bool {
+		waiting, _ := p.n.names()
+		return slices.Contains(waiting, p.spec.Name) || len(w.verdict) > 0
+	})
+	return w
+}
+
+// leaves waits for the verdict.
+func (w *roomWaiter) leaves() wire.Answer {
+	w.p.n.t.Helper()
+	select {
+	case a := <-w.verdict:
+		return a
+	case <-time.After(patience):
+		w.p.n.t.Fatal("it stays in the room")
+		return wire.Answer{}
+	}
+}
+
+func (w *roomWaiter) isOut() bool { return len(w.verdict) > 0 }
+
+func TestPodsLeaveTheRoomInTheirOrderWhenTheirTurnIsNear(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, oneAtATime)
+	n.occupy("holder")
+	var all []*roomWaiter
+	out := func() (count int) {
+		for _, w := range all {
+			if w.isOut() {
+				count++
+			}
+		}
+		return count
+	}
+	for _, name := range []string{"a", "b", "c", "d", "e", "f"} {
+		all = append(all, n.pod(name).isInRoom())
+	}
+	n.eventually("the first are let up", func() bool { return out() == 3 })
+	for i, w := range all {
+		assert.Equal(t, i < 3, w.isOut(), w.p.spec.Name)
+	}
+	assert.Equal(t, 3, n.d.waiting.Room.Waiters())
+	waiting, starting := n.names()
+	assert.Equal(t, []string{"a", "b", "c", "d", "e", "f"}, waiting)
+	assert.Equal(t, []string{"holder"}, starting, "no slot is taken in the room")
+	assert.Equal(t, wire.Go, all[0].leaves().Kind)
+	all[0].p.runs().waitsAtGate("app")
+}
+
+func TestAPodThatCameByTheRoomIsNotRefusedForWantOfRoom(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, oneAtATime, with(func(o *Options) { o.RefuseAt = RefuseSandbox }))
+	n.occupy("holder")
+	p := n.pod("p")
+	assert.Equal(t, wire.Go, p.isInRoom().leaves().Kind)
+	for _, name := range []string{"a", "b", "c"} { // they have come before it meanwhile
+		n.pod(name, func(pod *podwatch.Pod) { pod.Priority = 1000 }).isInRoom().leaves()
+	}
+	p.runs().waitsAtGate("app")
+	sandboxes, containers := n.d.waiting.Refusals.Counts()
+	assert.Zero(t, sandboxes+containers)
+}
+
+func TestAPodThatCannotUseTheGateWaitsInTheRoomForItsSlot(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		option nodeOption
+		change func(*podwatch.Pod)
+	}{
+		"never restarted": {func(*node) {}, neverRestarted},
+		"a runtime class": {func(*node) {}, func(pod *podwatch.Pod) { pod.RuntimeClass = "kata" }},
+		"no gate":         {with(func(o *Options) { o.Gate = GateNever }), func(*podwatch.Pod) {}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			n := newNode(t, oneAtATime, tt.option)
+			holder := n.occupy("holder")
+			first, second := n.pod("first", tt.change).isInRoom(), n.pod("second", tt.change).isInRoom()
+			assert.False(t, first.isOut())
+			holder.getsReady()
+			assert.Equal(t, wire.Go, first.leaves().Kind)
+			waiting, starting := n.names()
+			assert.Equal(t, []string{"second"}, waiting)
+			assert.Equal(t, []string{"first"}, starting, "with its slot")
+			assert.False(t, second.isOut())
+			first.p.runs().starts("app")
+		})
+	}
+}
+
+func TestWhoNeverWaitsInTheRoom(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, "spec: {throttleConfig: {maxConcurrent: {value: 1}}, exemptions: {namespaces: [kube-system], daemonSets: {namespaces: [default]}}}")
+	n.occupy("holder")
+	system := n.strangePod("system")
+	system.spec.Namespace = "kube-system"
+	system.becomesKnown()
+	daemon := n.pod("daemon", func(pod *podwatch.Pod) { pod.DaemonSet = true }, neverRestarted)
+	for _, p := range []*testPod{system, daemon} {
+		assert.Equal(t, wire.Answer{Kind: wire.Go, Reason: string(throttle.Exempt)}, p.entersRoom(time.Hour).leaves())
+	}
+	waiting, _ := n.names()
+	assert.Empty(t, waiting)
+	stays := n.pod("stays", neverRestarted).isInRoom()
+	n.reconfigure("spec: {mode: \"Off\", throttleConfig: {maxConcurrent: {value: 1}}}")
+	assert.Equal(t, wire.Go, stays.leaves().Kind, "those that wait go on as well")
+	assert.Equal(t, string(observe.Off), n.pod("off").entersRoom(time.Hour).leaves().Reason)
+}
+
+func TestWhoLeavesTheRoomWithoutATurn(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, oneAtATime)
+	n.occupy("holder")
+	late := n.pod("late", neverRestarted)
+	a := late.entersRoom(time.Second).leaves()
+	assert.Equal(t, wire.Abort, a.Kind)
+	assert.True(t, strings.HasPrefix(a.Reason, string(gate.RoomTimeout)+": "), a.Reason)
+	assert.Equal(t, throttle.Waiting, n.view(late.uid).State, "it keeps its place")
+
+	gone := n.pod("gone", neverRestarted)
+	w := gone.isInRoom()
+	gone.isDeleted()
+	a = w.leaves()
+	assert.Equal(t, wire.Abort, a.Kind)
+	assert.Contains(t, a.Reason, string(throttle.Deleted))
+
+	n.d.waiting.Room.Shut("the folder changes all the time")
+	a = n.pod("shut", neverRestarted).entersRoom(time.Hour).leaves()
+	assert.Equal(t, "RoomShut: the folder changes all the time", a.Reason)
+	n.d.waiting.Room.Shut("")
+
+	hungUp := n.pod("hung-up", neverRestarted).isInRoom()
+	require.NoError(t, hungUp.conn.Close())
+	n.eventually("nobody is in the room", func() bool { return n.d.waiting.Room.Waiters() == 0 })
+	waiting, _ := n.names()
+	assert.Equal(t, []string{"late", "shut", "hung-up"}, waiting, "they keep their places")
+
+	n.d.starts.Valve.ShutsDown(true)
+	a = n.pod("shutdown", neverRestarted).entersRoom(time.Hour).leaves()
+	assert.Equal(t, wire.Abort, a.Kind)
+	assert.Contains(t, a.Reason, string(gate.NodeShutdown))
+}
+
+// Those that waited when the daemon was restarted come back in any order.
+func TestTheRoomKeepsItsOrderOverARestart(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, oneAtATime, tuned(func(r *rooms) { r.timing.Settle = 24 * time.Hour }))
+	began := time.Now().Add(-time.Minute)
+	names := []string{"third", "first", "second"}
+	var all []*roomWaiter
+	for i, since := range []time.Duration{3 * time.Second, time.Second, 2 * time.Second} {
+		all = append(all, n.pod(names[i], neverRestarted).entersRoomSince(began.Add(since), time.Hour))
+		n.eventually("it has its place", func() bool { waiting, _ := n.names(); return len(waiting) == i+1 })
+	}
+	waiting, starting := n.names()
+	assert.Equal(t, []string{"first", "second", "third"}, waiting)
+	assert.Empty(t, starting, "though a slot is free")
+	for _, w := range all {
+		assert.False(t, w.isOut(), w.p.spec.Name)
+	}
+}
