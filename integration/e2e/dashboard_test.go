@@ -86,9 +86,10 @@ func all(families map[string]*dto.MetricFamily) (list []*dto.MetricFamily) {
 	return list
 }
 
-// has tells whether the query has given a number at any time.
-func (p *prometheus) has(t *testing.T, query string) bool {
+// highest is the highest number that the query has given at any time; found: it has given one.
+func (p *prometheus) highest(t *testing.T, query string) (highest float64, found bool) {
 	t.Helper()
+	highest = math.Inf(-1)
 	for _, at := range p.times {
 		q, err := p.engine.NewInstantQuery(t.Context(), p.db, nil, query, at)
 		require.NoError(t, err, query)
@@ -98,16 +99,37 @@ func (p *prometheus) has(t *testing.T, query string) bool {
 		require.NoError(t, err, query)
 		for _, sample := range vector {
 			if !math.IsNaN(sample.F) {
-				q.Close()
-				return true
+				highest, found = max(highest, sample.F), true
 			}
 		}
 		q.Close()
 	}
-	return false
+	return highest, found
 }
 
-// Each query of the dashboard gives numbers in a real Prometheus that scrapes the
+// panelValues are the least and the most that the highest number of a panel may be, of 8 pods of one
+// CPU-second, a refused one and 5 in the mode Shadow, two at a time. Slots may be lent beside.
+var panelValues = map[string][2]float64{
+	"Nodes not connected":    {0, 1},
+	"Waiting":                {3, 14},
+	"Starting":               {2, 4},
+	"Starting, and slots":    {0, 4},
+	"Longest wait":           {0.5, 300},
+	"Over the limit, 1 h":    {0, 0},
+	"Time waited":            {0.05, 300},
+	"Time to start":          {0.05, 120},
+	"Signals of the node":    {0, 100},
+	"Hooks in the gate":      {1, 14},
+	"Refusals":               {0.01, 20},
+	"CPU that refusals cost": {0.0001, 2},
+	"Pods that count":        {1, 500},
+	"Used of the limit":      {0.001, 1},
+	"Handlers, 99 %":         {0.0001, 2},
+	"Time held in handlers":  {0, 0.5},
+	"Memory of the daemon":   {10 << 20, 256 << 20},
+}
+
+// Each query of the dashboard gives numbers, and those of most panels the right ones, in a real Prometheus that scrapes the
 // daemon of a real node while herds start under policies, one of them in mode Shadow.
 func TestDashboardOfARealNode(t *testing.T) {
 	d := startDaemon(t)
@@ -161,14 +183,21 @@ func TestDashboardOfARealNode(t *testing.T) {
 	grafana := strings.NewReplacer("$__rate_interval", "20s", "$instance", "n1")
 	// What a node in good order has nothing of: the same without the condition has.
 	nothing := strings.NewReplacer("pod_pacemaker_slots_lent{instance=~\"n1\"} > 0", "pod_pacemaker_slots_lent", "pod_pacemaker_signal_blind{instance=~\"n1\"} > 0", "pod_pacemaker_signal_blind")
-	asked := 0
+	asked, judged := 0, map[string]bool{}
 	for _, panel := range board.Panels {
 		for _, target := range panel.Targets {
 			asked++
 			query := nothing.Replace(grafana.Replace(target.Expr))
-			assert.True(t, p.has(t, query), "%s: no data for %s", panel.Title, query)
+			value, found := p.highest(t, query)
+			assert.True(t, found, "%s: no data for %s", panel.Title, query)
+			if bounds, ok := panelValues[panel.Title]; ok && found {
+				judged[panel.Title] = true
+				assert.GreaterOrEqual(t, value, bounds[0], "%s: %s", panel.Title, query)
+				assert.LessOrEqual(t, value, bounds[1], "%s: %s", panel.Title, query)
+			}
 		}
 	}
 	figure(t, "%d queries of the dashboard gave numbers over %d scrapes", asked, len(p.times))
 	assert.Greater(t, asked, 30)
+	assert.Len(t, judged, len(panelValues), "a panel has another title")
 }

@@ -45,7 +45,7 @@ type manual struct {
 var manualPrograms = regexp.MustCompile(`^(kubectl|helm|pod-pacemaker) [^.]`)
 
 // manualNames only name a command.
-var manualNames = []string{"pod-pacemaker run", "kubectl exec", "helm test", "helm template"}
+var manualNames = []string{"pod-pacemaker run", "kubectl exec", "helm test", "helm template", "helm --wait"}
 
 // readManual finds the commands: the lines of code blocks without a language, and
 // the code within sentences.

@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
-	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
 )
 
 // mostAsked is how many daemons are asked for their pods, the longest waits first; atOnce of them at a time.
@@ -114,10 +113,22 @@ func since(n v1alpha1.PacemakerNode) time.Time {
 	return n.Status.WaitingSince.Time
 }
 
-// onNode is a pod and where it waits.
-type onNode struct {
-	Node string `json:"node"`
-	admin.Pod
+// waitingPod is what is shown of a pod that waits. It has the names of the daemon's status, not
+// its type, whose package is one for Linux alone.
+type waitingPod struct {
+	Node          string  `json:"node"`
+	Namespace     string  `json:"namespace"`
+	Name          string  `json:"name"`
+	UID           string  `json:"uid"`
+	Place         int     `json:"place"`
+	WaitedSeconds float64 `json:"waitedSeconds"`
+	Reason        string  `json:"reason"`
+	Held          *held   `json:"held,omitempty"`
+}
+
+// held is the measure behind a reason, for people.
+type held struct {
+	Detail string `json:"detail,omitempty"`
 }
 
 // topPods writes the pods that have waited longest.
@@ -130,7 +141,7 @@ func (a *asker) topPods(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	slices.SortStableFunc(pods, func(x, y onNode) int { return cmp.Compare(y.WaitedSeconds, x.WaitedSeconds) })
+	slices.SortStableFunc(pods, func(x, y waitingPod) int { return cmp.Compare(y.WaitedSeconds, x.WaitedSeconds) })
 	switch {
 	case a.json:
 		return a.write(pods)
@@ -141,17 +152,18 @@ func (a *asker) topPods(ctx context.Context) error {
 	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "POD\tNODE\tPLACE\tFOR\tWAITS FOR")
 	for _, p := range pods {
-		text := string(p.Reason)
+		text := p.Reason
 		if p.Held != nil && p.Held.Detail != "" {
 			text += ": " + p.Held.Detail
 		}
-		fmt.Fprintf(w, "%s/%s\t%s\t%d\t%s\t%s\n", p.Namespace, p.Name, p.Node, p.Place, duration.HumanDuration(p.WaitedSeconds.Duration()), text)
+		fmt.Fprintf(w, "%s/%s\t%s\t%d\t%s\t%s\n", p.Namespace, p.Name, p.Node, p.Place,
+			duration.HumanDuration(time.Duration(p.WaitedSeconds*float64(time.Second))), text)
 	}
 	return w.Flush()
 }
 
 // podsOf asks the daemons of the nodes which pods wait there.
-func (a *asker) podsOf(ctx context.Context, nodes []v1alpha1.PacemakerNode) (pods []onNode, err error) {
+func (a *asker) podsOf(ctx context.Context, nodes []v1alpha1.PacemakerNode) (pods []waitingPod, err error) {
 	var mu sync.Mutex
 	var asked sync.WaitGroup
 	places := make(chan struct{}, atOnce)
@@ -173,7 +185,7 @@ func (a *asker) podsOf(ctx context.Context, nodes []v1alpha1.PacemakerNode) (pod
 	return pods, err
 }
 
-func (a *asker) waitingOn(ctx context.Context, node string) (pods []onNode, err error) {
+func (a *asker) waitingOn(ctx context.Context, node string) (pods []waitingPod, err error) {
 	daemons, err := a.daemonsOn(ctx, node)
 	if err != nil {
 		return nil, err
@@ -183,12 +195,13 @@ func (a *asker) waitingOn(ctx context.Context, node string) (pods []onNode, err 
 		if err != nil {
 			return nil, err
 		}
-		var s admin.Status
+		var s struct{ Waiting []waitingPod }
 		if err := json.Unmarshal([]byte(text), &s); err != nil {
 			return nil, fmt.Errorf("understand the daemon of %s: %w", node, err)
 		}
 		for _, p := range s.Waiting {
-			pods = append(pods, onNode{node, p})
+			p.Node = node
+			pods = append(pods, p)
 		}
 	}
 	return pods, nil
