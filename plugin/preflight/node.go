@@ -252,7 +252,7 @@ func cgroupFinding(root string) Finding {
 		return warning(check, fmt.Sprintf("%s: %v", root, err), "without cgroups the daemon cannot tell whether a start makes progress, and lends no slots")
 	}
 	if fs.Type != unix.CGROUP2_SUPER_MAGIC {
-		return warning(check, "version 1, which pod-pacemaker supports", "plan for version 2, because kubelet stops to support version 1")
+		return warning(check, "version 1, which pod-pacemaker supports", "plan for version 2, because kubelet is giving up version 1")
 	}
 	return ok(check, "version 2")
 }
