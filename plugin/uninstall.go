@@ -30,7 +30,7 @@ const (
 
 // leave takes the daemon's files off the host, if the DaemonSet that ran it was
 // removed. To be called when the daemon has ended; it blocks for some seconds
-// then. Where nobody can tell, or another daemon has taken over, all stays.
+// then. Where that is not known, or another daemon has taken over, all stays.
 func (d *Daemon) leave(ctx context.Context) error {
 	namespace, name, ok := strings.Cut(d.options.DaemonSet, "/")
 	if !ok || d.cluster == nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/cni"
 )
 
-// roomSettles is how long after the daemon begins to answer nobody is let out of the waiting
+// roomSettles is how long after the daemon begins to answer no pod is let out of the waiting
 // room: those that wait since an earlier daemon come back in any order.
 const roomSettles = time.Second
 

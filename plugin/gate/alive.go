@@ -14,7 +14,7 @@ type pulse struct {
 	next      chan struct{} // closed with the next beat
 }
 
-// listen gives a channel that is closed with the next beat. Whoever listens no
+// listen returns a channel that is closed with the next beat. Whoever listens no
 // more calls leave.
 func (p *pulse) listen() <-chan struct{} {
 	p.mu.Lock()
@@ -26,7 +26,7 @@ func (p *pulse) listen() <-chan struct{} {
 	return p.next
 }
 
-// again gives the channel of the beat after the one that came.
+// again returns the channel of the beat after the one that came.
 func (p *pulse) again() <-chan struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -39,7 +39,7 @@ func (p *pulse) leave() {
 	p.listening--
 }
 
-// anybody tells whether somebody listens.
+// anybody reports whether somebody listens.
 func (p *pulse) anybody() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

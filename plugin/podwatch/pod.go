@@ -29,8 +29,8 @@ type Pod struct {
 	RestartPolicy string
 	// RuntimeClass is spec.runtimeClassName, empty when absent.
 	RuntimeClass string
-	// DaemonSet is true where the pod's controller is a DaemonSet of the API group apps. Whoever may make the pod may
-	// claim that.
+	// DaemonSet is true where the pod's controller is a DaemonSet of the API group apps. Any user who may make the pod
+	// may claim that.
 	DaemonSet bool
 	// SkipAnnotation is true when the annotation [SkipAnnotation] is exactly "true".
 	// Whether that counts is the administrator's choice.

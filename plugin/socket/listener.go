@@ -12,7 +12,7 @@ type Listener struct {
 
 // Accept waits for a connection of root or of the user of this process. Those of
 // others are closed at once: the mode of the socket keeps them out already, and
-// this holds also where somebody has changed the mode. The connection is a
+// this holds also where the mode was changed. The connection is a
 // [*net.UnixConn].
 func (l *Listener) Accept() (net.Conn, error) {
 	for {

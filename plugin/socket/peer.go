@@ -29,6 +29,6 @@ func checkPeer(c *net.UnixConn, uid uint32) error {
 	return nil
 }
 
-// peerAllowed lets in root, as whom container runtimes run hooks and
+// peerAllowed lets in root, as which container runtimes run hooks and
 // administrators ask, and the daemon's own user.
 func peerAllowed(peer, daemon uint32) bool { return peer == 0 || peer == daemon }

@@ -22,13 +22,13 @@ const (
 // creation is what the hook knows of the container that is being made.
 //
 // When kubelet dies, the container runtime kills the runc that runs this hook, and
-// nobody removes the cgroup that runc has made, unless systemd does. A kubelet that
+// only systemd, if it runs, removes the cgroup that runc has made. A kubelet that
 // starts looks for the task of every container that has a cgroup, twice for 3.1 s
 // each where there is none, one after the other, before it does anything else. The
 // hook is the last that knows the cgroup, and removes it.
 type creation struct {
 	id      string // the container's
-	stdin   int32  // where runc tells which process it has made; -1: read, or nobody tells
+	stdin   int32  // where runc tells which process it has made; -1: read, or not given
 	cgroups []string
 }
 
@@ -72,8 +72,8 @@ func processOf(state []byte) int {
 	return pid
 }
 
-// cgroupsOf gives the folders of a process's cgroups, by its /proc/PID/cgroup, that
-// are of the container and of nobody else.
+// cgroupsOf returns the folders of a process's cgroups, by its /proc/PID/cgroup, that
+// are of the container and of no other.
 func cgroupsOf(text, id string) (folders []string) {
 	for line := range strings.Lines(text) {
 		_, rest, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ":")

@@ -9,7 +9,7 @@ import (
 const (
 	// defaultWait is the deadline of a hook that was given none.
 	defaultWait = 100 * time.Second
-	// longestWait bounds a deadline of which nobody says when it was set.
+	// longestWait bounds a deadline of which it is not known when it was set.
 	longestWait = time.Hour
 )
 

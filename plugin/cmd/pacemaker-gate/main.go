@@ -81,7 +81,7 @@ func wait(args wire.Args, parent int) int {
 	case o.Starts:
 		return exitStart
 	default:
-		if o.Orphaned { // nobody makes the container any more
+		if o.Orphaned { // the container is not made any more
 			making.remove()
 		}
 		return startNothing(o.Reason)
@@ -99,7 +99,7 @@ func startNothing(why string) int {
 	return exitNothing
 }
 
-// say writes a line, unless nobody takes it: a full pipe must not hold a start.
+// say writes a line, unless no reader takes it: a full pipe must not hold a start.
 func say(fd int32, line string) {
 	ready := []unix.PollFd{{Fd: fd, Events: unix.POLLOUT}}
 	if n, err := unix.Poll(ready, sayMillis); n == 1 && err == nil {

@@ -68,7 +68,7 @@ func programBeside(name, named string) (string, error) {
 	return filepath.Join(filepath.Dir(self), name), nil
 }
 
-// owner is to whom the hook belongs: root, but for tests.
+// owner is the user that the hook belongs to: root, but for tests.
 type owner struct{ uid, gid uint32 }
 
 // install copies source to target and says what it did.

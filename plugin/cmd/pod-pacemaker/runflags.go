@@ -28,7 +28,7 @@ type runFlags struct {
 	logFormat     logFormat
 }
 
-// advanced are flags that nobody should need whose node is like others; help marks them.
+// advanced are flags that are not needed on a node like others; help marks them.
 var advanced = []string{
 	"cni-conf-dir", "cni-bin-dir",
 	"nri-index", "namespace", "state-dir", "proc-root", "gate", "gate-path", "gate-timeout", "refuse-at", "hold", "daemonset", "startup-taint",

@@ -28,7 +28,7 @@ func signalsTable(signals []admin.Signal) []line {
 	return t.lines()
 }
 
-// signalText writes a value with its unit, with so many digits; -1: as many as it
+// signalText writes a value with its unit, with this many digits; -1: as many as it
 // has.
 func signalText(name string, value float64, digits int) string {
 	text := strconv.FormatFloat(value, 'f', digits, 64)

@@ -49,7 +49,7 @@ type outcome struct {
 	panics  any
 }
 
-// NewBackend returns a backend that nobody asked yet.
+// NewBackend returns a backend that was not asked yet.
 func NewBackend() *Backend {
 	return &Backend{waits: make(chan *Wait, 1024)}
 }

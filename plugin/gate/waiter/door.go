@@ -17,12 +17,12 @@ const (
 // door is what hooks leave by where no daemon decides: one at a time, each a pace after the
 // one before. It is a lock on the folder of the daemon's socket, which a hook keeps for one
 // pace before it leaves; the kernel takes it back when the hook ends. So no two leave within
-// a pace, whatever they were told, and however late they find out that nobody decides.
+// a pace, whatever they were told, and however late they find out that no daemon decides.
 type door struct {
 	folder string
 	fd     int       // -1: not held
 	since  time.Time // when it was taken
-	retry  time.Time // when to try again; zero: nobody was in the way
+	retry  time.Time // when to try again; zero: no other hook was in the way
 }
 
 func newDoor(socket string) door {
@@ -52,7 +52,7 @@ func (d *door) next(due time.Time, pace time.Duration) time.Time {
 // when to ask again.
 func (d *door) passes(now, due time.Time, pace time.Duration) bool {
 	if d.fd < 0 && !now.Before(d.next(due, pace)) && !d.take(now, pace) {
-		return !now.Before(due) // there is no such folder, or no locks: nobody to keep apart from
+		return !now.Before(due) // there is no such folder, or no locks: nothing keeps hooks apart
 	}
 	return d.fd >= 0 && !now.Before(d.next(due, pace))
 }

@@ -25,7 +25,7 @@ func watchParent(pid int) parent {
 	return parent{pid: pid, fd: int32(fd)}
 }
 
-// gone compares, because a hook that somebody runs by hand may well have init as
+// gone compares, because a hook that is run by hand may well have init as
 // its parent from the beginning. It also sees a parent that ended, and whose pid
 // went to another process, before the pidfd was open.
 func (p parent) gone() bool { return unix.Getppid() != p.pid }

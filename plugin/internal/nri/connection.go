@@ -21,7 +21,7 @@ import (
 const (
 	retryFirst = 200 * time.Millisecond
 	retryMost  = 5 * time.Second
-	// knockEvery is about the time between two attempts while nobody listens: to try
+	// knockEvery is about the time between two attempts while no runtime listens: to try
 	// costs nothing, and pods that a runtime makes before the daemon is back are unpaced.
 	knockEvery = 100 * time.Millisecond
 	// registrationLimit is how long the runtime may take from the connection to the

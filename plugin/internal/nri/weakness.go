@@ -66,7 +66,7 @@ func (w *weakness) growPause() {
 }
 
 // rest waits for the pause, or until ctx ends or another runtime listens than at the given
-// socket: one that was restarted has given nobody up.
+// socket: one that was restarted has given up no plugin.
 func (c *Connection) rest(ctx context.Context, pause time.Duration, socket os.FileInfo) {
 	over := time.NewTimer(pause)
 	defer over.Stop()

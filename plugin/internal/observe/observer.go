@@ -117,7 +117,7 @@ func (o *Observer) HappenedInShadow(e throttle.Event, reason throttle.Reason) {
 }
 
 // LookAtWaiting writes events on pods that wait, and returns the time at which to look again; zero:
-// nobody waits. A panic is caught.
+// no pod waits. A panic is caught.
 func (o *Observer) LookAtWaiting(now time.Time, l Limiter) (next time.Time) {
 	defer o.Caught("tellWaiting")
 	o.pods.inClusterOf(o.nodes())

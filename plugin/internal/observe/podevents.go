@@ -93,7 +93,7 @@ func overLimit(r throttle.Reason) bool { return r == throttle.MaxWait || r == th
 
 // look writes events on those that have waited for a while and were not told yet, or
 // wait for another reason now, the first in line first. It gives the time of the next
-// look; zero: nobody waits.
+// look; zero: no pod waits.
 func (s *podEvents) look(now time.Time, n Events, l Limiter) (next time.Time) {
 	if _, waiting := l.Busy(now); !waiting {
 		return time.Time{}

@@ -79,7 +79,7 @@ func (l *Ledger) begins(a Asked, pod podwatch.Pod, known, holds bool) Beginning 
 	return Begins
 }
 
-// goesOn tells whether the container belongs to the start of a ticket in this state that was
+// goesOn reports whether the container belongs to the start of a ticket in this state that was
 // admitted, or that went on without that.
 func (a Asked) goesOn(state throttle.State, reason throttle.Reason, shadowed bool) bool {
 	switch state {
@@ -121,7 +121,7 @@ func (l *Ledger) noteStarted(sandbox *api.PodSandbox, ctr *api.Container) pods.P
 }
 
 // countUnasked counts a start that went on without having been admitted: its hook
-// left by itself, or nobody was asked. It holds a slot from now on, over the limit
+// left by itself, or the daemon was not asked. It holds a slot from now on, over the limit
 // where reality is.
 func (s *Starts) countUnasked(p pods.Pod, pod podwatch.Pod) {
 	if t := s.Limiter.Lookup(p.UID); t != nil {
@@ -176,7 +176,7 @@ func (l *Ledger) endExited(now time.Time, uid string, pod podwatch.Pod, again bo
 	}
 }
 
-// Attend gives the ticket that a hook waits for, and a channel that is closed
+// Attend returns the ticket that a hook waits for, and a channel that is closed
 // when nothing may start for its container any more. A hook that outlived an
 // earlier daemon finds its place again by the time since which it waits.
 func (s *Starts) Attend(pod pods.Pod, containerID string, since time.Time) (*throttle.Ticket, <-chan struct{}) {

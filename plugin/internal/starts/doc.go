@@ -4,15 +4,15 @@
 // [Starts] takes what the runtime tells (Sandbox, Container, ContainerStarted ...), what kubelet
 // tells (PodChanged) and what hooks ask (Attend); it writes the first into the book of pods and
 // turns all into calls of the limiter. [Starts.Run] is the one loop: it advances the limiter, looks
-// which starts are over, measures those of which nobody can say it, and hands what happened to the
+// which starts are over, measures those of which kubelet does not report it, and hands what happened to the
 // observer. [Valve] ends waits: the mode, a shutdown of the node, a shortage on it.
 //
 // # Locks
 //
 // [Ledger] has the lock of the book. While it is held, only the book, the policies' matcher and the
 // limiter are called, in this order, each of which has the next one's lock below its own and calls
-// nobody back; the Ledger has no log, no events and no pod watch to call. Nobody who holds the
-// limiter's lock calls out. TestTheLockOfTheBookIsFreeWhileOthersAreAsked holds this rule.
+// nothing back; the Ledger has no log, no events and no pod watch to call. The limiter calls nothing
+// under its lock. TestTheLockOfTheBookIsFreeWhileOthersAreAsked holds this rule.
 //
 // Two others are not leaves. The matcher of policies, when they change, tells the log, the claims
 // and the pod watch of it under its lock; none of them calls back. The sensors log and write events

@@ -163,7 +163,7 @@ func (e *ends) reviewOne(now time.Time, uid string) (next time.Time) {
 	return e.judgeBySigns(now, t)
 }
 
-// signsOf gives what the runtime told of a start, whether all that ran of it has
+// signsOf returns what the runtime told of a start, whether all that ran of it has
 // exited for good, and where its containers run.
 func (e *ends) signsOf(now time.Time, v throttle.TicketView) (run pods.Progress, ended bool, place usage.Place) {
 	e.s.Ledger.Read(func(b *pods.Book) {

@@ -48,7 +48,7 @@ func (s *Starts) regroup(now time.Time, pod podwatch.Pod, deleted bool) {
 }
 
 // countRunning has a pod counted among those that run if one of its containers does,
-// and tells whether one does. A start that went on in the mode Shadow counts
+// and reports whether one does. A start that went on in the mode Shadow counts
 // when its turn has come. s.Ledger.mu is held until it is counted: its end must not be told before.
 func (l *Ledger) countRunning(now time.Time, uid string, pod podwatch.Pod) bool {
 	l.mu.Lock()

@@ -12,7 +12,7 @@ import (
 )
 
 // Ledger is the book of pods and the limiter under one lock: whatever needs both in one step is a
-// method of it. It has nobody else to call, so under its lock nothing can be logged, asked or
+// method of it. It has nothing else to call, so under its lock nothing can be logged, asked or
 // waited for. Safe for concurrent use.
 type Ledger struct {
 	limiter  *throttle.Limiter
@@ -38,8 +38,8 @@ func (l *Ledger) Read(f func(b *pods.Book)) {
 	f(l.book)
 }
 
-// FirstWait tells whether nobody was told yet of the pod's wait that began at a time, and takes
-// note that somebody is.
+// FirstWait reports whether the pod's wait that began at a time was not reported yet, and notes
+// that it is now.
 func (l *Ledger) FirstWait(uid string, since time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

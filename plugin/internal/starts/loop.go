@@ -14,7 +14,7 @@ import (
 // clock was set, by which overrides of policies begin and end.
 const idleEvery = 30 * time.Second
 
-// restFor is the least time between two rounds of telling. Whoever is admitted
+// restFor is the least time between two rounds of telling. A pod that is admitted
 // knows it at once, by the ticket; what is told here can wait until the handlers
 // are through with the events that the runtime sends in quick succession.
 const restFor = 5 * time.Millisecond
@@ -95,7 +95,7 @@ func (l *loop) round(now time.Time) (next time.Time) {
 	return next
 }
 
-// sooner gives the earlier of two times; zero is none, not the earliest of all.
+// sooner returns the earlier of two times; zero is none, not the earliest of all.
 func sooner(a, b time.Time) time.Time {
 	if a.IsZero() || (!b.IsZero() && b.Before(a)) {
 		return b
@@ -198,7 +198,7 @@ func (l *loop) sweep(now time.Time) {
 	}
 }
 
-// sweep gives the pods of which nothing may be left.
+// sweep returns the pods of which nothing may be left.
 func (l *Ledger) sweep(now time.Time) (empty []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -217,13 +217,13 @@ func (l *Ledger) sweep(now time.Time) (empty []string) {
 }
 
 // findStalls measures every start that holds a slot, and tells the limiter which make
-// no progress. It gives the time of the next measurement; zero: nobody needs one,
-// because nobody waits.
+// no progress. It returns the time of the next measurement; zero: none is needed,
+// because no pod waits.
 func (l *loop) findStalls(now time.Time) (next time.Time) {
 	after := l.s.settings.Load().WithDefaults().NoProgressAfter
 	if _, waiting := l.s.Limiter.Busy(now); after < 0 || !waiting {
 		for _, uid := range l.stalls.End() {
-			l.s.Limiter.SetStalled(now, uid, time.Time{}) // nobody measures any more
+			l.s.Limiter.SetStalled(now, uid, time.Time{}) // it is not measured any more
 		}
 		return time.Time{}
 	}
@@ -253,7 +253,7 @@ func (l *loop) findStall(now time.Time, v throttle.TicketView, after time.Durati
 	l.s.Limiter.SetStalled(now, v.UID, since)
 }
 
-// underWay gives where the containers of a start run. False: nothing is known
+// underWay returns where the containers of a start run. False: nothing is known
 // of it, or, in the mode Shadow, it is over already and keeps its slot.
 func (l *Ledger) underWay(uid string) (place usage.Place, under bool) {
 	l.mu.Lock()

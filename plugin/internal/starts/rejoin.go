@@ -65,7 +65,7 @@ func (r *Rejoin) Back(containerID string) {
 	}
 }
 
-// Freeze has nobody admitted while hooks that outlived an earlier daemon are missing. To be called
+// Freeze stops admissions while hooks that outlived an earlier daemon are missing. To be called
 // once the runtime has told what it has, before any hook is answered. False: none is missing, and
 // Timing.Settle is zero.
 func (r *Rejoin) Freeze() bool {
@@ -81,7 +81,7 @@ func (r *Rejoin) Freeze() bool {
 	return true
 }
 
-// Frozen tells whether Freeze has begun what Thaw has not ended.
+// Frozen reports whether Freeze has begun what Thaw has not ended.
 func (r *Rejoin) Frozen() bool { return r.frozen.Load() }
 
 // Thaw ends what Freeze began after Timing.Settle once all hooks are back, after Timing.Rejoin, or

@@ -12,7 +12,7 @@ import (
 )
 
 // Sandbox decides at the first point: may the pod of a sandbox that is being made come up to wait
-// near its turn. One that may not is let in all the same, where nobody is held or it is not to be
+// near its turn. One that may not is let in all the same, where no pod is held or it is not to be
 // refused here. pod is what the pod watch knows of it, if anything.
 func (s *Starts) Sandbox(now time.Time, sandbox *api.PodSandbox, pod podwatch.Pod, known, refusable bool) (pods.Pod, throttle.Decision) {
 	return s.Ledger.sandbox(now, sandbox, pod, known, refusable && s.Valve.Holds(), func(t *throttle.Ticket) throttle.Decision { return s.reserve(now, t) })
@@ -35,7 +35,7 @@ func (l *Ledger) sandbox(now time.Time, sandbox *api.PodSandbox, pod podwatch.Po
 	return p, throttle.Decision{Admitted: true}
 }
 
-// Arrive gives the ticket of a pod that waits before its sandbox exists, since a time; nil: it is
+// Arrive returns the ticket of a pod that waits before its sandbox exists, since a time; nil: it is
 // exempt. pod is what the pod watch knows of it, if anything.
 func (s *Starts) Arrive(now time.Time, who pods.Pod, pod podwatch.Pod, known bool, since time.Time) *throttle.Ticket {
 	return s.Ledger.arrive(now, who, pod, known, since)
@@ -55,7 +55,7 @@ func (l *Ledger) arrive(now time.Time, who pods.Pod, pod podwatch.Pod, known boo
 	return t
 }
 
-// passesRoom tells whether a start that waited in the waiting room goes on though there is no room
+// passesRoom reports whether a start that waited in the waiting room goes on though there is no room
 // near its turn: it had a reservation when it left, and those that came near later wait longer.
 // l.mu must be held.
 func (l *Ledger) passesRoom(t *throttle.Ticket, d throttle.Decision) bool {
@@ -85,7 +85,7 @@ func (s *Starts) Exemption(sandbox *api.PodSandbox) string {
 	return pods.Exemption(s.config.Load().Spec.Exemptions, p, podwatch.Pod{}, false)
 }
 
-// join gives the ticket of a pod that starts, in its groups; request says what is particular to
+// join returns the ticket of a pod that starts, in its groups; request says what is particular to
 // this start. s.Ledger.mu must be held.
 func (l *Ledger) join(now time.Time, p pods.Pod, pod podwatch.Pod, request throttle.Request) *throttle.Ticket {
 	request.UID, request.Name, request.Flow = p.UID, p.Title(), p.Namespace
@@ -106,7 +106,7 @@ func (s *Starts) SandboxStopped(sandbox *api.PodSandbox) {
 	}
 }
 
-// stopSandbox tells whether the sandbox was its pod's present one. Nothing runs in it any more,
+// stopSandbox reports whether the sandbox was its pod's present one. Nothing runs in it any more,
 // though the runtime has yet to tell of the exits, and the pod counts for no policy until it
 // starts anew.
 func (l *Ledger) stopSandbox(now time.Time, uid, sandbox string) (present bool) {
@@ -201,5 +201,5 @@ func (l *Ledger) forgetDeleted(now time.Time, uid string) {
 		t.End(now, throttle.Deleted)
 	}
 	l.drop(uid)
-	l.policies.Forget(now, uid) // after the book: without that, nobody counts the pod again
+	l.policies.Forget(now, uid) // after the book: without that, the pod is not counted again
 }

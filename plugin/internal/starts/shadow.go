@@ -19,7 +19,7 @@ type shadow struct {
 // shadows are such starts, by the UID of the pod.
 type shadows map[string]*shadow
 
-// of gives what is known of the ticket's start if that went on at once, else nil.
+// of returns what is known of the ticket's start if that went on at once, else nil.
 func (s shadows) of(t *throttle.Ticket) *shadow {
 	if sh := s[t.UID()]; sh != nil && sh.ticket == t {
 		return sh
@@ -47,7 +47,7 @@ func (l *Ledger) beginShadow(now time.Time, t *throttle.Ticket, why throttle.Rea
 	return true
 }
 
-// Shadowed gives what a start would have waited for that went on at once; false: it did not go on.
+// Shadowed returns what a start would have waited for that went on at once; false: it did not go on.
 func (l *Ledger) Shadowed(t *throttle.Ticket) (reason throttle.Reason, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -27,7 +27,7 @@ type Source interface {
 // Options say what Starts works with. All are needed but those that say so.
 type Options struct {
 	Limiter  *throttle.Limiter
-	Pods     Source // nil: standalone, nobody can be asked about pods
+	Pods     Source // nil: standalone, without a pod watch
 	Policies *policies.Matcher
 	Observer *observe.Observer
 	Board    *turns.Board
@@ -35,13 +35,13 @@ type Options struct {
 	// Waitable is how long a process can wait in the gate.
 	Waitable time.Duration
 	// Round is called in each round of the loop: the signals may be wanted, and claims. It must
-	// not block. nil: nobody is called.
+	// not block. It can be nil.
 	Round func()
 	// InRoom is called in each round with what the limiter holds: it marks tickets as present for
 	// which a process waits that the limiter does not know. It gives when to call it again though
-	// nothing happens; zero: something has to happen before. nil: nobody is called.
+	// nothing happens; zero: something has to happen before. It can be nil.
 	InRoom func(now time.Time, held throttle.Snapshot) (again time.Time)
-	// Forgotten is told of each pod of which nothing is kept any more. nil: nobody is told.
+	// Forgotten is called for each pod of which nothing is kept any more. It can be nil.
 	Forgotten func(uid string)
 	// Roots are where the host's /proc and cgroups are.
 	Roots  usage.Roots
@@ -57,8 +57,8 @@ type Timing struct {
 	RunFor time.Duration
 	// Rejoin bounds the wait for hooks that outlived an earlier daemon.
 	Rejoin time.Duration
-	// Settle is for how long after the gate opens nobody is admitted, for processes that wait
-	// before their pod's sandbox exists, of which nobody has a list. Zero: there are none.
+	// Settle is for how long after the gate opens no pod is admitted, for processes that wait
+	// before their pod's sandbox exists, of which there is no list. Zero: there are none.
 	Settle time.Duration
 }
 
@@ -85,7 +85,7 @@ type Starts struct {
 	off      atomic.Bool                       // the mode is Off
 }
 
-// New gives a Starts with no limit in force.
+// New returns a Starts with no limit in force.
 func New(o Options) *Starts {
 	s := &Starts{Options: o, Hooks: newRejoin(o.Limiter, o.Timing.Rejoin, o.Timing.Settle)}
 	s.config.Store(&crd.Effective{Origin: crd.OriginNone})
@@ -111,10 +111,10 @@ func (s *Starts) Configure(now time.Time, e crd.Effective, settings throttle.Set
 	s.ends.judgeAllWaiting(now)
 }
 
-// Config gives the configuration in force.
+// Config returns the configuration in force.
 func (s *Starts) Config() crd.Effective { return *s.config.Load() }
 
-// known gives what the pod watch knows of a pod; nothing where there is none. The lock of the book must not be held.
+// known returns what the pod watch knows of a pod; nothing where there is none. The lock of the book must not be held.
 func (s *Starts) known(uid string) (podwatch.Pod, bool) {
 	if s.Pods == nil {
 		return podwatch.Pod{}, false

@@ -13,7 +13,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
 
-// longestShutdown is how long a shutdown of the node is believed in that nobody calls
+// longestShutdown is how long a shutdown of the node is believed in that is not called
 // off: where the API server cannot say so, pods do not wait for ever.
 const longestShutdown = 10 * time.Minute
 
@@ -28,12 +28,12 @@ type Valve struct {
 	mu      sync.Mutex
 	state   ValveState
 	changed chan struct{} // closed with the next change of state
-	over    *time.Timer   // ends a shutdown that nobody calls off
+	over    *time.Timer   // ends a shutdown that is not called off
 }
 
 // ValveState is why waits are of no use; the zero value: they are.
 type ValveState struct {
-	LetGo    bool // the mode holds nobody: who waits goes on
+	LetGo    bool // the mode holds no pod: those that wait go on
 	Shutdown bool // the node is being shut down: who waits has to leave
 	Pressure bool // the node is short of memory, disk or process IDs: who waits in the gate has to leave
 }
@@ -45,10 +45,10 @@ func newValve(o Options, config *atomic.Pointer[crd.Effective]) *Valve {
 // Mode is what is done with a start that a limit holds.
 func (v *Valve) Mode() v1alpha1.Mode { return v.config.Load().Spec.GetMode() }
 
-// Holds tells whether anybody is made to wait at all.
+// Holds reports whether anybody is made to wait at all.
 func (v *Valve) Holds() bool { return v.Mode() == v1alpha1.ModeEnforce }
 
-// Now gives the state, and a channel that is closed when it is no longer this one.
+// Now returns the state, and a channel that is closed when it is no longer this one.
 func (v *Valve) Now() (ValveState, <-chan struct{}) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -82,7 +82,7 @@ func (v *Valve) expect(begins bool, f func()) {
 }
 
 // ShutsDown follows what kubelet says of a shutdown of the node. kubelet ends a pod only when
-// the start that it waits for is over, and tells nobody before that it wants to: hooks
+// the start that it waits for is over, and does not announce it before: hooks
 // that wait would hold the machine up.
 func (v *Valve) ShutsDown(begins bool) {
 	defer v.observer.Caught("shutsDown")
@@ -110,7 +110,7 @@ func (v *Valve) Pressed(short bool) {
 	}
 }
 
-// ShutsOut tells whether nobody may start who would have to wait.
+// ShutsOut reports whether no pod may start that would have to wait.
 func (v *Valve) ShutsOut() bool {
 	state, _ := v.Now()
 	return state.Shutdown && v.Holds()
@@ -121,7 +121,7 @@ func Barred(reason throttle.Reason) throttle.Decision {
 	return throttle.Decision{Reason: reason, Held: throttle.Held{Reason: reason}}
 }
 
-// WhyUnheld is the reason to let a start go on where nobody is held.
+// WhyUnheld is the reason to let a start go on where no pod is held.
 func (v *Valve) WhyUnheld() throttle.Reason {
 	if v.Mode() == v1alpha1.ModeOff {
 		return observe.Off
@@ -136,8 +136,8 @@ var modeNews = map[v1alpha1.Mode]string{
 	v1alpha1.ModeOff:     "the mode is Off now: no limit is in force, and those that wait go on at once",
 }
 
-// changeMode follows a change of the mode, at which so many pods waited. None is lost: those
-// at the gate go on where nobody is held any more, and starts that went on at once count
+// changeMode follows a change of the mode, at which this many pods waited. None is lost: those
+// at the gate go on where no pod is held any more, and starts that went on at once count
 // among those under way where pods are held again.
 func (s *Starts) changeMode(now time.Time, before v1alpha1.Mode, waiting int) {
 	mode := s.Valve.Mode()

@@ -116,7 +116,7 @@ func (b *Board) Of(uid string) (Turn, <-chan struct{}) {
 // Post takes the turns of what the limiter holds at now, and wakes the waiters if these differ in more than
 // the hooks need to know. It gives the time at which to post again though nothing
 // happens: turns that were counted from long ago would all be over when the
-// daemon goes away. Zero: nobody waits.
+// daemon goes away. Zero: no pod waits.
 func (b *Board) Post(now time.Time, held throttle.Snapshot) (again time.Time) {
 	return b.post(now, forecasts(held))
 }

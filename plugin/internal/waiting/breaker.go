@@ -28,7 +28,7 @@ const (
 
 // Breaker finds out whether hooks work: a hook contacts the gate before its container
 // starts. The runtime may reject hooks, or not run them, the host may be unable to execute
-// them, or they may not find the daemon; nobody tells the daemon of it. While the breaker
+// them, or they may not find the daemon; the daemon does not learn of it. While the breaker
 // is open no container gets a hook; after a while one container tries. No pod whose
 // container failed with a hook gets another. Make it with NewBreaker; it is safe for concurrent use.
 type Breaker struct {
@@ -45,7 +45,7 @@ type Breaker struct {
 	pause     time.Duration     // for how long it opened last
 }
 
-// NewBreaker gives a breaker that is closed; first is for how long it opens first, 0: a minute.
+// NewBreaker returns a breaker that is closed; first is for how long it opens first, 0: a minute.
 func NewBreaker(first time.Duration) *Breaker {
 	return &Breaker{first: cmp.Or(first, openFirst), pending: map[string]string{}, failed: map[string]bool{}}
 }

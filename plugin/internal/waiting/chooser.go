@@ -67,7 +67,7 @@ type Chooser struct {
 	ways     []Way // the table
 }
 
-// New gives a Chooser that has seen no runtime yet.
+// New returns a Chooser that has seen no runtime yet.
 func New(o Options) *Chooser {
 	c := &Chooser{Options: o, Gate: newGate(o), Refusals: newRefusals(o), hold: newHold(o)}
 	c.Room = newRoom(o, c.Gate)
@@ -137,7 +137,7 @@ func (c *Chooser) wait(ctx context.Context, a *Asking) (hook *api.Hook, err erro
 	return nil, nil
 }
 
-// identify gives what the pod watch knows of a pod. For one that it does not
+// identify returns what the pod watch knows of a pod. For one that it does not
 // know yet, and that would have to wait, it waits for the hold at most, so that
 // the watch can catch up.
 func (c *Chooser) identify(ctx context.Context, sandbox *api.PodSandbox) (pod podwatch.Pod, known bool) {

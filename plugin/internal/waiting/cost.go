@@ -37,7 +37,7 @@ type refusalMade struct {
 func (c *refusalCost) add(now time.Time, what refusalPoint) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.forgetLocked(now) // nobody may ever ask for the share
+	c.forgetLocked(now) // the share may never be asked for
 	c.recent = append(c.recent, refusalMade{at: now, what: what})
 	return what.cost()
 }
@@ -50,7 +50,7 @@ func (p refusalPoint) cost() time.Duration {
 	return containerRefusalCPU
 }
 
-// share gives the share of the node's CPU time that refusals cost over the last
+// share returns the share of the node's CPU time that refusals cost over the last
 // minute.
 func (c *refusalCost) share(now time.Time) float64 {
 	c.mu.Lock()
@@ -74,5 +74,5 @@ func (c *refusalCost) shareLocked(now time.Time) float64 {
 	return used.Seconds() / (refusalWindow.Seconds() * float64(max(1, c.cores)))
 }
 
-// cheap tells whether refusals cost so little now that a pod may be refused at the sandbox.
+// cheap reports whether refusals cost so little now that a pod may be refused at the sandbox.
 func (c *refusalCost) cheap(now time.Time) bool { return c.share(now) < refusalShare }

@@ -96,7 +96,7 @@ func (g *Gate) Wait(_ context.Context, now time.Time, a *Asking) (hook *api.Hook
 	return g.hook(now, a, v), true, nil
 }
 
-// hook gives the OCI hook with which a container waits.
+// hook returns the OCI hook with which a container waits.
 func (g *Gate) hook(now time.Time, a *Asking, v throttle.TicketView) *api.Hook {
 	deadline := now.Add(g.Timeout)
 	leave := now.Add(turns.RestartGrace + v.Expected)
@@ -191,7 +191,7 @@ func (g *Gate) barred(now time.Time, a *Asking) string {
 	return g.lost(a)
 }
 
-// lost tells whether the container would be lost if the runtime were restarted
+// lost reports whether the container would be lost if the runtime were restarted
 // while it waits; empty: it would not.
 func (g *Gate) lost(a *Asking) string {
 	if a.Known && a.Kubelet.StartsAgain(a.Container) {

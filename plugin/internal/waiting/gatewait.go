@@ -81,7 +81,7 @@ func (b Backend) Wait(ctx context.Context, h gate.Hello, tell gate.Tell) (gate.V
 	}
 }
 
-// ended gives the answer to a hook whose wait is of no use any more.
+// ended returns the answer to a hook whose wait is of no use any more.
 func (b Backend) ended(state starts.ValveState, t *throttle.Ticket, gone <-chan struct{}) (v gate.Verdict, ends bool) {
 	switch {
 	case state.LetGo:
@@ -95,7 +95,7 @@ func (b Backend) ended(state starts.ValveState, t *throttle.Ticket, gone <-chan 
 	}
 }
 
-// letGo is the answer to a hook that waits where nobody is held any more. gone is
+// letGo is the answer to a hook that waits where no pod is held any more. gone is
 // closed when nothing may start for its container.
 func (b Backend) letGo(t *throttle.Ticket, gone <-chan struct{}) gate.Verdict {
 	if state, _ := t.Status(); state != throttle.Waiting || isClosed(gone) {
@@ -139,7 +139,7 @@ func decided(t *throttle.Ticket, gone <-chan struct{}) gate.Verdict {
 }
 
 // expired is the answer to a hook whose deadline comes before its turn. One for
-// whose container nothing may start takes nobody's place over the limit.
+// whose container nothing may start takes no place over the limit.
 func expired(now time.Time, t *throttle.Ticket, gone <-chan struct{}) gate.Verdict {
 	if isClosed(gone) {
 		return decided(t, gone)
@@ -159,7 +159,7 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// Waiters gives how many hooks wait in the gate now.
+// Waiters returns how many hooks wait in the gate now.
 func (g *Gate) Waiters() int { return int(g.waiters.Load()) }
 
 // ContainerStarted takes note of a container that started: did its hook ask before?

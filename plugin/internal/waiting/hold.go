@@ -45,7 +45,7 @@ func (h *hold) Bars(_ time.Time, a *Asking) string {
 	}
 }
 
-// onlyRefused tells whether what a start is held for may last for hours, and nothing may
+// onlyRefused reports whether what a start is held for may last for hours, and nothing may
 // pass it: a bound of running pods. Such a start waits by being refused and in no other way.
 func onlyRefused(reason throttle.Reason) bool {
 	return reason == throttle.PolicyRunning || reason == throttle.Unadmittable
@@ -93,7 +93,7 @@ func (h *hold) wait(outer context.Context, wait func(context.Context)) {
 }
 
 // holdBudget says how long a handler may wait now. All that handlers take is charged to
-// it, so that handlers which are slow by themselves hold nobody. The zero value is full.
+// it, so that handlers which are slow by themselves hold no pod. The zero value is full.
 type holdBudget struct {
 	savedMost time.Duration // what can be saved up; 0: holdSaved
 
@@ -102,7 +102,7 @@ type holdBudget struct {
 	last  time.Time
 }
 
-// take gives at most want out of the budget.
+// take returns at most want out of the budget.
 func (b *holdBudget) take(now time.Time, want time.Duration) time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -16,10 +16,10 @@ import (
 const mostLinks = 40
 
 // HookFault tells why the hook's binary at path, which is absolute, is not used;
-// empty: it is. The runtime executes it as root on the host, so nobody but root and
+// empty: it is. The runtime executes it as root on the host, so no user but root and
 // the daemon's own user may be able to change it or to put another in its place:
 // the file, all folders that lead to it and all links on the way are theirs, and
-// nobody else can write there. In a folder with the sticky bit others can write, but
+// no other user can write there. In a folder with the sticky bit others can write, but
 // not replace what is not theirs. The root folder is not judged: to a daemon in a container
 // it is the image's, not the host's. And nothing is executed from a file system that is
 // mounted noexec: every container that got the hook would fail.
@@ -77,7 +77,7 @@ func (w walk) fault(path string) string {
 	}
 }
 
-// noExec tells whether the hook, which is at a place, is on a mount that lets nobody
+// noExec reports whether the hook, which is at a place, is on a mount that lets no process
 // execute it.
 func (w walk) noExec(path, at string) string {
 	flags, err := w.flags(at)
@@ -103,7 +103,7 @@ func (w walk) mountOf(at string) string {
 	return at
 }
 
-// open tells whether others can change what is at a place on the way to the hook.
+// open reports whether others can change what is at a place on the way to the hook.
 func (w walk) open(path, at string, info fs.FileInfo, leads bool) string {
 	what := "the hook " + path
 	if leads || info.IsDir() || info.Mode()&fs.ModeSymlink != 0 {

@@ -87,7 +87,7 @@ func (r *Refusals) refuse(p pods.Pod, at refusalPoint, container string, d throt
 	return fmt.Errorf("pod-pacemaker: waiting to start: %s (%s), %d ahead; kubelet tries again by itself", d.Reason, admin.HeldText(d.Held), d.Ahead)
 }
 
-// atSandbox tells whether a pod that waits is to be refused at the sandbox now.
+// atSandbox reports whether a pod that waits is to be refused at the sandbox now.
 func (r *Refusals) atSandbox(now time.Time) bool {
 	switch {
 	case r.rollback.barred() != "":
@@ -104,10 +104,10 @@ func (r *Refusals) setRuntime(name, version string) { r.rollback.setRuntime(name
 // NotAtSandbox tells why nothing is refused at the sandbox, whatever the options say; empty: it may be.
 func (r *Refusals) NotAtSandbox() string { return r.rollback.barred() }
 
-// Counts gives how many sandboxes and containers were refused so far.
+// Counts returns how many sandboxes and containers were refused so far.
 func (r *Refusals) Counts() (sandboxes, containers uint64) {
 	return r.sandboxes.Load(), r.containers.Load()
 }
 
-// CPUShare gives the share of the node's CPU time that refusals cost over the last minute.
+// CPUShare returns the share of the node's CPU time that refusals cost over the last minute.
 func (r *Refusals) CPUShare(now time.Time) float64 { return r.cost.share(now) }

@@ -93,7 +93,7 @@ func strangeness(pod *api.PodSandbox, shim string) string {
 	return ""
 }
 
-// shimOf gives the name of a sandbox's shim: the parent of its first process, or that
+// shimOf returns the name of a sandbox's shim: the parent of its first process, or that
 // process itself, and called with the sandbox's ID. Empty: it cannot be seen.
 func shimOf(procRoot string, pod *api.PodSandbox) string {
 	fs, err := procfs.NewFS(procRoot)
