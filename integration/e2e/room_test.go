@@ -87,13 +87,14 @@ func (l *looks) all() []string {
 	return all
 }
 
-// warnings returns the Warning events of a namespace, but for those of probes.
+// warnings returns the Warning events of a namespace, but for those of probes, and that the lab has no
+// DNS service, which kubelet says of every pod.
 func warnings(t *testing.T, ns string) (all []string) {
 	t.Helper()
 	events, err := node.Client().CoreV1().Events(ns).List(t.Context(), metav1.ListOptions{})
 	require.NoError(t, err)
 	for _, e := range events.Items {
-		if e.Type == corev1.EventTypeWarning && e.Reason != "Unhealthy" {
+		if e.Type == corev1.EventTypeWarning && e.Reason != "Unhealthy" && e.Reason != "MissingClusterDNS" {
 			all = append(all, e.Reason+": "+e.Message)
 		}
 	}
