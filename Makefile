@@ -109,7 +109,7 @@ release-check: $(GORELEASER) $(ACTIONLINT) ## Check workflows and release files,
 ENGINE ?= docker
 image-check: build ## Build the image of a release from bin/ with docker, or ENGINE, and run it
 	rm -rf dist/image && mkdir -p dist/image/linux/$$($(GO) env GOARCH)
-	cp bin/pod-pacemaker bin/pacemaker-gate dist/image/linux/$$($(GO) env GOARCH)/ && cp LICENSE dist/image/
+	cp bin/pod-pacemaker bin/pacemaker-gate bin/pacemaker-cni dist/image/linux/$$($(GO) env GOARCH)/ && cp LICENSE dist/image/
 	$(GO) run ./deploy/internal/licenses -o dist/image/bin/licenses
 	$(ENGINE) build --build-arg TARGETPLATFORM=linux/$$($(GO) env GOARCH) -f deploy/release/Containerfile -t pod-pacemaker:check dist/image
 	$(ENGINE) run --rm pod-pacemaker:check version | grep -F "$(VERSION)"
