@@ -106,7 +106,7 @@ func importImage(t *testing.T, name string) {
 			programs[path.Join(line[2], path.Base(source))] = repository(strings.TrimPrefix(source, "/src/"))
 		}
 	}
-	require.Len(t, programs, 2, "of the Containerfile")
+	require.Len(t, programs, 3, "of the Containerfile")
 	entry := regexp.MustCompile(`(?m)^ENTRYPOINT (\[.*\])$`).FindStringSubmatch(string(text))
 	require.NotNil(t, entry)
 	var entrypoint []string
