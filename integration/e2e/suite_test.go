@@ -31,7 +31,9 @@ func figure(t *testing.T, format string, args ...any) {
 	figures.Note(t, format, args...)
 }
 
-func TestMain(m *testing.M) { suite.Main("e2e", func() (int, error) { return run(m) }) }
+func TestMain(m *testing.M) {
+	os.Exit(suite.ExitCode("e2e", func() (int, error) { return run(m) }))
+}
 
 func run(m *testing.M) (code int, err error) {
 	ctx := context.Background()

@@ -12,15 +12,15 @@ import (
 	"testing"
 )
 
-// Main ends the process with what run gives: the exit code of the tests, or an error, which
-// is printed under the name of the suite and becomes the exit code 1.
-func Main(name string, run func() (code int, err error)) {
+// ExitCode is what the process of a suite ends with: what run returns, or 1 with an error, which
+// it prints under the name of the suite.
+func ExitCode(name string, run func() (code int, err error)) int {
 	code, err := run()
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "%s: %v\n", name, err)
-		code = 1
+		return 1
 	}
-	os.Exit(code)
+	return code
 }
 
 // Figures are what scenarios measured. The zero value has none. Safe for concurrent use.

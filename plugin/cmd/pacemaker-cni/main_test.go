@@ -132,7 +132,7 @@ func (p *plugin) passes(tb testing.TB) (said string) {
 	tb.Helper()
 	gatetest.Receive(tb, p.ended, "the plugin ends")
 	assert.Zero(tb, p.ProcessState.ExitCode())
-	assert.Equal(tb, []byte(result+"\n"), p.stdout.Bytes(), "unchanged")
+	assert.True(tb, bytes.Equal([]byte(result+"\n"), p.stdout.Bytes()), "to the byte: %s", p.stdout.Bytes())
 	return p.stderr.String()
 }
 

@@ -1,6 +1,7 @@
 package cni
 
 import (
+	"bytes"
 	"encoding/json"
 	"io"
 	"os"
@@ -75,7 +76,7 @@ func TestTheFirstConfigurationIsCopied(t *testing.T) {
 	assert.Equal(t, os.FileMode(0o755), info.Mode())
 	untouched, err := os.ReadFile(filepath.Join(h.o.ConfDir, "10-net.conflist"))
 	require.NoError(t, err)
-	assert.Equal(t, []byte(lab), untouched)
+	assert.True(t, bytes.Equal([]byte(lab), untouched), "to the byte: %s", untouched)
 	before, err := os.Stat(h.ours())
 	require.NoError(t, err)
 	h.step(time.Hour)
