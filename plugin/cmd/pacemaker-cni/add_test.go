@@ -163,17 +163,19 @@ func TestAChangeEmptiesTheRoomOfADaemonThatHangs(t *testing.T) {
 		told <- string(line[:n])
 		_, _ = io.Copy(io.Discard, c) // and no word more
 	})
-	a := room(t, path)
-	p := call(t, a)
-	first := gatetest.Receive(t, told, "it asks")
-	told <- first
 	note := filepath.Join(filepath.Dir(path), noteFolder, "u1")
+	var first string
 	require.Eventually(t, func() bool {
-		write600(t, filepath.Join(a.confDir, "20-other"), time.Now().String())
+		a := room(t, path)
+		p := call(t, a)
+		first = gatetest.Receive(t, told, "it asks")
+		told <- first
+		write600(t, filepath.Join(a.confDir, "20-other"), "{}")
+		p.fails(t)
+		<-told
 		_, err := os.Stat(note)
-		return err == nil
-	}, 30*time.Second, 100*time.Millisecond)
-	p.fails(t)
+		return err == nil // else it saw the change before it had read its turn, and there is nothing to keep
+	}, time.Minute, time.Millisecond)
 	n := noteOf(path, "u1").take(time.Now())
 	assert.Equal(t, leaveAt.UnixMilli(), n.leaveAt.UnixMilli())
 	assert.Equal(t, 2*time.Second, n.pace)
