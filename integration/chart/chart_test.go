@@ -82,6 +82,7 @@ startupTaint: {enabled: true}
 ownNode: {policy: true}
 startPolicies: {enabled: true, namespaceLabels: true, clusterScope: true}
 refuseAt: container
+waitingRoom: {enabled: true}
 podMonitor: {enabled: true}
 prometheusRule: {enabled: true}
 dashboard: {enabled: true}
@@ -194,6 +195,26 @@ func TestCRDsAreThoseOfTheRepositoryAndStay(t *testing.T) {
 	}
 }
 
+// The daemon writes to the folders of CNI only where the waiting room is asked for, by the paths of the host.
+func TestTheWaitingRoomOpensTheFoldersOfCNI(t *testing.T) {
+	t.Parallel()
+	plain := daemon(t, "{}")
+	require.NotContains(t, plain.Containers[0].Args, "--cni")
+	for _, mount := range plain.Containers[0].VolumeMounts {
+		require.NotContains(t, mount.MountPath, "cni")
+	}
+
+	pod := daemon(t, "{waitingRoom: {enabled: true, binDir: /usr/libexec/cni}}")
+	container := pod.Containers[0]
+	require.Subset(t, container.Args, []string{"--cni", "--cni-conf-dir=/etc/cni/net.d", "--cni-bin-dir=/usr/libexec/cni"})
+	for name, path := range map[string]string{"cni-conf": "/etc/cni/net.d", "cni-bin": "/usr/libexec/cni"} {
+		require.Contains(t, container.VolumeMounts, corev1.VolumeMount{Name: name, MountPath: path})
+		i := slices.IndexFunc(pod.Volumes, func(v corev1.Volume) bool { return v.Name == name })
+		require.GreaterOrEqual(t, i, 0, name)
+		require.Equal(t, path, pod.Volumes[i].HostPath.Path)
+	}
+}
+
 func TestWrongValuesAreRefused(t *testing.T) {
 	t.Parallel()
 	for values, want := range map[string]string{
@@ -223,6 +244,7 @@ func TestWrongValuesAreRefused(t *testing.T) {
 		"{startPolicies: {namespaceLabels: true}}": "startPolicies.enabled is off",
 		"{startupTaint: {policy: false}}":          "policy",
 		"{refuseAt: gate}":                         "refuseAt",
+		"{waitingRoom: {confDir: net.d}}":          "confDir",
 		"{tolerations: {operator: Exists}}":        "tolerations",
 		"{resources: {claims: []}}":                "claims",
 		"{log: {level: loud}}":                     "level",

@@ -129,6 +129,8 @@ func TestTheNotesSayWhatIsInForce(t *testing.T) {
 	plain := notesOf("{}")
 	require.Contains(t, plain, "no PacemakerConfig, so no pod waits")
 	require.Contains(t, plain, "mode: Shadow")
+	require.Contains(t, plain, "many show CreateContainerError")
+	require.Contains(t, notesOf("{waitingRoom: {enabled: true}}"), "in the waiting room")
 	require.Contains(t, plain, "metrics: at 127.0.0.1:19464 of each node, which a Prometheus elsewhere cannot reach")
 	require.NotContains(t, plain, "StartPolicies")
 	require.NotContains(t, plain, "taint")

@@ -195,6 +195,7 @@ func followManual(t *testing.T) {
 		s, err := d.admin.Status(t.Context())
 		return err == nil && s.Config.Name == "jvm-nodes"
 	})
+	m.switchesTheRoom(t, d)
 
 	m.runs(t, "kubectl -n pod-pacemaker delete daemonset pod-pacemaker --cascade=foreground")
 	m.runs(t, "helm uninstall pod-pacemaker --namespace pod-pacemaker")
@@ -213,6 +214,33 @@ func followManual(t *testing.T) {
 	for _, line := range m.lines {
 		assert.True(t, m.ran[line], "a command of the documents that no scenario runs: %s", line)
 	}
+}
+
+// switchesTheRoom has the chart install the waiting room, and take it off the host again.
+func (m *manual) switchesTheRoom(t *testing.T, d *daemon) {
+	t.Helper()
+	const line = "helm upgrade pod-pacemaker deploy/chart/pod-pacemaker --namespace pod-pacemaker --reset-then-reuse-values --set waitingRoom.enabled="
+	configs, programs := filepath.Join(node.Dir, "cni"), filepath.Join(node.Dir, "cni-bin")
+	ours := []string{filepath.Join(configs, "00-pod-pacemaker.conflist"), filepath.Join(programs, "pacemaker-cni")}
+	there := func() (n int) {
+		for _, file := range ours {
+			if _, err := os.Stat(file); err == nil {
+				n++
+			}
+		}
+		return n
+	}
+	m.runsWith(t, line+"true", "--set waitingRoom.confDir="+configs+" --set waitingRoom.binDir="+programs)
+	eventually(t, "the waiting room is installed", func() bool {
+		s, err := d.admin.Status(t.Context())
+		return err == nil && s.Room.Installed && there() == len(ours)
+	})
+	m.runs(t, line+"false")
+	eventually(t, "the waiting room is off the host", func() bool {
+		s, err := d.admin.Status(t.Context())
+		return err == nil && !s.Room.Wanted && there() == 0
+	})
+	eventually(t, "the daemon is ready", func() bool { return allReady(t, installName, 1) })
 }
 
 // looksWhetherItFits has preflight look, on the host and as a Job of the chart.

@@ -126,6 +126,11 @@ container sees all files of the host for a moment, and leaves the daemon a copy 
 {{- if .Values.kubeletConfig }}
 - --kubelet-config=/kubelet/config.yaml
 {{- end }}
+{{- if .Values.waitingRoom.enabled }}
+- --cni
+- --cni-conf-dir={{ .Values.waitingRoom.confDir }}
+- --cni-bin-dir={{ .Values.waitingRoom.binDir }}
+{{- end }}
 - --daemonset=$(POD_NAMESPACE)/{{ include "pod-pacemaker.fullname" . }}
 {{- if .Values.startupTaint.enabled }}
 - --startup-taint={{ .Values.startupTaint.key }}
