@@ -5,6 +5,7 @@ import (
 	"net"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -26,6 +27,7 @@ type roomWaiter struct {
 	p       *testPod
 	conn    net.Conn
 	verdict chan wire.Answer
+	told    chan struct{} // closed when it knows its turn
 }
 
 // entersRoom has the pod's CNI plugin ask for it.
@@ -46,15 +48,21 @@ func (p *testPod) entersRoomSince(since time.Time, wait time.Duration) *roomWait
 		Since: since, Deadline: time.Now().Add(wait), Paced: true, Room: true,
 	}))
 	require.NoError(p.n.t, err)
-	w := &roomWaiter{p: p, conn: conn, verdict: make(chan wire.Answer, 1)}
+	w := &roomWaiter{p: p, conn: conn, verdict: make(chan wire.Answer, 1), told: make(chan struct{})}
 	done := make(chan struct{})
+	told := sync.OnceFunc(func() { close(w.told) })
 	go func() {
 		defer close(done)
 		defer close(w.verdict)
 		lines := bufio.NewScanner(conn)
 		for lines.Scan() {
-			if a, err := wire.ParseAnswer(lines.Text()); err == nil && (a.Kind == wire.Go || a.Kind == wire.Abort) {
+			a, err := wire.ParseAnswer(lines.Text())
+			switch {
+			case err != nil:
+			case a.Kind == wire.Go || a.Kind == wire.Abort:
 				w.verdict <- a
+			case a.Kind == wire.Turn:
+				told()
 			}
 		}
 	}()
@@ -116,6 +124,24 @@ func TestPodsLeaveTheRoomInTheirOrderWhenTheirTurnIsNear(t *testing.T) {
 	assert.Equal(t, []string{"holder"}, starting, "no slot is taken in the room")
 	assert.Equal(t, wire.Go, all[0].leaves().Kind)
 	all[0].p.runs().waitsAtGate("app")
+}
+
+// A daemon that stood still hears the processes of a pod in any order, those that are gone too.
+func TestAPodLeavesTheRoomBesideAProcessThatIsGone(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, oneAtATime)
+	n.occupy("holder")
+	for _, name := range []string{"a", "b", "c"} {
+		n.pod(name).isInRoom().leaves()
+	}
+	p := n.pod("p")
+	lives := p.isInRoom()
+	gone := p.entersRoom(time.Hour)
+	<-gone.told
+	require.NoError(t, gone.conn.Close())
+	assert.False(t, lives.isOut())
+	n.reconfigure("spec: {throttleConfig: {maxConcurrent: {value: 20}}}")
+	assert.Equal(t, gate.TurnNear, throttle.Reason(lives.leaves().Reason))
 }
 
 func TestAPodThatCameByTheRoomIsNotRefusedForWantOfRoom(t *testing.T) {

@@ -25,11 +25,15 @@ const (
 	folderChanges = 4
 	folderEvery   = 20 * time.Second
 	folderRatio   = 1.5
+	// folderSlack is what an exempt pod may lose at most when all leave the room at once: they look at the
+	// folder every 250 ms, and then containerd takes down what 30 pods had. The trap itself takes as long as
+	// the longest wait.
+	folderSlack = 2 * time.Second
 )
 
 // The folder of the CNI configurations changes every 20 s while 30 pods wait in the room, with the
 // daemon at work and with one that hangs: containerd then wants the lock that those who wait hold.
-// The node stays ready, an exempt pod starts as soon as before, and no pod loses its place.
+// The node stays ready, no exempt pod waits for those that wait, and no pod loses its place.
 func TestTheCNIFolderChangesWhilePodsWait(t *testing.T) {
 	const count, limit = 30, 2
 	d := startDaemonWithRoom(t)
@@ -63,8 +67,8 @@ func TestTheCNIFolderChangesWhilePodsWait(t *testing.T) {
 	polled(t, time.Second, "all are ready", func() bool { return allReady(t, ns, count+limit) })
 	figure(t, "an exempt pod runs after %.1f s; with 30 in the room, and the folder changed right before, after %.1f s (%.1f s at most); with a daemon that hangs %.1f s (%.1f s at most), when %d of 30 had gone on by themselves",
 		middle(normal), middle(working), slices.Max(working).Seconds(), middle(hanging), slices.Max(hanging).Seconds(), count-len(left))
-	for what, took := range map[string][]time.Duration{"at work": working, "hangs": hanging} {
-		assert.LessOrEqual(t, middle(took), folderRatio*middle(normal), "seconds until an exempt pod runs, with a daemon that is %s", what)
+	for what, took := range map[string][]time.Duration{"works": working, "hangs": hanging} {
+		assert.LessOrEqual(t, slices.Max(took).Seconds(), folderRatio*middle(normal)+folderSlack.Seconds(), "seconds until an exempt pod runs, with a daemon that %s", what)
 	}
 }
 

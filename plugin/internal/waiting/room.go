@@ -3,6 +3,7 @@ package waiting
 import (
 	"context"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -39,8 +40,8 @@ type Room struct {
 	gate     *Gate
 
 	mu      sync.Mutex
-	waiters map[string]*roomWaiter // by UID; of several processes of a pod the latest
-	shut    string                 // why no pod may wait there; empty: the room is open
+	waiters map[string][]*roomWaiter // by UID; after a daemon stood still, of more than one process of a pod
+	shut    string                   // why no pod may wait there; empty: the room is open
 }
 
 // roomWaiter is a process that waits in the room for its pod.
@@ -52,25 +53,30 @@ type roomWaiter struct {
 
 func newRoom(o Options, g *Gate) *Room {
 	return &Room{
-		starts: o.Starts, board: o.Board, observer: o.Observer, pods: o.Pods, gate: g, waiters: map[string]*roomWaiter{},
+		starts: o.Starts, board: o.Board, observer: o.Observer, pods: o.Pods, gate: g, waiters: map[string][]*roomWaiter{},
 	}
 }
 
 func (r *Room) enter(w *roomWaiter) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.waiters[w.ticket.UID()] = w
+	uid := w.ticket.UID()
+	r.waiters[uid] = append(slices.Clone(r.waiters[uid]), w) // a round may read what all gave it
 }
 
 func (r *Room) leave(w *roomWaiter) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if uid := w.ticket.UID(); r.waiters[uid] == w {
+	uid := w.ticket.UID()
+	left := slices.DeleteFunc(slices.Clone(r.waiters[uid]), func(o *roomWaiter) bool { return o == w })
+	if len(left) == 0 {
 		delete(r.waiters, uid)
+		return
 	}
+	r.waiters[uid] = left
 }
 
-func (r *Room) all() map[string]*roomWaiter {
+func (r *Room) all() map[string][]*roomWaiter {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return maps.Clone(r.waiters)
@@ -103,20 +109,18 @@ func (r *Room) Round(now time.Time, held throttle.Snapshot) (again time.Time) {
 	full := r.starts.Hooks.Frozen() // those that come later may be before
 	for i := range held.Waiting {
 		v := &held.Waiting[i]
-		w := waiters[v.UID]
-		if w == nil {
-			continue
+		for _, w := range waiters[v.UID] {
+			v.Present = true
+			w.ticket.KeepAlive(now)
+			if full || !w.near || isClosed(w.out) {
+				continue
+			}
+			d := w.ticket.Reserve(now, min(roomAhead, r.gate.Timeout))
+			if d.Admitted {
+				close(w.out)
+			}
+			full = d.Reason == throttle.GateRoom // and for those behind it
 		}
-		v.Present = true
-		w.ticket.KeepAlive(now)
-		if full || !w.near || isClosed(w.out) {
-			continue
-		}
-		d := w.ticket.Reserve(now, min(roomAhead, r.gate.Timeout))
-		if d.Admitted {
-			close(w.out)
-		}
-		full = d.Reason == throttle.GateRoom // and for those behind it
 	}
 	return now.Add(roomRound)
 }
