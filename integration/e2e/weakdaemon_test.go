@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // Bounds of what pods may notice of a daemon that gets no CPU.
@@ -35,15 +36,22 @@ const (
 // A daemon that is stopped and goes on every 3 s, or that gets 2 % of a CPU, answers the
 // runtime too late, which holds up every pod of the node: exempt pods, too. It stays away
 // for longer and longer, so that they hardly notice, also when it had kept up for a minute
-// before. containerd's metrics tell how long it waited, and how often in vain.
+// before, and beside a pod that is being stopped. containerd's metrics tell how long it
+// waited, and how often in vain.
 func TestAWeakDaemonMakesNoWeakRuntime(t *testing.T) {
 	const metrics = "127.0.0.1:1338"
 	onNode(t, "containerd", fmt.Sprintf("[metrics]\n  address = %q\n", metrics))
 	address, err := node.Forward(t.Context(), metrics)
 	require.NoError(t, err)
 	witness := "http://" + address + "/v1/metrics"
-	for name, weaken := range map[string]func(ctx context.Context, t *testing.T, d *daemon){
-		"stopped every 3 s": stopAndGo, "2 % of a CPU": starve,
+	for name, c := range map[string]struct {
+		weaken func(ctx context.Context, t *testing.T, d *daemon)
+		// stopping: beside a pod that is being stopped, until whose end no daemon registers.
+		stopping bool
+	}{
+		"stopped every 3 s": {weaken: stopAndGo},
+		"2 % of a CPU":      {weaken: starve},
+		"stopped every 3 s while a pod is being stopped": {weaken: stopAndGo, stopping: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			repeated(t, func(t *testing.T) string {
@@ -53,12 +61,16 @@ func TestAWeakDaemonMakesNoWeakRuntime(t *testing.T) {
 				usual := startsFor(t, ns, weakFor+weakEvery)
 				slices.Sort(usual)
 				median := usual[len(usual)/2]
+				var stop slowlyStopped
+				if c.stopping {
+					stop = stopSlowly(t, d, 2*weakFor)
+				}
 
 				before := waitedFor(t, witness)
 				require.Greater(t, before.waited, fresh.waited, "containerd waits for every answer")
 				ctx, cancel := context.WithCancel(t.Context())
 				var weakened sync.WaitGroup
-				weakened.Go(func() { weaken(ctx, t, d) })
+				weakened.Go(func() { c.weaken(ctx, t, d) })
 				weak := startsFor(t, ns, weakFor)
 				cancel()
 				weakened.Wait()
@@ -67,6 +79,13 @@ func TestAWeakDaemonMakesNoWeakRuntime(t *testing.T) {
 				most := (weakRatio-1)*median.Seconds()*float64(len(weak)) + weakTimeouts*requestTimeout.Seconds()
 				figure(t, "an exempt pod runs after %.2f s at the median; of %d beside a weak daemon (%s) the slowest took %.2f s; containerd waited %.1f s in all, %v times in vain; before, %.2f s for %d pods",
 					median.Seconds(), len(weak), name, slices.Max(weak).Seconds(), waited, vain, before.waited-fresh.waited, len(usual))
+				if c.stopping {
+					if stop.over() {
+						return "the stop was over before the daemon was strong again"
+					}
+					now := int64(0)
+					require.NoError(t, node.Client().CoreV1().Pods(stop.slow).Delete(t.Context(), "slow", metav1.DeleteOptions{GracePeriodSeconds: &now}))
+				}
 				require.LessOrEqual(t, vain, float64(weakTimeouts), "how often containerd waited in vain")
 				return above("seconds that containerd waited", waited, most)
 			})

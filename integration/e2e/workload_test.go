@@ -130,11 +130,20 @@ func newLatch(t *testing.T) latch {
 }
 
 // holds makes the pod wait, without CPU, for the release before it is ready.
-func (l latch) holds(spec *corev1.PodSpec) {
+func (l latch) holds(spec *corev1.PodSpec) { l.hold(spec, &spec.Containers[0]) }
+
+// holdsInit gives the pod an init container that waits, without CPU, for the release.
+func (l latch) holdsInit(spec *corev1.PodSpec) {
+	spec.InitContainers = append(spec.InitContainers, corev1.Container{
+		Name: "init", Image: lab.HerdImage, ImagePullPolicy: corev1.PullNever, Args: []string{"--done"},
+	})
+	l.hold(spec, &spec.InitContainers[len(spec.InitContainers)-1])
+}
+
+func (l latch) hold(spec *corev1.PodSpec, c *corev1.Container) {
 	spec.Volumes = append(spec.Volumes, corev1.Volume{Name: "latch", VolumeSource: corev1.VolumeSource{
 		HostPath: &corev1.HostPathVolumeSource{Path: l.dir},
 	}})
-	c := &spec.Containers[0]
 	c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: "latch", MountPath: latchPath, ReadOnly: true})
 	c.Args = append(c.Args, "--until", path.Join(latchPath, latchFile))
 }
