@@ -17,20 +17,20 @@
 //  1. Where the waiting room is installed ([Options.CNI]), the runtime runs pacemaker-cni before the
 //     sandbox exists, which asks at gate.sock: waiting.Room.Wait has the pod wait until its turn is near.
 //     The runtime makes a sandbox: nri calls handler.RunPodSandbox, that waiting.Chooser.Sandbox.
-//  2. starts.Starts.Sandbox writes it into the book, has the pod join the queue, and asks for a
+//  2. starts.RuntimeEvents.Sandbox writes it into the book, has the pod join the queue, and asks for a
 //     reservation. Without one, waiting.Refusals refuses the sandbox, and kubelet comes back.
 //  3. The images are pulled. The runtime makes a container: waiting.Chooser.Container asks
-//     starts.Starts.Container what it begins. A start of its own asks for a slot.
+//     starts.RuntimeEvents.Container what it begins. A start of its own asks for a slot.
 //  4. There is none: the first way of waiting's table takes the container. The gate gives it a hook.
 //  5. runc runs the hook, which asks at gate.sock: waiting.Backend.Wait finds its ticket by
 //     starts.Starts.Attend and waits for the decision, for the valve, or for its deadline.
 //  6. A slot ends. The limiter admits the ticket; the hook gets its go and ends; runc starts the process.
-//  7. nri tells: starts.Starts.ContainerStarted notes in the book what runs.
+//  7. nri tells: starts.RuntimeEvents.ContainerStarted notes in the book what runs.
 //  8. starts.Starts.Run goes round and hands the admission to observe.Observer.Happened.
 //  9. kubelet reports the pod ready: podwatch calls starts.Starts.PodChanged, which ends the ticket
 //     with the reason Ready. Where kubelet's report is missing, the loop judges by what usage measures.
 //  10. The slot is free, and the next ticket is admitted. What is left of the pod goes with its
-//     sandbox: starts.Starts.SandboxRemoved.
+//     sandbox: starts.RuntimeEvents.SandboxRemoved.
 //
 // containerd holds two global locks while it calls a plugin. Nothing in a handler
 // waits, therefore, except for a hold of a fraction of a second that is bounded

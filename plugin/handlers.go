@@ -62,7 +62,7 @@ func (h handler) Panicked(part string, fault any, pod *api.PodSandbox) {
 // Synchronize implements nri.Handler.
 func (h handler) Synchronize(sandboxes []*api.PodSandbox, ctrs []*api.Container) {
 	h.waiting.SandboxesAre(sandboxes)
-	h.starts.Synchronize(sandboxes, ctrs)
+	h.starts.Runtime.Synchronize(sandboxes, ctrs)
 }
 
 // RunPodSandbox implements nri.Handler.
@@ -75,11 +75,11 @@ func (h handler) RunPodSandbox(ctx context.Context, pod *api.PodSandbox) error {
 }
 
 // StopPodSandbox implements nri.Handler.
-func (h handler) StopPodSandbox(pod *api.PodSandbox) { h.starts.SandboxStopped(pod) }
+func (h handler) StopPodSandbox(pod *api.PodSandbox) { h.starts.Runtime.SandboxStopped(pod) }
 
 // RemovePodSandbox implements nri.Handler.
 func (h handler) RemovePodSandbox(pod *api.PodSandbox) {
-	h.starts.SandboxRemoved(pod)
+	h.starts.Runtime.SandboxRemoved(pod)
 	h.waiting.SandboxRemoved(pod.GetId())
 }
 
@@ -95,19 +95,19 @@ func (h handler) CreateContainer(ctx context.Context, pod *api.PodSandbox, ctr *
 // PostStartContainer implements nri.Handler.
 func (h handler) PostStartContainer(pod *api.PodSandbox, ctr *api.Container) {
 	h.waiting.Gate.ContainerStarted(ctr.GetId())
-	h.starts.ContainerStarted(pod, ctr)
+	h.starts.Runtime.ContainerStarted(pod, ctr)
 }
 
 // StopContainer implements nri.Handler.
 func (h handler) StopContainer(pod *api.PodSandbox, ctr *api.Container) {
 	h.waiting.Gate.ContainerGone(ctr.GetId())
-	h.starts.ContainerStopped(pod, ctr)
+	h.starts.Runtime.ContainerStopped(pod, ctr)
 }
 
 // RemoveContainer implements nri.Handler.
 func (h handler) RemoveContainer(pod *api.PodSandbox, ctr *api.Container) {
 	h.waiting.Gate.ContainerGone(ctr.GetId())
-	h.starts.ContainerRemoved(pod, ctr)
+	h.starts.Runtime.ContainerRemoved(pod, ctr)
 }
 
 func podName(pod *api.PodSandbox) string { return pod.GetNamespace() + "/" + pod.GetName() }

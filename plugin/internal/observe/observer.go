@@ -1,6 +1,7 @@
 package observe
 
 import (
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -20,6 +21,7 @@ type Observer struct {
 	events  Events
 	pods    *podEvents
 	nodes   func() int
+	first   firstWaits
 }
 
 // Options say where an Observer reports to. All are needed.
@@ -32,7 +34,7 @@ type Options struct {
 // New returns an Observer with a registry of its own.
 func New(o Options) *Observer {
 	m := newMetrics()
-	return &Observer{Panics: Panics{log: o.Log, count: m.panics}, metrics: m, events: o.Events, pods: newPodEvents(), nodes: o.Nodes}
+	return &Observer{Panics: Panics{log: o.Log, count: m.panics}, metrics: m, events: o.Events, pods: newPodEvents(), nodes: o.Nodes, first: firstWaits{since: map[string]time.Time{}}}
 }
 
 // Registry returns the metrics of the Observer; collectors may be added to it.
@@ -131,24 +133,45 @@ type Limiter interface {
 	Groups(now time.Time) []throttle.GroupView
 }
 
+// firstWaits knows of which pods it was logged that they wait. Safe for concurrent use.
+type firstWaits struct {
+	mu    sync.Mutex
+	since map[string]time.Time // by UID: since when they wait
+}
+
+// note reports whether the pod's wait since a time is a new one, and notes it.
+func (f *firstWaits) note(uid string, since time.Time) (isNew bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	isNew = !f.since[uid].Equal(since)
+	f.since[uid] = since
+	return isNew
+}
+
+// Forget drops what is kept of a pod that is gone.
+func (o *Observer) Forget(uid string) {
+	o.first.mu.Lock()
+	defer o.first.mu.Unlock()
+	delete(o.first.since, uid)
+}
+
 // Wait is a decision that a start waits.
 type Wait struct {
 	UID, Name string // of the pod; Name is "namespace/name"
 	Decision  throttle.Decision
 	Since     time.Time // when the pod joined the queue
-	First     bool      // it was not logged yet that this start waits
 	Message   string    // what becomes of the pod
 	Fields    logrus.Fields
 }
 
-// Waits logs that a start waits, where, and behind how many: for all to read the first time, and
-// for those who look closely each time.
+// Waits logs that a start waits, where, and behind how many: at the level info the first time for each
+// wait, and at the level debug after that.
 func (o *Observer) Waits(now time.Time, w Wait) {
 	d := w.Decision
 	log := o.PodLog(w.UID, w.Name).WithFields(w.Fields).WithFields(logrus.Fields{
 		"reason": d.Reason, "held": admin.HeldText(d.Held), "queue_position": d.Ahead + 1, "wait_ms": now.Sub(w.Since).Milliseconds(),
 	})
-	if w.First {
+	if o.first.note(w.UID, w.Since) {
 		log.Infof("pod %s %s", w.Name, w.Message)
 		return
 	}

@@ -37,11 +37,11 @@ type Asked struct {
 
 // Container takes note of a container that is about to be made, and tells what it begins: the
 // second point. pod is what the pod watch knows, if anything.
-func (s *Starts) Container(now time.Time, sandbox *api.PodSandbox, ctr *api.Container, pod podwatch.Pod, known bool) Asked {
-	return s.Ledger.container(now, sandbox, ctr, pod, known, s.Valve.Holds())
+func (r *RuntimeEvents) Container(now time.Time, sandbox *api.PodSandbox, ctr *api.Container, pod podwatch.Pod, known bool) Asked {
+	return r.s.Ledger.container(now, sandbox, ctr, pod, known, r.s.Valve.Holds())
 }
 
-// container is Starts.Container; holds says whether anybody is held.
+// container is RuntimeEvents.Container; holds says whether anybody is held.
 func (l *Ledger) container(now time.Time, sandbox *api.PodSandbox, ctr *api.Container, pod podwatch.Pod, known, holds bool) Asked {
 	needs := l.policies.Needs()
 	l.mu.Lock()
@@ -59,7 +59,7 @@ func (l *Ledger) container(now time.Time, sandbox *api.PodSandbox, ctr *api.Cont
 	return a
 }
 
-// begins tells what a container begins. s.mu must be held.
+// begins tells what a container begins. l.mu must be held.
 func (l *Ledger) begins(a Asked, pod podwatch.Pod, known, holds bool) Beginning {
 	if known && pod.Containers[a.Container].Kind == podwatch.Ephemeral {
 		return GoesOn
@@ -100,16 +100,16 @@ func (a Asked) goesOn(state throttle.State, reason throttle.Reason, shadowed boo
 }
 
 // ContainerStarted takes note of a process that runs.
-func (s *Starts) ContainerStarted(sandbox *api.PodSandbox, ctr *api.Container) {
-	p := s.Ledger.noteStarted(sandbox, ctr)
-	pod, known := s.known(p.UID)
-	s.Ledger.countRunning(time.Now(), p.UID, pod)
+func (r *RuntimeEvents) ContainerStarted(sandbox *api.PodSandbox, ctr *api.Container) {
+	p := r.s.Ledger.noteStarted(sandbox, ctr)
+	pod, known := r.s.known(p.UID)
+	r.s.Ledger.countRunning(time.Now(), p.UID, pod)
 	if pod.Containers[ctr.GetName()].Kind != podwatch.Ephemeral {
-		s.countUnasked(p, pod)
+		r.countUnasked(p, pod)
 	}
-	s.Hooks.Back(ctr.GetId()) // once it is counted
-	if known && s.Limiter.Lookup(p.UID) != nil {
-		s.PodChanged(pod, false)
+	r.s.Hooks.Back(ctr.GetId()) // once it is counted
+	if known && r.s.Limiter.Lookup(p.UID) != nil {
+		r.s.PodChanged(pod, false)
 	}
 }
 
@@ -123,48 +123,48 @@ func (l *Ledger) noteStarted(sandbox *api.PodSandbox, ctr *api.Container) pods.P
 // countUnasked counts a start that went on without having been admitted: its hook
 // left by itself, or the daemon was not asked. It holds a slot from now on, over the limit
 // where reality is.
-func (s *Starts) countUnasked(p pods.Pod, pod podwatch.Pod) {
-	if t := s.Limiter.Lookup(p.UID); t != nil {
+func (r *RuntimeEvents) countUnasked(p pods.Pod, pod podwatch.Pod) {
+	if t := r.s.Limiter.Lookup(p.UID); t != nil {
 		state, reason := t.Status()
 		if state == throttle.Starting || state == throttle.Started || reason == throttle.Deleted {
 			return
 		}
-		if _, ok := s.Ledger.Shadowed(t); ok {
+		if _, ok := r.s.Ledger.Shadowed(t); ok {
 			return
 		}
 	}
-	s.Observer.Unpaced(p.UID, p.Title(), observe.NotAsked)
-	s.Ledger.adopt(time.Now(), p.UID, pod)
-	s.Wake()
+	r.s.Observer.Unpaced(p.UID, p.Title(), observe.NotAsked)
+	r.s.Ledger.adopt(time.Now(), p.UID, pod)
+	r.s.Wake()
 }
 
 // ContainerStopped takes note of a process that ended.
-func (s *Starts) ContainerStopped(sandbox *api.PodSandbox, ctr *api.Container) {
+func (r *RuntimeEvents) ContainerStopped(sandbox *api.PodSandbox, ctr *api.Container) {
 	var uid string
-	s.Ledger.Read(func(b *pods.Book) { uid, _ = b.Owner(sandbox, ctr) })
-	pod, _ := s.known(uid)
-	s.change(uid, func(now time.Time) {
-		s.Ledger.book.StopContainer(now, uid, ctr)
-		s.Ledger.endExited(now, uid, pod, false)
+	r.s.Ledger.Read(func(b *pods.Book) { uid, _ = b.Owner(sandbox, ctr) })
+	pod, _ := r.s.known(uid)
+	r.s.change(uid, func(now time.Time) {
+		r.s.Ledger.book.StopContainer(now, uid, ctr)
+		r.s.Ledger.endExited(now, uid, pod, false)
 	})
 }
 
 // ContainerRemoved takes note of a container that is gone.
-func (s *Starts) ContainerRemoved(sandbox *api.PodSandbox, ctr *api.Container) {
-	s.Hooks.Back(ctr.GetId())
+func (r *RuntimeEvents) ContainerRemoved(sandbox *api.PodSandbox, ctr *api.Container) {
+	r.s.Hooks.Back(ctr.GetId())
 	var uid string
-	s.Ledger.Read(func(b *pods.Book) { uid, _ = b.Owner(sandbox, ctr) })
-	pod, _ := s.known(uid)
-	s.change(uid, func(now time.Time) {
-		s.Ledger.book.RemoveContainer(now, uid, ctr)
-		s.Ledger.endExited(now, uid, pod, false)
+	r.s.Ledger.Read(func(b *pods.Book) { uid, _ = b.Owner(sandbox, ctr) })
+	pod, _ := r.s.known(uid)
+	r.s.change(uid, func(now time.Time) {
+		r.s.Ledger.book.RemoveContainer(now, uid, ctr)
+		r.s.Ledger.endExited(now, uid, pod, false)
 	})
 }
 
 // endExited ends the start of a pod whose app containers have all exited since it was
 // admitted: what comes next is a start of its own, and may be long in coming. again:
 // kubelet makes the next container; before it does, only a pod that is always
-// restarted is sure to get one. s.Ledger.mu must be held.
+// restarted is sure to get one. l.mu must be held.
 func (l *Ledger) endExited(now time.Time, uid string, pod podwatch.Pod, again bool) {
 	if !again && pod.RestartPolicy != "Always" {
 		return // the pod watch tells whether it completed or failed

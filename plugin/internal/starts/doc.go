@@ -1,9 +1,9 @@
 // Package starts decides which start goes on, and knows when each is over. It is the only package
 // that joins, admits and ends tickets of the limiter.
 //
-// [Starts] takes what the runtime tells (Sandbox, Container, ContainerStarted ...), what kubelet
-// tells (PodChanged) and what hooks ask (Attend); it writes the first into the book of pods and
-// turns all into calls of the limiter. [Starts.Run] is the one loop: it advances the limiter, looks
+// [RuntimeEvents] takes what the runtime tells (Sandbox, Container, ContainerStarted ...) and writes it
+// into the book of pods; [Starts] takes what kubelet tells (PodChanged) and what hooks ask (Attend). Both
+// turn it into calls of the limiter. [Starts.Run] is the one loop: it advances the limiter, looks
 // which starts are over, measures those of which kubelet does not report it, and hands what happened to the
 // observer. [Valve] ends waits: the mode, a shutdown of the node, a shortage on it.
 //

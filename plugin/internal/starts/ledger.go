@@ -3,7 +3,6 @@ package starts
 import (
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/pods"
@@ -23,27 +22,16 @@ type Ledger struct {
 	book    *pods.Book
 	shadows shadows                     // starts that went on at once in the mode Shadow
 	byRoom  map[string]*throttle.Ticket // starts that waited before their sandbox existed, by UID
-	said    map[string]time.Time        // of which pods it was said that they wait, by UID, and since when they did
 }
 
 func newLedger(l *throttle.Limiter, k *policies.Matcher, config *atomic.Pointer[crd.Effective]) *Ledger {
-	return &Ledger{limiter: l, policies: k, config: config, book: pods.NewBook(), shadows: shadows{}, byRoom: map[string]*throttle.Ticket{}, said: map[string]time.Time{}}
+	return &Ledger{limiter: l, policies: k, config: config, book: pods.NewBook(), shadows: shadows{}, byRoom: map[string]*throttle.Ticket{}}
 }
 
-// Read calls f with the book, which f must neither change nor keep. s.Ledger.mu is held meanwhile: f calls
+// Read calls f with the book, which f must neither change nor keep. l.mu is held meanwhile: f calls
 // nobody else.
 func (l *Ledger) Read(f func(b *pods.Book)) {
 	l.mu.Lock()
 	defer l.mu.Unlock() // also when f panics
 	f(l.book)
-}
-
-// FirstWait reports whether the pod's wait that began at a time was not reported yet, and notes
-// that it is now.
-func (l *Ledger) FirstWait(uid string, since time.Time) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	first := !l.said[uid].Equal(since)
-	l.said[uid] = since
-	return first
 }

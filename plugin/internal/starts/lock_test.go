@@ -59,20 +59,20 @@ func TestTheLockOfTheBookIsFreeWhileOthersAreAsked(t *testing.T) {
 	for _, uid := range []string{"first", "second"} {
 		sandbox := &api.PodSandbox{Id: "s-" + uid, Uid: uid, Namespace: "default", Name: uid, Pid: 7}
 		ctr := &api.Container{Id: "c-" + uid, Name: "app", PodSandboxId: sandbox.GetId()}
-		s.Sandbox(now, sandbox, podwatch.Pod{}, false, true)
-		a := s.Container(now, sandbox, ctr, podwatch.Pod{}, false)
+		s.Runtime.Sandbox(now, sandbox, podwatch.Pod{}, false, true)
+		a := s.Runtime.Container(now, sandbox, ctr, podwatch.Pod{}, false)
 		a.Ticket.TryStart(now)
 		s.GoOn(now, a.Ticket, throttle.Concurrency)
-		s.ContainerStarted(sandbox, ctr)
-		s.Synchronize([]*api.PodSandbox{sandbox}, []*api.Container{ctr})
+		s.Runtime.ContainerStarted(sandbox, ctr)
+		s.Runtime.Synchronize([]*api.PodSandbox{sandbox}, []*api.Container{ctr})
 		s.loop.round(now)
 		s.PodChanged(podwatch.Pod{UID: uid, Namespace: "default", Name: uid}, false)
 		s.HookLeft(uid, ctr.GetId())
-		s.ContainerStopped(sandbox, ctr)
-		s.ContainerRemoved(sandbox, ctr)
-		s.SandboxStopped(sandbox)
+		s.Runtime.ContainerStopped(sandbox, ctr)
+		s.Runtime.ContainerRemoved(sandbox, ctr)
+		s.Runtime.SandboxStopped(sandbox)
 		s.PodChanged(podwatch.Pod{UID: uid}, true)
-		s.SandboxRemoved(sandbox)
+		s.Runtime.SandboxRemoved(sandbox)
 	}
 	s.Valve.ShutsDown(true)
 	s.Valve.ShutsDown(false)
@@ -122,7 +122,7 @@ func TestNothingCanEndWhileItIsFound(t *testing.T) {
 	enforce(t, s.Policies)
 	sandbox := &api.PodSandbox{Id: "s", Uid: "u", Namespace: "default", Name: "ends", Pid: 1 << 22, Labels: map[string]string{"throttle": "t1"}}
 	runs := &api.Container{Id: "c", PodSandboxId: "s", Name: "app", State: api.ContainerState_CONTAINER_RUNNING}
-	s.Synchronize([]*api.PodSandbox{sandbox}, []*api.Container{runs})
+	s.Runtime.Synchronize([]*api.PodSandbox{sandbox}, []*api.Container{runs})
 	assert.True(t, looked)
 	assert.False(t, free, "its end could be told now, and nobody would end what is counted next")
 	ticket := s.Limiter.Lookup("u")
@@ -145,8 +145,8 @@ func TestAPodThatIsDeletedWhileItStartsCountsNoMore(t *testing.T) {
 	s := aStarts()
 	enforce(t, s.Policies)
 	sandbox := &api.PodSandbox{Id: "s", Uid: "u", Namespace: "default", Name: "forced", Labels: map[string]string{"throttle": "t1"}}
-	s.Sandbox(time.Now(), sandbox, podwatch.Pod{}, false, false)
-	s.ContainerStarted(sandbox, &api.Container{Id: "c", PodSandboxId: "s", Name: "app"})
+	s.Runtime.Sandbox(time.Now(), sandbox, podwatch.Pod{}, false, false)
+	s.Runtime.ContainerStarted(sandbox, &api.Container{Id: "c", PodSandboxId: "s", Name: "app"})
 	running := func() (pods int64) {
 		for _, g := range s.Limiter.Groups(time.Now()) {
 			pods += g.Running.Pods
@@ -166,7 +166,7 @@ func TestAPanicLeavesTheNextOneItsLock(t *testing.T) {
 	s := aStarts()
 	s.Ledger.book = nil // to take note of a pod panics
 	require.Panics(t, func() {
-		s.ContainerStarted(&api.PodSandbox{Uid: "uid"}, &api.Container{Id: "id"})
+		s.Runtime.ContainerStarted(&api.PodSandbox{Uid: "uid"}, &api.Container{Id: "id"})
 	})
 	require.True(t, s.Ledger.mu.TryLock())
 	s.Ledger.mu.Unlock()

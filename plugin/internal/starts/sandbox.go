@@ -14,11 +14,11 @@ import (
 // Sandbox decides at the first point: may the pod of a sandbox that is being made come up to wait
 // near its turn. One that may not is let in all the same, where no pod is held or it is not to be
 // refused here. pod is what the pod watch knows of it, if anything.
-func (s *Starts) Sandbox(now time.Time, sandbox *api.PodSandbox, pod podwatch.Pod, known, refusable bool) (pods.Pod, throttle.Decision) {
-	return s.Ledger.sandbox(now, sandbox, pod, known, refusable && s.Valve.Holds(), func(t *throttle.Ticket) throttle.Decision { return s.reserve(now, t) })
+func (r *RuntimeEvents) Sandbox(now time.Time, sandbox *api.PodSandbox, pod podwatch.Pod, known, refusable bool) (pods.Pod, throttle.Decision) {
+	return r.s.Ledger.sandbox(now, sandbox, pod, known, refusable && r.s.Valve.Holds(), func(t *throttle.Ticket) throttle.Decision { return r.s.reserve(now, t) })
 }
 
-// sandbox is Starts.Sandbox; reserve asks the limiter for a reservation.
+// sandbox is RuntimeEvents.Sandbox; reserve asks the limiter for a reservation.
 func (l *Ledger) sandbox(now time.Time, sandbox *api.PodSandbox, pod podwatch.Pod, known, refusable bool, reserve func(*throttle.Ticket) throttle.Decision) (pods.Pod, throttle.Decision) {
 	needs := l.policies.Needs()
 	l.mu.Lock()
@@ -86,7 +86,7 @@ func (s *Starts) Exemption(sandbox *api.PodSandbox) string {
 }
 
 // join returns the ticket of a pod that starts, in its groups; request says what is particular to
-// this start. s.Ledger.mu must be held.
+// this start. l.mu must be held.
 func (l *Ledger) join(now time.Time, p pods.Pod, pod podwatch.Pod, request throttle.Request) *throttle.Ticket {
 	request.UID, request.Name, request.Flow = p.UID, p.Title(), p.Namespace
 	request.Priority, request.MaxWait = pod.Priority, pod.ActiveDeadline/10
@@ -99,10 +99,10 @@ func (l *Ledger) join(now time.Time, p pods.Pod, pod podwatch.Pod, request throt
 // SandboxStopped takes note of the end of a sandbox. The stop of one that was
 // refused says nothing of the pod: it keeps its place. Of any other, whatever
 // was starting in it is not any more.
-func (s *Starts) SandboxStopped(sandbox *api.PodSandbox) {
+func (r *RuntimeEvents) SandboxStopped(sandbox *api.PodSandbox) {
 	now, uid := time.Now(), pods.Key(sandbox)
-	if s.Ledger.stopSandbox(now, uid, sandbox.GetId()) {
-		s.sandboxGone(now, uid)
+	if r.s.Ledger.stopSandbox(now, uid, sandbox.GetId()) {
+		r.sandboxGone(now, uid)
 	}
 }
 
@@ -120,8 +120,8 @@ func (l *Ledger) stopSandbox(now time.Time, uid, sandbox string) (present bool) 
 }
 
 // sandboxGone ends a start whose sandbox is gone. A pod that waits keeps its place.
-func (s *Starts) sandboxGone(now time.Time, uid string) {
-	t := s.Limiter.Lookup(uid)
+func (r *RuntimeEvents) sandboxGone(now time.Time, uid string) {
+	t := r.s.Limiter.Lookup(uid)
 	if t == nil {
 		return
 	}
@@ -134,14 +134,14 @@ func (s *Starts) sandboxGone(now time.Time, uid string) {
 }
 
 // SandboxRemoved takes note of a sandbox that is gone.
-func (s *Starts) SandboxRemoved(sandbox *api.PodSandbox) {
-	s.SandboxStopped(sandbox)
+func (r *RuntimeEvents) SandboxRemoved(sandbox *api.PodSandbox) {
+	r.SandboxStopped(sandbox)
 	uid := pods.Key(sandbox)
-	s.change(uid, func(now time.Time) {
-		if s.Ledger.book.RemoveSandbox(uid, sandbox.GetId()) && s.Pods == nil {
+	r.s.change(uid, func(now time.Time) {
+		if r.s.Ledger.book.RemoveSandbox(uid, sandbox.GetId()) && r.s.Pods == nil {
 			// No API server will say that the pod was deleted. An older sandbox that
 			// is cleared away says nothing of it.
-			if t := s.Limiter.Lookup(uid); t != nil {
+			if t := r.s.Limiter.Lookup(uid); t != nil {
 				t.End(now, throttle.SandboxGone)
 			}
 		}
@@ -152,8 +152,8 @@ func (s *Starts) SandboxRemoved(sandbox *api.PodSandbox) {
 // s.Ledger.mu is held during the change.
 func (s *Starts) change(uid string, change func(now time.Time)) {
 	_, known := s.known(uid)
-	if s.Ledger.changeLocked(uid, known, change) && s.Forgotten != nil {
-		s.Forgotten(uid)
+	if s.Ledger.changeLocked(uid, known, change) {
+		s.forgotten(uid)
 	}
 }
 
@@ -166,7 +166,7 @@ func (l *Ledger) changeLocked(uid string, known bool, change func(now time.Time)
 }
 
 // forget drops a pod to which nothing refers any more: no sandbox, no
-// container, and no ticket under way. s.mu must be held.
+// container, and no ticket under way. l.mu must be held.
 func (l *Ledger) forget(now time.Time, uid string, known bool) (forgotten bool) {
 	if _, has := l.book.Get(uid); !has || !l.book.Empty(uid) {
 		return false
@@ -183,11 +183,10 @@ func (l *Ledger) forget(now time.Time, uid string, known bool) (forgotten bool) 
 	return true
 }
 
-// drop drops all that is kept of a pod. s.mu must be held.
+// drop drops all that is kept of a pod. l.mu must be held.
 func (l *Ledger) drop(uid string) {
 	l.book.Drop(uid)
 	delete(l.shadows, uid)
-	delete(l.said, uid)
 	delete(l.byRoom, uid)
 }
 

@@ -79,16 +79,22 @@ func DefaultTiming() Timing {
 // are safe for concurrent use and do not block, but for Run, Alive and Hooks.Thaw.
 type Starts struct {
 	Options
-	Ledger *Ledger // the book of pods and the limiter, under one lock
-	Valve  *Valve  // ends waits that are no use any more
-	Hooks  *Rejoin // those that outlived an earlier daemon
-	ends   *ends
-	loop   *loop
+	Runtime *RuntimeEvents // takes what the runtime tells
+	Ledger  *Ledger        // the book of pods and the limiter, under one lock
+	Valve   *Valve         // ends waits that are no use any more
+	Hooks   *Rejoin        // those that outlived an earlier daemon
+	ends    *ends
+	loop    *loop
 
 	config   atomic.Pointer[crd.Effective]
 	settings atomic.Pointer[throttle.Settings] // that follow from config
 	off      atomic.Bool                       // the mode is Off
 }
+
+// RuntimeEvents takes what the runtime tells of sandboxes and containers: it writes it into the book,
+// and joins and ends tickets by it. It is part of a Starts. Its methods are safe for concurrent use and
+// do not block.
+type RuntimeEvents struct{ s *Starts }
 
 // New returns a Starts with no limit in force.
 func New(o Options) *Starts {
@@ -97,6 +103,7 @@ func New(o Options) *Starts {
 	s.settings.Store(&throttle.Settings{})
 	s.Ledger = newLedger(o.Limiter, o.Policies, &s.config)
 	s.Valve = newValve(o, &s.config)
+	s.Runtime = &RuntimeEvents{s: s}
 	s.ends = &ends{s: s, quiet: usage.NewQuiet(o.Roots, o.Timing.Quiet)}
 	s.loop = newLoop(s)
 	return s
@@ -133,12 +140,18 @@ func (s *Starts) PodChanged(pod podwatch.Pod, deleted bool) {
 	s.regroup(now, pod, deleted)
 	if deleted && !pod.Static { // of a static pod, only the mirror was deleted
 		s.Ledger.forgetDeleted(now, pod.UID)
-		if s.Forgotten != nil {
-			s.Forgotten(pod.UID)
-		}
+		s.forgotten(pod.UID)
 		return
 	}
 	s.ends.podChanged(now, pod)
+}
+
+// forgotten tells others of a pod of which nothing is kept any more.
+func (s *Starts) forgotten(uid string) {
+	s.Observer.Forget(uid)
+	if s.Forgotten != nil {
+		s.Forgotten(uid)
+	}
 }
 
 // Run advances the limiter, and ends starts that are over, until ctx ends. It may be called again

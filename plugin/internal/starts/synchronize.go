@@ -13,25 +13,25 @@ import (
 // Synchronize rebuilds the book from what exists. Pods whose containers began
 // to run less than a start timeout ago count as starting, over the limit where
 // reality is; those that have started are found out by the next review.
-func (s *Starts) Synchronize(sandboxes []*api.PodSandbox, ctrs []*api.Container) {
+func (r *RuntimeEvents) Synchronize(sandboxes []*api.PodSandbox, ctrs []*api.Container) {
 	now := time.Now()
-	lost, running, all := s.Ledger.rebuild(now, sandboxes, ctrs)
+	lost, running, all := r.s.Ledger.rebuild(now, sandboxes, ctrs)
 	for _, uid := range lost {
-		s.Policies.Finished(now, uid)
-		s.sandboxGone(now, uid)
+		r.s.Policies.Finished(now, uid)
+		r.sandboxGone(now, uid)
 	}
 	for uid, c := range running {
-		if now.Sub(c.Since) < s.config.Load().Spec.GetStartTimeout() {
-			pod, _ := s.known(uid)
-			s.Ledger.adopt(now, uid, pod)
+		if now.Sub(c.Since) < r.s.config.Load().Spec.GetStartTimeout() {
+			pod, _ := r.s.known(uid)
+			r.s.Ledger.adopt(now, uid, pod)
 		}
 	}
-	s.Wake()
+	r.s.Wake()
 	for _, uid := range all {
-		pod, _ := s.known(uid)
-		s.Ledger.countRunning(now, uid, pod)
+		pod, _ := r.s.known(uid)
+		r.s.Ledger.countRunning(now, uid, pod)
 	}
-	s.Hooks.expect(ctrs)
+	r.s.Hooks.expect(ctrs)
 }
 
 func (l *Ledger) rebuild(now time.Time, sandboxes []*api.PodSandbox, ctrs []*api.Container) (lost []string, running map[string]pods.Running, all []string) {
@@ -44,7 +44,7 @@ func (l *Ledger) rebuild(now time.Time, sandboxes []*api.PodSandbox, ctrs []*api
 
 // adopt counts a start that is under way without having been admitted; pod is what the watch
 // knows. The next review finds out whether it is over. What ends the start, the end of its
-// container or of its pod, takes s.mu as well: it comes before, and nothing is counted, or
+// container or of its pod, takes l.mu as well: it comes before, and nothing is counted, or
 // it ends what was counted.
 func (l *Ledger) adopt(now time.Time, uid string, pod podwatch.Pod) {
 	l.mu.Lock()

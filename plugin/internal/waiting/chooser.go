@@ -82,7 +82,7 @@ func (c *Chooser) Sandbox(ctx context.Context, sandbox *api.PodSandbox) error {
 	defer cancel()
 	pod, known := c.identify(ctx, sandbox)
 	now := time.Now()
-	p, d := c.Starts.Sandbox(now, sandbox, pod, known, c.Refusals.atSandbox(now))
+	p, d := c.Starts.Runtime.Sandbox(now, sandbox, pod, known, c.Refusals.atSandbox(now))
 	if !d.Admitted {
 		return c.Refusals.refuse(p, atSandbox, "", d)
 	}
@@ -98,7 +98,7 @@ func (c *Chooser) Container(ctx context.Context, sandbox *api.PodSandbox, ctr *a
 	pod, known := c.identify(ctx, sandbox)
 	now := time.Now()
 	a := &Asking{
-		Asked: c.Starts.Container(now, sandbox, ctr, pod, known), Sandbox: sandbox, ID: ctr.GetId(), Kubelet: pod, Known: known,
+		Asked: c.Starts.Runtime.Container(now, sandbox, ctr, pod, known), Sandbox: sandbox, ID: ctr.GetId(), Kubelet: pod, Known: known,
 	}
 	switch {
 	case a.Begins == starts.GoesOn:

@@ -89,7 +89,7 @@ func (g *Gate) Wait(_ context.Context, now time.Time, a *Asking) (hook *api.Hook
 	}
 	v, _ := g.starts.Limiter.View(now, a.UID)
 	g.observer.Waits(now, observe.Wait{
-		UID: a.UID, Name: a.Title(), Decision: d, Since: v.Arrived, First: g.starts.Ledger.FirstWait(a.UID, v.Arrived),
+		UID: a.UID, Name: a.Title(), Decision: d, Since: v.Arrived,
 		Message: "waits in the gate", Fields: logrus.Fields{"container_id": a.ID},
 	})
 	g.breaker.begins(now, a.ID, a.UID)

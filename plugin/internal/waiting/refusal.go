@@ -44,7 +44,6 @@ type Refusals struct {
 	limiter  interface {
 		View(now time.Time, uid string) (throttle.TicketView, bool)
 	}
-	first    func(uid string, since time.Time) bool
 	observer *observe.Observer
 
 	sandboxes, containers atomic.Uint64 // refused so far
@@ -52,7 +51,7 @@ type Refusals struct {
 
 func newRefusals(o Options) *Refusals {
 	return &Refusals{
-		at: o.RefuseAt, cost: refusalCost{cores: o.Cores}, limiter: o.Starts.Limiter, first: o.Starts.Ledger.FirstWait, observer: o.Observer,
+		at: o.RefuseAt, cost: refusalCost{cores: o.Cores}, limiter: o.Starts.Limiter, observer: o.Observer,
 	}
 }
 
@@ -78,7 +77,7 @@ func (r *Refusals) refuse(p pods.Pod, at refusalPoint, container string, d throt
 	}
 	v, _ := r.limiter.View(now, p.UID)
 	r.observer.Waits(now, observe.Wait{
-		UID: p.UID, Name: p.Title(), Decision: d, Since: v.Arrived, First: r.first(p.UID, v.Arrived),
+		UID: p.UID, Name: p.Title(), Decision: d, Since: v.Arrived,
 		Message: "is refused, kubelet tries again", Fields: fields,
 	})
 	if d.Reason == gate.NodeShutdown || d.Reason == throttle.Deleted {

@@ -229,15 +229,15 @@ func (r *Room) ended(state starts.ValveState, w *roomWaiter, counted bool) (v ga
 	}
 }
 
-// waits logs that a pod waits in the room, once for each start.
+// waits logs that a pod waits in the room.
 func (r *Room) waits(t *throttle.Ticket) {
 	now := time.Now()
 	v, ok := r.starts.Limiter.View(now, t.UID())
-	if !ok || v.State != throttle.Waiting || !r.starts.Ledger.FirstWait(t.UID(), v.Arrived) {
+	if !ok || v.State != throttle.Waiting {
 		return
 	}
 	r.observer.Waits(now, observe.Wait{
 		UID: v.UID, Name: v.Name, Decision: throttle.Decision{Reason: v.Reason, Held: v.Held, Ahead: v.Ahead},
-		Since: v.Arrived, First: true, Message: "waits in the waiting room", Fields: logrus.Fields{},
+		Since: v.Arrived, Message: "waits in the waiting room", Fields: logrus.Fields{},
 	})
 }
