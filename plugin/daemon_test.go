@@ -32,6 +32,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
 // writeConfig writes a configuration file.
@@ -289,7 +290,7 @@ func TestAPodOfTheAPIServerIsPacedAndEndsWhenItIsReady(t *testing.T) {
 	}
 	_, err := c.kube.CoreV1().Pods("default").UpdateStatus(c.ctx, first, metav1.UpdateOptions{})
 	require.NoError(t, err)
-	holder.becomes(throttle.Started, throttle.Ready)
+	holder.becomes(throttle.Started, reasons.Ready)
 	a.succeeds()
 	s := c.d.Status()
 	assert.Equal(t, admin.Cluster, s.Mode)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
 const daemonSetsExempt = "spec: {throttleConfig: {maxConcurrent: {value: 1}}, exemptions: {daemonSets: {namespaces: [default]}}}"
@@ -31,7 +32,7 @@ func TestExemptPodsNeverWait(t *testing.T) {
 		n.pod("skips", func(pod *podwatch.Pod) { pod.SkipAnnotation = true }),
 	} {
 		p.runs().startsNow("app")
-		assert.Equal(t, throttle.Exempt, n.view(p.uid).Reason, p.spec.Name)
+		assert.Equal(t, reasons.Exempt, n.view(p.uid).Reason, p.spec.Name)
 		assert.False(t, n.view(p.uid).Slot, "%s: there is no free slot", p.spec.Name)
 	}
 	waiting, starting := n.names()
@@ -44,7 +45,7 @@ func TestAnExemptPodTakesASlotThatIsFree(t *testing.T) {
 	n := newNode(t, daemonSetsExempt)
 	p := n.pod("daemon", func(pod *podwatch.Pod) { pod.DaemonSet = true }).runs()
 	p.startsNow("app")
-	p.becomes(throttle.Starting, throttle.Exempt)
+	p.becomes(throttle.Starting, reasons.Exempt)
 	_, starting := n.names()
 	assert.Equal(t, []string{"daemon"}, starting)
 
@@ -61,7 +62,7 @@ func TestAnExemptPodEndsLikeAnyOther(t *testing.T) {
 	p := n.pod("daemon", func(pod *podwatch.Pod) { pod.DaemonSet = true }).runs()
 	p.startsNow("app")
 	p.getsReady()
-	p.becomes(throttle.Started, throttle.Ready)
+	p.becomes(throttle.Started, reasons.Ready)
 }
 
 func TestANewConfigurationJudgesThoseThatWait(t *testing.T) {
@@ -72,5 +73,5 @@ func TestANewConfigurationJudgesThoseThatWait(t *testing.T) {
 	a := p.waitsAtGate("app")
 	n.reconfigure("spec: {throttleConfig: {maxConcurrent: {value: 1}}, exemptions: {namespaces: [default]}}")
 	a.succeeds()
-	p.becomes(throttle.Starting, throttle.Exempt)
+	p.becomes(throttle.Starting, reasons.Exempt)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/runtimetest"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
 // gateTimeout sets --gate-timeout.
@@ -28,7 +29,7 @@ func TestAPodThatIsDeletedAtTheGateStartsNothing(t *testing.T) {
 
 	p.isDeleted()
 	require.ErrorContains(t, a.result(), "exit status 1")
-	require.ErrorContains(t, a.err, string(throttle.Deleted))
+	require.ErrorContains(t, a.err, string(reasons.Deleted))
 	assert.Equal(t, runtimetest.Exited, a.ctr.Status().State)
 	n.noHookIsLeft()
 	waiting, starting := n.names()
@@ -46,10 +47,10 @@ func TestNoContainerOfADeletedPodIsMade(t *testing.T) {
 	a := p.waitsAtGate("app")
 
 	p.isDeleted()
-	require.ErrorContains(t, a.result(), string(throttle.Deleted))
+	require.ErrorContains(t, a.result(), string(reasons.Deleted))
 	for _, name := range []string{"app", "second"} {
 		_, err := p.create(name)
-		require.ErrorContains(t, err, "pod-pacemaker: not started: "+string(throttle.Deleted), name)
+		require.ErrorContains(t, err, "pod-pacemaker: not started: "+string(reasons.Deleted), name)
 	}
 	_, starting := n.names()
 	assert.Equal(t, []string{"holder"}, starting)
@@ -63,7 +64,7 @@ func TestAPodThatIsDeletedByForceAtTheGateStartsNothing(t *testing.T) {
 	a := p.waitsAtGate("app")
 
 	n.pods.remove(p.uid)
-	require.ErrorContains(t, a.result(), string(throttle.Deleted))
+	require.ErrorContains(t, a.result(), string(reasons.Deleted))
 	n.noHookIsLeft()
 	waiting, _ := n.names()
 	assert.Empty(t, waiting)
@@ -74,12 +75,12 @@ func TestAStaticPodKeepsItsPlaceWhenItsMirrorIsDeleted(t *testing.T) {
 	n := newNode(t, oneAtATime)
 	p := n.pod("static", func(pod *podwatch.Pod) { pod.Static = true }).runs()
 	p.startsNow("app")
-	p.becomes(throttle.Starting, throttle.Exempt)
+	p.becomes(throttle.Starting, reasons.Exempt)
 	n.pods.remove(p.uid)
 	assert.Equal(t, throttle.Starting, p.is())
 	p.becomesKnown()
 	p.getsReady()
-	p.becomes(throttle.Started, throttle.Ready)
+	p.becomes(throttle.Started, reasons.Ready)
 }
 
 func TestANewerContainerReplacesTheOneWhoseHookWaits(t *testing.T) {
@@ -121,7 +122,7 @@ func TestAWaitThatEndsAloneIsAdmittedOverTheLimit(t *testing.T) {
 	n.occupy("holder")
 	p := n.pod("impatient").runs()
 	p.starts("app").succeeds()
-	p.becomes(throttle.Starting, throttle.GateDeadline)
+	p.becomes(throttle.Starting, reasons.GateDeadline)
 	_, starting := n.names()
 	assert.Len(t, starting, 2)
 }
@@ -132,11 +133,11 @@ func TestAWaitThatEndsWhileAnotherIsOverTheLimitIsTriedAgain(t *testing.T) {
 	holder := n.occupy("holder")
 	over := n.pod("over").runs()
 	over.starts("app").succeeds()
-	over.becomes(throttle.Starting, throttle.GateDeadline)
+	over.becomes(throttle.Starting, reasons.GateDeadline)
 
 	p := n.pod("expired").runs()
 	a := p.starts("app")
-	require.ErrorContains(t, a.result(), string(throttle.GateExpired))
+	require.ErrorContains(t, a.result(), string(reasons.GateExpired))
 	v := n.view(p.uid)
 	assert.Equal(t, throttle.Waiting, v.State, "the place is kept")
 	n.eventually("it is counted", func() bool { return counted(t, n, "pod_pacemaker_gate_expired_total") == 1 })
@@ -158,7 +159,7 @@ func TestMaxWaitAdmitsOnePodOverTheLimit(t *testing.T) {
 	n.reconfigure("spec: {maxWait: 1s, throttleConfig: {maxConcurrent: {value: 1}}}")
 
 	a.succeeds() // the longest wait goes first
-	first.becomes(throttle.Starting, throttle.MaxWait)
+	first.becomes(throttle.Starting, reasons.MaxWait)
 	assert.False(t, b.over(), "one at a time is over the limit")
 	assert.Equal(t, throttle.Waiting, second.is())
 	first.getsReady()
@@ -171,7 +172,7 @@ func TestAPodWithADeadlineWaitsATenthOfItAtMost(t *testing.T) {
 	n.occupy("holder")
 	p := n.pod("hasty", func(pod *podwatch.Pod) { pod.ActiveDeadline = 5 * time.Second }).runs()
 	p.starts("app").succeeds()
-	p.becomes(throttle.Starting, throttle.MaxWait)
+	p.becomes(throttle.Starting, reasons.MaxWait)
 }
 
 func TestTheGateTellsHooksTheirPace(t *testing.T) {
@@ -207,7 +208,7 @@ func TestNoRecordIsLeftOfAHookThatNobodyKnows(t *testing.T) {
 	v, err := n.backend().Wait(n.ctx, gate.Hello{PodUID: h.PodUID, ContainerID: h.ContainerID, Deadline: time.Now()}, func(time.Time, int, time.Duration) {})
 	require.NoError(t, err)
 	assert.True(t, v.Go, "its deadline is over, and nobody else is over the limit")
-	n.d.limiter.Lookup("stranger").End(time.Now(), throttle.Deleted)
+	n.d.limiter.Lookup("stranger").End(time.Now(), reasons.Deleted)
 	n.eventually("its record is forgotten", func() bool { return n.records() == before })
 }
 
@@ -226,7 +227,7 @@ func TestAGoThatNobodyTookKeepsTheSlotForTheNextAttempt(t *testing.T) {
 	n.eventually("its hook waits", func() bool { return n.view(p.uid).Present })
 	holder.getsReady()
 	require.True(t, (<-decided).Go)
-	p.becomes(throttle.Starting, throttle.WithinLimits) // and nobody starts a process
+	p.becomes(throttle.Starting, reasons.WithinLimits) // and nobody starts a process
 
 	other := n.pod("other").runs().waitsAtGate("app")
 	p.startsNow("app")

@@ -17,6 +17,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/policies"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
 // enforce puts policies in force, each written as NAME and spec.
@@ -69,7 +70,7 @@ func TestARunningBoundHoldsByRefusal(t *testing.T) {
 
 	second := n.pod("pod2", factsOf(ofT1, map[string]int64{"cpu": 100}))
 	require.ErrorContains(t, second.run(), "policy t1")
-	second.becomes(throttle.Waiting, throttle.PolicyRunning)
+	second.becomes(throttle.Waiting, reasons.PolicyRunning)
 	n.pod("memory", factsOf(ofT1, map[string]int64{"memory": 1000})).runs().startsNow("app")
 	n.pod("other", factsOf(nil, map[string]int64{"cpu": 900})).runs().startsNow("app")
 
@@ -118,12 +119,12 @@ func TestADeletedPolicyHoldsNobody(t *testing.T) {
 	p := n.pod("p", factsOf(nil, nil))
 	if p.run() == nil {
 		a := p.starts("app")
-		p.becomes(throttle.Waiting, throttle.PolicyStarting)
+		p.becomes(throttle.Waiting, reasons.PolicyStarting)
 		n.enforce(nil)
 		a.succeeds()
 		return
 	}
-	p.becomes(throttle.Waiting, throttle.PolicyStarting)
+	p.becomes(throttle.Waiting, reasons.PolicyStarting)
 	n.enforce(nil)
 	p.runs().startsNow("app")
 }

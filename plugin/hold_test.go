@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
 func TestSlowHandlersHoldNobody(t *testing.T) {
@@ -17,7 +17,7 @@ func TestSlowHandlersHoldNobody(t *testing.T) {
 	n.d.handler.Took(time.Now(), "RunPodSandbox", time.Hour)
 	p := n.pod("job", restarted("Never")).runs()
 	_, err := p.create("app")
-	require.ErrorContains(t, err, string(throttle.Concurrency))
+	require.ErrorContains(t, err, string(reasons.Concurrency))
 	assert.False(t, n.holding(), "a handler waited")
 }
 
@@ -29,6 +29,6 @@ func TestARunningBoundIsNotWaitedForInAHandler(t *testing.T) {
 	n.pod("first", factsOf(ofT1, map[string]int64{"cpu": 200})).runs().startsNow("app")
 	p := n.pod("job", restarted("Never"), factsOf(ofT1, map[string]int64{"cpu": 100})).runs()
 	_, err := p.create("app")
-	require.ErrorContains(t, err, string(throttle.PolicyRunning))
+	require.ErrorContains(t, err, string(reasons.PolicyRunning))
 	assert.False(t, n.holding(), "a handler waited")
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/runtimetest"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
 // triesLate keeps a slow moment from being the time to try hooks again.
@@ -39,7 +40,7 @@ func TestOnARuntimeThatRejectsHooksOneContainerFailsOnce(t *testing.T) {
 	require.ErrorContains(t, err, "kubelet tries again", "the same runtime is not tried again")
 	holder.getsReady()
 	first.startsNow("app")
-	first.becomes(throttle.Starting, throttle.WithinLimits)
+	first.becomes(throttle.Starting, reasons.WithinLimits)
 	first.getsReady()
 	second.startsNow("app")
 }
@@ -94,7 +95,7 @@ func TestAnOldSandboxBarsTheGateBesideASidecarAlsoWithAlways(t *testing.T) {
 	p.startsNow("sidecar")
 	p.startsNow("app")
 	p.getsReady()
-	p.becomes(throttle.Started, throttle.Ready)
+	p.becomes(throttle.Started, reasons.Ready)
 	holder := n.occupy("holder")
 	alone := n.pod("alone").runs().waitsAtGate("app") // as asked for by always
 	p.crash("app")

@@ -11,6 +11,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/runtimetest"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
 func TestThePodWatchMayCatchUpWithinTheHold(t *testing.T) {
@@ -38,7 +39,7 @@ func TestAPodThatStaysUnknownIsJudgedAgainWhenItIsKnown(t *testing.T) {
 	_, err := exempt.create("app")
 	require.Error(t, err, "nobody knows it: it waits like any other")
 	exempt.becomesKnown(func(pod *podwatch.Pod) { pod.DaemonSet = true })
-	exempt.becomes(throttle.Starting, throttle.Exempt)
+	exempt.becomes(throttle.Starting, reasons.Exempt)
 	exempt.startsNow("app")
 
 	plain, urgent := n.strangePod("plain").runs(), n.strangePod("urgent").runs()

@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
 func TestALimitThatIsRaisedLetsWaitersGo(t *testing.T) {
@@ -27,7 +28,7 @@ func TestTheRateLimitLetsOneStartAfterTheOther(t *testing.T) {
 	first.startsNow("app")
 	second := n.pod("second").runs()
 	second.starts("app").succeeds()
-	second.becomes(throttle.Starting, throttle.WithinLimits)
+	second.becomes(throttle.Starting, reasons.WithinLimits)
 	between := n.view(second.uid).Admitted.Sub(n.view(first.uid).Admitted)
 	assert.GreaterOrEqual(t, between.Milliseconds(), int64(299))
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
 func TestWhileTheWatchIsMuteAStartEndsByItsSigns(t *testing.T) {
@@ -18,9 +19,9 @@ func TestWhileTheWatchIsMuteAStartEndsByItsSigns(t *testing.T) {
 	p.becomesKnown()
 	p.runs()
 	p.startsNow("app")
-	p.becomes(throttle.Starting, throttle.WithinLimits)
+	p.becomes(throttle.Starting, reasons.WithinLimits)
 	p.stillStarting("kubelet is to say when it is ready")
 	n.pods.hears(p.uid, time.Now().Add(-time.Hour))
 	n.d.starts.Wake()
-	p.becomes(throttle.Started, throttle.Inferred)
+	p.becomes(throttle.Started, reasons.Inferred)
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/runtimetest"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
 func TestWithoutAGatePodsAreRefusedAndNoneFails(t *testing.T) {
@@ -32,11 +33,11 @@ func TestWithoutAGatePodsAreRefusedAndNoneFails(t *testing.T) {
 			holder := n.occupy("holder")
 			p := n.pod("refused").runs()
 			_, err := p.create("app")
-			require.ErrorContains(t, err, string(throttle.Concurrency))
+			require.ErrorContains(t, err, string(reasons.Concurrency))
 			assert.Zero(t, n.rt.Hooks())
 			holder.getsReady()
 			p.startsNow("app")
-			p.becomes(throttle.Starting, throttle.WithinLimits)
+			p.becomes(throttle.Starting, reasons.WithinLimits)
 		})
 	}
 }
@@ -51,7 +52,7 @@ func TestTheGateIsUsedWithAnUnknownRuntimeWhenAlwaysIsAsked(t *testing.T) {
 	a := second.waitsAtGate("app") // though nobody knows its restart policy
 	require.NoError(t, first.sandbox.Remove(n.ctx))
 	a.succeeds()
-	second.becomes(throttle.Starting, throttle.WithinLimits)
+	second.becomes(throttle.Starting, reasons.WithinLimits)
 }
 
 func TestWithoutTheGateNothingFailsOnARuntimeThatRejectsHooks(t *testing.T) {

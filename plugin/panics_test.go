@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
 func TestTheDaemonGoesOnWhenTellingPanics(t *testing.T) {
@@ -19,7 +20,7 @@ func TestTheDaemonGoesOnWhenTellingPanics(t *testing.T) {
 	a := n.pod("waits").runs().waitsAtGate("app")
 	holder.getsReady()
 	a.succeeds()
-	a.pod.becomes(throttle.Starting, throttle.WithinLimits)
+	a.pod.becomes(throttle.Starting, reasons.WithinLimits)
 	n.eventually("the panics are counted", func() bool { return counted(t, n, "pod_pacemaker_panics_total") >= 3 })
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
 // The lines of one pod tell its story to whoever reads no more than those.
@@ -31,7 +32,7 @@ func TestTheLogTellsOnePodsStory(t *testing.T) {
 	job.isDeleted()
 	a.succeeds()
 	p.getsReady()
-	p.becomes(throttle.Started, throttle.Ready)
+	p.becomes(throttle.Started, reasons.Ready)
 
 	story := func(uid string) (lines []logrus.Fields, messages []string) {
 		for _, e := range log.AllEntries() {
@@ -59,7 +60,7 @@ func TestTheLogTellsOnePodsStory(t *testing.T) {
 	lines, messages = story(job.uid)
 	require.NotEmpty(t, messages)
 	assert.Equal(t, "pod default/job is refused, kubelet tries again", messages[0])
-	assert.Equal(t, throttle.Concurrency, lines[0]["reason"])
+	assert.Equal(t, reasons.Concurrency, lines[0]["reason"])
 	assert.NotEmpty(t, lines[0]["container_id"])
 	assert.NotContains(t, messages[1:], messages[0])
 }

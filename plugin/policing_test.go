@@ -13,6 +13,7 @@ import (
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
 // imagePolicy lets one pod of each image run.
@@ -65,7 +66,7 @@ func TestAPolicyOfTheAPIServerGroupsPodsThatAreKnown(t *testing.T) {
 	})
 	second := c.known("a2")
 	require.ErrorContains(t, second.run(), "images")
-	second.becomes(throttle.Waiting, throttle.PolicyRunning)
+	second.becomes(throttle.Waiting, reasons.PolicyRunning)
 	why, err := c.d.Why("default", "a2")
 	require.NoError(t, err)
 	assert.Equal(t, "images", why.Held.Policy)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/runtimetest"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
 func TestHooksThatOutliveTheDaemonKeepTheirOrderAndTheLimit(t *testing.T) {
@@ -36,7 +37,7 @@ func TestHooksThatOutliveTheDaemonKeepTheirOrderAndTheLimit(t *testing.T) {
 	assert.Equal(t, order, again)
 	assert.ElementsMatch(t, []string{"holder-0", "holder-1"}, starting)
 	for _, p := range holders {
-		assert.Equal(t, throttle.Adopted, n.view(p.uid).Reason)
+		assert.Equal(t, reasons.Adopted, n.view(p.uid).Reason)
 	}
 
 	for i, a := range waiting {
@@ -78,7 +79,7 @@ func TestPodsThatStartedLongAgoAreNotFoundStarting(t *testing.T) {
 	n := newNode(t, oneAtATime)
 	p := n.occupy("ready")
 	p.getsReady()
-	p.becomes(throttle.Started, throttle.Ready)
+	p.becomes(throttle.Started, reasons.Ready)
 	n.stopDaemon()
 	n.startDaemon()
 	n.connected()
@@ -132,7 +133,7 @@ func TestASidecarThatRanBeforeLetsNoWaitingPodGo(t *testing.T) {
 	p.startsNow("sidecar")
 	p.startsNow("app")
 	p.getsReady()
-	p.becomes(throttle.Started, throttle.Ready)
+	p.becomes(throttle.Started, reasons.Ready)
 	holder := n.occupy("holder")
 	p.crash("app")
 	a := p.waitsAtGate("app")
@@ -151,7 +152,7 @@ func TestAContainerThatEndedWhileThePluginWasAwayIsPacedWhenItStartsAgain(t *tes
 	n := newNode(t, oneAtATime)
 	p := n.occupy("crashes")
 	p.getsReady()
-	p.becomes(throttle.Started, throttle.Ready)
+	p.becomes(throttle.Started, reasons.Ready)
 	holder := n.occupy("holder")
 
 	var sandboxes []*api.PodSandbox
@@ -193,7 +194,7 @@ func TestPodsThatStartedWhileThePluginWasAwayAreCounted(t *testing.T) {
 	slipped.startsNow("app")
 	n.startDaemon()
 	n.connected()
-	slipped.becomes(throttle.Starting, throttle.Adopted)
+	slipped.becomes(throttle.Starting, reasons.Adopted)
 	n.eventually("it is counted as unpaced", func() bool { return counted(t, n, "pod_pacemaker_unpaced_total") == 1 })
 	a := n.pod("waits").runs().waitsAtGate("app")
 	slipped.getsReady()

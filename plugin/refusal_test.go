@@ -9,6 +9,7 @@ import (
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
 // restarted sets a pod's restart policy.
@@ -23,7 +24,7 @@ func (n *node) fillGate() (waiting []*attempt, refused *testPod) {
 	for i := 0; ; i++ {
 		p := n.pod(fmt.Sprintf("waits-%d", i))
 		if err := p.run(); err != nil {
-			require.ErrorContains(n.t, err, string(throttle.GateRoom))
+			require.ErrorContains(n.t, err, string(reasons.GateRoom))
 			return waiting, p
 		}
 		waiting = append(waiting, p.waitsAtGate("app"))
@@ -86,7 +87,7 @@ func TestContainersThatKubeletWouldNotStartAgainNeverWaitAtTheGate(t *testing.T)
 	stranger := n.strangePod("stranger").runs()
 	for _, p := range []*testPod{never, mixed, stranger} {
 		_, err := p.create("app")
-		require.ErrorContains(t, err, string(throttle.Concurrency), p.spec.Name)
+		require.ErrorContains(t, err, string(reasons.Concurrency), p.spec.Name)
 		assert.Equal(t, throttle.Waiting, p.is(), "%s keeps its place", p.spec.Name)
 	}
 	assert.Zero(t, n.rt.Hooks())
@@ -95,7 +96,7 @@ func TestContainersThatKubeletWouldNotStartAgainNeverWaitAtTheGate(t *testing.T)
 
 	holder.getsReady()
 	never.startsNow("app")
-	never.becomes(throttle.Starting, throttle.WithinLimits)
+	never.becomes(throttle.Starting, reasons.WithinLimits)
 	never.getsReady()
 	mixed.startsNow("app")
 	mixed.getsReady()
@@ -115,7 +116,7 @@ func TestAContainerWhoseTurnIsNextIsHeldForAMoment(t *testing.T) {
 	p.isAtGate() // it stands in the handler
 	holder.getsReady()
 	require.NoError(t, <-created)
-	p.becomes(throttle.Starting, throttle.WithinLimits)
+	p.becomes(throttle.Starting, reasons.WithinLimits)
 	_, refused := n.refused()
 	assert.Zero(t, refused)
 }
@@ -130,11 +131,11 @@ func TestRefusalsMoveToTheContainerWhenTheyCostTooMuch(t *testing.T) {
 		p := n.pod(fmt.Sprintf("crowd-%d", i))
 		err := p.run()
 		if err != nil {
-			require.ErrorContains(t, err, string(throttle.GateRoom))
+			require.ErrorContains(t, err, string(reasons.GateRoom))
 			continue
 		}
 		if _, err = p.create("app"); err != nil {
-			require.ErrorContains(t, err, string(throttle.GateRoom))
+			require.ErrorContains(t, err, string(reasons.GateRoom))
 			assert.EqualValues(t, 12, sandboxes, "of 0.2 CPU-seconds: 2 % of two cores for a minute")
 			return
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/observe"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/report"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
 // Bounds of the definition of PacemakerNode.
@@ -111,7 +112,7 @@ func countPods(n *v1alpha1.PacemakerNodeStatus, s throttle.Snapshot) {
 	at := metav1.NewTime(since).Rfc3339Copy() // as it comes back from the API server
 	n.WaitingSince, n.HeldBy = &at, string(s.Held.Reason)
 	switch s.Held.Reason {
-	case throttle.CPULoad, throttle.IOLoad, throttle.LoadAverage, throttle.Pressure:
+	case reasons.CPULoad, reasons.IOLoad, reasons.LoadAverage, reasons.Pressure:
 		n.Signal = s.Held.Signal.String()
 	}
 }

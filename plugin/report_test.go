@@ -10,6 +10,7 @@ import (
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
 func TestANodeTellsWhoWaitsAndWhatHoldsThem(t *testing.T) {
@@ -18,7 +19,7 @@ func TestANodeTellsWhoWaitsAndWhatHoldsThem(t *testing.T) {
 	var n v1alpha1.PacemakerNodeStatus
 	countPods(&n, throttle.Snapshot{
 		Limit: 2,
-		Held:  throttle.Held{Reason: throttle.Pressure, Signal: throttle.SignalIOPressure},
+		Held:  throttle.Held{Reason: reasons.Pressure, Signal: throttle.SignalIOPressure},
 		Starting: []throttle.TicketView{
 			{UID: "a", Slot: true}, {UID: "b"},
 		},
@@ -35,6 +36,6 @@ func TestANodeTellsWhoWaitsAndWhatHoldsThem(t *testing.T) {
 	}, n)
 
 	var idle v1alpha1.PacemakerNodeStatus
-	countPods(&idle, throttle.Snapshot{Held: throttle.Held{Reason: throttle.Rate}})
+	countPods(&idle, throttle.Snapshot{Held: throttle.Held{Reason: reasons.Rate}})
 	assert.Zero(t, idle, "what holds no pod is not told")
 }

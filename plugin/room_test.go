@@ -17,6 +17,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/observe"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
 // neverRestarted is a pod of which nothing may wait in the gate.
@@ -141,7 +142,7 @@ func TestAPodLeavesTheRoomBesideAProcessThatIsGone(t *testing.T) {
 	require.NoError(t, gone.conn.Close())
 	assert.False(t, lives.isOut())
 	n.reconfigure("spec: {throttleConfig: {maxConcurrent: {value: 20}}}")
-	assert.Equal(t, gate.TurnNear, throttle.Reason(lives.leaves().Reason))
+	assert.Equal(t, gate.TurnNear, reasons.Reason(lives.leaves().Reason))
 }
 
 func TestAPodThatCameByTheRoomIsNotRefusedForWantOfRoom(t *testing.T) {
@@ -194,7 +195,7 @@ func TestWhoNeverWaitsInTheRoom(t *testing.T) {
 	system.becomesKnown()
 	daemon := n.pod("daemon", func(pod *podwatch.Pod) { pod.DaemonSet = true }, neverRestarted)
 	for _, p := range []*testPod{system, daemon} {
-		assert.Equal(t, wire.Answer{Kind: wire.Go, Reason: string(throttle.Exempt)}, p.entersRoom(time.Hour).leaves())
+		assert.Equal(t, wire.Answer{Kind: wire.Go, Reason: string(reasons.Exempt)}, p.entersRoom(time.Hour).leaves())
 	}
 	waiting, _ := n.names()
 	assert.Empty(t, waiting)
@@ -219,7 +220,7 @@ func TestWhoLeavesTheRoomWithoutATurn(t *testing.T) {
 	gone.isDeleted()
 	a = w.leaves()
 	assert.Equal(t, wire.Abort, a.Kind)
-	assert.Contains(t, a.Reason, string(throttle.Deleted))
+	assert.Contains(t, a.Reason, string(reasons.Deleted))
 
 	n.d.waiting.Room.Shut("the folder changes all the time")
 	a = n.pod("shut", neverRestarted).entersRoom(time.Hour).leaves()

@@ -18,6 +18,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/observe"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
 const loadBelowFour = `spec: {throttleConfig: {loadAvg: {maxLoad: "4"}}}`
@@ -200,7 +201,7 @@ func TestASignalHoldsStartsAndLetsThemGo(t *testing.T) {
 	n := newNode(t, loadBelowFour, with(proc.on))
 	a := n.pod("waits").runs().waitsAtGate("app")
 	v := n.view(a.pod.uid)
-	assert.Equal(t, throttle.LoadAverage, v.Reason, "the first pod finds the load measured")
+	assert.Equal(t, reasons.LoadAverage, v.Reason, "the first pod finds the load measured")
 	assert.InDelta(t, 9.5, v.Held.Measured, 0)
 	assert.InDelta(t, 4, v.Held.Threshold, 0)
 	proc.load("3.90")

@@ -10,6 +10,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
 const (
@@ -33,20 +34,20 @@ func TestShadowHoldsNothingAndSaysWhatItWould(t *testing.T) {
 	waiting, starting := n.names()
 	assert.Equal(t, []string{"second", "third"}, waiting)
 	assert.Equal(t, []string{"holder"}, starting)
-	assert.Equal(t, throttle.Concurrency, n.view(second.uid).Reason)
+	assert.Equal(t, reasons.Concurrency, n.view(second.uid).Reason)
 	assert.InDelta(t, 2, counted(t, n, "pod_pacemaker_unpaced_total"), 0)
 
 	second.getsReady()
 	assert.Equal(t, throttle.Waiting, second.is(), "it would still wait for its start")
 	holder.getsReady()
-	second.becomes(throttle.Started, throttle.Ready)
-	third.becomes(throttle.Starting, throttle.WithinLimits)
+	second.becomes(throttle.Started, reasons.Ready)
+	third.becomes(throttle.Starting, reasons.WithinLimits)
 	n.eventually("the waits are counted", func() bool {
 		return counted(t, n, "pod_pacemaker_shadow_wait_seconds") == 2
 	})
 	assert.InDelta(t, 1, counted(t, n, "pod_pacemaker_wait_seconds"), 0, "only the first was admitted without a wait")
 	third.getsReady()
-	third.becomes(throttle.Started, throttle.Ready)
+	third.becomes(throttle.Started, reasons.Ready)
 	assert.Zero(t, counted(t, n, "pod_pacemaker_refusals_total"))
 	assert.Zero(t, counted(t, n, "pod_pacemaker_held_seconds_total"))
 }

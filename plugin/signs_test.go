@@ -11,6 +11,7 @@ import (
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/usage"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
 // quickSigns judges within moments what takes seconds on a node. A program that
@@ -49,7 +50,7 @@ func TestStandaloneAStartEndsWhenThePodUsesLittleCPU(t *testing.T) {
 	})
 	assert.Equal(t, throttle.Starting, p.is(), "it burns CPU")
 	require.NoError(t, os.WriteFile(done, nil, 0o600))
-	p.becomes(throttle.Started, throttle.Inferred)
+	p.becomes(throttle.Started, reasons.Inferred)
 }
 
 func TestWhileTheAPIServerIsAwayAStartEndsByItsSigns(t *testing.T) {
@@ -58,7 +59,7 @@ func TestWhileTheAPIServerIsAwayAStartEndsByItsSigns(t *testing.T) {
 	p := n.occupy("known")
 	n.pods.goAway()
 	n.d.starts.Wake()
-	p.becomes(throttle.Started, throttle.Inferred)
+	p.becomes(throttle.Started, reasons.Inferred)
 }
 
 func TestAPodWhoseCPUUseCannotBeReadEndsByTime(t *testing.T) {
@@ -70,7 +71,7 @@ func TestAPodWhoseCPUUseCannotBeReadEndsByTime(t *testing.T) {
 	n := newNode(t, oneAtATime, standalone, blind, tuned(quickSigns))
 	p := n.strangePod("blind").runs()
 	p.startsNow("app", idle...)
-	p.becomes(throttle.Started, throttle.Inferred)
+	p.becomes(throttle.Started, reasons.Inferred)
 	v := n.view(p.uid)
 	assert.GreaterOrEqual(t, v.Ended.Sub(v.Admitted), 300*time.Millisecond)
 }
@@ -80,7 +81,7 @@ func TestStandaloneAPodThatEndedFreesItsSlot(t *testing.T) {
 	n := newNode(t, oneAtATime, standalone, runsFor(patience))
 	p := n.strangePod("job").runs()
 	p.startsNow("app", "true")
-	p.becomes(throttle.Started, throttle.Completed)
+	p.becomes(throttle.Started, reasons.Completed)
 }
 
 func TestStandaloneARestartIsNotOverBeforeItBegan(t *testing.T) {
@@ -88,14 +89,14 @@ func TestStandaloneARestartIsNotOverBeforeItBegan(t *testing.T) {
 	n := newNode(t, oneAtATime, standalone, runsFor(4*time.Second))
 	p := n.strangePod("crashes").runs()
 	p.startsNow("app", "true")
-	p.becomes(throttle.Started, throttle.Completed)
+	p.becomes(throttle.Started, reasons.Completed)
 	ctr := p.creates("app") // admitted, and not started yet
-	p.becomes(throttle.Starting, throttle.WithinLimits)
+	p.becomes(throttle.Starting, reasons.WithinLimits)
 	for range 5 {
 		p.stillStarting("the exit was that of the start before")
 	}
 	require.NoError(t, ctr.Start(n.ctx))
-	p.becomes(throttle.Started, throttle.Inferred)
+	p.becomes(throttle.Started, reasons.Inferred)
 }
 
 func TestStandaloneAPodThatIsRemovedGivesItsPlaceUp(t *testing.T) {
@@ -105,7 +106,7 @@ func TestStandaloneAPodThatIsRemovedGivesItsPlaceUp(t *testing.T) {
 	holder.startsNow("app")
 	p := n.strangePod("removed").runs()
 	require.NoError(t, p.sandbox.Remove(n.ctx))
-	p.becomes(throttle.Gone, throttle.SandboxGone)
+	p.becomes(throttle.Gone, reasons.SandboxGone)
 	require.NoError(t, holder.sandbox.Remove(n.ctx))
 	n.slotsFree()
 	n.eventually("no record is left", func() bool { return n.records() == 0 })
@@ -118,7 +119,7 @@ func TestStandaloneARefusedPodKeepsItsPlaceWhenAnOlderSandboxIsCleared(t *testin
 	p.startsNow("app")
 	old := p.sandbox
 	require.NoError(t, old.Stop(n.ctx))
-	p.becomes(throttle.Gone, throttle.SandboxGone)
+	p.becomes(throttle.Gone, reasons.SandboxGone)
 
 	holder := n.strangePod("holder").runs()
 	holder.startsNow("app")

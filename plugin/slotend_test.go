@@ -11,6 +11,7 @@ import (
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
 // unprobed takes the probes from a pod.
@@ -43,7 +44,7 @@ func TestAProbedPodEndsWhenItsContainersAreReady(t *testing.T) {
 	p.reports()
 	p.stillStarting("its containers run, but are not ready")
 	p.getsReady()
-	p.becomes(throttle.Started, throttle.Ready)
+	p.becomes(throttle.Started, reasons.Ready)
 	n.slotsFree()
 }
 
@@ -56,10 +57,10 @@ func TestAReportOfAnEarlierContainerEndsNothing(t *testing.T) {
 		pod.Containers = map[string]podwatch.Container{"app": {Kind: podwatch.App, Running: true, ID: "from-before"}}
 	}).runs()
 	p.startsNow("app")
-	p.becomes(throttle.Starting, throttle.WithinLimits)
+	p.becomes(throttle.Starting, reasons.WithinLimits)
 	p.stillStarting("the report is about another container")
 	p.getsReady()
-	p.becomes(throttle.Started, throttle.Ready)
+	p.becomes(throttle.Started, reasons.Ready)
 }
 
 func TestAPodWithoutProbesEndsAfterTheSettleTime(t *testing.T) {
@@ -69,7 +70,7 @@ func TestAPodWithoutProbesEndsAfterTheSettleTime(t *testing.T) {
 	p.startsNow("app")
 	started := time.Now()
 	p.reports()
-	p.becomes(throttle.Started, throttle.Settled)
+	p.becomes(throttle.Started, reasons.Settled)
 	v := n.view(p.uid)
 	assert.GreaterOrEqual(t, v.Ended.Sub(v.Admitted), 300*time.Millisecond)
 	assert.WithinRange(t, v.Ended, started, time.Now())
@@ -84,14 +85,14 @@ func TestAPodWithoutProbesKeepsItsSlotUntilAllOfItRuns(t *testing.T) {
 	p.stillStarting("one container is missing")
 	p.startsNow("other")
 	p.reports()
-	p.becomes(throttle.Started, throttle.Settled)
+	p.becomes(throttle.Started, reasons.Settled)
 }
 
 func TestAPodThatEndsGivesItsSlotBack(t *testing.T) {
 	t.Parallel()
-	for phase, reason := range map[corev1.PodPhase]throttle.Reason{
-		corev1.PodSucceeded: throttle.Completed,
-		corev1.PodFailed:    throttle.Failed,
+	for phase, reason := range map[corev1.PodPhase]reasons.Reason{
+		corev1.PodSucceeded: reasons.Completed,
+		corev1.PodFailed:    reasons.Failed,
 	} {
 		n := newNode(t, oneAtATime)
 		p := n.occupy("ends")
@@ -108,7 +109,7 @@ func TestAPodThatEndedGivesItsPlaceUp(t *testing.T) {
 	a := p.waitsAtGate("app")
 	p.reports(func(pod *podwatch.Pod) { pod.Phase = corev1.PodFailed })
 	require.Error(t, a.result())
-	p.becomes(throttle.Gone, throttle.Failed)
+	p.becomes(throttle.Gone, reasons.Failed)
 }
 
 func TestTheExitOfAllContainersEndsTheStart(t *testing.T) {
@@ -125,7 +126,7 @@ func TestTheExitOfAllContainersEndsTheStart(t *testing.T) {
 	}
 	p.stillStarting("the other is yet to come")
 	p.startsNow("other", "sh", "-c", "exit 1")
-	p.becomes(throttle.Started, throttle.Exited)
+	p.becomes(throttle.Started, reasons.Exited)
 }
 
 func TestTheExitOfAJobsContainerIsForThePodWatchToJudge(t *testing.T) {
@@ -137,7 +138,7 @@ func TestTheExitOfAJobsContainerIsForThePodWatchToJudge(t *testing.T) {
 	p.stillStarting("it may have completed, or be started again")
 	first := n.view(p.uid).Arrived
 	p.startsNow("app")
-	p.becomes(throttle.Starting, throttle.WithinLimits)
+	p.becomes(throttle.Starting, reasons.WithinLimits)
 	assert.True(t, n.view(p.uid).Arrived.After(first), "the restart is a start of its own")
 }
 
@@ -151,7 +152,7 @@ func TestACrashLoopBesideARunningContainerEndsTheStart(t *testing.T) {
 	require.NoError(t, err)
 	n.eventually("the exit is known", func() bool { return n.exited(p.uid, "other") })
 	p.reports(func(pod *podwatch.Pod) { pod.CrashLooping, pod.AllRunning = true, false })
-	p.becomes(throttle.Started, throttle.CrashLoop)
+	p.becomes(throttle.Started, reasons.CrashLoop)
 }
 
 func TestAProgramThatCannotStartEndsTheStartWhenKubeletGivesUp(t *testing.T) {
@@ -160,12 +161,12 @@ func TestAProgramThatCannotStartEndsTheStartWhenKubeletGivesUp(t *testing.T) {
 	p := n.pod("misspelt").runs()
 	a := p.starts("app", "/nowhere/program")
 	require.Error(t, a.result())
-	p.becomes(throttle.Starting, throttle.WithinLimits)
+	p.becomes(throttle.Starting, reasons.WithinLimits)
 	n.pods.tell(p.uid, func(pod *podwatch.Pod) {
 		pod.CrashLooping = true
 		pod.Containers = map[string]podwatch.Container{"app": {Kind: podwatch.App, ID: a.ctr.ID()}}
 	})
-	p.becomes(throttle.Started, throttle.CrashLoop)
+	p.becomes(throttle.Started, reasons.CrashLoop)
 }
 
 func TestACrashLoopOfBeforeEndsNoNewStart(t *testing.T) {
@@ -174,14 +175,14 @@ func TestACrashLoopOfBeforeEndsNoNewStart(t *testing.T) {
 	p := n.pod("crashed").runs()
 	ctr := p.startsNow("app", "sh", "-c", "exit 1")
 	n.eventually("the exit is known", func() bool { return n.exited(p.uid, "app") })
-	p.becomes(throttle.Started, throttle.Exited)
+	p.becomes(throttle.Started, reasons.Exited)
 	p.reports(func(pod *podwatch.Pod) { pod.CrashLooping = true })
 
 	p.startsNow("app") // a start of its own; kubelet has not reported anew
 	require.NoError(t, ctr.Remove(n.ctx))
 	p.stillStarting("the crash loop is that of the start before")
 	p.getsReady()
-	p.becomes(throttle.Started, throttle.Ready)
+	p.becomes(throttle.Started, reasons.Ready)
 }
 
 func TestAStartThatTakesTooLongIsStuckAndFreesItsSlot(t *testing.T) {
@@ -193,9 +194,9 @@ func TestAStartThatTakesTooLongIsStuckAndFreesItsSlot(t *testing.T) {
 	n.reconfigure("spec: {startTimeout: 1s, settleTime: 0s, throttleConfig: {maxConcurrent: {value: 1}}}")
 	a.succeeds()
 	v := n.view(stuck.uid)
-	assert.Equal(t, throttle.Stuck, v.Reason)
+	assert.Equal(t, reasons.Stuck, v.Reason)
 	assert.GreaterOrEqual(t, v.Ended.Sub(v.Admitted), time.Second)
-	p.becomes(throttle.Starting, throttle.WithinLimits)
+	p.becomes(throttle.Starting, reasons.WithinLimits)
 }
 
 func TestTheEndOfASandboxEndsTheStartInIt(t *testing.T) {
@@ -208,7 +209,7 @@ func TestTheEndOfASandboxEndsTheStartInIt(t *testing.T) {
 	p.runs()
 	assert.Equal(t, throttle.Waiting, p.is(), "a new sandbox is a first start")
 	p.startsNow("app")
-	p.becomes(throttle.Starting, throttle.WithinLimits)
+	p.becomes(throttle.Starting, reasons.WithinLimits)
 }
 
 func TestTheEndOfAnOlderSandboxEndsNothing(t *testing.T) {
@@ -221,7 +222,7 @@ func TestTheEndOfAnOlderSandboxEndsNothing(t *testing.T) {
 	require.NoError(t, older.Remove(n.ctx))
 	p.stillStarting("it starts in its newer sandbox")
 	p.getsReady()
-	p.becomes(throttle.Started, throttle.Ready)
+	p.becomes(throttle.Started, reasons.Ready)
 }
 
 func TestAWaitingPodKeepsItsPlaceWhenItsSandboxEnds(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/pods"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
 func TestAllContainersOfAnAdmittedStartPass(t *testing.T) {
@@ -46,7 +47,7 @@ func TestAnEphemeralContainerNeverWaits(t *testing.T) {
 	n := newNode(t, oneAtATime)
 	p := n.occupy("debugged")
 	p.getsReady()
-	p.becomes(throttle.Started, throttle.Ready)
+	p.becomes(throttle.Started, reasons.Ready)
 	n.occupy("holder")
 	n.pods.tell(p.uid, func(pod *podwatch.Pod) {
 		pod.Containers = map[string]podwatch.Container{"app": {Kind: podwatch.App}, "debug": {Kind: podwatch.Ephemeral}}
@@ -79,13 +80,13 @@ func TestALoneContainerThatCrashedWaitsLikeAnyStart(t *testing.T) {
 	n := newNode(t, oneAtATime)
 	p := n.occupy("crashed")
 	p.getsReady()
-	p.becomes(throttle.Started, throttle.Ready)
+	p.becomes(throttle.Started, reasons.Ready)
 	holder := n.occupy("holder")
 	p.crash("app")
 	a := p.waitsAtGate("app")
 	holder.getsReady()
 	a.succeeds()
-	p.becomes(throttle.Starting, throttle.WithinLimits)
+	p.becomes(throttle.Starting, reasons.WithinLimits)
 }
 
 // A pod that crashes again and again goes behind those that start for the first time,
@@ -96,11 +97,11 @@ func TestARepeatOffenderGoesBehindFirstStarts(t *testing.T) {
 	storm := n.pod("storm").runs()
 	for range 2 {
 		storm.startsNow("app", "sh", "-c", "exit 1")
-		storm.becomes(throttle.Started, throttle.Exited)
+		storm.becomes(throttle.Started, reasons.Exited)
 	}
 	once := n.pod("once").runs()
 	once.startsNow("app", "sh", "-c", "exit 1")
-	once.becomes(throttle.Started, throttle.Exited)
+	once.becomes(throttle.Started, reasons.Exited)
 
 	holder := n.occupy("holder")
 	again := storm.waitsAtGate("app")
@@ -124,10 +125,10 @@ func TestWhereRestartsAreNotPacedTheyAreCounted(t *testing.T) {
 	n := newNode(t, "spec: {restarts: {pace: false}, throttleConfig: {maxConcurrent: {value: 1}}}")
 	p := n.pod("crashes").runs()
 	p.startsNow("app", "sh", "-c", "exit 1")
-	p.becomes(throttle.Started, throttle.Exited)
+	p.becomes(throttle.Started, reasons.Exited)
 	n.occupy("holder")
 	p.startsNow("app")
-	p.becomes(throttle.Starting, throttle.Exempt)
+	p.becomes(throttle.Starting, reasons.Exempt)
 	assert.False(t, n.pod("first").runs().waitsAtGate("app").over(), "a first start waits")
 }
 
@@ -136,10 +137,10 @@ func TestANewSandboxIsAFirstStart(t *testing.T) {
 	n := newNode(t, oneAtATime)
 	p := n.pod("crashed").runs()
 	p.startsNow("app", "sh", "-c", "exit 1")
-	p.becomes(throttle.Started, throttle.Exited)
+	p.becomes(throttle.Started, reasons.Exited)
 	require.NoError(t, p.sandbox.Stop(n.ctx))
 	p.runs().startsNow("app")
-	p.becomes(throttle.Starting, throttle.WithinLimits)
+	p.becomes(throttle.Starting, reasons.WithinLimits)
 	assert.Zero(t, n.view(p.uid).Repeats)
 }
 
@@ -150,7 +151,7 @@ func TestACrashedContainerBesideASidecarWaits(t *testing.T) {
 	p.startsNow("sidecar")
 	p.startsNow("app")
 	p.getsReady()
-	p.becomes(throttle.Started, throttle.Ready)
+	p.becomes(throttle.Started, reasons.Ready)
 	holder := n.occupy("holder")
 	p.crash("app")
 	a := p.waitsAtGate("app")
@@ -165,17 +166,17 @@ func TestARestartAtOnceARunningContainerNeverWaits(t *testing.T) {
 	p.startsNow("app")
 	p.startsNow("other")
 	p.getsReady()
-	p.becomes(throttle.Started, throttle.Ready)
+	p.becomes(throttle.Started, reasons.Ready)
 	n.occupy("holder")
 	p.crash("other")
 	ctr := p.creates("other")
-	assert.Equal(t, throttle.Exempt, n.view(p.uid).Reason, "it is counted")
+	assert.Equal(t, reasons.Exempt, n.view(p.uid).Reason, "it is counted")
 	assert.False(t, n.view(p.uid).Slot, "there was no free slot")
 	p.stillStarting("only the containers of before are ready")
 	p.launches("other", ctr).succeeds()
 	p.stillStarting("the report is older than the restart")
 	p.getsReady()
-	p.becomes(throttle.Started, throttle.Ready)
+	p.becomes(throttle.Started, reasons.Ready)
 }
 
 func TestAContainerThatStopsBeforeItIsToldToHaveStarted(t *testing.T) {
@@ -202,7 +203,7 @@ func TestANewContainerSaysThatTheOneBeforeHasEnded(t *testing.T) {
 	n := newNode(t, oneAtATime)
 	p := n.occupy("crashed")
 	p.getsReady()
-	p.becomes(throttle.Started, throttle.Ready)
+	p.becomes(throttle.Started, reasons.Ready)
 	n.occupy("holder")
 	// The runtime has not told of the exit, and yet kubelet starts it again.
 	a := p.waitsAtGate("app")

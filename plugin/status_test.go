@@ -9,6 +9,7 @@ import (
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
 func TestStatusAndWhyTellOfEveryPod(t *testing.T) {
@@ -33,7 +34,7 @@ func TestStatusAndWhyTellOfEveryPod(t *testing.T) {
 	assert.True(t, s.Gate.Usable, s.Gate.WhyNot)
 	assert.Equal(t, 1, s.Gate.Waiters)
 	require.NotNil(t, s.HeldBy)
-	assert.Equal(t, throttle.Concurrency, s.HeldBy.Reason)
+	assert.Equal(t, reasons.Concurrency, s.HeldBy.Reason)
 	require.Len(t, s.Starting, 1)
 	assert.Equal(t, holder.uid, s.Starting[0].UID)
 	require.Len(t, s.Waiting, 2)
@@ -47,7 +48,7 @@ func TestStatusAndWhyTellOfEveryPod(t *testing.T) {
 	}
 	w := why("waits")
 	assert.Equal(t, throttle.Waiting, w.State)
-	assert.Equal(t, throttle.Concurrency, w.Reason)
+	assert.Equal(t, reasons.Concurrency, w.Reason)
 	assert.Equal(t, "1 of 1 starting", w.Held.Detail)
 	assert.Equal(t, 1, w.Place)
 	assert.Equal(t, 2, w.Of)
@@ -59,11 +60,11 @@ func TestStatusAndWhyTellOfEveryPod(t *testing.T) {
 	assert.Equal(t, absent.uid, w.UID)
 	w = why("holder")
 	assert.Equal(t, throttle.Starting, w.State)
-	assert.Equal(t, throttle.WithinLimits, w.Admission)
+	assert.Equal(t, reasons.WithinLimits, w.Admission)
 	assert.True(t, w.Slot)
 	w = why("done")
 	assert.Equal(t, throttle.Gone, w.State)
-	assert.Equal(t, throttle.SandboxGone, w.Reason)
+	assert.Equal(t, reasons.SandboxGone, w.Reason)
 	_, err := n.d.Why("default", "nobody")
 	require.ErrorIs(t, err, admin.ErrUnknownPod)
 	require.ErrorContains(t, err, "default/nobody")

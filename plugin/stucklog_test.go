@@ -11,6 +11,7 @@ import (
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/logqueue"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
 // Nobody takes the daemon's log any more: handlers answer, the gate lets pods go in
@@ -43,7 +44,7 @@ func TestALogThatNobodyTakesHoldsNobodyUp(t *testing.T) {
 	a := n.pod("waits").runs().waitsAtGate("app")
 	holder.getsReady()
 	a.succeeds()
-	a.pod.becomes(throttle.Starting, throttle.WithinLimits)
+	a.pod.becomes(throttle.Starting, reasons.WithinLimits)
 	a.pod.getsReady()
 	n.slotsFree()
 	assert.Positive(t, counted(t, n, "pod_pacemaker_log_dropped_total"))

@@ -11,6 +11,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/runtimetest"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
 // testPod is a pod whose steps a test takes one by one, in kubelet's place.
@@ -181,7 +182,7 @@ func (p *testPod) isAtGate() {
 }
 
 // becomes waits until the pod's start is in a state for a reason.
-func (p *testPod) becomes(state throttle.State, reason throttle.Reason) {
+func (p *testPod) becomes(state throttle.State, reason reasons.Reason) {
 	p.n.t.Helper()
 	p.n.eventually(p.spec.Name+" is "+string(state)+" for "+string(reason), func() bool {
 		v := p.n.view(p.uid)
@@ -228,6 +229,6 @@ func (n *node) occupy(name string) *testPod {
 	n.t.Helper()
 	p := n.pod(name).runs()
 	p.startsNow("app")
-	p.becomes(throttle.Starting, throttle.WithinLimits)
+	p.becomes(throttle.Starting, reasons.WithinLimits)
 	return p
 }

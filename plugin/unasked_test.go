@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
 func TestAStartThatNobodyAskedForIsCounted(t *testing.T) {
@@ -22,7 +23,7 @@ func TestAStartThatNobodyAskedForIsCounted(t *testing.T) {
 		n.d.handler.PostStartContainer(
 			&api.PodSandbox{Id: "sandbox-of-" + p.spec.Name, Uid: p.uid, Namespace: p.spec.Namespace, Name: p.spec.Name},
 			&api.Container{Id: "container-of-" + p.spec.Name, Name: "app"})
-		p.becomes(throttle.Starting, throttle.Adopted)
+		p.becomes(throttle.Starting, reasons.Adopted)
 	}
 	_, starting := n.names()
 	assert.ElementsMatch(t, []string{"holder", "waits", "stranger"}, starting, "over the limit where reality is")
@@ -34,10 +35,10 @@ func TestStandaloneTheAppIsPacedAfterAnInitContainerThatLookedLikeAll(t *testing
 	n := newNode(t, oneAtATime, standalone, runsFor(patience))
 	p := n.strangePod("with-init").runs()
 	p.startsNow("init", "true")
-	p.becomes(throttle.Started, throttle.Completed)
+	p.becomes(throttle.Started, reasons.Completed)
 	holder := n.strangePod("holder").runs()
 	holder.creates("app")
 	_, err := p.create("app")
-	require.ErrorContains(t, err, string(throttle.Concurrency))
+	require.ErrorContains(t, err, string(reasons.Concurrency))
 	assert.Equal(t, throttle.Waiting, p.is())
 }

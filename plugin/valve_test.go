@@ -9,6 +9,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
 // kubelet ends a pod when the start that it waits for is over, and not before: on a
@@ -33,7 +34,7 @@ func TestNobodyWaitsAtTheGateOfANodeThatShutsDown(t *testing.T) {
 	assert.Equal(t, "the node is being shut down", n.d.waiting.Gate.Off())
 
 	holder.getsReady()
-	holder.becomes(throttle.Started, throttle.Ready)
+	holder.becomes(throttle.Started, reasons.Ready)
 	assert.Equal(t, throttle.Waiting, waits.is(), "a slot that becomes free starts nobody")
 	_, err = up.create("app")
 	require.ErrorContains(t, err, string(gate.NodeShutdown), "nor does coming back")

@@ -9,6 +9,7 @@ import (
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/observe"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
 // The walk-through of kube-throttler's documentation, step by step, with its numbers.
@@ -34,7 +35,7 @@ func TestTheWalkThroughOfKubeThrottler(t *testing.T) {
 
 	second := pod("pod2", "cpu", 300)
 	require.ErrorContains(t, second.run(), "policy t1")
-	second.becomes(throttle.Waiting, throttle.Unadmittable) // 300m never fit into 200m
+	second.becomes(throttle.Waiting, reasons.Unadmittable) // 300m never fit into 200m
 
 	pod("pod1m", "memory", 512<<20*1000).runs().startsNow("app")
 	assert.EqualValues(t, 2, n.usage("t1").Running.Pods)
@@ -46,6 +47,6 @@ func TestTheWalkThroughOfKubeThrottler(t *testing.T) {
 
 	third := pod("pod3", "cpu", 300)
 	require.ErrorContains(t, third.run(), "policy t1")
-	third.becomes(throttle.Waiting, throttle.PolicyRunning)
+	third.becomes(throttle.Waiting, reasons.PolicyRunning)
 	assert.Equal(t, 1, n.usage("t1").Waiting)
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/adaptive"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
 // busy feeds CPU use and pressures over the last window, in which everything has
@@ -27,7 +28,7 @@ func TestTheAdaptiveLimitIsTheConcurrency(t *testing.T) {
 	s := n.l.Snapshot(n.now)
 	require.Equal(t, n.l.adaptive.Limit(), s.Limit)
 	require.Len(t, s.Starting, s.Limit)
-	require.Equal(t, Concurrency, s.Held.Reason)
+	require.Equal(t, reasons.Concurrency, s.Held.Reason)
 	require.NotEmpty(t, s.Adaptive)
 
 	for range 100 { // the node bears no more
@@ -37,7 +38,7 @@ func TestTheAdaptiveLimitIsTheConcurrency(t *testing.T) {
 	less := n.l.Snapshot(n.now).Limit
 	require.Equal(t, n.l.adaptive.Limit(), less)
 	require.Less(t, less, s.Limit)
-	n.end("pod-00", Ready)
+	n.end("pod-00", reasons.Ready)
 	require.Len(t, n.l.Snapshot(n.now).Starting, s.Limit-1, "nobody else, until there are fewer")
 	n.busy(100)
 }
@@ -144,15 +145,15 @@ func TestTheAdaptiveLimitLearnsNothingOfExemptAndStuckStarts(t *testing.T) {
 	require.True(t, v.Slot)
 	require.Zero(t, n.l.sampleLocked(n.now).Starting)
 	n.pass(time.Second)
-	n.end("exempt", Ready)
+	n.end("exempt", reasons.Ready)
 	require.Zero(t, n.l.sampleLocked(n.now).Made)
 
 	n.attend("stuck")
 	require.Equal(t, 1, n.l.sampleLocked(n.now).Starting)
 	n.pass(time.Minute)
-	n.requireState("stuck", Started, Stuck)
+	n.requireState("stuck", Started, reasons.Stuck)
 	require.Zero(t, n.l.sampleLocked(n.now).Made)
 	n.attend("ready")
-	n.end("ready", Ready)
+	n.end("ready", reasons.Ready)
 	require.Equal(t, 1, n.l.sampleLocked(n.now).Made)
 }

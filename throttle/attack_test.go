@@ -10,6 +10,7 @@ import (
 
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/adaptive"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
 // Processes that reach their deadline in the gate one after the other do not turn the order
@@ -45,9 +46,9 @@ func TestAFrozenQueueHasNoTurn(t *testing.T) {
 	}
 	require.True(t, p.l.Lookup("c").DeadlineReached(p.now).Admitted)
 	p.l.Freeze()
-	p.l.Lookup("c").End(p.now, throttle.Ready)
+	p.l.Lookup("c").End(p.now, reasons.Ready)
 	require.True(t, p.l.Lookup("b").DeadlineReached(p.now).Admitted)
-	p.l.Lookup("b").End(p.now, throttle.Ready)
+	p.l.Lookup("b").End(p.now, reasons.Ready)
 	p.l.Thaw(p.now)
 	require.Equal(t, []bool{false, true}, []bool{p.begun("a") > 0, p.l.Lookup("a").DeadlineReached(p.now).Admitted}, "it is a's own turn")
 }
@@ -61,7 +62,7 @@ func TestAmountsDoNotWrapRound(t *testing.T) {
 	for i := range 1500 {
 		p.l.SetGroups(p.now, throttle.PodGroups{UID: fmt.Sprint("runs-", i), Groups: inGroup(huge), Running: true})
 		require.False(t, p.l.Join(p.now, throttle.Request{UID: "more", Groups: inGroup(throttle.Amounts{"memory": 1})}).TryStart(p.now).Admitted && i > 1, i)
-		p.l.Lookup("more").End(p.now, throttle.Deleted)
+		p.l.Lookup("more").End(p.now, reasons.Deleted)
 		p.l.Finished(p.now, "more")
 	}
 }
@@ -97,11 +98,11 @@ func TestAHeldDeadlineKeepsNoSlotFromAnother(t *testing.T) {
 	for i := range 3 {
 		p.waits(fmt.Sprintf("high-%d", i), throttle.Request{Priority: 10})
 	}
-	p.l.Lookup("a-0").End(p.now, throttle.Ready)
-	p.l.Lookup("a-1").End(p.now, throttle.Ready)
+	p.l.Lookup("a-0").End(p.now, reasons.Ready)
+	p.l.Lookup("a-1").End(p.now, reasons.Ready)
 	p.look()
 	require.Equal(t, 1, p.begun("high"), "the queue has its turn")
-	p.l.Lookup("high-0").End(p.now, throttle.Ready)
+	p.l.Lookup("high-0").End(p.now, reasons.Ready)
 	p.look()
 	require.Equal(t, 1, p.begun("b"), "then a deadline: no other of the group may pass now")
 }
@@ -112,20 +113,20 @@ func TestATicketThatEndedDoesNothingToTheNext(t *testing.T) {
 	p := newPlay(t, throttle.Settings{MaxConcurrent: 1}, nil)
 	holder := p.waits("holder", throttle.Request{})
 	old := p.waits("a", throttle.Request{})
-	old.End(p.now, throttle.Deleted)
+	old.End(p.now, reasons.Deleted)
 	next := p.l.Join(p.now, throttle.Request{UID: "a"})
 	require.NotSame(t, old, next)
 	old.Wait(p.now)
 	old.StartExempt(p.now)
 	old.KeepAlive(p.now)
-	holder.End(p.now, throttle.Ready)
+	holder.End(p.now, reasons.Ready)
 	old.StopWaiting(p.now)
-	old.End(p.now, throttle.Deleted)
+	old.End(p.now, reasons.Deleted)
 	old.Unreserve()
 	state, _ := next.Status()
 	require.Equal(t, throttle.Waiting, state, "nobody waits for it")
 	require.True(t, next.TryStart(p.now).Admitted)
-	old.End(p.now, throttle.Failed)
+	old.End(p.now, reasons.Failed)
 	state, _ = next.Status()
 	require.Equal(t, throttle.Starting, state)
 }
@@ -140,7 +141,7 @@ func TestNothingGrowsWithWhoCameAndWent(t *testing.T) {
 		ticket := p.l.Join(p.now, throttle.Request{UID: uid, Flow: uid, Groups: []throttle.Membership{{Key: throttle.GroupKey{Policy: "p", Group: uid}}}})
 		ticket.Wait(p.now)
 		if i%3 > 0 {
-			ticket.End(p.now, throttle.Deleted)
+			ticket.End(p.now, reasons.Deleted)
 		}
 		p.l.Finished(p.now, uid)
 		p.now = p.now.Add(time.Minute)
@@ -216,7 +217,7 @@ func anything(rng *rand.Rand, l *throttle.Limiter, now *time.Time, tickets *[]*t
 	case 11:
 		ticket.StartExempt(*now)
 	case 12:
-		ticket.End(*now, []throttle.Reason{throttle.Ready, throttle.Exited, throttle.Deleted}[rng.IntN(3)])
+		ticket.End(*now, []reasons.Reason{reasons.Ready, reasons.Exited, reasons.Deleted}[rng.IntN(3)])
 	case 13:
 		l.SetStalled(*now, uid, now.Add(-short()))
 	case 14:

@@ -5,6 +5,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
 // benched gives a limiter whose one slot is held, with so many pods of ten namespaces that
@@ -83,7 +85,7 @@ func BenchmarkDecision(b *testing.B) {
 				defer cpuTime(b)()
 				uid := "holder"
 				for i := 0; b.Loop(); i++ {
-					l.Lookup(uid).End(t0, Ready)
+					l.Lookup(uid).End(t0, reasons.Ready)
 					t := l.Join(t0, Request{UID: fmt.Sprint("new", i), Flow: fmt.Sprint(i % 10)})
 					t.Wait(t0)
 					uid = l.inFlight[0].uid

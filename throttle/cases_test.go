@@ -10,6 +10,7 @@ import (
 
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/adaptive"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
 var epoch = time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
@@ -49,7 +50,7 @@ func (p *play) pass(d time.Duration) {
 	for end := p.now.Add(d); p.now.Before(end); {
 		p.now = p.now.Add(time.Second)
 		for _, ticket := range p.ends[p.now.Sub(epoch)] {
-			ticket.End(p.now, throttle.Ready)
+			ticket.End(p.now, reasons.Ready)
 		}
 		p.l.Advance(p.now)
 		p.look()

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
 // Whatever happens to pods, their groups and policies, what is kept of each group is what a
@@ -47,7 +49,7 @@ func (n *node) anything(rng *rand.Rand) {
 		n.l.SetGroups(n.now, PodGroups{UID: uid, Groups: groups, Running: rng.IntN(2) == 0, Ready: rng.IntN(2) == 0})
 	case 4:
 		if t := n.l.Lookup(uid); t != nil {
-			t.End(n.now, []Reason{Ready, Deleted, Exited}[rng.IntN(3)])
+			t.End(n.now, []reasons.Reason{reasons.Ready, reasons.Deleted, reasons.Exited}[rng.IntN(3)])
 		}
 	case 5:
 		n.l.Finished(n.now, uid)

@@ -3,6 +3,8 @@ package throttle
 import (
 	"slices"
 	"time"
+
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
 // leastMaxWait is the least that a pod's own MaxWait counts as: what derives from a short
@@ -22,11 +24,11 @@ func (l *Limiter) dueLocked(t *Ticket) time.Time {
 // came back.
 func (l *Limiter) endTimedOutLocked(now time.Time) {
 	for len(l.inFlight) > 0 && now.Sub(l.inFlight[0].admitted) >= l.settings.StartTimeout {
-		l.endLocked(now, l.inFlight[0], Stuck)
+		l.endLocked(now, l.inFlight[0], reasons.Stuck)
 	}
 	for _, t := range slices.Clone(l.queue.arrivals) {
 		if !t.waits() && now.Sub(t.seen) >= abandonAfter {
-			l.endLocked(now, t, Abandoned)
+			l.endLocked(now, t, reasons.Abandoned)
 		}
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
 func TestMaxWaitAdmitsOneAboveTheLimitAtATime(t *testing.T) {
@@ -20,12 +22,12 @@ func TestMaxWaitAdmitsOneAboveTheLimitAtATime(t *testing.T) {
 	n.requireStarting("holder")
 	n.pass(time.Hour / 2)
 	n.requireStarting("holder", "young")
-	n.requireState("young", Starting, MaxWait)
+	n.requireState("young", Starting, reasons.MaxWait)
 	require.Equal(t, t0.Add(time.Hour), n.pass(time.Second), "nobody else passes while one is above the limit")
 
-	n.end("holder", Ready) // now the one above the limit is within it
+	n.end("holder", reasons.Ready) // now the one above the limit is within it
 	n.requireStarting("young", "old")
-	n.requireState("old", Starting, MaxWait)
+	n.requireState("old", Starting, reasons.MaxWait)
 }
 
 func TestOfTwoMaxWaitsTheLessCounts(t *testing.T) {
@@ -41,7 +43,7 @@ func TestOfTwoMaxWaitsTheLessCounts(t *testing.T) {
 		n.pass(29 * time.Second)
 		n.requireStarting("holder")
 		n.pass(time.Second)
-		n.requireState("a", Starting, MaxWait)
+		n.requireState("a", Starting, reasons.MaxWait)
 	}
 }
 
@@ -59,11 +61,11 @@ func TestAShorterMaxWaitIsFollowedAtOnce(t *testing.T) {
 	n.pass(time.Minute)
 
 	n.l.SetPriority(n.now, "a", 0, 30*time.Second)
-	n.requireState("a", Starting, MaxWait)
-	n.end("a", Ready)
+	n.requireState("a", Starting, reasons.MaxWait)
+	n.end("a", reasons.Ready)
 
 	n.l.Configure(n.now, Settings{MaxConcurrent: 1, MaxWait: time.Minute})
-	n.requireState("b", Starting, MaxWait)
+	n.requireState("b", Starting, reasons.MaxWait)
 }
 
 func TestSetPriorityTellsThatTheNextTimeMayHaveChanged(t *testing.T) {
@@ -87,7 +89,7 @@ func TestMaxWaitAdmitsOnlyThosePresent(t *testing.T) {
 	absent := n.join("absent")
 	n.pass(time.Minute)
 	n.requireWaiting("absent")
-	require.Equal(t, Decision{Admitted: true, Reason: MaxWait}, absent.TryStart(n.now))
+	require.Equal(t, Decision{Admitted: true, Reason: reasons.MaxWait}, absent.TryStart(n.now))
 }
 
 func TestExpireAdmitsOneAboveTheLimitAndRefusesTheNext(t *testing.T) {
@@ -95,19 +97,19 @@ func TestExpireAdmitsOneAboveTheLimitAndRefusesTheNext(t *testing.T) {
 	n := newNode(t, Settings{MaxConcurrent: 1})
 	n.attend("holder")
 	a, b := n.attend("a"), n.attend("b")
-	require.Equal(t, Decision{Admitted: true, Reason: GateDeadline}, a.DeadlineReached(n.now))
+	require.Equal(t, Decision{Admitted: true, Reason: reasons.GateDeadline}, a.DeadlineReached(n.now))
 	d := b.DeadlineReached(n.now)
 	require.False(t, d.Admitted)
-	require.Equal(t, GateExpired, d.Reason)
-	require.Equal(t, Held{Reason: Concurrency, Measured: 2, Threshold: 1}, d.Held)
+	require.Equal(t, reasons.GateExpired, d.Reason)
+	require.Equal(t, Held{Reason: reasons.Concurrency, Measured: 2, Threshold: 1}, d.Held)
 	require.Zero(t, d.Ahead)
 	n.requireStarting("holder", "a")
 	n.requireWaiting("b")
 	require.Contains(t, n.kinds(), "Waiting/GateExpired b")
 
-	n.end("a", Ready)
+	n.end("a", reasons.Ready)
 	require.True(t, b.DeadlineReached(n.now).Admitted)
-	require.Equal(t, Decision{Admitted: true, Reason: GateDeadline}, b.DeadlineReached(n.now), "asked again")
+	require.Equal(t, Decision{Admitted: true, Reason: reasons.GateDeadline}, b.DeadlineReached(n.now), "asked again")
 }
 
 func TestExpireServesTheQueueBeforeTheDeadline(t *testing.T) {
@@ -117,13 +119,13 @@ func TestExpireServesTheQueueBeforeTheDeadline(t *testing.T) {
 	n.l.Join(n.now, Request{UID: "urgent", Priority: 1}).Wait(n.now)
 	a := n.attend("a")
 	n.now = n.now.Add(time.Minute) // a token has filled, nobody advanced yet
-	require.Equal(t, Decision{Admitted: true, Reason: GateDeadline}, a.DeadlineReached(n.now))
-	n.requireState("urgent", Starting, WithinLimits)
+	require.Equal(t, Decision{Admitted: true, Reason: reasons.GateDeadline}, a.DeadlineReached(n.now))
+	n.requireState("urgent", Starting, reasons.WithinLimits)
 
 	n = newNode(t, Settings{FillEvery: time.Minute})
 	n.attend("starter")
 	a = n.attend("a")
-	require.Equal(t, Decision{Admitted: true, Reason: WithinLimits}, a.DeadlineReached(t0.Add(time.Minute)))
+	require.Equal(t, Decision{Admitted: true, Reason: reasons.WithinLimits}, a.DeadlineReached(t0.Add(time.Minute)))
 }
 
 // Both deadlines share one place above the limit.
@@ -152,7 +154,7 @@ func TestDeadlinesOverTheRateAreOneAtATime(t *testing.T) {
 			}
 			n.requireStarting("free", "a")
 			require.False(t, n.l.Lookup("b").DeadlineReached(n.now).Admitted)
-			n.end("a", Ready)
+			n.end("a", reasons.Ready)
 			n.requireStarting("free", "b")
 		})
 	}
@@ -165,10 +167,10 @@ func TestAboveALoweredLimitDeadlinesPutOneMoreAtATime(t *testing.T) {
 	n.l.Configure(n.now, Settings{MaxConcurrent: 1, MaxWait: time.Minute, StartTimeout: time.Hour})
 	n.pass(2 * time.Minute)
 	n.requireStarting("a", "b", "c", "d")
-	n.end("a", Ready)
-	n.end("b", Ready)
+	n.end("a", reasons.Ready)
+	n.end("b", reasons.Ready)
 	n.requireStarting("c", "d")
-	n.end("d", Ready)
+	n.end("d", reasons.Ready)
 	n.requireStarting("c", "e")
 }
 
@@ -181,11 +183,11 @@ func TestAStartThatTakesTooLongIsStuck(t *testing.T) {
 	n.requireStarting("a", "x")
 	n.kinds()
 	n.pass(1)
-	n.requireState("a", Started, Stuck)
-	n.requireState("x", Started, Stuck)
+	n.requireState("a", Started, reasons.Stuck)
+	n.requireState("x", Started, reasons.Stuck)
 	require.Equal(t, []string{"Started/Stuck a", "Started/Stuck x", "Starting/WithinLimits b"}, n.kinds())
-	n.end("a", Ready)
-	n.requireState("a", Started, Stuck)
+	n.end("a", reasons.Ready)
+	n.requireState("a", Started, reasons.Stuck)
 }
 
 func TestAStartTakesFiveMinutesAtMostUnlessSet(t *testing.T) {
@@ -204,7 +206,7 @@ func TestATicketThatNobodyComesBackForIsAbandoned(t *testing.T) {
 	b.TryStart(n.now)
 	require.Equal(t, t0.Add(abandonAfter), n.pass(0))
 	n.pass(time.Minute)
-	n.requireState("a", Gone, Abandoned)
+	n.requireState("a", Gone, reasons.Abandoned)
 	require.True(t, decided(a))
 	n.requireWaiting("present", "b")
 	n.pass(9 * time.Minute)
@@ -217,6 +219,6 @@ func TestWithNothingToDoAdvanceHasNoNextTime(t *testing.T) {
 	n := newNode(t, Settings{MaxConcurrent: 1, FillEvery: time.Second})
 	require.True(t, n.pass(0).IsZero())
 	n.attend("a")
-	n.end("a", Ready)
+	n.end("a", reasons.Ready)
 	require.True(t, n.pass(time.Hour).IsZero())
 }

@@ -3,6 +3,8 @@ package throttle
 import (
 	"slices"
 	"time"
+
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
 // candidates are whom one scan of the queue found.
@@ -91,7 +93,7 @@ func (l *Limiter) admitOneLocked(now time.Time) bool {
 	case open && c.next != nil && (!passes || theirs || !now.Before(c.next.due)):
 		l.admitNextLocked(now, c.next)
 	case passes && (open || !others || !theirs):
-		l.passLimitLocked(now, c.overdue, c.held, MaxWait)
+		l.passLimitLocked(now, c.overdue, c.held, reasons.MaxWait)
 		l.oldestsTurn = !l.oldestsTurn
 	case c.next != nil && !slot && others && l.lendLocked(now):
 		l.admitNextLocked(now, c.next)
@@ -109,9 +111,9 @@ func (l *Limiter) isQueuesTurnLocked(now time.Time, next *Ticket) bool {
 
 // admitNextLocked admits a ticket that every limit allows.
 func (l *Limiter) admitNextLocked(now time.Time, t *Ticket) {
-	reason := WithinLimits
+	reason := reasons.WithinLimits
 	if l.limit > 0 && l.slotsLocked() >= l.limit || t.pod.lent() {
-		reason = SlotLent
+		reason = reasons.SlotLent
 	}
 	l.queuesTurn = false
 	l.takeLocked(now)
@@ -127,14 +129,14 @@ func (l *Limiter) passGateLocked(now time.Time, t *Ticket) {
 	c := l.candidatesLocked(now, t)
 	theirs := c.next != t && l.isQueuesTurnLocked(now, c.next) && l.heldByOthersLocked(now).none()
 	if c.overdue == t && !theirs {
-		l.passLimitLocked(now, t, c.held, GateDeadline)
+		l.passLimitLocked(now, t, c.held, reasons.GateDeadline)
 		l.queuesTurn = c.next != t
 	}
 }
 
 // passLimitLocked admits a ticket for its deadline, which a group may hold. It counts as
 // over the limit where it is: any other such has to wait until it is not.
-func (l *Limiter) passLimitLocked(now time.Time, t *Ticket, held bool, reason Reason) {
+func (l *Limiter) passLimitLocked(now time.Time, t *Ticket, held bool, reason reasons.Reason) {
 	slot, others := l.heldBySlotsLocked().none(), l.heldByOthersLocked(now).none()
 	l.queuesTurn = true
 	l.takeLocked(now)
@@ -155,7 +157,7 @@ func (l *Limiter) settleOverLocked() {
 }
 
 // startLocked turns a Waiting ticket into a Starting one.
-func (l *Limiter) startLocked(at time.Time, t *Ticket, reason Reason, slot bool) {
+func (l *Limiter) startLocked(at time.Time, t *Ticket, reason reasons.Reason, slot bool) {
 	l.queue.remove(t)
 	t.state, t.reason, t.admission, t.admitted, t.slot = Starting, reason, reason, at, slot
 	t.flow.starting++
@@ -174,7 +176,7 @@ func (l *Limiter) startLocked(at time.Time, t *Ticket, reason Reason, slot bool)
 }
 
 // endLocked ends a ticket once.
-func (l *Limiter) endLocked(now time.Time, t *Ticket, reason Reason) {
+func (l *Limiter) endLocked(now time.Time, t *Ticket, reason reasons.Reason) {
 	e := Event{Time: now, Reason: reason}
 	was := t.state
 	switch was {
@@ -184,7 +186,7 @@ func (l *Limiter) endLocked(now time.Time, t *Ticket, reason Reason) {
 		close(t.decided)
 	case Starting:
 		e.Took = max(0, now.Sub(t.admitted))
-		t.state = reason.endState()
+		t.state = endState(reason)
 		l.giveBackLocked(now, t, reason, e.Took)
 	default:
 		return
@@ -197,11 +199,11 @@ func (l *Limiter) endLocked(now time.Time, t *Ticket, reason Reason) {
 }
 
 // giveBackLocked gives back the slot of a Starting ticket.
-func (l *Limiter) giveBackLocked(now time.Time, t *Ticket, reason Reason, took time.Duration) {
+func (l *Limiter) giveBackLocked(now time.Time, t *Ticket, reason reasons.Reason, took time.Duration) {
 	l.inFlight = slices.DeleteFunc(l.inFlight, func(o *Ticket) bool { return o == t })
 	t.flow.starting--
 	l.queue.stale = true
-	if reason == Stuck {
+	if reason == reasons.Stuck {
 		l.stuckLocked(now, t.flow)
 	}
 	if !t.slot {
@@ -209,13 +211,13 @@ func (l *Limiter) giveBackLocked(now time.Time, t *Ticket, reason Reason, took t
 	}
 	l.settleOverLocked()
 	l.repayLocked()
-	if t.admission == Adopted || t.admission == Exempt {
+	if t.admission == reasons.Adopted || t.admission == reasons.Exempt {
 		return // since when, nobody knows; nor is it like those that wait
 	}
 	switch {
-	case reason.tellsPace():
+	case tellsPace(reason):
 		l.took.add(took)
-	case reason.breaksOff() && took >= lostAfter:
+	case breaksOff(reason) && took >= lostAfter:
 		l.lost = later(l.lost, t.admitted)
 	}
 }
@@ -228,8 +230,8 @@ func (l *Limiter) leaveGroupsLocked(t *Ticket, was State, now time.Time) {
 		return
 	}
 	if was == Starting {
-		p.ready = p.ready || t.reason.tellsReady()
-		if t.reason == Stuck {
+		p.ready = p.ready || tellsReady(t.reason)
+		if t.reason == reasons.Stuck {
 			p.stuckSince = now
 		}
 		p.repay()

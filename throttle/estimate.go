@@ -4,6 +4,8 @@ import (
 	"math"
 	"slices"
 	"time"
+
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
 const (
@@ -144,7 +146,7 @@ func (l *Limiter) bySignalLocked() bool {
 func (f *forecast) foresee(g *group) {
 	for i := range g.bounds {
 		b := &g.bounds[i]
-		if b.reason == PolicyRunning || b.most == anyNumber {
+		if b.reason == reasons.PolicyRunning || b.most == anyNumber {
 			continue
 		}
 		unit := int64(1)

@@ -1,6 +1,10 @@
 package throttle
 
-import "time"
+import (
+	"time"
+
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
+)
 
 // maxEvents bounds the events that nobody has drained yet.
 const maxEvents = 10_000
@@ -13,7 +17,7 @@ type Event struct {
 	Time   time.Time
 	Ticket *Ticket
 	// Reason is why; empty where it joined.
-	Reason Reason
+	Reason reasons.Reason
 	// Took is how long a ticket that is Starting waited, and how long one that was Starting
 	// did; else zero.
 	Took time.Duration

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
 func TestEventsTellTheLifeOfAStart(t *testing.T) {
@@ -13,19 +15,19 @@ func TestEventsTellTheLifeOfAStart(t *testing.T) {
 	n := newNode(t, Settings{MaxConcurrent: 1})
 	a, b := n.attend("a"), n.attend("b")
 	n.pass(3 * time.Second)
-	n.end("a", Ready)
+	n.end("a", reasons.Ready)
 	n.pass(2 * time.Second)
-	n.end("b", Deleted)
+	n.end("b", reasons.Deleted)
 	at := func(s int) time.Time { return t0.Add(time.Duration(s) * time.Second) }
 	events, lost := n.l.Drain()
 	require.Zero(t, lost)
 	require.Equal(t, []Event{
 		{State: Waiting, Time: at(0), Ticket: a, Waiting: 1},
-		{State: Starting, Time: at(0), Ticket: a, Reason: WithinLimits, Starting: 1},
+		{State: Starting, Time: at(0), Ticket: a, Reason: reasons.WithinLimits, Starting: 1},
 		{State: Waiting, Time: at(0), Ticket: b, Waiting: 1, Starting: 1},
-		{State: Started, Time: at(3), Ticket: a, Reason: Ready, Took: 3 * time.Second, Waiting: 1},
-		{State: Starting, Time: at(3), Ticket: b, Reason: WithinLimits, Took: 3 * time.Second, Starting: 1},
-		{State: Gone, Time: at(5), Ticket: b, Reason: Deleted, Took: 2 * time.Second},
+		{State: Started, Time: at(3), Ticket: a, Reason: reasons.Ready, Took: 3 * time.Second, Waiting: 1},
+		{State: Starting, Time: at(3), Ticket: b, Reason: reasons.WithinLimits, Took: 3 * time.Second, Starting: 1},
+		{State: Gone, Time: at(5), Ticket: b, Reason: reasons.Deleted, Took: 2 * time.Second},
 	}, events)
 	events, _ = n.l.Drain()
 	require.Empty(t, events, "each is given once")
@@ -83,7 +85,7 @@ func TestChangedTellsEveryThingThatHappens(t *testing.T) {
 	told("StartExempt")
 	n.l.Lookup("b").DeadlineReached(n.now)
 	told("Expire")
-	n.end("c", Ready)
+	n.end("c", reasons.Ready)
 	told("End")
 
 	n.pass(0)

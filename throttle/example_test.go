@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
 func Example() {
@@ -19,7 +20,7 @@ func Example() {
 	held := second.TryStart(now).Held
 	fmt.Println("search:", held.Reason, held.Measured, "of", held.Threshold)
 
-	first.End(now, throttle.Ready)
+	first.End(now, reasons.Ready)
 	<-second.Decided()
 	state, reason := second.Status()
 	fmt.Println("search:", state, reason)

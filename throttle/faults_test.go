@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
 func inGroup(requests throttle.Amounts) []throttle.Membership {
@@ -111,7 +112,7 @@ func TestALoanHelpsAGroupThatIsFullOfPodsWithoutProgress(t *testing.T) {
 			}
 			require.Equal(t, []int{2, 4, 8, 9, 9, 9}, sizes)
 			_, reason := p.l.Lookup("a-1").Status()
-			require.Equal(t, throttle.SlotLent, reason)
+			require.Equal(t, reasons.SlotLent, reason)
 		})
 	}
 }
@@ -124,24 +125,24 @@ func TestAGateDeadlineIsServedWhileStartsAreAboveALoweredLimit(t *testing.T) {
 	}
 	p.l.Configure(p.now, throttle.Settings{MaxConcurrent: 1})
 	d := p.l.Lookup("a-4").DeadlineReached(p.now)
-	require.Equal(t, throttle.Decision{Admitted: true, Reason: throttle.GateDeadline}, d)
-	require.Equal(t, throttle.GateExpired, p.l.Lookup("a-5").DeadlineReached(p.now).Reason, "one at a time")
+	require.Equal(t, throttle.Decision{Admitted: true, Reason: reasons.GateDeadline}, d)
+	require.Equal(t, reasons.GateExpired, p.l.Lookup("a-5").DeadlineReached(p.now).Reason, "one at a time")
 }
 
 func TestAPodThatIsGoneIsNotAdmitted(t *testing.T) {
 	t.Parallel()
 	p := newPlay(t, throttle.Settings{MaxConcurrent: 1}, nil)
 	gone := p.l.Join(p.now, throttle.Request{UID: "a"})
-	gone.End(p.now, throttle.Deleted)
+	gone.End(p.now, reasons.Deleted)
 	for name, d := range map[string]throttle.Decision{
 		"TryStart": gone.TryStart(p.now), "Reserve": gone.Reserve(p.now, time.Minute), "DeadlineReached": gone.DeadlineReached(p.now),
 	} {
-		require.Equal(t, throttle.Decision{Reason: throttle.Deleted}, d, name)
+		require.Equal(t, throttle.Decision{Reason: reasons.Deleted}, d, name)
 	}
 	p.waits("b-0", throttle.Request{})
 	b := p.l.Lookup("b-0")
 	require.True(t, b.TryStart(p.now).Admitted)
-	b.End(p.now, throttle.Ready)
+	b.End(p.now, reasons.Ready)
 	require.True(t, b.TryStart(p.now).Admitted, "it was made to start, and goes on")
 }
 

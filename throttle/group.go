@@ -6,6 +6,8 @@ import (
 	"math"
 	"slices"
 	"time"
+
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
 // group is what is counted of the pods that share the bounds of a policy. It is there while
@@ -36,8 +38,8 @@ type counts struct {
 // bound is one thing that a policy bounds in a group.
 type bound struct {
 	group      *group
-	reason     Reason // PolicyRunning, PolicyClaim, PolicyStarting or PolicyPacer
-	resource   string // empty: pods
+	reason     reasons.Reason // PolicyRunning, PolicyClaim, PolicyStarting or PolicyPacer
+	resource   string         // empty: pods
 	most, used int64
 	// Of one scan: how much it allows, and keeps for those before; closed: nobody behind gets
 	// any of it.
@@ -198,10 +200,10 @@ func (l *Limiter) groupLocked(key GroupKey) *group {
 // follow makes the group follow a policy.
 func (g *group) follow(limits GroupLimits) {
 	g.limits, g.bounds = limits, nil
-	add := func(reason Reason, resource string, most int64) {
+	add := func(reason reasons.Reason, resource string, most int64) {
 		g.bounds = append(g.bounds, bound{group: g, reason: reason, resource: resource, most: max(0, most)})
 	}
-	addAll := func(reason Reason, b Bound) {
+	addAll := func(reason reasons.Reason, b Bound) {
 		if b.Pods != nil {
 			add(reason, "", *b.Pods)
 		}
@@ -209,13 +211,13 @@ func (g *group) follow(limits GroupLimits) {
 			add(reason, resource, b.Requests[resource])
 		}
 	}
-	addAll(PolicyRunning, limits.Running)
+	addAll(reasons.PolicyRunning, limits.Running)
 	if limits.Claims {
-		add(PolicyClaim, "", 0)
+		add(reasons.PolicyClaim, "", 0)
 	}
-	addAll(PolicyStarting, limits.Starting)
+	addAll(reasons.PolicyStarting, limits.Starting)
 	if limits.Pacer.MaxStagger > 0 {
-		add(PolicyPacer, "", 0)
+		add(reasons.PolicyPacer, "", 0)
 	}
 }
 
@@ -239,7 +241,7 @@ func (p *pod) ask() {
 // rank is the order in which a pod asks: of the bounds of Running first, and of those first
 // for what it can never get: then it keeps nobody from anything else.
 func (a ask) rank() (n int) {
-	if a.bound.reason != PolicyRunning {
+	if a.bound.reason != reasons.PolicyRunning {
 		n = 2
 	}
 	return n + one(!a.never())
@@ -286,9 +288,9 @@ func (p *pod) count() {
 		a := &p.asks[i]
 		counts := starting
 		switch a.bound.reason {
-		case PolicyRunning:
+		case reasons.PolicyRunning:
 			counts = p.running
-		case PolicyPacer:
+		case reasons.PolicyPacer:
 			counts = paced
 		}
 		if counts {
@@ -326,11 +328,11 @@ func one(is bool) int {
 func (g *group) setMost() {
 	for b := range g.bounds {
 		switch bound := &g.bounds[b]; bound.reason {
-		case PolicyClaim:
+		case reasons.PolicyClaim:
 			if bound.most = int64(g.claims); g.claims < 0 {
 				bound.most = anyNumber
 			}
-		case PolicyPacer:
+		case reasons.PolicyPacer:
 			starting, bounded := g.limits.Pacer.Allows(g.ready)
 			if bound.most = int64(starting); !bounded {
 				bound.most = anyNumber

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
 // ofCost gives a pod that works for about so long.
@@ -101,9 +103,9 @@ func TestAJamIsLentSlotsUntilItDissolves(t *testing.T) {
 				t.Logf("%d dependants: %s, %v", dependants, took.Round(time.Second), k.admitted)
 			}
 			require.Less(t, took, 85*time.Second, "%d dependants, seed %d", dependants, seed)
-			require.Zero(t, k.admitted[MaxWait], "by loans, not by deadlines")
+			require.Zero(t, k.admitted[reasons.MaxWait], "by loans, not by deadlines")
 			require.Empty(t, k.deadlines)
-			require.Positive(t, k.admitted[SlotLent])
+			require.Positive(t, k.admitted[reasons.SlotLent])
 			require.Zero(t, k.l.lentUpTo, "nothing stays lent")
 		}
 	}
@@ -113,6 +115,6 @@ func TestWithoutLoansAJamLastsUntilItsStartsAreStuck(t *testing.T) {
 	t.Parallel()
 	k, database := jam(t, 1, 10, Settings{MaxConcurrent: 2, NoProgressAfter: -1})
 	k.run()
-	require.Zero(t, k.admitted[SlotLent])
+	require.Zero(t, k.admitted[reasons.SlotLent])
 	require.Greater(t, database.began.Sub(t0), Settings{}.WithDefaults().StartTimeout/2)
 }

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
 // behind plays 50 pods that no policy bounds, behind so many of a group, and gives how
@@ -24,7 +26,7 @@ func behind(t *testing.T, seed uint64, group int, limits GroupLimits) time.Durat
 		k.create(time.Second, k.ofCost(4*time.Second))
 	}
 	took := k.run()
-	require.Zero(t, k.admitted[MaxWait])
+	require.Zero(t, k.admitted[reasons.MaxWait])
 	return took
 }
 

@@ -1,5 +1,7 @@
 package throttle
 
+import "github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
+
 // hold is what of a group holds a pod. The zero value holds nothing.
 type hold struct {
 	pod *pod
@@ -8,7 +10,7 @@ type hold struct {
 
 func (h hold) none() bool { return h.pod == nil }
 
-func (h hold) byRunning() bool { return !h.none() && h.bound.reason == PolicyRunning }
+func (h hold) byRunning() bool { return !h.none() && h.bound.reason == reasons.PolicyRunning }
 
 // beginScanLocked begins a scan of the queue, which keeps nothing yet and takes nobody.
 func (l *Limiter) beginScanLocked() {
@@ -73,11 +75,11 @@ func (a *ask) holds(p *pod) bool {
 		return false
 	}
 	switch b.reason {
-	case PolicyRunning:
+	case reasons.PolicyRunning:
 		return !p.running // one that runs counts already, and would be held by itself
-	case PolicyPacer:
+	case reasons.PolicyPacer:
 		return !p.running && b.group.loan.left <= b.group.taken
-	case PolicyStarting:
+	case reasons.PolicyStarting:
 		return b.group.loan.left <= b.group.taken
 	default:
 		return true
@@ -93,8 +95,8 @@ func (p *pod) foreseeOne() {
 	}
 	for i := range p.asks {
 		switch a := &p.asks[i]; {
-		case a.bound.reason == PolicyRunning:
-		case a.bound.reason == PolicyClaim && a.bound.most == 0:
+		case a.bound.reason == reasons.PolicyRunning:
+		case a.bound.reason == reasons.PolicyClaim && a.bound.most == 0:
 			a.bound.allows = anyNumber
 		default:
 			a.bound.allows = max(a.bound.allows, a.bound.used+a.amount)
@@ -104,14 +106,14 @@ func (p *pod) foreseeOne() {
 
 // never tells whether the pod alone exceeds the bound. Those of pacers and claims change.
 func (a *ask) never() bool {
-	return a.amount > a.bound.most && (a.bound.reason == PolicyRunning || a.bound.reason == PolicyStarting)
+	return a.amount > a.bound.most && (a.bound.reason == reasons.PolicyRunning || a.bound.reason == reasons.PolicyStarting)
 }
 
 // held says it to the caller of the limiter.
 func (h hold) held() Held {
 	b, reason := h.bound, h.bound.reason
-	if reason == PolicyRunning && h.never() {
-		reason = Unadmittable
+	if reason == reasons.PolicyRunning && h.never() {
+		reason = reasons.Unadmittable
 	}
 	held := Held{Reason: reason, Policy: b.group.key, Measured: float64(min(b.used+b.kept, max(b.used, b.most))), Threshold: float64(b.most)}
 	if b.resource != "" { // in thousandths
@@ -129,7 +131,7 @@ func (p *pod) keepRunning(of *group) {
 		return
 	}
 	for i := range p.asks {
-		if a := &p.asks[i]; a.bound.reason == PolicyRunning && (of == nil || of == a.bound.group) {
+		if a := &p.asks[i]; a.bound.reason == reasons.PolicyRunning && (of == nil || of == a.bound.group) {
 			plus(&a.bound.kept, a.amount)
 		}
 	}
@@ -145,7 +147,7 @@ func (p *pod) take() {
 	}
 	for i := range p.asks {
 		a := &p.asks[i]
-		if r := a.bound.reason; p.running && (r == PolicyRunning || r == PolicyPacer) {
+		if r := a.bound.reason; p.running && (r == reasons.PolicyRunning || r == reasons.PolicyPacer) {
 			continue // one that runs counts already
 		}
 		plus(&a.bound.kept, a.amount)

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
 // kubelet plays kubelet and the gate of one node against a limiter, on a clock of
@@ -24,7 +26,7 @@ type kubelet struct {
 	// deadlines are the times at which a wait in the gate came to its end.
 	deadlines []time.Time
 	expired   int // of those, how many were refused
-	admitted  map[Reason]int
+	admitted  map[reasons.Reason]int
 	mostAbove int // starts above the limit at a time
 	deeds     int
 	pulls     time.Duration // how long images are pulled; zero: hardly
@@ -68,7 +70,7 @@ func newKubelet(t *testing.T, seed uint64, s Settings) *kubelet {
 	t.Helper()
 	return &kubelet{
 		t: t, l: New(t0, s), rng: rand.New(rand.NewPCG(seed, 1)), now: t0,
-		pods: map[string]*simPod{}, admitted: map[Reason]int{},
+		pods: map[string]*simPod{}, admitted: map[reasons.Reason]int{},
 	}
 }
 
@@ -142,7 +144,7 @@ func (k *kubelet) begin(p *simPod, ticket *Ticket) {
 // there; until then, every second, it is said to make no progress.
 func (k *kubelet) finish(p *simPod, ticket *Ticket) {
 	if p.needs == nil || p.needs.started {
-		ticket.End(k.now, Ready)
+		ticket.End(k.now, reasons.Ready)
 		return
 	}
 	if idle := p.began.Add(p.works); k.now.Sub(idle) >= 2*time.Second {
@@ -190,7 +192,7 @@ func (k *kubelet) happened() {
 			p.started, p.ended = true, k.now
 			k.left--
 		case Waiting:
-			if e.Reason == GateExpired {
+			if e.Reason == reasons.GateExpired {
 				k.expired++
 			}
 		}

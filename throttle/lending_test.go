@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
 const (
@@ -117,7 +118,7 @@ func (o *lender) step(kinds map[string]int) {
 	case n < 63 && len(starting) > 0:
 		p := starting[o.rng.IntN(len(starting))]
 		o.say("%s ends", p.uid)
-		p.ticket.End(o.now, throttle.Ready)
+		p.ticket.End(o.now, reasons.Ready)
 	case n < 68:
 		if ran := o.all(func(p *lentPod) bool { return p.runs && p.ready }); len(ran) > 0 {
 			p := ran[o.rng.IntN(len(ran))]
@@ -171,7 +172,7 @@ func (o *lender) takeBack(p *lentPod) {
 }
 
 // judge refuses an admission that the limits and loans do not allow.
-func (o *lender) judge(p *lentPod, reason throttle.Reason, kinds map[string]int) {
+func (o *lender) judge(p *lentPod, reason reasons.Reason, kinds map[string]int) {
 	beside := func(of *lentPod) bool { return of != p && of.group == p.group }
 	starts := o.all(func(of *lentPod) bool { return of.state == throttle.Starting })
 	group := o.all(func(of *lentPod) bool { return beside(of) && of.state == throttle.Starting })
@@ -202,7 +203,7 @@ func (o *lender) judge(p *lentPod, reason throttle.Reason, kinds map[string]int)
 		lent = true
 	}
 	if lent {
-		require.Equal(o.t, throttle.SlotLent, reason, p.uid)
+		require.Equal(o.t, reasons.SlotLent, reason, p.uid)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/adaptive"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
 // abandonAfter is how long a ticket without a waiter is kept. kubelet retries a refused
@@ -113,7 +114,7 @@ func (l *Limiter) Adopt(now time.Time, r Request, since time.Time) *Ticket {
 		t = l.joinLocked(now, r)
 	}
 	if t.state == Waiting {
-		l.startLocked(earlier(now, since), t, Adopted, true)
+		l.startLocked(earlier(now, since), t, reasons.Adopted, true)
 	}
 	return t
 }

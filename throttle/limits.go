@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"golang.org/x/time/rate"
+
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
 const (
@@ -68,7 +70,7 @@ func (l *Limiter) heldBySlotsLocked() Held {
 	if l.limit <= 0 || taken < capacity {
 		return Held{}
 	}
-	return Held{Reason: Concurrency, Measured: float64(taken), Threshold: float64(capacity)}
+	return Held{Reason: reasons.Concurrency, Measured: float64(taken), Threshold: float64(capacity)}
 }
 
 // heldByOthersLocked asks every limit but that of the starts at a time.
@@ -92,7 +94,7 @@ func (l *Limiter) heldByRateLocked(now time.Time) Held {
 	}
 	wait := time.Duration((1 - have) * float64(fill))
 	return Held{
-		Reason: Rate, Measured: wait.Seconds(), Threshold: fill.Seconds(),
+		Reason: reasons.Rate, Measured: wait.Seconds(), Threshold: fill.Seconds(),
 		// The bucket computes in floating point: a moment later it has surely filled.
 		Until: now.Add(wait + time.Microsecond),
 	}
@@ -121,17 +123,17 @@ func (l *Limiter) heldBySignalLocked(now time.Time, signal Signal) Held {
 }
 
 // owedLocked gives the debts of the starts that a signal does not show yet.
-func (l *Limiter) owedLocked(signal Signal) (reason Reason, owed float64) {
+func (l *Limiter) owedLocked(signal Signal) (reason reasons.Reason, owed float64) {
 	r, each := &l.signals[signal], max(0, l.settings.Signals[signal].Increment)
 	switch signal {
 	case SignalCPU:
-		return CPULoad, each * float64(l.debts.after(r.From))
+		return reasons.CPULoad, each * float64(l.debts.after(r.From))
 	case SignalIOWait:
-		return IOLoad, each * float64(l.debts.after(r.From))
+		return reasons.IOLoad, each * float64(l.debts.after(r.From))
 	case SignalLoad:
-		return LoadAverage, each * l.debts.decayed(r.To)
+		return reasons.LoadAverage, each * l.debts.decayed(r.To)
 	default:
-		return Pressure, 0
+		return reasons.Pressure, 0
 	}
 }
 

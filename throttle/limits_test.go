@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
 func TestConcurrencyLimitIsChangedLive(t *testing.T) {
@@ -15,10 +17,10 @@ func TestConcurrencyLimitIsChangedLive(t *testing.T) {
 
 	n.l.Configure(n.now, Settings{MaxConcurrent: 1})
 	n.requireStarting("a", "b", "c")
-	n.end("a", Ready)
-	n.end("b", Ready)
+	n.end("a", reasons.Ready)
+	n.end("b", reasons.Ready)
 	n.requireStarting("c")
-	n.end("c", Ready)
+	n.end("c", reasons.Ready)
 	n.requireStarting("d")
 
 	n.attend("f")
@@ -34,7 +36,7 @@ func TestRateAdmitsTheBurstThenOnePerFill(t *testing.T) {
 	n.attend("a", "b", "c", "d")
 	n.requireStarting("a", "b")
 	d := n.join("e").TryStart(n.now)
-	require.Equal(t, Rate, d.Reason)
+	require.Equal(t, reasons.Rate, d.Reason)
 	require.InDelta(t, 10, d.Held.Measured, 1e-6, "seconds until the next start")
 	require.InDelta(t, 10, d.Held.Threshold, 1e-9, "seconds per start")
 	require.Equal(t, 2, d.Ahead)
@@ -111,5 +113,5 @@ func TestTokensAreKeptOverATimeWithoutTheLimit(t *testing.T) {
 	n.pass(29 * time.Second)
 	n.requireState("f", Waiting, "")
 	n.pass(time.Second + time.Millisecond)
-	n.requireState("f", Starting, WithinLimits)
+	n.requireState("f", Starting, reasons.WithinLimits)
 }

@@ -3,6 +3,8 @@ package throttle
 import (
 	"slices"
 	"time"
+
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
 // loan is the last time that starts beyond a limit were lent.
@@ -104,8 +106,8 @@ func (l *Limiter) soonLentLocked() int {
 func (g *group) jammed() bool {
 	paced := g.running - g.ready
 	return g.waiting > 0 && g.loan.left == 0 && slices.ContainsFunc(g.bounds, func(b bound) bool {
-		return b.reason == PolicyStarting && g.starting > 0 && g.stalledStarting == g.starting ||
-			b.reason == PolicyPacer && paced > 0 && g.stalledPaced == paced
+		return b.reason == reasons.PolicyStarting && g.starting > 0 && g.stalledStarting == g.starting ||
+			b.reason == reasons.PolicyPacer && paced > 0 && g.stalledPaced == paced
 	})
 }
 
@@ -122,7 +124,7 @@ func (l *Limiter) loanDueLocked(g *group) time.Time {
 // lendToGroupLocked lends starts beyond the limits of a group that holds a pod with a
 // waiter, if it is time, and tells whether it did.
 func (l *Limiter) lendToGroupLocked(now time.Time, h hold) bool {
-	if r := h.bound.reason; r != PolicyStarting && r != PolicyPacer || h.never() {
+	if r := h.bound.reason; r != reasons.PolicyStarting && r != reasons.PolicyPacer || h.never() {
 		return false
 	}
 	g := h.bound.group

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
 // stall says that the pods have made no progress since now.
@@ -26,10 +28,10 @@ func TestASlotIsLentWhenNoStartMakesProgress(t *testing.T) {
 	n.requireStarting("a", "b")
 	n.pass(1)
 	n.requireStarting("a", "b", "c")
-	n.requireState("c", Starting, SlotLent)
+	n.requireState("c", Starting, reasons.SlotLent)
 	s := n.l.Snapshot(n.now)
 	require.Equal(t, []int{2, 1}, []int{s.Limit, s.Lent})
-	require.Equal(t, Held{Reason: Concurrency, Measured: 3, Threshold: 3}, s.Held)
+	require.Equal(t, Held{Reason: reasons.Concurrency, Measured: 3, Threshold: 3}, s.Held)
 	require.Equal(t, t0, s.Starting[0].StalledSince)
 	require.Contains(t, n.kinds(), "Starting/SlotLent c")
 }
@@ -55,8 +57,8 @@ func TestNothingIsLentWhere(t *testing.T) {
 		then     func(n *node)
 	}{
 		"loans are off":    {settings: Settings{MaxConcurrent: 1, NoProgressAfter: -1}},
-		"a slot is free":   {settings: Settings{MaxConcurrent: 2}, then: func(n *node) { n.end("b", Deleted) }},
-		"nobody waits":     {settings: Settings{MaxConcurrent: 1}, then: func(n *node) { n.end("b", Deleted) }},
+		"a slot is free":   {settings: Settings{MaxConcurrent: 2}, then: func(n *node) { n.end("b", reasons.Deleted) }},
+		"nobody waits":     {settings: Settings{MaxConcurrent: 1}, then: func(n *node) { n.end("b", reasons.Deleted) }},
 		"nobody is there":  {settings: Settings{MaxConcurrent: 1}, then: func(n *node) { n.l.Lookup("b").StopWaiting(n.now) }},
 		"the rate holds":   {settings: Settings{MaxConcurrent: 1, FillEvery: time.Hour}},
 		"a pressure holds": {settings: Settings{MaxConcurrent: 1, Signals: SignalLimits{SignalIOPressure: {Max: 10}}}, then: func(n *node) { n.measure(SignalIOPressure, 11) }},
@@ -115,11 +117,11 @@ func TestAnEndGivesALentSlotBackFirst(t *testing.T) {
 	n.pass(10 * time.Second)
 	n.requireStarting("a", "b")
 	n.l.SetStalled(n.now, "a", time.Time{})
-	n.end("a", Ready)
+	n.end("a", reasons.Ready)
 	n.requireStarting("b")
 	require.Zero(t, n.l.Snapshot(n.now).Lent)
-	n.end("b", Ready)
-	n.requireState("c", Starting, WithinLimits)
+	n.end("b", reasons.Ready)
+	n.requireState("c", Starting, reasons.WithinLimits)
 }
 
 func TestTheFirstLoanAfterAJamIsOneAgain(t *testing.T) {
@@ -132,7 +134,7 @@ func TestTheFirstLoanAfterAJamIsOneAgain(t *testing.T) {
 	n.pass(10 * time.Second)
 	n.requireStarting("a", "b", "c", "d") // 1 and 2
 	for _, uid := range []string{"b", "c", "d"} {
-		n.end(uid, Ready)
+		n.end(uid, reasons.Ready)
 	}
 	n.pass(10 * time.Second) // a is stalled as ever
 	n.requireStarting("a", "e")
@@ -154,7 +156,7 @@ func TestALentSlotIsKeptForThoseWhoComeBack(t *testing.T) {
 	n.attend("d")
 	n.pass(10 * time.Second)
 	n.requireStarting("a", "b", "d")
-	require.Equal(t, Decision{Admitted: true, Reason: SlotLent}, c.TryStart(n.now))
+	require.Equal(t, Decision{Admitted: true, Reason: reasons.SlotLent}, c.TryStart(n.now))
 }
 
 func TestAnExemptPodTakesNoLentSlot(t *testing.T) {
@@ -180,7 +182,7 @@ func TestDeadlinesGoOnDuringALoan(t *testing.T) {
 	n.pass(10 * time.Second) // b is lent a slot, and works on
 	n.pass(50 * time.Second)
 	n.requireStarting("a", "b", "c")
-	n.requireState("c", Starting, MaxWait)
+	n.requireState("c", Starting, reasons.MaxWait)
 	n.pass(time.Minute)
 	n.requireStarting("a", "b", "c")
 }
@@ -224,7 +226,7 @@ func TestOnlyAStartUnderWayStalls(t *testing.T) {
 	n.l.SetStalled(n.now, "a", t0.Add(-time.Hour))
 	v, _ = n.l.View(n.now, "a")
 	require.Equal(t, t0, v.StalledSince, "not before it was admitted")
-	n.end("a", Ready)
+	n.end("a", reasons.Ready)
 }
 
 func TestTheRoomForeseesTheLoans(t *testing.T) {

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
 // advance is the loop of a caller: it advances when the limiter asked for it,
@@ -46,29 +48,29 @@ func TestTheLoopOfACallerWakesEverybodyInTime(t *testing.T) {
 		settings Settings
 		then     func(*Limiter)
 		want     time.Duration
-		reason   Reason
+		reason   reasons.Reason
 	}{
 		"a token fills": {
-			settings: Settings{FillEvery: 20 * time.Second}, want: 20 * time.Second, reason: WithinLimits,
+			settings: Settings{FillEvery: 20 * time.Second}, want: 20 * time.Second, reason: reasons.WithinLimits,
 		},
 		"a start is stuck": {
-			settings: Settings{MaxConcurrent: 1, StartTimeout: time.Minute}, want: time.Minute, reason: WithinLimits,
+			settings: Settings{MaxConcurrent: 1, StartTimeout: time.Minute}, want: time.Minute, reason: reasons.WithinLimits,
 		},
 		"maxWait is over": {
-			settings: Settings{MaxConcurrent: 1, MaxWait: 30 * time.Second}, want: 30 * time.Second, reason: MaxWait,
+			settings: Settings{MaxConcurrent: 1, MaxWait: 30 * time.Second}, want: 30 * time.Second, reason: reasons.MaxWait,
 		},
 		"maxWait becomes shorter": {
 			settings: Settings{MaxConcurrent: 1},
 			then:     func(l *Limiter) { l.SetPriority(time.Now(), "b", 0, 40*time.Second) },
-			want:     40 * time.Second, reason: MaxWait,
+			want:     40 * time.Second, reason: reasons.MaxWait,
 		},
 		"the time of the last call is over long ago": {
 			settings: Settings{MaxConcurrent: 1, MaxWait: time.Hour, StartTimeout: 2 * time.Hour},
 			then: func(l *Limiter) {
 				l.Configure(time.Now(), Settings{FillEvery: time.Minute, MaxWait: time.Hour})
-				l.Lookup("a").End(time.Now(), Ready)
+				l.Lookup("a").End(time.Now(), reasons.Ready)
 			},
-			want: 5 * time.Second, reason: WithinLimits,
+			want: 5 * time.Second, reason: reasons.WithinLimits,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -102,7 +104,7 @@ func TestTheLoopOfACallerWakesWhomAPolicyHeld(t *testing.T) {
 		then   func(*Limiter)
 	}{
 		"another finishes": {GroupLimits{Running: pods(1)}, func(l *Limiter) { l.Finished(time.Now(), "a") }},
-		"a start ends":     {GroupLimits{Starting: pods(1)}, func(l *Limiter) { l.Lookup("a").End(time.Now(), Failed) }},
+		"a start ends":     {GroupLimits{Starting: pods(1)}, func(l *Limiter) { l.Lookup("a").End(time.Now(), reasons.Failed) }},
 		"a pod is ready": {GroupLimits{Pacer: Pacer{Step: 1, MaxStagger: 9}}, func(l *Limiter) {
 			l.SetGroups(time.Now(), PodGroups{UID: "a", Groups: in(t1, nil), Running: true, Ready: true})
 		}},
@@ -154,7 +156,7 @@ func TestAHerdIsAsFastAsTheLimitsAllow(t *testing.T) {
 					defer func() { ticket.StopWaiting(time.Now()) }()
 					<-ticket.Decided()
 					time.Sleep(start)
-					ticket.End(time.Now(), Ready)
+					ticket.End(time.Now(), reasons.Ready)
 				})
 			}
 			herd.Wait()

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
 // overdue plays tenants who keep many pods waiting, most of which hang until they are stuck.
@@ -80,7 +81,7 @@ func (o *overdue) step(seed uint64) {
 			o.look()
 		}
 		if _, still = o.waiting[uid]; still && o.rng.IntN(200) == 0 && seed%2 == 0 {
-			p.ticket.End(o.now, throttle.Deleted)
+			p.ticket.End(o.now, reasons.Deleted)
 			o.look()
 		}
 	}
@@ -89,7 +90,7 @@ func (o *overdue) step(seed uint64) {
 		if o.now.Before(e.at) {
 			return false
 		}
-		e.ticket.End(o.now, throttle.Ready)
+		e.ticket.End(o.now, reasons.Ready)
 		return true
 	})
 	o.l.Advance(o.now)

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
 // oracle knows the contract of the package and none of its code: it asks a limiter for
@@ -252,7 +253,7 @@ func (o *oracle) deadlineReached(p *modelPod) {
 }
 
 func (o *oracle) end(p *modelPod) {
-	reason := []throttle.Reason{throttle.Ready, throttle.Failed, throttle.Deleted}[o.rng.IntN(3)]
+	reason := []reasons.Reason{reasons.Ready, reasons.Failed, reasons.Deleted}[o.rng.IntN(3)]
 	o.say("end %s %s", p.uid, reason)
 	p.ticket.End(o.now, reason)
 }
@@ -301,7 +302,7 @@ func (o *oracle) judge(reached *modelPod) {
 			o.ended(p, e)
 		case throttle.Waiting:
 			if e.Reason != "" {
-				require.Equal(o.t, throttle.GateExpired, e.Reason)
+				require.Equal(o.t, reasons.GateExpired, e.Reason)
 				require.Same(o.t, reached, p)
 			}
 		}
@@ -312,25 +313,25 @@ func (o *oracle) judge(reached *modelPod) {
 
 func (o *oracle) ended(p *modelPod, e throttle.Event) {
 	switch e.Reason {
-	case throttle.Stuck:
+	case reasons.Stuck:
 		require.GreaterOrEqual(o.t, o.now.Sub(p.admitted), o.settings.StartTimeout)
 		o.stuck = append(o.stuck, modelStuck{p.namespace, o.now.Add(o.settings.StartTimeout)})
-	case throttle.Abandoned:
+	case reasons.Abandoned:
 		require.Zero(o.t, p.waiters, "a process waits")
 	}
 	was := p.state
 	p.state = throttle.Started
-	if was == throttle.Waiting || e.Reason == throttle.Deleted {
+	if was == throttle.Waiting || e.Reason == reasons.Deleted {
 		p.state = throttle.Gone
 	}
-	p.ready = p.runs && was == throttle.Starting && e.Reason == throttle.Ready
+	p.ready = p.runs && was == throttle.Starting && e.Reason == reasons.Ready
 	if o.deadline == p.uid || len(o.in(throttle.Starting)) <= o.settings.MaxConcurrent && !o.passedOther {
 		o.deadline = ""
 	}
 }
 
 // judgeAdmission refuses an admission that the contract does not allow.
-func (o *oracle) judgeAdmission(p *modelPod, reason throttle.Reason, reached *modelPod) {
+func (o *oracle) judgeAdmission(p *modelPod, reason reasons.Reason, reached *modelPod) {
 	starting := len(o.in(throttle.Starting))
 	over := starting >= o.settings.MaxConcurrent
 	full, sure := o.nodeFull()
@@ -338,17 +339,17 @@ func (o *oracle) judgeAdmission(p *modelPod, reason throttle.Reason, reached *mo
 	require.Positive(o.t, p.waiters, "no process waits for %s", p.uid)
 	require.False(o.t, o.runningFull(p), "%s exceeds a bound of Running", p.uid)
 	switch reason {
-	case throttle.WithinLimits:
+	case reasons.WithinLimits:
 		require.False(o.t, over, "%s is above the limit", p.uid)
 		require.False(o.t, full && sure, "the rate or the CPU use holds %s", p.uid)
 		require.False(o.t, o.startingFull(p), "%s exceeds a bound of Starting", p.uid)
 		o.judgeOrder(p)
 		return
-	case throttle.MaxWait:
+	case reasons.MaxWait:
 		require.False(o.t, o.now.Before(p.due), "%s has not waited for so long", p.uid)
 		o.judgeUrgency(p)
 		o.oldest = !o.oldest
-	case throttle.GateDeadline:
+	case reasons.GateDeadline:
 		require.Same(o.t, reached, p)
 	default:
 		require.Fail(o.t, "no such admission", reason)

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
 // t0 is when every test begins.
@@ -41,14 +43,14 @@ func (n *node) attend(uids ...string) (last *Ticket) {
 	return last
 }
 
-func (n *node) end(uid string, reason Reason) {
+func (n *node) end(uid string, reason reasons.Reason) {
 	n.t.Helper()
 	t := n.l.Lookup(uid)
 	require.NotNil(n.t, t, "no ticket of %s", uid)
 	t.End(n.now, reason)
 }
 
-func (n *node) requireState(uid string, state State, reason Reason) {
+func (n *node) requireState(uid string, state State, reason reasons.Reason) {
 	n.t.Helper()
 	t := n.l.Lookup(uid)
 	require.NotNil(n.t, t, "no ticket of %s", uid)

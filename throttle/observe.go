@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/adaptive"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
 // lostAfter is how long a start has to have lasted to be lost when it breaks off. One that
@@ -35,7 +36,7 @@ func (l *Limiter) Observe(now time.Time, s Signals) {
 func (l *Limiter) sampleLocked(now time.Time) adaptive.Sample {
 	s := adaptive.Sample{At: now, Queued: len(l.queue.arrivals), Made: l.took.n, Lost: l.lost}
 	for _, t := range l.inFlight {
-		if t.slot && t.admission != Exempt {
+		if t.slot && t.admission != reasons.Exempt {
 			s.Starting++
 		}
 	}

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
 // t1 is the group of a policy that does not group.
@@ -38,7 +40,7 @@ func (n *node) group(key GroupKey) GroupView {
 	return GroupView{}
 }
 
-func (n *node) requireHeld(uid string, reason Reason, text string) {
+func (n *node) requireHeld(uid string, reason reasons.Reason, text string) {
 	n.t.Helper()
 	v, ok := n.l.View(n.now, uid)
 	require.True(n.t, ok)
@@ -63,21 +65,21 @@ func TestAPodThatAsksForWhatIsFreePassesOneThatDoesNot(t *testing.T) {
 	gib := int64(1 << 30 * 1000)
 	n.l.SetPolicies(n.now, runningRequests(Amounts{"cpu": 200, "memory": gib}))
 	n.grouped("pod1", in(t1, Amounts{"cpu": 200}))
-	n.requireState("pod1", Starting, WithinLimits)
-	n.end("pod1", Ready)
+	n.requireState("pod1", Starting, reasons.WithinLimits)
+	n.end("pod1", reasons.Ready)
 
 	n.grouped("pod2", in(t1, Amounts{"cpu": 300}))
-	n.requireHeld("pod2", Unadmittable, "t1/: 0.2 of 0.2 cpu, asks for 0.3")
+	n.requireHeld("pod2", reasons.Unadmittable, "t1/: 0.2 of 0.2 cpu, asks for 0.3")
 	n.grouped("pod1m", in(t1, Amounts{"memory": gib / 2}))
-	n.requireState("pod1m", Starting, WithinLimits)
+	n.requireState("pod1m", Starting, reasons.WithinLimits)
 	require.Equal(t, Usage{Pods: 2, Requests: Amounts{"cpu": 200, "memory": gib / 2}}, n.group(t1).Running)
 
 	n.l.SetPolicies(n.now, runningRequests(Amounts{"cpu": 700, "memory": gib}))
-	n.requireState("pod2", Starting, WithinLimits)
+	n.requireState("pod2", Starting, reasons.WithinLimits)
 	n.grouped("pod3", in(t1, Amounts{"cpu": 300}))
-	n.requireHeld("pod3", PolicyRunning, "t1/: 0.5 of 0.7 cpu, asks for 0.3")
+	n.requireHeld("pod3", reasons.PolicyRunning, "t1/: 0.5 of 0.7 cpu, asks for 0.3")
 	n.l.Finished(n.now, "pod1")
-	n.requireState("pod3", Starting, WithinLimits)
+	n.requireState("pod3", Starting, reasons.WithinLimits)
 	require.Equal(t, Usage{Pods: 3, Requests: Amounts{"cpu": 600, "memory": gib / 2}}, n.group(t1).Running)
 }
 
@@ -92,18 +94,18 @@ func TestAnExponentialPacerStartsFourThenSixteenThenTheRest(t *testing.T) {
 	starting := func() []TicketView { return n.l.Snapshot(n.now).Starting }
 	ready := func(pods []TicketView) {
 		for _, v := range pods {
-			n.end(v.UID, Ready)
+			n.end(v.UID, reasons.Ready)
 		}
 	}
 	first := starting()
 	require.Len(t, first, 4)
-	n.requireHeld("04", PolicyPacer, "t1/: 4 of 4 pods")
+	n.requireHeld("04", reasons.PolicyPacer, "t1/: 4 of 4 pods")
 	ready(first)
 	second := starting()
 	require.Len(t, second, 16)
-	n.requireHeld("20", PolicyPacer, "t1/: 16 of 16 pods")
+	n.requireHeld("20", reasons.PolicyPacer, "t1/: 16 of 16 pods")
 	n.l.SetGroups(n.now, PodGroups{UID: first[0].UID, Groups: in(t1, nil), Running: true, Ready: false})
-	n.requireHeld("20", PolicyPacer, "t1/: 17 of 12 pods")
+	n.requireHeld("20", reasons.PolicyPacer, "t1/: 17 of 12 pods")
 	n.l.SetGroups(n.now, PodGroups{UID: first[0].UID, Groups: in(t1, nil), Running: true, Ready: true})
 	ready(second)
 	require.Len(t, starting(), 20)
@@ -161,12 +163,12 @@ func TestAHeldGroupBlocksNobodyElse(t *testing.T) {
 	n.requireStarting("a", "b")
 	v, _ := n.l.View(n.now, "c")
 	require.Zero(t, v.Ahead)
-	require.Equal(t, Concurrency, v.Reason)
+	require.Equal(t, reasons.Concurrency, v.Reason)
 	v, _ = n.l.View(n.now, "held0")
-	require.Equal(t, []any{PolicyStarting, Settings{}.WithDefaults().MaxWait}, []any{v.Reason, v.Expected})
+	require.Equal(t, []any{reasons.PolicyStarting, Settings{}.WithDefaults().MaxWait}, []any{v.Reason, v.Expected})
 	require.Equal(t, "t1/: 0 of 0 pods", heldText(v.Held))
 	require.Equal(t, "waiting", n.busyWith())
-	n.end("a", Ready)
+	n.end("a", reasons.Ready)
 	require.Equal(t, "starting", n.busyWith(), "no signal helps those that wait")
 }
 
@@ -180,13 +182,13 @@ func TestGroupsOfOnePolicyHaveCountersOfTheirOwn(t *testing.T) {
 	n.grouped("b1", in(b, nil))
 	n.grouped("ab", append(in(a, nil), in(b, nil)...))
 	n.requireStarting("a1", "b1")
-	n.requireHeld("a2", PolicyStarting, "images/a: 1 of 1 pods")
-	n.end("b1", Ready)
-	n.requireHeld("ab", PolicyStarting, "images/a: 1 of 1 pods")
-	n.end("a1", Ready)
+	n.requireHeld("a2", reasons.PolicyStarting, "images/a: 1 of 1 pods")
+	n.end("b1", reasons.Ready)
+	n.requireHeld("ab", reasons.PolicyStarting, "images/a: 1 of 1 pods")
+	n.end("a1", reasons.Ready)
 	n.requireStarting("a2")
 	require.Equal(t, int64(0), n.group(b).Starting.Pods, "nothing was taken of the one when the other refused")
-	n.end("a2", Ready)
+	n.end("a2", reasons.Ready)
 	n.requireStarting("ab")
 }
 
@@ -198,15 +200,15 @@ func TestNothingPassesABoundOfThoseThatRun(t *testing.T) {
 	second := n.grouped("second", in(t1, nil))
 	n.l.SetStalled(n.now, "first", n.now)
 	require.True(t, n.pass(time.Hour).IsZero(), "there is nothing to wake up for")
-	n.requireState("first", Started, Stuck)
+	n.requireState("first", Started, reasons.Stuck)
 	d := second.DeadlineReached(n.now)
-	require.Equal(t, []Reason{GateExpired, PolicyRunning}, []Reason{d.Reason, d.Held.Reason})
+	require.Equal(t, []reasons.Reason{reasons.GateExpired, reasons.PolicyRunning}, []reasons.Reason{d.Reason, d.Held.Reason})
 	d = second.Reserve(n.now, waitable)
 	require.False(t, d.Admitted)
-	require.Equal(t, PolicyRunning, d.Reason)
+	require.Equal(t, reasons.PolicyRunning, d.Reason)
 	second.StopWaiting(n.now)
 	d = second.TryStart(n.now)
-	require.Equal(t, PolicyRunning, d.Reason)
+	require.Equal(t, reasons.PolicyRunning, d.Reason)
 	n.l.Finished(n.now, "first")
 	require.True(t, second.Reserve(n.now, waitable).Admitted)
 	require.True(t, second.TryStart(n.now).Admitted)
@@ -222,13 +224,13 @@ func TestNoMoreAreLetUpThanMayRun(t *testing.T) {
 	}
 	one, two := small("one"), small("two")
 	n.l.SetGroups(n.now, PodGroups{UID: "other", Groups: in(t1, Amounts{"cpu": 300}), Running: true, Ready: true})
-	require.Equal(t, PolicyRunning, big.Reserve(n.now, waitable).Reason)
-	require.Equal(t, PolicyRunning, one.Reserve(n.now, waitable).Reason, "the big one will be back in seconds")
+	require.Equal(t, reasons.PolicyRunning, big.Reserve(n.now, waitable).Reason)
+	require.Equal(t, reasons.PolicyRunning, one.Reserve(n.now, waitable).Reason, "the big one will be back in seconds")
 	n.pass(returnsWithin)
 	require.True(t, one.Reserve(n.now, waitable).Admitted)
 	require.True(t, two.Reserve(n.now, waitable).Admitted)
-	require.Equal(t, PolicyRunning, small("three").Reserve(n.now, waitable).Reason)
-	require.Equal(t, PolicyRunning, small("three").TryStart(n.now).Reason, "the place is kept for those that were let up")
+	require.Equal(t, reasons.PolicyRunning, small("three").Reserve(n.now, waitable).Reason)
+	require.Equal(t, reasons.PolicyRunning, small("three").TryStart(n.now).Reason, "the place is kept for those that were let up")
 	require.True(t, two.TryStart(n.now).Admitted)
 }
 
@@ -238,14 +240,14 @@ func TestASmallPodDoesNotPassALargeOneThatStandsThere(t *testing.T) {
 	n.l.SetPolicies(n.now, map[string]GroupLimits{"t1": {Starting: Bound{Requests: Amounts{"cpu": 1000}}}})
 	n.grouped("first", in(t1, Amounts{"cpu": 500}))
 	n.grouped("large", in(t1, Amounts{"cpu": 800}))
-	n.requireHeld("large", PolicyStarting, "t1/: 0.5 of 1 cpu, asks for 0.8")
+	n.requireHeld("large", reasons.PolicyStarting, "t1/: 0.5 of 1 cpu, asks for 0.8")
 	small := n.l.Join(n.now, Request{UID: "small", Groups: in(t1, Amounts{"cpu": 100})})
-	require.Equal(t, PolicyStarting, small.TryStart(n.now).Reason)
+	require.Equal(t, reasons.PolicyStarting, small.TryStart(n.now).Reason)
 	small.Wait(n.now)
 	n.requireStarting("first")
 	n.l.SetPriority(n.now, "small", 1, 0)
 	n.requireStarting("first", "small")
-	n.end("first", Ready)
+	n.end("first", reasons.Ready)
 	n.requireStarting("small", "large")
 }
 
@@ -257,10 +259,10 @@ func TestADeadlinePassesABoundOfThoseThatStart(t *testing.T) {
 	b := n.grouped("b", in(t1, nil))
 	n.pass(n.pass(0).Sub(n.now))
 	require.Equal(t, t0.Add(time.Minute), n.now)
-	n.requireState("a", Starting, MaxWait)
+	n.requireState("a", Starting, reasons.MaxWait)
 	require.False(t, b.DeadlineReached(n.now).Admitted, "one at a time")
-	n.end("a", Ready)
-	n.requireState("b", Starting, MaxWait)
+	n.end("a", reasons.Ready)
+	n.requireState("b", Starting, reasons.MaxWait)
 }
 
 func TestWhoeverBypassesOrIsExemptCounts(t *testing.T) {
@@ -274,11 +276,11 @@ func TestWhoeverBypassesOrIsExemptCounts(t *testing.T) {
 	n.requireStarting("held", "bypass", "exempt")
 	require.Equal(t, int64(3), n.group(t1).Starting.Pods)
 	require.Equal(t, int64(3), n.group(t1).Running.Pods)
-	n.end("held", Ready)
-	n.end("bypass", Ready)
-	n.end("exempt", Ready)
+	n.end("held", reasons.Ready)
+	n.end("bypass", reasons.Ready)
+	n.end("exempt", reasons.Ready)
 	n.grouped("next", in(t1, nil))
-	n.requireHeld("next", PolicyRunning, "t1/: 3 of 2 pods")
+	n.requireHeld("next", reasons.PolicyRunning, "t1/: 3 of 2 pods")
 }
 
 func TestAPodThatRunsCountsOnceAndStartsAnew(t *testing.T) {
@@ -286,17 +288,17 @@ func TestAPodThatRunsCountsOnceAndStartsAnew(t *testing.T) {
 	n := newNode(t, Settings{})
 	n.l.SetPolicies(n.now, map[string]GroupLimits{"t1": {Running: pods(1)}})
 	n.grouped("a", in(t1, nil))
-	n.end("a", Ready)
+	n.end("a", reasons.Ready)
 	require.Equal(t, 1, n.group(t1).Ready)
-	n.end("a", Exited)
+	n.end("a", reasons.Exited)
 	n.grouped("a", nil)
 	n.requireStarting("a")
 	require.Equal(t, int64(1), n.group(t1).Running.Pods)
 	require.Zero(t, n.group(t1).Ready)
 	n.grouped("b", in(t1, nil))
-	n.requireHeld("b", PolicyRunning, "t1/: 1 of 1 pods")
-	n.end("a", Deleted)
-	n.requireHeld("b", PolicyRunning, "t1/: 1 of 1 pods")
+	n.requireHeld("b", reasons.PolicyRunning, "t1/: 1 of 1 pods")
+	n.end("a", reasons.Deleted)
+	n.requireHeld("b", reasons.PolicyRunning, "t1/: 1 of 1 pods")
 	n.l.Finished(n.now, "a")
 	n.requireStarting("b")
 }
@@ -308,9 +310,9 @@ func TestNobodyWaitsBehindAPodThatMayNeverRun(t *testing.T) {
 	n.grouped("never", in(t1, Amounts{"cpu": 501}))
 	n.grouped("a", in(t1, Amounts{"cpu": 500}))
 	n.requireStarting("a")
-	n.requireHeld("never", Unadmittable, "t1/: 0.5 of 0.5 cpu, asks for 0.501")
+	n.requireHeld("never", reasons.Unadmittable, "t1/: 0.5 of 0.5 cpu, asks for 0.501")
 	n.l.SetPolicies(n.now, map[string]GroupLimits{"t1": {Running: pods(0)}})
-	n.requireHeld("never", Unadmittable, "t1/: 1 of 0 pods")
+	n.requireHeld("never", reasons.Unadmittable, "t1/: 1 of 0 pods")
 	n.l.SetPolicies(n.now, nil)
 	n.requireStarting("a", "never")
 }
@@ -322,22 +324,22 @@ func TestClaimsBoundThoseThatStart(t *testing.T) {
 	for i := range 5 {
 		n.grouped(fmt.Sprint(i), in(t1, nil))
 	}
-	n.requireHeld("0", PolicyClaim, "t1/: 0 of 0 pods")
+	n.requireHeld("0", reasons.PolicyClaim, "t1/: 0 of 0 pods")
 	require.Equal(t, 3, n.group(t1).Wants, "as many as the node has slots")
 	n.l.SetClaims(n.now, t1, 2)
 	n.requireStarting("0", "1")
 	require.Equal(t, 1, n.group(t1).Wants)
-	n.end("0", Ready)
+	n.end("0", reasons.Ready)
 	n.requireStarting("1", "2")
 	n.l.SetClaims(n.now, t1, 0)
 	n.requireStarting("1", "2")
-	n.end("1", Ready)
+	n.end("1", reasons.Ready)
 	n.requireStarting("2")
 	n.l.SetClaims(n.now, t1, -1)
 	n.requireStarting("2", "3", "4")
 	require.Zero(t, n.group(t1).Wants)
 	n.attend("free")
-	n.end("2", Ready)
+	n.end("2", reasons.Ready)
 	n.requireStarting("3", "4", "free")
 }
 
@@ -355,7 +357,7 @@ func TestClaimsMayComeBeforeTheirPolicy(t *testing.T) {
 	n.requireStarting("a", "b", "c", "d", "e")
 	n.l.SetClaims(n.now, t1, 0)
 	for _, uid := range []string{"a", "b", "c", "d", "e"} {
-		n.end(uid, Ready)
+		n.end(uid, reasons.Ready)
 		n.l.Finished(n.now, uid)
 	}
 	require.Empty(t, n.l.Groups(n.now))
@@ -366,7 +368,7 @@ func TestClaimsAreWantedForThoseThatAreAwayForSeconds(t *testing.T) {
 	n := newNode(t, Settings{})
 	n.l.SetPolicies(n.now, map[string]GroupLimits{"t1": {Claims: true}})
 	a := n.l.Join(n.now, Request{UID: "a", Groups: in(t1, nil)})
-	require.Equal(t, PolicyClaim, a.TryStart(n.now).Reason)
+	require.Equal(t, reasons.PolicyClaim, a.TryStart(n.now).Reason)
 	require.Equal(t, 1, n.group(t1).Wants)
 	n.l.SetClaims(n.now, t1, 1)
 	require.Zero(t, n.group(t1).Wants)
@@ -406,7 +408,7 @@ func TestPoliciesAndGroupsChangeWhilePodsWait(t *testing.T) {
 	n.l.SetGroups(n.now, PodGroups{UID: "a", Groups: in(t1, nil)})
 	require.Equal(t, []int64{2, 2}, []int64{n.group(t1).Running.Pods, n.group(t1).Starting.Pods}, "it starts and runs all the same")
 	n.l.SetGroups(n.now, PodGroups{UID: "c", Groups: in(t1, nil)})
-	n.requireHeld("c", PolicyRunning, "t1/: 2 of 1 pods")
+	n.requireHeld("c", reasons.PolicyRunning, "t1/: 2 of 1 pods")
 	n.l.SetPolicies(n.now, map[string]GroupLimits{"t2": {Running: pods(0)}})
 	n.requireStarting("a", "b", "c")
 }
@@ -422,8 +424,8 @@ func TestNothingIsLeftOfGroupsWithoutPods(t *testing.T) {
 	}
 	require.Len(t, n.l.Groups(n.now), groups)
 	for i := range groups {
-		n.requireState(fmt.Sprint(i), Starting, WithinLimits)
-		n.end(fmt.Sprint(i), Ready)
+		n.requireState(fmt.Sprint(i), Starting, reasons.WithinLimits)
+		n.end(fmt.Sprint(i), reasons.Ready)
 		n.l.Finished(n.now, fmt.Sprint(i))
 	}
 	require.Empty(t, n.l.Groups(n.now))
@@ -438,12 +440,12 @@ func TestAPacerDoesNotHoldAPodThatStartsAnew(t *testing.T) {
 	n.l.SetPolicies(n.now, map[string]GroupLimits{"t1": {Pacer: Pacer{MinInitial: 1, Multiplier: 1, MaxStagger: 9}}})
 	n.grouped("crashes", in(t1, nil))
 	n.grouped("waits", in(t1, nil))
-	n.end("crashes", Exited)
-	n.requireHeld("waits", PolicyPacer, "t1/: 1 of 1 pods")
+	n.end("crashes", reasons.Exited)
+	n.requireHeld("waits", reasons.PolicyPacer, "t1/: 1 of 1 pods")
 	again := n.grouped("crashes", in(t1, nil))
 	state, _ := again.Status()
 	require.Equal(t, Starting, state)
-	n.requireHeld("waits", PolicyPacer, "t1/: 1 of 1 pods")
-	n.end("crashes", Ready)
+	n.requireHeld("waits", reasons.PolicyPacer, "t1/: 1 of 1 pods")
+	n.end("crashes", reasons.Ready)
 	require.Zero(t, n.group(t1).Waiting)
 }

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
 func TestOnlySoManyPullAtATime(t *testing.T) {
@@ -14,8 +16,8 @@ func TestOnlySoManyPullAtATime(t *testing.T) {
 	require.Equal(t, 2, n.letUp("pod", 5))
 	d := n.l.Lookup("pod-02").Reserve(n.now, waitable)
 	require.False(t, d.Admitted)
-	require.Equal(t, Pulling, d.Reason)
-	require.Equal(t, Held{Reason: Pulling, Measured: 2, Threshold: 2}, d.Held)
+	require.Equal(t, reasons.Pulling, d.Reason)
+	require.Equal(t, Held{Reason: reasons.Pulling, Measured: 2, Threshold: 2}, d.Held)
 	require.Equal(t, 2, d.Ahead)
 	require.Equal(t, 2, n.l.Snapshot(n.now).Pulling)
 	require.True(t, n.l.Lookup("pod-00").Reserve(n.now, waitable).Admitted, "it has its place")
@@ -31,7 +33,7 @@ func TestAPlaceToPullIsGivenBackOnce(t *testing.T) {
 		"at a container, refused": func(n *node, a *Ticket) { require.False(t, a.TryStart(n.now).Admitted) },
 		"at a container, waiting": func(n *node, a *Ticket) { a.Wait(n.now) },
 		"its sandbox is gone":     func(_ *node, a *Ticket) { a.Unreserve() },
-		"deleted":                 func(n *node, a *Ticket) { a.End(n.now, Deleted) },
+		"deleted":                 func(n *node, a *Ticket) { a.End(n.now, reasons.Deleted) },
 		"exempt":                  func(n *node, a *Ticket) { a.StartExempt(n.now) },
 		"found":                   func(n *node, _ *Ticket) { n.l.Adopt(n.now, Request{UID: "a"}, n.now) },
 		"it takes too long":       func(n *node, _ *Ticket) { n.pass(Settings{}.WithDefaults().StartTimeout) },
@@ -93,12 +95,12 @@ func TestAPlaceToPullIsKeptForAHigherPriority(t *testing.T) {
 	n := newNode(t, Settings{MaxPulling: 2})
 	require.Equal(t, 2, n.letUp("pod", 4))
 	urgent := n.l.Join(n.now, Request{UID: "urgent", Priority: 5})
-	require.Equal(t, Pulling, urgent.Reserve(n.now, waitable).Reason)
+	require.Equal(t, reasons.Pulling, urgent.Reserve(n.now, waitable).Reason)
 	free := func(uid string) { require.True(t, n.l.Lookup(uid).TryStart(n.now).Admitted) }
 	free("pod-00")
 	d := n.l.Lookup("pod-02").Reserve(n.now, waitable)
 	require.False(t, d.Admitted)
-	require.Equal(t, Held{Reason: Queued, Measured: 1}, d.Held)
+	require.Equal(t, Held{Reason: reasons.Queued, Measured: 1}, d.Held)
 	free("pod-01")
 	require.True(t, n.l.Lookup("pod-03").Reserve(n.now, waitable).Admitted, "a place for each; of one priority, who is first")
 	require.False(t, n.l.Lookup("pod-02").Reserve(n.now, waitable).Admitted)

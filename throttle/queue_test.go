@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
 func TestQueueIsOrderedByPriorityThenArrival(t *testing.T) {
@@ -27,7 +29,7 @@ func TestQueueIsOrderedByPriorityThenArrival(t *testing.T) {
 
 	last := "holder"
 	for _, uid := range want {
-		n.end(last, Ready)
+		n.end(last, reasons.Ready)
 		n.requireStarting(uid)
 		last = uid
 	}
@@ -61,13 +63,13 @@ func TestOneWhoIsNotPresentBlocksNobody(t *testing.T) {
 	require.False(t, absent.TryStart(n.now).Admitted, "no slot is free")
 	n.attend("present")
 
-	n.end("holder", Ready)
+	n.end("holder", reasons.Ready)
 	n.requireStarting("present")
 	n.requireWaiting("absent")
 
-	n.end("present", Ready)
+	n.end("present", reasons.Ready)
 	n.requireStarting()
-	require.Equal(t, Decision{Admitted: true, Reason: WithinLimits}, absent.TryStart(n.now), "it comes back to a free slot")
+	require.Equal(t, Decision{Admitted: true, Reason: reasons.WithinLimits}, absent.TryStart(n.now), "it comes back to a free slot")
 }
 
 func TestOneWhoComesBackIsServedAtItsOldPlace(t *testing.T) {
@@ -78,7 +80,7 @@ func TestOneWhoComesBackIsServedAtItsOldPlace(t *testing.T) {
 	n.pass(time.Second)
 	n.attend("late")
 	early.Wait(n.now)
-	n.end("holder", Ready)
+	n.end("holder", reasons.Ready)
 	n.requireStarting("early")
 }
 
@@ -89,14 +91,14 @@ func TestAPodHasOneTicketAtATime(t *testing.T) {
 	require.Same(t, first, n.join("a"), "Waiting")
 	first.Wait(n.now)
 	require.Same(t, first, n.join("a"), "Starting")
-	first.End(n.now, Ready)
+	first.End(n.now, reasons.Ready)
 	require.Same(t, first, n.l.Lookup("a"), "an ended ticket is remembered")
 	second := n.join("a")
 	require.NotSame(t, first, second, "a new start of the same pod")
 	require.Same(t, second, n.l.Lookup("a"))
 
 	for range 3 * endedKept { // its older ticket is forgotten, not this one
-		n.join("other").End(n.now, Deleted)
+		n.join("other").End(n.now, reasons.Deleted)
 	}
 	require.Same(t, second, n.l.Lookup("a"))
 }
@@ -105,9 +107,9 @@ func TestEndedTicketsAreForgottenBeyondTheBound(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{})
 	n.attend("first")
-	n.end("first", Ready)
+	n.end("first", reasons.Ready)
 	for i := range endedKept {
-		n.join(strings.Repeat("x", i+1)).End(n.now, Deleted)
+		n.join(strings.Repeat("x", i+1)).End(n.now, reasons.Deleted)
 	}
 	require.Nil(t, n.l.Lookup("first"))
 	require.NotNil(t, n.l.Lookup("x"))
@@ -125,7 +127,7 @@ func TestSetPriorityMovesAWaitingTicket(t *testing.T) {
 	n.l.SetPriority(n.now, "nobody", 9, 0)
 	n.l.SetPriority(n.now, "holder", 9, 0)
 	n.requireWaiting("c", "b", "a")
-	n.end("holder", Ready)
+	n.end("holder", reasons.Ready)
 	n.requireStarting("b")
 	state, _ := absent.Status()
 	require.Equal(t, Waiting, state, "a priority does not make it present")
@@ -146,10 +148,10 @@ func TestAttendNests(t *testing.T) {
 	v, _ = n.l.View(n.now, "a")
 	require.False(t, v.Present, "both left")
 	a.StopWaiting(n.now)
-	n.end("holder", Ready)
+	n.end("holder", reasons.Ready)
 	n.requireWaiting("a")
 	a.Wait(n.now)
-	n.requireState("a", Starting, WithinLimits)
+	n.requireState("a", Starting, reasons.WithinLimits)
 }
 
 func TestFirstStartsGoBeforeRepeatedOnesOfTheSamePriority(t *testing.T) {
@@ -180,7 +182,7 @@ func TestARepeatedStartWaitsNoLongerThanItsMaxWait(t *testing.T) {
 	n.pass(time.Second)
 	n.attend("a", "b", "c")
 	n.pass(59 * time.Second)
-	n.requireState("crashes", Starting, MaxWait)
+	n.requireState("crashes", Starting, reasons.MaxWait)
 }
 
 func TestAnEarlierArrivalMovesAWaitingTicket(t *testing.T) {
@@ -194,5 +196,5 @@ func TestAnEarlierArrivalMovesAWaitingTicket(t *testing.T) {
 	require.Equal(t, t0.Add(Settings{}.WithDefaults().StartTimeout), n.pass(0))
 	n.l.Join(n.now, Request{UID: "a", Arrived: t0.Add(-2 * time.Hour)})
 	n.pass(0)
-	n.requireState("a", Starting, MaxWait)
+	n.requireState("a", Starting, reasons.MaxWait)
 }

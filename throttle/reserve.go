@@ -3,6 +3,8 @@ package throttle
 import (
 	"slices"
 	"time"
+
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
 const (
@@ -20,7 +22,7 @@ const (
 // such is near. One that a bound of Running holds does not: nobody knows for how long.
 func (l *Limiter) reserveLocked(now time.Time, t *Ticket, waitable time.Duration) Decision {
 	held, before := l.roomHoldsLocked(now, t, waitable)
-	hours := held.Reason == PolicyRunning || held.Reason == Unadmittable
+	hours := held.Reason == reasons.PolicyRunning || held.Reason == reasons.Unadmittable
 	if pulling := l.pullingHoldsLocked(now, t); !hours && !pulling.none() {
 		held = pulling
 	}
@@ -55,7 +57,7 @@ func (l *Limiter) roomHoldsLocked(now time.Time, t *Ticket, waitable time.Durati
 		return true
 	})
 	if held.none() && (before >= room || near >= 2*room) {
-		held = Held{Reason: GateRoom, Measured: float64(max(before, near)), Threshold: float64(room)}
+		held = Held{Reason: reasons.GateRoom, Measured: float64(max(before, near)), Threshold: float64(room)}
 	}
 	return held, before
 }
@@ -88,9 +90,9 @@ func (l *Limiter) pullingHoldsLocked(now time.Time, t *Ticket) Held {
 	})
 	switch free := most - l.pullingLocked(now); {
 	case free <= 0:
-		return Held{Reason: Pulling, Measured: float64(most - free), Threshold: float64(most)}
+		return Held{Reason: reasons.Pulling, Measured: float64(most - free), Threshold: float64(most)}
 	case urgent >= free:
-		return Held{Reason: Queued, Measured: float64(urgent)}
+		return Held{Reason: reasons.Queued, Measured: float64(urgent)}
 	default:
 		return Held{}
 	}

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
 const waitable = 100 * time.Second
@@ -24,7 +26,7 @@ func (n *node) letUp(prefix string, pods int) (up int) {
 func (n *node) observe(d time.Duration) {
 	n.attend("observed")
 	n.pass(d)
-	n.end("observed", Ready)
+	n.end("observed", reasons.Ready)
 }
 
 func TestRoomBeforeAnythingWasObservedIsTwiceTheLimitPlusOne(t *testing.T) {
@@ -33,8 +35,8 @@ func TestRoomBeforeAnythingWasObservedIsTwiceTheLimitPlusOne(t *testing.T) {
 	require.Equal(t, 7, n.letUp("pod", 20))
 	d := n.join("late").Reserve(n.now, waitable)
 	require.False(t, d.Admitted)
-	require.Equal(t, GateRoom, d.Reason)
-	require.Equal(t, Held{Reason: GateRoom, Measured: 20, Threshold: 7}, d.Held)
+	require.Equal(t, reasons.GateRoom, d.Reason)
+	require.Equal(t, Held{Reason: reasons.GateRoom, Measured: 20, Threshold: 7}, d.Held)
 	require.Equal(t, 20, d.Ahead)
 }
 
@@ -149,7 +151,7 @@ func TestOneWhoArrivedCountsWhileItWaits(t *testing.T) {
 	require.Zero(t, n.letUp("late", 5))
 	n.l.Lookup("c").StopWaiting(n.now)
 	require.Zero(t, n.letUp("late", 5), "it comes back")
-	n.end("c", Deleted)
+	n.end("c", reasons.Deleted)
 	require.Equal(t, 1, n.letUp("late", 5))
 }
 
@@ -200,7 +202,7 @@ func TestOneWhoIsRefusedLaterIsNearNoLonger(t *testing.T) {
 	d := n.l.Lookup("pod-00").Reserve(n.now, waitable)
 	require.False(t, d.Admitted, "three others go before it now")
 	d = n.l.Lookup("pod-01").Reserve(n.now, waitable)
-	require.Equal(t, Held{Reason: GateRoom, Measured: 4, Threshold: 3}, d.Held, "pod-00 comes back before it")
+	require.Equal(t, Held{Reason: reasons.GateRoom, Measured: 4, Threshold: 3}, d.Held, "pod-00 comes back before it")
 }
 
 func TestOneThatIsNotWaitingIsAlwaysLetUp(t *testing.T) {
@@ -208,9 +210,9 @@ func TestOneThatIsNotWaitingIsAlwaysLetUp(t *testing.T) {
 	n := newNode(t, Settings{MaxConcurrent: 1})
 	a := n.attend("a")
 	require.Equal(t, 3, n.letUp("pod", 9))
-	require.Equal(t, Decision{Admitted: true, Reason: WithinLimits}, a.Reserve(n.now, waitable))
-	a.End(n.now, Ready)
-	require.Equal(t, Decision{Admitted: true, Reason: Ready}, a.Reserve(n.now, waitable))
+	require.Equal(t, Decision{Admitted: true, Reason: reasons.WithinLimits}, a.Reserve(n.now, waitable))
+	a.End(n.now, reasons.Ready)
+	require.Equal(t, Decision{Admitted: true, Reason: reasons.Ready}, a.Reserve(n.now, waitable))
 }
 
 // reserveGrouped asks for n new pods of a group and gives the last answer, and who got a
@@ -234,7 +236,7 @@ func TestAReservationForeseesTheStartsOfItsGroup(t *testing.T) {
 	n.grouped("holder", in(t1, nil))
 	last, up := n.reserveGrouped("pod", 12, in(t1, nil))
 	require.Equal(t, 5, up, "one at a time, 50 s / 10 s")
-	require.Equal(t, Held{Reason: PolicyStarting, Policy: t1, Measured: 1, Threshold: 1}, last.Held)
+	require.Equal(t, Held{Reason: reasons.PolicyStarting, Policy: t1, Measured: 1, Threshold: 1}, last.Held)
 	require.Equal(t, 15, n.letUp("other", 15), "they cost nobody else the room")
 
 	n.pass(50 * time.Second)

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
 var errBlind = errors.New("the sensor is blind")
@@ -28,35 +30,35 @@ func TestASignalHoldsStartsBackUntilItIsBelowItsBound(t *testing.T) {
 	}{
 		"cpu": {
 			Settings{Signals: SignalLimits{SignalCPU: {Max: 80}}}, SignalCPU,
-			Held{Reason: CPULoad, Signal: SignalCPU, Measured: 80, Threshold: 80},
+			Held{Reason: reasons.CPULoad, Signal: SignalCPU, Measured: 80, Threshold: 80},
 		},
 		"iowait": {
 			Settings{Signals: SignalLimits{SignalIOWait: {Max: 80}}}, SignalIOWait,
-			Held{Reason: IOLoad, Signal: SignalIOWait, Measured: 80, Threshold: 80},
+			Held{Reason: reasons.IOLoad, Signal: SignalIOWait, Measured: 80, Threshold: 80},
 		},
 		"load": {
 			Settings{Signals: SignalLimits{SignalLoad: {Max: 80}}}, SignalLoad,
-			Held{Reason: LoadAverage, Signal: SignalLoad, Measured: 80, Threshold: 80},
+			Held{Reason: reasons.LoadAverage, Signal: SignalLoad, Measured: 80, Threshold: 80},
 		},
 		"cpu pressure": {
 			Settings{Signals: SignalLimits{SignalCPUPressure: {Max: 80}}, MinUtilization: -1}, SignalCPUPressure,
-			Held{Reason: Pressure, Signal: SignalCPUPressure, Measured: 80, Threshold: 80},
+			Held{Reason: reasons.Pressure, Signal: SignalCPUPressure, Measured: 80, Threshold: 80},
 		},
 		"memory pressure": {
 			Settings{Signals: SignalLimits{SignalMemoryPressure: {Max: 80}}}, SignalMemoryPressure,
-			Held{Reason: Pressure, Signal: SignalMemoryPressure, Measured: 80, Threshold: 80},
+			Held{Reason: reasons.Pressure, Signal: SignalMemoryPressure, Measured: 80, Threshold: 80},
 		},
 		"full memory pressure": {
 			Settings{Signals: SignalLimits{SignalMemoryFull: {Max: 80}}}, SignalMemoryFull,
-			Held{Reason: Pressure, Signal: SignalMemoryFull, Measured: 80, Threshold: 80},
+			Held{Reason: reasons.Pressure, Signal: SignalMemoryFull, Measured: 80, Threshold: 80},
 		},
 		"io pressure": {
 			Settings{Signals: SignalLimits{SignalIOPressure: {Max: 80}}}, SignalIOPressure,
-			Held{Reason: Pressure, Signal: SignalIOPressure, Measured: 80, Threshold: 80},
+			Held{Reason: reasons.Pressure, Signal: SignalIOPressure, Measured: 80, Threshold: 80},
 		},
 		"full io pressure": {
 			Settings{Signals: SignalLimits{SignalIOFull: {Max: 80}}}, SignalIOFull,
-			Held{Reason: Pressure, Signal: SignalIOFull, Measured: 80, Threshold: 80},
+			Held{Reason: reasons.Pressure, Signal: SignalIOFull, Measured: 80, Threshold: 80},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -73,7 +75,7 @@ func TestASignalHoldsStartsBackUntilItIsBelowItsBound(t *testing.T) {
 			n.pass(time.Second)
 			require.False(t, decided(b))
 			n.measure(c.signal, 79.9)
-			n.requireState("b", Starting, WithinLimits)
+			n.requireState("b", Starting, reasons.WithinLimits)
 		})
 	}
 }
@@ -95,7 +97,7 @@ func TestABlindSignalOpensItsLimit(t *testing.T) {
 			a := n.attend("a")
 			require.False(t, decided(a))
 			n.l.Observe(n.now, Signals{SignalCPU: r})
-			n.requireState("a", Starting, WithinLimits)
+			n.requireState("a", Starting, reasons.WithinLimits)
 		})
 	}
 }
@@ -121,7 +123,7 @@ func TestStartsOweUntilTheSignalIsMeasuredAfterThem(t *testing.T) {
 	n.attend("a", "b", "c", "d")
 	n.requireStarting("a", "b", "c") // 30, 50, 70
 	d := n.join("d").TryStart(n.now)
-	require.Equal(t, Held{Reason: CPULoad, Signal: SignalCPU, Measured: 90, Owed: 60, Threshold: 80}, d.Held)
+	require.Equal(t, Held{Reason: reasons.CPULoad, Signal: SignalCPU, Measured: 90, Owed: 60, Threshold: 80}, d.Held)
 
 	n.pass(1900 * time.Millisecond) // the window began before them
 	n.measure(SignalCPU, 30)
@@ -165,7 +167,7 @@ func TestCPUPressureCountsOnlyWhereTheCPUIsUsed(t *testing.T) {
 			d := n.join("a").TryStart(n.now)
 			require.Equal(t, c.holds, !d.Admitted)
 			if c.holds {
-				require.Equal(t, Held{Reason: Pressure, Signal: SignalCPUPressure, Measured: 83, Threshold: 60}, d.Held)
+				require.Equal(t, Held{Reason: reasons.Pressure, Signal: SignalCPUPressure, Measured: 83, Threshold: 60}, d.Held)
 			}
 		})
 	}
@@ -191,7 +193,7 @@ func TestARefusalByAnotherLimitOwesNothing(t *testing.T) {
 	n.measure(SignalCPU, 30)
 	n.attend("a")
 	for range 5 {
-		require.Equal(t, Concurrency, n.join("b").TryStart(n.now).Reason)
+		require.Equal(t, reasons.Concurrency, n.join("b").TryStart(n.now).Reason)
 	}
 	require.Len(t, n.l.debts.times, 1)
 }
@@ -201,7 +203,7 @@ func TestTakesAreForgotten(t *testing.T) {
 	n := newNode(t, Settings{})
 	for range 1000 {
 		n.attend("a")
-		n.end("a", Ready)
+		n.end("a", reasons.Ready)
 		n.pass(time.Second)
 	}
 	require.LessOrEqual(t, len(n.l.debts.times), 302)
@@ -216,11 +218,11 @@ func TestBusySaysWhetherAnythingStartsOrWaits(t *testing.T) {
 	require.Equal(t, "starting", n.busyWith())
 	n.join("b")
 	require.Equal(t, "waiting", n.busyWith())
-	n.end("b", Deleted)
+	n.end("b", reasons.Deleted)
 	n.join("x").StartExempt(n.now)
-	n.end("a", Ready)
+	n.end("a", reasons.Ready)
 	require.Equal(t, "starting", n.busyWith(), "a start without a slot")
-	n.end("x", Ready)
+	n.end("x", reasons.Ready)
 	require.Equal(t, "idle", n.busyWith())
 }
 
@@ -260,8 +262,8 @@ func TestWhileNobodyComesNobodyWaits(t *testing.T) {
 	absent.Wait(n.now)
 	n.pass(10 * backWithin)
 	require.Equal(t, "waiting", n.busyWith(), "it is there")
-	absent.End(n.now, Deleted)
-	n.end("holder", Ready)
+	absent.End(n.now, reasons.Deleted)
+	n.end("holder", reasons.Ready)
 	n.join("absent")
 	n.pass(backWithin)
 	require.Equal(t, "idle", n.busyWith())
@@ -290,14 +292,14 @@ func TestAnExemptStartOwesAlsoWithoutASlot(t *testing.T) {
 	n.pass(time.Second)
 	for _, uid := range []string{"x", "y"} {
 		n.join(uid).StartExempt(n.now)
-		n.requireState(uid, Starting, Exempt)
+		n.requireState(uid, Starting, reasons.Exempt)
 	}
 	_, known := n.l.admissionsEveryLocked(n.now)
 	require.False(t, known, "they say nothing of the pace of those that wait")
-	n.end("holder", Ready)
+	n.end("holder", reasons.Ready)
 	d := n.join("waits").TryStart(n.now)
-	require.Equal(t, Held{Reason: CPULoad, Signal: SignalCPU, Measured: 90, Owed: 60, Threshold: 80}, d.Held)
+	require.Equal(t, Held{Reason: reasons.CPULoad, Signal: SignalCPU, Measured: 90, Owed: 60, Threshold: 80}, d.Held)
 	n.pass(2 * time.Second)
 	n.measure(SignalCPU, 75)
-	n.requireState("waits", Starting, WithinLimits)
+	n.requireState("waits", Starting, reasons.WithinLimits)
 }

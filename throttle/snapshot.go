@@ -3,6 +3,8 @@ package throttle
 import (
 	"slices"
 	"time"
+
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
 // Snapshot is what the limiter held at one moment. It is a copy.
@@ -40,9 +42,9 @@ type TicketView struct {
 	State    State
 	// Reason is why the ticket is in its state. Of a Waiting ticket, the limit that holds
 	// it back, or Queued.
-	Reason Reason
+	Reason reasons.Reason
 	// Admission is why it was admitted, also after its end; empty: it was not.
-	Admission Reason
+	Admission reasons.Reason
 	// Held says what was measured against what; of Waiting tickets only.
 	Held Held
 	// Ahead is the number of Waiting tickets that go before it, as Decision has it.
@@ -140,7 +142,7 @@ func (t *Ticket) waitingView(now time.Time, at place, node Held, pace time.Durat
 	case at.hold.byRunning():
 	case !at.hold.none():
 		v.Expected = max(0, t.due.Sub(now))
-	case v.Reason == NotPresent: // it starts when it is back
+	case v.Reason == reasons.NotPresent: // it starts when it is back
 		v.Expected = time.Duration(at.ahead) * pace
 	default:
 		v.Expected = time.Duration(at.ahead+1) * pace
@@ -157,9 +159,9 @@ func (t *Ticket) heldBy(at place, node Held) Held {
 	case !node.none():
 		return node
 	case at.present > 0 || t.waits():
-		return Held{Reason: Queued, Measured: float64(at.present)}
+		return Held{Reason: reasons.Queued, Measured: float64(at.present)}
 	default:
-		return Held{Reason: NotPresent}
+		return Held{Reason: reasons.NotPresent}
 	}
 }
 
@@ -273,7 +275,7 @@ func (u *Usage) add(requests Amounts) {
 // wantsLocked gives how many more claims a group could use now: for as many as are
 // expected whom nothing but its claims holds, and whom the node has room for.
 func (l *Limiter) wantsLocked(now time.Time, g *group) (wants int) {
-	i := slices.IndexFunc(g.bounds, func(b bound) bool { return b.reason == PolicyClaim })
+	i := slices.IndexFunc(g.bounds, func(b bound) bool { return b.reason == reasons.PolicyClaim })
 	if i < 0 || g.claims < 0 || !l.heldLocked(now).none() {
 		return 0
 	}

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
 func TestSnapshotShowsAllThatWaitsAndStarts(t *testing.T) {
@@ -18,35 +20,35 @@ func TestSnapshotShowsAllThatWaitsAndStarts(t *testing.T) {
 	n.join("x").StartExempt(n.now)
 	n.pass(time.Second)
 
-	held := Held{Reason: Concurrency, Measured: 1, Threshold: 1}
+	held := Held{Reason: reasons.Concurrency, Measured: 1, Threshold: 1}
 	now, pace := t0.Add(21*time.Second), 21*time.Second // the age of a, the oldest
 	require.Equal(t, Snapshot{
 		Settings: s.WithDefaults(), Held: held, Pace: pace, Limit: 1,
 		Waiting: []TicketView{
 			{
-				UID: "b", Name: "ns/b", State: Waiting, Reason: Concurrency, Held: held,
+				UID: "b", Name: "ns/b", State: Waiting, Reason: reasons.Concurrency, Held: held,
 				Present: true, Arrived: t0.Add(20 * time.Second), Expected: pace,
 			},
 			{
-				UID: "absent", Name: "ns/absent", State: Waiting, Reason: Concurrency, Held: held,
+				UID: "absent", Name: "ns/absent", State: Waiting, Reason: reasons.Concurrency, Held: held,
 				Ahead: 1, Arrived: t0.Add(20 * time.Second), Expected: 2 * pace,
 			},
 		},
 		Starting: []TicketView{
-			{UID: "a", Name: "ns/a", State: Starting, Reason: WithinLimits, Admission: WithinLimits, Present: true, Slot: true, Arrived: t0, Admitted: t0},
+			{UID: "a", Name: "ns/a", State: Starting, Reason: reasons.WithinLimits, Admission: reasons.WithinLimits, Present: true, Slot: true, Arrived: t0, Admitted: t0},
 			{
-				UID: "x", Name: "ns/x", State: Starting, Reason: Exempt, Admission: Exempt,
+				UID: "x", Name: "ns/x", State: Starting, Reason: reasons.Exempt, Admission: reasons.Exempt,
 				Arrived: t0.Add(20 * time.Second), Admitted: t0.Add(20 * time.Second),
 			},
 		},
 	}, n.l.Snapshot(now))
 
-	n.end("a", Ready)
-	n.end("b", Settled)
+	n.end("a", reasons.Ready)
+	n.end("b", reasons.Settled)
 	v, ok := n.l.View(now, "b")
 	require.True(t, ok)
 	require.Equal(t, TicketView{
-		UID: "b", Name: "ns/b", State: Started, Reason: Settled, Admission: WithinLimits, Present: true,
+		UID: "b", Name: "ns/b", State: Started, Reason: reasons.Settled, Admission: reasons.WithinLimits, Present: true,
 		Arrived: t0.Add(20 * time.Second), Admitted: now, Ended: now,
 	}, v)
 	require.Equal(t, []string{"a", "b"}, uidsOf(n.l.Recent()))
@@ -78,7 +80,7 @@ func TestPaceIsAGuessUntilAStartEnded(t *testing.T) {
 
 	for range len(durations{}.last) {
 		n.attend("deleted") // its slot came free, but not because it started
-		n.end("deleted", Deleted)
+		n.end("deleted", reasons.Deleted)
 	}
 	require.Equal(t, 2*time.Second, n.l.Snapshot(n.now).Pace)
 
@@ -97,7 +99,7 @@ func TestASnapshotTellsWhenALimitOpensByItself(t *testing.T) {
 
 	n = newNode(t, Settings{MaxConcurrent: 1, FillEvery: time.Minute})
 	n.attend("first")
-	require.Equal(t, Concurrency, n.l.Snapshot(n.now).Held.Reason)
+	require.Equal(t, reasons.Concurrency, n.l.Snapshot(n.now).Held.Reason)
 	require.Zero(t, n.l.Snapshot(n.now).Held.Until, "not by time alone")
 }
 
@@ -113,7 +115,7 @@ func TestAnEstimateSaysWhatItRestsOn(t *testing.T) {
 	require.Equal(t, []any{unknownStart / 2, false}, expected(n, "c"))
 	n.pass(20 * time.Second)
 	require.Equal(t, []any{10 * time.Second, false}, expected(n, "c"), "the age of the oldest")
-	n.end("a", Ready)
+	n.end("a", reasons.Ready)
 	n.attend("d", "e")
 	require.Equal(t, []any{20 * time.Second, true}, expected(n, "e"), "the second of two")
 
@@ -129,8 +131,8 @@ func TestAnEstimateSaysWhatItRestsOn(t *testing.T) {
 	n.measure(SignalCPU, 50)
 	n.requireStarting("a", "b", "c")
 	require.Equal(t, []any{4 * time.Second, true}, expected(n, "d"), "one in the four seconds in which some waited")
-	n.end("d", Deleted)
-	n.end("e", Deleted)
+	n.end("d", reasons.Deleted)
+	n.end("e", reasons.Deleted)
 	n.pass(time.Minute)
 	n.measure(SignalCPU, 99)
 	n.attend("f")
@@ -139,9 +141,9 @@ func TestAnEstimateSaysWhatItRestsOn(t *testing.T) {
 
 func TestAStartThatBrokeOffSaysNothingOfThePace(t *testing.T) {
 	t.Parallel()
-	for reason, tells := range map[Reason]bool{
-		Ready: true, Settled: true, Inferred: true, Completed: true,
-		Stuck: false, Failed: false, CrashLoop: false, Deleted: false, SandboxGone: false,
+	for reason, tells := range map[reasons.Reason]bool{
+		reasons.Ready: true, reasons.Settled: true, reasons.Inferred: true, reasons.Completed: true,
+		reasons.Stuck: false, reasons.Failed: false, reasons.CrashLoop: false, reasons.Deleted: false, reasons.SandboxGone: false,
 	} {
 		n := newNode(t, Settings{MaxConcurrent: 1})
 		n.attend("a")
@@ -156,8 +158,8 @@ func TestOneWhoIsAwayBesideAFreeSlotIsWaitedFor(t *testing.T) {
 	n := newNode(t, Settings{MaxConcurrent: 1})
 	n.attend("a")
 	n.join("b")
-	n.end("a", Ready)
+	n.end("a", reasons.Ready)
 	v, _ := n.l.View(n.now, "b")
-	require.Equal(t, NotPresent, v.Reason)
+	require.Equal(t, reasons.NotPresent, v.Reason)
 	require.Zero(t, v.Expected)
 }

@@ -1,6 +1,10 @@
 package throttle
 
-import "time"
+import (
+	"time"
+
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
+)
 
 // Request describes a start that joins the queue.
 type Request struct {
@@ -47,10 +51,10 @@ type Ticket struct {
 	round     int       // in the order of the queue
 	pod       *pod      // what it counts for in groups; nil: in none
 	state     State
-	reason    Reason    // of the admission, later of the end
-	admission Reason    // why it was admitted; kept after the end
-	waiters   int       // processes that wait for it
-	seen      time.Time // when it was last asked for; unused while a process waits
+	reason    reasons.Reason // of the admission, later of the end
+	admission reasons.Reason // why it was admitted; kept after the end
+	waiters   int            // processes that wait for it
+	seen      time.Time      // when it was last asked for; unused while a process waits
 	// reserved: it may wait near its turn. Like any refused pod it is expected until
 	// expectedBy.
 	reserved   bool
@@ -74,7 +78,7 @@ func (t *Ticket) Decided() <-chan struct{} { return t.decided }
 
 // Status gives the state of the ticket and the reason that led to it; the reason of a
 // Waiting ticket is empty ([Ticket.TryStart] says what it waits for).
-func (t *Ticket) Status() (State, Reason) {
+func (t *Ticket) Status() (State, reasons.Reason) {
 	t.l.mu.Lock()
 	defer t.l.mu.Unlock()
 	return t.state, t.reason
@@ -85,7 +89,7 @@ type Decision struct {
 	// Admitted: the start may go on.
 	Admitted bool
 	// Reason is why it may, or why it has to wait.
-	Reason Reason
+	Reason reasons.Reason
 	// Held is the limit that holds it back.
 	Held Held
 	// Ahead is the number of waiting tickets that go before it, without those that a group
@@ -97,7 +101,7 @@ type Decision struct {
 // holds nothing.
 type Held struct {
 	// Reason is the limit.
-	Reason Reason
+	Reason reasons.Reason
 	// Signal is which signal, of CPULoad, IOLoad, LoadAverage and Pressure.
 	Signal Signal
 	// Measured and Threshold are in the unit of the limit: starts at a time for
@@ -211,7 +215,7 @@ func (t *Ticket) StartExempt(now time.Time) {
 	} else {
 		l.debts.add(now)
 	}
-	l.startLocked(now, t, Exempt, free)
+	l.startLocked(now, t, reasons.Exempt, free)
 }
 
 // Wait says that from now on a process waits for the ticket, which starts as soon as it
@@ -254,8 +258,8 @@ func (t *Ticket) DeadlineReached(now time.Time) Decision {
 	defer t.l.unlock()
 	d := t.tryLocked(now, true)
 	if t.state == Waiting {
-		d.Reason = GateExpired
-		t.l.happenedLocked(Event{State: Waiting, Time: now, Reason: GateExpired}, t)
+		d.Reason = reasons.GateExpired
+		t.l.happenedLocked(Event{State: Waiting, Time: now, Reason: reasons.GateExpired}, t)
 	}
 	return d
 }
@@ -284,7 +288,7 @@ func (t *Ticket) tryLocked(now time.Time, last bool) Decision {
 // End ends the start for a reason: a Waiting ticket is Gone; a Starting one gives its
 // slot back, and is Started or Gone as the reason says. Nothing happens to a ticket that
 // has ended.
-func (t *Ticket) End(now time.Time, reason Reason) {
+func (t *Ticket) End(now time.Time, reason reasons.Reason) {
 	l := t.l
 	now = l.lock(now)
 	defer l.unlock()

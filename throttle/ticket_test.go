@@ -5,20 +5,22 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
 // Closing a channel twice panics, so it is enough to walk every way out twice.
 func TestDecidedIsClosedExactlyOnce(t *testing.T) {
 	t.Parallel()
 	for name, decide := range map[string]func(n *node, a *Ticket){
-		"admitted":    func(n *node, _ *Ticket) { n.end("holder", Ready) },
-		"tried":       func(n *node, a *Ticket) { n.end("holder", Ready); a.TryStart(n.now) },
+		"admitted":    func(n *node, _ *Ticket) { n.end("holder", reasons.Ready) },
+		"tried":       func(n *node, a *Ticket) { n.end("holder", reasons.Ready); a.TryStart(n.now) },
 		"exempt":      func(n *node, a *Ticket) { a.StartExempt(n.now) },
 		"found":       func(n *node, _ *Ticket) { n.l.Adopt(n.now, Request{UID: "a"}, n.now) },
 		"expired":     func(n *node, a *Ticket) { a.DeadlineReached(n.now) },
 		"waited":      func(n *node, _ *Ticket) { n.pass(time.Hour) },
-		"deleted":     func(n *node, a *Ticket) { a.End(n.now, Deleted) },
-		"sandboxGone": func(n *node, a *Ticket) { a.End(n.now, SandboxGone) },
+		"deleted":     func(n *node, a *Ticket) { a.End(n.now, reasons.Deleted) },
+		"sandboxGone": func(n *node, a *Ticket) { a.End(n.now, reasons.SandboxGone) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -32,8 +34,8 @@ func TestDecidedIsClosedExactlyOnce(t *testing.T) {
 			a.StartExempt(n.now)
 			a.DeadlineReached(n.now)
 			a.Wait(n.now)
-			a.End(n.now, Ready)
-			a.End(n.now, Deleted)
+			a.End(n.now, reasons.Ready)
+			a.End(n.now, reasons.Deleted)
 			a.StopWaiting(n.now)
 			a.StopWaiting(n.now)
 		})
@@ -42,10 +44,10 @@ func TestDecidedIsClosedExactlyOnce(t *testing.T) {
 
 func TestAReasonSaysWhereAnEndLeads(t *testing.T) {
 	t.Parallel()
-	for reason, want := range map[Reason]State{
-		Ready: Started, Settled: Started, Inferred: Started, Completed: Started, Failed: Started,
-		CrashLoop: Started, Stuck: Started, SandboxGone: Gone, Deleted: Gone,
-		Abandoned: Gone,
+	for reason, want := range map[reasons.Reason]State{
+		reasons.Ready: Started, reasons.Settled: Started, reasons.Inferred: Started, reasons.Completed: Started, reasons.Failed: Started,
+		reasons.CrashLoop: Started, reasons.Stuck: Started, reasons.SandboxGone: Gone, reasons.Deleted: Gone,
+		reasons.Abandoned: Gone,
 	} {
 		n := newNode(t, Settings{MaxConcurrent: 1})
 		n.attend("a", "b")
@@ -63,10 +65,10 @@ func TestATicketEndsOnce(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{MaxConcurrent: 1})
 	n.attend("a")
-	n.end("a", Ready)
+	n.end("a", reasons.Ready)
 	n.kinds()
-	n.end("a", Deleted)
-	n.requireState("a", Started, Ready)
+	n.end("a", reasons.Deleted)
+	n.requireState("a", Started, reasons.Ready)
 	require.Empty(t, n.kinds())
 }
 
@@ -74,12 +76,12 @@ func TestAnExemptStartTakesASlotIfOneIsFree(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{MaxConcurrent: 1})
 	n.join("a").StartExempt(n.now)
-	n.requireState("a", Starting, Exempt)
+	n.requireState("a", Starting, reasons.Exempt)
 	v, _ := n.l.View(n.now, "a")
 	require.True(t, v.Slot)
 	b := n.attend("b")
 	require.False(t, decided(b), "the exempt start counts")
-	n.end("a", Ready)
+	n.end("a", reasons.Ready)
 	n.requireStarting("b")
 }
 
@@ -90,9 +92,9 @@ func TestAnExemptStartWithoutSlotTakesNothing(t *testing.T) {
 	n.join("x").StartExempt(n.now)
 	v, _ := n.l.View(n.now, "x")
 	require.False(t, v.Slot)
-	require.Equal(t, []any{Starting, Exempt}, []any{v.State, v.Reason})
+	require.Equal(t, []any{Starting, reasons.Exempt}, []any{v.State, v.Reason})
 	require.InDelta(t, 4, n.l.bucket.TokensAt(n.now), 1e-9)
-	n.end("x", Ready)
+	n.end("x", reasons.Ready)
 	n.requireStarting("holder")
 	n.requireWaiting("waits")
 	require.Zero(t, n.l.took.n, "a start without a slot says nothing about the pace")
@@ -104,7 +106,7 @@ func TestAnExemptStartPassesOverNobodyWhoWaits(t *testing.T) {
 	n.attend("starter", "waits")
 	n.now = n.now.Add(time.Minute) // a token has filled, nobody advanced yet
 	n.join("x").StartExempt(n.now)
-	n.requireState("waits", Starting, WithinLimits)
+	n.requireState("waits", Starting, reasons.WithinLimits)
 	v, _ := n.l.View(n.now, "x")
 	require.Equal(t, []any{Starting, false}, []any{v.State, v.Slot})
 }
@@ -118,7 +120,7 @@ func TestAStartFoundUnderWayHoldsASlotOverTheLimit(t *testing.T) {
 	require.Same(t, a, b)
 	n.l.Adopt(n.now, Request{UID: "c"}, t0.Add(-40*time.Second))
 	n.requireStarting("waits", "b", "c")
-	n.requireState("c", Starting, Adopted)
+	n.requireState("c", Starting, reasons.Adopted)
 
 	require.Same(t, b, n.l.Adopt(n.now, Request{UID: "b"}, n.now), "found again")
 	v, _ := n.l.View(n.now, "b")
@@ -126,8 +128,8 @@ func TestAStartFoundUnderWayHoldsASlotOverTheLimit(t *testing.T) {
 
 	require.Equal(t, t0.Add(20*time.Second), n.pass(0), "its time counts from when it began")
 	n.pass(20 * time.Second)
-	n.requireState("c", Started, Stuck)
-	n.end("b", Ready)
+	n.requireState("c", Started, reasons.Stuck)
+	n.end("b", reasons.Ready)
 	require.Zero(t, n.l.took.n, "when it began is hearsay: no observation")
 	c := n.l.Adopt(n.now, Request{UID: "c"}, time.Time{})
 	v, _ = n.l.View(n.now, "c")
@@ -142,16 +144,16 @@ func TestTryStartLeavesNobodyPresent(t *testing.T) {
 	a := n.join("a")
 	d := a.TryStart(n.now)
 	require.Equal(t, Decision{
-		Reason: Concurrency,
-		Held:   Held{Reason: Concurrency, Measured: 1, Threshold: 1},
+		Reason: reasons.Concurrency,
+		Held:   Held{Reason: reasons.Concurrency, Measured: 1, Threshold: 1},
 	}, d)
-	n.end("holder", Ready)
+	n.end("holder", reasons.Ready)
 	n.requireWaiting("a")
 
 	// One who waits there and one who tries are two.
 	a.Wait(n.now)
 	n.requireStarting("a")
-	require.Equal(t, Decision{Admitted: true, Reason: WithinLimits}, a.TryStart(n.now))
+	require.Equal(t, Decision{Admitted: true, Reason: reasons.WithinLimits}, a.TryStart(n.now))
 	require.Equal(t, "ns/a", a.Name())
 }
 
@@ -162,7 +164,7 @@ func TestOneWhoTriesDoesNotPassThoseWhoArePresent(t *testing.T) {
 	late := n.join("late")
 	n.now = n.now.Add(time.Minute)
 	require.False(t, late.TryStart(n.now).Admitted)
-	n.requireState("waits", Starting, WithinLimits)
+	n.requireState("waits", Starting, reasons.WithinLimits)
 }
 
 func TestATicketThatIsExpectedIsNotAbandoned(t *testing.T) {
@@ -175,7 +177,7 @@ func TestATicketThatIsExpectedIsNotAbandoned(t *testing.T) {
 	state, _ := pulls.Status()
 	require.Equal(t, Waiting, state)
 	_, reason := gone.Status()
-	require.Equal(t, Abandoned, reason)
+	require.Equal(t, reasons.Abandoned, reason)
 	pulls.KeepAlive(t0) // a late caller: time does not go back
 	l.Advance(t0.Add(abandonAfter + time.Minute))
 	state, _ = pulls.Status()

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
 // crashing makes the pod exit with 1 when it would be ready, again and again.
@@ -77,7 +77,7 @@ func crashStorm(t *testing.T) (idle, stormy time.Duration) {
 	}
 	figure(t, "%d starts by containerd's times, none beyond the limit of %d", len(all), limit)
 	assert.GreaterOrEqual(t, len(all), stormPods+2*stormGood, "starts that containerd tells of")
-	repeats := d.metric(t, fmt.Sprintf(`pod_pacemaker_start_seconds_count{reason=%q}`, throttle.Exited))
+	repeats := d.metric(t, fmt.Sprintf(`pod_pacemaker_start_seconds_count{reason=%q}`, reasons.Exited))
 	assert.GreaterOrEqual(t, repeats, float64(stormPods), "crashes were starts of their own")
 	return idle, stormy
 }

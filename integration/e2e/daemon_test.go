@@ -24,6 +24,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/integration/lab"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
 // daemon is a pod-pacemaker on the node.
@@ -254,7 +255,7 @@ func assertNobodyUnpaced(t *testing.T, d *daemon) {
 func assertUnpaced(t *testing.T, d *daemon, underWay int) {
 	t.Helper()
 	const unpaced = "pod_pacemaker_unpaced_total"
-	found := fmt.Sprintf("%s{reason=%q}", unpaced, throttle.Adopted)
+	found := fmt.Sprintf("%s{reason=%q}", unpaced, reasons.Adopted)
 	all := d.samples(t, unpaced)
 	assert.LessOrEqual(t, all[found], float64(underWay), "starts that were under way when the daemon began")
 	delete(all, found)

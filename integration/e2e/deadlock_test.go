@@ -20,7 +20,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/cgroup"
-	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
 // databasePort is where the database listens, on the node.
@@ -134,7 +134,7 @@ func deadlocked(t *testing.T, dependants int32, meanwhile func(t *testing.T, ns 
 func (d *daemon) whyLent(t *testing.T, ns string) string {
 	t.Helper()
 	for _, pod := range d.status(t).Starting {
-		if pod.Admission == throttle.SlotLent && pod.Namespace == ns {
+		if pod.Admission == reasons.SlotLent && pod.Namespace == ns {
 			return d.why(t, ns, pod.Name)
 		}
 	}
@@ -145,14 +145,14 @@ func (d *daemon) whyLent(t *testing.T, ns string) string {
 // that was lent.
 func (d *daemon) assertLent(t *testing.T, ns, why string) {
 	t.Helper()
-	assert.Contains(t, why, string(throttle.SlotLent))
+	assert.Contains(t, why, string(reasons.SlotLent))
 	assert.Contains(t, why, "lent a slot: all others that hold one make no progress")
 	assert.Positive(t, d.metric(t, `pod_pacemaker_admissions_total{reason="SlotLent"}`))
 	log, err := os.ReadFile(d.LogFile())
 	require.NoError(t, err)
 	assert.Regexp(t, `msg="start of pod [^"]* admitted after [^"]*".* reason=SlotLent`, string(log))
 	eventually(t, "an event says that a slot was lent", func() bool {
-		events, err := node.Client().CoreV1().Events(ns).List(t.Context(), metav1.ListOptions{FieldSelector: "reason=" + string(throttle.SlotLent)})
+		events, err := node.Client().CoreV1().Events(ns).List(t.Context(), metav1.ListOptions{FieldSelector: "reason=" + string(reasons.SlotLent)})
 		require.NoError(t, err)
 		return len(events.Items) > 0 && strings.Contains(events.Items[0].Message, "make no progress")
 	})

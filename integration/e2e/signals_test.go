@@ -21,7 +21,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
-	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
 // While other work takes what a limit is about, that limit holds pods back, says what
@@ -32,13 +32,13 @@ func TestABusyNodeHoldsPodsBack(t *testing.T) {
 	for name, c := range map[string]struct {
 		limits string
 		busy   func(t *testing.T) (quiet func())
-		reason throttle.Reason
+		reason reasons.Reason
 		says   string // what `why` says, as a regular expression
 	}{
-		"cpu":             {`{cpu: {maxLoad: 80, incrementBy: 5}}`, burn, throttle.CPULoad, `cpu (use )?\d+%.* of 80%`},
-		"cpu pressure":    {`{pressure: {cpu: {some: "60"}}}`, burn, throttle.Pressure, `cpu pressure.* \d+% of 60%`},
-		"memory pressure": {`{pressure: {memory: {some: "5"}}}`, thrash, throttle.Pressure, `memory pressure.* \d+% of 5%`},
-		"io pressure":     {`{pressure: {io: {some: "5"}}}`, writeThrough, throttle.Pressure, `io pressure.* \d+% of 5%`},
+		"cpu":             {`{cpu: {maxLoad: 80, incrementBy: 5}}`, burn, reasons.CPULoad, `cpu (use )?\d+%.* of 80%`},
+		"cpu pressure":    {`{pressure: {cpu: {some: "60"}}}`, burn, reasons.Pressure, `cpu pressure.* \d+% of 60%`},
+		"memory pressure": {`{pressure: {memory: {some: "5"}}}`, thrash, reasons.Pressure, `memory pressure.* \d+% of 5%`},
+		"io pressure":     {`{pressure: {io: {some: "5"}}}`, writeThrough, reasons.Pressure, `io pressure.* \d+% of 5%`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			quiet := c.busy(t)
@@ -59,7 +59,7 @@ func TestABusyNodeHoldsPodsBack(t *testing.T) {
 			}
 			figure(t, "4 pods held on the busy node, all ready %.1f s after it was quiet again", time.Since(over).Seconds())
 			for pod, start := range d.ended(t, ns) {
-				assert.Equal(t, throttle.WithinLimits, start.Admission, pod)
+				assert.Equal(t, reasons.WithinLimits, start.Admission, pod)
 			}
 			d.idle(t)
 		})
@@ -67,7 +67,7 @@ func TestABusyNodeHoldsPodsBack(t *testing.T) {
 }
 
 // held is the limit that holds the next start back; empty: none.
-func (d *daemon) held(t *testing.T) throttle.Reason {
+func (d *daemon) held(t *testing.T) reasons.Reason {
 	t.Helper()
 	held := d.status(t).HeldBy
 	if held == nil {
@@ -76,7 +76,7 @@ func (d *daemon) held(t *testing.T) throttle.Reason {
 	return held.Reason
 }
 
-func countReason(pods []admin.Pod, reason throttle.Reason) (n int) {
+func countReason(pods []admin.Pod, reason reasons.Reason) (n int) {
 	for _, p := range pods {
 		if p.Reason == reason {
 			n++

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
 // Without an API server the daemon paces by a file, and sees by the containers'
@@ -36,6 +36,6 @@ spec: {throttleConfig: {maxConcurrent: {value: 2}}}
 	ended := d.ended(t, ns)
 	assert.Len(t, ended, herd)
 	for name, pod := range ended {
-		assert.Equal(t, throttle.Inferred, pod.Reason, name)
+		assert.Equal(t, reasons.Inferred, pod.Reason, name)
 	}
 }

@@ -19,7 +19,7 @@ import (
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
-	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
 // enforce makes a StartPolicy that goes with the test, or changes it, and waits until
@@ -88,7 +88,7 @@ func isReady(t *testing.T, namespace, name string) bool {
 }
 
 // waitsFor tells what a pod waits for; nothing where it does not wait.
-func (d *daemon) waitsFor(t *testing.T, namespace, name string) (reason throttle.Reason, detail string) {
+func (d *daemon) waitsFor(t *testing.T, namespace, name string) (reason reasons.Reason, detail string) {
 	t.Helper()
 	for _, p := range d.status(t).Waiting {
 		if p.Namespace == namespace && p.Name == name && p.Held != nil {
@@ -118,7 +118,7 @@ func TestStartPolicyWalkThrough(t *testing.T) {
 	waits := func(name string) func() bool {
 		return func() bool {
 			reason, _ := d.waitsFor(t, ns, name)
-			return reason == throttle.PolicyRunning || reason == throttle.Unadmittable
+			return reason == reasons.PolicyRunning || reason == reasons.Unadmittable
 		}
 	}
 

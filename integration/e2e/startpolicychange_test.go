@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
-	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
 const oneRuns = `{selector: {terms: [{podSelector: {matchLabels: {part: a}}}]}, bypassSelector: {matchLabels: {urgent: "true"}}, limits: {running: {pods: %d}}%s}`
@@ -28,7 +28,7 @@ func TestStartPolicyChangesWhilePodsWait(t *testing.T) {
 	running := func() int { return d.group(t, "one", "").Running.Pods }
 	ready := func(name string) func() bool { return func() bool { return isReady(t, ns, name) } }
 	held := func(name string) func() bool {
-		return func() bool { reason, _ := d.waitsFor(t, ns, name); return reason == throttle.PolicyRunning }
+		return func() bool { reason, _ := d.waitsFor(t, ns, name); return reason == reasons.PolicyRunning }
 	}
 	for _, name := range []string{"a1", "a2", "a3", "a4"} {
 		labelled(t, ns, name, part, herdPod(0.1))

@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
-	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
 // A static pod does not wait, takes the free slot, and gives it back when it is
@@ -43,7 +43,7 @@ func TestStaticPodFreesItsSlot(t *testing.T) {
 	assert.Equal(t, static, all[0].pod.Name, "the first to start")
 	assert.Equal(t, 1, mostStarting(all), "pods between the start of their process and ready")
 	ended := d.ended(t, ns)
-	assert.Equal(t, throttle.Ready, ended[static].Reason)
+	assert.Equal(t, reasons.Ready, ended[static].Reason)
 	figure(t, "the static pod's slot ended %.2f s after kubelet found it ready", ended[static].Ended.Sub(all[0].ready).Seconds())
 	removeStatic()
 	eventually(t, "the static pod is gone", func() bool { return len(pods(t, ns)) == 1 })

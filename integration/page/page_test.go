@@ -31,6 +31,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/herdpage"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
 // script is a node whose herd is as the test says.
@@ -82,7 +83,7 @@ func herd(now time.Time) *script {
 	}
 	for i := range 12 {
 		if i > 1 {
-			tickets[i-2].End(at(40+float64(20*i)), throttle.Ready)
+			tickets[i-2].End(at(40+float64(20*i)), reasons.Ready)
 		}
 		tickets[i].TryStart(at(41 + float64(20*i)))
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
 // A herd on a node with cgroup v2, the systemd driver and AppArmor waits in the gate,
@@ -40,7 +41,7 @@ func TestHerd(t *testing.T) {
 	assert.Equal(t, before.Since, after.Since, "the daemon ran all the time")
 	for _, p := range after.Ended[:herd] {
 		assert.Equal(t, throttle.Started, p.State, p.Name)
-		assert.NotEqual(t, throttle.Inferred, p.Reason, "%s: kubelet says when it is ready", p.Name)
+		assert.NotEqual(t, reasons.Inferred, p.Reason, "%s: kubelet says when it is ready", p.Name)
 	}
 
 	path := sh(t, "cat /proc/$(pgrep -x herd | head -n 1)/cgroup")

@@ -14,6 +14,7 @@ import (
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
 // configure has the daemon follow another PacemakerConfig until the test ends.
@@ -77,7 +78,7 @@ func TestStandaloneSigns(t *testing.T) {
 	})
 	for _, p := range status(t).Ended {
 		if strings.HasPrefix(p.Name, "alone-") {
-			assert.Equal(t, throttle.Inferred, p.Reason, p.Name)
+			assert.Equal(t, reasons.Inferred, p.Reason, p.Name)
 		}
 	}
 	eventually(t, "all are ready", func() bool { return ready(t, "alone") == herd })
@@ -101,7 +102,7 @@ func TestAThrottledPodClosesNoPressureLimit(t *testing.T) {
 	// To make a pod takes all of the slow guest for seconds: then the limit may hold it back.
 	eventually(t, "the next one is ready", func() bool {
 		s := status(t)
-		if s.HeldBy != nil && s.HeldBy.Reason == throttle.Pressure {
+		if s.HeldBy != nil && s.HeldBy.Reason == reasons.Pressure {
 			assert.GreaterOrEqual(t, signalOf(s, throttle.SignalCPU), 70.0, "held back by pressure on a node that is not busy")
 		}
 		return ready(t, "free") == 1

@@ -11,6 +11,7 @@ import (
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
 // signalNames are the signals as a sentence says them.
@@ -23,27 +24,27 @@ var signalNames = map[throttle.Signal]string{
 // HeldText says what was measured against what, for people.
 func HeldText(h throttle.Held) string {
 	switch h.Reason {
-	case throttle.Concurrency:
+	case reasons.Concurrency:
 		return fmt.Sprintf("%g of %g starting", h.Measured, h.Threshold)
-	case throttle.Rate:
+	case reasons.Rate:
 		return fmt.Sprintf("next start in %s, one per %s", rounded(h.Measured), rounded(h.Threshold))
-	case throttle.Queued:
+	case reasons.Queued:
 		return fmt.Sprintf("%g ahead", h.Measured)
-	case throttle.NotPresent:
+	case reasons.NotPresent:
 		return "nothing holds it, but kubelet has not tried it again yet"
-	case throttle.Pulling:
+	case reasons.Pulling:
 		return fmt.Sprintf("%g of %g pulling images", h.Measured, h.Threshold)
-	case throttle.LoadAverage:
+	case reasons.LoadAverage:
 		return fmt.Sprintf("load %.2f%s of %g", h.Measured-h.Owed, owedText(h, "%.2f"), h.Threshold)
-	case throttle.CPULoad, throttle.IOLoad, throttle.Pressure:
+	case reasons.CPULoad, reasons.IOLoad, reasons.Pressure:
 		return fmt.Sprintf("%s %.0f%%%s of %g%%", signalNames[h.Signal], h.Measured-h.Owed, owedText(h, "%.0f%%"), h.Threshold)
-	case throttle.PolicyStarting, throttle.PolicyRunning, throttle.PolicyPacer, throttle.PolicyClaim, throttle.Unadmittable:
+	case reasons.PolicyStarting, reasons.PolicyRunning, reasons.PolicyPacer, reasons.PolicyClaim, reasons.Unadmittable:
 		return policyText(h)
 	case gate.NodeShutdown:
 		return "nothing starts any more"
-	case throttle.Deleted:
+	case reasons.Deleted:
 		return "the pod is deleted"
-	case throttle.GateRoom:
+	case reasons.GateRoom:
 		return fmt.Sprintf("%g go before it, room for %g near their turn", h.Measured, h.Threshold)
 	default:
 		return ""
@@ -69,16 +70,16 @@ func policyText(h throttle.Held) string {
 		of += " " + h.Resource
 	}
 	switch h.Reason {
-	case throttle.Unadmittable:
+	case reasons.Unadmittable:
 		if h.Resource == "" {
 			return fmt.Sprintf("%s: may never run, %s pods are allowed", GroupText(h.Policy), amountText(h, h.Threshold))
 		}
 		return fmt.Sprintf("%s: may never run, it asks for %s of %s %s", GroupText(h.Policy), amountText(h, h.Asks), amountText(h, h.Threshold), h.Resource)
-	case throttle.PolicyRunning:
+	case reasons.PolicyRunning:
 		of += " running"
-	case throttle.PolicyPacer:
+	case reasons.PolicyPacer:
 		of += " starting beside those that are ready"
-	case throttle.PolicyClaim:
+	case reasons.PolicyClaim:
 		of += " starting on the slots of this node"
 	default:
 		of += " starting"

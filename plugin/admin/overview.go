@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
 // Overview is the node in numbers: what the page shows. Whoever reaches the HTTP
@@ -53,8 +53,8 @@ type Waiting struct {
 
 // Count is how many there are of one reason.
 type Count struct {
-	Reason throttle.Reason `json:"reason"`
-	Count  int             `json:"count"`
+	Reason reasons.Reason `json:"reason"`
+	Count  int            `json:"count"`
 }
 
 // NewOverview returns what of a status may be told to everybody.
@@ -88,7 +88,7 @@ func NewSlots(s Status) Slots {
 }
 
 func countReasons(pods []Pod) []Count {
-	n := map[throttle.Reason]int{}
+	n := map[reasons.Reason]int{}
 	for _, p := range pods {
 		n[p.Reason]++
 	}

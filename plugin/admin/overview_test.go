@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
-	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
 // herdStatus is the status of a herd, with every field set that could tell a name.
@@ -45,7 +45,7 @@ func TestOverviewCounts(t *testing.T) {
 	}
 	assert.InDelta(t, float64(longest), float64(o.Waiting.LongestSeconds), 0)
 	assert.Positive(t, longest)
-	assert.Contains(t, o.Ended, Count{Reason: throttle.Ready, Count: 1})
+	assert.Contains(t, o.Ended, Count{Reason: reasons.Ready, Count: 1})
 	text, err := json.Marshal(NewOverview(Status{}, nil))
 	require.NoError(t, err)
 	assert.Contains(t, string(text), `"reasons":[]`)
@@ -54,14 +54,14 @@ func TestOverviewCounts(t *testing.T) {
 
 func TestReasonsComeByTheirNumber(t *testing.T) {
 	t.Parallel()
-	pods := []Pod{{Reason: throttle.Rate}, {Reason: throttle.Queued}, {Reason: throttle.Queued}, {Reason: throttle.Concurrency}}
-	assert.Equal(t, []Count{{throttle.Queued, 2}, {throttle.Concurrency, 1}, {throttle.Rate, 1}}, countReasons(pods))
+	pods := []Pod{{Reason: reasons.Rate}, {Reason: reasons.Queued}, {Reason: reasons.Queued}, {Reason: reasons.Concurrency}}
+	assert.Equal(t, []Count{{reasons.Queued, 2}, {reasons.Concurrency, 1}, {reasons.Rate, 1}}, countReasons(pods))
 }
 
 // The metrics at the same address name the group, too.
 func TestOverviewSaysWhichGroupOfAPolicyHolds(t *testing.T) {
 	t.Parallel()
-	held := &Held{Reason: throttle.PolicyRunning, Policy: "pulls", Group: "nginx:1.27", Detail: "policy pulls (nginx:1.27): 3 of 3 running"}
+	held := &Held{Reason: reasons.PolicyRunning, Policy: "pulls", Group: "nginx:1.27", Detail: "policy pulls (nginx:1.27): 3 of 3 running"}
 	assert.Equal(t, held, NewOverview(Status{About: About{HeldBy: held}}, nil).HeldBy)
 }
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
 // NewStatus returns a Status with the time and all that the limiter knows: limits,
@@ -51,7 +52,7 @@ func newHeld(h throttle.Held) *Held {
 	held := &Held{Reason: h.Reason, Detail: HeldText(h), Measured: h.Measured, Threshold: h.Threshold, Until: h.Until}
 	held.Policy, held.Group = h.Policy.Policy, h.Policy.Group
 	switch h.Reason {
-	case throttle.CPULoad, throttle.IOLoad, throttle.LoadAverage, throttle.Pressure:
+	case reasons.CPULoad, reasons.IOLoad, reasons.LoadAverage, reasons.Pressure:
 		held.Signal = h.Signal.String()
 	}
 	return held

@@ -15,6 +15,7 @@ import (
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -39,12 +40,12 @@ func herd(t *testing.T) *throttle.Limiter {
 	for _, name := range []string{"web-0", "web-1"} {
 		require.True(t, tickets[name].TryStart(at(7)).Admitted)
 	}
-	tickets["web-0"].End(at(11), throttle.Ready)
+	tickets["web-0"].End(at(11), reasons.Ready)
 	require.True(t, tickets["web-2"].TryStart(at(12)).Admitted)
 	l.Join(at(12.5), throttle.Request{UID: "uid-dns", Name: "kube-system/dns", Priority: 2000000000}).StartExempt(at(12.5))
 	tickets["web-3"].Wait(at(13))
 	require.False(t, tickets["web-4"].TryStart(at(13.5)).Admitted)
-	tickets["web-5"].End(at(14), throttle.Deleted)
+	tickets["web-5"].End(at(14), reasons.Deleted)
 	return l
 }
 
@@ -120,7 +121,7 @@ func TestWhy(t *testing.T) {
 
 	waiting := why("web-4")
 	assert.Equal(t, throttle.Waiting, waiting.State)
-	assert.Equal(t, throttle.Concurrency, waiting.Reason)
+	assert.Equal(t, reasons.Concurrency, waiting.Reason)
 	assert.Equal(t, "2 of 2 starting", waiting.Held.Detail)
 	assert.Equal(t, []int{2, 2}, []int{waiting.Place, waiting.Of})
 	assert.False(t, waiting.Present)
@@ -130,7 +131,7 @@ func TestWhy(t *testing.T) {
 
 	started := why("web-0")
 	assert.Equal(t, throttle.Started, started.State)
-	assert.Equal(t, throttle.Ready, started.Reason)
+	assert.Equal(t, reasons.Ready, started.Reason)
 	assert.InDelta(t, 7, float64(started.WaitedSeconds), 0)
 	assert.InDelta(t, 4, float64(started.StartSeconds), 0)
 	assert.Zero(t, started.Place)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
 // Seconds is a time span in seconds.
@@ -170,7 +171,7 @@ type Refused struct {
 
 // Held says which limit holds a start back, and by what measure.
 type Held struct {
-	Reason throttle.Reason `json:"reason"`
+	Reason reasons.Reason `json:"reason"`
 	// Detail is the measure for people, like "2 of 2 starting".
 	Detail string `json:"detail,omitempty"`
 	// Policy and Group are those that hold it, of the reasons that begin with Policy, and
@@ -204,9 +205,9 @@ type Pod struct {
 	State throttle.State `json:"state"`
 	// Reason is why it is in its state: what a Waiting pod waits for, why a
 	// Starting one was admitted, how a Started or Gone one ended.
-	Reason throttle.Reason `json:"reason"`
+	Reason reasons.Reason `json:"reason"`
 	// Admission is why it was admitted; absent: it was not.
-	Admission throttle.Reason `json:"admission,omitempty"`
+	Admission reasons.Reason `json:"admission,omitempty"`
 	// Held is the measure behind the reason of a Waiting pod.
 	Held *Held `json:"held,omitempty"`
 	// Place counts from 1, of Waiting pods only.

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate/wire"
-	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
 // Hello is what a hook says of itself. PodUID and ContainerID are never empty. Its
@@ -19,35 +19,35 @@ type Verdict struct {
 	// Reason is a reason word. Without Go it reaches the reader of the pod's
 	// events, so it may go on after a colon with words for that reader; for the
 	// reasons that this package explains, the server adds them.
-	Reason throttle.Reason
+	Reason reasons.Reason
 }
 
 // The reasons that the limiter never gives.
 const (
 	// Replaced: nothing starts, for a newer hook waits for the same container.
-	Replaced throttle.Reason = "Replaced"
+	Replaced reasons.Reason = "Replaced"
 	// NotUnderstood: the hook goes, for its hello made no sense.
-	NotUnderstood throttle.Reason = "NotUnderstood"
+	NotUnderstood reasons.Reason = "NotUnderstood"
 	// TurnNear: the pod leaves the waiting room without a slot, and may wait in the gate.
-	TurnNear throttle.Reason = "TurnNear"
+	TurnNear reasons.Reason = "TurnNear"
 	// RoomTimeout: the pod's turn did not come while it could wait in the waiting room.
-	RoomTimeout throttle.Reason = "RoomTimeout"
+	RoomTimeout reasons.Reason = "RoomTimeout"
 	// RoomShut: no pod may wait in the waiting room.
-	RoomShut throttle.Reason = "RoomShut"
+	RoomShut reasons.Reason = "RoomShut"
 	// NodePressure: the pod waits by being refused, for kubelet may evict it.
-	NodePressure throttle.Reason = "NodePressure"
+	NodePressure reasons.Reason = "NodePressure"
 	// NodeShutdown: the node is being shut down, and nothing starts that has to wait.
-	NodeShutdown throttle.Reason = "NodeShutdown"
+	NodeShutdown reasons.Reason = "NodeShutdown"
 )
 
 // words are what the reader of the pod's events is told beside the reason.
-var words = map[throttle.Reason]string{
-	throttle.Deleted:     "the pod was deleted while it waited for its turn to start",
-	NodeShutdown:         "the node is being shut down",
-	NodePressure:         "the node is short of memory, disk or process IDs: kubelet could not evict a pod that waits here; it keeps its place in the queue, and kubelet tries again",
-	RoomTimeout:          "its turn did not come within the time that kubelet gives a sandbox; it keeps its place in the queue, and kubelet tries again",
-	Replaced:             "a newer attempt to start this container waits in its place",
-	throttle.GateExpired: "its turn to start did not come in time; it keeps its place in the queue, and the kubelet tries again",
+var words = map[reasons.Reason]string{
+	reasons.Deleted:     "the pod was deleted while it waited for its turn to start",
+	NodeShutdown:        "the node is being shut down",
+	NodePressure:        "the node is short of memory, disk or process IDs: kubelet could not evict a pod that waits here; it keeps its place in the queue, and kubelet tries again",
+	RoomTimeout:         "its turn did not come within the time that kubelet gives a sandbox; it keeps its place in the queue, and kubelet tries again",
+	Replaced:            "a newer attempt to start this container waits in its place",
+	reasons.GateExpired: "its turn to start did not come in time; it keeps its place in the queue, and the kubelet tries again",
 }
 
 // answer is the line that carries v.

@@ -20,7 +20,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate/gatetest"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/socket"
-	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
 const hello = "wait 1 pod=u1 container=c1 name=ns/p since=1700000000000001 deadline=1700000100000\n"
@@ -95,7 +95,7 @@ func TestServerTellsThePaceThenTheVerdict(t *testing.T) {
 	}{
 		{gate.Verdict{Go: true, Reason: "Admitted"}, "go Admitted\n"},
 		{gate.Verdict{Reason: "Other: two\nlines"}, "abort Other: two lines\n"},
-		{gate.Verdict{Reason: throttle.Deleted}, "abort Deleted: the pod was deleted while it waited for its turn to start\n"},
+		{gate.Verdict{Reason: reasons.Deleted}, "abort Deleted: the pod was deleted while it waited for its turn to start\n"},
 	} {
 		c, r := dial(t, path)
 		say(t, c, hello)
@@ -224,7 +224,7 @@ func TestServerLogsAVerdictThatNobodyTook(t *testing.T) {
 	b := gatetest.NewBackend()
 	b.Deaf = true // the verdict and the hook's end cross
 	path, logged, _ := serve(t, b, asItIs)
-	for _, verdict := range []gate.Verdict{{Go: true, Reason: "WithinLimits"}, {Reason: throttle.Deleted}} {
+	for _, verdict := range []gate.Verdict{{Go: true, Reason: "WithinLimits"}, {Reason: reasons.Deleted}} {
 		logged.Reset()
 		c, _ := dial(t, path)
 		say(t, c, hello)

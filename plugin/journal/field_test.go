@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
 func TestField(t *testing.T) {
@@ -24,7 +24,7 @@ func TestField(t *testing.T) {
 		{"podUID", "u-1", "POD_UID", "u-1"},
 		{"containerID", "c", "CONTAINER_ID", "c"},
 		{"pod.name", "web", "POD_NAME", "web"},
-		{"reason", throttle.Concurrency, "REASON", "Concurrency"},
+		{"reason", reasons.Concurrency, "REASON", "Concurrency"},
 		{"wait", 1500 * time.Millisecond, "WAIT_MS", "1500"},
 		{"wait_ms", 1500 * time.Millisecond, "WAIT_MS", "1500"},
 		{"fill_every", 500 * time.Microsecond, "FILL_EVERY_MS", "0.5"},

@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
 func TestASlotIsTakenForAStartAndGivenBack(t *testing.T) {
@@ -219,7 +220,7 @@ func TestALimitIsLoweredAndThePolicyDeleted(t *testing.T) {
 		ended := 0
 		for _, ticket := range tickets {
 			if state, _ := ticket.Status(); state == throttle.Starting && ended < 2 {
-				ticket.End(time.Now(), throttle.Ready)
+				ticket.End(time.Now(), reasons.Ready)
 				a.Wake()
 				ended++
 				time.Sleep(2 * time.Second)

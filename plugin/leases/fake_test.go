@@ -21,6 +21,7 @@ import (
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd/kube"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
 var leaseResource = schema.GroupResource{Group: "coordination.k8s.io", Resource: "leases"}
@@ -248,7 +249,7 @@ func (c *claiming) starting() int { return len(c.limiter.Snapshot(time.Now()).St
 func (c *claiming) end(ticket *throttle.Ticket) {
 	state, _ := ticket.Status()
 	require.Equal(c.t, throttle.Starting, state)
-	ticket.End(time.Now(), throttle.Ready)
+	ticket.End(time.Now(), reasons.Ready)
 	c.Wake()
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
 // A container that its own CPU limit throttles raises the CPU pressure of the whole
@@ -54,7 +55,7 @@ func TestContainersThatWantMoreThanThereIsHoldStarts(t *testing.T) {
 		assert.Greater(t, s[throttle.SignalCPU].Value, 95.0)
 		d := start(s)
 		require.False(t, d.Admitted)
-		assert.Equal(t, throttle.Pressure, d.Reason)
+		assert.Equal(t, reasons.Pressure, d.Reason)
 		assert.Equal(t, throttle.SignalCPUPressure, d.Held.Signal)
 		assert.InDelta(t, s[throttle.SignalCPUPressure].Value, d.Held.Measured, 0.01)
 		assert.InDelta(t, 50, d.Held.Threshold, 0)

@@ -21,7 +21,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate/gatetest"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate/waiter"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/socket"
-	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
 func TestGo(t *testing.T) {
@@ -48,9 +48,9 @@ func TestGone(t *testing.T) {
 	t.Parallel()
 	b, path := gatetest.NewBackend(), gatetest.Socket(t)
 	gatetest.Serve(t, path, b)
-	for reason, want := range map[throttle.Reason]string{
-		throttle.Deleted: "Deleted: the pod was deleted while it waited for its turn to start",
-		"Other: words":   "Other: words",
+	for reason, want := range map[reasons.Reason]string{
+		reasons.Deleted: "Deleted: the pod was deleted while it waited for its turn to start",
+		"Other: words":  "Other: words",
 	} {
 		h := startHook(t, args(path))
 		b.Next(t).Decide(gate.Verdict{Reason: reason})

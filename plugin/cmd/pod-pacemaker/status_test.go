@@ -15,6 +15,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -33,9 +34,9 @@ func herd() admin.Status {
 	web3, batch, lost := join(0.3, "default/web-3", 0), join(1, "jobs/batch-4x7", -10), join(2, "default/lost", 0)
 	web0.TryStart(at(2))
 	web1.TryStart(at(2.5))
-	web0.End(at(6.2), throttle.Ready)
+	web0.End(at(6.2), reasons.Ready)
 	web2.TryStart(at(7))
-	lost.End(at(8), throttle.Deleted)
+	lost.End(at(8), reasons.Deleted)
 	join(9, "kube-system/dns-9", 2000000000).StartExempt(at(9))
 	web3.Wait(at(9))
 	batch.TryStart(at(9))

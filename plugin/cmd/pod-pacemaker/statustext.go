@@ -8,7 +8,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/crd"
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
-	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
 // noneHeld is the effect of no config, or no limit, where there is no StartPolicy either.
@@ -242,9 +242,9 @@ func endedTable(s admin.Status) []line {
 // one that made it.
 func endText(p admin.Pod) string {
 	switch p.Reason {
-	case throttle.Ready, throttle.Settled, throttle.Inferred, throttle.Completed:
+	case reasons.Ready, reasons.Settled, reasons.Inferred, reasons.Completed:
 		return clean(string(p.Reason))
-	case throttle.Stuck, throttle.CrashLoop, throttle.Exited, throttle.Failed:
+	case reasons.Stuck, reasons.CrashLoop, reasons.Exited, reasons.Failed:
 		return "not ready: " + clean(string(p.Reason))
 	default:
 		return "gone: " + clean(string(p.Reason))

@@ -10,11 +10,12 @@ import (
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
 // stories has one pod for each thing that why can say.
 func stories() []admin.Why {
-	pod := func(name string, state throttle.State, reason throttle.Reason) admin.Why {
+	pod := func(name string, state throttle.State, reason reasons.Reason) admin.Why {
 		return admin.Why{Time: at(300), Pod: admin.Pod{
 			Namespace: "default", Name: name, State: state, Reason: reason, Joined: at(0), WaitedSeconds: 14,
 		}}
@@ -25,7 +26,7 @@ func stories() []admin.Why {
 		w.Place, w.Of, w.WaitedSeconds, w.ExpectedSeconds = 4, 9, 12, 20
 		return w
 	}
-	admitted := func(name string, state throttle.State, admission, reason throttle.Reason) admin.Why {
+	admitted := func(name string, state throttle.State, admission, reason reasons.Reason) admin.Why {
 		w := pod(name, state, reason)
 		w.Admission, w.Admitted, w.StartSeconds, w.Slot = admission, at(14), 5, state == throttle.Starting
 		if state != throttle.Starting {
@@ -34,33 +35,33 @@ func stories() []admin.Why {
 		return w
 	}
 	all := []admin.Why{
-		waiting("at-the-gate", admin.Held{Reason: throttle.Concurrency, Detail: "2 of 2 starting"}, true, admin.BasisObserved),
-		waiting("refused", admin.Held{Reason: throttle.GateRoom, Detail: "5 of 5 near their turn"}, false, admin.BasisObserved),
-		waiting("first-herd", admin.Held{Reason: throttle.Rate, Detail: "next start in 400ms, one per 1s"}, true, admin.BasisNone),
-		admitted("starting", throttle.Starting, throttle.WithinLimits, throttle.WithinLimits),
-		admitted("too-long", throttle.Starting, throttle.MaxWait, throttle.MaxWait),
-		admitted("ready", throttle.Started, throttle.WithinLimits, throttle.Ready),
-		admitted("settled", throttle.Started, throttle.WithinLimits, throttle.Settled),
-		admitted("inferred", throttle.Started, throttle.GateDeadline, throttle.Inferred),
-		admitted("crashing", throttle.Started, throttle.WithinLimits, throttle.CrashLoop),
-		admitted("exited", throttle.Started, throttle.SlotLent, throttle.Exited),
-		admitted("failed", throttle.Started, throttle.WithinLimits, throttle.Failed),
-		admitted("stuck", throttle.Started, throttle.WithinLimits, throttle.Stuck),
-		admitted("completed", throttle.Started, "", throttle.Completed),
-		admitted("deleted-early", throttle.Gone, throttle.WithinLimits, throttle.Deleted),
+		waiting("at-the-gate", admin.Held{Reason: reasons.Concurrency, Detail: "2 of 2 starting"}, true, admin.BasisObserved),
+		waiting("refused", admin.Held{Reason: reasons.GateRoom, Detail: "5 of 5 near their turn"}, false, admin.BasisObserved),
+		waiting("first-herd", admin.Held{Reason: reasons.Rate, Detail: "next start in 400ms, one per 1s"}, true, admin.BasisNone),
+		admitted("starting", throttle.Starting, reasons.WithinLimits, reasons.WithinLimits),
+		admitted("too-long", throttle.Starting, reasons.MaxWait, reasons.MaxWait),
+		admitted("ready", throttle.Started, reasons.WithinLimits, reasons.Ready),
+		admitted("settled", throttle.Started, reasons.WithinLimits, reasons.Settled),
+		admitted("inferred", throttle.Started, reasons.GateDeadline, reasons.Inferred),
+		admitted("crashing", throttle.Started, reasons.WithinLimits, reasons.CrashLoop),
+		admitted("exited", throttle.Started, reasons.SlotLent, reasons.Exited),
+		admitted("failed", throttle.Started, reasons.WithinLimits, reasons.Failed),
+		admitted("stuck", throttle.Started, reasons.WithinLimits, reasons.Stuck),
+		admitted("completed", throttle.Started, "", reasons.Completed),
+		admitted("deleted-early", throttle.Gone, reasons.WithinLimits, reasons.Deleted),
 	}
-	exempt := admitted("exempt", throttle.Starting, throttle.Exempt, throttle.Exempt)
+	exempt := admitted("exempt", throttle.Starting, reasons.Exempt, reasons.Exempt)
 	exempt.Slot, exempt.WaitedSeconds = false, 0
-	gone := pod("gave-up", throttle.Gone, throttle.Abandoned)
+	gone := pod("gave-up", throttle.Gone, reasons.Abandoned)
 	gone.Ended = at(290)
-	done := pod("over-before", throttle.Started, throttle.Completed)
+	done := pod("over-before", throttle.Started, reasons.Completed)
 	done.Ended = at(290)
-	shadow := waiting("in-shadow", admin.Held{Reason: throttle.Concurrency, Detail: "2 of 2 starting"}, true, admin.BasisObserved)
+	shadow := waiting("in-shadow", admin.Held{Reason: reasons.Concurrency, Detail: "2 of 2 starting"}, true, admin.BasisObserved)
 	shadow.Shadow = true
-	offender := waiting("offender", admin.Held{Reason: throttle.Queued, Detail: "3 ahead"}, true, admin.BasisObserved)
+	offender := waiting("offender", admin.Held{Reason: reasons.Queued, Detail: "3 ahead"}, true, admin.BasisObserved)
 	offender.Repeats = 2
-	lent := admitted("lent", throttle.Starting, throttle.SlotLent, throttle.SlotLent)
-	stalled := admitted("stalled", throttle.Starting, throttle.WithinLimits, throttle.WithinLimits)
+	lent := admitted("lent", throttle.Starting, reasons.SlotLent, reasons.SlotLent)
+	stalled := admitted("stalled", throttle.Starting, reasons.WithinLimits, reasons.WithinLimits)
 	stalled.StalledSince = at(280)
 	return append(all, offender, lent, stalled, exempt, gone, done, shadow)
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
 // whyLine says all of it in one line.
@@ -45,7 +46,7 @@ func slotStory(w admin.Why) string {
 	switch {
 	case !w.Slot:
 		text = "without a slot"
-	case w.Admission == throttle.SlotLent:
+	case w.Admission == reasons.SlotLent:
 		text = "lent a slot: all others that hold one make no progress"
 	}
 	if !w.StalledSince.IsZero() {
@@ -100,7 +101,7 @@ func afterWaiting(p admin.Pod) string {
 	switch p.Admission {
 	case "":
 		return text
-	case throttle.MaxWait, throttle.GateDeadline:
+	case reasons.MaxWait, reasons.GateDeadline:
 		return fmt.Sprintf("%s (%s, over the limit)", text, p.Admission)
 	}
 	return fmt.Sprintf("%s (%s)", text, clean(string(p.Admission)))
@@ -108,9 +109,9 @@ func afterWaiting(p admin.Pod) string {
 
 // ending says how a start ended, with the reason's own word.
 func ending(p admin.Pod) string {
-	text, special := map[throttle.Reason]string{
-		throttle.Inferred: "taken for ready from its CPU use", throttle.CrashLoop: "crashed", throttle.Exited: "its containers exited",
-		throttle.Failed: "failed", throttle.Stuck: "not ready and no longer counted",
+	text, special := map[reasons.Reason]string{
+		reasons.Inferred: "taken for ready from its CPU use", reasons.CrashLoop: "crashed", reasons.Exited: "its containers exited",
+		reasons.Failed: "failed", reasons.Stuck: "not ready and no longer counted",
 	}[p.Reason]
 	if !special {
 		return fmt.Sprintf("%s after %s", strings.ToLower(clean(string(p.Reason))), human(p.StartSeconds.Duration()))

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
 // PodName splits the name of a pod as the limiter has it, "namespace/name".
@@ -45,7 +46,7 @@ func (o *Observer) logEvent(e throttle.Event, container string) {
 		}
 	case throttle.Started, throttle.Gone:
 		log = log.WithField("start_ms", e.Took.Milliseconds())
-		if e.Reason == throttle.Stuck {
+		if e.Reason == reasons.Stuck {
 			log.Warnf("start of pod %s is stuck after %s and no longer counts", pod, took)
 		} else {
 			log.Infof("start of pod %s ended after %s: %s", pod, took, e.Reason)

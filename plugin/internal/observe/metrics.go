@@ -5,6 +5,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
 // metricsNamespace begins every name.
@@ -88,11 +89,11 @@ func (m *metrics) observe(e throttle.Event) {
 	case throttle.Starting:
 		m.admissions.WithLabelValues(string(e.Reason)).Inc()
 		m.waits.WithLabelValues(string(e.Reason)).Observe(e.Took.Seconds())
-		if e.Reason == throttle.Adopted {
-			m.unpaced.WithLabelValues(string(throttle.Adopted)).Inc()
+		if e.Reason == reasons.Adopted {
+			m.unpaced.WithLabelValues(string(reasons.Adopted)).Inc()
 		}
 	case throttle.Waiting:
-		if e.Reason == throttle.GateExpired {
+		if e.Reason == reasons.GateExpired {
 			m.expired.Inc()
 		}
 	case throttle.Started, throttle.Gone:

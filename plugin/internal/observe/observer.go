@@ -11,6 +11,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/leases"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/policies"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
 // Observer reports what the daemon does. Make it with New. Its methods are safe for concurrent use
@@ -55,7 +56,7 @@ func (o *Observer) HookArrived() { o.metrics.gateWaiters.Inc() }
 func (o *Observer) HookLeft() { o.metrics.gateWaiters.Dec() }
 
 // Refused takes note of a refusal at a point, sandbox or container, and what it is taken to cost.
-func (o *Observer) Refused(at string, reason throttle.Reason, cpu time.Duration) {
+func (o *Observer) Refused(at string, reason reasons.Reason, cpu time.Duration) {
 	o.metrics.refusals.WithLabelValues(at, string(reason)).Inc()
 	o.metrics.refusalCPU.Add(cpu.Seconds())
 }
@@ -96,14 +97,14 @@ func (o *Observer) Happened(e throttle.Event, container string, off bool) {
 	o.metrics.observe(e)
 	o.logEvent(e, container)
 	o.pods.happened(o.events, e)
-	if e.State == throttle.Starting && e.Reason == throttle.WithinLimits && off {
+	if e.State == throttle.Starting && e.Reason == reasons.WithinLimits && off {
 		o.CountUnpaced(Off)
 	}
 }
 
 // HappenedInShadow reports what would have happened to a start that went on at once, which waited
 // for a reason. It is no event of the pod, for nothing happened to that.
-func (o *Observer) HappenedInShadow(e throttle.Event, reason throttle.Reason) {
+func (o *Observer) HappenedInShadow(e throttle.Event, reason reasons.Reason) {
 	defer o.Caught("tell")
 	o.metrics.level(e)
 	log := o.PodLog(e.Ticket.UID(), e.Ticket.Name()).WithFields(logrus.Fields{

@@ -8,6 +8,7 @@ import (
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
 // Reasons of the events on pods.
@@ -16,9 +17,9 @@ const (
 	eventAdmitted = "StartAdmitted"
 	eventStuck    = "StartStuck"
 	eventUnpaced  = "StartUnpaced"
-	eventLent     = string(throttle.SlotLent)
-	eventExpired  = string(throttle.GateExpired)
-	eventNever    = string(throttle.Unadmittable)
+	eventLent     = string(reasons.SlotLent)
+	eventExpired  = string(reasons.GateExpired)
+	eventNever    = string(reasons.Unadmittable)
 )
 
 // Bounds of the events on pods. An API server serves thousands of nodes, and a herd
@@ -46,7 +47,7 @@ type podEvents struct {
 
 // toldWait is what the events of a waiting pod have said last.
 type toldWait struct {
-	reason throttle.Reason
+	reason reasons.Reason
 	at     time.Time
 }
 
@@ -75,21 +76,21 @@ func (s *podEvents) happened(n Events, e throttle.Event) {
 		}
 	}
 	switch {
-	case e.State == throttle.Starting && e.Reason == throttle.SlotLent:
+	case e.State == throttle.Starting && e.Reason == reasons.SlotLent:
 		write(s.rare, corev1.EventTypeNormal, eventLent, "Lent a slot after %s: the pods that hold all slots make no progress, maybe they wait for this one", took)
 	case e.State == throttle.Starting && overLimit(e.Reason):
 		write(s.rare, corev1.EventTypeNormal, eventAdmitted, "Admitted over the limit after %s: %s", took, e.Reason)
 	case e.State == throttle.Starting && waited:
 		write(s.course, corev1.EventTypeNormal, eventAdmitted, "Admitted after %s: %s", took, e.Reason)
-	case e.Reason == throttle.GateExpired:
+	case e.Reason == reasons.GateExpired:
 		write(s.rare, corev1.EventTypeWarning, eventExpired, "The wait in the gate ended without a turn; kubelet tries again, the pod keeps its place")
-	case e.Reason == throttle.Stuck:
+	case e.Reason == reasons.Stuck:
 		write(s.rare, corev1.EventTypeWarning, eventStuck, "Not ready %s after it was admitted; the start no longer counts and others go on", took)
 	}
 }
 
 // overLimit reports whether an admission of this reason is over the limit.
-func overLimit(r throttle.Reason) bool { return r == throttle.MaxWait || r == throttle.GateDeadline }
+func overLimit(r reasons.Reason) bool { return r == reasons.MaxWait || r == reasons.GateDeadline }
 
 // look writes events on those that have waited for a while and were not told yet, or
 // wait for another reason now, the first in line first. It gives the time of the next
@@ -107,7 +108,7 @@ func (s *podEvents) look(now time.Time, n Events, l Limiter) (next time.Time) {
 	s.keep(waiting)
 	for _, v := range waiting {
 		told, before := s.told[v.UID]
-		never := v.Reason == throttle.Unadmittable
+		never := v.Reason == reasons.Unadmittable
 		if (now.Sub(v.Arrived) < worthTelling+s.course.late && !never) || (before && (told.reason == v.Reason || now.Sub(told.at) < tellAgain)) {
 			continue
 		}

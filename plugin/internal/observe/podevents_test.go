@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
 // heardEvents keeps what was written, as "reason pod: message".
@@ -70,7 +71,7 @@ func TestEventsTellOfAWaitThatIsWorthIt(t *testing.T) {
 	holder.Wait(s.now)
 	s.joins("brief").Wait(s.now)
 	assert.Empty(t, s.passes(4*time.Second))
-	holder.End(s.now, throttle.Ready)
+	holder.End(s.now, reasons.Ready)
 	s.joins("long").Wait(s.now)
 	assert.Empty(t, s.passes(4*time.Second), "brief waited for less than is worth an event")
 	assert.Equal(t, []string{
@@ -89,7 +90,7 @@ func TestEventsTellOfAWaitThatIsWorthIt(t *testing.T) {
 	assert.Empty(t, s.passes(40*time.Second), "not every change")
 	assert.Len(t, s.passes(20*time.Second), 1, "a minute later")
 
-	s.limiter.Lookup("brief").End(s.now, throttle.Ready)
+	s.limiter.Lookup("brief").End(s.now, reasons.Ready)
 	told = s.passes(time.Second)
 	require.Len(t, told, 1)
 	assert.Regexp(t, "^Normal StartAdmitted default/long: Admitted after .*: WithinLimits$", told[0])
@@ -105,14 +106,14 @@ func TestEventsTellWhatIsOutOfTheOrdinary(t *testing.T) {
 		"Normal StartAdmitted default/over: Admitted over the limit after 0s: GateDeadline",
 		"Warning GateExpired default/expired: The wait in the gate ended without a turn; kubelet tries again, the pod keeps its place",
 	}, s.passes(time.Second))
-	s.limiter.Lookup("over").End(s.now, throttle.Ready)
+	s.limiter.Lookup("over").End(s.now, reasons.Ready)
 	s.limiter.SetStalled(s.now, "stuck", s.now.Add(-time.Second))
 	s.joins("lent").Wait(s.now)
 	assert.Equal(t, []string{
 		"Normal SlotLent default/lent: Lent a slot after 0s: the pods that hold all slots make no progress, maybe they wait for this one",
 	}, s.passes(time.Second))
-	s.limiter.Lookup("expired").End(s.now, throttle.Deleted)
-	s.limiter.Lookup("lent").End(s.now, throttle.Ready)
+	s.limiter.Lookup("expired").End(s.now, reasons.Deleted)
+	s.limiter.Lookup("lent").End(s.now, reasons.Ready)
 	assert.Equal(t, []string{
 		"Warning StartStuck default/stuck: Not ready 1m0s after it was admitted; the start no longer counts and others go on",
 	}, s.passes(time.Minute))
@@ -155,7 +156,7 @@ func TestNothingIsKeptOfWaitsWhoseEndWasNotTold(t *testing.T) {
 	}
 	require.Len(t, s.passes(worthTelling+lookEvery), eventBurst)
 	for _, ticket := range waiting {
-		ticket.End(s.now, throttle.Deleted)
+		ticket.End(s.now, reasons.Deleted)
 	}
 	s.limiter.Drain()
 	s.joins("waits").Wait(s.now)
@@ -173,7 +174,7 @@ func TestAnUnpacedStartIsToldOnThePod(t *testing.T) {
 		o.Unpaced("uid", "default/web", Panic)
 	}
 	assert.Less(t, len(heard.take()), eventBurst+2)
-	for _, reason := range []throttle.Reason{NotAsked, Panic} {
+	for _, reason := range []reasons.Reason{NotAsked, Panic} {
 		assert.NotEmpty(t, unpacedTexts[reason])
 	}
 }

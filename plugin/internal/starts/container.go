@@ -9,6 +9,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/pods"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
 // Beginning says what a container that is about to be made begins.
@@ -67,7 +68,7 @@ func (l *Ledger) begins(a Asked, pod podwatch.Pod, known, holds bool) Beginning 
 	if t := a.Ticket; t != nil {
 		state, reason := t.Status()
 		switch {
-		case state == throttle.Gone && reason == throttle.Deleted && holds:
+		case state == throttle.Gone && reason == reasons.Deleted && holds:
 			return Never
 		case a.goesOn(state, reason, l.shadows.of(t) != nil):
 			return GoesOn
@@ -81,18 +82,18 @@ func (l *Ledger) begins(a Asked, pod podwatch.Pod, known, holds bool) Beginning 
 
 // goesOn reports whether the container belongs to the start of a ticket in this state that was
 // admitted, or that went on without that.
-func (a Asked) goesOn(state throttle.State, reason throttle.Reason, shadowed bool) bool {
+func (a Asked) goesOn(state throttle.State, reason reasons.Reason, shadowed bool) bool {
 	switch state {
 	case throttle.Starting:
 		return true
 	case throttle.Waiting:
 		return shadowed
 	case throttle.Gone:
-		return reason == throttle.Deleted
+		return reason == reasons.Deleted
 	case throttle.Started:
 		// By the node's own signs, a pod whose init container has ended, or sleeps,
 		// looks like one that has started.
-		guessed := (reason == throttle.Inferred || reason == throttle.Completed) && !a.Runs
+		guessed := (reason == reasons.Inferred || reason == reasons.Completed) && !a.Runs
 		return !a.Again && !guessed
 	default:
 		return false
@@ -126,7 +127,7 @@ func (l *Ledger) noteStarted(sandbox *api.PodSandbox, ctr *api.Container) pods.P
 func (r *RuntimeEvents) countUnasked(p pods.Pod, pod podwatch.Pod) {
 	if t := r.s.Limiter.Lookup(p.UID); t != nil {
 		state, reason := t.Status()
-		if state == throttle.Starting || state == throttle.Started || reason == throttle.Deleted {
+		if state == throttle.Starting || state == throttle.Started || reason == reasons.Deleted {
 			return
 		}
 		if _, ok := r.s.Ledger.Shadowed(t); ok {
@@ -172,7 +173,7 @@ func (l *Ledger) endExited(now time.Time, uid string, pod podwatch.Pod, again bo
 	v, ok := l.limiter.View(now, uid)
 	t := l.limiter.Lookup(uid)
 	if ok && v.State == throttle.Starting && l.shadows.of(t) == nil && l.book.AllExited(uid, v.Admitted, pod) {
-		t.End(now, throttle.Exited)
+		t.End(now, reasons.Exited)
 	}
 }
 
@@ -191,7 +192,7 @@ func (l *Ledger) attend(pod pods.Pod, known podwatch.Pod, containerID string, si
 	p, repeats, gone := l.book.Hook(now, pod, containerID)
 	t := l.limiter.Lookup(p.UID)
 	if t != nil {
-		if state, reason := t.Status(); state != throttle.Gone || reason == throttle.Deleted {
+		if state, reason := t.Status(); state != throttle.Gone || reason == reasons.Deleted {
 			return t, gone
 		}
 	}

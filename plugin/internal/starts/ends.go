@@ -9,6 +9,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/usage"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
 // ends finds out when starts are over: by what kubelet says of the pod, or, where it can say
@@ -25,7 +26,7 @@ func (e *ends) podChanged(now time.Time, pod podwatch.Pod) {
 	case t == nil:
 		return
 	case pod.Deleting:
-		t.End(now, throttle.Deleted)
+		t.End(now, reasons.Deleted)
 		return
 	}
 	switch state, _ := t.Status(); state {
@@ -83,7 +84,7 @@ func (e *ends) judgeStarting(now time.Time, t *throttle.Ticket, pod podwatch.Pod
 
 // endStart ends a start that was over at the given time. The slot of one that
 // went on at once is kept for as long as the start took; again is when that is.
-func (e *ends) endStart(now time.Time, t *throttle.Ticket, reason throttle.Reason, over time.Time) (again time.Time) {
+func (e *ends) endStart(now time.Time, t *throttle.Ticket, reason reasons.Reason, over time.Time) (again time.Time) {
 	if took, ok := e.s.Ledger.noteOver(t, over); ok {
 		v, _ := e.s.Limiter.View(now, t.UID())
 		if until := v.Admitted.Add(took); now.Before(until) {
@@ -96,23 +97,23 @@ func (e *ends) endStart(now time.Time, t *throttle.Ticket, reason throttle.Reaso
 
 // howItEnded tells how, and since when, the start of a pod is over; an empty
 // reason: it is not, and again is when to look though nothing changes.
-func (e *ends) howItEnded(now time.Time, pod podwatch.Pod) (reason throttle.Reason, since, again time.Time) {
+func (e *ends) howItEnded(now time.Time, pod podwatch.Pod) (reason reasons.Reason, since, again time.Time) {
 	switch {
 	case pod.Deleting:
-		return throttle.Deleted, now, time.Time{}
+		return reasons.Deleted, now, time.Time{}
 	case pod.Terminal():
 		return terminal(pod), now, time.Time{}
 	}
 	run := e.progress(pod)
 	if pod.CrashLooping && run.Failed {
-		return throttle.CrashLoop, now, time.Time{}
+		return reasons.CrashLoop, now, time.Time{}
 	}
 	// What kubelet reported of an earlier run says nothing of this start.
 	if !run.Begun || !pod.Describes(run.IDs) {
 		return "", time.Time{}, time.Time{}
 	}
 	if pod.Probed && pod.ContainersReady {
-		return throttle.Ready, now, time.Time{}
+		return reasons.Ready, now, time.Time{}
 	}
 	if pod.Probed || !pod.AllRunning {
 		return "", time.Time{}, time.Time{}
@@ -121,14 +122,14 @@ func (e *ends) howItEnded(now time.Time, pod podwatch.Pod) (reason throttle.Reas
 	if now.Before(settled) {
 		return "", time.Time{}, settled
 	}
-	return throttle.Settled, settled, time.Time{}
+	return reasons.Settled, settled, time.Time{}
 }
 
-func terminal(pod podwatch.Pod) throttle.Reason {
+func terminal(pod podwatch.Pod) reasons.Reason {
 	if pod.Phase == corev1.PodSucceeded {
-		return throttle.Completed
+		return reasons.Completed
 	}
-	return throttle.Failed
+	return reasons.Failed
 }
 
 // progress tells how far the start of a pod is.
@@ -182,7 +183,7 @@ func (e *ends) judgeBySigns(now time.Time, t *throttle.Ticket) (again time.Time)
 	v, _ := e.s.Limiter.View(now, t.UID())
 	run, ended, place := e.signsOf(now, v)
 	if ended {
-		t.End(now, throttle.Completed)
+		t.End(now, reasons.Completed)
 		return again
 	}
 	if !run.Begun {
@@ -196,7 +197,7 @@ func (e *ends) judgeBySigns(now time.Time, t *throttle.Ticket) (again time.Time)
 		e.s.Observer.PodLog(t.UID(), t.Name()).WithError(blind).Warnf("CPU use of pod %s cannot be read: its slot ends after its containers have run for %s", t.Name(), e.s.Timing.RunFor)
 	}
 	if quiet && now.Sub(run.Youngest) >= e.s.Timing.RunFor {
-		t.End(now, throttle.Inferred)
+		t.End(now, reasons.Inferred)
 	}
 	return again
 }

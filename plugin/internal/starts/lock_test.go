@@ -13,6 +13,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/policies"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
 // lockWatch fails a test when the lock of the book is held where it must not be.
@@ -62,7 +63,7 @@ func TestTheLockOfTheBookIsFreeWhileOthersAreAsked(t *testing.T) {
 		s.Runtime.Sandbox(now, sandbox, podwatch.Pod{}, false, true)
 		a := s.Runtime.Container(now, sandbox, ctr, podwatch.Pod{}, false)
 		a.Ticket.TryStart(now)
-		s.GoOn(now, a.Ticket, throttle.Concurrency)
+		s.GoOn(now, a.Ticket, reasons.Concurrency)
 		s.Runtime.ContainerStarted(sandbox, ctr)
 		s.Runtime.Synchronize([]*api.PodSandbox{sandbox}, []*api.Container{ctr})
 		s.loop.round(now)
@@ -128,12 +129,12 @@ func TestNothingCanEndWhileItIsFound(t *testing.T) {
 	ticket := s.Limiter.Lookup("u")
 	state, reason := ticket.Status()
 	require.Equal(t, throttle.Starting, state)
-	require.Equal(t, throttle.Adopted, reason)
+	require.Equal(t, reasons.Adopted, reason)
 
 	s.Ledger.forgetDeleted(time.Now(), "u")
 	state, reason = ticket.Status()
 	assert.Equal(t, throttle.Gone, state, "with the pod")
-	assert.Equal(t, throttle.Deleted, reason)
+	assert.Equal(t, reasons.Deleted, reason)
 	s.Ledger.adopt(time.Now(), "u", podwatch.Pod{})
 	state, _ = s.Limiter.Lookup("u").Status()
 	assert.Equal(t, throttle.Gone, state, "nothing is found of a pod that is gone")

@@ -15,6 +15,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/crd/startpolicy"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/usage"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
 func TestStartsAreFollowedThoughTheirEventsWereLost(t *testing.T) {
@@ -29,14 +30,14 @@ func TestStartsAreFollowedThoughTheirEventsWereLost(t *testing.T) {
 	ends := start("ends")
 	s.loop.publish()
 	require.Equal(t, []string{"ends"}, s.loop.startingUIDs())
-	ends.End(now, throttle.Ready)
+	ends.End(now, reasons.Ready)
 	start("lost")
 	for range 5_000 { // each is three events
-		start("other").End(now, throttle.Ready)
+		start("other").End(now, reasons.Ready)
 	}
 	s.loop.publish()
 	require.Equal(t, []string{"lost"}, s.loop.startingUIDs())
-	s.Limiter.Lookup("lost").End(now, throttle.Ready)
+	s.Limiter.Lookup("lost").End(now, reasons.Ready)
 	s.loop.publish()
 	require.Empty(t, s.loop.startingUIDs())
 }
@@ -88,7 +89,7 @@ func TestStallsAreSoughtWhileSomebodyWaits(t *testing.T) {
 	}
 	assert.Equal(t, now.Add(20*time.Second), s.stalled(now.Add(25*time.Second), "holder"))
 
-	waits.End(now.Add(25*time.Second), throttle.Deleted)
+	waits.End(now.Add(25*time.Second), reasons.Deleted)
 	assert.Zero(t, s.stalled(now.Add(26*time.Second), "holder"), "nobody waits any more")
 	s.Limiter.Join(now.Add(27*time.Second), throttle.Request{UID: "other"})
 	s.settings.Store(&throttle.Settings{NoProgressAfter: -1})
@@ -111,7 +112,7 @@ func TestSignsAreReadAtTheirPaceHoweverOftenTheyAreAskedFor(t *testing.T) {
 	require.Equal(t, due.Add(every), review(due))
 	require.Equal(t, due.Add(every), s.ends.quiet.Due("pod"))
 
-	ticket.End(due, throttle.Ready)
+	ticket.End(due, reasons.Ready)
 	s.loop.publish()
 	require.Zero(t, s.ends.quiet.Due("pod"), "what was measured of a start is forgotten with its end")
 	assert.Empty(t, s.loop.starting)
@@ -140,10 +141,10 @@ func TestARoundGoesOnWithTheOtherPodsWhenOnePanics(t *testing.T) {
 	for _, uid := range uids {
 		_, reason := s.Limiter.Lookup(uid).Status()
 		if uid == "broken" {
-			assert.Equal(t, throttle.Adopted, reason)
+			assert.Equal(t, reasons.Adopted, reason)
 			continue
 		}
-		assert.Equal(t, throttle.Completed, reason, uid)
+		assert.Equal(t, reasons.Completed, reason, uid)
 	}
 }
 
@@ -177,18 +178,18 @@ func TestAShadowHoldsItsSlotAsLongAsTheStartTook(t *testing.T) {
 	holder := s.starts(now, "holder")
 	s.runs(now, "pod", 0)
 	pod := s.starts(now, "pod")
-	s.GoOn(now, pod, throttle.Concurrency)
+	s.GoOn(now, pod, reasons.Concurrency)
 	took, ok := s.Ledger.noteOver(pod, now.Add(30*time.Second))
 	require.True(t, ok)
 	assert.Equal(t, 30*time.Second, took)
 	took, _ = s.Ledger.noteOver(pod, now.Add(time.Hour))
 	assert.Equal(t, 30*time.Second, took, "it was over once")
 
-	holder.End(now.Add(time.Minute), throttle.Ready)
+	holder.End(now.Add(time.Minute), reasons.Ready)
 	require.Equal(t, throttle.Starting, state(pod), "its turn has come")
 	over := now.Add(time.Minute + 30*time.Second)
-	assert.Equal(t, over, s.ends.endStart(over.Add(-1), pod, throttle.Ready, now.Add(30*time.Second)))
+	assert.Equal(t, over, s.ends.endStart(over.Add(-1), pod, reasons.Ready, now.Add(30*time.Second)))
 	assert.Equal(t, throttle.Starting, state(pod))
-	assert.Zero(t, s.ends.endStart(over, pod, throttle.Ready, now.Add(30*time.Second)))
+	assert.Zero(t, s.ends.endStart(over, pod, reasons.Ready, now.Add(30*time.Second)))
 	assert.Equal(t, throttle.Started, state(pod))
 }

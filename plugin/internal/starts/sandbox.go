@@ -9,6 +9,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/pods"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
 // Sandbox decides at the first point: may the pod of a sandbox that is being made come up to wait
@@ -59,7 +60,7 @@ func (l *Ledger) arrive(now time.Time, who pods.Pod, pod podwatch.Pod, known boo
 // near its turn: it had a reservation when it left, and those that came near later wait longer.
 // l.mu must be held.
 func (l *Ledger) passesRoom(t *throttle.Ticket, d throttle.Decision) bool {
-	return d.Reason == throttle.GateRoom && l.byRoom[t.UID()] == t
+	return d.Reason == reasons.GateRoom && l.byRoom[t.UID()] == t
 }
 
 // Reserve asks whether a pod may wait near its turn.
@@ -127,7 +128,7 @@ func (r *RuntimeEvents) sandboxGone(now time.Time, uid string) {
 	}
 	switch state, _ := t.Status(); state {
 	case throttle.Starting:
-		t.End(now, throttle.SandboxGone)
+		t.End(now, reasons.SandboxGone)
 	case throttle.Waiting:
 		t.Unreserve()
 	}
@@ -142,7 +143,7 @@ func (r *RuntimeEvents) SandboxRemoved(sandbox *api.PodSandbox) {
 			// No API server will say that the pod was deleted. An older sandbox that
 			// is cleared away says nothing of it.
 			if t := r.s.Limiter.Lookup(uid); t != nil {
-				t.End(now, throttle.SandboxGone)
+				t.End(now, reasons.SandboxGone)
 			}
 		}
 	})
@@ -197,7 +198,7 @@ func (l *Ledger) forgetDeleted(now time.Time, uid string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if t := l.limiter.Lookup(uid); t != nil {
-		t.End(now, throttle.Deleted)
+		t.End(now, reasons.Deleted)
 	}
 	l.drop(uid)
 	l.policies.Forget(now, uid) // after the book: without that, the pod is not counted again

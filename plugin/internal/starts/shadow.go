@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
 // shadow is a start that went on at once in the mode Shadow, while its ticket
@@ -11,9 +12,9 @@ import (
 // slot is held for as long as the start really took.
 type shadow struct {
 	ticket *throttle.Ticket
-	reason throttle.Reason // what it would have waited for
-	began  time.Time       // when it went on
-	over   time.Time       // when it was really over; zero: not yet
+	reason reasons.Reason // what it would have waited for
+	began  time.Time      // when it went on
+	over   time.Time      // when it was really over; zero: not yet
 }
 
 // shadows are such starts, by the UID of the pod.
@@ -28,7 +29,7 @@ func (s shadows) of(t *throttle.Ticket) *shadow {
 }
 
 // GoOn lets a start go on though its ticket waits, in the mode Shadow.
-func (s *Starts) GoOn(now time.Time, t *throttle.Ticket, why throttle.Reason) {
+func (s *Starts) GoOn(now time.Time, t *throttle.Ticket, why reasons.Reason) {
 	if !s.Ledger.beginShadow(now, t, why) {
 		return
 	}
@@ -37,7 +38,7 @@ func (s *Starts) GoOn(now time.Time, t *throttle.Ticket, why throttle.Reason) {
 }
 
 // beginShadow takes note that a start goes on; false: that is known already.
-func (l *Ledger) beginShadow(now time.Time, t *throttle.Ticket, why throttle.Reason) (begins bool) {
+func (l *Ledger) beginShadow(now time.Time, t *throttle.Ticket, why reasons.Reason) (begins bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if _, recorded := l.book.Get(t.UID()); !recorded || l.shadows.of(t) != nil {
@@ -48,7 +49,7 @@ func (l *Ledger) beginShadow(now time.Time, t *throttle.Ticket, why throttle.Rea
 }
 
 // Shadowed returns what a start would have waited for that went on at once; false: it did not go on.
-func (l *Ledger) Shadowed(t *throttle.Ticket) (reason throttle.Reason, ok bool) {
+func (l *Ledger) Shadowed(t *throttle.Ticket) (reason reasons.Reason, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if sh := l.shadows.of(t); sh != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/observe"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
 // longestShutdown is how long a shutdown of the node is believed in that is not called
@@ -117,12 +118,12 @@ func (v *Valve) ShutsOut() bool {
 }
 
 // Barred is the decision on a start for which no limit could become free.
-func Barred(reason throttle.Reason) throttle.Decision {
+func Barred(reason reasons.Reason) throttle.Decision {
 	return throttle.Decision{Reason: reason, Held: throttle.Held{Reason: reason}}
 }
 
 // WhyUnheld is the reason to let a start go on where no pod is held.
-func (v *Valve) WhyUnheld() throttle.Reason {
+func (v *Valve) WhyUnheld() reasons.Reason {
 	if v.Mode() == v1alpha1.ModeOff {
 		return observe.Off
 	}

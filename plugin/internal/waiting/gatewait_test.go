@@ -9,6 +9,7 @@ import (
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
 // That the pod has its turn and that the container is replaced can come at once.
@@ -18,13 +19,13 @@ func TestAHookWhoseContainerIsGoneStartsNothingThoughItIsItsTurn(t *testing.T) {
 	pod := l.Join(time.Now(), throttle.Request{UID: "pod"})
 	require.True(t, pod.TryStart(time.Now()).Admitted)
 	gone := make(chan struct{})
-	assert.Equal(t, gate.Verdict{Go: true, Reason: throttle.WithinLimits}, decided(pod, gone))
+	assert.Equal(t, gate.Verdict{Go: true, Reason: reasons.WithinLimits}, decided(pod, gone))
 	close(gone)
 	assert.Equal(t, gate.Verdict{Reason: gate.Replaced}, decided(pod, gone))
 
 	deleted := l.Join(time.Now(), throttle.Request{UID: "deleted"})
-	deleted.End(time.Now(), throttle.Deleted)
-	assert.Equal(t, gate.Verdict{Reason: throttle.Deleted}, decided(deleted, gone))
+	deleted.End(time.Now(), reasons.Deleted)
+	assert.Equal(t, gate.Verdict{Reason: reasons.Deleted}, decided(deleted, gone))
 }
 
 // That the deadline comes and that the container is replaced can come at once, too.
@@ -38,7 +39,7 @@ func TestAHookWhoseContainerIsGoneStartsNothingAtItsDeadline(t *testing.T) {
 	assert.Equal(t, gate.Verdict{Reason: gate.Replaced}, expired(now, pod, gone))
 	state, _ := pod.Status()
 	assert.Equal(t, throttle.Waiting, state, "it keeps its place")
-	assert.Equal(t, gate.Verdict{Go: true, Reason: throttle.WithinLimits}, expired(now, pod, make(chan struct{})))
+	assert.Equal(t, gate.Verdict{Go: true, Reason: reasons.WithinLimits}, expired(now, pod, make(chan struct{})))
 }
 
 // So can that the pod is deleted.
@@ -47,6 +48,6 @@ func TestAHookWhosePodIsDeletedStartsNothingAtItsDeadline(t *testing.T) {
 	now := time.Now()
 	l := throttle.New(now, throttle.Settings{})
 	pod := l.Join(now, throttle.Request{UID: "pod"})
-	pod.End(now, throttle.Deleted)
-	assert.Equal(t, gate.Verdict{Reason: throttle.Deleted}, expired(now, pod, make(chan struct{})))
+	pod.End(now, reasons.Deleted)
+	assert.Equal(t, gate.Verdict{Reason: reasons.Deleted}, expired(now, pod, make(chan struct{})))
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/containerd/nri/pkg/api"
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/observe"
-	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
 // Bounds of holding. A handler that waits holds up every pod of the node.
@@ -47,8 +47,8 @@ func (h *hold) Bars(_ time.Time, a *Asking) string {
 
 // onlyRefused reports whether what a start is held for may last for hours, and nothing may
 // pass it: a bound of running pods. Such a start waits by being refused and in no other way.
-func onlyRefused(reason throttle.Reason) bool {
-	return reason == throttle.PolicyRunning || reason == throttle.Unadmittable
+func onlyRefused(reason reasons.Reason) bool {
+	return reason == reasons.PolicyRunning || reason == reasons.Unadmittable
 }
 
 // Wait implements Way.

@@ -14,6 +14,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/observe"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/pods"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
 // RefuseAt says at which of the two points a pod that cannot wait is refused.
@@ -80,7 +81,7 @@ func (r *Refusals) refuse(p pods.Pod, at refusalPoint, container string, d throt
 		UID: p.UID, Name: p.Title(), Decision: d, Since: v.Arrived,
 		Message: "is refused, kubelet tries again", Fields: fields,
 	})
-	if d.Reason == gate.NodeShutdown || d.Reason == throttle.Deleted {
+	if d.Reason == gate.NodeShutdown || d.Reason == reasons.Deleted {
 		return fmt.Errorf("pod-pacemaker: not started: %s (%s)", d.Reason, admin.HeldText(d.Held))
 	}
 	return fmt.Errorf("pod-pacemaker: waiting to start: %s (%s), %d ahead; kubelet tries again by itself", d.Reason, admin.HeldText(d.Held), d.Ahead)

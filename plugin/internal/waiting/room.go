@@ -16,6 +16,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/turns"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
 const (
@@ -119,7 +120,7 @@ func (r *Room) Round(now time.Time, held throttle.Snapshot) (again time.Time) {
 			if d.Admitted {
 				close(w.out)
 			}
-			full = d.Reason == throttle.GateRoom // and for those behind it
+			full = d.Reason == reasons.GateRoom // and for those behind it
 		}
 	}
 	return now.Add(roomRound)
@@ -137,7 +138,7 @@ func (r *Room) Wait(ctx context.Context, h gate.Hello, tell gate.Tell) (gate.Ver
 	name := observe.PodName(h.Name)
 	t := r.starts.Arrive(time.Now(), pods.Pod{UID: h.PodUID, Namespace: name.Namespace, Name: name.Name}, pod, known, h.Since)
 	if t == nil {
-		return gate.Verdict{Go: true, Reason: throttle.Exempt}, nil
+		return gate.Verdict{Go: true, Reason: reasons.Exempt}, nil
 	}
 	w := &roomWaiter{ticket: t, near: r.mayUseGate(pod, known), out: make(chan struct{})}
 	if !w.near {
@@ -223,7 +224,7 @@ func (r *Room) ended(state starts.ValveState, w *roomWaiter, counted bool) (v ga
 	case isClosed(w.out):
 		return gate.Verdict{Go: true, Reason: gate.TurnNear}, true
 	case shut != "" && counted:
-		return gate.Verdict{Reason: gate.RoomShut + throttle.Reason(": "+shut)}, true
+		return gate.Verdict{Reason: gate.RoomShut + reasons.Reason(": "+shut)}, true
 	default:
 		return gate.Verdict{}, false
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
 // enter moves a pod, all of whose phases are over, to its next stage.
@@ -28,7 +29,7 @@ func (n *node) enter(p *pod, now time.Time) {
 		n.unready--
 		p.stage, p.phases = ready, []phase{{serves, math.Inf(1)}}
 		if p.ticket != nil {
-			p.ticket.End(now, throttle.Ready)
+			p.ticket.End(now, reasons.Ready)
 		}
 	case waiting, ready:
 	}
@@ -94,7 +95,7 @@ func (n *node) kill(p *pod, now time.Time) {
 	p.killAt = math.Inf(1)
 	p.stage, p.phases = refused, []phase{{idles, restartDelay}}
 	if p.ticket != nil {
-		p.ticket.End(now, throttle.CrashLoop)
+		p.ticket.End(now, reasons.CrashLoop)
 	}
 }
 

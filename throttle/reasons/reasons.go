@@ -1,7 +1,8 @@
-package throttle
+// Package reasons has the words that say why a start waits, goes on or has ended. They mean
+// the same in the API, in events, logs and metrics, and on the command line.
+package reasons
 
-// A Reason is the one word that says why something was decided. The same words
-// appear in the API, events, logs, metrics and on the command line.
+// A Reason is the one word that says why something was decided. The zero value says nothing.
 type Reason string
 
 // Reasons to wait.
@@ -50,36 +51,3 @@ const (
 	// start was above the limit. The ticket keeps its place.
 	GateExpired Reason = "GateExpired"
 )
-
-// State is where a ticket stands in the life of a start.
-type State string
-
-// The states of a ticket.
-const (
-	Waiting  State = "Waiting"
-	Starting State = "Starting"
-	Started  State = "Started"
-	Gone     State = "Gone"
-)
-
-// tellsPace tells whether a start that ended so says how long starts take. One that
-// broke off does not.
-func (r Reason) tellsPace() bool { return r.tellsReady() || r == Completed }
-
-// tellsReady tells whether a start that ended so has made its pod ready.
-func (r Reason) tellsReady() bool { return r == Ready || r == Settled || r == Inferred }
-
-// breaksOff tells whether a start that ended so was ended by its containers, and not
-// by anybody who wants the pod no more.
-func (r Reason) breaksOff() bool { return r == Exited || r == CrashLoop || r == Failed }
-
-// endState tells where an end leads: a start that was deleted or given up is
-// Gone, any other is Started.
-func (r Reason) endState() State {
-	switch r {
-	case Deleted, Abandoned, SandboxGone:
-		return Gone
-	default:
-		return Started
-	}
-}
