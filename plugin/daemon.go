@@ -149,7 +149,7 @@ func newDaemon(o Options, cores int, file crd.Documents, c *clients, r rooms) *D
 	}
 	d.observer.Collect(observe.Sources{
 		Limiter: d.limiter, Signals: d.sensors.now, Policies: d.policyStates, Claims: d.claims, Connected: d.connection.Paces,
-		RegistrationWaits: d.connection.RegistrationWaits, LogDropped: o.LogDropped, Version: o.Version,
+		RegistrationWaits: d.connection.RegistrationWaits, Room: d.roomCounts, LogDropped: o.LogDropped, Version: o.Version,
 	})
 	return d
 }

@@ -120,6 +120,8 @@ func TestPodsLeaveTheRoomInTheirOrderWhenTheirTurnIsNear(t *testing.T) {
 		assert.Equal(t, i < 3, w.isOut(), w.p.spec.Name)
 	}
 	assert.Equal(t, 3, n.d.waiting.Room.Waiters())
+	assert.InDelta(t, 3, counted(t, n, "pod_pacemaker_room_waiters"), 0)
+	assert.Equal(t, map[string]uint64{"TurnNear": 3}, leftRoom(t, n))
 	waiting, starting := n.names()
 	assert.Equal(t, []string{"a", "b", "c", "d", "e", "f"}, waiting)
 	assert.Equal(t, []string{"holder"}, starting, "no slot is taken in the room")
@@ -232,11 +234,28 @@ func TestWhoLeavesTheRoomWithoutATurn(t *testing.T) {
 	n.eventually("nobody is in the room", func() bool { return n.d.waiting.Room.Waiters() == 0 })
 	waiting, _ := n.names()
 	assert.Equal(t, []string{"late", "shut", "hung-up"}, waiting, "they keep their places")
+	assert.Equal(t, map[string]uint64{"RoomTimeout": 1, "Deleted": 1, "RoomShut": 1, "HungUp": 1}, leftRoom(t, n))
 
 	n.d.starts.Valve.ShutsDown(true)
 	a = n.pod("shutdown", neverRestarted).entersRoom(time.Hour).leaves()
 	assert.Equal(t, wire.Abort, a.Kind)
 	assert.Contains(t, a.Reason, string(gate.NodeShutdown))
+}
+
+// leftRoom gives how many processes have left the room, by why they did.
+func leftRoom(t *testing.T, n *node) map[string]uint64 {
+	t.Helper()
+	families, err := n.d.observer.Registry().Gather()
+	require.NoError(t, err)
+	left := map[string]uint64{}
+	for _, f := range families {
+		if f.GetName() == "pod_pacemaker_room_wait_seconds" {
+			for _, m := range f.GetMetric() {
+				left[m.GetLabel()[0].GetValue()] = m.GetHistogram().GetSampleCount()
+			}
+		}
+	}
+	return left
 }
 
 // Those that waited when the daemon was restarted come back in any order.

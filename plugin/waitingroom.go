@@ -33,12 +33,18 @@ func asksForRoom(args []string) bool {
 	return slices.Contains(args, "--cni") || slices.Contains(args, "--cni=true")
 }
 
+// roomCounts returns how many pods wait in the waiting room, and how often all had to leave it.
+func (d *Daemon) roomCounts() (waiters, emptied int) {
+	r := d.roomStatus()
+	return r.Waiters, r.Emptied
+}
+
 // roomStatus says what status tells of the waiting room.
 func (d *Daemon) roomStatus() admin.Room {
 	r := admin.Room{Waiters: d.waiting.Room.Waiters()}
 	if d.cni != nil {
 		s := d.cni.State()
-		r.Wanted, r.Installed, r.WhyNot, r.Source = true, s.Installed, s.WhyNot, s.Source
+		r.Wanted, r.Installed, r.WhyNot, r.Source, r.Emptied = true, s.Installed, s.WhyNot, s.Source, d.cni.Changes()
 	}
 	return r
 }

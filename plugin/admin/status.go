@@ -139,6 +139,8 @@ type Room struct {
 	Source string `json:"source,omitempty"`
 	// Waiters is how many pods wait there now.
 	Waiters int `json:"waiters"`
+	// Emptied is how often the folder of the CNI configurations changed, upon which all leave it.
+	Emptied int `json:"emptied,omitempty"`
 }
 
 // Gate is the hook in which containers wait.

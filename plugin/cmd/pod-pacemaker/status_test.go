@@ -211,3 +211,16 @@ func TestNoDaemonIsOneClearSentence(t *testing.T) {
 			"start one with 'pod-pacemaker run', or name its folder with --run-dir\n", dir), stderr)
 	}
 }
+
+func TestStatusSaysWhetherPodsWaitInTheRoom(t *testing.T) {
+	t.Parallel()
+	for want, room := range map[string]admin.Room{
+		"not installed: no program":            {Wanted: true, WhyNot: "no program"},
+		"shut: it changes all the time":        {Wanted: true, Installed: true, WhyNot: "it changes all the time"},
+		"2 waiting":                            {Waiters: 2},
+		"0 waiting; a copy of 10-net.conflist": {Wanted: true, Installed: true, Source: "10-net.conflist"},
+		"1 waiting; a copy of 10-net.conflist; emptied 1 time by changes in its folder": {Wanted: true, Installed: true, Source: "10-net.conflist", Waiters: 1, Emptied: 1},
+	} {
+		assert.Equal(t, want, roomText(room))
+	}
+}

@@ -149,6 +149,8 @@ func roomText(r admin.Room) string {
 		return "shut: " + r.WhyNot
 	case r.Source == "":
 		return fmt.Sprintf("%d waiting", r.Waiters)
+	case r.Emptied > 0:
+		return fmt.Sprintf("%d waiting; a copy of %s; emptied %s by changes in its folder", r.Waiters, r.Source, plural(r.Emptied, "time"))
 	default:
 		return fmt.Sprintf("%d waiting; a copy of %s", r.Waiters, r.Source)
 	}

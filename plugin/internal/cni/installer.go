@@ -52,14 +52,15 @@ type State struct {
 	WhyNot string
 }
 
-// Installer keeps the waiting room installed. Make it with [New]; State is safe for
-// concurrent use with Run.
+// Installer keeps the waiting room installed. Make it with [New]; State and Changes are
+// safe for concurrent use with Run.
 type Installer struct {
 	o      Options
 	onShut func(why string)
 
-	mu    sync.Mutex
-	state State
+	mu      sync.Mutex
+	state   State
+	changes int
 
 	size    int64  // of the program; 0: it was not copied yet
 	written []byte // the configuration as it was written; nil: it was not
@@ -80,6 +81,14 @@ func (i *Installer) State() State {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return i.state
+}
+
+// Changes returns how often others changed the folder of the configurations, where changes in quick
+// succession count as one.
+func (i *Installer) Changes() int {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.changes
 }
 
 // Run keeps the waiting room installed until ctx ends. What it wrote stays.
@@ -129,6 +138,9 @@ func (i *Installer) watch(now time.Time) {
 	s, err := look(i.o.ConfDir)
 	if err != nil || (i.last != nil && !maps.Equal(s, i.last)) {
 		if n := len(i.changed); n == 0 || now.Sub(i.changed[n-1]) > burst {
+			i.mu.Lock()
+			i.changes++
+			i.mu.Unlock()
 			i.changed = append(i.changed, now)
 			i.changed = i.changed[max(0, len(i.changed)-2):]
 		}

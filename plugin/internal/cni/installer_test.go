@@ -180,4 +180,5 @@ func TestTheRoomIsShutWhileTheFolderChangesOften(t *testing.T) {
 	h.write("other", "4444")
 	h.step(time.Hour)
 	assert.Len(t, h.shut, 2, "once in a while it may change")
+	assert.Equal(t, 3, h.Changes())
 }

@@ -30,6 +30,7 @@ type metrics struct {
 	waiting     prometheus.Gauge
 	starting    prometheus.Gauge
 	gateWaiters prometheus.Gauge
+	roomWaits   *prometheus.HistogramVec
 	generation  *prometheus.GaugeVec
 	handlers    *prometheus.HistogramVec
 }
@@ -67,11 +68,12 @@ func newMetrics() *metrics {
 		waiting:     prometheus.NewGauge(gauge("waiting", "Pods in the queue.")),
 		starting:    prometheus.NewGauge(gauge("starting", "Pods that hold a slot.")),
 		gateWaiters: prometheus.NewGauge(gauge("gate_waiters", "Hooks that wait in the gate.")),
+		roomWaits:   prometheus.NewHistogramVec(histogram("room_wait_seconds", "Time that a process waited in the waiting room, by why it left. TurnNear: its pod goes on to the gate. HungUp: it ended by itself, because the folder of the CNI configurations changed, or the runtime gave it up.", secondsBuckets), []string{"reason"}),
 		generation:  prometheus.NewGaugeVec(gauge("config_generation", "Generation of the configuration in force."), []string{"config", "origin"}),
 		handlers:    prometheus.NewHistogramVec(histogram("handler_seconds", "Time spent in an NRI handler, holds included; the runtime's locks are held meanwhile.", handlerBuckets), []string{"handler"}),
 	}
 	m.registry.MustRegister(m.waits, m.shadowWaits, m.admissions, m.starts, m.refusals, m.unpaced, m.panics, m.expired, m.refusalCPU, m.held,
-		m.waiting, m.starting, m.gateWaiters, m.generation, m.handlers,
+		m.waiting, m.starting, m.gateWaiters, m.roomWaits, m.generation, m.handlers,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }

@@ -55,6 +55,14 @@ func (o *Observer) HookArrived() { o.metrics.gateWaiters.Inc() }
 // HookLeft takes note of a hook that waits no longer.
 func (o *Observer) HookLeft() { o.metrics.gateWaiters.Dec() }
 
+// HungUp is why a process that ended by itself left the waiting room.
+const HungUp throttle.Reason = "HungUp"
+
+// LeftRoom takes note of a process that waits in the waiting room no longer: why, and how long it did.
+func (o *Observer) LeftRoom(reason throttle.Reason, waited time.Duration) {
+	o.metrics.roomWaits.WithLabelValues(string(reason)).Observe(waited.Seconds())
+}
+
 // Refused takes note of a refusal at a point, sandbox or container, and what it is taken to cost.
 func (o *Observer) Refused(at string, reason reasons.Reason, cpu time.Duration) {
 	o.metrics.refusals.WithLabelValues(at, string(reason)).Inc()
@@ -73,17 +81,20 @@ type Sources struct {
 	Signals           func() throttle.Signals // may block for 250 ms
 	Policies          func() []policies.State
 	Claims            func() leases.View
-	Connected         func() error  // why pods are not paced; nil: they are
-	RegistrationWaits func() bool   // the daemon waits to register, because a container is being stopped
-	LogDropped        func() uint64 // entries that the log lost; nil: it loses none
-	Version           string
+	Connected         func() error // why pods are not paced; nil: they are
+	RegistrationWaits func() bool  // the daemon waits to register, because a container is being stopped
+	// Room returns how many pods wait in the waiting room, and how often the folder of the CNI
+	// configurations changed, upon which all leave it.
+	Room       func() (waiters, emptied int)
+	LogDropped func() uint64 // entries that the log lost; nil: it loses none
+	Version    string
 }
 
 // Collect adds the metrics of these sources to the registry. To be called once.
 func (o *Observer) Collect(s Sources) {
 	o.metrics.registry.MustRegister(newSignalMetrics(s.Signals, s.Limiter), newStateMetrics(s.Limiter),
 		newPolicyMetrics(s.Policies, s.Limiter), newClaimMetrics(s.Claims), newConnected(s.Connected),
-		newRegistrationWaits(s.RegistrationWaits), newBuildInfo(s.Version), newLogDropped(s.LogDropped))
+		newRegistrationWaits(s.RegistrationWaits), newRoomWaiters(s.Room), newRoomEmptied(s.Room), newBuildInfo(s.Version), newLogDropped(s.LogDropped))
 }
 
 // Node writes an event on the node; kind is Normal or Warning, reason one word.

@@ -98,3 +98,18 @@ func newLogDropped(dropped func() uint64) prometheus.Collector {
 		return float64(dropped())
 	})
 }
+
+// newRoomWaiters tells how many pods wait in the waiting room.
+func newRoomWaiters(room func() (waiters, emptied int)) prometheus.Collector {
+	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Namespace: metricsNamespace, Name: "room_waiters", Help: "Pods that wait in the waiting room.",
+	}, func() float64 { waiters, _ := room(); return float64(waiters) })
+}
+
+// newRoomEmptied counts how often the waiting room emptied itself.
+func newRoomEmptied(room func() (waiters, emptied int)) prometheus.Collector {
+	return prometheus.NewCounterFunc(prometheus.CounterOpts{
+		Namespace: metricsNamespace, Name: "room_emptied_total",
+		Help: "How often the folder of the CNI configurations changed, upon which all pods leave the waiting room.",
+	}, func() float64 { _, emptied := room(); return float64(emptied) })
+}

@@ -215,6 +215,11 @@ func (l *Ledger) sweep(now time.Time) (empty []string) {
 			empty = append(empty, uid)
 		}
 	}
+	for uid := range l.byRoom {
+		if _, recorded := l.book.Get(uid); !recorded { // it never had a sandbox
+			empty = append(empty, uid)
+		}
+	}
 	return empty
 }
 

@@ -13,7 +13,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd/startpolicy"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/pods"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/usage"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
@@ -192,4 +194,23 @@ func TestAShadowHoldsItsSlotAsLongAsTheStartTook(t *testing.T) {
 	assert.Equal(t, throttle.Starting, state(pod))
 	assert.Zero(t, s.ends.endStart(over, pod, reasons.Ready, now.Add(30*time.Second)))
 	assert.Equal(t, throttle.Started, state(pod))
+}
+
+// Without an API server nobody tells of the end of a pod that left the waiting room for good, and that never had
+// a sandbox.
+func TestAPodOfTheRoomThatNeverGotASandboxIsForgotten(t *testing.T) {
+	t.Parallel()
+	s := aStarts()
+	s.configured(t, "spec: {}", throttle.Settings{})
+	now := time.Now()
+	gone := s.Arrive(now, pods.Pod{UID: "gone", Namespace: "default", Name: "gone"}, podwatch.Pod{}, false, now)
+	s.Arrive(now, pods.Pod{UID: "waits", Namespace: "default", Name: "waits"}, podwatch.Pod{}, false, now)
+	assert.True(t, s.Ledger.FirstWait("gone", now))
+	s.loop.sweep(now)
+	require.Len(t, s.Ledger.byRoom, 2, "both wait")
+	gone.End(now, throttle.Deleted)
+	s.loop.sweep(now)
+	assert.NotContains(t, s.Ledger.byRoom, "gone")
+	assert.NotContains(t, s.Ledger.said, "gone")
+	assert.Contains(t, s.Ledger.byRoom, "waits")
 }

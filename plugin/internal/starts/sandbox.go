@@ -169,7 +169,8 @@ func (l *Ledger) changeLocked(uid string, known bool, change func(now time.Time)
 // forget drops a pod to which nothing refers any more: no sandbox, no
 // container, and no ticket under way. l.mu must be held.
 func (l *Ledger) forget(now time.Time, uid string, known bool) (forgotten bool) {
-	if _, has := l.book.Get(uid); !has || !l.book.Empty(uid) {
+	_, has := l.book.Get(uid)
+	if kept := has || l.byRoom[uid] != nil; !kept || !l.book.Empty(uid) {
 		return false
 	}
 	if t := l.limiter.Lookup(uid); t != nil {

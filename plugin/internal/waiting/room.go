@@ -1,9 +1,11 @@
 package waiting
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -148,7 +150,11 @@ func (r *Room) Wait(ctx context.Context, h gate.Hello, tell gate.Tell) (gate.Ver
 	r.enter(w)
 	defer r.leave(w)
 	r.starts.Wake()
-	return r.wait(ctx, h, w, tell)
+	began := time.Now()
+	v, err := r.wait(ctx, h, w, tell)
+	reason, _, _ := strings.Cut(string(v.Reason), ":")
+	r.observer.LeftRoom(cmp.Or(throttle.Reason(reason), observe.HungUp), time.Since(began))
+	return v, err
 }
 
 // await returns what the pod watch knows of a pod, if need be after a moment.
