@@ -20,14 +20,14 @@ import (
 
 // startDaemonWithRoom starts a daemon that installs the waiting room, which is gone when the test
 // ends.
-func startDaemonWithRoom(t *testing.T) *daemon {
+func startDaemonWithRoom(t *testing.T, args ...string) *daemon {
 	t.Helper()
 	configs, plugins := filepath.Join(node.Dir, "cni"), filepath.Join(node.Dir, "cni-bin")
 	t.Cleanup(func() {
 		assert.NoError(t, os.RemoveAll(filepath.Join(configs, "00-pod-pacemaker.conflist")))
 		assert.NoError(t, os.RemoveAll(filepath.Join(plugins, "pacemaker-cni")))
 	})
-	d := startDaemon(t, "--cni", "--cni-conf-dir", configs, "--cni-bin-dir", plugins)
+	d := startDaemon(t, append([]string{"--cni", "--cni-conf-dir", configs, "--cni-bin-dir", plugins}, args...)...)
 	eventually(t, "the waiting room is installed", func() bool { return d.status(t).Room.Installed })
 	return d
 }
@@ -101,37 +101,68 @@ func warnings(t *testing.T, ns string) (all []string) {
 	return all
 }
 
+// roomLimit is how many pods start at a time where others wait in the room.
+const roomLimit = 2
+
+// fillRoom fills the slots with pods that are slow until the latch is released, and then has so many others
+// made, of which most wait in the room. It gives their order, and how many wait there. holds says how the latch
+// holds the slow pods; nil: until they are ready.
+func fillRoom(t *testing.T, d *daemon, ns string, count int, create func(), holds func(latch) shape) (slow latch, order []string, room int) {
+	t.Helper()
+	d.configure(t, "{throttleConfig: {maxConcurrent: {value: 2}, noProgressAfter: 10m}}")
+	slow = newLatch(t)
+	if holds == nil {
+		holds = func(l latch) shape { return l.holds }
+	}
+	deploy(t, ns, "slow", roomLimit, herdPod(0.1, holds(slow)))
+	eventually(t, "the slow pods hold the slots", func() bool { return len(d.status(t).Starting) == roomLimit })
+	create()
+	eventually(t, "all others wait", func() bool {
+		s := d.status(t)
+		gate := s.Gate.Waiters
+		room = s.Room.Waiters
+		return len(s.Waiting) == count && room+gate >= count
+	})
+	require.Greater(t, room, count/2, "pods in the waiting room: this shows nothing")
+	return slow, d.waitingNames(t), room
+}
+
 // With the waiting room, 60 pods wait for two slots: to those who watch them they wait or run at
 // each moment, no Warning event tells of them, nobody is refused, and they keep their order.
 func TestWaitingRoom(t *testing.T) {
-	const count, limit = 60, 2
+	roomHerd(t, 60)
+}
+
+// roomHerd is TestWaitingRoom with so many pods.
+func roomHerd(t *testing.T, count int) {
+	t.Helper()
 	d := startDaemonWithRoom(t)
-	d.configure(t, "{throttleConfig: {maxConcurrent: {value: 2}, noProgressAfter: 10m}}")
 	ns := namespace(t)
 	seen, stop := watchLooks(t, ns)
-	slow := newLatch(t)
 	begin := time.Now()
-	deploy(t, ns, "slow", limit, herdPod(0.1, slow.holds))
-	eventually(t, "the slow pods hold the slots", func() bool { return len(d.status(t).Starting) == limit })
-	deploy(t, ns, "herd", count, herdPod(0.1))
-	eventually(t, "all others wait", func() bool { return len(d.status(t).Waiting) == count })
-	order, room := d.waitingNames(t), d.status(t).Room.Waiters
+	slow, order, room := fillRoom(t, d, ns, count, func() { deploy(t, ns, "herd", int32(count), herdPod(0.1)) }, nil)
 	slow.release(t)
 	polled(t, time.Second, "half of the herd is ready", func() bool { return readyOf(t, ns, "herd") >= count/2 })
-	polled(t, time.Second, "all are ready", func() bool { return allReady(t, ns, count+limit) })
+	polled(t, time.Second, "all are ready", func() bool { return allReady(t, ns, count+roomLimit) })
 	odd := seen.all() // before stop ends the watch
 	stop()
-	all := lives(t, ns)
-	logLives(t, begin, all)
 	assert.Empty(t, odd, "how pods looked, beside waiting and running")
 	assert.Empty(t, warnings(t, ns))
-	assert.Greater(t, room, count/2, "pods in the waiting room: this shows nothing")
-	assert.LessOrEqual(t, mostStarting(all), limit)
-	assertStartsInOrder(t, order, all, limit)
-	assertUnharmed(t, all)
+	all := lives(t, ns)
+	logLives(t, begin, all)
+	assertInTurn(t, order, all)
 	s := d.status(t)
 	assert.Zero(t, s.Refused.Sandbox+s.Refused.Container, "nobody is refused")
 	d.idle(t)
 	assertNobodyUnpaced(t, d)
-	figure(t, "%d pods, %d of them in the waiting room, all ready after %.1f s", count, room, lastReady(all).Sub(begin).Seconds())
+	figure(t, "containerd %s: %d pods, %d of them in the waiting room, all ready after %.1f s", s.Runtime.Version, count, room, lastReady(all).Sub(begin).Seconds())
+}
+
+// assertInTurn checks that the pods started in this order, as many at a time as may, once each.
+func assertInTurn(t *testing.T, order []string, all []life) {
+	t.Helper()
+	assert.Len(t, all, len(order)+roomLimit)
+	assert.LessOrEqual(t, mostStarting(all), roomLimit, "pods between the start of their process and ready")
+	assertStartsInOrder(t, order, all, roomLimit)
+	assertUnharmed(t, all)
 }

@@ -35,18 +35,10 @@ const (
 // daemon at work and with one that hangs: containerd then wants the lock that those who wait hold.
 // The node stays ready, no exempt pod waits for those that wait, and no pod loses its place.
 func TestTheCNIFolderChangesWhilePodsWait(t *testing.T) {
-	const count, limit = 30, 2
-	d := startDaemonWithRoom(t)
-	d.configure(t, "{throttleConfig: {maxConcurrent: {value: 2}, noProgressAfter: 10m}}")
-	ns, slow := namespace(t), newLatch(t)
+	d, ns := startDaemonWithRoom(t), namespace(t)
 	normal := exemptStarts(t, folderChanges, func() {})
 	ready, stop := watchNode(t)
-	deploy(t, ns, "slow", limit, herdPod(0.1, slow.holds))
-	eventually(t, "the slow pods hold the slots", func() bool { return len(d.status(t).Starting) == limit })
-	deploy(t, ns, "herd", count, herdPod(0.1))
-	eventually(t, "all others wait", func() bool { return len(d.status(t).Waiting) == count })
-	require.Greater(t, d.status(t).Room.Waiters, count/2, "pods in the waiting room: this shows nothing")
-	order := d.waitingNames(t)
+	slow, order, _ := fillRoom(t, d, ns, roomCrowd, func() { deploy(t, ns, "herd", roomCrowd, herdPod(0.1)) }, nil)
 
 	working := exemptStarts(t, folderChanges, func() { changeFolder(t) })
 	assert.Equal(t, order, d.waitingNames(t), "the order of those that wait")
@@ -64,9 +56,9 @@ func TestTheCNIFolderChangesWhilePodsWait(t *testing.T) {
 	assert.Zero(t, ready.Load(), "moments in which the node was not ready") // stop ends the watch by an error
 	stop()
 	slow.release(t)
-	polled(t, time.Second, "all are ready", func() bool { return allReady(t, ns, count+limit) })
+	polled(t, time.Second, "all are ready", func() bool { return allReady(t, ns, roomCrowd+roomLimit) })
 	figure(t, "an exempt pod runs after %.1f s; with 30 in the room, and the folder changed right before, after %.1f s (%.1f s at most); with a daemon that hangs %.1f s (%.1f s at most), when %d of 30 had gone on by themselves",
-		middle(normal), middle(working), slices.Max(working).Seconds(), middle(hanging), slices.Max(hanging).Seconds(), count-len(left))
+		middle(normal), middle(working), slices.Max(working).Seconds(), middle(hanging), slices.Max(hanging).Seconds(), roomCrowd-len(left))
 	for what, took := range map[string][]time.Duration{"works": working, "hangs": hanging} {
 		assert.LessOrEqual(t, slices.Max(took).Seconds(), folderRatio*middle(normal)+folderSlack.Seconds(), "seconds until an exempt pod runs, with a daemon that %s", what)
 	}

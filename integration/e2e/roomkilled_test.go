@@ -1,0 +1,127 @@
+//go:build e2e && full
+
+package e2e
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/pod-pacemaker/pod-pacemaker/integration/lab"
+)
+
+// roomCrowd is how many pods wait in the scenarios in which something happens to the room.
+const roomCrowd = 30
+
+// The daemon, kubelet and containerd are killed while 30 pods wait in the room, and are there again three seconds
+// later: no pod loses its place, none starts meanwhile, all are ready at the end, and so is the node.
+func TestTheRoomIsKeptWhenAPartIsKilled(t *testing.T) {
+	holders := map[string]func(latch) shape{"kubelet": holdsBefore, "containerd": holdsBefore}
+	for _, name := range []string{"daemon", "kubelet", "containerd"} {
+		t.Run(name, func(t *testing.T) {
+			d := startDaemonWithRoom(t)
+			part := map[string]*lab.Service{"daemon": d.Service, "kubelet": node.Kubelet, "containerd": node.Containerd}[name]
+			ns, begin := namespace(t), time.Now()
+			slow, order, room := fillRoom(t, d, ns, roomCrowd, func() { deploy(t, ns, "herd", roomCrowd, herdPod(0.1)) }, holders[name])
+
+			killed := time.Now()
+			require.NoError(t, part.Kill(t.Context()))
+			after(t.Context(), 3*time.Second)
+			require.NoError(t, part.Start(t.Context()))
+			eventually(t, "all wait again", func() bool {
+				s := d.status(t)
+				return s.Ready && len(s.Waiting) == roomCrowd && s.Room.Waiters+s.Gate.Waiters >= roomCrowd
+			})
+			assert.Greater(t, d.status(t).Room.Waiters, roomCrowd/2, "pods in the room")
+			back := time.Since(killed)
+			assert.Equal(t, order, d.waitingNames(t), "the order of those that wait")
+			assert.Len(t, d.status(t).Starting, roomLimit, "the starts under way count")
+			assert.Zero(t, readyOf(t, ns, "herd"), "pods that started while the slots were taken")
+
+			slow.release(t)
+			polled(t, time.Second, "all are ready", func() bool { return allReady(t, ns, roomCrowd+roomLimit) })
+			require.NoError(t, node.AwaitReady(t.Context()))
+			all := livesSince(t, ns, begin)
+			logLives(t, begin, all)
+			assertInRoomsTurn(t, name, order, all)
+			figure(t, "%s killed with %d pods in the room: all waited again after %.1f s, in their order", name, room, back.Seconds())
+		})
+	}
+}
+
+// holdsBefore has an init container of the pod wait for the latch: a kubelet that was restarted says of no such pod that
+// it is ready, as it does for a moment of one whose container runs.
+func holdsBefore(l latch) shape {
+	return func(spec *corev1.PodSpec) {
+		waits := herdPod(0, withoutProbes, l.holds)
+		spec.Volumes = waits.Volumes
+		first := waits.Containers[0]
+		first.Name, first.Args = "first", append(first.Args, "--done")
+		spec.InitContainers = []corev1.Container{first}
+	}
+}
+
+// assertInRoomsTurn is assertInTurn after a part of the node was killed: of kubelet and containerd, the pods that
+// were in the gate, or were starting, show a restart.
+func assertInRoomsTurn(t *testing.T, killed string, order []string, all []life) {
+	t.Helper()
+	if killed == "daemon" {
+		assertInTurn(t, order, all)
+		return
+	}
+	assert.Len(t, all, len(order)+roomLimit)
+	assert.LessOrEqual(t, mostStarting(all), roomLimit, "pods between the start of their process and ready")
+	assertStartsInOrder(t, order, all, roomLimit)
+	for _, l := range all {
+		assert.LessOrEqual(t, restarts(l.pod), int32(1), "restarts of %s", l.pod.Name)
+	}
+}
+
+// mostGone is how long a pod that waits in the room may be there after it was deleted.
+const mostGone = 3 * time.Second
+
+// Pods that are deleted while they wait in the room are gone within 3 s, whatever their grace period, and the
+// others keep their order.
+func TestAPodDeletedInTheRoomIsGoneAtOnce(t *testing.T) {
+	d := startDaemonWithRoom(t)
+	ns := namespace(t)
+	leavers := []string{"leaves-a", "leaves-b", "leaves-c"}
+	slow, order, room := fillRoom(t, d, ns, roomCrowd+len(leavers), func() {
+		deploy(t, ns, "herd", roomCrowd, herdPod(0.1))
+		eventually(t, "the herd waits", func() bool { return len(d.status(t).Waiting) == roomCrowd })
+		for _, name := range leavers {
+			createPod(t, ns, name, herdPod(0.1, withGrace(30)))
+		}
+	}, nil)
+	var longest time.Duration
+	for _, name := range leavers {
+		began := time.Now()
+		require.NoError(t, node.Client().CoreV1().Pods(ns).Delete(t.Context(), name, metav1.DeleteOptions{}))
+		watched(t, name+" is gone", func() bool { return !exists(t, ns, name) })
+		longest = max(longest, time.Since(began))
+	}
+	eventually(t, "their places are gone", func() bool { return len(d.status(t).Waiting) == roomCrowd })
+	assert.Equal(t, order[:roomCrowd], d.waitingNames(t), "the order of those that wait")
+	figure(t, "of %d in the room, the last three were deleted, and gone after %.2f s at most", room, longest.Seconds())
+	assert.Less(t, longest, mostGone)
+	slow.release(t)
+	polled(t, time.Second, "all others are ready", func() bool { return allReady(t, ns, roomCrowd+roomLimit) })
+}
+
+// withGrace gives a pod so many seconds to end.
+func withGrace(seconds int64) shape {
+	return func(spec *corev1.PodSpec) { spec.TerminationGracePeriodSeconds = &seconds }
+}
+
+// exists reports whether the API server has a pod.
+func exists(t *testing.T, ns, name string) bool {
+	t.Helper()
+	list, err := node.Client().CoreV1().Pods(ns).List(context.WithoutCancel(t.Context()), metav1.ListOptions{FieldSelector: "metadata.name=" + name})
+	require.NoError(t, err)
+	return len(list.Items) > 0
+}
