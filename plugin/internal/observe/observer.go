@@ -56,10 +56,10 @@ func (o *Observer) HookArrived() { o.metrics.gateWaiters.Inc() }
 func (o *Observer) HookLeft() { o.metrics.gateWaiters.Dec() }
 
 // HungUp is why a process that ended by itself left the waiting room.
-const HungUp throttle.Reason = "HungUp"
+const HungUp reasons.Reason = "HungUp"
 
 // LeftRoom takes note of a process that waits in the waiting room no longer: why, and how long it did.
-func (o *Observer) LeftRoom(reason throttle.Reason, waited time.Duration) {
+func (o *Observer) LeftRoom(reason reasons.Reason, waited time.Duration) {
 	o.metrics.roomWaits.WithLabelValues(string(reason)).Observe(waited.Seconds())
 }
 

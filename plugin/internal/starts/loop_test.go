@@ -205,12 +205,10 @@ func TestAPodOfTheRoomThatNeverGotASandboxIsForgotten(t *testing.T) {
 	now := time.Now()
 	gone := s.Arrive(now, pods.Pod{UID: "gone", Namespace: "default", Name: "gone"}, podwatch.Pod{}, false, now)
 	s.Arrive(now, pods.Pod{UID: "waits", Namespace: "default", Name: "waits"}, podwatch.Pod{}, false, now)
-	assert.True(t, s.Ledger.FirstWait("gone", now))
 	s.loop.sweep(now)
 	require.Len(t, s.Ledger.byRoom, 2, "both wait")
-	gone.End(now, throttle.Deleted)
+	gone.End(now, reasons.Deleted)
 	s.loop.sweep(now)
 	assert.NotContains(t, s.Ledger.byRoom, "gone")
-	assert.NotContains(t, s.Ledger.said, "gone")
 	assert.Contains(t, s.Ledger.byRoom, "waits")
 }

@@ -153,7 +153,7 @@ func (r *Room) Wait(ctx context.Context, h gate.Hello, tell gate.Tell) (gate.Ver
 	began := time.Now()
 	v, err := r.wait(ctx, h, w, tell)
 	reason, _, _ := strings.Cut(string(v.Reason), ":")
-	r.observer.LeftRoom(cmp.Or(throttle.Reason(reason), observe.HungUp), time.Since(began))
+	r.observer.LeftRoom(cmp.Or(reasons.Reason(reason), observe.HungUp), time.Since(began))
 	return v, err
 }
 
