@@ -168,10 +168,16 @@ func TestMaxWaitAdmitsOnePodOverTheLimit(t *testing.T) {
 
 func TestAPodWithADeadlineWaitsATenthOfItAtMost(t *testing.T) {
 	t.Parallel()
+	const tenth = 45 * time.Second
 	n := newNode(t, oneAtATime)
 	n.occupy("holder")
-	p := n.pod("hasty", func(pod *podwatch.Pod) { pod.ActiveDeadline = 5 * time.Second }).runs()
-	p.starts("app").succeeds()
+	p := n.pod("hasty", func(pod *podwatch.Pod) { pod.ActiveDeadline = 10 * tenth }).runs()
+	a := p.waitsAtGate("app")
+	due := n.view(p.uid).Arrived.Add(tenth)
+	n.d.limiter.Advance(due.Add(-time.Second))
+	assert.Equal(t, throttle.Waiting, n.view(p.uid).State)
+	n.d.limiter.Advance(due)
+	a.succeeds()
 	p.becomes(throttle.Starting, reasons.MaxWait)
 }
 
