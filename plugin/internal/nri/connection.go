@@ -229,7 +229,9 @@ func (c *Connection) runStub(ctx context.Context, st stub.Stub) (err error) {
 func failurePolicy() *api.FailurePolicy { return &api.FailurePolicy{KeepConnected: true} }
 
 // watch returns when the connection has to end: with the reason, or nil where the
-// stub knows it.
+// stub knows it. It never ends one by its own decision while a container of the node is being stopped: the
+// daemon would be away until that is over, see stopWait. A runtime that does not know failurePolicy ends it
+// at the first answer that is too late; another waits for its timeout at each late answer until then.
 func (c *Connection) watch(ctx context.Context, number int, conn *watchedConn, late *lateAnswers, done chan error) error {
 	registration := time.NewTimer(registrationLimit)
 	defer registration.Stop()
@@ -254,11 +256,16 @@ func (c *Connection) watch(ctx context.Context, number int, conn *watchedConn, l
 		case <-still.C:
 			stoodStill()
 		case <-late.again:
-			// Also while a container is being stopped: to leave takes none of the runtime's locks, and the next
-			// registration waits for the end of the stop. To stay would hold up all pods at each call until then.
-			return errTooLate
+			// The next late answer after the stop asks again.
+			if !c.stops.stopping(time.Now()) {
+				return errTooLate
+			}
 		case <-registration.C:
-			if !c.isConfigured(number) {
+			switch {
+			case c.isConfigured(number):
+			case c.stops.stopping(time.Now()):
+				registration.Reset(registrationLimit)
+			default:
 				return errSilent
 			}
 		}

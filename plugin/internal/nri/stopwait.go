@@ -75,6 +75,15 @@ func (s stopUnderWay) Error() string {
 		s.pod, s.by.UTC().Format(time.TimeOnly+"Z"))
 }
 
+// stopping reports whether it is known that a container of the node is being stopped at now.
+func (w *stopWait) stopping(now time.Time) bool {
+	if w.source == nil {
+		return false
+	}
+	_, _, ok := w.source.Stopping(now)
+	return ok
+}
+
 // waitsFor returns what is waited for; nil: nothing.
 func (w *stopWait) waitsFor() error {
 	w.mu.Lock()
