@@ -17,11 +17,13 @@ func (s *show) page(runs []timeline.Run, rows []timeline.Row) report.Page {
 	h := s.herd
 	earliest, latest := probeKills()
 	return report.Page{
-		Title: fmt.Sprintf("%d pods start at once, unpaced and paced", h.Pods),
+		Title: fmt.Sprintf("%d pods have to start on one node, unpaced and paced", h.Pods),
 		Lead: fmt.Sprintf("Each pod burns %.0f CPU-seconds before it is ready, and all of them share %s, so the best possible "+
 			"time for the herd is %.0f s. A liveness probe kills what is not ready %.0f to %.0f s after its process started. "+
 			"First nobody paces the herd; then pod-pacemaker lets %d pods start at a time.",
 			h.Burn.Seconds(), cpus(len(h.CPUs)), h.Ideal().Seconds(), earliest.Seconds(), latest.Seconds(), h.Limit),
+		Brief: fmt.Sprintf("Each needs %.0f CPU-seconds to be ready, on %s: %.0f s at best. A liveness probe kills what is not ready after %.0f to %.0f s.",
+			h.Burn.Seconds(), cpus(len(h.CPUs)), h.Ideal().Seconds(), earliest.Seconds(), latest.Seconds()),
 		Warning: warning(runs),
 		Rows:    rows, Runs: runs, Ideal: h.Ideal(),
 		Notes: s.notes(),

@@ -48,7 +48,7 @@ type kill struct {
 
 func newChart(r timeline.Run, s scale) chart {
 	c := chart{
-		Heading: r.Title(), Sentence: sentence(r),
+		Heading: heading(r), Sentence: sentence(r),
 		Width: width, Left: left, Right: right, Top: top, Ticks: s.ticks(),
 		Ideal: tick{At: s.x(s.ideal), Label: fmt.Sprintf("ideal %.0f s", s.ideal.Seconds())},
 	}
@@ -66,6 +66,14 @@ func newChart(r timeline.Run, s scale) chart {
 		c.Stopped = &tick{At: s.x(r.Length), Label: fmt.Sprintf("stopped %.0f s", r.Length.Seconds())}
 	}
 	return c
+}
+
+// heading says whether the herd was paced, in words for somebody who knows neither.
+func heading(r timeline.Run) string {
+	if r.Limit == 0 {
+		return fmt.Sprintf("Without pod-pacemaker: all %d pods start at once", len(r.Pods))
+	}
+	return fmt.Sprintf("With pod-pacemaker: %d at a time, the others wait", r.Limit)
 }
 
 // sentence says in words what the chart shows.

@@ -15,11 +15,11 @@ var image = template.Must(template.New("image").Funcs(template.FuncMap{
 	"px": func(v float64) string { return fmt.Sprintf("%.1f", v) },
 }).Parse(imageText))
 
-// Room in the image, in pixels: for its legend, and for the heading and the axis of
-// each chart.
+// Room in the image, in pixels: for its title and legend, and for the heading and the axis
+// of each chart.
 const (
-	legendRoom  = 56.0
-	headingRoom = 56.0
+	legendRoom  = 124.0
+	headingRoom = 66.0
 	ticksRoom   = 30.0
 )
 
@@ -42,7 +42,7 @@ func WriteImage(w io.Writer, p Page) error {
 		view.Charts = append(view.Charts, c)
 		view.Height = c.At + c.End
 	}
-	view.Height += ticksRoom
+	view.Height += 10
 	if err := image.Execute(w, view); err != nil {
 		return fmt.Errorf("drawing the image: %w", err)
 	}

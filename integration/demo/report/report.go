@@ -14,8 +14,8 @@ import (
 
 // Page is what the report tells. All texts are plain text.
 type Page struct {
-	// Title and Lead say what was run.
-	Title, Lead string
+	// Title and Lead say what was run; Brief is Lead in a line of at most 120 letters.
+	Title, Lead, Brief string
 	// Warning says what spoils the figures; empty: nothing known.
 	Warning string
 	// Rows compare the runs; the first row is the head.

@@ -37,7 +37,7 @@ func examplePage() Page {
 		},
 	}
 	return Page{
-		Title: "A & B", Lead: "lead", Warning: "busy <machine>", Ideal: 24 * sec, Runs: []timeline.Run{unpaced, paced},
+		Title: "A & B", Lead: "lead", Brief: "in one line", Warning: "busy <machine>", Ideal: 24 * sec, Runs: []timeline.Run{unpaced, paced},
 		Rows:  timeline.Compare(24*sec, unpaced, paced),
 		Notes: []string{"note"}, Facts: []Fact{{"Machine", "2 CPUs"}},
 	}
