@@ -47,17 +47,23 @@ type fleet struct {
 	uncount  map[string]bool
 }
 
+// mayTakeSlots gives the shipped service account the chart's rights for the scope Cluster until the test ends.
+func mayTakeSlots(t *testing.T) {
+	t.Helper()
+	files, err := chart.Render(chart.Release{Name: "pod-pacemaker", Namespace: "pod-pacemaker"}, map[string]any{
+		"startPolicies": map[string]any{"enabled": true, "clusterScope": true},
+	})
+	require.NoError(t, err)
+	applied(t, files["slots.yaml"]+"\n---\n"+files["ownslots.yaml"])
+}
+
 // newFleet starts so many nodes, and the policy by which so many pods start at a time.
 func newFleet(t *testing.T, nodes, slots int) *fleet {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	f := &fleet{t: t, namespace: namespace(t), ctx: ctx, uncount: map[string]bool{}}
-	files, err := chart.Render(chart.Release{Name: "pod-pacemaker", Namespace: "pod-pacemaker"}, map[string]any{
-		"startPolicies": map[string]any{"enabled": true, "clusterScope": true},
-	})
-	require.NoError(t, err)
 	asServiceAccount(t)
-	applied(t, files["slots.yaml"]+"\n---\n"+files["ownslots.yaml"])
+	mayTakeSlots(t)
 	for i := range nodes {
 		f.nodes = append(f.nodes, f.newNode(fmt.Sprintf("sim-%s-%d", unique(), i)))
 	}

@@ -132,7 +132,9 @@ var panelValues = map[string][2]float64{
 // Each query of the dashboard gives numbers, and those of most panels the right ones, in a real Prometheus that scrapes the
 // daemon of a real node while herds start under policies, one of them in mode Shadow.
 func TestDashboardOfARealNode(t *testing.T) {
-	d := startDaemon(t)
+	access := asServiceAccount(t)
+	mayTakeSlots(t)
+	d := startDaemonAs(t, access)
 	p := newPrometheus(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()

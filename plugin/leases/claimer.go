@@ -180,7 +180,7 @@ func (c *Claimer) pass(ctx context.Context) time.Duration {
 		needed = needed || g.needed()
 	}
 	if !needed {
-		c.health = health{} // the next one that needs a slot finds out
+		c.health.rest()
 	}
 	calls := c.giveBack(now)
 	ctx, cancel := context.WithDeadline(ctx, c.deadline(now))

@@ -178,6 +178,42 @@ func TestAFaultThatIsOverOpensNothing(t *testing.T) {
 	}
 }
 
+// Where a right is missing, only the first herd waits for OpenAfter: the next one finds out at once that the fault lasts,
+// and until then nothing says that it is over.
+func TestAFaultThatLastsHoldsTheNextHerdForAMomentOnly(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		api := newFakeAPI()
+		api.setAway(apierrors.NewForbidden(leaseResource, "", errors.New("no role")))
+		a := startClaiming(t, api, "a", 1)
+		defer a.stop()
+		first := a.join("1")
+		time.Sleep(25 * time.Second)
+		require.Zero(t, a.starting())
+		time.Sleep(20 * time.Second)
+		require.Equal(t, 1, a.starting(), "it is open")
+		a.end(first)
+		time.Sleep(time.Minute)
+		require.NoError(t, a.View().Open, "nobody knows")
+		second := a.join("2")
+		time.Sleep(2 * time.Second)
+		require.Equal(t, 1, a.starting(), "it is open again")
+		require.Error(t, a.View().Open)
+		for _, entry := range a.logged.AllEntries() {
+			require.NotContains(t, entry.Message, "again: the API server can be used")
+			require.NotContains(t, entry.Message, "taken again")
+		}
+		a.end(second)
+		time.Sleep(time.Minute)
+		api.setAway(nil)
+		a.join("3")
+		a.join("4")
+		time.Sleep(5 * time.Second)
+		require.Equal(t, 1, a.starting())
+		require.Equal(t, "slots of the scope Cluster can be taken again", a.logged.LastEntry().Message)
+	})
+}
+
 // Somebody deletes the Lease of a start, or takes it.
 func TestASlotThatIsTakenAwayIsNotReliedOn(t *testing.T) {
 	t.Parallel()

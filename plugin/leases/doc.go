@@ -66,5 +66,6 @@
 // A daemon whose requests have failed for OpenAfter opens the policy on its node: it
 // holds no pod, and that is said. This includes requests that are forbidden, because the
 // daemon's role is missing. Until then, no pod starts that has no slot; starts under way
-// go on. When the API server answers again, slots are taken for the starts under way.
+// go on. When the API server answers again, slots are taken for the starts under way. Where no pod has
+// needed a slot meanwhile, the first one that does finds out: if its request fails, too, the policy opens at once.
 package leases

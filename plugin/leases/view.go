@@ -69,6 +69,9 @@ func (c *Claimer) show() {
 	}
 	switch {
 	case slices.Equal(before.OpenPolicies, v.OpenPolicies):
+	case len(v.OpenPolicies) == 0 && c.health.old:
+		c.options.Log.Info("no pod needs a slot of the scope Cluster any more: the next one finds out whether the API server can be used")
+		c.options.Opened(nil, nil)
 	case len(v.OpenPolicies) == 0:
 		c.options.Log.Info("the policies of the scope Cluster hold pods again: the API server can be used")
 		c.options.Opened(nil, nil)
