@@ -163,16 +163,16 @@ func (a *api) findings() (all []Finding) {
 const mostSkew = 3 * time.Second
 
 func clockFinding(a api) Finding {
-	const check, do = "clock", "let chrony or another service keep the clock: temporaryOverrides and Leases go by it"
+	const check, do = "clock", "run chrony or another time service: the temporaryOverrides of StartPolicies go by the clock"
 	if !a.there.IsZero() {
 		if skew := a.here.Sub(a.there.Add(time.Second / 2)); skew.Abs() > mostSkew {
 			return warning(check, fmt.Sprintf("it differs from the API server's by %s", skew.Round(time.Second)), do)
 		}
-		return ok(check, "it is that of the API server")
+		return ok(check, "it agrees with the API server's")
 	}
 	state, err := unix.Adjtimex(&unix.Timex{})
 	if err == nil && state == unix.TIME_ERROR {
-		return warning(check, "nobody keeps it right", do)
+		return warning(check, "the kernel says that no time service keeps it", do)
 	}
-	return ok(check, "the kernel calls it right")
+	return ok(check, "a time service keeps it")
 }

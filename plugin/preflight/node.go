@@ -28,7 +28,7 @@ func nriFinding(socket string) Finding {
 	info, err := os.Stat(socket)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return fault(check, "there is no "+socket, enable)
+		return fault(check, "there is no "+socket+": NRI is off, or containerd does not run", enable)
 	case err != nil:
 		return fault(check, err.Error(), enable)
 	case info.Mode().Type() != fs.ModeSocket:
@@ -87,18 +87,22 @@ func processNamed(proc, name string) string {
 func runtimeFinding(name, version string) Finding {
 	const check = "runtime"
 	if name == "" {
-		return warning(check, "its version could not be found out", "pods are gated on containerd 2.3.2 and later: compare")
+		return warning(check, "its version could not be found out", "compare it with deploy/platforms.md: containers wait in the gate on containerd 2.3.2 and later")
 	}
-	gate, sandbox := waiting.RuntimeFaults(name, version)
-	if faults := strings.Trim(gate+"; "+sandbox, "; "); faults != "" {
-		return warning(check, faults, "upgrade containerd; until then the daemon goes around it, and pods start up to 15 s after their turn")
+	const upgrade = "upgrade containerd to 2.3.3 or later; until then "
+	switch gate, sandbox := waiting.RuntimeFaults(name, version); {
+	case gate != "":
+		return warning(check, strings.Trim(gate+"; "+sandbox, "; "), upgrade+"pods wait by being refused, and start up to 15 s after their turn")
+	case sandbox != "":
+		return warning(check, sandbox, upgrade+"pods are refused at the container only, after their images were pulled")
 	}
 	return ok(check, name+" "+version+" has no known fault")
 }
 
-// gateFinding has the hook executed once.
-func gateFinding(ctx context.Context, o Options) Finding {
+// gateFinding has the hook executed once. bar is why this runtime uses no gate; empty: it can.
+func gateFinding(ctx context.Context, o Options, bar string) Finding {
 	const check = "gate"
+	const without = "without it pods wait by being refused, and start up to 15 s after their turn"
 	switch {
 	case o.Gate == plugin.GateNever:
 		return warning(check, "not used: --gate never", "pods wait by being refused, and start up to 15 s after their turn")
@@ -113,9 +117,8 @@ func gateFinding(ctx context.Context, o Options) Finding {
 		return fault(check, dir+" is mounted with noexec: the runtime cannot execute the hook there", "choose another folder by --gate-path (chart: paths.gate)")
 	}
 	if _, err := os.Stat(o.GatePath); errors.Is(err, fs.ErrNotExist) {
-		return warning(check, "there is no "+o.GatePath, "the DaemonSet puts it there, or 'pod-pacemaker install-gate'; without it pods are refused instead")
+		return warning(check, "there is no "+o.GatePath+" yet", "the DaemonSet puts it there, and on a host 'pod-pacemaker install-gate' does; "+without)
 	}
-	const without = "without it pods are refused instead, and start up to 15 s after their turn"
 	if says := waiting.HookFault(o.GatePath); says != "" {
 		return fault(check, says, "'pod-pacemaker install-gate' makes it anew; "+without)
 	}
@@ -125,7 +128,10 @@ func gateFinding(ctx context.Context, o Options) Finding {
 	if err != nil {
 		return fault(check, fmt.Sprintf("%s cannot be executed: %v %s", o.GatePath, err, out), "does the file fit this machine, and does SELinux or another module allow it? "+without)
 	}
-	return ok(check, fmt.Sprintf("%s runs, and a container may wait there for up to %s", o.GatePath, o.GateTimeout))
+	if bar != "" && o.Gate != plugin.GateAlways {
+		return ok(check, o.GatePath+" can be executed; it is not used with this runtime")
+	}
+	return ok(check, fmt.Sprintf("%s can be executed, and a container may wait there for up to %s", o.GatePath, o.GateTimeout))
 }
 
 // existing gives the folder, or the nearest one above it that is there.
@@ -158,11 +164,11 @@ func askDaemon(ctx context.Context, socket string) (*admin.Status, Finding) {
 	case errors.Is(err, admin.ErrNoDaemon):
 		return nil, ok(check, "none runs with this run folder yet")
 	case err != nil:
-		return nil, fault(check, "one answers at "+socket+", and not rightly: "+err.Error(), "look at its log")
+		return nil, fault(check, "a program answers at "+socket+", but not as the daemon does: "+err.Error(), "look at the daemon's log")
 	case !status.Ready:
 		return &status, fault(check, fmt.Sprintf("%s runs, and pods start unpaced: %s", status.Version, status.NotReady), "'pod-pacemaker status' says more")
 	}
-	return &status, ok(check, status.Version+" runs, and paces; another one would stand by")
+	return &status, ok(check, status.Version+" runs and paces; a second one would stand by")
 }
 
 func runDirFinding(dir string) Finding {
@@ -220,7 +226,7 @@ func kubeletFinding(o Options) Finding {
 	case float64(o.GateTimeout) >= float64(most)/plugin.KubeletTimeoutShare:
 		return fault(check, fmt.Sprintf("a container may wait %s in the gate, and kubelet gives up before that", o.GateTimeout), "set --gate-timeout to "+most.String()+", or leave that to --kubelet-config")
 	}
-	return ok(check, fmt.Sprintf("a container may wait %s in the gate, for less than kubelet waits for it by %s", o.GateTimeout, file))
+	return ok(check, fmt.Sprintf("a container may wait %s in the gate, and kubelet waits for longer, as %s says", o.GateTimeout, file))
 }
 
 // kubeletConfigIn gives the file that the command line of the kubelet that runs here names; empty: none.
@@ -252,7 +258,7 @@ func cgroupFinding(root string) Finding {
 		return warning(check, fmt.Sprintf("%s: %v", root, err), "without cgroups the daemon cannot tell whether a start makes progress, and lends no slots")
 	}
 	if fs.Type != unix.CGROUP2_SUPER_MAGIC {
-		return warning(check, "version 1, which pod-pacemaker supports", "plan for version 2, because kubelet is giving up version 1")
+		return ok(check, "version 1; pod-pacemaker works with it, but newer versions of kubelet ask for version 2")
 	}
 	return ok(check, "version 2")
 }
@@ -266,7 +272,7 @@ func pressureFinding(proc string) Finding {
 	if err != nil {
 		return warning(check, "the kernel has no pressure information: "+err.Error(), "boot with psi=1; until then limits by pressure hold nothing, and adaptive goes by CPU use alone")
 	}
-	return ok(check, "the kernel measures it")
+	return ok(check, "the kernel measures it (PSI)")
 }
 
 func httpFinding(ctx context.Context, address string, runs bool) Finding {
@@ -281,7 +287,7 @@ func httpFinding(ctx context.Context, address string, runs bool) Finding {
 	}
 	switch {
 	case err != nil && runs:
-		return ok(check, address+" is in use, as it should be by the daemon that runs")
+		return ok(check, address+" is in use, by the daemon that runs")
 	case err != nil:
 		return fault(check, err.Error(), "choose another address by --http (chart: http.port)")
 	}

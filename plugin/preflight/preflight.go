@@ -8,6 +8,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/crd"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/waiting"
 )
 
 // Options are those of the daemon, valid as [plugin.Options.Validate] says, and where
@@ -42,7 +43,8 @@ func Run(ctx context.Context, o Options) (Report, error) {
 	}
 	status, daemon := askDaemon(ctx, o.AdminPath())
 	name, version := runtimeOf(ctx, cluster, status, o.ProcRoot)
-	add(nriFinding(o.NRISocket), runtimeFinding(name, version), gateFinding(ctx, o), daemon, runDirFinding(o.RunDir))
+	bar, _ := waiting.RuntimeFaults(name, version)
+	add(nriFinding(o.NRISocket), runtimeFinding(name, version), gateFinding(ctx, o, bar), daemon, runDirFinding(o.RunDir))
 	if o.CNIConfDir != "" {
 		add(cniFinding(o.CNIConfDir))
 	}
@@ -58,9 +60,10 @@ func configFinding(o plugin.Options) (Finding, error) {
 	const check = "config"
 	if o.ConfigFile == "" {
 		if o.Standalone() {
-			return fault(check, "none: no pod is held back", "name a file with a PacemakerConfig by --config"), nil
+			return warning(check, "none is named: a daemon with these flags holds no pod", "name an API server by --kubeconfig, or a file with a PacemakerConfig by --config; "+
+				"in the cluster, helm test does"), nil
 		}
-		return ok(check, "the PacemakerConfig objects that select this node"), nil
+		return ok(check, "by the PacemakerConfig objects that select this node"), nil
 	}
 	found, err := crd.Load(o.ConfigFile)
 	if err != nil {

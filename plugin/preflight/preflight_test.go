@@ -82,11 +82,12 @@ func TestAHealthyNodeHasNoFault(t *testing.T) {
 		"config":   `"two": 2 at a time`,
 		"nri":      "nri.sock is there",
 		"runtime":  "containerd 2.4.2 has no known fault",
-		"gate":     "runs, and a container may wait there for up to 1m30s",
+		"gate":     "can be executed, and a container may wait there for up to 1m30s",
 		"daemon":   "none runs",
 		"folders":  dir + "/run can be written",
 		"cni":      "10-net.conflist",
-		"kubelet":  "a container may wait 1m30s in the gate, for less than kubelet waits for it by ",
+		"cgroup":   "version 1; pod-pacemaker works with it",
+		"kubelet":  "a container may wait 1m30s in the gate, and kubelet waits for longer, as ",
 		"pressure": "the kernel measures it",
 		"http":     "no metrics",
 	} {
@@ -108,7 +109,7 @@ func TestWhatIsWrongIsSaid(t *testing.T) {
 		says  string
 		spoil func(dir string, o *Options)
 	}{
-		{"config", Fault, "no pod is held back", func(_ string, o *Options) { o.ConfigFile = "" }},
+		{"config", Warning, "a daemon with these flags holds no pod", func(_ string, o *Options) { o.ConfigFile = "" }},
 		{"nri", Fault, "there is no", func(dir string, o *Options) { o.NRISocket = dir + "/none" }},
 		{"nri", Fault, "is not a socket", func(dir string, o *Options) { o.NRISocket = dir + "/config.yaml" }},
 		{"runtime", Warning, "containerd 2.2.5 holds up statistics while a hook waits; 2.3.2 does not; containerd 2.2.5 keeps", func(dir string, _ *Options) {
@@ -126,7 +127,17 @@ func TestWhatIsWrongIsSaid(t *testing.T) {
 		{"kubelet", Warning, "was not found", func(dir string, _ *Options) { write(t, 0o644, dir+"/proc/7/comm", "other\n") }},
 		{"kubelet", Warning, "cannot be read from here", func(dir string, _ *Options) { assert.NoError(t, os.Remove(dir+"/kubelet.yaml")) }},
 		{"kubelet", Fault, "no such file", func(dir string, o *Options) { o.KubeletConfig = dir + "/none" }},
-		{"cgroup", Warning, "version 1", func(string, *Options) {}},
+		{"cgroup", Warning, "no such file", func(dir string, o *Options) { o.CgroupRoot = dir + "/none" }},
+		{"gate", OK, "can be executed; it is not used with this runtime", func(dir string, _ *Options) {
+			write(t, 0o755, dir+"/proc/8/exe", "#!/bin/sh\necho containerd x v1.7.35\n")
+		}},
+		{"gate", OK, "may wait there for up to 1m30s", func(dir string, o *Options) {
+			o.Gate = plugin.GateAlways
+			write(t, 0o755, dir+"/proc/8/exe", "#!/bin/sh\necho containerd x v1.7.35\n")
+		}},
+		{"runtime", Warning, "containerd 2.3.2 keeps", func(dir string, _ *Options) {
+			write(t, 0o755, dir+"/proc/8/exe", "#!/bin/sh\necho containerd x v2.3.2\n")
+		}},
 		{"pressure", Warning, "no pressure information", func(dir string, _ *Options) { assert.NoError(t, os.Remove(dir+"/proc/pressure/cpu")) }},
 		{"http", Fault, "address already in use", func(_ string, o *Options) { o.HTTPAddress = listening.Addr().String() }},
 	} {
