@@ -4,16 +4,13 @@ package e2e
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io/fs"
 	"maps"
 	"net"
 	"net/http"
 	"os"
-	"path"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -98,23 +95,8 @@ const otherTaint = "e2e.pod-pacemaker.io/other"
 // `make build` left, and gives it to the node under a name.
 func importImage(t *testing.T, name string) {
 	t.Helper()
-	text, err := os.ReadFile(repository("Containerfile"))
-	require.NoError(t, err)
-	programs := map[string]string{}
-	for _, line := range regexp.MustCompile(`(?m)^COPY --from=build (/src/bin/.*) (\S+/)$`).FindAllStringSubmatch(string(text), -1) {
-		for source := range strings.FieldsSeq(line[1]) {
-			programs[path.Join(line[2], path.Base(source))] = repository(strings.TrimPrefix(source, "/src/"))
-		}
-	}
-	require.Len(t, programs, 3, "of the Containerfile")
-	entry := regexp.MustCompile(`(?m)^ENTRYPOINT (\[.*\])$`).FindStringSubmatch(string(text))
-	require.NotNil(t, entry)
-	var entrypoint []string
-	require.NoError(t, json.Unmarshal([]byte(entry[1]), &entrypoint))
-	require.Len(t, entrypoint, 1)
-
 	tar := filepath.Join(t.TempDir(), "image.tar")
-	require.NoError(t, images.FromFiles(name, programs, entrypoint[0], tar))
+	require.NoError(t, images.FromContainerfile(name, repository(), tar))
 	out, err := node.CTR(t.Context(), "images", "import", "--local", tar)
 	require.NoError(t, err, "%s", out)
 	eventually(t, "CRI knows the image", func() bool {

@@ -272,11 +272,31 @@ func (m *manual) beginsInShadow(t *testing.T, d *daemon) {
 	}
 	m.runs(t, "kubectl apply -f deploy/samples/every-node.yaml")
 	mode(v1alpha1.ModeShadow)
+	eventually(t, "the node tells", func() bool { return strings.Contains(kubectl(t, "get", "pacemakernodes"), "Shadow") })
+	m.replace = append([]string{"status NODE", "status " + node.NodeName}, m.replace...)
+	assert.Regexp(t, `mode +Shadow`, m.runs(t, "kubectl pacemaker status NODE"))
 	m.runs(t, `kubectl patch pacemakerconfig every-node --type merge -p '{"spec":{"mode":"Enforce"}}'`)
 	mode(v1alpha1.ModeEnforce)
+	m.startsAHerd(t, d)
 	m.runs(t, `kubectl patch pacemakerconfig every-node --type merge -p '{"spec":{"mode":"Off"}}'`)
 	mode(v1alpha1.ModeOff)
 	kubectl(t, "delete", "pacemakerconfig", "every-node")
+}
+
+// startsAHerd starts the quickstart's herd, with an image that this node has in place of one from a registry.
+func (m *manual) startsAHerd(t *testing.T, d *daemon) {
+	t.Helper()
+	const create = `kubectl create deployment herd --image=busybox:1.37 --replicas=20 -- sh -c 'timeout 20 sh -c "while :; do :; done"; sleep infinity'`
+	_, rest, _ := strings.Cut(create, " --image")
+	was := m.replace
+	m.replace = []string{rest, "=" + lab.HerdImage + " --replicas=20"}
+	m.runs(t, create)
+	m.replace = was
+	eventually(t, "pods of the herd wait", func() bool { return len(d.status(t).Waiting) >= 10 })
+	assert.Contains(t, m.runs(t, "kubectl get pods"), "ContainerCreating")
+	m.runs(t, `kubectl patch pacemakerconfig every-node --type merge -p '{"spec":{"throttleConfig":{"maxConcurrent":{"perCore":"0.25"}}}}'`)
+	m.runs(t, "kubectl delete deployment herd")
+	eventually(t, "the herd is gone", func() bool { return len(d.status(t).Waiting) == 0 && len(pods(t, "default")) == 0 })
 }
 
 // whileAHerdStarts does what the manual says about looking at it, and lets the herd

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/pod-pacemaker/pod-pacemaker/integration/build"
@@ -48,7 +49,7 @@ func (v *verbs) up(ctx context.Context) error {
 	}
 	if len(standing) > 0 {
 		fmt.Fprintln(v.err, "A cluster is up already; lab down ends it.")
-		return v.print(standing[0])
+		return v.print(ctx, standing[0])
 	}
 	binaries, err := v.binaries(ctx)
 	if err != nil {
@@ -67,17 +68,28 @@ func (v *verbs) up(ctx context.Context) error {
 	if err != nil {
 		return errors.Join(err, c.Stop(context.WithoutCancel(ctx)))
 	}
-	return v.print(access)
+	if built() {
+		if err := v.offer(limited, access); err != nil {
+			return err
+		}
+	}
+	return v.print(ctx, access)
 }
 
 // print writes a shell's commands that lead to the cluster.
-func (v *verbs) print(a lab.Access) error {
-	_, err := fmt.Fprintf(v.out, `export KUBECONFIG=%s
+func (v *verbs) print(ctx context.Context, a lab.Access) error {
+	helm, err := v.helm(ctx)
+	if err != nil {
+		return err
+	}
+	path := strings.Join([]string{filepath.Dir(a.Kubectl), filepath.Dir(a.CTR), helm, repository("bin")}, ":")
+	_, err = fmt.Fprintf(v.out, `export KUBECONFIG=%s
 export CONTAINERD_ADDRESS=%s CONTAINERD_NAMESPACE=k8s.io
 export NRI_SOCKET=%s
-export PATH=%s:%s:$PATH
+export PATH=%s:$PATH
+export VALUES=%s
 # run %s: logs in %s, static pods in %s
-`, a.Kubeconfig, a.Containerd, a.NRI, filepath.Dir(a.Kubectl), filepath.Dir(a.CTR), a.Run.ID, a.Run.LogDir(), a.StaticPodDir)
+`, a.Kubeconfig, a.Containerd, a.NRI, path, valuesFile(a), a.Run.ID, a.Run.LogDir(), a.StaticPodDir)
 	return err
 }
 
@@ -107,7 +119,7 @@ func (v *verbs) down(ctx context.Context) error {
 }
 
 // status shows how to reach the clusters that are up.
-func (v *verbs) status(context.Context) error {
+func (v *verbs) status(ctx context.Context) error {
 	standing, err := lab.Detached("")
 	if err != nil {
 		return err
@@ -116,7 +128,7 @@ func (v *verbs) status(context.Context) error {
 		return errNothingUp
 	}
 	for _, a := range standing {
-		if err := v.print(a); err != nil {
+		if err := v.print(ctx, a); err != nil {
 			return err
 		}
 	}

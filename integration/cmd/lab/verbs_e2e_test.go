@@ -5,6 +5,7 @@ package main
 import (
 	"bytes"
 	"os"
+	"os/exec"
 	"regexp"
 	"testing"
 
@@ -34,6 +35,12 @@ func TestUpAndDown(t *testing.T) {
 	require.NotNil(t, file, exports)
 	require.Equal(t, standing[0].Kubeconfig, file[1])
 	require.FileExists(t, file[1])
+	values := regexp.MustCompile(`export VALUES=(\S+)`).FindStringSubmatch(exports)
+	require.NotNil(t, values, exports)
+	require.FileExists(t, values[1])
+	listed, err := exec.CommandContext(t.Context(), standing[0].CTR, "--address", standing[0].Containerd, "--namespace", "k8s.io", "images", "list", "--quiet").CombinedOutput()
+	require.NoError(t, err, "%s", listed)
+	require.Contains(t, string(listed), imageRepository+":"+imageTag)
 	require.Equal(t, exports, verb("up"))
 	require.Equal(t, exports, verb("status"))
 
