@@ -26,6 +26,7 @@ const referenceHead = `# Reference
 <!-- Generated from the CRDs, the program's help and its code by ` + "`make generate`" + `: change it there. -->
 
 The metrics have [a page of their own](metrics.md), the values of the chart [another](chart/pod-pacemaker/README.md).
+What is marked (advanced) is right for nearly every node as it is.
 `
 
 // schema is what of an OpenAPI schema the reference tells.
@@ -79,6 +80,15 @@ func writeFields(t *testing.T, out *strings.Builder, file string) {
 	writeProperties(out, "", crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"].Properties)
 }
 
+// marked has the word with which the description of an advanced field ends where flags have it.
+func marked(description string) string {
+	text, advanced := strings.CutSuffix(strings.TrimSpace(description), "Advanced.")
+	if advanced {
+		return "(advanced) " + text
+	}
+	return text
+}
+
 func writeProperties(out *strings.Builder, prefix string, properties map[string]schema) {
 	names := make([]string, 0, len(properties))
 	for name := range properties {
@@ -105,7 +115,7 @@ func writeProperties(out *strings.Builder, prefix string, properties map[string]
 		if p.Default != nil && p.Type != "object" {
 			standard = fmt.Sprintf("`%v`", p.Default)
 		}
-		fmt.Fprintf(out, "| `%s` | %s | %s | %s |\n", prefix+name, kind, standard, cell(p.Description))
+		fmt.Fprintf(out, "| `%s` | %s | %s | %s |\n", prefix+name, kind, standard, cell(marked(p.Description)))
 		writeProperties(out, path+".", inner)
 	}
 }

@@ -19,6 +19,7 @@ type Pressure struct {
 
 	// window is the time over which pressure is measured, for adaptive too: a short
 	// one follows the node fast, a long one is steady. From 500ms to 1m, default 2s.
+	// Advanced.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,5}(h|m|s|ms)){1,4}$') && duration(self) >= duration('500ms') && duration(self) <= duration('1m')",message="must be a duration from 500ms to 1m in whole h, m, s or ms, like \"2s\""
 	Window *Duration `json:"window,omitempty"`
@@ -35,7 +36,7 @@ type CPUPressure struct {
 	// minUtilization is how busy the CPUs of the node must be, all together and in
 	// percent, for CPU pressure to count: containers that are throttled by their
 	// own CPU limit stall too, on nodes with CPU to spare. From 0 to 100, default
-	// 70.
+	// 70. Advanced.
 	// +optional
 	// +kubebuilder:default=70
 	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 && self <= 100 : self.matches('^[0-9]{1,6}([.][0-9]{1,3})?$') && double(self) <= 100.0",message="must be a percentage from 0 to 100 with at most three decimal places, like 10 or \"2.5\""

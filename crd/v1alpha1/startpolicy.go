@@ -57,7 +57,7 @@ type StartPolicyList struct {
 type StartPolicySpec struct {
 	// instance is the name of the daemon that this policy is for, as given to it
 	// with --instance; absent: it is for daemons without one. At most 63 lower case
-	// letters, digits and '-'.
+	// letters, digits and '-'. Advanced.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="must be the name of a daemon's instance: lower case letters, digits and '-'"
@@ -109,7 +109,7 @@ type StartPolicySpec struct {
 	Scope PolicyScope `json:"scope,omitempty"`
 
 	// openAfter is how long the API server may be away until a policy of the scope
-	// Cluster holds no pod any more. From 1s to 1h, default 30s.
+	// Cluster holds no pod any more. From 1s to 1h, default 30s. Advanced.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,5}(h|m|s|ms)){1,4}$') && duration(self) >= duration('1s') && duration(self) <= duration('1h')",message="must be a duration from 1s to 1h in whole h, m, s or ms, like \"30s\""
 	OpenAfter *Duration `json:"openAfter,omitempty"`

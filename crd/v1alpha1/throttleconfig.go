@@ -43,7 +43,7 @@ type ThrottleConfig struct {
 
 	// noProgressAfter is how long none of the starts under way may make progress
 	// before one that waits is started beside them, for they may be waiting for
-	// it. From 1s to 1h, or 0s for never; default 10s.
+	// it. From 1s to 1h, or 0s for never; default 10s. Advanced.
 	// +optional
 	// +kubebuilder:default="10s"
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,5}(h|m|s|ms)){1,4}$') && (duration(self) == duration('0s') || duration(self) >= duration('1s') && duration(self) <= duration('1h'))",message="must be 0s, or a duration from 1s to 1h in whole h, m, s or ms, like \"10s\""
@@ -76,13 +76,13 @@ type MaxConcurrent struct {
 type Adaptive struct {
 	// targetPressure is the share of time, in percent, in which some process may
 	// stall for want of CPU or I/O while pods start: higher values start more at a
-	// time. From "0.001" to 100; absent: what suits most nodes.
+	// time. From "0.001" to 100; absent: what suits most nodes. Advanced.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 1 && self <= 100 : self.matches('^[0-9]{1,6}([.][0-9]{1,3})?$') && double(self) > 0.0 && double(self) <= 100.0",message="must be a percentage from \"0.001\" to 100 with at most three decimal places, like 80 or \"62.5\""
 	TargetPressure *Decimal `json:"targetPressure,omitempty"`
 
 	// min is how many pods may be starting at a time however high the pressure is.
-	// From 1 to 1000, default 1.
+	// From 1 to 1000, default 1. Advanced.
 	// +optional
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=1

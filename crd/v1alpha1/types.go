@@ -61,6 +61,7 @@ type PacemakerConfigSpec struct {
 	// with --instance, for nodes on which several run side by side. A daemon
 	// follows the configs with its own name and no others; absent: this config is
 	// for daemons without one. At most 63 lower case letters, digits and '-'.
+	// Advanced.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="must be the name of a daemon's instance: lower case letters, digits and '-'"
@@ -97,6 +98,7 @@ type PacemakerConfigSpec struct {
 	// fairness says which pods share their turns. With Namespace, of the pods of
 	// the same priority that wait, the next is of the namespace with the fewest
 	// pods starting; with None, it is the one that came first. Default Namespace.
+	// Advanced.
 	// +optional
 	// +kubebuilder:default=Namespace
 	Fairness Fairness `json:"fairness,omitempty"`
@@ -112,7 +114,7 @@ type PacemakerConfigSpec struct {
 
 	// settleTime is how long a pod without readiness or startup probe keeps its
 	// slot after all its containers run. From 0s to 1h and shorter than
-	// startTimeout, default 5s.
+	// startTimeout, default 5s. Advanced.
 	// +optional
 	// +kubebuilder:default="5s"
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,5}(h|m|s|ms)){1,4}$') && duration(self) <= duration('1h')",message="must be a duration from 0s to 1h in whole h, m, s or ms, like \"5s\""
@@ -215,7 +217,7 @@ type Restarts struct {
 	// pace makes a container that exited wait before it starts again, unless another
 	// app container of its pod is running. It waits as a start of its own, behind all
 	// pods of the same priority that exited less often. With false it starts at once,
-	// as without the daemon, and is counted. Default true.
+	// as without the daemon, and is counted. Default true. Advanced.
 	// +optional
 	// +kubebuilder:default=true
 	Pace *bool `json:"pace,omitempty"`
