@@ -116,7 +116,7 @@ func (a *asker) command() *cobra.Command {
 		}),
 	}
 	for _, cmd := range []*cobra.Command{status, top} {
-		cmd.Flags().BoolVar(&a.json, "json", false, "write JSON")
+		cmd.Flags().FuncP("output", "o", "how to write the answer, `text|json` (default text)", a.setOutput)
 	}
 	var address string
 	page := &cobra.Command{
@@ -132,6 +132,15 @@ func (a *asker) command() *cobra.Command {
 		}),
 	})
 	return root
+}
+
+// setOutput takes the value of --output.
+func (a *asker) setOutput(format string) error {
+	if format != "text" && format != "json" {
+		return errors.New("must be text or json")
+	}
+	a.json = format == "json"
+	return nil
 }
 
 // does tells errors of the work from those of the command line.

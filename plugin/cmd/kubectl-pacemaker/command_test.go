@@ -131,7 +131,7 @@ func TestWhySaysWhatElseKeepsAPod(t *testing.T) {
 		{pod("a", func(p *corev1.Pod) { p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "x/quota"}} }), "Pending for the scheduler, which waits until its gate x/quota is gone"},
 		{pod("a", func(p *corev1.Pod) { p.DeletionTimestamp = new(metav1.Now()) }), "not waiting: it is being deleted"},
 		{pod("a", func(p *corev1.Pod) { p.Status.Phase, p.Status.Reason = corev1.PodFailed, "Evicted" }), "not waiting: it has ended (Failed: Evicted)"},
-		{pod("a", on("n9")), "no daemon runs on node n9, in namespace pod-pacemaker; it is Pending, and kubelet says no more"},
+		{pod("a", on("n9")), "no daemon was found on node n9, in namespace pod-pacemaker (--daemon-namespace names another), and where none runs, pods do not wait for one: it is Pending, and kubelet says no more"},
 		{pod("a", func(p *corev1.Pod) {
 			on("n1")(p)
 			p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "app", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff", Message: "no such\nimage"}}}}
@@ -217,6 +217,21 @@ func TestTopSortsByTheLongestWait(t *testing.T) {
 	require.NoError(t, err)
 	assert.Regexp(t, `(?m)^shop/old +n2 +1 +60s +Concurrency: 2 of 2 starting\nshop/young +n1 +1 +9s `, out)
 
+	out, err = c.call("top", "--pods", "-o", "json")
+	require.NoError(t, err)
+	var listed []waitingPod
+	require.NoError(t, json.Unmarshal([]byte(out), &listed))
+	require.Len(t, listed, 2)
+	assert.Equal(t, "old", listed[0].Name)
+	_, err = c.call("top", "-o", "yaml")
+	require.ErrorContains(t, err, "must be text or json")
+
+	c.nodes = append(c.nodes, pacemakerNode("n4", 1, time.Hour))
+	c.daemons["n4"] = daemonPod("pp-4") // which says nothing of use
+	out, err = c.call("top", "--pods")
+	require.Error(t, err)
+	assert.Contains(t, out, "shop/old", "the others are shown")
+
 	out, err = c.call("status", "n2")
 	require.NoError(t, err)
 	assert.Equal(t, "n2: all of it\n", out)
@@ -232,6 +247,14 @@ func TestNobodyWaits(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, "no pod waits on any node\n", out)
 	}
+}
+
+func TestAClusterWithoutTheCRDsIsSaid(t *testing.T) {
+	t.Parallel()
+	a := &asker{kubectl: func(context.Context, ...string) (string, string, error) {
+		return "", `error: the server doesn't have a resource type "pacemakernodes"`, errors.New("exit status 1")
+	}}
+	require.ErrorContains(t, a.status(t.Context()), "is pod-pacemaker installed?")
 }
 
 func TestKubectlGetsItsFlagsAndErrorsAreSaid(t *testing.T) {

@@ -4,10 +4,12 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"text/tabwriter"
 	"time"
@@ -25,7 +27,11 @@ const (
 
 func (a *asker) nodes(ctx context.Context) ([]v1alpha1.PacemakerNode, error) {
 	var found v1alpha1.PacemakerNodeList
-	if err := a.get(ctx, &found, "pacemakernodes.pod-pacemaker.io"); err != nil {
+	err := a.get(ctx, &found, "pacemakernodes.pod-pacemaker.io")
+	if err != nil && strings.Contains(err.Error(), "doesn't have a resource type") {
+		err = fmt.Errorf("%w: is pod-pacemaker installed?", err)
+	}
+	if err != nil {
 		return nil, err
 	}
 	return found.Items, nil
@@ -137,14 +143,13 @@ func (a *asker) topPods(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	pods, err := a.podsOf(ctx, nodes[:min(len(nodes), mostAsked)])
-	if err != nil {
-		return err
-	}
+	pods, fault := a.podsOf(ctx, nodes[:min(len(nodes), mostAsked)]) // shown in spite of one that could not be asked
 	slices.SortStableFunc(pods, func(x, y waitingPod) int { return cmp.Compare(y.WaitedSeconds, x.WaitedSeconds) })
 	switch {
 	case a.json:
-		return a.write(pods)
+		return errors.Join(a.write(pods), fault)
+	case len(pods) == 0 && fault != nil:
+		return fault
 	case len(pods) == 0:
 		_, err = fmt.Fprintln(a.stdout, "no pod waits on any node")
 		return err
@@ -159,10 +164,10 @@ func (a *asker) topPods(ctx context.Context) error {
 		fmt.Fprintf(w, "%s/%s\t%s\t%d\t%s\t%s\n", p.Namespace, p.Name, p.Node, p.Place,
 			duration.HumanDuration(time.Duration(p.WaitedSeconds*float64(time.Second))), text)
 	}
-	return w.Flush()
+	return errors.Join(w.Flush(), fault)
 }
 
-// podsOf asks the daemons of the nodes which pods wait there.
+// podsOf asks the daemons of the nodes which pods wait there. Of the errors it gives the first.
 func (a *asker) podsOf(ctx context.Context, nodes []v1alpha1.PacemakerNode) (pods []waitingPod, err error) {
 	var mu sync.Mutex
 	var asked sync.WaitGroup

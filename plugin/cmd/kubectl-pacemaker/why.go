@@ -62,7 +62,8 @@ func (a *asker) onItsNode(ctx context.Context, pod corev1.Pod) (string, error) {
 		return a.byEvents(ctx, pod, err)
 	}
 	if len(daemons) == 0 {
-		return fmt.Sprintf("not waiting for pod-pacemaker: no daemon runs on node %s, in namespace %s; %s", pod.Spec.NodeName, a.daemons, otherwise(pod)), nil
+		return fmt.Sprintf("no daemon was found on node %s, in namespace %s (--daemon-namespace names another), and where none runs, pods do not wait for one: %s",
+			pod.Spec.NodeName, a.daemons, otherwise(pod)), nil
 	}
 	for _, daemon := range daemons {
 		said, err := a.in(ctx, daemon, "why", pod.Namespace+"/"+pod.Name)

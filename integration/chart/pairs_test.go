@@ -1,0 +1,124 @@
+package chart
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/yaml"
+)
+
+// switches are values that change what is rendered, each by its path. The first two are what others need.
+var switches = []struct {
+	path  string
+	value any
+}{
+	{"metricsProxy.image", "example.test/kube-rbac-proxy:v0.21.0"},
+	{"startPolicies.enabled", true},
+	{"startPolicies.namespaceLabels", true},
+	{"startPolicies.clusterScope", true},
+	{"podMonitor.enabled", true},
+	{"prometheusRule.enabled", true},
+	{"dashboard.enabled", true},
+	{"startupTaint.enabled", true},
+	{"waitingRoom.enabled", true},
+	{"kubeletConfig", []any{"/var/lib/kubelet/config.yaml"}},
+	{"apiServer.host", "10.0.0.1"},
+	{"gate.mode", "never"},
+	{"refuseAt", "container"},
+	{"instance", "second"},
+	{"fullnameOverride", "pacer"},
+	{"crds.install", false},
+	{"namespace.create", true},
+	{"ownNode.policy", false},
+	{"image.digest", "sha256:" + strings.Repeat("0", 64)},
+}
+
+// with gives the values in which these switches are set.
+func with(set ...int) map[string]any {
+	values := map[string]any{}
+	for _, i := range set {
+		at, path := values, strings.Split(switches[i].path, ".")
+		for _, key := range path[:len(path)-1] {
+			if at[key] == nil {
+				at[key] = map[string]any{}
+			}
+			at = at[key].(map[string]any)
+		}
+		at[path[len(path)-1]] = switches[i].value
+	}
+	return values
+}
+
+// Whatever two switches are set, the objects are whole, each role is somebody's, and the notes have no gap.
+func TestEveryPairOfSwitchesRenders(t *testing.T) {
+	t.Parallel()
+	for i := range switches {
+		t.Run(switches[i].path, func(t *testing.T) {
+			t.Parallel()
+			for k := range i + 1 {
+				text, err := yaml.Marshal(with(0, 1, i, k))
+				require.NoError(t, err)
+				wholeRelease(t, string(text))
+			}
+		})
+	}
+}
+
+func wholeRelease(t *testing.T, values string) {
+	t.Helper()
+	all := objects(t, values)
+	var names, roles, bound []string
+	for _, object := range all {
+		m, err := meta.Accessor(object)
+		require.NoError(t, err)
+		names = append(names, fmt.Sprintf("%T %s/%s", object, m.GetNamespace(), m.GetName()))
+		switch o := object.(type) {
+		case *rbacv1.ClusterRole:
+			roles = append(roles, o.Name)
+		case *rbacv1.Role:
+			roles = append(roles, o.Name)
+		case *rbacv1.ClusterRoleBinding:
+			bound = append(bound, o.RoleRef.Name)
+		case *rbacv1.RoleBinding:
+			bound = append(bound, o.RoleRef.Name)
+		}
+	}
+	slices.Sort(names)
+	require.Len(t, slices.Compact(slices.Clone(names)), len(names), "%s: an object twice: %v", values, names)
+	for _, role := range roles {
+		if !strings.HasSuffix(role, "-metrics-reader") { // those who read the metrics bind it
+			require.Contains(t, bound, role, values)
+		}
+	}
+	for _, role := range bound {
+		require.Contains(t, roles, role, values)
+	}
+	files, err := renderAll(Release{Name: "pod-pacemaker", Namespace: "pacing"}, vals(t, values))
+	require.NoError(t, err)
+	notes := files["templates/NOTES.txt"]
+	require.Contains(t, notes, "In force:")
+	for _, gap := range []string{"<no value>", "%!", "<nil>", " \n", "\n\n\n", "map["} {
+		require.NotContains(t, notes, gap, values)
+	}
+}
+
+// A switch without the one that it needs is refused, with the name of that one.
+func TestASwitchWithoutWhatItNeedsIsRefused(t *testing.T) {
+	t.Parallel()
+	for path, needs := range map[string]string{
+		"podMonitor.enabled": "metricsProxy.image", "prometheusRule.enabled": "metricsProxy.image",
+		"startPolicies.namespaceLabels": "startPolicies.enabled", "startPolicies.clusterScope": "startPolicies.enabled",
+	} {
+		for i, s := range switches {
+			if s.path == path {
+				_, err := Render(Release{Name: "pod-pacemaker", Namespace: "pacing"}, with(i))
+				require.ErrorContains(t, err, needs, path)
+			}
+		}
+	}
+}
