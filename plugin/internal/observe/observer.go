@@ -55,8 +55,11 @@ func (o *Observer) HookArrived() { o.metrics.gateWaiters.Inc() }
 // HookLeft takes note of a hook that waits no longer.
 func (o *Observer) HookLeft() { o.metrics.gateWaiters.Dec() }
 
-// HungUp is why a process that ended by itself left the waiting room.
-const HungUp reasons.Reason = "HungUp"
+// Reasons why a process left the waiting room, beside those of the answers.
+const (
+	// HungUp: it ended by itself, for the folder of the CNI configurations changed or the runtime gave it up.
+	HungUp reasons.Reason = "HungUp"
+)
 
 // LeftRoom takes note of a process that waits in the waiting room no longer: why, and how long it did.
 func (o *Observer) LeftRoom(reason reasons.Reason, waited time.Duration) {
