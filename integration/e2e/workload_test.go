@@ -135,7 +135,7 @@ func (l latch) holds(spec *corev1.PodSpec) { l.hold(spec, &spec.Containers[0]) }
 // holdsInit gives the pod an init container that waits, without CPU, for the release.
 func (l latch) holdsInit(spec *corev1.PodSpec) {
 	spec.InitContainers = append(spec.InitContainers, corev1.Container{
-		Name: "init", Image: lab.HerdImage, ImagePullPolicy: corev1.PullNever, Args: []string{"--done"},
+		Name: "init", Image: lab.HerdImage, ImagePullPolicy: corev1.PullNever, Args: []string{"--done", "--cpu-seconds", "0"},
 	})
 	l.hold(spec, &spec.InitContainers[len(spec.InitContainers)-1])
 }
