@@ -26,7 +26,7 @@ func TestTheAdaptiveLimitIsTheConcurrency(t *testing.T) {
 		n.attend(fmt.Sprintf("pod-%02d", i))
 	}
 	s := n.l.Snapshot(n.now)
-	require.Equal(t, n.l.adaptive.Limit(), s.Limit)
+	require.Equal(t, n.l.slots.adaptive.Limit(), s.Limit)
 	require.Len(t, s.Starting, s.Limit)
 	require.Equal(t, reasons.Concurrency, s.Held.Reason)
 	require.NotEmpty(t, s.Adaptive)
@@ -36,7 +36,7 @@ func TestTheAdaptiveLimitIsTheConcurrency(t *testing.T) {
 		n.busy(100)
 	}
 	less := n.l.Snapshot(n.now).Limit
-	require.Equal(t, n.l.adaptive.Limit(), less)
+	require.Equal(t, n.l.slots.adaptive.Limit(), less)
 	require.Less(t, less, s.Limit)
 	n.end("pod-00", reasons.Ready)
 	require.Len(t, n.l.Snapshot(n.now).Starting, s.Limit-1, "nobody else, until there are fewer")
@@ -121,17 +121,17 @@ func TestTheAdaptiveLimitIsToldWhoCouldStart(t *testing.T) {
 	n.join("absent")
 	n.busy(50)
 	n.pass(time.Second)
-	sample := n.l.sampleLocked(n.now)
+	sample := n.l.estimates.sample(n.now)
 	require.Equal(t, adaptive.Sample{
 		At: t0, Window: 2 * time.Second, CPU: 50, CPUPressure: 50, IOPressure: 50,
 		CPUKnown: true, CPUPressureKnown: true, IOPressureKnown: true,
-		Starting: len(n.l.Snapshot(n.now).Starting), Waiting: n.l.couldStartLocked((*Ticket).waits),
+		Starting: len(n.l.Snapshot(n.now).Starting), Waiting: n.l.scan.couldStart((*Ticket).waits),
 		Queued: 3,
 	}, sample)
 	n.measure(SignalIOWait, 60)
-	require.Zero(t, n.l.sampleLocked(n.now).Waiting, "another limit holds them")
+	require.Zero(t, n.l.estimates.sample(n.now).Waiting, "another limit holds them")
 	n.l.Observe(n.now, Signals{SignalCPU: {Err: errBlind, To: n.now}})
-	sample = n.l.sampleLocked(n.now)
+	sample = n.l.estimates.sample(n.now)
 	require.Equal(t, []any{n.now, false, time.Duration(0)}, []any{sample.At, sample.CPUKnown, sample.Window})
 }
 
@@ -143,17 +143,17 @@ func TestTheAdaptiveLimitLearnsNothingOfExemptAndStuckStarts(t *testing.T) {
 	n.join("exempt").StartExempt(n.now)
 	v, _ := n.l.View(n.now, "exempt")
 	require.True(t, v.Slot)
-	require.Zero(t, n.l.sampleLocked(n.now).Starting)
+	require.Zero(t, n.l.estimates.sample(n.now).Starting)
 	n.pass(time.Second)
 	n.end("exempt", reasons.Ready)
-	require.Zero(t, n.l.sampleLocked(n.now).Made)
+	require.Zero(t, n.l.estimates.sample(n.now).Made)
 
 	n.attend("stuck")
-	require.Equal(t, 1, n.l.sampleLocked(n.now).Starting)
+	require.Equal(t, 1, n.l.estimates.sample(n.now).Starting)
 	n.pass(time.Minute)
 	n.requireState("stuck", Started, reasons.Stuck)
-	require.Zero(t, n.l.sampleLocked(n.now).Made)
+	require.Zero(t, n.l.estimates.sample(n.now).Made)
 	n.attend("ready")
 	n.end("ready", reasons.Ready)
-	require.Equal(t, 1, n.l.sampleLocked(n.now).Made)
+	require.Equal(t, 1, n.l.estimates.sample(n.now).Made)
 }

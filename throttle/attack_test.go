@@ -45,11 +45,11 @@ func TestAFrozenQueueHasNoTurn(t *testing.T) {
 		p.waits(name, throttle.Request{})
 	}
 	require.True(t, p.l.Lookup("c").DeadlineReached(p.now).Admitted)
-	p.l.Freeze()
+	p.l.SetFrozen(p.now, true)
 	p.l.Lookup("c").End(p.now, reasons.Ready)
 	require.True(t, p.l.Lookup("b").DeadlineReached(p.now).Admitted)
 	p.l.Lookup("b").End(p.now, reasons.Ready)
-	p.l.Thaw(p.now)
+	p.l.SetFrozen(p.now, false)
 	require.Equal(t, []bool{false, true}, []bool{p.begun("a") > 0, p.l.Lookup("a").DeadlineReached(p.now).Admitted}, "it is a's own turn")
 }
 
@@ -177,7 +177,7 @@ func TestWhateverIsAskedEverybodyStartsInTheEnd(t *testing.T) {
 			ticket.Wait(now)
 		}
 		l.SetPolicies(now, nil)
-		l.Thaw(now)
+		l.SetFrozen(now, false)
 		l.Configure(now, throttle.Settings{})
 		require.Empty(t, l.Snapshot(now).Waiting, "seed %d", seed)
 		require.True(t, l.Advance(now.Add(time.Hour)).IsZero(), "seed %d: there is nothing left to do", seed)
@@ -238,8 +238,8 @@ func anything(rng *rand.Rand, l *throttle.Limiter, now *time.Time, tickets *[]*t
 		}
 		s.Signals[throttle.SignalLoad] = throttle.SignalLimit{Max: float64(rng.IntN(5)), Increment: float64(rng.IntN(3) - 1)}
 		l.Configure(*now, s)
-		if l.Freeze(); rng.IntN(4) > 0 {
-			l.Thaw(*now)
+		if l.SetFrozen(*now, true); rng.IntN(4) > 0 {
+			l.SetFrozen(*now, false)
 		}
 	case 18:
 		var s throttle.Signals

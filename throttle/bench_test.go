@@ -62,15 +62,15 @@ func BenchmarkDecision(b *testing.B) {
 				defer cpuTime(b)()
 				for b.Loop() {
 					l.queue.stale = true // as after each admission
-					l.candidatesLocked(t0, nil)
+					l.admission.candidates(t0, nil)
 				}
 			})
 			b.Run(fmt.Sprintf("waiting=%d/groups=%d/counted-anew", waiting, groups), func(b *testing.B) {
 				l, _ := benched(b, waiting, groups)
 				defer cpuTime(b)()
 				for b.Loop() {
-					l.queue.stale, l.counted = true, false // as after a pod of a group was admitted
-					l.candidatesLocked(t0, nil)
+					l.queue.stale, l.groups.counted = true, false // as after a pod of a group was admitted
+					l.admission.candidates(t0, nil)
 				}
 			})
 			b.Run(fmt.Sprintf("waiting=%d/groups=%d/reserve", waiting, groups), func(b *testing.B) {
@@ -88,7 +88,7 @@ func BenchmarkDecision(b *testing.B) {
 					l.Lookup(uid).End(t0, reasons.Ready)
 					t := l.Join(t0, Request{UID: fmt.Sprint("new", i), Flow: fmt.Sprint(i % 10)})
 					t.Wait(t0)
-					uid = l.inFlight[0].uid
+					uid = l.slots.inFlight[0].uid
 					l.Drain()
 				}
 			})

@@ -21,7 +21,7 @@ func TestCountersOfGroupsAreThoseOfARecount(t *testing.T) {
 		for step := range 300 {
 			n.anything(rng)
 			before := n.l.Groups(n.now)
-			n.l.counted = false
+			n.l.groups.counted = false
 			require.Equal(t, n.l.Groups(n.now), before, "seed %d, step %d", seed, step)
 			n.requireCounted(before)
 		}
@@ -70,10 +70,10 @@ func (n *node) anything(rng *rand.Rand) {
 func (n *node) requireCounted(views []GroupView) {
 	n.t.Helper()
 	want := map[GroupKey]GroupView{}
-	for _, p := range n.l.pods {
+	for _, p := range n.l.groups.pods {
 		require.NotEmpty(n.t, p.in)
 		require.True(n.t, p.ticket != nil || p.running, "%s counts for nothing", p.uid)
-		require.True(n.t, p.ticket == nil || (p.ticket == n.l.tickets[p.uid] && p.ticket.pod == p && !p.ticket.hasEnded()), p.uid)
+		require.True(n.t, p.ticket == nil || (p.ticket == n.l.book.live(p.uid) && p.ticket.pod == p), p.uid)
 		for _, in := range p.in {
 			v := want[in.group.key]
 			if p.ticket != nil && p.ticket.state == Waiting {

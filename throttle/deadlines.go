@@ -1,50 +1,78 @@
 package throttle
 
 import (
-	"slices"
 	"time"
 
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
-// leastMaxWait is the least that a pod's own MaxWait counts as: what derives from a short
-// activeDeadlineSeconds is no way past the queue.
-const leastMaxWait = 30 * time.Second
-
-// dueLocked gives when the ticket has waited for as long as it may.
-func (l *Limiter) dueLocked(t *Ticket) time.Time {
-	most := l.settings.MaxWait
-	if t.maxWait > 0 {
-		most = min(most, max(t.maxWait, leastMaxWait))
+// moreUrgent is the order of those whose MaxWait is over: priority, then the flow with the
+// least load, then arrival. For every second of them, the longest overdue goes first: no
+// others that come to be overdue keep it waiting for ever.
+func (d *admission) moreUrgent(a, b *Ticket) bool {
+	if d.oldestsTurn && !a.due.Equal(b.due) {
+		return a.due.Before(b.due)
 	}
-	return t.arrived.Add(most)
+	if a.priority != b.priority {
+		return a.priority > b.priority
+	}
+	return d.queue.fairer(a, b)
 }
 
-// endTimedOutLocked ends the starts that take too long, and the waits for which nothing
-// came back.
-func (l *Limiter) endTimedOutLocked(now time.Time) {
-	for len(l.inFlight) > 0 && now.Sub(l.inFlight[0].admitted) >= l.settings.StartTimeout {
-		l.endLocked(now, l.inFlight[0], reasons.Stuck)
+// isQueuesTurn tells whether the next slot is that of the next in the queue, and not of one
+// whose deadline is over. While the queue is frozen, none is.
+func (d *admission) isQueuesTurn(now time.Time, next *Ticket) bool {
+	return d.queuesTurn && !d.frozen && next != nil && now.Before(next.due)
+}
+
+// passGate admits a ticket over the limit whose process can wait no longer, if no other is
+// above it and it is not the queue's turn.
+func (d *admission) passGate(now time.Time, t *Ticket) {
+	if d.overLimit != nil {
+		return
 	}
-	for _, t := range slices.Clone(l.queue.arrivals) {
-		if !t.waits() && now.Sub(t.seen) >= abandonAfter {
-			l.endLocked(now, t, reasons.Abandoned)
-		}
+	c := d.candidates(now, t)
+	theirs := c.next != t && d.isQueuesTurn(now, c.next) && d.limits.held(now).none()
+	if c.overdue == t && !theirs {
+		d.passLimit(now, t, c.held, reasons.GateDeadline)
+		d.queuesTurn = c.next != t
 	}
 }
 
-// wakeAtLocked gives the earliest time at which Advance has something to do.
-func (l *Limiter) wakeAtLocked(now time.Time) (next time.Time) {
+// passLimit admits a ticket for its deadline, which a group may hold. It counts as over the
+// limit where it is: any other such has to wait until it is not.
+func (d *admission) passLimit(now time.Time, t *Ticket, held bool, reason reasons.Reason) {
+	slot, others := d.slots.held().none(), d.limits.held(now).none()
+	d.queuesTurn = true
+	d.limits.take(now)
+	if beyond := held || !others; beyond || !slot {
+		d.overLimit, d.overOtherLimits = t, beyond
+	}
+	d.book.start(now, t, reason, true)
+}
+
+// settleOver forgets the last start over the limit when it counts as such no longer: it
+// ended; or it exceeded the number of starts at a time only, and so many others ended that
+// it is within.
+func (d *admission) settleOver() {
+	if t := d.overLimit; t == nil || t.state == Starting && (d.overOtherLimits || d.slots.isAbove()) {
+		return
+	}
+	d.overLimit = nil
+}
+
+// wakeAt gives the earliest time at which Advance has something to do.
+func (d *admission) wakeAt(now time.Time) (next time.Time) {
 	sooner := func(at time.Time) {
 		if at.After(now) && (next.IsZero() || at.Before(next)) {
 			next = at
 		}
 	}
-	if len(l.inFlight) > 0 {
-		sooner(l.inFlight[0].admitted.Add(l.settings.StartTimeout))
+	if starts := d.slots.inFlight; len(starts) > 0 {
+		sooner(starts[0].admitted.Add(d.settings.StartTimeout))
 	}
 	waiters := false
-	for _, t := range l.queue.arrivals {
+	for _, t := range d.queue.arrivals {
 		switch {
 		case !t.waits():
 			sooner(t.seen.Add(abandonAfter))
@@ -53,7 +81,7 @@ func (l *Limiter) wakeAtLocked(now time.Time) (next time.Time) {
 			}
 		default:
 			waiters = true
-			if l.overLimit == nil {
+			if d.overLimit == nil {
 				sooner(t.due)
 			}
 		}
@@ -61,14 +89,14 @@ func (l *Limiter) wakeAtLocked(now time.Time) (next time.Time) {
 	if !waiters {
 		return next
 	}
-	jam := l.jamLocked()
-	opens := l.opensAtLocked(now, !jam.IsZero())
-	if !jam.IsZero() {
-		opens = later(opens, l.loan.due(jam, l.settings.NoProgressAfter))
+	switch jam := d.slots.jam(); {
+	case !jam.IsZero():
+		sooner(later(d.limits.opensAt(now), d.slots.loan.due(jam, d.settings.NoProgressAfter)))
+	case d.slots.held().none():
+		sooner(d.limits.opensAt(now))
 	}
-	sooner(opens)
-	for _, g := range l.groups {
-		sooner(l.loanDueLocked(g))
+	for _, g := range d.groups.all {
+		sooner(g.loanDue(d.settings.NoProgressAfter))
 	}
 	return next
 }

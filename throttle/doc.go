@@ -37,7 +37,7 @@
 //
 // # A decision
 //
-// A decision is one scan of that slice (candidatesLocked):
+// A decision is one scan of that slice (candidates):
 //
 //   - A ticket without a waiter that is expected within seconds: what it asks for is
 //     reserved of the bounds of Running of its groups. A pod is expected for 20 seconds after
@@ -53,7 +53,7 @@
 // counter as it was. They hold all alike, so nobody behind is looked at where they refuse.
 //
 // What a ticket waits for, how many go before it, how many could start, and who comes near its
-// turn is found by the same scan (scanLocked in hold.go), in which each ticket that nothing
+// turn is found by the same scan (each in scan.go), in which each ticket that nothing
 // holds counts as started.
 //
 // # Groups
@@ -65,8 +65,8 @@
 //
 // Whatever it bounds, a bound has a reason, a resource or pods, how much is used of it, and
 // how much it allows (group.go). What a pod asks for is a list of amounts of bounds, those of
-// Running first; the first that has no room is what holds it (hold.go). After anything of a
-// pod has changed, the next scan counts all pods anew (countLocked): no counter has to be
+// Running first; the first that has no room is what holds it (scan.go). After anything of a
+// pod has changed, the next scan counts all pods anew (count): no counter has to be
 // kept right.
 //
 // A pod that alone exceeds a bound of Running is Unadmittable, and keeps nobody from anything.

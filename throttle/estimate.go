@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/adaptive"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
@@ -65,15 +66,13 @@ func endRate(now time.Time, since []time.Time, have, slots int, start time.Durat
 	return rate * float64(slots) / float64(max(1, taken))
 }
 
-// sinceLocked gives since when slots are held.
-func (l *Limiter) sinceLocked() []time.Time {
-	l.since = l.since[:0]
-	for _, t := range l.inFlight {
-		if t.slot {
-			l.since = append(l.since, t.admitted)
-		}
-	}
-	return l.since
+// estimates say how soon starts end and others may begin.
+type estimates struct {
+	settings *Settings
+	queue    *queue
+	slots    *slots
+	limits   *limits
+	scan     *scan
 }
 
 // forecast is what is expected of the starts of the node, for a time.
@@ -85,13 +84,13 @@ type forecast struct {
 	coming   int           // how many wait, or will within seconds
 }
 
-func (l *Limiter) forecastLocked(now time.Time, waitable time.Duration) forecast {
+func (e *estimates) forecast(now time.Time, waitable time.Duration) forecast {
 	f := forecast{now: now, waitable: waitable}
-	f.start, f.known = l.took.median(len(l.took.last))
-	if lately, _ := l.took.median(lastFew); f.known {
+	f.start, f.known = e.slots.took.median(len(e.slots.took.last))
+	if lately, _ := e.slots.took.median(lastFew); f.known {
 		f.start = max(f.start, lately)
 	}
-	f.coming = l.couldStartLocked(func(t *Ticket) bool { return t.expected(now) })
+	f.coming = e.scan.couldStart(func(t *Ticket) bool { return t.expected(now) })
 	return f
 }
 
@@ -110,34 +109,28 @@ func (f *forecast) starts(free int, since []time.Time, have, slots int) float64 
 	return starts
 }
 
-// roomLocked gives how many may wait near their turn: as many as each limit of the node
+// room gives how many may wait near their turn: as many as each limit of the node
 // will admit in time. At least 1, so that there is one for the next free slot, and no more
 // than anybody could fill.
-func (l *Limiter) roomLocked(now time.Time, f *forecast) int {
-	room := float64(len(l.queue.arrivals) + 1)
+func (e *estimates) room(now time.Time, f *forecast) int {
+	room := float64(len(e.queue.arrivals) + 1)
 	half := f.waitable.Seconds() / 2
-	if l.limit > 0 {
-		since := l.sinceLocked()
-		free := max(0, l.capacityLocked()-len(since))
-		room = min(room, max(f.starts(free, since, l.limit, l.limitSoon), float64(l.soonLentLocked())))
+	if e.slots.limit > 0 {
+		since := e.slots.heldSince()
+		free := max(0, e.slots.capacity()-len(since))
+		room = min(room, max(f.starts(free, since, e.slots.limit, e.slots.limitSoon), float64(e.slots.soonLent())))
 	}
-	if l.settings.FillEvery > 0 {
-		room = min(room, l.bucket.TokensAt(now)+half/l.settings.FillEvery.Seconds())
+	if e.settings.FillEvery > 0 {
+		room = min(room, e.limits.bucket.TokensAt(now)+half/e.settings.FillEvery.Seconds())
 	}
-	if l.bySignalLocked() {
+	if e.limits.boundsSignals() {
 		starts := float64(unknownRoom)
-		if every, known := l.admissionsEveryLocked(now); known {
+		if every, known := e.admissionsEvery(now); known {
 			starts = max(starts, half/max(every, 1).Seconds())
 		}
 		room = min(room, starts)
 	}
 	return max(1, int(room))
-}
-
-// bySignalLocked tells whether a limit on a signal is set: how many starts that lets
-// begin, nobody knows beforehand.
-func (l *Limiter) bySignalLocked() bool {
-	return slices.ContainsFunc(l.settings.Signals[:], func(s SignalLimit) bool { return s.Max > 0 })
 }
 
 // foresee has the bounds on the starts of a group allow what they are expected to let start
@@ -160,39 +153,64 @@ func (f *forecast) foresee(g *group) {
 	}
 }
 
-// paceLocked gives the expected time between two admissions, that of the slowest limit;
+// pace gives the expected time between two admissions, that of the slowest limit;
 // zero: none is set. Of a limit on a signal, it is that of the latest admissions. Not
 // observed, it is a guess.
-func (l *Limiter) paceLocked(now time.Time) (every time.Duration, observed bool) {
+func (e *estimates) pace(now time.Time) (every time.Duration, observed bool) {
 	observed = true
 	slower := func(than time.Duration, known bool) {
 		every, observed = max(every, than), observed && known
 	}
-	if l.limit > 0 {
-		start, known := l.took.median(len(l.took.last))
-		ends := endRate(now, l.sinceLocked(), l.limit, l.limit, start, 1)
+	if e.slots.limit > 0 {
+		start, known := e.slots.took.median(len(e.slots.took.last))
+		ends := endRate(now, e.slots.heldSince(), e.slots.limit, e.slots.limit, start, 1)
 		slower(time.Duration(math.Round(float64(time.Second)/ends)), known)
 	}
-	if l.settings.FillEvery > 0 {
-		slower(l.settings.FillEvery, true)
+	if e.settings.FillEvery > 0 {
+		slower(e.settings.FillEvery, true)
 	}
-	if l.bySignalLocked() {
-		slower(l.admissionsEveryLocked(now))
+	if e.limits.boundsSignals() {
+		slower(e.admissionsEvery(now))
 	}
 	return every, observed
 }
 
-// admissionsEveryLocked gives the mean time between the admissions of the last minute, as
+// admissionsEvery gives the mean time between the admissions of the last minute, as
 // far as the longest wait reaches back; false: there were none.
-func (l *Limiter) admissionsEveryLocked(now time.Time) (time.Duration, bool) {
+func (e *estimates) admissionsEvery(now time.Time) (time.Duration, bool) {
 	since := now
-	for _, t := range l.queue.arrivals {
+	for _, t := range e.queue.arrivals {
 		since = earlier(since, t.arrived)
 	}
 	since = later(since, now.Add(-paceOver))
-	n := l.admissions.after(since)
+	n := e.limits.admissions.after(since)
 	if n == 0 {
 		return unknownStart, false
 	}
 	return now.Sub(since) / time.Duration(n), true
+}
+
+// sample gives what the adaptive limit is fed with. Starts that are exempt are not counted,
+// with a slot or without: they are many, at once, and mostly light, so that the loop would
+// infer from them that the node bears many times as many of those that wait. Nor are those
+// that ended Stuck: they may have waited for something all the time.
+func (e *estimates) sample(now time.Time) adaptive.Sample {
+	signals := &e.limits.signals
+	s := adaptive.Sample{At: now, Queued: len(e.queue.arrivals), Made: e.slots.took.n, Lost: e.slots.lost}
+	for _, t := range e.slots.inFlight {
+		s.Starting += one(t.slot && t.admission != reasons.Exempt)
+	}
+	if e.limits.held(now).none() {
+		s.Waiting = e.scan.couldStart((*Ticket).waits)
+	}
+	s.CPU, s.CPUKnown = signals.valueAt(now, SignalCPU)
+	s.CPUPressure, s.CPUPressureKnown = signals.valueAt(now, SignalCPUPressure)
+	s.IOPressure, s.IOPressureKnown = signals.valueAt(now, SignalIOPressure)
+	for _, signal := range [...]Signal{SignalIOPressure, SignalCPUPressure, SignalCPU} {
+		if _, known := signals.valueAt(now, signal); known {
+			r := signals[signal]
+			s.At, s.Window = r.To, r.To.Sub(r.From)
+		}
+	}
+	return s
 }

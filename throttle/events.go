@@ -26,33 +26,34 @@ type Event struct {
 	Waiting, Starting int
 }
 
-// Changed gives a channel that gets a value after anything happened or the time
-// that Advance asked for may have changed. It holds one value at most.
-func (l *Limiter) Changed() <-chan struct{} { return l.changed }
-
-// Drain gives what happened since the last call, in order. lost is the number of
-// events that were dropped, the oldest first, because nobody drained them.
-func (l *Limiter) Drain() (events []Event, lost uint64) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	events, lost = l.events, l.dropped
-	l.events, l.dropped = nil, 0
-	return events, lost
+// eventLog keeps what happened until it is drained, and says that anything did.
+type eventLog struct {
+	events  []Event
+	dropped uint64 // events that nobody drained
+	changed chan struct{}
 }
 
-func (l *Limiter) happenedLocked(e Event, t *Ticket) {
-	e.Ticket, e.Waiting, e.Starting = t, len(l.queue.arrivals), l.slotsLocked()
+func newEventLog() *eventLog { return &eventLog{changed: make(chan struct{}, 1)} }
+
+func (l *eventLog) add(e Event) {
 	if len(l.events) >= maxEvents {
 		l.events = l.events[1:]
 		l.dropped++
 	}
 	l.events = append(l.events, e)
-	l.changedLocked()
+	l.change()
 }
 
-func (l *Limiter) changedLocked() {
+// change says that anything happened, or may be due at another time.
+func (l *eventLog) change() {
 	select {
 	case l.changed <- struct{}{}:
 	default:
 	}
+}
+
+func (l *eventLog) drain() (events []Event, lost uint64) {
+	events, lost = l.events, l.dropped
+	l.events, l.dropped = nil, 0
+	return events, lost
 }

@@ -75,7 +75,7 @@ func TestChangedTellsEveryThingThatHappens(t *testing.T) {
 	told("Attend of one who has to wait, until its maxWait")
 	n.l.Lookup("b").StopWaiting(n.now)
 	told("Leave, after which the ticket may be abandoned")
-	n.l.Configure(n.now, n.l.settings)
+	n.l.Configure(n.now, *n.l.settings)
 	told("Configure")
 	n.pass(time.Minute)
 	told("an Advance that ended a start")

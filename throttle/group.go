@@ -69,75 +69,35 @@ type member struct {
 
 // ask is what a pod asks for of one bound; more than zero.
 type ask struct {
+	pod    *pod
 	bound  *bound
 	amount int64
 	bypass bool
 }
 
-// SetPolicies replaces the limits of all policies, by the policy's name, and the groups of
-// the pods that are given, in one step: nobody is admitted by a part of it. A policy that
-// is absent bounds nothing. The limiter keeps what it is given: it must not be changed
-// afterwards.
-func (l *Limiter) SetPolicies(now time.Time, limits map[string]GroupLimits, pods ...PodGroups) {
-	now = l.lock(now)
-	defer l.unlock()
-	l.policies = maps.Clone(limits)
-	for _, g := range l.groups {
-		g.follow(l.policies[g.key.Policy])
+// groups are the groups of policies and the pods in them. Anything that changes a pod has
+// them counted anew by the next scan.
+type groups struct {
+	policies map[string]GroupLimits
+	pods     []*pod   // in any group, by UID
+	all      []*group // by key
+	counted  bool     // as their pods are now
+}
+
+// setPolicies replaces the limits of all policies.
+func (s *groups) setPolicies(limits map[string]GroupLimits) {
+	s.policies, s.counted = limits, false
+	for _, g := range s.all {
+		g.follow(limits[g.key.Policy])
 	}
-	for _, p := range l.pods {
+	for _, p := range s.pods {
 		p.ask()
 	}
-	l.counted = false
-	for _, pod := range pods {
-		l.setGroupsLocked(pod)
-	}
-	l.admitLocked(now)
 }
 
-// SetGroups says which groups a pod is in, and replaces those it had. It keeps its place
-// in the queue. A pod that runs counts once, however often it starts anew, and no bound of
-// Running holds it. Nothing is kept of one that neither runs nor has a ticket.
-func (l *Limiter) SetGroups(now time.Time, pod PodGroups) {
-	now = l.lock(now)
-	defer l.unlock()
-	l.setGroupsLocked(pod)
-	l.admitLocked(now)
-}
-
-// Finished says that a pod runs no longer and will not: it succeeded, failed for good or
-// is gone. Until then it counts among those that run from its admission on.
-func (l *Limiter) Finished(now time.Time, uid string) {
-	now = l.lock(now)
-	defer l.mu.Unlock()
-	p := l.podLocked(uid)
-	if p == nil || !p.running {
-		return
-	}
-	defer l.changedLocked()
-	p.running, p.ready, p.stuckSince = false, false, time.Time{}
-	l.counted = false
-	l.admitLocked(now)
-}
-
-// SetClaims says how many pods of the group may start at a time, where its policy has
-// GroupLimits.Claims, now or later. Below zero: any number, for nobody can say. The group
-// is remembered, without pods too, until it is said to have none.
-func (l *Limiter) SetClaims(now time.Time, key GroupKey, starts int) {
-	now = l.lock(now)
-	defer l.mu.Unlock()
-	g := l.groupLocked(key)
-	if starts = max(-1, starts); g.claims != starts {
-		defer l.changedLocked()
-		g.claims = starts
-	}
-	l.counted = false
-	l.admitLocked(now)
-}
-
-// setGroupsLocked is SetGroups without its consequences.
-func (l *Limiter) setGroupsLocked(given PodGroups) {
-	p := l.enterLocked(given.UID, given.Groups)
+// set puts a pod into its groups. t is its ticket, if it has one that has not ended.
+func (s *groups) set(given PodGroups, t *Ticket) {
+	p := s.enter(given.UID, given.Groups, t)
 	if given.Running {
 		p.running, p.ready = true, given.Ready
 	}
@@ -146,55 +106,102 @@ func (l *Limiter) setGroupsLocked(given PodGroups) {
 	}
 }
 
-// enterLocked puts a pod into groups, instead of those it is in.
-func (l *Limiter) enterLocked(uid string, groups []Membership) *pod {
-	p := l.podLocked(uid)
+// enter puts a pod into groups, instead of those it is in.
+func (s *groups) enter(uid string, in []Membership, t *Ticket) *pod {
+	p := s.pod(uid)
 	if p == nil {
-		i, _ := slices.BinarySearchFunc(l.pods, uid, (*pod).compare)
+		i, _ := slices.BinarySearchFunc(s.pods, uid, (*pod).compare)
 		p = &pod{uid: uid}
-		l.pods = slices.Insert(l.pods, i, p)
+		s.pods = slices.Insert(s.pods, i, p)
 	}
 	p.in = p.in[:0]
-	for _, in := range groups {
-		p.in = append(p.in, member{group: l.groupLocked(in.Key), requests: in.Requests, bypass: in.Bypass})
+	for _, m := range in {
+		p.in = append(p.in, member{group: s.group(m.Key), requests: m.Requests, bypass: m.Bypass})
 	}
 	slices.SortStableFunc(p.in, func(a, b member) int { return a.group.key.compare(b.group.key) })
 	p.in = slices.CompactFunc(p.in, func(a, b member) bool { return a.group == b.group })
 	p.ask()
-	l.linkLocked(p)
+	s.link(p, t)
 	return p
 }
 
-// linkLocked links the pod with its ticket, if that has not ended.
-func (l *Limiter) linkLocked(p *pod) {
-	l.counted = false
-	if t := l.tickets[p.uid]; t != nil && !t.hasEnded() {
+// link links the pod with its ticket, if there is one that has not ended.
+func (s *groups) link(p *pod, t *Ticket) {
+	s.counted = false
+	if t != nil {
 		p.ticket, t.pod = t, p
 		p.running = p.running || t.state == Starting
 	}
 }
 
+// started counts a pod that was admitted.
+func (s *groups) started(p *pod) {
+	if p == nil {
+		return
+	}
+	p.running, p.ready, p.stuckSince = true, false, time.Time{}
+	p.spendLoans()
+	s.counted = false
+}
+
+// leave ends what a ticket that has ended counts for. A pod that was admitted counts among
+// those that run until it has finished.
+func (s *groups) leave(t *Ticket, started bool) {
+	p := t.pod
+	if p == nil {
+		return
+	}
+	if started {
+		p.ready = p.ready || tellsReady(t.reason)
+		if t.reason == reasons.Stuck {
+			p.stuckSince = t.ended
+		}
+		p.repay()
+	}
+	p.ticket, t.pod = nil, nil
+	s.counted = false
+}
+
+// finish tells whether the pod did run, and has it run no longer.
+func (s *groups) finish(uid string) bool {
+	p := s.pod(uid)
+	if p == nil || !p.running {
+		return false
+	}
+	p.running, p.ready, p.stuckSince = false, false, time.Time{}
+	s.counted = false
+	return true
+}
+
+// setClaims tells whether the group had others.
+func (s *groups) setClaims(key GroupKey, claims int) bool {
+	g := s.group(key)
+	had := g.claims
+	g.claims, s.counted = claims, false
+	return had != claims
+}
+
 func (p *pod) compare(uid string) int { return cmp.Compare(p.uid, uid) }
 
-// podLocked gives the pod; nil: it is in no group.
-func (l *Limiter) podLocked(uid string) *pod {
-	l.countLocked()
-	if i, found := slices.BinarySearchFunc(l.pods, uid, (*pod).compare); found {
-		return l.pods[i]
+// pod gives the pod; nil: it is in no group.
+func (s *groups) pod(uid string) *pod {
+	s.count()
+	if i, found := slices.BinarySearchFunc(s.pods, uid, (*pod).compare); found {
+		return s.pods[i]
 	}
 	return nil
 }
 
 func (g *group) compare(key GroupKey) int { return g.key.compare(key) }
 
-func (l *Limiter) groupLocked(key GroupKey) *group {
-	i, found := slices.BinarySearchFunc(l.groups, key, (*group).compare)
+func (s *groups) group(key GroupKey) *group {
+	i, found := slices.BinarySearchFunc(s.all, key, (*group).compare)
 	if !found {
 		g := &group{key: key}
-		g.follow(l.policies[key.Policy])
-		l.groups = slices.Insert(l.groups, i, g)
+		g.follow(s.policies[key.Policy])
+		s.all = slices.Insert(s.all, i, g)
 	}
-	return l.groups[i]
+	return s.all[i]
 }
 
 // follow makes the group follow a policy.
@@ -231,7 +238,7 @@ func (p *pod) ask() {
 				amount = clamp(in.requests[resource])
 			}
 			if amount > 0 {
-				p.asks = append(p.asks, ask{bound: &in.group.bounds[b], amount: amount, bypass: in.bypass})
+				p.asks = append(p.asks, ask{pod: p, bound: &in.group.bounds[b], amount: amount, bypass: in.bypass})
 			}
 		}
 	}
@@ -247,31 +254,31 @@ func (a ask) rank() (n int) {
 	return n + one(!a.never())
 }
 
-// countLocked counts anew what all groups hold, if anything has changed, and forgets pods
-// and groups that count for nothing.
-func (l *Limiter) countLocked() {
-	if l.counted {
+// count counts anew what all groups hold, if anything has changed, and forgets pods and
+// groups that count for nothing.
+func (s *groups) count() {
+	if s.counted {
 		return
 	}
-	l.counted = true
-	l.pods = slices.DeleteFunc(l.pods, func(p *pod) bool {
+	s.counted = true
+	s.pods = slices.DeleteFunc(s.pods, func(p *pod) bool {
 		over := len(p.in) == 0 || (p.ticket == nil && !p.running)
 		if over && p.ticket != nil {
 			p.ticket.pod = nil
 		}
 		return over
 	})
-	for _, g := range l.groups {
+	for _, g := range s.all {
 		g.counts = counts{since: g.since[:0]}
 		for b := range g.bounds {
 			g.bounds[b].used = 0
 		}
 	}
-	for _, p := range l.pods {
+	for _, p := range s.pods {
 		p.count()
 	}
-	l.groups = slices.DeleteFunc(l.groups, func(g *group) bool { return g.pods == 0 && g.claims == 0 })
-	for _, g := range l.groups {
+	s.all = slices.DeleteFunc(s.all, func(g *group) bool { return g.pods == 0 && g.claims == 0 })
+	for _, g := range s.all {
 		g.setMost()
 	}
 }

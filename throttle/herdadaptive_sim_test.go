@@ -19,7 +19,7 @@ func (k *kubelet) measures(cores int) {
 	var cpu, pressure []float64
 	var measure func()
 	measure = func() {
-		load := float64(k.l.slotsLocked()) / float64(cores)
+		load := float64(k.l.slots.taken()) / float64(cores)
 		cpu, pressure = append(cpu, min(1, load)), append(pressure, max(0, min(1, load-1)))
 		if over := len(cpu) - int(window/every); over > 0 {
 			cpu, pressure = cpu[over:], pressure[over:]

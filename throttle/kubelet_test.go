@@ -197,5 +197,5 @@ func (k *kubelet) happened() {
 			}
 		}
 	}
-	k.mostAbove = max(k.mostAbove, k.l.slotsLocked()-k.l.capacityLocked())
+	k.mostAbove = max(k.mostAbove, k.l.slots.taken()-k.l.slots.capacity())
 }

@@ -1,71 +1,45 @@
 package throttle
 
 import (
+	"maps"
 	"sync"
 	"time"
 
-	"golang.org/x/time/rate"
-
-	"github.com/pod-pacemaker/pod-pacemaker/throttle/adaptive"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
-
-// abandonAfter is how long a ticket without a waiter is kept. kubelet retries a refused
-// sandbox or container within 15 seconds, and a container that failed to start within its
-// back-off of 5 minutes at most.
-const abandonAfter = 10 * time.Minute
-
-// endedKept is how many ended tickets are remembered for [Limiter.Lookup].
-const endedKept = 256
 
 // Limiter is the queue, the slots and the limits of one node. Make one with New.
 // All methods are safe for concurrent use and never block.
 type Limiter struct {
 	mu sync.Mutex
-	// What is set.
-	settings Settings // with defaults
-	policies map[string]GroupLimits
-	bucket   *rate.Limiter // kept while there is no such limit; nil: there never was
-	// What there is.
-	tickets  map[string]*Ticket // by UID; the latest ticket of the pod
-	queue    queue
-	inFlight []*Ticket // Starting, by admission
-	ended    []*Ticket // in the order of their ends, at most endedKept
-	flows    map[string]*flow
-	pods     []*pod   // in any group, by UID
-	groups   []*group // by key
-	counted  bool     // the groups are counted as their pods are now
-	seq      uint64
-	latest   time.Time // the time of the latest decision
-	// What was granted beside the limits.
-	limit           int     // starts at a time; zero: any number
-	limitSoon       int     // what an adaptive limit may soon come to, where that is more
-	loan            loan    // of the node
-	lentUpTo        int     // starts at a time while a loan is out
-	frozen          bool    // nobody is admitted in their turn
-	overLimit       *Ticket // the last start over the limit, while it counts as such
-	overOtherLimits bool    // overLimit exceeded more than the number of starts at a time
-	queuesTurn      bool    // the next slot is the queue's, not that of a deadline
-	oldestsTurn     bool    // of those overdue, the longest overdue is next
-	// What was observed.
-	signals    Signals
-	adaptive   *adaptive.Controller // nil: off
-	lost       time.Time            // when the last admitted of the starts that a probe may have killed was; zero: none was
-	since      []time.Time          // scratch of sinceLocked
-	debts      admissionTimes       // of those that a signal may not show yet
-	admissions admissionTimes       // of those that the limits allowed, or a deadline
-	took       durations
-	events     []Event
-	dropped    uint64 // events that nobody drained
-	changed    chan struct{}
+	// mu guards all below, and the tickets. Each part has one responsibility, gets the parts
+	// that it needs from New, and knows no Limiter.
+	latest       time.Time // the time of the latest decision
+	settings     *Settings // with defaults
+	log          *eventLog
+	queue        *queue
+	groups       *groups
+	slots        *slots
+	limits       *limits
+	book         *book
+	scan         *scan
+	estimates    *estimates
+	reservations *reservations
+	admission    *admission
 }
 
 // New gives a limiter with the settings s, no ticket, and a full token bucket.
 func New(now time.Time, s Settings) *Limiter {
-	l := &Limiter{
-		tickets: map[string]*Ticket{}, flows: map[string]*flow{}, latest: now, changed: make(chan struct{}, 1),
-	}
-	l.setLimitsLocked(now, s)
+	l := &Limiter{latest: now, settings: &Settings{}, log: newEventLog(), groups: &groups{}}
+	l.queue = newQueue(l.settings)
+	l.slots = &slots{settings: l.settings}
+	l.limits = &limits{settings: l.settings}
+	l.book = newBook(l.settings, l.queue, l.groups, l.slots, l.log)
+	l.scan = &scan{queue: l.queue, groups: l.groups}
+	l.estimates = &estimates{settings: l.settings, queue: l.queue, slots: l.slots, limits: l.limits, scan: l.scan}
+	l.reservations = &reservations{settings: l.settings, queue: l.queue, groups: l.groups, scan: l.scan, estimates: l.estimates}
+	l.admission = &admission{settings: l.settings, queue: l.queue, groups: l.groups, slots: l.slots, limits: l.limits, book: l.book, scan: l.scan}
+	l.configureLocked(now, s)
 	return l
 }
 
@@ -75,12 +49,15 @@ func New(now time.Time, s Settings) *Limiter {
 func (l *Limiter) Configure(now time.Time, s Settings) {
 	now = l.lock(now)
 	defer l.unlock()
-	l.setLimitsLocked(now, s)
-	for _, t := range l.queue.arrivals {
-		t.due = l.dueLocked(t)
-	}
-	l.queue.stale = true
-	l.admitLocked(now)
+	l.configureLocked(now, s)
+	l.admission.admit(now)
+}
+
+func (l *Limiter) configureLocked(now time.Time, s Settings) {
+	*l.settings = s.WithDefaults()
+	l.queue.configure()
+	l.slots.configure()
+	l.limits.configure(now)
 }
 
 // Join gives the ticket of the pod: the one it has while that is Waiting or Starting,
@@ -89,15 +66,14 @@ func (l *Limiter) Configure(now time.Time, s Settings) {
 func (l *Limiter) Join(now time.Time, r Request) *Ticket {
 	now = l.lock(now)
 	defer l.mu.Unlock()
-	t := l.tickets[r.UID]
-	if t == nil || t.hasEnded() {
-		defer l.changedLocked()
+	t := l.book.live(r.UID)
+	if t == nil {
 		return l.joinLocked(now, r)
 	}
 	l.askedLocked(now, t)
 	if arrived := earlier(now, r.Arrived); t.state == Waiting && arrived.Before(t.arrived) {
-		defer l.changedLocked()
-		l.replaceLocked(t, func() { t.arrived = arrived })
+		l.queue.move(t, func() { t.arrived = arrived })
+		l.log.change()
 	}
 	return t
 }
@@ -109,14 +85,28 @@ func (l *Limiter) Join(now time.Time, r Request) *Ticket {
 func (l *Limiter) Adopt(now time.Time, r Request, since time.Time) *Ticket {
 	now = l.lock(now)
 	defer l.unlock()
-	t := l.tickets[r.UID]
-	if t == nil || t.hasEnded() {
+	t := l.book.live(r.UID)
+	if t == nil {
 		t = l.joinLocked(now, r)
 	}
 	if t.state == Waiting {
-		l.startLocked(earlier(now, since), t, reasons.Adopted, true)
+		l.book.start(earlier(now, since), t, reasons.Adopted, true)
 	}
 	return t
+}
+
+func (l *Limiter) joinLocked(now time.Time, r Request) *Ticket {
+	t := newTicket(l, now, r)
+	l.book.join(now, t, r)
+	return t
+}
+
+// askedLocked says that the ticket was asked for.
+func (l *Limiter) askedLocked(now time.Time, t *Ticket) {
+	if now.Sub(t.seen) >= backWithin {
+		l.log.change() // Busy may tell of it
+	}
+	t.seen = now
 }
 
 // Lookup gives the latest ticket of the pod, also one that ended if it is among the last
@@ -124,7 +114,7 @@ func (l *Limiter) Adopt(now time.Time, r Request, since time.Time) *Ticket {
 func (l *Limiter) Lookup(uid string) *Ticket {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.tickets[uid]
+	return l.book.tickets[uid]
 }
 
 // SetPriority moves a Waiting ticket to the place that the priority gives it, and
@@ -132,13 +122,112 @@ func (l *Limiter) Lookup(uid string) *Ticket {
 func (l *Limiter) SetPriority(now time.Time, uid string, priority int32, maxWait time.Duration) {
 	now = l.lock(now)
 	defer l.mu.Unlock()
-	t := l.tickets[uid]
+	t := l.book.tickets[uid]
 	if t == nil || t.state != Waiting || (t.priority == priority && t.maxWait == maxWait) {
 		return
 	}
-	defer l.changedLocked()
-	l.replaceLocked(t, func() { t.priority, t.maxWait = priority, maxWait })
-	l.admitLocked(now)
+	l.queue.move(t, func() { t.priority, t.maxWait = priority, maxWait })
+	l.admission.admit(now)
+	l.log.change()
+}
+
+// SetStalled says that the Starting pod has made no progress since a time, or, with the
+// zero time, that it does or that nobody can tell.
+func (l *Limiter) SetStalled(now time.Time, uid string, since time.Time) {
+	now = l.lock(now)
+	defer l.mu.Unlock()
+	t := l.book.tickets[uid]
+	if t == nil || t.state != Starting {
+		return
+	}
+	if !since.IsZero() {
+		since = later(t.admitted, earlier(now, since))
+	}
+	if t.stalled.Equal(since) {
+		return
+	}
+	t.stalled = since
+	l.groups.counted = false
+	if since.IsZero() {
+		l.slots.repay()
+		t.pod.repay()
+	}
+	l.admission.admit(now)
+	l.log.change()
+}
+
+// SetPolicies replaces the limits of all policies, by the policy's name, and the groups of
+// the pods that are given, in one step: nobody is admitted by a part of it. A policy that
+// is absent bounds nothing. The limiter keeps what it is given: it must not be changed
+// afterwards.
+func (l *Limiter) SetPolicies(now time.Time, limits map[string]GroupLimits, pods ...PodGroups) {
+	now = l.lock(now)
+	defer l.unlock()
+	l.groups.setPolicies(maps.Clone(limits))
+	for _, pod := range pods {
+		l.groups.set(pod, l.book.live(pod.UID))
+	}
+	l.admission.admit(now)
+}
+
+// SetGroups says which groups a pod is in, and replaces those it had. It keeps its place
+// in the queue. A pod that runs counts once, however often it starts anew, and no bound of
+// Running holds it. Nothing is kept of one that neither runs nor has a ticket.
+func (l *Limiter) SetGroups(now time.Time, pod PodGroups) {
+	now = l.lock(now)
+	defer l.unlock()
+	l.groups.set(pod, l.book.live(pod.UID))
+	l.admission.admit(now)
+}
+
+// Finished says that a pod runs no longer and will not: it succeeded, failed for good or
+// is gone. Until then it counts among those that run from its admission on.
+func (l *Limiter) Finished(now time.Time, uid string) {
+	now = l.lock(now)
+	defer l.mu.Unlock()
+	if l.groups.finish(uid) {
+		l.admission.admit(now)
+		l.log.change()
+	}
+}
+
+// SetClaims says how many pods of the group may start at a time, where its policy has
+// GroupLimits.Claims, now or later. Below zero: any number, for nobody can say. The group
+// is remembered, without pods too, until it is said to have none.
+func (l *Limiter) SetClaims(now time.Time, key GroupKey, starts int) {
+	now = l.lock(now)
+	defer l.mu.Unlock()
+	if l.groups.setClaims(key, max(-1, starts)) {
+		l.log.change()
+	}
+	l.admission.admit(now)
+}
+
+// Observe takes what the sensors measured by now, lets the adaptive limit follow it, and
+// admits those that may start by that.
+func (l *Limiter) Observe(now time.Time, s Signals) {
+	now = l.lock(now)
+	defer l.mu.Unlock()
+	l.limits.observe(now, s)
+	if l.slots.adaptive != nil {
+		l.slots.adaptive.Observe(l.estimates.sample(now))
+		l.slots.setLimit()
+	}
+	l.admission.admit(now)
+	if l.scan.couldStart((*Ticket).waits) > 0 {
+		l.log.change() // another limit may hold, and know until when
+	}
+}
+
+// Busy tells whether anything starts, and whether anybody waits who has a waiter or may
+// soon have one. Of one that a group holds, nobody knows how long that lasts: it does not
+// count. waiting may become true whenever [Limiter.Changed] tells of something; it becomes
+// false by itself.
+func (l *Limiter) Busy(now time.Time) (starting, waiting bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	could := l.scan.couldStart(func(t *Ticket) bool { return t.waits() || now.Sub(t.seen) < backWithin })
+	return len(l.slots.inFlight) > 0, could > 0
 }
 
 // Advance ends the starts and waits whose time is over, admits those that may start by
@@ -147,54 +236,31 @@ func (l *Limiter) SetPriority(now time.Time, uid string, priority int32, maxWait
 func (l *Limiter) Advance(now time.Time) (next time.Time) {
 	now = l.lock(now)
 	defer l.mu.Unlock()
-	l.endTimedOutLocked(now)
-	l.admitLocked(now)
-	return l.wakeAtLocked(now)
+	l.book.endTimedOut(now)
+	l.admission.admit(now)
+	return l.admission.wakeAt(now)
 }
 
-// Freeze has no ticket admitted in its turn until Thaw, whatever is free: those that are to
-// come may be before those that are here. Exempt tickets and deadlines of the gate pass.
-func (l *Limiter) Freeze() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.frozen = true
-}
-
-// Thaw ends what Freeze began, and admits those whose turn it is.
-func (l *Limiter) Thaw(now time.Time) {
+// SetFrozen begins or ends a time in which no ticket is admitted in its turn, whatever is
+// free: those that are to come may be before those that are here. Exempt tickets and
+// deadlines of the gate pass. Its end admits those whose turn it is.
+func (l *Limiter) SetFrozen(now time.Time, frozen bool) {
 	now = l.lock(now)
 	defer l.unlock()
-	l.frozen = false
-	l.admitLocked(now)
+	l.admission.frozen = frozen
+	l.admission.admit(now)
 }
 
-func (l *Limiter) joinLocked(now time.Time, r Request) *Ticket {
-	l.seq++
-	t := &Ticket{
-		l: l, uid: r.UID, name: r.Name, seq: l.seq, flow: l.flowLocked(r.Flow),
-		priority: r.Priority, arrived: earlier(now, r.Arrived), maxWait: r.MaxWait,
-		repeats: max(0, r.Repeats), state: Waiting, seen: now, decided: make(chan struct{}),
-	}
-	t.due = l.dueLocked(t)
-	l.tickets[r.UID] = t
-	if r.Groups != nil {
-		l.enterLocked(r.UID, r.Groups)
-	} else if p := l.podLocked(r.UID); p != nil {
-		l.linkLocked(p)
-	}
-	l.queue.insert(t)
-	t.flow.tickets++
-	l.askedLocked(now, t)
-	l.happenedLocked(Event{State: Waiting, Time: now}, t)
-	return t
-}
+// Changed gives a channel that gets a value after anything happened or the time
+// that Advance asked for may have changed. It holds one value at most.
+func (l *Limiter) Changed() <-chan struct{} { return l.log.changed }
 
-// replaceLocked changes what the place of a Waiting ticket depends on.
-func (l *Limiter) replaceLocked(t *Ticket, change func()) {
-	l.queue.remove(t)
-	change()
-	t.due = l.dueLocked(t)
-	l.queue.insert(t)
+// Drain gives what happened since the last call, in order. lost is the number of
+// events that were dropped, the oldest first, because nobody drained them.
+func (l *Limiter) Drain() (events []Event, lost uint64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.log.drain()
 }
 
 // lock begins a decision, and gives its time: now, but never before that of an earlier one.
@@ -207,7 +273,7 @@ func (l *Limiter) lock(now time.Time) time.Time {
 
 // unlock ends a decision by which anything may have changed.
 func (l *Limiter) unlock() {
-	l.changedLocked()
+	l.log.change()
 	l.mu.Unlock()
 }
 

@@ -24,13 +24,20 @@ const (
 	admissionsKept = 5 * loadDecay
 )
 
-// setLimitsLocked replaces the settings. The token bucket of an earlier setting is kept,
-// also over a time without one, so that a change of the configuration is no free burst; so
-// are debts, loans and what the adaptive limit learned.
-func (l *Limiter) setLimitsLocked(now time.Time, s Settings) {
-	l.settings = s.WithDefaults()
-	l.setAdaptiveLocked()
-	l.setLimitLocked()
+// limits are those of the node beside the number of starts at a time: the token bucket and
+// the bounds on signals, with the debts of the starts that these do not show yet.
+type limits struct {
+	settings   *Settings
+	bucket     *rate.Limiter // kept while there is no such limit; nil: there never was
+	signals    Signals
+	debts      admissionTimes // of those that a signal may not show yet
+	admissions admissionTimes // of those that the limits allowed, or a deadline
+}
+
+// configure follows the settings. The token bucket of an earlier setting is kept, also over a
+// time without one, so that a change of the configuration is no free burst.
+func (l *limits) configure(now time.Time) {
+	s := l.settings
 	if s.FillEvery <= 0 {
 		return
 	}
@@ -43,47 +50,25 @@ func (l *Limiter) setLimitsLocked(now time.Time, s Settings) {
 	}
 }
 
-// slotsLocked gives how many slots are taken.
-func (l *Limiter) slotsLocked() (n int) {
-	for _, t := range l.inFlight {
-		if t.slot {
-			n++
-		}
-	}
-	return n
+// observe takes what the sensors measured.
+func (l *limits) observe(now time.Time, s Signals) {
+	l.signals = s
+	l.debts.forget(now)
+	l.admissions.forget(now)
 }
 
-// capacityLocked is how many may start at a time, with the slots that are lent.
-func (l *Limiter) capacityLocked() int { return max(l.limit, l.lentUpTo) }
-
-// heldLocked gives the first limit of the node that holds the next start, and takes none;
-// the zero value: every limit allows it.
-func (l *Limiter) heldLocked(now time.Time) Held {
-	if h := l.heldBySlotsLocked(); !h.none() {
-		return h
-	}
-	return l.heldByOthersLocked(now)
-}
-
-func (l *Limiter) heldBySlotsLocked() Held {
-	taken, capacity := l.slotsLocked(), l.capacityLocked()
-	if l.limit <= 0 || taken < capacity {
-		return Held{}
-	}
-	return Held{Reason: reasons.Concurrency, Measured: float64(taken), Threshold: float64(capacity)}
-}
-
-// heldByOthersLocked asks every limit but that of the starts at a time.
-func (l *Limiter) heldByOthersLocked(now time.Time) Held {
-	h := l.heldByRateLocked(now)
+// held gives the first limit that holds the next start, and takes none; the zero value: every
+// limit allows it.
+func (l *limits) held(now time.Time) Held {
+	h := l.heldByRate(now)
 	for signal := Signal(0); h.none() && signal < numSignals; signal++ {
-		h = l.heldBySignalLocked(now, signal)
+		h = l.heldBySignal(now, signal)
 	}
 	return h
 }
 
-// heldByRateLocked asks the token bucket without taking a token.
-func (l *Limiter) heldByRateLocked(now time.Time) Held {
+// heldByRate asks the token bucket without taking a token.
+func (l *limits) heldByRate(now time.Time) Held {
 	fill := l.settings.FillEvery
 	if fill <= 0 {
 		return Held{}
@@ -100,11 +85,10 @@ func (l *Limiter) heldByRateLocked(now time.Time) Held {
 	}
 }
 
-// heldBySignalLocked holds a start back while a signal, with the debts of the starts that
-// it does not show yet, is not below its bound. A signal that is blind, was never
-// measured, or has not been for readingKept opens it. CPU pressure counts only where the
-// CPU is used.
-func (l *Limiter) heldBySignalLocked(now time.Time, signal Signal) Held {
+// heldBySignal holds a start back while a signal, with the debts of the starts that it does
+// not show yet, is not below its bound. A signal that is blind, was never measured, or has
+// not been for readingKept opens it. CPU pressure counts only where the CPU is used.
+func (l *limits) heldBySignal(now time.Time, signal Signal) Held {
 	bound := l.settings.Signals[signal].Max
 	value, known := l.signals.valueAt(now, signal)
 	if bound <= 0 || !known {
@@ -115,15 +99,15 @@ func (l *Limiter) heldBySignalLocked(now time.Time, signal Signal) Held {
 			return Held{}
 		}
 	}
-	reason, owed := l.owedLocked(signal)
+	reason, owed := l.owed(signal)
 	if value+owed < bound {
 		return Held{}
 	}
 	return Held{Reason: reason, Signal: signal, Measured: value + owed, Owed: owed, Threshold: bound}
 }
 
-// owedLocked gives the debts of the starts that a signal does not show yet.
-func (l *Limiter) owedLocked(signal Signal) (reason reasons.Reason, owed float64) {
+// owed gives the debts of the starts that a signal does not show yet.
+func (l *limits) owed(signal Signal) (reason reasons.Reason, owed float64) {
 	r, each := &l.signals[signal], max(0, l.settings.Signals[signal].Increment)
 	switch signal {
 	case SignalCPU:
@@ -137,23 +121,19 @@ func (l *Limiter) owedLocked(signal Signal) (reason reasons.Reason, owed float64
 	}
 }
 
-// opensAtLocked gives when the limits allow one more start by themselves, those of the
-// starts at a time left out if they may be passed; zero: not by time alone.
-func (l *Limiter) opensAtLocked(now time.Time, passSlots bool) time.Time {
-	if !passSlots && !l.heldBySlotsLocked().none() {
-		return time.Time{}
-	}
-	at := later(now, l.heldByRateLocked(now).Until)
+// opensAt gives when the limits allow one more start by themselves.
+func (l *limits) opensAt(now time.Time) time.Time {
+	at := later(now, l.heldByRate(now).Until)
 	for signal := range numSignals {
-		if !l.heldBySignalLocked(now, signal).none() {
-			at = later(at, l.expiryLocked(signal))
+		if !l.heldBySignal(now, signal).none() {
+			at = later(at, l.expiry(signal))
 		}
 	}
 	return at
 }
 
-// expiryLocked gives when the limit on a signal opens if none is measured anew.
-func (l *Limiter) expiryLocked(signal Signal) time.Time {
+// expiry gives when the limit on a signal opens if none is measured anew.
+func (l *limits) expiry(signal Signal) time.Time {
 	at := l.signals[signal].To
 	if cpu := l.signals[SignalCPU].To; signal == SignalCPUPressure && cpu.Before(at) && l.settings.MinUtilization > 0 {
 		at = cpu
@@ -161,14 +141,20 @@ func (l *Limiter) expiryLocked(signal Signal) time.Time {
 	return at.Add(readingKept + 1)
 }
 
-// takeLocked takes every limit. Each that can refuse has agreed before, except for a start
-// over the limit: then it takes what there is.
-func (l *Limiter) takeLocked(now time.Time) {
+// take takes every limit. Each that can refuse has agreed before, except for a start over
+// the limit: then it takes what there is.
+func (l *limits) take(now time.Time) {
 	if l.settings.FillEvery > 0 {
 		l.bucket.AllowN(now, 1)
 	}
 	l.debts.add(now)
 	l.admissions.add(now)
+}
+
+// boundsSignals tells whether a limit on a signal is set: how many starts that lets begin,
+// nobody knows beforehand.
+func (l *limits) boundsSignals() bool {
+	return slices.ContainsFunc(l.settings.Signals[:], func(s SignalLimit) bool { return s.Max > 0 })
 }
 
 // admissionTimes are those of the latest admissions, in their order.

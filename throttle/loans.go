@@ -31,76 +31,6 @@ func (n loan) next(at time.Time, after time.Duration) int {
 	return 2 * n.size
 }
 
-// SetStalled says that the Starting pod has made no progress since a time, or, with the
-// zero time, that it does or that nobody can tell.
-func (l *Limiter) SetStalled(now time.Time, uid string, since time.Time) {
-	now = l.lock(now)
-	defer l.mu.Unlock()
-	t := l.tickets[uid]
-	if t == nil || t.state != Starting {
-		return
-	}
-	if !since.IsZero() {
-		since = later(t.admitted, earlier(now, since))
-	}
-	if t.stalled.Equal(since) {
-		return
-	}
-	defer l.changedLocked()
-	t.stalled = since
-	l.counted = false
-	if since.IsZero() {
-		l.repayLocked()
-		t.pod.repay()
-	}
-	l.admitLocked(now)
-}
-
-// jamLocked gives since when every slot, those lent with them, has been held by a start
-// that makes no progress; zero: not all are.
-func (l *Limiter) jamLocked() (since time.Time) {
-	if l.limit <= 0 || l.settings.NoProgressAfter <= 0 || l.slotsLocked() < l.capacityLocked() {
-		return time.Time{}
-	}
-	for _, t := range l.inFlight {
-		if t.slot && t.stalled.IsZero() {
-			return time.Time{}
-		}
-		if t.slot {
-			since = later(since, t.stalled)
-		}
-	}
-	return since
-}
-
-// lendLocked lends slots if it is time, and tells whether it did.
-func (l *Limiter) lendLocked(now time.Time) bool {
-	after, jam := l.settings.NoProgressAfter, l.jamLocked()
-	if jam.IsZero() || now.Before(l.loan.due(jam, after)) {
-		return false
-	}
-	l.loan = loan{size: min(l.loan.next(now, after), len(l.queue.arrivals)), at: now}
-	l.lentUpTo = l.slotsLocked() + l.loan.size
-	return true
-}
-
-// repayLocked takes back what is lent and not used above the limit.
-func (l *Limiter) repayLocked() {
-	if l.lentUpTo = min(l.lentUpTo, l.slotsLocked()); l.limit <= 0 || l.lentUpTo <= l.limit {
-		l.loan, l.lentUpTo = loan{}, 0
-	}
-}
-
-// soonLentLocked gives how many starts loans will allow within half a minute, while nothing
-// that starts makes progress: with the one that is out or due, the next two, each twice as
-// large.
-func (l *Limiter) soonLentLocked() int {
-	if l.loan.size == 0 && l.jamLocked().IsZero() {
-		return 0
-	}
-	return 7 * max(1, l.loan.size)
-}
-
 // jammed tells whether every pod that counts against a limit on the starts of the group
 // makes no progress.
 func (g *group) jammed() bool {
@@ -111,28 +41,26 @@ func (g *group) jammed() bool {
 	})
 }
 
-// loanDueLocked gives when the next loan to a group is, as long as it is jammed; zero: it
-// is not.
-func (l *Limiter) loanDueLocked(g *group) time.Time {
-	after := l.settings.NoProgressAfter
+// loanDue gives when the next loan is, as long as the group is jammed; zero: it is not.
+func (g *group) loanDue(after time.Duration) time.Time {
 	if after <= 0 || !g.jammed() {
 		return time.Time{}
 	}
 	return g.loan.due(g.stalledSince, after)
 }
 
-// lendToGroupLocked lends starts beyond the limits of a group that holds a pod with a
-// waiter, if it is time, and tells whether it did.
-func (l *Limiter) lendToGroupLocked(now time.Time, h hold) bool {
-	if r := h.bound.reason; r != reasons.PolicyStarting && r != reasons.PolicyPacer || h.never() {
+// lend lends starts beyond the limits of the group that holds a pod with a waiter, if it is
+// time, and tells whether it did.
+func (a *ask) lend(now time.Time, after time.Duration) bool {
+	if r := a.bound.reason; r != reasons.PolicyStarting && r != reasons.PolicyPacer || a.never() {
 		return false
 	}
-	g := h.bound.group
-	due := l.loanDueLocked(g)
+	g := a.bound.group
+	due := g.loanDue(after)
 	if due.IsZero() || now.Before(due) {
 		return false
 	}
-	size := min(g.loan.next(now, l.settings.NoProgressAfter), g.waiting)
+	size := min(g.loan.next(now, after), g.waiting)
 	g.loan = loan{size: size, at: now, left: size}
 	return true
 }

@@ -10,8 +10,14 @@ import (
 // kubelet's back-off has reached its longest by then.
 const repeatsCounted = 5
 
-// queue holds the Waiting tickets.
+// leastMaxWait is the least that a pod's own MaxWait counts as: what derives from a short
+// activeDeadlineSeconds is no way past the queue.
+const leastMaxWait = 30 * time.Second
+
+// queue holds the Waiting tickets in their order, and the flows of all tickets.
 type queue struct {
+	settings *Settings
+	flows    map[string]*flow
 	arrivals []*Ticket // by band, then arrival
 	order    []*Ticket // by band, then round, then arrival; wrong while stale
 	stale    bool
@@ -55,7 +61,27 @@ func firstCome(a, b *Ticket) int {
 	return cmp.Compare(a.seq, b.seq)
 }
 
+func newQueue(s *Settings) *queue { return &queue{settings: s, flows: map[string]*flow{}} }
+
+// configure follows the settings.
+func (q *queue) configure() {
+	for _, t := range q.arrivals {
+		t.due = q.due(t)
+	}
+	q.stale = true
+}
+
+// due gives when the ticket has waited for as long as it may.
+func (q *queue) due(t *Ticket) time.Time {
+	most := q.settings.MaxWait
+	if t.maxWait > 0 {
+		most = min(most, max(t.maxWait, leastMaxWait))
+	}
+	return t.arrived.Add(most)
+}
+
 func (q *queue) insert(t *Ticket) {
+	t.due = q.due(t)
 	i, _ := slices.BinarySearchFunc(q.arrivals, t, byArrival)
 	q.arrivals = slices.Insert(q.arrivals, i, t)
 	q.stale = true
@@ -68,15 +94,22 @@ func (q *queue) remove(t *Ticket) {
 	q.stale = true
 }
 
-// sorted gives the tickets in the order in which they are served if all of them have a
+// move changes what the place of a ticket depends on.
+func (q *queue) move(t *Ticket, change func()) {
+	q.remove(t)
+	change()
+	q.insert(t)
+}
+
+// inOrder gives the tickets in the order in which they are served if all of them have a
 // waiter, and no start ends in between.
-func (q *queue) sorted(fair bool) []*Ticket {
+func (q *queue) inOrder() []*Ticket {
 	if !q.stale {
 		return q.order
 	}
 	q.stale = false
 	q.order = append(q.order[:0], q.arrivals...)
-	if !fair {
+	if q.settings.NoFairness {
 		return q.order
 	}
 	for from := 0; from < len(q.arrivals); {
@@ -119,48 +152,45 @@ func (q *queue) sortBand(from, to int) {
 	}
 }
 
-// orderLocked gives the Waiting tickets in their order.
-func (l *Limiter) orderLocked() []*Ticket { return l.queue.sorted(!l.settings.NoFairness) }
-
-// loadLocked is the load of the ticket's flow, as far as flows count.
-func (l *Limiter) loadLocked(t *Ticket) int {
-	if l.settings.NoFairness {
+// load is the load of the ticket's flow, as far as flows count.
+func (q *queue) load(t *Ticket) int {
+	if q.settings.NoFairness {
 		return 0
 	}
 	return t.flow.load()
 }
 
-// fairerLocked tells whether a goes before b, of the same band.
-func (l *Limiter) fairerLocked(a, b *Ticket) bool {
-	return cmp.Or(cmp.Compare(l.loadLocked(a), l.loadLocked(b)), firstCome(a, b)) < 0
+// fairer tells whether a goes before b, of the same band.
+func (q *queue) fairer(a, b *Ticket) bool {
+	return cmp.Or(cmp.Compare(q.load(a), q.load(b)), firstCome(a, b)) < 0
 }
 
-func (l *Limiter) flowLocked(name string) *flow {
-	f := l.flows[name]
+func (q *queue) flow(name string) *flow {
+	f := q.flows[name]
 	if f == nil {
 		f = &flow{name: name}
-		l.flows[name] = f
+		q.flows[name] = f
 	}
 	return f
 }
 
-// stuckLocked has a start that ended Stuck count against its flow for as long again as a
-// start may take.
-func (l *Limiter) stuckLocked(now time.Time, f *flow) {
-	f.stuck = append(f.stuck, now.Add(l.settings.StartTimeout))
-	l.queue.stale = true
+// stuck has a start that ended Stuck count against its flow for as long again as a start
+// may take.
+func (q *queue) stuck(now time.Time, f *flow) {
+	f.stuck = append(f.stuck, now.Add(q.settings.StartTimeout))
+	q.stale = true
 }
 
-// forgetStuckLocked forgets those that count no longer, and flows that have nothing.
-func (l *Limiter) forgetStuckLocked(now time.Time) {
-	for name, f := range l.flows {
+// forgetStuck forgets those that count no longer, and flows that have nothing.
+func (q *queue) forgetStuck(now time.Time) {
+	for name, f := range q.flows {
 		n := len(f.stuck)
 		f.stuck = slices.DeleteFunc(f.stuck, func(until time.Time) bool { return !now.Before(until) })
 		if len(f.stuck) != n {
-			l.queue.stale = true
+			q.stale = true
 		}
 		if f.tickets == 0 && len(f.stuck) == 0 {
-			delete(l.flows, name)
+			delete(q.flows, name)
 		}
 	}
 }

@@ -62,25 +62,6 @@ type Signals [numSignals]Reading
 // anybody coming, nobody knows when that will be.
 const backWithin = 30 * time.Second
 
-// Busy tells whether anything starts, and whether anybody waits who has a waiter or may
-// soon have one. Of one that a group holds, nobody knows how long that lasts: it does not
-// count. waiting may become true whenever [Limiter.Changed] tells of something; it becomes
-// false by itself.
-func (l *Limiter) Busy(now time.Time) (starting, waiting bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	could := l.couldStartLocked(func(t *Ticket) bool { return t.waits() || now.Sub(t.seen) < backWithin })
-	return len(l.inFlight) > 0, could > 0
-}
-
-// askedLocked says that the ticket was asked for.
-func (l *Limiter) askedLocked(now time.Time, t *Ticket) {
-	if now.Sub(t.seen) >= backWithin {
-		l.changedLocked() // Busy may tell of it
-	}
-	t.seen = now
-}
-
 // valueAt gives the value of a signal; false: nobody knows it.
 func (s *Signals) valueAt(now time.Time, of Signal) (float64, bool) {
 	r := &s[of]

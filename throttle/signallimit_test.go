@@ -16,7 +16,7 @@ var errBlind = errors.New("the sensor is blind")
 // measure feeds one signal, measured over the last two seconds, and leaves the
 // others as they are.
 func (n *node) measure(signal Signal, value float64) {
-	s := n.l.signals
+	s := n.l.limits.signals
 	s[signal] = Reading{Value: value, From: n.now.Add(-2 * time.Second), To: n.now}
 	n.l.Observe(n.now, s)
 }
@@ -195,7 +195,7 @@ func TestARefusalByAnotherLimitOwesNothing(t *testing.T) {
 	for range 5 {
 		require.Equal(t, reasons.Concurrency, n.join("b").TryStart(n.now).Reason)
 	}
-	require.Len(t, n.l.debts.times, 1)
+	require.Len(t, n.l.limits.debts.times, 1)
 }
 
 func TestTakesAreForgotten(t *testing.T) {
@@ -206,7 +206,7 @@ func TestTakesAreForgotten(t *testing.T) {
 		n.end("a", reasons.Ready)
 		n.pass(time.Second)
 	}
-	require.LessOrEqual(t, len(n.l.debts.times), 302)
+	require.LessOrEqual(t, len(n.l.limits.debts.times), 302)
 }
 
 func TestBusySaysWhetherAnythingStartsOrWaits(t *testing.T) {
@@ -294,7 +294,7 @@ func TestAnExemptStartOwesAlsoWithoutASlot(t *testing.T) {
 		n.join(uid).StartExempt(n.now)
 		n.requireState(uid, Starting, reasons.Exempt)
 	}
-	_, known := n.l.admissionsEveryLocked(n.now)
+	_, known := n.l.estimates.admissionsEvery(n.now)
 	require.False(t, known, "they say nothing of the pace of those that wait")
 	n.end("holder", reasons.Ready)
 	d := n.join("waits").TryStart(n.now)

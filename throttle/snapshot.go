@@ -69,24 +69,22 @@ type TicketView struct {
 
 // Snapshot gives a copy of all that is waiting and starting.
 func (l *Limiter) Snapshot(now time.Time) Snapshot {
-	l.mu.Lock()
+	now = l.lock(now)
 	defer l.mu.Unlock()
-	now = later(now, l.latest)
 	s := Snapshot{
-		Settings: l.settings, Limit: l.limit, Lent: max(0, l.capacityLocked()-l.limit), Signals: l.signals,
-		Pulling: l.pullingLocked(now), Waiting: make([]TicketView, 0, len(l.queue.arrivals)),
+		Settings: *l.settings, Held: l.admission.held(now), Limit: l.slots.limit, Lent: max(0, l.slots.capacity()-l.slots.limit),
+		Pulling: l.reservations.pulling(now), Signals: l.limits.signals, Waiting: make([]TicketView, 0, len(l.queue.arrivals)),
 	}
-	s.Pace, s.PaceObserved = l.paceLocked(now)
-	if l.adaptive != nil {
-		s.Adaptive = l.adaptive.Why()
+	s.Pace, s.PaceObserved = l.estimates.pace(now)
+	if l.slots.adaptive != nil {
+		s.Adaptive = l.slots.adaptive.Why()
 	}
-	s.Held = l.heldLocked(now)
-	l.placesLocked(func(t *Ticket, at place) bool {
+	l.scan.places(func(t *Ticket, at place) bool {
 		s.Waiting = append(s.Waiting, t.waitingView(now, at, s.Held, s.Pace))
 		return true
 	})
 	for _, slot := range []bool{true, false} {
-		for _, t := range l.inFlight {
+		for _, t := range l.slots.inFlight {
 			if t.slot == slot {
 				s.Starting = append(s.Starting, t.view())
 			}
@@ -97,26 +95,25 @@ func (l *Limiter) Snapshot(now time.Time) Snapshot {
 
 // View gives a copy of the latest ticket of the pod; false where there is none.
 func (l *Limiter) View(now time.Time, uid string) (TicketView, bool) {
-	l.mu.Lock()
+	now = l.lock(now)
 	defer l.mu.Unlock()
-	t := l.tickets[uid]
+	t := l.book.tickets[uid]
 	switch {
 	case t == nil:
 		return TicketView{}, false
 	case t.state != Waiting:
 		return t.view(), true
 	}
-	now = later(now, l.latest)
-	every, _ := l.paceLocked(now)
-	return t.waitingView(now, l.placeLocked(t), l.heldLocked(now), every), true
+	every, _ := l.estimates.pace(now)
+	return t.waitingView(now, l.scan.place(t), l.admission.held(now), every), true
 }
 
 // Recent gives copies of the tickets that ended last, the latest at the end.
 func (l *Limiter) Recent() []TicketView {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	views := make([]TicketView, 0, len(l.ended))
-	for _, t := range l.ended {
+	views := make([]TicketView, 0, len(l.book.ended))
+	for _, t := range l.book.ended {
 		views = append(views, t.view())
 	}
 	return views
@@ -140,7 +137,7 @@ func (t *Ticket) waitingView(now time.Time, at place, node Held, pace time.Durat
 	v.Reason = v.Held.Reason
 	switch {
 	case at.hold.byRunning():
-	case !at.hold.none():
+	case at.hold != nil:
 		v.Expected = max(0, t.due.Sub(now))
 	case v.Reason == reasons.NotPresent: // it starts when it is back
 		v.Expected = time.Duration(at.ahead) * pace
@@ -154,8 +151,8 @@ func (t *Ticket) waitingView(now time.Time, at place, node Held, pace time.Durat
 // may last longest.
 func (t *Ticket) heldBy(at place, node Held) Held {
 	switch {
-	case !at.hold.none():
-		return at.hold.held()
+	case at.hold != nil:
+		return at.hold.says()
 	case !node.none():
 		return node
 	case at.present > 0 || t.waits():
@@ -163,48 +160,6 @@ func (t *Ticket) heldBy(at place, node Held) Held {
 	default:
 		return Held{Reason: reasons.NotPresent}
 	}
-}
-
-// place is where a Waiting ticket is in the queue.
-type place struct {
-	ahead   int  // so many go before it
-	present int  // of them have a waiter
-	hold    hold // of a group
-}
-
-// placesLocked gives the places of all that wait: behind those that may start, and those that
-// the same group holds.
-func (l *Limiter) placesLocked(visit func(*Ticket, place) (more bool)) {
-	l.beginScanLocked()
-	ahead, present := 0, 0
-	l.scanLocked(func(*Ticket) bool { return true }, func(t *Ticket, h hold) bool {
-		at := place{ahead: ahead, present: present, hold: h}
-		switch {
-		case h.none():
-			ahead++
-			present += one(t.waits())
-		case !h.never():
-			at.ahead += h.bound.group.behind
-			h.bound.group.behind++
-		}
-		return visit(t, at)
-	})
-}
-
-// placeLocked gives the place of a Waiting ticket.
-func (l *Limiter) placeLocked(t *Ticket) (its place) {
-	l.placesLocked(func(o *Ticket, at place) bool {
-		its = at
-		return o != t
-	})
-	return its
-}
-
-// refusalLocked says what a Waiting ticket waits for, as a decision.
-func (l *Limiter) refusalLocked(now time.Time, t *Ticket) Decision {
-	at := l.placeLocked(t)
-	held := t.heldBy(at, l.heldLocked(now))
-	return Decision{Reason: held.Reason, Held: held, Ahead: at.ahead}
 }
 
 // GroupView is a copy of what is counted of one group.
@@ -235,19 +190,24 @@ type Usage struct {
 // Groups gives a copy of what is counted of each group that has pods or claims, in the
 // order of their keys.
 func (l *Limiter) Groups(now time.Time) []GroupView {
-	l.mu.Lock()
+	now = l.lock(now)
 	defer l.mu.Unlock()
-	l.countLocked()
-	views := make([]GroupView, 0, len(l.groups))
-	for _, g := range l.groups {
-		views = append(views, GroupView{
-			Key: g.key, Limits: g.limits, Ready: g.ready, Waiting: g.waiting, Claims: g.claims,
-			Wants: l.wantsLocked(later(now, l.latest), g),
-		})
+	views := l.groups.views()
+	for i, g := range l.groups.all {
+		views[i].Wants = l.admission.wants(now, g)
 	}
-	for _, p := range l.pods {
+	return views
+}
+
+func (s *groups) views() []GroupView {
+	s.count()
+	views := make([]GroupView, 0, len(s.all))
+	for _, g := range s.all {
+		views = append(views, GroupView{Key: g.key, Limits: g.limits, Ready: g.ready, Waiting: g.waiting, Claims: g.claims})
+	}
+	for _, p := range s.pods {
 		for _, in := range p.in {
-			i, _ := slices.BinarySearchFunc(l.groups, in.group.key, (*group).compare)
+			i, _ := slices.BinarySearchFunc(s.all, in.group.key, (*group).compare)
 			if p.running {
 				views[i].Running.add(in.requests)
 			}
@@ -272,21 +232,21 @@ func (u *Usage) add(requests Amounts) {
 	}
 }
 
-// wantsLocked gives how many more claims a group could use now: for as many as are
-// expected whom nothing but its claims holds, and whom the node has room for.
-func (l *Limiter) wantsLocked(now time.Time, g *group) (wants int) {
+// wants gives how many more claims a group could use now: for as many as are expected whom
+// nothing but its claims holds, and whom the node has room for.
+func (d *admission) wants(now time.Time, g *group) (wants int) {
 	i := slices.IndexFunc(g.bounds, func(b bound) bool { return b.reason == reasons.PolicyClaim })
-	if i < 0 || g.claims < 0 || !l.heldLocked(now).none() {
+	if i < 0 || g.claims < 0 || !d.held(now).none() {
 		return 0
 	}
-	room := len(l.queue.arrivals)
-	if l.limit > 0 {
-		room = l.capacityLocked() - l.slotsLocked()
+	room := len(d.queue.arrivals)
+	if d.slots.limit > 0 {
+		room = d.slots.capacity() - d.slots.taken()
 	}
-	l.beginScanLocked()
+	d.scan.begin()
 	g.bounds[i].allows = anyNumber
-	l.scanLocked(func(t *Ticket) bool { return t.expected(now) }, func(t *Ticket, h hold) bool {
-		wants += one(h.none() && t.pod.isIn(g))
+	d.scan.each(func(t *Ticket) bool { return t.expected(now) }, func(t *Ticket, h *ask) bool {
+		wants += one(h == nil && t.pod.isIn(g))
 		return wants < room
 	})
 	return max(0, wants-max(0, g.claims-g.starting))

@@ -67,6 +67,13 @@ type Ticket struct {
 	slot       bool // it is counted among the starts at a time
 }
 
+func newTicket(l *Limiter, now time.Time, r Request) *Ticket {
+	return &Ticket{
+		l: l, uid: r.UID, name: r.Name, priority: r.Priority, arrived: earlier(now, r.Arrived), maxWait: r.MaxWait,
+		repeats: max(0, r.Repeats), state: Waiting, seen: now, decided: make(chan struct{}),
+	}
+}
+
 // UID gives the key of the start.
 func (t *Ticket) UID() string { return t.uid }
 
@@ -126,8 +133,6 @@ type Held struct {
 
 func (h Held) none() bool { return h.Reason == "" }
 
-func (t *Ticket) hasEnded() bool { return t.state == Started || t.state == Gone }
-
 // answer is the decision on a ticket that is no longer Waiting. One that is Gone may not
 // start: it holds no slot.
 func (t *Ticket) answer() Decision { return Decision{Admitted: t.state != Gone, Reason: t.reason} }
@@ -156,7 +161,7 @@ func (t *Ticket) Reserve(now time.Time, waitable time.Duration) Decision {
 		return t.answer()
 	}
 	l.askedLocked(now, t)
-	d := l.reserveLocked(now, t, waitable)
+	d := l.reservations.decide(now, t, waitable)
 	t.reserved, t.expectedBy = d.Admitted, now.Add(returnsWithin)
 	if !d.Admitted {
 		t.pullsSince = time.Time{}
@@ -193,7 +198,8 @@ func (t *Ticket) KeepAlive(now time.Time) {
 func (t *Ticket) TryStart(now time.Time) Decision {
 	now = t.l.lock(now)
 	defer t.l.mu.Unlock()
-	return t.tryLocked(now, false)
+	t.cameLocked(now)
+	return t.l.admission.try(now, t, false)
 }
 
 // StartExempt admits the ticket at once: with a slot if every limit allows it, else
@@ -205,17 +211,11 @@ func (t *Ticket) StartExempt(now time.Time) {
 	l := t.l
 	now = l.lock(now)
 	defer l.unlock()
-	l.admitLocked(now)
+	l.admission.admit(now)
 	if t.state != Waiting {
 		return
 	}
-	free := l.heldLocked(now).none() && (l.limit <= 0 || l.slotsLocked() < l.limit)
-	if free {
-		l.takeLocked(now)
-	} else {
-		l.debts.add(now)
-	}
-	l.startLocked(now, t, reasons.Exempt, free)
+	l.admission.exempt(now, t)
 }
 
 // Wait says that from now on a process waits for the ticket, which starts as soon as it
@@ -227,7 +227,7 @@ func (t *Ticket) Wait(now time.Time) {
 	defer l.unlock()
 	t.waiters++
 	t.pulled, t.pullsSince = true, time.Time{}
-	l.admitLocked(now)
+	l.admission.admit(now)
 }
 
 // StopWaiting ends one Wait; without one it does nothing.
@@ -246,7 +246,7 @@ func (t *Ticket) StopWaiting(now time.Time) {
 	if !t.reserved || !now.Before(t.expectedBy) {
 		t.reserved, t.expectedBy = false, now.Add(returnsWithin)
 	}
-	l.admitLocked(now) // what it kept for itself may be free
+	l.admission.admit(now) // what it kept for itself may be free
 }
 
 // DeadlineReached is called when the process that waits can wait no longer: the ticket is
@@ -256,33 +256,19 @@ func (t *Ticket) StopWaiting(now time.Time) {
 func (t *Ticket) DeadlineReached(now time.Time) Decision {
 	now = t.l.lock(now)
 	defer t.l.unlock()
-	d := t.tryLocked(now, true)
+	t.cameLocked(now)
+	d := t.l.admission.try(now, t, true)
 	if t.state == Waiting {
 		d.Reason = reasons.GateExpired
-		t.l.happenedLocked(Event{State: Waiting, Time: now, Reason: reasons.GateExpired}, t)
+		t.l.book.happened(Event{State: Waiting, Time: now, Reason: reasons.GateExpired}, t)
 	}
 	return d
 }
 
-// tryLocked decides on a ticket whose process stands there for this moment; last: it can
-// wait no longer.
-func (t *Ticket) tryLocked(now time.Time, last bool) Decision {
-	l := t.l
-	l.askedLocked(now, t)
+// cameLocked says that a process stands there that could start now: its images are there.
+func (t *Ticket) cameLocked(now time.Time) {
+	t.l.askedLocked(now, t)
 	t.pulled, t.pullsSince = true, time.Time{}
-	t.waiters++
-	l.admitLocked(now)
-	if last && t.state == Waiting {
-		l.passGateLocked(now, t)
-	}
-	t.waiters--
-	if t.state != Waiting {
-		return t.answer()
-	}
-	if !t.reserved {
-		t.expectedBy = now.Add(returnsWithin)
-	}
-	return l.refusalLocked(now, t)
 }
 
 // End ends the start for a reason: a Waiting ticket is Gone; a Starting one gives its
@@ -292,6 +278,6 @@ func (t *Ticket) End(now time.Time, reason reasons.Reason) {
 	l := t.l
 	now = l.lock(now)
 	defer l.unlock()
-	l.endLocked(now, t, reason)
-	l.admitLocked(now)
+	l.book.end(now, t, reason)
+	l.admission.admit(now)
 }

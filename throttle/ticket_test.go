@@ -93,11 +93,11 @@ func TestAnExemptStartWithoutSlotTakesNothing(t *testing.T) {
 	v, _ := n.l.View(n.now, "x")
 	require.False(t, v.Slot)
 	require.Equal(t, []any{Starting, reasons.Exempt}, []any{v.State, v.Reason})
-	require.InDelta(t, 4, n.l.bucket.TokensAt(n.now), 1e-9)
+	require.InDelta(t, 4, n.l.limits.bucket.TokensAt(n.now), 1e-9)
 	n.end("x", reasons.Ready)
 	n.requireStarting("holder")
 	n.requireWaiting("waits")
-	require.Zero(t, n.l.took.n, "a start without a slot says nothing about the pace")
+	require.Zero(t, n.l.slots.took.n, "a start without a slot says nothing about the pace")
 }
 
 func TestAnExemptStartPassesOverNobodyWhoWaits(t *testing.T) {
@@ -130,7 +130,7 @@ func TestAStartFoundUnderWayHoldsASlotOverTheLimit(t *testing.T) {
 	n.pass(20 * time.Second)
 	n.requireState("c", Started, reasons.Stuck)
 	n.end("b", reasons.Ready)
-	require.Zero(t, n.l.took.n, "when it began is hearsay: no observation")
+	require.Zero(t, n.l.slots.took.n, "when it began is hearsay: no observation")
 	c := n.l.Adopt(n.now, Request{UID: "c"}, time.Time{})
 	v, _ = n.l.View(n.now, "c")
 	require.Equal(t, n.now, v.Admitted, "without a time it begins now")

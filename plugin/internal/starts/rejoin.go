@@ -77,7 +77,7 @@ func (r *Rejoin) Freeze() bool {
 	default:
 	}
 	r.frozen.Store(true)
-	r.limiter.Freeze()
+	r.limiter.SetFrozen(time.Now(), true)
 	return true
 }
 
@@ -89,7 +89,7 @@ func (r *Rejoin) Frozen() bool { return r.frozen.Load() }
 func (r *Rejoin) Thaw(ctx context.Context) error {
 	defer func() {
 		r.frozen.Store(false)
-		r.limiter.Thaw(time.Now())
+		r.limiter.SetFrozen(time.Now(), false)
 	}()
 	timer := time.NewTimer(max(r.within, r.settle))
 	defer timer.Stop()

@@ -1,0 +1,122 @@
+package throttle
+
+import (
+	"slices"
+	"time"
+
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
+)
+
+const (
+	// abandonAfter is how long a ticket without a waiter is kept. kubelet retries a refused
+	// sandbox or container within 15 seconds, and a container that failed to start within its
+	// back-off of 5 minutes at most.
+	abandonAfter = 10 * time.Minute
+	// endedKept is how many ended tickets are remembered for [Limiter.Lookup].
+	endedKept = 256
+)
+
+// book has the tickets, and leads each through the life of its start.
+type book struct {
+	settings *Settings
+	queue    *queue
+	groups   *groups
+	slots    *slots
+	log      *eventLog
+	tickets  map[string]*Ticket // by UID; the latest ticket of the pod
+	ended    []*Ticket          // in the order of their ends, at most endedKept
+	seq      uint64             // of the last that joined
+}
+
+func newBook(s *Settings, q *queue, g *groups, taken *slots, log *eventLog) *book {
+	return &book{settings: s, queue: q, groups: g, slots: taken, log: log, tickets: map[string]*Ticket{}}
+}
+
+// live gives the ticket of the pod that has not ended, or nil.
+func (b *book) live(uid string) *Ticket {
+	if t := b.tickets[uid]; t != nil && (t.state == Waiting || t.state == Starting) {
+		return t
+	}
+	return nil
+}
+
+// join puts a new ticket into the queue.
+func (b *book) join(now time.Time, t *Ticket, r Request) {
+	b.seq++
+	t.seq, t.flow = b.seq, b.queue.flow(r.Flow)
+	t.flow.tickets++
+	b.tickets[t.uid] = t
+	if r.Groups != nil {
+		b.groups.enter(t.uid, r.Groups, t)
+	} else if p := b.groups.pod(t.uid); p != nil {
+		b.groups.link(p, t)
+	}
+	b.queue.insert(t)
+	b.happened(Event{State: Waiting, Time: now}, t)
+}
+
+// start turns a Waiting ticket into a Starting one.
+func (b *book) start(at time.Time, t *Ticket, reason reasons.Reason, slot bool) {
+	b.queue.remove(t)
+	t.state, t.reason, t.admission, t.admitted, t.slot = Starting, reason, reason, at, slot
+	t.flow.starting++
+	b.slots.add(t)
+	b.groups.started(t.pod)
+	close(t.decided)
+	b.happened(Event{State: Starting, Time: at, Reason: reason, Took: max(0, at.Sub(t.arrived))}, t)
+}
+
+// end ends a ticket once.
+func (b *book) end(now time.Time, t *Ticket, reason reasons.Reason) {
+	e := Event{State: Gone, Time: now, Reason: reason}
+	started := t.state == Starting
+	switch {
+	case started:
+		e.State, e.Took = endState(reason), max(0, now.Sub(t.admitted))
+		b.slots.giveBack(t, reason, e.Took)
+		t.flow.starting--
+		b.queue.stale = true
+		if reason == reasons.Stuck {
+			b.queue.stuck(now, t.flow)
+		}
+	case t.state == Waiting:
+		b.queue.remove(t)
+		close(t.decided)
+	default:
+		return
+	}
+	t.state, t.reason, t.ended = e.State, reason, now
+	t.flow.tickets--
+	b.groups.leave(t, started)
+	b.remember(t)
+	b.happened(e, t)
+}
+
+// endTimedOut ends the starts that take too long, and the waits for which nothing came back.
+func (b *book) endTimedOut(now time.Time) {
+	for at := b.slots.inFlight; len(at) > 0 && now.Sub(at[0].admitted) >= b.settings.StartTimeout; at = b.slots.inFlight {
+		b.end(now, at[0], reasons.Stuck)
+	}
+	for _, t := range slices.Clone(b.queue.arrivals) {
+		if !t.waits() && now.Sub(t.seen) >= abandonAfter {
+			b.end(now, t, reasons.Abandoned)
+		}
+	}
+}
+
+// remember keeps the ended ticket, and forgets the oldest beyond the bound.
+func (b *book) remember(t *Ticket) {
+	b.ended = append(b.ended, t)
+	for len(b.ended) > endedKept {
+		old := b.ended[0]
+		b.ended = b.ended[1:]
+		if b.tickets[old.uid] == old {
+			delete(b.tickets, old.uid)
+		}
+	}
+}
+
+func (b *book) happened(e Event, t *Ticket) {
+	e.Ticket, e.Waiting, e.Starting = t, len(b.queue.arrivals), b.slots.taken()
+	b.log.add(e)
+}

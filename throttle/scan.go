@@ -1,0 +1,252 @@
+package throttle
+
+import (
+	"time"
+
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
+)
+
+// candidates are whom one scan of the queue found.
+type candidates struct {
+	next    *Ticket // by the order of the queue
+	overdue *Ticket // by that of the deadlines, of those whose MaxWait is over
+	held    bool    // a group holds overdue, which may pass it
+}
+
+// candidates goes through the queue once. The next start is that of the first band in which
+// a ticket has a waiter and no group holds it, of the flow with the least load. What it
+// passes on its way:
+//
+//   - a ticket without a waiter that is expected: what it asks for is reserved;
+//   - one that a bound of a group holds: nobody behind it gets what it waits for, unless a
+//     loan is due to the group.
+//
+// Whether the limits of the node allow a start is asked afterwards: they hold all alike.
+// Where it is asked of one ticket, that is the only one whose deadline is over; nil: all.
+func (d *admission) candidates(now time.Time, of *Ticket) (c candidates) {
+	d.scan.begin()
+	for _, t := range d.queue.inOrder() {
+		waits := t.waits()
+		due := waits && (t == of || of == nil && !now.Before(t.due))
+		if c.next != nil && !due && byBand(c.next, t) != 0 {
+			continue
+		}
+		if !waits && (t.pod == nil || !now.Before(t.expectedBy)) {
+			continue
+		}
+		h := t.pod.held()
+		if waits && h != nil && h.lend(now, d.settings.NoProgressAfter) {
+			h = t.pod.held()
+		}
+		passes := due && !h.byRunning() && (h == nil || d.overLimit == nil)
+		if passes && (c.overdue == nil || d.moreUrgent(t, c.overdue)) {
+			c.overdue, c.held = t, h != nil
+		}
+		switch {
+		case h != nil:
+			h.close()
+		case !waits:
+			t.pod.keepRunning(nil)
+		case c.next == nil || (byBand(c.next, t) == 0 && d.queue.fairer(t, c.next)):
+			c.next = t
+		}
+	}
+	return c
+}
+
+// scan goes through the queue to tell what would follow if it went on as it is.
+type scan struct {
+	queue  *queue
+	groups *groups
+}
+
+// begin begins a scan, which keeps nothing yet and takes nobody.
+func (s *scan) begin() {
+	s.groups.count()
+	for _, g := range s.groups.all {
+		g.taken, g.behind = 0, 0
+		for i := range g.bounds {
+			b := &g.bounds[i]
+			b.allows, b.kept, b.closed = b.most, 0, false
+		}
+	}
+}
+
+// each goes through those of the queue that are meant, in its order. One that no group holds
+// counts as started from then on; one that is held keeps those behind from what it waits for.
+func (s *scan) each(meant func(*Ticket) bool, found func(*Ticket, *ask) (more bool)) {
+	for _, t := range s.queue.inOrder() {
+		if !meant(t) {
+			continue
+		}
+		h := t.pod.held()
+		if !found(t, h) {
+			return
+		}
+		if h == nil {
+			t.pod.take()
+		} else {
+			h.close()
+		}
+	}
+}
+
+// couldStart gives how many of those that are meant could start now if only groups held them.
+func (s *scan) couldStart(meant func(*Ticket) bool) (n int) {
+	s.begin()
+	s.each(meant, func(_ *Ticket, h *ask) bool {
+		n += one(h == nil)
+		return true
+	})
+	return n
+}
+
+// place is where a Waiting ticket is in the queue.
+type place struct {
+	ahead   int  // so many go before it
+	present int  // of them have a waiter
+	hold    *ask // of a group; nil: none holds it
+}
+
+// places gives the places of all that wait: behind those that may start, and those that the
+// same group holds.
+func (s *scan) places(visit func(*Ticket, place) (more bool)) {
+	s.begin()
+	ahead, present := 0, 0
+	s.each(func(*Ticket) bool { return true }, func(t *Ticket, h *ask) bool {
+		at := place{ahead: ahead, present: present, hold: h}
+		switch {
+		case h == nil:
+			ahead++
+			present += one(t.waits())
+		case !h.never():
+			at.ahead += h.bound.group.behind
+			h.bound.group.behind++
+		}
+		return visit(t, at)
+	})
+}
+
+// place gives the place of a Waiting ticket.
+func (s *scan) place(t *Ticket) (its place) {
+	s.places(func(o *Ticket, at place) bool {
+		its = at
+		return o != t
+	})
+	return its
+}
+
+// held gives what of its groups holds the pod, as the scan has left them; nil: nothing.
+func (p *pod) held() *ask {
+	if p != nil {
+		for i := range p.asks {
+			if p.asks[i].holds() {
+				return &p.asks[i]
+			}
+		}
+	}
+	return nil
+}
+
+// holds tells whether the pod would exceed the bound, beside what is in use and what this
+// scan keeps of it.
+func (a *ask) holds() bool {
+	b, p := a.bound, a.pod
+	if a.bypass || (!b.closed && !a.never() && b.used+b.kept <= b.allows-a.amount) {
+		return false
+	}
+	switch b.reason {
+	case reasons.PolicyRunning:
+		return !p.running // one that runs counts already, and would be held by itself
+	case reasons.PolicyPacer:
+		return !p.running && b.group.loan.left <= b.group.taken
+	case reasons.PolicyStarting:
+		return b.group.loan.left <= b.group.taken
+	default:
+		return true
+	}
+}
+
+// foreseeOne has the bounds on starts of the pod's groups allow one such as it beside those
+// that start: it is there when they do. How many claims come where there are none, nobody
+// knows: the room of the node bounds who waits for them.
+func (p *pod) foreseeOne() {
+	if p == nil {
+		return
+	}
+	for i := range p.asks {
+		switch a := &p.asks[i]; {
+		case a.bound.reason == reasons.PolicyRunning:
+		case a.bound.reason == reasons.PolicyClaim && a.bound.most == 0:
+			a.bound.allows = anyNumber
+		default:
+			a.bound.allows = max(a.bound.allows, a.bound.used+a.amount)
+		}
+	}
+}
+
+// never tells whether the pod alone exceeds the bound. Those of pacers and claims change.
+func (a *ask) never() bool {
+	return a.amount > a.bound.most && (a.bound.reason == reasons.PolicyRunning || a.bound.reason == reasons.PolicyStarting)
+}
+
+// byRunning tells whether what holds is a bound of Running; nil holds nothing.
+func (a *ask) byRunning() bool { return a != nil && a.bound.reason == reasons.PolicyRunning }
+
+// says says to the caller of the limiter what holds the pod.
+func (a *ask) says() Held {
+	b, reason := a.bound, a.bound.reason
+	if reason == reasons.PolicyRunning && a.never() {
+		reason = reasons.Unadmittable
+	}
+	held := Held{Reason: reason, Policy: b.group.key, Measured: float64(min(b.used+b.kept, max(b.used, b.most))), Threshold: float64(b.most)}
+	if b.resource != "" { // in thousandths
+		held.Resource, held.Asks = b.resource, float64(a.amount)/1000
+		held.Measured /= 1000
+		held.Threshold /= 1000
+	}
+	return held
+}
+
+// keepRunning reserves of the bounds of Running what the pod asks for, of one group or, nil,
+// of all.
+func (p *pod) keepRunning(of *group) {
+	if p == nil || p.running {
+		return
+	}
+	for i := range p.asks {
+		if a := &p.asks[i]; a.bound.reason == reasons.PolicyRunning && (of == nil || of == a.bound.group) {
+			plus(&a.bound.kept, a.amount)
+		}
+	}
+}
+
+// take counts the pod as started.
+func (p *pod) take() {
+	if p == nil {
+		return
+	}
+	for i := range p.in {
+		p.in[i].group.taken++
+	}
+	for i := range p.asks {
+		a := &p.asks[i]
+		if r := a.bound.reason; p.running && (r == reasons.PolicyRunning || r == reasons.PolicyPacer) {
+			continue // one that runs counts already
+		}
+		plus(&a.bound.kept, a.amount)
+	}
+}
+
+// close lets nobody behind a pod that is held have what it waits for: a bound that many
+// small pods keep full would hold a large one for ever. In the same group it keeps what
+// else of Running the pod asks for. A bound that it exceeds alone waits for nothing.
+func (a *ask) close() {
+	if a.never() {
+		return
+	}
+	if a.byRunning() {
+		a.pod.keepRunning(a.bound.group)
+	}
+	a.bound.closed = true
+}
