@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -35,6 +36,14 @@ const (
 // daemon at work and with one that hangs: containerd then wants the lock that those who wait hold.
 // The node stays ready, no exempt pod waits for those that wait, and no pod loses its place.
 func TestTheCNIFolderChangesWhilePodsWait(t *testing.T) {
+	repeated(t, folderChangesWhilePodsWait)
+}
+
+// folderChangesWhilePodsWait is one try. While other work takes more than a third of the machine, no pod starts in
+// its normal time.
+func folderChangesWhilePodsWait(t *testing.T) (discarded string) {
+	t.Helper()
+	before := readMachine(t)
 	d, ns := startDaemonWithRoom(t), namespace(t)
 	normal := exemptStarts(t, folderChanges, func() {})
 	ready, stop := watchNode(t)
@@ -60,8 +69,14 @@ func TestTheCNIFolderChangesWhilePodsWait(t *testing.T) {
 	figure(t, "an exempt pod runs after %.1f s; with 30 in the room, and the folder changed right before, after %.1f s (%.1f s at most); with a daemon that hangs %.1f s (%.1f s at most), when %d of 30 had gone on by themselves",
 		middle(normal), middle(working), slices.Max(working).Seconds(), middle(hanging), slices.Max(hanging).Seconds(), roomCrowd-len(left))
 	for what, took := range map[string][]time.Duration{"works": working, "hangs": hanging} {
-		assert.LessOrEqual(t, slices.Max(took).Seconds(), folderRatio*middle(normal)+folderSlack.Seconds(), "seconds until an exempt pod runs, with a daemon that %s", what)
+		late := above("seconds until an exempt pod runs, with a daemon that "+what, slices.Max(took).Seconds(), folderRatio*middle(normal)+folderSlack.Seconds())
+		if before.since(t).share() > tolerableForeign {
+			discarded = cmp.Or(discarded, late)
+			continue
+		}
+		assert.Empty(t, late)
 	}
+	return discarded
 }
 
 // changeFolder has containerd read the folder of its CNI configurations anew.

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -40,12 +41,17 @@ func TestNeverRestartedPodsKeepTheirOrderInTheRoom(t *testing.T) {
 	d := startDaemonWithRoom(t)
 	ns, begin := namespace(t), time.Now()
 	const each = 15
+	var made []string
 	slow, order, _ := fillRoom(t, d, ns, 2*each, func() {
-		for i := range each {
-			createPod(t, ns, fmt.Sprintf("always-%d", i), herdPod(0.1))
-			createPod(t, ns, fmt.Sprintf("never-%d", i), herdPod(0.1, func(spec *corev1.PodSpec) { spec.RestartPolicy = corev1.RestartPolicyNever }))
+		for i := range 2 * each {
+			policy := []corev1.RestartPolicy{corev1.RestartPolicyAlways, corev1.RestartPolicyNever}[i%2]
+			name := fmt.Sprintf("%s-%d", strings.ToLower(string(policy)), i)
+			createPod(t, ns, name, herdPod(0.1, func(spec *corev1.PodSpec) { spec.RestartPolicy = policy }))
+			eventually(t, "it is the last in the queue", func() bool { return len(d.status(t).Waiting) == i+1 })
+			made = append(made, name)
 		}
 	}, nil)
+	assert.Equal(t, made, order, "who came first is first")
 	slow.release(t)
 	polled(t, time.Second, "all are ready", func() bool { return allReady(t, ns, 2*each+roomLimit) })
 	all := lives(t, ns)
@@ -72,8 +78,12 @@ func longestPassed(order []string, all []life) (longest time.Duration) {
 	return longest
 }
 
-// tolerableRoom is the bound of the herd with the room, in the median of three; the goal is 1.28.
-const tolerableRoom = 1.4
+// tolerableRoom is the bound of the herd with the room, in the median of three; the goal is 1.28. It is judged on a quiet
+// machine: where others took more than roomForeign of it, they also filled what the pacer left idle, and hid it.
+const (
+	tolerableRoom = 1.4
+	roomForeign   = 0.1
+)
 
 // The herd with the waiting room, beside the same without: the median of three of each.
 func TestHerdWithTheRoomMedian(t *testing.T) {
@@ -95,6 +105,9 @@ func TestHerdWithTheRoomMedian(t *testing.T) {
 					figure(t, "%s", h)
 					assertNobodyUnpaced(t, d)
 					discarded := h.judgePaced(t)
+					if h.machine.share() > roomForeign {
+						discarded = cmp.Or(discarded, "other work took a part of the machine")
+					}
 					if discarded == "" {
 						ratios = append(ratios, h.ratio())
 						plain = append(plain, h.took().Seconds()/idealHerd().Seconds())

@@ -82,6 +82,13 @@ func assertInRoomsTurn(t *testing.T, killed string, order []string, all []life) 
 	}
 }
 
+// The same as TestDaemonGoneForGood, in the room: kubelet and containerd ask nobody else whether a pod may start.
+func TestTheRoomIsLeftOneByOneWithoutADaemon(t *testing.T) {
+	d := startDaemonWithRoom(t, "--gate", "never")
+	leaveAlone(t, d, func() { require.NoError(t, d.Kill(t.Context())) })
+	require.NoError(t, d.Start(t.Context()))
+}
+
 // mostGone is how long a pod that waits in the room may be there after it was deleted.
 const mostGone = 3 * time.Second
 
