@@ -26,7 +26,7 @@ func TestRightsAreTheseAndNoOthers(t *testing.T) {
 			{APIGroups: []string{"pod-pacemaker.io"}, Resources: []string{"pacemakernodes/status"}, Verbs: []string{"patch"}},
 		},
 		"pod-pacemaker-summary": {
-			{APIGroups: []string{"pod-pacemaker.io"}, Resources: []string{"pacemakernodes"}, Verbs: []string{"list", "watch"}},
+			{APIGroups: []string{"pod-pacemaker.io"}, Resources: []string{"pacemakernodes"}, Verbs: []string{"list"}},
 			{APIGroups: []string{"pod-pacemaker.io"}, Resources: []string{"startpolicies/status"}, Verbs: []string{"patch"}},
 		},
 	}
@@ -45,7 +45,7 @@ func TestRightsAreTheseAndNoOthers(t *testing.T) {
 	}
 
 	inNamespace := map[string][]rbacv1.PolicyRule{
-		"pod-pacemaker-election": {
+		"pod-pacemaker-turns": {
 			{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"create"}},
 			{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, ResourceNames: []string{"pod-pacemaker-summary"}, Verbs: []string{"get", "update"}},
 		},

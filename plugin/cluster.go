@@ -25,8 +25,8 @@ type cluster struct {
 	clients
 	recorder *observe.Recorder
 	watch    *podwatch.Watch
-	// election tells how large the cluster is, too.
-	election   *report.Election
+	// summary knows how large the cluster is, too.
+	summary    *report.Summary
 	namespaces *policies.Namespaces
 	claimer    *leases.Claimer
 	// source and policies give the configuration and the StartPolicies in force.
@@ -36,13 +36,15 @@ type cluster struct {
 
 // newCluster returns what needs no other part of the daemon; claim and follow add the rest.
 func newCluster(o Options, c clients) *cluster {
-	return &cluster{
+	cl := &cluster{
 		clients: c, recorder: observe.NewRecorder(c.kube, o.NodeName, o.Instance),
 		watch: podwatch.New(c.kube, o.NodeName, o.Log), namespaces: policies.NewNamespaces(c.kube, o.Log),
-		election: report.NewElection(report.ElectionOptions{
-			API: c.kube, Namespace: o.Namespace, NodeName: o.NodeName, Instance: o.Instance, Log: o.Log,
-		}),
 	}
+	cl.summary = report.NewSummary(report.SummaryOptions{
+		API: c.dynamic, Leases: c.kube.Leases(o.Namespace), NodeName: o.NodeName, Instance: o.Instance, Log: o.Log,
+		Policies: func() []crd.KnownPolicy { return cl.policies.Known() },
+	})
+	return cl
 }
 
 // Reasons of the events of the node that tell of policies of the scope Cluster.
@@ -59,7 +61,7 @@ func (c *cluster) claim(l *throttle.Limiter, observer *observe.Observer, o Optio
 		holder += "." + o.Instance
 	}
 	c.claimer = leases.New(leases.Options{
-		API: c.kube.Leases(o.Namespace), Holder: holder, Limiter: l, Nodes: c.election.Nodes, Log: o.Log,
+		API: c.kube.Leases(o.Namespace), Holder: holder, Limiter: l, Nodes: c.summary.Nodes, Log: o.Log,
 		Opened: func(names []string, why error) {
 			if why == nil {
 				observer.Node(corev1.EventTypeNormal, policiesClosed, "the StartPolicies of the scope Cluster hold again")
@@ -74,7 +76,7 @@ func (c *cluster) claim(l *throttle.Limiter, observer *observe.Observer, o Optio
 	}
 	keeping.WatchNamespaces, keeping.Claims = c.namespaces.Need, c.claimer.SetPolicies
 	keeping.ExtractFacts = func(extract func(*corev1.Pod) startpolicy.Facts) {
-		c.watch.ExtractFacts(extract, relistWithin(c.election.Nodes()))
+		c.watch.ExtractFacts(extract, relistWithin(c.summary.Nodes()))
 	}
 	return c.claimer.Wake
 }

@@ -91,9 +91,8 @@ type Options struct {
 	// PacemakerConfigs with this spec.instance and no others, and its name with NRI
 	// has it. May be empty.
 	Instance string
-	// Namespace is where the Lease is by which one daemon of the cluster is elected
-	// to write the status of the PacemakerConfigs. Needed with InCluster or
-	// Kubeconfig.
+	// Namespace is where the Lease is by which the daemons of the cluster take turns to
+	// write the status of the StartPolicies. Needed with InCluster or Kubeconfig.
 	Namespace string
 	// HTTPAddress is where metrics and health are served. Empty: nowhere.
 	HTTPAddress string

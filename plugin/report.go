@@ -22,8 +22,8 @@ const (
 	mostBlind     = 256 // bytes
 )
 
-// report tells the API server how pods start on this node, and takes part in the
-// election of the daemon that sums it up for all nodes, until ctx ends.
+// report tells the API server how pods start on this node, and takes its turn to sum that up for all
+// nodes, until ctx ends.
 func (d *Daemon) report(ctx context.Context) error {
 	if d.cluster == nil {
 		return nil
@@ -36,29 +36,16 @@ func (d *Daemon) report(ctx context.Context) error {
 	o := d.options
 	node := report.NewNode(report.NodeOptions{
 		API: d.cluster.dynamic, NodeName: o.NodeName, Instance: o.Instance, NodeUID: d.cluster.source.NodeUID,
-		Status: d.nodeStatus, Nodes: d.cluster.election.Nodes, Log: o.Log,
+		Status: d.nodeStatus, Nodes: d.cluster.summary.Nodes, Log: o.Log,
 	})
-	work := func(ctx context.Context) {
-		if err := d.observer.Supervised(ctx, "summary", d.sumUp); err != nil {
-			o.Log.WithError(err).Error("the status of StartPolicies is not written")
-		}
-	}
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error {
-		return d.observer.Supervised(ctx, "election", func(ctx context.Context) error { d.cluster.election.Run(ctx, work); return nil })
+		return d.observer.Supervised(ctx, "summary", func(ctx context.Context) error { d.cluster.summary.Run(ctx); return nil })
 	})
 	g.Go(func() error {
 		return d.observer.Supervised(ctx, "nodeReport", func(ctx context.Context) error { node.Run(ctx); return nil })
 	})
 	return g.Wait()
-}
-
-// sumUp writes the status of the StartPolicies until ctx ends.
-func (d *Daemon) sumUp(ctx context.Context) error {
-	report.NewSummary(report.SummaryOptions{
-		API: d.cluster.dynamic, Instance: d.options.Instance, Policies: d.cluster.policies.Known, SetNodes: d.cluster.election.SetNodes, Log: d.options.Log,
-	}).Run(ctx)
-	return nil
 }
 
 // nodeStatus is what the PacemakerNode of this node tells. Nothing in it changes

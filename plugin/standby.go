@@ -39,7 +39,9 @@ func (d *Daemon) paceWith(ctx context.Context, lock *runLock) (err error) {
 	defer func() { err = errors.Join(err, lock.release()) }()
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return d.pace(ctx) })
-	g.Go(func() error { return d.observer.Supervised(ctx, "admin", d.serveAdmin) })
+	g.Go(func() error {
+		return d.observer.Supervised(ctx, "admin", func(ctx context.Context) error { return admin.ServeAdmin(ctx, d.options.AdminPath(), d) })
+	})
 	return g.Wait()
 }
 
@@ -63,11 +65,6 @@ func (d *Daemon) standBy(holder string) {
 		l.Delayed(other) // told if that does not end in time
 	}
 	d.options.Log.WithField("lock", d.options.lockPath()).Infof("standby: %v", why)
-}
-
-// serveAdmin answers at the administrator's socket.
-func (d *Daemon) serveAdmin(ctx context.Context) error {
-	return admin.ServeAdmin(ctx, d.options.AdminPath(), d)
 }
 
 // serveHTTP serves metrics and health until ctx ends. Where it cannot, it tries again:

@@ -3,7 +3,7 @@ package v1alpha1
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // StartPolicyStatus sums up what the nodes report on which the policy is in force.
-// One daemon writes it for all of them, at most every 30 seconds.
+// The daemons take turns to write it, at most every 20 seconds.
 type StartPolicyStatus struct {
 	// observedGeneration is the generation of the policy that this is about.
 	// +optional

@@ -35,7 +35,7 @@ func slot(name, holder string, edit ...func(*coordinationv1.Lease)) *coordinatio
 }
 
 // With the rights for the scope Cluster and the policy that comes with them, a daemon takes slots for its own node and
-// for no other, also those of others that are gone, and stands for election.
+// for no other, also those of others that are gone, and takes its turn to sum up.
 func TestSlotsOfTheOwnNode(t *testing.T) {
 	files, err := chart.Render(chart.Release{Name: ownNodeRelease, Namespace: ownNodeRelease}, map[string]any{
 		"fullnameOverride": ownNodeRelease, "namespace": map[string]any{"create": true}, "startPolicies": map[string]any{"enabled": true, "clusterScope": true},

@@ -32,11 +32,11 @@ func (d *daemon) weighed(t *testing.T) weight {
 }
 
 // fresh gives what a new daemon takes once it does all that it does: it is the one that
-// is elected to sum up, and the greatest of what it takes in its first seconds counts.
+// sums up, and the greatest of what it takes in its first seconds counts.
 func (d *daemon) fresh(t *testing.T) (most weight) {
 	t.Helper()
-	eventually(t, "the daemon is elected", func() bool {
-		return strings.Contains(d.logged(t), "this daemon was elected")
+	eventually(t, "the daemon sums up", func() bool {
+		return strings.Contains(d.logged(t), "this daemon sums up what the nodes tell")
 	})
 	for range 20 {
 		w := d.weighed(t)

@@ -16,9 +16,9 @@ const (
 	mostNodes = 50_000
 
 	leastWrite = 10 * time.Second // between two writes of one PacemakerNode
-	leastSum   = 30 * time.Second // between two sums
-	leastRetry = 5 * time.Second  // between two looks at the Lease
-	mostRetry  = 2 * time.Minute
+	leastSum   = 20 * time.Second // between two sums, and between two looks at the Lease
+	// turnTimeout bounds one sum: a cluster of 5,000 nodes is listed in ten pages.
+	turnTimeout = 30 * time.Second
 
 	// heartbeat is the time after which a PacemakerNode is written though nothing
 	// has changed, and goneAfter that after which it does not count any more: two
@@ -32,10 +32,8 @@ func interval(least time.Duration, nodes int) time.Duration {
 	return max(least, time.Duration(min(nodes, mostNodes))*perNode)
 }
 
-// retry is the time between two looks at the Lease.
-func retry(nodes int) time.Duration {
-	return min(mostRetry, interval(leastRetry, 2*nodes))
-}
+// sumInterval is the least time between two sums in a cluster of this many nodes.
+func sumInterval(nodes int) time.Duration { return max(leastSum, 2*interval(0, nodes)) }
 
 // spread stretches a time by up to a quarter at random, so that daemons that began
 // together do not stay together.

@@ -1,11 +1,8 @@
 package report
 
-import "sync"
-
 // said remembers the last fault that was logged, so that it is logged once, and
 // not at every try.
 type said struct {
-	mu    sync.Mutex
 	fault string
 }
 
@@ -16,8 +13,6 @@ func (s *said) news(err error) (fault, over bool) {
 	if err != nil {
 		text = err.Error()
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	before := s.fault
 	s.fault = text
 	return text != "" && text != before, text == "" && before != ""

@@ -5,9 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
-	"sync"
+	"math/rand/v2"
+	"sync/atomic"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -15,154 +14,169 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/tools/pager"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd"
-	"github.com/pod-pacemaker/pod-pacemaker/crd/informer"
+	"github.com/pod-pacemaker/pod-pacemaker/crd/kube"
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 )
 
-// SummaryOptions say what a [Summary] sums up. All are needed. The functions are called
-// by Run alone, and must not block.
+// SummaryOptions say what a [Summary] sums up. All are needed. Policies is called by Run alone, and
+// must not block.
 type SummaryOptions struct {
-	// API is the way to the API server.
-	API dynamic.Interface
-	// Instance is the daemon's, and can be empty: what daemons with other names
-	// tell is theirs to sum up.
-	Instance string
+	// API is the way to the custom resources, Leases that to the Leases of the daemon's namespace.
+	API    dynamic.Interface
+	Leases kube.Leases
+	// NodeName is the node's name. Instance is the daemon's, and can be empty: what daemons with
+	// other names tell is theirs to sum up.
+	NodeName, Instance string
 	// Policies returns the StartPolicies of this instance.
 	Policies func() []crd.KnownPolicy
-	// SetNodes is called with the number of nodes on which daemons report.
-	SetNodes func(int)
 	// Log takes what goes wrong, once.
 	Log logrus.FieldLogger
 }
 
-// Summary writes the status of the StartPolicies. Only one daemon of a cluster and
-// instance may run it at a time.
+// Summary writes the status of the StartPolicies, and knows how large the cluster is. Every daemon of a
+// cluster runs one: they take turns, by a Lease.
 type Summary struct {
 	SummaryOptions
-	wrote said
-	known map[types.UID]v1alpha1.StartPolicyStatus // as written, or read before the first
+	nodes atomic.Int64
 
-	mu    sync.Mutex
-	heard map[string]lastWord // by the name of the PacemakerNode
-}
-
-// lastWord is what a node told last, and when this daemon heard of it, by its own clock.
-type lastWord struct {
-	status v1alpha1.PacemakerNodeStatus
-	at     time.Time
+	// Only Run touches these.
+	said   said
+	begun  bool      // this daemon has summed up
+	seen   string    // when the Lease was taken last, as it says
+	seenAt time.Time // when this daemon saw that
 }
 
 // NewSummary returns a summary; Run does its work.
-func NewSummary(o SummaryOptions) *Summary {
-	return &Summary{SummaryOptions: o, known: map[types.UID]v1alpha1.StartPolicyStatus{}, heard: map[string]lastWord{}}
-}
+func NewSummary(o SummaryOptions) *Summary { return &Summary{SummaryOptions: o} }
 
-// Run sums up until ctx ends. It is to be called once.
+// Nodes returns on how many nodes daemons report, as the last sum told: from 0, which is that it is
+// not known, to 50,000. It does not block, and is safe for concurrent use.
+func (s *Summary) Nodes() int { return int(s.nodes.Load()) }
+
+func (s *Summary) setNodes(n int) { s.nodes.Store(int64(min(max(n, 0), mostNodes))) }
+
+// Run looks from time to time whether a sum is due, until ctx ends. It must not run twice at a time.
+// What goes wrong is logged, once, and tried again.
 func (s *Summary) Run(ctx context.Context) {
-	watch := s.watch()
-	stop := begin(ctx, watch.Run)
-	defer stop() // also where the rest panics
-	select {
-	case <-ctx.Done():
-		return
-	case <-watch.Synced():
-	}
-	// Where all daemons have just begun, the nodes are about to tell.
-	for pause := spread(leastWrite); await(ctx, pause); {
-		now := time.Now()
-		nodes := s.nodes(now)
-		s.SetNodes(len(nodes))
-		s.sumAll(ctx, now, nodes)
-		pause = interval(leastSum, len(nodes))
-	}
-}
-
-// watch prepares the watch of all PacemakerNodes, which keeps of each no more than what is summed.
-func (s *Summary) watch() *informer.Informer[*v1alpha1.PacemakerNode] {
-	return informer.New(s.API.Resource(v1alpha1.NodeResource), informer.Options[*v1alpha1.PacemakerNode]{
-		What: "PacemakerNodes", Meanwhile: "the status of StartPolicies may be out of date",
-		Client: s.API, Kind: &unstructured.Unstructured{}, Keep: trim, Log: s.Log,
-		Changed: func(before, after *v1alpha1.PacemakerNode) {
-			if after == nil {
-				s.forget(before.Name)
-				return
-			}
-			s.hear(after)
-		},
-	})
-}
-
-// hear takes over what a node tells. A status that was never written does not count.
-func (s *Summary) hear(n *v1alpha1.PacemakerNode) {
-	if n.Status.Instance != s.Instance || n.Status.Written == nil {
-		return
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.heard[n.Name] = lastWord{n.Status, time.Now()}
-}
-
-func (s *Summary) forget(name string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.heard, name)
-}
-
-// nodes returns what the nodes of this instance tell, in the order of their names. A daemon that
-// was stopped says so; one that this daemon has not heard of for long was removed without
-// having been able to. That is counted from when this daemon was elected at the earliest: the
-// clocks of nodes may differ.
-func (s *Summary) nodes(now time.Time) (there []v1alpha1.PacemakerNodeStatus) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, name := range slices.Sorted(maps.Keys(s.heard)) {
-		if last := s.heard[name]; now.Sub(last.at) <= goneAfter {
-			there = append(there, last.status)
+	// All daemons of a cluster may have begun at the same moment.
+	for pause := rand.N(leastSum / 10); await(ctx, pause); pause = wait.Jitter(sumInterval(s.Nodes()), 0.5) {
+		if mine, err := s.turn(ctx); (mine || err != nil) && ctx.Err() == nil {
+			s.log(err)
 		}
 	}
-	return there
 }
 
-// sumAll writes every status that has changed.
-func (s *Summary) sumAll(ctx context.Context, now time.Time, nodes []v1alpha1.PacemakerNodeStatus) {
-	var faults []error
-	there := map[types.UID]bool{}
-	for _, policy := range s.Policies() {
-		there[policy.UID] = true
-		if err := s.sumOne(ctx, now, policy, nodes); err != nil && !apierrors.IsNotFound(err) {
-			faults = append(faults, fmt.Errorf("%s: %w", policy.Name, err))
-		}
-	}
-	maps.DeleteFunc(s.known, func(uid types.UID, _ v1alpha1.StartPolicyStatus) bool { return !there[uid] })
-	if ctx.Err() != nil {
-		return
-	}
-	switch fault, over := s.wrote.news(errors.Join(faults...)); {
+func (s *Summary) log(err error) {
+	switch fault, over := s.said.news(err); {
 	case fault:
-		s.Log.WithError(errors.Join(faults...)).Warn("cannot write the status of a StartPolicy; trying again")
+		s.Log.WithError(err).Warn("cannot sum up what the nodes tell: the status of StartPolicies may be out of date; trying again")
 	case over:
 		s.Log.Info("the status of every StartPolicy is written again")
 	}
 }
 
-// sumOne writes the status of a policy if it has changed.
-func (s *Summary) sumOne(ctx context.Context, now time.Time, policy crd.KnownPolicy, nodes []v1alpha1.PacemakerNodeStatus) error {
-	api := s.API.Resource(v1alpha1.PolicyResource)
-	before, isKnown := s.known[policy.UID]
-	if !isKnown {
-		u, err := api.Get(ctx, policy.Name, metav1.GetOptions{})
-		if err != nil {
-			return err
-		}
-		before = statusOf[v1alpha1.StartPolicyStatus](u) // that an earlier daemon wrote
+// turn sums up if that is due and no other daemon does; mine is false else.
+func (s *Summary) turn(ctx context.Context) (mine bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, turnTimeout)
+	defer cancel()
+	lease, due, err := s.read(ctx)
+	if err != nil || !due {
+		return false, err
 	}
-	status := sumPolicy(now, policy, nodes, before)
+	nodes, err := s.told(ctx)
+	if err != nil {
+		return false, err
+	}
+	s.setNodes(len(nodes))
+	if mine, err = s.take(ctx, lease); !mine || err != nil {
+		return false, err
+	}
+	if !s.begun {
+		s.begun = true
+		s.Log.WithField("lease", s.leaseName()).Info("this daemon sums up what the nodes tell, when it is its turn")
+	}
+	var faults []error
+	for _, policy := range s.Policies() {
+		if err := s.sum(ctx, policy, nodes); err != nil && !apierrors.IsNotFound(err) {
+			faults = append(faults, fmt.Errorf("write the status of StartPolicy %s: %w", policy.Name, err))
+		}
+	}
+	return true, errors.Join(faults...)
+}
+
+// told returns what the nodes of this instance tell, in the order of their names. A daemon that was
+// stopped says so; one that has written nothing for long was removed without having been able to. By
+// the API server's clock alone, that is for longer than the daemon that wrote last.
+func (s *Summary) told(ctx context.Context) (there []v1alpha1.PacemakerNodeStatus, err error) {
+	var newest time.Time
+	var at []time.Time
+	list := func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+		return s.API.Resource(v1alpha1.NodeResource).List(ctx, o)
+	}
+	err = pager.New(list).EachListItem(ctx, metav1.ListOptions{}, func(object runtime.Object) error {
+		u, _ := object.(*unstructured.Unstructured) // it is a list of them
+		status := statusOf[v1alpha1.PacemakerNodeStatus](u)
+		if status.Instance != s.Instance || status.Written == nil {
+			return nil
+		}
+		status.Message, status.Version, status.Signal = "", "", "" // of no use here
+		wrote := writtenAt(u)
+		if wrote.After(newest) {
+			newest = wrote
+		}
+		there, at = append(there, status), append(at, wrote)
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list the PacemakerNodes: %w", err)
+	}
+	recent := there[:0]
+	for i, status := range there {
+		if newest.Sub(at[i]) <= goneAfter {
+			recent = append(recent, status)
+		}
+	}
+	return recent, nil
+}
+
+// writtenAt returns when the status of an object was written last, by the API server's clock.
+func writtenAt(u *unstructured.Unstructured) (at time.Time) {
+	for _, f := range u.GetManagedFields() {
+		if f.Subresource == "status" && f.Time != nil && f.Time.After(at) {
+			at = f.Time.Time
+		}
+	}
+	return at
+}
+
+// statusOf reads the status of an object; the zero value where it has none, or one
+// of another form: it is about to be written anew.
+func statusOf[T any](u *unstructured.Unstructured) (status T) {
+	object, _, err := unstructured.NestedMap(u.Object, "status")
+	if err != nil || runtime.DefaultUnstructuredConverter.FromUnstructured(object, &status) != nil {
+		var none T
+		return none
+	}
+	return status
+}
+
+// sum writes the status of a policy if it has changed.
+func (s *Summary) sum(ctx context.Context, policy crd.KnownPolicy, nodes []v1alpha1.PacemakerNodeStatus) error {
+	api := s.API.Resource(v1alpha1.PolicyResource)
+	u, err := api.Get(ctx, policy.Name, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	before := statusOf[v1alpha1.StartPolicyStatus](u)
+	status := sumPolicy(time.Now(), policy, nodes, before)
 	if equality.Semantic.DeepEqual(before, status) {
-		s.known[policy.UID] = before
 		return nil
 	}
 	patch, err := json.Marshal([]map[string]any{
@@ -172,8 +186,18 @@ func (s *Summary) sumOne(ctx context.Context, now time.Time, policy crd.KnownPol
 	if err != nil {
 		return err
 	}
-	if _, err = api.Patch(ctx, policy.Name, types.JSONPatchType, patch, metav1.PatchOptions{}, "status"); err == nil {
-		s.known[policy.UID] = status
-	}
+	_, err = api.Patch(ctx, policy.Name, types.JSONPatchType, patch, metav1.PatchOptions{}, "status")
 	return err
+}
+
+// await waits, and reports false when ctx ended before.
+func await(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
 }

@@ -3,16 +3,15 @@ package report
 import (
 	"context"
 	"errors"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/sirupsen/logrus"
 	logtest "github.com/sirupsen/logrus/hooks/test"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -26,13 +25,19 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 )
 
-// nodeObject is the PacemakerNode that tells this.
+// longestLook is the longest time between two looks at the Lease in a small cluster.
+const longestLook = leastSum + leastSum/2
+
+// nodeObject is the PacemakerNode that tells this, written now by the API server's clock.
 func nodeObject(t *testing.T, status v1alpha1.PacemakerNodeStatus) *unstructured.Unstructured {
 	t.Helper()
 	at := metav1.NewTime(time.Now())
 	status.Written = &at
 	object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&v1alpha1.PacemakerNode{
-		ObjectMeta: metav1.ObjectMeta{Name: status.NodeName}, Status: status,
+		ObjectMeta: metav1.ObjectMeta{
+			Name: status.NodeName, ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "m"}, {Manager: "pod-pacemaker", Subresource: "status", Time: &at}},
+		},
+		Status: status,
 	})
 	require.NoError(t, err)
 	u := &unstructured.Unstructured{Object: object}
@@ -47,49 +52,52 @@ func usedOn(name string, pods int32) v1alpha1.PacemakerNodeStatus {
 
 // summing is a cluster with the policy t1 whose status is summed up.
 type summing struct {
-	t     *testing.T
-	api   *dynamicfake.FakeDynamicClient
-	log   *logtest.Hook
-	nodes atomic.Int64
-	s     *Summary
+	t    *testing.T
+	api  *dynamicfake.FakeDynamicClient
+	kube *kubefake.Clientset
+	log  *logtest.Hook
+	s    *Summary
 }
 
 func newSumming(t *testing.T) *summing {
 	t.Helper()
-	w := &summing{t: t, api: fakeAPI()}
+	w := &summing{t: t, api: fakeAPI(), kube: kubefake.NewClientset()}
 	u := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": "t1", "uid": "uid-of-t1"}}}
 	u.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.PolicyKind))
 	_, err := w.api.Resource(v1alpha1.PolicyResource).Create(t.Context(), u, metav1.CreateOptions{})
 	require.NoError(t, err)
-	log, hook := logtest.NewNullLogger()
-	w.log = hook
-	known := knownPolicy(t, t1)
-	known.UID = "uid-of-t1"
-	w.s = NewSummary(SummaryOptions{
-		API: w.api, Log: log, SetNodes: func(n int) { w.nodes.Store(int64(n)) },
-		Policies: func() []crd.KnownPolicy { return []crd.KnownPolicy{known, {Name: "deleted", UID: "x"}} },
-	})
+	w.s = w.daemon("a")
 	return w
 }
 
-// heardAt gives when the summary last heard of a node.
-func (w *summing) heardAt(node string) time.Time {
-	w.s.mu.Lock()
-	defer w.s.mu.Unlock()
-	return w.s.heard[node].at
+// daemon gives the summary of another daemon; what it logs is asked of w from then on.
+func (w *summing) daemon(name string) *Summary {
+	w.t.Helper()
+	log, hook := logtest.NewNullLogger()
+	w.log = hook
+	known := knownPolicy(w.t, t1)
+	known.UID = "uid-of-t1"
+	return NewSummary(SummaryOptions{
+		API: w.api, Leases: kubetest.Of(w.kube).Leases("pod-pacemaker"), NodeName: name, Log: log,
+		Policies: func() []crd.KnownPolicy { return []crd.KnownPolicy{known, {Name: "deleted", UID: "x"}} },
+	})
 }
 
-// runs sums up until what it gives is called.
-func (w *summing) runs() (stop func()) {
+// runs sums up by these until what it gives is called.
+func (w *summing) runs(all ...*Summary) (stop func()) {
 	ctx, cancel := context.WithCancel(w.t.Context())
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		w.s.Run(ctx)
-	}()
+	done := make(chan struct{}, len(all))
+	for _, s := range all {
+		go func() {
+			s.Run(ctx)
+			done <- struct{}{}
+		}()
+	}
 	return func() {
 		cancel()
-		<-done
+		for range all {
+			<-done
+		}
 	}
 }
 
@@ -99,6 +107,18 @@ func (w *summing) creates(status v1alpha1.PacemakerNodeStatus) {
 	require.NoError(w.t, err)
 }
 
+func (w *summing) updates(status v1alpha1.PacemakerNodeStatus) {
+	w.t.Helper()
+	_, err := w.api.Resource(v1alpha1.NodeResource).Update(w.t.Context(), nodeObject(w.t, status), metav1.UpdateOptions{})
+	require.NoError(w.t, err)
+}
+
+// passes lets time pass.
+func (w *summing) passes(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
 func (w *summing) status() v1alpha1.StartPolicyStatus {
 	w.t.Helper()
 	u, err := w.api.Resource(v1alpha1.PolicyResource).Get(w.t.Context(), "t1", metav1.GetOptions{})
@@ -106,9 +126,10 @@ func (w *summing) status() v1alpha1.StartPolicyStatus {
 	return statusOf[v1alpha1.StartPolicyStatus](u)
 }
 
-func (w *summing) patches() (n int) {
+// counts gives how often something was done since it was last asked.
+func (w *summing) counts(verb string) (n int) {
 	for _, a := range w.api.Actions() {
-		if a.GetVerb() == "patch" {
+		if a.GetVerb() == verb {
 			n++
 		}
 	}
@@ -125,37 +146,100 @@ func TestTheSumIsWrittenWhenItChanges(t *testing.T) {
 		others := usedOn("other-instance", 4)
 		others.Instance = "canary"
 		w.creates(others)
-		stop := w.runs()
-		// The longest first pause.
-		time.Sleep(leastWrite + leastWrite/4 + time.Second)
-		synctest.Wait()
+		stop := w.runs(w.s)
+		w.passes(leastSum / 10)
 		s := w.status()
 		assert.Equal(t, []int32{2, 3, 2}, []int32{s.Nodes, s.Used.Running.Pods, s.Waiting})
-		assert.EqualValues(t, 2, w.nodes.Load())
-		assert.Equal(t, 1, w.patches())
+		assert.Equal(t, 2, w.s.Nodes())
+		assert.Equal(t, 1, w.counts("patch"))
 
-		time.Sleep(5 * time.Minute)
-		assert.Zero(t, w.patches(), "nothing has changed")
+		w.passes(5 * time.Minute)
+		assert.Zero(t, w.counts("patch"), "nothing has changed")
 		for i := range 120 {
-			_, err := w.api.Resource(v1alpha1.NodeResource).Update(t.Context(), nodeObject(t, usedOn("a", int32(i))), metav1.UpdateOptions{})
-			require.NoError(t, err)
+			w.updates(usedOn("a", int32(i)))
 			time.Sleep(time.Second)
 		}
-		assert.LessOrEqual(t, w.patches(), 5, "at most every 30 s")
-		time.Sleep(leastSum)
-		synctest.Wait()
+		assert.LessOrEqual(t, w.counts("patch"), int(120*time.Second/leastSum)+1, "at most one in the interval")
+		w.passes(longestLook)
 		assert.EqualValues(t, 121, w.status().Used.Running.Pods)
 		stop()
+		require.Len(t, w.log.AllEntries(), 1)
+		assert.Equal(t, "this daemon sums up what the nodes tell, when it is its turn", w.log.LastEntry().Message)
 
-		// Who is elected next finds what was written, and writes nothing.
-		w.patches()
-		w.s = NewSummary(w.s.SummaryOptions)
-		stop = w.runs()
-		time.Sleep(time.Minute)
-		assert.Zero(t, w.patches())
-		assert.Empty(t, w.log.AllEntries())
+		// The daemon whose turn is next finds what was written, and writes nothing.
+		w.counts("patch")
+		stop = w.runs(w.daemon("b"))
+		w.passes(3 * longestLook)
+		assert.Zero(t, w.counts("patch"))
 		stop()
 	})
+}
+
+// Three daemons together sum up as often as one, also when one of them ends, and all know how many nodes there are.
+func TestDaemonsTakeTurns(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newSumming(t)
+		w.creates(usedOn("a", 1))
+		b, c := w.daemon("b"), w.daemon("c")
+		stopFirst, stopOthers := w.runs(w.s), w.runs(b, c)
+		const long = 20 * time.Minute
+		w.passes(long)
+		sums := w.counts("list")
+		assert.LessOrEqual(t, sums, int(long/leastSum)+1)
+		assert.GreaterOrEqual(t, sums, int(long/(2*longestLook)), "or the status is out of date for longer than it need be")
+		for _, s := range []*Summary{w.s, b, c} {
+			assert.Equal(t, 1, s.Nodes())
+		}
+		stopFirst()
+		w.updates(usedOn("a", 7))
+		w.passes(2 * longestLook)
+		assert.EqualValues(t, 7, w.status().Used.Running.Pods)
+		stopOthers()
+	})
+}
+
+// Of daemons that find a sum due in the same moment, the API server lets one go on.
+func TestOnlyOneOfTwoSumsUp(t *testing.T) {
+	t.Parallel()
+	for verb, refusal := range map[string]func(a clienttest.Action) error{
+		"create": func(a clienttest.Action) error {
+			return apierrors.NewAlreadyExists(a.GetResource().GroupResource(), "")
+		},
+		"update": func(a clienttest.Action) error {
+			return apierrors.NewConflict(a.GetResource().GroupResource(), "", errors.New("it was changed"))
+		},
+	} {
+		w := newSumming(t)
+		w.creates(usedOn("a", 1))
+		if verb == "update" {
+			_, err := w.s.Leases.Create(t.Context(), &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: leaseName}}, metav1.CreateOptions{})
+			require.NoError(t, err)
+			w.s.seen, w.s.seenAt = "<nil>", time.Now().Add(-time.Minute)
+		}
+		w.kube.PrependReactor(verb, "leases", func(a clienttest.Action) (bool, runtime.Object, error) { return true, nil, refusal(a) })
+		mine, err := w.s.turn(t.Context())
+		require.NoError(t, err)
+		assert.False(t, mine)
+		assert.Zero(t, w.counts("patch"), verb)
+	}
+}
+
+// How often daemons look changes with the number of nodes, of which no more is believed than can be.
+func TestTheSizeOfTheClusterHasABound(t *testing.T) {
+	t.Parallel()
+	w := newSumming(t)
+	for n, want := range map[string]int{"5000": 5000, "1099511627776": mostNodes, "-1": 0} {
+		lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: leaseName, Annotations: map[string]string{nodesAnnotation: n}}}
+		w.kube.PrependReactor("get", "leases", func(clienttest.Action) (bool, runtime.Object, error) { return true, lease, nil })
+		_, due, err := w.s.read(t.Context())
+		require.NoError(t, err)
+		assert.False(t, due, "it is as new as can be")
+		assert.Equal(t, want, w.s.Nodes())
+	}
+	assert.Equal(t, leastSum, sumInterval(0))
+	assert.Equal(t, 100*time.Second, sumInterval(5000))
+	assert.Equal(t, 1000*time.Second, sumInterval(1<<40))
 }
 
 // A node whose daemon is silent for long does not count. How its clock goes does not matter.
@@ -163,211 +247,93 @@ func TestTheSilentAreGone(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newSumming(t)
-		behind := nodeObject(t, usedOn("behind", 1))
-		require.NoError(t, unstructured.SetNestedField(behind.Object, "2001-01-01T00:00:00Z", "status", "written"))
-		_, err := w.api.Resource(v1alpha1.NodeResource).Create(t.Context(), behind, metav1.CreateOptions{})
+		behind := func() *unstructured.Unstructured {
+			u := nodeObject(t, usedOn("behind", 1))
+			require.NoError(t, unstructured.SetNestedField(u.Object, "2001-01-01T00:00:00Z", "status", "written"))
+			return u
+		}
+		nodes := w.api.Resource(v1alpha1.NodeResource)
+		_, err := nodes.Create(t.Context(), behind(), metav1.CreateOptions{})
 		require.NoError(t, err)
 		w.creates(usedOn("silent", 2))
 		never := nodeObject(t, usedOn("never", 4))
 		unstructured.RemoveNestedField(never.Object, "status", "written")
-		_, err = w.api.Resource(v1alpha1.NodeResource).Create(t.Context(), never, metav1.CreateOptions{})
+		_, err = nodes.Create(t.Context(), never, metav1.CreateOptions{})
 		require.NoError(t, err)
-		stop := w.runs()
+		began := time.Now()
+		stop := w.runs(w.s)
 		for range 2 * goneAfter / heartbeat {
 			time.Sleep(heartbeat)
-			_, err = w.api.Resource(v1alpha1.NodeResource).Update(t.Context(), behind, metav1.UpdateOptions{})
+			silentFor := time.Since(began)
+			_, err = nodes.Update(t.Context(), behind(), metav1.UpdateOptions{})
 			require.NoError(t, err)
-			want := int64(2)
-			if w.heardAt("silent").Add(goneAfter).Before(time.Now()) {
+			w.passes(2 * longestLook)
+			want := 2
+			if silentFor > goneAfter {
 				want = 1
 			}
-			time.Sleep(leastSum)
-			synctest.Wait()
-			assert.Equal(t, want, w.nodes.Load())
+			assert.Equal(t, want, w.s.Nodes(), "after %s", silentFor)
+			began = began.Add(-time.Second) // kubelet's times have whole seconds
 		}
-		assert.EqualValues(t, 1, w.nodes.Load())
-		require.NoError(t, w.api.Resource(v1alpha1.NodeResource).Delete(t.Context(), "behind", metav1.DeleteOptions{}))
-		time.Sleep(leastSum)
-		synctest.Wait()
-		assert.Zero(t, w.nodes.Load())
+		require.NoError(t, nodes.Delete(t.Context(), "behind", metav1.DeleteOptions{}))
+		require.NoError(t, nodes.Delete(t.Context(), "silent", metav1.DeleteOptions{}))
+		w.passes(2 * longestLook)
+		assert.Zero(t, w.s.Nodes())
 		stop()
 	})
 }
 
-func TestNothingIsKeptOfPoliciesThatAreGone(t *testing.T) {
+// What goes wrong is said once, and once that it is over, whoever's turn it is between.
+func TestASumThatFailsIsSaidOnce(t *testing.T) {
 	t.Parallel()
-	w := newSumming(t)
-	w.s.sumAll(t.Context(), policyNow, nil)
-	require.Len(t, w.s.known, 1)
-	w.s.Policies = func() []crd.KnownPolicy { return nil }
-	w.s.sumAll(t.Context(), policyNow, nil)
-	require.Empty(t, w.s.known)
-}
-
-// An API server that goes away in spring and in autumn is worth two warnings.
-func TestAWatchThatFailsAgainIsSaidAgain(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		w := newSumming(t)
-		var away atomic.Bool
-		w.api.PrependReactor("list", "pacemakernodes", func(a clienttest.Action) (bool, runtime.Object, error) {
-			if away.Load() {
-				return forbidden(a)
+	for _, what := range []struct {
+		verb, resource, says string
+		kube                 bool
+	}{
+		{"list", "pacemakernodes", "list the PacemakerNodes", false},
+		{"patch", "startpolicies", "write the status of StartPolicy t1", false},
+		{"get", "leases", "read the Lease pod-pacemaker-summary", true},
+		{"update", "leases", "write the Lease pod-pacemaker-summary", true},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newSumming(t)
+			w.creates(usedOn("a", 1))
+			var away atomic.Bool
+			deny := func(a clienttest.Action) (bool, runtime.Object, error) {
+				if !away.Load() {
+					return false, nil, nil
+				}
+				return true, nil, apierrors.NewForbidden(a.GetResource().GroupResource(), "", errors.New("no role"))
 			}
-			return false, nil, nil
+			if what.kube {
+				w.kube.PrependReactor(what.verb, what.resource, deny)
+			} else {
+				w.api.PrependReactor(what.verb, what.resource, deny)
+			}
+			stop := w.runs(w.s)
+			w.passes(longestLook)
+			w.log.Reset()
+			away.Store(true)
+			w.updates(usedOn("a", 5))
+			w.passes(10 * time.Minute)
+			require.Len(t, w.log.AllEntries(), 1, what.says)
+			require.ErrorContains(t, w.log.LastEntry().Data["error"].(error), what.says) //nolint:errcheck,forcetypeassert // the test fails then
+			away.Store(false)
+			w.passes(2 * longestLook)
+			require.Len(t, w.log.AllEntries(), 2)
+			assert.Equal(t, "the status of every StartPolicy is written again", w.log.LastEntry().Message)
+			assert.EqualValues(t, 5, w.status().Used.Running.Pods)
+			stop()
 		})
-		away.Store(true)
-		stop := w.runs()
-		time.Sleep(10 * time.Minute)
-		require.Len(t, w.log.AllEntries(), 1)
-		away.Store(false)
-		time.Sleep(10 * time.Minute)
-		synctest.Wait()
-		require.Len(t, w.log.AllEntries(), 2)
-		require.Equal(t, "watching PacemakerNodes again", w.log.LastEntry().Message)
-		stop()
-	})
+	}
 }
 
-// Whoever runs it has to learn of a panic: it is elected still, and nobody else sums up.
+// The daemon supervises it, and has to learn of a panic.
 func TestASummaryThatPanicsEnds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newSumming(t)
 		w.s.Policies = func() []crd.KnownPolicy { panic("of a policy") }
 		assert.PanicsWithValue(t, "of a policy", func() { w.s.Run(t.Context()) })
-	})
-}
-
-func forbidden(a clienttest.Action) (bool, runtime.Object, error) {
-	return true, nil, apierrors.NewForbidden(a.GetResource().GroupResource(), "", errors.New("no role"))
-}
-
-// candidate takes part in an election.
-type candidate struct {
-	*Election
-	mu      sync.Mutex
-	working int
-	stop    func()
-}
-
-func (c *candidate) elected() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.working > 0
-}
-
-func stand(t *testing.T, api *kubefake.Clientset, name string, log logrus.FieldLogger) *candidate {
-	t.Helper()
-	e := NewElection(ElectionOptions{API: kubetest.Of(api), Namespace: "pod-pacemaker", NodeName: name, Log: log})
-	c := &candidate{Election: e}
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		e.Run(ctx, func(ctx context.Context) {
-			c.mu.Lock()
-			c.working++
-			c.mu.Unlock()
-			<-ctx.Done()
-			c.mu.Lock()
-			c.working--
-			c.mu.Unlock()
-		})
-	}()
-	c.stop = sync.OnceFunc(func() {
-		cancel()
-		<-done
-	})
-	return c
-}
-
-func TestOneIsElectedAndAnotherFollows(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		api := kubefake.NewClientset()
-		log, _ := logtest.NewNullLogger()
-		var all []*candidate
-		for _, name := range []string{"a", "b", "c"} {
-			all = append(all, stand(t, api, name, log))
-		}
-		elected := func() (found []*candidate) {
-			for _, c := range all {
-				if c.elected() {
-					found = append(found, c)
-				}
-			}
-			return found
-		}
-		time.Sleep(2 * lasts * leastRetry)
-		synctest.Wait()
-		first := elected()
-		require.Len(t, first, 1)
-		first[0].SetNodes(1 << 40)
-		time.Sleep(3 * mostRetry)
-		synctest.Wait()
-		for _, c := range all {
-			assert.Equal(t, mostNodes, c.Nodes(), "the elected one tells how many nodes there are")
-		}
-		first[0].SetNodes(3)
-		time.Sleep(3 * mostRetry)
-		synctest.Wait()
-		require.Equal(t, first, elected(), "and how often they look changes with it")
-
-		first[0].stop()
-		time.Sleep(3 * leastRetry)
-		synctest.Wait()
-		second := elected()
-		require.Len(t, second, 1)
-		assert.NotSame(t, first[0], second[0])
-		for _, c := range all {
-			c.stop()
-		}
-		assert.Empty(t, elected())
-	})
-}
-
-// An election that is not possible is said once, and does nothing else.
-func TestAnElectionThatIsForbidden(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		api := kubefake.NewClientset()
-		api.PrependReactor("*", "leases", forbidden)
-		log, hook := logtest.NewNullLogger()
-		c := stand(t, api, "a", log)
-		time.Sleep(time.Hour)
-		synctest.Wait()
-		assert.False(t, c.elected())
-		require.Len(t, hook.AllEntries(), 1)
-		assert.Contains(t, hook.LastEntry().Message, "the Lease pod-pacemaker/pod-pacemaker-summary cannot be used")
-		c.stop()
-	})
-}
-
-// A daemon that cannot renew its Lease works no longer when the others may hold it expired.
-func TestWhoCannotRenewTheLeaseEndsItsWorkInTime(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		api := kubefake.NewClientset()
-		var denied atomic.Bool
-		api.PrependReactor("update", "leases", func(a clienttest.Action) (bool, runtime.Object, error) {
-			if !denied.Load() {
-				return false, nil, nil
-			}
-			return forbidden(a)
-		})
-		log, _ := logtest.NewNullLogger()
-		c := stand(t, api, "a", log)
-		time.Sleep(2 * lasts * leastRetry)
-		synctest.Wait()
-		require.True(t, c.elected())
-		denied.Store(true)
-		time.Sleep(leastRetry)
-		synctest.Wait()
-		assert.True(t, c.elected(), "one failure is no reason")
-		time.Sleep((lasts - 1) * leastRetry)
-		synctest.Wait()
-		assert.False(t, c.elected())
-		c.stop()
 	})
 }
