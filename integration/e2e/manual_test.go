@@ -323,7 +323,6 @@ func (m *manual) whileAHerdStarts(t *testing.T, d *daemon) {
 		assert.Contains(t, out, waiting)
 	}
 	assert.Contains(t, m.runs(t, "kubectl pacemaker why NAMESPACE/POD"), waiting+": waiting ")
-	m.watches(t, inPod)
 	eventually(t, "the node tells", func() bool {
 		return regexp.MustCompile(`jvm-nodes +Enforce +true +[1-9]`).MatchString(kubectl(t, "get", "pacemakernodes"))
 	})
@@ -355,17 +354,6 @@ func (m *manual) onNode(t *testing.T, line, inPod string) string {
 	require.NoError(t, err, "%s", out)
 	t.Logf("$ %s\n%s", line, out)
 	return string(out)
-}
-
-// watches looks on for two pictures.
-func (m *manual) watches(t *testing.T, inPod string) {
-	t.Helper()
-	const line = "pod-pacemaker status --watch"
-	m.ran[line] = true
-	cmd := exec.CommandContext(t.Context(), "timeout", "-s", "INT", "10", "sh", "-c", "exec kubectl "+inPod+"status --watch")
-	cmd.Env = m.env
-	out, _ := cmd.CombinedOutput() // ended by the interrupt
-	assert.GreaterOrEqual(t, strings.Count(string(out), "WAITING "), 2, "%s", out)
 }
 
 // forwards opens the page as the manual says, and asks it.

@@ -19,7 +19,10 @@ func (p *program) aliveCommand() *cobra.Command {
 		Args:  takes(),
 		RunE: does(func(cmd *cobra.Command, _ []string) error {
 			socket := adminSocket(runDir)
-			return explainIf(cmd.Context(), socket, admin.NewClient(socket).Alive(cmd.Context()))
+			if err := admin.NewClient(socket).Alive(cmd.Context()); err != nil {
+				return explain(cmd.Context(), socket, err)
+			}
+			return nil
 		}),
 	}
 	p.addRunDir(cmd, &runDir)

@@ -21,6 +21,9 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
+// asProgram in the environment has the test binary be pod-pacemaker.
+const asProgram = "POD_PACEMAKER_TEST_AS_PROGRAM"
+
 func TestMain(m *testing.M) {
 	if os.Getenv(asProgram) != "" {
 		main()

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -41,7 +42,7 @@ func TestCheckSaysWhatPoliciesMean(t *testing.T) {
 func TestStatusWithPoliciesAlone(t *testing.T) {
 	t.Parallel()
 	s := admin.Status{About: admin.About{Ready: true}}
-	text := func() string { return screen{}.text(headLines(s)) }
+	text := func() string { return strings.Join(headLines(s), "\n") + "\n" }
 	assert.Contains(t, text(), "config    none: no pod is held back\n  limits    none: no pod is held back\n")
 	s.Policies = []admin.Policy{{Name: "registry"}}
 	assert.Contains(t, text(), "config    none\n  limits    none\n")
@@ -57,7 +58,7 @@ func TestStatusListsTheGroupsOfPolicies(t *testing.T) {
 		{Name: "broken", Fault: "no namespaces"},
 	})
 	require.Len(t, lines, 4)
-	assert.Equal(t, "  t1      nginx        2        0         3 (cpu 200m, memory 1Gi)  running.requests.cpu", lines[1].text)
-	assert.Contains(t, lines[2].text, "and 39 more")
-	assert.Contains(t, lines[3].text, "HOLDS NO POD: no namespaces")
+	assert.Equal(t, "  t1      nginx        2        0         3 (cpu 200m, memory 1Gi)  running.requests.cpu", lines[1])
+	assert.Contains(t, lines[2], "and 39 more")
+	assert.Contains(t, lines[3], "HOLDS NO POD: no namespaces")
 }

@@ -33,7 +33,7 @@ Exit codes:
 const rootExample = `  pod-pacemaker preflight                     does this node have what it needs?
   pod-pacemaker check config.yaml             is this file valid, and what does it mean?
   pod-pacemaker run --config config.yaml      pace the pods of this node (as root)
-  pod-pacemaker status --watch                what waits, what starts, and what holds it
+  pod-pacemaker status                        what waits, what starts, and what holds it
   pod-pacemaker why default/web-0             why does this pod wait?`
 
 func (p *program) rootCommand() *cobra.Command {

@@ -7,7 +7,7 @@ import (
 )
 
 // signalsTable shows what was measured of the node against what is allowed.
-func signalsTable(signals []admin.Signal) []line {
+func signalsTable(signals []admin.Signal) []string {
 	t := table{head: []string{"SIGNAL", "VALUE", "LIMIT", "OVER THE LAST"}}
 	for _, s := range signals {
 		value, limit, over := "-", "-", "-"

@@ -1,11 +1,7 @@
 package main
 
 import (
-	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -34,17 +30,14 @@ In the column AT, "gate" is a pod whose process starts the moment it is admitted
 "kubelet" one that was refused and that kubelet will try again.`
 
 const statusExample = `  pod-pacemaker status
-  pod-pacemaker status --watch
+  watch -n 1 pod-pacemaker status
   pod-pacemaker status -o json | jq '.waiting | length'
   kubectl -n pod-pacemaker exec POD -- pod-pacemaker status`
-
-// watchEvery is the time between two pictures of --watch.
-const watchEvery = time.Second
 
 func (p *program) statusCommand() *cobra.Command {
 	var runDir string
 	var o output
-	var watch, ready bool
+	var ready bool
 	cmd := &cobra.Command{
 		Use:     "status",
 		Short:   "Show slots, queue, limits and connections of this node",
@@ -53,9 +46,6 @@ func (p *program) statusCommand() *cobra.Command {
 		Args:    takes(),
 		RunE: does(func(cmd *cobra.Command, _ []string) error {
 			socket := adminSocket(runDir)
-			if watch {
-				return p.watchStatus(cmd.Context(), socket, o)
-			}
 			s, err := admin.NewClient(socket).Status(cmd.Context())
 			if err != nil {
 				return explain(cmd.Context(), socket, err)
@@ -63,7 +53,7 @@ func (p *program) statusCommand() *cobra.Command {
 			if o == outputJSON {
 				err = p.writeJSON(s)
 			} else {
-				_, err = fmt.Fprint(p.stdout, newScreen(p.stdout).text(statusLines(s)))
+				_, err = fmt.Fprint(p.stdout, statusText(s))
 			}
 			if err == nil && ready && !s.Ready {
 				return fmt.Errorf("pods start unpaced: %s", clean(s.NotReady))
@@ -73,60 +63,6 @@ func (p *program) statusCommand() *cobra.Command {
 	}
 	p.addRunDir(cmd, &runDir)
 	addOutput(cmd, &o)
-	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "show it anew every second until interrupted; with -o json, one object on each line")
 	cmd.Flags().BoolVar(&ready, "ready", false, "exit with 1 while pods are not paced")
-	cmd.MarkFlagsMutuallyExclusive("ready", "watch")
 	return cmd
-}
-
-// watchStatus shows the status until ctx ends. A daemon that does not answer is
-// shown as such, for it may come back.
-func (p *program) watchStatus(ctx context.Context, socket string, o output) (err error) {
-	client, sc := admin.NewClient(socket), newScreen(p.stdout)
-	if sc.terminal {
-		// The terminal has shown ^C behind the last picture.
-		defer func() {
-			_, last := fmt.Fprintln(p.stdout)
-			err = errors.Join(err, last)
-		}()
-	}
-	tick := time.NewTicker(watchEvery)
-	defer tick.Stop()
-	for {
-		s, err := client.Status(ctx)
-		if ctx.Err() != nil {
-			return nil
-		}
-		if err := p.showOnce(sc, s, explainIf(ctx, socket, err), o); err != nil {
-			return err
-		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-		}
-	}
-}
-
-func explainIf(ctx context.Context, socket string, err error) error {
-	if err == nil {
-		return nil
-	}
-	return explain(ctx, socket, err)
-}
-
-// showOnce draws one picture.
-func (p *program) showOnce(sc screen, s admin.Status, asked error, o output) error {
-	var err error
-	switch {
-	case o == outputJSON && asked != nil:
-		_, err = fmt.Fprintf(p.stderr, "pod-pacemaker: %v\n", asked)
-	case o == outputJSON:
-		err = json.NewEncoder(p.stdout).Encode(s)
-	case asked != nil:
-		_, err = fmt.Fprint(p.stdout, sc.picture([]line{{text: clean(asked.Error()), style: alarm}}))
-	default:
-		_, err = fmt.Fprint(p.stdout, sc.picture(statusLines(s)))
-	}
-	return err
 }

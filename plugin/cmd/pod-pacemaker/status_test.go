@@ -1,11 +1,9 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 	"testing"
 	"time"
 
@@ -133,71 +131,6 @@ func TestStatusAsJSON(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(stdout), &got))
 	want.Ready = true
 	assert.Equal(t, want, got)
-}
-
-// until is a writer that cancels once enough was written.
-type until struct {
-	written
-	lines  int
-	cancel context.CancelFunc
-}
-
-func (u *until) Write(p []byte) (int, error) {
-	n, err := u.written.Write(p)
-	if strings.Count(u.String(), "\n") >= u.lines {
-		u.cancel()
-	}
-	return n, err
-}
-
-// watch runs `status --watch` until it has written so many lines.
-func watch(t *testing.T, lines int, args ...string) (code int, stdout string) {
-	t.Helper()
-	ctx, cancel := context.WithCancel(t.Context())
-	out := &until{lines: lines, cancel: cancel}
-	code = run(ctx, append([]string{"status", "--watch"}, args...), strings.NewReader(""), out, &written{})
-	return code, out.String()
-}
-
-func TestWatchUntilInterrupted(t *testing.T) {
-	t.Parallel()
-	dir := serve(t, &fixed{status: herd()})
-	_, once, _ := call(t, "status", "--run-dir", dir)
-	code, stdout := watch(t, 2*strings.Count(once, "\n")+2, "--run-dir", dir)
-	assert.Zero(t, code)
-	assert.Equal(t, once+"\n"+once+"\n", stdout)
-}
-
-func TestWatchAsJSONHasOneObjectOnEachLine(t *testing.T) {
-	t.Parallel()
-	code, stdout := watch(t, 2, "-o", "json", "--run-dir", serve(t, &fixed{status: herd()}))
-	assert.Zero(t, code)
-	for text := range strings.Lines(stdout) {
-		var s admin.Status
-		require.NoError(t, json.Unmarshal([]byte(text), &s))
-		assert.Equal(t, "worker-3", s.Node)
-	}
-}
-
-func TestWatchWaitsForTheDaemon(t *testing.T) {
-	t.Parallel()
-	dir := shortDir(t)
-	code, stdout := watch(t, 1, "--run-dir", dir)
-	assert.Zero(t, code)
-	assert.Contains(t, stdout, "no daemon runs on this node: there is no "+dir+"/admin.sock")
-}
-
-func TestPictureFitsTheTerminal(t *testing.T) {
-	t.Parallel()
-	size := func() (int, int, error) { return 10, 4, nil }
-	sc := screen{terminal: true, colors: true, size: size}
-	lines := []line{{text: "HEADING of all", style: heading}, {text: "größe und mehr"}, {text: "c"}, {text: "d"}, {text: "e"}}
-	assert.Equal(t, "\x1b[H\x1b[1mHEADING of\x1b[0m\x1b[K\ngröße und \x1b[K\n\x1b[2m... 3 more\x1b[0m\x1b[K\n\x1b[J", sc.picture(lines))
-
-	sc.colors = false
-	assert.Equal(t, "\x1b[HHEADING of\x1b[K\n\x1b[J", sc.picture(lines[:1]))
-	sc.size = func() (int, int, error) { return 0, 0, errors.New("no size") }
-	assert.Equal(t, 5, strings.Count(sc.picture(lines), "\x1b[K\n"))
 }
 
 func TestNoDaemonIsOneClearSentence(t *testing.T) {

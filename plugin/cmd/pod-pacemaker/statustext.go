@@ -17,12 +17,12 @@ const noneHeld = ": no pod is held back"
 // endedShown is how many ended starts are shown.
 const endedShown = 10
 
-// statusLines draws a status as lines of text.
-func statusLines(s admin.Status) []line {
+// statusText draws a status.
+func statusText(s admin.Status) string {
 	lines := headLines(s)
 	for _, section := range []struct {
 		title  string
-		rows   []line
+		rows   []string
 		always bool
 	}{
 		{"STARTING " + slotsText(admin.NewSlots(s)), startingTable(s.Starting), true},
@@ -32,24 +32,24 @@ func statusLines(s admin.Status) []line {
 		{"ENDED LAST", endedTable(s), false},
 	} {
 		if section.always || len(section.rows) > 0 {
-			lines = append(lines, line{}, line{text: section.title, style: heading})
+			lines = append(lines, "", section.title)
 			lines = append(lines, section.rows...)
 		}
 	}
-	return lines
+	return strings.Join(lines, "\n") + "\n"
 }
 
-func headLines(s admin.Status) []line {
+func headLines(s admin.Status) []string {
 	title := fmt.Sprintf("%s: pod-pacemaker %s, %s, up %s", s.Node, s.Version, s.Mode, human(s.Time.Sub(s.Since)))
 	if s.Instance != "" {
 		title += ", instance " + s.Instance
 	}
-	lines := []line{{text: clean(title), style: heading}}
+	lines := []string{clean(title)}
 	if !s.Ready {
-		lines = append(lines, line{text: clean("NOT READY, pods start unpaced: " + s.NotReady), style: alarm})
+		lines = append(lines, clean("NOT READY, pods start unpaced: "+s.NotReady))
 	}
 	entry := func(name, text string) {
-		lines = append(lines, line{text: fmt.Sprintf("  %-9s %s", name, clean(text))})
+		lines = append(lines, fmt.Sprintf("  %-9s %s", name, clean(text)))
 	}
 	if s.Runtime.LastError == s.NotReady {
 		s.Runtime.LastError = "" // said above
@@ -65,7 +65,7 @@ func headLines(s admin.Status) []line {
 	}
 	entry("config", config)
 	if mode := modeText(s.Config.Mode); mode != "" {
-		lines = append(lines, line{text: fmt.Sprintf("  %-9s %s", "mode", mode), style: alarm})
+		entry("mode", mode)
 	}
 	entry("limits", limits)
 	entry("gate", gateText(s.Gate))
@@ -197,7 +197,7 @@ func waitingText(s admin.Status) string {
 	return text
 }
 
-func startingTable(pods []admin.Pod) []line {
+func startingTable(pods []admin.Pod) []string {
 	t := table{head: []string{"POD", "FOR", "WAITED", "ADMITTED", "SLOT"}}
 	for _, p := range pods {
 		slot := "yes"
@@ -212,7 +212,7 @@ func startingTable(pods []admin.Pod) []line {
 	return t.lines()
 }
 
-func waitingTable(pods []admin.Pod) []line {
+func waitingTable(pods []admin.Pod) []string {
 	t := table{head: []string{"PLACE", "POD", "PRIORITY", "FOR", "AT", "EXPECTED IN", "WAITS FOR"}}
 	for _, p := range pods {
 		where, expected := "kubelet", "-"
@@ -228,7 +228,7 @@ func waitingTable(pods []admin.Pod) []line {
 	return t.lines()
 }
 
-func endedTable(s admin.Status) []line {
+func endedTable(s admin.Status) []string {
 	t := table{head: []string{"POD", "AGO", "WAITED", "TOOK", "END"}}
 	for _, p := range s.Ended[:min(len(s.Ended), endedShown)] {
 		took := "-"

@@ -16,7 +16,7 @@ type table struct {
 func (t *table) add(cells ...string) { t.rows = append(t.rows, cells) }
 
 // lines draws the table, indented; nothing where there is no row.
-func (t *table) lines() (lines []line) {
+func (t *table) lines() (lines []string) {
 	if len(t.rows) == 0 {
 		return nil
 	}
@@ -27,8 +27,7 @@ func (t *table) lines() (lines []line) {
 	}
 	_ = w.Flush() // a buffer takes everything
 	for row := range strings.Lines(text.String()) {
-		lines = append(lines, line{text: strings.TrimRight(row, " \n")})
+		lines = append(lines, strings.TrimRight(row, " \n"))
 	}
-	lines[0].style = faint
 	return lines
 }
