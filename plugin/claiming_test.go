@@ -100,7 +100,7 @@ func claims(t *testing.T, s *leaseServer) (*node, *leases.Claimer) {
 			require.True(t, ok)
 			claimer = leases.New(leases.Options{
 				API: s.CoordinationV1().Leases("pod-pacemaker"), Holder: "node", Limiter: limiter,
-				Nodes: func() int { return 1 }, Opened: func([]string, error) {}, Log: o.Log,
+				Nodes: func() int { return 1 }, Unheld: func([]string, error) {}, Log: o.Log,
 			})
 			o.Claims = claimer.SetPolicies
 			ctx, cancel := context.WithCancel(t.Context())
@@ -133,7 +133,7 @@ func TestAStartTakesALeaseOfTheCluster(t *testing.T) {
 	require.Equal(t, 1, server.held())
 	const throttled = "pod_pacemaker_policy_throttled"
 	n.eventually("the metric says that the slots are used up", func() bool {
-		text := "# HELP " + throttled + " 1 while so much is used that the limit holds whoever needs more. resource is pods, pacer, or a resource.\n" +
+		text := "# HELP " + throttled + " 1 while the limit is reached, so that it holds every pod that needs more. resource is pods, pacer, or a resource.\n" +
 			"# TYPE " + throttled + " gauge\n" + throttled + `{group="",limit="starting",policy="registry",resource="pods"} 1` + "\n"
 		return testutil.GatherAndCompare(n.d.observer.Registry(), strings.NewReader(text), throttled) == nil
 	})
@@ -141,7 +141,7 @@ func TestAStartTakesALeaseOfTheCluster(t *testing.T) {
 	waits.succeeds()
 	second.getsReady()
 	n.eventually("the Lease is given back", func() bool { return server.held() == 0 })
-	assert.NoError(t, claimer.View().Open)
+	assert.NoError(t, claimer.View().Fault)
 }
 
 // Where Leases may not be used, for the role is missing, the policy holds no pod, and says so.
@@ -154,7 +154,7 @@ func TestAPolicyOfTheClusterThatCannotClaimIsOpen(t *testing.T) {
 		n.pod(fmt.Sprint("pod-", i), factsOf(nil, nil)).runs().startsNow("app")
 	}
 	n.eventually("it says why", func() bool {
-		states := withOpen(n.d.matcher.State(), claimer.View())
+		states := withUnheld(n.d.matcher.State(), claimer.View())
 		return strings.Contains(states[0].Fault, "forbidden")
 	})
 	n.eventually("so does the metric", func() bool { return openByMetric(claimer, 1) })

@@ -49,8 +49,8 @@ func newCluster(o Options, c clients) *cluster {
 
 // Reasons of the events of the node that tell of policies of the scope Cluster.
 const (
-	policiesOpened = "StartPoliciesOpened"
-	policiesClosed = "StartPoliciesClosed"
+	policiesUnheld = "StartPoliciesOpened"
+	policiesHeld   = "StartPoliciesClosed"
 )
 
 // claim makes the matcher of policies use the cluster: its pods, its namespaces, and the slots of
@@ -62,12 +62,12 @@ func (c *cluster) claim(l *throttle.Limiter, observer *observe.Observer, o Optio
 	}
 	c.claimer = leases.New(leases.Options{
 		API: c.kube.Leases(o.Namespace), Holder: holder, Limiter: l, Nodes: c.summary.Nodes, Log: o.Log,
-		Opened: func(names []string, why error) {
+		Unheld: func(names []string, why error) {
 			if why == nil {
-				observer.Node(corev1.EventTypeNormal, policiesClosed, "the StartPolicies of the scope Cluster hold again")
+				observer.Node(corev1.EventTypeNormal, policiesHeld, "the StartPolicies of the scope Cluster hold again")
 				return
 			}
-			observer.Node(corev1.EventTypeWarning, policiesOpened,
+			observer.Node(corev1.EventTypeWarning, policiesUnheld,
 				observe.Cut("the StartPolicies "+strings.Join(names, ", ")+" hold no pod: "+why.Error(), mostMessage))
 		},
 	})

@@ -227,17 +227,17 @@ func (d *Daemon) pace(ctx context.Context) error {
 			return d.observer.Supervised(ctx, "claims", func(ctx context.Context) error { d.cluster.claimer.Run(ctx); return nil })
 		})
 	}
-	g.Go(func() error { return d.observer.Supervised(ctx, "openGate", d.openGate) })
+	g.Go(func() error { return d.observer.Supervised(ctx, "answerHooks", d.answerHooks) })
 	if d.cni != nil {
 		g.Go(func() error { return d.observer.Supervised(ctx, "installRoom", d.cni.Run) })
 	}
 	return g.Wait()
 }
 
-// openGate answers the hooks, once the limits and the starts under way are known:
+// answerHooks answers the hooks, once the limits and the starts under way are known:
 // before, every hook that waits since an earlier daemon would be let go at once.
 // Until then they keep to the pace that they were told last.
-func (d *Daemon) openGate(ctx context.Context) error {
+func (d *Daemon) answerHooks(ctx context.Context) error {
 	select {
 	case <-d.limits:
 	case <-d.answered():

@@ -15,16 +15,16 @@ func (d *Daemon) claims() leases.View {
 	return d.cluster.claimer.View()
 }
 
-// policyStates returns the policies in force; those that are open have that for a fault.
+// policyStates returns the policies in force; those that hold no pod have that for a fault.
 func (d *Daemon) policyStates() []policies.State {
-	return withOpen(d.matcher.State(), d.claims())
+	return withUnheld(d.matcher.State(), d.claims())
 }
 
-// withOpen notes which policies hold no pod because nothing can be claimed.
-func withOpen(states []policies.State, v leases.View) []policies.State {
+// withUnheld notes which policies hold no pod because nothing can be claimed.
+func withUnheld(states []policies.State, v leases.View) []policies.State {
 	for i, s := range states {
-		if s.Fault == "" && v.Open != nil && slices.Contains(v.OpenPolicies, s.Object.Name) {
-			states[i].Fault = "its Leases cannot be used: " + v.Open.Error()
+		if s.Fault == "" && v.Fault != nil && slices.Contains(v.UnheldPolicies, s.Object.Name) {
+			states[i].Fault = "its Leases cannot be used: " + v.Fault.Error()
 		}
 	}
 	return states

@@ -93,7 +93,7 @@ func (c *Client) get(ctx context.Context, path string, query url.Values, into an
 	return nil
 }
 
-// cause takes off the URL, which names no host that anybody knows.
+// cause takes off the URL, which names a host that does not exist.
 func cause(err error) error {
 	if u, ok := errors.AsType[*url.Error](err); ok {
 		return u.Err

@@ -7,7 +7,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
-// Overview is the node in numbers: what the page shows. Whoever reaches the HTTP
+// Overview is the node in numbers: what the page shows. Every process that reaches the HTTP
 // address can read it, without the permissions of the API server; so it names no
 // pod and no namespace, but by the groups into which a StartPolicy puts pods, which the
 // metrics at that address name, too.

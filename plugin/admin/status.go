@@ -270,7 +270,7 @@ const (
 	BasisObserved Basis = "observed"
 	// BasisNone: on nothing yet; it is a guess.
 	BasisNone Basis = "none yet"
-	// BasisPolicy: a policy holds the pod, and nobody knows for how long. What is expected
+	// BasisPolicy: a policy holds the pod, and it is not known for how long. What is expected
 	// is that its MaxWait is over, when a limit may be passed; nothing, where none passes it.
 	BasisPolicy Basis = "a policy holds it"
 )

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// pulse wakes everybody who listens, each time that it beats. The zero value is
+// pulse wakes all listeners each time that it beats. The zero value is
 // ready for use.
 type pulse struct {
 	mu        sync.Mutex
@@ -14,8 +14,8 @@ type pulse struct {
 	next      chan struct{} // closed with the next beat
 }
 
-// listen returns a channel that is closed with the next beat. Whoever listens no
-// more calls leave.
+// listen returns a channel that is closed with the next beat. A listener calls
+// leave at its end.
 func (p *pulse) listen() <-chan struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -39,8 +39,8 @@ func (p *pulse) leave() {
 	p.listening--
 }
 
-// anybody reports whether somebody listens.
-func (p *pulse) anybody() bool {
+// heard reports whether there is a listener.
+func (p *pulse) heard() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.listening > 0
@@ -55,9 +55,9 @@ func (p *pulse) beat() {
 	p.next = make(chan struct{})
 }
 
-// tellAlive tells the hooks that wait, time and again, that they are still being
-// decided, as long as that is true.
-func (s *Server) tellAlive(ctx context.Context) {
+// keepAlive sends the hooks that wait a sign of life from time to time, as long as starts are
+// decided.
+func (s *Server) keepAlive(ctx context.Context) {
 	ticker := time.NewTicker(s.aliveEvery)
 	defer ticker.Stop()
 	for silent := false; ; {
@@ -66,7 +66,7 @@ func (s *Server) tellAlive(ctx context.Context) {
 			return
 		case <-ticker.C:
 		}
-		if !s.alive.anybody() {
+		if !s.alive.heard() {
 			continue
 		}
 		soon, cancel := context.WithTimeout(ctx, s.aliveEvery)

@@ -62,8 +62,8 @@ func (v Verdict) answer() wire.Answer {
 	return wire.Answer{Kind: wire.Abort, Reason: reason}
 }
 
-// Tell is how a [Backend] tells a hook its turn.
-type Tell func(leaveAt time.Time, position int, pace time.Duration)
+// SendTurn is how a [Backend] sends a hook its turn.
+type SendTurn func(leaveAt time.Time, position int, pace time.Duration)
 
 // Backend decides the starts that wait at the gate. Its methods are called from
 // many goroutines at once.
@@ -72,7 +72,7 @@ type Backend interface {
 	// went away or the server stops. It must return soon after that, with an error
 	// if there is no verdict.
 	//
-	// tell sends the time at which the hook leaves if this daemon goes away, and
+	// sendTurn sends the time at which the hook leaves if this daemon goes away, and
 	// its position among those that wait, counted from 1, and the time between two of them
 	// that leave. It may be called any number of times and from any
 	// goroutine, never blocks, and does nothing once Wait has returned. Of calls
@@ -84,7 +84,7 @@ type Backend interface {
 	//
 	// An error while ctx lives, or a panic, means that nothing can be decided now:
 	// it is logged, and the hook asks again.
-	Wait(ctx context.Context, h Hello, tell Tell) (Verdict, error)
+	Wait(ctx context.Context, h Hello, sendTurn SendTurn) (Verdict, error)
 	// Alive returns nil soon if starts are being decided, and an error if that did
 	// not show before ctx ended. While hooks wait it is called every few seconds;
 	// they are told of each nil, and leave one by one without them.

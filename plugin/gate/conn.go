@@ -129,7 +129,7 @@ func (c *conn) watch() error {
 // ask calls the backend, and turns its panic into an error.
 func (c *conn) ask(ctx context.Context, h Hello, p *pace) (v Verdict, err error) {
 	defer p.end()
-	if panicked := c.server.caught(func() { v, err = c.server.backend.Wait(ctx, h, p.tell) }); panicked != nil {
+	if panicked := c.server.caught(func() { v, err = c.server.backend.Wait(ctx, h, p.set) }); panicked != nil {
 		return Verdict{}, panicked
 	}
 	return v, err

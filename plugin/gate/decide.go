@@ -66,7 +66,7 @@ func newPace(alive *pulse, paced bool) *pace {
 	return &pace{wake: make(chan struct{}, 1), alive: alive, paced: paced}
 }
 
-func (p *pace) tell(leaveAt time.Time, position int, every time.Duration) {
+func (p *pace) set(leaveAt time.Time, position int, every time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.ended {

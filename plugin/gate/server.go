@@ -64,7 +64,7 @@ func (s *Server) OnPanic(f func()) { s.onPanic = f }
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return s.accept(ctx, l, group) })
-	group.Go(func() error { s.tellAlive(ctx); return nil })
+	group.Go(func() error { s.keepAlive(ctx); return nil })
 	group.Go(func() error {
 		<-ctx.Done()
 		return l.Close()

@@ -104,16 +104,16 @@ func TestServerTellsThePaceThenTheVerdict(t *testing.T) {
 		assert.WithinDuration(t, time.UnixMilli(1700000100000), w.Hello.Deadline, 0)
 		w.Hello.Deadline = time.Time{}
 		assert.Equal(t, gate.Hello{PodUID: "u1", ContainerID: "c1", Name: "ns/p", Since: time.UnixMicro(1700000000000001)}, w.Hello)
-		w.Tell(time.UnixMilli(1700000050000), 3, 0)
+		w.SendTurn(time.UnixMilli(1700000050000), 3, 0)
 		assert.Equal(t, "turn 1700000050000 3\n", hear(t, r))
-		w.Tell(time.UnixMilli(1700000050000), 3, 0) // nothing new
-		w.Tell(time.UnixMilli(1700000040000), 2, 0)
+		w.SendTurn(time.UnixMilli(1700000050000), 3, 0) // nothing new
+		w.SendTurn(time.UnixMilli(1700000040000), 2, 0)
 		assert.Equal(t, "turn 1700000040000 2\n", hear(t, r))
 		w.Decide(tt.verdict)
 		assert.Equal(t, tt.line, hear(t, r))
 		hearEnd(t, r)
 		w.AwaitEnd(t)
-		w.Tell(time.UnixMilli(1), 1, 0) // too late, and harmless
+		w.SendTurn(time.UnixMilli(1), 1, 0) // too late, and harmless
 	}
 }
 
@@ -261,7 +261,7 @@ func TestServerDoesNotWaitForAHookThatDoesNotRead(t *testing.T) {
 	say(t, stuck, hello)
 	w := b.Next(t)
 	for i := 0; ; i++ { // until its buffer is full and the server gives up
-		w.Tell(time.UnixMilli(1700000000000), i, 0)
+		w.SendTurn(time.UnixMilli(1700000000000), i, 0)
 		select {
 		case <-w.Ended:
 		case <-time.After(time.Millisecond):
@@ -320,7 +320,7 @@ func TestServerThatStopsTellsWhatItWasToldLast(t *testing.T) {
 		say(t, c, hello)
 		w := b.Next(t)
 		for i := range 10 {
-			w.Tell(time.UnixMilli(1700000000000), i, 0)
+			w.SendTurn(time.UnixMilli(1700000000000), i, 0)
 		}
 		stop()
 		heard := hear(t, r)
@@ -451,7 +451,7 @@ func TestServerServesManyAtOnce(t *testing.T) {
 	}
 	for range hooks {
 		w := b.Next(t)
-		w.Tell(time.UnixMilli(1700000000000), 1, 0)
+		w.SendTurn(time.UnixMilli(1700000000000), 1, 0)
 		w.Decide(gate.Verdict{Go: true})
 	}
 	for _, r := range readers {

@@ -58,9 +58,9 @@ type Options struct {
 	Limiter Limiter
 	// Nodes returns the size of the cluster, 0 while it is not known. It must not block.
 	Nodes func() int
-	// Opened is called when the policies stop to hold pods because the API server cannot be used, with
-	// the reason, and with nil when they are closed again. It must not block.
-	Opened func(policies []string, why error)
+	// Unheld is called when the policies stop to hold pods because the API server cannot be used, with
+	// the reason, and with nil when they hold pods again. It must not block.
+	Unheld func(policies []string, why error)
 	// Log takes what goes wrong, once.
 	Log logrus.FieldLogger
 }
@@ -252,7 +252,7 @@ func (c *Claimer) giveBack(now time.Time) (calls []*call) {
 func (c *Claimer) offer(now time.Time) {
 	for _, g := range c.groups {
 		starts := g.offer()
-		if at := c.health.opens(g.policy.openAfter()); g.policy.UID != "" && !at.IsZero() && !now.Before(at) {
+		if at := c.health.givesUp(g.policy.openAfter()); g.policy.UID != "" && !at.IsZero() && !now.Before(at) {
 			starts = -1
 		}
 		if !g.told || starts != g.offered {
@@ -283,7 +283,7 @@ func (c *Claimer) conclude(now time.Time) time.Duration {
 			at(g.idle.Add(g.patience()))
 		}
 		if g.offered >= 0 && g.policy.UID != "" {
-			at(c.health.opens(g.policy.openAfter()))
+			at(c.health.givesUp(g.policy.openAfter()))
 		}
 		if !g.needed() && g.offered == 0 {
 			delete(c.groups, id)

@@ -47,8 +47,8 @@ func (h *health) note(line *error, err error, sent, now time.Time) {
 	}
 }
 
-// opens is when a policy with this patience stops to hold pods; the zero time: never.
-func (h *health) opens(after time.Duration) time.Time {
+// givesUp is when a policy with this patience stops to hold pods; the zero time: never.
+func (h *health) givesUp(after time.Duration) time.Time {
 	if h.since.IsZero() || h.old {
 		return time.Time{}
 	}

@@ -72,7 +72,7 @@ type simNode struct {
 func (n *simNode) boot() {
 	log, _ := logtest.NewNullLogger()
 	claimer := New(Options{
-		API: n, Holder: n.name, Limiter: n, Nodes: func() int { return len(n.s.nodes) }, Log: log, Opened: func([]string, error) {},
+		API: n, Holder: n.name, Limiter: n, Nodes: func() int { return len(n.s.nodes) }, Log: log, Unheld: func([]string, error) {},
 	})
 	claimer.SetPolicies(map[string]Policy{"registry": {UID: "uid", Slots: n.s.limit, OpenAfter: n.s.open}})
 	ctx, cancel := context.WithCancel(n.s.t.Context())

@@ -14,9 +14,9 @@ import (
 type View struct {
 	// Groups are those that hold or want claims, in the order of their keys.
 	Groups []GroupView
-	// Open is why the policies of OpenPolicies hold no pod; nil: they hold pods.
-	Open         error
-	OpenPolicies []string
+	// Fault is why the policies of UnheldPolicies hold no pod; nil: they hold pods.
+	Fault          error
+	UnheldPolicies []string
 	// Calls counts requests by what they were for: look, take, renew, release, sweep, dry-run.
 	Calls map[string]uint64
 	// Conflicts counts those of them that came too late, Failures those that failed, and Lost
@@ -46,12 +46,12 @@ func (c *Claimer) show() {
 	for _, g := range c.groups {
 		v.Groups = append(v.Groups, GroupView{Key: g.key, Slots: g.limit, Held: len(g.claims), Wanted: g.missing()})
 		if g.offered < 0 {
-			v.Open = c.health.fault()
-			v.OpenPolicies = append(v.OpenPolicies, g.key.Policy)
+			v.Fault = c.health.fault()
+			v.UnheldPolicies = append(v.UnheldPolicies, g.key.Policy)
 		}
 	}
-	slices.Sort(v.OpenPolicies)
-	v.OpenPolicies = slices.Compact(v.OpenPolicies)
+	slices.Sort(v.UnheldPolicies)
+	v.UnheldPolicies = slices.Compact(v.UnheldPolicies)
 	slices.SortFunc(v.Groups, func(a, b GroupView) int {
 		return cmp.Or(strings.Compare(a.Key.Policy, b.Key.Policy), strings.Compare(a.Key.Group, b.Key.Group))
 	})
@@ -68,15 +68,15 @@ func (c *Claimer) show() {
 		}
 	}
 	switch {
-	case slices.Equal(before.OpenPolicies, v.OpenPolicies):
-	case len(v.OpenPolicies) == 0 && c.health.old:
+	case slices.Equal(before.UnheldPolicies, v.UnheldPolicies):
+	case len(v.UnheldPolicies) == 0 && c.health.old:
 		c.options.Log.Info("no pod needs a slot of the scope Cluster any more: the next one finds out whether the API server can be used")
-		c.options.Opened(nil, nil)
-	case len(v.OpenPolicies) == 0:
+		c.options.Unheld(nil, nil)
+	case len(v.UnheldPolicies) == 0:
 		c.options.Log.Info("the policies of the scope Cluster hold pods again: the API server can be used")
-		c.options.Opened(nil, nil)
+		c.options.Unheld(nil, nil)
 	default:
-		c.options.Log.WithError(v.Open).Warnf("the API server cannot be used: the policies %s hold no pod", strings.Join(v.OpenPolicies, ", "))
-		c.options.Opened(v.OpenPolicies, v.Open)
+		c.options.Log.WithError(v.Fault).Warnf("the API server cannot be used: the policies %s hold no pod", strings.Join(v.UnheldPolicies, ", "))
+		c.options.Unheld(v.UnheldPolicies, v.Fault)
 	}
 }

@@ -88,7 +88,7 @@ func (w *Watch) remove(c *cached) bool {
 }
 
 // put makes c known by its uid and wakes the calls of Await for it. It reports false for a pod that only claims to be a
-// mirror pod: anybody may write the annotation with the hash, and it must not hide a pod that has this uid in the API.
+// mirror pod: any user may write the annotation with the hash, and it must not hide a pod that has this uid in the API.
 func (w *Watch) put(c *cached) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -9,15 +9,15 @@ import (
 const unclaimed = "the starts of the whole cluster are not counted: that needs an API server, and the policy as an object there"
 
 // claimableLocked reports whether starts can be claimed for a policy of the scope Cluster: an
-// object of the API server has to own the Leases. k.mu must be held.
-func (k *Matcher) claimableLocked(name string) bool {
-	one := k.objectLocked(name)
-	return k.options.Claims != nil && one != nil && one.UID != ""
+// object of the API server has to own the Leases. m.mu must be held.
+func (m *Matcher) claimableLocked(name string) bool {
+	one := m.objectLocked(name)
+	return m.options.Claims != nil && one != nil && one.UID != ""
 }
 
-// objectLocked returns the policy in force of that name. k.mu must be held.
-func (k *Matcher) objectLocked(name string) *v1alpha1.StartPolicy {
-	for _, one := range k.inForce {
+// objectLocked returns the policy in force of that name. m.mu must be held.
+func (m *Matcher) objectLocked(name string) *v1alpha1.StartPolicy {
+	for _, one := range m.inForce {
 		if one.Name == name {
 			return one
 		}

@@ -83,25 +83,25 @@ type member struct {
 
 // New returns a Matcher without a policy.
 func New(o Options) *Matcher {
-	k := &Matcher{options: o, pods: map[string]*member{}, namespaces: namespaces{labels: map[string]map[string]string{}}}
-	k.needs.Store(&startpolicy.Needs{})
-	return k
+	m := &Matcher{options: o, pods: map[string]*member{}, namespaces: namespaces{labels: map[string]map[string]string{}}}
+	m.needs.Store(&startpolicy.Needs{})
+	return m
 }
 
 // SetPolicies replaces the policies in force. They must not be changed afterwards. What it
 // is told to compile may take its time; who asks for a pod's groups does not wait for that.
-func (k *Matcher) SetPolicies(now time.Time, inForce []*v1alpha1.StartPolicy) {
-	k.setting.Lock()
-	defer k.setting.Unlock()
-	compiled, faults := compile(inForce, k.options.Log)
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	before := k.faults
-	k.inForce, k.policies, k.faults = inForce, compiled, faults
-	k.askForNamespacesLocked()
-	k.extractFactsLocked()
-	k.limitLocked(now)
-	k.sayFaultsLocked(before)
+func (m *Matcher) SetPolicies(now time.Time, inForce []*v1alpha1.StartPolicy) {
+	m.setting.Lock()
+	defer m.setting.Unlock()
+	compiled, faults := compile(inForce, m.options.Log)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	before := m.faults
+	m.inForce, m.policies, m.faults = inForce, compiled, faults
+	m.askForNamespacesLocked()
+	m.extractFactsLocked()
+	m.limitLocked(now)
+	m.sayFaultsLocked(before)
 }
 
 // compile returns the policies that can be evaluated, and why the others cannot, by name. It logs the overrides
@@ -124,12 +124,12 @@ func compile(inForce []*v1alpha1.StartPolicy, log logrus.FieldLogger) (compiled 
 
 // Suspend takes all policies out of force, or puts them back: the node's mode is Off,
 // or is not any more.
-func (k *Matcher) Suspend(now time.Time, suspended bool) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.suspended != suspended {
-		k.suspended = suspended
-		k.limitLocked(now)
+func (m *Matcher) Suspend(now time.Time, suspended bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.suspended != suspended {
+		m.suspended = suspended
+		m.limitLocked(now)
 	}
 }
 
@@ -137,86 +137,86 @@ func (k *Matcher) Suspend(now time.Time, suspended bool) {
 // be called next; zero: not before the policies change. The clock may be set, forward or
 // back, so it has to be called from time to time as well: it is that often that this is
 // noticed.
-func (k *Matcher) Advance(now time.Time) (next time.Time) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if now.Before(k.since) || !k.next.IsZero() && !now.Before(k.next) {
-		k.limitLocked(now)
+func (m *Matcher) Advance(now time.Time) (next time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if now.Before(m.since) || !m.next.IsZero() && !now.Before(m.next) {
+		m.limitLocked(now)
 	}
-	return k.next
+	return m.next
 }
 
-// limitLocked tells the limiter the limits of now, and whose groups have changed. k.mu
+// limitLocked tells the limiter the limits of now, and whose groups have changed. m.mu
 // must be held.
-func (k *Matcher) limitLocked(now time.Time) {
-	before := k.calculated
-	k.since, k.next, k.calculated = time.Time{}, time.Time{}, make(map[string]startpolicy.Calculated, len(k.policies))
-	limits := make(map[string]throttle.GroupLimits, len(k.policies))
+func (m *Matcher) limitLocked(now time.Time) {
+	before := m.calculated
+	m.since, m.next, m.calculated = time.Time{}, time.Time{}, make(map[string]startpolicy.Calculated, len(m.policies))
+	limits := make(map[string]throttle.GroupLimits, len(m.policies))
 	claims := map[string]leases.Policy{}
-	for _, policy := range k.policies {
+	for _, policy := range m.policies {
 		c := policy.LimitsAt(now)
-		k.calculated[policy.Name] = c
-		if !c.Next.IsZero() && (k.next.IsZero() || c.Next.Before(k.next)) {
-			k.next = c.Next
+		m.calculated[policy.Name] = c
+		if !c.Next.IsZero() && (m.next.IsZero() || c.Next.Before(m.next)) {
+			m.next = c.Next
 		}
-		if c.Since.After(k.since) {
-			k.since = c.Since
+		if c.Since.After(m.since) {
+			m.since = c.Since
 		}
 		if b, known := before[policy.Name]; known && !b.Since.Equal(c.Since) {
-			k.options.Log.WithField("policy", policy.Name).Info("a temporary override of the StartPolicy began or ended")
+			m.options.Log.WithField("policy", policy.Name).Info("a temporary override of the StartPolicy began or ended")
 		}
-		if !k.suspended && k.faults[policy.Name] == "" {
+		if !m.suspended && m.faults[policy.Name] == "" {
 			limits[policy.Name] = LimitsOf(c.Limits, policy.Scope)
-			if one := k.objectLocked(policy.Name); policy.Scope == v1alpha1.ScopeCluster {
+			if one := m.objectLocked(policy.Name); policy.Scope == v1alpha1.ScopeCluster {
 				claims[policy.Name] = claimOf(one, c.Limits)
 			}
 		}
 	}
-	if k.options.Claims != nil {
-		k.options.Claims(claims)
+	if m.options.Claims != nil {
+		m.options.Claims(claims)
 	}
-	k.limits = limits
-	k.options.Limiter.SetPolicies(now, limits, k.regroupLocked()...)
+	m.limits = limits
+	m.options.Limiter.SetPolicies(now, limits, m.regroupLocked()...)
 }
 
 // extractFactsLocked makes the pod watch take what the policies ask of pods, if that is not
-// what it takes. k.mu must be held.
-func (k *Matcher) extractFactsLocked() {
+// what it takes. m.mu must be held.
+func (m *Matcher) extractFactsLocked() {
 	var needs startpolicy.Needs
-	for _, policy := range k.policies {
+	for _, policy := range m.policies {
 		needs.Add(policy)
 	}
-	if k.taking == (len(k.policies) > 0) && k.Needs().Covers(needs) {
+	if m.taking == (len(m.policies) > 0) && m.Needs().Covers(needs) {
 		return
 	}
-	k.taking = len(k.policies) > 0
-	k.needs.Store(&needs)
+	m.taking = len(m.policies) > 0
+	m.needs.Store(&needs)
 	switch {
-	case k.options.ExtractFacts == nil:
-	case !k.taking:
-		k.options.ExtractFacts(nil)
+	case m.options.ExtractFacts == nil:
+	case !m.taking:
+		m.options.ExtractFacts(nil)
 	default:
-		k.options.ExtractFacts(func(pod *corev1.Pod) startpolicy.Facts { return startpolicy.FactsOf(pod, needs) })
+		m.options.ExtractFacts(func(pod *corev1.Pod) startpolicy.Facts { return startpolicy.FactsOf(pod, needs) })
 	}
 }
 
 // Needs returns what the policies ask of pods, or asked a while ago: facts that are
 // taken with it are enough for all that are in force.
-func (k *Matcher) Needs() startpolicy.Needs { return *k.needs.Load() }
+func (m *Matcher) Needs() startpolicy.Needs { return *m.needs.Load() }
 
-// sayFaultsLocked logs the faults that are new. k.mu must be held.
-func (k *Matcher) sayFaultsLocked(before map[string]string) {
-	for name, fault := range k.faults {
+// sayFaultsLocked logs the faults that are new. m.mu must be held.
+func (m *Matcher) sayFaultsLocked(before map[string]string) {
+	for name, fault := range m.faults {
 		if fault != before[name] {
-			k.options.Log.WithFields(logrus.Fields{"policy": name, "reason": fault}).Warn("the StartPolicy cannot be evaluated: it holds no pod")
-			if k.options.Notice != nil {
-				k.options.Notice(name, fault)
+			m.options.Log.WithFields(logrus.Fields{"policy": name, "reason": fault}).Warn("the StartPolicy cannot be evaluated: it holds no pod")
+			if m.options.Notice != nil {
+				m.options.Notice(name, fault)
 			}
 		}
 	}
 	for name := range before {
-		if k.faults[name] == "" {
-			k.options.Log.WithField("policy", name).Info("the StartPolicy can be evaluated again, or is gone")
+		if m.faults[name] == "" {
+			m.options.Log.WithField("policy", name).Info("the StartPolicy can be evaluated again, or is gone")
 		}
 	}
 }

@@ -32,69 +32,69 @@ func (n *namespaces) of(name string) map[string]string {
 
 // SetNamespace sets the labels of a namespace; nil: it is gone. Where they are as
 // they were, no pod is looked at.
-func (k *Matcher) SetNamespace(now time.Time, name string, labels map[string]string) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	known, isKnown := k.namespaces.labels[name]
+func (m *Matcher) SetNamespace(now time.Time, name string, labels map[string]string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	known, isKnown := m.namespaces.labels[name]
 	if isKnown == (labels != nil) && maps.Equal(known, labels) {
 		return
 	}
 	if labels == nil {
-		delete(k.namespaces.labels, name)
+		delete(m.namespaces.labels, name)
 	} else {
-		k.namespaces.labels[name] = maps.Clone(labels)
+		m.namespaces.labels[name] = maps.Clone(labels)
 	}
-	if k.namespaces.fault != "" {
+	if m.namespaces.fault != "" {
 		return
 	}
-	if changed := k.regroupLocked(); len(changed) > 0 {
-		k.options.Limiter.SetPolicies(now, k.limits, changed...)
+	if changed := m.regroupLocked(); len(changed) > 0 {
+		m.options.Limiter.SetPolicies(now, m.limits, changed...)
 	}
 }
 
 // SetNamespacesKnown says that all namespaces were told, or, with a fault, why they
 // cannot be.
-func (k *Matcher) SetNamespacesKnown(now time.Time, fault string) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.namespaces.fault == fault {
+func (m *Matcher) SetNamespacesKnown(now time.Time, fault string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.namespaces.fault == fault {
 		return
 	}
-	before := maps.Clone(k.faults)
-	k.namespaces.fault = fault
-	k.judgeLocked()
-	k.limitLocked(now)
-	k.sayFaultsLocked(before)
+	before := maps.Clone(m.faults)
+	m.namespaces.fault = fault
+	m.judgeLocked()
+	m.limitLocked(now)
+	m.sayFaultsLocked(before)
 }
 
 // askForNamespacesLocked has the namespaces watched once a policy needs their labels.
-// k.mu must be held.
-func (k *Matcher) askForNamespacesLocked() {
-	for _, policy := range k.policies {
-		if !policy.NeedsNamespaces || k.namespaces.asked {
+// m.mu must be held.
+func (m *Matcher) askForNamespacesLocked() {
+	for _, policy := range m.policies {
+		if !policy.NeedsNamespaces || m.namespaces.asked {
 			continue
 		}
-		k.namespaces.asked = true
-		k.namespaces.fault = namespacesUnread
-		if k.options.WatchNamespaces == nil {
-			k.namespaces.fault = namespacesUnknown
+		m.namespaces.asked = true
+		m.namespaces.fault = namespacesUnread
+		if m.options.WatchNamespaces == nil {
+			m.namespaces.fault = namespacesUnknown
 			continue
 		}
-		k.options.WatchNamespaces()
+		m.options.WatchNamespaces()
 	}
-	k.judgeLocked()
+	m.judgeLocked()
 }
 
-// judgeLocked finds the policies that were read and cannot be evaluated. k.mu must be
+// judgeLocked finds the policies that were read and cannot be evaluated. m.mu must be
 // held.
-func (k *Matcher) judgeLocked() {
-	for _, policy := range k.policies {
-		delete(k.faults, policy.Name)
+func (m *Matcher) judgeLocked() {
+	for _, policy := range m.policies {
+		delete(m.faults, policy.Name)
 		switch {
-		case policy.Scope == v1alpha1.ScopeCluster && !k.claimableLocked(policy.Name):
-			k.faults[policy.Name] = unclaimed
-		case policy.NeedsNamespaces && k.namespaces.fault != "":
-			k.faults[policy.Name] = k.namespaces.fault
+		case policy.Scope == v1alpha1.ScopeCluster && !m.claimableLocked(policy.Name):
+			m.faults[policy.Name] = unclaimed
+		case policy.NeedsNamespaces && m.namespaces.fault != "":
+			m.faults[policy.Name] = m.namespaces.fault
 		}
 	}
 }

@@ -19,13 +19,13 @@ type State struct {
 }
 
 // State returns the policies in force, in the order in which they were given.
-func (k *Matcher) State() []State {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	all := make([]State, 0, len(k.inForce))
-	for _, one := range k.inForce {
-		s := State{Object: one, Fault: k.faults[one.Name], Calculated: k.calculated[one.Name]}
-		for _, policy := range k.policies {
+func (m *Matcher) State() []State {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	all := make([]State, 0, len(m.inForce))
+	for _, one := range m.inForce {
+		s := State{Object: one, Fault: m.faults[one.Name], Calculated: m.calculated[one.Name]}
+		for _, policy := range m.policies {
 			if policy.Name == one.Name {
 				s.Policy = policy
 			}
@@ -36,8 +36,8 @@ func (k *Matcher) State() []State {
 }
 
 // Any reports whether any policy is in force, also one that holds no pod.
-func (k *Matcher) Any() bool {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return len(k.inForce) > 0
+func (m *Matcher) Any() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.inForce) > 0
 }

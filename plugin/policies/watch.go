@@ -39,7 +39,7 @@ func (n *Namespaces) Need() {
 
 // Run watches for the Matcher, once needed, until ctx ends. It is to be called once. An API server that cannot
 // be reached, or refuses, is no reason to return: the Matcher is told what is wrong, and Run keeps trying.
-func (n *Namespaces) Run(ctx context.Context, k *Matcher) {
+func (n *Namespaces) Run(ctx context.Context, m *Matcher) {
 	select {
 	case <-n.needed:
 	case <-ctx.Done():
@@ -51,16 +51,16 @@ func (n *Namespaces) Run(ctx context.Context, k *Matcher) {
 		Client: n.client, Kind: &corev1.Namespace{}, Keep: trim, Log: n.log,
 		Changed: func(before, after *corev1.Namespace) {
 			if after == nil {
-				k.SetNamespace(time.Now(), before.Name, nil)
+				m.SetNamespace(time.Now(), before.Name, nil)
 				return
 			}
-			k.SetNamespace(time.Now(), after.Name, after.Labels)
+			m.SetNamespace(time.Now(), after.Name, after.Labels)
 		},
 		Failed: func(err error) {
 			select {
 			case <-watch.Synced(): // what was known stays
 			default:
-				k.SetNamespacesKnown(time.Now(), "the labels of the namespaces cannot be read: "+err.Error())
+				m.SetNamespacesKnown(time.Now(), "the labels of the namespaces cannot be read: "+err.Error())
 			}
 		},
 	})
@@ -68,7 +68,7 @@ func (n *Namespaces) Run(ctx context.Context, k *Matcher) {
 	running.Go(func() { watch.Run(ctx) })
 	select {
 	case <-watch.Synced():
-		k.SetNamespacesKnown(time.Now(), "")
+		m.SetNamespacesKnown(time.Now(), "")
 	case <-ctx.Done():
 	}
 	running.Wait()

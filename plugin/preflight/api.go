@@ -159,7 +159,7 @@ func (a *api) findings() (all []Finding) {
 	return append(all, a.denied...)
 }
 
-// mostSkew is how much two clocks may differ that are kept by somebody; an answer's time has whole seconds.
+// mostSkew is how much the clocks of two machines may differ; an answer's time has whole seconds.
 const mostSkew = 3 * time.Second
 
 func clockFinding(a api) Finding {

@@ -40,8 +40,8 @@ func nriFinding(socket string) Finding {
 	return ok(check, socket+" is there")
 }
 
-// runtimeOf gives name and version of the container runtime, from whoever knows them; both
-// empty: nobody does.
+// runtimeOf returns name and version of the container runtime, from the API server, the daemon or the program itself; both
+// empty: none of them tells.
 func runtimeOf(ctx context.Context, cluster api, status *admin.Status, proc string) (name, version string) {
 	if name, version, found := strings.Cut(cluster.runtime, "://"); found {
 		return name, version
@@ -70,7 +70,7 @@ func containerdIn(ctx context.Context, proc string) (name, version string) {
 	return "", ""
 }
 
-// processNamed gives the ID of a process with that name; empty: there is none to be seen.
+// processNamed returns the ID of a process with that name; empty: there is none to be seen.
 func processNamed(proc, name string) string {
 	names, err := filepath.Glob(filepath.Join(proc, "[0-9]*", "comm"))
 	if err != nil {
@@ -134,7 +134,7 @@ func gateFinding(ctx context.Context, o Options, bar string) Finding {
 	return ok(check, fmt.Sprintf("%s can be executed, and a container may wait there for up to %s", o.GatePath, o.GateTimeout))
 }
 
-// existing gives the folder, or the nearest one above it that is there.
+// existing returns the folder, or the nearest one above it that is there.
 func existing(dir string) string {
 	for dir != "/" {
 		if _, err := os.Stat(dir); err == nil {
@@ -145,7 +145,7 @@ func existing(dir string) string {
 	return dir
 }
 
-// mountFlags gives those of the mount in which a folder lies; 0 where it cannot be asked.
+// mountFlags returns those of the mount in which a folder lies; 0 where it cannot be asked.
 func mountFlags(dir string) int64 {
 	var fs unix.Statfs_t
 	if err := unix.Statfs(dir, &fs); err != nil {
@@ -154,7 +154,7 @@ func mountFlags(dir string) int64 {
 	return fs.Flags
 }
 
-// askDaemon gives what the daemon that runs here already says; nil: none does.
+// askDaemon returns what the daemon that runs here already says; nil: none does.
 func askDaemon(ctx context.Context, socket string) (*admin.Status, Finding) {
 	const check = "daemon"
 	status, err := admin.NewClient(socket).Status(ctx)
@@ -229,7 +229,7 @@ func kubeletFinding(o Options) Finding {
 	return ok(check, fmt.Sprintf("a container may wait %s in the gate, and kubelet waits for longer, as %s says", o.GateTimeout, file))
 }
 
-// kubeletConfigIn gives the file that the command line of the kubelet that runs here names; empty: none.
+// kubeletConfigIn returns the file that the command line of the kubelet that runs here names; empty: none.
 func kubeletConfigIn(proc string) string {
 	pid := processNamed(proc, "kubelet")
 	if pid == "" {

@@ -24,7 +24,7 @@ func write(t *testing.T, mode os.FileMode, path, content string) string {
 	return path
 }
 
-// healthy gives a node that has everything: its proc, sockets and files.
+// healthy returns a node that has everything: its proc, sockets and files.
 func healthy(t *testing.T) (dir string, o Options) {
 	t.Helper()
 	dir, err := os.MkdirTemp("/tmp", "pf")
@@ -51,7 +51,7 @@ func healthy(t *testing.T) (dir string, o Options) {
 	}
 }
 
-// level gives the finding of a check; there is one.
+// level returns the finding of a check; there is one.
 func level(t *testing.T, r Report, check string) Finding {
 	t.Helper()
 	var found []Finding

@@ -32,7 +32,7 @@ type Report struct {
 	Findings []Finding `json:"findings"`
 }
 
-// Count gives how many findings are of a level.
+// Count returns how many findings are of a level.
 func (r Report) Count(l Level) (n int) {
 	for _, f := range r.Findings {
 		if f.Level == l {

@@ -49,7 +49,7 @@ func listen(path string) (*Listener, error) {
 		return nil, err
 	}
 	// The mode of the socket before it is bound becomes the file's: at no time can
-	// anybody else connect.
+	// another user connect.
 	config := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) error {
 		var chmodErr error
 		err := c.Control(func(fd uintptr) { chmodErr = unix.Fchmod(int(fd), socketMode) })

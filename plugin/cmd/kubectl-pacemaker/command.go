@@ -18,7 +18,7 @@ waits for. It asks by your own kubectl, with its kubeconfig, and with your right
   status NODE          namespace
   page NODE            list pods; create pods/portforward in the daemon's namespace
 
-Whoever may execute in the daemon's pods is as good as root on the nodes. Without
+A user who may execute in the daemon's pods is as good as root on the nodes. Without
 that right, 'why' says what the pod's status and events tell.`
 
 const example = `  kubectl pacemaker status              all nodes, in one line each

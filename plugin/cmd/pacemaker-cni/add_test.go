@@ -29,7 +29,7 @@ func TestAddWaitsForTheDaemon(t *testing.T) {
 	assert.Equal(t, []string{"u1", "s1", "ns/p"}, []string{w.PodUID, w.ContainerID, w.Name})
 	assert.WithinRange(t, w.Since, began.Truncate(time.Microsecond), time.Now())
 	assert.WithinDuration(t, began.Add(time.Hour), w.Deadline, 30*time.Second)
-	w.Tell(time.Now().Add(-time.Hour), 1, 0) // of no meaning while there is a daemon
+	w.SendTurn(time.Now().Add(-time.Hour), 1, 0) // of no meaning while there is a daemon
 	w.Decide(gate.Verdict{Go: true, Reason: "Reserved"})
 	assert.Empty(t, p.passes(t))
 }
@@ -83,7 +83,7 @@ func TestAChangeInTheFolderEmptiesTheRoom(t *testing.T) {
 			p := call(t, a)
 			w := b.Next(t)
 			leaveAt := time.Now().Add(time.Hour).Truncate(time.Millisecond)
-			w.Tell(leaveAt, 3, 2*time.Second)
+			w.SendTurn(leaveAt, 3, 2*time.Second)
 			require.Eventually(t, func() bool { return threads(p.Process.Pid) > 0 && sleeps(p.Process.Pid) }, 20*time.Second, time.Millisecond)
 			change(t, a.confDir, filepath.Join(a.confDir, "10-net.conflist"))
 			code, msg := p.fails(t)
@@ -234,7 +234,7 @@ func TestNobodyWaitsAfterAChangeThatNobodySaw(t *testing.T) {
 		b, path := gatetest.NewBackend(), gatetest.Socket(t)
 		gatetest.Serve(t, path, b)
 		p := call(t, changed(path))
-		b.Next(t).Tell(time.Now().Add(time.Hour), 2, time.Second)
+		b.Next(t).SendTurn(time.Now().Add(time.Hour), 2, time.Second)
 		_, msg := p.fails(t)
 		assert.Contains(t, msg, "the CNI configuration changed")
 	})

@@ -36,7 +36,7 @@ func TestGo(t *testing.T) {
 	assert.Equal(t, "ns/p", w.Name)
 	assert.Equal(t, a.Since.UnixMilli(), w.Since.UnixMilli())
 	assert.WithinDuration(t, a.Deadline, w.Deadline, time.Second)
-	w.Tell(time.Now().Add(-time.Hour), 1, 0) // of no meaning while there is a daemon
+	w.SendTurn(time.Now().Add(-time.Hour), 1, 0) // of no meaning while there is a daemon
 	w.Decide(gate.Verdict{Go: true, Reason: "Admitted"})
 	code, said := h.exit(t)
 	assert.Zero(t, code)
@@ -146,7 +146,7 @@ func tellEach(t *testing.T, b *gatetest.Backend, hooks int) (next string) {
 		if i == 0 {
 			next, leaveAt = w.ContainerID, time.Now()
 		}
-		w.Tell(leaveAt, i, 0)
+		w.SendTurn(leaveAt, i, 0)
 	}
 	return next
 }
@@ -168,7 +168,7 @@ func TestHooksWithTheSameTimeLeaveOneByOne(t *testing.T) {
 	for told := map[string]bool{}; len(told) < hooks; {
 		w := b.Next(t) // also of one that asks again meanwhile
 		told[w.ContainerID] = true
-		w.Tell(began, 1, pace)
+		w.SendTurn(began, 1, pace)
 		w.Fail(assert.AnError) // which sends what was told
 	}
 	stop()

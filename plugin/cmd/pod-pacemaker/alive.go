@@ -8,7 +8,7 @@ import (
 
 const aliveLong = `Alive asks the daemon of this node whether it works on, and exits with 0 if it
 does. It prints nothing then. It is for probes: only root reaches the socket on
-which it asks, so nobody else can keep the daemon from answering.`
+which it asks, so no other user can keep the daemon from answering.`
 
 func (p *program) aliveCommand() *cobra.Command {
 	var runDir string

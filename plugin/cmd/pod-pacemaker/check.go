@@ -51,7 +51,7 @@ func (p *program) checkCommand() *cobra.Command {
 			return p.check(args[0], cores)
 		}),
 	}
-	cmd.Flags().IntVar(&cores, "cores", cores, "explain the limits for a node with so many CPU `cores` (default: those of this machine)")
+	cmd.Flags().IntVar(&cores, "cores", cores, "explain the limits for a node with this number of CPU `cores` (default: those of this machine)")
 	cmd.Flags().Lookup("cores").DefValue = "0" // the same help on every machine
 	return cmd
 }

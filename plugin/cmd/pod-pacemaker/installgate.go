@@ -20,7 +20,7 @@ const installGateLong = `Install-gate copies the hook pacemaker-gate to a folder
 finds it. The DaemonSet does so before the daemon starts.
 
 The file is owned by root, has mode 0755, and replaces an older one in one step:
-whoever runs it meanwhile has the old one or the new one. A file that is the same
+what runs it meanwhile has the old one or the new one. A file that is the same
 already is left alone.`
 
 func (p *program) installGateCommand() *cobra.Command {
@@ -41,7 +41,7 @@ func (p *program) installGateCommand() *cobra.Command {
 			}
 			target := filepath.Join(to, gateName)
 			if os.Geteuid() != 0 {
-				return errors.New("install-gate needs root: runc runs the hook as root, so nobody else may own it")
+				return errors.New("install-gate needs root: runc runs the hook as root, so no other user may own it")
 			}
 			done, err := owner{}.install(source, target)
 			if err != nil {

@@ -26,9 +26,9 @@ const preRegisteredConfig = "the plugin's configuration (conf.d of NRI)"
 // daemon.
 var notPreRegistered = []string{"nri-socket", "nri-index", "daemonset", "help"}
 
-// launch runs the daemon as a plugin that the runtime has started, until the runtime
+// serveRuntime runs the daemon as a plugin that the runtime has started, until the runtime
 // is gone or ctx ends. ok is false where the runtime has not.
-func (p *program) launch(ctx context.Context) (code int, ok bool) {
+func (p *program) serveRuntime(ctx context.Context) (code int, ok bool) {
 	quiet := logrus.New()
 	quiet.SetOutput(p.stderr)
 	quiet.SetLevel(logrus.WarnLevel)

@@ -136,7 +136,7 @@ func TestARuntimeIsToldWhatIsWrongWithTheConfiguration(t *testing.T) {
 
 // While another daemon paces the node, the runtime is told within the time that it
 // gives its plugins, and is not held up.
-func TestALaunchedDaemonThatWouldStandByLeavesTheRuntimeAlone(t *testing.T) {
+func TestAPreRegisteredDaemonThatWouldStandByLeavesTheRuntimeAlone(t *testing.T) {
 	said := hearNRI(t)
 	dir := shortDir(t)
 	first := newLaunchStage(t, launchSettings(t, dir), patience)

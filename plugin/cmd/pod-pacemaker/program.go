@@ -44,7 +44,7 @@ func realDaemon(o plugin.Options) (daemon, error) { return plugin.New(o) }
 
 func (p *program) run(ctx context.Context, args []string) int {
 	if len(args) == 0 {
-		if code, ok := p.launch(ctx); ok {
+		if code, ok := p.serveRuntime(ctx); ok {
 			return code
 		}
 	}

@@ -37,7 +37,7 @@ type Backend struct {
 type Wait struct {
 	gate.Hello
 	// Tell is the call's tell.
-	Tell gate.Tell
+	SendTurn gate.SendTurn
 	// Ended is closed when the call's context ended.
 	Ended   <-chan struct{}
 	outcome chan outcome
@@ -55,8 +55,8 @@ func NewBackend() *Backend {
 }
 
 // Wait implements [gate.Backend].
-func (b *Backend) Wait(ctx context.Context, h gate.Hello, tell gate.Tell) (gate.Verdict, error) {
-	w := &Wait{Hello: h, Tell: tell, Ended: ctx.Done(), outcome: make(chan outcome, 1)}
+func (b *Backend) Wait(ctx context.Context, h gate.Hello, sendTurn gate.SendTurn) (gate.Verdict, error) {
+	w := &Wait{Hello: h, SendTurn: sendTurn, Ended: ctx.Done(), outcome: make(chan outcome, 1)}
 	b.waits <- w
 	if b.Deaf {
 		ctx = context.WithoutCancel(ctx)

@@ -5,7 +5,7 @@
 // of the first of them, with pacemaker-cni at its end. No other file is touched. It is
 // written anew when that one changes, and removed when there is none or when the program
 // cannot be run, for a configuration that names a program which is not there keeps every
-// pod from starting. Where somebody else removes or changes it, it stays as they left it.
+// pod from starting. Where another program removes or changes it, it stays as that left it.
 //
 // # What containerd does with the folder
 //

@@ -169,7 +169,7 @@ func (i *Installer) keep() State {
 		return State{WhyNot: err.Error()}
 	}
 	if i.given == "" && i.written != nil && !bytes.Equal(have, i.written) {
-		i.given = "somebody else removed or changed " + FileName + ": it stays as they left it, until the daemon is started again"
+		i.given = "another program or an administrator removed or changed " + FileName + ": it stays so until the daemon is started again"
 	}
 	if i.given != "" {
 		return State{WhyNot: i.given}

@@ -122,7 +122,7 @@ func TestNothingIsFoughtOver(t *testing.T) {
 		for range 3 {
 			s := h.step(time.Hour)
 			assert.False(t, s.Installed, name)
-			assert.Contains(t, s.WhyNot, "somebody else removed or changed", name)
+			assert.Contains(t, s.WhyNot, "another program or an administrator removed or changed", name)
 		}
 		text, err := os.ReadFile(h.ours())
 		assert.Equal(t, name == "removed", err != nil, name)

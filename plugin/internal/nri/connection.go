@@ -52,8 +52,8 @@ type Options struct {
 	PreRegistered       *PreRegistered
 	Socket, Name, Index string
 	Handler             Handler
-	// Limits is closed once the handler knows its limits. A launched daemon waits for that before
-	// it lets the runtime serve anybody.
+	// Limits is closed once the handler knows its limits. A pre-registered daemon waits for that before
+	// it lets the runtime serve a pod.
 	Limits <-chan struct{}
 	// Stops knows which pods of the node are being stopped; nil: that is not known.
 	Stops StopSource

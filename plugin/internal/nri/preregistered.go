@@ -19,18 +19,18 @@ import (
 )
 
 const (
-	// launchShare is the share of NRI's request timeout for which the runtime is kept
+	// answerShare is the share of NRI's request timeout for which the runtime is kept
 	// waiting for a daemon that is about to pace; after all of it, the runtime would give
 	// the plugin up without a word.
-	launchShare = 0.75
+	answerShare = 0.75
 	// limitsShare is the share of it for which the daemon waits for its limits: with them
-	// in force before the runtime serves anybody, the first pod of all is paced.
+	// in force before the runtime serves a pod, the first pod of all is paced.
 	limitsShare = 0.35
 )
 
 var (
-	errLaunchLate = errors.New("the daemon could not pace pods")
-	errLaunchOver = errors.New("the runtime that started this daemon closed the connection")
+	errPreRegisteredLate = errors.New("the daemon could not pace pods")
+	errPreRegisteredOver = errors.New("the runtime that started this daemon closed the connection")
 )
 
 // PreRegistered is the connection to the runtime of a daemon that the runtime itself has
@@ -103,16 +103,16 @@ func (l *PreRegistered) Run(ctx context.Context) error {
 			return nil
 		}
 		if err == nil || errors.Is(err, ttrpc.ErrServerClosed) {
-			return errLaunchOver
+			return errPreRegisteredOver
 		}
-		return fmt.Errorf("%w: %w", errLaunchOver, err)
+		return fmt.Errorf("%w: %w", errPreRegisteredOver, err)
 	case <-l.conn.closed:
 		// A stub that waits for its configuration does not notice.
 		late := awaitStub(l.stub, done)
 		if ctx.Err() != nil {
 			return nil
 		}
-		return fmt.Errorf("%w: %w", errLaunchOver, late)
+		return fmt.Errorf("%w: %w", errPreRegisteredOver, late)
 	}
 }
 
@@ -124,7 +124,7 @@ func (l *PreRegistered) Config(ctx context.Context) (string, error) {
 	case text := <-l.config:
 		return text, nil
 	case <-l.conn.closed:
-		return "", errLaunchOver
+		return "", errPreRegisteredOver
 	case <-ctx.Done():
 		return "", ctx.Err()
 	}

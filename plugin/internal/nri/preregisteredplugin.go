@@ -16,7 +16,7 @@ type preRegisteredPlugin struct {
 
 // Configure hands the text over, and waits until the daemon paces.
 func (p *preRegisteredPlugin) Configure(ctx context.Context, config, runtime, version string) (api.EventMask, error) {
-	most := p.l.shareOf(launchShare)
+	most := p.l.shareOf(answerShare)
 	timer := time.NewTimer(most)
 	defer timer.Stop()
 	p.l.config <- config
@@ -26,7 +26,7 @@ func (p *preRegisteredPlugin) Configure(ctx context.Context, config, runtime, ve
 	case why := <-p.l.refused:
 		p.l.answer.Store(&why)
 	case <-timer.C:
-		why := fmt.Errorf("%w within %s", errLaunchLate, most)
+		why := fmt.Errorf("%w within %s", errPreRegisteredLate, most)
 		if delayed := p.l.delayed.Load(); delayed != nil {
 			why = fmt.Errorf("%w: %w", why, *delayed)
 		}
@@ -56,11 +56,11 @@ func (c *Connection) servePreRegistered(ctx context.Context, l *PreRegistered) e
 	}
 	c.end(time.Now())
 	if ctx.Err() == nil {
-		c.log.WithError(errLaunchOver).Error("no connection to the runtime: pods start unpaced until another daemon paces them")
+		c.log.WithError(errPreRegisteredOver).Error("no connection to the runtime: pods start unpaced until another daemon paces them")
 		c.mu.Lock()
-		c.lastError = errLaunchOver
+		c.lastError = errPreRegisteredOver
 		c.mu.Unlock()
-		return errLaunchOver
+		return errPreRegisteredOver
 	}
 	return nil
 }

@@ -49,7 +49,7 @@ func (m *claimMetrics) Collect(to chan<- prometheus.Metric) {
 	for _, policy := range sortedNames(held) {
 		to <- prometheus.MustNewConstMetric(m.held, prometheus.GaugeValue, float64(held[policy]), policy)
 		to <- prometheus.MustNewConstMetric(m.wanted, prometheus.GaugeValue, float64(wanted[policy]), policy)
-		to <- prometheus.MustNewConstMetric(m.open, prometheus.GaugeValue, oneIf(slices.Contains(v.OpenPolicies, policy)), policy)
+		to <- prometheus.MustNewConstMetric(m.open, prometheus.GaugeValue, oneIf(slices.Contains(v.UnheldPolicies, policy)), policy)
 	}
 	for _, what := range sortedNames(v.Calls) {
 		to <- prometheus.MustNewConstMetric(m.requests, prometheus.CounterValue, float64(v.Calls[what]), what)

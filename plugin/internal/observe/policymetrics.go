@@ -39,7 +39,7 @@ func newPolicyMetrics(states func() []policies.State, l Limiter) *policyMetrics 
 		states: states, limiter: l,
 		used:      desc("used", "What counts against a limit of a StartPolicy: pods, cores, bytes, or the unit of the resource. limit is starting or running.", "policy", "group", "limit", "resource"),
 		limit:     desc("limit", "The limit of a StartPolicy for each group, with the overrides of now, in the same units; of the scope Cluster for all nodes together.", "policy", "limit", "resource"),
-		throttled: desc("throttled", "1 while so much is used that the limit holds whoever needs more. resource is pods, pacer, or a resource.", "policy", "group", "limit", "resource"),
+		throttled: desc("throttled", "1 while the limit is reached, so that it holds every pod that needs more. resource is pods, pacer, or a resource.", "policy", "group", "limit", "resource"),
 		waiting:   desc("waiting", "Pods of the group that wait, whatever holds them.", "policy", "group"),
 		ready:     desc("ready", "Pods of the group that are ready.", "policy", "group"),
 		groups:    desc("groups", "Groups that have pods; the 32 with the most pods have series of their own, the others together as (others).", "policy"),

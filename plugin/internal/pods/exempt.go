@@ -22,7 +22,7 @@ func Exemption(exempt v1alpha1.Exemptions, p Pod, pod podwatch.Pod, known bool) 
 	if p.Static {
 		return "Static"
 	}
-	// Anybody may set the label, so it says no more than the namespace lets it.
+	// Any user may set the label, so it counts only in the namespaces that the administrator names.
 	if !known && p.Template && exempt.DaemonSets.Has(p.Namespace) {
 		return "DaemonSet"
 	}

@@ -42,7 +42,7 @@ func (r *RuntimeEvents) Container(now time.Time, sandbox *api.PodSandbox, ctr *a
 	return r.s.Ledger.container(now, sandbox, ctr, pod, known, r.s.Valve.Holds())
 }
 
-// container is RuntimeEvents.Container; holds says whether anybody is held.
+// container is RuntimeEvents.Container; holds says whether any pod is held.
 func (l *Ledger) container(now time.Time, sandbox *api.PodSandbox, ctr *api.Container, pod podwatch.Pod, known, holds bool) Asked {
 	needs := l.policies.Needs()
 	l.mu.Lock()

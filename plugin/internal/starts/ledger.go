@@ -29,7 +29,7 @@ func newLedger(l *throttle.Limiter, k *policies.Matcher, config *atomic.Pointer[
 }
 
 // Read calls f with the book, which f must neither change nor keep. l.mu is held meanwhile: f calls
-// nobody else.
+// no other package.
 func (l *Ledger) Read(f func(b *pods.Book)) {
 	l.mu.Lock()
 	defer l.mu.Unlock() // also when f panics

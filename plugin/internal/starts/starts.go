@@ -115,7 +115,7 @@ func (s *Starts) Configure(now time.Time, e crd.Effective, settings throttle.Set
 	waiting := len(s.Limiter.Snapshot(now).Waiting)
 	s.settings.Store(&settings)
 	off := e.Spec.GetMode() == v1alpha1.ModeOff
-	s.off.Store(off) // before anybody is admitted for it
+	s.off.Store(off) // before any pod is admitted for it
 	s.Limiter.Configure(now, settings)
 	s.Policies.Suspend(now, off)
 	s.config.Store(&e) // after the limits: what status calls in force is

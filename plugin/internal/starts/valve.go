@@ -18,7 +18,7 @@ import (
 // off: where the API server cannot say so, pods do not wait for ever.
 const longestShutdown = 10 * time.Minute
 
-// Valve says whether anybody is held at all, and why waits are of no use. It is part of a Starts,
+// Valve says whether any pod is held at all, and why waits are of no use. It is part of a Starts,
 // and safe for concurrent use.
 type Valve struct {
 	limiter  *throttle.Limiter
@@ -35,8 +35,8 @@ type Valve struct {
 // ValveState is why waits are of no use; the zero value: they are.
 type ValveState struct {
 	LetGo    bool // the mode holds no pod: those that wait go on
-	Shutdown bool // the node is being shut down: who waits has to leave
-	Pressure bool // the node is short of memory, disk or process IDs: who waits in the gate has to leave
+	Shutdown bool // the node is being shut down: pods that wait have to leave
+	Pressure bool // the node is short of memory, disk or process IDs: pods that wait in the gate have to leave
 }
 
 func newValve(o Options, config *atomic.Pointer[crd.Effective]) *Valve {
@@ -46,7 +46,7 @@ func newValve(o Options, config *atomic.Pointer[crd.Effective]) *Valve {
 // Mode is what is done with a start that a limit holds.
 func (v *Valve) Mode() v1alpha1.Mode { return v.config.Load().Spec.GetMode() }
 
-// Holds reports whether anybody is made to wait at all.
+// Holds reports whether any pod is made to wait at all.
 func (v *Valve) Holds() bool { return v.Mode() == v1alpha1.ModeEnforce }
 
 // Now returns the state, and a channel that is closed when it is no longer this one.
@@ -93,7 +93,7 @@ func (v *Valve) ShutsDown(begins bool) {
 	v.expect(begins, func() { v.ShutsDown(false) })
 	if begins {
 		v.log.WithField("waiting", len(v.limiter.Snapshot(time.Now()).Waiting)).
-			Warn("the node is being shut down: nobody waits in the gate any more, and pods that would have to wait are refused")
+			Warn("the node is being shut down: no pod waits in the gate any more, and pods that would have to wait are refused")
 	} else {
 		v.log.Info("the node is not shut down after all: pods wait as ever")
 	}

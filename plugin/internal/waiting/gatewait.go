@@ -30,9 +30,9 @@ func (b Backend) Alive(ctx context.Context) error { return b.starts.Alive(ctx) }
 
 // Wait implements gate.Backend: it blocks until the start of the hook's pod is
 // decided.
-func (b Backend) Wait(ctx context.Context, h gate.Hello, tell gate.Tell) (gate.Verdict, error) {
+func (b Backend) Wait(ctx context.Context, h gate.Hello, sendTurn gate.SendTurn) (gate.Verdict, error) {
 	if h.Room {
-		return b.Room.Wait(ctx, h, tell)
+		return b.Room.Wait(ctx, h, sendTurn)
 	}
 	b.waiters.Add(1)
 	b.observer.HookArrived()
@@ -64,7 +64,7 @@ func (b Backend) Wait(ctx context.Context, h gate.Hello, tell gate.Tell) (gate.V
 		}
 		turn, moved := b.board.Of(t.UID())
 		if said.Changed(turn, h.Deadline) {
-			tell(turn.LeaveAt(h.Deadline), turn.Position(), turn.Step(h.Deadline))
+			sendTurn(turn.LeaveAt(h.Deadline), turn.Position(), turn.Step(h.Deadline))
 		}
 		select {
 		case <-t.Decided():

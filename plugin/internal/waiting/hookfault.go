@@ -52,7 +52,7 @@ func (w walk) fault(path string) string {
 			return fmt.Sprintf("the hook cannot be used: %v", err)
 		}
 		if at != "/" {
-			if fault := w.open(path, at, info, len(rest) > 0); fault != "" {
+			if fault := w.writable(path, at, info, len(rest) > 0); fault != "" {
 				return fault
 			}
 		}
@@ -103,8 +103,8 @@ func (w walk) mountOf(at string) string {
 	return at
 }
 
-// open reports whether others can change what is at a place on the way to the hook.
-func (w walk) open(path, at string, info fs.FileInfo, leads bool) string {
+// writable reports whether others can change what is at a place on the way to the hook.
+func (w walk) writable(path, at string, info fs.FileInfo, leads bool) string {
 	what := "the hook " + path
 	if leads || info.IsDir() || info.Mode()&fs.ModeSymlink != 0 {
 		what = fmt.Sprintf("the hook %s is not safe: %s, which leads to it,", path, at)

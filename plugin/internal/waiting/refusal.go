@@ -56,7 +56,7 @@ func newRefusals(o Options) *Refusals {
 	}
 }
 
-// Bars implements Way: anybody can be refused.
+// Bars implements Way: any container can be refused.
 func (r *Refusals) Bars(time.Time, *Asking) string { return "" }
 
 // Wait implements Way.

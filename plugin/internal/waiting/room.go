@@ -129,7 +129,7 @@ func (r *Room) Round(now time.Time, held throttle.Snapshot) (again time.Time) {
 }
 
 // Wait blocks until a pod may have its sandbox. It is [gate.Backend]'s for a hello from the room.
-func (r *Room) Wait(ctx context.Context, h gate.Hello, tell gate.Tell) (gate.Verdict, error) {
+func (r *Room) Wait(ctx context.Context, h gate.Hello, sendTurn gate.SendTurn) (gate.Verdict, error) {
 	pod, known := r.await(ctx, h.PodUID)
 	if err := ctx.Err(); err != nil {
 		return gate.Verdict{}, err
@@ -151,7 +151,7 @@ func (r *Room) Wait(ctx context.Context, h gate.Hello, tell gate.Tell) (gate.Ver
 	defer r.leave(w)
 	r.starts.Wake()
 	began := time.Now()
-	v, err := r.wait(ctx, h, w, tell)
+	v, err := r.wait(ctx, h, w, sendTurn)
 	reason, _, _ := strings.Cut(string(v.Reason), ":")
 	r.observer.LeftRoom(cmp.Or(reasons.Reason(reason), observe.HungUp), time.Since(began))
 	return v, err
@@ -184,7 +184,7 @@ func (r *Room) mayUseGate(pod podwatch.Pod, known bool) bool {
 }
 
 // wait waits until the ticket is decided, or its pod may leave the room.
-func (r *Room) wait(ctx context.Context, h gate.Hello, w *roomWaiter, tell gate.Tell) (gate.Verdict, error) {
+func (r *Room) wait(ctx context.Context, h gate.Hello, w *roomWaiter, sendTurn gate.SendTurn) (gate.Verdict, error) {
 	expiry := time.NewTimer(time.Until(h.Deadline) - expiryMargin)
 	defer expiry.Stop()
 	var said turns.Said
@@ -193,7 +193,7 @@ func (r *Room) wait(ctx context.Context, h gate.Hello, w *roomWaiter, tell gate.
 		state, changed := r.starts.Valve.Now()
 		turn, moved := r.board.Of(w.ticket.UID())
 		if said.Changed(turn, h.Deadline) {
-			tell(turn.LeaveAt(h.Deadline), turn.Position(), turn.Step(h.Deadline))
+			sendTurn(turn.LeaveAt(h.Deadline), turn.Position(), turn.Step(h.Deadline))
 			counted = true
 		}
 		if v, ends := r.ended(state, w, counted); ends {

@@ -27,10 +27,10 @@ func TestRebootPreRegistered(t *testing.T) {
 	d := preRegister(t, shippedAccess(t, node.InnerKubeconfig, node.NodeName))
 	ns := herdBeforeReboot(t, d)
 	require.NoError(t, node.APIServer.Stop(t.Context()))
-	shutDownLaunched(t, d)
+	shutDownPreRegistered(t, d)
 
 	begin := time.Now()
-	bootLaunched(t, d)
+	bootPreRegistered(t, d)
 	after(t.Context(), time.Until(begin.Add(20*time.Second)))
 	require.NoError(t, node.APIServer.Start(t.Context()))
 	assertPacedBoot(t, d, ns, begin)
@@ -43,11 +43,11 @@ func TestRebootPreRegisteredCutOff(t *testing.T) {
 	way, kubeconfig := wayInside(t)
 	d := preRegister(t, kubeconfig)
 	ns := herdBeforeReboot(t, d)
-	shutDownLaunched(t, d)
+	shutDownPreRegistered(t, d)
 	require.NoError(t, way.Kill(t.Context()))
 
 	begin := time.Now()
-	bootLaunched(t, d)
+	bootPreRegistered(t, d)
 	after(t.Context(), time.Minute)
 	require.NoError(t, way.Start(t.Context()))
 	assertPacedBoot(t, d, ns, begin)
@@ -71,9 +71,9 @@ func wayInside(t *testing.T) (way *lab.Service, kubeconfig string) {
 	return way, kubeconfig
 }
 
-// shutDownLaunched is shutDown where containerd has started the daemon, which ends
+// shutDownPreRegistered is shutDown where containerd has started the daemon, which ends
 // with it.
-func shutDownLaunched(t *testing.T, d *daemon) {
+func shutDownPreRegistered(t *testing.T, d *daemon) {
 	t.Helper()
 	require.NoError(t, node.Kubelet.Kill(t.Context()))
 	require.NoError(t, node.Containerd.Kill(t.Context()))
@@ -85,8 +85,8 @@ func shutDownLaunched(t *testing.T, d *daemon) {
 	require.NoError(t, os.RemoveAll(d.runDir))
 }
 
-// bootLaunched starts containerd, which starts the daemon, and then kubelet.
-func bootLaunched(t *testing.T, d *daemon) {
+// bootPreRegistered starts containerd, which starts the daemon, and then kubelet.
+func bootPreRegistered(t *testing.T, d *daemon) {
 	t.Helper()
 	require.NoError(t, node.Containerd.Start(t.Context()))
 	s := d.status(t)
@@ -104,7 +104,7 @@ func TestAPreRegisteredDaemonEnds(t *testing.T) {
 	d := preRegister(t, shippedAccess(t, node.InnerKubeconfig, node.NodeName))
 	second := d.standBy(t)
 	d.configure(t, "{throttleConfig: {maxConcurrent: {value: 2}}}")
-	killLaunched(t, d)
+	killPreRegistered(t, d)
 	eventually(t, "the other daemon paces", func() bool {
 		s, err := second.admin.Status(t.Context())
 		return err == nil && s.Ready && s.Config.Name != ""
@@ -156,9 +156,9 @@ func preRegister(t *testing.T, kubeconfig string) *daemon {
 	return d
 }
 
-// killLaunched kills the daemon that has the lock of the run folder, which says what
+// killPreRegistered kills the daemon that has the lock of the run folder, which says what
 // process that is.
-func killLaunched(t *testing.T, d *daemon) {
+func killPreRegistered(t *testing.T, d *daemon) {
 	t.Helper()
 	said, err := os.ReadFile(filepath.Join(d.runDir, "lock"))
 	require.NoError(t, err)
