@@ -27,26 +27,26 @@ func (c *conn) decide(ctx context.Context, h Hello) {
 
 	verdict, err := c.ask(ctx, h, p)
 	if err != nil && ctx.Err() == nil {
-		c.log.WithError(err).Error("the gate cannot decide; the hook will ask again")
+		c.log.WithError(err).Errorf("the gate cannot decide for pod %s: its hook will ask again", h.Name)
 		sleep(ctx, c.server.pause)
 	}
 	telling.Wait() // two writers would mix their lines
 	if err == nil {
-		c.deliver(verdict)
+		c.deliver(h, verdict)
 	} else {
-		c.log.WithField("why", context.Cause(ctx)).Debug("a hook left the gate without a verdict")
+		c.log.WithField("why", context.Cause(ctx)).Debugf("the hook of pod %s left the gate without a verdict", h.Name)
 	}
 	c.endRead()
 	watching.Wait()
 }
 
-func (c *conn) deliver(v Verdict) {
+func (c *conn) deliver(h Hello, v Verdict) {
 	err := c.write(v.answer())
 	if err == nil {
 		return
 	}
 	c.log.WithError(err).WithFields(logrus.Fields{"go": v.Go, "reason": v.Reason}).
-		Info("a hook went away before its verdict: nothing starts until the next attempt")
+		Infof("the hook of pod %s went away before its verdict: its container does not start until the next attempt", h.Name)
 }
 
 // pace hands what the backend tells to the one goroutine that writes, without

@@ -34,10 +34,3 @@ func (m *Matcher) State() []State {
 	}
 	return all
 }
-
-// Any reports whether any policy is in force, also one that holds no pod.
-func (m *Matcher) Any() bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return len(m.inForce) > 0
-}
