@@ -44,7 +44,7 @@ func TestPreflightSeesTheDaemonThatRuns(t *testing.T) {
 	t.Parallel()
 	dir := serve(t, &fixed{status: herd()})
 	_, stdout, _ := call(t, "preflight", "--node-name=worker-3", "--run-dir="+dir, "--http=", "--gate=never")
-	assert.Contains(t, stdout, "daemon   v0.1.0 runs, and paces; another one would stand by\n")
+	assert.Contains(t, stdout, "daemon   v0.1.0 runs and paces; a second one would stand by\n")
 }
 
 func TestPreflightOfAWrongConfigurationIsExitCode2(t *testing.T) {
