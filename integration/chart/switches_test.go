@@ -44,10 +44,11 @@ func with(set ...int) map[string]any {
 	for _, i := range set {
 		at, path := values, strings.Split(switches[i].path, ".")
 		for _, key := range path[:len(path)-1] {
-			if at[key] == nil {
-				at[key] = map[string]any{}
+			inner, _ := at[key].(map[string]any)
+			if inner == nil {
+				inner = map[string]any{}
 			}
-			at = at[key].(map[string]any)
+			at[key], at = inner, inner
 		}
 		at[path[len(path)-1]] = switches[i].value
 	}

@@ -15,10 +15,11 @@ var image = template.Must(template.New("image").Funcs(template.FuncMap{
 	"px": func(v float64) string { return fmt.Sprintf("%.1f", v) },
 }).Parse(imageText))
 
-// Room in the image, in pixels: for its title and legend, and for the heading and the axis
+// Room in the image, in pixels: for its title and legend, for a warning, and for the heading and the axis
 // of each chart.
 const (
 	legendRoom  = 124.0
+	warningRoom = 26.0
 	headingRoom = 66.0
 	ticksRoom   = 30.0
 )
@@ -35,6 +36,9 @@ func WriteImage(w io.Writer, p Page) error {
 		Width, Height float64
 		Charts        []placed
 	}{Page: p, Width: width, Height: legendRoom}
+	if p.Warning != "" {
+		view.Height += warningRoom
+	}
 	s := newScale(p.Runs, p.Ideal)
 	for _, r := range p.Runs {
 		c := placed{chart: newChart(r, s), At: view.Height + headingRoom}

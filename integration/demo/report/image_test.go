@@ -25,16 +25,17 @@ func TestTheImageHasBothTimelinesAndNeedsNothing(t *testing.T) {
 		}
 	}
 	for want, times := range map[string]int{
-		`class="lost" x`:       3, // one is the legend's
-		`class="ready" x`:      5,
-		`<use href="#kill`:     3,
-		`all ready 29.5 s`:     1,
-		`stopped 70 s`:         1,
-		`herd-3&lt;script&gt;`: 2,
-		`class="heading"`:      2,
-		`class="sentence"`:     2,
-		`>A &amp; B</text>`:    1,
-		`>in one line</text>`:  1,
+		`class="lost" x`:               3, // one is the legend's
+		`class="ready" x`:              5,
+		`<use href="#kill`:             3,
+		`all ready 29.5 s`:             1,
+		`stopped 70 s`:                 1,
+		`herd-3&lt;script&gt;`:         2,
+		`class="heading"`:              2,
+		`class="sentence"`:             2,
+		`>A &amp; B</text>`:            1,
+		`>in one line</text>`:          1,
+		`>busy &lt;machine&gt;</text>`: 1,
 		`>Without pod-pacemaker: all 3 pods start at once<`:  1,
 		`>With pod-pacemaker: 1 at a time, the others wait<`: 1,
 		`>70 s</text>`:                 2,
