@@ -1,6 +1,7 @@
 package deploy
 
 import (
+	"html"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -153,5 +154,20 @@ func TestNoCodeIsBrokenAcrossLines(t *testing.T) {
 				require.True(t, i%2 == 1 || strings.Count(line, "`")%2 == 0, "%s: %s", document, line)
 			}
 		}
+	}
+}
+
+// What the picture says of its two herds, the README says as well.
+func TestTheReadmeSaysWhatItsPictureShows(t *testing.T) {
+	t.Parallel()
+	picture, err := os.ReadFile("herd.svg")
+	require.NoError(t, err)
+	readme, err := os.ReadFile("../README.md")
+	require.NoError(t, err)
+	require.Contains(t, string(readme), "](deploy/herd.svg)")
+	sentences := regexp.MustCompile(`class="sentence"[^>]*>([^<]+)<`).FindAllStringSubmatch(string(picture), -1)
+	require.Len(t, sentences, 2, "one without, one with pod-pacemaker")
+	for _, s := range sentences {
+		require.Contains(t, strings.Join(strings.Fields(string(readme)), " "), html.UnescapeString(s[1]))
 	}
 }
