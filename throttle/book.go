@@ -28,10 +28,6 @@ type book struct {
 	seq      uint64             // of the last that joined
 }
 
-func newBook(s *Settings, q *queue, g *groups, taken *slots, log *eventLog) *book {
-	return &book{settings: s, queue: q, groups: g, slots: taken, log: log, tickets: map[string]*Ticket{}}
-}
-
 // live gives the ticket of the pod that has not ended, or nil.
 func (b *book) live(uid string) *Ticket {
 	if t := b.tickets[uid]; t != nil && (t.state == Waiting || t.state == Starting) {

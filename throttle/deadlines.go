@@ -61,7 +61,7 @@ func (d *admission) settleOver() {
 	d.overLimit = nil
 }
 
-// wakeAt gives the earliest time at which Advance has something to do.
+// wakeAt gives the earliest time at which Advance may have something to do.
 func (d *admission) wakeAt(now time.Time) (next time.Time) {
 	sooner := func(at time.Time) {
 		if at.After(now) && (next.IsZero() || at.Before(next)) {
@@ -89,13 +89,14 @@ func (d *admission) wakeAt(now time.Time) (next time.Time) {
 	if !waiters {
 		return next
 	}
-	switch jam := d.slots.jam(); {
-	case !jam.IsZero():
-		sooner(later(d.limits.opensAt(now), d.slots.loan.due(jam, d.settings.NoProgressAfter)))
-	case d.slots.held().none():
-		sooner(d.limits.opensAt(now))
+	sooner(d.limits.heldByRate(now).Until)
+	for i := range d.limits.signals { // that is when its limit opens if it is not measured anew
+		sooner(d.limits.signals[i].To.Add(readingKept + 1))
 	}
-	for _, g := range d.groups.all {
+	if jam := d.slots.jam(); !jam.IsZero() {
+		sooner(d.slots.loan.due(jam, d.settings.NoProgressAfter))
+	}
+	for _, g := range d.scan.groups.all {
 		sooner(g.loanDue(d.settings.NoProgressAfter))
 	}
 	return next

@@ -10,7 +10,6 @@ import (
 type admission struct {
 	settings        *Settings
 	queue           *queue
-	groups          *groups
 	slots           *slots
 	limits          *limits
 	book            *book

@@ -69,7 +69,6 @@ func endRate(now time.Time, since []time.Time, have, slots int, start time.Durat
 // estimates say how soon starts end and others may begin.
 type estimates struct {
 	settings *Settings
-	queue    *queue
 	slots    *slots
 	limits   *limits
 	scan     *scan
@@ -113,7 +112,7 @@ func (f *forecast) starts(free int, since []time.Time, have, slots int) float64 
 // will admit in time. At least 1, so that there is one for the next free slot, and no more
 // than anybody could fill.
 func (e *estimates) room(now time.Time, f *forecast) int {
-	room := float64(len(e.queue.arrivals) + 1)
+	room := float64(len(e.scan.queue.arrivals) + 1)
 	half := f.waitable.Seconds() / 2
 	if e.slots.limit > 0 {
 		since := e.slots.heldSince()
@@ -179,7 +178,7 @@ func (e *estimates) pace(now time.Time) (every time.Duration, observed bool) {
 // far as the longest wait reaches back; false: there were none.
 func (e *estimates) admissionsEvery(now time.Time) (time.Duration, bool) {
 	since := now
-	for _, t := range e.queue.arrivals {
+	for _, t := range e.scan.queue.arrivals {
 		since = earlier(since, t.arrived)
 	}
 	since = later(since, now.Add(-paceOver))
@@ -196,7 +195,7 @@ func (e *estimates) admissionsEvery(now time.Time) (time.Duration, bool) {
 // that ended Stuck: they may have waited for something all the time.
 func (e *estimates) sample(now time.Time) adaptive.Sample {
 	signals := &e.limits.signals
-	s := adaptive.Sample{At: now, Queued: len(e.queue.arrivals), Made: e.slots.took.n, Lost: e.slots.lost}
+	s := adaptive.Sample{At: now, Queued: len(e.scan.queue.arrivals), Made: e.slots.took.n, Lost: e.slots.lost}
 	for _, t := range e.slots.inFlight {
 		s.Starting += one(t.slot && t.admission != reasons.Exempt)
 	}

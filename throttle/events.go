@@ -33,8 +33,6 @@ type eventLog struct {
 	changed chan struct{}
 }
 
-func newEventLog() *eventLog { return &eventLog{changed: make(chan struct{}, 1)} }
-
 func (l *eventLog) add(e Event) {
 	if len(l.events) >= maxEvents {
 		l.events = l.events[1:]

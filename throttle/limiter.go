@@ -30,15 +30,15 @@ type Limiter struct {
 
 // New gives a limiter with the settings s, no ticket, and a full token bucket.
 func New(now time.Time, s Settings) *Limiter {
-	l := &Limiter{latest: now, settings: &Settings{}, log: newEventLog(), groups: &groups{}}
-	l.queue = newQueue(l.settings)
+	l := &Limiter{latest: now, settings: &Settings{}, log: &eventLog{changed: make(chan struct{}, 1)}, groups: &groups{}}
+	l.queue = &queue{settings: l.settings, flows: map[string]*flow{}}
 	l.slots = &slots{settings: l.settings}
 	l.limits = &limits{settings: l.settings}
-	l.book = newBook(l.settings, l.queue, l.groups, l.slots, l.log)
+	l.book = &book{settings: l.settings, queue: l.queue, groups: l.groups, slots: l.slots, log: l.log, tickets: map[string]*Ticket{}}
 	l.scan = &scan{queue: l.queue, groups: l.groups}
-	l.estimates = &estimates{settings: l.settings, queue: l.queue, slots: l.slots, limits: l.limits, scan: l.scan}
-	l.reservations = &reservations{settings: l.settings, queue: l.queue, groups: l.groups, scan: l.scan, estimates: l.estimates}
-	l.admission = &admission{settings: l.settings, queue: l.queue, groups: l.groups, slots: l.slots, limits: l.limits, book: l.book, scan: l.scan}
+	l.estimates = &estimates{settings: l.settings, slots: l.slots, limits: l.limits, scan: l.scan}
+	l.reservations = &reservations{settings: l.settings, scan: l.scan, estimates: l.estimates}
+	l.admission = &admission{settings: l.settings, queue: l.queue, slots: l.slots, limits: l.limits, book: l.book, scan: l.scan}
 	l.configureLocked(now, s)
 	return l
 }

@@ -121,26 +121,6 @@ func (l *limits) owed(signal Signal) (reason reasons.Reason, owed float64) {
 	}
 }
 
-// opensAt gives when the limits allow one more start by themselves.
-func (l *limits) opensAt(now time.Time) time.Time {
-	at := later(now, l.heldByRate(now).Until)
-	for signal := range numSignals {
-		if !l.heldBySignal(now, signal).none() {
-			at = later(at, l.expiry(signal))
-		}
-	}
-	return at
-}
-
-// expiry gives when the limit on a signal opens if none is measured anew.
-func (l *limits) expiry(signal Signal) time.Time {
-	at := l.signals[signal].To
-	if cpu := l.signals[SignalCPU].To; signal == SignalCPUPressure && cpu.Before(at) && l.settings.MinUtilization > 0 {
-		at = cpu
-	}
-	return at.Add(readingKept + 1)
-}
-
 // take takes every limit. Each that can refuse has agreed before, except for a start over
 // the limit: then it takes what there is.
 func (l *limits) take(now time.Time) {

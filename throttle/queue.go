@@ -61,8 +61,6 @@ func firstCome(a, b *Ticket) int {
 	return cmp.Compare(a.seq, b.seq)
 }
 
-func newQueue(s *Settings) *queue { return &queue{settings: s, flows: map[string]*flow{}} }
-
 // configure follows the settings.
 func (q *queue) configure() {
 	for _, t := range q.arrivals {

@@ -19,8 +19,6 @@ const (
 // reservations say who may wait near their turn, and who may pull images meanwhile.
 type reservations struct {
 	settings  *Settings
-	queue     *queue
-	groups    *groups
 	scan      *scan
 	estimates *estimates
 }
@@ -48,7 +46,7 @@ func (r *reservations) roomHolds(now time.Time, t *Ticket, waitable time.Duratio
 	f := r.estimates.forecast(now, waitable)
 	room, near, behind := r.estimates.room(now, &f), 0, false
 	r.scan.begin()
-	for _, g := range r.groups.all {
+	for _, g := range r.scan.groups.all {
 		f.foresee(g)
 	}
 	t.pod.foreseeOne()
@@ -77,7 +75,7 @@ func (r *reservations) mayPassRoom(now time.Time, t *Ticket) bool {
 	if now.Before(t.due) {
 		return false
 	}
-	return !slices.ContainsFunc(r.queue.arrivals, func(o *Ticket) bool { return o != t && o.near(now) && !now.Before(o.due) })
+	return !slices.ContainsFunc(r.scan.queue.arrivals, func(o *Ticket) bool { return o != t && o.near(now) && !now.Before(o.due) })
 }
 
 // pulls tells whether the ticket has a place to pull. A place is given back after as long
@@ -109,7 +107,7 @@ func (r *reservations) pullingHolds(now time.Time, t *Ticket) Held {
 
 // pulling gives how many have a place to pull.
 func (r *reservations) pulling(now time.Time) (n int) {
-	for _, t := range r.queue.arrivals {
+	for _, t := range r.scan.queue.arrivals {
 		n += one(r.pulls(now, t))
 	}
 	return n

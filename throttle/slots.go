@@ -58,12 +58,7 @@ func (s *slots) setLimit() {
 }
 
 // taken gives how many slots are taken.
-func (s *slots) taken() (n int) {
-	for _, t := range s.inFlight {
-		n += one(t.slot)
-	}
-	return n
-}
+func (s *slots) taken() int { return len(s.heldSince()) }
 
 // capacity is how many may start at a time, with the slots that are lent.
 func (s *slots) capacity() int { return max(s.limit, s.lentUpTo) }
