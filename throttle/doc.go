@@ -18,6 +18,21 @@
 // images, and takes no slot. When a process is about to start it takes a slot
 // ([Ticket.TryStart], or by waiting between [Ticket.Wait] and [Ticket.StopWaiting]).
 //
+// # The parts
+//
+// [Limiter] has the mutex, and says in one place who does what (limiter.go). The parts below
+// it know neither it nor what others do with them:
+//
+//	queue         the Waiting tickets in their order, and the flows
+//	groups        the groups of policies and the pods in them, counted anew by each scan
+//	slots         the starts under way, how many there may be, and what is lent
+//	limits        the other limits of the node, with what starts owe to the signals
+//	book          all tickets: each joins, starts and ends there, once
+//	scan          the way through the queue, and what holds whom (scan.go, to be read in one)
+//	admission     who starts next (decide.go), and what deadlines change (deadlines.go)
+//	estimates     how soon starts end and others may begin
+//	reservations  who may wait near their turn, and who may pull images
+//
 // # The queue
 //
 // The Waiting tickets stand in one slice (queue.go), in the order of
@@ -123,9 +138,10 @@
 // n clients in front: a loan whose takers stall as well has helped nothing, so the next is
 // twice as large, NoProgressAfter later, and the jam dissolves after log2(n) loans. An end,
 // or progress, takes back what is lent and unused. When the starts are within the limit
-// again, or three times NoProgressAfter have passed since a loan, the next is one slot. A group whose starts (for a pacer: whose pods that are not
-// ready) all make no progress is lent starts beyond its bounds of Starting and its pacer in
-// the same way; not beyond Running or claims.
+// again, or three times NoProgressAfter have passed since a loan, the next is one slot. A
+// group whose starts (for a pacer: whose pods that are not ready) all make no progress is lent
+// starts beyond its bounds of Starting and its pacer in the same way; not beyond Running or
+// claims.
 //
 // # Estimates
 //
