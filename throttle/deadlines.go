@@ -55,10 +55,11 @@ func (d *admission) passLimit(now time.Time, t *Ticket, held bool, reason reason
 // ended; or it exceeded the number of starts at a time only, and so many others ended that
 // it is within.
 func (d *admission) settleOver() {
-	if t := d.overLimit; t == nil || t.state == Starting && (d.overOtherLimits || d.slots.isAbove()) {
-		return
+	t := d.overLimit
+	stays := d.overOtherLimits || d.slots.limit <= 0 || d.slots.taken() > d.slots.capacity()
+	if t != nil && (t.state != Starting || !stays) {
+		d.overLimit = nil
 	}
-	d.overLimit = nil
 }
 
 // wakeAt gives the earliest time at which Advance may have something to do.

@@ -63,9 +63,6 @@ func (s *slots) taken() int { return len(s.heldSince()) }
 // capacity is how many may start at a time, with the slots that are lent.
 func (s *slots) capacity() int { return max(s.limit, s.lentUpTo) }
 
-// isAbove tells whether more start than may.
-func (s *slots) isAbove() bool { return s.limit > 0 && s.taken() > s.capacity() }
-
 // hasOwn tells whether a slot is free that is not lent.
 func (s *slots) hasOwn() bool { return s.limit <= 0 || s.taken() < s.limit }
 
