@@ -34,15 +34,18 @@ func database(spec *corev1.PodSpec) {
 	c.ReadinessProbe.HTTPGet.Port = intstr.FromInt32(databasePort)
 }
 
-// needsDatabase makes a pod that gets ready only when the database listens. kubelet
-// executes a probe in it every second, as many images have it.
+// needsDatabase makes a pod that gets ready only when the database listens.
 func needsDatabase(spec *corev1.PodSpec) {
 	c := &spec.Containers[0]
 	c.Env = append(c.Env,
 		corev1.EnvVar{Name: "HOST", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "status.hostIP"}}},
 		corev1.EnvVar{Name: "HERD_WAIT_FOR", Value: fmt.Sprintf("$(HOST):%d", databasePort)},
 	)
-	c.LivenessProbe = &corev1.Probe{PeriodSeconds: 1, ProbeHandler: corev1.ProbeHandler{Exec: &corev1.ExecAction{
+}
+
+// withExecProbe has kubelet execute a probe in the pod every second, as many images have it.
+func withExecProbe(spec *corev1.PodSpec) {
+	spec.Containers[0].LivenessProbe = &corev1.Probe{PeriodSeconds: 1, ProbeHandler: corev1.ProbeHandler{Exec: &corev1.ExecAction{
 		Command: []string{"/herd", "--cpu-seconds", "0", "--wait-for", "", "--done"},
 	}}}
 }
@@ -50,7 +53,7 @@ func needsDatabase(spec *corev1.PodSpec) {
 // The example of the throttling study: a database, and pods that need it before they
 // are ready, of which the first in line take all slots.
 func TestDeadlockOfTwoAndADatabase(t *testing.T) {
-	deadlock(t, 2, func(t *testing.T, ns string) {
+	deadlock(t, herdPod(0.1, needsDatabase, withExecProbe), 2, func(t *testing.T, ns string) {
 		eventually(t, "those that need it run", func() bool { return runningIn(t, ns, "needs-") == 2 })
 		figure(t, "a pod that waits for the database, with a probe executed every second, used %.1f %% of a core", 100*coresOf(t, ns, 4*time.Second))
 	})
@@ -63,19 +66,21 @@ const lentAfter = 10 * time.Second
 // they need. A loan that comes late, or loans that do not grow, take more.
 const deadlockRatio = 1.3
 
-// deadlock starts so many pods that need the database, then the database, two at a
+// deadlock starts so many such pods that need the database, then the database, two at a
 // time, and waits until all of them are ready. meanwhile is called while they wait. It
 // is measured against the same pods with nobody to hold them.
-func deadlock(t *testing.T, dependants int32, meanwhile func(t *testing.T, ns string)) {
+func deadlock(t *testing.T, needs corev1.PodSpec, dependants int32, meanwhile func(t *testing.T, ns string)) {
 	repeated(t, func(t *testing.T) string {
 		var unpaced, took time.Duration
 		var killed int
 		// Each has the database's port for itself.
-		require.True(t, t.Run("unpaced", func(t *testing.T) { unpaced, killed = withDatabase(t, namespace(t), dependants, func() {}, func() {}) }))
+		require.True(t, t.Run("unpaced", func(t *testing.T) {
+			unpaced, killed = withDatabase(t, namespace(t), needs, dependants, func() {}, func() {})
+		}))
 		if killed > 0 {
 			return fmt.Sprintf("of the pods that nobody held, probes killed %d: they are no measure", killed)
 		}
-		require.True(t, t.Run("paced", func(t *testing.T) { took = deadlocked(t, dependants, meanwhile) }))
+		require.True(t, t.Run("paced", func(t *testing.T) { took = deadlocked(t, needs, dependants, meanwhile) }))
 		// 1, 2, 4 and so on are lent, until the database behind all has one of them.
 		loans := bits.Len(uint(dependants - 1))
 		ratio := took.Seconds() / (unpaced + time.Duration(loans)*lentAfter).Seconds()
@@ -87,10 +92,10 @@ func deadlock(t *testing.T, dependants int32, meanwhile func(t *testing.T, ns st
 
 // withDatabase gives how long it takes until pods that need the database, and the
 // database, which comes last, are ready, and how often any of them was restarted.
-func withDatabase(t *testing.T, ns string, dependants int32, behind, meanwhile func(), shapes ...shape) (took time.Duration, killed int) {
+func withDatabase(t *testing.T, ns string, needs corev1.PodSpec, dependants int32, behind, meanwhile func(), shapes ...shape) (took time.Duration, killed int) {
 	t.Helper()
 	begin := time.Now()
-	deploy(t, ns, "needs", dependants, herdPod(0.1, needsDatabase))
+	deploy(t, ns, "needs", dependants, needs)
 	behind()
 	createPod(t, ns, "database", herdPod(0.5, append(shapes, database)...))
 	meanwhile()
@@ -103,14 +108,14 @@ func withDatabase(t *testing.T, ns string, dependants int32, behind, meanwhile f
 }
 
 // deadlocked is withDatabase with two starts at a time.
-func deadlocked(t *testing.T, dependants int32, meanwhile func(t *testing.T, ns string)) time.Duration {
+func deadlocked(t *testing.T, needs corev1.PodSpec, dependants int32, meanwhile func(t *testing.T, ns string)) time.Duration {
 	t.Helper()
 	d := startDaemon(t)
 	d.configure(t, "{throttleConfig: {maxConcurrent: {value: 2}}}")
 	ns := namespace(t)
 	asked := newLatch(t) // or the database may have been started before anybody could ask why
 	var why string
-	took, killed := withDatabase(t, ns, dependants, func() {
+	took, killed := withDatabase(t, ns, needs, dependants, func() {
 		eventually(t, "all that need the database wait or start", func() bool {
 			s := d.status(t)
 			return len(s.Waiting)+len(s.Starting) == int(dependants)
