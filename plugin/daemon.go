@@ -138,7 +138,7 @@ func newDaemon(o Options, cores int, file crd.Documents, c *clients, r rooms) *D
 		Gate:     waiting.GateOptions{Mode: o.Gate, Path: o.GatePath, Socket: o.SocketPath(), Timeout: o.GateTimeout},
 		RefuseAt: o.RefuseAt, Hold: cmp.Or(r.hold, o.Hold), SavedHold: r.savedHold, Cores: cores, ProcRoot: o.ProcRoot,
 	})
-	d.cni = d.newCNI()
+	d.cni = newCNI(d.options, d.waiting.Room.Shut)
 	d.handler = handler{starts: d.starts, waiting: d.waiting, observer: d.observer}
 	d.connection = nri.New(nri.Options{
 		PreRegistered: o.PreRegistered, Socket: o.NRISocket, Name: o.pluginName(), Index: o.NRIIndex,
@@ -149,7 +149,7 @@ func newDaemon(o Options, cores int, file crd.Documents, c *clients, r rooms) *D
 	}
 	d.observer.Collect(observe.Sources{
 		Limiter: d.limiter, Signals: d.sensors.now, Policies: d.policyStates, Claims: d.claims, Connected: d.connection.Paces,
-		RegistrationWaits: d.connection.RegistrationWaits, Room: d.roomCounts, LogDropped: o.LogDropped, Version: o.Version,
+		RegistrationWaits: d.connection.RegistrationWaits, Room: func() (waiters, emptied int) { r := roomStatus(d.waiting.Room, d.cni); return r.Waiters, r.Emptied }, LogDropped: o.LogDropped, Version: o.Version,
 	})
 	return d
 }

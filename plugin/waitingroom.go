@@ -6,22 +6,22 @@ import (
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/cni"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/waiting"
 )
 
 // roomSettles is how long after the daemon begins to answer no pod is let out of the waiting
 // room: those that wait since an earlier daemon come back in any order.
 const roomSettles = time.Second
 
-// newCNI returns what installs the waiting room; nil: nothing does.
-func (d *Daemon) newCNI() *cni.Installer {
-	o := d.options
+// newCNI returns what installs the waiting room, and shuts it for a reason; nil: nothing does.
+func newCNI(o Options, shut func(why string)) *cni.Installer {
 	if !o.CNI {
 		return nil
 	}
 	return cni.New(cni.Options{
 		ConfDir: o.CNIConfDir, BinDir: o.CNIBinDir, Program: o.CNIProgram, Socket: o.SocketPath(),
 		Timeout: o.RoomTimeout(), ExemptNamespaces: RoomExempt(), Log: o.Log,
-	}, d.waiting.Room.Shut)
+	}, shut)
 }
 
 // RoomExempt returns the namespaces whose pods pass the waiting room also where no daemon
@@ -33,18 +33,12 @@ func asksForRoom(args []string) bool {
 	return slices.Contains(args, "--cni") || slices.Contains(args, "--cni=true")
 }
 
-// roomCounts returns how many pods wait in the waiting room, and how often all had to leave it.
-func (d *Daemon) roomCounts() (waiters, emptied int) {
-	r := d.roomStatus()
-	return r.Waiters, r.Emptied
-}
-
-// roomStatus says what status tells of the waiting room.
-func (d *Daemon) roomStatus() admin.Room {
-	r := admin.Room{Waiters: d.waiting.Room.Waiters()}
-	if d.cni != nil {
-		s := d.cni.State()
-		r.Wanted, r.Installed, r.WhyNot, r.Source, r.Emptied = true, s.Installed, s.WhyNot, s.Source, d.cni.Changes()
+// roomStatus says what status tells of the waiting room; installer is nil where nothing installs it.
+func roomStatus(room *waiting.Room, installer *cni.Installer) admin.Room {
+	r := admin.Room{Waiters: room.Waiters()}
+	if installer != nil {
+		s := installer.State()
+		r.Wanted, r.Installed, r.WhyNot, r.Source, r.Emptied = true, s.Installed, s.WhyNot, s.Source, installer.Changes()
 	}
 	return r
 }
