@@ -122,6 +122,11 @@ func TestPodsLeaveTheRoomInTheirOrderWhenTheirTurnIsNear(t *testing.T) {
 	assert.Equal(t, 3, n.d.waiting.Room.Waiters())
 	assert.InDelta(t, 3, counted(t, n, "pod_pacemaker_room_waiters"), 0)
 	assert.Equal(t, map[string]uint64{"TurnNear": 3}, leftRoom(t, n))
+	for i, w := range all {
+		why, err := n.d.Why(w.p.spec.Namespace, w.p.spec.Name)
+		require.NoError(t, err)
+		assert.Equal(t, i >= 3, why.InRoom, w.p.spec.Name)
+	}
 	waiting, starting := n.names()
 	assert.Equal(t, []string{"a", "b", "c", "d", "e", "f"}, waiting)
 	assert.Equal(t, []string{"holder"}, starting, "no slot is taken in the room")

@@ -45,6 +45,9 @@ func (d *Daemon) Status() admin.Status {
 		Waiters: d.waiting.Gate.Waiters(), TimeoutSeconds: admin.Seconds(d.options.GateTimeout.Seconds()),
 	}
 	s.Room = roomStatus(d.waiting.Room, d.cni)
+	for i := range s.Waiting {
+		s.Waiting[i].InRoom = d.waiting.Room.Holds(s.Waiting[i].UID)
+	}
 	s.Refused.Sandbox, s.Refused.Container = d.waiting.Refusals.Counts()
 	s.Refused.NotAtSandbox = d.waiting.Refusals.NotAtSandbox()
 	s.Refused.CPUShare = d.waiting.Refusals.CPUShare(now)
@@ -69,6 +72,7 @@ func (d *Daemon) Why(namespace, name string) (admin.Why, error) {
 		return admin.Why{}, fmt.Errorf("%s/%s: %w: it neither waits nor starts, and did neither lately", namespace, name, admin.ErrUnknownPod)
 	}
 	w := admin.NewWhy(now, v, s)
+	w.InRoom = v.State == throttle.Waiting && d.waiting.Room.Holds(v.UID)
 	if t := d.limiter.Lookup(v.UID); t != nil {
 		_, w.Shadow = d.starts.Ledger.Shadowed(t)
 	}

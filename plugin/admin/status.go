@@ -215,8 +215,10 @@ type Pod struct {
 	// Place counts from 1, of Waiting pods only.
 	Place int `json:"place,omitempty"`
 	// Present: its hook waits in the gate, and the process starts when the pod is admitted.
-	// A Waiting pod that is not was refused, and kubelet will come back for it.
+	// A Waiting pod that is not was refused, and kubelet will come back for it, unless it is InRoom.
 	Present bool `json:"present"`
+	// InRoom: it waits in the waiting room, before its sandbox.
+	InRoom bool `json:"inRoom,omitempty"`
 	// Shadow: its process went on at once, for the mode is Shadow; all else here is
 	// what would have been with the mode Enforce.
 	Shadow bool `json:"shadow,omitempty"`

@@ -27,6 +27,7 @@ Reasons to wait:
   NodeShutdown    the node is shutting down
 
 In the column AT, "gate" is a pod whose process starts the moment it is admitted,
+"room" one that waits before its sandbox exists,
 "kubelet" one that was refused and that kubelet will try again.`
 
 const statusExample = `  pod-pacemaker status

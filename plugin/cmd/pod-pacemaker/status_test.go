@@ -148,6 +148,7 @@ func TestNoDaemonIsOneClearSentence(t *testing.T) {
 func TestStatusSaysWhetherPodsWaitInTheRoom(t *testing.T) {
 	t.Parallel()
 	for want, room := range map[string]admin.Room{
+		"off: pods that the gate has no place for are refused, and may show an error status; --cni, or a runtimeRequestTimeout of 15m, spares them that": {},
 		"not installed: no program":            {Wanted: true, WhyNot: "no program"},
 		"shut: it changes all the time":        {Wanted: true, Installed: true, WhyNot: "it changes all the time"},
 		"2 waiting":                            {Waiters: 2},

@@ -69,9 +69,7 @@ func headLines(s admin.Status) []string {
 	}
 	entry("limits", limits)
 	entry("gate", gateText(s.Gate))
-	if s.Room.Wanted || s.Room.Waiters > 0 {
-		entry("room", roomText(s.Room))
-	}
+	entry("room", roomText(s.Room))
 	entry("refused", refusedText(s.Refused))
 	if s.Pace.Seconds > 0 {
 		entry("pace", fmt.Sprintf("a start about every %s (%s)", human(s.Pace.Seconds.Duration()), observed(s.Pace.Observed)))
@@ -143,6 +141,8 @@ func modeText(m v1alpha1.Mode) string {
 // roomText says whether pods wait before their sandbox.
 func roomText(r admin.Room) string {
 	switch {
+	case !r.Wanted && r.Waiters == 0:
+		return "off: pods that the gate has no place for are refused, and may show an error status; --cni, or a runtimeRequestTimeout of 15m, spares them that"
 	case r.Wanted && !r.Installed:
 		return "not installed: " + r.WhyNot
 	case r.WhyNot != "":
@@ -216,7 +216,10 @@ func waitingTable(pods []admin.Pod) []string {
 	t := table{head: []string{"PLACE", "POD", "PRIORITY", "FOR", "AT", "EXPECTED IN", "WAITS FOR"}}
 	for _, p := range pods {
 		where, expected := "kubelet", "-"
-		if p.Present {
+		switch {
+		case p.InRoom:
+			where = "room"
+		case p.Present:
 			where = "gate"
 		}
 		if p.ExpectedSeconds > 0 {

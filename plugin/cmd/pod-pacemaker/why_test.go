@@ -58,12 +58,14 @@ func stories() []admin.Why {
 	done.Ended = at(290)
 	shadow := waiting("in-shadow", admin.Held{Reason: reasons.Concurrency, Detail: "2 of 2 starting"}, true, admin.BasisObserved)
 	shadow.Shadow = true
+	inRoom := waiting("in-room", admin.Held{Reason: reasons.Concurrency, Detail: "2 of 2 starting"}, false, admin.BasisObserved)
+	inRoom.InRoom = true
 	offender := waiting("offender", admin.Held{Reason: reasons.Queued, Detail: "3 ahead"}, true, admin.BasisObserved)
 	offender.Repeats = 2
 	lent := admitted("lent", throttle.Starting, reasons.SlotLent, reasons.SlotLent)
 	stalled := admitted("stalled", throttle.Starting, reasons.WithinLimits, reasons.WithinLimits)
 	stalled.StalledSince = at(280)
-	return append(all, offender, lent, stalled, exempt, gone, done, shadow)
+	return append(all, offender, lent, stalled, exempt, gone, done, shadow, inRoom)
 }
 
 func TestWhyIsOneLine(t *testing.T) {

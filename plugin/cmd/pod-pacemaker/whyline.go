@@ -60,7 +60,10 @@ func waitingStory(w admin.Why) string {
 	if w.Repeats > 0 {
 		text += fmt.Sprintf("; exited %s before, so first starts go first", plural(w.Repeats, "time"))
 	}
-	if !w.Present {
+	switch {
+	case w.InRoom:
+		text += "; in the waiting room"
+	case !w.Present:
 		text += "; refused for now, kubelet will try again"
 	}
 	if w.ExpectedSeconds > 0 {
