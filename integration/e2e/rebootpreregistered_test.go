@@ -131,14 +131,16 @@ func preRegister(t *testing.T, kubeconfig string) *daemon {
 	t.Helper()
 	dir, err := os.MkdirTemp(node.Dir, "pp")
 	require.NoError(t, err)
-	d := &daemon{runDir: filepath.Join(dir, "run"), gate: installGate(t, dir), log: filepath.Join(dir, "log"), http: freeAddress(t)}
+	d := &daemon{runDir: filepath.Join(dir, "run"), gate: installGate(t, dir), log: filepath.Join(dir, "log")}
 	d.admin = admin.NewClient(filepath.Join(d.runDir, "admin.sock"))
+	d.http, err = node.Forward(t.Context(), "127.0.0.1:9464") // --http's default, in the node's network
+	require.NoError(t, err)
 	for path, text := range map[string]string{
 		// The program itself would do; its log would go to the journal, which is not there.
 		filepath.Join(node.Dir, "nri", "plugins", "05-pod-pacemaker"): fmt.Sprintf("#!/bin/sh\nexec %s 2>>%s\n", repository("bin", "pod-pacemaker"), d.log),
 		filepath.Join(node.Dir, "nri", "conf.d", "05-pod-pacemaker.conf"): fmt.Sprintf(
-			"kubeconfig: %s\nnode-name: %s\nrun-dir: %s\nstate-dir: %s\ngate-path: %s\nhttp: %s\nlog-level: debug\nlog-format: text\n",
-			kubeconfig, node.NodeName, d.runDir, filepath.Join(dir, "state"), d.gate, d.http),
+			"kubeconfig: %s\nnode-name: %s\nrun-dir: %s\nstate-dir: %s\ngate-path: %s\nlog-level: debug\nlog-format: text\n",
+			kubeconfig, node.NodeName, d.runDir, filepath.Join(dir, "state"), d.gate),
 	} {
 		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
 		require.NoError(t, os.WriteFile(path, []byte(text), 0o700))
