@@ -1,0 +1,85 @@
+package costs
+
+import (
+	"math"
+	"time"
+)
+
+// Start is what one start took, from when its process might begin until it was ready.
+type Start struct {
+	CPU    time.Duration // CPU time
+	Wall   time.Duration // time
+	Waited time.Duration // time in which it stood in line for a CPU
+	Idle   time.Duration // time until it first kept a CPU busy
+	// Peak is how many CPUs it kept busy, or would have if it had not stood in line: the greatest mean
+	// over 2 s.
+	Peak float64
+	Disk int64 // bytes that it moved to and from disks
+	// Killed: a probe killed it before it was ready, so all figures are lower bounds.
+	Killed bool
+}
+
+// alone returns how long the start would have taken alone on its node, in seconds.
+func (s Start) alone() float64 {
+	least := s.Idle.Seconds()
+	if s.Peak > 0 {
+		least += s.CPU.Seconds() / s.Peak
+	}
+	return min(s.Wall.Seconds(), max(least, (s.Wall-s.Waited).Seconds()))
+}
+
+// Figure is what is known of one figure. The zero value: nothing.
+type Figure struct {
+	Mean      float64 `json:"mean"`
+	Deviation float64 `json:"deviation"` // the mean of how far observations are from the mean
+}
+
+// observe takes the n-th observation into account.
+func (f *Figure) observe(n int, m float64) {
+	if n <= 1 {
+		*f = Figure{Mean: m, Deviation: m / 2}
+		return
+	}
+	off := m - f.Mean
+	f.Mean += max(1./8, 1/float64(n)) * off
+	f.Deviation += max(1./4, 1/float64(n)) * (math.Abs(off) - f.Deviation)
+}
+
+// Cost is what starts of one key took.
+type Cost struct {
+	// Count is how many starts this was learned from, without those that were killed; 0: all were, and
+	// the figures are lower bounds.
+	Count int `json:"count"`
+	// Seen is when the last of them ended.
+	Seen time.Time `json:"seen"`
+
+	CPU   Figure `json:"cpuSeconds"`
+	Alone Figure `json:"aloneSeconds"` // how long it takes alone on the node
+	Idle  Figure `json:"idleSeconds"`  // until it first keeps a CPU busy
+	Peak  Figure `json:"peakCores"`    // see Start
+	Disk  Figure `json:"diskBytes"`    // to and from disks
+}
+
+func (c *Cost) observe(s Start, now time.Time) {
+	if !s.Killed {
+		c.Count++
+	}
+	c.Seen = now
+	for _, of := range []struct {
+		figure *Figure
+		value  float64
+	}{
+		{&c.CPU, s.CPU.Seconds()}, {&c.Alone, s.alone()}, {&c.Idle, s.Idle.Seconds()}, {&c.Peak, s.Peak}, {&c.Disk, float64(s.Disk)},
+	} {
+		if value := max(0, of.value); !s.Killed || value > of.figure.Mean {
+			of.figure.observe(c.Count, value)
+		}
+	}
+}
+
+// Expectation is what a start is expected to take.
+type Expectation struct {
+	Cost
+	// Rank is which of the keys it was learned under, from 0.
+	Rank int
+}

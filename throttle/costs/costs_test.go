@@ -1,0 +1,165 @@
+package costs
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+var noon = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+
+func burns(cpu time.Duration) Start { return Start{CPU: cpu, Wall: cpu, Peak: 1} }
+
+func expect(t *testing.T, of *Table, keys ...string) Expectation {
+	t.Helper()
+	e, known := of.Expect(keys)
+	require.True(t, known)
+	return e
+}
+
+func TestTheFirstKeyThatIsKnownCounts(t *testing.T) {
+	t.Parallel()
+	table := &Table{}
+	_, known := table.Expect([]string{"web", ""})
+	assert.False(t, known, "nothing was learned yet")
+	table.Observe([]string{"web", "", "image"}, burns(4*time.Second), noon)
+	table.Observe([]string{"db", "image"}, burns(2*time.Second), noon.Add(time.Hour))
+
+	e := expect(t, table, "web", "image")
+	assert.Equal(t, 0, e.Rank)
+	assert.Equal(t, 1, e.Count)
+	assert.Equal(t, Figure{Mean: 4, Deviation: 2}, e.CPU)
+	e = expect(t, table, "new", "", "image")
+	assert.Equal(t, 2, e.Rank)
+	assert.Equal(t, 2, e.Count)
+	assert.Equal(t, Figure{Mean: 3, Deviation: 2}, e.CPU)
+	assert.Equal(t, noon.Add(time.Hour), e.Seen)
+	assert.Equal(t, []string{"db", "image", "web"}, slices.Sorted(maps.Keys(maps.Collect(table.All()))), "no key is empty")
+}
+
+func TestTheMeanFollowsAChange(t *testing.T) {
+	t.Parallel()
+	table := &Table{}
+	for range 20 {
+		table.Observe([]string{"web"}, burns(4*time.Second), noon)
+	}
+	e := expect(t, table, "web")
+	assert.InDelta(t, 4, e.CPU.Mean, 1e-9)
+	assert.InDelta(t, 0, e.CPU.Deviation, 0.02)
+	for range 16 {
+		table.Observe([]string{"web"}, burns(8*time.Second), noon)
+	}
+	assert.InDelta(t, 7.5, expect(t, table, "web").CPU.Mean, 0.1)
+}
+
+// How long it takes alone is learned right from a herd, where it stood in line for most of the time.
+func TestAlone(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		start Start
+		want  float64
+	}{
+		"alone":                     {Start{CPU: 3 * time.Second, Wall: 18 * time.Second, Idle: 15 * time.Second, Peak: 1}, 18},
+		"in a herd":                 {Start{CPU: 3 * time.Second, Wall: 40 * time.Second, Waited: 22 * time.Second, Idle: 15 * time.Second, Peak: 1}, 18},
+		"four threads stood there":  {Start{CPU: 8 * time.Second, Wall: 12 * time.Second, Waited: 40 * time.Second, Idle: time.Second, Peak: 4}, 3},
+		"nothing was measured":      {Start{Wall: 7 * time.Second}, 7},
+		"figures that do not agree": {Start{CPU: 90 * time.Second, Wall: 7 * time.Second, Waited: 8 * time.Second, Peak: 1}, 7},
+	} {
+		table := &Table{}
+		table.Observe([]string{"web"}, c.start, noon)
+		assert.InDelta(t, c.want, expect(t, table, "web").Alone.Mean, 1e-9, name)
+	}
+}
+
+func TestAKilledStartIsALowerBound(t *testing.T) {
+	t.Parallel()
+	table := &Table{}
+	killed := burns(3 * time.Second)
+	killed.Killed = true
+	table.Observe([]string{"web", "image"}, killed, noon)
+	e := expect(t, table, "web")
+	assert.Zero(t, e.Count)
+	assert.InDelta(t, 3, e.CPU.Mean, 0)
+
+	table.Observe([]string{"image"}, burns(5*time.Second), noon)
+	e = expect(t, table, "web", "image")
+	assert.Equal(t, 1, e.Rank, "what is known for sure is better than a bound")
+	assert.InDelta(t, 5, e.CPU.Mean, 0, "a bound is no start")
+	table.Observe([]string{"image"}, killed, noon)
+	assert.Equal(t, e.Cost, expect(t, table, "image").Cost, "it took longer than that anyway")
+	killed.CPU = 9 * time.Second
+	table.Observe([]string{"image"}, killed, noon)
+	e = expect(t, table, "image")
+	assert.Equal(t, 1, e.Count)
+	assert.Greater(t, e.CPU.Mean, 5.)
+}
+
+func TestTheKeysObservedLongestAgoAreForgotten(t *testing.T) {
+	t.Parallel()
+	table := &Table{}
+	for i := range MaxKeys + 10 {
+		table.Observe([]string{fmt.Sprint(i)}, burns(time.Second), noon.Add(time.Duration(i)*time.Second))
+		table.Observe([]string{"often"}, burns(time.Second), noon.Add(time.Duration(i)*time.Second))
+	}
+	keys := maps.Collect(table.All())
+	assert.Len(t, keys, MaxKeys)
+	assert.Contains(t, keys, "often")
+	assert.NotContains(t, keys, "10")
+	assert.Contains(t, keys, "11")
+}
+
+func TestATableIsOfItsMachine(t *testing.T) {
+	t.Parallel()
+	here := Machine{CPU: "Z80", Cores: 2}
+	table := &Table{}
+	table.Observe([]string{"web", "image"}, Start{CPU: 3 * time.Second, Wall: 9 * time.Second, Idle: time.Second, Peak: 1.5, Disk: 4096}, noon)
+	data, err := table.Encode(here)
+	require.NoError(t, err)
+	again, err := Decode(data, here)
+	require.NoError(t, err)
+	assert.Equal(t, table, again)
+
+	_, err = Decode(data, Machine{CPU: "Z80", Cores: 4})
+	require.ErrorIs(t, err, ErrMachine)
+	for what, damage := range map[string]func(string) string{
+		"half":          func(s string) string { return s[:len(s)/2] },
+		"version 9":     func(s string) string { return strings.Replace(s, `"version": 1`, `"version": 9`, 1) },
+		"negative":      func(s string) string { return strings.Replace(s, `"mean": 3`, `"mean": -3`, 1) },
+		"without a key": func(s string) string { return strings.Replace(s, `"web"`, `""`, 1) },
+		"not a table":   func(string) string { return "[]" },
+	} {
+		text := damage(string(data))
+		require.NotEqual(t, string(data), text, what)
+		_, err := Decode([]byte(text), here)
+		require.Error(t, err, what)
+		require.NotErrorIs(t, err, ErrMachine, what)
+	}
+}
+
+// Whatever a file says, it is a table whose estimates are no less than nothing, or an error.
+func FuzzDecode(f *testing.F) {
+	table := &Table{}
+	table.Observe([]string{"web"}, burns(time.Second), noon)
+	data, err := table.Encode(Machine{})
+	require.NoError(f, err)
+	f.Add(data)
+	f.Add([]byte(`{"version":1,"machine":{},"costs":{"a":{"count":-1}}}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		table, err := Decode(data, Machine{})
+		if err != nil {
+			return
+		}
+		table.Observe([]string{"web"}, burns(time.Second), noon)
+		for key, c := range table.All() {
+			if key == "" || c.Count < 0 || !(c.CPU.Mean >= 0) {
+				t.Fatalf("%q: %+v", key, c)
+			}
+		}
+	})
+}
