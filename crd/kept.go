@@ -13,6 +13,7 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
+	"github.com/pod-pacemaker/pod-pacemaker/internal/wholefile"
 )
 
 const (
@@ -152,39 +153,12 @@ func (f *follower[T]) save(node types.UID, objects []*T) error {
 	if data = append(data, '\n'); string(data) == string(f.kept.written) {
 		return nil
 	}
-	if err := writeFile(f.kept.path, data); err != nil {
+	if err := os.MkdirAll(filepath.Dir(f.kept.path), 0o700); err != nil {
+		return err
+	}
+	if err := wholefile.Write(f.kept.path, data, 0o600); err != nil {
 		return err
 	}
 	f.kept.written = data
 	return nil
-}
-
-// writeFile replaces the file at path at once, and returns when that is on disk.
-func writeFile(path string, data []byte) error {
-	dir := filepath.Dir(path)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return err
-	}
-	f, err := os.CreateTemp(dir, filepath.Base(path)+".*") // mode 0600
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(data)
-	err = errors.Join(err, f.Sync(), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
-	}
-	return syncDir(dir)
-}
-
-// syncDir puts on disk which files a folder has.
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }

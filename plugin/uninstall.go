@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd/kube"
+	"github.com/pod-pacemaker/pod-pacemaker/internal/wholefile"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/cni"
 )
 
@@ -93,26 +94,21 @@ func uninstalled(ctx context.Context, client kube.Interface, namespace, name str
 // folders stay where they are mounted or not empty.
 func (o Options) removeFiles() error {
 	var faults []error
-	remove := func(pattern string) {
-		names, err := filepath.Glob(pattern)
+	if o.CNI { // the configuration before the program that it names
+		faults = append(faults, cni.Remove(o.CNIConfDir, o.CNIBinDir))
+	}
+	files := o.runFiles()
+	if o.GatePath != "" {
+		files = append(files, o.GatePath)
+	}
+	for _, file := range files {
+		unfinished, err := filepath.Glob(wholefile.Unfinished(file))
 		faults = append(faults, err)
-		for _, name := range names {
+		for _, name := range append(unfinished, file) {
 			if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				faults = append(faults, err)
 			}
 		}
-	}
-	if o.CNI { // the configuration before the program that it names
-		faults = append(faults, cni.Remove(o.CNIConfDir, o.CNIBinDir))
-	}
-	if o.GatePath != "" {
-		dir, name := filepath.Split(o.GatePath)
-		remove(o.GatePath)
-		remove(filepath.Join(dir, "."+name+".*")) // of an installation that was cut short
-	}
-	for _, file := range o.runFiles() {
-		remove(file)
-		remove(file + ".*")
 	}
 	return errors.Join(faults...)
 }

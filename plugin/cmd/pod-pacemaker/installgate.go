@@ -5,12 +5,13 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"syscall"
 
 	"github.com/spf13/cobra"
+
+	"github.com/pod-pacemaker/pod-pacemaker/internal/wholefile"
 )
 
 // gateName is the file name of the hook.
@@ -43,7 +44,7 @@ func (p *program) installGateCommand() *cobra.Command {
 			if os.Geteuid() != 0 {
 				return errors.New("install-gate needs root: runc runs the hook as root, so no other user may own it")
 			}
-			done, err := owner{}.install(source, target)
+			done, err := install(source, target)
 			if err != nil {
 				return fmt.Errorf("install %s: %w", target, err)
 			}
@@ -68,11 +69,8 @@ func programBeside(name, named string) (string, error) {
 	return filepath.Join(filepath.Dir(self), name), nil
 }
 
-// owner is the user that the hook belongs to: root, but for tests.
-type owner struct{ uid, gid uint32 }
-
-// install copies source to target and says what it did.
-func (o owner) install(source, target string) (done string, err error) {
+// install copies source to target, where the file then belongs to the user of this process, and says what it did.
+func install(source, target string) (done string, err error) {
 	wanted, err := os.ReadFile(source)
 	if err != nil {
 		return "", err
@@ -81,64 +79,28 @@ func (o owner) install(source, target string) (done string, err error) {
 		return "", fmt.Errorf("%s is empty", source)
 	}
 	sum := fmt.Sprintf("sha256 %.6x", sha256.Sum256(wanted))
-	same, err := o.hasInstalled(target, wanted)
-	if err != nil {
-		return "", err
-	}
-	if same {
+	if isInstalled(target, wanted) {
 		return fmt.Sprintf("%s is up to date (%s)", target, sum), nil
 	}
 	if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil { //nolint:gosec // the runtime's users may look in
 		return "", err
 	}
-	if err := o.replace(target, wanted); err != nil {
+	if err := wholefile.Write(target, wanted, 0o755); err != nil {
 		return "", err
 	}
 	return fmt.Sprintf("installed %s (%d bytes, %s)", target, len(wanted), sum), nil
 }
 
-// hasInstalled reports whether target is as install would leave it.
-func (o owner) hasInstalled(target string, wanted []byte) (bool, error) {
+// isInstalled reports whether target is as install would leave it.
+func isInstalled(target string, wanted []byte) bool {
 	info, err := os.Lstat(target)
-	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	if info.IsDir() {
-		return false, errors.New("a folder is in the way")
+	if err != nil || info.Mode() != 0o755 {
+		return false
 	}
 	stat, ok := info.Sys().(*syscall.Stat_t)
-	if !ok || (owner{stat.Uid, stat.Gid}) != o || info.Mode() != 0o755 {
-		return false, nil
+	if !ok || int(stat.Uid) != os.Geteuid() {
+		return false
 	}
 	have, err := os.ReadFile(target)
-	if err != nil {
-		return false, err
-	}
-	return bytes.Equal(have, wanted), nil
-}
-
-// replace puts a file in the place of target, whole and on disk, or leaves
-// everything as it was.
-func (o owner) replace(target string, content []byte) (err error) {
-	f, err := os.CreateTemp(filepath.Dir(target), "."+gateName+".*")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, os.Remove(f.Name()))
-		}
-	}()
-	_, err = f.Write(content)
-	if err == nil {
-		err = errors.Join(f.Chown(int(o.uid), int(o.gid)), f.Chmod(0o755), f.Sync())
-	}
-	err = errors.Join(err, f.Close())
-	if err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), target)
+	return err == nil && bytes.Equal(have, wanted)
 }

@@ -103,25 +103,6 @@ func conflist(name string, text []byte, ours Entry) ([]byte, error) {
 	return append(all, '\n'), err
 }
 
-// replace writes a file whole, in one step, by a rename within its folder, which the
-// runtime sees.
-func replace(path string, text []byte, mode fs.FileMode) (err error) {
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, os.Remove(f.Name()))
-		}
-	}()
-	_, wrote := f.Write(text)
-	if fault := errors.Join(wrote, f.Chmod(mode), f.Sync(), f.Close()); fault != nil {
-		return fault
-	}
-	return os.Rename(f.Name(), path)
-}
-
 // Remove takes the configuration, and then the program, off the node; that there is none
 // is no error.
 func Remove(confDir, binDir string) error {

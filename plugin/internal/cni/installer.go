@@ -14,6 +14,8 @@ import (
 
 	"github.com/sirupsen/logrus"
 	"golang.org/x/sys/unix"
+
+	"github.com/pod-pacemaker/pod-pacemaker/internal/wholefile"
 )
 
 const (
@@ -184,7 +186,7 @@ func (i *Installer) keep() State {
 		return State{WhyNot: err.Error()}
 	}
 	if !bytes.Equal(have, want) {
-		if err := replace(path, want, 0o600); err != nil {
+		if err := wholefile.Write(path, want, 0o600); err != nil {
 			return State{WhyNot: err.Error()}
 		}
 		i.last = nil
@@ -250,5 +252,5 @@ func (i *Installer) copyTo(target string) error {
 	if have, err := os.ReadFile(target); err == nil && bytes.Equal(have, wanted) {
 		return nil
 	}
-	return replace(target, wanted, 0o755)
+	return wholefile.Write(target, wanted, 0o755)
 }
