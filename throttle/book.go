@@ -23,14 +23,13 @@ type book struct {
 	groups   *groups
 	slots    *slots
 	log      *eventLog
-	tickets  map[string]*Ticket // by UID; the latest ticket of the pod
-	ended    []*Ticket          // in the order of their ends, at most endedKept
-	seq      uint64             // of the last that joined
+	ended    []*Ticket // in the order of their ends, at most endedKept
+	seq      uint64    // of the last that joined
 }
 
 // live gives the ticket of the pod that has not ended, or nil.
 func (b *book) live(uid string) *Ticket {
-	if t := b.tickets[uid]; t != nil && (t.state == Waiting || t.state == Starting) {
+	if t := b.groups.ticket(uid); t != nil && (t.state == Waiting || t.state == Starting) {
 		return t
 	}
 	return nil
@@ -41,12 +40,12 @@ func (b *book) join(now time.Time, t *Ticket, r Request) {
 	b.seq++
 	t.seq, t.flow = b.seq, b.queue.flow(r.Flow)
 	t.flow.tickets++
-	b.tickets[t.uid] = t
+	t.pod = b.groups.pod(t.uid)
+	t.pod.ticket = t
 	if r.Groups != nil {
-		b.groups.enter(t.uid, r.Groups, t)
-	} else if p := b.groups.pod(t.uid); p != nil {
-		b.groups.link(p, t)
+		b.groups.enter(t.pod, r.Groups)
 	}
+	b.groups.changed(t.pod)
 	b.queue.insert(t)
 	b.happened(Event{State: Waiting, Time: now}, t)
 }
@@ -83,7 +82,7 @@ func (b *book) end(now time.Time, t *Ticket, reason reasons.Reason) {
 	}
 	t.state, t.reason, t.ended = e.State, reason, now
 	t.flow.tickets--
-	b.groups.leave(t, started)
+	b.groups.ended(t.pod, started)
 	b.remember(t)
 	b.happened(e, t)
 }
@@ -106,8 +105,9 @@ func (b *book) remember(t *Ticket) {
 	for len(b.ended) > endedKept {
 		old := b.ended[0]
 		b.ended = b.ended[1:]
-		if b.tickets[old.uid] == old {
-			delete(b.tickets, old.uid)
+		if old.pod.ticket == old {
+			old.pod.ticket = nil
+			b.groups.changed(old.pod)
 		}
 	}
 }

@@ -77,7 +77,7 @@ func (d *admission) wakeAt(now time.Time) (next time.Time) {
 		switch {
 		case !t.waits():
 			sooner(t.seen.Add(abandonAfter))
-			if t.pod != nil {
+			if len(t.pod.asks) > 0 {
 				sooner(t.expectedBy) // what it reserves is free then
 			}
 		default:
@@ -94,11 +94,11 @@ func (d *admission) wakeAt(now time.Time) (next time.Time) {
 	for i := range d.limits.signals { // that is when its limit opens if it is not measured anew
 		sooner(d.limits.signals[i].To.Add(readingKept + 1))
 	}
-	if jam := d.slots.jam(); !jam.IsZero() {
-		sooner(d.slots.loan.due(jam, d.settings.NoProgressAfter))
-	}
+	sooner(d.slots.loan.due(d.slots.jam(), d.settings.NoProgressAfter))
 	for _, g := range d.scan.groups.all {
-		sooner(g.loanDue(d.settings.NoProgressAfter))
+		for i := range g.bounds {
+			sooner(g.bounds[i].loan.due(g.bounds[i].jam(), d.settings.NoProgressAfter))
+		}
 	}
 	return next
 }

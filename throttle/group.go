@@ -1,7 +1,6 @@
 package throttle
 
 import (
-	"cmp"
 	"maps"
 	"math"
 	"slices"
@@ -17,22 +16,14 @@ type group struct {
 	limits GroupLimits
 	bounds []bound
 	claims int // below zero: any number
-	loan   loan
 	counts
-
-	// Of one scan.
-	taken  int // so many it takes as started
-	behind int // so many it has found held
+	behind int // so many one scan has found held
 }
 
 // counts are recounted from all pods after anything of one has changed.
 type counts struct {
 	pods, waiting, starting, running, ready int
-	// Without progress: of those that start, and of those that run and are not ready, the
-	// latest of them since.
-	stalledStarting, stalledPaced int
-	stalledSince                  time.Time
-	since                         []time.Time // those that start do
+	since                                   []time.Time // those that start do
 }
 
 // bound is one thing that a policy bounds in a group.
@@ -41,30 +32,32 @@ type bound struct {
 	reason     reasons.Reason // PolicyRunning, PolicyClaim, PolicyStarting or PolicyPacer
 	resource   string         // empty: pods
 	most, used int64
-	// Of one scan: how much it allows, and keeps for those before; closed: nobody behind gets
-	// any of it.
+	moving     int       // of those that use it, so many make progress
+	stalled    time.Time // the latest of the others since
+	loan       loan
+	// Of one scan: how much it allows, and keeps for those before; how many it takes as
+	// started; closed: nobody behind gets any of it.
 	allows, kept int64
+	taken        int
 	closed       bool
 }
 
 // anyNumber is what a bound allows that bounds nothing.
 const anyNumber = math.MaxInt64
 
-// pod is what is known of a pod in groups, while it waits, starts or runs.
+// pod is what is known of a pod that has a ticket, or runs in a group.
 type pod struct {
 	uid            string
-	in             []member  // in the order of their keys
-	asks           []ask     // by rank
-	ticket         *Ticket   // Waiting or Starting; nil: it has none
-	running, ready bool      // as PodGroups has it
-	stuckSince     time.Time // when its start ended Stuck; zero: it did not
+	in             []member // in the order of their keys; none, where it neither waits nor runs
+	asks           []ask    // by rank
+	ticket         *Ticket  // the latest; nil: none is remembered
+	running, ready bool     // as PodGroups has it
 }
 
 // member is the part of a pod in one group.
 type member struct {
-	group    *group
-	requests Amounts
-	bypass   bool
+	Membership
+	group *group
 }
 
 // ask is what a pod asks for of one bound; more than zero.
@@ -75,13 +68,13 @@ type ask struct {
 	bypass bool
 }
 
-// groups are the groups of policies and the pods in them. Anything that changes a pod has
-// them counted anew by the next scan.
+// groups are the groups of policies and the pods, in groups or not. Anything that changes a
+// pod has all counted anew by the next scan.
 type groups struct {
 	policies map[string]GroupLimits
-	pods     []*pod   // in any group, by UID
-	all      []*group // by key
-	counted  bool     // as their pods are now
+	pods     map[string]*pod // by UID
+	all      []*group        // by key
+	counted  bool            // as their pods are now
 }
 
 // setPolicies replaces the limits of all policies.
@@ -95,81 +88,82 @@ func (s *groups) setPolicies(limits map[string]GroupLimits) {
 	}
 }
 
-// set puts a pod into its groups. t is its ticket, if it has one that has not ended.
-func (s *groups) set(given PodGroups, t *Ticket) {
-	p := s.enter(given.UID, given.Groups, t)
-	if given.Running {
-		p.running, p.ready = true, given.Ready
-	}
-	if given.Running && given.Ready {
-		p.stuckSince = time.Time{}
-	}
-}
-
-// enter puts a pod into groups, instead of those it is in.
-func (s *groups) enter(uid string, in []Membership, t *Ticket) *pod {
-	p := s.pod(uid)
+// pod gives the pod, which is known from now on.
+func (s *groups) pod(uid string) *pod {
+	p := s.pods[uid]
 	if p == nil {
-		i, _ := slices.BinarySearchFunc(s.pods, uid, (*pod).compare)
 		p = &pod{uid: uid}
-		s.pods = slices.Insert(s.pods, i, p)
+		s.pods[uid] = p
 	}
-	p.in = p.in[:0]
-	for _, m := range in {
-		p.in = append(p.in, member{group: s.group(m.Key), requests: m.Requests, bypass: m.Bypass})
-	}
-	slices.SortStableFunc(p.in, func(a, b member) int { return a.group.key.compare(b.group.key) })
-	p.in = slices.CompactFunc(p.in, func(a, b member) bool { return a.group == b.group })
-	p.ask()
-	s.link(p, t)
 	return p
 }
 
-// link links the pod with its ticket, if there is one that has not ended.
-func (s *groups) link(p *pod, t *Ticket) {
+// ticket gives the latest ticket of a pod; nil: none is remembered.
+func (s *groups) ticket(uid string) *Ticket {
+	if p := s.pods[uid]; p != nil {
+		return p.ticket
+	}
+	return nil
+}
+
+// set puts a pod into its groups.
+func (s *groups) set(given PodGroups) {
+	p := s.pod(given.UID)
+	s.enter(p, given.Groups)
+	if given.Running {
+		p.running, p.ready = true, given.Ready
+	}
+	s.changed(p)
+}
+
+// enter puts a pod into groups, instead of those it is in.
+func (s *groups) enter(p *pod, in []Membership) {
+	p.in = p.in[:0]
+	for _, m := range in {
+		p.in = append(p.in, member{m, s.group(m.Key)})
+	}
+	slices.SortStableFunc(p.in, func(a, b member) int { return a.Key.compare(b.Key) })
+	p.in = slices.CompactFunc(p.in, func(a, b member) bool { return a.group == b.group })
+	p.ask()
+}
+
+// changed says that anything of a pod has changed. One that neither waits nor runs is in no
+// group any more.
+func (s *groups) changed(p *pod) {
 	s.counted = false
-	if t != nil {
-		p.ticket, t.pod = t, p
-		p.running = p.running || t.state == Starting
+	if !p.running && !p.is(Waiting) && !p.is(Starting) {
+		p.in, p.asks = nil, nil
+	}
+	if p.ticket == nil && len(p.in) == 0 {
+		delete(s.pods, p.uid)
 	}
 }
 
 // started counts a pod that was admitted.
 func (s *groups) started(p *pod) {
-	if p == nil {
-		return
-	}
-	p.running, p.ready, p.stuckSince = true, false, time.Time{}
+	p.running, p.ready = true, false
 	p.spendLoans()
-	s.counted = false
+	s.changed(p)
 }
 
-// leave ends what a ticket that has ended counts for. A pod that was admitted counts among
+// ended ends what the latest ticket of a pod counts for. A pod that was admitted counts among
 // those that run until it has finished.
-func (s *groups) leave(t *Ticket, started bool) {
-	p := t.pod
-	if p == nil {
-		return
-	}
+func (s *groups) ended(p *pod, started bool) {
 	if started {
-		p.ready = p.ready || tellsReady(t.reason)
-		if t.reason == reasons.Stuck {
-			p.stuckSince = t.ended
-		}
+		p.ready = p.ready || tellsReady(p.ticket.reason)
 		p.repay()
 	}
-	p.ticket, t.pod = nil, nil
-	s.counted = false
+	s.changed(p)
 }
 
 // finish tells whether the pod did run, and has it run no longer.
 func (s *groups) finish(uid string) bool {
-	p := s.pod(uid)
+	p := s.pods[uid]
 	if p == nil || !p.running {
 		return false
 	}
-	p.running, p.ready, p.stuckSince = false, false, time.Time{}
-	s.counted = false
+	p.running, p.ready = false, false
+	s.changed(p)
 	return true
 }
 
@@ -179,17 +173,6 @@ func (s *groups) setClaims(key GroupKey, claims int) bool {
 	had := g.claims
 	g.claims, s.counted = claims, false
 	return had != claims
-}
-
-func (p *pod) compare(uid string) int { return cmp.Compare(p.uid, uid) }
-
-// pod gives the pod; nil: it is in no group.
-func (s *groups) pod(uid string) *pod {
-	s.count()
-	if i, found := slices.BinarySearchFunc(s.pods, uid, (*pod).compare); found {
-		return s.pods[i]
-	}
-	return nil
 }
 
 func (g *group) compare(key GroupKey) int { return g.key.compare(key) }
@@ -235,10 +218,10 @@ func (p *pod) ask() {
 		for b := range in.group.bounds {
 			amount := int64(1)
 			if resource := in.group.bounds[b].resource; resource != "" {
-				amount = clamp(in.requests[resource])
+				amount = clamp(in.Requests[resource])
 			}
 			if amount > 0 {
-				p.asks = append(p.asks, ask{pod: p, bound: &in.group.bounds[b], amount: amount, bypass: in.bypass})
+				p.asks = append(p.asks, ask{pod: p, bound: &in.group.bounds[b], amount: amount, bypass: in.Bypass})
 			}
 		}
 	}
@@ -254,24 +237,18 @@ func (a ask) rank() (n int) {
 	return n + one(!a.never())
 }
 
-// count counts anew what all groups hold, if anything has changed, and forgets pods and
-// groups that count for nothing.
+// count counts anew what all groups hold, if anything has changed, and forgets groups that
+// count for nothing.
 func (s *groups) count() {
 	if s.counted {
 		return
 	}
 	s.counted = true
-	s.pods = slices.DeleteFunc(s.pods, func(p *pod) bool {
-		over := len(p.in) == 0 || (p.ticket == nil && !p.running)
-		if over && p.ticket != nil {
-			p.ticket.pod = nil
-		}
-		return over
-	})
 	for _, g := range s.all {
 		g.counts = counts{since: g.since[:0]}
-		for b := range g.bounds {
-			g.bounds[b].used = 0
+		for i := range g.bounds {
+			b := &g.bounds[i]
+			b.used, b.moving, b.stalled = 0, 0, time.Time{}
 		}
 	}
 	for _, p := range s.pods {
@@ -285,44 +262,49 @@ func (s *groups) count() {
 
 // count counts the pod in its groups.
 func (p *pod) count() {
-	starting := p.starting()
-	stalled := p.stuckSince
-	if starting {
-		stalled = p.ticket.stalled
-	}
-	paced := p.running && !p.ready
+	stalled := p.stalled()
 	for i := range p.asks {
 		a := &p.asks[i]
-		counts := starting
+		counts := p.is(Starting)
 		switch a.bound.reason {
 		case reasons.PolicyRunning:
 			counts = p.running
 		case reasons.PolicyPacer:
-			counts = paced
+			counts = p.running && !p.ready
 		}
 		if counts {
 			plus(&a.bound.used, a.amount)
+			a.bound.moving += one(stalled.IsZero())
+			a.bound.stalled = later(a.bound.stalled, stalled)
 		}
 	}
 	for i := range p.in {
 		g := p.in[i].group
 		g.pods++
-		g.waiting += one(p.ticket != nil && !starting)
+		g.waiting += one(p.is(Waiting))
 		g.running += one(p.running)
 		g.ready += one(p.running && p.ready)
-		g.stalledStarting += one(starting && !stalled.IsZero())
-		g.stalledPaced += one(paced && !stalled.IsZero())
-		if paced {
-			g.stalledSince = later(g.stalledSince, stalled)
-		}
-		if starting {
+		if p.is(Starting) {
 			g.starting++
 			g.since = append(g.since, p.ticket.admitted)
 		}
 	}
 }
 
-func (p *pod) starting() bool { return p.ticket != nil && p.ticket.state == Starting }
+// is tells whether the pod's latest ticket is in a state.
+func (p *pod) is(state State) bool { return p.ticket != nil && p.ticket.state == state }
+
+// stalled gives since when the pod makes no progress; zero: it does.
+func (p *pod) stalled() time.Time {
+	switch t := p.ticket; {
+	case p.is(Starting):
+		return t.stalled
+	case t != nil && t.reason == reasons.Stuck:
+		return t.ended
+	default:
+		return time.Time{}
+	}
+}
 
 func one(is bool) int {
 	if is {

@@ -30,11 +30,11 @@ type Limiter struct {
 
 // New gives a limiter with the settings s, no ticket, and a full token bucket.
 func New(now time.Time, s Settings) *Limiter {
-	l := &Limiter{latest: now, settings: &Settings{}, log: &eventLog{changed: make(chan struct{}, 1)}, groups: &groups{}}
+	l := &Limiter{latest: now, settings: &Settings{}, log: &eventLog{changed: make(chan struct{}, 1)}, groups: &groups{pods: map[string]*pod{}}}
 	l.queue = &queue{settings: l.settings, flows: map[string]*flow{}}
 	l.slots = &slots{settings: l.settings}
 	l.limits = &limits{settings: l.settings}
-	l.book = &book{settings: l.settings, queue: l.queue, groups: l.groups, slots: l.slots, log: l.log, tickets: map[string]*Ticket{}}
+	l.book = &book{settings: l.settings, queue: l.queue, groups: l.groups, slots: l.slots, log: l.log}
 	l.scan = &scan{queue: l.queue, groups: l.groups}
 	l.estimates = &estimates{settings: l.settings, slots: l.slots, limits: l.limits, scan: l.scan}
 	l.reservations = &reservations{settings: l.settings, scan: l.scan, estimates: l.estimates}
@@ -114,7 +114,7 @@ func (l *Limiter) askedLocked(now time.Time, t *Ticket) {
 func (l *Limiter) Lookup(uid string) *Ticket {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.book.tickets[uid]
+	return l.groups.ticket(uid)
 }
 
 // SetPriority moves a Waiting ticket to the place that the priority gives it, and
@@ -122,7 +122,7 @@ func (l *Limiter) Lookup(uid string) *Ticket {
 func (l *Limiter) SetPriority(now time.Time, uid string, priority int32, maxWait time.Duration) {
 	now = l.lock(now)
 	defer l.mu.Unlock()
-	t := l.book.tickets[uid]
+	t := l.groups.ticket(uid)
 	if t == nil || t.state != Waiting || (t.priority == priority && t.maxWait == maxWait) {
 		return
 	}
@@ -136,7 +136,7 @@ func (l *Limiter) SetPriority(now time.Time, uid string, priority int32, maxWait
 func (l *Limiter) SetStalled(now time.Time, uid string, since time.Time) {
 	now = l.lock(now)
 	defer l.mu.Unlock()
-	t := l.book.tickets[uid]
+	t := l.groups.ticket(uid)
 	if t == nil || t.state != Starting {
 		return
 	}
@@ -165,7 +165,7 @@ func (l *Limiter) SetPolicies(now time.Time, limits map[string]GroupLimits, pods
 	defer l.unlock()
 	l.groups.setPolicies(maps.Clone(limits))
 	for _, pod := range pods {
-		l.groups.set(pod, l.book.live(pod.UID))
+		l.groups.set(pod)
 	}
 	l.admission.admit(now)
 }
@@ -176,7 +176,7 @@ func (l *Limiter) SetPolicies(now time.Time, limits map[string]GroupLimits, pods
 func (l *Limiter) SetGroups(now time.Time, pod PodGroups) {
 	now = l.lock(now)
 	defer l.unlock()
-	l.groups.set(pod, l.book.live(pod.UID))
+	l.groups.set(pod)
 	l.admission.admit(now)
 }
 

@@ -114,7 +114,7 @@ func TestEndedTicketsAreForgottenBeyondTheBound(t *testing.T) {
 	require.Nil(t, n.l.Lookup("first"))
 	require.NotNil(t, n.l.Lookup("x"))
 	require.Len(t, n.l.Recent(), endedKept)
-	require.Len(t, n.l.book.tickets, endedKept)
+	require.Len(t, n.l.groups.pods, endedKept)
 }
 
 func TestSetPriorityMovesAWaitingTicket(t *testing.T) {

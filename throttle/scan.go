@@ -31,11 +31,11 @@ func (d *admission) candidates(now time.Time, of *Ticket) (c candidates) {
 		if c.next != nil && !due && byBand(c.next, t) != 0 {
 			continue
 		}
-		if !waits && (t.pod == nil || !now.Before(t.expectedBy)) {
+		if !waits && (len(t.pod.asks) == 0 || !now.Before(t.expectedBy)) {
 			continue
 		}
 		h := t.pod.held()
-		if waits && h != nil && h.lend(now, d.settings.NoProgressAfter) {
+		for waits && h != nil && h.lend(now, d.settings.NoProgressAfter) {
 			h = t.pod.held()
 		}
 		passes := due && !h.byRunning() && (h == nil || d.overLimit == nil)
@@ -64,10 +64,10 @@ type scan struct {
 func (s *scan) begin() {
 	s.groups.count()
 	for _, g := range s.groups.all {
-		g.taken, g.behind = 0, 0
+		g.behind = 0
 		for i := range g.bounds {
 			b := &g.bounds[i]
-			b.allows, b.kept, b.closed = b.most, 0, false
+			b.allows, b.kept, b.taken, b.closed = b.most, 0, 0, false
 		}
 	}
 }
@@ -138,11 +138,9 @@ func (s *scan) place(t *Ticket) (its place) {
 
 // held gives what of its groups holds the pod, as the scan has left them; nil: nothing.
 func (p *pod) held() *ask {
-	if p != nil {
-		for i := range p.asks {
-			if p.asks[i].holds() {
-				return &p.asks[i]
-			}
+	for i := range p.asks {
+		if p.asks[i].holds() {
+			return &p.asks[i]
 		}
 	}
 	return nil
@@ -159,9 +157,9 @@ func (a *ask) holds() bool {
 	case reasons.PolicyRunning:
 		return !p.running // one that runs counts already, and would be held by itself
 	case reasons.PolicyPacer:
-		return !p.running && b.group.loan.left <= b.group.taken
+		return !p.running && b.loan.left <= b.taken
 	case reasons.PolicyStarting:
-		return b.group.loan.left <= b.group.taken
+		return b.loan.left <= b.taken
 	default:
 		return true
 	}
@@ -171,9 +169,6 @@ func (a *ask) holds() bool {
 // that start: it is there when they do. How many claims come where there are none, nobody
 // knows: the room of the node bounds who waits for them.
 func (p *pod) foreseeOne() {
-	if p == nil {
-		return
-	}
 	for i := range p.asks {
 		switch a := &p.asks[i]; {
 		case a.bound.reason == reasons.PolicyRunning:
@@ -211,7 +206,7 @@ func (a *ask) says() Held {
 // keepRunning reserves of the bounds of Running what the pod asks for, of one group or, nil,
 // of all.
 func (p *pod) keepRunning(of *group) {
-	if p == nil || p.running {
+	if p.running {
 		return
 	}
 	for i := range p.asks {
@@ -223,18 +218,13 @@ func (p *pod) keepRunning(of *group) {
 
 // take counts the pod as started.
 func (p *pod) take() {
-	if p == nil {
-		return
-	}
-	for i := range p.in {
-		p.in[i].group.taken++
-	}
 	for i := range p.asks {
 		a := &p.asks[i]
 		if r := a.bound.reason; p.running && (r == reasons.PolicyRunning || r == reasons.PolicyPacer) {
 			continue // one that runs counts already
 		}
 		plus(&a.bound.kept, a.amount)
+		a.bound.taken++
 	}
 }
 

@@ -115,7 +115,7 @@ func (s *slots) giveBack(t *Ticket, reason reasons.Reason, took time.Duration) {
 // jam gives since when every slot, those lent with them, has been held by a start that makes
 // no progress; zero: not all are.
 func (s *slots) jam() (since time.Time) {
-	if s.settings.NoProgressAfter <= 0 || s.held().none() {
+	if s.held().none() {
 		return time.Time{}
 	}
 	for _, t := range s.inFlight {
@@ -131,11 +131,9 @@ func (s *slots) jam() (since time.Time) {
 
 // lend lends slots, as many as wait at most, if it is time, and tells whether it did.
 func (s *slots) lend(now time.Time, waiting int) bool {
-	after, jam := s.settings.NoProgressAfter, s.jam()
-	if jam.IsZero() || now.Before(s.loan.due(jam, after)) {
+	if !s.loan.lend(now, s.jam(), s.settings.NoProgressAfter, waiting) {
 		return false
 	}
-	s.loan = loan{size: min(s.loan.next(now, after), waiting), at: now}
 	s.lentUpTo = s.taken() + s.loan.size
 	return true
 }
@@ -150,7 +148,7 @@ func (s *slots) repay() {
 // soonLent gives how many starts loans will allow within half a minute, while nothing that
 // starts makes progress: with the one that is out or due, the next two, each twice as large.
 func (s *slots) soonLent() int {
-	if s.loan.size == 0 && s.jam().IsZero() {
+	if s.loan.size == 0 && (s.settings.NoProgressAfter <= 0 || s.jam().IsZero()) {
 		return 0
 	}
 	return 7 * max(1, s.loan.size)

@@ -97,7 +97,7 @@ func (l *Limiter) Snapshot(now time.Time) Snapshot {
 func (l *Limiter) View(now time.Time, uid string) (TicketView, bool) {
 	now = l.lock(now)
 	defer l.mu.Unlock()
-	t := l.book.tickets[uid]
+	t := l.groups.ticket(uid)
 	switch {
 	case t == nil:
 		return TicketView{}, false
@@ -181,7 +181,8 @@ type GroupView struct {
 	Wants int
 }
 
-// Usage is how many pods there are, and what they request together.
+// Usage is how many pods there are, and what they request together of the resources that
+// their policy bounds.
 type Usage struct {
 	Pods     int64
 	Requests Amounts
@@ -203,33 +204,26 @@ func (s *groups) views() []GroupView {
 	s.count()
 	views := make([]GroupView, 0, len(s.all))
 	for _, g := range s.all {
-		views = append(views, GroupView{Key: g.key, Limits: g.limits, Ready: g.ready, Waiting: g.waiting, Claims: g.claims})
-	}
-	for _, p := range s.pods {
-		for _, in := range p.in {
-			i, _ := slices.BinarySearchFunc(s.all, in.group.key, (*group).compare)
-			if p.running {
-				views[i].Running.add(in.requests)
-			}
-			if p.starting() {
-				views[i].Starting.add(in.requests)
-			}
-		}
+		views = append(views, GroupView{
+			Key: g.key, Limits: g.limits, Ready: g.ready, Waiting: g.waiting, Claims: g.claims,
+			Starting: g.usage(reasons.PolicyStarting, g.starting), Running: g.usage(reasons.PolicyRunning, g.running),
+		})
 	}
 	return views
 }
 
-func (u *Usage) add(requests Amounts) {
-	u.Pods++
-	for name, amount := range requests {
-		if amount = clamp(amount); amount == 0 {
-			continue
+// usage gives what so many pods use of what the bounds with a reason are on.
+func (g *group) usage(reason reasons.Reason, pods int) Usage {
+	u := Usage{Pods: int64(pods)}
+	for _, b := range g.bounds {
+		if b.reason == reason && b.resource != "" && b.used > 0 {
+			if u.Requests == nil {
+				u.Requests = Amounts{}
+			}
+			u.Requests[b.resource] = b.used
 		}
-		if u.Requests == nil {
-			u.Requests = Amounts{}
-		}
-		u.Requests[name] += amount
 	}
+	return u
 }
 
 // wants gives how many more claims a group could use now: for as many as are expected whom
@@ -253,5 +247,5 @@ func (d *admission) wants(now time.Time, g *group) (wants int) {
 }
 
 func (p *pod) isIn(g *group) bool {
-	return p != nil && slices.ContainsFunc(p.in, func(in member) bool { return in.group == g && !in.bypass })
+	return slices.ContainsFunc(p.in, func(in member) bool { return in.group == g && !in.Bypass })
 }

@@ -49,7 +49,7 @@ type Ticket struct {
 	maxWait   time.Duration
 	due       time.Time // when maxWait is over
 	round     int       // in the order of the queue
-	pod       *pod      // what it counts for in groups; nil: in none
+	pod       *pod
 	state     State
 	reason    reasons.Reason // of the admission, later of the end
 	admission reasons.Reason // why it was admitted; kept after the end
