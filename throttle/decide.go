@@ -27,7 +27,7 @@ func (d *admission) try(now time.Time, t *Ticket, last bool) Decision {
 	t.waiters++
 	d.admit(now)
 	if last && t.state == Waiting {
-		d.passGate(now, t)
+		d.admitOne(now, t)
 	}
 	t.waiters--
 	if t.state != Waiting {
@@ -63,31 +63,40 @@ func (d *admission) held(now time.Time) Held {
 
 // admit serves those with a waiter until nothing allows another start.
 func (d *admission) admit(now time.Time) {
-	d.settleOver()
+	within := d.slots.limit <= 0 || d.slots.taken() <= d.slots.capacity()
+	if t := d.overLimit; t != nil && (t.state != Starting || within && !d.overOtherLimits) {
+		d.overLimit = nil
+	}
 	d.queue.forgetStuck(now)
-	for !d.frozen && d.admitOne(now) {
+	for !d.frozen && d.admitOne(now, nil) {
 	}
 }
 
-// admitOne admits the next, or one whose deadline is over. Slots alternate between
-// both while both are there: neither do the deadlines turn the order round, nor does the
-// order let them wait for ever. A deadline that no slot is free for goes over the limit,
+// admitOne admits the next, or one whose deadline is over: all whose MaxWait is, or, where
+// it is given, the one whose process can wait no longer. Slots alternate between the queue and
+// the deadlines while both are there: neither do the deadlines turn the order round, nor does
+// the order let them wait for ever. A deadline that no slot is free for goes over the limit,
 // unless the next slot is the queue's.
-func (d *admission) admitOne(now time.Time) bool {
-	c := d.candidates(now, nil)
-	if c.next == nil && c.overdue == nil {
-		return false
-	}
+func (d *admission) admitOne(now time.Time, last *Ticket) bool {
+	c := d.candidates(now, last)
 	slot, others := d.slots.held().none(), d.limits.held(now).none()
 	open := slot && others
 	passes := c.overdue != nil && (d.overLimit == nil || open)
-	theirs := d.isQueuesTurn(now, c.next)
+	theirs := d.queuesTurn && c.next != nil && c.next != c.overdue && now.Before(c.next.due)
 	switch {
 	case open && c.next != nil && (!passes || theirs || !now.Before(c.next.due)):
 		d.admitNext(now, c.next)
 	case passes && (open || !others || !theirs):
-		d.passLimit(now, c.overdue, c.held, reasons.MaxWait)
-		d.oldestsTurn = !d.oldestsTurn
+		if c.held || !open {
+			d.overLimit, d.overOtherLimits = c.overdue, c.held || !others
+		}
+		d.queuesTurn = c.next != c.overdue
+		reason := reasons.GateDeadline
+		if last == nil {
+			reason, d.oldestsTurn = reasons.MaxWait, !d.oldestsTurn
+		}
+		d.limits.take(now)
+		d.book.start(now, c.overdue, reason, true)
 	case c.next != nil && !slot && others && d.slots.lend(now, len(d.queue.arrivals)):
 		d.admitNext(now, c.next)
 	default:

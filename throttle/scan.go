@@ -22,12 +22,12 @@ type candidates struct {
 //     loan is due to the group.
 //
 // Whether the limits of the node allow a start is asked afterwards: they hold all alike.
-// Where it is asked of one ticket, that is the only one whose deadline is over; nil: all.
-func (d *admission) candidates(now time.Time, of *Ticket) (c candidates) {
+// last is the only one whose deadline is over, where it is given. A frozen queue has no next.
+func (d *admission) candidates(now time.Time, last *Ticket) (c candidates) {
 	d.scan.begin()
 	for _, t := range d.queue.inOrder() {
 		waits := t.waits()
-		due := waits && (t == of || of == nil && !now.Before(t.due))
+		due := waits && (t == last || last == nil && !now.Before(t.due))
 		if c.next != nil && !due && byBand(c.next, t) != 0 {
 			continue
 		}
@@ -47,7 +47,7 @@ func (d *admission) candidates(now time.Time, of *Ticket) (c candidates) {
 			h.close()
 		case !waits:
 			t.pod.keepRunning(nil)
-		case c.next == nil || (byBand(c.next, t) == 0 && d.queue.fairer(t, c.next)):
+		case !d.frozen && (c.next == nil || byBand(c.next, t) == 0 && d.queue.fairer(t, c.next)):
 			c.next = t
 		}
 	}
