@@ -118,7 +118,7 @@ func (s *groups) set(given PodGroups) {
 
 // enter puts a pod into groups, instead of those it is in.
 func (s *groups) enter(p *pod, in []Membership) {
-	p.in = p.in[:0]
+	s.counted, p.in = false, p.in[:0]
 	for _, m := range in {
 		p.in = append(p.in, member{m, s.group(m.Key)})
 	}
@@ -130,7 +130,7 @@ func (s *groups) enter(p *pod, in []Membership) {
 // changed says that anything of a pod has changed. One that neither waits nor runs is in no
 // group any more.
 func (s *groups) changed(p *pod) {
-	s.counted = false
+	s.counted = s.counted && len(p.in) == 0
 	if !p.running && !p.is(Waiting) && !p.is(Starting) {
 		p.in, p.asks = nil, nil
 	}
