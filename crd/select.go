@@ -7,22 +7,9 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 )
 
-// Select returns the config that is in force on a node with these labels: of
-// those that select it, the one with the highest priority, and among equals the
-// one whose name comes first. chosen is nil if none selects the node. ties are
+// first returns which of configs that all select a node is in force there: the one with the highest
+// priority, and among equals the one whose name comes first; nil: there is none. ties are
 // the names of the others that have the same priority as the chosen one, sorted.
-// Configs that are equal in name as well stay in their order.
-func Select(nodeLabels map[string]string, configs []*v1alpha1.PacemakerConfig) (chosen *v1alpha1.PacemakerConfig, ties []string) {
-	var matching []*v1alpha1.PacemakerConfig
-	for _, config := range configs {
-		if selects(config.Spec.NodeSelector, nodeLabels) {
-			matching = append(matching, config)
-		}
-	}
-	return first(matching)
-}
-
-// first is Select of configs that all select the node; it leaves their order alone.
 func first(matching []*v1alpha1.PacemakerConfig) (chosen *v1alpha1.PacemakerConfig, ties []string) {
 	if len(matching) == 0 {
 		return nil, nil

@@ -2,6 +2,7 @@ package crd
 
 import (
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -17,7 +18,7 @@ func config(name string, priority int32, selector map[string]v1alpha1.LabelValue
 	}
 }
 
-func TestSelect(t *testing.T) {
+func TestOneOfThoseThatSelectTheNodeIsInForce(t *testing.T) {
 	t.Parallel()
 	everywhere := config("everywhere", 0, nil)
 	big := config("big", 10, map[string]v1alpha1.LabelValue{"size": "big"})
@@ -44,7 +45,9 @@ func TestSelect(t *testing.T) {
 			t.Parallel()
 			configs := append([]*v1alpha1.PacemakerConfig(nil), c.configs...)
 			rand.Shuffle(len(configs), func(i, j int) { configs[i], configs[j] = configs[j], configs[i] })
-			chosen, ties := Select(c.labels, configs)
+			chosen, ties := first(slices.DeleteFunc(configs, func(one *v1alpha1.PacemakerConfig) bool {
+				return !selects(one.Spec.NodeSelector, c.labels)
+			}))
 			if c.want == "" {
 				assert.Nil(t, chosen)
 			} else if assert.NotNil(t, chosen) {

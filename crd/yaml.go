@@ -1,14 +1,16 @@
 package crd
 
 import (
+	"bufio"
 	"bytes"
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"strings"
 
-	"go.yaml.in/yaml/v2"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/yaml"
 )
 
 // maxBytes is far above what a config with every list full needs.
@@ -21,92 +23,28 @@ func documents(data []byte) (all []map[string]any, err error) {
 	if len(data) > maxBytes {
 		return nil, fmt.Errorf("larger than %d bytes", maxBytes)
 	}
-	decoder := yaml.NewDecoder(bytes.NewReader(data))
-	decoder.SetStrict(true)
+	reader := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(data)))
 	for {
-		var raw any
-		if err := decoder.Decode(&raw); errors.Is(err, io.EOF) {
+		text, err := reader.Read()
+		switch {
+		case errors.Is(err, io.EOF):
 			return all, nil
-		} else if err != nil {
-			return nil, fmt.Errorf("not YAML: %w", oneLine(err))
+		case err != nil:
+			return nil, fmt.Errorf("not YAML: %w", err)
 		}
-		if raw == nil { // nothing but comments between two separators
-			continue
+		if text, err = yaml.YAMLToJSONStrict(text); err != nil {
+			return nil, errors.New("not YAML: " + strings.Join(strings.Fields(err.Error()), " ")) // on one line, for a log
 		}
-		value, err := jsonValue(raw)
-		if err != nil {
+		var value any
+		if err := utiljson.Unmarshal(text, &value); err != nil {
 			return nil, err
 		}
-		object, isObject := value.(map[string]any)
-		if !isObject {
+		switch object := value.(type) {
+		case nil: // nothing but comments between two separators
+		case map[string]any:
+			all = append(all, object)
+		default:
 			return nil, errors.New("not a mapping of fields like apiVersion, kind and spec")
 		}
-		all = append(all, object)
 	}
-}
-
-// oneLine puts what the decoder reports on several lines on one, for a log.
-func oneLine(err error) error {
-	if several, ok := errors.AsType[*yaml.TypeError](err); ok {
-		return errors.New(strings.Join(several.Errors, "; "))
-	}
-	return err
-}
-
-// jsonValue turns what the YAML decoder made into what JSON knows.
-func jsonValue(raw any) (any, error) {
-	switch v := raw.(type) {
-	case map[any]any:
-		return jsonObject(v)
-	case []any:
-		list := make([]any, len(v))
-		for i, item := range v {
-			value, err := jsonValue(item)
-			if err != nil {
-				return nil, err
-			}
-			list[i] = value
-		}
-		return list, nil
-	case int:
-		return int64(v), nil
-	case uint64:
-		return float64(v), nil
-	case float64:
-		return wholeOrFloat(v), nil
-	case nil, bool, string, int64:
-		return v, nil
-	default:
-		return nil, fmt.Errorf("%v is of a type that JSON does not have", v)
-	}
-}
-
-func jsonObject(raw map[any]any) (map[string]any, error) {
-	object := make(map[string]any, len(raw))
-	for key, item := range raw {
-		switch key.(type) {
-		case string, bool, int, int64:
-		default:
-			return nil, fmt.Errorf("the key %v is not a string", key)
-		}
-		name := fmt.Sprint(key)
-		if _, twice := object[name]; twice {
-			return nil, fmt.Errorf("the key %q is there twice", name)
-		}
-		value, err := jsonValue(item)
-		if err != nil {
-			return nil, err
-		}
-		object[name] = value
-	}
-	return object, nil
-}
-
-// wholeOrFloat does what JSON does with 5.0: it is 5.
-func wholeOrFloat(v float64) any {
-	const exact = 1 << 53
-	if v == math.Trunc(v) && math.Abs(v) <= exact {
-		return int64(v)
-	}
-	return v
 }
