@@ -262,9 +262,7 @@ func (d *Daemon) answerHooks(ctx context.Context) error {
 
 // serveGate answers the hooks until ctx ends.
 func (d *Daemon) serveGate(ctx context.Context) error {
-	listener, err := socket.Listen(d.options.SocketPath(), func(why error) {
-		d.options.Log.WithError(why).Warn("turned away from the gate")
-	})
+	listener, err := socket.Listen(d.options.SocketPath())
 	if err != nil {
 		return err
 	}

@@ -12,6 +12,6 @@
 //	GET /v1/status                       200 Status
 //	GET /v1/why?namespace=NS&name=NAME   200 Why, 404 for a pod that is not known
 //
-// Every other answer is an Error. Only root and the user of the daemon are
-// answered.
+// Every other answer is an Error. Only root and the user of the daemon can
+// connect.
 package admin

@@ -30,7 +30,7 @@ const (
 // blocks. It fails at once where the socket cannot be made. The caller has the lock of
 // the run folder: a socket that is there already is replaced.
 func ServeAdmin(ctx context.Context, socketPath string, p Provider) error {
-	l, err := socket.Listen(socketPath, nil)
+	l, err := socket.Listen(socketPath)
 	if err != nil {
 		return err
 	}

@@ -29,7 +29,7 @@ const hello = "wait 1 pod=u1 container=c1 name=ns/p since=1700000000000001 deadl
 func serve(t *testing.T, b gate.Backend, change func(*gate.Server)) (path string, logged *logtest.Hook, stop context.CancelFunc) {
 	t.Helper()
 	path = gatetest.Socket(t)
-	l, err := socket.Listen(path, nil)
+	l, err := socket.Listen(path)
 	require.NoError(t, err)
 	logged, stop = serveOn(t, l, b, change)
 	return path, logged, stop
@@ -188,7 +188,7 @@ func TestServerLeavesAWaitingHookBeyondTheHelloTimeout(t *testing.T) {
 	b := gatetest.NewBackend()
 	const timeout = time.Second
 	path := gatetest.Socket(t)
-	l, err := socket.Listen(path, nil)
+	l, err := socket.Listen(path)
 	require.NoError(t, err)
 	c, r := dial(t, path)
 	say(t, c, hello) // before its timeout begins
@@ -333,7 +333,7 @@ func TestServerThatStopsTellsWhatItWasToldLast(t *testing.T) {
 
 func TestServerReturnsWhenItsListenerFails(t *testing.T) {
 	t.Parallel()
-	l, err := socket.Listen(gatetest.Socket(t), nil)
+	l, err := socket.Listen(gatetest.Socket(t))
 	require.NoError(t, err)
 	served := make(chan error, 1)
 	go func() { served <- gate.NewServer(gatetest.NewBackend(), gatetest.Quiet()).Serve(t.Context(), l) }()
@@ -408,7 +408,7 @@ func (l *tricked) Alive(ctx context.Context) error {
 func TestServerGoesOnAfterPanics(t *testing.T) {
 	t.Parallel()
 	path := gatetest.Socket(t)
-	l, err := socket.Listen(path, nil)
+	l, err := socket.Listen(path)
 	require.NoError(t, err)
 	log, logged := logtest.NewNullLogger()
 	both := &tricked{Listener: l, Backend: gatetest.NewBackend()}

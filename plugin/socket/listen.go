@@ -20,25 +20,19 @@ const (
 	maxPath = len(unix.RawSockaddrUnix{}.Path) - 1
 )
 
-// Listen makes the unix socket at path, for its owner only, and its directory if
+// Listen makes the unix socket at path, for its owner and root only, and its directory if
 // there is none. It replaces a socket that is there: a daemon listens only while it has
 // the lock of its run folder, so that it is one of a daemon that is gone. Anything else at
-// path is an error, and stays. Listen does not block.
-//
-// turnedAway is told, from the goroutine that accepts, why a connection was closed
-// unheard; it can be nil.
-func Listen(path string, turnedAway func(error)) (*Listener, error) {
+// path is an error, and stays. Listen does not block. To close the listener removes the socket.
+func Listen(path string) (net.Listener, error) {
 	l, err := listen(path)
 	if err != nil {
 		return nil, fmt.Errorf("socket %s: %w", path, err)
 	}
-	if l.turnedAway = turnedAway; turnedAway == nil {
-		l.turnedAway = func(error) {}
-	}
 	return l, nil
 }
 
-func listen(path string) (*Listener, error) {
+func listen(path string) (net.Listener, error) {
 	if len(path) > maxPath {
 		return nil, fmt.Errorf("the path has %d bytes, a unix socket's at most %d", len(path), maxPath)
 	}
@@ -55,15 +49,7 @@ func listen(path string) (*Listener, error) {
 		err := c.Control(func(fd uintptr) { chmodErr = unix.Fchmod(int(fd), socketMode) })
 		return errors.Join(err, chmodErr)
 	}}
-	l, err := config.Listen(context.Background(), "unix", path)
-	if err != nil {
-		return nil, err
-	}
-	unixListener, ok := l.(*net.UnixListener)
-	if !ok {
-		return nil, errors.Join(fmt.Errorf("no unix listener but a %T", l), l.Close())
-	}
-	return &Listener{UnixListener: unixListener, uid: uint32(os.Geteuid())}, nil
+	return config.Listen(context.Background(), "unix", path)
 }
 
 func removeStale(path string) error {

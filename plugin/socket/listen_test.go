@@ -24,7 +24,7 @@ func socketIn(t *testing.T) string {
 func TestListenIsForTheOwnerOnly(t *testing.T) {
 	t.Parallel()
 	path := socketIn(t)
-	l, err := Listen(path, nil)
+	l, err := Listen(path)
 	require.NoError(t, err)
 	socket, err := os.Lstat(path)
 	require.NoError(t, err)
@@ -41,7 +41,7 @@ func TestListenLeavesAnExistingDirectoryAsItIs(t *testing.T) {
 	path := socketIn(t)
 	require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
 	require.NoError(t, os.Chmod(filepath.Dir(path), 0o755))
-	l, err := Listen(path, nil)
+	l, err := Listen(path)
 	require.NoError(t, err)
 	defer l.Close()
 	dir, err := os.Stat(filepath.Dir(path))
@@ -59,7 +59,7 @@ func TestListenReplacesAStaleSocket(t *testing.T) {
 	require.NoError(t, dead.Close())
 	require.FileExists(t, path)
 
-	l, err := Listen(path, nil)
+	l, err := Listen(path)
 	require.NoError(t, err)
 	defer l.Close()
 	c, err := (&net.Dialer{}).DialContext(t.Context(), "unix", path)
@@ -72,20 +72,20 @@ func TestListenTouchesNothingElse(t *testing.T) {
 	path := socketIn(t)
 	require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
 	require.NoError(t, os.WriteFile(path, []byte("precious"), 0o600))
-	_, err := Listen(path, nil)
+	_, err := Listen(path)
 	require.ErrorContains(t, err, "something else than a socket")
 	assert.FileExists(t, path)
 
 	link := filepath.Join(filepath.Dir(path), "link")
 	require.NoError(t, os.Symlink(path, link))
-	_, err = Listen(link, nil)
+	_, err = Listen(link)
 	require.Error(t, err)
 	assert.FileExists(t, link)
 }
 
 func TestListenSaysThatAPathIsTooLong(t *testing.T) {
 	t.Parallel()
-	_, err := Listen("/"+strings.Repeat("x", 107), nil)
+	_, err := Listen("/" + strings.Repeat("x", 107))
 	require.ErrorContains(t, err, "at most 107")
 }
 
@@ -94,6 +94,6 @@ func TestListenSaysWhatIsWrongWithTheDirectory(t *testing.T) {
 	file := socketIn(t)
 	require.NoError(t, os.MkdirAll(filepath.Dir(file), 0o700))
 	require.NoError(t, os.WriteFile(file, nil, 0o600))
-	_, err := Listen(filepath.Join(file, "a.sock"), nil)
+	_, err := Listen(filepath.Join(file, "a.sock"))
 	require.ErrorContains(t, err, "not a directory")
 }

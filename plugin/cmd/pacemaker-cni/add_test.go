@@ -126,7 +126,7 @@ func rename(t *testing.T, dir, from, to string) {
 func listenRaw(t *testing.T, serve func(net.Conn)) (path string) {
 	t.Helper()
 	path = gatetest.Socket(t)
-	l, err := socket.Listen(path, nil)
+	l, err := socket.Listen(path)
 	require.NoError(t, err)
 	var serving sync.WaitGroup
 	serving.Go(func() {

@@ -230,7 +230,7 @@ func TestDaemonThatTalksNonsense(t *testing.T) {
 		"binary":          "\x00\xff\n",
 	} {
 		path := gatetest.Socket(t)
-		l, err := socket.Listen(path, nil)
+		l, err := socket.Listen(path)
 		require.NoError(t, err)
 		served := make(chan struct{})
 		go func() {

@@ -34,7 +34,7 @@ func Quiet() logrus.FieldLogger {
 // ends.
 func Serve(tb TB, path string, b gate.Backend) (stop func()) {
 	tb.Helper()
-	l, err := socket.Listen(path, nil)
+	l, err := socket.Listen(path)
 	noError(tb, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	served := make(chan error, 1)

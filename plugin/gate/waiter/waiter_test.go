@@ -79,7 +79,7 @@ func TestAnotherParentMeansThatTheRuntimeIsGone(t *testing.T) {
 func listenRaw(t *testing.T, serve func(net.Conn)) (path string) {
 	t.Helper()
 	path = gatetest.Socket(t)
-	l, err := socket.Listen(path, nil)
+	l, err := socket.Listen(path)
 	require.NoError(t, err)
 	var serving sync.WaitGroup
 	serving.Go(func() {
