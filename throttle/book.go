@@ -35,12 +35,15 @@ func (b *book) live(uid string) *Ticket {
 	return nil
 }
 
-// join puts a new ticket into the queue.
-func (b *book) join(now time.Time, t *Ticket, r Request) {
+// join puts a new ticket of l into the queue.
+func (b *book) join(l *Limiter, now time.Time, r Request) *Ticket {
 	b.seq++
-	t.seq, t.flow = b.seq, b.queue.flow(r.Flow)
+	t := &Ticket{
+		l: l, uid: r.UID, name: r.Name, priority: r.Priority, arrived: earlier(now, r.Arrived), maxWait: r.MaxWait,
+		repeats: max(0, r.Repeats), state: Waiting, seen: now, decided: make(chan struct{}),
+		seq: b.seq, flow: b.queue.flow(r.Flow), pod: b.groups.pod(r.UID),
+	}
 	t.flow.tickets++
-	t.pod = b.groups.pod(t.uid)
 	t.pod.ticket = t
 	if r.Groups != nil {
 		b.groups.enter(t.pod, r.Groups)
@@ -48,6 +51,7 @@ func (b *book) join(now time.Time, t *Ticket, r Request) {
 	b.groups.changed(t.pod)
 	b.queue.insert(t)
 	b.happened(Event{State: Waiting, Time: now}, t)
+	return t
 }
 
 // start turns a Waiting ticket into a Starting one.
@@ -67,7 +71,10 @@ func (b *book) end(now time.Time, t *Ticket, reason reasons.Reason) {
 	started := t.state == Starting
 	switch {
 	case started:
-		e.State, e.Took = endState(reason), max(0, now.Sub(t.admitted))
+		e.Took = max(0, now.Sub(t.admitted))
+		if !gone(reason) {
+			e.State = Started
+		}
 		b.slots.giveBack(t, reason, e.Took)
 		t.flow.starting--
 		b.queue.stale = true
@@ -115,4 +122,22 @@ func (b *book) remember(t *Ticket) {
 func (b *book) happened(e Event, t *Ticket) {
 	e.Ticket, e.Waiting, e.Starting = t, len(b.queue.arrivals), b.slots.taken()
 	b.log.add(e)
+}
+
+// tellsPace tells whether a start that ended so says how long starts take.
+func tellsPace(r reasons.Reason) bool { return tellsReady(r) || r == reasons.Completed }
+
+// tellsReady tells whether a start that ended so has made its pod ready.
+func tellsReady(r reasons.Reason) bool {
+	return r == reasons.Ready || r == reasons.Settled || r == reasons.Inferred
+}
+
+// breaksOff tells whether its containers ended a start that ended so.
+func breaksOff(r reasons.Reason) bool {
+	return r == reasons.Exited || r == reasons.CrashLoop || r == reasons.Failed
+}
+
+// gone tells whether a start that ended so was deleted or given up.
+func gone(r reasons.Reason) bool {
+	return r == reasons.Deleted || r == reasons.Abandoned || r == reasons.SandboxGone
 }

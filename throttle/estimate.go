@@ -12,14 +12,13 @@ import (
 const (
 	// unknownStart is the duration of a start that is assumed while none was observed.
 	unknownStart = 15 * time.Second
-	// slowdown is by how much starts may become slower at once without those that wait near
-	// their turn waiting in vain: tenfold, and the rest of a start.
+	// slowdown is by how much starts may become slower without those near their turn waiting
+	// in vain: tenfold, and the rest of a start.
 	slowdown = 12
-	// fewSeconds is how much work has to be left for a slowdown to be cared for. With less,
-	// it matters more that everybody is there in time.
+	// fewSeconds is how much work has to be left for a slowdown to be cared for: with less, it
+	// matters more that everybody is there in time.
 	fewSeconds = 25
-	// lastFew is of how many starts the room looks at the durations apart: those that become
-	// slower show there first.
+	// lastFew is of how many starts the room looks at the durations apart.
 	lastFew = 2
 	// unknownRoom is the room where nobody can say how many will be admitted.
 	unknownRoom = 5
@@ -52,9 +51,8 @@ func (d *durations) median(of int) (time.Duration, bool) {
 }
 
 // endRate gives how many starts end in a second: of those that hold slots since some times,
-// each in the duration of a start, or, where it has taken longer, in as long as it has;
-// ages: that counts so many times. Of so many slots, those that are free count as fast, and
-// those that there are not yet, beyond have, like the others.
+// each in the duration of a start, or in ages times as long as it has taken, where that is
+// more. Free ones of the slots that there are (have) count as fast, further ones like them all.
 func endRate(now time.Time, since []time.Time, have, slots int, start time.Duration, ages float64) (rate float64) {
 	for _, at := range since {
 		rate += 1 / max(start.Seconds(), ages*now.Sub(at).Seconds())
@@ -108,9 +106,8 @@ func (f *forecast) starts(free int, since []time.Time, have, slots int) float64 
 	return starts
 }
 
-// room gives how many may wait near their turn: as many as each limit of the node
-// will admit in time. At least 1, so that there is one for the next free slot, and no more
-// than anybody could fill.
+// room gives how many may wait near their turn: as many as each limit of the node will admit in
+// time, but one at least, for the next free slot.
 func (e *estimates) room(now time.Time, f *forecast) int {
 	room := float64(len(e.scan.queue.arrivals) + 1)
 	half := f.waitable.Seconds() / 2
@@ -132,9 +129,8 @@ func (e *estimates) room(now time.Time, f *forecast) int {
 	return max(1, int(room))
 }
 
-// foresee has the bounds on the starts of a group allow what they are expected to let start
-// while a process can wait near its turn. One start uses of each what those under way do on
-// average.
+// foresee has the bounds on the starts of a group allow what they are expected to let start in
+// time. One start uses of each what those under way do on average.
 func (f *forecast) foresee(g *group) {
 	for i := range g.bounds {
 		b := &g.bounds[i]
@@ -189,10 +185,8 @@ func (e *estimates) admissionsEvery(now time.Time) (time.Duration, bool) {
 	return now.Sub(since) / time.Duration(n), true
 }
 
-// sample gives what the adaptive limit is fed with. Starts that are exempt are not counted,
-// with a slot or without: they are many, at once, and mostly light, so that the loop would
-// infer from them that the node bears many times as many of those that wait. Nor are those
-// that ended Stuck: they may have waited for something all the time.
+// sample gives what the adaptive limit is fed with: no starts that are exempt, with a slot or
+// without.
 func (e *estimates) sample(now time.Time) adaptive.Sample {
 	signals := &e.limits.signals
 	s := adaptive.Sample{At: now, Queued: len(e.scan.queue.arrivals), Made: e.slots.took.n, Lost: e.slots.lost}

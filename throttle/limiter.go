@@ -8,24 +8,26 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
+// backWithin is how long after it was asked for, a ticket may soon have a waiter: kubelet
+// comes back to what was refused within 15 seconds.
+const backWithin = 30 * time.Second
+
 // Limiter is the queue, the slots and the limits of one node. Make one with New.
 // All methods are safe for concurrent use and never block.
 type Limiter struct {
 	mu sync.Mutex
-	// mu guards all below, and the tickets. Each part has one responsibility, gets the parts
-	// that it needs from New, and knows no Limiter.
-	latest       time.Time // the time of the latest decision
-	settings     *Settings // with defaults
-	log          *eventLog
-	queue        *queue
-	groups       *groups
-	slots        *slots
-	limits       *limits
-	book         *book
-	scan         *scan
-	estimates    *estimates
-	reservations *reservations
-	admission    *admission
+	// mu guards all below, and the tickets.
+	latest    time.Time // the time of the latest decision
+	settings  *Settings // with defaults
+	log       *eventLog
+	queue     *queue
+	groups    *groups
+	slots     *slots
+	limits    *limits
+	book      *book
+	scan      *scan
+	estimates *estimates
+	admission *admission
 }
 
 // New gives a limiter with the settings s, no ticket, and a full token bucket.
@@ -37,7 +39,6 @@ func New(now time.Time, s Settings) *Limiter {
 	l.book = &book{settings: l.settings, queue: l.queue, groups: l.groups, slots: l.slots, log: l.log}
 	l.scan = &scan{queue: l.queue, groups: l.groups}
 	l.estimates = &estimates{settings: l.settings, slots: l.slots, limits: l.limits, scan: l.scan}
-	l.reservations = &reservations{settings: l.settings, scan: l.scan, estimates: l.estimates}
 	l.admission = &admission{settings: l.settings, queue: l.queue, slots: l.slots, limits: l.limits, book: l.book, scan: l.scan}
 	l.configureLocked(now, s)
 	return l
@@ -68,7 +69,7 @@ func (l *Limiter) Join(now time.Time, r Request) *Ticket {
 	defer l.mu.Unlock()
 	t := l.book.live(r.UID)
 	if t == nil {
-		return l.joinLocked(now, r)
+		return l.book.join(l, now, r)
 	}
 	l.askedLocked(now, t)
 	if arrived := earlier(now, r.Arrived); t.state == Waiting && arrived.Before(t.arrived) {
@@ -78,26 +79,19 @@ func (l *Limiter) Join(now time.Time, r Request) *Ticket {
 	return t
 }
 
-// Adopt is Join for a start that is under way: it was admitted at the given time, or
-// slipped through. It holds a slot at once, over the limit where reality is, and takes no
-// token. Without a time, or with one to come, it began now. A ticket that is Starting
-// stays as it is.
+// Adopt is Join for a start that is under way since a time; zero, or one to come: now. It
+// holds a slot at once, over the limit where reality is, and takes no token. A ticket that is
+// Starting stays as it is.
 func (l *Limiter) Adopt(now time.Time, r Request, since time.Time) *Ticket {
 	now = l.lock(now)
 	defer l.unlock()
 	t := l.book.live(r.UID)
 	if t == nil {
-		t = l.joinLocked(now, r)
+		t = l.book.join(l, now, r)
 	}
 	if t.state == Waiting {
 		l.book.start(earlier(now, since), t, reasons.Adopted, true)
 	}
-	return t
-}
-
-func (l *Limiter) joinLocked(now time.Time, r Request) *Ticket {
-	t := newTicket(l, now, r)
-	l.book.join(now, t, r)
 	return t
 }
 
@@ -157,9 +151,8 @@ func (l *Limiter) SetStalled(now time.Time, uid string, since time.Time) {
 }
 
 // SetPolicies replaces the limits of all policies, by the policy's name, and the groups of
-// the pods that are given, in one step: nobody is admitted by a part of it. A policy that
-// is absent bounds nothing. The limiter keeps what it is given: it must not be changed
-// afterwards.
+// the pods that are given, in one step. A policy that is absent bounds nothing. The limiter
+// keeps what it is given: it must not be changed afterwards.
 func (l *Limiter) SetPolicies(now time.Time, limits map[string]GroupLimits, pods ...PodGroups) {
 	now = l.lock(now)
 	defer l.unlock()
@@ -170,9 +163,9 @@ func (l *Limiter) SetPolicies(now time.Time, limits map[string]GroupLimits, pods
 	l.admission.admit(now)
 }
 
-// SetGroups says which groups a pod is in, and replaces those it had. It keeps its place
-// in the queue. A pod that runs counts once, however often it starts anew, and no bound of
-// Running holds it. Nothing is kept of one that neither runs nor has a ticket.
+// SetGroups says which groups a pod is in, and replaces those it had. A pod that runs counts
+// once, however often it starts anew, and no bound of Running holds it. Nothing is kept of one
+// that neither runs nor has a ticket.
 func (l *Limiter) SetGroups(now time.Time, pod PodGroups) {
 	now = l.lock(now)
 	defer l.unlock()
@@ -219,10 +212,9 @@ func (l *Limiter) Observe(now time.Time, s Signals) {
 	}
 }
 
-// Busy tells whether anything starts, and whether anybody waits who has a waiter or may
-// soon have one. Of one that a group holds, nobody knows how long that lasts: it does not
-// count. waiting may become true whenever [Limiter.Changed] tells of something; it becomes
-// false by itself.
+// Busy tells whether anything starts, and whether anybody waits whom no group holds and who
+// has a waiter or may soon have one. waiting may become true whenever [Limiter.Changed] tells
+// of something; it becomes false by itself.
 func (l *Limiter) Busy(now time.Time) (starting, waiting bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -241,9 +233,8 @@ func (l *Limiter) Advance(now time.Time) (next time.Time) {
 	return l.admission.wakeAt(now)
 }
 
-// SetFrozen begins or ends a time in which no ticket is admitted in its turn, whatever is
-// free: those that are to come may be before those that are here. Exempt tickets and
-// deadlines of the gate pass. Its end admits those whose turn it is.
+// SetFrozen begins or ends a time in which no ticket is admitted in its turn: those that are
+// to come may be before those that are here. Exempt tickets and deadlines of the gate pass.
 func (l *Limiter) SetFrozen(now time.Time, frozen bool) {
 	now = l.lock(now)
 	defer l.unlock()
@@ -251,8 +242,8 @@ func (l *Limiter) SetFrozen(now time.Time, frozen bool) {
 	l.admission.admit(now)
 }
 
-// Changed gives a channel that gets a value after anything happened or the time
-// that Advance asked for may have changed. It holds one value at most.
+// Changed gives a channel, of one value, that gets one after anything happened or the time
+// that Advance asked for may have changed.
 func (l *Limiter) Changed() <-chan struct{} { return l.log.changed }
 
 // Drain gives what happened since the last call, in order. lost is the number of

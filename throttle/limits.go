@@ -16,11 +16,9 @@ const (
 	readingKept = 30 * time.Second
 	// paceOver is the time over which the pace of admissions is measured.
 	paceOver = time.Minute
-	// loadDecay is the time constant of the load average of one minute: so long after a
-	// start it shows 63 % of it.
+	// loadDecay is the time constant of the load average of one minute.
 	loadDecay = time.Minute
-	// admissionsKept is how long an admission is remembered: the load average shows all but
-	// 0.7 % of it then.
+	// admissionsKept is how long an admission is remembered: the load average shows all of it.
 	admissionsKept = 5 * loadDecay
 )
 
@@ -34,8 +32,8 @@ type limits struct {
 	admissions admissionTimes // of those that the limits allowed, or a deadline
 }
 
-// configure follows the settings. The token bucket of an earlier setting is kept, also over a
-// time without one, so that a change of the configuration is no free burst.
+// configure follows the settings. The token bucket of an earlier setting is kept: a change of
+// the configuration is no free burst.
 func (l *limits) configure(now time.Time) {
 	s := l.settings
 	if s.FillEvery <= 0 {
@@ -86,8 +84,7 @@ func (l *limits) heldByRate(now time.Time) Held {
 }
 
 // heldBySignal holds a start back while a signal, with the debts of the starts that it does
-// not show yet, is not below its bound. A signal that is blind, was never measured, or has
-// not been for readingKept opens it. CPU pressure counts only where the CPU is used.
+// not show yet, is not below its bound.
 func (l *limits) heldBySignal(now time.Time, signal Signal) Held {
 	bound := l.settings.Signals[signal].Max
 	value, known := l.signals.valueAt(now, signal)
@@ -121,8 +118,7 @@ func (l *limits) owed(signal Signal) (reason reasons.Reason, owed float64) {
 	}
 }
 
-// take takes every limit. Each that can refuse has agreed before, except for a start over
-// the limit: then it takes what there is.
+// take takes of every limit what there is of it.
 func (l *limits) take(now time.Time) {
 	if l.settings.FillEvery > 0 {
 		l.bucket.AllowN(now, 1)
@@ -131,8 +127,7 @@ func (l *limits) take(now time.Time) {
 	l.admissions.add(now)
 }
 
-// boundsSignals tells whether a limit on a signal is set: how many starts that lets begin,
-// nobody knows beforehand.
+// boundsSignals tells whether a limit on a signal is set.
 func (l *limits) boundsSignals() bool {
 	return slices.ContainsFunc(l.settings.Signals[:], func(s SignalLimit) bool { return s.Max > 0 })
 }

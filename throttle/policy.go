@@ -17,10 +17,9 @@ func (k GroupKey) compare(other GroupKey) int {
 	return cmp.Or(cmp.Compare(k.Policy, other.Policy), cmp.Compare(k.Group, other.Group))
 }
 
-// Amounts are amounts of resources by name, in thousandths of the resource's unit: "cpu":
-// 200 is 200m, "memory": 1000 is one byte. nil: none. A negative amount counts as zero,
-// one above 1<<54 as that. The limiter keeps what it is given: it must not be changed
-// afterwards.
+// Amounts are amounts of resources by name, in thousandths of the resource's unit: "cpu": 200
+// is 200m. An amount counts as 0 to 1<<54. The limiter keeps what it is given: it must not be
+// changed afterwards.
 type Amounts map[string]int64
 
 // mostAmount is the greatest amount that counts, and mostTogether the greatest sum: two such
@@ -55,9 +54,8 @@ type PodGroups struct {
 
 // GroupLimits bound the pods of each group of a policy. The zero value bounds nothing.
 type GroupLimits struct {
-	// Starting bounds the pods of the group that start, Running those that were admitted
-	// and have not finished. No deadline and no loan passes a bound of Running; both may
-	// pass one of Starting.
+	// Starting bounds the pods of the group that start, Running those that were admitted and
+	// have not finished. Deadlines and loans may pass Starting, never Running.
 	Starting, Running Bound
 	// Pacer bounds how many start beside those that are ready.
 	Pacer Pacer
@@ -75,24 +73,21 @@ type Bound struct {
 	Requests Amounts
 }
 
-// Pacer bounds how many pods of a group start, by how many of it are ready, with the
-// meaning that straggler's pacers have (github.com/technicianted/straggler, pkg/pacer).
-// A pod starts here from its admission until it is ready or has finished; one
-// that is no longer ready starts again. The zero value bounds nothing.
+// Pacer bounds how many pods of a group start, by how many of it are ready. A pod starts here
+// from its admission until it is ready or has finished; one that is no longer ready starts
+// again. The zero value bounds nothing.
 type Pacer struct {
 	// MaxStagger is how many have to be ready for the pacer to bound nothing any more.
 	MaxStagger int
-	// Step above zero makes a linear pacer: as many start as are missing to its next
-	// multiple.
+	// Step above zero makes a linear pacer: as many start as are missing to its next multiple.
 	Step int
-	// An exponential pacer starts MinInitial while none is ready, then Multiplier for each
-	// that is; the product is rounded up. At least one starts.
+	// An exponential pacer starts MinInitial while none is ready, then Multiplier for each that
+	// is, rounded up; at least one.
 	MinInitial int
 	Multiplier float64
 }
 
-// Allows gives how many may start at a time beside so many that are ready; false: any
-// number.
+// Allows gives how many may start at a time beside so many that are ready; false: any number.
 func (p Pacer) Allows(ready int) (starting int, bounded bool) {
 	switch {
 	case ready >= p.MaxStagger:

@@ -6,12 +6,10 @@ import (
 	"time"
 )
 
-// repeatsCounted is the number of repeats beyond which one more makes no difference:
-// kubelet's back-off has reached its longest by then.
+// repeatsCounted is the number of repeats at which kubelet's back-off has reached its longest.
 const repeatsCounted = 5
 
-// leastMaxWait is the least that a pod's own MaxWait counts as: what derives from a short
-// activeDeadlineSeconds is no way past the queue.
+// leastMaxWait is the least that a pod's own MaxWait counts as: it is no way past the queue.
 const leastMaxWait = 30 * time.Second
 
 // queue holds the Waiting tickets in their order, and the flows of all tickets.
@@ -33,12 +31,10 @@ type flow struct {
 	waiting  int         // scratch of the sort
 }
 
-// load is the number of starts that count against the flow: it gets its next turn after
-// all flows with a lower one.
+// load is the number of starts that count against the flow.
 func (f *flow) load() int { return f.starting + len(f.stuck) }
 
-// byArrival is the order of the queue without the flows: priority, then first starts
-// before repeated ones, then arrival, then the order of joining.
+// byArrival is the order of the queue without the flows.
 func byArrival(a, b *Ticket) int {
 	if c := byBand(a, b); c != 0 {
 		return c
@@ -99,8 +95,7 @@ func (q *queue) move(t *Ticket, change func()) {
 	q.insert(t)
 }
 
-// inOrder gives the tickets in the order in which they are served if all of them have a
-// waiter, and no start ends in between.
+// inOrder gives the tickets in the order of the queue.
 func (q *queue) inOrder() []*Ticket {
 	if !q.stale {
 		return q.order
@@ -121,9 +116,8 @@ func (q *queue) inOrder() []*Ticket {
 	return q.order
 }
 
-// sortBand sorts one band by rounds: of a flow with n starts under way, the first ticket
-// has the round n, the next n+1, and so on. It is a counting sort, which keeps the order
-// of arrival within a round.
+// sortBand sorts one band by rounds, by a counting sort: it keeps the order of arrival within
+// a round.
 func (q *queue) sortBand(from, to int) {
 	tickets := q.arrivals[from:to]
 	least, most := tickets[0].flow.load(), 0

@@ -13,15 +13,8 @@ type candidates struct {
 	held    bool    // a group holds overdue, which may pass it
 }
 
-// candidates goes through the queue once. The next start is that of the first band in which
-// a ticket has a waiter and no group holds it, of the flow with the least load. What it
-// passes on its way:
-//
-//   - a ticket without a waiter that is expected: what it asks for is reserved;
-//   - one that a bound of a group holds: nobody behind it gets what it waits for, unless a
-//     loan is due to the group.
-//
-// Whether the limits of the node allow a start is asked afterwards: they hold all alike.
+// candidates goes through the queue once, as the package documentation says. The limits of the
+// node are asked afterwards: they hold all alike. To a bound that holds a ticket it may lend.
 // last is the only one whose deadline is over, where it is given. A frozen queue has no next.
 func (d *admission) candidates(now time.Time, last *Ticket) (c candidates) {
 	d.scan.begin()
@@ -72,8 +65,8 @@ func (s *scan) begin() {
 	}
 }
 
-// each goes through those of the queue that are meant, in its order. One that no group holds
-// counts as started from then on; one that is held keeps those behind from what it waits for.
+// each goes through those of the queue that are meant. One that no group holds counts as
+// started from then on; one that is held keeps those behind from what it waits for.
 func (s *scan) each(meant func(*Ticket) bool, found func(*Ticket, *ask) (more bool)) {
 	for _, t := range s.queue.inOrder() {
 		if !meant(t) {
@@ -166,8 +159,7 @@ func (a *ask) holds() bool {
 }
 
 // foreseeOne has the bounds on starts of the pod's groups allow one such as it beside those
-// that start: it is there when they do. How many claims come where there are none, nobody
-// knows: the room of the node bounds who waits for them.
+// that start, and any number where they have no claims.
 func (p *pod) foreseeOne() {
 	for i := range p.asks {
 		switch a := &p.asks[i]; {
@@ -228,9 +220,8 @@ func (p *pod) take() {
 	}
 }
 
-// close lets nobody behind a pod that is held have what it waits for: a bound that many
-// small pods keep full would hold a large one for ever. In the same group it keeps what
-// else of Running the pod asks for. A bound that it exceeds alone waits for nothing.
+// close lets nobody behind a pod that is held have what it waits for, nor, in the same group,
+// what else of Running it asks for. One that exceeds a bound alone waits for nothing.
 func (a *ask) close() {
 	if a.never() {
 		return

@@ -11,37 +11,33 @@ import (
 type Settings struct {
 	// MaxConcurrent is the number of starts at a time. Zero or less: no limit.
 	MaxConcurrent int
-	// FillEvery is the time in which one more start is allowed. Zero or less: no
-	// limit.
+	// FillEvery is the time in which one more start is allowed. Zero or less: no limit.
 	FillEvery time.Duration
-	// Burst is the number of starts that FillEvery lets happen at once after a
-	// quiet time. Below 1 it counts as 1. Without FillEvery it means nothing.
+	// Burst is the number of starts that FillEvery lets happen at once after a quiet time, 1 at
+	// least.
 	Burst int
-	// MaxWait is how long a pod waits before it is admitted over the limit. Zero
-	// or less: 10 minutes. Where Request.MaxWait is less, that counts.
+	// MaxWait is how long a pod waits before it is admitted over the limit. Zero or less: 10
+	// minutes. Where Request.MaxWait is less, that counts.
 	MaxWait time.Duration
-	// NoFairness: the order of pods of the same priority is that of their arrival, whatever
-	// flow they are of.
+	// NoFairness: pods of the same priority go by their arrival, whatever flow they are of.
 	NoFairness bool
-	// StartTimeout is how long a start may hold its slot. Zero or less:
-	// 5 minutes.
+	// StartTimeout is how long a start may hold its slot. Zero or less: 5 minutes.
 	StartTimeout time.Duration
 	// Signals hold a start back while a signal, with what the starts since it was measured
 	// owe, is not below its bound.
 	Signals SignalLimits
-	// MinUtilization is the CPU use in percent from which the bound on SignalCPUPressure
-	// counts: below it, the pressure comes from processes that are held back by their own
-	// CPU limit. Zero: 70. Below zero: it always counts.
+	// MinUtilization is the CPU use in percent above which the bound on SignalCPUPressure
+	// counts: below, processes are held back by their own CPU limit. Zero: 70. Below zero: it
+	// always counts.
 	MinUtilization float64
-	// MaxPulling is the number of pods between the sandbox and the first container
-	// at a time: they pull images. Zero or less: no limit.
+	// MaxPulling is the number of pods at a time that pull images, between the sandbox and the
+	// first container. Zero or less: no limit.
 	MaxPulling int
-	// NoProgressAfter is how long every start under way has to make no progress
-	// until a slot is lent to another. Zero: 10 seconds. Below zero:
-	// none is lent.
+	// NoProgressAfter is how long every start under way has to make no progress until a slot
+	// is lent to another. Zero: 10 seconds. Below zero: none is lent.
 	NoProgressAfter time.Duration
-	// Adaptive finds the number of starts at a time from the signals; nil: it does
-	// not. Where MaxConcurrent is set too, the less of both is the limit.
+	// Adaptive finds the number of starts at a time from the signals; nil: it does not. Where
+	// MaxConcurrent is set too, the less of both is the limit.
 	Adaptive *adaptive.Settings
 }
 
@@ -53,9 +49,8 @@ type SignalLimit struct {
 	// Max is the value, in the unit of the signal, below which a start is allowed.
 	// Zero or less: no limit.
 	Max float64
-	// Increment is what each start owes, in the unit of the signal, until the signal
-	// was measured anew after it; of SignalCPU, SignalIOWait and SignalLoad. Zero or less:
-	// nothing.
+	// Increment is what each start owes, in the unit of the signal, until the signal shows it;
+	// of SignalCPU, SignalIOWait and SignalLoad. Zero or less: nothing.
 	Increment float64
 }
 

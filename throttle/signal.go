@@ -12,14 +12,12 @@ type Signal int
 const (
 	// SignalCPU is the share of CPU time that was busy, in percent.
 	SignalCPU Signal = iota
-	// SignalIOWait is the share of CPU time that was idle with I/O under way, in
-	// percent.
+	// SignalIOWait is the share of CPU time that was idle with I/O under way, in percent.
 	SignalIOWait
 	// SignalLoad is the load average, in processes.
 	SignalLoad
-	// SignalCPUPressure and the following are the share of time in which some, or
-	// all (full), processes that had work to do stood still for want of the
-	// resource, in percent.
+	// SignalCPUPressure and the following are the share of time, in percent, in which some, or
+	// all (full), processes with work to do stood still for want of the resource.
 	SignalCPUPressure
 	SignalMemoryPressure
 	SignalMemoryFull
@@ -46,21 +44,14 @@ func (s Signal) String() string {
 type Reading struct {
 	// Value is in percent of the node, 0 to 100; of SignalLoad in processes.
 	Value float64
-	// From and To are the ends of the time over which it was measured. To zero: it
-	// never was.
+	// From and To are the ends of the time over which it was measured. To zero: it never was.
 	From, To time.Time
 	// Err is why the sensor is blind; Value means nothing then. nil: it is not.
 	Err error
 }
 
-// Signals are the readings of all signals, by Signal. A signal that is not
-// measured has the zero Reading, and opens its limit.
+// Signals are the readings of all signals, by Signal.
 type Signals [numSignals]Reading
-
-// backWithin is how long after the last one came others are expected: kubelet comes
-// back to what was refused within 15 seconds. Of those that wait for longer without
-// anybody coming, nobody knows when that will be.
-const backWithin = 30 * time.Second
 
 // valueAt gives the value of a signal; false: nobody knows it.
 func (s *Signals) valueAt(now time.Time, of Signal) (float64, bool) {

@@ -8,12 +8,11 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
-// lostAfter is how long a start has to have lasted to be lost when it breaks off. One that
-// breaks off earlier does so by itself: a probe has to fail several times before it kills.
+// lostAfter is how long a start has to have lasted to be lost when it breaks off: a probe has
+// to fail several times before it kills.
 const lostAfter = 10 * time.Second
 
-// slots are the starts under way, how many there may be, and what was seen of those that
-// have ended.
+// slots are the starts under way, how many there may be, and what those that ended told.
 type slots struct {
 	settings  *Settings
 	inFlight  []*Ticket            // Starting, by admission
@@ -145,8 +144,8 @@ func (s *slots) repay() {
 	}
 }
 
-// soonLent gives how many starts loans will allow within half a minute, while nothing that
-// starts makes progress: with the one that is out or due, the next two, each twice as large.
+// soonLent gives how many starts loans will allow within half a minute: with the one that is
+// out or due, the next two, each twice as large.
 func (s *slots) soonLent() int {
 	if s.loan.size == 0 && (s.settings.NoProgressAfter <= 0 || s.jam().IsZero()) {
 		return 0

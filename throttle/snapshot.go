@@ -40,8 +40,7 @@ type TicketView struct {
 	Name     string
 	Priority int32
 	State    State
-	// Reason is why the ticket is in its state. Of a Waiting ticket, the limit that holds
-	// it back, or Queued.
+	// Reason is why the ticket is in its state; of a Waiting ticket, Held.Reason.
 	Reason reasons.Reason
 	// Admission is why it was admitted, also after its end; empty: it was not.
 	Admission reasons.Reason
@@ -56,9 +55,8 @@ type TicketView struct {
 	// Arrived, Admitted and Ended are when it joined, was admitted and ended; zero: it was
 	// not, yet.
 	Arrived, Admitted, Ended time.Time
-	// Expected is the time until a Waiting ticket is admitted, if the pace stays. It counts
-	// every ticket ahead, present or not. Of one that a group holds it is the time until
-	// its MaxWait is over, and zero where that passes no limit either.
+	// Expected is the time until a Waiting ticket is admitted, if the pace stays; of one that a
+	// group holds, until its MaxWait is over, and zero where that passes no limit either.
 	Expected time.Duration
 	// Repeats is Request.Repeats.
 	Repeats int
@@ -73,7 +71,7 @@ func (l *Limiter) Snapshot(now time.Time) Snapshot {
 	defer l.mu.Unlock()
 	s := Snapshot{
 		Settings: *l.settings, Held: l.admission.held(now), Limit: l.slots.limit, Lent: max(0, l.slots.capacity()-l.slots.limit),
-		Pulling: l.reservations.pulling(now), Signals: l.limits.signals, Waiting: make([]TicketView, 0, len(l.queue.arrivals)),
+		Pulling: l.estimates.pulling(now), Signals: l.limits.signals, Waiting: make([]TicketView, 0, len(l.queue.arrivals)),
 	}
 	s.Pace, s.PaceObserved = l.estimates.pace(now)
 	if l.slots.adaptive != nil {
@@ -129,8 +127,7 @@ func (t *Ticket) view() TicketView {
 	}
 }
 
-// waitingView adds what a ticket waits for at its place, where limits of the node hold, or
-// none.
+// waitingView adds what a ticket waits for at its place.
 func (t *Ticket) waitingView(now time.Time, at place, node Held, pace time.Duration) TicketView {
 	v := t.view()
 	v.Held, v.Ahead = t.heldBy(at, node), at.ahead
@@ -147,8 +144,7 @@ func (t *Ticket) waitingView(now time.Time, at place, node Held, pace time.Durat
 	return v
 }
 
-// heldBy says what a Waiting ticket waits for. What a group holds it for goes first: that
-// may last longest.
+// heldBy says what a Waiting ticket waits for: what may last longest goes first.
 func (t *Ticket) heldBy(at place, node Held) Held {
 	switch {
 	case at.hold != nil:
@@ -166,15 +162,14 @@ func (t *Ticket) heldBy(at place, node Held) Held {
 type GroupView struct {
 	Key    GroupKey
 	Limits GroupLimits
-	// Starting is what the pods that start use, Running what those use that were admitted
-	// and have not finished: those that start, too.
+	// Starting is what the pods that start use, Running what those use that were admitted and
+	// have not finished.
 	Starting, Running Usage
 	// Ready is how many of those that run are ready.
 	Ready int
 	// Waiting is how many wait to start, those that bypass the policy too.
 	Waiting int
-	// Claims is how many SetClaims gave; below zero: the group is open. It means nothing
-	// without GroupLimits.Claims.
+	// Claims is how many SetClaims gave; below zero: any number.
 	Claims int
 	// Wants is how many more claims the group could use at once: so many pods would start
 	// now, or when they are back within seconds, if it had them.
@@ -226,8 +221,7 @@ func (g *group) usage(reason reasons.Reason, pods int) Usage {
 	return u
 }
 
-// wants gives how many more claims a group could use now: for as many as are expected whom
-// nothing but its claims holds, and whom the node has room for.
+// wants gives how many more claims a group could use now.
 func (d *admission) wants(now time.Time, g *group) (wants int) {
 	i := slices.IndexFunc(g.bounds, func(b bound) bool { return b.reason == reasons.PolicyClaim })
 	if i < 0 || g.claims < 0 || !d.held(now).none() {

@@ -6,22 +6,31 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
+// State is where a ticket stands in the life of a start.
+type State string
+
+// The states of a ticket.
+const (
+	Waiting  State = "Waiting"
+	Starting State = "Starting"
+	Started  State = "Started"
+	Gone     State = "Gone"
+)
+
 // Request describes a start that joins the queue.
 type Request struct {
 	// UID is the key of the start: the pod's UID as the runtime knows it.
 	UID string
 	// Name is the pod for people, "namespace/name". The limiter only passes it on.
 	Name string
-	// Flow is the pods with which this one shares its turns: its namespace. Pods of the
-	// same priority that wait in different flows take turns.
+	// Flow is the pods with which this one shares its turns, its namespace: flows of the same
+	// priority take turns.
 	Flow string
 	// Priority is the pod's priority; the higher goes first.
 	Priority int32
-	// Arrived is when the pod joined the queue, where that was before now (the daemon was
-	// restarted while the pod waited). Zero: now.
+	// Arrived is when the pod joined the queue, where that was before now. Zero: now.
 	Arrived time.Time
-	// Repeats is how often a container of this pod exited and starts again in the same
-	// sandbox. Of the same priority, a first start (zero) goes before it.
+	// Repeats is how often a container of this pod exited and starts again in its sandbox.
 	Repeats int
 	// MaxWait bounds the wait of this pod where it is less than Settings.MaxWait; less than
 	// 30 seconds counts as 30. Zero or less: it does not.
@@ -31,9 +40,8 @@ type Request struct {
 	Groups []Membership
 }
 
-// Ticket is the place of one start in the queue, and then its slot. It is made by
-// [Limiter.Join] and is ended exactly once; to end it again does nothing. All methods are
-// safe for concurrent use and never block.
+// Ticket is the place of one start in the queue, and then its slot. It ends exactly once. All
+// methods are safe for concurrent use and never block.
 type Ticket struct {
 	l *Limiter
 
@@ -67,13 +75,6 @@ type Ticket struct {
 	slot       bool // it is counted among the starts at a time
 }
 
-func newTicket(l *Limiter, now time.Time, r Request) *Ticket {
-	return &Ticket{
-		l: l, uid: r.UID, name: r.Name, priority: r.Priority, arrived: earlier(now, r.Arrived), maxWait: r.MaxWait,
-		repeats: max(0, r.Repeats), state: Waiting, seen: now, decided: make(chan struct{}),
-	}
-}
-
 // UID gives the key of the start.
 func (t *Ticket) UID() string { return t.uid }
 
@@ -99,13 +100,12 @@ type Decision struct {
 	Reason reasons.Reason
 	// Held is the limit that holds it back.
 	Held Held
-	// Ahead is the number of waiting tickets that go before it, without those that a group
-	// holds which does not hold this one.
+	// Ahead is the number of waiting tickets that go before it, without those that another
+	// group holds.
 	Ahead int
 }
 
-// Held says which limit holds a start back, and by what measure. The zero value
-// holds nothing.
+// Held says which limit holds a start back, and by what measure. The zero value: none does.
 type Held struct {
 	// Reason is the limit.
 	Reason reasons.Reason
@@ -126,15 +126,13 @@ type Held struct {
 	Resource string
 	// Asks is how much more the pod would use; of a resource only.
 	Asks float64
-	// Until is when the limit will allow one more start by itself. Zero: that is
-	// not known.
+	// Until is when the limit will allow one more start by itself; zero: nobody knows.
 	Until time.Time
 }
 
 func (h Held) none() bool { return h.Reason == "" }
 
-// answer is the decision on a ticket that is no longer Waiting. One that is Gone may not
-// start: it holds no slot.
+// answer is the decision on a ticket that is no longer Waiting.
 func (t *Ticket) answer() Decision { return Decision{Admitted: t.state != Gone, Reason: t.reason} }
 
 // waits tells whether a process waits for the ticket.
@@ -149,10 +147,9 @@ func (t *Ticket) near(now time.Time) bool {
 }
 
 // Reserve asks, before the images of the pod are pulled, whether the pod may come to wait
-// near its turn, where it can wait for waitable at most. It takes no slot, but a place
-// among those that pull images, until a process waits for the ticket or the reservation is
-// given back. A ticket that is Starting or Started is always admitted, one that is Gone
-// never.
+// near its turn, where it can wait for waitable at most. It takes no slot, but a place among
+// those that pull images until a process waits for the ticket. A ticket that is not Waiting is
+// answered as by TryStart.
 func (t *Ticket) Reserve(now time.Time, waitable time.Duration) Decision {
 	l := t.l
 	now = l.lock(now)
@@ -161,7 +158,7 @@ func (t *Ticket) Reserve(now time.Time, waitable time.Duration) Decision {
 		return t.answer()
 	}
 	l.askedLocked(now, t)
-	d := l.reservations.decide(now, t, waitable)
+	d := l.estimates.reserve(now, t, waitable)
 	t.reserved, t.expectedBy = d.Admitted, now.Add(returnsWithin)
 	if !d.Admitted {
 		t.pullsSince = time.Time{}
@@ -174,8 +171,7 @@ func (t *Ticket) Reserve(now time.Time, waitable time.Duration) Decision {
 	return d
 }
 
-// Unreserve gives a reservation back: the pod's sandbox is gone. The ticket keeps its
-// place in the queue.
+// Unreserve gives a reservation back: the pod's sandbox is gone.
 func (t *Ticket) Unreserve() {
 	t.l.mu.Lock()
 	defer t.l.mu.Unlock()
@@ -202,20 +198,17 @@ func (t *Ticket) TryStart(now time.Time) Decision {
 	return t.l.admission.try(now, t, false)
 }
 
-// StartExempt admits the ticket at once: with a slot if every limit allows it, else
-// without one. It passes over nobody: while a process waits, there is no free slot. It
-// takes none that was lent. Without a slot it takes nothing, but owes what every start
-// does: those that wait do not start into its load. Nothing happens to a ticket that is
-// not Waiting.
+// StartExempt admits the ticket at once: with a slot that is not lent if every limit allows
+// it, else without one. In both cases it owes to the signals what every start does. Nothing
+// happens to a ticket that is not Waiting.
 func (t *Ticket) StartExempt(now time.Time) {
 	l := t.l
 	now = l.lock(now)
 	defer l.unlock()
 	l.admission.admit(now)
-	if t.state != Waiting {
-		return
+	if t.state == Waiting {
+		l.admission.exempt(now, t)
 	}
-	l.admission.exempt(now, t)
 }
 
 // Wait says that from now on a process waits for the ticket, which starts as soon as it
@@ -250,9 +243,8 @@ func (t *Ticket) StopWaiting(now time.Time) {
 }
 
 // DeadlineReached is called when the process that waits can wait no longer: the ticket is
-// admitted over the limit if no other start is above it for a deadline and it is not the
-// queue's turn, else refused with GateExpired, and keeps its place. One that is no longer
-// Waiting is answered as by TryStart.
+// admitted as if its MaxWait were over, or refused with GateExpired, and keeps its place. One
+// that is not Waiting is answered as by TryStart.
 func (t *Ticket) DeadlineReached(now time.Time) Decision {
 	now = t.l.lock(now)
 	defer t.l.unlock()
