@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"sync"
-	"time"
 
 	"github.com/sirupsen/logrus"
 	corev1 "k8s.io/api/core/v1"
@@ -32,7 +31,6 @@ type Watch struct {
 	mu      sync.Mutex
 	facts   extractor
 	started bool
-	nextAsk time.Time          // before that ListAnew does nothing
 	pods    map[string]*cached // by NRI uid
 	waiting map[string]*waiter // by NRI uid
 }

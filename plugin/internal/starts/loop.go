@@ -30,7 +30,6 @@ type loop struct {
 
 	starting map[string]struct{} // the starts under way, by UID
 	stalls   *usage.Stalls
-	nextMute time.Time // look for a mute pod watch
 }
 
 func newLoop(s *Starts) *loop {
@@ -82,7 +81,6 @@ func (l *loop) round(now time.Time) (next time.Time) {
 		s.Round()
 	}
 	l.publish()
-	l.findMute(now)
 	next = sooner(next, l.findStalls(now))
 	next = sooner(next, s.ends.review(now, l.startingUIDs()))
 	held := s.Limiter.Snapshot(now)
@@ -221,25 +219,6 @@ func (l *Ledger) sweep(now time.Time) (empty []string) {
 		}
 	}
 	return empty
-}
-
-// findMute compares what the runtime tells with what the pod watch does: one that is
-// open and told nothing of a pod of the API server since a container of it began to run
-// is mute. From then on slots end by the node's own signs, and the pods are listed anew.
-func (l *loop) findMute(now time.Time) {
-	defer l.s.Observer.Caught("findMute")
-	if l.s.Pods == nil || now.Before(l.nextMute) {
-		return
-	}
-	l.nextMute = now.Add(l.s.Timing.MuteEvery)
-	var long []pods.LongRunning
-	l.s.Ledger.Read(func(b *pods.Book) { long = b.RunFor(now, l.s.Timing.MuteAfter) })
-	for _, c := range long {
-		if l.s.Pods.Heard(c.UID).Before(c.Since) {
-			l.s.Pods.ListAnew(now, "pod "+c.Title()+" runs a container that the API server has not told of")
-			return
-		}
-	}
 }
 
 // findStalls measures every start that holds a slot, and tells the limiter which make

@@ -80,9 +80,7 @@ func (s *Starts) starts(now time.Time, uid string) *throttle.Ticket {
 
 // asked is a pod watch that a test asks in its place.
 type asked struct {
-	get   func(uid string)
-	heard map[string]time.Time
-	lists int
+	get func(uid string)
 }
 
 func (a *asked) Get(uid string) (podwatch.Pod, bool) {
@@ -93,8 +91,6 @@ func (a *asked) Get(uid string) (podwatch.Pod, bool) {
 }
 func (a *asked) Await(context.Context, string) (podwatch.Pod, bool) { return podwatch.Pod{}, false }
 func (a *asked) Healthy() bool                                      { return true }
-func (a *asked) Heard(uid string) time.Time                         { return a.heard[uid] }
-func (a *asked) ListAnew(time.Time, string)                         { a.lists++ }
 
 func state(t *throttle.Ticket) throttle.State {
 	s, _ := t.Status()
