@@ -22,7 +22,6 @@ const (
 	renewSlot   verb = "renew"   // replace it as it was seen
 	releaseSlot verb = "release" // delete it as it was seen
 	sweepSlot   verb = "sweep"   // the same, of another
-	probeWrites verb = "dry-run" // may Leases be written
 )
 
 // call is a write and what came of it.
@@ -68,26 +67,21 @@ func (c *Claimer) make(ctx context.Context, calls []*call) {
 func (c *Claimer) send(ctx context.Context, one *call) (made *coordinationv1.Lease, err error) {
 	api := c.options.API
 	switch one.verb {
-	case takeSlot, renewSlot, probeWrites:
+	case takeSlot, renewSlot:
 		since := one.sent
 		if one.verb == renewSlot {
 			since = one.since
 		}
 		lease := newLease(one.group.demand, one.n, one.version, c.options.Holder, since, one.sent)
-		switch {
-		case one.verb == probeWrites:
-			made, err = api.Create(ctx, lease, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
-		case one.version == version{}:
-			made, err = api.Create(ctx, lease, metav1.CreateOptions{})
-		default:
-			made, err = api.Update(ctx, lease, metav1.UpdateOptions{})
+		if (one.version == version{}) {
+			return api.Create(ctx, lease, metav1.CreateOptions{})
 		}
+		return api.Update(ctx, lease, metav1.UpdateOptions{})
 	default:
-		err = api.Delete(ctx, one.name, metav1.DeleteOptions{
+		return nil, api.Delete(ctx, one.name, metav1.DeleteOptions{
 			Preconditions: &metav1.Preconditions{UID: &one.version.uid, ResourceVersion: &one.version.resource},
 		})
 	}
-	return made, err
 }
 
 // answered takes over what came of a call.
@@ -109,7 +103,7 @@ func (c *Claimer) answered(one *call) {
 		c.stats.Failures++
 		c.health.note(&c.health.write, fmt.Errorf("%s the Lease %s: %w", one.verb, one.name, one.err), one.sent, now)
 	}
-	if late && one.verb != probeWrites {
+	if late {
 		c.stats.Conflicts++
 	}
 	switch {
@@ -130,7 +124,7 @@ func (c *Claimer) answered(one *call) {
 		if claim := g.claims[one.n]; claim != nil {
 			claim.renew = now.Add(leastRetry/2 + rand.N(leastRetry))
 		}
-	case one.verb == takeSlot && late, one.verb == probeWrites:
+	case one.verb == takeSlot && late:
 	case one.err == nil, apierrors.IsNotFound(one.err):
 		delete(c.slots, one.name)
 	default:

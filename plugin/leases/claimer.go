@@ -180,7 +180,7 @@ func (c *Claimer) pass(ctx context.Context) time.Duration {
 		needed = needed || g.needed()
 	}
 	if !needed {
-		c.health.rest()
+		c.health = health{} // the next pod that needs a slot finds out whether a fault lasts
 	}
 	calls := c.giveBack(now)
 	ctx, cancel := context.WithDeadline(ctx, c.deadline(now))

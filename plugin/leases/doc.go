@@ -67,5 +67,5 @@
 // holds no pod, and that is said. This includes requests that are forbidden, because the
 // daemon's role is missing. Until then, no pod starts that has no slot; starts under way
 // go on. When the API server answers again, slots are taken for the starts under way. Where no pod has
-// needed a slot meanwhile, the first one that does finds out: if its request fails, too, the policy opens at once.
+// needed a slot for a moment, the fault is forgotten: the next herd waits for OpenAfter again, if it lasts.
 package leases

@@ -32,7 +32,8 @@ type fakeAPI struct {
 	kube.Leases // what is not here is not called
 
 	mu      sync.Mutex
-	away    error // what every call gets; nil: none does
+	away    error  // what every call gets; nil: none does
+	denied  string // the holder that can make no Lease
 	delay   time.Duration
 	version uint64
 	leases  map[string]*coordinationv1.Lease
@@ -78,7 +79,7 @@ func (f *fakeAPI) recordLocked(l *coordinationv1.Lease) *coordinationv1.Lease {
 	return l
 }
 
-func (f *fakeAPI) Create(ctx context.Context, l *coordinationv1.Lease, o metav1.CreateOptions) (*coordinationv1.Lease, error) {
+func (f *fakeAPI) Create(ctx context.Context, l *coordinationv1.Lease, _ metav1.CreateOptions) (*coordinationv1.Lease, error) {
 	if err := f.arrive(ctx); err != nil {
 		return nil, err
 	}
@@ -86,8 +87,8 @@ func (f *fakeAPI) Create(ctx context.Context, l *coordinationv1.Lease, o metav1.
 	if f.leases[l.Name] != nil {
 		return nil, apierrors.NewAlreadyExists(leaseResource, l.Name)
 	}
-	if len(o.DryRun) > 0 {
-		return l, nil
+	if *l.Spec.HolderIdentity == f.denied {
+		return nil, apierrors.NewForbidden(leaseResource, l.Name, errors.New("it is denied"))
 	}
 	l = f.recordLocked(l)
 	f.leases[l.Name] = l

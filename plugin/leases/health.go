@@ -14,8 +14,6 @@ type health struct {
 	since       time.Time // when the first request was sent that failed since all worked
 	failures    int       // in a row
 	retry       time.Time // no new request but renewals before
-	// old: no pod has needed a slot since the last request, so the fault may be over.
-	old bool
 }
 
 func (h *health) fault() error {
@@ -25,17 +23,10 @@ func (h *health) fault() error {
 	return h.write
 }
 
-// rest is called while no pod needs a slot. The next one that does finds out at once whether a fault lasts.
-func (h *health) rest() {
-	h.old, h.retry = h.fault() != nil, time.Time{}
-}
-
 func (h *health) note(line *error, err error, sent, now time.Time) {
 	*line = err
-	over := h.old && err == nil
-	h.old = false
 	switch {
-	case h.fault() == nil, over:
+	case h.fault() == nil:
 		*h = health{}
 	case err != nil:
 		if h.since.IsZero() {
@@ -49,7 +40,7 @@ func (h *health) note(line *error, err error, sent, now time.Time) {
 
 // givesUp is when a policy with this patience stops to hold pods; the zero time: never.
 func (h *health) givesUp(after time.Duration) time.Time {
-	if h.since.IsZero() || h.old {
+	if h.since.IsZero() {
 		return time.Time{}
 	}
 	return h.since.Add(after)

@@ -73,8 +73,8 @@ func (c *Claimer) look(ctx context.Context) (calls []*call) {
 		calls = append(calls, c.choose(now, id, g, byGroup[id])...)
 	}
 	calls = append(calls, c.sweep(now)...)
-	if c.health.write != nil && len(calls) == 0 {
-		return c.probe()
+	if len(calls) == 0 && !c.writesSoon() {
+		c.health.note(&c.health.write, nil, sent, now) // the next write finds out whether its fault lasts
 	}
 	return calls
 }
@@ -140,12 +140,12 @@ func (c *Claimer) sweep(now time.Time) []*call {
 	return nil
 }
 
-// probe asks, where nothing else does, whether Leases can be written again.
-func (c *Claimer) probe() []*call {
-	for id, g := range c.groups {
-		if g.policy.UID != "" {
-			return []*call{{verb: probeWrites, group: g, name: leaseName(g.key.Policy, id, 0)}}
+// writesSoon reports whether a slot is to be renewed, or taken of those that are free.
+func (c *Claimer) writesSoon() bool {
+	for _, g := range c.groups {
+		if len(g.claims) > 0 || g.missing() > 0 && !g.scarce {
+			return true
 		}
 	}
-	return nil
+	return false
 }

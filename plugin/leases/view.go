@@ -17,7 +17,7 @@ type View struct {
 	// Fault is why the policies of UnheldPolicies hold no pod; nil: they hold pods.
 	Fault          error
 	UnheldPolicies []string
-	// Calls counts requests by what they were for: look, take, renew, release, sweep, dry-run.
+	// Calls counts requests by what they were for: look, take, renew, release, sweep.
 	Calls map[string]uint64
 	// Conflicts counts those of them that came too late, Failures those that failed, and Lost
 	// claims that could not be renewed in time or that were taken away.
@@ -64,16 +64,13 @@ func (c *Claimer) show() {
 		if c.faulty {
 			c.options.Log.WithError(fault).Warn("slots of the scope Cluster can neither be taken nor renewed; trying again")
 		} else {
-			c.options.Log.Info("slots of the scope Cluster can be taken again")
+			c.options.Log.Info("slots of the scope Cluster can be taken again, or no pod needs one any more")
 		}
 	}
 	switch {
 	case slices.Equal(before.UnheldPolicies, v.UnheldPolicies):
-	case len(v.UnheldPolicies) == 0 && c.health.old:
-		c.options.Log.Info("no pod needs a slot of the scope Cluster any more: the next one finds out whether the API server can be used")
-		c.options.Unheld(nil, nil)
 	case len(v.UnheldPolicies) == 0:
-		c.options.Log.Info("the policies of the scope Cluster hold pods again: the API server can be used")
+		c.options.Log.Info("the policies of the scope Cluster hold pods again: the API server can be used, or no pod needs it any more")
 		c.options.Unheld(nil, nil)
 	default:
 		c.options.Log.WithError(v.Fault).Warnf("the API server cannot be used: the policies %s hold no pod", strings.Join(v.UnheldPolicies, ", "))
