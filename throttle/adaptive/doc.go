@@ -110,6 +110,10 @@
 // wait are spread among so much work that both take equally long, it would have been best
 // to start all at once, and a herd takes up to 1.6 times as long.
 //
+// Nor does it leave a node alone that other work fills. Beside work that uses 60 to 95 % of the
+// node and goes first, probes kill in 24 of 60 herds that burn CPU; in 13 of them they do so even
+// where one starts at a time (TestHowManyStartOnABusyNode).
+//
 // Nor does it know why a start broke off: one that gives up by itself after 10 seconds,
 // on a full node, counts as killed.
 //

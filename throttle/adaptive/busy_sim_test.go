@@ -1,0 +1,55 @@
+//go:build sim
+
+package adaptive_test
+
+import (
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/adaptive"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/internal/nodesim"
+)
+
+// Other work keeps most of the node busy. Some of the herds have pods that cannot be up in
+// time even if they start one at a time; more are killed with the loop. The bounds are what
+// was found.
+func TestHowManyStartOnABusyNode(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const herds = 60
+		perCore, killed, killedAlone := make([]float64, 0, herds), 0, 0
+		for seed := range uint64(herds) {
+			s := nodesim.Busy(seed)
+			r := busyRun(s, throttle.Settings{Adaptive: &adaptive.Settings{Cores: s.Cores}})
+			most := 0
+			for _, m := range r.Measured {
+				most = max(most, m.Slots)
+			}
+			perCore = append(perCore, float64(most)/float64(s.Cores))
+			if r.Kills > 0 {
+				killed++
+			}
+			if busyRun(s, throttle.Settings{MaxConcurrent: 1}).Kills > 0 {
+				killedAlone++
+			}
+		}
+		slices.Sort(perCore)
+		t.Logf("%d herds, %d with a kill, %d one at a time; most starts at a time for each core: 50 %% %.2f, 90 %% %.2f, all %.2f",
+			herds, killed, killedAlone, perCore[herds/2], perCore[herds*9/10], perCore[herds-1])
+		assert.LessOrEqual(t, perCore[herds-1], 2.1)
+		assert.LessOrEqual(t, killed, 24)
+	})
+}
+
+// busyRun starts the herd, or what of it starts within five minutes.
+func busyRun(s nodesim.Scenario, by throttle.Settings) nodesim.Result {
+	l := throttle.New(time.Now(), settings(by))
+	return nodesim.Run(s, nodesim.Pacing{Limiter: l, StopAfter: 300, Observe: func(now time.Time, m nodesim.Measured) {
+		l.Observe(now, m.Signals(now))
+	}})
+}
