@@ -54,7 +54,7 @@ func TestAPolicyOfTheAPIServerGroupsPodsThatAreKnown(t *testing.T) {
 	require.NoError(t, err)
 	c.eventually("who runs is counted in its group", func() bool {
 		p := c.d.Status().Policies
-		return len(p) == 1 && len(p[0].Groups) == 1 && p[0].Groups[0].Group == "a" && p[0].Groups[0].Running.Pods == 1
+		return len(p) == 1 && len(p[0].Groups) == 1 && p[0].Groups[0].Group == "a" && p[0].Groups[0].Used.Running.Pods == 1
 	})
 	c.eventually("the others are grouped, too", func() bool {
 		for _, uid := range []string{"a1", "a2", "b1"} {

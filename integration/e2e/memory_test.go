@@ -53,7 +53,7 @@ func TestPodsOfAnySizeCostLittleMemory(t *testing.T) {
 	})
 	ns := namespace(t)
 	admitted := func(n int) func() bool {
-		return func() bool { return d.group(t, "large", "").Running.Pods == n }
+		return func() bool { return int(d.group(t, "large", "").Used.Running.Pods) == n }
 	}
 	largePodsIn(t, ns, largePods/2)
 	// Of these pods the facts are taken from a list.

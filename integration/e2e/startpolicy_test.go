@@ -53,14 +53,14 @@ func (d *daemon) policy(t *testing.T, name string) admin.Policy {
 }
 
 // group gives what the daemon tells of a group of a policy.
-func (d *daemon) group(t *testing.T, policy, group string) admin.PolicyGroup {
+func (d *daemon) group(t *testing.T, policy, group string) v1alpha1.PolicyGroup {
 	t.Helper()
 	for _, g := range d.policy(t, policy).Groups {
 		if g.Group == group {
 			return g
 		}
 	}
-	return admin.PolicyGroup{}
+	return v1alpha1.PolicyGroup{}
 }
 
 // requesting makes the pod's container request an amount of a resource.
@@ -133,8 +133,8 @@ func TestStartPolicyWalkThrough(t *testing.T) {
 	pod("pod1m", "memory", "512Mi")
 	eventually(t, "pod1m runs: memory is not throttled", ready("pod1m"))
 	assert.False(t, isReady(t, ns, "pod2"))
-	used := d.group(t, "t1", "").Running
-	assert.Equal(t, admin.PolicyUse{Pods: 2, Requests: map[string]string{"cpu": "200m", "memory": "512Mi"}}, used)
+	used := d.group(t, "t1", "").Used.Running
+	assert.Equal(t, v1alpha1.PodUse{Pods: 2, Requests: map[string]v1alpha1.UsedQuantity{"cpu": "200m", "memory": "512Mi"}}, used)
 	eventually(t, "the policy's status tells", func() bool {
 		s := object[v1alpha1.StartPolicy](t, "startpolicy", "t1").Status
 		return s.Waiting == 1 && s.Used.Running.Pods == 2

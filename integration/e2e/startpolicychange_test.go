@@ -25,7 +25,7 @@ func TestStartPolicyChangesWhilePodsWait(t *testing.T) {
 	d.configure(t, "{}")
 	d.enforce(t, "one", fmt.Sprintf(oneRuns, 1, ""))
 	ns, part := namespace(t), map[string]string{"part": "a"}
-	running := func() int { return d.group(t, "one", "").Running.Pods }
+	running := func() int { return int(d.group(t, "one", "").Used.Running.Pods) }
 	ready := func(name string) func() bool { return func() bool { return isReady(t, ns, name) } }
 	held := func(name string) func() bool {
 		return func() bool { reason, _ := d.waitsFor(t, ns, name); return reason == reasons.PolicyRunning }
@@ -75,7 +75,7 @@ func TestStartPolicyOverrideOpensAndCloses(t *testing.T) {
 	for i := range 3 {
 		labelled(t, ns, fmt.Sprintf("a%d", i), part, herdPod(0.1))
 	}
-	eventually(t, "two run", func() bool { return d.group(t, "window", "").Running.Pods == 2 })
+	eventually(t, "two run", func() bool { return d.group(t, "window", "").Used.Running.Pods == 2 })
 	all, err := node.Client().CoreV1().Pods(ns).List(t.Context(), metav1.ListOptions{})
 	require.NoError(t, err)
 	for _, pod := range all.Items {
@@ -95,7 +95,7 @@ func TestStartPolicyOverrideOpensAndCloses(t *testing.T) {
 	}
 	eventually(t, "the window is closed", func() bool { return *d.policy(t, "window").Limits.Running.Pods == 0 })
 	assert.True(t, time.Now().After(end), "not before its end")
-	assert.Equal(t, 2, d.group(t, "window", "").Running.Pods, "who runs goes on")
+	assert.EqualValues(t, 2, d.group(t, "window", "").Used.Running.Pods, "who runs goes on")
 	waiting := 0
 	for _, pod := range pods(t, ns) {
 		if !condition(pod, corev1.PodReady) {

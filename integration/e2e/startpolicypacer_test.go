@@ -64,7 +64,7 @@ func TestStartPolicyPacesByImage(t *testing.T) {
 	}
 	assert.LessOrEqual(t, first, 4, "pods that began before any was ready")
 	figure(t, "%d pods of one image: %d before any was ready, all ready after %.1f s", stragglers, first, lastReady(all).Sub(begin).Seconds())
-	assert.Equal(t, stragglers, d.group(t, "image-pull", lab.HerdImage).Ready)
+	assert.EqualValues(t, stragglers, d.group(t, "image-pull", lab.HerdImage).Used.Ready)
 }
 
 // allowed is how many may be starting beside so many that are ready; 0: any number.

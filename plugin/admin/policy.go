@@ -23,27 +23,8 @@ type Policy struct {
 	// InvalidOverrides are the overrides that are left out.
 	InvalidOverrides []v1alpha1.InvalidField `json:"invalidOverrides,omitempty"`
 	// GroupCount is how many groups have pods; Groups are the 32 with the most.
-	GroupCount int           `json:"groupCount"`
-	Groups     []PolicyGroup `json:"groups"`
-}
-
-// PolicyGroup is what a group of a policy uses on the node.
-type PolicyGroup struct {
-	// Group is the value that its pods have in common; empty where there is one group.
-	Group   string `json:"group"`
-	Waiting int    `json:"waiting"`
-	Ready   int    `json:"ready"`
-	// Starting is what starts, Running what was admitted and has not finished.
-	Starting PolicyUse `json:"starting"`
-	Running  PolicyUse `json:"running"`
-	// Throttled are the limits that are reached, by their fields.
-	Throttled []string `json:"throttled,omitempty"`
-}
-
-// PolicyUse is how many pods there are, and what they request together.
-type PolicyUse struct {
-	Pods     int               `json:"pods"`
-	Requests map[string]string `json:"requests,omitempty"`
+	GroupCount int                    `json:"groupCount"`
+	Groups     []v1alpha1.PolicyGroup `json:"groups"`
 }
 
 // PolicyLimitsText says limits in one sentence.

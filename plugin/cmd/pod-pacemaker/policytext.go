@@ -53,7 +53,7 @@ func policiesTable(all []admin.Policy) []string {
 			if i == 0 && p.Fault != "" {
 				throttled = policyNote(p)
 			}
-			t.add(clean(name), clean(g.Group), fmt.Sprint(g.Waiting), useText(g.Starting), useText(g.Running), clean(throttled))
+			t.add(clean(name), clean(g.Group), fmt.Sprint(g.Waiting), useText(g.Used.Starting), useText(g.Used.Running), clean(throttled))
 		}
 		if more := p.GroupCount - len(p.Groups); more > 0 && len(p.Groups) > 0 {
 			t.add("", fmt.Sprintf("and %d more", more), "", "", "", "")
@@ -70,11 +70,11 @@ func policyNote(p admin.Policy) string {
 }
 
 // useText says how many pods there are, and what they request.
-func useText(u admin.PolicyUse) string {
+func useText(u v1alpha1.PodUse) string {
 	text := fmt.Sprint(u.Pods)
 	var parts []string
 	for name, amount := range u.Requests {
-		parts = append(parts, name+" "+amount)
+		parts = append(parts, name+" "+string(amount))
 	}
 	slices.Sort(parts)
 	if len(parts) > 0 {

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
 )
 
@@ -51,8 +52,8 @@ func TestStatusWithPoliciesAlone(t *testing.T) {
 func TestStatusListsTheGroupsOfPolicies(t *testing.T) {
 	t.Parallel()
 	lines := policiesTable([]admin.Policy{
-		{Name: "t1", GroupCount: 40, Groups: []admin.PolicyGroup{{
-			Group: "nginx", Waiting: 2, Running: admin.PolicyUse{Pods: 3, Requests: map[string]string{"memory": "1Gi", "cpu": "200m"}},
+		{Name: "t1", GroupCount: 40, Groups: []v1alpha1.PolicyGroup{{
+			Group: "nginx", Waiting: 2, Used: v1alpha1.PolicyUse{Running: v1alpha1.PodUse{Pods: 3, Requests: map[string]v1alpha1.UsedQuantity{"memory": "1Gi", "cpu": "200m"}}},
 			Throttled: []string{"running.requests.cpu"},
 		}}},
 		{Name: "broken", Fault: "no namespaces"},

@@ -72,12 +72,7 @@ func NodePolicies(states []policies.State, views []throttle.GroupView) (told []v
 		p := v1alpha1.NodePolicy{
 			Name: s.Object.Name, Generation: s.Object.Generation, Fault: Cut(s.Fault, mostFault), GroupCount: int32(len(groups)),
 		}
-		for _, v := range groups[:min(len(groups), mostGroupsTold, room)] {
-			p.Groups = append(p.Groups, v1alpha1.PolicyGroup{
-				Group: v.Key.Group, Waiting: int32(v.Waiting), Throttled: sortedNames(v.reached),
-				Used: v1alpha1.PolicyUse{Starting: podUse(v.Starting), Running: podUse(v.Running), Ready: int32(v.Ready)},
-			})
-		}
+		p.Groups = groupsTold(groups[:min(len(groups), mostGroupsTold, room)])
 		room -= len(p.Groups)
 		told = append(told, p)
 	}
@@ -90,31 +85,26 @@ func AdminPolicies(states []policies.State, views []throttle.GroupView) (told []
 		groups := groupsOf(views, s.Object.Name)
 		p := admin.Policy{
 			Name: s.Object.Name, Generation: s.Object.Generation, Scope: s.Object.Spec.GetScope(),
-			Limits: s.Calculated.Limits, Fault: s.Fault, GroupCount: len(groups), Groups: []admin.PolicyGroup{},
+			Limits: s.Calculated.Limits, Fault: s.Fault, GroupCount: len(groups), Groups: groupsTold(groups[:min(len(groups), mostGroupsTold)]),
 		}
 		if s.Policy != nil {
 			p.InvalidOverrides = s.Policy.Invalid()
-		}
-		for _, v := range groups[:min(len(groups), mostGroupsTold)] {
-			p.Groups = append(p.Groups, admin.PolicyGroup{
-				Group: v.Key.Group, Waiting: v.Waiting, Ready: v.Ready,
-				Starting: adminUse(v.Starting), Running: adminUse(v.Running), Throttled: sortedNames(v.reached),
-			})
 		}
 		told = append(told, p)
 	}
 	return told
 }
 
-func adminUse(u throttle.Usage) admin.PolicyUse {
-	use := admin.PolicyUse{Pods: int(u.Pods)}
-	for name, amount := range podUse(u).Requests {
-		if use.Requests == nil {
-			use.Requests = map[string]string{}
-		}
-		use.Requests[name] = string(amount)
+// groupsTold returns what is told of groups; never nil.
+func groupsTold(groups []policyGroup) []v1alpha1.PolicyGroup {
+	told := make([]v1alpha1.PolicyGroup, 0, len(groups))
+	for _, v := range groups {
+		told = append(told, v1alpha1.PolicyGroup{
+			Group: v.Key.Group, Waiting: int32(v.Waiting), Throttled: sortedNames(v.reached),
+			Used: v1alpha1.PolicyUse{Starting: podUse(v.Starting), Running: podUse(v.Running), Ready: int32(v.Ready)},
+		})
 	}
-	return use
+	return told
 }
 
 // mostResourcesTold bounds the resources that are told of a group.
