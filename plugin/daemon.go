@@ -16,6 +16,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/cni"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/learning"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/nri"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/observe"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/starts"
@@ -39,6 +40,7 @@ type Daemon struct {
 	sensors    *sensors
 	starts     *starts.Starts
 	waiting    *waiting.Chooser
+	memory     *learning.Memory
 	handler    handler
 	connection *nri.Connection
 	cni        *cni.Installer // nil: no waiting room is installed
@@ -121,9 +123,10 @@ func newDaemon(o Options, cores int, file crd.Documents, c *clients, r rooms) *D
 	if o.CNI && r.timing.Settle == 0 {
 		r.timing.Settle = roomSettles
 	}
+	d.memory = learning.New(o.costsPath(), machineOf(o, cores), o.Log)
 	board, breaker := turns.NewBoard(), waiting.NewBreaker(r.firstOpen)
 	d.starts = starts.New(starts.Options{
-		Limiter: d.limiter, Pods: r.pods, Policies: d.matcher, Observer: d.observer, Board: board, Log: o.Log,
+		Limiter: d.limiter, Pods: r.pods, Policies: d.matcher, Observer: d.observer, Memory: d.memory, Board: board, Log: o.Log,
 		InRoom:   func(now time.Time, held throttle.Snapshot) time.Time { return d.waiting.Room.Round(now, held) },
 		Waitable: o.GateTimeout, Forgotten: breaker.Forget, Roots: usage.Roots{Proc: o.ProcRoot, Cgroup: o.CgroupRoot}, Timing: r.timing,
 		Round: func() {
@@ -218,10 +221,12 @@ func (d *Daemon) Run(ctx context.Context) error {
 func (d *Daemon) pace(ctx context.Context) error {
 	d.pacing.Store(true)
 	defer d.pacing.Store(false)
+	d.memory.Load() // which another daemon may have written until now
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return d.observer.Supervised(ctx, "run", d.starts.Run) })
 	g.Go(func() error { return d.observer.Supervised(ctx, "connection", d.connection.Run) })
 	g.Go(func() error { return d.observer.Supervised(ctx, "sensors", d.sensors.sampler.Run) })
+	g.Go(func() error { return d.observer.Supervised(ctx, "memory", d.memory.Run) })
 	if d.cluster != nil {
 		g.Go(func() error {
 			return d.observer.Supervised(ctx, "claims", func(ctx context.Context) error { d.cluster.claimer.Run(ctx); return nil })

@@ -9,6 +9,7 @@
 //	internal/observe   log, metrics, Kubernetes events
 //	internal/turns     when those that wait have their turn
 //	internal/usage     what pods use of the node
+//	internal/learning  what starts took, and what the next is expected to take; knows no other room
 //	internal/cni       installs the waiting room on the node; knows no other room
 //	internal/nri       the connection to the runtime; knows no other room
 //
@@ -29,6 +30,7 @@
 //  8. starts.Starts.Run goes round and hands the admission to observe.Observer.Happened.
 //  9. kubelet reports the pod ready: podwatch calls starts.Starts.PodChanged, which ends the ticket
 //     with the reason Ready. Where kubelet's report is missing, the loop judges by what usage measures.
+//     What the start took is learned.
 //  10. The slot is free, and the next ticket is admitted. What is left of the pod goes with its
 //     sandbox: starts.RuntimeEvents.SandboxRemoved.
 //

@@ -66,8 +66,8 @@ type Options struct {
 	NRIIndex string
 	// RunDir holds the sockets of the gate and of the administrator.
 	RunDir string
-	// StateDir holds what outlives the daemon: the last good configuration, used
-	// with an API server. Empty: nothing does.
+	// StateDir holds what outlives the daemon: the last good configuration, and what starts took, which
+	// is learned with an API server. Empty: nothing does.
 	StateDir string
 	// GatePath is the hook binary's absolute path on the host. Empty: no gate.
 	GatePath string
@@ -149,6 +149,17 @@ func (o Options) policiesPath() string {
 		name = "policies-" + o.Instance + ".json"
 	}
 	return filepath.Join(o.StateDir, name)
+}
+
+// costsPath returns the path of what was learned of starts; empty: it is not kept.
+func (o Options) costsPath() string {
+	switch {
+	case o.StateDir == "":
+		return ""
+	case o.Instance != "":
+		return filepath.Join(o.StateDir, "costs-"+o.Instance+".json")
+	}
+	return filepath.Join(o.StateDir, "costs.json")
 }
 
 // Validate returns every fault of the options, joined; nil: none.

@@ -117,7 +117,7 @@ func (o Options) removeFiles() error {
 func (o Options) runFiles() []string {
 	files := []string{o.SocketPath(), o.AdminPath(), o.lockPath()}
 	if o.StateDir != "" {
-		files = append(files, o.lastGoodPath(), o.policiesPath())
+		files = append(files, o.lastGoodPath(), o.policiesPath(), o.costsPath())
 	}
 	return files
 }

@@ -40,6 +40,11 @@ type Pod struct {
 	// Probed is true when any app container or sidecar has a readiness or a startup probe,
 	// so that ContainersReady says more than "runs".
 	Probed bool
+	// Patience is how long after it was started the first container is killed that does not come up, by its startup
+	// probe, or else its liveness probe; 0: none is.
+	Patience time.Duration
+	// Like is what makes its starts like those of other pods.
+	Like Like
 	// Containers holds every container of the spec by name; names are unique over all kinds.
 	Containers map[string]Container
 	// Facts are what start policies ask of the pod; nil: none were asked for, see [Watch.ExtractFacts], or they are

@@ -95,6 +95,7 @@ func trim(p *corev1.Pod) Pod {
 			pod.ContainersReady = c.Status == corev1.ConditionTrue
 		}
 	}
+	pod.Patience, pod.Like = patience(p), likeOf(p)
 	pod.addStop(p)
 	pod.addContainers(p)
 	return pod

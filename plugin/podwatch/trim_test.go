@@ -67,6 +67,7 @@ func TestTrimIdentity(t *testing.T) {
 	})
 	require.Equal(t, Pod{
 		UID: "uid-1", Namespace: "ns", Name: "web", Priority: 7, PriorityClassName: "high", RestartPolicy: "Always",
+		Like:      Like{Owner: "DaemonSet/d", Images: trim(p).Like.Images},
 		DaemonSet: true, SkipAnnotation: true, ActiveDeadline: 90 * time.Second, Phase: corev1.PodPending,
 		Containers: map[string]Container{"app": {Kind: App}},
 	}, trim(p))

@@ -33,10 +33,16 @@ type metrics struct {
 	roomWaits   *prometheus.HistogramVec
 	generation  *prometheus.GaugeVec
 	handlers    *prometheus.HistogramVec
+	// What starts took, by what their estimates rested on, and these estimates.
+	startCPU, expectedCPU *prometheus.CounterVec
+	costRatio             *prometheus.HistogramVec
 }
 
 // secondsBuckets spans from a start that need not wait to the longest waits.
 var secondsBuckets = []float64{0.1, 0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1800}
+
+// ratioBuckets spans from an estimate that was ten times too high to one that was ten times too low.
+var ratioBuckets = []float64{0.1, 0.2, 0.5, 0.8, 0.9, 1.1, 1.25, 2, 5, 10}
 
 // handlerBuckets spans from a microsecond decision to the runtime's request
 // timeout.
@@ -70,10 +76,13 @@ func newMetrics() *metrics {
 		gateWaiters: prometheus.NewGauge(gauge("gate_waiters", "Hooks that wait in the gate.")),
 		roomWaits:   prometheus.NewHistogramVec(histogram("room_wait_seconds", "Time that a process waited in the waiting room, by why it left. TurnNear: its pod goes on to the gate. HungUp: it ended by itself, because the folder of the CNI configurations changed, or the runtime gave it up.", secondsBuckets), []string{"reason"}),
 		generation:  prometheus.NewGaugeVec(gauge("config_generation", "Generation of the configuration in force."), []string{"config", "origin"}),
+		startCPU:    prometheus.NewCounterVec(counter("start_cpu_seconds_total", "CPU time that starts took until they were ready, by what their estimate rested on: Owner, Image, Revisions, Node or None."), []string{"basis"}),
+		expectedCPU: prometheus.NewCounterVec(counter("start_expected_cpu_seconds_total", "CPU time that these starts were expected to take, when they began; 0 with the basis None."), []string{"basis"}),
+		costRatio:   prometheus.NewHistogramVec(histogram("start_cost_ratio", "CPU time that a start took, by what it was expected to take.", ratioBuckets), []string{"basis"}),
 		handlers:    prometheus.NewHistogramVec(histogram("handler_seconds", "Time spent in an NRI handler, holds included; the runtime's locks are held meanwhile.", handlerBuckets), []string{"handler"}),
 	}
 	m.registry.MustRegister(m.waits, m.shadowWaits, m.admissions, m.starts, m.refusals, m.unpaced, m.panics, m.expired, m.refusalCPU, m.held,
-		m.waiting, m.starting, m.gateWaiters, m.roomWaits, m.generation, m.handlers,
+		m.waiting, m.starting, m.gateWaiters, m.roomWaits, m.generation, m.handlers, m.startCPU, m.expectedCPU, m.costRatio,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/leases"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/policies"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/costs"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
@@ -70,6 +71,25 @@ func (o *Observer) LeftRoom(reason reasons.Reason, waited time.Duration) {
 func (o *Observer) Refused(at string, reason reasons.Reason, cpu time.Duration) {
 	o.metrics.refusals.WithLabelValues(at, string(reason)).Inc()
 	o.metrics.refusalCPU.Add(cpu.Seconds())
+}
+
+// Learned reports what the start of a pod took, beside what it was expected to take when it began, and what that
+// rested on. One that was killed is logged alone: it would have taken more.
+func (o *Observer) Learned(uid, name string, took costs.Start, basis string, expected costs.Cost) {
+	cpu := took.CPU.Seconds()
+	o.PodLog(uid, name).WithFields(logrus.Fields{
+		"cpu_ms": took.CPU.Milliseconds(), "wall_ms": took.Wall.Milliseconds(), "waited_ms": took.Waited.Milliseconds(),
+		"idle_ms": took.Idle.Milliseconds(), "peak_cores": took.Peak, "disk_bytes": took.Disk, "killed": took.Killed,
+		"basis": basis, "expected_cpu_ms": int64(1000 * expected.CPU.Mean),
+	}).Debugf("learned what the start of pod %s took", name)
+	if took.Killed {
+		return
+	}
+	o.metrics.startCPU.WithLabelValues(basis).Add(cpu)
+	o.metrics.expectedCPU.WithLabelValues(basis).Add(expected.CPU.Mean)
+	if expected.CPU.Mean > 0 {
+		o.metrics.costRatio.WithLabelValues(basis).Observe(cpu / expected.CPU.Mean)
+	}
 }
 
 // Configured takes note of the configuration that is in force.

@@ -4,7 +4,7 @@
 // [RuntimeEvents] takes what the runtime tells (Sandbox, Container, ContainerStarted ...) and writes it
 // into the book of pods; [Starts] takes what kubelet tells (PodChanged) and what hooks ask (Attend). Both
 // turn it into calls of the limiter. [Starts.Run] is the one loop: it advances the limiter, looks
-// which starts are over, measures those of which kubelet does not report it, and hands what happened to the
+// which starts are over, measures those under way, has learned what they took, and hands what happened to the
 // observer. [Valve] ends waits: the mode, a shutdown of the node, a shortage on it.
 //
 // # Locks

@@ -45,7 +45,7 @@ func (e *ends) judgeWaiting(now time.Time, t *throttle.Ticket, pod podwatch.Pod)
 	if _, ok := e.s.Ledger.Shadowed(t); ok {
 		// It went on at once; maybe it is really over, while its ticket still waits.
 		if reason, since, _ := e.howItEnded(now, pod); reason != "" {
-			e.s.Ledger.noteOver(t, since)
+			e.s.Ledger.noteOver(t, since, reason)
 		}
 	} else if pod.Terminal() {
 		t.End(now, terminal(pod))
@@ -85,7 +85,7 @@ func (e *ends) judgeStarting(now time.Time, t *throttle.Ticket, pod podwatch.Pod
 // endStart ends a start that was over at the given time. The slot of one that
 // went on at once is kept for as long as the start took; again is when that is.
 func (e *ends) endStart(now time.Time, t *throttle.Ticket, reason reasons.Reason, over time.Time) (again time.Time) {
-	if took, ok := e.s.Ledger.noteOver(t, over); ok {
+	if took, ok := e.s.Ledger.noteOver(t, over, reason); ok {
 		v, _ := e.s.Limiter.View(now, t.UID())
 		if until := v.Admitted.Add(took); now.Before(until) {
 			return until

@@ -8,6 +8,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/pods"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/usage"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
 // idleEvery bounds the time between two looks at what nothing announces, as that the
@@ -29,13 +30,14 @@ type loop struct {
 	pulse chan chan<- struct{} // each is closed when run has gone round once more
 
 	starting map[string]struct{} // the starts under way, by UID
-	stalls   *usage.Stalls
+	measured *usage.Starts       // these, and those that went on at once in the mode Shadow
+	courses  map[string]*course  // of those that were seen from the beginning
 }
 
 func newLoop(s *Starts) *loop {
 	return &loop{
 		s: s, woken: make(chan struct{}, 1), pulse: make(chan chan<- struct{}),
-		starting: map[string]struct{}{}, stalls: usage.NewStalls(s.Roots, s.Timing.Stalls),
+		starting: map[string]struct{}{}, measured: usage.NewStarts(s.Roots, s.Timing.Stalls), courses: map[string]*course{},
 	}
 }
 
@@ -80,8 +82,9 @@ func (l *loop) round(now time.Time) (next time.Time) {
 	if s.Round != nil {
 		s.Round()
 	}
-	l.publish()
-	next = sooner(next, l.findStalls(now))
+	l.publish(now)
+	l.followShadows(now)
+	next = sooner(next, l.measure(now))
 	next = sooner(next, s.ends.review(now, l.startingUIDs()))
 	held := s.Limiter.Snapshot(now)
 	if s.InRoom != nil {
@@ -128,17 +131,18 @@ func (l *loop) wake() {
 }
 
 // publish hands what happened to the observer.
-func (l *loop) publish() {
+func (l *loop) publish(now time.Time) {
 	events, lost := l.s.Limiter.Drain()
 	if lost > 0 {
 		l.s.Log.WithField("lost", lost).Warn("more happened than could be told")
 		l.trackAnew()
 	}
 	for _, e := range events {
+		reason, shadowed := l.s.Ledger.Shadowed(e.Ticket)
 		if lost == 0 {
-			l.track(e)
+			l.track(now, e, shadowed)
 		}
-		if reason, ok := l.s.Ledger.Shadowed(e.Ticket); ok {
+		if shadowed {
 			l.s.Observer.HappenedInShadow(e, reason)
 			continue
 		}
@@ -148,14 +152,21 @@ func (l *loop) publish() {
 	}
 }
 
-// track keeps the set of starts under way.
-func (l *loop) track(e throttle.Event) {
+// track keeps the set of starts under way. Of one that went on at once in the mode Shadow, the events
+// say what would have been, and not when it begins and is over.
+func (l *loop) track(now time.Time, e throttle.Event, shadowed bool) {
 	uid := e.Ticket.UID()
 	switch e.State {
 	case throttle.Starting:
-		l.forget(uid)
+		if !shadowed {
+			l.forget(uid)
+		}
 		l.starting[uid] = struct{}{}
+		if !shadowed && e.Reason != reasons.Adopted {
+			l.begin(now, uid)
+		}
 	case throttle.Started, throttle.Gone:
+		l.finish(now, uid, e.Reason)
 		l.forget(uid)
 	}
 }
@@ -178,7 +189,8 @@ func (l *loop) trackAnew() {
 // forget drops what was measured of a start.
 func (l *loop) forget(uid string) {
 	delete(l.starting, uid)
-	l.stalls.Forget(uid)
+	delete(l.courses, uid)
+	l.measured.Forget(uid)
 	l.s.ends.quiet.Forget(uid)
 }
 
@@ -219,55 +231,4 @@ func (l *Ledger) sweep(now time.Time) (empty []string) {
 		}
 	}
 	return empty
-}
-
-// findStalls measures every start that holds a slot, and tells the limiter which make
-// no progress. It returns the time of the next measurement; zero: none is needed,
-// because no pod waits.
-func (l *loop) findStalls(now time.Time) (next time.Time) {
-	after := l.s.settings.Load().WithDefaults().NoProgressAfter
-	if _, waiting := l.s.Limiter.Busy(now); after < 0 || !waiting {
-		for _, uid := range l.stalls.End() {
-			l.s.Limiter.SetStalled(now, uid, time.Time{}) // it is not measured any more
-		}
-		return time.Time{}
-	}
-	due, next := l.stalls.Begin(now)
-	if !due {
-		return next
-	}
-	for uid := range l.starting {
-		if v, ok := l.s.Limiter.View(now, uid); ok && v.Slot {
-			l.findStall(now, v, after)
-		}
-	}
-	return next
-}
-
-// findStall tells the limiter since when one start makes no progress; that it fails
-// says nothing of the others.
-func (l *loop) findStall(now time.Time, v throttle.TicketView, after time.Duration) {
-	defer l.s.Observer.Caught("findStalls")
-	since := time.Time{}
-	if place, under := l.s.Ledger.underWay(v.UID); under {
-		var blind error
-		if since, blind = l.stalls.Measure(now, v.UID, place, after); blind != nil {
-			l.s.Observer.PodLog(v.UID, v.Name).WithError(blind).Warnf("what pod %s uses cannot be read: it counts as making progress, and no slot is lent for it", v.Name)
-		}
-	}
-	l.s.Limiter.SetStalled(now, v.UID, since)
-}
-
-// underWay returns where the containers of a start run. False: nothing is known
-// of it, or, in the mode Shadow, it is over already and keeps its slot.
-func (l *Ledger) underWay(uid string) (place usage.Place, under bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if _, recorded := l.book.Get(uid); !recorded {
-		return usage.Place{}, false
-	}
-	if sh := l.shadows[uid]; sh != nil && !sh.over.IsZero() {
-		return usage.Place{}, false
-	}
-	return l.book.Place(uid), true
 }

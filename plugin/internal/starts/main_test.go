@@ -13,12 +13,14 @@ import (
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd"
 	"github.com/pod-pacemaker/pod-pacemaker/crd/startpolicy"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/learning"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/observe"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/turns"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/usage"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/policies"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/costs"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -41,6 +43,9 @@ func aStarts(change ...func(*Options)) *Starts {
 	}
 	if o.Policies == nil {
 		o.Policies = policies.New(policies.Options{Limiter: o.Limiter, Log: o.Log})
+	}
+	if o.Memory == nil {
+		o.Memory = learning.New("", costs.Machine{}, o.Log)
 	}
 	o.Observer = observe.New(observe.Options{Log: o.Log, Events: observe.NoEvents{}, Nodes: func() int { return 0 }})
 	return New(o)
@@ -80,14 +85,16 @@ func (s *Starts) starts(now time.Time, uid string) *throttle.Ticket {
 
 // asked is a pod watch that a test asks in its place.
 type asked struct {
-	get func(uid string)
+	get  func(uid string)
+	pods map[string]podwatch.Pod
 }
 
 func (a *asked) Get(uid string) (podwatch.Pod, bool) {
 	if a.get != nil {
 		a.get(uid)
 	}
-	return podwatch.Pod{}, false
+	pod, known := a.pods[uid]
+	return pod, known
 }
 func (a *asked) Await(context.Context, string) (podwatch.Pod, bool) { return podwatch.Pod{}, false }
 func (a *asked) Healthy() bool                                      { return true }

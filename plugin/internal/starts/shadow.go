@@ -15,6 +15,7 @@ type shadow struct {
 	reason reasons.Reason // what it would have waited for
 	began  time.Time      // when it went on
 	over   time.Time      // when it was really over; zero: not yet
+	ended  reasons.Reason // how; empty: not yet
 }
 
 // shadows are such starts, by the UID of the pod.
@@ -58,9 +59,9 @@ func (l *Ledger) Shadowed(t *throttle.Ticket) (reason reasons.Reason, ok bool) {
 	return "", false
 }
 
-// noteOver takes note of when a start that went on at once was really over, and gives how long it
+// noteOver takes note of when and how a start that went on at once was really over, and gives how long it
 // took.
-func (l *Ledger) noteOver(t *throttle.Ticket, at time.Time) (took time.Duration, ok bool) {
+func (l *Ledger) noteOver(t *throttle.Ticket, at time.Time, how reasons.Reason) (took time.Duration, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	sh := l.shadows.of(t)
@@ -68,7 +69,7 @@ func (l *Ledger) noteOver(t *throttle.Ticket, at time.Time) (took time.Duration,
 		return 0, false
 	}
 	if sh.over.IsZero() {
-		sh.over = at
+		sh.over, sh.ended = at, how
 	}
 	return sh.over.Sub(sh.began), true
 }

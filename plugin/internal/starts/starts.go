@@ -9,6 +9,7 @@ import (
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd"
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/learning"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/observe"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/turns"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/usage"
@@ -30,6 +31,7 @@ type Options struct {
 	Pods     Source // nil: standalone, without a pod watch
 	Policies *policies.Matcher
 	Observer *observe.Observer
+	Memory   *learning.Memory
 	Board    *turns.Board
 	Log      logrus.FieldLogger
 	// Waitable is how long a process can wait in the gate.

@@ -65,7 +65,7 @@ func (q *Quiet) Measure(now time.Time, uid string, place Place) (quiet bool, bli
 func (q *Quiet) judge(p *quietPod, now usage) bool {
 	p.samples = p.samples.add(now, q.Window)
 	took, used, full := p.samples.over(q.Window)
-	return full && used.cpu+used.inLine < q.Cores*took.Seconds()
+	return full && used.wanted() < q.Cores*took.Seconds()
 }
 
 // Forget drops what was measured of a pod.

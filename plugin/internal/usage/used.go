@@ -21,6 +21,9 @@ type use struct {
 	moved  float64 // bytes
 }
 
+// wanted is the CPU-seconds that would have been used without a line.
+func (u use) wanted() float64 { return u.cpu + u.inLine }
+
 // since returns what was used since an earlier usage. Threads and processes that have
 // ended since are left out.
 func (u usage) since(earlier usage) use {
@@ -59,6 +62,12 @@ func (s samples) over(window time.Duration) (took time.Duration, used use, full 
 		return 0, use{}, false
 	}
 	first, last := s[0], s[len(s)-1]
+	for _, u := range s {
+		if last.at.Sub(u.at) < window {
+			break
+		}
+		first = u
+	}
 	took = last.at.Sub(first.at)
 	return took, last.since(first), took >= window
 }

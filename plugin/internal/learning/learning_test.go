@@ -1,0 +1,136 @@
+package learning
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	logtest "github.com/sirupsen/logrus/hooks/test"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/costs"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var (
+	here = costs.Machine{CPU: "Z80", Cores: 2}
+	noon = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+)
+
+func pod(namespace string, like podwatch.Like) podwatch.Pod {
+	return podwatch.Pod{Namespace: namespace, Like: like}
+}
+
+func burns(cpu time.Duration) costs.Start { return costs.Start{CPU: cpu, Wall: cpu, Peak: 1} }
+
+func TestWhatAnExpectationRestsOn(t *testing.T) {
+	t.Parallel()
+	log, _ := logtest.NewNullLogger()
+	m := New("", here, log)
+	web := podwatch.Like{Owner: "Deployment/web", Revision: "a", Images: "web:1", MilliCPU: 500}
+	assert.Equal(t, Expectation{Basis: None}, m.Expect(pod("shop", web), false))
+	m.Learn(noon, pod("shop", web), false, burns(4*time.Second))
+	m.Learn(noon, pod("shop", web), true, burns(time.Second))
+	for name, c := range map[string]struct {
+		pod     podwatch.Pod
+		restart bool
+		basis   Basis
+		cpu     float64
+	}{
+		"the same":           {pod("shop", web), false, Owner, 4},
+		"after a crash":      {pod("shop", web), true, Owner, 1},
+		"a test of the same": {pod("test", web), false, Image, 4},
+		"a new version":      {pod("shop", podwatch.Like{Owner: "Deployment/web", Revision: "b", Images: "web:2", MilliCPU: 500}), false, Revisions, 4},
+		"with less CPU":      {pod("shop", podwatch.Like{Owner: "Deployment/web", Revision: "a", Images: "web:1", MilliCPU: 100}), false, Revisions, 4},
+		"something else":     {pod("shop", podwatch.Like{Owner: "Deployment/db", Images: "db"}), false, Node, 4},
+		"without an owner":   {pod("shop", podwatch.Like{Images: "db"}), true, Node, 1},
+	} {
+		e := m.Expect(c.pod, c.restart)
+		assert.Equal(t, c.basis, e.Basis, name)
+		assert.InDelta(t, c.cpu, e.CPU.Mean, 1e-9, name)
+		assert.Equal(t, 1, e.Count, name)
+	}
+}
+
+// An owner without revisions, and without a CPU limit, is no two owners.
+func TestAStartIsLearnedOnce(t *testing.T) {
+	t.Parallel()
+	log, _ := logtest.NewNullLogger()
+	m := New("", here, log)
+	m.Learn(noon, pod("shop", podwatch.Like{Owner: "Job/once", Images: "i"}), false, burns(time.Second))
+	all := m.Costs()
+	assert.Len(t, all, 4)
+	for key, c := range all {
+		assert.Equal(t, 1, c.Count, key)
+	}
+}
+
+func TestWhatWasLearnedOutlivesTheDaemon(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "state", "costs.json")
+	web := pod("shop", podwatch.Like{Owner: "Deployment/web", Images: "web:1"})
+	synctest.Test(t, func(t *testing.T) {
+		log, logged := logtest.NewNullLogger()
+		m := New(path, here, log)
+		m.Load()
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() { defer close(ended); assert.NoError(t, m.Run(ctx)) }()
+		time.Sleep(writeEvery + time.Second)
+		assert.NoFileExists(t, path, "nothing to keep")
+		m.Learn(time.Now(), web, false, burns(4*time.Second))
+		synctest.Wait()
+		assert.NoFileExists(t, path, "not at once")
+		time.Sleep(writeEvery)
+		synctest.Wait()
+		assert.FileExists(t, path)
+		m.Learn(time.Now(), web, false, burns(4*time.Second))
+		stop()
+		<-ended
+		assert.Empty(t, logged.AllEntries())
+	})
+	log, logged := logtest.NewNullLogger()
+	m := New(path, here, log)
+	m.Load()
+	assert.Equal(t, 2, m.Expect(web, false).Count)
+	assert.Empty(t, logged.AllEntries())
+
+	for what, other := range map[string]costs.Machine{"another CPU": {CPU: "6502", Cores: 2}, "more cores": {CPU: "Z80", Cores: 4}} {
+		logged.Reset()
+		m := New(path, other, log)
+		m.Load()
+		assert.Equal(t, None, m.Expect(web, false).Basis, what)
+		require.Len(t, logged.AllEntries(), 1, what)
+		assert.Contains(t, logged.LastEntry().Message, "left out", what)
+	}
+	require.NoError(t, os.WriteFile(path, []byte(`{"version":1,`), 0o600))
+	logged.Reset()
+	m = New(path, here, log)
+	m.Load()
+	assert.Empty(t, m.Costs())
+	require.Len(t, logged.AllEntries(), 1, "it is said once")
+}
+
+func TestAFileThatCannotBeWrittenIsSaidOnce(t *testing.T) {
+	t.Parallel()
+	inTheWay := filepath.Join(t.TempDir(), "file")
+	require.NoError(t, os.WriteFile(inTheWay, nil, 0o600))
+	synctest.Test(t, func(t *testing.T) {
+		log, logged := logtest.NewNullLogger()
+		m := New(filepath.Join(inTheWay, "costs.json"), here, log)
+		m.Learn(time.Now(), pod("shop", podwatch.Like{}), false, burns(time.Second))
+		ctx, stop := context.WithTimeout(t.Context(), 5*writeEvery)
+		defer stop()
+		require.NoError(t, m.Run(ctx))
+		require.Len(t, logged.AllEntries(), 1)
+		assert.Contains(t, logged.LastEntry().Message, "cannot be kept on disk")
+		assert.True(t, m.changed, "it is tried again")
+	})
+}

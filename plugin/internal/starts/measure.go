@@ -1,0 +1,160 @@
+package starts
+
+import (
+	"time"
+
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/learning"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/usage"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
+)
+
+// course is a start that was seen from its beginning.
+type course struct {
+	restart  bool // after a crash
+	expected learning.Expectation
+}
+
+// begin measures a start for the first time, as it begins.
+func (l *loop) begin(now time.Time, uid string) {
+	defer l.s.Observer.Caught("begin")
+	v, ok := l.s.Limiter.View(now, uid)
+	if !ok {
+		return
+	}
+	c := &course{restart: v.Repeats > 0, expected: learning.Expectation{Basis: learning.None}}
+	if pod, known := l.s.known(uid); known {
+		c.expected = l.s.Memory.Expect(pod, c.restart)
+	}
+	l.courses[uid] = c
+	l.measured.Forget(uid)
+	l.measureOne(now, uid)
+}
+
+// finish learns what a start took that was over for a reason, if that says what such a start takes.
+func (l *loop) finish(now time.Time, uid string, reason reasons.Reason) {
+	defer l.s.Observer.Caught("finish")
+	c := l.courses[uid]
+	if c == nil {
+		return
+	}
+	delete(l.courses, uid)
+	l.measureOne(now, uid)
+	took, measured := l.measured.Took(uid)
+	pod, known := l.s.known(uid)
+	if !measured || !known {
+		return
+	}
+	switch reason {
+	case reasons.Ready, reasons.Settled:
+	case reasons.Exited, reasons.CrashLoop, reasons.Failed:
+		took.Killed = killed(took.Wall, pod.Patience)
+		if !took.Killed {
+			return
+		}
+	default:
+		return
+	}
+	l.s.Memory.Learn(now, pod, c.restart, took)
+	l.s.Observer.Learned(uid, pod.Namespace+"/"+pod.Name, took, string(c.expected.Basis), c.expected.Cost)
+}
+
+// killed reports whether a start that broke off after a time may have been killed by a probe. One that
+// crashed by itself so late is a lower bound as well.
+func killed(after, patience time.Duration) bool {
+	return patience > 0 && after >= patience/2
+}
+
+// followShadows follows the starts that went on at once in the mode Shadow, which begin and end beside
+// their tickets.
+func (l *loop) followShadows(now time.Time) {
+	shadows := l.s.Ledger.courseOfShadows()
+	for uid, ended := range shadows {
+		switch c := l.courses[uid]; {
+		case ended != "":
+			l.finish(now, uid, ended)
+			l.measured.Forget(uid)
+		case c == nil:
+			l.begin(now, uid)
+		}
+	}
+	for uid := range l.courses {
+		_, shadow := shadows[uid]
+		if _, starting := l.starting[uid]; !shadow && !starting {
+			l.forget(uid) // its pod is gone, while it would have waited
+		}
+	}
+}
+
+// courseOfShadows returns the starts that went on at once, and how each ended; empty: it has not.
+func (l *Ledger) courseOfShadows() map[string]reasons.Reason {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	all := make(map[string]reasons.Reason, len(l.shadows))
+	for uid, sh := range l.shadows {
+		all[uid] = sh.ended
+	}
+	return all
+}
+
+// measure measures every start under way, and tells the limiter which of those that hold a slot make
+// no progress while others wait. It returns the time of the next measurement; zero: none is needed.
+func (l *loop) measure(now time.Time) (next time.Time) {
+	if len(l.starting) == 0 && len(l.courses) == 0 {
+		return time.Time{}
+	}
+	due, next := l.measured.Begin(now)
+	if !due {
+		return next
+	}
+	uids := l.startingUIDs()
+	for uid := range l.courses {
+		if _, starting := l.starting[uid]; !starting {
+			uids = append(uids, uid)
+		}
+	}
+	after := l.s.settings.Load().WithDefaults().NoProgressAfter
+	_, waiting := l.s.Limiter.Busy(now)
+	for _, uid := range uids {
+		v, ok := l.s.Limiter.View(now, uid)
+		if !ok {
+			continue
+		}
+		under := l.measureOne(now, uid)
+		since := time.Time{}
+		if under && waiting && after >= 0 {
+			since = l.measured.StalledSince(uid, after)
+		}
+		if v.Slot && !since.Equal(v.StalledSince) {
+			l.s.Limiter.SetStalled(now, uid, since)
+		}
+	}
+	return next
+}
+
+// measureOne measures one start, and reports whether it is under way; that it fails says nothing of the others.
+func (l *loop) measureOne(now time.Time, uid string) (under bool) {
+	defer l.s.Observer.Caught("measure")
+	name, place, under := l.s.Ledger.underWay(uid)
+	if !under {
+		return false
+	}
+	if blind := l.measured.Measure(now, uid, place); blind != nil {
+		l.s.Observer.PodLog(uid, name).WithError(blind).Warnf("what pod %s uses cannot be read: it counts as making progress, no slot is lent for it, and nothing is learned of it", name)
+	}
+	return true
+}
+
+// underWay returns the pod of a start, and where its containers run. False: nothing is known
+// of it, or, in the mode Shadow, it is over already and keeps its slot.
+func (l *Ledger) underWay(uid string) (name string, place usage.Place, under bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	p, recorded := l.book.Get(uid)
+	if !recorded {
+		return "", usage.Place{}, false
+	}
+	if sh := l.shadows[uid]; sh != nil && !sh.over.IsZero() {
+		return "", usage.Place{}, false
+	}
+	return p.Title(), l.book.Place(uid), true
+}

@@ -1,0 +1,168 @@
+package usage
+
+import (
+	"time"
+
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/costs"
+)
+
+// StallOptions say when a pod makes no progress. The zero value is not valid; see DefaultStalls.
+//
+// The default bounds lie above what a pod uses that waits: for kubelet's probes (2.9 % of a
+// core was measured with a small program executed in it every second), and for its own
+// tries to reach what it waits for. A start that uses less than a tenth of a core
+// leaves room for another, whatever it does. One that starves stands in line nearly
+// all the time; on a busy node, one that only looks now and then whether it may go on
+// does so for a good part of it.
+type StallOptions struct {
+	Cores  float64       // the pod used fewer cores than this
+	InLine float64       // and stood in line for a CPU for a smaller share of the time
+	Bytes  float64       // and moved fewer bytes in a second to and from disks
+	Every  time.Duration // between two measurements
+}
+
+// DefaultStalls is what the daemon uses.
+func DefaultStalls() StallOptions {
+	return StallOptions{Cores: 0.1, InLine: 0.5, Bytes: 64 << 10, Every: time.Second}
+}
+
+// Bounds of the time over which a pod is judged.
+const (
+	shortestWindow = time.Second
+	longestWindow  = 5 * time.Second
+)
+
+const (
+	// peakWindow is the time over which the mean is taken that costs.Start calls peak.
+	peakWindow = 2 * time.Second
+	// busyCores is from which mean over the peakWindow on a start does not idle. The runtime and a
+	// program that only begins to wait use less.
+	busyCores = 0.5
+)
+
+// Starts measures the starts that are under way: what each took so far, and whether it makes
+// progress. A start makes none if, over a time, the pod used little
+// CPU, did not stand in line for it most of the time, and moved little to and from
+// disks. What keeps it from going on is then something else than this node, maybe a
+// pod that waits for its turn. Make it with NewStarts. It is not safe for concurrent use.
+type Starts struct {
+	meter
+	StallOptions
+	last time.Time         // measurement
+	pods map[string]*start // by UID
+}
+
+// start is what the measurements of one start say.
+type start struct {
+	samples samples
+	since   time.Time // it makes no progress since; zero: it does, or that is not known
+	blind   bool      // it could not be measured, which was said
+	began   usage     // the first measurement
+	took    costs.Start
+	busy    bool // it does not idle any more
+}
+
+// NewStarts returns a Starts that knows no pod.
+func NewStarts(r Roots, o StallOptions) *Starts {
+	return &Starts{meter: newMeter(r), StallOptions: o, pods: map[string]*start{}}
+}
+
+// Begin reports whether pods are to be measured now, and when next.
+func (s *Starts) Begin(now time.Time) (due bool, next time.Time) {
+	if next := s.last.Add(s.Every); now.Before(next) {
+		return false, next
+	}
+	s.last = now
+	return true, now.Add(s.Every)
+}
+
+// Measure measures a pod. blind is why it cannot be measured, the first time. It reads files.
+func (s *Starts) Measure(now time.Time, uid string, place Place) (blind error) {
+	p := s.pods[uid]
+	if p == nil {
+		p = &start{}
+		s.pods[uid] = p
+	}
+	used, err := s.usage(now, place)
+	if err != nil {
+		said := p.blind
+		*p = start{blind: true}
+		if said {
+			err = nil
+		}
+		return err
+	}
+	p.add(used)
+	return nil
+}
+
+// add takes a pod's usage of now.
+func (p *start) add(now usage) {
+	if len(p.samples) == 0 {
+		p.began = now
+	} else {
+		step := now.since(p.samples[len(p.samples)-1])
+		p.took.Waited += seconds(step.inLine)
+		p.took.Disk += int64(step.moved)
+	}
+	p.samples = p.samples.add(now, longestWindow)
+	p.took.CPU, p.took.Wall = seconds(max(0, now.cpu-p.began.cpu)), now.at.Sub(p.began.at)
+	if took, used, full := p.samples.over(peakWindow); full {
+		p.peaks(used.wanted()/took.Seconds(), now.at.Add(-took))
+	}
+}
+
+// peaks takes how many CPUs the start kept busy, or would have, since a time.
+func (p *start) peaks(cores float64, since time.Time) {
+	p.took.Peak = max(p.took.Peak, cores)
+	if !p.busy && cores >= busyCores {
+		p.busy, p.took.Idle = true, since.Sub(p.began.at)
+	}
+}
+
+// Took returns what a start took since it was first measured. False: it was not, or could not be
+// all the time.
+func (s *Starts) Took(uid string) (took costs.Start, known bool) {
+	p := s.pods[uid]
+	if p == nil || p.blind || p.took.Wall <= 0 {
+		return costs.Start{}, false
+	}
+	took = p.took
+	wanted := took.CPU + took.Waited
+	if took.Wall < peakWindow {
+		took.Peak = wanted.Seconds() / took.Wall.Seconds()
+	}
+	if !p.busy { // it was never busy for long: all that it did not want was idle
+		took.Idle = max(0, took.Wall-wanted)
+	}
+	return took, true
+}
+
+func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
+
+// StalledSince returns since when a pod makes no progress, by its last measurement, where a slot would
+// be lent after so long without. A pod that cannot be measured is taken to make some: zero.
+func (s *Starts) StalledSince(uid string, lentAfter time.Duration) time.Time {
+	p := s.pods[uid]
+	if p == nil {
+		return time.Time{}
+	}
+	return s.judge(p, min(max(lentAfter/2, shortestWindow), longestWindow))
+}
+
+// judge gives since when the pod makes no progress.
+func (s *Starts) judge(p *start, window time.Duration) time.Time {
+	took, used, full := p.samples.over(window)
+	over := took.Seconds()
+	switch {
+	case !full:
+	case used.cpu >= s.Cores*over || used.inLine >= s.InLine*over || used.moved >= s.Bytes*over:
+		p.since = time.Time{}
+	case p.since.IsZero():
+		p.since = p.samples[len(p.samples)-1].at.Add(-took)
+	}
+	return p.since
+}
+
+// Forget drops what was measured of a pod.
+func (s *Starts) Forget(uid string) { delete(s.pods, uid) }

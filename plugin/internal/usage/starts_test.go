@@ -1,0 +1,111 @@
+package usage
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/costs"
+)
+
+func TestAStallBeginsWithTheFirstQuietWindow(t *testing.T) {
+	t.Parallel()
+	const window = 5 * time.Second
+	begin := time.Unix(1000, 0)
+	s, sign := Starts{StallOptions: StallOptions{Cores: 0.1, InLine: 0.5, Bytes: 1000}}, &start{}
+	now := usage{at: begin, inLine: map[string]float64{}, moved: map[string]float64{}}
+	step := func(cpu, inLine, moved float64) time.Time {
+		now.at = now.at.Add(time.Second)
+		now.cpu += cpu
+		now.inLine = map[string]float64{"thread": now.inLine["thread"] + inLine}
+		now.moved = map[string]float64{"process": now.moved["process"] + moved}
+		sign.add(now)
+		return s.judge(sign, window)
+	}
+	steps := func(n int, cpu, inLine, moved float64) (since time.Time) {
+		for range n {
+			since = step(cpu, inLine, moved)
+		}
+		return since
+	}
+	sign.add(now)
+	assert.Zero(t, s.judge(sign, window))
+	assert.Zero(t, steps(4, 0, 0, 0), "nobody knows yet")
+	assert.Equal(t, begin, step(0, 0, 0), "since the window began")
+	assert.Equal(t, begin, steps(60, 0.03, 0.3, 500), "as probes use on a busy node")
+	assert.Zero(t, step(1, 0, 0), "it computes")
+	assert.Zero(t, steps(4, 0, 0, 0), "it did within the window")
+	assert.Equal(t, now.at.Add(-4*time.Second), step(0, 0, 0), "since it computed last")
+	assert.Zero(t, steps(3, 0.02, 0.98, 0), "it would compute if it could")
+	assert.NotZero(t, steps(5, 0, 0, 0))
+	assert.Zero(t, step(0, 0, 5001), "it reads")
+	assert.NotZero(t, steps(5, 0, 0, 0))
+	assert.Zero(t, steps(5, 0.1, 0, 0), "slow is not stalled")
+}
+
+// course gives what a start took that was measured each second, from what it used in each.
+func course(t *testing.T, seconds ...use) costs.Start {
+	t.Helper()
+	p := &start{}
+	now := usage{at: time.Unix(1000, 0), cpu: 7, inLine: map[string]float64{}, moved: map[string]float64{}}
+	p.add(now)
+	for _, u := range seconds {
+		now.at, now.cpu = now.at.Add(time.Second), now.cpu+u.cpu
+		now.inLine = map[string]float64{whole: now.inLine[whole] + u.inLine}
+		now.moved = map[string]float64{whole: now.moved[whole] + u.moved}
+		p.add(now)
+	}
+	took, known := (&Starts{pods: map[string]*start{"uid": p}}).Took("uid")
+	require.True(t, known)
+	return took
+}
+
+func TestWhatAStartTook(t *testing.T) {
+	t.Parallel()
+	idles, burns := use{cpu: 0.01}, use{cpu: 1}
+	shares, two := use{cpu: 0.25, inLine: 0.75}, use{cpu: 2, moved: 4096}
+	s := time.Second
+	for name, c := range map[string]struct {
+		seconds []use
+		want    costs.Start
+	}{
+		"burns at once":                {[]use{burns, burns, burns}, costs.Start{CPU: 3 * s, Wall: 3 * s, Peak: 1}},
+		"idles, then burns":            {[]use{idles, idles, idles, idles, burns, burns, burns}, costs.Start{CPU: 3040 * time.Millisecond, Wall: 7 * s, Idle: 3 * s, Peak: 1}},
+		"wants one CPU, and shares it": {[]use{shares, shares, shares, shares}, costs.Start{CPU: s, Wall: 4 * s, Waited: 3 * s, Peak: 1}},
+		"is ready within a second":     {[]use{{cpu: 0.5}}, costs.Start{CPU: s / 2, Wall: s, Idle: s / 2, Peak: 0.5}},
+		"keeps two busy, and reads":    {[]use{idles, two, two}, costs.Start{CPU: 4010 * time.Millisecond, Wall: 3 * s, Peak: 2, Disk: 8192}},
+		"only sleeps":                  {[]use{idles, idles, idles, idles}, costs.Start{CPU: 40 * time.Millisecond, Wall: 4 * s, Idle: 3960 * time.Millisecond, Peak: 0.01}},
+	} {
+		got := course(t, c.seconds...)
+		assert.InDelta(t, c.want.Peak, got.Peak, 1e-9, name)
+		assert.InDelta(t, c.want.CPU, got.CPU, float64(time.Microsecond), name)
+		assert.InDelta(t, c.want.Idle, got.Idle, float64(time.Microsecond), name)
+		c.want.Peak, c.want.CPU, c.want.Idle = got.Peak, got.CPU, got.Idle
+		assert.Equal(t, c.want, got, name)
+	}
+}
+
+func TestAStartThatCannotBeMeasuredAllTheTimeSaysNothing(t *testing.T) {
+	t.Parallel()
+	proc := fakeProc{t, t.TempDir()}
+	s := NewStarts(Roots{Proc: proc.dir, Cgroup: "/nowhere"}, DefaultStalls())
+	place := Place{Containers: []Container{{PID: 7}}}
+	proc.process(7, 100, 1, "")
+	took := func(at int64) bool {
+		_ = s.Measure(time.Unix(at, 0), "uid", place)
+		_, known := s.Took("uid")
+		return known
+	}
+	assert.False(t, took(0), "one measurement is none")
+	assert.True(t, took(1))
+	place.Containers[0].PID = 8
+	assert.False(t, took(2))
+	place.Containers[0].PID = 7
+	assert.False(t, took(3))
+	assert.False(t, took(4), "what it took before is not known")
+	s.Forget("uid")
+	assert.False(t, took(5))
+	assert.True(t, took(6), "another start")
+}
