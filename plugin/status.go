@@ -7,6 +7,7 @@ import (
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/learning"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/observe"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
@@ -33,8 +34,8 @@ func (d *Daemon) Status() admin.Status {
 	}
 	e := d.starts.Config()
 	s.Config = admin.Config{Name: e.Name, Origin: string(e.Origin), Generation: e.Generation, Mode: e.Spec.GetMode()}
-	d.markShadows(s.Waiting)
-	d.markShadows(s.Starting)
+	d.mark(s.Waiting)
+	d.mark(s.Starting)
 	if e.Origin != crd.OriginNone {
 		s.Config.Spec = &e.Spec
 	}
@@ -54,13 +55,36 @@ func (d *Daemon) Status() admin.Status {
 	return s
 }
 
-// markShadows says of pods which of them went on at once.
-func (d *Daemon) markShadows(pods []admin.Pod) {
+// mark says of pods which of them went on at once, and what they are expected to take.
+func (d *Daemon) mark(pods []admin.Pod) {
 	for i := range pods {
+		pods[i].Cost = d.costOf(pods[i].UID, pods[i].Repeats)
 		if t := d.limiter.Lookup(pods[i].UID); t != nil {
 			_, pods[i].Shadow = d.starts.Ledger.Shadowed(t)
 		}
 	}
+}
+
+// costOf returns what the start of a pod is expected to take; nil: the pod watch does not know the pod.
+func (d *Daemon) costOf(uid string, repeats int) *admin.Cost {
+	if d.starts.Pods == nil {
+		return nil
+	}
+	pod, known := d.starts.Pods.Get(uid)
+	if !known {
+		return nil
+	}
+	e := d.memory.Expect(pod, repeats > 0)
+	c := &admin.Cost{Basis: string(e.Basis), PatienceSeconds: admin.Seconds(pod.Patience.Seconds())}
+	if e.Basis != learning.None {
+		c.Cost = &e.Cost
+	}
+	return c
+}
+
+// Costs implements admin.Provider.
+func (d *Daemon) Costs() admin.Costs {
+	return admin.Costs{Machine: d.memory.Machine(), Costs: d.memory.Costs()}
 }
 
 // Why implements admin.Provider.
@@ -73,6 +97,9 @@ func (d *Daemon) Why(namespace, name string) (admin.Why, error) {
 	}
 	w := admin.NewWhy(now, v, s)
 	w.InRoom = v.State == throttle.Waiting && d.waiting.Room.Holds(v.UID)
+	if v.State == throttle.Waiting || v.State == throttle.Starting {
+		w.Cost = d.costOf(v.UID, v.Repeats)
+	}
 	if t := d.limiter.Lookup(v.UID); t != nil {
 		_, w.Shadow = d.starts.Ledger.Shadowed(t)
 	}

@@ -58,6 +58,8 @@ func (s *script) Ready() error {
 
 func (s *script) Alive(context.Context) error { return nil }
 
+func (s *script) Costs() admin.Costs { return admin.Costs{} }
+
 func (s *script) Timeline() []admin.Point {
 	s.mu.Lock()
 	defer s.mu.Unlock()

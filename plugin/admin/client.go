@@ -60,6 +60,13 @@ func (c *Client) Why(ctx context.Context, namespace, name string) (Why, error) {
 	return w, err
 }
 
+// Costs asks what was learned of starts.
+func (c *Client) Costs(ctx context.Context) (Costs, error) {
+	var learned Costs
+	err := c.get(ctx, "/v1/costs", nil, &learned)
+	return learned, err
+}
+
 // Alive returns nil if the daemon makes decisions, else an error that says why it does not.
 func (c *Client) Alive(ctx context.Context) error {
 	return c.get(ctx, "/v1/alive", nil, nil)

@@ -20,6 +20,8 @@ type Provider interface {
 	Status() Status
 	// Why explains the latest start of a pod. The error about an unknown pod wraps ErrUnknownPod.
 	Why(namespace, name string) (Why, error)
+	// Costs returns what was learned of starts.
+	Costs() Costs
 	// Alive returns nil soon if the daemon works on, and an error if that did not show
 	// before ctx ended. It is the one method that may block, until then.
 	Alive(ctx context.Context) error

@@ -54,6 +54,7 @@ func adminHandler(p Provider) http.Handler {
 			answer(w, http.StatusOK, why)
 		}
 	})
+	mux.HandleFunc("GET /v1/costs", func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, p.Costs()) })
 	mux.HandleFunc("GET /v1/alive", func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithTimeout(r.Context(), aliveTimeout)
 		defer cancel()

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/costs"
 )
 
 // node is a Provider over the limiter of the herd.
@@ -47,6 +48,10 @@ func (n *node) Why(namespace, name string) (Why, error) {
 		return Why{}, fmt.Errorf("%w: %s/%s", ErrUnknownPod, namespace, name)
 	}
 	return NewWhy(at(15), v, n.limiter.Snapshot(at(15))), nil
+}
+
+func (n *node) Costs() Costs {
+	return Costs{Machine: costs.Machine{CPU: "Z80", Cores: 2}, Costs: map[string]costs.Cost{"node": {Count: 3, CPU: costs.Figure{Mean: 4}}}}
 }
 
 func (n *node) Timeline() []Point { return nil }
@@ -112,6 +117,10 @@ func TestClientGetsWhatTheProviderTells(t *testing.T) {
 	wantWhy, err := n.Why("default", "web-3")
 	require.NoError(t, err)
 	assert.Equal(t, wantWhy, why)
+
+	learned, err := client.Costs(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, n.Costs(), learned)
 }
 
 func TestNotReadyIsPartOfTheStatus(t *testing.T) {

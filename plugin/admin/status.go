@@ -5,6 +5,7 @@ import (
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/costs"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
@@ -240,11 +241,33 @@ type Pod struct {
 	ExpectedSeconds Seconds `json:"expectedSeconds,omitempty"`
 	Basis           Basis   `json:"basis,omitempty"`
 
+	// Cost is what its start is expected to take, of Waiting and Starting pods; absent: the pod watch does
+	// not know the pod.
+	Cost *Cost `json:"cost,omitempty"`
+
 	// Repeats is how often its container exited before this start of it.
 	Repeats int `json:"repeats,omitempty"`
 	// StalledSince is since when a Starting pod makes no progress; absent: it does,
 	// or it is not measured.
 	StalledSince time.Time `json:"stalledSince,omitzero"`
+}
+
+// Cost is what a start is expected to take, by what starts like it took on this node.
+type Cost struct {
+	// Basis is how they were like it: Owner (the same template), Image (the same images and commands), Revisions
+	// (other templates of the same owner), Node (all starts of the node: not known) or None (not known).
+	Basis string `json:"basis"`
+	// Cost is absent with the basis None.
+	*costs.Cost
+	// PatienceSeconds is how long after it was started its first container is killed by a probe if it does
+	// not come up; absent: none is.
+	PatienceSeconds Seconds `json:"patienceSeconds,omitempty"`
+}
+
+// Costs is what starts took on this node, by keys that say how they were alike.
+type Costs struct {
+	Machine costs.Machine         `json:"machine"`
+	Costs   map[string]costs.Cost `json:"costs"`
 }
 
 // Why is why one pod waits or started.

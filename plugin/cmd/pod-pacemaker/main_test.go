@@ -81,6 +81,7 @@ func shortDir(t *testing.T) string {
 type fixed struct {
 	status  admin.Status
 	whys    map[string]admin.Why
+	costs   admin.Costs
 	unready error
 	stuck   error
 }
@@ -93,6 +94,8 @@ func (f *fixed) Why(namespace, name string) (admin.Why, error) {
 	}
 	return admin.Why{}, fmt.Errorf("%w: %s/%s", admin.ErrUnknownPod, namespace, name)
 }
+
+func (f *fixed) Costs() admin.Costs { return f.costs }
 
 func (f *fixed) Ready() error { return f.unready }
 

@@ -34,7 +34,8 @@ const rootExample = `  pod-pacemaker preflight                     does this nod
   pod-pacemaker check config.yaml             is this file valid, and what does it mean?
   pod-pacemaker run --config config.yaml      pace the pods of this node (as root)
   pod-pacemaker status                        what waits, what starts, and what holds it
-  pod-pacemaker why default/web-0             why does this pod wait?`
+  pod-pacemaker why default/web-0             why does this pod wait?
+  pod-pacemaker costs                         what did starts take on this node?`
 
 func (p *program) rootCommand() *cobra.Command {
 	root := &cobra.Command{
@@ -48,7 +49,7 @@ func (p *program) rootCommand() *cobra.Command {
 		SilenceUsage:  true,
 	}
 	root.AddCommand(
-		p.runCommand(), p.statusCommand(), p.whyCommand(), p.aliveCommand(), p.checkCommand(), p.preflightCommand(),
+		p.runCommand(), p.statusCommand(), p.whyCommand(), p.costsCommand(), p.aliveCommand(), p.checkCommand(), p.preflightCommand(),
 		p.installGateCommand(), p.copyKubeletConfigCommand(), p.versionCommand(),
 	)
 	return root

@@ -47,7 +47,7 @@ func (f *runFlags) add(cmd *cobra.Command) {
 	fs.StringVar(&f.Instance, "instance", "", "`name` of this daemon where several run on a node: it follows the PacemakerConfigs with this spec.instance (empty: those without one)")
 	fs.StringVar(&f.Namespace, "namespace", "", "`namespace` of the Lease by which the daemons take turns to sum up what all report (env POD_NAMESPACE; neither: pod-pacemaker)")
 	fs.StringVar(&f.RunDir, "run-dir", defaultRunDir, "`folder` of gate.sock and admin.sock, under the same path for the hook on the host; with --instance NAME its default is the folder NAME in it")
-	fs.StringVar(&f.StateDir, "state-dir", "/var/lib/pod-pacemaker", "`folder` that keeps the last good PacemakerConfig, to use it until the API server answers (empty: nothing is kept)")
+	fs.StringVar(&f.StateDir, "state-dir", "/var/lib/pod-pacemaker", "`folder` that keeps the last good PacemakerConfig, to use it until the API server answers, and what starts took (empty: nothing is kept)")
 	fs.StringVar(&f.ProcRoot, "proc-root", "/proc", "`folder` where the host's /proc is mounted, which shows the processes of other pods")
 	addChoice(cmd, &f.Gate, "gate", "whether containers wait in the gate: auto where it is known to do no harm, always, never", plugin.GateAuto, plugin.GateAlways, plugin.GateNever)
 	fs.StringVar(&f.GatePath, "gate-path", "/opt/pod-pacemaker/bin/"+gateName, "the hook's absolute `path` on the host (empty: no gate)")

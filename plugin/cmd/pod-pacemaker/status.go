@@ -28,7 +28,8 @@ Reasons to wait:
 
 In the column AT, "gate" is a pod whose process starts the moment it is admitted,
 "room" one that waits before its sandbox exists,
-"kubelet" one that was refused and that kubelet will try again.`
+"kubelet" one that was refused and that kubelet will try again. TAKES is the CPU time
+that the start is expected to take, and how that is known.`
 
 const statusExample = `  pod-pacemaker status
   watch -n 1 pod-pacemaker status

@@ -40,6 +40,7 @@ func herd() admin.Status {
 	batch.TryStart(at(9))
 
 	s := admin.NewStatus(at(10), l.Snapshot(at(10)), l.Recent())
+	s.Starting[0].Cost, s.Starting[1].Cost, s.Waiting[0].Cost = knownCost, &admin.Cost{Basis: "None"}, costFrom("Image", 3)
 	s.Node, s.Version, s.Mode, s.Since = "worker-3", "v0.1.0", admin.Cluster, at(-7500)
 	s.Runtime = admin.Runtime{Name: "containerd", Version: "2.4.2", Socket: "/var/run/nri/nri.sock", Connected: true, Synchronized: true}
 	s.PodWatch = &admin.PodWatch{Healthy: true}
@@ -118,8 +119,8 @@ func TestStatusTellsOfLentSlots(t *testing.T) {
 	assert.Contains(t, stdout, "  lent      1 slot beyond the limit: all that held one made no progress\n")
 	assert.Contains(t, stdout, "  pulling   0 of 3\n")
 	assert.Contains(t, stdout, "  adaptive  kept: the pressure is as wanted\n")
-	assert.Regexp(t, `default/waits-for-database +12s +0s +WithinLimits +yes, no progress\n`, stdout)
-	assert.Regexp(t, `default/database +1s +11s +SlotLent +yes\n`, stdout)
+	assert.Regexp(t, `default/waits-for-database +12s +0s +WithinLimits +yes, no progress +-\n`, stdout)
+	assert.Regexp(t, `default/database +1s +11s +SlotLent +yes +-\n`, stdout)
 }
 
 func TestStatusAsJSON(t *testing.T) {

@@ -198,7 +198,7 @@ func waitingText(s admin.Status) string {
 }
 
 func startingTable(pods []admin.Pod) []string {
-	t := table{head: []string{"POD", "FOR", "WAITED", "ADMITTED", "SLOT"}}
+	t := table{head: []string{"POD", "FOR", "WAITED", "ADMITTED", "SLOT", "TAKES"}}
 	for _, p := range pods {
 		slot := "yes"
 		switch {
@@ -207,13 +207,13 @@ func startingTable(pods []admin.Pod) []string {
 		case !p.StalledSince.IsZero():
 			slot = "yes, no progress"
 		}
-		t.add(podName(p), human(p.StartSeconds.Duration()), human(p.WaitedSeconds.Duration()), clean(string(p.Admission)), slot)
+		t.add(podName(p), human(p.StartSeconds.Duration()), human(p.WaitedSeconds.Duration()), clean(string(p.Admission)), slot, costText(p.Cost))
 	}
 	return t.lines()
 }
 
 func waitingTable(pods []admin.Pod) []string {
-	t := table{head: []string{"PLACE", "POD", "PRIORITY", "FOR", "AT", "EXPECTED IN", "WAITS FOR"}}
+	t := table{head: []string{"PLACE", "POD", "PRIORITY", "FOR", "AT", "EXPECTED IN", "TAKES", "WAITS FOR"}}
 	for _, p := range pods {
 		where, expected := "kubelet", "-"
 		switch {
@@ -226,7 +226,7 @@ func waitingTable(pods []admin.Pod) []string {
 			expected = human(p.ExpectedSeconds.Duration())
 		}
 		t.add(strconv.Itoa(p.Place), podName(p), strconv.Itoa(int(p.Priority)), human(p.WaitedSeconds.Duration()),
-			where, expected, waitsFor(p))
+			where, expected, costText(p.Cost), waitsFor(p))
 	}
 	return t.lines()
 }

@@ -15,6 +15,7 @@ func TestHelp(t *testing.T) {
 		"help-run":                 {"run", "--help"},
 		"help-status":              {"status", "--help"},
 		"help-why":                 {"why", "--help"},
+		"help-costs":               {"costs", "--help"},
 		"help-alive":               {"alive", "--help"},
 		"help-check":               {"check", "--help"},
 		"help-preflight":           {"preflight", "--help"},

@@ -62,10 +62,14 @@ func stories() []admin.Why {
 	inRoom.InRoom = true
 	offender := waiting("offender", admin.Held{Reason: reasons.Queued, Detail: "3 ahead"}, true, admin.BasisObserved)
 	offender.Repeats = 2
+	costly := waiting("costly", admin.Held{Reason: reasons.Concurrency, Detail: "2 of 2 starting"}, true, admin.BasisObserved)
+	costly.Cost = knownCost
+	newcomer := admitted("newcomer", throttle.Starting, reasons.WithinLimits, reasons.WithinLimits)
+	newcomer.Cost = &admin.Cost{Basis: "None", PatienceSeconds: 30}
 	lent := admitted("lent", throttle.Starting, reasons.SlotLent, reasons.SlotLent)
 	stalled := admitted("stalled", throttle.Starting, reasons.WithinLimits, reasons.WithinLimits)
 	stalled.StalledSince = at(280)
-	return append(all, offender, lent, stalled, exempt, gone, done, shadow, inRoom)
+	return append(all, offender, lent, stalled, exempt, gone, done, shadow, inRoom, costly, newcomer)
 }
 
 func TestWhyIsOneLine(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 
 // whyLine says all of it in one line.
 func whyLine(w admin.Why) string {
-	text := podName(w.Pod) + ": " + story(w)
+	text := podName(w.Pod) + ": " + story(w) + costStory(w.Cost)
 	if w.Shadow {
 		text += "; all this only in the mode Shadow: it went on at once"
 	}

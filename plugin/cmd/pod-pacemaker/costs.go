@@ -1,0 +1,119 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/costs"
+)
+
+const costsLong = `Costs shows what starts took on this node, until their pods were ready. The next
+start is expected to take what is shown of the first of these that is there: the
+same owner with the same template and CPU limit; the same images, commands and CPU
+limit; another template of the same owner; the node. A restart after a crash has
+entries of its own.
+
+Each figure is a mean, and behind +- how far starts were from it. ALONE is the time
+less that in which a start stood in line for a CPU, IDLE how long it took until it
+first kept one busy, PEAK how many it wanted, DISK what it read and wrote. STARTS is
+0 where probes killed all of them: then all figures are lower bounds.`
+
+func (p *program) costsCommand() *cobra.Command {
+	var runDir string
+	var o output
+	cmd := &cobra.Command{
+		Use: "costs", Short: "Show what starts took on this node", Long: costsLong, Args: takes(),
+		Example: "  pod-pacemaker costs\n  pod-pacemaker costs -o json | jq '.costs | map_values(.cpuSeconds.mean)'",
+		RunE: does(func(cmd *cobra.Command, _ []string) error {
+			socket := adminSocket(runDir)
+			learned, err := admin.NewClient(socket).Costs(cmd.Context())
+			switch {
+			case err != nil:
+				return explain(cmd.Context(), socket, err)
+			case o == outputJSON:
+				return p.writeJSON(learned)
+			}
+			_, err = fmt.Fprint(p.stdout, costsText(time.Now(), learned))
+			return err
+		}),
+	}
+	p.addRunDir(cmd, &runDir)
+	addOutput(cmd, &o)
+	return cmd
+}
+
+// costsText draws what was learned, the latest first.
+func costsText(now time.Time, learned admin.Costs) string {
+	title := fmt.Sprintf("learned on %d x %s: %s of at most %d\n", learned.Machine.Cores, clean(learned.Machine.CPU), plural(len(learned.Costs), "entry"), costs.MaxKeys)
+	keys := slices.SortedFunc(maps.Keys(learned.Costs), func(a, b string) int {
+		if order := learned.Costs[b].Seen.Compare(learned.Costs[a].Seen); order != 0 {
+			return order
+		}
+		return strings.Compare(a, b)
+	})
+	t := table{head: []string{"STARTS", "CPU", "ALONE", "IDLE", "PEAK", "DISK", "AGO", "OF"}}
+	for _, key := range keys {
+		c := learned.Costs[key]
+		t.add(strconv.Itoa(c.Count), spanText(c.CPU), spanText(c.Alone), spanText(c.Idle), fmt.Sprintf("%.1f +- %.1f", c.Peak.Mean, c.Peak.Deviation),
+			fmt.Sprintf("%.1f MiB", c.Disk.Mean/(1<<20)), human(now.Sub(c.Seen)), clean(key))
+	}
+	return title + strings.Join(append(t.lines(), ""), "\n")
+}
+
+func spanText(f costs.Figure) string { return secondsText(f.Mean) + " +- " + secondsText(f.Deviation) }
+
+// secondsText writes seconds; so many that no time.Duration has them were never measured.
+func secondsText(s float64) string {
+	return human(time.Duration(min(s, math.MaxInt32) * float64(time.Second)))
+}
+
+// costText says in a table what a start is expected to take.
+func costText(c *admin.Cost) string {
+	switch {
+	case c == nil:
+		return "-"
+	case c.Cost == nil:
+		return "unknown"
+	}
+	return secondsText(c.CPU.Mean) + " CPU, " + costBasis(*c)
+}
+
+// costBasis says how what a start takes is known.
+func costBasis(c admin.Cost) string {
+	switch {
+	case c.Count == 0:
+		return "at least: probes killed those"
+	case c.Basis == "Owner":
+		return "learned from " + plural(c.Count, "start")
+	case c.Basis == "Image":
+		return "from its image"
+	case c.Basis == "Revisions":
+		return "from its other versions"
+	default:
+		return "unknown: the node's mean"
+	}
+}
+
+// costStory says what a start is expected to take at the end of its story; nothing where that cannot be said.
+func costStory(c *admin.Cost) (text string) {
+	switch {
+	case c == nil:
+		return ""
+	case c.Cost == nil:
+		text = "; what it takes is unknown"
+	default:
+		text = fmt.Sprintf("; expected to take %s of CPU time, %s alone (%s)", secondsText(c.CPU.Mean), secondsText(c.Alone.Mean), costBasis(*c))
+	}
+	if c.PatienceSeconds > 0 {
+		text += ", killed by a probe after " + human(c.PatienceSeconds.Duration())
+	}
+	return text
+}
