@@ -124,6 +124,8 @@ var panelValues = map[string][2]float64{
 	"CPU that refusals cost": {0.0001, 2},
 	"Pods that count":        {1, 500},
 	"Used of the limit":      {0.001, 1},
+	"CPU time of starts":     {0, 8},
+	"Took, by estimate":      {0.1, 10},
 	"Handlers, 99 %":         {0.0001, 2},
 	"Time held in handlers":  {0, 0.5},
 	"Memory of the daemon":   {10 << 20, 256 << 20},

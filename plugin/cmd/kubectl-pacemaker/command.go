@@ -15,7 +15,7 @@ waits for. It asks by your own kubectl, with its kubeconfig, and with your right
 
   status, top          list pacemakernodes
   why POD, top --pods, get the pod; list pods and create pods/exec in the daemon's
-  status NODE          namespace
+  status NODE, costs   namespace
   page NODE            list pods; create pods/portforward in the daemon's namespace
 
 A user who may execute in the daemon's pods is as good as root on the nodes. Without
@@ -26,6 +26,7 @@ const example = `  kubectl pacemaker status              all nodes, in one line 
   kubectl pacemaker top                 the nodes where pods have waited longest, first
   kubectl pacemaker top --pods          the pods that have waited longest, of all nodes
   kubectl pacemaker why web-0 -n shop   what one pod waits for, or why it does not wait
+  kubectl pacemaker costs worker-3      what starts took on one node
   kubectl pacemaker page worker-3       the node's page, with a row for each of its pods`
 
 // run does what the arguments ask for, and gives the exit code: 0 done, 1 it could not
@@ -90,7 +91,7 @@ func (a *asker) command() *cobra.Command {
 		Use: "status [NODE]", Short: "What all nodes do, or all of one node", Args: cobra.MaximumNArgs(1),
 		RunE: does(func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 {
-				return a.statusOf(cmd.Context(), args[0])
+				return a.asks(cmd.Context(), args[0], "status")
 			}
 			return a.status(cmd.Context())
 		}),
@@ -115,7 +116,11 @@ func (a *asker) command() *cobra.Command {
 			return a.why(cmd.Context(), args[0])
 		}),
 	}
-	for _, cmd := range []*cobra.Command{status, top} {
+	costs := &cobra.Command{
+		Use: "costs NODE", Short: "What starts took on a node", Args: cobra.ExactArgs(1),
+		RunE: does(func(cmd *cobra.Command, args []string) error { return a.asks(cmd.Context(), args[0], "costs") }),
+	}
+	for _, cmd := range []*cobra.Command{status, top, costs} {
 		cmd.Flags().FuncP("output", "o", "how to write the answer, `text|json` (default text)", a.setOutput)
 	}
 	var address string
@@ -124,7 +129,7 @@ func (a *asker) command() *cobra.Command {
 		RunE: does(func(cmd *cobra.Command, args []string) error { return a.page(cmd.Context(), args[0], address) }),
 	}
 	page.Flags().StringVar(&address, "address", "127.0.0.1:0", "the loopback `address` of this machine where the page is; port 0: a free one")
-	root.AddCommand(status, top, why, page, &cobra.Command{
+	root.AddCommand(status, top, why, costs, page, &cobra.Command{
 		Use: "version", Short: "Print the version", Args: cobra.NoArgs,
 		RunE: does(func(*cobra.Command, []string) error {
 			_, err := fmt.Fprintln(a.stdout, "kubectl-pacemaker", version)

@@ -200,7 +200,7 @@ func TestTopSortsByTheLongestWait(t *testing.T) {
 	c := &cluster{
 		t: t, nodes: []v1alpha1.PacemakerNode{pacemakerNode("n1", 1, 10*time.Second), pacemakerNode("n2", 4, time.Minute), broken},
 		daemons: map[string]corev1.Pod{"n1": daemonPod("pp-1"), "n2": daemonPod("pp-2")},
-		says:    map[string]string{"pp-1 status -o json": waiting("young", 9), "pp-2 status -o json": waiting("old", 60), "pp-2 status": "n2: all of it\n"},
+		says:    map[string]string{"pp-1 status -o json": waiting("young", 9), "pp-2 status -o json": waiting("old", 60), "pp-2 status": "n2: all of it\n", "pp-2 costs -o json": "{n2}"},
 	}
 	out, err := c.call("status")
 	require.NoError(t, err)
@@ -235,6 +235,11 @@ func TestTopSortsByTheLongestWait(t *testing.T) {
 	out, err = c.call("status", "n2")
 	require.NoError(t, err)
 	assert.Equal(t, "n2: all of it\n", out)
+	out, err = c.call("costs", "n2", "-o", "json")
+	require.NoError(t, err)
+	assert.Equal(t, "{n2}", out)
+	_, err = c.call("costs")
+	require.ErrorContains(t, err, "accepts 1 arg")
 	_, err = c.call("status", "n3")
 	require.ErrorContains(t, err, "no daemon runs on node n3")
 }

@@ -60,8 +60,8 @@ func (a *asker) status(ctx context.Context) error {
 	return err
 }
 
-// statusOf writes what the daemon of one node says.
-func (a *asker) statusOf(ctx context.Context, node string) error {
+// asks writes what the daemons of one node answer to a question.
+func (a *asker) asks(ctx context.Context, node, question string) error {
 	daemons, err := a.daemonsOn(ctx, node)
 	if err != nil {
 		return err
@@ -69,7 +69,7 @@ func (a *asker) statusOf(ctx context.Context, node string) error {
 	if len(daemons) == 0 {
 		return a.noDaemon(node)
 	}
-	args := []string{"status"}
+	args := []string{question}
 	if a.json {
 		args = append(args, "-o", "json")
 	}
