@@ -125,7 +125,7 @@ func TestTheAdaptiveLimitIsToldWhoCouldStart(t *testing.T) {
 	require.Equal(t, adaptive.Sample{
 		At: t0, Window: 2 * time.Second, CPU: 50, CPUPressure: 50, IOPressure: 50,
 		CPUKnown: true, CPUPressureKnown: true, IOPressureKnown: true,
-		Starting: len(n.l.Snapshot(n.now).Starting), Waiting: n.l.scan.couldStart((*Ticket).waits),
+		Starting: len(n.l.Snapshot(n.now).Starting), Waiting: n.l.queue.couldStart((*Ticket).waits),
 		Queued: 3,
 	}, sample)
 	n.measure(SignalIOWait, 60)

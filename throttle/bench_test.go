@@ -9,8 +9,9 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
-// benched gives a limiter whose one slot is held, with so many pods of ten namespaces that
-// wait, every second with a waiter, in so many groups that their policy holds.
+// benched gives a limiter whose one slot is held, with so many pods of ten namespaces, one
+// after the other, that wait, every second with a waiter, in so many groups that their policy
+// holds.
 func benched(b *testing.B, waiting, groups int) (l *Limiter, last *Ticket) {
 	b.Helper()
 	l = New(t0, Settings{MaxConcurrent: 1, NoProgressAfter: -1})
@@ -18,7 +19,7 @@ func benched(b *testing.B, waiting, groups int) (l *Limiter, last *Ticket) {
 	l.SetPolicies(t0, map[string]GroupLimits{"p": {Starting: Bound{Pods: &one}}})
 	l.Join(t0, Request{UID: "holder"}).Wait(t0)
 	for i := range waiting {
-		r := Request{UID: fmt.Sprint(i), Flow: fmt.Sprint(i % 10)}
+		r := Request{UID: fmt.Sprint(i), Flow: fmt.Sprint(i * 10 / waiting)}
 		if groups > 0 && i%2 == 0 {
 			r.Groups = []Membership{{Key: GroupKey{"p", fmt.Sprint(i % groups)}, Requests: Amounts{"cpu": 100}}}
 		}

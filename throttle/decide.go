@@ -13,7 +13,6 @@ type admission struct {
 	slots           *slots
 	limits          *limits
 	book            *book
-	scan            *scan
 	frozen          bool    // nobody is admitted in their turn
 	overLimit       *Ticket // the last start over the limit, while it counts as such
 	overOtherLimits bool    // overLimit exceeded more than the number of starts at a time
@@ -36,20 +35,9 @@ func (d *admission) try(now time.Time, t *Ticket, last bool) Decision {
 	if !t.reserved {
 		t.expectedBy = now.Add(returnsWithin)
 	}
-	at := d.scan.place(t)
+	at := d.queue.place(t)
 	held := t.heldBy(at, d.held(now))
 	return Decision{Reason: held.Reason, Held: held, Ahead: at.ahead}
-}
-
-// exempt admits a ticket, with a slot if every limit allows one that is not lent.
-func (d *admission) exempt(now time.Time, t *Ticket) {
-	free := d.held(now).none() && d.slots.hasOwn()
-	if free {
-		d.limits.take(now)
-	} else {
-		d.limits.debts.add(now)
-	}
-	d.book.start(now, t, reasons.Exempt, free)
 }
 
 // held gives the first limit of the node that holds the next start, and takes none; the zero
@@ -90,7 +78,7 @@ func (d *admission) admitOne(now time.Time, last *Ticket) bool {
 		if c.held || !open {
 			d.overLimit, d.overOtherLimits = c.overdue, c.held || !others
 		}
-		d.queuesTurn = c.next != c.overdue
+		d.queuesTurn = true
 		reason := reasons.GateDeadline
 		if last == nil {
 			reason, d.oldestsTurn = reasons.MaxWait, !d.oldestsTurn
@@ -161,7 +149,7 @@ func (d *admission) wakeAt(now time.Time) (next time.Time) {
 		sooner(d.limits.signals[i].To.Add(readingKept + 1))
 	}
 	sooner(d.slots.loan.due(d.slots.jam(), d.settings.NoProgressAfter))
-	for _, g := range d.scan.groups.all {
+	for _, g := range d.queue.groups.all {
 		for i := range g.bounds {
 			sooner(g.bounds[i].loan.due(g.bounds[i].jam(), d.settings.NoProgressAfter))
 		}

@@ -20,12 +20,12 @@
 // [Limiter] has the mutex, and says in one place who does what (limiter.go). The parts know
 // no Limiter:
 //
-//	queue      the Waiting tickets in their order, and the flows
+//	queue      the Waiting tickets in their order, the flows, and the way through them: what
+//	           holds whom (scan.go, to be read in one)
 //	groups     the pods, and the groups of policies, counted anew when a pod has changed
 //	slots      the starts under way, how many there may be, and what is lent
 //	limits     the other limits of the node, with what starts owe to the signals
 //	book       each ticket joins, starts and ends there, once
-//	scan       the way through the queue, and what holds whom (scan.go, to be read in one)
 //	admission  who starts next, and when that is to be asked again (decide.go)
 //	estimates  how soon others may begin, and so who may wait near their turn (reserve.go)
 //
@@ -36,7 +36,7 @@
 //   - priority, the higher first;
 //   - repeats: a first start goes before one of a container that exited;
 //   - round: of a flow (a namespace) with n starts in flight, the first ticket has the round
-//     n, the next n+1, and so on;
+//     n, the next n+1, and so on, those of higher priorities too;
 //   - arrival.
 //
 // This is fair queuing between flows, with starts in flight for the seats of requests of the
@@ -166,11 +166,11 @@
 //
 //	                                    no groups           20 groups that hold
 //	                                    10    250    5,000    10    250    5,000
-//	one scan, all ordered anew         0.2    8.0      240   0.3    6.8      220
-//	the same, all groups counted anew  0.5   11       450   0.7   11        660
-//	TryStart, refused                  0.7    6.4      140   1.0    6.3      240
-//	Reserve                            0.7    6.3      150   0.6    9.4      130
-//	End, the next admitted, Join       5.5   34        730   5.3   41        630
+//	one scan, all ordered anew         0.2   12       560   0.2   10        580
+//	the same, all groups counted anew  0.5   17       790   0.5   14        670
+//	TryStart, refused                  0.8    4.9     190   0.9    8.1      190
+//	Reserve                            0.4    7.2     260   0.5    5.0      120
+//	End, the next admitted, Join       7.2   45     1,900   6.4   50      2,000
 //
 // # What it reaches
 //

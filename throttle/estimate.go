@@ -69,7 +69,7 @@ type estimates struct {
 	settings *Settings
 	slots    *slots
 	limits   *limits
-	scan     *scan
+	queue    *queue
 }
 
 // forecast is what is expected of the starts of the node, for a time.
@@ -87,7 +87,7 @@ func (e *estimates) forecast(now time.Time, waitable time.Duration) forecast {
 	if lately, _ := e.slots.took.median(lastFew); f.known {
 		f.start = max(f.start, lately)
 	}
-	f.coming = e.scan.couldStart(func(t *Ticket) bool { return t.expected(now) })
+	f.coming = e.queue.couldStart(func(t *Ticket) bool { return t.expected(now) })
 	return f
 }
 
@@ -109,7 +109,7 @@ func (f *forecast) starts(free int, since []time.Time, have, slots int) float64 
 // room gives how many may wait near their turn: as many as each limit of the node will admit in
 // time, but one at least, for the next free slot.
 func (e *estimates) room(now time.Time, f *forecast) int {
-	room := float64(len(e.scan.queue.arrivals) + 1)
+	room := float64(len(e.queue.arrivals) + 1)
 	half := f.waitable.Seconds() / 2
 	if e.slots.limit > 0 {
 		since := e.slots.heldSince()
@@ -174,7 +174,7 @@ func (e *estimates) pace(now time.Time) (every time.Duration, observed bool) {
 // far as the longest wait reaches back; false: there were none.
 func (e *estimates) admissionsEvery(now time.Time) (time.Duration, bool) {
 	since := now
-	for _, t := range e.scan.queue.arrivals {
+	for _, t := range e.queue.arrivals {
 		since = earlier(since, t.arrived)
 	}
 	since = later(since, now.Add(-paceOver))
@@ -189,12 +189,12 @@ func (e *estimates) admissionsEvery(now time.Time) (time.Duration, bool) {
 // without.
 func (e *estimates) sample(now time.Time) adaptive.Sample {
 	signals := &e.limits.signals
-	s := adaptive.Sample{At: now, Queued: len(e.scan.queue.arrivals), Made: e.slots.took.n, Lost: e.slots.lost}
+	s := adaptive.Sample{At: now, Queued: len(e.queue.arrivals), Made: e.slots.took.n, Lost: e.slots.lost}
 	for _, t := range e.slots.inFlight {
 		s.Starting += one(t.slot && t.admission != reasons.Exempt)
 	}
 	if e.limits.held(now).none() {
-		s.Waiting = e.scan.couldStart((*Ticket).waits)
+		s.Waiting = e.queue.couldStart((*Ticket).waits)
 	}
 	s.CPU, s.CPUKnown = signals.valueAt(now, SignalCPU)
 	s.CPUPressure, s.CPUPressureKnown = signals.valueAt(now, SignalCPUPressure)

@@ -49,9 +49,3 @@ func (l *eventLog) change() {
 	default:
 	}
 }
-
-func (l *eventLog) drain() (events []Event, lost uint64) {
-	events, lost = l.events, l.dropped
-	l.events, l.dropped = nil, 0
-	return events, lost
-}

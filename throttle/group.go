@@ -3,6 +3,7 @@ package throttle
 import (
 	"maps"
 	"math"
+	"reflect"
 	"slices"
 	"time"
 
@@ -81,7 +82,9 @@ type groups struct {
 func (s *groups) setPolicies(limits map[string]GroupLimits) {
 	s.policies, s.counted = limits, false
 	for _, g := range s.all {
-		g.follow(limits[g.key.Policy])
+		if now := limits[g.key.Policy]; !reflect.DeepEqual(g.limits, now) { // else its loans stay
+			g.follow(now)
+		}
 	}
 	for _, p := range s.pods {
 		p.ask()
@@ -156,23 +159,12 @@ func (s *groups) ended(p *pod, started bool) {
 	s.changed(p)
 }
 
-// finish tells whether the pod did run, and has it run no longer.
-func (s *groups) finish(uid string) bool {
-	p := s.pods[uid]
-	if p == nil || !p.running {
-		return false
+// finish has the pod run no longer.
+func (s *groups) finish(uid string) {
+	if p := s.pods[uid]; p != nil {
+		p.running, p.ready = false, false
+		s.changed(p)
 	}
-	p.running, p.ready = false, false
-	s.changed(p)
-	return true
-}
-
-// setClaims tells whether the group had others.
-func (s *groups) setClaims(key GroupKey, claims int) bool {
-	g := s.group(key)
-	had := g.claims
-	g.claims, s.counted = claims, false
-	return had != claims
 }
 
 func (g *group) compare(key GroupKey) int { return g.key.compare(key) }
@@ -315,16 +307,15 @@ func one(is bool) int {
 
 // setMost sets what the bounds allow that follow something else than the policy alone.
 func (g *group) setMost() {
-	for b := range g.bounds {
-		switch bound := &g.bounds[b]; bound.reason {
-		case reasons.PolicyClaim:
-			if bound.most = int64(g.claims); g.claims < 0 {
-				bound.most = anyNumber
-			}
+	for i := range g.bounds {
+		most, bounded := g.claims, g.claims >= 0
+		switch b := &g.bounds[i]; b.reason {
 		case reasons.PolicyPacer:
-			starting, bounded := g.limits.Pacer.Allows(g.ready)
-			if bound.most = int64(starting); !bounded {
-				bound.most = anyNumber
+			most, bounded = g.limits.Pacer.Allows(g.ready)
+			fallthrough
+		case reasons.PolicyClaim:
+			if b.most = int64(most); !bounded {
+				b.most = anyNumber
 			}
 		}
 	}

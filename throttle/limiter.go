@@ -25,22 +25,21 @@ type Limiter struct {
 	slots     *slots
 	limits    *limits
 	book      *book
-	scan      *scan
 	estimates *estimates
 	admission *admission
 }
 
 // New gives a limiter with the settings s, no ticket, and a full token bucket.
 func New(now time.Time, s Settings) *Limiter {
-	l := &Limiter{latest: now, settings: &Settings{}, log: &eventLog{changed: make(chan struct{}, 1)}, groups: &groups{pods: map[string]*pod{}}}
-	l.queue = &queue{settings: l.settings, flows: map[string]*flow{}}
+	l := &Limiter{settings: &Settings{}, log: &eventLog{changed: make(chan struct{}, 1)}, groups: &groups{pods: map[string]*pod{}}}
+	l.queue = &queue{settings: l.settings, groups: l.groups, flows: map[string]*flow{}}
 	l.slots = &slots{settings: l.settings}
 	l.limits = &limits{settings: l.settings}
 	l.book = &book{settings: l.settings, queue: l.queue, groups: l.groups, slots: l.slots, log: l.log}
-	l.scan = &scan{queue: l.queue, groups: l.groups}
-	l.estimates = &estimates{settings: l.settings, slots: l.slots, limits: l.limits, scan: l.scan}
-	l.admission = &admission{settings: l.settings, queue: l.queue, slots: l.slots, limits: l.limits, book: l.book, scan: l.scan}
-	l.configureLocked(now, s)
+	l.estimates = &estimates{settings: l.settings, slots: l.slots, limits: l.limits, queue: l.queue}
+	l.admission = &admission{settings: l.settings, queue: l.queue, slots: l.slots, limits: l.limits, book: l.book}
+	l.Configure(now, s)
+	<-l.log.changed // nothing happened yet
 	return l
 }
 
@@ -49,12 +48,7 @@ func New(now time.Time, s Settings) *Limiter {
 // is below it.
 func (l *Limiter) Configure(now time.Time, s Settings) {
 	now = l.lock(now)
-	defer l.unlock()
-	l.configureLocked(now, s)
-	l.admission.admit(now)
-}
-
-func (l *Limiter) configureLocked(now time.Time, s Settings) {
+	defer l.settle(now)
 	*l.settings = s.WithDefaults()
 	l.queue.configure()
 	l.slots.configure()
@@ -84,7 +78,7 @@ func (l *Limiter) Join(now time.Time, r Request) *Ticket {
 // Starting stays as it is.
 func (l *Limiter) Adopt(now time.Time, r Request, since time.Time) *Ticket {
 	now = l.lock(now)
-	defer l.unlock()
+	defer l.settle(now)
 	t := l.book.live(r.UID)
 	if t == nil {
 		t = l.book.join(l, now, r)
@@ -155,12 +149,11 @@ func (l *Limiter) SetStalled(now time.Time, uid string, since time.Time) {
 // keeps what it is given: it must not be changed afterwards.
 func (l *Limiter) SetPolicies(now time.Time, limits map[string]GroupLimits, pods ...PodGroups) {
 	now = l.lock(now)
-	defer l.unlock()
+	defer l.settle(now)
 	l.groups.setPolicies(maps.Clone(limits))
 	for _, pod := range pods {
 		l.groups.set(pod)
 	}
-	l.admission.admit(now)
 }
 
 // SetGroups says which groups a pod is in, and replaces those it had. A pod that runs counts
@@ -168,20 +161,16 @@ func (l *Limiter) SetPolicies(now time.Time, limits map[string]GroupLimits, pods
 // that neither runs nor has a ticket.
 func (l *Limiter) SetGroups(now time.Time, pod PodGroups) {
 	now = l.lock(now)
-	defer l.unlock()
+	defer l.settle(now)
 	l.groups.set(pod)
-	l.admission.admit(now)
 }
 
 // Finished says that a pod runs no longer and will not: it succeeded, failed for good or
 // is gone. Until then it counts among those that run from its admission on.
 func (l *Limiter) Finished(now time.Time, uid string) {
 	now = l.lock(now)
-	defer l.mu.Unlock()
-	if l.groups.finish(uid) {
-		l.admission.admit(now)
-		l.log.change()
-	}
+	defer l.settle(now)
+	l.groups.finish(uid)
 }
 
 // SetClaims says how many pods of the group may start at a time, where its policy has
@@ -189,11 +178,8 @@ func (l *Limiter) Finished(now time.Time, uid string) {
 // is remembered, without pods too, until it is said to have none.
 func (l *Limiter) SetClaims(now time.Time, key GroupKey, starts int) {
 	now = l.lock(now)
-	defer l.mu.Unlock()
-	if l.groups.setClaims(key, max(-1, starts)) {
-		l.log.change()
-	}
-	l.admission.admit(now)
+	defer l.settle(now)
+	l.groups.group(key).claims, l.groups.counted = max(-1, starts), false
 }
 
 // Observe takes what the sensors measured by now, lets the adaptive limit follow it, and
@@ -201,13 +187,13 @@ func (l *Limiter) SetClaims(now time.Time, key GroupKey, starts int) {
 func (l *Limiter) Observe(now time.Time, s Signals) {
 	now = l.lock(now)
 	defer l.mu.Unlock()
-	l.limits.observe(now, s)
+	l.limits.signals = s
 	if l.slots.adaptive != nil {
 		l.slots.adaptive.Observe(l.estimates.sample(now))
 		l.slots.setLimit()
 	}
 	l.admission.admit(now)
-	if l.scan.couldStart((*Ticket).waits) > 0 {
+	if l.queue.couldStart((*Ticket).waits) > 0 {
 		l.log.change() // another limit may hold, and know until when
 	}
 }
@@ -218,7 +204,7 @@ func (l *Limiter) Observe(now time.Time, s Signals) {
 func (l *Limiter) Busy(now time.Time) (starting, waiting bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	could := l.scan.couldStart(func(t *Ticket) bool { return t.waits() || now.Sub(t.seen) < backWithin })
+	could := l.queue.couldStart(func(t *Ticket) bool { return t.waits() || now.Sub(t.seen) < backWithin })
 	return len(l.slots.inFlight) > 0, could > 0
 }
 
@@ -237,9 +223,8 @@ func (l *Limiter) Advance(now time.Time) (next time.Time) {
 // to come may be before those that are here. Exempt tickets and deadlines of the gate pass.
 func (l *Limiter) SetFrozen(now time.Time, frozen bool) {
 	now = l.lock(now)
-	defer l.unlock()
+	defer l.settle(now)
 	l.admission.frozen = frozen
-	l.admission.admit(now)
 }
 
 // Changed gives a channel, of one value, that gets one after anything happened or the time
@@ -251,7 +236,9 @@ func (l *Limiter) Changed() <-chan struct{} { return l.log.changed }
 func (l *Limiter) Drain() (events []Event, lost uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.log.drain()
+	events, lost = l.log.events, l.log.dropped
+	l.log.events, l.log.dropped = nil, 0
+	return events, lost
 }
 
 // lock begins a decision, and gives its time: now, but never before that of an earlier one.
@@ -262,8 +249,9 @@ func (l *Limiter) lock(now time.Time) time.Time {
 	return l.latest
 }
 
-// unlock ends a decision by which anything may have changed.
-func (l *Limiter) unlock() {
+// settle ends what lock began, where it may let others start.
+func (l *Limiter) settle(now time.Time) {
+	l.admission.admit(now)
 	l.log.change()
 	l.mu.Unlock()
 }

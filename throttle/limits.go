@@ -48,13 +48,6 @@ func (l *limits) configure(now time.Time) {
 	}
 }
 
-// observe takes what the sensors measured.
-func (l *limits) observe(now time.Time, s Signals) {
-	l.signals = s
-	l.debts.forget(now)
-	l.admissions.forget(now)
-}
-
 // held gives the first limit that holds the next start, and takes none; the zero value: every
 // limit allows it.
 func (l *limits) held(now time.Time) Held {
@@ -135,17 +128,11 @@ func (l *limits) boundsSignals() bool {
 // admissionTimes are those of the latest admissions, in their order.
 type admissionTimes struct{ times []time.Time }
 
+// add adds one, and forgets those that count no longer.
 func (a *admissionTimes) add(now time.Time) {
-	a.forget(now)
 	a.times = append(a.times, now)
-}
-
-func (a *admissionTimes) forget(now time.Time) {
-	n := 0
-	for n < len(a.times) && now.Sub(a.times[n]) > admissionsKept {
-		n++
-	}
-	a.times = slices.Delete(a.times, 0, n)
+	kept := slices.IndexFunc(a.times, func(t time.Time) bool { return now.Sub(t) <= admissionsKept })
+	a.times = slices.Delete(a.times, 0, kept)
 }
 
 // after counts the admissions after a time. One at that time does not count.

@@ -43,10 +43,10 @@ func (n *loan) lend(now, jam time.Time, after time.Duration, most int) bool {
 }
 
 // jam gives since when no pod that uses a bound on starts has made progress, while others
-// wait and nothing is lent; zero: one does.
+// wait; zero: one does.
 func (b *bound) jam() time.Time {
 	lends := b.reason == reasons.PolicyStarting || b.reason == reasons.PolicyPacer
-	if !lends || b.used == 0 || b.moving > 0 || b.loan.left > 0 || b.group.waiting == 0 {
+	if !lends || b.used == 0 || b.moving > 0 || b.group.waiting == 0 {
 		return time.Time{}
 	}
 	return b.stalled

@@ -238,3 +238,17 @@ func TestTheRoomForeseesTheLoans(t *testing.T) {
 	n.pass(20 * time.Second)
 	require.Equal(t, 7, n.letUp("pod", 40), "1 at once, 2 and 4 within half a minute")
 }
+
+// A start that ended Stuck fills its pacer: nobody waits for it to get ready.
+func TestAPacerThatIsFullOfStuckPodsIsLentAStart(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, Settings{StartTimeout: time.Minute})
+	n.l.SetPolicies(n.now, map[string]GroupLimits{"t1": {Pacer: Pacer{MinInitial: 1, Multiplier: 1, MaxStagger: 9}}})
+	n.grouped("hangs", in(t1, nil))
+	n.grouped("waits", in(t1, nil))
+	n.pass(time.Minute)
+	n.requireState("hangs", Started, reasons.Stuck)
+	n.requireHeld("waits", reasons.PolicyPacer, "t1/: 1 of 1 pods")
+	n.pass(10 * time.Second)
+	n.requireState("waits", Starting, reasons.SlotLent)
+}

@@ -449,3 +449,16 @@ func TestAPacerDoesNotHoldAPodThatStartsAnew(t *testing.T) {
 	n.end("crashes", reasons.Ready)
 	require.Zero(t, n.group(t1).Waiting)
 }
+
+func TestAGroupSaysWhatItsBoundsAreUsedFor(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, Settings{})
+	most := Bound{Requests: Amounts{"cpu": 900}}
+	n.l.SetPolicies(n.now, map[string]GroupLimits{"t1": {Starting: most, Running: most}})
+	n.grouped("runs", in(t1, Amounts{"cpu": 200, "memory": 1000}))
+	n.end("runs", reasons.Ready)
+	n.grouped("starts", in(t1, Amounts{"cpu": 300}))
+	g := n.group(t1)
+	require.Equal(t, Usage{Pods: 1, Requests: Amounts{"cpu": 300}}, g.Starting)
+	require.Equal(t, Usage{Pods: 2, Requests: Amounts{"cpu": 500}}, g.Running, "nothing bounds the memory")
+}

@@ -15,11 +15,11 @@ const leastMaxWait = 30 * time.Second
 // queue holds the Waiting tickets in their order, and the flows of all tickets.
 type queue struct {
 	settings *Settings
+	groups   *groups
 	flows    map[string]*flow
 	arrivals []*Ticket // by band, then arrival
 	order    []*Ticket // by band, then round, then arrival; wrong while stale
 	stale    bool
-	counts   []int // scratch of sort
 }
 
 // flow is the pods that share their turns: those of a namespace.
@@ -36,10 +36,7 @@ func (f *flow) load() int { return f.starting + len(f.stuck) }
 
 // byArrival is the order of the queue without the flows.
 func byArrival(a, b *Ticket) int {
-	if c := byBand(a, b); c != 0 {
-		return c
-	}
-	return firstCome(a, b)
+	return cmp.Or(byBand(a, b), firstCome(a, b))
 }
 
 // byBand compares what goes before the flows.
@@ -51,10 +48,7 @@ func byBand(a, b *Ticket) int {
 }
 
 func firstCome(a, b *Ticket) int {
-	if c := a.arrived.Compare(b.arrived); c != 0 {
-		return c
-	}
-	return cmp.Compare(a.seq, b.seq)
+	return cmp.Or(a.arrived.Compare(b.arrived), cmp.Compare(a.seq, b.seq))
 }
 
 // configure follows the settings.
@@ -95,7 +89,8 @@ func (q *queue) move(t *Ticket, change func()) {
 	q.insert(t)
 }
 
-// inOrder gives the tickets in the order of the queue.
+// inOrder gives the tickets in the order of the queue: of a flow with n starts under way, the
+// first has the round n, the next n+1, and so on.
 func (q *queue) inOrder() []*Ticket {
 	if !q.stale {
 		return q.order
@@ -105,56 +100,25 @@ func (q *queue) inOrder() []*Ticket {
 	if q.settings.NoFairness {
 		return q.order
 	}
-	for from := 0; from < len(q.arrivals); {
-		to := from + 1
-		for to < len(q.arrivals) && byBand(q.arrivals[from], q.arrivals[to]) == 0 {
-			to++
-		}
-		q.sortBand(from, to)
-		from = to
+	band := 0
+	for i, t := range q.arrivals {
+		band += one(i > 0 && byBand(q.arrivals[i-1], t) != 0)
+		t.key = int64(band)<<42 | int64(t.flow.load()+t.flow.waiting)<<21 | int64(i)
+		t.flow.waiting++
 	}
-	return q.order
-}
-
-// sortBand sorts one band by rounds, by a counting sort: it keeps the order of arrival within
-// a round.
-func (q *queue) sortBand(from, to int) {
-	tickets := q.arrivals[from:to]
-	least, most := tickets[0].flow.load(), 0
-	for _, t := range tickets {
-		f := t.flow
-		t.round = f.load() + f.waiting
-		f.waiting++
-		least, most = min(least, t.round), max(most, t.round)
-	}
-	for _, t := range tickets {
+	for _, t := range q.arrivals {
 		t.flow.waiting = 0
 	}
-	q.counts = slices.Grow(q.counts[:0], most-least+2)[:most-least+2]
-	clear(q.counts)
-	for _, t := range tickets {
-		q.counts[t.round-least+1]++
-	}
-	for i := 1; i < len(q.counts); i++ {
-		q.counts[i] += q.counts[i-1]
-	}
-	for _, t := range tickets {
-		q.order[from+q.counts[t.round-least]] = t
-		q.counts[t.round-least]++
-	}
-}
-
-// load is the load of the ticket's flow, as far as flows count.
-func (q *queue) load(t *Ticket) int {
-	if q.settings.NoFairness {
-		return 0
-	}
-	return t.flow.load()
+	slices.SortFunc(q.order, func(a, b *Ticket) int { return cmp.Compare(a.key, b.key) })
+	return q.order
 }
 
 // fairer tells whether a goes before b, of the same band.
 func (q *queue) fairer(a, b *Ticket) bool {
-	return cmp.Or(cmp.Compare(q.load(a), q.load(b)), firstCome(a, b)) < 0
+	if c := cmp.Compare(a.flow.load(), b.flow.load()); c != 0 && !q.settings.NoFairness {
+		return c < 0
+	}
+	return firstCome(a, b) < 0
 }
 
 func (q *queue) flow(name string) *flow {

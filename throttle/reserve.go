@@ -25,10 +25,12 @@ func (e *estimates) reserve(now time.Time, t *Ticket, waitable time.Duration) De
 	if pulling := e.pullingHolds(now, t); !hours && !pulling.none() {
 		held = pulling
 	}
-	if held.none() || (!hours && e.mayPassRoom(now, t)) {
+	overdue := func(o *Ticket) bool { return o != t && o.near(now) && !now.Before(o.due) }
+	passes := !hours && !now.Before(t.due) && !slices.ContainsFunc(e.queue.arrivals, overdue)
+	if held.none() || passes {
 		return Decision{Admitted: true, Ahead: before}
 	}
-	return Decision{Reason: held.Reason, Held: held, Ahead: e.scan.place(t).ahead}
+	return Decision{Reason: held.Reason, Held: held, Ahead: e.queue.place(t).ahead}
 }
 
 // roomHolds gives what has no room for the ticket, if anything, where each limit allows what
@@ -36,12 +38,12 @@ func (e *estimates) reserve(now time.Time, t *Ticket, waitable time.Duration) De
 func (e *estimates) roomHolds(now time.Time, t *Ticket, waitable time.Duration) (held Held, before int) {
 	f := e.forecast(now, waitable)
 	room, near, behind := e.room(now, &f), 0, false
-	e.scan.begin()
-	for _, g := range e.scan.groups.all {
+	e.queue.begin()
+	for _, g := range e.queue.groups.all {
 		f.foresee(g)
 	}
 	t.pod.foreseeOne()
-	e.scan.each(func(o *Ticket) bool { return o == t || (o.expected(now) && !behind) || o.near(now) }, func(o *Ticket, h *ask) bool {
+	e.queue.each(func(o *Ticket) bool { return o == t || (o.expected(now) && !behind) || o.near(now) }, func(o *Ticket, h *ask) bool {
 		switch {
 		case o == t && h != nil:
 			held = h.says()
@@ -60,14 +62,6 @@ func (e *estimates) roomHolds(now time.Time, t *Ticket, waitable time.Duration) 
 	return held, before
 }
 
-// mayPassRoom tells whether t has waited for too long, and no other such is near its turn.
-func (e *estimates) mayPassRoom(now time.Time, t *Ticket) bool {
-	if now.Before(t.due) {
-		return false
-	}
-	return !slices.ContainsFunc(e.scan.queue.arrivals, func(o *Ticket) bool { return o != t && o.near(now) && !now.Before(o.due) })
-}
-
 // pulls tells whether the ticket has a place to pull. It has lost it after as long as a start
 // may take: an image that cannot be pulled must not keep out all others.
 func (e *estimates) pulls(now time.Time, t *Ticket) bool {
@@ -81,7 +75,7 @@ func (e *estimates) pullingHolds(now time.Time, t *Ticket) Held {
 	if most <= 0 || t.pulled || e.pulls(now, t) {
 		return Held{}
 	}
-	urgent := e.scan.couldStart(func(o *Ticket) bool {
+	urgent := e.queue.couldStart(func(o *Ticket) bool {
 		return o.priority > t.priority && !o.reserved && !o.pulled && o.expected(now)
 	})
 	switch free := most - e.pulling(now); {
@@ -96,7 +90,7 @@ func (e *estimates) pullingHolds(now time.Time, t *Ticket) Held {
 
 // pulling gives how many have a place to pull.
 func (e *estimates) pulling(now time.Time) (n int) {
-	for _, t := range e.scan.queue.arrivals {
+	for _, t := range e.queue.arrivals {
 		n += one(e.pulls(now, t))
 	}
 	return n

@@ -17,7 +17,7 @@ type candidates struct {
 // node are asked afterwards: they hold all alike. To a bound that holds a ticket it may lend.
 // last is the only one whose deadline is over, where it is given. A frozen queue has no next.
 func (d *admission) candidates(now time.Time, last *Ticket) (c candidates) {
-	d.scan.begin()
+	d.queue.begin()
 	for _, t := range d.queue.inOrder() {
 		waits := t.waits()
 		due := waits && (t == last || last == nil && !now.Before(t.due))
@@ -47,16 +47,10 @@ func (d *admission) candidates(now time.Time, last *Ticket) (c candidates) {
 	return c
 }
 
-// scan goes through the queue to tell what would follow if it went on as it is.
-type scan struct {
-	queue  *queue
-	groups *groups
-}
-
 // begin begins a scan, which keeps nothing yet and takes nobody.
-func (s *scan) begin() {
-	s.groups.count()
-	for _, g := range s.groups.all {
+func (q *queue) begin() {
+	q.groups.count()
+	for _, g := range q.groups.all {
 		g.behind = 0
 		for i := range g.bounds {
 			b := &g.bounds[i]
@@ -67,8 +61,8 @@ func (s *scan) begin() {
 
 // each goes through those of the queue that are meant. One that no group holds counts as
 // started from then on; one that is held keeps those behind from what it waits for.
-func (s *scan) each(meant func(*Ticket) bool, found func(*Ticket, *ask) (more bool)) {
-	for _, t := range s.queue.inOrder() {
+func (q *queue) each(meant func(*Ticket) bool, found func(*Ticket, *ask) (more bool)) {
+	for _, t := range q.inOrder() {
 		if !meant(t) {
 			continue
 		}
@@ -85,9 +79,9 @@ func (s *scan) each(meant func(*Ticket) bool, found func(*Ticket, *ask) (more bo
 }
 
 // couldStart gives how many of those that are meant could start now if only groups held them.
-func (s *scan) couldStart(meant func(*Ticket) bool) (n int) {
-	s.begin()
-	s.each(meant, func(_ *Ticket, h *ask) bool {
+func (q *queue) couldStart(meant func(*Ticket) bool) (n int) {
+	q.begin()
+	q.each(meant, func(_ *Ticket, h *ask) bool {
 		n += one(h == nil)
 		return true
 	})
@@ -103,10 +97,10 @@ type place struct {
 
 // places gives the places of all that wait: behind those that may start, and those that the
 // same group holds.
-func (s *scan) places(visit func(*Ticket, place) (more bool)) {
-	s.begin()
+func (q *queue) places(visit func(*Ticket, place) (more bool)) {
+	q.begin()
 	ahead, present := 0, 0
-	s.each(func(*Ticket) bool { return true }, func(t *Ticket, h *ask) bool {
+	q.each(func(*Ticket) bool { return true }, func(t *Ticket, h *ask) bool {
 		at := place{ahead: ahead, present: present, hold: h}
 		switch {
 		case h == nil:
@@ -121,8 +115,8 @@ func (s *scan) places(visit func(*Ticket, place) (more bool)) {
 }
 
 // place gives the place of a Waiting ticket.
-func (s *scan) place(t *Ticket) (its place) {
-	s.places(func(o *Ticket, at place) bool {
+func (q *queue) place(t *Ticket) (its place) {
+	q.places(func(o *Ticket, at place) bool {
 		its = at
 		return o != t
 	})

@@ -77,7 +77,7 @@ func (l *Limiter) Snapshot(now time.Time) Snapshot {
 	if l.slots.adaptive != nil {
 		s.Adaptive = l.slots.adaptive.Why()
 	}
-	l.scan.places(func(t *Ticket, at place) bool {
+	l.queue.places(func(t *Ticket, at place) bool {
 		s.Waiting = append(s.Waiting, t.waitingView(now, at, s.Held, s.Pace))
 		return true
 	})
@@ -103,7 +103,7 @@ func (l *Limiter) View(now time.Time, uid string) (TicketView, bool) {
 		return t.view(), true
 	}
 	every, _ := l.estimates.pace(now)
-	return t.waitingView(now, l.scan.place(t), l.admission.held(now), every), true
+	return t.waitingView(now, l.queue.place(t), l.admission.held(now), every), true
 }
 
 // Recent gives copies of the tickets that ended last, the latest at the end.
@@ -188,19 +188,11 @@ type Usage struct {
 func (l *Limiter) Groups(now time.Time) []GroupView {
 	now = l.lock(now)
 	defer l.mu.Unlock()
-	views := l.groups.views()
-	for i, g := range l.groups.all {
-		views[i].Wants = l.admission.wants(now, g)
-	}
-	return views
-}
-
-func (s *groups) views() []GroupView {
-	s.count()
-	views := make([]GroupView, 0, len(s.all))
-	for _, g := range s.all {
+	l.groups.count()
+	views := make([]GroupView, 0, len(l.groups.all))
+	for _, g := range l.groups.all {
 		views = append(views, GroupView{
-			Key: g.key, Limits: g.limits, Ready: g.ready, Waiting: g.waiting, Claims: g.claims,
+			Key: g.key, Limits: g.limits, Ready: g.ready, Waiting: g.waiting, Claims: g.claims, Wants: l.admission.wants(now, g),
 			Starting: g.usage(reasons.PolicyStarting, g.starting), Running: g.usage(reasons.PolicyRunning, g.running),
 		})
 	}
@@ -231,9 +223,9 @@ func (d *admission) wants(now time.Time, g *group) (wants int) {
 	if d.slots.limit > 0 {
 		room = d.slots.capacity() - d.slots.taken()
 	}
-	d.scan.begin()
+	d.queue.begin()
 	g.bounds[i].allows = anyNumber
-	d.scan.each(func(t *Ticket) bool { return t.expected(now) }, func(t *Ticket, h *ask) bool {
+	d.queue.each(func(t *Ticket) bool { return t.expected(now) }, func(t *Ticket, h *ask) bool {
 		wants += one(h == nil && t.pod.isIn(g))
 		return wants < room
 	})

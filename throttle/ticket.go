@@ -56,7 +56,7 @@ type Ticket struct {
 	arrived   time.Time
 	maxWait   time.Duration
 	due       time.Time // when maxWait is over
-	round     int       // in the order of the queue
+	key       int64     // in the order of the queue: band, round, arrival
 	pod       *pod
 	state     State
 	reason    reasons.Reason // of the admission, later of the end
@@ -204,42 +204,42 @@ func (t *Ticket) TryStart(now time.Time) Decision {
 func (t *Ticket) StartExempt(now time.Time) {
 	l := t.l
 	now = l.lock(now)
-	defer l.unlock()
+	defer l.settle(now)
 	l.admission.admit(now)
-	if t.state == Waiting {
-		l.admission.exempt(now, t)
+	if t.state != Waiting {
+		return
 	}
+	free := l.admission.held(now).none() && l.slots.hasOwn()
+	if free {
+		l.limits.take(now)
+	} else {
+		l.limits.debts.add(now)
+	}
+	l.book.start(now, t, reasons.Exempt, free)
 }
 
 // Wait says that from now on a process waits for the ticket, which starts as soon as it
 // is decided; StopWaiting takes it back. Calls may nest, and may come after the ticket was
 // decided.
 func (t *Ticket) Wait(now time.Time) {
-	l := t.l
-	now = l.lock(now)
-	defer l.unlock()
+	now = t.l.lock(now)
+	defer t.l.settle(now)
 	t.waiters++
 	t.pulled, t.pullsSince = true, time.Time{}
-	l.admission.admit(now)
 }
 
 // StopWaiting ends one Wait; without one it does nothing.
 func (t *Ticket) StopWaiting(now time.Time) {
-	l := t.l
-	now = l.lock(now)
-	defer l.unlock()
+	now = t.l.lock(now)
+	defer t.l.settle(now) // what it kept for itself may be free
 	t.seen = now
 	if t.waiters == 0 {
 		return
 	}
 	t.waiters--
-	if t.waits() || t.state != Waiting {
-		return
-	}
-	if !t.reserved || !now.Before(t.expectedBy) {
+	if !t.waits() && (!t.reserved || !now.Before(t.expectedBy)) {
 		t.reserved, t.expectedBy = false, now.Add(returnsWithin)
 	}
-	l.admission.admit(now) // what it kept for itself may be free
 }
 
 // DeadlineReached is called when the process that waits can wait no longer: the ticket is
@@ -247,7 +247,7 @@ func (t *Ticket) StopWaiting(now time.Time) {
 // that is not Waiting is answered as by TryStart.
 func (t *Ticket) DeadlineReached(now time.Time) Decision {
 	now = t.l.lock(now)
-	defer t.l.unlock()
+	defer t.l.settle(now)
 	t.cameLocked(now)
 	d := t.l.admission.try(now, t, true)
 	if t.state == Waiting {
@@ -267,9 +267,7 @@ func (t *Ticket) cameLocked(now time.Time) {
 // slot back, and is Started or Gone as the reason says. Nothing happens to a ticket that
 // has ended.
 func (t *Ticket) End(now time.Time, reason reasons.Reason) {
-	l := t.l
-	now = l.lock(now)
-	defer l.unlock()
-	l.book.end(now, t, reason)
-	l.admission.admit(now)
+	now = t.l.lock(now)
+	defer t.l.settle(now)
+	t.l.book.end(now, t, reason)
 }
