@@ -105,7 +105,7 @@ type PodUse struct {
 	// +kubebuilder:validation:Minimum=0
 	Pods int32 `json:"pods"`
 
-	// requests is what they request together, of each resource.
+	// requests is what they request together, of each resource that the policy bounds.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=32
 	Requests map[string]UsedQuantity `json:"requests,omitempty"`
