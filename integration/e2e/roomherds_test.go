@@ -79,10 +79,11 @@ func longestPassed(order []string, all []life) (longest time.Duration) {
 }
 
 // tolerableRoom is the bound of the herd with the room, in the median of three; the goal is 1.28. It is judged on a quiet
-// machine: where others took more than roomForeign of it, they also filled what the pacer left idle, and hid it.
+// machine: where others took more than roomForeign of it, they also filled what the pacer left idle, and hid it. The API
+// server, etcd, kubelet and containerd, which are not in the pods' cgroups, take 22 to 24 % themselves.
 const (
 	tolerableRoom = 1.4
-	roomForeign   = 0.1
+	roomForeign   = 0.3
 )
 
 // The herd with the waiting room, beside the same without: the median of three of each.
