@@ -49,10 +49,10 @@ func TestReboot(t *testing.T) {
 // herdBeforeReboot has a herd run, and gives its namespace.
 func herdBeforeReboot(t *testing.T, d *daemon) (namespaceName string) {
 	t.Helper()
-	d.configure(t, "{throttleConfig: {maxConcurrent: {value: 2}}}")
 	ns := namespace(t)
-	deploy(t, ns, "herd", rebooted, herdPod(0.5))
+	deploy(t, ns, "herd", rebooted, herdPod(0.5)) // no limit is set yet
 	eventually(t, "all pods are ready", func() bool { return allReady(t, ns, rebooted) })
+	d.configure(t, "{throttleConfig: {maxConcurrent: {value: 2}}}")
 	d.idle(t)
 	return ns
 }
