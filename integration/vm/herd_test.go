@@ -52,6 +52,49 @@ func TestHerd(t *testing.T) {
 	story(t, all[len(all)-1].pod)
 }
 
+// With the waiting room, pods wait before their sandbox is made: the unit may write to CNI's folders with the file that
+// is shipped for that, and what it has put there is gone when it is switched off.
+func TestWaitingRoom(t *testing.T) {
+	const waiters, written = 6, "/etc/cni/net.d/00-pod-pacemaker.conflist"
+	dropIn := "/etc/systemd/system/pod-pacemaker.service.d/waiting-room.conf"
+	sh(t, "install -D -m 0644 /usr/share/pod-pacemaker/waiting-room.conf %s && systemctl daemon-reload", dropIn)
+	t.Cleanup(func() {
+		sh(t, "rm %s && systemctl daemon-reload && systemctl restart pod-pacemaker", dropIn)
+		paces(t)
+	})
+	t.Run("on", func(t *testing.T) {
+		arguments(t, access+" --cni")
+		eventually(t, "the room is installed", func() bool { return status(t).Room.Installed })
+		latch := strings.TrimSpace(sh(t, "mktemp -d /var/tmp/latch-XXXXXX"))
+		t.Cleanup(func() { sh(t, "touch %s/released", latch) })
+		begin := clock(t)
+		createPods(t, "holds", 2, herdPod(0.1, latched(latch)))
+		eventually(t, "both slots are taken", func() bool { return len(status(t).Starting) == 2 })
+		createPods(t, "room", waiters, herdPod(0.5))
+		room := 0
+		eventually(t, "the others wait", func() bool {
+			s := status(t)
+			room = s.Room.Waiters
+			return room > 0 && room+s.Gate.Waiters == waiters
+		})
+		for _, pod := range pods(t, "room") {
+			for _, c := range pod.Status.ContainerStatuses {
+				assert.Equal(t, "ContainerCreating", c.State.Waiting.Reason, pod.Name)
+			}
+		}
+		sh(t, "touch %s/released", latch)
+		eventually(t, "all are ready", func() bool { return ready(t, "room") == waiters && ready(t, "holds") == 2 })
+		all := append(lives(t, "holds", begin), lives(t, "room", begin)...)
+		logLives(t, all)
+		assert.Len(t, all, waiters+2, "containers")
+		assert.LessOrEqual(t, mostStarting(all), 2, "between the start of their process and ready")
+		figure(t, "%d of %d waited in the room", room, waiters)
+	})
+	eventually(t, "the daemon without --cni has taken the room down", func() bool {
+		return sh(t, "ls %s 2>/dev/null || true", written) == ""
+	})
+}
+
 // last is when the last of them was ready.
 func last(all []life) (at time.Time) {
 	for _, l := range all {

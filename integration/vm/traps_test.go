@@ -3,6 +3,7 @@
 package vm
 
 import (
+	"context"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -42,14 +43,86 @@ func TestHardenedMounts(t *testing.T) {
 	assert.Contains(t, said, "/opt/another/bin")
 	assert.Contains(t, said, "read-only file system")
 	arguments(t, access)
+	assertHerdWaits(t, "hard")
+}
+
+// A host without /opt, as one whose root file system is an image may be: the programs, the hook and CNI's plugins are
+// in a folder that can be written.
+func TestHostWithoutOpt(t *testing.T) {
+	const bin, dropIn = "/var/lib/node/pod-pacemaker/bin", "/etc/systemd/system/pod-pacemaker.service.d/elsewhere.conf"
+	t.Cleanup(func() {
+		sh(t, "mv /opt.away /opt && cp /etc/containerd/config.toml.before /etc/containerd/config.toml && rm %s && rm -r /var/lib/node && "+
+			"systemctl daemon-reload && systemctl restart containerd pod-pacemaker", dropIn)
+		paces(t)
+	})
+	sh(t, "cp -a /opt /var/lib/node && mv /opt /opt.away && cp /etc/containerd/config.toml /etc/containerd/config.toml.before")
+	// containerd would make /opt/containerd, for programs of its own that nobody uses.
+	sh(t, `cat >>/etc/containerd/config.toml <<'end'
+
+[plugins.'io.containerd.cri.v1.runtime'.cni]
+  bin_dirs = ['/var/lib/node/cni/bin']
+end
+sed -i "1,/^version/s/^version.*/&\ndisabled_plugins = ['io.containerd.internal.v1.opt']/" /etc/containerd/config.toml`)
+	require.NoError(t, guest.Write(t.Context(), dropIn, "[Service]\nExecStart=\n"+
+		"ExecStart="+bin+"/pod-pacemaker run --config=/etc/pod-pacemaker/config.yaml --log-format=journald --gate-path="+bin+"/pacemaker-gate $EXTRA_ARGS"))
+	sh(t, "systemctl daemon-reload && systemctl restart containerd pod-pacemaker")
+	paces(t)
+	assertHerdWaits(t, "elsewhere")
+	sh(t, "test ! -e /opt")
+}
+
+// A host that still has cgroup v1 with systemd's hybrid mount.
+func TestHybridCgroups(t *testing.T) {
+	reboot := func(kernel ...string) {
+		ctx := context.WithoutCancel(t.Context())
+		sh(t, "sync")
+		require.NoError(t, guest.Cut(ctx))
+		require.NoError(t, guest.Start(ctx, kernel...))
+		paces(t)
+		require.NoError(t, soon(ctx, func() error { return nodeReady(ctx) }))
+	}
+	t.Cleanup(func() { reboot() })
+	sh(t, "echo 'failCgroupV1: false' >>/var/lib/kubelet/config.yaml") // kubelet refuses v1 by default
+	reboot("systemd.unified_cgroup_hierarchy=no", "systemd.legacy_systemd_cgroup_controller=no")
+	require.Equal(t, "cgroup2fs", sh(t, "stat -f -c %%T /sys/fs/cgroup/unified"))
+	require.Equal(t, "cgroupfs", sh(t, "stat -f -c %%T /sys/fs/cgroup/cpu"))
+	assertHerdWaits(t, "hybrid")
+	TestSlotsAreLentByCgroups(t)
+}
+
+// assertHerdWaits checks that of four pods two start at a time, and that the others wait in the gate.
+func assertHerdWaits(t *testing.T, name string) {
+	t.Helper()
+	const herd, limit = 4, 2
 	assert.True(t, status(t).Gate.Usable, status(t).Gate.WhyNot)
-	begin := clock(t)
-	createPods(t, "hard", 4, herdPod(1))
-	most := 0
+	begin, most := clock(t), 0
+	createPods(t, name, herd, herdPod(1))
 	eventually(t, "all are ready", func() bool {
 		most = max(most, status(t).Gate.Waiters)
-		return ready(t, "hard") == 4
+		return ready(t, name) == herd
 	})
 	assert.Positive(t, most, "pods that waited in the gate")
-	assertPaced(t, "hard", begin, 4, 2)
+	assertPaced(t, name, begin, herd, limit)
+}
+
+// SELinux with Debian's policy, enforcing: the hook is executed, and the daemon reaches all that it needs.
+func TestSELinux(t *testing.T) {
+	const policy = "/etc/selinux/default/contexts/files/file_contexts"
+	reboot := func(kernel ...string) {
+		ctx := context.WithoutCancel(t.Context())
+		sh(t, "sync")
+		require.NoError(t, guest.Cut(ctx))
+		require.NoError(t, guest.Start(ctx, kernel...))
+		require.NoError(t, soon(ctx, func() error { return nodeReady(ctx) }))
+		paces(t)
+	}
+	t.Cleanup(func() { reboot() })
+	// Files get their labels while nothing is enforced yet.
+	reboot("security=selinux", "selinux=1", "enforcing=0")
+	sh(t, "setfiles -F %s / >/var/log/setfiles 2>&1 || tail -n 5 /var/log/setfiles", policy)
+	reboot("security=selinux", "selinux=1", "enforcing=1")
+	require.Equal(t, "Enforcing", sh(t, "getenforce"))
+	assertHerdWaits(t, "selinux")
+	t.Log(sh(t, "ps -eZ | grep -E 'pod-pacemaker|containerd|kubelet|herd|pacemaker-gate' || true; ls -Z /opt/pod-pacemaker/bin; journalctl -b -k --no-pager | grep -c avc: || true"))
+	assert.Empty(t, sh(t, "journalctl -b --no-pager | grep 'avc:.*denied' | grep -E 'pacemaker' || true"), "what the policy denied the daemon and the hook")
 }
