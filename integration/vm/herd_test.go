@@ -55,7 +55,7 @@ func TestHerd(t *testing.T) {
 // With the waiting room, pods wait before their sandbox is made: the unit may write to CNI's folders with the file that
 // is shipped for that, and what it has put there is gone when it is switched off.
 func TestWaitingRoom(t *testing.T) {
-	const waiters, written = 6, "/etc/cni/net.d/00-pod-pacemaker.conflist"
+	const waiters, written = 10, "/etc/cni/net.d/00-pod-pacemaker.conflist"
 	dropIn := "/etc/systemd/system/pod-pacemaker.service.d/waiting-room.conf"
 	sh(t, "install -D -m 0644 /usr/share/pod-pacemaker/waiting-room.conf %s && systemctl daemon-reload", dropIn)
 	t.Cleanup(func() {
@@ -79,6 +79,7 @@ func TestWaitingRoom(t *testing.T) {
 		})
 		for _, pod := range pods(t, "room") {
 			for _, c := range pod.Status.ContainerStatuses {
+				require.NotNil(t, c.State.Waiting, pod.Name)
 				assert.Equal(t, "ContainerCreating", c.State.Waiting.Reason, pod.Name)
 			}
 		}

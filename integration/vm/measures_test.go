@@ -3,7 +3,6 @@
 package vm
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 
@@ -24,7 +23,7 @@ func configure(t *testing.T, spec string) {
 	text := "apiVersion: pod-pacemaker.io/v1alpha1\nkind: PacemakerConfig\nmetadata: {name: scenario}\nspec: " + spec
 	require.NoError(t, guest.Write(t.Context(), file, text))
 	// Of a flag that comes twice, the last counts.
-	arguments(t, fmt.Sprintf("--kubeconfig=/etc/kubernetes/pod-pacemaker.conf --log-level=debug --config=%s", file))
+	arguments(t, access+" --config="+file)
 	require.Equal(t, "scenario", status(t).Config.Name)
 }
 
