@@ -95,19 +95,13 @@ func TestAThrottledPodClosesNoPressureLimit(t *testing.T) {
 	}))
 	eventually(t, "they run", func() bool { return len(strings.Fields(sh(t, "pgrep -x herd || true"))) == 2 })
 	configure(t, `{throttleConfig: {pressure: {cpu: {some: "20"}, window: 10s}}}`)
-	eventually(t, "the kernel counts CPU pressure above the limit, of a node that is not busy", func() bool {
+	eventually(t, "the kernel counts CPU pressure above the limit, of a node that is not busy, and nothing is held", func() bool {
 		s := status(t)
-		return signalOf(s, throttle.SignalCPUPressure) > 30 && signalOf(s, throttle.SignalCPU) < 60
+		return signalOf(s, throttle.SignalCPUPressure) > 30 && signalOf(s, throttle.SignalCPU) < 60 && s.HeldBy == nil
 	})
 	createPods(t, "free", 1, herdPod(0.1))
-	// To make a pod takes all of the slow guest for seconds: then the limit may hold it back.
-	eventually(t, "the next one is ready", func() bool {
-		s := status(t)
-		if s.HeldBy != nil && s.HeldBy.Reason == reasons.Pressure {
-			assert.GreaterOrEqual(t, signalOf(s, throttle.SignalCPU), 70.0, "held back by pressure on a node that is not busy")
-		}
-		return ready(t, "free") == 1
-	})
+	// To make a pod takes all of the slow guest for seconds: the limit may hold it back then, and not for longer.
+	eventually(t, "the next one is ready", func() bool { return ready(t, "free") == 1 })
 	for _, p := range status(t).Ended {
 		if strings.HasPrefix(p.Name, "free-") {
 			figure(t, "waited %s, admitted: %s", p.WaitedSeconds.Duration(), p.Admission)
