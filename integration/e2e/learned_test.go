@@ -1,0 +1,74 @@
+//go:build e2e && full
+
+package e2e
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	startcosts "github.com/pod-pacemaker/pod-pacemaker/throttle/costs"
+)
+
+// What starts take is measured in their pods' cgroups, outlives the daemon, and is what the next start of the same
+// Deployment is expected to take: pods that idle first, and then burn a number of CPU-seconds that the scenario sets.
+func TestWhatAStartTakesIsLearned(t *testing.T) {
+	const herd, burns, idles = 4, 2.0, 6.0
+	d := startDaemon(t)
+	d.configure(t, "{throttleConfig: {maxConcurrent: {value: 1}, noProgressAfter: 0s}}")
+	ns := namespace(t)
+	spec := herdPod(burns, func(spec *corev1.PodSpec) {
+		spec.Containers[0].Args = append(spec.Containers[0].Args, "--wait", "6s")
+	})
+	deploy(t, ns, "learned", herd, spec)
+	eventually(t, "all pods are ready", func() bool { return allReady(t, ns, herd) })
+	d.idle(t)
+	learned := costOf(t, d, ns+"/Deployment/learned template=")
+	figure(t, "%d starts of %.0f CPU-seconds after %.0f s were learned as %.2f +- %.2f after %.1f +- %.1f, %.1f s alone, peak %.1f cores",
+		learned.Count, burns, idles, learned.CPU.Mean, learned.CPU.Deviation, learned.Idle.Mean, learned.Idle.Deviation, learned.Alone.Mean, learned.Peak.Mean)
+	assert.Equal(t, herd, learned.Count)
+	assert.InDelta(t, burns, learned.CPU.Mean, burns/2, "CPU-seconds, with what making a container takes")
+	assert.InDelta(t, idles, learned.Idle.Mean, idles/2, "seconds before it burns")
+	assert.InDelta(t, 1, learned.Peak.Mean, 0.5, "cores")
+
+	require.NoError(t, d.Stop(t.Context()))
+	require.NoError(t, d.Start(t.Context()))
+	assert.Equal(t, learned, costOf(t, d, ns+"/Deployment/learned template="), "after a restart of the daemon")
+
+	slow := newLatch(t)
+	createPod(t, ns, "holds", herdPod(0, slow.holds))
+	eventually(t, "the slot is taken", func() bool { return len(d.status(t).Starting) == 1 })
+	_, err := node.Client().AppsV1().Deployments(ns).Patch(t.Context(), "learned", types.MergePatchType,
+		[]byte(fmt.Sprintf(`{"spec":{"replicas":%d}}`, herd+1)), metav1.PatchOptions{})
+	require.NoError(t, err)
+	eventually(t, "the next pod waits", func() bool { return len(d.status(t).Waiting) == 1 })
+	next := d.status(t).Waiting[0]
+	require.NotNil(t, next.Cost)
+	assert.Equal(t, "Owner", next.Cost.Basis)
+	assert.Equal(t, learned.CPU, next.Cost.CPU)
+	assert.Contains(t, d.why(t, next.Namespace, next.Name), "learned from 4 starts")
+	slow.release(t)
+	polled(t, time.Second, "all are ready", func() bool { return allReady(t, ns, herd+2) })
+}
+
+// costOf gives what was learned under the one key that begins so.
+func costOf(t *testing.T, d *daemon, begins string) (found startcosts.Cost) {
+	t.Helper()
+	all, err := d.admin.Costs(t.Context())
+	require.NoError(t, err)
+	n := 0
+	for key, cost := range all.Costs {
+		if strings.HasPrefix(key, begins) {
+			found, n = cost, n+1
+		}
+	}
+	require.Equal(t, 1, n, "keys that begin with %s: %v", begins, all.Costs)
+	return found
+}
