@@ -45,7 +45,7 @@ func TestHardenedMounts(t *testing.T) {
 	assert.Contains(t, said, "/opt/another/bin")
 	assert.Contains(t, said, "read-only file system")
 	arguments(t, access)
-	assertHerdWaits(t, "hard")
+	assertGateHolds(t)
 }
 
 // A host without /opt, as one whose root file system is an image may be: the programs, the hook and CNI's plugins are
@@ -69,7 +69,7 @@ sed -i "1,/^version/s/^version.*/&\ndisabled_plugins = ['io.containerd.internal.
 		"ExecStart="+bin+"/pod-pacemaker run --config=/etc/pod-pacemaker/config.yaml --log-format=journald --gate-path="+bin+"/pacemaker-gate $EXTRA_ARGS"))
 	sh(t, "systemctl daemon-reload && systemctl restart containerd pod-pacemaker")
 	paces(t)
-	assertHerdWaits(t, "elsewhere")
+	assertGateHolds(t)
 	sh(t, "test ! -e /opt")
 }
 
@@ -88,23 +88,23 @@ func TestHybridCgroups(t *testing.T) {
 	reboot("systemd.unified_cgroup_hierarchy=no", "systemd.legacy_systemd_cgroup_controller=no")
 	require.Equal(t, "cgroup2fs", sh(t, "stat -f -c %%T /sys/fs/cgroup/unified"))
 	require.Equal(t, "cgroupfs", sh(t, "stat -f -c %%T /sys/fs/cgroup/cpu"))
-	assertHerdWaits(t, "hybrid")
+	assertGateHolds(t)
 	TestSlotsAreLentByCgroups(t)
 }
 
-// assertHerdWaits checks that of four pods two start at a time, and that the others wait in the gate.
-func assertHerdWaits(t *testing.T, name string) {
+// assertGateHolds checks that pods wait in the gate while two hold the slots, and start two at a time then.
+func assertGateHolds(t *testing.T) {
 	t.Helper()
-	const herd, limit = 4, 2
+	const waiters = 3
 	assert.True(t, status(t).Gate.Usable, status(t).Gate.WhyNot)
-	begin, most := clock(t), 0
-	createPods(t, name, herd, herdPod(1))
-	eventually(t, "all are ready", func() bool {
-		most = max(most, status(t).Gate.Waiters)
-		return ready(t, name) == herd
-	})
-	assert.Positive(t, most, "pods that waited in the gate")
-	assertPaced(t, name, begin, herd, limit)
+	begin := clock(t)
+	latch := latchedPods(t, waiters)
+	sh(t, "touch %s/released", latch)
+	eventually(t, "all are ready", func() bool { return ready(t, "holds") == rebootLimit && ready(t, "waits") == waiters })
+	all := append(lives(t, "holds", begin), lives(t, "waits", begin)...)
+	logLives(t, all)
+	assert.Len(t, all, rebootLimit+waiters, "containers")
+	assert.LessOrEqual(t, mostStarting(all), rebootLimit, "between the start of their process and ready")
 }
 
 // SELinux with Debian's policy, enforcing: the hook is executed, and the daemon reaches all that it needs.
@@ -124,7 +124,7 @@ func TestSELinux(t *testing.T) {
 	sh(t, "setfiles -F %s / >/var/log/setfiles 2>&1 || tail -n 5 /var/log/setfiles", policy)
 	reboot("security=selinux", "selinux=1", "enforcing=1")
 	require.Equal(t, "Enforcing", sh(t, "getenforce"))
-	assertHerdWaits(t, "selinux")
+	assertGateHolds(t)
 	t.Log(sh(t, "ps -eZ | grep -E 'pod-pacemaker|containerd|kubelet|herd|pacemaker-gate' || true; ls -Z /opt/pod-pacemaker/bin; journalctl -b -k --no-pager | grep -c avc: || true"))
 	assert.Empty(t, sh(t, "journalctl -b --no-pager | grep 'avc:.*denied' | grep -E 'pacemaker' || true"), "what the policy denied the daemon and the hook")
 }
