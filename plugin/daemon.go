@@ -172,7 +172,7 @@ func (d *Daemon) configure(e crd.Effective) {
 	d.sensors.sampler.Wake()
 	d.options.Log.WithFields(map[string]any{
 		"config": e.Name, "origin": e.Origin, "generation": e.Generation,
-		"mode": e.Spec.GetMode(), "limits": admin.NewLimits(s).String(),
+		"mode": e.Spec.GetMode(), "limits": admin.LimitsText(s),
 	}).Info("configuration in force")
 	if d.cluster == nil || e.Origin != crd.OriginNone {
 		d.limited.Do(func() { close(d.limits) })

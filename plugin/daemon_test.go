@@ -99,7 +99,7 @@ func TestTheDaemonRunsStandaloneAndServesAdministrators(t *testing.T) {
 	assert.Equal(t, "v1.2.3", s.Version)
 	assert.Equal(t, admin.Standalone, s.Mode)
 	assert.Equal(t, "file", s.Config.Name)
-	assert.Equal(t, 1, s.Limits.MaxConcurrent)
+	assert.Equal(t, 1, s.Limit)
 	require.Len(t, s.Starting, 1)
 	assert.Equal(t, "pod", s.Starting[0].Name)
 
@@ -236,7 +236,7 @@ func TestAnInvalidObjectLeavesTheLastGoodOneInForce(t *testing.T) {
 	c := newAPINode(t)
 	inForce := func() int64 { return c.d.Status().Config.Generation }
 	c.eventually("the first version is in force", func() bool { return inForce() == 1 })
-	assert.Equal(t, 1, c.d.Status().Limits.MaxConcurrent)
+	assert.Equal(t, 1, c.d.Status().Limit)
 
 	hook := logtest.NewLocal(c.options.Log)
 	update := func(u *unstructured.Unstructured) {
@@ -257,7 +257,7 @@ func TestAnInvalidObjectLeavesTheLastGoodOneInForce(t *testing.T) {
 	assert.Equal(t, int64(1), inForce())
 	update(limitOf(3, 5))
 	c.eventually("the third version is in force", func() bool { return inForce() == 3 })
-	assert.Equal(t, 5, c.d.Status().Limits.MaxConcurrent)
+	assert.Equal(t, 5, c.d.Status().Limit)
 }
 
 func TestAPodOfTheAPIServerIsPacedAndEndsWhenItIsReady(t *testing.T) {

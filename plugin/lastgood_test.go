@@ -43,7 +43,7 @@ func TestTheLastGoodConfigurationIsInForceBeforeTheAPIServerAnswers(t *testing.T
 	s := after.d.Status()
 	assert.Equal(t, string(crd.OriginDisk), s.Config.Origin)
 	assert.Equal(t, "object", s.Config.Name)
-	assert.Equal(t, 1, s.Limits.MaxConcurrent)
+	assert.Equal(t, 1, s.Limit)
 	away.Store(false)
 	after.eventually("the API server's word is in force", func() bool {
 		return after.d.Status().Config.Origin == string(crd.OriginAPI)

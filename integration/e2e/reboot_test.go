@@ -40,7 +40,7 @@ func TestReboot(t *testing.T) {
 	begin := time.Now()
 	boot(t, d)
 	assert.Equal(t, "Disk", d.status(t).Config.Origin, "the last good configuration is in force")
-	assert.Equal(t, 2, d.status(t).Limits.MaxConcurrent)
+	assert.Equal(t, 2, d.status(t).Limit)
 	after(t.Context(), time.Until(begin.Add(20*time.Second)))
 	require.NoError(t, node.APIServer.Start(t.Context()))
 	assertPacedBoot(t, d, ns, begin)

@@ -92,7 +92,7 @@ func bootPreRegistered(t *testing.T, d *daemon) {
 	s := d.status(t)
 	require.True(t, s.Ready, s.NotReady)
 	assert.Equal(t, "Disk", s.Config.Origin, "the last good configuration is in force as soon as containerd serves")
-	assert.Equal(t, 2, s.Limits.MaxConcurrent)
+	assert.Equal(t, 2, s.Limit)
 	require.NoError(t, node.Kubelet.Start(t.Context()))
 }
 

@@ -24,7 +24,7 @@ type resized struct {
 func TestTheLimitChangesUnderHeldSlots(t *testing.T) {
 	r := &resized{t: t, d: startDaemon(t), ns: namespace(t), exemptNS: namespace(t)}
 	applyConfig(t, "resized", fmt.Sprintf("{exemptions: {namespaces: [%s]}, throttleConfig: {maxConcurrent: {value: 3}, noProgressAfter: 0s}}", r.exemptNS))
-	eventually(t, "the limit is 3", func() bool { return r.d.status(t).Limits.MaxConcurrent == 3 })
+	eventually(t, "the limit is 3", func() bool { return r.d.status(t).Limit == 3 })
 	first, second, third := newLatch(t), newLatch(t), newLatch(t)
 	deploy(t, r.ns, "first", 3, herdPod(0.1, first.holds))
 	r.run("first", 3)

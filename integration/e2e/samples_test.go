@@ -87,7 +87,7 @@ func TestSampleForImagePulls(t *testing.T) {
 	startRegistry(t)
 	d := startDaemon(t)
 	d.sample(t, "image-pulls", "images", "large")
-	limit := d.status(t).Limits.MaxPulling
+	limit := d.status(t).PullingLimit
 	require.Equal(t, 2, limit)
 	const half = registryImages / 2
 	paced, with := pullStorm(t, 0, half)

@@ -29,7 +29,7 @@ func (d *daemon) limit(t *testing.T, n int) {
 	t.Helper()
 	kubectl(t, "patch", "pacemakerconfig", d.status(t).Config.Name, "--type=merge", "-p",
 		fmt.Sprintf(`{"spec":{"throttleConfig":{"maxConcurrent":{"value":%d}}}}`, n))
-	eventually(t, fmt.Sprintf("the limit is %d", n), func() bool { return d.status(t).Limits.MaxConcurrent == n })
+	eventually(t, fmt.Sprintf("the limit is %d", n), func() bool { return d.status(t).Limit == n })
 }
 
 // crowd fills the slots with pods that are slow to start in that way, and has the

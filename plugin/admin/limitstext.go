@@ -5,56 +5,60 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
 
-// NoLimits is what Limits.String says where none is set.
+// NoLimits is what LimitsText says where none is set.
 const NoLimits = "none: no pod is held back"
 
-// String says the limits in one sentence.
-func (l Limits) String() string {
-	if !l.Any() {
-		return NoLimits
-	}
+// LimitsText says in one sentence what limits the starts with these settings.
+func LimitsText(s throttle.Settings) string {
+	s = s.WithDefaults()
 	var parts []string
 	say := func(format string, args ...any) { parts = append(parts, fmt.Sprintf(format, args...)) }
-	if l.MaxConcurrent > 0 {
-		say("%d at a time", l.MaxConcurrent)
+	if s.MaxConcurrent > 0 {
+		say("%d at a time", s.MaxConcurrent)
 	}
-	if a := l.Adaptive; a != nil {
-		bounds := fmt.Sprintf("at least %d", a.Min)
+	if a := s.Adaptive; a != nil {
+		bounds := fmt.Sprintf("at least %d", max(1, a.Min))
 		if a.Max > 0 {
-			bounds = fmt.Sprintf("%d to %d", a.Min, a.Max)
+			bounds = fmt.Sprintf("%d to %d", max(1, a.Min), a.Max)
 		}
 		say("as many at a time as the node bears (%s)", bounds)
 	}
-	if l.FillEverySeconds > 0 {
-		rate := "one every " + short(l.FillEverySeconds)
-		if l.Burst > 1 {
-			rate += fmt.Sprintf(" (%d at once after a quiet time)", l.Burst)
+	if s.FillEvery > 0 {
+		rate := "one every " + short(s.FillEvery)
+		if s.Burst > 1 {
+			rate += fmt.Sprintf(" (%d at once after a quiet time)", s.Burst)
 		}
 		parts = append(parts, rate)
 	}
-	if l.MaxPulling > 0 {
-		say("%d pulling images at a time", l.MaxPulling)
+	if s.MaxPulling > 0 {
+		say("%d pulling images at a time", s.MaxPulling)
 	}
-	for _, s := range l.Signals {
-		parts = append(parts, l.signalText(s))
+	for i, limit := range s.Signals {
+		if limit.Max > 0 {
+			parts = append(parts, signalText(throttle.Signal(i), limit, s.MinUtilization))
+		}
 	}
-	return strings.Join(parts, ", ") + fmt.Sprintf("; a pod waits %s at most, a start counts for %s at most",
-		short(l.MaxWaitSeconds), short(l.StartTimeoutSeconds))
+	if len(parts) == 0 {
+		return NoLimits
+	}
+	return strings.Join(parts, ", ") + fmt.Sprintf("; a pod waits %s at most, a start counts for %s at most", short(s.MaxWait), short(s.StartTimeout))
 }
 
-func (l Limits) signalText(s SignalLimit) string {
+func signalText(signal throttle.Signal, limit throttle.SignalLimit, minUtilization float64) string {
 	unit := "%"
-	if s.Name == "load" {
+	if signal == throttle.SignalLoad {
 		unit = ""
 	}
-	text := fmt.Sprintf("%s below %s%s", s.Name, number(s.Max), unit)
-	if s.Increment > 0 {
-		text += fmt.Sprintf(" (each start adds %s%s)", number(s.Increment), unit)
+	text := fmt.Sprintf("%s below %s%s", signal, number(limit.Max), unit)
+	if limit.Increment > 0 {
+		text += fmt.Sprintf(" (each start adds %s%s)", number(limit.Increment), unit)
 	}
-	if s.Name == "pressure.cpu.some" && l.MinUtilization > 0 {
-		text += fmt.Sprintf(" (where cpu is above %s%%)", number(l.MinUtilization))
+	if signal == throttle.SignalCPUPressure && minUtilization > 0 {
+		text += fmt.Sprintf(" (where cpu is above %s%%)", number(minUtilization))
 	}
 	return text
 }
@@ -63,8 +67,8 @@ func (l Limits) signalText(s SignalLimit) string {
 func number(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
 
 // short writes a time span without the units that are zero: "10m", not "10m0s".
-func short(s Seconds) string {
-	text := s.Duration().Round(time.Millisecond).String()
+func short(d time.Duration) string {
+	text := d.Round(time.Millisecond).String()
 	if strings.HasSuffix(text, "m0s") {
 		text = strings.TrimSuffix(text, "0s")
 	}

@@ -16,11 +16,6 @@ type Overview struct {
 	// the config.
 	About
 
-	// Limits is a sentence.
-	Limits string `json:"limits"`
-	// MaxWaitSeconds is how long a pod waits at most.
-	MaxWaitSeconds Seconds `json:"maxWaitSeconds"`
-
 	Slots   Slots   `json:"slots"`
 	Waiting Waiting `json:"waiting"`
 	// Policies is how many StartPolicies are in force.
@@ -60,7 +55,7 @@ type Count struct {
 // NewOverview returns what of a status may be told to everybody.
 func NewOverview(s Status, timeline []Point) Overview {
 	o := Overview{
-		About: s.About, Limits: s.Limits.String(), MaxWaitSeconds: s.Limits.MaxWaitSeconds,
+		About: s.About,
 		Slots: NewSlots(s), Waiting: Waiting{Count: len(s.Waiting), Reasons: countReasons(s.Waiting)},
 		Policies: len(s.Policies), Ended: countReasons(s.Ended), Timeline: timeline,
 	}

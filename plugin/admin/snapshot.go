@@ -16,18 +16,18 @@ func NewStatus(now time.Time, s throttle.Snapshot, ended []throttle.TicketView) 
 	st := Status{
 		About: About{
 			Time:     now,
+			Limits:   LimitsText(s.Settings),
 			Adaptive: s.Adaptive,
 			HeldBy:   newHeld(s.Held),
 			Pace:     Pace{Seconds: seconds(s.Pace), Observed: s.PaceObserved},
 		},
-		Limits:   NewLimits(s.Settings),
-		Limit:    s.Limit,
-		Lent:     s.Lent,
-		Pulling:  s.Pulling,
+		Limit: s.Limit, Lent: s.Lent,
+		Pulling: s.Pulling, PullingLimit: max(0, s.Settings.MaxPulling),
 		Starting: newPods(now, s.Starting, s.PaceObserved),
 		Waiting:  newPods(now, s.Waiting, s.PaceObserved),
 		Ended:    make([]Pod, 0, len(ended)),
 	}
+	st.MaxWaitSeconds = seconds(s.Settings.WithDefaults().MaxWait)
 	for _, v := range slices.Backward(ended) {
 		st.Ended = append(st.Ended, newPod(now, v, s.PaceObserved))
 	}

@@ -61,6 +61,10 @@ type About struct {
 	Room    Room     `json:"room"`
 	Refused Refused  `json:"refused"`
 
+	// Limits says the limits in force in a sentence; Config.Spec has their numbers.
+	Limits string `json:"limits"`
+	// MaxWaitSeconds is how long a pod waits at most.
+	MaxWaitSeconds Seconds `json:"maxWaitSeconds"`
 	// Adaptive says what the number of starts at a time was found by; absent where it
 	// is not found by itself.
 	Adaptive string `json:"adaptive,omitempty"`
@@ -74,13 +78,14 @@ type About struct {
 type Status struct {
 	About
 
-	Limits Limits `json:"limits"`
 	// Limit is how many may start at a time now, without the Lent slots beyond it; 0:
 	// any number.
 	Limit int `json:"limit"`
 	Lent  int `json:"lent"`
-	// Pulling is how many pods are between their sandbox and their first container.
-	Pulling int `json:"pulling"`
+	// Pulling is how many pods are between their sandbox and their first container, PullingLimit how many
+	// may be; 0: any number.
+	Pulling      int `json:"pulling"`
+	PullingLimit int `json:"pullingLimit,omitempty"`
 
 	// Policies are the StartPolicies in force.
 	Policies []Policy `json:"policies,omitempty"`

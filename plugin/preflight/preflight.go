@@ -71,7 +71,7 @@ func configFinding(o plugin.Options) (Finding, error) {
 	}
 	text := o.ConfigFile + ":"
 	if c := found.Config; c != nil {
-		text += fmt.Sprintf(" %q: %s", c.Name, admin.NewLimits(plugin.SettingsOf(c.Spec, runtime.NumCPU())))
+		text += fmt.Sprintf(" %q: %s", c.Name, admin.LimitsText(plugin.SettingsOf(c.Spec, runtime.NumCPU())))
 	}
 	if n := len(found.Policies); n > 0 {
 		text += fmt.Sprintf(" StartPolicies: %d", n)

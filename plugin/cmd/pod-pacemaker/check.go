@@ -111,14 +111,14 @@ func nodesText(labels map[string]v1alpha1.LabelValue) string {
 }
 
 func onNode(spec v1alpha1.PacemakerConfigSpec, cores int) string {
-	l := admin.NewLimits(plugin.SettingsOf(spec, cores))
+	limits := admin.LimitsText(plugin.SettingsOf(spec, cores))
 	switch {
 	case spec.GetMode() == v1alpha1.ModeOff:
 		return "Its mode is Off: no pod is held back."
-	case !l.Any():
+	case limits == admin.NoLimits:
 		return "It sets no limit: no pod is held back."
 	}
-	text := fmt.Sprintf("Starts on a node with %s: %s.", plural(cores, "core"), l)
+	text := fmt.Sprintf("Starts on a node with %s: %s.", plural(cores, "core"), limits)
 	if spec.GetMode() == v1alpha1.ModeShadow {
 		text += "\nIts mode is Shadow: no pod is held back, and what would have been is reported."
 	}

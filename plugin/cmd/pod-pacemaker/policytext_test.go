@@ -42,7 +42,7 @@ func TestCheckSaysWhatPoliciesMean(t *testing.T) {
 // Without a config it is the policies that hold pods back.
 func TestStatusWithPoliciesAlone(t *testing.T) {
 	t.Parallel()
-	s := admin.Status{About: admin.About{Ready: true}}
+	s := admin.Status{About: admin.About{Ready: true, Limits: admin.NoLimits}}
 	text := func() string { return strings.Join(headLines(s), "\n") + "\n" }
 	assert.Contains(t, text(), "config    none: no pod is held back\n  limits    none: no pod is held back\n")
 	s.Policies = []admin.Policy{{Name: "registry"}}

@@ -280,7 +280,7 @@ func TestRunRealDaemonWithoutARuntime(t *testing.T) {
 	assert.Equal(t, "worker-3", s.Node)
 	assert.Equal(t, admin.Standalone, s.Mode)
 	assert.Equal(t, "two-at-a-time", s.Config.Name)
-	assert.Equal(t, 2, s.Limits.MaxConcurrent)
+	assert.Equal(t, 2, s.Limit)
 
 	_, stdout, _ := call(t, "status", "--run-dir", dir+"/run")
 	assert.Contains(t, stdout, "NOT READY, pods start unpaced: NRI socket: ")

@@ -97,7 +97,7 @@ func TestStatusShowsWhatIsWrong(t *testing.T) {
 	s.Runtime = admin.Runtime{Socket: "/var/run/nri/nri.sock", LastError: "no such file\x1b[2J"}
 	s.PodWatch.Healthy = false
 	s.Config = admin.Config{Origin: "None"}
-	s.Limits, s.Limit, s.Pace = admin.Limits{}, 0, admin.Pace{}
+	s.Limits, s.Limit, s.Pace = admin.NoLimits, 0, admin.Pace{}
 	s.Gate.Usable, s.Gate.WhyNot = false, "the hook is missing"
 	f := &fixed{status: s, unready: errors.New("not connected to containerd")}
 	_, stdout, _ := call(t, "status", "--run-dir", serve(t, f))

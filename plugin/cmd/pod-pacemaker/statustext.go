@@ -58,7 +58,7 @@ func headLines(s admin.Status) []string {
 	if s.PodWatch != nil {
 		entry("pods", podWatchText(*s.PodWatch))
 	}
-	config, limits := configText(s.Config), s.Limits.String()
+	config, limits := configText(s.Config), s.Limits
 	if len(s.Policies) > 0 {
 		// It is they that hold pods back, where nothing else does.
 		config, limits = strings.TrimSuffix(config, noneHeld), strings.TrimSuffix(limits, noneHeld)
@@ -77,8 +77,8 @@ func headLines(s admin.Status) []string {
 	if s.Adaptive != "" {
 		entry("adaptive", s.Adaptive)
 	}
-	if s.Limits.MaxPulling > 0 {
-		entry("pulling", fmt.Sprintf("%d of %d", s.Pulling, s.Limits.MaxPulling))
+	if s.PullingLimit > 0 {
+		entry("pulling", fmt.Sprintf("%d of %d", s.Pulling, s.PullingLimit))
 	}
 	if s.Lent > 0 {
 		entry("lent", plural(s.Lent, "slot")+" beyond the limit: all that held one made no progress")
@@ -192,7 +192,7 @@ func waitingText(s admin.Status) string {
 		longest = max(longest, p.WaitedSeconds)
 	}
 	if longest > 0 {
-		text += fmt.Sprintf(", the longest for %s of %s", human(longest.Duration()), human(s.Limits.MaxWaitSeconds.Duration()))
+		text += fmt.Sprintf(", the longest for %s of %s", human(longest.Duration()), human(s.MaxWaitSeconds.Duration()))
 	}
 	return text
 }
