@@ -26,6 +26,7 @@ func TestReboot(t *testing.T) {
 	begin := clock(t)
 	require.NoError(t, guest.Reboot(t.Context()))
 	rebooted(t, begin)
+	assertBootOrder(t)
 	TestUnit(t)
 }
 
