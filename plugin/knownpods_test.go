@@ -15,6 +15,7 @@ type knownPods struct {
 	away    bool
 	panics  string // the UID of a pod of which every question panics
 	changed func(podwatch.Pod, bool)
+	heard   map[string]time.Time // other than now
 	// held is how long those who asked for an unknown pod were ready to wait, each.
 	held []time.Duration
 }
@@ -51,6 +52,32 @@ func (k *knownPods) Healthy() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return !k.away
+}
+
+// Heard plays a watch that told of every pod just now, unless a test says otherwise.
+func (k *knownPods) Heard(uid string) time.Time {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if at, ok := k.heard[uid]; ok {
+		return at
+	}
+	return time.Now().Add(24 * time.Hour)
+}
+
+func (k *knownPods) ListAnew(time.Time, string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.away = true
+}
+
+// hears sets when the watch told of a pod last.
+func (k *knownPods) hears(uid string, at time.Time) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.heard == nil {
+		k.heard = map[string]time.Time{}
+	}
+	k.heard[uid] = at
 }
 
 // holds gives how long handlers were ready to wait for unknown pods: in all, and

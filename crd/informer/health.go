@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/sirupsen/logrus"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -25,11 +26,13 @@ type health struct {
 	failed          func(error)
 	log             logrus.FieldLogger
 
-	mu       sync.Mutex
-	err      error  // nil: a watch is open and has not failed since
-	said     string // the state that was logged last
-	streams  bool   // the list that is under way comes as the first part of a watch
-	complete bool   // a list was complete
+	mu        sync.Mutex
+	err       error  // nil: a watch is open and has not failed since
+	doubt     error  // why what is known must be listed again before it counts; nil: it counts
+	said      string // the state that was logged last
+	began     time.Time
+	streams   bool      // the list that began then comes as the first part of a watch
+	completed time.Time // when the last complete list began
 }
 
 // The states that are logged.
@@ -40,13 +43,26 @@ const (
 )
 
 // Err returns why what is known may be out of date; nil: it is not. That is so before the first list, after a
-// failed list or watch until the next watch is open, and after Run. The
+// failed list or watch until the next watch is open, after Distrust until the next list, and after Run. The
 // regular end of a watch, which the API server brings about every few minutes, is no failure. client-go
 // notices a connection that died silently after 45 s.
 func (h *health) Err() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if h.doubt != nil {
+		return h.doubt
+	}
 	return h.err
+}
+
+// Distrust is for a caller who knows that the watch should have told of something: why says of what. Until
+// the objects were listed again, from the newest state, Err returns it. The list does not begin by itself:
+// see [Informer.Relist].
+func (h *health) Distrust(why error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.doubt, h.said = why, unreachable
+	h.log.WithError(why).Warnf("the watch of %s is open and does not tell of a change: listing them again", h.what)
 }
 
 // fail takes note of a failure.
@@ -86,23 +102,25 @@ func fallsBack(o metav1.ListOptions, err error) bool {
 func (h *health) works() {
 	h.mu.Lock()
 	h.err = nil
+	doubted := h.doubt != nil
 	h.mu.Unlock()
-	if h.become(reachable) {
+	if !doubted && h.become(reachable) {
 		h.log.Infof("watching %s again", h.what)
 	}
 }
 
-// begins takes note that a list begins.
-func (h *health) begins(streams bool) {
+// begins takes note that a list begins, and reports whether it has to come from the newest state.
+func (h *health) begins(streams bool) (newest bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.streams = streams
+	h.began, h.streams = time.Now(), streams
+	return h.doubt != nil
 }
 
 // listed takes note that the list is complete.
 func (h *health) listed() {
 	h.mu.Lock()
-	h.complete = true
+	h.doubt, h.completed = nil, h.began
 	streams := h.streams
 	h.mu.Unlock()
 	if streams {
@@ -110,11 +128,11 @@ func (h *health) listed() {
 	}
 }
 
-// Listed reports whether a list was complete.
-func (h *health) Listed() bool {
+// Listed returns when the last complete list began; zero before the first.
+func (h *health) Listed() time.Time {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.complete
+	return h.completed
 }
 
 func (h *health) stopped() {

@@ -113,13 +113,20 @@ func (i *Informer[T]) selectOnly(lo *metav1.ListOptions) {
 
 // beginList notes that a list begins, and asks for one that is as new as needed. The version of the last
 // reflector makes sure that the list does not go back in time, and lets the API server answer it from memory.
+// While what the API server has in memory is in doubt, the list comes from its store.
 func (i *Informer[T]) beginList(lo *metav1.ListOptions, streams bool) {
 	i.selectOnly(lo)
-	i.begins(streams)
 	i.next.Lock()
-	defer i.next.Unlock()
-	if i.version != "" {
-		lo.ResourceVersion = i.version
+	version := i.version
+	i.next.Unlock()
+	switch {
+	case i.begins(streams):
+		lo.ResourceVersion = ""
+		if !streams {
+			lo.ResourceVersionMatch = ""
+		}
+	case version != "":
+		lo.ResourceVersion = version
 	}
 }
 

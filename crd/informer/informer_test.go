@@ -224,6 +224,8 @@ func TestRelist(t *testing.T) {
 		with(t, s, func(t *testing.T, b *bed) {
 			b.take()
 			s.lists()
+			first := b.Listed()
+			sleep(time.Second)
 			s.has(nil, pod("a", "1", "1"), pod("b", "3", "7"))
 			b.Relist()
 			synctest.Wait()
@@ -233,6 +235,7 @@ func TestRelist(t *testing.T) {
 				want = append(want, "list 9")
 			}
 			require.Equal(t, want, s.lists())
+			require.Equal(t, time.Second, b.Listed().Sub(first))
 			s.has(nil, pod("a", "1", "1"))
 			b.Relist()
 			synctest.Wait()
@@ -260,6 +263,34 @@ func TestARelistThatFailsIsTriedFromAnyVersion(t *testing.T) {
 		require.NotContains(t, lists[1:], "stream 9")
 		require.NoError(t, b.Err())
 	})
+}
+
+// What the caller doubts is listed again from the newest state, and counts from then on.
+func TestDistrust(t *testing.T) {
+	t.Parallel()
+	for _, unable := range []bool{false, true} {
+		s := &server{unable: unable}
+		with(t, s, func(t *testing.T, b *bed) {
+			s.lists()
+			why := errors.New("a container runs")
+			b.Distrust(why)
+			require.ErrorIs(t, b.Err(), why)
+			require.Len(t, b.said(), 1)
+			b.newest().Stop() // it ends as each watch does after some minutes, and the next is as silent
+			synctest.Wait()
+			require.ErrorIs(t, b.Err(), why)
+			require.Empty(t, s.lists())
+			b.Relist()
+			synctest.Wait()
+			require.NoError(t, b.Err())
+			want := []string{"stream "}
+			if unable {
+				want = append(want, "list ")
+			}
+			require.Equal(t, want, s.lists())
+			require.Equal(t, []string{"watching things again"}, b.said())
+		})
+	}
 }
 
 var thing = schema.GroupResource{Resource: "things"}

@@ -88,6 +88,14 @@ func (s *apiServer) set(p *corev1.Pod) {
 	s.pods[key] = s.recordLocked(kind, p)
 }
 
+// loses creates a pod of which no watch is told.
+func (s *apiServer) loses(p *corev1.Pod) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.pods[p.Namespace+"/"+p.Name] = s.recordLocked("ADDED", p)
+	s.log = nil
+}
+
 func (s *apiServer) remove(p *corev1.Pod) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

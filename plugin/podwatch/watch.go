@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"time"
 
 	"github.com/sirupsen/logrus"
 	corev1 "k8s.io/api/core/v1"
@@ -31,6 +32,7 @@ type Watch struct {
 	mu      sync.Mutex
 	facts   extractor
 	started bool
+	nextAsk time.Time          // before that ListAnew does nothing
 	pods    map[string]*cached // by NRI uid
 	waiting map[string]*waiter // by NRI uid
 }

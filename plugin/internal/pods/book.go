@@ -289,6 +289,32 @@ func (b *Book) LatestID(uid string) string {
 	return last.id
 }
 
+// LongRunning is a pod of the API server, and when the youngest container began to run of
+// those that have run for a time.
+type LongRunning struct {
+	Pod
+	Since time.Time
+}
+
+// RunFor returns the pods of the API server with a container that has run for so long.
+func (b *Book) RunFor(now time.Time, atLeast time.Duration) (all []LongRunning) {
+	for _, r := range b.pods {
+		if !r.FromAPI {
+			continue
+		}
+		youngest := time.Time{}
+		for _, c := range r.containers {
+			if c.running && now.Sub(c.since) >= atLeast && c.since.After(youngest) {
+				youngest = c.since
+			}
+		}
+		if !youngest.IsZero() {
+			all = append(all, LongRunning{Pod: r.Pod, Since: youngest})
+		}
+	}
+	return all
+}
+
 // refusedKept is how long the stop of a refused sandbox is waited for.
 const refusedKept = 5 * time.Minute
 

@@ -32,6 +32,7 @@ type loop struct {
 	starting map[string]struct{} // the starts under way, by UID
 	measured *usage.Starts       // these, and those that went on at once in the mode Shadow
 	courses  map[string]*course  // of those that were seen from the beginning
+	nextMute time.Time           // look for a mute pod watch
 }
 
 func newLoop(s *Starts) *loop {
@@ -84,6 +85,7 @@ func (l *loop) round(now time.Time) (next time.Time) {
 	}
 	l.publish(now)
 	l.followShadows(now)
+	l.findMute(now)
 	next = sooner(next, l.measure(now))
 	next = sooner(next, s.ends.review(now, l.startingUIDs()))
 	held := s.Limiter.Snapshot(now)
@@ -231,4 +233,23 @@ func (l *Ledger) sweep(now time.Time) (empty []string) {
 		}
 	}
 	return empty
+}
+
+// findMute compares what the runtime tells with what the pod watch does: one that is
+// open and told nothing of a pod of the API server since a container of it began to run
+// is mute. From then on slots end by the node's own signs, and the pods are listed anew.
+func (l *loop) findMute(now time.Time) {
+	defer l.s.Observer.Caught("findMute")
+	if l.s.Pods == nil || now.Before(l.nextMute) {
+		return
+	}
+	l.nextMute = now.Add(l.s.Timing.MuteEvery)
+	var long []pods.LongRunning
+	l.s.Ledger.Read(func(b *pods.Book) { long = b.RunFor(now, l.s.Timing.MuteAfter) })
+	for _, c := range long {
+		if l.s.Pods.Heard(c.UID).Before(c.Since) {
+			l.s.Pods.ListAnew(now, "pod "+c.Title()+" runs a container that the API server has not told of")
+			return
+		}
+	}
 }

@@ -23,6 +23,8 @@ type Source interface {
 	Get(uid string) (podwatch.Pod, bool)
 	Await(ctx context.Context, uid string) (podwatch.Pod, bool)
 	Healthy() bool
+	Heard(uid string) time.Time
+	ListAnew(now time.Time, why string)
 }
 
 // Options say what Starts works with. All are needed but those that say so.
@@ -62,13 +64,16 @@ type Timing struct {
 	// Settle is for how long after the gate opens no pod is admitted, for processes that wait
 	// before their pod's sandbox exists, of which there is no list. Zero: there are none.
 	Settle time.Duration
+	// MuteAfter is how long after a container began to run the API server has to have told of it,
+	// MuteEvery the time between two looks whether it did.
+	MuteAfter, MuteEvery time.Duration
 }
 
 // DefaultTiming is what the daemon uses.
 func DefaultTiming() Timing {
 	return Timing{
 		Quiet: usage.DefaultQuiet(), Stalls: usage.DefaultStalls(), RunFor: 10 * time.Second,
-		Rejoin: 2 * time.Second,
+		Rejoin: 2 * time.Second, MuteAfter: 30 * time.Second, MuteEvery: 10 * time.Second,
 	}
 }
 
