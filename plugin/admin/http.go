@@ -36,7 +36,9 @@ func ServeHTTP(ctx context.Context, addr string, p Provider, reg prometheus.Gath
 	if err != nil {
 		return fmt.Errorf("listen for metrics and health: %w", err)
 	}
-	return serve(ctx, l, newServer(httpHandler(p, reg)))
+	srv := newServer(httpHandler(p, reg))
+	bound(srv, maxConns)
+	return serve(ctx, l, srv)
 }
 
 func httpHandler(p Provider, reg prometheus.Gatherer) http.Handler {
@@ -78,18 +80,4 @@ func say(w http.ResponseWriter, code int, line string) {
 	w.WriteHeader(code)
 	// The peer may be gone: that is not an error of this server.
 	_, _ = io.WriteString(w, line+"\n")
-}
-
-// few answers at most this many requests at a time, and refuses others.
-func few(most int, h http.HandlerFunc) http.HandlerFunc {
-	places := make(chan struct{}, most)
-	return func(w http.ResponseWriter, r *http.Request) {
-		select {
-		case places <- struct{}{}:
-			defer func() { <-places }()
-			h(w, r)
-		default:
-			say(w, http.StatusServiceUnavailable, "too many ask this at a time")
-		}
-	}
 }

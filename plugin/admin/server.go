@@ -34,7 +34,7 @@ func ServeAdmin(ctx context.Context, socketPath string, p Provider) error {
 	if err != nil {
 		return err
 	}
-	return serve(ctx, l, newServer(adminHandler(p)))
+	return serve(ctx, netutil.LimitListener(l, maxConns), newServer(adminHandler(p)))
 }
 
 func adminHandler(p Provider) http.Handler {
@@ -106,10 +106,9 @@ func newServer(h http.Handler) *http.Server {
 	}
 }
 
-// serve answers on l, maxConns connections at a time, until ctx ends, and then gives nil. It closes l. A panic of l
+// serve answers on l until ctx ends, and then gives nil. It closes l. A panic of l
 // becomes one of the caller, who can catch it.
 func serve(ctx context.Context, l net.Listener, srv *http.Server) error {
-	l = netutil.LimitListener(l, maxConns)
 	ended := make(chan served, 1)
 	go func() { ended <- accept(srv, l) }()
 	select {
