@@ -13,7 +13,7 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
-	"github.com/pod-pacemaker/pod-pacemaker/internal/wholefile"
+	"github.com/pod-pacemaker/pod-pacemaker/crd/wholefile"
 )
 
 const (

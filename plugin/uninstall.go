@@ -16,7 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd/kube"
-	"github.com/pod-pacemaker/pod-pacemaker/internal/wholefile"
+	"github.com/pod-pacemaker/pod-pacemaker/crd/wholefile"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/cni"
 )
 

@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/pod-pacemaker/pod-pacemaker/internal/wholefile"
+	"github.com/pod-pacemaker/pod-pacemaker/crd/wholefile"
 )
 
 // gateName is the file name of the hook.

@@ -15,7 +15,7 @@ import (
 	"github.com/sirupsen/logrus"
 	"golang.org/x/sys/unix"
 
-	"github.com/pod-pacemaker/pod-pacemaker/internal/wholefile"
+	"github.com/pod-pacemaker/pod-pacemaker/crd/wholefile"
 )
 
 const (

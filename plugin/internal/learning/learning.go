@@ -17,7 +17,7 @@ import (
 
 	"github.com/sirupsen/logrus"
 
-	"github.com/pod-pacemaker/pod-pacemaker/internal/wholefile"
+	"github.com/pod-pacemaker/pod-pacemaker/crd/wholefile"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/costs"
 )
