@@ -23,7 +23,7 @@ both, and what they mean on a node. The rules are those of the API server and th
 daemon.
 
 Every fault is a line on standard error with the field's path and what was
-expected there, and the exit code is 2. Wrong types are reported before wrong
+expected there, and the exit code is 64. Wrong types are reported before wrong
 values, and of several documents the first that has a fault. FILE can be - for
 standard input.`
 
@@ -74,7 +74,7 @@ func (p *program) check(file string, cores int) error {
 	return err
 }
 
-// loadConfig reads a configuration; what is wrong with it is exit code 2.
+// loadConfig reads a configuration; what is wrong with it is exit code 64.
 func (p *program) loadConfig(file string) (crd.Documents, error) {
 	if file != "-" {
 		found, err := crd.Load(file)

@@ -14,8 +14,9 @@ const (
 	// exitFailure: it was asked rightly and could not be done.
 	exitFailure = 1
 	// exitInvalid: the command line or a configuration is wrong; to try again
-	// does not mend it.
-	exitInvalid = 2
+	// does not mend it. It is EX_USAGE of sysexits(3), since the Go runtime ends a program
+	// that panics, or that a watchdog aborts, with 2: the systemd unit starts that one again.
+	exitInvalid = 64
 )
 
 // failure ends the program with a code, after telling why in lines.

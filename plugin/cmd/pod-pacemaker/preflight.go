@@ -21,7 +21,7 @@ will have.
 Every finding is a line: ok; warning, where pods are paced, but worse than could be;
 or fault, where they are not paced as configured. The line below says what to do.
 
-Exit codes: 0 there is no fault; 1 there is one; 2 the flags or the configuration are
+Exit codes: 0 there is no fault; 1 there is one; 64 the flags or the configuration are
 wrong.`
 
 const preflightExample = `  # On a host, before anything is installed:

@@ -26,9 +26,9 @@ from the API server; standalone, without an API server, from a file:
 Without the daemon, pods start.
 
 Exit codes:
-  0  done
-  1  it could not be done; standard error says why
-  2  the command line or a configuration is wrong, so trying again does not help`
+  0   done
+  1   it could not be done; standard error says why
+  64  the command line or a configuration is wrong, so trying again does not help`
 
 const rootExample = `  pod-pacemaker preflight                     does this node have what it needs?
   pod-pacemaker check config.yaml             is this file valid, and what does it mean?

@@ -39,7 +39,7 @@ then says why pods start unpaced. It feeds the watchdog (WatchdogSec=) as long a
 it makes decisions.
 
 Exit codes: 0 stopped by a signal; 1 failed, for example because a file that a flag
-names cannot be read; 2 wrong flags or configuration, so starting again does not
+names cannot be read; 64 wrong flags or configuration, so starting again does not
 help.`
 
 const runExample = `  # Standalone, from a file:
