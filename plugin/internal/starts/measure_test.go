@@ -80,7 +80,7 @@ func TestWhatAStartTookIsLearnedWhenItIsReady(t *testing.T) {
 	l.burns(3, 1)
 	again.End(l.now, reasons.Ready)
 	l.loop.round(l.now)
-	assert.Equal(t, e, l.expected())
+	assert.Equal(t, l.expected(), e)
 	assert.InDelta(t, 1, l.Memory.Expect(l.web, true).CPU.Mean, 1e-6, "what was used before it began does not count")
 	assert.Empty(t, l.loop.courses)
 }
