@@ -38,7 +38,7 @@ func TestUnitStandsBetweenContainerdAndKubelet(t *testing.T) {
 		"StateDirectory":           "pod-pacemaker",
 		"SyslogIdentifier":         "pod-pacemaker",
 		"Restart":                  "always",
-		"RestartPreventExitStatus": "2",
+		"RestartPreventExitStatus": "64",
 		"WatchdogSec":              "60",
 		"CapabilityBoundingSet":    "",
 		"NoNewPrivileges":          "yes",

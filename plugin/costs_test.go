@@ -33,6 +33,7 @@ func TestWhatAStartTookIsExpectedOfTheNext(t *testing.T) {
 	}
 	require.NotNil(t, cost("web-1"))
 	assert.Equal(t, admin.Cost{Basis: "None", PatienceSeconds: 27}, *cost("web-1"))
+	require.NoError(t, n.d.Alive(t.Context()), "it is measured from its beginning")
 	first.getsReady()
 	first.becomes(throttle.Started, reasons.Ready)
 	assert.Nil(t, cost("web-1"), "it is over")
