@@ -22,6 +22,8 @@ type Options struct {
 	GateTimeoutSet bool
 	// CNIConfDir is the folder of CNI's configuration; empty: it is not looked at.
 	CNIConfDir string
+	// OfThePod: the options are those of the daemon in whose pod this runs.
+	OfThePod bool
 
 	// mountFlags is for tests; nil: statfs.
 	mountFlags func(dir string) int64
@@ -36,6 +38,9 @@ func Run(ctx context.Context, o Options) (Report, error) {
 	}
 	report := Report{Version: o.Version, Node: o.NodeName}
 	add := func(found ...Finding) { report.Findings = append(report.Findings, found...) }
+	if o.OfThePod {
+		add(ok("flags", "those of the daemon in this pod"))
+	}
 	add(config)
 	var cluster api
 	if !o.Standalone() {

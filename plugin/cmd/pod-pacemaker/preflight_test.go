@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"net"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -45,6 +46,42 @@ func TestPreflightSeesTheDaemonThatRuns(t *testing.T) {
 	dir := serve(t, &fixed{status: herd()})
 	_, stdout, _ := call(t, "preflight", "--node-name=worker-3", "--run-dir="+dir, "--http=", "--gate=never")
 	assert.Contains(t, stdout, "daemon   v0.1.0 runs and paces; a second one would stand by\n")
+}
+
+// In the pod of a daemon, which is the first process there, its flags count where none are given.
+func TestPreflightInTheDaemonsPodTakesItsFlags(t *testing.T) {
+	t.Parallel()
+	dir := shortDir(t)
+	daemon := strings.Join([]string{
+		"/usr/local/bin/pod-pacemaker", "run", "--config=" + file(t, twoAtATime), "--nri-socket=" + nriSocket(t, dir), "--run-dir=" + dir,
+		"--gate=never", "--proc-root=" + dir, "--http=", "--kubelet-config=" + dir + "/none", "",
+	}, "\x00")
+	for _, c := range []struct {
+		first string
+		args  []string
+		inPod bool
+		says  []string
+		not   string
+	}{
+		{daemon, nil, true, []string{"  ok       flags    those of the daemon in this pod\n", dir + "/nri.sock is there", "--gate never", "no metrics: --http is empty", "fault    kubelet"}, "cni"},
+		{daemon, []string{"--nri-socket=" + dir + "/other.sock"}, true, []string{"there is no " + dir + "/other.sock", "--gate never"}, "cni"},
+		{strings.Replace(daemon, "\x00run\x00", "\x00preflight\x00", 1), []string{"--http="}, false, []string{"/var/run/nri/nri.sock", "cni "}, dir},
+		{"/sbin/init\x00run\x00", []string{"--http="}, false, []string{"/var/run/nri/nri.sock", "cni "}, dir},
+		{"", []string{"--http="}, false, []string{"/var/run/nri/nri.sock", "cni "}, dir},
+	} {
+		s := newStage(map[string]string{"NODE_NAME": "worker-3"})
+		s.firstProcess = file(t, c.first)
+		s.run(t.Context(), append([]string{"preflight"}, c.args...))
+		require.NotEmpty(t, s.out.String(), s.errs.String())
+		assert.Equal(t, c.inPod, strings.Contains(s.out.String(), "ok       flags "), s.out.String())
+		for _, says := range c.says {
+			assert.Contains(t, s.out.String(), says)
+		}
+		assert.NotContains(t, s.out.String(), c.not)
+	}
+	s := newStage(nil)
+	s.firstProcess = file(t, daemon)
+	assert.Equal(t, []string{"status"}, s.completed([]string{"status"}), "of preflight alone")
 }
 
 func TestPreflightOfAWrongConfigurationIsExitCode2(t *testing.T) {

@@ -28,6 +28,8 @@ type program struct {
 	newDaemon      func(plugin.Options) (daemon, error)
 	// onLogger is told of the daemon's logger before the daemon is made.
 	onLogger func(*logrus.Logger)
+	// firstProcess is the file with the command line of the first process of this container.
+	firstProcess string
 }
 
 // run does what the arguments ask for until it is done or ctx ends, and gives the
@@ -35,7 +37,7 @@ type program struct {
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	p := &program{
 		stdin: stdin, stdout: stdout, stderr: stderr, env: os.Getenv,
-		newDaemon: realDaemon, onLogger: logLibraries,
+		newDaemon: realDaemon, onLogger: logLibraries, firstProcess: "/proc/1/cmdline",
 	}
 	return p.run(ctx, args)
 }
@@ -49,7 +51,7 @@ func (p *program) run(ctx context.Context, args []string) int {
 		}
 	}
 	root := p.rootCommand()
-	root.SetArgs(append([]string{}, args...)) // cobra takes nil for those of the process
+	root.SetArgs(p.completed(args))
 	root.SetIn(p.stdin)
 	root.SetOut(p.stdout)
 	root.SetErr(p.stderr)
