@@ -80,6 +80,35 @@ func TestDocumentedCommandsExist(t *testing.T) {
 	require.Greater(t, seen, 30)
 }
 
+// The scenario that runs the manual's commands takes minutes, on a node. That it has each of them is seen here.
+func TestTheManualsScenarioHasEachCommand(t *testing.T) {
+	t.Parallel()
+	scenario, err := os.ReadFile("../integration/e2e/manual_test.go")
+	require.NoError(t, err)
+	inCluster := regexp.MustCompile(`^(?:kubectl|helm|pod-pacemaker) [^.]`)
+	inSentence := regexp.MustCompile("`([^`\n]+)`")
+	seen := 0
+	for _, document := range documents(t) {
+		text, err := os.ReadFile(document)
+		require.NoError(t, err)
+		lines := commands(t, document)
+		for i, block := range strings.Split(string(text), "```") {
+			for _, m := range inSentence.FindAllStringSubmatch(block, -1) {
+				if i%2 == 0 {
+					lines = append(lines, m[1])
+				}
+			}
+		}
+		for _, line := range lines {
+			if inCluster.MatchString(line) {
+				seen++
+				require.Regexp(t, "[\"`]"+regexp.QuoteMeta(line)+"[\"`]", string(scenario), "%s: no scenario runs it", document)
+			}
+		}
+	}
+	require.Greater(t, seen, 40)
+}
+
 // existing gives a file where there is a folder with a kustomization.
 func existing(path string) string {
 	for _, file := range []string{"kustomization.yaml", "Chart.yaml"} {

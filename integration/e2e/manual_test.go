@@ -41,11 +41,12 @@ type manual struct {
 
 // The programs whose commands this scenario runs. The others of the documents are
 // for the node itself and run in TestTheNodesCommands, or make something; package
-// deploy sees to it that there are none beside.
+// deploy sees to it that there are none beside, and that this file has each that stands
+// in a document.
 var manualPrograms = regexp.MustCompile(`^(kubectl|helm|pod-pacemaker) [^.]`)
 
 // manualNames only name a command.
-var manualNames = []string{"pod-pacemaker run", "kubectl exec", "helm test", "helm template", "helm --wait"}
+var manualNames = []string{"pod-pacemaker run", "pod-pacemaker metrics-proxy", "kubectl exec", "helm test", "helm template", "helm --wait"}
 
 // readManual finds the commands: the lines of code blocks without a language, and
 // the code within sentences.
@@ -219,7 +220,8 @@ func followManual(t *testing.T) {
 // switchesTheRoom has the chart install the waiting room, and take it off the host again.
 func (m *manual) switchesTheRoom(t *testing.T, d *daemon) {
 	t.Helper()
-	const line = "helm upgrade pod-pacemaker deploy/chart/pod-pacemaker --namespace pod-pacemaker --reset-then-reuse-values --set waitingRoom.enabled="
+	const on = "helm upgrade pod-pacemaker deploy/chart/pod-pacemaker --namespace pod-pacemaker --reset-then-reuse-values --set waitingRoom.enabled=true"
+	const off = "helm upgrade pod-pacemaker deploy/chart/pod-pacemaker --namespace pod-pacemaker --reset-then-reuse-values --set waitingRoom.enabled=false"
 	configs, programs := filepath.Join(node.Dir, "cni"), filepath.Join(node.Dir, "cni-bin")
 	ours := []string{filepath.Join(configs, "00-pod-pacemaker.conflist"), filepath.Join(programs, "pacemaker-cni")}
 	there := func() (n int) {
@@ -230,12 +232,12 @@ func (m *manual) switchesTheRoom(t *testing.T, d *daemon) {
 		}
 		return n
 	}
-	m.runsWith(t, line+"true", "--set waitingRoom.confDir="+configs+" --set waitingRoom.binDir="+programs)
+	m.runsWith(t, on, "--set waitingRoom.confDir="+configs+" --set waitingRoom.binDir="+programs)
 	eventually(t, "the waiting room is installed", func() bool {
 		s, err := d.admin.Status(t.Context())
 		return err == nil && s.Room.Installed && there() == len(ours)
 	})
-	m.runs(t, line+"false")
+	m.runs(t, off)
 	eventually(t, "the waiting room is off the host", func() bool {
 		s, err := d.admin.Status(t.Context())
 		return err == nil && !s.Room.Wanted && there() == 0
@@ -277,7 +279,7 @@ func (m *manual) beginsInShadow(t *testing.T, d *daemon) {
 	m.runs(t, "kubectl apply -f deploy/samples/every-node.yaml")
 	mode(v1alpha1.ModeShadow)
 	eventually(t, "the node tells", func() bool { return strings.Contains(kubectl(t, "get", "pacemakernodes"), "Shadow") })
-	m.replace = append([]string{"status NODE", "status " + node.NodeName}, m.replace...)
+	m.replace = append([]string{"status NODE", "status " + node.NodeName, "costs NODE", "costs " + node.NodeName}, m.replace...)
 	assert.Regexp(t, `mode +Shadow`, m.runs(t, "kubectl pacemaker status NODE"))
 	m.runs(t, `kubectl patch pacemakerconfig every-node --type merge -p '{"spec":{"mode":"Enforce"}}'`)
 	mode(v1alpha1.ModeEnforce)
@@ -344,6 +346,9 @@ func (m *manual) whileAHerdStarts(t *testing.T, d *daemon) {
 	m.runsWith(t, "kubectl describe pod", "-n "+ns+" "+waiting)
 	m.forwards(t)
 	m.showsPods(t, ns, herd)
+	for _, learned := range []string{m.onNode(t, "pod-pacemaker costs", inPod), m.runs(t, "kubectl pacemaker costs NODE")} {
+		assert.Contains(t, learned, "learned on ")
+	}
 	m.runs(t, `kubectl patch pacemakerconfig jvm-nodes --type merge -p '{"spec":{"mode":"Off"}}'`)
 	eventually(t, "the kill switch lets all go", func() bool { return len(d.status(t).Waiting) == 0 })
 	eventually(t, "all pods are ready", func() bool { return allReady(t, ns, herd) })
