@@ -74,7 +74,7 @@ func daemon(t *testing.T, values string) corev1.PodSpec {
 // everything switches on what is off.
 const everything = `
 image: {repository: example.test/pp, tag: v1}
-metricsProxy: {image: "example.test/kube-rbac-proxy:v0.21.0"}
+metricsProxy: {enabled: true}
 kubeletConfig: [/var/lib/kubelet/config.yaml, /etc/kubernetes/kubelet/config.json]
 seLinuxOptions: {type: spc_t}
 apiServer: {host: 10.0.0.1, port: 6443}
@@ -228,7 +228,8 @@ func TestWrongValuesAreRefused(t *testing.T) {
 		"{paths: {run: run}}":                      "run",
 		"{http: {port: 0}}":                        "port",
 		"{http: {address: 0.0.0.0}}":               "address",
-		"{metricsProxy: {image: 'a b'}}":           "image",
+		"{metricsProxy: {image: proxy}}":           "image",
+		"{metricsProxy: {enabled: 'yes'}}":         "enabled",
 		"{metricsProxy: {port: 19464}}":            "metricsProxy.port: is http.port as well",
 		"{kubeletConfig: /var/lib/kubelet/c.yaml}": "kubeletConfig",
 		"{kubeletConfig: [config.yaml]}":           "kubeletConfig",

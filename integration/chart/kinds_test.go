@@ -42,7 +42,7 @@ func TestAlertsAndDashboardSpeakOfStartPoliciesWhereTheyAreUsed(t *testing.T) {
 	t.Parallel()
 	for _, enabled := range []bool{false, true} {
 		files, err := Render(Release{Name: "pod-pacemaker", Namespace: "pacing"}, vals(t, fmt.Sprintf(
-			"{metricsProxy: {image: proxy}, prometheusRule: {enabled: true}, dashboard: {enabled: true}, startPolicies: {enabled: %t}}", enabled)))
+			"{metricsProxy: {enabled: true}, prometheusRule: {enabled: true}, dashboard: {enabled: true}, startPolicies: {enabled: %t}}", enabled)))
 		require.NoError(t, err)
 		var rule struct {
 			Spec struct {

@@ -29,7 +29,8 @@ func TestOnlyTheProxyOpensTheMetrics(t *testing.T) {
 
 	pod := daemon(t, everything)
 	proxy := pod.Containers[1]
-	require.Equal(t, []string{"--secure-listen-address=:19465", "--upstream=http://127.0.0.1:19464/", "--allow-paths=/metrics"}, proxy.Args)
+	require.Equal(t, pod.Containers[0].Image, proxy.Image)
+	require.Equal(t, []string{"metrics-proxy", "--listen=:19465", "--upstream=127.0.0.1:19464", "--log-format=json"}, proxy.Args)
 	require.Equal(t, int64(65532), *proxy.SecurityContext.RunAsUser)
 	require.Equal(t, []corev1.Capability{"ALL"}, proxy.SecurityContext.Capabilities.Drop)
 	require.Empty(t, proxy.VolumeMounts)
@@ -54,7 +55,7 @@ func TestOnlyTheProxyOpensTheMetrics(t *testing.T) {
 func TestThePodMonitorHasAToken(t *testing.T) {
 	t.Parallel()
 	for _, monitored := range []bool{false, true} {
-		values := fmt.Sprintf("{metricsProxy: {image: proxy}, podMonitor: {enabled: %t}}", monitored)
+		values := fmt.Sprintf("{metricsProxy: {enabled: true}, podMonitor: {enabled: %t}}", monitored)
 		secrets := find[*corev1.Secret](objects(t, values))
 		if !monitored {
 			require.Empty(t, secrets)

@@ -17,7 +17,7 @@ var switches = []struct {
 	path  string
 	value any
 }{
-	{"metricsProxy.image", "example.test/kube-rbac-proxy:v0.21.0"},
+	{"metricsProxy.enabled", true},
 	{"startPolicies.enabled", true},
 	{"startPolicies.namespaceLabels", true},
 	{"startPolicies.clusterScope", true},
@@ -114,7 +114,7 @@ func wholeRelease(t *testing.T, set map[string]any) {
 func TestASwitchWithoutWhatItNeedsIsRefused(t *testing.T) {
 	t.Parallel()
 	for path, needs := range map[string]string{
-		"podMonitor.enabled": "metricsProxy.image", "prometheusRule.enabled": "metricsProxy.image",
+		"podMonitor.enabled": "metricsProxy.enabled", "prometheusRule.enabled": "metricsProxy.enabled",
 		"startPolicies.namespaceLabels": "startPolicies.enabled", "startPolicies.clusterScope": "startPolicies.enabled",
 	} {
 		for i, s := range switches {

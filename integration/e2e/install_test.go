@@ -128,6 +128,7 @@ func installChart(t *testing.T, more map[string]any) *install {
 	var all strings.Builder
 	all.WriteString(files["namespace.yaml"])
 	delete(files, "namespace.yaml")
+	delete(files, "podmonitor.yaml") // of a kind that an operator would bring
 	for _, text := range files {
 		all.WriteString("\n---\n" + text)
 	}

@@ -65,8 +65,16 @@ func (c *crowd) join(conn net.Conn) {
 	delete(c.guests, victim)
 	c.mu.Unlock()
 	if victim != nil {
-		_ = victim.Close() // its server's goroutine ends by that
+		_ = transport(victim).Close() // its server's goroutine ends by that
 	}
+}
+
+// transport returns what a connection goes by. To close one of TLS itself is to write to its client, which may not read.
+func transport(conn net.Conn) net.Conn {
+	if secure, ok := conn.(interface{ NetConn() net.Conn }); ok {
+		return secure.NetConn()
+	}
+	return conn
 }
 
 func (c *crowd) leave(conn net.Conn) {

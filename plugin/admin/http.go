@@ -2,6 +2,7 @@ package admin
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -36,7 +37,23 @@ func ServeHTTP(ctx context.Context, addr string, p Provider, reg prometheus.Gath
 	if err != nil {
 		return fmt.Errorf("listen for metrics and health: %w", err)
 	}
-	srv := newServer(httpHandler(p, reg))
+	return serveCrowded(ctx, l, httpHandler(p, reg))
+}
+
+// ServeTLS answers at the TCP address, by TLS, until ctx ends, and then returns nil. It bounds connections and requests
+// as [ServeHTTP] does. It blocks, and fails at once where it cannot listen.
+func ServeTLS(ctx context.Context, addr string, config *tls.Config, h http.Handler) error {
+	var listener net.ListenConfig
+	l, err := listener.Listen(ctx, "tcp", addr)
+	if err != nil {
+		return fmt.Errorf("listen by TLS: %w", err)
+	}
+	return serveCrowded(ctx, tls.NewListener(l, config), h)
+}
+
+// serveCrowded answers where everybody can connect.
+func serveCrowded(ctx context.Context, l net.Listener, h http.Handler) error {
+	srv := newServer(h)
 	bound(srv, maxConns)
 	return serve(ctx, l, srv)
 }

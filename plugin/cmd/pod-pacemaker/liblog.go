@@ -23,11 +23,15 @@ func logLibraries(log *logrus.Logger) {
 	stdlog.SetOutput(lines{log.WithField("from", "go")})
 }
 
-// lines makes a warning of each line.
+// lines makes a warning of each line, but of those about clients that do not speak TLS: anybody can send as many of them.
 type lines struct{ log logrus.FieldLogger }
 
 func (l lines) Write(line []byte) (int, error) {
-	l.log.Warn(string(bytes.TrimSpace(line)))
+	say := l.log.Warn
+	if bytes.HasPrefix(line, []byte("http: TLS handshake error")) {
+		say = l.log.Debug
+	}
+	say(string(bytes.TrimSpace(line)))
 	return len(line), nil
 }
 

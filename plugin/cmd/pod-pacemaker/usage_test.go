@@ -21,6 +21,7 @@ func TestHelp(t *testing.T) {
 		"help-preflight":           {"preflight", "--help"},
 		"help-install-gate":        {"install-gate", "--help"},
 		"help-copy-kubelet-config": {"copy-kubelet-config", "--help"},
+		"help-metrics-proxy":       {"metrics-proxy", "--help"},
 	} {
 		code, stdout, stderr := call(t, args...)
 		assert.Zero(t, code, name)
@@ -56,6 +57,8 @@ func TestWrongUsageIsExitCode2(t *testing.T) {
 		{[]string{"install-gate"}, "pod-pacemaker: --to is missing: the folder on the host\n'pod-pacemaker install-gate --help' shows how to use it.\n"},
 		{[]string{"copy-kubelet-config"}, "pod-pacemaker: --to is missing: the file to write\n'pod-pacemaker copy-kubelet-config --help' shows how to use it.\n"},
 		{[]string{"copy-kubelet-config", "--to", "x"}, "pod-pacemaker: CANDIDATE is missing\n'pod-pacemaker copy-kubelet-config --help' shows how to use it.\n"},
+		{[]string{"metrics-proxy", "--listen", ""}, "pod-pacemaker: --listen: \"\": must be HOST:PORT with a port from 1 to 65535\n'pod-pacemaker metrics-proxy --help' shows how to use it.\n"},
+		{[]string{"metrics-proxy", "--upstream", "daemon"}, "pod-pacemaker: --upstream: \"daemon\": must be HOST:PORT with a port from 1 to 65535\n'pod-pacemaker metrics-proxy --help' shows how to use it.\n"},
 		{[]string{"run", "--gate", "perhaps"}, "pod-pacemaker: invalid argument \"perhaps\" for \"--gate\" flag: must be auto, always or never\n'pod-pacemaker run --help' shows how to use it.\n"},
 		{[]string{"run", "--gate-timeout", "100"}, "pod-pacemaker: invalid argument \"100\" for \"--gate-timeout\" flag: time: missing unit in duration \"100\"\n'pod-pacemaker run --help' shows how to use it.\n"},
 	} {

@@ -10,10 +10,10 @@
 
 {{- /* Combinations of values that cannot do what they ask for. Renders to nothing. */ -}}
 {{- define "pod-pacemaker.refusals" -}}
-{{- if not .Values.metricsProxy.image -}}
+{{- if not .Values.metricsProxy.enabled -}}
 {{- range $name, $asked := dict "podMonitor" .Values.podMonitor "prometheusRule" .Values.prometheusRule -}}
 {{- if $asked.enabled -}}
-{{- fail (printf "%s.enabled: Prometheus cannot reach 127.0.0.1 of the nodes, so it would never have data: set metricsProxy.image, or leave %s.enabled off" $name $name) -}}
+{{- fail (printf "%s.enabled: Prometheus cannot reach 127.0.0.1 of the nodes, so it would never have data: set metricsProxy.enabled, or leave %s.enabled off" $name $name) -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}

@@ -1,0 +1,25 @@
+package main
+
+import (
+	"net"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestMetricsProxySaysWhatItLacks(t *testing.T) {
+	t.Parallel()
+	var listen net.ListenConfig
+	l, err := listen.Listen(t.Context(), "tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, l.Close()) })
+	kubeconfig := file(t, "{apiVersion: v1, kind: Config, current-context: c, contexts: [{name: c, context: {cluster: c}}], clusters: [{name: c, cluster: {server: 'http://127.0.0.1:1'}}]}\n")
+	for _, c := range []struct{ kubeconfig, says string }{
+		{kubeconfig, "listen by TLS"}, {t.TempDir() + "/none", "access to the API server"},
+	} {
+		s := newStage(nil)
+		assert.Equal(t, exitFailure, s.run(t.Context(), []string{"metrics-proxy", "--kubeconfig", c.kubeconfig, "--listen", l.Addr().String()}))
+		assert.Contains(t, s.errs.String(), c.says)
+	}
+}

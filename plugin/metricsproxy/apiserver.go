@@ -1,0 +1,77 @@
+package metricsproxy
+
+import (
+	"context"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// apiServer reviews tokens by asking it.
+type apiServer struct{ client dynamic.Interface }
+
+// AskAPIServer returns a reviewer that asks the API server, by the kubeconfig of that name or, where the name is empty,
+// by the service account of the pod. It asks nothing yet.
+func AskAPIServer(kubeconfig, userAgent string) (Reviewer, error) {
+	access, err := accessBy(kubeconfig)
+	if err != nil {
+		return nil, fmt.Errorf("access to the API server: %w", err)
+	}
+	access.UserAgent = userAgent
+	access.QPS = -1 // the judge bounds the questions
+	client, err := dynamic.NewForConfig(access)
+	if err != nil {
+		return nil, fmt.Errorf("access to the API server: %w", err)
+	}
+	return &apiServer{client}, nil
+}
+
+func accessBy(kubeconfig string) (*rest.Config, error) {
+	if kubeconfig == "" {
+		return rest.InClusterConfig()
+	}
+	return clientcmd.BuildConfigFromFlags("", kubeconfig)
+}
+
+// Review is that of a [Reviewer].
+func (a *apiServer) Review(ctx context.Context, token string) (Verdict, error) {
+	status, err := a.ask(ctx, "authentication.k8s.io", "TokenReview", "tokenreviews", map[string]any{"token": token})
+	if err != nil {
+		return Nobody, fmt.Errorf("whose token is it: %w", err)
+	}
+	user, isUser := status["user"].(map[string]any)
+	if status["authenticated"] != true || !isUser {
+		return Nobody, nil
+	}
+	spec := map[string]any{"nonResourceAttributes": map[string]any{"path": path, "verb": "get"}}
+	for of, as := range map[string]string{"username": "user", "uid": "uid", "groups": "groups", "extra": "extra"} {
+		if value, there := user[of]; there {
+			spec[as] = value
+		}
+	}
+	status, err = a.ask(ctx, "authorization.k8s.io", "SubjectAccessReview", "subjectaccessreviews", spec)
+	switch {
+	case err != nil:
+		return Nobody, fmt.Errorf("may the token's user read %s: %w", path, err)
+	case status["allowed"] != true:
+		return Denied, nil
+	}
+	return Granted, nil
+}
+
+// ask makes a review, and returns its status.
+func (a *apiServer) ask(ctx context.Context, group, kind, resource string, spec map[string]any) (map[string]any, error) {
+	review, err := a.client.Resource(schema.GroupVersionResource{Group: group, Version: "v1", Resource: resource}).Create(ctx, &unstructured.Unstructured{
+		Object: map[string]any{"apiVersion": group + "/v1", "kind": kind, "spec": spec},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		return nil, err
+	}
+	status, _, err := unstructured.NestedMap(review.Object, "status")
+	return status, err
+}

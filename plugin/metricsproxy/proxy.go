@@ -1,0 +1,137 @@
+package metricsproxy
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/sirupsen/logrus"
+	"golang.org/x/time/rate"
+
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
+)
+
+const (
+	// path is the only one that is served, and the non-resource URL that a reader has to be allowed to get.
+	path = "/metrics"
+	// patience bounds one request, with its questions to the API server.
+	patience = 9 * time.Second
+	// complaints is how long the log is spared, after it was told that somebody did not answer.
+	complaints = time.Minute
+)
+
+// Options say what is served to whom.
+type Options struct {
+	// Listen is the address to answer at, HOST:PORT; with an empty host, at all of the node's.
+	Listen string
+	// Upstream is the address of the daemon's metrics, HOST:PORT.
+	Upstream string
+	// Reviewer says who may read them.
+	Reviewer Reviewer
+	// Log is told when the API server or the daemon does not answer, once a minute at most.
+	Log logrus.FieldLogger
+}
+
+// Serve answers until ctx ends, and then returns nil. It blocks. It fails at once where it cannot listen. Its certificate
+// is new each time, and signed by itself.
+func Serve(ctx context.Context, o Options) error {
+	certificate, err := selfSigned(time.Now())
+	if err != nil {
+		return fmt.Errorf("make a certificate: %w", err)
+	}
+	config := &tls.Config{MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{certificate}}
+	p := newProxy(o)
+	defer p.client.CloseIdleConnections()
+	return admin.ServeTLS(ctx, o.Listen, config, p)
+}
+
+// proxy passes requests on to the daemon.
+type proxy struct {
+	from   string // the daemon's URL
+	client *http.Client
+	judge  *judge
+	log    logrus.FieldLogger
+	told   rate.Sometimes
+}
+
+func newProxy(o Options) *proxy {
+	return &proxy{
+		from: "http://" + o.Upstream + path,
+		// The daemon's bytes go on as they are; no proxy of the environment stands between two processes of a node.
+		client: &http.Client{Transport: &http.Transport{DisableCompression: true, MaxIdleConnsPerHost: 2, IdleConnTimeout: time.Minute}},
+		judge:  newJudge(o.Reviewer), log: o.Log, told: rate.Sometimes{Interval: complaints},
+	}
+}
+
+func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Path != path {
+		http.Error(w, "only "+path+" is served here", http.StatusNotFound)
+		return
+	}
+	if r.Method != http.MethodGet {
+		w.Header().Set("Allow", http.MethodGet)
+		http.Error(w, "only GET", http.StatusMethodNotAllowed)
+		return
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), patience)
+	defer cancel()
+	verdict, err := p.judge.verdict(ctx, bearer(r), time.Now())
+	switch {
+	case errors.Is(err, errBusy):
+		http.Error(w, err.Error(), http.StatusTooManyRequests)
+	case err != nil:
+		p.complain(err)
+		http.Error(w, "the API server does not say who may read this", http.StatusServiceUnavailable)
+	case verdict == Nobody:
+		w.Header().Set("WWW-Authenticate", "Bearer")
+		http.Error(w, "a bearer token that the API server knows is missing", http.StatusUnauthorized)
+	case verdict == Denied:
+		http.Error(w, "the token's user may not get the non-resource URL "+path, http.StatusForbidden)
+	default:
+		p.pass(ctx, w, r)
+	}
+}
+
+// pass answers with what the daemon answers. The token does not reach the daemon.
+func (p *proxy) pass(ctx context.Context, w http.ResponseWriter, r *http.Request) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, p.from, http.NoBody)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	for _, header := range []string{"Accept", "Accept-Encoding"} {
+		request.Header[header] = r.Header[header]
+	}
+	reply, err := p.client.Do(request)
+	if err != nil {
+		p.complain(err)
+		http.Error(w, "the daemon of this node does not answer", http.StatusBadGateway)
+		return
+	}
+	defer reply.Body.Close()
+	for _, header := range []string{"Content-Type", "Content-Encoding"} {
+		if values := reply.Header[header]; values != nil {
+			w.Header()[header] = values
+		}
+	}
+	w.WriteHeader(reply.StatusCode)
+	_, _ = io.Copy(w, reply.Body) // the peer may be gone, and sees by the length if the daemon is
+}
+
+func (p *proxy) complain(err error) {
+	p.told.Do(func() { p.log.WithError(err).Warn("the metrics cannot be served") })
+}
+
+// bearer returns the token of a request; empty: it has none.
+func bearer(r *http.Request) string {
+	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	if !strings.EqualFold(scheme, "Bearer") {
+		return ""
+	}
+	return strings.TrimSpace(token)
+}

@@ -1,0 +1,227 @@
+package metricsproxy
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/sirupsen/logrus"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// cluster is an API server that knows two tokens, of a user who may read the metrics and of one who may not.
+type cluster struct {
+	t    *testing.T
+	away atomic.Bool
+}
+
+func (c *cluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if c.away.Load() {
+		http.Error(w, "away", http.StatusInternalServerError)
+		return
+	}
+	var review struct {
+		APIVersion, Kind string
+		Spec             struct {
+			Token, User, UID      string
+			Groups                []string
+			Extra                 map[string][]string
+			NonResourceAttributes struct{ Path, Verb string }
+		}
+	}
+	assert.NoError(c.t, json.NewDecoder(r.Body).Decode(&review))
+	status := map[string]any{}
+	switch r.URL.Path {
+	case "/apis/authentication.k8s.io/v1/tokenreviews":
+		if user, known := strings.CutPrefix(review.Spec.Token, "token of "); known {
+			status = map[string]any{"authenticated": true, "user": map[string]any{
+				"username": user, "uid": "uid of " + user, "groups": []string{"readers"}, "extra": map[string]any{"pod": []string{"p"}},
+			}}
+		}
+	case "/apis/authorization.k8s.io/v1/subjectaccessreviews":
+		assert.Equal(c.t, "uid of "+review.Spec.User, review.Spec.UID)
+		assert.Equal(c.t, []string{"readers"}, review.Spec.Groups)
+		assert.Equal(c.t, map[string][]string{"pod": {"p"}}, review.Spec.Extra)
+		assert.Equal(c.t, "get /metrics", review.Spec.NonResourceAttributes.Verb+" "+review.Spec.NonResourceAttributes.Path)
+		status["allowed"] = review.Spec.User == "prometheus"
+	default:
+		assert.Fail(c.t, "asked for something else", r.URL.Path)
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(http.StatusCreated)
+	assert.NoError(c.t, json.NewEncoder(w).Encode(map[string]any{"apiVersion": review.APIVersion, "kind": review.Kind, "status": status}))
+}
+
+// daemon answers as that of a node, and sees no token.
+func daemon(t *testing.T) (address string) {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		assert.Empty(t, r.Header.Get("Authorization"), "the token is none of the daemon's business")
+		assert.Equal(t, "/metrics", r.URL.Path)
+		assert.Equal(t, "application/openmetrics-text", r.Header.Get("Accept"))
+		w.Header().Set("Content-Type", "text/plain; version=0.0.4")
+		_, err := io.WriteString(w, "pod_pacemaker_connected 1\n")
+		assert.NoError(t, err)
+	}))
+	t.Cleanup(server.Close)
+	return server.Listener.Addr().String()
+}
+
+// served serves until the test ends, and returns where.
+func served(t *testing.T, upstream string, api http.Handler) (address string) {
+	t.Helper()
+	server := httptest.NewServer(api)
+	t.Cleanup(server.Close)
+	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+	require.NoError(t, os.WriteFile(kubeconfig, []byte("{apiVersion: v1, kind: Config, current-context: c, contexts: [{name: c, context: {cluster: c}}], "+
+		"clusters: [{name: c, cluster: {server: '"+server.URL+"'}}]}\n"), 0o600))
+	reviewer, err := AskAPIServer(kubeconfig, "test")
+	require.NoError(t, err)
+	log := logrus.New()
+	log.SetOutput(io.Discard)
+	var listen net.ListenConfig
+	l, err := listen.Listen(t.Context(), "tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	address = l.Addr().String()
+	require.NoError(t, l.Close())
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		ended <- Serve(ctx, Options{Listen: address, Upstream: upstream, Reviewer: reviewer, Log: log})
+	}()
+	t.Cleanup(func() {
+		cancel()
+		assert.NoError(t, <-ended)
+	})
+	require.Eventually(t, func() bool {
+		code, _, err := ask(t, address, http.MethodGet, "/metrics", "")
+		return err == nil && code == http.StatusUnauthorized
+	}, time.Minute, 5*time.Millisecond)
+	return address
+}
+
+// ask asks over TLS, with an Authorization header if that is not empty.
+func ask(t *testing.T, address, method, path, authorization string) (code int, body string, err error) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), method, "https://"+address+path, http.NoBody)
+	require.NoError(t, err)
+	request.Header.Set("Accept", "application/openmetrics-text")
+	if authorization != "" {
+		request.Header.Set("Authorization", authorization)
+	}
+	client := http.Client{Timeout: time.Minute, Transport: &http.Transport{
+		DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true},
+	}}
+	reply, err := client.Do(request)
+	if err != nil {
+		return 0, "", err
+	}
+	defer reply.Body.Close()
+	text, err := io.ReadAll(reply.Body)
+	assert.NotEqual(t, http.StatusUnauthorized == reply.StatusCode, reply.Header.Get("WWW-Authenticate") == "")
+	return reply.StatusCode, string(text), err
+}
+
+func TestOnlyThoseWhoMayReadTheMetricsDo(t *testing.T) {
+	t.Parallel()
+	api := &cluster{t: t}
+	address := served(t, daemon(t), api)
+	for _, c := range []struct {
+		method, path, authorization string
+		code                        int
+		body                        string
+	}{
+		{http.MethodGet, "/metrics", "", http.StatusUnauthorized, "a bearer token that the API server knows is missing\n"},
+		{http.MethodGet, "/metrics", "Basic dTpw", http.StatusUnauthorized, "missing"},
+		{http.MethodGet, "/metrics", "Bearer nonsense", http.StatusUnauthorized, "missing"},
+		{http.MethodGet, "/metrics", "Bearer token of somebody", http.StatusForbidden, "the token's user may not get the non-resource URL /metrics\n"},
+		{http.MethodGet, "/metrics", "Bearer token of prometheus", http.StatusOK, "pod_pacemaker_connected 1\n"},
+		{http.MethodGet, "/metrics?a=b", "bearer token of prometheus", http.StatusOK, "pod_pacemaker_connected 1\n"},
+		{http.MethodGet, "/status.json", "Bearer token of prometheus", http.StatusNotFound, "only /metrics is served here\n"},
+		{http.MethodGet, "/", "", http.StatusNotFound, "only"},
+		{http.MethodPost, "/metrics", "Bearer token of prometheus", http.StatusMethodNotAllowed, "only GET\n"},
+	} {
+		code, body, err := ask(t, address, c.method, c.path, c.authorization)
+		require.NoError(t, err)
+		assert.Equal(t, c.code, code, "%+v", c)
+		assert.Contains(t, body, c.body)
+	}
+
+	api.away.Store(true)
+	code, body, err := ask(t, address, http.MethodGet, "/metrics", "Bearer token of another")
+	require.NoError(t, err)
+	assert.Equal(t, http.StatusServiceUnavailable, code, "nobody says that this one may")
+	assert.NotContains(t, body, "pod_pacemaker_")
+
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address+"/metrics", http.NoBody)
+	require.NoError(t, err)
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	reply, err := client.Do(request)
+	require.NoError(t, err)
+	require.NoError(t, reply.Body.Close())
+	assert.Equal(t, http.StatusBadRequest, reply.StatusCode, "not without TLS")
+}
+
+func TestADaemonThatDoesNotAnswerIsABadGateway(t *testing.T) {
+	t.Parallel()
+	var listen net.ListenConfig
+	l, err := listen.Listen(t.Context(), "tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	nobody := l.Addr().String()
+	require.NoError(t, l.Close())
+	code, body, err := ask(t, served(t, nobody, &cluster{t: t}), http.MethodGet, "/metrics", "Bearer token of prometheus")
+	require.NoError(t, err)
+	assert.Equal(t, http.StatusBadGateway, code)
+	assert.Equal(t, "the daemon of this node does not answer\n", body)
+}
+
+// Clients that connect and stay silent, before or after the handshake, keep nobody from reading.
+func TestMetricsAreServedBesideSilentConnections(t *testing.T) {
+	t.Parallel()
+	for name, handshake := range map[string]bool{"no handshake": false, "a handshake": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			address := served(t, daemon(t), &cluster{t: t})
+			var dialer net.Dialer
+			for range 200 {
+				conn, err := dialer.DialContext(t.Context(), "tcp", address)
+				require.NoError(t, err)
+				t.Cleanup(func() { _ = conn.Close() })
+				if handshake {
+					require.NoError(t, tls.Client(conn, &tls.Config{InsecureSkipVerify: true}).HandshakeContext(t.Context()))
+				}
+			}
+			code, _, err := ask(t, address, http.MethodGet, "/metrics", "Bearer token of prometheus")
+			require.NoError(t, err)
+			assert.Equal(t, http.StatusOK, code)
+		})
+	}
+}
+
+func TestAnAddressInUseIsSaid(t *testing.T) {
+	t.Parallel()
+	var listen net.ListenConfig
+	l, err := listen.Listen(t.Context(), "tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, l.Close()) })
+	err = Serve(t.Context(), Options{Listen: l.Addr().String()})
+	require.ErrorContains(t, err, "listen by TLS")
+	require.ErrorContains(t, err, "address already in use")
+}
+
+func TestWithoutAnAPIServerNobodyIsAsked(t *testing.T) {
+	t.Parallel()
+	_, err := AskAPIServer(filepath.Join(t.TempDir(), "none"), "test")
+	require.ErrorContains(t, err, "access to the API server")
+}
