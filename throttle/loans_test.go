@@ -213,6 +213,25 @@ func TestALoanOutlivesAChangeOfTheSettings(t *testing.T) {
 	n.requireStarting("a", "b")
 }
 
+// What the loan of a group has helped is known after policies are told again as they were, as
+// they are when any of them has changed.
+func TestALoanToAGroupOutlivesPoliciesThatAreTheSame(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, Settings{})
+	policies := func() map[string]GroupLimits { return map[string]GroupLimits{"t1": {Starting: pods(1)}} }
+	n.l.SetPolicies(n.now, policies())
+	for _, uid := range []string{"a", "b", "c", "d", "e"} {
+		n.grouped(uid, in(t1, nil))
+	}
+	n.stall("a")
+	n.pass(10 * time.Second)
+	n.requireStarting("a", "b")
+	n.stall("b")
+	n.l.SetPolicies(n.now, policies())
+	n.pass(10 * time.Second)
+	n.requireStarting("a", "b", "c", "d") // the second loan is twice the first
+}
+
 func TestOnlyAStartUnderWayStalls(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{MaxConcurrent: 1})

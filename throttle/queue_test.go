@@ -1,6 +1,8 @@
 package throttle
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -33,6 +35,22 @@ func TestQueueIsOrderedByPriorityThenArrival(t *testing.T) {
 		n.requireStarting(uid)
 		last = uid
 	}
+}
+
+// Flows with as many starts in flight go by arrival, in each round, however many they are.
+func TestInEachRoundTheFirstToArriveGoesFirst(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, Settings{MaxConcurrent: 1})
+	n.attend("holder")
+	var firsts, seconds []string
+	for i := range 40 {
+		first, second := fmt.Sprint("first-", i), fmt.Sprint("second-", i)
+		for _, uid := range []string{first, second} {
+			n.l.Join(n.now, Request{UID: uid, Flow: fmt.Sprint(i)}).Wait(n.now)
+		}
+		firsts, seconds = append(firsts, first), append(seconds, second)
+	}
+	n.requireWaiting(slices.Concat(firsts, seconds)...)
 }
 
 // Times with and without a monotonic reading have no common order once the wall
