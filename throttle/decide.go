@@ -51,7 +51,7 @@ func (d *admission) held(now time.Time) Held {
 
 // admit serves those with a waiter until nothing allows another start.
 func (d *admission) admit(now time.Time) {
-	within := d.slots.limit <= 0 || d.slots.taken() <= d.slots.capacity()
+	within := d.slots.taken() <= d.slots.capacity()
 	if t := d.overLimit; t != nil && (t.state != Starting || within && !d.overOtherLimits) {
 		d.overLimit = nil
 	}

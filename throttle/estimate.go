@@ -84,9 +84,8 @@ type forecast struct {
 func (e *estimates) forecast(now time.Time, waitable time.Duration) forecast {
 	f := forecast{now: now, waitable: waitable}
 	f.start, f.known = e.slots.took.median(len(e.slots.took.last))
-	if lately, _ := e.slots.took.median(lastFew); f.known {
-		f.start = max(f.start, lately)
-	}
+	lately, _ := e.slots.took.median(lastFew)
+	f.start = max(f.start, lately)
 	f.coming = e.queue.couldStart(func(t *Ticket) bool { return t.expected(now) })
 	return f
 }
@@ -111,7 +110,7 @@ func (f *forecast) starts(free int, since []time.Time, have, slots int) float64 
 func (e *estimates) room(now time.Time, f *forecast) int {
 	room := float64(len(e.queue.arrivals) + 1)
 	half := f.waitable.Seconds() / 2
-	if e.slots.limit > 0 {
+	if e.slots.limit != noLimit {
 		since := e.slots.heldSince()
 		free := max(0, e.slots.capacity()-len(since))
 		room = min(room, max(f.starts(free, since, e.slots.limit, e.slots.limitSoon), float64(e.slots.soonLent())))
@@ -137,14 +136,13 @@ func (f *forecast) foresee(g *group) {
 		if b.reason == reasons.PolicyRunning || b.most == anyNumber {
 			continue
 		}
-		unit := int64(1)
+		unit, starting := 1.0, float64(len(g.since))
 		if b.resource != "" {
-			unit = max(1, b.used/int64(max(1, g.starting)))
+			unit = max(1, b.used/max(1, starting))
 		}
-		free := max(0, b.most-b.used) / unit
-		slots := int(min(b.most/unit, int64(g.starting)+free))
-		starts := f.starts(int(free), g.since, slots, slots)
-		b.allows = b.used + int64(min(math.Floor(starts)*float64(unit), mostTogether))
+		free := math.Floor(max(0, b.most-b.used) / unit)
+		slots := int(min(b.most/unit, starting+free))
+		b.allows = b.used + unit*math.Floor(f.starts(int(free), g.since, slots, slots))
 	}
 }
 
@@ -156,7 +154,7 @@ func (e *estimates) pace(now time.Time) (every time.Duration, observed bool) {
 	slower := func(than time.Duration, known bool) {
 		every, observed = max(every, than), observed && known
 	}
-	if e.slots.limit > 0 {
+	if e.slots.limit != noLimit {
 		start, known := e.slots.took.median(len(e.slots.took.last))
 		ends := endRate(now, e.slots.heldSince(), e.slots.limit, e.slots.limit, start, 1)
 		slower(time.Duration(math.Round(float64(time.Second)/ends)), known)

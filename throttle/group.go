@@ -23,28 +23,29 @@ type group struct {
 
 // counts are recounted from all pods after anything of one has changed.
 type counts struct {
-	pods, waiting, starting, running, ready int
-	since                                   []time.Time // those that start do
+	pods, waiting, running, ready int
+	since                         []time.Time // those that start do
 }
 
-// bound is one thing that a policy bounds in a group.
+// bound is one thing that a policy bounds in a group. Amounts are floating point in it: no sum
+// wraps, and up to 8 TiB of memory, in thousandths of a byte, are exact.
 type bound struct {
 	group      *group
 	reason     reasons.Reason // PolicyRunning, PolicyClaim, PolicyStarting or PolicyPacer
 	resource   string         // empty: pods
-	most, used int64
+	most, used float64
+	usedBefore float64   // as it was counted the last time
 	moving     int       // of those that use it, so many make progress
 	stalled    time.Time // the latest of the others since
 	loan       loan
-	// Of one scan: how much it allows, and keeps for those before; how many it takes as
-	// started; closed: nobody behind gets any of it.
-	allows, kept int64
-	taken        int
+	// Of one scan: how much it allows, and keeps for those before; closed: nobody behind gets
+	// any of it.
+	allows, kept float64
 	closed       bool
 }
 
 // anyNumber is what a bound allows that bounds nothing.
-const anyNumber = math.MaxInt64
+var anyNumber = math.Inf(1)
 
 // pod is what is known of a pod that has a ticket, or runs in a group.
 type pod struct {
@@ -65,7 +66,7 @@ type member struct {
 type ask struct {
 	pod    *pod
 	bound  *bound
-	amount int64
+	amount float64
 	bypass bool
 }
 
@@ -145,17 +146,13 @@ func (s *groups) changed(p *pod) {
 // started counts a pod that was admitted.
 func (s *groups) started(p *pod) {
 	p.running, p.ready = true, false
-	p.spendLoans()
 	s.changed(p)
 }
 
 // ended ends what the latest ticket of a pod counts for. A pod that was admitted counts among
 // those that run until it has finished.
 func (s *groups) ended(p *pod, started bool) {
-	if started {
-		p.ready = p.ready || tellsReady(p.ticket.reason)
-		p.repay()
-	}
+	p.ready = p.ready || started && tellsReady(p.ticket.reason)
 	s.changed(p)
 }
 
@@ -183,7 +180,7 @@ func (s *groups) group(key GroupKey) *group {
 func (g *group) follow(limits GroupLimits) {
 	g.limits, g.bounds = limits, nil
 	add := func(reason reasons.Reason, resource string, most int64) {
-		g.bounds = append(g.bounds, bound{group: g, reason: reason, resource: resource, most: max(0, most)})
+		g.bounds = append(g.bounds, bound{group: g, reason: reason, resource: resource, most: max(0, float64(most))})
 	}
 	addAll := func(reason reasons.Reason, b Bound) {
 		if b.Pods != nil {
@@ -208,9 +205,9 @@ func (p *pod) ask() {
 	p.asks = nil
 	for _, in := range p.in {
 		for b := range in.group.bounds {
-			amount := int64(1)
+			amount := 1.0
 			if resource := in.group.bounds[b].resource; resource != "" {
-				amount = clamp(in.Requests[resource])
+				amount = float64(in.Requests[resource])
 			}
 			if amount > 0 {
 				p.asks = append(p.asks, ask{pod: p, bound: &in.group.bounds[b], amount: amount, bypass: in.Bypass})
@@ -240,7 +237,7 @@ func (s *groups) count() {
 		g.counts = counts{since: g.since[:0]}
 		for i := range g.bounds {
 			b := &g.bounds[i]
-			b.used, b.moving, b.stalled = 0, 0, time.Time{}
+			b.usedBefore, b.used, b.moving, b.stalled = b.used, 0, 0, time.Time{}
 		}
 	}
 	for _, p := range s.pods {
@@ -249,6 +246,11 @@ func (s *groups) count() {
 	s.all = slices.DeleteFunc(s.all, func(g *group) bool { return g.pods == 0 && g.claims == 0 })
 	for _, g := range s.all {
 		g.setMost()
+		for i := range g.bounds {
+			if b := &g.bounds[i]; b.used < b.usedBefore {
+				b.repay()
+			}
+		}
 	}
 }
 
@@ -265,7 +267,7 @@ func (p *pod) count() {
 			counts = p.running && !p.ready
 		}
 		if counts {
-			plus(&a.bound.used, a.amount)
+			a.bound.used += a.amount
 			a.bound.moving += one(stalled.IsZero())
 			a.bound.stalled = later(a.bound.stalled, stalled)
 		}
@@ -277,7 +279,6 @@ func (p *pod) count() {
 		g.running += one(p.running)
 		g.ready += one(p.running && p.ready)
 		if p.is(Starting) {
-			g.starting++
 			g.since = append(g.since, p.ticket.admitted)
 		}
 	}
@@ -314,7 +315,7 @@ func (g *group) setMost() {
 			most, bounded = g.limits.Pacer.Allows(g.ready)
 			fallthrough
 		case reasons.PolicyClaim:
-			if b.most = int64(most); !bounded {
+			if b.most = float64(most); !bounded {
 				b.most = anyNumber
 			}
 		}

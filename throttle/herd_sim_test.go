@@ -106,7 +106,7 @@ func TestAJamIsLentSlotsUntilItDissolves(t *testing.T) {
 			require.Zero(t, k.admitted[reasons.MaxWait], "by loans, not by deadlines")
 			require.Empty(t, k.deadlines)
 			require.Positive(t, k.admitted[reasons.SlotLent])
-			require.Zero(t, k.l.slots.lentUpTo, "nothing stays lent")
+			require.Zero(t, k.l.slots.loan, "nothing stays lent")
 		}
 	}
 }

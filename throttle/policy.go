@@ -18,20 +18,9 @@ func (k GroupKey) compare(other GroupKey) int {
 }
 
 // Amounts are amounts of resources by name, in thousandths of the resource's unit: "cpu": 200
-// is 200m. An amount counts as 0 to 1<<54. The limiter keeps what it is given: it must not be
+// is 200m. An amount below 0 counts as 0. The limiter keeps what it is given: it must not be
 // changed afterwards.
 type Amounts map[string]int64
-
-// mostAmount is the greatest amount that counts, and mostTogether the greatest sum: two such
-// sums and an amount are still a number.
-const (
-	mostAmount   = 1 << 54
-	mostTogether = 1 << 61
-)
-
-func clamp(amount int64) int64 { return min(max(amount, 0), mostAmount) }
-
-func plus(sum *int64, amount int64) { *sum = min(*sum+amount, mostTogether) }
 
 // Membership is the part that a pod has in one group.
 type Membership struct {

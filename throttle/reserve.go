@@ -20,7 +20,7 @@ const (
 // if no other such is near. One that a bound of Running holds may not: nobody knows for how
 // long.
 func (e *estimates) reserve(now time.Time, t *Ticket, waitable time.Duration) Decision {
-	held, before := e.roomHolds(now, t, waitable)
+	held := e.roomHolds(now, t, waitable)
 	hours := held.Reason == reasons.PolicyRunning || held.Reason == reasons.Unadmittable
 	if pulling := e.pullingHolds(now, t); !hours && !pulling.none() {
 		held = pulling
@@ -28,16 +28,16 @@ func (e *estimates) reserve(now time.Time, t *Ticket, waitable time.Duration) De
 	overdue := func(o *Ticket) bool { return o != t && o.near(now) && !now.Before(o.due) }
 	passes := !hours && !now.Before(t.due) && !slices.ContainsFunc(e.queue.arrivals, overdue)
 	if held.none() || passes {
-		return Decision{Admitted: true, Ahead: before}
+		return Decision{Admitted: true}
 	}
 	return Decision{Reason: held.Reason, Held: held, Ahead: e.queue.place(t).ahead}
 }
 
 // roomHolds gives what has no room for the ticket, if anything, where each limit allows what
-// it is expected to allow while a process can wait, and how many come before it.
-func (e *estimates) roomHolds(now time.Time, t *Ticket, waitable time.Duration) (held Held, before int) {
+// it is expected to allow while a process can wait.
+func (e *estimates) roomHolds(now time.Time, t *Ticket, waitable time.Duration) (held Held) {
 	f := e.forecast(now, waitable)
-	room, near, behind := e.room(now, &f), 0, false
+	room, before, near, behind := e.room(now, &f), 0, 0, false
 	e.queue.begin()
 	for _, g := range e.queue.groups.all {
 		f.foresee(g)
@@ -59,7 +59,7 @@ func (e *estimates) roomHolds(now time.Time, t *Ticket, waitable time.Duration) 
 	if held.none() && (before >= room || near >= 2*room) {
 		held = Held{Reason: reasons.GateRoom, Measured: float64(max(before, near)), Threshold: float64(room)}
 	}
-	return held, before
+	return held
 }
 
 // pulls tells whether the ticket has a place to pull. It has lost it after as long as a start

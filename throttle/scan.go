@@ -54,7 +54,7 @@ func (q *queue) begin() {
 		g.behind = 0
 		for i := range g.bounds {
 			b := &g.bounds[i]
-			b.allows, b.kept, b.taken, b.closed = b.most, 0, 0, false
+			b.allows, b.kept, b.closed = b.most, 0, false
 		}
 	}
 }
@@ -134,22 +134,20 @@ func (p *pod) held() *ask {
 }
 
 // holds tells whether the pod would exceed the bound, beside what is in use and what this
-// scan keeps of it.
+// scan keeps of it. What is lent is for all, also behind one that the bound holds.
 func (a *ask) holds() bool {
-	b, p := a.bound, a.pod
-	if a.bypass || (!b.closed && !a.never() && b.used+b.kept <= b.allows-a.amount) {
+	b := a.bound
+	used := b.used + b.kept + a.amount
+	if a.bypass || a.counts() || used <= b.loan.upTo {
 		return false
 	}
-	switch b.reason {
-	case reasons.PolicyRunning:
-		return !p.running // one that runs counts already, and would be held by itself
-	case reasons.PolicyPacer:
-		return !p.running && b.loan.left <= b.taken
-	case reasons.PolicyStarting:
-		return b.loan.left <= b.taken
-	default:
-		return true
-	}
+	return b.closed || a.never() || used > b.allows
+}
+
+// counts tells whether the pod, which waits, counts against the bound already, as it runs: it
+// would be held by itself.
+func (a *ask) counts() bool {
+	return a.pod.running && (a.bound.reason == reasons.PolicyRunning || a.bound.reason == reasons.PolicyPacer)
 }
 
 // foreseeOne has the bounds on starts of the pod's groups allow one such as it beside those
@@ -180,9 +178,9 @@ func (a *ask) says() Held {
 	if reason == reasons.PolicyRunning && a.never() {
 		reason = reasons.Unadmittable
 	}
-	held := Held{Reason: reason, Policy: b.group.key, Measured: float64(min(b.used+b.kept, max(b.used, b.most))), Threshold: float64(b.most)}
+	held := Held{Reason: reason, Policy: b.group.key, Measured: min(b.used+b.kept, max(b.used, b.most)), Threshold: b.most}
 	if b.resource != "" { // in thousandths
-		held.Resource, held.Asks = b.resource, float64(a.amount)/1000
+		held.Resource, held.Asks = b.resource, a.amount/1000
 		held.Measured /= 1000
 		held.Threshold /= 1000
 	}
@@ -192,12 +190,9 @@ func (a *ask) says() Held {
 // keepRunning reserves of the bounds of Running what the pod asks for, of one group or, nil,
 // of all.
 func (p *pod) keepRunning(of *group) {
-	if p.running {
-		return
-	}
 	for i := range p.asks {
-		if a := &p.asks[i]; a.bound.reason == reasons.PolicyRunning && (of == nil || of == a.bound.group) {
-			plus(&a.bound.kept, a.amount)
+		if a := &p.asks[i]; a.byRunning() && !a.counts() && (of == nil || of == a.bound.group) {
+			a.bound.kept += a.amount
 		}
 	}
 }
@@ -205,12 +200,9 @@ func (p *pod) keepRunning(of *group) {
 // take counts the pod as started.
 func (p *pod) take() {
 	for i := range p.asks {
-		a := &p.asks[i]
-		if r := a.bound.reason; p.running && (r == reasons.PolicyRunning || r == reasons.PolicyPacer) {
-			continue // one that runs counts already
+		if a := &p.asks[i]; !a.counts() {
+			a.bound.kept += a.amount
 		}
-		plus(&a.bound.kept, a.amount)
-		a.bound.taken++
 	}
 }
 

@@ -1,6 +1,7 @@
 package throttle
 
 import (
+	"math"
 	"slices"
 	"time"
 
@@ -12,15 +13,17 @@ import (
 // to fail several times before it kills.
 const lostAfter = 10 * time.Second
 
+// noLimit is the limit where any number may start at a time.
+const noLimit = math.MaxInt
+
 // slots are the starts under way, how many there may be, and what those that ended told.
 type slots struct {
 	settings  *Settings
 	inFlight  []*Ticket            // Starting, by admission
-	limit     int                  // starts at a time; zero: any number
+	limit     int                  // starts at a time; noLimit: any number
 	limitSoon int                  // what an adaptive limit may soon come to, where that is more
 	adaptive  *adaptive.Controller // nil: off
-	loan      loan
-	lentUpTo  int // starts at a time while a loan is out
+	loan      loan                 // of slots
 	took      durations
 	lost      time.Time   // when the last admitted of the starts that a probe may have killed was; zero: none was
 	since     []time.Time // scratch of heldSince
@@ -42,14 +45,14 @@ func (s *slots) configure() {
 // setLimit sets how many may start at a time: as many as set, or as found, the less of both.
 func (s *slots) setLimit() {
 	was := s.limit
-	s.limit = max(0, s.settings.MaxConcurrent)
-	s.limitSoon = s.limit
+	most := s.settings.MaxConcurrent
+	if most <= 0 {
+		most = noLimit
+	}
+	s.limit, s.limitSoon = most, most
 	if s.adaptive != nil {
-		found, reach := max(1, s.adaptive.Limit()), s.adaptive.Reach()
-		if s.limit > 0 {
-			found, reach = min(found, s.limit), min(reach, s.limit)
-		}
-		s.limit, s.limitSoon = found, max(found, reach)
+		s.limit = min(most, max(1, s.adaptive.Limit()))
+		s.limitSoon = min(most, max(s.limit, s.adaptive.Reach()))
 	}
 	if s.limit != was {
 		s.repay()
@@ -60,15 +63,15 @@ func (s *slots) setLimit() {
 func (s *slots) taken() int { return len(s.heldSince()) }
 
 // capacity is how many may start at a time, with the slots that are lent.
-func (s *slots) capacity() int { return max(s.limit, s.lentUpTo) }
+func (s *slots) capacity() int { return max(s.limit, int(s.loan.upTo)) }
 
 // hasOwn tells whether a slot is free that is not lent.
-func (s *slots) hasOwn() bool { return s.limit <= 0 || s.taken() < s.limit }
+func (s *slots) hasOwn() bool { return s.taken() < s.limit }
 
 // held says that every slot is taken; the zero value: one is free.
 func (s *slots) held() Held {
 	taken, capacity := s.taken(), s.capacity()
-	if s.limit <= 0 || taken < capacity {
+	if taken < capacity {
 		return Held{}
 	}
 	return Held{Reason: reasons.Concurrency, Measured: float64(taken), Threshold: float64(capacity)}
@@ -86,11 +89,8 @@ func (s *slots) heldSince() []time.Time {
 }
 
 func (s *slots) add(t *Ticket) {
-	i := len(s.inFlight)
-	for i > 0 && s.inFlight[i-1].admitted.After(t.admitted) { // one that was adopted
-		i--
-	}
-	s.inFlight = slices.Insert(s.inFlight, i, t)
+	s.inFlight = append(s.inFlight, t) // the last, but where it was adopted
+	slices.SortStableFunc(s.inFlight, func(a, b *Ticket) int { return a.admitted.Compare(b.admitted) })
 }
 
 // giveBack gives back the slot of a start, which has ended.
@@ -130,19 +130,11 @@ func (s *slots) jam() (since time.Time) {
 
 // lend lends slots, as many as wait at most, if it is time, and tells whether it did.
 func (s *slots) lend(now time.Time, waiting int) bool {
-	if !s.loan.lend(now, s.jam(), s.settings.NoProgressAfter, waiting) {
-		return false
-	}
-	s.lentUpTo = s.taken() + s.loan.size
-	return true
+	return s.loan.lend(now, s.jam(), s.settings.NoProgressAfter, waiting, float64(s.taken()), 1)
 }
 
-// repay takes back what is lent and not used above the limit.
-func (s *slots) repay() {
-	if s.lentUpTo = min(s.lentUpTo, s.taken()); s.limit <= 0 || s.lentUpTo <= s.limit {
-		s.loan, s.lentUpTo = loan{}, 0
-	}
-}
+// repay takes back what is lent and not used.
+func (s *slots) repay() { s.loan.repay(float64(s.taken()), float64(s.limit)) }
 
 // soonLent gives how many starts loans will allow within half a minute: with the one that is
 // out or due, the next two, each twice as large.

@@ -12,8 +12,7 @@ type Snapshot struct {
 	Settings Settings // with the defaults
 	// Waiting are the Waiting tickets in the order of the queue.
 	Waiting []TicketView
-	// Starting are the tickets that hold a slot, in the order of their admission, then
-	// those that start without one.
+	// Starting are the Starting tickets, with a slot or without, in the order of their admission.
 	Starting []TicketView
 	// Held is the limit of the node that holds the next start back; its Reason is empty when
 	// none does.
@@ -70,8 +69,11 @@ func (l *Limiter) Snapshot(now time.Time) Snapshot {
 	now = l.lock(now)
 	defer l.mu.Unlock()
 	s := Snapshot{
-		Settings: *l.settings, Held: l.admission.held(now), Limit: l.slots.limit, Lent: max(0, l.slots.capacity()-l.slots.limit),
+		Settings: *l.settings, Held: l.admission.held(now), Limit: l.slots.limit, Lent: l.slots.capacity() - l.slots.limit,
 		Pulling: l.estimates.pulling(now), Signals: l.limits.signals, Waiting: make([]TicketView, 0, len(l.queue.arrivals)),
+	}
+	if s.Limit == noLimit {
+		s.Limit = 0
 	}
 	s.Pace, s.PaceObserved = l.estimates.pace(now)
 	if l.slots.adaptive != nil {
@@ -81,12 +83,8 @@ func (l *Limiter) Snapshot(now time.Time) Snapshot {
 		s.Waiting = append(s.Waiting, t.waitingView(now, at, s.Held, s.Pace))
 		return true
 	})
-	for _, slot := range []bool{true, false} {
-		for _, t := range l.slots.inFlight {
-			if t.slot == slot {
-				s.Starting = append(s.Starting, t.view())
-			}
-		}
+	for _, t := range l.slots.inFlight {
+		s.Starting = append(s.Starting, t.view())
 	}
 	return s
 }
@@ -193,7 +191,7 @@ func (l *Limiter) Groups(now time.Time) []GroupView {
 	for _, g := range l.groups.all {
 		views = append(views, GroupView{
 			Key: g.key, Limits: g.limits, Ready: g.ready, Waiting: g.waiting, Claims: g.claims, Wants: l.admission.wants(now, g),
-			Starting: g.usage(reasons.PolicyStarting, g.starting), Running: g.usage(reasons.PolicyRunning, g.running),
+			Starting: g.usage(reasons.PolicyStarting, len(g.since)), Running: g.usage(reasons.PolicyRunning, g.running),
 		})
 	}
 	return views
@@ -207,7 +205,7 @@ func (g *group) usage(reason reasons.Reason, pods int) Usage {
 			if u.Requests == nil {
 				u.Requests = Amounts{}
 			}
-			u.Requests[b.resource] = b.used
+			u.Requests[b.resource] = int64(min(b.used, 1<<62))
 		}
 	}
 	return u
@@ -219,17 +217,14 @@ func (d *admission) wants(now time.Time, g *group) (wants int) {
 	if i < 0 || g.claims < 0 || !d.held(now).none() {
 		return 0
 	}
-	room := len(d.queue.arrivals)
-	if d.slots.limit > 0 {
-		room = d.slots.capacity() - d.slots.taken()
-	}
+	room := min(len(d.queue.arrivals), d.slots.capacity()-d.slots.taken())
 	d.queue.begin()
 	g.bounds[i].allows = anyNumber
 	d.queue.each(func(t *Ticket) bool { return t.expected(now) }, func(t *Ticket, h *ask) bool {
 		wants += one(h == nil && t.pod.isIn(g))
 		return wants < room
 	})
-	return max(0, wants-max(0, g.claims-g.starting))
+	return max(0, wants-max(0, g.claims-len(g.since)))
 }
 
 func (p *pod) isIn(g *group) bool {
