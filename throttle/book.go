@@ -41,9 +41,8 @@ func (b *book) join(l *Limiter, now time.Time, r Request) *Ticket {
 	t := &Ticket{
 		l: l, uid: r.UID, name: r.Name, priority: r.Priority, arrived: earlier(now, r.Arrived), maxWait: r.MaxWait,
 		repeats: max(0, r.Repeats), state: Waiting, seen: now, decided: make(chan struct{}),
-		seq: b.seq, flow: b.queue.flow(r.Flow), pod: b.groups.pod(r.UID),
+		seq: b.seq, flow: b.queue.enter(r.Flow), pod: b.groups.pod(r.UID),
 	}
-	t.flow.tickets++
 	t.pod.ticket = t
 	if r.Groups != nil {
 		b.groups.enter(t.pod, r.Groups)
@@ -58,7 +57,7 @@ func (b *book) join(l *Limiter, now time.Time, r Request) *Ticket {
 func (b *book) start(at time.Time, t *Ticket, reason reasons.Reason, slot bool) {
 	b.queue.remove(t)
 	t.state, t.reason, t.admission, t.admitted, t.slot = Starting, reason, reason, at, slot
-	t.flow.starting++
+	t.flow.load++
 	b.slots.add(t)
 	b.groups.started(t.pod)
 	close(t.decided)
@@ -76,11 +75,6 @@ func (b *book) end(now time.Time, t *Ticket, reason reasons.Reason) {
 			e.State = Started
 		}
 		b.slots.giveBack(t, reason, e.Took)
-		t.flow.starting--
-		b.queue.stale = true
-		if reason == reasons.Stuck {
-			b.queue.stuck(now, t.flow)
-		}
 	case t.state == Waiting:
 		b.queue.remove(t)
 		close(t.decided)
@@ -88,7 +82,11 @@ func (b *book) end(now time.Time, t *Ticket, reason reasons.Reason) {
 		return
 	}
 	t.state, t.reason, t.ended = e.State, reason, now
-	t.flow.tickets--
+	if started && reason == reasons.Stuck {
+		b.queue.stuck = append(b.queue.stuck, t)
+	} else {
+		b.queue.leave(t)
+	}
 	b.groups.ended(t.pod, started)
 	b.remember(t)
 	b.happened(e, t)

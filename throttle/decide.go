@@ -70,9 +70,9 @@ func (d *admission) admitOne(now time.Time, last *Ticket) bool {
 	slot, others := d.slots.held().none(), d.limits.held(now).none()
 	open := slot && others
 	passes := c.overdue != nil && (d.overLimit == nil || open)
-	theirs := d.queuesTurn && c.next != nil && c.next != c.overdue && now.Before(c.next.due)
+	theirs := d.queuesTurn && c.next != nil && c.next != c.overdue && now.Before(c.next.due())
 	switch {
-	case open && c.next != nil && (!passes || theirs || !now.Before(c.next.due)):
+	case open && c.next != nil && (!passes || theirs || !now.Before(c.next.due())):
 		d.admitNext(now, c.next)
 	case passes && (open || !others || !theirs):
 		if c.held || !open {
@@ -108,8 +108,8 @@ func (d *admission) admitNext(now time.Time, t *Ticket) {
 // least load, then arrival. For every second of them, the longest overdue goes first: no
 // others that come to be overdue keep it waiting for ever.
 func (d *admission) moreUrgent(a, b *Ticket) bool {
-	if d.oldestsTurn && !a.due.Equal(b.due) {
-		return a.due.Before(b.due)
+	if d.oldestsTurn && !a.due().Equal(b.due()) {
+		return a.due().Before(b.due())
 	}
 	if a.priority != b.priority {
 		return a.priority > b.priority
@@ -132,7 +132,7 @@ func (d *admission) wakeAt(now time.Time) (next time.Time) {
 		if t.waits() {
 			waiters = true
 			if d.overLimit == nil {
-				sooner(t.due)
+				sooner(t.due())
 			}
 			continue
 		}

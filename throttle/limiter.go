@@ -1,7 +1,6 @@
 package throttle
 
 import (
-	"maps"
 	"sync"
 	"time"
 
@@ -50,7 +49,7 @@ func (l *Limiter) Configure(now time.Time, s Settings) {
 	now = l.lock(now)
 	defer l.settle(now)
 	*l.settings = s.WithDefaults()
-	l.queue.configure()
+	l.queue.stale = true
 	l.slots.configure()
 	l.limits.configure(now)
 }
@@ -109,39 +108,28 @@ func (l *Limiter) Lookup(uid string) *Ticket {
 // replaces its Request.MaxWait. A pod without such a ticket is no error.
 func (l *Limiter) SetPriority(now time.Time, uid string, priority int32, maxWait time.Duration) {
 	now = l.lock(now)
-	defer l.mu.Unlock()
-	t := l.groups.ticket(uid)
-	if t == nil || t.state != Waiting || (t.priority == priority && t.maxWait == maxWait) {
-		return
+	defer l.settle(now)
+	if t := l.groups.ticket(uid); t != nil && t.state == Waiting {
+		l.queue.move(t, func() { t.priority, t.maxWait = priority, maxWait })
 	}
-	l.queue.move(t, func() { t.priority, t.maxWait = priority, maxWait })
-	l.admission.admit(now)
-	l.log.change()
 }
 
 // SetStalled says that the Starting pod has made no progress since a time, or, with the
 // zero time, that it does or that nobody can tell.
 func (l *Limiter) SetStalled(now time.Time, uid string, since time.Time) {
 	now = l.lock(now)
-	defer l.mu.Unlock()
+	defer l.settle(now)
 	t := l.groups.ticket(uid)
-	if t == nil || t.state != Starting {
+	if t == nil || t.state != Starting || t.stalled.Equal(since) {
 		return
 	}
-	if !since.IsZero() {
-		since = later(t.admitted, earlier(now, since))
-	}
-	if t.stalled.Equal(since) {
-		return
-	}
-	t.stalled = since
-	l.groups.counted = false
+	t.stalled, l.groups.counted = since, false
 	if since.IsZero() {
 		l.slots.repay()
 		t.pod.repay()
+		return
 	}
-	l.admission.admit(now)
-	l.log.change()
+	t.stalled = later(t.admitted, earlier(now, since))
 }
 
 // SetPolicies replaces the limits of all policies, by the policy's name, and the groups of
@@ -150,7 +138,7 @@ func (l *Limiter) SetStalled(now time.Time, uid string, since time.Time) {
 func (l *Limiter) SetPolicies(now time.Time, limits map[string]GroupLimits, pods ...PodGroups) {
 	now = l.lock(now)
 	defer l.settle(now)
-	l.groups.setPolicies(maps.Clone(limits))
+	l.groups.setPolicies(limits)
 	for _, pod := range pods {
 		l.groups.set(pod)
 	}
@@ -186,15 +174,11 @@ func (l *Limiter) SetClaims(now time.Time, key GroupKey, starts int) {
 // admits those that may start by that.
 func (l *Limiter) Observe(now time.Time, s Signals) {
 	now = l.lock(now)
-	defer l.mu.Unlock()
+	defer l.settle(now)
 	l.limits.signals = s
 	if l.slots.adaptive != nil {
 		l.slots.adaptive.Observe(l.estimates.sample(now))
 		l.slots.setLimit()
-	}
-	l.admission.admit(now)
-	if l.queue.couldStart((*Ticket).waits) > 0 {
-		l.log.change() // another limit may hold, and know until when
 	}
 }
 

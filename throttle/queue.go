@@ -9,9 +9,6 @@ import (
 // repeatsCounted is the number of repeats at which kubelet's back-off has reached its longest.
 const repeatsCounted = 5
 
-// leastMaxWait is the least that a pod's own MaxWait counts as: it is no way past the queue.
-const leastMaxWait = 30 * time.Second
-
 // queue holds the Waiting tickets in their order, and the flows of all tickets.
 type queue struct {
 	settings *Settings
@@ -20,19 +17,16 @@ type queue struct {
 	arrivals []*Ticket // by band, then arrival
 	order    []*Ticket // by band, then round, then arrival; wrong while stale
 	stale    bool
+	stuck    []*Ticket // that ended Stuck and still count against their flow, by their ends
 }
 
 // flow is the pods that share their turns: those of a namespace.
 type flow struct {
-	name     string
-	tickets  int         // Waiting or Starting
-	starting int         // of them
-	stuck    []time.Time // until when starts that ended Stuck count
-	waiting  int         // scratch of the sort
+	name    string
+	tickets int // Waiting or Starting, or among those that ended Stuck and still count
+	load    int // of them, those that were admitted
+	waiting int // scratch of the sort
 }
-
-// load is the number of starts that count against the flow.
-func (f *flow) load() int { return f.starting + len(f.stuck) }
 
 // byArrival is the order of the queue without the flows.
 func byArrival(a, b *Ticket) int {
@@ -51,34 +45,14 @@ func firstCome(a, b *Ticket) int {
 	return cmp.Or(a.arrived.Compare(b.arrived), cmp.Compare(a.seq, b.seq))
 }
 
-// configure follows the settings.
-func (q *queue) configure() {
-	for _, t := range q.arrivals {
-		t.due = q.due(t)
-	}
-	q.stale = true
-}
-
-// due gives when the ticket has waited for as long as it may.
-func (q *queue) due(t *Ticket) time.Time {
-	most := q.settings.MaxWait
-	if t.maxWait > 0 {
-		most = min(most, max(t.maxWait, leastMaxWait))
-	}
-	return t.arrived.Add(most)
-}
-
 func (q *queue) insert(t *Ticket) {
-	t.due = q.due(t)
 	i, _ := slices.BinarySearchFunc(q.arrivals, t, byArrival)
 	q.arrivals = slices.Insert(q.arrivals, i, t)
 	q.stale = true
 }
 
 func (q *queue) remove(t *Ticket) {
-	if i, found := slices.BinarySearchFunc(q.arrivals, t, byArrival); found {
-		q.arrivals = slices.Delete(q.arrivals, i, i+1)
-	}
+	q.arrivals = slices.DeleteFunc(q.arrivals, func(o *Ticket) bool { return o == t })
 	q.stale = true
 }
 
@@ -103,7 +77,7 @@ func (q *queue) inOrder() []*Ticket {
 	band := 0
 	for i, t := range q.arrivals {
 		band += one(i > 0 && byBand(q.arrivals[i-1], t) != 0)
-		t.key = int64(band)<<42 | int64(t.flow.load()+t.flow.waiting)<<21 | int64(i)
+		t.key = int64(band)<<42 | int64(t.flow.load+t.flow.waiting)<<21 | int64(i)
 		t.flow.waiting++
 	}
 	for _, t := range q.arrivals {
@@ -115,38 +89,36 @@ func (q *queue) inOrder() []*Ticket {
 
 // fairer tells whether a goes before b, of the same band.
 func (q *queue) fairer(a, b *Ticket) bool {
-	if c := cmp.Compare(a.flow.load(), b.flow.load()); c != 0 && !q.settings.NoFairness {
+	if c := cmp.Compare(a.flow.load, b.flow.load); c != 0 && !q.settings.NoFairness {
 		return c < 0
 	}
 	return firstCome(a, b) < 0
 }
 
-func (q *queue) flow(name string) *flow {
+// enter gives the flow of that name, to one more ticket.
+func (q *queue) enter(name string) *flow {
 	f := q.flows[name]
 	if f == nil {
 		f = &flow{name: name}
 		q.flows[name] = f
 	}
+	f.tickets++
 	return f
 }
 
-// stuck has a start that ended Stuck count against its flow for as long again as a start
-// may take.
-func (q *queue) stuck(now time.Time, f *flow) {
-	f.stuck = append(f.stuck, now.Add(q.settings.StartTimeout))
+// leave ends what a ticket counts for in its flow.
+func (q *queue) leave(t *Ticket) {
 	q.stale = true
+	t.flow.load -= one(t.admission != "")
+	if t.flow.tickets--; t.flow.tickets == 0 {
+		delete(q.flows, t.flow.name)
+	}
 }
 
-// forgetStuck forgets those that count no longer, and flows that have nothing.
+// forgetStuck ends what starts that ended Stuck count for, as long after as a start may take.
 func (q *queue) forgetStuck(now time.Time) {
-	for name, f := range q.flows {
-		n := len(f.stuck)
-		f.stuck = slices.DeleteFunc(f.stuck, func(until time.Time) bool { return !now.Before(until) })
-		if len(f.stuck) != n {
-			q.stale = true
-		}
-		if f.tickets == 0 && len(f.stuck) == 0 {
-			delete(q.flows, name)
-		}
+	for len(q.stuck) > 0 && now.Sub(q.stuck[0].ended) >= q.settings.StartTimeout {
+		q.leave(q.stuck[0])
+		q.stuck = q.stuck[1:]
 	}
 }

@@ -25,8 +25,8 @@ func (e *estimates) reserve(now time.Time, t *Ticket, waitable time.Duration) De
 	if pulling := e.pullingHolds(now, t); !hours && !pulling.none() {
 		held = pulling
 	}
-	overdue := func(o *Ticket) bool { return o != t && o.near(now) && !now.Before(o.due) }
-	passes := !hours && !now.Before(t.due) && !slices.ContainsFunc(e.queue.arrivals, overdue)
+	overdue := func(o *Ticket) bool { return o != t && o.near(now) && !now.Before(o.due()) }
+	passes := !hours && !now.Before(t.due()) && !slices.ContainsFunc(e.queue.arrivals, overdue)
 	if held.none() || passes {
 		return Decision{Admitted: true}
 	}

@@ -20,7 +20,7 @@ func (d *admission) candidates(now time.Time, last *Ticket) (c candidates) {
 	d.queue.begin()
 	for _, t := range d.queue.inOrder() {
 		waits := t.waits()
-		due := waits && (t == last || last == nil && !now.Before(t.due))
+		due := waits && (t == last || last == nil && !now.Before(t.due()))
 		if c.next != nil && !due && byBand(c.next, t) != 0 {
 			continue
 		}

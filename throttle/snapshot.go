@@ -133,7 +133,7 @@ func (t *Ticket) waitingView(now time.Time, at place, node Held, pace time.Durat
 	switch {
 	case at.hold.byRunning():
 	case at.hold != nil:
-		v.Expected = max(0, t.due.Sub(now))
+		v.Expected = max(0, t.due().Sub(now))
 	case v.Reason == reasons.NotPresent: // it starts when it is back
 		v.Expected = time.Duration(at.ahead) * pace
 	default:

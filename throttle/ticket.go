@@ -6,6 +6,9 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
+// leastMaxWait is the least that a pod's own MaxWait counts as: it is no way past the queue.
+const leastMaxWait = 30 * time.Second
+
 // State is where a ticket stands in the life of a start.
 type State string
 
@@ -55,7 +58,6 @@ type Ticket struct {
 	priority  int32
 	arrived   time.Time
 	maxWait   time.Duration
-	due       time.Time // when maxWait is over
 	key       int64     // in the order of the queue: band, round, arrival
 	pod       *pod
 	state     State
@@ -134,6 +136,15 @@ func (h Held) none() bool { return h.Reason == "" }
 
 // answer is the decision on a ticket that is no longer Waiting.
 func (t *Ticket) answer() Decision { return Decision{Admitted: t.state != Gone, Reason: t.reason} }
+
+// due gives when the ticket has waited for as long as it may.
+func (t *Ticket) due() time.Time {
+	most := t.l.settings.MaxWait
+	if t.maxWait > 0 {
+		most = min(most, max(t.maxWait, leastMaxWait))
+	}
+	return t.arrived.Add(most)
+}
 
 // waits tells whether a process waits for the ticket.
 func (t *Ticket) waits() bool { return t.waiters > 0 }
