@@ -121,7 +121,7 @@ func TestTheAdaptiveLimitIsToldWhoCouldStart(t *testing.T) {
 	n.join("absent")
 	n.busy(50)
 	n.pass(time.Second)
-	sample := n.l.estimates.sample(n.now)
+	sample := n.l.admission.sample(n.now)
 	require.Equal(t, adaptive.Sample{
 		At: t0, Window: 2 * time.Second, CPU: 50, CPUPressure: 50, IOPressure: 50,
 		CPUKnown: true, CPUPressureKnown: true, IOPressureKnown: true,
@@ -129,9 +129,9 @@ func TestTheAdaptiveLimitIsToldWhoCouldStart(t *testing.T) {
 		Queued: 3,
 	}, sample)
 	n.measure(SignalIOWait, 60)
-	require.Zero(t, n.l.estimates.sample(n.now).Waiting, "another limit holds them")
+	require.Zero(t, n.l.admission.sample(n.now).Waiting, "another limit holds them")
 	n.l.Observe(n.now, Signals{SignalCPU: {Err: errBlind, To: n.now}})
-	sample = n.l.estimates.sample(n.now)
+	sample = n.l.admission.sample(n.now)
 	require.Equal(t, []any{n.now, false, time.Duration(0)}, []any{sample.At, sample.CPUKnown, sample.Window})
 }
 
@@ -143,17 +143,17 @@ func TestTheAdaptiveLimitLearnsNothingOfExemptAndStuckStarts(t *testing.T) {
 	n.join("exempt").StartExempt(n.now)
 	v, _ := n.l.View(n.now, "exempt")
 	require.True(t, v.Slot)
-	require.Zero(t, n.l.estimates.sample(n.now).Starting)
+	require.Zero(t, n.l.admission.sample(n.now).Starting)
 	n.pass(time.Second)
 	n.end("exempt", reasons.Ready)
-	require.Zero(t, n.l.estimates.sample(n.now).Made)
+	require.Zero(t, n.l.admission.sample(n.now).Made)
 
 	n.attend("stuck")
-	require.Equal(t, 1, n.l.estimates.sample(n.now).Starting)
+	require.Equal(t, 1, n.l.admission.sample(n.now).Starting)
 	n.pass(time.Minute)
 	n.requireState("stuck", Started, reasons.Stuck)
-	require.Zero(t, n.l.estimates.sample(n.now).Made)
+	require.Zero(t, n.l.admission.sample(n.now).Made)
 	n.attend("ready")
 	n.end("ready", reasons.Ready)
-	require.Equal(t, 1, n.l.estimates.sample(n.now).Made)
+	require.Equal(t, 1, n.l.admission.sample(n.now).Made)
 }

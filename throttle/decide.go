@@ -6,7 +6,8 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
-// admission decides who starts: the next in the queue, or one whose deadline is over.
+// admission decides who starts: the next in the queue, or one whose deadline is over. It also
+// decides who may wait near their turn, by what it expects of the starts under way.
 type admission struct {
 	settings        *Settings
 	queue           *queue
@@ -127,10 +128,8 @@ func (d *admission) wakeAt(now time.Time) (next time.Time) {
 	if starts := d.slots.inFlight; len(starts) > 0 {
 		sooner(starts[0].admitted.Add(d.settings.StartTimeout))
 	}
-	waiters := false
 	for _, t := range d.queue.arrivals {
 		if t.waits() {
-			waiters = true
 			if d.overLimit == nil {
 				sooner(t.due())
 			}
@@ -140,9 +139,6 @@ func (d *admission) wakeAt(now time.Time) (next time.Time) {
 		if len(t.pod.asks) > 0 {
 			sooner(t.expectedBy) // what it reserves is free then
 		}
-	}
-	if !waiters {
-		return next
 	}
 	sooner(d.limits.heldByRate(now).Until)
 	for i := range d.limits.signals { // that is when its limit opens if it is not measured anew

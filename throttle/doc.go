@@ -26,8 +26,8 @@
 //	slots      the starts under way, how many there may be, and what is lent
 //	limits     the other limits of the node, with what starts owe to the signals
 //	book       each ticket joins, starts and ends there, once
-//	admission  who starts next, and when that is to be asked again (decide.go)
-//	estimates  how soon others may begin, and so who may wait near their turn (reserve.go)
+//	admission  who starts next, and when that is to be asked again (decide.go); who may wait
+//	           near their turn (reserve.go), by how soon others may begin (estimate.go)
 //
 // # The queue
 //
@@ -118,7 +118,8 @@
 // progress, takes back what is lent and unused. When the starts are within the limit again, or
 // three times NoProgressAfter have passed since a loan, the next is one slot. In the same way
 // starts are lent beyond a bound of Starting or a pacer when no pod that counts against it
-// makes progress; never beyond Running or claims.
+// makes progress: of a resource, each as much as the pod asks for that was held when the loan
+// was due. Nothing is lent beyond Running or claims.
 //
 // # Estimates
 //

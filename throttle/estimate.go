@@ -64,14 +64,6 @@ func endRate(now time.Time, since []time.Time, have, slots int, start time.Durat
 	return rate * float64(slots) / float64(max(1, taken))
 }
 
-// estimates say how soon starts end and others may begin.
-type estimates struct {
-	settings *Settings
-	slots    *slots
-	limits   *limits
-	queue    *queue
-}
-
 // forecast is what is expected of the starts of the node, for a time.
 type forecast struct {
 	now      time.Time
@@ -81,12 +73,12 @@ type forecast struct {
 	coming   int           // how many wait, or will within seconds
 }
 
-func (e *estimates) forecast(now time.Time, waitable time.Duration) forecast {
+func (d *admission) forecast(now time.Time, waitable time.Duration) forecast {
 	f := forecast{now: now, waitable: waitable}
-	f.start, f.known = e.slots.took.median(len(e.slots.took.last))
-	lately, _ := e.slots.took.median(lastFew)
+	f.start, f.known = d.slots.took.median(len(d.slots.took.last))
+	lately, _ := d.slots.took.median(lastFew)
 	f.start = max(f.start, lately)
-	f.coming = e.queue.couldStart(func(t *Ticket) bool { return t.expected(now) })
+	f.coming = d.queue.couldStart(func(t *Ticket) bool { return t.expected(now) })
 	return f
 }
 
@@ -107,20 +99,20 @@ func (f *forecast) starts(free int, since []time.Time, have, slots int) float64 
 
 // room gives how many may wait near their turn: as many as each limit of the node will admit in
 // time, but one at least, for the next free slot.
-func (e *estimates) room(now time.Time, f *forecast) int {
-	room := float64(len(e.queue.arrivals) + 1)
+func (d *admission) room(now time.Time, f *forecast) int {
+	room := float64(len(d.queue.arrivals) + 1)
 	half := f.waitable.Seconds() / 2
-	if e.slots.limit != noLimit {
-		since := e.slots.heldSince()
-		free := max(0, e.slots.capacity()-len(since))
-		room = min(room, max(f.starts(free, since, e.slots.limit, e.slots.limitSoon), float64(e.slots.soonLent())))
+	if d.slots.limit != noLimit {
+		since := d.slots.heldSince()
+		free := max(0, d.slots.capacity()-len(since))
+		room = min(room, max(f.starts(free, since, d.slots.limit, d.slots.limitSoon), float64(d.slots.soonLent())))
 	}
-	if e.settings.FillEvery > 0 {
-		room = min(room, e.limits.bucket.TokensAt(now)+half/e.settings.FillEvery.Seconds())
+	if d.settings.FillEvery > 0 {
+		room = min(room, d.limits.bucket.TokensAt(now)+half/d.settings.FillEvery.Seconds())
 	}
-	if e.limits.boundsSignals() {
+	if d.limits.boundsSignals() {
 		starts := float64(unknownRoom)
-		if every, known := e.admissionsEvery(now); known {
+		if every, known := d.admissionsEvery(now); known {
 			starts = max(starts, half/max(every, 1).Seconds())
 		}
 		room = min(room, starts)
@@ -149,34 +141,34 @@ func (f *forecast) foresee(g *group) {
 // pace gives the expected time between two admissions, that of the slowest limit;
 // zero: none is set. Of a limit on a signal, it is that of the latest admissions. Not
 // observed, it is a guess.
-func (e *estimates) pace(now time.Time) (every time.Duration, observed bool) {
+func (d *admission) pace(now time.Time) (every time.Duration, observed bool) {
 	observed = true
 	slower := func(than time.Duration, known bool) {
 		every, observed = max(every, than), observed && known
 	}
-	if e.slots.limit != noLimit {
-		start, known := e.slots.took.median(len(e.slots.took.last))
-		ends := endRate(now, e.slots.heldSince(), e.slots.limit, e.slots.limit, start, 1)
+	if d.slots.limit != noLimit {
+		start, known := d.slots.took.median(len(d.slots.took.last))
+		ends := endRate(now, d.slots.heldSince(), d.slots.limit, d.slots.limit, start, 1)
 		slower(time.Duration(math.Round(float64(time.Second)/ends)), known)
 	}
-	if e.settings.FillEvery > 0 {
-		slower(e.settings.FillEvery, true)
+	if d.settings.FillEvery > 0 {
+		slower(d.settings.FillEvery, true)
 	}
-	if e.limits.boundsSignals() {
-		slower(e.admissionsEvery(now))
+	if d.limits.boundsSignals() {
+		slower(d.admissionsEvery(now))
 	}
 	return every, observed
 }
 
 // admissionsEvery gives the mean time between the admissions of the last minute, as
 // far as the longest wait reaches back; false: there were none.
-func (e *estimates) admissionsEvery(now time.Time) (time.Duration, bool) {
+func (d *admission) admissionsEvery(now time.Time) (time.Duration, bool) {
 	since := now
-	for _, t := range e.queue.arrivals {
+	for _, t := range d.queue.arrivals {
 		since = earlier(since, t.arrived)
 	}
 	since = later(since, now.Add(-paceOver))
-	n := e.limits.admissions.after(since)
+	n := d.limits.admissions.after(since)
 	if n == 0 {
 		return unknownStart, false
 	}
@@ -185,14 +177,14 @@ func (e *estimates) admissionsEvery(now time.Time) (time.Duration, bool) {
 
 // sample gives what the adaptive limit is fed with: no starts that are exempt, with a slot or
 // without.
-func (e *estimates) sample(now time.Time) adaptive.Sample {
-	signals := &e.limits.signals
-	s := adaptive.Sample{At: now, Queued: len(e.queue.arrivals), Made: e.slots.took.n, Lost: e.slots.lost}
-	for _, t := range e.slots.inFlight {
+func (d *admission) sample(now time.Time) adaptive.Sample {
+	signals := &d.limits.signals
+	s := adaptive.Sample{At: now, Queued: len(d.queue.arrivals), Made: d.slots.took.n, Lost: d.slots.lost}
+	for _, t := range d.slots.inFlight {
 		s.Starting += one(t.slot && t.admission != reasons.Exempt)
 	}
-	if e.limits.held(now).none() {
-		s.Waiting = e.queue.couldStart((*Ticket).waits)
+	if d.limits.held(now).none() {
+		s.Waiting = d.queue.couldStart((*Ticket).waits)
 	}
 	s.CPU, s.CPUKnown = signals.valueAt(now, SignalCPU)
 	s.CPUPressure, s.CPUPressureKnown = signals.valueAt(now, SignalCPUPressure)

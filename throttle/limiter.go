@@ -24,7 +24,6 @@ type Limiter struct {
 	slots     *slots
 	limits    *limits
 	book      *book
-	estimates *estimates
 	admission *admission
 }
 
@@ -35,7 +34,6 @@ func New(now time.Time, s Settings) *Limiter {
 	l.slots = &slots{settings: l.settings}
 	l.limits = &limits{settings: l.settings}
 	l.book = &book{settings: l.settings, queue: l.queue, groups: l.groups, slots: l.slots, log: l.log}
-	l.estimates = &estimates{settings: l.settings, slots: l.slots, limits: l.limits, queue: l.queue}
 	l.admission = &admission{settings: l.settings, queue: l.queue, slots: l.slots, limits: l.limits, book: l.book}
 	l.Configure(now, s)
 	<-l.log.changed // nothing happened yet
@@ -177,7 +175,7 @@ func (l *Limiter) Observe(now time.Time, s Signals) {
 	defer l.settle(now)
 	l.limits.signals = s
 	if l.slots.adaptive != nil {
-		l.slots.adaptive.Observe(l.estimates.sample(now))
+		l.slots.adaptive.Observe(l.admission.sample(now))
 		l.slots.setLimit()
 	}
 }

@@ -42,10 +42,9 @@ func (l *limits) configure(now time.Time) {
 	fill, burst := rate.Every(s.FillEvery), max(1, s.Burst)
 	if l.bucket == nil {
 		l.bucket = rate.NewLimiter(fill, burst)
-	} else {
-		l.bucket.SetLimitAt(now, fill)
-		l.bucket.SetBurstAt(now, burst)
 	}
+	l.bucket.SetLimitAt(now, fill)
+	l.bucket.SetBurstAt(now, burst)
 }
 
 // held gives the first limit that holds the next start, and takes none; the zero value: every

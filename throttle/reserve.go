@@ -19,31 +19,31 @@ const (
 // reserve decides whether t may wait near its turn. One whose MaxWait is over may in any case,
 // if no other such is near. One that a bound of Running holds may not: nobody knows for how
 // long.
-func (e *estimates) reserve(now time.Time, t *Ticket, waitable time.Duration) Decision {
-	held := e.roomHolds(now, t, waitable)
+func (d *admission) reserve(now time.Time, t *Ticket, waitable time.Duration) Decision {
+	held := d.roomHolds(now, t, waitable)
 	hours := held.Reason == reasons.PolicyRunning || held.Reason == reasons.Unadmittable
-	if pulling := e.pullingHolds(now, t); !hours && !pulling.none() {
+	if pulling := d.pullingHolds(now, t); !hours && !pulling.none() {
 		held = pulling
 	}
 	overdue := func(o *Ticket) bool { return o != t && o.near(now) && !now.Before(o.due()) }
-	passes := !hours && !now.Before(t.due()) && !slices.ContainsFunc(e.queue.arrivals, overdue)
+	passes := !hours && !now.Before(t.due()) && !slices.ContainsFunc(d.queue.arrivals, overdue)
 	if held.none() || passes {
 		return Decision{Admitted: true}
 	}
-	return Decision{Reason: held.Reason, Held: held, Ahead: e.queue.place(t).ahead}
+	return Decision{Reason: held.Reason, Held: held, Ahead: d.queue.place(t).ahead}
 }
 
 // roomHolds gives what has no room for the ticket, if anything, where each limit allows what
 // it is expected to allow while a process can wait.
-func (e *estimates) roomHolds(now time.Time, t *Ticket, waitable time.Duration) (held Held) {
-	f := e.forecast(now, waitable)
-	room, before, near, behind := e.room(now, &f), 0, 0, false
-	e.queue.begin()
-	for _, g := range e.queue.groups.all {
+func (d *admission) roomHolds(now time.Time, t *Ticket, waitable time.Duration) (held Held) {
+	f := d.forecast(now, waitable)
+	room, before, near, behind := d.room(now, &f), 0, 0, false
+	d.queue.begin()
+	for _, g := range d.queue.groups.all {
 		f.foresee(g)
 	}
 	t.pod.foreseeOne()
-	e.queue.each(func(o *Ticket) bool { return o == t || (o.expected(now) && !behind) || o.near(now) }, func(o *Ticket, h *ask) bool {
+	d.queue.each(func(o *Ticket) bool { return o == t || (o.expected(now) && !behind) || o.near(now) }, func(o *Ticket, h *ask) bool {
 		switch {
 		case o == t && h != nil:
 			held = h.says()
@@ -64,21 +64,21 @@ func (e *estimates) roomHolds(now time.Time, t *Ticket, waitable time.Duration) 
 
 // pulls tells whether the ticket has a place to pull. It has lost it after as long as a start
 // may take: an image that cannot be pulled must not keep out all others.
-func (e *estimates) pulls(now time.Time, t *Ticket) bool {
-	return !t.pullsSince.IsZero() && now.Sub(t.pullsSince) < e.settings.StartTimeout
+func (d *admission) pulls(now time.Time, t *Ticket) bool {
+	return !t.pullsSince.IsZero() && now.Sub(t.pullsSince) < d.settings.StartTimeout
 }
 
 // pullingHolds tells what keeps the ticket from a place among those that pull images. A place
 // is kept for a pod of a higher priority that is expected, unless a group holds it.
-func (e *estimates) pullingHolds(now time.Time, t *Ticket) Held {
-	most := e.settings.MaxPulling
-	if most <= 0 || t.pulled || e.pulls(now, t) {
+func (d *admission) pullingHolds(now time.Time, t *Ticket) Held {
+	most := d.settings.MaxPulling
+	if most <= 0 || t.pulled || d.pulls(now, t) {
 		return Held{}
 	}
-	urgent := e.queue.couldStart(func(o *Ticket) bool {
+	urgent := d.queue.couldStart(func(o *Ticket) bool {
 		return o.priority > t.priority && !o.reserved && !o.pulled && o.expected(now)
 	})
-	switch free := most - e.pulling(now); {
+	switch free := most - d.pulling(now); {
 	case free <= 0:
 		return Held{Reason: reasons.Pulling, Measured: float64(most - free), Threshold: float64(most)}
 	case urgent >= free:
@@ -89,9 +89,9 @@ func (e *estimates) pullingHolds(now time.Time, t *Ticket) Held {
 }
 
 // pulling gives how many have a place to pull.
-func (e *estimates) pulling(now time.Time) (n int) {
-	for _, t := range e.queue.arrivals {
-		n += one(e.pulls(now, t))
+func (d *admission) pulling(now time.Time) (n int) {
+	for _, t := range d.queue.arrivals {
+		n += one(d.pulls(now, t))
 	}
 	return n
 }

@@ -294,7 +294,7 @@ func TestAnExemptStartOwesAlsoWithoutASlot(t *testing.T) {
 		n.join(uid).StartExempt(n.now)
 		n.requireState(uid, Starting, reasons.Exempt)
 	}
-	_, known := n.l.estimates.admissionsEvery(n.now)
+	_, known := n.l.admission.admissionsEvery(n.now)
 	require.False(t, known, "they say nothing of the pace of those that wait")
 	n.end("holder", reasons.Ready)
 	d := n.join("waits").TryStart(n.now)

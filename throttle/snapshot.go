@@ -70,12 +70,12 @@ func (l *Limiter) Snapshot(now time.Time) Snapshot {
 	defer l.mu.Unlock()
 	s := Snapshot{
 		Settings: *l.settings, Held: l.admission.held(now), Limit: l.slots.limit, Lent: l.slots.capacity() - l.slots.limit,
-		Pulling: l.estimates.pulling(now), Signals: l.limits.signals, Waiting: make([]TicketView, 0, len(l.queue.arrivals)),
+		Pulling: l.admission.pulling(now), Signals: l.limits.signals, Waiting: make([]TicketView, 0, len(l.queue.arrivals)),
 	}
 	if s.Limit == noLimit {
 		s.Limit = 0
 	}
-	s.Pace, s.PaceObserved = l.estimates.pace(now)
+	s.Pace, s.PaceObserved = l.admission.pace(now)
 	if l.slots.adaptive != nil {
 		s.Adaptive = l.slots.adaptive.Why()
 	}
@@ -100,7 +100,7 @@ func (l *Limiter) View(now time.Time, uid string) (TicketView, bool) {
 	case t.state != Waiting:
 		return t.view(), true
 	}
-	every, _ := l.estimates.pace(now)
+	every, _ := l.admission.pace(now)
 	return t.waitingView(now, l.queue.place(t), l.admission.held(now), every), true
 }
 
@@ -199,12 +199,9 @@ func (l *Limiter) Groups(now time.Time) []GroupView {
 
 // usage gives what so many pods use of what the bounds with a reason are on.
 func (g *group) usage(reason reasons.Reason, pods int) Usage {
-	u := Usage{Pods: int64(pods)}
+	u := Usage{Pods: int64(pods), Requests: Amounts{}}
 	for _, b := range g.bounds {
 		if b.reason == reason && b.resource != "" && b.used > 0 {
-			if u.Requests == nil {
-				u.Requests = Amounts{}
-			}
 			u.Requests[b.resource] = int64(min(b.used, 1<<62))
 		}
 	}

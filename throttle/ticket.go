@@ -169,7 +169,7 @@ func (t *Ticket) Reserve(now time.Time, waitable time.Duration) Decision {
 		return t.answer()
 	}
 	l.askedLocked(now, t)
-	d := l.estimates.reserve(now, t, waitable)
+	d := l.admission.reserve(now, t, waitable)
 	t.reserved, t.expectedBy = d.Admitted, now.Add(returnsWithin)
 	if !d.Admitted {
 		t.pullsSince = time.Time{}
@@ -236,7 +236,7 @@ func (t *Ticket) Wait(now time.Time) {
 	now = t.l.lock(now)
 	defer t.l.settle(now)
 	t.waiters++
-	t.pulled, t.pullsSince = true, time.Time{}
+	t.cameLocked(now)
 }
 
 // StopWaiting ends one Wait; without one it does nothing.
