@@ -21,8 +21,8 @@ type admission struct {
 	oldestsTurn     bool    // of those overdue, the longest overdue is next
 }
 
-// try decides on a ticket whose process stands there for this moment; last: it can wait no
-// longer.
+// try decides on a ticket that has a process for the length of the call. last: the process can
+// wait no longer.
 func (d *admission) try(now time.Time, t *Ticket, last bool) Decision {
 	t.waiters++
 	d.admit(now)
@@ -61,21 +61,21 @@ func (d *admission) admit(now time.Time) {
 	}
 }
 
-// admitOne admits the next, or one whose deadline is over: all whose MaxWait is, or, where
-// it is given, the one whose process can wait no longer. Slots alternate between the queue and
-// the deadlines while both are there: neither do the deadlines turn the order round, nor does
-// the order let them wait for ever. A deadline that no slot is free for goes over the limit,
-// unless the next slot is the queue's.
+// admitOne admits the next in the queue, or a pod whose deadline is over: one whose MaxWait is,
+// or, if last is given, that one alone. Slots alternate between the queue and the deadlines
+// while both are there: neither do the deadlines turn the order round, nor does the order let
+// them wait for ever. A deadline for which no slot is free goes over the limit, unless the next
+// slot is the queue's.
 func (d *admission) admitOne(now time.Time, last *Ticket) bool {
 	c := d.candidates(now, last)
 	slot, others := d.slots.held().none(), d.limits.held(now).none()
 	open := slot && others
 	passes := c.overdue != nil && (d.overLimit == nil || open)
-	theirs := d.queuesTurn && c.next != nil && c.next != c.overdue && now.Before(c.next.due())
+	queueFirst := d.queuesTurn && c.next != nil && c.next != c.overdue && now.Before(c.next.due())
 	switch {
-	case open && c.next != nil && (!passes || theirs || !now.Before(c.next.due())):
+	case open && c.next != nil && (!passes || queueFirst || !now.Before(c.next.due())):
 		d.admitNext(now, c.next)
-	case passes && (open || !others || !theirs):
+	case passes && (open || !others || !queueFirst):
 		if c.held || !open {
 			d.overLimit, d.overOtherLimits = c.overdue, c.held || !others
 		}

@@ -50,9 +50,10 @@ func (d *durations) median(of int) (time.Duration, bool) {
 	return max(time.Millisecond, (sorted[(n-1)/2]+sorted[n/2])/2), true
 }
 
-// endRate gives how many starts end in a second: of those that hold slots since some times,
-// each in the duration of a start, or in ages times as long as it has taken, where that is
-// more. Free ones of the slots that there are (have) count as fast, further ones like them all.
+// endRate gives how many starts end in a second with so many slots. Of those that are there now
+// (have), one that is held since a time ends its start in the duration of a start, or in ages
+// times as long as it has taken so far, if that is more; a free one ends it in the duration of
+// a start. Slots beyond these count as their mean.
 func endRate(now time.Time, since []time.Time, have, slots int, start time.Duration, ages float64) (rate float64) {
 	for _, at := range since {
 		rate += 1 / max(start.Seconds(), ages*now.Sub(at).Seconds())
@@ -70,7 +71,7 @@ type forecast struct {
 	waitable time.Duration // as long a process can wait near its turn
 	start    time.Duration // the median of those that ended
 	known    bool          // any did
-	coming   int           // how many wait, or will within seconds
+	coming   int           // so many could start that have a waiter, or will within seconds
 }
 
 func (d *admission) forecast(now time.Time, waitable time.Duration) forecast {
@@ -82,8 +83,8 @@ func (d *admission) forecast(now time.Time, waitable time.Duration) forecast {
 	return f
 }
 
-// starts gives how many will start where so many may now, and slots at a time, of which
-// there are have now and some are held since. See the package documentation.
+// starts gives how many can begin in the time: so many at once as are free, then as starts end,
+// with the slots as in endRate. The package documentation derives it.
 func (f *forecast) starts(free int, since []time.Time, have, slots int) float64 {
 	if !f.known {
 		aged := endRate(f.now, since, have, slots, time.Millisecond, 2)
@@ -135,6 +136,20 @@ func (f *forecast) foresee(g *group) {
 		free := math.Floor(max(0, b.most-b.used) / unit)
 		slots := int(min(b.most/unit, starting+free))
 		b.allows = b.used + unit*math.Floor(f.starts(int(free), g.since, slots, slots))
+	}
+}
+
+// foreseeOne has the bounds on starts of the pod's groups allow one such as it beside those
+// that start, and any number where they have no claims.
+func (p *pod) foreseeOne() {
+	for i := range p.asks {
+		switch a := &p.asks[i]; {
+		case a.bound.reason == reasons.PolicyRunning:
+		case a.bound.reason == reasons.PolicyClaim && a.bound.most == 0:
+			a.bound.allows = anyNumber
+		default:
+			a.bound.allows = max(a.bound.allows, a.bound.used+a.amount)
+		}
 	}
 }
 

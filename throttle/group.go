@@ -18,7 +18,7 @@ type group struct {
 	bounds []bound
 	claims int // below zero: any number
 	counts
-	behind int // so many one scan has found held
+	behind int // of one scan: so many are held by a bound of it
 }
 
 // counts are recounted from all pods after anything of one has changed.
@@ -76,7 +76,7 @@ type groups struct {
 	policies map[string]GroupLimits
 	pods     map[string]*pod // by UID
 	all      []*group        // by key
-	counted  bool            // as their pods are now
+	counted  bool            // no pod has changed since the last count
 }
 
 // setPolicies replaces the limits of all policies.
@@ -88,7 +88,7 @@ func (s *groups) setPolicies(limits map[string]GroupLimits) {
 		}
 	}
 	for _, p := range s.pods {
-		p.ask()
+		p.setAsks()
 	}
 }
 
@@ -128,7 +128,7 @@ func (s *groups) enter(p *pod, in []Membership) {
 	}
 	slices.SortStableFunc(p.in, func(a, b member) int { return a.Key.compare(b.Key) })
 	p.in = slices.CompactFunc(p.in, func(a, b member) bool { return a.group == b.group })
-	p.ask()
+	p.setAsks()
 }
 
 // changed says that anything of a pod has changed. One that neither waits nor runs is in no
@@ -200,8 +200,8 @@ func (g *group) follow(limits GroupLimits) {
 	}
 }
 
-// ask finds out what the pod asks for of the bounds of its groups.
-func (p *pod) ask() {
+// setAsks finds out what the pod asks for of the bounds of its groups.
+func (p *pod) setAsks() {
 	p.asks = nil
 	for _, in := range p.in {
 		for b := range in.group.bounds {
@@ -223,7 +223,7 @@ func (a ask) rank() (n int) {
 	if a.bound.reason != reasons.PolicyRunning {
 		n = 2
 	}
-	return n + one(!a.never())
+	return n + one(!a.neverFits())
 }
 
 // count counts anew what all groups hold, if anything has changed, and forgets groups that

@@ -86,7 +86,7 @@ func (l *Limiter) Adopt(now time.Time, r Request, since time.Time) *Ticket {
 	return t
 }
 
-// askedLocked says that the ticket was asked for.
+// askedLocked notes that the ticket was asked for: its pod is not away.
 func (l *Limiter) askedLocked(now time.Time, t *Ticket) {
 	if now.Sub(t.seen) >= backWithin {
 		l.log.change() // Busy may tell of it
@@ -231,7 +231,8 @@ func (l *Limiter) lock(now time.Time) time.Time {
 	return l.latest
 }
 
-// settle ends what lock began, where it may let others start.
+// settle ends a change that lock began: it admits those that may start by now, and has Changed
+// tell of it.
 func (l *Limiter) settle(now time.Time) {
 	l.admission.admit(now)
 	l.log.change()

@@ -64,7 +64,7 @@ func (b *bound) jam() time.Time {
 // lend lends starts beyond the bound that holds a pod with a waiter, if it is time.
 func (a *ask) lend(now time.Time, after time.Duration) bool {
 	b := a.bound
-	return !a.never() && b.loan.lend(now, b.jam(), after, b.group.waiting, b.used, a.amount)
+	return !a.neverFits() && b.loan.lend(now, b.jam(), after, b.group.waiting, b.used, a.amount)
 }
 
 // lent tells whether the start of the pod passes a bound by a loan.

@@ -232,6 +232,24 @@ func TestALoanToAGroupOutlivesPoliciesThatAreTheSame(t *testing.T) {
 	n.requireStarting("a", "b", "c", "d") // the second loan is twice the first
 }
 
+// A loan of a resource is as much as the pod asks for that is held, and an end takes back all of
+// it that is beyond what is used.
+func TestALoanOfAResourceIsWhatTheHeldPodAsksFor(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, Settings{})
+	n.l.SetPolicies(n.now, map[string]GroupLimits{"t1": {Starting: Bound{Requests: Amounts{"cpu": 1000}}}})
+	n.grouped("a", in(t1, Amounts{"cpu": 800}))
+	n.grouped("b", in(t1, Amounts{"cpu": 500}))
+	n.grouped("c", in(t1, Amounts{"cpu": 100}))
+	n.requireStarting("a")
+	n.stall("a")
+	n.pass(10 * time.Second)
+	n.requireState("b", Starting, reasons.SlotLent)
+	n.requireHeld("c", reasons.PolicyStarting, "t1/: 1.3 of 1 cpu, asks for 0.1")
+	n.end("a", reasons.Ready)
+	n.requireState("c", Starting, reasons.WithinLimits)
+}
+
 func TestOnlyAStartUnderWayStalls(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{MaxConcurrent: 1})

@@ -33,7 +33,8 @@ func byArrival(a, b *Ticket) int {
 	return cmp.Or(byBand(a, b), firstCome(a, b))
 }
 
-// byBand compares what goes before the flows.
+// byBand compares what goes before the flows: priority and repeats. Tickets that are equal in
+// both are a band, in which flows take turns.
 func byBand(a, b *Ticket) int {
 	if a.priority != b.priority {
 		return cmp.Compare(b.priority, a.priority)
@@ -41,6 +42,7 @@ func byBand(a, b *Ticket) int {
 	return cmp.Compare(min(a.repeats, repeatsCounted), min(b.repeats, repeatsCounted))
 }
 
+// firstCome compares by arrival, and at the same time by who joined first.
 func firstCome(a, b *Ticket) int {
 	return cmp.Or(a.arrived.Compare(b.arrived), cmp.Compare(a.seq, b.seq))
 }

@@ -46,7 +46,7 @@ func (d *admission) roomHolds(now time.Time, t *Ticket, waitable time.Duration) 
 	d.queue.each(func(o *Ticket) bool { return o == t || (o.expected(now) && !behind) || o.near(now) }, func(o *Ticket, h *ask) bool {
 		switch {
 		case o == t && h != nil:
-			held = h.says()
+			held = h.describe()
 			return false
 		case o == t:
 			behind = true

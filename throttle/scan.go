@@ -6,16 +6,17 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
-// candidates are whom one scan of the queue found.
+// candidates are the tickets that one scan of the queue found.
 type candidates struct {
 	next    *Ticket // by the order of the queue
 	overdue *Ticket // by that of the deadlines, of those whose MaxWait is over
 	held    bool    // a group holds overdue, which may pass it
 }
 
-// candidates goes through the queue once, as the package documentation says. The limits of the
-// node are asked afterwards: they hold all alike. To a bound that holds a ticket it may lend.
-// last is the only one whose deadline is over, where it is given. A frozen queue has no next.
+// candidates goes through the queue once, as the package documentation says under "A decision".
+// It does not ask the limits of the node: they hold every ticket alike. If a loan to a bound is
+// due that holds a ticket with a waiter, it lends. If last is given, no other ticket counts as
+// overdue. A frozen queue has no next.
 func (d *admission) candidates(now time.Time, last *Ticket) (c candidates) {
 	d.queue.begin()
 	for _, t := range d.queue.inOrder() {
@@ -47,7 +48,7 @@ func (d *admission) candidates(now time.Time, last *Ticket) (c candidates) {
 	return c
 }
 
-// begin begins a scan, which keeps nothing yet and takes nobody.
+// begin begins a scan: all that the bounds allow is there to be had.
 func (q *queue) begin() {
 	q.groups.count()
 	for _, g := range q.groups.all {
@@ -59,15 +60,16 @@ func (q *queue) begin() {
 	}
 }
 
-// each goes through those of the queue that are meant. One that no group holds counts as
-// started from then on; one that is held keeps those behind from what it waits for.
-func (q *queue) each(meant func(*Ticket) bool, found func(*Ticket, *ask) (more bool)) {
+// each scans the tickets that are included. One that no group holds counts as started for those
+// behind it; one that is held keeps from them what it waits for. visit is told what holds the
+// ticket, nil: nothing, and says whether to go on.
+func (q *queue) each(include func(*Ticket) bool, visit func(*Ticket, *ask) (more bool)) {
 	for _, t := range q.inOrder() {
-		if !meant(t) {
+		if !include(t) {
 			continue
 		}
 		h := t.pod.held()
-		if !found(t, h) {
+		if !visit(t, h) {
 			return
 		}
 		if h == nil {
@@ -78,10 +80,10 @@ func (q *queue) each(meant func(*Ticket) bool, found func(*Ticket, *ask) (more b
 	}
 }
 
-// couldStart gives how many of those that are meant could start now if only groups held them.
-func (q *queue) couldStart(meant func(*Ticket) bool) (n int) {
+// couldStart counts the included tickets that could start now if only groups held them.
+func (q *queue) couldStart(include func(*Ticket) bool) (n int) {
 	q.begin()
-	q.each(meant, func(_ *Ticket, h *ask) bool {
+	q.each(include, func(_ *Ticket, h *ask) bool {
 		n += one(h == nil)
 		return true
 	})
@@ -95,8 +97,8 @@ type place struct {
 	hold    *ask // of a group; nil: none holds it
 }
 
-// places gives the places of all that wait: behind those that may start, and those that the
-// same group holds.
+// places visits all tickets with their places: a ticket is behind those that no group holds,
+// and behind those that the same group holds as it.
 func (q *queue) places(visit func(*Ticket, place) (more bool)) {
 	q.begin()
 	ahead, present := 0, 0
@@ -106,7 +108,7 @@ func (q *queue) places(visit func(*Ticket, place) (more bool)) {
 		case h == nil:
 			ahead++
 			present += one(t.waits())
-		case !h.never():
+		case !h.neverFits():
 			at.ahead += h.bound.group.behind
 			h.bound.group.behind++
 		}
@@ -123,7 +125,7 @@ func (q *queue) place(t *Ticket) (its place) {
 	return its
 }
 
-// held gives what of its groups holds the pod, as the scan has left them; nil: nothing.
+// held gives the first bound that holds the pod, as the scan has left the bounds; nil: none does.
 func (p *pod) held() *ask {
 	for i := range p.asks {
 		if p.asks[i].holds() {
@@ -133,49 +135,35 @@ func (p *pod) held() *ask {
 	return nil
 }
 
-// holds tells whether the pod would exceed the bound, beside what is in use and what this
-// scan keeps of it. What is lent is for all, also behind one that the bound holds.
+// holds tells whether the pod would exceed the bound, with what is in use and what this scan
+// keeps of it. What is lent is there for all, also for those behind one that the bound holds.
 func (a *ask) holds() bool {
 	b := a.bound
 	used := b.used + b.kept + a.amount
-	if a.bypass || a.counts() || used <= b.loan.upTo {
+	if a.bypass || a.alreadyUses() || used <= b.loan.upTo {
 		return false
 	}
-	return b.closed || a.never() || used > b.allows
+	return b.closed || a.neverFits() || used > b.allows
 }
 
-// counts tells whether the pod, which waits, counts against the bound already, as it runs: it
-// would be held by itself.
-func (a *ask) counts() bool {
+// alreadyUses tells whether the pod, which waits to start anew, is among what uses the bound:
+// it would be held by itself.
+func (a *ask) alreadyUses() bool {
 	return a.pod.running && (a.bound.reason == reasons.PolicyRunning || a.bound.reason == reasons.PolicyPacer)
 }
 
-// foreseeOne has the bounds on starts of the pod's groups allow one such as it beside those
-// that start, and any number where they have no claims.
-func (p *pod) foreseeOne() {
-	for i := range p.asks {
-		switch a := &p.asks[i]; {
-		case a.bound.reason == reasons.PolicyRunning:
-		case a.bound.reason == reasons.PolicyClaim && a.bound.most == 0:
-			a.bound.allows = anyNumber
-		default:
-			a.bound.allows = max(a.bound.allows, a.bound.used+a.amount)
-		}
-	}
-}
-
-// never tells whether the pod alone exceeds the bound. Those of pacers and claims change.
-func (a *ask) never() bool {
+// neverFits tells whether the pod alone exceeds the bound. What pacers and claims allow changes.
+func (a *ask) neverFits() bool {
 	return a.amount > a.bound.most && (a.bound.reason == reasons.PolicyRunning || a.bound.reason == reasons.PolicyStarting)
 }
 
-// byRunning tells whether what holds is a bound of Running; nil holds nothing.
+// byRunning tells whether the bound is one of Running; nil is none.
 func (a *ask) byRunning() bool { return a != nil && a.bound.reason == reasons.PolicyRunning }
 
-// says says to the caller of the limiter what holds the pod.
-func (a *ask) says() Held {
+// describe gives what holds the pod in the words of the API.
+func (a *ask) describe() Held {
 	b, reason := a.bound, a.bound.reason
-	if reason == reasons.PolicyRunning && a.never() {
+	if reason == reasons.PolicyRunning && a.neverFits() {
 		reason = reasons.Unadmittable
 	}
 	held := Held{Reason: reason, Policy: b.group.key, Measured: min(b.used+b.kept, max(b.used, b.most)), Threshold: b.most}
@@ -187,29 +175,29 @@ func (a *ask) says() Held {
 	return held
 }
 
-// keepRunning reserves of the bounds of Running what the pod asks for, of one group or, nil,
-// of all.
+// keepRunning keeps from those behind what the pod asks for of the bounds of Running: of those
+// of one group or, if it is nil, of all.
 func (p *pod) keepRunning(of *group) {
 	for i := range p.asks {
-		if a := &p.asks[i]; a.byRunning() && !a.counts() && (of == nil || of == a.bound.group) {
+		if a := &p.asks[i]; a.byRunning() && !a.alreadyUses() && (of == nil || of == a.bound.group) {
 			a.bound.kept += a.amount
 		}
 	}
 }
 
-// take counts the pod as started.
+// take counts the pod as started, for the rest of the scan.
 func (p *pod) take() {
 	for i := range p.asks {
-		if a := &p.asks[i]; !a.counts() {
+		if a := &p.asks[i]; !a.alreadyUses() {
 			a.bound.kept += a.amount
 		}
 	}
 }
 
-// close lets nobody behind a pod that is held have what it waits for, nor, in the same group,
-// what else of Running it asks for. One that exceeds a bound alone waits for nothing.
+// close keeps from those behind a pod that is held what it waits for and, in the same group,
+// what else it asks for of Running. A pod that never fits waits for nothing.
 func (a *ask) close() {
-	if a.never() {
+	if a.neverFits() {
 		return
 	}
 	if a.byRunning() {

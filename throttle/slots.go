@@ -25,7 +25,7 @@ type slots struct {
 	adaptive  *adaptive.Controller // nil: off
 	loan      loan                 // of slots
 	took      durations
-	lost      time.Time   // when the last admitted of the starts that a probe may have killed was; zero: none was
+	lost      time.Time   // when the latest of the starts was admitted that a probe may have killed; zero: none was
 	since     []time.Time // scratch of heldSince
 }
 

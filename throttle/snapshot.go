@@ -146,7 +146,7 @@ func (t *Ticket) waitingView(now time.Time, at place, node Held, pace time.Durat
 func (t *Ticket) heldBy(at place, node Held) Held {
 	switch {
 	case at.hold != nil:
-		return at.hold.says()
+		return at.hold.describe()
 	case !node.none():
 		return node
 	case at.present > 0 || t.waits():

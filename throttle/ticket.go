@@ -58,15 +58,15 @@ type Ticket struct {
 	priority  int32
 	arrived   time.Time
 	maxWait   time.Duration
-	key       int64     // in the order of the queue: band, round, arrival
+	key       int64 // in the order of the queue: band, round, arrival
 	pod       *pod
 	state     State
 	reason    reasons.Reason // of the admission, later of the end
 	admission reasons.Reason // why it was admitted; kept after the end
 	waiters   int            // processes that wait for it
 	seen      time.Time      // when it was last asked for; unused while a process waits
-	// reserved: it may wait near its turn. Like any refused pod it is expected until
-	// expectedBy.
+	// reserved: it may wait near its turn. Whether it may or was refused, a process is expected
+	// until expectedBy.
 	reserved   bool
 	expectedBy time.Time
 	pullsSince time.Time // since when it has a place to pull images; zero: it has none
@@ -268,7 +268,7 @@ func (t *Ticket) DeadlineReached(now time.Time) Decision {
 	return d
 }
 
-// cameLocked says that a process stands there that could start now: its images are there.
+// cameLocked notes that a process is there that could start now: its images are there, too.
 func (t *Ticket) cameLocked(now time.Time) {
 	t.l.askedLocked(now, t)
 	t.pulled, t.pullsSince = true, time.Time{}
