@@ -65,7 +65,8 @@ func (d *door) take(now time.Time, pace time.Duration) bool {
 	}
 	switch err = unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB); {
 	case err == nil:
-		d.fd, d.since = fd, now
+		// Not now: the hook before this one may have left after it was read.
+		d.fd, d.since = fd, time.Now()
 		return true
 	case errors.Is(err, unix.EWOULDBLOCK):
 		_ = unix.Close(fd) // nothing was written

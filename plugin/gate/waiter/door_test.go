@@ -70,13 +70,27 @@ func TestADaemonThatDecidesAgainEndsTheLeaving(t *testing.T) {
 	now := time.Now()
 	first, second := newDoor(dir+"/gate.sock"), newDoor(dir+"/gate.sock")
 	assert.False(t, first.passes(now, now, time.Minute), "it has just taken the door")
-	assert.Equal(t, now.Add(time.Minute), first.next(now, time.Minute))
+	assert.Equal(t, first.since.Add(time.Minute), first.next(now, time.Minute))
 	assert.False(t, second.passes(now, now, time.Minute))
 	assert.Equal(t, now.Add(doorRetryMost), second.next(now, time.Minute))
 	first.leave()
 	later := now.Add(doorRetryMost)
 	assert.False(t, second.passes(later, now, time.Minute))
-	assert.Equal(t, later.Add(time.Minute), second.next(now, time.Minute))
-	assert.True(t, second.passes(later.Add(time.Minute), now, time.Minute))
+	opens := second.next(now, time.Minute)
+	assert.Equal(t, second.since.Add(time.Minute), opens)
+	assert.False(t, second.passes(opens.Add(-1), now, time.Minute))
+	assert.True(t, second.passes(opens, now, time.Minute))
 	second.leave()
+}
+
+// A hook on a busy node is put aside between its look at the clock and its try of the door, and the hook before it
+// leaves meanwhile.
+func TestThePaceCountsFromTheMomentTheDoorIsTaken(t *testing.T) {
+	t.Parallel()
+	now := time.Now().Add(-time.Second)
+	d := newDoor(t.TempDir() + "/gate.sock")
+	left := time.Now()
+	assert.False(t, d.passes(now, now, time.Minute))
+	assert.WithinRange(t, d.next(now, time.Minute), left.Add(time.Minute), time.Now().Add(time.Minute))
+	d.leave()
 }

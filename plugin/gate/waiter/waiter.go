@@ -23,7 +23,7 @@ const (
 type Start struct {
 	// Socket is the path of the daemon's socket.
 	Socket string
-	// Hello names the start; its Deadline and Paced are set by the Waiter.
+	// Hello names the start; its Deadline is set by the Waiter.
 	Hello wire.Hello
 	// Deadline is when the wait ends in any case. It has a monotonic reading.
 	Deadline time.Time
@@ -61,22 +61,22 @@ type Waiter struct {
 	Check      func() *Outcome
 	CheckEvery time.Duration
 
-	start    Start
-	parent   parent
-	deadline time.Time
-	leaveAt  time.Time // without a daemon; never after deadline
-	position int       // among those that leave then, from 1; 0: not told
-	pace     time.Duration
-	lonely   time.Time // since when no daemon decides
-	door     door
-	retryAt  time.Time // without a daemon: when to ask again
-	checkAt  time.Time // when Check is asked next
-	lost     error     // why there is no daemon
-	heard    bool      // a daemon has said something
-	silence  time.Duration
-	silentAt time.Time // when the daemon will have said nothing for silence
-	silent   bool      // the last daemon did not: without a word, the next is no better
-	daemon   daemon
+	start      Start
+	parent     parent
+	deadline   time.Time
+	leaveAt    time.Time // without a daemon; never after deadline
+	position   int       // among those that leave then, from 1; 0: not told
+	pace       time.Duration
+	aloneSince time.Time // since when no daemon decides
+	door       door
+	retryAt    time.Time // without a daemon: when to ask again
+	checkAt    time.Time // when Check is asked next
+	lost       error     // why there is no daemon
+	heard      bool      // a daemon has said something
+	silence    time.Duration
+	silentAt   time.Time // when the daemon will have said nothing for silence
+	silent     bool      // the last daemon did not: without a word, the next is no better
+	daemon     daemon
 }
 
 // New returns a waiter for s, which begins at now. It starts nothing.
@@ -153,7 +153,7 @@ func (w *Waiter) unpaced(why string) Outcome {
 // it found out late, when those before it that found out with it have left.
 func (w *Waiter) due() time.Time {
 	due := w.leaveAt
-	if turn := w.lonely.Add(time.Duration(w.position) * w.pace); due.Before(turn) {
+	if turn := w.aloneSince.Add(time.Duration(w.position) * w.pace); due.Before(turn) {
 		due = turn
 	}
 	return earlier(due, w.deadline)
@@ -163,7 +163,7 @@ func (w *Waiter) connect(now time.Time) {
 	w.silentAt = now.Add(w.silence)
 	hello := w.start.Hello
 	// The deadline goes out on the wall clock as it is now: the daemon reads the same.
-	hello.Deadline, hello.Paced = now.Round(0).Add(w.deadline.Sub(now)), true
+	hello.Deadline = now.Round(0).Add(w.deadline.Sub(now))
 	if err := w.daemon.dial(w.start.Socket, wire.AppendHello(nil, hello)); err != nil {
 		w.disconnect(err, now)
 	}
@@ -171,8 +171,8 @@ func (w *Waiter) connect(now time.Time) {
 
 func (w *Waiter) disconnect(why error, now time.Time) {
 	w.daemon.close()
-	if w.lonely.IsZero() {
-		w.lonely = now
+	if w.aloneSince.IsZero() {
+		w.aloneSince = now
 	}
 	w.lost = why
 	w.retryAt = now.Add(retryMin + time.Duration(now.Nanosecond())%retrySpread)
@@ -189,7 +189,7 @@ func (w *Waiter) because() string {
 func (w *Waiter) listen() (o Outcome, decided bool) {
 	now := time.Now()
 	err := w.daemon.receive(func(a wire.Answer) bool {
-		w.heard, w.silent, w.silentAt, w.lonely = true, false, now.Add(w.silence), time.Time{}
+		w.heard, w.silent, w.silentAt, w.aloneSince = true, false, now.Add(w.silence), time.Time{}
 		w.door.leave() // the daemon decides
 		switch a.Kind {
 		case wire.Go, wire.Abort:
