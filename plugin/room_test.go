@@ -46,7 +46,7 @@ func (p *testPod) entersRoomSince(since time.Time, wait time.Duration) *roomWait
 	})
 	_, err := conn.Write(wire.AppendHello(nil, wire.Hello{
 		PodUID: p.uid, ContainerID: "s-" + p.uid, Name: p.spec.Namespace + "/" + p.spec.Name,
-		Since: since, Deadline: time.Now().Add(wait), Paced: true, Room: true,
+		Since: since, Deadline: time.Now().Add(wait), Room: true,
 	}))
 	require.NoError(p.n.t, err)
 	w := &roomWaiter{p: p, conn: conn, verdict: make(chan wire.Answer, 1), told: make(chan struct{})}

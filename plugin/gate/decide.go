@@ -17,7 +17,7 @@ func (c *conn) decide(ctx context.Context, h Hello) {
 	defer cancel(nil)
 	var watching, telling sync.WaitGroup
 	watching.Go(func() { cancel(c.watch()) })
-	p := newPace(&c.server.alive, h.Paced)
+	p := newPace(&c.server.alive)
 	telling.Go(func() {
 		if err := p.run(c.write); err != nil {
 			cancel(err)
@@ -54,7 +54,6 @@ func (c *conn) deliver(h Hello, v Verdict) {
 type pace struct {
 	wake  chan struct{}
 	alive *pulse
-	paced bool // the hook understands a pace
 
 	mu    sync.Mutex
 	next  wire.Answer // told last
@@ -62,18 +61,15 @@ type pace struct {
 	ended bool
 }
 
-func newPace(alive *pulse, paced bool) *pace {
-	return &pace{wake: make(chan struct{}, 1), alive: alive, paced: paced}
+func newPace(alive *pulse) *pace {
+	return &pace{wake: make(chan struct{}, 1), alive: alive}
 }
 
 func (p *pace) set(leaveAt time.Time, position int, every time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.ended {
-		p.next = wire.Answer{Kind: wire.Turn, LeaveAt: leaveAt, Position: position}
-		if p.paced {
-			p.next.Pace = every
-		}
+		p.next = wire.Answer{Kind: wire.Turn, LeaveAt: leaveAt, Position: position, Pace: every}
 		p.wakeLocked()
 	}
 }

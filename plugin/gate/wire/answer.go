@@ -34,8 +34,7 @@ type Answer struct {
 	Kind Kind
 	// LeaveAt, Position and Pace are set for Turn. Position is the
 	// hook's among those that wait, counted from 1; 0: not told. Pace is the time between
-	// two of them that leave, in whole milliseconds; 0: not told. It is only for hooks
-	// that said that they understand it.
+	// two of them that leave, in whole milliseconds; 0: not told.
 	LeaveAt  time.Time
 	Position int
 	Pace     time.Duration

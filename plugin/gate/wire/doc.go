@@ -4,7 +4,7 @@
 //
 // The hook says one line, and then only listens:
 //
-//	wait 1 pod=UID container=ID name=NAMESPACE/NAME since=UNIX_US deadline=UNIX_MS paced=1
+//	wait 1 pod=UID container=ID name=NAMESPACE/NAME since=UNIX_US deadline=UNIX_MS
 //
 // pacemaker-cni, which waits before the sandbox exists, says the same with room=1 at the
 // end, and the ID of the sandbox to come for that of the container. The daemon answers with any number of turn and alive lines, then with exactly
@@ -16,7 +16,7 @@
 //	abort REASON
 //
 // POSITION is the hook's place among those that wait, counted from 1. PACE is the time
-// between two that leave without a daemon; only a hook that said paced=1 is told. An alive line
+// between two that leave without a daemon. An alive line
 // comes every [AliveEvery] from a daemon that still decides; one that says nothing
 // for [SilenceMost] is as good as gone.
 //

@@ -43,8 +43,6 @@ type Hello struct {
 	// Deadline is when the hook stops waiting by itself and lets the process
 	// start; zero when not known.
 	Deadline time.Time
-	// Paced says that the hook understands a turn that tells the pace.
-	Paced bool
 	// Room says that it waits in the waiting room: nothing of the pod exists yet but its
 	// network, and ContainerID is that of the sandbox to come.
 	Room bool
@@ -61,9 +59,6 @@ func AppendHello(b []byte, h Hello) []byte {
 	b = micros.append(b, h.Since)
 	b = append(b, " deadline="...)
 	b = millis.append(b, h.Deadline)
-	if h.Paced {
-		b = append(b, " paced=1"...)
-	}
 	if h.Room {
 		b = append(b, " room=1"...)
 	}
@@ -115,8 +110,6 @@ func (h *Hello) set(key, value string) error {
 		h.Since, err = micros.parse(key, value)
 	case "deadline":
 		h.Deadline, err = millis.parse(key, value)
-	case "paced":
-		h.Paced = value == "1"
 	case "room":
 		h.Room = value == "1"
 	}
