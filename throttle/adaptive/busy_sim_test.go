@@ -6,12 +6,10 @@ import (
 	"slices"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
-	"github.com/pod-pacemaker/pod-pacemaker/throttle/adaptive"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/internal/nodesim"
 )
 
@@ -21,11 +19,11 @@ import (
 func TestHowManyStartOnABusyNode(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		const herds = 60
+		const herds, fiveMinutes = 60, 300 // what has not started by then is left
 		perCore, killed, killedAlone := make([]float64, 0, herds), 0, 0
 		for seed := range uint64(herds) {
 			s := nodesim.Busy(seed)
-			r := busyRun(s, throttle.Settings{Adaptive: &adaptive.Settings{Cores: s.Cores}})
+			r := adaptiveRun(s, fiveMinutes)
 			most := 0
 			for _, m := range r.Measured {
 				most = max(most, m.Slots)
@@ -34,7 +32,7 @@ func TestHowManyStartOnABusyNode(t *testing.T) {
 			if r.Kills > 0 {
 				killed++
 			}
-			if busyRun(s, throttle.Settings{MaxConcurrent: 1}).Kills > 0 {
+			if pacedRun(s, throttle.Settings{MaxConcurrent: 1}, fiveMinutes).Kills > 0 {
 				killedAlone++
 			}
 		}
@@ -44,12 +42,4 @@ func TestHowManyStartOnABusyNode(t *testing.T) {
 		assert.LessOrEqual(t, perCore[herds-1], 2.1)
 		assert.LessOrEqual(t, killed, 24)
 	})
-}
-
-// busyRun starts the herd, or what of it starts within five minutes.
-func busyRun(s nodesim.Scenario, by throttle.Settings) nodesim.Result {
-	l := throttle.New(time.Now(), settings(by))
-	return nodesim.Run(s, nodesim.Pacing{Limiter: l, StopAfter: 300, Observe: func(now time.Time, m nodesim.Measured) {
-		l.Observe(now, m.Signals(now))
-	}})
 }

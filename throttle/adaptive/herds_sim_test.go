@@ -22,11 +22,15 @@ func settings(s throttle.Settings) throttle.Settings {
 	return s
 }
 
-// adaptiveRun starts the herd at the limit that the loop finds, in a limiter as it
-// is.
-func adaptiveRun(s nodesim.Scenario) nodesim.Result {
-	l := throttle.New(time.Now(), settings(throttle.Settings{Adaptive: &adaptive.Settings{Cores: s.Cores}}))
-	return nodesim.Run(s, nodesim.Pacing{Limiter: l, Observe: func(now time.Time, m nodesim.Measured) {
+// adaptiveRun starts the herd at the limit that the loop finds.
+func adaptiveRun(s nodesim.Scenario, stopAfter float64) nodesim.Result {
+	return pacedRun(s, throttle.Settings{Adaptive: &adaptive.Settings{Cores: s.Cores}}, stopAfter)
+}
+
+// pacedRun starts the herd, or what of it starts within so many seconds (0: all), by a limiter as it is.
+func pacedRun(s nodesim.Scenario, by throttle.Settings, stopAfter float64) nodesim.Result {
+	l := throttle.New(time.Now(), settings(by))
+	return nodesim.Run(s, nodesim.Pacing{Limiter: l, StopAfter: stopAfter, Observe: func(now time.Time, m nodesim.Measured) {
 		l.Observe(now, m.Signals(now))
 	}})
 }
@@ -68,7 +72,7 @@ func (h stream) judge(t *testing.T) {
 		seed := h.first + uint64(i)
 		s := h.herd(seed)
 		best, limit := known.of(t, i, s)
-		r := adaptiveRun(s)
+		r := adaptiveRun(s, 0)
 		ratios = append(ratios, r.Makespan/best)
 		if r.Kills > 0 {
 			killed++
