@@ -252,7 +252,7 @@ func (c *Claimer) giveBack(now time.Time) (calls []*call) {
 func (c *Claimer) offer(now time.Time) {
 	for _, g := range c.groups {
 		starts := g.offer()
-		if at := c.health.givesUp(g.policy.openAfter()); g.policy.UID != "" && !at.IsZero() && !now.Before(at) {
+		if at := c.health.givesUp(g.policy.OpenAfter); g.policy.UID != "" && !at.IsZero() && !now.Before(at) {
 			starts = -1
 		}
 		if !g.told || starts != g.offered {
@@ -283,7 +283,7 @@ func (c *Claimer) conclude(now time.Time) time.Duration {
 			at(g.idle.Add(g.patience()))
 		}
 		if g.offered >= 0 && g.policy.UID != "" {
-			at(c.health.givesUp(g.policy.openAfter()))
+			at(c.health.givesUp(g.policy.OpenAfter))
 		}
 		if !g.needed() && g.offered == 0 {
 			delete(c.groups, id)

@@ -22,8 +22,6 @@ func TestASlotIsTakenForAStartAndGivenBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := newFakeAPI()
 		a, b := startClaiming(t, api, "a", 1), startClaiming(t, api, "b", 1)
-		defer b.stop()
-		defer a.stop()
 		first := a.join("1")
 		time.Sleep(time.Second)
 		require.Equal(t, []string{"a"}, api.held())
@@ -35,18 +33,17 @@ func TestASlotIsTakenForAStartAndGivenBack(t *testing.T) {
 		a.end(first)
 		time.Sleep(2 * time.Second)
 		require.Equal(t, 1, a.starting()+b.starting())
-		if a.starting() == 1 {
-			a.end(next)
-		} else {
-			b.end(other)
+		endOne := func() {
+			if a.starting() == 1 {
+				a.end(next)
+			} else {
+				b.end(other)
+			}
 		}
+		endOne()
 		time.Sleep(2 * time.Second)
 		require.Equal(t, 1, a.starting()+b.starting())
-		if a.starting() == 1 {
-			a.end(next)
-		} else {
-			b.end(other)
-		}
+		endOne()
 		time.Sleep(3 * time.Second)
 		require.Empty(t, api.held(), "nothing is left behind")
 		require.Zero(t, a.View().Failures+b.View().Failures)
@@ -62,7 +59,6 @@ func TestTheSlotsOfADeadNodeExpire(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := newFakeAPI()
 		a, b := startClaiming(t, api, "a", 1), startClaiming(t, api, "b", 1)
-		defer b.stop()
 		a.join("1")
 		time.Sleep(time.Second)
 		b.join("2")
@@ -83,14 +79,12 @@ func TestTheNextDaemonFindsItsLeases(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := newFakeAPI()
 		a, b := startClaiming(t, api, "a", 1), startClaiming(t, api, "b", 1)
-		defer b.stop()
 		ticket := a.join("1")
 		time.Sleep(time.Second)
 		b.join("2")
 		a.stop()
 		time.Sleep(10 * time.Second)
 		a.run()
-		defer a.stop()
 		time.Sleep(5 * time.Minute)
 		require.Equal(t, []string{"a"}, api.held())
 		require.Zero(t, b.starting())
@@ -113,7 +107,6 @@ func TestAPolicyOpensWhenTheAPIServerIsAway(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				api := newFakeAPI()
 				a := startClaiming(t, api, "a", 1)
-				defer a.stop()
 				ticket := a.join("1")
 				time.Sleep(time.Second)
 				require.Equal(t, 1, a.starting())
@@ -152,7 +145,6 @@ func TestAFaultThatIsOverOpensNothing(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				api := newFakeAPI()
 				a := startClaiming(t, api, "a", 1)
-				defer a.stop()
 				if runs {
 					a.limiter.SetGroups(time.Now(), throttle.PodGroups{UID: "0", Groups: ofRegistry, Running: true, Ready: true})
 				}
@@ -185,7 +177,6 @@ func TestAFaultThatLastsHoldsEachHerdForOpenAfter(t *testing.T) {
 		api := newFakeAPI()
 		api.setAway(apierrors.NewForbidden(leaseResource, "", errors.New("no role")))
 		a := startClaiming(t, api, "a", 1)
-		defer a.stop()
 		for _, pod := range []string{"1", "2"} {
 			ticket := a.join(pod)
 			time.Sleep(25 * time.Second)
@@ -207,8 +198,6 @@ func TestAWriteThatFailsCountsWhileThereIsSomethingToWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := newFakeAPI()
 		a, b := startClaiming(t, api, "a", 1), startClaiming(t, api, "b", 1)
-		defer b.stop()
-		defer a.stop()
 		api.denied = "b"
 		b.join("2")
 		time.Sleep(3 * time.Second)
@@ -229,7 +218,6 @@ func TestASlotThatIsTakenAwayIsNotReliedOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := newFakeAPI()
 		a := startClaiming(t, api, "a", 1)
-		defer a.stop()
 		a.join("1")
 		time.Sleep(time.Second)
 		api.mu.Lock()
@@ -254,14 +242,13 @@ func TestALimitIsLoweredAndThePolicyDeleted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := newFakeAPI()
 		a := startClaiming(t, api, "a", 3)
-		defer a.stop()
 		var tickets []*throttle.Ticket
 		for i := range 6 {
 			tickets = append(tickets, a.join(fmt.Sprint(i)))
 		}
 		time.Sleep(3 * time.Second)
 		require.Equal(t, 3, a.starting())
-		a.SetPolicies(map[string]Policy{"registry": {UID: "policy-uid", Slots: 1}})
+		a.SetPolicies(map[string]Policy{"registry": {UID: "policy-uid", Slots: 1, OpenAfter: 30 * time.Second}})
 		ended := 0
 		for _, ticket := range tickets {
 			if state, _ := ticket.Status(); state == throttle.Starting && ended < 2 {
@@ -328,8 +315,6 @@ func TestSlotsCanBeTakenAfterTheStoreWasRestored(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				api := newFakeAPI()
 				a, b := startClaiming(t, api, "a", 1), startClaiming(t, api, "b", 1)
-				defer b.stop()
-				defer a.stop()
 				first := c.backup(a)
 				time.Sleep(time.Second)
 				backup := api.backup()
@@ -386,7 +371,6 @@ func TestAClaimThatIsUsedAtTheLastMomentIsKept(t *testing.T) {
 			}
 		}}
 		a.run()
-		defer a.stop()
 		first := a.join("first")
 		time.Sleep(time.Second)
 		a.end(first) // the other slot is free, so this one is kept for whoever is next

@@ -218,14 +218,16 @@ func newClaiming(t *testing.T, api *fakeAPI, holder string, slots int) *claiming
 		API: api, Holder: holder, Limiter: c.limiter, Nodes: func() int { return 3 }, Log: log,
 		Unheld: func(policies []string, _ error) { c.opened.Store(&policies) },
 	})
-	c.SetPolicies(map[string]Policy{"registry": {UID: "policy-uid", Slots: slots}})
+	c.SetPolicies(map[string]Policy{"registry": {UID: "policy-uid", Slots: slots, OpenAfter: 30 * time.Second}})
 	c.limiter.SetPolicies(time.Now(), allPolicies)
 	return c
 }
 
+// run runs the claimer until stop, or the test's end.
 func (c *claiming) run() {
 	ctx, cancel := context.WithCancel(c.t.Context())
 	c.cancel, c.done = cancel, make(chan struct{})
+	c.t.Cleanup(c.stop)
 	go func() {
 		defer close(c.done)
 		c.Run(ctx)

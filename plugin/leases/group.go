@@ -18,18 +18,8 @@ type Policy struct {
 	// Slots is how many pods of each group may start at a time in the cluster. Below 0 it
 	// counts as 0, above 1000 as that.
 	Slots int
-	// OpenAfter is how long the API server may be away until the policy holds no pod. Zero or
-	// less: 30 s.
+	// OpenAfter is how long the API server may be away until the policy holds no pod.
 	OpenAfter time.Duration
-}
-
-const defaultOpenAfter = 30 * time.Second
-
-func (p Policy) openAfter() time.Duration {
-	if p.OpenAfter <= 0 {
-		return defaultOpenAfter
-	}
-	return p.OpenAfter
 }
 
 // demand is what a group needs now.

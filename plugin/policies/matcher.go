@@ -167,8 +167,8 @@ func (m *Matcher) limitLocked(now time.Time) {
 		}
 		if !m.suspended && m.faults[policy.Name] == "" {
 			limits[policy.Name] = LimitsOf(c.Limits, policy.Scope)
-			if one := m.objectLocked(policy.Name); policy.Scope == v1alpha1.ScopeCluster {
-				claims[policy.Name] = claimOf(one, c.Limits)
+			if policy.Scope == v1alpha1.ScopeCluster {
+				claims[policy.Name] = claimOf(policy, c.Limits)
 			}
 		}
 	}

@@ -40,6 +40,13 @@ func newTold() *told {
 	return &told{groups: map[string][]throttle.Membership{}, running: map[string]bool{}}
 }
 
+// newMatcher returns a Matcher without a policy, and its limiter.
+func newMatcher() (*told, *Matcher) {
+	log, _ := logtest.NewNullLogger()
+	l := newTold()
+	return l, New(Options{Limiter: l, Log: log})
+}
+
 func (l *told) SetPolicies(now time.Time, limits map[string]throttle.GroupLimits, pods ...throttle.PodGroups) {
 	l.limits = limits
 	for _, pod := range pods {
@@ -79,9 +86,7 @@ func keys(groups []throttle.Membership) (all []throttle.GroupKey) {
 
 func TestPodsAreInTheGroupsOfThePoliciesInForce(t *testing.T) {
 	t.Parallel()
-	log, _ := logtest.NewNullLogger()
-	l := newTold()
-	k := New(Options{Limiter: l, Log: log})
+	l, k := newMatcher()
 	t1 := map[string]string{"throttle": "t1"}
 	require.Empty(t, k.See(noon, pod("a", t1, 200)))
 
@@ -116,9 +121,7 @@ func TestPodsAreInTheGroupsOfThePoliciesInForce(t *testing.T) {
 
 func TestOverridesBeginAndEndByThemselves(t *testing.T) {
 	t.Parallel()
-	log, _ := logtest.NewNullLogger()
-	l := newTold()
-	k := New(Options{Limiter: l, Log: log})
+	l, k := newMatcher()
 	k.SetPolicies(noon, []*v1alpha1.StartPolicy{policy(t, "t1", `
 selector: {terms: [{podSelector: {}}]}
 limits: {running: {pods: 1}}
@@ -140,9 +143,7 @@ temporaryOverrides: [{begin: "2026-11-27T13:00:00Z", end: "2026-11-27T14:00:00Z"
 // The clock of a node may be set: what counts is what it shows now, not how it got there.
 func TestOverridesFollowAClockThatIsSet(t *testing.T) {
 	t.Parallel()
-	log, _ := logtest.NewNullLogger()
-	l := newTold()
-	k := New(Options{Limiter: l, Log: log})
+	l, k := newMatcher()
 	k.SetPolicies(noon, []*v1alpha1.StartPolicy{
 		policy(t, "t1", `
 selector: {terms: [{podSelector: {}}]}
@@ -182,9 +183,7 @@ temporaryOverrides: [{begin: "2026-11-27T11:00:00Z", end: "2026-11-27T11:30:00Z"
 // Whoever asks again and again has the limiter told nothing that it knows.
 func TestAdvanceTellsOnlyWhatIsNew(t *testing.T) {
 	t.Parallel()
-	log, _ := logtest.NewNullLogger()
-	l := newTold()
-	k := New(Options{Limiter: l, Log: log})
+	l, k := newMatcher()
 	k.SetPolicies(noon, []*v1alpha1.StartPolicy{policy(t, "t1", `
 selector: {terms: [{podSelector: {}}]}
 limits: {running: {pods: 1}}
@@ -198,9 +197,7 @@ temporaryOverrides: [{begin: "2026-11-27T11:00:00Z", end: "2026-11-27T14:00:00Z"
 
 func TestSuspendedPoliciesBoundNothing(t *testing.T) {
 	t.Parallel()
-	log, _ := logtest.NewNullLogger()
-	l := newTold()
-	k := New(Options{Limiter: l, Log: log})
+	l, k := newMatcher()
 	k.SetPolicies(noon, []*v1alpha1.StartPolicy{policy(t, "t1", throttler)})
 	k.Suspend(noon, true)
 	require.Empty(t, l.limits)
@@ -325,9 +322,7 @@ func TestLimitsMeanTheSameForTheLimiter(t *testing.T) {
 // A pod of which no container runs is not ready; it counts as before.
 func TestWhoeverHasNoContainerThatRunsIsNotReady(t *testing.T) {
 	t.Parallel()
-	log, _ := logtest.NewNullLogger()
-	l := newTold()
-	k := New(Options{Limiter: l, Log: log})
+	l, k := newMatcher()
 	k.SetPolicies(noon, []*v1alpha1.StartPolicy{policy(t, "t1", throttler)})
 	a := pod("a", map[string]string{"throttle": "t1"}, 200)
 	k.Runs(noon, a, true)

@@ -1,6 +1,7 @@
 package policies
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -138,18 +139,6 @@ func membership(policy *startpolicy.Policy, match startpolicy.Match, facts start
 
 func sameGroups(a, b []throttle.Membership) bool {
 	return slices.EqualFunc(a, b, func(a, b throttle.Membership) bool {
-		return a.Key == b.Key && a.Bypass == b.Bypass && sameAmounts(a.Requests, b.Requests)
+		return a.Key == b.Key && a.Bypass == b.Bypass && maps.Equal(a.Requests, b.Requests)
 	})
-}
-
-func sameAmounts(a, b throttle.Amounts) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for name, amount := range a {
-		if other, ok := b[name]; !ok || other != amount {
-			return false
-		}
-	}
-	return true
 }

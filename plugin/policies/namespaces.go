@@ -91,7 +91,7 @@ func (m *Matcher) judgeLocked() {
 	for _, policy := range m.policies {
 		delete(m.faults, policy.Name)
 		switch {
-		case policy.Scope == v1alpha1.ScopeCluster && !m.claimableLocked(policy.Name):
+		case policy.Scope == v1alpha1.ScopeCluster && !m.claimable(policy):
 			m.faults[policy.Name] = unclaimed
 		case policy.NeedsNamespaces && m.namespaces.fault != "":
 			m.faults[policy.Name] = m.namespaces.fault
