@@ -102,9 +102,8 @@ func (c *cluster) follow(d *Daemon) {
 // run follows until ctx ends.
 func (c *cluster) run(ctx context.Context, matcher *policies.Matcher) error {
 	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return c.watch.Run(ctx) })
 	for _, run := range []func(context.Context){
-		c.source.Run, c.policies.Run, func(ctx context.Context) { c.namespaces.Run(ctx, matcher) },
+		c.watch.Run, c.source.Run, c.policies.Run, func(ctx context.Context) { c.namespaces.Run(ctx, matcher) },
 	} {
 		g.Go(func() error { run(ctx); return nil })
 	}

@@ -141,7 +141,7 @@ func (s *stampede) run(t *testing.T, config string) {
 		policies := source.Policies(nil, func([]*v1alpha1.StartPolicy) {})
 		all.Go(func() error { source.Run(ctx); return nil })
 		all.Go(func() error { policies.Run(ctx); return nil })
-		all.Go(func() error { return podwatch.New(kubetest.Of(kube), name, log).Run(ctx) })
+		all.Go(func() error { podwatch.New(kubetest.Of(kube), name, log).Run(ctx); return nil })
 		summary := report.NewSummary(report.SummaryOptions{
 			API: objects, Leases: kubetest.Of(kube).Leases("default"), NodeName: name, Policies: policies.Known, Log: log,
 		})

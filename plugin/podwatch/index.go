@@ -56,7 +56,7 @@ func (w *Watch) Await(ctx context.Context, uid string) (Pod, bool) {
 	return Pod{}, false
 }
 
-// change puts after in the place of before, of which either may be nil, and reports that to the functions of OnChange.
+// change puts after in the place of before, of which either may be nil, and reports that to the function of OnChange.
 func (w *Watch) change(before, after *cached) {
 	if before != nil && (after == nil || after.pod.UID != before.pod.UID) {
 		if w.remove(before) {
@@ -108,20 +108,14 @@ func (w *Watch) put(c *cached) bool {
 	return true
 }
 
-// report calls the functions of OnChange.
+// report calls the function of OnChange.
 func (w *Watch) report(pod Pod, deleted bool) {
-	for _, f := range w.onChange {
-		w.reportTo(f, pod, deleted)
-	}
-}
-
-func (w *Watch) reportTo(f func(Pod, bool), pod Pod, deleted bool) {
 	defer func() {
 		if fault := recover(); fault != nil {
 			w.caught(fault, "acting on its change", pod)
 		}
 	}()
-	f(pod, deleted)
+	w.onChange(pod, deleted)
 }
 
 func sameName(a, b *cached) bool {

@@ -5,7 +5,6 @@ package podwatch
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"time"
 
@@ -21,17 +20,15 @@ import (
 // Watch follows the pods that are bound to one node. Make it with [New]; all methods but Run, OnChange and OnPanic may be
 // called at any time from any goroutine.
 type Watch struct {
-	node      string
 	log       logrus.FieldLogger
 	informer  *informer.Informer[*cached]
-	onChange  []func(pod Pod, deleted bool)
+	onChange  func(pod Pod, deleted bool)
 	onPanic   func()
 	trim      func(*corev1.Pod) Pod
 	relisting chan struct{} // holds at most one: the facts of known pods are missing
 
 	mu      sync.Mutex
 	facts   extractor
-	started bool
 	nextAsk time.Time          // before that ListAnew does nothing
 	pods    map[string]*cached // by NRI uid
 	waiting map[string]*waiter // by NRI uid
@@ -41,7 +38,7 @@ type Watch struct {
 // The client needs the right to list and watch pods in all namespaces.
 func New(client kube.Interface, node string, log logrus.FieldLogger) *Watch {
 	w := &Watch{
-		node: node, log: log, trim: trim, onPanic: func() {}, relisting: make(chan struct{}, 1),
+		log: log, trim: trim, onChange: func(Pod, bool) {}, onPanic: func() {}, relisting: make(chan struct{}, 1),
 		pods: map[string]*cached{}, waiting: map[string]*waiter{},
 	}
 	w.informer = informer.New(client.Pods(metav1.NamespaceAll), informer.Options[*cached]{
@@ -52,49 +49,24 @@ func New(client kube.Interface, node string, log logrus.FieldLogger) *Watch {
 	return w
 }
 
-// OnPanic makes f be called for every panic that is caught, also of those in the functions of [Watch.OnChange]; each is
+// OnPanic makes f be called for every panic that is caught, also of those in the function of [Watch.OnChange]; each is
 // logged as well. It is to be called before Run.
 func (w *Watch) OnPanic(f func()) { w.onPanic = f }
 
-// OnChange registers f to be called for every change: of each pod that appears or changes, with deleted false, and of
+// OnChange makes f be called for every change: of each pod that appears or changes, with deleted false, and of
 // each that the API server no longer has, with deleted true and its last known state. For a pod that was replaced by
 // another of the same name, f is called with deleted true before it is called for the new one. A deleted static pod lost
 // only its mirror pod, which the kubelet makes again while the pod lives.
 //
-// All functions are called one after the other, in the order of the changes, after Get knows of the change.
-// They should not block: later changes wait, also for Get and Await. One that panics misses this change; that is
-// logged. OnChange panics once Run was called.
-func (w *Watch) OnChange(f func(pod Pod, deleted bool)) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.started {
-		panic("podwatch: OnChange after Run")
-	}
-	w.onChange = append(w.onChange, f)
-}
+// It is called in the order of the changes, after Get knows of the change. It should not block: later changes wait,
+// also for Get and Await. Where it panics, it misses this change; that is logged. It is to be called before Run.
+func (w *Watch) OnChange(f func(pod Pod, deleted bool)) { w.onChange = f }
 
-// Run follows the pods until ctx ends, then returns nil. An API server that cannot be reached or refuses is no reason
-// to return: Run keeps trying, and [Watch.Err] says what is wrong. Run can be called once.
-func (w *Watch) Run(ctx context.Context) error {
-	if err := w.begin(); err != nil {
-		return err
-	}
+// Run follows the pods until ctx ends. An API server that cannot be reached or refuses is no reason
+// to return: Run keeps trying, and [Watch.Err] says what is wrong. It is to be called once.
+func (w *Watch) Run(ctx context.Context) {
 	var relisting sync.WaitGroup
 	relisting.Go(func() { w.relist(ctx) })
 	w.informer.Run(ctx)
 	relisting.Wait()
-	return nil
-}
-
-func (w *Watch) begin() error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	switch {
-	case w.node == "":
-		return errors.New("podwatch: the node's name is empty")
-	case w.started:
-		return errors.New("podwatch: Run was called before")
-	}
-	w.started = true
-	return nil
 }

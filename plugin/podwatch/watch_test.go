@@ -53,12 +53,12 @@ func run(t testing.TB, client kubernetes.Interface) (w *Watch, told *changes, lo
 	w, told = New(kubetest.Of(client), "node-a", logger), &changes{}
 	w.OnChange(told.add)
 	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- w.Run(ctx) }()
-	return w, told, log, sync.OnceFunc(func() {
+	var running sync.WaitGroup
+	running.Go(func() { w.Run(ctx) })
+	return w, told, log, func() {
 		cancel()
-		require.NoError(t, <-ended)
-	})
+		running.Wait()
+	}
 }
 
 // fakes is a fake API with helpers that wait until the watch has seen the change.
@@ -259,13 +259,13 @@ func TestGetInsideOnChange(t *testing.T) {
 			}
 		})
 		ctx, cancel := context.WithCancel(t.Context())
-		ended := make(chan error)
-		go func() { ended <- w.Run(ctx) }()
+		var running sync.WaitGroup
+		running.Go(func() { w.Run(ctx) })
 		synctest.Wait()
 		api.update(webPod(phase("2", corev1.PodRunning)))
 		api.remove(webPod())
 		cancel()
-		require.NoError(t, <-ended)
+		running.Wait()
 		require.Equal(t, 3, calls)
 	})
 }
@@ -284,15 +284,15 @@ func TestPanicsEndNothing(t *testing.T) {
 		}
 		var panics atomic.Int32
 		w.OnPanic(func() { panics.Add(1) })
-		w.OnChange(func(pod Pod, _ bool) {
+		w.OnChange(func(pod Pod, deleted bool) {
+			told.add(pod, deleted)
 			if pod.Name == "untold" {
 				panic("nor of this")
 			}
 		})
-		w.OnChange(told.add)
 		ctx, cancel := context.WithCancel(t.Context())
-		ended := make(chan error, 1)
-		go func() { ended <- w.Run(ctx) }()
+		var running sync.WaitGroup
+		running.Go(func() { w.Run(ctx) })
 		synctest.Wait()
 		api.create(webPod(named("strange"), uid("1", "uid-s"), mirror("hash")))
 		api.create(webPod(named("untold"), uid("1", "uid-u")))
@@ -304,7 +304,7 @@ func TestPanicsEndNothing(t *testing.T) {
 		require.Len(t, log.AllEntries(), 2)
 		require.EqualValues(t, 2, panics.Load())
 		cancel()
-		require.NoError(t, <-ended)
+		running.Wait()
 	})
 }
 
@@ -332,14 +332,4 @@ func TestChange(t *testing.T) {
 	said := log.LastEntry()
 	require.Equal(t, "pod ns/liar: a mirror pod with the uid of another pod is ignored", said.Message)
 	require.Equal(t, logrus.Fields{"pod_namespace": "ns", "pod_name": "liar", "pod_uid": "uid-1"}, said.Data)
-}
-
-func TestMisuse(t *testing.T) {
-	t.Parallel()
-	require.ErrorContains(t, New(kubetest.Of(fake.NewClientset()), "", nil).Run(t.Context()), "name is empty")
-
-	bubble(t, func(t *testing.T, _ fakes, w *Watch, told *changes) {
-		require.ErrorContains(t, w.Run(t.Context()), "called before")
-		require.Panics(t, func() { w.OnChange(told.add) })
-	})
 }
