@@ -49,12 +49,12 @@ type follower[T any] struct {
 	node     *nodeFollower
 	log      logrus.FieldLogger
 	// put puts objects in force, which are sorted by name. It is called by run alone.
-	put     func(objects []*T, origin Origin)
-	onPanic func(part string)
-	changed chan struct{} // holds at most one: something to decide upon
-	told    signal        // it is known which objects there are
-	synced  signal        // what the API server says is in force
-	kept    *kept[T]      // nil: nothing is kept on disk
+	put      func(objects []*T, origin Origin)
+	onPanic  func(part string)
+	changed  chan struct{} // holds at most one: something to decide upon
+	told     signal        // it is known which objects there are
+	synced   signal        // what the API server says is in force
+	lastGood *lastGood[T]  // nil: nothing is kept on disk
 
 	mu      sync.Mutex
 	objects map[string]*version[T] // of the API server, by name

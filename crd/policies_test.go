@@ -209,7 +209,7 @@ func TestPoliciesOfAnotherNodeOfThisNameAreLeftOut(t *testing.T) {
 	inPolicedWorld(t, nil, func(w *policing) {
 		good, _, errs := decodePolicy(testPolicy("theirs", 1, 1, nil).Object)
 		require.Empty(t, errs)
-		w.policies.objects.kept = &kept[v1alpha1.StartPolicy]{path: path}
+		w.policies.objects.lastGood = &lastGood[v1alpha1.StartPolicy]{path: path}
 		require.NoError(t, w.policies.objects.save("uid-of-another-node", []*v1alpha1.StartPolicy{good}))
 		w.configs.PrependReactor("list", "startpolicies", func(clienttest.Action) (bool, runtime.Object, error) {
 			return true, nil, errors.New("away")

@@ -45,7 +45,7 @@ func (r remembered) configs() []*v1alpha1.PacemakerConfig {
 func keeper(path string) *follower[v1alpha1.PacemakerConfig] {
 	log, _ := logtest.NewNullLogger()
 	f := newFollower(configKind, nil, newNodeFollower(nil, nodeName, log), "", nil, log)
-	f.kept = &kept[v1alpha1.PacemakerConfig]{path: path}
+	f.lastGood = &lastGood[v1alpha1.PacemakerConfig]{path: path}
 	return f
 }
 

@@ -45,7 +45,7 @@ type NodeOptions struct {
 // Node writes the PacemakerNode of one daemon.
 type Node struct {
 	NodeOptions
-	said said
+	faults faultLog
 
 	written *v1alpha1.PacemakerNodeStatus // the last that was; nil: none was, or that is not known
 	due     time.Time                     // when it is written though nothing has changed
@@ -88,10 +88,10 @@ func (n *Node) log(ctx context.Context, err error) {
 	if ctx.Err() != nil {
 		return
 	}
-	switch fault, over := n.said.news(err); {
-	case fault:
+	switch isNew, isOver := n.faults.changed(err); {
+	case isNew:
 		n.Log.WithError(err).Warn("cannot write this node's PacemakerNode: 'kubectl get pacemakernodes' does not tell of it; trying again")
-	case over:
+	case isOver:
 		n.Log.Info("this node's PacemakerNode is written again")
 	}
 }

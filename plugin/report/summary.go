@@ -47,7 +47,7 @@ type Summary struct {
 	nodes atomic.Int64
 
 	// Only Run touches these.
-	said   said
+	faults faultLog
 	begun  bool      // this daemon has summed up
 	seen   string    // when the Lease was taken last, as it says
 	seenAt time.Time // when this daemon saw that
@@ -74,10 +74,10 @@ func (s *Summary) Run(ctx context.Context) {
 }
 
 func (s *Summary) log(err error) {
-	switch fault, over := s.said.news(err); {
-	case fault:
+	switch isNew, isOver := s.faults.changed(err); {
+	case isNew:
 		s.Log.WithError(err).Warn("cannot sum up what the nodes tell: the status of StartPolicies may be out of date; trying again")
-	case over:
+	case isOver:
 		s.Log.Info("the status of every StartPolicy is written again")
 	}
 }

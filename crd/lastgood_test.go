@@ -37,7 +37,7 @@ func TestWhatIsKeptComesBack(t *testing.T) {
 		again := keeper(path)
 		found, err := again.load()
 		require.NoError(t, err)
-		assert.Equal(t, said.nodeUID, again.kept.nodeUID)
+		assert.Equal(t, said.nodeUID, again.lastGood.nodeUID)
 		require.Len(t, found, len(said.configs()))
 		for _, c := range found {
 			assert.Equal(t, []any{said.config.Name, types.UID("uid"), int64(7)}, []any{c.Name, c.UID, c.Generation})

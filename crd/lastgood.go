@@ -17,31 +17,31 @@ import (
 )
 
 const (
-	// keptVersion is the version of the file's layout; another is not read.
-	keptVersion = 2
+	// layoutVersion is the version of the file's layout; another is not read.
+	layoutVersion = 2
 	// mostKept bounds the file, in bytes.
 	mostKept = 16 << 20
 )
 
-// kept keeps on disk what the API server said last, so that it is in force after a reboot
+// lastGood keeps on disk what the API server said last, so that it is in force after a reboot
 // before the API server answers: the good objects for this node, also that there were none.
-type kept[T any] struct {
+type lastGood[T any] struct {
 	path    string
 	nodeUID types.UID // of the Node that what was found is of; empty: there was none
 	written []byte    // what the file holds, as far as this process knows
 	fault   string    // the last fault of writing it that was logged
 }
 
-// keptFile is the layout of the file; O is what its objects are read or written as.
-type keptFile[O any] struct {
+// lastGoodFile is the layout of the file; O is what its objects are read or written as.
+type lastGoodFile[O any] struct {
 	Version int       `json:"version"`
 	Node    string    `json:"node"`
 	NodeUID types.UID `json:"nodeUID,omitempty"`
 	Objects []O       `json:"objects"`
 }
 
-// keptObject is an object as it is written.
-type keptObject struct {
+// lastGoodObject is an object as it is written.
+type lastGoodObject struct {
 	metav1.TypeMeta `json:",inline"`
 	Metadata        metav1.ObjectMeta `json:"metadata"`
 	Spec            any               `json:"spec"`
@@ -51,7 +51,7 @@ type keptObject struct {
 // what it says kept there. A file that is damaged, or of another node, is logged and
 // left out, and so is an object in it that is not valid. ok is false where there is none.
 func (f *follower[T]) remember(path string) (found []*T, ok bool) {
-	f.kept = &kept[T]{path: path}
+	f.lastGood = &lastGood[T]{path: path}
 	found, err := f.load()
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -70,12 +70,12 @@ func (f *follower[T]) remember(path string) (found []*T, ok bool) {
 
 // load reads the file.
 func (f *follower[T]) load() (found []*T, err error) {
-	path := f.kept.path
+	path := f.lastGood.path
 	data, err := readFileUpTo(path, mostKept)
 	if err != nil {
 		return nil, err
 	}
-	var file keptFile[map[string]any]
+	var file lastGoodFile[map[string]any]
 	if len(data) > mostKept {
 		return nil, fmt.Errorf("%s: it has more than %d bytes", path, mostKept)
 	}
@@ -84,8 +84,8 @@ func (f *follower[T]) load() (found []*T, err error) {
 		return nil, fmt.Errorf("%s: damaged: %w", path, err)
 	}
 	switch {
-	case file.Version != keptVersion:
-		return nil, fmt.Errorf("%s: version: %d: must be %d", path, file.Version, keptVersion)
+	case file.Version != layoutVersion:
+		return nil, fmt.Errorf("%s: version: %d: must be %d", path, file.Version, layoutVersion)
 	case file.Node != f.node.name:
 		return nil, fmt.Errorf("%s: node: %q: this node is %q", path, file.Node, f.node.name)
 	}
@@ -99,7 +99,7 @@ func (f *follower[T]) load() (found []*T, err error) {
 		}
 		found = append(found, one)
 	}
-	f.kept.written, f.kept.nodeUID = data, file.NodeUID
+	f.lastGood.written, f.lastGood.nodeUID = data, file.NodeUID
 	return found, nil
 }
 
@@ -108,10 +108,10 @@ func (f *follower[T]) load() (found []*T, err error) {
 func (f *follower[T]) forgetOtherNode() {
 	defer f.caught("forgetOtherNode")
 	_, node := f.node.now()
-	if f.kept == nil || f.kept.nodeUID == "" || node == "" || f.kept.nodeUID == node {
+	if f.lastGood == nil || f.lastGood.nodeUID == "" || node == "" || f.lastGood.nodeUID == node {
 		return
 	}
-	f.kept.nodeUID = ""
+	f.lastGood.nodeUID = ""
 	f.mu.Lock()
 	f.disk = nil
 	f.mu.Unlock()
@@ -121,26 +121,26 @@ func (f *follower[T]) forgetOtherNode() {
 
 // keep keeps on disk what the API server says.
 func (f *follower[T]) keep(node types.UID, objects []*T) {
-	if f.kept == nil {
+	if f.lastGood == nil {
 		return
 	}
 	fault := ""
 	if err := f.save(node, objects); err != nil {
 		fault = err.Error()
 	}
-	if fault != "" && fault != f.kept.fault {
+	if fault != "" && fault != f.lastGood.fault {
 		f.log.WithField("reason", fault).Warnf("the %s cannot be kept on disk: after a reboot they are not in force before the API server answers", f.plural)
 	}
-	f.kept.fault = fault
+	f.lastGood.fault = fault
 }
 
 // save puts the objects into the file, unless they are there already. After a power cut the
 // file holds them or what was there before, whole.
 func (f *follower[T]) save(node types.UID, objects []*T) error {
-	file := keptFile[keptObject]{Version: keptVersion, Node: f.node.name, NodeUID: node, Objects: []keptObject{}}
+	file := lastGoodFile[lastGoodObject]{Version: layoutVersion, Node: f.node.name, NodeUID: node, Objects: []lastGoodObject{}}
 	for _, one := range objects {
 		a := f.about(one)
-		file.Objects = append(file.Objects, keptObject{
+		file.Objects = append(file.Objects, lastGoodObject{
 			TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: f.name},
 			Metadata: metav1.ObjectMeta{Name: a.Name, UID: a.UID, Generation: a.Generation},
 			Spec:     a.spec,
@@ -150,15 +150,15 @@ func (f *follower[T]) save(node types.UID, objects []*T) error {
 	if err != nil {
 		return err
 	}
-	if data = append(data, '\n'); string(data) == string(f.kept.written) {
+	if data = append(data, '\n'); string(data) == string(f.lastGood.written) {
 		return nil
 	}
-	if err := os.MkdirAll(filepath.Dir(f.kept.path), 0o700); err != nil {
+	if err := os.MkdirAll(filepath.Dir(f.lastGood.path), 0o700); err != nil {
 		return err
 	}
-	if err := wholefile.Write(f.kept.path, data, 0o600); err != nil {
+	if err := wholefile.Write(f.lastGood.path, data, 0o600); err != nil {
 		return err
 	}
-	f.kept.written = data
+	f.lastGood.written = data
 	return nil
 }
