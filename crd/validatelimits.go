@@ -9,88 +9,62 @@ import (
 // maxStarts bounds every number of pods: at a time, and in a burst.
 const maxStarts = 1000
 
-func validateThrottle(path *field.Path, t v1alpha1.ThrottleConfig) field.ErrorList {
-	errs := validateConcurrent(path.Child("maxConcurrent"), t.MaxConcurrent)
-	errs = append(errs, validateAdaptive(path.Child("adaptive"), t.Adaptive)...)
-	errs = append(errs, validateRate(path.Child("rateLimit"), t.RateLimit)...)
-	if c := t.CPU; c != nil {
-		errs = append(errs, validateLoad(path.Child("cpu"), c.MaxLoad, c.IncrementBy, percentage, percentageAdded)...)
+func (c checker) throttle(t v1alpha1.ThrottleConfig) {
+	if m, c := t.MaxConcurrent, c.at("maxConcurrent"); m != nil {
+		c.anyOf("must set value or perCore", m.Value != nil, m.PerCore != nil)
+		c.starts("value", m.Value)
+		c.decimal("perCore", m.PerCore, perCore)
 	}
-	if i := t.IO; i != nil {
-		errs = append(errs, validateLoad(path.Child("io"), i.MaxLoad, i.IncrementBy, percentage, percentageAdded)...)
+	if a, c := t.Adaptive, c.at("adaptive"); a != nil {
+		before := len(*c.faults)
+		c.decimal("targetPressure", a.TargetPressure, percentage)
+		c.starts("min", a.Min)
+		c.starts("max", a.Max)
+		if len(*c.faults) == before && a.Min != nil && a.Max != nil && *a.Max < *a.Min {
+			c.add(field.Invalid(c.path.Child("max"), *a.Max, "must not be less than min"))
+		}
 	}
-	if l := t.LoadAvg; l != nil {
-		errs = append(errs, validateLoad(path.Child("loadAvg"), l.MaxLoad, l.IncrementBy, load, loadAdded)...)
+	if r, c := t.RateLimit, c.at("rateLimit"); r != nil {
+		c.at("fillFactor").anyOf(fillSpan.want, r.FillFactor != "")
+		if r.FillFactor != "" {
+			c.span("fillFactor", &r.FillFactor, fillSpan)
+		}
+		c.starts("burst", r.Burst)
 	}
-	errs = append(errs, validatePressure(path.Child("pressure"), t.Pressure)...)
-	errs = append(errs, validateStarts(path.Child("maxPulling"), t.MaxPulling)...)
-	return append(errs, validateSpan(path.Child("noProgressAfter"), t.NoProgressAfter, loanSpan)...)
+	if l, c := t.CPU, c.at("cpu"); l != nil {
+		c.required("maxLoad", l.MaxLoad, percentage)
+		c.decimal("incrementBy", l.IncrementBy, percentageAdded)
+	}
+	if l, c := t.IO, c.at("io"); l != nil {
+		c.required("maxLoad", l.MaxLoad, percentage)
+		c.decimal("incrementBy", l.IncrementBy, percentageAdded)
+	}
+	if l, c := t.LoadAvg, c.at("loadAvg"); l != nil {
+		c.required("maxLoad", l.MaxLoad, load)
+		c.decimal("incrementBy", l.IncrementBy, loadAdded)
+	}
+	if t.Pressure != nil {
+		c.at("pressure").pressure(t.Pressure)
+	}
+	c.starts("maxPulling", t.MaxPulling)
+	c.span("noProgressAfter", t.NoProgressAfter, loanSpan)
 }
 
-func validateConcurrent(path *field.Path, m *v1alpha1.MaxConcurrent) (errs field.ErrorList) {
-	if m == nil {
-		return nil
+func (c checker) pressure(p *v1alpha1.Pressure) {
+	c.anyOf("must set cpu, memory, io or window", p.CPU != nil, p.Memory != nil, p.IO != nil, p.Window != nil)
+	if p, c := p.CPU, c.at("cpu"); p != nil {
+		c.required("some", p.Some, percentage)
+		c.decimal("minUtilization", p.MinUtilization, percentageAdded)
 	}
-	if m.Value == nil && m.PerCore == nil {
-		errs = append(errs, field.Required(path, "must set value or perCore"))
-	}
-	errs = append(errs, validateStarts(path.Child("value"), m.Value)...)
-	return append(errs, validateDecimal(path.Child("perCore"), m.PerCore, perCore)...)
+	c.at("memory").stall(p.Memory)
+	c.at("io").stall(p.IO)
+	c.span("window", p.Window, windowSpan)
 }
 
-func validateAdaptive(path *field.Path, a *v1alpha1.Adaptive) field.ErrorList {
-	if a == nil {
-		return nil
+func (c checker) stall(s *v1alpha1.StallPressure) {
+	if s != nil {
+		c.anyOf("must set some or full", s.Some != nil, s.Full != nil)
+		c.decimal("some", s.Some, percentage)
+		c.decimal("full", s.Full, percentage)
 	}
-	errs := validateDecimal(path.Child("targetPressure"), a.TargetPressure, percentage)
-	errs = append(errs, validateStarts(path.Child("min"), a.Min)...)
-	errs = append(errs, validateStarts(path.Child("max"), a.Max)...)
-	if len(errs) == 0 && a.Min != nil && a.Max != nil && *a.Max < *a.Min {
-		errs = append(errs, field.Invalid(path.Child("max"), *a.Max, "must not be less than min"))
-	}
-	return errs
-}
-
-func validateRate(path *field.Path, r *v1alpha1.RateLimit) (errs field.ErrorList) {
-	if r == nil {
-		return nil
-	}
-	if r.FillFactor == "" {
-		errs = append(errs, field.Required(path.Child("fillFactor"), fillSpan.want))
-	} else {
-		errs = append(errs, validateSpan(path.Child("fillFactor"), &r.FillFactor, fillSpan)...)
-	}
-	return append(errs, validateStarts(path.Child("burst"), r.Burst)...)
-}
-
-func validateLoad(path *field.Path, maxLoad, incrementBy *v1alpha1.Decimal, most, added decimals) field.ErrorList {
-	return append(validateRequired(path.Child("maxLoad"), maxLoad, most),
-		validateDecimal(path.Child("incrementBy"), incrementBy, added)...)
-}
-
-func validatePressure(path *field.Path, p *v1alpha1.Pressure) (errs field.ErrorList) {
-	if p == nil {
-		return nil
-	}
-	if p.CPU == nil && p.Memory == nil && p.IO == nil && p.Window == nil {
-		errs = append(errs, field.Required(path, "must set cpu, memory, io or window"))
-	}
-	if c, path := p.CPU, path.Child("cpu"); c != nil {
-		errs = append(errs, validateRequired(path.Child("some"), c.Some, percentage)...)
-		errs = append(errs, validateDecimal(path.Child("minUtilization"), c.MinUtilization, percentageAdded)...)
-	}
-	errs = append(errs, validateStall(path.Child("memory"), p.Memory)...)
-	errs = append(errs, validateStall(path.Child("io"), p.IO)...)
-	return append(errs, validateSpan(path.Child("window"), p.Window, windowSpan)...)
-}
-
-func validateStall(path *field.Path, s *v1alpha1.StallPressure) (errs field.ErrorList) {
-	if s == nil {
-		return nil
-	}
-	if s.Some == nil && s.Full == nil {
-		errs = append(errs, field.Required(path, "must set some or full"))
-	}
-	errs = append(errs, validateDecimal(path.Child("some"), s.Some, percentage)...)
-	return append(errs, validateDecimal(path.Child("full"), s.Full, percentage)...)
 }

@@ -1,6 +1,7 @@
 package crd
 
 import (
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -21,6 +22,7 @@ var (
 	fillSpan   = span{time.Millisecond, time.Hour, false, `must be a duration from 1ms to 1h in whole h, m, s or ms, like "1s"`}
 	loanSpan   = span{time.Second, time.Hour, true, `must be 0s, or a duration from 1s to 1h in whole h, m, s or ms, like "10s"`}
 	windowSpan = span{500 * time.Millisecond, time.Minute, false, `must be a duration from 500ms to 1m in whole h, m, s or ms, like "2s"`}
+	openSpan   = span{time.Second, time.Hour, false, `must be a duration from 1s to 1h in whole h, m, s or ms, like "30s"`}
 )
 
 // decimals is what a decimal field accepts, in thousandths.
@@ -35,47 +37,85 @@ var (
 	percentageAdded = decimals{0, 100_000, `must be a percentage from 0 to 100 with at most three decimal places, like 10 or "2.5"`}
 	load            = decimals{1, 100_000_000, `must be a number from "0.001" to 100000 with at most three decimal places, like 8 or "1.5"`}
 	loadAdded       = decimals{0, 100_000_000, `must be a number from 0 to 100000 with at most three decimal places, like 1 or "0.5"`}
+	multiplier      = decimals{1, 1_000_000, `must be a number from "0.001" to 1000 with at most three decimal places, like 4 or "1.5"`}
 )
 
-// validateStarts checks a number of pods that is there.
-func validateStarts(path *field.Path, n *int32) field.ErrorList {
-	return validateRange(path, n, 1, maxStarts, "1 to 1000")
+// checker collects the faults of an object, each with the path of its field. It is at one place of the object; its
+// methods check a field there, by its name.
+type checker struct {
+	path   *field.Path
+	faults *field.ErrorList
 }
 
-// validateRange checks a number that is there.
-func validateRange(path *field.Path, n *int32, lowest, highest int32, want string) field.ErrorList {
-	if n == nil || *n >= lowest && *n <= highest {
-		return nil
+func (c checker) at(name string, more ...string) checker {
+	return checker{c.path.Child(name, more...), c.faults}
+}
+
+func (c checker) index(i int) checker { return checker{c.path.Index(i), c.faults} }
+
+func (c checker) add(fault *field.Error) { *c.faults = append(*c.faults, fault) }
+
+// invalid adds a fault of the value at this place, for each text.
+func (c checker) invalid(value any, begin string, wants ...string) {
+	for _, want := range wants {
+		c.add(field.Invalid(c.path, value, begin+want))
 	}
-	return field.ErrorList{field.Invalid(path, *n, "must be a whole number from "+want)}
 }
 
-// validateSpan checks a duration that is there.
-func validateSpan(path *field.Path, d *v1alpha1.Duration, s span) field.ErrorList {
+// anyOf checks that one at least of the fields at this place is set.
+func (c checker) anyOf(want string, set ...bool) {
+	if !slices.Contains(set, true) {
+		c.add(field.Required(c.path, want))
+	}
+}
+
+// atMost reports whether the list or mapping at this place has no more than most entries.
+func (c checker) atMost(most, entries int) bool {
+	if entries > most {
+		c.add(field.TooMany(c.path, entries, most))
+	}
+	return entries <= most
+}
+
+// starts checks a number of pods that is there.
+func (c checker) starts(name string, n *int32) { c.whole(name, n, 1, maxStarts, "1 to 1000") }
+
+// whole checks a number that is there.
+func (c checker) whole(name string, n *int32, lowest, highest int32, want string) {
+	if n != nil && (*n < lowest || *n > highest) {
+		c.at(name).invalid(*n, "must be a whole number from ", want)
+	}
+}
+
+// span checks a duration that is there.
+func (c checker) span(name string, d *v1alpha1.Duration, s span) {
 	if d == nil {
-		return nil
+		return
 	}
-	if v, err := d.Parse(); err == nil && (v >= s.min && v <= s.max || v == 0 && s.orZero) {
-		return nil
+	if v, err := d.Parse(); err != nil || (v < s.min || v > s.max) && (v != 0 || !s.orZero) {
+		c.at(name).invalid(string(*d), "", s.want)
 	}
-	return field.ErrorList{field.Invalid(path, string(*d), s.want)}
 }
 
-// validateRequired checks a decimal that has to be there.
-func validateRequired(path *field.Path, d *v1alpha1.Decimal, accepted decimals) field.ErrorList {
-	if d == nil {
-		return field.ErrorList{field.Required(path, accepted.want)}
-	}
-	return validateDecimal(path, d, accepted)
+// required checks a decimal that has to be there.
+func (c checker) required(name string, d *v1alpha1.Decimal, accepted decimals) {
+	c.at(name).anyOf(accepted.want, d != nil)
+	c.decimal(name, d, accepted)
 }
 
-// validateDecimal checks a decimal that is there.
-func validateDecimal(path *field.Path, d *v1alpha1.Decimal, accepted decimals) field.ErrorList {
+// decimal checks a decimal that is there.
+func (c checker) decimal(name string, d *v1alpha1.Decimal, accepted decimals) {
 	if d == nil {
-		return nil
+		return
 	}
-	if milli, err := d.Milli(); err == nil && milli >= accepted.min && milli <= accepted.max {
-		return nil
+	if milli, err := d.Milli(); err != nil || milli < accepted.min || milli > accepted.max {
+		c.at(name).invalid(d.String(), "", accepted.want)
 	}
-	return field.ErrorList{field.Invalid(path, d.String(), accepted.want)}
+}
+
+// oneOf checks a word that is there.
+func oneOf[T ~string](c checker, name string, word T, known ...T) {
+	if word != "" && !slices.Contains(known, word) {
+		c.add(field.NotSupported(c.path.Child(name), word, known))
+	}
 }
