@@ -58,7 +58,7 @@ func emptyRuntime(b *testing.B) *runtimetest.Runtime {
 	rt, err := runtimetest.New(runtimetest.Options{Dir: dir})
 	require.NoError(b, err)
 	ctx, cancel := context.WithCancel(context.Background())
-	require.NoError(b, rt.Start(ctx))
+	require.NoError(b, rt.Start())
 	st, err := stub.New(emptyPlugin{}, stub.WithPluginName("empty"), stub.WithPluginIdx("05"),
 		stub.WithSocketPath(rt.Socket()), stub.WithLogger(quietStub{}))
 	require.NoError(b, err)

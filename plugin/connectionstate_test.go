@@ -35,7 +35,7 @@ func TestTheNodesEventsSayThatTheRuntimeIsGoneAndBack(t *testing.T) {
 	assert.Empty(t, told.said(), "the first connection is no news")
 	n.rt.Kill()
 	n.eventually("it is said", func() bool { return len(told.said()) == 1 })
-	require.NoError(t, n.rt.Start(n.ctx))
+	require.NoError(t, n.rt.Start())
 	n.connected()
 	n.eventually("its return, too", func() bool { return len(told.said()) == 2 })
 	assert.Equal(t, []string{"RuntimeDisconnected", "RuntimeConnected"}, told.said())

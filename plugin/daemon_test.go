@@ -84,7 +84,7 @@ func TestTheDaemonRunsStandaloneAndServesAdministrators(t *testing.T) {
 	d, err := newWith(n.options, slowly())
 	require.NoError(t, err)
 	require.ErrorContains(t, d.Ready(), "not connected")
-	require.NoError(t, n.rt.Start(n.ctx))
+	require.NoError(t, n.rt.Start())
 	n.runs(d)
 	n.connected()
 	n.eventually("it is ready", func() bool { return n.get("/readyz") == http.StatusOK })
@@ -206,7 +206,7 @@ func unstartedAPINodeWith(t *testing.T, opts []nodeOption, pods ...runtime.Objec
 
 func (c *apiNode) starts() {
 	c.t.Helper()
-	require.NoError(c.t, c.rt.Start(c.ctx))
+	require.NoError(c.t, c.rt.Start())
 	c.runs(c.d)
 	c.connected()
 }

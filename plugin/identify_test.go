@@ -112,8 +112,8 @@ func TestManyUnknownPodsHoldNoLongerThanTheirShare(t *testing.T) {
 	assert.Positive(t, held)
 }
 
+// It must not run beside other tests: NRI has one request timeout for the process.
 func TestAHoldIsNeverLongerThanHalfTheRequestTimeout(t *testing.T) {
-	t.Parallel()
 	const timeout = 2 * time.Second
 	n := newNode(t, oneAtATime, holdsLong,
 		onRuntime(func(o *runtimetest.Options) { o.RequestTimeout = timeout }))

@@ -87,7 +87,7 @@ func standalone(n *node) { n.options.InCluster = false }
 func newNode(t testing.TB, config string, opts ...nodeOption) *node {
 	t.Helper()
 	n := unconnectedNode(t, config, opts...)
-	require.NoError(t, n.rt.Start(n.ctx))
+	require.NoError(t, n.rt.Start())
 	n.startDaemon()
 	n.connected()
 	return n

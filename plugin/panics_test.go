@@ -58,7 +58,7 @@ func TestAStubThatPanicsIsReplacedWithItsConnection(t *testing.T) {
 	log.SetLevel(logrus.DebugLevel)
 	log.AddHook(&panicsAt{text: "Using given plugin connection"})
 	n.options.Log = log
-	require.NoError(t, n.rt.Start(n.ctx))
+	require.NoError(t, n.rt.Start())
 	n.startDaemon()
 	n.connected()
 	n.eventually("it is connected", func() bool { return n.d.connection.Paces() == nil })

@@ -99,7 +99,7 @@ func TestPoliciesOfAFileAreInForce(t *testing.T) {
 	n.options.ConfigFile = path
 	d, err := newWith(n.options, slowly())
 	require.NoError(t, err)
-	require.NoError(t, n.rt.Start(n.ctx))
+	require.NoError(t, n.rt.Start())
 	n.runs(d)
 	n.connected()
 	n.eventually("the policy is in force", func() bool { return len(d.Status().Policies) == 1 })

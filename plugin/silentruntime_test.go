@@ -49,7 +49,7 @@ func TestARuntimeThatHangsUpIsTriedAgain(t *testing.T) {
 				require.Error(t, n.d.Ready())
 			}
 			require.NoError(t, listener.Close())
-			require.NoError(t, n.rt.Start(n.ctx))
+			require.NoError(t, n.rt.Start())
 			n.connected()
 			n.eventually("it is ready", func() bool { return n.d.Ready() == nil })
 		})

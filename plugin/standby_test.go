@@ -27,7 +27,7 @@ func (n *node) status() (admin.Status, bool) {
 func TestASecondDaemonStandsByAndTakesOver(t *testing.T) {
 	t.Parallel()
 	n := unconnectedNode(t, noLimit, standalone, with(func(o *Options) { o.ConfigFile, o.Gate = writeConfig(t, oneAtATime), GateAlways }))
-	require.NoError(t, n.rt.Start(n.ctx))
+	require.NoError(t, n.rt.Start())
 	begin := func(version string) (d *Daemon, address string, stop func()) {
 		o := n.options
 		o.Version, o.HTTPAddress = version, freeAddress(t)
@@ -75,7 +75,7 @@ func TestTheNextDaemonDoesNotWaitForWhatTheAPIServerIsTold(t *testing.T) {
 		<-hung
 		return false, nil, nil
 	})
-	require.NoError(t, c.rt.Start(c.ctx))
+	require.NoError(t, c.rt.Start())
 	stop := c.runs(c.d)
 	c.connected()
 	c.eventually("it looks whether it is its turn to sum up", asked.Load)
@@ -162,7 +162,7 @@ func TestADaemonPacesWithoutMetricsWhereItCannotListen(t *testing.T) {
 	t.Parallel()
 	// The test network of RFC 5737 is no address of this machine.
 	n := unconnectedNode(t, noLimit, standalone, with(func(o *Options) { o.HTTPAddress = "192.0.2.1:9464" }))
-	require.NoError(t, n.rt.Start(n.ctx))
+	require.NoError(t, n.rt.Start())
 	d, err := newWith(n.options, slowly())
 	require.NoError(t, err)
 	said := n.logged()

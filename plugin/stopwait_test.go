@@ -41,7 +41,7 @@ func TestTheDaemonRegistersWhileNoContainerIsBeingStopped(t *testing.T) {
 	t.Parallel()
 	s := &stops{pod: "slow"}
 	n := unconnectedNode(t, oneAtATime, func(n *node) { n.stopping = s })
-	require.NoError(t, n.rt.Start(n.ctx))
+	require.NoError(t, n.rt.Start())
 	logged := n.logged()
 	n.startDaemon()
 	n.eventually("it looks again and again", s.askedOften)

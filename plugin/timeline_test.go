@@ -34,7 +34,7 @@ func TestTimelineRemembersAHerd(t *testing.T) {
 	n := unconnectedNode(t, noLimit, standalone, with(func(o *Options) {
 		o.ConfigFile, o.HTTPAddress, o.ProcRoot = writeConfig(t, oneAtATime), freeAddress(t), "/proc"
 	}))
-	require.NoError(t, n.rt.Start(n.ctx))
+	require.NoError(t, n.rt.Start())
 	d, err := newWith(n.options, slowly())
 	require.NoError(t, err)
 	n.runs(d)

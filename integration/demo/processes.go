@@ -53,7 +53,7 @@ func newProcessNode(ctx context.Context, h Herd, bin binaries) (_ *processNode, 
 	if n.runtime, err = runtimetest.New(runtimetest.Options{Dir: dir}); err != nil {
 		return nil, err
 	}
-	return n, n.runtime.Start(ctx)
+	return n, n.runtime.Start()
 }
 
 func (n *processNode) describe() string { return "ordinary processes on an in-process NRI runtime" }
@@ -81,11 +81,11 @@ func (n *processNode) startDaemon(ctx context.Context, limit int) (func(context.
 }
 
 // clear stops the runtime, which ends everything, and starts it again, empty.
-func (n *processNode) clear(ctx context.Context) error {
+func (n *processNode) clear(context.Context) error {
 	if err := n.runtime.Stop(); err != nil {
 		return err
 	}
-	return n.runtime.Start(ctx)
+	return n.runtime.Start()
 }
 
 func (n *processNode) runPod(ctx context.Context, name, uid string, _ int) (pod, error) {
@@ -107,7 +107,6 @@ func (p *processPod) create(ctx context.Context, _ int) (container, error) {
 	written := &safeBuffer{}
 	c, err := p.pod.CreateContainer(ctx, runtimetest.ContainerSpec{
 		Name: containerName, Args: args, Stdout: written,
-		Labels: map[string]string{"io.kubernetes.container.name": containerName},
 	})
 	if err != nil {
 		return nil, err

@@ -39,7 +39,7 @@ func newTestNode(t *testing.T) *processNode {
 	require.NoError(t, os.WriteFile(n.program, []byte(shellHerd), 0o755))
 	n.runtime, err = runtimetest.New(runtimetest.Options{Dir: dir})
 	require.NoError(t, err)
-	require.NoError(t, n.runtime.Start(t.Context()))
+	require.NoError(t, n.runtime.Start())
 	t.Cleanup(func() {
 		assert.NoError(t, n.close(context.WithoutCancel(t.Context())))
 		assert.NoDirExists(t, dir)

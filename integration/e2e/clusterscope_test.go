@@ -95,7 +95,7 @@ func (f *fleet) newNode(name string) *simulated {
 	n := &simulated{t: t, fleet: f, name: name}
 	n.runtime, err = runtimetest.New(runtimetest.Options{Dir: dir, RequestTimeout: 30 * time.Second})
 	require.NoError(t, err)
-	require.NoError(t, n.runtime.Start(f.ctx))
+	require.NoError(t, n.runtime.Start())
 	access := shippedAccess(t, node.Kubeconfig, name)
 	n.daemon = startDaemonWith(t, "--kubeconfig", access, "--node-name", name, "--nri-socket", n.runtime.Socket())
 	return n

@@ -1,28 +1,35 @@
 package runtimetest
 
 import (
+	"cmp"
 	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
-	"path/filepath"
+	"maps"
+	"path"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/containerd/nri/pkg/api"
 )
 
+// undoTimeout bounds the events that undo a request which failed.
+const undoTimeout = time.Minute
+
 // ContainerSpec is what a container is made from.
 type ContainerSpec struct {
 	// Name is the container's name in its pod.
 	Name string
-	// Args are the program, an absolute path or found in PATH, and its arguments.
+	// Args are the program, an absolute path or found in this process's PATH, and its arguments. It gets no
+	// environment but PATH.
 	Args []string
-	// Env is the environment, KEY=VALUE. PATH is this process's if it is not in there.
-	Env []string
 	// Stdout gets the standard and error output; nil discards it. Writes come from one
 	// goroutine at a time, and end before the container counts as exited.
-	Stdout              io.Writer
-	Labels, Annotations map[string]string
+	Stdout io.Writer
 }
 
 // State is where a container is in its life.
@@ -41,41 +48,79 @@ type Status struct {
 	// Pid is the process's while it runs, else 0.
 	Pid int
 	// ExitCode is that of an exited container: 128 plus the signal if one killed it, and
-	// 128 with Reason StartError if it never ran.
-	ExitCode int
-	// Reason is StartError, or empty.
-	Reason string
-	// Message is the error of a failed start.
-	Message                          string
+	// 128 if it never ran.
+	ExitCode                         int
 	CreatedAt, StartedAt, FinishedAt time.Time
-}
-
-// processSpec is what runs, after the plugins' adjustments. It does not change
-// once the container is in the store.
-type processSpec struct {
-	args, env   []string
-	annotations map[string]string
-	hooks       []*api.Hook
 }
 
 // Container is a container of a pod. It is made by Pod.CreateContainer and safe for
 // concurrent use.
 type Container struct {
-	pod     *Pod
-	id      string
-	spec    ContainerSpec
-	process processSpec
-	exited  chan struct{} // closed once the status says Exited
+	pod    *Pod
+	id     string
+	spec   ContainerSpec
+	hooks  []*api.Hook
+	exited chan struct{} // closed once the status says Exited
 
 	mu sync.Mutex
 	// guarded by mu
 	status   Status
 	starting bool
-	removing bool
-	task     *task // nil before and after its process
+	removed  bool
+	process  *process // while it runs
 }
 
-func (c *Container) bundle() string { return filepath.Join(c.pod.runtime.bundles(), c.id) }
+// CreateContainer makes a container. The error of a plugin that refuses it is wrapped;
+// its Stop- and RemoveContainer events have been sent then. It blocks while the
+// plugins do. The sandbox must be ready.
+func (p *Pod) CreateContainer(ctx context.Context, spec ContainerSpec) (*Container, error) {
+	c := &Container{pod: p, id: newID(), spec: spec, exited: make(chan struct{}), status: Status{State: Created, CreatedAt: time.Now()}}
+	c.spec.Args = slices.Clone(spec.Args)
+	s, ctx, end, err := p.runtime.begin(ctx)
+	if err == nil {
+		defer end()
+		err = c.create(ctx, s)
+	}
+	if err != nil {
+		return nil, c.wrap("create", err)
+	}
+	return c, nil
+}
+
+// wrap says of which request an error is.
+func (c *Container) wrap(request string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s container %s of pod %s/%s: %w", request, c.spec.Name, c.pod.spec.Namespace, c.pod.spec.Name, err)
+}
+
+func (c *Container) create(ctx context.Context, s *session) error {
+	if !c.pod.ready() {
+		return fmt.Errorf("sandbox %q is not running", c.pod.id)
+	}
+	if len(c.spec.Args) == 0 {
+		return errors.New("no arguments")
+	}
+	unblock := s.relay.nri.BlockPluginSync().Unblock
+	adjust, err := s.relay.createContainer(ctx, c)
+	if err == nil {
+		c.hooks, err = hooksOf(adjust)
+	}
+	if err == nil {
+		c.pod.runtime.mu.Lock()
+		c.pod.runtime.containers[c.id] = c
+		c.pod.runtime.mu.Unlock()
+	}
+	unblock()
+	if err == nil {
+		return nil
+	}
+	undo, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTimeout)
+	defer cancel()
+	s.relay.removeContainer(undo, c)
+	return fmt.Errorf("failed to get NRI adjustment for container: %w", downCause(ctx, err))
+}
 
 // ID is the container's id, 64 hex digits.
 func (c *Container) ID() string { return c.id }
@@ -87,16 +132,81 @@ func (c *Container) Status() Status {
 	return c.status
 }
 
-// Exited is closed once the container has exited, or its start has failed. A container
-// that is removed before it was started never exits.
-func (c *Container) Exited() <-chan struct{} { return c.exited }
-
-// Wait waits until the container has exited, or until ctx ends, and returns the status.
+// Wait waits until the container has exited or its start has failed, or until ctx ends, and returns the status. A
+// container that is removed before it was started never exits.
 func (c *Container) Wait(ctx context.Context) (Status, error) {
 	select {
 	case <-c.exited:
 		return c.Status(), nil
 	case <-ctx.Done():
-		return c.Status(), fmt.Errorf("wait for container %s of pod %s/%s to exit: %w", c.spec.Name, c.pod.spec.Namespace, c.pod.spec.Name, context.Cause(ctx))
+		return c.Status(), c.wrap("wait for", context.Cause(ctx))
 	}
+}
+
+func (c *Container) stored() bool {
+	c.pod.runtime.mu.Lock()
+	defer c.pod.runtime.mu.Unlock()
+	return c.pod.runtime.containers[c.id] == c
+}
+
+// message is the container as plugins see it; a new copy at each call.
+func (c *Container) message() *api.Container {
+	stored := c.stored()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	m := c.messageLocked()
+	if !stored { // while it is being created containerd has no status for it
+		m.State = api.ContainerState_CONTAINER_UNKNOWN
+	}
+	return m
+}
+
+func (c *Container) messageLocked() *api.Container {
+	m := &api.Container{
+		Id: c.id, PodSandboxId: c.pod.id, Name: c.spec.Name,
+		Linux: &api.LinuxContainer{CgroupsPath: c.pod.cgroup(c.id)},
+		Pid:   uint32(c.status.Pid), CreatedAt: c.status.CreatedAt.UnixNano(),
+	}
+	switch c.status.State {
+	case Created:
+		m.State = api.ContainerState_CONTAINER_CREATED
+	case Running:
+		m.State = api.ContainerState_CONTAINER_RUNNING
+	case Exited: // containerd leaves it UNKNOWN
+		m.FinishedAt, m.ExitCode = c.status.FinishedAt.UnixNano(), int32(c.status.ExitCode)
+	}
+	if !c.status.StartedAt.IsZero() {
+		m.StartedAt = c.status.StartedAt.UnixNano()
+	}
+	return m
+}
+
+// cgroup is the OCI cgroups path that containerd gives to id.
+func (p *Pod) cgroup(id string) string { return path.Join(p.spec.CgroupParent, id) }
+
+// newID makes an identifier as containerd's: 64 hex digits.
+func newID() string {
+	var b [32]byte
+	_, _ = rand.Read(b[:]) // never fails, by its documentation
+	return hex.EncodeToString(b[:])
+}
+
+// list is what a plugin is synchronised with: all sandboxes, and the containers
+// that have not exited, oldest first.
+func (r *Runtime) list() ([]*api.PodSandbox, []*api.Container) {
+	var pods []*api.PodSandbox
+	for _, p := range r.Pods() {
+		pods = append(pods, p.message())
+	}
+	r.mu.Lock()
+	all := slices.Collect(maps.Values(r.containers))
+	r.mu.Unlock()
+	var containers []*api.Container
+	for _, c := range all {
+		if m := c.message(); m.State != api.ContainerState_CONTAINER_UNKNOWN {
+			containers = append(containers, m)
+		}
+	}
+	slices.SortFunc(containers, func(a, b *api.Container) int { return cmp.Compare(a.CreatedAt, b.CreatedAt) })
+	return pods, containers
 }

@@ -32,16 +32,11 @@
 //
 //	RunPodSandbox, accepted   RunPodSandbox
 //	RunPodSandbox, refused    RunPodSandbox, StopPodSandbox, RemovePodSandbox; the sandbox was never in the store
-//	CreateContainer           CreateContainer, PostCreateContainer
-//	CreateContainer, refused  CreateContainer, StopContainer, RemoveContainer; the last two without
-//	                          labels, with the runtime's own annotations only, in state UNKNOWN
-//	StartContainer            hooks (no lock, no event), StartContainer, process starts, PostStartContainer
-//	StartContainer, hook      no event at all: the container is Exited, code 128, reason StartError. Its
-//	or process start-up       StopContainer comes when somebody stops or removes it
-//	fails before the event
-//	StartContainer, refused   StartContainer, StopContainer; then the process is killed
-//	or the process does not
-//	start after the event
+//	CreateContainer           CreateContainer
+//	CreateContainer, refused  CreateContainer, StopContainer, RemoveContainer, in state UNKNOWN
+//	StartContainer            hooks (no lock, no event), process starts, PostStartContainer
+//	StartContainer, hook or   no event at all: the container is Exited, code 128. Its
+//	process fails             StopContainer comes when somebody stops or removes it
 //	container exits           StopContainer, state STOPPED, from a goroutine of its own: it can come before
 //	                          PostStartContainer and after StopPodSandbox
 //	StopContainer             the process is stopped first, then StopContainer; the exit may have sent it. The
@@ -50,6 +45,9 @@
 //	                          still due, and RemoveContainer. Refused while the container is starting
 //	StopPodSandbox            containers that run are killed, without events but those of their exits; StopPodSandbox
 //	RemovePodSandbox          StopPodSandbox if it is still due, RemoveContainer of each container, RemovePodSandbox
+//
+// The events that the plugin does not ask for are left out: containerd also sends PostCreateContainer, and
+// StartContainer between the hooks and the process. So are labels, arguments and environment of containers.
 //
 // Errors of plugins from the Post, Stop and Remove events are logged and have no
 // other effect. A container in state CREATED, also one whose hook waits, is not
@@ -75,16 +73,15 @@
 //
 // OCI createRuntime hooks of the adjustment run within [Container.Start], one after
 // the other, each as the child of a process that plays runc, under its path as its name,
-// with the OCI state on standard input, the hook's environment only, and the container's process already
-// there but waiting. When the context of the request ends, or containerd is killed,
-// that runc is killed, and the hook stays behind as an orphan. A hook that fails
-// fails the start; so does one that outlives its own timeout, which is killed.
+// with the OCI state on standard input, but for the pid, and the hook's environment only. When the context of the
+// request ends, or containerd is killed, that runc is killed, and the hook stays behind as an orphan. A hook that fails
+// fails the start.
 //
-// A container is a process group. When its first process ends, the rest of the group
+// The container's process, which runc makes before the hooks, starts after them here. It is a process group. When its
+// first process ends, the rest of the group
 // is killed. There are no namespaces, cgroups, images, networks or pause processes; a
-// sandbox has no pid. Other hooks than createRuntime, and adjustments other than
-// arguments, environment, annotations and hooks, fail the create: nothing a
+// sandbox has no pid. Adjustments other than createRuntime hooks without a time-out fail the create: nothing a
 // plugin asks for is silently left out.
 //
-// Processes are started through /bin/sh. The package is for Linux.
+// Hooks are started through /bin/sh. The package is for Linux.
 package runtimetest

@@ -61,7 +61,7 @@ func start(t *testing.T, r *recorder, o runtimetest.Options) *runtimetest.Runtim
 	}
 	rt, err := runtimetest.New(o)
 	require.NoError(t, err)
-	require.NoError(t, rt.Start(within(t)))
+	require.NoError(t, rt.Start())
 	t.Cleanup(func() { require.NoError(t, rt.Stop()) })
 	if r != nil {
 		r.connect(t, rt)
@@ -71,7 +71,7 @@ func start(t *testing.T, r *recorder, o runtimetest.Options) *runtimetest.Runtim
 
 var (
 	somePod  = runtimetest.PodSpec{Namespace: "default", Name: "web", Labels: map[string]string{"app": "web"}, CgroupParent: "/kubepods/podx"}
-	sleeping = runtimetest.ContainerSpec{Name: "app", Args: []string{"sleep", "1000"}, Labels: map[string]string{"tier": "front"}}
+	sleeping = runtimetest.ContainerSpec{Name: "app", Args: []string{"sleep", "1000"}}
 )
 
 // signal is an output that tells when a word was written to it.

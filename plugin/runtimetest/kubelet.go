@@ -1,8 +1,10 @@
 package runtimetest
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"path"
 	"time"
 )
@@ -12,29 +14,26 @@ import (
 // blocks until the container has started, and returns it, or until ctx ends. A container
 // whose start failed stays, dead, beside the next one.
 //
-// Keep adds the labels and annotations kubelet adds, where they are not in the
-// specifications, and the annotation kubernetes.io/config.source=api. What becomes of the
+// Keep adds what kubelet says of a pod, where it is not in the specification: the cgroup, and the annotation
+// kubernetes.io/config.source=api. What becomes of the
 // container, and the end of the pod, are the caller's.
 func (r *Runtime) Keep(ctx context.Context, spec PodSpec, retry time.Duration, container ContainerSpec) (*Container, error) {
-	asByKubelet(&spec, &container)
-	var pod *Pod
-	err := insist(ctx, retry, false, func() (err error) {
-		pod, err = r.RunPod(ctx, spec)
-		return err
-	})
+	spec.UID = cmp.Or(spec.UID, NewUID())
+	spec.CgroupParent = cmp.Or(spec.CgroupParent, path.Join("/kubepods/burstable", "pod"+spec.UID))
+	annotations := map[string]string{"kubernetes.io/config.source": "api"}
+	maps.Copy(annotations, spec.Annotations)
+	spec.Annotations = annotations
+	pod, err := insist(ctx, retry, false, func() (*Pod, error) { return r.RunPod(ctx, spec) })
 	if err != nil {
 		return nil, fmt.Errorf("keep pod %s/%s: %w", spec.Namespace, spec.Name, err)
 	}
-	var c *Container
-	err = insist(ctx, retry, false, func() error {
-		err := insist(ctx, retry, true, func() (err error) {
-			c, err = pod.CreateContainer(ctx, container)
-			return err
-		})
+	c, err := insist(ctx, retry, false, func() (*Container, error) {
+		c, err := insist(ctx, retry, true, func() (*Container, error) { return pod.CreateContainer(ctx, container) })
 		if err != nil {
-			return err
+			return nil, err
 		}
-		return c.Start(ctx)
+		err = c.Start(ctx)
+		return c, err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("keep pod %s/%s: %w", spec.Namespace, spec.Name, err)
@@ -42,44 +41,19 @@ func (r *Runtime) Keep(ctx context.Context, spec PodSpec, retry time.Duration, c
 	return c, nil
 }
 
-// asByKubelet fills in what kubelet says of a pod and its container.
-func asByKubelet(spec *PodSpec, container *ContainerSpec) {
-	if spec.UID == "" {
-		spec.UID = NewUID()
-	}
-	identity := map[string]string{
-		"io.kubernetes.pod.namespace": spec.Namespace,
-		"io.kubernetes.pod.name":      spec.Name,
-		"io.kubernetes.pod.uid":       spec.UID,
-	}
-	spec.Labels = merged(identity, spec.Labels)
-	spec.Annotations = merged(map[string]string{
-		"kubernetes.io/config.source": "api",
-		"kubernetes.io/config.seen":   time.Now().Format(time.RFC3339Nano),
-	}, spec.Annotations)
-	if spec.CgroupParent == "" {
-		spec.CgroupParent = path.Join("/kubepods/burstable", "pod"+spec.UID)
-	}
-	container.Labels = merged(identity, map[string]string{"io.kubernetes.container.name": container.Name}, container.Labels)
-}
-
 // insist repeats a request until it is granted or ctx ends.
-func insist(ctx context.Context, retry time.Duration, onceAtOnce bool, request func() error) error {
+func insist[T any](ctx context.Context, retry time.Duration, onceAtOnce bool, request func() (T, error)) (T, error) {
 	for {
-		err := request()
+		granted, err := request()
 		if err == nil {
-			return nil
+			return granted, nil
 		}
 		wait := retry
 		if onceAtOnce {
 			wait, onceAtOnce = 0, false
 		}
-		timer := time.NewTimer(wait)
-		select {
-		case <-ctx.Done():
-			timer.Stop()
-			return context.Cause(ctx)
-		case <-timer.C:
+		if !pause(ctx, wait) {
+			return granted, context.Cause(ctx)
 		}
 	}
 }

@@ -54,7 +54,7 @@ func TestWaitingHandlerHoldsEverybodyUp(t *testing.T) {
 	}
 	names := plugin.names()
 	require.Equal(t, []string{"RunPodSandbox", "left"}, names[:2])
-	require.ElementsMatch(t, []string{"RunPodSandbox", "StartContainer", "PostStartContainer", "StopContainer"}, names[2:])
+	require.ElementsMatch(t, []string{"RunPodSandbox", "PostStartContainer", "StopContainer"}, names[2:])
 }
 
 // It changes the request timeout, so it must not run beside other tests: shortening that
@@ -77,19 +77,4 @@ func TestLateAnswerDisconnectsThePlugin(t *testing.T) {
 	_, ctr := runContainer(t, rt, sleeping)
 	require.NoError(t, ctr.Start(within(t)))
 	require.Subset(t, []string{"RunPodSandbox"}, plugin.names(), "it is asked no more")
-}
-
-// It changes the request timeout, so it must not run beside other tests.
-func TestRequestTimeoutIsOneForTheProcess(t *testing.T) {
-	first := start(t, nil, runtimetest.Options{RequestTimeout: time.Second})
-	second, err := runtimetest.New(runtimetest.Options{Dir: t.TempDir(), RequestTimeout: time.Minute})
-	require.NoError(t, err)
-	ended, cancel := context.WithCancel(t.Context())
-	cancel()
-	require.ErrorContains(t, second.Start(ended), "request timeout 1m0s: runtimes with a timeout of 1s still run")
-	started := make(chan error)
-	go func() { started <- second.Start(within(t)) }()
-	require.NoError(t, first.Stop())
-	require.NoError(t, <-started)
-	require.NoError(t, second.Stop())
 }

@@ -6,6 +6,7 @@ import (
 	"net"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/containerd/nri/pkg/api"
 	"github.com/containerd/ttrpc"
@@ -15,47 +16,34 @@ import (
 // neither names nor ends of connections, but each plugin has a ttrpc server, and it
 // handles one plugin's way from connection to synchronisation at a time.
 type plugins struct {
-	socket string
-
 	mu sync.Mutex
 	// guarded by mu
-	conns   []*pluginConn
-	latest  *pluginConn
-	changed chan struct{} // closed and replaced at each change
+	conns  []*pluginConn
+	latest *pluginConn
 }
 
 // pluginConn is the connection over which a plugin registers.
 type pluginConn struct {
 	net.Conn
 	plugins *plugins
-	index   string
 	name    string
 	synced  bool
-	dropped bool
-}
-
-func newPlugins(socket string) *plugins {
-	return &plugins{socket: socket, changed: make(chan struct{})}
 }
 
 // Handshake implements ttrpc.Handshaker to see a connection begin.
 func (p *plugins) Handshake(_ context.Context, conn net.Conn) (net.Conn, any, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	c := &pluginConn{Conn: conn, plugins: p}
-	p.conns = append(p.conns, c)
-	p.latest = c
-	p.changedLocked()
-	return c, nil, nil
+	p.latest = &pluginConn{Conn: conn, plugins: p}
+	p.conns = append(p.conns, p.latest)
+	return p.latest, nil, nil
 }
 
 // Close is called by the ttrpc server when the plugin's connection has ended.
 func (c *pluginConn) Close() error {
-	p := c.plugins
-	p.mu.Lock()
-	p.conns = slices.DeleteFunc(p.conns, func(other *pluginConn) bool { return other == c })
-	p.changedLocked()
-	p.mu.Unlock()
+	c.plugins.mu.Lock()
+	c.plugins.conns = slices.DeleteFunc(c.plugins.conns, func(other *pluginConn) bool { return other == c })
+	c.plugins.mu.Unlock()
 	return c.Conn.Close()
 }
 
@@ -67,7 +55,7 @@ func (p *plugins) intercept(ctx context.Context, unmarshal ttrpc.Unmarshaler, _ 
 		}
 		if reg, ok := msg.(*api.RegisterPluginRequest); ok {
 			p.mu.Lock()
-			p.latest.index, p.latest.name = reg.PluginIdx, reg.PluginName
+			p.latest.name = reg.PluginName
 			p.mu.Unlock()
 		}
 		return nil
@@ -80,13 +68,7 @@ func (p *plugins) synchronized() {
 	defer p.mu.Unlock()
 	if p.latest != nil {
 		p.latest.synced = true
-		p.changedLocked()
 	}
-}
-
-func (p *plugins) changedLocked() {
-	close(p.changed)
-	p.changed = make(chan struct{})
 }
 
 func (p *plugins) count() int {
@@ -95,53 +77,75 @@ func (p *plugins) count() int {
 	return len(p.conns)
 }
 
-// has tells whether a synchronised plugin of that name ("name" or "05-name") is
-// connected, and gives a channel that is closed at the next change.
-func (p *plugins) has(name string) (bool, <-chan struct{}) {
+// has tells whether a synchronised plugin of that name is connected.
+func (p *plugins) has(name string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return slices.ContainsFunc(p.conns, func(c *pluginConn) bool {
-		return c.synced && !c.dropped && (c.name == name || c.index+"-"+c.name == name)
-	}), p.changed
+	return slices.ContainsFunc(p.conns, func(c *pluginConn) bool { return c.synced && c.name == name })
 }
 
-// WaitPlugin waits until a plugin of that name, with or without its index ("05-name"),
-// is connected, synchronised and gets events, or until ctx ends. While the runtime
-// is down it returns ErrDown.
+// WaitPlugin waits until a plugin of that name is connected, synchronised and gets events, or until ctx ends. While the
+// runtime is down it returns ErrDown.
 func (r *Runtime) WaitPlugin(ctx context.Context, name string) error {
-	s, err := r.waitPlugins(ctx, name, true)
-	if err != nil {
-		return err
-	}
-	// The plugin is put on the list of those that get events just after it is synchronised,
-	// under this lock.
-	s.relay.nri.BlockPluginSync().Unblock()
-	return nil
+	return r.waitPlugin(ctx, name, true)
 }
 
 // WaitPluginGone waits until no plugin of that name is connected, or until ctx
 // ends. While the runtime is down it returns ErrDown.
 func (r *Runtime) WaitPluginGone(ctx context.Context, name string) error {
-	_, err := r.waitPlugins(ctx, name, false)
-	return err
+	return r.waitPlugin(ctx, name, false)
 }
 
-func (r *Runtime) waitPlugins(ctx context.Context, name string, want bool) (*session, error) {
+func (r *Runtime) waitPlugin(ctx context.Context, name string, want bool) error {
+	for {
+		s := r.current()
+		if s == nil {
+			return ErrDown
+		}
+		if s.plugins.has(name) == want {
+			// A plugin is put on the list of those that get events just after it is synchronised, under this lock.
+			s.relay.nri.BlockPluginSync().Unblock()
+			return nil
+		}
+		if !pause(ctx, tick) {
+			return fmt.Errorf("wait for plugin %q (connected: %t): %w", name, want, context.Cause(ctx))
+		}
+	}
+}
+
+// DropPlugins cuts the connections of all plugins, as a crash of the connection does,
+// and returns how many there were. The runtime goes on; plugins may connect again at
+// once, and WaitPlugin waits for that.
+func (r *Runtime) DropPlugins() (int, error) {
 	s := r.current()
 	if s == nil {
-		return nil, ErrDown
+		return 0, ErrDown
 	}
-	for {
-		has, changed := s.plugins.has(name)
-		if has == want {
-			return s, nil
-		}
-		select {
-		case <-changed:
-		case <-s.ctx.Done():
-			return nil, ErrDown
-		case <-ctx.Done():
-			return nil, fmt.Errorf("wait for plugin %q (connected: %t): %w", name, want, context.Cause(ctx))
-		}
+	s.plugins.mu.Lock()
+	dropped := slices.Clone(s.plugins.conns)
+	s.plugins.mu.Unlock()
+	n := s.front.cut()
+	for s.plugins.anyOf(dropped) {
+		time.Sleep(tick)
+	}
+	return n, nil
+}
+
+// anyOf tells whether one of these connections has not ended.
+func (p *plugins) anyOf(conns []*pluginConn) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.ContainsFunc(p.conns, func(c *pluginConn) bool { return slices.Contains(conns, c) })
+}
+
+// pause waits; false: ctx has ended.
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
 	}
 }

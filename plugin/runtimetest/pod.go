@@ -2,28 +2,26 @@ package runtimetest
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"sync"
 	"time"
+
+	"github.com/containerd/nri/pkg/api"
+	"k8s.io/apimachinery/pkg/util/uuid"
 )
 
-// PodSpec is what a sandbox is made from. The runtime adds the labels and annotations
-// that containerd adds, not those of kubelet; [Runtime.Keep] adds these.
+// noProcess is told as the first process of a sandbox: more than the kernel ever gives.
+const noProcess uint32 = 1 << 22
+
+// PodSpec is what a sandbox is made from. [Runtime.Keep] adds what kubelet adds.
 type PodSpec struct {
 	Namespace, Name string
 	// UID is random if empty.
 	UID                 string
 	Labels, Annotations map[string]string
-	// CgroupParent is told to plugins; no cgroup is made. It is a path, or the path of a
-	// systemd slice.
-	CgroupParent string
-	// RuntimeHandler and Pid are told to plugins: what the pod's RuntimeClass asks for,
-	// and the sandbox's first process until it is stopped. Neither is used; empty is the
-	// default handler, and for 0 a process is told that does not exist.
-	RuntimeHandler string
-	Pid            uint32
+	// CgroupParent and RuntimeHandler are told to plugins; neither is used. Empty is no cgroup, and the default handler.
+	CgroupParent, RuntimeHandler string
 }
 
 // Pod is a sandbox. It is made by RunPod and safe for concurrent use.
@@ -33,10 +31,12 @@ type Pod struct {
 	spec    PodSpec
 	created time.Time
 
-	mu sync.Mutex
-	// guarded by mu
-	ready bool
+	mu      sync.Mutex
+	stopped bool // guarded by mu
 }
+
+// NewUID returns a random pod UID in the form the API server gives them.
+func NewUID() string { return string(uuid.NewUUID()) }
 
 // RunPod runs a sandbox. The error of a plugin that refuses it is wrapped; its Stop-
 // and RemovePodSandbox events have been sent then. It blocks while the plugins do.
@@ -56,82 +56,64 @@ func (r *Runtime) RunPod(ctx context.Context, spec PodSpec) (*Pod, error) {
 	if err := s.relay.runPod(ctx, p); err != nil {
 		return nil, fmt.Errorf("run pod %s/%s: NRI RunPodSandbox failed: %w", spec.Namespace, spec.Name, downCause(ctx, err))
 	}
-	p.ready = true
 	r.mu.Lock()
 	r.pods[p.id] = p
 	r.mu.Unlock()
 	return p, nil
 }
 
-// downCause adds ErrDown to the error of a request that the runtime's end cut short.
-func downCause(ctx context.Context, err error) error {
-	if errors.Is(context.Cause(ctx), ErrDown) && !errors.Is(err, ErrDown) {
-		return fmt.Errorf("%w: %w", ErrDown, err)
-	}
-	return err
-}
-
 // ID is the sandbox's id, 64 hex digits, another for each sandbox.
 func (p *Pod) ID() string { return p.id }
 
-// UID is the pod's UID, the same for all sandboxes that were made for the pod.
-func (p *Pod) UID() string { return p.spec.UID }
-
-// Ready tells whether the sandbox can hold running containers: from RunPod to Stop.
-func (p *Pod) Ready() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.ready
-}
-
 // Stop kills the pod's running containers and stops the sandbox. It may be called again.
 func (p *Pod) Stop(ctx context.Context) error {
-	s, ctx, end, err := p.runtime.begin(ctx)
-	if err != nil {
-		return fmt.Errorf("stop pod %s/%s: %w", p.spec.Namespace, p.spec.Name, err)
-	}
-	defer end()
-	if !p.stored() {
-		return nil
-	}
-	defer s.relay.nri.BlockPluginSync().Unblock()
-	return p.stop(ctx, s)
+	return p.end(ctx, "stop", p.stop)
 }
 
 // Remove stops the sandbox and removes its containers and itself. It may be called again.
 func (p *Pod) Remove(ctx context.Context) error {
-	s, ctx, end, err := p.runtime.begin(ctx)
-	if err != nil {
-		return fmt.Errorf("remove pod %s/%s: %w", p.spec.Namespace, p.spec.Name, err)
-	}
-	defer end()
-	if !p.stored() {
-		return nil
-	}
-	defer s.relay.nri.BlockPluginSync().Unblock()
-	if err := p.stop(ctx, s); err != nil {
-		return err
-	}
-	for _, c := range p.containers() {
-		if err := c.remove(ctx, s); err != nil {
-			return fmt.Errorf("remove pod %s/%s: %w", p.spec.Namespace, p.spec.Name, err)
+	return p.end(ctx, "remove", func(ctx context.Context, s *session) error {
+		if err := p.stop(ctx, s); err != nil {
+			return err
 		}
+		for _, c := range p.containers() {
+			if err := c.remove(ctx, s); err != nil {
+				return err
+			}
+		}
+		s.relay.removePod(ctx, p)
+		p.runtime.mu.Lock()
+		defer p.runtime.mu.Unlock()
+		delete(p.runtime.pods, p.id)
+		return nil
+	})
+}
+
+// end makes a request about a sandbox; without effect on one that was removed.
+func (p *Pod) end(ctx context.Context, what string, request func(context.Context, *session) error) error {
+	s, ctx, end, err := p.runtime.begin(ctx)
+	if err == nil {
+		defer end()
+		if !p.stored() {
+			return nil
+		}
+		defer s.relay.nri.BlockPluginSync().Unblock()
+		err = request(ctx, s)
 	}
-	s.relay.removePod(ctx, p)
-	p.runtime.mu.Lock()
-	defer p.runtime.mu.Unlock()
-	delete(p.runtime.pods, p.id)
+	if err != nil {
+		return fmt.Errorf("%s pod %s/%s: %w", what, p.spec.Namespace, p.spec.Name, err)
+	}
 	return nil
 }
 
 func (p *Pod) stop(ctx context.Context, s *session) error {
 	for _, c := range p.containers() {
 		if err := c.kill(ctx, 0); err != nil {
-			return fmt.Errorf("stop pod %s/%s: %w", p.spec.Namespace, p.spec.Name, err)
+			return err
 		}
 	}
 	p.mu.Lock()
-	p.ready = false
+	p.stopped = true
 	p.mu.Unlock()
 	s.relay.stopPod(ctx, p)
 	return nil
@@ -141,6 +123,13 @@ func (p *Pod) stored() bool {
 	p.runtime.mu.Lock()
 	defer p.runtime.mu.Unlock()
 	return p.runtime.pods[p.id] == p
+}
+
+// ready tells whether the sandbox can hold running containers: from RunPod to Stop.
+func (p *Pod) ready() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return !p.stopped && p.stored()
 }
 
 func (p *Pod) containers() []*Container {
@@ -153,4 +142,20 @@ func (p *Pod) containers() []*Container {
 		}
 	}
 	return list
+}
+
+// message is the sandbox as plugins see it; a new copy at each call.
+func (p *Pod) message() *api.PodSandbox {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	pid := noProcess
+	if p.stopped {
+		pid = 0
+	}
+	return &api.PodSandbox{
+		Id: p.id, Name: p.spec.Name, Uid: p.spec.UID, Namespace: p.spec.Namespace,
+		Labels: maps.Clone(p.spec.Labels), Annotations: maps.Clone(p.spec.Annotations),
+		RuntimeHandler: p.spec.RuntimeHandler, Pid: pid,
+		Linux: &api.LinuxPodSandbox{CgroupParent: p.spec.CgroupParent, CgroupsPath: p.cgroup(p.id)},
+	}
 }

@@ -15,50 +15,35 @@ import (
 // keeps open after the group's end.
 const outputGrace = time.Second
 
-// process leads a process group of its own. Its number stays taken, by a zombie
-// if need be, until reap: a signal to the group never reaches a stranger.
+// process leads a process group of its own.
 type process struct {
-	cmd   *exec.Cmd
-	ended chan struct{} // closed once the leader has exited
+	cmd *exec.Cmd
 
-	mu sync.Mutex
-	// guarded by mu
-	reaped bool
+	mu   sync.Mutex
+	over bool // guarded by mu
 }
 
-// startProcess starts cmd and one goroutine that ends with the process.
+// startProcess starts cmd. The caller must wait for it.
 func startProcess(cmd *exec.Cmd) (*process, error) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	cmd.WaitDelay = outputGrace
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
-	p := &process{cmd: cmd, ended: make(chan struct{})}
-	go func() {
-		defer close(p.ended)
-		for {
-			err := unix.Waitid(unix.P_PID, p.pid(), nil, unix.WEXITED|unix.WNOWAIT, nil)
-			if !errors.Is(err, unix.EINTR) {
-				return
-			}
-		}
-	}()
-	return p, nil
+	return &process{cmd: cmd}, nil
 }
 
 func (p *process) pid() int { return p.cmd.Process.Pid }
 
-// signal sends sig to the leader, or to the whole group. A process that is gone
+// kill kills the whole group.
+func (p *process) kill() error { return p.signal(-p.pid(), syscall.SIGKILL) }
+
+// signal sends sig to the leader, or to the group: the negative number of the leader. A process that is gone
 // is not an error.
-func (p *process) signal(sig syscall.Signal, group bool) error {
+func (p *process) signal(target int, sig syscall.Signal) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.reaped {
+	if p.over {
 		return nil
-	}
-	target := p.pid()
-	if group {
-		target = -target
 	}
 	if err := syscall.Kill(target, sig); err != nil && !errors.Is(err, syscall.ESRCH) {
 		return fmt.Errorf("signal %v to process %d: %w", sig, target, err)
@@ -66,22 +51,26 @@ func (p *process) signal(sig syscall.Signal, group bool) error {
 	return nil
 }
 
-// reap kills what is left of the group and frees the process number. It returns
-// the exit code as a shell tells it: 128 plus the signal for a killed process.
-// It must be called once, after ended is closed.
-func (p *process) reap() (int, error) {
-	killErr := p.signal(syscall.SIGKILL, true)
+// waitGroup kills the rest of the group when the leader has ended, and returns the leader's exit code.
+func (p *process) waitGroup() (int, error) {
+	// Until it is waited for, no other process gets the leader's number, which is the group's.
+	err := error(unix.EINTR)
+	for errors.Is(err, unix.EINTR) {
+		err = unix.Waitid(unix.P_PID, p.pid(), nil, unix.WEXITED|unix.WNOWAIT, nil)
+	}
+	err = errors.Join(err, p.kill())
+	return p.wait(), err
+}
+
+// wait waits until the leader has ended and nobody holds its output open, and returns the leader's exit code as a
+// shell tells it: 128 plus the signal for a killed process.
+func (p *process) wait() int {
+	_ = p.cmd.Wait() // how it ended is in the state
 	p.mu.Lock()
-	p.reaped = true
-	err := p.cmd.Wait()
+	p.over = true
 	p.mu.Unlock()
-	var exit *exec.ExitError
-	if errors.As(err, &exit) || errors.Is(err, exec.ErrWaitDelay) {
-		err = nil
+	if status, ok := p.cmd.ProcessState.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+		return 128 + int(status.Signal())
 	}
-	status, ok := p.cmd.ProcessState.Sys().(syscall.WaitStatus)
-	if ok && status.Signaled() {
-		return 128 + int(status.Signal()), errors.Join(killErr, err)
-	}
-	return p.cmd.ProcessState.ExitCode(), errors.Join(killErr, err)
+	return p.cmd.ProcessState.ExitCode()
 }

@@ -21,11 +21,9 @@ type event struct {
 
 // recorder is a plugin that records the events it gets. The functions, if set, decide.
 type recorder struct {
-	name      string // pluginName if empty
-	runPod    func(ctx context.Context, p *api.PodSandbox) error
-	create    func(ctx context.Context, p *api.PodSandbox, c *api.Container) (*api.ContainerAdjustment, error)
-	start     func(ctx context.Context, c *api.Container) error
-	postStart func(ctx context.Context, c *api.Container) error
+	name   string // pluginName if empty
+	runPod func(ctx context.Context, p *api.PodSandbox) error
+	create func(ctx context.Context, p *api.PodSandbox, c *api.Container) (*api.ContainerAdjustment, error)
 
 	mu sync.Mutex
 	// guarded by mu
@@ -86,24 +84,8 @@ func (r *recorder) CreateContainer(ctx context.Context, p *api.PodSandbox, c *ap
 	return nil, nil, nil
 }
 
-func (r *recorder) PostCreateContainer(_ context.Context, p *api.PodSandbox, c *api.Container) error {
-	r.add("PostCreateContainer", p, c)
-	return nil
-}
-
-func (r *recorder) StartContainer(ctx context.Context, p *api.PodSandbox, c *api.Container) error {
-	r.add("StartContainer", p, c)
-	if r.start != nil {
-		return r.start(ctx, c)
-	}
-	return nil
-}
-
-func (r *recorder) PostStartContainer(ctx context.Context, p *api.PodSandbox, c *api.Container) error {
+func (r *recorder) PostStartContainer(_ context.Context, p *api.PodSandbox, c *api.Container) error {
 	r.add("PostStartContainer", p, c)
-	if r.postStart != nil {
-		return r.postStart(ctx, c)
-	}
 	return nil
 }
 

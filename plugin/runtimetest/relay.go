@@ -7,42 +7,49 @@ import (
 
 	"github.com/containerd/nri/pkg/adaptation"
 	"github.com/containerd/nri/pkg/api"
-	"github.com/sirupsen/logrus"
 )
 
-// relayState is what containerd's NRI layer remembers of a sandbox or container:
-// whether its Stop and Remove events are still due. The zero value is "not known".
-type relayState int
+// owed is which events of a sandbox or container are still due. The zero value is none: it is not known.
+type owed int
 
 const (
-	stateRemoved relayState = iota
-	stateCreated
-	stateRunning
-	stateStopped
+	removeOnly owed = iota + 1
+	stopAndRemove
 )
-
-func (s relayState) needsStop() bool   { return s == stateCreated || s == stateRunning }
-func (s relayState) needsRemove() bool { return s != stateRemoved }
 
 // relay takes the place of containerd's NRI layer. Its lock is held through every
 // call to the plugins, on purpose.
 type relay struct {
 	runtime *Runtime
 	plugins *plugins
-	log     logrus.FieldLogger
 	nri     *adaptation.Adaptation
 
 	mu sync.Mutex
 	// guarded by mu
-	state map[string]relayState
+	owes map[string]owed
 }
 
-func (r *relay) setLocked(id string, s relayState) {
-	if s == stateRemoved {
-		delete(r.state, id)
-		return
+// stopLocked sends a Stop event if it is due.
+func (r *relay) stopLocked(id string, send func() error) {
+	if r.owes[id] == stopAndRemove {
+		r.complain(send(), "stop", id)
+		r.owes[id] = removeOnly
 	}
-	r.state[id] = s
+}
+
+// removeLocked sends a Remove event if it is due.
+func (r *relay) removeLocked(id string, send func() error) {
+	if r.owes[id] != 0 {
+		r.complain(send(), "remove", id)
+		delete(r.owes, id)
+	}
+}
+
+// complain logs the error of an event whose errors have no other effect.
+func (r *relay) complain(err error, event, id string) {
+	if err != nil {
+		r.runtime.log.WithError(err).WithField("id", id).Errorf("A plugin failed a %s event", event)
+	}
 }
 
 // runPod relays RunPodSandbox and, if it is refused, the two events that follow.
@@ -50,9 +57,8 @@ func (r *relay) runPod(ctx context.Context, p *Pod) error {
 	err := func() error {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		err := r.nri.RunPodSandbox(ctx, &adaptation.RunPodSandboxRequest{Pod: p.message()})
-		r.setLocked(p.id, stateRunning)
-		return err
+		defer func() { r.owes[p.id] = stopAndRemove }()
+		return r.nri.RunPodSandbox(ctx, &adaptation.RunPodSandboxRequest{Pod: p.message()})
 	}()
 	if err != nil {
 		r.stopPod(ctx, p)
@@ -64,23 +70,56 @@ func (r *relay) runPod(ctx context.Context, p *Pod) error {
 func (r *relay) stopPod(ctx context.Context, p *Pod) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if !r.state[p.id].needsStop() {
-		return
-	}
-	err := r.nri.StopPodSandbox(ctx, &adaptation.StopPodSandboxRequest{Pod: p.message()})
-	r.setLocked(p.id, stateStopped)
-	r.complain(err, "StopPodSandbox", p.id)
+	r.stopLocked(p.id, func() error {
+		return r.nri.StopPodSandbox(ctx, &adaptation.StopPodSandboxRequest{Pod: p.message()})
+	})
 }
 
 func (r *relay) removePod(ctx context.Context, p *Pod) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if !r.state[p.id].needsRemove() {
-		return
+	r.removeLocked(p.id, func() error {
+		return r.nri.RemovePodSandbox(ctx, &adaptation.RemovePodSandboxRequest{Pod: p.message()})
+	})
+}
+
+func (r *relay) createContainer(ctx context.Context, c *Container) (*api.ContainerAdjustment, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	defer func() { r.owes[c.id] = stopAndRemove }()
+	reply, err := r.nri.CreateContainer(ctx, &adaptation.CreateContainerRequest{Pod: c.pod.message(), Container: c.message()})
+	if err != nil {
+		return nil, err
 	}
-	err := r.nri.RemovePodSandbox(ctx, &adaptation.RemovePodSandboxRequest{Pod: p.message()})
-	r.setLocked(p.id, stateRemoved)
-	r.complain(err, "RemovePodSandbox", p.id)
+	return reply.Adjust, noUpdates(reply.Update)
+}
+
+func (r *relay) postStartContainer(ctx context.Context, c *Container) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.complain(r.nri.PostStartContainer(ctx, &adaptation.PostStartContainerRequest{Pod: c.pod.message(), Container: c.message()}), "start", c.id)
+}
+
+func (r *relay) stopContainer(ctx context.Context, p *Pod, c *api.Container) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.stopContainerLocked(ctx, p, c)
+}
+
+func (r *relay) stopContainerLocked(ctx context.Context, p *Pod, c *api.Container) {
+	r.stopLocked(c.Id, func() error {
+		reply, err := r.nri.StopContainer(ctx, &adaptation.StopContainerRequest{Pod: p.message(), Container: c})
+		return errors.Join(err, noUpdates(reply.GetUpdate()))
+	})
+}
+
+func (r *relay) removeContainer(ctx context.Context, c *Container) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.stopContainerLocked(ctx, c.pod, c.message())
+	r.removeLocked(c.id, func() error {
+		return r.nri.RemoveContainer(ctx, &adaptation.RemoveContainerRequest{Pod: c.pod.message(), Container: c.message()})
+	})
 }
 
 // synchronize is called by the adaptation for a plugin that has registered.
@@ -89,40 +128,27 @@ func (r *relay) synchronize(ctx context.Context, callback adaptation.SyncCB) err
 	defer r.mu.Unlock()
 	pods, containers := r.runtime.list()
 	for _, c := range containers {
-		switch c.State {
-		case api.ContainerState_CONTAINER_CREATED:
-			r.setLocked(c.Id, stateCreated)
-		case api.ContainerState_CONTAINER_RUNNING:
-			r.setLocked(c.Id, stateRunning)
-		default:
-			r.setLocked(c.Id, stateRemoved)
-		}
+		r.owes[c.Id] = stopAndRemove
 	}
 	updates, err := callback(ctx, pods, containers)
-	if err != nil {
-		return err
+	if err == nil {
+		err = noUpdates(updates)
 	}
-	r.ignoreUpdates(updates)
-	r.plugins.synchronized()
-	return nil
+	if err == nil {
+		r.plugins.synchronized()
+	}
+	return err
 }
 
-// update answers a plugin's own request to update containers: processes have no
-// resources to update here, so all of it fails.
+// update answers a plugin's own request to update containers.
 func (r *relay) update(_ context.Context, updates []*api.ContainerUpdate) ([]*api.ContainerUpdate, error) {
-	return updates, errors.New("this runtime cannot update containers")
+	return updates, noUpdates(updates)
 }
 
-// ignoreUpdates logs updates in a plugin's reply. containerd, too, does no more when they fail.
-func (r *relay) ignoreUpdates(updates []*api.ContainerUpdate) {
+// noUpdates is the error of a plugin that updates containers: processes have no resources to update.
+func noUpdates(updates []*api.ContainerUpdate) error {
 	if len(updates) > 0 {
-		r.log.WithField("updates", len(updates)).Warn("This runtime cannot update containers, a plugin's updates have no effect")
+		return errors.New("this runtime cannot update containers")
 	}
-}
-
-// complain logs the error of an event whose errors have no other effect.
-func (r *relay) complain(err error, event, id string) {
-	if err != nil {
-		r.log.WithError(err).WithField("id", id).Errorf("A plugin failed the %s event", event)
-	}
+	return nil
 }

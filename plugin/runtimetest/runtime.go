@@ -1,25 +1,54 @@
 package runtimetest
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"os"
+	"fmt"
+	"maps"
 	"path/filepath"
+	"slices"
 	"sync"
+	"time"
 
+	"github.com/containerd/nri/pkg/adaptation"
 	"github.com/sirupsen/logrus"
 )
+
+// maxSocketPath is what a unix socket's address holds.
+const maxSocketPath = 107
+
+// tick is the pause between two looks at what tells nobody when it changes.
+const tick = time.Millisecond
 
 // ErrDown is wrapped by the error of every request to a runtime that is not
 // running, and of those that were under way when it went down.
 var ErrDown = errors.New("runtime is not running")
+
+// Options say how a Runtime is made. Only Dir is required.
+type Options struct {
+	// Dir is an existing directory, used by this Runtime alone, for its sockets. Its path must be short enough for
+	// a socket's address.
+	Dir string
+	// Name and Version are what plugins are told; containerd and v2.4.2 by default.
+	Name, Version string
+	// RequestTimeout is how long a plugin may take to answer; 0 means NRI's default of 2 s. NRI has one
+	// for the process: that of the runtime which was started last counts for all.
+	RequestTimeout time.Duration
+	// RejectHooks makes every container to which a plugin adds a hook fail, as containerd's
+	// default_validator.reject_oci_hook_adjustment does.
+	RejectHooks bool
+	// Log gets what containerd would log; nil discards it. NRI has one log for the process, too: its messages go to
+	// that of the runtime which was started last, the informational ones at debug level.
+	Log logrus.FieldLogger
+}
 
 // Runtime is a container runtime. It is made by New, runs between Start and Stop, and
 // is safe for concurrent use.
 type Runtime struct {
 	opts  Options
 	log   logrus.FieldLogger
-	tasks sync.WaitGroup // exit monitors, exit notifications, hooks
+	tasks sync.WaitGroup // followers of processes, exit notifications
 
 	lifeMu sync.Mutex // held while starting and going down
 
@@ -28,29 +57,46 @@ type Runtime struct {
 	session    *session // nil while down
 	pods       map[string]*Pod
 	containers map[string]*Container
-	hooks      map[*hookProcess]struct{}
+	hooks      map[*process]struct{}
+}
+
+// New makes a Runtime. It starts nothing.
+func New(o Options) (*Runtime, error) {
+	if o.Dir == "" {
+		return nil, errors.New("runtimetest: Options.Dir is empty")
+	}
+	o.Name = cmp.Or(o.Name, "containerd")
+	o.Version = cmp.Or(o.Version, "v2.4.2")
+	o.RequestTimeout = cmp.Or(o.RequestTimeout, adaptation.DefaultPluginRequestTimeout)
+	if o.Log == nil {
+		o.Log = quiet()
+	}
+	r := &Runtime{opts: o, log: o.Log}
+	if p := r.innerSocket(); len(p) > maxSocketPath {
+		return nil, fmt.Errorf("runtimetest: socket path %q has %d bytes, a unix socket's address holds %d", p, len(p), maxSocketPath)
+	}
+	r.forget()
+	return r, nil
 }
 
 // Socket is the path of the NRI socket. It exists while the runtime runs.
 func (r *Runtime) Socket() string { return filepath.Join(r.opts.Dir, "nri.sock") }
 
+// innerSocket is the adaptation's own, to which the connections of Socket are carried on.
+func (r *Runtime) innerSocket() string { return filepath.Join(r.opts.Dir, "inner.sock") }
+
 // Start brings the runtime up on its socket: an empty one the first time and after
-// Stop, one with the pods and containers that were there after Kill.
-//
-// It waits, until ctx ends, for all runtimes of this process that have another request
-// timeout to go down. It is an error if the runtime runs already.
-func (r *Runtime) Start(ctx context.Context) error {
+// Stop, one with the pods and containers that were there after Kill. It is an error if the runtime runs already.
+func (r *Runtime) Start() error {
 	r.lifeMu.Lock()
 	defer r.lifeMu.Unlock()
 	if r.current() != nil {
 		return errors.New("runtime runs already")
 	}
-	if err := processTimeout.acquire(ctx, r.opts.RequestTimeout); err != nil {
-		return err
-	}
+	adaptation.SetPluginRequestTimeout(r.opts.RequestTimeout)
+	nriLog.set(r.log)
 	s, err := startSession(r)
 	if err != nil {
-		processTimeout.release()
 		return err
 	}
 	r.mu.Lock()
@@ -76,20 +122,16 @@ func (r *Runtime) Stop() error {
 	defer r.lifeMu.Unlock()
 	r.goDown()
 	r.mu.Lock()
-	containers, hooks := r.containers, r.hooks
-	r.mu.Unlock()
 	var errs []error
-	for _, c := range containers {
+	for _, c := range r.containers {
 		errs = append(errs, c.destroy())
 	}
-	r.mu.Lock()
-	for h := range hooks {
-		errs = append(errs, h.destroy())
+	for h := range r.hooks {
+		errs = append(errs, h.kill())
 	}
 	r.mu.Unlock()
 	r.tasks.Wait()
 	r.forget()
-	errs = append(errs, os.RemoveAll(r.bundles()))
 	return errors.Join(errs...)
 }
 
@@ -101,7 +143,6 @@ func (r *Runtime) goDown() {
 	r.mu.Unlock()
 	if s != nil {
 		s.close()
-		processTimeout.release()
 	}
 }
 
@@ -110,16 +151,41 @@ func (r *Runtime) forget() {
 	defer r.mu.Unlock()
 	r.pods = make(map[string]*Pod)
 	r.containers = make(map[string]*Container)
-	r.hooks = make(map[*hookProcess]struct{})
+	r.hooks = make(map[*process]struct{})
 }
-
-func (r *Runtime) bundles() string { return filepath.Join(r.opts.Dir, "bundles") }
 
 // current returns the session, nil while the runtime is down.
 func (r *Runtime) current() *session {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.session
+}
+
+// begin opens a request: it returns the current session and a context that ends with
+// ctx or with the session. The caller must call end.
+func (r *Runtime) begin(ctx context.Context) (s *session, callCtx context.Context, end func(), err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s = r.session
+	if s == nil {
+		return nil, nil, nil, ErrDown
+	}
+	s.calls.Add(1)
+	callCtx, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(s.ctx, func() { cancel(ErrDown) })
+	return s, callCtx, func() {
+		stop()
+		cancel(nil)
+		s.calls.Done()
+	}, nil
+}
+
+// downCause adds ErrDown to the error of a request that the runtime's end cut short.
+func downCause(ctx context.Context, err error) error {
+	if errors.Is(context.Cause(ctx), ErrDown) && !errors.Is(err, ErrDown) {
+		return fmt.Errorf("%w: %w", ErrDown, err)
+	}
+	return err
 }
 
 // Hooks is the number of hook processes that are alive, waiting or orphaned.
@@ -129,13 +195,9 @@ func (r *Runtime) Hooks() int {
 	return len(r.hooks)
 }
 
-// Pods returns the sandboxes in the store, in no order.
+// Pods returns the sandboxes in the store, oldest first.
 func (r *Runtime) Pods() []*Pod {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	pods := make([]*Pod, 0, len(r.pods))
-	for _, p := range r.pods {
-		pods = append(pods, p)
-	}
-	return pods
+	return slices.SortedFunc(maps.Values(r.pods), func(a, b *Pod) int { return a.created.Compare(b.created) })
 }

@@ -30,8 +30,8 @@ func TestRuntimeThatIsDown(t *testing.T) {
 	require.ErrorIs(t, err, runtimetest.ErrDown)
 	rt.Kill()
 	require.NoError(t, rt.Stop())
-	require.NoError(t, rt.Start(within(t)))
-	require.ErrorContains(t, rt.Start(within(t)), "runs already")
+	require.NoError(t, rt.Start())
+	require.ErrorContains(t, rt.Start(), "runs already")
 	require.NoError(t, rt.Stop())
 	require.NoFileExists(t, rt.Socket())
 }
@@ -39,7 +39,7 @@ func TestRuntimeThatIsDown(t *testing.T) {
 func TestWaitPluginEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	rt := start(t, &recorder{}, runtimetest.Options{})
-	require.NoError(t, rt.WaitPlugin(within(t), "10-"+pluginName))
+	require.NoError(t, rt.WaitPlugin(within(t), pluginName))
 	require.NoError(t, rt.WaitPluginGone(within(t), "other"))
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -94,7 +94,7 @@ func TestKilledRuntimeKeepsItsPods(t *testing.T) {
 	_, err = dead.Wait(within(t))
 	require.NoError(t, err)
 
-	require.NoError(t, rt.Start(within(t)))
+	require.NoError(t, rt.Start())
 	plugin.clear()
 	plugin.connect(t, rt)
 	require.Equal(t, []string{"web", "app:RUNNING"}, plugin.syncs()[1])
@@ -135,7 +135,7 @@ func TestStoppedRuntimeForgets(t *testing.T) {
 	require.ErrorIs(t, syscall.Kill(pid, 0), syscall.ESRCH)
 	require.Equal(t, runtimetest.Exited, ctr.Status().State)
 	require.Empty(t, rt.Pods())
-	require.NoError(t, rt.Start(within(t)))
+	require.NoError(t, rt.Start())
 	require.NoError(t, pod.Remove(within(t)))
 	require.Empty(t, plugin.names())
 }

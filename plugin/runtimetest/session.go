@@ -3,6 +3,8 @@ package runtimetest
 import (
 	"context"
 	"fmt"
+	"io"
+	"net"
 	"path/filepath"
 	"sync"
 	"time"
@@ -12,41 +14,21 @@ import (
 	"github.com/containerd/ttrpc"
 )
 
-// dropInterval is the pause between two looks for connections that are still
-// open while a session closes.
-const dropInterval = 2 * time.Millisecond
-
 // session is one life of the containerd process: from a Start to the next Kill or Stop.
 type session struct {
 	relay   *relay
 	plugins *plugins
+	front   *front
 	ctx     context.Context // ends with the session, with cause ErrDown
 	cancel  context.CancelCauseFunc
-	endLog  func() // NRI's messages no longer go to the runtime's log
-
-	mu sync.Mutex
-	// guarded by mu
-	closed bool
-	calls  sync.WaitGroup // requests under way; none is added once closed
+	calls   sync.WaitGroup // requests under way; none is added once the runtime has another session or none
 }
 
 func startSession(r *Runtime) (*session, error) {
-	s := &session{plugins: newPlugins(r.Socket()), endLog: nriLogs.add(r.log)}
-	if err := s.start(r); err != nil {
-		s.endLog()
-		return nil, err
-	}
-	return s, nil
-}
-
-func (s *session) start(r *Runtime) error {
-	if _, err := s.plugins.drop(); err != nil { // there are none yet, but close depends on it
-		return err
-	}
-	s.ctx, s.cancel = context.WithCancelCause(context.Background())
-	s.relay = &relay{runtime: r, plugins: s.plugins, log: r.log, state: make(map[string]relayState)}
+	s := &session{plugins: &plugins{}}
+	s.relay = &relay{runtime: r, plugins: s.plugins, owes: make(map[string]owed)}
 	nri, err := adaptation.New(r.opts.Name, r.opts.Version, s.relay.synchronize, s.relay.update,
-		adaptation.WithSocketPath(r.Socket()),
+		adaptation.WithSocketPath(r.innerSocket()),
 		adaptation.WithPluginPath(filepath.Join(r.opts.Dir, "no-plugins")),
 		adaptation.WithPluginConfigPath(filepath.Join(r.opts.Dir, "no-config")),
 		adaptation.WithTTRPCOptions(nil, []ttrpc.ServerOpt{
@@ -59,63 +41,98 @@ func (s *session) start(r *Runtime) error {
 		}),
 	)
 	if err != nil {
-		return fmt.Errorf("make the NRI adaptation: %w", err)
+		return nil, fmt.Errorf("make the NRI adaptation: %w", err)
 	}
 	s.relay.nri = nri
 	if err := nri.Start(); err != nil {
-		return fmt.Errorf("start the NRI adaptation: %w", err)
+		return nil, fmt.Errorf("start the NRI adaptation: %w", err)
 	}
-	return nil
+	if s.front, err = openFront(r.Socket(), r.innerSocket()); err != nil {
+		nri.Stop()
+		return nil, err
+	}
+	s.ctx, s.cancel = context.WithCancelCause(context.Background())
+	return s, nil
 }
 
-// close ends the session. The adaptation closes only its listener, so the
-// connections are cut here, again and again until none is left: one may have been
-// accepted a moment ago, and a handler that waits keeps the adaptation's lock.
+// close ends the session. The connections are cut first: a handler that waits keeps the adaptation's lock.
 func (s *session) close() {
-	s.mu.Lock()
-	s.closed = true
-	s.mu.Unlock()
 	s.cancel(ErrDown)
-	stopped := make(chan struct{})
-	go func() {
-		defer close(stopped)
-		s.relay.nri.Stop()
-	}()
-	for down := false; ; {
-		cut, err := s.plugins.drop()
-		if err != nil {
-			s.relay.log.WithError(err).Warn("Cutting the plugins' connections failed, trying again")
-		} else if down && cut == 0 && s.plugins.count() == 0 {
-			break
-		}
-		select {
-		case <-stopped:
-			down, stopped = true, nil
-		case <-time.After(dropInterval):
-		}
+	s.front.close()
+	s.relay.nri.Stop()
+	for s.plugins.count() > 0 {
+		time.Sleep(tick)
 	}
 	s.calls.Wait()
-	s.endLog()
 }
 
-// begin opens a request: it returns the current session and a context that ends with
-// ctx or with the session. The caller must call end.
-func (r *Runtime) begin(ctx context.Context) (s *session, callCtx context.Context, end func(), err error) {
-	s = r.current()
-	if s == nil {
-		return nil, nil, nil, ErrDown
+// front is the socket to which plugins connect. It carries each connection on to the
+// adaptation, which keeps its own to itself and closes none of them when it is stopped.
+type front struct {
+	listener net.Listener
+	inner    string
+	accepted chan struct{}  // closed when no more connections are accepted
+	carrying sync.WaitGroup // of the connections
+
+	mu sync.Mutex
+	// guarded by mu
+	conns map[net.Conn]struct{} // the plugins' ends
+}
+
+func openFront(socket, inner string) (*front, error) {
+	l, err := net.Listen("unix", socket)
+	if err != nil {
+		return nil, fmt.Errorf("listen for plugins: %w", err)
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
-		return nil, nil, nil, ErrDown
+	f := &front{listener: l, inner: inner, accepted: make(chan struct{}), conns: make(map[net.Conn]struct{})}
+	go f.accept()
+	return f, nil
+}
+
+func (f *front) accept() {
+	defer close(f.accepted)
+	for {
+		plugin, err := f.listener.Accept()
+		if err != nil {
+			return // it was closed
+		}
+		runtime, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: f.inner, Net: "unix"})
+		if err != nil {
+			plugin.Close()
+			continue
+		}
+		f.mu.Lock()
+		f.conns[plugin] = struct{}{}
+		f.mu.Unlock()
+		f.carrying.Go(func() { f.carry(plugin, runtime) })
+		f.carrying.Go(func() { f.carry(runtime, plugin) })
 	}
-	s.calls.Add(1)
-	callCtx, cancel := context.WithCancelCause(ctx)
-	stop := context.AfterFunc(s.ctx, func() { cancel(ErrDown) })
-	return s, callCtx, func() {
-		stop()
-		cancel(nil)
-		s.calls.Done()
-	}, nil
+}
+
+// carry passes on what one end says until either is closed; then it closes both.
+func (f *front) carry(from, to net.Conn) {
+	_, _ = io.Copy(to, from) // fails when either end is closed
+	from.Close()
+	to.Close()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.conns, from)
+	delete(f.conns, to)
+}
+
+// cut closes all connections and returns their number.
+func (f *front) cut() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for c := range f.conns {
+		c.Close()
+	}
+	return len(f.conns)
+}
+
+func (f *front) close() {
+	f.listener.Close()
+	<-f.accepted
+	f.cut()
+	f.carrying.Wait()
 }

@@ -4,16 +4,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"os/exec"
+	"syscall"
 	"time"
+
+	"github.com/containerd/nri/pkg/api"
 )
 
-const (
-	startErrorCode   = 128
-	startErrorReason = "StartError"
-)
+// startErrorCode is the exit code of a container whose start failed.
+const startErrorCode = 128
 
 // Start runs the hooks, then the container's process. It blocks while hooks run and
-// plugins wait. After an error the container is Exited, with reason StartError. A container
+// plugins wait. After an error the container is Exited. A container
 // can be started once.
 func (c *Container) Start(ctx context.Context) error {
 	s, ctx, end, err := c.pod.runtime.begin(ctx)
@@ -25,20 +28,17 @@ func (c *Container) Start(ctx context.Context) error {
 			c.started(err)
 		}
 	}
-	if err != nil {
-		return fmt.Errorf("start container %s of pod %s/%s: %w", c.spec.Name, c.pod.spec.Namespace, c.pod.spec.Name, err)
-	}
-	return nil
+	return c.wrap("start", err)
 }
 
 func (c *Container) setStarting() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
+	case c.removed:
+		return errors.New("container was removed")
 	case c.status.State != Created:
 		return fmt.Errorf("container is in %s state", c.status.State)
-	case c.removing:
-		return errors.New("container is in removing state, can't be started")
 	case c.starting:
 		return errors.New("container is already in starting state")
 	}
@@ -51,74 +51,158 @@ func (c *Container) started(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.starting = false
-	if err == nil {
-		return
+	if err != nil {
+		c.exitLocked(startErrorCode)
 	}
-	c.status.State = Exited
-	c.status.Pid = 0
-	c.status.FinishedAt = time.Now()
-	c.status.ExitCode = startErrorCode
-	c.status.Reason = startErrorReason
-	c.status.Message = err.Error()
+}
+
+func (c *Container) exitLocked(code int) {
+	c.process = nil
+	c.status.State, c.status.Pid, c.status.FinishedAt, c.status.ExitCode = Exited, 0, time.Now(), code
 	close(c.exited)
 }
 
-func (c *Container) start(ctx context.Context, s *session) (err error) {
-	if !c.pod.Ready() {
+func (c *Container) start(ctx context.Context, s *session) error {
+	if !c.pod.ready() {
 		return fmt.Errorf("sandbox %q is not running", c.pod.id)
 	}
-	t, err := c.createTask(ctx)
-	if err != nil {
-		return fmt.Errorf("failed to create task: %w", downCause(ctx, err))
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, t.delete())
+	for i, hook := range c.hooks {
+		if err := c.runHook(ctx, hook); err != nil {
+			return fmt.Errorf("error running createRuntime hook #%d %q: %w", i, hook.GetPath(), downCause(ctx, err))
 		}
-	}()
+	}
+	if err := context.Cause(ctx); err != nil {
+		return err
+	}
 	defer s.relay.nri.BlockPluginSync().Unblock()
-	defer func() {
-		if err != nil {
-			undo, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTimeout)
-			defer cancel()
-			s.relay.stopContainer(undo, c.pod, c.message())
-		}
-	}()
-
-	if err := s.relay.startContainer(ctx, c.pod, c.messageWithPid(t)); err != nil {
-		return fmt.Errorf("NRI container start failed: %w", downCause(ctx, err))
-	}
-	if err := t.release(); err != nil {
+	cmd := exec.Command(c.spec.Args[0], c.spec.Args[1:]...)
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH")}
+	cmd.Dir = "/"
+	cmd.Stdout, cmd.Stderr = c.spec.Stdout, c.spec.Stdout
+	cmd.WaitDelay = outputGrace
+	p, err := startProcess(cmd)
+	if err != nil {
 		return fmt.Errorf("failed to start task: %w", err)
 	}
 	c.mu.Lock()
-	c.status.State = Running
-	c.status.Pid = t.process.pid()
-	c.status.StartedAt = time.Now()
-	c.task = t
+	c.status.State, c.status.Pid, c.status.StartedAt = Running, p.pid(), time.Now()
+	c.process = p
 	c.mu.Unlock()
-	c.pod.runtime.tasks.Go(func() { c.monitor(t) })
-	s.relay.postStartContainer(ctx, c.pod, c.message())
+	c.pod.runtime.tasks.Go(func() { c.follow(p) })
+	s.relay.postStartContainer(ctx, c)
 	return nil
 }
 
-// monitor waits for the container's process to end and tells the plugins.
-func (c *Container) monitor(t *task) {
-	<-t.process.ended
-	code, err := t.process.reap()
+// follow waits for the container's process to end, and tells the plugins.
+func (c *Container) follow(p *process) {
+	code, err := p.waitGroup()
+	r := c.pod.runtime
 	if err != nil {
-		c.pod.runtime.log.WithError(err).WithField("id", c.id).Error("The end of a container's process was not clean")
+		r.log.WithError(err).WithField("id", c.id).Error("The end of a container's process was not clean")
 	}
 	c.mu.Lock()
-	c.task = nil
-	c.status.State = Exited
-	c.status.Pid = 0
-	c.status.FinishedAt = time.Now()
-	c.status.ExitCode = code
+	c.exitLocked(code)
 	message := c.messageLocked()
 	c.mu.Unlock()
-	if s := c.pod.runtime.current(); s != nil {
-		s.relay.notifyExit(c.pod, message)
+	message.State = api.ContainerState_CONTAINER_STOPPED
+	if s := r.current(); s != nil {
+		s.relay.stopContainer(context.Background(), c.pod, message)
 	}
-	close(c.exited)
+}
+
+// Stop ends the container's process: SIGTERM, and after grace SIGKILL; at once SIGKILL if
+// grace is 0. It returns when the process is gone. A container that does not run is left as
+// it is, also while its hooks wait. It may be called again.
+func (c *Container) Stop(ctx context.Context, grace time.Duration) error {
+	return c.end(ctx, "stop", func(ctx context.Context, s *session) error {
+		if err := c.kill(ctx, grace); err != nil {
+			return err
+		}
+		s.relay.stopContainer(ctx, c.pod, c.message())
+		return nil
+	})
+}
+
+// Remove kills the container's process if it runs, and removes the container. It is an
+// error while the container is being started. It may be called again.
+func (c *Container) Remove(ctx context.Context) error { return c.end(ctx, "remove", c.remove) }
+
+// end makes a request about a container; without effect on one that was removed.
+func (c *Container) end(ctx context.Context, what string, request func(context.Context, *session) error) error {
+	s, ctx, end, err := c.pod.runtime.begin(ctx)
+	if err == nil {
+		defer end()
+		if !c.stored() {
+			return nil
+		}
+		defer s.relay.nri.BlockPluginSync().Unblock()
+		err = request(ctx, s)
+	}
+	return c.wrap(what, err)
+}
+
+func (c *Container) remove(ctx context.Context, s *session) error {
+	if err := c.kill(ctx, 0); err != nil {
+		return err
+	}
+	if err := c.setRemoved(); err != nil {
+		return err
+	}
+	s.relay.removeContainer(ctx, c)
+	c.pod.runtime.mu.Lock()
+	defer c.pod.runtime.mu.Unlock()
+	delete(c.pod.runtime.containers, c.id)
+	return nil
+}
+
+func (c *Container) setRemoved() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.starting:
+		return errors.New("container is in starting state, can't be removed")
+	case c.process != nil:
+		return errors.New("container is still running")
+	}
+	c.removed = true
+	return nil
+}
+
+// kill ends the process of a running container and waits for that.
+func (c *Container) kill(ctx context.Context, grace time.Duration) error {
+	c.mu.Lock()
+	p := c.process
+	c.mu.Unlock()
+	if p == nil {
+		return nil
+	}
+	if grace > 0 {
+		if err := p.signal(p.pid(), syscall.SIGTERM); err != nil {
+			return err
+		}
+		timer := time.NewTimer(grace)
+		defer timer.Stop()
+		select {
+		case <-c.exited:
+			return nil
+		case <-timer.C:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	if err := p.kill(); err != nil {
+		return err
+	}
+	_, err := c.Wait(ctx)
+	return err
+}
+
+// destroy kills the process, for a runtime that is being stopped.
+func (c *Container) destroy() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.process == nil {
+		return nil
+	}
+	return c.process.kill()
 }

@@ -86,7 +86,7 @@ func hearNRI(t *testing.T) *written {
 	log.SetOutput(said)
 	rt, err := runtimetest.New(runtimetest.Options{Dir: shortDir(t), Log: log})
 	require.NoError(t, err)
-	require.NoError(t, rt.Start(t.Context()))
+	require.NoError(t, rt.Start())
 	t.Cleanup(func() { require.NoError(t, rt.Stop()) })
 	return said
 }

@@ -19,7 +19,7 @@ func TestRunPacesAndTells(t *testing.T) {
 	dir := shortDir(t)
 	rt, err := runtimetest.New(runtimetest.Options{Dir: dir})
 	require.NoError(t, err)
-	require.NoError(t, rt.Start(t.Context()))
+	require.NoError(t, rt.Start())
 	defer func() { assert.NoError(t, rt.Stop()) }()
 
 	ctx, cancel := context.WithCancel(t.Context())
