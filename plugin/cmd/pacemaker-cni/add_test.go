@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -15,7 +14,6 @@ import (
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate/gatetest"
-	"github.com/pod-pacemaker/pod-pacemaker/plugin/socket"
 )
 
 func TestAddWaitsForTheDaemon(t *testing.T) {
@@ -122,39 +120,13 @@ func rename(t *testing.T, dir, from, to string) {
 	require.NoError(t, os.Rename(filepath.Join(dir, from), to))
 }
 
-// listenRaw accepts at a socket, and gives each connection to serve.
-func listenRaw(t *testing.T, serve func(net.Conn)) (path string) {
-	t.Helper()
-	path = gatetest.Socket(t)
-	l, err := socket.Listen(path)
-	require.NoError(t, err)
-	var serving sync.WaitGroup
-	serving.Go(func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			serving.Go(func() {
-				defer c.Close()
-				serve(c)
-			})
-		}
-	})
-	t.Cleanup(func() {
-		assert.NoError(t, l.Close())
-		serving.Wait()
-	})
-	return path
-}
-
 // A daemon that hangs keeps nobody in the room, and what it told last holds for the next
 // process of the pod.
 func TestAChangeEmptiesTheRoomOfADaemonThatHangs(t *testing.T) {
 	t.Parallel()
 	leaveAt := time.Now().Add(time.Hour)
 	told := make(chan string, 8)
-	path := listenRaw(t, func(c net.Conn) {
+	path := gatetest.Listen(t, func(c net.Conn) {
 		line := make([]byte, 1024)
 		n, _ := c.Read(line)
 		if len(told) == 0 {
@@ -240,7 +212,7 @@ func TestNobodyWaitsAfterAChangeThatNobodySaw(t *testing.T) {
 	})
 	t.Run("the daemon hangs", func(t *testing.T) {
 		t.Parallel()
-		path := listenRaw(t, func(c net.Conn) { _, _ = io.Copy(io.Discard, c) })
+		path := gatetest.Listen(t, func(c net.Conn) { _, _ = io.Copy(io.Discard, c) })
 		assert.Contains(t, call(t, changed(path)).passes(t), "unpaced")
 	})
 	t.Run("no daemon", func(t *testing.T) {

@@ -3,6 +3,7 @@ package gatetest
 import (
 	"context"
 	"io"
+	"net"
 	"os"
 	"path/filepath"
 	"sync"
@@ -45,6 +46,32 @@ func Serve(tb TB, path string, b gate.Backend) (stop func()) {
 	})
 	tb.Cleanup(stop)
 	return stop
+}
+
+// Listen accepts at a new socket and gives each connection to serve, in the place of a [gate.Server], until tb ends.
+func Listen(tb TB, serve func(net.Conn)) (path string) {
+	tb.Helper()
+	path = Socket(tb)
+	l, err := socket.Listen(path)
+	noError(tb, err)
+	var serving sync.WaitGroup
+	serving.Go(func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			serving.Go(func() {
+				defer c.Close()
+				serve(c)
+			})
+		}
+	})
+	tb.Cleanup(func() {
+		noError(tb, l.Close())
+		serving.Wait()
+	})
+	return path
 }
 
 func noError(tb TB, err error) {

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate/gatetest"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate/wire"
 )
 
@@ -21,7 +22,7 @@ func TestHooksOfADaemonThatHangsLeaveOneByOne(t *testing.T) {
 	const hooks, pace, silence = 30, 50 * time.Millisecond, time.Second
 	var mu sync.Mutex
 	told := 0
-	path := listenRaw(t, func(c net.Conn) {
+	path := gatetest.Listen(t, func(c net.Conn) {
 		mu.Lock()
 		told++
 		turn := ""

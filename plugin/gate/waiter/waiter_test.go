@@ -4,7 +4,6 @@ import (
 	"io"
 	"net"
 	"os"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -15,7 +14,6 @@ import (
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate/gatetest"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate/wire"
-	"github.com/pod-pacemaker/pod-pacemaker/plugin/socket"
 )
 
 func TestTimeToLeaveIsNeverAfterTheDeadline(t *testing.T) {
@@ -75,32 +73,6 @@ func TestAnotherParentMeansThatTheRuntimeIsGone(t *testing.T) {
 	assert.EqualValues(t, -1, watchParent(0).fd, "a parent outside this pid namespace")
 }
 
-// listenRaw accepts at a socket, and gives each connection to serve.
-func listenRaw(t *testing.T, serve func(net.Conn)) (path string) {
-	t.Helper()
-	path = gatetest.Socket(t)
-	l, err := socket.Listen(path)
-	require.NoError(t, err)
-	var serving sync.WaitGroup
-	serving.Go(func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			serving.Go(func() {
-				defer c.Close()
-				serve(c)
-			})
-		}
-	})
-	t.Cleanup(func() {
-		assert.NoError(t, l.Close())
-		serving.Wait()
-	})
-	return path
-}
-
 // impatient is a hook of this process that takes a daemon for gone after a short
 // silence.
 func impatient(path string, silence, leave time.Duration) *Waiter {
@@ -116,7 +88,7 @@ func impatient(path string, silence, leave time.Duration) *Waiter {
 // time as if there were none.
 func TestADaemonThatHangsIsAsGoodAsNone(t *testing.T) {
 	t.Parallel()
-	path := listenRaw(t, func(c net.Conn) {
+	path := gatetest.Listen(t, func(c net.Conn) {
 		_, _ = io.Copy(io.Discard, c) // until the hook hangs up
 	})
 	w := impatient(path, 50*time.Millisecond, time.Second)
@@ -131,7 +103,7 @@ func TestADaemonThatHangsIsAsGoodAsNone(t *testing.T) {
 func TestADaemonThatHangsIsAskedAgain(t *testing.T) {
 	t.Parallel()
 	var asked atomic.Int32
-	path := listenRaw(t, func(c net.Conn) {
+	path := gatetest.Listen(t, func(c net.Conn) {
 		if asked.Add(1) > 3 {
 			_, _ = io.WriteString(c, "go Admitted\n") // or it has hung up, and asks anew
 		}
