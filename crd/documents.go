@@ -9,16 +9,6 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 )
 
-// ErrInvalidPolicy is wrapped by every error about the content of a StartPolicy. It
-// is an ErrInvalid, too: both are objects of a file.
-var ErrInvalidPolicy error = invalidPolicy{}
-
-type invalidPolicy struct{}
-
-func (invalidPolicy) Error() string { return "invalid StartPolicy" }
-
-func (invalidPolicy) Is(target error) bool { return target == ErrInvalid }
-
 // Documents are the objects of a file.
 type Documents struct {
 	// Config is nil where the file has none.
@@ -33,16 +23,16 @@ var (
 )
 
 // Parse reads the objects in data, as YAML or JSON, and validates them: at most one PacemakerConfig
-// and any number of StartPolicies. Unknown fields are errors. An error wraps ErrInvalid, that of a
-// StartPolicy also ErrInvalidPolicy, and where a field is at fault, every *field.Error; its text has
-// for each the field's path and what was expected.
+// and any number of StartPolicies. Unknown fields are errors. An error wraps ErrInvalid, and
+// where a field is at fault, every *field.Error; its text has the kind of the object, and for each the field's path and
+// what was expected.
 func Parse(data []byte) (found Documents, err error) {
 	objects, err := documents(data)
 	if err != nil {
-		return found, fmt.Errorf("%w: %w", ErrInvalid, err)
+		return found, invalid(v1alpha1.Kind, err)
 	}
 	if len(objects) == 0 {
-		return found, fmt.Errorf("%w: %w", ErrInvalid, errEmpty)
+		return found, invalid(v1alpha1.Kind, errEmpty)
 	}
 	for i, object := range objects {
 		if err := found.add(object); err != nil {
@@ -58,14 +48,14 @@ func Parse(data []byte) (found Documents, err error) {
 func (d *Documents) add(object map[string]any) error {
 	if object["kind"] != v1alpha1.PolicyKind {
 		if errs := validateKind(object, v1alpha1.Kind); len(errs) > 0 {
-			return invalid(eitherKind(errs))
+			return invalid(v1alpha1.Kind, fieldErrors(eitherKind(errs)))
 		}
 		config, unknown, errs := decode(object)
 		if errs = append(unknown, errs...); len(errs) > 0 {
-			return invalid(errs)
+			return invalid(v1alpha1.Kind, fieldErrors(errs))
 		}
 		if d.Config != nil {
-			return fmt.Errorf("%w: %w", ErrInvalid, errTwoConfigs)
+			return invalid(v1alpha1.Kind, errTwoConfigs)
 		}
 		d.Config = config
 		return nil
@@ -76,7 +66,7 @@ func (d *Documents) add(object map[string]any) error {
 	}
 	for _, other := range d.Policies {
 		if other.Name == policy.Name {
-			return invalidAs(field.ErrorList{field.Duplicate(field.NewPath("metadata", "name"), policy.Name)})
+			return invalid(v1alpha1.PolicyKind, field.Duplicate(field.NewPath("metadata", "name"), policy.Name))
 		}
 	}
 	d.Policies = append(d.Policies, policy)
@@ -95,22 +85,18 @@ func eitherKind(errs field.ErrorList) field.ErrorList {
 
 func parsePolicy(object map[string]any) (*v1alpha1.StartPolicy, error) {
 	if errs := validateKind(object, v1alpha1.PolicyKind); len(errs) > 0 {
-		return nil, invalidAs(errs)
+		return nil, invalid(v1alpha1.PolicyKind, fieldErrors(errs))
 	}
 	policy, unknown, errs := decodePolicy(object)
 	if errs = append(unknown, errs...); len(errs) > 0 {
-		return nil, invalidAs(errs)
+		return nil, invalid(v1alpha1.PolicyKind, fieldErrors(errs))
 	}
 	return policy, nil
 }
 
-func invalidAs(errs field.ErrorList) error {
-	return fmt.Errorf("%w: %w", ErrInvalidPolicy, fieldErrors(errs))
-}
-
 // Load reads the file at path and parses it. Every error names the file.
 func Load(path string) (Documents, error) {
-	data, err := readFile(path)
+	data, err := readFileUpTo(path, maxBytes) // and no more than Parse needs to see that it is too much
 	if err != nil {
 		return Documents{}, fmt.Errorf("read configuration: %w", err)
 	}

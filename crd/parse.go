@@ -14,12 +14,12 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 )
 
-// ErrInvalid is wrapped by every error about the content of a config, in
-// contrast to those of reading its file.
-var ErrInvalid = errors.New("invalid PacemakerConfig")
+// ErrInvalid is wrapped by every error about the content of a file, in
+// contrast to those of reading it.
+var ErrInvalid = errors.New("invalid")
 
-// readFile reads no more than what Parse needs to see that it is too much.
-func readFile(path string) ([]byte, error) { return readFileUpTo(path, maxBytes) }
+// invalid says why an object of a kind is not valid.
+func invalid(kind string, why error) error { return fmt.Errorf("%w %s: %w", ErrInvalid, kind, why) }
 
 // readFileUpTo reads one byte more than most, at most.
 func readFileUpTo(path string, most int64) (data []byte, err error) {
@@ -78,11 +78,6 @@ func decodeAs[T any](object map[string]any, validate func(*T) field.ErrorList) (
 		return nil, found.unknown, errs
 	}
 	return typed, found.unknown, nil
-}
-
-// invalid is the error that says what is wrong with each field of a config.
-func invalid(errs field.ErrorList) error {
-	return fmt.Errorf("%w: %w", ErrInvalid, fieldErrors(errs))
 }
 
 // fieldErrors puts its errors on one line, for a log.

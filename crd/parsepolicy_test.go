@@ -23,7 +23,6 @@ func TestParseNamesTheFieldOfAPolicy(t *testing.T) {
 				path, text := comment(t, content, 0), comment(t, content, 1)
 
 				found, err := Parse([]byte(content))
-				require.ErrorIs(t, err, ErrInvalidPolicy)
 				require.ErrorIs(t, err, ErrInvalid)
 				assert.Empty(t, found)
 				assert.Equal(t, "invalid StartPolicy: "+text, err.Error())
