@@ -39,8 +39,11 @@ test: format generated unit ## Check format and generated files, then run the un
 format:
 	@out=$$(gofmt -l .); test -z "$$out" || { echo "gofmt -w would change:"; echo "$$out"; exit 1; }
 
+# What go generate ./crd writes.
+GENERATED := crd/v1alpha1/zz_generated.deepcopy.go deploy/crds/*_*.yaml deploy/chart/pod-pacemaker/files/crds/*_*.yaml
 generated:
-	$(GO) run ./crd/internal/generate -check
+	@before=$$(cat $(GENERATED) | sha256sum); $(GO) generate ./crd || exit 1; test "$$before" = "$$(cat $(GENERATED) | sha256sum)" || \
+		{ echo "deep copies and CRDs were not current: 'go generate ./crd' has written them, commit that"; exit 1; }
 	$(GO) run ./plugin/internal/cmd/imports -check
 	cd integration && $(GO) run ./cmd/scenarios -check
 
