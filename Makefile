@@ -110,14 +110,21 @@ release-check: $(GORELEASER) $(ACTIONLINT) ## Check workflows and release files,
 
 # ENGINE=podman for that one.
 ENGINE ?= docker
-image-check: build ## Build the image of a release from bin/ with docker, or ENGINE, and run it
+# An image says its version, leaves a hook that runs on the host, and has the licences of what is linked.
+define image-works
+	$(ENGINE) run --rm $(1) version | grep -F "$(VERSION)"
+	rm -rf dist/image/hook && $(ENGINE) run --rm -v "$(CURDIR)/dist/image:/host" $(1) install-gate --to=/host/hook
+	dist/image/hook/pacemaker-gate --version | grep -F "$(VERSION)"
+	id=$$($(ENGINE) create $(1)) && $(ENGINE) export $$id | tar t >dist/image/files; $(ENGINE) rm $$id && grep -E '^licenses/third-party/github.com_containerd_nri@.*/LICENSE$$' dist/image/files
+endef
+image-check: build ## Build the image of a release from bin/, and that of the Containerfile, with docker, or ENGINE, and run both
 	rm -rf dist/image && mkdir -p dist/image/linux/$$($(GO) env GOARCH)
 	cp bin/pod-pacemaker bin/pacemaker-gate bin/pacemaker-cni dist/image/linux/$$($(GO) env GOARCH)/ && cp LICENSE dist/image/
 	$(GO) run ./deploy/internal/licenses -o dist/image/bin/licenses
 	$(ENGINE) build --build-arg TARGETPLATFORM=linux/$$($(GO) env GOARCH) -f deploy/release/Containerfile -t pod-pacemaker:check dist/image
-	$(ENGINE) run --rm pod-pacemaker:check version | grep -F "$(VERSION)"
-	$(ENGINE) run --rm -v "$(CURDIR)/dist/image:/host" pod-pacemaker:check install-gate --to=/host/hook
-	dist/image/hook/pacemaker-gate --version
+	$(call image-works,pod-pacemaker:check)
+	$(ENGINE) build --build-arg VERSION="$(VERSION)" -t pod-pacemaker:check-containerfile -f Containerfile .
+	$(call image-works,pod-pacemaker:check-containerfile)
 
 release-tools: $(GORELEASER) $(SYFT) $(COSIGN) $(HELM)
 
