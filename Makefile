@@ -26,7 +26,7 @@ LAB := cd integration && $(GO) run ./cmd/lab
 E2E := cd integration && $(GOTESTSUM) --format testname -- -count=1 -p=1
 
 .DEFAULT_GOAL := help
-.PHONY: help build test format generated unit race lint sim generate alerts page api demo e2e e2e-full e2e-vm chaos lab cluster-up cluster-down release-check image-check release-tools bench clean
+.PHONY: help build test format generated unit race lint sim generate alerts page api demo e2e e2e-full e2e-vm e2e-vm-full chaos lab cluster-up cluster-down release-check image-check release-tools bench clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -88,7 +88,10 @@ e2e-full: build lab $(GOTESTSUM) ## Run every scenario, the long ones too, and t
 	$(E2E) -tags e2e,full -timeout 3h $(E2EFLAGS) ./cmd/... ./lab/... ./e2e/...
 
 e2e-vm: build lab $(GOTESTSUM) ## Run the scenarios that need a node with systemd and cgroup v2: a Debian guest in QEMU (root)
-	$(E2E) -tags vm -timeout 90m $(E2EFLAGS) ./vm
+	$(E2E) -tags vm -timeout 60m $(E2EFLAGS) ./vm
+
+e2e-vm-full: build lab $(GOTESTSUM) ## The same with those that boot another system: SELinux, cgroup v1, the pre-registered plugin (root)
+	$(E2E) -tags vm,full -timeout 90m $(E2EFLAGS) ./vm
 
 chaos: build lab $(GOTESTSUM) ## Kill daemon, kubelet and containerd while pods come and go: make chaos SEED=7 MINUTES=5 (root; without SEED, every day has its own)
 	export CHAOS_SEED=$(SEED) CHAOS_MINUTES=$(or $(MINUTES),5) && \

@@ -30,29 +30,6 @@ func TestReboot(t *testing.T) {
 	TestUnit(t)
 }
 
-// The same with the daemon as a plugin that containerd starts itself, and no unit.
-func TestRebootPreRegistered(t *testing.T) {
-	sh(t, "systemctl disable --now pod-pacemaker")
-	// As the manual says, and with the API server, as pods wait in the gate only where their policy is known.
-	sh(t, "install -D -m 0600 /usr/share/pod-pacemaker/05-pod-pacemaker.conf /etc/nri/conf.d/05-pod-pacemaker.conf && "+
-		"echo 'kubeconfig: /etc/kubernetes/pod-pacemaker.conf' >>/etc/nri/conf.d/05-pod-pacemaker.conf && echo 'node-name: lab' >>/etc/nri/conf.d/05-pod-pacemaker.conf && "+
-		"install -D -m 0755 /opt/pod-pacemaker/bin/pod-pacemaker /opt/nri/plugins/05-pod-pacemaker")
-	t.Cleanup(func() {
-		sh(t, "rm -r /opt/nri /etc/nri && systemctl restart containerd && systemctl enable --now pod-pacemaker")
-		paces(t)
-	})
-	sh(t, "systemctl restart containerd")
-	paces(t)
-	createPods(t, "plugin", rebootPods, herdPod(1))
-	eventually(t, "all pods are ready", func() bool { return ready(t, "plugin") == rebootPods })
-	begin := clock(t)
-	require.NoError(t, guest.Reboot(t.Context()))
-	paces(t)
-	eventually(t, "all pods are ready again", func() bool { return readySince(t, "plugin", begin) == rebootPods })
-	assertPaced(t, "plugin", begin, rebootPods, rebootLimit)
-	assert.NotEmpty(t, sh(t, "journalctl -b --no-pager _COMM=05-pod-pacemake"), "the plugin's log is in the journal")
-}
-
 // rebooted checks what happened since a reboot that began at that time of the guest.
 func rebooted(t *testing.T, begin time.Time) {
 	t.Helper()

@@ -3,7 +3,6 @@
 package vm
 
 import (
-	"context"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -73,17 +72,6 @@ sed -i "1,/^version/s/^version.*/&\ndisabled_plugins = ['io.containerd.internal.
 	sh(t, "test ! -e /opt")
 }
 
-// A host that still has cgroup v1 with systemd's hybrid mount.
-func TestHybridCgroups(t *testing.T) {
-	t.Cleanup(func() { restart(t) })
-	sh(t, "echo 'failCgroupV1: false' >>/var/lib/kubelet/config.yaml") // kubelet refuses v1 by default
-	restart(t, "systemd.unified_cgroup_hierarchy=no", "systemd.legacy_systemd_cgroup_controller=no")
-	require.Equal(t, "cgroup2fs", sh(t, "stat -f -c %%T /sys/fs/cgroup/unified"))
-	require.Equal(t, "cgroupfs", sh(t, "stat -f -c %%T /sys/fs/cgroup/cpu"))
-	assertGateHolds(t)
-	TestSlotsAreLentByCgroups(t)
-}
-
 // assertGateHolds checks that pods wait in the gate while two hold the slots, and start two at a time then.
 func assertGateHolds(t *testing.T) {
 	t.Helper()
@@ -97,30 +85,4 @@ func assertGateHolds(t *testing.T) {
 	logLives(t, all)
 	assert.Len(t, all, rebootLimit+waiters, "containers")
 	assert.LessOrEqual(t, mostStarting(all), rebootLimit, "between the start of their process and ready")
-}
-
-// SELinux with Debian's policy, enforcing: the hook is executed, and the daemon reaches all that it needs.
-func TestSELinux(t *testing.T) {
-	const policy = "/etc/selinux/default/contexts/files/file_contexts"
-	t.Cleanup(func() { restart(t) })
-	// Files get their labels while nothing is enforced yet.
-	restart(t, "security=selinux", "selinux=1", "enforcing=0")
-	sh(t, "setfiles -F %s / >/var/log/setfiles 2>&1 || tail -n 5 /var/log/setfiles", policy)
-	restart(t, "security=selinux", "selinux=1", "enforcing=1")
-	require.Equal(t, "Enforcing", sh(t, "getenforce"))
-	assertGateHolds(t)
-	t.Log(sh(t, "ps -eZ | grep -E 'pod-pacemaker|containerd|kubelet|herd|pacemaker-gate' || true; ls -Z /opt/pod-pacemaker/bin; journalctl -b -k --no-pager | grep -c avc: || true"))
-	assert.Empty(t, sh(t, "journalctl -b --no-pager | grep 'avc:.*denied' | grep -E 'pacemaker' || true"), "what the policy denied the daemon and the hook")
-}
-
-// restart cuts the guest's power, boots it with these parameters of the kernel, and waits until its node is ready and
-// the daemon paces.
-func restart(t *testing.T, kernel ...string) {
-	t.Helper()
-	ctx := context.WithoutCancel(t.Context())
-	sh(t, "sync")
-	require.NoError(t, guest.Cut(ctx))
-	require.NoError(t, guest.Start(ctx, kernel...))
-	require.NoError(t, soon(ctx, func() error { return nodeReady(ctx) }))
-	paces(t)
 }

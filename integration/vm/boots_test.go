@@ -1,0 +1,71 @@
+//go:build vm && full
+
+package vm
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// The same as TestReboot, with the daemon as a plugin that containerd starts itself, and no unit.
+func TestRebootPreRegistered(t *testing.T) {
+	sh(t, "systemctl disable --now pod-pacemaker")
+	// As the manual says, and with the API server, as pods wait in the gate only where their policy is known.
+	sh(t, "install -D -m 0600 /usr/share/pod-pacemaker/05-pod-pacemaker.conf /etc/nri/conf.d/05-pod-pacemaker.conf && "+
+		"echo 'kubeconfig: /etc/kubernetes/pod-pacemaker.conf' >>/etc/nri/conf.d/05-pod-pacemaker.conf && echo 'node-name: lab' >>/etc/nri/conf.d/05-pod-pacemaker.conf && "+
+		"install -D -m 0755 /opt/pod-pacemaker/bin/pod-pacemaker /opt/nri/plugins/05-pod-pacemaker")
+	t.Cleanup(func() {
+		sh(t, "rm -r /opt/nri /etc/nri && systemctl restart containerd && systemctl enable --now pod-pacemaker")
+		paces(t)
+	})
+	sh(t, "systemctl restart containerd")
+	paces(t)
+	createPods(t, "plugin", rebootPods, herdPod(1))
+	eventually(t, "all pods are ready", func() bool { return ready(t, "plugin") == rebootPods })
+	begin := clock(t)
+	require.NoError(t, guest.Reboot(t.Context()))
+	paces(t)
+	eventually(t, "all pods are ready again", func() bool { return readySince(t, "plugin", begin) == rebootPods })
+	assertPaced(t, "plugin", begin, rebootPods, rebootLimit)
+	assert.NotEmpty(t, sh(t, "journalctl -b --no-pager _COMM=05-pod-pacemake"), "the plugin's log is in the journal")
+}
+
+// A host that still has cgroup v1 with systemd's hybrid mount.
+func TestHybridCgroups(t *testing.T) {
+	t.Cleanup(func() { restart(t) })
+	sh(t, "echo 'failCgroupV1: false' >>/var/lib/kubelet/config.yaml") // kubelet refuses v1 by default
+	restart(t, "systemd.unified_cgroup_hierarchy=no", "systemd.legacy_systemd_cgroup_controller=no")
+	require.Equal(t, "cgroup2fs", sh(t, "stat -f -c %%T /sys/fs/cgroup/unified"))
+	require.Equal(t, "cgroupfs", sh(t, "stat -f -c %%T /sys/fs/cgroup/cpu"))
+	assertGateHolds(t)
+	TestSlotsAreLentByCgroups(t)
+}
+
+// SELinux with Debian's policy, enforcing: the hook is executed, and the daemon reaches all that it needs.
+func TestSELinux(t *testing.T) {
+	const policy = "/etc/selinux/default/contexts/files/file_contexts"
+	t.Cleanup(func() { restart(t) })
+	// Files get their labels while nothing is enforced yet.
+	restart(t, "security=selinux", "selinux=1", "enforcing=0")
+	sh(t, "setfiles -F %s / >/var/log/setfiles 2>&1 || tail -n 5 /var/log/setfiles", policy)
+	restart(t, "security=selinux", "selinux=1", "enforcing=1")
+	require.Equal(t, "Enforcing", sh(t, "getenforce"))
+	assertGateHolds(t)
+	t.Log(sh(t, "ps -eZ | grep -E 'pod-pacemaker|containerd|kubelet|herd|pacemaker-gate' || true; ls -Z /opt/pod-pacemaker/bin; journalctl -b -k --no-pager | grep -c avc: || true"))
+	assert.Empty(t, sh(t, "journalctl -b --no-pager | grep 'avc:.*denied' | grep -E 'pacemaker' || true"), "what the policy denied the daemon and the hook")
+}
+
+// restart cuts the guest's power, boots it with these parameters of the kernel, and waits until its node is ready and
+// the daemon paces.
+func restart(t *testing.T, kernel ...string) {
+	t.Helper()
+	ctx := context.WithoutCancel(t.Context())
+	sh(t, "sync")
+	require.NoError(t, guest.Cut(ctx))
+	require.NoError(t, guest.Start(ctx, kernel...))
+	require.NoError(t, soon(ctx, func() error { return nodeReady(ctx) }))
+	paces(t)
+}
