@@ -20,12 +20,12 @@ type Ledger struct {
 
 	mu      sync.Mutex
 	book    *pods.Book
-	shadows shadows                     // starts that went on at once in the mode Shadow
-	byRoom  map[string]*throttle.Ticket // starts that waited before their sandbox existed, by UID
+	shadows shadows  // starts that went on at once in the mode Shadow
+	byRoom  fromRoom // starts that waited before their sandbox existed
 }
 
 func newLedger(l *throttle.Limiter, k *policies.Matcher, config *atomic.Pointer[crd.Effective]) *Ledger {
-	return &Ledger{limiter: l, policies: k, config: config, book: pods.NewBook(), shadows: shadows{}, byRoom: map[string]*throttle.Ticket{}}
+	return &Ledger{limiter: l, policies: k, config: config, book: pods.NewBook(), shadows: shadows{}, byRoom: fromRoom{}}
 }
 
 // Read calls f with the book, which f must neither change nor keep. l.mu is held meanwhile: f calls

@@ -27,7 +27,7 @@ func (l *Ledger) sandbox(now time.Time, sandbox *api.PodSandbox, pod podwatch.Po
 	p := l.book.See(sandbox, needs)
 	if pods.Exemption(l.config.Load().Spec.Exemptions, p, pod, known) == "" {
 		t := l.join(now, p, pod, throttle.Request{})
-		if d := reserve(t); !d.Admitted && !l.passesRoom(t, d) && refusable {
+		if d := reserve(t); !d.Admitted && !l.byRoom.passes(t, d) && refusable {
 			l.book.Refuse(now, p.UID, sandbox.GetId())
 			return p, d
 		}
@@ -56,11 +56,13 @@ func (l *Ledger) arrive(now time.Time, who pods.Pod, pod podwatch.Pod, known boo
 	return t
 }
 
-// passesRoom reports whether a start that waited in the waiting room goes on though there is no room
-// near its turn: it had a reservation when it left, and those that came near later wait longer.
-// l.mu must be held.
-func (l *Ledger) passesRoom(t *throttle.Ticket, d throttle.Decision) bool {
-	return d.Reason == reasons.GateRoom && l.byRoom[t.UID()] == t
+// fromRoom are the starts that waited in the waiting room, by UID.
+type fromRoom map[string]*throttle.Ticket
+
+// passes reports whether a start goes on though there is no place near its turn, because it waited in
+// the room: it had a reservation when it left, and those that came near later wait longer.
+func (r fromRoom) passes(t *throttle.Ticket, d throttle.Decision) bool {
+	return d.Reason == reasons.GateRoom && r[t.UID()] == t
 }
 
 // Reserve asks whether a pod may wait near its turn.
@@ -68,7 +70,7 @@ func (s *Starts) Reserve(now time.Time, t *throttle.Ticket) throttle.Decision {
 	d := s.reserve(now, t)
 	s.Ledger.mu.Lock()
 	defer s.Ledger.mu.Unlock()
-	d.Admitted = d.Admitted || s.Ledger.passesRoom(t, d)
+	d.Admitted = d.Admitted || s.Ledger.byRoom.passes(t, d)
 	return d
 }
 
