@@ -2,6 +2,7 @@ package waiting
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 
 	"github.com/containerd/nri/pkg/api"
@@ -65,11 +66,14 @@ type Chooser struct {
 	Refusals *Refusals
 	hold     *hold
 	ways     []Way // the table
+	runtime  atomic.Pointer[runtime]
 }
 
 // New returns a Chooser that has seen no runtime yet.
 func New(o Options) *Chooser {
-	c := &Chooser{Options: o, Gate: newGate(o), Refusals: newRefusals(o), hold: newHold(o)}
+	c := &Chooser{Options: o}
+	c.runtime.Store(notConnected)
+	c.Gate, c.Refusals, c.hold = newGate(o, &c.runtime), newRefusals(o, &c.runtime), newHold(o, &c.runtime)
 	c.Room = newRoom(o, c.Gate)
 	c.ways = []Way{c.Gate, c.hold, c.Refusals}
 	return c
@@ -154,10 +158,10 @@ func (c *Chooser) identify(ctx context.Context, sandbox *api.PodSandbox) (pod po
 
 // Connected judges the runtime that the daemon is connected to, and gives for the log what it
 // cannot be used for.
-func (c *Chooser) Connected(runtime, version string, requestTimeout time.Duration) logrus.Fields {
-	c.Gate.setRuntime(runtime, version)
-	c.Refusals.setRuntime(runtime, version)
-	c.hold.requestTimeout.Store(int64(requestTimeout))
+func (c *Chooser) Connected(name, version string, requestTimeout time.Duration) logrus.Fields {
+	barsGate, barsSandbox := RuntimeFaults(name, version)
+	c.runtime.Store(&runtime{barsGate: barsGate, barsSandbox: barsSandbox, timeout: requestTimeout})
+	c.Breaker.connected()
 	fields := logrus.Fields{}
 	if why := c.Gate.Off(); why != "" {
 		fields["no_gate"] = why

@@ -1,6 +1,7 @@
 package waiting
 
 import (
+	"slices"
 	"sync"
 	"time"
 )
@@ -24,30 +25,25 @@ const (
 type refusalCost struct {
 	mu     sync.Mutex
 	cores  int
-	recent []refusalMade // of the last window
+	recent []refusalMade
 }
 
 // refusalMade is one refusal.
 type refusalMade struct {
 	at   time.Time
-	what refusalPoint
+	cost time.Duration
 }
 
 // add counts a refusal, and gives what it costs.
-func (c *refusalCost) add(now time.Time, what refusalPoint) time.Duration {
+func (c *refusalCost) add(now time.Time, at refusalPoint) time.Duration {
+	cost := containerRefusalCPU
+	if at == atSandbox {
+		cost = sandboxRefusalCPU
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.forgetLocked(now) // the share may never be asked for
-	c.recent = append(c.recent, refusalMade{at: now, what: what})
-	return what.cost()
-}
-
-// cost is the CPU time that one refusal is taken to cost.
-func (p refusalPoint) cost() time.Duration {
-	if p == atSandbox {
-		return sandboxRefusalCPU
-	}
-	return containerRefusalCPU
+	c.recent = append(c.recentLocked(now), refusalMade{at: now, cost: cost})
+	return cost
 }
 
 // share returns the share of the node's CPU time that refusals cost over the last
@@ -55,24 +51,15 @@ func (p refusalPoint) cost() time.Duration {
 func (c *refusalCost) share(now time.Time) float64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.shareLocked(now)
-}
-
-// forgetLocked drops what is older than the window.
-func (c *refusalCost) forgetLocked(now time.Time) {
-	for len(c.recent) > 0 && now.Sub(c.recent[0].at) >= refusalWindow {
-		c.recent = c.recent[1:]
-	}
-}
-
-func (c *refusalCost) shareLocked(now time.Time) float64 {
-	c.forgetLocked(now)
 	var used time.Duration
-	for _, r := range c.recent {
-		used += r.what.cost()
+	for _, r := range c.recentLocked(now) {
+		used += r.cost
 	}
 	return used.Seconds() / (refusalWindow.Seconds() * float64(max(1, c.cores)))
 }
 
-// cheap reports whether refusals cost so little now that a pod may be refused at the sandbox.
-func (c *refusalCost) cheap(now time.Time) bool { return c.share(now) < refusalShare }
+// recentLocked forgets the refusals that are older than the window, and returns the others.
+func (c *refusalCost) recentLocked(now time.Time) []refusalMade {
+	c.recent = slices.DeleteFunc(c.recent, func(r refusalMade) bool { return now.Sub(r.at) >= refusalWindow })
+	return c.recent
+}

@@ -12,21 +12,21 @@ func TestRefusalsAtTheSandboxAreBounded(t *testing.T) {
 	c := refusalCost{cores: 2}
 	now := time.Unix(0, 0)
 	n := 0
-	for c.cheap(now) {
+	for c.share(now) < refusalShare {
 		c.add(now, atSandbox)
 		n++
 	}
 	// 2 % of two cores for a minute is 2.4 CPU-seconds: 12 refusals of 0.2.
 	assert.Equal(t, 12, n)
-	assert.False(t, c.cheap(now.Add(refusalWindow-1)))
-	assert.True(t, c.cheap(now.Add(refusalWindow)), "a minute later they count no more")
+	assert.GreaterOrEqual(t, c.share(now.Add(refusalWindow-1)), refusalShare)
+	assert.Zero(t, c.share(now.Add(refusalWindow)), "a minute later they count no more")
 }
 
 func TestRefusalPointCanBeFixed(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(0, 0)
-	sandbox := &Refusals{at: RefuseSandbox, cost: refusalCost{cores: 1}}
-	container := &Refusals{at: RefuseContainer, cost: refusalCost{cores: 1}}
+	sandbox := aChooser(Options{RefuseAt: RefuseSandbox, Cores: 1}).Refusals
+	container := aChooser(Options{RefuseAt: RefuseContainer, Cores: 1}).Refusals
 	for range 1000 {
 		sandbox.cost.add(now, atSandbox)
 	}
@@ -39,10 +39,10 @@ func TestRefusalsAtTheContainerCostTheNodeToo(t *testing.T) {
 	c := refusalCost{cores: 1}
 	now := time.Unix(0, 0)
 	for range 24 { // of 50 ms: 1.2 CPU-seconds, 2 % of a core's minute
-		assert.True(t, c.cheap(now))
+		assert.Less(t, c.share(now), refusalShare)
 		c.add(now, atContainer)
 	}
-	assert.False(t, c.cheap(now))
+	assert.GreaterOrEqual(t, c.share(now), refusalShare)
 	assert.InDelta(t, 0.02, c.share(now), 1e-9)
 }
 

@@ -2,14 +2,11 @@ package waiting
 
 import (
 	"context"
-	"fmt"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/containerd/nri/pkg/api"
 	"github.com/sirupsen/logrus"
-	"k8s.io/apimachinery/pkg/util/version"
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/observe"
@@ -17,14 +14,6 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/turns"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
-
-// shimFixed is the first containerd whose shim answers others while a container
-// is being made; before it, a container that waits in the gate blocks the whole
-// node's statistics.
-var shimFixed = version.MustParseGeneric("2.3.2")
-
-// runtimeName is how the runtime calls itself that bears waiting hooks.
-const runtimeName = "containerd"
 
 // GateMode says where containers may wait in the gate.
 type GateMode string
@@ -59,17 +48,15 @@ type Gate struct {
 	observer *observe.Observer
 	log      logrus.FieldLogger
 	breaker  *Breaker
-	shims    shimBook
+	runtime  *atomic.Pointer[runtime]
+	shims    *shimBook
 	waiters  atomic.Int64
-
-	mu      sync.Mutex
-	runtime string // why the runtime bars the gate; empty: it does not
 }
 
-func newGate(o Options) *Gate {
+func newGate(o Options, r *atomic.Pointer[runtime]) *Gate {
 	return &Gate{
 		GateOptions: o.Gate, starts: o.Starts, board: o.Board, observer: o.Observer, log: o.Log, breaker: o.Breaker,
-		shims: shimBook{proc: o.ProcRoot}, runtime: "the runtime is not known yet",
+		runtime: r, shims: newShimBook(o.ProcRoot, r),
 	}
 }
 
@@ -109,30 +96,6 @@ func (g *Gate) hook(now time.Time, a *Asking, v throttle.TicketView) *api.Hook {
 	})
 }
 
-// setRuntime judges the runtime that the daemon is connected to.
-func (g *Gate) setRuntime(name, ver string) {
-	bars := runtimeBars(name, ver)
-	g.shims.connected(bars)
-	g.breaker.connected()
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.runtime = bars
-}
-
-func runtimeBars(name, ver string) string {
-	if name != runtimeName {
-		return fmt.Sprintf("runtime %s is not known to bear waiting hooks", name)
-	}
-	v, err := version.ParseGeneric(ver)
-	if err != nil {
-		return fmt.Sprintf("containerd's version %q is not known", ver)
-	}
-	if v.LessThan(shimFixed) {
-		return fmt.Sprintf("containerd %s holds up statistics while a hook waits; %s does not", ver, shimFixed)
-	}
-	return ""
-}
-
 // Off tells why no container may wait in the gate now; empty: some may. While the breaker is
 // open none may, but for the one that tries.
 func (g *Gate) Off() string {
@@ -156,10 +119,7 @@ func (g *Gate) closed() string {
 	if fault := HookFault(g.Path); fault != "" {
 		return fault
 	}
-	g.mu.Lock()
-	bars := g.runtime
-	g.mu.Unlock()
-	if g.Mode == GateAuto && bars != "" {
+	if bars := g.runtime.Load().barsGate; g.Mode == GateAuto && bars != "" {
 		return bars
 	}
 	if state, _ := g.starts.Valve.Now(); state.Pressure {

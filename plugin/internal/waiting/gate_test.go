@@ -61,7 +61,7 @@ func TestWhoMayWaitInTheGate(t *testing.T) {
 		{"no gate", GateNever, pod("Always"), true, false},
 	} {
 		g := aGate(c.mode, hook)
-		g.setRuntime("containerd", "2.4.2")
+		g.connected("2.4.2")
 		sandbox := &api.PodSandbox{Id: "s"}
 		g.shims.isMade(sandbox)
 		assert.Equal(t, c.open, g.barred(time.Unix(0, 0), asks(sandbox, c.pod, c.known, false)) == "", c.why)
@@ -74,9 +74,9 @@ func TestTheGateStaysShutUntilTheRuntimeIsKnown(t *testing.T) {
 	require.NoError(t, os.WriteFile(hook, nil, 0o700))
 	g := aGate(GateAuto, hook)
 	assert.Contains(t, g.Off(), "not known yet")
-	g.setRuntime("containerd", "2.2.5")
+	g.connected("2.2.5")
 	assert.Contains(t, g.Off(), "holds up statistics")
-	g.setRuntime("containerd", "2.4.2")
+	g.connected("2.4.2")
 	assert.Empty(t, g.Off())
 	require.NoError(t, os.Remove(hook))
 	assert.Contains(t, g.Off(), "cannot be used")
@@ -107,7 +107,7 @@ func TestAlwaysUsesTheGateInOldSandboxesUnlessOthersOfThePodRun(t *testing.T) {
 		{mode: GateAlways, version: "2.4.2", seen: false, beside: true},
 	} {
 		g := aGate(c.mode, hook)
-		g.setRuntime("containerd", c.version)
+		g.connected(c.version)
 		sandbox := &api.PodSandbox{Id: "s", RuntimeHandler: c.handler}
 		if c.seen {
 			g.shims.isMade(sandbox)
@@ -116,6 +116,12 @@ func TestAlwaysUsesTheGateInOldSandboxesUnlessOthersOfThePodRun(t *testing.T) {
 		why := g.barred(time.Unix(0, 0), asks(sandbox, pod, true, c.beside))
 		assert.Equal(t, c.open, why == "", "%+v: %s", c, why)
 	}
+}
+
+// connected has the gate be one of a containerd.
+func (g *Gate) connected(version string) {
+	bars, _ := RuntimeFaults("containerd", version)
+	g.runtime.Store(&runtime{barsGate: bars})
 }
 
 // aGate is a gate of a daemon that knows no pod.

@@ -12,6 +12,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/starts"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/turns"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
 // expiryMargin is how long before its deadline a hook gets its answer, so that
@@ -47,9 +48,9 @@ func (b Backend) Wait(ctx context.Context, h gate.Hello, sendTurn gate.SendTurn)
 	state, _ := b.starts.Valve.Now()
 	switch {
 	case state.Shutdown:
-		return shutOut(t, gone), nil
+		return sentAway(t, gone, gate.NodeShutdown), nil
 	case state.Pressure && b.starts.Valve.Holds():
-		return sentAway(t, gone), nil
+		return sentAway(t, gone, gate.NodePressure), nil
 	}
 	t.Wait(time.Now())
 	b.starts.Hooks.Back(h.ContainerID)
@@ -87,9 +88,9 @@ func (b Backend) ended(state starts.ValveState, t *throttle.Ticket, gone <-chan 
 	case state.LetGo:
 		return b.letGo(t, gone), true
 	case state.Shutdown:
-		return shutOut(t, gone), true
+		return sentAway(t, gone, gate.NodeShutdown), true
 	case state.Pressure:
-		return sentAway(t, gone), true
+		return sentAway(t, gone, gate.NodePressure), true
 	default:
 		return gate.Verdict{}, false
 	}
@@ -107,22 +108,13 @@ func (b Backend) letGo(t *throttle.Ticket, gone <-chan struct{}) gate.Verdict {
 	return gate.Verdict{Go: true, Reason: b.starts.Valve.WhyUnheld()}
 }
 
-// shutOut is the answer to a hook that waits on a node that is being shut down. gone is
-// closed when nothing may start for its container anyway.
-func shutOut(t *throttle.Ticket, gone <-chan struct{}) gate.Verdict {
-	if state, _ := t.Status(); state == throttle.Gone || isClosed(gone) {
-		return decided(t, gone)
-	}
-	return gate.Verdict{Reason: gate.NodeShutdown}
-}
-
-// sentAway is the answer to a hook that waits on a node that is short of something: its pod
-// keeps its place in the queue.
-func sentAway(t *throttle.Ticket, gone <-chan struct{}) gate.Verdict {
+// sentAway is the answer, for a reason, to a hook that must not wait any longer. Its pod keeps its
+// place in the queue.
+func sentAway(t *throttle.Ticket, gone <-chan struct{}, reason reasons.Reason) gate.Verdict {
 	if state, _ := t.Status(); state != throttle.Waiting || isClosed(gone) {
 		return decided(t, gone)
 	}
-	return gate.Verdict{Reason: gate.NodePressure}
+	return gate.Verdict{Reason: reason}
 }
 
 // decided is the answer to a hook whose ticket waits no longer, or for whose container

@@ -22,13 +22,13 @@ const (
 // hold is the way to wait inside a handler, for a moment. Made by newHold; safe for concurrent use.
 type hold struct {
 	holdBudget
-	most           time.Duration
-	observer       *observe.Observer
-	requestTimeout atomic.Int64 // when the runtime gives a handler up, in nanoseconds; 0: not known yet
+	most     time.Duration
+	observer *observe.Observer
+	runtime  *atomic.Pointer[runtime]
 }
 
-func newHold(o Options) *hold {
-	return &hold{holdBudget: holdBudget{savedMost: o.SavedHold}, most: o.Hold, observer: o.Observer}
+func newHold(o Options, r *atomic.Pointer[runtime]) *hold {
+	return &hold{holdBudget: holdBudget{savedMost: o.SavedHold}, most: o.Hold, observer: o.Observer, runtime: r}
 }
 
 // Bars implements Way.
@@ -68,11 +68,10 @@ func (h *hold) Wait(ctx context.Context, _ time.Time, a *Asking) (hook *api.Hook
 // longest is how long one handler may wait in all: never beyond half the time
 // after which the runtime closes the connection, and lets every pod go.
 func (h *hold) longest() time.Duration {
-	most := h.most
-	if timeout := time.Duration(h.requestTimeout.Load()); timeout > 0 {
-		most = min(most, timeout/2)
+	if timeout := h.runtime.Load().timeout; timeout > 0 {
+		return min(h.most, timeout/2)
 	}
-	return most
+	return h.most
 }
 
 // wait runs wait with a context that ends with the outer one, or when the hold is used up. The

@@ -39,10 +39,10 @@ const (
 
 // Refusals are the way to wait by being refused: kubelet tries again. Safe for concurrent use.
 type Refusals struct {
-	at       RefuseAt
-	rollback sandboxRefusal
-	cost     refusalCost
-	limiter  interface {
+	at      RefuseAt
+	runtime *atomic.Pointer[runtime]
+	cost    refusalCost
+	limiter interface {
 		View(now time.Time, uid string) (throttle.TicketView, bool)
 	}
 	observer *observe.Observer
@@ -50,9 +50,9 @@ type Refusals struct {
 	sandboxes, containers atomic.Uint64 // refused so far
 }
 
-func newRefusals(o Options) *Refusals {
+func newRefusals(o Options, r *atomic.Pointer[runtime]) *Refusals {
 	return &Refusals{
-		at: o.RefuseAt, cost: refusalCost{cores: o.Cores}, limiter: o.Starts.Limiter, observer: o.Observer,
+		at: o.RefuseAt, runtime: r, cost: refusalCost{cores: o.Cores}, limiter: o.Starts.Limiter, observer: o.Observer,
 	}
 }
 
@@ -90,19 +90,17 @@ func (r *Refusals) refuse(p pods.Pod, at refusalPoint, container string, d throt
 // atSandbox reports whether a pod that waits is to be refused at the sandbox now.
 func (r *Refusals) atSandbox(now time.Time) bool {
 	switch {
-	case r.rollback.barred() != "":
+	case r.NotAtSandbox() != "":
 		return false
 	case r.at != RefuseAuto:
 		return r.at == RefuseSandbox
 	default:
-		return r.cost.cheap(now)
+		return r.cost.share(now) < refusalShare
 	}
 }
 
-func (r *Refusals) setRuntime(name, version string) { r.rollback.setRuntime(name, version) }
-
 // NotAtSandbox tells why nothing is refused at the sandbox, whatever the options say; empty: it may be.
-func (r *Refusals) NotAtSandbox() string { return r.rollback.barred() }
+func (r *Refusals) NotAtSandbox() string { return r.runtime.Load().barsSandbox }
 
 // Counts returns how many sandboxes and containers were refused so far.
 func (r *Refusals) Counts() (sandboxes, containers uint64) {

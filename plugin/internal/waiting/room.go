@@ -229,7 +229,7 @@ func (r *Room) ended(state starts.ValveState, w *roomWaiter, counted bool) (v ga
 	case state.LetGo:
 		return gate.Verdict{Go: true, Reason: r.starts.Valve.WhyUnheld()}, true
 	case state.Shutdown:
-		return shutOut(w.ticket, nil), true
+		return sentAway(w.ticket, nil, gate.NodeShutdown), true
 	case isClosed(w.out):
 		return gate.Verdict{Go: true, Reason: gate.TurnNear}, true
 	case shut != "" && counted:

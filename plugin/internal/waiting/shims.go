@@ -1,10 +1,12 @@
 package waiting
 
 import (
+	"cmp"
 	"fmt"
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/containerd/nri/pkg/api"
 	"github.com/prometheus/procfs"
@@ -20,47 +22,36 @@ const runcShim = "containerd-shim-runc-v2"
 const notSeenMade = "the pod's sandbox is older than the daemon: its shim may hold up statistics while a hook waits"
 
 // shimBook knows in which sandboxes a hook may wait: in those that it saw being made, by a
-// runtime and a shim that bear it. The zero value knows none; safe for concurrent use.
+// runtime and a shim that bear it. Make it with newShimBook; safe for concurrent use.
 type shimBook struct {
-	proc string // where the host's /proc is
+	proc    string // where the host's /proc is
+	runtime *atomic.Pointer[runtime]
 
 	mu   sync.Mutex
-	bars string            // why the present runtime does not bear waiting hooks; empty: it does
 	made map[string]string // by ID, of sandboxes that were seen being made: why no hook may wait there
 }
 
-// connected takes over why the runtime that makes the sandboxes to come bars the gate.
-func (b *shimBook) connected(bars string) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.bars = bars
+func newShimBook(procRoot string, r *atomic.Pointer[runtime]) *shimBook {
+	return &shimBook{proc: procRoot, runtime: r, made: map[string]string{}}
 }
 
 // isMade takes note of a sandbox that is being made. It reads files of /proc.
 func (b *shimBook) isMade(pod *api.PodSandbox) {
-	strange := strangeness(pod, shimOf(b.proc, pod))
+	bars := cmp.Or(b.runtime.Load().barsGate, strangeness(pod, shimOf(b.proc, pod)))
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.made == nil {
-		b.made = map[string]string{}
-	}
-	b.made[pod.GetId()] = strange
-	if b.bars != "" {
-		b.made[pod.GetId()] = b.bars
-	}
+	b.made[pod.GetId()] = bars
 }
 
 // exist forgets the sandboxes that are not among these.
 func (b *shimBook) exist(pods []*api.PodSandbox) {
-	ids := make(map[string]bool, len(pods))
-	for _, pod := range pods {
-		ids[pod.GetId()] = true
-	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for id := range b.made {
-		if !ids[id] {
-			delete(b.made, id)
+	before := b.made
+	b.made = map[string]string{}
+	for _, pod := range pods {
+		if bars, seen := before[pod.GetId()]; seen {
+			b.made[pod.GetId()] = bars
 		}
 	}
 }

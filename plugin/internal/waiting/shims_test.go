@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -31,9 +32,16 @@ func (root procRoot) process(t *testing.T, pid, parent int, args ...string) {
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "cmdline"), []byte(strings.Join(args, "\x00")+"\x00"), 0o600))
 }
 
+// aShimBook is one of a runtime that bears hooks.
+func aShimBook(proc string) *shimBook {
+	r := &atomic.Pointer[runtime]{}
+	r.Store(&runtime{})
+	return newShimBook(proc, r)
+}
+
 func TestOnlyASandboxThatWasSeenBeingMadeMayHaveAHook(t *testing.T) {
 	t.Parallel()
-	b := shimBook{proc: t.TempDir()}
+	b := aShimBook(t.TempDir())
 	s := &api.PodSandbox{Id: "s"}
 	assert.Equal(t, notSeenMade, b.barred(s))
 	b.exist([]*api.PodSandbox{s})
@@ -51,11 +59,11 @@ func TestOnlyASandboxThatWasSeenBeingMadeMayHaveAHook(t *testing.T) {
 
 func TestSandboxesOfAnOldRuntimeStayOldAfterItsUpgrade(t *testing.T) {
 	t.Parallel()
-	b := shimBook{proc: t.TempDir()}
+	b := aShimBook(t.TempDir())
 	s := &api.PodSandbox{Id: "s"}
-	b.connected("too old")
+	b.runtime.Store(&runtime{barsGate: "too old"})
 	b.isMade(s)
-	b.connected("")
+	b.runtime.Store(&runtime{})
 	b.exist([]*api.PodSandbox{s})
 	assert.Equal(t, "too old", b.barred(s))
 }
@@ -79,7 +87,7 @@ func TestVirtualMachinesAreStrange(t *testing.T) {
 		{&api.PodSandbox{Id: "gpu", Pid: 301, RuntimeHandler: "nvidia"}, ""},
 		{&api.PodSandbox{Id: "not another's shim", Pid: 400}, ""},
 	} {
-		b := shimBook{proc: string(root)}
+		b := aShimBook(string(root))
 		b.isMade(c.sandbox)
 		assert.Contains(t, b.barred(c.sandbox), c.want, c.sandbox.Id)
 		assert.Equal(t, c.want == "", b.barred(c.sandbox) == "", c.sandbox.Id)
@@ -97,6 +105,7 @@ func TestWhoeverWaitsToSeeAShimHoldsUpNobodyElse(t *testing.T) {
 	require.NoError(t, os.Remove(args))
 	require.NoError(t, unix.Mkfifo(args, 0o600))
 	c := aChooser(Options{ProcRoot: string(root)})
+	c.Connected("containerd", "2.4.2", 0)
 	made := make(chan error, 1)
 	go func() { made <- c.Sandbox(t.Context(), &api.PodSandbox{Id: "s", Uid: "u", Pid: 7}) }()
 	var pipe *os.File

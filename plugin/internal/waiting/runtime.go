@@ -2,10 +2,49 @@ package waiting
 
 import (
 	"fmt"
-	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/util/version"
 )
+
+// runtime is what the runtime that the daemon is connected to does not bear.
+type runtime struct {
+	barsGate    string        // why containers do not wait in the gate; empty: they may
+	barsSandbox string        // why nothing is refused at the sandbox, whatever the options say; empty: it may be
+	timeout     time.Duration // after which it gives a handler up; 0: not known yet
+}
+
+// notConnected stands for the runtime until the daemon is connected to one.
+var notConnected = &runtime{barsGate: "the runtime is not known yet"}
+
+// RuntimeFaults tells what a container runtime of that name and version does not bear:
+// why containers do not wait in the gate there, and why nothing is refused at the
+// sandbox. Both are empty where it bears them.
+func RuntimeFaults(name, version string) (gate, sandbox string) {
+	return runtimeBars(name, version), keepsRefused(name, version)
+}
+
+// runtimeName is how the runtime calls itself that bears waiting hooks.
+const runtimeName = "containerd"
+
+// shimFixed is the first containerd whose shim answers others while a container
+// is being made; before it, a container that waits in the gate blocks the whole
+// node's statistics.
+var shimFixed = version.MustParseGeneric("2.3.2")
+
+func runtimeBars(name, ver string) string {
+	if name != runtimeName {
+		return fmt.Sprintf("runtime %s is not known to bear waiting hooks", name)
+	}
+	v, err := version.ParseGeneric(ver)
+	if err != nil {
+		return fmt.Sprintf("containerd's version %q is not known", ver)
+	}
+	if v.LessThan(shimFixed) {
+		return fmt.Sprintf("containerd %s holds up statistics while a hook waits; %s does not", ver, shimFixed)
+	}
+	return ""
+}
 
 // rollback is the first release of a line of containerd that takes a sandbox down again
 // which a plugin refused.
@@ -28,29 +67,6 @@ var rollbacks = []rollback{
 	{line: version.MustParseGeneric("2.1")},                                           // not in 2.1.8, 2.1.9
 	{line: version.MustParseGeneric("2.2"), fixed: version.MustParseGeneric("2.2.6")}, // not in 2.2.5; in 2.2.6 to 2.2.9
 	{line: version.MustParseGeneric("2.3"), fixed: version.MustParseGeneric("2.3.3")}, // not in 2.3.0 to 2.3.2; in 2.3.3 to 2.3.7
-}
-
-// sandboxRefusal knows whether the runtime bears refusals at the sandbox. Safe for
-// concurrent use; the zero value bars nothing.
-type sandboxRefusal struct {
-	mu   sync.Mutex
-	bars string // why nothing is refused at the sandbox; empty: the runtime bears it
-}
-
-// setRuntime judges the runtime that the daemon is connected to.
-func (s *sandboxRefusal) setRuntime(name, ver string) {
-	bars := keepsRefused(name, ver)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.bars = bars
-}
-
-// barred tells why nothing is refused at the sandbox, whatever the options say; empty: it
-// may be.
-func (s *sandboxRefusal) barred() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.bars
 }
 
 func keepsRefused(name, ver string) string {
