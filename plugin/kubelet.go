@@ -35,5 +35,5 @@ func GateTimeoutOf(kubeletConfig string) (time.Duration, error) {
 	if timeout <= 0 {
 		timeout = kubeletDefaultTimeout
 	}
-	return min(time.Duration(kubeletTimeoutShare*float64(timeout)), MaxGateTimeout), nil
+	return min(time.Duration(KubeletTimeoutShare*float64(timeout)), MaxGateTimeout), nil
 }

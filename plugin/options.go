@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -38,9 +39,9 @@ const (
 	MaxHold = time.Second
 	// MaxGateTimeout is the longest GateTimeout.
 	MaxGateTimeout = time.Hour
-	// kubeletTimeoutShare is the share of kubelet's runtimeRequestTimeout that a
-	// container may wait in the gate.
-	kubeletTimeoutShare = 0.8
+	// KubeletTimeoutShare is the share of kubelet's runtimeRequestTimeout for which
+	// [GateTimeoutOf] lets a container wait in the gate.
+	KubeletTimeoutShare = 0.8
 )
 
 // Options are the settings of a daemon. Those that say so may be empty.
@@ -133,33 +134,21 @@ func (o Options) RoomTimeout() time.Duration { return 2 * o.GateTimeout }
 // AdminPath returns the path of the administrator's socket.
 func (o Options) AdminPath() string { return filepath.Join(o.RunDir, "admin.sock") }
 
-// lastGoodPath returns the path of the last good configuration.
-func (o Options) lastGoodPath() string {
-	name := "config.json"
-	if o.Instance != "" {
-		name = "config-" + o.Instance + ".json"
-	}
-	return filepath.Join(o.StateDir, name)
-}
+// lastGoodPath returns the path of the last good configuration, policiesPath of the last policies in force,
+// costsPath of what was learned of starts. They are empty where nothing is kept.
+func (o Options) lastGoodPath() string { return o.statePath("config") }
+func (o Options) policiesPath() string { return o.statePath("policies") }
+func (o Options) costsPath() string    { return o.statePath("costs") }
 
-// policiesPath returns the path of the last policies in force.
-func (o Options) policiesPath() string {
-	name := "policies.json"
-	if o.Instance != "" {
-		name = "policies-" + o.Instance + ".json"
-	}
-	return filepath.Join(o.StateDir, name)
-}
-
-// costsPath returns the path of what was learned of starts; empty: it is not kept.
-func (o Options) costsPath() string {
-	switch {
-	case o.StateDir == "":
+// statePath returns the path of a file in the state folder, which each instance has for itself.
+func (o Options) statePath(name string) string {
+	if o.StateDir == "" {
 		return ""
-	case o.Instance != "":
-		return filepath.Join(o.StateDir, "costs-"+o.Instance+".json")
 	}
-	return filepath.Join(o.StateDir, "costs.json")
+	if o.Instance != "" {
+		name += "-" + o.Instance
+	}
+	return filepath.Join(o.StateDir, name+".json")
 }
 
 // Validate returns every fault of the options, joined; nil: none.
@@ -184,16 +173,8 @@ func (o Options) Validate() error {
 	fault(o.CNI && !filepath.IsAbs(o.CNIConfDir), "--cni-conf-dir: %q: must be an absolute path", o.CNIConfDir)
 	fault(o.CNI && !filepath.IsAbs(o.CNIBinDir), "--cni-bin-dir: %q: must be an absolute path", o.CNIBinDir)
 	fault(o.Hold < 0 || o.Hold > MaxHold, "--hold: %s: must be from 0s to %s", o.Hold, MaxHold)
-	switch o.Gate {
-	case GateAuto, GateAlways, GateNever:
-	default:
-		fault(true, "--gate: %q: must be auto, always or never", o.Gate)
-	}
-	switch o.RefuseAt {
-	case RefuseAuto, RefuseSandbox, RefuseContainer:
-	default:
-		fault(true, "--refuse-at: %q: must be auto, sandbox or container", o.RefuseAt)
-	}
+	fault(!slices.Contains([]GateMode{GateAuto, GateAlways, GateNever}, o.Gate), "--gate: %q: must be auto, always or never", o.Gate)
+	fault(!slices.Contains([]RefuseAt{RefuseAuto, RefuseSandbox, RefuseContainer}, o.RefuseAt), "--refuse-at: %q: must be auto, sandbox or container", o.RefuseAt)
 	return errors.Join(faults...)
 }
 

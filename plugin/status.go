@@ -1,8 +1,6 @@
 package plugin
 
 import (
-	"fmt"
-	"slices"
 	"time"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd"
@@ -17,7 +15,7 @@ func (d *Daemon) Status() admin.Status {
 	signals := d.sensors.now()
 	now := time.Now()
 	held := d.limiter.Snapshot(now)
-	s := admin.NewStatus(now, held, d.limiter.Recent())
+	s := d.podStatus(now, held)
 	s.Signals = admin.NewSignals(signals, held.Settings)
 	s.Node, s.Instance, s.Version, s.Since = d.options.NodeName, d.options.Instance, d.options.Version, d.since
 	s.Mode = admin.Cluster
@@ -34,8 +32,6 @@ func (d *Daemon) Status() admin.Status {
 	}
 	e := d.starts.Config()
 	s.Config = admin.Config{Name: e.Name, Origin: string(e.Origin), Generation: e.Generation, Mode: e.Spec.GetMode()}
-	d.mark(s.Waiting)
-	d.mark(s.Starting)
 	if e.Origin != crd.OriginNone {
 		s.Config.Spec = &e.Spec
 	}
@@ -46,23 +42,28 @@ func (d *Daemon) Status() admin.Status {
 		Waiters: d.waiting.Gate.Waiters(), TimeoutSeconds: admin.Seconds(d.options.GateTimeout.Seconds()),
 	}
 	s.Room = roomStatus(d.waiting.Room, d.cni)
-	for i := range s.Waiting {
-		s.Waiting[i].InRoom = d.waiting.Room.Holds(s.Waiting[i].UID)
-	}
 	s.Refused.Sandbox, s.Refused.Container = d.waiting.Refusals.Counts()
 	s.Refused.NotAtSandbox = d.waiting.Refusals.NotAtSandbox()
 	s.Refused.CPUShare = d.waiting.Refusals.CPUShare(now)
 	return s
 }
 
-// mark says of pods which of them went on at once, and what they are expected to take.
-func (d *Daemon) mark(pods []admin.Pod) {
-	for i := range pods {
-		pods[i].Cost = d.costOf(pods[i].UID, pods[i].Repeats)
-		if t := d.limiter.Lookup(pods[i].UID); t != nil {
-			_, pods[i].Shadow = d.starts.Ledger.Shadowed(t)
+// podStatus returns what status says of pods, and of the limiter that paces them.
+func (d *Daemon) podStatus(now time.Time, held throttle.Snapshot) admin.Status {
+	s := admin.NewStatus(now, held, d.limiter.Recent())
+	for _, pods := range [][]admin.Pod{s.Waiting, s.Starting, s.Ended} {
+		for i := range pods {
+			p := &pods[i]
+			if t := d.limiter.Lookup(p.UID); t != nil {
+				_, p.Shadow = d.starts.Ledger.Shadowed(t)
+			}
+			if p.State == throttle.Waiting || p.State == throttle.Starting {
+				p.Cost = d.costOf(p.UID, p.Repeats)
+			}
+			p.InRoom = p.State == throttle.Waiting && d.waiting.Room.Holds(p.UID)
 		}
 	}
+	return s
 }
 
 // costOf returns what the start of a pod is expected to take; nil: the pod watch does not know the pod.
@@ -90,31 +91,7 @@ func (d *Daemon) Costs() admin.Costs {
 // Why implements admin.Provider.
 func (d *Daemon) Why(namespace, name string) (admin.Why, error) {
 	now := time.Now()
-	s := d.limiter.Snapshot(now)
-	v, ok := named(namespace+"/"+name, d.limiter.Recent(), s.Starting, s.Waiting)
-	if !ok {
-		return admin.Why{}, fmt.Errorf("%s/%s: %w: it neither waits nor starts, and did neither lately", namespace, name, admin.ErrUnknownPod)
-	}
-	w := admin.NewWhy(now, v, s)
-	w.InRoom = v.State == throttle.Waiting && d.waiting.Room.Holds(v.UID)
-	if v.State == throttle.Waiting || v.State == throttle.Starting {
-		w.Cost = d.costOf(v.UID, v.Repeats)
-	}
-	if t := d.limiter.Lookup(v.UID); t != nil {
-		_, w.Shadow = d.starts.Ledger.Shadowed(t)
-	}
-	return w, nil
-}
-
-// named returns the pod with this name; of several, the one that waits, else starts, else
-// ended last.
-func named(name string, lists ...[]throttle.TicketView) (last throttle.TicketView, ok bool) {
-	for _, v := range slices.Concat(lists...) {
-		if v.Name == name {
-			last, ok = v, true
-		}
-	}
-	return last, ok
+	return d.podStatus(now, d.limiter.Snapshot(now)).Why(namespace, name)
 }
 
 // Ready implements admin.Provider.

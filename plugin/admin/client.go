@@ -55,7 +55,7 @@ func (c *Client) Why(ctx context.Context, namespace, name string) (Why, error) {
 	var w Why
 	err := c.get(ctx, "/v1/why", url.Values{"namespace": {namespace}, "name": {name}}, &w)
 	if errors.Is(err, ErrUnknownPod) {
-		return w, fmt.Errorf("%w: %s/%s", ErrUnknownPod, namespace, name)
+		return w, fmt.Errorf("%s/%s: %w", namespace, name, ErrUnknownPod)
 	}
 	return w, err
 }
@@ -114,7 +114,7 @@ func refusal(resp *http.Response, body []byte) error {
 		return fmt.Errorf("the daemon answers %s", resp.Status)
 	}
 	if resp.StatusCode == http.StatusNotFound {
-		return fmt.Errorf("%w: the daemon answers: %s", ErrUnknownPod, e.Error)
+		return ErrUnknownPod
 	}
 	return fmt.Errorf("the daemon answers: %s", e.Error)
 }

@@ -7,7 +7,7 @@ import (
 
 // ErrUnknownPod is wrapped by the error about a pod that does not wait, does not
 // start, and did neither lately.
-var ErrUnknownPod = errors.New("unknown pod")
+var ErrUnknownPod = errors.New("not known on this node: it neither waits nor starts, and did neither lately")
 
 // ErrStandby is wrapped by the error of Ready while another daemon paces the pods of
 // the node.

@@ -3,7 +3,6 @@ package admin
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"os"
 	"path/filepath"
@@ -40,14 +39,10 @@ func (n *node) Status() Status {
 }
 
 func (n *node) Why(namespace, name string) (Why, error) {
-	v, ok := n.limiter.View(at(15), "uid-"+name)
-	switch {
-	case n.fault != nil:
+	if n.fault != nil {
 		return Why{}, n.fault
-	case !ok || namespace != "default":
-		return Why{}, fmt.Errorf("%w: %s/%s", ErrUnknownPod, namespace, name)
 	}
-	return NewWhy(at(15), v, n.limiter.Snapshot(at(15))), nil
+	return n.Status().Why(namespace, name)
 }
 
 func (n *node) Costs() Costs {
@@ -138,7 +133,7 @@ func TestUnknownPodAndFaults(t *testing.T) {
 	path, _ := serveNode(t, n)
 	_, err := NewClient(path).Why(t.Context(), "other", "web-3")
 	require.ErrorIs(t, err, ErrUnknownPod)
-	require.EqualError(t, err, "unknown pod: other/web-3")
+	require.EqualError(t, err, "other/web-3: not known on this node: it neither waits nor starts, and did neither lately")
 
 	path, _ = serveNode(t, &node{limiter: herd(t), fault: errors.New("out of order")})
 	_, err = NewClient(path).Why(t.Context(), "default", "web-3")

@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -34,15 +35,20 @@ func NewStatus(now time.Time, s throttle.Snapshot, ended []throttle.TicketView) 
 	return st
 }
 
-// NewWhy returns the answer for the pod whose ticket v is. s is of the same moment.
-func NewWhy(now time.Time, v throttle.TicketView, s throttle.Snapshot) Why {
-	w := Why{Pod: newPod(now, v, s.PaceObserved), Time: now, PaceObserved: s.PaceObserved}
-	if v.State == throttle.Waiting {
-		// The two copies were taken one after the other: a pod may have left the
-		// queue between them.
-		w.Of = max(len(s.Waiting), w.Place)
+// Why returns the answer for a pod: of several of this name the one that waits, else starts, else
+// ended last. The error about one that is in no list wraps ErrUnknownPod.
+func (s Status) Why(namespace, name string) (Why, error) {
+	for _, p := range slices.Concat(s.Waiting, s.Starting, s.Ended) {
+		if p.Namespace != namespace || p.Name != name {
+			continue
+		}
+		w := Why{Pod: p, Time: s.Time, PaceObserved: s.Pace.Observed}
+		if p.State == throttle.Waiting {
+			w.Of = len(s.Waiting)
+		}
+		return w, nil
 	}
-	return w
+	return Why{}, fmt.Errorf("%s/%s: %w", namespace, name, ErrUnknownPod)
 }
 
 func newHeld(h throttle.Held) *Held {

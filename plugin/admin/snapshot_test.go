@@ -112,10 +112,11 @@ func TestStatusSurvivesTheWay(t *testing.T) {
 func TestWhy(t *testing.T) {
 	t.Parallel()
 	l := herd(t)
+	s := NewStatus(at(15), l.Snapshot(at(15)), l.Recent())
 	why := func(name string) Why {
-		v, ok := l.View(at(15), "uid-"+name)
-		require.True(t, ok)
-		return NewWhy(at(15), v, l.Snapshot(at(15)))
+		w, err := s.Why("default", name)
+		require.NoError(t, err)
+		return w
 	}
 
 	waiting := why("web-4")

@@ -89,7 +89,11 @@ func (r *Room) all() map[string][]*roomWaiter {
 func (r *Room) Waiters() int { return len(r.all()) }
 
 // Holds reports whether a pod waits in the room.
-func (r *Room) Holds(uid string) bool { return len(r.all()[uid]) > 0 }
+func (r *Room) Holds(uid string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.waiters[uid]) > 0
+}
 
 // Shut lets no pod wait in the room for a reason, or, with an empty one, opens it again.
 func (r *Room) Shut(why string) {
