@@ -17,13 +17,13 @@ func (p *program) aliveCommand() *cobra.Command {
 		Short: "Exit with 0 if the daemon of this node works on",
 		Long:  aliveLong,
 		Args:  takes(),
-		RunE: does(func(cmd *cobra.Command, _ []string) error {
+		RunE: func(cmd *cobra.Command, _ []string) error {
 			socket := adminSocket(runDir)
 			if err := admin.NewClient(socket).Alive(cmd.Context()); err != nil {
 				return explain(cmd.Context(), socket, err)
 			}
 			return nil
-		}),
+		},
 	}
 	p.addRunDir(cmd, &runDir)
 	return cmd

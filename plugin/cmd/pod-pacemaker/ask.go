@@ -35,9 +35,32 @@ func (p *program) addRunDir(cmd *cobra.Command, dir *string) {
 		"`folder` of the daemon's sockets; of one with --instance NAME, NAME in it (env "+runDirEnv+")")
 }
 
+// question is what a command asks the daemon: it gives the answer, and the answer as people read it.
+type question func(ctx context.Context, daemon *admin.Client, args []string) (answer any, text string, err error)
+
+// asks has the command put a question to the daemon of this node, and write the answer.
+func (p *program) asks(cmd *cobra.Command, ask question) {
+	var runDir string
+	var o output
+	p.addRunDir(cmd, &runDir)
+	addOutput(cmd, &o)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		socket := adminSocket(runDir)
+		answer, text, err := ask(cmd.Context(), admin.NewClient(socket), args)
+		switch {
+		case err != nil:
+			return explain(cmd.Context(), socket, err)
+		case o == outputJSON:
+			return p.writeJSON(answer)
+		}
+		_, err = fmt.Fprint(p.stdout, text)
+		return err
+	}
+}
+
 func addOutput(cmd *cobra.Command, o *output) {
 	*o = outputText
-	addShortChoice(cmd, o, "output", "o", "how to write the answer", outputText, outputJSON)
+	addChoice(cmd, o, "output", "o", "how to write the answer", outputText, outputJSON)
 }
 
 func adminSocket(runDir string) string {
@@ -53,6 +76,8 @@ func explain(ctx context.Context, socket string, err error) error {
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
+	case errors.Is(err, admin.ErrUnknownPod):
+		return err
 	case errors.Is(err, fs.ErrPermission):
 		return fmt.Errorf("only root may ask the daemon at %s: try sudo", socket)
 	case errors.Is(err, admin.ErrNoDaemon) && errors.Is(err, fs.ErrNotExist):

@@ -44,12 +44,12 @@ func (p *program) checkCommand() *cobra.Command {
 		Long:    checkLong,
 		Example: checkExample,
 		Args:    takes("FILE"),
-		RunE: does(func(_ *cobra.Command, args []string) error {
+		RunE: func(_ *cobra.Command, args []string) error {
 			if cores < 1 {
 				return &wrongUsage{fmt.Sprintf("--cores: %d: must be at least 1", cores)}
 			}
 			return p.check(args[0], cores)
-		}),
+		},
 	}
 	cmd.Flags().IntVar(&cores, "cores", cores, "explain the limits for a node with this number of CPU `cores` (default: those of this machine)")
 	cmd.Flags().Lookup("cores").DefValue = "0" // the same help on every machine
@@ -79,7 +79,7 @@ func (p *program) loadConfig(file string) (crd.Documents, error) {
 	if file != "-" {
 		found, err := crd.Load(file)
 		if err != nil {
-			return found, invalid(file, err)
+			return found, invalidIn(file, err)
 		}
 		return found, nil
 	}
@@ -89,7 +89,7 @@ func (p *program) loadConfig(file string) (crd.Documents, error) {
 	}
 	found, err := crd.Parse(data)
 	if err != nil {
-		return found, invalid(standardInput, err)
+		return found, invalidIn(standardInput, err)
 	}
 	return found, nil
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"math"
@@ -27,26 +28,14 @@ first kept one busy, PEAK how many it wanted, DISK what it read and wrote. START
 0 where probes killed all of them: then all figures are lower bounds.`
 
 func (p *program) costsCommand() *cobra.Command {
-	var runDir string
-	var o output
 	cmd := &cobra.Command{
 		Use: "costs", Short: "Show what starts took on this node", Long: costsLong, Args: takes(),
 		Example: "  pod-pacemaker costs\n  pod-pacemaker costs -o json | jq '.costs | map_values(.cpuSeconds.mean)'",
-		RunE: does(func(cmd *cobra.Command, _ []string) error {
-			socket := adminSocket(runDir)
-			learned, err := admin.NewClient(socket).Costs(cmd.Context())
-			switch {
-			case err != nil:
-				return explain(cmd.Context(), socket, err)
-			case o == outputJSON:
-				return p.writeJSON(learned)
-			}
-			_, err = fmt.Fprint(p.stdout, costsText(time.Now(), learned))
-			return err
-		}),
 	}
-	p.addRunDir(cmd, &runDir)
-	addOutput(cmd, &o)
+	p.asks(cmd, func(ctx context.Context, daemon *admin.Client, _ []string) (answer any, text string, err error) {
+		learned, err := daemon.Costs(ctx)
+		return learned, costsText(time.Now(), learned), err
+	})
 	return cmd
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -19,33 +20,39 @@ const (
 	exitInvalid = 64
 )
 
-// failure ends the program with a code, after telling why in lines.
-type failure struct {
-	code  int
-	lines []string
-	err   error
+// wrongUsage is about the command line, for the one who typed it.
+type wrongUsage struct{ why string }
+
+func (w *wrongUsage) Error() string { return w.why }
+
+// invalid is about a configuration.
+type invalid struct {
+	source string  // where the configuration comes from; may be empty
+	faults []error // each is a line of its own
 }
 
-func (f *failure) Error() string { return strings.Join(f.lines, "\n") }
-
-func (f *failure) Unwrap() error { return f.err }
-
-// invalid says that a configuration is wrong, each fault on a line of its own.
-// prefix names where it comes from, and may be empty.
-func invalid(prefix string, err error) error {
-	f := &failure{code: exitInvalid, err: err}
+// invalidIn says what is wrong with a configuration: every field's error in err, else err itself.
+func invalidIn(source string, err error) error {
 	faults := fieldErrors(err)
 	if len(faults) == 0 {
 		faults = []error{err}
 	}
-	for _, e := range faults {
-		line := oneLine(e.Error())
-		if prefix != "" && !strings.Contains(line, prefix) {
-			line = prefix + ": " + line
+	return &invalid{source, faults}
+}
+
+func (i *invalid) Error() string { return strings.Join(i.lines(), "\n") }
+
+func (i *invalid) Unwrap() []error { return i.faults }
+
+func (i *invalid) lines() (lines []string) {
+	for _, fault := range i.faults {
+		line := oneLine(fault.Error())
+		if !strings.Contains(line, i.source) {
+			line = i.source + ": " + line
 		}
-		f.lines = append(f.lines, line)
+		lines = append(lines, line)
 	}
-	return f
+	return lines
 }
 
 // fieldErrors returns every field's error in err.
@@ -66,25 +73,21 @@ func fieldErrors(err error) (all []error) {
 // oneLine folds what would break a line.
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
-// does makes what a command does from a function, whose errors are failures
-// where they do not say otherwise.
-func does(what func(cmd *cobra.Command, args []string) error) func(*cobra.Command, []string) error {
-	return func(cmd *cobra.Command, args []string) error {
-		err := what(cmd, args)
-		if err == nil {
-			return nil
-		}
-		if failed := (*failure)(nil); errors.As(err, &failed) {
-			return err
-		}
-		if wrong := (*wrongUsage)(nil); errors.As(err, &wrong) {
-			return err
-		}
-		return &failure{code: exitFailure, lines: []string{oneLine(err.Error())}, err: err}
+// report tells people about the error that the command ended with, and gives the exit code.
+func (p *program) report(cmd *cobra.Command, err error) int {
+	if err == nil {
+		return exitOK
 	}
+	if wrong, ok := errors.AsType[*wrongUsage](err); ok {
+		fmt.Fprintf(p.stderr, "pod-pacemaker: %v\n'%s --help' shows how to use it.\n", wrong, cmd.CommandPath())
+		return exitInvalid
+	}
+	if bad, ok := errors.AsType[*invalid](err); ok {
+		for _, line := range bad.lines() {
+			fmt.Fprintf(p.stderr, "pod-pacemaker: %s\n", line)
+		}
+		return exitInvalid
+	}
+	fmt.Fprintf(p.stderr, "pod-pacemaker: %s\n", oneLine(err.Error()))
+	return exitFailure
 }
-
-// wrongUsage is about the command line, for the one who typed it.
-type wrongUsage struct{ why string }
-
-func (w *wrongUsage) Error() string { return w.why }

@@ -32,7 +32,7 @@ func (p *program) installGateCommand() *cobra.Command {
 		Long:    installGateLong,
 		Example: "  pod-pacemaker install-gate --to /opt/pod-pacemaker/bin",
 		Args:    takes(),
-		RunE: does(func(*cobra.Command, []string) error {
+		RunE: func(*cobra.Command, []string) error {
 			if to == "" {
 				return &wrongUsage{"--to is missing: the folder on the host"}
 			}
@@ -50,7 +50,7 @@ func (p *program) installGateCommand() *cobra.Command {
 			}
 			_, err = fmt.Fprintln(p.stdout, done)
 			return err
-		}),
+		},
 	}
 	cmd.Flags().StringVar(&to, "to", "", "`folder` to copy it to")
 	cmd.Flags().StringVar(&from, "from", "", "`file` to copy (default: "+gateName+" beside this program)")

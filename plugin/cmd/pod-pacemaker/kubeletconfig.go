@@ -26,7 +26,7 @@ func (p *program) copyKubeletConfigCommand() *cobra.Command {
 		Short:   "Copy the first of some files that exists, for the DaemonSet",
 		Long:    copyKubeletConfigLong,
 		Example: "  pod-pacemaker copy-kubelet-config --to /kubelet/config.yaml /host/var/lib/kubelet/config.yaml",
-		RunE: does(func(_ *cobra.Command, candidates []string) error {
+		RunE: func(_ *cobra.Command, candidates []string) error {
 			switch {
 			case to == "":
 				return &wrongUsage{"--to is missing: the file to write"}
@@ -39,7 +39,7 @@ func (p *program) copyKubeletConfigCommand() *cobra.Command {
 			}
 			_, err = fmt.Fprintln(p.stdout, done)
 			return err
-		}),
+		},
 	}
 	cmd.Flags().StringVar(&to, "to", "", "`file` to write")
 	return cmd

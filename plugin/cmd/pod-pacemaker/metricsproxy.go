@@ -37,22 +37,22 @@ func (p *program) metricsProxyCommand() *cobra.Command {
 		Long:    metricsProxyLong,
 		Example: "  pod-pacemaker metrics-proxy --listen :19465 --upstream 127.0.0.1:19464",
 		Args:    takes(),
-		RunE: does(func(cmd *cobra.Command, _ []string) error {
+		RunE: func(cmd *cobra.Command, _ []string) error {
 			for _, flag := range []struct{ name, address string }{{"--listen", f.listen}, {"--upstream", f.upstream}} {
-				if flag.address == "" || validAddress(flag.address) != nil {
+				if badAddress(flag.address) != nil {
 					return &wrongUsage{fmt.Sprintf("%s: %q: must be HOST:PORT with a port from 1 to 65535", flag.name, flag.address)}
 				}
 			}
 			return p.metricsProxy(cmd.Context(), f)
-		}),
+		},
 	}
 	fs := cmd.Flags()
 	fs.SortFlags = false
 	fs.StringVar(&f.listen, "listen", ":19465", "`address` to serve at; without a host, all of the node's")
 	fs.StringVar(&f.upstream, "upstream", "127.0.0.1:9464", "`address` of the daemon's metrics")
 	fs.StringVar(&f.kubeconfig, "kubeconfig", "", "`file` with access to the API server (empty: the pod's service account)")
-	addChoice(cmd, &f.logLevel, "log-level", "the least severe messages to log", levelDebug, levelInfo, levelWarn, levelError)
-	addChoice(cmd, &f.logFormat, "log-format", "how to log; auto is journald when started by systemd, else text", formatAuto, formatText, formatJSON, formatJournald)
+	addChoice(cmd, &f.logLevel, "log-level", "", "the least severe messages to log", levelDebug, levelInfo, levelWarn, levelError)
+	addChoice(cmd, &f.logFormat, "log-format", "", "how to log; auto is journald when started by systemd, else text", formatAuto, formatText, formatJSON, formatJournald)
 	return cmd
 }
 

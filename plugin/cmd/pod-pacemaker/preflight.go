@@ -49,7 +49,7 @@ func (p *program) preflightCommand() *cobra.Command {
 		Long:    preflightLong,
 		Example: preflightExample,
 		Args:    takes(),
-		RunE: does(func(cmd *cobra.Command, _ []string) error {
+		RunE: func(cmd *cobra.Command, _ []string) error {
 			kubeletConfig := f.kubeletConfig
 			f.kubeletConfig = "" // one that cannot be read is a finding
 			if err := f.resolve(cmd, p.env); err != nil {
@@ -60,7 +60,7 @@ func (p *program) preflightCommand() *cobra.Command {
 				Options: f.Options, KubeletConfig: kubeletConfig, CNIConfDir: f.CNIConfDir,
 				GateTimeoutSet: cmd.Flags().Changed("gate-timeout"), OfThePod: inPod,
 			}, o)
-		}),
+		},
 	}
 	f.add(cmd)
 	addOutput(cmd, &o)
@@ -93,7 +93,7 @@ func (p *program) completed(args []string) []string {
 func (p *program) preflight(ctx context.Context, options preflight.Options, o output) error {
 	report, err := preflight.Run(ctx, options)
 	if err != nil {
-		return invalid(options.ConfigFile, err)
+		return invalidIn(options.ConfigFile, err)
 	}
 	if o == outputJSON {
 		err = p.writeJSON(report)

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -36,11 +35,10 @@ func (p *program) serveRuntime(ctx context.Context) (code int, ok bool) {
 	if link == nil && err == nil {
 		return 0, false
 	}
-	root := p.rootCommand()
-	if err != nil {
-		return p.report(root, &failure{code: exitFailure, lines: []string{oneLine(err.Error())}, err: err}), true
+	if err == nil {
+		err = p.runPreRegistered(ctx, link)
 	}
-	return p.report(root, p.runPreRegistered(ctx, link)), true
+	return p.report(p.rootCommand(), err), true
 }
 
 // refusalHeard is how long the runtime has time to hear why no daemon paces.
@@ -63,8 +61,8 @@ func (p *program) runPreRegistered(ctx context.Context, link *nri.PreRegistered)
 		}
 	}
 	cancel()
-	if ended := <-over; err == nil && ended != nil {
-		err = &failure{code: exitFailure, lines: []string{oneLine(ended.Error())}, err: ended}
+	if ended := <-over; err == nil {
+		err = ended
 	}
 	return err
 }
@@ -73,7 +71,7 @@ func (p *program) runPreRegistered(ctx context.Context, link *nri.PreRegistered)
 func (p *program) runConfigured(ctx context.Context, link *nri.PreRegistered) error {
 	text, err := link.Config(ctx)
 	if err != nil {
-		return &failure{code: exitFailure, lines: []string{oneLine(err.Error())}, err: err}
+		return err
 	}
 	f, err := p.preRegisteredFlags(text)
 	if err != nil {
@@ -83,11 +81,7 @@ func (p *program) runConfigured(ctx context.Context, link *nri.PreRegistered) er
 	if f.logFormat == formatAuto && journal.Reached() {
 		f.logFormat = formatJournald // stderr of such a process leads nowhere
 	}
-	err = p.runDaemon(ctx, f)
-	if failed := (*failure)(nil); err == nil || errors.As(err, &failed) {
-		return err
-	}
-	return &failure{code: exitFailure, lines: []string{oneLine(err.Error())}, err: err}
+	return p.runDaemon(ctx, f)
 }
 
 // preRegisteredFlags returns the flags of `run` that a text in YAML names, without their
@@ -95,7 +89,7 @@ func (p *program) runConfigured(ctx context.Context, link *nri.PreRegistered) er
 func (p *program) preRegisteredFlags(text string) (*runFlags, error) {
 	var settings map[string]any
 	if err := yaml.UnmarshalStrict([]byte(text), &settings); err != nil {
-		return nil, invalid(preRegisteredConfig, fmt.Errorf("must be YAML that maps flags of `run` to values, like \"node-name: worker-3\": %w", err))
+		return nil, invalidIn(preRegisteredConfig, fmt.Errorf("must be YAML that maps flags of `run` to values, like \"node-name: worker-3\": %w", err))
 	}
 	f := &runFlags{}
 	cmd := &cobra.Command{Use: "run"}
@@ -107,7 +101,7 @@ func (p *program) preRegisteredFlags(text string) (*runFlags, error) {
 		}
 	}
 	if len(faults) > 0 {
-		return nil, invalidAll(preRegisteredConfig, faults)
+		return nil, &invalid{preRegisteredConfig, faults}
 	}
 	if err := f.resolve(cmd, p.env); err != nil {
 		return nil, err
@@ -135,13 +129,4 @@ func setPreRegistered(cmd *cobra.Command, name string, value any) error {
 		return fmt.Errorf("%s: %w", name, err)
 	}
 	return nil
-}
-
-// invalidAll is invalid with every fault on a line of its own.
-func invalidAll(prefix string, faults []error) error {
-	f := &failure{code: exitInvalid, err: errors.Join(faults...)}
-	for _, fault := range faults {
-		f.lines = append(f.lines, prefix+": "+oneLine(fault.Error()))
-	}
-	return f
 }

@@ -2,13 +2,10 @@ package main
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"io"
 	"os"
 
 	"github.com/sirupsen/logrus"
-	"github.com/spf13/cobra"
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin"
 )
@@ -57,20 +54,4 @@ func (p *program) run(ctx context.Context, args []string) int {
 	root.SetErr(p.stderr)
 	cmd, err := root.ExecuteContextC(ctx)
 	return p.report(cmd, err)
-}
-
-// report tells people about the error, and gives the exit code.
-func (p *program) report(cmd *cobra.Command, err error) int {
-	if err == nil {
-		return exitOK
-	}
-	if failed, ok := errors.AsType[*failure](err); ok {
-		for _, line := range failed.lines {
-			fmt.Fprintf(p.stderr, "pod-pacemaker: %s\n", line)
-		}
-		return failed.code
-	}
-	// Whatever did not come from a command came from cobra: wrong usage.
-	fmt.Fprintf(p.stderr, "pod-pacemaker: %v\n'%s --help' shows how to use it.\n", err, cmd.CommandPath())
-	return exitInvalid
 }

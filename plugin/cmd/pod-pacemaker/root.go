@@ -44,10 +44,11 @@ func (p *program) rootCommand() *cobra.Command {
 		Long:          rootLong,
 		Example:       rootExample,
 		Args:          knownCommand,
-		RunE:          does(func(cmd *cobra.Command, _ []string) error { return cmd.Help() }),
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &wrongUsage{err.Error()} })
 	root.AddCommand(
 		p.runCommand(), p.statusCommand(), p.whyCommand(), p.costsCommand(), p.aliveCommand(), p.checkCommand(), p.preflightCommand(),
 		p.installGateCommand(), p.copyKubeletConfigCommand(), p.metricsProxyCommand(), p.versionCommand(),

@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd"
-	"github.com/pod-pacemaker/pod-pacemaker/plugin"
 )
 
 const runLong = `Run paces the pods of this node until it is told to stop (SIGTERM or SIGINT). It
@@ -59,12 +58,12 @@ func (p *program) runCommand() *cobra.Command {
 		Long:    runLong,
 		Example: runExample,
 		Args:    takes(),
-		RunE: does(func(cmd *cobra.Command, _ []string) error {
+		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := f.resolve(cmd, p.env); err != nil {
 				return err
 			}
 			return p.runDaemon(cmd.Context(), &f)
-		}),
+		},
 	}
 	f.add(cmd)
 	return cmd
@@ -79,10 +78,8 @@ func (p *program) makeDaemon(f *runFlags, log *logrus.Logger) (daemon, error) {
 	switch {
 	case err == nil:
 		return d, nil
-	case errors.Is(err, plugin.ErrOptions):
-		return nil, invalid("", err)
 	case errors.Is(err, crd.ErrInvalid):
-		return nil, invalid(f.ConfigFile, err)
+		return nil, invalidIn(f.ConfigFile, err)
 	}
 	return nil, fmt.Errorf("prepare: %w", err)
 }

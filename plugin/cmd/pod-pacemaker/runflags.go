@@ -49,20 +49,20 @@ func (f *runFlags) add(cmd *cobra.Command) {
 	fs.StringVar(&f.RunDir, "run-dir", defaultRunDir, "`folder` of gate.sock and admin.sock, under the same path for the hook on the host; with --instance NAME its default is the folder NAME in it")
 	fs.StringVar(&f.StateDir, "state-dir", "/var/lib/pod-pacemaker", "`folder` that keeps the last good PacemakerConfig, to use it until the API server answers, and what starts took (empty: nothing is kept)")
 	fs.StringVar(&f.ProcRoot, "proc-root", "/proc", "`folder` where the host's /proc is mounted, which shows the processes of other pods")
-	addChoice(cmd, &f.Gate, "gate", "whether containers wait in the gate: auto where it is known to do no harm, always, never", plugin.GateAuto, plugin.GateAlways, plugin.GateNever)
+	addChoice(cmd, &f.Gate, "gate", "", "whether containers wait in the gate: auto where it is known to do no harm, always, never", plugin.GateAuto, plugin.GateAlways, plugin.GateNever)
 	fs.StringVar(&f.GatePath, "gate-path", "/opt/pod-pacemaker/bin/"+gateName, "the hook's absolute `path` on the host (empty: no gate)")
 	fs.DurationVar(&f.GateTimeout, "gate-timeout", 100*time.Second, "how long a container may wait in the gate; must be below kubelet's runtimeRequestTimeout")
 	fs.StringVar(&f.kubeletConfig, "kubelet-config", "", "kubelet's configuration `file`: --gate-timeout becomes 0.8 of its runtimeRequestTimeout, 1h at most, unless set")
 	fs.BoolVar(&f.CNI, "cni", false, "install the waiting room, in which pods wait before their sandbox: pacemaker-cni, and a CNI configuration that names it")
 	fs.StringVar(&f.CNIConfDir, "cni-conf-dir", "/etc/cni/net.d", "`folder` of the CNI configurations, under the same path on the host")
 	fs.StringVar(&f.CNIBinDir, "cni-bin-dir", "/opt/cni/bin", "`folder` of the CNI plugins, under the same path on the host")
-	addChoice(cmd, &f.RefuseAt, "refuse-at", "where pods too far back are refused: auto at the sandbox while that costs little CPU", plugin.RefuseAuto, plugin.RefuseSandbox, plugin.RefuseContainer)
+	addChoice(cmd, &f.RefuseAt, "refuse-at", "", "where pods too far back are refused: auto at the sandbox while that costs little CPU", plugin.RefuseAuto, plugin.RefuseSandbox, plugin.RefuseContainer)
 	fs.DurationVar(&f.Hold, "hold", 200*time.Millisecond, "how long one call of the runtime may be held for a pod whose turn is next, at most 1s (0: not at all)")
 	fs.StringVar(&f.HTTPAddress, "http", "127.0.0.1:9464", "`address` of /metrics, /healthz and /readyz (empty: none)")
 	fs.StringVar(&f.DaemonSet, "daemonset", "", "`NAMESPACE/NAME` of the DaemonSet that runs this daemon: once that is removed, the daemon takes its files off the host (empty: they stay)")
 	fs.StringVar(&f.StartupTaint, "startup-taint", "", "`key` of a taint to take off the node once pods are paced (empty: no node is touched)")
-	addChoice(cmd, &f.logLevel, "log-level", "the least severe messages to log", levelDebug, levelInfo, levelWarn, levelError)
-	addChoice(cmd, &f.logFormat, "log-format", "how to log; auto is journald when started by systemd, else text", formatAuto, formatText, formatJSON, formatJournald)
+	addChoice(cmd, &f.logLevel, "log-level", "", "the least severe messages to log", levelDebug, levelInfo, levelWarn, levelError)
+	addChoice(cmd, &f.logFormat, "log-format", "", "how to log; auto is journald when started by systemd, else text", formatAuto, formatText, formatJSON, formatJournald)
 	for _, name := range advanced {
 		flag := fs.Lookup(name)
 		flag.Usage = "(advanced) " + flag.Usage
@@ -111,7 +111,7 @@ func (f *runFlags) resolve(cmd *cobra.Command, env func(string) string) error {
 			return fmt.Errorf("--kubelet-config: %w", err) // it may be written yet
 		}
 		if err != nil {
-			return invalid("--kubelet-config", err)
+			return invalidIn("--kubelet-config", err)
 		}
 		if !cmd.Flags().Changed("gate-timeout") {
 			f.GateTimeout = timeout
@@ -122,40 +122,33 @@ func (f *runFlags) resolve(cmd *cobra.Command, env func(string) string) error {
 
 // check tells every fault of the options at once, each by its flag.
 func (f *runFlags) check(nodeFrom string) error {
-	all := &failure{code: exitInvalid}
+	var faults []error
 	if err := f.Validate(); err != nil {
-		all.err = err
-		all.lines = append(all.lines, strings.Split(err.Error(), "\n")...)
+		for line := range strings.SplitSeq(err.Error(), "\n") {
+			faults = append(faults, errors.New(line))
+		}
 	}
 	fault := func(where, value string, expected []string) {
 		if value != "" && len(expected) > 0 {
-			all.lines = append(all.lines, fmt.Sprintf("%s: %q: %s", where, value, strings.Join(expected, "; ")))
+			faults = append(faults, fmt.Errorf("%s: %q: %s", where, value, strings.Join(expected, "; ")))
 		}
 	}
 	fault(nodeFrom, f.NodeName, validation.IsDNS1123Subdomain(f.NodeName))
 	fault("--namespace", f.Namespace, validation.IsDNS1123Label(f.Namespace))
 	fault("--instance", f.Instance, validation.IsDNS1123Label(f.Instance))
-	if err := validAddress(f.HTTPAddress); err != nil {
-		fault("--http", f.HTTPAddress, []string{err.Error()})
-	}
-	if len(all.lines) > 0 {
-		return all
+	fault("--http", f.HTTPAddress, badAddress(f.HTTPAddress))
+	if len(faults) > 0 {
+		return &invalid{faults: faults}
 	}
 	return nil
 }
 
-var errAddress = errors.New("must be HOST:PORT with a port from 1 to 65535, like 127.0.0.1:9464, or empty for none")
-
-func validAddress(address string) error {
-	if address == "" {
-		return nil
+// badAddress says what is expected of an address; nothing where it is one.
+func badAddress(address string) []string {
+	if _, port, err := net.SplitHostPort(address); err == nil {
+		if n, err := strconv.ParseUint(port, 10, 16); err == nil && n > 0 {
+			return nil
+		}
 	}
-	_, port, err := net.SplitHostPort(address)
-	if err != nil {
-		return errAddress
-	}
-	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
-		return errAddress
-	}
-	return nil
+	return []string{"must be HOST:PORT with a port from 1 to 65535, like 127.0.0.1:9464, or empty for none"}
 }

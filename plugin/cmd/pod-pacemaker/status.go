@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -37,34 +38,25 @@ const statusExample = `  pod-pacemaker status
   kubectl -n pod-pacemaker exec POD -- pod-pacemaker status`
 
 func (p *program) statusCommand() *cobra.Command {
-	var runDir string
-	var o output
 	var ready bool
+	var s admin.Status
 	cmd := &cobra.Command{
 		Use:     "status",
 		Short:   "Show slots, queue, limits and connections of this node",
 		Long:    statusLong,
 		Example: statusExample,
 		Args:    takes(),
-		RunE: does(func(cmd *cobra.Command, _ []string) error {
-			socket := adminSocket(runDir)
-			s, err := admin.NewClient(socket).Status(cmd.Context())
-			if err != nil {
-				return explain(cmd.Context(), socket, err)
-			}
-			if o == outputJSON {
-				err = p.writeJSON(s)
-			} else {
-				_, err = fmt.Fprint(p.stdout, statusText(s))
-			}
-			if err == nil && ready && !s.Ready {
+		PostRunE: func(*cobra.Command, []string) error {
+			if ready && !s.Ready {
 				return fmt.Errorf("pods start unpaced: %s", clean(s.NotReady))
 			}
-			return err
-		}),
+			return nil
+		},
 	}
-	p.addRunDir(cmd, &runDir)
-	addOutput(cmd, &o)
+	p.asks(cmd, func(ctx context.Context, daemon *admin.Client, _ []string) (answer any, text string, err error) {
+		s, err = daemon.Status(ctx)
+		return s, statusText(s), err
+	})
 	cmd.Flags().BoolVar(&ready, "ready", false, "exit with 1 while pods are not paced")
 	return cmd
 }

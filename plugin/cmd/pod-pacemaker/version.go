@@ -12,9 +12,9 @@ func (p *program) versionCommand() *cobra.Command {
 		Use:   "version",
 		Short: "Print the version",
 		Args:  takes(),
-		RunE: does(func(*cobra.Command, []string) error {
+		RunE: func(*cobra.Command, []string) error {
 			_, err := fmt.Fprintf(p.stdout, "pod-pacemaker %s (%s, %s/%s)\n", version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 			return err
-		}),
+		},
 	}
 }

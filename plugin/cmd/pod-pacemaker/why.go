@@ -2,8 +2,8 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -27,57 +27,38 @@ The daemon remembers the last 256 starts that ended. For a pod that it does not
 know the exit code is 1.`
 
 func (p *program) whyCommand() *cobra.Command {
-	var runDir string
-	var o output
 	cmd := &cobra.Command{
 		Use:     "why NAMESPACE/POD",
 		Short:   "Say in one line why a pod waits or started",
 		Long:    whyLong,
 		Example: "  pod-pacemaker why default/web-0\n  pod-pacemaker why default/web-0 -o json",
-		Args:    takes("NAMESPACE/POD"),
-		RunE: does(func(cmd *cobra.Command, args []string) error {
-			return p.why(cmd.Context(), runDir, args[0], o)
+		Args: cobra.MatchAll(takes("NAMESPACE/POD"), func(_ *cobra.Command, args []string) error {
+			if namespace, name, _ := strings.Cut(args[0], "/"); namespace == "" || name == "" || strings.Contains(name, "/") {
+				return &wrongUsage{fmt.Sprintf("%q: must be NAMESPACE/POD, like default/web-0", args[0])}
+			}
+			return nil
 		}),
 		ValidArgsFunction: func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-			return podNames(cmd.Context(), runDir), cobra.ShellCompDirectiveNoFileComp
+			return podNames(cmd.Context(), cmd.Flag("run-dir").Value.String()), cobra.ShellCompDirectiveNoFileComp
 		},
 	}
-	p.addRunDir(cmd, &runDir)
-	addOutput(cmd, &o)
+	p.asks(cmd, func(ctx context.Context, daemon *admin.Client, args []string) (answer any, text string, err error) {
+		namespace, name, _ := strings.Cut(args[0], "/")
+		w, err := daemon.Why(ctx, namespace, name)
+		return w, whyLine(w) + "\n", err
+	})
 	return cmd
-}
-
-func (p *program) why(ctx context.Context, runDir, pod string, o output) error {
-	namespace, name, ok := strings.Cut(pod, "/")
-	if !ok || namespace == "" || name == "" || strings.Contains(name, "/") {
-		return &wrongUsage{fmt.Sprintf("%q: must be NAMESPACE/POD, like default/web-0", pod)}
-	}
-	socket := adminSocket(runDir)
-	w, err := admin.NewClient(socket).Why(ctx, namespace, name)
-	switch {
-	case errors.Is(err, admin.ErrUnknownPod):
-		return fmt.Errorf("%s: not known on this node: it neither waits nor starts, and did neither lately", pod)
-	case err != nil:
-		return explain(ctx, socket, err)
-	case o == outputJSON:
-		return p.writeJSON(w)
-	}
-	_, err = fmt.Fprintln(p.stdout, whyLine(w))
-	return err
 }
 
 // podNames returns the pods that a daemon can be asked about; none where it does
 // not answer.
-func podNames(ctx context.Context, runDir string) []string {
+func podNames(ctx context.Context, runDir string) (names []string) {
 	s, err := admin.NewClient(adminSocket(runDir)).Status(ctx)
 	if err != nil {
 		return nil
 	}
-	var names []string
-	for _, pods := range [][]admin.Pod{s.Waiting, s.Starting, s.Ended} {
-		for _, pod := range pods {
-			names = append(names, podName(pod))
-		}
+	for _, pod := range slices.Concat(s.Waiting, s.Starting, s.Ended) {
+		names = append(names, podName(pod))
 	}
 	return names
 }
