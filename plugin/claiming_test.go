@@ -170,7 +170,7 @@ func openByMetric(claimer *leases.Claimer, want int) bool {
 		Limiter: throttle.New(time.Now(), throttle.Settings{}), Claims: claimer.View,
 		Signals: func() (none throttle.Signals) { return none }, Policies: func() []policies.State { return nil },
 		Connected: func() error { return nil }, RegistrationWaits: func() bool { return false },
-		Room: func() (waiters, emptied int) { return 0, 0 },
+		GateWaiters: func() int { return 0 }, Room: func() (waiters, emptied int) { return 0, 0 },
 	})
 	return testutil.GatherAndCompare(o.Registry(), strings.NewReader(text), name) == nil
 }

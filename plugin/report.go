@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/observe"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/report"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
@@ -81,12 +82,7 @@ func (d *Daemon) nodeStatus() v1alpha1.PacemakerNodeStatus {
 
 // countPods takes over who waits and starts, and what holds them.
 func countPods(n *v1alpha1.PacemakerNodeStatus, s throttle.Snapshot) {
-	n.Waiting, n.Limit = int32(len(s.Waiting)), int32(s.Limit)
-	for _, v := range s.Starting {
-		if v.Slot {
-			n.Starting++
-		}
-	}
+	n.Waiting, n.Starting, n.Limit = int32(len(s.Waiting)), int32(admin.SlotsUsed(s.Starting)), int32(s.Limit)
 	if len(s.Waiting) == 0 {
 		return
 	}

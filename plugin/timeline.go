@@ -47,15 +47,9 @@ func newPoint(now time.Time, s throttle.Snapshot, signals throttle.Signals) admi
 		}
 		return nil
 	}
-	p := admin.Point{
-		Time: now, Waiting: len(s.Waiting), Slots: s.Limit,
+	return admin.Point{
+		Time: now, Waiting: len(s.Waiting), Starting: admin.SlotsUsed(s.Starting), Slots: s.Limit,
 		CPU: value(throttle.SignalCPU), CPUPressure: value(throttle.SignalCPUPressure),
 		MemoryPressure: value(throttle.SignalMemoryPressure), IOPressure: value(throttle.SignalIOPressure),
 	}
-	for _, t := range s.Starting {
-		if t.Slot {
-			p.Starting++
-		}
-	}
-	return p
 }

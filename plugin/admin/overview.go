@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
@@ -80,6 +81,16 @@ func NewSlots(s Status) Slots {
 		}
 	}
 	return slots
+}
+
+// SlotsUsed counts the starts that hold a slot.
+func SlotsUsed(starting []throttle.TicketView) (used int) {
+	for _, v := range starting {
+		if v.Slot {
+			used++
+		}
+	}
+	return used
 }
 
 func countReasons(pods []Pod) []Count {

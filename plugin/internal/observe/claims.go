@@ -8,53 +8,34 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/leases"
 )
 
-// claimMetrics tell Prometheus of the slots of policies of the scope Cluster.
-type claimMetrics struct {
-	view func() leases.View
-
-	held, wanted, open, requests, conflicts, failures, lost *prometheus.Desc
-}
-
-func newClaimMetrics(view func() leases.View) *claimMetrics {
-	desc := func(name, help string, labels ...string) *prometheus.Desc {
-		return prometheus.NewDesc(prometheus.BuildFQName(metricsNamespace, "claim", name), help, labels, nil)
+// newClaimMetrics tells Prometheus of the slots of policies of the scope Cluster.
+func newClaimMetrics(view func() leases.View) prometheus.Collector {
+	m := &scrape{subsystem: "claim"}
+	held := m.gauge("slots_held", "Slots of the policy that this node holds, of all its groups; each is a Lease.", "policy")
+	wanted := m.gauge("slots_wanted", "How many more slots of the policy this node could use at once.", "policy")
+	open := m.gauge("open", "1 while the policy holds no pod because the Leases of its slots cannot be used: the API server is away, or the role is missing.", "policy")
+	requests := m.counter("requests_total", "Requests for Leases of slots, by what they are for.", "for")
+	conflicts := m.counter("conflicts_total", "Requests for Leases of slots that came too late, because another node was faster.")
+	failures := m.counter("failures_total", "Requests for Leases of slots that failed.")
+	lost := m.counter("slots_lost_total", "Slots that could not be renewed in time, or that were taken away.")
+	m.collect = func(put sample) {
+		v := view()
+		holds, wants := map[string]int{}, map[string]int{}
+		for _, g := range v.Groups {
+			holds[g.Key.Policy] += g.Held
+			wants[g.Key.Policy] += g.Wanted
+		}
+		for policy := range holds {
+			put(held, float64(holds[policy]), policy)
+			put(wanted, float64(wants[policy]), policy)
+			put(open, oneIf(slices.Contains(v.UnheldPolicies, policy)), policy)
+		}
+		for what, n := range v.Calls {
+			put(requests, float64(n), what)
+		}
+		put(conflicts, float64(v.Conflicts))
+		put(failures, float64(v.Failures))
+		put(lost, float64(v.Lost))
 	}
-	return &claimMetrics{
-		view:      view,
-		held:      desc("slots_held", "Slots of the policy that this node holds, of all its groups; each is a Lease.", "policy"),
-		wanted:    desc("slots_wanted", "How many more slots of the policy this node could use at once.", "policy"),
-		open:      desc("open", "1 while the policy holds no pod because the Leases of its slots cannot be used: the API server is away, or the role is missing.", "policy"),
-		requests:  desc("requests_total", "Requests for Leases of slots, by what they are for.", "for"),
-		conflicts: desc("conflicts_total", "Requests for Leases of slots that came too late, because another node was faster."),
-		failures:  desc("failures_total", "Requests for Leases of slots that failed."),
-		lost:      desc("slots_lost_total", "Slots that could not be renewed in time, or that were taken away."),
-	}
-}
-
-// Describe implements prometheus.Collector.
-func (m *claimMetrics) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{m.held, m.wanted, m.open, m.requests, m.conflicts, m.failures, m.lost} {
-		to <- d
-	}
-}
-
-// Collect implements prometheus.Collector.
-func (m *claimMetrics) Collect(to chan<- prometheus.Metric) {
-	v := m.view()
-	held, wanted := map[string]int{}, map[string]int{}
-	for _, g := range v.Groups {
-		held[g.Key.Policy] += g.Held
-		wanted[g.Key.Policy] += g.Wanted
-	}
-	for _, policy := range sortedNames(held) {
-		to <- prometheus.MustNewConstMetric(m.held, prometheus.GaugeValue, float64(held[policy]), policy)
-		to <- prometheus.MustNewConstMetric(m.wanted, prometheus.GaugeValue, float64(wanted[policy]), policy)
-		to <- prometheus.MustNewConstMetric(m.open, prometheus.GaugeValue, oneIf(slices.Contains(v.UnheldPolicies, policy)), policy)
-	}
-	for _, what := range sortedNames(v.Calls) {
-		to <- prometheus.MustNewConstMetric(m.requests, prometheus.CounterValue, float64(v.Calls[what]), what)
-	}
-	for d, n := range map[*prometheus.Desc]uint64{m.conflicts: v.Conflicts, m.failures: v.Failures, m.lost: v.Lost} {
-		to <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(n))
-	}
+	return m
 }

@@ -11,7 +11,7 @@ import (
 // metricsNamespace begins every name.
 const metricsNamespace = "pod_pacemaker"
 
-// metrics are what Prometheus is told, beside stateMetrics. deploy/metrics.md lists
+// metrics are what Prometheus is told, beside what is asked for at each scrape. deploy/metrics.md lists
 // all of them; TestEveryMetricIsDocumented says how to bring it up to date.
 type metrics struct {
 	registry *prometheus.Registry
@@ -27,9 +27,6 @@ type metrics struct {
 	expired     prometheus.Counter
 	refusalCPU  prometheus.Counter
 	held        prometheus.Counter
-	waiting     prometheus.Gauge
-	starting    prometheus.Gauge
-	gateWaiters prometheus.Gauge
 	roomWaits   *prometheus.HistogramVec
 	generation  *prometheus.GaugeVec
 	handlers    *prometheus.HistogramVec
@@ -53,9 +50,6 @@ func newMetrics() *metrics {
 	counter := func(name, help string) prometheus.CounterOpts {
 		return prometheus.CounterOpts{Namespace: ns, Name: name, Help: help}
 	}
-	gauge := func(name, help string) prometheus.GaugeOpts {
-		return prometheus.GaugeOpts{Namespace: ns, Name: name, Help: help}
-	}
 	histogram := func(name, help string, buckets []float64) prometheus.HistogramOpts {
 		return prometheus.HistogramOpts{Namespace: ns, Name: name, Help: help, Buckets: buckets}
 	}
@@ -71,31 +65,21 @@ func newMetrics() *metrics {
 		expired:     prometheus.NewCounter(counter("gate_expired_total", "Waits in the gate that ended without a turn.")),
 		refusalCPU:  prometheus.NewCounter(counter("refusal_cpu_seconds_total", "Estimated CPU time that refusals cost the node.")),
 		held:        prometheus.NewCounter(counter("held_seconds_total", "Time that NRI handlers waited while the runtime's locks were held.")),
-		waiting:     prometheus.NewGauge(gauge("waiting", "Pods in the queue.")),
-		starting:    prometheus.NewGauge(gauge("starting", "Pods that hold a slot.")),
-		gateWaiters: prometheus.NewGauge(gauge("gate_waiters", "Hooks that wait in the gate.")),
 		roomWaits:   prometheus.NewHistogramVec(histogram("room_wait_seconds", "Time that a process waited in the waiting room, by why it left. TurnNear: its pod goes on to the gate. HungUp: it ended by itself, because the folder of the CNI configurations changed, or the runtime gave it up.", secondsBuckets), []string{"reason"}),
-		generation:  prometheus.NewGaugeVec(gauge("config_generation", "Generation of the configuration in force."), []string{"config", "origin"}),
+		generation:  prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: ns, Name: "config_generation", Help: "Generation of the configuration in force."}, []string{"config", "origin"}),
 		startCPU:    prometheus.NewCounterVec(counter("start_cpu_seconds_total", "CPU time that starts took until they were ready, by what their estimate rested on: Owner, Image, Revisions, Node or None."), []string{"basis"}),
 		expectedCPU: prometheus.NewCounterVec(counter("start_expected_cpu_seconds_total", "CPU time that these starts were expected to take, when they began; 0 with the basis None."), []string{"basis"}),
 		costRatio:   prometheus.NewHistogramVec(histogram("start_cost_ratio", "CPU time that a start took, by what it was expected to take.", ratioBuckets), []string{"basis"}),
 		handlers:    prometheus.NewHistogramVec(histogram("handler_seconds", "Time spent in an NRI handler, holds included; the runtime's locks are held meanwhile.", handlerBuckets), []string{"handler"}),
 	}
 	m.registry.MustRegister(m.waits, m.shadowWaits, m.admissions, m.starts, m.refusals, m.unpaced, m.panics, m.expired, m.refusalCPU, m.held,
-		m.waiting, m.starting, m.gateWaiters, m.roomWaits, m.generation, m.handlers, m.startCPU, m.expectedCPU, m.costRatio,
+		m.roomWaits, m.generation, m.handlers, m.startCPU, m.expectedCPU, m.costRatio,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
 
-// level sets how many wait and start.
-func (m *metrics) level(e throttle.Event) {
-	m.waiting.Set(float64(e.Waiting))
-	m.starting.Set(float64(e.Starting))
-}
-
 // observe counts what happened to a ticket.
 func (m *metrics) observe(e throttle.Event) {
-	m.level(e)
 	switch e.State {
 	case throttle.Starting:
 		m.admissions.WithLabelValues(string(e.Reason)).Inc()

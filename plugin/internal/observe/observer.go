@@ -50,12 +50,6 @@ func (o *Observer) Handler(name string, took time.Duration) {
 // Held takes note of the time that an NRI handler waited on purpose.
 func (o *Observer) Held(d time.Duration) { o.metrics.held.Add(d.Seconds()) }
 
-// HookArrived takes note of a hook that begins to wait in the gate, HookLeft of its end.
-func (o *Observer) HookArrived() { o.metrics.gateWaiters.Inc() }
-
-// HookLeft takes note of a hook that waits no longer.
-func (o *Observer) HookLeft() { o.metrics.gateWaiters.Dec() }
-
 // Reasons why a process left the waiting room, beside those of the answers.
 const (
 	// HungUp: it ended by itself, for the folder of the CNI configurations changed or the runtime gave it up.
@@ -106,6 +100,7 @@ type Sources struct {
 	Claims            func() leases.View
 	Connected         func() error // why pods are not paced; nil: they are
 	RegistrationWaits func() bool  // the daemon waits to register, because a container is being stopped
+	GateWaiters       func() int   // hooks that wait in the gate
 	// Room returns how many pods wait in the waiting room, and how often the folder of the CNI
 	// configurations changed, upon which all leave it.
 	Room       func() (waiters, emptied int)
@@ -115,9 +110,7 @@ type Sources struct {
 
 // Collect adds the metrics of these sources to the registry. To be called once.
 func (o *Observer) Collect(s Sources) {
-	o.metrics.registry.MustRegister(newSignalMetrics(s.Signals, s.Limiter), newStateMetrics(s.Limiter),
-		newPolicyMetrics(s.Policies, s.Limiter), newClaimMetrics(s.Claims), newConnected(s.Connected),
-		newRegistrationWaits(s.RegistrationWaits), newRoomWaiters(s.Room), newRoomEmptied(s.Room), newBuildInfo(s.Version), newLogDropped(s.LogDropped))
+	o.metrics.registry.MustRegister(newStateMetrics(s), newSignalMetrics(s.Signals, s.Limiter), newPolicyMetrics(s.Policies, s.Limiter), newClaimMetrics(s.Claims))
 }
 
 // Node writes an event on the node; kind is Normal or Warning, reason one word.
@@ -140,7 +133,6 @@ func (o *Observer) Happened(e throttle.Event, container string, off bool) {
 // for a reason. It is no event of the pod, for nothing happened to that.
 func (o *Observer) HappenedInShadow(e throttle.Event, reason reasons.Reason) {
 	defer o.Caught("tell")
-	o.metrics.level(e)
 	log := o.PodLog(e.Ticket.UID(), e.Ticket.Name()).WithFields(logrus.Fields{
 		"waiting": e.Waiting, "starting": e.Starting, "reason": reason,
 	})

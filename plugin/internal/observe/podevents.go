@@ -2,6 +2,7 @@ package observe
 
 import (
 	"fmt"
+	"maps"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -40,8 +41,7 @@ type podEvents struct {
 	// course bounds the events that say how any pod's wait goes, rare those that say
 	// what is out of the ordinary: neither takes what the other needs.
 	course, rare *eventBudget
-	told         map[string]toldWait // by pod key, of those that waited at the last look
-	before       map[string]toldWait // of those that did at the look before, and not at the last
+	told         map[string]toldWait // by UID, of those that waited at one of the last two looks
 	last         time.Time           // look
 }
 
@@ -49,6 +49,7 @@ type podEvents struct {
 type toldWait struct {
 	reason reasons.Reason
 	at     time.Time
+	seen   time.Time // the last look at which it waited
 }
 
 func newPodEvents() *podEvents {
@@ -64,10 +65,9 @@ func (s *podEvents) inClusterOf(nodes int) {
 // happened writes the event on a pod that says what happened to its ticket, if any.
 func (s *podEvents) happened(n Events, e throttle.Event) {
 	uid := e.Ticket.UID()
-	_, waited := s.lastTold(uid)
+	_, waited := s.told[uid]
 	if e.State != throttle.Waiting {
 		delete(s.told, uid)
-		delete(s.before, uid)
 	}
 	took := e.Took.Round(100 * time.Millisecond)
 	write := func(bound *eventBudget, kind, reason, format string, args ...any) {
@@ -102,10 +102,9 @@ func (s *podEvents) look(now time.Time, n Events, l Limiter) (next time.Time) {
 	if next := s.last.Add(lookEvery); now.Before(next) {
 		return next
 	}
-	s.last = now
 	snapshot := l.Snapshot(now)
 	waiting := snapshot.Waiting
-	s.keep(waiting)
+	s.keep(now, waiting)
 	for _, v := range waiting {
 		told, before := s.told[v.UID]
 		never := v.Reason == reasons.Unadmittable
@@ -115,7 +114,7 @@ func (s *podEvents) look(now time.Time, n Events, l Limiter) (next time.Time) {
 		if !s.course.allow(now) {
 			break
 		}
-		s.told[v.UID] = toldWait{reason: v.Reason, at: now}
+		s.told[v.UID] = toldWait{reason: v.Reason, at: now, seen: now}
 		if never {
 			n.Pod(v.UID, v.Name, corev1.EventTypeWarning, eventNever, "It alone exceeds a limit that no wait passes: "+admin.HeldText(v.Held))
 			continue
@@ -125,26 +124,17 @@ func (s *podEvents) look(now time.Time, n Events, l Limiter) (next time.Time) {
 	return now.Add(lookEvery)
 }
 
-// lastTold returns what a pod's events have said last.
-func (s *podEvents) lastTold(uid string) (toldWait, bool) {
-	if told, ok := s.told[uid]; ok {
-		return told, true
-	}
-	told, ok := s.before[uid]
-	return told, ok
-}
-
 // keep forgets what was said of all but those that wait. What was said of one whose wait
 // has just ended is known for another look: its admission is told meanwhile.
-func (s *podEvents) keep(waiting []throttle.TicketView) {
-	still := make(map[string]toldWait, len(waiting))
+func (s *podEvents) keep(now time.Time, waiting []throttle.TicketView) {
 	for _, v := range waiting {
-		if told, ok := s.lastTold(v.UID); ok {
-			still[v.UID] = told
-			delete(s.told, v.UID)
+		if told, ok := s.told[v.UID]; ok {
+			told.seen = now
+			s.told[v.UID] = told
 		}
 	}
-	s.told, s.before = still, s.told
+	maps.DeleteFunc(s.told, func(_ string, t toldWait) bool { return t.seen.Before(s.last) })
+	s.last = now
 }
 
 // waitingText says what a pod waits for, at which place, and what is measured.

@@ -21,89 +21,57 @@ const (
 	pacerAsResource = "pacer"
 )
 
-// policyMetrics tell Prometheus what the groups of policies use. The number of series
+// newPolicyMetrics tells Prometheus what the groups of policies use. The number of series
 // has a bound: of each policy the groups with the most pods have their own, all
 // others are told together.
-type policyMetrics struct {
-	states  func() []policies.State
-	limiter Limiter
-
-	used, limit, throttled, waiting, ready, groups, fault *prometheus.Desc
-}
-
-func newPolicyMetrics(states func() []policies.State, l Limiter) *policyMetrics {
-	desc := func(name, help string, labels ...string) *prometheus.Desc {
-		return prometheus.NewDesc(prometheus.BuildFQName(metricsNamespace, "policy", name), help, labels, nil)
-	}
-	return &policyMetrics{
-		states: states, limiter: l,
-		used:      desc("used", "What counts against a limit of a StartPolicy: pods, cores, bytes, or the unit of the resource. limit is starting or running.", "policy", "group", "limit", "resource"),
-		limit:     desc("limit", "The limit of a StartPolicy for each group, with the overrides of now, in the same units; of the scope Cluster for all nodes together.", "policy", "limit", "resource"),
-		throttled: desc("throttled", "1 while the limit is reached, so that it holds every pod that needs more. resource is pods, pacer, or a resource.", "policy", "group", "limit", "resource"),
-		waiting:   desc("waiting", "Pods of the group that wait, whatever holds them.", "policy", "group"),
-		ready:     desc("ready", "Pods of the group that are ready.", "policy", "group"),
-		groups:    desc("groups", "Groups that have pods; the 32 with the most pods have series of their own, the others together as (others).", "policy"),
-		fault:     desc("fault", "1 while the policy holds no pod: it cannot be evaluated, or, with the scope Cluster, pod_pacemaker_claim_open is 1, too.", "policy"),
-	}
-}
-
-// Describe implements prometheus.Collector.
-func (m *policyMetrics) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{m.used, m.limit, m.throttled, m.waiting, m.ready, m.groups, m.fault} {
-		to <- d
-	}
-}
-
-// Collect implements prometheus.Collector.
-func (m *policyMetrics) Collect(to chan<- prometheus.Metric) {
-	views := m.limiter.Groups(time.Now())
-	states := m.states()
-	for _, s := range states[:min(len(states), mostPolicies)] {
-		name, groups := s.Object.Name, groupsOf(views, s.Object.Name)
-		gauge := func(d *prometheus.Desc, value float64, labels ...string) {
-			to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, append([]string{name}, labels...)...)
+func newPolicyMetrics(states func() []policies.State, l Limiter) prometheus.Collector {
+	m := &scrape{subsystem: "policy"}
+	used := m.gauge("used", "What counts against a limit of a StartPolicy: pods, cores, bytes, or the unit of the resource. limit is starting or running.", "policy", "group", "limit", "resource")
+	limit := m.gauge("limit", "The limit of a StartPolicy for each group, with the overrides of now, in the same units; of the scope Cluster for all nodes together.", "policy", "limit", "resource")
+	throttled := m.gauge("throttled", "1 while the limit is reached, so that it holds every pod that needs more. resource is pods, pacer, or a resource.", "policy", "group", "limit", "resource")
+	waiting := m.gauge("waiting", "Pods of the group that wait, whatever holds them.", "policy", "group")
+	ready := m.gauge("ready", "Pods of the group that are ready.", "policy", "group")
+	groupCount := m.gauge("groups", "Groups that have pods; the 32 with the most pods have series of their own, the others together as (others).", "policy")
+	fault := m.gauge("fault", "1 while the policy holds no pod: it cannot be evaluated, or, with the scope Cluster, pod_pacemaker_claim_open is 1, too.", "policy")
+	bound := func(put sample, policy, kind string, b throttle.Bound, groups []policyGroup, use func(policyGroup) throttle.Usage) {
+		if b.Pods != nil {
+			put(limit, float64(*b.Pods), policy, kind, podsAsResource)
 		}
-		gauge(m.fault, oneIf(s.Fault != ""))
-		gauge(m.groups, float64(len(groups)))
-		limits := policies.LimitsOf(s.Calculated.Limits, "")
-		m.collectLimits(gauge, "starting", limits.Starting)
-		m.collectLimits(gauge, "running", limits.Running)
-		for _, v := range together(groups) {
-			group := v.Key.Group
-			gauge(m.waiting, float64(v.Waiting), group)
-			gauge(m.ready, float64(v.Ready), group)
-			m.collectUse(gauge, v, "starting", limits.Starting, v.Starting)
-			m.collectUse(gauge, v, "running", limits.Running, v.Running)
-			if limits.Pacer.MaxStagger > 0 {
-				gauge(m.throttled, oneIf(v.reached["pacer"]), group, "starting", pacerAsResource)
+		for _, g := range groups { // of pods always, and of the resources that are bounded
+			put(used, float64(use(g).Pods), policy, g.Key.Group, kind, podsAsResource)
+			if b.Pods != nil {
+				put(throttled, oneIf(g.reached[kind+".pods"]), policy, g.Key.Group, kind, podsAsResource)
+			}
+		}
+		for _, resource := range resourcesOf(b) {
+			put(limit, float64(b.Requests[resource])/1000, policy, kind, resource)
+			for _, g := range groups {
+				put(used, float64(use(g).Requests[resource])/1000, policy, g.Key.Group, kind, resource)
+				put(throttled, oneIf(g.reached[kind+".requests."+resource]), policy, g.Key.Group, kind, resource)
 			}
 		}
 	}
-}
-
-// gaugeOf writes one sample of a policy.
-type gaugeOf func(d *prometheus.Desc, value float64, labels ...string)
-
-func (m *policyMetrics) collectLimits(gauge gaugeOf, limit string, b throttle.Bound) {
-	if b.Pods != nil {
-		gauge(m.limit, float64(*b.Pods), limit, podsAsResource)
+	m.collect = func(put sample) {
+		views, states := l.Groups(time.Now()), states()
+		for _, s := range states[:min(len(states), mostPolicies)] {
+			policy := s.Object.Name
+			groups := groupsOf(views, policy)
+			put(fault, oneIf(s.Fault != ""), policy)
+			put(groupCount, float64(len(groups)), policy)
+			groups = together(groups)
+			limits := policies.LimitsOf(s.Calculated.Limits, "")
+			bound(put, policy, "starting", limits.Starting, groups, func(g policyGroup) throttle.Usage { return g.Starting })
+			bound(put, policy, "running", limits.Running, groups, func(g policyGroup) throttle.Usage { return g.Running })
+			for _, g := range groups {
+				put(waiting, float64(g.Waiting), policy, g.Key.Group)
+				put(ready, float64(g.Ready), policy, g.Key.Group)
+				if limits.Pacer.MaxStagger > 0 {
+					put(throttled, oneIf(g.reached["pacer"]), policy, g.Key.Group, "starting", pacerAsResource)
+				}
+			}
+		}
 	}
-	for _, resource := range resourcesOf(b) {
-		gauge(m.limit, float64(b.Requests[resource])/1000, limit, resource)
-	}
-}
-
-// collectUse tells of pods always, and of the resources that are bounded.
-func (m *policyMetrics) collectUse(gauge gaugeOf, g policyGroup, limit string, b throttle.Bound, u throttle.Usage) {
-	group := g.Key.Group
-	gauge(m.used, float64(u.Pods), group, limit, podsAsResource)
-	if b.Pods != nil {
-		gauge(m.throttled, oneIf(g.reached[limit+".pods"]), group, limit, podsAsResource)
-	}
-	for _, resource := range resourcesOf(b) {
-		gauge(m.used, float64(u.Requests[resource])/1000, group, limit, resource)
-		gauge(m.throttled, oneIf(g.reached[limit+".requests."+resource]), group, limit, resource)
-	}
+	return m
 }
 
 // resourcesOf returns the resources that are bounded, sorted.
@@ -141,11 +109,4 @@ func addUsage(a, b throttle.Usage) throttle.Usage {
 		}
 	}
 	return sum
-}
-
-func oneIf(yes bool) float64 {
-	if yes {
-		return 1
-	}
-	return 0
 }

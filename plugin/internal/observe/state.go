@@ -4,112 +4,53 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
 )
 
-// stateMetrics tell Prometheus what the limiter holds at the moment of the
-// scrape: what changes with time alone, no event tells of.
-type stateMetrics struct {
-	limiter                                    Limiter
-	slots, lent, pulling, longestWait, maxWait *prometheus.Desc
-}
-
-func newStateMetrics(l Limiter) *stateMetrics {
-	desc := func(name, help string) *prometheus.Desc {
-		return prometheus.NewDesc(prometheus.BuildFQName(metricsNamespace, "", name), help, nil, nil)
-	}
-	return &stateMetrics{
-		limiter:     l,
-		slots:       desc("slots", "Starts allowed at a time, without those lent; 0: any number."),
-		lent:        desc("slots_lent", "Slots lent beyond the limit, because no start that holds one makes progress."),
-		pulling:     desc("pulling", "Pods between their sandbox and their first container."),
-		longestWait: desc("longest_wait_seconds", "How long the pod that waits longest has waited; 0: none waits."),
-		maxWait:     desc("max_wait_seconds", "How long a pod waits at most, by the configuration in force."),
-	}
-}
-
-// Describe implements prometheus.Collector.
-func (m *stateMetrics) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{m.slots, m.lent, m.pulling, m.longestWait, m.maxWait} {
-		to <- d
-	}
-}
-
-// Collect implements prometheus.Collector.
-func (m *stateMetrics) Collect(to chan<- prometheus.Metric) {
-	now := time.Now()
-	s := m.limiter.Snapshot(now)
-	var longest time.Duration
-	for _, t := range s.Waiting {
-		longest = max(longest, now.Sub(t.Arrived))
-	}
-	gauge := func(d *prometheus.Desc, value float64) {
-		to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value)
-	}
-	gauge(m.slots, float64(s.Limit))
-	gauge(m.lent, float64(s.Lent))
-	gauge(m.pulling, float64(s.Pulling))
-	gauge(m.longestWait, longest.Seconds())
-	gauge(m.maxWait, s.Settings.MaxWait.Seconds())
-}
-
-// newBuildInfo is always 1; its label tells which version runs where.
-func newBuildInfo(version string) prometheus.Collector {
-	info := prometheus.NewGaugeVec(prometheus.GaugeOpts{
-		Namespace: metricsNamespace, Name: "build_info", Help: "Always 1, by the version of the program.",
-	}, []string{"version"})
-	info.WithLabelValues(version).Set(1)
-	return info
-}
-
-// newConnected reports whether pods are paced, by what tells it.
-func newConnected(state func() error) prometheus.Collector {
-	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Namespace: metricsNamespace, Name: "connected", Help: "1 while the runtime is connected and synchronized.",
-	}, func() float64 {
-		if state() != nil {
-			return 0
+// newStateMetrics tells Prometheus what the limiter holds, and how the daemon is.
+func newStateMetrics(s Sources) prometheus.Collector {
+	m := &scrape{}
+	waiting := m.gauge("waiting", "Pods in the queue.")
+	starting := m.gauge("starting", "Pods that hold a slot.")
+	slots := m.gauge("slots", "Starts allowed at a time, without those lent; 0: any number.")
+	lent := m.gauge("slots_lent", "Slots lent beyond the limit, because no start that holds one makes progress.")
+	pulling := m.gauge("pulling", "Pods between their sandbox and their first container.")
+	longestWait := m.gauge("longest_wait_seconds", "How long the pod that waits longest has waited; 0: none waits.")
+	maxWait := m.gauge("max_wait_seconds", "How long a pod waits at most, by the configuration in force.")
+	buildInfo := m.gauge("build_info", "Always 1, by the version of the program.", "version")
+	connected := m.gauge("connected", "1 while the runtime is connected and synchronized.")
+	registrationWaits := m.gauge("registration_waits", "1 while the daemon waits to register with the runtime, because a container of the node is being stopped; pods start unpaced.")
+	logDropped := m.counter("log_dropped_total", "Log entries that were dropped, because stderr or journald did not take them in time.")
+	gateWaiters := m.gauge("gate_waiters", "Hooks that wait in the gate.")
+	roomWaiters := m.gauge("room_waiters", "Pods that wait in the waiting room.")
+	roomEmptied := m.counter("room_emptied_total", "How often the folder of the CNI configurations changed, upon which all pods leave the waiting room.")
+	m.collect = func(put sample) {
+		now := time.Now()
+		held := s.Limiter.Snapshot(now)
+		var longest time.Duration
+		for _, t := range held.Waiting {
+			longest = max(longest, now.Sub(t.Arrived))
 		}
-		return 1
-	})
-}
-
-// newRegistrationWaits reports whether the daemon waits to register, see stopWait.
-func newRegistrationWaits(waits func() bool) prometheus.Collector {
-	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Namespace: metricsNamespace, Name: "registration_waits",
-		Help: "1 while the daemon waits to register with the runtime, because a container of the node is being stopped; pods start unpaced.",
-	}, func() float64 {
-		if waits() {
-			return 1
+		put(waiting, float64(len(held.Waiting)))
+		put(starting, float64(admin.SlotsUsed(held.Starting)))
+		put(slots, float64(held.Limit))
+		put(lent, float64(held.Lent))
+		put(pulling, float64(held.Pulling))
+		put(longestWait, longest.Seconds())
+		put(maxWait, held.Settings.MaxWait.Seconds())
+		put(buildInfo, 1, s.Version)
+		put(connected, oneIf(s.Connected() == nil))
+		put(registrationWaits, oneIf(s.RegistrationWaits()))
+		dropped := uint64(0)
+		if s.LogDropped != nil {
+			dropped = s.LogDropped()
 		}
-		return 0
-	})
-}
-
-// newLogDropped counts what the log lost; nil: it loses nothing.
-func newLogDropped(dropped func() uint64) prometheus.Collector {
-	return prometheus.NewCounterFunc(prometheus.CounterOpts{
-		Namespace: metricsNamespace, Name: "log_dropped_total",
-		Help: "Log entries that were dropped, because stderr or journald did not take them in time.",
-	}, func() float64 {
-		if dropped == nil {
-			return 0
-		}
-		return float64(dropped())
-	})
-}
-
-// newRoomWaiters tells how many pods wait in the waiting room.
-func newRoomWaiters(room func() (waiters, emptied int)) prometheus.Collector {
-	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Namespace: metricsNamespace, Name: "room_waiters", Help: "Pods that wait in the waiting room.",
-	}, func() float64 { waiters, _ := room(); return float64(waiters) })
-}
-
-// newRoomEmptied counts how often the waiting room emptied itself.
-func newRoomEmptied(room func() (waiters, emptied int)) prometheus.Collector {
-	return prometheus.NewCounterFunc(prometheus.CounterOpts{
-		Namespace: metricsNamespace, Name: "room_emptied_total",
-		Help: "How often the folder of the CNI configurations changed, upon which all pods leave the waiting room.",
-	}, func() float64 { _, emptied := room(); return float64(emptied) })
+		put(logDropped, float64(dropped))
+		put(gateWaiters, float64(s.GateWaiters()))
+		waiters, emptied := s.Room()
+		put(roomWaiters, float64(waiters))
+		put(roomEmptied, float64(emptied))
+	}
+	return m
 }

@@ -36,11 +36,7 @@ func (b Backend) Wait(ctx context.Context, h gate.Hello, sendTurn gate.SendTurn)
 		return b.Room.Wait(ctx, h, sendTurn)
 	}
 	b.waiters.Add(1)
-	b.observer.HookArrived()
-	defer func() {
-		b.waiters.Add(-1)
-		b.observer.HookLeft()
-	}()
+	defer b.waiters.Add(-1)
 	b.breaker.contact(h.ContainerID)
 	name := observe.PodName(h.Name)
 	t, gone := b.starts.Attend(pods.Pod{UID: h.PodUID, Namespace: name.Namespace, Name: name.Name}, h.ContainerID, h.Since)
