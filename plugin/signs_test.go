@@ -18,7 +18,8 @@ import (
 // burns uses more than so little CPU also where many others do.
 func quickSigns(r *rooms) {
 	r.timing.RunFor = 300 * time.Millisecond
-	r.timing.Quiet = usage.QuietOptions{Window: time.Second, Every: 20 * time.Millisecond, Cores: 0.001}
+	r.timing.Quiet = usage.QuietOptions{Window: time.Second, Cores: 0.001}
+	r.timing.Stalls.Every = 20 * time.Millisecond
 }
 
 // runsFor has a pod end by its CPU use only after its containers have run for so long:

@@ -6,7 +6,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/pods"
-	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/usage"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
@@ -14,10 +13,7 @@ import (
 
 // ends finds out when starts are over: by what kubelet says of the pod, or, where it can say
 // nothing, by the node's own signs: every container has run for a time, and the pod is quiet.
-type ends struct {
-	s     *Starts
-	quiet *usage.Quiet // used by the loop alone
-}
+type ends struct{ s *Starts }
 
 // podChanged judges the start of a pod anew, of which kubelet told something.
 func (e *ends) podChanged(now time.Time, pod podwatch.Pod) {
@@ -141,7 +137,7 @@ func (e *ends) progress(pod podwatch.Pod) pods.Progress {
 }
 
 // review asks again about every start under way, and gives the time of the next
-// review; zero: none is needed before something changes. Only the loop calls it.
+// review; zero: none is needed before something changes, or is measured. Only the loop calls it.
 func (e *ends) review(now time.Time, starting []string) (next time.Time) {
 	for _, uid := range starting {
 		next = sooner(next, e.reviewOne(now, uid))
@@ -161,43 +157,23 @@ func (e *ends) reviewOne(now time.Time, uid string) (next time.Time) {
 			return e.judgeStarting(now, t, pod)
 		}
 	}
-	return e.judgeBySigns(now, t)
+	e.judgeBySigns(now, t)
+	return time.Time{}
 }
 
-// signsOf returns what the runtime told of a start, whether all that ran of it has
-// exited for good, and where its containers run.
-func (e *ends) signsOf(now time.Time, v throttle.TicketView) (run pods.Progress, ended bool, place usage.Place) {
+// judgeBySigns ends the slot of a pod that has started by the node's own signs, as they were measured last.
+func (e *ends) judgeBySigns(now time.Time, t *throttle.Ticket) {
+	v, _ := e.s.Limiter.View(now, t.UID())
+	var run pods.Progress
+	var ended bool // all that ran of it has, and for good
 	e.s.Ledger.Read(func(b *pods.Book) {
 		run = b.Progress(v.UID, v.Arrived, podwatch.Pod{})
-		ended = len(run.IDs) == 0 && b.ExitedSince(v.UID, "", v.Admitted) && !b.ExitedSince(v.UID, "", now.Add(-e.quiet.Window))
-		place = b.Place(v.UID)
+		ended = len(run.IDs) == 0 && b.ExitedSince(v.UID, "", v.Admitted) && !b.ExitedSince(v.UID, "", now.Add(-e.s.Timing.Quiet.Window))
 	})
-	return run, ended, place
-}
-
-// judgeBySigns ends the slot of a pod that has started by the node's own signs, and
-// gives the time at which to judge again. It measures no more often than that, however
-// often it is called: in a herd much else happens.
-func (e *ends) judgeBySigns(now time.Time, t *throttle.Ticket) (again time.Time) {
-	again = now.Add(e.quiet.Every)
-	v, _ := e.s.Limiter.View(now, t.UID())
-	run, ended, place := e.signsOf(now, v)
-	if ended {
+	switch {
+	case ended:
 		t.End(now, reasons.Completed)
-		return again
-	}
-	if !run.Begun {
-		return again
-	}
-	if due := e.quiet.Due(t.UID()); now.Before(due) {
-		return due
-	}
-	quiet, blind := e.quiet.Measure(now, t.UID(), place)
-	if blind != nil {
-		e.s.Observer.PodLog(t.UID(), t.Name()).WithError(blind).Warnf("CPU use of pod %s cannot be read: its slot ends after its containers have run for %s", t.Name(), e.s.Timing.RunFor)
-	}
-	if quiet && now.Sub(run.Youngest) >= e.s.Timing.RunFor {
+	case run.Begun && now.Sub(run.Youngest) >= e.s.Timing.RunFor && e.s.loop.measured.Quiet(t.UID()):
 		t.End(now, reasons.Inferred)
 	}
-	return again
 }

@@ -38,7 +38,7 @@ type loop struct {
 func newLoop(s *Starts) *loop {
 	return &loop{
 		s: s, woken: make(chan struct{}, 1), pulse: make(chan chan<- struct{}),
-		starting: map[string]struct{}{}, measured: usage.NewStarts(s.Roots, s.Timing.Stalls), courses: map[string]*course{},
+		starting: map[string]struct{}{}, measured: usage.NewStarts(s.Roots, s.Timing.Stalls, s.Timing.Quiet), courses: map[string]*course{},
 	}
 }
 
@@ -193,7 +193,6 @@ func (l *loop) forget(uid string) {
 	delete(l.starting, uid)
 	delete(l.courses, uid)
 	l.measured.Forget(uid)
-	l.s.ends.quiet.Forget(uid)
 }
 
 func (l *loop) startingUIDs() []string {

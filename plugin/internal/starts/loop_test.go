@@ -101,25 +101,30 @@ func TestStallsAreSoughtWhileSomebodyWaits(t *testing.T) {
 	assert.Zero(t, s.stalled(now.Add(40*time.Second), "holder"), "nothing is lent")
 }
 
-func TestSignsAreReadAtTheirPaceHoweverOftenTheyAreAskedFor(t *testing.T) {
+func TestStartsAreMeasuredAtTheirPaceHoweverOftenTheLoopGoesRound(t *testing.T) {
 	t.Parallel()
 	s := aStarts(func(o *Options) { o.Roots = usage.Roots{Proc: "/proc", Cgroup: "/nowhere"} })
 	now := time.Now()
 	ticket := s.starts(now, "pod")
 	s.runs(now, "pod", os.Getpid())
 	s.loop.publish(now)
-	every := s.Timing.Quiet.Every
+	every := s.Timing.Stalls.Every
 	due := now.Add(every)
-	review := func(at time.Time) time.Time { return s.ends.review(at, s.loop.startingUIDs()) }
-	for at := now; at.Before(due); at = at.Add(10 * time.Millisecond) {
-		require.Equal(t, due, review(at))
+	took := func() time.Duration {
+		took, known := s.loop.measured.Took("pod")
+		require.Equal(t, known, took.Wall > 0)
+		return took.Wall
 	}
-	require.Equal(t, due.Add(every), review(due))
-	require.Equal(t, due.Add(every), s.ends.quiet.Due("pod"))
+	for at := now; at.Before(due); at = at.Add(10 * time.Millisecond) {
+		require.Equal(t, due, s.loop.measure(at))
+		require.Zero(t, took())
+	}
+	require.Equal(t, due.Add(every), s.loop.measure(due))
+	require.Equal(t, every, took())
 
 	ticket.End(due, reasons.Ready)
 	s.loop.publish(now)
-	require.Zero(t, s.ends.quiet.Due("pod"), "what was measured of a start is forgotten with its end")
+	require.Zero(t, took(), "what was measured of a start is forgotten with its end")
 	assert.Empty(t, s.loop.starting)
 }
 

@@ -139,7 +139,7 @@ func (l *loop) measureOne(now time.Time, uid string) (under bool) {
 		return false
 	}
 	if blind := l.measured.Measure(now, uid, place); blind != nil {
-		l.s.Observer.PodLog(uid, name).WithError(blind).Warnf("what pod %s uses cannot be read: it counts as making progress, no slot is lent for it, and nothing is learned of it", name)
+		l.s.Observer.PodLog(uid, name).WithError(blind).Warnf("what pod %s uses cannot be read: it counts as making progress, no slot is lent for it, and nothing is learned of it; where its CPU use is to tell when it has started, it has once its containers have run for %s", name, l.s.Timing.RunFor)
 	}
 	return true
 }

@@ -106,7 +106,7 @@ func New(o Options) *Starts {
 	s.Ledger = newLedger(o.Limiter, o.Policies, &s.config)
 	s.Valve = newValve(o, &s.config)
 	s.Runtime = &RuntimeEvents{s: s}
-	s.ends = &ends{s: s, quiet: usage.NewQuiet(o.Roots, o.Timing.Quiet)}
+	s.ends = &ends{s}
 	s.loop = newLoop(s)
 	return s
 }

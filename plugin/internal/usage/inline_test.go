@@ -19,12 +19,13 @@ func TestTimeInLineCountsAsUse(t *testing.T) {
 		require.NoError(t, os.MkdirAll(thread(id), 0o755))
 		require.NoError(t, os.WriteFile(filepath.Join(thread(id), "schedstat"), []byte(schedstat), 0o600))
 	}
-	s := NewQuiet(Roots{Proc: proc}, DefaultQuiet())
-	m := &quietPod{}
+	s := NewStarts(Roots{Proc: proc}, DefaultStalls(), DefaultQuiet())
+	m := &start{}
 	now := time.Unix(0, 0)
 	quiet := func() bool {
-		defer func() { now = now.Add(s.Window) }()
-		return s.judge(m, usage{at: now, inLine: s.inLine(Place{Containers: []Container{{PID: 7}, {PID: 8}, {}}})})
+		m.add(usage{at: now, inLine: s.inLine(Place{Containers: []Container{{PID: 7}, {PID: 8}, {}}})})
+		now = now.Add(s.quiet.Window)
+		return s.isQuiet(m)
 	}
 	assert.False(t, quiet(), "processes that cannot be seen, and nothing to compare with")
 	assert.True(t, quiet(), "nothing is known of any line")

@@ -193,15 +193,13 @@ func (m meter) children(pid int) (pids []int) {
 	return pids
 }
 
-// usage returns all that the pod has used by now.
+// usage returns all that the pod has used by now. With an error, what it moved to and from disks is not
+// known, and with the zero value nothing is.
 func (m meter) usage(now time.Time, p Place) (usage, error) {
 	used, err := m.cpu(p)
 	if err != nil {
 		return usage{}, err
 	}
 	moved, err := m.moved(p)
-	if err != nil {
-		return usage{}, err
-	}
-	return usage{at: now, cpu: used, inLine: m.inLine(p), moved: moved}, nil
+	return usage{at: now, cpu: used, inLine: m.inLine(p), moved: moved}, err
 }

@@ -1,6 +1,8 @@
 package usage
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -10,15 +12,16 @@ import (
 
 func TestQuiet(t *testing.T) {
 	t.Parallel()
-	s, m := NewQuiet(Roots{Proc: "/proc"}, DefaultQuiet()), &quietPod{}
+	s, m := NewStarts(Roots{Proc: "/proc"}, DefaultStalls(), DefaultQuiet()), &start{}
 	now := time.Unix(0, 0)
 	used := 0.0
 	step := func(d time.Duration, cores float64) bool {
 		now = now.Add(d)
 		used += cores * d.Seconds()
-		return s.judge(m, usage{at: now, cpu: used})
+		m.add(usage{at: now, cpu: used})
+		return s.isQuiet(m)
 	}
-	assert.False(t, s.judge(m, usage{at: now, cpu: used}), "nothing to compare with")
+	assert.False(t, step(0, 0), "nothing to compare with")
 	assert.False(t, step(time.Second, 0), "the window is not full")
 	assert.True(t, step(time.Second, 0))
 	assert.False(t, step(time.Second, 1), "half a core over the window")
@@ -26,21 +29,38 @@ func TestQuiet(t *testing.T) {
 	assert.True(t, step(time.Second, 0.1))
 	assert.True(t, step(time.Hour, 0.19), "after a gap")
 	assert.False(t, step(2*time.Second, 0.21))
-	m = &quietPod{}
+	m = &start{}
 	assert.False(t, step(time.Hour, 0), "nothing is known of it any more")
 }
 
 func TestAPodThatCannotBeMeasuredIsQuietAndSaysSoOnce(t *testing.T) {
 	t.Parallel()
-	q := NewQuiet(Roots{Proc: "/nowhere", Cgroup: "/nowhere"}, DefaultQuiet())
+	s := NewStarts(Roots{Proc: "/nowhere", Cgroup: "/nowhere"}, DefaultStalls(), DefaultQuiet())
 	place := Place{Containers: []Container{{PID: 7}}}
-	quiet, blind := q.Measure(time.Unix(0, 0), "pod", place)
-	assert.True(t, quiet)
-	require.Error(t, blind)
-	quiet, blind = q.Measure(time.Unix(1, 0), "pod", place)
-	assert.True(t, quiet)
-	require.NoError(t, blind)
-	q.Forget("pod")
-	_, blind = q.Measure(time.Unix(2, 0), "pod", place)
-	require.Error(t, blind, "the next start of the pod")
+	assert.False(t, s.Quiet("pod"), "it was not measured yet")
+	require.Error(t, s.Measure(time.Unix(0, 0), "pod", place))
+	assert.True(t, s.Quiet("pod"))
+	require.NoError(t, s.Measure(time.Unix(1, 0), "pod", place))
+	assert.True(t, s.Quiet("pod"))
+	s.Forget("pod")
+	require.Error(t, s.Measure(time.Unix(2, 0), "pod", place), "the next start of the pod")
+}
+
+// The kernel may keep from the daemon what processes of others read and write.
+func TestAPodOfWhichOnlyTheDiskCannotBeMeasuredIsJudgedByItsCPUUse(t *testing.T) {
+	t.Parallel()
+	proc := fakeProc{t, t.TempDir()}
+	proc.process(7, 100, 1, "")
+	require.NoError(t, os.Remove(filepath.Join(proc.dir, "7", "io")))
+	s := NewStarts(Roots{Proc: proc.dir, Cgroup: "/nowhere"}, DefaultStalls(), DefaultQuiet())
+	place := Place{Containers: []Container{{PID: 7}}}
+	require.ErrorContains(t, s.Measure(time.Unix(0, 0), "pod", place), "I/O of process 7")
+	assert.False(t, s.Quiet("pod"), "the window is not full")
+	for i := range int64(10) {
+		require.NoError(t, s.Measure(time.Unix(1+i, 0), "pod", place))
+	}
+	assert.True(t, s.Quiet("pod"))
+	assert.Zero(t, s.StalledSince("pod", time.Second), "maybe it reads")
+	_, known := s.Took("pod")
+	assert.False(t, known)
 }

@@ -26,7 +26,16 @@ func DefaultStalls() StallOptions {
 	return StallOptions{Cores: 0.1, InLine: 0.5, Bytes: 64 << 10, Every: time.Second}
 }
 
-// Bounds of the time over which a pod is judged.
+// QuietOptions say when a pod is quiet. The zero value is not valid; see DefaultQuiet.
+type QuietOptions struct {
+	Cores  float64       // the pod wanted fewer cores than this
+	Window time.Duration // over this time; at most 5 s
+}
+
+// DefaultQuiet is what the daemon uses.
+func DefaultQuiet() QuietOptions { return QuietOptions{Cores: 0.2, Window: 2 * time.Second} }
+
+// Bounds of the time over which it is judged whether a pod makes progress.
 const (
 	shortestWindow = time.Second
 	longestWindow  = 5 * time.Second
@@ -40,43 +49,44 @@ const (
 	busyCores = 0.5
 )
 
-// Starts measures the starts that are under way: what each took so far, and whether it makes
-// progress. A start makes none if, over a time, the pod used little
+// Starts measures the starts that are under way: what each took so far, whether it makes
+// progress, and whether it is quiet. A start makes none if, over a time, the pod used little
 // CPU, did not stand in line for it most of the time, and moved little to and from
 // disks. What keeps it from going on is then something else than this node, maybe a
 // pod that waits for its turn. Make it with NewStarts. It is not safe for concurrent use.
 type Starts struct {
 	meter
-	StallOptions
-	last time.Time         // measurement
-	pods map[string]*start // by UID
+	stalls StallOptions
+	quiet  QuietOptions
+	last   time.Time         // measurement
+	pods   map[string]*start // by UID
 }
 
 // start is what the measurements of one start say.
 type start struct {
 	samples samples
 	since   time.Time // it makes no progress since; zero: it does, or that is not known
-	blind   bool      // it could not be measured, which was said
+	blind   bool      // it could not be measured whole, which was said
 	began   usage     // the first measurement
 	took    costs.Start
 	busy    bool // it does not idle any more
 }
 
 // NewStarts returns a Starts that knows no pod.
-func NewStarts(r Roots, o StallOptions) *Starts {
-	return &Starts{meter: newMeter(r), StallOptions: o, pods: map[string]*start{}}
+func NewStarts(r Roots, stalls StallOptions, quiet QuietOptions) *Starts {
+	return &Starts{meter: newMeter(r), stalls: stalls, quiet: quiet, pods: map[string]*start{}}
 }
 
 // Begin reports whether pods are to be measured now, and when next.
 func (s *Starts) Begin(now time.Time) (due bool, next time.Time) {
-	if next := s.last.Add(s.Every); now.Before(next) {
+	if next := s.last.Add(s.stalls.Every); now.Before(next) {
 		return false, next
 	}
 	s.last = now
-	return true, now.Add(s.Every)
+	return true, now.Add(s.stalls.Every)
 }
 
-// Measure measures a pod. blind is why it cannot be measured, the first time. It reads files.
+// Measure measures a pod. blind is what of it cannot be measured, the first time. It reads files.
 func (s *Starts) Measure(now time.Time, uid string, place Place) (blind error) {
 	p := s.pods[uid]
 	if p == nil {
@@ -84,16 +94,17 @@ func (s *Starts) Measure(now time.Time, uid string, place Place) (blind error) {
 		s.pods[uid] = p
 	}
 	used, err := s.usage(now, place)
-	if err != nil {
-		said := p.blind
+	said := p.blind
+	p.blind = said || err != nil
+	if used.at.IsZero() {
 		*p = start{blind: true}
-		if said {
-			err = nil
-		}
-		return err
+	} else {
+		p.add(used)
 	}
-	p.add(used)
-	return nil
+	if said {
+		return nil
+	}
+	return err
 }
 
 // add takes a pod's usage of now.
@@ -156,12 +167,26 @@ func (s *Starts) judge(p *start, window time.Duration) time.Time {
 	over := took.Seconds()
 	switch {
 	case !full:
-	case used.cpu >= s.Cores*over || used.inLine >= s.InLine*over || used.moved >= s.Bytes*over:
+	case used.cpu >= s.stalls.Cores*over || used.inLine >= s.stalls.InLine*over || used.moved >= s.stalls.Bytes*over,
+		p.samples[len(p.samples)-1].moved == nil: // which is not known
 		p.since = time.Time{}
 	case p.since.IsZero():
 		p.since = p.samples[len(p.samples)-1].at.Add(-took)
 	}
 	return p.since
+}
+
+// Quiet reports whether a pod that was measured used little CPU lately, and stood in line for little: on a
+// node that is short of CPU, a pod that starves uses little, too. One whose CPU use cannot be measured
+// counts as quiet.
+func (s *Starts) Quiet(uid string) bool {
+	p := s.pods[uid]
+	return p != nil && s.isQuiet(p)
+}
+
+func (s *Starts) isQuiet(p *start) bool {
+	took, used, full := p.samples.over(s.quiet.Window)
+	return len(p.samples) == 0 || full && used.wanted() < s.quiet.Cores*took.Seconds()
 }
 
 // Forget drops what was measured of a pod.

@@ -14,7 +14,7 @@ func TestAStallBeginsWithTheFirstQuietWindow(t *testing.T) {
 	t.Parallel()
 	const window = 5 * time.Second
 	begin := time.Unix(1000, 0)
-	s, sign := Starts{StallOptions: StallOptions{Cores: 0.1, InLine: 0.5, Bytes: 1000}}, &start{}
+	s, sign := Starts{stalls: StallOptions{Cores: 0.1, InLine: 0.5, Bytes: 1000}}, &start{}
 	now := usage{at: begin, inLine: map[string]float64{}, moved: map[string]float64{}}
 	step := func(cpu, inLine, moved float64) time.Time {
 		now.at = now.at.Add(time.Second)
@@ -90,7 +90,7 @@ func TestWhatAStartTook(t *testing.T) {
 func TestAStartThatCannotBeMeasuredAllTheTimeSaysNothing(t *testing.T) {
 	t.Parallel()
 	proc := fakeProc{t, t.TempDir()}
-	s := NewStarts(Roots{Proc: proc.dir, Cgroup: "/nowhere"}, DefaultStalls())
+	s := NewStarts(Roots{Proc: proc.dir, Cgroup: "/nowhere"}, DefaultStalls(), DefaultQuiet())
 	place := Place{Containers: []Container{{PID: 7}}}
 	proc.process(7, 100, 1, "")
 	took := func(at int64) bool {
