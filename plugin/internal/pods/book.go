@@ -74,19 +74,23 @@ func (b *Book) Get(uid string) (Pod, bool) {
 // UIDs returns all pods, in no order.
 func (b *Book) UIDs() []string { return slices.Collect(maps.Keys(b.pods)) }
 
+// at returns the state of a pod; of one that the book does not know, a state that it does not keep.
+func (s states) at(uid string) *podState {
+	if r := s[uid]; r != nil {
+		return r
+	}
+	return newPodState(&api.PodSandbox{Uid: uid})
+}
+
 // Enter makes a sandbox the pod's present one. A new sandbox is a first start: exits in an earlier
 // one count no more.
-func (b *Book) Enter(uid, sandbox string) {
-	if r := b.pods[uid]; r != nil {
-		r.setSandbox(sandbox)
-	}
-}
+func (b *Book) Enter(uid, sandbox string) { b.pods.at(uid).setSandbox(sandbox) }
 
 // Refuse takes note of a sandbox that was not let in: its end will say nothing of the pod.
 func (b *Book) Refuse(now time.Time, uid, sandbox string) {
-	if r := b.pods[uid]; r != nil {
-		r.refuse(sandbox, now)
-	}
+	r := b.pods.at(uid)
+	r.lastSandbox = sandbox
+	r.refused[sandbox] = now
 }
 
 // StopSandbox takes note that a sandbox was stopped, and all in it with it. False: it was not the
@@ -96,17 +100,20 @@ func (b *Book) StopSandbox(uid, sandbox string) (present bool) {
 	if r == nil || r.Sandbox != sandbox {
 		return false
 	}
-	r.leave(sandbox)
+	r.Sandbox = ""
+	clear(r.exits)
+	for _, c := range r.containers {
+		if c.sandbox == "" || c.sandbox == sandbox {
+			c.running, c.exited = false, true
+		}
+	}
 	return true
 }
 
 // RemoveSandbox takes note that a sandbox is gone. last: it is the latest that the pod had, and was
 // not refused.
 func (b *Book) RemoveSandbox(uid, sandbox string) (last bool) {
-	r := b.pods[uid]
-	if r == nil {
-		return false
-	}
+	r := b.pods.at(uid)
 	_, wasRefused := r.refused[sandbox]
 	delete(r.refused, sandbox)
 	return !wasRefused && r.lastSandbox == sandbox
@@ -152,17 +159,14 @@ func (b *Book) Start(now time.Time, sandbox *api.PodSandbox, ctr *api.Container,
 
 // StopContainer takes note of a process of the pod that ended.
 func (b *Book) StopContainer(now time.Time, uid string, ctr *api.Container) {
-	if r := b.pods[uid]; r != nil {
-		r.stopped(ctr, now)
-	}
+	b.pods.at(uid).stopped(ctr, now)
 }
 
 // RemoveContainer takes note of a container of the pod that is gone, and has ended with that.
 func (b *Book) RemoveContainer(now time.Time, uid string, ctr *api.Container) {
-	if r := b.pods[uid]; r != nil {
-		r.stopped(ctr, now)
-		r.remove(ctr.GetId())
-	}
+	r := b.pods.at(uid)
+	r.stopped(ctr, now)
+	r.remove(ctr.GetId())
 }
 
 // Owner returns the pod of a container; false: nothing is known of it.
@@ -197,28 +201,21 @@ func (b *Book) Hook(now time.Time, pod Pod, containerID string) (known Pod, repe
 
 // HookLeft forgets a container of which only its hook has ever told.
 func (b *Book) HookLeft(uid, containerID string) {
-	if r := b.pods[uid]; r != nil {
-		if c := r.containers[containerID]; c != nil && c.name == "" {
-			r.remove(c.id)
-		}
+	r := b.pods.at(uid)
+	if c := r.containers[containerID]; c != nil && c.name == "" {
+		r.remove(c.id)
 	}
 }
 
 // Progress tells how far the start of a pod is that joined the queue at a time; report is what
 // kubelet says of the pod.
 func (b *Book) Progress(uid string, joined time.Time, report podwatch.Pod) Progress {
-	if r := b.pods[uid]; r != nil {
-		return r.progress(joined, report)
-	}
-	return Progress{}
+	return b.pods.at(uid).progress(joined, report)
 }
 
 // Place returns where the pod's containers run.
 func (b *Book) Place(uid string) usage.Place {
-	r := b.pods[uid]
-	if r == nil {
-		return usage.Place{}
-	}
+	r := b.pods.at(uid)
 	place := usage.Place{CgroupParent: r.CgroupParent}
 	for _, c := range r.containers {
 		if c.running {
@@ -231,17 +228,18 @@ func (b *Book) Place(uid string) usage.Place {
 // ExitedSince reports whether the named container of the pod, or, without a name, any of them, exited in the pod's
 // present sandbox at or after t.
 func (b *Book) ExitedSince(uid, name string, t time.Time) bool {
-	r := b.pods[uid]
-	return r != nil && r.exitedSince(name, t)
+	for of, e := range b.pods.at(uid).exits {
+		if (name == "" || of == name) && !e.last.Before(t) {
+			return true
+		}
+	}
+	return false
 }
 
 // AllExited reports whether all app containers that kubelet names exited at or after t, and none of
 // them runs. It is false where kubelet names none.
 func (b *Book) AllExited(uid string, t time.Time, report podwatch.Pod) bool {
-	r := b.pods[uid]
-	if r == nil {
-		return false
-	}
+	r := b.pods.at(uid)
 	apps := 0
 	for name, c := range report.Containers {
 		if c.Kind != podwatch.App {
@@ -263,11 +261,7 @@ type Running struct {
 
 // Youngest returns the container of the pod that began to run last; false: none runs.
 func (b *Book) Youngest(uid string) (Running, bool) {
-	r := b.pods[uid]
-	if r == nil {
-		return Running{}, false
-	}
-	c := r.youngest()
+	c := b.pods.at(uid).youngest()
 	if c == nil {
 		return Running{}, false
 	}
@@ -276,12 +270,8 @@ func (b *Book) Youngest(uid string) (Running, bool) {
 
 // LatestID returns the ID of the pod's container that was made last; empty: there is none.
 func (b *Book) LatestID(uid string) string {
-	r := b.pods[uid]
-	if r == nil {
-		return ""
-	}
 	last := &container{}
-	for _, c := range r.containers {
+	for _, c := range b.pods.at(uid).containers {
 		if last.id == "" || c.made.After(last.made) {
 			last = c
 		}
@@ -332,16 +322,15 @@ func (b *Book) Sweep(now time.Time) {
 // Empty reports whether nothing of a pod is left: no sandbox, not even one that was refused, and no
 // container.
 func (b *Book) Empty(uid string) bool {
-	r := b.pods[uid]
-	return r == nil || r.Sandbox == "" && len(r.refused) == 0 && len(r.containers) == 0
+	r := b.pods.at(uid)
+	return r.Sandbox == "" && len(r.refused) == 0 && len(r.containers) == 0
 }
 
 // Drop forgets a pod: nothing may start for its containers any more.
 func (b *Book) Drop(uid string) {
-	if r := b.pods[uid]; r != nil {
-		for id := range r.containers {
-			r.remove(id)
-		}
-		delete(b.pods, uid)
+	r := b.pods.at(uid)
+	for id := range r.containers {
+		r.remove(id)
 	}
+	delete(b.pods, uid)
 }

@@ -23,16 +23,6 @@ func (e exits) and(at time.Time, ran time.Duration) exits {
 	return exits{last: at, repeats: e.repeats + 1}
 }
 
-// exitedSince reports whether the named container of the pod, or, without a name, any of them, exited at or after t.
-func (r *podState) exitedSince(name string, t time.Time) bool {
-	for of, e := range r.exits {
-		if (name == "" || of == name) && !e.last.Before(t) {
-			return true
-		}
-	}
-	return false
-}
-
 // runs reports whether a container of this name runs.
 func (r *podState) runs(name string) bool {
 	for _, c := range r.containers {

@@ -63,23 +63,6 @@ func (r *podState) setSandbox(sandbox string) {
 	}
 }
 
-// leave takes note that the present sandbox was stopped, and all in it with it.
-func (r *podState) leave(sandbox string) {
-	r.Sandbox = ""
-	clear(r.exits)
-	for _, c := range r.containers {
-		if c.sandbox == "" || c.sandbox == sandbox {
-			c.running, c.exited = false, true
-		}
-	}
-}
-
-// refuse takes note of a sandbox that was not let in.
-func (r *podState) refuse(sandbox string, at time.Time) {
-	r.lastSandbox = sandbox
-	r.refused[sandbox] = at
-}
-
 // create adds a container that is about to be made; an older one of the same
 // name is replaced.
 func (r *podState) create(ctr *api.Container, now time.Time) *container {
