@@ -36,7 +36,10 @@ type startupTaint struct {
 // It tries until the taint is gone or ctx ends.
 func (t startupTaint) removeWhen(ready func() error) func(ctx context.Context) error {
 	return func(ctx context.Context) error {
-		isPaced := func(context.Context) (bool, error) { return paced(ready()), nil }
+		isPaced := func(context.Context) (bool, error) {
+			err := ready()
+			return err == nil || errors.Is(err, admin.ErrStandby), nil // by this daemon, or by the one that it stands by for
+		}
 		// The only error of either is that ctx ended.
 		if wait.PollUntilContextCancel(ctx, taintEvery, true, isPaced) == nil {
 			_ = taintBackoff.DelayFunc().Until(ctx, true, true, t.remove)
@@ -47,28 +50,18 @@ func (t startupTaint) removeWhen(ready func() error) func(ctx context.Context) e
 
 // remove tries once; false: it has to be tried again.
 func (t startupTaint) remove(ctx context.Context) (done bool, _ error) {
-	log := t.log.WithField("taint", t.key)
 	removed, err := removeTaint(ctx, t.client, t.node, t.key)
+	log := t.log.WithField("taint", t.key)
 	switch {
 	case removed:
 		log.Info("took the startup taint off the node: pods are paced")
-	case err != nil && ctx.Err() == nil:
-		logTaint(log, err)
+	case err == nil, ctx.Err() != nil:
+	case apierrors.IsForbidden(err):
+		log.WithError(err).Error("the startup taint stays, and the node gets no pods: the daemon may not patch its node; startupTaint.enabled of the chart brings the permission")
+	default:
+		log.WithError(err).Warn("the startup taint is still on the node; trying again")
 	}
-	return err == nil, nil
-}
-
-// paced reports whether pods are paced, by this daemon or by the one that it stands
-// by for.
-func paced(ready error) bool { return ready == nil || errors.Is(ready, admin.ErrStandby) }
-
-func logTaint(log logrus.FieldLogger, err error) {
-	log = log.WithError(err)
-	if apierrors.IsForbidden(err) {
-		log.Error("the startup taint stays, and the node gets no pods: the daemon may not patch its node; startupTaint.enabled of the chart brings the permission")
-		return
-	}
-	log.Warn("the startup taint is still on the node; trying again")
+	return err == nil, nil //nolint:nilerr // an error ends the tries; this one is to be followed by another
 }
 
 // removeTaint removes the taints with the key from a node, and nothing else. It

@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"fmt"
 	"io"
-	"strconv"
 
 	"github.com/coreos/go-systemd/v22/journal"
 	"github.com/sirupsen/logrus"
@@ -79,17 +78,12 @@ func (h *Hook) Fire(e *logrus.Entry) error {
 
 // vars returns the journal's fields of an entry.
 func vars(e *logrus.Entry) map[string]string {
-	vars := make(map[string]string, len(e.Data)+4)
+	vars := make(map[string]string, len(e.Data)+1)
 	for key, value := range e.Data {
 		name, text := field(key, value)
 		vars[name] = text
 	}
 	vars["SYSLOG_IDENTIFIER"] = Identifier
-	if e.Caller != nil {
-		vars["CODE_FILE"] = e.Caller.File
-		vars["CODE_LINE"] = strconv.Itoa(e.Caller.Line)
-		vars["CODE_FUNC"] = e.Caller.Function
-	}
 	return vars
 }
 

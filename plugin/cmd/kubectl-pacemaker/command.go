@@ -63,13 +63,15 @@ type asker struct {
 	forward func(ctx context.Context, args ...string) (address string, ended <-chan error, err error)
 	stdout  io.Writer
 
-	// Flags of kubectl, which are handed on.
-	kubeconfig, context, cluster, user, as string
-	namespace                              string
+	handedOn  map[string]*string // flags of kubectl, by name
+	namespace string
 	// daemons is the namespace of the daemons.
 	daemons string
 	json    bool
 }
+
+// handedOn are the flags of kubectl that are handed on, in their order.
+var handedOn = []string{"kubeconfig", "context", "cluster", "user", "as"}
 
 func (a *asker) command() *cobra.Command {
 	root := &cobra.Command{
@@ -78,11 +80,10 @@ func (a *asker) command() *cobra.Command {
 		Annotations: map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl pacemaker"},
 	}
 	fs := root.PersistentFlags()
-	fs.StringVar(&a.kubeconfig, "kubeconfig", "", "as for kubectl")
-	fs.StringVar(&a.context, "context", "", "as for kubectl")
-	fs.StringVar(&a.cluster, "cluster", "", "as for kubectl")
-	fs.StringVar(&a.user, "user", "", "as for kubectl")
-	fs.StringVar(&a.as, "as", "", "as for kubectl")
+	a.handedOn = map[string]*string{}
+	for _, name := range handedOn {
+		a.handedOn[name] = fs.String(name, "", "as for kubectl")
+	}
 	fs.StringVarP(&a.namespace, "namespace", "n", "", "the pod's namespace, as for kubectl")
 	fs.StringVar(&a.daemons, "daemon-namespace", "pod-pacemaker", "the `namespace` of the daemons")
 

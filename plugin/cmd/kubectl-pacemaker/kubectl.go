@@ -29,11 +29,9 @@ func realKubectl(ctx context.Context, args ...string) (stdout, stderr string, er
 
 // args puts the flags that were given for kubectl before its arguments.
 func (a *asker) args(args ...string) (flags []string) {
-	for _, flag := range []struct{ name, value string }{
-		{"kubeconfig", a.kubeconfig}, {"context", a.context}, {"cluster", a.cluster}, {"user", a.user}, {"as", a.as},
-	} {
-		if flag.value != "" {
-			flags = append(flags, "--"+flag.name+"="+flag.value)
+	for _, name := range handedOn {
+		if value := a.handedOn[name]; value != nil && *value != "" {
+			flags = append(flags, "--"+name+"="+*value)
 		}
 	}
 	return append(flags, args...)

@@ -1,50 +1,37 @@
 package main
 
-import "strings"
+import (
+	"cmp"
+	"strings"
+)
 
 // variables are what a runtime tells a CNI plugin beside the configuration.
 var variables = []string{"CNI_COMMAND", "CNI_CONTAINERID", "CNI_NETNS", "CNI_ARGS"}
 
 // request is what the runtime asks for.
 type request struct {
-	command, containerID, netns string
+	command, netns string
 	// Of the pod; empty where the runtime is not kubelet's.
-	uid, namespace, name, sandbox string
+	uid, namespace, name string
+	sandbox              string
 }
 
-func environment(environ []string) (r request) {
+// environment returns what the runtime asks for. What kubelet's runtimes tell of the pod is in CNI_ARGS.
+func environment(environ []string) request {
+	told := map[string]string{}
+	take := func(assignment string) {
+		name, value, _ := strings.Cut(assignment, "=")
+		told[name] = value
+	}
 	for _, e := range environ {
-		name, value, _ := strings.Cut(e, "=")
-		switch name {
-		case "CNI_COMMAND":
-			r.command = value
-		case "CNI_CONTAINERID":
-			r.containerID = value
-		case "CNI_NETNS":
-			r.netns = value
-		case "CNI_ARGS":
-			r.args(value)
-		}
+		take(e)
 	}
-	if r.sandbox == "" {
-		r.sandbox = r.containerID
+	for arg := range strings.SplitSeq(told["CNI_ARGS"], ";") {
+		take(arg)
 	}
-	return r
-}
-
-// args takes what kubelet's runtimes tell of the pod.
-func (r *request) args(all string) {
-	for arg := range strings.SplitSeq(all, ";") {
-		name, value, _ := strings.Cut(arg, "=")
-		switch name {
-		case "K8S_POD_UID":
-			r.uid = value
-		case "K8S_POD_NAMESPACE":
-			r.namespace = value
-		case "K8S_POD_NAME":
-			r.name = value
-		case "K8S_POD_INFRA_CONTAINER_ID":
-			r.sandbox = value
-		}
+	return request{
+		command: told["CNI_COMMAND"], netns: told["CNI_NETNS"],
+		uid: told["K8S_POD_UID"], namespace: told["K8S_POD_NAMESPACE"], name: told["K8S_POD_NAME"],
+		sandbox: cmp.Or(told["K8S_POD_INFRA_CONTAINER_ID"], told["CNI_CONTAINERID"]),
 	}
 }

@@ -47,14 +47,19 @@ var levels = map[logLevel]logrus.Level{
 // newLogger returns a logger that writes to stderr, or to journald, through a queue,
 // so that who logs never waits for them.
 func newLogger(level logLevel, format logFormat, stderr io.Writer) (*logrus.Logger, *logqueue.Queue) {
-	var log *logrus.Logger
+	log := logrus.New()
 	queue := logqueue.New(logCapacity, func(dropped uint64) {
 		log.WithField("dropped", dropped).Warn("log entries were dropped: what takes the log was stuck or too slow")
 	})
-	log = textLogger(level, queue.Writer(stderr))
+	log.SetOutput(queue.Writer(stderr))
+	log.SetLevel(levels[level])
+	log.SetFormatter(&logrus.TextFormatter{FullTimestamp: true, TimestampFormat: time.RFC3339})
 	var unclear error
-	if format == formatAuto {
-		format, unclear = detectFormat()
+	if format == formatAuto { // journald where stderr leads there, else text
+		var is bool
+		if is, unclear = journal.IsStderr(); is {
+			format = formatJournald
+		}
 	}
 	switch format {
 	case formatJSON:
@@ -66,15 +71,6 @@ func newLogger(level logLevel, format logFormat, stderr io.Writer) (*logrus.Logg
 		log.WithError(unclear).Warn("logging as text")
 	}
 	return log, queue
-}
-
-// textLogger returns a logger of plain lines.
-func textLogger(level logLevel, to io.Writer) *logrus.Logger {
-	log := logrus.New()
-	log.SetOutput(to)
-	log.SetLevel(levels[level])
-	log.SetFormatter(&logrus.TextFormatter{FullTimestamp: true, TimestampFormat: time.RFC3339})
-	return log
 }
 
 // runLog writes what is logged until flush is called, which waits a moment for what
@@ -93,13 +89,4 @@ func runLog(queue *logqueue.Queue) (flush func()) {
 		case <-time.After(logFlush):
 		}
 	}
-}
-
-// detectFormat returns journald where stderr leads there, else text.
-func detectFormat() (logFormat, error) {
-	is, err := journal.IsStderr()
-	if is {
-		return formatJournald, err
-	}
-	return formatText, err
 }
