@@ -21,7 +21,7 @@
 //  2. starts.RuntimeEvents.Sandbox writes it into the book, has the pod join the queue, and asks for a
 //     reservation. Without one, waiting.Refusals refuses the sandbox, and kubelet comes back.
 //  3. The images are pulled. The runtime makes a container: waiting.Chooser.Container asks
-//     starts.RuntimeEvents.Container what it begins. A start of its own asks for a slot.
+//     starts.RuntimeEvents.Container what it starts. A start of its own asks for a slot.
 //  4. There is none: the first way of waiting's table takes the container. The gate gives it a hook.
 //  5. runc runs the hook, which asks at gate.sock: waiting.Backend.Wait finds its ticket by
 //     starts.Starts.Attend and waits for the decision, for the valve, or for its deadline.

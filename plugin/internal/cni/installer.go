@@ -66,7 +66,7 @@ type Installer struct {
 
 	size    int64  // of the program; 0: it was not copied yet
 	written []byte // the configuration as it was written; nil: it was not
-	given   string // why it is not written any more
+	gaveUp  string // why it is not written any more; empty: it is
 	last    snapshot
 	changed []time.Time // the last two changes of the folder
 	shut    bool
@@ -170,11 +170,11 @@ func (i *Installer) keep() State {
 	if err != nil {
 		return State{WhyNot: err.Error()}
 	}
-	if i.given == "" && i.written != nil && !bytes.Equal(have, i.written) {
-		i.given = "another program or an administrator removed or changed " + FileName + ": it stays so until the daemon is started again"
+	if i.gaveUp == "" && i.written != nil && !bytes.Equal(have, i.written) {
+		i.gaveUp = "another program or an administrator removed or changed " + FileName + ": it stays so until the daemon is started again"
 	}
-	if i.given != "" {
-		return State{WhyNot: i.given}
+	if i.gaveUp != "" {
+		return State{WhyNot: i.gaveUp}
 	}
 	source, want, err := i.want()
 	if err != nil {

@@ -12,15 +12,15 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
-// Beginning says what a container that is about to be made begins.
-type Beginning int
+// StartKind says what a container that is about to be made starts.
+type StartKind int
 
-// The beginnings.
+// The kinds.
 const (
-	// Begins: a start of its own, the first of the pod or one after a crash.
-	Begins Beginning = iota
-	// GoesOn: the container belongs to a start that was admitted.
-	GoesOn
+	// NewStart: the container begins a start of its own, the first of the pod or one after a crash.
+	NewStart StartKind = iota
+	// Continues: the container belongs to a start that was admitted.
+	Continues
 	// AtOnce: the container never waits, and is counted: another of its pod
 	// runs and would be held up, or it is a restart and those are not paced.
 	AtOnce
@@ -28,31 +28,31 @@ const (
 	Never
 )
 
-// Asked is a container that asks whether it may start.
-type Asked struct {
+// ContainerStart is a container that is about to be made, and what that means for the start of its pod.
+type ContainerStart struct {
 	pods.Made
 	Ticket *throttle.Ticket // the pod's; nil: it has none, and goes on
-	Begins Beginning
+	Kind   StartKind
 	Exempt string // why the pod is not made to wait; empty: it is
 }
 
-// Container takes note of a container that is about to be made, and tells what it begins: the
+// Container takes note of a container that is about to be made, and tells what it starts: the
 // second point. pod is what the pod watch knows, if anything.
-func (r *RuntimeEvents) Container(now time.Time, sandbox *api.PodSandbox, ctr *api.Container, pod podwatch.Pod, known bool) Asked {
+func (r *RuntimeEvents) Container(now time.Time, sandbox *api.PodSandbox, ctr *api.Container, pod podwatch.Pod, known bool) ContainerStart {
 	return r.s.Ledger.container(now, sandbox, ctr, pod, known, r.s.Valve.Holds())
 }
 
 // container is RuntimeEvents.Container; holds says whether any pod is held.
-func (l *Ledger) container(now time.Time, sandbox *api.PodSandbox, ctr *api.Container, pod podwatch.Pod, known, holds bool) Asked {
+func (l *Ledger) container(now time.Time, sandbox *api.PodSandbox, ctr *api.Container, pod podwatch.Pod, known, holds bool) ContainerStart {
 	needs := l.policies.Needs()
 	l.mu.Lock()
 	defer l.mu.Unlock() // also when it panics: the next pod needs the lock
-	a := Asked{Made: l.book.Create(now, sandbox, ctr, needs, pod)}
+	a := ContainerStart{Made: l.book.Create(now, sandbox, ctr, needs, pod)}
 	if a.Again {
 		l.endExited(now, a.UID, pod, true)
 	}
 	a.Ticket = l.limiter.Lookup(a.UID)
-	if a.Begins = l.begins(a, pod, known, holds); a.Begins == GoesOn || a.Begins == Never {
+	if a.Kind = l.kindOf(a, pod, known, holds); a.Kind == Continues || a.Kind == Never {
 		return a
 	}
 	a.Ticket = l.join(now, a.Pod, pod, throttle.Request{Repeats: a.Repeats})
@@ -60,29 +60,29 @@ func (l *Ledger) container(now time.Time, sandbox *api.PodSandbox, ctr *api.Cont
 	return a
 }
 
-// begins tells what a container begins. l.mu must be held.
-func (l *Ledger) begins(a Asked, pod podwatch.Pod, known, holds bool) Beginning {
+// kindOf tells what a container starts. l.mu must be held.
+func (l *Ledger) kindOf(a ContainerStart, pod podwatch.Pod, known, holds bool) StartKind {
 	if known && pod.Containers[a.Container].Kind == podwatch.Ephemeral {
-		return GoesOn
+		return Continues
 	}
 	if t := a.Ticket; t != nil {
 		state, reason := t.Status()
 		switch {
 		case state == throttle.Gone && reason == reasons.Deleted && holds:
 			return Never
-		case a.goesOn(state, reason, l.shadows.of(t) != nil):
-			return GoesOn
+		case a.continues(state, reason, l.shadows.of(t) != nil):
+			return Continues
 		}
 	}
 	if a.AppBeside || (a.Again && !l.config.Load().Spec.PacesRestarts()) {
 		return AtOnce
 	}
-	return Begins
+	return NewStart
 }
 
-// goesOn reports whether the container belongs to the start of a ticket in this state that was
+// continues reports whether the container belongs to the start of a ticket in this state that was
 // admitted, or that went on without that.
-func (a Asked) goesOn(state throttle.State, reason reasons.Reason, shadowed bool) bool {
+func (a ContainerStart) continues(state throttle.State, reason reasons.Reason, shadowed bool) bool {
 	switch state {
 	case throttle.Starting:
 		return true

@@ -40,16 +40,16 @@ type Options struct {
 // Way is how a container waits that may not start now.
 type Way interface {
 	// Bars tells why the container cannot wait this way now; empty: it can.
-	Bars(now time.Time, a *Asking) string
+	Bars(now time.Time, a *HeldContainer) string
 	// Wait has the container wait. With settled, either hook is what it waits with, or err refuses
 	// it, or, with neither, it may start now. Without, the next way is to take it; a.Decision says
 	// why it waits then. It may block for as long as a hold may.
-	Wait(ctx context.Context, now time.Time, a *Asking) (hook *api.Hook, settled bool, err error)
+	Wait(ctx context.Context, now time.Time, a *HeldContainer) (hook *api.Hook, settled bool, err error)
 }
 
-// Asking is a container that asks whether it may start, and may not now.
-type Asking struct {
-	starts.Asked
+// HeldContainer is a container that may not start now, because a limit holds it.
+type HeldContainer struct {
+	starts.ContainerStart
 	Decision throttle.Decision
 	Sandbox  *api.PodSandbox
 	ID       string       // of the container
@@ -101,16 +101,16 @@ func (c *Chooser) Container(ctx context.Context, sandbox *api.PodSandbox, ctr *a
 	defer cancel()
 	pod, known := c.identify(ctx, sandbox)
 	now := time.Now()
-	a := &Asking{
-		Asked: c.Starts.Runtime.Container(now, sandbox, ctr, pod, known), Sandbox: sandbox, ID: ctr.GetId(), Kubelet: pod, Known: known,
+	a := &HeldContainer{
+		ContainerStart: c.Starts.Runtime.Container(now, sandbox, ctr, pod, known), Sandbox: sandbox, ID: ctr.GetId(), Kubelet: pod, Known: known,
 	}
 	switch {
-	case a.Begins == starts.GoesOn:
+	case a.Kind == starts.Continues:
 		return nil, nil
-	case a.Begins == starts.Never:
+	case a.Kind == starts.Never:
 		_, reason := a.Ticket.Status()
 		return nil, c.Refusals.refuse(a.Pod, atContainer, a.ID, starts.Barred(reason))
-	case a.Begins == starts.AtOnce, a.Exempt != "":
+	case a.Kind == starts.AtOnce, a.Exempt != "":
 		a.Ticket.StartExempt(now)
 		return nil, nil
 	case c.Starts.Valve.ShutsOut():
@@ -128,7 +128,7 @@ func (c *Chooser) Container(ctx context.Context, sandbox *api.PodSandbox, ctr *a
 }
 
 // wait has the first way of the table take a container that does not bar it.
-func (c *Chooser) wait(ctx context.Context, a *Asking) (hook *api.Hook, err error) {
+func (c *Chooser) wait(ctx context.Context, a *HeldContainer) (hook *api.Hook, err error) {
 	for _, way := range c.ways {
 		now := time.Now()
 		if way.Bars(now, a) != "" {

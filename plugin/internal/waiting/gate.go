@@ -61,14 +61,14 @@ func newGate(o Options, r *atomic.Pointer[runtime]) *Gate {
 }
 
 // Bars implements Way.
-func (g *Gate) Bars(now time.Time, a *Asking) string {
+func (g *Gate) Bars(now time.Time, a *HeldContainer) string {
 	bars := g.barred(now, a)
 	a.hookable = bars == ""
 	return bars
 }
 
 // Wait implements Way: the container gets a hook if the pod gets a reservation.
-func (g *Gate) Wait(_ context.Context, now time.Time, a *Asking) (hook *api.Hook, settled bool, err error) {
+func (g *Gate) Wait(_ context.Context, now time.Time, a *HeldContainer) (hook *api.Hook, settled bool, err error) {
 	d := a.Decision
 	if room := g.starts.Reserve(now, a.Ticket); !room.Admitted {
 		a.Decision = room
@@ -84,7 +84,7 @@ func (g *Gate) Wait(_ context.Context, now time.Time, a *Asking) (hook *api.Hook
 }
 
 // hook returns the OCI hook with which a container waits.
-func (g *Gate) hook(now time.Time, a *Asking, v throttle.TicketView) *api.Hook {
+func (g *Gate) hook(now time.Time, a *HeldContainer, v throttle.TicketView) *api.Hook {
 	deadline := now.Add(g.Timeout)
 	leave := now.Add(turns.RestartGrace + v.Expected)
 	if leave.After(deadline) {
@@ -135,7 +135,7 @@ func (g *Gate) closed() string {
 const pressureBars = "the node is short of memory, disk or process IDs, and kubelet cannot evict a pod that waits in the gate"
 
 // barred tells why this container may not wait in the gate; empty: it may.
-func (g *Gate) barred(now time.Time, a *Asking) string {
+func (g *Gate) barred(now time.Time, a *HeldContainer) string {
 	if closed := g.closed(); closed != "" {
 		return closed
 	}
@@ -151,9 +151,9 @@ func (g *Gate) barred(now time.Time, a *Asking) string {
 	return g.lost(a)
 }
 
-// lost reports whether the container would be lost if the runtime were restarted
-// while it waits; empty: it would not.
-func (g *Gate) lost(a *Asking) string {
+// lost tells why the container would be lost if the runtime were restarted while it waits;
+// empty: it would not.
+func (g *Gate) lost(a *HeldContainer) string {
 	if a.Known && a.Kubelet.StartsAgain(a.Container) {
 		return ""
 	}

@@ -130,6 +130,6 @@ func aGate(mode GateMode, hook string) *Gate {
 }
 
 // asks is a container called c that asks.
-func asks(sandbox *api.PodSandbox, pod podwatch.Pod, known, beside bool) *Asking {
-	return &Asking{Sandbox: sandbox, Kubelet: pod, Known: known, Asked: starts.Asked{Made: pods.Made{Container: "c", Beside: beside}}}
+func asks(sandbox *api.PodSandbox, pod podwatch.Pod, known, beside bool) *HeldContainer {
+	return &HeldContainer{Sandbox: sandbox, Kubelet: pod, Known: known, ContainerStart: starts.ContainerStart{Made: pods.Made{Container: "c", Beside: beside}}}
 }

@@ -32,7 +32,7 @@ func newHold(o Options, r *atomic.Pointer[runtime]) *hold {
 }
 
 // Bars implements Way.
-func (h *hold) Bars(_ time.Time, a *Asking) string {
+func (h *hold) Bars(_ time.Time, a *HeldContainer) string {
 	switch {
 	case a.hookable:
 		return "a hook may wait for the container"
@@ -52,7 +52,7 @@ func onlyRefused(reason reasons.Reason) bool {
 }
 
 // Wait implements Way.
-func (h *hold) Wait(ctx context.Context, _ time.Time, a *Asking) (hook *api.Hook, settled bool, err error) {
+func (h *hold) Wait(ctx context.Context, _ time.Time, a *HeldContainer) (hook *api.Hook, settled bool, err error) {
 	h.wait(ctx, func(ctx context.Context) {
 		a.Ticket.Wait(time.Now())
 		defer func() { a.Ticket.StopWaiting(time.Now()) }()

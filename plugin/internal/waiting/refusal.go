@@ -57,10 +57,10 @@ func newRefusals(o Options, r *atomic.Pointer[runtime]) *Refusals {
 }
 
 // Bars implements Way: any container can be refused.
-func (r *Refusals) Bars(time.Time, *Asking) string { return "" }
+func (r *Refusals) Bars(time.Time, *HeldContainer) string { return "" }
 
 // Wait implements Way.
-func (r *Refusals) Wait(_ context.Context, _ time.Time, a *Asking) (hook *api.Hook, settled bool, err error) {
+func (r *Refusals) Wait(_ context.Context, _ time.Time, a *HeldContainer) (hook *api.Hook, settled bool, err error) {
 	return nil, true, r.refuse(a.Pod, atContainer, a.ID, a.Decision)
 }
 
