@@ -98,21 +98,21 @@ func (p *peer) Close() error         { p.closed = true; return nil }
 // The client with the most connections makes room, by the oldest that asks nothing.
 func TestTheGreediestClientMakesRoom(t *testing.T) {
 	t.Parallel()
-	c := &crowd{most: 3, guests: map[net.Conn]*guest{}}
+	c := &connBound{most: 3, conns: map[net.Conn]*boundConn{}}
 	kubelet, asks, idle, newest := &peer{from: "127.0.0.1"}, &peer{from: "10.0.0.9"}, &peer{from: "10.0.0.9"}, &peer{from: "10.0.0.9"}
-	c.join(kubelet)
-	c.join(asks)
-	c.occupy(asks, 1)
-	c.join(idle)
-	c.join(newest)
+	c.opened(kubelet)
+	c.opened(asks)
+	c.countBusy(asks, 1)
+	c.opened(idle)
+	c.opened(newest)
 	assert.Equal(t, []bool{false, false, true, false}, []bool{kubelet.closed, asks.closed, idle.closed, newest.closed})
 
-	c.occupy(newest, 1)
+	c.countBusy(newest, 1)
 	last := &peer{from: "10.0.0.8"}
-	c.join(last)
+	c.opened(last)
 	assert.True(t, asks.closed, "all that ask: the oldest")
 	assert.False(t, kubelet.closed || last.closed || newest.closed)
-	c.leave(last)
-	c.join(&peer{from: "10.0.0.7"})
+	c.closed(last)
+	c.opened(&peer{from: "10.0.0.7"})
 	assert.False(t, kubelet.closed || newest.closed, "there is room")
 }

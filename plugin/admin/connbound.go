@@ -7,65 +7,65 @@ import (
 	"sync"
 )
 
-// crowd bounds the connections to a server that everybody can reach. It never lets
+// connBound bounds the connections to a server that everybody can reach. It never lets
 // a newcomer wait: where there are too many connections, it closes one of the
 // client that has the most, if possible one that asks nothing at the moment, and
 // of these the oldest. So clients that connect and stay silent cannot keep others
 // from being answered. A client is an address without its port.
-type crowd struct {
+type connBound struct {
 	most int
 
-	mu     sync.Mutex
-	guests map[net.Conn]*guest
-	joined uint64
+	mu    sync.Mutex
+	conns map[net.Conn]*boundConn
+	count uint64 // of all connections ever
 }
 
-// guest is a connection.
-type guest struct {
+// boundConn is a connection that counts.
+type boundConn struct {
 	client string
 	order  uint64 // the number of connections before it, and itself
 	busy   int    // requests of it that are being answered
 }
 
-// guestKey is the key of a request's connection.
-type guestKey struct{}
+// connKey is the key of a request's connection.
+type connKey struct{}
 
 // bound limits the number of connections of srv.
 func bound(srv *http.Server, most int) {
-	c := &crowd{most: most, guests: map[net.Conn]*guest{}}
+	c := &connBound{most: most, conns: map[net.Conn]*boundConn{}}
 	srv.ConnState = func(conn net.Conn, state http.ConnState) {
 		switch state {
 		case http.StateNew:
-			c.join(conn)
+			c.opened(conn)
 		case http.StateClosed, http.StateHijacked:
-			c.leave(conn)
+			c.closed(conn)
 		}
 	}
 	srv.ConnContext = func(ctx context.Context, conn net.Conn) context.Context {
-		return context.WithValue(ctx, guestKey{}, conn)
+		return context.WithValue(ctx, connKey{}, conn)
 	}
 	answer := srv.Handler
 	srv.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		conn, _ := r.Context().Value(guestKey{}).(net.Conn)
-		c.occupy(conn, 1)
-		defer c.occupy(conn, -1)
+		conn, _ := r.Context().Value(connKey{}).(net.Conn)
+		c.countBusy(conn, 1)
+		defer c.countBusy(conn, -1)
 		answer.ServeHTTP(w, r)
 	})
 }
 
-func (c *crowd) join(conn net.Conn) {
+func (c *connBound) opened(conn net.Conn) {
 	client, _, err := net.SplitHostPort(conn.RemoteAddr().String())
 	if err != nil {
 		client = conn.RemoteAddr().String()
 	}
 	c.mu.Lock()
-	c.joined++
-	c.guests[conn] = &guest{client: client, order: c.joined}
-	victim := c.victimLocked()
-	delete(c.guests, victim)
+	c.count++
+	c.conns[conn] = &boundConn{client: client, order: c.count}
+	surplus := c.surplusLocked()
+	delete(c.conns, surplus)
 	c.mu.Unlock()
-	if victim != nil {
-		_ = transport(victim).Close() // its server's goroutine ends by that
+	if surplus != nil {
+		_ = transport(surplus).Close() // its server's goroutine ends by that
 	}
 }
 
@@ -77,30 +77,30 @@ func transport(conn net.Conn) net.Conn {
 	return conn
 }
 
-func (c *crowd) leave(conn net.Conn) {
+func (c *connBound) closed(conn net.Conn) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	delete(c.guests, conn)
+	delete(c.conns, conn)
 }
 
-func (c *crowd) occupy(conn net.Conn, n int) {
+func (c *connBound) countBusy(conn net.Conn, n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if g := c.guests[conn]; g != nil {
+	if g := c.conns[conn]; g != nil {
 		g.busy += n
 	}
 }
 
-// victimLocked returns the connection to close; nil: none. c.mu must be held.
-func (c *crowd) victimLocked() (victim net.Conn) {
-	if len(c.guests) <= c.most {
+// surplusLocked returns the connection to close; nil: none. c.mu must be held.
+func (c *connBound) surplusLocked() (surplus net.Conn) {
+	if len(c.conns) <= c.most {
 		return nil
 	}
 	of := map[string]int{}
-	for _, g := range c.guests {
+	for _, g := range c.conns {
 		of[g.client]++
 	}
-	worse := func(a, b *guest) bool {
+	worse := func(a, b *boundConn) bool {
 		switch {
 		case of[a.client] != of[b.client]:
 			return of[a.client] > of[b.client]
@@ -110,12 +110,12 @@ func (c *crowd) victimLocked() (victim net.Conn) {
 			return a.order < b.order
 		}
 	}
-	for conn, g := range c.guests {
-		if victim == nil || worse(g, c.guests[victim]) {
-			victim = conn
+	for conn, g := range c.conns {
+		if surplus == nil || worse(g, c.conns[surplus]) {
+			surplus = conn
 		}
 	}
-	return victim
+	return surplus
 }
 
 // few answers at most this many requests at a time, and refuses others.
