@@ -26,7 +26,7 @@ const (
 // and what was expected there. The custom resource definition has the same rules,
 // but for groupBy: whether that is a JSONPath, only this tells.
 func ValidatePolicy(policy *v1alpha1.StartPolicy) (faults field.ErrorList) {
-	spec, c := policy.Spec, checker{field.NewPath("spec"), &faults}
+	spec, c := policy.Spec, policyChecker{checker{field.NewPath("spec"), &faults}}
 	checker{field.NewPath("metadata", "name"), &faults}.name(policy.Name)
 	c.at("instance").instance(spec.Instance)
 	c.at("nodeSelector").labels(spec.NodeSelector)
@@ -40,7 +40,16 @@ func ValidatePolicy(policy *v1alpha1.StartPolicy) (faults field.ErrorList) {
 	return faults
 }
 
-func (c checker) terms(terms []v1alpha1.PodSelectorTerm) {
+// policyChecker is a checker that knows the rules of policies alone.
+type policyChecker struct{ checker }
+
+func (c policyChecker) at(name string, more ...string) policyChecker {
+	return policyChecker{c.checker.at(name, more...)}
+}
+
+func (c policyChecker) index(i int) policyChecker { return policyChecker{c.checker.index(i)} }
+
+func (c policyChecker) terms(terms []v1alpha1.PodSelectorTerm) {
 	c.anyOf("must have at least one term, like {podSelector: {}} for every pod", len(terms) > 0)
 	if !c.atMost(maxTerms, len(terms)) {
 		return
@@ -53,7 +62,7 @@ func (c checker) terms(terms []v1alpha1.PodSelectorTerm) {
 	}
 }
 
-func (c checker) selector(s *v1alpha1.LabelSelector) {
+func (c policyChecker) selector(s *v1alpha1.LabelSelector) {
 	if s == nil {
 		return
 	}
@@ -67,7 +76,7 @@ func (c checker) selector(s *v1alpha1.LabelSelector) {
 	}
 }
 
-func (c checker) requirement(r v1alpha1.LabelRequirement) {
+func (c policyChecker) requirement(r v1alpha1.LabelRequirement) {
 	c.at("key").invalid(r.Key, "must be a label name: ", validation.IsQualifiedName(r.Key)...)
 	known := []v1alpha1.LabelOperator{v1alpha1.LabelIn, v1alpha1.LabelNotIn, v1alpha1.LabelExists, v1alpha1.LabelDoesNotExist}
 	compares := r.Operator == v1alpha1.LabelIn || r.Operator == v1alpha1.LabelNotIn
@@ -83,7 +92,7 @@ func (c checker) requirement(r v1alpha1.LabelRequirement) {
 	}
 }
 
-func (c checker) groupBy(text string) {
+func (c policyChecker) groupBy(text string) {
 	const want = "must be a JSONPath, like .spec.containers[0].image"
 	switch {
 	case utf8.RuneCountInString(text) > maxGroupBy:
@@ -99,8 +108,8 @@ func (c checker) groupBy(text string) {
 }
 
 // scope checks what the scope Cluster does not know, and Node.
-func (c checker) scope(spec v1alpha1.StartPolicySpec) {
-	oneOf(c, "scope", spec.GetScope(), v1alpha1.ScopeNode, v1alpha1.ScopeCluster)
+func (c policyChecker) scope(spec v1alpha1.StartPolicySpec) {
+	oneOf(c.checker, "scope", spec.GetScope(), v1alpha1.ScopeNode, v1alpha1.ScopeCluster)
 	switch spec.GetScope() {
 	case v1alpha1.ScopeNode:
 		if spec.OpenAfter != nil {

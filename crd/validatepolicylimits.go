@@ -15,7 +15,7 @@ const (
 	maxPolicyPods = 100_000
 )
 
-func (c checker) policyLimits(l v1alpha1.PolicyLimits) {
+func (c policyChecker) policyLimits(l v1alpha1.PolicyLimits) {
 	c.anyOf("must set starting, running or pacer", l.Starting != nil, l.Running != nil, l.Pacer != nil)
 	c.at("starting").bound(l.Starting)
 	c.at("running").bound(l.Running)
@@ -24,7 +24,7 @@ func (c checker) policyLimits(l v1alpha1.PolicyLimits) {
 	}
 }
 
-func (c checker) bound(b *v1alpha1.PodBound) {
+func (c policyChecker) bound(b *v1alpha1.PodBound) {
 	if b == nil {
 		return
 	}
@@ -44,7 +44,7 @@ func (c checker) bound(b *v1alpha1.PodBound) {
 	}
 }
 
-func (c checker) pacer(p *v1alpha1.Pacer) {
+func (c policyChecker) pacer(p *v1alpha1.Pacer) {
 	if (p.Exponential == nil) == (p.Linear == nil) {
 		c.add(field.Forbidden(c.path, "must set one of exponential and linear"))
 	}
@@ -59,11 +59,13 @@ func (c checker) pacer(p *v1alpha1.Pacer) {
 	}
 }
 
-func (c checker) podsOf(name string, n int32) { c.whole(name, &n, 1, maxPolicyPods, "1 to 100000") }
+func (c policyChecker) podsOf(name string, n int32) {
+	c.whole(name, &n, 1, maxPolicyPods, "1 to 100000")
+}
 
 // overrides leaves alone what is no moment: the status of the policy tells of
 // that, and the rest of the policy is in force.
-func (c checker) overrides(all []v1alpha1.TemporaryOverride) {
+func (c policyChecker) overrides(all []v1alpha1.TemporaryOverride) {
 	if !c.atMost(maxOverrides, len(all)) {
 		return
 	}
@@ -80,7 +82,7 @@ func (c checker) overrides(all []v1alpha1.TemporaryOverride) {
 	}
 }
 
-func (c checker) moment(name, text string) {
+func (c policyChecker) moment(name, text string) {
 	c.at(name).anyOf("must be a moment as in RFC 3339", text != "")
 	if utf8.RuneCountInString(text) > maxMoment {
 		c.add(field.TooLongCharacters(c.path.Child(name), text, maxMoment))

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"path/filepath"
 	"syscall"
@@ -51,7 +52,7 @@ func (p *program) asks(cmd *cobra.Command, ask question) {
 		case err != nil:
 			return explain(cmd.Context(), socket, err)
 		case o == outputJSON:
-			return p.writeJSON(answer)
+			return writeJSON(p.stdout, answer)
 		}
 		_, err = fmt.Fprint(p.stdout, text)
 		return err
@@ -92,8 +93,8 @@ func explain(ctx context.Context, socket string, err error) error {
 }
 
 // writeJSON writes v for programs and people alike.
-func (p *program) writeJSON(v any) error {
-	e := json.NewEncoder(p.stdout)
+func writeJSON(to io.Writer, v any) error {
+	e := json.NewEncoder(to)
 	e.SetIndent("", "  ")
 	return e.Encode(v)
 }

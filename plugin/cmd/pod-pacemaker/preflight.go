@@ -55,7 +55,7 @@ func (p *program) preflightCommand() *cobra.Command {
 			if err := f.resolve(cmd, p.env); err != nil {
 				return err
 			}
-			_, inPod := p.daemonsFlags()
+			_, inPod := p.firstProcess.daemonsFlags()
 			return p.preflight(cmd.Context(), preflight.Options{
 				Options: f.Options, KubeletConfig: kubeletConfig, CNIConfDir: f.CNIConfDir,
 				GateTimeoutSet: cmd.Flags().Changed("gate-timeout"), OfThePod: inPod,
@@ -67,10 +67,13 @@ func (p *program) preflightCommand() *cobra.Command {
 	return cmd
 }
 
+// firstProcess is the file with the command line of the first process of this container.
+type firstProcess string
+
 // daemonsFlags returns the flags of the daemon that is the first process of this container, as in a pod of the
 // DaemonSet. On a host, and in any other container, the first process is another program.
-func (p *program) daemonsFlags() (flags []string, found bool) {
-	line, err := os.ReadFile(p.firstProcess)
+func (p firstProcess) daemonsFlags() (flags []string, found bool) {
+	line, err := os.ReadFile(string(p))
 	words := strings.Split(strings.TrimSuffix(string(line), "\x00"), "\x00")
 	if err != nil || len(words) < 2 || filepath.Base(words[0]) != "pod-pacemaker" || words[1] != "run" {
 		return nil, false
@@ -80,7 +83,7 @@ func (p *program) daemonsFlags() (flags []string, found bool) {
 
 // completed puts the daemon's flags, where there is one in this container, before those of preflight: of a flag that is
 // given twice, the last counts. It returns a new list, for cobra takes nil for the arguments of the process.
-func (p *program) completed(args []string) []string {
+func (p firstProcess) completed(args []string) []string {
 	theirs, found := p.daemonsFlags()
 	if !found || len(args) == 0 || args[0] != "preflight" {
 		return append([]string{}, args...)
@@ -96,7 +99,7 @@ func (p *program) preflight(ctx context.Context, options preflight.Options, o ou
 		return invalidIn(options.ConfigFile, err)
 	}
 	if o == outputJSON {
-		err = p.writeJSON(report)
+		err = writeJSON(p.stdout, report)
 	} else {
 		_, err = fmt.Fprint(p.stdout, preflightText(report))
 	}

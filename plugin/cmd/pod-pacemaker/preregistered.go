@@ -73,7 +73,7 @@ func (p *program) runConfigured(ctx context.Context, link *nri.PreRegistered) er
 	if err != nil {
 		return err
 	}
-	f, err := p.preRegisteredFlags(text)
+	f, err := preRegisteredFlags(text, p.env)
 	if err != nil {
 		return err
 	}
@@ -86,7 +86,7 @@ func (p *program) runConfigured(ctx context.Context, link *nri.PreRegistered) er
 
 // preRegisteredFlags returns the flags of `run` that a text in YAML names, without their
 // dashes, each with its value. An empty text names none.
-func (p *program) preRegisteredFlags(text string) (*runFlags, error) {
+func preRegisteredFlags(text string, env func(string) string) (*runFlags, error) {
 	var settings map[string]any
 	if err := yaml.UnmarshalStrict([]byte(text), &settings); err != nil {
 		return nil, invalidIn(preRegisteredConfig, fmt.Errorf("must be YAML that maps flags of `run` to values, like \"node-name: worker-3\": %w", err))
@@ -103,7 +103,7 @@ func (p *program) preRegisteredFlags(text string) (*runFlags, error) {
 	if len(faults) > 0 {
 		return nil, &invalid{preRegisteredConfig, faults}
 	}
-	if err := f.resolve(cmd, p.env); err != nil {
+	if err := f.resolve(cmd, env); err != nil {
 		return nil, err
 	}
 	return f, nil

@@ -152,16 +152,16 @@ func TestAPreRegisteredDaemonThatWouldStandByLeavesTheRuntimeAlone(t *testing.T)
 func TestSettingsOfAPreRegisteredDaemonAreFlags(t *testing.T) {
 	t.Parallel()
 	p := newStage(nil)
-	f, err := p.preRegisteredFlags("node-name: worker-3\nkubeconfig: /k\ngate-timeout: 2m\nrefuse-at: container\nnri-index: '07'\n")
+	f, err := preRegisteredFlags("node-name: worker-3\nkubeconfig: /k\ngate-timeout: 2m\nrefuse-at: container\nnri-index: '07'\n", p.env)
 	require.ErrorContains(t, err, "nri-index")
 	require.Nil(t, f)
-	f, err = p.preRegisteredFlags("node-name: worker-3\nkubeconfig: /k\ngate-timeout: 2m\nrefuse-at: container\nlog-level: debug\n")
+	f, err = preRegisteredFlags("node-name: worker-3\nkubeconfig: /k\ngate-timeout: 2m\nrefuse-at: container\nlog-level: debug\n", p.env)
 	require.NoError(t, err)
 	assert.Equal(t, "worker-3", f.NodeName)
 	assert.Equal(t, 2*time.Minute, f.GateTimeout)
 	assert.Equal(t, plugin.RefuseContainer, f.RefuseAt)
 	assert.Equal(t, levelDebug, f.logLevel)
-	f, err = p.preRegisteredFlags("")
+	f, err = preRegisteredFlags("", p.env)
 	require.NoError(t, err, "the defaults are a standalone daemon")
 	assert.True(t, f.Standalone())
 	for text, want := range map[string]string{
@@ -170,7 +170,7 @@ func TestSettingsOfAPreRegisteredDaemonAreFlags(t *testing.T) {
 		"hold: 2s\n":           "--hold: 2s: must be from 0s to 1s",
 		"kubeconfig: /k\n":     "--node-name: must be set",
 	} {
-		_, err := p.preRegisteredFlags(text)
+		_, err := preRegisteredFlags(text, p.env)
 		require.ErrorContains(t, err, want, text)
 	}
 }
@@ -191,11 +191,11 @@ func TestTheShippedSettingsAreValid(t *testing.T) {
 	uncommented := strings.NewReplacer("#kubeconfig", "kubeconfig", "#node-name", "node-name").Replace(string(text))
 	require.NotEqual(t, string(text), uncommented)
 	p := newStage(nil)
-	f, err := p.preRegisteredFlags(string(text))
+	f, err := preRegisteredFlags(string(text), p.env)
 	require.NoError(t, err)
 	assert.Equal(t, "/etc/pod-pacemaker/config.yaml", f.ConfigFile)
 	assert.True(t, f.Standalone())
-	f, err = p.preRegisteredFlags(uncommented)
+	f, err = preRegisteredFlags(uncommented, p.env)
 	require.NoError(t, err)
 	assert.Equal(t, "worker-3", f.NodeName)
 	assert.False(t, f.Standalone())

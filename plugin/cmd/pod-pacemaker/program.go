@@ -24,9 +24,8 @@ type program struct {
 	env            func(string) string
 	newDaemon      func(plugin.Options) (daemon, error)
 	// onLogger is told of the daemon's logger before the daemon is made.
-	onLogger func(*logrus.Logger)
-	// firstProcess is the file with the command line of the first process of this container.
-	firstProcess string
+	onLogger     func(*logrus.Logger)
+	firstProcess firstProcess
 }
 
 // run does what the arguments ask for until it is done or ctx ends, and gives the
@@ -48,7 +47,7 @@ func (p *program) run(ctx context.Context, args []string) int {
 		}
 	}
 	root := p.rootCommand()
-	root.SetArgs(p.completed(args))
+	root.SetArgs(p.firstProcess.completed(args))
 	root.SetIn(p.stdin)
 	root.SetOut(p.stdout)
 	root.SetErr(p.stderr)
