@@ -3,47 +3,27 @@ package gate
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
 // pulse wakes all listeners each time that it beats. The zero value is
 // ready for use.
 type pulse struct {
-	mu        sync.Mutex
-	listening int
-	next      chan struct{} // closed with the next beat
+	listening atomic.Int32
+
+	mu   sync.Mutex
+	next chan struct{} // closed with the next beat; nil: no listener has asked for it
 }
 
-// listen returns a channel that is closed with the next beat. A listener calls
-// leave at its end.
-func (p *pulse) listen() <-chan struct{} {
+// coming returns a channel that is closed with the next beat.
+func (p *pulse) coming() <-chan struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.listening++
 	if p.next == nil {
 		p.next = make(chan struct{})
 	}
 	return p.next
-}
-
-// again returns the channel of the beat after the one that came.
-func (p *pulse) again() <-chan struct{} {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.next
-}
-
-func (p *pulse) leave() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.listening--
-}
-
-// heard reports whether there is a listener.
-func (p *pulse) heard() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.listening > 0
 }
 
 func (p *pulse) beat() {
@@ -51,8 +31,8 @@ func (p *pulse) beat() {
 	defer p.mu.Unlock()
 	if p.next != nil {
 		close(p.next)
+		p.next = nil
 	}
-	p.next = make(chan struct{})
 }
 
 // keepAlive sends the hooks that wait a sign of life from time to time, as long as starts are
@@ -66,7 +46,7 @@ func (s *Server) keepAlive(ctx context.Context) {
 			return
 		case <-ticker.C:
 		}
-		if !s.alive.heard() {
+		if s.alive.listening.Load() == 0 {
 			continue
 		}
 		soon, cancel := context.WithTimeout(ctx, s.aliveEvery)

@@ -103,8 +103,9 @@ func (p *pace) take() (a wire.Answer, last bool) {
 // run writes until the pace ended, and what was told last before that, or until
 // a write failed. With each beat of alive it says so.
 func (p *pace) run(write func(wire.Answer) error) error {
-	beat := p.alive.listen()
-	defer p.alive.leave()
+	p.alive.listening.Add(1)
+	defer p.alive.listening.Add(-1)
+	beat := p.alive.coming()
 	for {
 		var a wire.Answer
 		last := false
@@ -112,7 +113,7 @@ func (p *pace) run(write func(wire.Answer) error) error {
 		case <-p.wake:
 			a, last = p.take()
 		case <-beat:
-			beat = p.alive.again()
+			beat = p.alive.coming()
 			a = wire.Answer{Kind: wire.Alive}
 		}
 		if a.Kind != 0 {
