@@ -54,18 +54,12 @@ func (n *Needs) addRequests(limits *v1alpha1.PolicyLimits) {
 
 // Covers reports whether facts taken for n are enough for other.
 func (n Needs) Covers(other Needs) bool {
-	for key := range other.labels {
-		if !n.labels[key] {
-			return false
-		}
-	}
-	for name := range other.requests {
-		if !n.requests[name] {
-			return false
-		}
-	}
-	for text := range other.expressions {
-		if n.expressions[text] == nil {
+	return covers(n.labels, other.labels) && covers(n.requests, other.requests) && covers(n.expressions, other.expressions)
+}
+
+func covers[V any](all, some map[string]V) bool {
+	for key := range some {
+		if _, has := all[key]; !has {
 			return false
 		}
 	}

@@ -153,16 +153,14 @@ func (n *Node) write(ctx context.Context, now time.Time, status v1alpha1.Pacemak
 	if err != nil {
 		return err
 	}
-	if err = n.patch(ctx, patch); err == nil {
-		n.at = &at
+	err = n.patch(ctx, patch)
+	if apierrors.IsNotFound(err) {
+		if err := n.create(ctx, uid); err != nil && !apierrors.IsAlreadyExists(err) {
+			return err
+		}
+		err = n.patch(ctx, patch)
 	}
-	if !apierrors.IsNotFound(err) {
-		return err
-	}
-	if err := n.create(ctx, uid); err != nil && !apierrors.IsAlreadyExists(err) {
-		return err
-	}
-	if err = n.patch(ctx, patch); err == nil {
+	if err == nil {
 		n.at = &at
 	}
 	return err

@@ -3,7 +3,6 @@ package report
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -121,18 +120,12 @@ func policyReadiness(policy crd.KnownPolicy, nodes int32, late, unable []string,
 // sumGroups puts the groups into the status, the largest first as far as there is room.
 func sumGroups(status *v1alpha1.StartPolicyStatus, groups map[string]v1alpha1.PolicyGroup) {
 	status.GroupCount = max(status.GroupCount, int32(len(groups)))
-	throttled := map[string]bool{}
 	var all v1alpha1.PolicyGroup
 	for _, g := range groups {
 		all = add(all, g)
-		for _, name := range g.Throttled {
-			throttled[name] = true
-		}
 		status.Groups = append(status.Groups, g)
 	}
-	status.Waiting, status.Used = all.Waiting, all.Used
-	status.Throttled = slices.Sorted(maps.Keys(throttled))
-	status.Throttled = status.Throttled[:min(len(status.Throttled), mostThrottled)]
+	status.Waiting, status.Used, status.Throttled = all.Waiting, all.Used, all.Throttled[:min(len(all.Throttled), mostThrottled)]
 	slices.SortFunc(status.Groups, func(a, b v1alpha1.PolicyGroup) int {
 		return cmp.Or(cmp.Compare(b.Used.Running.Pods+b.Waiting, a.Used.Running.Pods+a.Waiting), cmp.Compare(a.Group, b.Group))
 	})
@@ -141,15 +134,12 @@ func sumGroups(status *v1alpha1.StartPolicyStatus, groups map[string]v1alpha1.Po
 
 // add returns the sum of two parts of a group.
 func add(a, b v1alpha1.PolicyGroup) v1alpha1.PolicyGroup {
-	sum := v1alpha1.PolicyGroup{Group: b.Group, Waiting: a.Waiting + b.Waiting, Used: v1alpha1.PolicyUse{
-		Starting: addUse(a.Used.Starting, b.Used.Starting), Running: addUse(a.Used.Running, b.Used.Running), Ready: a.Used.Ready + b.Used.Ready,
-	}}
-	throttled := map[string]bool{}
-	for _, name := range slices.Concat(a.Throttled, b.Throttled) {
-		throttled[name] = true
+	return v1alpha1.PolicyGroup{
+		Group: b.Group, Waiting: a.Waiting + b.Waiting, Throttled: union(a.Throttled, b.Throttled),
+		Used: v1alpha1.PolicyUse{
+			Starting: addUse(a.Used.Starting, b.Used.Starting), Running: addUse(a.Used.Running, b.Used.Running), Ready: a.Used.Ready + b.Used.Ready,
+		},
 	}
-	sum.Throttled = slices.Sorted(maps.Keys(throttled))
-	return sum
 }
 
 func addUse(a, b v1alpha1.PodUse) v1alpha1.PodUse {
@@ -183,9 +173,14 @@ func shorten(message string) string {
 	return message
 }
 
+// union returns all names once, sorted.
+func union(names ...[]string) []string {
+	return slices.Compact(slices.Sorted(slices.Values(slices.Concat(names...))))
+}
+
 // some names a few, sorted, and says how many there are beside.
 func some(names []string) string {
-	names = slices.Compact(slices.Sorted(slices.Values(names)))
+	names = union(names)
 	if more := len(names) - namesShown; more > 0 {
 		return fmt.Sprintf("%s and %d more", strings.Join(names[:namesShown], ", "), more)
 	}
