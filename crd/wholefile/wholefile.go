@@ -8,8 +8,8 @@ import (
 	"path/filepath"
 )
 
-// Write replaces the file at path, whose folder exists, and returns when that is on disk: whoever reads it,
-// also after a power cut, has the old content or the new one, whole. The file belongs to the user of this
+// Write replaces the file at path, whose folder exists, and returns when that is on disk: a reader,
+// also after a power cut, finds the old content or the new one, whole. The file belongs to the user of this
 // process. Until it has its name it is called as [Unfinished] tells; after an error none is left.
 // It does not follow a link at path, and replaces no folder.
 func Write(path string, content []byte, mode fs.FileMode) error {

@@ -53,7 +53,7 @@ func TestASlotIsTakenForAStartAndGivenBack(t *testing.T) {
 	})
 }
 
-// A daemon that is killed leaves its Leases; they are somebody else's 30 s later.
+// A daemon that is killed leaves its Leases; other nodes take them 30 s later.
 func TestTheSlotsOfADeadNodeExpire(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -94,7 +94,7 @@ func TestTheNextDaemonFindsItsLeases(t *testing.T) {
 	})
 }
 
-// While the API server is away nobody new starts, until the policy opens.
+// While the API server is away no further pod starts, until the policy opens.
 func TestAPolicyOpensWhenTheAPIServerIsAway(t *testing.T) {
 	t.Parallel()
 	for name, away := range map[string]error{
@@ -128,15 +128,15 @@ func TestAPolicyOpensWhenTheAPIServerIsAway(t *testing.T) {
 				a.join("4")
 				time.Sleep(5 * time.Second)
 				require.Len(t, api.held(), 1, "the starts under way count")
-				require.LessOrEqual(t, a.starting(), 3, "whoever came after is held")
+				require.LessOrEqual(t, a.starting(), 3, "later pods are held")
 				_ = ticket
 			})
 		})
 	}
 }
 
-// A fault of which nobody asked whether it is over is not held for one that lasts: the
-// herd that comes when the API server is back would not be held by anybody.
+// A fault after which no request was made does not count as one that lasts: else the herd that comes when the API server
+// is back would not be held.
 func TestAFaultThatIsOverOpensNothing(t *testing.T) {
 	t.Parallel()
 	for name, runs := range map[string]bool{"no pod is left": false, "a pod runs": true} {
@@ -186,7 +186,7 @@ func TestAFaultThatLastsHoldsEachHerdForOpenAfter(t *testing.T) {
 			require.Error(t, a.View().Fault)
 			a.end(ticket)
 			time.Sleep(time.Minute)
-			require.NoError(t, a.View().Fault, "nobody knows")
+			require.NoError(t, a.View().Fault, "it is not known")
 		}
 	})
 }
@@ -212,7 +212,7 @@ func TestAWriteThatFailsCountsWhileThereIsSomethingToWrite(t *testing.T) {
 	})
 }
 
-// Somebody deletes the Lease of a start, or takes it.
+// Another holder takes the Lease of a start.
 func TestASlotThatIsTakenAwayIsNotReliedOn(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -356,7 +356,7 @@ func (o *overtaken) Groups(now time.Time) []throttle.GroupView {
 	return o.Limiter.Groups(now)
 }
 
-// A claim that nobody has used for a while is given back. Whoever is admitted on it between
+// A claim that no start has used for a while is given back. A pod that is admitted on it between
 // the look at the group and that moment keeps it.
 func TestAClaimThatIsUsedAtTheLastMomentIsKept(t *testing.T) {
 	t.Parallel()
@@ -373,7 +373,7 @@ func TestAClaimThatIsUsedAtTheLastMomentIsKept(t *testing.T) {
 		a.run()
 		first := a.join("first")
 		time.Sleep(time.Second)
-		a.end(first) // the other slot is free, so this one is kept for whoever is next
+		a.end(first) // the other slot is free, so this one is kept for the next pod
 		ended := time.Now()
 		time.Sleep(unusedAlone / 2)
 		unusedSince.Store(&ended)

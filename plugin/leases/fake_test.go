@@ -239,7 +239,7 @@ func (c *claiming) stop() {
 	<-c.done
 }
 
-// join has a pod stand there and wait.
+// join adds a pod that waits.
 func (c *claiming) join(uid string) *throttle.Ticket {
 	ticket := c.limiter.Join(time.Now(), throttle.Request{UID: uid, Name: uid, Groups: ofRegistry})
 	ticket.Wait(time.Now())

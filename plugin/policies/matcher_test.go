@@ -180,7 +180,7 @@ temporaryOverrides: [{begin: "2026-11-27T11:00:00Z", end: "2026-11-27T11:30:00Z"
 	}
 }
 
-// Whoever asks again and again has the limiter told nothing that it knows.
+// However often Advance is called, the limiter is told nothing that it knows.
 func TestAdvanceTellsOnlyWhatIsNew(t *testing.T) {
 	t.Parallel()
 	l, k := newMatcher()

@@ -90,7 +90,7 @@ func (s *Summary) turn(ctx context.Context) (mine bool, err error) {
 	if err != nil || !due {
 		return false, err
 	}
-	nodes, err := s.told(ctx)
+	nodes, err := s.reports(ctx)
 	if err != nil {
 		return false, err
 	}
@@ -111,10 +111,10 @@ func (s *Summary) turn(ctx context.Context) (mine bool, err error) {
 	return true, errors.Join(faults...)
 }
 
-// told returns what the nodes of this instance tell, in the order of their names. A daemon that was
+// reports returns the reports of the nodes of this instance, in the order of their names. A daemon that was
 // stopped says so; one that has written nothing for long was removed without having been able to. By
 // the API server's clock alone, that is for longer than the daemon that wrote last.
-func (s *Summary) told(ctx context.Context) (there []v1alpha1.PacemakerNodeStatus, err error) {
+func (s *Summary) reports(ctx context.Context) (there []v1alpha1.PacemakerNodeStatus, err error) {
 	var newest time.Time
 	var at []time.Time
 	list := func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {

@@ -45,7 +45,7 @@ func nodeObject(t *testing.T, status v1alpha1.PacemakerNodeStatus) *unstructured
 	return u
 }
 
-// usedOn is what a node tells on which so many pods run under the policy t1.
+// usedOn is the report of a node with this many pods running under the policy t1.
 func usedOn(name string, pods int32) v1alpha1.PacemakerNodeStatus {
 	return tells(name, v1alpha1.NodePolicy{Name: "t1", Generation: 3, GroupCount: 1, Groups: []v1alpha1.PolicyGroup{group("", pods, 1, "1m")}})
 }
@@ -283,7 +283,7 @@ func TestTheSilentAreGone(t *testing.T) {
 	})
 }
 
-// What goes wrong is said once, and once that it is over, whoever's turn it is between.
+// What goes wrong is said once, and once that it is over, whichever daemon's turn it is between.
 func TestASumThatFailsIsSaidOnce(t *testing.T) {
 	t.Parallel()
 	for _, what := range []struct {

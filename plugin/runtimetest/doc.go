@@ -36,7 +36,7 @@
 //	CreateContainer, refused  CreateContainer, StopContainer, RemoveContainer, in state UNKNOWN
 //	StartContainer            hooks (no lock, no event), process starts, PostStartContainer
 //	StartContainer, hook or   no event at all: the container is Exited, code 128. Its
-//	process fails             StopContainer comes when somebody stops or removes it
+//	process fails             StopContainer comes when it is stopped or removed
 //	container exits           StopContainer, state STOPPED, from a goroutine of its own: it can come before
 //	                          PostStartContainer and after StopPodSandbox
 //	StopContainer             the process is stopped first, then StopContainer; the exit may have sent it. The
@@ -54,7 +54,7 @@
 // touched by a stop, only its StopContainer event is sent. State is UNKNOWN in
 // CreateContainer, and in every message about an exited container but that of its exit.
 //
-// A request whose context has ended still sends what is listed, but nobody waits for
+// A request whose context has ended still sends what is listed, but does not wait for
 // the answers, and the locks are not held meanwhile: after a cancelled RunPodSandbox its Stop and
 // Remove events can reach a plugin that is still in its RunPodSandbox handler.
 //

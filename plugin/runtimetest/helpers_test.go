@@ -18,7 +18,7 @@ import (
 // patience bounds what must happen; nothing is expected to take a fraction of it.
 const patience = 30 * time.Second
 
-// tick is the pause between two looks at what tells nobody when it changes.
+// tick is the pause between two looks at a state whose changes are not signalled.
 const tick = time.Millisecond
 
 const pluginName = "recorder"

@@ -62,7 +62,7 @@ func (p *process) waitGroup() (int, error) {
 	return p.wait(), err
 }
 
-// wait waits until the leader has ended and nobody holds its output open, and returns the leader's exit code as a
+// wait waits until the leader has ended and no process holds its output open, and returns the leader's exit code as a
 // shell tells it: 128 plus the signal for a killed process.
 func (p *process) wait() int {
 	_ = p.cmd.Wait() // how it ended is in the state

@@ -18,7 +18,7 @@ import (
 // maxSocketPath is what a unix socket's address holds.
 const maxSocketPath = 107
 
-// tick is the pause between two looks at what tells nobody when it changes.
+// tick is the pause between two looks at a state whose changes are not signalled.
 const tick = time.Millisecond
 
 // ErrDown is wrapped by the error of every request to a runtime that is not
