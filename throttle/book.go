@@ -59,7 +59,8 @@ func (b *book) start(at time.Time, t *Ticket, reason reasons.Reason, slot bool) 
 	t.state, t.reason, t.admission, t.admitted, t.slot = Starting, reason, reason, at, slot
 	t.flow.load++
 	b.slots.add(t)
-	b.groups.started(t.pod)
+	t.pod.running, t.pod.ready = true, false
+	b.groups.changed(t.pod)
 	close(t.decided)
 	b.happened(Event{State: Starting, Time: at, Reason: reason, Took: max(0, at.Sub(t.arrived))}, t)
 }
@@ -87,7 +88,8 @@ func (b *book) end(now time.Time, t *Ticket, reason reasons.Reason) {
 	} else {
 		b.queue.leave(t)
 	}
-	b.groups.ended(t.pod, started)
+	t.pod.ready = t.pod.ready || started && tellsReady(reason)
+	b.groups.changed(t.pod)
 	b.remember(t)
 	b.happened(e, t)
 }

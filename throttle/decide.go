@@ -52,8 +52,7 @@ func (d *admission) held(now time.Time) Held {
 
 // admit serves those with a waiter until nothing allows another start.
 func (d *admission) admit(now time.Time) {
-	within := d.slots.taken() <= d.slots.capacity()
-	if t := d.overLimit; t != nil && (t.state != Starting || within && !d.overOtherLimits) {
+	if t := d.overLimit; t != nil && (t.state != Starting || !d.overOtherLimits && d.slots.taken() <= d.slots.capacity()) {
 		d.overLimit = nil
 	}
 	d.queue.forgetStuck(now)

@@ -167,11 +167,11 @@
 //
 //	                                    no groups           20 groups that hold
 //	                                    10    250    5,000    10    250    5,000
-//	one scan, all ordered anew         0.2   12       560   0.2   10        580
-//	the same, all groups counted anew  0.5   17       790   0.5   14        670
-//	TryStart, refused                  0.8    4.9     190   0.9    8.1      190
-//	Reserve                            0.4    7.2     260   0.5    5.0      120
-//	End, the next admitted, Join       7.2   45     1,900   6.4   50      2,000
+//	one scan, all ordered anew         0.2   10       410   0.2    9        350
+//	the same, all groups counted anew  0.3   13       420   0.3   13        430
+//	TryStart, refused                  0.3    4.7     120   0.4    4.8      110
+//	Reserve                            0.3    4.8      90   0.3    3.5      100
+//	End, the next admitted, Join       3.6   35     1,400   3.2   40      1,100
 //
 // # What it reaches
 //

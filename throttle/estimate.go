@@ -166,9 +166,7 @@ func (d *admission) pace(now time.Time) (every time.Duration, observed bool) {
 		ends := endRate(now, d.slots.heldSince(), d.slots.limit, d.slots.limit, start, 1)
 		slower(time.Duration(math.Round(float64(time.Second)/ends)), known)
 	}
-	if d.settings.FillEvery > 0 {
-		slower(d.settings.FillEvery, true)
-	}
+	slower(d.settings.FillEvery, true)
 	if d.limits.boundsSignals() {
 		slower(d.admissionsEvery(now))
 	}

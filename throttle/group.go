@@ -49,11 +49,12 @@ var anyNumber = math.Inf(1)
 
 // pod is what is known of a pod that has a ticket, or runs in a group.
 type pod struct {
-	uid            string
-	in             []member // in the order of their keys; none, where it neither waits nor runs
-	asks           []ask    // by rank
-	ticket         *Ticket  // the latest; nil: none is remembered
-	running, ready bool     // as PodGroups has it
+	uid    string
+	in     []member // in the order of their keys; none, where it neither waits nor runs
+	asks   []ask    // by rank
+	ticket *Ticket  // the latest; nil: none is remembered
+	// running: it was admitted and has not finished; ready: its containers are. See PodGroups.
+	running, ready bool
 }
 
 // member is the part of a pod in one group.
@@ -143,31 +144,9 @@ func (s *groups) changed(p *pod) {
 	}
 }
 
-// started counts a pod that was admitted.
-func (s *groups) started(p *pod) {
-	p.running, p.ready = true, false
-	s.changed(p)
-}
-
-// ended ends what the latest ticket of a pod counts for. A pod that was admitted counts among
-// those that run until it has finished.
-func (s *groups) ended(p *pod, started bool) {
-	p.ready = p.ready || started && tellsReady(p.ticket.reason)
-	s.changed(p)
-}
-
-// finish has the pod run no longer.
-func (s *groups) finish(uid string) {
-	if p := s.pods[uid]; p != nil {
-		p.running, p.ready = false, false
-		s.changed(p)
-	}
-}
-
-func (g *group) compare(key GroupKey) int { return g.key.compare(key) }
-
+// group gives the group of that key, which is there until a count finds nothing in it.
 func (s *groups) group(key GroupKey) *group {
-	i, found := slices.BinarySearchFunc(s.all, key, (*group).compare)
+	i, found := slices.BinarySearchFunc(s.all, key, func(g *group, key GroupKey) int { return g.key.compare(key) })
 	if !found {
 		g := &group{key: key}
 		g.follow(s.policies[key.Policy])
@@ -245,11 +224,8 @@ func (s *groups) count() {
 	}
 	s.all = slices.DeleteFunc(s.all, func(g *group) bool { return g.pods == 0 && g.claims == 0 })
 	for _, g := range s.all {
-		g.setMost()
 		for i := range g.bounds {
-			if b := &g.bounds[i]; b.used < b.usedBefore {
-				b.repay()
-			}
+			g.bounds[i].recounted()
 		}
 	}
 }
@@ -306,18 +282,20 @@ func one(is bool) int {
 	return 0
 }
 
-// setMost sets what the bounds allow that follow something else than the policy alone.
-func (g *group) setMost() {
-	for i := range g.bounds {
-		most, bounded := g.claims, g.claims >= 0
-		switch b := &g.bounds[i]; b.reason {
-		case reasons.PolicyPacer:
-			most, bounded = g.limits.Pacer.Allows(g.ready)
-			fallthrough
-		case reasons.PolicyClaim:
-			if b.most = float64(most); !bounded {
-				b.most = anyNumber
-			}
+// recounted follows a count of the pods: pacers and claims may allow something else, and where
+// less is used than before, what is lent and not used is taken back.
+func (b *bound) recounted() {
+	most, bounded := b.group.claims, b.group.claims >= 0
+	switch b.reason {
+	case reasons.PolicyPacer:
+		most, bounded = b.group.limits.Pacer.Allows(b.group.ready)
+		fallthrough
+	case reasons.PolicyClaim:
+		if b.most = float64(most); !bounded {
+			b.most = anyNumber
 		}
+	}
+	if b.used < b.usedBefore {
+		b.repay()
 	}
 }

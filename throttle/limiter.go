@@ -36,7 +36,6 @@ func New(now time.Time, s Settings) *Limiter {
 	l.book = &book{settings: l.settings, queue: l.queue, groups: l.groups, slots: l.slots, log: l.log}
 	l.admission = &admission{settings: l.settings, queue: l.queue, slots: l.slots, limits: l.limits, book: l.book}
 	l.Configure(now, s)
-	<-l.log.changed // nothing happened yet
 	return l
 }
 
@@ -156,7 +155,10 @@ func (l *Limiter) SetGroups(now time.Time, pod PodGroups) {
 func (l *Limiter) Finished(now time.Time, uid string) {
 	now = l.lock(now)
 	defer l.settle(now)
-	l.groups.finish(uid)
+	if p := l.groups.pods[uid]; p != nil {
+		p.running, p.ready = false, false
+		l.groups.changed(p)
+	}
 }
 
 // SetClaims says how many pods of the group may start at a time, where its policy has

@@ -35,11 +35,10 @@ type limits struct {
 // configure follows the settings. The token bucket of an earlier setting is kept: a change of
 // the configuration is no free burst.
 func (l *limits) configure(now time.Time) {
-	s := l.settings
-	if s.FillEvery <= 0 {
+	if l.settings.FillEvery <= 0 {
 		return
 	}
-	fill, burst := rate.Every(s.FillEvery), max(1, s.Burst)
+	fill, burst := rate.Every(l.settings.FillEvery), max(1, l.settings.Burst)
 	if l.bucket == nil {
 		l.bucket = rate.NewLimiter(fill, burst)
 	}

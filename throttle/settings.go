@@ -1,6 +1,7 @@
 package throttle
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/adaptive"
@@ -62,12 +63,8 @@ func (s Settings) WithDefaults() Settings {
 	if s.StartTimeout <= 0 {
 		s.StartTimeout = 5 * time.Minute
 	}
-	if s.NoProgressAfter == 0 {
-		s.NoProgressAfter = 10 * time.Second
-	}
-	if s.MinUtilization == 0 {
-		s.MinUtilization = 70
-	}
+	s.NoProgressAfter = cmp.Or(s.NoProgressAfter, 10*time.Second)
+	s.MinUtilization = cmp.Or(s.MinUtilization, 70)
 	return s
 }
 
