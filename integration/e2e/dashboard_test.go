@@ -155,6 +155,7 @@ func TestDashboardOfARealNode(t *testing.T) {
 	d.enforce(t, "of-the-cluster", `{scope: Cluster, selector: {terms: [{podSelector: {}}]}, limits: {starting: {pods: 2}}}`)
 	ns := namespace(t)
 	deploy(t, ns, "paced", 8, herdPod(1))
+	eventually(t, "both slots are taken", func() bool { return len(d.status(t).Starting) == 2 }) // or the next is not refused
 	createJob(t, ns, "refused", herdPod(0.1, runOnce))
 	eventually(t, "all pods are ready", func() bool {
 		ready := 0
