@@ -95,6 +95,34 @@
 // loop steers for a CPU use of 90 %; without CPU use, the node is taken to be busy;
 // without both, two starts for each core.
 //
+// # What is known of the starts
+//
+// Feedback cannot know what starts will do. Memory can: the starts of one kind are alike. [Controller.Allow] is
+// told of each start what one of its kind takes (package costs), when a probe kills it, and what it has used. It
+// foresees what those under way do from then on, if they share the CPUs that other work leaves and the disk evenly
+// (processor sharing; forecast.go), and lets those that wait join them, in their order, up to the first that must
+// wait. A start that is known is held by the forecast alone, one that is not by feedback, and by the forecast of
+// those beside it.
+//
+//   - Cores, not counts: a known start joins if, when it begins to burn, all that burn then keep no more cores busy
+//     than the goal. So idlers are charged when they will burn, not when they are admitted. One that reads joins if all
+//     that read could have the disk do no more than 1 + TargetPressure times what it was seen to do. Little is lost by an
+//     expectation that is wrong: one of too few CPU-seconds, as who burns counts until it ends, or of too long an idle
+//     time, as its probe would kill such a start.
+//   - Nobody starts whom, or through whom, a probe would kill: all end in the time that they take alone and 0.6 of what
+//     their probes leave beyond that. To the mean CPU time counts its mean deviation.
+//   - All that are left are let in at once if, by that forecast, all end in time, and a start of the kind of each has
+//     ended since the herd began: then the expectation is proven. Until it is, a start is taken to keep a core
+//     busy at least.
+//   - An expectation that says a start takes 0.9 of its patience alone is none, and so are all after a loss, until the
+//     herd is over. Nothing that is known lets a start join while the node is overfull.
+//   - Of a start of which nothing is known, what it has done is taken to be half of what it does: CPU time, or reading,
+//     that at most for a quarter of its patience, as the administrator left it a stretch of 4. Of a kind of which none
+//     was measured for two seconds, no more start than the node bears if all burn: so those that idle say nothing of
+//     those of another kind behind them.
+//
+// A wrong table delays: Min always may start.
+//
 // # What it cannot do
 //
 // Slots cannot be taken back. Where pods that wait for something come first, in great
@@ -150,6 +178,11 @@
 // kill, 1.44 and 19), and again on the same law when the limiter around it had been
 // rewritten: the table has that run. They are used up, too: who changes the law shall take
 // others.
+//
+// With what is known of the starts (TestLearnedHerds), of the seeds from 800,000 on, on which the rules were chosen, with
+// the makespan for 95 % of the herds by that of the best fixed limit, and how many had a kill: plain herds whose kinds
+// nobody knows 1.15 and none of 300, the same once more 1.06 and none, with 15 % of the table wrong by a factor of five
+// 1.37 and 1; of 200 broad ones 1.45 and 11, 1.26 and none, 1.52 and 1.
 //
 // That starts which filled the node are remembered has its price: the two herds of the
 // recordings take, simulated, 1.02 and 1.31 times as long as at their best fixed limit.

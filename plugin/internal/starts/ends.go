@@ -55,6 +55,8 @@ func (e *ends) judgeWaiting(now time.Time, t *throttle.Ticket, pod podwatch.Pod)
 		return
 	}
 	e.s.Limiter.SetPriority(now, pod.UID, pod.Priority, pod.ActiveDeadline/10)
+	v, _ := e.s.Limiter.View(now, pod.UID)
+	e.s.expect(pod, v.Repeats > 0)
 }
 
 // judgeAllWaiting judges every pod that waits again: other pods are exempt now.

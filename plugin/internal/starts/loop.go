@@ -159,6 +159,11 @@ func (l *loop) publish(now time.Time) {
 func (l *loop) track(now time.Time, e throttle.Event, shadowed bool) {
 	uid := e.Ticket.UID()
 	switch e.State {
+	case throttle.Waiting:
+		if pod, known := l.s.known(uid); known {
+			v, _ := l.s.Limiter.View(now, uid)
+			l.s.expect(pod, v.Repeats > 0)
+		}
 	case throttle.Starting:
 		if !shadowed {
 			l.forget(uid)

@@ -5,6 +5,8 @@ import (
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/learning"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/usage"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
@@ -55,7 +57,28 @@ func (l *loop) finish(now time.Time, uid string, reason reasons.Reason) {
 		return
 	}
 	l.s.Memory.Learn(now, pod, c.restart, took)
+	l.s.expectAll(now)
 	l.s.Observer.Learned(uid, pod.Namespace+"/"+pod.Name, took, string(c.expected.Basis), c.expected.Cost)
+}
+
+// expectAll tells the limiter what the starts of those that wait are expected to take by now.
+func (s *Starts) expectAll(now time.Time) {
+	for _, v := range s.Limiter.Snapshot(now).Waiting {
+		if pod, known := s.known(v.UID); known {
+			s.expect(pod, v.Repeats > 0)
+		}
+	}
+}
+
+// expect tells the limiter what the start of a pod is expected to take, and when a probe kills it.
+func (s *Starts) expect(pod podwatch.Pod, restart bool) {
+	known := throttle.Expected{Kind: learning.Kind(pod, restart), Patience: pod.Patience}
+	switch e := s.Memory.Expect(pod, restart); e.Basis {
+	case learning.Owner, learning.Image, learning.Revisions:
+		known.Cost = &e.Cost
+	case learning.Node, learning.None: // other starts say nothing of this one
+	}
+	s.Limiter.Expect(pod.UID, known)
 }
 
 // killed reports whether a start that broke off after a time may have been killed by a probe. One that
@@ -120,6 +143,9 @@ func (l *loop) measure(now time.Time) (next time.Time) {
 			continue
 		}
 		under := l.measureOne(now, uid)
+		if use, known := l.measured.Use(uid); known && under {
+			l.s.Limiter.SetUse(uid, use)
+		}
 		since := time.Time{}
 		if under && waiting && after >= 0 {
 			since = l.measured.StalledSince(uid, after)

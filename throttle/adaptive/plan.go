@@ -1,0 +1,202 @@
+package adaptive
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/costs"
+)
+
+const (
+	// A start that uses burnsFrom cores burns CPU, and one that has readsFrom bytes to read reads.
+	burnsFrom, readsFrom = 0.1, 1 << 20
+	// measuredAfter is how old a start is when Use says all of what it does.
+	measuredAfter = 2 * time.Second
+	// someStreams is how many readers for each core a disk is taken to serve of which nothing was seen.
+	someStreams = 0.5
+	// mostPlanned bounds how many of those that wait are looked at: more than a node has at all.
+	mostPlanned = 512
+)
+
+// Use is what a start that is under way has used.
+type Use struct {
+	CPU   time.Duration // since it began
+	Disk  int64         // bytes moved to and from disks since it began
+	Cores float64       // CPUs that it kept busy or stood in line for, the mean over two seconds
+	Reads float64       // bytes in a second, the mean over two seconds
+}
+
+// Start is a start that is under way, or is to come.
+type Start struct {
+	// Kind is the same of starts that are expected to take the same.
+	Kind string
+	// Expected is what such a start takes; nil: nobody knows.
+	Expected *costs.Cost
+	// Patience is how long after it began a probe kills it; zero: none does.
+	Patience time.Duration
+	// Began is when it was admitted; zero: it waits.
+	Began time.Time
+	Use
+}
+
+// Allow gives how many may start at a time, by what is known of the starts under way, which hold so
+// many slots, and of those that wait, in their order. Of these, present could start now.
+func (c *Controller) Allow(at time.Time, underWay []Start, slots int, present, waiting []Start) (limit int) {
+	p := c.newPlan(at, underWay)
+	c.planned = c.settings.bound(p.allows(slots, present, waiting))
+	return c.planned
+}
+
+// plan is what is foreseen of the starts under way, and of those that are to be let in beside them.
+type plan struct {
+	*Controller
+	at      time.Time
+	free    float64 // cores that other work leaves
+	goal    float64 // cores that starts shall keep busy, or stand in line for
+	courses []course
+	burning float64         // cores that the starts under way were measured to keep busy
+	reading float64         // bytes in a second that those which read could
+	fresh   map[string]int  // how many of a kind are not measured yet
+	seen    map[string]bool // others of that kind are
+}
+
+func (c *Controller) newPlan(at time.Time, underWay []Start) *plan {
+	p := &plan{
+		Controller: c, at: at, free: max(0.1, 1-c.idle) * float64(c.settings.Cores), goal: max(1, c.burning()) + 0.5,
+		fresh: map[string]int{}, seen: map[string]bool{},
+	}
+	c.disk.observe(at, underWay)
+	for _, s := range underWay {
+		if at.Sub(s.Began) < measuredAfter {
+			p.fresh[s.Kind]++
+		} else {
+			p.seen[s.Kind] = true
+		}
+		if s.Cores >= burnsFrom {
+			p.burning += s.Cores
+		}
+		p.add(c.course(at, s))
+	}
+	return p
+}
+
+func (p *plan) add(one course) {
+	p.courses = append(p.courses, one)
+	if one.disk > 0 {
+		p.reading += one.reads
+	}
+}
+
+// allows gives how many may start at a time: with all that wait, or with those up to the first that has to.
+func (p *plan) allows(slots int, present, waiting []Start) int {
+	if p.restFits(waiting) {
+		return slots + len(waiting)
+	}
+	for i, s := range present {
+		one := p.course(p.at, s)
+		switch {
+		case slots < p.settings.Min:
+			p.add(one)
+		case i == mostPlanned, !p.fits(s, one, slots):
+			if i == 0 {
+				return min(slots, p.Limit())
+			}
+			return slots
+		}
+		p.fresh[s.Kind]++
+		slots++
+	}
+	if len(present) == 0 {
+		return p.Limit()
+	}
+	return max(slots, p.Limit())
+}
+
+// fits tells whether a start may join so many, and has it join them.
+func (p *plan) fits(s Start, one course, slots int) bool {
+	switch {
+	case !one.known && slots >= p.Limit():
+		return false
+	case !one.known && !p.seen[s.Kind] && p.burning+float64(p.fresh[s.Kind]+1) > p.goal:
+		return false
+	case one.known && p.crowded:
+		return false
+	case one.known && one.disk > 0 && p.reading+one.reads > p.settings.goal()*p.disk.serves(p.at, one.reads, p.settings.Cores):
+		return false
+	}
+	p.add(one)
+	p.foresee()
+	return p.inTime() && (!one.known || p.courses[len(p.courses)-1].crowd <= p.goal)
+}
+
+// restFits tells whether all that wait can be let in at once: starts of the kind of each have ended as
+// was expected, and all end in time.
+func (p *plan) restFits(waiting []Start) bool {
+	if len(waiting) == 0 || len(waiting) > mostPlanned {
+		return false
+	}
+	all := plan{Controller: p.Controller, free: p.free, courses: append([]course{}, p.courses...)}
+	for _, s := range waiting {
+		one := p.course(p.at, s)
+		if !one.proven {
+			return false
+		}
+		all.add(one)
+	}
+	all.foresee()
+	return all.inTime()
+}
+
+// foresee takes the disk to do what it was seen to do, and what one of the starts can.
+func (p *plan) foresee() {
+	disk := p.disk.most
+	for _, one := range p.courses {
+		disk = max(disk, one.reads)
+	}
+	foresee(p.courses, p.free, disk)
+}
+
+// inTime tells whether all end in time that can.
+func (p *plan) inTime() bool {
+	for _, one := range p.courses {
+		if one.until > 0 && one.end > one.until {
+			return false
+		}
+	}
+	return true
+}
+
+// said says what was planned, for people; empty: what the feedback found.
+func (c *Controller) said() string {
+	if c.planned == 0 || c.planned == c.Limit() {
+		return ""
+	}
+	return fmt.Sprintf("; %d by what is known of the starts", c.planned)
+}
+
+// disk is what was seen of the disks of the node.
+type disk struct {
+	most   float64   // bytes in a second that all starts moved
+	stream float64   // and one of them
+	since  time.Time // when any did first; zero: none did
+}
+
+func (d *disk) observe(at time.Time, underWay []Start) {
+	all := 0.0
+	for _, s := range underWay {
+		all += s.Reads
+		d.stream = max(d.stream, s.Reads)
+	}
+	d.most = max(d.most, all)
+	if d.most > 0 && d.since.IsZero() {
+		d.since = at
+	}
+}
+
+// serves gives how many bytes in a second the disks do, as far as was seen, for starts that read so many each.
+func (d *disk) serves(at time.Time, reads float64, cores int) float64 {
+	if d.since.IsZero() || at.Sub(d.since) < measuredAfter {
+		return max(d.most, reads, someStreams*float64(cores)*reads)
+	}
+	return max(d.most, reads)
+}
