@@ -179,7 +179,7 @@
 // rewritten: the table has that run. They are used up, too: who changes the law shall take
 // others.
 //
-// With what is known of the starts (TestLearnedHerds), of the seeds from 800,000 on, on which the rules were chosen, with
+// With what is known of the starts (TestLearnedFigures), of the seeds from 800,000 on, on which the rules were chosen, with
 // the makespan for 95 % of the herds by that of the best fixed limit, and how many had a kill: plain herds whose kinds
 // nobody knows 1.15 and none of 300, the same once more 1.06 and none, with 15 % of the table wrong by a factor of five
 // 1.37 and 1; of 200 broad ones 1.45 and 11, 1.26 and none, 1.52 and 1.
