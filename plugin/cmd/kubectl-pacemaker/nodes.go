@@ -89,6 +89,9 @@ func (a *asker) noDaemon(node string) error {
 	return fmt.Errorf("no daemon runs on node %s: no pod in namespace %s with the label %s is there", node, a.daemons, daemonLabel)
 }
 
+// nobodyWaits says how old that is, because a herd may have come since; see package report.
+const nobodyWaits = "no pod waits on any node; a node tells it up to 10 s late, and later where there are over 1,000 nodes"
+
 // topNodes writes the nodes on which pods wait, the longest wait first.
 func (a *asker) topNodes(ctx context.Context) error {
 	nodes, err := a.waiting(ctx)
@@ -98,7 +101,7 @@ func (a *asker) topNodes(ctx context.Context) error {
 	case a.json:
 		return a.write(nodes)
 	case len(nodes) == 0:
-		_, err = fmt.Fprintln(a.stdout, "no pod waits on any node")
+		_, err = fmt.Fprintln(a.stdout, nobodyWaits)
 		return err
 	}
 	return a.table(nodes)
@@ -151,7 +154,7 @@ func (a *asker) topPods(ctx context.Context) error {
 	case len(pods) == 0 && fault != nil:
 		return fault
 	case len(pods) == 0:
-		_, err = fmt.Fprintln(a.stdout, "no pod waits on any node")
+		_, err = fmt.Fprintln(a.stdout, nobodyWaits)
 		return err
 	}
 	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
