@@ -5,8 +5,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd/kube"
 )
@@ -28,17 +26,10 @@ type clients struct {
 
 // reachCluster makes the clients of the API server; it asks nothing yet.
 func reachCluster(o Options) (clients, error) {
-	var access *rest.Config
-	var err error
-	if o.Kubeconfig != "" {
-		access, err = clientcmd.BuildConfigFromFlags("", o.Kubeconfig)
-	} else {
-		access, err = rest.InClusterConfig()
-	}
+	access, err := kube.Access(o.Kubeconfig, "pod-pacemaker/"+o.Version)
 	if err != nil {
-		return clients{}, fmt.Errorf("access to the API server: %w", err)
+		return clients{}, err
 	}
-	access.UserAgent = "pod-pacemaker/" + o.Version
 	dyn, err := dynamic.NewForConfig(access)
 	if err != nil {
 		return clients{}, fmt.Errorf("client of the API server: %w", err)

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/util/flowcontrol"
 )
 
@@ -34,6 +35,21 @@ var (
 	parameters = runtime.NewParameterCodec(Scheme)
 	codecs     = serializer.NewCodecFactory(Scheme).WithoutConversion()
 )
+
+// Access returns how to reach the API server: as the kubeconfig says or, where its path is empty, by the service
+// account of the pod. It asks nothing. userAgent names the program to the API server.
+func Access(kubeconfig, userAgent string) (access *rest.Config, err error) {
+	if kubeconfig == "" {
+		access, err = rest.InClusterConfig()
+	} else {
+		access, err = clientcmd.BuildConfigFromFlags("", kubeconfig)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("access to the API server: %w", err)
+	}
+	access.UserAgent = userAgent
+	return access, nil
+}
 
 // client is an Interface over HTTP.
 type client struct{ core, apps, coordination rest.Interface }

@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/pod-pacemaker/pod-pacemaker/crd/kube"
 )
 
 // apiServer reviews tokens by asking it.
@@ -18,24 +18,16 @@ type apiServer struct{ client dynamic.Interface }
 // AskAPIServer returns a reviewer that asks the API server, by the kubeconfig of that name or, where the name is empty,
 // by the service account of the pod. It asks nothing yet.
 func AskAPIServer(kubeconfig, userAgent string) (Reviewer, error) {
-	access, err := accessBy(kubeconfig)
+	access, err := kube.Access(kubeconfig, userAgent)
 	if err != nil {
-		return nil, fmt.Errorf("access to the API server: %w", err)
+		return nil, err
 	}
-	access.UserAgent = userAgent
 	access.QPS = -1 // the judge bounds the questions
 	client, err := dynamic.NewForConfig(access)
 	if err != nil {
 		return nil, fmt.Errorf("access to the API server: %w", err)
 	}
 	return &apiServer{client}, nil
-}
-
-func accessBy(kubeconfig string) (*rest.Config, error) {
-	if kubeconfig == "" {
-		return rest.InClusterConfig()
-	}
-	return clientcmd.BuildConfigFromFlags("", kubeconfig)
 }
 
 // Review is that of a [Reviewer].

@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/pod-pacemaker/pod-pacemaker/crd/kube"
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin"
 )
@@ -58,14 +58,10 @@ type api struct {
 func askAPI(ctx context.Context, o plugin.Options) (said api) {
 	ctx, cancel := context.WithTimeout(ctx, 2*patience)
 	defer cancel()
-	access, err := rest.InClusterConfig()
-	if o.Kubeconfig != "" {
-		access, err = clientcmd.BuildConfigFromFlags("", o.Kubeconfig)
-	}
+	access, err := kube.Access(o.Kubeconfig, "pod-pacemaker/"+o.Version)
 	if err != nil {
 		return api{err: err}
 	}
-	access.UserAgent = "pod-pacemaker/" + o.Version
 	if err := said.askTime(ctx, access); err != nil {
 		return api{err: err}
 	}
