@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/waiting"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
@@ -24,7 +25,7 @@ func TestSlowHandlersHoldNobody(t *testing.T) {
 // A wait of hours is no use of the short time that handlers may wait in all.
 func TestARunningBoundIsNotWaitedForInAHandler(t *testing.T) {
 	t.Parallel()
-	n := newNode(t, noLimit, with(func(o *Options) { o.Hold, o.RefuseAt = MaxHold, RefuseContainer }))
+	n := newNode(t, noLimit, with(func(o *Options) { o.Hold, o.RefuseAt = MaxHold, waiting.RefuseContainer }))
 	n.enforce(map[string]string{"t1": t1})
 	n.pod("first", factsOf(ofT1, map[string]int64{"cpu": 200})).runs().startsNow("app")
 	p := n.pod("job", restarted("Never"), factsOf(ofT1, map[string]int64{"cpu": 100})).runs()

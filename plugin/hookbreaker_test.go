@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/waiting"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/runtimetest"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
@@ -89,7 +90,7 @@ func TestTheGateIsNotUsedInVirtualMachines(t *testing.T) {
 
 func TestAnOldSandboxBarsTheGateBesideASidecarAlsoWithAlways(t *testing.T) {
 	t.Parallel()
-	n := newNode(t, oneAtATime, with(func(o *Options) { o.Gate = GateAlways }),
+	n := newNode(t, oneAtATime, with(func(o *Options) { o.Gate = waiting.GateAlways }),
 		onRuntime(func(o *runtimetest.Options) { o.Version = "v2.2.5" }))
 	p := n.pod("crashed", containers(sidecarAndApp)).runs()
 	p.startsNow("sidecar")

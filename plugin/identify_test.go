@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/waiting"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/runtimetest"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
@@ -73,7 +74,7 @@ func TestAPriorityThatChangesMovesThePlace(t *testing.T) {
 
 func TestAPodWithoutUIDIsKnownByItsName(t *testing.T) {
 	t.Parallel()
-	n := newNode(t, oneAtATime, standalone, with(func(o *Options) { o.Gate = GateAlways }))
+	n := newNode(t, oneAtATime, standalone, with(func(o *Options) { o.Gate = waiting.GateAlways }))
 	sandbox := &api.PodSandbox{Id: "1", Namespace: "default", Name: "first"}
 	require.NoError(t, n.d.handler.RunPodSandbox(n.ctx, sandbox))
 	assert.Equal(t, throttle.Waiting, n.view("default/first").State)

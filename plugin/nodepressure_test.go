@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/waiting"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
@@ -71,7 +72,7 @@ func TestANodeThatIsShortOfSomethingWhereNobodyWaits(t *testing.T) {
 // From the Node's condition to the end of the wait.
 func TestTheDaemonFollowsWhatItsNodeIsShortOf(t *testing.T) {
 	t.Parallel()
-	c := unstartedAPINodeWith(t, []nodeOption{with(func(o *Options) { o.Gate = GateAlways })})
+	c := unstartedAPINodeWith(t, []nodeOption{with(func(o *Options) { o.Gate = waiting.GateAlways })})
 	c.starts()
 	c.isWatched()
 	c.eventually("the configuration is in force", func() bool { return c.d.Status().Config.Generation == 1 })

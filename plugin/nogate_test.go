@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/waiting"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/runtimetest"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
@@ -16,7 +17,7 @@ import (
 func TestWithoutAGatePodsAreRefusedAndNoneFails(t *testing.T) {
 	t.Parallel()
 	for name, opts := range map[string][]nodeOption{
-		"never":               {with(func(o *Options) { o.Gate = GateNever })},
+		"never":               {with(func(o *Options) { o.Gate = waiting.GateNever })},
 		"no path":             {with(func(o *Options) { o.GatePath = "" })},
 		"the hook is missing": {with(func(o *Options) { o.GatePath = "/nowhere/pacemaker-gate" })},
 		"the hook is no program": {with(func(o *Options) {
@@ -44,7 +45,7 @@ func TestWithoutAGatePodsAreRefusedAndNoneFails(t *testing.T) {
 
 func TestTheGateIsUsedWithAnUnknownRuntimeWhenAlwaysIsAsked(t *testing.T) {
 	t.Parallel()
-	n := newNode(t, oneAtATime, standalone, with(func(o *Options) { o.Gate = GateAlways }),
+	n := newNode(t, oneAtATime, standalone, with(func(o *Options) { o.Gate = waiting.GateAlways }),
 		onRuntime(func(o *runtimetest.Options) { o.Name = "cri-o" }))
 	first := n.strangePod("first").runs()
 	first.startsNow("app")
@@ -57,7 +58,7 @@ func TestTheGateIsUsedWithAnUnknownRuntimeWhenAlwaysIsAsked(t *testing.T) {
 
 func TestWithoutTheGateNothingFailsOnARuntimeThatRejectsHooks(t *testing.T) {
 	t.Parallel()
-	n := newNode(t, oneAtATime, with(func(o *Options) { o.Gate = GateNever }),
+	n := newNode(t, oneAtATime, with(func(o *Options) { o.Gate = waiting.GateNever }),
 		onRuntime(func(o *runtimetest.Options) { o.RejectHooks = true }))
 	holder := n.occupy("holder")
 	p := n.pod("refused").runs()

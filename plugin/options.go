@@ -14,26 +14,6 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/waiting"
 )
 
-// The rooms' own words that options have.
-type (
-	// GateMode says where containers may wait in the gate.
-	GateMode = waiting.GateMode
-	// RefuseAt says at which of the two points a pod that cannot wait is refused.
-	RefuseAt = waiting.RefuseAt
-	// PreRegistered is the connection of a daemon that the runtime has started.
-	PreRegistered = nri.PreRegistered
-)
-
-// The gate modes and the points of refusal; package waiting explains them.
-const (
-	GateAuto        = waiting.GateAuto
-	GateAlways      = waiting.GateAlways
-	GateNever       = waiting.GateNever
-	RefuseAuto      = waiting.RefuseAuto
-	RefuseSandbox   = waiting.RefuseSandbox
-	RefuseContainer = waiting.RefuseContainer
-)
-
 // Limits of the options.
 const (
 	MaxHold = time.Second
@@ -60,7 +40,7 @@ type Options struct {
 	ConfigFile string
 	// PreRegistered is the connection to the runtime that has started this process; nil:
 	// the daemon connects to NRISocket under NRIIndex.
-	PreRegistered *PreRegistered
+	PreRegistered *nri.PreRegistered
 	// NRISocket is the runtime's NRI socket.
 	NRISocket string
 	// NRIIndex orders the plugins of a runtime; two digits.
@@ -76,9 +56,9 @@ type Options struct {
 	// kubelet's runtimeRequestTimeout.
 	GateTimeout time.Duration
 	// Gate says where the gate is used.
-	Gate GateMode
+	Gate waiting.GateMode
 	// RefuseAt says where pods are refused.
-	RefuseAt RefuseAt
+	RefuseAt waiting.RefuseAt
 	// CNI has the daemon install the waiting room: a CNI configuration that names
 	// pacemaker-cni, in CNIConfDir, and that program, in CNIBinDir. Both are absolute paths,
 	// and the same on the host.
@@ -173,8 +153,8 @@ func (o Options) Validate() error {
 	fault(o.CNI && !filepath.IsAbs(o.CNIConfDir), "--cni-conf-dir: %q: must be an absolute path", o.CNIConfDir)
 	fault(o.CNI && !filepath.IsAbs(o.CNIBinDir), "--cni-bin-dir: %q: must be an absolute path", o.CNIBinDir)
 	fault(o.Hold < 0 || o.Hold > MaxHold, "--hold: %s: must be from 0s to %s", o.Hold, MaxHold)
-	fault(!slices.Contains([]GateMode{GateAuto, GateAlways, GateNever}, o.Gate), "--gate: %q: must be auto, always or never", o.Gate)
-	fault(!slices.Contains([]RefuseAt{RefuseAuto, RefuseSandbox, RefuseContainer}, o.RefuseAt), "--refuse-at: %q: must be auto, sandbox or container", o.RefuseAt)
+	fault(!slices.Contains([]waiting.GateMode{waiting.GateAuto, waiting.GateAlways, waiting.GateNever}, o.Gate), "--gate: %q: must be auto, always or never", o.Gate)
+	fault(!slices.Contains([]waiting.RefuseAt{waiting.RefuseAuto, waiting.RefuseSandbox, waiting.RefuseContainer}, o.RefuseAt), "--refuse-at: %q: must be auto, sandbox or container", o.RefuseAt)
 	return errors.Join(faults...)
 }
 

@@ -7,6 +7,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/waiting"
 )
 
 // goodOptions are valid.
@@ -14,7 +16,7 @@ func goodOptions() Options {
 	return Options{
 		NodeName: "node", InCluster: true, NRISocket: "/run/nri.sock", NRIIndex: "05", RunDir: "/run/pod-pacemaker",
 		GatePath: "/opt/pacemaker-gate", GateTimeout: 100 * time.Second, Hold: 200 * time.Millisecond,
-		Gate: GateAuto, RefuseAt: RefuseAuto, ProcRoot: "/proc", CgroupRoot: "/sys/fs/cgroup",
+		Gate: waiting.GateAuto, RefuseAt: waiting.RefuseAuto, ProcRoot: "/proc", CgroupRoot: "/sys/fs/cgroup",
 	}
 }
 

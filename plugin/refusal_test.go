@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/waiting"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
@@ -66,7 +67,7 @@ func TestARefusedSandboxKeepsItsPlace(t *testing.T) {
 
 func TestARefusalTellsTheReaderOfThePodsEvents(t *testing.T) {
 	t.Parallel()
-	n := newNode(t, oneAtATime, with(func(o *Options) { o.Gate = GateNever }))
+	n := newNode(t, oneAtATime, with(func(o *Options) { o.Gate = waiting.GateNever }))
 	n.occupy("holder")
 	p := n.pod("refused").runs()
 	_, err := p.create("app")

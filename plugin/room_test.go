@@ -15,6 +15,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate/wire"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/observe"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/waiting"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
@@ -154,7 +155,7 @@ func TestAPodLeavesTheRoomBesideAProcessThatIsGone(t *testing.T) {
 
 func TestAPodThatCameByTheRoomIsNotRefusedForWantOfRoom(t *testing.T) {
 	t.Parallel()
-	n := newNode(t, oneAtATime, with(func(o *Options) { o.RefuseAt = RefuseSandbox }))
+	n := newNode(t, oneAtATime, with(func(o *Options) { o.RefuseAt = waiting.RefuseSandbox }))
 	n.occupy("holder")
 	p := n.pod("p")
 	assert.Equal(t, wire.Go, p.isInRoom().leaves().Kind)
@@ -174,7 +175,7 @@ func TestAPodThatCannotUseTheGateWaitsInTheRoomForItsSlot(t *testing.T) {
 	}{
 		"never restarted": {func(*node) {}, neverRestarted},
 		"a runtime class": {func(*node) {}, func(pod *podwatch.Pod) { pod.RuntimeClass = "kata" }},
-		"no gate":         {with(func(o *Options) { o.Gate = GateNever }), func(*podwatch.Pod) {}},
+		"no gate":         {with(func(o *Options) { o.Gate = waiting.GateNever }), func(*podwatch.Pod) {}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

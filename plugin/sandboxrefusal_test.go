@@ -6,12 +6,13 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/waiting"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/runtimetest"
 )
 
 func TestNothingIsRefusedAtTheSandboxWhereTheRuntimeKeepsIt(t *testing.T) {
 	t.Parallel()
-	n := newNode(t, oneAtATime, with(func(o *Options) { o.RefuseAt = RefuseSandbox }),
+	n := newNode(t, oneAtATime, with(func(o *Options) { o.RefuseAt = waiting.RefuseSandbox }),
 		onRuntime(func(o *runtimetest.Options) { o.Version = "2.2.5" }))
 	n.occupy("holder")
 	for i := range 4 {

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/waiting"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
@@ -70,7 +71,7 @@ func TestStatusTellsTheModeAndWhoWouldWait(t *testing.T) {
 
 func TestShadowRefusesNothing(t *testing.T) {
 	t.Parallel()
-	n := newNode(t, oneInShadow, with(func(o *Options) { o.Gate, o.RefuseAt = GateNever, RefuseSandbox }))
+	n := newNode(t, oneInShadow, with(func(o *Options) { o.Gate, o.RefuseAt = waiting.GateNever, waiting.RefuseSandbox }))
 	n.occupy("holder")
 	for i := range 8 {
 		n.pod(fmt.Sprint("p", i)).runs().startsNow("app")

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/usage"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/waiting"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
@@ -115,7 +116,7 @@ func TestStandaloneAPodThatIsRemovedGivesItsPlaceUp(t *testing.T) {
 
 func TestStandaloneARefusedPodKeepsItsPlaceWhenAnOlderSandboxIsCleared(t *testing.T) {
 	t.Parallel()
-	n := newNode(t, oneAtATime, standalone, with(func(o *Options) { o.RefuseAt = RefuseSandbox }))
+	n := newNode(t, oneAtATime, standalone, with(func(o *Options) { o.RefuseAt = waiting.RefuseSandbox }))
 	p := n.strangePod("restarted").runs()
 	p.startsNow("app")
 	old := p.sandbox

@@ -15,6 +15,7 @@ import (
 	clienttest "k8s.io/client-go/testing"
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/waiting"
 )
 
 // status gives the daemon's status by its administrator's socket; false: nobody
@@ -26,7 +27,7 @@ func (n *node) status() (admin.Status, bool) {
 
 func TestASecondDaemonStandsByAndTakesOver(t *testing.T) {
 	t.Parallel()
-	n := unconnectedNode(t, noLimit, standalone, with(func(o *Options) { o.ConfigFile, o.Gate = writeConfig(t, oneAtATime), GateAlways }))
+	n := unconnectedNode(t, noLimit, standalone, with(func(o *Options) { o.ConfigFile, o.Gate = writeConfig(t, oneAtATime), waiting.GateAlways }))
 	require.NoError(t, n.rt.Start())
 	begin := func(version string) (d *Daemon, address string, stop func()) {
 		o := n.options

@@ -8,13 +8,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/waiting"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
 func TestStatusAndWhyTellOfEveryPod(t *testing.T) {
 	t.Parallel()
-	n := newNode(t, oneAtATime, standalone, with(func(o *Options) { o.Gate = GateAlways }))
+	n := newNode(t, oneAtATime, standalone, with(func(o *Options) { o.Gate = waiting.GateAlways }))
 	done := n.strangePod("done").runs()
 	done.startsNow("app")
 	require.NoError(t, done.sandbox.Stop(n.ctx))
@@ -72,7 +73,7 @@ func TestStatusAndWhyTellOfEveryPod(t *testing.T) {
 
 func TestStatusCountsRefusals(t *testing.T) {
 	t.Parallel()
-	n := newNode(t, oneAtATime, standalone, with(func(o *Options) { o.Gate = GateNever }))
+	n := newNode(t, oneAtATime, standalone, with(func(o *Options) { o.Gate = waiting.GateNever }))
 	n.strangePod("holder").runs().startsNow("app")
 	p := n.strangePod("refused").runs()
 	for range 3 {

@@ -104,7 +104,7 @@ func gateFinding(ctx context.Context, o Options, bar string) Finding {
 	const check = "gate"
 	const without = "without it pods wait by being refused, and start up to 15 s after their turn"
 	switch {
-	case o.Gate == plugin.GateNever:
+	case o.Gate == waiting.GateNever:
 		return warning(check, "not used: --gate never", "pods wait by being refused, and start up to 15 s after their turn")
 	case o.GatePath == "":
 		return warning(check, "not used: --gate-path is empty", "pods wait by being refused, and start up to 15 s after their turn")
@@ -128,7 +128,7 @@ func gateFinding(ctx context.Context, o Options, bar string) Finding {
 	if err != nil {
 		return fault(check, fmt.Sprintf("%s cannot be executed: %v %s", o.GatePath, err, out), "does the file fit this machine, and does SELinux or another module allow it? "+without)
 	}
-	if bar != "" && o.Gate != plugin.GateAlways {
+	if bar != "" && o.Gate != waiting.GateAlways {
 		return ok(check, o.GatePath+" can be executed; it is not used with this runtime")
 	}
 	return ok(check, fmt.Sprintf("%s can be executed, and a container may wait there for up to %s", o.GatePath, o.GateTimeout))

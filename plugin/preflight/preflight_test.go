@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/waiting"
 )
 
 // write makes a file under a folder, with the folders that lead to it.
@@ -44,7 +45,7 @@ func healthy(t *testing.T) (dir string, o Options) {
 	return dir, Options{
 		Options: plugin.Options{
 			Version: "v0.1.0", NodeName: "worker-3", ConfigFile: config, NRISocket: dir + "/nri.sock", RunDir: dir + "/run",
-			ProcRoot: dir + "/proc", CgroupRoot: dir, Gate: plugin.GateAuto, GateTimeout: 90 * time.Second,
+			ProcRoot: dir + "/proc", CgroupRoot: dir, Gate: waiting.GateAuto, GateTimeout: 90 * time.Second,
 			GatePath: write(t, 0o755, dir+"/bin/pacemaker-gate", "#!/bin/sh\necho pacemaker-gate\n"),
 		},
 		CNIConfDir: dir + "/cni",
@@ -117,7 +118,7 @@ func TestWhatIsWrongIsSaid(t *testing.T) {
 		}},
 		{"runtime", Warning, "could not be found out", func(dir string, _ *Options) { write(t, 0o644, dir+"/proc/8/comm", "crio\n") }},
 		{"gate", Warning, "there is no", func(dir string, o *Options) { o.GatePath = dir + "/none/pacemaker-gate" }},
-		{"gate", Warning, "--gate never", func(_ string, o *Options) { o.Gate = plugin.GateNever }},
+		{"gate", Warning, "--gate never", func(_ string, o *Options) { o.Gate = waiting.GateNever }},
 		{"gate", Fault, "can be written by group or others", func(_ string, o *Options) { assert.NoError(t, os.Chmod(o.GatePath, 0o777)) }},
 		{"gate", Fault, "cannot be executed", func(_ string, o *Options) { write(t, 0o755, o.GatePath, "\x7fELF") }},
 		{"gate", Fault, "mounted with noexec", func(_ string, o *Options) { o.mountFlags = func(string) int64 { return unix.ST_NOEXEC } }},
@@ -132,7 +133,7 @@ func TestWhatIsWrongIsSaid(t *testing.T) {
 			write(t, 0o755, dir+"/proc/8/exe", "#!/bin/sh\necho containerd x v1.7.35\n")
 		}},
 		{"gate", OK, "may wait there for up to 1m30s", func(dir string, o *Options) {
-			o.Gate = plugin.GateAlways
+			o.Gate = waiting.GateAlways
 			write(t, 0o755, dir+"/proc/8/exe", "#!/bin/sh\necho containerd x v1.7.35\n")
 		}},
 		{"runtime", Warning, "containerd 2.3.2 keeps", func(dir string, _ *Options) {

@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/pod-pacemaker/pod-pacemaker/plugin"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/waiting"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/runtimetest"
 )
 
@@ -159,7 +159,7 @@ func TestSettingsOfAPreRegisteredDaemonAreFlags(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, "worker-3", f.NodeName)
 	assert.Equal(t, 2*time.Minute, f.GateTimeout)
-	assert.Equal(t, plugin.RefuseContainer, f.RefuseAt)
+	assert.Equal(t, waiting.RefuseContainer, f.RefuseAt)
 	assert.Equal(t, levelDebug, f.logLevel)
 	f, err = preRegisteredFlags("", p.env)
 	require.NoError(t, err, "the defaults are a standalone daemon")

@@ -17,6 +17,7 @@ import (
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/waiting"
 )
 
 // puppet is a daemon that runs until it is told to stop, or fails at once.
@@ -127,7 +128,7 @@ func TestRunHasTheDocumentedDefaults(t *testing.T) {
 		GateTimeout: 100 * time.Second, Hold: 200 * time.Millisecond,
 		CNIConfDir: "/etc/cni/net.d", CNIBinDir: "/opt/cni/bin",
 		Namespace: "pod-pacemaker",
-		Gate:      plugin.GateAuto, RefuseAt: plugin.RefuseAuto, HTTPAddress: "127.0.0.1:9464",
+		Gate:      waiting.GateAuto, RefuseAt: waiting.RefuseAuto, HTTPAddress: "127.0.0.1:9464",
 		ProcRoot: "/proc", CgroupRoot: "/sys/fs/cgroup", Version: "dev",
 	}, newStage(nil).options(t))
 }
@@ -138,7 +139,7 @@ func TestRunPassesEveryFlagOn(t *testing.T) {
 		NodeName: "n", Kubeconfig: "/k", ConfigFile: "/c", NRISocket: "/n.sock", NRIIndex: "10",
 		RunDir: "/r", StateDir: "/s", GatePath: "", GateTimeout: 10 * time.Second, Hold: 0,
 		Namespace: "ns", CNI: true, CNIConfDir: "/net.d", CNIBinDir: "/plugins", CNIProgram: beside(t, "pacemaker-cni"),
-		Gate: plugin.GateNever, RefuseAt: plugin.RefuseContainer, Instance: "blue", HTTPAddress: "",
+		Gate: waiting.GateNever, RefuseAt: waiting.RefuseContainer, Instance: "blue", HTTPAddress: "",
 		ProcRoot: "/host/proc", CgroupRoot: "/sys/fs/cgroup", Version: "dev",
 	}, newStage(map[string]string{"NODE_NAME": "other", "KUBERNETES_SERVICE_HOST": "10.0.0.1"}).options(t,
 		"--node-name=n", "--namespace=ns", "--kubeconfig=/k", "--config=/c", "--nri-socket=/n.sock", "--nri-index=10", "--run-dir=/r",

@@ -17,6 +17,7 @@ import (
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/cni"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/waiting"
 )
 
 // runFlags are the flags of `run`.
@@ -36,7 +37,7 @@ var advanced = []string{
 
 // add declares the flags with their defaults.
 func (f *runFlags) add(cmd *cobra.Command) {
-	f.Gate, f.RefuseAt, f.logLevel, f.logFormat = plugin.GateAuto, plugin.RefuseAuto, levelInfo, formatAuto
+	f.Gate, f.RefuseAt, f.logLevel, f.logFormat = waiting.GateAuto, waiting.RefuseAuto, levelInfo, formatAuto
 	fs := cmd.Flags()
 	fs.SortFlags = false
 	fs.StringVar(&f.ConfigFile, "config", "", "YAML `file` with a PacemakerConfig, StartPolicies or both: the only source when standalone, else the fallback while no object selects this node")
@@ -49,14 +50,14 @@ func (f *runFlags) add(cmd *cobra.Command) {
 	fs.StringVar(&f.RunDir, "run-dir", defaultRunDir, "`folder` of gate.sock and admin.sock, under the same path for the hook on the host; with --instance NAME its default is the folder NAME in it")
 	fs.StringVar(&f.StateDir, "state-dir", "/var/lib/pod-pacemaker", "`folder` that keeps the last good PacemakerConfig, to use it until the API server answers, and what starts took (empty: nothing is kept)")
 	fs.StringVar(&f.ProcRoot, "proc-root", "/proc", "`folder` where the host's /proc is mounted, which shows the processes of other pods")
-	addChoice(cmd, &f.Gate, "gate", "", "whether containers wait in the gate: auto where it is known to do no harm, always, never", plugin.GateAuto, plugin.GateAlways, plugin.GateNever)
+	addChoice(cmd, &f.Gate, "gate", "", "whether containers wait in the gate: auto where it is known to do no harm, always, never", waiting.GateAuto, waiting.GateAlways, waiting.GateNever)
 	fs.StringVar(&f.GatePath, "gate-path", "/opt/pod-pacemaker/bin/"+gateName, "the hook's absolute `path` on the host (empty: no gate)")
 	fs.DurationVar(&f.GateTimeout, "gate-timeout", 100*time.Second, "how long a container may wait in the gate; must be below kubelet's runtimeRequestTimeout")
 	fs.StringVar(&f.kubeletConfig, "kubelet-config", "", "kubelet's configuration `file`: --gate-timeout becomes 0.8 of its runtimeRequestTimeout, 1h at most, unless set")
 	fs.BoolVar(&f.CNI, "cni", false, "install the waiting room, in which pods wait before their sandbox: pacemaker-cni, and a CNI configuration that names it")
 	fs.StringVar(&f.CNIConfDir, "cni-conf-dir", "/etc/cni/net.d", "`folder` of the CNI configurations, under the same path on the host")
 	fs.StringVar(&f.CNIBinDir, "cni-bin-dir", "/opt/cni/bin", "`folder` of the CNI plugins, under the same path on the host")
-	addChoice(cmd, &f.RefuseAt, "refuse-at", "", "where pods too far back are refused: auto at the sandbox while that costs little CPU", plugin.RefuseAuto, plugin.RefuseSandbox, plugin.RefuseContainer)
+	addChoice(cmd, &f.RefuseAt, "refuse-at", "", "where pods too far back are refused: auto at the sandbox while that costs little CPU", waiting.RefuseAuto, waiting.RefuseSandbox, waiting.RefuseContainer)
 	fs.DurationVar(&f.Hold, "hold", 200*time.Millisecond, "how long one call of the runtime may be held for a pod whose turn is next, at most 1s (0: not at all)")
 	fs.StringVar(&f.HTTPAddress, "http", "127.0.0.1:9464", "`address` of /metrics, /healthz and /readyz (empty: none)")
 	fs.StringVar(&f.DaemonSet, "daemonset", "", "`NAMESPACE/NAME` of the DaemonSet that runs this daemon: once that is removed, the daemon takes its files off the host (empty: they stay)")
