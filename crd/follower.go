@@ -100,8 +100,6 @@ func (f *follower[T]) run(ctx context.Context, refused func()) {
 		}
 		if read == nil && placed == nil {
 			f.decide()
-		} else {
-			f.forgetOtherNode()
 		}
 	}
 }
@@ -127,10 +125,10 @@ func (f *follower[T]) decide() {
 	defer f.told.set()
 	defer f.synced.set()
 	defer f.caught("decide")
-	labels, uid := f.node.now()
+	labels, _ := f.node.now()
 	objects := f.selecting(labels)
 	f.put(objects, OriginAPI)
-	f.keep(uid, objects)
+	f.keep(objects)
 }
 
 // names returns the names of objects for the log.

@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
@@ -27,17 +26,15 @@ const (
 // before the API server answers: the good objects for this node, also that there were none.
 type lastGood[T any] struct {
 	path    string
-	nodeUID types.UID // of the Node that what was found is of; empty: there was none
-	written []byte    // what the file holds, as far as this process knows
-	fault   string    // the last fault of writing it that was logged
+	written []byte // what the file holds, as far as this process knows
+	fault   string // the last fault of writing it that was logged
 }
 
 // lastGoodFile is the layout of the file; O is what its objects are read or written as.
 type lastGoodFile[O any] struct {
-	Version int       `json:"version"`
-	Node    string    `json:"node"`
-	NodeUID types.UID `json:"nodeUID,omitempty"`
-	Objects []O       `json:"objects"`
+	Version int    `json:"version"`
+	Node    string `json:"node"`
+	Objects []O    `json:"objects"`
 }
 
 // lastGoodObject is an object as it is written.
@@ -99,33 +96,17 @@ func (f *follower[T]) load() (found []*T, err error) {
 		}
 		found = append(found, one)
 	}
-	f.lastGood.written, f.lastGood.nodeUID = data, file.NodeUID
+	f.lastGood.written = data
 	return found, nil
 }
 
-// forgetOtherNode puts out of force what was remembered if that was of another Node of this
-// name, whose disk this one has a copy of.
-func (f *follower[T]) forgetOtherNode() {
-	defer f.caught("forgetOtherNode")
-	_, node := f.node.now()
-	if f.lastGood == nil || f.lastGood.nodeUID == "" || node == "" || f.lastGood.nodeUID == node {
-		return
-	}
-	f.lastGood.nodeUID = ""
-	f.mu.Lock()
-	f.disk = nil
-	f.mu.Unlock()
-	f.log.WithField("node", f.node.name).Warnf("the %s on disk are left out: they are of another node of this name", f.plural)
-	f.put(nil, OriginNone)
-}
-
 // keep keeps on disk what the API server says.
-func (f *follower[T]) keep(node types.UID, objects []*T) {
+func (f *follower[T]) keep(objects []*T) {
 	if f.lastGood == nil {
 		return
 	}
 	fault := ""
-	if err := f.save(node, objects); err != nil {
+	if err := f.save(objects); err != nil {
 		fault = err.Error()
 	}
 	if fault != "" && fault != f.lastGood.fault {
@@ -136,8 +117,8 @@ func (f *follower[T]) keep(node types.UID, objects []*T) {
 
 // save puts the objects into the file, unless they are there already. After a power cut the
 // file holds them or what was there before, whole.
-func (f *follower[T]) save(node types.UID, objects []*T) error {
-	file := lastGoodFile[lastGoodObject]{Version: layoutVersion, Node: f.node.name, NodeUID: node, Objects: []lastGoodObject{}}
+func (f *follower[T]) save(objects []*T) error {
+	file := lastGoodFile[lastGoodObject]{Version: layoutVersion, Node: f.node.name, Objects: []lastGoodObject{}}
 	for _, one := range objects {
 		a := f.about(one)
 		file.Objects = append(file.Objects, lastGoodObject{

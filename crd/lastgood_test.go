@@ -32,12 +32,11 @@ func TestWhatIsKeptComesBack(t *testing.T) {
 	_, err := f.load()
 	require.ErrorIs(t, err, fs.ErrNotExist, "there is no file yet")
 
-	for _, said := range []remembered{{"n1", everything(t)}, {"n1", nil}, {}} {
-		require.NoError(t, f.save(said.nodeUID, said.configs()))
+	for _, said := range []remembered{{everything(t)}, {}} {
+		require.NoError(t, f.save(said.configs()))
 		again := keeper(path)
 		found, err := again.load()
 		require.NoError(t, err)
-		assert.Equal(t, said.nodeUID, again.lastGood.nodeUID)
 		require.Len(t, found, len(said.configs()))
 		for _, c := range found {
 			assert.Equal(t, []any{said.config.Name, types.UID("uid"), int64(7)}, []any{c.Name, c.UID, c.Generation})
@@ -56,11 +55,11 @@ func TestOnlyWhatIsNewIsWritten(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "config.json")
 	f := keeper(path)
-	require.NoError(t, f.save("n1", nil))
+	require.NoError(t, f.save(nil))
 	require.NoError(t, os.Remove(path))
-	require.NoError(t, f.save("n1", nil))
+	require.NoError(t, f.save(nil))
 	assert.NoFileExists(t, path)
-	require.NoError(t, f.save("n2", nil))
+	require.NoError(t, f.save([]*v1alpha1.PacemakerConfig{everything(t)}))
 	assert.FileExists(t, path)
 }
 
@@ -111,7 +110,7 @@ func TestTheFileIsLeftWhereItCannotBeWritten(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "config.json")
 	require.NoError(t, os.Mkdir(path, 0o700)) // nothing can be renamed to a folder
-	require.Error(t, keeper(path).save("n1", nil))
+	require.Error(t, keeper(path).save(nil))
 	left, err := os.ReadDir(filepath.Dir(path))
 	require.NoError(t, err)
 	assert.Len(t, left, 1, "what could not take its place is removed")

@@ -202,30 +202,6 @@ func TestPoliciesAndConfigsAreReadEachByItself(t *testing.T) {
 	}
 }
 
-// What is on disk of another node of this name, whose disk this one is a copy of, is out
-// of force as soon as that shows.
-func TestPoliciesOfAnotherNodeOfThisNameAreLeftOut(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "policies.json")
-	inPolicedWorld(t, nil, func(w *policing) {
-		good, _, errs := decodePolicy(testPolicy("theirs", 1, 1, nil).Object)
-		require.Empty(t, errs)
-		w.policies.objects.lastGood = &lastGood[v1alpha1.StartPolicy]{path: path}
-		require.NoError(t, w.policies.objects.save("uid-of-another-node", []*v1alpha1.StartPolicy{good}))
-		w.configs.PrependReactor("list", "startpolicies", func(clienttest.Action) (bool, runtime.Object, error) {
-			return true, nil, errors.New("away")
-		})
-		mine := node(nil)
-		mine.UID = "uid-of-this-node"
-		_, err := w.nodes.CoreV1().Nodes().Update(t.Context(), mine, metav1.UpdateOptions{})
-		require.NoError(t, err)
-		w.policies.Remember(path)
-		assert.Len(t, w.policies.inForce(), 1, "nobody can tell yet")
-		w.runBoth()
-		assert.Equal(t, [][]string{{"theirs"}, {}}, w.inForce)
-		assert.Equal(t, 1, w.count("the StartPolicies on disk are left out: they are of another node of this name"))
-	})
-}
-
 func TestPoliciesAreRememberedUntilTheAPIServerAnswers(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state", "policies.json")
 	inPolicedWorld(t, nil, func(w *policing) {

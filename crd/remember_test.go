@@ -6,13 +6,11 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"testing/synctest"
 
 	logtest "github.com/sirupsen/logrus/hooks/test"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	clienttest "k8s.io/client-go/testing"
@@ -24,14 +22,13 @@ import (
 func onDisk(t *testing.T, said remembered) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "config.json")
-	require.NoError(t, keeper(path).save(said.nodeUID, said.configs()))
+	require.NoError(t, keeper(path).save(said.configs()))
 	return path
 }
 
 // remembered is what an earlier daemon was told.
 type remembered struct {
-	nodeUID types.UID
-	config  *v1alpha1.PacemakerConfig // nil: none selected the node
+	config *v1alpha1.PacemakerConfig // nil: none selected the node
 }
 
 func (r remembered) configs() []*v1alpha1.PacemakerConfig {
@@ -137,22 +134,6 @@ func TestSourceLeavesOutADamagedFile(t *testing.T) {
 		w.inForce("", OriginNone, 0)
 		_, err := keeper(path).load()
 		require.NoError(t, err, "it is replaced")
-	})
-}
-
-func TestSourceForgetsTheConfigOfAnotherNodeOfItsName(t *testing.T) {
-	path := onDisk(t, remembered{nodeUID: "before", config: disk("a", 1, 1)})
-	inWorld(t, nil, func(w *world) {
-		w.refuse(errors.New("the API server is away"))
-		w.source.Remember(path)
-		w.run()
-		w.inForce("a", OriginDisk, 1) // the Node object has no UID
-		renewed := node(map[string]string{"size": "big"})
-		renewed.UID = "after"
-		_, err := w.nodes.CoreV1().Nodes().Update(t.Context(), renewed, metav1.UpdateOptions{})
-		require.NoError(t, err)
-		synctest.Wait()
-		w.inForce("", OriginNone, 0)
 	})
 }
 
