@@ -61,8 +61,7 @@ func TestTheDefinitionHasTheDefaultsOfTheAccessors(t *testing.T) {
 	assert.Equal(t, map[string]any{}, standard("properties", "restarts"), "so that the default in it is filled in")
 	assert.Equal(t, absent.PacesRestarts(), standard("properties", "restarts", "properties", "pace"))
 	limits := []string{"properties", "throttleConfig", "properties"}
-	after, _ := absent.ThrottleConfig.LoanAfter()
-	assert.Equal(t, after, duration(append(limits, "noProgressAfter")...))
+	assert.Equal(t, v1alpha1.DefaultNoProgressAfter, duration(append(limits, "noProgressAfter")...))
 	assert.EqualValues(t, v1alpha1.DefaultAdaptiveMin, standard(append(limits, "adaptive", "properties", "min")...))
 	assert.EqualValues(t, v1alpha1.DefaultMinUtilization,
 		standard(append(limits, "pressure", "properties", "cpu", "properties", "minUtilization")...))

@@ -97,30 +97,9 @@ func TestParseReadsEveryField(t *testing.T) {
 	spec := found.Config.Spec
 	assert.Equal(t, map[string]v1alpha1.LabelValue{"node.kubernetes.io/instance-type": "m5.large", "pool": "2"}, spec.NodeSelector)
 	assert.EqualValues(t, 10, spec.Priority)
-	limit, limited := spec.ThrottleConfig.ConcurrencyLimit(3)
-	assert.True(t, limited)
-	assert.Equal(t, 4, limit)
-	every, burst, limited := spec.ThrottleConfig.StartRate()
-	assert.True(t, limited)
-	assert.Equal(t, 500*time.Millisecond, every)
-	assert.Equal(t, 3, burst)
 	assert.Equal(t, v1alpha1.ModeEnforce, spec.GetMode())
 	assert.Equal(t, "blue", spec.Instance)
 	assert.False(t, spec.PacesRestarts())
-	adaptive, on := spec.ThrottleConfig.AdaptiveRange()
-	assert.True(t, on)
-	assert.Equal(t, v1alpha1.AdaptiveRange{TargetPressure: 33.5, Min: 2, Max: 12}, adaptive)
-	assert.Equal(t, v1alpha1.SignalLimit{Max: 85.5, Increment: 10}, spec.ThrottleConfig.CPUSignal())
-	assert.Equal(t, v1alpha1.SignalLimit{Max: 20, Increment: 2.5}, spec.ThrottleConfig.IOSignal())
-	assert.Equal(t, v1alpha1.SignalLimit{Max: 6, Increment: 1}, spec.ThrottleConfig.LoadSignal(4))
-	assert.Equal(t, v1alpha1.PressureLimits{
-		CPUSome: 60, MinUtilization: 50, MemorySome: 20, MemoryFull: 7.5, IOSome: 40, IOFull: 25,
-	}, spec.ThrottleConfig.PressureLimits())
-	assert.Equal(t, 3*time.Second, spec.ThrottleConfig.PressureWindow())
-	assert.Equal(t, 5, spec.ThrottleConfig.PullingLimit())
-	after, lends := spec.ThrottleConfig.LoanAfter()
-	assert.True(t, lends)
-	assert.Equal(t, 20*time.Second, after)
 	assert.Equal(t, 90*time.Second, spec.GetStartTimeout())
 	assert.Equal(t, 15*time.Minute, spec.GetMaxWait())
 	assert.Equal(t, 2*time.Second, spec.GetSettleTime())
@@ -194,24 +173,6 @@ func FuzzParse(f *testing.F) {
 		}
 		if errs := Validate(config); len(errs) > 0 {
 			t.Fatalf("accepted, but invalid: %v", errs)
-		}
-		throttle := config.Spec.ThrottleConfig
-		if limit, limited := throttle.ConcurrencyLimit(4); limited != (throttle.MaxConcurrent != nil) || limited && limit < 1 {
-			t.Fatalf("maxConcurrent gives %d, %t", limit, limited)
-		}
-		if every, burst, limited := throttle.StartRate(); limited != (throttle.RateLimit != nil) || limited && (every <= 0 || burst < 1) {
-			t.Fatalf("rateLimit gives %s, %d, %t", every, burst, limited)
-		}
-		for _, l := range []v1alpha1.SignalLimit{throttle.CPUSignal(), throttle.IOSignal(), throttle.LoadSignal(4)} {
-			if !(l.Max >= 0) || !(l.Increment >= 0) || l.Max > 400_000 {
-				t.Fatalf("a signal's limit is %v", l)
-			}
-		}
-		if r, on := throttle.AdaptiveRange(); on && (r.Min < 1 || r.Max != 0 && r.Max < r.Min) {
-			t.Fatalf("adaptive gives %v", r)
-		}
-		if p := throttle.PressureLimits(); !(p.CPUSome >= 0 && p.CPUSome <= 100 && p.MinUtilization >= 0) || throttle.PressureWindow() <= 0 {
-			t.Fatalf("pressure gives %v", p)
 		}
 		if config.Spec.GetSettleTime() >= config.Spec.GetStartTimeout() || config.Spec.GetMaxWait() <= 0 {
 			t.Fatal("times do not fit")

@@ -82,8 +82,7 @@ func TestSourceRemembersUntilTheAPIServerAnswers(t *testing.T) {
 		w.run()
 		w.hour()
 		w.inForce("a", OriginDisk, 3)
-		limit, _ := w.source.Current().Spec.ThrottleConfig.ConcurrencyLimit(1)
-		assert.Equal(t, 5, limit)
+		assert.EqualValues(t, 5, *w.source.Current().Spec.ThrottleConfig.MaxConcurrent.Value)
 
 		relent()
 		w.create(testObject("b", 1, 2, nil))

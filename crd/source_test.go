@@ -151,9 +151,7 @@ func TestSourceFollowsConfigsAndLabels(t *testing.T) {
 
 		w.create(testObject("everywhere", 1, 4, nil))
 		w.inForce("everywhere", OriginAPI, 1)
-		limit, limited := w.source.Current().Spec.ThrottleConfig.ConcurrencyLimit(1)
-		assert.True(t, limited)
-		assert.Equal(t, 4, limit)
+		assert.EqualValues(t, 4, *w.source.Current().Spec.ThrottleConfig.MaxConcurrent.Value)
 
 		small := testObject("small", 1, 1, map[string]any{"size": "small"})
 		require.NoError(t, unstructured.SetNestedField(small.Object, int64(5), "spec", "priority"))

@@ -172,7 +172,7 @@ func (d *Daemon) configure(e crd.Effective) {
 	defer d.observer.Caught("configure")
 	d.observer.Configured(e.Name, string(e.Origin), e.Generation)
 	s := SettingsOf(e.Spec, d.cores)
-	d.sensors.prepare(s, e.Spec.ThrottleConfig.PressureWindow())
+	d.sensors.prepare(s, pressureWindow(e.Spec.ThrottleConfig))
 	d.starts.Configure(time.Now(), e, s)
 	d.sensors.sampler.Wake()
 	d.options.Log.WithFields(map[string]any{

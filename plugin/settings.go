@@ -1,44 +1,107 @@
 package plugin
 
 import (
+	"time"
+
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/adaptive"
 )
 
 // SettingsOf returns what a configuration means for the limiter of a node with so
-// many cores. With the mode Off, no limit is left.
+// many cores. With the mode Off, no limit is left. What no rule lets through limits nothing.
 func SettingsOf(spec v1alpha1.PacemakerConfigSpec, cores int) throttle.Settings {
 	s := throttle.Settings{MaxWait: spec.GetMaxWait(), StartTimeout: spec.GetStartTimeout()}
 	if spec.GetMode() == v1alpha1.ModeOff {
 		return s
 	}
-	s.NoFairness = spec.GetFairness() == v1alpha1.FairnessNone
 	t := spec.ThrottleConfig
-	s.MaxConcurrent, _ = t.ConcurrencyLimit(cores)
-	if r, on := t.AdaptiveRange(); on {
-		s.Adaptive = &adaptive.Settings{TargetPressure: r.TargetPressure, Min: r.Min, Max: r.Max, Cores: cores}
+	s.NoFairness = spec.GetFairness() == v1alpha1.FairnessNone
+	s.MaxConcurrent, s.MaxPulling = maxConcurrent(t.MaxConcurrent, cores), count(t.MaxPulling, 0)
+	if a := t.Adaptive; a != nil {
+		s.Adaptive = &adaptive.Settings{
+			TargetPressure: a.TargetPressure.Or(0), Min: count(a.Min, v1alpha1.DefaultAdaptiveMin), Max: count(a.Max, 0), Cores: cores,
+		}
 	}
-	s.FillEvery, s.Burst, _ = t.StartRate()
-	p := t.PressureLimits()
-	s.Signals = throttle.SignalLimits{
-		throttle.SignalCPU:            throttle.SignalLimit(t.CPUSignal()),
-		throttle.SignalIOWait:         throttle.SignalLimit(t.IOSignal()),
-		throttle.SignalLoad:           throttle.SignalLimit(t.LoadSignal(cores)),
-		throttle.SignalCPUPressure:    {Max: p.CPUSome},
-		throttle.SignalMemoryPressure: {Max: p.MemorySome},
-		throttle.SignalMemoryFull:     {Max: p.MemoryFull},
-		throttle.SignalIOPressure:     {Max: p.IOSome},
-		throttle.SignalIOFull:         {Max: p.IOFull},
+	if r := t.RateLimit; r != nil {
+		s.FillEvery, s.Burst = r.FillFactor.Or(0), count(r.Burst, v1alpha1.DefaultBurst)
 	}
-	if s.MinUtilization = p.MinUtilization; s.MinUtilization == 0 {
-		s.MinUtilization = -1 // it always counts; 0 would mean the default
+	s.Signals, s.MinUtilization = signalLimits(t, cores)
+	// In both, the limiter takes 0 for its default.
+	if s.MinUtilization == 0 {
+		s.MinUtilization = -1 // it always counts
 	}
-	s.MaxPulling = t.PullingLimit()
-	after, lends := t.LoanAfter()
-	if !lends {
-		after = -1
+	if s.NoProgressAfter = t.NoProgressAfter.Or(v1alpha1.DefaultNoProgressAfter); s.NoProgressAfter == 0 {
+		s.NoProgressAfter = -1 // no slot is lent
 	}
-	s.NoProgressAfter = after
 	return s
+}
+
+// count returns a number of pods that is there, 1 at least, or else what holds where it is absent.
+func count(n *int32, absent int) int {
+	if n == nil {
+		return absent
+	}
+	return max(1, int(*n))
+}
+
+// maxConcurrent returns how many pods may start at a time on a node with so many cores; 0: any number.
+func maxConcurrent(m *v1alpha1.MaxConcurrent, cores int) int {
+	if m == nil || m.Value == nil && m.PerCore == nil {
+		return 0
+	}
+	if m.Value != nil {
+		return count(m.Value, 0)
+	}
+	milli, err := m.PerCore.Milli()
+	if err != nil || milli == 0 {
+		return 0
+	}
+	return max(1, int(int64(cores)*milli/1000))
+}
+
+// signalLimits returns the limits on what is measured of the node, and the CPU use in percent above which the one on
+// CPU pressure counts.
+func signalLimits(t v1alpha1.ThrottleConfig, cores int) (limits throttle.SignalLimits, minUtilization float64) {
+	set := func(signal throttle.Signal, most, increment *v1alpha1.Decimal, times float64) {
+		limits[signal] = throttle.SignalLimit{Max: times * most.Or(0), Increment: times * increment.Or(0)}
+	}
+	if l := t.CPU; l != nil {
+		set(throttle.SignalCPU, l.MaxLoad, l.IncrementBy, 1)
+	}
+	if l := t.IO; l != nil {
+		set(throttle.SignalIOWait, l.MaxLoad, l.IncrementBy, 1)
+	}
+	if l := t.LoadAvg; l != nil {
+		times := 1
+		if l.PerCore {
+			times = max(1, cores)
+		}
+		set(throttle.SignalLoad, l.MaxLoad, l.IncrementBy, float64(times))
+	}
+	minUtilization = v1alpha1.DefaultMinUtilization
+	if t.Pressure == nil {
+		return limits, minUtilization
+	}
+	if p := t.Pressure.CPU; p != nil {
+		set(throttle.SignalCPUPressure, p.Some, nil, 1)
+		minUtilization = p.MinUtilization.Or(minUtilization)
+	}
+	if p := t.Pressure.Memory; p != nil {
+		set(throttle.SignalMemoryPressure, p.Some, nil, 1)
+		set(throttle.SignalMemoryFull, p.Full, nil, 1)
+	}
+	if p := t.Pressure.IO; p != nil {
+		set(throttle.SignalIOPressure, p.Some, nil, 1)
+		set(throttle.SignalIOFull, p.Full, nil, 1)
+	}
+	return limits, minUtilization
+}
+
+// pressureWindow returns the time over which pressure is measured.
+func pressureWindow(t v1alpha1.ThrottleConfig) time.Duration {
+	if t.Pressure == nil {
+		return v1alpha1.DefaultPressureWindow
+	}
+	return t.Pressure.Window.Or(v1alpha1.DefaultPressureWindow)
 }

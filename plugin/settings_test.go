@@ -1,11 +1,14 @@
 package plugin
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd"
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
@@ -39,6 +42,7 @@ func TestSettingsHaveEveryLimit(t *testing.T) {
 	assert.Equal(t, 5, s.MaxPulling)
 	assert.True(t, s.NoFairness)
 	assert.Equal(t, 20*time.Second, s.NoProgressAfter)
+	assert.Equal(t, 3*time.Second, pressureWindow(everything(t).ThrottleConfig))
 
 	assert.Equal(t, "6 at a time, as many at a time as the node bears (2 to 12), one every 500ms (3 at once after a quiet time), 5 pulling images at a time, "+
 		"cpu below 85.5% (each start adds 10%), iowait below 20% (each start adds 2.5%), load below 6 (each start adds 1), "+
@@ -62,6 +66,8 @@ func TestZerosKeepTheirMeaning(t *testing.T) {
 	assert.Equal(t, 10*time.Second, s.NoProgressAfter)
 	assert.InDelta(t, 70, s.MinUtilization, 0)
 	assert.Equal(t, admin.NoLimits, admin.LimitsText(s))
+	assert.Nil(t, s.Adaptive)
+	assert.Equal(t, 2*time.Second, pressureWindow(spec.ThrottleConfig))
 
 	config, err := crd.Load("../crd/testdata/valid/lowest.yaml")
 	require.NoError(t, err)
@@ -69,4 +75,103 @@ func TestZerosKeepTheirMeaning(t *testing.T) {
 	assert.Negative(t, s.NoProgressAfter)
 	assert.Negative(t, s.MinUtilization)
 	assert.NotContains(t, admin.LimitsText(s), "where cpu is above")
+}
+
+func decimal(text string) *v1alpha1.Decimal { return new(v1alpha1.Decimal(intstr.FromString(text))) }
+
+func TestMaxConcurrentPerCore(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		most  v1alpha1.MaxConcurrent
+		cores int
+		want  int
+	}{
+		"value":                 {v1alpha1.MaxConcurrent{Value: new(int32(3))}, 64, 3},
+		"value wins":            {v1alpha1.MaxConcurrent{Value: new(int32(1)), PerCore: decimal("2")}, 8, 1},
+		"whole per core":        {v1alpha1.MaxConcurrent{PerCore: new(v1alpha1.Decimal(intstr.FromInt32(2)))}, 8, 16},
+		"fraction, rounded":     {v1alpha1.MaxConcurrent{PerCore: decimal("0.5")}, 7, 3},
+		"at least one":          {v1alpha1.MaxConcurrent{PerCore: decimal("0.001")}, 2, 1},
+		"exact in decimal":      {v1alpha1.MaxConcurrent{PerCore: decimal("0.29")}, 100, 29},
+		"places are filled up":  {v1alpha1.MaxConcurrent{PerCore: decimal("1.05")}, 100, 105},
+		"most":                  {v1alpha1.MaxConcurrent{PerCore: decimal("100.000")}, 1024, 102400},
+		"no cores known to OS":  {v1alpha1.MaxConcurrent{PerCore: decimal("2")}, 0, 1},
+		"value never below one": {v1alpha1.MaxConcurrent{Value: new(int32(0))}, 2, 1},
+		"no decimal":            {v1alpha1.MaxConcurrent{PerCore: decimal("many")}, 2, 0},
+		"neither":               {v1alpha1.MaxConcurrent{}, 2, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			spec := v1alpha1.PacemakerConfigSpec{ThrottleConfig: v1alpha1.ThrottleConfig{MaxConcurrent: &c.most}}
+			assert.Equal(t, c.want, SettingsOf(spec, c.cores).MaxConcurrent)
+		})
+	}
+}
+
+func TestRateLimit(t *testing.T) {
+	t.Parallel()
+	of := func(r v1alpha1.RateLimit) (time.Duration, int) {
+		s := SettingsOf(v1alpha1.PacemakerConfigSpec{ThrottleConfig: v1alpha1.ThrottleConfig{RateLimit: &r}}, 4)
+		return s.FillEvery, s.Burst
+	}
+	every, burst := of(v1alpha1.RateLimit{FillFactor: "1s500ms"})
+	assert.Equal(t, 1500*time.Millisecond, every)
+	assert.Equal(t, 1, burst)
+	_, burst = of(v1alpha1.RateLimit{FillFactor: "1s", Burst: new(int32(7))})
+	assert.Equal(t, 7, burst)
+	for _, unusable := range []v1alpha1.Duration{"", "0s", "-1s", "often"} {
+		every, _ = of(v1alpha1.RateLimit{FillFactor: unusable})
+		assert.Zero(t, every, unusable)
+	}
+}
+
+func TestSignalLimits(t *testing.T) {
+	t.Parallel()
+	c := v1alpha1.ThrottleConfig{
+		IO:       &v1alpha1.IOLimit{MaxLoad: decimal("20")},
+		LoadAvg:  &v1alpha1.LoadAvgLimit{MaxLoad: decimal("1.5"), IncrementBy: decimal("0.25"), PerCore: true},
+		Pressure: &v1alpha1.Pressure{CPU: &v1alpha1.CPUPressure{Some: decimal("60")}, Memory: &v1alpha1.StallPressure{Full: decimal("7.5")}},
+		Adaptive: &v1alpha1.Adaptive{},
+	}
+	s := SettingsOf(v1alpha1.PacemakerConfigSpec{ThrottleConfig: c}, 8)
+	assert.Equal(t, throttle.SignalLimits{
+		throttle.SignalIOWait: {Max: 20}, throttle.SignalLoad: {Max: 12, Increment: 2},
+		throttle.SignalCPUPressure: {Max: 60}, throttle.SignalMemoryFull: {Max: 7.5},
+	}, s.Signals)
+	assert.InDelta(t, 70, s.MinUtilization, 0)
+	assert.Equal(t, &adaptive.Settings{Min: 1, Cores: 8}, s.Adaptive)
+	s = SettingsOf(v1alpha1.PacemakerConfigSpec{ThrottleConfig: c}, 0)
+	assert.Equal(t, throttle.SignalLimit{Max: 1.5, Increment: 0.25}, s.Signals[throttle.SignalLoad], "a node has a core")
+}
+
+// Whatever config is valid gives settings that can be used.
+func FuzzSettings(f *testing.F) {
+	paths, err := filepath.Glob("../crd/testdata/valid/*.yaml")
+	require.NoError(f, err)
+	require.NotEmpty(f, paths)
+	for _, path := range paths {
+		data, err := os.ReadFile(path)
+		require.NoError(f, err)
+		f.Add(data)
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		found, err := crd.Parse(data)
+		if err != nil || found.Config == nil || found.Config.Spec.GetMode() == v1alpha1.ModeOff {
+			return
+		}
+		set := found.Config.Spec.ThrottleConfig
+		s := SettingsOf(found.Config.Spec, 4)
+		assert.Equal(t, set.MaxConcurrent != nil, s.MaxConcurrent > 0)
+		assert.Equal(t, set.RateLimit != nil, s.FillEvery > 0)
+		assert.Equal(t, set.RateLimit != nil, s.Burst > 0)
+		assert.Equal(t, set.Adaptive != nil, s.Adaptive != nil)
+		if a := s.Adaptive; a != nil {
+			assert.True(t, a.Min >= 1 && (a.Max == 0 || a.Max >= a.Min), a)
+		}
+		for signal, l := range s.Signals {
+			assert.True(t, l.Max >= 0 && l.Increment >= 0 && l.Max <= 400_000, signal)
+		}
+		assert.LessOrEqual(t, s.Signals[throttle.SignalCPUPressure].Max, 100.0)
+		assert.True(t, s.MinUtilization == -1 || s.MinUtilization > 0, s.MinUtilization)
+		assert.Positive(t, pressureWindow(set))
+	})
 }

@@ -35,8 +35,8 @@ func (d Decimal) Milli() (int64, error) {
 	return 0, fmt.Errorf("%q is not a number with at most three decimal places, like 80 or \"0.5\"", d.String())
 }
 
-// float is the number, or def where d is absent or no decimal.
-func (d *Decimal) float(def float64) float64 {
+// Or is the number, or def where d is absent or no decimal.
+func (d *Decimal) Or(def float64) float64 {
 	if d == nil {
 		return def
 	}

@@ -27,18 +27,18 @@ const (
 
 // GetStartTimeout is how long a start may hold its slot.
 func (s PacemakerConfigSpec) GetStartTimeout() time.Duration {
-	return s.StartTimeout.orDefault(DefaultStartTimeout)
+	return s.StartTimeout.Or(DefaultStartTimeout)
 }
 
 // GetMaxWait is how long a pod may wait before it starts over the limit.
 func (s PacemakerConfigSpec) GetMaxWait() time.Duration {
-	return s.MaxWait.orDefault(DefaultMaxWait)
+	return s.MaxWait.Or(DefaultMaxWait)
 }
 
 // GetSettleTime is how long a pod without probes keeps its slot after all its
 // containers run; it can be 0.
 func (s PacemakerConfigSpec) GetSettleTime() time.Duration {
-	return s.SettleTime.orDefault(DefaultSettleTime)
+	return s.SettleTime.Or(DefaultSettleTime)
 }
 
 // GetMode is what is done with a start that a limit holds.

@@ -25,8 +25,8 @@ func (d Duration) Parse() (time.Duration, error) {
 	return time.ParseDuration(string(d))
 }
 
-// orDefault reads d, or def where d is absent or no duration.
-func (d *Duration) orDefault(def time.Duration) time.Duration {
+// Or reads d, or gives def where d is absent or no duration.
+func (d *Duration) Or(def time.Duration) time.Duration {
 	if d == nil {
 		return def
 	}

@@ -102,7 +102,7 @@ const DefaultOpenAfter = 30 * time.Second
 
 // GetOpenAfter is how long the API server may be away until a policy of the scope
 // Cluster holds no pod any more.
-func (s StartPolicySpec) GetOpenAfter() time.Duration { return s.OpenAfter.orDefault(DefaultOpenAfter) }
+func (s StartPolicySpec) GetOpenAfter() time.Duration { return s.OpenAfter.Or(DefaultOpenAfter) }
 
 // GetScope is what the limits count.
 func (s StartPolicySpec) GetScope() PolicyScope {

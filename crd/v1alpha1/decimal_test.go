@@ -1,0 +1,42 @@
+package v1alpha1
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestMode(t *testing.T) {
+	t.Parallel()
+	var spec PacemakerConfigSpec
+	assert.Equal(t, ModeEnforce, spec.GetMode())
+	assert.True(t, spec.PacesRestarts())
+	spec.Mode, spec.Restarts.Pace = ModeShadow, new(false)
+	assert.Equal(t, ModeShadow, spec.GetMode())
+	assert.False(t, spec.PacesRestarts())
+}
+
+func TestDecimalIsExact(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]int64{
+		`80`: 80_000, `"80"`: 80_000, `"0.5"`: 500, `"62.125"`: 62_125, `"0"`: 0, `0`: 0, `"999999.999"`: 999_999_999,
+		`2147483647`: 2_147_483_647_000,
+	} {
+		var d Decimal
+		require.NoError(t, json.Unmarshal([]byte(text), &d))
+		milli, err := d.Milli()
+		require.NoError(t, err, text)
+		assert.Equal(t, want, milli, text)
+		written, err := json.Marshal(d)
+		require.NoError(t, err)
+		assert.Equal(t, text, string(written), "as the user wrote it")
+	}
+	for _, text := range []string{`""`, `"."`, `".5"`, `"5."`, `"-1"`, `-1`, `"+1"`, `"1e2"`, `"NaN"`, `"Inf"`, `"0x10"`, `"1_0"`, `" 1"`, `"1\n"`, `"1.0000"`, `"1000000"`, `"80%"`} {
+		var d Decimal
+		require.NoError(t, json.Unmarshal([]byte(text), &d))
+		_, err := d.Milli()
+		assert.Error(t, err, text)
+	}
+}
