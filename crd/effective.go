@@ -13,17 +13,20 @@ const (
 	OriginDisk Origin = "Disk" // what the API server said last, before it has answered this time
 )
 
-// Effective is the config that is in force on this node.
+// Effective is the config that is in force on this node. It must not be changed.
 type Effective struct {
 	// Name is the config's metadata.name; empty if Origin is OriginNone.
-	Name string `json:"name,omitempty"`
+	Name string
 	// Origin is where it came from.
-	Origin Origin `json:"origin"`
+	Origin Origin
 	// Generation is the object's metadata.generation, 0 for a file. It is the
 	// generation in force, not that of a newer but invalid version.
-	Generation int64 `json:"generation,omitempty"`
+	Generation int64
 	// Spec is what it says; empty if Origin is OriginNone, which sets no limit.
-	Spec v1alpha1.PacemakerConfigSpec `json:"spec"`
+	Spec v1alpha1.PacemakerConfigSpec
+	// Ties are the names of the configs that have the same priority as this one and select the
+	// node too, sorted.
+	Ties []string
 }
 
 // FromFile is what is in force when no API server has a config for this node.
@@ -33,9 +36,5 @@ func FromFile(config *v1alpha1.PacemakerConfig) Effective {
 	if config == nil {
 		return Effective{Origin: OriginNone}
 	}
-	return Effective{Name: config.Name, Origin: OriginFile, Spec: *config.Spec.DeepCopy()}
-}
-
-func fromObject(config *v1alpha1.PacemakerConfig, origin Origin) Effective {
-	return Effective{Name: config.Name, Origin: origin, Generation: config.Generation, Spec: *config.Spec.DeepCopy()}
+	return Effective{Name: config.Name, Origin: OriginFile, Spec: config.Spec}
 }

@@ -52,9 +52,9 @@ type follower[T any] struct {
 	put      func(objects []*T, origin Origin)
 	onPanic  func(part string)
 	changed  chan struct{} // holds at most one: something to decide upon
-	told     signal        // it is known which objects there are
-	synced   signal        // what the API server says is in force
-	lastGood *lastGood[T]  // nil: nothing is kept on disk
+	told     chan struct{} // closed by setTold, once it is known which objects there are
+	setTold  func()
+	lastGood *lastGood[T] // nil: nothing is kept on disk
 
 	mu      sync.Mutex
 	objects map[string]*version[T] // of the API server, by name
@@ -64,8 +64,9 @@ type follower[T any] struct {
 func newFollower[T any](k kind[T], api dynamic.Interface, node *nodeFollower, instance string, put func([]*T, Origin), log logrus.FieldLogger) *follower[T] {
 	f := &follower[T]{
 		kind: k, api: api, node: node, instance: instance, put: put, log: log, onPanic: func(string) {},
-		changed: make(chan struct{}, 1), told: newSignal(), synced: newSignal(), objects: map[string]*version[T]{},
+		changed: make(chan struct{}, 1), told: make(chan struct{}), objects: map[string]*version[T]{},
 	}
+	f.setTold = sync.OnceFunc(func() { close(f.told) })
 	node.onChange = append(node.onChange, f.wake)
 	return f
 }
@@ -87,7 +88,7 @@ func (f *follower[T]) run(ctx context.Context, refused func()) {
 	defer running.Wait()
 	defer cancel()
 	running.Go(func() { watch.Run(ctx) })
-	read, placed := watch.Synced(), f.node.placed.done()
+	read, placed := watch.Synced(), f.node.placed
 	for {
 		select {
 		case <-read:
@@ -122,8 +123,7 @@ func (f *follower[T]) wake() {
 
 // decide puts in force what the API server says now, and keeps it.
 func (f *follower[T]) decide() {
-	defer f.told.set()
-	defer f.synced.set()
+	defer f.setTold()
 	defer f.caught("decide")
 	labels, _ := f.node.now()
 	objects := f.selecting(labels)

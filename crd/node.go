@@ -22,7 +22,7 @@ type nodeFollower struct {
 	log      logrus.FieldLogger
 	onChange []func()
 	onNode   func(*corev1.Node)
-	placed   signal // the labels were read, if there are any
+	placed   chan struct{} // closed once the labels were read, if there are any
 
 	mu     sync.Mutex
 	labels map[string]string // nil until the Node is seen
@@ -30,7 +30,7 @@ type nodeFollower struct {
 }
 
 func newNodeFollower(api kube.Interface, name string, log logrus.FieldLogger) *nodeFollower {
-	return &nodeFollower{api: api, name: name, log: log, onNode: func(*corev1.Node) {}, placed: newSignal()}
+	return &nodeFollower{api: api, name: name, log: log, onNode: func(*corev1.Node) {}, placed: make(chan struct{})}
 }
 
 // run follows until ctx ends. When the Node object goes, the last labels stay: the node is still there to read this.
@@ -57,7 +57,7 @@ func (n *nodeFollower) run(ctx context.Context, refused func()) {
 	if labels, _ := n.now(); labels == nil {
 		n.log.WithField("node", n.name).Warn("the API server has no such node: until it has, only a PacemakerConfig without nodeSelector can be in force")
 	}
-	n.placed.set()
+	close(n.placed)
 	<-ctx.Done()
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"reflect"
 	"slices"
-	"sync"
 
 	"github.com/sirupsen/logrus"
 	"k8s.io/apimachinery/pkg/types"
@@ -24,9 +23,7 @@ type Policies struct {
 	log      logrus.FieldLogger
 	fallback []*v1alpha1.StartPolicy
 	onChange func([]*v1alpha1.StartPolicy)
-
-	mu      sync.Mutex
-	current []*v1alpha1.StartPolicy
+	inForce  []*v1alpha1.StartPolicy // of Run alone, once that runs
 }
 
 var policyKind = kind[v1alpha1.StartPolicy]{
@@ -41,7 +38,7 @@ var policyKind = kind[v1alpha1.StartPolicy]{
 // what is in force when Run begins and whenever that changes: in order, never twice
 // at a time, and without a lock held. What it is given must not be changed.
 func (s *Source) Policies(fallback []*v1alpha1.StartPolicy, onChange func([]*v1alpha1.StartPolicy)) *Policies {
-	p := &Policies{log: s.log, fallback: fallback, onChange: onChange, current: fallback}
+	p := &Policies{log: s.log, fallback: fallback, onChange: onChange, inForce: fallback}
 	p.objects = newFollower(policyKind, s.configs.api, s.node, s.configs.instance, p.put, s.log)
 	p.objects.onPanic = func(part string) { s.configs.onPanic(part) }
 	return p
@@ -59,7 +56,7 @@ func (p *Policies) Remember(path string) {
 
 // Told is closed once it is known which policies there are, maybe none: they were
 // remembered, or the API server has answered, be it that it does not serve them.
-func (p *Policies) Told() <-chan struct{} { return p.objects.told.done() }
+func (p *Policies) Told() <-chan struct{} { return p.objects.told }
 
 // KnownPolicy is a StartPolicy of the API server, valid or not.
 type KnownPolicy struct {
@@ -86,13 +83,13 @@ func (p *Policies) Known() (all []KnownPolicy) {
 // Run watches the API server until ctx ends. It is to be called once.
 func (p *Policies) Run(ctx context.Context) {
 	p.begin()
-	p.objects.run(ctx, p.objects.told.set)
+	p.objects.run(ctx, p.objects.setTold)
 }
 
 // begin tells what is in force at first.
 func (p *Policies) begin() {
 	defer p.objects.caught("decide")
-	p.onChange(p.inForce())
+	p.onChange(p.inForce)
 }
 
 // put puts these policies in force, and tells so if that is new.
@@ -112,17 +109,8 @@ func (p *Policies) set(policies []*v1alpha1.StartPolicy) (before, next []*v1alph
 	if len(policies) == 0 {
 		policies = p.fallback
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	before, p.current = p.current, policies
+	before, p.inForce = p.inForce, policies
 	return before, policies
-}
-
-// inForce returns what is in force now.
-func (p *Policies) inForce() []*v1alpha1.StartPolicy {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.current
 }
 
 // samePolicies reports whether the same is in force by both.

@@ -195,7 +195,7 @@ func TestPoliciesAndConfigsAreReadEachByItself(t *testing.T) {
 						return
 					}
 					assert.Equal(t, []string{"a"}, w.now())
-					assert.Equal(t, OriginNone, w.source.Current().Origin)
+					assert.Equal(t, OriginNone, w.source.current.Load().Origin)
 				})
 			})
 		}
@@ -212,8 +212,8 @@ func TestPoliciesAreRememberedUntilTheAPIServerAnswers(t *testing.T) {
 		again := w.source.Policies(nil, nil)
 		again.Remember(path)
 		<-again.Told()
-		require.Len(t, again.inForce(), 1)
-		kept := again.inForce()[0]
+		require.Len(t, again.inForce, 1)
+		kept := again.inForce[0]
 		assert.Equal(t, "a", kept.Name)
 		assert.EqualValues(t, 7, kept.Generation)
 		assert.EqualValues(t, "uid-of-a", kept.UID)
@@ -234,7 +234,7 @@ func TestPoliciesAreRememberedUntilTheAPIServerAnswers(t *testing.T) {
 		require.NoError(t, os.WriteFile(other, data, 0o600))
 		partly := w.source.Policies(nil, nil)
 		partly.Remember(other)
-		require.Len(t, partly.inForce(), 1, "one that is not valid takes no other with it")
+		require.Len(t, partly.inForce, 1, "one that is not valid takes no other with it")
 		assert.Equal(t, 1, w.count("a StartPolicy on disk is left out until the API server answers"))
 
 		require.NoError(t, w.configs.Resource(v1alpha1.PolicyResource).Delete(t.Context(), "a", metav1.DeleteOptions{}))
@@ -242,12 +242,12 @@ func TestPoliciesAreRememberedUntilTheAPIServerAnswers(t *testing.T) {
 		none := w.source.Policies(nil, nil)
 		none.Remember(path)
 		<-none.Told() // that there is none is known, too
-		assert.Empty(t, none.inForce())
+		assert.Empty(t, none.inForce)
 
 		require.NoError(t, os.WriteFile(path, []byte("{"), 0o600))
 		damaged := w.source.Policies(nil, nil)
 		damaged.Remember(path)
-		assert.Empty(t, damaged.inForce())
+		assert.Empty(t, damaged.inForce)
 		assert.Equal(t, 1, w.count("the StartPolicies on disk are left out: until the API server answers, those of the file are in force, if there are any"))
 	})
 }

@@ -82,7 +82,7 @@ func TestSourceRemembersUntilTheAPIServerAnswers(t *testing.T) {
 		w.run()
 		w.hour()
 		w.inForce("a", OriginDisk, 3)
-		assert.EqualValues(t, 5, *w.source.Current().Spec.ThrottleConfig.MaxConcurrent.Value)
+		assert.EqualValues(t, 5, *w.source.current.Load().Spec.ThrottleConfig.MaxConcurrent.Value)
 
 		relent()
 		w.create(testObject("b", 1, 2, nil))

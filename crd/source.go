@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/sirupsen/logrus"
 	corev1 "k8s.io/api/core/v1"
@@ -30,11 +31,8 @@ type Source struct {
 	log      logrus.FieldLogger
 	fallback *v1alpha1.PacemakerConfig
 	onChange func(Effective)
+	current  atomic.Pointer[Effective]
 	decided  bool // the API server has answered
-
-	mu      sync.Mutex
-	current Effective
-	ties    []string // with the config in force, as of the last decision
 }
 
 var configKind = kind[v1alpha1.PacemakerConfig]{
@@ -46,18 +44,14 @@ var configKind = kind[v1alpha1.PacemakerConfig]{
 
 // NewSource makes a Source for the daemon with this instance name, which can be
 // empty, on the named node; Run does its work. fallback can be nil, see FromFile.
-// onChange, if not nil, is told what is in force when Run begins and whenever that
+// onChange is told what is in force when Run begins and whenever that
 // changes: in order, never twice at a time, and without a lock held. Until it
 // returns, no further change is noticed.
 func NewSource(configs dynamic.Interface, nodes kube.Interface, nodeName, instance string,
 	fallback *v1alpha1.PacemakerConfig, log logrus.FieldLogger, onChange func(Effective),
 ) *Source {
-	if onChange == nil {
-		onChange = func(Effective) {}
-	}
-	s := &Source{
-		node: newNodeFollower(nodes, nodeName, log), log: log, fallback: fallback, onChange: onChange, current: FromFile(fallback),
-	}
+	s := &Source{node: newNodeFollower(nodes, nodeName, log), log: log, fallback: fallback, onChange: onChange}
+	s.set(nil, OriginNone)
 	s.configs = newFollower(configKind, configs, s.node, instance, s.put, log)
 	return s
 }
@@ -80,26 +74,11 @@ func (s *Source) Remember(path string) {
 	}
 }
 
-// Current returns what is in force now. It does not block, and is safe for
-// concurrent use; the result is the caller's own.
-func (s *Source) Current() Effective {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	current := s.current
-	current.Spec = *s.current.Spec.DeepCopy()
-	return current
-}
-
 // Told is closed once it is known which config this node has, maybe none: it was
 // remembered, or the API server has answered. To answer that it serves no
 // PacemakerConfigs, or not to this daemon, is an answer too: what is in force
 // then stays so, and it is not known for how long.
-func (s *Source) Told() <-chan struct{} { return s.configs.told.done() }
-
-// Synced is closed once the API server's configs and this node's labels have
-// been read and what they say is in force. Until then it is what was remembered,
-// or the fallback.
-func (s *Source) Synced() <-chan struct{} { return s.configs.synced.done() }
+func (s *Source) Told() <-chan struct{} { return s.configs.told }
 
 // Fault returns what is wrong with the newest version of the named PacemakerConfig; empty: nothing,
 // or there is none. It does not block, and is safe for concurrent use.
@@ -119,17 +98,9 @@ func (s *Source) NodeUID() types.UID {
 	return uid
 }
 
-// Ties returns the names of the configs that have the same priority as the one in
-// force and select the node too. It does not block, and is safe for concurrent use.
-func (s *Source) Ties() []string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.Clone(s.ties)
-}
-
 // Run watches the API server until ctx ends. It is to be called once.
 func (s *Source) Run(ctx context.Context) {
-	s.onChange(s.Current())
+	s.onChange(*s.current.Load())
 	var running sync.WaitGroup
 	running.Go(func() { s.node.run(ctx, s.refused) })
 	running.Go(func() { s.configs.run(ctx, s.refused) })
@@ -143,42 +114,38 @@ func (s *Source) refused() {
 		return
 	default:
 	}
-	if s.Current().Origin == OriginNone {
+	if s.current.Load().Origin == OriginNone {
 		s.log.Warn("the API server does not tell the PacemakerConfigs: no limit of one is in force until it does")
 	}
-	s.configs.told.set()
+	s.configs.setTold()
 }
 
 // put puts one of these configs in force, and tells so if that, or anything at all, is new.
 func (s *Source) put(configs []*v1alpha1.PacemakerConfig, origin Origin) {
-	next, isNew, newTies := s.set(configs, origin)
-	if len(newTies) > 0 {
-		s.log.WithField("config", next.Name).Warnf("PacemakerConfigs of the same priority also select this node: %s; the first by name is in force", strings.Join(newTies, ", "))
+	before, next := s.set(configs, origin)
+	if len(next.Ties) > 0 && !slices.Equal(next.Ties, before.Ties) {
+		s.log.WithField("config", next.Name).Warnf("PacemakerConfigs of the same priority also select this node: %s; the first by name is in force", strings.Join(next.Ties, ", "))
 	}
+	isNew := !reflect.DeepEqual(before, next)
 	if origin == OriginAPI && (isNew || !s.decided) {
 		s.decided = true
 		s.logInForce(next)
 	}
 	if isNew {
-		s.onChange(s.Current())
+		s.onChange(next)
 	}
 }
 
-// set puts one of these configs in force. It gives that, whether it is new, and which ties are.
-func (s *Source) set(configs []*v1alpha1.PacemakerConfig, origin Origin) (next Effective, isNew bool, newTies []string) {
-	chosen, ties := first(configs)
+// set puts one of these configs in force, and gives what was before and what is now.
+func (s *Source) set(configs []*v1alpha1.PacemakerConfig, origin Origin) (before, next Effective) {
 	next = FromFile(s.fallback)
-	if chosen != nil {
-		next = fromObject(chosen, origin)
+	if chosen, ties := first(configs); chosen != nil {
+		next = Effective{Name: chosen.Name, Origin: origin, Generation: chosen.Generation, Spec: chosen.Spec, Ties: ties}
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !slices.Equal(ties, s.ties) {
-		newTies = ties
+	if was := s.current.Swap(&next); was != nil {
+		before = *was
 	}
-	isNew = !reflect.DeepEqual(s.current, next)
-	s.current, s.ties = next, ties
-	return next, isNew, newTies
+	return before, next
 }
 
 func (s *Source) logInForce(e Effective) {

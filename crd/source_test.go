@@ -123,7 +123,7 @@ func (w *world) relabel(labels map[string]string) {
 // inForce asserts what is in force, and that this was the last that was told.
 func (w *world) inForce(name string, origin Origin, generation int64) {
 	w.t.Helper()
-	current := w.source.Current()
+	current := *w.source.current.Load()
 	assert.Equal(w.t, []any{name, origin, generation}, []any{current.Name, current.Origin, current.Generation})
 	require.NotEmpty(w.t, w.told)
 	assert.Equal(w.t, current, w.told[len(w.told)-1])
@@ -145,13 +145,12 @@ func (w *world) logged() (lines []string) {
 func TestSourceFollowsConfigsAndLabels(t *testing.T) {
 	inWorld(t, nil, func(w *world) {
 		w.run()
-		<-w.source.Synced()
 		w.inForce("", OriginNone, 0)
 		assert.Equal(t, []string{"warning: no PacemakerConfig selects this node: nothing is held"}, w.logged())
 
 		w.create(testObject("everywhere", 1, 4, nil))
 		w.inForce("everywhere", OriginAPI, 1)
-		assert.EqualValues(t, 4, *w.source.Current().Spec.ThrottleConfig.MaxConcurrent.Value)
+		assert.EqualValues(t, 4, *w.source.current.Load().Spec.ThrottleConfig.MaxConcurrent.Value)
 
 		small := testObject("small", 1, 1, map[string]any{"size": "small"})
 		require.NoError(t, unstructured.SetNestedField(small.Object, int64(5), "spec", "priority"))
@@ -211,7 +210,7 @@ func TestSourceSaysOnceThatNoneSelectsTheNode(t *testing.T) {
 func TestSourceFallsBackToTheFile(t *testing.T) {
 	fallback := config("from-file", 0, map[string]v1alpha1.LabelValue{"not": "this-node"})
 	inWorld(t, fallback, func(w *world) {
-		assert.Equal(t, OriginFile, w.source.Current().Origin, "before Run")
+		assert.Equal(t, OriginFile, w.source.current.Load().Origin, "before Run")
 		w.run()
 		w.inForce("from-file", OriginFile, 0)
 		w.create(testObject("a", 3, 1, nil))
@@ -400,18 +399,13 @@ func TestSourceWaitsForTheDefinition(t *testing.T) {
 		w.run()
 		w.hour()
 		w.inForce("from-file", OriginFile, 0)
-		select {
-		case <-w.source.Synced():
-			t.Error("synced without an answer")
-		default:
-		}
+		assert.False(t, w.source.decided, "there was no answer")
 		assert.Equal(t, []string{
 			"warning: the API server does not know PacemakerConfigs: install its CustomResourceDefinition (kubectl apply -k deploy/crds); trying again until it does",
 		}, w.logged(), "said once in an hour")
 
 		installed.Store(true)
-		<-w.source.Synced()
-		synctest.Wait()
+		w.hour()
 		w.inForce("a", OriginAPI, 1)
 		// The list tells what is in force, the watch after it that all is well: in any order.
 		assert.ElementsMatch(t, []string{"info: watching PacemakerConfigs again", "info: PacemakerConfig is in force"}, w.logged())
@@ -455,13 +449,6 @@ func TestSourceKeepsEverythingWhileTheServerIsAway(t *testing.T) {
 			"info: watching PacemakerConfigs again",
 			"warning: no PacemakerConfig selects this node: nothing is held",
 		}, w.logged())
-	})
-}
-
-func TestCurrentIsTheCallersOwn(t *testing.T) {
-	inWorld(t, config("from-file", 0, map[string]v1alpha1.LabelValue{"a": "b"}), func(w *world) {
-		w.source.Current().Spec.NodeSelector["a"] = "changed"
-		assert.EqualValues(t, "b", w.source.Current().Spec.NodeSelector["a"])
 	})
 }
 

@@ -58,9 +58,7 @@ func (d *Daemon) nodeStatus() v1alpha1.PacemakerNodeStatus {
 		ConfigGeneration: e.Generation, Mode: e.Spec.GetMode(),
 		Connection: v1alpha1.Connecting, WaitMethod: v1alpha1.WaitGate, Ready: true,
 	}
-	if ties := d.cluster.source.Ties(); len(ties) > 0 {
-		n.Conflicts = ties[:min(len(ties), mostConflicts)]
-	}
+	n.Conflicts = e.Ties[:min(len(e.Ties), mostConflicts)]
 	if s := d.connection.State(); s.Connected && s.Synchronized {
 		n.Connection = v1alpha1.Connected
 	}

@@ -137,7 +137,9 @@ func (s *stampede) run(t *testing.T, config string) {
 	})
 	for i := range s.nodes {
 		name := s.name(i)
-		source := crd.NewSource(objects, kubetest.Of(kube), name, "", nil, log, nil)
+		var inForce atomic.Pointer[crd.Effective]
+		inForce.Store(&crd.Effective{})
+		source := crd.NewSource(objects, kubetest.Of(kube), name, "", nil, log, func(e crd.Effective) { inForce.Store(&e) })
 		policies := source.Policies(nil, func([]*v1alpha1.StartPolicy) {})
 		all.Go(func() error { source.Run(ctx); return nil })
 		all.Go(func() error { policies.Run(ctx); return nil })
@@ -148,7 +150,7 @@ func (s *stampede) run(t *testing.T, config string) {
 		s.sums = append(s.sums, summary)
 		reporter := report.NewNode(report.NodeOptions{
 			API: objects, NodeName: name, NodeUID: source.NodeUID, Nodes: summary.Nodes, Log: log,
-			Status: func() v1alpha1.PacemakerNodeStatus { return s.status(source, config) },
+			Status: func() v1alpha1.PacemakerNodeStatus { return s.status(*inForce.Load(), config) },
 		})
 		all.Go(func() error { reporter.Run(ctx); return nil })
 		all.Go(func() error { summary.Run(ctx); return nil })
@@ -156,8 +158,7 @@ func (s *stampede) run(t *testing.T, config string) {
 }
 
 // status is what a daemon has to tell while pods start on its node.
-func (s *stampede) status(source *crd.Source, policy string) v1alpha1.PacemakerNodeStatus {
-	e := source.Current()
+func (s *stampede) status(e crd.Effective, policy string) v1alpha1.PacemakerNodeStatus {
 	since := metav1.NewTime(time.Unix(1700000000, 0))
 	status := v1alpha1.PacemakerNodeStatus{
 		Version: "v0.0.0-e2e", Config: e.Name, Origin: string(e.Origin), ConfigGeneration: e.Generation, Mode: e.Spec.GetMode(),
