@@ -27,8 +27,6 @@ type Snapshot struct {
 	Lent int
 	// Pulling is how many pods are between their sandbox and their first container.
 	Pulling int
-	// Signals are the last readings.
-	Signals Signals
 	// Adaptive says what the adaptive limit did last, and why; empty: it is off.
 	Adaptive string
 }
@@ -70,7 +68,7 @@ func (l *Limiter) Snapshot(now time.Time) Snapshot {
 	defer l.mu.Unlock()
 	s := Snapshot{
 		Settings: *l.settings, Held: l.admission.held(now), Limit: l.slots.limit, Lent: l.slots.capacity() - l.slots.limit,
-		Pulling: l.admission.pulling(now), Signals: l.limits.signals, Waiting: make([]TicketView, 0, len(l.queue.arrivals)),
+		Pulling: l.admission.pulling(now), Waiting: make([]TicketView, 0, len(l.queue.arrivals)),
 	}
 	if s.Limit == noLimit {
 		s.Limit = 0

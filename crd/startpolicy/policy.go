@@ -1,7 +1,6 @@
 package startpolicy
 
 import (
-	"fmt"
 	"slices"
 	"time"
 
@@ -18,10 +17,9 @@ const NamespaceName = "kubernetes.io/metadata.name"
 // Policy is a StartPolicy, ready to be asked. Make one with Compile. It is safe for
 // concurrent use.
 type Policy struct {
-	// Name, UID and Generation are the object's.
-	Name       string
-	UID        types.UID
-	Generation int64
+	// Name and UID are the object's.
+	Name string
+	UID  types.UID
 	// Scope says what the limits count.
 	Scope v1alpha1.PolicyScope
 	// OpenAfter is for the scope Cluster: how long the API server may be away until
@@ -51,7 +49,7 @@ type term struct{ pod, namespace labels.Selector }
 func Compile(policy *v1alpha1.StartPolicy) (p *Policy, errs field.ErrorList) {
 	spec, path := policy.Spec, field.NewPath("spec")
 	p = &Policy{
-		Name: policy.Name, UID: policy.UID, Generation: policy.Generation, Scope: spec.GetScope(),
+		Name: policy.Name, UID: policy.UID, Scope: spec.GetScope(),
 		OpenAfter: spec.GetOpenAfter(), GroupBy: spec.GroupBy, limits: *spec.Limits.DeepCopy(),
 	}
 	read := func(at *field.Path, s *v1alpha1.LabelSelector) labels.Selector {
@@ -123,6 +121,3 @@ func (p *Policy) Match(pod Facts, namespace map[string]string) (m Match, ok bool
 	m.Bypass = p.bypass != nil && p.bypass.Matches(labels.Set(pod.Labels))
 	return m, true
 }
-
-// String names the policy for people.
-func (p *Policy) String() string { return fmt.Sprintf("StartPolicy %s", p.Name) }

@@ -27,9 +27,8 @@ type View struct {
 // GroupView is what is claimed for one group.
 type GroupView struct {
 	Key throttle.GroupKey
-	// Slots is how many there are in the cluster; Held how many this node holds, Wanted
-	// how many more it could use.
-	Slots, Held, Wanted int
+	// Held is how many slots this node holds, Wanted how many more it could use.
+	Held, Wanted int
 }
 
 // View returns what the claimer does now. It does not block.
@@ -44,7 +43,7 @@ func (c *Claimer) show() {
 	v := c.stats
 	v.Calls = maps.Clone(v.Calls)
 	for _, g := range c.groups {
-		v.Groups = append(v.Groups, GroupView{Key: g.key, Slots: g.limit, Held: len(g.claims), Wanted: g.missing()})
+		v.Groups = append(v.Groups, GroupView{Key: g.key, Held: len(g.claims), Wanted: g.missing()})
 		if g.offered < 0 {
 			v.Fault = c.health.fault()
 			v.UnheldPolicies = append(v.UnheldPolicies, g.key.Policy)

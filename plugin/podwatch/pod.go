@@ -83,22 +83,6 @@ const (
 	Ephemeral      // added to a running pod, for debugging
 )
 
-// String returns the kind in lower case, for logs.
-func (k Kind) String() string {
-	switch k {
-	case Init:
-		return "init"
-	case Sidecar:
-		return "sidecar"
-	case App:
-		return "app"
-	case Ephemeral:
-		return "ephemeral"
-	default:
-		return "unknown"
-	}
-}
-
 // Container is one container of a pod's spec, with what the kubelet last reported of it.
 type Container struct {
 	Kind Kind

@@ -62,12 +62,3 @@ func TestTerminal(t *testing.T) {
 		require.Equal(t, want, Pod{Phase: phase}.Terminal(), phase)
 	}
 }
-
-func TestKindString(t *testing.T) {
-	t.Parallel()
-	for kind, want := range map[Kind]string{
-		Unknown: "unknown", Init: "init", Sidecar: "sidecar", App: "app", Ephemeral: "ephemeral", 99: "unknown",
-	} {
-		require.Equal(t, want, kind.String())
-	}
-}
