@@ -4,11 +4,9 @@ import (
 	"fmt"
 	"math"
 	"strconv"
-	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/resource"
-
+	"github.com/pod-pacemaker/pod-pacemaker/crd/startpolicy"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
@@ -95,11 +93,7 @@ func amountText(h throttle.Held, units float64) string {
 	if h.Resource == "" {
 		return strconv.FormatInt(int64(math.Round(units)), 10)
 	}
-	format := resource.DecimalSI
-	if h.Resource == "memory" || h.Resource == "ephemeral-storage" || strings.HasPrefix(h.Resource, "hugepages-") {
-		format = resource.BinarySI
-	}
-	return resource.NewMilliQuantity(int64(math.Round(units*1000)), format).String()
+	return startpolicy.Amount(h.Resource, int64(math.Round(units*1000)))
 }
 
 // GroupText says a group for people.

@@ -48,11 +48,12 @@ func leaseName(policy, id string, n int) string {
 // value makes a new one.
 func newLease(d demand, n int, v version, holder string, since, now time.Time) *coordinationv1.Lease {
 	id, seconds := identify(d.policy.UID, d.key), int32(lasts/time.Second)
+	group := strings.ToValidUTF8(d.key.Group[:min(len(d.key.Group), mostAnnotation)], "") // a cut character is dropped
 	acquired, renewed := metav1.NewMicroTime(since), metav1.NewMicroTime(now)
 	return &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: leaseName(d.key.Policy, id, n), Labels: map[string]string{SlotLabel: id}, UID: v.uid, ResourceVersion: v.resource,
-			Annotations: map[string]string{PolicyAnnotation: d.key.Policy, GroupAnnotation: cut(d.key.Group, mostAnnotation)},
+			Annotations: map[string]string{PolicyAnnotation: d.key.Policy, GroupAnnotation: group},
 			// The user who deletes the policy need not delete its Leases.
 			OwnerReferences: []metav1.OwnerReference{{
 				APIVersion: v1alpha1.GroupVersion.String(), Kind: "StartPolicy", Name: d.key.Policy, UID: d.policy.UID,
@@ -99,11 +100,4 @@ func readSlot(lease *coordinationv1.Lease, now time.Time) (*slot, bool) {
 		s.lasts = min(max(lasts, time.Duration(*seconds)*time.Second), mostLasts)
 	}
 	return s, true
-}
-
-func cut(text string, most int) string {
-	if len(text) > most {
-		return strings.ToValidUTF8(text[:most], "")
-	}
-	return text
 }

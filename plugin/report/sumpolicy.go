@@ -64,7 +64,7 @@ func sumPolicy(now time.Time, policy crd.KnownPolicy, nodes []v1alpha1.Pacemaker
 	status.Conditions = slices.Clone(before.Conditions)
 	for _, c := range []metav1.Condition{policyReadiness(policy, status.Nodes, late, unable, why), c} {
 		c.ObservedGeneration, c.LastTransitionTime = policy.Generation, metav1.NewTime(now)
-		c.Message = shorten(c.Message)
+		c.Message = strings.ToValidUTF8(c.Message[:min(len(c.Message), mostMessage)], "") // a cut character is dropped
 		meta.SetStatusCondition(&status.Conditions, c)
 	}
 	return status
@@ -163,14 +163,6 @@ func capped(a, b int64) int64 {
 		return math.MaxInt64
 	}
 	return a + b
-}
-
-// shorten cuts a message to what a condition may have.
-func shorten(message string) string {
-	if len(message) > mostMessage {
-		return strings.ToValidUTF8(message[:mostMessage], "")
-	}
-	return message
 }
 
 // union returns all names once, sorted.

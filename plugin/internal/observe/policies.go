@@ -2,6 +2,7 @@ package observe
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd/startpolicy"
@@ -100,7 +101,7 @@ func groupsTold(groups []policyGroup) []v1alpha1.PolicyGroup {
 	told := make([]v1alpha1.PolicyGroup, 0, len(groups))
 	for _, v := range groups {
 		told = append(told, v1alpha1.PolicyGroup{
-			Group: v.Key.Group, Waiting: int32(v.Waiting), Throttled: sortedNames(v.reached),
+			Group: v.Key.Group, Waiting: int32(v.Waiting), Throttled: slices.Sorted(maps.Keys(v.reached)),
 			Used: v1alpha1.PolicyUse{Starting: podUse(v.Starting), Running: podUse(v.Running), Ready: int32(v.Ready)},
 		})
 	}
@@ -112,7 +113,7 @@ const mostResourcesTold = 32
 
 func podUse(u throttle.Usage) v1alpha1.PodUse {
 	use := v1alpha1.PodUse{Pods: int32(u.Pods)}
-	for _, name := range sortedNames(u.Requests) {
+	for _, name := range slices.Sorted(maps.Keys(u.Requests)) {
 		if len(use.Requests) == mostResourcesTold {
 			break
 		}
@@ -125,13 +126,4 @@ func podUse(u throttle.Usage) v1alpha1.PodUse {
 		use.Requests[name] = v1alpha1.UsedQuantity(startpolicy.Amount(name, u.Requests[name]))
 	}
 	return use
-}
-
-func sortedNames[V any](m map[string]V) []string {
-	var names []string
-	for name := range m {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
 }

@@ -76,7 +76,7 @@ func newPolicyMetrics(states func() []policies.State, l Limiter) prometheus.Coll
 
 // resourcesOf returns the resources that are bounded, sorted.
 func resourcesOf(b throttle.Bound) []string {
-	return slices.DeleteFunc(sortedNames(b.Requests), func(name string) bool {
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(b.Requests)), func(name string) bool {
 		return name == podsAsResource || name == pacerAsResource
 	})
 }

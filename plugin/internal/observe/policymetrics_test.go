@@ -1,6 +1,8 @@
 package observe
 
 import (
+	"maps"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -83,5 +85,5 @@ func TestWhatIsToldOfGroupsIsBounded(t *testing.T) {
 	assert.Equal(t, otherGroups, others.Key.Group)
 	assert.Equal(t, 68, others.Waiting)
 	assert.EqualValues(t, 6800, others.Running.Requests["cpu"])
-	assert.Equal(t, []string{"running.pods", "running.requests.cpu"}, sortedNames(others.reached))
+	assert.Equal(t, []string{"running.pods", "running.requests.cpu"}, slices.Sorted(maps.Keys(others.reached)))
 }
