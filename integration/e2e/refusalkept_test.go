@@ -14,7 +14,8 @@ import (
 // sandbox, it would never start again, so nothing is refused there, whatever the flags say.
 func TestRefusalsNeverKeepTheRuntimeFromStarting(t *testing.T) {
 	for name, keeps := range map[string]bool{
-		"containerd@2.2": true, "containerd@2.2.9": false, "containerd@2.3": false, "containerd@1.7": false,
+		"containerd@2.0": true, "containerd@2.1": true, "containerd@2.2": true,
+		"containerd@2.2.9": false, "containerd@2.3": false, "containerd@1.7": false,
 	} {
 		t.Run(name, func(t *testing.T) {
 			// kubelet has come back to them: what keeps containerd from starting is a second sandbox of the same name.

@@ -20,10 +20,10 @@ func TestWaitingRoomOfAHundred(t *testing.T) {
 	roomHerd(t, 100)
 }
 
-// The same as TestWaitingRoom where the gate cannot be used: each pod leaves the room with its slot. containerd
-// 2.2.5 could not start again once a sandbox was refused.
-func TestWaitingRoomOnContainerd22(t *testing.T) {
-	for _, containerd := range []string{"containerd@2.2", "containerd@2.2.9"} {
+// The same as TestWaitingRoom on older lines of containerd. Before 2.3 the gate cannot be used: each pod leaves the room
+// with its slot. 2.0, 2.1 and 2.2.5 could not start again once a sandbox was refused.
+func TestWaitingRoomOnOlderContainerds(t *testing.T) {
+	for _, containerd := range []string{"containerd@1.7", "containerd@2.0", "containerd@2.1", "containerd@2.2", "containerd@2.2.9", "containerd@2.3"} {
 		t.Run(containerd, func(t *testing.T) {
 			onNode(t, containerd, "")
 			roomHerd(t, 60)
