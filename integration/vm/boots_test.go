@@ -33,9 +33,14 @@ func TestRebootPreRegistered(t *testing.T) {
 	assert.NotEmpty(t, sh(t, "journalctl -b --no-pager _COMM=05-pod-pacemake"), "the plugin's log is in the journal")
 }
 
-// A host that still has cgroup v1 with systemd's hybrid mount.
+// A host that still has cgroup v1 with systemd's hybrid mount. Its kernel counts no I/O for a cgroup of v1.
 func TestHybridCgroups(t *testing.T) {
-	t.Cleanup(func() { restart(t) })
+	const dropIn = "/etc/systemd/system/pod-pacemaker.service.d/process-io.conf"
+	t.Cleanup(func() {
+		sh(t, "rm %s && sed -i /failCgroupV1/d /var/lib/kubelet/config.yaml", dropIn)
+		restart(t)
+	})
+	sh(t, "install -D -m 0644 /usr/share/pod-pacemaker/process-io.conf %s", dropIn)
 	sh(t, "echo 'failCgroupV1: false' >>/var/lib/kubelet/config.yaml") // kubelet refuses v1 by default
 	restart(t, "systemd.unified_cgroup_hierarchy=no", "systemd.legacy_systemd_cgroup_controller=no")
 	require.Equal(t, "cgroup2fs", sh(t, "stat -f -c %%T /sys/fs/cgroup/unified"))

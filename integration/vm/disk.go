@@ -80,6 +80,7 @@ func copyParts(root string, parts Parts) error {
 		"opt/pod-pacemaker/bin/pacemaker-gate":          filepath.Join(parts.Repository, "bin/pacemaker-gate"),
 		"opt/pod-pacemaker/bin/pacemaker-cni":           filepath.Join(parts.Repository, "bin/pacemaker-cni"),
 		"usr/share/pod-pacemaker/waiting-room.conf":     filepath.Join(parts.Repository, "deploy/systemd/waiting-room.conf"),
+		"usr/share/pod-pacemaker/process-io.conf":       filepath.Join(parts.Repository, "deploy/systemd/process-io.conf"),
 		"etc/systemd/system/pod-pacemaker.service":      filepath.Join(parts.Repository, "deploy/systemd/pod-pacemaker.service"),
 		"usr/share/pod-pacemaker/05-pod-pacemaker.conf": filepath.Join(parts.Repository, "deploy/containerd/05-pod-pacemaker.conf"),
 	}
