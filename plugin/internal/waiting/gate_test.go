@@ -29,7 +29,7 @@ func TestRuntimesThatBarTheGate(t *testing.T) {
 		{"containerd", "unknown", "not known"},
 		{"cri-o", "1.35.0", "not known to bear"},
 	} {
-		got := runtimeBars(c.name, c.version)
+		got, _ := RuntimeFaults(c.name, c.version)
 		if c.want == "" {
 			assert.Empty(t, got, "%s %s", c.name, c.version)
 		} else {

@@ -17,13 +17,6 @@ type runtime struct {
 // notConnected stands for the runtime until the daemon is connected to one.
 var notConnected = &runtime{barsGate: "the runtime is not known yet"}
 
-// RuntimeFaults tells what a container runtime of that name and version does not bear:
-// why containers do not wait in the gate there, and why nothing is refused at the
-// sandbox. Both are empty where it bears them.
-func RuntimeFaults(name, version string) (gate, sandbox string) {
-	return runtimeBars(name, version), keepsRefused(name, version)
-}
-
 // runtimeName is how the runtime calls itself that bears waiting hooks.
 const runtimeName = "containerd"
 
@@ -32,59 +25,40 @@ const runtimeName = "containerd"
 // node's statistics.
 var shimFixed = version.MustParseGeneric("2.3.2")
 
-func runtimeBars(name, ver string) string {
+// keeps are the versions, each from one on until one that is free of it, that keep what is left of a
+// refused sandbox: its record and the pause container. kubelet's retry makes another of the same name, and
+// the next start of containerd ends with "failed to reserve sandbox name", for ever (containerd#13355,
+// #13609). What repaired it (#13859) is the deferred ShutdownSandbox, with rollbackSandbox, in
+// RunPodSandbox of internal/cri/server/sandbox_run.go. It was looked for in 2.0.13, 2.0.14, 2.1.8, 2.1.9 and
+// 2.2.5, which do not have it; in 2.2.6 to 2.2.9, which do; in 2.3.0 to 2.3.2, not; in 2.3.3 to 2.3.7 and 2.4.0, which do.
+//
+// 1.7 deletes the sandbox's container in a deferred function (1.7.35, pkg/cri/server/sandbox_run.go,
+// container.Delete with cleanupErr == nil), but for its experimental server, ENABLE_CRI_SANDBOXES, which
+// nothing tells of.
+var keeps = []struct{ from, until *version.Version }{
+	{version.MustParseGeneric("2.0"), version.MustParseGeneric("2.2.6")},
+	{version.MustParseGeneric("2.3"), version.MustParseGeneric("2.3.3")},
+}
+
+// RuntimeFaults tells what a container runtime of that name and version does not bear:
+// why containers do not wait in the gate there, and why nothing is refused at the
+// sandbox. Both are empty where it bears them.
+func RuntimeFaults(name, ver string) (gate, sandbox string) {
 	if name != runtimeName {
-		return fmt.Sprintf("runtime %s is not known to bear waiting hooks", name)
+		return fmt.Sprintf("runtime %s is not known to bear waiting hooks", name), fmt.Sprintf("runtime %s is not known to take refused sandboxes down", name)
 	}
 	v, err := version.ParseGeneric(ver)
 	if err != nil {
-		return fmt.Sprintf("containerd's version %q is not known", ver)
+		why := fmt.Sprintf("containerd's version %q is not known", ver)
+		return why, why
 	}
 	if v.LessThan(shimFixed) {
-		return fmt.Sprintf("containerd %s holds up statistics while a hook waits; %s does not", ver, shimFixed)
+		gate = fmt.Sprintf("containerd %s holds up statistics while a hook waits; %s does not", ver, shimFixed)
 	}
-	return ""
-}
-
-// rollback is the first release of a line of containerd that takes a sandbox down again
-// which a plugin refused.
-type rollback struct {
-	line  *version.Version // major and minor
-	fixed *version.Version // nil: none
-}
-
-// rollbacks are the lines that keep, or kept, what is left of a refused sandbox: its record
-// and the pause container. kubelet's retry makes another of the same name, and the next
-// start of containerd ends with "failed to reserve sandbox name", for ever (containerd#13355,
-// #13609). What repaired it (#13859) is the deferred ShutdownSandbox, with rollbackSandbox, in
-// RunPodSandbox of internal/cri/server/sandbox_run.go; each line says where it was looked for.
-//
-// Lines that are not named are free of it. 1.7 deletes the sandbox's container in a deferred
-// function (1.7.35, pkg/cri/server/sandbox_run.go, container.Delete with cleanupErr == nil), but for
-// its experimental server, ENABLE_CRI_SANDBOXES, which nothing tells of. 2.4.0 has the repair.
-var rollbacks = []rollback{
-	{line: version.MustParseGeneric("2.0")},                                           // not in 2.0.13, 2.0.14
-	{line: version.MustParseGeneric("2.1")},                                           // not in 2.1.8, 2.1.9
-	{line: version.MustParseGeneric("2.2"), fixed: version.MustParseGeneric("2.2.6")}, // not in 2.2.5; in 2.2.6 to 2.2.9
-	{line: version.MustParseGeneric("2.3"), fixed: version.MustParseGeneric("2.3.3")}, // not in 2.3.0 to 2.3.2; in 2.3.3 to 2.3.7
-}
-
-func keepsRefused(name, ver string) string {
-	if name != runtimeName {
-		return fmt.Sprintf("runtime %s is not known to take refused sandboxes down", name)
-	}
-	v, err := version.ParseGeneric(ver)
-	if err != nil {
-		return fmt.Sprintf("containerd's version %q is not known", ver)
-	}
-	for _, r := range rollbacks {
-		switch {
-		case v.Major() != r.line.Major() || v.Minor() != r.line.Minor():
-		case r.fixed == nil:
-			return fmt.Sprintf("containerd %s keeps what is left of a refused sandbox, and would not start again; 2.4 does not", ver)
-		case v.LessThan(r.fixed):
-			return fmt.Sprintf("containerd %s keeps what is left of a refused sandbox, and would not start again; %s does not", ver, r.fixed)
+	for _, k := range keeps {
+		if v.AtLeast(k.from) && v.LessThan(k.until) {
+			sandbox = fmt.Sprintf("containerd %s keeps what is left of a refused sandbox, and would not start again; %s does not", ver, k.until)
 		}
 	}
-	return ""
+	return gate, sandbox
 }

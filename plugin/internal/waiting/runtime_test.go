@@ -16,8 +16,8 @@ func TestRuntimesThatKeepRefusedSandboxes(t *testing.T) {
 		{"containerd", "2.5.0-beta.0", ""},
 		{"containerd", "3.0.0", ""},
 		{"containerd", "1.7.35", ""},
-		{"containerd", "2.0.14", "2.4 does not"},
-		{"containerd", "2.1.9", "2.4 does not"},
+		{"containerd", "2.0.14", "2.2.6 does not"},
+		{"containerd", "2.1.9", "2.2.6 does not"},
 		{"containerd", "2.2.5", "2.2.6 does not"},
 		{"containerd", "v2.2.5-k3s1", "2.2.6 does not"},
 		{"containerd", "2.2.6", ""},
@@ -30,7 +30,7 @@ func TestRuntimesThatKeepRefusedSandboxes(t *testing.T) {
 		{"containerd", "unknown", "not known"},
 		{"cri-o", "1.35.0", "not known to take refused sandboxes down"},
 	} {
-		got := keepsRefused(c.name, c.version)
+		_, got := RuntimeFaults(c.name, c.version)
 		if c.want == "" {
 			assert.Empty(t, got, "%s %s", c.name, c.version)
 		} else {
