@@ -3,6 +3,7 @@ package crd
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -46,52 +47,38 @@ func Parse(data []byte) (found Documents, err error) {
 }
 
 func (d *Documents) add(object map[string]any) error {
-	if object["kind"] != v1alpha1.PolicyKind {
-		if errs := validateKind(object, v1alpha1.Kind); len(errs) > 0 {
-			return invalid(v1alpha1.Kind, fieldErrors(eitherKind(errs)))
+	if object["kind"] == v1alpha1.PolicyKind {
+		policy, err := readAs(object, v1alpha1.PolicyKind, "must be "+v1alpha1.PolicyKind, decodePolicy)
+		if err != nil {
+			return err
 		}
-		config, unknown, errs := decode(object)
-		if errs = append(unknown, errs...); len(errs) > 0 {
-			return invalid(v1alpha1.Kind, fieldErrors(errs))
-		}
-		if d.Config != nil {
-			return invalid(v1alpha1.Kind, errTwoConfigs)
-		}
-		d.Config = config
-		return nil
-	}
-	policy, err := parsePolicy(object)
-	if err != nil {
-		return err
-	}
-	for _, other := range d.Policies {
-		if other.Name == policy.Name {
+		if slices.ContainsFunc(d.Policies, func(other *v1alpha1.StartPolicy) bool { return other.Name == policy.Name }) {
 			return invalid(v1alpha1.PolicyKind, field.Duplicate(field.NewPath("metadata", "name"), policy.Name))
 		}
+		d.Policies = append(d.Policies, policy)
+		return nil
 	}
-	d.Policies = append(d.Policies, policy)
+	config, err := readAs(object, v1alpha1.Kind, "must be "+v1alpha1.Kind+" or "+v1alpha1.PolicyKind, decode)
+	switch {
+	case err != nil:
+		return err
+	case d.Config != nil:
+		return invalid(v1alpha1.Kind, errTwoConfigs)
+	}
+	d.Config = config
 	return nil
 }
 
-// eitherKind has the fault of the kind name both that a file may hold.
-func eitherKind(errs field.ErrorList) field.ErrorList {
-	for _, err := range errs {
-		if err.Field == "kind" {
-			err.Detail = "must be " + v1alpha1.Kind + " or " + v1alpha1.PolicyKind
-		}
+// readAs reads an object that has to be of a kind, as wanted says.
+func readAs[T any](object map[string]any, kind, wanted string, decode func(map[string]any) (*T, field.ErrorList, field.ErrorList)) (*T, error) {
+	if errs := validateKind(object, kind, wanted); len(errs) > 0 {
+		return nil, invalid(kind, fieldErrors(errs))
 	}
-	return errs
-}
-
-func parsePolicy(object map[string]any) (*v1alpha1.StartPolicy, error) {
-	if errs := validateKind(object, v1alpha1.PolicyKind); len(errs) > 0 {
-		return nil, invalid(v1alpha1.PolicyKind, fieldErrors(errs))
-	}
-	policy, unknown, errs := decodePolicy(object)
+	typed, unknown, errs := decode(object)
 	if errs = append(unknown, errs...); len(errs) > 0 {
-		return nil, invalid(v1alpha1.PolicyKind, fieldErrors(errs))
+		return nil, invalid(kind, fieldErrors(errs))
 	}
-	return policy, nil
+	return typed, nil
 }
 
 // Load reads the file at path and parses it. Every error names the file.

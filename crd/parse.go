@@ -31,18 +31,16 @@ func readFileUpTo(path string, most int64) (data []byte, err error) {
 	return io.ReadAll(io.LimitReader(f, most+1))
 }
 
-// validateKind checks that object says that it is of this kind.
-func validateKind(object map[string]any, kind string) (errs field.ErrorList) {
-	for _, want := range [][2]string{
-		{"apiVersion", v1alpha1.GroupVersion.String()},
-		{"kind", kind},
-	} {
-		switch name, value := want[0], want[1]; object[name] {
-		case value:
+// validateKind checks that object says that it is of this kind; wanted says so for people.
+func validateKind(object map[string]any, kind, wanted string) (errs field.ErrorList) {
+	version := v1alpha1.GroupVersion.String()
+	for _, want := range []struct{ name, value, text string }{{"apiVersion", version, "must be " + version}, {"kind", kind, wanted}} {
+		switch object[want.name] {
+		case want.value:
 		case nil:
-			errs = append(errs, field.Required(field.NewPath(name), "must be "+value))
+			errs = append(errs, field.Required(field.NewPath(want.name), want.text))
 		default:
-			errs = append(errs, field.Invalid(field.NewPath(name), object[name], "must be "+value))
+			errs = append(errs, field.Invalid(field.NewPath(want.name), object[want.name], want.text))
 		}
 	}
 	return errs
