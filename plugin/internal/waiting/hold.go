@@ -75,19 +75,16 @@ func (h *hold) longest() time.Duration {
 }
 
 // wait runs wait with a context that ends with the outer one, or when the hold is used up. The
-// time that it takes is charged with that of the whole handler.
+// time that it takes is charged with that of the whole handler: the runtime calls no other meanwhile.
 func (h *hold) wait(outer context.Context, wait func(context.Context)) {
 	begin := time.Now()
-	allowed := h.take(begin, h.longest())
+	allowed := min(h.longest(), h.left(begin))
 	if allowed <= 0 {
 		return
 	}
 	ctx, cancel := context.WithTimeout(outer, allowed)
 	defer cancel()
-	defer func() {
-		h.giveBack(allowed)
-		h.observer.Held(time.Since(begin))
-	}()
+	defer func() { h.observer.Held(time.Since(begin)) }()
 	wait(ctx)
 }
 
@@ -101,14 +98,12 @@ type holdBudget struct {
 	last  time.Time
 }
 
-// take returns at most want out of the budget.
-func (b *holdBudget) take(now time.Time, want time.Duration) time.Duration {
+// left returns for how long handlers may wait now; 0 or less: not at all.
+func (b *holdBudget) left(now time.Time) time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.fillLocked(now)
-	got := max(0, min(want, b.saved))
-	b.saved -= got
-	return got
+	return b.saved
 }
 
 // charge takes note that a handler took d at now.
@@ -126,13 +121,6 @@ func (b *holdBudget) fillLocked(now time.Time) {
 		b.saved = min(b.saved+time.Duration(holdShare*float64(max(0, now.Sub(b.last)))), b.full())
 	}
 	b.last = now
-}
-
-// giveBack returns what was taken and not used.
-func (b *holdBudget) giveBack(unused time.Duration) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.saved = min(b.saved+max(0, unused), b.full())
 }
 
 func (b *holdBudget) full() time.Duration { return cmp.Or(b.savedMost, holdSaved) }

@@ -11,40 +11,32 @@ func TestHoldBudgetIsAShareOfWallTime(t *testing.T) {
 	t.Parallel()
 	var b holdBudget
 	now := time.Unix(0, 0)
-	assert.Equal(t, 200*time.Millisecond, b.take(now, 200*time.Millisecond))
-	assert.Equal(t, holdSaved-200*time.Millisecond, b.take(now, time.Hour), "no more than was saved up")
-	assert.Zero(t, b.take(now, time.Second), "used up")
+	assert.Equal(t, holdSaved, b.left(now))
+	b.charge(now, 200*time.Millisecond)
+	assert.Equal(t, holdSaved-200*time.Millisecond, b.left(now))
+	b.charge(now, holdSaved-200*time.Millisecond)
+	assert.Zero(t, b.left(now), "used up")
+	b.charge(now, -time.Second)
+	assert.Zero(t, b.left(now), "no time is less than none")
 	now = now.Add(time.Second)
-	assert.Equal(t, 100*time.Millisecond, b.take(now, time.Second), "a tenth of the time that passed")
+	assert.Equal(t, 100*time.Millisecond, b.left(now), "a tenth of the time that passed")
 	now = now.Add(time.Hour)
-	assert.Equal(t, holdSaved, b.take(now, time.Hour), "what is saved up is bounded")
-}
-
-func TestHoldBudgetTakesBackWhatWasNotUsed(t *testing.T) {
-	t.Parallel()
-	var b holdBudget
-	now := time.Unix(0, 0)
-	got := b.take(now, holdSaved)
-	b.giveBack(got - 50*time.Millisecond)
-	assert.Equal(t, holdSaved-50*time.Millisecond, b.take(now, time.Hour))
-	b.giveBack(-time.Second)
-	b.giveBack(time.Hour)
-	assert.Equal(t, holdSaved, b.take(now, time.Hour))
+	assert.Equal(t, holdSaved, b.left(now), "what is saved up is bounded")
 }
 
 func TestHoldBudgetIgnoresAClockThatGoesBack(t *testing.T) {
 	t.Parallel()
 	var b holdBudget
 	now := time.Unix(1000, 0)
-	b.take(now, holdSaved)
-	assert.Zero(t, b.take(now.Add(-time.Hour), time.Second))
+	b.charge(now, holdSaved)
+	assert.Zero(t, b.left(now.Add(-time.Hour)))
 }
 
-func TestWhatAHandlerTookIsChargedToTheBudget(t *testing.T) {
+func TestHandlersThatTookLongAreForgivenSoon(t *testing.T) {
 	t.Parallel()
 	var b holdBudget
 	now := time.Unix(0, 0)
 	b.charge(now, time.Hour)
-	assert.Zero(t, b.take(now.Add(10*holdSaved), time.Hour))
-	assert.Equal(t, 100*time.Millisecond, b.take(now.Add(10*holdSaved+time.Second), time.Hour), "an hour is forgiven soon")
+	assert.LessOrEqual(t, b.left(now.Add(10*holdSaved)), time.Duration(0))
+	assert.Equal(t, 100*time.Millisecond, b.left(now.Add(10*holdSaved+time.Second)), "of an hour")
 }
