@@ -69,7 +69,7 @@ func (h handler) Synchronize(sandboxes []*api.PodSandbox, ctrs []*api.Container)
 func (h handler) RunPodSandbox(ctx context.Context, pod *api.PodSandbox) error {
 	err := h.waiting.Sandbox(ctx, pod)
 	h.observer.PodLog(pods.Key(pod), podName(pod)).WithFields(logrus.Fields{
-		"sandbox_id": pod.GetId(), "netns": netnsOf(pod), "refused": err != nil,
+		"sandbox_id": pod.GetId(), "refused": err != nil,
 	}).Debugf("pod %s: the runtime makes a sandbox", podName(pod))
 	return err
 }
@@ -111,13 +111,3 @@ func (h handler) RemoveContainer(pod *api.PodSandbox, ctr *api.Container) {
 }
 
 func podName(pod *api.PodSandbox) string { return pod.GetNamespace() + "/" + pod.GetName() }
-
-// netnsOf returns the path of a sandbox's network namespace; empty: it is the host's.
-func netnsOf(pod *api.PodSandbox) string {
-	for _, n := range pod.GetLinux().GetNamespaces() {
-		if n.GetType() == "network" {
-			return n.GetPath()
-		}
-	}
-	return ""
-}
