@@ -61,9 +61,9 @@ type follower[T any] struct {
 	disk    []*T                   // what was kept of an earlier process; nil: nothing
 }
 
-func newFollower[T any](k kind[T], api dynamic.Interface, node *nodeFollower, instance string, put func([]*T, Origin), log logrus.FieldLogger) *follower[T] {
+func newFollower[T any](k kind[T], o SourceOptions, node *nodeFollower, put func([]*T, Origin)) *follower[T] {
 	f := &follower[T]{
-		kind: k, api: api, node: node, instance: instance, put: put, log: log, onPanic: func(string) {},
+		kind: k, api: o.Configs, node: node, instance: o.Instance, put: put, log: o.Log, onPanic: o.OnPanic,
 		changed: make(chan struct{}, 1), told: make(chan struct{}), objects: map[string]*version[T]{},
 	}
 	f.setTold = sync.OnceFunc(func() { close(f.told) })

@@ -29,8 +29,8 @@ type nodeFollower struct {
 	uid    types.UID
 }
 
-func newNodeFollower(api kube.Interface, name string, log logrus.FieldLogger) *nodeFollower {
-	return &nodeFollower{api: api, name: name, log: log, onNode: func(*corev1.Node) {}, placed: make(chan struct{})}
+func newNodeFollower(o SourceOptions) *nodeFollower {
+	return &nodeFollower{api: o.Nodes, name: o.NodeName, log: o.Log, onNode: o.OnNode, placed: make(chan struct{})}
 }
 
 // run follows until ctx ends. When the Node object goes, the last labels stay: the node is still there to read this.

@@ -21,10 +21,10 @@ func TestSourceTellsOfEveryVersionOfTheNode(t *testing.T) {
 			synctest.Wait()
 		}
 		var heard []string
-		w.source.OnNode(func(n *corev1.Node) {
+		w.onNode = func(n *corev1.Node) {
 			require.Len(t, n.Status.Conditions, 1)
 			heard = append(heard, n.Status.Conditions[0].Message)
-		})
+		}
 		says("before")
 		w.run()
 		says("after")

@@ -34,13 +34,10 @@ var policyKind = kind[v1alpha1.StartPolicy]{
 }
 
 // Policies makes Policies that follow the labels of the source's node, and count their panics
-// where the source does. onChange is told
-// what is in force when Run begins and whenever that changes: in order, never twice
-// at a time, and without a lock held. What it is given must not be changed.
+// where the source does. onChange is called as that of the source. What it is given must not be changed.
 func (s *Source) Policies(fallback []*v1alpha1.StartPolicy, onChange func([]*v1alpha1.StartPolicy)) *Policies {
-	p := &Policies{log: s.log, fallback: fallback, onChange: onChange, inForce: fallback}
-	p.objects = newFollower(policyKind, s.configs.api, s.node, s.configs.instance, p.put, s.log)
-	p.objects.onPanic = func(part string) { s.configs.onPanic(part) }
+	p := &Policies{log: s.options.Log, fallback: fallback, onChange: onChange, inForce: fallback}
+	p.objects = newFollower(policyKind, s.options, s.node, p.put)
 	return p
 }
 

@@ -274,8 +274,6 @@ func (w *policing) count(message string) (n int) {
 // What acts on new policies panics: the next ones are put in force all the same.
 func TestPoliciesGoOnAfterADecisionThatPanics(t *testing.T) {
 	inPolicedWorld(t, nil, func(w *policing) {
-		var panics []string
-		w.source.OnPanic(func(part string) { panics = append(panics, part) })
 		told := w.policies.onChange
 		w.policies.onChange = func(all []*v1alpha1.StartPolicy) {
 			if len(all) != 2 {
@@ -286,7 +284,7 @@ func TestPoliciesGoOnAfterADecisionThatPanics(t *testing.T) {
 		w.runBoth()
 		<-w.policies.Told()
 		w.put(testPolicy("a", 1, 1, nil))
-		assert.Equal(t, []string{"decide", "decide"}, panics)
+		assert.Equal(t, []string{"decide", "decide"}, w.panics)
 		w.put(testPolicy("b", 1, 1, nil))
 		assert.Equal(t, []string{"a", "b"}, w.now())
 	})

@@ -41,7 +41,8 @@ func (r remembered) configs() []*v1alpha1.PacemakerConfig {
 // keeper keeps configs in the file at path.
 func keeper(path string) *follower[v1alpha1.PacemakerConfig] {
 	log, _ := logtest.NewNullLogger()
-	f := newFollower(configKind, nil, newNodeFollower(nil, nodeName, log), "", nil, log)
+	o := SourceOptions{NodeName: nodeName, Log: log}
+	f := newFollower(configKind, o, newNodeFollower(o), nil)
 	f.lastGood = &lastGood[v1alpha1.PacemakerConfig]{path: path}
 	return f
 }

@@ -26,13 +26,11 @@ import (
 // that was never valid counts as absent. While the API server is away, or does
 // not know PacemakerConfigs, everything stays as it is.
 type Source struct {
-	configs  *follower[v1alpha1.PacemakerConfig]
-	node     *nodeFollower
-	log      logrus.FieldLogger
-	fallback *v1alpha1.PacemakerConfig
-	onChange func(Effective)
-	current  atomic.Pointer[Effective]
-	decided  bool // the API server has answered
+	options SourceOptions
+	configs *follower[v1alpha1.PacemakerConfig]
+	node    *nodeFollower
+	current atomic.Pointer[Effective]
+	decided bool // the API server has answered
 }
 
 var configKind = kind[v1alpha1.PacemakerConfig]{
@@ -42,28 +40,34 @@ var configKind = kind[v1alpha1.PacemakerConfig]{
 	},
 }
 
-// NewSource makes a Source for the daemon with this instance name, which can be
-// empty, on the named node; Run does its work. fallback can be nil, see FromFile.
-// onChange is told what is in force when Run begins and whenever that
-// changes: in order, never twice at a time, and without a lock held. Until it
-// returns, no further change is noticed.
-func NewSource(configs dynamic.Interface, nodes kube.Interface, nodeName, instance string,
-	fallback *v1alpha1.PacemakerConfig, log logrus.FieldLogger, onChange func(Effective),
-) *Source {
-	s := &Source{node: newNodeFollower(nodes, nodeName, log), log: log, fallback: fallback, onChange: onChange}
-	s.set(nil, OriginNone)
-	s.configs = newFollower(configKind, configs, s.node, instance, s.put, log)
-	return s
+// SourceOptions say what a [Source] follows, and whom it tells. All are needed but Instance and Fallback.
+// The functions are called in order, never twice at a time, and without a lock held; until one returns, no
+// further change is noticed.
+type SourceOptions struct {
+	// Configs is the way to the custom resources, Nodes that to the Node objects.
+	Configs dynamic.Interface
+	Nodes   kube.Interface
+	// NodeName is the node's name, Instance the daemon's, which can be empty.
+	NodeName, Instance string
+	// Fallback is in force while no config of the API server selects the node; see FromFile.
+	Fallback *v1alpha1.PacemakerConfig
+	// OnChange is told what is in force when Run begins and whenever that changes.
+	OnChange func(Effective)
+	// OnNode is called with this node's Node object when it is seen first and whenever it has changed. The object
+	// has no more than its name, UID, version, labels and conditions, and is not to be changed.
+	OnNode func(*corev1.Node)
+	// OnPanic is called for every panic that Run catches, with the part of the work in which it was.
+	OnPanic func(part string)
+	Log     logrus.FieldLogger
 }
 
-// OnPanic makes f be called for every panic that Run catches, with the part of the work in which it
-// was. It is to be called before Run.
-func (s *Source) OnPanic(f func(part string)) { s.configs.onPanic = f }
-
-// OnNode makes f be called with this node's Node object when it is seen first and whenever it has
-// changed: in order, never twice at a time, and without a lock held. The object has no more than its
-// name, UID, version, labels and conditions, and is not to be changed. OnNode is to be called before Run.
-func (s *Source) OnNode(f func(*corev1.Node)) { s.node.onNode = f }
+// NewSource makes a Source; Run does its work.
+func NewSource(o SourceOptions) *Source {
+	s := &Source{options: o, node: newNodeFollower(o)}
+	s.set(nil, OriginNone)
+	s.configs = newFollower(configKind, o, s.node, s.put)
+	return s
+}
 
 // Remember puts in force what the file at path holds, until the API server answers, and has
 // what that says kept there. A file that is damaged, or another node's, is logged and
@@ -100,7 +104,7 @@ func (s *Source) NodeUID() types.UID {
 
 // Run watches the API server until ctx ends. It is to be called once.
 func (s *Source) Run(ctx context.Context) {
-	s.onChange(*s.current.Load())
+	s.options.OnChange(*s.current.Load())
 	var running sync.WaitGroup
 	running.Go(func() { s.node.run(ctx, s.refused) })
 	running.Go(func() { s.configs.run(ctx, s.refused) })
@@ -115,7 +119,7 @@ func (s *Source) refused() {
 	default:
 	}
 	if s.current.Load().Origin == OriginNone {
-		s.log.Warn("the API server does not tell the PacemakerConfigs: no limit of one is in force until it does")
+		s.options.Log.Warn("the API server does not tell the PacemakerConfigs: no limit of one is in force until it does")
 	}
 	s.configs.setTold()
 }
@@ -124,7 +128,7 @@ func (s *Source) refused() {
 func (s *Source) put(configs []*v1alpha1.PacemakerConfig, origin Origin) {
 	before, next := s.set(configs, origin)
 	if len(next.Ties) > 0 && !slices.Equal(next.Ties, before.Ties) {
-		s.log.WithField("config", next.Name).Warnf("PacemakerConfigs of the same priority also select this node: %s; the first by name is in force", strings.Join(next.Ties, ", "))
+		s.options.Log.WithField("config", next.Name).Warnf("PacemakerConfigs of the same priority also select this node: %s; the first by name is in force", strings.Join(next.Ties, ", "))
 	}
 	isNew := !reflect.DeepEqual(before, next)
 	if origin == OriginAPI && (isNew || !s.decided) {
@@ -132,13 +136,13 @@ func (s *Source) put(configs []*v1alpha1.PacemakerConfig, origin Origin) {
 		s.logInForce(next)
 	}
 	if isNew {
-		s.onChange(next)
+		s.options.OnChange(next)
 	}
 }
 
 // set puts one of these configs in force, and gives what was before and what is now.
 func (s *Source) set(configs []*v1alpha1.PacemakerConfig, origin Origin) (before, next Effective) {
-	next = FromFile(s.fallback)
+	next = FromFile(s.options.Fallback)
 	if chosen, ties := first(configs); chosen != nil {
 		next = Effective{Name: chosen.Name, Origin: origin, Generation: chosen.Generation, Spec: chosen.Spec, Ties: ties}
 	}
@@ -149,13 +153,13 @@ func (s *Source) set(configs []*v1alpha1.PacemakerConfig, origin Origin) (before
 }
 
 func (s *Source) logInForce(e Effective) {
-	log := s.log.WithFields(logrus.Fields{"config": e.Name, "origin": e.Origin, "generation": e.Generation})
+	log := s.options.Log.WithFields(logrus.Fields{"config": e.Name, "origin": e.Origin, "generation": e.Generation})
 	switch e.Origin {
 	case OriginAPI:
 		log.Info("PacemakerConfig is in force")
 	case OriginFile:
 		log.Info("no PacemakerConfig of the API server selects this node: the file is in force")
 	default:
-		s.log.Warn("no PacemakerConfig selects this node: nothing is held")
+		s.options.Log.Warn("no PacemakerConfig selects this node: nothing is held")
 	}
 }

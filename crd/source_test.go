@@ -40,6 +40,8 @@ type world struct {
 	source  *Source
 	log     *logtest.Hook
 	told    []Effective
+	panics  []string
+	onNode  func(*corev1.Node)
 }
 
 // inWorld runs test against a Source that is not yet running.
@@ -47,7 +49,7 @@ func inWorld(t *testing.T, fallback *v1alpha1.PacemakerConfig, test func(w *worl
 	t.Helper()
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := &world{t: t}
+		w := &world{t: t, onNode: func(*corev1.Node) {}}
 		w.configs = dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(),
 			map[schema.GroupVersionResource]string{
 				v1alpha1.Resource: v1alpha1.Kind + "List", v1alpha1.PolicyResource: v1alpha1.PolicyKind + "List",
@@ -56,7 +58,12 @@ func inWorld(t *testing.T, fallback *v1alpha1.PacemakerConfig, test func(w *worl
 		log, hook := logtest.NewNullLogger()
 		log.SetLevel(logrus.InfoLevel) // what client-go logs for debugging is its own
 		w.log = hook
-		w.source = NewSource(w.configs, kubetest.Of(w.nodes), nodeName, "", fallback, log, func(e Effective) { w.told = append(w.told, e) })
+		w.source = NewSource(SourceOptions{
+			Configs: w.configs, Nodes: kubetest.Of(w.nodes), NodeName: nodeName, Fallback: fallback, Log: log,
+			OnChange: func(e Effective) { w.told = append(w.told, e) },
+			OnNode:   func(n *corev1.Node) { w.onNode(n) },
+			OnPanic:  func(part string) { w.panics = append(w.panics, part) },
+		})
 		test(w)
 	})
 }
@@ -254,14 +261,12 @@ func TestSourceTakesAVersionThatItFailsToReadForABadOne(t *testing.T) {
 			}
 			return config, unknown, errs
 		}
-		var panics []string
-		w.source.OnPanic(func(part string) { panics = append(panics, part) })
 		w.run()
 		w.create(testObject("a", 1, 2, nil))
 		w.logged()
 		w.update(testObject("a", 2, 3, nil))
 		w.inForce("a", OriginAPI, 1)
-		assert.Equal(t, []string{"decode"}, panics)
+		assert.Equal(t, []string{"decode"}, w.panics)
 		assert.Equal(t, []string{
 			"error: a part of following the PacemakerConfigs failed, and goes on",
 			"error: PacemakerConfig is invalid: its generation 1 stays in force: this version of pod-pacemaker fails to read it: nobody thought of this",
@@ -274,10 +279,8 @@ func TestSourceTakesAVersionThatItFailsToReadForABadOne(t *testing.T) {
 // What acts on a new config panics: the next one is put in force all the same.
 func TestSourceGoesOnAfterADecisionThatPanics(t *testing.T) {
 	inWorld(t, nil, func(w *world) {
-		var panics []string
-		w.source.OnPanic(func(part string) { panics = append(panics, part) })
-		told := w.source.onChange
-		w.source.onChange = func(e Effective) {
+		told := w.source.options.OnChange
+		w.source.options.OnChange = func(e Effective) {
 			if e.Generation == 1 {
 				panic("nobody thought of this")
 			}
@@ -286,7 +289,7 @@ func TestSourceGoesOnAfterADecisionThatPanics(t *testing.T) {
 		w.run()
 		w.create(testObject("a", 1, 2, nil))
 		synctest.Wait()
-		assert.Equal(t, []string{"decide"}, panics)
+		assert.Equal(t, []string{"decide"}, w.panics)
 		w.update(testObject("a", 2, 3, nil))
 		w.inForce("a", OriginAPI, 2)
 	})

@@ -89,9 +89,11 @@ func (c *cluster) follow(d *Daemon) {
 		defer d.observer.Caught("podChanged")
 		d.starts.PodChanged(pod, deleted)
 	})
-	c.source = crd.NewSource(c.dynamic, c.kube, o.NodeName, o.Instance, d.file.Config, o.Log, d.configure)
-	c.source.OnPanic(func(part string) { d.observer.CountPanic("crd " + part) })
-	c.source.OnNode(nodecondition.New(d.starts.Valve.ShutsDown, d.starts.Valve.Pressed).Observe)
+	c.source = crd.NewSource(crd.SourceOptions{
+		Configs: c.dynamic, Nodes: c.kube, NodeName: o.NodeName, Instance: o.Instance, Fallback: d.file.Config, Log: o.Log,
+		OnChange: d.configure, OnNode: nodecondition.New(d.starts.Valve.ShutsDown, d.starts.Valve.Pressed).Observe,
+		OnPanic: func(part string) { d.observer.CountPanic("crd " + part) },
+	})
 	c.policies = c.source.Policies(d.file.Policies, d.setPolicies)
 	if o.StateDir != "" {
 		c.source.Remember(o.lastGoodPath())

@@ -139,7 +139,10 @@ func (s *stampede) run(t *testing.T, config string) {
 		name := s.name(i)
 		var inForce atomic.Pointer[crd.Effective]
 		inForce.Store(&crd.Effective{})
-		source := crd.NewSource(objects, kubetest.Of(kube), name, "", nil, log, func(e crd.Effective) { inForce.Store(&e) })
+		source := crd.NewSource(crd.SourceOptions{
+			Configs: objects, Nodes: kubetest.Of(kube), NodeName: name, Log: log,
+			OnChange: func(e crd.Effective) { inForce.Store(&e) }, OnNode: func(*corev1.Node) {}, OnPanic: func(string) {},
+		})
 		policies := source.Policies(nil, func([]*v1alpha1.StartPolicy) {})
 		all.Go(func() error { source.Run(ctx); return nil })
 		all.Go(func() error { policies.Run(ctx); return nil })
