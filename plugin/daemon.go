@@ -276,9 +276,8 @@ func (d *Daemon) serveGate(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	server := gate.NewServer(waiting.Backend{Gate: d.waiting.Gate, Room: d.waiting.Room}, d.options.Log)
-	server.OnPanic(func() { d.observer.CountPanic("gate") })
-	return server.Serve(ctx, listener)
+	backend := waiting.Backend{Gate: d.waiting.Gate, Room: d.waiting.Room}
+	return gate.NewServer(backend, func() { d.observer.CountPanic("gate") }, d.options.Log).Serve(ctx, listener)
 }
 
 // answered returns a channel that is closed once it is known which configuration the

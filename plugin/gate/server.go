@@ -39,8 +39,9 @@ type Server struct {
 	onPanic      func()
 }
 
-// NewServer returns a server that lets b decide. It starts nothing.
-func NewServer(b Backend, log logrus.FieldLogger) *Server {
+// NewServer returns a server that lets b decide. onPanic is called for every panic that is caught, also of those of
+// the backend; each is logged as well. It starts nothing.
+func NewServer(b Backend, onPanic func(), log logrus.FieldLogger) *Server {
 	return &Server{
 		backend:      b,
 		log:          log,
@@ -48,13 +49,9 @@ func NewServer(b Backend, log logrus.FieldLogger) *Server {
 		writeTimeout: writeTimeout,
 		pause:        undecidedPause,
 		aliveEvery:   wire.AliveEvery,
-		onPanic:      func() {},
+		onPanic:      onPanic,
 	}
 }
-
-// OnPanic has f told of every panic that is caught, also of those of the backend; each
-// is logged as well. It is to be called before Serve.
-func (s *Server) OnPanic(f func()) { s.onPanic = f }
 
 // Serve answers the hooks that connect to l, which must accept unix connections,
 // until ctx ends, and then returns nil; it returns early only if l fails for

@@ -40,7 +40,7 @@ func serveOn(t *testing.T, l net.Listener, b gate.Backend, change func(*gate.Ser
 	t.Helper()
 	log, logged := logtest.NewNullLogger()
 	log.SetLevel(logrus.DebugLevel)
-	s := gate.NewServer(b, log)
+	s := gate.NewServer(b, func() {}, log)
 	change(s)
 	ctx, cancel := context.WithCancel(context.Background())
 	served := make(chan error, 1)
@@ -336,7 +336,9 @@ func TestServerReturnsWhenItsListenerFails(t *testing.T) {
 	l, err := socket.Listen(gatetest.Socket(t))
 	require.NoError(t, err)
 	served := make(chan error, 1)
-	go func() { served <- gate.NewServer(gatetest.NewBackend(), gatetest.Quiet()).Serve(t.Context(), l) }()
+	go func() {
+		served <- gate.NewServer(gatetest.NewBackend(), func() {}, gatetest.Quiet()).Serve(t.Context(), l)
+	}()
 	require.NoError(t, l.Close())
 	require.ErrorIs(t, gatetest.Receive(t, served, "Serve returns"), net.ErrClosed)
 }
@@ -414,9 +416,8 @@ func TestServerGoesOnAfterPanics(t *testing.T) {
 	both := &tricked{Listener: l, Backend: gatetest.NewBackend()}
 	ctx, cancel := context.WithCancel(t.Context())
 	served := make(chan error, 1)
-	s := gate.NewServer(both, log).WithAliveEvery(10 * time.Millisecond)
 	var panics atomic.Int32
-	s.OnPanic(func() { panics.Add(1) })
+	s := gate.NewServer(both, func() { panics.Add(1) }, log).WithAliveEvery(10 * time.Millisecond)
 	go func() { served <- s.Serve(ctx, both) }()
 
 	c, r := dial(t, path)

@@ -39,7 +39,7 @@ func Serve(tb TB, path string, b gate.Backend) (stop func()) {
 	noError(tb, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	served := make(chan error, 1)
-	go func() { served <- gate.NewServer(b, Quiet()).Serve(ctx, l) }()
+	go func() { served <- gate.NewServer(b, func() {}, Quiet()).Serve(ctx, l) }()
 	stop = sync.OnceFunc(func() {
 		cancel()
 		noError(tb, Receive(tb, served, "the server stops"))
