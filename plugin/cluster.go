@@ -128,16 +128,12 @@ func (s stopsOf) Stopping(now time.Time) (pod string, by time.Time, ok bool) {
 // which of its pods the policy selects, and admits others beyond a limit of those that run.
 const (
 	relistAll     = 30 * time.Second       // of 300 nodes or more
-	relistSmall   = 100 * time.Millisecond // for each node, if they are fewer
-	relistPerNode = 6 * time.Millisecond   // for each node, if they are more than 5,000
+	relistPerNode = 100 * time.Millisecond // for each node, if they are fewer
 )
 
 // relistWithin returns that time for a cluster of this many nodes; 0: the number is not known.
 func relistWithin(nodes int) time.Duration {
-	if nodes <= 0 {
-		nodes = 1
-	}
-	return min(time.Duration(nodes)*relistSmall, max(relistAll, time.Duration(nodes)*relistPerNode))
+	return min(time.Duration(max(nodes, 1))*relistPerNode, relistAll)
 }
 
 // policiesWithin bounds how long the gate stays closed while the policies are not known.
