@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -47,18 +47,17 @@ var errNoSlot = errors.New("the Lease came back as none of a slot: something has
 
 // make makes the calls, waits for their answers, and takes them over.
 func (c *Claimer) make(ctx context.Context, calls []*call) {
-	room := make(chan struct{}, mostCalls)
-	var running sync.WaitGroup
+	var running errgroup.Group
+	running.SetLimit(mostCalls)
 	for _, one := range calls {
 		c.stats.Calls[string(one.verb)]++
-		room <- struct{}{}
-		running.Go(func() {
+		running.Go(func() error {
 			one.sent = time.Now()
 			one.made, one.err = c.send(ctx, one)
-			<-room
+			return nil
 		})
 	}
-	running.Wait()
+	_ = running.Wait() // each call has its own error
 	for _, one := range calls {
 		c.answered(one)
 	}

@@ -14,6 +14,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
@@ -173,23 +174,18 @@ func (a *asker) topPods(ctx context.Context) error {
 // podsOf asks the daemons of the nodes which pods wait there. Of the errors it gives the first.
 func (a *asker) podsOf(ctx context.Context, nodes []v1alpha1.PacemakerNode) (pods []waitingPod, err error) {
 	var mu sync.Mutex
-	var asked sync.WaitGroup
-	places := make(chan struct{}, atOnce)
+	var asked errgroup.Group
+	asked.SetLimit(atOnce)
 	for _, n := range nodes {
-		name := cmp.Or(n.Status.NodeName, n.Name)
-		asked.Go(func() {
-			places <- struct{}{}
-			found, fault := a.waitingOn(ctx, name)
-			<-places
+		asked.Go(func() error {
+			found, err := a.waitingOn(ctx, cmp.Or(n.Status.NodeName, n.Name))
 			mu.Lock()
 			defer mu.Unlock()
 			pods = append(pods, found...)
-			if err == nil {
-				err = fault
-			}
+			return err
 		})
 	}
-	asked.Wait()
+	err = asked.Wait()
 	return pods, err
 }
 
