@@ -34,7 +34,7 @@ var policyKind = kind[v1alpha1.StartPolicy]{
 }
 
 // Policies makes Policies that follow the labels of the source's node, and count their panics
-// where the source does. onChange is called as that of the source. What it is given must not be changed.
+// where the source does. onChange is called as OnChange of the source. What it is given must not be changed.
 func (s *Source) Policies(fallback []*v1alpha1.StartPolicy, onChange func([]*v1alpha1.StartPolicy)) *Policies {
 	p := &Policies{log: s.options.Log, fallback: fallback, onChange: onChange, inForce: fallback}
 	p.objects = newFollower(policyKind, s.options, s.node, p.put)

@@ -41,8 +41,8 @@ var configKind = kind[v1alpha1.PacemakerConfig]{
 }
 
 // SourceOptions say what a [Source] follows, and whom it tells. All are needed but Instance and Fallback.
-// The functions are called in order, never twice at a time, and without a lock held; until one returns, no
-// further change is noticed.
+// OnChange and OnNode are each called in the order of the changes, never twice at a time, and without a lock
+// held; until one returns, no further change of that kind is noticed. OnPanic must be safe for concurrent use.
 type SourceOptions struct {
 	// Configs is the way to the custom resources, Nodes that to the Node objects.
 	Configs dynamic.Interface
