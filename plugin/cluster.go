@@ -34,12 +34,19 @@ type cluster struct {
 	policies *crd.Policies
 }
 
-// newCluster returns what needs no other part of the daemon; claim and follow add the rest.
-func newCluster(o Options, c clients) *cluster {
+// newCluster returns what calls no other part of the daemon before Run; claim and follow add the rest.
+func newCluster(d *Daemon, c clients) *cluster {
+	o := d.options
 	cl := &cluster{
-		clients: c, recorder: observe.NewRecorder(c.kube, o.NodeName, o.Instance),
-		watch: podwatch.New(c.kube, o.NodeName, o.Log), namespaces: policies.NewNamespaces(c.kube, o.Log),
+		clients: c, recorder: observe.NewRecorder(c.kube, o.NodeName, o.Instance), namespaces: policies.NewNamespaces(c.kube, o.Log),
 	}
+	cl.watch = podwatch.New(podwatch.Options{
+		Client: c.kube, NodeName: o.NodeName, Log: o.Log, OnPanic: func() { d.observer.CountPanic("podwatch") },
+		OnChange: func(pod podwatch.Pod, deleted bool) {
+			defer d.observer.Caught("podChanged")
+			d.starts.PodChanged(pod, deleted)
+		},
+	})
 	cl.summary = report.NewSummary(report.SummaryOptions{
 		API: c.dynamic, Leases: c.kube.Leases(o.Namespace), NodeName: o.NodeName, Instance: o.Instance, Log: o.Log,
 		Policies: func() []crd.KnownPolicy { return cl.policies.Known() },
@@ -81,14 +88,9 @@ func (c *cluster) claim(l *throttle.Limiter, observer *observe.Observer, o Optio
 	return c.claimer.Wake
 }
 
-// follow makes a daemon follow pods, configurations, policies and its node in the API server.
+// follow makes a daemon follow configurations, policies and its node in the API server.
 func (c *cluster) follow(d *Daemon) {
 	o := d.options
-	c.watch.OnPanic(func() { d.observer.CountPanic("podwatch") })
-	c.watch.OnChange(func(pod podwatch.Pod, deleted bool) {
-		defer d.observer.Caught("podChanged")
-		d.starts.PodChanged(pod, deleted)
-	})
 	c.source = crd.NewSource(crd.SourceOptions{
 		Configs: c.dynamic, Nodes: c.kube, NodeName: o.NodeName, Instance: o.Instance, Fallback: d.file.Config, Log: o.Log,
 		OnChange: d.configure, OnNode: nodecondition.New(d.starts.Valve.ShutsDown, d.starts.Valve.Pressed).Observe,

@@ -108,7 +108,7 @@ func newDaemon(o Options, cores int, file crd.Documents, c *clients, r rooms) *D
 	nodes := func() int { return 0 }
 	keeping := policies.Options{Limiter: d.limiter, Log: o.Log}
 	if c != nil {
-		d.cluster = newCluster(o, *c)
+		d.cluster = newCluster(d, *c)
 		nodes, r.events, r.pods, r.stops = d.cluster.summary.Nodes, d.cluster.recorder, d.cluster.watch, stopsOf{d.cluster.watch}
 	}
 	d.observer = observe.New(observe.Options{Log: o.Log, Events: r.events, Nodes: nodes})

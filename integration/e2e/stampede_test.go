@@ -146,7 +146,10 @@ func (s *stampede) run(t *testing.T, config string) {
 		policies := source.Policies(nil, func([]*v1alpha1.StartPolicy) {})
 		all.Go(func() error { source.Run(ctx); return nil })
 		all.Go(func() error { policies.Run(ctx); return nil })
-		all.Go(func() error { podwatch.New(kubetest.Of(kube), name, log).Run(ctx); return nil })
+		pods := podwatch.New(podwatch.Options{
+			Client: kubetest.Of(kube), NodeName: name, Log: log, OnChange: func(podwatch.Pod, bool) {}, OnPanic: func() {},
+		})
+		all.Go(func() error { pods.Run(ctx); return nil })
 		summary := report.NewSummary(report.SummaryOptions{
 			API: objects, Leases: kubetest.Of(kube).Leases("default"), NodeName: name, Policies: policies.Known, Log: log,
 		})

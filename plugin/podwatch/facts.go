@@ -19,7 +19,7 @@ type extractor struct {
 
 // ExtractFacts makes the watch take facts from every pod, before it forgets most of the pod; nil: none. For the pods
 // that it knows already it lists them again, at a random moment within the given time, so that the nodes of a large
-// cluster do not list all at once. The function given to [Watch.OnChange] is called for each. extract must be safe
+// cluster do not list all at once. OnChange is called for each. extract must be safe
 // for concurrent use; where it panics, the pod counts as one that the watch understands nothing of.
 func (w *Watch) ExtractFacts(extract func(*corev1.Pod) startpolicy.Facts, within time.Duration) {
 	w.mu.Lock()

@@ -159,7 +159,7 @@ func TestHealthBeforeAndAfter(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		logger, _ := logtest.NewNullLogger()
-		require.ErrorIs(t, New(kubetest.Of(fake.NewClientset()), "node-a", logger).Err(), informer.ErrNotSynced)
+		require.ErrorIs(t, New(Options{Client: kubetest.Of(fake.NewClientset()), NodeName: "node-a", Log: logger}).Err(), informer.ErrNotSynced)
 
 		w, _, log, stop := run(t, fake.NewClientset(webPod()))
 		synctest.Wait()

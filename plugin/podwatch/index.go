@@ -56,7 +56,7 @@ func (w *Watch) Await(ctx context.Context, uid string) (Pod, bool) {
 	return Pod{}, false
 }
 
-// change puts after in the place of before, of which either may be nil, and reports that to the function of OnChange.
+// change puts after in the place of before, of which either may be nil, and reports that to OnChange.
 func (w *Watch) change(before, after *cached) {
 	if before != nil && (after == nil || after.pod.UID != before.pod.UID) {
 		if w.remove(before) {
@@ -108,7 +108,7 @@ func (w *Watch) put(c *cached) bool {
 	return true
 }
 
-// report calls the function of OnChange.
+// report calls OnChange.
 func (w *Watch) report(pod Pod, deleted bool) {
 	defer func() {
 		if fault := recover(); fault != nil {

@@ -109,7 +109,7 @@ func measure(b *testing.B, pods int) float64 {
 
 // BenchmarkTrim measures the work for one event.
 func BenchmarkTrim(b *testing.B) {
-	p, w := realistic(0), New(kubetest.Of(fake.NewClientset()), "", nil)
+	p, w := realistic(0), New(Options{Client: kubetest.Of(fake.NewClientset())})
 	b.ReportAllocs()
 	for b.Loop() {
 		w.keep(p)
@@ -119,7 +119,7 @@ func BenchmarkTrim(b *testing.B) {
 // The informer keeps no API object, however it got it.
 func TestKeepsNoAPIObject(t *testing.T) {
 	t.Parallel()
-	kept := New(kubetest.Of(fake.NewClientset()), "", nil).keep(realistic(0))
+	kept := New(Options{Client: kubetest.Of(fake.NewClientset())}).keep(realistic(0))
 	require.Equal(t, metav1.ObjectMeta{
 		Namespace: "ns", Name: kept.Name, UID: kept.UID, ResourceVersion: kept.ResourceVersion,
 	}, kept.ObjectMeta)

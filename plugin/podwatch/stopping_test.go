@@ -72,7 +72,7 @@ func TestStoppingNamesThePodThatMayTakeLongest(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := New(kubetest.Of(fake.NewClientset()), "node", nil)
+			w := New(Options{Client: kubetest.Of(fake.NewClientset()), NodeName: "node"})
 			for _, p := range c.pods {
 				pod := trim(p)
 				w.pods[pod.UID] = &cached{pod: pod}

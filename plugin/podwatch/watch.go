@@ -17,8 +17,8 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/crd/kube"
 )
 
-// Watch follows the pods that are bound to one node. Make it with [New]; all methods but Run, OnChange and OnPanic may be
-// called at any time from any goroutine.
+// Watch follows the pods that are bound to one node. Make it with [New]; all methods but Run may be called at any time from
+// any goroutine.
 type Watch struct {
 	log       logrus.FieldLogger
 	informer  *informer.Informer[*cached]
@@ -34,33 +34,38 @@ type Watch struct {
 	waiting map[string]*waiter // by NRI uid
 }
 
-// New returns a Watch of the pods on node. It starts nothing and asks nothing yet.
-// The client needs the right to list and watch pods in all namespaces.
-func New(client kube.Interface, node string, log logrus.FieldLogger) *Watch {
+// Options say which pods a [Watch] follows, and whom it tells. All are needed.
+type Options struct {
+	// Client needs the right to list and watch pods in all namespaces.
+	Client kube.Interface
+	// NodeName is the node's name.
+	NodeName string
+	// OnChange is called for each pod that appears or changes, with deleted false, and for each that the API server
+	// no longer has, with deleted true and its last known state. For a pod that was replaced by another of the same
+	// name, it is called with deleted true before it is called for the new one. A deleted static pod lost only its
+	// mirror pod, which the kubelet makes again while the pod lives.
+	//
+	// It is called in the order of the changes, after Get knows of the change. It should not block: later changes
+	// wait, also for Get and Await. Where it panics, it misses this change.
+	OnChange func(pod Pod, deleted bool)
+	// OnPanic is called for every panic that is caught, also of those in OnChange; each is logged as well.
+	OnPanic func()
+	Log     logrus.FieldLogger
+}
+
+// New returns a Watch. It starts nothing and asks nothing yet.
+func New(o Options) *Watch {
 	w := &Watch{
-		log: log, trim: trim, onChange: func(Pod, bool) {}, onPanic: func() {}, relisting: make(chan struct{}, 1),
+		log: o.Log, trim: trim, onChange: o.OnChange, onPanic: o.OnPanic, relisting: make(chan struct{}, 1),
 		pods: map[string]*cached{}, waiting: map[string]*waiter{},
 	}
-	w.informer = informer.New(client.Pods(metav1.NamespaceAll), informer.Options[*cached]{
+	w.informer = informer.New(o.Client.Pods(metav1.NamespaceAll), informer.Options[*cached]{
 		What: "the pods of this node", Meanwhile: "what is known of them may be out of date",
-		Client: client, Only: fields.OneTermEqualSelector("spec.nodeName", node), Kind: &corev1.Pod{},
-		Keep: w.keep, Changed: w.change, Log: log,
+		Client: o.Client, Only: fields.OneTermEqualSelector("spec.nodeName", o.NodeName), Kind: &corev1.Pod{},
+		Keep: w.keep, Changed: w.change, Log: o.Log,
 	})
 	return w
 }
-
-// OnPanic makes f be called for every panic that is caught, also of those in the function of [Watch.OnChange]; each is
-// logged as well. It is to be called before Run.
-func (w *Watch) OnPanic(f func()) { w.onPanic = f }
-
-// OnChange makes f be called for every change: of each pod that appears or changes, with deleted false, and of
-// each that the API server no longer has, with deleted true and its last known state. For a pod that was replaced by
-// another of the same name, f is called with deleted true before it is called for the new one. A deleted static pod lost
-// only its mirror pod, which the kubelet makes again while the pod lives.
-//
-// It is called in the order of the changes, after Get knows of the change. It should not block: later changes wait,
-// also for Get and Await. Where it panics, it misses this change; that is logged. It is to be called before Run.
-func (w *Watch) OnChange(f func(pod Pod, deleted bool)) { w.onChange = f }
 
 // Run follows the pods until ctx ends. An API server that cannot be reached or refuses is no reason
 // to return: Run keeps trying, and [Watch.Err] says what is wrong. It is to be called once.

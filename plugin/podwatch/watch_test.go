@@ -50,8 +50,8 @@ func (c *changes) take() []string {
 func run(t testing.TB, client kubernetes.Interface) (w *Watch, told *changes, log *logtest.Hook, stop func()) {
 	t.Helper()
 	logger, log := logtest.NewNullLogger()
-	w, told = New(kubetest.Of(client), "node-a", logger), &changes{}
-	w.OnChange(told.add)
+	told = &changes{}
+	w = New(Options{Client: kubetest.Of(client), NodeName: "node-a", OnChange: told.add, Log: logger})
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup
 	running.Go(func() { w.Run(ctx) })
@@ -248,16 +248,16 @@ func TestGetInsideOnChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := fakes{t, fake.NewClientset(webPod())}
 		logger, _ := logtest.NewNullLogger()
-		w := New(kubetest.Of(api), "node-a", logger)
 		calls := 0
-		w.OnChange(func(pod Pod, deleted bool) {
+		var w *Watch
+		w = New(Options{Client: kubetest.Of(api), NodeName: "node-a", Log: logger, OnChange: func(pod Pod, deleted bool) {
 			calls++
 			known, ok := w.Get(pod.UID)
 			require.Equal(t, !deleted, ok)
 			if ok {
 				require.Equal(t, pod, known)
 			}
-		})
+		}})
 		ctx, cancel := context.WithCancel(t.Context())
 		var running sync.WaitGroup
 		running.Go(func() { w.Run(ctx) })
@@ -275,21 +275,23 @@ func TestPanicsEndNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := fakes{t, fake.NewClientset()}
 		logger, log := logtest.NewNullLogger()
-		w, told := New(kubetest.Of(api), "node-a", logger), &changes{}
+		told := &changes{}
+		var panics atomic.Int32
+		w := New(Options{
+			Client: kubetest.Of(api), NodeName: "node-a", Log: logger, OnPanic: func() { panics.Add(1) },
+			OnChange: func(pod Pod, deleted bool) {
+				told.add(pod, deleted)
+				if pod.Name == "untold" {
+					panic("nor of this")
+				}
+			},
+		})
 		w.trim = func(p *corev1.Pod) Pod {
 			if p.Name == "strange" {
 				panic("nobody thought of this")
 			}
 			return trim(p)
 		}
-		var panics atomic.Int32
-		w.OnPanic(func() { panics.Add(1) })
-		w.OnChange(func(pod Pod, deleted bool) {
-			told.add(pod, deleted)
-			if pod.Name == "untold" {
-				panic("nor of this")
-			}
-		})
 		ctx, cancel := context.WithCancel(t.Context())
 		var running sync.WaitGroup
 		running.Go(func() { w.Run(ctx) })
@@ -312,8 +314,8 @@ func TestPanicsEndNothing(t *testing.T) {
 func TestChange(t *testing.T) {
 	t.Parallel()
 	logger, log := logtest.NewNullLogger()
-	w, told := New(kubetest.Of(fake.NewClientset()), "node-a", logger), &changes{}
-	w.OnChange(told.add)
+	told := &changes{}
+	w := New(Options{Client: kubetest.Of(fake.NewClientset()), NodeName: "node-a", OnChange: told.add, Log: logger})
 	first, second := w.keep(webPod()), w.keep(webPod(uid("2", "uid-2")))
 	w.change(nil, first)
 	w.change(first, first)
