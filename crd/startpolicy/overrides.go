@@ -1,6 +1,7 @@
 package startpolicy
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -99,10 +100,7 @@ func fill(l, from v1alpha1.PolicyLimits) v1alpha1.PolicyLimits {
 
 func fillBound(b, from *v1alpha1.PodBound) *v1alpha1.PodBound {
 	if b == nil || from == nil {
-		if b == nil {
-			b = from
-		}
-		return b
+		return cmp.Or(b, from)
 	}
 	filled := b.DeepCopy()
 	if filled.Pods == nil {
