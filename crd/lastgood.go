@@ -44,9 +44,9 @@ type lastGoodObject struct {
 	Spec            any               `json:"spec"`
 }
 
-// remember takes what the file at path holds for what the API server said last, and has
-// what it says kept there. A file that is damaged, or of another node, is logged and
-// left out, and so is an object in it that is not valid. ok is false where there is none.
+// remember returns the objects that the file at path holds, for the caller to put in force until the API server
+// answers, and has what the API server says kept in that file. A file that is damaged, or of another node, is
+// logged and left out, and so is an object in it that is not valid. ok is false where there is no file to use.
 func (f *follower[T]) remember(path string) (found []*T, ok bool) {
 	f.lastGood = &lastGood[T]{path: path}
 	found, err := f.load()

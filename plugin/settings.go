@@ -8,8 +8,8 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/adaptive"
 )
 
-// SettingsOf returns what a configuration means for the limiter of a node with so
-// many cores. With the mode Off, no limit is left. What no rule lets through limits nothing.
+// SettingsOf returns what a configuration means for the limiter of a node with this number
+// of cores. With the mode Off, no limit is left. A value that is not valid limits nothing.
 func SettingsOf(spec v1alpha1.PacemakerConfigSpec, cores int) throttle.Settings {
 	s := throttle.Settings{MaxWait: spec.GetMaxWait(), StartTimeout: spec.GetStartTimeout()}
 	if spec.GetMode() == v1alpha1.ModeOff {
@@ -37,7 +37,7 @@ func SettingsOf(spec v1alpha1.PacemakerConfigSpec, cores int) throttle.Settings 
 	return s
 }
 
-// count returns a number of pods that is there, 1 at least, or else what holds where it is absent.
+// count returns the number n, at least 1; where n is nil, it returns absent.
 func count(n *int32, absent int) int {
 	if n == nil {
 		return absent
@@ -45,7 +45,7 @@ func count(n *int32, absent int) int {
 	return max(1, int(*n))
 }
 
-// maxConcurrent returns how many pods may start at a time on a node with so many cores; 0: any number.
+// maxConcurrent returns how many pods may start at a time on a node with this number of cores; 0: any number.
 func maxConcurrent(m *v1alpha1.MaxConcurrent, cores int) int {
 	if m == nil || m.Value == nil && m.PerCore == nil {
 		return 0

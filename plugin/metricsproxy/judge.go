@@ -29,9 +29,9 @@ type Verdict int
 const (
 	// Nobody: the token belongs to nobody.
 	Nobody Verdict = iota
-	// Denied: it is somebody's who may not read the metrics.
+	// Denied: the token's user may not read the metrics.
 	Denied
-	// Granted: it is somebody's who may.
+	// Granted: the token's user may read the metrics.
 	Granted
 )
 

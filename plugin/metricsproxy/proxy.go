@@ -21,7 +21,8 @@ const (
 	path = "/metrics"
 	// patience bounds one request, with its questions to the API server.
 	patience = 9 * time.Second
-	// complaints is how long the log is spared, after it was told that somebody did not answer.
+	// complaints is the least time between two lines of the log which say that the API server or the daemon does not
+	// answer.
 	complaints = time.Minute
 )
 

@@ -59,7 +59,7 @@ func costsText(now time.Time, learned admin.Costs) string {
 
 func spanText(f costs.Figure) string { return secondsText(f.Mean) + " +- " + secondsText(f.Deviation) }
 
-// secondsText writes seconds; so many that no time.Duration has them were never measured.
+// secondsText writes seconds. A number that is too large for a time.Duration is cut: none was measured.
 func secondsText(s float64) string {
 	return human(time.Duration(min(s, math.MaxInt32) * float64(time.Second)))
 }
