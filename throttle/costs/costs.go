@@ -45,12 +45,17 @@ func (f *Figure) observe(n int, m float64) {
 	f.Deviation += max(1./4, 1/float64(n)) * (math.Abs(off) - f.Deviation)
 }
 
+// surprised reports whether an observation is so far from the mean that it is of another program.
+func (f *Figure) surprised(m float64) bool {
+	return math.Abs(m-f.Mean) > max(4*f.Deviation, f.Mean/2, 0.5)
+}
+
 // Cost is what starts of one key took.
 type Cost struct {
 	// Count is how many starts this was learned from, without those that were killed; 0: all were, and
 	// the figures are lower bounds.
 	Count int `json:"count"`
-	// Seen is when the last of them ended.
+	// Seen is when the last of these ended, or, where Count is 0, of all.
 	Seen time.Time `json:"seen"`
 
 	CPU   Figure `json:"cpuSeconds"`
@@ -61,10 +66,15 @@ type Cost struct {
 }
 
 func (c *Cost) observe(s Start, now time.Time) {
+	if !s.Killed && c.Count > 0 && (c.CPU.surprised(s.CPU.Seconds()) || c.Idle.surprised(s.Idle.Seconds())) {
+		*c = Cost{}
+	}
 	if !s.Killed {
 		c.Count++
 	}
-	c.Seen = now
+	if !s.Killed || c.Count == 0 {
+		c.Seen = now
+	}
 	for _, of := range []struct {
 		figure *Figure
 		value  float64

@@ -53,9 +53,26 @@ func TestTheMeanFollowsAChange(t *testing.T) {
 	assert.InDelta(t, 4, e.CPU.Mean, 1e-9)
 	assert.InDelta(t, 0, e.CPU.Deviation, 0.02)
 	for range 16 {
-		table.Observe([]string{"web"}, burns(8*time.Second), noon)
+		table.Observe([]string{"web"}, burns(5*time.Second), noon)
 	}
-	assert.InDelta(t, 7.5, expect(t, table, "web").CPU.Mean, 0.1)
+	assert.InDelta(t, 4.9, expect(t, table, "web").CPU.Mean, 0.1)
+}
+
+// What is far from all that was observed is of another program under the same key.
+func TestASurpriseBeginsAnew(t *testing.T) {
+	t.Parallel()
+	sleeps := Start{CPU: 5 * time.Second, Wall: 50 * time.Second, Idle: 45 * time.Second, Peak: 1}
+	for name, other := range map[string]Start{"of CPU time": burns(25 * time.Second), "of time": sleeps} {
+		table := &Table{}
+		for range 20 {
+			table.Observe([]string{"web"}, burns(5*time.Second), noon)
+		}
+		table.Observe([]string{"web"}, other, noon)
+		e := expect(t, table, "web")
+		assert.Equal(t, 1, e.Count, name)
+		assert.InDelta(t, other.CPU.Seconds(), e.CPU.Mean, 1e-9, name)
+		assert.InDelta(t, other.Idle.Seconds(), e.Idle.Mean, 1e-9, name)
+	}
 }
 
 // How long it takes alone is learned right from a herd, where it stood in line for most of the time.
@@ -91,8 +108,8 @@ func TestAKilledStartIsALowerBound(t *testing.T) {
 	e = expect(t, table, "web", "image")
 	assert.Equal(t, 1, e.Rank, "what is known for sure is better than a bound")
 	assert.InDelta(t, 5, e.CPU.Mean, 0, "a bound is no start")
-	table.Observe([]string{"image"}, killed, noon)
-	assert.Equal(t, e.Cost, expect(t, table, "image").Cost, "it took longer than that anyway")
+	table.Observe([]string{"image"}, killed, noon.Add(time.Hour))
+	assert.Equal(t, e.Cost, expect(t, table, "image").Cost, "it took longer than that anyway, and proves nothing")
 	killed.CPU = 9 * time.Second
 	table.Observe([]string{"image"}, killed, noon)
 	e = expect(t, table, "image")

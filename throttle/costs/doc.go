@@ -18,6 +18,9 @@
 // within about eight observations, and needs no history. Until there are as many, 1/n weighs all alike. a + 4v is
 // exceeded about as seldom as TCP's timeout.
 //
+// An observation of the CPU time or of the idle time that is farther from the mean than 4v, than half of it and than
+// half a second is of another program under the same key: what was known is forgotten, and it is the first.
+//
 // A start that a probe killed would have taken more: its figures are lower bounds, and count only
 // where they exceed the mean. They count as no start: a key of which all starts were killed has Count 0.
 //
