@@ -4,6 +4,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/adaptive"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
@@ -170,6 +171,24 @@ func (l *Limiter) SetClaims(now time.Time, key GroupKey, starts int) {
 	l.groups.group(key).claims, l.groups.counted = max(-1, starts), false
 }
 
+// Expect replaces what is known of the start of a pod. A pod without a ticket is no error.
+func (l *Limiter) Expect(uid string, e Expected) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if t := l.groups.ticket(uid); t != nil {
+		t.foreseen, l.slots.planned = e, false
+	}
+}
+
+// SetUse says what a start that is under way has used. A pod without a ticket is no error.
+func (l *Limiter) SetUse(uid string, use adaptive.Use) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if t := l.groups.ticket(uid); t != nil {
+		t.use = use
+	}
+}
+
 // Observe takes what the sensors measured by now, lets the adaptive limit follow it, and
 // admits those that may start by that.
 func (l *Limiter) Observe(now time.Time, s Signals) {
@@ -178,7 +197,7 @@ func (l *Limiter) Observe(now time.Time, s Signals) {
 	l.limits.signals = s
 	if l.slots.adaptive != nil {
 		l.slots.adaptive.Observe(l.admission.sample(now))
-		l.slots.setLimit()
+		l.admission.plan(now)
 	}
 }
 

@@ -23,6 +23,7 @@ type slots struct {
 	limit     int                  // starts at a time; noLimit: any number
 	limitSoon int                  // what an adaptive limit may soon come to, where that is more
 	adaptive  *adaptive.Controller // nil: off
+	planned   bool                 // by what is known of the starts under way now
 	loan      loan                 // of slots
 	took      durations
 	lost      time.Time   // when the latest of the starts was admitted that a probe may have killed; zero: none was
@@ -39,11 +40,15 @@ func (s *slots) configure() {
 	default:
 		s.adaptive.Configure(*set)
 	}
-	s.setLimit()
+	if s.adaptive != nil {
+		s.setLimit(s.adaptive.Limit(), s.adaptive.Reach())
+	} else {
+		s.setLimit(0, 0)
+	}
 }
 
 // setLimit sets how many may start at a time: as many as set, or as found, the less of both.
-func (s *slots) setLimit() {
+func (s *slots) setLimit(found, reach int) {
 	was := s.limit
 	most := s.settings.MaxConcurrent
 	if most <= 0 {
@@ -51,8 +56,8 @@ func (s *slots) setLimit() {
 	}
 	s.limit, s.limitSoon = most, most
 	if s.adaptive != nil {
-		s.limit = min(most, max(1, s.adaptive.Limit()))
-		s.limitSoon = min(most, max(s.limit, s.adaptive.Reach()))
+		s.limit = min(most, max(1, found))
+		s.limitSoon = min(most, max(s.limit, reach))
 	}
 	if s.limit != was {
 		s.repay()
@@ -96,6 +101,7 @@ func (s *slots) add(t *Ticket) {
 // giveBack gives back the slot of a start, which has ended.
 func (s *slots) giveBack(t *Ticket, reason reasons.Reason, took time.Duration) {
 	s.inFlight = slices.DeleteFunc(s.inFlight, func(o *Ticket) bool { return o == t })
+	s.planned = false
 	if !t.slot {
 		return
 	}

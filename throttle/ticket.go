@@ -3,6 +3,8 @@ package throttle
 import (
 	"time"
 
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/adaptive"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/costs"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
@@ -41,6 +43,18 @@ type Request struct {
 	// Groups are the groups of policies that the pod belongs to; [Limiter.SetGroups]
 	// replaces them. They count where Join makes a new ticket; nil: those it has.
 	Groups []Membership
+	// Expected is what is known of the start; [Limiter.Expect] replaces it.
+	Expected Expected
+}
+
+// Expected is what is known of a start before it begins. The adaptive limit goes by it. The zero value: nothing.
+type Expected struct {
+	// Kind is the same of starts that are expected to take the same.
+	Kind string
+	// Cost is what such a start takes; nil: nobody knows. It must not be changed afterwards.
+	Cost *costs.Cost
+	// Patience is how long after its admission a probe kills a start that is not over; zero: none does.
+	Patience time.Duration
 }
 
 // Ticket is the place of one start in the queue, and then its slot. It ends exactly once. All
@@ -75,6 +89,8 @@ type Ticket struct {
 	stalled    time.Time // since when it makes no progress; zero: it does
 	ended      time.Time
 	slot       bool // it is counted among the starts at a time
+	foreseen   Expected
+	use        adaptive.Use // since it was admitted
 }
 
 // UID gives the key of the start.
@@ -271,6 +287,7 @@ func (t *Ticket) DeadlineReached(now time.Time) Decision {
 // cameLocked notes that a process is there that could start now: its images are there, too.
 func (t *Ticket) cameLocked(now time.Time) {
 	t.l.askedLocked(now, t)
+	t.l.slots.planned = false
 	t.pulled, t.pullsSince = true, time.Time{}
 }
 

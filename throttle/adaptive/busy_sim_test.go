@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/costs"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/internal/nodesim"
 )
 
@@ -20,26 +21,29 @@ func TestHowManyStartOnABusyNode(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const herds, fiveMinutes = 60, 300 // what has not started by then is left
-		perCore, killed, killedAlone := make([]float64, 0, herds), 0, 0
+		perCore, killed, killedAlone := []float64{}, [2]int{}, 0
 		for seed := range uint64(herds) {
 			s := nodesim.Busy(seed)
-			r := adaptiveRun(s, fiveMinutes)
-			most := 0
-			for _, m := range r.Measured {
-				most = max(most, m.Slots)
-			}
-			perCore = append(perCore, float64(most)/float64(s.Cores))
-			if r.Kills > 0 {
-				killed++
+			table := &costs.Table{}
+			for run := range killed {
+				r, most := learnedRun(s, table, fiveMinutes), 0
+				for _, m := range r.Measured {
+					most = max(most, m.Slots)
+				}
+				perCore = append(perCore, float64(most)/float64(s.Cores))
+				if r.Kills > 0 {
+					killed[run]++
+				}
 			}
 			if pacedRun(s, throttle.Settings{MaxConcurrent: 1}, fiveMinutes).Kills > 0 {
 				killedAlone++
 			}
 		}
 		slices.Sort(perCore)
-		t.Logf("%d herds, %d with a kill, %d one at a time; most starts at a time for each core: 50 %% %.2f, 90 %% %.2f, all %.2f",
-			herds, killed, killedAlone, perCore[herds/2], perCore[herds*9/10], perCore[herds-1])
-		assert.LessOrEqual(t, perCore[herds-1], 2.1)
-		assert.LessOrEqual(t, killed, 24)
+		t.Logf("%d herds, with a kill the first time and the second: %d, %d one at a time; most starts at a time for each core: 50 %% %.2f, 90 %% %.2f, all %.2f",
+			herds, killed, killedAlone, perCore[herds], perCore[2*herds*9/10], perCore[2*herds-1])
+		assert.LessOrEqual(t, perCore[2*herds-1], 3.9)
+		assert.LessOrEqual(t, killed[0], 21)
+		assert.LessOrEqual(t, killed[1], 16)
 	})
 }

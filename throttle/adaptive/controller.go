@@ -20,7 +20,11 @@ type Controller struct {
 	ceiling  ceiling
 	demand   demand
 	loss     loss
-	most     int // while the node is overfull, nobody beyond so many takes the place of one that ends; 0: it is not
+	most     int  // while the node is overfull, nobody beyond so many takes the place of one that ends; 0: it is not
+	crowded  bool // the node is overfull, and not just because pods are set up
+	disk     disk
+	planned  int    // what Allow gave last
+	held     string // and why no more
 	why      string
 }
 
@@ -46,8 +50,8 @@ func (c *Controller) Limit() int {
 	return c.limit
 }
 
-// Why says in one line what the last Observe did and why, for people.
-func (c *Controller) Why() string { return c.why }
+// Why says in one line what the last Observe and Allow did and why, for people.
+func (c *Controller) Why() string { return c.why + c.said() }
 
 // Reach is the number of starts at a time that the limit may come to soon: more
 // than Limit while the node has room.
@@ -80,6 +84,10 @@ func (c *Controller) Observe(s Sample) (limit int) {
 	if s.Window <= 0 || !c.past.add(s) {
 		return c.Limit()
 	}
+	if c.began.IsZero() {
+		c.began = s.At
+	}
+	c.crowded = load > max(overfull, goal) && !c.settingUp(s)
 	defer func() { c.seen = s.At }()
 	s.Window = min(s.Window, remembered)
 	c.learn(s, c.settings.full(s, load, goal))

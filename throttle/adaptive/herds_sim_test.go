@@ -3,16 +3,21 @@
 package adaptive_test
 
 import (
+	"encoding/json"
+	"maps"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/adaptive"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/costs"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/internal/nodesim"
 )
 
@@ -35,23 +40,45 @@ func pacedRun(s nodesim.Scenario, by throttle.Settings, stopAfter float64) nodes
 	}})
 }
 
-// stream is a sequence of random herds and what is asked of the loop on them.
-type stream struct {
-	name  string // of its sweeps in testdata
-	herd  func(seed uint64) nodesim.Scenario
-	first uint64 // seed
-	herds int
-	// ratio is the bound of the makespan by that of the best fixed limit, for 95 % of
-	// the herds; killed is how many herds may have a pod killed.
+// learnedRun starts the herd by a limiter that is told what is known of its starts, and learns what they take.
+func learnedRun(s nodesim.Scenario, table *costs.Table, stopAfter float64) nodesim.Result {
+	l := throttle.New(time.Now(), settings(throttle.Settings{Adaptive: &adaptive.Settings{Cores: s.Cores}}))
+	return nodesim.Run(s, nodesim.Pacing{Limiter: l, Table: table, StopAfter: stopAfter, Observe: func(now time.Time, m nodesim.Measured) {
+		l.Observe(now, m.Signals(now))
+	}})
+}
+
+// The herds of a stream are started so often, each by a limiter of its own.
+const (
+	unwatched = iota // nothing but the node is measured
+	first            // nothing is known of the starts, but the patience of their probes
+	again            // what they take was learned the first time
+	misled           // so it was, and 15 % of that is wrong by a factor of five
+	runs
+)
+
+var runNames = [runs]string{"unwatched", "first", "again", "misled"}
+
+// bound is what is asked of a run: the makespan by that of the best fixed limit, for 95 % of the herds, and how many
+// herds may have a pod killed.
+type bound struct {
 	ratio  float64
 	killed int
 }
 
-// The goal is 1.2 and no kill; where a bound is above it, it is what was found. How the
-// law and its constants were chosen: see Evidence in the package documentation.
+// stream is a sequence of random herds and what is asked of the loop on them.
+type stream struct {
+	name   string // of its sweeps in testdata
+	herd   func(seed uint64) nodesim.Scenario
+	first  uint64 // seed
+	herds  int
+	bounds [runs]bound
+}
+
+// The bounds are what was found. How the law and its constants were chosen: see Evidence in the package documentation.
 var streams = []stream{
-	{name: "heldout", herd: nodesim.Random, first: 800_000, herds: 300, ratio: 1.2, killed: 0},
-	{name: "broad", herd: nodesim.Broad, first: 800_000, herds: 200, ratio: 1.44, killed: 19},
+	{name: "heldout", herd: nodesim.Random, first: 1_000_000, herds: 300, bounds: [runs]bound{{1.16, 0}, {1.15, 0}, {1.1, 0}, {1.15, 0}}},
+	{name: "broad", herd: nodesim.Broad, first: 1_000_000, herds: 200, bounds: [runs]bound{{1.78, 22}, {1.54, 12}, {1.37, 1}, {1.4, 2}}},
 }
 
 // The distribution of how much longer random herds take with the loop than at the
@@ -61,33 +88,79 @@ func TestRandomHerdsTakeHardlyLongerThanAtTheirBestFixedLimit(t *testing.T) {
 	for _, herds := range streams {
 		t.Run(herds.name, func(t *testing.T) {
 			t.Parallel()
-			synctest.Test(t, herds.judge)
+			herds.judge(t)
 		})
 	}
 }
 
 func (h stream) judge(t *testing.T) {
-	known, killed, ratios := readSweep(t, h.name), 0, []float64{}
+	known, killed, ratios := readSweep(t, h.name), [runs]int{}, [runs][]float64{}
 	for i := range h.herds {
-		seed := h.first + uint64(i)
-		s := h.herd(seed)
-		best, limit := known.of(t, i, s)
-		r := adaptiveRun(s, 0)
-		ratios = append(ratios, r.Makespan/best)
-		if r.Kills > 0 {
-			killed++
-		}
-		if r.Kills > 0 || r.Makespan > 1.3*best {
-			t.Logf("seed %d: %.1f s, %d kills; %.1f s with %d at a time: %d cores, %d pods", seed, r.Makespan, r.Kills, best, limit, s.Cores, s.Pods())
-		}
+		synctest.Test(t, func(t *testing.T) {
+			seed := h.first + uint64(i)
+			s := h.herd(seed)
+			best, limit := known.of(t, i, s)
+			for run, r := range everyRun(t, s, seed) {
+				ratios[run] = append(ratios[run], r.Makespan/best)
+				if r.Kills > 0 {
+					killed[run]++
+				}
+				if r.Kills > 0 || r.Makespan > 1.3*best {
+					t.Logf("seed %d, %s: %.1f s, %d kills; %.1f s with %d at a time: %d cores, %d pods", seed, runNames[run], r.Makespan, r.Kills, best, limit, s.Cores, s.Pods())
+				}
+			}
+		})
 	}
 	known.write(t)
-	slices.Sort(ratios)
-	quantile := func(q float64) float64 { return ratios[int(math.Ceil(q*float64(len(ratios))))-1] }
-	t.Logf("%d herds, %d with a kill; makespan by that of the best fixed limit: 50 %% %.2f, 75 %% %.2f, 90 %% %.2f, 95 %% %.3f, 99 %% %.2f, all %.2f",
-		len(ratios), killed, quantile(0.5), quantile(0.75), quantile(0.9), quantile(0.95), quantile(0.99), quantile(1))
-	assert.LessOrEqual(t, quantile(0.95), h.ratio)
-	assert.LessOrEqual(t, killed, h.killed)
+	for run, found := range ratios {
+		slices.Sort(found)
+		quantile := func(q float64) float64 { return found[int(math.Ceil(q*float64(len(found))))-1] }
+		t.Logf("%s, %s: %d herds, %d with a kill; makespan by that of the best fixed limit: 50 %% %.2f, 75 %% %.2f, 90 %% %.2f, 95 %% %.3f, 99 %% %.2f, all %.2f",
+			h.name, runNames[run], len(found), killed[run], quantile(0.5), quantile(0.75), quantile(0.9), quantile(0.95), quantile(0.99), quantile(1))
+		assert.LessOrEqual(t, quantile(0.95), h.bounds[run].ratio, runNames[run])
+		assert.LessOrEqual(t, killed[run], h.bounds[run].killed, runNames[run])
+	}
+}
+
+func everyRun(t *testing.T, s nodesim.Scenario, seed uint64) (all [runs]nodesim.Result) {
+	t.Helper()
+	const most = 1500 // seconds
+	table := &costs.Table{}
+	all[unwatched] = adaptiveRun(s, most)
+	all[first] = learnedRun(s, table, most)
+	wrong := mislead(t, table, seed)
+	all[again] = learnedRun(s, table, most)
+	all[misled] = learnedRun(s, wrong, most)
+	return all
+}
+
+// mislead gives a table of which 15 % of the entries are wrong by a factor of five.
+func mislead(t *testing.T, table *costs.Table, seed uint64) *costs.Table {
+	t.Helper()
+	data, err := table.Encode(costs.Machine{})
+	require.NoError(t, err)
+	var file struct {
+		Version int                    `json:"version"`
+		Machine costs.Machine          `json:"machine"`
+		Costs   map[string]*costs.Cost `json:"costs"`
+	}
+	require.NoError(t, json.Unmarshal(data, &file))
+	r := rand.New(rand.NewPCG(seed, 6))
+	for _, key := range slices.Sorted(maps.Keys(file.Costs)) {
+		by := []float64{5, 0.2}[r.IntN(2)]
+		if r.Float64() >= 0.15 {
+			continue
+		}
+		c := file.Costs[key]
+		for _, f := range []*costs.Figure{&c.CPU, &c.Alone, &c.Idle, &c.Peak, &c.Disk} {
+			f.Mean *= by
+		}
+	}
+	data, err = json.Marshal(file)
+	require.NoError(t, err)
+	table, err = costs.Decode(data, costs.Machine{})
+	require.NoError(t, err)
+	return table
 }
 
 // Once settled, a steady herd on the simulated node changes the limit by one in a

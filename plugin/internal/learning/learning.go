@@ -5,6 +5,7 @@
 package learning
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -78,6 +79,12 @@ func keys(pod podwatch.Pod, restart bool) (keys [len(bases)]string) {
 	}
 	keys[1], keys[3] = "images="+pod.Like.Images+limit+again, "node"+again
 	return keys
+}
+
+// Kind returns what is the same of starts that are learned as one: the first of a pod's keys.
+func Kind(pod podwatch.Pod, restart bool) string {
+	of := keys(pod, restart)
+	return cmp.Or(of[:]...)
 }
 
 // Expect returns what the next start of a pod is expected to take; restart: it is one after a crash.

@@ -59,6 +59,18 @@ func TestWhatAnExpectationRestsOn(t *testing.T) {
 	}
 }
 
+func TestOfOneKindAreStartsThatAreLearnedAsOne(t *testing.T) {
+	t.Parallel()
+	web := podwatch.Like{Owner: "Deployment/web", Revision: "a", Images: "web:1", MilliCPU: 500}
+	kind := Kind(pod("shop", web), false)
+	assert.Equal(t, kind, Kind(pod("shop", web), false))
+	assert.NotEqual(t, kind, Kind(pod("shop", web), true), "after a crash")
+	assert.NotEqual(t, kind, Kind(pod("test", web), false))
+	alone := podwatch.Like{Images: "db"}
+	assert.Equal(t, Kind(pod("shop", alone), false), Kind(pod("test", alone), false), "without an owner, the image counts")
+	assert.NotEqual(t, kind, Kind(pod("shop", alone), false))
+}
+
 // An owner without revisions, and without a CPU limit, is no two owners.
 func TestAStartIsLearnedOnce(t *testing.T) {
 	t.Parallel()

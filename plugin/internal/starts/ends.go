@@ -25,6 +25,7 @@ func (e *ends) podChanged(now time.Time, pod podwatch.Pod) {
 		t.End(now, reasons.Deleted)
 		return
 	}
+	e.s.expect(now, pod)
 	switch state, _ := t.Status(); state {
 	case throttle.Waiting:
 		e.judgeWaiting(now, t, pod)

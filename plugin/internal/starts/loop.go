@@ -158,6 +158,9 @@ func (l *loop) publish(now time.Time) {
 // say what would have been, and not when it begins and is over.
 func (l *loop) track(now time.Time, e throttle.Event, shadowed bool) {
 	uid := e.Ticket.UID()
+	if pod, known := l.s.known(uid); known && e.State == throttle.Waiting {
+		l.s.expect(now, pod)
+	}
 	switch e.State {
 	case throttle.Starting:
 		if !shadowed {

@@ -1,10 +1,13 @@
 package starts
 
 import (
+	"slices"
 	"time"
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/learning"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/usage"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
@@ -55,7 +58,30 @@ func (l *loop) finish(now time.Time, uid string, reason reasons.Reason) {
 		return
 	}
 	l.s.Memory.Learn(now, pod, c.restart, took)
+	l.s.expectAll(now)
 	l.s.Observer.Learned(uid, pod.Namespace+"/"+pod.Name, took, string(c.expected.Basis), c.expected.Cost)
+}
+
+// expectAll tells the limiter what all starts that wait or are under way are expected to take by now.
+func (s *Starts) expectAll(now time.Time) {
+	all := s.Limiter.Snapshot(now)
+	for _, v := range slices.Concat(all.Starting, all.Waiting) {
+		if pod, known := s.known(v.UID); known {
+			s.expect(now, pod)
+		}
+	}
+}
+
+// expect tells the limiter what the start of a pod is expected to take, and when a probe kills it. What
+// starts of other kinds took says nothing of it.
+func (s *Starts) expect(now time.Time, pod podwatch.Pod) {
+	v, _ := s.Limiter.View(now, pod.UID)
+	restart := v.Repeats > 0
+	known := throttle.Expected{Kind: learning.Kind(pod, restart), Patience: pod.Patience}
+	if e := s.Memory.Expect(pod, restart); e.Basis != learning.None && e.Basis != learning.Node {
+		known.Cost = &e.Cost
+	}
+	s.Limiter.Expect(pod.UID, known)
 }
 
 // killed reports whether a start that broke off after a time may have been killed by a probe. One that
@@ -120,6 +146,9 @@ func (l *loop) measure(now time.Time) (next time.Time) {
 			continue
 		}
 		under := l.measureOne(now, uid)
+		if use, known := l.measured.Use(uid); known && under {
+			l.s.Limiter.SetUse(uid, use)
+		}
 		since := time.Time{}
 		if under && waiting && after >= 0 {
 			since = l.measured.StalledSince(uid, after)

@@ -1,6 +1,8 @@
 package starts
 
 import (
+	"maps"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -12,6 +14,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/usage"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/adaptive"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/costs"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
@@ -19,10 +22,11 @@ import (
 // learner is a Starts whose one pod, "web", runs as process 7 of a made-up /proc.
 type learner struct {
 	*Starts
-	t    *testing.T
-	root string
-	now  time.Time
-	web  podwatch.Pod
+	t       *testing.T
+	root    string
+	now     time.Time
+	web     podwatch.Pod
+	signals throttle.Signals
 }
 
 func newLearner(t *testing.T) *learner {
@@ -166,4 +170,134 @@ func TestAStartThatWasKilledIsABound(t *testing.T) {
 	e := l.expected()
 	assert.Equal(t, 1, e.Count)
 	assert.Greater(t, e.CPU.Mean, 1.5)
+}
+
+// paced gives a learner whose "web" is one of nine of a kind, on a node with two cores that the adaptive limit paces.
+func paced(t *testing.T) (l *learner, watch *asked) {
+	t.Helper()
+	l = newLearner(t)
+	watch = l.Pods.(*asked)
+	l.Limiter.Configure(l.now, throttle.Settings{Adaptive: &adaptive.Settings{Cores: 2}})
+	for _, signal := range []throttle.Signal{throttle.SignalCPU, throttle.SignalCPUPressure} {
+		l.signals[signal] = throttle.Reading{From: l.now.Add(-2 * time.Second), To: l.now}
+	}
+	l.Limiter.Observe(l.now, l.signals)
+	for i := range 8 {
+		web := l.web
+		web.UID = strconv.Itoa(i)
+		watch.pods[web.UID] = web
+	}
+	return l, watch
+}
+
+// join has pods join, which wait is to have wait.
+func (l *learner) join(uids ...string) (wait func()) {
+	all := []*throttle.Ticket{}
+	for _, uid := range uids {
+		all = append(all, l.Limiter.Join(l.now, throttle.Request{UID: uid, Name: "default/" + uid}))
+	}
+	return func() {
+		for _, ticket := range all {
+			ticket.Wait(l.now)
+		}
+	}
+}
+
+// learns has it that each of the kind idles for 15 s, and then burns CPU.
+func (l *learner) learns(at time.Time, cpu time.Duration) {
+	l.Memory.Learn(at, l.web, false, costs.Start{CPU: cpu, Wall: 15*time.Second + cpu, Idle: 15 * time.Second, Peak: 1})
+}
+
+func (l *learner) underWay() int { return len(l.Limiter.Snapshot(l.now).Starting) }
+
+func TestTheLimiterKnowsWhatStartsAreExpectedToTake(t *testing.T) {
+	t.Parallel()
+	for name, learn := range map[string]func(l *learner, watch *asked){
+		"as they join": func(*learner, *asked) {},
+		"when the pod watch has them": func(l *learner, watch *asked) {
+			pods := watch.pods
+			watch.pods = nil
+			l.loop.round(l.now)
+			watch.pods = pods
+			for _, pod := range pods {
+				l.ends.podChanged(l.now, pod)
+			}
+		},
+	} {
+		for learned, want := range map[bool]int{false: 3, true: 9} {
+			l, watch := paced(t)
+			if learned {
+				l.learns(l.now.Add(time.Second), time.Second/2)
+			}
+			wait := l.join(slices.Collect(maps.Keys(watch.pods))...)
+			learn(l, watch)
+			l.loop.round(l.now)
+			wait()
+			assert.Equal(t, want, l.underWay(), "%s, learned: %v: %s", name, learned, l.Limiter.Snapshot(l.now).Adaptive)
+		}
+	}
+}
+
+func TestTheLimiterKnowsWhatStartsUse(t *testing.T) {
+	t.Parallel()
+	for burns, want := range map[bool]int{false: 3, true: 1} { // the limit of feedback, and none beside what keeps three cores busy
+		l, watch := paced(t)
+		l.starts(l.now, "web")
+		l.loop.round(l.now)
+		for i := range 4 {
+			l.now = l.now.Add(time.Second)
+			if burns {
+				l.uses(time.Duration(3*(i+1)) * time.Second)
+			}
+			l.loop.round(l.now)
+		}
+		others := []string{"a", "b", "c", "d"}
+		for _, uid := range others {
+			watch.pods[uid] = podwatch.Pod{UID: uid, Namespace: "default", Name: uid, Like: podwatch.Like{Owner: "Deployment/" + uid}}
+		}
+		wait := l.join(others...)
+		l.loop.round(l.now)
+		wait()
+		assert.Equal(t, want, l.underWay(), l.Limiter.Snapshot(l.now).Adaptive)
+	}
+}
+
+// Those that wait are known by then as those that are under way were not.
+func TestTheLimiterKnowsWhatWasLearnedSinceAStartJoined(t *testing.T) {
+	t.Parallel()
+	l, watch := paced(t)
+	ticket := l.starts(l.now, "web")
+	l.loop.round(l.now)
+	delete(watch.pods, "web")
+	wait := l.join(slices.Collect(maps.Keys(watch.pods))...)
+	watch.pods["web"] = l.web
+	l.loop.round(l.now)
+	wait()
+	assert.Equal(t, 3, l.underWay(), l.Limiter.Snapshot(l.now).Adaptive)
+	l.burns(0, 1)
+	ticket.End(l.now, reasons.Ready)
+	l.loop.round(l.now)
+	l.loop.round(l.now)
+	assert.Equal(t, 8, l.underWay(), "each burns for a second: %s", l.Limiter.Snapshot(l.now).Adaptive)
+}
+
+func TestTheLimiterKnowsWhatAdoptedStartsAreExpectedToTake(t *testing.T) {
+	t.Parallel()
+	l, watch := paced(t)
+	l.learns(l.now.Add(-time.Hour), 2*time.Second)
+	pods := watch.pods
+	watch.pods = nil // it has none yet when the runtime tells what runs
+	for _, uid := range []string{"0", "1", "2"} {
+		l.Limiter.Adopt(l.now, throttle.Request{UID: uid, Name: "default/" + uid}, l.now)
+	}
+	l.loop.round(l.now)
+	watch.pods = pods
+	for _, pod := range pods {
+		l.ends.podChanged(l.now, pod)
+	}
+	wait := l.join("3", "4", "5")
+	l.loop.round(l.now)
+	wait()
+	l.loop.round(l.now)
+	assert.Equal(t, 3, l.underWay(), "these will burn together: %s", l.Limiter.Snapshot(l.now).Adaptive)
 }

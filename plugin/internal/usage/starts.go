@@ -3,6 +3,7 @@ package usage
 import (
 	"time"
 
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/adaptive"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/costs"
 )
 
@@ -147,6 +148,18 @@ func (s *Starts) Took(uid string) (took costs.Start, known bool) {
 		took.Idle = max(0, took.Wall-wanted)
 	}
 	return took, true
+}
+
+// Use returns what a start that is under way has used, for the adaptive limit. False: it was not measured, or could not be
+// all the time.
+func (s *Starts) Use(uid string) (use adaptive.Use, known bool) {
+	p := s.pods[uid]
+	if p == nil || p.blind || p.took.Wall <= 0 {
+		return adaptive.Use{}, false
+	}
+	took, used, _ := p.samples.over(peakWindow)
+	over := max(took, peakWindow).Seconds()
+	return adaptive.Use{CPU: p.took.CPU, Disk: p.took.Disk, Cores: used.wanted() / over, Reads: used.moved / over}, true
 }
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }

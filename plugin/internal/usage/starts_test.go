@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/adaptive"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/costs"
 )
 
@@ -85,6 +86,37 @@ func TestWhatAStartTook(t *testing.T) {
 		c.want.Peak, c.want.CPU, c.want.Idle = got.Peak, got.CPU, got.Idle
 		assert.Equal(t, c.want, got, name)
 	}
+}
+
+func TestWhatAStartUsesSoFar(t *testing.T) {
+	t.Parallel()
+	p, s := &start{}, &Starts{}
+	s.pods = map[string]*start{"uid": p}
+	_, known := s.Use("uid")
+	assert.False(t, known, "it was not measured")
+	now := usage{at: time.Unix(1000, 0), cpu: 7, inLine: map[string]float64{}, moved: map[string]float64{}}
+	for _, c := range []struct {
+		cpu, inLine, moved float64 // in a second
+		want               adaptive.Use
+	}{
+		{0, 0, 0, adaptive.Use{}},
+		{0.5, 0.5, 4096, adaptive.Use{CPU: time.Second / 2, Disk: 4096, Cores: 0.5, Reads: 2048}},
+		{0.5, 0.5, 4096, adaptive.Use{CPU: time.Second, Disk: 8192, Cores: 1, Reads: 4096}},
+		{0, 0, 0, adaptive.Use{CPU: time.Second, Disk: 8192, Cores: 0.5, Reads: 2048}},
+		{0, 0, 0, adaptive.Use{CPU: time.Second, Disk: 8192}},
+	} {
+		now.cpu += c.cpu
+		now.inLine = map[string]float64{whole: now.inLine[whole] + c.inLine}
+		now.moved = map[string]float64{whole: now.moved[whole] + c.moved}
+		p.add(now)
+		use, known := s.Use("uid")
+		assert.Equal(t, now.at.After(time.Unix(1000, 0)), known)
+		assert.Equal(t, c.want, use)
+		now.at = now.at.Add(time.Second)
+	}
+	p.blind = true
+	_, known = s.Use("uid")
+	assert.False(t, known)
 }
 
 func TestAStartThatCannotBeMeasuredAllTheTimeSaysNothing(t *testing.T) {

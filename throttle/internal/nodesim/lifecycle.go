@@ -27,6 +27,7 @@ func (n *node) enter(p *pod, now time.Time) {
 	case probing:
 		p.life.Ready = n.now
 		n.unready--
+		n.learn(p, false, now)
 		p.stage, p.phases = ready, []phase{{serves, math.Inf(1)}}
 		if p.ticket != nil {
 			p.ticket.End(now, reasons.Ready)
@@ -42,7 +43,7 @@ func (n *node) present(p *pod, now time.Time) {
 		n.launch(p)
 		return
 	}
-	p.ticket = n.limiter.Join(now, throttle.Request{UID: p.name, Name: "herd/" + p.name})
+	p.ticket = n.limiter.Join(now, n.request(p))
 	n.byTicket[p.ticket] = p
 	if !p.ticket.Reserve(now, gateSeconds*time.Second).Admitted {
 		p.stage, p.phases = refused, []phase{{idles, comeBackAfter + comeBackSpread*n.random.Float64()}}
@@ -71,6 +72,7 @@ func (n *node) admitted(now time.Time) {
 }
 
 func (n *node) launch(p *pod) {
+	p.took = course{key: p.learnedAs(), began: n.now}
 	p.stage, p.phases = launching, []phase{{idles, launchDelay}, {burns, launchSeconds}}
 }
 
@@ -93,6 +95,7 @@ func (n *node) kill(p *pod, now time.Time) {
 	n.kills++
 	p.life.Kills++
 	p.killAt = math.Inf(1)
+	n.learn(p, true, now)
 	p.stage, p.phases = refused, []phase{{idles, restartDelay}}
 	if p.ticket != nil {
 		p.ticket.End(now, reasons.CrashLoop)

@@ -7,12 +7,14 @@ import (
 	"time"
 
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/costs"
 )
 
 // node is a node that starts a herd.
 type node struct {
 	scenario Scenario
 	limiter  *throttle.Limiter // nil: nobody paces
+	table    *costs.Table
 	random   *rand.Rand
 	began    time.Time
 	now      float64 // seconds since the herd was created
@@ -35,9 +37,9 @@ func newNode(s Scenario, l *throttle.Limiter, began time.Time) *node {
 			n.pods = append(n.pods, &pod{kind: k, stage: ready, phases: []phase{{serves, math.Inf(1)}}, killAt: math.Inf(1)})
 		}
 	}
-	herd := n.herd()
+	herd, keys := n.herd()
 	for i, k := range herd {
-		p := &pod{kind: k, name: fmt.Sprintf("%s-%d", k.Name, i), life: Life{Kind: k.Name}, probe: n.random.Float64() * probeEvery, killAt: math.Inf(1)}
+		p := &pod{kind: k, key: fmt.Sprintf("%d/%d", s.Seed, keys[i]), name: fmt.Sprintf("%s-%d", k.Name, i), life: Life{Kind: k.Name}, probe: n.random.Float64() * probeEvery, killAt: math.Inf(1)}
 		p.phases = []phase{{idles, firstSeen + creationGap*float64(i)}, {idles, setupDelay}, {burns, setupSeconds}}
 		n.pods = append(n.pods, p)
 	}
@@ -47,16 +49,19 @@ func newNode(s Scenario, l *throttle.Limiter, began time.Time) *node {
 }
 
 // herd lists the pods in the order of their creation.
-func (n *node) herd() (all []Kind) {
-	for _, k := range n.scenario.Herd {
+func (n *node) herd() (all []Kind, keys []int) {
+	for key, k := range n.scenario.Herd {
 		for range k.Count {
-			all = append(all, k)
+			all, keys = append(all, k), append(keys, key)
 		}
 	}
 	if n.scenario.Shuffled {
-		n.random.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+		n.random.Shuffle(len(all), func(i, j int) {
+			all[i], all[j] = all[j], all[i]
+			keys[i], keys[j] = keys[j], keys[i]
+		})
 	}
-	return all
+	return all, keys
 }
 
 // next is how long no phase ends and no probe kills, seconds.
@@ -80,6 +85,7 @@ func (n *node) advance(now time.Time) {
 	for _, p := range n.pods {
 		if len(p.phases) > 0 {
 			p.phases[0].left -= p.rate * past
+			p.uses(past)
 		}
 	}
 	for _, p := range n.pods {

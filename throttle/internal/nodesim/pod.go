@@ -27,6 +27,7 @@ const (
 type pod struct {
 	kind   Kind
 	name   string
+	key    string // of what its starts take
 	stage  stage
 	phases []phase
 	ticket *throttle.Ticket
@@ -34,6 +35,7 @@ type pod struct {
 	probe  float64 // phase of the readiness probe, seconds
 	killAt float64 // when the liveness probe kills; +Inf: never
 	rate   float64 // of its phase, per second of the clock
+	took   course
 }
 
 type stage int

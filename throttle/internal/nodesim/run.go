@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/costs"
 )
 
 // Pacing is who paces a herd.
@@ -16,6 +17,9 @@ type Pacing struct {
 	// Observe is called with each measurement, four times a second. The first covers
 	// a window in which nothing started. nil: nothing is measured.
 	Observe func(now time.Time, m Measured)
+	// Table, where it is given, says what starts take, and learns it; then the limiter also knows the pods' patience and
+	// what the starts under way use.
+	Table *costs.Table
 	// StopAfter ends the run at this time, seconds. 0: never.
 	StopAfter float64
 	// StopAtKill ends the run as soon as a liveness probe killed.
@@ -41,6 +45,7 @@ const tooLong = 3600
 // sleeps meanwhile: call it in a bubble of testing/synctest.
 func Run(s Scenario, by Pacing) Result {
 	n := newNode(s, by.Limiter, time.Now())
+	n.table = by.Table
 	eye := sensor{random: rand.New(rand.NewPCG(s.Seed, 2))}
 	eye.fill(n.load)
 	result, read := Result{}, 0.0
@@ -59,6 +64,7 @@ func Run(s Scenario, by Pacing) Result {
 		m := eye.read(n.totals)
 		n.count(&m)
 		result.Measured = append(result.Measured, m)
+		n.measure()
 		by.Observe(now, m)
 		n.admitted(now)
 		n.share()

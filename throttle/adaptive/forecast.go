@@ -1,0 +1,96 @@
+package adaptive
+
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
+// course is what one start will do from now on: it idles and reads from the disk, and then burns CPU until it ends.
+// Of a known one it is known what such a start takes, and of a proven one this was so since the herd began.
+type course struct {
+	idle          float64 // seconds
+	disk          float64 // bytes that it reads meanwhile
+	reads         float64 // bytes that it reads in a second at most
+	cpu           float64 // CPU-seconds
+	cores         float64 // that it can keep busy
+	until         float64 // seconds after which it shall have ended; +Inf: any number
+	known, proven bool
+	// What the forecast finds.
+	end   float64 // seconds
+	crowd float64 // cores that all could keep busy that burn when it begins to, itself among them
+}
+
+// under is one start in a forecast.
+type under struct {
+	*course
+	disk, cpu float64 // left
+	rate      float64 // of what it does
+	stage     stage
+}
+
+type stage int
+
+const (
+	idling stage = iota
+	burning
+	over
+)
+
+// nothing is what is left of what is done.
+const nothing = 1e-9
+
+// foresee finds when each start ends, if they share so many cores and bytes in a second evenly, and nobody has more
+// than it can use. It moves from event to event, between which all rates are constant.
+func foresee(all []course, cores, disk float64) {
+	starts := make([]under, len(all))
+	for i := range all {
+		starts[i] = under{course: &all[i], disk: all[i].disk, cpu: all[i].cpu}
+	}
+	slices.SortStableFunc(starts, func(a, b under) int { return cmp.Compare(a.cores, b.cores) })
+	for now, step := 0.0, 0.0; !math.IsInf(step, 1); now += step {
+		readers, crowd, hungry := 0.0, 0.0, 0
+		for i := range starts {
+			s := &starts[i]
+			if s.stage == idling && s.idle <= now && s.disk <= nothing {
+				s.stage = burning
+			}
+			if s.stage == burning && s.cpu <= nothing {
+				s.stage, s.end, s.crowd = over, now, max(s.crowd, 0)
+			}
+			switch {
+			case s.stage == burning:
+				crowd, hungry = crowd+s.cores, hungry+1
+			case s.stage == idling && s.disk > nothing:
+				readers += s.reads
+			}
+		}
+		speed, free := min(1, disk/readers), cores
+		step = math.Inf(1)
+		for i := range starts {
+			s := &starts[i]
+			switch {
+			case s.stage == burning:
+				if s.rate == 0 {
+					s.crowd = crowd
+				}
+				s.rate = min(s.cores, free/float64(hungry))
+				hungry, free = hungry-1, free-s.rate
+				step = min(step, s.cpu/s.rate)
+			case s.stage == idling && s.disk > nothing:
+				step = min(step, s.disk/(s.reads*speed))
+			case s.stage == idling:
+				step = min(step, s.idle-now)
+			}
+		}
+		for i := range starts {
+			switch s := &starts[i]; {
+			case math.IsInf(step, 1):
+			case s.stage == burning:
+				s.cpu -= s.rate * step
+			case s.stage == idling && s.disk > nothing:
+				s.disk -= s.reads * speed * step
+			}
+		}
+	}
+}

@@ -1,0 +1,163 @@
+package adaptive
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/costs"
+)
+
+var dawn = time.Date(2026, 11, 23, 6, 0, 0, 0, time.UTC)
+
+// planner gives a loop on an idle node with two cores, whose herd began at dawn and which found a limit.
+func planner(limit int) *Controller {
+	c := New(Settings{Cores: 2})
+	c.began, c.limit = dawn, limit
+	return c
+}
+
+// cost is what a start takes that idles, and then burns CPU on one core: learned long ago.
+func cost(idle, cpu float64) *costs.Cost {
+	return &costs.Cost{
+		Count: 9, Seen: dawn.Add(-time.Hour), Idle: costs.Figure{Mean: idle}, CPU: costs.Figure{Mean: cpu}, Peak: costs.Figure{Mean: 1},
+	}
+}
+
+// proven is a cost of which a start of this herd was.
+func proven(c *costs.Cost) *costs.Cost {
+	c.Seen = dawn.Add(time.Second)
+	return c
+}
+
+func herd(n int, s Start) []Start { return slices.Repeat([]Start{s}, n) }
+
+func allowed(c *Controller, present ...Start) int {
+	return c.Allow(dawn.Add(2*time.Second), nil, 0, present, present)
+}
+
+func TestWhatIsUnknownStartsAsFeedbackAllows(t *testing.T) {
+	t.Parallel()
+	c, now := planner(6), dawn.Add(9*time.Second)
+	assert.Equal(t, 6, allowed(c), "nobody waits")
+	two, five := herd(2, Start{Began: dawn}), herd(7, Start{Began: dawn})
+	assert.Equal(t, 6, c.Allow(now, two, 2, herd(20, Start{}), nil))
+	assert.NotContains(t, c.Why(), "known")
+	assert.Equal(t, 6, c.Allow(now, five, 7, herd(4, Start{}), nil), "more than the limit are under way")
+}
+
+// The feedback takes a kind that comes for the first time to be like those before, which idle.
+func TestOfAKindThatWasNotMeasuredNoMoreStartThanTheNodeBearsIfAllBurn(t *testing.T) {
+	t.Parallel()
+	c := planner(40)
+	now := dawn.Add(10 * time.Second)
+	idlers := herd(12, Start{Kind: "idler", Began: dawn})
+	burner, idler := herd(20, Start{Kind: "burner"}), herd(30, Start{Kind: "idler"})
+	assert.Equal(t, 15, c.Allow(now, idlers, 12, burner, burner))
+	assert.Contains(t, c.Why(), "15 by what is known of the starts: of the next nothing is known, and the first like it are being measured")
+	assert.Equal(t, 40, c.Allow(now, idlers, 12, idler, idler), "of a kind that was")
+	burners := herd(2, Start{Kind: "other", Began: dawn, Use: Use{Cores: 1, CPU: 5 * time.Second}})
+	assert.Equal(t, 13, c.Allow(now, append(burners, idlers[:10]...), 12, burner, burner))
+}
+
+func TestIdlersAreChargedBeforeTheyBurn(t *testing.T) {
+	t.Parallel()
+	c := planner(40)
+	sleeper := Start{Kind: "sleeper", Expected: cost(15, 3), Patience: 27 * time.Second}
+	assert.Equal(t, 3, allowed(c, herd(24, sleeper)...), "as many as burn together after 15 s")
+	assert.Contains(t, c.Why(), "3 by what is known of the starts")
+	sleeper.Began = dawn
+	assert.Equal(t, 6, c.Allow(dawn.Add(5*time.Second), herd(3, sleeper), 3, herd(21, Start{Kind: "sleeper", Expected: sleeper.Expected, Patience: sleeper.Patience}),
+		herd(21, Start{Expected: sleeper.Expected})), "when those before will be done")
+	idler := Start{Kind: "idler", Expected: proven(cost(15, 0.01))}
+	assert.Equal(t, 24, allowed(c, herd(24, idler)...), "who burns nothing waits for nobody")
+}
+
+func TestNobodyStartsWhomOrThroughWhomAProbeWouldKill(t *testing.T) {
+	t.Parallel()
+	now := dawn.Add(4 * time.Second)
+	hasty := Start{Kind: "hasty", Expected: proven(cost(0, 4)), Patience: 7 * time.Second}
+	assert.Equal(t, 2, allowed(planner(9), herd(9, hasty)...), "a third would take 6 s, and 5.8 s are left to it")
+	hasty.Began, hasty.Use = dawn, Use{CPU: 2 * time.Second, Cores: 1}
+	lazy := Start{Kind: "lazy", Expected: proven(cost(0, 1))}
+	assert.Equal(t, 2, planner(9).Allow(now, herd(2, hasty), 2, herd(1, lazy), herd(1, lazy)))
+	hasty.Use = Use{CPU: 4 * time.Second}
+	assert.Equal(t, 3, planner(9).Allow(now, herd(2, hasty), 2, herd(1, lazy), herd(1, lazy)), "they have burned what they burn")
+}
+
+func TestAllThatAreLeftAreLetInOnceTheirKindIsProven(t *testing.T) {
+	t.Parallel()
+	burner := Start{Kind: "burner", Expected: cost(0, 2), Patience: 40 * time.Second}
+	assert.Equal(t, 3, allowed(planner(3), herd(10, burner)...))
+	burner.Expected = proven(burner.Expected)
+	assert.Equal(t, 10, allowed(planner(3), herd(10, burner)...), "10 s of work, and nobody may take more than 24.8 s")
+	assert.Equal(t, 3, allowed(planner(3), append(herd(10, burner), Start{})...), "one is unknown")
+	assert.Equal(t, 3, allowed(planner(3), herd(30, burner)...), "30 s of work")
+}
+
+func TestAnExpectationThatCannotBeRightIsNone(t *testing.T) {
+	t.Parallel()
+	c := planner(2)
+	long := Start{Expected: cost(50, 1), Patience: 40 * time.Second}
+	assert.Equal(t, 2, allowed(c, herd(10, long)...), "its probe would kill it alone")
+	c.limit = 3
+	burner := Start{Kind: "burner", Expected: cost(0, 2), Patience: 40 * time.Second}
+	assert.Equal(t, 3, allowed(c, herd(10, burner)...))
+	c.loss.most = 3
+	assert.Equal(t, 3, allowed(c, herd(10, burner)...), "after a loss nothing is believed")
+	burner.Expected = proven(burner.Expected)
+	assert.Equal(t, 10, allowed(c, herd(10, burner)...), "but what was proven in this herd")
+	c.loss.most = 0
+	c.crowded = true
+	assert.Equal(t, 1, allowed(c, herd(30, burner)...), "the node is fuller than was expected")
+}
+
+func TestReadersShareTheDiskThatWasSeen(t *testing.T) {
+	t.Parallel()
+	read := cost(5, 0.5)
+	read.Disk.Mean = 500e6
+	reader := Start{Kind: "reader", Expected: read, Patience: 24 * time.Second}
+	c := planner(40)
+	assert.Equal(t, 2, allowed(c, herd(20, reader)...), "half a reader for each core, where nothing was seen, and one more")
+	at := dawn.Add(2 * time.Second)
+	began := herd(4, Start{Kind: "reader", Expected: read, Patience: 24 * time.Second, Began: dawn, Use: Use{Disk: 200e6, Reads: 100e6}})
+	c.Allow(at, began, 4, nil, nil)
+	at = at.Add(4 * time.Second)
+	for i := range began {
+		began[i].Disk = 400e6
+	}
+	assert.Equal(t, 6, c.Allow(at, began, 4, herd(20, reader), herd(20, reader)), "1.7 times what it was seen to do")
+}
+
+// Others read beside those of which it was learned how long they read.
+func TestAReaderThatWasSlowIsTakenToReadAsItsProbeLeavesItTimeFor(t *testing.T) {
+	t.Parallel()
+	read := cost(22, 0.5)
+	read.Disk.Mean = 500e6
+	reader := Start{Kind: "reader", Expected: read, Patience: 24 * time.Second}
+	c := planner(40)
+	c.Allow(dawn, herd(1, Start{Began: dawn, Use: Use{Disk: 10e6, Reads: 10e6}}), 1, nil, nil)
+	assert.Equal(t, 2, allowed(c, herd(20, reader)...))
+	assert.Contains(t, c.Why(), "2 by what is known of the starts: those under way read as much as the disk gives")
+}
+
+func TestWhatIsUnknownIsTakenToReadAsItsKindDoes(t *testing.T) {
+	t.Parallel()
+	c := planner(40)
+	reader := Start{Kind: "reader", Patience: 20 * time.Second}
+	waiting := herd(20, reader)
+	reader.Began, reader.Use = dawn, Use{Disk: 400e6, Reads: 100e6}
+	assert.Equal(t, 5, c.Allow(dawn.Add(4*time.Second), herd(2, reader), 2, waiting, waiting))
+	assert.Contains(t, c.Why(), "5 by what is known of the starts: with the next, a probe would kill a pod that starts")
+}
+
+func TestMinAndMaxHoldWhateverIsKnown(t *testing.T) {
+	t.Parallel()
+	c := New(Settings{Cores: 2, Min: 2, Max: 4})
+	c.began, c.limit = dawn, 1
+	heavy := Start{Expected: cost(0, 100), Patience: time.Hour, Began: dawn}
+	assert.Equal(t, 2, c.Allow(dawn.Add(time.Second), herd(1, heavy), 1, herd(9, Start{Expected: cost(0, 1), Patience: time.Second}), nil))
+	assert.Equal(t, 4, allowed(c, herd(9, Start{Expected: proven(cost(0, 0.1))})...))
+}

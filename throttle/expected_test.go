@@ -1,0 +1,61 @@
+package throttle
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/adaptive"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/costs"
+)
+
+// herd gives an idle node with two cores, before which so many pods have come that nothing is known of.
+func herd(t *testing.T, pods int) *node {
+	t.Helper()
+	n := newNode(t, Settings{Adaptive: &adaptive.Settings{Cores: 2}, StartTimeout: time.Hour})
+	n.busy(0)
+	for i := range pods {
+		n.l.Join(n.now, Request{UID: fmt.Sprint(i), Expected: Expected{Kind: "web"}}).Wait(n.now)
+	}
+	return n
+}
+
+func (n *node) underWay() int { return len(n.l.Snapshot(n.now).Starting) }
+
+func TestTheAdaptiveLimitGoesByWhatIsExpectedOfThoseThatWait(t *testing.T) {
+	t.Parallel()
+	n := herd(t, 0)
+	waits := Expected{Kind: "web", Patience: 27 * time.Second, Cost: &costs.Cost{
+		Count: 9, Seen: t0.Add(time.Minute), Idle: costs.Figure{Mean: 15}, CPU: costs.Figure{Mean: 0.1}, Peak: costs.Figure{Mean: 1},
+	}}
+	for i := range 9 {
+		n.l.Join(n.now, Request{UID: fmt.Sprint(i), Expected: waits}).Wait(n.now)
+	}
+	require.Equal(t, 9, n.underWay(), n.l.Snapshot(n.now).Adaptive)
+
+	n = herd(t, 9)
+	require.Equal(t, 3, n.underWay(), "nothing is known: %s", n.l.Snapshot(n.now).Adaptive)
+	for i := range 9 {
+		n.l.Expect(fmt.Sprint(i), waits)
+	}
+	n.l.Expect("gone", waits)
+	n.l.Advance(n.now)
+	require.Equal(t, 9, n.underWay(), n.l.Snapshot(n.now).Adaptive)
+}
+
+func TestTheAdaptiveLimitGoesByWhatThoseUnderWayUse(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		use  adaptive.Use
+		want int
+	}{{adaptive.Use{Cores: 3, CPU: 3 * time.Second}, 1}, {adaptive.Use{}, 2}} {
+		n := herd(t, 1)
+		n.now = n.now.Add(3 * time.Second)
+		n.l.SetUse("0", c.use)
+		n.l.SetUse("gone", c.use)
+		n.l.Join(n.now, Request{UID: "other", Expected: Expected{Kind: "other"}}).Wait(n.now)
+		require.Equal(t, c.want, n.underWay(), "%v: %s", c.use, n.l.Snapshot(n.now).Adaptive)
+	}
+}
