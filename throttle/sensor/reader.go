@@ -19,9 +19,6 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
 
-// DefaultRoot is where a host's /proc is.
-const DefaultRoot = "/proc"
-
 // reader reads the counters of a node.
 type reader struct {
 	root string
@@ -31,9 +28,6 @@ type reader struct {
 }
 
 func newReader(root string) reader {
-	if root == "" {
-		root = DefaultRoot
-	}
 	env := common.EnvMap{common.HostProcEnvKey: root}
 	return reader{root: root, host: context.WithValue(context.Background(), common.EnvKey, env), began: time.Now()}
 }

@@ -46,9 +46,8 @@ type Sampler struct {
 	history history // guarded by mu
 }
 
-// New gives a sampler that reads the /proc under root; empty: DefaultRoot. It
-// reads nothing yet, and a root that is not there is no error: the signals are
-// blind as long as that is so.
+// New gives a sampler that reads the host's /proc, which is at root. It reads nothing
+// yet, and a root that is not there is no error: the signals are blind as long as that is so.
 func New(root string, l Limiter) *Sampler {
 	return &Sampler{
 		limiter: l, reader: newReader(root), woken: make(chan struct{}, 1),
@@ -56,12 +55,9 @@ func New(root string, l Limiter) *Sampler {
 	}
 }
 
-// SetWindow changes the time that a reading spans, from now on. Zero or less:
-// DefaultWindow. What was measured so far is kept.
+// SetWindow changes the time that a reading spans, from now on; it is above zero. What was
+// measured so far is kept.
 func (s *Sampler) SetWindow(window time.Duration) {
-	if window <= 0 {
-		window = DefaultWindow
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.history.window = window

@@ -186,7 +186,7 @@ func TestSignalsAreMeasuredOverTheWindow(t *testing.T) {
 		r.tree.stall(1.5, 0.6, 1.2)
 		r.pass(250 * time.Millisecond)
 		assert.Equal(t, 500*time.Millisecond, span(r.to.last[throttle.SignalCPUPressure]))
-		r.SetWindow(0)
+		r.SetWindow(DefaultWindow)
 		r.tree.ticks(9.5, 1.75, 1.5)
 		r.pass(250 * time.Millisecond)
 		assert.Equal(t, DefaultWindow, span(r.to.last[throttle.SignalCPUPressure]))
@@ -270,7 +270,7 @@ func TestQuestionsDoNotKeepTheLimiterWaiting(t *testing.T) {
 }
 
 func BenchmarkSample(b *testing.B) {
-	s := New(DefaultRoot, &client{})
+	s := New("/proc", &client{})
 	b.ReportAllocs()
 	for b.Loop() {
 		s.sample()
