@@ -185,6 +185,9 @@ func (l *Limiter) SetUse(uid string, use adaptive.Use) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if t := l.groups.ticket(uid); t != nil {
+		if l.slots.adaptive != nil {
+			l.slots.adaptive.Spend(use.CPU - t.use.CPU)
+		}
 		t.use = use
 	}
 }

@@ -20,7 +20,9 @@ type Controller struct {
 	ceiling  ceiling
 	demand   demand
 	loss     loss
-	most     int  // while the node is overfull, nobody beyond so many takes the place of one that ends; 0: it is not
+	most     int           // while the node is overfull, nobody beyond so many takes the place of one that ends; 0: it is not
+	spent    time.Duration // CPU time that starts used, as far as they were measured
+	others   others
 	crowded  bool // the node is overfull, and not just because pods are set up
 	disk     disk
 	planned  int    // what Allow gave last
@@ -88,6 +90,7 @@ func (c *Controller) Observe(s Sample) (limit int) {
 		c.began = s.At
 	}
 	c.crowded = load > max(overfull, goal) && !c.settingUp(s)
+	c.others.observe(s, c.spent, c.settings.Cores)
 	defer func() { c.seen = s.At }()
 	s.Window = min(s.Window, remembered)
 	c.learn(s, c.settings.full(s, load, goal))

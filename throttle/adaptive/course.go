@@ -37,7 +37,7 @@ func (c *Controller) course(at time.Time, s Start) course {
 	}
 	one, alone := c.unknownCourse(s, patience), aloneShare*patience
 	if e := s.Expected; e != nil {
-		if known, takes := c.knownCourse(*e, s, elapsed); takes < aloneMost*patience && (c.loss.most == 0 || known.proven) {
+		if known, takes := c.knownCourse(*e, s, elapsed); takes < aloneMost*patience && (!c.lost() || e.Seen.After(c.began)) {
 			one, alone = known, takes
 		}
 	}

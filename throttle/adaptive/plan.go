@@ -71,6 +71,9 @@ type kind struct {
 	reads float64 // bytes in a second that one of them does
 }
 
+// lost tells whether a probe has killed a start since the herd began.
+func (c *Controller) lost() bool { return c.loss.most > 0 && c.loss.halved.After(c.began) }
+
 func (p *plan) kind(of string) *kind {
 	if p.kinds[of] == nil {
 		p.kinds[of] = &kind{}
@@ -80,9 +83,11 @@ func (p *plan) kind(of string) *kind {
 
 func (c *Controller) newPlan(at time.Time, underWay []Start) *plan {
 	p := &plan{
-		Controller: c, at: at, free: max(0.1, 1-c.idle) * float64(c.settings.Cores), goal: max(1, c.burning()) + 0.5,
-		kinds: map[string]*kind{},
+		Controller: c, at: at, kinds: map[string]*kind{},
 	}
+	cores := float64(c.settings.Cores)
+	p.free = max(0.1*cores, cores-c.elsewhere())
+	p.goal = max(1, cores*c.settings.goal()-c.elsewhere()) + 0.5
 	c.disk.observe(at, underWay)
 	for _, s := range underWay {
 		k := p.kind(s.Kind)

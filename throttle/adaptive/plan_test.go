@@ -75,6 +75,27 @@ func TestIdlersAreChargedBeforeTheyBurn(t *testing.T) {
 	assert.Equal(t, 24, allowed(c, herd(24, idler)...), "who burns nothing waits for nobody")
 }
 
+// Who deletes the pods of a herd before the next keeps the node busy, and is done soon.
+func TestStartsShareWhatOtherWorkLeavesNow(t *testing.T) {
+	t.Parallel()
+	burner := Start{Kind: "burner", Expected: cost(0, 3)}
+	for _, of := range []struct {
+		starts time.Duration // CPU time in each second, of two
+		want   int
+	}{{2 * time.Second, 3}, {1500 * time.Millisecond, 3}, {100 * time.Millisecond, 1}} {
+		c := New(Settings{Cores: 2})
+		s := Sample{At: dawn, CPU: 100, CPUKnown: true, Window: 4 * time.Second}
+		c.Observe(s)
+		for range 30 {
+			c.Spend(of.starts)
+			s.At, s.Starting = s.At.Add(time.Second), 1
+			c.Observe(s)
+		}
+		c.crowded = false
+		assert.Equal(t, of.want, c.Allow(s.At, nil, 0, herd(9, burner), herd(9, burner)), "%s of starts: %s", of.starts, c.Why())
+	}
+}
+
 func TestNobodyStartsWhomOrThroughWhomAProbeWouldKill(t *testing.T) {
 	t.Parallel()
 	now := dawn.Add(4 * time.Second)
@@ -105,10 +126,15 @@ func TestAnExpectationThatCannotBeRightIsNone(t *testing.T) {
 	c.limit = 3
 	burner := Start{Kind: "burner", Expected: cost(0, 2), Patience: 40 * time.Second}
 	assert.Equal(t, 3, allowed(c, herd(10, burner)...))
-	c.loss.most = 3
-	assert.Equal(t, 3, allowed(c, herd(10, burner)...), "after a loss nothing is believed")
+	c.limit, c.loss.most, c.loss.halved = 2, 2, dawn.Add(-time.Second)
+	assert.Equal(t, 3, allowed(c, herd(10, burner)...), "the loss was in the herd before")
+	c.loss.halved = dawn.Add(time.Second)
+	assert.Equal(t, 2, allowed(c, herd(10, burner)...), "after a loss in this one nothing is believed")
+	bound := Start{Kind: "burner", Patience: burner.Patience, Expected: proven(cost(0, 2))}
+	bound.Expected.Count = 0
+	assert.Equal(t, 3, allowed(c, herd(10, bound)...), "but what those took that were killed")
 	burner.Expected = proven(burner.Expected)
-	assert.Equal(t, 10, allowed(c, herd(10, burner)...), "but what was proven in this herd")
+	assert.Equal(t, 10, allowed(c, herd(10, burner)...), "and what was proven in this herd")
 	c.loss.most = 0
 	c.crowded = true
 	assert.Equal(t, 1, allowed(c, herd(30, burner)...), "the node is fuller than was expected")

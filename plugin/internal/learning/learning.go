@@ -13,6 +13,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -87,17 +88,22 @@ func Kind(pod podwatch.Pod, restart bool) string {
 	return cmp.Or(of[:]...)
 }
 
-// Expect returns what the next start of a pod is expected to take; restart: it is one after a crash.
-// Where nothing is known, the basis is None.
+// Expect returns what the next start of a pod is expected to take; restart: it is one after a crash. Where nothing is
+// known of such starts, or nothing but how long they lasted until they were killed, what its other starts took is a
+// better guess: restarts of first starts, and the other way round. Where nothing is known at all, the basis is None.
 func (m *Memory) Expect(pod podwatch.Pod, restart bool) Expectation {
-	of := keys(pod, restart)
+	of, other := keys(pod, restart), keys(pod, !restart)
+	rest := len(of) - 1 // the node's own is the last
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	e, known := m.table.Expect(of[:])
-	if !known {
+	e, known := m.table.Expect(slices.Concat(of[:rest], other[:rest], of[rest:]))
+	switch {
+	case !known:
 		return Expectation{Basis: None}
+	case e.Rank == 2*rest:
+		return Expectation{Cost: e.Cost, Basis: Node}
 	}
-	return Expectation{Cost: e.Cost, Basis: bases[e.Rank]}
+	return Expectation{Cost: e.Cost, Basis: bases[e.Rank%rest]}
 }
 
 // Learn takes in what the start of a pod took that ended now.

@@ -59,6 +59,24 @@ func TestWhatAnExpectationRestsOn(t *testing.T) {
 	}
 }
 
+// On a node where probes killed all first starts, their restarts tell what the next first start takes.
+func TestOtherStartsTellOfOneOfWhichNothingIsKnown(t *testing.T) {
+	t.Parallel()
+	log, _ := logtest.NewNullLogger()
+	m := New("", here, log)
+	web, killed := pod("shop", podwatch.Like{Owner: "Deployment/web", Revision: "a", Images: "web:1"}), burns(time.Second)
+	killed.Killed = true
+	m.Learn(noon, web, false, killed)
+	assert.InDelta(t, 1, m.Expect(web, true).CPU.Mean, 1e-9)
+	m.Learn(noon, web, true, burns(3*time.Second))
+	e := m.Expect(web, false)
+	assert.Equal(t, Owner, e.Basis)
+	assert.InDelta(t, 3, e.CPU.Mean, 1e-9)
+	m.Learn(noon, web, false, burns(4*time.Second))
+	assert.InDelta(t, 4, m.Expect(web, false).CPU.Mean, 1e-9)
+	assert.Equal(t, Node, m.Expect(pod("shop", podwatch.Like{Images: "db"}), false).Basis)
+}
+
 func TestOfOneKindAreStartsThatAreLearnedAsOne(t *testing.T) {
 	t.Parallel()
 	web := podwatch.Like{Owner: "Deployment/web", Revision: "a", Images: "web:1", MilliCPU: 500}

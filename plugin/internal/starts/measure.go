@@ -76,12 +76,16 @@ func (s *Starts) expectAll(now time.Time) {
 // starts of other kinds took says nothing of it.
 func (s *Starts) expect(now time.Time, pod podwatch.Pod) {
 	v, _ := s.Limiter.View(now, pod.UID)
-	restart := v.Repeats > 0
+	s.Limiter.Expect(pod.UID, s.expected(pod, v.Repeats > 0))
+}
+
+// expected returns what the start of a pod is expected to take; restart: it is one after a crash.
+func (s *Starts) expected(pod podwatch.Pod, restart bool) throttle.Expected {
 	known := throttle.Expected{Kind: learning.Kind(pod, restart), Patience: pod.Patience}
 	if e := s.Memory.Expect(pod, restart); e.Basis != learning.None && e.Basis != learning.Node {
 		known.Cost = &e.Cost
 	}
-	s.Limiter.Expect(pod.UID, known)
+	return known
 }
 
 // killed reports whether a start that broke off after a time may have been killed by a probe. One that

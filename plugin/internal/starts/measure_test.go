@@ -7,10 +7,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/containerd/nri/pkg/api"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/learning"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/pods"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/usage"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
@@ -259,6 +261,31 @@ func TestTheLimiterKnowsWhatStartsUse(t *testing.T) {
 		l.loop.round(l.now)
 		wait()
 		assert.Equal(t, want, l.underWay(), l.Limiter.Snapshot(l.now).Adaptive)
+	}
+}
+
+// A herd's first pods are admitted before the loop has seen one of them.
+func TestTheLimiterKnowsAStartAsItJoins(t *testing.T) {
+	t.Parallel()
+	for joins, join := range map[string]func(l *learner, pod podwatch.Pod) *throttle.Ticket{
+		"in the waiting room": func(l *learner, pod podwatch.Pod) *throttle.Ticket {
+			return l.Arrive(l.now, pods.Pod{UID: pod.UID, Namespace: "default", Name: pod.UID}, pod, true, l.now)
+		},
+		"with its sandbox": func(l *learner, pod podwatch.Pod) *throttle.Ticket {
+			l.Runtime.Sandbox(l.now, &api.PodSandbox{Id: "of-" + pod.UID, Uid: pod.UID, Name: pod.UID, Namespace: "default"}, pod, true, false)
+			return l.Limiter.Lookup(pod.UID)
+		},
+	} {
+		l, watch := paced(t)
+		l.learns(l.now.Add(time.Second), time.Second/2)
+		tickets := []*throttle.Ticket{}
+		for _, pod := range watch.pods {
+			tickets = append(tickets, join(l, pod))
+		}
+		for _, ticket := range tickets {
+			ticket.Wait(l.now)
+		}
+		assert.Equal(t, 9, l.underWay(), "%s: %s", joins, l.Limiter.Snapshot(l.now).Adaptive)
 	}
 }
 

@@ -16,17 +16,21 @@ import (
 // near its turn. One that may not is let in all the same, where no pod is held or it is not to be
 // refused here. pod is what the pod watch knows of it, if anything.
 func (r *RuntimeEvents) Sandbox(now time.Time, sandbox *api.PodSandbox, pod podwatch.Pod, known, refusable bool) (pods.Pod, throttle.Decision) {
-	return r.s.Ledger.sandbox(now, sandbox, pod, known, refusable && r.s.Valve.Holds(), func(t *throttle.Ticket) throttle.Decision { return r.s.reserve(now, t) })
+	var request throttle.Request
+	if known {
+		request.Expected = r.s.expected(pod, false)
+	}
+	return r.s.Ledger.sandbox(now, sandbox, pod, known, refusable && r.s.Valve.Holds(), request, func(t *throttle.Ticket) throttle.Decision { return r.s.reserve(now, t) })
 }
 
 // sandbox is RuntimeEvents.Sandbox; reserve asks the limiter for a reservation.
-func (l *Ledger) sandbox(now time.Time, sandbox *api.PodSandbox, pod podwatch.Pod, known, refusable bool, reserve func(*throttle.Ticket) throttle.Decision) (pods.Pod, throttle.Decision) {
+func (l *Ledger) sandbox(now time.Time, sandbox *api.PodSandbox, pod podwatch.Pod, known, refusable bool, request throttle.Request, reserve func(*throttle.Ticket) throttle.Decision) (pods.Pod, throttle.Decision) {
 	needs := l.policies.Needs()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	p := l.book.See(sandbox, needs)
 	if pods.Exemption(l.config.Load().Spec.Exemptions, p, pod, known) == "" {
-		t := l.join(now, p, pod, throttle.Request{})
+		t := l.join(now, p, pod, request)
 		if d := reserve(t); !d.Admitted && !l.byRoom.passes(t, d) && refusable {
 			l.book.Refuse(now, p.UID, sandbox.GetId())
 			return p, d
@@ -39,10 +43,14 @@ func (l *Ledger) sandbox(now time.Time, sandbox *api.PodSandbox, pod podwatch.Po
 // Arrive returns the ticket of a pod that waits before its sandbox exists, since a time; nil: it is
 // exempt. pod is what the pod watch knows of it, if anything.
 func (s *Starts) Arrive(now time.Time, who pods.Pod, pod podwatch.Pod, known bool, since time.Time) *throttle.Ticket {
-	return s.Ledger.arrive(now, who, pod, known, since)
+	request := throttle.Request{Arrived: since}
+	if known {
+		request.Expected = s.expected(pod, false)
+	}
+	return s.Ledger.arrive(now, who, pod, known, request)
 }
 
-func (l *Ledger) arrive(now time.Time, who pods.Pod, pod podwatch.Pod, known bool, since time.Time) *throttle.Ticket {
+func (l *Ledger) arrive(now time.Time, who pods.Pod, pod podwatch.Pod, known bool, request throttle.Request) *throttle.Ticket {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if p, has := l.book.Get(who.UID); has {
@@ -51,7 +59,7 @@ func (l *Ledger) arrive(now time.Time, who pods.Pod, pod podwatch.Pod, known boo
 	if pods.Exemption(l.config.Load().Spec.Exemptions, who, pod, known) != "" {
 		return nil
 	}
-	t := l.join(now, who, pod, throttle.Request{Arrived: since})
+	t := l.join(now, who, pod, request)
 	l.byRoom[who.UID] = t
 	return t
 }

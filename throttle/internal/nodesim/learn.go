@@ -108,7 +108,7 @@ func (p *pod) learnedAs() string {
 // expected is what is known of the next start of a pod.
 func (n *node) expected(p *pod) throttle.Expected {
 	known := throttle.Expected{Kind: p.learnedAs(), Patience: p.patience()}
-	if e, learned := n.table.Expect([]string{known.Kind}); learned {
+	if e, learned := n.table.Expect([]string{known.Kind, p.key, p.key + " again"}); learned {
 		known.Cost = &e.Cost
 	}
 	return known
