@@ -128,7 +128,8 @@
 //     that at most for a quarter of its patience, as the administrator left it a stretch of 4. It is taken to read as
 //     those of its kind do.
 //   - Of a kind of which nothing is known and none was measured for two seconds, no more start than the node bears if
-//     all of them burn: those that idle say nothing of another kind behind them. For the rest, feedback decides.
+//     all of them burn: those that idle say nothing of another kind behind them. For the rest, and where the pod watch
+//     tells no kinds, feedback decides.
 //
 // A wrong table delays: Min always may start. Where the pod watch does not know a pod, nothing is known of it.
 //
@@ -166,11 +167,11 @@
 //	300 herds, the first time                  1.15   1.32   0
 //	           again                           1.11   1.22   0
 //	           again, misled                   1.14   1.28   0
-//	           unwatched                       1.17   1.43   0
+//	           unwatched                       1.17   1.41   0
 //	200 broad, the first time                  1.66   1.83   14
 //	           again                           1.25   1.40   0
 //	           again, misled                   1.30   1.57   0
-//	           unwatched                       1.70   2.08   24
+//	           unwatched                       1.68   2.11   24
 //
 // Of 1,000 broad herds from 20,000 on, 56 have a kill the first time, and none again. The goals were, for 95 % of the first
 // 300, 1.15 and no kill; for the broad ones, 1.25 and none again, 1 % with a kill misled, and 1.45 and 2 % the first time.

@@ -66,6 +66,7 @@ type plan struct {
 
 // kind is what is seen of the starts of one kind that are under way.
 type kind struct {
+	named bool    // somebody knows it
 	fresh int     // so many are not measured yet
 	seen  int     // and so many are
 	reads float64 // bytes in a second that one of them does
@@ -76,7 +77,7 @@ func (c *Controller) lost() bool { return c.loss.most > 0 && c.loss.halved.After
 
 func (p *plan) kind(of string) *kind {
 	if p.kinds[of] == nil {
-		p.kinds[of] = &kind{}
+		p.kinds[of] = &kind{named: of != ""}
 	}
 	return p.kinds[of]
 }
@@ -143,7 +144,7 @@ func (p *plan) holds(k *kind, one course, slots int) string {
 	switch {
 	case !one.known && slots >= p.Limit():
 		return "of the next, nothing is known"
-	case !one.known && k.seen == 0 && p.burning+float64(k.fresh+1) > p.goal:
+	case !one.known && k.named && k.seen == 0 && p.burning+float64(k.fresh+1) > p.goal:
 		return "of the next nothing is known, and the first like it are being measured"
 	case one.known && p.crowded:
 		return "the node is overfull"

@@ -58,6 +58,7 @@ func TestOfAKindThatWasNotMeasuredNoMoreStartThanTheNodeBearsIfAllBurn(t *testin
 	assert.Equal(t, 15, c.Allow(now, idlers, 12, burner, burner))
 	assert.Contains(t, c.Why(), "15 by what is known of the starts: of the next nothing is known, and the first like it are being measured")
 	assert.Equal(t, 40, c.Allow(now, idlers, 12, idler, idler), "of a kind that was")
+	assert.Equal(t, 40, c.Allow(now, idlers, 12, herd(30, Start{}), nil), "where nobody knows kinds")
 	burners := herd(2, Start{Kind: "other", Began: dawn, Use: Use{Cores: 1, CPU: 5 * time.Second}})
 	assert.Equal(t, 13, c.Allow(now, append(burners, idlers[:10]...), 12, burner, burner))
 }
