@@ -178,7 +178,8 @@ func TestAStartThatWasKilledIsABound(t *testing.T) {
 func paced(t *testing.T) (l *learner, watch *asked) {
 	t.Helper()
 	l = newLearner(t)
-	watch = l.Pods.(*asked)
+	watch, ok := l.Pods.(*asked)
+	require.True(t, ok)
 	l.Limiter.Configure(l.now, throttle.Settings{Adaptive: &adaptive.Settings{Cores: 2}})
 	for _, signal := range []throttle.Signal{throttle.SignalCPU, throttle.SignalCPUPressure} {
 		l.signals[signal] = throttle.Reading{From: l.now.Add(-2 * time.Second), To: l.now}
