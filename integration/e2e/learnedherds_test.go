@@ -51,10 +51,11 @@ func (f workloads) up(t *testing.T, ns string, scale func(name string, pods int3
 	return b
 }
 
-// twice brings the workloads up for the first time, takes them down, and brings them up once more.
+// twice brings the workloads up for the first time, takes them down, and brings them up once more. They wait in
+// the waiting room: kubelet comes back to refused pods late, which says nothing of the law.
 func (f workloads) twice(t *testing.T) (again cameUp) {
 	t.Helper()
-	d := startDaemon(t)
+	d := startDaemonWithRoom(t)
 	d.configure(t, "{throttleConfig: {adaptive: {}}}")
 	ns := namespace(t)
 	for _, one := range f {
