@@ -30,7 +30,7 @@ type loop struct {
 	pulse chan chan<- struct{} // each is closed when run has gone round once more
 
 	starting map[string]struct{} // the starts under way, by UID
-	measured *usage.Starts       // these, and those that went on at once in the mode Shadow
+	measured *usage.StartMeter   // these, and those that went on at once in the mode Shadow
 	courses  map[string]*course  // of those that were seen from the beginning
 	nextMute time.Time           // look for a mute pod watch
 }
@@ -38,7 +38,7 @@ type loop struct {
 func newLoop(s *Starts) *loop {
 	return &loop{
 		s: s, woken: make(chan struct{}, 1), pulse: make(chan chan<- struct{}),
-		starting: map[string]struct{}{}, measured: usage.NewStarts(s.Roots, s.Timing.Stalls, s.Timing.Quiet), courses: map[string]*course{},
+		starting: map[string]struct{}{}, measured: usage.NewStartMeter(s.Roots, s.Timing.Stalls, s.Timing.Quiet), courses: map[string]*course{},
 	}
 }
 

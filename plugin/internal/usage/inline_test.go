@@ -19,7 +19,7 @@ func TestTimeInLineCountsAsUse(t *testing.T) {
 		require.NoError(t, os.MkdirAll(thread(id), 0o755))
 		require.NoError(t, os.WriteFile(filepath.Join(thread(id), "schedstat"), []byte(schedstat), 0o600))
 	}
-	s := NewStarts(Roots{Proc: proc}, DefaultStalls(), DefaultQuiet())
+	s := NewStartMeter(Roots{Proc: proc}, DefaultStalls(), DefaultQuiet())
 	m := &start{}
 	now := time.Unix(0, 0)
 	quiet := func() bool {

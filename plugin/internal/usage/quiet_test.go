@@ -12,7 +12,7 @@ import (
 
 func TestQuiet(t *testing.T) {
 	t.Parallel()
-	s, m := NewStarts(Roots{Proc: "/proc"}, DefaultStalls(), DefaultQuiet()), &start{}
+	s, m := NewStartMeter(Roots{Proc: "/proc"}, DefaultStalls(), DefaultQuiet()), &start{}
 	now := time.Unix(0, 0)
 	used := 0.0
 	step := func(d time.Duration, cores float64) bool {
@@ -35,7 +35,7 @@ func TestQuiet(t *testing.T) {
 
 func TestAPodThatCannotBeMeasuredIsQuietAndSaysSoOnce(t *testing.T) {
 	t.Parallel()
-	s := NewStarts(Roots{Proc: "/nowhere", Cgroup: "/nowhere"}, DefaultStalls(), DefaultQuiet())
+	s := NewStartMeter(Roots{Proc: "/nowhere", Cgroup: "/nowhere"}, DefaultStalls(), DefaultQuiet())
 	place := Place{Containers: []Container{{PID: 7}}}
 	assert.False(t, s.Quiet("pod"), "it was not measured yet")
 	require.Error(t, s.Measure(time.Unix(0, 0), "pod", place))
@@ -52,7 +52,7 @@ func TestAPodOfWhichOnlyTheDiskCannotBeMeasuredIsJudgedByItsCPUUse(t *testing.T)
 	proc := fakeProc{t, t.TempDir()}
 	proc.process(7, 100, 1, "")
 	require.NoError(t, os.Remove(filepath.Join(proc.dir, "7", "io")))
-	s := NewStarts(Roots{Proc: proc.dir, Cgroup: "/nowhere"}, DefaultStalls(), DefaultQuiet())
+	s := NewStartMeter(Roots{Proc: proc.dir, Cgroup: "/nowhere"}, DefaultStalls(), DefaultQuiet())
 	place := Place{Containers: []Container{{PID: 7}}}
 	require.ErrorContains(t, s.Measure(time.Unix(0, 0), "pod", place), "I/O of process 7")
 	assert.False(t, s.Quiet("pod"), "the window is not full")

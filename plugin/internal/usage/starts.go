@@ -50,12 +50,12 @@ const (
 	busyCores = 0.5
 )
 
-// Starts measures the starts that are under way: what each took so far, whether it makes
+// A StartMeter measures the starts that are under way: what each took so far, whether it makes
 // progress, and whether it is quiet. A start makes none if, over a time, the pod used little
 // CPU, did not stand in line for it most of the time, and moved little to and from
 // disks. What keeps it from going on is then something else than this node, maybe a
-// pod that waits for its turn. Make it with NewStarts. It is not safe for concurrent use.
-type Starts struct {
+// pod that waits for its turn. Make it with NewStartMeter. It is not safe for concurrent use.
+type StartMeter struct {
 	meter
 	stalls StallOptions
 	quiet  QuietOptions
@@ -73,13 +73,13 @@ type start struct {
 	busy    bool // it does not idle any more
 }
 
-// NewStarts returns a Starts that knows no pod.
-func NewStarts(r Roots, stalls StallOptions, quiet QuietOptions) *Starts {
-	return &Starts{meter: newMeter(r), stalls: stalls, quiet: quiet, pods: map[string]*start{}}
+// NewStartMeter returns a StartMeter that knows no pod.
+func NewStartMeter(r Roots, stalls StallOptions, quiet QuietOptions) *StartMeter {
+	return &StartMeter{meter: newMeter(r), stalls: stalls, quiet: quiet, pods: map[string]*start{}}
 }
 
 // Begin reports whether pods are to be measured now, and when next.
-func (s *Starts) Begin(now time.Time) (due bool, next time.Time) {
+func (s *StartMeter) Begin(now time.Time) (due bool, next time.Time) {
 	if next := s.last.Add(s.stalls.Every); now.Before(next) {
 		return false, next
 	}
@@ -88,7 +88,7 @@ func (s *Starts) Begin(now time.Time) (due bool, next time.Time) {
 }
 
 // Measure measures a pod. blind is what of it cannot be measured, the first time. It reads files.
-func (s *Starts) Measure(now time.Time, uid string, place Place) (blind error) {
+func (s *StartMeter) Measure(now time.Time, uid string, place Place) (blind error) {
 	p := s.pods[uid]
 	if p == nil {
 		p = &start{}
@@ -134,7 +134,7 @@ func (p *start) peaks(cores float64, since time.Time) {
 
 // Took returns what a start took since it was first measured. False: it was not, or could not be
 // all the time.
-func (s *Starts) Took(uid string) (took costs.Start, known bool) {
+func (s *StartMeter) Took(uid string) (took costs.Start, known bool) {
 	p := s.pods[uid]
 	if p == nil || p.blind || p.took.Wall <= 0 {
 		return costs.Start{}, false
@@ -152,7 +152,7 @@ func (s *Starts) Took(uid string) (took costs.Start, known bool) {
 
 // Use returns what a start that is under way has used, for the adaptive limit. False: it was not measured, or could not be
 // all the time.
-func (s *Starts) Use(uid string) (use adaptive.Use, known bool) {
+func (s *StartMeter) Use(uid string) (use adaptive.Use, known bool) {
 	p := s.pods[uid]
 	if p == nil || p.blind || p.took.Wall <= 0 {
 		return adaptive.Use{}, false
@@ -166,7 +166,7 @@ func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Se
 
 // StalledSince returns since when a pod makes no progress, by its last measurement, where a slot would
 // be lent after so long without. A pod that cannot be measured is taken to make some: zero.
-func (s *Starts) StalledSince(uid string, lentAfter time.Duration) time.Time {
+func (s *StartMeter) StalledSince(uid string, lentAfter time.Duration) time.Time {
 	p := s.pods[uid]
 	if p == nil {
 		return time.Time{}
@@ -175,7 +175,7 @@ func (s *Starts) StalledSince(uid string, lentAfter time.Duration) time.Time {
 }
 
 // judge gives since when the pod makes no progress.
-func (s *Starts) judge(p *start, window time.Duration) time.Time {
+func (s *StartMeter) judge(p *start, window time.Duration) time.Time {
 	took, used, full := p.samples.over(window)
 	over := took.Seconds()
 	switch {
@@ -192,15 +192,15 @@ func (s *Starts) judge(p *start, window time.Duration) time.Time {
 // Quiet reports whether a pod that was measured used little CPU lately, and stood in line for little: on a
 // node that is short of CPU, a pod that starves uses little, too. One whose CPU use cannot be measured
 // counts as quiet.
-func (s *Starts) Quiet(uid string) bool {
+func (s *StartMeter) Quiet(uid string) bool {
 	p := s.pods[uid]
 	return p != nil && s.isQuiet(p)
 }
 
-func (s *Starts) isQuiet(p *start) bool {
+func (s *StartMeter) isQuiet(p *start) bool {
 	took, used, full := p.samples.over(s.quiet.Window)
 	return len(p.samples) == 0 || full && used.wanted() < s.quiet.Cores*took.Seconds()
 }
 
 // Forget drops what was measured of a pod.
-func (s *Starts) Forget(uid string) { delete(s.pods, uid) }
+func (s *StartMeter) Forget(uid string) { delete(s.pods, uid) }

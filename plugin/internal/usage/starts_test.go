@@ -15,7 +15,7 @@ func TestAStallBeginsWithTheFirstQuietWindow(t *testing.T) {
 	t.Parallel()
 	const window = 5 * time.Second
 	begin := time.Unix(1000, 0)
-	s, sign := Starts{stalls: StallOptions{Cores: 0.1, InLine: 0.5, Bytes: 1000}}, &start{}
+	s, sign := StartMeter{stalls: StallOptions{Cores: 0.1, InLine: 0.5, Bytes: 1000}}, &start{}
 	now := usage{at: begin, inLine: map[string]float64{}, moved: map[string]float64{}}
 	step := func(cpu, inLine, moved float64) time.Time {
 		now.at = now.at.Add(time.Second)
@@ -58,7 +58,7 @@ func course(t *testing.T, seconds ...use) costs.Start {
 		now.moved = map[string]float64{whole: now.moved[whole] + u.moved}
 		p.add(now)
 	}
-	took, known := (&Starts{pods: map[string]*start{"uid": p}}).Took("uid")
+	took, known := (&StartMeter{pods: map[string]*start{"uid": p}}).Took("uid")
 	require.True(t, known)
 	return took
 }
@@ -90,7 +90,7 @@ func TestWhatAStartTook(t *testing.T) {
 
 func TestWhatAStartUsesSoFar(t *testing.T) {
 	t.Parallel()
-	p, s := &start{}, &Starts{}
+	p, s := &start{}, &StartMeter{}
 	s.pods = map[string]*start{"uid": p}
 	_, known := s.Use("uid")
 	assert.False(t, known, "it was not measured")
@@ -122,7 +122,7 @@ func TestWhatAStartUsesSoFar(t *testing.T) {
 func TestAStartThatCannotBeMeasuredAllTheTimeSaysNothing(t *testing.T) {
 	t.Parallel()
 	proc := fakeProc{t, t.TempDir()}
-	s := NewStarts(Roots{Proc: proc.dir, Cgroup: "/nowhere"}, DefaultStalls(), DefaultQuiet())
+	s := NewStartMeter(Roots{Proc: proc.dir, Cgroup: "/nowhere"}, DefaultStalls(), DefaultQuiet())
 	place := Place{Containers: []Container{{PID: 7}}}
 	proc.process(7, 100, 1, "")
 	took := func(at int64) bool {
