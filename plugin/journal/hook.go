@@ -63,7 +63,7 @@ func (h *Hook) Fire(e *logrus.Entry) error {
 	if err != nil {
 		return fmt.Errorf("spell a log entry as text: %w", err)
 	}
-	message, level, fields := e.Message, priority(e.Level), vars(e)
+	message, level, fields := message(e), priority(e.Level), vars(e)
 	h.queue.Add(func() error {
 		err := h.send(message, level, fields)
 		if err != nil {
@@ -74,6 +74,14 @@ func (h *Hook) Fire(e *logrus.Entry) error {
 		return err
 	})
 	return nil
+}
+
+// message returns the text of an entry with its error, as journalctl prints no other fields.
+func message(e *logrus.Entry) string {
+	if err, ok := e.Data[logrus.ErrorKey]; ok {
+		return fmt.Sprintf("%s: %v", e.Message, err)
+	}
+	return e.Message
 }
 
 // vars returns the journal's fields of an entry.

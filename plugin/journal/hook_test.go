@@ -77,6 +77,18 @@ func TestEntryReachesTheJournalWithItsFields(t *testing.T) {
 	assert.Empty(t, fallback.String(), "it was said twice")
 }
 
+// journalctl prints the message alone, and one that leaves out the error helps nobody.
+func TestTheMessageNamesTheError(t *testing.T) {
+	t.Parallel()
+	j := &journald{}
+	log, flush, _ := newLogger(j)
+	log.WithError(errors.New("no such file")).Warn("the file cannot be read")
+	flush()
+	require.Len(t, j.entries, 1)
+	assert.Equal(t, "the file cannot be read: no such file", j.entries[0].message)
+	assert.Equal(t, "no such file", j.entries[0].fields["ERROR"])
+}
+
 func TestEveryLevelHasAPriority(t *testing.T) {
 	t.Parallel()
 	j := &journald{}
