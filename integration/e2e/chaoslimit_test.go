@@ -12,10 +12,11 @@ import (
 // chaosLimit is how many pods may start at a time, and chaosLetGo how many a daemon or a
 // containerd may let go each time that it is killed: what is made until the daemon is
 // connected again, nobody holds. These are the pods that kubelet makes or tries again in
-// a few seconds, out of chaosPods.
+// a few seconds, out of chaosPods; more where kubelet, too, was killed just before, and makes all of its pods
+// anew at once.
 const (
 	chaosLimit = 3
-	chaosLetGo = 10
+	chaosLetGo = 15
 )
 
 // outageOf gives the outage in which nobody could hold a container; -1: there is none.
