@@ -10,7 +10,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -20,22 +19,20 @@ import (
 // What starts take is measured in their pods' cgroups, outlives the daemon, and is what the next start of the same
 // Deployment is expected to take: pods that idle first, and then burn a number of CPU-seconds that the scenario sets.
 func TestWhatAStartTakesIsLearned(t *testing.T) {
-	const herd, burns, idles = 4, 2.0, 6.0
+	const herd, burns, idles = 4, 2.0, 6 * time.Second
 	d := startDaemon(t)
 	d.configure(t, "{throttleConfig: {maxConcurrent: {value: 1}, noProgressAfter: 0s}}")
 	ns := namespace(t)
-	spec := herdPod(burns, func(spec *corev1.PodSpec) {
-		spec.Containers[0].Args = append(spec.Containers[0].Args, "--wait", "6s")
-	})
+	spec := herdPod(burns, waiting(idles))
 	deploy(t, ns, "learned", herd, spec)
 	eventually(t, "all pods are ready", func() bool { return allReady(t, ns, herd) })
 	d.idle(t)
 	learned := costOf(t, d, ns+"/Deployment/learned template=")
 	figure(t, "%d starts of %.0f CPU-seconds after %.0f s were learned as %.2f +- %.2f after %.1f +- %.1f, %.1f s alone, peak %.1f cores",
-		learned.Count, burns, idles, learned.CPU.Mean, learned.CPU.Deviation, learned.Idle.Mean, learned.Idle.Deviation, learned.Alone.Mean, learned.Peak.Mean)
+		learned.Count, burns, idles.Seconds(), learned.CPU.Mean, learned.CPU.Deviation, learned.Idle.Mean, learned.Idle.Deviation, learned.Alone.Mean, learned.Peak.Mean)
 	assert.Equal(t, herd, learned.Count)
 	assert.InDelta(t, burns, learned.CPU.Mean, burns/2, "CPU-seconds, with what making a container takes")
-	assert.InDelta(t, idles, learned.Idle.Mean, idles/2, "seconds before it burns")
+	assert.InDelta(t, idles.Seconds(), learned.Idle.Mean, idles.Seconds()/2, "seconds before it burns")
 	assert.InDelta(t, 1, learned.Peak.Mean, 0.5, "cores")
 
 	require.NoError(t, d.Stop(t.Context()))

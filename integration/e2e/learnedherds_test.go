@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Workloads are Deployments that are brought up together, and later once more.
+// workloads are Deployments that are brought up together, and later once more.
 type workloads []struct {
 	name       string
 	pods       int32
@@ -32,17 +32,17 @@ type cameUp struct {
 }
 
 // up brings all of the workloads up in a namespace, and waits until every pod is ready.
-func (f workloads) up(t *testing.T, ns string, scale func(name string, pods int32)) (b cameUp) {
+func (w workloads) up(t *testing.T, ns string, scale func(name string, pods int32)) (b cameUp) {
 	t.Helper()
 	before, all := readMachine(t), 0
-	for _, d := range f {
+	for _, d := range w {
 		scale(d.name, d.pods)
 		all += int(d.pods)
 	}
 	polled(t, 250*time.Millisecond, "all pods are ready", func() bool { return allReady(t, ns, all) })
 	b.took = time.Since(before.at)
 	machine := before.since(t)
-	b.work = time.Duration(float64(f.work()) / (1 - min(machine.share(), tolerableForeign)))
+	b.work = time.Duration(float64(w.work()) / (1 - min(machine.share(), tolerableForeign)))
 	for _, pod := range pods(t, ns) {
 		b.kills += int(restarts(pod))
 	}
@@ -53,12 +53,12 @@ func (f workloads) up(t *testing.T, ns string, scale func(name string, pods int3
 
 // twice brings the workloads up for the first time, takes them down, and brings them up once more. They wait in
 // the waiting room: kubelet comes back to refused pods late, which says nothing of the law.
-func (f workloads) twice(t *testing.T) (again cameUp) {
+func (w workloads) twice(t *testing.T) (again cameUp) {
 	t.Helper()
 	d := startDaemonWithRoom(t)
 	d.configure(t, "{throttleConfig: {adaptive: {}}}")
 	ns := namespace(t)
-	for _, one := range f {
+	for _, one := range w {
 		deploy(t, ns, one.name, 0, one.spec)
 	}
 	scale := func(name string, pods int32) {
@@ -67,9 +67,9 @@ func (f workloads) twice(t *testing.T) (again cameUp) {
 		require.NoError(t, err)
 	}
 	for range 2 {
-		again = f.up(t, ns, scale)
+		again = w.up(t, ns, scale)
 		d.idle(t)
-		for _, one := range f {
+		for _, one := range w {
 			scale(one.name, 0)
 		}
 		polled(t, time.Second, "no pod is left", func() bool { return len(pods(t, ns)) == 0 })
@@ -78,36 +78,20 @@ func (f workloads) twice(t *testing.T) (again cameUp) {
 	return again
 }
 
-// work is how long the CPUs of the machine need at least for what the workloads burns.
-func (f workloads) work() (sum time.Duration) {
-	for _, d := range f {
+// work is how long the CPUs of the machine need at least for what the workloads burn.
+func (w workloads) work() (sum time.Duration) {
+	for _, d := range w {
 		sum += time.Duration(float64(d.pods) * d.cpuSeconds / float64(runtime.NumCPU()) * float64(time.Second))
 	}
 	return sum
-}
-
-// waiting has the pod wait, without CPU, before it burns.
-func waiting(d time.Duration) shape {
-	return func(spec *corev1.PodSpec) {
-		spec.Containers[0].Args = append(spec.Containers[0].Args, "--wait", d.String())
-	}
-}
-
-// killedAfter adds a liveness probe that kills a pod which is not up after so long.
-func killedAfter(d time.Duration) shape {
-	return func(spec *corev1.PodSpec) {
-		spec.Containers[0].LivenessProbe = probe(corev1.Probe{
-			InitialDelaySeconds: int32(d.Seconds()) - 9, PeriodSeconds: 3, FailureThreshold: 3,
-		})
-	}
 }
 
 // Pods that idle for long and then turn to CPU work together are what feedback cannot foresee: the first time, at the
 // limit that suits idle ones, probes kill most of them. What one of them needs is known the second time.
 func TestIdlersThatBurnLaterAreForeseen(t *testing.T) {
 	const herd, burns, idles = 24, 3.0, 15 * time.Second
-	f := workloads{{"idlers", herd, herdPod(burns, waiting(idles), killedAfter(27*time.Second)), burns}}
-	again := f.twice(t)
+	idlers := workloads{{"idlers", herd, herdPod(burns, waiting(idles), killedAfter(27*time.Second)), burns}}
+	again := idlers.twice(t)
 	// Nobody can begin with the work before the first has idled.
 	ideal := idles + again.work
 	figure(t, "the second time %.2f of %.1f s, which idling once and the CPU work take", again.took.Seconds()/ideal.Seconds(), ideal.Seconds())
@@ -120,13 +104,13 @@ const mostMixed = 1.5
 
 // Pods that sleep, and some of little and much work, in no order.
 func TestAMixedHerdIsForeseen(t *testing.T) {
-	f := workloads{
+	mixed := workloads{
 		{"sleeps", 8, herdPod(0.1, sleeping("15s"), killedAfter(40*time.Second)), 0.1},
 		{"works", 16, herdPod(2, killedAfter(27*time.Second)), 2},
 		{"toils", 8, herdPod(6, killedAfter(40*time.Second)), 6},
 		{"quick", 8, herdPod(0.1, killedAfter(27*time.Second)), 0.1},
 	}
-	again := f.twice(t)
+	again := mixed.twice(t)
 	figure(t, "the second time %.2f of %.1f s, which the CPU work takes", again.took.Seconds()/again.work.Seconds(), again.work.Seconds())
 	assert.Zero(t, again.kills, "killed the second time")
 	assert.LessOrEqual(t, again.took.Seconds(), mostMixed*again.work.Seconds(), "makespan the second time")

@@ -87,11 +87,25 @@ func probe(p corev1.Probe) *corev1.Probe {
 	return &p
 }
 
+// waiting has the pod wait, without CPU, before it burns.
+func waiting(d time.Duration) shape {
+	return func(spec *corev1.PodSpec) {
+		spec.Containers[0].Args = append(spec.Containers[0].Args, "--wait", d.String())
+	}
+}
+
+// killedAfter adds a liveness probe that kills a pod which is not up after so long.
+func killedAfter(d time.Duration) shape {
+	return func(spec *corev1.PodSpec) {
+		spec.Containers[0].LivenessProbe = probe(corev1.Probe{
+			InitialDelaySeconds: int32(d.Seconds()) - 9, PeriodSeconds: 3, FailureThreshold: 3,
+		})
+	}
+}
+
 // withLiveness adds the liveness probe that kills a pod which is not up after
 // about 19 seconds.
-func withLiveness(spec *corev1.PodSpec) {
-	spec.Containers[0].LivenessProbe = probe(corev1.Probe{InitialDelaySeconds: 10, PeriodSeconds: 3, FailureThreshold: 3})
-}
+func withLiveness(spec *corev1.PodSpec) { killedAfter(19 * time.Second)(spec) }
 
 // withStartup adds a startup probe that asks every second.
 func withStartup(spec *corev1.PodSpec) {
