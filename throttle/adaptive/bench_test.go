@@ -1,0 +1,35 @@
+package adaptive
+
+import (
+	"fmt"
+	"testing"
+	"time"
+)
+
+// What the limiter does twice under its lock, each time that a start ends or a pod comes: of known starts that idle for
+// unlike times, so that the forecast has many events, and that burn little, so that it is made anew with each that
+// joins, up to mostPlanned.
+func BenchmarkAllow(b *testing.B) {
+	for _, n := range []struct{ underWay, waiting int }{{10, 20}, {30, 80}, {110, 500}} {
+		b.Run(fmt.Sprintf("underWay=%d/waiting=%d", n.underWay, n.waiting), func(b *testing.B) {
+			c := New(Settings{Cores: 64})
+			c.began, c.limit = dawn, 16
+			known := func(i int) Start {
+				return Start{Kind: fmt.Sprint(i % 20), Expected: cost(float64(5+i%17), 0.2+0.1*float64(i%5)), Patience: time.Minute}
+			}
+			underWay, waiting := make([]Start, n.underWay), make([]Start, n.waiting)
+			for i := range underWay {
+				underWay[i] = known(i)
+				underWay[i].Began = dawn
+			}
+			for i := range waiting {
+				waiting[i] = known(i)
+			}
+			joined := 0
+			for b.Loop() {
+				joined = c.Allow(dawn.Add(3*time.Second), underWay, n.underWay, waiting, waiting) - n.underWay
+			}
+			b.ReportMetric(float64(joined), "joined")
+		})
+	}
+}
