@@ -14,6 +14,7 @@ func (c checker) throttle(t v1alpha1.ThrottleConfig) {
 		c.anyOf("must set value or perCore", m.Value != nil, m.PerCore != nil)
 		c.starts("value", m.Value)
 		c.decimal("perCore", m.PerCore, perCore)
+		oneOf(c, "cost", m.Cost, v1alpha1.CostPods, v1alpha1.CostCores)
 	}
 	if a, c := t.Adaptive, c.at("adaptive"); a != nil {
 		before := len(*c.faults)

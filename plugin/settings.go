@@ -18,6 +18,7 @@ func SettingsOf(spec v1alpha1.PacemakerConfigSpec, cores int) throttle.Settings 
 	t := spec.ThrottleConfig
 	s.NoFairness = spec.GetFairness() == v1alpha1.FairnessNone
 	s.MaxConcurrent, s.MaxPulling = maxConcurrent(t.MaxConcurrent, cores), count(t.MaxPulling, 0)
+	s.CountCores = t.MaxConcurrent != nil && t.MaxConcurrent.Cost == v1alpha1.CostCores
 	if a := t.Adaptive; a != nil {
 		s.Adaptive = &adaptive.Settings{
 			TargetPressure: a.TargetPressure.Or(0), Min: count(a.Min, v1alpha1.DefaultAdaptiveMin), Max: count(a.Max, 0), Cores: cores,

@@ -28,6 +28,7 @@ func TestSettingsHaveEveryLimit(t *testing.T) {
 	t.Parallel()
 	s := SettingsOf(everything(t), 4)
 	assert.Equal(t, 6, s.MaxConcurrent)
+	assert.True(t, s.CountCores)
 	assert.Equal(t, &adaptive.Settings{TargetPressure: 33.5, Min: 2, Max: 12, Cores: 4}, s.Adaptive)
 	assert.Equal(t, 500*time.Millisecond, s.FillEvery)
 	assert.Equal(t, 3, s.Burst)
@@ -44,7 +45,7 @@ func TestSettingsHaveEveryLimit(t *testing.T) {
 	assert.Equal(t, 20*time.Second, s.NoProgressAfter)
 	assert.Equal(t, 3*time.Second, pressureWindow(everything(t).ThrottleConfig))
 
-	assert.Equal(t, "6 at a time, as many at a time as the node bears (2 to 12), one every 500ms (3 at once after a quiet time), 5 pulling images at a time, "+
+	assert.Equal(t, "as many at a time as are expected to keep 6 cores busy, as many at a time as the node bears (2 to 12), one every 500ms (3 at once after a quiet time), 5 pulling images at a time, "+
 		"cpu below 85.5% (each start adds 10%), iowait below 20% (each start adds 2.5%), load below 6 (each start adds 1), "+
 		"pressure.cpu.some below 60% (where cpu is above 50%), pressure.memory.some below 20%, pressure.memory.full below 7.5%, "+
 		"pressure.io.some below 40%, pressure.io.full below 25%; a pod waits 15m at most, a start counts for 1m30s at most",

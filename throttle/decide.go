@@ -56,7 +56,7 @@ func (d *admission) admit(now time.Time) {
 		d.overLimit = nil
 	}
 	d.queue.forgetStuck(now)
-	if d.slots.adaptive != nil && !d.slots.planned {
+	if d.slots.byKind() && !d.slots.planned {
 		d.plan(now)
 	}
 	for !d.frozen && d.admitOne(now, nil) {

@@ -6,18 +6,56 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/adaptive"
 )
 
-// plan sets how many may start at a time, by what the adaptive limit allows those that wait, in their order.
+// leastCores is what a start counts at least where cores are counted: 20 that only wait count as one core.
+const leastCores = 0.05
+
+// plan sets how many may start at a time, by what the adaptive limit, and that on cores, allow those that wait, in
+// their order.
 func (d *admission) plan(now time.Time) {
-	by := d.slots.adaptive
-	underWay := make([]adaptive.Start, 0, len(d.slots.inFlight))
-	for _, t := range d.slots.inFlight {
-		underWay = append(underWay, t.start())
-	}
 	all := d.queue.starts(func(*Ticket) bool { return true })
-	reach := by.Allow(now, underWay, d.slots.taken(), all, all)
-	limit := by.Allow(now, underWay, d.slots.taken(), d.queue.starts((*Ticket).waits), all)
-	d.slots.setLimit(limit, max(limit, reach, by.Reach()))
+	present := d.queue.starts((*Ticket).waits)
+	limit, reach := noLimit, noLimit
+	if by := d.slots.adaptive; by != nil {
+		underWay := make([]adaptive.Start, 0, len(d.slots.inFlight))
+		for _, t := range d.slots.inFlight {
+			underWay = append(underWay, t.start())
+		}
+		reach = by.Allow(now, underWay, d.slots.taken(), all, all)
+		limit = by.Allow(now, underWay, d.slots.taken(), present, all)
+		reach = max(limit, reach, by.Reach())
+	}
+	if d.settings.CountsCores() {
+		limit, reach = min(limit, d.slots.withCores(present)), min(reach, d.slots.withCores(all))
+	}
+	d.slots.setLimit(limit, reach)
 	d.slots.planned = true
+}
+
+// withCores gives how many may start at a time where cores are counted: those under way, those that wait for which cores
+// are left, up to the first for which none are, and behind them as many as are cores left, if each keeps one busy.
+func (s *slots) withCores(waiting []adaptive.Start) int {
+	const rounding = 1e-9
+	starts, left := s.taken(), float64(s.settings.MaxConcurrent)+rounding
+	for _, t := range s.inFlight {
+		if t.slot {
+			left -= cores(t.start())
+		}
+	}
+	for _, next := range waiting {
+		if left -= cores(next); left < 0 {
+			return starts
+		}
+		starts++
+	}
+	return starts + int(max(0, left))
+}
+
+// cores is how many cores a start is expected to keep busy at its peak.
+func cores(s adaptive.Start) float64 {
+	if s.Expected == nil {
+		return 1
+	}
+	return max(leastCores, s.Expected.Peak.Mean)
 }
 
 // starts gives those of the queue that are meant and that no group holds.

@@ -12,6 +12,10 @@ import (
 type Settings struct {
 	// MaxConcurrent is the number of starts at a time. Zero or less: no limit.
 	MaxConcurrent int
+	// CountCores: MaxConcurrent is the number of cores that the starts at a time are expected to
+	// keep busy, by Expected.Cost, instead of their own number. A start of which nothing is known
+	// counts as one core. One that exceeds the number alone starts when no other does.
+	CountCores bool
 	// FillEvery is the time in which one more start is allowed. Zero or less: no limit.
 	FillEvery time.Duration
 	// Burst is the number of starts that FillEvery lets happen at once after a quiet time, 1 at
@@ -67,6 +71,9 @@ func (s Settings) WithDefaults() Settings {
 	s.MinUtilization = cmp.Or(s.MinUtilization, 70)
 	return s
 }
+
+// CountsCores tells whether there is a limit on the cores that starts are expected to keep busy.
+func (s Settings) CountsCores() bool { return s.CountCores && s.MaxConcurrent > 0 }
 
 // Watches tells whether a limit needs the signal.
 func (s Settings) Watches(signal Signal) bool {

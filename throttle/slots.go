@@ -40,25 +40,26 @@ func (s *slots) configure() {
 	default:
 		s.adaptive.Configure(*set)
 	}
+	s.planned = false
 	if s.adaptive != nil {
 		s.setLimit(s.adaptive.Limit(), s.adaptive.Reach())
 	} else {
-		s.setLimit(0, 0)
+		s.setLimit(noLimit, noLimit)
 	}
 }
+
+// byKind tells whether how many may start at a time depends on which ones.
+func (s *slots) byKind() bool { return s.adaptive != nil || s.settings.CountsCores() }
 
 // setLimit sets how many may start at a time: as many as set, or as found, the less of both.
 func (s *slots) setLimit(found, reach int) {
 	was := s.limit
 	most := s.settings.MaxConcurrent
-	if most <= 0 {
+	if most <= 0 || s.settings.CountCores {
 		most = noLimit
 	}
-	s.limit, s.limitSoon = most, most
-	if s.adaptive != nil {
-		s.limit = min(most, max(1, found))
-		s.limitSoon = min(most, max(s.limit, reach))
-	}
+	s.limit = min(most, max(1, found))
+	s.limitSoon = min(most, max(s.limit, reach))
 	if s.limit != was {
 		s.repay()
 	}

@@ -47,7 +47,8 @@ type Request struct {
 	Expected Expected
 }
 
-// Expected is what is known of a start before it begins. The adaptive limit goes by it. The zero value: nothing.
+// Expected is what is known of a start before it begins. The adaptive limit goes by it, and that on cores by Cost. The
+// zero value: nothing.
 type Expected struct {
 	// Kind is the same of starts that are expected to take the same.
 	Kind string

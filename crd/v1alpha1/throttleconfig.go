@@ -68,7 +68,28 @@ type MaxConcurrent struct {
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 1 && self <= 100 : self.matches('^[0-9]{1,6}([.][0-9]{1,3})?$') && double(self) > 0.0 && double(self) <= 100.0",message="must be a number from \"0.001\" to 100 with at most three decimal places, like \"0.5\""
 	PerCore *Decimal `json:"perCore,omitempty"`
+
+	// cost is what counts against value or perCore. Pods: the pods that are
+	// starting. Cores: the cores that they are expected to keep busy, by what was
+	// learned of earlier starts of their kind, and one where nothing was; a pod
+	// that alone exceeds the number starts when no other does.
+	// +optional
+	// +kubebuilder:default=Pods
+	Cost Cost `json:"cost,omitempty"`
 }
+
+// Cost is what a pod that is starting counts.
+//
+// +kubebuilder:validation:Enum=Pods;Cores
+type Cost string
+
+// The costs.
+const (
+	// CostPods counts each pod as one.
+	CostPods Cost = "Pods"
+	// CostCores counts the cores that a pod is expected to keep busy.
+	CostCores Cost = "Cores"
+)
 
 // Adaptive finds out how many pods may be starting at a time.
 //

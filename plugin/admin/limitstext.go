@@ -17,7 +17,10 @@ func LimitsText(s throttle.Settings) string {
 	s = s.WithDefaults()
 	var parts []string
 	say := func(format string, args ...any) { parts = append(parts, fmt.Sprintf(format, args...)) }
-	if s.MaxConcurrent > 0 {
+	switch {
+	case s.CountsCores():
+		say("as many at a time as are expected to keep %d cores busy", s.MaxConcurrent)
+	case s.MaxConcurrent > 0:
 		say("%d at a time", s.MaxConcurrent)
 	}
 	if a := s.Adaptive; a != nil {
