@@ -106,3 +106,88 @@ func TestCoresAreNeverExceededNorLeftIdle(t *testing.T) {
 		}
 	}
 }
+
+func TestOneOverdueStartAtATimeExceedsTheCores(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, Settings{MaxConcurrent: 2, CountCores: true, MaxWait: time.Minute, StartTimeout: time.Hour, NoProgressAfter: -1})
+	for i := range 10 {
+		n.attend(fmt.Sprint(i))
+	}
+	n.pass(2 * time.Minute)
+	n.attend("comes", "and", "waits")
+	n.requireStarting("0", "1", "2")
+	require.Equal(t, Held{Reason: reasons.Concurrency, Measured: 3, Threshold: 2}, n.l.Snapshot(n.now).Held)
+	n.end("0", reasons.Ready)
+	n.requireStarting("1", "2", "3")
+
+	n = newNode(t, Settings{MaxConcurrent: 2, CountCores: true, StartTimeout: time.Hour})
+	n.attendKnown("great", peak(1.5))
+	n.attendKnown("light", peak(0.3))
+	late := n.l.Join(n.now, Request{UID: "late", Expected: Expected{Cost: peak(0.4)}})
+	require.Equal(t, reasons.GateDeadline, late.DeadlineReached(n.now).Reason)
+	later := n.attend("later")
+	require.Equal(t, reasons.GateExpired, later.DeadlineReached(n.now).Reason)
+	n.end("light", reasons.Ready)
+	require.Equal(t, reasons.GateDeadline, later.DeadlineReached(n.now).Reason, "late is within the cores by now")
+	n.requireStarting("great", "late", "later")
+}
+
+func TestCoresAreGivenByTheOrderOfTheMoment(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, Settings{MaxConcurrent: 2, CountCores: true, FillEvery: time.Minute, StartTimeout: time.Hour, MaxWait: time.Hour})
+	n.attendKnown("first", peak(1))
+	n.attendKnown("light", peak(0.5))
+	n.attendKnown("lighter", peak(0.5))
+	n.attendKnown("great", peak(1.5))
+	n.l.SetPriority(n.now, "great", 1, 0)
+	n.pass(5 * time.Minute)
+	n.requireStarting("first")
+	n.l.SetPriority(n.now, "great", -1, 0)
+	n.requireStarting("first", "light")
+	n.l.Expect(n.now, map[string]Expected{"lighter": {Cost: peak(0.7)}, "great": {Cost: peak(0.1)}})
+	n.l.SetPriority(n.now, "great", 1, 0)
+	n.pass(time.Minute)
+	n.requireStarting("first", "light", "great")
+}
+
+func TestOthersCountTheirCoresToo(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, Settings{MaxConcurrent: 2, CountCores: true, StartTimeout: time.Hour})
+	n.l.Adopt(n.now, Request{UID: "adopted", Expected: Expected{Cost: peak(1.5)}}, n.now)
+	n.l.Join(n.now, Request{UID: "exempt", Expected: Expected{Cost: peak(0.4)}}).StartExempt(n.now)
+	n.l.Join(n.now, Request{UID: "beyond", Expected: Expected{Cost: peak(1)}}).StartExempt(n.now)
+	n.attendKnown("light", peak(0.1))
+	n.attendKnown("lighter", peak(0.05))
+	require.Equal(t, map[string]bool{"adopted": true, "exempt": true, "beyond": false, "light": true}, n.slotsHeld())
+	n.l.Adopt(n.now, Request{UID: "more", Expected: Expected{Cost: peak(1)}}, n.now)
+	n.end("light", reasons.Ready)
+	n.end("exempt", reasons.Ready)
+	n.requireWaiting("lighter")
+	n.end("more", reasons.Ready)
+	n.requireWaiting()
+}
+
+// slotsHeld tells of each start under way whether it holds a slot.
+func (n *node) slotsHeld() map[string]bool {
+	slots := map[string]bool{}
+	for _, v := range n.l.Snapshot(n.now).Starting {
+		slots[v.UID] = v.Slot
+	}
+	return slots
+}
+
+func TestASlotIsLentBeyondTheCores(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, Settings{MaxConcurrent: 1, CountCores: true, StartTimeout: time.Hour, NoProgressAfter: 10 * time.Second})
+	n.attend("hangs", "b", "c", "d")
+	n.l.SetStalled(n.now, "hangs", n.now)
+	n.pass(9 * time.Second)
+	n.requireStarting("hangs")
+	n.pass(time.Second)
+	n.requireState("b", Starting, reasons.SlotLent)
+	n.pass(time.Minute)
+	n.requireWaiting("c", "d")
+	n.end("b", reasons.Ready)
+	n.pass(10 * time.Second)
+	n.requireStarting("hangs", "c")
+}

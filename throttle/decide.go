@@ -52,12 +52,12 @@ func (d *admission) held(now time.Time) Held {
 
 // admit serves those with a waiter until nothing allows another start.
 func (d *admission) admit(now time.Time) {
-	if t := d.overLimit; t != nil && (t.state != Starting || !d.overOtherLimits && d.slots.taken() <= d.slots.capacity()) {
-		d.overLimit = nil
-	}
 	d.queue.forgetStuck(now)
 	if d.slots.byKind() && !d.slots.planned {
 		d.plan(now)
+	}
+	if t := d.overLimit; t != nil && (t.state != Starting || !d.overOtherLimits && d.slots.taken() <= d.slots.capacity()) {
+		d.overLimit = nil
 	}
 	for !d.frozen && d.admitOne(now, nil) {
 	}
@@ -70,15 +70,19 @@ func (d *admission) admit(now time.Time) {
 // slot is the queue's.
 func (d *admission) admitOne(now time.Time, last *Ticket) bool {
 	c := d.candidates(now, last)
+	if c.next != nil {
+		d.slots.follow(c.next)
+	}
 	slot, others := d.slots.held().none(), d.limits.held(now).none()
 	open := slot && others
-	passes := c.overdue != nil && (d.overLimit == nil || open)
+	inside := open && c.overdue != nil && d.slots.fits(c.overdue)
+	passes := c.overdue != nil && (d.overLimit == nil || inside)
 	queueFirst := d.queuesTurn && c.next != nil && c.next != c.overdue && now.Before(c.next.due())
 	switch {
 	case open && c.next != nil && (!passes || queueFirst || !now.Before(c.next.due())):
 		d.admitNext(now, c.next)
-	case passes && (open || !others || !queueFirst):
-		if c.held || !open {
+	case passes && (inside || !others || !queueFirst):
+		if c.held || !inside {
 			d.overLimit, d.overOtherLimits = c.overdue, c.held || !others
 		}
 		d.queuesTurn = true

@@ -37,11 +37,11 @@ func TestTheAdaptiveLimitGoesByWhatIsExpectedOfThoseThatWait(t *testing.T) {
 
 	n = herd(t, 9)
 	require.Equal(t, 3, n.underWay(), "nothing is known: %s", n.l.Snapshot(n.now).Adaptive)
+	known := map[string]Expected{"gone": waits}
 	for i := range 9 {
-		n.l.Expect(fmt.Sprint(i), waits)
+		known[fmt.Sprint(i)] = waits
 	}
-	n.l.Expect("gone", waits)
-	n.l.Advance(n.now)
+	n.l.Expect(n.now, known)
 	require.Equal(t, 9, n.underWay(), n.l.Snapshot(n.now).Adaptive)
 }
 

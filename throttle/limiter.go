@@ -171,12 +171,15 @@ func (l *Limiter) SetClaims(now time.Time, key GroupKey, starts int) {
 	l.groups.group(key).claims, l.groups.counted = max(-1, starts), false
 }
 
-// Expect replaces what is known of the start of a pod. A pod without a ticket is no error.
-func (l *Limiter) Expect(uid string, e Expected) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if t := l.groups.ticket(uid); t != nil {
-		t.foreseen, l.slots.planned = e, false
+// Expect replaces what is known of the starts of pods, by their UIDs. A pod without a ticket is no
+// error.
+func (l *Limiter) Expect(now time.Time, of map[string]Expected) {
+	now = l.lock(now)
+	defer l.settle(now)
+	for uid, e := range of {
+		if t := l.groups.ticket(uid); t != nil {
+			t.foreseen, l.slots.planned = e, false
+		}
 	}
 }
 

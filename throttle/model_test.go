@@ -3,6 +3,7 @@ package throttle_test
 import (
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/costs"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
@@ -55,6 +57,7 @@ type modelPod struct {
 	number         int
 	arrived, due   time.Time
 	waiters        int
+	cores          float64 // that its start is expected to keep busy
 	state          throttle.State
 	admitted       time.Time
 	slot           bool
@@ -79,6 +82,7 @@ func TestOracle(t *testing.T) {
 		if seed%4 >= 2 {
 			o.settings.Signals[throttle.SignalCPU] = throttle.SignalLimit{Max: 80, Increment: float64(10 * rng.IntN(4))}
 		}
+		o.settings.CountCores = seed%5 >= 3
 		o.tokens, o.filled = float64(o.settings.Burst), o.now
 		o.l = throttle.New(o.now, o.settings)
 		o.play(seed)
@@ -129,6 +133,11 @@ func (o *oracle) step() {
 		o.say("priority of %s %d", p.uid, p.priority)
 		o.l.SetPriority(o.now, p.uid, p.priority, 0)
 		p.due = p.arrived.Add(o.settings.MaxWait)
+	case n < 94 && len(waiting) > 0:
+		p := pick(waiting)
+		expected := o.expected(p)
+		o.say("expected of %s: %g cores", p.uid, p.cores)
+		o.l.Expect(o.now, map[string]throttle.Expected{p.uid: expected})
 	default:
 		o.now = o.now.Add(time.Duration(o.rng.IntN(30)) * time.Second)
 		o.say("advance to %s", o.now.Sub(epoch))
@@ -174,11 +183,47 @@ func (o *oracle) join() {
 			})
 		}
 	}
-	o.say("join %s of %s priority %d repeats %d, max wait %s, groups %v", p.uid, p.namespace, p.priority, p.repeats, maxWait, p.groups)
+	expected := o.expected(p)
+	o.say("join %s of %s priority %d repeats %d, max wait %s, cores %g, groups %v", p.uid, p.namespace, p.priority, p.repeats, maxWait, p.cores, p.groups)
 	o.pods[p.uid] = p
 	p.ticket = o.l.Join(o.now, throttle.Request{
-		UID: p.uid, Flow: p.namespace, Priority: p.priority, Repeats: p.repeats, MaxWait: maxWait, Groups: p.groups,
+		UID: p.uid, Flow: p.namespace, Priority: p.priority, Repeats: p.repeats, MaxWait: maxWait, Groups: p.groups, Expected: expected,
 	})
+}
+
+// expected makes up what is known of the pod: nothing, that is one core, or how many cores.
+func (o *oracle) expected(p *modelPod) throttle.Expected {
+	if p.cores = 1; o.rng.IntN(3) == 0 {
+		return throttle.Expected{}
+	}
+	p.cores = 0.05 + 3*o.rng.Float64()*o.rng.Float64()
+	return throttle.Expected{Cost: &costs.Cost{Count: 3, Peak: costs.Figure{Mean: p.cores}}}
+}
+
+// slotsFull tells whether the number of starts at a time, or of the cores that they keep busy, allows p
+// no slot beside them.
+func (o *oracle) slotsFull(p *modelPod) bool {
+	starting := o.in(throttle.Starting)
+	if !o.settings.CountCores {
+		return len(starting) >= o.settings.MaxConcurrent
+	}
+	return len(starting) > 0 && coresOf(append(starting, p)...) > float64(o.settings.MaxConcurrent)+1e-6
+}
+
+// exceeded tells whether more starts are under way than there are slots for.
+func (o *oracle) exceeded() bool {
+	starting := o.in(throttle.Starting)
+	if !o.settings.CountCores {
+		return len(starting) > o.settings.MaxConcurrent
+	}
+	return len(starting) > 1 && coresOf(starting...) > float64(o.settings.MaxConcurrent)+1e-6
+}
+
+func coresOf(pods ...*modelPod) (sum float64) {
+	for _, p := range pods {
+		sum += p.cores
+	}
+	return sum
 }
 
 // measure tells the limiter of a CPU use; now and then the sensor is blind.
@@ -203,12 +248,13 @@ func (o *oracle) fill() {
 // within rounding of a whole one, neither is sure.
 func (o *oracle) nodeFull() (full, sure bool) {
 	o.fill()
+	sure = o.settings.FillEvery <= 0 || math.Abs(o.tokens-1) > 1e-6
 	if o.settings.FillEvery > 0 && o.tokens < 1 {
-		return true, o.tokens < 1-1e-6
+		return true, sure
 	}
 	limit := o.settings.Signals[throttle.SignalCPU]
 	if limit.Max <= 0 || o.cpu.To.IsZero() || o.cpu.Err != nil || o.now.Sub(o.cpu.To) > 30*time.Second {
-		return false, true
+		return false, sure
 	}
 	owed := 0.0
 	for _, at := range o.owing {
@@ -216,7 +262,7 @@ func (o *oracle) nodeFull() (full, sure bool) {
 			owed += limit.Increment
 		}
 	}
-	return o.cpu.Value+owed >= limit.Max, true
+	return o.cpu.Value+owed >= limit.Max, sure
 }
 
 // pays takes a token, if there is one, and owes to the CPU use.
@@ -325,15 +371,14 @@ func (o *oracle) ended(p *modelPod, e throttle.Event) {
 		p.state = throttle.Gone
 	}
 	p.ready = p.runs && was == throttle.Starting && e.Reason == reasons.Ready
-	if o.deadline == p.uid || len(o.in(throttle.Starting)) <= o.settings.MaxConcurrent && !o.passedOther {
+	if o.deadline == p.uid || !o.exceeded() && !o.passedOther {
 		o.deadline = ""
 	}
 }
 
 // judgeAdmission refuses an admission that the contract does not allow.
 func (o *oracle) judgeAdmission(p *modelPod, reason reasons.Reason, reached *modelPod) {
-	starting := len(o.in(throttle.Starting))
-	over := starting >= o.settings.MaxConcurrent
+	over := o.slotsFull(p)
 	full, sure := o.nodeFull()
 	require.Equal(o.t, throttle.Waiting, p.state)
 	require.Positive(o.t, p.waiters, "no process waits for %s", p.uid)
@@ -466,7 +511,8 @@ func (o *oracle) full(p *modelPod, of func(throttle.GroupLimits) throttle.Bound,
 // quiet refuses a limiter that leaves a slot idle, and compares what it counts.
 func (o *oracle) quiet() {
 	starting := o.in(throttle.Starting)
-	if full, sure := o.nodeFull(); len(starting) < o.settings.MaxConcurrent && sure && !full {
+	holds := func(p *modelPod) bool { return p.waiters > 0 && o.slotsFull(p) }
+	if full, sure := o.nodeFull(); !slices.ContainsFunc(o.in(throttle.Waiting), holds) && sure && !full {
 		for _, p := range o.in(throttle.Waiting) {
 			require.False(o.t, p.waiters > 0 && len(p.groups) == 0, "%s waits beside a free slot", p.uid)
 		}

@@ -24,6 +24,7 @@ func (d *admission) plan(now time.Time) {
 		limit = by.Allow(now, underWay, d.slots.taken(), present, all)
 		reach = max(limit, reach, by.Reach())
 	}
+	d.slots.found = limit
 	if d.settings.CountsCores() {
 		limit, reach = min(limit, d.slots.withCores(present)), min(reach, d.slots.withCores(all))
 	}
@@ -31,23 +32,58 @@ func (d *admission) plan(now time.Time) {
 	d.slots.planned = true
 }
 
-// withCores gives how many may start at a time where cores are counted: those under way, those that wait for which cores
-// are left, up to the first for which none are, and behind them as many as are cores left, if each keeps one busy.
-func (s *slots) withCores(waiting []adaptive.Start) int {
-	const rounding = 1e-9
-	starts, left := s.taken(), float64(s.settings.MaxConcurrent)+rounding
+// withCores gives how many may start at a time where cores are counted: those under way, then those that wait, up to the
+// first for which no cores are left, and behind them as many as are cores left, if each keeps one busy. So it is less
+// than are under way where these exceed the cores.
+func (s *slots) withCores(waiting []adaptive.Start) (starts int) {
+	left := s.cores()
 	for _, t := range s.inFlight {
 		if t.slot {
-			left -= cores(t.start())
+			if left -= cores(t.start()); left < 0 && starts > 0 {
+				return starts
+			}
+			starts++
 		}
 	}
 	for _, next := range waiting {
-		if left -= cores(next); left < 0 {
+		if left -= cores(next); left < 0 && starts > 0 {
 			return starts
 		}
 		starts++
 	}
 	return starts + int(max(0, left))
+}
+
+// cores gives how many the starts at a time may be expected to keep busy.
+func (s *slots) cores() float64 {
+	const rounding = 1e-9
+	return float64(s.settings.MaxConcurrent) + rounding
+}
+
+// fits tells whether t can start within the cores, beside those under way or alone; if cores are not counted, it does.
+func (s *slots) fits(t *Ticket) bool {
+	if !s.settings.CountsCores() {
+		return true
+	}
+	left, alone := s.cores()-cores(t.start()), true
+	for _, o := range s.inFlight {
+		if o.slot {
+			left, alone = left-cores(o.start()), false
+		}
+	}
+	return alone || left >= 0
+}
+
+// follow has the limit be right for the one that is next: the plan was made for the order as it was then.
+func (s *slots) follow(next *Ticket) {
+	if !s.settings.CountsCores() {
+		return
+	}
+	limit := min(s.limit, s.taken())
+	if s.fits(next) {
+		limit = min(s.found, max(s.limit, s.taken()+1))
+	}
+	s.setLimit(limit, s.limitSoon)
 }
 
 // cores is how many cores a start is expected to keep busy at its peak.

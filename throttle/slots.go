@@ -22,6 +22,7 @@ type slots struct {
 	inFlight  []*Ticket            // Starting, by admission
 	limit     int                  // starts at a time; noLimit: any number
 	limitSoon int                  // what an adaptive limit may soon come to, where that is more
+	found     int                  // what the adaptive limit allows; noLimit: there is none
 	adaptive  *adaptive.Controller // nil: off
 	planned   bool                 // by what is known of the starts under way now
 	loan      loan                 // of slots
@@ -40,8 +41,9 @@ func (s *slots) configure() {
 	default:
 		s.adaptive.Configure(*set)
 	}
-	s.planned = false
+	s.planned, s.found = false, noLimit
 	if s.adaptive != nil {
+		s.found = s.adaptive.Limit()
 		s.setLimit(s.adaptive.Limit(), s.adaptive.Reach())
 	} else {
 		s.setLimit(noLimit, noLimit)

@@ -237,6 +237,7 @@ func (t *Ticket) StartExempt(now time.Time) {
 	if t.state != Waiting {
 		return
 	}
+	l.slots.follow(t)
 	free := l.admission.held(now).none() && l.slots.hasOwn()
 	if free {
 		l.limits.take(now)

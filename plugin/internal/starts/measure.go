@@ -64,22 +64,23 @@ func (l *loop) finish(now time.Time, uid string, reason reasons.Reason) {
 
 // expectAll tells the limiter what all starts that wait or are under way are expected to take by now.
 func (s *Starts) expectAll(now time.Time) {
-	all := s.Limiter.Snapshot(now)
+	all, of := s.Limiter.Snapshot(now), map[string]throttle.Expected{}
 	for _, v := range slices.Concat(all.Starting, all.Waiting) {
 		if pod, known := s.known(v.UID); known {
-			s.expect(now, pod)
+			of[v.UID] = s.expected(pod, v.Repeats > 0)
 		}
 	}
+	s.Limiter.Expect(now, of)
 }
 
-// expect tells the limiter what the start of a pod is expected to take, and when a probe kills it. What
-// starts of other kinds took says nothing of it.
+// expect tells the limiter what the start of a pod is expected to take.
 func (s *Starts) expect(now time.Time, pod podwatch.Pod) {
 	v, _ := s.Limiter.View(now, pod.UID)
-	s.Limiter.Expect(pod.UID, s.expected(pod, v.Repeats > 0))
+	s.Limiter.Expect(now, map[string]throttle.Expected{pod.UID: s.expected(pod, v.Repeats > 0)})
 }
 
-// expected returns what the start of a pod is expected to take; restart: it is one after a crash.
+// expected returns what the start of a pod is expected to take, and when a probe kills it; restart: it is
+// one after a crash. What starts of other kinds took says nothing of it.
 func (s *Starts) expected(pod podwatch.Pod, restart bool) throttle.Expected {
 	known := throttle.Expected{Kind: learning.Kind(pod, restart), Patience: pod.Patience}
 	if e := s.Memory.Expect(pod, restart); e.Basis != learning.None && e.Basis != learning.Node {

@@ -133,11 +133,13 @@ func (n *node) learn(p *pod, killed bool, now time.Time) {
 	if n.limiter == nil {
 		return
 	}
+	expected := map[string]throttle.Expected{}
 	for _, o := range n.pods {
 		if o.ticket != nil && o.learnedAs() == key {
-			n.limiter.Expect(o.name, n.expected(o))
+			expected[o.name] = n.expected(o)
 		}
 	}
+	n.limiter.Expect(now, expected)
 }
 
 // streamBytes is what a stream of the disk moves in a second.
