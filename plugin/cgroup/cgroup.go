@@ -30,31 +30,28 @@ type Reader struct {
 // source is a place where a cumulative figure of a cgroup can stand.
 type source struct {
 	hierarchy, file string
-	parse           func(content []byte) (float64, error)
+	figure          figure
 }
 
-// places are where a figure stands: on the unified hierarchy, or else on those of cgroup v1, in this order.
-type places struct {
-	unified source
-	legacy  []source
-}
-
+// Where a figure stands: on the unified hierarchy, or else on those of cgroup v1, in this order.
 var (
 	// On the unified hierarchy every cgroup has a cpu.stat. With cgroup v1, cpuacct is mounted alone or together with
 	// cpu; in a hybrid setup without cpuacct, the unified hierarchy stands beside the v1 ones.
-	cpuTime = places{source{"", "cpu.stat", parseStat}, []source{
-		{"cpuacct", "cpuacct.usage", parseUsage},
-		{"cpu,cpuacct", "cpuacct.usage", parseUsage},
-		{"cpuacct,cpu", "cpuacct.usage", parseUsage},
-		{"unified", "cpu.stat", parseStat},
-	}}
+	cpuTime = []source{
+		{"", "cpu.stat", cpuStat},
+		{"cpuacct", "cpuacct.usage", cpuUsage},
+		{"cpu,cpuacct", "cpuacct.usage", cpuUsage},
+		{"cpuacct,cpu", "cpuacct.usage", cpuUsage},
+		{"unified", "cpu.stat", cpuStat},
+	}
 	// cgroup v1 counts no waiting.
-	cpuWait = places{source{"", "cpu.pressure", parsePressure}, nil}
+	cpuWait = []source{{"", "cpu.pressure", pressureTotal}}
 	// Of the files of cgroup v1, only the recursive one knows what the cgroups below have moved. Writes that go through
 	// the page cache, v1 counts for no pod.
-	ioBytes = places{source{"", "io.stat", parseIOStat}, []source{
-		{"blkio", "blkio.throttle.io_service_bytes_recursive", parseServiceBytes},
-	}}
+	ioBytes = []source{
+		{"", "io.stat", deviceBytes},
+		{"blkio", "blkio.throttle.io_service_bytes_recursive", serviceBytes},
+	}
 )
 
 // CPUSeconds returns the CPU time in seconds, user and system, that the named cgroup and everything below it have used
@@ -75,8 +72,11 @@ func (r Reader) CPUWaitSeconds(path string) (float64, error) { return r.figure(p
 // off, with cgroup v1 and a newer kernel (6.18 for one) until an I/O limit is set. Else it is as CPUSeconds.
 func (r Reader) IOBytes(path string) (float64, error) {
 	moved, err := r.figure(path, ioBytes)
-	if moved != 0 || err != nil || r.isUnified() {
+	if moved != 0 || err != nil {
 		return moved, err
+	}
+	if _, err := os.Stat(filepath.Join(r.Root, "cgroup.controllers")); err == nil {
+		return 0, nil // cgroup v2
 	}
 	// Where the kernel does not count, the file is there and says 0, for the whole host as well.
 	all, err := r.figure("/", ioBytes)
@@ -86,19 +86,10 @@ func (r Reader) IOBytes(path string) (float64, error) {
 	return 0, err
 }
 
-func (r Reader) isUnified() bool {
-	_, err := os.Stat(filepath.Join(r.Root, "cgroup.controllers"))
-	return err == nil
-}
-
-func (r Reader) figure(path string, p places) (float64, error) {
+func (r Reader) figure(path string, sources []source) (float64, error) {
 	dir, err := directory(path)
 	if err != nil {
 		return 0, fmt.Errorf("cgroup path %q: %w", path, err)
-	}
-	sources := p.legacy
-	if r.isUnified() {
-		sources = []source{p.unified}
 	}
 	for _, s := range sources {
 		figure, err := s.read(r.Root, dir)
@@ -106,7 +97,7 @@ func (r Reader) figure(path string, p places) (float64, error) {
 			return figure, err
 		}
 	}
-	return 0, fmt.Errorf("%s of cgroup %s under %s: %w", p.unified.file, dir, r.Root, ErrNotFound)
+	return 0, fmt.Errorf("%s of cgroup %s under %s: %w", sources[0].file, dir, r.Root, ErrNotFound)
 }
 
 func (s source) read(root, dir string) (float64, error) {
@@ -118,7 +109,7 @@ func (s source) read(root, dir string) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	figure, err := s.parse(content)
+	figure, err := s.figure.parse(content)
 	if err != nil {
 		return 0, fmt.Errorf("%s: %w", name, err)
 	}

@@ -79,10 +79,10 @@ func TestOtherFigures(t *testing.T) {
 		"cgroup.controllers": "cpu io\n", "a/io.stat": ioStat, "a/cpu.pressure": pressure, "no-io/cpu.stat": stat,
 	})
 	v1 := tree(t, map[string]string{
-		"blkio/a/blkio.throttle.io_service_bytes_recursive":    serviceBytes,
+		"blkio/a/blkio.throttle.io_service_bytes_recursive":    serviceBytesFile,
 		"blkio/idle/blkio.throttle.io_service_bytes_recursive": "Total 0\n",
-		"blkio/blkio.throttle.io_service_bytes_recursive":      serviceBytes,
-		"blkio/old/blkio.throttle.io_service_bytes":            serviceBytes,
+		"blkio/blkio.throttle.io_service_bytes_recursive":      serviceBytesFile,
+		"blkio/old/blkio.throttle.io_service_bytes":            serviceBytesFile,
 	})
 	uncounted := tree(t, map[string]string{
 		"blkio/a/blkio.throttle.io_service_bytes_recursive": "Total 0\n",

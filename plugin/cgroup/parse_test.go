@@ -9,7 +9,7 @@ import (
 
 // As kernels write it.
 const (
-	serviceBytes = "254:0 Read 4096\n254:0 Write 8192\n254:0 Sync 4096\n254:0 Async 8192\n254:0 Discard 0\n254:0 Total 12288\n" +
+	serviceBytesFile = "254:0 Read 4096\n254:0 Write 8192\n254:0 Sync 4096\n254:0 Async 8192\n254:0 Discard 0\n254:0 Total 12288\n" +
 		"7:0 Read 512\n7:0 Total 512\nTotal 12800\n"
 	ioStat = "254:16 rbytes=8192 wbytes=512 rios=2 wios=1 dbytes=4096 dios=1\n7:0 \n254:0 rbytes=4096 wbytes=0 rios=1 wios=0 dbytes=0 dios=0\n"
 
@@ -20,34 +20,34 @@ const (
 func TestParse(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		parse   func([]byte) (float64, error)
+		figure  figure
 		content string
 		want    float64
 	}{
-		"bytes of cgroup v1":                {parseServiceBytes, serviceBytes, 12800},
-		"none yet, cgroup v1":               {parseServiceBytes, "Total 0\n", 0},
-		"bytes of cgroup v2":                {parseIOStat, ioStat, 12800},
-		"none yet, cgroup v2":               {parseIOStat, "", 0},
-		"pressure":                          {parsePressure, pressure, 2.5},
-		"pressure of a kernel without full": {parsePressure, somePressure, 2.5},
+		"bytes of cgroup v1":                {serviceBytes, serviceBytesFile, 12800},
+		"none yet, cgroup v1":               {serviceBytes, "Total 0\n", 0},
+		"bytes of cgroup v2":                {deviceBytes, ioStat, 12800},
+		"none yet, cgroup v2":               {deviceBytes, "", 0},
+		"pressure":                          {pressureTotal, pressure, 2.5},
+		"pressure of a kernel without full": {pressureTotal, somePressure, 2.5},
 	} {
-		got, err := c.parse([]byte(c.content))
+		got, err := c.figure.parse([]byte(c.content))
 		require.NoError(t, err, name)
 		require.InDelta(t, c.want, got, 1e-9, name)
 	}
 	for name, c := range map[string]struct {
-		parse   func([]byte) (float64, error)
+		figure  figure
 		content string
 	}{
-		"no total, cgroup v1":      {parseServiceBytes, "254:0 Read 4096\n"},
-		"negative, cgroup v1":      {parseServiceBytes, "Total -1\n"},
-		"no number, cgroup v2":     {parseIOStat, "254:0 rbytes=many wbytes=0\n"},
-		"nothing, cgroup v2":       {parseIOStat, "254:0 rbytes\n"},
-		"empty pressure":           {parsePressure, ""},
-		"pressure without a total": {parsePressure, "some avg10=0.00\n"},
-		"a total that is none":     {parsePressure, "some avg10=0.00 total=0.5\n"},
+		"no total, cgroup v1":      {serviceBytes, "254:0 Read 4096\n"},
+		"negative, cgroup v1":      {serviceBytes, "Total -1\n"},
+		"no number, cgroup v2":     {deviceBytes, "254:0 rbytes=many wbytes=0\n"},
+		"nothing, cgroup v2":       {deviceBytes, "254:0 rbytes\n"},
+		"empty pressure":           {pressureTotal, ""},
+		"pressure without a total": {pressureTotal, "some avg10=0.00\n"},
+		"a total that is none":     {pressureTotal, "some avg10=0.00 total=0.5\n"},
 	} {
-		got, err := c.parse([]byte(c.content))
+		got, err := c.figure.parse([]byte(c.content))
 		require.ErrorIs(t, err, ErrParse, name)
 		require.Zero(t, got, name)
 	}
@@ -55,14 +55,14 @@ func TestParse(t *testing.T) {
 
 // Whatever a kernel file says, it is a figure that is not negative, or ErrParse.
 func FuzzParse(f *testing.F) {
-	for _, seed := range []string{stat, "2500000000\n", "usage_usec 18446744073709551616\n", "usage_usec\n", "-1", "1e3", "", serviceBytes, ioStat, pressure} {
+	for _, seed := range []string{stat, "2500000000\n", "usage_usec 18446744073709551616\n", "usage_usec\n", "-1", "1e3", "", serviceBytesFile, ioStat, pressure} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, content []byte) {
-		for _, parse := range []func([]byte) (float64, error){parseUsage, parseStat, parsePressure, parseServiceBytes, parseIOStat} {
-			figure, err := parse(content)
-			if figure < 0 || (err != nil && !errors.Is(err, ErrParse)) || (err != nil && figure != 0) {
-				t.Fatalf("%q gave %v, %v", content, figure, err)
+		for _, figure := range []figure{cpuUsage, cpuStat, pressureTotal, serviceBytes, deviceBytes} {
+			got, err := figure.parse(content)
+			if got < 0 || (err != nil && !errors.Is(err, ErrParse)) || (err != nil && got != 0) {
+				t.Fatalf("%q gave %v, %v", content, got, err)
 			}
 		}
 	})

@@ -54,17 +54,14 @@ func expandSlice(slice string) (string, error) {
 		return "", fmt.Errorf("%w: %q is no slice", ErrParse, slice)
 	case name == "-":
 		return "/", nil
+	case strings.Contains("-"+name+"-", "--"):
+		return "", fmt.Errorf("%w: slice %q has an empty part", ErrParse, slice)
 	}
-	var dir, unit strings.Builder
-	for i, part := range strings.Split(name, "-") {
-		if part == "" {
-			return "", fmt.Errorf("%w: slice %q has an empty part", ErrParse, slice)
+	dir := ""
+	for i, char := range name {
+		if char == '-' {
+			dir += "/" + name[:i] + sliceSuffix
 		}
-		if i > 0 {
-			unit.WriteByte('-')
-		}
-		unit.WriteString(part)
-		dir.WriteString("/" + unit.String() + sliceSuffix)
 	}
-	return dir.String(), nil
+	return dir + "/" + slice, nil
 }
