@@ -52,7 +52,7 @@ func proc(t *testing.T, root string, ticks string) {
 	require.NoError(t, os.MkdirAll(filepath.Join(root, "7"), 0o755))
 	for file, content := range map[string]string{
 		"stat": "7 (app) S 1 7 7 0 -1 4194560 0 0 0 0 " + ticks + " 0 0 20 0 1 0 0 0 0 0" + strings.Repeat(" 0", 29) + "\n",
-		"io":   "read_bytes: 0\nwrite_bytes: 0\n",
+		"io":   "rchar: 0\nwchar: 0\nsyscr: 0\nsyscw: 0\nread_bytes: 0\nwrite_bytes: 0\ncancelled_write_bytes: 0\n",
 	} {
 		require.NoError(t, os.WriteFile(filepath.Join(root, "7", file), []byte(content), 0o600))
 	}

@@ -1,7 +1,6 @@
 package usage
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -10,8 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/shirou/gopsutil/v3/common"
-	"github.com/shirou/gopsutil/v3/process"
+	"github.com/prometheus/procfs"
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/cgroup"
 )
@@ -41,16 +39,10 @@ type Container struct {
 // for concurrent use.
 type meter struct {
 	cgroups cgroup.Reader
-	proc    string          // where the host's /proc is
-	host    context.Context // the same, for gopsutil
+	proc    string // where the host's /proc is
 }
 
-func newMeter(r Roots) meter {
-	return meter{
-		cgroups: cgroup.Reader{Root: r.Cgroup}, proc: r.Proc,
-		host: context.WithValue(context.Background(), common.EnvKey, common.EnvMap{common.HostProcEnvKey: r.Proc}),
-	}
-}
+func newMeter(r Roots) meter { return meter{cgroups: cgroup.Reader{Root: r.Cgroup}, proc: r.Proc} }
 
 // Roots are where the host's file systems are mounted: /proc and /sys/fs/cgroup, as absolute paths.
 type Roots struct{ Proc, Cgroup string }
@@ -78,20 +70,28 @@ func (m meter) cpu(p Place) (float64, error) {
 
 var errNoProcess = errors.New("neither a cgroup nor a process is known")
 
-// processOf names a process of the host. The library's own constructor may look for one
-// of that number on the machine that it sees itself.
-func processOf(pid int) *process.Process { return &process.Process{Pid: int32(pid)} }
+// process returns a process of the host.
+func (m meter) process(pid int) (procfs.Proc, error) {
+	if pid <= 0 {
+		return procfs.Proc{}, errNoProcess
+	}
+	fs, err := procfs.NewFS(m.proc)
+	if err != nil {
+		return procfs.Proc{}, err
+	}
+	return fs.Proc(pid)
+}
 
 func (m meter) processCPU(pid int) (float64, error) {
-	if pid <= 0 {
-		return 0, errNoProcess
+	proc, err := m.process(pid)
+	if err != nil {
+		return 0, err
 	}
-	proc := processOf(pid)
-	times, err := proc.TimesWithContext(m.host)
+	stat, err := proc.Stat()
 	if err != nil {
 		return 0, fmt.Errorf("process %d: %w", pid, err)
 	}
-	return times.User + times.System, nil
+	return stat.CPUTime(), nil
 }
 
 // inLine returns for how many seconds the pod stood in line for a CPU; on a kernel
@@ -104,30 +104,21 @@ func (m meter) inLine(p Place) map[string]float64 {
 		}
 	}
 	all := map[string]float64{}
+	fs, err := procfs.NewFS(m.proc)
+	if err != nil {
+		return all
+	}
 	for _, c := range p.Containers {
 		for _, pid := range m.family(c.PID) {
-			m.threadsInLine(pid, all)
+			threads, _ := fs.AllThreads(pid) // none: the process has ended since
+			for _, thread := range threads {
+				if s, err := thread.Schedstat(); err == nil {
+					all[strconv.Itoa(thread.PID)] = time.Duration(s.WaitingNanoseconds).Seconds()
+				}
+			}
 		}
 	}
 	return all
-}
-
-// threadsInLine adds for how many seconds each thread of a process stood in line.
-func (m meter) threadsInLine(pid int, all map[string]float64) {
-	threads, err := filepath.Glob(filepath.Join(m.proc, strconv.Itoa(pid), "task", "*", "schedstat"))
-	if err != nil || pid <= 0 {
-		return
-	}
-	for _, thread := range threads {
-		data, err := os.ReadFile(thread)
-		if err != nil {
-			continue // the thread has ended since
-		}
-		var ran, waited uint64
-		if _, err := fmt.Sscan(string(data), &ran, &waited); err == nil {
-			all[thread] = time.Duration(waited).Seconds()
-		}
-	}
 }
 
 // moved returns how many bytes the pod moved to and from disks; where the kernel does
@@ -154,11 +145,11 @@ func (m meter) moved(p Place) (map[string]float64, error) {
 }
 
 func (m meter) processMoved(pid int) (float64, error) {
-	if pid <= 0 {
-		return 0, errNoProcess
+	proc, err := m.process(pid)
+	if err != nil {
+		return 0, err
 	}
-	proc := processOf(pid)
-	io, err := proc.IOCountersWithContext(m.host)
+	io, err := proc.IO()
 	if err != nil {
 		return 0, fmt.Errorf("I/O of process %d: %w", pid, err)
 	}

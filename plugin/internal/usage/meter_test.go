@@ -24,7 +24,7 @@ func (p fakeProc) process(pid, moved int, inLine float64, children string) {
 	p.t.Helper()
 	for file, content := range map[string]string{
 		"stat":                                fmt.Sprintf("%d (app) S 1 %d", pid, pid) + strings.Repeat(" 0", 47) + "\n",
-		"io":                                  fmt.Sprintf("rchar: 999\nread_bytes: %d\nwrite_bytes: 1\n", moved-1),
+		"io":                                  fmt.Sprintf("rchar: 999\nwchar: 9\nsyscr: 9\nsyscw: 9\nread_bytes: %d\nwrite_bytes: 1\ncancelled_write_bytes: 0\n", moved-1),
 		fmt.Sprintf("task/%d/schedstat", pid): fmt.Sprintf("5 %d 1\n", int64(inLine*1e9)),
 		fmt.Sprintf("task/%d/children", pid):  children,
 	} {
