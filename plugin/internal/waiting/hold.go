@@ -3,11 +3,11 @@ package waiting
 import (
 	"cmp"
 	"context"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/containerd/nri/pkg/api"
+	"golang.org/x/time/rate"
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/observe"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
@@ -28,7 +28,7 @@ type hold struct {
 }
 
 func newHold(o Options, r *atomic.Pointer[runtime]) *hold {
-	return &hold{holdBudget: holdBudget{savedMost: o.SavedHold}, most: o.Hold, observer: o.Observer, runtime: r}
+	return &hold{holdBudget: newHoldBudget(cmp.Or(o.SavedHold, holdSaved)), most: o.Hold, observer: o.Observer, runtime: r}
 }
 
 // Bars implements Way.
@@ -89,38 +89,23 @@ func (h *hold) wait(outer context.Context, wait func(context.Context)) {
 }
 
 // holdBudget says how long a handler may wait now. All that handlers take is charged to
-// it, so that handlers which are slow by themselves hold no pod. The zero value is full.
+// it, so that handlers which are slow by themselves hold no pod. Made by newHoldBudget, full.
 type holdBudget struct {
-	savedMost time.Duration // what can be saved up; 0: holdSaved
+	most time.Duration // what can be saved up; as much can be owed
+	// tokens are the microseconds that are left, counted from the most that can be owed.
+	tokens *rate.Limiter
+}
 
-	mu    sync.Mutex
-	saved time.Duration
-	last  time.Time
+func newHoldBudget(most time.Duration) holdBudget {
+	return holdBudget{most: most, tokens: rate.NewLimiter(holdShare*1e6, int(2*most.Microseconds()))}
 }
 
 // left returns for how long handlers may wait now; 0 or less: not at all.
-func (b *holdBudget) left(now time.Time) time.Duration {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.fillLocked(now)
-	return b.saved
+func (b holdBudget) left(now time.Time) time.Duration {
+	return time.Duration(b.tokens.TokensAt(now))*time.Microsecond - b.most
 }
 
 // charge takes note that a handler took d at now.
-func (b *holdBudget) charge(now time.Time, d time.Duration) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.fillLocked(now)
-	b.saved = max(b.saved-max(0, d), -b.full())
+func (b holdBudget) charge(now time.Time, d time.Duration) {
+	b.tokens.AllowN(now, int(min(max(0, d.Microseconds()), int64(b.tokens.TokensAt(now)))))
 }
-
-func (b *holdBudget) fillLocked(now time.Time) {
-	if b.last.IsZero() {
-		b.saved = b.full()
-	} else {
-		b.saved = min(b.saved+time.Duration(holdShare*float64(max(0, now.Sub(b.last)))), b.full())
-	}
-	b.last = now
-}
-
-func (b *holdBudget) full() time.Duration { return cmp.Or(b.savedMost, holdSaved) }

@@ -9,7 +9,7 @@ import (
 
 func TestHoldBudgetIsAShareOfWallTime(t *testing.T) {
 	t.Parallel()
-	var b holdBudget
+	b := newHoldBudget(holdSaved)
 	now := time.Unix(0, 0)
 	assert.Equal(t, holdSaved, b.left(now))
 	b.charge(now, 200*time.Millisecond)
@@ -26,7 +26,7 @@ func TestHoldBudgetIsAShareOfWallTime(t *testing.T) {
 
 func TestHoldBudgetIgnoresAClockThatGoesBack(t *testing.T) {
 	t.Parallel()
-	var b holdBudget
+	b := newHoldBudget(holdSaved)
 	now := time.Unix(1000, 0)
 	b.charge(now, holdSaved)
 	assert.Zero(t, b.left(now.Add(-time.Hour)))
@@ -34,7 +34,7 @@ func TestHoldBudgetIgnoresAClockThatGoesBack(t *testing.T) {
 
 func TestHandlersThatTookLongAreForgivenSoon(t *testing.T) {
 	t.Parallel()
-	var b holdBudget
+	b := newHoldBudget(holdSaved)
 	now := time.Unix(0, 0)
 	b.charge(now, time.Hour)
 	assert.LessOrEqual(t, b.left(now.Add(10*holdSaved)), time.Duration(0))
