@@ -37,16 +37,6 @@ type Options struct {
 	ProcRoot  string // where the host's /proc is
 }
 
-// Way is how a container waits that may not start now.
-type Way interface {
-	// Bars tells why the container cannot wait this way now; empty: it can.
-	Bars(now time.Time, a *HeldContainer) string
-	// Wait has the container wait. With settled, either hook is what it waits with, or err refuses
-	// it, or, with neither, it may start now. Without, the next way is to take it; a.Decision says
-	// why it waits then. It may block for as long as a hold may.
-	Wait(ctx context.Context, now time.Time, a *HeldContainer) (hook *api.Hook, settled bool, err error)
-}
-
 // HeldContainer is a container that may not start now, because a limit holds it.
 type HeldContainer struct {
 	starts.ContainerStart
@@ -55,7 +45,6 @@ type HeldContainer struct {
 	ID       string       // of the container
 	Kubelet  podwatch.Pod // what kubelet says of the pod
 	Known    bool         // kubelet has said it
-	hookable bool         // the gate does not bar it
 }
 
 // Chooser answers at both points. Make it with New. Its methods are safe for concurrent use.
@@ -65,7 +54,6 @@ type Chooser struct {
 	Room     *Room
 	Refusals *Refusals
 	hold     *hold
-	ways     []Way // the table
 	runtime  atomic.Pointer[runtime]
 }
 
@@ -75,7 +63,6 @@ func New(o Options) *Chooser {
 	c.runtime.Store(notConnected)
 	c.Gate, c.Refusals, c.hold = newGate(o, &c.runtime), newRefusals(o, &c.runtime), newHold(o, &c.runtime)
 	c.Room = newRoom(o, c.Gate)
-	c.ways = []Way{c.Gate, c.hold, c.Refusals}
 	return c
 }
 
@@ -127,18 +114,17 @@ func (c *Chooser) Container(ctx context.Context, sandbox *api.PodSandbox, ctr *a
 	return c.wait(ctx, a)
 }
 
-// wait has the first way of the table take a container that does not bar it.
+// wait chooses how a container waits that may not start now.
 func (c *Chooser) wait(ctx context.Context, a *HeldContainer) (hook *api.Hook, err error) {
-	for _, way := range c.ways {
-		now := time.Now()
-		if way.Bars(now, a) != "" {
-			continue
+	now := time.Now()
+	if c.Gate.barred(now, a) == "" {
+		if hook := c.Gate.admit(now, a); hook != nil {
+			return hook, nil
 		}
-		if hook, settled, err := way.Wait(ctx, now, a); settled {
-			return hook, err
-		}
+	} else if c.hold.maySuffice(a.Decision) && c.hold.admits(ctx, a) {
+		return nil, nil
 	}
-	return nil, nil
+	return nil, c.Refusals.refuse(a.Pod, atContainer, a.ID, a.Decision)
 }
 
 // identify returns what the pod watch knows of a pod. For one that it does not

@@ -1,7 +1,6 @@
 package waiting
 
 import (
-	"context"
 	"sync/atomic"
 	"time"
 
@@ -60,19 +59,13 @@ func newGate(o Options, r *atomic.Pointer[runtime]) *Gate {
 	}
 }
 
-// Bars implements Way.
-func (g *Gate) Bars(now time.Time, a *HeldContainer) string {
-	bars := g.barred(now, a)
-	a.hookable = bars == ""
-	return bars
-}
-
-// Wait implements Way: the container gets a hook if the pod gets a reservation.
-func (g *Gate) Wait(_ context.Context, now time.Time, a *HeldContainer) (hook *api.Hook, settled bool, err error) {
+// admit returns the hook with which a container waits that is not barred; nil: its pod gets no
+// reservation, and a.Decision says why.
+func (g *Gate) admit(now time.Time, a *HeldContainer) *api.Hook {
 	d := a.Decision
 	if room := g.starts.Reserve(now, a.Ticket); !room.Admitted {
 		a.Decision = room
-		return nil, false, nil
+		return nil
 	}
 	v, _ := g.starts.Limiter.View(now, a.UID)
 	g.observer.Waits(now, observe.Wait{
@@ -80,7 +73,7 @@ func (g *Gate) Wait(_ context.Context, now time.Time, a *HeldContainer) (hook *a
 		Message: "waits in the gate", Fields: logrus.Fields{"container_id": a.ID},
 	})
 	g.breaker.begins(now, a.ID, a.UID)
-	return g.hook(now, a, v), true, nil
+	return g.hook(now, a, v)
 }
 
 // hook returns the OCI hook with which a container waits.

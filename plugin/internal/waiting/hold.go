@@ -6,10 +6,10 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/containerd/nri/pkg/api"
 	"golang.org/x/time/rate"
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/observe"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
@@ -31,28 +31,14 @@ func newHold(o Options, r *atomic.Pointer[runtime]) *hold {
 	return &hold{holdBudget: newHoldBudget(cmp.Or(o.SavedHold, holdSaved)), most: o.Hold, observer: o.Observer, runtime: r}
 }
 
-// Bars implements Way.
-func (h *hold) Bars(_ time.Time, a *HeldContainer) string {
-	switch {
-	case a.hookable:
-		return "a hook may wait for the container"
-	case a.Decision.Ahead > 0:
-		return "others go first"
-	case onlyRefused(a.Decision.Reason):
-		return "the limit may hold it for hours"
-	default:
-		return ""
-	}
+// maySuffice reports whether what a container waits for may come within a hold: no other goes first, and
+// it is no bound of running pods, which may hold it for hours, and which nothing may pass.
+func (h *hold) maySuffice(d throttle.Decision) bool {
+	return d.Ahead == 0 && d.Reason != reasons.PolicyRunning && d.Reason != reasons.Unadmittable
 }
 
-// onlyRefused reports whether what a start is held for may last for hours, and nothing may
-// pass it: a bound of running pods. Such a start waits by being refused and in no other way.
-func onlyRefused(reason reasons.Reason) bool {
-	return reason == reasons.PolicyRunning || reason == reasons.Unadmittable
-}
-
-// Wait implements Way.
-func (h *hold) Wait(ctx context.Context, _ time.Time, a *HeldContainer) (hook *api.Hook, settled bool, err error) {
+// admits waits until a container may start, for a moment. False: its turn has not come, and a.Decision says why.
+func (h *hold) admits(ctx context.Context, a *HeldContainer) bool {
 	h.wait(ctx, func(ctx context.Context) {
 		a.Ticket.Wait(time.Now())
 		defer func() { a.Ticket.StopWaiting(time.Now()) }()
@@ -62,7 +48,7 @@ func (h *hold) Wait(ctx context.Context, _ time.Time, a *HeldContainer) (hook *a
 		}
 	})
 	a.Decision = a.Ticket.TryStart(time.Now())
-	return nil, a.Decision.Admitted, nil
+	return a.Decision.Admitted
 }
 
 // longest is how long one handler may wait in all: never beyond half the time

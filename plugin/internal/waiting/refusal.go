@@ -1,12 +1,10 @@
 package waiting
 
 import (
-	"context"
 	"fmt"
 	"sync/atomic"
 	"time"
 
-	"github.com/containerd/nri/pkg/api"
 	"github.com/sirupsen/logrus"
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
@@ -54,14 +52,6 @@ func newRefusals(o Options, r *atomic.Pointer[runtime]) *Refusals {
 	return &Refusals{
 		at: o.RefuseAt, runtime: r, cost: refusalCost{cores: o.Cores}, limiter: o.Starts.Limiter, observer: o.Observer,
 	}
-}
-
-// Bars implements Way: any container can be refused.
-func (r *Refusals) Bars(time.Time, *HeldContainer) string { return "" }
-
-// Wait implements Way.
-func (r *Refusals) Wait(_ context.Context, _ time.Time, a *HeldContainer) (hook *api.Hook, settled bool, err error) {
-	return nil, true, r.refuse(a.Pod, atContainer, a.ID, a.Decision)
 }
 
 // refuse counts a refusal and gives the error that kubelet shows on the pod.
