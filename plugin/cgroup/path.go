@@ -57,11 +57,11 @@ func expandSlice(slice string) (string, error) {
 	case strings.Contains("-"+name+"-", "--"):
 		return "", fmt.Errorf("%w: slice %q has an empty part", ErrParse, slice)
 	}
-	dir := ""
+	var dir strings.Builder
 	for i, char := range name {
 		if char == '-' {
-			dir += "/" + name[:i] + sliceSuffix
+			dir.WriteString("/" + name[:i] + sliceSuffix)
 		}
 	}
-	return dir + "/" + slice, nil
+	return dir.String() + "/" + slice, nil
 }
