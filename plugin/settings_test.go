@@ -142,6 +142,12 @@ func TestSignalLimits(t *testing.T) {
 	assert.Equal(t, &adaptive.Settings{Min: 1, Cores: 8}, s.Adaptive)
 	s = SettingsOf(v1alpha1.PacemakerConfigSpec{ThrottleConfig: c}, 0)
 	assert.Equal(t, throttle.SignalLimit{Max: 1.5, Increment: 0.25}, s.Signals[throttle.SignalLoad], "a node has a core")
+
+	c = v1alpha1.ThrottleConfig{CPU: &v1alpha1.CPULimit{IncrementBy: decimal("10")}}
+	s = SettingsOf(v1alpha1.PacemakerConfigSpec{ThrottleConfig: c}, 8)
+	assert.Zero(t, s.Signals[throttle.SignalCPU].Max, "what no validation lets through limits nothing")
+	assert.False(t, s.Watches(throttle.SignalCPU))
+	assert.Equal(t, admin.NoLimits, admin.LimitsText(s))
 }
 
 // Whatever config is valid gives settings that can be used.
