@@ -171,8 +171,8 @@ func (l *Limiter) SetClaims(now time.Time, key GroupKey, starts int) {
 	l.groups.group(key).claims, l.groups.counted = max(-1, starts), false
 }
 
-// Expect replaces what is known of the starts of pods, by their UIDs. A pod without a ticket is no
-// error.
+// Expect replaces what is known of the starts of pods, by their UIDs, and admits those that may
+// start by that. A pod without a ticket is no error.
 func (l *Limiter) Expect(now time.Time, of map[string]Expected) {
 	now = l.lock(now)
 	defer l.settle(now)

@@ -36,7 +36,7 @@ func (d *admission) plan(now time.Time) {
 // first for which no cores are left, and behind them as many as are cores left, if each keeps one busy. So it is less
 // than are under way where these exceed the cores.
 func (s *slots) withCores(waiting []adaptive.Start) (starts int) {
-	left := s.cores()
+	left := s.mostCores()
 	for _, t := range s.inFlight {
 		if t.slot {
 			if left -= cores(t.start()); left < 0 && starts > 0 {
@@ -54,8 +54,8 @@ func (s *slots) withCores(waiting []adaptive.Start) (starts int) {
 	return starts + int(max(0, left))
 }
 
-// cores gives how many the starts at a time may be expected to keep busy.
-func (s *slots) cores() float64 {
+// mostCores gives how many cores the starts at a time may be expected to keep busy.
+func (s *slots) mostCores() float64 {
 	const rounding = 1e-9
 	return float64(s.settings.MaxConcurrent) + rounding
 }
@@ -65,7 +65,7 @@ func (s *slots) fits(t *Ticket) bool {
 	if !s.settings.CountsCores() {
 		return true
 	}
-	left, alone := s.cores()-cores(t.start()), true
+	left, alone := s.mostCores()-cores(t.start()), true
 	for _, o := range s.inFlight {
 		if o.slot {
 			left, alone = left-cores(o.start()), false
