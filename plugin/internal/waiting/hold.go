@@ -93,5 +93,10 @@ func (b holdBudget) left(now time.Time) time.Duration {
 
 // charge takes note that a handler took d at now.
 func (b holdBudget) charge(now time.Time, d time.Duration) {
-	b.tokens.AllowN(now, int(min(max(0, d.Microseconds()), int64(b.tokens.TokensAt(now)))))
+	taken := func() bool {
+		return b.tokens.AllowN(now, int(min(max(0, d.Microseconds()), int64(b.tokens.TokensAt(now)))))
+	}
+	for !taken() { // another was charged meanwhile, so that fewer are left than were read
+		continue
+	}
 }

@@ -1,6 +1,7 @@
 package waiting
 
 import (
+	"sync"
 	"testing"
 	"time"
 
@@ -39,4 +40,23 @@ func TestHandlersThatTookLongAreForgivenSoon(t *testing.T) {
 	b.charge(now, time.Hour)
 	assert.LessOrEqual(t, b.left(now.Add(10*holdSaved)), time.Duration(0))
 	assert.Equal(t, 100*time.Millisecond, b.left(now.Add(10*holdSaved+time.Second)), "of an hour")
+}
+
+func TestALongHandlerIsChargedBesideShortOnes(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(0, 0)
+	for range 1000 {
+		b := newHoldBudget(holdSaved)
+		var handlers sync.WaitGroup
+		for range 8 {
+			handlers.Go(func() {
+				for range 500 {
+					b.charge(now, time.Microsecond)
+				}
+			})
+		}
+		handlers.Go(func() { b.charge(now, time.Hour) })
+		handlers.Wait()
+		assert.Equal(t, -holdSaved, b.left(now), "as much is owed as can be")
+	}
 }
