@@ -45,6 +45,36 @@ func TestTheAdaptiveLimitGoesByWhatIsExpectedOfThoseThatWait(t *testing.T) {
 	require.Equal(t, 9, n.underWay(), n.l.Snapshot(n.now).Adaptive)
 }
 
+func TestToExpectTheSameAgainDecidesNothing(t *testing.T) {
+	t.Parallel()
+	n := herd(t, 1)
+	expect := func(e Expected) (decided bool) {
+		n.l.Expect(n.now, map[string]Expected{"0": e})
+		select {
+		case <-n.l.Changed():
+			return true
+		default:
+			return false
+		}
+	}
+	expect(Expected{Kind: "web"})
+	for _, e := range []Expected{
+		{Kind: "other"},
+		{Kind: "other", Patience: time.Minute},
+		{Kind: "other", Patience: time.Minute, Cost: &costs.Cost{}},
+		{Kind: "other", Patience: time.Minute, Cost: &costs.Cost{Count: 1}},
+		{Kind: "other", Patience: 2 * time.Minute, Cost: &costs.Cost{Count: 1}},
+		{Kind: "other", Patience: 2 * time.Minute},
+	} {
+		require.True(t, expect(e), e)
+		if e.Cost != nil {
+			again := *e.Cost
+			e.Cost = &again
+		}
+		require.False(t, expect(e), e)
+	}
+}
+
 func TestTheAdaptiveLimitGoesByWhatThoseUnderWayUse(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -172,15 +172,21 @@ func (l *Limiter) SetClaims(now time.Time, key GroupKey, starts int) {
 }
 
 // Expect replaces what is known of the starts of pods, by their UIDs, and admits those that may
-// start by that. A pod without a ticket is no error.
+// start by that. A pod without a ticket is no error; one of which the same was known costs nothing.
 func (l *Limiter) Expect(now time.Time, of map[string]Expected) {
 	now = l.lock(now)
-	defer l.settle(now)
+	changed := false
 	for uid, e := range of {
-		if t := l.groups.ticket(uid); t != nil {
-			t.foreseen, l.slots.planned = e, false
+		if t := l.groups.ticket(uid); t != nil && !t.foreseen.is(e) {
+			t.foreseen, changed = e, true
 		}
 	}
+	if !changed { // kubelet tells of each pod often, and to decide among thousands takes a millisecond
+		l.mu.Unlock()
+		return
+	}
+	l.slots.planned = false
+	l.settle(now)
 }
 
 // SetUse says what a start that is under way has used. A pod without a ticket is no error.
