@@ -52,13 +52,15 @@ type follower[T any] struct {
 	put      func(objects []*T, origin Origin)
 	onPanic  func(part string)
 	changed  chan struct{} // holds at most one: something to decide upon
-	told     chan struct{} // closed by setTold, once it is known which objects there are
+	told     chan struct{} // closed by setTold, once those objects are in force that are known to be there
 	setTold  func()
 	lastGood *lastGood[T] // nil: nothing is kept on disk
 
 	mu      sync.Mutex
 	objects map[string]*version[T] // of the API server, by name
-	disk    []*T                   // what was kept of an earlier process; nil: nothing
+	disk    []*T                   // what was kept of an earlier process
+
+	remembered bool // disk is known, be it that there is none
 }
 
 func newFollower[T any](k kind[T], o SourceOptions, node *nodeFollower, put func([]*T, Origin)) *follower[T] {
@@ -69,6 +71,15 @@ func newFollower[T any](k kind[T], o SourceOptions, node *nodeFollower, put func
 	f.setTold = sync.OnceFunc(func() { close(f.told) })
 	node.onChange = append(node.onChange, f.wake)
 	return f
+}
+
+// begin has tell put in force what is known before the API server answers.
+func (f *follower[T]) begin(tell func()) {
+	defer f.caught("decide")
+	tell()
+	if f.remembered {
+		f.setTold()
+	}
 }
 
 // run follows until ctx ends.

@@ -60,7 +60,7 @@ func (f *follower[T]) remember(path string) (found []*T, ok bool) {
 	f.mu.Lock()
 	f.disk = found
 	f.mu.Unlock()
-	f.setTold()
+	f.remembered = true
 	f.log.WithField(f.logged, f.names(found)).Infof("until the API server answers, the %s that it told last are in force", f.plural)
 	return found, true
 }

@@ -51,8 +51,8 @@ func (p *Policies) Remember(path string) {
 	}
 }
 
-// Told is closed once it is known which policies there are, maybe none: they were
-// remembered, or the API server has answered, be it that it does not serve them.
+// Told is closed once onChange has returned from what policies there are known to be, maybe none:
+// they were remembered, or the API server has answered, be it that it does not serve them.
 func (p *Policies) Told() <-chan struct{} { return p.objects.told }
 
 // KnownPolicy is a StartPolicy of the API server, valid or not.
@@ -79,14 +79,8 @@ func (p *Policies) Known() (all []KnownPolicy) {
 
 // Run watches the API server until ctx ends. It is to be called once.
 func (p *Policies) Run(ctx context.Context) {
-	p.begin()
+	p.objects.begin(func() { p.onChange(p.inForce) })
 	p.objects.run(ctx, p.objects.setTold)
-}
-
-// begin tells what is in force at first.
-func (p *Policies) begin() {
-	defer p.objects.caught("decide")
-	p.onChange(p.inForce)
 }
 
 // put puts these policies in force, and tells so if that is new.

@@ -211,7 +211,6 @@ func TestPoliciesAreRememberedUntilTheAPIServerAnswers(t *testing.T) {
 
 		again := w.source.Policies(nil, nil)
 		again.Remember(path)
-		<-again.Told()
 		require.Len(t, again.inForce, 1)
 		kept := again.inForce[0]
 		assert.Equal(t, "a", kept.Name)
@@ -241,6 +240,7 @@ func TestPoliciesAreRememberedUntilTheAPIServerAnswers(t *testing.T) {
 		synctest.Wait()
 		none := w.source.Policies(nil, nil)
 		none.Remember(path)
+		none.objects.begin(func() { assert.False(t, closed(none.Told()), "nothing is in force yet") })
 		<-none.Told() // that there is none is known, too
 		assert.Empty(t, none.inForce)
 

@@ -64,7 +64,7 @@ func (w *world) refuse(err error) (relent func()) {
 	return func() { refused = false }
 }
 
-// isTold tells whether it is known which config is the node's.
+// isTold tells whether the config is in force that is known to be the node's.
 func (w *world) isTold() bool {
 	select {
 	case <-w.source.Told():
@@ -79,8 +79,8 @@ func TestSourceRemembersUntilTheAPIServerAnswers(t *testing.T) {
 	inWorld(t, nil, func(w *world) {
 		relent := w.refuse(errors.New("the API server is away"))
 		w.source.Remember(path)
-		assert.True(t, w.isTold())
 		w.run()
+		assert.True(t, w.isTold())
 		w.hour()
 		w.inForce("a", OriginDisk, 3)
 		assert.EqualValues(t, 5, *w.source.current.Load().Spec.ThrottleConfig.MaxConcurrent.Value)
@@ -108,8 +108,8 @@ func TestSourceRemembersThatThereWasNone(t *testing.T) {
 		w.refuse(errors.New("the API server is away"))
 		assert.False(t, w.isTold())
 		w.source.Remember(path)
-		assert.True(t, w.isTold())
 		w.run()
+		assert.True(t, w.isTold())
 		w.inForce("from-file", OriginFile, 0)
 	})
 }

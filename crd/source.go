@@ -78,8 +78,8 @@ func (s *Source) Remember(path string) {
 	}
 }
 
-// Told is closed once it is known which config this node has, maybe none: it was
-// remembered, or the API server has answered. To answer that it serves no
+// Told is closed once OnChange has returned from what this node's config is known to be, maybe
+// none: it was remembered, or the API server has answered. To answer that it serves no
 // PacemakerConfigs, or not to this daemon, is an answer too: what is in force
 // then stays so, and it is not known for how long.
 func (s *Source) Told() <-chan struct{} { return s.configs.told }
@@ -104,7 +104,7 @@ func (s *Source) NodeUID() types.UID {
 
 // Run watches the API server until ctx ends. It is to be called once.
 func (s *Source) Run(ctx context.Context) {
-	s.options.OnChange(*s.current.Load())
+	s.configs.begin(func() { s.options.OnChange(*s.current.Load()) })
 	var running sync.WaitGroup
 	running.Go(func() { s.node.run(ctx, s.refused) })
 	running.Go(func() { s.configs.run(ctx, s.refused) })

@@ -60,9 +60,12 @@ func inWorld(t *testing.T, fallback *v1alpha1.PacemakerConfig, test func(w *worl
 		w.log = hook
 		w.source = NewSource(SourceOptions{
 			Configs: w.configs, Nodes: kubetest.Of(w.nodes), NodeName: nodeName, Fallback: fallback, Log: log,
-			OnChange: func(e Effective) { w.told = append(w.told, e) },
-			OnNode:   func(n *corev1.Node) { w.onNode(n) },
-			OnPanic:  func(part string) { w.panics = append(w.panics, part) },
+			OnChange: func(e Effective) {
+				assert.False(w.t, len(w.told) == 0 && w.isTold(), "nothing is in force yet")
+				w.told = append(w.told, e)
+			},
+			OnNode:  func(n *corev1.Node) { w.onNode(n) },
+			OnPanic: func(part string) { w.panics = append(w.panics, part) },
 		})
 		test(w)
 	})
