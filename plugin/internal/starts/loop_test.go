@@ -78,7 +78,7 @@ func TestStallsAreSoughtWhileSomebodyWaits(t *testing.T) {
 	assert.Zero(t, s.stalled(now, "holder"), "nobody waits")
 
 	waits := s.Limiter.Join(now, throttle.Request{UID: "waits"})
-	assert.Equal(t, now.Add(time.Second), s.loop.measure(now.Add(time.Millisecond)), "not more often")
+	assert.Equal(t, now.Add(s.Timing.Stalls.Every), s.loop.measure(now.Add(time.Millisecond)), "not more often")
 	for i := range 10 {
 		assert.Zero(t, s.stalled(now.Add(time.Duration(i)*time.Second), "holder"), "nobody can tell")
 	}

@@ -1,6 +1,7 @@
 package usage
 
 import (
+	"strconv"
 	"testing"
 	"time"
 
@@ -140,4 +141,25 @@ func TestAStartThatCannotBeMeasuredAllTheTimeSaysNothing(t *testing.T) {
 	s.Forget("uid")
 	assert.False(t, took(5))
 	assert.True(t, took(6), "another start")
+}
+
+func TestManyStartsAreMeasuredMoreSeldom(t *testing.T) {
+	t.Parallel()
+	s := NewStartMeter(Roots{Proc: "/nowhere", Cgroup: "/nowhere"}, DefaultStalls(), DefaultQuiet())
+	now := time.Unix(1000, 0)
+	for _, c := range []struct {
+		pods  int
+		after time.Duration
+	}{{1, 250 * time.Millisecond}, {15, 250 * time.Millisecond}, {16, 500 * time.Millisecond}, {60, time.Second}, {200, time.Second}} {
+		for i := len(s.pods); i < c.pods; i++ {
+			s.pods[strconv.Itoa(i)] = &start{}
+		}
+		now = now.Add(time.Hour)
+		due, next := s.Begin(now)
+		assert.True(t, due)
+		assert.Equal(t, now.Add(c.after), next, "%d pods", c.pods)
+		due, next = s.Begin(next.Add(-time.Millisecond))
+		assert.False(t, due)
+		assert.Equal(t, now.Add(c.after), next, "%d pods", c.pods)
+	}
 }
