@@ -9,8 +9,8 @@ import (
 
 const (
 	// patienceUsed is the part of the time which its probe leaves to a start beyond what it takes alone that a
-	// forecast may use up, and patienceEnds the part of all of that time after which nothing is foreseen for it.
-	patienceUsed, patienceEnds = 0.6, 0.95
+	// forecast may use up.
+	patienceUsed = 0.6
 	// aloneShare is the part of its patience that a start is taken to need alone of which nothing is known; one
 	// that is expected to need more than aloneMost of it is such a start: the expectation is wrong.
 	aloneShare, aloneMost = 0.25, 0.9
@@ -44,11 +44,8 @@ func (c *Controller) course(at time.Time, s Start) course {
 	if elapsed > measuredAfter.Seconds() && s.Cores >= burnsFrom && one.idle <= -measuredAfter.Seconds() {
 		one.cores = s.Cores
 	}
-	if one.until = math.Inf(1); s.Patience <= 0 {
-		return one
-	}
-	if one.until = alone + patienceUsed*(patience-alone) - elapsed; one.until <= 0 {
-		one.until = patienceEnds*patience - elapsed
+	if one.until = math.Inf(1); s.Patience > 0 {
+		one.until = alone + patienceUsed*(patience-alone) - elapsed
 	}
 	return one
 }

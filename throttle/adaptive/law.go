@@ -1,9 +1,6 @@
 package adaptive
 
-import (
-	"math"
-	"time"
-)
+import "time"
 
 // The constants of the law; the package documentation derives those that are not
 // plain.
@@ -17,23 +14,13 @@ const (
 	// growth is by how much the starts that were measured may multiply before their
 	// successors are measured.
 	growth = 4
-	// stretch is how many times as long as alone the starts may take if those that the
-	// window has not seen burn CPU: less than the 4 at which probes kill.
-	stretch = 3
-	// Above a load of overfull the measure hardly rises with the starts any more: where
-	// beyond times as many start as would be right if each kept a core busy, nobody takes
-	// the place of one that ends, until no more than those are left. After a window there,
-	// the limit falls to the part relief of them at most, and by one at least.
-	overfull, relief, beyond = 1.8, 0.8, 1.25
 	// Above ioPressure, percent, the disk may be what starts wait for, and more than
 	// ioPerCore starts for each core are not tried.
 	ioPressure, ioPerCore = 50, 2.5
-	// nearby is the relative error up to which the limit moves by one in a window,
-	// and slack the absolute one up to which it stays.
-	nearby, slack = 0.10, 0.6
-	// measured is the share of the starts under way that the window must have seen
-	// before the limit falls because of them.
-	measured = 0.7
+	// Above a load of overfull the measure hardly rises with the starts any more.
+	overfull = 1.8
+	// nearby is how near to the goal, by a part of it, a node is full.
+	nearby = 0.10
 	// blindPerCore is the limit where nothing is known.
 	blindPerCore = 2
 	// Below a load of openBelow, reachPerCore starts for each core are to be expected.
@@ -66,17 +53,6 @@ func (s Settings) load(m Sample) (load, goal float64) {
 
 // goal is the load to steer for.
 func (s Settings) goal() float64 { return 1 + s.TargetPressure/100 }
-
-// unseen bounds the starts by what the node bears if those that the window has not seen
-// burn CPU as often as those that it saw may have: of so many it saw as many do so as made
-// the load, give or take two standard errors. One more may always be tried.
-func (s Settings) unseen(exposed, load, idle float64) float64 {
-	idle = min(idle, load)
-	busy := float64(s.Cores) * (load - idle)
-	free := float64(s.Cores) * max(0.1, 1-idle)
-	often := min(1, (busy+2*math.Sqrt(busy+1))/max(exposed, 0.01))
-	return exposed + max(1, (stretch*free-busy)/often)
-}
 
 // full tells whether the starts that were measured are as many as the node bears.
 func (s Settings) full(m Sample, load, goal float64) bool {

@@ -73,13 +73,11 @@ func TestStartsThatUseNothingRampUpInSeconds(t *testing.T) {
 	assert.GreaterOrEqual(t, p.Limit(), 100, p.Why())
 }
 
-func TestALimitThatNobodyMeetsDoesNotGrow(t *testing.T) {
+func TestGrowsToFourTimesWhatWasMeasuredAtMost(t *testing.T) {
 	t.Parallel()
 	p := newPlant(adaptive.Settings{Cores: 2})
-	p.feed(100, func(s *adaptive.Sample) { s.CPU, s.Waiting = 8, 0 })
-	assert.Equal(t, 3, p.Limit(), p.Why())
 	p.feed(100, func(s *adaptive.Sample) { s.CPU, s.Starting = 8, 2 })
-	assert.Equal(t, 3, p.Limit(), p.Why())
+	assert.Equal(t, 9, p.Limit(), "and one: %s", p.Why())
 }
 
 func TestPressureOfCPULimitedPodsDoesNotCloseIt(t *testing.T) {
@@ -109,9 +107,8 @@ func TestSettlesWhereThePressureIsTheGoal(t *testing.T) {
 	}
 }
 
-// Once settled the limit moves by one in a window at most, though starts come and go
-// and the sensor is noisy.
-func TestStepsByOneInAWindowOnceSettled(t *testing.T) {
+// Starts come and go, and the sensor is noisy.
+func TestStaysNearTheGoalThoughWhatIsMeasuredSwings(t *testing.T) {
 	t.Parallel()
 	for _, cores := range []int{2, 8, 16} {
 		random := rand.New(rand.NewPCG(uint64(cores), 1))
@@ -121,34 +118,11 @@ func TestStepsByOneInAWindowOnceSettled(t *testing.T) {
 			s.CPU, s.CPUPressure = 100*min(1, load), 100*max(0, min(1, load-1))*(0.75+0.5*random.Float64())
 		}
 		p.feed(4*20, burning)
-		var changed time.Time
 		for range 4 * 300 {
-			before := p.Limit()
-			if p.feed(1, burning); p.Limit() == before {
-				continue
-			}
-			assert.InDelta(t, before, p.Limit(), 1, p.Why())
-			assert.GreaterOrEqual(t, p.now.Sub(changed), window, p.Why())
-			changed = p.now
+			p.feed(1, burning)
+			assert.InDelta(t, 1.7*float64(cores), p.Limit(), 0.15*1.7*float64(cores)+1, p.Why())
 		}
 	}
-}
-
-// A cohort of starts ends at once, and its successors do not burn CPU yet: the limit
-// does not follow what the node shows meanwhile, unless it lasts.
-func TestRemembersHowManyStartsFilledTheNode(t *testing.T) {
-	t.Parallel()
-	p := newPlant(adaptive.Settings{Cores: 16})
-	burning := func(s *adaptive.Sample) {
-		load := float64(s.Starting) / 16
-		s.CPU, s.CPUPressure = 100*min(1, load), 100*max(0, min(1, load-1))
-	}
-	p.feed(4*30, burning)
-	settled := p.Limit()
-	p.feed(int(window/sampleEvery), func(s *adaptive.Sample) { s.CPU = 10 })
-	assert.InDelta(t, settled, p.Limit(), 3, p.Why())
-	p.feed(4*8, func(s *adaptive.Sample) { s.CPU = 10 })
-	assert.Greater(t, p.Limit(), 4*settled, p.Why())
 }
 
 // The first seconds of a herd show the work of setting its pods up.
@@ -162,6 +136,28 @@ func TestDoesNotFallBelowWhereAHerdBeginsWhileItsPodsAreSetUp(t *testing.T) {
 	assert.Equal(t, began, p.Limit(), p.Why())
 	p.feed(4*4, full)
 	assert.Less(t, p.Limit(), began, p.Why())
+}
+
+// The lasting load of a node may turn out to be less than it was when the herd began.
+func TestANodeThatIsFullWhenAHerdBeginsDoesNotKeepItWaiting(t *testing.T) {
+	t.Parallel()
+	p := newPlant(adaptive.Settings{Cores: 2})
+	p.feed(4*60, func(s *adaptive.Sample) { s.Starting, s.Waiting, s.CPU, s.CPUPressure = 0, 0, 100, 90 })
+	assert.LessOrEqual(t, p.Limit(), 2, p.Why())
+	p.feed(4*20, func(s *adaptive.Sample) { s.CPU = 60 })
+	assert.Greater(t, p.Limit(), 10, p.Why())
+}
+
+// The measure tells no more then: three times as many make no other load.
+func TestFallsToWhereAHerdBeginsWhileEveryCPUHasAQueue(t *testing.T) {
+	t.Parallel()
+	p := newPlant(adaptive.Settings{Cores: 16})
+	p.feed(8, func(s *adaptive.Sample) { s.Starting, s.Waiting = 0, 0 })
+	p.feed(4*7, func(s *adaptive.Sample) { s.CPU = 10 })
+	starting := p.Limit()
+	assert.Greater(t, starting, 100, p.Why())
+	p.feed(8, func(s *adaptive.Sample) { s.CPU, s.CPUPressure, s.Starting = 100, 95, starting })
+	assert.Equal(t, 27, p.Limit(), p.Why())
 }
 
 // Another limit held everybody, until nothing was starting: what the node shows then

@@ -84,12 +84,3 @@ func TestALossFromBeforeSaysNothing(t *testing.T) {
 	p.feed(1, func(s *adaptive.Sample) { s.CPU, s.CPUPressure, s.Lost = 100, 60, lost })
 	assert.Equal(t, 27, p.Limit(), p.Why())
 }
-
-func TestAfterALossTheRestIsNotLetInAtOnce(t *testing.T) {
-	t.Parallel()
-	lost := time.Time{}
-	h := newHerd(func(s *adaptive.Sample) { s.Lost = lost })
-	h.feed(4 * 60)
-	lost = h.plant.now.Add(-20 * time.Second)
-	assert.Zero(t, h.opens(t))
-}

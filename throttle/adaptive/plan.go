@@ -146,8 +146,6 @@ func (p *plan) holds(k *kind, one course, slots int) string {
 		return "of the next, nothing is known"
 	case !one.known && k.named && k.seen == 0 && p.burning+float64(k.fresh+1) > p.goal:
 		return "of the next nothing is known, and the first like it are being measured"
-	case one.known && p.crowded:
-		return "the node is overfull"
 	case one.known && one.disk > 0 && p.diskFull(one.reads):
 		return "those under way read as much as the disk gives"
 	}

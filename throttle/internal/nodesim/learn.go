@@ -13,9 +13,8 @@ type course struct {
 	key         string    // under which it is learned
 	began       float64   // seconds
 	disk        float64   // bytes
-	moved       []float64 // disk at the last readings
 	cpu, waited float64   // seconds
-	wanted      []float64 // cpu and waited at the last readings
+	readings    []reading // the last ones
 	peak, idle  float64
 	busy        bool
 }
@@ -34,46 +33,61 @@ func (p *pod) uses(past float64) {
 // busyCores is from which rate on a start does not idle, as in the daemon.
 const busyCores = 0.5
 
+// reading is what was read of a start: at a time, in seconds, what it moved, and cpu and waited.
+type reading struct{ at, moved, wanted float64 }
+
+// lookBack is the time over which the daemon takes the mean of what a start does, seconds.
+const lookBack = 2.0
+
 // read takes a reading of a start.
 func (c *course) read(now float64) {
-	c.moved = append(c.moved, c.disk)
-	c.moved = c.moved[max(0, len(c.moved)-readings-1):]
-	c.wanted = append(c.wanted, c.cpu+c.waited)
-	if len(c.wanted) > readings+1 {
-		c.wanted = c.wanted[1:]
+	c.readings = append(c.readings, reading{now, c.disk, c.cpu + c.waited})
+	for len(c.readings) > 1 && now-c.readings[1].at >= lookBack-tiny {
+		c.readings = c.readings[1:]
 	}
-	if len(c.wanted) <= readings {
+	if !c.full() {
 		return
 	}
-	cores := lately(c.wanted)
+	cores, _ := c.lately()
 	c.peak = max(c.peak, cores)
 	if !c.busy && cores >= busyCores {
-		c.busy, c.idle = true, now-c.began-readings*readEvery
+		c.busy, c.idle = true, c.readings[0].at-c.began
 	}
 }
 
-// lately is the rate over the window.
-func lately(of []float64) float64 {
-	if len(of) < 2 {
-		return 0
-	}
-	return (of[len(of)-1] - of[0]) / (readings * readEvery)
+// full tells whether the readings are of all of lookBack.
+func (c *course) full() bool {
+	n := len(c.readings)
+	return n > 0 && c.readings[n-1].at-c.readings[0].at >= lookBack-tiny
 }
 
-// measure tells the limiter what the starts use.
+// lately is how many cores it wanted, and how many bytes it moved in a second.
+func (c *course) lately() (cores, moves float64) {
+	if len(c.readings) == 0 {
+		return 0, 0
+	}
+	first, last := c.readings[0], c.readings[len(c.readings)-1]
+	over := max(lookBack, last.at-first.at)
+	return (last.wanted - first.wanted) / over, (last.moved - first.moved) / over
+}
+
+// measure tells the limiter what the starts use: as often as the sensors are read, and of many starts up to once in a
+// second, as the daemon does.
 func (n *node) measure() {
-	if n.table == nil || n.limiter == nil {
+	if n.table == nil || n.limiter == nil || n.now < n.measureAt-tiny {
 		return
 	}
+	starts := 0
 	for _, p := range n.pods {
 		switch p.stage {
 		case launching, starting, probing:
+			starts++
 			p.took.read(n.now)
-			n.limiter.SetUse(p.name, adaptive.Use{
-				CPU: seconds(p.took.cpu), Disk: int64(p.took.disk), Cores: lately(p.took.wanted), Reads: lately(p.took.moved),
-			})
+			cores, reads := p.took.lately()
+			n.limiter.SetUse(p.name, adaptive.Use{CPU: seconds(p.took.cpu), Disk: int64(p.took.disk), Cores: cores, Reads: reads})
 		}
 	}
+	n.measureAt = n.now + min(1, readEvery*float64(1+starts/16))
 }
 
 // request is how a pod joins.
@@ -121,7 +135,7 @@ func (n *node) learn(p *pod, killed bool, now time.Time) {
 	}
 	c, wall := p.took, n.now-p.took.began
 	took := costs.Start{CPU: seconds(c.cpu), Wall: seconds(wall), Waited: seconds(c.waited), Idle: seconds(c.idle), Peak: c.peak, Killed: killed}
-	if len(c.wanted) <= readings {
+	if !c.full() {
 		took.Peak = (c.cpu + c.waited) / wall
 	}
 	if !c.busy {

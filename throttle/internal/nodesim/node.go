@@ -12,19 +12,20 @@ import (
 
 // node is a node that starts a herd.
 type node struct {
-	scenario Scenario
-	limiter  *throttle.Limiter // nil: nobody paces
-	table    *costs.Table
-	random   *rand.Rand
-	began    time.Time
-	now      float64 // seconds since the herd was created
-	pods     []*pod
-	hungry   []*pod // those that want a CPU; kept between calls of share
-	byTicket map[*throttle.Ticket]*pod
-	unready  int
-	kills    int
-	load     load
-	totals   totals
+	scenario  Scenario
+	limiter   *throttle.Limiter // nil: nobody paces
+	table     *costs.Table
+	measureAt float64 // when the starts are measured next
+	random    *rand.Rand
+	began     time.Time
+	now       float64 // seconds since the herd was created
+	pods      []*pod
+	hungry    []*pod // those that want a CPU; kept between calls of share
+	byTicket  map[*throttle.Ticket]*pod
+	unready   int
+	kills     int
+	load      load
+	totals    totals
 }
 
 func newNode(s Scenario, l *throttle.Limiter, began time.Time) *node {
