@@ -155,23 +155,32 @@
 // by one in a window near the goal; to start nobody known while the node is overfull; and to give those that are late already
 // 0.95 of their patience. Most of them pay for a node that no pod watch tells anything, with fewer kills.
 //
-// What is left, each without one of the rest (as above; the first time, of 150 herds each, kills and 95 %):
+// What happens without each of those that are left, of 150 herds of each distribution from 0 on, and the 60 busy nodes:
+// herds with a kill, and 95 % of the makespans.
 //
-//	                                      plain        broad        unwatched plain and broad
-//	all                                   0   1.13     12   1.40    0   1.19     26   1.46
-//	without growing by four at most       1   1.15     12   1.40    1   1.20     26   1.46
-//	without the floor of three windows    0   1.84      5   1.98    0   1.86     18   1.97
-//	without the bound by I/O pressure     1   1.14     20   1.53    4   1.22     41   1.90
-//	with no load left for other work      0   1.13     15   1.41    0   1.19     29   1.46
-//	without halving after a loss          0   1.13     12   1.41    0   1.19     26   2.24
-//	with all pressure counted             0   1.14     13   1.42    0   1.23     20   1.44
+//	                                       plain first   broad first   broad again  broad misled  broad unwatched  busy, twice
+//	all rules                              0   1.13      13  1.39      0   1.28     1   1.33      23  1.54         23  18
+//	without growing by four at most        1   1.15      13  1.39      0   1.28     1   1.33      23  1.54         23  18
+//	without the floor of three windows     0   1.84       5  1.97      0   1.80     1   1.86      15  2.04         15  20
+//	without the bound near a load of 2     0   1.13      14  1.40      0   1.28     1   1.33      26  1.46         23  18
+//	without the bound by I/O pressure      1   1.13      20  1.51      0   1.28     1   1.33      40  1.89         23  18
+//	beginning as on an idle node           0   1.13      16  1.40      0   1.28     1   1.33      26  1.57         45  15
+//	without halving after a loss           0   1.13      13  1.39      0   1.28     1   1.33      23  2.04         23  18
+//	with all pressure counted              0   1.14      13  1.40      0   1.28     2   1.31      19  1.50         22  18
+//	without counting cores                 0   1.14      14  1.39      0   1.21     5   1.21      23  1.54         23  20
+//	without what probes leave in time      0   1.13      13  1.39      0   1.28     1   1.33      23  1.54         36  37
+//	without a bound on readers             0   1.08      14  1.49      0   1.28     1   1.32      23  1.54         23  18
+//	without measuring an unknown kind      0   1.13      16  1.51      0   1.28     1   1.33      23  1.54         23  18
+//	without letting in the rest            0   1.20      12  1.40      0   1.30     1   1.33      23  1.54         23  18
 //
-// The floor costs kills, as all bounds on what is unknown do, and nothing else does so much for the makespan. Two rules of
-// the forecast, of seeds from 0 on: where no more readers could be tried than the disk was seen to serve, and pods that came
-// between two measurements were let in without a forecast, 4 of 300 broad herds had a kill again.
+// The floor costs kills, as all bounds on what is unknown do, and nothing else does so much for the makespan. Pressure of
+// pods that their own CPU limit holds is hardly simulated: that it closes a node is shown on a real one. To count cores
+// costs time, and is what an expectation that is wrong does little harm by. Two rules more, of seeds from 0 on: where no more
+// readers could be tried than the disk was seen to serve, and pods that came between two measurements were let in without a
+// forecast, 4 of 300 broad herds had a kill again.
 //
 // The starts are measured as often as the node, up to 16 of them: measured once in a second, 150 broad herds take 1.44
-// again in place of 1.28, as what a start has used is known too late.
+// again in place of 1.28: what a start has used is known too late.
 //
 // Constants are compared by the seeds below 2,000. Held-out streams judge a law that is fixed by then: a failure on one is a
 // reason to choose again, on the former seeds, but says nothing of what to choose. Those from 100,000 to 1,299,999 are used
