@@ -53,14 +53,10 @@ func (c *Controller) Reach() int {
 	return max(c.limit, c.settings.bound(c.loss.bound(reachPerCore*c.settings.Cores)))
 }
 
-// burning is the number of starts that meets the goal if every start keeps one core
-// busy.
-func (c *Controller) burning() float64 {
-	return float64(c.settings.Cores) * (c.settings.goal() - c.idle)
+// first is the limit that a herd begins with: it meets the goal if every start keeps one core busy.
+func (c *Controller) first() int {
+	return c.settings.bound(int(float64(c.settings.Cores) * (c.settings.goal() - c.idle)))
 }
-
-// first is the limit that a herd begins with.
-func (c *Controller) first() int { return c.settings.bound(int(c.burning())) }
 
 // Observe takes what was measured and returns the limit from now on. Samples come
 // in the order of their times; one that is not later than the last, or covers no

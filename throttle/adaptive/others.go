@@ -20,8 +20,8 @@ type others struct {
 func (c *Controller) Spend(cpu time.Duration) { c.spent += max(0, cpu) }
 
 func (o *others) observe(s Sample, spent time.Duration, cores int) {
-	if past := s.At.Sub(o.at).Seconds(); past > 0 && s.CPUKnown {
-		o.all = share(s.CPU, true) * float64(cores)
+	if past := s.At.Sub(o.at).Seconds(); past > 0 && s.CPUKnown && s.CPU >= 0 {
+		o.all = min(1, s.CPU/100) * float64(cores)
 		now := o.all - (spent-o.spent).Seconds()/past
 		o.cores += (now - o.cores) * (1 - math.Exp(-past/lasting.Seconds()))
 	}
@@ -35,12 +35,4 @@ func (c *Controller) elsewhere() float64 {
 		return c.idle * float64(c.settings.Cores)
 	}
 	return max(0, min(c.others.all, c.others.cores))
-}
-
-// share gives what percent says; 1, where that is not known.
-func share(percent float64, known bool) float64 {
-	if !known || !(percent >= 0) { // or NaN
-		return 1
-	}
-	return min(1, percent/100)
 }
