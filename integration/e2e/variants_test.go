@@ -57,7 +57,7 @@ func TestAdaptiveHerdMedian(t *testing.T) {
 		ratios[i] = adaptiveHerd(t)
 	}
 	slices.SortFunc(ratios, cmp.Compare[float64])
-	figure(t, "the median of %.2f is %.2f of unpaced and unkilled; the goal is 1.15", ratios, ratios[1])
+	figure(t, "the median of %.2f is %.2f of unpaced and unkilled; the goal is 1.10", ratios, ratios[1])
 	assert.LessOrEqual(t, ratios[1], tolerableMedian)
 }
 
