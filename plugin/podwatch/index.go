@@ -6,13 +6,6 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// waiter is what every Await of one uid shares.
-type waiter struct {
-	known chan struct{} // closed once pod is set
-	pod   Pod
-	calls int
-}
-
 // Get returns the pod with this NRI uid, and whether it is known.
 func (w *Watch) Get(uid string) (Pod, bool) {
 	w.mu.Lock()
@@ -25,35 +18,20 @@ func (w *Watch) Get(uid string) (Pod, bool) {
 
 // Await returns the pod with this NRI uid as soon as it is known, or false when ctx ends before.
 func (w *Watch) Await(ctx context.Context, uid string) (Pod, bool) {
-	w.mu.Lock()
-	if c, ok := w.pods[uid]; ok {
+	for {
+		w.mu.Lock()
+		c, ok := w.pods[uid]
+		added := w.added
 		w.mu.Unlock()
-		return c.pod, true
+		if ok {
+			return c.pod, true
+		}
+		select {
+		case <-added:
+		case <-ctx.Done():
+			return w.Get(uid)
+		}
 	}
-	wait := w.waiting[uid]
-	if wait == nil {
-		wait = &waiter{known: make(chan struct{})}
-		w.waiting[uid] = wait
-	}
-	wait.calls++
-	w.mu.Unlock()
-
-	select {
-	case <-wait.known:
-		return wait.pod, true
-	case <-ctx.Done():
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	select {
-	case <-wait.known:
-		return wait.pod, true
-	default:
-	}
-	if wait.calls--; wait.calls == 0 {
-		delete(w.waiting, uid)
-	}
-	return Pod{}, false
 }
 
 // change puts after in the place of before, of which either may be nil, and reports that to OnChange.
@@ -93,17 +71,17 @@ func (w *Watch) put(c *cached) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	uid := c.pod.UID
-	if known, ok := w.pods[uid]; ok && c.pod.Static && !known.pod.Static {
+	known, ok := w.pods[uid]
+	if ok && c.pod.Static && !known.pod.Static {
 		return false
 	}
 	w.pods[uid] = c
 	if c.version != w.facts.version && w.facts.extract != nil {
 		w.askToRelistLocked()
 	}
-	if wait := w.waiting[uid]; wait != nil {
-		wait.pod = c.pod
-		close(wait.known)
-		delete(w.waiting, uid)
+	if !ok {
+		close(w.added)
+		w.added = make(chan struct{})
 	}
 	return true
 }

@@ -31,7 +31,7 @@ type Watch struct {
 	facts   extractor
 	nextAsk time.Time          // before that ListAnew does nothing
 	pods    map[string]*cached // by NRI uid
-	waiting map[string]*waiter // by NRI uid
+	added   chan struct{}      // closed with the next pod that becomes known
 }
 
 // Options say which pods a [Watch] follows, and whom it tells. All are needed.
@@ -57,7 +57,7 @@ type Options struct {
 func New(o Options) *Watch {
 	w := &Watch{
 		log: o.Log, trim: trim, onChange: o.OnChange, onPanic: o.OnPanic, relisting: make(chan struct{}, 1),
-		pods: map[string]*cached{}, waiting: map[string]*waiter{},
+		pods: map[string]*cached{}, added: make(chan struct{}),
 	}
 	w.informer = informer.New(o.Client.Pods(metav1.NamespaceAll), informer.Options[*cached]{
 		What: "the pods of this node", Meanwhile: "what is known of them may be out of date",
