@@ -114,15 +114,6 @@ func (c *cluster) run(ctx context.Context, matcher *policies.Matcher) error {
 	return g.Wait()
 }
 
-// stopsOf tells the connection which pods are being stopped.
-type stopsOf struct{ *podwatch.Watch }
-
-// Stopping implements nri.StopSource.
-func (s stopsOf) Stopping(now time.Time) (pod string, by time.Time, ok bool) {
-	p, by, ok := s.Watch.Stopping(now)
-	return p.Namespace + "/" + p.Name, by, ok
-}
-
 // The time within which a node lists its pods anew for a new policy: all nodes of a
 // cluster do, and each at a random moment, so that 5,000 of them make 170 lists a second
 // for 30 s, which are answered from the API server's memory. A cluster of fewer than 300

@@ -109,7 +109,7 @@ func newDaemon(o Options, cores int, file crd.Documents, c *clients, r rooms) *D
 	keeping := policies.Options{Limiter: d.limiter, Log: o.Log}
 	if c != nil {
 		d.cluster = newCluster(d, *c)
-		nodes, r.events, r.pods, r.stops = d.cluster.summary.Nodes, d.cluster.recorder, d.cluster.watch, stopsOf{d.cluster.watch}
+		nodes, r.events, r.pods, r.stops = d.cluster.summary.Nodes, d.cluster.recorder, d.cluster.watch, d.cluster.watch
 	}
 	d.observer = observe.New(observe.Options{Log: o.Log, Events: r.events, Nodes: nodes})
 	d.sensors = newSensors(o, d.limiter, d.observer.Node)

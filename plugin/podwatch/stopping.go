@@ -33,17 +33,17 @@ func (pod *Pod) addStop(p *corev1.Pod) {
 	}
 }
 
-// Stopping returns a pod of which a container runs that was asked to stop, and by when its last container is killed;
-// ok is false when there is none. Of several pods it is the one that may take longest.
+// Stopping returns a pod, as "namespace/name", of which a container runs that was asked to stop, and by when its last
+// container is killed; ok is false when there is none. Of several pods it is the one that may take longest.
 //
 // It does not know of containers that the kubelet stops while their pod stays: one whose liveness probe fails, those of
 // a static pod, those of a pod that was deleted with a grace period of 0.
-func (w *Watch) Stopping(now time.Time) (pod Pod, by time.Time, ok bool) {
+func (w *Watch) Stopping(now time.Time) (pod string, by time.Time, ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, c := range w.pods {
 		if end := c.pod.StopsBy.Add(killMargin); c.pod.stops() && now.Before(end) && end.After(by) {
-			pod, by, ok = c.pod, end, true
+			pod, by, ok = c.pod.Namespace+"/"+c.pod.Name, end, true
 		}
 	}
 	return pod, by, ok

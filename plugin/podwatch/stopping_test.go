@@ -60,15 +60,15 @@ func TestStoppingNamesThePodThatMayTakeLongest(t *testing.T) {
 	}{
 		"nobody is asked to stop": {[]*corev1.Pod{stopped("a", true, nil)}, "", time.Time{}},
 		"it has stopped":          {[]*corev1.Pod{stopped("a", false, deletedBy(now.Add(time.Hour)))}, "", time.Time{}},
-		"deleted":                 {[]*corev1.Pod{stopped("a", true, deletedBy(now.Add(time.Minute)))}, "a", now.Add(time.Minute + killMargin)},
-		"about to be killed":      {[]*corev1.Pod{stopped("a", true, deletedBy(now))}, "a", now.Add(killMargin)},
+		"deleted":                 {[]*corev1.Pod{stopped("a", true, deletedBy(now.Add(time.Minute)))}, "ns/a", now.Add(time.Minute + killMargin)},
+		"about to be killed":      {[]*corev1.Pod{stopped("a", true, deletedBy(now))}, "ns/a", now.Add(killMargin)},
 		"cannot be killed":        {[]*corev1.Pod{stopped("a", true, deletedBy(now.Add(-killMargin)))}, "", time.Time{}},
-		"evicted":                 {[]*corev1.Pod{stopped("a", true, evictedAt(now.Add(-10*time.Second), 30))}, "a", now.Add(20*time.Second + killMargin)},
+		"evicted":                 {[]*corev1.Pod{stopped("a", true, evictedAt(now.Add(-10*time.Second), 30))}, "ns/a", now.Add(20*time.Second + killMargin)},
 		"a mirror pod":            {[]*corev1.Pod{stopped("a", true, mirror)}, "", time.Time{}},
 		"the longest": {[]*corev1.Pod{
 			stopped("a", true, deletedBy(now.Add(time.Second))), stopped("b", true, deletedBy(now.Add(time.Hour))),
 			stopped("c", true, deletedBy(now.Add(time.Minute))), stopped("d", false, deletedBy(now.Add(2*time.Hour))),
-		}, "b", now.Add(time.Hour + killMargin)},
+		}, "ns/b", now.Add(time.Hour + killMargin)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -79,7 +79,7 @@ func TestStoppingNamesThePodThatMayTakeLongest(t *testing.T) {
 			}
 			pod, by, ok := w.Stopping(now)
 			assert.Equal(t, c.want != "", ok)
-			assert.Equal(t, c.want, pod.Name)
+			assert.Equal(t, c.want, pod)
 			assert.Equal(t, c.by, by)
 		})
 	}
