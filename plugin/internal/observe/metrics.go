@@ -3,6 +3,7 @@ package observe
 import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
@@ -47,35 +48,34 @@ var handlerBuckets = []float64{0.0001, 0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 0.
 
 func newMetrics() *metrics {
 	const ns = metricsNamespace
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	add := promauto.With(registry)
 	counter := func(name, help string) prometheus.CounterOpts {
 		return prometheus.CounterOpts{Namespace: ns, Name: name, Help: help}
 	}
-	histogram := func(name, help string, buckets []float64) prometheus.HistogramOpts {
-		return prometheus.HistogramOpts{Namespace: ns, Name: name, Help: help, Buckets: buckets}
+	histogram := func(name, help string, buckets []float64, label string) *prometheus.HistogramVec {
+		return add.NewHistogramVec(prometheus.HistogramOpts{Namespace: ns, Name: name, Help: help, Buckets: buckets}, []string{label})
 	}
-	m := &metrics{
-		registry:    prometheus.NewRegistry(),
-		waits:       prometheus.NewHistogramVec(histogram("wait_seconds", "Time from joining the queue to the admission, by the reason of the admission.", secondsBuckets), []string{"reason"}),
-		admissions:  prometheus.NewCounterVec(counter("admissions_total", "Admitted starts. MaxWait and GateDeadline: over the limit. SlotLent: into a lent slot. Adopted: under way when the daemon synchronized."), []string{"reason"}),
-		shadowWaits: prometheus.NewHistogramVec(histogram("shadow_wait_seconds", "Time that a start would have waited with the mode Enforce, by the reason; it went on at once, for the mode is Shadow.", secondsBuckets), []string{"reason"}),
-		starts:      prometheus.NewHistogramVec(histogram("start_seconds", "Time from the admission to the end of the start, by the reason of the end.", secondsBuckets), []string{"reason"}),
-		refusals:    prometheus.NewCounterVec(counter("refusals_total", "Refused sandboxes and containers, which kubelet tries again."), []string{"at", "reason"}),
-		unpaced:     prometheus.NewCounterVec(counter("unpaced_total", "Starts that went on without being paced. Adopted: under way when the daemon synchronized, whether or not an earlier daemon paced them. Shadow and Off: the mode asks for that."), []string{"reason"}),
-		panics:      prometheus.NewCounterVec(counter("panics_total", "Panics that were caught. In an NRI handler: the pod started; elsewhere the part went on."), []string{"part"}),
-		expired:     prometheus.NewCounter(counter("gate_expired_total", "Waits in the gate that ended without a turn.")),
-		refusalCPU:  prometheus.NewCounter(counter("refusal_cpu_seconds_total", "Estimated CPU time that refusals cost the node.")),
-		held:        prometheus.NewCounter(counter("held_seconds_total", "Time that NRI handlers waited while the runtime's locks were held.")),
-		roomWaits:   prometheus.NewHistogramVec(histogram("room_wait_seconds", "Time that a process waited in the waiting room, by why it left. TurnNear: its pod goes on to the gate. HungUp: it ended by itself, because the folder of the CNI configurations changed, or the runtime gave it up.", secondsBuckets), []string{"reason"}),
-		generation:  prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: ns, Name: "config_generation", Help: "Generation of the configuration in force."}, []string{"config", "origin"}),
-		startCPU:    prometheus.NewCounterVec(counter("start_cpu_seconds_total", "CPU time that starts took until they were ready, by what their estimate rested on: Owner, Image, Revisions, Node or None."), []string{"basis"}),
-		expectedCPU: prometheus.NewCounterVec(counter("start_expected_cpu_seconds_total", "CPU time that these starts were expected to take, when they began; 0 with the basis None."), []string{"basis"}),
-		costRatio:   prometheus.NewHistogramVec(histogram("start_cost_ratio", "CPU time that a start took, by what it was expected to take.", ratioBuckets), []string{"basis"}),
-		handlers:    prometheus.NewHistogramVec(histogram("handler_seconds", "Time spent in an NRI handler, holds included; the runtime's locks are held meanwhile.", handlerBuckets), []string{"handler"}),
+	return &metrics{
+		registry:    registry,
+		waits:       histogram("wait_seconds", "Time from joining the queue to the admission, by the reason of the admission.", secondsBuckets, "reason"),
+		admissions:  add.NewCounterVec(counter("admissions_total", "Admitted starts. MaxWait and GateDeadline: over the limit. SlotLent: into a lent slot. Adopted: under way when the daemon synchronized."), []string{"reason"}),
+		shadowWaits: histogram("shadow_wait_seconds", "Time that a start would have waited with the mode Enforce, by the reason; it went on at once, for the mode is Shadow.", secondsBuckets, "reason"),
+		starts:      histogram("start_seconds", "Time from the admission to the end of the start, by the reason of the end.", secondsBuckets, "reason"),
+		refusals:    add.NewCounterVec(counter("refusals_total", "Refused sandboxes and containers, which kubelet tries again."), []string{"at", "reason"}),
+		unpaced:     add.NewCounterVec(counter("unpaced_total", "Starts that went on without being paced. Adopted: under way when the daemon synchronized, whether or not an earlier daemon paced them. Shadow and Off: the mode asks for that."), []string{"reason"}),
+		panics:      add.NewCounterVec(counter("panics_total", "Panics that were caught. In an NRI handler: the pod started; elsewhere the part went on."), []string{"part"}),
+		expired:     add.NewCounter(counter("gate_expired_total", "Waits in the gate that ended without a turn.")),
+		refusalCPU:  add.NewCounter(counter("refusal_cpu_seconds_total", "Estimated CPU time that refusals cost the node.")),
+		held:        add.NewCounter(counter("held_seconds_total", "Time that NRI handlers waited while the runtime's locks were held.")),
+		roomWaits:   histogram("room_wait_seconds", "Time that a process waited in the waiting room, by why it left. TurnNear: its pod goes on to the gate. HungUp: it ended by itself, because the folder of the CNI configurations changed, or the runtime gave it up.", secondsBuckets, "reason"),
+		generation:  add.NewGaugeVec(prometheus.GaugeOpts{Namespace: ns, Name: "config_generation", Help: "Generation of the configuration in force."}, []string{"config", "origin"}),
+		startCPU:    add.NewCounterVec(counter("start_cpu_seconds_total", "CPU time that starts took until they were ready, by what their estimate rested on: Owner, Image, Revisions, Node or None."), []string{"basis"}),
+		expectedCPU: add.NewCounterVec(counter("start_expected_cpu_seconds_total", "CPU time that these starts were expected to take, when they began; 0 with the basis None."), []string{"basis"}),
+		costRatio:   histogram("start_cost_ratio", "CPU time that a start took, by what it was expected to take.", ratioBuckets, "basis"),
+		handlers:    histogram("handler_seconds", "Time spent in an NRI handler, holds included; the runtime's locks are held meanwhile.", handlerBuckets, "handler"),
 	}
-	m.registry.MustRegister(m.waits, m.shadowWaits, m.admissions, m.starts, m.refusals, m.unpaced, m.panics, m.expired, m.refusalCPU, m.held,
-		m.roomWaits, m.generation, m.handlers, m.startCPU, m.expectedCPU, m.costRatio,
-		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	return m
 }
 
 // observe counts what happened to a ticket.
