@@ -23,7 +23,7 @@ type Observer struct {
 	events  Events
 	pods    *podEvents
 	nodes   func() int
-	first   firstWaits
+	waits   sync.Map // by UID, of the pods of which it was logged that they wait: since when, in nanoseconds
 }
 
 // Options say where an Observer reports to. All are needed.
@@ -36,7 +36,7 @@ type Options struct {
 // New returns an Observer with a registry of its own.
 func New(o Options) *Observer {
 	m := newMetrics()
-	return &Observer{Panics: Panics{log: o.Log, count: m.panics}, metrics: m, events: o.Events, pods: newPodEvents(), nodes: o.Nodes, first: firstWaits{since: map[string]time.Time{}}}
+	return &Observer{Panics: Panics{log: o.Log, count: m.panics}, metrics: m, events: o.Events, pods: newPodEvents(), nodes: o.Nodes}
 }
 
 // Registry returns the metrics of the Observer; collectors may be added to it.
@@ -160,27 +160,8 @@ type Limiter interface {
 	Groups(now time.Time) []throttle.GroupView
 }
 
-// firstWaits knows of which pods it was logged that they wait. Safe for concurrent use.
-type firstWaits struct {
-	mu    sync.Mutex
-	since map[string]time.Time // by UID: since when they wait
-}
-
-// note reports whether the pod's wait since a time is a new one, and notes it.
-func (f *firstWaits) note(uid string, since time.Time) (isNew bool) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	isNew = !f.since[uid].Equal(since)
-	f.since[uid] = since
-	return isNew
-}
-
 // Forget drops what is kept of a pod that is gone.
-func (o *Observer) Forget(uid string) {
-	o.first.mu.Lock()
-	defer o.first.mu.Unlock()
-	delete(o.first.since, uid)
-}
+func (o *Observer) Forget(uid string) { o.waits.Delete(uid) }
 
 // Wait is a decision that a start waits.
 type Wait struct {
@@ -198,7 +179,8 @@ func (o *Observer) Waits(now time.Time, w Wait) {
 	log := o.PodLog(w.UID, w.Name).WithFields(w.Fields).WithFields(logrus.Fields{
 		"reason": d.Reason, "held": admin.HeldText(d.Held), "queue_position": d.Ahead + 1, "wait_ms": now.Sub(w.Since).Milliseconds(),
 	})
-	if o.first.note(w.UID, w.Since) {
+	since := w.Since.UnixNano()
+	if before, _ := o.waits.Swap(w.UID, since); before != since {
 		log.Infof("pod %s %s", w.Name, w.Message)
 		return
 	}
