@@ -136,11 +136,9 @@ const policiesWithin = 5 * time.Second
 // before. With an API server that is away and nothing on disk, because the daemon
 // before was of another version, that may never be: then it waits for a moment.
 func (c *cluster) awaitPolicies(ctx context.Context, log logrus.FieldLogger) bool {
-	moment := time.NewTimer(policiesWithin)
-	defer moment.Stop()
 	select {
 	case <-c.policies.Told():
-	case <-moment.C:
+	case <-time.After(policiesWithin):
 		log.Warn("the API server has not told the StartPolicies yet: those that wait in the gate are not held by any until it does")
 	case <-ctx.Done():
 		return false

@@ -15,13 +15,12 @@ const watchedFor = 10 * time.Second
 
 // recordTimeline adds a point to the timeline at its pace until ctx ends.
 func (d *Daemon) recordTimeline(ctx context.Context) error {
-	tick := time.NewTicker(admin.TimelineEvery)
-	defer tick.Stop()
+	tick := time.Tick(admin.TimelineEvery)
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-tick.C:
+		case <-tick:
 		}
 		var signals throttle.Signals
 		now := time.Now()

@@ -38,13 +38,12 @@ func (p *pulse) beat() {
 // keepAlive sends the hooks that wait a sign of life from time to time, as long as starts are
 // decided.
 func (s *Server) keepAlive(ctx context.Context) {
-	ticker := time.NewTicker(s.aliveEvery)
-	defer ticker.Stop()
+	tick := time.Tick(s.aliveEvery)
 	for silent := false; ; {
 		select {
 		case <-ctx.Done():
 			return
-		case <-ticker.C:
+		case <-tick:
 		}
 		if s.alive.listening.Load() == 0 {
 			continue

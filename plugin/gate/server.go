@@ -127,10 +127,8 @@ func hangUp(c net.Conn) error {
 
 // sleep waits for d or the end of ctx.
 func sleep(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
 	case <-ctx.Done():
-	case <-timer.C:
+	case <-time.After(d):
 	}
 }

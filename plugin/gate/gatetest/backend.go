@@ -107,12 +107,10 @@ func (w *Wait) AwaitEnd(tb TB) {
 // Receive returns what comes on c, and fails the test where nothing does.
 func Receive[T any](tb TB, c <-chan T, what string) T {
 	tb.Helper()
-	timer := time.NewTimer(patience)
-	defer timer.Stop()
 	select {
 	case v := <-c:
 		return v
-	case <-timer.C:
+	case <-time.After(patience):
 		tb.Fatalf("after %s still not: %s", patience, what)
 		panic("not reached")
 	}

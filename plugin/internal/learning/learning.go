@@ -150,13 +150,12 @@ func (m *Memory) Load() {
 
 // Run keeps the file up to date until ctx ends, and writes it a last time then.
 func (m *Memory) Run(ctx context.Context) error {
-	tick := time.NewTicker(writeEvery)
-	defer tick.Stop()
+	tick := time.Tick(writeEvery)
 	said := ""
 	for ctx.Err() == nil {
 		select {
 		case <-ctx.Done():
-		case <-tick.C:
+		case <-tick:
 		}
 		fault := ""
 		if err := m.write(); err != nil {

@@ -233,10 +233,7 @@ func failurePolicy() *api.FailurePolicy { return &api.FailurePolicy{KeepConnecte
 // daemon would be away until that is over, see stopWait. A runtime that does not know failurePolicy ends it
 // at the first answer that is too late; another waits for its timeout at each late answer until then.
 func (c *Connection) watch(ctx context.Context, number int, conn *watchedConn, late *lateAnswers, done chan error) error {
-	registration := time.NewTimer(registrationLimit)
-	defer registration.Stop()
-	still := time.NewTicker(stillEvery)
-	defer still.Stop()
+	registration, still := time.After(registrationLimit), time.Tick(stillEvery)
 	before := time.Now()
 	stoodStill := func() {
 		now := time.Now()
@@ -253,18 +250,18 @@ func (c *Connection) watch(ctx context.Context, number int, conn *watchedConn, l
 			return nil
 		case <-ctx.Done():
 			return nil
-		case <-still.C:
+		case <-still:
 			stoodStill()
 		case <-late.again:
 			// The next late answer after the stop asks again.
 			if !c.stops.stopping(time.Now()) {
 				return errTooLate
 			}
-		case <-registration.C:
+		case <-registration:
 			switch {
 			case c.isConfigured(number):
 			case c.stops.stopping(time.Now()):
-				registration.Reset(registrationLimit)
+				registration = time.After(registrationLimit)
 			default:
 				return errSilent
 			}
@@ -275,15 +272,13 @@ func (c *Connection) watch(ctx context.Context, number int, conn *watchedConn, l
 // awaitStub returns why the stub ended; its connection is closed. One that waits for
 // its configuration does not notice, and gets one that fails.
 func awaitStub(st stub.Stub, done <-chan error) error {
-	timer := time.NewTimer(abandonStub)
-	defer timer.Stop()
 	select {
 	case err := <-done:
 		if err == nil {
 			return errClosed
 		}
 		return err
-	case <-timer.C:
+	case <-time.After(abandonStub):
 	}
 	if waits, ok := st.(interface {
 		Configure(context.Context, *api.ConfigureRequest) (*api.ConfigureResponse, error)

@@ -17,15 +17,14 @@ type preRegisteredPlugin struct {
 // Configure hands the text over, and waits until the daemon paces.
 func (p *preRegisteredPlugin) Configure(ctx context.Context, config, runtime, version string) (api.EventMask, error) {
 	most := p.l.shareOf(answerShare)
-	timer := time.NewTimer(most)
-	defer timer.Stop()
+	late := time.After(most)
 	p.l.config <- config
 	select {
 	case <-p.l.adopted:
 		return p.plugin.Configure(ctx, config, runtime, version)
 	case why := <-p.l.refused:
 		p.l.answer.Store(&why)
-	case <-timer.C:
+	case <-late:
 		why := fmt.Errorf("%w within %s", errPreRegisteredLate, most)
 		if delayed := p.l.delayed.Load(); delayed != nil {
 			why = fmt.Errorf("%w: %w", why, *delayed)
@@ -38,11 +37,9 @@ func (p *preRegisteredPlugin) Configure(ctx context.Context, config, runtime, ve
 // servePreRegistered lives as long as the connection to the runtime that started this
 // process, and ctx.
 func (c *Connection) servePreRegistered(ctx context.Context, l *PreRegistered) error {
-	limits := time.NewTimer(l.shareOf(limitsShare))
-	defer limits.Stop()
 	select {
 	case <-c.options.Limits:
-	case <-limits.C:
+	case <-time.After(l.shareOf(limitsShare)):
 	case <-ctx.Done():
 		return nil
 	}

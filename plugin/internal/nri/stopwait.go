@@ -106,8 +106,7 @@ func (w *stopWait) look(now time.Time) error {
 // awaitStops blocks while a container of the node is being stopped, or ctx lives, and says
 // so: in the log, in the metrics and, for as long, in what state tells.
 func (c *Connection) awaitStops(ctx context.Context) {
-	tick := time.NewTicker(stopsEvery)
-	defer tick.Stop()
+	tick := time.Tick(stopsEvery)
 	began, said := time.Now(), false
 	for {
 		why := c.stops.look(time.Now())
@@ -122,7 +121,7 @@ func (c *Connection) awaitStops(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-tick.C:
+		case <-tick:
 		}
 	}
 	if said {

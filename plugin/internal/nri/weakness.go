@@ -68,17 +68,14 @@ func (w *weakness) growPause() {
 // rest waits for the pause, or until ctx ends or another runtime listens than at the given
 // socket: one that was restarted has given up no plugin.
 func (c *Connection) rest(ctx context.Context, pause time.Duration, socket os.FileInfo) {
-	over := time.NewTimer(pause)
-	defer over.Stop()
-	look := time.NewTicker(knockEvery)
-	defer look.Stop()
+	over, look := time.After(pause), time.Tick(knockEvery)
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-over.C:
+		case <-over:
 			return
-		case <-look.C:
+		case <-look:
 		}
 		if socket != nil && !sameSocket(socket, socketOf(c.options.Socket)) {
 			c.weakness.pause = 0

@@ -91,15 +91,14 @@ func (r *Rejoin) Thaw(ctx context.Context) error {
 		r.frozen.Store(false)
 		r.limiter.SetFrozen(time.Now(), false)
 	}()
-	timer := time.NewTimer(max(r.within, r.settle))
-	defer timer.Stop()
+	over := time.After(max(r.within, r.settle))
 	select {
 	case <-time.After(r.settle):
 	case <-ctx.Done():
 	}
 	select {
 	case <-r.back:
-	case <-timer.C:
+	case <-over:
 	case <-ctx.Done():
 	}
 	return nil
