@@ -12,7 +12,6 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/starts"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/turns"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
-	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
 // expiryMargin is how long before its deadline a hook gets its answer, so that
@@ -41,76 +40,69 @@ func (b Backend) Wait(ctx context.Context, h gate.Hello, sendTurn gate.SendTurn)
 	name := observe.PodName(h.Name)
 	t, gone := b.starts.Attend(pods.Pod{UID: h.PodUID, Namespace: name.Namespace, Name: name.Name}, h.ContainerID, h.Since)
 	defer b.starts.HookLeft(h.PodUID, h.ContainerID)
-	state, _ := b.starts.Valve.Now()
-	switch {
-	case state.Shutdown:
-		return sentAway(t, gone, gate.NodeShutdown), nil
-	case state.Pressure && b.starts.Valve.Holds():
-		return sentAway(t, gone, gate.NodePressure), nil
+	ends := func(state starts.ValveState, _ bool) (gate.Verdict, bool) { return b.ended(state, t, gone) }
+	if state, _ := b.starts.Valve.Now(); state.Shutdown || state.Pressure {
+		if v, ended := ends(state, false); ended {
+			return v, nil
+		}
 	}
 	t.Wait(time.Now())
 	b.starts.Hooks.Back(h.ContainerID)
 	defer func() { t.StopWaiting(time.Now()) }()
-	expiry := time.NewTimer(time.Until(h.Deadline) - expiryMargin)
-	defer expiry.Stop()
+	return b.await(ctx, h, t, gone, sendTurn, ends, func() gate.Verdict { return expired(time.Now(), t, gone) })
+}
+
+// await has a process wait, and tells it its turn each time that this changes. ends gives the answer, if
+// there is one, and is asked again when the ticket is decided or over is closed, and when the valve or the
+// turns change; told says whether the process has been told a turn. expired gives the answer at the deadline.
+func (g *Gate) await(
+	ctx context.Context, h gate.Hello, t *throttle.Ticket, over <-chan struct{}, sendTurn gate.SendTurn,
+	ends func(state starts.ValveState, told bool) (gate.Verdict, bool), expired func() gate.Verdict,
+) (gate.Verdict, error) {
+	expiry := time.After(time.Until(h.Deadline) - expiryMargin)
 	var said turns.Said
+	told := false
 	for {
-		state, changed := b.starts.Valve.Now()
-		if v, ends := b.ended(state, t, gone); ends {
-			return v, nil
-		}
-		turn, moved := b.board.Of(t.UID())
+		state, changed := g.starts.Valve.Now()
+		turn, moved := g.board.Of(t.UID())
 		if said.Changed(turn, h.Deadline) {
 			sendTurn(turn.LeaveAt(h.Deadline), turn.Position(), turn.Step(h.Deadline))
+			told = true
+		}
+		if v, ended := ends(state, told); ended {
+			return v, nil
 		}
 		select {
 		case <-t.Decided():
-			return decided(t, gone), nil
-		case <-gone:
-			return decided(t, gone), nil
-		case <-expiry.C:
-			return expired(time.Now(), t, gone), nil
+		case <-over:
 		case <-changed:
 		case <-moved:
+		case <-expiry:
+			return expired(), nil
 		case <-ctx.Done():
 			return gate.Verdict{}, ctx.Err()
 		}
 	}
 }
 
-// ended returns the answer to a hook whose wait is of no use any more.
+// ended returns the answer to a hook that waits no longer. gone is closed when nothing may start for its
+// container. A hook that is sent away leaves its pod's place in the queue as it is.
 func (b Backend) ended(state starts.ValveState, t *throttle.Ticket, gone <-chan struct{}) (v gate.Verdict, ends bool) {
 	switch {
+	case isClosed(t.Decided()), isClosed(gone):
+		return decided(t, gone), true
 	case state.LetGo:
-		return b.letGo(t, gone), true
+		now := time.Now()
+		v, _ := b.starts.Limiter.View(now, t.UID())
+		b.starts.GoOn(now, t, v.Reason)
+		return gate.Verdict{Go: true, Reason: b.starts.Valve.WhyUnheld()}, true
 	case state.Shutdown:
-		return sentAway(t, gone, gate.NodeShutdown), true
+		return gate.Verdict{Reason: gate.NodeShutdown}, true
 	case state.Pressure:
-		return sentAway(t, gone, gate.NodePressure), true
+		return gate.Verdict{Reason: gate.NodePressure}, true
 	default:
 		return gate.Verdict{}, false
 	}
-}
-
-// letGo is the answer to a hook that waits where no pod is held any more. gone is
-// closed when nothing may start for its container.
-func (b Backend) letGo(t *throttle.Ticket, gone <-chan struct{}) gate.Verdict {
-	if state, _ := t.Status(); state != throttle.Waiting || isClosed(gone) {
-		return decided(t, gone)
-	}
-	now := time.Now()
-	v, _ := b.starts.Limiter.View(now, t.UID())
-	b.starts.GoOn(now, t, v.Reason)
-	return gate.Verdict{Go: true, Reason: b.starts.Valve.WhyUnheld()}
-}
-
-// sentAway is the answer, for a reason, to a hook that must not wait any longer. Its pod keeps its
-// place in the queue.
-func sentAway(t *throttle.Ticket, gone <-chan struct{}, reason reasons.Reason) gate.Verdict {
-	if state, _ := t.Status(); state != throttle.Waiting || isClosed(gone) {
-		return decided(t, gone)
-	}
-	return gate.Verdict{Reason: reason}
 }
 
 // decided is the answer to a hook whose ticket waits no longer, or for whose container

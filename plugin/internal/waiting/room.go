@@ -15,7 +15,6 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/observe"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/pods"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/starts"
-	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/turns"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
@@ -37,7 +36,6 @@ const (
 // other with its slot. Safe for concurrent use.
 type Room struct {
 	starts   *starts.Starts
-	board    *turns.Board
 	observer *observe.Observer
 	pods     starts.Source // nil: standalone
 	gate     *Gate
@@ -56,7 +54,7 @@ type roomWaiter struct {
 
 func newRoom(o Options, g *Gate) *Room {
 	return &Room{
-		starts: o.Starts, board: o.Board, observer: o.Observer, pods: o.Pods, gate: g, waiters: map[string][]*roomWaiter{},
+		starts: o.Starts, observer: o.Observer, pods: o.Pods, gate: g, waiters: map[string][]*roomWaiter{},
 	}
 }
 
@@ -158,7 +156,15 @@ func (r *Room) Wait(ctx context.Context, h gate.Hello, sendTurn gate.SendTurn) (
 	defer r.leave(w)
 	r.starts.Wake()
 	began := time.Now()
-	v, err := r.wait(ctx, h, w, sendTurn)
+	logged := false
+	v, err := r.gate.await(ctx, h, t, w.out, sendTurn, func(state starts.ValveState, told bool) (gate.Verdict, bool) {
+		v, ends := r.ended(state, w, told)
+		if !ends && told && !logged {
+			r.waits(t)
+			logged = true
+		}
+		return v, ends
+	}, func() gate.Verdict { return gate.Verdict{Reason: gate.RoomTimeout} })
 	reason, _, _ := strings.Cut(string(v.Reason), ":")
 	r.observer.LeftRoom(cmp.Or(reasons.Reason(reason), observe.HungUp), time.Since(began))
 	return v, err
@@ -190,42 +196,9 @@ func (r *Room) mayUseGate(pod podwatch.Pod, known bool) bool {
 	return true
 }
 
-// wait waits until the ticket is decided, or its pod may leave the room.
-func (r *Room) wait(ctx context.Context, h gate.Hello, w *roomWaiter, sendTurn gate.SendTurn) (gate.Verdict, error) {
-	expiry := time.NewTimer(time.Until(h.Deadline) - expiryMargin)
-	defer expiry.Stop()
-	var said turns.Said
-	counted, logged := false, false
-	for {
-		state, changed := r.starts.Valve.Now()
-		turn, moved := r.board.Of(w.ticket.UID())
-		if said.Changed(turn, h.Deadline) {
-			sendTurn(turn.LeaveAt(h.Deadline), turn.Position(), turn.Step(h.Deadline))
-			counted = true
-		}
-		if v, ends := r.ended(state, w, counted); ends {
-			return v, nil
-		}
-		if counted && !logged {
-			r.waits(w.ticket)
-			logged = true
-		}
-		select {
-		case <-w.ticket.Decided():
-		case <-w.out:
-		case <-changed:
-		case <-moved:
-		case <-expiry.C:
-			return gate.Verdict{Reason: gate.RoomTimeout}, nil
-		case <-ctx.Done():
-			return gate.Verdict{}, ctx.Err()
-		}
-	}
-}
-
-// ended returns the answer to a process that waits no longer. counted: a round has looked whether
-// its pod may leave.
-func (r *Room) ended(state starts.ValveState, w *roomWaiter, counted bool) (v gate.Verdict, ends bool) {
+// ended returns the answer to a process that waits no longer. told: it has its turn, so a round has
+// looked whether its pod may leave.
+func (r *Room) ended(state starts.ValveState, w *roomWaiter, told bool) (v gate.Verdict, ends bool) {
 	shut := r.whyShut()
 	switch {
 	case isClosed(w.ticket.Decided()):
@@ -233,10 +206,10 @@ func (r *Room) ended(state starts.ValveState, w *roomWaiter, counted bool) (v ga
 	case state.LetGo:
 		return gate.Verdict{Go: true, Reason: r.starts.Valve.WhyUnheld()}, true
 	case state.Shutdown:
-		return sentAway(w.ticket, nil, gate.NodeShutdown), true
+		return gate.Verdict{Reason: gate.NodeShutdown}, true
 	case isClosed(w.out):
 		return gate.Verdict{Go: true, Reason: gate.TurnNear}, true
-	case shut != "" && counted:
+	case shut != "" && told:
 		return gate.Verdict{Reason: gate.RoomShut + reasons.Reason(": "+shut)}, true
 	default:
 		return gate.Verdict{}, false
