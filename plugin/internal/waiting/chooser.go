@@ -75,7 +75,7 @@ func (c *Chooser) Sandbox(ctx context.Context, sandbox *api.PodSandbox) error {
 	now := time.Now()
 	p, d := c.Starts.Runtime.Sandbox(now, sandbox, pod, known, c.Refusals.atSandbox(now))
 	if !d.Admitted {
-		return c.Refusals.refuse(p, atSandbox, "", d)
+		return c.Refusals.refuse(p, "", d)
 	}
 	c.Gate.shims.isMade(sandbox) // last: it reads files of the shim, which may hang
 	return nil
@@ -96,12 +96,12 @@ func (c *Chooser) Container(ctx context.Context, sandbox *api.PodSandbox, ctr *a
 		return nil, nil
 	case a.Kind == starts.Never:
 		_, reason := a.Ticket.Status()
-		return nil, c.Refusals.refuse(a.Pod, atContainer, a.ID, starts.Barred(reason))
+		return nil, c.Refusals.refuse(a.Pod, a.ID, starts.Barred(reason))
 	case a.Kind == starts.AtOnce, a.Exempt != "":
 		a.Ticket.StartExempt(now)
 		return nil, nil
 	case c.Starts.Valve.ShutsOut():
-		return nil, c.Refusals.refuse(a.Pod, atContainer, a.ID, starts.Barred(gate.NodeShutdown))
+		return nil, c.Refusals.refuse(a.Pod, a.ID, starts.Barred(gate.NodeShutdown))
 	}
 	a.Decision = a.Ticket.TryStart(now)
 	switch {
@@ -124,7 +124,7 @@ func (c *Chooser) wait(ctx context.Context, a *HeldContainer) (hook *api.Hook, e
 	} else if c.hold.maySuffice(a.Decision) && c.hold.admits(ctx, a) {
 		return nil, nil
 	}
-	return nil, c.Refusals.refuse(a.Pod, atContainer, a.ID, a.Decision)
+	return nil, c.Refusals.refuse(a.Pod, a.ID, a.Decision)
 }
 
 // identify returns what the pod watch knows of a pod. For one that it does not

@@ -35,9 +35,9 @@ type refusalMade struct {
 }
 
 // add counts a refusal, and gives what it costs.
-func (c *refusalCost) add(now time.Time, at refusalPoint) time.Duration {
+func (c *refusalCost) add(now time.Time, at RefuseAt) time.Duration {
 	cost := containerRefusalCPU
-	if at == atSandbox {
+	if at == RefuseSandbox {
 		cost = sandboxRefusalCPU
 	}
 	c.mu.Lock()

@@ -13,7 +13,7 @@ func TestRefusalsAtTheSandboxAreBounded(t *testing.T) {
 	now := time.Unix(0, 0)
 	n := 0
 	for c.share(now) < refusalShare {
-		c.add(now, atSandbox)
+		c.add(now, RefuseSandbox)
 		n++
 	}
 	// 2 % of two cores for a minute is 2.4 CPU-seconds: 12 refusals of 0.2.
@@ -28,7 +28,7 @@ func TestRefusalPointCanBeFixed(t *testing.T) {
 	sandbox := aChooser(Options{RefuseAt: RefuseSandbox, Cores: 1}).Refusals
 	container := aChooser(Options{RefuseAt: RefuseContainer, Cores: 1}).Refusals
 	for range 1000 {
-		sandbox.cost.add(now, atSandbox)
+		sandbox.cost.add(now, RefuseSandbox)
 	}
 	assert.True(t, sandbox.atSandbox(now), "whatever it costs")
 	assert.False(t, container.atSandbox(now))
@@ -40,7 +40,7 @@ func TestRefusalsAtTheContainerCostTheNodeToo(t *testing.T) {
 	now := time.Unix(0, 0)
 	for range 24 { // of 50 ms: 1.2 CPU-seconds, 2 % of a core's minute
 		assert.Less(t, c.share(now), refusalShare)
-		c.add(now, atContainer)
+		c.add(now, RefuseContainer)
 	}
 	assert.GreaterOrEqual(t, c.share(now), refusalShare)
 	assert.InDelta(t, 0.02, c.share(now), 1e-9)
@@ -51,7 +51,7 @@ func TestRefusalsAreNotRememberedForEver(t *testing.T) {
 	c := refusalCost{cores: 1}
 	now := time.Unix(0, 0)
 	for range 1000 { // one in a second, and nobody asks what they cost
-		c.add(now, atContainer)
+		c.add(now, RefuseContainer)
 		now = now.Add(time.Second)
 	}
 	assert.Equal(t, int(refusalWindow/time.Second), len(c.recent)) //nolint:testifylint // it would print all of them

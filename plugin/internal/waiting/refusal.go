@@ -27,22 +27,12 @@ const (
 	RefuseContainer RefuseAt = "container"
 )
 
-// refusalPoint is where a pod is refused.
-type refusalPoint string
-
-const (
-	atSandbox   refusalPoint = "sandbox"
-	atContainer refusalPoint = "container"
-)
-
 // Refusals are the way to wait by being refused: kubelet tries again. Safe for concurrent use.
 type Refusals struct {
-	at      RefuseAt
-	runtime *atomic.Pointer[runtime]
-	cost    refusalCost
-	limiter interface {
-		View(now time.Time, uid string) (throttle.TicketView, bool)
-	}
+	at       RefuseAt
+	runtime  *atomic.Pointer[runtime]
+	cost     refusalCost
+	limiter  *throttle.Limiter
 	observer *observe.Observer
 
 	sandboxes, containers atomic.Uint64 // refused so far
@@ -56,16 +46,15 @@ func newRefusals(o Options, r *atomic.Pointer[runtime]) *Refusals {
 
 // refuse counts a refusal and gives the error that kubelet shows on the pod.
 // container is the ID of the one that is refused; empty: the sandbox is.
-func (r *Refusals) refuse(p pods.Pod, at refusalPoint, container string, d throttle.Decision) error {
+func (r *Refusals) refuse(p pods.Pod, container string, d throttle.Decision) error {
 	now := time.Now()
-	r.observer.Refused(string(at), d.Reason, r.cost.add(now, at))
-	fields := logrus.Fields{"at": at}
-	if at == atSandbox {
-		r.sandboxes.Add(1)
-	} else {
-		r.containers.Add(1)
-		fields["container_id"] = container
+	at, refused, fields := RefuseSandbox, &r.sandboxes, logrus.Fields{}
+	if container != "" {
+		at, refused, fields["container_id"] = RefuseContainer, &r.containers, container
 	}
+	fields["at"] = at
+	refused.Add(1)
+	r.observer.Refused(string(at), d.Reason, r.cost.add(now, at))
 	v, _ := r.limiter.View(now, p.UID)
 	r.observer.Waits(now, observe.Wait{
 		UID: p.UID, Name: p.Title(), Decision: d, Since: v.Arrived,
