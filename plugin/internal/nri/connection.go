@@ -146,31 +146,22 @@ func nobodyListens(err error) bool {
 	return errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.ENOENT)
 }
 
-// sameAgain takes note of why there is no connection, and tells whether that was
-// warned of a short time ago.
-func (c *Connection) sameAgain(now time.Time, err error) bool {
+// warn takes note of why there is no connection, and says so: when that is new, and from time to time.
+func (c *Connection) warn(now time.Time, err error, pause time.Duration) {
 	c.mu.Lock()
-	defer c.mu.Unlock()
 	again := c.lastError != nil && c.lastError.Error() == err.Error() && now.Sub(c.warned) < remindEvery
+	c.lastError = err
 	if !again {
 		c.warned = now
 	}
-	c.lastError = err
-	return again
-}
-
-// warn says why there is no connection: when that is new, and from time to time.
-func (c *Connection) warn(now time.Time, err error, pause time.Duration) {
-	again := c.sameAgain(now, err)
+	c.mu.Unlock()
 	log := c.log.WithError(err).WithField("retry_in", pause.Round(time.Millisecond))
-	if again && nobodyListens(err) {
-		return // ten times a second
-	}
-	if again {
+	switch {
+	case !again:
+		log.Warn("no connection to the runtime: pods start unpaced")
+	case !nobodyListens(err): // that would be ten times a second
 		log.Debug("still no connection to the runtime: pods start unpaced")
-		return
 	}
-	log.Warn("no connection to the runtime: pods start unpaced")
 }
 
 // serve lives as long as one connection, and gives how far that came.

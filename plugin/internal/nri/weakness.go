@@ -1,6 +1,7 @@
 package nri
 
 import (
+	"cmp"
 	"context"
 	"os"
 	"sync"
@@ -49,20 +50,9 @@ func (w *weakness) after(l life) time.Duration {
 		}
 	}
 	for range max(1, l.late) {
-		w.growPause()
+		w.pause = cmp.Or(min(weakGrowth*w.pause, weakMost), w.first, weakFirst)
 	}
 	return w.pause
-}
-
-func (w *weakness) growPause() {
-	switch {
-	case w.pause > 0:
-		w.pause = min(weakGrowth*w.pause, weakMost)
-	case w.first > 0:
-		w.pause = w.first
-	default:
-		w.pause = weakFirst
-	}
 }
 
 // rest waits for the pause, or until ctx ends or another runtime listens than at the given
