@@ -44,16 +44,13 @@ func NewClient(socketPath string) *Client {
 
 // Status asks how the daemon and its node are.
 func (c *Client) Status(ctx context.Context) (Status, error) {
-	var s Status
-	err := c.get(ctx, "/v1/status", nil, &s)
-	return s, err
+	return ask[Status](ctx, c, "/v1/status", nil)
 }
 
 // Why asks why a pod waits or started. The error about a pod that the daemon
 // does not know wraps ErrUnknownPod.
 func (c *Client) Why(ctx context.Context, namespace, name string) (Why, error) {
-	var w Why
-	err := c.get(ctx, "/v1/why", url.Values{"namespace": {namespace}, "name": {name}}, &w)
+	w, err := ask[Why](ctx, c, "/v1/why", url.Values{"namespace": {namespace}, "name": {name}})
 	if errors.Is(err, ErrUnknownPod) {
 		return w, fmt.Errorf("%s/%s: %w", namespace, name, ErrUnknownPod)
 	}
@@ -62,50 +59,41 @@ func (c *Client) Why(ctx context.Context, namespace, name string) (Why, error) {
 
 // Costs asks what was learned of starts.
 func (c *Client) Costs(ctx context.Context) (Costs, error) {
-	var learned Costs
-	err := c.get(ctx, "/v1/costs", nil, &learned)
-	return learned, err
+	return ask[Costs](ctx, c, "/v1/costs", nil)
 }
 
 // Alive returns nil if the daemon makes decisions, else an error that says why it does not.
 func (c *Client) Alive(ctx context.Context) error {
-	return c.get(ctx, "/v1/alive", nil, nil)
+	_, err := ask[struct{}](ctx, c, "/v1/alive", nil)
+	return err
 }
 
-// get asks, and reads the answer; into may be nil, where only its code matters.
-func (c *Client) get(ctx context.Context, path string, query url.Values, into any) (err error) {
+// ask asks, and reads the answer.
+func ask[T any](ctx context.Context, c *Client, path string, query url.Values) (read T, err error) {
 	u := url.URL{Scheme: "http", Host: "pod-pacemaker", Path: path, RawQuery: query.Encode()}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), http.NoBody)
 	if err != nil {
-		return fmt.Errorf("ask the daemon: %w", err)
+		return read, fmt.Errorf("ask the daemon: %w", err)
 	}
 	resp, err := c.http.Do(req)
 	if err != nil {
-		return fmt.Errorf("ask the daemon: %w", cause(err))
+		if whole, ok := errors.AsType[*url.Error](err); ok {
+			err = whole.Err // without the URL, which names a host that does not exist
+		}
+		return read, fmt.Errorf("ask the daemon: %w", err)
 	}
 	defer func() { err = errors.Join(err, resp.Body.Close()) }()
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
 	if err != nil {
-		return fmt.Errorf("read the daemon's answer: %w", err)
+		return read, fmt.Errorf("read the daemon's answer: %w", err)
 	}
 	if resp.StatusCode != http.StatusOK {
-		return refusal(resp, body)
+		return read, refusal(resp, body)
 	}
-	if into == nil {
-		return nil
+	if err := json.Unmarshal(body, &read); err != nil {
+		return read, fmt.Errorf("understand the daemon's answer: %w", err)
 	}
-	if err := json.Unmarshal(body, into); err != nil {
-		return fmt.Errorf("understand the daemon's answer: %w", err)
-	}
-	return nil
-}
-
-// cause takes off the URL, which names a host that does not exist.
-func cause(err error) error {
-	if u, ok := errors.AsType[*url.Error](err); ok {
-		return u.Err
-	}
-	return err
+	return read, nil
 }
 
 func refusal(resp *http.Response, body []byte) error {

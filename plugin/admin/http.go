@@ -64,23 +64,12 @@ func httpHandler(p Provider, reg prometheus.Gatherer) http.Handler {
 		MaxRequestsInFlight: maxScrapes,
 		Timeout:             requestTimeout / 2,
 	}))
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, r *http.Request) {
-		ctx, cancel := context.WithTimeout(r.Context(), aliveTimeout)
-		defer cancel()
-		if err := p.Alive(ctx); err != nil {
-			say(w, http.StatusServiceUnavailable, err.Error())
-			return
-		}
-		say(w, http.StatusOK, "ok")
-	})
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, r *http.Request) { sayWhether(w, alive(r, p)) })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
-		switch err := p.Ready(); {
-		case err == nil:
-			say(w, http.StatusOK, "ok")
-		case errors.Is(err, ErrStandby):
+		if err := p.Ready(); errors.Is(err, ErrStandby) {
 			say(w, http.StatusOK, "standby: "+err.Error())
-		default:
-			say(w, http.StatusServiceUnavailable, err.Error())
+		} else {
+			sayWhether(w, err)
 		}
 	})
 	mux.HandleFunc("GET /{$}", servePage)
@@ -89,6 +78,15 @@ func httpHandler(p Provider, reg prometheus.Gatherer) http.Handler {
 		answer(w, http.StatusOK, NewOverview(statusOf(p), p.Timeline()))
 	}))
 	return mux
+}
+
+// sayWhether says ok, or the error.
+func sayWhether(w http.ResponseWriter, err error) {
+	if err != nil {
+		say(w, http.StatusServiceUnavailable, err.Error())
+		return
+	}
+	say(w, http.StatusOK, "ok")
 }
 
 func say(w http.ResponseWriter, code int, line string) {

@@ -56,9 +56,7 @@ func adminHandler(p Provider) http.Handler {
 	})
 	mux.HandleFunc("GET /v1/costs", func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, p.Costs()) })
 	mux.HandleFunc("GET /v1/alive", func(w http.ResponseWriter, r *http.Request) {
-		ctx, cancel := context.WithTimeout(r.Context(), aliveTimeout)
-		defer cancel()
-		if err := p.Alive(ctx); err != nil {
+		if err := alive(r, p); err != nil {
 			answer(w, http.StatusServiceUnavailable, Error{Error: err.Error()})
 			return
 		}
@@ -79,6 +77,13 @@ func statusOf(p Provider) Status {
 		s.Ready, s.NotReady = false, err.Error()
 	}
 	return s
+}
+
+// alive asks the daemon whether it works on.
+func alive(r *http.Request, p Provider) error {
+	ctx, cancel := context.WithTimeout(r.Context(), aliveTimeout)
+	defer cancel()
+	return p.Alive(ctx)
 }
 
 // answer writes v as JSON. The peer may be gone: that is not an error of this server.
@@ -106,39 +111,29 @@ func newServer(h http.Handler) *http.Server {
 	}
 }
 
-// serve answers on l until ctx ends, and then gives nil. It closes l. A panic of l
-// becomes one of the caller, who can catch it.
+// serve answers on l until ctx ends, and then gives nil. It closes l.
 func serve(ctx context.Context, l net.Listener, srv *http.Server) error {
-	ended := make(chan served, 1)
-	go func() { ended <- accept(srv, l) }()
-	select {
-	case s := <-ended:
-		if s.panicked != nil {
-			_ = srv.Close() // its listener is closed already: this ends the connections
-			panic(s.panicked)
-		}
-		return fmt.Errorf("serve at %s: %w", l.Addr(), s.err)
-	case <-ctx.Done():
+	defer func() { _ = srv.Close() }() // where l panics or fails, this ends the connections
+	drained := make(chan error, 1)
+	stop := context.AfterFunc(ctx, func() { drained <- drain(srv) })
+	defer stop()
+	err := srv.Serve(l)
+	if stop() {
+		return fmt.Errorf("serve at %s: %w", l.Addr(), err)
 	}
-	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTimeout)
+	if errors.Is(err, http.ErrServerClosed) {
+		err = nil
+	}
+	return errors.Join(<-drained, err)
+}
+
+// drain stops a server once it has given the answers under way, or at once where that takes too long.
+func drain(srv *http.Server) error {
+	ctx, cancel := context.WithTimeout(context.Background(), drainTimeout)
 	defer cancel()
-	err := srv.Shutdown(drain)
+	err := srv.Shutdown(ctx)
 	if errors.Is(err, context.DeadlineExceeded) {
-		err = srv.Close()
-	}
-	if s := <-ended; s.panicked == nil && !errors.Is(s.err, http.ErrServerClosed) {
-		err = errors.Join(err, s.err)
+		return srv.Close()
 	}
 	return err
-}
-
-// served is how a server ended.
-type served struct {
-	err      error
-	panicked any // nil: it did not
-}
-
-func accept(srv *http.Server, l net.Listener) (s served) {
-	defer func() { s.panicked = recover() }()
-	return served{err: srv.Serve(l)}
 }

@@ -140,8 +140,7 @@ func TestUnknownPodAndFaults(t *testing.T) {
 	require.EqualError(t, err, "the daemon answers: out of order")
 	require.NotErrorIs(t, err, ErrUnknownPod)
 
-	var into Status
-	err = NewClient(path).get(t.Context(), "/v9/future", nil, &into)
+	_, err = ask[Status](t.Context(), NewClient(path), "/v9/future", nil)
 	require.EqualError(t, err, "the daemon answers: this daemon does not know GET /v9/future")
 }
 
