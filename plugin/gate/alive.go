@@ -7,32 +7,28 @@ import (
 	"time"
 )
 
-// pulse wakes all listeners each time that it beats. The zero value is
-// ready for use.
+// pulse wakes all listeners each time that it beats. Made by newPulse.
 type pulse struct {
 	listening atomic.Int32
 
 	mu   sync.Mutex
-	next chan struct{} // closed with the next beat; nil: no listener has asked for it
+	next chan struct{} // closed with the next beat
 }
+
+func newPulse() *pulse { return &pulse{next: make(chan struct{})} }
 
 // coming returns a channel that is closed with the next beat.
 func (p *pulse) coming() <-chan struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.next == nil {
-		p.next = make(chan struct{})
-	}
 	return p.next
 }
 
 func (p *pulse) beat() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.next != nil {
-		close(p.next)
-		p.next = nil
-	}
+	close(p.next)
+	p.next = make(chan struct{})
 }
 
 // keepAlive sends the hooks that wait a sign of life from time to time, as long as starts are

@@ -17,7 +17,7 @@ func (c *conn) decide(ctx context.Context, h Hello) {
 	defer cancel(nil)
 	var watching, telling sync.WaitGroup
 	watching.Go(func() { cancel(c.watch()) })
-	p := newPace(&c.server.alive)
+	p := newPace(c.server.alive)
 	telling.Go(func() {
 		if err := p.run(c.write); err != nil {
 			cancel(err)
@@ -52,52 +52,36 @@ func (c *conn) deliver(h Hello, v Verdict) {
 // pace hands what the backend tells to the one goroutine that writes, without
 // making the backend wait: only the latest counts.
 type pace struct {
-	wake  chan struct{}
+	turns chan wire.Answer // holds at most one, the latest; closed by end
 	alive *pulse
 
-	mu    sync.Mutex
-	next  wire.Answer // told last
-	last  wire.Answer // written last
+	mu    sync.Mutex // held while turns is filled
 	ended bool
 }
 
 func newPace(alive *pulse) *pace {
-	return &pace{wake: make(chan struct{}, 1), alive: alive}
+	return &pace{turns: make(chan wire.Answer, 1), alive: alive}
 }
 
 func (p *pace) set(leaveAt time.Time, position int, every time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !p.ended {
-		p.next = wire.Answer{Kind: wire.Turn, LeaveAt: leaveAt, Position: position, Pace: every}
-		p.wakeLocked()
+	if p.ended {
+		return
 	}
+	select {
+	case <-p.turns: // an earlier one that was not written yet
+	default:
+	}
+	p.turns <- wire.Answer{Kind: wire.Turn, LeaveAt: leaveAt, Position: position, Pace: every}
 }
 
+// end is to be called once.
 func (p *pace) end() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.ended = true
-	p.wakeLocked()
-}
-
-func (p *pace) wakeLocked() {
-	select {
-	case p.wake <- struct{}{}:
-	default: // it is already on its way
-	}
-}
-
-// take returns what is to be written now, Kind zero if nothing, and whether that
-// is the last.
-func (p *pace) take() (a wire.Answer, last bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.next != p.last {
-		p.last = p.next
-		a = p.next
-	}
-	return a, p.ended
+	close(p.turns)
 }
 
 // run writes until the pace ended, and what was told last before that, or until
@@ -106,23 +90,23 @@ func (p *pace) run(write func(wire.Answer) error) error {
 	p.alive.listening.Add(1)
 	defer p.alive.listening.Add(-1)
 	beat := p.alive.coming()
+	var last wire.Answer
 	for {
-		var a wire.Answer
-		last := false
+		a := wire.Answer{Kind: wire.Alive}
 		select {
-		case <-p.wake:
-			a, last = p.take()
+		case turn, more := <-p.turns:
+			switch {
+			case !more:
+				return nil
+			case turn == last:
+				continue
+			}
+			a, last = turn, turn
 		case <-beat:
 			beat = p.alive.coming()
-			a = wire.Answer{Kind: wire.Alive}
 		}
-		if a.Kind != 0 {
-			if err := write(a); err != nil {
-				return err
-			}
-		}
-		if last {
-			return nil
+		if err := write(a); err != nil {
+			return err
 		}
 	}
 }

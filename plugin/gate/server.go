@@ -34,7 +34,7 @@ type Server struct {
 	writeTimeout time.Duration
 	pause        time.Duration
 	aliveEvery   time.Duration
-	alive        pulse
+	alive        *pulse
 	otherVersion sync.Once // says that hooks of another version wait
 	onPanic      func()
 }
@@ -49,6 +49,7 @@ func NewServer(b Backend, onPanic func(), log logrus.FieldLogger) *Server {
 		writeTimeout: writeTimeout,
 		pause:        undecidedPause,
 		aliveEvery:   wire.AliveEvery,
+		alive:        newPulse(),
 		onPanic:      onPanic,
 	}
 }
