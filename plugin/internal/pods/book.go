@@ -15,13 +15,10 @@ import (
 // Book is what the runtime has told of pods. Make it with NewBook. It is not safe for concurrent
 // use. A pod that the book does not know is no error in any method: it has nothing, and nothing
 // is kept of it.
-type Book struct{ pods states }
-
-// states are what the book has, by Key.
-type states map[string]*podState
+type Book struct{ pods map[string]*podState } // by Key
 
 // NewBook returns an empty book.
-func NewBook() *Book { return &Book{pods: states{}} }
+func NewBook() *Book { return &Book{pods: map[string]*podState{}} }
 
 // Pod is who a pod is, by what the runtime told. The labels are shared between copies and must not
 // be written.
@@ -48,19 +45,14 @@ func Key(pod *api.PodSandbox) string {
 
 // See takes over what a sandbox says of its pod; needs are the labels that policies ask for.
 func (b *Book) See(sandbox *api.PodSandbox, needs startpolicy.Needs) Pod {
-	return b.pods.of(sandbox, needs).Pod
-}
-
-// of returns the state of a sandbox's pod, with what the sandbox says of the pod.
-func (s states) of(sandbox *api.PodSandbox, needs startpolicy.Needs) *podState {
 	key := Key(sandbox)
-	r := s[key]
+	r := b.pods[key]
 	if r == nil {
 		r = newPodState(sandbox)
-		s[key] = r
+		b.pods[key] = r
 	}
 	r.update(sandbox, needs)
-	return r
+	return r.Pod
 }
 
 // Get returns a pod; false: the runtime has told nothing of it, or all of it is gone.
@@ -75,8 +67,8 @@ func (b *Book) Get(uid string) (Pod, bool) {
 func (b *Book) UIDs() []string { return slices.Collect(maps.Keys(b.pods)) }
 
 // at returns the state of a pod; of one that the book does not know, a state that it does not keep.
-func (s states) at(uid string) *podState {
-	if r := s[uid]; r != nil {
+func (b *Book) at(uid string) *podState {
+	if r := b.pods[uid]; r != nil {
 		return r
 	}
 	return newPodState(&api.PodSandbox{Uid: uid})
@@ -84,11 +76,11 @@ func (s states) at(uid string) *podState {
 
 // Enter makes a sandbox the pod's present one. A new sandbox is a first start: exits in an earlier
 // one count no more.
-func (b *Book) Enter(uid, sandbox string) { b.pods.at(uid).setSandbox(sandbox) }
+func (b *Book) Enter(uid, sandbox string) { b.at(uid).setSandbox(sandbox) }
 
 // Refuse takes note of a sandbox that was not let in: its end will say nothing of the pod.
 func (b *Book) Refuse(now time.Time, uid, sandbox string) {
-	r := b.pods.at(uid)
+	r := b.at(uid)
 	r.lastSandbox = sandbox
 	r.refused[sandbox] = now
 }
@@ -113,7 +105,7 @@ func (b *Book) StopSandbox(uid, sandbox string) (present bool) {
 // RemoveSandbox takes note that a sandbox is gone. last: it is the latest that the pod had, and was
 // not refused.
 func (b *Book) RemoveSandbox(uid, sandbox string) (last bool) {
-	r := b.pods.at(uid)
+	r := b.at(uid)
 	_, wasRefused := r.refused[sandbox]
 	delete(r.refused, sandbox)
 	return !wasRefused && r.lastSandbox == sandbox
@@ -133,7 +125,8 @@ type Made struct {
 // Create adds a container that is about to be made, in a sandbox that it makes the pod's present
 // one; an older one of the same name is replaced. known is what kubelet says of the pod.
 func (b *Book) Create(now time.Time, sandbox *api.PodSandbox, ctr *api.Container, needs startpolicy.Needs, known podwatch.Pod) Made {
-	r := b.pods.of(sandbox, needs)
+	b.See(sandbox, needs)
+	r := b.at(Key(sandbox))
 	r.setSandbox(sandbox.GetId())
 	r.create(ctr, now)
 	name := ctr.GetName()
@@ -152,21 +145,33 @@ func (b *Book) Create(now time.Time, sandbox *api.PodSandbox, ctr *api.Container
 
 // Start takes note of a process that runs.
 func (b *Book) Start(now time.Time, sandbox *api.PodSandbox, ctr *api.Container, needs startpolicy.Needs) Pod {
-	r := b.pods.of(sandbox, needs)
-	r.started(ctr, now)
+	b.See(sandbox, needs)
+	r := b.at(Key(sandbox))
+	c := r.containers[ctr.GetId()]
+	if c == nil {
+		c = r.create(ctr, now)
+	}
+	if c.name == "" { // only its hook had told of it
+		c.name = ctr.GetName()
+	}
+	// A process that ends at once is told to have stopped before it is told to
+	// have started.
+	c.running, c.since, c.pid = !c.exited, now, int(ctr.GetPid())
 	return r.Pod
 }
 
-// StopContainer takes note of a process of the pod that ended.
-func (b *Book) StopContainer(now time.Time, uid string, ctr *api.Container) {
-	b.pods.at(uid).stopped(ctr, now)
-}
-
-// RemoveContainer takes note of a container of the pod that is gone, and has ended with that.
-func (b *Book) RemoveContainer(now time.Time, uid string, ctr *api.Container) {
-	r := b.pods.at(uid)
-	r.stopped(ctr, now)
-	r.remove(ctr.GetId())
+// EndContainer takes note of a process of the pod that ended; removed: its container is gone, too.
+func (b *Book) EndContainer(now time.Time, uid string, ctr *api.Container, removed bool) {
+	r := b.at(uid)
+	// The runtime says of a container that was never started, too, that it
+	// stopped; but not that its state is stopped.
+	c := r.containers[ctr.GetId()]
+	if c != nil && !c.exited && (c.running || ctr.GetState() == api.ContainerState_CONTAINER_STOPPED) {
+		r.exit(c, now)
+	}
+	if removed {
+		r.remove(ctr.GetId())
+	}
 }
 
 // Owner returns the pod of a container; false: nothing is known of it.
@@ -201,7 +206,7 @@ func (b *Book) Hook(now time.Time, pod Pod, containerID string) (known Pod, repe
 
 // HookLeft forgets a container of which only its hook has ever told.
 func (b *Book) HookLeft(uid, containerID string) {
-	r := b.pods.at(uid)
+	r := b.at(uid)
 	if c := r.containers[containerID]; c != nil && c.name == "" {
 		r.remove(c.id)
 	}
@@ -210,12 +215,12 @@ func (b *Book) HookLeft(uid, containerID string) {
 // Progress tells how far the start of a pod is that joined the queue at a time; report is what
 // kubelet says of the pod.
 func (b *Book) Progress(uid string, joined time.Time, report podwatch.Pod) Progress {
-	return b.pods.at(uid).progress(joined, report)
+	return b.at(uid).progress(joined, report)
 }
 
 // Place returns where the pod's containers run.
 func (b *Book) Place(uid string) usage.Place {
-	r := b.pods.at(uid)
+	r := b.at(uid)
 	place := usage.Place{CgroupParent: r.CgroupParent}
 	for _, c := range r.containers {
 		if c.running {
@@ -228,7 +233,7 @@ func (b *Book) Place(uid string) usage.Place {
 // ExitedSince reports whether the named container of the pod, or, without a name, any of them, exited in the pod's
 // present sandbox at or after t.
 func (b *Book) ExitedSince(uid, name string, t time.Time) bool {
-	for of, e := range b.pods.at(uid).exits {
+	for of, e := range b.at(uid).exits {
 		if (name == "" || of == name) && !e.last.Before(t) {
 			return true
 		}
@@ -239,7 +244,7 @@ func (b *Book) ExitedSince(uid, name string, t time.Time) bool {
 // AllExited reports whether all app containers that kubelet names exited at or after t, and none of
 // them runs. It is false where kubelet names none.
 func (b *Book) AllExited(uid string, t time.Time, report podwatch.Pod) bool {
-	r := b.pods.at(uid)
+	r := b.at(uid)
 	apps := 0
 	for name, c := range report.Containers {
 		if c.Kind != podwatch.App {
@@ -261,7 +266,7 @@ type Running struct {
 
 // Youngest returns the container of the pod that began to run last; false: none runs.
 func (b *Book) Youngest(uid string) (Running, bool) {
-	c := b.pods.at(uid).youngest()
+	c := b.at(uid).youngest()
 	if c == nil {
 		return Running{}, false
 	}
@@ -271,7 +276,7 @@ func (b *Book) Youngest(uid string) (Running, bool) {
 // LatestID returns the ID of the pod's container that was made last; empty: there is none.
 func (b *Book) LatestID(uid string) string {
 	last := &container{}
-	for _, c := range b.pods.at(uid).containers {
+	for _, c := range b.at(uid).containers {
 		if last.id == "" || c.made.After(last.made) {
 			last = c
 		}
@@ -322,13 +327,13 @@ func (b *Book) Sweep(now time.Time) {
 // Empty reports whether nothing of a pod is left: no sandbox, not even one that was refused, and no
 // container.
 func (b *Book) Empty(uid string) bool {
-	r := b.pods.at(uid)
+	r := b.at(uid)
 	return r.Sandbox == "" && len(r.refused) == 0 && len(r.containers) == 0
 }
 
 // Drop forgets a pod: nothing may start for its containers any more.
 func (b *Book) Drop(uid string) {
-	r := b.pods.at(uid)
+	r := b.at(uid)
 	for id := range r.containers {
 		r.remove(id)
 	}

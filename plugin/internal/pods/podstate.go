@@ -96,28 +96,6 @@ func (r *podState) remove(id string) {
 	}
 }
 
-func (r *podState) started(ctr *api.Container, at time.Time) {
-	c := r.containers[ctr.GetId()]
-	if c == nil {
-		c = r.create(ctr, at)
-	}
-	if c.name == "" { // only its hook had told of it
-		c.name = ctr.GetName()
-	}
-	// A process that ends at once is told to have stopped before it is told to
-	// have started.
-	c.running, c.since, c.pid = !c.exited, at, int(ctr.GetPid())
-}
-
-func (r *podState) stopped(ctr *api.Container, at time.Time) {
-	// The runtime says of a container that was never started, too, that it
-	// stopped; but not that its state is stopped.
-	c := r.containers[ctr.GetId()]
-	if c != nil && !c.exited && (c.running || ctr.GetState() == api.ContainerState_CONTAINER_STOPPED) {
-		r.exit(c, at)
-	}
-}
-
 func (r *podState) exit(c *container, at time.Time) {
 	ran := time.Duration(0)
 	if c.running {

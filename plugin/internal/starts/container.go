@@ -141,23 +141,23 @@ func (r *RuntimeEvents) countUnasked(p pods.Pod, pod podwatch.Pod) {
 
 // ContainerStopped takes note of a process that ended.
 func (r *RuntimeEvents) ContainerStopped(sandbox *api.PodSandbox, ctr *api.Container) {
-	var uid string
-	r.s.Ledger.Read(func(b *pods.Book) { uid, _ = b.Owner(sandbox, ctr) })
-	pod, _ := r.s.known(uid)
-	r.s.change(uid, func(now time.Time) {
-		r.s.Ledger.book.StopContainer(now, uid, ctr)
-		r.s.Ledger.endExited(now, uid, pod, false)
-	})
+	r.containerEnded(sandbox, ctr, false)
 }
 
 // ContainerRemoved takes note of a container that is gone.
 func (r *RuntimeEvents) ContainerRemoved(sandbox *api.PodSandbox, ctr *api.Container) {
 	r.s.Hooks.Back(ctr.GetId())
+	r.containerEnded(sandbox, ctr, true)
+}
+
+// containerEnded notes in the book that a container ended, and ends the start of a pod of which all have;
+// removed: the container is gone, too.
+func (r *RuntimeEvents) containerEnded(sandbox *api.PodSandbox, ctr *api.Container, removed bool) {
 	var uid string
 	r.s.Ledger.Read(func(b *pods.Book) { uid, _ = b.Owner(sandbox, ctr) })
 	pod, _ := r.s.known(uid)
 	r.s.change(uid, func(now time.Time) {
-		r.s.Ledger.book.RemoveContainer(now, uid, ctr)
+		r.s.Ledger.book.EndContainer(now, uid, ctr, removed)
 		r.s.Ledger.endExited(now, uid, pod, false)
 	})
 }

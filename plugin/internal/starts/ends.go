@@ -139,8 +139,8 @@ func (e *ends) progress(pod podwatch.Pod) pods.Progress {
 
 // review asks again about every start under way, and gives the time of the next
 // review; zero: none is needed before something changes, or is measured. Only the loop calls it.
-func (e *ends) review(now time.Time, starting []string) (next time.Time) {
-	for _, uid := range starting {
+func (e *ends) review(now time.Time, starting map[string]struct{}) (next time.Time) {
+	for uid := range starting {
 		next = sooner(next, e.reviewOne(now, uid))
 	}
 	return next

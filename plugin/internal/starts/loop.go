@@ -87,7 +87,7 @@ func (l *loop) round(now time.Time) (next time.Time) {
 	l.followShadows(now)
 	l.findMute(now)
 	next = sooner(next, l.measure(now))
-	next = sooner(next, s.ends.review(now, l.startingUIDs()))
+	next = sooner(next, s.ends.review(now, l.starting))
 	held := s.Limiter.Snapshot(now)
 	if s.InRoom != nil {
 		next = sooner(next, s.InRoom(now, held))
@@ -196,14 +196,6 @@ func (l *loop) forget(uid string) {
 	delete(l.starting, uid)
 	delete(l.courses, uid)
 	l.measured.Forget(uid)
-}
-
-func (l *loop) startingUIDs() []string {
-	uids := make([]string, 0, len(l.starting))
-	for uid := range l.starting {
-		uids = append(uids, uid)
-	}
-	return uids
 }
 
 // sweep forgets pods of which nothing is left, and keeps the places of pods that

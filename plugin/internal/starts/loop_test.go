@@ -33,17 +33,17 @@ func TestStartsAreFollowedThoughTheirEventsWereLost(t *testing.T) {
 	}
 	ends := start("ends")
 	s.loop.publish(now)
-	require.Equal(t, []string{"ends"}, s.loop.startingUIDs())
+	require.Equal(t, map[string]struct{}{"ends": {}}, s.loop.starting)
 	ends.End(now, reasons.Ready)
 	start("lost")
 	for range 5_000 { // each is three events
 		start("other").End(now, reasons.Ready)
 	}
 	s.loop.publish(now)
-	require.Equal(t, []string{"lost"}, s.loop.startingUIDs())
+	require.Equal(t, map[string]struct{}{"lost": {}}, s.loop.starting)
 	s.Limiter.Lookup("lost").End(now, reasons.Ready)
 	s.loop.publish(now)
-	require.Empty(t, s.loop.startingUIDs())
+	require.Empty(t, s.loop.starting)
 }
 
 // proc writes what a process of a made-up /proc tells.
@@ -147,7 +147,7 @@ func TestARoundGoesOnWithTheOtherPodsWhenOnePanics(t *testing.T) {
 	}
 	s.loop.publish(now)
 	broken = true
-	require.NotPanics(t, func() { s.ends.review(now.Add(time.Minute), s.loop.startingUIDs()) })
+	require.NotPanics(t, func() { s.ends.review(now.Add(time.Minute), s.loop.starting) })
 	for _, uid := range uids {
 		_, reason := s.Limiter.Lookup(uid).Status()
 		if uid == "broken" {

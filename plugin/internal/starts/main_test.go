@@ -73,7 +73,7 @@ func (s *Starts) runs(now time.Time, uid string, pid int) {
 func (s *Starts) exits(now time.Time, uid string) {
 	s.Ledger.mu.Lock()
 	defer s.Ledger.mu.Unlock()
-	s.Ledger.book.StopContainer(now, uid, &api.Container{Id: uid})
+	s.Ledger.book.EndContainer(now, uid, &api.Container{Id: uid}, false)
 }
 
 // starts has a pod start now, in its turn.

@@ -1,6 +1,7 @@
 package starts
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -137,15 +138,13 @@ func (l *loop) measure(now time.Time) (next time.Time) {
 	if !due {
 		return next
 	}
-	uids := l.startingUIDs()
+	uids := maps.Clone(l.starting)
 	for uid := range l.courses {
-		if _, starting := l.starting[uid]; !starting {
-			uids = append(uids, uid)
-		}
+		uids[uid] = struct{}{}
 	}
 	after := l.s.settings.Load().WithDefaults().NoProgressAfter
 	_, waiting := l.s.Limiter.Busy(now)
-	for _, uid := range uids {
+	for uid := range uids {
 		v, ok := l.s.Limiter.View(now, uid)
 		if !ok {
 			continue
