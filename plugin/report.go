@@ -2,6 +2,7 @@ package plugin
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -84,13 +85,8 @@ func countPods(n *v1alpha1.PacemakerNodeStatus, s throttle.Snapshot) {
 	if len(s.Waiting) == 0 {
 		return
 	}
-	since := s.Waiting[0].Arrived
-	for _, v := range s.Waiting {
-		if v.Arrived.Before(since) {
-			since = v.Arrived
-		}
-	}
-	at := metav1.NewTime(since).Rfc3339Copy() // as it comes back from the API server
+	first := slices.MinFunc(s.Waiting, func(a, b throttle.TicketView) int { return a.Arrived.Compare(b.Arrived) })
+	at := metav1.NewTime(first.Arrived).Rfc3339Copy() // as it comes back from the API server
 	n.WaitingSince, n.HeldBy = &at, string(s.Held.Reason)
 	switch s.Held.Reason {
 	case reasons.CPULoad, reasons.IOLoad, reasons.LoadAverage, reasons.Pressure:

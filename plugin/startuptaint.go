@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -71,12 +72,7 @@ func removeTaint(ctx context.Context, client kube.Interface, node, key string) (
 	if err != nil {
 		return false, fmt.Errorf("look at the node's taints: %w", err)
 	}
-	keep := make([]corev1.Taint, 0, len(n.Spec.Taints))
-	for _, t := range n.Spec.Taints {
-		if t.Key != key {
-			keep = append(keep, t)
-		}
-	}
+	keep := slices.DeleteFunc(slices.Clone(n.Spec.Taints), func(t corev1.Taint) bool { return t.Key == key })
 	if len(keep) == len(n.Spec.Taints) {
 		return false, nil
 	}

@@ -58,7 +58,7 @@ func (w *Watch) remove(c *cached) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	known, ok := w.pods[c.pod.UID]
-	if !ok || !sameName(known, c) {
+	if !ok || known.Namespace != c.Namespace || known.Name != c.Name {
 		return false
 	}
 	delete(w.pods, c.pod.UID)
@@ -94,8 +94,4 @@ func (w *Watch) report(pod Pod, deleted bool) {
 		}
 	}()
 	w.onChange(pod, deleted)
-}
-
-func sameName(a, b *cached) bool {
-	return a.Namespace == b.Namespace && a.Name == b.Name
 }

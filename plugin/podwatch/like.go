@@ -64,18 +64,11 @@ func ownerOf(owner *metav1.OwnerReference, labels map[string]string) (name, revi
 			return "Deployment/" + deployment, hash
 		}
 	case kind == "Job":
-		if cronJob, number, found := cutLast(name, "-"); found && strings.Trim(number, "0123456789") == "" {
-			name = cronJob
+		if i := strings.LastIndexByte(name, '-'); i >= 0 && strings.Trim(name[i+1:], "0123456789") == "" {
+			name = name[:i] // that of the CronJob
 		}
 	}
 	return kind + "/" + name, labels["controller-revision-hash"]
-}
-
-func cutLast(s, sep string) (before, after string, found bool) {
-	if i := strings.LastIndex(s, sep); i >= 0 {
-		return s[:i], s[i+len(sep):], true
-	}
-	return s, "", false
 }
 
 // patience returns how long after it was started the first container of a pod is killed that does not come up, by
