@@ -80,3 +80,42 @@ func TestThisProcessIsMeasured(t *testing.T) {
 	}
 	assert.Contains(t, used.moved, fmt.Sprint(os.Getpid()))
 }
+
+func TestAPodsCgroupIsAskedBeforeItsContainersAndProcesses(t *testing.T) {
+	t.Parallel()
+	proc := fakeProc{t, t.TempDir()}
+	for _, pid := range []int{7, 8} {
+		proc.process(pid, 100, 1, "")
+	}
+	root := t.TempDir()
+	write := func(file, content string) {
+		path := filepath.Join(root, file)
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		require.NoError(t, os.WriteFile(path, []byte(content), 0o600))
+	}
+	write("cgroup.controllers", "cpu io\n")
+	write("pod/a/cpu.stat", "usage_usec 1500000\n")
+	write("pod/b/cpu.stat", "usage_usec 2000000\n")
+	m := newMeter(Roots{Proc: proc.dir, Cgroup: root})
+	place := Place{CgroupParent: "/pod", Containers: []Container{{"/pod/a", 7}, {"/pod/b", 8}}}
+
+	used, err := m.usage(time.Unix(0, 0), place)
+	require.NoError(t, err)
+	assert.Equal(t, use{cpu: 3.5, inLine: 2, moved: 200}, used.since(usage{}), "the sum over what runs")
+
+	write("pod/cpu.stat", "usage_usec 9000000\n")
+	write("pod/cpu.pressure", "some avg10=0.00 avg60=0.00 avg300=0.00 total=5000000\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=0\n")
+	write("pod/io.stat", "8:0 rbytes=3000 wbytes=4000 rios=1 wios=1 dbytes=0 dios=0\n")
+	used, err = m.usage(time.Unix(0, 0), place)
+	require.NoError(t, err)
+	assert.Equal(t, use{cpu: 9, inLine: 5, moved: 7000}, used.since(usage{}))
+}
+
+func TestAForkBombIsNotFollowedToItsEnd(t *testing.T) {
+	t.Parallel()
+	proc := fakeProc{t, t.TempDir()}
+	for pid := range 2 * mostProcesses {
+		proc.process(pid+1, 10, 0, fmt.Sprint(pid+2))
+	}
+	assert.Len(t, newMeter(Roots{Proc: proc.dir}).family(1), mostProcesses)
+}
