@@ -3,6 +3,7 @@
 package turns
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -14,38 +15,27 @@ import (
 // hook being told.
 const leaveTolerance = time.Second
 
-// forecast is when a pod that waits with a process would go on at the expected pace.
-type forecast struct {
-	uid          string
-	position, of int           // its position counts from 1
-	pace         time.Duration // between two of them; the same for all
-}
+// mostTurns bounds what waiters are told of, and so what it costs.
+const mostTurns = 1_000
 
-// mostForecasts bounds what waiters are told of, and so what it costs.
-const mostForecasts = 1_000
-
-// forecasts returns those of the pods that wait with a process, in the order of the queue,
-// and those that a policy holds after all others.
-func forecasts(s throttle.Snapshot) (all []forecast) {
+// order returns the pods that wait with a process, in the order of the queue, and those that a
+// policy holds after all others.
+func order(s throttle.Snapshot) (uids []string) {
 	for _, held := range []bool{false, true} {
 		for _, v := range s.Waiting {
-			if v.Present && heldByPolicy(v) == held {
-				all = append(all, forecast{uid: v.UID, position: len(all) + 1, pace: s.Pace})
+			if v.Present && (v.Held.Policy != throttle.GroupKey{}) == held {
+				uids = append(uids, v.UID)
 			}
 		}
 	}
-	for i := range all {
-		all[i].of = len(all)
-	}
-	return all[:min(len(all), mostForecasts)]
+	return uids
 }
 
-func heldByPolicy(v throttle.TicketView) bool { return v.Held.Policy != throttle.GroupKey{} }
-
-// Turn is a forecast, counted from a time that all share.
+// Turn is when a pod that waits with a process would go on at the expected pace.
 type Turn struct {
-	forecast
-	from time.Time
+	position, of int           // its position counts from 1
+	pace         time.Duration // between two of them
+	from         time.Time     // what the turns are counted from
 }
 
 // RestartGrace is how long the first in line waits for another daemon: the time in
@@ -93,12 +83,12 @@ func (h *Said) Changed(t Turn, deadline time.Time) bool {
 // Position counts from 1; zero: the pod has no turn yet.
 func (t Turn) Position() int { return t.position }
 
-// Board holds the forecasts for waiters. Make it with NewBoard; it is safe for concurrent use.
+// Board holds the turns for waiters. Make it with NewBoard; it is safe for concurrent use.
 type Board struct {
 	mu    sync.Mutex
-	turns map[string]forecast // by UID
-	from  time.Time           // what the turns are counted from
-	pace  time.Duration       // expected then
+	turns map[string]Turn // by UID
+	from  time.Time       // what they are counted from
+	pace  time.Duration   // expected then
 	moved chan struct{}
 }
 
@@ -110,7 +100,7 @@ func NewBoard() *Board { return &Board{moved: make(chan struct{})} }
 func (b *Board) Of(uid string) (Turn, <-chan struct{}) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return Turn{forecast: b.turns[uid], from: b.from}, b.moved
+	return b.turns[uid], b.moved
 }
 
 // Post takes the turns of what the limiter holds at now, and wakes the waiters if these differ in more than
@@ -118,26 +108,29 @@ func (b *Board) Of(uid string) (Turn, <-chan struct{}) {
 // happens: turns that were counted from long ago would all be over when the
 // daemon goes away. Zero: no pod waits.
 func (b *Board) Post(now time.Time, held throttle.Snapshot) (again time.Time) {
-	return b.post(now, forecasts(held))
+	return b.post(now, order(held), held.Pace)
 }
 
-func (b *Board) post(now time.Time, turns []forecast) (again time.Time) {
+// post is Post of these pods, at a pace.
+func (b *Board) post(now time.Time, uids []string, pace time.Duration) (again time.Time) {
+	of := len(uids)
+	uids = uids[:min(of, mostTurns)]
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	recount := b.outdatedLocked(now, turns)
-	if recount && len(turns) > 0 {
-		b.from, b.pace = now, turns[0].pace
+	recount := b.outdatedLocked(now, uids, pace)
+	if recount {
+		b.from, b.pace = now, pace
 	}
-	if recount || b.othersLocked(turns) {
-		b.turns = make(map[string]forecast, len(turns))
-		for _, t := range turns {
-			t.pace = b.pace
-			b.turns[t.uid] = t
+	isNew := func(uid string) bool { return b.turns[uid].position == 0 }
+	if recount || len(uids) != len(b.turns) || slices.ContainsFunc(uids, isNew) {
+		b.turns = make(map[string]Turn, len(uids))
+		for i, uid := range uids {
+			b.turns[uid] = Turn{position: i + 1, of: of, pace: b.pace, from: b.from}
 		}
 		close(b.moved)
 		b.moved = make(chan struct{})
 	}
-	if len(turns) == 0 {
+	if of == 0 {
 		return time.Time{}
 	}
 	return b.recountLocked()
@@ -149,28 +142,15 @@ func (b *Board) recountLocked() time.Time { return b.from.Add(max(leaveTolerance
 
 // outdatedLocked reports whether to count the turns anew: the queue moved, or did
 // not for the time in which it should have, or goes at another pace.
-func (b *Board) outdatedLocked(now time.Time, turns []forecast) bool {
-	if len(turns) == 0 {
+func (b *Board) outdatedLocked(now time.Time, uids []string, pace time.Duration) bool {
+	if len(uids) == 0 {
 		return false
 	}
-	if len(b.turns) == 0 || !now.Before(b.recountLocked()) || (turns[0].pace-b.pace).Abs() > b.pace/4 {
+	if len(b.turns) == 0 || !now.Before(b.recountLocked()) || (pace-b.pace).Abs() > b.pace/4 {
 		return true
 	}
-	for _, t := range turns {
-		if before, ok := b.turns[t.uid]; ok && before.position != t.position {
-			return true
-		}
-	}
-	return false
-}
-
-// othersLocked reports whether these are the turns of others than before.
-func (b *Board) othersLocked(turns []forecast) bool {
-	if len(turns) != len(b.turns) {
-		return true
-	}
-	for _, t := range turns {
-		if _, ok := b.turns[t.uid]; !ok {
+	for i, uid := range uids {
+		if before, ok := b.turns[uid]; ok && before.position != i+1 {
 			return true
 		}
 	}

@@ -2,6 +2,7 @@ package turns
 
 import (
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
@@ -13,7 +14,7 @@ import (
 func leaveTimes(from time.Time, of int, pace, left time.Duration) []time.Duration {
 	times := make([]time.Duration, of)
 	for i := range times {
-		t := Turn{forecast: forecast{position: i + 1, of: of, pace: pace}, from: from}
+		t := Turn{position: i + 1, of: of, pace: pace, from: from}
 		times[i] = t.LeaveAt(from.Add(left)).Sub(from)
 	}
 	return times
@@ -54,14 +55,10 @@ func TestTheBoardWakesNobodyForTheSameTurns(t *testing.T) {
 	t.Parallel()
 	b := NewBoard()
 	now := time.Unix(1000, 0)
-	var turns []forecast
-	for i, uid := range []string{"a", "b", "c"} {
-		turns = append(turns, forecast{uid: uid, position: i + 1, of: 3, pace: 10 * time.Second})
-	}
-	_, moved := b.Of(turns[0].uid)
-	// posts tells whether a post woke the waiters.
-	posts := func(after time.Duration, turns ...forecast) bool {
-		b.post(now.Add(after), turns)
+	_, moved := b.Of("a")
+	// posts tells whether a post of these pods, one letter each, woke the waiters.
+	posts := func(after, pace time.Duration, uids string) bool {
+		b.post(now.Add(after), strings.Split(uids, ""), pace)
 		select {
 		case <-moved:
 			_, moved = b.Of("a")
@@ -70,27 +67,19 @@ func TestTheBoardWakesNobodyForTheSameTurns(t *testing.T) {
 			return false
 		}
 	}
-	paced := func(pace time.Duration) []forecast {
-		other := append([]forecast(nil), turns...)
-		for i := range other {
-			other[i].pace = pace
-		}
-		return other
-	}
-	assert.False(t, posts(0), "nobody waits")
-	assert.True(t, posts(0, turns[:2]...))
-	assert.False(t, posts(time.Second, turns[:2]...))
-	assert.True(t, posts(2*time.Second, turns...), "one more")
-	third, _ := b.Of(turns[2].uid)
+	const s = time.Second
+	assert.False(t, posts(0, 10*s, ""), "nobody waits")
+	assert.True(t, posts(0, 10*s, "ab"))
+	assert.False(t, posts(s, 10*s, "ab"))
+	assert.True(t, posts(2*s, 10*s, "abc"), "one more")
+	third, _ := b.Of("c")
 	assert.Equal(t, now, third.from, "counted from where the others are")
-	assert.False(t, posts(9*time.Second, paced(11*time.Second)...))
-	assert.True(t, posts(9*time.Second, paced(13*time.Second)...), "another pace")
-	assert.False(t, posts(21*time.Second, paced(13*time.Second)...))
-	assert.True(t, posts(22*time.Second, paced(13*time.Second)...), "the first should be gone")
-	swapped := paced(13 * time.Second)
-	swapped[0].uid, swapped[1].uid = swapped[1].uid, swapped[0].uid
-	assert.True(t, posts(23*time.Second, swapped...), "another order")
-	assert.True(t, posts(24*time.Second, swapped[:2]...), "one less")
-	assert.True(t, posts(24*time.Second))
-	assert.False(t, posts(24*time.Second))
+	assert.False(t, posts(9*s, 11*s, "abc"))
+	assert.True(t, posts(9*s, 13*s, "abc"), "another pace")
+	assert.False(t, posts(21*s, 13*s, "abc"))
+	assert.True(t, posts(22*s, 13*s, "abc"), "the first should be gone")
+	assert.True(t, posts(23*s, 13*s, "bac"), "another order")
+	assert.True(t, posts(24*s, 13*s, "ba"), "one less")
+	assert.True(t, posts(24*s, 13*s, ""))
+	assert.False(t, posts(24*s, 13*s, ""))
 }
