@@ -17,17 +17,14 @@ import (
 // lockEvery is the time between two questions whether the lock is free.
 const lockEvery = time.Second
 
-// runLock is the right to pace the pods of a run folder: of the daemons that use
-// the folder, one has it. The kernel takes it back when that one ends, however it
-// does.
-type runLock struct{ file *os.File }
-
-// lockPath returns the path of the lock's file. It stays when the daemon ends.
+// lockPath returns the path of the file whose lock is the right to pace the pods of the run
+// folder: of the daemons that use the folder, one has it. Who closes the file lets the next have
+// it; the kernel does when a daemon ends, however it does. The file stays.
 func (o Options) lockPath() string { return filepath.Join(o.RunDir, "lock") }
 
 // awaitLock takes the lock, and waits until it is free. busy is told who has it,
 // once. The lock is nil if ctx ended first.
-func (o Options) awaitLock(ctx context.Context, busy func(holder string)) (*runLock, error) {
+func (o Options) awaitLock(ctx context.Context, busy func(holder string)) (*os.File, error) {
 	lock, holder, err := o.tryLock()
 	if lock != nil || err != nil {
 		return lock, err
@@ -42,33 +39,31 @@ func (o Options) awaitLock(ctx context.Context, busy func(holder string)) (*runL
 
 // tryLock takes the lock; where another has it, both lock and err are nil, and
 // holder is what that one wrote of itself.
-func (o Options) tryLock() (lock *runLock, holder string, err error) {
+func (o Options) tryLock() (lock *os.File, holder string, err error) {
 	if err := os.MkdirAll(o.RunDir, 0o700); err != nil {
 		return nil, "", fmt.Errorf("make the run folder: %w", err)
 	}
-	file, err := os.OpenFile(o.lockPath(), os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
+	lock, err = os.OpenFile(o.lockPath(), os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
 	if err != nil {
 		return nil, "", fmt.Errorf("open the run folder's lock: %w", err)
 	}
-	err = unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-	switch {
-	case errors.Is(err, unix.EWOULDBLOCK):
-		said, err := io.ReadAll(io.LimitReader(file, 256))
-		return nil, strings.TrimSpace(string(said)), errors.Join(err, file.Close())
-	case err != nil:
-		return nil, "", errors.Join(fmt.Errorf("lock %s: %w", o.lockPath(), err), file.Close())
+	if err = unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); errors.Is(err, unix.EWOULDBLOCK) {
+		said, err := io.ReadAll(io.LimitReader(lock, 256))
+		return nil, strings.TrimSpace(string(said)), errors.Join(err, lock.Close())
 	}
-	lock = &runLock{file}
-	if err := lock.sign(o); err != nil {
-		return nil, "", errors.Join(fmt.Errorf("lock %s: %w", o.lockPath(), err), lock.release())
+	if err == nil {
+		err = o.sign(lock)
+	}
+	if err != nil {
+		return nil, "", errors.Join(fmt.Errorf("lock %s: %w", o.lockPath(), err), lock.Close())
 	}
 	return lock, "", nil
 }
 
 // sign writes into the file who has the lock. A file that was removed while
 // the lock was taken would be no lock at all.
-func (l *runLock) sign(o Options) error {
-	mine, err := l.file.Stat()
+func (o Options) sign(lock *os.File) error {
+	mine, err := lock.Stat()
 	if err != nil {
 		return err
 	}
@@ -79,12 +74,9 @@ func (l *runLock) sign(o Options) error {
 	if !os.SameFile(mine, there) {
 		return errors.New("the file was replaced")
 	}
-	if err := l.file.Truncate(0); err != nil {
+	if err := lock.Truncate(0); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(l.file, "process %d, version %s\n", os.Getpid(), o.Version)
+	_, err = fmt.Fprintf(lock, "process %d, version %s\n", os.Getpid(), o.Version)
 	return err
 }
-
-// release lets the next daemon have the lock. To be called once.
-func (l *runLock) release() error { return l.file.Close() }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -35,8 +36,8 @@ func (d *Daemon) lead(ctx context.Context) error {
 }
 
 // paceWith paces pods until ctx ends, and lets the lock go.
-func (d *Daemon) paceWith(ctx context.Context, lock *runLock) (err error) {
-	defer func() { err = errors.Join(err, lock.release()) }()
+func (d *Daemon) paceWith(ctx context.Context, lock *os.File) (err error) {
+	defer func() { err = errors.Join(err, lock.Close()) }()
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return d.pace(ctx) })
 	g.Go(func() error {

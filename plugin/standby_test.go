@@ -88,7 +88,7 @@ func TestTheNextDaemonDoesNotWaitForWhatTheAPIServerIsTold(t *testing.T) {
 	}()
 	c.eventually("the lock is free", func() bool {
 		lock, _, err := c.options.tryLock()
-		return err == nil && lock != nil && lock.release() == nil
+		return err == nil && lock != nil && lock.Close() == nil
 	})
 	select {
 	case <-stopped:
@@ -109,7 +109,7 @@ func TestADaemonThatStandsByEndsAtOnce(t *testing.T) {
 	stop := n.runs(d)
 	n.eventually("it stands by", func() bool { return d.standby.Load() != nil })
 	stop()
-	require.NoError(t, lock.release())
+	require.NoError(t, lock.Close())
 }
 
 func TestTheLockIsFreeOnceItsDaemonIsGone(t *testing.T) {
@@ -121,7 +121,7 @@ func TestTheLockIsFreeOnceItsDaemonIsGone(t *testing.T) {
 	require.NoError(t, err)
 	require.Nil(t, second)
 	assert.Contains(t, holder, "version v1")
-	require.NoError(t, first.release())
+	require.NoError(t, first.Close())
 
 	second, err = o.awaitLock(t.Context(), func(string) {}) // a process that is just being forked may have it a moment longer
 	require.NoError(t, err)
@@ -129,7 +129,7 @@ func TestTheLockIsFreeOnceItsDaemonIsGone(t *testing.T) {
 	third, err := o.awaitLock(ctx, func(string) { cancel() })
 	require.NoError(t, err)
 	assert.Nil(t, third)
-	require.NoError(t, second.release())
+	require.NoError(t, second.Close())
 }
 
 func TestALockThatCannotBeMade(t *testing.T) {

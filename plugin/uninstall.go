@@ -65,7 +65,7 @@ func (d *Daemon) leave(ctx context.Context) error {
 		log.WithField("holder", holder).Info("the DaemonSet was removed, and another daemon has taken over: the files stay on the host")
 		return nil
 	}
-	err = errors.Join(d.options.removeFiles(), lock.release())
+	err = errors.Join(d.options.removeFiles(), lock.Close())
 	if err != nil {
 		return fmt.Errorf("uninstall: %w", err)
 	}

@@ -114,7 +114,7 @@ func TestFilesStayForAnotherDaemonThatTookOver(t *testing.T) {
 		d, _ := leaver(t)
 		lock, _, err := d.options.tryLock()
 		require.NoError(t, err)
-		defer func() { require.NoError(t, lock.release()) }()
+		defer func() { require.NoError(t, lock.Close()) }()
 		before := d.options.onHost(t)
 		require.NoError(t, d.leave(t.Context()))
 		assert.Equal(t, before, d.options.onHost(t))
