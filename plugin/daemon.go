@@ -68,7 +68,9 @@ type rooms struct {
 }
 
 // theRooms are those of a daemon.
-func theRooms() rooms { return rooms{timing: starts.DefaultTiming(), events: observe.NoEvents{}} }
+func theRooms() rooms {
+	return rooms{timing: starts.DefaultTiming(), events: observe.NoEvents{}, round: func() {}}
+}
 
 // New returns a daemon. It reads the configuration file and the access to the API
 // server, and starts nothing. An error wraps ErrOptions or, for the content of
@@ -127,13 +129,11 @@ func newDaemon(o Options, cores int, file crd.Documents, c *clients, r rooms) *D
 	board, breaker := turns.NewBoard(), waiting.NewBreaker(r.firstOpen)
 	d.starts = starts.New(starts.Options{
 		Limiter: d.limiter, Pods: r.pods, Policies: d.matcher, Observer: d.observer, Memory: d.memory, Board: board, Log: o.Log,
-		InRoom:   func(now time.Time, held throttle.Snapshot) time.Time { return d.waiting.Room.Round(now, held) },
 		Waitable: o.GateTimeout, Forgotten: breaker.Forget, Roots: usage.Roots{Proc: o.ProcRoot, Cgroup: o.CgroupRoot}, Timing: r.timing,
-		Round: func() {
+		Round: func(now time.Time, held throttle.Snapshot) time.Time {
 			d.sensors.sampler.Wake()
-			if r.round != nil {
-				r.round()
-			}
+			r.round()
+			return d.waiting.Room.Round(now, held)
 		},
 	})
 	d.waiting = waiting.New(waiting.Options{

@@ -52,7 +52,10 @@ func TestTheLockOfTheBookIsFreeWhileOthersAreAsked(t *testing.T) {
 		o.Log = log
 		o.Pods = &asked{get: func(string) { l.free("pod watch") }}
 		o.Forgotten = func(string) { l.free("forgotten") }
-		o.Round = func() { l.free("round") }
+		o.Round = func(time.Time, throttle.Snapshot) time.Time {
+			l.free("round")
+			return time.Time{}
+		}
 	})
 	l.s = s
 	s.configured(t, "spec: {throttleConfig: {maxConcurrent: {value: 1}}}", throttle.Settings{MaxConcurrent: 1})

@@ -80,18 +80,13 @@ func (l *loop) run(ctx context.Context) error {
 func (l *loop) round(now time.Time) (next time.Time) {
 	s := l.s
 	next = sooner(s.Limiter.Advance(now), s.Policies.Advance(now))
-	if s.Round != nil {
-		s.Round()
-	}
 	l.publish(now)
 	l.followShadows(now)
 	l.findMute(now)
 	next = sooner(next, l.measure(now))
 	next = sooner(next, s.ends.review(now, l.starting))
 	held := s.Limiter.Snapshot(now)
-	if s.InRoom != nil {
-		next = sooner(next, s.InRoom(now, held))
-	}
+	next = sooner(next, s.Round(now, held))
 	next = sooner(next, s.Board.Post(now, held))
 	if s.Valve.Holds() {
 		next = sooner(next, s.Observer.LookAtWaiting(now, s.Limiter))

@@ -37,6 +37,7 @@ func aStarts(change ...func(*Options)) *Starts {
 	o := Options{
 		Limiter: throttle.New(time.Now(), throttle.Settings{}), Board: turns.NewBoard(), Log: discard(), Waitable: 100 * time.Second,
 		Roots: usage.Roots{Proc: "/nowhere", Cgroup: "/nowhere"}, Timing: DefaultTiming(),
+		Round: func(time.Time, throttle.Snapshot) time.Time { return time.Time{} }, Forgotten: func(string) {},
 	}
 	for _, c := range change {
 		c(&o)

@@ -38,14 +38,12 @@ type Options struct {
 	Log      logrus.FieldLogger
 	// Waitable is how long a process can wait in the gate.
 	Waitable time.Duration
-	// Round is called in each round of the loop: the signals may be wanted, and claims. It must
-	// not block. It can be nil.
-	Round func()
-	// InRoom is called in each round with what the limiter holds: it marks tickets as present for
-	// which a process waits that the limiter does not know. It gives when to call it again though
-	// nothing happens; zero: something has to happen before. It can be nil.
-	InRoom func(now time.Time, held throttle.Snapshot) (again time.Time)
-	// Forgotten is called for each pod of which nothing is kept any more. It can be nil.
+	// Round is called in each round of the loop with what the limiter holds: the signals may be
+	// wanted, and claims. It marks tickets as present for which a process waits that the limiter
+	// does not know, and gives when to call it again though nothing happens; zero: something has
+	// to happen before. It must not block.
+	Round func(now time.Time, held throttle.Snapshot) (again time.Time)
+	// Forgotten is called for each pod of which nothing is kept any more.
 	Forgotten func(uid string)
 	// Roots are where the host's /proc and cgroups are.
 	Roots  usage.Roots
@@ -151,9 +149,7 @@ func (s *Starts) PodChanged(pod podwatch.Pod, deleted bool) {
 // forgotten tells others of a pod of which nothing is kept any more.
 func (s *Starts) forgotten(uid string) {
 	s.Observer.Forget(uid)
-	if s.Forgotten != nil {
-		s.Forgotten(uid)
-	}
+	s.Forgotten(uid)
 }
 
 // Run advances the limiter, and ends starts that are over, until ctx ends. It may be called again

@@ -31,7 +31,7 @@ func aChooser(o Options) *Chooser {
 	o.Starts = starts.New(starts.Options{
 		Limiter: limiter, Policies: policies.New(policies.Options{Limiter: limiter, Log: log}), Observer: o.Observer, Board: o.Board,
 		Log: log, Waitable: o.Gate.Timeout, Forgotten: o.Breaker.Forget, Roots: usage.Roots{Proc: "/nowhere", Cgroup: "/nowhere"},
-		Timing: starts.DefaultTiming(),
+		Timing: starts.DefaultTiming(), Round: func(time.Time, throttle.Snapshot) time.Time { return time.Time{} },
 	})
 	return New(o)
 }
