@@ -4,15 +4,17 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
-	"sync"
 	"time"
 
 	"golang.org/x/time/rate"
+	"k8s.io/apimachinery/pkg/util/cache"
 )
 
 const (
 	// remembered is how long it counts what the API server said of a token.
 	remembered = time.Minute
+	// trusted is for how long a token that was granted last is none of a stranger.
+	trusted = 24 * time.Hour
 	// mostRemembered bounds the tokens that are remembered.
 	mostRemembered = 256
 	// strangersPerSecond and strangersAtOnce bound the reviews of tokens that were not granted before.
@@ -47,68 +49,39 @@ type judge struct {
 	reviewer  Reviewer
 	strangers *rate.Limiter
 
-	mu    sync.Mutex
-	known map[[sha256.Size]byte]said // by the token's hash: no token stays in memory
-}
-
-// said is a verdict, and until when it counts. Of a token that was granted, it is kept for longer.
-type said struct {
-	verdict Verdict
-	until   time.Time
+	// Both go by the token's hash: no token stays in memory.
+	verdicts *cache.LRUExpireCache // those that count
+	granted  *cache.LRUExpireCache // whatever the strangers send, it keeps the tokens that were granted last
 }
 
 func newJudge(r Reviewer) *judge {
 	return &judge{
 		reviewer: r, strangers: rate.NewLimiter(strangersPerSecond, strangersAtOnce),
-		known: map[[sha256.Size]byte]said{},
+		verdicts: cache.NewLRUExpireCache(mostRemembered), granted: cache.NewLRUExpireCache(mostRemembered),
 	}
 }
 
-// verdict returns that of a token at a time. It blocks while the reviewer is asked, which a token that was granted once
+// verdict returns that of a token. It blocks while the reviewer is asked, which a token that was granted last
 // may have done however many others are sent.
-func (j *judge) verdict(ctx context.Context, token string, now time.Time) (Verdict, error) {
+func (j *judge) verdict(ctx context.Context, token string) (Verdict, error) {
 	if token == "" {
 		return Nobody, nil
 	}
 	hash := sha256.Sum256([]byte(token))
-	before := j.remembers(hash)
-	if now.Before(before.until) {
-		return before.verdict, nil
+	if said, counts := j.verdicts.Get(hash); counts {
+		return said.(Verdict), nil //nolint:errcheck // nothing else is in it
 	}
-	if before.verdict != Granted && !j.strangers.AllowN(now, 1) {
+	if _, known := j.granted.Get(hash); !known && !j.strangers.Allow() {
 		return Nobody, errBusy
 	}
 	verdict, err := j.reviewer.Review(ctx, token)
 	if err != nil {
 		return Nobody, err
 	}
-	j.remember(hash, said{verdict, now.Add(remembered)}, now)
-	return verdict, nil
-}
-
-func (j *judge) remembers(hash [sha256.Size]byte) said {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.known[hash]
-}
-
-// remember makes room by what helps least: first what is over, then what was refused, then all.
-func (j *judge) remember(hash [sha256.Size]byte, s said, now time.Time) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	for _, dispensable := range []func(said) bool{
-		func(s said) bool { return !now.Before(s.until) },
-		func(s said) bool { return s.verdict != Granted },
-		func(said) bool { return true },
-	} {
-		if len(j.known) < mostRemembered {
-			break
-		}
-		for other, s := range j.known {
-			if dispensable(s) {
-				delete(j.known, other)
-			}
-		}
+	j.verdicts.Add(hash, verdict, remembered)
+	j.granted.Remove(hash)
+	if verdict == Granted {
+		j.granted.Add(hash, nil, trusted)
 	}
-	j.known[hash] = s
+	return verdict, nil
 }

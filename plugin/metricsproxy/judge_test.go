@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -30,27 +31,30 @@ func (r *reviews) Review(_ context.Context, token string) (Verdict, error) {
 
 func TestWhatWasSaidOfATokenCountsForAMinute(t *testing.T) {
 	t.Parallel()
-	r := &reviews{verdicts: map[string]Verdict{"reader": Granted, "stranger": Denied, "nonsense": Nobody}}
-	j, now := newJudge(r), time.Now()
-	for token, want := range r.verdicts {
-		asked := r.asked
-		for _, later := range []time.Duration{0, remembered - 1} {
-			got, err := j.verdict(t.Context(), token, now.Add(later))
+	for token, want := range map[string]Verdict{"reader": Granted, "stranger": Denied, "nonsense": Nobody} {
+		synctest.Test(t, func(t *testing.T) {
+			r := &reviews{verdicts: map[string]Verdict{token: want}}
+			j := newJudge(r)
+			for _, later := range []time.Duration{0, remembered} {
+				time.Sleep(later)
+				got, err := j.verdict(t.Context(), token)
+				require.NoError(t, err)
+				assert.Equal(t, want, got, token)
+			}
+			assert.Equal(t, 1, r.asked)
+			r.verdicts[token] = Denied
+			time.Sleep(time.Nanosecond)
+			got, err := j.verdict(t.Context(), token)
 			require.NoError(t, err)
-			assert.Equal(t, want, got, token)
-		}
-		assert.Equal(t, asked+1, r.asked)
+			assert.Equal(t, Denied, got, "what it was allowed may be taken away")
+		})
 	}
-	r.verdicts["reader"] = Denied
-	got, err := j.verdict(t.Context(), "reader", now.Add(remembered))
-	require.NoError(t, err)
-	assert.Equal(t, Denied, got, "the right was taken away")
 }
 
 func TestWithoutATokenNobodyIsAsked(t *testing.T) {
 	t.Parallel()
 	r := &reviews{}
-	got, err := newJudge(r).verdict(t.Context(), "", time.Now())
+	got, err := newJudge(r).verdict(t.Context(), "")
 	require.NoError(t, err)
 	assert.Equal(t, Nobody, got)
 	assert.Zero(t, r.asked)
@@ -59,12 +63,12 @@ func TestWithoutATokenNobodyIsAsked(t *testing.T) {
 func TestWhatCannotBeAskedIsNotRemembered(t *testing.T) {
 	t.Parallel()
 	r := &reviews{verdicts: map[string]Verdict{}}
-	j, now := newJudge(r), time.Now()
-	got, err := j.verdict(t.Context(), "reader", now)
+	j := newJudge(r)
+	got, err := j.verdict(t.Context(), "reader")
 	require.ErrorIs(t, err, errAway)
 	assert.Equal(t, Nobody, got)
 	r.verdicts["reader"] = Granted
-	got, err = j.verdict(t.Context(), "reader", now)
+	got, err = j.verdict(t.Context(), "reader")
 	require.NoError(t, err)
 	assert.Equal(t, Granted, got)
 }
@@ -73,37 +77,56 @@ func TestWhatCannotBeAskedIsNotRemembered(t *testing.T) {
 // is asked about as ever.
 func TestStrangersKeepNobodyFromReading(t *testing.T) {
 	t.Parallel()
-	r := &reviews{verdicts: map[string]Verdict{"reader": Granted}}
-	j, now := newJudge(r), time.Now()
-	_, err := j.verdict(t.Context(), "reader", now)
-	require.NoError(t, err)
-	later, busy := now.Add(remembered), 0
-	for i := range 1000 {
-		token := fmt.Sprint("guess ", i)
-		r.verdicts[token] = Nobody
-		if _, err := j.verdict(t.Context(), token, later); errors.Is(err, errBusy) {
-			busy++
+	synctest.Test(t, func(t *testing.T) {
+		r := &reviews{verdicts: map[string]Verdict{"reader": Granted}}
+		j := newJudge(r)
+		_, err := j.verdict(t.Context(), "reader")
+		require.NoError(t, err)
+		time.Sleep(remembered + 1)
+		busy := 0
+		for i := range 1000 {
+			token := fmt.Sprint("guess ", i)
+			r.verdicts[token] = Nobody
+			if _, err := j.verdict(t.Context(), token); errors.Is(err, errBusy) {
+				busy++
+			}
 		}
-	}
-	assert.Equal(t, 1000-strangersAtOnce, busy)
-	got, err := j.verdict(t.Context(), "reader", later)
-	require.NoError(t, err)
-	assert.Equal(t, Granted, got)
-	assert.Equal(t, 1+strangersAtOnce+1, r.asked)
+		assert.Equal(t, 1000-strangersAtOnce, busy)
+		got, err := j.verdict(t.Context(), "reader")
+		require.NoError(t, err)
+		assert.Equal(t, Granted, got)
+		assert.Equal(t, 1+strangersAtOnce+1, r.asked)
+	})
 }
 
+// Those who were refused make no room of those who were granted, nor are more remembered than there is room for.
 func TestWhatIsRememberedIsBounded(t *testing.T) {
 	t.Parallel()
-	j, now := newJudge(&reviews{}), time.Now()
-	key := func(i int) (hash [32]byte) { hash[0], hash[1] = byte(i), byte(i>>8); return hash }
-	j.remember(key(0), said{Granted, now.Add(remembered)}, now)
-	for i := range mostRemembered * 3 {
-		j.remember(key(i+1), said{Denied, now.Add(remembered)}, now)
-		require.LessOrEqual(t, len(j.known), mostRemembered)
-	}
-	assert.Equal(t, Granted, j.remembers(key(0)).verdict, "those who were refused make room first")
-	for i := range mostRemembered * 3 {
-		j.remember(key(i+1), said{Granted, now.Add(remembered)}, now)
-		require.LessOrEqual(t, len(j.known), mostRemembered)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		r := &reviews{verdicts: map[string]Verdict{"reader": Granted}}
+		j := newJudge(r)
+		_, err := j.verdict(t.Context(), "reader")
+		require.NoError(t, err)
+		for i := range mostRemembered * 3 {
+			time.Sleep(time.Second / strangersPerSecond)
+			token := fmt.Sprint("guess ", i)
+			r.verdicts[token] = Denied
+			_, err := j.verdict(t.Context(), token)
+			require.NoError(t, err)
+			require.LessOrEqual(t, len(j.verdicts.Keys()), mostRemembered)
+		}
+		for j.strangers.Allow() {
+		}
+		got, err := j.verdict(t.Context(), "reader")
+		require.NoError(t, err)
+		assert.Equal(t, Granted, got)
+		for i := range mostRemembered * 3 {
+			time.Sleep(time.Second / strangersPerSecond)
+			token := fmt.Sprint("another ", i)
+			r.verdicts[token] = Granted
+			_, err := j.verdict(t.Context(), token)
+			require.NoError(t, err)
+			require.LessOrEqual(t, len(j.granted.Keys()), mostRemembered)
+		}
+	})
 }

@@ -5,8 +5,9 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
+	"net/http/httputil"
+	"net/url"
 	"strings"
 	"time"
 
@@ -46,27 +47,36 @@ func Serve(ctx context.Context, o Options) error {
 		return fmt.Errorf("make a certificate: %w", err)
 	}
 	config := &tls.Config{MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{certificate}}
-	p := newProxy(o)
-	defer p.client.CloseIdleConnections()
-	return admin.ServeTLS(ctx, o.Listen, config, p)
+	// No proxy of the environment stands between two processes of a node.
+	transport := &http.Transport{DisableCompression: true, MaxIdleConnsPerHost: 2, IdleConnTimeout: time.Minute}
+	defer transport.CloseIdleConnections()
+	return admin.ServeTLS(ctx, o.Listen, config, newProxy(o, transport))
 }
 
 // proxy passes requests on to the daemon.
 type proxy struct {
-	from   string // the daemon's URL
-	client *http.Client
+	daemon httputil.ReverseProxy
 	judge  *judge
 	log    logrus.FieldLogger
 	told   rate.Sometimes
 }
 
-func newProxy(o Options) *proxy {
-	return &proxy{
-		from: "http://" + o.Upstream + path,
-		// The daemon's bytes go on as they are; no proxy of the environment stands between two processes of a node.
-		client: &http.Client{Transport: &http.Transport{DisableCompression: true, MaxIdleConnsPerHost: 2, IdleConnTimeout: time.Minute}},
-		judge:  newJudge(o.Reviewer), log: o.Log, told: rate.Sometimes{Interval: complaints},
+func newProxy(o Options, transport http.RoundTripper) *proxy {
+	p := &proxy{judge: newJudge(o.Reviewer), log: o.Log, told: rate.Sometimes{Interval: complaints}}
+	p.daemon = httputil.ReverseProxy{
+		Transport: transport,
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.Out.URL, r.Out.Host = &url.URL{Scheme: "http", Host: o.Upstream, Path: path}, ""
+			r.Out.Body, r.Out.ContentLength = http.NoBody, 0
+			// The token does not reach the daemon.
+			r.Out.Header = http.Header{"Accept": r.In.Header["Accept"], "Accept-Encoding": r.In.Header["Accept-Encoding"]}
+		},
+		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
+			p.complain(err)
+			http.Error(w, "the daemon of this node does not answer", http.StatusBadGateway)
+		},
 	}
+	return p
 }
 
 func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -81,7 +91,7 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), patience)
 	defer cancel()
-	verdict, err := p.judge.verdict(ctx, bearer(r), time.Now())
+	verdict, err := p.judge.verdict(ctx, bearer(r))
 	switch {
 	case errors.Is(err, errBusy):
 		http.Error(w, err.Error(), http.StatusTooManyRequests)
@@ -94,34 +104,8 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case verdict == Denied:
 		http.Error(w, "the token's user may not get the non-resource URL "+path, http.StatusForbidden)
 	default:
-		p.pass(ctx, w, r)
+		p.daemon.ServeHTTP(w, r.WithContext(ctx))
 	}
-}
-
-// pass answers with what the daemon answers. The token does not reach the daemon.
-func (p *proxy) pass(ctx context.Context, w http.ResponseWriter, r *http.Request) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, p.from, http.NoBody)
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusInternalServerError)
-		return
-	}
-	for _, header := range []string{"Accept", "Accept-Encoding"} {
-		request.Header[header] = r.Header[header]
-	}
-	reply, err := p.client.Do(request)
-	if err != nil {
-		p.complain(err)
-		http.Error(w, "the daemon of this node does not answer", http.StatusBadGateway)
-		return
-	}
-	defer reply.Body.Close()
-	for _, header := range []string{"Content-Type", "Content-Encoding"} {
-		if values := reply.Header[header]; values != nil {
-			w.Header()[header] = values
-		}
-	}
-	w.WriteHeader(reply.StatusCode)
-	_, _ = io.Copy(w, reply.Body) // the peer may be gone, and sees by the length if the daemon is
 }
 
 func (p *proxy) complain(err error) {
