@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/sirupsen/logrus"
+	"github.com/spf13/cobra"
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/journal"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/logqueue"
@@ -19,56 +20,47 @@ const (
 	logFlush = 2 * time.Second
 )
 
-// logFormat is how the daemon logs.
-type logFormat string
-
+// The formats of the log.
 const (
-	formatAuto     logFormat = "auto"
-	formatText     logFormat = "text"
-	formatJSON     logFormat = "json"
-	formatJournald logFormat = "journald"
+	formatAuto     = "auto"
+	formatText     = "text"
+	formatJSON     = "json"
+	formatJournald = "journald"
 )
 
-// logLevel is the least grave of what the daemon logs.
-type logLevel string
+// logFlags are the flags of the log.
+type logFlags struct{ level, format string }
 
-const (
-	levelDebug logLevel = "debug"
-	levelInfo  logLevel = "info"
-	levelWarn  logLevel = "warn"
-	levelError logLevel = "error"
-)
-
-var levels = map[logLevel]logrus.Level{
-	levelDebug: logrus.DebugLevel, levelInfo: logrus.InfoLevel,
-	levelWarn: logrus.WarnLevel, levelError: logrus.ErrorLevel,
+// add declares them with their defaults.
+func (f *logFlags) add(cmd *cobra.Command) {
+	f.level, f.format = "info", formatAuto
+	addChoice(cmd, &f.level, "log-level", "", "the least severe messages to log", "debug", "info", "warn", "error")
+	addChoice(cmd, &f.format, "log-format", "", "how to log; auto is journald when started by systemd, else text", formatAuto, formatText, formatJSON, formatJournald)
 }
 
 // newLogger returns a logger that writes to stderr, or to journald, through a queue,
 // so that who logs never waits for them.
-func newLogger(level logLevel, format logFormat, stderr io.Writer) (*logrus.Logger, *logqueue.Queue) {
+func newLogger(flags logFlags, stderr io.Writer) (*logrus.Logger, *logqueue.Queue) {
 	log := logrus.New()
 	queue := logqueue.New(logCapacity, func(dropped uint64) {
 		log.WithField("dropped", dropped).Warn("log entries were dropped: what takes the log was stuck or too slow")
 	})
 	log.SetOutput(queue.Writer(stderr))
-	log.SetLevel(levels[level])
-	log.SetFormatter(&logrus.TextFormatter{FullTimestamp: true, TimestampFormat: time.RFC3339})
-	var unclear error
-	if format == formatAuto { // journald where stderr leads there, else text
-		var is bool
-		if is, unclear = journal.IsStderr(); is {
-			format = formatJournald
-		}
+	if level, err := logrus.ParseLevel(flags.level); err == nil { // the flag takes nothing else
+		log.SetLevel(level)
 	}
-	switch format {
+	log.SetFormatter(&logrus.TextFormatter{FullTimestamp: true, TimestampFormat: time.RFC3339})
+	switch flags.format {
 	case formatJSON:
 		log.SetFormatter(&logrus.JSONFormatter{TimestampFormat: time.RFC3339Nano})
 	case formatJournald:
 		journal.Attach(log, stderr, queue)
-	}
-	if unclear != nil {
-		log.WithError(unclear).Warn("logging as text")
+	case formatAuto:
+		if is, err := journal.IsStderr(); is {
+			journal.Attach(log, stderr, queue)
+		} else if err != nil {
+			log.WithError(err).Warn("logging as text")
+		}
 	}
 	return log, queue
 }

@@ -17,8 +17,8 @@ import (
 )
 
 // logged writes what say logs.
-func logged(level logLevel, format logFormat, stderr io.Writer, say func(*logrus.Logger)) {
-	log, queue := newLogger(level, format, stderr)
+func logged(level, format string, stderr io.Writer, say func(*logrus.Logger)) {
+	log, queue := newLogger(logFlags{level, format}, stderr)
 	defer runLog(queue)()
 	say(log)
 }
@@ -55,7 +55,7 @@ func TestLibrariesLogThroughTheDaemon(t *testing.T) {
 		stdlog.SetFlags(stdlog.LstdFlags)
 	}()
 	var text written
-	logged(levelInfo, formatText, &text, func(log *logrus.Logger) {
+	logged("info", formatText, &text, func(log *logrus.Logger) {
 		logLibraries(log)
 		logrus.Error("ttrpc: error receiving message")
 		stdlog.Println("http: Accept error")
@@ -69,11 +69,11 @@ func TestLibrariesLogThroughTheDaemon(t *testing.T) {
 func TestLogFormats(t *testing.T) {
 	t.Parallel()
 	var text, jsonText written
-	logged(levelWarn, formatText, &text, func(log *logrus.Logger) { log.Info("too small") })
-	logged(levelInfo, formatText, &text, func(log *logrus.Logger) { log.WithField("pod_name", "web-3").Info("start admitted") })
+	logged("warn", formatText, &text, func(log *logrus.Logger) { log.Info("too small") })
+	logged("info", formatText, &text, func(log *logrus.Logger) { log.WithField("pod_name", "web-3").Info("start admitted") })
 	assert.Regexp(t, `^time="[^"]+" level=info msg="start admitted" pod_name=web-3\n$`, text.String())
 
-	logged(levelDebug, formatJSON, &jsonText, func(log *logrus.Logger) { log.WithField("pod_name", "web-3").Debug("start admitted") })
+	logged("debug", formatJSON, &jsonText, func(log *logrus.Logger) { log.WithField("pod_name", "web-3").Debug("start admitted") })
 	var entry map[string]any
 	require.NoError(t, json.Unmarshal([]byte(jsonText.String()), &entry))
 	assert.Equal(t, "web-3", entry["pod_name"])
@@ -83,13 +83,13 @@ func TestLogFormats(t *testing.T) {
 func TestLogFormatIsTextUnlessStderrIsTheJournal(t *testing.T) {
 	t.Setenv("JOURNAL_STREAM", "1:2")
 	var plain written
-	logged(levelInfo, formatAuto, &plain, func(log *logrus.Logger) { log.Info("a line") })
+	logged("info", formatAuto, &plain, func(log *logrus.Logger) { log.Info("a line") })
 	assert.Contains(t, plain.String(), `level=info msg="a line"`)
 	assert.NotContains(t, plain.String(), "level=warning")
 
 	t.Setenv("JOURNAL_STREAM", "nonsense")
 	var text written
-	logged(levelInfo, formatAuto, &text, func(*logrus.Logger) {})
+	logged("info", formatAuto, &text, func(*logrus.Logger) {})
 	assert.Contains(t, text.String(), `level=warning msg="logging as text"`)
 }
 

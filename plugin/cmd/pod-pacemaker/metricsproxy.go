@@ -21,16 +21,10 @@ needs nothing of the node.
 Exit codes: 0 stopped by a signal; 1 failed, for example because the address is in use;
 64 the flags are wrong.`
 
-// metricsProxyFlags are the flags of `metrics-proxy`.
-type metricsProxyFlags struct {
-	listen, upstream, kubeconfig string
-
-	logLevel  logLevel
-	logFormat logFormat
-}
-
 func (p *program) metricsProxyCommand() *cobra.Command {
-	f := metricsProxyFlags{logLevel: levelInfo, logFormat: formatAuto}
+	var o metricsproxy.Options
+	var kubeconfig string
+	var log logFlags
 	cmd := &cobra.Command{
 		Use:     "metrics-proxy",
 		Short:   "Serve the daemon's metrics by TLS to those who may read them, for the DaemonSet",
@@ -38,33 +32,32 @@ func (p *program) metricsProxyCommand() *cobra.Command {
 		Example: "  pod-pacemaker metrics-proxy --listen :19465 --upstream 127.0.0.1:19464",
 		Args:    takes(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			for _, flag := range []struct{ name, address string }{{"--listen", f.listen}, {"--upstream", f.upstream}} {
+			for _, flag := range []struct{ name, address string }{{"--listen", o.Listen}, {"--upstream", o.Upstream}} {
 				if badAddress(flag.address) != nil {
 					return &wrongUsage{fmt.Sprintf("%s: %q: must be HOST:PORT with a port from 1 to 65535", flag.name, flag.address)}
 				}
 			}
-			return p.metricsProxy(cmd.Context(), f)
+			return p.metricsProxy(cmd.Context(), o, kubeconfig, log)
 		},
 	}
 	fs := cmd.Flags()
 	fs.SortFlags = false
-	fs.StringVar(&f.listen, "listen", ":19465", "`address` to serve at; without a host, all of the node's")
-	fs.StringVar(&f.upstream, "upstream", "127.0.0.1:9464", "`address` of the daemon's metrics")
-	fs.StringVar(&f.kubeconfig, "kubeconfig", "", "`file` with access to the API server (empty: the pod's service account)")
-	addChoice(cmd, &f.logLevel, "log-level", "", "the least severe messages to log", levelDebug, levelInfo, levelWarn, levelError)
-	addChoice(cmd, &f.logFormat, "log-format", "", "how to log; auto is journald when started by systemd, else text", formatAuto, formatText, formatJSON, formatJournald)
+	fs.StringVar(&o.Listen, "listen", ":19465", "`address` to serve at; without a host, all of the node's")
+	fs.StringVar(&o.Upstream, "upstream", "127.0.0.1:9464", "`address` of the daemon's metrics")
+	fs.StringVar(&kubeconfig, "kubeconfig", "", "`file` with access to the API server (empty: the pod's service account)")
+	log.add(cmd)
 	return cmd
 }
 
 // metricsProxy serves until ctx ends.
-func (p *program) metricsProxy(ctx context.Context, f metricsProxyFlags) error {
-	log, queue := newLogger(f.logLevel, f.logFormat, p.stderr)
+func (p *program) metricsProxy(ctx context.Context, o metricsproxy.Options, kubeconfig string, flags logFlags) (err error) {
+	log, queue := newLogger(flags, p.stderr)
 	defer runLog(queue)()
 	p.onLogger(log)
-	reviewer, err := metricsproxy.AskAPIServer(f.kubeconfig, "pod-pacemaker-metrics-proxy/"+version)
-	if err != nil {
+	o.Log = log
+	if o.Reviewer, err = metricsproxy.AskAPIServer(kubeconfig, "pod-pacemaker-metrics-proxy/"+version); err != nil {
 		return err
 	}
-	log.WithField("listen", f.listen).WithField("upstream", f.upstream).Info("begins to serve metrics")
-	return metricsproxy.Serve(ctx, metricsproxy.Options{Listen: f.listen, Upstream: f.upstream, Reviewer: reviewer, Log: log})
+	log.WithField("listen", o.Listen).WithField("upstream", o.Upstream).Info("begins to serve metrics")
+	return metricsproxy.Serve(ctx, o)
 }

@@ -78,8 +78,8 @@ func (p *program) runConfigured(ctx context.Context, link *nri.PreRegistered) er
 		return err
 	}
 	f.PreRegistered = link
-	if f.logFormat == formatAuto && journal.Reached() {
-		f.logFormat = formatJournald // stderr of such a process leads nowhere
+	if f.log.format == formatAuto && journal.Reached() {
+		f.log.format = formatJournald // stderr of such a process leads nowhere
 	}
 	return p.runDaemon(ctx, f)
 }

@@ -160,7 +160,7 @@ func TestSettingsOfAPreRegisteredDaemonAreFlags(t *testing.T) {
 	assert.Equal(t, "worker-3", f.NodeName)
 	assert.Equal(t, 2*time.Minute, f.GateTimeout)
 	assert.Equal(t, waiting.RefuseContainer, f.RefuseAt)
-	assert.Equal(t, levelDebug, f.logLevel)
+	assert.Equal(t, "debug", f.log.level)
 	f, err = preRegisteredFlags("", p.env)
 	require.NoError(t, err, "the defaults are a standalone daemon")
 	assert.True(t, f.Standalone())

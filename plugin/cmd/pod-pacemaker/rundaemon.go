@@ -86,7 +86,7 @@ func (p *program) makeDaemon(f *runFlags, log *logrus.Logger) (daemon, error) {
 
 // runDaemon runs the daemon until ctx ends.
 func (p *program) runDaemon(ctx context.Context, f *runFlags) error {
-	log, queue := newLogger(f.logLevel, f.logFormat, p.stderr)
+	log, queue := newLogger(f.log, p.stderr)
 	defer runLog(queue)()
 	p.onLogger(log)
 	f.LogDropped = queue.Dropped

@@ -25,8 +25,7 @@ type runFlags struct {
 	plugin.Options
 
 	kubeletConfig string
-	logLevel      logLevel
-	logFormat     logFormat
+	log           logFlags
 }
 
 // advanced are flags that are not needed on a node like others; help marks them.
@@ -37,7 +36,7 @@ var advanced = []string{
 
 // add declares the flags with their defaults.
 func (f *runFlags) add(cmd *cobra.Command) {
-	f.Gate, f.RefuseAt, f.logLevel, f.logFormat = waiting.GateAuto, waiting.RefuseAuto, levelInfo, formatAuto
+	f.Gate, f.RefuseAt = waiting.GateAuto, waiting.RefuseAuto
 	fs := cmd.Flags()
 	fs.SortFlags = false
 	fs.StringVar(&f.ConfigFile, "config", "", "YAML `file` with a PacemakerConfig, StartPolicies or both: the only source when standalone, else the fallback while no object selects this node")
@@ -62,8 +61,7 @@ func (f *runFlags) add(cmd *cobra.Command) {
 	fs.StringVar(&f.HTTPAddress, "http", "127.0.0.1:9464", "`address` of /metrics, /healthz and /readyz (empty: none)")
 	fs.StringVar(&f.DaemonSet, "daemonset", "", "`NAMESPACE/NAME` of the DaemonSet that runs this daemon: once that is removed, the daemon takes its files off the host (empty: they stay)")
 	fs.StringVar(&f.StartupTaint, "startup-taint", "", "`key` of a taint to take off the node once pods are paced (empty: no node is touched)")
-	addChoice(cmd, &f.logLevel, "log-level", "", "the least severe messages to log", levelDebug, levelInfo, levelWarn, levelError)
-	addChoice(cmd, &f.logFormat, "log-format", "", "how to log; auto is journald when started by systemd, else text", formatAuto, formatText, formatJSON, formatJournald)
+	f.log.add(cmd)
 	for _, name := range advanced {
 		flag := fs.Lookup(name)
 		flag.Usage = "(advanced) " + flag.Usage
