@@ -75,23 +75,21 @@ func (p *program) check(file string, cores int) error {
 }
 
 // loadConfig reads a configuration; what is wrong with it is exit code 64.
-func (p *program) loadConfig(file string) (crd.Documents, error) {
-	if file != "-" {
-		found, err := crd.Load(file)
-		if err != nil {
-			return found, invalidIn(file, err)
+func (p *program) loadConfig(file string) (found crd.Documents, err error) {
+	if file == "-" {
+		data, fault := io.ReadAll(io.LimitReader(p.stdin, maxConfig))
+		if fault != nil {
+			return found, fmt.Errorf("read standard input: %w", fault)
 		}
-		return found, nil
+		file = standardInput
+		found, err = crd.Parse(data)
+	} else {
+		found, err = crd.Load(file)
 	}
-	data, err := io.ReadAll(io.LimitReader(p.stdin, maxConfig))
 	if err != nil {
-		return crd.Documents{}, fmt.Errorf("read standard input: %w", err)
+		err = invalidIn(file, err)
 	}
-	found, err := crd.Parse(data)
-	if err != nil {
-		return found, invalidIn(standardInput, err)
-	}
-	return found, nil
+	return found, err
 }
 
 func forNodes(c *v1alpha1.PacemakerConfig) string {

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -41,19 +43,17 @@ func policyText(now time.Time, policy *v1alpha1.StartPolicy) string {
 func policiesTable(all []admin.Policy) []string {
 	t := table{head: []string{"POLICY", "GROUP", "WAITING", "STARTING", "RUNNING", "THROTTLED BY"}}
 	for _, p := range all {
-		if len(p.Groups) == 0 {
-			t.add(clean(p.Name), "-", "0", "0", "0", clean(policyNote(p)))
+		name, fault := clean(p.Name), ""
+		if p.Fault != "" {
+			fault = clean("HOLDS NO POD: " + p.Fault)
 		}
-		for i, g := range p.Groups {
-			name := ""
-			if i == 0 {
-				name = p.Name
-			}
-			throttled := strings.Join(g.Throttled, ", ")
-			if i == 0 && p.Fault != "" {
-				throttled = policyNote(p)
-			}
-			t.add(clean(name), clean(g.Group), fmt.Sprint(g.Waiting), useText(g.Used.Starting), useText(g.Used.Running), clean(throttled))
+		if len(p.Groups) == 0 {
+			t.add(name, "-", "0", "0", "0", fault)
+		}
+		for _, g := range p.Groups {
+			t.add(name, clean(g.Group), fmt.Sprint(g.Waiting), useText(g.Used.Starting), useText(g.Used.Running),
+				cmp.Or(fault, clean(strings.Join(g.Throttled, ", "))))
+			name, fault = "", "" // they stand in the policy's first row
 		}
 		if more := p.GroupCount - len(p.Groups); more > 0 && len(p.Groups) > 0 {
 			t.add("", fmt.Sprintf("and %d more", more), "", "", "", "")
@@ -62,21 +62,13 @@ func policiesTable(all []admin.Policy) []string {
 	return t.lines()
 }
 
-func policyNote(p admin.Policy) string {
-	if p.Fault != "" {
-		return "HOLDS NO POD: " + p.Fault
-	}
-	return ""
-}
-
 // useText says how many pods there are, and what they request.
 func useText(u v1alpha1.PodUse) string {
 	text := fmt.Sprint(u.Pods)
 	var parts []string
-	for name, amount := range u.Requests {
-		parts = append(parts, name+" "+string(amount))
+	for _, name := range slices.Sorted(maps.Keys(u.Requests)) {
+		parts = append(parts, name+" "+string(u.Requests[name]))
 	}
-	slices.Sort(parts)
 	if len(parts) > 0 {
 		text += " (" + strings.Join(parts, ", ") + ")"
 	}

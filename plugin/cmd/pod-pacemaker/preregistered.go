@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -48,15 +47,14 @@ func (p *program) runPreRegistered(ctx context.Context, link *nri.PreRegistered)
 	ctx, cancel := context.WithCancel(ctx)
 	over := make(chan error, 1)
 	go func() {
-		defer cancel() // also of a daemon that stands by
+		defer cancel() // the runtime knows it, and ends this process; also of a daemon that stands by
 		over <- link.Run(ctx)
 	}()
 	err := p.runConfigured(ctx, link)
 	if err != nil {
 		link.Refuse(err)
 		select {
-		case ended := <-over: // the runtime knows it, and ends this process
-			over <- ended
+		case <-ctx.Done():
 		case <-time.After(refusalHeard):
 		}
 	}
@@ -114,18 +112,12 @@ func setPreRegistered(cmd *cobra.Command, name string, value any) error {
 	if cmd.Flags().Lookup(name) == nil || slices.Contains(notPreRegistered, name) {
 		return fmt.Errorf("%s: there is no such setting here; those are the flags of `run`, but for %s", name, strings.Join(notPreRegistered[:3], ", "))
 	}
-	var text string
-	switch v := value.(type) {
-	case string:
-		text = v
-	case bool:
-		text = strconv.FormatBool(v)
-	case float64: // as every number of YAML
-		text = strconv.FormatFloat(v, 'f', -1, 64)
+	switch value.(type) {
+	case string, bool, float64: // as every number of YAML
 	default:
 		return fmt.Errorf("%s: must be a text, a number or true or false", name)
 	}
-	if err := cmd.Flags().Set(name, text); err != nil {
+	if err := cmd.Flags().Set(name, fmt.Sprint(value)); err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
 	return nil

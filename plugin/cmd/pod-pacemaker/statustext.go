@@ -49,7 +49,9 @@ func headLines(s admin.Status) []string {
 		lines = append(lines, clean("NOT READY, pods start unpaced: "+s.NotReady))
 	}
 	entry := func(name, text string) {
-		lines = append(lines, fmt.Sprintf("  %-9s %s", name, clean(text)))
+		if text != "" {
+			lines = append(lines, fmt.Sprintf("  %-9s %s", name, clean(text)))
+		}
 	}
 	if s.Runtime.LastError == s.NotReady {
 		s.Runtime.LastError = "" // said above
@@ -64,9 +66,7 @@ func headLines(s admin.Status) []string {
 		config, limits = strings.TrimSuffix(config, noneHeld), strings.TrimSuffix(limits, noneHeld)
 	}
 	entry("config", config)
-	if mode := modeText(s.Config.Mode); mode != "" {
-		entry("mode", mode)
-	}
+	entry("mode", modeText(s.Config.Mode))
 	entry("limits", limits)
 	entry("gate", gateText(s.Gate))
 	entry("room", roomText(s.Room))
@@ -74,9 +74,7 @@ func headLines(s admin.Status) []string {
 	if s.Pace.Seconds > 0 {
 		entry("pace", fmt.Sprintf("a start about every %s (%s)", human(s.Pace.Seconds.Duration()), observed(s.Pace.Observed)))
 	}
-	if s.Adaptive != "" {
-		entry("adaptive", s.Adaptive)
-	}
+	entry("adaptive", s.Adaptive)
 	if s.PullingLimit > 0 {
 		entry("pulling", fmt.Sprintf("%d of %d", s.Pulling, s.PullingLimit))
 	}

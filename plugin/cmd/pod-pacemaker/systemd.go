@@ -45,7 +45,6 @@ func (u *systemdUnit) serve(ctx context.Context) {
 		u.notify(systemd.SdNotifyReady + "\nSTATUS=" + u.notified)
 		u.notifyChanges(ctx)
 	}
-	<-ctx.Done()
 	u.notify(systemd.SdNotifyStopping)
 }
 
@@ -84,21 +83,15 @@ func (u *systemdUnit) notifyChanges(ctx context.Context) {
 	if err != nil {
 		u.log.WithError(err).Warn("systemd's watchdog cannot be served")
 	}
-	status := time.NewTicker(u.statusEvery)
-	defer status.Stop()
-	var alive <-chan time.Time // never, where systemd does not watch
-	if watchdog > 0 {
-		ticker := time.NewTicker(watchdog / 3)
-		defer ticker.Stop()
-		alive = ticker.C
-	}
+	alive := time.Tick(watchdog / 3) // never, where systemd does not watch
+	status := time.Tick(u.statusEvery)
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-alive:
 			u.notifyAlive(ctx, watchdog/3)
-		case <-status.C:
+		case <-status:
 			if now := u.status(); now != u.notified {
 				u.notified = now
 				u.notify("STATUS=" + now)
