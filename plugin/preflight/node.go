@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/cni"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/waiting"
 )
 
@@ -102,12 +104,13 @@ func runtimeFinding(name, version string) Finding {
 // gateFinding has the hook executed once. bar is why this runtime uses no gate; empty: it can.
 func gateFinding(ctx context.Context, o Options, bar string) Finding {
 	const check = "gate"
-	const without = "without it pods wait by being refused, and start up to 15 s after their turn"
+	const refused = "pods wait by being refused, and start up to 15 s after their turn"
+	const without = "without it " + refused
 	switch {
 	case o.Gate == waiting.GateNever:
-		return warning(check, "not used: --gate never", "pods wait by being refused, and start up to 15 s after their turn")
+		return warning(check, "not used: --gate never", refused)
 	case o.GatePath == "":
-		return warning(check, "not used: --gate-path is empty", "pods wait by being refused, and start up to 15 s after their turn")
+		return warning(check, "not used: --gate-path is empty", refused)
 	}
 	flags := o.mountFlags
 	if flags == nil {
@@ -180,28 +183,19 @@ func runDirFinding(dir string) Finding {
 
 // writable tells whether files can be made in dir, or dir itself where it is not there.
 func writable(dir string) error {
-	err := unix.Access(dir, unix.W_OK|unix.X_OK)
-	switch {
-	case errors.Is(err, fs.ErrNotExist) && dir != "/":
-		return writable(filepath.Dir(dir))
-	case err != nil:
+	dir = existing(dir)
+	if err := unix.Access(dir, unix.W_OK|unix.X_OK); err != nil {
 		return fmt.Errorf("%s cannot be written: %w", dir, err)
 	}
 	return nil
 }
 
 func cniFinding(dir string) Finding {
-	var found []string
-	for _, ends := range []string{"conflist", "conf", "json"} {
-		names, err := filepath.Glob(filepath.Join(dir, "*."+ends))
-		if err == nil {
-			found = append(found, names...)
-		}
-	}
-	if len(found) == 0 {
+	name, err := cni.First(dir)
+	if err != nil {
 		return warning("cni", dir+" has no CNI configuration", "install a network plugin, or name its folder by --cni-conf-dir; the daemon itself needs none")
 	}
-	return ok("cni", "configured by "+found[0])
+	return ok("cni", "configured by "+filepath.Join(dir, name))
 }
 
 // kubeletFinding compares how long a container may wait in the gate with how long kubelet waits for it.
@@ -229,6 +223,9 @@ func kubeletFinding(o Options) Finding {
 	return ok(check, fmt.Sprintf("a container may wait %s in the gate, and kubelet waits for longer, as %s says", o.GateTimeout, file))
 }
 
+// configFlag is kubelet's --config on a command line, as one word or two.
+var configFlag = regexp.MustCompile(`\x00--config[=\x00]([^\x00]*)`)
+
 // kubeletConfigIn returns the file that the command line of the kubelet that runs here names; empty: none.
 func kubeletConfigIn(proc string) string {
 	pid := processNamed(proc, "kubelet")
@@ -239,14 +236,8 @@ func kubeletConfigIn(proc string) string {
 	if err != nil {
 		return ""
 	}
-	words := strings.Split(string(text), "\x00")
-	for i, word := range words {
-		if value, found := strings.CutPrefix(word, "--config="); found {
-			return value
-		}
-		if word == "--config" && i+1 < len(words) {
-			return words[i+1]
-		}
+	if flag := configFlag.FindSubmatch(text); flag != nil {
+		return string(flag[1])
 	}
 	return ""
 }

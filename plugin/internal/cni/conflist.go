@@ -41,8 +41,9 @@ var (
 	errChained   = errors.New("it names " + ProgramName + " already")
 )
 
-// first returns the file that the runtime would take if ours were not there.
-func first(dir string) (name string, err error) {
+// First returns the name of the file in the folder that the runtime would take if ours were not there; an
+// error where there is none.
+func First(dir string) (name string, err error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return "", err

@@ -204,7 +204,7 @@ func (i *Installer) want() (source string, text []byte, err error) {
 	if err := i.program(); err != nil {
 		return "", nil, err
 	}
-	if source, err = first(i.o.ConfDir); err != nil {
+	if source, err = First(i.o.ConfDir); err != nil {
 		return "", nil, err
 	}
 	given, err := os.ReadFile(filepath.Join(i.o.ConfDir, source))
