@@ -37,23 +37,19 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	root.SetArgs(args)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
+	understood := false
+	root.PersistentPreRun = func(*cobra.Command, []string) { understood = true } // runs where the command line is right
 	err := root.ExecuteContext(ctx)
-	switch failed := (*failure)(nil); {
-	case err == nil:
+	if err == nil {
 		return 0
-	case errors.As(err, &failed):
-		fmt.Fprintf(stderr, "kubectl pacemaker: %v\n", failed.err)
+	}
+	fmt.Fprintf(stderr, "kubectl pacemaker: %v\n", err)
+	if understood {
 		return 1
 	}
-	fmt.Fprintf(stderr, "kubectl pacemaker: %v\n'kubectl pacemaker --help' shows how to use it.\n", err)
+	fmt.Fprintln(stderr, "'kubectl pacemaker --help' shows how to use it.")
 	return 2
 }
-
-// failure is an error that is none of the command line.
-type failure struct{ err error }
-
-func (f *failure) Error() string { return f.err.Error() }
-func (f *failure) Unwrap() error { return f.err }
 
 // asker is one call of the program.
 type asker struct {
@@ -90,36 +86,36 @@ func (a *asker) command() *cobra.Command {
 	var pods bool
 	status := &cobra.Command{
 		Use: "status [NODE]", Short: "What all nodes do, or all of one node", Args: cobra.MaximumNArgs(1),
-		RunE: does(func(cmd *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 {
 				return a.asks(cmd.Context(), args[0], "status")
 			}
 			return a.status(cmd.Context())
-		}),
+		},
 	}
 	top := &cobra.Command{
 		Use: "top", Short: "Where pods have waited longest", Args: cobra.NoArgs,
-		RunE: does(func(cmd *cobra.Command, _ []string) error {
+		RunE: func(cmd *cobra.Command, _ []string) error {
 			if pods {
 				return a.topPods(cmd.Context())
 			}
 			return a.topNodes(cmd.Context())
-		}),
+		},
 	}
 	top.Flags().BoolVar(&pods, "pods", false, "the pods themselves, from the daemons of the 20 nodes with the longest waits")
 	why := &cobra.Command{
 		Use: "why POD", Short: "What a pod waits for, or why it does not wait", Args: cobra.ExactArgs(1),
-		RunE: does(func(cmd *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			if namespace, name, found := strings.Cut(args[0], "/"); found {
 				a.namespace = namespace
 				return a.why(cmd.Context(), name)
 			}
 			return a.why(cmd.Context(), args[0])
-		}),
+		},
 	}
 	costs := &cobra.Command{
 		Use: "costs NODE", Short: "What starts took on a node", Args: cobra.ExactArgs(1),
-		RunE: does(func(cmd *cobra.Command, args []string) error { return a.asks(cmd.Context(), args[0], "costs") }),
+		RunE: func(cmd *cobra.Command, args []string) error { return a.asks(cmd.Context(), args[0], "costs") },
 	}
 	for _, cmd := range []*cobra.Command{status, top, costs} {
 		cmd.Flags().FuncP("output", "o", "how to write the answer, `text|json` (default text)", a.setOutput)
@@ -127,15 +123,15 @@ func (a *asker) command() *cobra.Command {
 	var address string
 	page := &cobra.Command{
 		Use: "page NODE", Short: "Serve a node's page here, with a row for each of its pods", Args: cobra.ExactArgs(1),
-		RunE: does(func(cmd *cobra.Command, args []string) error { return a.page(cmd.Context(), args[0], address) }),
+		RunE: func(cmd *cobra.Command, args []string) error { return a.page(cmd.Context(), args[0], address) },
 	}
 	page.Flags().StringVar(&address, "address", "127.0.0.1:0", "the loopback `address` of this machine where the page is; port 0: a free one")
 	root.AddCommand(status, top, why, costs, page, &cobra.Command{
 		Use: "version", Short: "Print the version", Args: cobra.NoArgs,
-		RunE: does(func(*cobra.Command, []string) error {
+		RunE: func(*cobra.Command, []string) error {
 			_, err := fmt.Fprintln(a.stdout, "kubectl-pacemaker", version)
 			return err
-		}),
+		},
 	})
 	return root
 }
@@ -147,14 +143,4 @@ func (a *asker) setOutput(format string) error {
 	}
 	a.json = format == "json"
 	return nil
-}
-
-// does tells errors of the work from those of the command line.
-func does(what func(*cobra.Command, []string) error) func(*cobra.Command, []string) error {
-	return func(cmd *cobra.Command, args []string) error {
-		if err := what(cmd, args); err != nil {
-			return &failure{err}
-		}
-		return nil
-	}
 }

@@ -272,6 +272,9 @@ func TestKubectlGetsItsFlagsAndErrorsAreSaid(t *testing.T) {
 	var out, errs bytes.Buffer
 	assert.Equal(t, 2, run(t.Context(), []string{"why"}, &out, &errs))
 	assert.Contains(t, errs.String(), "kubectl pacemaker --help")
+	errs.Reset()
+	assert.Equal(t, 1, run(t.Context(), []string{"status", "--kubeconfig", "/none"}, &out, &errs))
+	assert.NotContains(t, errs.String(), "--help", "the command line is right")
 	assert.Zero(t, run(t.Context(), []string{"version"}, &out, &errs))
 	assert.Equal(t, "kubectl-pacemaker dev\n", out.String())
 }

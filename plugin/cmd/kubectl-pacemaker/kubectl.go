@@ -69,16 +69,17 @@ func (a *asker) daemonsOn(ctx context.Context, node string) ([]corev1.Pod, error
 	if err := a.get(ctx, &found, "pods", "--namespace", a.daemons, "--selector", daemonLabel, "--field-selector", "spec.nodeName="+node); err != nil {
 		return nil, err
 	}
-	slices.SortStableFunc(found.Items, func(x, y corev1.Pod) int {
-		switch {
-		case ready(x) == ready(y):
-			return 0
-		case ready(x):
-			return -1
-		}
-		return 1
-	})
-	return found.Items, nil
+	isReady := slices.DeleteFunc(slices.Clone(found.Items), func(p corev1.Pod) bool { return !ready(p) })
+	return append(isReady, slices.DeleteFunc(found.Items, ready)...), nil
+}
+
+// someDaemonsOn is daemonsOn for a node on which one has to run.
+func (a *asker) someDaemonsOn(ctx context.Context, node string) ([]corev1.Pod, error) {
+	daemons, err := a.daemonsOn(ctx, node)
+	if err == nil && len(daemons) == 0 {
+		err = fmt.Errorf("no daemon runs on node %s: no pod in namespace %s with the label %s is there", node, a.daemons, daemonLabel)
+	}
+	return daemons, err
 }
 
 // in runs the program in the pod of a daemon.

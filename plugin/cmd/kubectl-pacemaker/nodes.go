@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"text/tabwriter"
 	"time"
 
@@ -63,12 +62,9 @@ func (a *asker) status(ctx context.Context) error {
 
 // asks writes what the daemons of one node answer to a question.
 func (a *asker) asks(ctx context.Context, node, question string) error {
-	daemons, err := a.daemonsOn(ctx, node)
+	daemons, err := a.someDaemonsOn(ctx, node)
 	if err != nil {
 		return err
-	}
-	if len(daemons) == 0 {
-		return a.noDaemon(node)
 	}
 	args := []string{question}
 	if a.json {
@@ -84,10 +80,6 @@ func (a *asker) asks(ctx context.Context, node, question string) error {
 		}
 	}
 	return nil
-}
-
-func (a *asker) noDaemon(node string) error {
-	return fmt.Errorf("no daemon runs on node %s: no pod in namespace %s with the label %s is there", node, a.daemons, daemonLabel)
 }
 
 // nobodyWaits says how old that is, because a herd may have come since; see package report.
@@ -173,20 +165,17 @@ func (a *asker) topPods(ctx context.Context) error {
 
 // podsOf asks the daemons of the nodes which pods wait there. Of the errors it gives the first.
 func (a *asker) podsOf(ctx context.Context, nodes []v1alpha1.PacemakerNode) (pods []waitingPod, err error) {
-	var mu sync.Mutex
 	var asked errgroup.Group
 	asked.SetLimit(atOnce)
-	for _, n := range nodes {
-		asked.Go(func() error {
-			found, err := a.waitingOn(ctx, cmp.Or(n.Status.NodeName, n.Name))
-			mu.Lock()
-			defer mu.Unlock()
-			pods = append(pods, found...)
+	found := make([][]waitingPod, len(nodes))
+	for i, n := range nodes {
+		asked.Go(func() (err error) {
+			found[i], err = a.waitingOn(ctx, cmp.Or(n.Status.NodeName, n.Name))
 			return err
 		})
 	}
 	err = asked.Wait()
-	return pods, err
+	return slices.Concat(found...), err
 }
 
 func (a *asker) waitingOn(ctx context.Context, node string) (pods []waitingPod, err error) {
