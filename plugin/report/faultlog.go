@@ -1,15 +1,22 @@
 package report
 
-// faultLog remembers the last fault that was logged, so that each is logged once, and not at every try.
+import "github.com/sirupsen/logrus"
+
+// faultLog logs each fault once, and not at every try. The zero value has logged none.
 type faultLog struct{ last string }
 
-// changed takes how a try went, and reports whether that is another fault than the last, or the end of one.
-func (l *faultLog) changed(err error) (isNew, isOver bool) {
-	text := ""
-	if err != nil {
-		text = err.Error()
-	}
+// tell takes how a try went. It logs an error that is another than that of the last try, and the end of one.
+func (l *faultLog) tell(log logrus.FieldLogger, err error, fault, over string) {
 	before := l.last
-	l.last = text
-	return text != "" && text != before, text == "" && before != ""
+	l.last = ""
+	if err != nil {
+		l.last = err.Error()
+	}
+	switch {
+	case l.last == before:
+	case err != nil:
+		log.WithError(err).Warn(fault)
+	default:
+		log.Info(over)
+	}
 }

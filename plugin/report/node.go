@@ -2,7 +2,6 @@ package report
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -59,41 +58,29 @@ func NewNode(o NodeOptions) *Node { return &Node{NodeOptions: o} }
 // called once. What goes wrong is logged, once, and tried again.
 func (n *Node) Run(ctx context.Context) {
 	// All daemons of a cluster may have begun at the same moment.
-	timer := time.NewTimer(rand.N(interval(leastWrite, n.Nodes())))
-	defer timer.Stop()
 	failures := 0
-	for {
+	for next := rand.N(interval(leastWrite, n.Nodes())); ; next = spread(pause(interval(leastWrite, n.Nodes()), failures)) {
 		select {
 		case <-ctx.Done():
 			n.stop(context.WithoutCancel(ctx))
 			return
-		case <-timer.C:
+		case <-time.After(next):
 		}
 		err := n.report(ctx, time.Now())
 		failures++
 		if err == nil {
 			failures = 0
 		}
-		n.log(ctx, err)
-		timer.Reset(spread(pause(interval(leastWrite, n.Nodes()), failures)))
+		if ctx.Err() == nil {
+			n.faults.tell(n.Log, err, "cannot write this node's PacemakerNode: 'kubectl get pacemakernodes' does not tell of it; trying again",
+				"this node's PacemakerNode is written again")
+		}
 	}
 }
 
 // pause is the time until the next try after this many failures.
 func pause(least time.Duration, failures int) time.Duration {
 	return min(max(least, heartbeat/2), least<<min(failures, 10))
-}
-
-func (n *Node) log(ctx context.Context, err error) {
-	if ctx.Err() != nil {
-		return
-	}
-	switch isNew, isOver := n.faults.changed(err); {
-	case isNew:
-		n.Log.WithError(err).Warn("cannot write this node's PacemakerNode: 'kubectl get pacemakernodes' does not tell of it; trying again")
-	case isOver:
-		n.Log.Info("this node's PacemakerNode is written again")
-	}
 }
 
 // report writes the status if it has changed, or if it is time to show that the
@@ -141,46 +128,35 @@ func (n *Node) write(ctx context.Context, now time.Time, status v1alpha1.Pacemak
 	}
 	at := metav1.NewTime(now)
 	status.Written = &at
-	operations := []map[string]any{
-		// An object of this name that is of another node, or of this one's
-		// predecessor that is about to be collected, is left alone.
-		{"op": "test", "path": "/metadata/ownerReferences/0/uid", "value": uid},
-	}
+	// An object of this name that is of another node, or of this one's
+	// predecessor that is about to be collected, is left alone.
+	where := map[string]any{"/metadata/ownerReferences/0/uid": uid}
 	if only != nil {
-		operations = append(operations, map[string]any{"op": "test", "path": "/status/written", "value": only})
+		where["/status/written"] = only
 	}
-	patch, err := json.Marshal(append(operations, map[string]any{"op": "add", "path": "/status", "value": status}))
-	if err != nil {
-		return err
-	}
-	err = n.patch(ctx, patch)
+	api := n.API.Resource(v1alpha1.NodeResource)
+	err := replaceStatus(ctx, api, n.name(), status, where)
 	if apierrors.IsNotFound(err) {
-		if err := n.create(ctx, uid); err != nil && !apierrors.IsAlreadyExists(err) {
+		if err := n.create(ctx, api, uid); err != nil && !apierrors.IsAlreadyExists(err) {
 			return err
 		}
-		err = n.patch(ctx, patch)
+		err = replaceStatus(ctx, api, n.name(), status, where)
 	}
-	if err == nil {
+	switch {
+	case err == nil:
 		n.at = &at
-	}
-	return err
-}
-
-func (n *Node) patch(ctx context.Context, patch []byte) error {
-	_, err := n.API.Resource(v1alpha1.NodeResource).
-		Patch(ctx, n.name(), types.JSONPatchType, patch, metav1.PatchOptions{}, "status")
-	if apierrors.IsInvalid(err) {
+	case apierrors.IsInvalid(err):
 		return fmt.Errorf("PacemakerNode %s is not of this node, or was written by another daemon: %w", n.name(), err)
 	}
 	return err
 }
 
-func (n *Node) create(ctx context.Context, uid types.UID) error {
+func (n *Node) create(ctx context.Context, api dynamic.ResourceInterface, uid types.UID) error {
 	object := &unstructured.Unstructured{}
 	object.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.NodeKind))
 	object.SetName(n.name())
 	object.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: n.NodeName, UID: uid}})
-	_, err := n.API.Resource(v1alpha1.NodeResource).Create(ctx, object, metav1.CreateOptions{})
+	_, err := api.Create(ctx, object, metav1.CreateOptions{})
 	return err
 }
 

@@ -2,7 +2,6 @@ package report
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -15,7 +14,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/pager"
@@ -66,19 +64,16 @@ func (s *Summary) setNodes(n int) { s.nodes.Store(int64(min(max(n, 0), mostNodes
 // What goes wrong is logged, once, and tried again.
 func (s *Summary) Run(ctx context.Context) {
 	// All daemons of a cluster may have begun at the same moment.
-	for pause := rand.N(leastSum / 10); await(ctx, pause); pause = wait.Jitter(sumInterval(s.Nodes()), 0.5) {
-		if mine, err := s.turn(ctx); (mine || err != nil) && ctx.Err() == nil {
-			s.log(err)
+	for next := rand.N(leastSum / 10); ; next = wait.Jitter(sumInterval(s.Nodes()), 0.5) {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(next):
 		}
-	}
-}
-
-func (s *Summary) log(err error) {
-	switch isNew, isOver := s.faults.changed(err); {
-	case isNew:
-		s.Log.WithError(err).Warn("cannot sum up what the nodes tell: the status of StartPolicies may be out of date; trying again")
-	case isOver:
-		s.Log.Info("the status of every StartPolicy is written again")
+		if mine, err := s.turn(ctx); (mine || err != nil) && ctx.Err() == nil {
+			s.faults.tell(s.Log, err, "cannot sum up what the nodes tell: the status of StartPolicies may be out of date; trying again",
+				"the status of every StartPolicy is written again")
+		}
 	}
 }
 
@@ -179,25 +174,5 @@ func (s *Summary) sum(ctx context.Context, policy crd.KnownPolicy, nodes []v1alp
 	if equality.Semantic.DeepEqual(before, status) {
 		return nil
 	}
-	patch, err := json.Marshal([]map[string]any{
-		{"op": "test", "path": "/metadata/uid", "value": policy.UID},
-		{"op": "add", "path": "/status", "value": status},
-	})
-	if err != nil {
-		return err
-	}
-	_, err = api.Patch(ctx, policy.Name, types.JSONPatchType, patch, metav1.PatchOptions{}, "status")
-	return err
-}
-
-// await waits, and reports false when ctx ended before.
-func await(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
-	}
+	return replaceStatus(ctx, api, policy.Name, status, map[string]any{"/metadata/uid": policy.UID})
 }
