@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 )
 
 const (
@@ -59,24 +58,21 @@ func First(dir string) (name string, err error) {
 // conflist returns a configuration with our plugin at the end of the chain of another one.
 func conflist(name string, text []byte, ours Entry) ([]byte, error) {
 	var list map[string]json.RawMessage
-	if err := json.Unmarshal(text, &list); err != nil {
+	var given struct {
+		Name, CNIVersion string
+		Plugins          []json.RawMessage
+	}
+	if err := errors.Join(json.Unmarshal(text, &list), json.Unmarshal(text, &given)); err != nil {
 		return nil, err
 	}
 	if !strings.HasSuffix(name, ".conflist") {
-		single, err := json.Marshal([]json.RawMessage{text})
-		if err != nil {
-			return nil, err
-		}
-		list = map[string]json.RawMessage{"cniVersion": list["cniVersion"], "name": list["name"], "plugins": single}
-		if list["cniVersion"] == nil {
-			list["cniVersion"] = json.RawMessage(`"0.2.0"`)
-		}
+		list = map[string]json.RawMessage{"cniVersion": list["cniVersion"], "name": list["name"]}
+		given.Plugins = []json.RawMessage{text}
 	}
-	var plugins []json.RawMessage
-	if err := json.Unmarshal(list["plugins"], &plugins); err != nil || len(plugins) == 0 {
-		return nil, fmt.Errorf("it names no plugins: %w", errors.Join(err, errNoNetwork))
+	if len(given.Plugins) == 0 {
+		return nil, fmt.Errorf("it names no plugins: %w", errNoNetwork)
 	}
-	for _, p := range plugins {
+	for _, p := range given.Plugins {
 		var named struct{ Type string }
 		if err := json.Unmarshal(p, &named); err != nil || named.Type == "" {
 			return nil, fmt.Errorf("a plugin has no type: %w", errors.Join(err, errNoNetwork))
@@ -85,19 +81,18 @@ func conflist(name string, text []byte, ours Entry) ([]byte, error) {
 			return nil, errChained
 		}
 	}
-	var versioned struct{ Name, CNIVersion string }
-	if err := json.Unmarshal(text, &versioned); err != nil || versioned.Name == "" {
-		return nil, fmt.Errorf("the network has no name: %w", errors.Join(err, errNoNetwork))
+	if given.Name == "" {
+		return nil, fmt.Errorf("the network has no name: %w", errNoNetwork)
 	}
-	switch versioned.CNIVersion {
+	switch given.CNIVersion {
 	case "", "0.1.0", "0.2.0", "0.3.0":
-		return nil, fmt.Errorf("it is of CNI %q, which is older than 0.3.1: %w", versioned.CNIVersion, errNoNetwork)
+		return nil, fmt.Errorf("it is of CNI %q, which is older than 0.3.1: %w", given.CNIVersion, errNoNetwork)
 	}
 	last, err := json.Marshal(ours)
 	if err != nil {
 		return nil, err
 	}
-	if list["plugins"], err = json.Marshal(append(plugins, last)); err != nil {
+	if list["plugins"], err = json.Marshal(append(given.Plugins, last)); err != nil {
 		return nil, err
 	}
 	all, err := json.MarshalIndent(list, "", "  ")
@@ -116,24 +111,17 @@ func Remove(confDir, binDir string) error {
 	return errors.Join(faults...)
 }
 
-// snapshot reports whether anything in a folder changed.
-type snapshot map[string]stamp
-
-type stamp struct {
-	modified time.Time
-	size     int64
-}
-
-func look(dir string) (snapshot, error) {
+// look says what is in a folder: other words once anything there has changed, and some also where there is nothing.
+func look(dir string) (seen string, err error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
-		return nil, err
+		return "", err
 	}
-	s := snapshot{}
+	seen = dir
 	for _, e := range entries {
 		if info, err := e.Info(); err == nil { // else it is gone again
-			s[e.Name()] = stamp{info.ModTime(), info.Size()}
+			seen += fmt.Sprintf("\n%q %d %d", e.Name(), info.ModTime().UnixNano(), info.Size())
 		}
 	}
-	return s, nil
+	return seen, nil
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
 	"sync"
@@ -64,11 +63,12 @@ type Installer struct {
 	state   State
 	changes int
 
-	size    int64  // of the program; 0: it was not copied yet
-	written []byte // the configuration as it was written; nil: it was not
-	gaveUp  string // why it is not written any more; empty: it is
-	last    snapshot
-	changed []time.Time // the last two changes of the folder
+	size    int64     // of the program; 0: it was not copied yet
+	written []byte    // the configuration as it was written; nil: it was not
+	gaveUp  string    // why it is not written any more; empty: it is
+	last    string    // how the folder looked last; empty: not known
+	changed time.Time // when others changed the folder last
+	before  time.Time // the time before that
 	shut    bool
 }
 
@@ -138,18 +138,15 @@ const shutWords = "files in the folder of the CNI configurations change again an
 // watch shuts the room where the folder changes more often than once in a minute.
 func (i *Installer) watch(now time.Time) {
 	s, err := look(i.o.ConfDir)
-	if err != nil || (i.last != nil && !maps.Equal(s, i.last)) {
-		if n := len(i.changed); n == 0 || now.Sub(i.changed[n-1]) > burst {
-			i.mu.Lock()
-			i.changes++
-			i.mu.Unlock()
-			i.changed = append(i.changed, now)
-			i.changed = i.changed[max(0, len(i.changed)-2):]
-		}
+	if (err != nil || (i.last != "" && s != i.last)) && now.Sub(i.changed) > burst {
+		i.mu.Lock()
+		i.changes++
+		i.mu.Unlock()
+		i.before, i.changed = i.changed, now
 	}
 	i.last = s
-	quiet := len(i.changed) == 0 || now.Sub(i.changed[len(i.changed)-1]) > quietFor
-	often := len(i.changed) == 2 && i.changed[1].Sub(i.changed[0]) < quietFor
+	quiet := now.Sub(i.changed) > quietFor
+	often := i.changed.Sub(i.before) < quietFor
 	switch {
 	case !i.shut && often && !quiet:
 		i.shut = true
@@ -182,14 +179,14 @@ func (i *Installer) keep() State {
 		if have != nil {
 			err = errors.Join(err, os.Remove(path))
 		}
-		i.last = nil // our own change counts for nothing
+		i.last = "" // our own change counts for nothing
 		return State{WhyNot: err.Error()}
 	}
 	if !bytes.Equal(have, want) {
 		if err := wholefile.Write(path, want, 0o600); err != nil {
 			return State{WhyNot: err.Error()}
 		}
-		i.last = nil
+		i.last = ""
 	}
 	i.written = want
 	if source < FileName {
@@ -220,24 +217,13 @@ func (i *Installer) want() (source string, text []byte, err error) {
 // program makes sure that the host has the plugin, and can run it.
 func (i *Installer) program() error {
 	target := filepath.Join(i.o.BinDir, ProgramName)
-	info, err := os.Stat(target)
-	if i.size == 0 || err != nil || info.Size() != i.size {
+	if info, err := os.Stat(target); i.size == 0 || err != nil || info.Size() != i.size {
 		if err := i.copyTo(target); err != nil {
 			return err
 		}
-		if info, err = os.Stat(target); err != nil {
-			return err
-		}
 	}
-	if info.Mode()&0o111 == 0 {
-		return fmt.Errorf("%s cannot be executed", target)
-	}
-	var at unix.Statfs_t
-	if err := unix.Statfs(target, &at); err != nil {
-		return err
-	}
-	if at.Flags&unix.ST_NOEXEC != 0 {
-		return fmt.Errorf("%s cannot be executed: its file system is mounted noexec", target)
+	if err := unix.Access(target, unix.X_OK); err != nil {
+		return fmt.Errorf("%s cannot be executed (is its file system mounted noexec?): %w", target, err)
 	}
 	return nil
 }
