@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -21,17 +22,16 @@ func NewStatus(now time.Time, s throttle.Snapshot, ended []throttle.TicketView) 
 			Adaptive: s.Adaptive,
 			HeldBy:   newHeld(s.Held),
 			Pace:     Pace{Seconds: seconds(s.Pace), Observed: s.PaceObserved},
+
+			MaxWaitSeconds: seconds(s.Settings.WithDefaults().MaxWait),
 		},
 		Limit: s.Limit, Lent: s.Lent,
 		Pulling: s.Pulling, PullingLimit: max(0, s.Settings.MaxPulling),
 		Starting: newPods(now, s.Starting, s.PaceObserved),
 		Waiting:  newPods(now, s.Waiting, s.PaceObserved),
-		Ended:    make([]Pod, 0, len(ended)),
+		Ended:    newPods(now, ended, s.PaceObserved),
 	}
-	st.MaxWaitSeconds = seconds(s.Settings.WithDefaults().MaxWait)
-	for _, v := range slices.Backward(ended) {
-		st.Ended = append(st.Ended, newPod(now, v, s.PaceObserved))
-	}
+	slices.Reverse(st.Ended)
 	return st
 }
 
@@ -82,11 +82,11 @@ func newPod(now time.Time, v throttle.TicketView, observed bool) Pod {
 		Namespace: namespace, Name: name, UID: v.UID, Priority: v.Priority,
 		State: v.State, Reason: v.Reason, Admission: v.Admission, Present: v.Present, Slot: v.Slot,
 		Joined: v.Arrived, Admitted: v.Admitted, Ended: v.Ended,
-		WaitedSeconds: span(v.Arrived, now, v.Admitted, v.Ended),
+		WaitedSeconds: span(v.Arrived, v.Admitted, v.Ended, now),
 		Repeats:       v.Repeats,
 	}
 	if !v.Admitted.IsZero() {
-		p.StartSeconds = span(v.Admitted, now, v.Ended)
+		p.StartSeconds = span(v.Admitted, v.Ended, now)
 	}
 	if v.State == throttle.Waiting {
 		p.Held, p.Place = newHeld(v.Held), v.Ahead+1
@@ -109,14 +109,7 @@ func basisOf(h throttle.Held, observed bool) Basis {
 	}
 }
 
-// span is the time from one moment to the first of the ends that came, else to
-// now; never negative.
-func span(from, now time.Time, ends ...time.Time) Seconds {
-	for _, end := range ends {
-		if !end.IsZero() {
-			now = end
-			break
-		}
-	}
-	return seconds(max(0, now.Sub(from)))
+// span is the time from one moment to the first of the ends that came; never negative.
+func span(from time.Time, ends ...time.Time) Seconds {
+	return seconds(max(0, cmp.Or(ends...).Sub(from)))
 }

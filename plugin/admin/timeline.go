@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"slices"
 	"sync"
 	"time"
 )
@@ -31,26 +32,20 @@ type Point struct {
 // TimelineEvery. The zero value is empty. It is safe for concurrent use.
 type Timeline struct {
 	mu     sync.Mutex
-	points [TimelineSpan / TimelineEvery]Point
-	added  int // ever
+	points []Point
 }
 
 // Add takes a point; the oldest is forgotten when it is full.
 func (t *Timeline) Add(p Point) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.points[t.added%len(t.points)] = p
-	t.added++
+	t.points = append(t.points, p)
+	t.points = t.points[max(0, len(t.points)-int(TimelineSpan/TimelineEvery)):]
 }
 
 // Points returns a copy of the points, the oldest first.
 func (t *Timeline) Points() []Point {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	n := min(t.added, len(t.points))
-	points := make([]Point, 0, n)
-	for i := t.added - n; i < t.added; i++ {
-		points = append(points, t.points[i%len(t.points)])
-	}
-	return points
+	return slices.Clone(t.points)
 }

@@ -38,10 +38,7 @@ func Rows(pods []corev1.Pod, now time.Time) []Row {
 	rows := make([]Row, 0, len(pods))
 	for i := range pods {
 		row := rowOf(&pods[i])
-		over := row.Ended
-		if over.IsZero() {
-			over = row.Ready
-		}
+		over := cmp.Or(row.Ended, row.Ready)
 		if over.IsZero() || now.Sub(over) < span {
 			rows = append(rows, row)
 		}

@@ -8,6 +8,8 @@ import (
 	"io"
 	"sync/atomic"
 	"time"
+
+	"golang.org/x/time/rate"
 )
 
 // reportEvery is the least time between two reports of entries that were dropped.
@@ -20,6 +22,10 @@ type Queue struct {
 	entries chan func() error
 	dropped atomic.Uint64
 	onDrop  func(dropped uint64)
+
+	// Only Run touches these.
+	reported uint64 // of those dropped
+	reports  rate.Sometimes
 }
 
 // New returns a queue with this capacity, which writes nothing before [Queue.Run].
@@ -27,7 +33,7 @@ type Queue struct {
 // dropped since it was last called, when there is room again; it can be nil.
 // It may add entries.
 func New(capacity int, onDrop func(dropped uint64)) *Queue {
-	return &Queue{entries: make(chan func() error, capacity), onDrop: onDrop}
+	return &Queue{entries: make(chan func() error, capacity), onDrop: onDrop, reports: rate.Sometimes{Interval: reportEvery}}
 }
 
 // Add queues an entry, which Run writes. It never blocks.
@@ -46,34 +52,26 @@ func (q *Queue) Dropped() uint64 { return q.dropped.Load() }
 // blocks for as long as the sink does, also beyond the end of ctx: a caller that
 // ends should not wait for it without a bound.
 func (q *Queue) Run(ctx context.Context) {
-	var reported uint64
-	var reportedAt time.Time
 	for {
 		select {
 		case write := <-q.entries:
 			q.write(write)
 		case <-ctx.Done():
 			q.drain()
-			q.reportDropped(reported)
+			q.reportDropped()
 			q.drain()
 			return
 		}
-		roomy := len(q.entries) <= cap(q.entries)/2
-		if now := time.Now(); roomy && q.Dropped() > reported && now.Sub(reportedAt) >= reportEvery {
-			reported, reportedAt = q.reportDropped(reported), now
+		if roomy := len(q.entries) <= cap(q.entries)/2; roomy && q.Dropped() > q.reported {
+			q.reports.Do(q.reportDropped)
 		}
 	}
 }
 
 // drain writes what is queued.
 func (q *Queue) drain() {
-	for {
-		select {
-		case write := <-q.entries:
-			q.write(write)
-		default:
-			return
-		}
+	for len(q.entries) > 0 { // nobody else takes any
+		q.write(<-q.entries)
 	}
 }
 
@@ -83,14 +81,13 @@ func (q *Queue) write(write func() error) {
 	}
 }
 
-// reportDropped calls onDrop for the entries that were dropped beyond those that were reported, if there are
-// any. It returns how many are reported now.
-func (q *Queue) reportDropped(reported uint64) uint64 {
+// reportDropped calls onDrop for the entries that were dropped beyond those that were reported, if there are any.
+func (q *Queue) reportDropped() {
 	dropped := q.Dropped()
-	if dropped > reported && q.onDrop != nil {
-		q.onDrop(dropped - reported)
+	if dropped > q.reported && q.onDrop != nil {
+		q.onDrop(dropped - q.reported)
 	}
-	return dropped
+	q.reported = dropped
 }
 
 // Writer returns a writer that queues a copy of what it is given, for w. It never
