@@ -177,13 +177,9 @@ func (c *Connection) serve(ctx context.Context) (served life, err error) {
 	number := c.begin()
 	late := newLateAnswers(func() time.Duration { return time.Duration(c.timeout.Load()) })
 	h := &plugin{handler: c.handler, synchronized: func() { c.becameSynchronized(number) }, late: late}
-	st, err := stub.New(h,
-		stub.WithPluginName(c.options.Name), stub.WithPluginIdx(c.options.Index),
-		stub.WithConnection(conn), stub.WithOnClose(func() { conn.Close() }), stub.WithFailurePolicy(failurePolicy()),
-		stub.WithTTRPCOptions(nil, []ttrpc.ServerOpt{ttrpc.WithUnaryServerInterceptor(c.intercept)}),
-		stub.WithLogger(stubLog{c.log}))
+	st, err := newStub(h, c.options.Name, c.options.Index, conn, c.intercept, c.log)
 	if err != nil {
-		return life{}, fmt.Errorf("NRI stub: %w", err)
+		return life{}, err
 	}
 	h.configured = func(runtime, version string) error {
 		return c.configured(number, runtime, version, st.RequestTimeout())
@@ -203,6 +199,21 @@ func (c *Connection) serve(ctx context.Context) (served life, err error) {
 	return served, err
 }
 
+// newStub returns a stub that serves a connection. Its failure policy keeps the plugin registered where
+// one request took too long: each new registration may hold up the node, see stopWait. A runtime whose NRI
+// knows no such policy passes over it.
+func newStub(p any, name, index string, conn *watchedConn, intercept ttrpc.UnaryServerInterceptor, log logrus.FieldLogger) (stub.Stub, error) {
+	st, err := stub.New(p,
+		stub.WithPluginName(name), stub.WithPluginIdx(index),
+		stub.WithConnection(conn), stub.WithOnClose(func() { conn.Close() }), stub.WithFailurePolicy(&api.FailurePolicy{KeepConnected: true}),
+		stub.WithTTRPCOptions(nil, []ttrpc.ServerOpt{ttrpc.WithUnaryServerInterceptor(intercept)}),
+		stub.WithLogger(stubLog{log}))
+	if err != nil {
+		return nil, fmt.Errorf("NRI stub: %w", err)
+	}
+	return st, nil
+}
+
 // runStub serves the runtime; a stub can be used once.
 func (c *Connection) runStub(ctx context.Context, st stub.Stub) (err error) {
 	defer func() {
@@ -214,14 +225,9 @@ func (c *Connection) runStub(ctx context.Context, st stub.Stub) (err error) {
 	return st.Run(ctx)
 }
 
-// failurePolicy keeps the plugin registered where one request took too long: each new
-// registration may hold up the node, see stopWait. A runtime whose NRI knows no such policy
-// passes over it.
-func failurePolicy() *api.FailurePolicy { return &api.FailurePolicy{KeepConnected: true} }
-
 // watch returns when the connection has to end: with the reason, or nil where the
 // stub knows it. It never ends one by its own decision while a container of the node is being stopped: the
-// daemon would be away until that is over, see stopWait. A runtime that does not know failurePolicy ends it
+// daemon would be away until that is over, see stopWait. A runtime that does not know the failure policy ends it
 // at the first answer that is too late; another waits for its timeout at each late answer until then.
 func (c *Connection) watch(ctx context.Context, number int, conn *watchedConn, late *lateAnswers, done chan error) error {
 	registration, still := time.After(registrationLimit), time.Tick(stillEvery)

@@ -80,13 +80,8 @@ func newPreRegistered(raw net.Conn, name, index string, log logrus.FieldLogger) 
 		config: make(chan string, 1), refused: make(chan error, 1), adopted: make(chan struct{}),
 	}
 	var err error
-	l.stub, err = stub.New(&preRegisteredPlugin{plugin: &l.h, l: l},
-		stub.WithPluginName(name), stub.WithPluginIdx(index),
-		stub.WithConnection(l.conn), stub.WithOnClose(func() { l.conn.Close() }), stub.WithFailurePolicy(failurePolicy()),
-		stub.WithTTRPCOptions(nil, []ttrpc.ServerOpt{ttrpc.WithUnaryServerInterceptor(l.intercept)}),
-		stub.WithLogger(stubLog{log}))
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("NRI stub: %w", err), raw.Close())
+	if l.stub, err = newStub(&preRegisteredPlugin{plugin: &l.h, l: l}, name, index, l.conn, l.intercept, log); err != nil {
+		return nil, errors.Join(err, raw.Close())
 	}
 	return l, nil
 }

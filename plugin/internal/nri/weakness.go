@@ -38,7 +38,7 @@ type weakness struct {
 
 // after returns the pause, before jitter, that the end of a connection asks for; 0: none.
 // Each late answer has cost a request timeout, and counts: a runtime that keeps the plugin
-// after the first, see failurePolicy, has waited for two.
+// after the first, see newStub, has waited for two.
 func (w *weakness) after(l life) time.Duration {
 	if !l.registered {
 		return 0
@@ -89,7 +89,7 @@ func sameSocket(a, b os.FileInfo) bool {
 }
 
 // lateAnswers counts the answers for which the runtime waited for its request timeout, of
-// one connection. A runtime that keeps the plugin then, see failurePolicy, would wait as
+// one connection. A runtime that keeps the plugin then, see newStub, would wait as
 // long for each of the next ones. Made by newLateAnswers; safe for concurrent use.
 type lateAnswers struct {
 	timeout func() time.Duration // the runtime's; 0: not known yet
