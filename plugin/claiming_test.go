@@ -20,6 +20,7 @@ import (
 	clienttest "k8s.io/client-go/testing"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/observe"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/leases"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/policies"
@@ -170,7 +171,7 @@ func openByMetric(claimer *leases.Claimer, want int) bool {
 		Limiter: throttle.New(time.Now(), throttle.Settings{}), Claims: claimer.View,
 		Signals: func() (none throttle.Signals) { return none }, Policies: func() []policies.State { return nil },
 		Connected: func() error { return nil }, RegistrationWaits: func() bool { return false },
-		GateWaiters: func() int { return 0 }, Room: func() (waiters, emptied int) { return 0, 0 },
+		GateWaiters: func() int { return 0 }, Room: func() admin.Room { return admin.Room{} },
 	})
 	return testutil.GatherAndCompare(o.Registry(), strings.NewReader(text), name) == nil
 }

@@ -151,13 +151,9 @@ func newDaemon(o Options, cores int, file crd.Documents, c *clients, r rooms) *D
 		d.cluster.follow(d)
 	}
 	d.observer.Collect(observe.Sources{
-		Limiter: d.limiter, Signals: d.sensors.now, Policies: d.policyStates, Claims: d.claims, Connected: d.connection.Paces,
+		Limiter: d.limiter, Signals: d.sensors.now, Policies: d.policyStates, Claims: d.cluster.claims, Connected: d.connection.Paces,
 		RegistrationWaits: d.connection.RegistrationWaits, GateWaiters: d.waiting.Gate.Waiters,
-		Room: func() (waiters, emptied int) {
-			r := roomStatus(d.waiting.Room, d.cni)
-			return r.Waiters, r.Emptied
-		},
-		LogDropped: o.LogDropped, Version: o.Version,
+		Room: d.roomStatus, LogDropped: o.LogDropped, Version: o.Version,
 	})
 	return d
 }

@@ -7,17 +7,17 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/policies"
 )
 
-// claims is what is claimed now; nothing without an API server.
-func (d *Daemon) claims() leases.View {
-	if d.cluster == nil {
+// claims is what is claimed now; nothing without a cluster.
+func (c *cluster) claims() leases.View {
+	if c == nil {
 		return leases.View{}
 	}
-	return d.cluster.claimer.View()
+	return c.claimer.View()
 }
 
 // policyStates returns the policies in force; those that hold no pod have that for a fault.
 func (d *Daemon) policyStates() []policies.State {
-	return withUnheld(d.matcher.State(), d.claims())
+	return withUnheld(d.matcher.State(), d.cluster.claims())
 }
 
 // withUnheld notes which policies hold no pod because nothing can be claimed.

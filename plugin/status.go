@@ -41,7 +41,7 @@ func (d *Daemon) Status() admin.Status {
 		Mode: string(d.options.Gate), Path: d.options.GatePath, Usable: why == "", WhyNot: why,
 		Waiters: d.waiting.Gate.Waiters(), TimeoutSeconds: admin.Seconds(d.options.GateTimeout.Seconds()),
 	}
-	s.Room = roomStatus(d.waiting.Room, d.cni)
+	s.Room = d.roomStatus()
 	s.Refused.Sandbox, s.Refused.Container = d.waiting.Refusals.Counts()
 	s.Refused.NotAtSandbox = d.waiting.Refusals.NotAtSandbox()
 	s.Refused.CPUShare = d.waiting.Refusals.CPUShare(now)

@@ -6,7 +6,6 @@ import (
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/cni"
-	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/waiting"
 )
 
 // roomSettles is how long after the daemon begins to answer no pod is let out of the waiting
@@ -33,12 +32,12 @@ func asksForRoom(args []string) bool {
 	return slices.Contains(args, "--cni") || slices.Contains(args, "--cni=true")
 }
 
-// roomStatus says what status tells of the waiting room; installer is nil where nothing installs it.
-func roomStatus(room *waiting.Room, installer *cni.Installer) admin.Room {
-	r := admin.Room{Waiters: room.Waiters()}
-	if installer != nil {
-		s := installer.State()
-		r.Wanted, r.Installed, r.WhyNot, r.Source, r.Emptied = true, s.Installed, s.WhyNot, s.Source, installer.Changes()
+// roomStatus says what status tells of the waiting room.
+func (d *Daemon) roomStatus() admin.Room {
+	r := admin.Room{Waiters: d.waiting.Room.Waiters()}
+	if d.cni != nil {
+		s := d.cni.State()
+		r.Wanted, r.Installed, r.WhyNot, r.Source, r.Emptied = true, s.Installed, s.WhyNot, s.Source, d.cni.Changes()
 	}
 	return r
 }

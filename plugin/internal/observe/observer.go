@@ -94,18 +94,16 @@ func (o *Observer) Configured(name, origin string, generation int64) {
 
 // Sources are asked at each scrape for what no event reports.
 type Sources struct {
-	Limiter           Limiter
+	Limiter           *throttle.Limiter
 	Signals           func() throttle.Signals // may block for 250 ms
 	Policies          func() []policies.State
 	Claims            func() leases.View
 	Connected         func() error // why pods are not paced; nil: they are
 	RegistrationWaits func() bool  // the daemon waits to register, because a container is being stopped
 	GateWaiters       func() int   // hooks that wait in the gate
-	// Room returns how many pods wait in the waiting room, and how often the folder of the CNI
-	// configurations changed, upon which all leave it.
-	Room       func() (waiters, emptied int)
-	LogDropped func() uint64 // entries that the log lost; nil: it loses none
-	Version    string
+	Room              func() admin.Room
+	LogDropped        func() uint64 // entries that the log lost; nil: it loses none
+	Version           string
 }
 
 // Collect adds the metrics of these sources to the registry. To be called once.
@@ -147,17 +145,10 @@ func (o *Observer) HappenedInShadow(e throttle.Event, reason reasons.Reason) {
 
 // LookAtWaiting writes events on pods that wait, and returns the time at which to look again; zero:
 // no pod waits. A panic is caught.
-func (o *Observer) LookAtWaiting(now time.Time, l Limiter) (next time.Time) {
+func (o *Observer) LookAtWaiting(now time.Time, l *throttle.Limiter) (next time.Time) {
 	defer o.Caught("tellWaiting")
 	o.pods.inClusterOf(o.nodes())
 	return o.pods.look(now, o.events, l)
-}
-
-// Limiter is what is asked of [throttle.Limiter].
-type Limiter interface {
-	Busy(now time.Time) (starting, waiting bool)
-	Snapshot(now time.Time) throttle.Snapshot
-	Groups(now time.Time) []throttle.GroupView
 }
 
 // Forget drops what is kept of a pod that is gone.

@@ -95,7 +95,7 @@ func overLimit(r reasons.Reason) bool { return r == reasons.MaxWait || r == reas
 // look writes events on those that have waited for a while and were not told yet, or
 // wait for another reason now, the first in line first. It gives the time of the next
 // look; zero: no pod waits.
-func (s *podEvents) look(now time.Time, n Events, l Limiter) (next time.Time) {
+func (s *podEvents) look(now time.Time, n Events, l *throttle.Limiter) (next time.Time) {
 	if _, waiting := l.Busy(now); !waiting {
 		return time.Time{}
 	}

@@ -24,7 +24,7 @@ const (
 // newPolicyMetrics tells Prometheus what the groups of policies use. The number of series
 // has a bound: of each policy the groups with the most pods have their own, all
 // others are told together.
-func newPolicyMetrics(states func() []policies.State, l Limiter) prometheus.Collector {
+func newPolicyMetrics(states func() []policies.State, l *throttle.Limiter) prometheus.Collector {
 	m := &scrape{subsystem: "policy"}
 	used := m.gauge("used", "What counts against a limit of a StartPolicy: pods, cores, bytes, or the unit of the resource. limit is starting or running.", "policy", "group", "limit", "resource")
 	limit := m.gauge("limit", "The limit of a StartPolicy for each group, with the overrides of now, in the same units; of the scope Cluster for all nodes together.", "policy", "limit", "resource")

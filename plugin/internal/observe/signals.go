@@ -9,7 +9,7 @@ import (
 )
 
 // newSignalMetrics tells Prometheus of the node's signals.
-func newSignalMetrics(measure func() throttle.Signals, l Limiter) prometheus.Collector {
+func newSignalMetrics(measure func() throttle.Signals, l *throttle.Limiter) prometheus.Collector {
 	m := &scrape{subsystem: "signal"}
 	value := m.gauge("value", "What a signal is, in percent; load in processes. Absent while it cannot be measured.", "signal")
 	threshold := m.gauge("threshold", "The value from which a signal holds starts. Absent where no limit is set.", "signal")

@@ -48,9 +48,9 @@ func newStateMetrics(s Sources) prometheus.Collector {
 		}
 		put(logDropped, float64(dropped))
 		put(gateWaiters, float64(s.GateWaiters()))
-		waiters, emptied := s.Room()
-		put(roomWaiters, float64(waiters))
-		put(roomEmptied, float64(emptied))
+		room := s.Room()
+		put(roomWaiters, float64(room.Waiters))
+		put(roomEmptied, float64(room.Emptied))
 	}
 	return m
 }
