@@ -108,23 +108,29 @@ func trim(p *corev1.Pod) Pod {
 func (pod *Pod) addContainers(p *corev1.Pod) {
 	spec, status := &p.Spec, &p.Status
 	pod.Containers = make(map[string]Container, len(spec.InitContainers)+len(spec.Containers)+len(spec.EphemeralContainers))
-	var lasting tally
-	for i := range spec.InitContainers {
-		c := &spec.InitContainers[i]
-		state := pod.add(c, initKind(c), status.InitContainerStatuses)
-		if initKind(c) == Sidecar {
-			lasting.count(c, state, spec.RestartPolicy)
+	running, missing := 0, 0 // of those that are meant to run as long as the pod does
+	add := func(c *corev1.Container, kind Kind, statuses []corev1.ContainerStatus) {
+		state := pod.add(c, kind, statuses)
+		switch {
+		case kind != Sidecar && kind != App:
+		case state.Running != nil:
+			running++
+		case state.Terminated == nil || !endedForGood(c, state.Terminated.ExitCode, spec.RestartPolicy):
+			missing++
 		}
 	}
+	for i := range spec.InitContainers {
+		c := &spec.InitContainers[i]
+		add(c, initKind(c), status.InitContainerStatuses)
+	}
 	for i := range spec.Containers {
-		c := &spec.Containers[i]
-		lasting.count(c, pod.add(c, App, status.ContainerStatuses), spec.RestartPolicy)
+		add(&spec.Containers[i], App, status.ContainerStatuses)
 	}
 	for i := range spec.EphemeralContainers {
 		c := (*corev1.Container)(&spec.EphemeralContainers[i].EphemeralContainerCommon)
-		pod.add(c, Ephemeral, status.EphemeralContainerStatuses)
+		add(c, Ephemeral, status.EphemeralContainerStatuses)
 	}
-	pod.AllRunning = lasting.running > 0 && lasting.missing == 0
+	pod.AllRunning = running > 0 && missing == 0
 }
 
 // add puts one container in the map and returns its state as reported among statuses.
@@ -157,18 +163,6 @@ func initKind(c *corev1.Container) Kind {
 		return Sidecar
 	}
 	return Init
-}
-
-// tally counts the containers that are meant to run as long as the pod does.
-type tally struct{ running, missing int }
-
-func (t *tally) count(c *corev1.Container, state corev1.ContainerState, podPolicy corev1.RestartPolicy) {
-	switch {
-	case state.Running != nil:
-		t.running++
-	case state.Terminated == nil || !endedForGood(c, state.Terminated.ExitCode, podPolicy):
-		t.missing++
-	}
 }
 
 // endedForGood reports whether the kubelet leaves a container that ended with this exit code alone. Restart rules

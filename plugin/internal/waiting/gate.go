@@ -147,10 +147,7 @@ func (g *Gate) barred(now time.Time, a *HeldContainer) string {
 // lost tells why the container would be lost if the runtime were restarted while it waits;
 // empty: it would not.
 func (g *Gate) lost(a *HeldContainer) string {
-	if a.Known && a.Kubelet.StartsAgain(a.Container) {
-		return ""
-	}
-	if !a.Known && g.Mode == GateAlways {
+	if a.Kubelet.StartsAgain(a.Container) || (!a.Known && g.Mode == GateAlways) {
 		return ""
 	}
 	return "kubelet would not start the container again if it were lost while it waits"
