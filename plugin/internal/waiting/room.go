@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -39,10 +40,10 @@ type Room struct {
 	observer *observe.Observer
 	pods     starts.Source // nil: standalone
 	gate     *Gate
+	shut     atomic.Value // a string: why no pod may wait there; empty: the room is open
 
 	mu      sync.Mutex
 	waiters map[string][]*roomWaiter // by UID; after a daemon stood still, of more than one process of a pod
-	shut    string                   // why no pod may wait there; empty: the room is open
 }
 
 // roomWaiter is a process that waits in the room for its pod.
@@ -94,17 +95,7 @@ func (r *Room) Holds(uid string) bool {
 }
 
 // Shut lets no pod wait in the room for a reason, or, with an empty one, opens it again.
-func (r *Room) Shut(why string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.shut = why
-}
-
-func (r *Room) whyShut() string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.shut
-}
+func (r *Room) Shut(why string) { r.shut.Store(why) }
 
 // Round lets pods out of the room whose turn is near, in the order of the queue. It marks those
 // of held that wait in the room as present, for each is to be told its turn, and gives the time
@@ -199,7 +190,7 @@ func (r *Room) mayUseGate(pod podwatch.Pod, known bool) bool {
 // ended returns the answer to a process that waits no longer. told: it has its turn, so a round has
 // looked whether its pod may leave.
 func (r *Room) ended(state starts.ValveState, w *roomWaiter, told bool) (v gate.Verdict, ends bool) {
-	shut := r.whyShut()
+	shut, _ := r.shut.Load().(string)
 	switch {
 	case isClosed(w.ticket.Decided()):
 		return decided(w.ticket, nil), true
