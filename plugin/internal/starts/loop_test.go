@@ -97,7 +97,7 @@ func TestStallsAreSoughtWhileSomebodyWaits(t *testing.T) {
 	waits.End(now.Add(25*time.Second), reasons.Deleted)
 	assert.Zero(t, s.stalled(now.Add(26*time.Second), "holder"), "nobody waits any more")
 	s.Limiter.Join(now.Add(27*time.Second), throttle.Request{UID: "other"})
-	s.settings.Store(&throttle.Settings{NoProgressAfter: -1})
+	s.Limiter.Configure(now.Add(27*time.Second), throttle.Settings{MaxConcurrent: 1, NoProgressAfter: -1})
 	assert.Zero(t, s.stalled(now.Add(40*time.Second), "holder"), "nothing is lent")
 }
 

@@ -142,7 +142,7 @@ func (l *loop) measure(now time.Time) (next time.Time) {
 	for uid := range l.courses {
 		uids[uid] = struct{}{}
 	}
-	after := l.s.settings.Load().WithDefaults().NoProgressAfter
+	after := l.s.Limiter.Snapshot(now).Settings.NoProgressAfter
 	_, waiting := l.s.Limiter.Busy(now)
 	for uid := range uids {
 		v, ok := l.s.Limiter.View(now, uid)

@@ -24,8 +24,7 @@ type Rejoin struct {
 	frozen atomic.Bool
 
 	mu      sync.Mutex
-	listed  bool                // the runtime has told what it has
-	missing map[string]struct{} // containers that were made and have not started: their hooks may wait
+	missing map[string]struct{} // containers that were made and have not started: their hooks may wait; nil: not told yet
 	back    chan struct{}       // closed when none is missing
 }
 
@@ -37,10 +36,10 @@ func newRejoin(l *throttle.Limiter, within, settle time.Duration) *Rejoin {
 func (r *Rejoin) expect(ctrs []*api.Container) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.listed {
+	if r.missing != nil {
 		return
 	}
-	r.listed, r.missing = true, map[string]struct{}{}
+	r.missing = map[string]struct{}{}
 	for _, ctr := range ctrs {
 		if ctr.GetState() == api.ContainerState_CONTAINER_CREATED {
 			r.missing[ctr.GetId()] = struct{}{}

@@ -86,9 +86,8 @@ type Starts struct {
 	ends    *ends
 	loop    *loop
 
-	config   atomic.Pointer[crd.Effective]
-	settings atomic.Pointer[throttle.Settings] // that follow from config
-	off      atomic.Bool                       // the mode is Off
+	config atomic.Pointer[crd.Effective]
+	off    atomic.Bool // the mode is Off
 }
 
 // RuntimeEvents takes what the runtime tells of sandboxes and containers: it writes it into the book,
@@ -100,7 +99,6 @@ type RuntimeEvents struct{ s *Starts }
 func New(o Options) *Starts {
 	s := &Starts{Options: o, Hooks: newRejoin(o.Limiter, o.Timing.Rejoin, o.Timing.Settle)}
 	s.config.Store(&crd.Effective{Origin: crd.OriginNone})
-	s.settings.Store(&throttle.Settings{})
 	s.Ledger = newLedger(o.Limiter, o.Policies, &s.config)
 	s.Valve = newValve(o, &s.config)
 	s.Runtime = &RuntimeEvents{s: s}
@@ -113,7 +111,6 @@ func New(o Options) *Starts {
 func (s *Starts) Configure(now time.Time, e crd.Effective, settings throttle.Settings) {
 	before := s.Valve.Mode()
 	waiting := len(s.Limiter.Snapshot(now).Waiting)
-	s.settings.Store(&settings)
 	off := e.Spec.GetMode() == v1alpha1.ModeOff
 	s.off.Store(off) // before any pod is admitted for it
 	s.Limiter.Configure(now, settings)
