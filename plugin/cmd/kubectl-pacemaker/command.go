@@ -53,8 +53,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 
 // asker is one call of the program.
 type asker struct {
-	// kubectl runs kubectl with arguments and gives what it wrote.
-	kubectl func(ctx context.Context, args ...string) (stdout, stderr string, err error)
+	// kubectl runs kubectl with arguments and gives what it wrote; the error is what it said.
+	kubectl func(ctx context.Context, args ...string) (stdout string, err error)
 	// forward has kubectl open a port of this machine.
 	forward func(ctx context.Context, args ...string) (address string, ended <-chan error, err error)
 	stdout  io.Writer

@@ -36,27 +36,27 @@ type cluster struct {
 	asked []string // guarded by mu
 }
 
-func (c *cluster) kubectl(_ context.Context, args ...string) (stdout, stderr string, err error) {
+func (c *cluster) kubectl(_ context.Context, args ...string) (stdout string, err error) {
 	line := strings.Join(args, " ")
 	c.mu.Lock()
 	c.asked = append(c.asked, line)
 	c.mu.Unlock()
-	answer := func(v any) (string, string, error) {
+	answer := func(v any) (string, error) {
 		text, err := json.Marshal(v)
 		require.NoError(c.t, err)
-		return string(text), "", nil
+		return string(text), nil
 	}
 	switch {
 	case strings.HasPrefix(line, "exec ") && c.refuses != "":
-		return "", c.refuses, errors.New("exit status 1")
+		return "", errors.New(c.refuses)
 	case strings.HasPrefix(line, "exec "):
 		_, own, _ := strings.Cut(line, "-- pod-pacemaker ")
 		for key, said := range c.says {
 			if daemon, question, _ := strings.Cut(key, " "); strings.Contains(line, " "+daemon+" ") && question == own {
-				return said, "", nil
+				return said, nil
 			}
 		}
-		return "", "pod-pacemaker: " + own + ": " + notKnown + ": it neither waits nor starts\ncommand terminated with exit code 1", errors.New("exit status 1")
+		return "", errors.New("pod-pacemaker: " + own + ": " + notKnown + ": it neither waits nor starts\ncommand terminated with exit code 1")
 	case strings.Contains(line, "get -o json pods --namespace "):
 		_, node, _ := strings.Cut(line, "spec.nodeName=")
 		var found corev1.PodList
@@ -76,7 +76,7 @@ func (c *cluster) kubectl(_ context.Context, args ...string) (stdout, stderr str
 			return answer(pod)
 		}
 	}
-	return "", "Error from server (NotFound): " + line, errors.New("exit status 1")
+	return "", errors.New("Error from server (NotFound): " + line)
 }
 
 // call runs the program against the cluster.
@@ -256,8 +256,8 @@ func TestNobodyWaits(t *testing.T) {
 
 func TestAClusterWithoutTheCRDsIsSaid(t *testing.T) {
 	t.Parallel()
-	a := &asker{kubectl: func(context.Context, ...string) (string, string, error) {
-		return "", `error: the server doesn't have a resource type "pacemakernodes"`, errors.New("exit status 1")
+	a := &asker{kubectl: func(context.Context, ...string) (string, error) {
+		return "", errors.New(`error: the server doesn't have a resource type "pacemakernodes"`)
 	}}
 	require.ErrorContains(t, a.status(t.Context()), "is pod-pacemaker installed?")
 }

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"os/exec"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 )
@@ -19,12 +18,16 @@ const daemonLabel = "app.kubernetes.io/name=pod-pacemaker"
 // container is that of the daemon in its pod.
 const container = "pod-pacemaker"
 
-func realKubectl(ctx context.Context, args ...string) (stdout, stderr string, err error) {
-	var out, errs bytes.Buffer
-	cmd := exec.CommandContext(ctx, "kubectl", args...) //nolint:gosec // no shell reads them, and the user could run it as well
-	cmd.Stdout, cmd.Stderr = &out, &errs
-	err = cmd.Run()
-	return out.String(), errs.String(), err
+// realKubectl runs kubectl. The error is what kubectl says.
+func realKubectl(ctx context.Context, args ...string) (string, error) {
+	out, err := exec.CommandContext(ctx, "kubectl", args...).Output() //nolint:gosec // no shell reads them, and the user could run it as well
+	if errors.Is(err, exec.ErrNotFound) {
+		return "", errors.New("there is no kubectl on the PATH")
+	}
+	if failed, ok := errors.AsType[*exec.ExitError](err); ok && len(bytes.TrimSpace(failed.Stderr)) > 0 {
+		return "", errors.New(string(bytes.TrimSpace(failed.Stderr)))
+	}
+	return string(out), err
 }
 
 // args puts the flags that were given for kubectl before its arguments.
@@ -37,23 +40,9 @@ func (a *asker) args(args ...string) (flags []string) {
 	return append(flags, args...)
 }
 
-// ask runs kubectl. The error is what kubectl says.
-func (a *asker) ask(ctx context.Context, args ...string) (string, error) {
-	stdout, stderr, err := a.kubectl(ctx, a.args(args...)...)
-	switch {
-	case err == nil:
-		return stdout, nil
-	case errors.Is(err, exec.ErrNotFound):
-		return stdout, errors.New("there is no kubectl on the PATH")
-	case strings.TrimSpace(stderr) == "":
-		return stdout, err
-	}
-	return stdout, errors.New(strings.TrimSpace(stderr))
-}
-
 // get reads objects as kubectl gives them.
 func (a *asker) get(ctx context.Context, into any, args ...string) error {
-	text, err := a.ask(ctx, append([]string{"get", "-o", "json"}, args...)...)
+	text, err := a.kubectl(ctx, a.args(append([]string{"get", "-o", "json"}, args...)...)...)
 	if err != nil {
 		return err
 	}
@@ -84,7 +73,8 @@ func (a *asker) someDaemonsOn(ctx context.Context, node string) ([]corev1.Pod, e
 
 // in runs the program in the pod of a daemon.
 func (a *asker) in(ctx context.Context, daemon corev1.Pod, args ...string) (string, error) {
-	return a.ask(ctx, append([]string{"exec", "--namespace", daemon.Namespace, daemon.Name, "--container", container, "--", "pod-pacemaker"}, args...)...)
+	run := a.args("exec", "--namespace", daemon.Namespace, daemon.Name, "--container", container, "--", "pod-pacemaker")
+	return a.kubectl(ctx, append(run, args...)...)
 }
 
 func ready(pod corev1.Pod) bool {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"sync"
 
 	"github.com/sirupsen/logrus"
 	"github.com/spf13/cobra"
@@ -99,14 +100,13 @@ func (p *program) runDaemon(ctx context.Context, f *runFlags) error {
 	}).Info("begins")
 
 	ctx, cancel := context.WithCancel(ctx)
-	told := make(chan struct{})
-	go func() {
-		defer close(told)
-		notifySystemd(ctx, d, log)
-	}()
+	var unit sync.WaitGroup
+	unit.Go(func() {
+		(&systemdUnit{daemon: d, log: log, readyMost: readyMost, statusEvery: statusEvery}).serve(ctx)
+	})
 	err = d.Run(ctx)
 	cancel()
-	<-told
+	unit.Wait()
 	if errors.Is(err, fs.ErrPermission) && os.Geteuid() != 0 {
 		return fmt.Errorf("run: %w: the daemon needs root", err)
 	}

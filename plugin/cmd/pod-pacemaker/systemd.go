@@ -32,13 +32,8 @@ type systemdUnit struct {
 	notified               string // the status that was sent last
 }
 
-// notifySystemd tells systemd when the daemon can serve, how it is, that it lives, and
+// serve tells systemd when the daemon can serve, how it is, that it lives, and
 // when it stops. It blocks until ctx ends. Without systemd it only waits.
-func notifySystemd(ctx context.Context, d daemon, log logrus.FieldLogger) {
-	u := &systemdUnit{daemon: d, log: log, readyMost: readyMost, statusEvery: statusEvery}
-	u.serve(ctx)
-}
-
 func (u *systemdUnit) serve(ctx context.Context) {
 	if u.awaitReady(ctx) {
 		u.notified = u.status()

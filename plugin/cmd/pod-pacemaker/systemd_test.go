@@ -67,7 +67,7 @@ func TestSystemdThatDoesNotListenIsLogged(t *testing.T) {
 	log, hook := logtest.NewNullLogger()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	notifySystemd(ctx, &puppet{}, log)
+	(&systemdUnit{daemon: &puppet{}, log: log, readyMost: readyMost, statusEvery: statusEvery}).serve(ctx)
 	require.Len(t, hook.AllEntries(), 1)
 	assert.Equal(t, logrus.WarnLevel, hook.LastEntry().Level)
 	assert.Equal(t, "STOPPING=1", hook.LastEntry().Data["state"])

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -59,9 +60,10 @@ type Installer struct {
 	o      Options
 	onShut func(why string)
 
-	mu      sync.Mutex
-	state   State
-	changes int
+	mu    sync.Mutex
+	state State
+
+	changes atomic.Int64 // of the folder, by others
 
 	size    int64     // of the program; 0: it was not copied yet
 	written []byte    // the configuration as it was written; nil: it was not
@@ -87,11 +89,7 @@ func (i *Installer) State() State {
 
 // Changes returns how often others changed the folder of the configurations, where changes in quick
 // succession count as one.
-func (i *Installer) Changes() int {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	return i.changes
-}
+func (i *Installer) Changes() int { return int(i.changes.Load()) }
 
 // Run keeps the waiting room installed until ctx ends. What it wrote stays.
 func (i *Installer) Run(ctx context.Context) error {
@@ -139,9 +137,7 @@ const shutWords = "files in the folder of the CNI configurations change again an
 func (i *Installer) watch(now time.Time) {
 	s, err := look(i.o.ConfDir)
 	if (err != nil || (i.last != "" && s != i.last)) && now.Sub(i.changed) > burst {
-		i.mu.Lock()
-		i.changes++
-		i.mu.Unlock()
+		i.changes.Add(1)
 		i.before, i.changed = i.changed, now
 	}
 	i.last = s
