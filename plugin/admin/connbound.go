@@ -1,9 +1,12 @@
 package admin
 
 import (
+	"cmp"
 	"context"
+	"maps"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
 )
 
@@ -92,7 +95,7 @@ func (c *connBound) countBusy(conn net.Conn, n int) {
 }
 
 // surplusLocked returns the connection to close; nil: none. c.mu must be held.
-func (c *connBound) surplusLocked() (surplus net.Conn) {
+func (c *connBound) surplusLocked() net.Conn {
 	if len(c.conns) <= c.most {
 		return nil
 	}
@@ -100,22 +103,10 @@ func (c *connBound) surplusLocked() (surplus net.Conn) {
 	for _, g := range c.conns {
 		of[g.client]++
 	}
-	worse := func(a, b *boundConn) bool {
-		switch {
-		case of[a.client] != of[b.client]:
-			return of[a.client] > of[b.client]
-		case (a.busy == 0) != (b.busy == 0):
-			return a.busy == 0
-		default:
-			return a.order < b.order
-		}
-	}
-	for conn, g := range c.conns {
-		if surplus == nil || worse(g, c.conns[surplus]) {
-			surplus = conn
-		}
-	}
-	return surplus
+	return slices.MinFunc(slices.Collect(maps.Keys(c.conns)), func(a, b net.Conn) int {
+		x, y := c.conns[a], c.conns[b]
+		return cmp.Or(cmp.Compare(of[y.client], of[x.client]), cmp.Compare(min(x.busy, 1), min(y.busy, 1)), cmp.Compare(x.order, y.order))
+	})
 }
 
 // few answers at most this many requests at a time, and refuses others.

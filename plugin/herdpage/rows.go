@@ -65,7 +65,12 @@ func rowOf(pod *corev1.Pod) Row {
 			c := &statuses[i]
 			row.Restarts += int(c.RestartCount)
 			for _, state := range []*corev1.ContainerState{&c.LastTerminationState, &c.State} {
-				row.sees(startOf(state))
+				switch {
+				case state.Running != nil:
+					row.sees(state.Running.StartedAt.Time)
+				case state.Terminated != nil:
+					row.sees(state.Terminated.StartedAt.Time)
+				}
 			}
 			if t := c.State.Terminated; over && t != nil && t.FinishedAt.After(row.Ended) {
 				row.Ended = t.FinishedAt.Time
@@ -80,15 +85,4 @@ func (r *Row) sees(start time.Time) {
 	if !start.IsZero() && (r.Started.IsZero() || start.Before(r.Started)) {
 		r.Started = start
 	}
-}
-
-// startOf gives when a container started; zero: it did not.
-func startOf(state *corev1.ContainerState) time.Time {
-	switch {
-	case state.Running != nil:
-		return state.Running.StartedAt.Time
-	case state.Terminated != nil:
-		return state.Terminated.StartedAt.Time
-	}
-	return time.Time{}
 }

@@ -73,16 +73,15 @@ func sumPolicy(now time.Time, policy crd.KnownPolicy, nodes []v1alpha1.Pacemaker
 // calculate fills in the limits of now, and gives the condition that says whether all
 // overrides are good.
 func calculate(now time.Time, policy *v1alpha1.StartPolicy, status *v1alpha1.StartPolicyStatus) metav1.Condition {
-	c := metav1.Condition{Type: v1alpha1.ConditionOverridesValid, Status: metav1.ConditionTrue, Reason: reasonOverridesValid}
+	c := metav1.Condition{Type: v1alpha1.ConditionOverridesValid, Status: metav1.ConditionUnknown, Reason: reasonInvalid}
 	if policy == nil {
-		c.Status, c.Reason = metav1.ConditionUnknown, reasonInvalid
 		return c
 	}
 	compiled, errs := startpolicy.Compile(policy)
 	if len(errs) > 0 {
-		c.Status, c.Reason = metav1.ConditionUnknown, reasonInvalid
 		return c
 	}
+	c.Status, c.Reason = metav1.ConditionTrue, reasonOverridesValid
 	limits := compiled.LimitsAt(now)
 	status.CalculatedLimits = &v1alpha1.CalculatedLimits{PolicyLimits: *limits.Limits.DeepCopy()}
 	if !limits.Since.IsZero() {
