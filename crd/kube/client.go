@@ -1,15 +1,19 @@
 package kube
 
 import (
+	"context"
 	"fmt"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/util/flowcontrol"
@@ -116,4 +120,18 @@ func (c client) DaemonSets(namespace string) DaemonSets {
 func (c client) Leases(namespace string) Leases {
 	return resource[*coordinationv1.Lease, *coordinationv1.LeaseList]{c.coordination, "leases", namespace,
 		func() *coordinationv1.Lease { return &coordinationv1.Lease{} }, func() *coordinationv1.LeaseList { return &coordinationv1.LeaseList{} }}
+}
+
+// Review has the API server review something, as TokenReview and SubjectAccessReview do, and returns the status of
+// the review. group and kind are the kind's, of version v1.
+func Review(ctx context.Context, client dynamic.Interface, group, kind string, spec map[string]any) (map[string]any, error) {
+	resource := schema.GroupVersionResource{Group: group, Version: "v1", Resource: strings.ToLower(kind) + "s"}
+	review, err := client.Resource(resource).Create(ctx, &unstructured.Unstructured{
+		Object: map[string]any{"apiVersion": group + "/v1", "kind": kind, "spec": spec},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		return nil, err
+	}
+	status, _, err := unstructured.NestedMap(review.Object, "status")
+	return status, err
 }

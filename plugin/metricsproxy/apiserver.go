@@ -4,9 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd/kube"
@@ -32,7 +29,7 @@ func AskAPIServer(kubeconfig, userAgent string) (Reviewer, error) {
 
 // Review is that of a [Reviewer].
 func (a *apiServer) Review(ctx context.Context, token string) (Verdict, error) {
-	status, err := a.ask(ctx, "authentication.k8s.io", "TokenReview", "tokenreviews", map[string]any{"token": token})
+	status, err := kube.Review(ctx, a.client, "authentication.k8s.io", "TokenReview", map[string]any{"token": token})
 	if err != nil {
 		return Nobody, fmt.Errorf("whose token is it: %w", err)
 	}
@@ -46,7 +43,7 @@ func (a *apiServer) Review(ctx context.Context, token string) (Verdict, error) {
 			spec[as] = value
 		}
 	}
-	status, err = a.ask(ctx, "authorization.k8s.io", "SubjectAccessReview", "subjectaccessreviews", spec)
+	status, err = kube.Review(ctx, a.client, "authorization.k8s.io", "SubjectAccessReview", spec)
 	switch {
 	case err != nil:
 		return Nobody, fmt.Errorf("may the token's user read %s: %w", path, err)
@@ -54,16 +51,4 @@ func (a *apiServer) Review(ctx context.Context, token string) (Verdict, error) {
 		return Denied, nil
 	}
 	return Granted, nil
-}
-
-// ask makes a review, and returns its status.
-func (a *apiServer) ask(ctx context.Context, group, kind, resource string, spec map[string]any) (map[string]any, error) {
-	review, err := a.client.Resource(schema.GroupVersionResource{Group: group, Version: "v1", Resource: resource}).Create(ctx, &unstructured.Unstructured{
-		Object: map[string]any{"apiVersion": group + "/v1", "kind": kind, "spec": spec},
-	}, metav1.CreateOptions{})
-	if err != nil {
-		return nil, err
-	}
-	status, _, err := unstructured.NestedMap(review.Object, "status")
-	return status, err
 }

@@ -103,20 +103,18 @@ func (a *api) askTime(ctx context.Context, access *rest.Config) error {
 }
 
 func (a *api) askRights(ctx context.Context, client dynamic.Interface) {
-	reviews := client.Resource(schema.GroupVersionResource{Group: "authorization.k8s.io", Version: "v1", Resource: "selfsubjectaccessreviews"})
 	for _, right := range Rights() {
 		var missing []string
 		for _, verb := range right.Verbs {
 			resource, sub, _ := strings.Cut(right.Resource, "/")
-			review, err := reviews.Create(ctx, &unstructured.Unstructured{Object: map[string]any{
-				"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview",
-				"spec": map[string]any{"resourceAttributes": map[string]any{"group": right.Group, "resource": resource, "subresource": sub, "verb": verb}},
-			}}, metav1.CreateOptions{})
+			review, err := kube.Review(ctx, client, "authorization.k8s.io", "SelfSubjectAccessReview", map[string]any{
+				"resourceAttributes": map[string]any{"group": right.Group, "resource": resource, "subresource": sub, "verb": verb},
+			})
 			if err != nil {
 				a.denied = append(a.denied, warning("rights", "they cannot be asked for: "+err.Error(), "compare them with deploy/base/rbac.yaml"))
 				return
 			}
-			if allowed, _, _ := unstructured.NestedBool(review.Object, "status", "allowed"); !allowed {
+			if review["allowed"] != true {
 				missing = append(missing, verb)
 			}
 		}

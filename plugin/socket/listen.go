@@ -24,15 +24,12 @@ const (
 // there is none. It replaces a socket that is there: a daemon listens only while it has
 // the lock of its run folder, so that it is one of a daemon that is gone. Anything else at
 // path is an error, and stays. Listen does not block. To close the listener removes the socket.
-func Listen(path string) (net.Listener, error) {
-	l, err := listen(path)
-	if err != nil {
-		return nil, fmt.Errorf("socket %s: %w", path, err)
-	}
-	return l, nil
-}
-
-func listen(path string) (net.Listener, error) {
+func Listen(path string) (l net.Listener, err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("socket %s: %w", path, err)
+		}
+	}()
 	if len(path) > maxPath {
 		return nil, fmt.Errorf("the path has %d bytes, a unix socket's at most %d", len(path), maxPath)
 	}

@@ -72,17 +72,15 @@ func (p *program) runCommand() *cobra.Command {
 
 // makeDaemon makes the daemon. Only what a restart cannot mend is an invalid
 // configuration: a file that is not there may be written yet.
-func (p *program) makeDaemon(f *runFlags, log *logrus.Logger) (daemon, error) {
-	o := f.Options
-	o.Log = log
-	d, err := p.newDaemon(o)
+func (p *program) makeDaemon(f *runFlags) (daemon, error) {
+	d, err := p.newDaemon(f.Options)
 	switch {
-	case err == nil:
-		return d, nil
 	case errors.Is(err, crd.ErrInvalid):
-		return nil, invalidIn(f.ConfigFile, err)
+		err = invalidIn(f.ConfigFile, err)
+	case err != nil:
+		err = fmt.Errorf("prepare: %w", err)
 	}
-	return nil, fmt.Errorf("prepare: %w", err)
+	return d, err
 }
 
 // runDaemon runs the daemon until ctx ends.
@@ -90,8 +88,8 @@ func (p *program) runDaemon(ctx context.Context, f *runFlags) error {
 	log, queue := newLogger(f.log, p.stderr)
 	defer runLog(queue)()
 	p.onLogger(log)
-	f.LogDropped = queue.Dropped
-	d, err := p.makeDaemon(f, log)
+	f.Log, f.LogDropped = log, queue.Dropped
+	d, err := p.makeDaemon(f)
 	if err != nil {
 		return err
 	}
