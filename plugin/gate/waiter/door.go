@@ -37,15 +37,9 @@ func newDoor(socket string) door {
 // door, to try again, or to leave.
 func (d *door) next(due time.Time, pace time.Duration) time.Time {
 	if d.fd >= 0 {
-		if open := d.since.Add(pace); due.Before(open) {
-			return open
-		}
-		return due
+		return later(due, d.since.Add(pace))
 	}
-	if take := due.Add(-pace); d.retry.Before(take) {
-		return take
-	}
-	return d.retry
+	return later(d.retry, due.Add(-pace))
 }
 
 // passes reports whether a hook that is due to leave may do so at now; if not, next tells

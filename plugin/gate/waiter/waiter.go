@@ -152,11 +152,8 @@ func (w *Waiter) unpaced(why string) Outcome {
 // due is when the process leaves where no daemon decides: at the time that it was told, or, if
 // it found out late, when those before it that found out with it have left.
 func (w *Waiter) due() time.Time {
-	due := w.leaveAt
-	if turn := w.aloneSince.Add(time.Duration(w.position) * w.pace); due.Before(turn) {
-		due = turn
-	}
-	return earlier(due, w.deadline)
+	turn := w.aloneSince.Add(time.Duration(w.position) * w.pace)
+	return earlier(later(w.leaveAt, turn), w.deadline)
 }
 
 func (w *Waiter) connect(now time.Time) {
@@ -244,6 +241,13 @@ func (w *Waiter) poll(now time.Time) (ready, error) {
 
 func earlier(a, b time.Time) time.Time {
 	if b.Before(a) {
+		return b
+	}
+	return a
+}
+
+func later(a, b time.Time) time.Time {
+	if a.Before(b) {
 		return b
 	}
 	return a

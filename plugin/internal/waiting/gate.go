@@ -78,14 +78,9 @@ func (g *Gate) admit(now time.Time, a *HeldContainer) *api.Hook {
 
 // hook returns the OCI hook with which a container waits.
 func (g *Gate) hook(now time.Time, a *HeldContainer, v throttle.TicketView) *api.Hook {
-	deadline := now.Add(g.Timeout)
-	leave := now.Add(turns.RestartGrace + v.Expected)
-	if leave.After(deadline) {
-		leave = deadline
-	}
 	return gate.Hook(g.Path, gate.Args{
 		Socket: g.Socket, PodUID: a.UID, ContainerID: a.ID, Name: a.Title(),
-		Since: v.Arrived, Deadline: deadline, LeaveAt: leave, Made: now,
+		Since: v.Arrived, Deadline: now.Add(g.Timeout), LeaveAt: now.Add(min(turns.RestartGrace+v.Expected, g.Timeout)), Made: now,
 	})
 }
 
