@@ -89,7 +89,6 @@ func (s *Server) accept(ctx context.Context, l net.Listener, group *errgroup.Gro
 			return errors.Join(fmt.Errorf("gate: %s is no unix socket", l.Addr()), hangUp(accepted))
 		}
 		group.Go(func() error {
-			defer func() { _ = c.Close() }() // also where serve panics
 			if err := s.caught(func() { s.serve(ctx, c) }); err != nil {
 				s.log.WithError(err).Error("the gate fails with a hook, which will ask again")
 			}
