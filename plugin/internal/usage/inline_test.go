@@ -25,7 +25,8 @@ func TestTimeInLineCountsAsUse(t *testing.T) {
 	quiet := func() bool {
 		m.add(usage{at: now, inLine: s.inLine(Place{Containers: []Container{{PID: 7}, {PID: 8}, {}}})})
 		now = now.Add(s.quiet.Window)
-		return s.isQuiet(m)
+		s.pods["uid"] = m
+		return s.Quiet("uid")
 	}
 	assert.False(t, quiet(), "processes that cannot be seen, and nothing to compare with")
 	assert.True(t, quiet(), "nothing is known of any line")

@@ -19,7 +19,8 @@ func TestQuiet(t *testing.T) {
 		now = now.Add(d)
 		used += cores * d.Seconds()
 		m.add(usage{at: now, cpu: used})
-		return s.isQuiet(m)
+		s.pods["uid"] = m
+		return s.Quiet("uid")
 	}
 	assert.False(t, step(0, 0), "nothing to compare with")
 	assert.False(t, step(time.Second, 0), "the window is not full")

@@ -129,15 +129,11 @@ func (p *start) add(now usage) {
 	p.samples = p.samples.add(now, longestWindow)
 	p.took.CPU, p.took.Wall = seconds(max(0, now.cpu-p.began.cpu)), now.at.Sub(p.began.at)
 	if took, used, full := p.samples.over(peakWindow); full {
-		p.peaks(used.wanted()/took.Seconds(), now.at.Add(-took))
-	}
-}
-
-// peaks takes how many CPUs the start kept busy, or would have, since a time.
-func (p *start) peaks(cores float64, since time.Time) {
-	p.took.Peak = max(p.took.Peak, cores)
-	if !p.busy && cores >= busyCores {
-		p.busy, p.took.Idle = true, since.Sub(p.began.at)
+		cores := used.wanted() / took.Seconds() // that it kept busy, or would have
+		p.took.Peak = max(p.took.Peak, cores)
+		if !p.busy && cores >= busyCores {
+			p.busy, p.took.Idle = true, p.took.Wall-took
+		}
 	}
 }
 
@@ -180,12 +176,7 @@ func (s *StartMeter) StalledSince(uid string, lentAfter time.Duration) time.Time
 	if p == nil {
 		return time.Time{}
 	}
-	return s.judge(p, min(max(lentAfter/2, shortestWindow), longestWindow))
-}
-
-// judge gives since when the pod makes no progress.
-func (s *StartMeter) judge(p *start, window time.Duration) time.Time {
-	took, used, full := p.samples.over(window)
+	took, used, full := p.samples.over(min(max(lentAfter/2, shortestWindow), longestWindow))
 	over := took.Seconds()
 	switch {
 	case !full:
@@ -203,10 +194,9 @@ func (s *StartMeter) judge(p *start, window time.Duration) time.Time {
 // counts as quiet.
 func (s *StartMeter) Quiet(uid string) bool {
 	p := s.pods[uid]
-	return p != nil && s.isQuiet(p)
-}
-
-func (s *StartMeter) isQuiet(p *start) bool {
+	if p == nil {
+		return false
+	}
 	took, used, full := p.samples.over(s.quiet.Window)
 	return len(p.samples) == 0 || full && used.wanted() < s.quiet.Cores*took.Seconds()
 }

@@ -16,7 +16,8 @@ func TestAStallBeginsWithTheFirstQuietWindow(t *testing.T) {
 	t.Parallel()
 	const window = 5 * time.Second
 	begin := time.Unix(1000, 0)
-	s, sign := StartMeter{stalls: StallOptions{Cores: 0.1, InLine: 0.5, Bytes: 1000}}, &start{}
+	sign := &start{}
+	s := StartMeter{stalls: StallOptions{Cores: 0.1, InLine: 0.5, Bytes: 1000}, pods: map[string]*start{"uid": sign}}
 	now := usage{at: begin, inLine: map[string]float64{}, moved: map[string]float64{}}
 	step := func(cpu, inLine, moved float64) time.Time {
 		now.at = now.at.Add(time.Second)
@@ -24,7 +25,7 @@ func TestAStallBeginsWithTheFirstQuietWindow(t *testing.T) {
 		now.inLine = map[string]float64{"thread": now.inLine["thread"] + inLine}
 		now.moved = map[string]float64{"process": now.moved["process"] + moved}
 		sign.add(now)
-		return s.judge(sign, window)
+		return s.StalledSince("uid", 2*window)
 	}
 	steps := func(n int, cpu, inLine, moved float64) (since time.Time) {
 		for range n {
@@ -33,7 +34,7 @@ func TestAStallBeginsWithTheFirstQuietWindow(t *testing.T) {
 		return since
 	}
 	sign.add(now)
-	assert.Zero(t, s.judge(sign, window))
+	assert.Zero(t, s.StalledSince("uid", 2*window))
 	assert.Zero(t, steps(4, 0, 0, 0), "nobody knows yet")
 	assert.Equal(t, begin, step(0, 0, 0), "since the window began")
 	assert.Equal(t, begin, steps(60, 0.03, 0.3, 500), "as probes use on a busy node")
