@@ -2,7 +2,6 @@ package observe
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"runtime/debug"
 	"time"
@@ -44,21 +43,18 @@ func (p Panics) Panicked(part string, fault any, fields logrus.Fields) {
 // CountPanic counts a panic of the named part that was recovered and logged elsewhere.
 func (p Panics) CountPanic(part string) { p.count.WithLabelValues(part).Inc() }
 
-// errPanicked stands for the error of a part that panicked.
-var errPanicked = errors.New("a part of the daemon panicked")
-
-// Tried runs a part once, and returns its error; after a panic, the error says so.
-func (p Panics) Tried(ctx context.Context, part string, run func(context.Context) error) (err error) {
-	err = errPanicked //nolint:wastedassign // It is the result where run panics.
-	defer p.Caught(part)
-	return run(ctx)
-}
-
 // Supervised runs a part until it returns, and runs it again after a panic, until ctx ends. run is called anew then:
 // it must not keep state between calls that a second call cannot use.
 func (p Panics) Supervised(ctx context.Context, part string, run func(context.Context) error) error {
 	for {
-		if err := p.Tried(ctx, part, run); !errors.Is(err, errPanicked) {
+		var err error
+		panicked := true
+		func() {
+			defer p.Caught(part)
+			err = run(ctx)
+			panicked = false
+		}()
+		if !panicked {
 			return err
 		}
 		select {
