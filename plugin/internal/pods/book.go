@@ -316,11 +316,7 @@ const refusedKept = 5 * time.Minute
 // Sweep forgets refused sandboxes whose end was never told.
 func (b *Book) Sweep(now time.Time) {
 	for _, r := range b.pods {
-		for id, at := range r.refused {
-			if now.Sub(at) > refusedKept {
-				delete(r.refused, id)
-			}
-		}
+		maps.DeleteFunc(r.refused, func(_ string, at time.Time) bool { return now.Sub(at) > refusedKept })
 	}
 }
 
