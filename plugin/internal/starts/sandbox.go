@@ -163,22 +163,18 @@ func (r *RuntimeEvents) SandboxRemoved(sandbox *api.PodSandbox) {
 // s.Ledger.mu is held during the change.
 func (s *Starts) change(uid string, change func(now time.Time)) {
 	_, known := s.known(uid)
-	if s.Ledger.changeLocked(uid, known, change) {
+	if s.Ledger.change(uid, known, change) {
 		s.forgotten(uid)
 	}
 }
 
-func (l *Ledger) changeLocked(uid string, known bool, change func(now time.Time)) (forgotten bool) {
+// change is Starts.change; it reports whether the pod was forgotten: nothing refers to it any more, no
+// sandbox, no container, and no ticket under way.
+func (l *Ledger) change(uid string, known bool, change func(now time.Time)) (forgotten bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock() // also when it panics: the next pod needs the lock
 	now := time.Now()
 	change(now)
-	return l.forget(now, uid, known)
-}
-
-// forget drops a pod to which nothing refers any more: no sandbox, no
-// container, and no ticket under way. l.mu must be held.
-func (l *Ledger) forget(now time.Time, uid string, known bool) (forgotten bool) {
 	_, has := l.book.Get(uid)
 	if kept := has || l.byRoom[uid] != nil; !kept || !l.book.Empty(uid) {
 		return false
