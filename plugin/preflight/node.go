@@ -112,11 +112,8 @@ func gateFinding(ctx context.Context, o Options, bar string) Finding {
 	case o.GatePath == "":
 		return warning(check, "not used: --gate-path is empty", refused)
 	}
-	flags := o.mountFlags
-	if flags == nil {
-		flags = mountFlags
-	}
-	if dir := existing(filepath.Dir(o.GatePath)); flags(dir)&unix.ST_NOEXEC != 0 {
+	dir := existing(filepath.Dir(o.GatePath))
+	if flags, err := o.mountFlags(dir); err == nil && flags&unix.ST_NOEXEC != 0 {
 		return fault(check, dir+" is mounted with noexec: the runtime cannot execute the hook there", "choose another folder by --gate-path (chart: paths.gate)")
 	}
 	if _, err := os.Stat(o.GatePath); errors.Is(err, fs.ErrNotExist) {
@@ -146,15 +143,6 @@ func existing(dir string) string {
 		dir = filepath.Dir(dir)
 	}
 	return dir
-}
-
-// mountFlags returns those of the mount in which a folder lies; 0 where it cannot be asked.
-func mountFlags(dir string) int64 {
-	var fs unix.Statfs_t
-	if err := unix.Statfs(dir, &fs); err != nil {
-		return 0
-	}
-	return fs.Flags
 }
 
 // askDaemon returns what the daemon that runs here already says; nil: none does.

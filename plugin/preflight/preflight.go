@@ -25,8 +25,7 @@ type Options struct {
 	// OfThePod: the options are those of the daemon in whose pod this runs.
 	OfThePod bool
 
-	// mountFlags is for tests; nil: statfs.
-	mountFlags func(dir string) int64
+	mountFlags func(dir string) (int64, error) // nil, but for tests: [waiting.MountFlags]
 }
 
 // Run looks at everything. It blocks for some seconds at most, or until ctx ends. The
@@ -35,6 +34,9 @@ func Run(ctx context.Context, o Options) (Report, error) {
 	config, err := configFinding(o.Options)
 	if err != nil {
 		return Report{}, err
+	}
+	if o.mountFlags == nil {
+		o.mountFlags = waiting.MountFlags
 	}
 	report := Report{Version: o.Version, Node: o.NodeName}
 	add := func(found ...Finding) { report.Findings = append(report.Findings, found...) }

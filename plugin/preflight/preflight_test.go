@@ -121,7 +121,7 @@ func TestWhatIsWrongIsSaid(t *testing.T) {
 		{"gate", Warning, "--gate never", func(_ string, o *Options) { o.Gate = waiting.GateNever }},
 		{"gate", Fault, "can be written by group or others", func(_ string, o *Options) { assert.NoError(t, os.Chmod(o.GatePath, 0o777)) }},
 		{"gate", Fault, "cannot be executed", func(_ string, o *Options) { write(t, 0o755, o.GatePath, "\x7fELF") }},
-		{"gate", Fault, "mounted with noexec", func(_ string, o *Options) { o.mountFlags = func(string) int64 { return unix.ST_NOEXEC } }},
+		{"gate", Fault, "mounted with noexec", func(_ string, o *Options) { o.mountFlags = func(string) (int64, error) { return unix.ST_NOEXEC, nil } }},
 		{"folders", Fault, "cannot be written", func(_ string, o *Options) { o.RunDir = "/proc/sys/none" }},
 		{"cni", Warning, "has no CNI configuration", func(dir string, o *Options) { o.CNIConfDir = dir + "/none" }},
 		{"kubelet", Fault, "kubelet gives up before that", func(_ string, o *Options) { o.GateTimeout = 2 * time.Minute }},

@@ -84,19 +84,15 @@ func wait(args wire.Args, parent int) int {
 		if o.Orphaned { // the container is not made any more
 			making.remove()
 		}
-		return startNothing(o.Reason)
+		// It is read by the user: the kubelet puts the line into the pod's events.
+		say(stderr, "pod-pacemaker: nothing started: "+o.Reason+"\n")
+		return exitNothing
 	}
 }
 
 func startUnpaced(why string) int {
 	say(stderr, "pod-pacemaker: starts unpaced: "+why+"\n")
 	return exitStart
-}
-
-// startNothing is read by the user: the kubelet puts the line into the pod's events.
-func startNothing(why string) int {
-	say(stderr, "pod-pacemaker: nothing started: "+why+"\n")
-	return exitNothing
 }
 
 // say writes a line, unless no reader takes it: a full pipe must not hold a start.

@@ -24,7 +24,7 @@ const mostLinks = 40
 // it is the image's, not the host's. And nothing is executed from a file system that is
 // mounted noexec: every container that got the hook would fail.
 func HookFault(path string) string {
-	return walk{owners: [2]uint32{0, uint32(os.Geteuid())}, flags: mountFlags}.fault(path)
+	return walk{owners: [2]uint32{0, uint32(os.Geteuid())}, flags: MountFlags}.fault(path)
 }
 
 // walk follows a path as the kernel does.
@@ -34,7 +34,8 @@ type walk struct {
 	flags func(path string) (int64, error)
 }
 
-func mountFlags(path string) (int64, error) {
+// MountFlags returns the flags of the mount that a path is on, as statfs(2) does.
+func MountFlags(path string) (int64, error) {
 	var on unix.Statfs_t
 	err := unix.Statfs(path, &on)
 	return on.Flags, err
