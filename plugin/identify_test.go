@@ -33,6 +33,31 @@ func TestThePodWatchMayCatchUpWithinTheHold(t *testing.T) {
 	a.succeeds()
 }
 
+// To wait for the pod watch would hold up every pod of the node.
+func TestNobodyIsHeldToBeKnownWhoNeedNotWait(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		config  string
+		arrange func(*node, *testPod)
+	}{
+		"exempt": {daemonSetsExempt, func(_ *node, p *testPod) {
+			p.spec.Labels = map[string]string{"pod-template-generation": "1"}
+		}},
+		"no pod is held":        {oneInShadow, func(*node, *testPod) {}},
+		"the pod watch is away": {oneAtATime, func(n *node, _ *testPod) { n.pods.ListAnew(time.Time{}, "") }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			n := newNode(t, c.config, holdsLong)
+			p := n.strangePod("stranger")
+			c.arrange(n, p)
+			p.runs().startsNow("app")
+			held, _ := n.pods.holds()
+			assert.Zero(t, held)
+		})
+	}
+}
+
 func TestAPodThatStaysUnknownIsJudgedAgainWhenItIsKnown(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, daemonSetsExempt, with(func(o *Options) { o.Hold = 0 }))
