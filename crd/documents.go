@@ -48,7 +48,7 @@ func Parse(data []byte) (found Documents, err error) {
 
 func (d *Documents) add(object map[string]any) error {
 	if object["kind"] == v1alpha1.PolicyKind {
-		policy, err := readAs(object, v1alpha1.PolicyKind, "must be "+v1alpha1.PolicyKind, decodePolicy)
+		policy, err := readAs(object, v1alpha1.PolicyKind, "must be "+v1alpha1.PolicyKind, ValidatePolicy)
 		if err != nil {
 			return err
 		}
@@ -58,7 +58,7 @@ func (d *Documents) add(object map[string]any) error {
 		d.Policies = append(d.Policies, policy)
 		return nil
 	}
-	config, err := readAs(object, v1alpha1.Kind, "must be "+v1alpha1.Kind+" or "+v1alpha1.PolicyKind, decode)
+	config, err := readAs(object, v1alpha1.Kind, "must be "+v1alpha1.Kind+" or "+v1alpha1.PolicyKind, Validate)
 	switch {
 	case err != nil:
 		return err
@@ -70,11 +70,11 @@ func (d *Documents) add(object map[string]any) error {
 }
 
 // readAs reads an object that has to be of a kind, as wanted says.
-func readAs[T any](object map[string]any, kind, wanted string, decode func(map[string]any) (*T, field.ErrorList, field.ErrorList)) (*T, error) {
+func readAs[T any](object map[string]any, kind, wanted string, validate func(*T) field.ErrorList) (*T, error) {
 	if errs := validateKind(object, kind, wanted); len(errs) > 0 {
 		return nil, invalid(kind, fieldErrors(errs))
 	}
-	typed, unknown, errs := decode(object)
+	typed, unknown, errs := decode(object, validate)
 	if errs = append(unknown, errs...); len(errs) > 0 {
 		return nil, invalid(kind, fieldErrors(errs))
 	}

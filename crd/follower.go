@@ -24,7 +24,7 @@ type kind[T any] struct {
 	name, plural string
 	logged       string // the field of the log that names an object
 	resource     schema.GroupVersionResource
-	decode       func(map[string]any) (typed *T, unknown, errs field.ErrorList)
+	validate     func(*T) field.ErrorList
 	about        func(*T) about
 }
 
@@ -54,7 +54,7 @@ type follower[T any] struct {
 	changed  chan struct{} // holds at most one: something to decide upon
 	told     chan struct{} // closed by setTold, once those objects are in force that are known to be there
 	setTold  func()
-	lastGood *lastGood[T] // nil: nothing is kept on disk
+	lastGood *lastGood // nil: nothing is kept on disk
 
 	mu      sync.Mutex
 	objects map[string]*version[T] // of the API server, by name

@@ -24,7 +24,7 @@ const (
 
 // lastGood keeps on disk what the API server said last, so that it is in force after a reboot
 // before the API server answers: the good objects for this node, also that there were none.
-type lastGood[T any] struct {
+type lastGood struct {
 	path    string
 	written []byte // what the file holds, as far as this process knows
 	fault   string // the last fault of writing it that was logged
@@ -48,7 +48,7 @@ type lastGoodObject struct {
 // answers, and has what the API server says kept in that file. A file that is damaged, or of another node, is
 // logged and left out, and so is an object in it that is not valid. ok is false where there is no file to use.
 func (f *follower[T]) remember(path string) (found []*T, ok bool) {
-	f.lastGood = &lastGood[T]{path: path}
+	f.lastGood = &lastGood{path: path}
 	found, err := f.load()
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -88,7 +88,7 @@ func (f *follower[T]) load() (found []*T, err error) {
 	}
 	for i, object := range file.Objects {
 		// A later version may have had fields that this one leaves out.
-		one, _, errs := f.decode(object)
+		one, _, errs := decode(object, f.validate)
 		if len(errs) > 0 { // an earlier or later version may have taken it for valid
 			f.log.WithField("reason", fmt.Sprintf("%s: objects[%d]: %s", path, i, fieldErrors(errs))).
 				Warnf("a %s on disk is left out until the API server answers", f.name)

@@ -46,20 +46,10 @@ func validateKind(object map[string]any, kind, wanted string) (errs field.ErrorL
 	return errs
 }
 
-// decode makes the typed config from a document and validates it. unknown are the
+// decode makes the typed object T from a document and validates it. unknown are the
 // fields that it left out because the type does not have them; with any errs the
-// config is nil.
-func decode(object map[string]any) (config *v1alpha1.PacemakerConfig, unknown, errs field.ErrorList) {
-	return decodeAs(object, Validate)
-}
-
-// decodePolicy is decode for a StartPolicy.
-func decodePolicy(object map[string]any) (policy *v1alpha1.StartPolicy, unknown, errs field.ErrorList) {
-	return decodeAs(object, ValidatePolicy)
-}
-
-// decodeAs makes the typed object T from a document and validates it.
-func decodeAs[T any](object map[string]any, validate func(*T) field.ErrorList) (typed *T, unknown, errs field.ErrorList) {
+// object is nil.
+func decode[T any](object map[string]any, validate func(*T) field.ErrorList) (typed *T, unknown, errs field.ErrorList) {
 	var found shape
 	found.check(nil, object, reflect.TypeFor[T]())
 	if len(found.wrong) > 0 {

@@ -27,7 +27,7 @@ type Policies struct {
 }
 
 var policyKind = kind[v1alpha1.StartPolicy]{
-	name: v1alpha1.PolicyKind, plural: "StartPolicies", logged: "policy", resource: v1alpha1.PolicyResource, decode: decodePolicy,
+	name: v1alpha1.PolicyKind, plural: "StartPolicies", logged: "policy", resource: v1alpha1.PolicyResource, validate: ValidatePolicy,
 	about: func(p *v1alpha1.StartPolicy) about {
 		return about{&p.ObjectMeta, p.Spec.Instance, p.Spec.NodeSelector, &p.Spec}
 	},

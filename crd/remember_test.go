@@ -43,7 +43,7 @@ func keeper(path string) *follower[v1alpha1.PacemakerConfig] {
 	log, _ := logtest.NewNullLogger()
 	o := SourceOptions{NodeName: nodeName, Log: log}
 	f := newFollower(configKind, o, newNodeFollower(o), nil)
-	f.lastGood = &lastGood[v1alpha1.PacemakerConfig]{path: path}
+	f.lastGood = &lastGood{path: path}
 	return f
 }
 

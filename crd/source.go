@@ -34,7 +34,7 @@ type Source struct {
 }
 
 var configKind = kind[v1alpha1.PacemakerConfig]{
-	name: v1alpha1.Kind, plural: "PacemakerConfigs", logged: "config", resource: v1alpha1.Resource, decode: decode,
+	name: v1alpha1.Kind, plural: "PacemakerConfigs", logged: "config", resource: v1alpha1.Resource, validate: Validate,
 	about: func(c *v1alpha1.PacemakerConfig) about {
 		return about{&c.ObjectMeta, c.Spec.Instance, c.Spec.NodeSelector, &c.Spec}
 	},

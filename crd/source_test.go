@@ -257,12 +257,11 @@ func TestSourceKeepsTheLastGoodVersion(t *testing.T) {
 
 func TestSourceTakesAVersionThatItFailsToReadForABadOne(t *testing.T) {
 	inWorld(t, nil, func(w *world) {
-		w.source.configs.decode = func(content map[string]any) (*v1alpha1.PacemakerConfig, field.ErrorList, field.ErrorList) {
-			config, unknown, errs := decode(content)
-			if config != nil && config.Generation == 2 {
+		w.source.configs.validate = func(config *v1alpha1.PacemakerConfig) field.ErrorList {
+			if config.Generation == 2 {
 				panic("nobody thought of this")
 			}
-			return config, unknown, errs
+			return Validate(config)
 		}
 		w.run()
 		w.create(testObject("a", 1, 2, nil))

@@ -56,7 +56,7 @@ func (f *follower[T]) judge(u *unstructured.Unstructured) (next version[T]) {
 	// The status is another's to write: it puts nothing in force.
 	content := maps.Clone(u.Object)
 	delete(content, "status")
-	good, unknown, faults := f.decode(content)
+	good, unknown, faults := decode(content, f.validate)
 	next.good, next.fault, next.unknown = good, fieldErrors(faults).Error(), fieldErrors(unknown).Error()
 	return next
 }
