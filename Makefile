@@ -44,8 +44,7 @@ GENERATED := crd/v1alpha1/zz_generated.deepcopy.go deploy/crds/*_*.yaml deploy/c
 generated:
 	@before=$$(cat $(GENERATED) | sha256sum); $(GO) generate ./crd || exit 1; test "$$before" = "$$(cat $(GENERATED) | sha256sum)" || \
 		{ echo "deep copies and CRDs were not current: 'go generate ./crd' has written them, commit that"; exit 1; }
-	$(GO) run ./plugin/internal/cmd/imports -check
-	cd integration && $(GO) run ./cmd/scenarios -check
+	cd integration && $(GO) run ./cmd/imports -check && $(GO) run ./cmd/scenarios -check
 
 # One run over both modules, so that the closing line counts every test.
 unit: $(GOTESTSUM)
@@ -90,7 +89,7 @@ e2e-full: build lab $(GOTESTSUM) ## Run every scenario, the long ones too, and t
 e2e-vm: build lab $(GOTESTSUM) ## Run the scenarios that need a node with systemd and cgroup v2: a Debian guest in QEMU (root)
 	$(E2E) -tags vm -timeout 60m $(E2EFLAGS) ./vm
 
-e2e-vm-full: build lab $(GOTESTSUM) ## The same with those that boot another system: SELinux, cgroup v1, the pre-registered plugin (root)
+e2e-vm-full: build lab $(GOTESTSUM) ## The same, and the scenarios that boot another system: SELinux, cgroup v1, the pre-registered plugin (root)
 	$(E2E) -tags vm,full -timeout 90m $(E2EFLAGS) ./vm
 
 chaos: build lab $(GOTESTSUM) ## Kill daemon, kubelet and containerd while pods come and go: make chaos SEED=7 MINUTES=5 (root; without SEED, every day has its own)
@@ -123,7 +122,7 @@ endef
 image-check: build ## Build the image of a release from bin/, and that of the Containerfile, with docker, or ENGINE, and run both
 	rm -rf dist/image && mkdir -p dist/image/linux/$$($(GO) env GOARCH)
 	cp bin/pod-pacemaker bin/pacemaker-gate bin/pacemaker-cni dist/image/linux/$$($(GO) env GOARCH)/ && cp LICENSE dist/image/
-	$(GO) run ./deploy/internal/licenses -o dist/image/bin/licenses
+	$(GO) run -C integration ./cmd/licenses -o ../dist/image/bin/licenses
 	$(ENGINE) build --build-arg TARGETPLATFORM=linux/$$($(GO) env GOARCH) -f deploy/release/Containerfile -t pod-pacemaker:check dist/image
 	$(call image-works,pod-pacemaker:check)
 	$(ENGINE) build --build-arg VERSION="$(VERSION)" -t pod-pacemaker:check-containerfile -f Containerfile .

@@ -31,8 +31,7 @@ func specSchema(t *testing.T) map[string]any {
 	return spec
 }
 
-// A file must mean the same as an object that the API server has given its
-// defaults.
+// A file means the same as an object for which the API server filled in the defaults.
 func TestTheDefinitionHasTheDefaultsOfTheAccessors(t *testing.T) {
 	t.Parallel()
 	schema := specSchema(t)
@@ -58,7 +57,7 @@ func TestTheDefinitionHasTheDefaultsOfTheAccessors(t *testing.T) {
 		standard("properties", "throttleConfig", "properties", "rateLimit", "properties", "burst"))
 
 	assert.EqualValues(t, absent.GetMode(), standard("properties", "mode"))
-	assert.Equal(t, map[string]any{}, standard("properties", "restarts"), "so that the default in it is filled in")
+	assert.Equal(t, map[string]any{}, standard("properties", "restarts"), "without it, the default inside is not filled in")
 	assert.Equal(t, absent.PacesRestarts(), standard("properties", "restarts", "properties", "pace"))
 	limits := []string{"properties", "throttleConfig", "properties"}
 	assert.Equal(t, v1alpha1.DefaultNoProgressAfter, duration(append(limits, "noProgressAfter")...))
@@ -67,7 +66,7 @@ func TestTheDefinitionHasTheDefaultsOfTheAccessors(t *testing.T) {
 		standard(append(limits, "pressure", "properties", "cpu", "properties", "minUtilization")...))
 
 	exemptions := []string{"properties", "exemptions"}
-	assert.Equal(t, map[string]any{}, standard(exemptions...), "so that the defaults in it are filled in")
+	assert.Equal(t, map[string]any{}, standard(exemptions...), "without it, the defaults inside are not filled in")
 	assert.Equal(t, []any{v1alpha1.DefaultExemptNamespace}, standard(append(exemptions, "properties", "namespaces")...))
 	for _, kind := range []string{"daemonSets", "criticalPods"} {
 		assert.Equal(t, map[string]any{}, standard(append(exemptions, "properties", kind)...))
@@ -80,7 +79,7 @@ func TestTheDefinitionHasTheDefaultsOfTheAccessors(t *testing.T) {
 	assert.Equal(t, absent.Exemptions.AllowSkipAnnotation, standard(append(exemptions, "properties", "allowSkipAnnotation")...))
 }
 
-// Whoever reads `kubectl explain` looks for the field's name first.
+// Users of `kubectl explain` look for the field's name first.
 func TestEveryFieldIsDocumentedFromItsName(t *testing.T) {
 	t.Parallel()
 	var check func(path string, schema map[string]any)

@@ -1,12 +1,12 @@
 // Package crd finds the PacemakerConfig and the StartPolicies that are in force on
 // this node.
 //
-// Parse and Load read them from a file and say of every fault which field it is
-// in and what was expected there; Validate checks the same rules on a typed
-// object, and the custom resource definition in deploy/crds has them for the API
-// server. Source does all of it continuously: it watches the API server and tells which
-// config is in force now, and Policies does the same for StartPolicies, of which package startpolicy says what they mean.
+// [Parse] and [Load] read them from a file. An error names each field that is wrong and
+// says what was expected there. [Validate] and [ValidatePolicy] check the same rules on
+// typed objects, and the custom resource definitions in deploy/crds have them for the API
+// server. [Source] watches the API server and reports which config is in force. [Policies]
+// does the same for StartPolicies. Package startpolicy evaluates these.
 //
-// A bad object never ends the process. The last good version of an invalid object stays
-// in force, and when the API server is away, everything stays as it is.
+// An invalid object never ends the process: its last valid version stays in force. While the
+// API server is unavailable, everything stays as it is.
 package crd

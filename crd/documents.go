@@ -12,9 +12,9 @@ import (
 
 // Documents are the objects of a file.
 type Documents struct {
-	// Config is nil where the file has none.
+	// Config is nil if the file has none.
 	Config *v1alpha1.PacemakerConfig
-	// Policies have different names.
+	// Policies have distinct names.
 	Policies []*v1alpha1.StartPolicy
 }
 
@@ -23,10 +23,10 @@ var (
 	errTwoConfigs = errors.New("more than one PacemakerConfig, expected one at most")
 )
 
-// Parse reads the objects in data, as YAML or JSON, and validates them: at most one PacemakerConfig
-// and any number of StartPolicies. Unknown fields are errors. An error wraps ErrInvalid, and
-// where a field is at fault, every *field.Error; its text has the kind of the object, and for each the field's path and
-// what was expected.
+// Parse reads and validates the objects in data, which is YAML or JSON: at most one PacemakerConfig
+// and any number of StartPolicies. An unknown field is an error. Every error wraps ErrInvalid and
+// names the kind of the object. If fields are wrong, it also wraps a *field.Error for each, with the
+// path of the field and what was expected.
 func Parse(data []byte) (found Documents, err error) {
 	objects, err := documents(data)
 	if err != nil {
@@ -48,7 +48,7 @@ func Parse(data []byte) (found Documents, err error) {
 
 func (d *Documents) add(object map[string]any) error {
 	if object["kind"] == v1alpha1.PolicyKind {
-		policy, err := readAs(object, v1alpha1.PolicyKind, "must be "+v1alpha1.PolicyKind, ValidatePolicy)
+		policy, err := read(object, v1alpha1.PolicyKind, ValidatePolicy)
 		if err != nil {
 			return err
 		}
@@ -58,32 +58,47 @@ func (d *Documents) add(object map[string]any) error {
 		d.Policies = append(d.Policies, policy)
 		return nil
 	}
-	config, err := readAs(object, v1alpha1.Kind, "must be "+v1alpha1.Kind+" or "+v1alpha1.PolicyKind, Validate)
-	switch {
-	case err != nil:
-		return err
-	case d.Config != nil:
-		return invalid(v1alpha1.Kind, errTwoConfigs)
+	config, err := read(object, v1alpha1.Kind, Validate)
+	if err == nil && d.Config != nil {
+		err = invalid(v1alpha1.Kind, errTwoConfigs)
 	}
 	d.Config = config
-	return nil
+	return err
 }
 
-// readAs reads an object that has to be of a kind, as wanted says.
-func readAs[T any](object map[string]any, kind, wanted string, validate func(*T) field.ErrorList) (*T, error) {
-	if errs := validateKind(object, kind, wanted); len(errs) > 0 {
-		return nil, invalid(kind, fieldErrors(errs))
+// read reads an object of a kind.
+func read[T any](object map[string]any, kind string, validate func(*T) field.ErrorList) (typed *T, err error) {
+	errs := validateType(object)
+	if len(errs) == 0 {
+		var unknown field.ErrorList
+		typed, unknown, errs = decode(object, validate)
+		errs = append(unknown, errs...)
 	}
-	typed, unknown, errs := decode(object, validate)
-	if errs = append(unknown, errs...); len(errs) > 0 {
+	if len(errs) > 0 {
 		return nil, invalid(kind, fieldErrors(errs))
 	}
 	return typed, nil
 }
 
-// Load reads the file at path and parses it. Every error names the file.
+// validateType checks the API version and the kind of an object.
+func validateType(object map[string]any) (errs field.ErrorList) {
+	check := func(name, want string, known ...any) {
+		switch value, path := object[name], field.NewPath(name); {
+		case value == nil:
+			errs = append(errs, field.Required(path, want))
+		case !slices.Contains(known, value):
+			errs = append(errs, field.Invalid(path, value, want))
+		}
+	}
+	version := v1alpha1.GroupVersion.String()
+	check("apiVersion", "must be "+version, version)
+	check("kind", "must be "+v1alpha1.Kind+" or "+v1alpha1.PolicyKind, v1alpha1.Kind, v1alpha1.PolicyKind)
+	return errs
+}
+
+// Load reads and parses the file at path. Every error names the file.
 func Load(path string) (Documents, error) {
-	data, err := readFileUpTo(path, maxBytes) // and no more than Parse needs to see that it is too much
+	data, err := readFileUpTo(path, maxBytes)
 	if err != nil {
 		return Documents{}, fmt.Errorf("read configuration: %w", err)
 	}

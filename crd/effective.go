@@ -2,36 +2,35 @@ package crd
 
 import "github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 
-// Origin is where the config that is in force came from.
+// Origin is the source of the config that is in force.
 type Origin string
 
-// The origins.
+// The values of Origin.
 const (
-	OriginNone Origin = "None" // no config: nothing is held
+	OriginNone Origin = "None" // no config: no pod is held
 	OriginFile Origin = "File" // the file given to the daemon
 	OriginAPI  Origin = "API"  // an object of the API server
-	OriginDisk Origin = "Disk" // what the API server said last, before it has answered this time
+	OriginDisk Origin = "Disk" // an object that an earlier daemon got from the API server
 )
 
 // Effective is the config that is in force on this node. It must not be changed.
 type Effective struct {
 	// Name is the config's metadata.name; empty if Origin is OriginNone.
-	Name string
-	// Origin is where it came from.
+	Name   string
 	Origin Origin
-	// Generation is the object's metadata.generation, 0 for a file. It is the
-	// generation in force, not that of a newer but invalid version.
+	// Generation is the object's metadata.generation, 0 for a file. It is that of the
+	// version in force, not of a newer version that is invalid.
 	Generation int64
-	// Spec is what it says; empty if Origin is OriginNone, which sets no limit.
+	// Spec is the config's spec. It is empty, and sets no limit, if Origin is OriginNone.
 	Spec v1alpha1.PacemakerConfigSpec
-	// Ties are the names of the configs that have the same priority as this one and select the
-	// node too, sorted.
+	// Ties are the names of the other configs of the same priority that select the node too,
+	// sorted.
 	Ties []string
 }
 
-// FromFile is what is in force when no API server has a config for this node.
-// The config is in force whatever its nodeSelector, priority and instance say: a
-// file is given to the daemon that it is for. Nil stands for no file.
+// FromFile returns what is in force when the API server has no config for this node. The
+// nodeSelector, priority and instance of the config do not matter: the file was given to this
+// daemon. A nil config stands for no file.
 func FromFile(config *v1alpha1.PacemakerConfig) Effective {
 	if config == nil {
 		return Effective{Origin: OriginNone}

@@ -19,66 +19,64 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 )
 
-// kind is what a follower has to know of a custom resource whose type is T.
+// kind describes a custom resource whose type is T.
 type kind[T any] struct {
 	name, plural string
-	logged       string // the field of the log that names an object
+	logged       string // the log field for the name of an object
 	resource     schema.GroupVersionResource
 	validate     func(*T) field.ErrorList
 	about        func(*T) about
 }
 
-// about is what all kinds have that are followed.
+// about is what a follower reads of an object.
 type about struct {
 	*metav1.ObjectMeta
 	instance     string
 	nodeSelector map[string]v1alpha1.LabelValue
-	spec         any
 }
 
 // follower follows the objects of one kind that are for the instance of this daemon and
-// select its node. Of an object that becomes invalid, the last good version stays; one that
-// was never valid counts as absent. While the API server is away, or does not know the kind,
-// everything stays as it is. Each of these is logged once, not at every try. A field
-// that this version does not know is logged and left out, so that new objects do not stop old
-// daemons. Until the API server has answered, what it said last is taken from the disk.
+// select its node. [Source] documents what happens to an invalid object and while the API server is
+// unavailable; each is logged once, not at every attempt. A field that this version does not know is
+// logged and ignored, so that old daemons can read newer objects. Until the API server has answered,
+// the objects come from the disk.
 type follower[T any] struct {
 	kind[T]
 	api      dynamic.Interface
 	instance string
 	node     *nodeFollower
 	log      logrus.FieldLogger
-	// put puts objects in force, which are sorted by name. It is called by run alone.
+	// put puts objects in force. They are sorted by name. Only the goroutine of begin and run calls it.
 	put      func(objects []*T, origin Origin)
 	onPanic  func(part string)
-	changed  chan struct{} // holds at most one: something to decide upon
-	told     chan struct{} // closed by setTold, once those objects are in force that are known to be there
-	setTold  func()
+	changed  chan struct{} // has one element if run has to decide again
+	ready    chan struct{} // closed by setReady once the objects are known and in force
+	setReady func()
 	lastGood *lastGood // nil: nothing is kept on disk
+
+	disk       []*T // what the file held when the process began
+	remembered bool // there was a file, also one without objects
 
 	mu      sync.Mutex
 	objects map[string]*version[T] // of the API server, by name
-	disk    []*T                   // what was kept of an earlier process
-
-	remembered bool // disk is known, be it that there is none
 }
 
 func newFollower[T any](k kind[T], o SourceOptions, node *nodeFollower, put func([]*T, Origin)) *follower[T] {
 	f := &follower[T]{
 		kind: k, api: o.Configs, node: node, instance: o.Instance, put: put, log: o.Log, onPanic: o.OnPanic,
-		changed: make(chan struct{}, 1), told: make(chan struct{}), objects: map[string]*version[T]{},
+		changed: make(chan struct{}, 1), ready: make(chan struct{}), objects: map[string]*version[T]{},
 	}
-	f.setTold = sync.OnceFunc(func() { close(f.told) })
+	f.setReady = sync.OnceFunc(func() { close(f.ready) })
 	node.onChange = append(node.onChange, f.wake)
 	return f
 }
 
-// begin has tell put in force what is known before the API server answers.
-func (f *follower[T]) begin(tell func()) {
+// begin puts in force what is known before the API server answers.
+func (f *follower[T]) begin() {
 	defer f.caught("decide")
-	tell()
+	f.put(f.disk, OriginDisk)
 	if f.remembered {
-		f.setTold()
+		f.setReady()
 	}
 }
 
@@ -94,12 +92,10 @@ func (f *follower[T]) run(ctx context.Context, refused func()) {
 			f.observe(after)
 		},
 	})
-	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup
 	defer running.Wait()
-	defer cancel()
 	running.Go(func() { watch.Run(ctx) })
-	read, placed := watch.Synced(), f.node.placed
+	read, placed := watch.Synced(), f.node.synced
 	for {
 		select {
 		case <-read:
@@ -124,20 +120,19 @@ func trimObject(object runtime.Object) *unstructured.Unstructured {
 	return u
 }
 
-// wake has run decide anew.
+// wake makes run decide again.
 func (f *follower[T]) wake() {
 	select {
 	case f.changed <- struct{}{}:
-	default: // it will anyway
+	default: // it is going to
 	}
 }
 
-// decide puts in force what the API server says now, and keeps it.
+// decide puts in force what the API server has now, and keeps that on disk.
 func (f *follower[T]) decide() {
-	defer f.setTold()
+	defer f.setReady()
 	defer f.caught("decide")
-	labels, _ := f.node.now()
-	objects := f.selecting(labels)
+	objects := f.selecting(f.node.labels())
 	f.put(objects, OriginAPI)
 	f.keep(objects)
 }
@@ -154,17 +149,17 @@ func (f *follower[T]) names(objects []*T) string {
 	return strings.Join(slices.Sorted(slices.Values(names)), ", ")
 }
 
-// caught is deferred around a part of the work: where that panics, what is in force
-// stays so, for one object must not end the daemons of all nodes.
+// caught is deferred in a part of the work that may panic. What is in force then stays in force:
+// one object must not end the daemons of all nodes.
 func (f *follower[T]) caught(part string) {
 	if fault := recover(); fault != nil {
 		f.panicked(part, fault, nil)
 	}
 }
 
-// panicked logs a panic, and tells of it.
+// panicked logs and reports a panic.
 func (f *follower[T]) panicked(part string, fault any, fields logrus.Fields) {
 	f.log.WithFields(fields).WithFields(logrus.Fields{"part": part, "panic": fault, "stack": string(debug.Stack())}).
-		Errorf("a part of following the %s failed, and goes on", f.plural)
+		Errorf("following the %s panicked, and continues", f.plural)
 	f.onPanic(part)
 }

@@ -8,61 +8,47 @@ import (
 	"os"
 	"path/filepath"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
-	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 	"github.com/pod-pacemaker/pod-pacemaker/crd/wholefile"
 )
 
 const (
-	// layoutVersion is the version of the file's layout; another is not read.
+	// layoutVersion is the version of the file's layout. A file of another version is ignored.
 	layoutVersion = 2
-	// mostKept bounds the file, in bytes.
+	// mostKept is the largest size of the file, in bytes.
 	mostKept = 16 << 20
 )
 
-// lastGood keeps on disk what the API server said last, so that it is in force after a reboot
-// before the API server answers: the good objects for this node, also that there were none.
+// lastGood keeps on disk the valid objects that select this node, so that after a reboot they are in force
+// before the API server answers. A file without objects records that there were none.
 type lastGood struct {
 	path    string
-	written []byte // what the file holds, as far as this process knows
-	fault   string // the last fault of writing it that was logged
+	written []byte // what this process last read from or wrote to the file
+	fault   string // the last write error, which is logged once
 }
 
-// lastGoodFile is the layout of the file; O is what its objects are read or written as.
+// lastGoodFile is the layout of the file. It is written with typed objects and read with documents, because each of
+// these is judged by itself.
 type lastGoodFile[O any] struct {
 	Version int    `json:"version"`
 	Node    string `json:"node"`
 	Objects []O    `json:"objects"`
 }
 
-// lastGoodObject is an object as it is written.
-type lastGoodObject struct {
-	metav1.TypeMeta `json:",inline"`
-	Metadata        metav1.ObjectMeta `json:"metadata"`
-	Spec            any               `json:"spec"`
-}
-
-// remember returns the objects that the file at path holds, for the caller to put in force until the API server
-// answers, and has what the API server says kept in that file. A file that is damaged, or of another node, is
-// logged and left out, and so is an object in it that is not valid. ok is false where there is no file to use.
-func (f *follower[T]) remember(path string) (found []*T, ok bool) {
+// remember reads the file at path for begin, and has decide keep there what the API server returns. A file that is
+// damaged, or of another node, is logged and ignored, and so is an object in it that is not valid.
+func (f *follower[T]) remember(path string) {
 	f.lastGood = &lastGood{path: path}
 	found, err := f.load()
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, false
 	case err != nil:
-		f.log.WithError(err).Warnf("the %s on disk are left out: until the API server answers, those of the file are in force, if there are any", f.plural)
-		return nil, false
+		f.log.WithError(err).Warnf("the %s on disk are ignored: until the API server answers, those of the configuration file are in force, if there are any", f.plural)
+	default:
+		f.disk, f.remembered = found, true
+		f.log.WithField(f.logged, f.names(found)).Infof("until the API server answers, the %s on disk are in force", f.plural)
 	}
-	f.mu.Lock()
-	f.disk = found
-	f.mu.Unlock()
-	f.remembered = true
-	f.log.WithField(f.logged, f.names(found)).Infof("until the API server answers, the %s that it told last are in force", f.plural)
-	return found, true
 }
 
 // load reads the file.
@@ -87,11 +73,11 @@ func (f *follower[T]) load() (found []*T, err error) {
 		return nil, fmt.Errorf("%s: node: %q: this node is %q", path, file.Node, f.node.name)
 	}
 	for i, object := range file.Objects {
-		// A later version may have had fields that this one leaves out.
+		// A later version of the daemon may have kept fields that this one does not know.
 		one, _, errs := decode(object, f.validate)
-		if len(errs) > 0 { // an earlier or later version may have taken it for valid
+		if len(errs) > 0 { // another version of the daemon accepted it
 			f.log.WithField("reason", fmt.Sprintf("%s: objects[%d]: %s", path, i, fieldErrors(errs))).
-				Warnf("a %s on disk is left out until the API server answers", f.name)
+				Warnf("a %s on disk is ignored until the API server answers", f.name)
 			continue
 		}
 		found = append(found, one)
@@ -100,7 +86,7 @@ func (f *follower[T]) load() (found []*T, err error) {
 	return found, nil
 }
 
-// keep keeps on disk what the API server says.
+// keep writes the objects to disk, and logs when that fails.
 func (f *follower[T]) keep(objects []*T) {
 	if f.lastGood == nil {
 		return
@@ -115,18 +101,10 @@ func (f *follower[T]) keep(objects []*T) {
 	f.lastGood.fault = fault
 }
 
-// save puts the objects into the file, unless they are there already. After a power cut the
-// file holds them or what was there before, whole.
+// save writes the objects to the file, unless it holds them already. After a power cut, the file has
+// either its old or its new content.
 func (f *follower[T]) save(objects []*T) error {
-	file := lastGoodFile[lastGoodObject]{Version: layoutVersion, Node: f.node.name, Objects: []lastGoodObject{}}
-	for _, one := range objects {
-		a := f.about(one)
-		file.Objects = append(file.Objects, lastGoodObject{
-			TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: f.name},
-			Metadata: metav1.ObjectMeta{Name: a.Name, UID: a.UID, Generation: a.Generation},
-			Spec:     a.spec,
-		})
-	}
+	file := lastGoodFile[*T]{Version: layoutVersion, Node: f.node.name, Objects: append([]*T{}, objects...)}
 	data, err := json.MarshalIndent(file, "", "  ")
 	if err != nil {
 		return err

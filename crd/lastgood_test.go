@@ -25,12 +25,12 @@ func everything(t *testing.T) *v1alpha1.PacemakerConfig {
 	return c
 }
 
-func TestWhatIsKeptComesBack(t *testing.T) {
+func TestKeptConfigsComeBack(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "state", "config.json")
 	f := keeper(path)
 	_, err := f.load()
-	require.ErrorIs(t, err, fs.ErrNotExist, "there is no file yet")
+	require.ErrorIs(t, err, fs.ErrNotExist, "no file exists yet")
 
 	for _, said := range []remembered{{everything(t)}, {}} {
 		require.NoError(t, f.save(said.configs()))
@@ -51,7 +51,7 @@ func TestWhatIsKeptComesBack(t *testing.T) {
 	assert.Len(t, left, 1, "no other file is left beside it")
 }
 
-func TestOnlyWhatIsNewIsWritten(t *testing.T) {
+func TestOnlyChangesAreWritten(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "config.json")
 	f := keeper(path)
@@ -86,8 +86,8 @@ func TestNoFileIsReadThatCannotBeTrusted(t *testing.T) {
 	}
 }
 
-// An object that is not valid takes no other with it.
-func TestAnObjectOnDiskThatIsNotValidIsLeftOut(t *testing.T) {
+// An object that is not valid does not affect the others.
+func TestAnInvalidObjectOnDiskIsLeftOut(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "config.json")
 	f := keeper(path)
@@ -113,7 +113,7 @@ func TestTheFileIsLeftWhereItCannotBeWritten(t *testing.T) {
 	require.Error(t, keeper(path).save(nil))
 	left, err := os.ReadDir(filepath.Dir(path))
 	require.NoError(t, err)
-	assert.Len(t, left, 1, "what could not take its place is removed")
+	assert.Len(t, left, 1, "the new file that could not replace it is removed")
 }
 
 func FuzzKept(f *testing.F) {

@@ -3,13 +3,13 @@ package crd
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 
 	"github.com/sirupsen/logrus"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd/informer"
 	"github.com/pod-pacemaker/pod-pacemaker/crd/kube"
@@ -22,18 +22,15 @@ type nodeFollower struct {
 	log      logrus.FieldLogger
 	onChange []func()
 	onNode   func(*corev1.Node)
-	placed   chan struct{} // closed once the labels were read, if there are any
-
-	mu     sync.Mutex
-	labels map[string]string // nil until the Node is seen
-	uid    types.UID
+	synced   chan struct{}               // closed once the API server has answered
+	node     atomic.Pointer[corev1.Node] // nil until it is seen
 }
 
 func newNodeFollower(o SourceOptions) *nodeFollower {
-	return &nodeFollower{api: o.Nodes, name: o.NodeName, log: o.Log, onNode: o.OnNode, placed: make(chan struct{})}
+	return &nodeFollower{api: o.Nodes, name: o.NodeName, log: o.Log, onNode: o.OnNode, synced: make(chan struct{})}
 }
 
-// run follows until ctx ends. When the Node object goes, the last labels stay: the node is still there to read this.
+// run follows the Node until ctx ends. When it is deleted, its last labels stay: the machine still runs this daemon.
 func (n *nodeFollower) run(ctx context.Context, refused func()) {
 	i := informer.New(n.api.Nodes(), informer.Options[*corev1.Node]{
 		What: "this node", Client: n.api, Only: fields.OneTermEqualSelector(metav1.ObjectNameField, n.name),
@@ -44,49 +41,38 @@ func (n *nodeFollower) run(ctx context.Context, refused func()) {
 			}
 		},
 	})
-	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup
 	defer running.Wait()
-	defer cancel()
 	running.Go(func() { i.Run(ctx) })
 	select {
 	case <-ctx.Done():
 		return
 	case <-i.Synced():
 	}
-	if labels, _ := n.now(); labels == nil {
+	if n.node.Load() == nil {
 		n.log.WithField("node", n.name).Warn("the API server has no such node: until it has, only a PacemakerConfig without nodeSelector can be in force")
 	}
-	close(n.placed)
-	<-ctx.Done()
+	close(n.synced)
 }
 
-// observe takes over what the Node says now.
+// observe stores a new version of the Node and notifies those that follow it.
 func (n *nodeFollower) observe(node *corev1.Node) {
-	n.setLabels(node)
-	for _, tell := range n.onChange {
-		tell()
+	n.node.Store(node)
+	for _, changed := range n.onChange {
+		changed()
 	}
 	n.onNode(node)
 }
 
-func (n *nodeFollower) setLabels(node *corev1.Node) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.uid, n.labels = node.UID, node.Labels
-	if n.labels == nil {
-		n.labels = map[string]string{}
+// labels returns the labels of the Node, none until it is seen.
+func (n *nodeFollower) labels() map[string]string {
+	if node := n.node.Load(); node != nil {
+		return node.Labels
 	}
+	return nil
 }
 
-// now returns the labels of this node, and the UID of its Node object.
-func (n *nodeFollower) now() (map[string]string, types.UID) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.labels, n.uid
-}
-
-// trimNode drops all of a Node but its name, version, labels and conditions.
+// trimNode keeps the name, UID, version, labels and conditions of a Node.
 func trimNode(object runtime.Object) *corev1.Node {
 	node, _ := object.(*corev1.Node) // the informer checks that
 	return &corev1.Node{

@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-func TestSourceTellsOfEveryVersionOfTheNode(t *testing.T) {
+func TestSourceReportsEveryVersionOfTheNode(t *testing.T) {
 	inWorld(t, nil, func(w *world) {
 		says := func(message string) {
 			t.Helper()

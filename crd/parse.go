@@ -10,18 +10,16 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-
-	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 )
 
-// ErrInvalid is wrapped by every error about the content of a file, in
-// contrast to those of reading it.
+// ErrInvalid is wrapped by every error about the content of a file. Errors of reading
+// the file do not wrap it.
 var ErrInvalid = errors.New("invalid")
 
-// invalid says why an object of a kind is not valid.
-func invalid(kind string, why error) error { return fmt.Errorf("%w %s: %w", ErrInvalid, kind, why) }
+// invalid wraps an error about an object of a kind.
+func invalid(kind string, err error) error { return fmt.Errorf("%w %s: %w", ErrInvalid, kind, err) }
 
-// readFileUpTo reads one byte more than most, at most.
+// readFileUpTo reads at most one byte more than most, so that the caller sees that there is more.
 func readFileUpTo(path string, most int64) (data []byte, err error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -31,44 +29,27 @@ func readFileUpTo(path string, most int64) (data []byte, err error) {
 	return io.ReadAll(io.LimitReader(f, most+1))
 }
 
-// validateKind checks that object says that it is of this kind; wanted says so for people.
-func validateKind(object map[string]any, kind, wanted string) (errs field.ErrorList) {
-	version := v1alpha1.GroupVersion.String()
-	for _, want := range []struct{ name, value, text string }{{"apiVersion", version, "must be " + version}, {"kind", kind, wanted}} {
-		switch object[want.name] {
-		case want.value:
-		case nil:
-			errs = append(errs, field.Required(field.NewPath(want.name), want.text))
-		default:
-			errs = append(errs, field.Invalid(field.NewPath(want.name), object[want.name], want.text))
-		}
-	}
-	return errs
-}
-
-// decode makes the typed object T from a document and validates it. unknown are the
-// fields that it left out because the type does not have them; with any errs the
-// object is nil.
+// decode makes the typed object T from a document and validates it. It returns apart the fields that the type does
+// not have, and leaves them out of the object. Where there are errs, the object is nil.
 func decode[T any](object map[string]any, validate func(*T) field.ErrorList) (typed *T, unknown, errs field.ErrorList) {
 	var found shape
 	found.check(nil, object, reflect.TypeFor[T]())
-	if len(found.wrong) > 0 {
-		return nil, found.unknown, found.wrong
-	}
+	unknown, errs = found.unknown, found.wrong
 	typed = new(T)
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object, typed); err != nil {
-		// All else has the right form: this is a time in the metadata.
-		errs = append(errs, field.Invalid(field.NewPath("metadata"), object["metadata"], err.Error()))
-	} else {
-		errs = validate(typed)
+	if len(errs) == 0 {
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object, typed); err != nil {
+			errs = field.ErrorList{field.InternalError(nil, err)}
+		} else {
+			errs = validate(typed)
+		}
 	}
 	if len(errs) > 0 {
-		return nil, found.unknown, errs
+		return nil, unknown, errs
 	}
-	return typed, found.unknown, nil
+	return typed, unknown, nil
 }
 
-// fieldErrors puts its errors on one line, for a log.
+// fieldErrors is an error of several, on one line for a log.
 type fieldErrors field.ErrorList
 
 func (e fieldErrors) Error() string {

@@ -40,8 +40,8 @@ func comment(tb testing.TB, content string, n int) string {
 	return text
 }
 
-// Every file of testdata/invalid has one fault. Its first line is the path of
-// the field, which the API server must name too, its second what Parse says.
+// Every file of testdata/invalid has one fault. Its first line is the path of the field, which the API server must
+// name, too. Its second line is the error of Parse.
 func TestParseNamesTheFieldAndWhatWasExpected(t *testing.T) {
 	t.Parallel()
 	for name, content := range files(t, "invalid") {
@@ -61,8 +61,8 @@ func TestParseNamesTheFieldAndWhatWasExpected(t *testing.T) {
 	}
 }
 
-// The first line of every file of testdata/unreadable is what Parse says.
-func TestParseRefusesWhatIsNoConfig(t *testing.T) {
+// The first line of every file of testdata/unreadable is the error of Parse.
+func TestParseRefusesOtherFiles(t *testing.T) {
 	t.Parallel()
 	for name, content := range files(t, "unreadable") {
 		t.Run(name, func(t *testing.T) {
@@ -144,7 +144,7 @@ func TestLoadNamesTheFile(t *testing.T) {
 	assert.ErrorContains(t, err, bad)
 }
 
-// Parse must survive anything, and what it accepts must be usable.
+// Parse survives any input, and what it accepts is usable.
 func FuzzParse(f *testing.F) {
 	for _, dir := range []string{"invalid", "unreadable", "valid", "startpolicy/invalid", "startpolicy/unusable", "startpolicy/valid"} {
 		for _, content := range files(f, dir) {

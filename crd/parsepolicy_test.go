@@ -11,9 +11,8 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/crd/startpolicy"
 )
 
-// Every file has one faulty field. Its first line is the path of that, which the API
-// server must name too, its second what Parse says. What is in unusable, the API
-// server cannot judge.
+// Every file has one faulty field. Its first line is the path of that field, which the API server must name, too. Its
+// second line is the error of Parse. The API server cannot judge the files in unusable.
 func TestParseNamesTheFieldOfAPolicy(t *testing.T) {
 	t.Parallel()
 	for _, folder := range []string{"startpolicy/invalid", "startpolicy/unusable"} {
@@ -66,7 +65,7 @@ func TestParseReadsSeveralDocuments(t *testing.T) {
 	assert.Equal(t, "t2", found.Policies[1].Name)
 }
 
-func TestParseRefusesWhatDoesNotFitTogether(t *testing.T) {
+func TestParseRefusesDocumentsThatDoNotFitTogether(t *testing.T) {
 	t.Parallel()
 	for text, content := range map[string]string{
 		"invalid PacemakerConfig: empty, expected a PacemakerConfig or StartPolicies":                               "# nothing\n",

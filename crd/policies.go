@@ -11,100 +11,89 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 )
 
-// Policies knows which StartPolicies are in force for one daemon: those of the API
-// server for its instance that select its node. Where there are none, those of its
-// file are in force. Make one with [Source.Policies], before the Source runs.
+// Policies finds the StartPolicies that are in force for one daemon: those in the API server for
+// its instance that select its node. If there are none, those of its file are in force. Make one with
+// [Source.Policies] before the Source runs.
 //
-// Of a policy that becomes invalid, the last good version stays in force; one that was never
-// valid holds no pod. While the API server is away, or does not know StartPolicies, everything
+// If a policy becomes invalid, its last valid version stays in force. A policy that was never valid
+// holds no pod. While the API server is unavailable, or does not serve StartPolicies, everything
 // stays as it is.
 type Policies struct {
 	objects  *follower[v1alpha1.StartPolicy]
 	log      logrus.FieldLogger
 	fallback []*v1alpha1.StartPolicy
 	onChange func([]*v1alpha1.StartPolicy)
-	inForce  []*v1alpha1.StartPolicy // of Run alone, once that runs
+	// Only the goroutine of Run uses these.
+	began   bool // onChange was called
+	inForce []*v1alpha1.StartPolicy
 }
 
 var policyKind = kind[v1alpha1.StartPolicy]{
 	name: v1alpha1.PolicyKind, plural: "StartPolicies", logged: "policy", resource: v1alpha1.PolicyResource, validate: ValidatePolicy,
 	about: func(p *v1alpha1.StartPolicy) about {
-		return about{&p.ObjectMeta, p.Spec.Instance, p.Spec.NodeSelector, &p.Spec}
+		return about{&p.ObjectMeta, p.Spec.Instance, p.Spec.NodeSelector}
 	},
 }
 
-// Policies makes Policies that follow the labels of the source's node, and count their panics
-// where the source does. onChange is called as OnChange of the source. What it is given must not be changed.
+// Policies returns Policies for the node and with the OnPanic of the source. onChange is called like
+// the OnChange of the source, and must not change what it is called with.
 func (s *Source) Policies(fallback []*v1alpha1.StartPolicy, onChange func([]*v1alpha1.StartPolicy)) *Policies {
-	p := &Policies{log: s.options.Log, fallback: fallback, onChange: onChange, inForce: fallback}
+	p := &Policies{log: s.options.Log, fallback: fallback, onChange: onChange}
 	p.objects = newFollower(policyKind, s.options, s.node, p.put)
 	return p
 }
 
-// Remember puts in force the policies that the file at path holds, until the API server
-// answers, and has what that says kept there. A file that is damaged, or of another
-// node, is logged and left out, and so is a policy in it that is not valid. It is to
-// be called before Run, once.
-func (p *Policies) Remember(path string) {
-	if found, ok := p.objects.remember(path); ok {
-		p.set(found)
-	}
-}
+// Remember reads the file at path, as [Source.Remember] does. A policy in it that is not valid is logged and ignored.
+func (p *Policies) Remember(path string) { p.objects.remember(path) }
 
-// Told is closed once onChange has returned from what policies there are known to be, maybe none:
-// they were remembered, or the API server has answered, be it that it does not serve them.
-func (p *Policies) Told() <-chan struct{} { return p.objects.told }
+// Ready returns a channel that is closed once the policies are known and onChange has returned for
+// them: they were read from the disk, or the API server has answered. That there are none, or that the
+// API server does not serve them, counts as known.
+func (p *Policies) Ready() <-chan struct{} { return p.objects.ready }
 
-// KnownPolicy is a StartPolicy of the API server, valid or not.
+// KnownPolicy is a StartPolicy in the API server. It may be invalid.
 type KnownPolicy struct {
 	Name string
 	UID  types.UID
-	// Generation is that of the newest version.
+	// Generation is the generation of the newest version.
 	Generation int64
-	// Fault is what is wrong with that; empty: nothing.
+	// Fault is what is wrong with the newest version. It is empty if that is valid.
 	Fault string
-	// Policy is the last good version, nil if none was. It must not be changed.
+	// Policy is the last valid version, or nil if there was none. It must not be changed.
 	Policy *v1alpha1.StartPolicy
 }
 
-// Known returns the StartPolicies of the API server that are for this daemon's
-// instance, by name, also those that do not select its node. It does not block, and
-// is safe for concurrent use.
+// Known returns the StartPolicies in the API server for this daemon's instance, sorted by name, also
+// those that do not select its node. It does not block, and is safe for concurrent use.
 func (p *Policies) Known() (all []KnownPolicy) {
-	p.objects.each(func(name string, v version[v1alpha1.StartPolicy]) {
-		all = append(all, KnownPolicy{Name: name, UID: v.uid, Generation: v.generation, Fault: v.fault, Policy: v.good})
-	})
+	for _, v := range p.objects.ofInstance() {
+		all = append(all, KnownPolicy{Name: v.name, UID: v.uid, Generation: v.generation, Fault: v.fault, Policy: v.good})
+	}
 	return all
 }
 
-// Run watches the API server until ctx ends. It is to be called once.
+// Run watches the API server until ctx ends. Call it once.
 func (p *Policies) Run(ctx context.Context) {
-	p.objects.begin(func() { p.onChange(p.inForce) })
-	p.objects.run(ctx, p.objects.setTold)
+	p.objects.begin()
+	p.objects.run(ctx, p.objects.setReady)
 }
 
-// put puts these policies in force, and tells so if that is new.
+// put puts these policies in force, or else those of the file, and calls onChange at first and if that changes anything.
 func (p *Policies) put(policies []*v1alpha1.StartPolicy, origin Origin) {
-	before, next := p.set(policies)
-	if samePolicies(before, next) {
-		return
-	}
-	if origin == OriginAPI {
-		p.log.WithField("policies", p.objects.names(next)).Info("StartPolicies are in force")
-	}
-	p.onChange(next)
-}
-
-// set puts these policies in force, and gives what was before and what is now.
-func (p *Policies) set(policies []*v1alpha1.StartPolicy) (before, next []*v1alpha1.StartPolicy) {
 	if len(policies) == 0 {
 		policies = p.fallback
 	}
-	before, p.inForce = p.inForce, policies
-	return before, policies
+	if p.began && samePolicies(p.inForce, policies) {
+		return
+	}
+	p.began, p.inForce = true, policies
+	if origin == OriginAPI {
+		p.log.WithField("policies", p.objects.names(policies)).Info("StartPolicies are in force")
+	}
+	p.onChange(policies)
 }
 
-// samePolicies reports whether the same is in force by both.
+// samePolicies reports whether a and b have the same versions of the same policies.
 func samePolicies(a, b []*v1alpha1.StartPolicy) bool {
 	return slices.EqualFunc(a, b, func(a, b *v1alpha1.StartPolicy) bool {
 		return a.Name == b.Name && a.UID == b.UID && a.Generation == b.Generation && reflect.DeepEqual(a.Spec, b.Spec)

@@ -21,7 +21,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 )
 
-// testPolicy is a version of a StartPolicy that lets so many pods run.
+// testPolicy is a version of a StartPolicy that lets this many pods run.
 func testPolicy(name string, generation, pods int64, selector map[string]any) *unstructured.Unstructured {
 	spec := map[string]any{
 		"selector": map[string]any{"terms": []any{map[string]any{"podSelector": map[string]any{}}}},
@@ -36,7 +36,7 @@ func testPolicy(name string, generation, pods int64, selector map[string]any) *u
 	}}
 }
 
-// policing is a world whose policies are followed, too.
+// policing is a world that follows policies, too.
 type policing struct {
 	*world
 	policies *Policies
@@ -76,7 +76,7 @@ func (w *policing) put(u *unstructured.Unstructured) {
 	synctest.Wait()
 }
 
-// now is what was told last.
+// now returns the policies that were reported last.
 func (w *policing) now() []string { return w.inForce[len(w.inForce)-1] }
 
 func TestPoliciesThatSelectTheNodeAreInForce(t *testing.T) {
@@ -89,12 +89,12 @@ func TestPoliciesThatSelectTheNodeAreInForce(t *testing.T) {
 		w.put(other)
 		w.runBoth()
 		assert.Equal(t, []string{"a", "b"}, w.now())
-		<-w.policies.Told()
+		<-w.policies.Ready()
 
 		_, err := w.nodes.CoreV1().Nodes().Update(t.Context(), node(map[string]string{"size": "small"}), metav1.UpdateOptions{})
 		require.NoError(t, err)
 		synctest.Wait()
-		assert.Equal(t, []string{"a", "small"}, w.now(), "labels are followed")
+		assert.Equal(t, []string{"a", "small"}, w.now(), "a change of the node's labels counts")
 
 		require.NoError(t, w.configs.Resource(v1alpha1.PolicyResource).Delete(t.Context(), "a", metav1.DeleteOptions{}))
 		synctest.Wait()
@@ -128,7 +128,7 @@ func TestTheLastGoodVersionOfAnInvalidPolicyStaysInForce(t *testing.T) {
 		assert.EqualValues(t, 1, known[0].Policy.Generation)
 		assert.Nil(t, known[1].Policy)
 		assert.Equal(t, 1, w.count("StartPolicy is invalid: its generation 1 stays in force"))
-		assert.Equal(t, 1, w.count("StartPolicy is invalid and left out: it has no earlier version that was good"))
+		assert.Equal(t, 1, w.count("StartPolicy is invalid and ignored: no earlier version was valid"))
 		w.put(testPolicy("b", 3, 1, nil))
 		assert.Equal(t, []string{"a", "b"}, w.now())
 	})
@@ -145,20 +145,19 @@ func TestPoliciesOfTheFileAreTheFallback(t *testing.T) {
 	})
 }
 
-func TestAnAPIServerWithoutStartPoliciesHasTold(t *testing.T) {
+func TestAnAPIServerWithoutStartPoliciesHasAnswered(t *testing.T) {
 	inPolicedWorld(t, nil, func(w *policing) {
 		w.configs.PrependReactor("list", "startpolicies", func(clienttest.Action) (bool, runtime.Object, error) {
 			return true, nil, apierrors.NewNotFound(schema.GroupResource{Resource: "startpolicies"}, "")
 		})
 		w.runBoth()
-		<-w.policies.Told()
+		<-w.policies.Ready()
 		assert.Empty(t, w.now())
 	})
 }
 
-// What one kind of object says holds though the other cannot be read, and each fault is
-// said by itself.
-func TestPoliciesAndConfigsAreReadEachByItself(t *testing.T) {
+// The objects of one kind stay in force though the other kind cannot be read. Each fault is logged for its own kind.
+func TestPoliciesAndConfigsAreReadSeparately(t *testing.T) {
 	refusing := func(resource string) (string, error) {
 		return resource, apierrors.NewForbidden(schema.GroupResource{Resource: resource}, "", errors.New("no role"))
 	}
@@ -187,8 +186,8 @@ func TestPoliciesAndConfigsAreReadEachByItself(t *testing.T) {
 					w.hour()
 					assert.Equal(t, 1, w.count(fmt.Sprintf(c.said, kinds[0])))
 					assert.Zero(t, w.count(fmt.Sprintf(c.said, kinds[1])))
-					assert.True(t, closed(w.policies.Told()))
-					assert.True(t, closed(w.source.Told()))
+					assert.True(t, closed(w.policies.Ready()))
+					assert.True(t, closed(w.source.Ready()))
 					if resource == "startpolicies" {
 						assert.Empty(t, w.now())
 						w.world.inForce("big", OriginAPI, 1)
@@ -209,8 +208,14 @@ func TestPoliciesAreRememberedUntilTheAPIServerAnswers(t *testing.T) {
 		w.put(testPolicy("a", 7, 3, nil))
 		w.runBoth()
 
-		again := w.source.Policies(nil, nil)
-		again.Remember(path)
+		next := func(path string) (p *Policies) { // in the next process, before the API server answers
+			p = w.source.Policies(nil, func([]*v1alpha1.StartPolicy) { assert.False(t, closed(p.Ready()), "nothing is in force yet") })
+			p.Remember(path)
+			p.objects.begin()
+			return p
+		}
+		again := next(path)
+		assert.True(t, closed(again.Ready()))
 		require.Len(t, again.inForce, 1)
 		kept := again.inForce[0]
 		assert.Equal(t, "a", kept.Name)
@@ -231,24 +236,21 @@ func TestPoliciesAreRememberedUntilTheAPIServerAnswers(t *testing.T) {
 		require.NoError(t, err)
 		other := filepath.Join(t.TempDir(), "policies.json")
 		require.NoError(t, os.WriteFile(other, data, 0o600))
-		partly := w.source.Policies(nil, nil)
-		partly.Remember(other)
-		require.Len(t, partly.inForce, 1, "one that is not valid takes no other with it")
-		assert.Equal(t, 1, w.count("a StartPolicy on disk is left out until the API server answers"))
+		partly := next(other)
+		require.Len(t, partly.inForce, 1, "an invalid one does not affect the others")
+		assert.Equal(t, 1, w.count("a StartPolicy on disk is ignored until the API server answers"))
 
 		require.NoError(t, w.configs.Resource(v1alpha1.PolicyResource).Delete(t.Context(), "a", metav1.DeleteOptions{}))
 		synctest.Wait()
-		none := w.source.Policies(nil, nil)
-		none.Remember(path)
-		none.objects.begin(func() { assert.False(t, closed(none.Told()), "nothing is in force yet") })
-		<-none.Told() // that there is none is known, too
+		none := next(path)
+		<-none.Ready() // the absence of policies is known, too
 		assert.Empty(t, none.inForce)
 
 		require.NoError(t, os.WriteFile(path, []byte("{"), 0o600))
-		damaged := w.source.Policies(nil, nil)
-		damaged.Remember(path)
+		damaged := next(path)
+		assert.False(t, closed(damaged.Ready()))
 		assert.Empty(t, damaged.inForce)
-		assert.Equal(t, 1, w.count("the StartPolicies on disk are left out: until the API server answers, those of the file are in force, if there are any"))
+		assert.Equal(t, 1, w.count("the StartPolicies on disk are ignored: until the API server answers, those of the configuration file are in force, if there are any"))
 	})
 }
 
@@ -261,7 +263,7 @@ func closed(c <-chan struct{}) bool {
 	}
 }
 
-// count is how often this was logged.
+// count returns how often this message was logged.
 func (w *policing) count(message string) (n int) {
 	for _, e := range w.log.AllEntries() {
 		if e.Message == message {
@@ -271,18 +273,18 @@ func (w *policing) count(message string) (n int) {
 	return n
 }
 
-// What acts on new policies panics: the next ones are put in force all the same.
-func TestPoliciesGoOnAfterADecisionThatPanics(t *testing.T) {
+// The handler of new policies panics. The next policies are put in force all the same.
+func TestPoliciesContinueAfterAPanic(t *testing.T) {
 	inPolicedWorld(t, nil, func(w *policing) {
 		told := w.policies.onChange
 		w.policies.onChange = func(all []*v1alpha1.StartPolicy) {
 			if len(all) != 2 {
-				panic("nobody thought of this")
+				panic("unforeseen")
 			}
 			told(all)
 		}
 		w.runBoth()
-		<-w.policies.Told()
+		<-w.policies.Ready()
 		w.put(testPolicy("a", 1, 1, nil))
 		assert.Equal(t, []string{"decide", "decide"}, w.panics)
 		w.put(testPolicy("b", 1, 1, nil))

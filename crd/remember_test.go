@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	clienttest "k8s.io/client-go/testing"
@@ -18,7 +19,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 )
 
-// onDisk writes what an earlier daemon was told, and gives the file's path.
+// onDisk writes what an earlier daemon was told, and returns the file's path.
 func onDisk(t *testing.T, said remembered) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "config.json")
@@ -47,7 +48,7 @@ func keeper(path string) *follower[v1alpha1.PacemakerConfig] {
 	return f
 }
 
-// disk is a config as an earlier daemon was told.
+// disk is a config that an earlier daemon was told.
 func disk(name string, generation int64, value int32) *v1alpha1.PacemakerConfig {
 	c := config(name, 0, nil)
 	c.UID, c.Generation = types.UID("uid-of-"+name), generation
@@ -55,7 +56,7 @@ func disk(name string, generation int64, value int32) *v1alpha1.PacemakerConfig 
 	return c
 }
 
-// refuse has the API server answer lists of what with err, until the result is called.
+// refuse lets the API server answer lists with err, until relent is called.
 func (w *world) refuse(err error) (relent func()) {
 	refused := true
 	w.configs.PrependReactor("list", "*", func(clienttest.Action) (bool, runtime.Object, error) {
@@ -64,10 +65,10 @@ func (w *world) refuse(err error) (relent func()) {
 	return func() { refused = false }
 }
 
-// isTold tells whether the config is in force that is known to be the node's.
-func (w *world) isTold() bool {
+// isReady reports whether the node's config is known and in force.
+func (w *world) isReady() bool {
 	select {
-	case <-w.source.Told():
+	case <-w.source.Ready():
 		return true
 	default:
 		return false
@@ -80,25 +81,27 @@ func TestSourceRemembersUntilTheAPIServerAnswers(t *testing.T) {
 		relent := w.refuse(errors.New("the API server is away"))
 		w.source.Remember(path)
 		w.run()
-		assert.True(t, w.isTold())
+		assert.True(t, w.isReady())
 		w.hour()
 		w.inForce("a", OriginDisk, 3)
 		assert.EqualValues(t, 5, *w.source.current.Load().Spec.ThrottleConfig.MaxConcurrent.Value)
 
 		relent()
-		w.create(testObject("b", 1, 2, nil))
+		b := testObject("b", 1, 2, nil)
+		b.SetLabels(map[string]string{"not": "kept"})
+		w.create(b)
 		w.hour()
 		w.inForce("b", OriginAPI, 1)
 		kept, err := keeper(path).load()
 		require.NoError(t, err)
 		require.Len(t, kept, 1)
-		assert.Equal(t, "b", kept[0].Name)
+		assert.Equal(t, metav1.ObjectMeta{Name: "b", UID: "uid-of-b", Generation: 1}, kept[0].ObjectMeta)
 
 		w.delete("b")
 		w.inForce("", OriginNone, 0)
 		kept, err = keeper(path).load()
 		require.NoError(t, err)
-		assert.Empty(t, kept, "that there is none is kept too")
+		assert.Empty(t, kept, "the absence of a config is kept, too")
 	})
 }
 
@@ -106,15 +109,15 @@ func TestSourceRemembersThatThereWasNone(t *testing.T) {
 	path := onDisk(t, remembered{})
 	inWorld(t, config("from-file", 0, nil), func(w *world) {
 		w.refuse(errors.New("the API server is away"))
-		assert.False(t, w.isTold())
+		assert.False(t, w.isReady())
 		w.source.Remember(path)
 		w.run()
-		assert.True(t, w.isTold())
+		assert.True(t, w.isReady())
 		w.inForce("from-file", OriginFile, 0)
 	})
 }
 
-func TestSourceReplacesWhatItRemembersAlsoByNone(t *testing.T) {
+func TestSourceForgetsTheRememberedConfigIfThereIsNone(t *testing.T) {
 	path := onDisk(t, remembered{config: disk("gone", 1, 1)})
 	inWorld(t, nil, func(w *world) {
 		w.source.Remember(path)
@@ -128,16 +131,16 @@ func TestSourceLeavesOutADamagedFile(t *testing.T) {
 	require.NoError(t, os.WriteFile(path, []byte("{"), 0o600))
 	inWorld(t, nil, func(w *world) {
 		w.source.Remember(path)
-		assert.False(t, w.isTold())
-		assert.Contains(t, w.logged()[0], "warning: the PacemakerConfigs on disk are left out")
+		assert.False(t, w.isReady())
+		assert.Contains(t, w.logged()[0], "warning: the PacemakerConfigs on disk are ignored")
 		w.run()
 		w.inForce("", OriginNone, 0)
 		_, err := keeper(path).load()
-		require.NoError(t, err, "it is replaced")
+		require.NoError(t, err, "the file is replaced")
 	})
 }
 
-// The last good version outlives the daemon where the API server has only a bad one.
+// The last good version outlives the daemon while the API server has only a bad one.
 func TestSourceRecallsTheLastGoodVersionOfABadObject(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -163,9 +166,9 @@ func TestSourceRecallsTheLastGoodVersionOfABadObject(t *testing.T) {
 	}
 }
 
-// An API server that does not serve PacemakerConfigs, or not to this daemon, has
-// answered: nothing can be held, and nobody waits for it to change.
-func TestSourceIsToldThatItWillNotBeTold(t *testing.T) {
+// The API server may not serve PacemakerConfigs, or not to this daemon. This is an answer: no limit applies, and no
+// pod waits for a change of it.
+func TestSourceIsReadyIfTheAPIServerRefuses(t *testing.T) {
 	t.Parallel()
 	what := v1alpha1.Resource.GroupResource()
 	for name, c := range map[string]struct {
@@ -182,9 +185,9 @@ func TestSourceIsToldThatItWillNotBeTold(t *testing.T) {
 				relent := w.refuse(c.err)
 				w.run()
 				w.hour()
-				assert.Equal(t, c.told, w.isTold())
+				assert.Equal(t, c.told, w.isReady())
 				w.inForce("", OriginNone, 0)
-				said := "warning: the API server does not tell the PacemakerConfigs: no limit of one is in force until it does"
+				said := "warning: the API server does not serve PacemakerConfigs to this daemon: no limit is in force until it does"
 				if c.told {
 					assert.Contains(t, w.logged(), said)
 				} else {

@@ -7,9 +7,9 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 )
 
-// first returns which of configs that all select a node is in force there: the one with the highest
-// priority, and among equals the one whose name comes first; nil: there is none. ties are
-// the names of the others that have the same priority as the chosen one, sorted.
+// first returns the config that is in force on a node, of those that select it: the one with the
+// highest priority, and among equals the one whose name sorts first. It returns nil if there is none.
+// ties are the sorted names of the others with the same priority.
 func first(matching []*v1alpha1.PacemakerConfig) (chosen *v1alpha1.PacemakerConfig, ties []string) {
 	if len(matching) == 0 {
 		return nil, nil
@@ -27,7 +27,7 @@ func first(matching []*v1alpha1.PacemakerConfig) (chosen *v1alpha1.PacemakerConf
 	return chosen, ties
 }
 
-// selects reports whether a node with these labels has all that selector names.
+// selects reports whether nodeLabels has every label of selector, with its value.
 func selects(selector map[string]v1alpha1.LabelValue, nodeLabels map[string]string) bool {
 	for key, want := range selector {
 		if value, has := nodeLabels[key]; !has || value != string(want) {

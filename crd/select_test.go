@@ -18,7 +18,7 @@ func config(name string, priority int32, selector map[string]v1alpha1.LabelValue
 	}
 }
 
-func TestOneOfThoseThatSelectTheNodeIsInForce(t *testing.T) {
+func TestOneOfTheConfigsThatSelectTheNodeIsInForce(t *testing.T) {
 	t.Parallel()
 	everywhere := config("everywhere", 0, nil)
 	big := config("big", 10, map[string]v1alpha1.LabelValue{"size": "big"})

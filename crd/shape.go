@@ -3,9 +3,7 @@ package crd
 import (
 	"encoding/json"
 	"maps"
-	"math"
 	"reflect"
-	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -13,51 +11,40 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 )
 
-var (
-	durationType    = reflect.TypeFor[v1alpha1.Duration]()
-	quantityType    = reflect.TypeFor[v1alpha1.Quantity]()
-	decimalType     = reflect.TypeFor[v1alpha1.Decimal]()
-	unmarshalerType = reflect.TypeFor[json.Unmarshaler]()
-)
+var unmarshaler = reflect.TypeFor[json.Unmarshaler]()
 
-// shape collects where a document differs in form from the Go type it is meant
-// for. The JSON decoders stop at the first such place, name no path where a type
-// decodes itself, and do not say what was expected.
+// shape collects where a document differs in form from a Go type. The decoders of JSON and of unstructured objects
+// stop at the first difference, give no path below a list or a mapping, and do not say what was expected.
 type shape struct {
 	unknown field.ErrorList // fields that the type does not have
-	wrong   field.ErrorList // values of another kind than the field's
+	wrong   field.ErrorList // values that do not fit the field's type
 }
 
-// check compares v, as document returns it, with t. Null is an absent field.
+// check compares v, as documents returns it, with t. Null is an absent field.
 func (s *shape) check(path *field.Path, v any, t reflect.Type) {
 	if t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
-	switch {
+	switch kind := t.Kind(); {
 	case v == nil:
-	case t == decimalType:
-		s.expect(path, v, isInt32(v) || isString(v), `must be a whole number like 2, or a decimal in quotes like "0.5"`)
-	case t == quantityType:
-		_, whole := v.(int64)
-		s.expect(path, v, whole || isString(v), "must be an amount, like 2, 200m or 1.5Gi")
-	case reflect.PointerTo(t).Implements(unmarshalerType):
-		// Times and the like in metadata: the decoder judges them.
-	case t.Kind() == reflect.Struct:
+	case reflect.PointerTo(t).Implements(unmarshaler):
+		s.checkLeaf(path, v, t)
+	case kind == reflect.Struct:
 		s.checkStruct(path, v, t)
-	case t.Kind() == reflect.Map:
+	case kind == reflect.Map:
 		object, ok := v.(map[string]any)
 		s.expect(path, v, ok, "must be a mapping")
-		for _, key := range slices.Sorted(maps.Keys(object)) {
+		for _, key := range sortedKeys(object) {
 			s.checkItem(path.Child(key), object[key], t.Elem())
 		}
-	case t.Kind() == reflect.Slice:
+	case kind == reflect.Slice:
 		list, ok := v.([]any)
 		s.expect(path, v, ok, "must be a list")
 		for i, item := range list {
 			s.checkItem(path.Index(i), item, t.Elem())
 		}
 	default:
-		s.checkScalar(path, v, t)
+		s.checkLeaf(path, v, t)
 	}
 }
 
@@ -65,42 +52,30 @@ func (s *shape) checkStruct(path *field.Path, v any, t reflect.Type) {
 	object, ok := v.(map[string]any)
 	s.expect(path, v, ok, "must be a mapping")
 	known := jsonFields(t)
-	for _, name := range slices.Sorted(maps.Keys(object)) {
+	for _, name := range sortedKeys(object) {
 		if fieldType, ok := known[name]; ok {
 			s.check(path.Child(name), object[name], fieldType)
 			continue
 		}
-		names := strings.Join(slices.Sorted(maps.Keys(known)), ", ")
+		names := strings.Join(sortedKeys(known), ", ")
 		s.unknown = append(s.unknown, field.Forbidden(path.Child(name), "unknown field, must be one of: "+names))
 	}
 }
 
-// checkItem checks a value in a list or mapping, where null is no value.
+// checkItem checks a value in a list or a mapping, which must not be null.
 func (s *shape) checkItem(path *field.Path, v any, t reflect.Type) {
 	s.expect(path, v, v != nil, "must not be null")
 	s.check(path, v, t)
 }
 
-func (s *shape) checkScalar(path *field.Path, v any, t reflect.Type) {
-	switch t.Kind() {
-	case reflect.String:
-		want := "must be a string, in quotes if it looks like something else"
-		if t == durationType {
-			want = `must be a duration, like "1m30s"`
-		}
-		s.expect(path, v, isString(v), want)
-	case reflect.Bool:
-		_, ok := v.(bool)
-		s.expect(path, v, ok, "must be true or false")
-	case reflect.Int32:
-		want := "must be a whole number"
-		if _, tooLarge := v.(int64); tooLarge {
-			want = "must be a whole number of at most 32 bits"
-		}
-		s.expect(path, v, isInt32(v), want)
-	case reflect.Int64:
-		_, ok := v.(int64)
-		s.expect(path, v, ok, "must be a whole number")
+// checkLeaf checks a value that has no fields or items by decoding it.
+func (s *shape) checkLeaf(path *field.Path, v any, t reflect.Type) {
+	data, err := json.Marshal(v)
+	if err == nil {
+		err = json.Unmarshal(data, reflect.New(t).Interface())
+	}
+	if err != nil {
+		s.expect(path, v, false, expected(v, t, err))
 	}
 }
 
@@ -110,14 +85,28 @@ func (s *shape) expect(path *field.Path, v any, ok bool, want string) {
 	}
 }
 
-func isString(v any) bool {
-	_, ok := v.(string)
-	return ok
-}
-
-func isInt32(v any) bool {
-	n, ok := v.(int64)
-	return ok && n >= math.MinInt32 && n <= math.MaxInt32
+// expected returns what a field of type t expects instead of v, which cannot be decoded because of err.
+func expected(v any, t reflect.Type, err error) string {
+	switch reflect.Zero(t).Interface().(type) {
+	case v1alpha1.Duration:
+		return `must be a duration, like "1m30s"`
+	case v1alpha1.Decimal:
+		return `must be a whole number like 2, or a decimal in quotes like "0.5"`
+	case v1alpha1.Quantity:
+		return "must be an amount, like 2, 200m or 1.5Gi"
+	}
+	_, whole := v.(int64)
+	switch kind := t.Kind(); {
+	case kind == reflect.String:
+		return "must be a string, in quotes if it looks like something else"
+	case kind == reflect.Bool:
+		return "must be true or false"
+	case kind == reflect.Int32 && whole:
+		return "must be a whole number of at most 32 bits"
+	case kind == reflect.Int32, kind == reflect.Int64:
+		return "must be a whole number"
+	}
+	return err.Error() // of a time, for example
 }
 
 // jsonFields maps the JSON names of a struct's fields to their types.

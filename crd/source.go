@@ -17,120 +17,126 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 )
 
-// Source knows which config is in force for one daemon, from the PacemakerConfigs
-// of the API server and the labels of this node's Node object. It sees the configs
-// whose spec.instance is the daemon's, and no others. Where none of them selects
-// the node, the fallback is in force; without one, nothing is held.
+// Source finds the config that is in force for one daemon. It reads the PacemakerConfigs in
+// the API server whose spec.instance is the daemon's, and the labels of this node's Node
+// object. If no config selects the node, the fallback is in force. Without a fallback, no
+// pod is held.
 //
-// Of an object that becomes invalid, the last good version stays in force; one
-// that was never valid counts as absent. While the API server is away, or does
-// not know PacemakerConfigs, everything stays as it is.
+// If an object becomes invalid, its last valid version stays in force. An object that was
+// never valid is ignored. While the API server is unavailable, or does not serve
+// PacemakerConfigs, everything stays as it is.
 type Source struct {
 	options SourceOptions
 	configs *follower[v1alpha1.PacemakerConfig]
 	node    *nodeFollower
-	current atomic.Pointer[Effective]
-	decided bool // the API server has answered
+	current atomic.Pointer[Effective] // nil until Run
+	decided bool                      // the API server has answered
 }
 
 var configKind = kind[v1alpha1.PacemakerConfig]{
 	name: v1alpha1.Kind, plural: "PacemakerConfigs", logged: "config", resource: v1alpha1.Resource, validate: Validate,
 	about: func(c *v1alpha1.PacemakerConfig) about {
-		return about{&c.ObjectMeta, c.Spec.Instance, c.Spec.NodeSelector, &c.Spec}
+		return about{&c.ObjectMeta, c.Spec.Instance, c.Spec.NodeSelector}
 	},
 }
 
-// SourceOptions say what a [Source] follows, and whom it tells. All are needed but Instance and Fallback.
-// OnChange and OnNode are each called in the order of the changes, never twice at a time, and without a lock
-// held; until one returns, no further change of that kind is noticed. OnPanic must be safe for concurrent use.
+// SourceOptions configure a [Source]. All are required except Instance and Fallback.
+//
+// OnChange and OnNode are each called in the order of the changes, by one goroutine at a time, and
+// without a lock held. Until one returns, further changes of its kind wait. OnPanic must be safe for
+// concurrent use.
 type SourceOptions struct {
-	// Configs is the way to the custom resources, Nodes that to the Node objects.
+	// Configs reads the custom resources, Nodes the Node objects.
 	Configs dynamic.Interface
 	Nodes   kube.Interface
-	// NodeName is the node's name, Instance the daemon's, which can be empty.
+	// NodeName is the name of the node. Instance is the instance name of the daemon, or empty.
 	NodeName, Instance string
-	// Fallback is in force while no config of the API server selects the node; see FromFile.
+	// Fallback is in force while no config in the API server selects the node. See [FromFile].
 	Fallback *v1alpha1.PacemakerConfig
-	// OnChange is told what is in force when Run begins and whenever that changes.
+	// OnChange is called with what is in force when Run begins, and whenever that changes.
 	OnChange func(Effective)
-	// OnNode is called with this node's Node object when it is seen first and whenever it has changed. The object
-	// has no more than its name, UID, version, labels and conditions, and is not to be changed.
+	// OnNode is called with this node's Node object when it is first seen and whenever it has changed. The
+	// object has only its name, UID, version, labels and conditions. OnNode must not change it.
 	OnNode func(*corev1.Node)
-	// OnPanic is called for every panic that Run catches, with the part of the work in which it was.
+	// OnPanic is called for every panic that Run catches, with the name of the part that panicked.
 	OnPanic func(part string)
 	Log     logrus.FieldLogger
 }
 
-// NewSource makes a Source; Run does its work.
+// NewSource returns a Source. Run does its work.
 func NewSource(o SourceOptions) *Source {
 	s := &Source{options: o, node: newNodeFollower(o)}
-	s.set(nil, OriginNone)
 	s.configs = newFollower(configKind, o, s.node, s.put)
 	return s
 }
 
-// Remember puts in force what the file at path holds, until the API server answers, and has
-// what that says kept there. A file that is damaged, or another node's, is logged and
-// left out. It is to be called before Run, once.
-func (s *Source) Remember(path string) {
-	if found, ok := s.configs.remember(path); ok {
-		s.set(found, OriginDisk)
-	}
-}
+// Remember reads the file at path. Run puts in force what it holds until the API server answers, and keeps in it what
+// the API server returns. A file that is damaged, or of another node, is logged and ignored. Call Remember before Run,
+// at most once.
+func (s *Source) Remember(path string) { s.configs.remember(path) }
 
-// Told is closed once OnChange has returned from what this node's config is known to be, maybe
-// none: it was remembered, or the API server has answered. To answer that it serves no
-// PacemakerConfigs, or not to this daemon, is an answer too: what is in force
-// then stays so, and it is not known for how long.
-func (s *Source) Told() <-chan struct{} { return s.configs.told }
+// Ready returns a channel that is closed once this node's config is known and OnChange has returned
+// for it: it was read from the disk, or the API server has answered. That there is no config counts as
+// known. An API server that does not serve PacemakerConfigs, or not to this daemon, has answered, too:
+// what is in force then stays in force.
+func (s *Source) Ready() <-chan struct{} { return s.configs.ready }
 
-// Fault returns what is wrong with the newest version of the named PacemakerConfig; empty: nothing,
-// or there is none. It does not block, and is safe for concurrent use.
-func (s *Source) Fault(name string) (fault string) {
-	s.configs.each(func(one string, v version[v1alpha1.PacemakerConfig]) {
-		if one == name {
-			fault = v.fault
+// Fault returns what is wrong with the newest version of the named PacemakerConfig. It is empty if
+// that is valid or there is none. Fault does not block, and is safe for concurrent use.
+func (s *Source) Fault(name string) string {
+	for _, v := range s.configs.ofInstance() {
+		if v.name == name {
+			return v.fault
 		}
-	})
-	return fault
+	}
+	return ""
 }
 
-// NodeUID returns the UID of this node's Node object, empty until it was seen. It
+// NodeUID returns the UID of this node's Node object. It is empty until the object is seen. NodeUID
 // does not block, and is safe for concurrent use.
 func (s *Source) NodeUID() types.UID {
-	_, uid := s.node.now()
-	return uid
+	if node := s.node.node.Load(); node != nil {
+		return node.UID
+	}
+	return ""
 }
 
-// Run watches the API server until ctx ends. It is to be called once.
+// Run watches the API server until ctx ends. Call it once.
 func (s *Source) Run(ctx context.Context) {
-	s.configs.begin(func() { s.options.OnChange(*s.current.Load()) })
+	s.configs.begin()
 	var running sync.WaitGroup
 	running.Go(func() { s.node.run(ctx, s.refused) })
 	running.Go(func() { s.configs.run(ctx, s.refused) })
 	running.Wait()
 }
 
-// refused takes note that the API server will not tell.
+// refused is called when the API server does not serve what this daemon asks for.
 func (s *Source) refused() {
 	select {
-	case <-s.Told():
+	case <-s.Ready():
 		return
 	default:
 	}
 	if s.current.Load().Origin == OriginNone {
-		s.options.Log.Warn("the API server does not tell the PacemakerConfigs: no limit of one is in force until it does")
+		s.options.Log.Warn("the API server does not serve PacemakerConfigs to this daemon: no limit is in force until it does")
 	}
-	s.configs.setTold()
+	s.configs.setReady()
 }
 
-// put puts one of these configs in force, and tells so if that, or anything at all, is new.
+// put puts the first of these configs in force, or else the fallback, and calls OnChange if that changes anything.
 func (s *Source) put(configs []*v1alpha1.PacemakerConfig, origin Origin) {
-	before, next := s.set(configs, origin)
+	next := FromFile(s.options.Fallback)
+	if chosen, ties := first(configs); chosen != nil {
+		next = Effective{Name: chosen.Name, Origin: origin, Generation: chosen.Generation, Spec: chosen.Spec, Ties: ties}
+	}
+	var before Effective
+	if known := s.current.Swap(&next); known != nil {
+		before = *known
+	}
 	if len(next.Ties) > 0 && !slices.Equal(next.Ties, before.Ties) {
 		s.options.Log.WithField("config", next.Name).Warnf("PacemakerConfigs of the same priority also select this node: %s; the first by name is in force", strings.Join(next.Ties, ", "))
 	}
-	isNew := !reflect.DeepEqual(before, next)
+	isNew := !reflect.DeepEqual(before, next) // always at first: every origin has a name
 	if origin == OriginAPI && (isNew || !s.decided) {
 		s.decided = true
 		s.logInForce(next)
@@ -138,18 +144,6 @@ func (s *Source) put(configs []*v1alpha1.PacemakerConfig, origin Origin) {
 	if isNew {
 		s.options.OnChange(next)
 	}
-}
-
-// set puts one of these configs in force, and gives what was before and what is now.
-func (s *Source) set(configs []*v1alpha1.PacemakerConfig, origin Origin) (before, next Effective) {
-	next = FromFile(s.options.Fallback)
-	if chosen, ties := first(configs); chosen != nil {
-		next = Effective{Name: chosen.Name, Origin: origin, Generation: chosen.Generation, Spec: chosen.Spec, Ties: ties}
-	}
-	if was := s.current.Swap(&next); was != nil {
-		before = *was
-	}
-	return before, next
 }
 
 func (s *Source) logInForce(e Effective) {

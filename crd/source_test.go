@@ -31,8 +31,7 @@ import (
 
 const nodeName = "node-1"
 
-// world is a Source with fake API clients, in a synctest bubble: time stands
-// still until nothing else can happen.
+// world is a Source with fake API clients, in a synctest bubble: time stands still until every goroutine waits.
 type world struct {
 	t       *testing.T
 	configs *dynamicfake.FakeDynamicClient
@@ -56,12 +55,12 @@ func inWorld(t *testing.T, fallback *v1alpha1.PacemakerConfig, test func(w *worl
 			})
 		w.nodes = kubefake.NewClientset(node(map[string]string{"size": "big"}))
 		log, hook := logtest.NewNullLogger()
-		log.SetLevel(logrus.InfoLevel) // what client-go logs for debugging is its own
+		log.SetLevel(logrus.InfoLevel) // client-go's own debug messages do not count
 		w.log = hook
 		w.source = NewSource(SourceOptions{
 			Configs: w.configs, Nodes: kubetest.Of(w.nodes), NodeName: nodeName, Fallback: fallback, Log: log,
 			OnChange: func(e Effective) {
-				assert.False(w.t, len(w.told) == 0 && w.isTold(), "nothing is in force yet")
+				assert.False(w.t, len(w.told) == 0 && w.isReady(), "it is ready before a config is in force")
 				w.told = append(w.told, e)
 			},
 			OnNode:  func(n *corev1.Node) { w.onNode(n) },
@@ -71,7 +70,7 @@ func inWorld(t *testing.T, fallback *v1alpha1.PacemakerConfig, test func(w *worl
 	})
 }
 
-// run starts the Source, ends it after the test, and waits until it rests.
+// run starts the Source, ends it after the test, and waits until it is idle.
 func (w *world) run() {
 	ctx, stop := context.WithCancel(w.t.Context())
 	done := make(chan error, 1)
@@ -130,7 +129,7 @@ func (w *world) relabel(labels map[string]string) {
 	synctest.Wait()
 }
 
-// inForce asserts what is in force, and that this was the last that was told.
+// inForce asserts what is in force, and that it was reported last.
 func (w *world) inForce(name string, origin Origin, generation int64) {
 	w.t.Helper()
 	current := *w.source.current.Load()
@@ -139,7 +138,7 @@ func (w *world) inForce(name string, origin Origin, generation int64) {
 	assert.Equal(w.t, current, w.told[len(w.told)-1])
 }
 
-// logged returns the messages since it was last called, with their reasons.
+// logged returns the messages since the last call, with their reasons.
 func (w *world) logged() (lines []string) {
 	for _, entry := range w.log.AllEntries() {
 		line := entry.Level.String() + ": " + entry.Message
@@ -175,11 +174,11 @@ func TestSourceFollowsConfigsAndLabels(t *testing.T) {
 
 		w.delete("everywhere")
 		w.inForce("", OriginNone, 0)
-		assert.Len(t, w.told, 5, "each change is told once")
+		assert.Len(t, w.told, 5, "each change is reported once")
 	})
 }
 
-// Every daemon of a node follows the configs that name it, and only those.
+// Every daemon of a node follows only the configs that name it.
 func TestSourceFollowsItsInstance(t *testing.T) {
 	inWorld(t, nil, func(w *world) {
 		w.source.configs.instance = "canary"
@@ -198,7 +197,7 @@ func TestSourceFollowsItsInstance(t *testing.T) {
 	})
 }
 
-// A node that no config selects any more is said once, and nothing is held.
+// When no config selects the node any more, this is logged once, and no pod is held.
 func TestSourceSaysOnceThatNoneSelectsTheNode(t *testing.T) {
 	inWorld(t, nil, func(w *world) {
 		w.create(testObject("big", 1, 1, map[string]any{"size": "big"}))
@@ -220,7 +219,6 @@ func TestSourceSaysOnceThatNoneSelectsTheNode(t *testing.T) {
 func TestSourceFallsBackToTheFile(t *testing.T) {
 	fallback := config("from-file", 0, map[string]v1alpha1.LabelValue{"not": "this-node"})
 	inWorld(t, fallback, func(w *world) {
-		assert.Equal(t, OriginFile, w.source.current.Load().Origin, "before Run")
 		w.run()
 		w.inForce("from-file", OriginFile, 0)
 		w.create(testObject("a", 3, 1, nil))
@@ -255,11 +253,11 @@ func TestSourceKeepsTheLastGoodVersion(t *testing.T) {
 	})
 }
 
-func TestSourceTakesAVersionThatItFailsToReadForABadOne(t *testing.T) {
+func TestSourceTreatsAVersionThatItFailsToReadAsInvalid(t *testing.T) {
 	inWorld(t, nil, func(w *world) {
 		w.source.configs.validate = func(config *v1alpha1.PacemakerConfig) field.ErrorList {
 			if config.Generation == 2 {
-				panic("nobody thought of this")
+				panic("unforeseen")
 			}
 			return Validate(config)
 		}
@@ -270,21 +268,21 @@ func TestSourceTakesAVersionThatItFailsToReadForABadOne(t *testing.T) {
 		w.inForce("a", OriginAPI, 1)
 		assert.Equal(t, []string{"decode"}, w.panics)
 		assert.Equal(t, []string{
-			"error: a part of following the PacemakerConfigs failed, and goes on",
-			"error: PacemakerConfig is invalid: its generation 1 stays in force: this version of pod-pacemaker fails to read it: nobody thought of this",
+			"error: following the PacemakerConfigs panicked, and continues",
+			"error: PacemakerConfig is invalid: its generation 1 stays in force: this version of pod-pacemaker fails to read it: unforeseen",
 		}, w.logged())
 		w.update(testObject("a", 3, 4, nil))
 		w.inForce("a", OriginAPI, 3)
 	})
 }
 
-// What acts on a new config panics: the next one is put in force all the same.
-func TestSourceGoesOnAfterADecisionThatPanics(t *testing.T) {
+// The handler of a new config panics. The next config is put in force all the same.
+func TestSourceContinuesAfterAPanic(t *testing.T) {
 	inWorld(t, nil, func(w *world) {
 		told := w.source.options.OnChange
 		w.source.options.OnChange = func(e Effective) {
 			if e.Generation == 1 {
-				panic("nobody thought of this")
+				panic("unforeseen")
 			}
 			told(e)
 		}
@@ -297,12 +295,12 @@ func TestSourceGoesOnAfterADecisionThatPanics(t *testing.T) {
 	})
 }
 
-func TestSourceLeavesOutWhatWasNeverGood(t *testing.T) {
+func TestSourceLeavesOutConfigsThatWereNeverValid(t *testing.T) {
 	inWorld(t, nil, func(w *world) {
 		w.create(testObject("bad", 1, -1, nil))
 		w.run()
 		w.inForce("", OriginNone, 0)
-		assert.Contains(t, w.logged()[0], "error: PacemakerConfig is invalid and left out: it has no earlier version that was good: spec.throttleConfig.maxConcurrent.value: ")
+		assert.Contains(t, w.logged()[0], "error: PacemakerConfig is invalid and ignored: no earlier version was valid: spec.throttleConfig.maxConcurrent.value: ")
 
 		w.create(testObject("good", 1, 1, nil))
 		w.inForce("good", OriginAPI, 1)
@@ -315,7 +313,7 @@ func TestSourceInheritsNothingFromADeletedObject(t *testing.T) {
 		w.create(testObject("a", 1, 2, nil))
 		w.inForce("a", OriginAPI, 1)
 
-		// A watch that was away sees one update instead of deletion and creation.
+		// A watch that was interrupted sees one update instead of deletion and creation.
 		anew := testObject("a", 1, 0, nil)
 		anew.SetUID(types.UID("another"))
 		w.update(anew)
@@ -331,7 +329,7 @@ func TestSourceLeavesOutAFieldThatItDoesNotKnow(t *testing.T) {
 		w.run()
 		w.inForce("newer", OriginAPI, 1)
 		assert.Equal(t, []string{
-			"warning: PacemakerConfig has fields that this version does not know: they are left out: " +
+			"warning: PacemakerConfig has fields that this version does not know; they are ignored: " +
 				"spec.throttleConfig.gpu: Forbidden: unknown field, must be one of: adaptive, cpu, io, loadAvg, " +
 				"maxConcurrent, maxPulling, noProgressAfter, pressure, rateLimit",
 			"info: PacemakerConfig is in force",
@@ -352,7 +350,7 @@ func TestSourceNamesTies(t *testing.T) {
 	})
 }
 
-func TestSourceNeedsNoSuchNode(t *testing.T) {
+func TestSourceWorksWithoutANodeObject(t *testing.T) {
 	inWorld(t, nil, func(w *world) {
 		require.NoError(t, w.nodes.Tracker().Delete(corev1.SchemeGroupVersion.WithResource("nodes"), "", nodeName))
 		w.create(testObject("big", 1, 1, map[string]any{"size": "big"}))
@@ -364,7 +362,7 @@ func TestSourceNeedsNoSuchNode(t *testing.T) {
 		synctest.Wait()
 		w.inForce("big", OriginAPI, 1)
 
-		// The kubelet is gone from the API server, but this daemon runs on.
+		// The node is gone from the API server, but this daemon still runs.
 		require.NoError(t, w.nodes.Tracker().Delete(corev1.SchemeGroupVersion.WithResource("nodes"), "", nodeName))
 		synctest.Wait()
 		w.inForce("big", OriginAPI, 1)
@@ -397,22 +395,22 @@ func TestSourceWaitsForTheDefinition(t *testing.T) {
 			if installed.Load() {
 				return false, nil, nil
 			}
-			// What the API server answers for a resource that it does not have.
+			// The API server's answer for a resource that it does not have.
 			return true, nil, apierrors.NewGenericServerResponse(http.StatusNotFound, "get", schema.GroupResource{}, "", "404 page not found", 0, true)
 		})
 		w.create(testObject("a", 1, 1, nil))
 		w.run()
 		w.hour()
 		w.inForce("from-file", OriginFile, 0)
-		assert.False(t, w.source.decided, "there was no answer")
+		assert.False(t, w.source.decided, "the API server has not answered")
 		assert.Equal(t, []string{
 			"warning: the API server does not know PacemakerConfigs: install its CustomResourceDefinition (kubectl apply -k deploy/crds); trying again until it does",
-		}, w.logged(), "said once in an hour")
+		}, w.logged(), "it is logged once in an hour")
 
 		installed.Store(true)
 		w.hour()
 		w.inForce("a", OriginAPI, 1)
-		// The list tells what is in force, the watch after it that all is well: in any order.
+		// The list says what is in force, the watch after it that all is well. They come in any order.
 		assert.ElementsMatch(t, []string{"info: watching PacemakerConfigs again", "info: PacemakerConfig is in force"}, w.logged())
 	})
 }

@@ -18,11 +18,11 @@ const (
 	maxPattern        = 63
 )
 
-// namespacePattern is what the custom resource definition asks for, too.
+// namespacePattern is also in the custom resource definition.
 var namespacePattern = regexp.MustCompile(`^([*]|([*]-?)?[a-z0-9]([-a-z0-9]*[a-z0-9])?(-?[*])?)$`)
 
-// Validate returns every fault of a config, each with the path of its field and
-// what was expected there. The custom resource definition has the same rules.
+// Validate returns an error for each field of a config that is wrong, with the path of the field and
+// what was expected. The custom resource definition has the same rules.
 func Validate(config *v1alpha1.PacemakerConfig) (faults field.ErrorList) {
 	spec, c := config.Spec, checker{field.NewPath("spec"), &faults}
 	checker{field.NewPath("metadata", "name"), &faults}.name(config.Name)
@@ -101,7 +101,7 @@ func (c checker) patterns(patterns []string) {
 	}
 }
 
-// unlike checks that an entry is not there before.
+// unlike checks that entry i does not repeat an earlier entry.
 func (c checker) unlike(i int, all []string) {
 	if slices.Contains(all[:i], all[i]) {
 		c.add(field.Duplicate(c.path.Index(i), all[i]))

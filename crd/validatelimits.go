@@ -6,7 +6,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 )
 
-// maxStarts bounds every number of pods: at a time, and in a burst.
+// maxStarts is the highest number of pods at a time and in a burst.
 const maxStarts = 1000
 
 func (c checker) throttle(t v1alpha1.ThrottleConfig) {

@@ -22,34 +22,25 @@ const (
 	maxClusterPods  = 1000
 )
 
-// ValidatePolicy returns every fault of a policy, each with the path of its field
-// and what was expected there. The custom resource definition has the same rules,
-// but for groupBy: whether that is a JSONPath, only this tells.
+// ValidatePolicy returns an error for each field of a policy that is wrong, with the path of the field
+// and what was expected. The custom resource definition has the same rules, but cannot check that
+// groupBy is a JSONPath.
 func ValidatePolicy(policy *v1alpha1.StartPolicy) (faults field.ErrorList) {
-	spec, c := policy.Spec, policyChecker{checker{field.NewPath("spec"), &faults}}
+	spec, c := policy.Spec, checker{field.NewPath("spec"), &faults}
 	checker{field.NewPath("metadata", "name"), &faults}.name(policy.Name)
 	c.at("instance").instance(spec.Instance)
 	c.at("nodeSelector").labels(spec.NodeSelector)
-	c.at("selector", "terms").terms(spec.Selector.Terms)
-	c.at("bypassSelector").selector(spec.BypassSelector)
-	c.at("groupBy").groupBy(spec.GroupBy)
-	c.at("limits").policyLimits(spec.Limits)
-	c.at("temporaryOverrides").overrides(spec.TemporaryOverrides)
+	validateTerms(c.at("selector", "terms"), spec.Selector.Terms)
+	validateSelector(c.at("bypassSelector"), spec.BypassSelector)
+	validateGroupBy(c.at("groupBy"), spec.GroupBy)
+	validateLimits(c.at("limits"), spec.Limits)
+	validateOverrides(c.at("temporaryOverrides"), spec.TemporaryOverrides)
 	c.span("openAfter", spec.OpenAfter, openSpan)
-	c.scope(spec)
+	validateScope(c, spec)
 	return faults
 }
 
-// policyChecker is a checker that knows the rules of policies alone.
-type policyChecker struct{ checker }
-
-func (c policyChecker) at(name string, more ...string) policyChecker {
-	return policyChecker{c.checker.at(name, more...)}
-}
-
-func (c policyChecker) index(i int) policyChecker { return policyChecker{c.checker.index(i)} }
-
-func (c policyChecker) terms(terms []v1alpha1.PodSelectorTerm) {
+func validateTerms(c checker, terms []v1alpha1.PodSelectorTerm) {
 	c.anyOf("must have at least one term, like {podSelector: {}} for every pod", len(terms) > 0)
 	if !c.atMost(maxTerms, len(terms)) {
 		return
@@ -57,12 +48,12 @@ func (c policyChecker) terms(terms []v1alpha1.PodSelectorTerm) {
 	for i, t := range terms {
 		c := c.index(i)
 		c.anyOf("must have podSelector, namespaceSelector or both", t.PodSelector != nil, t.NamespaceSelector != nil)
-		c.at("podSelector").selector(t.PodSelector)
-		c.at("namespaceSelector").selector(t.NamespaceSelector)
+		validateSelector(c.at("podSelector"), t.PodSelector)
+		validateSelector(c.at("namespaceSelector"), t.NamespaceSelector)
 	}
 }
 
-func (c policyChecker) selector(s *v1alpha1.LabelSelector) {
+func validateSelector(c checker, s *v1alpha1.LabelSelector) {
 	if s == nil {
 		return
 	}
@@ -72,11 +63,11 @@ func (c policyChecker) selector(s *v1alpha1.LabelSelector) {
 		return
 	}
 	for i, r := range s.MatchExpressions {
-		c.index(i).requirement(r)
+		validateRequirement(c.index(i), r)
 	}
 }
 
-func (c policyChecker) requirement(r v1alpha1.LabelRequirement) {
+func validateRequirement(c checker, r v1alpha1.LabelRequirement) {
 	c.at("key").invalid(r.Key, "must be a label name: ", validation.IsQualifiedName(r.Key)...)
 	known := []v1alpha1.LabelOperator{v1alpha1.LabelIn, v1alpha1.LabelNotIn, v1alpha1.LabelExists, v1alpha1.LabelDoesNotExist}
 	compares := r.Operator == v1alpha1.LabelIn || r.Operator == v1alpha1.LabelNotIn
@@ -92,7 +83,7 @@ func (c policyChecker) requirement(r v1alpha1.LabelRequirement) {
 	}
 }
 
-func (c policyChecker) groupBy(text string) {
+func validateGroupBy(c checker, text string) {
 	const want = "must be a JSONPath, like .spec.containers[0].image"
 	switch {
 	case utf8.RuneCountInString(text) > maxGroupBy:
@@ -107,9 +98,9 @@ func (c policyChecker) groupBy(text string) {
 	}
 }
 
-// scope checks what the scope Cluster does not know, and Node.
-func (c policyChecker) scope(spec v1alpha1.StartPolicySpec) {
-	oneOf(c.checker, "scope", spec.GetScope(), v1alpha1.ScopeNode, v1alpha1.ScopeCluster)
+// validateScope checks that a policy sets only what its scope supports.
+func validateScope(c checker, spec v1alpha1.StartPolicySpec) {
+	oneOf(c, "scope", spec.GetScope(), v1alpha1.ScopeNode, v1alpha1.ScopeCluster)
 	switch spec.GetScope() {
 	case v1alpha1.ScopeNode:
 		if spec.OpenAfter != nil {

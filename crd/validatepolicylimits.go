@@ -15,16 +15,16 @@ const (
 	maxPolicyPods = 100_000
 )
 
-func (c policyChecker) policyLimits(l v1alpha1.PolicyLimits) {
+func validateLimits(c checker, l v1alpha1.PolicyLimits) {
 	c.anyOf("must set starting, running or pacer", l.Starting != nil, l.Running != nil, l.Pacer != nil)
-	c.at("starting").bound(l.Starting)
-	c.at("running").bound(l.Running)
+	validateBound(c.at("starting"), l.Starting)
+	validateBound(c.at("running"), l.Running)
 	if l.Pacer != nil {
-		c.at("pacer").pacer(l.Pacer)
+		validatePacer(c.at("pacer"), l.Pacer)
 	}
 }
 
-func (c policyChecker) bound(b *v1alpha1.PodBound) {
+func validateBound(c checker, b *v1alpha1.PodBound) {
 	if b == nil {
 		return
 	}
@@ -44,7 +44,7 @@ func (c policyChecker) bound(b *v1alpha1.PodBound) {
 	}
 }
 
-func (c policyChecker) pacer(p *v1alpha1.Pacer) {
+func validatePacer(c checker, p *v1alpha1.Pacer) {
 	if (p.Exponential == nil) == (p.Linear == nil) {
 		c.add(field.Forbidden(c.path, "must set one of exponential and linear"))
 	}
@@ -59,13 +59,13 @@ func (c policyChecker) pacer(p *v1alpha1.Pacer) {
 	}
 }
 
-func (c policyChecker) podsOf(name string, n int32) {
+func (c checker) podsOf(name string, n int32) {
 	c.whole(name, &n, 1, maxPolicyPods, "1 to 100000")
 }
 
-// overrides leaves alone what is no moment: the status of the policy tells of
-// that, and the rest of the policy is in force.
-func (c policyChecker) overrides(all []v1alpha1.TemporaryOverride) {
+// validateOverrides accepts a begin or an end that is not a time: the rest of the policy is in force,
+// and its status reports the override.
+func validateOverrides(c checker, all []v1alpha1.TemporaryOverride) {
 	if !c.atMost(maxOverrides, len(all)) {
 		return
 	}
@@ -78,11 +78,11 @@ func (c policyChecker) overrides(all []v1alpha1.TemporaryOverride) {
 		if err == nil && err2 == nil && end.Before(begin) {
 			c.at("end").invalid(o.End, "", "must not be before begin")
 		}
-		c.at("limits").policyLimits(o.Limits)
+		validateLimits(c.at("limits"), o.Limits)
 	}
 }
 
-func (c policyChecker) moment(name, text string) {
+func (c checker) moment(name, text string) {
 	c.at(name).anyOf("must be a moment as in RFC 3339", text != "")
 	if utf8.RuneCountInString(text) > maxMoment {
 		c.add(field.TooLongCharacters(c.path.Child(name), text, maxMoment))

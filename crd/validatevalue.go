@@ -9,10 +9,10 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 )
 
-// span is what a duration field accepts.
+// span is the range of a duration field.
 type span struct {
 	min, max time.Duration
-	orZero   bool // 0 too, though min is above
+	orZero   bool // also accepts 0, below min
 	want     string
 }
 
@@ -25,7 +25,7 @@ var (
 	openSpan   = span{time.Second, time.Hour, false, `must be a duration from 1s to 1h in whole h, m, s or ms, like "30s"`}
 )
 
-// decimals is what a decimal field accepts, in thousandths.
+// decimals is the range of a decimal field, in thousandths.
 type decimals struct {
 	min, max int64
 	want     string
@@ -40,8 +40,8 @@ var (
 	multiplier      = decimals{1, 1_000_000, `must be a number from "0.001" to 1000 with at most three decimal places, like 4 or "1.5"`}
 )
 
-// checker collects the faults of an object, each with the path of its field. It is at one place of the object; its
-// methods check a field there, by its name.
+// checker collects the errors of an object. It stands at one place of the object, and its methods check the value
+// there, or the field of this name.
 type checker struct {
 	path   *field.Path
 	faults *field.ErrorList
@@ -55,21 +55,21 @@ func (c checker) index(i int) checker { return checker{c.path.Index(i), c.faults
 
 func (c checker) add(fault *field.Error) { *c.faults = append(*c.faults, fault) }
 
-// invalid adds a fault of the value at this place, for each text.
+// invalid adds an error for each of wants.
 func (c checker) invalid(value any, begin string, wants ...string) {
 	for _, want := range wants {
 		c.add(field.Invalid(c.path, value, begin+want))
 	}
 }
 
-// anyOf checks that one at least of the fields at this place is set.
+// anyOf checks that at least one of the fields is set.
 func (c checker) anyOf(want string, set ...bool) {
 	if !slices.Contains(set, true) {
 		c.add(field.Required(c.path, want))
 	}
 }
 
-// atMost reports whether the list or mapping at this place has no more than most entries.
+// atMost checks the number of entries of the list or mapping, and reports whether it is accepted.
 func (c checker) atMost(most, entries int) bool {
 	if entries > most {
 		c.add(field.TooMany(c.path, entries, most))
@@ -77,17 +77,17 @@ func (c checker) atMost(most, entries int) bool {
 	return entries <= most
 }
 
-// starts checks a number of pods that is there.
+// starts checks an optional number of pods.
 func (c checker) starts(name string, n *int32) { c.whole(name, n, 1, maxStarts, "1 to 1000") }
 
-// whole checks a number that is there.
+// whole checks an optional whole number.
 func (c checker) whole(name string, n *int32, lowest, highest int32, want string) {
 	if n != nil && (*n < lowest || *n > highest) {
 		c.at(name).invalid(*n, "must be a whole number from ", want)
 	}
 }
 
-// span checks a duration that is there.
+// span checks an optional duration.
 func (c checker) span(name string, d *v1alpha1.Duration, s span) {
 	if d == nil {
 		return
@@ -97,13 +97,13 @@ func (c checker) span(name string, d *v1alpha1.Duration, s span) {
 	}
 }
 
-// required checks a decimal that has to be there.
+// required checks a required decimal.
 func (c checker) required(name string, d *v1alpha1.Decimal, accepted decimals) {
 	c.at(name).anyOf(accepted.want, d != nil)
 	c.decimal(name, d, accepted)
 }
 
-// decimal checks a decimal that is there.
+// decimal checks an optional decimal.
 func (c checker) decimal(name string, d *v1alpha1.Decimal, accepted decimals) {
 	if d == nil {
 		return
@@ -113,7 +113,7 @@ func (c checker) decimal(name string, d *v1alpha1.Decimal, accepted decimals) {
 	}
 }
 
-// oneOf checks a word that is there.
+// oneOf checks that an optional word is known.
 func oneOf[T ~string](c checker, name string, word T, known ...T) {
 	if word != "" && !slices.Contains(known, word) {
 		c.add(field.NotSupported(c.path.Child(name), word, known))

@@ -13,12 +13,11 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// maxBytes is far above what a config with every list full needs.
+// maxBytes is far above the size of a config in which every list is full.
 const maxBytes = 1 << 18
 
-// documents reads every YAML mapping in data. Their values are those that JSON
-// knows (nil, bool, string, int64, float64, []any, map[string]any), where
-// float64 is only used for numbers that are not whole.
+// documents returns the YAML mappings in data. Their values are of the types that JSON has: nil,
+// bool, string, int64, float64, []any and map[string]any. Only numbers that are not whole are float64.
 func documents(data []byte) (all []map[string]any, err error) {
 	if len(data) > maxBytes {
 		return nil, fmt.Errorf("larger than %d bytes", maxBytes)

@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Whoever is woken by an alert finds what to do in a section of its name.
+// Each alert has a section of its name in the manual, which says what to do.
 func TestEachAlertHasItsSectionInTheManual(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("alerts/pod-pacemaker.yaml")
@@ -30,7 +30,7 @@ func TestEachAlertHasItsSectionInTheManual(t *testing.T) {
 	described := map[string]bool{}
 	for _, part := range strings.Split(section, "\n### ")[1:] {
 		name, what, _ := strings.Cut(part, "\n")
-		require.Greater(t, len(strings.TrimSpace(what)), 40, "%s says nothing", name)
+		require.Greater(t, len(strings.TrimSpace(what)), 40, "the section %s says nothing", name)
 		described[name] = true
 	}
 	alerts := 0
@@ -42,5 +42,5 @@ func TestEachAlertHasItsSectionInTheManual(t *testing.T) {
 				rule.Annotations["runbook_url"])
 		}
 	}
-	require.Len(t, described, alerts, "a section of an alert that is gone")
+	require.Len(t, described, alerts, "a section has no alert")
 }

@@ -10,8 +10,8 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 )
 
-// buildDaemon builds the command that the manifests start, with the flags of `go test`,
-// so that its packages are those that are compiled already.
+// buildDaemon builds the command that the manifests start. It uses the flags of `go test`, so that its packages are
+// compiled already.
 func buildDaemon(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "pod-pacemaker")
@@ -20,8 +20,8 @@ func buildDaemon(t *testing.T) string {
 	return path
 }
 
-// The trailing --help keeps the command from starting; what stands before it is
-// parsed first, so an unknown verb, flag or value fails.
+// The trailing --help keeps the command from starting. The arguments before it are parsed first, so an unknown verb,
+// flag or value fails.
 func TestCommandTakesTheArgumentsWeShip(t *testing.T) {
 	t.Parallel()
 	daemon := buildDaemon(t)

@@ -9,7 +9,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 )
 
-// Every right is here, in a role for each purpose.
+// Every right is listed here, in a role for each purpose.
 func TestRightsAreTheseAndNoOthers(t *testing.T) {
 	t.Parallel()
 	objects := render(t, "")

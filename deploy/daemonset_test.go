@@ -16,7 +16,7 @@ func TestContainersAreConfined(t *testing.T) {
 	daemons := only[*appsv1.DaemonSet](t, render(t, ""))
 	pod := daemons.Spec.Template.Spec
 
-	require.Equal(t, int64(0), *pod.SecurityContext.RunAsUser, "containerd's NRI socket is root's")
+	require.Equal(t, int64(0), *pod.SecurityContext.RunAsUser, "only root can open containerd's NRI socket")
 	require.Equal(t, corev1.SeccompProfileTypeRuntimeDefault, pod.SecurityContext.SeccompProfile.Type)
 	require.False(t, pod.HostPID)
 	require.False(t, pod.HostIPC)
@@ -89,7 +89,7 @@ func TestProbesAskWhereTheDaemonListens(t *testing.T) {
 	}
 	host, port, err := net.SplitHostPort(listen)
 	require.NoError(t, err)
-	require.True(t, net.ParseIP(host).IsLoopback(), "nothing listens outside the node")
+	require.True(t, net.ParseIP(host).IsLoopback(), "the port must not be reachable from outside the node")
 	require.Len(t, container.Ports, 1)
 	require.Equal(t, port, portOf(container))
 	require.Equal(t, container.Ports[0].ContainerPort, container.Ports[0].HostPort)
@@ -100,13 +100,13 @@ func TestProbesAskWhereTheDaemonListens(t *testing.T) {
 	require.Equal(t, "/readyz", probe.Path)
 }
 
-// Everybody on the node reaches the port; a daemon is restarted by what root alone reaches.
+// Every process on the node reaches the port. Only root may cause a restart of the daemon.
 func TestLivenessIsAskedAtTheSocketOfRoot(t *testing.T) {
 	container := only[*appsv1.DaemonSet](t, render(t, "")).Spec.Template.Spec.Containers[0]
 	require.Nil(t, container.LivenessProbe.HTTPGet)
 	require.Equal(t, []string{"pod-pacemaker", "alive"}, container.LivenessProbe.Exec.Command)
 	for _, e := range container.Env {
-		if e.Name == "POD_PACEMAKER_RUN_DIR" { // where it asks
+		if e.Name == "POD_PACEMAKER_RUN_DIR" { // where the probe asks
 			require.Contains(t, container.Args, "--run-dir="+e.Value)
 			return
 		}

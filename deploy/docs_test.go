@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// documents gives the documents whose commands, files and links are checked: the README
-// of the project and the pages of the manual.
+// documents returns the documents whose commands, files and links are checked: the README of the project and the
+// pages of the manual.
 func documents(t *testing.T) []string {
 	t.Helper()
 	pages, err := filepath.Glob("*.md")
@@ -22,8 +22,8 @@ func documents(t *testing.T) []string {
 	return append(pages, "../README.md")
 }
 
-// commands gives the lines of the code blocks without a language: of those with a
-// prompt, the lines that have it; of the others, all.
+// commands returns the lines of the code blocks without a language. Of a block with prompts it returns only the lines
+// with a prompt.
 func commands(t *testing.T, document string) (lines []string) {
 	t.Helper()
 	text, err := os.ReadFile(document)
@@ -31,7 +31,7 @@ func commands(t *testing.T, document string) (lines []string) {
 	for i, block := range strings.Split(string(text), "```") {
 		language, content, _ := strings.Cut(block, "\n")
 		if i%2 == 0 || language != "" {
-			continue // between blocks, or of a language
+			continue // between blocks, or in a block with a language
 		}
 		prompts := strings.HasPrefix(strings.TrimSpace(content), "$ ")
 		for line := range strings.Lines(content) {
@@ -44,7 +44,7 @@ func commands(t *testing.T, document string) (lines []string) {
 	return lines
 }
 
-// helm's own lines are rendered by package chart of the integration module.
+// Package chart of the integration module renders the helm lines.
 var checkable = []string{
 	"make", "kubectl", "pod-pacemaker", "podman", "helm", "install", "systemctl", "grep", "containerd", "go",
 }
@@ -60,9 +60,9 @@ func TestDocumentedCommandsExist(t *testing.T) {
 		for _, line := range commands(t, document) {
 			seen++
 			words := strings.Fields(line)
-			require.Contains(t, checkable, words[0], "%s: a command that nobody checks: %s", document, line)
+			require.Contains(t, checkable, words[0], "%s: a command without a check: %s", document, line)
 			for _, file := range path.FindAllString(line, -1) {
-				if !strings.Contains(line, "/"+file) && !strings.HasPrefix(file, "bin/") { // of the repository, and not built
+				if !strings.Contains(line, "/"+file) && !strings.HasPrefix(file, "bin/") { // a file of the repository that is not built
 					require.FileExists(t, existing("../"+file), "%s: %s", document, line)
 				}
 			}
@@ -80,7 +80,7 @@ func TestDocumentedCommandsExist(t *testing.T) {
 	require.Greater(t, seen, 30)
 }
 
-// The scenario that runs the manual's commands takes minutes, on a node. That it has each of them is seen here.
+// The scenario that runs the manual's commands takes minutes, on a node. This test checks that it has each of them.
 func TestTheManualsScenarioHasEachCommand(t *testing.T) {
 	t.Parallel()
 	scenario, err := os.ReadFile("../integration/e2e/manual_test.go")
@@ -102,14 +102,14 @@ func TestTheManualsScenarioHasEachCommand(t *testing.T) {
 		for _, line := range lines {
 			if inCluster.MatchString(line) {
 				seen++
-				require.Regexp(t, "[\"`]"+regexp.QuoteMeta(line)+"[\"`]", string(scenario), "%s: no scenario runs it", document)
+				require.Regexp(t, "[\"`]"+regexp.QuoteMeta(line)+"[\"`]", string(scenario), "%s: the scenario does not run it", document)
 			}
 		}
 	}
 	require.Greater(t, seen, 40)
 }
 
-// existing gives a file where there is a folder with a kustomization.
+// existing returns the kustomization file of a folder, and any other path as it is.
 func existing(path string) string {
 	for _, file := range []string{"kustomization.yaml", "Chart.yaml"} {
 		if _, err := os.Stat(filepath.Join(path, file)); err == nil {
@@ -119,7 +119,7 @@ func existing(path string) string {
 	return path
 }
 
-// requireParses has the command line parsed, and nothing done.
+// requireParses parses the command line without running it.
 func requireParses(t *testing.T, daemon string, args []string) {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), daemon, append(args, "--help")...).CombinedOutput()
@@ -151,7 +151,7 @@ func TestDocumentedLinksLeadSomewhere(t *testing.T) {
 	}
 }
 
-// headings gives the anchors of a document's headings.
+// headings returns the anchors of a document's headings.
 func headings(t *testing.T, document string) (anchors []string) {
 	t.Helper()
 	text, err := os.ReadFile(document)
@@ -162,7 +162,7 @@ func headings(t *testing.T, document string) (anchors []string) {
 	return anchors
 }
 
-// What status prints in the manual is what a test has it print.
+// The manual shows the output of status that a test expects.
 func TestTheManualShowsWhatStatusPrints(t *testing.T) {
 	t.Parallel()
 	printed, err := os.ReadFile("../plugin/cmd/pod-pacemaker/testdata/status.golden")
@@ -172,7 +172,7 @@ func TestTheManualShowsWhatStatusPrints(t *testing.T) {
 	require.Contains(t, string(page), string(printed))
 }
 
-// The tests that run the commands within sentences read line by line.
+// The tests that run the commands within sentences read one line at a time.
 func TestNoCodeIsBrokenAcrossLines(t *testing.T) {
 	t.Parallel()
 	for _, document := range documents(t) {
@@ -186,7 +186,7 @@ func TestNoCodeIsBrokenAcrossLines(t *testing.T) {
 	}
 }
 
-// What the picture says of its two herds, the README says as well.
+// The README says the same of its two herds as its picture.
 func TestTheReadmeSaysWhatItsPictureShows(t *testing.T) {
 	t.Parallel()
 	picture, err := os.ReadFile("herd.svg")
@@ -195,7 +195,7 @@ func TestTheReadmeSaysWhatItsPictureShows(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, string(readme), "](deploy/herd.svg)")
 	sentences := regexp.MustCompile(`class="sentence"[^>]*>([^<]+)<`).FindAllStringSubmatch(string(picture), -1)
-	require.Len(t, sentences, 2, "one without, one with pod-pacemaker")
+	require.Len(t, sentences, 2, "one sentence for the herd without pod-pacemaker, one for the herd with it")
 	for _, s := range sentences {
 		require.Contains(t, strings.Join(strings.Fields(string(readme)), " "), html.UnescapeString(s[1]))
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// readUnit returns the values of every option of the systemd unit, by its name.
+// readUnit returns the values of every option of the systemd unit, by the option's name.
 func readUnit(t *testing.T) map[string][]string {
 	t.Helper()
 	file, err := os.Open("systemd/pod-pacemaker.service")
@@ -46,11 +46,11 @@ func TestUnitStandsBetweenContainerdAndKubelet(t *testing.T) {
 	} {
 		require.Equal(t, []string{want}, values[name], name)
 	}
-	require.NotContains(t, values, "Requires", "containerd's end must not end the daemon: hooks wait for its answer")
-	require.NotContains(t, values, "BindsTo", "the same")
+	require.NotContains(t, values, "Requires", "the daemon must outlive containerd: hooks wait for its answer")
+	require.NotContains(t, values, "BindsTo", "BindsTo would end the daemon, too")
 }
 
-// The version line is missing on purpose; the file says why.
+// The version line is missing on purpose. The file says why.
 func TestContainerdDropInEnablesNRI(t *testing.T) {
 	t.Parallel()
 	data, err := os.ReadFile("containerd/nri.toml")

@@ -22,5 +22,5 @@ func TestKubeletConfigOverlayMountsTheFileAndNamesIt(t *testing.T) {
 	pod.Volumes = append(pod.Volumes, corev1.Volume{Name: "kubelet-config", VolumeSource: corev1.VolumeSource{
 		HostPath: &corev1.HostPathVolumeSource{Path: "/var/lib/kubelet/config.yaml", Type: new(corev1.HostPathFile)},
 	}})
-	require.Equal(t, want, overlay, "the overlay changes nothing else")
+	require.Equal(t, want, overlay, "the overlay must change nothing else")
 }

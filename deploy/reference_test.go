@@ -19,17 +19,17 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-var update = flag.Bool("update", false, "write reference.md anew")
+var update = flag.Bool("update", false, "rewrite reference.md")
 
 const referenceHead = `# Reference
 
 <!-- Generated from the CRDs, the program's help and its code by ` + "`make generate`" + `: change it there. -->
 
 The metrics have [a page of their own](metrics.md), the values of the chart [another](chart/pod-pacemaker/README.md).
-What is marked (advanced) is right for nearly every node as it is.
+The default of a field or flag marked (advanced) is right for nearly every node.
 `
 
-// schema is what of an OpenAPI schema the reference tells.
+// schema is the part of an OpenAPI schema that the reference shows.
 type schema struct {
 	Type, Description, Format string
 	Default                   any
@@ -39,7 +39,7 @@ type schema struct {
 	AnyOf                     []struct{ Type string }
 }
 
-// The reference is made from what it speaks of, so that it cannot be wrong.
+// The reference is generated from the files that it describes, so it cannot be wrong.
 func TestTheReferenceIsCurrent(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder
@@ -54,7 +54,7 @@ func TestTheReferenceIsCurrent(t *testing.T) {
 	}
 	have, err := os.ReadFile("reference.md")
 	require.NoError(t, err)
-	require.Equal(t, out.String(), string(have), "`make generate` writes it anew")
+	require.Equal(t, out.String(), string(have), "run `make generate`")
 }
 
 // cell is text in a cell of a table.
@@ -80,7 +80,7 @@ func writeFields(t *testing.T, out *strings.Builder, file string) {
 	writeProperties(out, "", crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"].Properties)
 }
 
-// marked has the word with which the description of an advanced field ends where flags have it.
+// marked puts the word "advanced" of an advanced field in front of its description, as for flags.
 func marked(description string) string {
 	text, advanced := strings.CutSuffix(strings.TrimSpace(description), "Advanced.")
 	if advanced {
@@ -123,7 +123,7 @@ func writeProperties(out *strings.Builder, prefix string, properties map[string]
 // helpFlag is a flag in the program's help.
 var helpFlag = regexp.MustCompile(`(?m)^ +(?:-(\w), )?--([\w-]+)(?: (\S+))? {2,}(.*)$`)
 
-// writeFlags takes the flags from what tests hold the program's help to.
+// writeFlags reads the flags from the golden files of the program's help.
 func writeFlags(t *testing.T, out *strings.Builder) {
 	t.Helper()
 	for _, command := range []string{"run", "preflight", "status", "why", "check", "install-gate", "copy-kubelet-config", "metrics-proxy", "alive"} {
@@ -148,7 +148,7 @@ func writeFlags(t *testing.T, out *strings.Builder) {
 // word is a reason that appears in the API, events, logs and metrics.
 type word struct{ name, meaning, group string }
 
-// writeReasons takes the constants of the type Reason, with what their comments say.
+// writeReasons writes the constants of the type Reason, with their comments.
 func writeReasons(t *testing.T, out *strings.Builder) {
 	t.Helper()
 	var words []word
@@ -176,7 +176,7 @@ func writeReasons(t *testing.T, out *strings.Builder) {
 	}
 }
 
-// reasonsIn gives the constants of the type Reason in a file, in their order.
+// reasonsIn returns the constants of the type Reason in a file, in their order.
 func reasonsIn(file *ast.File) (words []word) {
 	for _, declaration := range file.Decls {
 		constants, ok := declaration.(*ast.GenDecl)
@@ -198,7 +198,7 @@ func reasonsIn(file *ast.File) (words []word) {
 			}
 			meaning := value.Comment.Text()
 			if meaning == "" {
-				// Of a comment above, what stands behind the constant's own name.
+				// The constant's own name at the beginning of a comment above is left out.
 				meaning = strings.TrimLeft(strings.TrimPrefix(value.Doc.Text(), value.Names[0].Name), ": ")
 			}
 			words = append(words, word{name, meaning, strings.TrimSpace(constants.Doc.Text())})

@@ -14,15 +14,14 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// render builds base as `kubectl apply -k` does, under an overlay with the given
-// lines, and decodes the result into its API types; a field that they do not
-// know fails the test. CRDs are left out: package crd tests them.
+// render builds base as `kubectl apply -k` does, under an overlay with the given lines. It decodes the result into
+// its API types. A field that they do not know fails the test. CRDs are left out: package crd tests them.
 func render(t *testing.T, overlay string) []runtime.Object {
 	t.Helper()
 	return renderOn(t, "../base", overlay)
 }
 
-// renderOn does the same with another folder in place of ../base.
+// renderOn is render with another folder in place of ../base.
 func renderOn(t *testing.T, under, overlay string) []runtime.Object {
 	t.Helper()
 	files := filesys.MakeFsInMemory()

@@ -10,10 +10,10 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// ownVersion is where a text names a version of this project.
+// ownVersion matches a version of this project in a text.
 var ownVersion = regexp.MustCompile(`(?:VERSION=|pod-pacemaker[: ]|appVersion: |(?m:^version: )|## \[)(v?\d+\.\d+\.\d+)`)
 
-// The chart says which version the next release has; all else says the same.
+// The chart has the version of the next release. All other files have the same.
 func TestOneVersionEverywhere(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("chart/pod-pacemaker/Chart.yaml")
@@ -35,7 +35,7 @@ func TestOneVersionEverywhere(t *testing.T) {
 		require.NoError(t, err)
 		for i, m := range ownVersion.FindAllSubmatch(text, -1) {
 			if file == "../CHANGELOG.md" && i > 0 {
-				break // of former releases
+				break // the rest is about earlier releases
 			}
 			named++
 			require.Contains(t, []string{chart.Version, chart.AppVersion}, string(m[1]), "%s: %s", file, m[0])

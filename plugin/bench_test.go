@@ -16,8 +16,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/runtimetest"
 )
 
-// emptyPlugin is subscribed to what the daemon is subscribed to, and does
-// nothing.
+// emptyPlugin has the subscriptions of the daemon, and does nothing.
 type emptyPlugin struct{}
 
 func (emptyPlugin) Synchronize(context.Context, []*api.PodSandbox, []*api.Container) ([]*api.ContainerUpdate, error) {
@@ -42,7 +41,7 @@ func (emptyPlugin) RemoveContainer(context.Context, *api.PodSandbox, *api.Contai
 	return nil
 }
 
-// quietStub has the stub of the empty plugin say nothing.
+// quietStub silences the stub of the empty plugin.
 type quietStub struct{}
 
 func (quietStub) Debugf(context.Context, string, ...any) {}
@@ -74,9 +73,8 @@ func emptyRuntime(b *testing.B) *runtimetest.Runtime {
 	return rt
 }
 
-// admit takes one pod from its sandbox to its first container's creation, which
-// is where a start is decided, and removes it. It gives the time until the
-// container may start, and the time of the whole.
+// admit creates a pod with its sandbox and first container, where a start is decided, and removes the pod. It returns the
+// time until the container may start, and the time until the pod is removed.
 func admit(b *testing.B, rt *runtimetest.Runtime, uid string) (admission, life time.Duration) {
 	b.Helper()
 	ctx := b.Context()
@@ -91,7 +89,7 @@ func admit(b *testing.B, rt *runtimetest.Runtime, uid string) (admission, life t
 	return admission, time.Since(begin)
 }
 
-// times are what one plugin's pods took.
+// times are the durations of one plugin's pods.
 type times struct{ admissions, lives []time.Duration }
 
 func (t *times) admit(b *testing.B, rt *runtimetest.Runtime, uid string) {
@@ -100,15 +98,14 @@ func (t *times) admit(b *testing.B, rt *runtimetest.Runtime, uid string) {
 	t.admissions, t.lives = append(t.admissions, admission), append(t.lives, life)
 }
 
-// median is what one of a crowded machine's pauses does not change.
+// median returns the median, which a pause of a busy machine does not change.
 func median(all []time.Duration) time.Duration {
 	slices.Sort(all)
 	return all[len(all)/2]
 }
 
-// BenchmarkAdmission compares the admission of a pod that has not to wait with
-// that by a plugin that does nothing. Both run in turns, so that what else the
-// machine does hits both.
+// BenchmarkAdmission compares the admission of a pod that need not wait with that of a plugin that does nothing. Both run
+// in turns, so that other load of the machine affects both.
 func BenchmarkAdmission(b *testing.B) {
 	for _, c := range []struct{ name, config string }{
 		{"NoLimit", noLimit},

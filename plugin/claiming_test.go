@@ -33,7 +33,7 @@ metadata: {name: registry}
 spec: {scope: Cluster, openAfter: 1s, selector: {terms: [{podSelector: {}}]}, limits: {starting: {pods: 1}}}
 `
 
-// leaseServer keeps Leases with versions, which client-go's fake does not.
+// leaseServer stores Leases with versions, which client-go's fake does not.
 type leaseServer struct {
 	*kubefake.Clientset
 
@@ -75,7 +75,7 @@ func (s *leaseServer) react(a clienttest.Action) (bool, runtime.Object, error) {
 		}
 		lease.ResourceVersion = fmt.Sprint(s.version)
 		return true, lease, nil
-	case clienttest.GetActionImpl: // is the API server there
+	case clienttest.GetActionImpl: // a renewal, if the test is slow
 		return true, nil, apierrors.NewNotFound(coordinationv1.Resource("leases"), action.Name)
 	case clienttest.DeleteActionImpl:
 		delete(s.holders, action.Name)
@@ -91,25 +91,23 @@ func (s *leaseServer) held() int {
 	return len(s.holders)
 }
 
-// claims gives a node that claims starts from such a server.
+// claims returns a node that claims slots from this server.
 func claims(t *testing.T, s *leaseServer) (*node, *leases.Claimer) {
 	t.Helper()
 	var claimer *leases.Claimer
-	n := newNode(t, noLimit, tuned(func(r *rooms) {
-		r.matcher = func(o *policies.Options) {
-			limiter, ok := o.Limiter.(leases.Limiter)
-			require.True(t, ok)
+	n := newNode(t, noLimit, tuned(func(r *tuning) {
+		r.matcher = func(l *throttle.Limiter) *policies.Matcher {
 			claimer = leases.New(leases.Options{
-				API: s.CoordinationV1().Leases("pod-pacemaker"), Holder: "node", Limiter: limiter,
-				Nodes: func() int { return 1 }, Unheld: func([]string, error) {}, Log: o.Log,
+				API: s.CoordinationV1().Leases("pod-pacemaker"), Holder: "node", Limiter: l,
+				Nodes: func() int { return 1 }, Unheld: func([]string, error) {}, Log: discard(),
 			})
-			o.Claims = claimer.SetPolicies
 			ctx, cancel := context.WithCancel(t.Context())
 			var running sync.WaitGroup
 			running.Go(func() { claimer.Run(ctx) })
 			t.Cleanup(func() { cancel(); running.Wait() })
+			return policies.New(l, true)
 		}
-		r.round = func() { claimer.Wake() }
+		r.round = func(claims map[string]leases.Policy) { claimer.SetPolicies(claims) }
 	}))
 	found, err := crd.Parse([]byte(registryPolicy))
 	require.NoError(t, err)
@@ -120,7 +118,7 @@ func claims(t *testing.T, s *leaseServer) (*node, *leases.Claimer) {
 	return n, claimer
 }
 
-// A start takes a Lease, the next one waits for it, and the last gives it back.
+// A start takes a Lease, the next one waits for it, and the last releases it.
 func TestAStartTakesALeaseOfTheCluster(t *testing.T) {
 	t.Parallel()
 	server := newLeaseServer()
@@ -145,7 +143,7 @@ func TestAStartTakesALeaseOfTheCluster(t *testing.T) {
 	assert.NoError(t, claimer.View().Fault)
 }
 
-// Where Leases may not be used, for the role is missing, the policy holds no pod, and says so.
+// If the daemon may not use Leases because the role is missing, the policy holds no pod, and its fault says why.
 func TestAPolicyOfTheClusterThatCannotClaimIsOpen(t *testing.T) {
 	t.Parallel()
 	server := newLeaseServer()
@@ -155,13 +153,13 @@ func TestAPolicyOfTheClusterThatCannotClaimIsOpen(t *testing.T) {
 		n.pod(fmt.Sprint("pod-", i), factsOf(nil, nil)).runs().startsNow("app")
 	}
 	n.eventually("it says why", func() bool {
-		states := withUnheld(n.d.matcher.State(), claimer.View())
+		states := withUnheld(n.d.starts.Policies.State(), claimer.View())
 		return strings.Contains(states[0].Fault, "forbidden")
 	})
 	n.eventually("so does the metric", func() bool { return openByMetric(claimer, 1) })
 }
 
-// openByMetric tells whether the metric has this value for the policy.
+// openByMetric reports whether the metric has this value for the policy.
 func openByMetric(claimer *leases.Claimer, want int) bool {
 	const name = "pod_pacemaker_claim_open"
 	text := fmt.Sprintf("# HELP %s 1 while the policy holds no pod because the Leases of its slots cannot be used: "+

@@ -2,39 +2,76 @@ package plugin
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/sirupsen/logrus"
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/dynamic"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd"
-	"github.com/pod-pacemaker/pod-pacemaker/crd/startpolicy"
+	"github.com/pod-pacemaker/pod-pacemaker/crd/kube"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/nodecondition"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/observe"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/leases"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/policies"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/report"
-	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
 
-// cluster is what a daemon knows by the API server, and tells it.
+// How many requests for Kubernetes' own kinds the daemon sends a second in the long run, and at once: as many as kubelet.
+// Each start under a policy of the scope Cluster takes two, and each slot that is held one in about nine seconds. The
+// default of client-go, 5 a second, is too few for a node that starts many pods.
+const (
+	requestsPerSecond = 50
+	requestsBurst     = 100
+)
+
+// clients are the clients of the API server.
+type clients struct {
+	kube    kube.Interface
+	dynamic dynamic.Interface
+}
+
+// newClients returns the clients of the API server. It sends no request.
+func newClients(o Options) (*clients, error) {
+	access, err := kube.Access(o.Kubeconfig, "pod-pacemaker/"+o.Version)
+	if err != nil {
+		return nil, err
+	}
+	dyn, err := dynamic.NewForConfig(access)
+	if err != nil {
+		return nil, fmt.Errorf("client of the API server: %w", err)
+	}
+	access.QPS, access.Burst = requestsPerSecond, requestsBurst
+	// Custom resources are not served as protobuf. Pods are, for half the CPU.
+	access.ContentType = runtime.ContentTypeProtobuf
+	own, err := kube.New(access)
+	if err != nil {
+		return nil, err
+	}
+	return &clients{kube: own, dynamic: dyn}, nil
+}
+
+// cluster is the daemon's view of the API server, and what reports to it.
 type cluster struct {
 	clients
 	recorder *observe.Recorder
 	watch    *podwatch.Watch
-	// summary knows how large the cluster is, too.
+	// summary also knows the number of nodes.
 	summary    *report.Summary
 	namespaces *policies.Namespaces
 	claimer    *leases.Claimer
-	// source and policies give the configuration and the StartPolicies in force.
+	// source and policies provide the configuration and the StartPolicies in force.
 	source   *crd.Source
 	policies *crd.Policies
 }
 
-// newCluster returns what calls no other part of the daemon before Run; claim and follow add the rest.
+// newCluster returns a cluster without claimer, source and policies, which serveMatcher and follow add.
 func newCluster(d *Daemon, c clients) *cluster {
 	o := d.options
 	cl := &cluster{
@@ -54,21 +91,21 @@ func newCluster(d *Daemon, c clients) *cluster {
 	return cl
 }
 
-// Reasons of the events of the node that tell of policies of the scope Cluster.
+// Reasons of the node's events about policies of the scope Cluster.
 const (
 	policiesUnheld = "StartPoliciesOpened"
 	policiesHeld   = "StartPoliciesClosed"
 )
 
-// claim makes the matcher of policies use the cluster: its pods, its namespaces, and the slots of
-// the scope Cluster. It gives what wakes who claims those.
-func (c *cluster) claim(l *throttle.Limiter, observer *observe.Observer, o Options, keeping *policies.Options) (wake func()) {
+// makeClaimer adds the claimer of slots for policies of the scope Cluster.
+func (c *cluster) makeClaimer(d *Daemon) {
+	o, observer := d.options, d.observer
 	holder := o.NodeName
 	if o.Instance != "" {
 		holder += "." + o.Instance
 	}
 	c.claimer = leases.New(leases.Options{
-		API: c.kube.Leases(o.Namespace), Holder: holder, Limiter: l, Nodes: c.summary.Nodes, Log: o.Log,
+		API: c.kube.Leases(o.Namespace), Holder: holder, Limiter: d.limiter, Nodes: c.summary.Nodes, Log: o.Log,
 		Unheld: func(names []string, why error) {
 			if why == nil {
 				observer.Node(corev1.EventTypeNormal, policiesHeld, "the StartPolicies of the scope Cluster hold again")
@@ -78,17 +115,24 @@ func (c *cluster) claim(l *throttle.Limiter, observer *observe.Observer, o Optio
 				observe.Cut("the StartPolicies "+strings.Join(names, ", ")+" hold no pod: "+why.Error(), mostMessage))
 		},
 	})
-	keeping.Notice = func(policy, fault string) {
-		observer.Node(corev1.EventTypeWarning, "PolicyNotEvaluated", "StartPolicy "+policy+" holds no pod: "+fault)
-	}
-	keeping.WatchNamespaces, keeping.Claims = c.namespaces.Need, c.claimer.SetPolicies
-	keeping.ExtractFacts = func(extract func(*corev1.Pod) startpolicy.Facts) {
-		c.watch.ExtractFacts(extract, relistWithin(c.summary.Nodes()))
-	}
-	return c.claimer.Wake
 }
 
-// follow makes a daemon follow configurations, policies and its node in the API server.
+// policiesChanged returns a function that writes events about the policies, and watches what they need to know.
+func (c *cluster) policiesChanged(observer *observe.Observer) func(policies.Changes) {
+	return func(changes policies.Changes) {
+		for policy, fault := range changes.Faults {
+			observer.Node(corev1.EventTypeWarning, "PolicyNotEvaluated", "StartPolicy "+policy+" holds no pod: "+fault)
+		}
+		if changes.NeedsNamespaces {
+			c.namespaces.Need()
+		}
+		if changes.NewFacts {
+			c.watch.ExtractFacts(changes.Extract, relistWithin(c.summary.Nodes()))
+		}
+	}
+}
+
+// follow adds the sources of the configuration and the policies, and of the state of the node.
 func (c *cluster) follow(d *Daemon) {
 	o := d.options
 	c.source = crd.NewSource(crd.SourceOptions{
@@ -103,28 +147,27 @@ func (c *cluster) follow(d *Daemon) {
 	}
 }
 
-// run follows until ctx ends.
-func (c *cluster) run(ctx context.Context, matcher *policies.Matcher) error {
+// run follows the API server until ctx ends.
+func (c *cluster) run(ctx context.Context, namespaces policies.NamespaceUser) error {
 	g, ctx := errgroup.WithContext(ctx)
 	for _, run := range []func(context.Context){
-		c.watch.Run, c.source.Run, c.policies.Run, func(ctx context.Context) { c.namespaces.Run(ctx, matcher) },
+		c.watch.Run, c.source.Run, c.policies.Run, func(ctx context.Context) { c.namespaces.Run(ctx, namespaces) },
 	} {
 		g.Go(func() error { run(ctx); return nil })
 	}
 	return g.Wait()
 }
 
-// The time within which a node lists its pods anew for a new policy: all nodes of a
-// cluster do, and each at a random moment, so that 5,000 of them make 170 lists a second
-// for 30 s, which are answered from the API server's memory. A cluster of fewer than 300
-// nodes takes less than 30 s, at 10 lists a second: until its list, a node does not know
-// which of its pods the policy selects, and admits others beyond a limit of those that run.
+// The time within which every node of the cluster lists its pods again for a new policy, each at a random moment. 5,000
+// nodes send 170 lists a second for 30 s, which the API server answers from its memory. Fewer than 300 nodes send 10
+// lists a second and take less time. Until its list, a node does not know which of its pods the policy selects, and may
+// admit others beyond a limit on running pods.
 const (
 	relistAll     = 30 * time.Second       // of 300 nodes or more
-	relistPerNode = 100 * time.Millisecond // for each node, if they are fewer
+	relistPerNode = 100 * time.Millisecond // for each node of fewer
 )
 
-// relistWithin returns that time for a cluster of this many nodes; 0: the number is not known.
+// relistWithin returns that time for this number of nodes; 0: the number is not known.
 func relistWithin(nodes int) time.Duration {
 	return min(time.Duration(max(nodes, 1))*relistPerNode, relistAll)
 }
@@ -132,16 +175,39 @@ func relistWithin(nodes int) time.Duration {
 // policiesWithin bounds how long the gate stays closed while the policies are not known.
 const policiesWithin = 5 * time.Second
 
-// awaitPolicies waits until it is known which policies there are; false: ctx ended
-// before. With an API server that is away and nothing on disk, because the daemon
-// before was of another version, that may never be: then it waits for a moment.
+// awaitPolicies blocks until the policies are known, and returns false if ctx ends before. If the API server is away and
+// the state folder holds no policies that this version can read, they may never be known. So it waits for a few seconds
+// only.
 func (c *cluster) awaitPolicies(ctx context.Context, log logrus.FieldLogger) bool {
 	select {
-	case <-c.policies.Told():
+	case <-c.policies.Ready():
 	case <-time.After(policiesWithin):
-		log.Warn("the API server has not told the StartPolicies yet: those that wait in the gate are not held by any until it does")
+		log.Warn("the StartPolicies are not known, because the API server has not answered yet: until it does, they hold no pod in the gate")
 	case <-ctx.Done():
 		return false
 	}
 	return true
+}
+
+// claims returns the slots of the scope Cluster that this node claims now; none without a cluster.
+func (c *cluster) claims() leases.View {
+	if c == nil {
+		return leases.View{}
+	}
+	return c.claimer.View()
+}
+
+// policyStates returns the policies in force. A policy whose slots cannot be claimed has that as its fault.
+func (d *Daemon) policyStates() []policies.State {
+	return withUnheld(d.starts.Policies.State(), d.cluster.claims())
+}
+
+// withUnheld sets the fault of the policies that hold no pod because their slots cannot be claimed.
+func withUnheld(states []policies.State, v leases.View) []policies.State {
+	for i, s := range states {
+		if s.Fault == "" && v.Fault != nil && slices.Contains(v.UnheldPolicies, s.Object.Name) {
+			states[i].Fault = "its Leases cannot be used: " + v.Fault.Error()
+		}
+	}
+	return states
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// nodeEvents keeps what is said of the node.
+// nodeEvents collects the events of the node.
 type nodeEvents struct {
 	mu    sync.Mutex
 	kinds []string
@@ -31,12 +31,12 @@ func (n *nodeEvents) said() []string {
 func TestTheNodesEventsSayThatTheRuntimeIsGoneAndBack(t *testing.T) {
 	t.Parallel()
 	told := &nodeEvents{}
-	n := newNode(t, oneAtATime, tuned(func(r *rooms) { r.events = told }))
-	assert.Empty(t, told.said(), "the first connection is no news")
+	n := newNode(t, oneAtATime, tuned(func(r *tuning) { r.events = told }))
+	assert.Empty(t, told.said(), "the first connection gives no event")
 	n.rt.Kill()
-	n.eventually("it is said", func() bool { return len(told.said()) == 1 })
+	n.eventually("the event is written", func() bool { return len(told.said()) == 1 })
 	require.NoError(t, n.rt.Start())
 	n.connected()
-	n.eventually("its return, too", func() bool { return len(told.said()) == 2 })
+	n.eventually("the event of its return is written", func() bool { return len(told.said()) == 2 })
 	assert.Equal(t, []string{"RuntimeDisconnected", "RuntimeConnected"}, told.said())
 }

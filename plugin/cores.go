@@ -10,8 +10,8 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/costs"
 )
 
-// nodeCores returns the number of the node's logical CPUs. Unlike the Go runtime's
-// figure it does not depend on the CPUs or the quota that this process is given.
+// nodeCores returns the number of the node's logical CPUs. Unlike runtime.NumCPU it does not depend on the CPUs or the
+// quota of this process.
 func nodeCores(o Options) (int, error) {
 	n, err := cpu.CountsWithContext(o.hostContext(), true)
 	if err != nil {
@@ -20,8 +20,7 @@ func nodeCores(o Options) (int, error) {
 	return max(1, n), nil
 }
 
-// machineOf returns what the figures that starts took depend on. A CPU that does not tell its model is one
-// without a name.
+// machineOf returns the hardware on which learned costs depend. The name of the CPU is empty if it is unknown.
 func machineOf(o Options, cores int) costs.Machine {
 	m := costs.Machine{Cores: cores}
 	if all, err := cpu.InfoWithContext(o.hostContext()); err == nil && len(all) > 0 {
@@ -30,7 +29,7 @@ func machineOf(o Options, cores int) costs.Machine {
 	return m
 }
 
-// hostContext tells gopsutil where the host's /proc is.
+// hostContext returns a context that makes gopsutil read the host's /proc.
 func (o Options) hostContext() context.Context {
 	return context.WithValue(context.Background(), common.EnvKey, common.EnvMap{common.HostProcEnvKey: o.ProcRoot})
 }

@@ -13,12 +13,12 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
-// ofWeb makes a pod one of the Deployment web, which bears 27 s.
+// ofWeb makes a pod one of the Deployment web, whose probes allow a start of 27 s.
 func ofWeb(pod *podwatch.Pod) {
 	pod.Like, pod.Patience = podwatch.Like{Owner: "Deployment/web", Revision: "1", Images: "i"}, 27*time.Second
 }
 
-// What a start took is expected of the next of its like, by the next daemon as well.
+// The cost of a start predicts the next start of its owner, also in the next daemon.
 func TestWhatAStartTookIsExpectedOfTheNext(t *testing.T) {
 	t.Parallel()
 	state := t.TempDir()
@@ -27,17 +27,17 @@ func TestWhatAStartTookIsExpectedOfTheNext(t *testing.T) {
 	first.startsNow("app")
 	first.becomes(throttle.Starting, reasons.WithinLimits)
 	cost := func(name string) *admin.Cost {
-		w, err := n.d.Why("default", name)
+		w, err := n.d.Status().Why("default", name)
 		require.NoError(t, err)
 		return w.Cost
 	}
 	require.NotNil(t, cost("web-1"))
 	assert.Equal(t, admin.Cost{Basis: "None", PatienceSeconds: 27}, *cost("web-1"))
-	require.NoError(t, n.d.Alive(t.Context()), "it is measured from its beginning")
+	require.NoError(t, n.d.Alive(t.Context()), "the start is measured from its beginning")
 	first.getsReady()
 	first.becomes(throttle.Started, reasons.Ready)
-	assert.Nil(t, cost("web-1"), "it is over")
-	n.eventually("it is learned", func() bool { return len(n.d.Costs().Costs) == 4 })
+	assert.Nil(t, cost("web-1"), "the start is over")
+	n.eventually("the cost is learned", func() bool { return len(n.d.Costs().Costs) == 4 })
 	assert.Positive(t, n.d.Costs().Machine.Cores)
 
 	n.stopDaemon()

@@ -23,19 +23,19 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/turns"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/usage"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/waiting"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/leases"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/policies"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/socket"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
 
-// Daemon paces the pods of one node. Make it with New.
+// Daemon paces the pods of one node. Create it with New.
 type Daemon struct {
 	options    Options
 	since      time.Time
 	cores      int
 	file       crd.Documents
 	limiter    *throttle.Limiter
-	matcher    *policies.Matcher
 	observer   *observe.Observer
 	sensors    *sensors
 	starts     *starts.Starts
@@ -46,40 +46,42 @@ type Daemon struct {
 	cni        *cni.Installer // nil: no waiting room is installed
 	cluster    *cluster       // nil when standalone
 
-	timeline admin.Timeline
-	lookedAt atomic.Int64 // when the timeline was last asked for, in nanoseconds
-	limited  sync.Once
-	limits   chan struct{} // closed once a configuration is in force
-	pacing   atomic.Bool
-	standby  atomic.Pointer[error] // why another daemon paces this node's pods; nil: none does
+	timeline      admin.Timeline
+	timelineAsked atomic.Int64 // when a client last asked for the timeline, in nanoseconds
+	limited       sync.Once
+	limits        chan struct{} // closed once a configuration is in force
+	pacing        atomic.Bool
+	standby       atomic.Pointer[error] // why another daemon paces this node's pods; nil: none does
 }
 
-// rooms are what a daemon's parts are made of, beside its options. Tests change them.
-type rooms struct {
+// tuning is what tests change in a daemon, beside its options.
+type tuning struct {
 	timing                                 starts.Timing
-	hold, savedHold, firstPause, firstOpen time.Duration // 0: as they are
-	// Without a cluster, these take the place of its parts; nil: nothing does.
-	pods   starts.Source
-	stops  nri.StopSource
-	events observe.Events
-	// matcher changes what the matcher of policies works with, round what is called in each round.
-	matcher func(*policies.Options)
-	round   func()
+	hold, savedHold, firstPause, firstOpen time.Duration // 0: the default
+	// These take the place of the cluster's parts when there is no cluster; nil: nothing does.
+	pods    starts.Source
+	stops   nri.StopSource
+	events  observe.Events
+	matcher func(*throttle.Limiter) *policies.Matcher
+	round   func(claims map[string]leases.Policy) // called in each round of the loop
 }
 
-// theRooms are those of a daemon.
-func theRooms() rooms {
-	return rooms{timing: starts.DefaultTiming(), events: observe.NoEvents{}, round: func() {}}
+// defaultTuning returns the tuning of a daemon outside of tests.
+func defaultTuning() tuning {
+	return tuning{
+		timing: starts.DefaultTiming(), events: observe.NoEvents{}, round: func(map[string]leases.Policy) {},
+		matcher: func(l *throttle.Limiter) *policies.Matcher { return policies.New(l, false) },
+	}
 }
 
-// New returns a daemon. It reads the configuration file and the access to the API
-// server, and starts nothing. An error wraps ErrOptions or, for the content of
-// ConfigFile, crd.ErrInvalid; any other may go away by itself.
-func New(o Options) (*Daemon, error) { return newWith(o, theRooms()) }
+// New returns a daemon. It reads the configuration file and the credentials for the API server, and starts nothing. The
+// error is that of [Options.Validate], or wraps crd.ErrInvalid if the content of ConfigFile is invalid. After any other
+// error, a later call may succeed.
+func New(o Options) (*Daemon, error) { return newWith(o, defaultTuning()) }
 
-func newWith(o Options, r rooms) (*Daemon, error) {
+func newWith(o Options, t tuning) (*Daemon, error) {
 	if err := o.Validate(); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrOptions, err)
+		return nil, fmt.Errorf("invalid options: %w", err)
 	}
 	cores, err := nodeCores(o)
 	if err != nil {
@@ -91,61 +93,60 @@ func newWith(o Options, r rooms) (*Daemon, error) {
 			return nil, err
 		}
 	}
-	if o.Standalone() {
-		return newDaemon(o, cores, file, nil, r), nil
+	var c *clients
+	if !o.Standalone() {
+		if c, err = newClients(o); err != nil {
+			return nil, err
+		}
 	}
-	c, err := reachCluster(o)
-	if err != nil {
-		return nil, err
-	}
-	return newDaemon(o, cores, file, &c, r), nil
+	return newDaemon(o, cores, file, c, t), nil
 }
 
-// newDaemon returns a daemon of the cluster that c reaches; nil: of none.
-func newDaemon(o Options, cores int, file crd.Documents, c *clients, r rooms) *Daemon {
+// newDaemon returns a daemon that uses the API server through c; nil: it is standalone.
+func newDaemon(o Options, cores int, file crd.Documents, c *clients, t tuning) *Daemon {
 	d := &Daemon{
 		options: o, since: time.Now(), cores: cores, file: file, limits: make(chan struct{}),
 		limiter: throttle.New(time.Now(), throttle.Settings{}),
 	}
 	nodes := func() int { return 0 }
-	keeping := policies.Options{Limiter: d.limiter, Log: o.Log}
+	policiesChanged := func(policies.Changes) {}
 	if c != nil {
 		d.cluster = newCluster(d, *c)
-		nodes, r.events, r.pods, r.stops = d.cluster.summary.Nodes, d.cluster.recorder, d.cluster.watch, d.cluster.watch
+		nodes, t.events, t.pods, t.stops = d.cluster.summary.Nodes, d.cluster.recorder, d.cluster.watch, d.cluster.watch
 	}
-	d.observer = observe.New(observe.Options{Log: o.Log, Events: r.events, Nodes: nodes})
+	d.observer = observe.New(observe.Options{Log: o.Log, Events: t.events, Nodes: nodes})
 	d.sensors = newSensors(o, d.limiter, d.observer.Node)
 	if c != nil {
-		r.round = d.cluster.claim(d.limiter, d.observer, o, &keeping)
+		d.cluster.makeClaimer(d)
+		t.round, policiesChanged = d.cluster.claimer.SetPolicies, d.cluster.policiesChanged(d.observer)
+		t.matcher = func(l *throttle.Limiter) *policies.Matcher { return policies.New(l, true) }
 	}
-	if r.matcher != nil {
-		r.matcher(&keeping)
-	}
-	d.matcher = policies.New(keeping)
-	if o.CNI && r.timing.Settle == 0 {
-		r.timing.Settle = roomSettles
+	if o.CNI && t.timing.Settle == 0 {
+		t.timing.Settle = roomSettles
 	}
 	d.memory = learning.New(o.costsPath(), machineOf(o, cores), o.Log)
-	board, breaker := turns.NewBoard(), waiting.NewBreaker(r.firstOpen)
+	board := turns.NewBoard()
 	d.starts = starts.New(starts.Options{
-		Limiter: d.limiter, Pods: r.pods, Policies: d.matcher, Observer: d.observer, Memory: d.memory, Board: board, Log: o.Log,
-		Waitable: o.GateTimeout, Forgotten: breaker.Forget, Roots: usage.Roots{Proc: o.ProcRoot, Cgroup: o.CgroupRoot}, Timing: r.timing,
+		Limiter: d.limiter, Pods: t.pods, Matcher: t.matcher(d.limiter), Observer: d.observer, Memory: d.memory, Board: board, Log: o.Log,
+		Waitable: o.GateTimeout, Forgotten: func(uid string) { d.waiting.Forget(uid) }, PoliciesChanged: policiesChanged, Roots: usage.Roots{Proc: o.ProcRoot, Cgroup: o.CgroupRoot}, Timing: t.timing,
 		Round: func(now time.Time, held throttle.Snapshot) time.Time {
 			d.sensors.sampler.Wake()
-			r.round()
+			t.round(d.starts.Policies.Claims())
 			return d.waiting.Room.Round(now, held)
 		},
 	})
 	d.waiting = waiting.New(waiting.Options{
-		Starts: d.starts, Breaker: breaker, Pods: r.pods, Observer: d.observer, Board: board, Log: o.Log,
+		Starts: d.starts, BreakerPause: t.firstOpen, Pods: t.pods, Observer: d.observer, Board: board, Log: o.Log,
 		Gate:     waiting.GateOptions{Mode: o.Gate, Path: o.GatePath, Socket: o.SocketPath(), Timeout: o.GateTimeout},
-		RefuseAt: o.RefuseAt, Hold: cmp.Or(r.hold, o.Hold), SavedHold: r.savedHold, Cores: cores, ProcRoot: o.ProcRoot,
+		RefuseAt: o.RefuseAt, Hold: cmp.Or(t.hold, o.Hold), SavedHold: t.savedHold, Cores: cores, ProcRoot: o.ProcRoot,
 	})
-	d.cni = newCNI(d.options, d.waiting.Room.Shut)
+	if o.CNI {
+		d.cni = newCNI(o, d.waiting.Room.Shut)
+	}
 	d.handler = handler{starts: d.starts, waiting: d.waiting, observer: d.observer}
 	d.connection = nri.New(nri.Options{
 		PreRegistered: o.PreRegistered, Socket: o.NRISocket, Name: o.pluginName(), Index: o.NRIIndex,
-		Handler: d.handler, Limits: d.limits, Stops: r.stops, Log: o.Log, FirstPause: r.firstPause,
+		Handler: d.handler, Limits: d.limits, Stops: t.stops, Log: o.Log, FirstPause: t.firstPause,
 	})
 	if c != nil {
 		d.cluster.follow(d)
@@ -158,10 +159,7 @@ func newDaemon(o Options, cores int, file crd.Documents, c *clients, r rooms) *D
 	return d
 }
 
-// ErrOptions is wrapped by what New says of options that are not valid.
-var ErrOptions = errors.New("invalid options")
-
-var errNoConfiguration = errors.New("the API server has not told the configuration yet: pods start unpaced")
+var errNoConfiguration = errors.New("the API server has not sent the configuration yet: pods start unpaced")
 
 // configure puts a configuration in force.
 func (d *Daemon) configure(e crd.Effective) {
@@ -183,66 +181,80 @@ func (d *Daemon) configure(e crd.Effective) {
 // setPolicies puts policies in force.
 func (d *Daemon) setPolicies(inForce []*v1alpha1.StartPolicy) {
 	defer d.observer.Caught("setPolicies")
-	d.matcher.SetPolicies(time.Now(), inForce)
-	d.starts.Wake() // an override may begin
+	d.starts.Policies.Set(time.Now(), inForce)
 }
 
-// Run paces pods until ctx ends, and returns nil then; if the DaemonSet that runs it
-// was removed, it takes its files off the host first. While another daemon uses the
-// same run folder it stands by, and takes over when that one ends. It returns
-// early only when one of its own sockets cannot be served.
+// Run paces pods until ctx ends, and returns nil then. If the DaemonSet that runs the daemon was removed, Run then
+// removes the daemon's files from the host. While another daemon uses the same run folder, this one stands by, and takes
+// over when the other ends. Run returns early only if one of the daemon's sockets cannot be served.
 func (d *Daemon) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	if d.cluster != nil {
 		defer d.cluster.recorder.Start()()
-		g.Go(func() error { return d.cluster.run(ctx, d.matcher) })
+		g.Go(func() error { return d.cluster.run(ctx, d.starts.Policies) })
 	} else {
 		d.setPolicies(d.file.Policies)
 		d.configure(crd.FromFile(d.file.Config))
 	}
 	g.Go(func() error { return d.lead(ctx) })
+	var parts []part
 	if d.options.HTTPAddress != "" {
-		g.Go(func() error { return d.observer.Supervised(ctx, "http", d.serveHTTP) })
-		g.Go(func() error { return d.observer.Supervised(ctx, "timeline", d.recordTimeline) })
+		parts = append(parts, part{"http", d.serveHTTP}, part{"timeline", d.recordTimeline})
 	}
 	if d.cluster != nil && d.options.StartupTaint != "" {
-		g.Go(func() error {
-			return d.observer.Supervised(ctx, "removeStartupTaint", startupTaint{
-				client: d.cluster.kube, node: d.options.NodeName, key: d.options.StartupTaint, log: d.options.Log,
-			}.removeWhen(d.Ready))
-		})
+		parts = append(parts, part{"removeStartupTaint", startupTaint{
+			client: d.cluster.kube, node: d.options.NodeName, key: d.options.StartupTaint, ready: d.Ready, log: d.options.Log,
+		}.run})
 	}
+	g.Go(func() error { return d.runParts(ctx, parts...) })
 	if err := g.Wait(); err != nil && !errors.Is(err, context.Canceled) {
 		return err
 	}
 	return d.leave(context.WithoutCancel(ctx))
 }
 
-// pace serves the runtime and the hooks until ctx ends.
-func (d *Daemon) pace(ctx context.Context) error {
-	d.pacing.Store(true)
-	defer d.pacing.Store(false)
-	d.memory.Load() // which another daemon may have written until now
+// part is a part of the daemon that runs until ctx ends, or returns an error that ends the daemon.
+type part struct {
+	name string // in logs and metrics, should it panic
+	run  func(ctx context.Context) error
+}
+
+// forever returns a function that never fails as one that a part can have.
+func forever(run func(context.Context)) func(context.Context) error {
+	return func(ctx context.Context) error { run(ctx); return nil }
+}
+
+// runParts runs the parts until all have returned, and starts each again after a panic. An error of one ends the others.
+func (d *Daemon) runParts(ctx context.Context, parts ...part) error {
 	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return d.observer.Supervised(ctx, "run", d.starts.Run) })
-	g.Go(func() error { return d.observer.Supervised(ctx, "connection", d.connection.Run) })
-	g.Go(func() error { return d.observer.Supervised(ctx, "sensors", d.sensors.sampler.Run) })
-	g.Go(func() error { return d.observer.Supervised(ctx, "memory", d.memory.Run) })
-	if d.cluster != nil {
-		g.Go(func() error {
-			return d.observer.Supervised(ctx, "claims", func(ctx context.Context) error { d.cluster.claimer.Run(ctx); return nil })
-		})
-	}
-	g.Go(func() error { return d.observer.Supervised(ctx, "answerHooks", d.answerHooks) })
-	if d.cni != nil {
-		g.Go(func() error { return d.observer.Supervised(ctx, "installRoom", d.cni.Run) })
+	for _, p := range parts {
+		g.Go(func() error { return d.observer.Supervised(ctx, p.name, p.run) })
 	}
 	return g.Wait()
 }
 
-// answerHooks answers the hooks, once the limits and the starts under way are known:
-// before, every hook that waits since an earlier daemon would be let go at once.
-// Until then they keep to the pace that they were told last.
+// pace serves the runtime, the hooks and the administrator until ctx ends.
+func (d *Daemon) pace(ctx context.Context) error {
+	d.pacing.Store(true)
+	defer d.pacing.Store(false)
+	d.memory.Load() // another daemon may have written it until now
+	parts := []part{
+		{"run", d.starts.Run}, {"connection", d.connection.Run}, {"sensors", d.sensors.sampler.Run}, {"memory", d.memory.Run},
+		{"answerHooks", d.answerHooks},
+		{"admin", func(ctx context.Context) error { return admin.ServeAdmin(ctx, d.options.AdminPath(), d) }},
+	}
+	if d.cluster != nil {
+		parts = append(parts, part{"claims", forever(d.cluster.claimer.Run)})
+	}
+	if d.cni != nil {
+		parts = append(parts, part{"installRoom", d.cni.Run})
+	}
+	return d.runParts(ctx, parts...)
+}
+
+// answerHooks serves the gate's socket once the limits and the starts under way are known. Before that, the daemon would
+// admit at once every hook that waits since an earlier daemon. Until then the hooks keep to the pace of their
+// last answer.
 func (d *Daemon) answerHooks(ctx context.Context) error {
 	select {
 	case <-d.limits:
@@ -258,12 +270,11 @@ func (d *Daemon) answerHooks(ctx context.Context) error {
 	case <-ctx.Done():
 		return nil
 	}
-	g, ctx := errgroup.WithContext(ctx)
-	if d.starts.Hooks.Freeze() { // before any hook is back
-		g.Go(func() error { return d.observer.Supervised(ctx, "thaw", d.starts.Hooks.Thaw) })
+	parts := []part{{"gate", d.serveGate}}
+	if d.starts.Hooks.Freeze() { // before any hook asks again
+		parts = append(parts, part{"thaw", d.starts.Hooks.Thaw})
 	}
-	g.Go(func() error { return d.observer.Supervised(ctx, "gate", d.serveGate) })
-	return g.Wait()
+	return d.runParts(ctx, parts...)
 }
 
 // serveGate answers the hooks until ctx ends.
@@ -272,15 +283,14 @@ func (d *Daemon) serveGate(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	backend := waiting.Backend{Gate: d.waiting.Gate, Room: d.waiting.Room}
-	return gate.NewServer(backend, func() { d.observer.CountPanic("gate") }, d.options.Log).Serve(ctx, listener)
+	return gate.NewServer(d.waiting, func() { d.observer.CountPanic("gate") }, d.options.Log).Serve(ctx, listener)
 }
 
-// answered returns a channel that is closed once it is known which configuration the
-// API server has for this node, maybe none; nil when standalone.
+// answered returns a channel that is closed once it is known whether the API server has a configuration for this node,
+// and which; nil when standalone.
 func (d *Daemon) answered() <-chan struct{} {
 	if d.cluster == nil {
 		return nil
 	}
-	return d.cluster.source.Told()
+	return d.cluster.source.Ready()
 }

@@ -43,11 +43,10 @@ func writeConfig(t *testing.T, config string) string {
 	return path
 }
 
-// addresses are those that freeAddress gave.
+// addresses are the addresses that freeAddress returned.
 var addresses sync.Map
 
-// freeAddress gives a loopback address where nobody listens, nor will: it is of this
-// process and of one test alone.
+// freeAddress returns a loopback address that only the calling test of this process uses.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	for {
@@ -87,7 +86,7 @@ func TestTheDaemonRunsStandaloneAndServesAdministrators(t *testing.T) {
 	require.NoError(t, n.rt.Start())
 	n.runs(d)
 	n.connected()
-	n.eventually("it is ready", func() bool { return n.get("/readyz") == http.StatusOK })
+	n.eventually("the daemon is ready", func() bool { return n.get("/readyz") == http.StatusOK })
 	assert.Equal(t, http.StatusOK, n.get("/healthz"))
 	assert.Equal(t, http.StatusOK, n.get("/metrics"))
 
@@ -104,11 +103,11 @@ func TestTheDaemonRunsStandaloneAndServesAdministrators(t *testing.T) {
 	assert.Equal(t, "pod", s.Starting[0].Name)
 
 	n.rt.Kill()
-	n.eventually("it is not ready any more", func() bool { return n.get("/readyz") == http.StatusServiceUnavailable })
+	n.eventually("the daemon is not ready any more", func() bool { return n.get("/readyz") == http.StatusServiceUnavailable })
 	assert.Equal(t, http.StatusOK, n.get("/healthz"))
 }
 
-// get asks the daemon over HTTP, and gives the status of the answer; 0: there was none.
+// get sends an HTTP request to the daemon, and returns the status code; 0: there was no response.
 func (n *node) get(path string) int {
 	req, err := http.NewRequestWithContext(n.ctx, http.MethodGet, "http://"+n.options.HTTPAddress+path, http.NoBody)
 	require.NoError(n.t, err)
@@ -169,8 +168,8 @@ func newAPINode(t *testing.T, pods ...runtime.Object) *apiNode {
 	return c
 }
 
-// isWatched waits until all is watched. What changes between a list and the watch that
-// follows it is lost here, other than with a real API server.
+// isWatched waits until all watches run. Unlike a real API server, this one loses a change between a list and the watch
+// that follows.
 func (c *apiNode) isWatched() {
 	c.t.Helper()
 	c.eventually("the API server is watched", func() bool {
@@ -184,7 +183,7 @@ func (c *apiNode) isWatched() {
 	})
 }
 
-// unstartedAPINode gives a daemon that does not run yet.
+// unstartedAPINode returns a daemon that does not run yet.
 func unstartedAPINode(t *testing.T, pods ...runtime.Object) *apiNode {
 	t.Helper()
 	return unstartedAPINodeWith(t, nil, pods...)
@@ -227,7 +226,7 @@ func TestTheDaemonIsNotReadyBeforeItsConfigurationIsKnown(t *testing.T) {
 	}
 	assert.Never(t, isOpen, 200*time.Millisecond, 10*time.Millisecond, "hooks of an earlier daemon would be let go")
 	mute.Store(false)
-	c.eventually("it is ready", func() bool { return c.d.Ready() == nil })
+	c.eventually("the daemon is ready", func() bool { return c.d.Ready() == nil })
 	c.eventually("the gate is open", isOpen)
 }
 
@@ -244,7 +243,7 @@ func TestAnInvalidObjectLeavesTheLastGoodOneInForce(t *testing.T) {
 		require.NoError(t, err)
 	}
 	update(limitOf(2, 0))
-	c.eventually("it is said why the second is not", func() bool {
+	c.eventually("the log says why the second version is not in force", func() bool {
 		for _, e := range hook.AllEntries() {
 			line, err := e.String()
 			require.NoError(t, err)
@@ -298,7 +297,7 @@ func TestAPodOfTheAPIServerIsPacedAndEndsWhenItIsReady(t *testing.T) {
 	assert.True(t, s.PodWatch.Healthy)
 }
 
-// known gives a pod that the API server has told of by itself; its UID is its name.
+// known returns a pod that the API server knows; its UID is its name.
 func (n *node) known(name string) *testPod {
 	p := n.strangePod(name)
 	p.uid, p.spec.UID = name, name

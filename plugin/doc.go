@@ -1,48 +1,47 @@
-// Package plugin is the daemon: a containerd NRI plugin that paces the pods that
-// start on its node. It wires rooms, each a package that can be read alone; imports
-// run down this list only, which the linter holds:
+// Package plugin is the daemon: a containerd NRI plugin that paces the pods that start on its node. It connects the
+// packages below, each of which can be read alone. A package imports only packages further down this list, which the
+// linter checks:
 //
-//	plugin             a file for each concern of [Daemon.Run]; handlers.go sends the runtime's events to the rooms
+//	plugin             one file for each part of [Daemon.Run]; handlers.go passes the runtime's calls on
 //	internal/waiting   how a pod waits that may not start now: waiting room, gate, hold, refusal
-//	internal/starts    which start goes on, and when it is over: sole user of the limiter's tickets; the loop
-//	internal/pods      the book of pods: what the runtime has told
+//	internal/starts    which start is admitted, and when it is over; only this package uses the limiter's tickets
+//	internal/pods      the book of pods: what the runtime has reported
 //	internal/observe   log, metrics, Kubernetes events
-//	internal/turns     when those that wait have their turn
+//	internal/turns     when a waiting pod is expected to be admitted
 //	internal/usage     what pods use of the node
-//	internal/learning  what starts took, and what the next is expected to take; knows no other room
-//	internal/cni       installs the waiting room on the node; knows no other room
-//	internal/nri       the connection to the runtime; knows no other room
+//	internal/learning  what starts took, and what the next start is expected to take; imports none of the others
+//	internal/cni       installs the waiting room on the node; imports none of the others
+//	internal/nri       the connection to the runtime; imports none of the others
 //
-// One pod, from its sandbox to the end of its slot. Each line is a call into the next room:
+// This is one pod, from its sandbox to the end of its slot:
 //
-//  1. Where the waiting room is installed ([Options.CNI]), the runtime runs pacemaker-cni before the
-//     sandbox exists, which asks at gate.sock: waiting.Room.Wait has the pod wait until its turn is near.
-//     The runtime makes a sandbox: nri calls handler.RunPodSandbox, that waiting.Chooser.Sandbox.
-//  2. starts.RuntimeEvents.Sandbox writes it into the book, has the pod join the queue, and asks for a
-//     reservation. Without one, waiting.Refusals refuses the sandbox, and kubelet comes back.
-//  3. The images are pulled. The runtime makes a container: waiting.Chooser.Container asks
-//     starts.RuntimeEvents.Container what it starts. A start of its own asks for a slot.
-//  4. There is none: the first way of waiting's table takes the container. The gate gives it a hook.
-//  5. runc runs the hook, which asks at gate.sock: waiting.Backend.Wait finds its ticket by
-//     starts.Starts.Attend and waits for the decision, for the valve, or for its deadline.
-//  6. A slot ends. The limiter admits the ticket; the hook gets its go and ends; runc starts the process.
-//  7. nri tells: starts.RuntimeEvents.ContainerStarted notes in the book what runs.
-//  8. starts.Starts.Run goes round and hands the admission to observe.Observer.Happened.
-//  9. kubelet reports the pod ready: podwatch calls starts.Starts.PodChanged, which ends the ticket
-//     with the reason Ready. Where kubelet's report is missing, the loop judges by what usage measures.
-//     What the start took is learned.
-//  10. The slot is free, and the next ticket is admitted. What is left of the pod goes with its
-//     sandbox: starts.RuntimeEvents.SandboxRemoved.
+//  1. If the waiting room is installed ([Options.CNI]), the runtime runs pacemaker-cni before it creates the sandbox.
+//     pacemaker-cni asks at gate.sock, and waiting.Chooser.Wait blocks until the pod's turn is near. Then the runtime creates
+//     the sandbox, and nri calls handler.RunPodSandbox, which calls waiting.Chooser.Sandbox.
+//  2. starts.RuntimeEvents.Sandbox adds the sandbox to the book, adds the pod to the queue, and asks for a reservation.
+//     Without a reservation, waiting.Refusals refuses the sandbox, and kubelet tries again.
+//  3. kubelet pulls the images. The runtime creates a container, and waiting.Chooser.Container asks
+//     starts.RuntimeEvents.Container what it starts. If the container begins a start, it asks for a slot.
+//  4. There is no free slot: the first way of waiting in the table of package waiting takes the container. The gate gives
+//     the container a hook.
+//  5. runc runs the hook, which asks at gate.sock. waiting.Chooser.Wait finds its ticket by starts.Starts.Attend and blocks
+//     until the ticket is admitted, the valve opens, or the deadline is reached.
+//  6. Another slot ends. The limiter admits the ticket, the hook is told to go and ends, and runc starts the process.
+//  7. nri reports the start, and starts.RuntimeEvents.ContainerStarted notes in the book what runs.
+//  8. The loop starts.Starts.Run passes the admission to observe.Observer.Happened.
+//  9. kubelet reports the pod ready. podwatch calls starts.Starts.PodChanged, which ends the ticket with the reason Ready.
+//     If kubelet's report is missing, the loop decides by what usage measures. What the start took is learned.
+//  10. The slot is free, and the next ticket is admitted. starts.RuntimeEvents.SandboxRemoved forgets the pod with its
+//     sandbox.
 //
-// containerd holds two global locks while it calls a plugin. Nothing in a handler
-// waits, therefore, except for a hold of a fraction of a second that is bounded
-// by a budget over all pods. Whatever fails, fails open: the pod starts, and a
-// log line and a metric say so.
+// containerd holds two global locks while it calls a plugin. So no handler waits, except for a hold of a fraction of a
+// second, which a budget over all pods bounds. After any failure the pod starts, and a log line and a metric report that.
 //
-// Locks on the way of a start: that of the book, then the matcher of policies, then the limiter.
-// Under the first and the last is no I/O, and no call into another package but the next of these;
-// the matcher, when the policies change, tells the log, the claims and the pod watch of it under
-// its own. Package starts says more, and tests it.
+// Two locks lie on the way of a start: that of starts.Ledger, which guards the book of pods and
+// their groups, and then the limiter's. Under either there is no I/O, and no call into another
+// package, but from the Ledger into the limiter; package starts says more, and tests it. Every other mutex is a leaf:
+// while it is held, no other one is taken, nothing is logged, read, written or waited for, and no other package is
+// called. TestEveryMutexIsALeaf holds that, and lists what is excepted.
 package plugin
 
-//go:generate go run ./internal/cmd/imports
+//go:generate go run -C ../integration ./cmd/imports

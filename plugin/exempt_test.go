@@ -33,7 +33,7 @@ func TestExemptPodsNeverWait(t *testing.T) {
 	} {
 		p.runs().startsNow("app")
 		assert.Equal(t, reasons.Exempt, n.view(p.uid).Reason, p.spec.Name)
-		assert.False(t, n.view(p.uid).Slot, "%s: there is no free slot", p.spec.Name)
+		assert.False(t, n.view(p.uid).Slot, "%s: no slot is free", p.spec.Name)
 	}
 	waiting, starting := n.names()
 	assert.Equal(t, []string{"waits"}, waiting)
@@ -65,7 +65,7 @@ func TestAnExemptPodEndsLikeAnyOther(t *testing.T) {
 	p.becomes(throttle.Started, reasons.Ready)
 }
 
-func TestANewConfigurationJudgesThoseThatWait(t *testing.T) {
+func TestANewConfigurationAppliesToWaitingPods(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, oneAtATime)
 	n.occupy("holder")

@@ -33,12 +33,12 @@ func TestAPodThatIsDeletedAtTheGateStartsNothing(t *testing.T) {
 	assert.Equal(t, runtimetest.Exited, a.ctr.Status().State)
 	n.noHookIsLeft()
 	waiting, starting := n.names()
-	assert.Empty(t, waiting, "its place is gone")
+	assert.Empty(t, waiting, "the pod has lost its place")
 	assert.Equal(t, []string{"holder"}, starting)
 }
 
-// kubelet's worker for the pod sees the deletion only when the start of the container that
-// waits is over; before it looks, it may make the container anew, or the next one.
+// kubelet's worker for the pod sees the deletion only after the start of the waiting container has ended. Before that, it
+// may create the container again, or the next one.
 func TestNoContainerOfADeletedPodIsMade(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, oneAtATime)
@@ -83,7 +83,7 @@ func TestAStaticPodKeepsItsPlaceWhenItsMirrorIsDeleted(t *testing.T) {
 	p.becomes(throttle.Started, reasons.Ready)
 }
 
-func TestANewerContainerReplacesTheOneWhoseHookWaits(t *testing.T) {
+func TestANewerContainerReplacesTheWaitingOne(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, oneAtATime)
 	holder := n.occupy("holder")
@@ -94,7 +94,7 @@ func TestANewerContainerReplacesTheOneWhoseHookWaits(t *testing.T) {
 	newer := p.starts("app")
 	require.ErrorContains(t, older.result(), string(gate.Replaced))
 	p.isAtGate()
-	assert.Equal(t, arrived, n.view(p.uid).Arrived, "the place is kept")
+	assert.Equal(t, arrived, n.view(p.uid).Arrived, "the pod keeps its place")
 	assert.False(t, newer.over())
 	holder.getsReady()
 	newer.succeeds()
@@ -107,13 +107,13 @@ func TestAContainerThatIsRemovedAtTheGateStartsNothing(t *testing.T) {
 	n.occupy("holder")
 	p := n.pod("removed").runs()
 	a := p.waitsAtGate("app")
-	n.d.handler.RemoveContainer(message(p, a))
+	sandbox, ctr := message(p, a)
+	require.NoError(t, n.d.handler.RemoveContainer(n.ctx, sandbox, ctr))
 	require.ErrorContains(t, a.result(), string(gate.Replaced))
 	assert.Equal(t, throttle.Waiting, p.is(), "the pod keeps its place")
 }
 
-// gateShort is a wait that a test can see the end of. Its hook has to be at the gate
-// before that.
+// gateShort is a gate timeout that is short enough for a test, and long enough for a hook to reach the gate.
 const gateShort = 3 * time.Second
 
 func TestAWaitThatEndsAloneIsAdmittedOverTheLimit(t *testing.T) {
@@ -139,8 +139,8 @@ func TestAWaitThatEndsWhileAnotherIsOverTheLimitIsTriedAgain(t *testing.T) {
 	a := p.starts("app")
 	require.ErrorContains(t, a.result(), string(reasons.GateExpired))
 	v := n.view(p.uid)
-	assert.Equal(t, throttle.Waiting, v.State, "the place is kept")
-	n.eventually("it is counted", func() bool { return counted(t, n, "pod_pacemaker_gate_expired_total") == 1 })
+	assert.Equal(t, throttle.Waiting, v.State, "the pod keeps its place")
+	n.eventually("the expired wait is counted", func() bool { return counted(t, n, "pod_pacemaker_gate_expired_total") == 1 })
 
 	holder.getsReady()
 	over.getsReady()
@@ -160,13 +160,13 @@ func TestMaxWaitAdmitsOnePodOverTheLimit(t *testing.T) {
 
 	a.succeeds() // the longest wait goes first
 	first.becomes(throttle.Starting, reasons.MaxWait)
-	assert.False(t, b.over(), "one at a time is over the limit")
+	assert.False(t, b.over(), "only one pod at a time is over the limit")
 	assert.Equal(t, throttle.Waiting, second.is())
 	first.getsReady()
 	b.succeeds()
 }
 
-func TestAPodWithADeadlineWaitsATenthOfItAtMost(t *testing.T) {
+func TestAPodWaitsAtMostATenthOfItsDeadline(t *testing.T) {
 	t.Parallel()
 	const tenth = 45 * time.Second
 	n := newNode(t, oneAtATime)
@@ -181,7 +181,7 @@ func TestAPodWithADeadlineWaitsATenthOfItAtMost(t *testing.T) {
 	p.becomes(throttle.Starting, reasons.MaxWait)
 }
 
-func TestTheGateTellsHooksTheirPace(t *testing.T) {
+func TestTheGateSendsHooksTheirPace(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, oneAtATime)
 	n.occupy("holder")
@@ -198,14 +198,14 @@ func TestTheGateTellsHooksTheirPace(t *testing.T) {
 		})
 		assert.ErrorIs(t, err, ctx.Err())
 	})
-	n.eventually("it is told that it is the second", func() bool { return len(told) > 0 && <-told == 2 })
+	n.eventually("the second hook gets its position", func() bool { return len(told) > 0 && <-told == 2 })
 	leave()
-	n.eventually("nothing is left of a container of which only its hook told", func() bool {
+	n.eventually("no record is left of a container that only its hook reported", func() bool {
 		return n.recorded(p.uid).UID != "" && n.latest(p.uid) == ""
 	})
 }
 
-func TestNoRecordIsLeftOfAHookThatNobodyKnows(t *testing.T) {
+func TestNoRecordIsLeftOfAnUnknownHook(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, oneAtATime)
 	n.occupy("holder")
@@ -213,12 +213,12 @@ func TestNoRecordIsLeftOfAHookThatNobodyKnows(t *testing.T) {
 	h := gate.Hello{PodUID: "stranger", ContainerID: "by-hand", Name: "default/stranger", Deadline: time.Now().Add(time.Hour)}
 	v, err := n.backend().Wait(n.ctx, gate.Hello{PodUID: h.PodUID, ContainerID: h.ContainerID, Deadline: time.Now()}, func(time.Time, int, time.Duration) {})
 	require.NoError(t, err)
-	assert.True(t, v.Go, "its deadline is over, and nobody else is over the limit")
+	assert.True(t, v.Go, "its deadline is over, and no other pod is over the limit")
 	n.d.limiter.Lookup("stranger").End(time.Now(), reasons.Deleted)
 	n.eventually("its record is forgotten", func() bool { return n.records() == before })
 }
 
-func TestAGoThatNobodyTookKeepsTheSlotForTheNextAttempt(t *testing.T) {
+func TestALostGoKeepsTheSlotForTheNextAttempt(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, oneAtATime)
 	holder := n.occupy("holder")
@@ -230,14 +230,14 @@ func TestAGoThatNobodyTookKeepsTheSlotForTheNextAttempt(t *testing.T) {
 		assert.NoError(t, err)
 		decided <- v
 	})
-	n.eventually("its hook waits", func() bool { return n.view(p.uid).Present })
+	n.eventually("the hook waits", func() bool { return n.view(p.uid).Present })
 	holder.getsReady()
 	require.True(t, (<-decided).Go)
-	p.becomes(throttle.Starting, reasons.WithinLimits) // and nobody starts a process
+	p.becomes(throttle.Starting, reasons.WithinLimits) // and no process starts
 
 	other := n.pod("other").runs().waitsAtGate("app")
 	p.startsNow("app")
-	assert.False(t, other.over(), "the slot is the lost one's, once")
+	assert.False(t, other.over(), "the lost start holds the only slot")
 	p.getsReady()
 	other.succeeds()
 }

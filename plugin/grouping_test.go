@@ -36,14 +36,14 @@ func (n *node) enforce(specs map[string]string) {
 	n.d.setPolicies(found.Policies)
 }
 
-// factsOf gives a pod facts that the watch took.
+// factsOf sets the facts that the watch extracts from a pod.
 func factsOf(labels map[string]string, requests map[string]int64) func(*podwatch.Pod) {
 	return func(pod *podwatch.Pod) {
 		pod.Facts = &startpolicy.Facts{Labels: labels, Requests: requests}
 	}
 }
 
-// usage gives what the only group of a policy uses.
+// usage returns the usage of a policy's only group.
 func (n *node) usage(policy string) throttle.GroupView {
 	for _, v := range n.d.limiter.Groups(time.Now()) {
 		if v.Key.Policy == policy {
@@ -57,16 +57,16 @@ const t1 = "{selector: {terms: [{podSelector: {matchLabels: {throttle: t1}}}]}, 
 
 var ofT1 = map[string]string{"throttle": "t1"}
 
-// A pod that a policy holds waits by refusal, and one that it does not concern goes on.
-// When the policy is edited, or who runs is gone, it is let in.
-func TestARunningBoundHoldsByRefusal(t *testing.T) {
+// A pod that a policy holds is refused, and a pod that the policy does not select starts. When the policy is edited, or the
+// running pod is gone, the held pod starts.
+func TestAPodHeldByARunningBoundIsRefused(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, noLimit)
 	n.enforce(map[string]string{"t1": t1})
 	first := n.pod("pod1", factsOf(ofT1, map[string]int64{"cpu": 200})).runs()
 	first.startsNow("app")
 	first.getsReady()
-	n.eventually("it counts as ready", func() bool { return n.usage("t1").Ready == 1 })
+	n.eventually("the pod counts as ready", func() bool { return n.usage("t1").Ready == 1 })
 
 	second := n.pod("pod2", factsOf(ofT1, map[string]int64{"cpu": 100}))
 	require.ErrorContains(t, second.run(), "policy t1")
@@ -87,7 +87,7 @@ func TestARunningBoundHoldsByRefusal(t *testing.T) {
 	third.runs().startsNow("app")
 }
 
-// What runs when the daemon comes counts, whoever admitted it.
+// Pods that run when the daemon starts count, even if the daemon did not admit them.
 func TestPodsThatRunAreCountedByTheNextDaemon(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, noLimit)
@@ -96,11 +96,11 @@ func TestPodsThatRunAreCountedByTheNextDaemon(t *testing.T) {
 	n.startDaemon()
 	n.enforce(map[string]string{"t1": t1})
 	n.connected()
-	n.eventually("it is counted", func() bool { return n.usage("t1").Running.Pods == 1 })
+	n.eventually("the pod is counted", func() bool { return n.usage("t1").Running.Pods == 1 })
 	require.ErrorContains(t, n.pod("pod2", factsOf(ofT1, map[string]int64{"cpu": 10})).run(), "policy t1")
 }
 
-func TestAPodThatSucceededCountsNoMore(t *testing.T) {
+func TestAPodThatSucceededDoesNotCount(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, noLimit)
 	n.enforce(map[string]string{"t1": t1})
@@ -108,11 +108,11 @@ func TestAPodThatSucceededCountsNoMore(t *testing.T) {
 	p.startsNow("app")
 	require.EqualValues(t, 1, n.usage("t1").Running.Pods)
 	p.reports(func(pod *podwatch.Pod) { pod.Phase = corev1.PodSucceeded })
-	n.eventually("it has finished", func() bool { return n.usage("t1").Running.Pods == 0 })
+	n.eventually("the pod has finished", func() bool { return n.usage("t1").Running.Pods == 0 })
 }
 
-// Deleting a policy lets go those that it holds.
-func TestADeletedPolicyHoldsNobody(t *testing.T) {
+// Deleting a policy admits the pods that it holds.
+func TestADeletedPolicyHoldsNoPod(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, noLimit)
 	n.enforce(map[string]string{"none": "{selector: {terms: [{podSelector: {}}]}, limits: {starting: {pods: 0}}}"})
@@ -129,7 +129,7 @@ func TestADeletedPolicyHoldsNobody(t *testing.T) {
 	p.runs().startsNow("app")
 }
 
-// With the mode Off, policies hold nobody either.
+// In the mode Off, policies hold no pod either.
 func TestTheModeOffSuspendsPolicies(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, noLimit)
@@ -140,7 +140,7 @@ func TestTheModeOffSuspendsPolicies(t *testing.T) {
 	p.runs().startsNow("app")
 }
 
-// Without a pod watch the runtime tells the labels of a pod, and its CPU.
+// Without a pod watch, the labels of a pod and its CPU come from the runtime.
 func TestStandaloneKnowsLabelsAndCPU(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, noLimit, standalone)
@@ -151,8 +151,8 @@ func TestStandaloneKnowsLabelsAndCPU(t *testing.T) {
 	n.eventually("it counts", func() bool { return n.usage("t1").Running.Pods == 1 })
 }
 
-// A pod that crashed is not ready until it is so again, however long kubelet waits to
-// start it anew: the pacer lets no more follow it.
+// A pod that crashed is not ready until it is ready again, however long kubelet waits before it restarts the pod. Until
+// then, pacing admits no other pod.
 func TestAPodThatCrashedIsNotReadyForThePacer(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, noLimit)
@@ -160,19 +160,19 @@ func TestAPodThatCrashedIsNotReadyForThePacer(t *testing.T) {
 	first := n.pod("first", factsOf(nil, nil)).runs()
 	first.startsNow("app")
 	first.getsReady()
-	n.eventually("it counts as ready", func() bool { return n.usage("waves").Ready == 1 })
+	n.eventually("the pod counts as ready", func() bool { return n.usage("waves").Ready == 1 })
 	first.crash("app")
 	first.reports(func(pod *podwatch.Pod) { pod.ContainersReady, pod.AllRunning, pod.CrashLooping = false, false, true })
-	n.eventually("it is no longer ready", func() bool { return n.usage("waves").Ready == 0 })
-	require.EqualValues(t, 1, n.usage("waves").Running.Pods, "it has not finished")
+	n.eventually("the pod is no longer ready", func() bool { return n.usage("waves").Ready == 0 })
+	require.EqualValues(t, 1, n.usage("waves").Running.Pods, "the pod has not finished")
 
 	first.startsNow("app")
 	first.getsReady()
-	n.eventually("it is ready again", func() bool { return n.usage("waves").Ready == 1 })
+	n.eventually("the pod is ready again", func() bool { return n.usage("waves").Ready == 1 })
 }
 
-// Between the end of a sandbox, which the runtime forced, and what it tells of the containers
-// in it, the pod watch may tell of the pod: nothing of it runs any more.
+// The runtime reports the end of a sandbox before the end of its containers, and the pod watch may report the pod in
+// between. Nothing of the pod runs then.
 func TestAPodWhoseSandboxWasStoppedDoesNotRunAnyMore(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, noLimit)
@@ -180,17 +180,17 @@ func TestAPodWhoseSandboxWasStoppedDoesNotRunAnyMore(t *testing.T) {
 	first := n.pod("pod1", factsOf(ofT1, map[string]int64{"cpu": 200})).runs()
 	first.startsNow("app")
 	first.getsReady()
-	n.eventually("it counts as ready", func() bool { return n.usage("t1").Ready == 1 })
-	n.d.handler.StopPodSandbox(&api.PodSandbox{Id: first.sandbox.ID(), Uid: first.uid, Namespace: first.spec.Namespace, Name: first.spec.Name})
+	n.eventually("the pod counts as ready", func() bool { return n.usage("t1").Ready == 1 })
+	require.NoError(t, n.d.handler.StopPodSandbox(n.ctx, &api.PodSandbox{Id: first.sandbox.ID(), Uid: first.uid, Namespace: first.spec.Namespace, Name: first.spec.Name}))
 	require.Zero(t, n.usage("t1").Running.Pods)
 	first.reports()
-	require.Zero(t, n.usage("t1").Running.Pods, "what the watch tells is of before")
+	require.Zero(t, n.usage("t1").Running.Pods, "the watch reports an earlier state")
 	n.pod("pod2", factsOf(ofT1, map[string]int64{"cpu": 200})).runs().startsNow("app")
 
-	require.ErrorContains(t, first.run(), "policy t1", "it starts anew, and its place is another's")
+	require.ErrorContains(t, first.run(), "policy t1", "it starts again, and another pod has its place")
 }
 
-// regrouped is a limiter that remembers of which pods it was told new groups.
+// regrouped is a limiter that records which pods got new groups.
 type regrouped struct {
 	*throttle.Limiter
 
@@ -215,17 +215,14 @@ func (l *regrouped) took() []string {
 	return pods
 }
 
-// Of a static pod the API server has a mirror alone, which may go before its sandbox does,
-// or long after.
-func TestAStaticPodIsForgottenWithTheLastThatIsLeftOfIt(t *testing.T) {
+// The API server has only a mirror of a static pod, which may be deleted before the sandbox ends, or long after.
+func TestAStaticPodIsForgottenWithItsLastPart(t *testing.T) {
 	t.Parallel()
 	var told *regrouped
-	n := newNode(t, noLimit, tuned(func(r *rooms) {
-		r.matcher = func(o *policies.Options) {
-			limiter, ok := o.Limiter.(*throttle.Limiter)
-			require.True(t, ok)
-			told = &regrouped{Limiter: limiter}
-			o.Limiter = told
+	n := newNode(t, noLimit, tuned(func(r *tuning) {
+		r.matcher = func(l *throttle.Limiter) *policies.Matcher {
+			told = &regrouped{Limiter: l}
+			return policies.New(told, false)
 		}
 	}))
 	static := func(pod *podwatch.Pod) { pod.Static = true }
@@ -241,12 +238,12 @@ func TestAStaticPodIsForgottenWithTheLastThatIsLeftOfIt(t *testing.T) {
 		if mirrorFirst {
 			n.pods.remove(p.uid)
 			n.enforce(map[string]string{"t1": t1})
-			require.Equal(t, []string{p.uid}, told.took(), "it runs yet")
+			require.Equal(t, []string{p.uid}, told.took(), "the pod still runs")
 			n.enforce(nil)
 			told.took()
 		}
 		require.NoError(t, p.sandbox.Remove(n.ctx))
-		n.eventually("the runtime has told that it is gone", func() bool { return n.records() == 0 })
+		n.eventually("the runtime has reported the end of the pod", func() bool { return n.records() == 0 })
 		if !mirrorFirst {
 			n.pods.remove(p.uid)
 		}

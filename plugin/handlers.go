@@ -16,7 +16,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/waiting"
 )
 
-// handler sends what the runtime tells and asks to the rooms. It decides nothing.
+// handler passes the calls of the runtime on to the rooms. It decides nothing.
 type handler struct {
 	starts   *starts.Starts
 	waiting  *waiting.Chooser
@@ -42,8 +42,8 @@ func (h handler) Back() {
 }
 
 // Took implements nri.Handler.
-func (h handler) Took(now time.Time, name string, took time.Duration) {
-	h.observer.Handler(name, took)
+func (h handler) Took(now time.Time, call string, took time.Duration) {
+	h.observer.Handler(call, took)
 	h.waiting.Took(now, took)
 }
 
@@ -52,9 +52,9 @@ func (h handler) Panicked(part string, fault any, pod *api.PodSandbox) {
 	fields := logrus.Fields{}
 	if pod != nil {
 		fields = logrus.Fields{"pod_namespace": pod.GetNamespace(), "pod_name": pod.GetName(), "pod_uid": pod.GetUid()}
-	}
-	if part == "RunPodSandbox" || part == "CreateContainer" {
-		h.observer.Unpaced(pods.Key(pod), podName(pod), observe.Panic)
+		if part == "RunPodSandbox" || part == "CreateContainer" {
+			h.observer.Unpaced(pods.Key(pod), podName(pod), observe.Panic)
+		}
 	}
 	h.observer.Panicked(part, fault, fields)
 }
@@ -68,46 +68,60 @@ func (h handler) Synchronize(sandboxes []*api.PodSandbox, ctrs []*api.Container)
 // RunPodSandbox implements nri.Handler.
 func (h handler) RunPodSandbox(ctx context.Context, pod *api.PodSandbox) error {
 	err := h.waiting.Sandbox(ctx, pod)
-	h.observer.PodLog(pods.Key(pod), podName(pod)).WithFields(logrus.Fields{
-		"sandbox_id": pod.GetId(), "refused": err != nil,
-	}).Debugf("pod %s: the runtime makes a sandbox", podName(pod))
+	h.log(pod).WithField("refused", err != nil).Debugf("pod %s: the runtime makes a sandbox", podName(pod))
 	return err
 }
 
 // StopPodSandbox implements nri.Handler.
-func (h handler) StopPodSandbox(pod *api.PodSandbox) { h.starts.Runtime.SandboxStopped(pod) }
+func (h handler) StopPodSandbox(_ context.Context, pod *api.PodSandbox) error {
+	h.starts.Runtime.SandboxStopped(pod)
+	return nil
+}
 
 // RemovePodSandbox implements nri.Handler.
-func (h handler) RemovePodSandbox(pod *api.PodSandbox) {
+func (h handler) RemovePodSandbox(_ context.Context, pod *api.PodSandbox) error {
 	h.starts.Runtime.SandboxRemoved(pod)
 	h.waiting.SandboxRemoved(pod.GetId())
+	return nil
 }
 
 // CreateContainer implements nri.Handler.
-func (h handler) CreateContainer(ctx context.Context, pod *api.PodSandbox, ctr *api.Container) (*api.Hook, error) {
+func (h handler) CreateContainer(ctx context.Context, pod *api.PodSandbox, ctr *api.Container) (*api.ContainerAdjustment, []*api.ContainerUpdate, error) {
 	hook, err := h.waiting.Container(ctx, pod, ctr)
-	h.observer.PodLog(pods.Key(pod), podName(pod)).WithFields(logrus.Fields{
-		"sandbox_id": pod.GetId(), "container_id": ctr.GetId(), "hook": hook != nil, "refused": err != nil,
-	}).Debugf("pod %s: the runtime makes a container", podName(pod))
-	return hook, err
+	h.log(pod).WithFields(logrus.Fields{"container_id": ctr.GetId(), "hook": hook != nil, "refused": err != nil}).
+		Debugf("pod %s: the runtime makes a container", podName(pod))
+	if hook == nil {
+		return nil, nil, err
+	}
+	adjustment := &api.ContainerAdjustment{}
+	adjustment.AddHooks(&api.Hooks{CreateRuntime: []*api.Hook{hook}})
+	return adjustment, nil, err
 }
 
 // PostStartContainer implements nri.Handler.
-func (h handler) PostStartContainer(pod *api.PodSandbox, ctr *api.Container) {
+func (h handler) PostStartContainer(_ context.Context, pod *api.PodSandbox, ctr *api.Container) error {
 	h.waiting.Gate.ContainerStarted(ctr.GetId())
 	h.starts.Runtime.ContainerStarted(pod, ctr)
+	return nil
 }
 
 // StopContainer implements nri.Handler.
-func (h handler) StopContainer(pod *api.PodSandbox, ctr *api.Container) {
+func (h handler) StopContainer(_ context.Context, pod *api.PodSandbox, ctr *api.Container) ([]*api.ContainerUpdate, error) {
 	h.waiting.Gate.ContainerGone(ctr.GetId())
 	h.starts.Runtime.ContainerStopped(pod, ctr)
+	return nil, nil
 }
 
 // RemoveContainer implements nri.Handler.
-func (h handler) RemoveContainer(pod *api.PodSandbox, ctr *api.Container) {
+func (h handler) RemoveContainer(_ context.Context, pod *api.PodSandbox, ctr *api.Container) error {
 	h.waiting.Gate.ContainerGone(ctr.GetId())
 	h.starts.Runtime.ContainerRemoved(pod, ctr)
+	return nil
+}
+
+// log returns the log of a pod's sandbox.
+func (h handler) log(pod *api.PodSandbox) logrus.FieldLogger {
+	return h.observer.PodLog(pods.Key(pod), podName(pod)).WithField("sandbox_id", pod.GetId())
 }
 
 func podName(pod *api.PodSandbox) string { return pod.GetNamespace() + "/" + pod.GetName() }

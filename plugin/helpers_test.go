@@ -18,35 +18,34 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
 )
 
-// message gives what the runtime would say of a sandbox and a container in it.
+// message returns the runtime's messages for a sandbox and a container in it.
 func message(p *testPod, a *attempt) (*api.PodSandbox, *api.Container) {
 	return &api.PodSandbox{Id: p.sandbox.ID(), Uid: p.uid, Namespace: p.spec.Namespace, Name: p.spec.Name, Pid: 1 << 22},
 		&api.Container{Id: a.ctr.ID(), PodSandboxId: p.sandbox.ID()}
 }
 
-// contextOf gives a context that ends with the node.
+// contextOf returns a context that ends with the node.
 func contextOf(n *node) (context.Context, context.CancelFunc) { return context.WithCancel(n.ctx) }
 
-// records tells of how many pods the daemon remembers what the runtime told.
+// records returns the number of pods in the daemon's book.
 func (n *node) records() (count int) {
 	n.d.starts.Ledger.Read(func(b *pods.Book) { count = len(b.UIDs()) })
 	return count
 }
 
-// recorded gives what the daemon remembers of a pod.
+// recorded returns a pod of the daemon's book.
 func (n *node) recorded(uid string) (p pods.Pod) {
 	n.d.starts.Ledger.Read(func(b *pods.Book) { p, _ = b.Get(uid) })
 	return p
 }
 
-// latest gives the ID of a pod's container that was made last; empty: it has none.
+// latest returns the ID of a pod's newest container; empty: it has none.
 func (n *node) latest(uid string) (id string) {
 	n.d.starts.Ledger.Read(func(b *pods.Book) { id = b.LatestID(uid) })
 	return id
 }
 
-// counted gives the value of a metric: the sum over its labels, of a histogram
-// the count.
+// counted returns the value of a metric, summed over its labels. For a histogram, it returns the count.
 func counted(t testing.TB, n *node, name string) float64 {
 	t.Helper()
 	families, err := n.d.observer.Registry().Gather()
@@ -64,7 +63,7 @@ func counted(t testing.TB, n *node, name string) float64 {
 	return 0
 }
 
-// labelled gives the value of a counter with one label.
+// labelled returns the value of a counter with one label.
 func labelled(t testing.TB, n *node, name, label string) (sum float64) {
 	t.Helper()
 	families, err := n.d.observer.Registry().Gather()
@@ -79,16 +78,16 @@ func labelled(t testing.TB, n *node, name, label string) (sum float64) {
 	return sum
 }
 
-// exited tells whether the daemon knows of the exit of a container.
+// exited reports whether the daemon knows that a container has exited.
 func (n *node) exited(uid, name string) (exited bool) {
 	n.d.starts.Ledger.Read(func(b *pods.Book) { exited = b.ExitedSince(uid, name, time.Time{}) })
 	return exited
 }
 
-// holding tells whether a handler has waited.
+// holding reports whether a handler has waited.
 func (n *node) holding() bool { return counted(n.t, n, "pod_pacemaker_held_seconds_total") > 0 }
 
-// logged gives a function that gives all that the daemon logged since.
+// logged returns a function that returns all that the daemon has logged since the call.
 func (n *node) logged() func() string {
 	hook := logtest.NewLocal(n.options.Log)
 	return func() string {
@@ -102,7 +101,7 @@ func (n *node) logged() func() string {
 	}
 }
 
-// discard gives a logger that says nothing.
+// discard returns a logger that writes nothing.
 func discard() *logrus.Logger {
 	log := logrus.New()
 	log.SetOutput(io.Discard)
@@ -112,7 +111,7 @@ func discard() *logrus.Logger {
 // sidecarAndApp are the containers of a pod whose app runs beside a sidecar.
 var sidecarAndApp = map[string]podwatch.Kind{"sidecar": podwatch.Sidecar, "app": podwatch.App}
 
-// brokenProgram gives a file that may be executed and cannot be.
+// brokenProgram returns an executable file that cannot run.
 func brokenProgram(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "pacemaker-gate")

@@ -13,8 +13,8 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/runtimetest"
 )
 
-// keep starts a pod as kubelet would, with quick retries, known to the API server as
-// pod says. It calls started with its container.
+// keep starts a pod as kubelet would, with quick retries. The API server knows it as pod says. keep calls started
+// with its container.
 func (n *node) keep(name string, pod podwatch.Pod, started func(name, uid, containerID string), args ...string) {
 	uid := runtimetest.NewUID()
 	pod.UID, pod.Namespace, pod.Name, pod.RestartPolicy = uid, "default", name, "Always"
@@ -31,7 +31,7 @@ func (n *node) keep(name string, pod podwatch.Pod, started func(name, uid, conta
 	})
 }
 
-// ready tells that the containers of a pod are ready.
+// ready reports the containers of a pod as ready.
 func (n *node) ready(uid, containerID string) {
 	n.pods.tell(uid, func(p *podwatch.Pod) {
 		p.Phase, p.ContainersReady, p.AllRunning = corev1.PodRunning, true, true
@@ -39,13 +39,11 @@ func (n *node) ready(uid, containerID string) {
 	})
 }
 
-// herd follows which pods' processes run and are not ready, by what the runtime
-// says.
+// herd tracks the pods whose processes run and are not ready, as the runtime reports them.
 type herd struct {
 	n  *node
 	mu sync.Mutex
-	// starting are the container IDs, by pod UID, of processes that run and are
-	// not ready.
+	// starting are the container IDs, by pod UID, of running processes that are not ready.
 	starting map[string]string
 	most     int
 	started  []string // names, in the order of their starts
@@ -59,7 +57,7 @@ func (h *herd) begins(name, uid, containerID string) {
 	h.started = append(h.started, name)
 }
 
-// readyOne makes one of the starting pods ready; false: there is none.
+// readyOne makes one of the starting pods ready. It returns false if no pod starts.
 func (h *herd) readyOne() bool {
 	h.mu.Lock()
 	for uid, id := range h.starting {

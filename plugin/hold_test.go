@@ -11,9 +11,9 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
-func TestSlowHandlersHoldNobody(t *testing.T) {
+func TestSlowHandlersHoldNoPod(t *testing.T) {
 	t.Parallel()
-	n := newNode(t, oneAtATime, with(func(o *Options) { o.Hold = MaxHold }))
+	n := newNode(t, oneAtATime, with(func(o *Options) { o.Hold = maxHold }))
 	n.occupy("holder")
 	n.d.handler.Took(time.Now(), "RunPodSandbox", time.Hour)
 	p := n.pod("job", restarted("Never")).runs()
@@ -22,10 +22,10 @@ func TestSlowHandlersHoldNobody(t *testing.T) {
 	assert.False(t, n.holding(), "a handler waited")
 }
 
-// A wait of hours is no use of the short time that handlers may wait in all.
+// A pod that may wait for hours must not use up the short time that handlers may wait in all.
 func TestARunningBoundIsNotWaitedForInAHandler(t *testing.T) {
 	t.Parallel()
-	n := newNode(t, noLimit, with(func(o *Options) { o.Hold, o.RefuseAt = MaxHold, waiting.RefuseContainer }))
+	n := newNode(t, noLimit, with(func(o *Options) { o.Hold, o.RefuseAt = maxHold, waiting.RefuseContainer }))
 	n.enforce(map[string]string{"t1": t1})
 	n.pod("first", factsOf(ofT1, map[string]int64{"cpu": 200})).runs().startsNow("app")
 	p := n.pod("job", restarted("Never"), factsOf(ofT1, map[string]int64{"cpu": 100})).runs()

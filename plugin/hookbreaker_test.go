@@ -13,32 +13,32 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
-// triesLate keeps a slow moment from being the time to try hooks again.
-var triesLate = tuned(func(r *rooms) { r.firstOpen = 10 * time.Minute })
+// triesLate makes the breaker try hooks again so late that the speed of the machine does not matter.
+var triesLate = tuned(func(r *tuning) { r.firstOpen = 10 * time.Minute })
 
-// hookAt has another program be the hook.
+// hookAt sets another program as the hook.
 func hookAt(path string) nodeOption { return with(func(o *Options) { o.GatePath = path }) }
 
 func TestOnARuntimeThatRejectsHooksOneContainerFailsOnce(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, oneAtATime, triesLate, onRuntime(func(o *runtimetest.Options) { o.RejectHooks = true }))
-	require.Empty(t, n.d.waiting.Gate.Off(), "nobody can know before the first hook")
+	require.Empty(t, n.d.waiting.Gate.Off(), "the fault is unknown before the first hook")
 	holder := n.occupy("holder")
 	first, second := n.pod("first").runs(), n.pod("second").runs()
 	_, err := first.create("app")
 	require.ErrorContains(t, err, "hook")
-	require.NotContains(t, err.Error(), "kubelet tries again", "the runtime's own error")
+	require.NotContains(t, err.Error(), "kubelet tries again", "the error comes from the runtime")
 	assert.Contains(t, n.d.waiting.Gate.Off(), "reject_oci_hook_adjustment")
 	for _, p := range []*testPod{first, second, first} {
 		_, err = p.create("app")
-		require.ErrorContains(t, err, "kubelet tries again", "refused by the daemon")
+		require.ErrorContains(t, err, "kubelet tries again", "the daemon refuses the container")
 	}
 
 	_, err = n.rt.DropPlugins()
 	require.NoError(t, err)
 	n.connected()
 	_, err = second.create("app")
-	require.ErrorContains(t, err, "kubelet tries again", "the same runtime is not tried again")
+	require.ErrorContains(t, err, "kubelet tries again", "hooks are not tried again with the same runtime")
 	holder.getsReady()
 	first.startsNow("app")
 	first.becomes(throttle.Starting, reasons.WithinLimits)
@@ -48,7 +48,7 @@ func TestOnARuntimeThatRejectsHooksOneContainerFailsOnce(t *testing.T) {
 
 func TestAHookThatTheHostCannotExecuteIsGivenUp(t *testing.T) {
 	t.Parallel()
-	// It looks like a program, as on a host that is made for other processors.
+	// The file looks like a program for another processor.
 	n := newNode(t, oneAtATime, triesLate, hookAt(brokenProgram(t)))
 	holder := n.occupy("holder")
 	pods := []*testPod{n.pod("a").runs(), n.pod("b").runs()}
@@ -64,7 +64,7 @@ func TestAHookThatTheHostCannotExecuteIsGivenUp(t *testing.T) {
 	pods[0].startsNow("app")
 }
 
-func TestWhereNoHookComesToTheGatePodsAreRefused(t *testing.T) {
+func TestPodsAreRefusedIfNoHookComesToTheGate(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, oneAtATime, triesLate, hookAt("/bin/true"))
 	holder := n.occupy("holder")
@@ -98,7 +98,7 @@ func TestAnOldSandboxBarsTheGateBesideASidecarAlsoWithAlways(t *testing.T) {
 	p.getsReady()
 	p.becomes(throttle.Started, reasons.Ready)
 	holder := n.occupy("holder")
-	alone := n.pod("alone").runs().waitsAtGate("app") // as asked for by always
+	alone := n.pod("alone").runs().waitsAtGate("app") // as the mode always demands
 	p.crash("app")
 	_, err := p.create("app")
 	require.ErrorContains(t, err, "kubelet tries again")

@@ -26,15 +26,15 @@ func TestThePodWatchMayCatchUpWithinTheHold(t *testing.T) {
 	assert.Empty(t, ran)
 	p.becomesKnown(func(pod *podwatch.Pod) { pod.Priority = 7 })
 	require.NoError(t, <-ran)
-	assert.Less(t, counted(t, n, "pod_pacemaker_held_seconds_total"), patience.Seconds()/2, "it held until the pod was known")
-	assert.Equal(t, int32(7), n.view(p.uid).Priority, "it was known in time")
+	assert.Less(t, counted(t, n, "pod_pacemaker_held_seconds_total"), patience.Seconds()/2, "the handler held only until the pod was known")
+	assert.Equal(t, int32(7), n.view(p.uid).Priority, "the pod was known in time")
 	a := p.waitsAtGate("app")
 	holder.getsReady()
 	a.succeeds()
 }
 
-// To wait for the pod watch would hold up every pod of the node.
-func TestNobodyIsHeldToBeKnownWhoNeedNotWait(t *testing.T) {
+// A wait for the pod watch would hold up every pod of the node.
+func TestAPodThatNeedNotWaitIsNotHeldToBecomeKnown(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		config  string
@@ -65,7 +65,7 @@ func TestAPodThatStaysUnknownIsJudgedAgainWhenItIsKnown(t *testing.T) {
 
 	exempt := n.strangePod("exempt").runs()
 	_, err := exempt.create("app")
-	require.Error(t, err, "nobody knows it: it waits like any other")
+	require.Error(t, err, "an unknown pod waits like any other")
 	exempt.becomesKnown(func(pod *podwatch.Pod) { pod.DaemonSet = true })
 	exempt.becomes(throttle.Starting, reasons.Exempt)
 	exempt.startsNow("app")
@@ -123,10 +123,10 @@ func TestWithoutAHoldNoHandlerWaits(t *testing.T) {
 
 func TestManyUnknownPodsHoldNoLongerThanTheirShare(t *testing.T) {
 	t.Parallel()
-	n := newNode(t, oneAtATime, with(func(o *Options) { o.Hold = MaxHold }))
+	n := newNode(t, oneAtATime, with(func(o *Options) { o.Hold = maxHold }))
 	n.occupy("holder")
 	begin := time.Now()
-	for range 40 { // would hold for 40 s, and as long again for their containers
+	for range 40 { // they would hold for 40 s, and as long again for their containers
 		if p := n.strangePod("stranger"); p.run() == nil {
 			_, err := p.create("app")
 			require.Error(t, err)
@@ -134,11 +134,11 @@ func TestManyUnknownPodsHoldNoLongerThanTheirShare(t *testing.T) {
 	}
 	held, longest := n.pods.holds()
 	assert.LessOrEqual(t, held, (2*time.Second)+time.Duration(0.1*float64(time.Since(begin))))
-	assert.LessOrEqual(t, longest, MaxHold)
+	assert.LessOrEqual(t, longest, maxHold)
 	assert.Positive(t, held)
 }
 
-// It must not run beside other tests: NRI has one request timeout for the process.
+// This test must not run beside other tests: NRI has one request timeout for the process.
 func TestAHoldIsNeverLongerThanHalfTheRequestTimeout(t *testing.T) {
 	const timeout = 2 * time.Second
 	n := newNode(t, oneAtATime, holdsLong,

@@ -8,15 +8,15 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
 )
 
-// knownPods plays the pod watch: it knows what a test tells it.
+// knownPods is a pod watch whose pods a test sets.
 type knownPods struct {
 	mu      sync.Mutex
 	pods    map[string]podwatch.Pod
 	away    bool
-	panics  string // the UID of a pod of which every question panics
+	panics  string // the UID of a pod for which every call panics
 	changed func(podwatch.Pod, bool)
-	heard   map[string]time.Time // other than now
-	// held is how long those who asked for an unknown pod were ready to wait, each.
+	heard   map[string]time.Time // if not now
+	// held has the longest wait of each call for an unknown pod.
 	held []time.Duration
 }
 
@@ -54,7 +54,7 @@ func (k *knownPods) Healthy() bool {
 	return !k.away
 }
 
-// Heard plays a watch that told of every pod just now, unless a test says otherwise.
+// Heard returns a time in the future, unless a test has set another for the pod.
 func (k *knownPods) Heard(uid string) time.Time {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -70,7 +70,7 @@ func (k *knownPods) ListAnew(time.Time, string) {
 	k.away = true
 }
 
-// hears sets when the watch told of a pod last.
+// hears sets the time at which the watch last reported a pod.
 func (k *knownPods) hears(uid string, at time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -80,8 +80,7 @@ func (k *knownPods) hears(uid string, at time.Time) {
 	k.heard[uid] = at
 }
 
-// holds gives how long handlers were ready to wait for unknown pods: in all, and
-// the longest.
+// holds returns how long handlers were ready to wait for unknown pods: in all, and the longest.
 func (k *knownPods) holds() (sum, longest time.Duration) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -98,21 +97,21 @@ func (k *knownPods) goAway() {
 	k.away = true
 }
 
-// panicsOf makes every question about a pod panic.
+// panicsOf makes every call for a pod panic.
 func (k *knownPods) panicsOf(uid string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.panics = uid
 }
 
-// follow sets who is told of changes.
+// follow sets the function that is called for changes.
 func (k *knownPods) follow(changed func(podwatch.Pod, bool)) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.changed = changed
 }
 
-// tell makes a change of the pod known.
+// tell changes the pod and reports the change.
 func (k *knownPods) tell(uid string, change func(*podwatch.Pod)) {
 	k.mu.Lock()
 	pod := k.pods[uid]
@@ -123,7 +122,7 @@ func (k *knownPods) tell(uid string, change func(*podwatch.Pod)) {
 	changed(pod, false)
 }
 
-// remove takes the pod out of the API.
+// remove deletes the pod.
 func (k *knownPods) remove(uid string) {
 	k.mu.Lock()
 	pod := k.pods[uid]

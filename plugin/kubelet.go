@@ -9,13 +9,11 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// kubeletDefaultTimeout is kubelet's runtimeRequestTimeout where its
-// configuration does not set one.
+// kubeletDefaultTimeout is kubelet's runtimeRequestTimeout if its configuration does not set one.
 const kubeletDefaultTimeout = 2 * time.Minute
 
-// GateTimeoutOf reads kubelet's configuration file and returns the time that a
-// container may wait in the gate: 0.8 of runtimeRequestTimeout, MaxGateTimeout at
-// most. It blocks for the reading of the file.
+// GateTimeoutOf reads kubelet's configuration file and returns how long a container may wait in the gate: 0.8 of
+// runtimeRequestTimeout, at most an hour.
 func GateTimeoutOf(kubeletConfig string) (time.Duration, error) {
 	data, err := os.ReadFile(kubeletConfig)
 	if err != nil {
@@ -35,5 +33,5 @@ func GateTimeoutOf(kubeletConfig string) (time.Duration, error) {
 	if timeout <= 0 {
 		timeout = kubeletDefaultTimeout
 	}
-	return min(time.Duration(KubeletTimeoutShare*float64(timeout)), MaxGateTimeout), nil
+	return min(time.Duration(KubeletTimeoutShare*float64(timeout)), maxGateTimeout), nil
 }

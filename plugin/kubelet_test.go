@@ -19,7 +19,7 @@ func TestGateTimeoutOf(t *testing.T) {
 	}{
 		{"kind: KubeletConfiguration\nruntimeRequestTimeout: 15m\n", 12 * time.Minute, ""},
 		{"kind: KubeletConfiguration\nruntimeRequestTimeout: 75m\n", time.Hour, ""},
-		{"kind: KubeletConfiguration\nruntimeRequestTimeout: 24h\n", MaxGateTimeout, ""},
+		{"kind: KubeletConfiguration\nruntimeRequestTimeout: 24h\n", maxGateTimeout, ""},
 		{"kind: KubeletConfiguration\n", 96 * time.Second, ""},
 		{"kind: KubeletConfiguration\nruntimeRequestTimeout: 0s\n", 96 * time.Second, ""},
 		{"kind: KubeletConfiguration\nruntimeRequestTimeout: soon\n", 0, "soon"},

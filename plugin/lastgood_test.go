@@ -18,8 +18,8 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 )
 
-// After a reboot the pods are there before the API server is: the limit that it
-// told last is in force for the first of them.
+// After a reboot, pods start before the API server is back. The last limit of the API server is in force for the first of
+// them.
 func TestTheLastGoodConfigurationIsInForceBeforeTheAPIServerAnswers(t *testing.T) {
 	t.Parallel()
 	state := filepath.Join(t.TempDir(), "state")
@@ -39,13 +39,13 @@ func TestTheLastGoodConfigurationIsInForceBeforeTheAPIServerAnswers(t *testing.T
 		return away.Load(), nil, errors.New("the API server is away")
 	})
 	after.starts()
-	after.eventually("it is ready", func() bool { return after.d.Ready() == nil })
+	after.eventually("the daemon is ready", func() bool { return after.d.Ready() == nil })
 	s := after.d.Status()
 	assert.Equal(t, string(crd.OriginDisk), s.Config.Origin)
 	assert.Equal(t, "object", s.Config.Name)
 	assert.Equal(t, 1, s.Limit)
 	away.Store(false)
-	after.eventually("the API server's word is in force", func() bool {
+	after.eventually("the API server's configuration is in force", func() bool {
 		return after.d.Status().Config.Origin == string(crd.OriginAPI)
 	})
 }
@@ -58,9 +58,8 @@ func TestInstancesKeepTheirConfigurationsApart(t *testing.T) {
 	assert.Equal(t, "/state/config-blue.json", o.lastGoodPath())
 }
 
-// Without the CustomResourceDefinition nothing can be held. To leave the gate shut
-// would help nobody.
-func TestTheDaemonFailsOpenWhereNobodyKnowsPacemakerConfigs(t *testing.T) {
+// Without the CustomResourceDefinition there are no policies, so the gate must not wait for them.
+func TestTheDaemonFailsOpenWithoutTheCustomResourceDefinition(t *testing.T) {
 	t.Parallel()
 	c := unstartedAPINodeWith(t, []nodeOption{with(func(o *Options) { o.HTTPAddress = freeAddress(t) })})
 	c.dynamic.PrependReactor("list", "*", func(clienttest.Action) (bool, runtime.Object, error) {
@@ -68,12 +67,12 @@ func TestTheDaemonFailsOpenWhereNobodyKnowsPacemakerConfigs(t *testing.T) {
 	})
 	said := c.logged()
 	c.starts()
-	c.eventually("it is ready", func() bool { return c.get("/readyz") == http.StatusOK })
+	c.eventually("the daemon is ready", func() bool { return c.get("/readyz") == http.StatusOK })
 	c.eventually("the gate is open", func() bool {
 		_, err := os.Lstat(c.options.SocketPath())
 		return err == nil
 	})
 	require.Contains(t, said(), "install its CustomResourceDefinition")
-	require.Contains(t, said(), "no limit of one is in force until it does")
+	require.Contains(t, said(), "no limit is in force until it does")
 	assert.Equal(t, string(crd.OriginNone), c.d.Status().Config.Origin)
 }

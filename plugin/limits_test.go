@@ -21,7 +21,7 @@ func TestALimitThatIsRaisedLetsWaitersGo(t *testing.T) {
 	b.succeeds()
 }
 
-func TestTheRateLimitLetsOneStartAfterTheOther(t *testing.T) {
+func TestTheRateLimitAdmitsOneStartAfterTheOther(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, "spec: {throttleConfig: {rateLimit: {fillFactor: 300ms, burst: 1}}}")
 	first := n.pod("first").runs()

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestTheDaemonLivesWhileItGoesRound(t *testing.T) {
+func TestTheDaemonIsAliveWhileItsLoopRuns(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, oneAtATime)
 	ctx, cancel := context.WithTimeout(n.ctx, patience)

@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// mostMethods is how many methods a type of the module has at most. One with more does the work of
-// several, and nobody can tell which of them uses which field.
+// mostMethods is how many methods a type of the module may have. A type with more methods does the work of several
+// types, and a reader cannot see which method uses which field.
 const mostMethods = 25
 
 func TestNoTypeHasManyMethods(t *testing.T) {
@@ -40,7 +40,7 @@ func TestNoTypeHasManyMethods(t *testing.T) {
 		}
 		return nil
 	}))
-	assert.Greater(t, len(methods), 100, "the types of the module were found")
+	assert.Greater(t, len(methods), 100, "too few types were found")
 	for of, n := range methods {
 		assert.LessOrEqual(t, n, mostMethods, of)
 	}

@@ -33,7 +33,7 @@ pod_pacemaker_refusals_total{at="container",reason="Concurrency"} 1
 	a.pod.getsReady()
 	n.eventually("both ends are counted", func() bool { return counted(t, n, "pod_pacemaker_start_seconds") == 2 })
 	n.eventually("both admissions are counted", func() bool { return counted(t, n, "pod_pacemaker_wait_seconds") == 2 })
-	n.eventually("nobody waits in the gate", func() bool { return counted(t, n, "pod_pacemaker_gate_waiters") == 0 })
+	n.eventually("no pod waits in the gate", func() bool { return counted(t, n, "pod_pacemaker_gate_waiters") == 0 })
 	assert.Positive(t, counted(t, n, "pod_pacemaker_handler_seconds"))
 }
 

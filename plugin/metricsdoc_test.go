@@ -14,12 +14,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-var update = flag.Bool("update", false, "write the table of metrics anew")
+var update = flag.Bool("update", false, "rewrite the table of metrics")
 
-// A prometheus.Desc tells of itself by String alone.
+// A prometheus.Desc describes itself by String alone.
 var descText = regexp.MustCompile(`fqName: "([^"]+)", help: "((?:[^"\\]|\\.)*)", (?:unit: "[^"]*", )?constLabels: {[^}]*}, variableLabels: {([^}]*)}`)
 
-// metricsTable gives the rows of the documentation.
+// metricsTable returns the rows of the documentation.
 func metricsTable(t *testing.T, r *prometheus.Registry) string {
 	t.Helper()
 	descs := make(chan *prometheus.Desc)

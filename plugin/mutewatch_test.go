@@ -10,7 +10,7 @@ import (
 
 func TestWhileTheWatchIsMuteAStartEndsByItsSigns(t *testing.T) {
 	t.Parallel()
-	n := newNode(t, oneAtATime, tuned(func(r *rooms) {
+	n := newNode(t, oneAtATime, tuned(func(r *tuning) {
 		quickSigns(r)
 		r.timing.MuteAfter, r.timing.MuteEvery = 0, 0
 	}))
@@ -20,7 +20,7 @@ func TestWhileTheWatchIsMuteAStartEndsByItsSigns(t *testing.T) {
 	p.runs()
 	p.startsNow("app")
 	p.becomes(throttle.Starting, reasons.WithinLimits)
-	p.stillStarting("kubelet is to say when it is ready")
+	p.stillStarting("kubelet has not reported the pod as ready")
 	n.pods.hears(p.uid, time.Now().Add(-time.Hour))
 	n.d.starts.Wake()
 	p.becomes(throttle.Started, reasons.Inferred)

@@ -21,7 +21,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
 
-// patience bounds waits for what has to happen; nothing depends on its length.
+// patience bounds the waits for necessary events. No result depends on its length.
 const patience = time.Minute
 
 // Configurations for tests.
@@ -31,22 +31,21 @@ const (
 	noLimit    = "spec: {}"
 )
 
-// node is a runtime in this process with the real plugin, the real gate and the
-// real hook.
+// node is a runtime in this process with the real plugin, the real gate and the real hook.
 type node struct {
 	t       testing.TB
 	ctx     context.Context
 	options Options
 	runtime runtimetest.Options
 	config  crd.Effective
-	tune    func(*rooms)
+	tune    func(*tuning)
 	rt      *runtimetest.Runtime
 	pods    *knownPods
-	// stopping tells which pods are being stopped; nil: none.
+	// stopping is the source of the pods that are being stopped; nil: none.
 	stopping nri.StopSource
 	kept     sync.WaitGroup
 
-	// The daemon that runs now.
+	// The current daemon.
 	d    *Daemon
 	stop func()
 }
@@ -62,28 +61,27 @@ func onRuntime(change func(*runtimetest.Options)) nodeOption {
 	return func(n *node) { change(&n.runtime) }
 }
 
-// tuned changes what every daemon is made of.
-func tuned(change func(*rooms)) nodeOption { return func(n *node) { n.tune = change } }
+// tuned changes the tuning of every daemon.
+func tuned(change func(*tuning)) nodeOption { return func(n *node) { n.tune = change } }
 
-// holdsLong has handlers hold for as long as a test takes.
+// holdsLong makes handlers hold for as long as a test takes.
 var holdsLong nodeOption = func(n *node) {
-	n.options.Hold = MaxHold
-	n.tune = func(r *rooms) { r.savedHold, r.hold = patience, patience }
+	n.options.Hold = maxHold
+	n.tune = func(r *tuning) { r.savedHold, r.hold = patience, patience }
 }
 
-// slowly gives the rooms of a daemon of which nothing depends on how fast this machine is: starts
-// that make no progress, whose slots would be lent after 20 s, are not measured.
-func slowly() rooms {
-	r := theRooms()
+// slowly returns the tuning of a daemon that behaves the same on a slow machine: it does not measure starts without
+// progress, whose slots it would lend after 20 s.
+func slowly() tuning {
+	r := defaultTuning()
 	r.timing.Stalls.Every = 24 * time.Hour
 	return r
 }
 
-// standalone takes the API server away.
+// standalone makes the daemon use no API server.
 func standalone(n *node) { n.options.InCluster = false }
 
-// newNode starts a node with the configuration in YAML. Everything ends with the
-// test.
+// newNode starts a node with the configuration in YAML. Everything ends with the test.
 func newNode(t testing.TB, config string, opts ...nodeOption) *node {
 	t.Helper()
 	n := unconnectedNode(t, config, opts...)
@@ -93,7 +91,7 @@ func newNode(t testing.TB, config string, opts ...nodeOption) *node {
 	return n
 }
 
-// unconnectedNode gives a node of which nothing runs yet.
+// unconnectedNode returns a node on which nothing runs yet.
 func unconnectedNode(t testing.TB, config string, opts ...nodeOption) *node {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "node") // t.TempDir is too long for a socket
@@ -114,7 +112,7 @@ func unconnectedNode(t testing.TB, config string, opts ...nodeOption) *node {
 			NRISocket: filepath.Join(dir, "nri.sock"), ProcRoot: "/proc", CgroupRoot: "/sys/fs/cgroup", Log: log,
 		},
 		runtime: runtimetest.Options{Dir: dir, Log: log, RequestTimeout: patience},
-		tune:    func(*rooms) {},
+		tune:    func(*tuning) {},
 		stop:    func() {},
 	}
 	for _, opt := range opts {
@@ -136,8 +134,8 @@ func unconnectedNode(t testing.TB, config string, opts ...nodeOption) *node {
 	return n
 }
 
-// outputOf gives t's output until all other clean-ups of the test have run. Requests that
-// ttrpc serves can outlive their connection, and nothing may be written to a test that is over.
+// outputOf returns t's output until all other clean-ups of the test have run. Requests that ttrpc serves can outlive
+// their connection, and a test that has ended must get no output.
 func outputOf(t testing.TB) io.Writer {
 	var mu sync.Mutex
 	over := false
@@ -160,14 +158,13 @@ type writerFunc func([]byte) (int, error)
 
 func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
-// startDaemon starts a daemon on the node's sockets, with the node's
-// configuration in force.
+// startDaemon starts a daemon on the node's sockets, with the node's configuration in force.
 func (n *node) startDaemon() {
 	r := slowly()
 	if !n.options.Standalone() {
 		r.pods = n.pods
 	}
-	r.firstPause = 200 * time.Millisecond // tests cut connections, and need not wait for long
+	r.firstPause = 200 * time.Millisecond // tests cut connections and must not wait long for the next one
 	r.stops = n.stopping
 	n.tune(&r)
 	d := newDaemon(n.options, 2, crd.Documents{}, nil, r)
@@ -191,7 +188,7 @@ func (n *node) connected() {
 	require.NoError(n.t, n.rt.WaitPlugin(ctx, n.options.pluginName()))
 }
 
-// stopDaemon ends the daemon, and waits until the runtime has seen that.
+// stopDaemon ends the daemon, and waits until the runtime has noticed.
 func (n *node) stopDaemon() {
 	n.t.Helper()
 	n.stop()
@@ -215,7 +212,7 @@ func (n *node) eventually(what string, holds func() bool) {
 	require.Eventually(n.t, holds, patience, 2*time.Millisecond, what)
 }
 
-// names gives the pods that wait and those that hold a slot, each in order.
+// names returns the waiting pods and the pods that hold a slot, each in order.
 func (n *node) names() (waiting, starting []string) {
 	s := n.d.limiter.Snapshot(time.Now())
 	for _, v := range s.Waiting {
@@ -229,10 +226,10 @@ func (n *node) names() (waiting, starting []string) {
 	return waiting, starting
 }
 
-// slotsFree waits until nobody holds a slot or waits.
+// slotsFree waits until no pod holds a slot or waits.
 func (n *node) slotsFree() {
 	n.t.Helper()
-	n.eventually("nobody waits or starts", func() bool {
+	n.eventually("no pod waits or starts", func() bool {
 		s := n.d.limiter.Snapshot(time.Now())
 		return len(s.Waiting) == 0 && len(s.Starting) == 0
 	})
@@ -244,14 +241,14 @@ func (n *node) noHookIsLeft() {
 	n.eventually("no hook is left", func() bool { return n.rt.Hooks() == 0 })
 }
 
-// view gives what the limiter knows of a pod.
+// view returns the limiter's view of a pod.
 func (n *node) view(uid string) throttle.TicketView {
 	v, _ := n.d.limiter.View(time.Now(), uid)
 	return v
 }
 
-// backend answers hooks as the daemon does.
-func (n *node) backend() waiting.Backend { return waiting.Backend{Gate: n.d.waiting.Gate} }
+// backend returns the daemon's answers to hooks.
+func (n *node) backend() *waiting.Chooser { return n.d.waiting }
 
-// refused tells how many sandboxes and containers were refused.
+// refused returns the numbers of refused sandboxes and containers.
 func (n *node) refused() (sandboxes, containers uint64) { return n.d.waiting.Refusals.Counts() }

@@ -15,14 +15,14 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
 
-// manyContainers has a pod with several.
+// manyContainers gives a pod several containers.
 func manyContainers(pod *podwatch.Pod) {
 	pod.Containers = containersNamed(podwatch.App, "app", "second", "third")
 }
 
-// kubelet evicts a pod when the start that it waits for is over, and not before. After the
-// container that waits, it goes on with the others of the pod.
-func TestNobodyWaitsAtTheGateOfANodeThatIsShortOfSomething(t *testing.T) {
+// kubelet evicts a pod only after the start of the waiting container has ended. Then it continues with the other containers
+// of the pod.
+func TestNoPodWaitsAtTheGateOfANodeWithAShortage(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, oneAtATime)
 	holder := n.occupy("holder")
@@ -32,18 +32,18 @@ func TestNobodyWaitsAtTheGateOfANodeThatIsShortOfSomething(t *testing.T) {
 
 	n.d.starts.Valve.Pressed(true)
 	require.ErrorContains(t, a.result(), "NodePressure: the node is short of memory, disk or process IDs")
-	require.ErrorContains(t, p.launches("second", made).result(), string(gate.NodePressure), "its hook comes now")
+	require.ErrorContains(t, p.launches("second", made).result(), string(gate.NodePressure), "a hook that comes now ends, too")
 	_, err := p.create("third")
 	require.ErrorContains(t, err, "pod-pacemaker: waiting to start: Concurrency")
 	n.noHookIsLeft()
 	assert.Contains(t, n.d.waiting.Gate.Off(), "the node is short of memory, disk or process IDs")
-	assert.Equal(t, throttle.Waiting, p.is(), "it keeps its place")
+	assert.Equal(t, throttle.Waiting, p.is(), "the pod keeps its place")
 
 	holder.getsReady()
 	p.startsNow("app")
 }
 
-func TestPodsWaitAtTheGateAgainOnceTheNodeIsShortOfNothing(t *testing.T) {
+func TestPodsWaitAtTheGateAgainAfterAShortage(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, oneAtATime)
 	holder := n.occupy("holder")
@@ -60,8 +60,8 @@ func TestPodsWaitAtTheGateAgainOnceTheNodeIsShortOfNothing(t *testing.T) {
 	a.succeeds()
 }
 
-// In the modes in which nobody waits, nobody is refused.
-func TestANodeThatIsShortOfSomethingWhereNobodyWaits(t *testing.T) {
+// In the modes in which no pod waits, none is refused.
+func TestAShortageInAModeWithoutWaiting(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, oneInShadow)
 	n.occupy("holder")
@@ -69,8 +69,8 @@ func TestANodeThatIsShortOfSomethingWhereNobodyWaits(t *testing.T) {
 	n.pod("second").runs().startsNow("app")
 }
 
-// From the Node's condition to the end of the wait.
-func TestTheDaemonFollowsWhatItsNodeIsShortOf(t *testing.T) {
+// This test covers the way from the Node's condition to the end of the wait.
+func TestTheDaemonFollowsTheShortagesOfItsNode(t *testing.T) {
 	t.Parallel()
 	c := unstartedAPINodeWith(t, []nodeOption{with(func(o *Options) { o.Gate = waiting.GateAlways })})
 	c.starts()

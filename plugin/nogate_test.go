@@ -50,7 +50,7 @@ func TestTheGateIsUsedWithAnUnknownRuntimeWhenAlwaysIsAsked(t *testing.T) {
 	first := n.strangePod("first").runs()
 	first.startsNow("app")
 	second := n.strangePod("second").runs()
-	a := second.waitsAtGate("app") // though nobody knows its restart policy
+	a := second.waitsAtGate("app") // though its restart policy is unknown
 	require.NoError(t, first.sandbox.Remove(n.ctx))
 	a.succeeds()
 	second.becomes(throttle.Starting, reasons.WithinLimits)

@@ -11,7 +11,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/waiting"
 )
 
-// goodOptions are valid.
+// goodOptions returns valid options.
 func goodOptions() Options {
 	return Options{
 		NodeName: "node", InCluster: true, NRISocket: "/run/nri.sock", NRIIndex: "05", RunDir: "/run/pod-pacemaker",
@@ -27,7 +27,7 @@ func TestValidOptions(t *testing.T) {
 		"standalone needs no node name": func(o *Options) { o.InCluster, o.NodeName = false, "" },
 		"no gate":                       func(o *Options) { o.GatePath = "" },
 		"no hold":                       func(o *Options) { o.Hold = 0 },
-		"the longest hold":              func(o *Options) { o.Hold = MaxHold },
+		"the longest hold":              func(o *Options) { o.Hold = maxHold },
 		"the shortest gate timeout":     func(o *Options) { o.GateTimeout = time.Second },
 		"the longest gate timeout":      func(o *Options) { o.GateTimeout = time.Hour },
 		"another instance":              func(o *Options) { o.Instance = "blue" },
@@ -54,7 +54,7 @@ func TestInvalidOptionsNameTheFlag(t *testing.T) {
 		{"--gate-timeout", func(o *Options) { o.GateTimeout = time.Second - 1 }},
 		{"--gate-timeout", func(o *Options) { o.GateTimeout = time.Hour + 1 }},
 		{"--hold", func(o *Options) { o.Hold = -1 }},
-		{"--hold", func(o *Options) { o.Hold = MaxHold + 1 }},
+		{"--hold", func(o *Options) { o.Hold = maxHold + 1 }},
 		{"--gate", func(o *Options) { o.Gate = "sometimes" }},
 		{"--gate", func(o *Options) { o.Gate = "" }},
 		{"--refuse-at", func(o *Options) { o.RefuseAt = "image" }},
@@ -63,9 +63,10 @@ func TestInvalidOptionsNameTheFlag(t *testing.T) {
 		c.change(&o)
 		err := o.Validate()
 		require.Error(t, err, c.flag)
-		assert.True(t, strings.HasPrefix(err.Error(), c.flag+": "), err)
+		faults := err.Error()
+		assert.True(t, strings.HasPrefix(faults, c.flag+": "), faults)
 		_, err = New(o)
-		require.ErrorIs(t, err, ErrOptions)
+		require.EqualError(t, err, "invalid options: "+faults)
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
-func TestTheDaemonGoesOnWhenTellingPanics(t *testing.T) {
+func TestTheDaemonContinuesWhenItsReportsPanic(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, oneAtATime, with(func(o *Options) { o.Log.AddHook(&panicsAt{text: "start of pod", again: true}) }))
 	holder := n.occupy("holder")
@@ -24,12 +24,12 @@ func TestTheDaemonGoesOnWhenTellingPanics(t *testing.T) {
 	n.eventually("the panics are counted", func() bool { return counted(t, n, "pod_pacemaker_panics_total") >= 3 })
 }
 
-func TestAPodWatchThatTellsNonsenseEndsNothing(t *testing.T) {
+func TestAPodWatchThatPanicsEndsNothing(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, oneAtATime)
 	assert.NotPanics(t, func() {
 		defer n.d.observer.Caught("podChanged")
-		panic("a pod that nobody thought of")
+		panic("an unforeseen pod")
 	})
 	n.occupy("paced")
 }
@@ -50,7 +50,7 @@ func (h *panicsAt) Fire(e *logrus.Entry) error {
 	return nil
 }
 
-// A stub serves one connection: what is left of one that panicked must not be used.
+// A stub serves one connection, and must not be used after a panic.
 func TestAStubThatPanicsIsReplacedWithItsConnection(t *testing.T) {
 	t.Parallel()
 	n := unconnectedNode(t, oneAtATime)
@@ -61,6 +61,6 @@ func TestAStubThatPanicsIsReplacedWithItsConnection(t *testing.T) {
 	require.NoError(t, n.rt.Start())
 	n.startDaemon()
 	n.connected()
-	n.eventually("it is connected", func() bool { return n.d.connection.Paces() == nil })
+	n.eventually("the daemon is connected", func() bool { return n.d.connection.Paces() == nil })
 	assert.InDelta(t, 1, counted(t, n, "pod_pacemaker_panics_total"), 0)
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
-// The lines of one pod tell its story to whoever reads no more than those.
+// The log lines of one pod are enough to understand what happened to it.
 func TestTheLogTellsOnePodsStory(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, oneAtATime)
@@ -23,7 +23,7 @@ func TestTheLogTellsOnePodsStory(t *testing.T) {
 	_, err := job.create("app")
 	require.Error(t, err)
 	_, err = job.create("app")
-	require.Error(t, err, "said once, though refused twice")
+	require.Error(t, err, "this is logged once, though the pod is refused twice")
 	p := n.pod("story").runs()
 	a := p.waitsAtGate("app")
 	holder.getsReady()
@@ -43,7 +43,7 @@ func TestTheLogTellsOnePodsStory(t *testing.T) {
 		}
 		return lines, messages
 	}
-	n.eventually("the end is told", func() bool { _, m := story(p.uid); return len(m) == 3 })
+	n.eventually("the end is logged", func() bool { _, m := story(p.uid); return len(m) == 3 })
 	lines, messages := story(p.uid)
 	require.Len(t, messages, 3)
 	assert.Equal(t, "pod default/story waits in the gate", messages[0])

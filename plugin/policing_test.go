@@ -29,8 +29,22 @@ func imagePolicy(generation int64) *unstructured.Unstructured {
 	}}
 }
 
-// A policy that comes after the pods groups them by what the watch had forgotten, and
-// what is told of it says so.
+// The labels of namespaces are watched once a policy needs them.
+func TestAPolicyOfTheAPIServerSelectsByLabelsOfNamespaces(t *testing.T) {
+	t.Parallel()
+	c := newAPINode(t)
+	policy := imagePolicy(1)
+	terms := []any{map[string]any{"namespaceSelector": map[string]any{"matchLabels": map[string]any{"team": "a"}}}}
+	require.NoError(t, unstructured.SetNestedSlice(policy.Object, terms, "spec", "selector", "terms"))
+	_, err := c.dynamic.Resource(v1alpha1.PolicyResource).Create(c.ctx, policy, metav1.CreateOptions{})
+	require.NoError(t, err)
+	c.eventually("the labels are known", func() bool {
+		p := c.d.Status().Policies
+		return len(p) == 1 && p[0].Fault == ""
+	})
+}
+
+// A new policy groups pods that exist already, whose facts the watch had not kept, and the status of the policy shows that.
 func TestAPolicyOfTheAPIServerGroupsPodsThatAreKnown(t *testing.T) {
 	t.Parallel()
 	pod := func(name, image string) *corev1.Pod {
@@ -46,13 +60,13 @@ func TestAPolicyOfTheAPIServerGroupsPodsThatAreKnown(t *testing.T) {
 	c := newAPINode(t, pod("a1", "a"), pod("a2", "a"), pod("b1", "b"))
 	_, err := c.dynamic.Resource(v1alpha1.Resource).Update(c.ctx, limitOf(2, 9), metav1.UpdateOptions{})
 	require.NoError(t, err)
-	c.eventually("no other limit holds them", func() bool { return c.d.Status().Config.Generation == 2 })
+	c.eventually("no other limit holds the pods", func() bool { return c.d.Status().Config.Generation == 2 })
 	c.eventually("the pods are known", func() bool { return c.d.cluster.watch.Healthy() })
 	c.known("a1").runs().startsNow("app")
 
 	_, err = c.dynamic.Resource(v1alpha1.PolicyResource).Create(c.ctx, imagePolicy(1), metav1.CreateOptions{})
 	require.NoError(t, err)
-	c.eventually("who runs is counted in its group", func() bool {
+	c.eventually("the running pod counts in its group", func() bool {
 		p := c.d.Status().Policies
 		return len(p) == 1 && len(p[0].Groups) == 1 && p[0].Groups[0].Group == "a" && p[0].Groups[0].Used.Running.Pods == 1
 	})
@@ -67,7 +81,7 @@ func TestAPolicyOfTheAPIServerGroupsPodsThatAreKnown(t *testing.T) {
 	second := c.known("a2")
 	require.ErrorContains(t, second.run(), "images")
 	second.becomes(throttle.Waiting, reasons.PolicyRunning)
-	why, err := c.d.Why("default", "a2")
+	why, err := c.d.Status().Why("default", "a2")
 	require.NoError(t, err)
 	assert.Equal(t, "images", why.Held.Policy)
 	assert.Equal(t, "a", why.Held.Group)
@@ -87,7 +101,7 @@ func TestAPolicyOfTheAPIServerGroupsPodsThatAreKnown(t *testing.T) {
 	second.runs().startsNow("app")
 }
 
-// A file may have policies beside the configuration, or alone.
+// A file may hold policies beside the configuration, or alone.
 func TestPoliciesOfAFileAreInForce(t *testing.T) {
 	t.Parallel()
 	n := unconnectedNode(t, noLimit, standalone)

@@ -31,7 +31,7 @@ func TestHooksThatOutliveTheDaemonKeepTheirOrderAndTheLimit(t *testing.T) {
 	n.connected()
 	for _, a := range waiting {
 		a.pod.isAtGate()
-		assert.False(t, a.over(), "%s: the starts of before count", a.pod.spec.Name)
+		assert.False(t, a.over(), "%s: the earlier starts count", a.pod.spec.Name)
 	}
 	again, starting := n.names()
 	assert.Equal(t, order, again)
@@ -51,7 +51,7 @@ func TestHooksThatOutliveTheDaemonKeepTheirOrderAndTheLimit(t *testing.T) {
 	n.noHookIsLeft()
 }
 
-func TestTheGateStaysShutUntilTheRuntimeHasToldWhatRuns(t *testing.T) {
+func TestTheGateStaysShutUntilTheRuntimeHasListedItsPods(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, oneAtATime)
 	holder := n.occupy("holder")
@@ -61,12 +61,12 @@ func TestTheGateStaysShutUntilTheRuntimeHasToldWhatRuns(t *testing.T) {
 	socket := n.options.NRISocket
 	n.options.NRISocket = socket + ".later"
 	n.startDaemon()
-	n.eventually("the daemon misses the runtime", func() bool {
+	n.eventually("the daemon notices that the runtime is gone", func() bool {
 		err := n.d.Ready()
 		return err != nil && !strings.Contains(err.Error(), "not connected to the runtime yet")
 	})
 	_, err := os.Lstat(n.options.SocketPath())
-	require.ErrorIs(t, err, os.ErrNotExist, "the hook would be let go, for all that the daemon knows")
+	require.ErrorIs(t, err, os.ErrNotExist, "the daemon does not know the starts, and would let the hook go")
 	require.NoError(t, os.Symlink(socket, n.options.NRISocket))
 	n.connected()
 	a.pod.isAtGate()
@@ -83,11 +83,11 @@ func TestPodsThatStartedLongAgoAreNotFoundStarting(t *testing.T) {
 	n.stopDaemon()
 	n.startDaemon()
 	n.connected()
-	// The watch says that it is ready, so that its slot is free at once.
+	// The watch reports the pod as ready, so its slot is free at once.
 	n.occupy("next")
 }
 
-func TestADeadSandboxThatIsListedLastIsNotThePresentOne(t *testing.T) {
+func TestADeadSandboxThatIsListedLastIsNotTheCurrentOne(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, oneAtATime)
 	p := n.occupy("moved")
@@ -95,9 +95,9 @@ func TestADeadSandboxThatIsListedLastIsNotThePresentOne(t *testing.T) {
 	ctr.Name, ctr.State = "app", api.ContainerState_CONTAINER_RUNNING
 	dead := &api.PodSandbox{Id: "dead", Uid: p.uid, Namespace: present.GetNamespace(), Name: present.GetName()}
 	n.d.handler.Synchronize([]*api.PodSandbox{present, dead}, []*api.Container{ctr})
-	n.d.handler.RemovePodSandbox(dead)
+	require.NoError(t, n.d.handler.RemovePodSandbox(n.ctx, dead))
 	assert.Equal(t, throttle.Starting, p.is())
-	n.d.handler.RemovePodSandbox(present)
+	require.NoError(t, n.d.handler.RemovePodSandbox(n.ctx, present))
 	assert.Equal(t, throttle.Gone, p.is())
 }
 
@@ -117,16 +117,16 @@ func TestOnlyASandboxWithAProcessOrARunningContainerLives(t *testing.T) {
 		r := n.recorded("u")
 		assert.Equal(t, "present", r.Sandbox)
 		assert.Equal(t, "/present", r.CgroupParent)
-		assert.Empty(t, n.latest("u"), "a container that was made in a dead sandbox never starts")
+		assert.Empty(t, n.latest("u"), "a container in a dead sandbox never starts")
 	}
 	inVM := &api.Container{Id: "in-vm", PodSandboxId: "vm", Name: "app", State: api.ContainerState_CONTAINER_RUNNING}
 	n.d.handler.Synchronize([]*api.PodSandbox{sandbox("vm", 0), sandbox("dead", 0)}, []*api.Container{inVM, left})
-	assert.Equal(t, "vm", n.recorded("u").Sandbox, "the runtime does not tell its process")
+	assert.Equal(t, "vm", n.recorded("u").Sandbox, "the runtime does not report the sandbox's process")
 	n.d.handler.Synchronize([]*api.PodSandbox{sandbox("vm", 0)}, nil)
-	n.eventually("nothing of it lives", func() bool { return n.records() == 0 })
+	n.eventually("nothing of the pod lives", func() bool { return n.records() == 0 })
 }
 
-func TestASidecarThatRanBeforeLetsNoWaitingPodGo(t *testing.T) {
+func TestAnEarlierSidecarDoesNotStartItsWaitingPod(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, oneAtATime)
 	p := n.pod("crashed", containers(sidecarAndApp)).runs()
@@ -178,7 +178,7 @@ func TestADroppedPluginConnectsAgain(t *testing.T) {
 	require.NoError(t, err)
 	require.Positive(t, dropped)
 	n.connected()
-	n.eventually("it is ready again", func() bool { return n.d.Ready() == nil })
+	n.eventually("the daemon is ready again", func() bool { return n.d.Ready() == nil })
 	_, starting := n.names()
 	assert.Equal(t, []string{"holder"}, starting)
 	assert.False(t, a.over())
@@ -195,7 +195,7 @@ func TestPodsThatStartedWhileThePluginWasAwayAreCounted(t *testing.T) {
 	n.startDaemon()
 	n.connected()
 	slipped.becomes(throttle.Starting, reasons.Adopted)
-	n.eventually("it is counted as unpaced", func() bool { return counted(t, n, "pod_pacemaker_unpaced_total") == 1 })
+	n.eventually("the start counts as unpaced", func() bool { return counted(t, n, "pod_pacemaker_unpaced_total") == 1 })
 	a := n.pod("waits").runs().waitsAtGate("app")
 	slipped.getsReady()
 	a.succeeds()
@@ -210,14 +210,14 @@ func TestARuntimeThatIsKilledIsPacedAgain(t *testing.T) {
 
 	n.rt.Kill()
 	require.ErrorIs(t, a.result(), runtimetest.ErrDown)
-	n.eventually("it is not ready", func() bool { return n.d.Ready() != nil })
+	n.eventually("the daemon is not ready", func() bool { return n.d.Ready() != nil })
 	require.NoError(t, n.rt.Start())
 	n.connected()
-	n.eventually("it is ready again", func() bool { return n.d.Ready() == nil })
+	n.eventually("the daemon is ready again", func() bool { return n.d.Ready() == nil })
 	_, starting := n.names()
-	assert.Equal(t, []string{"holder"}, starting, "its container runs on")
+	assert.Equal(t, []string{"holder"}, starting, "the container of the holder still runs")
 
-	// kubelet makes the sandbox anew.
+	// kubelet creates the sandbox again.
 	b := p.runs().starts("app")
 	p.isAtGate()
 	holder.getsReady()
@@ -225,11 +225,11 @@ func TestARuntimeThatIsKilledIsPacedAgain(t *testing.T) {
 	n.noHookIsLeft()
 }
 
-func TestTheDaemonWaitsForARuntimeThatIsNotThereYet(t *testing.T) {
+func TestTheDaemonWaitsForTheRuntime(t *testing.T) {
 	t.Parallel()
 	n := unconnectedNode(t, oneAtATime)
 	n.startDaemon()
-	n.eventually("it says what is missing", func() bool {
+	n.eventually("the daemon says what is missing", func() bool {
 		err := n.d.Ready()
 		return err != nil && assert.ObjectsAreEqual("NRI socket: dial unix "+n.options.NRISocket+
 			": connect: no such file or directory (does containerd run, with NRI enabled?)", err.Error())
@@ -237,8 +237,8 @@ func TestTheDaemonWaitsForARuntimeThatIsNotThereYet(t *testing.T) {
 	assert.Zero(t, counted(t, n, "pod_pacemaker_connected"))
 	require.NoError(t, n.rt.Start())
 	n.connected()
-	n.eventually("it is ready", func() bool { return n.d.Ready() == nil })
-	n.eventually("it is counted", func() bool { return counted(t, n, "pod_pacemaker_connected") == 1 })
+	n.eventually("the daemon is ready", func() bool { return n.d.Ready() == nil })
+	n.eventually("the connection is counted", func() bool { return counted(t, n, "pod_pacemaker_connected") == 1 })
 	n.occupy("paced")
 }
 
@@ -262,12 +262,12 @@ func TestSynchronizeTakesOverHundredsOfPods(t *testing.T) {
 	n.d.handler.Synchronize(started, startedContainers)
 	assert.Equal(t, 500, n.records())
 	_, starting := n.names()
-	assert.Empty(t, starting, "they have long started")
+	assert.Empty(t, starting, "the pods started long ago")
 
 	fresh, freshContainers := listing(500, time.Now())
 	n.d.handler.Synchronize(fresh, freshContainers)
 	_, starting = n.names()
-	assert.Len(t, starting, 500, "over the limit, where reality is")
+	assert.Len(t, starting, 500, "starts under way may exceed the limit")
 	n.d.handler.Synchronize(nil, nil)
 	n.slotsFree()
 }

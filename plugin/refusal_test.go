@@ -18,8 +18,7 @@ func restarted(policy string) func(*podwatch.Pod) {
 	return func(pod *podwatch.Pod) { pod.RestartPolicy = policy }
 }
 
-// fillGate lets as many pods wait at the gate as there is room for, and gives
-// them and the first one that was refused.
+// fillGate makes as many pods wait at the gate as it has room for. It returns them, and the first pod that was refused.
 func (n *node) fillGate() (waiting []*attempt, refused *testPod) {
 	n.t.Helper()
 	for i := 0; ; i++ {
@@ -47,13 +46,13 @@ func TestARefusedSandboxKeepsItsPlace(t *testing.T) {
 	holder := n.occupy("holder")
 	waiting, refused := n.fillGate()
 	joined := n.view(refused.uid)
-	require.Equal(t, throttle.Waiting, joined.State, "the events that take the sandbox down again came before the refusal")
+	require.Equal(t, throttle.Waiting, joined.State, "the events of the sandbox's removal come before the refusal")
 	require.False(t, joined.Present)
 
 	later := n.pod("later")
 	require.Error(t, later.run())
-	require.Error(t, refused.run(), "there is no room yet")
-	assert.Equal(t, joined.Arrived, n.view(refused.uid).Arrived, "the place is that of the first attempt")
+	require.Error(t, refused.run(), "the gate has no room yet")
+	assert.Equal(t, joined.Arrived, n.view(refused.uid).Arrived, "the pod has the place of its first attempt")
 	assert.Less(t, n.view(refused.uid).Ahead, n.view(later.uid).Ahead)
 
 	holder.getsReady()
@@ -65,7 +64,7 @@ func TestARefusedSandboxKeepsItsPlace(t *testing.T) {
 	assert.Equal(t, uint64(3), sandboxes)
 }
 
-func TestARefusalTellsTheReaderOfThePodsEvents(t *testing.T) {
+func TestARefusalExplainsTheWait(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, oneAtATime, with(func(o *Options) { o.Gate = waiting.GateNever }))
 	n.occupy("holder")
@@ -114,7 +113,7 @@ func TestAContainerWhoseTurnIsNextIsHeldForAMoment(t *testing.T) {
 		_, err := p.create("app")
 		created <- err
 	})
-	p.isAtGate() // it stands in the handler
+	p.isAtGate() // its container is held in the handler
 	holder.getsReady()
 	require.NoError(t, <-created)
 	p.becomes(throttle.Starting, reasons.WithinLimits)
@@ -137,9 +136,9 @@ func TestRefusalsMoveToTheContainerWhenTheyCostTooMuch(t *testing.T) {
 		}
 		if _, err = p.create("app"); err != nil {
 			require.ErrorContains(t, err, string(reasons.GateRoom))
-			assert.EqualValues(t, 12, sandboxes, "of 0.2 CPU-seconds: 2 % of two cores for a minute")
+			assert.EqualValues(t, 12, sandboxes, "0.2 CPU-seconds each: 2 % of two cores for a minute")
 			return
 		}
-		require.Zero(t, sandboxes, "those that may wait near their turn came first")
+		require.Zero(t, sandboxes, "the first pods may wait in the gate")
 	}
 }

@@ -7,11 +7,10 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// A slot that became free while there was no daemon is the first waiter's, not
-// that of the hook which happens to come back first.
+// A slot that became free while no daemon ran goes to the first in the queue, not to the hook that happens to ask first.
 func TestASlotThatIsFreeAfterARestartGoesToTheFirstInLine(t *testing.T) {
 	t.Parallel()
-	n := newNode(t, twoAtATime, tuned(func(r *rooms) { r.timing.Rejoin = patience }))
+	n := newNode(t, twoAtATime, tuned(func(r *tuning) { r.timing.Rejoin = patience }))
 	holders := []*testPod{n.occupy("holder-0"), n.occupy("holder-1")}
 	var waiting []*attempt
 	for i := range 5 {

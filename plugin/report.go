@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
@@ -16,7 +15,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
-// Bounds of the definition of PacemakerNode.
+// Bounds in the CRD of PacemakerNode.
 const (
 	mostConflicts = 16
 	mostMessage   = 512 // bytes
@@ -24,14 +23,13 @@ const (
 	mostBlind     = 256 // bytes
 )
 
-// report tells the API server how pods start on this node, and takes its turn to sum that up for all
-// nodes, until ctx ends.
+// report writes the PacemakerNode of this node, and takes its turn to sum up those of all nodes, until ctx ends.
 func (d *Daemon) report(ctx context.Context) error {
 	if d.cluster == nil {
 		return nil
 	}
 	select {
-	case <-d.cluster.source.Told():
+	case <-d.cluster.source.Ready():
 	case <-ctx.Done():
 		return nil
 	}
@@ -40,18 +38,11 @@ func (d *Daemon) report(ctx context.Context) error {
 		API: d.cluster.dynamic, NodeName: o.NodeName, Instance: o.Instance, NodeUID: d.cluster.source.NodeUID,
 		Status: d.nodeStatus, Nodes: d.cluster.summary.Nodes, Log: o.Log,
 	})
-	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error {
-		return d.observer.Supervised(ctx, "summary", func(ctx context.Context) error { d.cluster.summary.Run(ctx); return nil })
-	})
-	g.Go(func() error {
-		return d.observer.Supervised(ctx, "nodeReport", func(ctx context.Context) error { node.Run(ctx); return nil })
-	})
-	return g.Wait()
+	return d.runParts(ctx, part{"summary", forever(d.cluster.summary.Run)}, part{"nodeReport", forever(node.Run)})
 }
 
-// nodeStatus is what the PacemakerNode of this node tells. Nothing in it changes
-// by itself, so that it is written only when something happens.
+// nodeStatus returns the status of this node's PacemakerNode. Nothing in it changes with time alone, so that it is written
+// only when something happens.
 func (d *Daemon) nodeStatus() v1alpha1.PacemakerNodeStatus {
 	e := d.starts.Config()
 	n := v1alpha1.PacemakerNodeStatus{
@@ -79,14 +70,14 @@ func (d *Daemon) nodeStatus() v1alpha1.PacemakerNodeStatus {
 	return n
 }
 
-// countPods takes over who waits and starts, and what holds them.
+// countPods sets the numbers of pods that wait and start, and what holds those that wait.
 func countPods(n *v1alpha1.PacemakerNodeStatus, s throttle.Snapshot) {
 	n.Waiting, n.Starting, n.Limit = int32(len(s.Waiting)), int32(admin.SlotsUsed(s.Starting)), int32(s.Limit)
 	if len(s.Waiting) == 0 {
 		return
 	}
 	first := slices.MinFunc(s.Waiting, func(a, b throttle.TicketView) int { return a.Arrived.Compare(b.Arrived) })
-	at := metav1.NewTime(first.Arrived).Rfc3339Copy() // as it comes back from the API server
+	at := metav1.NewTime(first.Arrived).Rfc3339Copy() // as the API server returns it
 	n.WaitingSince, n.HeldBy = &at, string(s.Held.Reason)
 	switch s.Held.Reason {
 	case reasons.CPULoad, reasons.IOLoad, reasons.LoadAverage, reasons.Pressure:

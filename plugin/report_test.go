@@ -13,7 +13,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
-func TestANodeTellsWhoWaitsAndWhatHoldsThem(t *testing.T) {
+func TestANodeReportsWaitingPodsAndTheirReasons(t *testing.T) {
 	t.Parallel()
 	noon := time.Date(2026, 3, 1, 12, 0, 0, 500, time.UTC)
 	var n v1alpha1.PacemakerNodeStatus
@@ -37,5 +37,5 @@ func TestANodeTellsWhoWaitsAndWhatHoldsThem(t *testing.T) {
 
 	var idle v1alpha1.PacemakerNodeStatus
 	countPods(&idle, throttle.Snapshot{Held: throttle.Held{Reason: reasons.Rate}})
-	assert.Zero(t, idle, "what holds no pod is not told")
+	assert.Zero(t, idle, "a limit that holds no pod is not reported")
 }

@@ -2,8 +2,8 @@ package plugin
 
 import (
 	"bufio"
+	"context"
 	"net"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -21,7 +21,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
-// neverRestarted is a pod of which nothing may wait in the gate.
+// neverRestarted is a pod whose containers may not wait in the gate.
 func neverRestarted(pod *podwatch.Pod) { pod.RestartPolicy = "Never" }
 
 // roomWaiter is the process of a pod in the waiting room.
@@ -32,7 +32,7 @@ type roomWaiter struct {
 	told    chan struct{} // closed when it knows its turn
 }
 
-// entersRoom has the pod's CNI plugin ask for it.
+// entersRoom makes the pod's CNI plugin ask for admission.
 func (p *testPod) entersRoom(wait time.Duration) *roomWaiter {
 	return p.entersRoomSince(time.Now(), wait)
 }
@@ -40,7 +40,7 @@ func (p *testPod) entersRoom(wait time.Duration) *roomWaiter {
 func (p *testPod) entersRoomSince(since time.Time, wait time.Duration) *roomWaiter {
 	p.n.t.Helper()
 	var conn net.Conn
-	p.n.eventually("the daemon answers", func() bool {
+	p.n.eventually("the daemon answers the process", func() bool {
 		var err error
 		conn, err = (&net.Dialer{}).DialContext(p.n.ctx, "unix", p.n.options.SocketPath())
 		return err == nil
@@ -75,13 +75,12 @@ func (p *testPod) entersRoomSince(since time.Time, wait time.Duration) *roomWait
 	return w
 }
 
-// inRoom has the pod enter, and waits until it is there.
+// isInRoom makes the pod enter the room, and waits until it is there.
 func (p *testPod) isInRoom() *roomWaiter {
 	p.n.t.Helper()
 	w := p.entersRoom(time.Hour)
 	p.n.eventually("the pod is in the room", func() bool {
-		waiting, _ := p.n.names()
-		return slices.Contains(waiting, p.spec.Name) || len(w.verdict) > 0
+		return p.n.d.waiting.Room.Holds(p.uid) || len(w.verdict) > 0
 	})
 	return w
 }
@@ -93,17 +92,19 @@ func (w *roomWaiter) leaves() wire.Answer {
 	case a := <-w.verdict:
 		return a
 	case <-time.After(patience):
-		w.p.n.t.Fatal("it stays in the room")
+		w.p.n.t.Fatal("the pod stays in the room")
 		return wire.Answer{}
 	}
 }
 
 func (w *roomWaiter) isOut() bool { return len(w.verdict) > 0 }
 
+// The load holds all pods, so that as many leave the room at any time. The longer a start that is under way takes, the
+// fewer would leave.
 func TestPodsLeaveTheRoomInTheirOrderWhenTheirTurnIsNear(t *testing.T) {
 	t.Parallel()
-	n := newNode(t, oneAtATime)
-	n.occupy("holder")
+	n := newNode(t, `spec: {throttleConfig: {maxConcurrent: {value: 1}, loadAvg: {maxLoad: "4"}}}`, with(newProcTree(t, "9.50").on),
+		tuned(func(r *tuning) { r.timing.Settle = 24 * time.Hour }))
 	var all []*roomWaiter
 	out := func() (count int) {
 		for _, w := range all {
@@ -116,7 +117,12 @@ func TestPodsLeaveTheRoomInTheirOrderWhenTheirTurnIsNear(t *testing.T) {
 	for _, name := range []string{"a", "b", "c", "d", "e", "f"} {
 		all = append(all, n.pod(name).isInRoom())
 	}
-	n.eventually("the first are let up", func() bool { return out() == 3 })
+	assert.Zero(t, out(), "pods that an earlier daemon held may be first")
+	now, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.NoError(t, n.d.starts.Hooks.Thaw(now))
+	n.d.starts.Wake()
+	n.eventually("the first pods leave the room", func() bool { return out() == 3 })
 	for i, w := range all {
 		assert.Equal(t, i < 3, w.isOut(), w.p.spec.Name)
 	}
@@ -124,19 +130,20 @@ func TestPodsLeaveTheRoomInTheirOrderWhenTheirTurnIsNear(t *testing.T) {
 	assert.InDelta(t, 3, counted(t, n, "pod_pacemaker_room_waiters"), 0)
 	assert.Equal(t, map[string]uint64{"TurnNear": 3}, leftRoom(t, n))
 	for i, w := range all {
-		why, err := n.d.Why(w.p.spec.Namespace, w.p.spec.Name)
+		why, err := n.d.Status().Why(w.p.spec.Namespace, w.p.spec.Name)
 		require.NoError(t, err)
 		assert.Equal(t, i >= 3, why.InRoom, w.p.spec.Name)
 	}
 	waiting, starting := n.names()
 	assert.Equal(t, []string{"a", "b", "c", "d", "e", "f"}, waiting)
-	assert.Equal(t, []string{"holder"}, starting, "no slot is taken in the room")
+	assert.Empty(t, starting, "pods in the room take no slot")
 	assert.Equal(t, wire.Go, all[0].leaves().Kind)
 	all[0].p.runs().waitsAtGate("app")
 }
 
-// A daemon that stood still hears the processes of a pod in any order, those that are gone too.
-func TestAPodLeavesTheRoomBesideAProcessThatIsGone(t *testing.T) {
+// A daemon that was paused reads the requests of a pod's processes in any order. It also reads requests of processes
+// that have ended.
+func TestAPodLeavesTheRoomThoughAnEarlierProcessIsGone(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, oneAtATime)
 	n.occupy("holder")
@@ -153,13 +160,13 @@ func TestAPodLeavesTheRoomBesideAProcessThatIsGone(t *testing.T) {
 	assert.Equal(t, gate.TurnNear, reasons.Reason(lives.leaves().Reason))
 }
 
-func TestAPodThatCameByTheRoomIsNotRefusedForWantOfRoom(t *testing.T) {
+func TestAPodFromTheRoomIsNotRefusedAtTheGate(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, oneAtATime, with(func(o *Options) { o.RefuseAt = waiting.RefuseSandbox }))
 	n.occupy("holder")
 	p := n.pod("p")
 	assert.Equal(t, wire.Go, p.isInRoom().leaves().Kind)
-	for _, name := range []string{"a", "b", "c"} { // they have come before it meanwhile
+	for _, name := range []string{"a", "b", "c"} { // these have come before it meanwhile
 		n.pod(name, func(pod *podwatch.Pod) { pod.Priority = 1000 }).isInRoom().leaves()
 	}
 	p.runs().waitsAtGate("app")
@@ -187,14 +194,14 @@ func TestAPodThatCannotUseTheGateWaitsInTheRoomForItsSlot(t *testing.T) {
 			assert.Equal(t, wire.Go, first.leaves().Kind)
 			waiting, starting := n.names()
 			assert.Equal(t, []string{"second"}, waiting)
-			assert.Equal(t, []string{"first"}, starting, "with its slot")
+			assert.Equal(t, []string{"first"}, starting, "it leaves the room with its slot")
 			assert.False(t, second.isOut())
 			first.p.runs().starts("app")
 		})
 	}
 }
 
-func TestWhoNeverWaitsInTheRoom(t *testing.T) {
+func TestPodsThatNeverWaitInTheRoom(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, "spec: {throttleConfig: {maxConcurrent: {value: 1}}, exemptions: {namespaces: [kube-system], daemonSets: {namespaces: [default]}}}")
 	n.occupy("holder")
@@ -209,11 +216,11 @@ func TestWhoNeverWaitsInTheRoom(t *testing.T) {
 	assert.Empty(t, waiting)
 	stays := n.pod("stays", neverRestarted).isInRoom()
 	n.reconfigure("spec: {mode: \"Off\", throttleConfig: {maxConcurrent: {value: 1}}}")
-	assert.Equal(t, wire.Go, stays.leaves().Kind, "those that wait go on as well")
+	assert.Equal(t, wire.Go, stays.leaves().Kind, "waiting pods leave the room, too")
 	assert.Equal(t, string(observe.Off), n.pod("off").entersRoom(time.Hour).leaves().Reason)
 }
 
-func TestWhoLeavesTheRoomWithoutATurn(t *testing.T) {
+func TestPodsThatLeaveTheRoomWithoutATurn(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, oneAtATime)
 	n.occupy("holder")
@@ -221,7 +228,7 @@ func TestWhoLeavesTheRoomWithoutATurn(t *testing.T) {
 	a := late.entersRoom(time.Second).leaves()
 	assert.Equal(t, wire.Abort, a.Kind)
 	assert.True(t, strings.HasPrefix(a.Reason, string(gate.RoomTimeout)+": "), a.Reason)
-	assert.Equal(t, throttle.Waiting, n.view(late.uid).State, "it keeps its place")
+	assert.Equal(t, throttle.Waiting, n.view(late.uid).State, "the pod keeps its place")
 
 	gone := n.pod("gone", neverRestarted)
 	w := gone.isInRoom()
@@ -237,9 +244,9 @@ func TestWhoLeavesTheRoomWithoutATurn(t *testing.T) {
 
 	hungUp := n.pod("hung-up", neverRestarted).isInRoom()
 	require.NoError(t, hungUp.conn.Close())
-	n.eventually("nobody is in the room", func() bool { return n.d.waiting.Room.Waiters() == 0 })
+	n.eventually("no pod is in the room", func() bool { return n.d.waiting.Room.Waiters() == 0 })
 	waiting, _ := n.names()
-	assert.Equal(t, []string{"late", "shut", "hung-up"}, waiting, "they keep their places")
+	assert.Equal(t, []string{"late", "shut", "hung-up"}, waiting, "the pods keep their places")
 	assert.Equal(t, map[string]uint64{"RoomTimeout": 1, "Deleted": 1, "RoomShut": 1, "HungUp": 1}, leftRoom(t, n))
 
 	n.d.starts.Valve.ShutsDown(true)
@@ -248,7 +255,7 @@ func TestWhoLeavesTheRoomWithoutATurn(t *testing.T) {
 	assert.Contains(t, a.Reason, string(gate.NodeShutdown))
 }
 
-// leftRoom gives how many processes have left the room, by why they did.
+// leftRoom returns the number of processes that have left the room, by reason.
 func leftRoom(t *testing.T, n *node) map[string]uint64 {
 	t.Helper()
 	families, err := n.d.observer.Registry().Gather()
@@ -264,20 +271,20 @@ func leftRoom(t *testing.T, n *node) map[string]uint64 {
 	return left
 }
 
-// Those that waited when the daemon was restarted come back in any order.
+// Pods that waited during a restart of the daemon ask again in any order.
 func TestTheRoomKeepsItsOrderOverARestart(t *testing.T) {
 	t.Parallel()
-	n := newNode(t, oneAtATime, tuned(func(r *rooms) { r.timing.Settle = 24 * time.Hour }))
+	n := newNode(t, oneAtATime, tuned(func(r *tuning) { r.timing.Settle = 24 * time.Hour }))
 	began := time.Now().Add(-time.Minute)
 	names := []string{"third", "first", "second"}
 	var all []*roomWaiter
 	for i, since := range []time.Duration{3 * time.Second, time.Second, 2 * time.Second} {
 		all = append(all, n.pod(names[i], neverRestarted).entersRoomSince(began.Add(since), time.Hour))
-		n.eventually("it has its place", func() bool { waiting, _ := n.names(); return len(waiting) == i+1 })
+		n.eventually("the pod has its place", func() bool { waiting, _ := n.names(); return len(waiting) == i+1 })
 	}
 	waiting, starting := n.names()
 	assert.Equal(t, []string{"first", "second", "third"}, waiting)
-	assert.Empty(t, starting, "though a slot is free")
+	assert.Empty(t, starting, "no pod starts, though a slot is free")
 	for _, w := range all {
 		assert.False(t, w.isOut(), w.p.spec.Name)
 	}

@@ -14,16 +14,15 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// lockEvery is the time between two questions whether the lock is free.
+// lockEvery is the time between two attempts to take the lock.
 const lockEvery = time.Second
 
-// lockPath returns the path of the file whose lock is the right to pace the pods of the run
-// folder: of the daemons that use the folder, one has it. Who closes the file lets the next have
-// it; the kernel does when a daemon ends, however it does. The file stays.
+// lockPath returns the lock file of the run folder. Of the daemons that use the folder, the one that has the lock paces
+// pods. Closing the file releases the lock; the kernel does that when a daemon ends, however it ends. The file stays.
 func (o Options) lockPath() string { return filepath.Join(o.RunDir, "lock") }
 
-// awaitLock takes the lock, and waits until it is free. busy is told who has it,
-// once. The lock is nil if ctx ended first.
+// awaitLock blocks until it has the lock, or ctx ends and the lock is nil. If another daemon has the lock, awaitLock first
+// calls busy, once.
 func (o Options) awaitLock(ctx context.Context, busy func(holder string)) (*os.File, error) {
 	lock, holder, err := o.tryLock()
 	if lock != nil || err != nil {
@@ -37,8 +36,8 @@ func (o Options) awaitLock(ctx context.Context, busy func(holder string)) (*os.F
 	return lock, err
 }
 
-// tryLock takes the lock; where another has it, both lock and err are nil, and
-// holder is what that one wrote of itself.
+// tryLock takes the lock. If another daemon has it, lock and err are nil, and holder is what that daemon wrote into the
+// file.
 func (o Options) tryLock() (lock *os.File, holder string, err error) {
 	if err := os.MkdirAll(o.RunDir, 0o700); err != nil {
 		return nil, "", fmt.Errorf("make the run folder: %w", err)
@@ -48,8 +47,8 @@ func (o Options) tryLock() (lock *os.File, holder string, err error) {
 		return nil, "", fmt.Errorf("open the run folder's lock: %w", err)
 	}
 	if err = unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); errors.Is(err, unix.EWOULDBLOCK) {
-		said, err := io.ReadAll(io.LimitReader(lock, 256))
-		return nil, strings.TrimSpace(string(said)), errors.Join(err, lock.Close())
+		text, err := io.ReadAll(io.LimitReader(lock, 256))
+		return nil, strings.TrimSpace(string(text)), errors.Join(err, lock.Close())
 	}
 	if err == nil {
 		err = o.sign(lock)
@@ -60,18 +59,18 @@ func (o Options) tryLock() (lock *os.File, holder string, err error) {
 	return lock, "", nil
 }
 
-// sign writes into the file who has the lock. A file that was removed while
-// the lock was taken would be no lock at all.
+// sign writes this process into the lock file. It fails if the file was removed meanwhile: another daemon would lock a new
+// one.
 func (o Options) sign(lock *os.File) error {
 	mine, err := lock.Stat()
 	if err != nil {
 		return err
 	}
-	there, err := os.Stat(o.lockPath())
+	current, err := os.Stat(o.lockPath())
 	if err != nil {
 		return err
 	}
-	if !os.SameFile(mine, there) {
+	if !os.SameFile(mine, current) {
 		return errors.New("the file was replaced")
 	}
 	if err := lock.Truncate(0); err != nil {

@@ -18,7 +18,7 @@ func TestNothingIsRefusedAtTheSandboxWhereTheRuntimeKeepsIt(t *testing.T) {
 	for i := range 4 {
 		p := n.pod(fmt.Sprintf("crowd-%d", i)).runs()
 		_, err := p.create("app")
-		assert.ErrorContains(t, err, "waiting to start: Concurrency", "there is no gate on this runtime either") //nolint:testifylint // the others are of interest too
+		assert.ErrorContains(t, err, "waiting to start: Concurrency", "the gate is not used on this runtime either") //nolint:testifylint // the later assertions are of interest, too
 	}
 	sandboxes, containers := n.refused()
 	assert.Zero(t, sandboxes)

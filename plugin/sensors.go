@@ -16,9 +16,8 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/sensor"
 )
 
-// sensors measure the node for the limiter, and tell once of a signal that a limit
-// needs and that cannot be measured, and once when it can be again. Safe for
-// concurrent use.
+// sensors measure the node for the limiter. They report when a signal that a limit needs cannot be measured, and when it
+// is measured again. They are safe for concurrent use.
 type sensors struct {
 	limiter *throttle.Limiter
 	sampler *sensor.Sampler
@@ -28,7 +27,7 @@ type sensors struct {
 
 	mu       sync.Mutex
 	settings throttle.Settings          // guarded by mu
-	blind    map[throttle.Signal]string // guarded by mu: the watched signals that were told of, and why
+	blind    map[throttle.Signal]string // guarded by mu: why signals that were reported cannot be measured
 }
 
 func newSensors(o Options, l *throttle.Limiter, notice func(kind, reason, message string)) *sensors {
@@ -37,9 +36,8 @@ func newSensors(o Options, l *throttle.Limiter, notice func(kind, reason, messag
 	return s
 }
 
-// prepare makes ready for settings that are to be in force next. A limit whose
-// signal was never measured is open, and all who wait for this daemon would pass: so
-// where the first such limit comes, prepare measures, which may take 250 ms.
+// prepare is called before settings come into force. A limit whose signal was never measured is open, and every waiting
+// pod would pass it. So prepare measures before the first such limit, which may take 250 ms.
 func (s *sensors) prepare(settings throttle.Settings, window time.Duration) {
 	watched := s.Watched()
 	s.mu.Lock()
@@ -54,9 +52,10 @@ func (s *sensors) prepare(settings throttle.Settings, window time.Duration) {
 // Watched implements sensor.Limiter.
 func (s *sensors) Watched() bool {
 	s.mu.Lock()
-	defer s.mu.Unlock()
+	settings := s.settings
+	s.mu.Unlock()
 	for i := range len(throttle.Signals{}) {
-		if s.settings.Watches(throttle.Signal(i)) {
+		if settings.Watches(throttle.Signal(i)) {
 			return true
 		}
 	}
@@ -69,35 +68,42 @@ func (s *sensors) Busy(now time.Time) (starting, waiting bool) { return s.limite
 // Observe implements sensor.Limiter.
 func (s *sensors) Observe(now time.Time, signals throttle.Signals) {
 	s.limiter.Observe(now, signals)
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	for i, r := range signals {
-		s.noteLocked(throttle.Signal(i), r)
+		signal := throttle.Signal(i)
+		settings, isNew := s.update(signal, r)
+		if !isNew {
+			continue
+		}
+		log := s.log.WithField("signal", signal.String())
+		blind, measured := missed(settings, signal)
+		if r.Err != nil {
+			log.WithError(r.Err).Warn("a signal that a limit needs cannot be measured: " + blind)
+			s.notice(corev1.EventTypeWarning, "SignalBlind", "The signal "+signal.String()+" cannot be measured, "+blind+": "+r.Err.Error())
+		} else {
+			log.Info("a signal is measured again: " + measured)
+			s.notice(corev1.EventTypeNormal, "SignalMeasured", "The signal "+signal.String()+" is measured again, "+measured)
+		}
 	}
 }
 
-// noteLocked logs that a limit's signal went blind, or is measured again. s.mu must
-// be held.
-func (s *sensors) noteLocked(signal throttle.Signal, r throttle.Reading) {
-	_, told := s.blind[signal]
-	log := s.log.WithField("signal", signal.String())
-	blind, measured := missed(s.settings, signal)
+// update notes whether a signal can be measured, and reports whether that is news about a limit in force.
+func (s *sensors) update(signal throttle.Signal, r throttle.Reading) (settings throttle.Settings, isNew bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, wasBlind := s.blind[signal]
 	switch {
 	case !s.settings.Watches(signal):
 		delete(s.blind, signal)
-	case r.Err != nil && !told:
-		s.blind[signal] = r.Err.Error()
-		log.WithError(r.Err).Warn("a signal that a limit needs cannot be measured: " + blind)
-		s.notice(corev1.EventTypeWarning, "SignalBlind", "The signal "+signal.String()+" cannot be measured, "+blind+": "+r.Err.Error())
-	case r.Err == nil && !r.To.IsZero() && told:
+	case r.Err != nil && !wasBlind:
+		s.blind[signal], isNew = r.Err.Error(), true
+	case r.Err == nil && !r.To.IsZero() && wasBlind:
 		delete(s.blind, signal)
-		log.Info("a signal is measured again: " + measured)
-		s.notice(corev1.EventTypeNormal, "SignalMeasured", "The signal "+signal.String()+" is measured again, "+measured)
+		isNew = true
 	}
+	return s.settings, isNew
 }
 
-// missed says what it means that a watched signal cannot be measured, and that it can
-// be again.
+// missed returns what it means that a watched signal cannot be measured, and that it is measured again.
 func missed(s throttle.Settings, signal throttle.Signal) (blind, measured string) {
 	switch {
 	case s.Signals[signal].Max > 0:
@@ -109,20 +115,19 @@ func missed(s throttle.Settings, signal throttle.Signal) (blind, measured string
 	}
 }
 
-// cannotMeasure returns the watched signals that cannot be measured, in the order of
-// [throttle.Signal], with what was told of each.
+// cannotMeasure returns the watched signals that cannot be measured, in the order of [throttle.Signal], and why.
 func (s *sensors) cannotMeasure() (all []v1alpha1.BlindSignal) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, signal := range slices.Sorted(maps.Keys(s.blind)) {
-		if !s.settings.Watches(signal) {
+	settings, blind := s.settings, maps.Clone(s.blind)
+	s.mu.Unlock()
+	for _, signal := range slices.Sorted(maps.Keys(blind)) {
+		if !settings.Watches(signal) {
 			continue // a limit needed it until just now
 		}
-		all = append(all, v1alpha1.BlindSignal{Signal: signal.String(), Message: observe.Cut(s.blind[signal], mostBlind)})
+		all = append(all, v1alpha1.BlindSignal{Signal: signal.String(), Message: observe.Cut(blind[signal], mostBlind)})
 	}
 	return all
 }
 
-// now returns the signals of this moment, whether or not any limit needs them. It may
-// take 250 ms.
+// now measures all signals, also those that no limit needs. It may take 250 ms.
 func (s *sensors) now() throttle.Signals { return s.sampler.Measure(context.Background()) }

@@ -1,6 +1,7 @@
 package plugin
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -38,7 +39,7 @@ func newProcTree(t *testing.T, load string) procTree {
 func (p procTree) path() string { return filepath.Join(p.root, "loadavg") }
 
 func (p procTree) load(load string) {
-	// At once, for it may be read meanwhile.
+	// In one step, because it may be read meanwhile.
 	next := p.path() + ".next"
 	require.NoError(p.t, os.WriteFile(next, []byte(load+" 1.00 1.00 1/100 1\n"), 0o600))
 	require.NoError(p.t, os.Rename(next, p.path()))
@@ -49,7 +50,7 @@ func (p procTree) remove() { require.NoError(p.t, os.Remove(p.path())) }
 // on makes the daemon measure the tree.
 func (p procTree) on(o *Options) { o.ProcRoot = p.root }
 
-// toldNode notes what is told of the node.
+// toldNode collects the events of the node.
 type toldNode struct {
 	observe.NoEvents
 	mu   sync.Mutex
@@ -68,18 +69,18 @@ func (n *toldNode) all() []string {
 	return append([]string{}, n.told...)
 }
 
-// signal gives what status says of a signal.
+// signal returns a signal of the status.
 func (n *node) signal(signal throttle.Signal) admin.Signal {
 	all := admin.NewSignals(n.d.sensors.now(), n.d.limiter.Snapshot(time.Now()).Settings)
 	return all[signal]
 }
 
-// A blind limit opens, says so once and on every way, and holds again by itself.
+// A limit whose signal cannot be measured opens, reports that once in the log, events and status, and holds again later.
 func TestALimitWhoseSignalIsBlindSaysSoOnce(t *testing.T) {
 	t.Parallel()
 	proc, told := newProcTree(t, "1.00"), &toldNode{}
 	hook := &logtest.Hook{}
-	n := newNode(t, loadBelowFour, with(proc.on), tuned(func(r *rooms) { r.events = told }),
+	n := newNode(t, loadBelowFour, with(proc.on), tuned(func(r *tuning) { r.events = told }),
 		with(func(o *Options) { o.Log.AddHook(hook) }))
 	said := func(text string) (count int) {
 		for _, e := range hook.AllEntries() {
@@ -93,7 +94,7 @@ func TestALimitWhoseSignalIsBlindSaysSoOnce(t *testing.T) {
 	require.NotNil(t, n.signal(throttle.SignalLoad).Value)
 
 	proc.remove()
-	n.eventually("the limit is said to be open", func() bool { return len(told.all()) == 1 })
+	n.eventually("the log says that the limit is open", func() bool { return len(told.all()) == 1 })
 	s := n.signal(throttle.SignalLoad)
 	assert.Nil(t, s.Value)
 	assert.Contains(t, s.Blind, proc.path())
@@ -103,7 +104,7 @@ func TestALimitWhoseSignalIsBlindSaysSoOnce(t *testing.T) {
 	assert.Equal(t, []v1alpha1.BlindSignal{{Signal: "load", Message: s.Blind}}, n.d.sensors.cannotMeasure())
 
 	proc.load("2.50")
-	n.eventually("the limit is said to hold again", func() bool { return len(told.all()) == 2 })
+	n.eventually("the log says that the limit holds again", func() bool { return len(told.all()) == 2 })
 	assert.Empty(t, n.signal(throttle.SignalLoad).Blind)
 	assert.Empty(t, n.d.sensors.cannotMeasure())
 	assert.Equal(t, 1, said("cannot be measured"))
@@ -118,24 +119,53 @@ func TestALimitWhoseSignalIsBlindSaysSoOnce(t *testing.T) {
 	}
 }
 
-func TestALimitThatIsBlindFromTheBeginningIsTold(t *testing.T) {
+func TestALimitThatIsBlindFromTheBeginningIsReported(t *testing.T) {
 	t.Parallel()
 	proc, told := newProcTree(t, "1.00"), &toldNode{}
-	n := newNode(t, `spec: {throttleConfig: {pressure: {io: {some: "20"}}}}`, with(proc.on), tuned(func(r *rooms) { r.events = told }))
+	n := newNode(t, `spec: {throttleConfig: {pressure: {io: {some: "20"}}}}`, with(proc.on), tuned(func(r *tuning) { r.events = told }))
 	n.pod("unpaced").runs().startsNow("app")
-	require.Len(t, told.all(), 1, "told before the limit was in force")
+	require.Len(t, told.all(), 1, "it is reported before the limit is in force")
 	assert.Contains(t, told.all()[0], filepath.Join(proc.root, "pressure", "io"))
-	// Another limit is told of anew, and one that is no more is not.
+	// The signal of a new limit is reported, and that of a removed limit is not.
 	n.reconfigure(`spec: {throttleConfig: {pressure: {memory: {full: "20"}}}}`)
-	n.eventually("the other limit is told of", func() bool { return len(told.all()) == 2 })
+	n.eventually("the other limit is reported", func() bool { return len(told.all()) == 2 })
 	assert.Contains(t, told.all()[1], "pressure.memory.full")
 	blind := n.d.sensors.cannotMeasure()
-	require.Len(t, blind, 1, "pressure.io.some is needed by nobody any more")
+	require.Len(t, blind, 1, "no limit needs pressure.io.some any more")
 	assert.Equal(t, "pressure.memory.full", blind[0].Signal)
 }
 
-// What a blind signal means depends on who needs it: only a limit of its own opens.
-func TestOfABlindSignalIsSaidWhatItMeans(t *testing.T) {
+// The lock of the sensors is a leaf: the log and the events are called without it.
+func TestTheLockOfTheSensorsIsFreeWhileOthersAreCalled(t *testing.T) {
+	t.Parallel()
+	var s *sensors
+	calls := 0
+	free := func() {
+		calls++
+		if assert.True(t, s.mu.TryLock(), "the lock is held") {
+			s.mu.Unlock()
+		}
+	}
+	o := Options{Log: discard()}
+	o.Log.AddHook(everyLine(free))
+	s = newSensors(o, throttle.New(time.Now(), throttle.Settings{}), func(string, string, string) { free() })
+	s.settings.Signals[throttle.SignalLoad].Max = 4
+	now := time.Now()
+	for _, r := range []throttle.Reading{{Err: errors.New("gone")}, {To: now}} {
+		s.Observe(now, throttle.Signals{throttle.SignalLoad: r})
+	}
+	assert.Equal(t, 4, calls)
+}
+
+// everyLine is a hook that calls a function for every line of a log.
+type everyLine func()
+
+func (everyLine) Levels() []logrus.Level { return logrus.AllLevels }
+
+func (h everyLine) Fire(*logrus.Entry) error { h(); return nil }
+
+// What a blind signal means depends on which limit needs it: only the signal's own limit opens.
+func TestTheMessageOfABlindSignalNamesItsEffect(t *testing.T) {
 	t.Parallel()
 	for config, says := range map[string][]string{
 		"{adaptive: {}}": {
@@ -150,7 +180,7 @@ func TestOfABlindSignalIsSaidWhatItMeans(t *testing.T) {
 		`{pressure: {cpu: {some: "20", minUtilization: "0"}}}`: {"pressure.cpu.some cannot be measured, its limit is open"},
 	} {
 		proc, told := newProcTree(t, "1.00"), &toldNode{}
-		newNode(t, "spec: {throttleConfig: "+config+"}", with(proc.on), tuned(func(r *rooms) { r.events = told }))
+		newNode(t, "spec: {throttleConfig: "+config+"}", with(proc.on), tuned(func(r *tuning) { r.events = told }))
 		require.Len(t, told.all(), len(says), config)
 		for i, text := range says {
 			assert.Contains(t, told.all()[i], text)
@@ -161,7 +191,7 @@ func TestOfABlindSignalIsSaidWhatItMeans(t *testing.T) {
 func TestStatusAndMetricsShowSignalsThatNoLimitNeeds(t *testing.T) {
 	t.Parallel()
 	proc, told := newProcTree(t, "7.25"), &toldNode{}
-	n := newNode(t, noLimit, standalone, with(proc.on), tuned(func(r *rooms) { r.events = told }))
+	n := newNode(t, noLimit, standalone, with(proc.on), tuned(func(r *tuning) { r.events = told }))
 	shown := n.d.Status().Signals
 	require.Len(t, shown, len(throttle.Signals{}))
 	s := shown[throttle.SignalLoad]
@@ -169,11 +199,11 @@ func TestStatusAndMetricsShowSignalsThatNoLimitNeeds(t *testing.T) {
 	assert.InDelta(t, 7.25, *s.Value, 0)
 	assert.Zero(t, s.Threshold)
 	assert.Contains(t, shown[throttle.SignalCPU].Blind, filepath.Join(proc.root, "stat"))
-	assert.Empty(t, told.all(), "nobody misses it")
+	assert.Empty(t, told.all(), "a signal without a limit is not reported")
 
 	n.reconfigure(loadBelowFour)
 	require.NoError(t, testutil.GatherAndCompare(n.d.observer.Registry(), strings.NewReader(`
-# HELP pod_pacemaker_signal_blind 1 while a signal cannot be measured: a limit of its own is open then, adaptive does without it.
+# HELP pod_pacemaker_signal_blind 1 while a signal cannot be measured: its limit holds no start then, and adaptive works without it.
 # TYPE pod_pacemaker_signal_blind gauge
 pod_pacemaker_signal_blind{signal="cpu"} 1
 pod_pacemaker_signal_blind{signal="iowait"} 1
@@ -186,7 +216,7 @@ pod_pacemaker_signal_blind{signal="pressure.memory.some"} 1
 # HELP pod_pacemaker_signal_threshold The value from which a signal holds starts. Absent where no limit is set.
 # TYPE pod_pacemaker_signal_threshold gauge
 pod_pacemaker_signal_threshold{signal="load"} 4
-# HELP pod_pacemaker_signal_value What a signal is, in percent; load in processes. Absent while it cannot be measured.
+# HELP pod_pacemaker_signal_value Value of a signal, in percent; load in processes. Absent while it cannot be measured.
 # TYPE pod_pacemaker_signal_value gauge
 pod_pacemaker_signal_value{signal="load"} 7.25
 `), "pod_pacemaker_signal_blind", "pod_pacemaker_signal_threshold", "pod_pacemaker_signal_value"))
@@ -201,7 +231,7 @@ func TestASignalHoldsStartsAndLetsThemGo(t *testing.T) {
 	n := newNode(t, loadBelowFour, with(proc.on))
 	a := n.pod("waits").runs().waitsAtGate("app")
 	v := n.view(a.pod.uid)
-	assert.Equal(t, reasons.LoadAverage, v.Reason, "the first pod finds the load measured")
+	assert.Equal(t, reasons.LoadAverage, v.Reason, "the load is measured before the first pod comes")
 	assert.InDelta(t, 9.5, v.Held.Measured, 0)
 	assert.InDelta(t, 4, v.Held.Threshold, 0)
 	proc.load("3.90")

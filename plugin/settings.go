@@ -8,8 +8,8 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/adaptive"
 )
 
-// SettingsOf returns what a configuration means for the limiter of a node with this number
-// of cores. With the mode Off, no limit is left. A value that is not valid limits nothing.
+// SettingsOf returns the limiter's settings for a configuration on a node with this number of cores. The mode Off sets no
+// limit, and neither does an invalid value.
 func SettingsOf(spec v1alpha1.PacemakerConfigSpec, cores int) throttle.Settings {
 	s := throttle.Settings{MaxWait: spec.GetMaxWait(), StartTimeout: spec.GetStartTimeout()}
 	if spec.GetMode() == v1alpha1.ModeOff {
@@ -28,7 +28,7 @@ func SettingsOf(spec v1alpha1.PacemakerConfigSpec, cores int) throttle.Settings 
 		s.FillEvery, s.Burst = r.FillFactor.Or(0), count(r.Burst, v1alpha1.DefaultBurst)
 	}
 	s.Signals, s.MinUtilization = signalLimits(t, cores)
-	// In both, the limiter takes 0 for its default.
+	// For both, the limiter has a default in place of 0.
 	if s.MinUtilization == 0 {
 		s.MinUtilization = -1 // it always counts
 	}
@@ -38,7 +38,7 @@ func SettingsOf(spec v1alpha1.PacemakerConfigSpec, cores int) throttle.Settings 
 	return s
 }
 
-// count returns the number n, at least 1; where n is nil, it returns absent.
+// count returns n, at least 1; if n is nil, it returns absent.
 func count(n *int32, absent int) int {
 	if n == nil {
 		return absent
@@ -61,8 +61,8 @@ func maxConcurrent(m *v1alpha1.MaxConcurrent, cores int) int {
 	return max(1, int(int64(cores)*milli/1000))
 }
 
-// signalLimits returns the limits on what is measured of the node, and the CPU use in percent above which the one on
-// CPU pressure counts.
+// signalLimits returns the limits on the node's signals, and the CPU use in percent above which the limit on CPU pressure
+// counts.
 func signalLimits(t v1alpha1.ThrottleConfig, cores int) (limits throttle.SignalLimits, minUtilization float64) {
 	set := func(signal throttle.Signal, most, increment *v1alpha1.Decimal, times float64) {
 		limits[signal] = throttle.SignalLimit{Max: times * most.Or(0), Increment: times * increment.Or(0)}

@@ -45,7 +45,7 @@ func TestSettingsHaveEveryLimit(t *testing.T) {
 	assert.Equal(t, 20*time.Second, s.NoProgressAfter)
 	assert.Equal(t, 3*time.Second, pressureWindow(everything(t).ThrottleConfig))
 
-	assert.Equal(t, "as many at a time as are expected to keep 6 cores busy, as many at a time as the node bears (2 to 12), one every 500ms (3 at once after a quiet time), 5 pulling images at a time, "+
+	assert.Equal(t, "as many at a time as are expected to keep 6 cores busy, as many at a time as the node can handle (2 to 12), one every 500ms (3 at once after a quiet time), 5 pulling images at a time, "+
 		"cpu below 85.5% (each start adds 10%), iowait below 20% (each start adds 2.5%), load below 6 (each start adds 1), "+
 		"pressure.cpu.some below 60% (where cpu is above 50%), pressure.memory.some below 20%, pressure.memory.full below 7.5%, "+
 		"pressure.io.some below 40%, pressure.io.full below 25%; a pod waits 15m at most, a start counts for 1m30s at most",
@@ -59,7 +59,7 @@ func TestOffLeavesNoLimit(t *testing.T) {
 	assert.Equal(t, throttle.Settings{MaxWait: spec.GetMaxWait(), StartTimeout: spec.GetStartTimeout()}, SettingsOf(spec, 4))
 }
 
-// What is 0 in a configuration must not become the limiter's default.
+// A 0 in a configuration must not become the limiter's default.
 func TestZerosKeepTheirMeaning(t *testing.T) {
 	t.Parallel()
 	var spec v1alpha1.PacemakerConfigSpec
@@ -128,7 +128,7 @@ func TestRateLimit(t *testing.T) {
 func TestSignalLimits(t *testing.T) {
 	t.Parallel()
 	c := v1alpha1.ThrottleConfig{
-		IO:       &v1alpha1.IOLimit{MaxLoad: decimal("20")},
+		IO:       &v1alpha1.LoadLimit{MaxLoad: decimal("20")},
 		LoadAvg:  &v1alpha1.LoadAvgLimit{MaxLoad: decimal("1.5"), IncrementBy: decimal("0.25"), PerCore: true},
 		Pressure: &v1alpha1.Pressure{CPU: &v1alpha1.CPUPressure{Some: decimal("60")}, Memory: &v1alpha1.StallPressure{Full: decimal("7.5")}},
 		Adaptive: &v1alpha1.Adaptive{},
@@ -141,16 +141,16 @@ func TestSignalLimits(t *testing.T) {
 	assert.InDelta(t, 70, s.MinUtilization, 0)
 	assert.Equal(t, &adaptive.Settings{Min: 1, Cores: 8}, s.Adaptive)
 	s = SettingsOf(v1alpha1.PacemakerConfigSpec{ThrottleConfig: c}, 0)
-	assert.Equal(t, throttle.SignalLimit{Max: 1.5, Increment: 0.25}, s.Signals[throttle.SignalLoad], "a node has a core")
+	assert.Equal(t, throttle.SignalLimit{Max: 1.5, Increment: 0.25}, s.Signals[throttle.SignalLoad], "a node has at least one core")
 
-	c = v1alpha1.ThrottleConfig{CPU: &v1alpha1.CPULimit{IncrementBy: decimal("10")}}
+	c = v1alpha1.ThrottleConfig{CPU: &v1alpha1.LoadLimit{IncrementBy: decimal("10")}}
 	s = SettingsOf(v1alpha1.PacemakerConfigSpec{ThrottleConfig: c}, 8)
-	assert.Zero(t, s.Signals[throttle.SignalCPU].Max, "what no validation lets through limits nothing")
+	assert.Zero(t, s.Signals[throttle.SignalCPU].Max, "a value that validation refuses sets no limit")
 	assert.False(t, s.Watches(throttle.SignalCPU))
 	assert.Equal(t, admin.NoLimits, admin.LimitsText(s))
 }
 
-// Whatever config is valid gives settings that can be used.
+// Every valid configuration gives usable settings.
 func FuzzSettings(f *testing.F) {
 	paths, err := filepath.Glob("../crd/testdata/valid/*.yaml")
 	require.NoError(f, err)

@@ -19,9 +19,8 @@ const (
 	oneButOff   = `spec: {mode: "Off", throttleConfig: {maxConcurrent: {value: 1}}}`
 )
 
-// In the mode Shadow the queue goes as with Enforce, and the pods do not wait
-// for it.
-func TestShadowHoldsNothingAndSaysWhatItWould(t *testing.T) {
+// In the mode Shadow the queue moves as in Enforce, and no pod waits for it.
+func TestShadowHoldsNothingAndShowsTheWaits(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, oneInShadow)
 	holder := n.occupy("holder")
@@ -39,7 +38,7 @@ func TestShadowHoldsNothingAndSaysWhatItWould(t *testing.T) {
 	assert.InDelta(t, 2, counted(t, n, "pod_pacemaker_unpaced_total"), 0)
 
 	second.getsReady()
-	assert.Equal(t, throttle.Waiting, second.is(), "it would still wait for its start")
+	assert.Equal(t, throttle.Waiting, second.is(), "with Enforce it would still wait")
 	holder.getsReady()
 	second.becomes(throttle.Started, reasons.Ready)
 	third.becomes(throttle.Starting, reasons.WithinLimits)
@@ -53,7 +52,7 @@ func TestShadowHoldsNothingAndSaysWhatItWould(t *testing.T) {
 	assert.Zero(t, counted(t, n, "pod_pacemaker_held_seconds_total"))
 }
 
-func TestStatusTellsTheModeAndWhoWouldWait(t *testing.T) {
+func TestStatusShowsTheModeAndThePodsThatWouldWait(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, oneInShadow, standalone)
 	n.occupy("holder")
@@ -64,7 +63,7 @@ func TestStatusTellsTheModeAndWhoWouldWait(t *testing.T) {
 	assert.True(t, status.Waiting[0].Shadow)
 	require.Len(t, status.Starting, 1)
 	assert.False(t, status.Starting[0].Shadow)
-	why, err := n.d.Why("default", "second")
+	why, err := n.d.Status().Why("default", "second")
 	require.NoError(t, err)
 	assert.True(t, why.Shadow)
 }
@@ -81,8 +80,7 @@ func TestShadowRefusesNothing(t *testing.T) {
 	assert.Len(t, waiting, 8)
 }
 
-// Whoever waits when the mode becomes Shadow goes on; what went on counts among
-// the starts under way when it is Enforce again.
+// Pods that wait when the mode becomes Shadow start. They count as starts under way when the mode is Enforce again.
 func TestTheModeChangesUnderWay(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, oneAtATime)
@@ -98,7 +96,7 @@ func TestTheModeChangesUnderWay(t *testing.T) {
 	n.noHookIsLeft()
 
 	n.reconfigure(oneAtATime)
-	n.eventually("all that started count", func() bool {
+	n.eventually("all starts count", func() bool {
 		waiting, starting := n.names()
 		return len(waiting) == 0 && len(starting) == 3
 	})
@@ -109,7 +107,7 @@ func TestTheModeChangesUnderWay(t *testing.T) {
 	last.succeeds()
 }
 
-func TestOffLetsEverybodyGoAtOnce(t *testing.T) {
+func TestOffAdmitsAllPodsAtOnce(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, oneAtATime)
 	n.occupy("holder")
@@ -121,7 +119,7 @@ func TestOffLetsEverybodyGoAtOnce(t *testing.T) {
 	for i := range 5 {
 		n.pod(fmt.Sprint("p", i)).runs().startsNow("app")
 	}
-	n.eventually("they are counted as unpaced", func() bool {
+	n.eventually("the pods count as unpaced", func() bool {
 		return counted(t, n, "pod_pacemaker_unpaced_total") == 7
 	})
 	n.noHookIsLeft()
@@ -131,7 +129,7 @@ func TestOffLetsEverybodyGoAtOnce(t *testing.T) {
 	n.pod("waits-again").runs().waitsAtGate("app")
 }
 
-// A start that went on at once and is deleted meanwhile leaves nothing behind.
+// A start that did not wait leaves nothing behind when its pod is deleted.
 func TestAShadowEndsWithItsPod(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, oneInShadow)
@@ -139,7 +137,7 @@ func TestAShadowEndsWithItsPod(t *testing.T) {
 	p := n.pod("p").runs()
 	p.startsNow("app")
 	p.isDeleted()
-	n.eventually("nobody waits", func() bool {
+	n.eventually("no pod waits", func() bool {
 		waiting, _ := n.names()
 		return len(waiting) == 0
 	})

@@ -15,29 +15,29 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
-// quickSigns judges within moments what takes seconds on a node. A program that
-// burns uses more than so little CPU also where many others do.
-func quickSigns(r *rooms) {
+// quickSigns shortens the times by which a start is judged. The CPU limit is low, so that a busy program exceeds it also on
+// a busy machine.
+func quickSigns(r *tuning) {
 	r.timing.RunFor = 300 * time.Millisecond
 	r.timing.Quiet = usage.QuietOptions{Window: time.Second, Cores: 0.001}
 	r.timing.Stalls.Every = 20 * time.Millisecond
 }
 
-// runsFor has a pod end by its CPU use only after its containers have run for so long:
-// not before the runtime has told of the exit of one that ended.
+// runsFor sets how long containers must run before a start can end by its CPU use: not before the runtime has reported the
+// exit of a container that ended.
 func runsFor(d time.Duration) nodeOption {
-	return tuned(func(r *rooms) {
+	return tuned(func(r *tuning) {
 		quickSigns(r)
 		r.timing.RunFor = d
 	})
 }
 
-// burnUntil is a program that burns CPU until a file is there, and then sleeps.
+// burnUntil is a program that burns CPU until a file exists, and then sleeps.
 func burnUntil(file string) []string {
-	return []string{"sh", "-c", `while [ ! -e "$0" ]; do :; done; sleep 600`, file}
+	return []string{"sh", "-c", `while [ ! -e "$0" ]; do :; done; exec sleep 600`, file}
 }
 
-// idle is a program that gives back what it would burn.
+// idle is a program that uses no CPU.
 var idle = []string{"sleep", "600"}
 
 func TestStandaloneAStartEndsWhenThePodUsesLittleCPU(t *testing.T) {
@@ -46,11 +46,11 @@ func TestStandaloneAStartEndsWhenThePodUsesLittleCPU(t *testing.T) {
 	n := newNode(t, oneAtATime, standalone, tuned(quickSigns))
 	p := n.strangePod("jvm").runs()
 	p.startsNow("app", burnUntil(done)...)
-	// It is measured many times over while it burns.
-	n.eventually("it has run for longer than it has to", func() bool {
+	// The pod is measured many times while it burns.
+	n.eventually("it has run for longer than the minimum", func() bool {
 		return time.Since(n.view(p.uid).Admitted) > 2*time.Second
 	})
-	assert.Equal(t, throttle.Starting, p.is(), "it burns CPU")
+	assert.Equal(t, throttle.Starting, p.is(), "the pod burns CPU")
 	require.NoError(t, os.WriteFile(done, nil, 0o600))
 	p.becomes(throttle.Started, reasons.Inferred)
 }
@@ -86,7 +86,7 @@ func TestStandaloneAPodThatEndedFreesItsSlot(t *testing.T) {
 	p.becomes(throttle.Started, reasons.Completed)
 }
 
-func TestStandaloneARestartIsNotOverBeforeItBegan(t *testing.T) {
+func TestStandaloneAnEarlierExitDoesNotEndARestart(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, oneAtATime, standalone, runsFor(4*time.Second))
 	p := n.strangePod("crashes").runs()
@@ -95,13 +95,13 @@ func TestStandaloneARestartIsNotOverBeforeItBegan(t *testing.T) {
 	ctr := p.creates("app") // admitted, and not started yet
 	p.becomes(throttle.Starting, reasons.WithinLimits)
 	for range 5 {
-		p.stillStarting("the exit was that of the start before")
+		p.stillStarting("the exit belongs to the earlier start")
 	}
 	require.NoError(t, ctr.Start(n.ctx))
 	p.becomes(throttle.Started, reasons.Inferred)
 }
 
-func TestStandaloneAPodThatIsRemovedGivesItsPlaceUp(t *testing.T) {
+func TestStandaloneARemovedPodLosesItsPlace(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, oneAtATime, standalone)
 	holder := n.strangePod("holder").runs()
@@ -125,7 +125,7 @@ func TestStandaloneARefusedPodKeepsItsPlaceWhenAnOlderSandboxIsCleared(t *testin
 
 	holder := n.strangePod("holder").runs()
 	holder.startsNow("app")
-	for i := 0; ; i++ { // until there is no more room near the turn
+	for i := 0; ; i++ { // until no more reservations are free
 		if n.strangePod("crowd").run() != nil {
 			break
 		}

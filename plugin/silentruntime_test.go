@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A runtime that takes the connection and says nothing, or closes it at some point,
-// is tried again and again, and nothing is left of each attempt.
+// A runtime may accept the connection and not answer, or close it at some point. The daemon tries again and again,
+// and no attempt leaves anything behind.
 func TestARuntimeThatHangsUpIsTriedAgain(t *testing.T) {
 	t.Parallel()
 	for name, serve := range map[string]func(net.Conn){
@@ -51,12 +51,12 @@ func TestARuntimeThatHangsUpIsTriedAgain(t *testing.T) {
 			require.NoError(t, listener.Close())
 			require.NoError(t, n.rt.Start())
 			n.connected()
-			n.eventually("it is ready", func() bool { return n.d.Ready() == nil })
+			n.eventually("the daemon is ready", func() bool { return n.d.Ready() == nil })
 		})
 	}
 }
 
-// registrar takes registrations, and says so.
+// registrar accepts registrations, and sends on registered for the first.
 type registrar struct{ registered chan struct{} }
 
 func (r registrar) RegisterPlugin(context.Context, *api.RegisterPluginRequest) (*api.Empty, error) {
@@ -90,8 +90,8 @@ func registers(ctx context.Context, c net.Conn) error {
 	go func() { served <- server.Serve(ctx, listener) }()
 	select {
 	case <-r.registered:
-		time.Sleep(10 * time.Millisecond) // for the answer to get through; the test holds without it, too
-	case <-time.After(2 * time.Second): // whoever connected has gone
+		time.Sleep(10 * time.Millisecond) // for the answer to arrive; the test passes without it, too
+	case <-time.After(2 * time.Second): // the client has gone
 	}
 	err = server.Close()
 	if ended := <-served; !errors.Is(ended, ttrpc.ErrServerClosed) {

@@ -14,10 +14,10 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
-// unprobed takes the probes from a pod.
+// unprobed removes the probes of a pod.
 func unprobed(pod *podwatch.Pod) { pod.Probed = false }
 
-// with containers of several kinds.
+// containers gives a pod containers of these kinds.
 func containers(kinds map[string]podwatch.Kind) func(*podwatch.Pod) {
 	return func(pod *podwatch.Pod) {
 		pod.Containers = map[string]podwatch.Container{}
@@ -27,13 +27,13 @@ func containers(kinds map[string]podwatch.Kind) func(*podwatch.Pod) {
 	}
 }
 
-// stillStarting asserts that what was told did not end the start.
+// stillStarting asserts that the report did not end the start.
 func (p *testPod) stillStarting(why string) {
 	p.n.t.Helper()
 	p.n.d.starts.Wake()
 	ctx, cancel := context.WithTimeout(p.n.ctx, patience)
 	defer cancel()
-	require.NoError(p.n.t, p.n.d.starts.Alive(ctx), "it has looked at all starts")
+	require.NoError(p.n.t, p.n.d.starts.Alive(ctx), "the loop has looked at all starts")
 	assert.Equal(p.n.t, throttle.Starting, p.is(), why)
 }
 
@@ -42,7 +42,7 @@ func TestAProbedPodEndsWhenItsContainersAreReady(t *testing.T) {
 	n := newNode(t, oneAtATime)
 	p := n.occupy("probed")
 	p.reports()
-	p.stillStarting("its containers run, but are not ready")
+	p.stillStarting("the containers run, but are not ready")
 	p.getsReady()
 	p.becomes(throttle.Started, reasons.Ready)
 	n.slotsFree()
@@ -52,7 +52,7 @@ func TestAReportOfAnEarlierContainerEndsNothing(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, oneAtATime)
 	p := n.pod("rebooted", func(pod *podwatch.Pod) {
-		// As kubelet reported before the node went down.
+		// This is kubelet's report from before the node went down.
 		pod.Phase, pod.ContainersReady, pod.AllRunning, pod.CrashLooping = corev1.PodRunning, true, true, true
 		pod.Containers = map[string]podwatch.Container{"app": {Kind: podwatch.App, Running: true, ID: "from-before"}}
 	}).runs()
@@ -124,7 +124,7 @@ func TestTheExitOfAllContainersEndsTheStart(t *testing.T) {
 	for _, name := range []string{"init", "app"} {
 		n.eventually("the exit of "+name+" is known", func() bool { return n.exited(p.uid, name) })
 	}
-	p.stillStarting("the other is yet to come")
+	p.stillStarting("the other container has not started yet")
 	p.startsNow("other", "sh", "-c", "exit 1")
 	p.becomes(throttle.Started, reasons.Exited)
 }
@@ -135,11 +135,11 @@ func TestTheExitOfAJobsContainerIsForThePodWatchToJudge(t *testing.T) {
 	p := n.pod("job", restarted("OnFailure")).runs()
 	p.startsNow("app", "sh", "-c", "exit 1")
 	n.eventually("the exit is known", func() bool { return n.exited(p.uid, "app") })
-	p.stillStarting("it may have completed, or be started again")
+	p.stillStarting("the Job may be complete, or start again")
 	first := n.view(p.uid).Arrived
 	p.startsNow("app")
 	p.becomes(throttle.Starting, reasons.WithinLimits)
-	assert.True(t, n.view(p.uid).Arrived.After(first), "the restart is a start of its own")
+	assert.True(t, n.view(p.uid).Arrived.After(first), "the restart is a separate start")
 }
 
 func TestACrashLoopBesideARunningContainerEndsTheStart(t *testing.T) {
@@ -169,7 +169,7 @@ func TestAProgramThatCannotStartEndsTheStartWhenKubeletGivesUp(t *testing.T) {
 	p.becomes(throttle.Started, reasons.CrashLoop)
 }
 
-func TestACrashLoopOfBeforeEndsNoNewStart(t *testing.T) {
+func TestAnEarlierCrashLoopDoesNotEndANewStart(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, oneAtATime)
 	p := n.pod("crashed").runs()
@@ -178,9 +178,9 @@ func TestACrashLoopOfBeforeEndsNoNewStart(t *testing.T) {
 	p.becomes(throttle.Started, reasons.Exited)
 	p.reports(func(pod *podwatch.Pod) { pod.CrashLooping = true })
 
-	p.startsNow("app") // a start of its own; kubelet has not reported anew
+	p.startsNow("app") // a separate start; kubelet has not reported since
 	require.NoError(t, ctr.Remove(n.ctx))
-	p.stillStarting("the crash loop is that of the start before")
+	p.stillStarting("the crash loop belongs to the earlier start")
 	p.getsReady()
 	p.becomes(throttle.Started, reasons.Ready)
 }
@@ -204,8 +204,8 @@ func TestTheEndOfASandboxEndsTheStartInIt(t *testing.T) {
 	n := newNode(t, oneAtATime)
 	p := n.occupy("restarted")
 	require.NoError(t, p.sandbox.Stop(n.ctx))
-	// The runtime may tell of the container's exit before or after that.
-	n.eventually("its start is over", func() bool { return p.is() != throttle.Starting })
+	// The runtime may report the container's exit before or after the sandbox's end.
+	n.eventually("the start is over", func() bool { return p.is() != throttle.Starting })
 	p.runs()
 	assert.Equal(t, throttle.Waiting, p.is(), "a new sandbox is a first start")
 	p.startsNow("app")
@@ -220,7 +220,7 @@ func TestTheEndOfAnOlderSandboxEndsNothing(t *testing.T) {
 	p.runs().startsNow("app")
 	require.NoError(t, older.Stop(n.ctx))
 	require.NoError(t, older.Remove(n.ctx))
-	p.stillStarting("it starts in its newer sandbox")
+	p.stillStarting("the pod starts in its newer sandbox")
 	p.getsReady()
 	p.becomes(throttle.Started, reasons.Ready)
 }

@@ -13,7 +13,7 @@ import (
 )
 
 // quickStalls measures often.
-func quickStalls(r *rooms) {
+func quickStalls(r *tuning) {
 	r.timing.Stalls = usage.StallOptions{Every: 20 * time.Millisecond, Cores: 0.001, InLine: 0.001, Bytes: 1}
 }
 
@@ -27,9 +27,9 @@ func TestAPodThatOnlyWaitsIsStalled(t *testing.T) {
 	holder.startsNow("app", burnUntil(done)...)
 	n.pod("waits").runs().waitsAtGate("app")
 	begin := time.Now()
-	n.eventually("it was measured for long enough", func() bool { return time.Since(begin) > 2*time.Second })
-	assert.Zero(t, n.view(holder.uid).StalledSince, "it burns CPU")
+	n.eventually("the pod was measured for long enough", func() bool { return time.Since(begin) > 2*time.Second })
+	assert.Zero(t, n.view(holder.uid).StalledSince, "the pod burns CPU")
 
 	require.NoError(t, os.WriteFile(done, nil, 0o600))
-	n.eventually("it makes no progress", func() bool { return !n.view(holder.uid).StalledSince.IsZero() })
+	n.eventually("the pod makes no progress", func() bool { return !n.view(holder.uid).StalledSince.IsZero() })
 }

@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -18,8 +19,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/waiting"
 )
 
-// status gives the daemon's status by its administrator's socket; false: nobody
-// answers there.
+// status returns the daemon's status from the administrator's socket; false: there is no answer.
 func (n *node) status() (admin.Status, bool) {
 	s, err := admin.NewClient(n.options.AdminPath()).Status(n.ctx)
 	return s, err == nil
@@ -48,7 +48,7 @@ func TestASecondDaemonStandsByAndTakesOver(t *testing.T) {
 	require.ErrorIs(t, second.Ready(), admin.ErrStandby)
 	require.ErrorContains(t, second.Ready(), "version first")
 	assert.Equal(t, http.StatusOK, n.get("/healthz"))
-	assert.False(t, second.connection.State().Connected, "it does not register with the runtime")
+	assert.False(t, second.connection.State().Connected, "the second daemon does not register with the runtime")
 	s, ok := n.status()
 	require.True(t, ok)
 	assert.Equal(t, "first", s.Version)
@@ -66,7 +66,7 @@ func TestASecondDaemonStandsByAndTakesOver(t *testing.T) {
 	assert.NoFileExists(t, n.options.SocketPath())
 }
 
-func TestTheNextDaemonDoesNotWaitForWhatTheAPIServerIsTold(t *testing.T) {
+func TestTheNextDaemonDoesNotWaitForTheReportsOfTheLast(t *testing.T) {
 	t.Parallel()
 	c := unstartedAPINode(t)
 	var asked atomic.Bool
@@ -79,7 +79,7 @@ func TestTheNextDaemonDoesNotWaitForWhatTheAPIServerIsTold(t *testing.T) {
 	require.NoError(t, c.rt.Start())
 	stop := c.runs(c.d)
 	c.connected()
-	c.eventually("it looks whether it is its turn to sum up", asked.Load)
+	c.eventually("the daemon checks whether it is its turn to sum up", asked.Load)
 
 	stopped := make(chan struct{})
 	go func() {
@@ -92,11 +92,34 @@ func TestTheNextDaemonDoesNotWaitForWhatTheAPIServerIsTold(t *testing.T) {
 	})
 	select {
 	case <-stopped:
-		t.Error("it did not wait for the API server")
+		t.Error("the daemon did not wait for the API server")
 	default:
 	}
 	close(hung)
 	<-stopped
+}
+
+// The garbage collector closes a lock that a daemon forgot, but late. So this test looks for the open file.
+func TestADaemonThatEndsClosesItsLock(t *testing.T) {
+	t.Parallel()
+	n := unconnectedNode(t, noLimit, standalone)
+	d, err := newWith(n.options, slowly())
+	require.NoError(t, err)
+	open := func() (count int) {
+		files, err := filepath.Glob("/proc/self/fd/*")
+		require.NoError(t, err)
+		for _, file := range files {
+			if to, err := os.Readlink(file); err == nil && to == n.options.lockPath() {
+				count++
+			}
+		}
+		return count
+	}
+	stop := n.runs(d)
+	n.eventually("the daemon paces", d.pacing.Load)
+	assert.Equal(t, 1, open())
+	stop()
+	assert.Zero(t, open())
 }
 
 func TestADaemonThatStandsByEndsAtOnce(t *testing.T) {
@@ -107,7 +130,7 @@ func TestADaemonThatStandsByEndsAtOnce(t *testing.T) {
 	d, err := newWith(n.options, slowly())
 	require.NoError(t, err)
 	stop := n.runs(d)
-	n.eventually("it stands by", func() bool { return d.standby.Load() != nil })
+	n.eventually("the daemon stands by", func() bool { return d.standby.Load() != nil })
 	stop()
 	require.NoError(t, lock.Close())
 }
@@ -123,7 +146,7 @@ func TestTheLockIsFreeOnceItsDaemonIsGone(t *testing.T) {
 	assert.Contains(t, holder, "version v1")
 	require.NoError(t, first.Close())
 
-	second, err = o.awaitLock(t.Context(), func(string) {}) // a process that is just being forked may have it a moment longer
+	second, err = o.awaitLock(t.Context(), func(string) {}) // a process that is being forked may hold it for a moment longer
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	third, err := o.awaitLock(ctx, func(string) { cancel() })
@@ -152,7 +175,7 @@ func TestMetricsAreServedOnceTheirAddressIsFree(t *testing.T) {
 	require.NoError(t, err)
 	said := n.logged()
 	n.runs(d)
-	n.eventually("it says that the address is taken", func() bool {
+	n.eventually("the daemon says that the address is taken", func() bool {
 		return strings.Contains(said(), "metrics and health are not served") && strings.Contains(said(), "address already in use")
 	})
 	require.NoError(t, taken.Close())
@@ -161,14 +184,14 @@ func TestMetricsAreServedOnceTheirAddressIsFree(t *testing.T) {
 
 func TestADaemonPacesWithoutMetricsWhereItCannotListen(t *testing.T) {
 	t.Parallel()
-	// The test network of RFC 5737 is no address of this machine.
+	// The test network of RFC 5737 has no address of this machine.
 	n := unconnectedNode(t, noLimit, standalone, with(func(o *Options) { o.HTTPAddress = "192.0.2.1:9464" }))
 	require.NoError(t, n.rt.Start())
 	d, err := newWith(n.options, slowly())
 	require.NoError(t, err)
 	said := n.logged()
 	n.runs(d)
-	n.eventually("it says that it cannot listen", func() bool {
+	n.eventually("the daemon says that it cannot listen", func() bool {
 		return strings.Contains(said(), "metrics and health are not served")
 	})
 	n.connected()

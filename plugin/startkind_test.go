@@ -27,7 +27,7 @@ func TestAllContainersOfAnAdmittedStartPass(t *testing.T) {
 		p.startsNow(name)
 	}
 	_, starting := n.names()
-	assert.Equal(t, []string{"many"}, starting, "all of them are one start")
+	assert.Equal(t, []string{"many"}, starting, "all containers belong to one start")
 }
 
 func TestTheInitContainerOfAPodWaitsForThePod(t *testing.T) {
@@ -53,12 +53,12 @@ func TestAnEphemeralContainerNeverWaits(t *testing.T) {
 		pod.Containers = map[string]podwatch.Container{"app": {Kind: podwatch.App}, "debug": {Kind: podwatch.Ephemeral}}
 	})
 	p.startsNow("debug")
-	assert.Equal(t, throttle.Started, p.is(), "it is no start of the pod")
+	assert.Equal(t, throttle.Started, p.is(), "an ephemeral container is no start of the pod")
 
 	p.crash("app")
 	a := p.waitsAtGate("app")
 	p.startsNow("debug")
-	assert.False(t, a.over(), "nor does it let the pod start")
+	assert.False(t, a.over(), "an ephemeral container does not let the pod start")
 }
 
 // crash ends a container's process, and waits until the daemon knows.
@@ -75,7 +75,7 @@ func (p *testPod) crash(name string) {
 	p.n.eventually("the exit is known", func() bool { return p.n.exited(p.uid, name) })
 }
 
-func TestALoneContainerThatCrashedWaitsLikeAnyStart(t *testing.T) {
+func TestALoneContainerThatCrashedWaits(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, oneAtATime)
 	p := n.occupy("crashed")
@@ -89,9 +89,9 @@ func TestALoneContainerThatCrashedWaitsLikeAnyStart(t *testing.T) {
 	p.becomes(throttle.Starting, reasons.WithinLimits)
 }
 
-// A pod that crashes again and again goes behind those that start for the first time,
-// and behind those that crashed less often.
-func TestARepeatOffenderGoesBehindFirstStarts(t *testing.T) {
+// A pod that crashes repeatedly is queued behind pods that start for the first time, and behind pods that crashed less
+// often.
+func TestARepeatedCrashGoesBehindFirstStarts(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, oneAtATime)
 	storm := n.pod("storm").runs()
@@ -120,7 +120,7 @@ func TestARepeatOffenderGoesBehindFirstStarts(t *testing.T) {
 	again.succeeds()
 }
 
-func TestWhereRestartsAreNotPacedTheyAreCounted(t *testing.T) {
+func TestUnpacedRestartsAreCounted(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, "spec: {restarts: {pace: false}, throttleConfig: {maxConcurrent: {value: 1}}}")
 	p := n.pod("crashes").runs()
@@ -159,7 +159,7 @@ func TestACrashedContainerBesideASidecarWaits(t *testing.T) {
 	a.succeeds()
 }
 
-func TestARestartAtOnceARunningContainerNeverWaits(t *testing.T) {
+func TestARestartBesideARunningContainerNeverWaits(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, oneAtATime)
 	p := n.pod("pair", containers(map[string]podwatch.Kind{"app": podwatch.App, "other": podwatch.App})).runs()
@@ -170,27 +170,28 @@ func TestARestartAtOnceARunningContainerNeverWaits(t *testing.T) {
 	n.occupy("holder")
 	p.crash("other")
 	ctr := p.creates("other")
-	assert.Equal(t, reasons.Exempt, n.view(p.uid).Reason, "it is counted")
-	assert.False(t, n.view(p.uid).Slot, "there was no free slot")
-	p.stillStarting("only the containers of before are ready")
+	assert.Equal(t, reasons.Exempt, n.view(p.uid).Reason, "the restart is counted")
+	assert.False(t, n.view(p.uid).Slot, "no slot was free")
+	p.stillStarting("only the earlier containers are ready")
 	p.launches("other", ctr).succeeds()
 	p.stillStarting("the report is older than the restart")
 	p.getsReady()
 	p.becomes(throttle.Started, reasons.Ready)
 }
 
-func TestAContainerThatStopsBeforeItIsToldToHaveStarted(t *testing.T) {
+func TestAContainerThatStopsBeforeItsStartIsReported(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, oneAtATime)
 	p := n.pod("brief").runs()
 	sandbox := &api.PodSandbox{Id: p.sandbox.ID(), Uid: p.uid, Namespace: "default", Name: "brief"}
 	ctr := &api.Container{Id: "brief", Name: "app", PodSandboxId: p.sandbox.ID()}
-	_, err := n.d.handler.CreateContainer(n.ctx, sandbox, ctr)
+	_, _, err := n.d.handler.CreateContainer(n.ctx, sandbox, ctr)
 	require.NoError(t, err)
 	ctr.State = api.ContainerState_CONTAINER_STOPPED
-	n.d.handler.StopContainer(sandbox, ctr)
+	_, err = n.d.handler.StopContainer(n.ctx, sandbox, ctr)
+	require.NoError(t, err)
 	ctr.State = api.ContainerState_CONTAINER_RUNNING
-	n.d.handler.PostStartContainer(sandbox, ctr)
+	require.NoError(t, n.d.handler.PostStartContainer(n.ctx, sandbox, ctr))
 	n.d.starts.Ledger.Read(func(b *pods.Book) {
 		_, runs := b.Youngest(p.uid)
 		assert.False(t, runs)
@@ -198,19 +199,20 @@ func TestAContainerThatStopsBeforeItIsToldToHaveStarted(t *testing.T) {
 	assert.True(t, n.exited(p.uid, "app"))
 }
 
-func TestANewContainerSaysThatTheOneBeforeHasEnded(t *testing.T) {
+func TestANewContainerShowsThatTheEarlierOneHasEnded(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, oneAtATime)
 	p := n.occupy("crashed")
 	p.getsReady()
 	p.becomes(throttle.Started, reasons.Ready)
 	n.occupy("holder")
-	// The runtime has not told of the exit, and yet kubelet starts it again.
+	// The runtime has not reported the exit, but kubelet already starts the container again.
 	a := p.waitsAtGate("app")
 	assert.False(t, a.over())
-	// What comes late changes nothing.
+	// A late report changes nothing.
 	sandbox, late := message(p, &attempt{ctr: p.started[0]})
 	late.State = api.ContainerState_CONTAINER_STOPPED
-	n.d.handler.StopContainer(sandbox, late)
+	_, err := n.d.handler.StopContainer(n.ctx, sandbox, late)
+	require.NoError(t, err)
 	assert.Equal(t, throttle.Waiting, p.is())
 }

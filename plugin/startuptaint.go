@@ -19,37 +19,35 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
 )
 
-// taintEvery is the time between two looks whether pods are paced yet.
+// taintEvery is the time between two checks whether pods are paced.
 const taintEvery = time.Second
 
-// taintBackoff spaces out the tries to remove the taint: at last one each half
-// minute, spread, for ever. A node with the taint gets no pods.
+// taintBackoff spaces out the attempts to remove the taint, up to one in half a minute, for ever: a node with the taint
+// gets no pods.
 var taintBackoff = wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.5, Steps: 6, Cap: 30 * time.Second}
 
-// startupTaint is the taint that keeps pods from a node whose pods are not paced yet.
+// startupTaint removes the taint that keeps pods from a node whose pods are not paced yet.
 type startupTaint struct {
 	client    kube.Interface
 	node, key string
+	ready     func() error // why pods are not paced; nil: they are
 	log       logrus.FieldLogger
 }
 
-// removeWhen returns a function that takes the taint off the node, once pods are paced.
-// It tries until the taint is gone or ctx ends.
-func (t startupTaint) removeWhen(ready func() error) func(ctx context.Context) error {
-	return func(ctx context.Context) error {
-		isPaced := func(context.Context) (bool, error) {
-			err := ready()
-			return err == nil || errors.Is(err, admin.ErrStandby), nil // by this daemon, or by the one that it stands by for
-		}
-		// The only error of either is that ctx ended.
-		if wait.PollUntilContextCancel(ctx, taintEvery, true, isPaced) == nil {
-			_ = taintBackoff.DelayFunc().Until(ctx, true, true, t.remove)
-		}
-		return nil
+// run waits until pods are paced, and then tries to remove the taint until it is gone or ctx ends.
+func (t startupTaint) run(ctx context.Context) error {
+	isPaced := func(context.Context) (bool, error) {
+		err := t.ready()
+		return err == nil || errors.Is(err, admin.ErrStandby), nil // by this daemon, or by the one for which it stands by
 	}
+	// The only error of either is that ctx ended.
+	if wait.PollUntilContextCancel(ctx, taintEvery, true, isPaced) == nil {
+		_ = taintBackoff.DelayFunc().Until(ctx, true, true, t.remove)
+	}
+	return nil
 }
 
-// remove tries once; false: it has to be tried again.
+// remove tries once, and reports whether that is enough.
 func (t startupTaint) remove(ctx context.Context) (done bool, _ error) {
 	removed, err := removeTaint(ctx, t.client, t.node, t.key)
 	log := t.log.WithField("taint", t.key)
@@ -62,11 +60,11 @@ func (t startupTaint) remove(ctx context.Context) (done bool, _ error) {
 	default:
 		log.WithError(err).Warn("the startup taint is still on the node; trying again")
 	}
-	return err == nil, nil //nolint:nilerr // an error ends the tries; this one is to be followed by another
+	return err == nil, nil //nolint:nilerr // an error would end the attempts
 }
 
-// removeTaint removes the taints with the key from a node, and nothing else. It
-// fails where the node was changed meanwhile.
+// removeTaint removes the taints with the key from a node, and changes nothing else. It fails if the node was changed
+// meanwhile.
 func removeTaint(ctx context.Context, client kube.Interface, node, key string) (removed bool, err error) {
 	n, err := client.Nodes().Get(ctx, node, metav1.GetOptions{})
 	if err != nil {
@@ -76,7 +74,7 @@ func removeTaint(ctx context.Context, client kube.Interface, node, key string) (
 	if len(keep) == len(n.Spec.Taints) {
 		return false, nil
 	}
-	// The version makes the API server refuse what another has changed.
+	// With the version, the API server refuses the patch if the node has changed.
 	patch, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"resourceVersion": n.ResourceVersion},
 		"spec":     map[string]any{"taints": keep},

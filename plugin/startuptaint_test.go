@@ -22,7 +22,7 @@ import (
 
 const taintKey = "pod-pacemaker.io/not-ready"
 
-// tainted gives what takes the startup taint off a node that has another, too.
+// tainted returns a startupTaint for a node that has another taint, too.
 func tainted(t *testing.T) (startupTaint, *kubefake.Clientset) {
 	t.Helper()
 	log, _ := logtest.NewNullLogger()
@@ -32,7 +32,7 @@ func tainted(t *testing.T) (startupTaint, *kubefake.Clientset) {
 			{Key: "other", Effect: corev1.TaintEffectNoSchedule}, {Key: taintKey, Effect: corev1.TaintEffectNoSchedule},
 		}},
 	})
-	return startupTaint{client: kubetest.Of(client), node: "worker", key: taintKey, log: log}, client
+	return startupTaint{client: kubetest.Of(client), node: "worker", key: taintKey, ready: func() error { return nil }, log: log}, client
 }
 
 func taints(t *testing.T, client *kubefake.Clientset) []string {
@@ -57,20 +57,20 @@ func TestStartupTaintComesOffOncePodsArePaced(t *testing.T) {
 		})
 		done := make(chan error, 1)
 		var paced atomic.Bool
-		ready := func() error {
+		taint.ready = func() error {
 			if paced.Load() {
 				return nil
 			}
 			return errNoConfiguration
 		}
-		go func() { done <- taint.removeWhen(ready)(t.Context()) }()
+		go func() { done <- taint.run(t.Context()) }()
 		synctest.Wait()
 		assert.Equal(t, []string{"other", taintKey}, taints(t, client), "pods are not paced yet")
 
 		paced.Store(true)
 		require.NoError(t, <-done)
 		assert.Equal(t, []string{"other"}, taints(t, client))
-		assert.Equal(t, 2, refused, "tried again after a conflict")
+		assert.Equal(t, 2, refused, "the update is tried again after a conflict")
 	})
 }
 
@@ -86,7 +86,7 @@ func TestStartupTaintIsTriedUntilTheEnd(t *testing.T) {
 			}
 			return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: "nodes"}, "worker", nil)
 		})
-		require.NoError(t, taint.removeWhen(func() error { return nil })(ctx))
+		require.NoError(t, taint.run(ctx))
 		assert.Equal(t, 20, tries)
 		assert.Equal(t, []string{"other", taintKey}, taints(t, client))
 	})

@@ -18,11 +18,9 @@ func (d *Daemon) Status() admin.Status {
 	s := d.podStatus(now, held)
 	s.Signals = admin.NewSignals(signals, held.Settings)
 	s.Node, s.Instance, s.Version, s.Since = d.options.NodeName, d.options.Instance, d.options.Version, d.since
-	s.Mode = admin.Cluster
-	if d.options.Standalone() {
-		s.Mode = admin.Standalone
-	} else {
-		s.PodWatch = &admin.PodWatch{Healthy: d.cluster.watch.Healthy()}
+	s.Mode = admin.Standalone
+	if d.cluster != nil {
+		s.Mode, s.PodWatch = admin.Cluster, &admin.PodWatch{Healthy: d.cluster.watch.Healthy()}
 	}
 	c := d.connection.State()
 	s.Runtime.Socket = d.options.NRISocket
@@ -48,7 +46,7 @@ func (d *Daemon) Status() admin.Status {
 	return s
 }
 
-// podStatus returns what status says of pods, and of the limiter that paces them.
+// podStatus returns the part of the status that is about pods and the limiter.
 func (d *Daemon) podStatus(now time.Time, held throttle.Snapshot) admin.Status {
 	s := admin.NewStatus(now, held, d.limiter.Recent())
 	for _, pods := range [][]admin.Pod{s.Waiting, s.Starting, s.Ended} {
@@ -66,7 +64,7 @@ func (d *Daemon) podStatus(now time.Time, held throttle.Snapshot) admin.Status {
 	return s
 }
 
-// costOf returns what the start of a pod is expected to take; nil: the pod watch does not know the pod.
+// costOf returns the expected cost of the start of a pod; nil: the pod watch does not know the pod.
 func (d *Daemon) costOf(uid string, repeats int) *admin.Cost {
 	if d.starts.Pods == nil {
 		return nil
@@ -86,12 +84,6 @@ func (d *Daemon) costOf(uid string, repeats int) *admin.Cost {
 // Costs implements admin.Provider.
 func (d *Daemon) Costs() admin.Costs {
 	return admin.Costs{Machine: d.memory.Machine(), Costs: d.memory.Costs()}
-}
-
-// Why implements admin.Provider.
-func (d *Daemon) Why(namespace, name string) (admin.Why, error) {
-	now := time.Now()
-	return d.podStatus(now, d.limiter.Snapshot(now)).Why(namespace, name)
 }
 
 // Ready implements admin.Provider.

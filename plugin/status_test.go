@@ -43,7 +43,7 @@ func TestStatusAndWhyTellOfEveryPod(t *testing.T) {
 	assert.Nil(t, s.PodWatch)
 
 	why := func(name string) admin.Why {
-		w, err := n.d.Why("default", name)
+		w, err := n.d.Status().Why("default", name)
 		require.NoError(t, err)
 		return w
 	}
@@ -66,9 +66,9 @@ func TestStatusAndWhyTellOfEveryPod(t *testing.T) {
 	w = why("done")
 	assert.Equal(t, throttle.Gone, w.State)
 	assert.Equal(t, reasons.SandboxGone, w.Reason)
-	_, err := n.d.Why("default", "nobody")
+	_, err := n.d.Status().Why("default", "unknown")
 	require.ErrorIs(t, err, admin.ErrUnknownPod)
-	require.ErrorContains(t, err, "default/nobody")
+	require.ErrorContains(t, err, "default/unknown")
 }
 
 func TestStatusCountsRefusals(t *testing.T) {
@@ -81,7 +81,7 @@ func TestStatusCountsRefusals(t *testing.T) {
 		require.Error(t, err)
 	}
 	s := n.d.Status()
-	const cost = 3 * 0.05 / (2 * 60) // of two cores for a minute
+	const cost = 3 * 0.05 / (2 * 60) // share of two cores in a minute
 	assert.Equal(t, admin.Refused{Container: 3, CPUShare: cost}, s.Refused)
 	assert.False(t, s.Gate.Usable)
 	assert.Equal(t, "switched off by --gate never", s.Gate.WhyNot)

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// stops is a pod watch of which a test says what is being stopped.
+// stops is a pod watch for which a test sets the pod that is being stopped.
 type stops struct {
 	mu    sync.Mutex
 	pod   string // empty: none
@@ -37,14 +37,14 @@ func (s *stops) Stopping(now time.Time) (string, time.Time, bool) {
 	return "ns/" + s.pod, now.Add(time.Minute), s.pod != ""
 }
 
-func TestTheDaemonRegistersWhileNoContainerIsBeingStopped(t *testing.T) {
+func TestTheDaemonRegistersWhenNoContainerIsBeingStopped(t *testing.T) {
 	t.Parallel()
 	s := &stops{pod: "slow"}
 	n := unconnectedNode(t, oneAtATime, func(n *node) { n.stopping = s })
 	require.NoError(t, n.rt.Start())
 	logged := n.logged()
 	n.startDaemon()
-	n.eventually("it looks again and again", s.askedOften)
+	n.eventually("the daemon checks again and again", s.askedOften)
 	assert.False(t, n.d.connection.State().Connected)
 	require.ErrorContains(t, n.d.connection.Paces(), "while ns/slow is being stopped")
 	require.ErrorContains(t, n.d.Ready(), "ns/slow")
@@ -52,7 +52,7 @@ func TestTheDaemonRegistersWhileNoContainerIsBeingStopped(t *testing.T) {
 
 	s.set("")
 	n.connected()
-	n.eventually("it is ready", func() bool { return n.d.Ready() == nil })
+	n.eventually("the daemon is ready", func() bool { return n.d.Ready() == nil })
 	assert.Zero(t, counted(t, n, "pod_pacemaker_registration_waits"))
 	assert.Contains(t, logged(), "ns/slow is being stopped")
 	assert.Contains(t, logged(), "no container is being stopped any more")
@@ -62,11 +62,11 @@ func TestADroppedDaemonWaitsForAStopToo(t *testing.T) {
 	t.Parallel()
 	s := &stops{}
 	n := newNode(t, oneAtATime, func(n *node) { n.stopping = s })
-	n.eventually("it is ready", func() bool { return n.d.Ready() == nil })
+	n.eventually("the daemon is ready", func() bool { return n.d.Ready() == nil })
 	s.set("slow")
 	_, err := n.rt.DropPlugins()
 	require.NoError(t, err)
-	n.eventually("it looks again and again", s.askedOften)
+	n.eventually("the daemon checks again and again", s.askedOften)
 	require.ErrorContains(t, n.d.Ready(), "ns/slow")
 	s.set("")
 	n.connected()

@@ -14,9 +14,8 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
-// Nobody takes the daemon's log any more: handlers answer, the gate lets pods go in
-// their turn, and the metrics tell what is lost.
-func TestALogThatNobodyTakesHoldsNobodyUp(t *testing.T) {
+// When the daemon's log blocks, handlers answer, the gate admits pods in order, and the metrics count the lost entries.
+func TestABlockedLogHoldsNoPodUp(t *testing.T) {
 	t.Parallel()
 	read, write, err := os.Pipe()
 	require.NoError(t, err)
@@ -28,7 +27,7 @@ func TestALogThatNobodyTakesHoldsNobodyUp(t *testing.T) {
 	go func() { defer close(done); queue.Run(ctx) }()
 	t.Cleanup(func() {
 		cancel()
-		require.NoError(t, read.Close()) // frees the write that is stuck
+		require.NoError(t, read.Close()) // ends the blocked write
 		<-done
 		require.NoError(t, write.Close())
 	})

@@ -12,8 +12,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/runtimetest"
 )
 
-// listing is what a runtime tells of so many pods with two containers each, that
-// began to run at the given time.
+// listing returns a runtime's list of this many pods with two containers each, all started at the given time.
 func listing(pods int, since time.Time) (sandboxes []*api.PodSandbox, ctrs []*api.Container) {
 	for i := range pods {
 		s := &api.PodSandbox{Id: fmt.Sprintf("s%d", i), Uid: runtimetest.NewUID(), Namespace: "default", Name: fmt.Sprintf("pod-%d", i)}
@@ -28,8 +27,8 @@ func listing(pods int, since time.Time) (sandboxes []*api.PodSandbox, ctrs []*ap
 	return sandboxes, ctrs
 }
 
-// BenchmarkSynchronize takes over 500 pods, while the runtime waits: those that have
-// long started, and those that are all starting, as after a reboot.
+// BenchmarkSynchronize measures the list of 500 pods, for which the runtime waits. One case has pods that started
+// long ago. In the other, all pods start, as after a reboot.
 func BenchmarkSynchronize(b *testing.B) {
 	for name, age := range map[string]time.Duration{"Started": time.Hour, "Starting": time.Second} {
 		b.Run(name, func(b *testing.B) {

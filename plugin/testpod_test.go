@@ -14,7 +14,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
-// testPod is a pod whose steps a test takes one by one, in kubelet's place.
+// testPod is a pod whose steps a test takes one by one, like kubelet.
 type testPod struct {
 	n       *node
 	uid     string
@@ -22,19 +22,19 @@ type testPod struct {
 	sandbox *runtimetest.Pod
 
 	mu      sync.Mutex
-	running map[string]string        // the IDs of the containers that started last, by name
-	started []*runtimetest.Container // all that started
+	running map[string]string        // the IDs of the latest containers, by name
+	started []*runtimetest.Container // all started containers
 }
 
-// pod gives a pod that the API server knows: always restarted, probed, with the
-// container "app". Each change is made before it is known.
+// pod returns a pod that the API server knows: always restarted, probed, with the container "app". The changes are made
+// before the API server reports it.
 func (n *node) pod(name string, changes ...func(*podwatch.Pod)) *testPod {
 	p := n.strangePod(name)
 	p.becomesKnown(changes...)
 	return p
 }
 
-// strangePod gives a pod that the API server has not told of yet.
+// strangePod returns a pod that the API server has not reported yet.
 func (n *node) strangePod(name string) *testPod {
 	uid := runtimetest.NewUID()
 	return &testPod{
@@ -43,7 +43,7 @@ func (n *node) strangePod(name string) *testPod {
 	}
 }
 
-// becomesKnown tells the daemon of the pod.
+// becomesKnown reports the pod to the daemon.
 func (p *testPod) becomesKnown(changes ...func(*podwatch.Pod)) {
 	p.n.pods.tell(p.uid, func(pod *podwatch.Pod) {
 		*pod = podwatch.Pod{
@@ -56,7 +56,7 @@ func (p *testPod) becomesKnown(changes ...func(*podwatch.Pod)) {
 	})
 }
 
-// containersNamed gives containers of one kind.
+// containersNamed returns containers of one kind.
 func containersNamed(kind podwatch.Kind, names ...string) map[string]podwatch.Container {
 	all := map[string]podwatch.Container{}
 	for _, name := range names {
@@ -74,14 +74,14 @@ func (p *testPod) run() error {
 	return err
 }
 
-// runs runs a sandbox, which must be let in.
+// runs runs a sandbox, which must not be refused.
 func (p *testPod) runs() *testPod {
 	p.n.t.Helper()
 	require.NoError(p.n.t, p.run())
 	return p
 }
 
-// create makes a container that sleeps, or does as args say.
+// create creates a container that sleeps, or runs args.
 func (p *testPod) create(name string, args ...string) (*runtimetest.Container, error) {
 	if len(args) == 0 {
 		args = []string{"sleep", "600"}
@@ -89,7 +89,7 @@ func (p *testPod) create(name string, args ...string) (*runtimetest.Container, e
 	return p.sandbox.CreateContainer(p.n.ctx, runtimetest.ContainerSpec{Name: name, Args: args})
 }
 
-// creates makes a container, which must not be refused.
+// creates creates a container, which must not be refused.
 func (p *testPod) creates(name string, args ...string) *runtimetest.Container {
 	p.n.t.Helper()
 	ctr, err := p.create(name, args...)
@@ -97,7 +97,7 @@ func (p *testPod) creates(name string, args ...string) *runtimetest.Container {
 	return ctr
 }
 
-// attempt is the start of a container that goes on beside the test.
+// attempt is the start of a container that runs in the background.
 type attempt struct {
 	ctr  *runtimetest.Container
 	pod  *testPod
@@ -105,13 +105,13 @@ type attempt struct {
 	err  error // of the start, once done is closed
 }
 
-// starts makes a container and begins to start it.
+// starts creates a container and begins to start it.
 func (p *testPod) starts(name string, args ...string) *attempt {
 	p.n.t.Helper()
 	return p.launches(name, p.creates(name, args...))
 }
 
-// launches begins to start a container that was made.
+// launches begins to start a container that exists.
 func (p *testPod) launches(name string, ctr *runtimetest.Container) *attempt {
 	a := &attempt{ctr: ctr, pod: p, done: make(chan struct{})}
 	p.n.kept.Go(func() {
@@ -126,7 +126,7 @@ func (p *testPod) launches(name string, ctr *runtimetest.Container) *attempt {
 	return a
 }
 
-// startsNow makes and starts a container that must not wait.
+// startsNow creates and starts a container that must not wait.
 func (p *testPod) startsNow(name string, args ...string) *runtimetest.Container {
 	p.n.t.Helper()
 	a := p.starts(name, args...)
@@ -140,7 +140,7 @@ func (a *attempt) succeeds() {
 	require.NoError(a.pod.n.t, a.result())
 }
 
-// result waits until the start is over.
+// result waits until the start has ended, and returns its error.
 func (a *attempt) result() error {
 	a.pod.n.t.Helper()
 	ctx, cancel := context.WithTimeout(a.pod.n.ctx, patience)
@@ -153,7 +153,7 @@ func (a *attempt) result() error {
 	return a.err
 }
 
-// over tells whether the start is over.
+// over reports whether the start has ended.
 func (a *attempt) over() bool {
 	select {
 	case <-a.done:
@@ -163,8 +163,7 @@ func (a *attempt) over() bool {
 	}
 }
 
-// waitsAtGate makes a container and begins to start it, and waits until its hook
-// stands at the gate.
+// waitsAtGate creates a container, begins to start it, and waits until its hook is at the gate.
 func (p *testPod) waitsAtGate(name string) *attempt {
 	p.n.t.Helper()
 	a := p.starts(name)
@@ -172,10 +171,10 @@ func (p *testPod) waitsAtGate(name string) *attempt {
 	return a
 }
 
-// isAtGate waits until a hook stands at the gate for the pod.
+// isAtGate waits until a hook of the pod is at the gate.
 func (p *testPod) isAtGate() {
 	p.n.t.Helper()
-	p.n.eventually(p.spec.Name+" stands at the gate", func() bool {
+	p.n.eventually(p.spec.Name+" is at the gate", func() bool {
 		v := p.n.view(p.uid)
 		return v.State == throttle.Waiting && v.Present
 	})
@@ -190,11 +189,10 @@ func (p *testPod) becomes(state throttle.State, reason reasons.Reason) {
 	})
 }
 
-// is tells the state of the pod's start now.
+// is returns the current state of the pod's start.
 func (p *testPod) is() throttle.State { return p.n.view(p.uid).State }
 
-// reports tells, as kubelet would, of the containers that run, and what else
-// changed.
+// reports reports the running containers and the changes, as kubelet would.
 func (p *testPod) reports(changes ...func(*podwatch.Pod)) {
 	p.mu.Lock()
 	running := maps.Clone(p.running)
@@ -219,7 +217,7 @@ func (p *testPod) getsReady() {
 	p.reports(func(pod *podwatch.Pod) { pod.ContainersReady = true })
 }
 
-// isDeleted tells that the API server was asked to delete the pod.
+// isDeleted reports that the deletion of the pod was requested.
 func (p *testPod) isDeleted() {
 	p.n.pods.tell(p.uid, func(pod *podwatch.Pod) { pod.Deleting = true })
 }

@@ -9,11 +9,11 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
 
-// watchedFor is how long the node's signals are measured for the timeline after
-// a client last asked for it. While a pod waits or starts they are in any case.
+// watchedFor is how long the daemon measures the node's signals for the timeline after a client last asked for it. While a
+// pod waits or starts, it measures them in any case.
 const watchedFor = 10 * time.Second
 
-// recordTimeline adds a point to the timeline at its pace until ctx ends.
+// recordTimeline adds a point to the timeline every [admin.TimelineEvery] until ctx ends.
 func (d *Daemon) recordTimeline(ctx context.Context) error {
 	tick := time.Tick(admin.TimelineEvery)
 	for {
@@ -24,8 +24,8 @@ func (d *Daemon) recordTimeline(ctx context.Context) error {
 		}
 		var signals throttle.Signals
 		now := time.Now()
-		looked := now.Sub(time.Unix(0, d.lookedAt.Load())) < watchedFor
-		if starting, waiting := d.limiter.Busy(now); looked || starting || waiting {
+		watched := now.Sub(time.Unix(0, d.timelineAsked.Load())) < watchedFor
+		if starting, waiting := d.limiter.Busy(now); watched || starting || waiting {
 			signals = d.sensors.now()
 			now = time.Now()
 		}
@@ -35,7 +35,7 @@ func (d *Daemon) recordTimeline(ctx context.Context) error {
 
 // Timeline implements admin.Provider.
 func (d *Daemon) Timeline() []admin.Point {
-	d.lookedAt.Store(time.Now().UnixNano())
+	d.timelineAsked.Store(time.Now().UnixNano())
 	return d.timeline.Points()
 }
 

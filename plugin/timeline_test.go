@@ -24,11 +24,11 @@ func TestPointOfTheTimeline(t *testing.T) {
 		Starting: []throttle.TicketView{{Slot: true}, {Slot: true}, {Slot: false}},
 	}
 	assert.Equal(t, admin.Point{Time: now, Waiting: 3, Starting: 2, Slots: 2, CPU: new(97.0)}, newPoint(now, s, signals),
-		"a blind signal and one that was not measured are gaps")
+		"a blind signal and an unmeasured signal are gaps")
 }
 
-// While a pod waits, the daemon remembers it, and measures the node, though nobody
-// looks and no limit asks for it.
+// While a pod waits, the daemon adds points to the timeline and measures the node, although no client asks for the timeline
+// and no limit needs the signals.
 func TestTimelineRemembersAHerd(t *testing.T) {
 	t.Parallel()
 	n := unconnectedNode(t, noLimit, standalone, with(func(o *Options) {
@@ -41,8 +41,8 @@ func TestTimelineRemembersAHerd(t *testing.T) {
 	n.connected()
 	n.strangePod("holder").runs().startsNow("app")
 	_, err = n.strangePod("waiting").runs().create("app")
-	require.Error(t, err, "it is refused, for nobody knows its restart policy")
-	n.eventually("the timeline has a point with both and the CPU", func() bool {
+	require.Error(t, err, "the pod is refused, because its restart policy is unknown")
+	n.eventually("the timeline has a point with both pods and the CPU", func() bool {
 		for _, p := range d.timeline.Points() {
 			if p.Waiting == 1 && p.Starting == 1 && p.Slots == 1 && p.CPU != nil {
 				return true
@@ -52,7 +52,7 @@ func TestTimelineRemembersAHerd(t *testing.T) {
 	})
 }
 
-func TestTheDaemonLivesOnWhereTheTimelinePanics(t *testing.T) {
+func TestTheDaemonContinuesWhenTheTimelinePanics(t *testing.T) {
 	t.Parallel()
 	n := unconnectedNode(t, noLimit, standalone, with(func(o *Options) {
 		o.ConfigFile, o.HTTPAddress = writeConfig(t, oneAtATime), freeAddress(t)
@@ -62,8 +62,8 @@ func TestTheDaemonLivesOnWhereTheTimelinePanics(t *testing.T) {
 	d.sensors.sampler = nil
 	said := n.logged()
 	n.runs(d)
-	n.eventually("it has panicked more than once", func() bool {
-		d.Timeline() // somebody looks, so that it measures
+	n.eventually("the timeline has panicked more than once", func() bool {
+		d.Timeline() // so that the daemon measures
 		return strings.Count(said(), "part=timeline") >= 2
 	})
 }

@@ -13,22 +13,21 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/crd"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/turns"
-	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/waiting"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
 
-// turn is what a hook was told.
+// turn is the answer to a hook.
 type turn struct {
 	leaveAt  time.Time
 	position int
 }
 
-func TestAHookIsToldOnlyWhatIsNew(t *testing.T) {
+func TestAHookGetsOnlyChanges(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		o := goodOptions()
 		o.InCluster, o.ProcRoot, o.CgroupRoot, o.Log = false, "/nowhere", "/nowhere", discard()
-		d := newDaemon(o, 1, crd.Documents{}, nil, theRooms())
+		d := newDaemon(o, 1, crd.Documents{}, nil, defaultTuning())
 		parsed, err := crd.Parse([]byte("apiVersion: pod-pacemaker.io/v1alpha1\nkind: PacemakerConfig\nmetadata: {name: test}\n" + oneAtATime))
 		require.NoError(t, err)
 		d.configure(crd.FromFile(parsed.Config))
@@ -39,7 +38,7 @@ func TestAHookIsToldOnlyWhatIsNew(t *testing.T) {
 		holder := d.limiter.Join(time.Now(), throttle.Request{UID: "holder"})
 		holder.Wait(time.Now())
 		var mu sync.Mutex
-		var all [2][]turn // to the first and the second
+		var all [2][]turn // for the first and the second hook
 		heard := func() [2][]turn {
 			mu.Lock()
 			defer mu.Unlock()
@@ -48,7 +47,7 @@ func TestAHookIsToldOnlyWhatIsNew(t *testing.T) {
 		for i, uid := range []string{"first", "second"} {
 			hello := gate.Hello{PodUID: uid, ContainerID: uid, Deadline: time.Now().Add(time.Hour)}
 			go func() {
-				_, err := waiting.Backend{Gate: d.waiting.Gate}.Wait(ctx, hello, func(at time.Time, position int, _ time.Duration) {
+				_, err := d.waiting.Wait(ctx, hello, func(at time.Time, position int, _ time.Duration) {
 					mu.Lock()
 					defer mu.Unlock()
 					all[i] = append(all[i], turn{at, position})
@@ -77,12 +76,12 @@ func TestAHookIsToldOnlyWhatIsNew(t *testing.T) {
 		synctest.Wait()
 		first, second := heard()[0], heard()[1]
 		last := func(of []turn) time.Time { return of[len(of)-1].leaveAt }
-		assert.True(t, last(first).After(time.Now()), "it is still to come")
+		assert.True(t, last(first).After(time.Now()), "the turn is still to come")
 		assert.True(t, last(second).After(last(first)))
 
 		cancel()
 		for range 3 {
-			if err := <-ended; err != nil { // of the two that waited
+			if err := <-ended; err != nil { // the result of one of the two waiting hooks
 				assert.ErrorIs(t, err, context.Canceled)
 			}
 		}

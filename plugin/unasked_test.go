@@ -11,7 +11,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
-func TestAStartThatNobodyAskedForIsCounted(t *testing.T) {
+func TestAStartWithoutARequestIsCounted(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, oneAtATime)
 	n.occupy("holder")
@@ -19,18 +19,18 @@ func TestAStartThatNobodyAskedForIsCounted(t *testing.T) {
 	waits.waitsAtGate("app")
 	stranger := n.strangePod("stranger")
 	for _, p := range []*testPod{waits, stranger} {
-		// Its hook has left by itself, or there was none.
-		n.d.handler.PostStartContainer(
+		// Its hook ended by itself, or the container had none.
+		require.NoError(t, n.d.handler.PostStartContainer(n.ctx,
 			&api.PodSandbox{Id: "sandbox-of-" + p.spec.Name, Uid: p.uid, Namespace: p.spec.Namespace, Name: p.spec.Name},
-			&api.Container{Id: "container-of-" + p.spec.Name, Name: "app"})
+			&api.Container{Id: "container-of-" + p.spec.Name, Name: "app"}))
 		p.becomes(throttle.Starting, reasons.Adopted)
 	}
 	_, starting := n.names()
-	assert.ElementsMatch(t, []string{"holder", "waits", "stranger"}, starting, "over the limit where reality is")
+	assert.ElementsMatch(t, []string{"holder", "waits", "stranger"}, starting, "starts under way may exceed the limit")
 	assert.InDelta(t, 2, labelled(t, n, "pod_pacemaker_unpaced_total", "NotAsked"), 0)
 }
 
-func TestStandaloneTheAppIsPacedAfterAnInitContainerThatLookedLikeAll(t *testing.T) {
+func TestStandaloneTheAppIsPacedAfterAnInitContainer(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, oneAtATime, standalone, runsFor(patience))
 	p := n.strangePod("with-init").runs()

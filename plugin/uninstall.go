@@ -21,17 +21,16 @@ import (
 )
 
 const (
-	// uninstallAsk bounds the question whether the DaemonSet is still there.
+	// uninstallAsk bounds the request for the DaemonSet.
 	uninstallAsk = 3 * time.Second
-	// hookGrace is how long the hook stays after the last container was given it:
-	// the runtime has begun to run it by then. It is also more than time enough for
-	// another daemon that stood by to take the run folder over.
+	// hookGrace is how long the hook's program stays after the last container got a hook: the runtime has started the hook
+	// by then. It is also long enough for another daemon in standby to take the lock of the run folder.
 	hookGrace = 3 * time.Second
 )
 
-// leave takes the daemon's files off the host, if the DaemonSet that ran it was
-// removed. To be called when the daemon has ended; it blocks for some seconds
-// then. Where that is not known, or another daemon has taken over, all stays.
+// leave removes the daemon's files from the host if the DaemonSet that ran it was removed, and blocks for some seconds
+// then. It must be called when the daemon has ended. All files stay if it is not known whether the DaemonSet was removed,
+// or if another daemon has taken over.
 func (d *Daemon) leave(ctx context.Context) error {
 	namespace, name, ok := strings.Cut(d.options.DaemonSet, "/")
 	if !ok || d.cluster == nil {
@@ -73,10 +72,9 @@ func (d *Daemon) leave(ctx context.Context) error {
 	return nil
 }
 
-// uninstalled reports whether a DaemonSet was removed, or is about to be, as opposed to one of its
-// pods, and whether it asks for no waiting room. Only the API server's word about the object itself
-// counts: the lack of a permission, a rejected token or a page of a proxy say
-// nothing of it, and a hook that is removed while containers call it fails them.
+// uninstalled reports whether a DaemonSet was removed or is being removed, and not only one of its pods, and whether it
+// has no waiting room. It fails unless the API server answers about the object itself: a missing permission, a rejected
+// token or a page of a proxy prove nothing, and without the hook's program, containers that have the hook fail.
 func uninstalled(ctx context.Context, client kube.Interface, namespace, name string) (gone, roomless bool, err error) {
 	set, err := client.DaemonSets(namespace).Get(ctx, name, metav1.GetOptions{})
 	switch {
@@ -90,8 +88,7 @@ func uninstalled(ctx context.Context, client kube.Interface, namespace, name str
 	}
 }
 
-// removeFiles removes what the daemon and install-gate put on the host. The
-// folders stay where they are mounted or not empty.
+// removeFiles removes the files that the daemon and install-gate put on the host.
 func (o Options) removeFiles() error {
 	var faults []error
 	if o.CNI { // the configuration before the program that it names
@@ -113,7 +110,7 @@ func (o Options) removeFiles() error {
 	return errors.Join(faults...)
 }
 
-// runFiles are all files that a daemon keeps.
+// runFiles returns the files of a daemon in its run and state folders.
 func (o Options) runFiles() []string {
 	files := []string{o.SocketPath(), o.AdminPath(), o.lockPath()}
 	if o.StateDir != "" {

@@ -22,8 +22,8 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/crd/kube/kubetest"
 )
 
-// leaver gives a daemon that has ended, with all its files on the host.
-func leaver(t *testing.T, objects ...runtime.Object) (*Daemon, *kubefake.Clientset) {
+// endedDaemon returns a daemon that has ended, with all its files on the host.
+func endedDaemon(t *testing.T, objects ...runtime.Object) (*Daemon, *kubefake.Clientset) {
 	t.Helper()
 	dir := t.TempDir()
 	log, _ := logtest.NewNullLogger()
@@ -39,7 +39,7 @@ func leaver(t *testing.T, objects ...runtime.Object) (*Daemon, *kubefake.Clients
 	return d, client
 }
 
-// onHost counts the files that are left.
+// onHost counts the files that are left on the host.
 func (o Options) onHost(t *testing.T) int {
 	t.Helper()
 	n := 0
@@ -66,7 +66,7 @@ func TestFilesGoWithTheDaemonSet(t *testing.T) {
 		"about to go": {set(true)},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			d, _ := leaver(t, objects...)
+			d, _ := endedDaemon(t, objects...)
 			require.NoError(t, d.leave(t.Context()))
 			assert.Zero(t, d.options.onHost(t), name)
 		})
@@ -75,7 +75,7 @@ func TestFilesGoWithTheDaemonSet(t *testing.T) {
 
 func TestFilesStayWhereOnlyThePodIsReplaced(t *testing.T) {
 	t.Parallel()
-	d, _ := leaver(t, set(false))
+	d, _ := endedDaemon(t, set(false))
 	before := d.options.onHost(t)
 	require.NoError(t, d.leave(t.Context()))
 	assert.Equal(t, before, d.options.onHost(t))
@@ -85,9 +85,9 @@ func TestFilesStayWhereOnlyThePodIsReplaced(t *testing.T) {
 	assert.Equal(t, before, d.options.onHost(t))
 }
 
-// Of these answers none says that the DaemonSet is gone: a token can expire, a role can be lost, the address can be that
-// of a proxy, and the API server can be away.
-func TestFilesStayWhereNobodyCanTell(t *testing.T) {
+// None of these answers means that the DaemonSet is gone. A token can expire, a role can be missing, the address can
+// belong to a proxy, and the API server can be away.
+func TestFilesStayIfTheAnswerIsUnclear(t *testing.T) {
 	t.Parallel()
 	resource := schema.GroupResource{Group: "apps", Resource: "daemonsets"}
 	for _, answer := range []error{
@@ -98,7 +98,7 @@ func TestFilesStayWhereNobodyCanTell(t *testing.T) {
 	} {
 		for _, of := range []string{"daemonsets", "*"} {
 			synctest.Test(t, func(t *testing.T) {
-				d, client := leaver(t, set(false))
+				d, client := endedDaemon(t, set(false))
 				client.PrependReactor("get", of, func(kubetesting.Action) (bool, runtime.Object, error) { return true, nil, answer })
 				before := d.options.onHost(t)
 				require.NoError(t, d.leave(t.Context()))
@@ -111,7 +111,7 @@ func TestFilesStayWhereNobodyCanTell(t *testing.T) {
 func TestFilesStayForAnotherDaemonThatTookOver(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		d, _ := leaver(t)
+		d, _ := endedDaemon(t)
 		lock, _, err := d.options.tryLock()
 		require.NoError(t, err)
 		defer func() { require.NoError(t, lock.Close()) }()

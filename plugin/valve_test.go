@@ -12,9 +12,9 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
-// kubelet ends a pod when the start that it waits for is over, and not before: on a
-// node that is shut down nobody may wait where it waits along.
-func TestNobodyWaitsAtTheGateOfANodeThatShutsDown(t *testing.T) {
+// kubelet ends a pod only after the start of a waiting container has ended. So no pod may wait in the gate while the node
+// is shut down.
+func TestNoPodWaitsAtTheGateOfANodeThatShutsDown(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, oneAtATime)
 	holder := n.occupy("holder")
@@ -26,23 +26,22 @@ func TestNobodyWaitsAtTheGateOfANodeThatShutsDown(t *testing.T) {
 
 	n.d.starts.Valve.ShutsDown(true)
 	require.ErrorContains(t, a.result(), "NodeShutdown: the node is being shut down")
-	require.ErrorContains(t, made.launches("app", ctr).result(), string(gate.NodeShutdown), "its hook comes now")
+	require.ErrorContains(t, made.launches("app", ctr).result(), string(gate.NodeShutdown), "a hook that comes now ends, too")
 	_, err := up.create("app")
-	require.ErrorContains(t, err, "pod-pacemaker: not started: NodeShutdown (nothing starts any more)")
+	require.ErrorContains(t, err, "pod-pacemaker: not started: NodeShutdown (no pod starts any more)")
 	require.ErrorContains(t, n.pod("new").run(), "not started: NodeShutdown")
 	n.noHookIsLeft()
 	assert.Equal(t, "the node is being shut down", n.d.waiting.Gate.Off())
 
 	holder.getsReady()
 	holder.becomes(throttle.Started, reasons.Ready)
-	assert.Equal(t, throttle.Waiting, waits.is(), "a slot that becomes free starts nobody")
+	assert.Equal(t, throttle.Waiting, waits.is(), "a free slot starts no pod")
 	_, err = up.create("app")
-	require.ErrorContains(t, err, string(gate.NodeShutdown), "nor does coming back")
+	require.ErrorContains(t, err, string(gate.NodeShutdown), "a repeated request does not start it either")
 }
 
-// Who need not wait starts on such a node as on any other, and so does what belongs to
-// a start that was admitted.
-func TestWhoNeedNotWaitStartsOnANodeThatShutsDown(t *testing.T) {
+// A pod that need not wait starts on this node as on any other. So does a container of an admitted start.
+func TestPodsThatNeedNotWaitStartOnANodeThatShutsDown(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, twoAtATime)
 	half := n.pod("half", func(pod *podwatch.Pod) {
@@ -52,12 +51,12 @@ func TestWhoNeedNotWaitStartsOnANodeThatShutsDown(t *testing.T) {
 	n.d.starts.Valve.ShutsDown(true)
 	half.startsNow("beside")
 	critical := n.strangePod("critical")
-	critical.spec.Namespace = "kube-system" // where critical pods are exempt
+	critical.spec.Namespace = "kube-system" // critical pods are exempt in this namespace
 	critical.becomesKnown(func(pod *podwatch.Pod) { pod.PriorityClassName = "system-node-critical" })
 	critical.runs().startsNow("app")
 }
 
-func TestAShutdownThatIsCalledOffIsOver(t *testing.T) {
+func TestACancelledShutdownIsOver(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, oneAtATime)
 	holder := n.occupy("holder")
@@ -73,8 +72,8 @@ func TestAShutdownThatIsCalledOffIsOver(t *testing.T) {
 	a.succeeds()
 }
 
-// In the modes in which nobody waits, nobody is refused.
-func TestAShutdownWhereNobodyWaits(t *testing.T) {
+// In the modes in which no pod waits, none is refused.
+func TestAShutdownInAModeWithoutWaiting(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, oneInShadow)
 	n.occupy("holder")

@@ -8,31 +8,25 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/cni"
 )
 
-// roomSettles is how long after the daemon begins to answer no pod is let out of the waiting
-// room: those that wait since an earlier daemon come back in any order.
+// roomSettles is how long the waiting room keeps every pod after the daemon begins to answer. Pods that wait since an
+// earlier daemon ask again in any order.
 const roomSettles = time.Second
 
-// newCNI returns what installs the waiting room, and shuts it for a reason; nil: nothing does.
+// newCNI returns the installer of the waiting room. It calls shut when no pod may wait in the room, with the reason.
 func newCNI(o Options, shut func(why string)) *cni.Installer {
-	if !o.CNI {
-		return nil
-	}
 	return cni.New(cni.Options{
 		ConfDir: o.CNIConfDir, BinDir: o.CNIBinDir, Program: o.CNIProgram, Socket: o.SocketPath(),
-		Timeout: o.RoomTimeout(), ExemptNamespaces: RoomExempt(), Log: o.Log,
+		// kubelet gives a sandbox twice the time that it gives a container.
+		Timeout: 2 * o.GateTimeout, Log: o.Log,
 	}, shut)
 }
-
-// RoomExempt returns the namespaces whose pods pass the waiting room also where no daemon
-// can be asked.
-func RoomExempt() []string { return []string{"kube-system"} }
 
 // asksForRoom reports whether a container's arguments ask for the waiting room.
 func asksForRoom(args []string) bool {
 	return slices.Contains(args, "--cni") || slices.Contains(args, "--cni=true")
 }
 
-// roomStatus says what status tells of the waiting room.
+// roomStatus returns the state of the waiting room.
 func (d *Daemon) roomStatus() admin.Room {
 	r := admin.Room{Waiters: d.waiting.Room.Waiters()}
 	if d.cni != nil {

@@ -17,8 +17,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/sensor"
 )
 
-// counting counts the rounds of a sampler. Each round of the daemon wakes it, so
-// those are counted too.
+// counting counts the rounds of a sampler. Each round of the daemon wakes the sampler, so these are counted, too.
 type counting struct {
 	*sensors
 	rounds *atomic.Int64
@@ -29,8 +28,7 @@ func (c counting) Watched() bool {
 	return c.sensors.Watched()
 }
 
-// A daemon costs the node nothing while nobody comes: no timer fires more than
-// once a second.
+// A daemon costs the node nothing while no pod starts: no timer fires more than once a second.
 func TestAnIdleDaemonWakesRarely(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -41,7 +39,7 @@ func TestAnIdleDaemonWakesRarely(t *testing.T) {
 		"no limit":         {throttle.Settings{}, func(*throttle.Limiter) {}, 4},
 		"a number":         {throttle.Settings{MaxConcurrent: 1}, func(*throttle.Limiter) {}, 4},
 		"signals measured": {throttle.Settings{Adaptive: &adaptive.Settings{Cores: 2}}, func(*throttle.Limiter) {}, 12},
-		"pods that nobody comes back for": {
+		"pods that kubelet does not retry": {
 			throttle.Settings{Adaptive: &adaptive.Settings{Cores: 2}, MaxPulling: 1, FillEvery: time.Hour},
 			func(l *throttle.Limiter) {
 				for _, uid := range []string{"a", "b", "c"} {
@@ -54,7 +52,7 @@ func TestAnIdleDaemonWakesRarely(t *testing.T) {
 			t.Parallel()
 			proc := newProcTree(t, "1.00")
 			synctest.Test(t, func(t *testing.T) {
-				d := newDaemon(Options{Log: discard(), ProcRoot: proc.root, CgroupRoot: proc.root}, 1, crd.Documents{}, nil, theRooms())
+				d := newDaemon(Options{Log: discard(), ProcRoot: proc.root, CgroupRoot: proc.root}, 1, crd.Documents{}, nil, defaultTuning())
 				rounds := &atomic.Int64{}
 				d.sensors.sampler = sensor.New(proc.root, counting{d.sensors, rounds})
 				d.limiter.Configure(time.Now(), c.settings)
@@ -64,12 +62,12 @@ func TestAnIdleDaemonWakesRarely(t *testing.T) {
 				for _, loop := range []func(context.Context) error{d.starts.Run, d.sensors.sampler.Run} {
 					go func() { ended <- loop(ctx) }()
 				}
-				time.Sleep(time.Minute) // it comes to rest
+				time.Sleep(time.Minute) // until the daemon is idle
 				synctest.Wait()
 				rounds.Store(0)
 				time.Sleep(time.Minute)
 				synctest.Wait()
-				assert.Positive(t, rounds.Load(), "it lives")
+				assert.Positive(t, rounds.Load(), "the daemon makes rounds")
 				assert.LessOrEqual(t, rounds.Load(), c.most, "rounds in a minute")
 				cancel()
 				for range cap(ended) {

@@ -12,7 +12,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
-// The walk-through of kube-throttler's documentation, step by step, with its numbers.
+// This is the walk-through of kube-throttler's documentation, step by step, with its numbers.
 func TestTheWalkThroughOfKubeThrottler(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, noLimit)
@@ -23,7 +23,7 @@ func TestTheWalkThroughOfKubeThrottler(t *testing.T) {
 		return n.pod(name, factsOf(ofT1, map[string]int64{resource: milli}))
 	}
 	throttled := func() []string {
-		told := observe.AdminPolicies(n.d.matcher.State(), n.d.limiter.Groups(time.Now()))
+		told := observe.AdminPolicies(n.d.starts.Policies.State(), n.d.limiter.Groups(time.Now()))
 		require.Len(t, told, 1)
 		require.Len(t, told[0].Groups, 1)
 		return told[0].Groups[0].Throttled
@@ -35,7 +35,7 @@ func TestTheWalkThroughOfKubeThrottler(t *testing.T) {
 
 	second := pod("pod2", "cpu", 300)
 	require.ErrorContains(t, second.run(), "policy t1")
-	second.becomes(throttle.Waiting, reasons.Unadmittable) // 300m never fit into 200m
+	second.becomes(throttle.Waiting, reasons.Unadmittable) // 300m can never fit into 200m
 
 	pod("pod1m", "memory", 512<<20*1000).runs().startsNow("app")
 	assert.EqualValues(t, 2, n.usage("t1").Running.Pods)

@@ -11,8 +11,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
-// busy feeds CPU use and pressures over the last window, in which everything has
-// the same value.
+// busy feeds the CPU use and the pressures over the last window. All have the same value.
 func (n *node) busy(percent float64) {
 	r := Reading{Value: percent, From: n.now.Add(-2 * time.Second), To: n.now}
 	n.l.Observe(n.now, Signals{SignalCPU: r, SignalCPUPressure: r, SignalIOPressure: r})
@@ -23,7 +22,7 @@ func TestTheAdaptiveLimitIsTheConcurrency(t *testing.T) {
 	n := newNode(t, Settings{Adaptive: &adaptive.Settings{Cores: 3}, StartTimeout: time.Hour})
 	require.True(t, n.watched())
 	for i := range 50 {
-		n.attend(fmt.Sprintf("pod-%02d", i))
+		n.joinAndWait(fmt.Sprintf("pod-%02d", i))
 	}
 	s := n.l.Snapshot(n.now)
 	require.Equal(t, n.l.slots.adaptive.Limit(), s.Limit)
@@ -31,7 +30,7 @@ func TestTheAdaptiveLimitIsTheConcurrency(t *testing.T) {
 	require.Equal(t, reasons.Concurrency, s.Held.Reason)
 	require.NotEmpty(t, s.Adaptive)
 
-	for range 100 { // the node bears no more
+	for range 100 { // the node is full
 		n.pass(time.Second)
 		n.busy(100)
 	}
@@ -39,38 +38,38 @@ func TestTheAdaptiveLimitIsTheConcurrency(t *testing.T) {
 	require.Equal(t, n.l.slots.adaptive.Limit(), less)
 	require.Less(t, less, s.Limit)
 	n.end("pod-00", reasons.Ready)
-	require.Len(t, n.l.Snapshot(n.now).Starting, s.Limit-1, "nobody else, until there are fewer")
+	require.Len(t, n.l.Snapshot(n.now).Starting, s.Limit-1, "no further start until fewer are under way")
 	n.busy(100)
 }
 
-// Nobody can measure the node: neither the limit that was found when it was full nor
-// that of an empty node is right any more.
-func TestWithBlindSensorsTheAdaptiveLimitIsTwoForEachCore(t *testing.T) {
+// The node cannot be measured. Neither the limit that was found on the full node nor that of an empty node is right
+// any more.
+func TestWithBlindSensorsTheAdaptiveLimitIsTheCoresTimesTheGoal(t *testing.T) {
 	t.Parallel()
 	for _, percent := range []float64{0, 100} {
 		n := newNode(t, Settings{Adaptive: &adaptive.Settings{Cores: 4}, StartTimeout: time.Hour})
 		for i := range 200 {
-			n.attend(fmt.Sprintf("pod-%03d", i))
+			n.joinAndWait(fmt.Sprintf("pod-%03d", i))
 		}
 		for range 100 {
 			n.pass(time.Second)
 			n.busy(percent)
 		}
-		require.NotEqual(t, 8, n.l.Snapshot(n.now).Limit)
+		require.NotEqual(t, 7, n.l.Snapshot(n.now).Limit)
 		n.pass(time.Second)
 		blind := Reading{From: n.now, To: n.now, Err: errBlind}
 		n.l.Observe(n.now, Signals{SignalCPU: blind, SignalCPUPressure: blind, SignalIOPressure: blind})
-		require.Equal(t, 8, n.l.Snapshot(n.now).Limit, n.l.Snapshot(n.now).Adaptive)
+		require.Equal(t, 7, n.l.Snapshot(n.now).Limit, n.l.Snapshot(n.now).Adaptive)
 		n.pass(time.Second)
 		n.l.Observe(n.now, Signals{})
-		require.Equal(t, 8, n.l.Snapshot(n.now).Limit, "not measured anew")
+		require.Equal(t, 7, n.l.Snapshot(n.now).Limit, "the limit is not measured again")
 	}
 }
 
-func TestTheAdaptiveLimitGoesOnWhenTheClockIsSetBack(t *testing.T) {
+func TestTheAdaptiveLimitContinuesWhenTheClockIsSetBack(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{Adaptive: &adaptive.Settings{Cores: 4}, StartTimeout: time.Hour})
-	n.attend("a", "b", "c", "d", "e", "f", "g", "h")
+	n.joinAndWait("a", "b", "c", "d", "e", "f", "g", "h")
 	for range 20 {
 		n.pass(time.Second)
 		n.busy(50)
@@ -84,7 +83,7 @@ func TestTheAdaptiveLimitGoesOnWhenTheClockIsSetBack(t *testing.T) {
 	require.Less(t, n.l.Snapshot(n.now).Limit, before, n.l.Snapshot(n.now).Adaptive)
 }
 
-func TestOfTwoLimitsOnTheConcurrencyTheLessCounts(t *testing.T) {
+func TestTheLowerOfTwoConcurrencyLimitsCounts(t *testing.T) {
 	t.Parallel()
 	limit := func(most, cores int) int {
 		return newNode(t, Settings{MaxConcurrent: most, Adaptive: &adaptive.Settings{Cores: cores}}).l.Snapshot(t0).Limit
@@ -98,7 +97,7 @@ func TestAChangeOfOtherSettingsKeepsWhatAdaptiveLearned(t *testing.T) {
 	t.Parallel()
 	s := Settings{Adaptive: &adaptive.Settings{Cores: 4}}
 	n := newNode(t, s)
-	n.attend("a", "b", "c", "d", "e", "f")
+	n.joinAndWait("a", "b", "c", "d", "e", "f")
 	for range 100 {
 		n.pass(time.Second)
 		n.busy(100)
@@ -113,11 +112,11 @@ func TestAChangeOfOtherSettingsKeepsWhatAdaptiveLearned(t *testing.T) {
 	n.requireWaiting()
 }
 
-func TestTheAdaptiveLimitIsToldWhoCouldStart(t *testing.T) {
+func TestTheAdaptiveLimitCountsThePodsThatCouldStart(t *testing.T) {
 	t.Parallel()
 	s := Settings{Adaptive: &adaptive.Settings{Cores: 1}, Signals: SignalLimits{SignalIOWait: {Max: 50}}}
 	n := newNode(t, s)
-	n.attend("a", "b", "c")
+	n.joinAndWait("a", "b", "c")
 	n.join("absent")
 	n.busy(50)
 	n.pass(time.Second)
@@ -129,14 +128,14 @@ func TestTheAdaptiveLimitIsToldWhoCouldStart(t *testing.T) {
 		Queued: 3,
 	}, sample)
 	n.measure(SignalIOWait, 60)
-	require.Zero(t, n.l.admission.sample(n.now).Waiting, "another limit holds them")
+	require.Zero(t, n.l.admission.sample(n.now).Waiting, "another limit holds the pods")
 	n.l.Observe(n.now, Signals{SignalCPU: {Err: errBlind, To: n.now}})
 	sample = n.l.admission.sample(n.now)
 	require.Equal(t, []any{n.now, false, time.Duration(0)}, []any{sample.At, sample.CPUKnown, sample.Window})
 }
 
-// Exempt starts are light, and one that is Stuck may have waited for something all the
-// time: neither says how many of those that wait the node bears.
+// Exempt starts are light, and a Stuck start may have waited for something all the time. Neither says how many of the
+// waiting pods the node can bear.
 func TestTheAdaptiveLimitLearnsNothingOfExemptAndStuckStarts(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{Adaptive: &adaptive.Settings{Cores: 4}, StartTimeout: time.Minute})
@@ -148,12 +147,12 @@ func TestTheAdaptiveLimitLearnsNothingOfExemptAndStuckStarts(t *testing.T) {
 	n.end("exempt", reasons.Ready)
 	require.Zero(t, n.l.admission.sample(n.now).Made)
 
-	n.attend("stuck")
+	n.joinAndWait("stuck")
 	require.Equal(t, 1, n.l.admission.sample(n.now).Starting)
 	n.pass(time.Minute)
 	n.requireState("stuck", Started, reasons.Stuck)
 	require.Zero(t, n.l.admission.sample(n.now).Made)
-	n.attend("ready")
+	n.joinAndWait("ready")
 	n.end("ready", reasons.Ready)
 	require.Equal(t, 1, n.l.admission.sample(n.now).Made)
 }

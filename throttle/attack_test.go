@@ -13,36 +13,36 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
-// Processes that reach their deadline in the gate one after the other do not turn the order
-// round: the high priorities lose at most every second slot to them.
+// The processes in the gate reach their deadlines one after the other. This does not reverse the order: the high
+// priorities lose at most every second slot to them.
 func TestDeadlinesInTheGateTakeAtMostEverySecondSlot(t *testing.T) {
 	t.Parallel()
 	p := newPlay(t, throttle.Settings{MaxConcurrent: 1}, map[string]time.Duration{"high": 20 * time.Second, "low": 15 * time.Second})
 	for i := range 20 {
-		p.waits(fmt.Sprintf("high-%02d", i), throttle.Request{Priority: 1000})
+		p.joinWaiting(fmt.Sprintf("high-%02d", i), throttle.Request{Priority: 1000})
 	}
 	for i := range 60 {
-		p.waits(fmt.Sprintf("low-%02d", i), throttle.Request{})
+		p.joinWaiting(fmt.Sprintf("low-%02d", i), throttle.Request{})
 	}
-	for p.begun("high") < 20 {
+	for p.admitted("high") < 20 {
 		for i := range 60 {
 			if ticket := p.l.Lookup(fmt.Sprintf("low-%02d", i)); ticket != nil {
 				ticket.DeadlineReached(p.now)
 				p.look()
 			}
 		}
-		require.LessOrEqual(t, p.begun("low"), p.begun("high")+1)
+		require.LessOrEqual(t, p.admitted("low"), p.admitted("high")+1)
 		p.pass(time.Second)
 		require.Less(t, p.now.Sub(epoch), time.Hour)
 	}
 }
 
-// While the queue is frozen it takes no turn, so nothing is kept for it.
-func TestAFrozenQueueHasNoTurn(t *testing.T) {
+// A frozen queue takes no turn, so no slot is kept for it.
+func TestAFrozenQueueTakesNoTurn(t *testing.T) {
 	t.Parallel()
 	p := newPlay(t, throttle.Settings{MaxConcurrent: 1}, nil)
 	for _, name := range []string{"holder", "a", "b", "c"} {
-		p.waits(name, throttle.Request{})
+		p.joinWaiting(name, throttle.Request{})
 	}
 	require.True(t, p.l.Lookup("c").DeadlineReached(p.now).Admitted)
 	p.l.SetFrozen(p.now, true)
@@ -50,10 +50,10 @@ func TestAFrozenQueueHasNoTurn(t *testing.T) {
 	require.True(t, p.l.Lookup("b").DeadlineReached(p.now).Admitted)
 	p.l.Lookup("b").End(p.now, reasons.Ready)
 	p.l.SetFrozen(p.now, false)
-	require.Equal(t, []bool{false, true}, []bool{p.begun("a") > 0, p.l.Lookup("a").DeadlineReached(p.now).Admitted}, "it is a's own turn")
+	require.Equal(t, []bool{false, true}, []bool{p.admitted("a") > 0, p.l.Lookup("a").DeadlineReached(p.now).Admitted}, "it is the turn of a")
 }
 
-// However much pods request, and however many they are, what they use does not wrap round.
+// The requests of the pods may be huge, and the pods many: their sum does not wrap round.
 func TestAmountsDoNotWrapRound(t *testing.T) {
 	t.Parallel()
 	p := newPlay(t, throttle.Settings{MaxConcurrent: 1}, nil)
@@ -67,9 +67,9 @@ func TestAmountsDoNotWrapRound(t *testing.T) {
 	}
 }
 
-// What is kept for a pod that was let up and never came is free in time, whoever asks: nobody
-// has to advance the limiter first.
-func TestTryStartForgetsWhoNeverCame(t *testing.T) {
+// A reservation whose pod never came expires in time. Any pod that asks finds it free, even if the limiter was not
+// advanced before.
+func TestTryStartForgetsAReservationWhosePodNeverCame(t *testing.T) {
 	t.Parallel()
 	p := newPlay(t, throttle.Settings{}, nil)
 	p.l.SetPolicies(p.now, map[string]throttle.GroupLimits{"p": {Running: throttle.Bound{Pods: new(int64(1))}}})
@@ -80,39 +80,38 @@ func TestTryStartForgetsWhoNeverCame(t *testing.T) {
 	require.True(t, comes.TryStart(p.now.Add(10*time.Second)).Admitted)
 }
 
-// An overdue pod that a group holds, and that cannot pass it now, keeps no slot from another
-// that is overdue, too.
+// A pod is overdue, and its group holds it. It cannot pass now, and keeps no slot from another overdue pod.
 func TestAHeldDeadlineKeepsNoSlotFromAnother(t *testing.T) {
 	t.Parallel()
 	p := newPlay(t, throttle.Settings{MaxConcurrent: 2, MaxWait: time.Minute, StartTimeout: time.Hour}, nil)
 	p.l.SetPolicies(p.now, map[string]throttle.GroupLimits{"p": {Starting: throttle.Bound{Pods: new(int64(0))}}})
 	for _, name := range []string{"a-0", "a-1"} {
-		p.waits(name, throttle.Request{})
+		p.joinWaiting(name, throttle.Request{})
 	}
 	for i := range 3 {
-		p.waits(fmt.Sprintf("held-%d", i), throttle.Request{Priority: 9, Groups: inGroup(nil)})
+		p.joinWaiting(fmt.Sprintf("held-%d", i), throttle.Request{Priority: 9, Groups: inGroup(nil)})
 	}
-	p.waits("b-0", throttle.Request{})
+	p.joinWaiting("b-0", throttle.Request{})
 	p.pass(61 * time.Second)
-	require.Equal(t, 1, p.begun("held"), "one passes both limits")
+	require.Equal(t, 1, p.admitted("held"), "one pod passes both limits")
 	for i := range 3 {
-		p.waits(fmt.Sprintf("high-%d", i), throttle.Request{Priority: 10})
+		p.joinWaiting(fmt.Sprintf("high-%d", i), throttle.Request{Priority: 10})
 	}
 	p.l.Lookup("a-0").End(p.now, reasons.Ready)
 	p.l.Lookup("a-1").End(p.now, reasons.Ready)
 	p.look()
-	require.Equal(t, 1, p.begun("high"), "the queue has its turn")
+	require.Equal(t, 1, p.admitted("high"), "it is the queue's turn")
 	p.l.Lookup("high-0").End(p.now, reasons.Ready)
 	p.look()
-	require.Equal(t, 1, p.begun("b"), "then a deadline: no other of the group may pass now")
+	require.Equal(t, 1, p.admitted("b"), "then a deadline: no other pod of the group may pass now")
 }
 
-// Who holds on to a ticket that has ended does nothing to the pod's next one.
-func TestATicketThatEndedDoesNothingToTheNext(t *testing.T) {
+// A caller may keep a ticket that has ended. Its calls do not affect the pod's next ticket.
+func TestAnEndedTicketDoesNotAffectTheNext(t *testing.T) {
 	t.Parallel()
 	p := newPlay(t, throttle.Settings{MaxConcurrent: 1}, nil)
-	holder := p.waits("holder", throttle.Request{})
-	old := p.waits("a", throttle.Request{})
+	holder := p.joinWaiting("holder", throttle.Request{})
+	old := p.joinWaiting("a", throttle.Request{})
 	old.End(p.now, reasons.Deleted)
 	next := p.l.Join(p.now, throttle.Request{UID: "a"})
 	require.NotSame(t, old, next)
@@ -124,15 +123,15 @@ func TestATicketThatEndedDoesNothingToTheNext(t *testing.T) {
 	old.End(p.now, reasons.Deleted)
 	old.Unreserve()
 	state, _ := next.Status()
-	require.Equal(t, throttle.Waiting, state, "nobody waits for it")
+	require.Equal(t, throttle.Waiting, state, "no process waits for it")
 	require.True(t, next.TryStart(p.now).Admitted)
 	old.End(p.now, reasons.Failed)
 	state, _ = next.Status()
 	require.Equal(t, throttle.Starting, state)
 }
 
-// Pods that come and go by the thousand leave nothing behind but the last that ended.
-func TestNothingGrowsWithWhoCameAndWent(t *testing.T) {
+// Thousands of pods come and go. The limiter remembers only the last ones that ended.
+func TestEndedPodsLeaveNothingBehind(t *testing.T) {
 	t.Parallel()
 	p := newPlay(t, throttle.Settings{MaxConcurrent: 3, StartTimeout: time.Minute}, nil)
 	p.l.SetPolicies(p.now, map[string]throttle.GroupLimits{"p": {Starting: throttle.Bound{Pods: new(int64(2))}}})
@@ -159,10 +158,9 @@ func TestNothingGrowsWithWhoCameAndWent(t *testing.T) {
 	require.Nil(t, p.l.Lookup("1"))
 }
 
-// Whatever is asked in whatever order, with whatever values: the limiter goes on, what it
-// shows is consistent, it does not ask to be called at once again and again, and when the
-// limits end, everybody who waits starts.
-func TestWhateverIsAskedEverybodyStartsInTheEnd(t *testing.T) {
+// The calls come in any order and with any values. The limiter keeps working, and what it shows is consistent. It
+// does not ask again and again to be called at once. When the limits end, every waiting pod starts.
+func TestAfterAnyCallsAllPodsStartInTheEnd(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(15) {
 		rng := rand.New(rand.NewPCG(seed, 33))
@@ -170,7 +168,7 @@ func TestWhateverIsAskedEverybodyStartsInTheEnd(t *testing.T) {
 		l := throttle.New(now, throttle.Settings{MaxConcurrent: 2})
 		tickets := []*throttle.Ticket{l.Join(now, throttle.Request{UID: "0"})}
 		for range 600 {
-			anything(rng, l, &now, &tickets)
+			randomCall(rng, l, &now, &tickets)
 			requireConsistent(t, l, now)
 		}
 		for _, ticket := range tickets {
@@ -180,11 +178,11 @@ func TestWhateverIsAskedEverybodyStartsInTheEnd(t *testing.T) {
 		l.SetFrozen(now, false)
 		l.Configure(now, throttle.Settings{})
 		require.Empty(t, l.Snapshot(now).Waiting, "seed %d", seed)
-		require.True(t, l.Advance(now.Add(time.Hour)).IsZero(), "seed %d: there is nothing left to do", seed)
+		require.True(t, l.Advance(now.Add(time.Hour)).IsZero(), "seed %d: nothing is left to do", seed)
 	}
 }
 
-func anything(rng *rand.Rand, l *throttle.Limiter, now *time.Time, tickets *[]*throttle.Ticket) {
+func randomCall(rng *rand.Rand, l *throttle.Limiter, now *time.Time, tickets *[]*throttle.Ticket) {
 	amount := func() int64 { return []int64{-1, 0, 1, 500, 1 << 62}[rng.IntN(5)] }
 	short := func() time.Duration { return time.Duration(rng.IntN(90)-5) * time.Second }
 	uid := fmt.Sprint(rng.IntN(25))
@@ -246,19 +244,19 @@ func anything(rng *rand.Rand, l *throttle.Limiter, now *time.Time, tickets *[]*t
 		s[throttle.SignalLoad] = throttle.Reading{Value: float64(rng.IntN(9)), From: now.Add(-short()), To: now.Add(-short())}
 		l.Observe(*now, s)
 	default:
-		*now = now.Add(short()) // sometimes back
+		*now = now.Add(short()) // sometimes the clock goes back
 		l.Advance(*now)
 	}
 }
 
-// requireConsistent compares what the limiter shows in different ways.
+// requireConsistent compares the views of the limiter with each other.
 func requireConsistent(t *testing.T, l *throttle.Limiter, now time.Time) {
 	t.Helper()
 	s := l.Snapshot(now)
 	seen := map[string]bool{}
 	for _, list := range [][]throttle.TicketView{s.Waiting, s.Starting} {
 		for _, v := range list {
-			require.False(t, seen[v.UID], "%s is there twice", v.UID)
+			require.False(t, seen[v.UID], "%s appears twice", v.UID)
 			seen[v.UID] = true
 			again, ok := l.View(now, v.UID)
 			require.True(t, ok)

@@ -9,9 +9,8 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
-// benched gives a limiter whose one slot is held, with so many pods of ten namespaces, one
-// after the other, that wait, every second with a waiter, in so many groups that their policy
-// holds.
+// benched returns a limiter whose one slot is held. The given number of pods waits, from ten namespaces in turn, and
+// every second pod has a waiter. The pods are in the given number of groups, which a policy holds.
 func benched(b *testing.B, waiting, groups int) (l *Limiter, last *Ticket) {
 	b.Helper()
 	l = New(t0, Settings{MaxConcurrent: 1, NoProgressAfter: -1})
@@ -32,8 +31,7 @@ func benched(b *testing.B, waiting, groups int) (l *Limiter, last *Ticket) {
 	return l, last
 }
 
-// cpuTime reports the CPU time of an operation and what it allocates: on a busy machine the
-// clock says little.
+// cpuTime reports the CPU time of an operation and its allocations. On a busy machine the wall clock says little.
 func cpuTime(b *testing.B) (stop func()) {
 	b.Helper()
 	used := func() (d time.Duration) {

@@ -9,25 +9,26 @@ import (
 
 const (
 	// abandonAfter is how long a ticket without a waiter is kept. kubelet retries a refused
-	// sandbox or container within 15 seconds, and a container that failed to start within its
-	// back-off of 5 minutes at most.
+	// sandbox or container within 15 seconds, and a container that failed to start within 5
+	// minutes, its longest back-off.
 	abandonAfter = 10 * time.Minute
 	// endedKept is how many ended tickets are remembered for [Limiter.Lookup].
 	endedKept = 256
 )
 
-// book has the tickets, and leads each through the life of its start.
+// book joins, starts and ends the tickets, and records an event for each of these.
 type book struct {
 	settings *Settings
 	queue    *queue
 	groups   *groups
 	slots    *slots
-	log      *eventLog
-	ended    []*Ticket // in the order of their ends, at most endedKept
-	seq      uint64    // of the last that joined
+	events   []Event       // since the last Drain
+	changed  chan struct{} // holds at most one value
+	ended    []*Ticket     // in the order of their ends, at most endedKept
+	seq      uint64        // number of the ticket that joined last
 }
 
-// live gives the ticket of the pod that has not ended, or nil.
+// live returns the ticket of the pod if it is Waiting or Starting, else nil.
 func (b *book) live(uid string) *Ticket {
 	if t := b.groups.ticket(uid); t != nil && (t.state == Waiting || t.state == Starting) {
 		return t
@@ -35,21 +36,21 @@ func (b *book) live(uid string) *Ticket {
 	return nil
 }
 
-// join puts a new ticket of l into the queue.
+// join puts a new ticket into the queue.
 func (b *book) join(l *Limiter, now time.Time, r Request) *Ticket {
 	b.seq++
 	t := &Ticket{
 		l: l, uid: r.UID, name: r.Name, priority: r.Priority, arrived: earlier(now, r.Arrived), maxWait: r.MaxWait,
 		repeats: max(0, r.Repeats), state: Waiting, seen: now, decided: make(chan struct{}),
-		foreseen: r.Expected, seq: b.seq, flow: b.queue.enter(r.Flow), pod: b.groups.pod(r.UID),
+		foreseen: r.Expected, seq: b.seq, flow: b.queue.joinFlow(r.Flow), pod: b.groups.pod(r.UID),
 	}
 	t.pod.ticket = t
 	if r.Groups != nil {
-		b.groups.enter(t.pod, r.Groups)
+		b.groups.setMemberships(t.pod, r.Groups)
 	}
 	b.groups.changed(t.pod)
 	b.queue.insert(t)
-	b.happened(Event{State: Waiting, Time: now}, t)
+	b.addEvent(Event{State: Waiting, Time: now}, t)
 	return t
 }
 
@@ -62,39 +63,42 @@ func (b *book) start(at time.Time, t *Ticket, reason reasons.Reason, slot bool) 
 	t.pod.running, t.pod.ready = true, false
 	b.groups.changed(t.pod)
 	close(t.decided)
-	b.happened(Event{State: Starting, Time: at, Reason: reason, Took: max(0, at.Sub(t.arrived))}, t)
+	b.addEvent(Event{State: Starting, Time: at, Reason: reason, Took: max(0, at.Sub(t.arrived))}, t)
 }
 
-// end ends a ticket once.
+// end ends a ticket that is Waiting or Starting. Others it leaves as they are.
 func (b *book) end(now time.Time, t *Ticket, reason reasons.Reason) {
 	e := Event{State: Gone, Time: now, Reason: reason}
-	started := t.state == Starting
-	switch {
-	case started:
-		e.Took = max(0, now.Sub(t.admitted))
-		if !gone(reason) {
-			e.State = Started
-		}
-		b.slots.giveBack(t, reason, e.Took)
-	case t.state == Waiting:
+	switch t.state {
+	case Waiting:
 		b.queue.remove(t)
+		b.queue.leaveFlow(t)
 		close(t.decided)
+	case Starting:
+		e.State, e.Took = Started, max(0, now.Sub(t.admitted))
+		b.slots.release(t, reason, e.Took)
+		switch reason {
+		case reasons.Deleted, reasons.Abandoned, reasons.SandboxGone:
+			e.State = Gone
+		case reasons.Ready, reasons.Settled, reasons.Inferred:
+			t.pod.ready = true
+		}
+		if reason == reasons.Stuck {
+			b.queue.stuck = append(b.queue.stuck, t)
+		} else {
+			b.queue.leaveFlow(t)
+		}
 	default:
 		return
 	}
 	t.state, t.reason, t.ended = e.State, reason, now
-	if started && reason == reasons.Stuck {
-		b.queue.stuck = append(b.queue.stuck, t)
-	} else {
-		b.queue.leave(t)
-	}
-	t.pod.ready = t.pod.ready || started && tellsReady(reason)
 	b.groups.changed(t.pod)
 	b.remember(t)
-	b.happened(e, t)
+	b.addEvent(e, t)
 }
 
-// endTimedOut ends the starts that take too long, and the waits for which nothing came back.
+// endTimedOut ends the starts that take longer than StartTimeout, and abandons the tickets that nothing has asked
+// for since abandonAfter.
 func (b *book) endTimedOut(now time.Time) {
 	for at := b.slots.inFlight; len(at) > 0 && now.Sub(at[0].admitted) >= b.settings.StartTimeout; at = b.slots.inFlight {
 		b.end(now, at[0], reasons.Stuck)
@@ -106,7 +110,7 @@ func (b *book) endTimedOut(now time.Time) {
 	}
 }
 
-// remember keeps the ended ticket, and forgets the oldest beyond the bound.
+// remember keeps an ended ticket for Lookup, and forgets the oldest beyond endedKept.
 func (b *book) remember(t *Ticket) {
 	b.ended = append(b.ended, t)
 	for len(b.ended) > endedKept {
@@ -119,25 +123,16 @@ func (b *book) remember(t *Ticket) {
 	}
 }
 
-func (b *book) happened(e Event, t *Ticket) {
+func (b *book) addEvent(e Event, t *Ticket) {
 	e.Ticket, e.Waiting, e.Starting = t, len(b.queue.arrivals), b.slots.taken()
-	b.log.add(e)
+	b.events = append(b.events, e)
+	b.notify()
 }
 
-// tellsPace tells whether a start that ended so says how long starts take.
-func tellsPace(r reasons.Reason) bool { return tellsReady(r) || r == reasons.Completed }
-
-// tellsReady tells whether a start that ended so has made its pod ready.
-func tellsReady(r reasons.Reason) bool {
-	return r == reasons.Ready || r == reasons.Settled || r == reasons.Inferred
-}
-
-// breaksOff tells whether its containers ended a start that ended so.
-func breaksOff(r reasons.Reason) bool {
-	return r == reasons.Exited || r == reasons.CrashLoop || r == reasons.Failed
-}
-
-// gone tells whether a start that ended so was deleted or given up.
-func gone(r reasons.Reason) bool {
-	return r == reasons.Deleted || r == reasons.Abandoned || r == reasons.SandboxGone
+// notify puts a value into changed: there is an event, or Advance may be due at another time.
+func (b *book) notify() {
+	select {
+	case b.changed <- struct{}{}:
+	default:
+	}
 }

@@ -15,12 +15,12 @@ import (
 
 var epoch = time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
 
-// play lets pods wait and start, second by second, by the public API alone.
+// play lets pods wait and start, second by second, through the public API alone.
 type play struct {
 	t    *testing.T
 	l    *throttle.Limiter
 	now  time.Time
-	took map[string]time.Duration // of the starts, by the prefix of their names; zero: they never end
+	took map[string]time.Duration // how long the starts take, by the prefix of their names; zero: they never end
 	// began is when each start was admitted.
 	began map[string]time.Duration
 	ends  map[time.Duration][]*throttle.Ticket
@@ -34,9 +34,8 @@ func newPlay(t *testing.T, s throttle.Settings, took map[string]time.Duration) *
 	}
 }
 
-// waits has a pod join, with a process that waits. What comes before the hyphen of its name
-// is its namespace.
-func (p *play) waits(name string, r throttle.Request) *throttle.Ticket {
+// joinWaiting lets a pod join, with a process that waits. The part of its name before the hyphen is its namespace.
+func (p *play) joinWaiting(name string, r throttle.Request) *throttle.Ticket {
 	namespace, _, _ := strings.Cut(name, "-")
 	r.UID, r.Flow = name, namespace
 	ticket := p.l.Join(p.now, r)
@@ -58,8 +57,7 @@ func (p *play) pass(d time.Duration) {
 }
 
 func (p *play) look() {
-	events, _ := p.l.Drain()
-	for _, e := range events {
+	for _, e := range p.l.Drain() {
 		if e.State != throttle.Starting {
 			continue
 		}
@@ -72,8 +70,8 @@ func (p *play) look() {
 	}
 }
 
-// begun counts those of a namespace that were admitted.
-func (p *play) begun(namespace string) (n int) {
+// admitted counts the admitted pods of a namespace.
+func (p *play) admitted(namespace string) (n int) {
 	for name := range p.began {
 		if strings.HasPrefix(name, namespace+"-") {
 			n++
@@ -82,14 +80,14 @@ func (p *play) begun(namespace string) (n int) {
 	return n
 }
 
-// What tenants can do to each other, and what was measured before it was bounded.
+// What tenants can do to each other. The comments say what was measured before a bound existed.
 func TestCasesOfAbuse(t *testing.T) {
 	t.Parallel()
 	for name, play := range map[string]func(*testing.T){
-		"short deadlines before high priorities": shortDeadlines, // was: 0 of 20 after 540 s, 161 of the others
-		"a tenant whose pods never get ready":    neverReady,     // was: B started after 5,998 s
-		"one start of sixteen hangs":             oneHangs,       // was: room for 2 of 60, 25 min expected
-		"a node busy before the herd":            busyBefore,     // was: a limit of 31, the whole herd at once
+		"short deadlines before high priorities": shortDeadlines, // before: 0 of 20 after 540 s, 161 of the others
+		"a tenant whose pods never get ready":    neverReady,     // before: B started after 5,998 s
+		"one start of sixteen hangs":             oneHangs,       // before: room for 2 of 60, 25 min expected
+		"a node busy before the herd":            busyBefore,     // before: a limit of 31, the whole herd at once
 	} {
 		t.Run(name, func(t *testing.T) { t.Parallel(); play(t) })
 	}
@@ -98,26 +96,26 @@ func TestCasesOfAbuse(t *testing.T) {
 func shortDeadlines(t *testing.T) {
 	p := newPlay(t, throttle.Settings{MaxConcurrent: 2}, map[string]time.Duration{"high": 10 * time.Second, "short": 10 * time.Second})
 	for i := range 20 {
-		p.waits(fmt.Sprintf("high-%02d", i), throttle.Request{Priority: 1000})
+		p.joinWaiting(fmt.Sprintf("high-%02d", i), throttle.Request{Priority: 1000})
 	}
 	for i := range 180 {
-		p.waits(fmt.Sprintf("short-%03d", i), throttle.Request{MaxWait: 6 * time.Second}) // activeDeadlineSeconds: 60
+		p.joinWaiting(fmt.Sprintf("short-%03d", i), throttle.Request{MaxWait: 6 * time.Second}) // activeDeadlineSeconds: 60
 		p.pass(3 * time.Second)
-		if high, short := p.begun("high"), p.begun("short"); high < 20 {
+		if high, short := p.admitted("high"), p.admitted("short"); high < 20 {
 			require.LessOrEqual(t, short, high+1, "the high priorities lose at most every second slot")
 		}
 	}
-	t.Logf("after %s: %d of 20, %d of the others", p.now.Sub(epoch), p.begun("high"), p.begun("short"))
-	require.Equal(t, 20, p.begun("high"))
+	t.Logf("after %s: %d of 20, %d of the others", p.now.Sub(epoch), p.admitted("high"), p.admitted("short"))
+	require.Equal(t, 20, p.admitted("high"))
 }
 
 func neverReady(t *testing.T) {
 	p := newPlay(t, throttle.Settings{MaxConcurrent: 2}, nil)
 	for i := range 60 {
-		p.waits(fmt.Sprintf("a-%02d", i), throttle.Request{})
+		p.joinWaiting(fmt.Sprintf("a-%02d", i), throttle.Request{})
 	}
 	p.pass(time.Second)
-	p.waits("b-0", throttle.Request{})
+	p.joinWaiting("b-0", throttle.Request{})
 	p.pass(throttle.Settings{}.WithDefaults().MaxWait + throttle.Settings{}.WithDefaults().StartTimeout)
 	t.Logf("B starts after %s", p.began["b-0"]-time.Second)
 	require.Contains(t, p.began, "b-0")
@@ -126,16 +124,16 @@ func neverReady(t *testing.T) {
 
 func oneHangs(t *testing.T) {
 	p := newPlay(t, throttle.Settings{MaxConcurrent: 16, StartTimeout: time.Hour}, map[string]time.Duration{"works": 4 * time.Second})
-	p.waits("hangs-0", throttle.Request{})
+	p.joinWaiting("hangs-0", throttle.Request{})
 	for i := range 1500 {
-		p.waits(fmt.Sprintf("works-%04d", i), throttle.Request{})
+		p.joinWaiting(fmt.Sprintf("works-%04d", i), throttle.Request{})
 	}
 	p.pass(400 * time.Second)
 	for i := range 60 {
 		p.l.Join(p.now, throttle.Request{UID: fmt.Sprintf("new-%02d", i), Flow: "new"})
 	}
 	for len(p.l.Snapshot(p.now).Starting) < 16 {
-		p.waits(fmt.Sprintf("works-more-%02d", len(p.began)), throttle.Request{})
+		p.joinWaiting(fmt.Sprintf("works-more-%02d", len(p.began)), throttle.Request{})
 	}
 	room := 0
 	for i := range 60 {
@@ -165,17 +163,17 @@ func busyBefore(t *testing.T) {
 	}
 	busy(60)
 	for i := range 2 {
-		p.waits(fmt.Sprintf("first-%d", i), throttle.Request{})
+		p.joinWaiting(fmt.Sprintf("first-%d", i), throttle.Request{})
 	}
 	for i := range 30 {
-		p.waits(fmt.Sprintf("herd-%02d", i), throttle.Request{})
+		p.joinWaiting(fmt.Sprintf("herd-%02d", i), throttle.Request{})
 	}
 	most := 0
 	for range 20 {
 		busy(1)
 		most = max(most, p.l.Snapshot(p.now).Limit)
 	}
-	t.Logf("limit %d, %d of the herd at once: %s", most, p.begun("herd"), p.l.Snapshot(p.now).Adaptive)
-	require.Equal(t, 2, p.begun("first"), "two starts have ended")
+	t.Logf("limit %d, %d of the herd at once: %s", most, p.admitted("herd"), p.l.Snapshot(p.now).Adaptive)
+	require.Equal(t, 2, p.admitted("first"), "two starts have ended")
 	require.LessOrEqual(t, most, 4)
 }

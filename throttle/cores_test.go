@@ -13,20 +13,20 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
-// peak has a start that is expected to keep so many cores busy.
+// peak is the cost of a start that is expected to keep this many cores busy.
 func peak(cores float64) *costs.Cost { return &costs.Cost{Count: 3, Peak: costs.Figure{Mean: cores}} }
 
-// attendKnown joins with what is known of the start, and stands there for the ticket.
-func (n *node) attendKnown(uid string, cost *costs.Cost) {
+// joinKnown joins a pod of known cost, with a waiter from now on.
+func (n *node) joinKnown(uid string, cost *costs.Cost) {
 	n.l.Join(n.now, Request{UID: uid, Name: "ns/" + uid, Expected: Expected{Cost: cost}}).Wait(n.now)
 }
 
 func TestCoresAreCountedInPlaceOfPods(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{MaxConcurrent: 2, CountCores: true})
-	n.attend("unknown")
+	n.joinAndWait("unknown")
 	for i := range 5 {
-		n.attendKnown(fmt.Sprint("light-", i), peak(0.25))
+		n.joinKnown(fmt.Sprint("light-", i), peak(0.25))
 	}
 	n.requireStarting("unknown", "light-0", "light-1", "light-2", "light-3")
 	n.requireWaiting("light-4")
@@ -36,15 +36,15 @@ func TestCoresAreCountedInPlaceOfPods(t *testing.T) {
 	n.end("light-0", reasons.Ready)
 	n.requireWaiting()
 	n.end("unknown", reasons.Ready)
-	require.Equal(t, 5, n.l.Snapshot(n.now).Limit, "four that are light, and one that nobody knows")
+	require.Equal(t, 5, n.l.Snapshot(n.now).Limit, "four light pods, and one of unknown cost")
 }
 
 func TestAStartThatExceedsTheCoresStartsAlone(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{MaxConcurrent: 2, CountCores: true})
-	n.attendKnown("light", peak(0.5))
-	n.attendKnown("great", peak(3))
-	n.attendKnown("behind", peak(0.5))
+	n.joinKnown("light", peak(0.5))
+	n.joinKnown("great", peak(3))
+	n.joinKnown("behind", peak(0.5))
 	n.requireStarting("light")
 	n.requireWaiting("great", "behind")
 	n.end("light", reasons.Ready)
@@ -53,28 +53,28 @@ func TestAStartThatExceedsTheCoresStartsAlone(t *testing.T) {
 	n.requireStarting("behind")
 }
 
-func TestWhatOnlyWaitsCountsALittle(t *testing.T) {
+func TestAStartThatOnlyWaitsCountsALittle(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{MaxConcurrent: 1, CountCores: true})
 	for i := range 25 {
-		n.attendKnown(fmt.Sprint(i), peak(0))
+		n.joinKnown(fmt.Sprint(i), peak(0))
 	}
 	require.Len(t, n.l.Snapshot(n.now).Starting, 20)
 }
 
-func TestOfCoresAndTheAdaptiveLimitTheLessCounts(t *testing.T) {
+func TestTheLowerOfCoresAndTheAdaptiveLimitCounts(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{MaxConcurrent: 2, CountCores: true, Adaptive: &adaptive.Settings{Cores: 8}, StartTimeout: time.Hour})
-	n.attend("a", "b", "c")
+	n.joinAndWait("a", "b", "c")
 	n.requireStarting("a", "b")
 
 	n = newNode(t, Settings{MaxConcurrent: 50, CountCores: true, Adaptive: &adaptive.Settings{Cores: 1, Max: 1}, StartTimeout: time.Hour})
-	n.attend("a", "b", "c")
+	n.joinAndWait("a", "b", "c")
 	n.requireStarting("a")
 }
 
-// Whatever comes and goes, no more cores are given than there are, but to one that starts alone; and the next is held
-// only where it does not fit.
+// Pods come and go at random. The cores in use never exceed those of the node, except for a start that runs alone.
+// The next pod is held only if it does not fit.
 func TestCoresAreNeverExceededNorLeftIdle(t *testing.T) {
 	t.Parallel()
 	const most, rounding = 3, 1e-6
@@ -90,7 +90,7 @@ func TestCoresAreNeverExceededNorLeftIdle(t *testing.T) {
 			if rng.IntN(20) == 0 {
 				known[uid] = 4
 			}
-			n.attendKnown(uid, peak(known[uid]))
+			n.joinKnown(uid, peak(known[uid]))
 		}
 		n.pass(time.Second)
 		s, sum := n.l.Snapshot(n.now), 0.0
@@ -111,34 +111,34 @@ func TestOneOverdueStartAtATimeExceedsTheCores(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{MaxConcurrent: 2, CountCores: true, MaxWait: time.Minute, StartTimeout: time.Hour, NoProgressAfter: -1})
 	for i := range 10 {
-		n.attend(fmt.Sprint(i))
+		n.joinAndWait(fmt.Sprint(i))
 	}
 	n.pass(2 * time.Minute)
-	n.attend("comes", "and", "waits")
+	n.joinAndWait("comes", "and", "waits")
 	n.requireStarting("0", "1", "2")
 	require.Equal(t, Held{Reason: reasons.Concurrency, Measured: 3, Threshold: 2}, n.l.Snapshot(n.now).Held)
 	n.end("0", reasons.Ready)
 	n.requireStarting("1", "2", "3")
 
 	n = newNode(t, Settings{MaxConcurrent: 2, CountCores: true, StartTimeout: time.Hour})
-	n.attendKnown("great", peak(1.5))
-	n.attendKnown("light", peak(0.3))
+	n.joinKnown("great", peak(1.5))
+	n.joinKnown("light", peak(0.3))
 	late := n.l.Join(n.now, Request{UID: "late", Expected: Expected{Cost: peak(0.4)}})
 	require.Equal(t, reasons.GateDeadline, late.DeadlineReached(n.now).Reason)
-	later := n.attend("later")
+	later := n.joinAndWait("later")
 	require.Equal(t, reasons.GateExpired, later.DeadlineReached(n.now).Reason)
 	n.end("light", reasons.Ready)
-	require.Equal(t, reasons.GateDeadline, later.DeadlineReached(n.now).Reason, "late is within the cores by now")
+	require.Equal(t, reasons.GateDeadline, later.DeadlineReached(n.now).Reason, "late fits into the cores by now")
 	n.requireStarting("great", "late", "later")
 }
 
-func TestCoresAreGivenByTheOrderOfTheMoment(t *testing.T) {
+func TestCoresAreGivenInTheCurrentOrder(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{MaxConcurrent: 2, CountCores: true, FillEvery: time.Minute, StartTimeout: time.Hour, MaxWait: time.Hour})
-	n.attendKnown("first", peak(1))
-	n.attendKnown("light", peak(0.5))
-	n.attendKnown("lighter", peak(0.5))
-	n.attendKnown("great", peak(1.5))
+	n.joinKnown("first", peak(1))
+	n.joinKnown("light", peak(0.5))
+	n.joinKnown("lighter", peak(0.5))
+	n.joinKnown("great", peak(1.5))
 	n.l.SetPriority(n.now, "great", 1, 0)
 	n.pass(5 * time.Minute)
 	n.requireStarting("first")
@@ -150,14 +150,14 @@ func TestCoresAreGivenByTheOrderOfTheMoment(t *testing.T) {
 	n.requireStarting("first", "light", "great")
 }
 
-func TestOthersCountTheirCoresToo(t *testing.T) {
+func TestAllStartsCountTheirCores(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{MaxConcurrent: 2, CountCores: true, StartTimeout: time.Hour})
 	n.l.Adopt(n.now, Request{UID: "adopted", Expected: Expected{Cost: peak(1.5)}}, n.now)
 	n.l.Join(n.now, Request{UID: "exempt", Expected: Expected{Cost: peak(0.4)}}).StartExempt(n.now)
 	n.l.Join(n.now, Request{UID: "beyond", Expected: Expected{Cost: peak(1)}}).StartExempt(n.now)
-	n.attendKnown("light", peak(0.1))
-	n.attendKnown("lighter", peak(0.05))
+	n.joinKnown("light", peak(0.1))
+	n.joinKnown("lighter", peak(0.05))
 	require.Equal(t, map[string]bool{"adopted": true, "exempt": true, "beyond": false, "light": true}, n.slotsHeld())
 	n.l.Adopt(n.now, Request{UID: "more", Expected: Expected{Cost: peak(1)}}, n.now)
 	n.end("light", reasons.Ready)
@@ -167,7 +167,7 @@ func TestOthersCountTheirCoresToo(t *testing.T) {
 	n.requireWaiting()
 }
 
-// slotsHeld tells of each start under way whether it holds a slot.
+// slotsHeld reports for each start under way whether it holds a slot.
 func (n *node) slotsHeld() map[string]bool {
 	slots := map[string]bool{}
 	for _, v := range n.l.Snapshot(n.now).Starting {
@@ -179,7 +179,7 @@ func (n *node) slotsHeld() map[string]bool {
 func TestASlotIsLentBeyondTheCores(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{MaxConcurrent: 1, CountCores: true, StartTimeout: time.Hour, NoProgressAfter: 10 * time.Second})
-	n.attend("hangs", "b", "c", "d")
+	n.joinAndWait("hangs", "b", "c", "d")
 	n.l.SetStalled(n.now, "hangs", n.now)
 	n.pass(9 * time.Second)
 	n.requireStarting("hangs")

@@ -11,15 +11,15 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
-// Whatever happens to pods, their groups and policies, what is kept of each group is what a
-// count of all pods gives: nothing that changes a pod forgets to have it counted.
-func TestCountersOfGroupsAreThoseOfARecount(t *testing.T) {
+// Pods, their groups and policies change at random. The counters of each group always equal a recount of all pods:
+// every change of a pod updates them.
+func TestCountersOfGroupsEqualARecount(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(40) {
 		rng := rand.New(rand.NewPCG(seed, 9))
 		n := newNode(t, Settings{MaxConcurrent: 1 + rng.IntN(6), StartTimeout: time.Minute})
 		for step := range 300 {
-			n.anything(rng)
+			n.randomChange(rng)
 			before := n.l.Groups(n.now)
 			n.l.groups.counted = false
 			require.Equal(t, n.l.Groups(n.now), before, "seed %d, step %d", seed, step)
@@ -28,8 +28,8 @@ func TestCountersOfGroupsAreThoseOfARecount(t *testing.T) {
 	}
 }
 
-// anything does something to some pod, or to all.
-func (n *node) anything(rng *rand.Rand) {
+// randomChange does a random thing to one pod, or to all.
+func (n *node) randomChange(rng *rand.Rand) {
 	uid := fmt.Sprint(rng.IntN(30))
 	var groups []Membership
 	for _, policy := range []string{"x", "y"} {
@@ -66,13 +66,13 @@ func (n *node) anything(rng *rand.Rand) {
 	}
 }
 
-// requireCounted compares what groups say with what their pods are.
+// requireCounted compares the views of the groups with their pods.
 func (n *node) requireCounted(views []GroupView) {
 	n.t.Helper()
 	want := map[GroupKey]GroupView{}
 	for _, p := range n.l.groups.pods {
-		require.True(n.t, p.ticket != nil || len(p.in) > 0, "nothing is known of %s", p.uid)
-		require.True(n.t, n.l.book.live(p.uid) != nil || p.running || p.in == nil, "%s counts for nothing", p.uid)
+		require.True(n.t, p.ticket != nil || len(p.in) > 0, "%s has neither a ticket nor a group", p.uid)
+		require.True(n.t, n.l.book.live(p.uid) != nil || p.running || p.in == nil, "%s is not needed for any count", p.uid)
 		require.True(n.t, p.ticket == nil || p.ticket.pod == p, p.uid)
 		for _, in := range p.in {
 			v := want[in.group.key]

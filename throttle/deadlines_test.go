@@ -13,7 +13,7 @@ import (
 func TestMaxWaitAdmitsOneAboveTheLimitAtATime(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{MaxConcurrent: 1, MaxWait: time.Minute, StartTimeout: time.Hour})
-	n.attend("holder")
+	n.joinAndWait("holder")
 	n.l.Join(n.now, Request{UID: "young", Priority: 9}).Wait(n.now)
 	n.l.Join(n.now, Request{UID: "old", Arrived: t0.Add(-time.Second)}).Wait(n.now)
 
@@ -23,14 +23,38 @@ func TestMaxWaitAdmitsOneAboveTheLimitAtATime(t *testing.T) {
 	n.pass(time.Hour / 2)
 	n.requireStarting("holder", "young")
 	n.requireState("young", Starting, reasons.MaxWait)
-	require.Equal(t, t0.Add(time.Hour), n.pass(time.Second), "nobody else passes while one is above the limit")
+	require.Equal(t, t0.Add(time.Hour), n.pass(time.Second), "no other pod passes while one is above the limit")
 
-	n.end("holder", reasons.Ready) // now the one above the limit is within it
+	n.end("holder", reasons.Ready) // now the start above the limit is within it
 	n.requireStarting("young", "old")
 	n.requireState("old", Starting, reasons.MaxWait)
 }
 
-func TestOfTwoMaxWaitsTheLessCounts(t *testing.T) {
+func TestAnOverduePodThatIsNextStartsWithinTheLimits(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, Settings{MaxConcurrent: 1, MaxWait: time.Minute, StartTimeout: time.Hour})
+	n.joinAndWait("holder", "a", "b")
+	n.pass(time.Minute)
+	n.requireState("a", Starting, reasons.MaxWait)
+	n.l.Configure(n.now, Settings{MaxConcurrent: 9, MaxWait: time.Minute, StartTimeout: time.Hour})
+	n.requireState("b", Starting, reasons.WithinLimits)
+}
+
+func TestNoSlotIsKeptForTheQueueIfAllPodsAreOverdue(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, Settings{MaxConcurrent: 1, MaxWait: time.Minute, StartTimeout: time.Hour})
+	n.joinAndWait("holder")
+	for i, uid := range []string{"first", "old", "urgent"} {
+		n.l.Join(n.now, Request{UID: uid, Priority: int32(i / 2), Arrived: t0.Add(time.Duration(i-9) * time.Second)}).Wait(n.now)
+	}
+	n.pass(51 * time.Second)
+	n.requireStarting("holder", "first")
+	n.pass(9 * time.Second)
+	n.end("holder", reasons.Ready) // no start is above the limit any more, and the next slot is the queue's
+	n.requireStarting("first", "old")
+}
+
+func TestTheShorterOfTwoMaxWaitsCounts(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ all, own time.Duration }{
 		{all: 0, own: 30 * time.Second},
@@ -38,7 +62,7 @@ func TestOfTwoMaxWaitsTheLessCounts(t *testing.T) {
 		{all: 30 * time.Second, own: time.Hour}, // a tenth of a long activeDeadlineSeconds
 	} {
 		n := newNode(t, Settings{MaxConcurrent: 1, MaxWait: c.all})
-		n.attend("holder")
+		n.joinAndWait("holder")
 		n.l.Join(n.now, Request{UID: "a", MaxWait: c.own}).Wait(n.now)
 		n.pass(29 * time.Second)
 		n.requireStarting("holder")
@@ -50,14 +74,14 @@ func TestOfTwoMaxWaitsTheLessCounts(t *testing.T) {
 func TestMaxWaitIsTenMinutesUnlessSet(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{MaxConcurrent: 1, StartTimeout: time.Hour})
-	n.attend("holder", "a")
+	n.joinAndWait("holder", "a")
 	require.Equal(t, t0.Add(Settings{}.WithDefaults().MaxWait), n.pass(0))
 }
 
 func TestAShorterMaxWaitIsFollowedAtOnce(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{MaxConcurrent: 1, StartTimeout: time.Hour})
-	n.attend("holder", "a", "b")
+	n.joinAndWait("holder", "a", "b")
 	n.pass(time.Minute)
 
 	n.l.SetPriority(n.now, "a", 0, 30*time.Second)
@@ -68,10 +92,10 @@ func TestAShorterMaxWaitIsFollowedAtOnce(t *testing.T) {
 	n.requireState("b", Starting, reasons.MaxWait)
 }
 
-func TestSetPriorityTellsThatTheNextTimeMayHaveChanged(t *testing.T) {
+func TestSetPriorityReportsThatTheNextTimeMayHaveChanged(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{MaxConcurrent: 1, StartTimeout: time.Hour})
-	n.attend("holder", "a")
+	n.joinAndWait("holder", "a")
 	<-n.l.Changed()
 	n.l.SetPriority(n.now, "a", 0, 30*time.Second)
 	select {
@@ -82,21 +106,21 @@ func TestSetPriorityTellsThatTheNextTimeMayHaveChanged(t *testing.T) {
 	require.Equal(t, t0.Add(30*time.Second), n.pass(0))
 }
 
-func TestMaxWaitAdmitsOnlyThosePresent(t *testing.T) {
+func TestMaxWaitAdmitsOnlyPresentPods(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{MaxConcurrent: 1, MaxWait: time.Second, StartTimeout: time.Hour})
-	n.attend("holder")
+	n.joinAndWait("holder")
 	absent := n.join("absent")
 	n.pass(time.Minute)
 	n.requireWaiting("absent")
 	require.Equal(t, Decision{Admitted: true, Reason: reasons.MaxWait}, absent.TryStart(n.now))
 }
 
-func TestExpireAdmitsOneAboveTheLimitAndRefusesTheNext(t *testing.T) {
+func TestDeadlineReachedAdmitsOneAboveTheLimitAndRefusesTheNext(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{MaxConcurrent: 1})
-	n.attend("holder")
-	a, b := n.attend("a"), n.attend("b")
+	n.joinAndWait("holder")
+	a, b := n.joinAndWait("a"), n.joinAndWait("b")
 	require.Equal(t, Decision{Admitted: true, Reason: reasons.GateDeadline}, a.DeadlineReached(n.now))
 	d := b.DeadlineReached(n.now)
 	require.False(t, d.Admitted)
@@ -109,30 +133,30 @@ func TestExpireAdmitsOneAboveTheLimitAndRefusesTheNext(t *testing.T) {
 
 	n.end("a", reasons.Ready)
 	require.True(t, b.DeadlineReached(n.now).Admitted)
-	require.Equal(t, Decision{Admitted: true, Reason: reasons.GateDeadline}, b.DeadlineReached(n.now), "asked again")
+	require.Equal(t, Decision{Admitted: true, Reason: reasons.GateDeadline}, b.DeadlineReached(n.now), "b asks again")
 }
 
-func TestExpireServesTheQueueBeforeTheDeadline(t *testing.T) {
+func TestDeadlineReachedServesTheQueueBeforeTheDeadline(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{FillEvery: time.Minute})
-	n.attend("starter")
+	n.joinAndWait("starter")
 	n.l.Join(n.now, Request{UID: "urgent", Priority: 1}).Wait(n.now)
-	a := n.attend("a")
-	n.now = n.now.Add(time.Minute) // a token has filled, nobody advanced yet
+	a := n.joinAndWait("a")
+	n.now = n.now.Add(time.Minute) // a token has filled, and Advance was not called yet
 	require.Equal(t, Decision{Admitted: true, Reason: reasons.GateDeadline}, a.DeadlineReached(n.now))
 	n.requireState("urgent", Starting, reasons.WithinLimits)
 
 	n = newNode(t, Settings{FillEvery: time.Minute})
-	n.attend("starter")
-	a = n.attend("a")
+	n.joinAndWait("starter")
+	a = n.joinAndWait("a")
 	require.Equal(t, Decision{Admitted: true, Reason: reasons.WithinLimits}, a.DeadlineReached(t0.Add(time.Minute)))
 }
 
-// Both deadlines share one place above the limit.
-func TestBothDeadlinesTogetherPutOneAbove(t *testing.T) {
+// Both kinds of deadline share one place above the limit.
+func TestBothDeadlinesShareOnePlaceAboveTheLimit(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{MaxConcurrent: 2, MaxWait: time.Minute})
-	n.attend("a", "b", "c", "d", "e")
+	n.joinAndWait("a", "b", "c", "d", "e")
 	require.True(t, n.l.Lookup("c").DeadlineReached(n.now).Admitted)
 	n.pass(2 * time.Minute)
 	n.requireStarting("a", "b", "c")
@@ -148,7 +172,7 @@ func TestDeadlinesOverTheRateAreOneAtATime(t *testing.T) {
 			n := newNode(t, Settings{
 				MaxConcurrent: most, FillEvery: time.Hour, MaxWait: time.Minute, StartTimeout: 2 * time.Hour,
 			})
-			n.attend("free", "a", "b", "c", "d")
+			n.joinAndWait("free", "a", "b", "c", "d")
 			for range 10 {
 				n.pass(time.Minute)
 			}
@@ -160,10 +184,10 @@ func TestDeadlinesOverTheRateAreOneAtATime(t *testing.T) {
 	}
 }
 
-func TestAboveALoweredLimitDeadlinesPutOneMoreAtATime(t *testing.T) {
+func TestDeadlinesExceedALoweredLimitOneAtATime(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{MaxConcurrent: 3, MaxWait: time.Minute, StartTimeout: time.Hour})
-	n.attend("a", "b", "c", "d", "e")
+	n.joinAndWait("a", "b", "c", "d", "e")
 	n.l.Configure(n.now, Settings{MaxConcurrent: 1, MaxWait: time.Minute, StartTimeout: time.Hour})
 	n.pass(2 * time.Minute)
 	n.requireStarting("a", "b", "c", "d")
@@ -177,7 +201,7 @@ func TestAboveALoweredLimitDeadlinesPutOneMoreAtATime(t *testing.T) {
 func TestAStartThatTakesTooLongIsStuck(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{MaxConcurrent: 1, StartTimeout: time.Minute})
-	n.attend("a", "b")
+	n.joinAndWait("a", "b")
 	n.join("x").StartExempt(n.now)
 	require.Equal(t, t0.Add(time.Minute), n.pass(time.Minute-1))
 	n.requireStarting("a", "x")
@@ -193,14 +217,14 @@ func TestAStartThatTakesTooLongIsStuck(t *testing.T) {
 func TestAStartTakesFiveMinutesAtMostUnlessSet(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{})
-	n.attend("a")
+	n.joinAndWait("a")
 	require.Equal(t, t0.Add(Settings{}.WithDefaults().StartTimeout), n.pass(0))
 }
 
-func TestATicketThatNobodyComesBackForIsAbandoned(t *testing.T) {
+func TestATicketWhosePodDoesNotComeBackIsAbandoned(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{MaxConcurrent: 1, StartTimeout: time.Hour, MaxWait: time.Hour})
-	n.attend("holder", "present")
+	n.joinAndWait("holder", "present")
 	a, b := n.join("a"), n.join("b")
 	n.pass(9 * time.Minute)
 	b.TryStart(n.now)
@@ -218,7 +242,7 @@ func TestWithNothingToDoAdvanceHasNoNextTime(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{MaxConcurrent: 1, FillEvery: time.Second})
 	require.True(t, n.pass(0).IsZero())
-	n.attend("a")
+	n.joinAndWait("a")
 	n.end("a", reasons.Ready)
 	require.True(t, n.pass(time.Hour).IsZero())
 }

@@ -6,23 +6,23 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
-// admission decides who starts: the next in the queue, or one whose deadline is over. It also
-// decides who may wait near their turn, by what it expects of the starts under way.
+// admission decides which pod starts: the next in the queue, or one whose deadline is over. It also
+// decides which pods may wait near their turn, by an estimate of when the starts under way end.
 type admission struct {
 	settings        *Settings
 	queue           *queue
 	slots           *slots
 	limits          *limits
 	book            *book
-	frozen          bool    // nobody is admitted in their turn
-	overLimit       *Ticket // the last start over the limit, while it counts as such
-	overOtherLimits bool    // overLimit exceeded more than the number of starts at a time
-	queuesTurn      bool    // the next slot is the queue's, not that of a deadline
-	oldestsTurn     bool    // of those overdue, the longest overdue is next
+	frozen          bool    // no ticket is admitted in its turn
+	overLimit       *Ticket // the start that exceeds the limits for its deadline; nil: none does
+	overOtherLimits bool    // overLimit exceeds another limit than the number of starts at a time
+	queuesTurn      bool    // the next slot is for the queue, not for an overdue ticket
+	oldestsTurn     bool    // of the overdue tickets, the one that is overdue for longest is next
 }
 
-// try decides on a ticket that has a process for the length of the call. last: the process can
-// wait no longer.
+// try decides on a ticket that has a waiter during this call. If last is true, the waiter can wait
+// no longer.
 func (d *admission) try(now time.Time, t *Ticket, last bool) Decision {
 	t.waiters++
 	d.admit(now)
@@ -36,13 +36,13 @@ func (d *admission) try(now time.Time, t *Ticket, last bool) Decision {
 	if !t.reserved {
 		t.expectedBy = now.Add(returnsWithin)
 	}
-	at := d.queue.place(t)
+	at := d.queue.position(t)
 	held := t.heldBy(at, d.held(now))
 	return Decision{Reason: held.Reason, Held: held, Ahead: at.ahead}
 }
 
-// held gives the first limit of the node that holds the next start, and takes none; the zero
-// value: every limit allows it.
+// held returns the first limit of the node that holds the next start, or the zero value if none
+// does. It takes nothing.
 func (d *admission) held(now time.Time) Held {
 	if h := d.slots.held(); !h.none() {
 		return h
@@ -50,49 +50,52 @@ func (d *admission) held(now time.Time) Held {
 	return d.limits.held(now)
 }
 
-// admit serves those with a waiter until nothing allows another start.
+// admit admits tickets with a waiter until nothing allows another start.
 func (d *admission) admit(now time.Time) {
 	d.queue.forgetStuck(now)
 	if d.slots.byKind() && !d.slots.planned {
 		d.plan(now)
 	}
-	if t := d.overLimit; t != nil && (t.state != Starting || !d.overOtherLimits && d.slots.taken() <= d.slots.capacity()) {
-		d.overLimit = nil
+	if t := d.overLimit; t != nil {
+		within := !d.overOtherLimits && d.slots.taken() <= d.slots.capacity()
+		if within || t.state != Starting {
+			d.overLimit = nil
+		}
 	}
 	for !d.frozen && d.admitOne(now, nil) {
 	}
 }
 
-// admitOne admits the next in the queue, or a pod whose deadline is over: one whose MaxWait is,
-// or, if last is given, that one alone. Slots alternate between the queue and the deadlines
-// while both are there: neither do the deadlines turn the order round, nor does the order let
-// them wait for ever. A deadline for which no slot is free goes over the limit, unless the next
-// slot is the queue's.
+// admitOne admits one start, and reports whether it did: the next ticket of the queue, or the most
+// urgent of the overdue ones. If last is not nil, no other ticket counts as overdue.
+//
+// While there are tickets of both kinds, slots alternate between them. So overdue tickets cannot
+// reverse the order of the queue, and the queue cannot keep an overdue ticket waiting for ever.
 func (d *admission) admitOne(now time.Time, last *Ticket) bool {
 	c := d.candidates(now, last)
 	if c.next != nil {
 		d.slots.follow(c.next)
 	}
-	slot, others := d.slots.held().none(), d.limits.held(now).none()
-	open := slot && others
-	inside := open && c.overdue != nil && d.slots.fits(c.overdue)
-	passes := c.overdue != nil && (d.overLimit == nil || inside)
-	queueFirst := d.queuesTurn && c.next != nil && c.next != c.overdue && now.Before(c.next.due())
+	slotFree, othersAllow := d.slots.held().none(), d.limits.held(now).none()
+	allowed := slotFree && othersAllow
+
+	overdue := c.overdue
+	fits := allowed && overdue != nil && d.slots.fits(overdue)
+	if d.overLimit != nil && !fits {
+		overdue = nil // only one start at a time may exceed the limits
+	}
+	nextIsDue := c.next != nil && !now.Before(c.next.due())
+	queuesSlot := d.queuesTurn && c.next != nil && c.next != overdue && !nextIsDue
+
 	switch {
-	case open && c.next != nil && (!passes || queueFirst || !now.Before(c.next.due())):
+	case allowed && c.next != nil && (overdue == nil || nextIsDue || queuesSlot):
 		d.admitNext(now, c.next)
-	case passes && (inside || !others || !queueFirst):
-		if c.held || !inside {
-			d.overLimit, d.overOtherLimits = c.overdue, c.held || !others
+	case overdue != nil && (allowed || !othersAllow || !queuesSlot):
+		if c.held || !fits {
+			d.overLimit, d.overOtherLimits = overdue, c.held || !othersAllow
 		}
-		d.queuesTurn = true
-		reason := reasons.GateDeadline
-		if last == nil {
-			reason, d.oldestsTurn = reasons.MaxWait, !d.oldestsTurn
-		}
-		d.limits.take(now)
-		d.book.start(now, c.overdue, reason, true)
-	case c.next != nil && !slot && others && d.slots.lend(now, len(d.queue.arrivals)):
+		d.admitOverdue(now, overdue, overdue == last)
+	case c.next != nil && !slotFree && othersAllow && d.slots.lend(now, len(d.queue.arrivals)):
 		d.admitNext(now, c.next)
 	default:
 		return false
@@ -100,10 +103,22 @@ func (d *admission) admitOne(now time.Time, last *Ticket) bool {
 	return true
 }
 
-// admitNext admits a ticket that every limit allows.
+// admitOverdue admits a ticket for its deadline: that of the waiting process, or else MaxWait. The
+// next slot is for the queue.
+func (d *admission) admitOverdue(now time.Time, t *Ticket, ofProcess bool) {
+	reason := reasons.GateDeadline
+	if !ofProcess {
+		reason, d.oldestsTurn = reasons.MaxWait, !d.oldestsTurn
+	}
+	d.queuesTurn = true
+	d.limits.take(now)
+	d.book.start(now, t, reason, true)
+}
+
+// admitNext admits a ticket that every limit allows, some perhaps by a loan.
 func (d *admission) admitNext(now time.Time, t *Ticket) {
 	reason := reasons.WithinLimits
-	if !d.slots.hasOwn() || t.pod.lent() {
+	if !d.slots.hasUnlent() || t.pod.startsOnLoan() {
 		reason = reasons.SlotLent
 	}
 	d.queuesTurn = false
@@ -111,9 +126,9 @@ func (d *admission) admitNext(now time.Time, t *Ticket) {
 	d.book.start(now, t, reason, true)
 }
 
-// moreUrgent is the order of those whose MaxWait is over: priority, then the flow with the
-// least load, then arrival. For every second of them, the longest overdue goes first: no
-// others that come to be overdue keep it waiting for ever.
+// moreUrgent reports whether overdue ticket a goes before overdue ticket b: by priority, then the
+// load of the flow, then arrival. For every second admission, the ticket that is overdue for longest
+// goes first, so tickets that become overdue later cannot keep it waiting for ever.
 func (d *admission) moreUrgent(a, b *Ticket) bool {
 	if d.oldestsTurn && !a.due().Equal(b.due()) {
 		return a.due().Before(b.due())
@@ -124,7 +139,7 @@ func (d *admission) moreUrgent(a, b *Ticket) bool {
 	return d.queue.fairer(a, b)
 }
 
-// wakeAt gives the earliest time at which Advance may have something to do.
+// wakeAt returns the earliest time at which Advance may have something to do; zero: there is none.
 func (d *admission) wakeAt(now time.Time) (next time.Time) {
 	sooner := func(at time.Time) {
 		if at.After(now) && (next.IsZero() || at.Before(next)) {
@@ -143,12 +158,12 @@ func (d *admission) wakeAt(now time.Time) (next time.Time) {
 		}
 		sooner(t.seen.Add(abandonAfter))
 		if len(t.pod.asks) > 0 {
-			sooner(t.expectedBy) // what it reserves is free then
+			sooner(t.expectedBy) // then it reserves nothing any more
 		}
 	}
 	sooner(d.limits.heldByRate(now).Until)
-	for i := range d.limits.signals { // that is when its limit opens if it is not measured anew
-		sooner(d.limits.signals[i].To.Add(readingKept + 1))
+	for i := range d.limits.signals { // without a new reading, the limit opens then
+		sooner(d.limits.signals[i].To.Add(readingValidFor + 1))
 	}
 	sooner(d.slots.loan.due(d.slots.jam(), d.settings.NoProgressAfter))
 	for _, g := range d.queue.groups.all {

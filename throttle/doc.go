@@ -10,178 +10,179 @@
 //	   '--------------------'--------------------------------------> Gone
 //	            deleted, sandbox gone, abandoned
 //
-// A pod is asked about twice. Before its images are pulled it gets a reservation or not
-// ([Ticket.Reserve]): that bounds how many pods wait near their turn and how many pull
-// images, and takes no slot. When a process is about to start it takes a slot
-// ([Ticket.TryStart], or by waiting between [Ticket.Wait] and [Ticket.StopWaiting]).
+// A pod asks twice. Before its images are pulled, it asks for a reservation
+// ([Ticket.Reserve]). Reservations bound how many pods wait near their turn and how many pull
+// images; they take no slot. When a process is about to start, it asks for a slot: at once
+// with [Ticket.TryStart], or by waiting between [Ticket.Wait] and [Ticket.StopWaiting].
 //
 // # The parts
 //
-// [Limiter] has the mutex, and says in one place who does what (limiter.go). The parts know
-// no Limiter:
+// [Limiter] has the mutex and the exported methods (limiter.go). The parts do not use it:
 //
-//	queue      the Waiting tickets in their order, the flows, and the way through them: what
-//	           holds whom (scan.go, to be read in one)
-//	groups     the pods, and the groups of policies, counted anew when a pod has changed
-//	slots      the starts under way, how many there may be, and what is lent
+//	queue      the Waiting tickets in their order, and the flows; which bound of a group
+//	           holds which ticket (scan.go)
+//	groups     the pods, and the groups of policies, counted anew after a change of a pod
+//	slots      the starts under way, how many there may be, and loans of slots
 //	limits     the other limits of the node, with what starts owe to the signals
-//	book       each ticket joins, starts and ends there, once
-//	admission  who starts next, and when that is to be asked again (decide.go); who may wait
-//	           near their turn (reserve.go), by how soon others may begin (estimate.go)
+//	book       joins, starts and ends tickets
+//	admission  who starts next, and when to decide again (decide.go); who may wait near
+//	           their turn (reserve.go), by an estimate of when others start (estimate.go)
 //
 // # The queue
 //
-// The Waiting tickets stand in one slice (queue.go), in the order of
+// The Waiting tickets are in one slice (queue.go), ordered by
 //
 //   - priority, the higher first;
-//   - repeats: a first start goes before one of a container that exited;
-//   - round: of a flow (a namespace) with n starts in flight, the first ticket has the round
-//     n, the next n+1, and so on, those of higher priorities too;
+//   - repeats: a first start goes before the start of a container that exited;
+//   - round: in a flow (a namespace) with n starts under way, the first ticket has the
+//     round n, the next n+1, and so on, counting tickets of higher priorities;
 //   - arrival.
 //
-// This is fair queuing between flows, with starts in flight for the seats of requests of the
-// API server's Priority and Fairness: the next start is that of the flow with the fewest in
-// flight. One that ended Stuck counts against its flow for one more StartTimeout: a tenant
-// whose pods never get ready has no more slots than one whose pods do.
+// This is fair queuing between flows, as in the API server's Priority and Fairness, with
+// starts under way in place of seats of requests: the next start is that of the flow with the
+// fewest under way. A start that ended Stuck counts against its flow for one more
+// StartTimeout, so a tenant whose pods never become ready gets no more slots than others.
 //
 // # A decision
 //
-// A decision is one scan of that slice (candidates):
+// A decision is one scan of that slice (candidates). For each ticket:
 //
-//   - A ticket without a waiter that is expected within seconds: what it asks for of the
-//     bounds of Running of its groups is reserved. A pod is expected for 20 seconds after a
-//     refusal (kubelet is back in 15) and for 10 after a reservation. One that is not is
-//     passed: a refused pod never blocks those behind it.
-//   - A ticket that a bound of a group holds: nobody behind it gets any of what it waits for,
-//     nor, in that group, what else it asks for. So a stream of small pods does not starve a
-//     large one. A pod that does not ask for it passes.
-//   - Else it is a candidate. Of those of the first priority and repeats that have one, the
-//     next is that of the flow with the fewest starts in flight, then that which came first.
+//   - If it has no waiter but is expected to have one within seconds, the scan reserves what
+//     it asks for of the bounds of Running of its groups. A pod is expected for 20 seconds
+//     after a refusal (kubelet retries within 15) and for 10 after a reservation. After that,
+//     the scan passes over it: a refused pod that kubelet has not retried does not block the
+//     pods behind it.
+//   - If a bound of a group holds it, the tickets behind it get nothing of that bound and, in
+//     the same group, nothing else that it asks for. So a stream of small pods does not starve
+//     a large one. Pods that do not ask for that bound pass.
+//   - Else it is a candidate. The next ticket is the candidate of the flow with the fewest
+//     starts under way, then the first to arrive, among those of the first priority and
+//     repeats that have a candidate.
 //
-// Then the limits of the node are asked, and all are taken, or none. What a ticket waits for,
-// how many go before it and how many could start is told by a scan in which each ticket that
-// nothing holds counts as started.
+// Then the limits of the node are asked. Either all of them allow the start and are taken, or
+// none is. What a ticket waits for, how many tickets go before it and how many could start is
+// the result of another scan, which counts each ticket that nothing holds as started.
 //
 // # Groups
 //
-// Each policy bounds the pods of each of its groups ([GroupLimits]). A pod counts among those
-// that start from its admission until its slot ends, and among those that run until
-// [Limiter.Finished]. One that is exempt, was adopted, or bypasses a policy counts, and is not
-// held. What a pod asks for is a list of amounts of bounds, those of Running first; the first
-// that has no room is what holds it.
+// Each policy bounds the pods of each of its groups ([GroupLimits]). A pod counts as starting
+// from its admission until its slot ends, and as running until [Limiter.Finished]. A pod that
+// is exempt, was adopted or bypasses a policy counts, but is not held. A pod asks for amounts
+// of bounds, those of Running first. The first bound without room holds it.
 //
-// A pod that alone exceeds a bound of Running is Unadmittable, and keeps nobody from anything.
-// A bound of Running may hold a pod for hours: no deadline and no loan passes it, and the pod
-// gets no reservation. [Limiter.SetClaims] bounds the starts of a group by what a party
-// outside gave this node of a bound on all nodes.
+// A pod that alone exceeds a bound of Running is Unadmittable, and keeps nothing from others.
+// A bound of Running may hold a pod for hours. So no deadline and no loan exceeds it, and the
+// pod gets no reservation. [Limiter.SetClaims] bounds the starts of a group by the part that
+// this node holds of a bound on all nodes.
 //
 // # Limits of the node
 //
-// They are the number of starts at a time, a token bucket, and bounds on signals
-// ([Limiter.Observe]). A signal does not show at once what a start costs, so each start owes
-// an increment: until the time over which the signal was measured began after the start; to
-// the load average, which follows with a time constant of a minute, exp(-t/1m) of it. A signal
-// that is blind, was never measured, or has not been for half a minute opens its limit.
+// The limits of the node are the number of starts at a time, a token bucket, and bounds on
+// signals ([Limiter.Observe]). A signal does not show the load of a start at once, so each
+// start owes an increment, until the signal is measured over a time that began after the
+// start. The load average follows with a time constant of a minute: at an age t, a start owes
+// exp(-t/1m) of the increment. The limit on a signal is open while the signal has an error,
+// was never measured, or was not measured for half a minute.
 //
-// The adaptive limit (package adaptive) is told neither of starts that are exempt, which are
-// mostly light, nor that one which ended Stuck made it: it would take both for proof that the
-// node bears many more.
+// The adaptive limit (package adaptive) does not get two things, because it would take both
+// for proof that the node bears many more starts: exempt starts, which are mostly light, and
+// starts that ended Stuck, as starts that succeeded.
 //
 // # Deadlines
 //
-// A pod is overdue when it has waited for MaxWait; what it asks for itself counts as 30
-// seconds at least. Of those overdue, the first is that of the highest priority, then as in
-// the queue; but every second one is that whose MaxWait was over first. While pods wait that
-// are not overdue, slots alternate: one for the order of the queue, one for a deadline. An
-// overdue pod starts over the limit, if no other start is above it for a deadline, and if the
-// next slot is not that of the queue. (Where something else than the number of starts holds
-// the queue, the slot is not kept for it.) So deadlines take at most every second slot, and
-// never put more than one start above the limit. A process that can wait no longer
-// ([Ticket.DeadlineReached]) is admitted over the limit by the same rules.
+// A pod is overdue when it has waited for MaxWait. Its own MaxWait counts as at least 30
+// seconds. Overdue pods go by priority, then as in the queue, but every second one is the pod
+// whose MaxWait ended first. While there are pods that are not overdue, slots alternate
+// between the queue and the overdue. An overdue pod starts over the limit unless another start
+// is over it for a deadline, or the next slot is for the queue. (If the queue is held by
+// something other than the number of starts, no slot is kept for it.) So deadlines take at
+// most every second slot, and put at most one start over the limit. A process that can wait no
+// longer ([Ticket.DeadlineReached]) is admitted over the limit by the same rules.
 //
-// MaxWait bounds the wait of every pod that has a waiter and that no bound of Running holds:
-// one before which k others were overdue starts at most 2(k+1) StartTimeouts after its
-// MaxWait. For all starts that are under way when one starts for its deadline have ended one
-// StartTimeout later: none is above the limit then, and the queue has had its slot, so the
-// next starts for its deadline. Every second of these is the one overdue first, and nobody
-// comes to be overdue before it any more. (TestMaxWaitBoundsTheWaitOfEveryPod: with tenants
-// who fill the node with starts that hang, at most 1.7(k+1).) No bound can do without k: if
-// all starts hang, c slots and one above them start c+1 pods in a StartTimeout.
+// MaxWait bounds the wait of every pod that has a waiter and that no bound of Running holds. A
+// pod that becomes overdue after k others starts at most 2(k+1) StartTimeouts after its
+// MaxWait: all starts under way end within one StartTimeout of the start of an overdue pod.
+// Then none is over the limit and the queue has had its slot, so the next overdue pod starts.
+// Every second of these is the one that is overdue for longest, and pods that become overdue
+// later do not come before it. (TestMaxWaitBoundsTheWaitOfEveryPod: at most 1.7(k+1), with
+// tenants who fill the node with starts that hang.) Every bound depends on k: if all starts
+// hang, c slots and one over them start c+1 pods in a StartTimeout.
 //
 // # Loans
 //
-// A start may wait for one behind it in the queue: a database that its clients need before
-// they are ready. When every slot is held by a start without progress ([Limiter.SetStalled])
-// for NoProgressAfter, a pod waits, and no other limit refuses, a slot is lent (SlotLent). A
-// loan whose takers stall as well has helped nothing, so the next is twice as large,
-// NoProgressAfter later: a jam of n clients dissolves after log2(n) loans. An end, or
-// progress, takes back what is lent and unused. When the starts are within the limit again, or
-// three times NoProgressAfter have passed since a loan, the next is one slot. In the same way
-// starts are lent beyond a bound of Starting or a pacer when no pod that counts against it
-// makes progress: of a resource, each as much as the pod asks for that was held when the loan
-// was due. Nothing is lent beyond Running or claims.
+// A start may wait for a pod behind it in the queue: clients are not ready before their
+// database is. A slot is lent (SlotLent) when for NoProgressAfter every slot was held by a
+// start without progress ([Limiter.SetStalled]), while a pod waits that no other limit holds.
+// If the starts on a loan stall too, the next loan is twice as large, NoProgressAfter later:
+// a jam of n clients dissolves after log2(n) loans. When a start ends or makes progress,
+// unused loans end. When the starts are within the limit again, or three times
+// NoProgressAfter after a loan, the next loan is one slot again.
+//
+// In the same way, starts are lent beyond a bound of Starting or a pacer when no pod that
+// counts against it makes progress. On a resource, each such start is as large as the pod
+// that was held when the loan was due. Nothing is lent beyond Running or claims.
 //
 // # Estimates
 //
-// The rate of ends is the sum over the slots of 1/max(median, age): the median duration of the
-// last 16 starts that made it, and the age of the start that holds the slot. The expected wait
-// of a ticket is the number of tickets up to it divided by that rate, or by that of a slower
-// limit.
+// The rate at which starts end is the sum over the slots of 1/max(median, age): the median
+// duration of the last 16 successful starts, and the age of the start in the slot. The
+// expected wait of a ticket is the number of tickets up to it, divided by that rate or by
+// that of a slower limit.
 //
-// The room is how many may wait near their turn, for a time T: with f free slots, f + T*rate/2,
-// a margin of two for an estimate that is wrong. The longer of the medians of the last 16 and
-// the last 2 counts, as starts that become slower show in the latter first. Where more than 25
-// seconds of work are left, the room is at most f + T * (the sum of 1/max(12*median, 2*age)),
-// so that a pod near its turn gets it even if starts become ten times slower at this moment,
-// and at least one for each slot. As long as nothing was observed it is 2c+1 for c slots, and
-// at most what the ages allow. The rate limit and limits on signals bound it by what they
-// admit in T/2; a jam has room for what loans will allow within half a minute.
+// The room is how many pods may wait near their turn, for a time T. With f free slots, it is
+// f + T*rate/2: half of what is expected, because the estimate may be wrong. The median is
+// that of the last 16 starts or of the last 2, whichever is longer, because the latter shows
+// first that starts become slower. If more than 25 seconds of work are left, the room is at
+// most f + T * (the sum of 1/max(12*median, 2*age)), and at least one for each slot: then a
+// pod near its turn gets it even if starts become ten times slower at this moment. Until a
+// start was observed, the room is 2c+1 for c slots, and at most what the ages allow. The rate
+// limit and limits on signals bound the room by what they admit in T/2. A jam has room for
+// what loans will allow within half a minute.
 //
-// A reservation is a scan of those that are expected, in which the bounds on the starts of a
-// group allow what they will have let start by the same estimate: a pod gets it if none of its
-// groups holds it there, fewer than the room come before it, and fewer than twice the room are
-// near. Its own groups have room for one in any case, and where they have no claims, for any
-// number. A free place to pull goes to the first that is back (kept for the first in line, 60
-// pods that pull for 10 seconds took 30 to 45 % longer), but one of a higher priority that is
-// expected has it kept.
+// A reservation is a scan of the tickets that are expected, in which the bounds on the starts
+// of a group allow what the same estimate expects to start in time. A pod gets it if none of
+// its groups holds it in that scan, fewer tickets than the room come before it, and fewer than
+// twice the room are near. Its own groups have room for it in any case, and groups without
+// claims for any number. A free place to pull images goes to the first pod that comes back,
+// unless it is kept for a pod of a higher priority that is expected. (With places kept for
+// the first in the queue, 60 pods that pull for 10 seconds took 30 to 45 % longer.)
 //
-// Left out one by one, the parts of the rule cost (make sim): the median of the last 2, 24
-// deadlines instead of 10 in the gate, and now and then two at once; twice the room, 57 instead
-// of 10; the 25 seconds, a herd of 16 takes 1.18 instead of 1.06 times its work; the room for
-// loans, a jam of 40 clients lasts 92 instead of 65 seconds.
+// The parts of this rule, left out one by one, cost (make sim): the median of the last 2, 24
+// deadlines in the gate instead of 10, and now and then two at once; twice the room, 57
+// instead of 10; the 25 seconds, 1.18 instead of 1.06 times its work for a herd of 16; the
+// room for loans, 92 instead of 65 seconds for a jam of 40 clients.
 //
 // # Time and concurrency
 //
 // The package reads no clock and starts no goroutine. No method blocks. All exported methods
-// are safe for concurrent use. A caller advances time with [Limiter.Advance], which says when
-// it wants to be called next, and is told of what happened through [Limiter.Changed] and
-// [Limiter.Drain]. Times must have a monotonic reading, or come from a clock that is not set;
-// one that is earlier than one given before counts as that.
+// are safe for concurrent use. A caller advances time with [Limiter.Advance], which returns
+// when to call it next, and gets events through [Limiter.Changed] and [Limiter.Drain]. Times
+// must have a monotonic reading, or come from a clock that is not set. A time that is earlier
+// than one given before counts as that one.
 //
 // # What it costs
 //
-// A decision takes O(n log n) in the number waiting, and allocates nothing; a new ticket allocates
-// 1.4 kB. Microseconds of CPU per call (cpu-ns/op of GOMAXPROCS=1 go test -run - -bench
-// Decision, on a node that was busy with other work), with so many waiting, half of them with
-// a waiter:
+// A decision takes O(n log n) in the number n of waiting tickets, and allocates nothing. A new
+// ticket allocates 1.4 kB. Microseconds of CPU per call, by n, with a waiter for half of the
+// tickets (cpu-ns/op of GOMAXPROCS=1 go test -run - -bench Decision, on a busy node):
 //
 //	                                    no groups           20 groups that hold
 //	                                    10    250    5,000    10    250    5,000
-//	one scan, all ordered anew         0.2   10       410   0.2    9        350
-//	the same, all groups counted anew  0.3   13       420   0.3   13        430
+//	one scan, sorted again             0.2   10       410   0.2    9        350
+//	the same, groups counted again     0.3   13       420   0.3   13        430
 //	TryStart, refused                  0.3    4.7     120   0.4    4.8      110
 //	Reserve                            0.3    4.8      90   0.3    3.5      100
 //	End, the next admitted, Join       3.6   35     1,400   3.2   40      1,100
 //
-// # What it reaches
+// # What it achieves
 //
-// Simulated with kubelet's times (make sim): of 240 seeded herds of 60 to 320 pods that become
-// ten times slower midway, 9 of 24,800 starts reach their deadline in the gate, no two at once;
-// with an adaptive limit, in 60 herds, 8 of 14,200. Of herds of mixed costs with a start that
-// hangs and a second tenant, 10 of 3,640 do, and the second tenant's ten pods wait for 18 s
-// (median) behind eighty. With two slots, herds that stay as they are take 2 to 11 % longer
-// than their work. The expected wait (TestTheExpectedWaitIsNearWhatThenHappens) is wrong by
-// 17 % (median), and for nine in ten by less than 58 %.
+// Simulations use kubelet's times (make sim). Of 240 seeded herds of 60 to 320 pods that
+// become ten times slower midway, 9 of 24,800 starts reach their deadline in the gate, no two
+// at once; with an adaptive limit, in 60 herds, 8 of 14,200. In herds of mixed costs, with a
+// start that hangs and a second tenant, 10 of 3,640 do, and the second tenant's ten pods wait
+// for 18 s (median) behind eighty others. With two slots, herds of constant cost take 2 to
+// 11 % longer than their work. The expected wait (TestExpectedWaitMatchesTheActualWait)
+// is wrong by 17 % (median), and by less than 58 % for nine pods in ten.
 //
 // # Sources
 //

@@ -10,21 +10,21 @@ import (
 )
 
 const (
-	// unknownStart is the duration of a start that is assumed while none was observed.
+	// unknownStart is the duration of a start that is assumed until one was observed.
 	unknownStart = 15 * time.Second
-	// slowdown is by how much starts may become slower without those near their turn waiting
-	// in vain: tenfold, and the rest of a start.
+	// slowdown is by how much starts may become slower while all pods near their turn still get it
+	// in time: tenfold, and two for the starts under way.
 	slowdown = 12
-	// fewSeconds is how much work has to be left for a slowdown to be cared for: with less, it
-	// matters more that everybody is there in time.
-	fewSeconds = 25
-	// lastFew is of how many starts the room looks at the durations apart.
+	// slowdownAbove is how many seconds of work must be left before the room allows for a
+	// slowdown. With less work, a slot that stays empty costs more.
+	slowdownAbove = 25
+	// lastFew is how many of the latest starts have a median of their own in the room.
 	lastFew = 2
-	// unknownRoom is the room where nobody can say how many will be admitted.
+	// unknownRoom is the room if the number of admissions cannot be estimated.
 	unknownRoom = 5
 )
 
-// durations are those of the latest starts that ended as started.
+// durations holds how long the latest starts took that ended as started.
 type durations struct {
 	last [16]time.Duration
 	n    int
@@ -35,8 +35,8 @@ func (d *durations) add(took time.Duration) {
 	d.n++
 }
 
-// median gives the median of the last so many, at least a millisecond; false: there is
-// none.
+// median returns the median of the latest durations, at most as many as given. It is at least a
+// millisecond. Without a duration, it returns unknownStart and false.
 func (d *durations) median(of int) (time.Duration, bool) {
 	n := min(d.n, of)
 	if n == 0 {
@@ -50,10 +50,10 @@ func (d *durations) median(of int) (time.Duration, bool) {
 	return max(time.Millisecond, (sorted[(n-1)/2]+sorted[n/2])/2), true
 }
 
-// endRate gives how many starts end in a second with so many slots. Of those that are there now
-// (have), one that is held since a time ends its start in the duration of a start, or in ages
-// times as long as it has taken so far, if that is more; a free one ends it in the duration of
-// a start. Slots beyond these count as their mean.
+// endRate returns how many starts end per second in a number of slots. have is how many slots there
+// are now; those that are taken were taken at the times in since. The rate of a free slot is one per
+// start, the duration. That of a taken slot is one per start, or per ages times the age of its start
+// if that is longer. Slots beyond have count as the mean of the others.
 func endRate(now time.Time, since []time.Time, have, slots int, start time.Duration, ages float64) (rate float64) {
 	for _, at := range since {
 		rate += 1 / max(start.Seconds(), ages*now.Sub(at).Seconds())
@@ -65,13 +65,13 @@ func endRate(now time.Time, since []time.Time, have, slots int, start time.Durat
 	return rate * float64(slots) / float64(max(1, taken))
 }
 
-// forecast is what is expected of the starts of the node, for a time.
+// forecast is an estimate of the starts on the node within the next time, waitable.
 type forecast struct {
 	now      time.Time
-	waitable time.Duration // as long a process can wait near its turn
-	start    time.Duration // the median of those that ended
-	known    bool          // any did
-	coming   int           // so many could start that have a waiter, or will within seconds
+	waitable time.Duration // how long a process can wait near its turn
+	start    time.Duration // how long a start takes
+	known    bool          // start was observed
+	expected int           // how many tickets with a waiter, or one expected within seconds, could start
 }
 
 func (d *admission) forecast(now time.Time, waitable time.Duration) forecast {
@@ -79,34 +79,35 @@ func (d *admission) forecast(now time.Time, waitable time.Duration) forecast {
 	f.start, f.known = d.slots.took.median(len(d.slots.took.last))
 	lately, _ := d.slots.took.median(lastFew)
 	f.start = max(f.start, lately)
-	f.coming = d.queue.couldStart(func(t *Ticket) bool { return t.expected(now) })
+	f.expected = d.queue.couldStart(func(t *Ticket) bool { return t.expected(now) })
 	return f
 }
 
-// starts gives how many can begin in the time: so many at once as are free, then as starts end,
-// with the slots as in endRate. The package documentation derives it.
+// starts returns how many starts can begin within f.waitable: at once as many as there are free
+// slots, and then one for each start that ends. since, have and slots are as in endRate. The package
+// documentation derives the formula.
 func (f *forecast) starts(free int, since []time.Time, have, slots int) float64 {
 	if !f.known {
 		aged := endRate(f.now, since, have, slots, time.Millisecond, 2)
 		return min(float64(2*slots+1), float64(free)+f.waitable.Seconds()*aged)
 	}
 	starts := float64(free) + f.waitable.Seconds()*endRate(f.now, since, have, slots, f.start, 1)/2
-	if float64(f.coming) > float64(have)*fewSeconds/f.start.Seconds() {
+	if float64(f.expected) > float64(have)*slowdownAbove/f.start.Seconds() {
 		slowed := endRate(f.now, since, have, have, slowdown*f.start, 2)
 		starts = min(starts, max(float64(free)+f.waitable.Seconds()*slowed, float64(free+slots)))
 	}
 	return starts
 }
 
-// room gives how many may wait near their turn: as many as each limit of the node will admit in
-// time, but one at least, for the next free slot.
+// room returns how many pods may wait near their turn: as many as each limit of the node is expected
+// to admit in time, and at least one, for the next free slot.
 func (d *admission) room(now time.Time, f *forecast) int {
 	room := float64(len(d.queue.arrivals) + 1)
 	half := f.waitable.Seconds() / 2
 	if d.slots.limit != noLimit {
-		since := d.slots.heldSince()
+		since := d.slots.admittedAt()
 		free := max(0, d.slots.capacity()-len(since))
-		room = min(room, max(f.starts(free, since, d.slots.limit, d.slots.limitSoon), float64(d.slots.soonLent())))
+		room = min(room, max(f.starts(free, since, d.slots.limit, d.slots.limitSoon), float64(d.slots.lentSoon())))
 	}
 	if d.settings.FillEvery > 0 {
 		room = min(room, d.limits.bucket.TokensAt(now)+half/d.settings.FillEvery.Seconds())
@@ -121,31 +122,31 @@ func (d *admission) room(now time.Time, f *forecast) int {
 	return max(1, int(room))
 }
 
-// foresee has the bounds on the starts of a group allow what they are expected to let start in
-// time. One start uses of each what those under way do on average.
-func (f *forecast) foresee(g *group) {
+// allowForecast makes the bounds on the starts of a group allow what is expected to start within
+// f.waitable. Of a resource, each start counts as the mean of the starts under way.
+func (f *forecast) allowForecast(g *group) {
 	for i := range g.bounds {
 		b := &g.bounds[i]
-		if b.reason == reasons.PolicyRunning || b.most == anyNumber {
+		if b.reason == reasons.PolicyRunning || b.limit == anyNumber {
 			continue
 		}
-		unit, starting := 1.0, float64(len(g.since))
+		unit, starting := 1.0, float64(len(g.admittedAt))
 		if b.resource != "" {
 			unit = max(1, b.used/max(1, starting))
 		}
-		free := math.Floor(max(0, b.most-b.used) / unit)
-		slots := int(min(b.most/unit, starting+free))
-		b.allows = b.used + unit*math.Floor(f.starts(int(free), g.since, slots, slots))
+		free := math.Floor(max(0, b.limit-b.used) / unit)
+		slots := int(min(b.limit/unit, starting+free))
+		b.allows = b.used + unit*math.Floor(f.starts(int(free), g.admittedAt, slots, slots))
 	}
 }
 
-// foreseeOne has the bounds on starts of the pod's groups allow one such as it beside those
-// that start, and any number where they have no claims.
-func (p *pod) foreseeOne() {
+// allowOneMore makes the bounds on starts of the pod's groups allow this pod beside the starts under
+// way. Groups that have no claims allow any number.
+func (p *pod) allowOneMore() {
 	for i := range p.asks {
 		switch a := &p.asks[i]; {
 		case a.bound.reason == reasons.PolicyRunning:
-		case a.bound.reason == reasons.PolicyClaim && a.bound.most == 0:
+		case a.bound.reason == reasons.PolicyClaim && a.bound.limit == 0:
 			a.bound.allows = anyNumber
 		default:
 			a.bound.allows = max(a.bound.allows, a.bound.used+a.amount)
@@ -153,9 +154,9 @@ func (p *pod) foreseeOne() {
 	}
 }
 
-// pace gives the expected time between two admissions, that of the slowest limit;
-// zero: none is set. Of a limit on a signal, it is that of the latest admissions. Not
-// observed, it is a guess.
+// pace returns the expected time between two admissions by the slowest limit; zero if no limit is
+// set. For a limit on a signal, that is the mean time between the latest admissions. It is a guess
+// if observed is false.
 func (d *admission) pace(now time.Time) (every time.Duration, observed bool) {
 	observed = true
 	slower := func(than time.Duration, known bool) {
@@ -163,7 +164,7 @@ func (d *admission) pace(now time.Time) (every time.Duration, observed bool) {
 	}
 	if d.slots.limit != noLimit {
 		start, known := d.slots.took.median(len(d.slots.took.last))
-		ends := endRate(now, d.slots.heldSince(), d.slots.limit, d.slots.limit, start, 1)
+		ends := endRate(now, d.slots.admittedAt(), d.slots.limit, d.slots.limit, start, 1)
 		slower(time.Duration(math.Round(float64(time.Second)/ends)), known)
 	}
 	slower(d.settings.FillEvery, true)
@@ -173,14 +174,14 @@ func (d *admission) pace(now time.Time) (every time.Duration, observed bool) {
 	return every, observed
 }
 
-// admissionsEvery gives the mean time between the admissions of the last minute, as
-// far as the longest wait reaches back; false: there were none.
+// admissionsEvery returns the mean time between the admissions of the last minute, or since the
+// first of the Waiting tickets arrived if that is later. It returns false if there were none.
 func (d *admission) admissionsEvery(now time.Time) (time.Duration, bool) {
 	since := now
 	for _, t := range d.queue.arrivals {
 		since = earlier(since, t.arrived)
 	}
-	since = later(since, now.Add(-paceOver))
+	since = later(since, now.Add(-paceWindow))
 	n := d.limits.admissions.after(since)
 	if n == 0 {
 		return unknownStart, false
@@ -188,13 +189,12 @@ func (d *admission) admissionsEvery(now time.Time) (time.Duration, bool) {
 	return now.Sub(since) / time.Duration(n), true
 }
 
-// sample gives what the adaptive limit is fed with: no starts that are exempt, with a slot or
-// without.
+// sample returns the input of the adaptive limit. It does not count exempt starts.
 func (d *admission) sample(now time.Time) adaptive.Sample {
 	signals := &d.limits.signals
 	s := adaptive.Sample{At: now, Queued: len(d.queue.arrivals), Made: d.slots.took.n, Lost: d.slots.lost}
 	for _, t := range d.slots.inFlight {
-		s.Starting += one(t.slot && t.admission != reasons.Exempt)
+		s.Starting += oneIf(t.slot && t.admission != reasons.Exempt)
 	}
 	if d.limits.held(now).none() {
 		s.Waiting = d.queue.couldStart((*Ticket).waits)

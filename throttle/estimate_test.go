@@ -13,9 +13,9 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
 
-// Over seeded herds of mixed costs, with a start that hangs and a second tenant, the median
-// error of the expected wait is below 30 %.
-func TestTheExpectedWaitIsNearWhatThenHappens(t *testing.T) {
+// Seeded herds of mixed costs run, with a start that hangs and a second tenant. The median error of the expected wait
+// is below 30 %.
+func TestExpectedWaitMatchesTheActualWait(t *testing.T) {
 	t.Parallel()
 	var errors []float64
 	for seed := range uint64(60) {
@@ -24,10 +24,10 @@ func TestTheExpectedWaitIsNearWhatThenHappens(t *testing.T) {
 		costs := map[string]time.Duration{"a": time.Duration(2+rng.IntN(10)) * time.Second, "b": time.Duration(2+rng.IntN(10)) * time.Second}
 		p := newPlay(t, throttle.Settings{MaxConcurrent: slots}, costs)
 		if slots > 2 && seed%2 == 0 {
-			p.waits("hangs-0", throttle.Request{})
+			p.joinWaiting("hangs-0", throttle.Request{})
 		}
 		for i := range 60 + rng.IntN(100) {
-			p.waits(fmt.Sprintf("%s-%03d", []string{"a", "b"}[rng.IntN(2)], i), throttle.Request{})
+			p.joinWaiting(fmt.Sprintf("%s-%03d", []string{"a", "b"}[rng.IntN(2)], i), throttle.Request{})
 		}
 		p.pass(40 * time.Second)
 		expected := map[string]time.Duration{}

@@ -11,7 +11,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/costs"
 )
 
-// herd gives an idle node with two cores, before which so many pods have come that nothing is known of.
+// herd returns an idle node with two cores. The given number of pods waits, and their costs are unknown.
 func herd(t *testing.T, pods int) *node {
 	t.Helper()
 	n := newNode(t, Settings{Adaptive: &adaptive.Settings{Cores: 2}, StartTimeout: time.Hour})
@@ -24,7 +24,7 @@ func herd(t *testing.T, pods int) *node {
 
 func (n *node) underWay() int { return len(n.l.Snapshot(n.now).Starting) }
 
-func TestTheAdaptiveLimitGoesByWhatIsExpectedOfThoseThatWait(t *testing.T) {
+func TestTheAdaptiveLimitUsesTheExpectedCostsOfWaitingPods(t *testing.T) {
 	t.Parallel()
 	n := herd(t, 0)
 	waits := Expected{Kind: "web", Patience: 27 * time.Second, Cost: &costs.Cost{
@@ -45,7 +45,7 @@ func TestTheAdaptiveLimitGoesByWhatIsExpectedOfThoseThatWait(t *testing.T) {
 	require.Equal(t, 9, n.underWay(), n.l.Snapshot(n.now).Adaptive)
 }
 
-func TestToExpectTheSameAgainDecidesNothing(t *testing.T) {
+func TestTheSameExpectationAgainChangesNothing(t *testing.T) {
 	t.Parallel()
 	n := herd(t, 1)
 	expect := func(e Expected) (decided bool) {
@@ -75,7 +75,7 @@ func TestToExpectTheSameAgainDecidesNothing(t *testing.T) {
 	}
 }
 
-func TestTheAdaptiveLimitGoesByWhatThoseUnderWayUse(t *testing.T) {
+func TestTheAdaptiveLimitUsesTheMeasuredUseOfStarts(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		use  adaptive.Use

@@ -15,9 +15,9 @@ func inGroup(requests throttle.Amounts) []throttle.Membership {
 	return []throttle.Membership{{Key: throttle.GroupKey{Policy: "p"}, Requests: requests}}
 }
 
-// kubelet retries a pod that a bound of Running holds every 12 seconds. A stream of pods
-// that request only CPU does not keep one for ever that requests memory, too.
-func TestALargePodGetsWhatAStreamOfSmallOnesWouldTake(t *testing.T) {
+// kubelet retries a pod that a bound of Running holds every 12 seconds. A stream of pods requests only CPU. It does
+// not keep out for ever a pod that requests memory, too.
+func TestAStreamOfSmallPodsDoesNotStarveALargePod(t *testing.T) {
 	t.Parallel()
 	p := newPlay(t, throttle.Settings{}, nil)
 	p.l.SetPolicies(p.now, map[string]throttle.GroupLimits{
@@ -70,7 +70,7 @@ func TestADebtOfTheLoadAverageDecaysAsTheAverageRises(t *testing.T) {
 	}
 	measure(0)
 	for i := range 10 {
-		p.waits(fmt.Sprintf("a-%d", i), throttle.Request{})
+		p.joinWaiting(fmt.Sprintf("a-%d", i), throttle.Request{})
 	}
 	require.Len(t, p.began, 2)
 	p.pass(5 * time.Second)
@@ -95,7 +95,7 @@ func TestALoanHelpsAGroupThatIsFullOfPodsWithoutProgress(t *testing.T) {
 			p := newPlay(t, throttle.Settings{MaxConcurrent: 20}, nil)
 			p.l.SetPolicies(p.now, map[string]throttle.GroupLimits{"p": limits})
 			for i := range 9 {
-				p.waits(fmt.Sprintf("a-%d", i), throttle.Request{Groups: inGroup(nil)})
+				p.joinWaiting(fmt.Sprintf("a-%d", i), throttle.Request{Groups: inGroup(nil)})
 			}
 			require.Len(t, p.began, 1)
 			stalls := func() {
@@ -121,12 +121,12 @@ func TestAGateDeadlineIsServedWhileStartsAreAboveALoweredLimit(t *testing.T) {
 	t.Parallel()
 	p := newPlay(t, throttle.Settings{MaxConcurrent: 4}, nil)
 	for i := range 6 {
-		p.waits(fmt.Sprintf("a-%d", i), throttle.Request{})
+		p.joinWaiting(fmt.Sprintf("a-%d", i), throttle.Request{})
 	}
 	p.l.Configure(p.now, throttle.Settings{MaxConcurrent: 1})
 	d := p.l.Lookup("a-4").DeadlineReached(p.now)
 	require.Equal(t, throttle.Decision{Admitted: true, Reason: reasons.GateDeadline}, d)
-	require.Equal(t, reasons.GateExpired, p.l.Lookup("a-5").DeadlineReached(p.now).Reason, "one at a time")
+	require.Equal(t, reasons.GateExpired, p.l.Lookup("a-5").DeadlineReached(p.now).Reason, "deadlines pass one at a time")
 }
 
 func TestAPodThatIsGoneIsNotAdmitted(t *testing.T) {
@@ -139,11 +139,11 @@ func TestAPodThatIsGoneIsNotAdmitted(t *testing.T) {
 	} {
 		require.Equal(t, throttle.Decision{Reason: reasons.Deleted}, d, name)
 	}
-	p.waits("b-0", throttle.Request{})
+	p.joinWaiting("b-0", throttle.Request{})
 	b := p.l.Lookup("b-0")
 	require.True(t, b.TryStart(p.now).Admitted)
 	b.End(p.now, reasons.Ready)
-	require.True(t, b.TryStart(p.now).Admitted, "it was made to start, and goes on")
+	require.True(t, b.TryStart(p.now).Admitted, "it has started, and continues")
 }
 
 // A ReplicaSet of 500 in one namespace delays the one pod of another by one start.
@@ -151,40 +151,40 @@ func TestAReplicaSetOf500DelaysAnotherNamespaceByOneStart(t *testing.T) {
 	t.Parallel()
 	p := newPlay(t, throttle.Settings{MaxConcurrent: 2}, map[string]time.Duration{"a": 10 * time.Second, "b": 10 * time.Second})
 	for i := range 500 {
-		p.waits(fmt.Sprintf("a-%03d", i), throttle.Request{})
+		p.joinWaiting(fmt.Sprintf("a-%03d", i), throttle.Request{})
 	}
 	p.pass(35 * time.Second)
-	p.waits("b-0", throttle.Request{})
+	p.joinWaiting("b-0", throttle.Request{})
 	p.pass(10 * time.Second)
 	require.Contains(t, p.began, "b-0")
 	p.pass(10 * time.Second)
-	require.Equal(t, 12, p.begun("a")+p.begun("b"), "and no slot is idle")
+	require.Equal(t, 12, p.admitted("a")+p.admitted("b"), "no slot is idle")
 }
 
 func TestWithoutFairnessTheOrderIsThatOfArrival(t *testing.T) {
 	t.Parallel()
 	p := newPlay(t, throttle.Settings{MaxConcurrent: 1, NoFairness: true}, map[string]time.Duration{"a": 10 * time.Second})
 	for i := range 4 {
-		p.waits(fmt.Sprintf("a-%d", i), throttle.Request{})
+		p.joinWaiting(fmt.Sprintf("a-%d", i), throttle.Request{})
 	}
-	p.waits("b-0", throttle.Request{})
+	p.joinWaiting("b-0", throttle.Request{})
 	p.pass(35 * time.Second)
 	require.NotContains(t, p.began, "b-0")
 	p.pass(10 * time.Second)
 	require.Contains(t, p.began, "b-0")
 }
 
-// Starts that ended Stuck count against their namespace for as long again.
+// A start that ended Stuck counts against its namespace for the same time again.
 func TestStuckStartsCountAgainstTheirNamespace(t *testing.T) {
 	t.Parallel()
 	p := newPlay(t, throttle.Settings{MaxConcurrent: 2, StartTimeout: time.Minute}, map[string]time.Duration{"b": 20 * time.Second})
 	for i := range 9 {
-		p.waits(fmt.Sprintf("a-%d", i), throttle.Request{})
+		p.joinWaiting(fmt.Sprintf("a-%d", i), throttle.Request{})
 	}
 	p.pass(30 * time.Second)
 	for i := range 9 {
-		p.waits(fmt.Sprintf("b-%d", i), throttle.Request{})
+		p.joinWaiting(fmt.Sprintf("b-%d", i), throttle.Request{})
 	}
 	p.pass(50 * time.Second)
-	require.Equal(t, 2, p.begun("a"), "b gets both slots: a is known to keep them")
+	require.Equal(t, 2, p.admitted("a"), "b gets both slots: pods of a are known to keep theirs")
 }

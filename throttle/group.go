@@ -10,60 +10,59 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
-// group is what is counted of the pods that share the bounds of a policy. It is there while
-// any pod is in it, or claims were given to it.
+// group counts the pods that share the bounds of a policy. It exists while a pod is in it or it has
+// claims.
 type group struct {
 	key    GroupKey
 	limits GroupLimits
 	bounds []bound
 	claims int // below zero: any number
 	counts
-	behind int // of one scan: so many are held by a bound of it
+	heldBefore int // how many tickets its bounds have held so far in this scan
 }
 
-// counts are recounted from all pods after anything of one has changed.
+// counts are counted anew from all pods after a pod has changed.
 type counts struct {
 	pods, waiting, running, ready int
-	since                         []time.Time // those that start do
+	admittedAt                    []time.Time // of the pods that start
 }
 
-// bound is one thing that a policy bounds in a group. Amounts are floating point in it: no sum
-// wraps, and up to 8 TiB of memory, in thousandths of a byte, are exact.
+// bound is a limit of a policy in one group: on pods or on a resource. Its amounts are floating
+// point, so no sum wraps, and up to 8 TiB of memory, in thousandths of a byte, are exact.
 type bound struct {
-	group      *group
-	reason     reasons.Reason // PolicyRunning, PolicyClaim, PolicyStarting or PolicyPacer
-	resource   string         // empty: pods
-	most, used float64
-	usedBefore float64   // as it was counted the last time
-	moving     int       // of those that use it, so many make progress
-	stalled    time.Time // the latest of the others since
-	loan       loan
-	// Of one scan: how much it allows, and keeps for those before; closed: nobody behind gets
-	// any of it.
-	allows, kept float64
-	closed       bool
+	group        *group
+	reason       reasons.Reason // PolicyRunning, PolicyClaim, PolicyStarting or PolicyPacer
+	resource     string         // empty: pods
+	limit, used  float64
+	usedBefore   float64   // by the count before
+	progressing  int       // how many of the pods that use it make progress
+	stalledSince time.Time // since when the last of the others makes none
+	loan         loan
+	// State of one scan: how much the bound allows, and how much of that is reserved for tickets
+	// already scanned. closed: no ticket behind gets any of it.
+	allows, reserved float64
+	closed           bool
 }
 
-// anyNumber is what a bound allows that bounds nothing.
+// anyNumber is the limit of a bound that allows any number.
 var anyNumber = math.Inf(1)
 
-// pod is what is known of a pod that has a ticket, or runs in a group.
+// pod is a pod that has a ticket, or runs in a group.
 type pod struct {
-	uid    string
-	in     []member // in the order of their keys; none, where it neither waits nor runs
-	asks   []ask    // by rank
-	ticket *Ticket  // the latest; nil: none is remembered
-	// running: it was admitted and has not finished; ready: its containers are. See PodGroups.
-	running, ready bool
+	uid            string
+	in             []podInGroup // ordered by key; empty if the pod neither waits nor runs
+	asks           []ask        // by rank
+	ticket         *Ticket      // the latest; nil: none is remembered
+	running, ready bool         // see PodGroups
 }
 
-// member is the part of a pod in one group.
-type member struct {
+// podInGroup is the membership of a pod in one group.
+type podInGroup struct {
 	Membership
 	group *group
 }
 
-// ask is what a pod asks for of one bound; more than zero.
+// ask is the amount, above zero, that a pod asks for of one bound.
 type ask struct {
 	pod    *pod
 	bound  *bound
@@ -71,20 +70,20 @@ type ask struct {
 	bypass bool
 }
 
-// groups are the groups of policies and the pods, in groups or not. Anything that changes a
-// pod has all counted anew by the next scan.
+// groups holds all pods, and the groups of policies. After a change of a pod, the next scan counts
+// all groups anew.
 type groups struct {
 	policies map[string]GroupLimits
 	pods     map[string]*pod // by UID
 	all      []*group        // by key
-	counted  bool            // no pod has changed since the last count
+	counted  bool            // the counts are up to date
 }
 
 // setPolicies replaces the limits of all policies.
 func (s *groups) setPolicies(limits map[string]GroupLimits) {
 	s.policies, s.counted = limits, false
 	for _, g := range s.all {
-		if now := limits[g.key.Policy]; !reflect.DeepEqual(g.limits, now) { // else its loans stay
+		if now := limits[g.key.Policy]; !reflect.DeepEqual(g.limits, now) { // an unchanged group keeps its loans
 			g.follow(now)
 		}
 	}
@@ -93,7 +92,7 @@ func (s *groups) setPolicies(limits map[string]GroupLimits) {
 	}
 }
 
-// pod gives the pod, which is known from now on.
+// pod returns the pod, and makes it if there is none.
 func (s *groups) pod(uid string) *pod {
 	p := s.pods[uid]
 	if p == nil {
@@ -103,7 +102,7 @@ func (s *groups) pod(uid string) *pod {
 	return p
 }
 
-// ticket gives the latest ticket of a pod; nil: none is remembered.
+// ticket returns the latest ticket of the pod; nil if none is remembered.
 func (s *groups) ticket(uid string) *Ticket {
 	if p := s.pods[uid]; p != nil {
 		return p.ticket
@@ -111,32 +110,32 @@ func (s *groups) ticket(uid string) *Ticket {
 	return nil
 }
 
-// set puts a pod into its groups.
-func (s *groups) set(given PodGroups) {
+// setGroups replaces the groups of a pod, and notes whether it runs.
+func (s *groups) setGroups(given PodGroups) {
 	p := s.pod(given.UID)
-	s.enter(p, given.Groups)
+	s.setMemberships(p, given.Groups)
 	if given.Running {
 		p.running, p.ready = true, given.Ready
 	}
 	s.changed(p)
 }
 
-// enter puts a pod into groups, instead of those it is in.
-func (s *groups) enter(p *pod, in []Membership) {
+// setMemberships replaces the groups of a pod. If two memberships are in one group, the first counts.
+func (s *groups) setMemberships(p *pod, in []Membership) {
 	s.counted, p.in = false, p.in[:0]
 	for _, m := range in {
-		p.in = append(p.in, member{m, s.group(m.Key)})
+		p.in = append(p.in, podInGroup{m, s.group(m.Key)})
 	}
-	slices.SortStableFunc(p.in, func(a, b member) int { return a.Key.compare(b.Key) })
-	p.in = slices.CompactFunc(p.in, func(a, b member) bool { return a.group == b.group })
+	slices.SortStableFunc(p.in, func(a, b podInGroup) int { return a.Key.compare(b.Key) })
+	p.in = slices.CompactFunc(p.in, func(a, b podInGroup) bool { return a.group == b.group })
 	p.setAsks()
 }
 
-// changed says that anything of a pod has changed. One that neither waits nor runs is in no
-// group any more.
+// changed notes that a pod has changed. A pod that neither waits, starts nor runs leaves its groups,
+// and is forgotten if it has no ticket.
 func (s *groups) changed(p *pod) {
 	s.counted = s.counted && len(p.in) == 0
-	if !p.running && !p.is(Waiting) && !p.is(Starting) {
+	if !p.running && !p.inState(Waiting) && !p.inState(Starting) {
 		p.in, p.asks = nil, nil
 	}
 	if p.ticket == nil && len(p.in) == 0 {
@@ -144,7 +143,7 @@ func (s *groups) changed(p *pod) {
 	}
 }
 
-// group gives the group of that key, which is there until a count finds nothing in it.
+// group returns the group of a key, and makes it if there is none. The next count removes it if it is empty.
 func (s *groups) group(key GroupKey) *group {
 	i, found := slices.BinarySearchFunc(s.all, key, func(g *group, key GroupKey) int { return g.key.compare(key) })
 	if !found {
@@ -155,11 +154,11 @@ func (s *groups) group(key GroupKey) *group {
 	return s.all[i]
 }
 
-// follow makes the group follow a policy.
+// follow replaces the limits of the group.
 func (g *group) follow(limits GroupLimits) {
 	g.limits, g.bounds = limits, nil
 	add := func(reason reasons.Reason, resource string, most int64) {
-		g.bounds = append(g.bounds, bound{group: g, reason: reason, resource: resource, most: max(0, float64(most))})
+		g.bounds = append(g.bounds, bound{group: g, reason: reason, resource: resource, limit: max(0, float64(most))})
 	}
 	addAll := func(reason reasons.Reason, b Bound) {
 		if b.Pods != nil {
@@ -179,7 +178,7 @@ func (g *group) follow(limits GroupLimits) {
 	}
 }
 
-// setAsks finds out what the pod asks for of the bounds of its groups.
+// setAsks sets what the pod asks for of the bounds of its groups.
 func (p *pod) setAsks() {
 	p.asks = nil
 	for _, in := range p.in {
@@ -196,27 +195,26 @@ func (p *pod) setAsks() {
 	slices.SortStableFunc(p.asks, func(a, b ask) int { return a.rank() - b.rank() })
 }
 
-// rank is the order in which a pod asks: of the bounds of Running first, and of those first
-// for what it can never get: then it keeps nobody from anything else.
+// rank orders what a pod asks for: bounds of Running first, and among them first those that the pod
+// can never fit. A pod that such a bound holds keeps other pods from nothing.
 func (a ask) rank() (n int) {
 	if a.bound.reason != reasons.PolicyRunning {
 		n = 2
 	}
-	return n + one(!a.neverFits())
+	return n + oneIf(!a.neverFits())
 }
 
-// count counts anew what all groups hold, if anything has changed, and forgets groups that
-// count for nothing.
+// count counts all groups anew if a pod has changed, and removes groups without pods and claims.
 func (s *groups) count() {
 	if s.counted {
 		return
 	}
 	s.counted = true
 	for _, g := range s.all {
-		g.counts = counts{since: g.since[:0]}
+		g.counts = counts{admittedAt: g.admittedAt[:0]}
 		for i := range g.bounds {
 			b := &g.bounds[i]
-			b.usedBefore, b.used, b.moving, b.stalled = b.used, 0, 0, time.Time{}
+			b.usedBefore, b.used, b.progressing, b.stalledSince = b.used, 0, 0, time.Time{}
 		}
 	}
 	for _, p := range s.pods {
@@ -232,10 +230,10 @@ func (s *groups) count() {
 
 // count counts the pod in its groups.
 func (p *pod) count() {
-	stalled := p.stalled()
+	stalled := p.stalledSince()
 	for i := range p.asks {
 		a := &p.asks[i]
-		counts := p.is(Starting)
+		counts := p.inState(Starting)
 		switch a.bound.reason {
 		case reasons.PolicyRunning:
 			counts = p.running
@@ -244,30 +242,30 @@ func (p *pod) count() {
 		}
 		if counts {
 			a.bound.used += a.amount
-			a.bound.moving += one(stalled.IsZero())
-			a.bound.stalled = later(a.bound.stalled, stalled)
+			a.bound.progressing += oneIf(stalled.IsZero())
+			a.bound.stalledSince = later(a.bound.stalledSince, stalled)
 		}
 	}
 	for i := range p.in {
 		g := p.in[i].group
 		g.pods++
-		g.waiting += one(p.is(Waiting))
-		g.running += one(p.running)
-		g.ready += one(p.running && p.ready)
-		if p.is(Starting) {
-			g.since = append(g.since, p.ticket.admitted)
+		g.waiting += oneIf(p.inState(Waiting))
+		g.running += oneIf(p.running)
+		g.ready += oneIf(p.running && p.ready)
+		if p.inState(Starting) {
+			g.admittedAt = append(g.admittedAt, p.ticket.admitted)
 		}
 	}
 }
 
-// is tells whether the pod's latest ticket is in a state.
-func (p *pod) is(state State) bool { return p.ticket != nil && p.ticket.state == state }
+// inState reports whether the pod's latest ticket is in a state.
+func (p *pod) inState(state State) bool { return p.ticket != nil && p.ticket.state == state }
 
-// stalled gives since when the pod makes no progress; zero: it does.
-func (p *pod) stalled() time.Time {
+// stalledSince returns since when the pod makes no progress; zero if it does. A pod that ended Stuck makes none.
+func (p *pod) stalledSince() time.Time {
 	switch t := p.ticket; {
-	case p.is(Starting):
-		return t.stalled
+	case p.inState(Starting):
+		return t.stalledSince
 	case t != nil && t.reason == reasons.Stuck:
 		return t.ended
 	default:
@@ -275,15 +273,15 @@ func (p *pod) stalled() time.Time {
 	}
 }
 
-func one(is bool) int {
+func oneIf(is bool) int {
 	if is {
 		return 1
 	}
 	return 0
 }
 
-// recounted follows a count of the pods: pacers and claims may allow something else, and where
-// less is used than before, what is lent and not used is taken back.
+// recounted updates the bound after a count. The limits of pacers and claims may have changed. If
+// less is used than before, unused loans end.
 func (b *bound) recounted() {
 	most, bounded := b.group.claims, b.group.claims >= 0
 	switch b.reason {
@@ -291,8 +289,8 @@ func (b *bound) recounted() {
 		most, bounded = b.group.limits.Pacer.Allows(b.group.ready)
 		fallthrough
 	case reasons.PolicyClaim:
-		if b.most = float64(most); !bounded {
-			b.most = anyNumber
+		if b.limit = float64(most); !bounded {
+			b.limit = anyNumber
 		}
 	}
 	if b.used < b.usedBefore {

@@ -12,14 +12,13 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
-// ofCost gives a pod that works for about so long.
+// ofCost returns a pod that works for about this long.
 func (k *kubelet) ofCost(d time.Duration) *simPod {
 	return &simPod{works: k.between(d*8/10, d*12/10)}
 }
 
-// Midway through a herd, starts take ten times as long. Whoever was let up before
-// that still gets its turn in time: at most one in a hundred waits for its whole
-// deadline, and no two at once.
+// Midway through a herd, starts take ten times as long. Pods with an earlier reservation still get their turn in
+// time. At most one in a hundred waits for its whole deadline, and no two at once.
 func TestDeadlinesAreHardlyReachedWhenStartsBecomeTenTimesSlower(t *testing.T) {
 	t.Parallel()
 	const seeds = 20
@@ -49,8 +48,7 @@ func TestDeadlinesAreHardlyReachedWhenStartsBecomeTenTimesSlower(t *testing.T) {
 	require.LessOrEqual(t, 100*reached, starts)
 }
 
-// What keeps deadlines from being reached costs little: a herd takes hardly longer
-// than its work.
+// The rule that keeps pods from their deadlines costs little: a herd takes hardly longer than its work.
 func TestAHerdTakesHardlyLongerThanItsWork(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -58,7 +56,7 @@ func TestAHerdTakesHardlyLongerThanItsWork(t *testing.T) {
 		cost   time.Duration
 		atMost float64
 	}{
-		{pods: 16, cost: 5 * time.Second, atMost: 1.12}, // two slots, 40 s: the last start and the first round
+		{pods: 16, cost: 5 * time.Second, atMost: 1.12}, // two slots, 40 s: the last start and the first round weigh most
 		{pods: 100, cost: time.Second, atMost: 1.06},
 		{pods: 100, cost: 4 * time.Second, atMost: 1.12},
 		{pods: 100, cost: 10 * time.Second, atMost: 1.06},
@@ -80,8 +78,7 @@ func TestAHerdTakesHardlyLongerThanItsWork(t *testing.T) {
 	}
 }
 
-// jam gives a herd of pods that need a database before they are ready, with the
-// database behind them all.
+// jam returns a herd of pods that need a database before they are ready. The database waits behind all of them.
 func jam(t *testing.T, seed uint64, dependants int, s Settings) (k *kubelet, database *simPod) {
 	t.Helper()
 	k = newKubelet(t, seed, s)
@@ -103,7 +100,7 @@ func TestAJamIsLentSlotsUntilItDissolves(t *testing.T) {
 				t.Logf("%d dependants: %s, %v", dependants, took.Round(time.Second), k.admitted)
 			}
 			require.Less(t, took, 85*time.Second, "%d dependants, seed %d", dependants, seed)
-			require.Zero(t, k.admitted[reasons.MaxWait], "by loans, not by deadlines")
+			require.Zero(t, k.admitted[reasons.MaxWait], "loans admit the pods, not deadlines")
 			require.Empty(t, k.deadlines)
 			require.Positive(t, k.admitted[reasons.SlotLent])
 			require.Zero(t, k.l.slots.loan, "nothing stays lent")

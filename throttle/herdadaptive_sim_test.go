@@ -12,8 +12,8 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/adaptive"
 )
 
-// measures feeds the limiter four times a second with what a node of so many cores
-// shows, over the last two seconds, if every start keeps one core busy.
+// measures feeds the limiter four times a second. It gives the values of a node with this many cores over the last
+// two seconds, where every start keeps one core busy.
 func (k *kubelet) measures(cores int) {
 	const every, window = 250 * time.Millisecond, 2 * time.Second
 	var cpu, pressure []float64
@@ -39,9 +39,9 @@ func (k *kubelet) measures(cores int) {
 	measure()
 }
 
-// Starts become ten times slower midway, with more than 25 seconds of work left: also
-// with a limit that is found, hardly any deadline is reached. (With less left the room
-// lets all come, by design, and the last of those wait in vain.)
+// Starts become ten times slower midway, with more than 25 seconds of work left. Also with a limit that is found,
+// hardly any pod reaches its deadline. (With less work left, all pods get a reservation, by design, and the last ones
+// wait in vain.)
 func TestDeadlinesAreHardlyReachedWithAdaptive(t *testing.T) {
 	t.Parallel()
 	starts, reached, expired := 0, 0, 0

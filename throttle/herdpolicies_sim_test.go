@@ -11,8 +11,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
-// behind plays 50 pods that no policy bounds, behind so many of a group, and gives how
-// long they took.
+// behind plays 50 pods that no policy bounds, behind a group of the given size. It returns how long they took.
 func behind(t *testing.T, seed uint64, group int, limits GroupLimits) time.Duration {
 	t.Helper()
 	k := newKubelet(t, seed, Settings{MaxConcurrent: 2, MaxWait: 24 * time.Hour})
@@ -20,7 +19,7 @@ func behind(t *testing.T, seed uint64, group int, limits GroupLimits) time.Durat
 	k.l.SetGroups(t0, PodGroups{UID: "elsewhere", Groups: in(t1, Amounts{"cpu": 500}), Running: true, Ready: false})
 	for range group {
 		k.create(0, &simPod{groups: in(t1, Amounts{"cpu": 200}), works: time.Second})
-		k.left-- // nobody waits for it
+		k.left-- // the play does not wait for it
 	}
 	for range 50 {
 		k.create(time.Second, k.ofCost(4*time.Second))
@@ -30,13 +29,13 @@ func behind(t *testing.T, seed uint64, group int, limits GroupLimits) time.Durat
 	return took
 }
 
-// A hundred pods that a policy holds wait before fifty that no policy bounds. Those
-// take as long as without them, whatever holds the hundred.
+// A policy holds a hundred pods, which wait before fifty pods that no policy bounds. The fifty take as long as
+// without them, for any kind of bound.
 func TestAHeldGroupBeforeAHerdCostsItNothing(t *testing.T) {
 	t.Parallel()
 	for name, limits := range map[string]GroupLimits{
-		"nobody may start": {Starting: pods(0)},
-		"nobody may run":   {Running: pods(0)},
+		"no pod may start": {Starting: pods(0)},
+		"no pod may run":   {Running: pods(0)},
 		"as many run":      {Running: pods(1)},
 		"as much runs":     {Running: Bound{Requests: Amounts{"cpu": 600}}},
 		"a pacer":          {Pacer: Pacer{MinInitial: 1, Multiplier: 2, MaxStagger: 50}},
@@ -58,9 +57,9 @@ func TestAHeldGroupBeforeAHerdCostsItNothing(t *testing.T) {
 	}
 }
 
-// The same with a group of which one starts at a time, and never gets ready: a hundred
-// of it cost hardly more than two do, of which one passes the bound at its deadline.
-func TestOfAGroupThatStartsOneAtATimeTheRestCostsAHerdLittle(t *testing.T) {
+// The same with a group of which one pod starts at a time, and never becomes ready. A hundred pods of it cost hardly
+// more than two, of which one passes the bound at its deadline.
+func TestAGroupThatStartsOneAtATimeCostsAHerdLittle(t *testing.T) {
 	t.Parallel()
 	const seeds = 10
 	var with, without time.Duration

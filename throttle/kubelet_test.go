@@ -12,9 +12,9 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
-// kubelet plays kubelet and the gate of one node against a limiter, on a clock of
-// its own: a pod that is refused comes back after 10 to 15 seconds, one that is let
-// up stands at its container a moment later, and waits there until its deadline.
+// kubelet plays kubelet and the gate of one node against a limiter, on a clock of its own. A refused pod comes back
+// after 10 to 15 seconds. A pod with a reservation reaches its container a moment later, and waits there until its
+// deadline.
 type kubelet struct {
 	t    *testing.T
 	l    *Limiter
@@ -23,13 +23,13 @@ type kubelet struct {
 	todo todo
 	pods map[string]*simPod
 	left int // pods that have not started
-	// deadlines are the times at which a wait in the gate came to its end.
+	// deadlines are the times at which a wait in the gate reached its end.
 	deadlines []time.Time
-	expired   int // of those, how many were refused
+	expired   int // the number of these that were refused
 	admitted  map[reasons.Reason]int
-	mostAbove int // starts above the limit at a time
-	deeds     int
-	pulls     time.Duration // how long images are pulled; zero: hardly
+	mostAbove int // most starts above the limit at a time
+	actions   int
+	pulls     time.Duration // how long images are pulled; zero: hardly any time
 }
 
 // simPod is one pod of the play.
@@ -38,7 +38,7 @@ type simPod struct {
 	flow    string
 	prio    int32
 	works   time.Duration // how long it uses CPU, from its admission
-	needs   *simPod       // it is not ready before this one is; nil: it needs none
+	needs   *simPod       // the pod that must be ready before this one; nil: none
 	groups  []Membership
 	waiting bool // in the gate
 	began   time.Time
@@ -46,20 +46,20 @@ type simPod struct {
 	started bool
 }
 
-type deed struct {
+type action struct {
 	at  time.Time
 	seq int
 	do  func()
 }
 
-type todo []deed
+type todo []action
 
 func (d todo) Len() int { return len(d) }
 func (d todo) Less(i, j int) bool {
 	return d[i].at.Before(d[j].at) || (d[i].at.Equal(d[j].at) && d[i].seq < d[j].seq)
 }
 func (d todo) Swap(i, j int) { d[i], d[j] = d[j], d[i] }
-func (d *todo) Push(x any)   { *d = append(*d, x.(deed)) } //nolint:errcheck,forcetypeassert // only deeds are pushed
+func (d *todo) Push(x any)   { *d = append(*d, x.(action)) } //nolint:errcheck,forcetypeassert // only actions are pushed
 func (d *todo) Pop() any {
 	last := (*d)[len(*d)-1]
 	*d = (*d)[:len(*d)-1]
@@ -75,15 +75,15 @@ func newKubelet(t *testing.T, seed uint64, s Settings) *kubelet {
 }
 
 func (k *kubelet) after(d time.Duration, do func()) {
-	k.deeds++
-	heap.Push(&k.todo, deed{at: k.now.Add(d), seq: k.deeds, do: do})
+	k.actions++
+	heap.Push(&k.todo, action{at: k.now.Add(d), seq: k.actions, do: do})
 }
 
 func (k *kubelet) between(from, to time.Duration) time.Duration {
 	return from + time.Duration(k.rng.Int64N(int64(to-from)))
 }
 
-// create lets a pod appear on the node after a time.
+// create lets a pod appear on the node after some time.
 func (k *kubelet) create(after time.Duration, p *simPod) *simPod {
 	p.uid = fmt.Sprintf("%03d", len(k.pods))
 	k.pods[p.uid] = p
@@ -130,7 +130,7 @@ func (k *kubelet) deadline(p *simPod, ticket *Ticket) {
 	}
 }
 
-// begin is called when a pod was admitted.
+// begin begins the start of an admitted pod.
 func (k *kubelet) begin(p *simPod, ticket *Ticket) {
 	if p.waiting {
 		ticket.StopWaiting(k.now)
@@ -140,8 +140,8 @@ func (k *kubelet) begin(p *simPod, ticket *Ticket) {
 	k.after(p.works, func() { k.finish(p, ticket) })
 }
 
-// finish ends the start of a pod that has done its work, when what it needs is
-// there; until then, every second, it is said to make no progress.
+// finish ends the start of a pod that has done its work, if the pod that it needs is ready. Until then it says every
+// second that the start makes no progress.
 func (k *kubelet) finish(p *simPod, ticket *Ticket) {
 	if p.needs == nil || p.needs.started {
 		ticket.End(k.now, reasons.Ready)
@@ -153,20 +153,20 @@ func (k *kubelet) finish(p *simPod, ticket *Ticket) {
 	k.after(time.Second, func() { k.finish(p, ticket) })
 }
 
-// run plays until all pods have started, and gives how long it took.
+// run plays until all pods have started, and returns how long this took.
 func (k *kubelet) run() time.Duration {
 	k.t.Helper()
 	next := k.settle()
 	for k.left > 0 {
 		require.Less(k.t, k.now.Sub(t0), 24*time.Hour, "%d pods are left", k.left)
-		require.True(k.t, len(k.todo) > 0 || !next.IsZero(), "nobody will come for the %d pods that are left", k.left)
+		require.True(k.t, len(k.todo) > 0 || !next.IsZero(), "no pod will come back, but %d pods are left", k.left)
 		at := next
 		if len(k.todo) > 0 && (at.IsZero() || k.todo[0].at.Before(at)) {
 			at = k.todo[0].at
 		}
 		k.now = at
 		for len(k.todo) > 0 && !k.todo[0].at.After(k.now) {
-			heap.Pop(&k.todo).(deed).do() //nolint:errcheck,forcetypeassert // only deeds are pushed
+			heap.Pop(&k.todo).(action).do() //nolint:errcheck,forcetypeassert // only actions are pushed
 			k.happened()
 		}
 		next = k.settle()
@@ -181,8 +181,7 @@ func (k *kubelet) settle() time.Time {
 }
 
 func (k *kubelet) happened() {
-	events, _ := k.l.Drain()
-	for _, e := range events {
+	for _, e := range k.l.Drain() {
 		p := k.pods[e.Ticket.UID()]
 		switch e.State {
 		case Starting:

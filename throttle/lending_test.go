@@ -19,9 +19,8 @@ const (
 	lentSlots  = "the node"       // the debtor of slots
 )
 
-// lender judges each admission by the rules of loans, pacers and claims, as it has seen by
-// the public API alone what starts, is ready, makes no progress and is claimed. Deadlines are
-// far away.
+// lender judges each admission by the rules of loans, pacers and claims. It knows only what the public API shows:
+// which pods start, are ready, make no progress and are claimed. Deadlines are far away.
 type lender struct {
 	t      *testing.T
 	l      *throttle.Limiter
@@ -31,7 +30,7 @@ type lender struct {
 	pods   []*lentPod
 	pacer  throttle.Pacer
 	claims int
-	// loans are the latest, by who got them: the group, or lentSlots.
+	// loans are the latest loans, by their debtor: the group, or lentSlots.
 	loans map[string]lentLoan
 	trace []string
 }
@@ -41,7 +40,7 @@ type lentLoan struct {
 	at         time.Time
 }
 
-// lentPod is a pod that is in the group of its name, or in none.
+// lentPod is a pod in the group of its name, or in none.
 type lentPod struct {
 	uid, group string
 	ticket     *throttle.Ticket
@@ -76,7 +75,7 @@ func TestLoansPacersAndClaims(t *testing.T) {
 	}
 }
 
-// play asks at random, and says what was asked where that failed.
+// play makes random calls. It logs them if one fails.
 func (o *lender) play(seed uint64, kinds map[string]int) {
 	defer func() {
 		if o.t.Failed() {
@@ -143,8 +142,7 @@ func (o *lender) all(of func(*lentPod) bool) []*lentPod {
 }
 
 func (o *lender) look(kinds map[string]int) {
-	events, _ := o.l.Drain()
-	for _, e := range events {
+	for _, e := range o.l.Drain() {
 		p := o.pods[slices.IndexFunc(o.pods, func(p *lentPod) bool { return p.uid == e.Ticket.UID() })]
 		switch e.State {
 		case throttle.Starting:
@@ -154,7 +152,7 @@ func (o *lender) look(kinds map[string]int) {
 		case throttle.Started, throttle.Gone:
 			p.state, p.ready = e.State, true
 			o.takeBack(p)
-			if len(o.all(func(p *lentPod) bool { return p.state == throttle.Starting })) <= o.slots { // all is paid back
+			if len(o.all(func(p *lentPod) bool { return p.state == throttle.Starting })) <= o.slots { // all loans are paid back
 				o.loans[lentSlots] = lentLoan{}
 			}
 		case throttle.Waiting:
@@ -162,7 +160,7 @@ func (o *lender) look(kinds map[string]int) {
 	}
 }
 
-// takeBack takes back what is lent and unused: p ended, or makes progress.
+// takeBack takes back the unused loans, because p ended or makes progress.
 func (o *lender) takeBack(p *lentPod) {
 	for _, of := range []string{lentSlots, p.group} {
 		loan := o.loans[of]
@@ -171,17 +169,17 @@ func (o *lender) takeBack(p *lentPod) {
 	}
 }
 
-// judge refuses an admission that the limits and loans do not allow.
+// judge fails the test for an admission that the limits and loans do not allow.
 func (o *lender) judge(p *lentPod, reason reasons.Reason, kinds map[string]int) {
 	beside := func(of *lentPod) bool { return of != p && of.group == p.group }
 	starts := o.all(func(of *lentPod) bool { return of.state == throttle.Starting })
 	group := o.all(func(of *lentPod) bool { return beside(of) && of.state == throttle.Starting })
 	paced := o.all(func(of *lentPod) bool { return beside(of) && of.runs && !of.ready })
 	ready := o.all(func(of *lentPod) bool { return beside(of) && of.runs && of.ready })
-	var full []*lentPod // who fills the group
+	var full []*lentPod // the pods that fill the group
 	switch most, bounded := o.pacer.Allows(len(ready)); p.group {
 	case "claimed":
-		require.True(o.t, o.claims < 0 || len(group) < o.claims, "%s: %d claims, which no loan passes", p.uid, o.claims)
+		require.True(o.t, o.claims < 0 || len(group) < o.claims, "%s: a loan passes the %d claims", p.uid, o.claims)
 	case "starting":
 		if len(group) >= 2 {
 			full = group
@@ -207,7 +205,7 @@ func (o *lender) judge(p *lentPod, reason reasons.Reason, kinds map[string]int) 
 	}
 }
 
-// lend takes one start of a loan that is out, or makes the next one, if it is time.
+// lend takes one start of an open loan. If it is time, it makes the next loan.
 func (o *lender) lend(of string, p *lentPod, holders []*lentPod) {
 	loan := o.loans[of]
 	if loan.left > 0 {
@@ -224,8 +222,8 @@ func (o *lender) lend(of string, p *lentPod, holders []*lentPod) {
 	}
 	require.GreaterOrEqual(o.t, o.now.Sub(last), stallAfter/2, "%s: lent too soon to %s, held by %v, %+v", p.uid, of, uidsOf(holders), loan)
 	if of != lentSlots {
-		// When the loan was made, nobody sees: it may have waited for a slot. How large it is,
-		// TestALoanHelpsAGroupThatIsFullOfPodsWithoutProgress tells.
+		// The time of the loan cannot be seen, because it may have waited for a slot.
+		// TestALoanHelpsAGroupThatIsFullOfPodsWithoutProgress checks its size.
 		o.loans[of] = lentLoan{left: len(o.pods)}
 		return
 	}
@@ -238,8 +236,8 @@ func (o *lender) lend(of string, p *lentPod, holders []*lentPod) {
 	o.loans[of] = lentLoan{size: size, left: size - 1, at: o.now}
 }
 
-// live refuses a node that jams: when all that start make no progress for long, and one that
-// no group holds waits, it starts.
+// live fails the test for a jammed node. If all starts make no progress for long, a waiting pod that no group holds
+// must start.
 func (o *lender) live() {
 	starts := o.all(func(p *lentPod) bool { return p.state == throttle.Starting })
 	free := o.all(func(p *lentPod) bool { return p.state == throttle.Waiting && p.group == "" })

@@ -1,6 +1,7 @@
 package throttle
 
 import (
+	"reflect"
 	"sync"
 	"time"
 
@@ -8,18 +9,17 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
-// backWithin is how long after it was asked for, a ticket may soon have a waiter: kubelet
-// comes back to what was refused within 15 seconds.
+// backWithin is how long a ticket that was asked for may soon have a waiter. kubelet retries what was
+// refused within 15 seconds.
 const backWithin = 30 * time.Second
 
-// Limiter is the queue, the slots and the limits of one node. Make one with New.
-// All methods are safe for concurrent use and never block.
+// Limiter is the queue, the slots and the limits of one node. Make one with New. All methods are safe
+// for concurrent use and never block.
 type Limiter struct {
 	mu sync.Mutex
-	// mu guards all below, and the tickets.
-	latest    time.Time // the time of the latest decision
+	// mu guards all fields below, and the tickets.
+	latest    time.Time // of the times that callers have passed
 	settings  *Settings // with defaults
-	log       *eventLog
 	queue     *queue
 	groups    *groups
 	slots     *slots
@@ -28,33 +28,32 @@ type Limiter struct {
 	admission *admission
 }
 
-// New gives a limiter with the settings s, no ticket, and a full token bucket.
+// New returns a limiter with the settings s, no ticket, and a full token bucket.
 func New(now time.Time, s Settings) *Limiter {
-	l := &Limiter{settings: &Settings{}, log: &eventLog{changed: make(chan struct{}, 1)}, groups: &groups{pods: map[string]*pod{}}}
+	l := &Limiter{settings: &Settings{}, groups: &groups{pods: map[string]*pod{}}}
 	l.queue = &queue{settings: l.settings, groups: l.groups, flows: map[string]*flow{}}
 	l.slots = &slots{settings: l.settings}
 	l.limits = &limits{settings: l.settings}
-	l.book = &book{settings: l.settings, queue: l.queue, groups: l.groups, slots: l.slots, log: l.log}
+	l.book = &book{settings: l.settings, queue: l.queue, groups: l.groups, slots: l.slots, changed: make(chan struct{}, 1)}
 	l.admission = &admission{settings: l.settings, queue: l.queue, slots: l.slots, limits: l.limits, book: l.book}
 	l.Configure(now, s)
 	return l
 }
 
-// Configure replaces the settings. Tickets, slots, tokens, loans and debts are kept: with
-// a lower limit, the starts under way go on, and no other is admitted until their number
-// is below it.
+// Configure replaces the settings. Tickets, slots, tokens, loans and debts are kept. If a limit is
+// lower than before, the starts under way continue, and none is admitted until fewer are under way
+// than it allows.
 func (l *Limiter) Configure(now time.Time, s Settings) {
 	now = l.lock(now)
-	defer l.settle(now)
+	defer l.admitAndUnlock(now)
 	*l.settings = s.WithDefaults()
 	l.queue.stale = true
 	l.slots.configure()
 	l.limits.configure(now)
 }
 
-// Join gives the ticket of the pod: the one it has while that is Waiting or Starting,
-// else a new one at its place in the queue. A Waiting ticket moves to the place of an
-// earlier arrival.
+// Join returns the ticket of the pod if that is Waiting or Starting, else a new one in the queue. If
+// r.Arrived is earlier than the arrival of a Waiting ticket, the ticket moves forward.
 func (l *Limiter) Join(now time.Time, r Request) *Ticket {
 	now = l.lock(now)
 	defer l.mu.Unlock()
@@ -62,20 +61,20 @@ func (l *Limiter) Join(now time.Time, r Request) *Ticket {
 	if t == nil {
 		return l.book.join(l, now, r)
 	}
-	l.askedLocked(now, t)
+	l.seenLocked(now, t)
 	if arrived := earlier(now, r.Arrived); t.state == Waiting && arrived.Before(t.arrived) {
 		l.queue.move(t, func() { t.arrived = arrived })
-		l.log.change()
+		l.book.notify()
 	}
 	return t
 }
 
-// Adopt is Join for a start that is under way since a time; zero, or one to come: now. It
-// holds a slot at once, over the limit where reality is, and takes no token. A ticket that is
+// Adopt is Join for a start that has been under way since a time; zero or a time to come means now.
+// The start gets a slot at once, over the limit if need be, and takes no token. A ticket that is
 // Starting stays as it is.
 func (l *Limiter) Adopt(now time.Time, r Request, since time.Time) *Ticket {
 	now = l.lock(now)
-	defer l.settle(now)
+	defer l.admitAndUnlock(now)
 	t := l.book.live(r.UID)
 	if t == nil {
 		t = l.book.join(l, now, r)
@@ -86,110 +85,110 @@ func (l *Limiter) Adopt(now time.Time, r Request, since time.Time) *Ticket {
 	return t
 }
 
-// askedLocked notes that the ticket was asked for: its pod is not away.
-func (l *Limiter) askedLocked(now time.Time, t *Ticket) {
+// seenLocked notes that something has asked for the ticket, so its pod still means to start.
+func (l *Limiter) seenLocked(now time.Time, t *Ticket) {
 	if now.Sub(t.seen) >= backWithin {
-		l.log.change() // Busy may tell of it
+		l.book.notify() // the result of Busy may change
 	}
 	t.seen = now
 }
 
-// Lookup gives the latest ticket of the pod, also one that ended if it is among the last
-// 256 that did, or nil.
+// Lookup returns the latest ticket of the pod, or nil. Of the tickets that have ended, it finds the
+// last 256.
 func (l *Limiter) Lookup(uid string) *Ticket {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.groups.ticket(uid)
 }
 
-// SetPriority moves a Waiting ticket to the place that the priority gives it, and
-// replaces its Request.MaxWait. A pod without such a ticket is no error.
+// SetPriority replaces Request.Priority and Request.MaxWait of a Waiting ticket, which moves in the
+// queue. It does nothing if the pod has no such ticket.
 func (l *Limiter) SetPriority(now time.Time, uid string, priority int32, maxWait time.Duration) {
 	now = l.lock(now)
-	defer l.settle(now)
+	defer l.admitAndUnlock(now)
 	if t := l.groups.ticket(uid); t != nil && t.state == Waiting {
 		l.queue.move(t, func() { t.priority, t.maxWait = priority, maxWait })
 	}
 }
 
-// SetStalled says that the Starting pod has made no progress since a time, or, with the
-// zero time, that it does or that nobody can tell.
+// SetStalled sets since when a Starting pod makes no progress; zero if it makes progress or that is
+// not known. It does nothing if the pod is not Starting.
 func (l *Limiter) SetStalled(now time.Time, uid string, since time.Time) {
 	now = l.lock(now)
-	defer l.settle(now)
+	defer l.admitAndUnlock(now)
 	t := l.groups.ticket(uid)
-	if t == nil || t.state != Starting || t.stalled.Equal(since) {
+	if t == nil || t.state != Starting || t.stalledSince.Equal(since) {
 		return
 	}
-	t.stalled, l.groups.counted = since, false
+	t.stalledSince, l.groups.counted = since, false
 	if since.IsZero() {
 		l.slots.repay()
 		t.pod.repay()
 		return
 	}
-	t.stalled = later(t.admitted, earlier(now, since))
+	t.stalledSince = later(t.admitted, earlier(now, since))
 }
 
-// SetPolicies replaces the limits of all policies, by the policy's name, and the groups of
-// the pods that are given, in one step. A policy that is absent bounds nothing. The limiter
-// keeps what it is given: it must not be changed afterwards.
+// SetPolicies replaces the limits of all policies, by the policy's name, and the groups of the given
+// pods, in one step. A policy that is absent bounds nothing. The caller must not change the arguments
+// afterwards.
 func (l *Limiter) SetPolicies(now time.Time, limits map[string]GroupLimits, pods ...PodGroups) {
 	now = l.lock(now)
-	defer l.settle(now)
+	defer l.admitAndUnlock(now)
 	l.groups.setPolicies(limits)
 	for _, pod := range pods {
-		l.groups.set(pod)
+		l.groups.setGroups(pod)
 	}
 }
 
-// SetGroups says which groups a pod is in, and replaces those it had. A pod that runs counts
-// once, however often it starts anew, and no bound of Running holds it. Nothing is kept of one
-// that neither runs nor has a ticket.
+// SetGroups replaces the groups of a pod. A pod that runs counts once, however often it starts again,
+// and no bound of Running holds it. The groups of a pod that neither runs nor has a ticket are not
+// kept.
 func (l *Limiter) SetGroups(now time.Time, pod PodGroups) {
 	now = l.lock(now)
-	defer l.settle(now)
-	l.groups.set(pod)
+	defer l.admitAndUnlock(now)
+	l.groups.setGroups(pod)
 }
 
-// Finished says that a pod runs no longer and will not: it succeeded, failed for good or
-// is gone. Until then it counts among those that run from its admission on.
+// Finished notes that a pod no longer runs: it succeeded, failed for good or is gone. A pod counts as
+// running from its admission until then.
 func (l *Limiter) Finished(now time.Time, uid string) {
 	now = l.lock(now)
-	defer l.settle(now)
+	defer l.admitAndUnlock(now)
 	if p := l.groups.pods[uid]; p != nil {
 		p.running, p.ready = false, false
 		l.groups.changed(p)
 	}
 }
 
-// SetClaims says how many pods of the group may start at a time, where its policy has
-// GroupLimits.Claims, now or later. Below zero: any number, for nobody can say. The group
-// is remembered, without pods too, until it is said to have none.
+// SetClaims sets how many pods of the group may start at a time. It counts while the policy of the
+// group has GroupLimits.Claims. Below zero means any number: the claims are not known. A group with
+// claims is kept even if it has no pods.
 func (l *Limiter) SetClaims(now time.Time, key GroupKey, starts int) {
 	now = l.lock(now)
-	defer l.settle(now)
+	defer l.admitAndUnlock(now)
 	l.groups.group(key).claims, l.groups.counted = max(-1, starts), false
 }
 
-// Expect replaces what is known of the starts of pods, by their UIDs, and admits those that may
-// start by that. A pod without a ticket is no error; one of which the same was known costs nothing.
+// Expect replaces Request.Expected of pods, by their UIDs, and admits the pods that may start because
+// of that. It ignores pods without a ticket.
 func (l *Limiter) Expect(now time.Time, of map[string]Expected) {
 	now = l.lock(now)
 	changed := false
 	for uid, e := range of {
-		if t := l.groups.ticket(uid); t != nil && !t.foreseen.is(e) {
+		if t := l.groups.ticket(uid); t != nil && !reflect.DeepEqual(t.foreseen, e) {
 			t.foreseen, changed = e, true
 		}
 	}
-	if !changed { // kubelet tells of each pod often, and to decide among thousands takes a millisecond
+	if !changed { // pods are reported often, and a decision among thousands takes a millisecond
 		l.mu.Unlock()
 		return
 	}
 	l.slots.planned = false
-	l.settle(now)
+	l.admitAndUnlock(now)
 }
 
-// SetUse says what a start that is under way has used. A pod without a ticket is no error.
+// SetUse sets what a start has used since its admission. It does nothing if the pod has no ticket.
 func (l *Limiter) SetUse(uid string, use adaptive.Use) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -201,11 +200,11 @@ func (l *Limiter) SetUse(uid string, use adaptive.Use) {
 	}
 }
 
-// Observe takes what the sensors measured by now, lets the adaptive limit follow it, and
-// admits those that may start by that.
+// Observe replaces the readings of the sensors, adjusts the adaptive limit, and admits the pods that
+// may start because of that.
 func (l *Limiter) Observe(now time.Time, s Signals) {
 	now = l.lock(now)
-	defer l.settle(now)
+	defer l.admitAndUnlock(now)
 	l.limits.signals = s
 	if l.slots.adaptive != nil {
 		l.slots.adaptive.Observe(l.admission.sample(now))
@@ -213,9 +212,9 @@ func (l *Limiter) Observe(now time.Time, s Signals) {
 	}
 }
 
-// Busy tells whether anything starts, and whether anybody waits whom no group holds and who
-// has a waiter or may soon have one. waiting may become true whenever [Limiter.Changed] tells
-// of something; it becomes false by itself.
+// Busy reports whether a pod starts, and whether a pod waits that no group holds and that has a waiter
+// or may have one within 30 seconds. waiting becomes true only with a value on [Limiter.Changed]; it
+// becomes false without one.
 func (l *Limiter) Busy(now time.Time) (starting, waiting bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -223,9 +222,8 @@ func (l *Limiter) Busy(now time.Time) (starting, waiting bool) {
 	return len(l.slots.inFlight) > 0, could > 0
 }
 
-// Advance ends the starts and waits whose time is over, admits those that may start by
-// now, and says when it wants to be called next; the zero time: not before something else
-// happens.
+// Advance ends the starts and waits whose time is over, and admits the pods that may start by now. It
+// returns when to call it next; zero: not before [Limiter.Changed] has a value.
 func (l *Limiter) Advance(now time.Time) (next time.Time) {
 	now = l.lock(now)
 	defer l.mu.Unlock()
@@ -234,41 +232,41 @@ func (l *Limiter) Advance(now time.Time) (next time.Time) {
 	return l.admission.wakeAt(now)
 }
 
-// SetFrozen begins or ends a time in which no ticket is admitted in its turn: those that are
-// to come may be before those that are here. Exempt tickets and deadlines of the gate pass.
+// SetFrozen freezes the queue or releases it. While it is frozen, no ticket is admitted in its turn:
+// pods that have yet to join may go before those that have. Exempt pods and deadlines pass.
 func (l *Limiter) SetFrozen(now time.Time, frozen bool) {
 	now = l.lock(now)
-	defer l.settle(now)
+	defer l.admitAndUnlock(now)
 	l.admission.frozen = frozen
 }
 
-// Changed gives a channel, of one value, that gets one after anything happened or the time
-// that Advance asked for may have changed.
-func (l *Limiter) Changed() <-chan struct{} { return l.log.changed }
+// Changed returns a channel, with room for one value, that gets a value when there is an event or the
+// time that Advance returned may have changed.
+func (l *Limiter) Changed() <-chan struct{} { return l.book.changed }
 
-// Drain gives what happened since the last call, in order. lost is the number of
-// events that were dropped, the oldest first, because nobody drained them.
-func (l *Limiter) Drain() (events []Event, lost uint64) {
+// Drain returns the events since the last call, in order. The Limiter keeps all events until then, so
+// its owner must call Drain again and again.
+func (l *Limiter) Drain() []Event {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	events, lost = l.log.events, l.log.dropped
-	l.log.events, l.log.dropped = nil, 0
-	return events, lost
+	events := l.book.events
+	l.book.events = nil
+	return events
 }
 
-// lock begins a decision, and gives its time: now, but never before that of an earlier one.
-// Two callers may read the clock in one order and get the lock in the other.
+// lock locks mu, and returns the time of the call: now, but never before that of an earlier call. Two
+// callers may read the clock in one order and get the lock in the other.
 func (l *Limiter) lock(now time.Time) time.Time {
 	l.mu.Lock()
 	l.latest = later(l.latest, now)
 	return l.latest
 }
 
-// settle ends a change that lock began: it admits those that may start by now, and has Changed
-// tell of it.
-func (l *Limiter) settle(now time.Time) {
+// admitAndUnlock ends a change that lock began: it admits the pods that may start by now, notifies
+// Changed, and unlocks mu.
+func (l *Limiter) admitAndUnlock(now time.Time) {
 	l.admission.admit(now)
-	l.log.change()
+	l.book.notify()
 	l.mu.Unlock()
 }
 
@@ -279,9 +277,8 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// earlier gives at where that is before now, else now (at may be zero). The result is on
-// the clock of now: times of which only some have a monotonic reading have no order when
-// the wall clock is set.
+// earlier returns at if it is before now, else now; also if at is zero. The result has the monotonic
+// reading of now: times of which only some have one cannot be compared after the wall clock was set.
 func earlier(now, at time.Time) time.Time {
 	if at.IsZero() || !at.Before(now) {
 		return now

@@ -11,29 +11,29 @@ import (
 )
 
 const (
-	// readingKept is how long a reading says anything. A sensor that gives no other for so
-	// long has died: its limit is open, as if it were blind.
-	readingKept = 30 * time.Second
-	// paceOver is the time over which the pace of admissions is measured.
-	paceOver = time.Minute
+	// readingValidFor is how long a reading is valid. If the sensor gives no other in that time, its
+	// limit opens.
+	readingValidFor = 30 * time.Second
+	// paceWindow is the time over which the pace of admissions is measured.
+	paceWindow = time.Minute
 	// loadDecay is the time constant of the load average of one minute.
 	loadDecay = time.Minute
-	// admissionsKept is how long an admission is remembered: the load average shows all of it.
+	// admissionsKept is how long an admission is remembered: after that, the load average shows it.
 	admissionsKept = 5 * loadDecay
 )
 
-// limits are those of the node beside the number of starts at a time: the token bucket and
-// the bounds on signals, with the debts of the starts that these do not show yet.
+// limits are the limits of the node, without the number of starts at a time: the token bucket, and the
+// bounds on signals with the debts of starts that a signal does not show yet.
 type limits struct {
 	settings   *Settings
-	bucket     *rate.Limiter // kept while there is no such limit; nil: there never was
+	bucket     *rate.Limiter // kept while there is no rate limit; nil: there never was one
 	signals    Signals
-	debts      admissionTimes // of those that a signal may not show yet
-	admissions admissionTimes // of those that the limits allowed, or a deadline
+	debts      admissionTimes // of all starts
+	admissions admissionTimes // of all starts but exempt and adopted ones
 }
 
-// configure follows the settings. The token bucket of an earlier setting is kept: a change of
-// the configuration is no free burst.
+// configure applies the settings. It keeps the tokens: a change of the configuration must not allow
+// another burst.
 func (l *limits) configure(now time.Time) {
 	if l.settings.FillEvery <= 0 {
 		return
@@ -46,8 +46,8 @@ func (l *limits) configure(now time.Time) {
 	l.bucket.SetBurstAt(now, burst)
 }
 
-// held gives the first limit that holds the next start, and takes none; the zero value: every
-// limit allows it.
+// held returns the first limit that holds the next start, or the zero value if none does. It takes
+// nothing.
 func (l *limits) held(now time.Time) Held {
 	h := l.heldByRate(now)
 	for signal := Signal(0); h.none() && signal < numSignals; signal++ {
@@ -56,7 +56,7 @@ func (l *limits) held(now time.Time) Held {
 	return h
 }
 
-// heldByRate asks the token bucket without taking a token.
+// heldByRate returns the token bucket as the limit if it has no token. It takes none.
 func (l *limits) heldByRate(now time.Time) Held {
 	fill := l.settings.FillEvery
 	if fill <= 0 {
@@ -69,13 +69,13 @@ func (l *limits) heldByRate(now time.Time) Held {
 	wait := time.Duration((1 - have) * float64(fill))
 	return Held{
 		Reason: reasons.Rate, Measured: wait.Seconds(), Threshold: fill.Seconds(),
-		// The bucket computes in floating point: a moment later it has surely filled.
+		// The bucket computes in floating point: a microsecond later it has a token for sure.
 		Until: now.Add(wait + time.Microsecond),
 	}
 }
 
-// heldBySignal holds a start back while a signal, with the debts of the starts that it does
-// not show yet, is not below its bound.
+// heldBySignal returns a signal as the limit unless it is below its bound, with the debts of the starts
+// that it does not show yet.
 func (l *limits) heldBySignal(now time.Time, signal Signal) Held {
 	bound := l.settings.Signals[signal].Max
 	value, known := l.signals.valueAt(now, signal)
@@ -94,7 +94,7 @@ func (l *limits) heldBySignal(now time.Time, signal Signal) Held {
 	return Held{Reason: reason, Signal: signal, Measured: value + owed, Owed: owed, Threshold: bound}
 }
 
-// owed gives the debts of the starts that a signal does not show yet.
+// owed returns the reason that belongs to a signal, and the debts of the starts that it does not show yet.
 func (l *limits) owed(signal Signal) (reason reasons.Reason, owed float64) {
 	r, each := &l.signals[signal], max(0, l.settings.Signals[signal].Increment)
 	switch signal {
@@ -109,7 +109,7 @@ func (l *limits) owed(signal Signal) (reason reasons.Reason, owed float64) {
 	}
 }
 
-// take takes of every limit what there is of it.
+// take takes what one start takes of the limits.
 func (l *limits) take(now time.Time) {
 	if l.settings.FillEvery > 0 {
 		l.bucket.AllowN(now, 1)
@@ -118,22 +118,22 @@ func (l *limits) take(now time.Time) {
 	l.admissions.add(now)
 }
 
-// boundsSignals tells whether a limit on a signal is set.
+// boundsSignals reports whether a limit on a signal is set.
 func (l *limits) boundsSignals() bool {
 	return slices.ContainsFunc(l.settings.Signals[:], func(s SignalLimit) bool { return s.Max > 0 })
 }
 
-// admissionTimes are those of the latest admissions, in their order.
+// admissionTimes are the times of the latest admissions, in their order.
 type admissionTimes struct{ times []time.Time }
 
-// add adds one, and forgets those that count no longer.
+// add adds an admission, and forgets those before admissionsKept.
 func (a *admissionTimes) add(now time.Time) {
 	a.times = append(a.times, now)
 	kept := slices.IndexFunc(a.times, func(t time.Time) bool { return now.Sub(t) <= admissionsKept })
 	a.times = slices.Delete(a.times, 0, kept)
 }
 
-// after counts the admissions after a time. One at that time does not count.
+// after returns how many admissions were after a time.
 func (a *admissionTimes) after(at time.Time) (n int) {
 	for n < len(a.times) && a.times[len(a.times)-1-n].After(at) {
 		n++
@@ -141,8 +141,8 @@ func (a *admissionTimes) after(at time.Time) (n int) {
 	return n
 }
 
-// decayed counts the admissions, each as far as an average with loadDecay does not show
-// it at a time.
+// decayed returns the sum of the parts of the admissions that an average with the time constant
+// loadDecay does not show at a time.
 func (a *admissionTimes) decayed(at time.Time) (n float64) {
 	for _, t := range a.times {
 		n += math.Exp(-max(0, at.Sub(t).Seconds()) / loadDecay.Seconds())

@@ -12,7 +12,7 @@ import (
 func TestConcurrencyLimitIsChangedLive(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{MaxConcurrent: 3})
-	n.attend("a", "b", "c", "d", "e")
+	n.joinAndWait("a", "b", "c", "d", "e")
 	n.requireStarting("a", "b", "c")
 
 	n.l.Configure(n.now, Settings{MaxConcurrent: 1})
@@ -23,7 +23,7 @@ func TestConcurrencyLimitIsChangedLive(t *testing.T) {
 	n.end("c", reasons.Ready)
 	n.requireStarting("d")
 
-	n.attend("f")
+	n.joinAndWait("f")
 	n.l.Configure(n.now, Settings{MaxConcurrent: 2})
 	n.requireStarting("d", "e")
 	n.l.Configure(n.now, Settings{})
@@ -33,7 +33,7 @@ func TestConcurrencyLimitIsChangedLive(t *testing.T) {
 func TestRateAdmitsTheBurstThenOnePerFill(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{FillEvery: 10 * time.Second, Burst: 2})
-	n.attend("a", "b", "c", "d")
+	n.joinAndWait("a", "b", "c", "d")
 	n.requireStarting("a", "b")
 	d := n.join("e").TryStart(n.now)
 	require.Equal(t, reasons.Rate, d.Reason)
@@ -54,14 +54,14 @@ func TestRateAdmitsTheBurstThenOnePerFill(t *testing.T) {
 func TestBurstBelowOneCountsAsOne(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{FillEvery: time.Second, Burst: -3})
-	n.attend("a", "b")
+	n.joinAndWait("a", "b")
 	n.requireStarting("a")
 }
 
 func TestTokensAreKeptOverConfigure(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{FillEvery: time.Minute, Burst: 3})
-	n.attend("a", "b", "c", "d")
+	n.joinAndWait("a", "b", "c", "d")
 	n.requireStarting("a", "b", "c")
 
 	n.l.Configure(n.now, Settings{FillEvery: time.Minute, Burst: 3, MaxConcurrent: 9})
@@ -70,7 +70,7 @@ func TestTokensAreKeptOverConfigure(t *testing.T) {
 	n.requireStarting("a", "b", "c")
 	n.pass(30 * time.Second)
 	n.l.Configure(n.now, Settings{FillEvery: 10 * time.Second, Burst: 10})
-	n.requireStarting("a", "b", "c") // half a token is half a token
+	n.requireStarting("a", "b", "c") // half a token does not count as one
 	n.pass(5*time.Second + time.Millisecond)
 	n.requireStarting("a", "b", "c", "d")
 }
@@ -79,11 +79,11 @@ func TestALowerBurstCapsTheTokens(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{FillEvery: time.Minute, Burst: 5})
 	n.l.Configure(n.now, Settings{FillEvery: time.Minute, Burst: 1})
-	n.attend("a", "b")
+	n.joinAndWait("a", "b")
 	n.requireStarting("a")
 }
 
-// Two callers may read the clock in one order and get the lock in the other.
+// Two callers may read the clock in one order and take the lock in the other.
 func TestALateCallerWithAnEarlierTimeFillsNoToken(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{FillEvery: time.Second, Burst: 2})
@@ -98,18 +98,18 @@ func TestTokensAreKeptOverATimeWithoutTheLimit(t *testing.T) {
 	t.Parallel()
 	s := Settings{FillEvery: time.Minute, Burst: 3}
 	n := newNode(t, s)
-	n.attend("a", "b", "c")
+	n.joinAndWait("a", "b", "c")
 	n.l.Configure(n.now, Settings{})
-	n.attend("off")
+	n.joinAndWait("off")
 	n.requireStarting("a", "b", "c", "off")
 	n.pass(30 * time.Second)
 	n.l.Configure(n.now, s)
-	n.attend("d", "e")
+	n.joinAndWait("d", "e")
 	n.requireStarting("a", "b", "c", "off") // half a token
 	n.l.Configure(n.now, Settings{})
 	n.requireStarting("a", "b", "c", "off", "d", "e")
 	n.l.Configure(n.now, s)
-	n.attend("f")
+	n.joinAndWait("f")
 	n.pass(29 * time.Second)
 	n.requireState("f", Waiting, "")
 	n.pass(time.Second + time.Millisecond)

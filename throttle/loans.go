@@ -7,14 +7,14 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
-// loan is the last time that starts beyond a limit were lent.
+// loan is the latest loan: starts that are allowed beyond a limit.
 type loan struct {
-	size int // of them; zero: none is out
+	size int // starts; zero: there is no loan
 	at   time.Time
-	upTo float64 // so much may be used, though it is beyond the limit
+	upTo float64 // how much may be used, beyond the limit
 }
 
-// due gives when the next loan is, where no start has made progress since jam; zero: never.
+// due returns when the next loan is due if no start has made progress since jam; zero: never.
 func (n *loan) due(jam time.Time, after time.Duration) time.Time {
 	switch {
 	case jam.IsZero() || after <= 0:
@@ -26,9 +26,9 @@ func (n *loan) due(jam time.Time, after time.Duration) time.Time {
 	}
 }
 
-// lend lends starts, each of which uses an amount beside what is used, if it is time, and
-// tells whether it did: twice as many as the last time, which helped nothing; one, where that
-// was long ago; as many as wait at most.
+// lend makes a loan if one is due, and reports whether it did. Each start uses an amount beside what
+// is used. The loan is twice as large as the latest one, which has not helped, or one start if that
+// was long ago, and at most as many starts as pods wait.
 func (n *loan) lend(now, jam time.Time, after time.Duration, waiting int, used, amount float64) bool {
 	due := n.due(jam, after)
 	if due.IsZero() || now.Before(due) {
@@ -43,42 +43,41 @@ func (n *loan) lend(now, jam time.Time, after time.Duration, waiting int, used, 
 	return true
 }
 
-// repay takes back what is lent and not used. Nothing is out any more where the rest is within
-// the limit.
+// repay takes back what is lent and not used. The loan ends if what is used is within the limit.
 func (n *loan) repay(used, limit float64) {
 	if n.upTo = min(n.upTo, used); n.upTo <= limit {
 		*n = loan{}
 	}
 }
 
-// jam gives since when no pod that uses a bound on starts has made progress, while others
-// wait; zero: one does.
+// jam returns since when no pod that uses a bound on starts makes progress while others wait; zero if
+// one does.
 func (b *bound) jam() time.Time {
 	lends := b.reason == reasons.PolicyStarting || b.reason == reasons.PolicyPacer
-	if !lends || b.used == 0 || b.moving > 0 || b.group.waiting == 0 {
+	if !lends || b.used == 0 || b.progressing > 0 || b.group.waiting == 0 {
 		return time.Time{}
 	}
-	return b.stalled
+	return b.stalledSince
 }
 
-// lend lends starts beyond the bound that holds a pod with a waiter, if it is time.
+// lend makes a loan beyond the bound if one is due, and reports whether it did.
 func (a *ask) lend(now time.Time, after time.Duration) bool {
 	b := a.bound
 	return !a.neverFits() && b.loan.lend(now, b.jam(), after, b.group.waiting, b.used, a.amount)
 }
 
-// lent tells whether the start of the pod passes a bound by a loan.
-func (p *pod) lent() bool {
+// startsOnLoan reports whether the start of the pod passes a bound by a loan.
+func (p *pod) startsOnLoan() bool {
 	return slices.ContainsFunc(p.asks, func(a ask) bool {
-		return !a.bypass && a.bound.loan.size > 0 && a.bound.used+a.amount > a.bound.most
+		return !a.bypass && a.bound.loan.size > 0 && a.bound.used+a.amount > a.bound.limit
 	})
 }
 
-// repay takes back what is lent to the pod's groups and not used.
+// repay takes back what is lent beyond the bounds of the pod's groups and not used.
 func (p *pod) repay() {
 	for i := range p.asks {
 		p.asks[i].bound.repay()
 	}
 }
 
-func (b *bound) repay() { b.loan.repay(b.used, b.most) }
+func (b *bound) repay() { b.loan.repay(b.used, b.limit) }

@@ -9,7 +9,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
-// stall says that the pods have made no progress since now.
+// stall reports that the pods make no progress from now on.
 func (n *node) stall(uids ...string) {
 	for _, uid := range uids {
 		n.l.SetStalled(n.now, uid, n.now)
@@ -19,11 +19,11 @@ func (n *node) stall(uids ...string) {
 func TestASlotIsLentWhenNoStartMakesProgress(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{MaxConcurrent: 2})
-	n.attend("a", "b", "c", "d")
+	n.joinAndWait("a", "b", "c", "d")
 	n.stall("a")
 	n.pass(3 * time.Second)
 	n.stall("b")
-	require.Equal(t, t0.Add(13*time.Second), n.pass(0), "ten seconds after the last one stopped")
+	require.Equal(t, t0.Add(13*time.Second), n.pass(0), "ten seconds after the last start stopped making progress")
 	n.pass(10*time.Second - 1)
 	n.requireStarting("a", "b")
 	n.pass(1)
@@ -36,10 +36,37 @@ func TestASlotIsLentWhenNoStartMakesProgress(t *testing.T) {
 	require.Contains(t, n.kinds(), "Starting/SlotLent c")
 }
 
+func TestAStartWithoutASlotDoesNotPreventALoan(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, Settings{MaxConcurrent: 1})
+	n.joinAndWait("a", "b")
+	n.join("exempt").StartExempt(n.now)
+	n.stall("a")
+	n.pass(10 * time.Second)
+	n.requireStarting("a", "exempt", "b")
+}
+
+func TestALoanSurvivesAChangeOfTheSettings(t *testing.T) {
+	t.Parallel()
+	for _, cores := range []bool{false, true} {
+		s := Settings{MaxConcurrent: 1, CountCores: cores}
+		n := newNode(t, s)
+		n.joinAndWait("a", "b")
+		n.stall("a")
+		n.pass(10 * time.Second)
+		n.requireStarting("a", "b")
+		lent := n.l.slots.loan
+		require.NotZero(t, lent.size)
+		s.MaxWait = time.Hour
+		n.l.Configure(n.now, s)
+		require.Equal(t, lent, n.l.slots.loan)
+	}
+}
+
 func TestNothingIsLentWhileAnyStartMakesProgress(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{MaxConcurrent: 2})
-	n.attend("a", "b", "c")
+	n.joinAndWait("a", "b", "c")
 	n.stall("a")
 	n.pass(time.Minute)
 	n.requireStarting("a", "b")
@@ -50,23 +77,23 @@ func TestNothingIsLentWhileAnyStartMakesProgress(t *testing.T) {
 	n.requireStarting("a", "b")
 }
 
-func TestNothingIsLentWhere(t *testing.T) {
+func TestNothingIsLentIf(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		settings Settings
 		then     func(n *node)
 	}{
-		"loans are off":    {settings: Settings{MaxConcurrent: 1, NoProgressAfter: -1}},
-		"a slot is free":   {settings: Settings{MaxConcurrent: 2}, then: func(n *node) { n.end("b", reasons.Deleted) }},
-		"nobody waits":     {settings: Settings{MaxConcurrent: 1}, then: func(n *node) { n.end("b", reasons.Deleted) }},
-		"nobody is there":  {settings: Settings{MaxConcurrent: 1}, then: func(n *node) { n.l.Lookup("b").StopWaiting(n.now) }},
-		"the rate holds":   {settings: Settings{MaxConcurrent: 1, FillEvery: time.Hour}},
-		"a pressure holds": {settings: Settings{MaxConcurrent: 1, Signals: SignalLimits{SignalIOPressure: {Max: 10}}}, then: func(n *node) { n.measure(SignalIOPressure, 11) }},
+		"loans are off":     {settings: Settings{MaxConcurrent: 1, NoProgressAfter: -1}},
+		"a slot is free":    {settings: Settings{MaxConcurrent: 2}, then: func(n *node) { n.end("b", reasons.Deleted) }},
+		"no pod waits":      {settings: Settings{MaxConcurrent: 1}, then: func(n *node) { n.end("b", reasons.Deleted) }},
+		"no pod is present": {settings: Settings{MaxConcurrent: 1}, then: func(n *node) { n.l.Lookup("b").StopWaiting(n.now) }},
+		"the rate holds":    {settings: Settings{MaxConcurrent: 1, FillEvery: time.Hour}},
+		"a pressure holds":  {settings: Settings{MaxConcurrent: 1, Signals: SignalLimits{SignalIOPressure: {Max: 10}}}, then: func(n *node) { n.measure(SignalIOPressure, 11) }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			n := newNode(t, c.settings)
-			n.attend("a", "b")
+			n.joinAndWait("a", "b")
 			if c.then != nil {
 				c.then(n)
 			}
@@ -81,9 +108,9 @@ func TestALoanThatHelpsNothingIsDoubled(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{MaxConcurrent: 1, StartTimeout: time.Hour, MaxWait: time.Hour})
 	all := []string{"a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l"}
-	n.attend(all...)
+	n.joinAndWait(all...)
 	n.stall("a")
-	for _, want := range []int{2, 4, 8, 12} { // 1, 2, 4 more, then all that wait
+	for _, want := range []int{2, 4, 8, 12} { // 1, 2, 4 more, then all waiting pods
 		n.pass(10 * time.Second)
 		n.requireStarting(all[:want]...)
 		n.pass(2 * time.Second)
@@ -94,10 +121,10 @@ func TestALoanThatHelpsNothingIsDoubled(t *testing.T) {
 	}
 }
 
-func TestWhoeverGetsALoanHasTimeToUseIt(t *testing.T) {
+func TestABorrowerHasTimeToUseItsLoan(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{MaxConcurrent: 1})
-	n.attend("a", "b", "c")
+	n.joinAndWait("a", "b", "c")
 	n.stall("a")
 	n.pass(10 * time.Second)
 	n.requireStarting("a", "b")
@@ -112,7 +139,7 @@ func TestWhoeverGetsALoanHasTimeToUseIt(t *testing.T) {
 func TestAnEndGivesALentSlotBackFirst(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{MaxConcurrent: 1})
-	n.attend("a", "b", "c")
+	n.joinAndWait("a", "b", "c")
 	n.stall("a")
 	n.pass(10 * time.Second)
 	n.requireStarting("a", "b")
@@ -124,36 +151,36 @@ func TestAnEndGivesALentSlotBackFirst(t *testing.T) {
 	n.requireState("c", Starting, reasons.WithinLimits)
 }
 
-func TestTheFirstLoanAfterAJamIsOneAgain(t *testing.T) {
+func TestTheFirstLoanAfterAJamIsOneSlot(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{MaxConcurrent: 1, StartTimeout: time.Hour, MaxWait: time.Hour})
-	n.attend("a", "b", "c", "d", "e", "f", "g", "h")
+	n.joinAndWait("a", "b", "c", "d", "e", "f", "g", "h")
 	n.stall("a")
 	n.pass(10 * time.Second)
 	n.stall("b")
 	n.pass(10 * time.Second)
-	n.requireStarting("a", "b", "c", "d") // 1 and 2
+	n.requireStarting("a", "b", "c", "d") // loans of 1 and 2
 	for _, uid := range []string{"b", "c", "d"} {
 		n.end(uid, reasons.Ready)
 	}
-	n.pass(10 * time.Second) // a is stalled as ever
+	n.pass(10 * time.Second) // a is still stalled
 	n.requireStarting("a", "e")
 
-	n.pass(time.Minute) // e works for long: what it got was no loan in vain
+	n.pass(time.Minute) // e works for long: its loan was not in vain
 	n.stall("e")
 	n.pass(10 * time.Second)
 	n.requireStarting("a", "e", "f")
 }
 
-func TestALentSlotIsKeptForThoseWhoComeBack(t *testing.T) {
+func TestALentSlotIsKeptForPodsThatComeBack(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{MaxConcurrent: 1})
-	n.attend("a", "b")
+	n.joinAndWait("a", "b")
 	c := n.join("c")
 	n.stall("a")
 	n.pass(10 * time.Second)
 	n.stall("b")
-	n.attend("d")
+	n.joinAndWait("d")
 	n.pass(10 * time.Second)
 	n.requireStarting("a", "b", "d")
 	require.Equal(t, Decision{Admitted: true, Reason: reasons.SlotLent}, c.TryStart(n.now))
@@ -162,24 +189,24 @@ func TestALentSlotIsKeptForThoseWhoComeBack(t *testing.T) {
 func TestAnExemptPodTakesNoLentSlot(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{MaxConcurrent: 1})
-	n.attend("a", "b")
+	n.joinAndWait("a", "b")
 	n.join("c")
 	n.stall("a")
 	n.pass(10 * time.Second)
 	n.stall("b")
-	n.attend("d")
+	n.joinAndWait("d")
 	n.pass(10 * time.Second) // two are lent, one is free for c
 	n.join("x").StartExempt(n.now)
 	v, _ := n.l.View(n.now, "x")
 	require.False(t, v.Slot)
 }
 
-func TestDeadlinesGoOnDuringALoan(t *testing.T) {
+func TestDeadlinesCountDuringALoan(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{MaxConcurrent: 1, MaxWait: time.Minute, StartTimeout: time.Hour})
-	n.attend("a", "b", "c", "d")
+	n.joinAndWait("a", "b", "c", "d")
 	n.stall("a")
-	n.pass(10 * time.Second) // b is lent a slot, and works on
+	n.pass(10 * time.Second) // b is lent a slot, and continues to work
 	n.pass(50 * time.Second)
 	n.requireStarting("a", "b", "c")
 	n.requireState("c", Starting, reasons.MaxWait)
@@ -190,7 +217,7 @@ func TestDeadlinesGoOnDuringALoan(t *testing.T) {
 func TestAHigherLimitTakesTheLoanBack(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{MaxConcurrent: 1})
-	n.attend("a", "b", "c", "d")
+	n.joinAndWait("a", "b", "c", "d")
 	n.stall("a")
 	n.pass(10 * time.Second)
 	n.l.Configure(n.now, Settings{MaxConcurrent: 3})
@@ -204,7 +231,7 @@ func TestALoanOutlivesAChangeOfTheSettings(t *testing.T) {
 	t.Parallel()
 	s := Settings{MaxConcurrent: 1}
 	n := newNode(t, s)
-	n.attend("a", "b", "c")
+	n.joinAndWait("a", "b", "c")
 	n.stall("a")
 	n.pass(10 * time.Second)
 	s.MaxPulling = 4
@@ -213,8 +240,8 @@ func TestALoanOutlivesAChangeOfTheSettings(t *testing.T) {
 	n.requireStarting("a", "b")
 }
 
-// What the loan of a group has helped is known after policies are told again as they were, as
-// they are when any of them has changed.
+// Policies are set again, as all are when any of them has changed. The limiter still knows what the loan of a group
+// has helped.
 func TestALoanToAGroupOutlivesPoliciesThatAreTheSame(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{})
@@ -232,9 +259,9 @@ func TestALoanToAGroupOutlivesPoliciesThatAreTheSame(t *testing.T) {
 	n.requireStarting("a", "b", "c", "d") // the second loan is twice the first
 }
 
-// A loan of a resource is as much as the pod asks for that is held, and an end takes back all of
-// it that is beyond what is used.
-func TestALoanOfAResourceIsWhatTheHeldPodAsksFor(t *testing.T) {
+// A loan of a resource is the amount that the held pod asks for. An end takes back all of it beyond the amount in
+// use.
+func TestALoanOfAResourceIsTheAmountOfTheHeldPod(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{})
 	n.l.SetPolicies(n.now, map[string]GroupLimits{"t1": {Starting: Bound{Requests: Amounts{"cpu": 1000}}}})
@@ -253,30 +280,30 @@ func TestALoanOfAResourceIsWhatTheHeldPodAsksFor(t *testing.T) {
 func TestOnlyAStartUnderWayStalls(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{MaxConcurrent: 1})
-	n.attend("a")
+	n.joinAndWait("a")
 	n.join("b")
-	n.stall("b", "nobody")
+	n.stall("b", "unknown")
 	n.join("x").StartExempt(n.now)
 	n.stall("x")
 	v, _ := n.l.View(n.now, "x")
 	require.Equal(t, n.now, v.StalledSince)
 	n.l.SetStalled(n.now, "a", t0.Add(-time.Hour))
 	v, _ = n.l.View(n.now, "a")
-	require.Equal(t, t0, v.StalledSince, "not before it was admitted")
+	require.Equal(t, t0, v.StalledSince, "it does not stall before its admission")
 	n.end("a", reasons.Ready)
 }
 
 func TestTheRoomForeseesTheLoans(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{MaxConcurrent: 1})
-	n.attend("a")
-	require.Equal(t, 3, n.letUp("pod", 9))
+	n.joinAndWait("a")
+	require.Equal(t, 3, n.reserve("pod", 9))
 	n.stall("a")
 	n.pass(20 * time.Second)
-	require.Equal(t, 7, n.letUp("pod", 40), "1 at once, 2 and 4 within half a minute")
+	require.Equal(t, 7, n.reserve("pod", 40), "one slot is lent at once, 2 and 4 within half a minute")
 }
 
-// A start that ended Stuck fills its pacer: nobody waits for it to get ready.
+// A start that ended Stuck fills its pacer, but no pod has to wait until it is ready.
 func TestAPacerThatIsFullOfStuckPodsIsLentAStart(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{StartTimeout: time.Minute})

@@ -13,8 +13,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
-// advance is the loop of a caller: it advances when the limiter asked for it,
-// and when anything changed.
+// advance is the loop of a caller. It advances the limiter when the limiter asked for it, and after every change.
 func advance(ctx context.Context, l *Limiter) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -31,7 +30,7 @@ func advance(ctx context.Context, l *Limiter) {
 	}
 }
 
-// runLoop runs the loop until the function that it gives is called.
+// runLoop runs the loop until the returned function is called.
 func runLoop(t *testing.T, l *Limiter) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -40,9 +39,9 @@ func runLoop(t *testing.T, l *Limiter) (stop func()) {
 	return func() { cancel(); wg.Wait() }
 }
 
-// Whoever waits is woken by the loop alone: a change of which Changed does not
-// tell would leave the bubble in a deadlock, or too late.
-func TestTheLoopOfACallerWakesEverybodyInTime(t *testing.T) {
+// Only the loop wakes a waiting pod. If Changed misses a change, the bubble ends in a deadlock, or the pod wakes too
+// late.
+func TestTheLoopOfACallerWakesAllPodsInTime(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		settings Settings
@@ -64,7 +63,7 @@ func TestTheLoopOfACallerWakesEverybodyInTime(t *testing.T) {
 			then:     func(l *Limiter) { l.SetPriority(time.Now(), "b", 0, 40*time.Second) },
 			want:     40 * time.Second, reason: reasons.MaxWait,
 		},
-		"the time of the last call is over long ago": {
+		"the time of the last call is long past": {
 			settings: Settings{MaxConcurrent: 1, MaxWait: time.Hour, StartTimeout: 2 * time.Hour},
 			then: func(l *Limiter) {
 				l.Configure(time.Now(), Settings{FillEvery: time.Minute, MaxWait: time.Hour})
@@ -96,8 +95,8 @@ func TestTheLoopOfACallerWakesEverybodyInTime(t *testing.T) {
 	}
 }
 
-// Whatever opens a policy wakes whom it held.
-func TestTheLoopOfACallerWakesWhomAPolicyHeld(t *testing.T) {
+// Every change that opens a policy wakes the pods that it held.
+func TestTheLoopOfACallerWakesThePodsThatAPolicyHeld(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		limits GroupLimits
@@ -108,11 +107,11 @@ func TestTheLoopOfACallerWakesWhomAPolicyHeld(t *testing.T) {
 		"a pod is ready": {GroupLimits{Pacer: Pacer{Step: 1, MaxStagger: 9}}, func(l *Limiter) {
 			l.SetGroups(time.Now(), PodGroups{UID: "a", Groups: in(t1, nil), Running: true, Ready: true})
 		}},
-		"a claim comes":        {GroupLimits{Claims: true}, func(l *Limiter) { l.SetClaims(time.Now(), t1, 2) }},
-		"the policy changes":   {GroupLimits{Running: pods(1)}, func(l *Limiter) { l.SetPolicies(time.Now(), map[string]GroupLimits{"t1": {Running: pods(2)}}) }},
-		"the policy is gone":   {GroupLimits{Running: pods(1)}, func(l *Limiter) { l.SetPolicies(time.Now(), nil) }},
-		"it changes its group": {GroupLimits{Running: pods(1)}, func(l *Limiter) { l.SetGroups(time.Now(), PodGroups{UID: "b", Groups: nil}) }},
-		"another changes its":  {GroupLimits{Running: pods(1)}, func(l *Limiter) { l.SetGroups(time.Now(), PodGroups{UID: "a", Groups: nil}) }},
+		"a claim comes":                 {GroupLimits{Claims: true}, func(l *Limiter) { l.SetClaims(time.Now(), t1, 2) }},
+		"the policy changes":            {GroupLimits{Running: pods(1)}, func(l *Limiter) { l.SetPolicies(time.Now(), map[string]GroupLimits{"t1": {Running: pods(2)}}) }},
+		"the policy is gone":            {GroupLimits{Running: pods(1)}, func(l *Limiter) { l.SetPolicies(time.Now(), nil) }},
+		"it changes its group":          {GroupLimits{Running: pods(1)}, func(l *Limiter) { l.SetGroups(time.Now(), PodGroups{UID: "b", Groups: nil}) }},
+		"another pod changes its group": {GroupLimits{Running: pods(1)}, func(l *Limiter) { l.SetGroups(time.Now(), PodGroups{UID: "a", Groups: nil}) }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -136,7 +135,7 @@ func TestTheLoopOfACallerWakesWhomAPolicyHeld(t *testing.T) {
 	}
 }
 
-// A herd through both limits takes as long as the limits say, and no longer.
+// A herd under both limits takes as long as the limits allow, and no longer.
 func TestAHerdIsAsFastAsTheLimitsAllow(t *testing.T) {
 	t.Parallel()
 	const pods, slots, start = 60, 4, 10 * time.Second

@@ -14,7 +14,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
-// overdue plays tenants who keep many pods waiting, most of which hang until they are stuck.
+// overdue plays tenants that keep many pods waiting. Most of the pods hang until they are stuck.
 type overdue struct {
 	t        *testing.T
 	l        *throttle.Limiter
@@ -27,7 +27,7 @@ type overdue struct {
 	worst    float64
 }
 
-// end is when a start that does not hang is over.
+// end is the time at which a start that does not hang is over.
 type end struct {
 	ticket *throttle.Ticket
 	at     time.Time
@@ -36,12 +36,12 @@ type end struct {
 type overduePod struct {
 	ticket *throttle.Ticket
 	due    time.Time
-	before int // so many were overdue before it, as it came to be
+	before int // the number of pods that were overdue before it
 	is     bool
 }
 
-// However long starts take, whoever comes, and whatever holds them but a bound of Running:
-// a pod before which k others are overdue starts within 2(k+1) start timeouts of its MaxWait.
+// Starts may take any time, any pods may come, and anything may hold them except a bound of Running. A pod becomes
+// overdue after k others. It starts within 2(k+1) start timeouts of its MaxWait.
 func TestMaxWaitBoundsTheWaitOfEveryPod(t *testing.T) {
 	t.Parallel()
 	worst := 0.0
@@ -71,7 +71,7 @@ func (o *overdue) step(seed uint64) {
 	if len(o.waiting) < 40 && o.rng.IntN(6) == 0 {
 		o.join(seed)
 	}
-	for _, uid := range slices.Sorted(maps.Keys(o.waiting)) { // in an order of its own, so that a seed is a play
+	for _, uid := range slices.Sorted(maps.Keys(o.waiting)) { // in a fixed order, so that a seed gives the same play
 		p, still := o.waiting[uid]
 		if !still {
 			continue
@@ -119,10 +119,9 @@ func (o *overdue) join(seed uint64) {
 	o.look()
 }
 
-// look takes note of those that started: most hang.
+// look records the pods that started. Most of them hang.
 func (o *overdue) look() {
-	events, _ := o.l.Drain()
-	for _, e := range events {
+	for _, e := range o.l.Drain() {
 		if e.State == throttle.Waiting {
 			continue
 		}
@@ -146,9 +145,9 @@ func (o *overdue) judge(seed uint64) {
 		if !p.is {
 			continue
 		}
-		// The play goes by the second: what is seen a step late is not late.
+		// The play goes by the second, so one second late is not late.
 		late := (o.now.Sub(p.due) - time.Second).Seconds() / o.settings.StartTimeout.Seconds() / float64(p.before+1)
 		o.worst = max(o.worst, late)
-		require.LessOrEqual(o.t, late, 2.0, "seed %d: %d were overdue before it", seed, p.before)
+		require.LessOrEqual(o.t, late, 2.0, "seed %d: %d pods were overdue before it", seed, p.before)
 	}
 }

@@ -17,10 +17,9 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
-// oracle knows the contract of the package and none of its code: it asks a limiter for
-// everything at random, by the public API alone, and judges each admission by what it has
-// seen itself: the number of starts at a time, the rate, the CPU use with what starts owe to
-// it, deadlines, and what groups allow. For loans, pacers and claims there is lender.
+// oracle knows the contract of the package and none of its code. It makes random calls through the public API alone.
+// It judges each admission by what it has seen itself: the number of starts at a time, the rate, the CPU use with
+// what starts owe to it, deadlines, and the limits of groups. lender judges loans, pacers and claims.
 type oracle struct {
 	t        *testing.T
 	l        *throttle.Limiter
@@ -28,11 +27,11 @@ type oracle struct {
 	now      time.Time
 	settings throttle.Settings
 	limits   map[string]throttle.GroupLimits
-	pods     map[string]*modelPod // that have not ended, or run
+	pods     map[string]*modelPod // the pods that have not ended, or run
 	deadline string               // the pod that a deadline put above the limit
-	oldest   bool                 // of those overdue, the one overdue first is next
-	// passedOther: it exceeds a limit of a group, the rate or the CPU use, and so is above it
-	// until it ends.
+	oldest   bool                 // among the overdue pods, the one overdue first is next
+	// passedOther: it exceeds a limit of a group, the rate or the CPU use. It counts as above that limit until it
+	// ends.
 	passedOther bool
 	stuck       []modelStuck
 	tokens      float64   // of the rate, at filled
@@ -89,7 +88,7 @@ func TestOracle(t *testing.T) {
 	}
 }
 
-// play asks at random, and says what was asked where that failed.
+// play makes random calls. It logs them if one fails.
 func (o *oracle) play(seed uint64) {
 	defer func() {
 		if o.t.Failed() {
@@ -191,7 +190,7 @@ func (o *oracle) join() {
 	})
 }
 
-// expected makes up what is known of the pod: nothing, that is one core, or how many cores.
+// expected chooses what is known of the pod: nothing, which counts as one core, or a number of cores.
 func (o *oracle) expected(p *modelPod) throttle.Expected {
 	if p.cores = 1; o.rng.IntN(3) == 0 {
 		return throttle.Expected{}
@@ -200,8 +199,7 @@ func (o *oracle) expected(p *modelPod) throttle.Expected {
 	return throttle.Expected{Cost: &costs.Cost{Count: 3, Peak: costs.Figure{Mean: p.cores}}}
 }
 
-// slotsFull tells whether the number of starts at a time, or of the cores that they keep busy, allows p
-// no slot beside them.
+// slotsFull reports whether p gets no slot: too many starts are under way, or they keep too many cores busy.
 func (o *oracle) slotsFull(p *modelPod) bool {
 	starting := o.in(throttle.Starting)
 	if !o.settings.CountCores {
@@ -210,7 +208,7 @@ func (o *oracle) slotsFull(p *modelPod) bool {
 	return len(starting) > 0 && coresOf(append(starting, p)...) > float64(o.settings.MaxConcurrent)+1e-6
 }
 
-// exceeded tells whether more starts are under way than there are slots for.
+// exceeded reports whether more starts are under way than there are slots.
 func (o *oracle) exceeded() bool {
 	starting := o.in(throttle.Starting)
 	if !o.settings.CountCores {
@@ -226,7 +224,7 @@ func coresOf(pods ...*modelPod) (sum float64) {
 	return sum
 }
 
-// measure tells the limiter of a CPU use; now and then the sensor is blind.
+// measure tells the limiter a CPU use. Sometimes the sensor is blind.
 func (o *oracle) measure() {
 	o.cpu = throttle.Reading{Value: float64(o.rng.IntN(120)), From: o.now.Add(-2 * time.Second), To: o.now}
 	if o.rng.IntN(8) == 0 {
@@ -244,8 +242,8 @@ func (o *oracle) fill() {
 	o.filled = o.now
 }
 
-// nodeFull tells whether the rate or the CPU use allows no start now. Of tokens that are
-// within rounding of a whole one, neither is sure.
+// nodeFull reports whether the rate or the CPU use allows no start now. If the tokens are within rounding of a whole
+// one, sure is false.
 func (o *oracle) nodeFull() (full, sure bool) {
 	o.fill()
 	sure = o.settings.FillEvery <= 0 || math.Abs(o.tokens-1) > 1e-6
@@ -265,7 +263,7 @@ func (o *oracle) nodeFull() (full, sure bool) {
 	return o.cpu.Value+owed >= limit.Max, sure
 }
 
-// pays takes a token, if there is one, and owes to the CPU use.
+// pays takes a token, if one is there, and owes to the CPU use.
 func (o *oracle) pays() {
 	o.fill()
 	if o.settings.FillEvery > 0 && o.tokens >= 1-1e-6 {
@@ -331,12 +329,9 @@ func (o *oracle) policies() {
 	o.l.SetPolicies(o.now, o.limits)
 }
 
-// judge takes what happened, in its order, and judges each admission by what was known
-// just before it.
+// judge takes the events in their order. It judges each admission by what was known just before it.
 func (o *oracle) judge(reached *modelPod) {
-	events, lost := o.l.Drain()
-	require.Zero(o.t, lost)
-	for _, e := range events {
+	for _, e := range o.l.Drain() {
 		p := o.pods[e.Ticket.UID()]
 		o.say("-> %s %s %s", e.State, e.Reason, p.uid)
 		switch e.State {
@@ -363,7 +358,7 @@ func (o *oracle) ended(p *modelPod, e throttle.Event) {
 		require.GreaterOrEqual(o.t, o.now.Sub(p.admitted), o.settings.StartTimeout)
 		o.stuck = append(o.stuck, modelStuck{p.namespace, o.now.Add(o.settings.StartTimeout)})
 	case reasons.Abandoned:
-		require.Zero(o.t, p.waiters, "a process waits")
+		require.Zero(o.t, p.waiters, "the ticket ends while a process waits")
 	}
 	was := p.state
 	p.state = throttle.Started
@@ -376,7 +371,7 @@ func (o *oracle) ended(p *modelPod, e throttle.Event) {
 	}
 }
 
-// judgeAdmission refuses an admission that the contract does not allow.
+// judgeAdmission fails the test for an admission that the contract does not allow.
 func (o *oracle) judgeAdmission(p *modelPod, reason reasons.Reason, reached *modelPod) {
 	over := o.slotsFull(p)
 	full, sure := o.nodeFull()
@@ -391,23 +386,22 @@ func (o *oracle) judgeAdmission(p *modelPod, reason reasons.Reason, reached *mod
 		o.judgeOrder(p)
 		return
 	case reasons.MaxWait:
-		require.False(o.t, o.now.Before(p.due), "%s has not waited for so long", p.uid)
+		require.False(o.t, o.now.Before(p.due), "%s has not reached its deadline", p.uid)
 		o.judgeUrgency(p)
 		o.oldest = !o.oldest
 	case reasons.GateDeadline:
 		require.Same(o.t, reached, p)
 	default:
-		require.Fail(o.t, "no such admission", reason)
+		require.Fail(o.t, "unknown reason of an admission", reason)
 	}
 	if beyond := full || o.startingFull(p); over || beyond {
-		require.Empty(o.t, o.deadline, "%s is the second above the limit for a deadline", p.uid)
+		require.Empty(o.t, o.deadline, "%s is the second start above the limit because of a deadline", p.uid)
 		o.deadline, o.passedOther = p.uid, beyond
 	}
 }
 
-// judgeOrder refuses an admission out of the order: priority, first starts, the namespace
-// with the fewest starts, arrival. One that a bound of a group holds, or may be reserving,
-// is passed by all.
+// judgeOrder fails the test for an admission out of order. The order is priority, first starts, the namespace with
+// the fewest starts, arrival. All pods may pass a pod that a bound of a group holds, or may be reserving for.
 func (o *oracle) judgeOrder(p *modelPod) {
 	for _, other := range o.in(throttle.Waiting) {
 		if other == p || other.waiters == 0 || o.startingFull(other) || o.runningFull(other) || len(other.groups) > 0 {
@@ -454,8 +448,8 @@ func (o *oracle) load(namespace string) (n int) {
 	return n
 }
 
-// judgeUrgency: of those whose deadline is over, priority goes first, then namespaces take
-// turns; every second time the one whose deadline was over first.
+// judgeUrgency judges the order of the overdue pods. Priority goes first, then namespaces take turns. Every second
+// time, the pod that was overdue first goes first.
 func (o *oracle) judgeUrgency(p *modelPod) {
 	for _, other := range o.in(throttle.Waiting) {
 		if other == p || other.waiters == 0 || o.now.Before(other.due) || len(other.groups) > 0 {
@@ -482,7 +476,7 @@ func (o *oracle) startingFull(p *modelPod) bool {
 	return o.full(p, func(l throttle.GroupLimits) throttle.Bound { return l.Starting }, func(other *modelPod) bool { return other.state == throttle.Starting })
 }
 
-// full tells whether a bound has no room for one more, by counting everybody anew.
+// full reports whether a bound has no room for one more pod. It counts all pods again.
 func (o *oracle) full(p *modelPod, of func(throttle.GroupLimits) throttle.Bound, counts func(*modelPod) bool) bool {
 	for _, in := range p.groups {
 		bound := of(o.limits[in.Key.Policy])
@@ -508,7 +502,7 @@ func (o *oracle) full(p *modelPod, of func(throttle.GroupLimits) throttle.Bound,
 	return false
 }
 
-// quiet refuses a limiter that leaves a slot idle, and compares what it counts.
+// quiet fails the test if the limiter leaves a slot idle, and compares its counters.
 func (o *oracle) quiet() {
 	starting := o.in(throttle.Starting)
 	holds := func(p *modelPod) bool { return p.waiters > 0 && o.slotsFull(p) }

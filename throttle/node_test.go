@@ -9,7 +9,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
-// t0 is when every test begins.
+// t0 is the time at which every test begins.
 var t0 = time.Date(2026, time.March, 4, 5, 6, 7, 0, time.UTC)
 
 // node drives one limiter on a clock that stands still until it is moved.
@@ -34,8 +34,8 @@ func (n *node) join(uid string) *Ticket {
 	return n.l.Join(n.now, Request{UID: uid, Name: "ns/" + uid})
 }
 
-// attend joins, and stands there for the ticket from now on.
-func (n *node) attend(uids ...string) (last *Ticket) {
+// joinAndWait joins pods, each with a waiter from now on.
+func (n *node) joinAndWait(uids ...string) (last *Ticket) {
 	for _, uid := range uids {
 		last = n.join(uid)
 		last.Wait(n.now)
@@ -76,7 +76,7 @@ func (n *node) requireStarting(uids ...string) {
 	require.ElementsMatch(n.t, uids, uidsOf(n.l.Snapshot(n.now).Starting), "starting")
 }
 
-// decided tells whether the channel of the ticket is closed.
+// decided reports whether the channel of the ticket is closed.
 func decided(t *Ticket) bool {
 	select {
 	case <-t.Decided():
@@ -86,12 +86,10 @@ func decided(t *Ticket) bool {
 	}
 }
 
-// kinds gives "state/reason uid" of what happened since the last call.
+// kinds returns "state/reason uid" of the events since the last call.
 func (n *node) kinds() (all []string) {
 	n.t.Helper()
-	events, lost := n.l.Drain()
-	require.Zero(n.t, lost)
-	for _, e := range events {
+	for _, e := range n.l.Drain() {
 		s := string(e.State)
 		if e.Reason != "" {
 			s += "/" + string(e.Reason)
@@ -101,7 +99,7 @@ func (n *node) kinds() (all []string) {
 	return all
 }
 
-// busyWith says what Busy tells, in a word.
+// busyWith returns the answer of Busy as a word.
 func (n *node) busyWith() string {
 	starting, waiting := n.l.Busy(n.now)
 	switch {
@@ -114,7 +112,7 @@ func (n *node) busyWith() string {
 	}
 }
 
-// watched tells whether any limit asks for signals.
+// watched reports whether any limit asks for signals.
 func (n *node) watched() bool {
 	for signal := range numSignals {
 		if n.l.settings.Watches(signal) {

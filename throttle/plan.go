@@ -6,11 +6,11 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/adaptive"
 )
 
-// leastCores is what a start counts at least where cores are counted: 20 that only wait count as one core.
+// leastCores is the least that a start counts where cores are counted: 20 starts that only wait count as one core.
 const leastCores = 0.05
 
-// plan sets how many may start at a time, by what the adaptive limit, and that on cores, allow those that wait, in
-// their order.
+// plan sets how many pods may start at a time: as many of the waiting pods, in their order, as the adaptive limit and
+// the limit on cores allow.
 func (d *admission) plan(now time.Time) {
 	all := d.queue.starts(func(*Ticket) bool { return true })
 	present := d.queue.starts((*Ticket).waits)
@@ -20,9 +20,8 @@ func (d *admission) plan(now time.Time) {
 		for _, t := range d.slots.inFlight {
 			underWay = append(underWay, t.start())
 		}
-		reach = by.Allow(now, underWay, d.slots.taken(), all, all)
 		limit = by.Allow(now, underWay, d.slots.taken(), present, all)
-		reach = max(limit, reach, by.Reach())
+		reach = max(limit, by.Reach(now, underWay, d.slots.taken(), all))
 	}
 	d.slots.found = limit
 	if d.settings.CountsCores() {
@@ -32,9 +31,9 @@ func (d *admission) plan(now time.Time) {
 	d.slots.planned = true
 }
 
-// withCores gives how many may start at a time where cores are counted: those under way, then those that wait, up to the
-// first for which no cores are left, and behind them as many as are cores left, if each keeps one busy. So it is less
-// than are under way where these exceed the cores.
+// withCores returns how many pods may start at a time by the cores that they keep busy: the starts under way, then the
+// waiting pods up to the first for which no cores are left. Each core that is left then counts as one more start. If the
+// starts under way exceed the cores, the result is less than their number.
 func (s *slots) withCores(waiting []adaptive.Start) (starts int) {
 	left := s.mostCores()
 	for _, t := range s.inFlight {
@@ -54,13 +53,14 @@ func (s *slots) withCores(waiting []adaptive.Start) (starts int) {
 	return starts + int(max(0, left))
 }
 
-// mostCores gives how many cores the starts at a time may be expected to keep busy.
+// mostCores returns how many cores the starts at a time may be expected to keep busy.
 func (s *slots) mostCores() float64 {
 	const rounding = 1e-9
 	return float64(s.settings.MaxConcurrent) + rounding
 }
 
-// fits tells whether t can start within the cores, beside those under way or alone; if cores are not counted, it does.
+// fits reports whether t can start within the cores, beside the starts under way or alone. It is true if cores are not
+// counted.
 func (s *slots) fits(t *Ticket) bool {
 	if !s.settings.CountsCores() {
 		return true
@@ -74,7 +74,7 @@ func (s *slots) fits(t *Ticket) bool {
 	return alone || left >= 0
 }
 
-// follow has the limit be right for the one that is next: the plan was made for the order as it was then.
+// follow adjusts the limit to the ticket that is next now: the order may have changed since the plan was made.
 func (s *slots) follow(next *Ticket) {
 	if !s.settings.CountsCores() {
 		return
@@ -86,7 +86,7 @@ func (s *slots) follow(next *Ticket) {
 	s.setLimit(limit, s.limitSoon)
 }
 
-// cores is how many cores a start is expected to keep busy at its peak.
+// cores returns how many cores a start is expected to keep busy at its peak.
 func cores(s adaptive.Start) float64 {
 	if s.Expected == nil {
 		return 1
@@ -94,7 +94,7 @@ func cores(s adaptive.Start) float64 {
 	return max(leastCores, s.Expected.Peak.Mean)
 }
 
-// starts gives those of the queue that are meant and that no group holds.
+// starts returns the starts of the meant tickets that no group holds.
 func (q *queue) starts(meant func(*Ticket) bool) (all []adaptive.Start) {
 	q.begin()
 	q.each(meant, func(t *Ticket, h *ask) bool {

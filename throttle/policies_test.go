@@ -22,7 +22,7 @@ func runningRequests(most Amounts) map[string]GroupLimits {
 	return map[string]GroupLimits{"t1": {Running: Bound{Requests: most}}}
 }
 
-// grouped joins with groups, and stands there from now on.
+// grouped joins a pod with groups, and a waiter from now on.
 func (n *node) grouped(uid string, groups []Membership) *Ticket {
 	t := n.l.Join(n.now, Request{UID: uid, Name: "ns/" + uid, Groups: groups})
 	t.Wait(n.now)
@@ -36,7 +36,7 @@ func (n *node) group(key GroupKey) GroupView {
 			return g
 		}
 	}
-	require.Fail(n.t, "no such group", "%s", key)
+	require.Fail(n.t, "the group is missing", "%s", key)
 	return GroupView{}
 }
 
@@ -49,7 +49,7 @@ func (n *node) requireHeld(uid string, reason reasons.Reason, text string) {
 	require.Equal(n.t, text, heldText(v.Held))
 }
 
-// heldText writes what a policy holds a pod for in short: "group: used of limit resource".
+// heldText returns in short why a policy holds a pod: "group: used of limit resource".
 func heldText(h Held) string {
 	text := fmt.Sprintf("%s/%s: %g of %g %s", h.Policy.Policy, h.Policy.Group, h.Measured, h.Threshold, cmp.Or(h.Resource, "pods"))
 	if h.Resource != "" {
@@ -58,8 +58,8 @@ func heldText(h Held) string {
 	return text
 }
 
-// The example of kube-throttler's README, pod by pod.
-func TestAPodThatAsksForWhatIsFreePassesOneThatDoesNot(t *testing.T) {
+// This is the example of kube-throttler's README, pod by pod.
+func TestAPodThatFitsPassesAPodThatDoesNotFit(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{})
 	gib := int64(1 << 30 * 1000)
@@ -83,7 +83,7 @@ func TestAPodThatAsksForWhatIsFreePassesOneThatDoesNot(t *testing.T) {
 	require.Equal(t, Usage{Pods: 3, Requests: Amounts{"cpu": 600, "memory": gib / 2}}, n.group(t1).Running)
 }
 
-// The example of straggler's README: 4 at first, 16 when those are ready, then all.
+// This is the example of straggler's README: 4 pods at first, 16 when those are ready, then all.
 func TestAnExponentialPacerStartsFourThenSixteenThenTheRest(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{})
@@ -152,14 +152,14 @@ func TestPacersAllowWhatStragglerAllows(t *testing.T) {
 	}
 }
 
-func TestAHeldGroupBlocksNobodyElse(t *testing.T) {
+func TestAHeldGroupBlocksNoOtherPod(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{MaxConcurrent: 2})
 	n.l.SetPolicies(n.now, map[string]GroupLimits{"t1": {Starting: pods(0)}})
 	for i := range 10 {
 		n.grouped(fmt.Sprint("held", i), in(t1, nil))
 	}
-	n.attend("a", "b", "c")
+	n.joinAndWait("a", "b", "c")
 	n.requireStarting("a", "b")
 	v, _ := n.l.View(n.now, "c")
 	require.Zero(t, v.Ahead)
@@ -169,7 +169,7 @@ func TestAHeldGroupBlocksNobodyElse(t *testing.T) {
 	require.Equal(t, "t1/: 0 of 0 pods", heldText(v.Held))
 	require.Equal(t, "waiting", n.busyWith())
 	n.end("a", reasons.Ready)
-	require.Equal(t, "starting", n.busyWith(), "no signal helps those that wait")
+	require.Equal(t, "starting", n.busyWith(), "no signal helps the waiting pods")
 }
 
 func TestGroupsOfOnePolicyHaveCountersOfTheirOwn(t *testing.T) {
@@ -187,19 +187,19 @@ func TestGroupsOfOnePolicyHaveCountersOfTheirOwn(t *testing.T) {
 	n.requireHeld("ab", reasons.PolicyStarting, "images/a: 1 of 1 pods")
 	n.end("a1", reasons.Ready)
 	n.requireStarting("a2")
-	require.Equal(t, int64(0), n.group(b).Starting.Pods, "nothing was taken of the one when the other refused")
+	require.Equal(t, int64(0), n.group(b).Starting.Pods, "the first group counts nothing when the second refuses")
 	n.end("a2", reasons.Ready)
 	n.requireStarting("ab")
 }
 
-func TestNothingPassesABoundOfThoseThatRun(t *testing.T) {
+func TestNothingPassesABoundOfRunning(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{MaxConcurrent: 1, MaxWait: time.Minute})
 	n.l.SetPolicies(n.now, map[string]GroupLimits{"t1": {Running: pods(1)}})
 	n.grouped("first", in(t1, nil))
 	second := n.grouped("second", in(t1, nil))
 	n.l.SetStalled(n.now, "first", n.now)
-	require.True(t, n.pass(time.Hour).IsZero(), "there is nothing to wake up for")
+	require.True(t, n.pass(time.Hour).IsZero(), "nothing needs a wake-up")
 	n.requireState("first", Started, reasons.Stuck)
 	d := second.DeadlineReached(n.now)
 	require.Equal(t, []reasons.Reason{reasons.GateExpired, reasons.PolicyRunning}, []reasons.Reason{d.Reason, d.Held.Reason})
@@ -214,7 +214,7 @@ func TestNothingPassesABoundOfThoseThatRun(t *testing.T) {
 	require.True(t, second.TryStart(n.now).Admitted)
 }
 
-func TestNoMoreAreLetUpThanMayRun(t *testing.T) {
+func TestNoMorePodsGetAReservationThanMayRun(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{})
 	n.l.SetPolicies(n.now, runningRequests(Amounts{"cpu": 1000}))
@@ -225,16 +225,16 @@ func TestNoMoreAreLetUpThanMayRun(t *testing.T) {
 	one, two := small("one"), small("two")
 	n.l.SetGroups(n.now, PodGroups{UID: "other", Groups: in(t1, Amounts{"cpu": 300}), Running: true, Ready: true})
 	require.Equal(t, reasons.PolicyRunning, big.Reserve(n.now, waitable).Reason)
-	require.Equal(t, reasons.PolicyRunning, one.Reserve(n.now, waitable).Reason, "the big one will be back in seconds")
+	require.Equal(t, reasons.PolicyRunning, one.Reserve(n.now, waitable).Reason, "the big pod comes back in seconds")
 	n.pass(returnsWithin)
 	require.True(t, one.Reserve(n.now, waitable).Admitted)
 	require.True(t, two.Reserve(n.now, waitable).Admitted)
 	require.Equal(t, reasons.PolicyRunning, small("three").Reserve(n.now, waitable).Reason)
-	require.Equal(t, reasons.PolicyRunning, small("three").TryStart(n.now).Reason, "the place is kept for those that were let up")
+	require.Equal(t, reasons.PolicyRunning, small("three").TryStart(n.now).Reason, "the place is reserved for the pods with a reservation")
 	require.True(t, two.TryStart(n.now).Admitted)
 }
 
-func TestASmallPodDoesNotPassALargeOneThatStandsThere(t *testing.T) {
+func TestASmallPodDoesNotPassAWaitingLargeOne(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{})
 	n.l.SetPolicies(n.now, map[string]GroupLimits{"t1": {Starting: Bound{Requests: Amounts{"cpu": 1000}}}})
@@ -251,7 +251,7 @@ func TestASmallPodDoesNotPassALargeOneThatStandsThere(t *testing.T) {
 	n.requireStarting("small", "large")
 }
 
-func TestADeadlinePassesABoundOfThoseThatStart(t *testing.T) {
+func TestADeadlinePassesABoundOfStarting(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{MaxWait: time.Minute})
 	n.l.SetPolicies(n.now, map[string]GroupLimits{"t1": {Starting: pods(0)}})
@@ -260,12 +260,12 @@ func TestADeadlinePassesABoundOfThoseThatStart(t *testing.T) {
 	n.pass(n.pass(0).Sub(n.now))
 	require.Equal(t, t0.Add(time.Minute), n.now)
 	n.requireState("a", Starting, reasons.MaxWait)
-	require.False(t, b.DeadlineReached(n.now).Admitted, "one at a time")
+	require.False(t, b.DeadlineReached(n.now).Admitted, "deadlines pass one at a time")
 	n.end("a", reasons.Ready)
 	n.requireState("b", Starting, reasons.MaxWait)
 }
 
-func TestWhoeverBypassesOrIsExemptCounts(t *testing.T) {
+func TestPodsThatBypassTheLimitOrAreExemptCount(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{})
 	n.l.SetPolicies(n.now, map[string]GroupLimits{"t1": {Starting: pods(1), Running: pods(2)}})
@@ -283,7 +283,7 @@ func TestWhoeverBypassesOrIsExemptCounts(t *testing.T) {
 	n.requireHeld("next", reasons.PolicyRunning, "t1/: 3 of 2 pods")
 }
 
-func TestAPodThatRunsCountsOnceAndStartsAnew(t *testing.T) {
+func TestAPodThatRunsCountsOnceAndStartsAgain(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{})
 	n.l.SetPolicies(n.now, map[string]GroupLimits{"t1": {Running: pods(1)}})
@@ -303,7 +303,7 @@ func TestAPodThatRunsCountsOnceAndStartsAnew(t *testing.T) {
 	n.requireStarting("b")
 }
 
-func TestNobodyWaitsBehindAPodThatMayNeverRun(t *testing.T) {
+func TestNoPodWaitsBehindAPodThatMayNeverRun(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{})
 	n.l.SetPolicies(n.now, runningRequests(Amounts{"cpu": 500}))
@@ -317,7 +317,7 @@ func TestNobodyWaitsBehindAPodThatMayNeverRun(t *testing.T) {
 	n.requireStarting("a", "never")
 }
 
-func TestClaimsBoundThoseThatStart(t *testing.T) {
+func TestClaimsBoundTheStarts(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{MaxConcurrent: 3})
 	n.l.SetPolicies(n.now, map[string]GroupLimits{"t1": {Claims: true}})
@@ -338,7 +338,7 @@ func TestClaimsBoundThoseThatStart(t *testing.T) {
 	n.l.SetClaims(n.now, t1, -1)
 	n.requireStarting("2", "3", "4")
 	require.Zero(t, n.group(t1).Wants)
-	n.attend("free")
+	n.joinAndWait("free")
 	n.end("2", reasons.Ready)
 	n.requireStarting("3", "4", "free")
 }
@@ -352,7 +352,7 @@ func TestClaimsMayComeBeforeTheirPolicy(t *testing.T) {
 		n.grouped(uid, in(t1, nil))
 	}
 	n.requireStarting("a")
-	require.Equal(t, 2, n.group(t1).Wants, "no more than may run")
+	require.Equal(t, 2, n.group(t1).Wants, "no more claims than pods may run")
 	n.l.SetPolicies(n.now, nil)
 	n.requireStarting("a", "b", "c", "d", "e")
 	n.l.SetClaims(n.now, t1, 0)
@@ -363,7 +363,7 @@ func TestClaimsMayComeBeforeTheirPolicy(t *testing.T) {
 	require.Empty(t, n.l.Groups(n.now))
 }
 
-func TestClaimsAreWantedForThoseThatAreAwayForSeconds(t *testing.T) {
+func TestClaimsAreWantedForPodsThatAreAwayForSeconds(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{})
 	n.l.SetPolicies(n.now, map[string]GroupLimits{"t1": {Claims: true}})
@@ -375,9 +375,9 @@ func TestClaimsAreWantedForThoseThatAreAwayForSeconds(t *testing.T) {
 	require.True(t, a.TryStart(n.now).Admitted)
 }
 
-// Else a node would take slots of the whole cluster again and again for a pod that pulls its
-// images for minutes, or that nobody comes back for.
-func TestClaimsAreNotWantedForThoseThatStayAway(t *testing.T) {
+// Otherwise a node would take slots of the whole cluster again and again for a pod that pulls its images for minutes,
+// or never comes back.
+func TestClaimsAreNotWantedForPodsThatStayAway(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{})
 	n.l.SetPolicies(n.now, map[string]GroupLimits{"t1": {Claims: true}})
@@ -387,10 +387,10 @@ func TestClaimsAreNotWantedForThoseThatStayAway(t *testing.T) {
 	require.False(t, refused.TryStart(n.now).Admitted)
 	require.Equal(t, 2, n.group(t1).Wants)
 	n.pass(arrivalGrace)
-	require.Equal(t, 1, n.group(t1).Wants, "nobody has come to a container")
+	require.Equal(t, 1, n.group(t1).Wants, "no pod has reached a container")
 	n.pass(returnsWithin - arrivalGrace)
-	require.Zero(t, n.group(t1).Wants, "nobody has come back")
-	require.True(t, pulls.reserved, "to look changes nothing")
+	require.Zero(t, n.group(t1).Wants, "no pod has come back")
+	require.True(t, pulls.reserved, "reading the groups changes nothing")
 	pulls.Wait(n.now)
 	require.Equal(t, 1, n.group(t1).Wants)
 }
@@ -406,7 +406,7 @@ func TestPoliciesAndGroupsChangeWhilePodsWait(t *testing.T) {
 	n.l.SetGroups(n.now, PodGroups{UID: "a", Groups: nil})
 	n.requireStarting("a", "b")
 	n.l.SetGroups(n.now, PodGroups{UID: "a", Groups: in(t1, nil)})
-	require.Equal(t, []int64{2, 2}, []int64{n.group(t1).Running.Pods, n.group(t1).Starting.Pods}, "it starts and runs all the same")
+	require.Equal(t, []int64{2, 2}, []int64{n.group(t1).Running.Pods, n.group(t1).Starting.Pods}, "pod a counts again: it starts and runs")
 	n.l.SetGroups(n.now, PodGroups{UID: "c", Groups: in(t1, nil)})
 	n.requireHeld("c", reasons.PolicyRunning, "t1/: 2 of 1 pods")
 	n.l.SetPolicies(n.now, map[string]GroupLimits{"t2": {Running: pods(0)}})
@@ -429,12 +429,11 @@ func TestNothingIsLeftOfGroupsWithoutPods(t *testing.T) {
 		n.l.Finished(n.now, fmt.Sprint(i))
 	}
 	require.Empty(t, n.l.Groups(n.now))
-	require.Len(t, n.l.groups.pods, endedKept, "those whose tickets are remembered")
+	require.Len(t, n.l.groups.pods, endedKept, "only pods with remembered tickets stay")
 }
 
-// A pod that starts anew without ever having been ready counts among those that start: it
-// does not wait for itself.
-func TestAPacerDoesNotHoldAPodThatStartsAnew(t *testing.T) {
+// A pod that starts again, and was never ready, counts among the starting pods. It does not wait for itself.
+func TestAPacerDoesNotHoldAPodThatStartsAgain(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{})
 	n.l.SetPolicies(n.now, map[string]GroupLimits{"t1": {Pacer: Pacer{MinInitial: 1, Multiplier: 1, MaxStagger: 9}}})
@@ -460,5 +459,5 @@ func TestAGroupSaysWhatItsBoundsAreUsedFor(t *testing.T) {
 	n.grouped("starts", in(t1, Amounts{"cpu": 300}))
 	g := n.group(t1)
 	require.Equal(t, Usage{Pods: 1, Requests: Amounts{"cpu": 300}}, g.Starting)
-	require.Equal(t, Usage{Pods: 2, Requests: Amounts{"cpu": 500}}, g.Running, "nothing bounds the memory")
+	require.Equal(t, Usage{Pods: 2, Requests: Amounts{"cpu": 500}}, g.Running, "no bound names memory, so it is not counted")
 }

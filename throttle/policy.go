@@ -5,11 +5,11 @@ import (
 	"math"
 )
 
-// GroupKey names one group of one policy: the pods that share counters.
+// GroupKey names a group of a policy: pods that share their limits.
 type GroupKey struct {
 	// Policy is the policy's name.
 	Policy string
-	// Group is the value by which the policy groups its pods; empty where it does not.
+	// Group is the value by which the policy groups its pods; empty if it does not.
 	Group string
 }
 
@@ -17,66 +17,66 @@ func (k GroupKey) compare(other GroupKey) int {
 	return cmp.Or(cmp.Compare(k.Policy, other.Policy), cmp.Compare(k.Group, other.Group))
 }
 
-// Amounts are amounts of resources by name, in thousandths of the resource's unit: "cpu": 200
-// is 200m. An amount below 0 counts as 0. The limiter keeps what it is given: it must not be
-// changed afterwards.
+// Amounts are amounts of resources by name, in thousandths of the resource's unit: "cpu": 200 is 200m.
+// An amount below 0 counts as 0. The caller must not change it after passing it to the limiter.
 type Amounts map[string]int64
 
-// Membership is the part that a pod has in one group.
+// Membership is what a pod counts for in a group.
 type Membership struct {
 	Key GroupKey
-	// Requests are what the pod counts for beside itself.
+	// Requests are what the pod counts for, beside being one pod.
 	Requests Amounts
-	// Bypass: the group never holds the pod, which counts in it all the same.
+	// Bypass: the pod counts in the group, and the group never holds it.
 	Bypass bool
 }
 
-// PodGroups says which groups a pod is in and what it counts for in them.
+// PodGroups are the groups of a pod.
 type PodGroups struct {
 	UID string
-	// Groups: of two parts in one group, the first counts.
+	// Groups are the memberships of the pod. Of two in the same group, the first counts.
 	Groups []Membership
-	// Running: the pod was admitted and has not finished, whether it has a ticket or not.
-	// Ready: its containers are. False says nothing of a pod that the limiter admitted.
+	// Running: the pod was admitted and has not finished, with or without a ticket. Ready: its
+	// containers are ready. If Running is false, the limiter keeps what it knows of both.
 	Running, Ready bool
 }
 
-// GroupLimits bound the pods of each group of a policy. The zero value bounds nothing.
+// GroupLimits bounds the pods of each group of a policy. The zero value bounds nothing.
 type GroupLimits struct {
-	// Starting bounds the pods of the group that start, Running those that were admitted and
-	// have not finished. Deadlines and loans may pass Starting, never Running.
+	// Starting bounds the pods of the group that start. Running bounds the pods that were admitted
+	// and have not finished. Deadlines and loans may exceed Starting, but never Running.
 	Starting, Running Bound
-	// Pacer bounds how many start beside those that are ready.
+	// Pacer bounds how many pods start, by how many are ready.
 	Pacer Pacer
-	// Claims: no more pods of the group start at a time than [Limiter.SetClaims] allows;
-	// none before it was called for the group. A deadline may pass it, no loan does.
+	// Claims: only as many pods of the group start at a time as [Limiter.SetClaims] allows, and none
+	// before it was called for the group. A deadline may exceed it, a loan does not.
 	Claims bool
 }
 
-// Bound bounds pods and what they request. The zero value does not.
+// Bound bounds pods and what they request. The zero value bounds nothing.
 type Bound struct {
 	// Pods is how many there may be. nil: any number; zero: none.
 	Pods *int64
-	// Requests is how much of each resource they may request together. One that is absent
-	// is not bounded, and no bound on a resource holds a pod that requests nothing of it.
+	// Requests is how much of each resource they may request together. A resource that is absent is
+	// not bounded. A bound on a resource does not hold a pod that requests nothing of it.
 	Requests Amounts
 }
 
-// Pacer bounds how many pods of a group start, by how many of it are ready. A pod starts here
-// from its admission until it is ready or has finished; one that is no longer ready starts
-// again. The zero value bounds nothing.
+// Pacer bounds how many pods of a group start, by how many are ready. For a pacer, a pod starts from
+// its admission until it is ready or has finished, and again when it is no longer ready. The zero
+// value bounds nothing.
 type Pacer struct {
-	// MaxStagger is how many have to be ready for the pacer to bound nothing any more.
+	// MaxStagger is how many pods must be ready for the pacer to end.
 	MaxStagger int
-	// Step above zero makes a linear pacer: as many start as are missing to its next multiple.
+	// Step above zero makes a linear pacer: as many pods start as are missing to its next multiple.
 	Step int
-	// An exponential pacer starts MinInitial while none is ready, then Multiplier for each that
-	// is, rounded up; at least one.
+	// MinInitial and Multiplier make an exponential pacer: MinInitial pods start while none is ready,
+	// then Multiplier for each ready pod, rounded up; at least one.
 	MinInitial int
 	Multiplier float64
 }
 
-// Allows gives how many may start at a time beside so many that are ready; false: any number.
+// Allows returns how many pods may start at a time if a number of pods are ready. bounded is false if
+// any number may.
 func (p Pacer) Allows(ready int) (starting int, bounded bool) {
 	switch {
 	case ready >= p.MaxStagger:

@@ -10,20 +10,20 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
-func TestOnlySoManyPullAtATime(t *testing.T) {
+func TestTheNumberOfPullingPodsHasABound(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{MaxPulling: 2})
-	require.Equal(t, 2, n.letUp("pod", 5))
+	require.Equal(t, 2, n.reserve("pod", 5))
 	d := n.l.Lookup("pod-02").Reserve(n.now, waitable)
 	require.False(t, d.Admitted)
 	require.Equal(t, reasons.Pulling, d.Reason)
 	require.Equal(t, Held{Reason: reasons.Pulling, Measured: 2, Threshold: 2}, d.Held)
 	require.Equal(t, 2, d.Ahead)
 	require.Equal(t, 2, n.l.Snapshot(n.now).Pulling)
-	require.True(t, n.l.Lookup("pod-00").Reserve(n.now, waitable).Admitted, "it has its place")
+	require.True(t, n.l.Lookup("pod-00").Reserve(n.now, waitable).Admitted, "the pod has its place already")
 
-	require.True(t, n.l.Lookup("pod-00").TryStart(n.now).Admitted, "no limit on starts")
-	require.True(t, n.l.Lookup("pod-02").Reserve(n.now, waitable).Admitted, "the place came free")
+	require.True(t, n.l.Lookup("pod-00").TryStart(n.now).Admitted, "starts have no limit")
+	require.True(t, n.l.Lookup("pod-02").Reserve(n.now, waitable).Admitted, "the place of pod-00 is free")
 	require.False(t, n.l.Lookup("pod-03").Reserve(n.now, waitable).Admitted)
 }
 
@@ -32,7 +32,7 @@ func TestAPlaceToPullIsGivenBackOnce(t *testing.T) {
 	for name, give := range map[string]func(n *node, a *Ticket){
 		"at a container, refused": func(n *node, a *Ticket) { require.False(t, a.TryStart(n.now).Admitted) },
 		"at a container, waiting": func(n *node, a *Ticket) { a.Wait(n.now) },
-		"its sandbox is gone":     func(_ *node, a *Ticket) { a.Unreserve() },
+		"its sandbox is removed":  func(_ *node, a *Ticket) { a.Unreserve() },
 		"deleted":                 func(n *node, a *Ticket) { a.End(n.now, reasons.Deleted) },
 		"exempt":                  func(n *node, a *Ticket) { a.StartExempt(n.now) },
 		"found":                   func(n *node, _ *Ticket) { n.l.Adopt(n.now, Request{UID: "a"}, n.now) },
@@ -41,7 +41,7 @@ func TestAPlaceToPullIsGivenBackOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			n := newNode(t, Settings{MaxConcurrent: 1, StartTimeout: Settings{}.WithDefaults().StartTimeout, MaxPulling: 1})
-			n.attend("holder")
+			n.joinAndWait("holder")
 			a := n.join("a")
 			require.True(t, a.Reserve(n.now, waitable).Admitted)
 			require.False(t, n.join("b").Reserve(n.now, waitable).Admitted)
@@ -54,46 +54,45 @@ func TestAPlaceToPullIsGivenBackOnce(t *testing.T) {
 	}
 }
 
-func TestOneWhoStoodAtAContainerPullsNoMore(t *testing.T) {
+func TestAPodAtItsContainerTakesNoPlaceToPull(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{MaxConcurrent: 1, MaxPulling: 1})
-	n.attend("holder")
+	n.joinAndWait("holder")
 	require.True(t, n.join("a").Reserve(n.now, waitable).Admitted)
 	b := n.join("b")
 	require.False(t, b.TryStart(n.now).Admitted)
-	require.True(t, b.Reserve(n.now, waitable).Admitted, "at its container")
+	require.True(t, b.Reserve(n.now, waitable).Admitted, "the pod is at its container")
 	b.Unreserve()
-	require.False(t, b.Reserve(n.now, waitable).Admitted, "a new sandbox")
+	require.False(t, b.Reserve(n.now, waitable).Admitted, "the new sandbox pulls again")
 }
 
 func TestNoPlaceIsTakenWhereThereIsNoRoom(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{MaxConcurrent: 1, MaxPulling: 10})
-	n.attend("holder")
-	require.Equal(t, 3, n.letUp("pod", 9))
+	n.joinAndWait("holder")
+	require.Equal(t, 3, n.reserve("pod", 9))
 	require.Equal(t, 3, n.l.Snapshot(n.now).Pulling)
 }
 
-// An image that cannot be pulled, or a crowd that is always there first, keeps
-// nobody out for ever.
-func TestOneWhoWaitedTooLongIsLetUpInAnyCaseOneAtATime(t *testing.T) {
+// An image that cannot be pulled does not keep the other pods out for ever. Nor does a crowd of earlier pods.
+func TestOverduePodsMayPullOneAtATime(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{MaxConcurrent: 1, MaxPulling: 1, MaxWait: time.Minute, StartTimeout: time.Hour})
-	n.attend("holder")
+	n.joinAndWait("holder")
 	require.True(t, n.join("pulls").Reserve(n.now, waitable).Admitted)
 	a, b := n.join("a"), n.join("b")
 	require.False(t, a.Reserve(n.now, waitable).Admitted)
 	n.pass(time.Minute)
 	require.True(t, b.Reserve(n.now, waitable).Admitted)
-	require.False(t, a.Reserve(n.now, waitable).Admitted, "one at a time")
-	require.True(t, b.TryStart(n.now).Admitted, "over the limit")
+	require.False(t, a.Reserve(n.now, waitable).Admitted, "overdue pods get a place one at a time")
+	require.True(t, b.TryStart(n.now).Admitted, "this is over the limit")
 	require.True(t, a.Reserve(n.now, waitable).Admitted)
 }
 
 func TestAPlaceToPullIsKeptForAHigherPriority(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{MaxPulling: 2})
-	require.Equal(t, 2, n.letUp("pod", 4))
+	require.Equal(t, 2, n.reserve("pod", 4))
 	urgent := n.l.Join(n.now, Request{UID: "urgent", Priority: 5})
 	require.Equal(t, reasons.Pulling, urgent.Reserve(n.now, waitable).Reason)
 	free := func(uid string) { require.True(t, n.l.Lookup(uid).TryStart(n.now).Admitted) }
@@ -102,21 +101,20 @@ func TestAPlaceToPullIsKeptForAHigherPriority(t *testing.T) {
 	require.False(t, d.Admitted)
 	require.Equal(t, Held{Reason: reasons.Queued, Measured: 1}, d.Held)
 	free("pod-01")
-	require.True(t, n.l.Lookup("pod-03").Reserve(n.now, waitable).Admitted, "a place for each; of one priority, who is first")
+	require.True(t, n.l.Lookup("pod-03").Reserve(n.now, waitable).Admitted, "two places are free: one is for urgent, one for the first to ask")
 	require.False(t, n.l.Lookup("pod-02").Reserve(n.now, waitable).Admitted)
 	require.True(t, urgent.Reserve(n.now, waitable).Admitted)
 	free("pod-03")
-	require.True(t, n.l.Lookup("pod-02").Reserve(n.now, waitable).Admitted, "nobody is before it any more")
+	require.True(t, n.l.Lookup("pod-02").Reserve(n.now, waitable).Admitted, "no other pod is before it any more")
 
 	require.False(t, n.l.Join(n.now, Request{UID: "late", Priority: 5}).Reserve(n.now, waitable).Admitted)
 	free("pod-02")
 	require.False(t, n.join("patient").Reserve(n.now, waitable).Admitted)
 	n.pass(returnsWithin)
-	require.True(t, n.join("patient").Reserve(n.now, waitable).Admitted, "nobody came back for it")
+	require.True(t, n.join("patient").Reserve(n.now, waitable).Admitted, "the pod late did not come back")
 }
 
-// Six urgent pods behind a herd pull before most of it, and the herd hardly takes
-// longer.
+// Six urgent pods behind a herd pull before most of it, and the herd takes hardly longer.
 func TestUrgentPodsPullEarlyAndTheHerdHardlyTakesLonger(t *testing.T) {
 	t.Parallel()
 	const herd, urgent, seeds = 54, 6, 20

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// repeatsCounted is the number of repeats at which kubelet's back-off has reached its longest.
+// repeatsCounted is the number of repeats after which kubelet's back-off is at its longest.
 const repeatsCounted = 5
 
 // queue holds the Waiting tickets in their order, and the flows of all tickets.
@@ -15,26 +15,26 @@ type queue struct {
 	groups   *groups
 	flows    map[string]*flow
 	arrivals []*Ticket // by band, then arrival
-	order    []*Ticket // by band, then round, then arrival; wrong while stale
+	order    []*Ticket // by band, then round, then arrival; out of date while stale
 	stale    bool
-	stuck    []*Ticket // that ended Stuck and still count against their flow, by their ends
+	stuck    []*Ticket // ended Stuck and still count against their flow; by their ends
 }
 
-// flow is the pods that share their turns: those of a namespace.
+// flow is the pods that share their turns: the pods of a namespace.
 type flow struct {
 	name    string
-	tickets int // Waiting or Starting, or among those that ended Stuck and still count
-	load    int // of them, those that were admitted
-	waiting int // scratch of the sort
+	tickets int // Waiting, Starting, or in queue.stuck
+	load    int // how many of them were admitted
+	waiting int // used by inOrder only
 }
 
-// byArrival is the order of the queue without the flows.
+// byArrival compares tickets in the order of the queue without flows.
 func byArrival(a, b *Ticket) int {
 	return cmp.Or(byBand(a, b), firstCome(a, b))
 }
 
-// byBand compares what goes before the flows: priority and repeats. Tickets that are equal in
-// both are a band, in which flows take turns.
+// byBand compares tickets by priority and repeats. Tickets that are equal in both are a band, in which
+// flows take turns.
 func byBand(a, b *Ticket) int {
 	if a.priority != b.priority {
 		return cmp.Compare(b.priority, a.priority)
@@ -42,7 +42,7 @@ func byBand(a, b *Ticket) int {
 	return cmp.Compare(min(a.repeats, repeatsCounted), min(b.repeats, repeatsCounted))
 }
 
-// firstCome compares by arrival, and at the same time by who joined first.
+// firstCome compares tickets by arrival, then by when they joined.
 func firstCome(a, b *Ticket) int {
 	return cmp.Or(a.arrived.Compare(b.arrived), cmp.Compare(a.seq, b.seq))
 }
@@ -58,15 +58,15 @@ func (q *queue) remove(t *Ticket) {
 	q.stale = true
 }
 
-// move changes what the place of a ticket depends on.
+// move changes a ticket, which may change its place.
 func (q *queue) move(t *Ticket, change func()) {
 	q.remove(t)
 	change()
 	q.insert(t)
 }
 
-// inOrder gives the tickets in the order of the queue: of a flow with n starts under way, the
-// first has the round n, the next n+1, and so on.
+// inOrder returns the tickets in the order of the queue. Of a flow with n starts under way, the first
+// ticket has the round n, the next n+1, and so on.
 func (q *queue) inOrder() []*Ticket {
 	if !q.stale {
 		return q.order
@@ -78,7 +78,7 @@ func (q *queue) inOrder() []*Ticket {
 	}
 	band := 0
 	for i, t := range q.arrivals {
-		band += one(i > 0 && byBand(q.arrivals[i-1], t) != 0)
+		band += oneIf(i > 0 && byBand(q.arrivals[i-1], t) != 0)
 		t.key = int64(band)<<42 | int64(t.flow.load+t.flow.waiting)<<21 | int64(i)
 		t.flow.waiting++
 	}
@@ -89,7 +89,7 @@ func (q *queue) inOrder() []*Ticket {
 	return q.order
 }
 
-// fairer tells whether a goes before b, of the same band.
+// fairer reports whether ticket a goes before ticket b of the same band.
 func (q *queue) fairer(a, b *Ticket) bool {
 	if c := cmp.Compare(a.flow.load, b.flow.load); c != 0 && !q.settings.NoFairness {
 		return c < 0
@@ -97,8 +97,8 @@ func (q *queue) fairer(a, b *Ticket) bool {
 	return firstCome(a, b) < 0
 }
 
-// enter gives the flow of that name, to one more ticket.
-func (q *queue) enter(name string) *flow {
+// joinFlow adds a ticket to the flow of a name, and returns the flow.
+func (q *queue) joinFlow(name string) *flow {
 	f := q.flows[name]
 	if f == nil {
 		f = &flow{name: name}
@@ -108,19 +108,19 @@ func (q *queue) enter(name string) *flow {
 	return f
 }
 
-// leave ends what a ticket counts for in its flow.
-func (q *queue) leave(t *Ticket) {
+// leaveFlow removes a ticket from its flow.
+func (q *queue) leaveFlow(t *Ticket) {
 	q.stale = true
-	t.flow.load -= one(t.admission != "")
+	t.flow.load -= oneIf(t.admission != "")
 	if t.flow.tickets--; t.flow.tickets == 0 {
 		delete(q.flows, t.flow.name)
 	}
 }
 
-// forgetStuck ends what starts that ended Stuck count for, as long after as a start may take.
+// forgetStuck removes the tickets that ended Stuck from their flows, one StartTimeout after their ends.
 func (q *queue) forgetStuck(now time.Time) {
 	for len(q.stuck) > 0 && now.Sub(q.stuck[0].ended) >= q.settings.StartTimeout {
-		q.leave(q.stuck[0])
+		q.leaveFlow(q.stuck[0])
 		q.stuck = q.stuck[1:]
 	}
 }

@@ -15,7 +15,7 @@ import (
 func TestQueueIsOrderedByPriorityThenArrival(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{MaxConcurrent: 1})
-	n.attend("holder")
+	n.joinAndWait("holder")
 	for _, r := range []Request{
 		{UID: "second"},
 		{UID: "third"},
@@ -37,11 +37,11 @@ func TestQueueIsOrderedByPriorityThenArrival(t *testing.T) {
 	}
 }
 
-// Flows with as many starts in flight go by arrival, in each round, however many they are.
+// Flows with equal numbers of starts in flight go by arrival in each round, for any number of flows.
 func TestInEachRoundTheFirstToArriveGoesFirst(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{MaxConcurrent: 1})
-	n.attend("holder")
+	n.joinAndWait("holder")
 	var firsts, seconds []string
 	for i := range 40 {
 		first, second := fmt.Sprint("first-", i), fmt.Sprint("second-", i)
@@ -53,8 +53,8 @@ func TestInEachRoundTheFirstToArriveGoesFirst(t *testing.T) {
 	n.requireWaiting(slices.Concat(firsts, seconds)...)
 }
 
-// Times with and without a monotonic reading have no common order once the wall
-// clock is set, so all arrivals have to be on one clock.
+// Times with and without a monotonic reading have no common order once the wall clock is set. So all arrivals must be
+// on one clock.
 func TestArrivalOfAnEarlierDaemonIsOnTheClockOfThisOne(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
@@ -73,13 +73,13 @@ func TestArrivalOfAnEarlierDaemonIsOnTheClockOfThisOne(t *testing.T) {
 	}
 }
 
-func TestOneWhoIsNotPresentBlocksNobody(t *testing.T) {
+func TestAnAbsentPodBlocksNoOtherPod(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{MaxConcurrent: 1})
-	n.attend("holder")
+	n.joinAndWait("holder")
 	absent := n.join("absent")
 	require.False(t, absent.TryStart(n.now).Admitted, "no slot is free")
-	n.attend("present")
+	n.joinAndWait("present")
 
 	n.end("holder", reasons.Ready)
 	n.requireStarting("present")
@@ -87,16 +87,16 @@ func TestOneWhoIsNotPresentBlocksNobody(t *testing.T) {
 
 	n.end("present", reasons.Ready)
 	n.requireStarting()
-	require.Equal(t, Decision{Admitted: true, Reason: reasons.WithinLimits}, absent.TryStart(n.now), "it comes back to a free slot")
+	require.Equal(t, Decision{Admitted: true, Reason: reasons.WithinLimits}, absent.TryStart(n.now), "it comes back and finds a free slot")
 }
 
-func TestOneWhoComesBackIsServedAtItsOldPlace(t *testing.T) {
+func TestAPodThatComesBackHasItsOldPlace(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{MaxConcurrent: 1})
-	n.attend("holder")
+	n.joinAndWait("holder")
 	early := n.join("early")
 	n.pass(time.Second)
-	n.attend("late")
+	n.joinAndWait("late")
 	early.Wait(n.now)
 	n.end("holder", reasons.Ready)
 	n.requireStarting("early")
@@ -112,10 +112,10 @@ func TestAPodHasOneTicketAtATime(t *testing.T) {
 	first.End(n.now, reasons.Ready)
 	require.Same(t, first, n.l.Lookup("a"), "an ended ticket is remembered")
 	second := n.join("a")
-	require.NotSame(t, first, second, "a new start of the same pod")
+	require.NotSame(t, first, second, "a new start of the pod has a new ticket")
 	require.Same(t, second, n.l.Lookup("a"))
 
-	for range 3 * endedKept { // its older ticket is forgotten, not this one
+	for range 3 * endedKept { // the pod's older ticket is forgotten, not this one
 		n.join("other").End(n.now, reasons.Deleted)
 	}
 	require.Same(t, second, n.l.Lookup("a"))
@@ -124,7 +124,7 @@ func TestAPodHasOneTicketAtATime(t *testing.T) {
 func TestEndedTicketsAreForgottenBeyondTheBound(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{})
-	n.attend("first")
+	n.joinAndWait("first")
 	n.end("first", reasons.Ready)
 	for i := range endedKept {
 		n.join(strings.Repeat("x", i+1)).End(n.now, reasons.Deleted)
@@ -138,11 +138,11 @@ func TestEndedTicketsAreForgottenBeyondTheBound(t *testing.T) {
 func TestSetPriorityMovesAWaitingTicket(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{MaxConcurrent: 1})
-	n.attend("holder", "a", "b")
+	n.joinAndWait("holder", "a", "b")
 	absent := n.join("c")
 	n.l.SetPriority(n.now, "b", 5, 0)
 	n.l.SetPriority(n.now, "c", 9, 0)
-	n.l.SetPriority(n.now, "nobody", 9, 0)
+	n.l.SetPriority(n.now, "unknown", 9, 0)
 	n.l.SetPriority(n.now, "holder", 9, 0)
 	n.requireWaiting("c", "b", "a")
 	n.end("holder", reasons.Ready)
@@ -153,18 +153,18 @@ func TestSetPriorityMovesAWaitingTicket(t *testing.T) {
 	require.Equal(t, int32(5), v.Priority)
 }
 
-func TestAttendNests(t *testing.T) {
+func TestWaitsOfOneTicketNest(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{MaxConcurrent: 1})
-	n.attend("holder")
-	a := n.attend("a")
+	n.joinAndWait("holder")
+	a := n.joinAndWait("a")
 	a.Wait(n.now)
 	a.StopWaiting(n.now)
 	v, _ := n.l.View(n.now, "a")
-	require.True(t, v.Present, "one of two left")
+	require.True(t, v.Present, "one of its two waiters left")
 	a.StopWaiting(n.now)
 	v, _ = n.l.View(n.now, "a")
-	require.False(t, v.Present, "both left")
+	require.False(t, v.Present, "both waiters left")
 	a.StopWaiting(n.now)
 	n.end("holder", reasons.Ready)
 	n.requireWaiting("a")
@@ -175,7 +175,7 @@ func TestAttendNests(t *testing.T) {
 func TestFirstStartsGoBeforeRepeatedOnesOfTheSamePriority(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{MaxConcurrent: 1})
-	n.attend("holder")
+	n.joinAndWait("holder")
 	for _, r := range []Request{
 		{UID: "often", Repeats: 5},
 		{UID: "more-often", Repeats: 80}, // counts as five
@@ -195,10 +195,10 @@ func TestFirstStartsGoBeforeRepeatedOnesOfTheSamePriority(t *testing.T) {
 func TestARepeatedStartWaitsNoLongerThanItsMaxWait(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{MaxConcurrent: 1, MaxWait: time.Minute, StartTimeout: time.Hour})
-	n.attend("holder")
+	n.joinAndWait("holder")
 	n.l.Join(n.now, Request{UID: "crashes", Repeats: 9}).Wait(n.now)
 	n.pass(time.Second)
-	n.attend("a", "b", "c")
+	n.joinAndWait("a", "b", "c")
 	n.pass(59 * time.Second)
 	n.requireState("crashes", Starting, reasons.MaxWait)
 }
@@ -206,10 +206,10 @@ func TestARepeatedStartWaitsNoLongerThanItsMaxWait(t *testing.T) {
 func TestAnEarlierArrivalMovesAWaitingTicket(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{MaxConcurrent: 1, MaxWait: time.Hour})
-	n.attend("holder", "a", "b")
+	n.joinAndWait("holder", "a", "b")
 	n.pass(10 * time.Second)
 	n.l.Join(n.now, Request{UID: "b", Arrived: t0.Add(-time.Minute)})
-	n.l.Join(n.now, Request{UID: "b", Arrived: t0.Add(time.Second)}) // no later one
+	n.l.Join(n.now, Request{UID: "b", Arrived: t0.Add(time.Second)}) // a later arrival changes nothing
 	n.requireWaiting("b", "a")
 	require.Equal(t, t0.Add(Settings{}.WithDefaults().StartTimeout), n.pass(0))
 	n.l.Join(n.now, Request{UID: "a", Arrived: t0.Add(-2 * time.Hour)})

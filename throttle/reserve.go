@@ -8,51 +8,52 @@ import (
 )
 
 const (
-	// arrivalGrace is how long a pod with a reservation is expected. One that takes longer
-	// pulls images, and must not keep out those that could start meanwhile.
+	// arrivalGrace is how long a pod with a reservation is expected. A pod that takes longer pulls
+	// images, and must not keep out pods that could start meanwhile.
 	arrivalGrace = 10 * time.Second
-	// returnsWithin is how long a pod that was refused is expected: kubelet is back within
-	// 15 seconds, and then has something to do.
+	// returnsWithin is how long a pod that was refused is expected: kubelet retries within 15
+	// seconds, and needs some time before it asks.
 	returnsWithin = 20 * time.Second
 )
 
-// reserve decides whether t may wait near its turn. One whose MaxWait is over may in any case,
-// if no other such is near. One that a bound of Running holds may not: nobody knows for how
-// long.
+// reserve decides whether t may wait near its turn. An overdue pod may in any case, unless another
+// overdue pod does already. A pod that a bound of Running holds may not, because it may be held for
+// hours.
 func (d *admission) reserve(now time.Time, t *Ticket, waitable time.Duration) Decision {
 	held := d.roomHolds(now, t, waitable)
 	hours := held.Reason == reasons.PolicyRunning || held.Reason == reasons.Unadmittable
 	if pulling := d.pullingHolds(now, t); !hours && !pulling.none() {
 		held = pulling
 	}
-	overdue := func(o *Ticket) bool { return o != t && o.near(now) && !now.Before(o.due()) }
+	overdue := func(o *Ticket) bool { return o != t && o.occupiesRoom(now) && !now.Before(o.due()) }
 	passes := !hours && !now.Before(t.due()) && !slices.ContainsFunc(d.queue.arrivals, overdue)
 	if held.none() || passes {
 		return Decision{Admitted: true}
 	}
-	return Decision{Reason: held.Reason, Held: held, Ahead: d.queue.place(t).ahead}
+	return Decision{Reason: held.Reason, Held: held, Ahead: d.queue.position(t).ahead}
 }
 
-// roomHolds gives what has no room for the ticket, if anything, where each limit allows what
-// it is expected to allow while a process can wait.
+// roomHolds returns what holds the ticket if each limit allows what it is expected to allow within
+// waitable: a group, or the room near the turn.
 func (d *admission) roomHolds(now time.Time, t *Ticket, waitable time.Duration) (held Held) {
 	f := d.forecast(now, waitable)
-	room, before, near, behind := d.room(now, &f), 0, 0, false
+	room, before, near, passed := d.room(now, &f), 0, 0, false
 	d.queue.begin()
 	for _, g := range d.queue.groups.all {
-		f.foresee(g)
+		f.allowForecast(g)
 	}
-	t.pod.foreseeOne()
-	d.queue.each(func(o *Ticket) bool { return o == t || (o.expected(now) && !behind) || o.near(now) }, func(o *Ticket, h *ask) bool {
+	t.pod.allowOneMore()
+	include := func(o *Ticket) bool { return o == t || o.occupiesRoom(now) || !passed && o.expected(now) }
+	d.queue.each(include, func(o *Ticket, heldBy *ask) bool {
 		switch {
-		case o == t && h != nil:
-			held = h.describe()
+		case o == t && heldBy != nil:
+			held = heldBy.describe()
 			return false
 		case o == t:
-			behind = true
-		case h == nil:
-			before += one(!behind)
-			near += one(o.near(now))
+			passed = true
+		case heldBy == nil:
+			before += oneIf(!passed)
+			near += oneIf(o.occupiesRoom(now))
 		}
 		return true
 	})
@@ -62,14 +63,14 @@ func (d *admission) roomHolds(now time.Time, t *Ticket, waitable time.Duration) 
 	return held
 }
 
-// pulls tells whether the ticket has a place to pull. It has lost it after as long as a start
-// may take: an image that cannot be pulled must not keep out all others.
+// pulls reports whether the ticket has a place to pull. It loses the place after StartTimeout: an image
+// that cannot be pulled must not keep out all other pods.
 func (d *admission) pulls(now time.Time, t *Ticket) bool {
 	return !t.pullsSince.IsZero() && now.Sub(t.pullsSince) < d.settings.StartTimeout
 }
 
-// pullingHolds tells what keeps the ticket from a place among those that pull images. A place
-// is kept for a pod of a higher priority that is expected, unless a group holds it.
+// pullingHolds returns what keeps the ticket from a place to pull. Each pod of a higher priority that
+// is expected has a place kept, unless a group holds it.
 func (d *admission) pullingHolds(now time.Time, t *Ticket) Held {
 	most := d.settings.MaxPulling
 	if most <= 0 || t.pulled || d.pulls(now, t) {
@@ -88,10 +89,10 @@ func (d *admission) pullingHolds(now time.Time, t *Ticket) Held {
 	}
 }
 
-// pulling gives how many have a place to pull.
+// pulling returns how many tickets have a place to pull.
 func (d *admission) pulling(now time.Time) (n int) {
 	for _, t := range d.queue.arrivals {
-		n += one(d.pulls(now, t))
+		n += oneIf(d.pulls(now, t))
 	}
 	return n
 }

@@ -12,8 +12,8 @@ import (
 
 const waitable = 100 * time.Second
 
-// letUp asks for n new pods and counts who was let up.
-func (n *node) letUp(prefix string, pods int) (up int) {
+// reserve asks for n new pods and counts the reservations.
+func (n *node) reserve(prefix string, pods int) (up int) {
 	for i := range pods {
 		if n.join(fmt.Sprintf("%s-%02d", prefix, i)).Reserve(n.now, waitable).Admitted {
 			up++
@@ -22,9 +22,9 @@ func (n *node) letUp(prefix string, pods int) (up int) {
 	return up
 }
 
-// observe lets starts of the duration d end.
+// observe lets starts of the given duration end.
 func (n *node) observe(d time.Duration) {
-	n.attend("observed")
+	n.joinAndWait("observed")
 	n.pass(d)
 	n.end("observed", reasons.Ready)
 }
@@ -32,7 +32,7 @@ func (n *node) observe(d time.Duration) {
 func TestRoomBeforeAnythingWasObservedIsTwiceTheLimitPlusOne(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{MaxConcurrent: 3})
-	require.Equal(t, 7, n.letUp("pod", 20))
+	require.Equal(t, 7, n.reserve("pod", 20))
 	d := n.join("late").Reserve(n.now, waitable)
 	require.False(t, d.Admitted)
 	require.Equal(t, reasons.GateRoom, d.Reason)
@@ -40,19 +40,19 @@ func TestRoomBeforeAnythingWasObservedIsTwiceTheLimitPlusOne(t *testing.T) {
 	require.Equal(t, 20, d.Ahead)
 }
 
-func TestAFewAreAllLetUp(t *testing.T) {
+func TestAFewPodsAllGetAReservation(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{MaxConcurrent: 2})
 	n.observe(10 * time.Second)
-	n.attend("a", "b") // no slot is free
-	require.Equal(t, 6, n.letUp("pod", 30), "25 s of work for 2 slots, and one")
+	n.joinAndWait("a", "b") // no slot is free
+	require.Equal(t, 6, n.reserve("pod", 30), "25 s of work for 2 slots, and one more")
 }
 
-func TestTheRoomForAFewIsWhatThePaceAdmitsInHalfTheTime(t *testing.T) {
+func TestTheRoomForAFewIsThePaceForHalfTheTime(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{MaxConcurrent: 2})
 	n.observe(10 * time.Second)
-	n.attend("a", "b")
+	n.joinAndWait("a", "b")
 	up := 0
 	for i := range 5 {
 		if n.join(fmt.Sprint(i)).Reserve(n.now, 30*time.Second).Admitted {
@@ -62,116 +62,116 @@ func TestTheRoomForAFewIsWhatThePaceAdmitsInHalfTheTime(t *testing.T) {
 	require.Equal(t, 3, up, "2 slots * 15 s / 10 s")
 }
 
-func TestOfManyOnlySoManyAreLetUpAsASlowdownBears(t *testing.T) {
+func TestOfManyPodsAFewGetAReservationInCaseOfASlowdown(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{MaxConcurrent: 2})
 	n.observe(time.Second)
-	n.attend("a", "b")
-	for i := range 60 { // they come, and nobody can wait: all but one are refused
+	n.joinAndWait("a", "b")
+	for i := range 60 { // they come, and no pod can wait: all but one are refused
 		n.join(fmt.Sprintf("pod-%02d", i)).Reserve(n.now, 0)
 	}
-	require.Equal(t, 16, n.letUp("pod", 60), "2 slots * 100 s / (12 * 1 s)")
+	require.Equal(t, 16, n.reserve("pod", 60), "2 slots * 100 s / (12 * 1 s)")
 }
 
-func TestOneForEachSlotIsLetUpHoweverSlowStartsMayBecome(t *testing.T) {
+func TestEachSlotHasAReservationForAnySpeedOfStarts(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{MaxConcurrent: 3})
 	n.observe(12 * time.Second)
-	n.attend("a", "b", "c")
+	n.joinAndWait("a", "b", "c")
 	for i := range 60 {
 		n.join(fmt.Sprintf("pod-%02d", i)).Reserve(n.now, 0)
 	}
-	require.Equal(t, 3, n.letUp("pod", 60))
+	require.Equal(t, 3, n.reserve("pod", 60))
 }
 
 func TestRoomCountsTheFreeSlots(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{MaxConcurrent: 4})
 	n.observe(4 * time.Minute)
-	require.Equal(t, 4, n.letUp("pod", 30), "starts are slow, but four slots are free")
+	require.Equal(t, 4, n.reserve("pod", 30), "starts are slow, but four slots are free")
 }
 
 func TestRoomShrinksWithTheAgeOfAnUnfinishedStart(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{MaxConcurrent: 1})
 	n.observe(time.Second)
-	n.attend("slow")
-	require.Equal(t, 26, n.letUp("fast", 60))
+	n.joinAndWait("slow")
+	require.Equal(t, 26, n.reserve("fast", 60))
 	n.pass(25 * time.Second)
-	require.Equal(t, 2, n.letUp("later", 10), "50 s / 25 s; those let up before did not arrive in time")
+	require.Equal(t, 2, n.reserve("later", 10), "50 s / 25 s; the earlier reservations have expired")
 }
 
-func TestRoomIsNeverNone(t *testing.T) {
+func TestRoomIsNeverZero(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{MaxConcurrent: 1, StartTimeout: time.Hour})
 	n.observe(10 * time.Minute)
-	n.attend("holder")
-	require.Equal(t, 1, n.letUp("pod", 5))
+	n.joinAndWait("holder")
+	require.Equal(t, 1, n.reserve("pod", 5))
 }
 
-func TestRoomOfTheRateIsItsTokensAndFills(t *testing.T) {
+func TestTheRoomOfTheRateIsItsTokensAndFills(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{FillEvery: 10 * time.Second, Burst: 3})
-	require.Equal(t, 8, n.letUp("pod", 30), "3 tokens + 50 s / 10 s")
+	require.Equal(t, 8, n.reserve("pod", 30), "3 tokens + 50 s / 10 s")
 	n = newNode(t, Settings{MaxConcurrent: 10, FillEvery: 10 * time.Second})
-	require.Equal(t, 6, n.letUp("pod", 30), "the least of the limits, also before anything was observed")
+	require.Equal(t, 6, n.reserve("pod", 30), "the least of the limits, also before anything was observed")
 }
 
-func TestWithoutLimitsEverybodyIsLetUp(t *testing.T) {
+func TestWithoutLimitsAllPodsGetAReservation(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{})
-	require.Equal(t, 500, n.letUp("pod", 500))
+	require.Equal(t, 500, n.reserve("pod", 500))
 }
 
 func TestStartsOfNoDurationLeaveTheRoomOpen(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{MaxConcurrent: 1})
 	n.observe(0)
-	require.Equal(t, 100, n.letUp("pod", 100))
+	require.Equal(t, 100, n.reserve("pod", 100))
 }
 
-func TestOneWhoDoesNotArriveCountsOnlyForItsGrace(t *testing.T) {
+func TestAReservationWhosePodDoesNotComeExpires(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{MaxConcurrent: 1})
-	require.Equal(t, 3, n.letUp("pod", 5))
+	require.Equal(t, 3, n.reserve("pod", 5))
 	n.pass(arrivalGrace - time.Millisecond)
-	require.Zero(t, n.letUp("late", 5))
+	require.Zero(t, n.reserve("late", 5))
 	n.pass(time.Millisecond)
-	require.Zero(t, n.letUp("later", 5), "those who were refused come back before them")
+	require.Zero(t, n.reserve("later", 5), "the refused pods come back before them")
 	require.True(t, n.l.Lookup("pod-03").Reserve(n.now, waitable).Admitted)
 	require.True(t, n.l.Lookup("late-00").Reserve(n.now, waitable).Admitted)
 	require.False(t, n.l.Lookup("late-01").Reserve(n.now, waitable).Admitted, "pod-04 comes back before it, too")
 }
 
-func TestOneWhoArrivedCountsWhileItWaits(t *testing.T) {
+func TestAReservationCountsWhileItsPodWaits(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{MaxConcurrent: 1})
-	n.attend("holder", "a", "b", "c")
+	n.joinAndWait("holder", "a", "b", "c")
 	n.pass(arrivalGrace + 5*time.Second)
-	require.Zero(t, n.letUp("late", 5))
+	require.Zero(t, n.reserve("late", 5))
 	n.l.Lookup("c").StopWaiting(n.now)
-	require.Zero(t, n.letUp("late", 5), "it comes back")
+	require.Zero(t, n.reserve("late", 5), "the waiting pod comes back")
 	n.end("c", reasons.Deleted)
-	require.Equal(t, 1, n.letUp("late", 5))
+	require.Equal(t, 1, n.reserve("late", 5))
 }
 
-func TestOneWithAnEarlierPlaceIsNotKeptOutByThoseBehind(t *testing.T) {
+func TestPodsBehindDoNotTakeTheRoomOfAnEarlierPod(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{MaxConcurrent: 1})
-	n.attend("holder")
+	n.joinAndWait("holder")
 	early := n.join("early")
 	n.pass(time.Second)
-	require.Equal(t, 3, n.letUp("pod", 9))
-	require.True(t, early.Reserve(n.now, waitable).Admitted, "the room is full, but of those behind it")
+	require.Equal(t, 3, n.reserve("pod", 9))
+	require.True(t, early.Reserve(n.now, waitable).Admitted, "only pods behind it fill the room")
 	require.False(t, n.join("last").Reserve(n.now, waitable).Admitted)
 }
 
-func TestAtMostTwiceTheRoomIsNearInAll(t *testing.T) {
+func TestAtMostTwiceTheRoomIsReserved(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{MaxConcurrent: 1}) // the room is 3
-	n.attend("holder")
+	n.joinAndWait("holder")
 	up := 0
-	for i := range 10 { // each goes before all that came before it
+	for i := range 10 { // each has a place before all earlier ones
 		r := Request{UID: fmt.Sprint(i), Arrived: t0.Add(-time.Duration(i) * time.Second)}
 		if n.l.Join(n.now, r).Reserve(n.now, waitable).Admitted {
 			up++
@@ -180,43 +180,42 @@ func TestAtMostTwiceTheRoomIsNearInAll(t *testing.T) {
 	require.Equal(t, 6, up)
 }
 
-func TestLetDownGivesTheRoomBackAndKeepsThePlace(t *testing.T) {
+func TestUnreserveGivesTheRoomBackAndKeepsThePlace(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{MaxConcurrent: 1})
-	n.attend("holder")
-	require.Equal(t, 3, n.letUp("pod", 4))
+	n.joinAndWait("holder")
+	require.Equal(t, 3, n.reserve("pod", 4))
 	n.l.Lookup("pod-00").Unreserve()
 	require.True(t, n.l.Lookup("pod-03").Reserve(n.now, waitable).Admitted)
 	n.requireWaiting("pod-00", "pod-01", "pod-02", "pod-03")
 }
 
-func TestOneWhoIsRefusedLaterIsNearNoLonger(t *testing.T) {
+func TestALaterRefusalGivesTheReservationBack(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{MaxConcurrent: 1}) // the room is 3
-	n.attend("holder")
-	require.Equal(t, 3, n.letUp("pod", 3))
+	n.joinAndWait("holder")
+	require.Equal(t, 3, n.reserve("pod", 3))
 	urgent := func(uid string) bool {
 		return n.l.Join(n.now, Request{UID: uid, Priority: 1}).Reserve(n.now, waitable).Admitted
 	}
 	require.True(t, urgent("a") && urgent("b") && urgent("c"))
 	d := n.l.Lookup("pod-00").Reserve(n.now, waitable)
-	require.False(t, d.Admitted, "three others go before it now")
+	require.False(t, d.Admitted, "three other pods are before it now")
 	d = n.l.Lookup("pod-01").Reserve(n.now, waitable)
-	require.Equal(t, Held{Reason: reasons.GateRoom, Measured: 4, Threshold: 3}, d.Held, "pod-00 comes back before it")
+	require.Equal(t, Held{Reason: reasons.GateRoom, Measured: 4, Threshold: 3}, d.Held, "pod-00 comes back before this pod")
 }
 
-func TestOneThatIsNotWaitingIsAlwaysLetUp(t *testing.T) {
+func TestAStartThatDoesNotWaitAlwaysGetsAReservation(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{MaxConcurrent: 1})
-	a := n.attend("a")
-	require.Equal(t, 3, n.letUp("pod", 9))
+	a := n.joinAndWait("a")
+	require.Equal(t, 3, n.reserve("pod", 9))
 	require.Equal(t, Decision{Admitted: true, Reason: reasons.WithinLimits}, a.Reserve(n.now, waitable))
 	a.End(n.now, reasons.Ready)
 	require.Equal(t, Decision{Admitted: true, Reason: reasons.Ready}, a.Reserve(n.now, waitable))
 }
 
-// reserveGrouped asks for n new pods of a group and gives the last answer, and who got a
-// reservation.
+// reserveGrouped asks for n new pods of a group. It returns the last answer and the number of reservations.
 func (n *node) reserveGrouped(prefix string, pods int, groups []Membership) (last Decision, up int) {
 	for i := range pods {
 		t := n.l.Join(n.now, Request{UID: fmt.Sprintf("%s-%02d", prefix, i), Groups: groups})
@@ -227,7 +226,7 @@ func (n *node) reserveGrouped(prefix string, pods int, groups []Membership) (las
 	return last, up
 }
 
-// As many of a group are let up as it will have let start while they wait.
+// As many pods of a group get a reservation as the group can let start while they wait.
 func TestAReservationForeseesTheStartsOfItsGroup(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{MaxConcurrent: 10})
@@ -237,26 +236,25 @@ func TestAReservationForeseesTheStartsOfItsGroup(t *testing.T) {
 	last, up := n.reserveGrouped("pod", 12, in(t1, nil))
 	require.Equal(t, 5, up, "one at a time, 50 s / 10 s")
 	require.Equal(t, Held{Reason: reasons.PolicyStarting, Policy: t1, Measured: 1, Threshold: 1}, last.Held)
-	require.Equal(t, 15, n.letUp("other", 15), "they cost nobody else the room")
+	require.Equal(t, 15, n.reserve("other", 15), "they take no room from other pods")
 
 	n.pass(50 * time.Second)
 	_, up = n.reserveGrouped("later", 12, in(t1, nil))
-	require.Equal(t, 1, up, "the holder may take another 50 s; those let up before did not arrive in time")
+	require.Equal(t, 1, up, "the holder may take another 50 s; the earlier reservations have expired")
 }
 
-// Of a group without claims, as many are let up as the node has room for: they are there when
-// claims come. Of one that will never let them start, nobody is. Neither takes the room of
-// others.
-func TestAReservationIsForThoseWhoseGroupMayEverLetThemStart(t *testing.T) {
+// The pods of a group without claims get as many reservations as the node has room for, so that they are present when
+// claims come. The pods of a group that never lets them start get none. Neither group takes room from others.
+func TestAReservationIsForPodsWhoseGroupMayLetThemStart(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		limits GroupLimits
 		up     int
 	}{
-		"no claims yet":   {GroupLimits{Claims: true}, 3},
-		"more than may":   {GroupLimits{Starting: Bound{Requests: Amounts{"cpu": 100}}}, 0},
-		"none ever":       {GroupLimits{Starting: pods(0)}, 0},
-		"too much to run": {GroupLimits{Running: Bound{Requests: Amounts{"cpu": 100}}}, 0},
+		"no claims yet":       {GroupLimits{Claims: true}, 3},
+		"more than may start": {GroupLimits{Starting: Bound{Requests: Amounts{"cpu": 100}}}, 0},
+		"none ever":           {GroupLimits{Starting: pods(0)}, 0},
+		"too much to run":     {GroupLimits{Running: Bound{Requests: Amounts{"cpu": 100}}}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -264,7 +262,7 @@ func TestAReservationIsForThoseWhoseGroupMayEverLetThemStart(t *testing.T) {
 			n.l.SetPolicies(n.now, map[string]GroupLimits{"t1": c.limits})
 			_, up := n.reserveGrouped("held", 9, in(t1, Amounts{"cpu": 200}))
 			require.Equal(t, c.up, up)
-			require.Equal(t, 3, n.letUp("other", 9))
+			require.Equal(t, 3, n.reserve("other", 9))
 		})
 	}
 }

@@ -7,59 +7,58 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/adaptive"
 )
 
-// Settings say what the limiter holds a start for. The zero value holds
-// nothing. A Settings is a value: the limiter keeps a copy.
+// Settings are the limits of a limiter. The zero value has none, except for the time limits below.
 type Settings struct {
 	// MaxConcurrent is the number of starts at a time. Zero or less: no limit.
 	MaxConcurrent int
 	// CountCores: MaxConcurrent is the number of cores that the starts at a time are expected to
-	// keep busy, by Expected.Cost, instead of their own number. A start of which nothing is known
-	// counts as one core. One that exceeds the number alone starts when no other does.
+	// keep busy, by Expected.Cost. A start of unknown cost counts as one core. A start that alone
+	// exceeds the number starts when no other does.
 	CountCores bool
-	// FillEvery is the time in which one more start is allowed. Zero or less: no limit.
+	// FillEvery is how often one more start is allowed. Zero or less: no limit.
 	FillEvery time.Duration
-	// Burst is the number of starts that FillEvery lets happen at once after a quiet time, 1 at
-	// least.
+	// Burst is the number of starts that FillEvery allows at once after a quiet time, at least 1.
 	Burst int
 	// MaxWait is how long a pod waits before it is admitted over the limit. Zero or less: 10
-	// minutes. Where Request.MaxWait is less, that counts.
+	// minutes. If Request.MaxWait is less, that counts.
 	MaxWait time.Duration
-	// NoFairness: pods of the same priority go by their arrival, whatever flow they are of.
+	// NoFairness: pods of the same priority go by their arrival, whatever their flow.
 	NoFairness bool
-	// StartTimeout is how long a start may hold its slot. Zero or less: 5 minutes.
+	// StartTimeout is how long a start may hold its slot. Then it ends as Stuck. Zero or less: 5
+	// minutes.
 	StartTimeout time.Duration
-	// Signals hold a start back while a signal, with what the starts since it was measured
-	// owe, is not below its bound.
+	// Signals are limits on signals. A start waits unless the signal is below Max, with what is owed
+	// by the starts that the signal does not show yet.
 	Signals SignalLimits
-	// MinUtilization is the CPU use in percent above which the bound on SignalCPUPressure
-	// counts: below, processes are held back by their own CPU limit. Zero: 70. Below zero: it
+	// MinUtilization is the CPU use in percent above which the limit on SignalCPUPressure counts.
+	// Below it, processes stall because of their own CPU limits. Zero: 70. Below zero: the limit
 	// always counts.
 	MinUtilization float64
-	// MaxPulling is the number of pods at a time that pull images, between the sandbox and the
-	// first container. Zero or less: no limit.
+	// MaxPulling is the number of pods at a time that are between their sandbox and their first
+	// container, where they pull images. Zero or less: no limit.
 	MaxPulling int
-	// NoProgressAfter is how long every start under way has to make no progress until a slot
-	// is lent to another. Zero: 10 seconds. Below zero: none is lent.
+	// NoProgressAfter is how long no start under way has made progress when a slot is lent to
+	// another. Zero: 10 seconds. Below zero: no slot is lent.
 	NoProgressAfter time.Duration
-	// Adaptive finds the number of starts at a time from the signals; nil: it does not. Where
-	// MaxConcurrent is set too, the less of both is the limit.
+	// Adaptive are the settings of the adaptive limit, which finds the number of starts at a time
+	// from the signals; nil: there is none. If MaxConcurrent is set too, the lower one counts.
 	Adaptive *adaptive.Settings
 }
 
-// SignalLimits are the limits on the signals, by Signal. The zero value has none.
+// SignalLimits are the limits on all signals, by Signal. The zero value has none.
 type SignalLimits [numSignals]SignalLimit
 
-// SignalLimit bounds one signal. The zero value does not.
+// SignalLimit is the limit on one signal. The zero value is no limit.
 type SignalLimit struct {
-	// Max is the value, in the unit of the signal, below which a start is allowed.
-	// Zero or less: no limit.
+	// Max is the value below which a start is allowed, in the unit of the signal. Zero or less: no
+	// limit.
 	Max float64
-	// Increment is what each start owes, in the unit of the signal, until the signal shows it;
-	// of SignalCPU, SignalIOWait and SignalLoad. Zero or less: nothing.
+	// Increment is what each start owes until the signal shows it, in the unit of the signal. It
+	// counts for SignalCPU, SignalIOWait and SignalLoad. Zero or less: nothing.
 	Increment float64
 }
 
-// WithDefaults gives the settings that these mean.
+// WithDefaults returns the settings with each default in place of the zero value.
 func (s Settings) WithDefaults() Settings {
 	if s.MaxWait <= 0 {
 		s.MaxWait = 10 * time.Minute
@@ -72,10 +71,10 @@ func (s Settings) WithDefaults() Settings {
 	return s
 }
 
-// CountsCores tells whether there is a limit on the cores that starts are expected to keep busy.
+// CountsCores reports whether there is a limit on the cores that starts are expected to keep busy.
 func (s Settings) CountsCores() bool { return s.CountCores && s.MaxConcurrent > 0 }
 
-// Watches tells whether a limit needs the signal.
+// Watches reports whether a limit needs the signal.
 func (s Settings) Watches(signal Signal) bool {
 	switch {
 	case s.Signals[signal].Max > 0:

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// A Signal is one thing that a sensor measures of the node.
+// Signal is a measure of the load on the node.
 type Signal int
 
 // The signals. Their order is stable.
@@ -16,8 +16,8 @@ const (
 	SignalIOWait
 	// SignalLoad is the load average, in processes.
 	SignalLoad
-	// SignalCPUPressure and the following are the share of time, in percent, in which some, or
-	// all (full), processes with work to do stood still for want of the resource.
+	// SignalCPUPressure and the following are the share of time, in percent, in which some
+	// processes with work to do stalled for lack of the resource, or all did (full).
 	SignalCPUPressure
 	SignalMemoryPressure
 	SignalMemoryFull
@@ -32,7 +32,7 @@ var signalNames = [numSignals]string{
 	SignalIOPressure: "pressure.io.some", SignalIOFull: "pressure.io.full",
 }
 
-// String gives the name of the signal, such as "cpu" or "pressure.io.full".
+// String returns the name of the signal, as "cpu" or "pressure.io.full".
 func (s Signal) String() string {
 	if s < 0 || s >= numSignals {
 		return "unknown"
@@ -40,23 +40,23 @@ func (s Signal) String() string {
 	return signalNames[s]
 }
 
-// Reading is what one signal was over a time. The zero value was never measured.
+// Reading is the value of a signal over a time. The zero value means that it was never measured.
 type Reading struct {
 	// Value is in percent of the node, 0 to 100; of SignalLoad in processes.
 	Value float64
-	// From and To are the ends of the time over which it was measured. To zero: it never was.
+	// From and To are the ends of the time over which it was measured. If To is zero, it never was.
 	From, To time.Time
-	// Err is why the sensor is blind; Value means nothing then. nil: it is not.
+	// Err is why the signal could not be measured, or nil. If it is set, Value means nothing.
 	Err error
 }
 
 // Signals are the readings of all signals, by Signal.
 type Signals [numSignals]Reading
 
-// valueAt gives the value of a signal; false: nobody knows it.
+// valueAt returns the value of a signal, or false if it is not known.
 func (s *Signals) valueAt(now time.Time, of Signal) (float64, bool) {
 	r := &s[of]
-	if r.To.IsZero() || r.Err != nil || now.Sub(r.To) > readingKept || math.IsNaN(r.Value) || math.IsInf(r.Value, 0) {
+	if r.To.IsZero() || r.Err != nil || now.Sub(r.To) > readingValidFor || math.IsNaN(r.Value) || math.IsInf(r.Value, 0) {
 		return 0, false
 	}
 	return r.Value, true

@@ -13,8 +13,7 @@ import (
 
 var errBlind = errors.New("the sensor is blind")
 
-// measure feeds one signal, measured over the last two seconds, and leaves the
-// others as they are.
+// measure feeds one signal, measured over the last two seconds, and keeps the others.
 func (n *node) measure(signal Signal, value float64) {
 	s := n.l.limits.signals
 	s[signal] = Reading{Value: value, From: n.now.Add(-2 * time.Second), To: n.now}
@@ -71,7 +70,7 @@ func TestASignalHoldsStartsBackUntilItIsBelowItsBound(t *testing.T) {
 			require.Equal(t, c.want, d.Held)
 			require.Equal(t, c.want.Reason, d.Reason)
 
-			b := n.attend("b")
+			b := n.joinAndWait("b")
 			n.pass(time.Second)
 			require.False(t, decided(b))
 			n.measure(c.signal, 79.9)
@@ -88,13 +87,13 @@ func TestABlindSignalOpensItsLimit(t *testing.T) {
 		"blind":          {Value: 100, To: t0, Err: errBlind},
 		"not a number":   {Value: math.NaN(), From: full.From, To: t0},
 		"infinite":       {Value: math.Inf(1), From: full.From, To: t0},
-		"long ago":       {Value: 100, To: t0.Add(-readingKept - 1)},
+		"long ago":       {Value: 100, To: t0.Add(-readingValidFor - 1)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			n := newNode(t, Settings{Signals: SignalLimits{SignalCPU: {Max: 80}}})
 			n.l.Observe(n.now, Signals{SignalCPU: full})
-			a := n.attend("a")
+			a := n.joinAndWait("a")
 			require.False(t, decided(a))
 			n.l.Observe(n.now, Signals{SignalCPU: r})
 			n.requireState("a", Starting, reasons.WithinLimits)
@@ -102,16 +101,16 @@ func TestABlindSignalOpensItsLimit(t *testing.T) {
 	}
 }
 
-// A sensor that has died, without anybody saying so, holds no pod for ever.
+// A sensor that dies without an error holds no pod for ever.
 func TestAnOldReadingOpensItsLimitInTime(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{Signals: SignalLimits{SignalCPUPressure: {Max: 60}}})
 	n.measure(SignalCPU, 95)
 	n.pass(time.Second)
 	n.measure(SignalCPUPressure, 90)
-	a := n.attend("a")
+	a := n.joinAndWait("a")
 	next := n.pass(0)
-	require.Equal(t, t0.Add(readingKept+1), next, "the CPU use is not known any more then")
+	require.Equal(t, t0.Add(readingValidFor+1), next, "the CPU use is unknown from then on")
 	n.pass(next.Sub(n.now))
 	require.True(t, decided(a))
 }
@@ -120,25 +119,25 @@ func TestStartsOweUntilTheSignalIsMeasuredAfterThem(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{Signals: SignalLimits{SignalCPU: {Max: 80, Increment: 20}}})
 	n.measure(SignalCPU, 30)
-	n.attend("a", "b", "c", "d")
+	n.joinAndWait("a", "b", "c", "d")
 	n.requireStarting("a", "b", "c") // 30, 50, 70
 	d := n.join("d").TryStart(n.now)
 	require.Equal(t, Held{Reason: reasons.CPULoad, Signal: SignalCPU, Measured: 90, Owed: 60, Threshold: 80}, d.Held)
 
-	n.pass(1900 * time.Millisecond) // the window began before them
+	n.pass(1900 * time.Millisecond) // the window began before the starts
 	n.measure(SignalCPU, 30)
 	n.requireStarting("a", "b", "c")
-	n.pass(100 * time.Millisecond) // the window begins with them
+	n.pass(100 * time.Millisecond) // the window begins with the starts
 	n.measure(SignalCPU, 65)
 	n.requireStarting("a", "b", "c", "d")
-	require.InDelta(t, 20, n.join("e").TryStart(n.now).Held.Owed, 1e-9, "the last one owes")
+	require.InDelta(t, 20, n.join("e").TryStart(n.now).Held.Owed, 1e-9, "only the last start owes")
 }
 
 func TestAnIncrementThatExceedsTheBoundAdmitsOneAtATime(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{Signals: SignalLimits{SignalCPU: {Max: 2, Increment: 50}}})
 	n.measure(SignalCPU, 1)
-	n.attend("a", "b")
+	n.joinAndWait("a", "b")
 	n.requireStarting("a")
 	n.pass(2 * time.Second)
 	n.measure(SignalCPU, 1)
@@ -152,13 +151,13 @@ func TestCPUPressureCountsOnlyWhereTheCPUIsUsed(t *testing.T) {
 		cpu   Reading
 		holds bool
 	}{
-		"busy":                    {0, Reading{Value: 71, To: t0}, true},
-		"a pod at its own limit":  {0, Reading{Value: 70, To: t0}, false},
-		"above the bound set":     {20, Reading{Value: 21, To: t0}, true},
-		"always":                  {-1, Reading{Value: 0, To: t0}, true},
-		"CPU use never measured":  {0, Reading{}, false},
-		"CPU use cannot be read":  {0, Reading{Value: 99, To: t0, Err: errBlind}, false},
-		"always, and nobody sees": {-1, Reading{Err: errBlind}, true},
+		"busy":                   {0, Reading{Value: 71, To: t0}, true},
+		"a pod at its own limit": {0, Reading{Value: 70, To: t0}, false},
+		"above the bound set":    {20, Reading{Value: 21, To: t0}, true},
+		"always":                 {-1, Reading{Value: 0, To: t0}, true},
+		"CPU use never measured": {0, Reading{}, false},
+		"CPU use cannot be read": {0, Reading{Value: 99, To: t0, Err: errBlind}, false},
+		"always, also if blind":  {-1, Reading{Err: errBlind}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -173,12 +172,12 @@ func TestCPUPressureCountsOnlyWhereTheCPUIsUsed(t *testing.T) {
 	}
 }
 
-func TestWhatStartsOweOutlivesAChangeOfTheSettings(t *testing.T) {
+func TestTheDebtOfStartsOutlivesAChangeOfTheSettings(t *testing.T) {
 	t.Parallel()
 	s := Settings{Signals: SignalLimits{SignalCPU: {Max: 80, Increment: 40}}}
 	n := newNode(t, s)
 	n.measure(SignalCPU, 30)
-	n.attend("a", "b", "c")
+	n.joinAndWait("a", "b", "c")
 	n.requireStarting("a", "b")
 	s.MaxConcurrent = 9
 	n.l.Configure(n.now, s)
@@ -191,18 +190,18 @@ func TestARefusalByAnotherLimitOwesNothing(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{MaxConcurrent: 1, Signals: SignalLimits{SignalCPU: {Max: 80, Increment: 20}}})
 	n.measure(SignalCPU, 30)
-	n.attend("a")
+	n.joinAndWait("a")
 	for range 5 {
 		require.Equal(t, reasons.Concurrency, n.join("b").TryStart(n.now).Reason)
 	}
 	require.Len(t, n.l.limits.debts.times, 1)
 }
 
-func TestTakesAreForgotten(t *testing.T) {
+func TestOldDebtsAreForgotten(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{})
 	for range 1000 {
-		n.attend("a")
+		n.joinAndWait("a")
 		n.end("a", reasons.Ready)
 		n.pass(time.Second)
 	}
@@ -214,7 +213,7 @@ func TestBusySaysWhetherAnythingStartsOrWaits(t *testing.T) {
 	n := newNode(t, Settings{MaxConcurrent: 1})
 	require.False(t, n.watched())
 	require.Equal(t, "idle", n.busyWith())
-	n.attend("a")
+	n.joinAndWait("a")
 	require.Equal(t, "starting", n.busyWith())
 	n.join("b")
 	require.Equal(t, "waiting", n.busyWith())
@@ -226,11 +225,11 @@ func TestBusySaysWhetherAnythingStartsOrWaits(t *testing.T) {
 	require.Equal(t, "idle", n.busyWith())
 }
 
-// Pods that nobody comes back for are not waited for at four samples a second.
-func TestWhileNobodyComesNobodyWaits(t *testing.T) {
+// Pods that kubelet does not retry cause no sampling at four times a second.
+func TestAPodThatIsNotRetriedDoesNotCountAsWaiting(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{MaxConcurrent: 1, StartTimeout: time.Hour, MaxWait: time.Hour})
-	n.attend("holder")
+	n.joinAndWait("holder")
 	absent := n.join("absent")
 	lull := func() {
 		t.Helper()
@@ -255,13 +254,13 @@ func TestWhileNobodyComesNobodyWaits(t *testing.T) {
 		select {
 		case <-n.l.Changed():
 		default:
-			require.Fail(t, "nobody is told that the demand rose", name)
+			require.Fail(t, "Changed does not report that the demand rose", name)
 		}
 		lull()
 	}
 	absent.Wait(n.now)
 	n.pass(10 * backWithin)
-	require.Equal(t, "waiting", n.busyWith(), "it is there")
+	require.Equal(t, "waiting", n.busyWith(), "the pod is present")
 	absent.End(n.now, reasons.Deleted)
 	n.end("holder", reasons.Ready)
 	n.join("absent")
@@ -283,19 +282,19 @@ func TestSignalsHaveTheNamesOfTheSettings(t *testing.T) {
 	require.Equal(t, "unknown", Signal(-1).String())
 }
 
-// Whoever waits does not start into the load of those that never do.
+// A waiting pod does not start into the load of pods that never wait.
 func TestAnExemptStartOwesAlsoWithoutASlot(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{MaxConcurrent: 1, Signals: SignalLimits{SignalCPU: {Max: 80, Increment: 20}}})
 	n.measure(SignalCPU, 30)
-	n.attend("holder", "waits")
+	n.joinAndWait("holder", "waits")
 	n.pass(time.Second)
 	for _, uid := range []string{"x", "y"} {
 		n.join(uid).StartExempt(n.now)
 		n.requireState(uid, Starting, reasons.Exempt)
 	}
 	_, known := n.l.admission.admissionsEvery(n.now)
-	require.False(t, known, "they say nothing of the pace of those that wait")
+	require.False(t, known, "exempt starts say nothing about the pace of waiting pods")
 	n.end("holder", reasons.Ready)
 	d := n.join("waits").TryStart(n.now)
 	require.Equal(t, Held{Reason: reasons.CPULoad, Signal: SignalCPU, Measured: 90, Owed: 60, Threshold: 80}, d.Held)

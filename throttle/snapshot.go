@@ -7,27 +7,26 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
-// Snapshot is what the limiter held at one moment. It is a copy.
+// Snapshot is a copy of the state of the limiter at one moment.
 type Snapshot struct {
-	Settings Settings // with the defaults
+	Settings Settings // with defaults
 	// Waiting are the Waiting tickets in the order of the queue.
 	Waiting []TicketView
 	// Starting are the Starting tickets, with a slot or without, in the order of their admission.
 	Starting []TicketView
-	// Held is the limit of the node that holds the next start back; its Reason is empty when
-	// none does.
+	// Held is the limit of the node that holds the next start. The zero value: none does.
 	Held Held
-	// Pace is the expected time between two admissions; zero where no limit is set.
-	// PaceObserved is false while it is a guess.
+	// Pace is the expected time between two admissions; zero if no limit is set. PaceObserved is
+	// false while Pace is a guess.
 	Pace         time.Duration
 	PaceObserved bool
-	// Limit is how many may start at a time now, without those lent; zero: any number.
+	// Limit is how many pods may start at a time now, without lent slots; zero: any number.
 	Limit int
 	// Lent is how many slots are lent beyond the limit.
 	Lent int
 	// Pulling is how many pods are between their sandbox and their first container.
 	Pulling int
-	// Adaptive says what the adaptive limit did last, and why; empty: it is off.
+	// Adaptive is what the adaptive limit did last, and why; empty if it is off.
 	Adaptive string
 }
 
@@ -37,32 +36,34 @@ type TicketView struct {
 	Name     string
 	Priority int32
 	State    State
-	// Reason is why the ticket is in its state; of a Waiting ticket, Held.Reason.
+	// Reason is why the ticket is in its state; for a Waiting ticket, Held.Reason.
 	Reason reasons.Reason
-	// Admission is why it was admitted, also after its end; empty: it was not.
+	// Admission is why it was admitted, also after its end; empty if it was not.
 	Admission reasons.Reason
-	// Held says what was measured against what; of Waiting tickets only.
+	// Held is the limit that holds a Waiting ticket.
 	Held Held
-	// Ahead is the number of Waiting tickets that go before it, as Decision has it.
+	// Ahead is the number of Waiting tickets that go before it, as in Decision.
 	Ahead int
-	// Present: a process waits that starts when the ticket is admitted.
+	// Present: a process waits for the ticket, and starts when it is admitted.
 	Present bool
-	// Slot: it counts among the starts at a time.
+	// Overdue: it waits, and its MaxWait is over.
+	Overdue bool
+	// Slot: it holds a slot.
 	Slot bool
-	// Arrived, Admitted and Ended are when it joined, was admitted and ended; zero: it was
-	// not, yet.
+	// Arrived, Admitted and Ended are when it joined, was admitted and ended; zero if it has not
+	// yet.
 	Arrived, Admitted, Ended time.Time
-	// Expected is the time until a Waiting ticket is admitted, if the pace stays; of one that a
-	// group holds, until its MaxWait is over, and zero where that passes no limit either.
+	// Expected is the time until a Waiting ticket is admitted at the present pace. If a group holds
+	// the ticket, it is the time until its MaxWait is over, or zero if MaxWait does not help.
 	Expected time.Duration
 	// Repeats is Request.Repeats.
 	Repeats int
-	// StalledSince is since when a Starting ticket makes no progress; zero: it does, or
-	// nobody can tell.
+	// StalledSince is since when a Starting ticket makes no progress; zero if it makes progress or
+	// that is not known.
 	StalledSince time.Time
 }
 
-// Snapshot gives a copy of all that is waiting and starting.
+// Snapshot returns a copy of the state of the limiter.
 func (l *Limiter) Snapshot(now time.Time) Snapshot {
 	now = l.lock(now)
 	defer l.mu.Unlock()
@@ -77,7 +78,7 @@ func (l *Limiter) Snapshot(now time.Time) Snapshot {
 	if l.slots.adaptive != nil {
 		s.Adaptive = l.slots.adaptive.Why()
 	}
-	l.queue.places(func(t *Ticket, at place) bool {
+	l.queue.positions(func(t *Ticket, at position) bool {
 		s.Waiting = append(s.Waiting, t.waitingView(now, at, s.Held, s.Pace))
 		return true
 	})
@@ -87,7 +88,7 @@ func (l *Limiter) Snapshot(now time.Time) Snapshot {
 	return s
 }
 
-// View gives a copy of the latest ticket of the pod; false where there is none.
+// View returns a copy of the latest ticket of the pod, or false if there is none.
 func (l *Limiter) View(now time.Time, uid string) (TicketView, bool) {
 	now = l.lock(now)
 	defer l.mu.Unlock()
@@ -99,10 +100,10 @@ func (l *Limiter) View(now time.Time, uid string) (TicketView, bool) {
 		return t.view(), true
 	}
 	every, _ := l.admission.pace(now)
-	return t.waitingView(now, l.queue.place(t), l.admission.held(now), every), true
+	return t.waitingView(now, l.queue.position(t), l.admission.held(now), every), true
 }
 
-// Recent gives copies of the tickets that ended last, the latest at the end.
+// Recent returns copies of the last 256 tickets that have ended, the latest at the end.
 func (l *Limiter) Recent() []TicketView {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -113,26 +114,26 @@ func (l *Limiter) Recent() []TicketView {
 	return views
 }
 
-// view copies what the ticket itself holds.
+// view returns what the ticket itself holds.
 func (t *Ticket) view() TicketView {
 	return TicketView{
 		UID: t.uid, Name: t.name, Priority: t.priority, State: t.state, Reason: t.reason, Admission: t.admission,
 		Present: t.waits(), Slot: t.slot && t.state == Starting,
 		Arrived: t.arrived, Admitted: t.admitted, Ended: t.ended,
-		Repeats: t.repeats, StalledSince: t.stalled,
+		Repeats: t.repeats, StalledSince: t.stalledSince,
 	}
 }
 
-// waitingView adds what a ticket waits for at its place.
-func (t *Ticket) waitingView(now time.Time, at place, node Held, pace time.Duration) TicketView {
+// waitingView adds what a ticket waits for at its position.
+func (t *Ticket) waitingView(now time.Time, at position, node Held, pace time.Duration) TicketView {
 	v := t.view()
-	v.Held, v.Ahead = t.heldBy(at, node), at.ahead
+	v.Held, v.Ahead, v.Overdue = t.heldBy(at, node), at.ahead, !now.Before(t.due())
 	v.Reason = v.Held.Reason
 	switch {
-	case at.hold.byRunning():
-	case at.hold != nil:
+	case at.heldBy.ofRunning():
+	case at.heldBy != nil:
 		v.Expected = max(0, t.due().Sub(now))
-	case v.Reason == reasons.NotPresent: // it starts when it is back
+	case v.Reason == reasons.NotPresent: // it starts when it comes back
 		v.Expected = time.Duration(at.ahead) * pace
 	default:
 		v.Expected = time.Duration(at.ahead+1) * pace
@@ -140,11 +141,12 @@ func (t *Ticket) waitingView(now time.Time, at place, node Held, pace time.Durat
 	return v
 }
 
-// heldBy says what a Waiting ticket waits for: what may last longest goes first.
-func (t *Ticket) heldBy(at place, node Held) Held {
+// heldBy returns what a Waiting ticket waits for. If several limits hold it, the one that may last
+// longest counts.
+func (t *Ticket) heldBy(at position, node Held) Held {
 	switch {
-	case at.hold != nil:
-		return at.hold.describe()
+	case at.heldBy != nil:
+		return at.heldBy.describe()
 	case !node.none():
 		return node
 	case at.present > 0 || t.waits():
@@ -154,33 +156,31 @@ func (t *Ticket) heldBy(at place, node Held) Held {
 	}
 }
 
-// GroupView is a copy of what is counted of one group.
+// GroupView is a copy of the counts of a group.
 type GroupView struct {
 	Key    GroupKey
 	Limits GroupLimits
-	// Starting is what the pods that start use, Running what those use that were admitted and
-	// have not finished.
+	// Starting counts the pods that start, Running the pods that were admitted and have not
+	// finished.
 	Starting, Running Usage
-	// Ready is how many of those that run are ready.
+	// Ready is how many of the running pods are ready.
 	Ready int
-	// Waiting is how many wait to start, those that bypass the policy too.
+	// Waiting is how many pods wait to start, including those that bypass the policy.
 	Waiting int
-	// Claims is how many SetClaims gave; below zero: any number.
+	// Claims is the number that SetClaims set; below zero: any number.
 	Claims int
-	// Wants is how many more claims the group could use at once: so many pods would start
-	// now, or when they are back within seconds, if it had them.
+	// Wants is how many more claims the group could use: with them, that many more pods would start
+	// now or within seconds.
 	Wants int
 }
 
-// Usage is how many pods there are, and what they request together of the resources that
-// their policy bounds.
+// Usage is a number of pods, and what they request together of the resources that their policy bounds.
 type Usage struct {
 	Pods     int64
 	Requests Amounts
 }
 
-// Groups gives a copy of what is counted of each group that has pods or claims, in the
-// order of their keys.
+// Groups returns the counts of each group that has pods or claims, in the order of the keys.
 func (l *Limiter) Groups(now time.Time) []GroupView {
 	now = l.lock(now)
 	defer l.mu.Unlock()
@@ -189,13 +189,13 @@ func (l *Limiter) Groups(now time.Time) []GroupView {
 	for _, g := range l.groups.all {
 		views = append(views, GroupView{
 			Key: g.key, Limits: g.limits, Ready: g.ready, Waiting: g.waiting, Claims: g.claims, Wants: l.admission.wants(now, g),
-			Starting: g.usage(reasons.PolicyStarting, len(g.since)), Running: g.usage(reasons.PolicyRunning, g.running),
+			Starting: g.usage(reasons.PolicyStarting, len(g.admittedAt)), Running: g.usage(reasons.PolicyRunning, g.running),
 		})
 	}
 	return views
 }
 
-// usage gives what so many pods use of what the bounds with a reason are on.
+// usage returns a number of pods, and what is used of the resources that have a bound with a reason.
 func (g *group) usage(reason reasons.Reason, pods int) Usage {
 	u := Usage{Pods: int64(pods), Requests: Amounts{}}
 	for _, b := range g.bounds {
@@ -206,7 +206,7 @@ func (g *group) usage(reason reasons.Reason, pods int) Usage {
 	return u
 }
 
-// wants gives how many more claims a group could use now.
+// wants returns how many more claims a group could use now.
 func (d *admission) wants(now time.Time, g *group) (wants int) {
 	i := slices.IndexFunc(g.bounds, func(b bound) bool { return b.reason == reasons.PolicyClaim })
 	if i < 0 || g.claims < 0 || !d.held(now).none() {
@@ -215,13 +215,14 @@ func (d *admission) wants(now time.Time, g *group) (wants int) {
 	room := min(len(d.queue.arrivals), d.slots.capacity()-d.slots.taken())
 	d.queue.begin()
 	g.bounds[i].allows = anyNumber
-	d.queue.each(func(t *Ticket) bool { return t.expected(now) }, func(t *Ticket, h *ask) bool {
-		wants += one(h == nil && t.pod.isIn(g))
+	d.queue.each(func(t *Ticket) bool { return t.expected(now) }, func(t *Ticket, heldBy *ask) bool {
+		wants += oneIf(heldBy == nil && t.pod.boundIn(g))
 		return wants < room
 	})
-	return max(0, wants-max(0, g.claims-len(g.since)))
+	return max(0, wants-max(0, g.claims-len(g.admittedAt)))
 }
 
-func (p *pod) isIn(g *group) bool {
-	return slices.ContainsFunc(p.in, func(in member) bool { return in.group == g && !in.Bypass })
+// boundIn reports whether the bounds of a group can hold the pod.
+func (p *pod) boundIn(g *group) bool {
+	return slices.ContainsFunc(p.in, func(in podInGroup) bool { return in.group == g && !in.Bypass })
 }

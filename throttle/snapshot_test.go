@@ -13,9 +13,9 @@ func TestSnapshotShowsAllThatWaitsAndStarts(t *testing.T) {
 	t.Parallel()
 	s := Settings{MaxConcurrent: 1, FillEvery: time.Second, Burst: 5}
 	n := newNode(t, s)
-	n.attend("a")
+	n.joinAndWait("a")
 	n.pass(20 * time.Second)
-	n.attend("b")
+	n.joinAndWait("b")
 	n.join("absent")
 	n.join("x").StartExempt(n.now)
 	n.pass(time.Second)
@@ -52,14 +52,14 @@ func TestSnapshotShowsAllThatWaitsAndStarts(t *testing.T) {
 		Arrived: t0.Add(20 * time.Second), Admitted: now, Ended: now,
 	}, v)
 	require.Equal(t, []string{"a", "b"}, uidsOf(n.l.Recent()))
-	_, ok = n.l.View(now, "nobody")
+	_, ok = n.l.View(now, "unknown")
 	require.False(t, ok)
 }
 
 func TestASnapshotIsACopy(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{MaxConcurrent: 1})
-	n.attend("a", "b")
+	n.joinAndWait("a", "b")
 	n.l.Snapshot(n.now).Waiting[0].UID = "changed"
 	n.requireWaiting("b")
 }
@@ -70,7 +70,7 @@ func TestPaceIsAGuessUntilAStartEnded(t *testing.T) {
 	s := n.l.Snapshot(n.now)
 	require.Equal(t, []any{unknownStart / 3, false}, []any{s.Pace, s.PaceObserved})
 	for range len(durations{}.last) {
-		n.observe(time.Minute) // forgotten below
+		n.observe(time.Minute) // the next loop displaces these
 	}
 	for range len(durations{}.last) {
 		n.observe(6 * time.Second)
@@ -79,7 +79,7 @@ func TestPaceIsAGuessUntilAStartEnded(t *testing.T) {
 	require.Equal(t, []any{2 * time.Second, true}, []any{s.Pace, s.PaceObserved})
 
 	for range len(durations{}.last) {
-		n.attend("deleted") // its slot came free, but not because it started
+		n.joinAndWait("deleted") // its slot came free, but not because the pod started
 		n.end("deleted", reasons.Deleted)
 	}
 	require.Equal(t, 2*time.Second, n.l.Snapshot(n.now).Pace)
@@ -90,17 +90,17 @@ func TestPaceIsAGuessUntilAStartEnded(t *testing.T) {
 	require.Zero(t, n.l.Snapshot(n.now).Pace)
 }
 
-func TestASnapshotTellsWhenALimitOpensByItself(t *testing.T) {
+func TestASnapshotSaysWhenALimitOpensByItself(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{FillEvery: time.Minute})
-	n.attend("first")
+	n.joinAndWait("first")
 	n.pass(n.l.Snapshot(n.now).Held.Until.Sub(n.now))
 	require.Zero(t, n.l.Snapshot(n.now).Held)
 
 	n = newNode(t, Settings{MaxConcurrent: 1, FillEvery: time.Minute})
-	n.attend("first")
+	n.joinAndWait("first")
 	require.Equal(t, reasons.Concurrency, n.l.Snapshot(n.now).Held.Reason)
-	require.Zero(t, n.l.Snapshot(n.now).Held.Until, "not by time alone")
+	require.Zero(t, n.l.Snapshot(n.now).Held.Until, "time alone does not open the limit")
 }
 
 func TestAnEstimateSaysWhatItRestsOn(t *testing.T) {
@@ -111,52 +111,52 @@ func TestAnEstimateSaysWhatItRestsOn(t *testing.T) {
 		return []any{v.Expected, n.l.Snapshot(n.now).PaceObserved}
 	}
 	n := newNode(t, Settings{MaxConcurrent: 2})
-	n.attend("a", "b", "c")
+	n.joinAndWait("a", "b", "c")
 	require.Equal(t, []any{unknownStart / 2, false}, expected(n, "c"))
 	n.pass(20 * time.Second)
 	require.Equal(t, []any{10 * time.Second, false}, expected(n, "c"), "the age of the oldest")
 	n.end("a", reasons.Ready)
-	n.attend("d", "e")
+	n.joinAndWait("d", "e")
 	require.Equal(t, []any{20 * time.Second, true}, expected(n, "e"), "the second of two")
 
 	n = newNode(t, Settings{FillEvery: 7 * time.Second})
-	n.attend("a", "b")
+	n.joinAndWait("a", "b")
 	require.Equal(t, []any{7 * time.Second, true}, expected(n, "b"), "the rate is set")
 
 	n = newNode(t, Settings{Signals: SignalLimits{SignalCPU: {Max: 80, Increment: 50}}})
 	n.measure(SignalCPU, 20)
-	n.attend("a", "b", "c", "d", "e")
+	n.joinAndWait("a", "b", "c", "d", "e")
 	n.requireStarting("a", "b")
 	n.pass(4 * time.Second)
 	n.measure(SignalCPU, 50)
 	n.requireStarting("a", "b", "c")
-	require.Equal(t, []any{4 * time.Second, true}, expected(n, "d"), "one in the four seconds in which some waited")
+	require.Equal(t, []any{4 * time.Second, true}, expected(n, "d"), "one start in the four seconds in which pods waited")
 	n.end("d", reasons.Deleted)
 	n.end("e", reasons.Deleted)
 	n.pass(time.Minute)
 	n.measure(SignalCPU, 99)
-	n.attend("f")
-	require.Equal(t, []any{unknownStart, false}, expected(n, "f"), "of an earlier crowd")
+	n.joinAndWait("f")
+	require.Equal(t, []any{unknownStart, false}, expected(n, "f"), "the starts of an earlier crowd do not count")
 }
 
-func TestAStartThatBrokeOffSaysNothingOfThePace(t *testing.T) {
+func TestAFailedStartSaysNothingAboutThePace(t *testing.T) {
 	t.Parallel()
 	for reason, tells := range map[reasons.Reason]bool{
 		reasons.Ready: true, reasons.Settled: true, reasons.Inferred: true, reasons.Completed: true,
 		reasons.Stuck: false, reasons.Failed: false, reasons.CrashLoop: false, reasons.Deleted: false, reasons.SandboxGone: false,
 	} {
 		n := newNode(t, Settings{MaxConcurrent: 1})
-		n.attend("a")
+		n.joinAndWait("a")
 		n.pass(time.Second)
 		n.end("a", reason)
 		require.Equal(t, tells, n.l.Snapshot(n.now).PaceObserved, reason)
 	}
 }
 
-func TestOneWhoIsAwayBesideAFreeSlotIsWaitedFor(t *testing.T) {
+func TestAFreeSlotWaitsForAPodThatIsAway(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{MaxConcurrent: 1})
-	n.attend("a")
+	n.joinAndWait("a")
 	n.join("b")
 	n.end("a", reasons.Ready)
 	v, _ := n.l.View(n.now, "b")

@@ -10,8 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A herd of mixed costs, in which one start hangs, and ten pods of a second tenant that come
-// in the midst of it.
+// A herd has mixed costs, and one start of it hangs. Ten pods of a second tenant come in its midst.
 func TestAHerdOfMixedCostsWithAHungStartAndASecondTenant(t *testing.T) {
 	t.Parallel()
 	const slots, seeds = 4, 40

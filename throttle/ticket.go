@@ -8,13 +8,13 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
-// leastMaxWait is the least that a pod's own MaxWait counts as: it is no way past the queue.
+// leastMaxWait is the least that Request.MaxWait counts as, so that pods cannot use it to pass the queue.
 const leastMaxWait = 30 * time.Second
 
-// State is where a ticket stands in the life of a start.
+// State is the state of a ticket.
 type State string
 
-// The states of a ticket.
+// The states of a ticket, in their order. A ticket ends as Started or Gone.
 const (
 	Waiting  State = "Waiting"
 	Starting State = "Starting"
@@ -26,49 +26,41 @@ const (
 type Request struct {
 	// UID is the key of the start: the pod's UID as the runtime knows it.
 	UID string
-	// Name is the pod for people, "namespace/name". The limiter only passes it on.
+	// Name is the pod's name for people, "namespace/name". The limiter does not interpret it.
 	Name string
-	// Flow is the pods with which this one shares its turns, its namespace: flows of the same
-	// priority take turns.
+	// Flow is the pod's namespace. Flows take turns among pods of the same priority.
 	Flow string
-	// Priority is the pod's priority; the higher goes first.
+	// Priority is the pod's priority. A higher one goes first.
 	Priority int32
-	// Arrived is when the pod joined the queue, where that was before now. Zero: now.
+	// Arrived is when the pod began to wait, if that was before it joined. Zero: now.
 	Arrived time.Time
-	// Repeats is how often a container of this pod exited and starts again in its sandbox.
+	// Repeats is how often a container of this pod has exited and started again in its sandbox.
 	Repeats int
-	// MaxWait bounds the wait of this pod where it is less than Settings.MaxWait; less than
-	// 30 seconds counts as 30. Zero or less: it does not.
+	// MaxWait bounds the wait of this pod if it is less than Settings.MaxWait. Less than 30 seconds
+	// counts as 30. Zero or less: only Settings.MaxWait counts.
 	MaxWait time.Duration
-	// Groups are the groups of policies that the pod belongs to; [Limiter.SetGroups]
-	// replaces them. They count where Join makes a new ticket; nil: those it has.
+	// Groups are the pod's groups. They count only if Join makes a new ticket; nil keeps the groups
+	// that the pod has. [Limiter.SetGroups] replaces them.
 	Groups []Membership
-	// Expected is what is known of the start; [Limiter.Expect] replaces it.
+	// Expected is what is known of the start. [Limiter.Expect] replaces it.
 	Expected Expected
 }
 
-// Expected is what is known of a start before it begins. The adaptive limit goes by it, and that on cores by Cost. The
-// zero value: nothing.
+// Expected is what is known of a start before it begins. The adaptive limit uses it, and the limit on
+// cores uses Cost. In the zero value, nothing is known.
 type Expected struct {
-	// Kind is the same of starts that are expected to take the same.
+	// Kind is the same for starts that are expected to take the same.
 	Kind string
-	// Cost is what such a start takes; nil: nobody knows. It must not be changed afterwards.
+	// Cost is what the start is expected to take; nil if that is not known. The caller must not change
+	// it afterwards.
 	Cost *costs.Cost
-	// Patience is how long after its admission a probe kills a start that is not over; zero: none does.
+	// Patience is how long after its admission a probe kills a start that is not over; zero if none
+	// does.
 	Patience time.Duration
 }
 
-func (e Expected) is(other Expected) bool {
-	if e.Cost == nil || other.Cost == nil {
-		return e == other
-	}
-	cost, another := *e.Cost, *other.Cost
-	e.Cost, other.Cost = nil, nil
-	return e == other && cost == another
-}
-
-// Ticket is the place of one start in the queue, and then its slot. It ends exactly once. All
-// methods are safe for concurrent use and never block.
+// Ticket is a start: its place in the queue, and then its slot. It ends exactly once. All methods are
+// safe for concurrent use and never block.
 type Ticket struct {
 	l *Limiter
 
@@ -82,38 +74,37 @@ type Ticket struct {
 	priority  int32
 	arrived   time.Time
 	maxWait   time.Duration
-	key       int64 // in the order of the queue: band, round, arrival
+	key       int64 // order in the queue: band, round, arrival
 	pod       *pod
 	state     State
 	reason    reasons.Reason // of the admission, later of the end
 	admission reasons.Reason // why it was admitted; kept after the end
 	waiters   int            // processes that wait for it
 	seen      time.Time      // when it was last asked for; unused while a process waits
-	// reserved: it may wait near its turn. Whether it may or was refused, a process is expected
-	// until expectedBy.
-	reserved   bool
-	expectedBy time.Time
-	pullsSince time.Time // since when it has a place to pull images; zero: it has none
-	pulled     bool      // it has been at a container of its sandbox
-	admitted   time.Time
-	stalled    time.Time // since when it makes no progress; zero: it does
-	ended      time.Time
-	slot       bool // it is counted among the starts at a time
-	foreseen   Expected
-	use        adaptive.Use // since it was admitted
+	// reserved: it has a reservation. With or without one, a process is expected until expectedBy.
+	reserved     bool
+	expectedBy   time.Time
+	pullsSince   time.Time // since when it has a place to pull images; zero: it has none
+	pulled       bool      // its images are there: it has asked for a container
+	admitted     time.Time
+	stalledSince time.Time // since when it makes no progress; zero: it makes progress
+	ended        time.Time
+	slot         bool // it holds a slot
+	foreseen     Expected
+	use          adaptive.Use // since it was admitted
 }
 
-// UID gives the key of the start.
+// UID returns Request.UID.
 func (t *Ticket) UID() string { return t.uid }
 
-// Name gives the name of the pod as it joined.
+// Name returns Request.Name.
 func (t *Ticket) Name() string { return t.name }
 
-// Decided gives a channel that is closed when the ticket is no longer Waiting.
+// Decided returns a channel that is closed when the ticket is no longer Waiting.
 func (t *Ticket) Decided() <-chan struct{} { return t.decided }
 
-// Status gives the state of the ticket and the reason that led to it; the reason of a
-// Waiting ticket is empty ([Ticket.TryStart] says what it waits for).
+// Status returns the state of the ticket and the reason for it. The reason of a Waiting ticket is empty;
+// [Ticket.TryStart] returns what it waits for.
 func (t *Ticket) Status() (State, reasons.Reason) {
 	t.l.mu.Lock()
 	defer t.l.mu.Unlock()
@@ -122,48 +113,48 @@ func (t *Ticket) Status() (State, reasons.Reason) {
 
 // Decision is the answer to a request for a start. The zero value refuses.
 type Decision struct {
-	// Admitted: the start may go on.
+	// Admitted: the pod may start or, for [Ticket.Reserve], come to wait near its turn.
 	Admitted bool
-	// Reason is why it may, or why it has to wait.
+	// Reason is why it may, or why it must wait.
 	Reason reasons.Reason
-	// Held is the limit that holds it back.
+	// Held is the limit that holds it.
 	Held Held
-	// Ahead is the number of waiting tickets that go before it, without those that another
+	// Ahead is the number of waiting tickets that go before it. It does not count tickets that another
 	// group holds.
 	Ahead int
 }
 
-// Held says which limit holds a start back, and by what measure. The zero value: none does.
+// Held is the limit that holds a start, and what it compares. The zero value: no limit holds it.
 type Held struct {
-	// Reason is the limit.
+	// Reason names the limit.
 	Reason reasons.Reason
-	// Signal is which signal, of CPULoad, IOLoad, LoadAverage and Pressure.
+	// Signal is the signal, for CPULoad, IOLoad, LoadAverage and Pressure.
 	Signal Signal
-	// Measured and Threshold are in the unit of the limit: starts at a time for
-	// Concurrency, seconds until the next start and seconds per start for Rate,
-	// pods for Queued, GateRoom and Pulling, else that of the signal.
+	// Measured and Threshold are what is compared, in the unit of the limit: starts at a time for
+	// Concurrency, seconds until the next start and seconds per start for Rate, pods for Queued,
+	// GateRoom and Pulling, and otherwise the unit of the signal.
 	Measured, Threshold float64
-	// Owed is the part of Measured that starts owe which the signal was not measured
-	// after; of CPULoad, IOLoad and LoadAverage.
+	// Owed is the part of Measured that is owed by starts which the signal does not show yet, for
+	// CPULoad, IOLoad and LoadAverage.
 	Owed float64
-	// Policy is the group whose limit holds it; of PolicyStarting, PolicyRunning,
-	// PolicyPacer, PolicyClaim and Unadmittable. Measured is in use then, of Threshold.
+	// Policy is the group whose limit holds it, for PolicyStarting, PolicyRunning, PolicyPacer,
+	// PolicyClaim and Unadmittable. Then Measured of Threshold is in use.
 	Policy GroupKey
-	// Resource is what that limit bounds; empty: pods. Measured, Threshold and Asks are
-	// in its unit.
+	// Resource is what the limit of the group bounds; empty: pods. Measured, Threshold and Asks are in
+	// its unit.
 	Resource string
-	// Asks is how much more the pod would use; of a resource only.
+	// Asks is how much more of Resource the pod would use.
 	Asks float64
-	// Until is when the limit will allow one more start by itself; zero: nobody knows.
+	// Until is when the limit allows one more start by itself; zero if that is not known.
 	Until time.Time
 }
 
 func (h Held) none() bool { return h.Reason == "" }
 
-// answer is the decision on a ticket that is no longer Waiting.
+// answer returns the decision on a ticket that is no longer Waiting.
 func (t *Ticket) answer() Decision { return Decision{Admitted: t.state != Gone, Reason: t.reason} }
 
-// due gives when the ticket has waited for as long as it may.
+// due returns when the ticket has waited for MaxWait.
 func (t *Ticket) due() time.Time {
 	most := t.l.settings.MaxWait
 	if t.maxWait > 0 {
@@ -172,21 +163,22 @@ func (t *Ticket) due() time.Time {
 	return t.arrived.Add(most)
 }
 
-// waits tells whether a process waits for the ticket.
+// waits reports whether a process waits for the ticket.
 func (t *Ticket) waits() bool { return t.waiters > 0 }
 
-// expected tells whether a waiter will be there within seconds.
+// expected reports whether the ticket has a waiter, or is expected to have one within seconds.
 func (t *Ticket) expected(now time.Time) bool { return t.waits() || now.Before(t.expectedBy) }
 
-// near tells whether the ticket has a waiter, or a reservation for one.
-func (t *Ticket) near(now time.Time) bool {
+// occupiesRoom reports whether the ticket counts among those near their turn: it has a waiter, or a
+// reservation.
+func (t *Ticket) occupiesRoom(now time.Time) bool {
 	return t.waits() || (t.reserved && now.Before(t.expectedBy))
 }
 
-// Reserve asks, before the images of the pod are pulled, whether the pod may come to wait
-// near its turn, where it can wait for waitable at most. It takes no slot, but a place among
-// those that pull images until a process waits for the ticket. A ticket that is not Waiting is
-// answered as by TryStart.
+// Reserve asks for a reservation before the images of the pod are pulled: whether the pod may come to
+// wait near its turn, where it can wait for at most waitable. A reservation takes no slot. It takes a
+// place to pull images until a process waits for the ticket. If the ticket is not Waiting, the result
+// is that of TryStart.
 func (t *Ticket) Reserve(now time.Time, waitable time.Duration) Decision {
 	l := t.l
 	now = l.lock(now)
@@ -194,7 +186,7 @@ func (t *Ticket) Reserve(now time.Time, waitable time.Duration) Decision {
 	if t.state != Waiting {
 		return t.answer()
 	}
-	l.askedLocked(now, t)
+	l.seenLocked(now, t)
 	d := l.admission.reserve(now, t, waitable)
 	t.reserved, t.expectedBy = d.Admitted, now.Add(returnsWithin)
 	if !d.Admitted {
@@ -208,7 +200,7 @@ func (t *Ticket) Reserve(now time.Time, waitable time.Duration) Decision {
 	return d
 }
 
-// Unreserve gives a reservation back: the pod's sandbox is gone.
+// Unreserve gives the reservation back, because the pod's sandbox is gone. Without one it does nothing.
 func (t *Ticket) Unreserve() {
 	t.l.mu.Lock()
 	defer t.l.mu.Unlock()
@@ -218,36 +210,36 @@ func (t *Ticket) Unreserve() {
 	t.pulled, t.pullsSince = false, time.Time{}
 }
 
-// KeepAlive says that the pod still means to start: its sandbox is there, and its images
-// are being pulled. A ticket that nothing asks for is abandoned after ten minutes.
+// KeepAlive notes that the pod still means to start: its sandbox exists, and its images are being
+// pulled. A ticket that nothing asks for is abandoned after ten minutes.
 func (t *Ticket) KeepAlive(now time.Time) {
 	defer t.l.mu.Unlock()
 	t.seen = t.l.lock(now)
 }
 
-// TryStart asks for a slot on behalf of a process that cannot wait. A refusal takes
-// nothing. A ticket that is Starting or Started is admitted, one that is Gone is not: the
-// caller joins anew. The reason is that of Status then.
+// TryStart asks for a slot for a process that cannot wait. A refusal takes nothing. If the ticket is no
+// longer Waiting, the result has the reason of Status, and is admitted unless the ticket is Gone: then
+// the caller must join again.
 func (t *Ticket) TryStart(now time.Time) Decision {
 	now = t.l.lock(now)
 	defer t.l.mu.Unlock()
-	t.cameLocked(now)
+	t.processArrivedLocked(now)
 	return t.l.admission.try(now, t, false)
 }
 
-// StartExempt admits the ticket at once: with a slot that is not lent if every limit allows
-// it, else without one. In both cases it owes to the signals what every start does. Nothing
-// happens to a ticket that is not Waiting.
+// StartExempt admits the ticket at once: with a slot if every limit allows it without a loan, else
+// without a slot. In both cases, signals count it as any start. It does nothing if the ticket is not
+// Waiting.
 func (t *Ticket) StartExempt(now time.Time) {
 	l := t.l
 	now = l.lock(now)
-	defer l.settle(now)
+	defer l.admitAndUnlock(now)
 	l.admission.admit(now)
 	if t.state != Waiting {
 		return
 	}
 	l.slots.follow(t)
-	free := l.admission.held(now).none() && l.slots.hasOwn()
+	free := l.admission.held(now).none() && l.slots.hasUnlent()
 	if free {
 		l.limits.take(now)
 	} else {
@@ -256,20 +248,19 @@ func (t *Ticket) StartExempt(now time.Time) {
 	l.book.start(now, t, reasons.Exempt, free)
 }
 
-// Wait says that from now on a process waits for the ticket, which starts as soon as it
-// is decided; StopWaiting takes it back. Calls may nest, and may come after the ticket was
-// decided.
+// Wait notes that from now on a process waits for the ticket, and starts when it is admitted. It does
+// not block: see Decided. StopWaiting ends it. Calls may nest, and may come after the decision.
 func (t *Ticket) Wait(now time.Time) {
 	now = t.l.lock(now)
-	defer t.l.settle(now)
+	defer t.l.admitAndUnlock(now)
 	t.waiters++
-	t.cameLocked(now)
+	t.processArrivedLocked(now)
 }
 
-// StopWaiting ends one Wait; without one it does nothing.
+// StopWaiting ends one Wait. Without one it does nothing.
 func (t *Ticket) StopWaiting(now time.Time) {
 	now = t.l.lock(now)
-	defer t.l.settle(now) // what it kept for itself may be free
+	defer t.l.admitAndUnlock(now) // what it reserved may be free
 	t.seen = now
 	if t.waiters == 0 {
 		return
@@ -280,33 +271,33 @@ func (t *Ticket) StopWaiting(now time.Time) {
 	}
 }
 
-// DeadlineReached is called when the process that waits can wait no longer: the ticket is
-// admitted as if its MaxWait were over, or refused with GateExpired, and keeps its place. One
-// that is not Waiting is answered as by TryStart.
+// DeadlineReached decides on the ticket because its process can wait no longer. The ticket is admitted as
+// if its MaxWait were over, or refused with GateExpired. A refused ticket keeps its place in the queue.
+// If the ticket is not Waiting, the result is that of TryStart.
 func (t *Ticket) DeadlineReached(now time.Time) Decision {
 	now = t.l.lock(now)
-	defer t.l.settle(now)
-	t.cameLocked(now)
+	defer t.l.admitAndUnlock(now)
+	t.processArrivedLocked(now)
 	d := t.l.admission.try(now, t, true)
 	if t.state == Waiting {
 		d.Reason = reasons.GateExpired
-		t.l.book.happened(Event{State: Waiting, Time: now, Reason: reasons.GateExpired}, t)
+		t.l.book.addEvent(Event{State: Waiting, Time: now, Reason: reasons.GateExpired}, t)
 	}
 	return d
 }
 
-// cameLocked notes that a process is there that could start now: its images are there, too.
-func (t *Ticket) cameLocked(now time.Time) {
-	t.l.askedLocked(now, t)
+// processArrivedLocked notes that a process could start now, so its images are pulled.
+func (t *Ticket) processArrivedLocked(now time.Time) {
+	t.l.seenLocked(now, t)
 	t.l.slots.planned = false
 	t.pulled, t.pullsSince = true, time.Time{}
 }
 
-// End ends the start for a reason: a Waiting ticket is Gone; a Starting one gives its
-// slot back, and is Started or Gone as the reason says. Nothing happens to a ticket that
-// has ended.
+// End ends the ticket for a reason. A Waiting ticket becomes Gone. A Starting one gives its slot back,
+// and becomes Gone if the reason is Deleted, Abandoned or SandboxGone, else Started. It does nothing if
+// the ticket has ended.
 func (t *Ticket) End(now time.Time, reason reasons.Reason) {
 	now = t.l.lock(now)
-	defer t.l.settle(now)
+	defer t.l.admitAndUnlock(now)
 	t.l.book.end(now, t, reason)
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
-// Closing a channel twice panics, so it is enough to walk every way out twice.
+// Closing a channel twice panics, so the test takes every way out twice.
 func TestDecidedIsClosedExactlyOnce(t *testing.T) {
 	t.Parallel()
 	for name, decide := range map[string]func(n *node, a *Ticket){
@@ -25,8 +25,8 @@ func TestDecidedIsClosedExactlyOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			n := newNode(t, Settings{MaxConcurrent: 1, StartTimeout: 2 * time.Hour})
-			n.attend("holder")
-			a := n.attend("a")
+			n.joinAndWait("holder")
+			a := n.joinAndWait("a")
 			require.False(t, decided(a))
 			decide(n, a)
 			require.True(t, decided(a))
@@ -50,7 +50,7 @@ func TestAReasonSaysWhereAnEndLeads(t *testing.T) {
 		reasons.Abandoned: Gone,
 	} {
 		n := newNode(t, Settings{MaxConcurrent: 1})
-		n.attend("a", "b")
+		n.joinAndWait("a", "b")
 		n.pass(3 * time.Second)
 		n.end("a", reason)
 		n.requireState("a", want, reason)
@@ -64,7 +64,7 @@ func TestAReasonSaysWhereAnEndLeads(t *testing.T) {
 func TestATicketEndsOnce(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{MaxConcurrent: 1})
-	n.attend("a")
+	n.joinAndWait("a")
 	n.end("a", reasons.Ready)
 	n.kinds()
 	n.end("a", reasons.Deleted)
@@ -79,8 +79,8 @@ func TestAnExemptStartTakesASlotIfOneIsFree(t *testing.T) {
 	n.requireState("a", Starting, reasons.Exempt)
 	v, _ := n.l.View(n.now, "a")
 	require.True(t, v.Slot)
-	b := n.attend("b")
-	require.False(t, decided(b), "the exempt start counts")
+	b := n.joinAndWait("b")
+	require.False(t, decided(b), "the exempt start holds the slot")
 	n.end("a", reasons.Ready)
 	n.requireStarting("b")
 }
@@ -88,7 +88,7 @@ func TestAnExemptStartTakesASlotIfOneIsFree(t *testing.T) {
 func TestAnExemptStartWithoutSlotTakesNothing(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{MaxConcurrent: 1, FillEvery: time.Hour, Burst: 5})
-	n.attend("holder", "waits")
+	n.joinAndWait("holder", "waits")
 	n.join("x").StartExempt(n.now)
 	v, _ := n.l.View(n.now, "x")
 	require.False(t, v.Slot)
@@ -100,11 +100,11 @@ func TestAnExemptStartWithoutSlotTakesNothing(t *testing.T) {
 	require.Zero(t, n.l.slots.took.n, "a start without a slot says nothing about the pace")
 }
 
-func TestAnExemptStartPassesOverNobodyWhoWaits(t *testing.T) {
+func TestAnExemptStartTakesNoSlotFromAWaitingPod(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{FillEvery: time.Minute})
-	n.attend("starter", "waits")
-	n.now = n.now.Add(time.Minute) // a token has filled, nobody advanced yet
+	n.joinAndWait("starter", "waits")
+	n.now = n.now.Add(time.Minute) // a token has filled, and Advance was not called yet
 	n.join("x").StartExempt(n.now)
 	n.requireState("waits", Starting, reasons.WithinLimits)
 	v, _ := n.l.View(n.now, "x")
@@ -114,7 +114,7 @@ func TestAnExemptStartPassesOverNobodyWhoWaits(t *testing.T) {
 func TestAStartFoundUnderWayHoldsASlotOverTheLimit(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{MaxConcurrent: 1, FillEvery: time.Hour, StartTimeout: time.Minute})
-	a := n.attend("waits", "a", "b")
+	a := n.joinAndWait("waits", "a", "b")
 	require.Same(t, a, n.l.Lookup("b"))
 	b := n.l.Adopt(n.now, Request{UID: "b"}, t0.Add(-20*time.Second))
 	require.Same(t, a, b)
@@ -122,25 +122,25 @@ func TestAStartFoundUnderWayHoldsASlotOverTheLimit(t *testing.T) {
 	n.requireStarting("waits", "b", "c")
 	n.requireState("c", Starting, reasons.Adopted)
 
-	require.Same(t, b, n.l.Adopt(n.now, Request{UID: "b"}, n.now), "found again")
+	require.Same(t, b, n.l.Adopt(n.now, Request{UID: "b"}, n.now), "the second call returns the same ticket")
 	v, _ := n.l.View(n.now, "b")
 	require.Equal(t, t0.Add(-20*time.Second), v.Admitted)
 
-	require.Equal(t, t0.Add(20*time.Second), n.pass(0), "its time counts from when it began")
+	require.Equal(t, t0.Add(20*time.Second), n.pass(0), "its time counts from its begin")
 	n.pass(20 * time.Second)
 	n.requireState("c", Started, reasons.Stuck)
 	n.end("b", reasons.Ready)
-	require.Zero(t, n.l.slots.took.n, "when it began is hearsay: no observation")
+	require.Zero(t, n.l.slots.took.n, "its begin was not observed, so its duration does not count")
 	c := n.l.Adopt(n.now, Request{UID: "c"}, time.Time{})
 	v, _ = n.l.View(n.now, "c")
 	require.Equal(t, n.now, v.Admitted, "without a time it begins now")
 	require.Equal(t, "c", c.UID())
 }
 
-func TestTryStartLeavesNobodyPresent(t *testing.T) {
+func TestTryStartLeavesThePodAbsent(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{MaxConcurrent: 1})
-	n.attend("holder")
+	n.joinAndWait("holder")
 	a := n.join("a")
 	d := a.TryStart(n.now)
 	require.Equal(t, Decision{
@@ -150,24 +150,24 @@ func TestTryStartLeavesNobodyPresent(t *testing.T) {
 	n.end("holder", reasons.Ready)
 	n.requireWaiting("a")
 
-	// One who waits there and one who tries are two.
+	// A process that waits there and a process that tries count as two.
 	a.Wait(n.now)
 	n.requireStarting("a")
 	require.Equal(t, Decision{Admitted: true, Reason: reasons.WithinLimits}, a.TryStart(n.now))
 	require.Equal(t, "ns/a", a.Name())
 }
 
-func TestOneWhoTriesDoesNotPassThoseWhoArePresent(t *testing.T) {
+func TestATryDoesNotPassPresentPods(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{FillEvery: time.Minute})
-	n.attend("starter", "waits")
+	n.joinAndWait("starter", "waits")
 	late := n.join("late")
 	n.now = n.now.Add(time.Minute)
 	require.False(t, late.TryStart(n.now).Admitted)
 	n.requireState("waits", Starting, reasons.WithinLimits)
 }
 
-func TestATicketThatIsExpectedIsNotAbandoned(t *testing.T) {
+func TestTheTicketOfAnExpectedPodIsNotAbandoned(t *testing.T) {
 	t.Parallel()
 	l := New(t0, Settings{MaxConcurrent: 1})
 	pulls := l.Join(t0, Request{UID: "pulls"})
@@ -178,7 +178,7 @@ func TestATicketThatIsExpectedIsNotAbandoned(t *testing.T) {
 	require.Equal(t, Waiting, state)
 	_, reason := gone.Status()
 	require.Equal(t, reasons.Abandoned, reason)
-	pulls.KeepAlive(t0) // a late caller: time does not go back
+	pulls.KeepAlive(t0) // a late caller: the time does not go back
 	l.Advance(t0.Add(abandonAfter + time.Minute))
 	state, _ = pulls.Status()
 	require.Equal(t, Waiting, state)

@@ -13,13 +13,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// What [Informer.Err] returns before the first list, and after Run.
+// Errors that [Informer.Err] returns before the first list is complete, and after Run ended.
 var (
 	ErrNotSynced = errors.New("the first list is not complete yet")
-	ErrStopped   = errors.New("it is not followed any more")
+	ErrStopped   = errors.New("no longer followed")
 )
 
-// health knows how the last exchange with the API server went, and logs when that changes.
+// health records whether the last request to the API server succeeded, and logs when that changes.
 type health struct {
 	what, meanwhile string
 	refused         func()
@@ -27,11 +27,11 @@ type health struct {
 	log             logrus.FieldLogger
 
 	mu        sync.Mutex
-	err       error  // nil: a watch is open and has not failed since
-	doubt     error  // why what is known must be listed again before it counts; nil: it counts
-	said      string // the state that was logged last
-	began     time.Time
-	streams   bool      // the list that began then comes as the first part of a watch
+	err       error     // nil: a watch is open
+	doubt     error     // the argument of Distrust, until the next list is complete
+	said      string    // the state that was logged last
+	began     time.Time // when the last list began
+	streams   bool      // that list is the first part of a watch
 	completed time.Time // when the last complete list began
 }
 
@@ -42,10 +42,10 @@ const (
 	unknown     = "unknown"
 )
 
-// Err returns why what is known may be out of date; nil: it is not. That is so before the first list, after a
-// failed list or watch until the next watch is open, after Distrust until the next list, and after Run. The
-// regular end of a watch, which the API server brings about every few minutes, is no failure. client-go
-// notices a connection that died silently after 45 s.
+// Err returns why the known objects may be out of date, or nil if they are current. It is not nil before the
+// first list is complete, from a failed list or watch until the next watch is open, from Distrust until the next
+// list is complete, and after Run. The end of a watch, which the API server closes every few minutes, is not a
+// failure. client-go takes 45 s to notice a connection that died silently.
 func (h *health) Err() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -55,27 +55,26 @@ func (h *health) Err() error {
 	return h.err
 }
 
-// Distrust is for a caller who knows that the watch should have told of something: why says of what. Until
-// the objects were listed again, from the newest state, Err returns it. The list does not begin by itself:
-// see [Informer.Relist].
+// Distrust reports that the watch missed a change, which why describes. Err returns why until the objects are listed
+// again from the newest state. Distrust does not begin that list: call [Informer.Relist].
 func (h *health) Distrust(why error) {
 	h.mu.Lock()
-	defer h.mu.Unlock()
 	h.doubt, h.said = why, unreachable
-	h.log.WithError(why).Warnf("the watch of %s is open and does not tell of a change: listing them again", h.what)
+	h.mu.Unlock()
+	h.log.WithError(why).Warnf("the watch of %s is open but does not report a change: listing them again", h.what)
 }
 
-// fail takes note of a failure.
+// fail records a failed request or watch.
 func (h *health) fail(ctx context.Context, err error) {
 	if ctx.Err() != nil || errors.Is(err, context.Canceled) {
-		return // this side has ended it
+		return // Run ends, or Relist was called
 	}
 	h.mu.Lock()
 	h.err = err
 	h.mu.Unlock()
 	switch {
 	case apierrors.IsResourceExpired(err), apierrors.IsGone(err):
-		return // the objects are listed again: a part of every long watch
+		return // a long watch ends this way, and the objects are listed again
 	case apierrors.IsNotFound(err):
 		if h.become(unknown) {
 			h.log.WithError(err).Warnf("the API server does not know %s: install its CustomResourceDefinition (kubectl apply -k deploy/crds); trying again until it does", h.what)
@@ -91,14 +90,14 @@ func (h *health) fail(ctx context.Context, err error) {
 	}
 }
 
-// fallsBack reports whether err is the answer of an API server that cannot stream the first list: client-go
-// asks for a plain list then, at once.
+// fallsBack reports whether err is the answer of an API server that cannot stream the first list. client-go then
+// requests a plain list at once.
 func fallsBack(o metav1.ListOptions, err error) bool {
 	return o.SendInitialEvents != nil && apierrors.IsInvalid(err)
 }
 
-// works takes note that a watch is open after a complete list. Only a watch shows that all is well: a list can
-// succeed where the watch after it is not allowed.
+// works records that a watch is open after a complete list. A complete list alone is not enough, because the
+// watch after it may be forbidden.
 func (h *health) works() {
 	h.mu.Lock()
 	h.err = nil
@@ -109,7 +108,7 @@ func (h *health) works() {
 	}
 }
 
-// begins takes note that a list begins, and reports whether it has to come from the newest state.
+// begins records that a list begins, and reports whether it has to return the newest state.
 func (h *health) begins(streams bool) (newest bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -117,7 +116,7 @@ func (h *health) begins(streams bool) (newest bool) {
 	return h.doubt != nil
 }
 
-// listed takes note that the list is complete.
+// listed records that the list is complete.
 func (h *health) listed() {
 	h.mu.Lock()
 	h.doubt, h.completed = nil, h.began
@@ -128,7 +127,7 @@ func (h *health) listed() {
 	}
 }
 
-// Listed returns when the last complete list began; zero before the first.
+// Listed returns when the last complete list began. It is zero before the first.
 func (h *health) Listed() time.Time {
 	h.mu.Lock()
 	defer h.mu.Unlock()

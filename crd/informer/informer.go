@@ -1,11 +1,12 @@
-// Package informer follows the objects of one kind in the API server. It logs once, and not at every
-// try, that the API server does not serve them, and once that it does again.
+// Package informer follows the objects of one kind in the API server. It logs an outage once, not at
+// every attempt, and logs when it is over.
 //
-// It uses client-go's reflector without its informers, which keep each object a second time.
+// It uses client-go's reflector without client-go's informers, which would keep each object a second time.
 package informer
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
@@ -23,35 +25,37 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/crd/kube"
 )
 
-// Options say what an [Informer] follows and what it calls. Refused, Failed, Meanwhile and Only may be absent.
+// Options configure an [Informer]. Refused, Failed, Meanwhile and Only are optional.
 type Options[T metav1.Object] struct {
-	// What names the objects in the log: a plural.
+	// What names the objects in the log, in the plural.
 	What string
-	// Meanwhile says in the log what counts while the objects cannot be watched. Empty: what is in force stays.
+	// Meanwhile is logged while the objects cannot be watched, and says what is used then. Empty: "what is in
+	// force stays".
 	Meanwhile string
-	// Client decides whether the first list is streamed: a fake of client-go cannot do that.
+	// Client is the client behind the API. A fake of client-go cannot stream the first list.
 	Client any
-	// Only selects objects by a field; nil: all.
+	// Only selects objects by a field. Nil selects all.
 	Only fields.Selector
-	// Kind is an empty API object of the kind.
+	// Kind is an empty object of the kind.
 	Kind runtime.Object
-	// Keep returns what is kept of an API object: its namespace, name and version at least. It may be called
-	// more than once for an object.
+	// Keep returns what is kept of an object: at least its namespace, name and resource version. It may be
+	// called more than once for an object.
 	Keep func(runtime.Object) T
-	// Changed is called for each object that is new (before is nil), changed, or deleted (after is nil), in the
-	// order of the changes, and after each list for all objects. It should not block: later changes wait.
+	// Changed is called in the order of the changes for each object that is new (before is nil), changed, or
+	// deleted (after is nil), and for every object after each list. It should not block: later changes wait.
 	Changed func(before, after T)
-	// Refused is called when the API server answers that it does not serve the objects, or not to this client.
+	// Refused is called when the API server answers that it does not serve the objects, or forbids this client
+	// to read them.
 	Refused func()
-	// Failed is called with every failure to list or watch. The end of the context is none, nor is a
-	// version that is too old, after which the objects are listed again.
+	// Failed is called with every error of a list or a watch. It is not called when the context ends, nor when a
+	// resource version is too old, after which the objects are listed again.
 	Failed func(error)
-	// Log takes what goes wrong, once.
+	// Log receives each fault once.
 	Log logrus.FieldLogger
 }
 
-// Informer keeps the objects of one kind up to date. Make one with New. Its methods are safe for concurrent
-// use, and do not block but for Run.
+// Informer follows the objects of one kind. Make one with [New]. Its methods are safe for concurrent use, and
+// only Run blocks.
 type Informer[T metav1.Object] struct {
 	health
 
@@ -62,16 +66,16 @@ type Informer[T metav1.Object] struct {
 
 	next    sync.Mutex
 	end     context.CancelFunc // ends the reflector that runs now
-	version string             // the next list must not be older; empty: it may be
+	version string             // the next list must not be older than this; empty: any
 }
 
-// New returns an informer of the objects that api serves; Run does its work.
+// New returns an informer of the objects that api serves. Run does its work.
 func New[T metav1.Object, L runtime.Object](api kube.Follow[L], o Options[T]) *Informer[T] {
 	i := &Informer[T]{
 		health:  health{what: o.What, meanwhile: o.Meanwhile, refused: o.Refused, failed: o.Failed, log: o.Log, err: ErrNotSynced},
 		options: o, synced: make(chan struct{}), known: map[types.NamespacedName]T{}, end: func() {},
 	}
-	i.api = cache.ToListWatcherWithWatchListSemantics(endable(&cache.ListWatch{
+	i.api = cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, lo metav1.ListOptions) (runtime.Object, error) {
 			i.beginList(&lo, false)
 			list, err := api.List(ctx, lo)
@@ -94,6 +98,11 @@ func New[T metav1.Object, L runtime.Object](api kube.Follow[L], o Options[T]) *I
 					i.fail(ctx, err)
 					i.startAt("")
 				}
+				if lists && utilnet.IsConnectionRefused(err) {
+					// At this error a reflector sleeps for up to half a minute, and the end of its context does not
+					// wake it. After any other error it lists, which is refused too, and Run ends with its context.
+					err = errors.New(err.Error())
+				}
 				return nil, err
 			}
 			if !lists {
@@ -101,7 +110,7 @@ func New[T metav1.Object, L runtime.Object](api kube.Follow[L], o Options[T]) *I
 			}
 			return i.stream(ctx, w), nil
 		},
-	}), o.Client)
+	}, o.Client)
 	return i
 }
 
@@ -111,9 +120,9 @@ func (i *Informer[T]) selectOnly(lo *metav1.ListOptions) {
 	}
 }
 
-// beginList notes that a list begins, and asks for one that is as new as needed. The version of the last
-// reflector makes sure that the list does not go back in time, and lets the API server answer it from memory.
-// While what the API server has in memory is in doubt, the list comes from its store.
+// beginList records that a list begins, and sets in lo how new the list must be. With the version of the last
+// reflector, the list does not go back in time, and the API server can answer from memory. After Distrust, the
+// list comes from the API server's store.
 func (i *Informer[T]) beginList(lo *metav1.ListOptions, streams bool) {
 	i.selectOnly(lo)
 	i.next.Lock()
@@ -130,22 +139,22 @@ func (i *Informer[T]) beginList(lo *metav1.ListOptions, streams bool) {
 	}
 }
 
-// startAt sets the version that the next list must not be older than.
+// startAt sets the oldest version that the next list may have.
 func (i *Informer[T]) startAt(version string) {
 	i.next.Lock()
 	defer i.next.Unlock()
 	i.version = version
 }
 
-// tries are the pauses between two attempts to list, as a reflector of client-go has them; calm is how long a
-// watch has to last for the next attempt to follow soon.
+// tries are the pauses between two attempts to list, the same as those of client-go's reflector. After a watch that
+// lasted longer than calm, they start again from the first.
 var tries = wait.Backoff{Duration: 800 * time.Millisecond, Factor: 2, Jitter: 1, Steps: 6, Cap: 30 * time.Second}
 
 const calm = 2 * time.Minute
 
-// Run follows the objects until ctx ends. It is to be called once.
+// Run follows the objects until ctx ends. Call it once.
 func (i *Informer[T]) Run(ctx context.Context) {
-	// What client-go logs is for debugging: health logs what matters, once.
+	// client-go logs at debug level here, because health logs each fault once.
 	debug := funcr.New(func(prefix, args string) { i.log.Debug(prefix, " ", args) }, funcr.Options{})
 	ctx = klog.NewContext(ctx, debug)
 	for ctx.Err() == nil {
@@ -161,13 +170,13 @@ func (i *Informer[T]) Run(ctx context.Context) {
 	i.stopped()
 }
 
-// listAndWatch tries again until ctx ends. Reflector.RunWithContext would do it with a handler of errors that cannot be
-// replaced, and that makes all reflectors of the process wait for each other.
+// listAndWatch runs r until ctx ends, and pauses after each failure. Reflector.RunWithContext would do the same, but
+// its error handler cannot be replaced, and makes all reflectors of the process wait for each other.
 func listAndWatch(ctx context.Context, r *cache.Reflector) {
 	pause := tries.DelayFunc()
 	for ctx.Err() == nil {
 		began := time.Now()
-		_ = r.ListAndWatchWithContext(ctx) // health knows it
+		_ = r.ListAndWatchWithContext(ctx) // health has recorded the error
 		if time.Since(began) > calm {
 			pause = tries.DelayFunc()
 		}
@@ -178,32 +187,33 @@ func listAndWatch(ctx context.Context, r *cache.Reflector) {
 	}
 }
 
-// Relist makes Run list all objects again now, also those that have not changed.
+// Relist makes Run list all objects again now.
 func (i *Informer[T]) Relist() {
 	i.next.Lock()
-	defer i.next.Unlock()
-	i.end()
+	end := i.end
+	i.next.Unlock()
+	end() // a reflector that began meanwhile lists, too
 }
 
-// Synced returns a channel that is closed once Changed was called for all objects of the first list.
+// Synced returns a channel that is closed once Changed was called for every object of the first list.
 func (i *Informer[T]) Synced() <-chan struct{} { return i.synced }
 
-// store is where the reflector puts objects. Only the goroutine of Run calls it.
+// store receives objects from the reflector. Only the goroutine of Run calls it.
 type store[T metav1.Object] struct{ *Informer[T] }
 
 var _ cache.TransformingStore = store[metav1.Object]{}
 
-// Transformer implements cache.TransformingStore, so that a streamed list needs no memory for API objects.
+// Transformer implements cache.TransformingStore, so that a streamed list does not hold whole API objects.
 func (s store[T]) Transformer() cache.TransformFunc {
 	return func(object any) (any, error) { return s.kept(object), nil }
 }
 
-// kept returns what is kept of an object, which may be that already.
+// kept returns what is kept of an object. The object may have been through Keep already.
 func (s store[T]) kept(object any) T {
 	if o, ok := object.(runtime.Object); ok {
 		return s.options.Keep(o)
 	}
-	kept, _ := object.(T) // nothing else gets here
+	kept, _ := object.(T) // no other type gets here
 	return kept
 }
 
@@ -229,7 +239,7 @@ func (s store[T]) Delete(object any) error {
 	return nil
 }
 
-// forget tells of a deleted object, with its last state.
+// forget reports a deleted object, with its last state.
 func (s store[T]) forget(name types.NamespacedName, last T) {
 	if _, known := s.known[name]; known {
 		delete(s.known, name)
@@ -238,13 +248,13 @@ func (s store[T]) forget(name types.NamespacedName, last T) {
 	}
 }
 
-// Replace implements cache.ReflectorStore: the objects are all that there are.
+// Replace implements cache.ReflectorStore. It gets all objects that exist.
 func (s store[T]) Replace(objects []any, _ string) error {
 	there := make(map[types.NamespacedName]bool, len(objects))
 	for _, object := range objects {
 		kept := s.kept(object)
 		there[nameOf(kept)] = true
-		_ = s.Add(kept) // it gives no error
+		_ = s.Add(kept) // never fails
 	}
 	for name, last := range s.known {
 		if !there[name] {

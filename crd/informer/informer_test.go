@@ -112,7 +112,7 @@ func pod(name, uid, version string) corev1.Pod {
 	}
 }
 
-// bed is an informer of a server, and what it has told and logged.
+// bed is an informer of a server, with what it reported and logged.
 type bed struct {
 	*Informer[*corev1.Pod]
 	server  *server
@@ -130,7 +130,7 @@ func with(t *testing.T, s *server, check func(t *testing.T, b *bed)) {
 		b.Informer = New(s, Options[*corev1.Pod]{
 			What: "things", Meanwhile: "nothing is known", Kind: &corev1.Pod{}, Only: fields.OneTermEqualSelector("metadata.name", "x"),
 			Keep: func(o runtime.Object) *corev1.Pod {
-				p, _ := o.(*corev1.Pod) // the server has nothing else
+				p, _ := o.(*corev1.Pod) // the server has only pods
 				return &corev1.Pod{ObjectMeta: p.ObjectMeta}
 			},
 			Changed: func(before, after *corev1.Pod) {
@@ -138,7 +138,7 @@ func with(t *testing.T, s *server, check func(t *testing.T, b *bed)) {
 					if p == nil {
 						return "-"
 					}
-					assert.Empty(t, p.Spec.NodeName, "what is not kept is dropped")
+					assert.Empty(t, p.Spec.NodeName, "Keep drops the other fields")
 					return p.Name + "/" + string(p.UID) + "/" + p.ResourceVersion
 				}
 				b.told = append(b.told, name(before)+" "+name(after))
@@ -157,7 +157,7 @@ func with(t *testing.T, s *server, check func(t *testing.T, b *bed)) {
 		began := time.Now()
 		cancel()
 		<-ended
-		assert.Zero(t, time.Since(began), "it ends at once")
+		assert.Zero(t, time.Since(began), "Run returns at once")
 		require.ErrorIs(t, b.Err(), ErrStopped)
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -167,7 +167,7 @@ func with(t *testing.T, s *server, check func(t *testing.T, b *bed)) {
 	})
 }
 
-// sleep waits until the time has passed and the informer has done what is to be done then.
+// sleep waits until the time has passed and the informer has done its work of that time.
 func sleep(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()
@@ -179,7 +179,7 @@ func (b *bed) take() []string {
 	return told
 }
 
-// said returns what was logged for people since the last call.
+// said returns the messages above debug level that were logged since the last call.
 func (b *bed) said() (lines []string) {
 	for _, entry := range b.log.AllEntries() {
 		if entry.Level <= logrus.InfoLevel {
@@ -197,7 +197,7 @@ func (b *bed) newest() *watch.FakeWatcher {
 	return b.server.watches[len(b.server.watches)-1]
 }
 
-func TestEachChangeIsToldOnce(t *testing.T) {
+func TestEachChangeIsReportedOnce(t *testing.T) {
 	t.Parallel()
 	for _, unable := range []bool{false, true} {
 		with(t, &server{pods: []corev1.Pod{pod("a", "1", "1")}, unable: unable}, func(t *testing.T, b *bed) {
@@ -215,8 +215,7 @@ func TestEachChangeIsToldOnce(t *testing.T) {
 	}
 }
 
-// A list tells of all objects, of those that were deleted meanwhile, and of those that were replaced. It does not go
-// back in time.
+// A list reports all objects, the deleted ones and the replaced ones. The state does not go back in time.
 func TestRelist(t *testing.T) {
 	t.Parallel()
 	for _, unable := range []bool{false, true} {
@@ -246,8 +245,8 @@ func TestRelist(t *testing.T) {
 	}
 }
 
-// Once a list that must not be older has failed, the next one may come from anywhere: the server may have been
-// restored from a backup.
+// A list that must not be older fails. The next one may then come from any version: the server may have been restored
+// from a backup.
 func TestARelistThatFailsIsTriedFromAnyVersion(t *testing.T) {
 	t.Parallel()
 	s := &server{}
@@ -265,7 +264,7 @@ func TestARelistThatFailsIsTriedFromAnyVersion(t *testing.T) {
 	})
 }
 
-// What the caller doubts is listed again from the newest state, and counts from then on.
+// A state that the caller doubts is listed again from the newest version. The new list counts from then on.
 func TestDistrust(t *testing.T) {
 	t.Parallel()
 	for _, unable := range []bool{false, true} {
@@ -276,7 +275,7 @@ func TestDistrust(t *testing.T) {
 			b.Distrust(why)
 			require.ErrorIs(t, b.Err(), why)
 			require.Len(t, b.said(), 1)
-			b.newest().Stop() // it ends as each watch does after some minutes, and the next is as silent
+			b.newest().Stop() // as each watch does after some minutes; the next one is as silent
 			synctest.Wait()
 			require.ErrorIs(t, b.Err(), why)
 			require.Empty(t, s.lists())
@@ -295,7 +294,7 @@ func TestDistrust(t *testing.T) {
 
 var thing = schema.GroupResource{Resource: "things"}
 
-// What is wrong is logged once, and that it is over.
+// A fault is logged once, and its end is logged once.
 func TestFaultsAreLoggedOnce(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -319,7 +318,7 @@ func TestFaultsAreLoggedOnce(t *testing.T) {
 				sleep(2 * time.Minute)
 				require.ErrorContains(t, b.Err(), c.err.Error())
 				require.Equal(t, []string{c.line}, b.said())
-				require.Greater(t, len(s.lists()), 4, "it tries again")
+				require.Greater(t, len(s.lists()), 4, "the informer tries again")
 				require.Equal(t, c.refused, b.refused > 0)
 				s.has(nil)
 				sleep(2 * time.Minute)
@@ -330,8 +329,8 @@ func TestFaultsAreLoggedOnce(t *testing.T) {
 	}
 }
 
-// However a watch fails, Err returns that until the next one is open. A version that is too old is not logged: it
-// is a part of every long watch. Nor is a regular end a failure.
+// A watch may fail in any way: Err returns the failure until the next watch is open. A version that is too old is not
+// logged, because it is a part of every long watch. A regular end is no failure.
 func TestAFailureInsideAStream(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -380,7 +379,7 @@ func TestAStreamedListIsCompleteAtItsEnd(t *testing.T) {
 	})
 }
 
-// A stopped stream ends even if nobody reads it.
+// A stopped stream ends even without a reader.
 func TestStreamStops(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -397,11 +396,12 @@ func TestStreamStops(t *testing.T) {
 
 func TestOnlyTheFirstObjectsAreListedWhereAConnectionIsRefused(t *testing.T) {
 	t.Parallel()
-	refuses := func(context.Context, metav1.ListOptions) (watch.Interface, error) { return nil, errRefused }
-	yes, lw := true, endable(&cache.ListWatch{WatchFuncWithContext: refuses})
-	_, err := lw.WatchWithContext(t.Context(), metav1.ListOptions{SendInitialEvents: &yes})
+	log, _ := logtest.NewNullLogger()
+	i := New(&server{err: errRefused}, Options[*corev1.Pod]{What: "things", Kind: &corev1.Pod{}, Log: log})
+	yes, api := true, cache.ToListerWatcherWithContext(i.api)
+	_, err := api.WatchWithContext(t.Context(), metav1.ListOptions{SendInitialEvents: &yes})
 	require.EqualError(t, err, errRefused.Error())
 	require.NotErrorIs(t, err, syscall.ECONNREFUSED)
-	_, err = lw.WatchWithContext(t.Context(), metav1.ListOptions{})
-	require.ErrorIs(t, err, syscall.ECONNREFUSED, "the watch is tried again from where it was")
+	_, err = api.WatchWithContext(t.Context(), metav1.ListOptions{})
+	require.ErrorIs(t, err, syscall.ECONNREFUSED, "the watch is tried again from its last version")
 }

@@ -7,37 +7,16 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/tools/cache"
 )
-
-// endable changes lw so that a reflector ends at once when its context does.
-//
-// Until a reflector has all objects it asks for them by a watch. When the connection for that
-// is refused it sleeps, for up to half a minute, and its context does not wake it. So here a
-// refused connection is another error, after which it lists; that is refused as well, and the
-// sleep that follows ends with the context.
-func endable(lw *cache.ListWatch) *cache.ListWatch {
-	watching := lw.WatchFuncWithContext
-	lw.WatchFuncWithContext = func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-		w, err := watching(ctx, o)
-		if err != nil && o.SendInitialEvents != nil && utilnet.IsConnectionRefused(err) {
-			err = errors.New(err.Error()) // not wrapped, so that it is another
-		}
-		return w, err
-	}
-	return lw
-}
 
 // shortWatch is the age below which client-go takes the end of a watch without events for a failure.
 const shortWatch = time.Second
 
 var errShortWatch = errors.New("the API server closes the watch at once")
 
-// stream passes on the events of a watch and notes its errors. client-go does not tell its error handler of
-// errors inside a stream.
+// stream passes on the events of a watch and reports its errors to health. client-go does not report errors inside
+// a stream.
 type stream struct {
 	inner  watch.Interface
 	ctx    context.Context // of the request
@@ -84,7 +63,7 @@ func (s *stream) pass() {
 	}
 }
 
-// fail notes a failure, unless this side ended the stream.
+// fail records a failure, unless Stop was called.
 func (s *stream) fail(err error) {
 	select {
 	case <-s.done:

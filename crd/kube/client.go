@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/gentype"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/util/flowcontrol"
@@ -40,8 +41,8 @@ var (
 	codecs     = serializer.NewCodecFactory(Scheme).WithoutConversion()
 )
 
-// Access returns how to reach the API server: as the kubeconfig says or, where its path is empty, by the service
-// account of the pod. It asks nothing. userAgent names the program to the API server.
+// Access returns how to reach the API server: by the kubeconfig at this path or, if the path is empty, by the service
+// account of the pod. It sends no request. userAgent names the program to the API server.
 func Access(kubeconfig, userAgent string) (access *rest.Config, err error) {
 	if kubeconfig == "" {
 		access, err = rest.InClusterConfig()
@@ -58,7 +59,7 @@ func Access(kubeconfig, userAgent string) (access *rest.Config, err error) {
 // client is an Interface over HTTP.
 type client struct{ core, apps, coordination rest.Interface }
 
-// New makes a client; it asks nothing yet. All its requests share the rate of config.
+// New returns a client and sends no request. All its requests share the rate limit of config.
 func New(config *rest.Config) (Interface, error) {
 	config = rest.CopyConfig(config)
 	if config.RateLimiter == nil && config.QPS > 0 {
@@ -87,43 +88,47 @@ func New(config *rest.Config) (Interface, error) {
 	return c, nil
 }
 
-// RateLimiters returns what bounds the requests for each group of kinds.
+// RateLimiters returns the rate limiter of each API group.
 func (c client) RateLimiters() []flowcontrol.RateLimiter {
 	return []flowcontrol.RateLimiter{c.core.GetRateLimiter(), c.apps.GetRateLimiter(), c.coordination.GetRateLimiter()}
 }
 
 func (c client) Pods(namespace string) Pods {
-	return resource[*corev1.Pod, *corev1.PodList]{c.core, "pods", namespace,
-		func() *corev1.Pod { return &corev1.Pod{} }, func() *corev1.PodList { return &corev1.PodList{} }}
+	return of[corev1.Pod, corev1.PodList](c.core, "pods", namespace)
 }
 
-func (c client) Nodes() Nodes {
-	return resource[*corev1.Node, *corev1.NodeList]{c.core, "nodes", "",
-		func() *corev1.Node { return &corev1.Node{} }, func() *corev1.NodeList { return &corev1.NodeList{} }}
-}
+func (c client) Nodes() Nodes { return of[corev1.Node, corev1.NodeList](c.core, "nodes", "") }
 
 func (c client) Namespaces() Namespaces {
-	return resource[*corev1.Namespace, *corev1.NamespaceList]{c.core, "namespaces", "",
-		func() *corev1.Namespace { return &corev1.Namespace{} }, func() *corev1.NamespaceList { return &corev1.NamespaceList{} }}
+	return of[corev1.Namespace, corev1.NamespaceList](c.core, "namespaces", "")
 }
 
 func (c client) Events(namespace string) Events {
-	return resource[*corev1.Event, *corev1.EventList]{c.core, "events", namespace,
-		func() *corev1.Event { return &corev1.Event{} }, func() *corev1.EventList { return &corev1.EventList{} }}
+	return of[corev1.Event, corev1.EventList](c.core, "events", namespace)
 }
 
 func (c client) DaemonSets(namespace string) DaemonSets {
-	return resource[*appsv1.DaemonSet, *appsv1.DaemonSetList]{c.apps, "daemonsets", namespace,
-		func() *appsv1.DaemonSet { return &appsv1.DaemonSet{} }, func() *appsv1.DaemonSetList { return &appsv1.DaemonSetList{} }}
+	return of[appsv1.DaemonSet, appsv1.DaemonSetList](c.apps, "daemonsets", namespace)
 }
 
 func (c client) Leases(namespace string) Leases {
-	return resource[*coordinationv1.Lease, *coordinationv1.LeaseList]{c.coordination, "leases", namespace,
-		func() *coordinationv1.Lease { return &coordinationv1.Lease{} }, func() *coordinationv1.LeaseList { return &coordinationv1.LeaseList{} }}
+	return of[coordinationv1.Lease, coordinationv1.LeaseList](c.coordination, "leases", namespace)
 }
 
-// Review has the API server review something, as TokenReview and SubjectAccessReview do, and returns the status of
-// the review. group and kind are the kind's, of version v1.
+// of returns the client of one kind, T, whose lists are L.
+func of[T, L any, O interface {
+	*T
+	runtime.Object
+	metav1.Object
+}, OL interface {
+	*L
+	runtime.Object
+}](api rest.Interface, resource, namespace string) *gentype.ClientWithList[O, OL] {
+	return gentype.NewClientWithList[O, OL](resource, api, parameters, namespace, func() O { return new(T) }, func() OL { return new(L) })
+}
+
+// Review creates a review, such as a TokenReview or a SubjectAccessReview, and returns its status. group and kind are
+// those of the review, whose version is v1. It blocks until the API server has answered or ctx ends.
 func Review(ctx context.Context, client dynamic.Interface, group, kind string, spec map[string]any) (map[string]any, error) {
 	resource := schema.GroupVersionResource{Group: group, Version: "v1", Resource: strings.ToLower(kind) + "s"}
 	review, err := client.Resource(resource).Create(ctx, &unstructured.Unstructured{

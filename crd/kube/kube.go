@@ -1,5 +1,5 @@
-// Package kube is the way to the few kinds of Kubernetes' own objects that a daemon reads and writes. client-go's
-// clientset knows all kinds there are, which is half of the memory that a daemon with it takes.
+// Package kube is a client for the few kinds of Kubernetes' own objects that the daemon reads and writes. client-go's
+// clientset knows every kind, which would take half of the daemon's memory.
 package kube
 
 import (
@@ -13,9 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// Interface is a client. Its methods ask nothing; those of what they give block until
-// the API server has answered or ctx ends, and are safe for concurrent use. An empty
-// namespace stands for all, where objects are in one.
+// Interface is a client. Its methods send no request. The methods of what they return block until the API server has
+// answered or ctx ends, and are safe for concurrent use. An empty namespace stands for all namespaces.
 type Interface interface {
 	Pods(namespace string) Pods
 	Nodes() Nodes
@@ -30,7 +29,7 @@ type Get[T any] interface {
 	Get(ctx context.Context, name string, opts metav1.GetOptions) (T, error)
 }
 
-// Follow reads and watches the objects of a kind; L is their list.
+// Follow lists and watches the objects of a kind. L is the type of the list.
 type Follow[L any] interface {
 	List(ctx context.Context, opts metav1.ListOptions) (L, error)
 	Watch(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error)

@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// Amount writes an amount of a resource, in thousandths of its unit, the way that
-// people read it: bytes in Ki, Mi and Gi where that is exact.
+// Amount formats an amount of a resource, given in thousandths of its unit. Bytes are in
+// Ki, Mi or Gi where that is exact.
 func Amount(name string, milli int64) string {
 	format := resource.DecimalSI
 	if name == "memory" || name == "ephemeral-storage" || strings.HasPrefix(name, "hugepages-") {
@@ -20,8 +20,8 @@ func Amount(name string, milli int64) string {
 	return resource.NewMilliQuantity(milli, resource.DecimalSI).String()
 }
 
-// Milli reads what Amount wrote; 0 for what is no amount, and math.MaxInt64 for what is
-// more than that.
+// Milli parses what Amount returned. It returns 0 for text that is not an amount, and
+// math.MaxInt64 for a larger amount.
 func Milli(amount string) int64 {
 	q, err := resource.ParseQuantity(amount)
 	if err != nil {

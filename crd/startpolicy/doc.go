@@ -1,7 +1,7 @@
-// Package startpolicy tells what a StartPolicy means for a pod: whether it is for
-// that pod, in which group, and which limits hold at a time.
+// Package startpolicy evaluates StartPolicies: whether a policy selects a pod, in which
+// group the pod is, and which limits are in force at a time.
 //
-// It is pure: it does no I/O, and takes the time as a parameter. [Compile] reads a
-// policy once; what it gives is matched with the [Facts] of pods, which [FactsOf]
-// takes from an API object before that is dropped.
+// It does no I/O, and takes the time as a parameter. [Compile] reads a policy once. The
+// resulting [Policy] is matched with the [Facts] of pods, which [FactsOf] extracts from
+// API objects, so that the objects need not be kept.
 package startpolicy

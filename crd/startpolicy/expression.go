@@ -11,8 +11,8 @@ import (
 	"k8s.io/client-go/util/jsonpath"
 )
 
-// mostValue bounds the value of a group, in bytes: a longer one is cut, and what is
-// cut stands for itself by a hash.
+// mostValue is the longest value of a group, in bytes. A longer value is cut and ends with
+// its hash.
 const mostValue = 253
 
 var errNothing = errors.New("it has no path")
@@ -21,8 +21,8 @@ var errNothing = errors.New("it has no path")
 // Make one with NewExpression; it is safe for concurrent use.
 type Expression struct{ text string }
 
-// NewExpression reads a JSONPath, with or without the braces around it. An error
-// says what is wrong with it.
+// NewExpression parses a JSONPath, with or without the braces around it. An error says what
+// is wrong with it.
 func NewExpression(text string) (*Expression, error) {
 	if !strings.HasPrefix(text, "{") {
 		text = "{" + text + "}"
@@ -37,8 +37,8 @@ func NewExpression(text string) (*Expression, error) {
 	return e, nil
 }
 
-// parse reads the text. What it gives is good for one evaluation: it keeps where in a
-// range it is.
+// parse parses the text. The result is good for one evaluation, because it keeps its
+// position in a range.
 func (e *Expression) parse() (path *jsonpath.JSONPath, err error) {
 	defer func() {
 		if fault := recover(); fault != nil {
@@ -50,12 +50,12 @@ func (e *Expression) parse() (path *jsonpath.JSONPath, err error) {
 	return path, err
 }
 
-// Value returns the value of a pod, as JSON has it, in short and always text in UTF-8: of more
-// than 253 bytes, the last are a hash. Empty: the expression finds nothing there, or cannot be
-// evaluated on it. The pod is not changed.
+// Value returns the value of the expression for a pod in its JSON form, as UTF-8. A value of
+// more than 253 bytes is cut and ends with its hash. Value returns an empty string if the
+// expression finds nothing or cannot be evaluated. It does not change the pod.
 func (e *Expression) Value(pod map[string]any) (value string) {
 	defer func() {
-		if recover() != nil { // as good as an error
+		if recover() != nil { // counts as an error
 			value = ""
 		}
 	}()
@@ -70,7 +70,7 @@ func (e *Expression) Value(pod map[string]any) (value string) {
 	return short(strings.ToValidUTF8(out.String(), "\ufffd"))
 }
 
-// short cuts a value that is too long to be told, and keeps different ones apart.
+// short cuts a value that is too long. Different values stay different.
 func short(value string) string {
 	if len(value) <= mostValue {
 		return value

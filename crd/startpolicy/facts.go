@@ -6,27 +6,27 @@ import (
 	"k8s.io/component-helpers/resource"
 )
 
-// MostRequest bounds what a pod is taken to request of a resource, in thousandths of
-// its unit: 18 TB of memory, which is as much as the limiter counts, see
-// throttle.Amounts. The sum for 500 pods does not overflow.
+// MostRequest is the largest request of a pod for a resource, in thousandths of its unit. A
+// larger request counts as this much: 18 TB of memory, which is also the most that
+// throttle.Amounts counts. The sum for 500 pods does not overflow.
 const MostRequest int64 = 1 << 54
 
-// Facts are what policies ask of a pod. They are a value whose maps must not be
-// written. However much a pod has of each, they have no more than policies name.
+// Facts are what policies need to know of a pod. Their maps must not be changed. They hold
+// only what policies name, however much the pod has.
 type Facts struct {
-	// Labels are those of the pod that policies name.
+	// Labels are the pod's labels that policies name.
 	Labels map[string]string
-	// Values are what expressions give for it, by expression; an expression that finds
-	// nothing has none.
+	// Values are the values of expressions for the pod, by the text of the expression. An
+	// expression that finds nothing has no value.
 	Values map[string]string
 	// Requests is what the pod requests of cpu, memory and each resource that policies name,
-	// in thousandths of its unit, as kubelet sums it up: the most of what its init containers
-	// need one after the other and what its containers need together, and its overhead.
+	// in thousandths of its unit. It is the sum that kubelet uses: the larger of what the init
+	// containers need in turn and what the containers need together, plus the pod's overhead.
 	Requests map[string]int64
 }
 
-// FactsOf takes the facts of a pod that policies need. The result shares no memory with
-// the pod but strings.
+// FactsOf extracts from a pod the facts that policies need. The result shares only strings
+// with the pod.
 func FactsOf(pod *corev1.Pod, needs Needs) Facts {
 	f := Facts{Labels: needs.LabelsOf(pod.Labels)}
 	for name, amount := range resource.PodRequests(pod, resource.PodResourcesOptions{}) {
@@ -47,7 +47,7 @@ func FactsOf(pod *corev1.Pod, needs Needs) Facts {
 	}
 	object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&corev1.Pod{ObjectMeta: pod.ObjectMeta, Spec: pod.Spec})
 	if err != nil {
-		return f // no pod that was decoded is of another form
+		return f // a decoded pod can always be converted
 	}
 	f.Values = make(map[string]string, len(expressions))
 	for text, e := range expressions {

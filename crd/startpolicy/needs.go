@@ -6,15 +6,15 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 )
 
-// Needs are what policies ask of a pod: the labels, resources and expressions that
-// they name, and of resources cpu and memory in any case, for people. The zero value
-// asks for no more than these. A copy must not be used while Add is called.
+// Needs are the labels, resources and expressions that policies name. They always include the
+// resources cpu and memory, which reports show. The zero value has only these. A copy must not
+// be used while Add is called.
 type Needs struct {
 	labels, requests map[string]bool
 	expressions      map[string]*Expression
 }
 
-// Add adds what a policy asks, with its overrides.
+// Add adds what a policy and its overrides name.
 func (n *Needs) Add(p *Policy) {
 	if n.labels == nil {
 		*n = Needs{labels: map[string]bool{}, requests: map[string]bool{}, expressions: map[string]*Expression{}}
@@ -52,7 +52,7 @@ func (n *Needs) addRequests(limits *v1alpha1.PolicyLimits) {
 	}
 }
 
-// Covers reports whether facts taken for n are enough for other.
+// Covers reports whether facts that were extracted for n are enough for other.
 func (n Needs) Covers(other Needs) bool {
 	return covers(n.labels, other.labels) && covers(n.requests, other.requests) && covers(n.expressions, other.expressions)
 }
@@ -66,12 +66,12 @@ func covers[V any](all, some map[string]V) bool {
 	return true
 }
 
-// needsRequest reports whether policies ask for what a pod requests of a resource.
+// needsRequest reports whether n includes a resource.
 func (n Needs) needsRequest(name string) bool {
 	return n.requests[name] || name == "cpu" || name == "memory"
 }
 
-// LabelsOf returns those of the labels that policies name; nil: none of them.
+// LabelsOf returns the labels of all that policies name, or nil if there is none.
 func (n Needs) LabelsOf(all map[string]string) (named map[string]string) {
 	for key := range n.labels {
 		if value, ok := all[key]; ok {

@@ -7,7 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Of a pod no more is kept than policies name, wherever they name it.
+// The facts of a pod hold only what policies name, in any of their fields.
 func TestFactsHaveWhatPoliciesName(t *testing.T) {
 	t.Parallel()
 	const all = `

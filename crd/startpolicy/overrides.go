@@ -10,17 +10,17 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 )
 
-// override is a temporary override whose times are known.
+// override is a temporary override with parsed times.
 type override struct {
 	begin, end time.Time
 	limits     v1alpha1.PolicyLimits
 }
 
-// active reports whether it is in force; at both ends it is.
+// active reports whether o is in force, which it is at begin and at end too.
 func (o override) active(now time.Time) bool { return !now.Before(o.begin) && !now.After(o.end) }
 
-// readOverrides reads the times of all overrides. One of which a time is wrong is
-// left out, and noted.
+// readOverrides parses the times of all overrides. It ignores an override with a wrong time
+// and records why.
 func (p *Policy) readOverrides(path *field.Path, all []v1alpha1.TemporaryOverride) {
 	for i, o := range all {
 		at := path.Index(i)
@@ -48,27 +48,27 @@ func (p *Policy) leftOut(path *field.Path, why string) {
 	p.invalid = append(p.invalid, v1alpha1.InvalidField{Path: path.String(), Message: why})
 }
 
-// Invalid returns what is wrong with the overrides that are left out.
+// Invalid returns what is wrong with the overrides that are ignored.
 func (p *Policy) Invalid() []v1alpha1.InvalidField { return p.invalid }
 
 // Calculated are the limits of a policy at a time.
 type Calculated struct {
-	// Limits are those in force, with the overrides. They must not be written.
+	// Limits are the limits in force, with the overrides. They must not be changed.
 	Limits v1alpha1.PolicyLimits
-	// Since is when an override began or ended last; zero: none did yet.
+	// Since is when an override last began or ended. It is zero if none has.
 	Since time.Time
-	// Next is when one will; zero: none will any more.
+	// Next is when an override next begins or ends. It is zero if none will.
 	Next time.Time
 }
 
-// LimitsAt returns the limits at a time: those of each override that is in force, the
-// first that sets a limit winning for that limit, and else the policy's own.
+// LimitsAt returns the limits at a time. Each limit comes from the first override in force
+// that sets it, or else from the policy.
 func (p *Policy) LimitsAt(now time.Time) Calculated {
 	var c Calculated
 	var merged v1alpha1.PolicyLimits
 	for _, o := range p.overrides {
 		c.note(now, o.begin)
-		c.note(now, o.end.Add(time.Nanosecond)) // at the end it is in force yet
+		c.note(now, o.end.Add(time.Nanosecond)) // it is in force at its end
 		if o.active(now) {
 			merged = fill(merged, o.limits)
 		}
@@ -77,7 +77,7 @@ func (p *Policy) LimitsAt(now time.Time) Calculated {
 	return c
 }
 
-// note takes over a moment at which the limits change.
+// note records a moment at which the limits change.
 func (c *Calculated) note(now, at time.Time) {
 	switch {
 	case at.After(now):
@@ -89,7 +89,7 @@ func (c *Calculated) note(now, at time.Time) {
 	}
 }
 
-// fill sets every limit that is absent in l to that of from. Neither is written.
+// fill returns l with every absent limit taken from from. It changes neither.
 func fill(l, from v1alpha1.PolicyLimits) v1alpha1.PolicyLimits {
 	l.Starting, l.Running = fillBound(l.Starting, from.Starting), fillBound(l.Running, from.Running)
 	if l.Pacer == nil {

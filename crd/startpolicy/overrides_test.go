@@ -44,7 +44,7 @@ func TestOverridesAreMergedAndTheFirstWins(t *testing.T) {
 		since, next time.Time
 	}{
 		{"before", first.Add(-time.Nanosecond), amounts("200m", "1Gi"), false, time.Time{}, first},
-		{"at the begin", first, amounts("5", "1Gi"), false, first, second},
+		{"at the start", first, amounts("5", "1Gi"), false, first, second},
 		{"both", at(t, "2019-02-16T00:00:00+09:00"), amounts("5", "8Gi"), true, second, over},
 		{"at the end", end, amounts("5", "8Gi"), true, second, over},
 		{"after", over, amounts("200m", "1Gi"), false, over, time.Time{}},
@@ -56,10 +56,10 @@ func TestOverridesAreMergedAndTheFirstWins(t *testing.T) {
 		assert.True(t, c.since.Equal(got.Since), "%s: %s", c.name, got.Since)
 		assert.True(t, c.next.Equal(got.Next), "%s: %s", c.name, got.Next)
 	}
-	assert.Equal(t, amounts("200m", "1Gi"), p.limits.Running.Requests, "the policy's own limits stay")
+	assert.Equal(t, amounts("200m", "1Gi"), p.limits.Running.Requests, "the policy's own limits do not change")
 }
 
-func TestAnOverrideWithoutMomentsIsLeftOutAndSaid(t *testing.T) {
+func TestAnOverrideWithoutMomentsIsLeftOutAndReported(t *testing.T) {
 	t.Parallel()
 	p := compile(t, `
 selector: {terms: [{podSelector: {}}]}

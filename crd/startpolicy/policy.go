@@ -11,26 +11,25 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 )
 
-// NamespaceName is the label of every namespace that is its name.
+// NamespaceName is the label that holds the name of a namespace.
 const NamespaceName = "kubernetes.io/metadata.name"
 
-// Policy is a StartPolicy, ready to be asked. Make one with Compile. It is safe for
-// concurrent use.
+// Policy is a compiled StartPolicy. Make one with [Compile]. It is safe for concurrent use.
 type Policy struct {
-	// Name and UID are the object's.
+	// Name and UID are those of the object.
 	Name string
 	UID  types.UID
-	// Scope says what the limits count.
+	// Scope is what the limits count.
 	Scope v1alpha1.PolicyScope
-	// OpenAfter is for the scope Cluster: how long the API server may be away until
-	// the policy holds no pod.
+	// OpenAfter is how long the API server may be unavailable before a policy of the scope
+	// Cluster stops holding pods.
 	OpenAfter time.Duration
-	// GroupBy is the text of the expression, empty where there is one group.
+	// GroupBy is the text of the expression. It is empty if all pods form one group.
 	GroupBy string
-	// Expression is what GroupBy says; nil where there is one group.
+	// Expression is the parsed GroupBy. It is nil if all pods form one group.
 	Expression *Expression
-	// NeedsNamespaces: only the labels of namespaces, beside their names, tell which
-	// pods it is for.
+	// NeedsNamespaces reports whether the policy selects by labels of namespaces other than
+	// their names.
 	NeedsNamespaces bool
 
 	terms     []term
@@ -43,9 +42,8 @@ type Policy struct {
 // term is one alternative of a selector.
 type term struct{ pod, namespace labels.Selector }
 
-// Compile reads a policy. errs are what is wrong with it, as far as that makes it
-// useless; the policy is nil then. An override that is wrong does not: it is left
-// out, see [Policy.LimitsAt].
+// Compile compiles a policy. If errs are returned, the policy is nil. An override with a
+// wrong time is not an error: it is ignored, and [Policy.Invalid] returns why.
 func Compile(policy *v1alpha1.StartPolicy) (p *Policy, errs field.ErrorList) {
 	spec, path := policy.Spec, field.NewPath("spec")
 	p = &Policy{
@@ -81,7 +79,7 @@ func Compile(policy *v1alpha1.StartPolicy) (p *Policy, errs field.ErrorList) {
 	return p, nil
 }
 
-// needsLabels reports whether a selector asks for more than the name of a namespace.
+// needsLabels reports whether a selector needs more labels of a namespace than its name.
 func needsLabels(s *v1alpha1.LabelSelector) bool {
 	if s == nil {
 		return false
@@ -94,18 +92,18 @@ func needsLabels(s *v1alpha1.LabelSelector) bool {
 	return slices.ContainsFunc(s.MatchExpressions, func(r v1alpha1.LabelRequirement) bool { return r.Key != NamespaceName })
 }
 
-// Match is what a policy is for a pod.
+// Match is how a policy applies to a pod.
 type Match struct {
-	// Group is the value that the pods of the group have in common; empty where the
-	// policy has one group.
+	// Group is the value that the pods of the group have in common. It is empty if the policy
+	// has one group.
 	Group string
-	// Bypass: the pod counts, and is not held.
+	// Bypass reports whether the policy counts the pod but never holds it.
 	Bypass bool
 }
 
-// Match reports whether the policy is for a pod, and how. namespace holds the labels
-// of its namespace, of which the name is always known. The facts must have been
-// taken with the policy's expression.
+// Match reports whether the policy applies to a pod, and how. namespace holds the known labels of
+// its namespace, at least its name. The facts must have been extracted with the [Needs] of the
+// policy.
 func (p *Policy) Match(pod Facts, namespace map[string]string) (m Match, ok bool) {
 	selected := slices.ContainsFunc(p.terms, func(t term) bool {
 		return t.pod.Matches(labels.Set(pod.Labels)) && t.namespace.Matches(labels.Set(namespace))

@@ -42,7 +42,7 @@ func pod(edit ...func(*corev1.Pod)) *corev1.Pod {
 	return p
 }
 
-// matches takes the facts of a pod as the policy needs them, and matches them.
+// matches takes from a pod the facts that the policy needs, and matches them.
 func matches(p *Policy, of *corev1.Pod, namespace map[string]string) (Match, bool) {
 	var needs Needs
 	needs.Add(p)
@@ -140,7 +140,7 @@ func TestALongValueIsCutAndStaysDifferentFromOthers(t *testing.T) {
 	assert.NotEqual(t, x, group("y"))
 }
 
-// The API server takes any bytes of a client that does not speak JSON.
+// The API server accepts any bytes from a client that does not speak JSON.
 func TestTheNameOfAGroupIsText(t *testing.T) {
 	t.Parallel()
 	p := compile(t, "selector: {terms: [{podSelector: {}}]}\nlimits: {running: {pods: 1}}\ngroupBy: .metadata.annotations.a")
@@ -194,7 +194,7 @@ func TestRequestsAreSummedUpAsKubeletDoes(t *testing.T) {
 	assert.Nil(t, FactsOf(pod(), Needs{}).Requests)
 }
 
-func TestAmountsAreWrittenAsPeopleReadThem(t *testing.T) {
+func TestAmountsAreReadable(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name  string
@@ -218,7 +218,7 @@ func TestAmountsAreWrittenAsPeopleReadThem(t *testing.T) {
 	assert.Zero(t, Milli("many"))
 }
 
-func TestWhatIsNoJSONPathMakesAPolicyUseless(t *testing.T) {
+func TestAPolicyWithoutAValidJSONPathIsUseless(t *testing.T) {
 	t.Parallel()
 	for _, groupBy := range []string{".spec.containers[0", "{}", "{.a}{"} {
 		spec := policy(t, "selector: {terms: [{podSelector: {}}]}\nlimits: {running: {pods: 1}}")

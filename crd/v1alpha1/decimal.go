@@ -9,12 +9,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// Decimal is a number that is not negative as the user wrote it: a whole number
-// like 2, or in quotes one of up to six digits with at most three decimal places,
-// like "0.5". Kubernetes keeps floating point out of its objects, because not
-// every client reads the same number from the same text. The fields' own rules
-// check the form as well as the bounds, so that the API server says once what it
-// expected.
+// Decimal is a number of at least 0, as the user wrote it: a whole number like 2, or a string
+// of up to six digits with at most three decimal places, like "0.5". Kubernetes has no floating
+// point numbers in its objects, because not every client reads the same number from the same
+// text. The validation rule of each field checks both the form and the bounds, so that the API
+// server reports one error.
 //
 // +kubebuilder:validation:XIntOrString
 // +kubebuilder:validation:MaxLength=10
@@ -22,8 +21,8 @@ type Decimal intstr.IntOrString
 
 var decimalPattern = regexp.MustCompile(`^[0-9]{1,6}(\.[0-9]{1,3})?$`)
 
-// Milli reads the number exactly, in thousandths; negative numbers, and what is
-// no decimal, are errors that say what one looks like.
+// Milli returns the exact number in thousandths. If d is negative or not a decimal, the error
+// says what a decimal looks like.
 func (d Decimal) Milli() (int64, error) {
 	if d.Type == intstr.Int && d.IntVal >= 0 {
 		return int64(d.IntVal) * 1000, nil
@@ -35,7 +34,7 @@ func (d Decimal) Milli() (int64, error) {
 	return 0, fmt.Errorf("%q is not a number with at most three decimal places, like 80 or \"0.5\"", d.String())
 }
 
-// Or is the number, or def where d is absent or no decimal.
+// Or returns the number, or def if d is nil or not a decimal.
 func (d *Decimal) Or(def float64) float64 {
 	if d == nil {
 		return def
@@ -47,7 +46,7 @@ func (d *Decimal) Or(def float64) float64 {
 	return float64(milli) / 1000
 }
 
-// String is the number as the user wrote it, without quotes.
+// String returns the number as the user wrote it, without quotes.
 func (d Decimal) String() string {
 	v := intstr.IntOrString(d)
 	return v.String()
@@ -56,8 +55,7 @@ func (d Decimal) String() string {
 // MarshalJSON writes a number or a string, as the user wrote it.
 func (d Decimal) MarshalJSON() ([]byte, error) { return intstr.IntOrString(d).MarshalJSON() }
 
-// UnmarshalJSON reads a number or a string; whether that is a decimal, Milli
-// tells.
+// UnmarshalJSON reads a whole number or a string. Milli reports whether that is a decimal.
 func (d *Decimal) UnmarshalJSON(data []byte) error {
 	return (*intstr.IntOrString)(d).UnmarshalJSON(data)
 }

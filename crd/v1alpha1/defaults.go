@@ -6,42 +6,40 @@ import (
 	"time"
 )
 
-// The values that hold where a field is absent. The custom resource definition
-// has the same defaults.
+// The defaults of fields that are absent. The custom resource definitions have the same.
 const (
 	DefaultStartTimeout = 5 * time.Minute
 	DefaultMaxWait      = 10 * time.Minute
 	DefaultSettleTime   = 5 * time.Second
 	DefaultBurst        = 1
 	DefaultAdaptiveMin  = 1
-	// DefaultNoProgressAfter is when a slot is lent because no start gets on.
+	// DefaultNoProgressAfter is how long all starts may make no progress before one more pod starts.
 	DefaultNoProgressAfter = 10 * time.Second
 	// DefaultPressureWindow is the time over which pressure is measured.
 	DefaultPressureWindow = 2 * time.Second
-	// DefaultMinUtilization is the CPU use, in percent, above which CPU pressure
-	// counts.
+	// DefaultMinUtilization is the CPU use, in percent, above which CPU pressure counts.
 	DefaultMinUtilization = 70
-	// DefaultExemptNamespace is the one namespace that is exempt.
+	// DefaultExemptNamespace is the only namespace whose pods are all exempt.
 	DefaultExemptNamespace = "kube-system"
 )
 
-// GetStartTimeout is how long a start may hold its slot.
+// GetStartTimeout returns how long a start may hold its slot.
 func (s PacemakerConfigSpec) GetStartTimeout() time.Duration {
 	return s.StartTimeout.Or(DefaultStartTimeout)
 }
 
-// GetMaxWait is how long a pod may wait before it starts over the limit.
+// GetMaxWait returns how long a pod may wait before it may start over the limit.
 func (s PacemakerConfigSpec) GetMaxWait() time.Duration {
 	return s.MaxWait.Or(DefaultMaxWait)
 }
 
-// GetSettleTime is how long a pod without probes keeps its slot after all its
-// containers run; it can be 0.
+// GetSettleTime returns how long a pod without probes keeps its slot after all its containers are
+// running. It can be 0.
 func (s PacemakerConfigSpec) GetSettleTime() time.Duration {
 	return s.SettleTime.Or(DefaultSettleTime)
 }
 
-// GetMode is what is done with a start that a limit holds.
+// GetMode returns what happens to a start that a limit holds.
 func (s PacemakerConfigSpec) GetMode() Mode {
 	if s.Mode == "" {
 		return ModeEnforce
@@ -49,7 +47,7 @@ func (s PacemakerConfigSpec) GetMode() Mode {
 	return s.Mode
 }
 
-// GetFairness is which pods share their turns.
+// GetFairness returns how pods of the same priority take turns.
 func (s PacemakerConfigSpec) GetFairness() Fairness {
 	if s.Fairness == "" {
 		return FairnessNamespace
@@ -57,8 +55,7 @@ func (s PacemakerConfigSpec) GetFairness() Fairness {
 	return s.Fairness
 }
 
-// PacesRestarts reports whether a lone container that exited waits for its start
-// again.
+// PacesRestarts reports whether a container that exited waits before it starts again.
 func (s PacemakerConfigSpec) PacesRestarts() bool {
 	return s.Restarts.Pace == nil || *s.Restarts.Pace
 }
@@ -71,12 +68,11 @@ func (e Exemptions) ExemptsNamespace(namespace string) bool {
 	return slices.Contains(e.Namespaces, namespace)
 }
 
-// DefaultSystemNamespaces returns the namespaces in which pods of DaemonSets and critical
-// pods never wait: those of the cluster's own parts, by the names that are usual for
-// them, and the project's.
+// DefaultSystemNamespaces returns patterns of the namespaces in which pods of DaemonSets and
+// critical pods never wait: the usual names for the parts of a cluster, and this project's name.
 func DefaultSystemNamespaces() []string { return []string{"kube-*", "*-system", "pod-pacemaker"} }
 
-// Has reports whether these are pods of a namespace in which they never wait.
+// Has reports whether the pods never wait in a namespace.
 func (e ExemptIn) Has(namespace string) bool {
 	among := e.Namespaces
 	if among == nil {

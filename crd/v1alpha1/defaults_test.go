@@ -36,8 +36,8 @@ func TestDurationIsAsLongAsItSays(t *testing.T) {
 	}
 }
 
-// An empty list of namespaces exempts none, an absent one kube-system: writing
-// an object must not turn one into the other.
+// An empty list of namespaces exempts none, an absent one exempts kube-system. Writing an object must not turn one
+// into the other.
 func TestAnEmptyNamespaceListStaysEmpty(t *testing.T) {
 	t.Parallel()
 	config := PacemakerConfig{Spec: PacemakerConfigSpec{Exemptions: Exemptions{Namespaces: []string{}}}}

@@ -1,13 +1,15 @@
 // Package v1alpha1 holds the API types of pod-pacemaker.io/v1alpha1.
 //
-// A PacemakerConfig says how fast pods may start on the nodes whose labels it
-// selects, a StartPolicy how many pods of a group may start or run at a time. The types carry the rules of the custom resource definition as
-// markers; package crd checks the same rules without an API server. Optional
-// fields that are absent have a default, which the accessor methods apply: they
-// are what code should read instead of the fields.
+// A PacemakerConfig sets how fast pods start on the nodes that it selects. A StartPolicy limits
+// how many pods of a group start or run at a time. A PacemakerNode is the report of the daemon on
+// one node.
 //
-// Values of these types may be read by several goroutines at once, and are
-// changed by none: take a DeepCopy to change one.
+// The markers of the types are the validation rules of the custom resource definitions; package
+// crd checks the same rules without an API server. Code should read an optional field through its
+// accessor method, which applies the default.
+//
+// Several goroutines may read a value of these types at the same time. To change one, change a
+// DeepCopy.
 //
 // +kubebuilder:object:generate=true
 // +groupName=pod-pacemaker.io

@@ -2,9 +2,9 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// PacemakerNode is what the daemon of one node reports. Only that daemon writes it,
-// and it is deleted with the node. It has the name of the node; with an instance name,
-// the name of the node, a dot and the name of the instance.
+// PacemakerNode is the report of the daemon on one node. Only that daemon writes it, and
+// it is deleted with the node. It has the name of the node; if the daemon has an instance
+// name, the name of the node, a dot and the instance name.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -30,7 +30,7 @@ type PacemakerNode struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// status is what the daemon tells.
+	// status is what the daemon reports.
 	// +optional
 	Status PacemakerNodeStatus `json:"status,omitempty"`
 }
@@ -48,72 +48,74 @@ type PacemakerNodeList struct {
 	Items []PacemakerNode `json:"items"`
 }
 
-// Connection says how the daemon and the node's container runtime are connected.
+// Connection is the state of the connection between the daemon and the container runtime
+// of its node.
 //
 // +kubebuilder:validation:Enum=Connected;Connecting;Stopped
 type Connection string
 
-// The connections.
+// The values of Connection.
 const (
 	// Connected: the runtime asks the daemon before it starts anything.
 	Connected Connection = "Connected"
-	// Connecting: it does not, and the daemon tries on. Pods start unpaced.
+	// Connecting: the daemon tries to connect. Pods start unpaced.
 	Connecting Connection = "Connecting"
 	// Stopped: the daemon was stopped. Pods start unpaced.
 	Stopped Connection = "Stopped"
 )
 
-// WaitMethod says how pods wait on a node.
+// WaitMethod is how pods wait on a node.
 //
 // +kubebuilder:validation:Enum=Gate;Refusal
 type WaitMethod string
 
 // The wait methods.
 const (
-	// WaitGate: pods wait in a hook of the container, and start at once when it ends.
+	// WaitGate: pods wait in a hook of the container, and start as soon as the hook ends.
 	WaitGate WaitMethod = "Gate"
-	// WaitRefusal: pods are refused, and kubelet tries again.
+	// WaitRefusal: the daemon refuses the pod, and kubelet tries again.
 	WaitRefusal WaitMethod = "Refusal"
 )
 
 // BlindSignal is a signal of the node that cannot be measured.
 type BlindSignal struct {
-	// signal is its name, like pressure.cpu.some.
+	// signal is the name of the signal, like pressure.cpu.some.
 	// +kubebuilder:validation:MaxLength=64
 	Signal string `json:"signal"`
 
-	// message says why it cannot be measured.
+	// message says why the signal cannot be measured.
 	// +optional
 	// +kubebuilder:validation:MaxLength=256
 	Message string `json:"message,omitempty"`
 }
 
-// PacemakerNodeStatus is what the daemon of a node tells. It holds nothing that
-// changes by itself: of the longest wait it tells the beginning.
+// PacemakerNodeStatus is the report of a daemon. It has no field that changes only because
+// time passes: the longest wait is reported by the time at which it began.
 type PacemakerNodeStatus struct {
 	// nodeName is the name of the node.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	NodeName string `json:"nodeName,omitempty"`
 
-	// instance is the name of the daemon's instance, if it has one.
+	// instance is the instance name of the daemon, if it has one.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	Instance string `json:"instance,omitempty"`
 
-	// version is the daemon's version.
+	// version is the version of the daemon.
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	Version string `json:"version,omitempty"`
 
-	// config is the name of the PacemakerConfig that is in force on the node; absent:
-	// none is, and nothing is held.
+	// config is the name of the PacemakerConfig that is in force on the node. Absent: none is
+	// in force, and no pod is held.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	Config string `json:"config,omitempty"`
 
-	// origin says where that config came from: API, Disk (what the API said last), or
-	// File.
+	// origin is where that config came from. API: from the API server. Disk: from the API
+	// server before the daemon last started, read from the node's disk. File: from the file
+	// given to the daemon.
 	// +optional
 	// +kubebuilder:validation:MaxLength=16
 	Origin string `json:"origin,omitempty"`
@@ -123,46 +125,46 @@ type PacemakerNodeStatus struct {
 	// +kubebuilder:validation:Minimum=0
 	ConfigGeneration int64 `json:"configGeneration,omitempty"`
 
-	// conflicts are the names of other PacemakerConfigs of the same priority that
-	// select the node too, the first 16 by name.
+	// conflicts are the names of other PacemakerConfigs with the same priority that select the
+	// node too: the first 16 by name.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=16
 	// +kubebuilder:validation:items:MaxLength=253
 	Conflicts []string `json:"conflicts,omitempty"`
 
-	// mode says what is done with a start that a limit holds.
+	// mode is what happens to a start that a limit holds.
 	// +optional
 	Mode Mode `json:"mode,omitempty"`
 
-	// ready tells whether pods are paced as the config says.
+	// ready is true if pods are paced as the config says.
 	// +optional
 	Ready bool `json:"ready"`
 
-	// message says why pods are not paced, or else why they do not wait at the gate.
+	// message says why pods are not paced or, if they are, why they do not wait at the gate.
 	// +optional
 	// +kubebuilder:validation:MaxLength=512
 	Message string `json:"message,omitempty"`
 
-	// connection says how the daemon and the container runtime are connected.
+	// connection is the state of the connection between the daemon and the container runtime.
 	// +optional
 	Connection Connection `json:"connection,omitempty"`
 
-	// waitMethod says how pods wait: at the Gate, or by Refusal.
+	// waitMethod is how pods wait: at the Gate, or by Refusal.
 	// +optional
 	WaitMethod WaitMethod `json:"waitMethod,omitempty"`
 
-	// waiting is how many pods wait for their start.
+	// waiting is the number of pods that wait for their start.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Waiting int32 `json:"waiting"`
 
-	// starting is how many pods are starting and hold a slot.
+	// starting is the number of pods that are starting and hold a slot.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Starting int32 `json:"starting"`
 
-	// limit is how many pods may be starting at a time; absent: any number.
+	// limit is how many pods may be starting at a time. Absent: any number.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Limit int32 `json:"limit,omitempty"`
@@ -171,34 +173,34 @@ type PacemakerNodeStatus struct {
 	// +optional
 	WaitingSince *metav1.Time `json:"waitingSince,omitempty"`
 
-	// heldBy is the reason for which the next start is held: Concurrency, Rate,
-	// CPULoad, IOLoad, LoadAverage or Pressure. Absent: no pod waits.
+	// heldBy is the reason that holds the next start: Concurrency, Rate, CPULoad, IOLoad,
+	// LoadAverage or Pressure. Absent: no pod waits.
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	HeldBy string `json:"heldBy,omitempty"`
 
-	// signal is the signal of the node that holds the next start, like
-	// pressure.cpu.some, where one does.
+	// signal is the signal of the node that holds the next start, like pressure.cpu.some.
+	// Absent: no signal holds it.
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	Signal string `json:"signal,omitempty"`
 
-	// blind are the signals of the node that a limit needs and that cannot be measured:
-	// such a limit is open, and adaptive does without them.
+	// blind are the signals of the node that a limit needs and that cannot be measured. A
+	// limit on such a signal holds no pod, and adaptive works without the signal.
 	// +optional
 	// +listType=map
 	// +listMapKey=signal
 	// +kubebuilder:validation:MaxItems=16
 	Blind []BlindSignal `json:"blind,omitempty"`
 
-	// written is when the daemon wrote this last. It writes when something else here
-	// has changed, and else every ten minutes or so: one that has not for 30 minutes
-	// is gone.
+	// written is when the daemon last wrote this status. It writes when anything else here has
+	// changed, and otherwise about every ten minutes. A daemon that has not written for 30
+	// minutes is gone.
 	// +optional
 	Written *metav1.Time `json:"written,omitempty"`
 
-	// policies are the StartPolicies in force on the node, at most 64, with the groups
-	// that have the most pods, at most 64 in all.
+	// policies are the StartPolicies in force on the node, at most 64, with the groups that
+	// have the most pods, at most 64 in all.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
@@ -206,29 +208,29 @@ type PacemakerNodeStatus struct {
 	Policies []NodePolicy `json:"policies,omitempty"`
 }
 
-// NodePolicy is what a StartPolicy does on one node.
+// NodePolicy is the state of a StartPolicy on one node.
 type NodePolicy struct {
-	// name is that of the policy.
+	// name is the name of the policy.
 	// +required
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name"`
 
-	// generation is that of the policy that is in force.
+	// generation is the generation of the policy that is in force.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Generation int64 `json:"generation,omitempty"`
 
-	// fault is why the policy holds no pod; absent: it holds those that it should.
+	// fault is why the policy holds no pod. Absent: the policy works.
 	// +optional
 	// +kubebuilder:validation:MaxLength=512
 	Fault string `json:"fault,omitempty"`
 
-	// groupCount is how many groups have pods.
+	// groupCount is the number of groups that have pods.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	GroupCount int32 `json:"groupCount,omitempty"`
 
-	// groups are those with the most pods.
+	// groups are the groups with the most pods.
 	// +optional
 	// +listType=map
 	// +listMapKey=group

@@ -2,40 +2,38 @@ package v1alpha1
 
 import "time"
 
-// PolicyLimits bound the pods of a group.
+// PolicyLimits are the limits for the pods of a group.
 //
 // +kubebuilder:validation:MinProperties=1
 type PolicyLimits struct {
-	// starting bounds the pods of a group that are starting: admitted, and not yet
-	// ready.
+	// starting limits the pods of a group that are starting: they were admitted and are not
+	// ready yet.
 	// +optional
 	Starting *PodBound `json:"starting,omitempty"`
 
-	// running bounds the pods of a group that were admitted and have not finished. A
-	// pod that would exceed it waits for as long as it must: maxWait does not pass
-	// this limit.
+	// running limits the pods of a group that were admitted and have not finished. A pod that
+	// would exceed this limit waits as long as it must: maxWait does not apply to it.
 	// +optional
 	Running *PodBound `json:"running,omitempty"`
 
-	// pacer lets more and more pods of a group start, by how many are ready.
+	// pacer lets more pods of a group start as more of them become ready.
 	// +optional
 	Pacer *Pacer `json:"pacer,omitempty"`
 }
 
-// PodBound bounds pods together.
+// PodBound limits pods by their number and by what they request together.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.pods) || has(self.requests)",message="must set pods, requests or both"
 type PodBound struct {
-	// pods is how many there may be, from 0 to 100000. 0 holds every pod.
+	// pods is how many pods there may be. From 0 to 100000. 0 holds every pod.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=100000
 	Pods *int32 `json:"pods,omitempty"`
 
-	// requests is how much they may request together of each resource, like
-	// cpu: 200m, memory: 1Gi or nvidia.com/gpu: 2. A resource that is absent is not
-	// bounded, and a pod that requests none of a resource is never held for it. From 1 to
-	// 16 resources.
+	// requests is how much the pods may request together of each resource, like cpu: 200m,
+	// memory: 1Gi or nvidia.com/gpu: 2. A resource that is absent is not limited, and a pod
+	// that requests none of a resource is never held for it. From 1 to 16 resources.
 	// +optional
 	// +kubebuilder:validation:MinProperties=1
 	// +kubebuilder:validation:MaxProperties=16
@@ -43,37 +41,38 @@ type PodBound struct {
 	Requests map[string]Quantity `json:"requests,omitempty"`
 }
 
-// Pacer lets more and more pods of a group start, by how many of the group are ready
-// and how many start. Once maxStagger are ready, it holds no pod.
+// Pacer lets more pods of a group start as more pods of the group become ready. Once
+// maxStagger pods are ready, it holds no pod.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.exponential) != has(self.linear)",message="must set one of exponential and linear"
 type Pacer struct {
-	// exponential lets minInitial pods start while none is ready, and after that as
-	// many as are ready times multiplier.
+	// exponential lets minInitial pods start while none is ready. Once pods are ready, it lets
+	// their number times multiplier be starting.
 	// +optional
 	Exponential *ExponentialPacer `json:"exponential,omitempty"`
 
-	// linear lets pods start in steps: the next as soon as all of a step are ready.
+	// linear lets pods start in steps: the next step begins when all pods of the step before
+	// are ready.
 	// +optional
 	Linear *LinearPacer `json:"linear,omitempty"`
 }
 
-// ExponentialPacer lets pods start by the number of those that are ready.
+// ExponentialPacer lets pods start in proportion to the number of ready pods.
 type ExponentialPacer struct {
-	// minInitial is how many may start while none is ready. From 1 to 100000.
+	// minInitial is how many pods may be starting while none is ready. From 1 to 100000.
 	// +required
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=100000
 	MinInitial int32 `json:"minInitial"`
 
-	// multiplier, times the number of those that are ready, is how many may be starting
-	// then. From "0.001" to 1000, like 4 or "1.5".
+	// multiplier, times the number of ready pods, is how many pods may be starting. From
+	// "0.001" to 1000, like 4 or "1.5".
 	// +required
 	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 1 && self <= 1000 : self.matches('^[0-9]{1,6}([.][0-9]{1,3})?$') && double(self) > 0.0 && double(self) <= 1000.0",message="must be a number from \"0.001\" to 1000 with at most three decimal places, like 4 or \"1.5\""
 	Multiplier Decimal `json:"multiplier"`
 
-	// maxStagger is how many have to be ready for the pacer to hold no pod any more.
-	// From 1 to 100000.
+	// maxStagger is how many pods must be ready for the pacer to hold no more pods. From 1 to
+	// 100000.
 	// +required
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=100000
@@ -88,23 +87,23 @@ type LinearPacer struct {
 	// +kubebuilder:validation:Maximum=100000
 	Step int32 `json:"step"`
 
-	// maxStagger is how many have to be ready for the pacer to hold no pod any more.
-	// From 1 to 100000.
+	// maxStagger is how many pods must be ready for the pacer to hold no more pods. From 1 to
+	// 100000.
 	// +required
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=100000
 	MaxStagger int32 `json:"maxStagger"`
 }
 
-// DefaultOpenAfter is how long the API server may be away until a policy of the
-// scope Cluster holds no pod any more.
+// DefaultOpenAfter is how long the API server may be unavailable before a policy of the
+// scope Cluster stops holding pods.
 const DefaultOpenAfter = 30 * time.Second
 
-// GetOpenAfter is how long the API server may be away until a policy of the scope
-// Cluster holds no pod any more.
+// GetOpenAfter returns how long the API server may be unavailable before a policy of the
+// scope Cluster stops holding pods.
 func (s StartPolicySpec) GetOpenAfter() time.Duration { return s.OpenAfter.Or(DefaultOpenAfter) }
 
-// GetScope is what the limits count.
+// GetScope returns what the limits count.
 func (s StartPolicySpec) GetScope() PolicyScope {
 	if s.Scope == "" {
 		return ScopeNode

@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// The kinds of the objects.
+// The kinds of objects.
 const (
 	Kind       = "PacemakerConfig"
 	NodeKind   = "PacemakerNode"
@@ -33,6 +33,6 @@ var (
 		return nil
 	})
 
-	// AddToScheme makes the types of this package known to a scheme.
+	// AddToScheme adds the types of this package to a scheme.
 	AddToScheme = schemeBuilder.AddToScheme
 )

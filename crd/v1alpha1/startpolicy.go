@@ -2,9 +2,9 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// StartPolicy limits how many pods of a group may start or run at a time. A pod
-// needs every policy that matches it, and the PacemakerConfig of its node; one that
-// no policy matches is never delayed by any.
+// StartPolicy limits how many pods of a group may start or run at a time. A pod starts
+// when every StartPolicy that selects it allows it, and the PacemakerConfig of its node
+// too. A pod that no policy selects is never held by one.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -23,15 +23,15 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type StartPolicy struct {
 	metav1.TypeMeta `json:",inline"`
-	// metadata is the standard object metadata; the name is required.
+	// metadata is the standard object metadata. The name is required.
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is what the user asks for.
+	// spec is the desired state.
 	// +required
 	Spec StartPolicySpec `json:"spec"`
 
-	// status sums up what the nodes report on which this policy is in force.
+	// status sums up the reports of the nodes on which this policy is in force.
 	// +optional
 	Status StartPolicyStatus `json:"status,omitzero"`
 }
@@ -49,88 +49,87 @@ type StartPolicyList struct {
 	Items []StartPolicy `json:"items"`
 }
 
-// StartPolicySpec is what the user asks for.
+// StartPolicySpec is the desired state of a StartPolicy.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.scope) || self.scope != 'Cluster' || has(self.limits.starting) && has(self.limits.starting.pods) && self.limits.starting.pods >= 1 && self.limits.starting.pods <= 1000 && !has(self.limits.starting.requests) && !has(self.limits.running) && !has(self.limits.pacer)",message="must be starting.pods from 1 to 1000 and nothing else, for the scope is Cluster",fieldPath=".limits"
 // +kubebuilder:validation:XValidation:rule="!has(self.scope) || self.scope != 'Cluster' || !has(self.temporaryOverrides) || self.temporaryOverrides.all(o, has(o.limits.starting) && has(o.limits.starting.pods) && o.limits.starting.pods >= 1 && o.limits.starting.pods <= 1000 && !has(o.limits.starting.requests) && !has(o.limits.running) && !has(o.limits.pacer))",message="every limits must be starting.pods from 1 to 1000 and nothing else, for the scope is Cluster",fieldPath=".temporaryOverrides"
 // +kubebuilder:validation:XValidation:rule="!has(self.openAfter) || has(self.scope) && self.scope == 'Cluster'",message="must be absent, for the scope is not Cluster",fieldPath=".openAfter"
 type StartPolicySpec struct {
-	// instance is the name of the daemon that this policy is for, as given to it
-	// with --instance; absent: it is for daemons without one. At most 63 lower case
-	// letters, digits and '-'. Advanced.
+	// instance is the name of the daemon that this policy is for, as in the daemon's flag
+	// --instance. Absent: the policy is for daemons without an instance name. At most 63 lower
+	// case letters, digits and '-'. Advanced.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="must be the name of a daemon's instance: lower case letters, digits and '-'"
 	Instance string `json:"instance,omitempty"`
 
-	// nodeSelector holds the labels that a node must have, each with exactly this
-	// value, for this policy to be in force there. Empty or absent: every node.
+	// nodeSelector lists the labels, with their exact values, that a node must have for this
+	// policy to be in force there. At most 16. Empty or absent: every node.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=16
 	// +kubebuilder:validation:XValidation:rule="self.all(k, k.size() <= 317 && k.matches('^([a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$'))",message="every key must be a label name, like \"node.kubernetes.io/instance-type\""
 	NodeSelector map[string]LabelValue `json:"nodeSelector,omitempty"`
 
-	// selector says which pods the policy is for.
+	// selector selects the pods that the policy applies to.
 	// +required
 	Selector PodSelection `json:"selector"`
 
-	// bypassSelector selects, among these pods, those that the policy never holds;
-	// they count all the same. Absent: none.
+	// bypassSelector selects, among these pods, those that the policy never holds. They still
+	// count against its limits. Absent: none.
 	// +optional
 	BypassSelector *LabelSelector `json:"bypassSelector,omitempty"`
 
-	// groupBy is a JSONPath that is evaluated on each pod, like
-	// .spec.containers[0].image: pods with the same value form a group, and the limits
-	// hold for each group by itself. A pod for which it finds nothing, or an empty text,
-	// is not held by the policy and does not count. Absent: all pods form one group. At
-	// most 256 characters.
+	// groupBy is a JSONPath that is evaluated on each pod, like .spec.containers[0].image.
+	// Pods with the same value form a group, and the limits apply to each group separately. A
+	// pod for which the path finds nothing, or an empty text, is not held by the policy and
+	// does not count. Absent: all pods form one group. At most 256 characters.
 	// +optional
 	// +kubebuilder:validation:MaxLength=256
 	// +kubebuilder:validation:XValidation:rule="self == '' || self.startsWith('.') || self.startsWith('{') && self.endsWith('}')",message="must be a JSONPath, like .spec.containers[0].image"
 	GroupBy string `json:"groupBy,omitempty"`
 
-	// limits bound the pods of each group.
+	// limits are the limits for the pods of each group.
 	// +required
 	Limits PolicyLimits `json:"limits"`
 
-	// temporaryOverrides replace limits for a time. Of those in force at the same
-	// time, the first that sets a limit wins, for each limit by itself; a limit that
-	// none sets is that of limits. At most 32.
+	// temporaryOverrides replace limits for a period of time. If several are in force at the
+	// same time, each limit comes from the first that sets it. A limit that none sets comes
+	// from limits. At most 32.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=32
 	TemporaryOverrides []TemporaryOverride `json:"temporaryOverrides,omitempty"`
 
-	// scope says what the limits count: with Node the pods of a group on each node
-	// by itself; with Cluster those on all nodes together, for which only
-	// starting.pods can be limited. Default Node.
+	// scope is what the limits count. Node: the pods of a group on each node separately.
+	// Cluster: the pods of a group on all nodes together; then only starting.pods can be
+	// limited. Default Node.
 	// +optional
 	// +kubebuilder:default=Node
 	Scope PolicyScope `json:"scope,omitempty"`
 
-	// openAfter is how long the API server may be away until a policy of the scope
-	// Cluster holds no pod any more. From 1s to 1h, default 30s. Advanced.
+	// openAfter is how long the API server may be unavailable before a policy of the scope
+	// Cluster stops holding pods. From 1s to 1h, default 30s. Advanced.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,5}(h|m|s|ms)){1,4}$') && duration(self) >= duration('1s') && duration(self) <= duration('1h')",message="must be a duration from 1s to 1h in whole h, m, s or ms, like \"30s\""
 	OpenAfter *Duration `json:"openAfter,omitempty"`
 }
 
-// PolicyScope says what the limits of a policy count.
+// PolicyScope is what the limits of a policy count.
 //
 // +kubebuilder:validation:Enum=Node;Cluster
 type PolicyScope string
 
 // The scopes.
 const (
-	// ScopeNode counts the pods of a group on each node by itself.
+	// ScopeNode counts the pods of a group on each node separately.
 	ScopeNode PolicyScope = "Node"
-	// ScopeCluster counts those of all nodes together.
+	// ScopeCluster counts the pods of a group on all nodes together.
 	ScopeCluster PolicyScope = "Cluster"
 )
 
-// PodSelection says which pods a policy is for.
+// PodSelection selects the pods that a policy applies to.
 type PodSelection struct {
-	// terms are alternatives: a pod is selected if one of them selects it. From 1 to
+	// terms are alternatives: a pod is selected if at least one of them selects it. From 1 to
 	// 16.
 	// +required
 	// +listType=atomic
@@ -139,38 +138,38 @@ type PodSelection struct {
 	Terms []PodSelectorTerm `json:"terms"`
 }
 
-// PodSelectorTerm selects pods that both of its selectors select.
+// PodSelectorTerm selects the pods that both of its selectors select.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.podSelector) || has(self.namespaceSelector)",message="must have podSelector, namespaceSelector or both"
 type PodSelectorTerm struct {
-	// podSelector selects by the labels of the pod; {} or absent: every pod.
+	// podSelector selects pods by their labels. {} or absent: every pod.
 	// +optional
 	PodSelector *LabelSelector `json:"podSelector,omitempty"`
 
-	// namespaceSelector selects by the labels of the pod's namespace; {} or absent:
-	// every namespace. The label kubernetes.io/metadata.name is the namespace's name;
-	// a selector with other labels needs the daemon's permission to watch namespaces.
+	// namespaceSelector selects pods by the labels of their namespace. {} or absent: every
+	// namespace. The label kubernetes.io/metadata.name is the name of the namespace. For any
+	// other label, the daemon needs the permission to watch namespaces.
 	// +optional
 	NamespaceSelector *LabelSelector `json:"namespaceSelector,omitempty"`
 }
 
-// LabelSelector selects by labels: all of matchLabels and matchExpressions must
-// hold. An empty one selects everything.
+// LabelSelector selects by labels. All of matchLabels and matchExpressions must match. An
+// empty selector matches everything.
 type LabelSelector struct {
-	// matchLabels holds labels, each with the value that it must have.
+	// matchLabels lists labels, each with the value that it must have. At most 16.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=16
 	// +kubebuilder:validation:XValidation:rule="self.all(k, k.size() <= 317 && k.matches('^([a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$'))",message="every key must be a label name, like \"app.kubernetes.io/name\""
 	MatchLabels map[string]LabelValue `json:"matchLabels,omitempty"`
 
-	// matchExpressions are requirements on labels.
+	// matchExpressions lists conditions on labels. At most 16.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=16
 	MatchExpressions []LabelRequirement `json:"matchExpressions,omitempty"`
 }
 
-// LabelRequirement is what one label must be.
+// LabelRequirement is a condition on one label.
 //
 // +kubebuilder:validation:XValidation:rule="(self.operator in ['In', 'NotIn']) == (has(self.values) && self.values.size() > 0)",message="must have entries with the operators In and NotIn, and none with Exists and DoesNotExist",fieldPath=".values"
 type LabelRequirement struct {
@@ -180,19 +179,19 @@ type LabelRequirement struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$')",message="must be a label name, like \"app.kubernetes.io/name\""
 	Key string `json:"key"`
 
-	// operator is In, NotIn, Exists or DoesNotExist. As everywhere in Kubernetes, NotIn
-	// holds for what has no such label, too.
+	// operator is In, NotIn, Exists or DoesNotExist. As everywhere in Kubernetes, NotIn also
+	// matches where the label is absent.
 	// +required
 	Operator LabelOperator `json:"operator"`
 
-	// values are those that In and NotIn compare with. At most 64.
+	// values are the values that In and NotIn compare the label with. At most 64.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64
 	Values []LabelValue `json:"values,omitempty"`
 }
 
-// LabelOperator says how a label is compared.
+// LabelOperator is how a label is compared with values.
 //
 // +kubebuilder:validation:Enum=In;NotIn;Exists;DoesNotExist
 type LabelOperator string
@@ -205,25 +204,25 @@ const (
 	LabelDoesNotExist LabelOperator = "DoesNotExist"
 )
 
-// TemporaryOverride replaces limits for a time.
+// TemporaryOverride replaces limits for a period of time.
 //
 // +kubebuilder:validation:XValidation:rule="!self.begin.matches('^[0-9]{4}-((0[13578]|1[02])-(0[1-9]|[12][0-9]|3[01])|(0[469]|11)-(0[1-9]|[12][0-9]|30)|02-(0[1-9]|1[0-9]|2[0-8]))T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]([.][0-9]{1,9})?(Z|[-+]([01][0-9]|2[0-3]):[0-5][0-9])$') || !self.end.matches('^[0-9]{4}-((0[13578]|1[02])-(0[1-9]|[12][0-9]|3[01])|(0[469]|11)-(0[1-9]|[12][0-9]|30)|02-(0[1-9]|1[0-9]|2[0-8]))T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]([.][0-9]{1,9})?(Z|[-+]([01][0-9]|2[0-3]):[0-5][0-9])$') || timestamp(self.begin) <= timestamp(self.end)",message="must not be before begin",fieldPath=".end"
 type TemporaryOverride struct {
-	// begin is the moment, as in RFC 3339, from which it is in force, like
-	// "2026-11-27T00:00:00+01:00". With a begin or an end that is no such moment, the
-	// override is left out, and the status says so.
+	// begin is the time from which the override is in force, in the format of RFC 3339, like
+	// "2026-11-27T00:00:00+01:00". An override whose begin or end has another format is
+	// ignored, and the status reports it.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=64
 	Begin string `json:"begin"`
 
-	// end is the moment up to which, and including which, it is in force.
+	// end is the last moment at which the override is in force, in the same format as begin.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=64
 	End string `json:"end"`
 
-	// limits are those that it sets.
+	// limits are the limits that the override sets.
 	// +required
 	Limits PolicyLimits `json:"limits"`
 }

@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// Selector returns what the labels are compared with. Nil selects everything, as an
-// empty one does. An error says which part is no selector.
+// Selector returns s in the form that matches labels. A nil or empty s selects everything. An error
+// names the part of s that is not valid.
 func (s *LabelSelector) Selector() (labels.Selector, error) {
 	if s == nil {
 		return labels.Everything(), nil

@@ -2,56 +2,56 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// StartPolicyStatus sums up what the nodes report on which the policy is in force.
-// The daemons take turns to write it, at most every 20 seconds.
+// StartPolicyStatus sums up the reports of the nodes on which a policy is in force. One
+// daemon at a time writes it, at most every 20 seconds.
 type StartPolicyStatus struct {
-	// observedGeneration is the generation of the policy that this is about.
+	// observedGeneration is the generation of the policy that this status describes.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// nodes is on how many nodes the policy is in force.
+	// nodes is the number of nodes on which the policy is in force.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Nodes int32 `json:"nodes"`
 
-	// waiting is how many pods wait that the policy is for, whatever holds them, in the groups
-	// that used has.
+	// waiting is the number of waiting pods that the policy selects, whatever holds them, in
+	// the groups that used counts.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Waiting int32 `json:"waiting"`
 
-	// calculatedLimits are those in force now, with the overrides.
+	// calculatedLimits are the limits that are in force now, with the overrides.
 	// +optional
 	CalculatedLimits *CalculatedLimits `json:"calculatedLimits,omitempty"`
 
-	// used is what counts against the limits, of all nodes together. Of each node it has the
+	// used is what counts against the limits, on all nodes together. Each node reports the
 	// groups with the most pods: 32 of a policy, and 64 of all policies.
 	// +optional
 	Used PolicyUse `json:"used,omitzero"`
 
-	// throttled names the limits by which a pod is held, or the next would be, in any
-	// group on any node: starting.pods, running.requests.cpu, pacer and the like.
+	// throttled names the limits that hold a pod, or would hold the next one, in any group on
+	// any node, such as starting.pods, running.requests.cpu or pacer.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=64
 	// +kubebuilder:validation:items:MaxLength=340
 	Throttled []string `json:"throttled,omitempty"`
 
-	// groups are the groups with the most pods, at most 32; groupCount is how many
-	// the nodes told of.
+	// groups are the groups with the most pods, at most 32. groupCount is the number of groups
+	// that the nodes reported.
 	// +optional
 	// +listType=map
 	// +listMapKey=group
 	// +kubebuilder:validation:MaxItems=32
 	Groups []PolicyGroup `json:"groups,omitempty"`
 
-	// groupCount is how many groups have pods, as far as the nodes told.
+	// groupCount is the number of groups that have pods, as far as the nodes reported them.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	GroupCount int32 `json:"groupCount,omitempty"`
 
-	// invalidOverrides are the overrides that are left out.
+	// invalidOverrides are the overrides that are ignored, and why.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64
@@ -65,66 +65,66 @@ type StartPolicyStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// ConditionReady reports whether the policy's newest generation is in force on every node that
-// it is for.
+// ConditionReady is true when the newest generation of the policy is in force on every
+// node that it selects.
 const ConditionReady = "Ready"
 
-// ConditionOverridesValid reports whether none of the policy's overrides is left out.
+// ConditionOverridesValid is true when no override of the policy is ignored.
 const ConditionOverridesValid = "OverridesValid"
 
-// CalculatedLimits are limits that were calculated.
+// CalculatedLimits are the limits in force, with the overrides.
 type CalculatedLimits struct {
 	PolicyLimits `json:",inline"`
 
-	// since is when they began to be in force by themselves, because an override
-	// began or ended; absent: none did, since the policy was changed.
+	// since is when an override last began or ended and so changed the limits. Absent: no
+	// override has since the policy was last changed.
 	// +optional
 	Since *metav1.Time `json:"since,omitempty"`
 }
 
 // PolicyUse is what counts against the limits of a group.
 type PolicyUse struct {
-	// starting is what is starting.
+	// starting counts the pods that are starting.
 	// +optional
 	Starting PodUse `json:"starting,omitzero"`
 
-	// running is what was admitted and has not finished.
+	// running counts the pods that were admitted and have not finished.
 	// +optional
 	Running PodUse `json:"running,omitzero"`
 
-	// ready is how many pods are ready.
+	// ready is the number of pods that are ready.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Ready int32 `json:"ready"`
 }
 
-// PodUse is how many pods there are and what they request together.
+// PodUse is a number of pods and the sum of their requests.
 type PodUse struct {
-	// pods is how many there are.
+	// pods is the number of pods.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Pods int32 `json:"pods"`
 
-	// requests is what they request together, of each resource that the policy bounds.
+	// requests is what the pods request together of each resource that the policy limits.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=32
 	Requests map[string]UsedQuantity `json:"requests,omitempty"`
 }
 
-// UsedQuantity is an amount of a resource that is used.
+// UsedQuantity is the amount of a resource that is in use.
 //
 // +kubebuilder:validation:MaxLength=32
 type UsedQuantity string
 
 // PolicyGroup is one group of a policy.
 type PolicyGroup struct {
-	// group is the value that the pods of the group have in common, in short; empty
-	// where the policy has one group.
+	// group is the value that the pods of the group have in common, shortened if it is long.
+	// Empty: the policy has one group.
 	// +required
 	// +kubebuilder:validation:MaxLength=253
 	Group string `json:"group"`
 
-	// waiting is how many pods of the group wait, whatever holds them.
+	// waiting is the number of waiting pods of the group, whatever holds them.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Waiting int32 `json:"waiting"`
@@ -133,7 +133,7 @@ type PolicyGroup struct {
 	// +optional
 	Used PolicyUse `json:"used,omitzero"`
 
-	// throttled names the limits by which a pod is held, or the next would be.
+	// throttled names the limits that hold a pod of the group, or would hold the next one.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=64
@@ -141,14 +141,14 @@ type PolicyGroup struct {
 	Throttled []string `json:"throttled,omitempty"`
 }
 
-// InvalidField is a field whose value is of no use.
+// InvalidField is a field that is ignored because of its value.
 type InvalidField struct {
-	// path is that of the field.
+	// path is the path of the field.
 	// +required
 	// +kubebuilder:validation:MaxLength=253
 	Path string `json:"path"`
 
-	// message says why.
+	// message says what is wrong with the value.
 	// +required
 	// +kubebuilder:validation:MaxLength=512
 	Message string `json:"message"`

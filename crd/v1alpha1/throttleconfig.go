@@ -6,44 +6,46 @@ type ThrottleConfig struct {
 	// +optional
 	MaxConcurrent *MaxConcurrent `json:"maxConcurrent,omitempty"`
 
-	// adaptive finds out how many pods may be starting at a time, from CPU use and
-	// from CPU and I/O pressure; {} is enough. Where maxConcurrent is set too, the
-	// smaller of both numbers counts.
+	// adaptive finds out how many pods may be starting at a time, from the CPU use and the CPU
+	// and I/O pressure of the node. {} is enough to use it. If maxConcurrent is set too, the
+	// smaller of both numbers applies.
 	// +optional
 	Adaptive *Adaptive `json:"adaptive,omitempty"`
 
-	// rateLimit limits how many pods may begin to start per unit of time.
+	// rateLimit limits how many pods may begin to start in a period of time.
 	// +optional
 	RateLimit *RateLimit `json:"rateLimit,omitempty"`
 
-	// cpu holds starts while the CPUs of the node are busy.
+	// cpu holds starts while the CPUs of the node, taken together, are busy for maxLoad
+	// percent of the time or more.
 	// +optional
-	CPU *CPULimit `json:"cpu,omitempty"`
+	CPU *LoadLimit `json:"cpu,omitempty"`
 
-	// io holds starts while the CPUs of the node wait for I/O.
+	// io holds starts while the CPUs of the node, taken together, are idle for maxLoad percent
+	// of the time or more because they wait for I/O.
 	// +optional
-	IO *IOLimit `json:"io,omitempty"`
+	IO *LoadLimit `json:"io,omitempty"`
 
 	// loadAvg holds starts while the load average of the node is high.
 	// +optional
 	LoadAvg *LoadAvgLimit `json:"loadAvg,omitempty"`
 
-	// pressure holds starts while processes stall for want of CPU, memory or I/O,
-	// as the kernel tells in /proc/pressure.
+	// pressure holds starts while processes stall because they lack CPU, memory or I/O, as the
+	// kernel reports in /proc/pressure.
 	// +optional
 	Pressure *Pressure `json:"pressure,omitempty"`
 
-	// maxPulling is how many pods may be between their sandbox and their first
-	// container at a time, which is where their images are pulled. From 1 to 1000;
-	// absent: no limit.
+	// maxPulling limits how many pods may be between the creation of their sandbox and of
+	// their first container, which is when their images are pulled. From 1 to 1000. Absent: no
+	// limit.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=1000
 	MaxPulling *int32 `json:"maxPulling,omitempty"`
 
-	// noProgressAfter is how long none of the starts under way may make progress
-	// before one that waits is started beside them, for they may be waiting for
-	// it. From 1s to 1h, or 0s for never; default 10s. Advanced.
+	// noProgressAfter is how long all pods that are starting may make no progress before one
+	// waiting pod starts in addition, because they may depend on it. From 1s to 1h, or 0s for
+	// never; default 10s. Advanced.
 	// +optional
 	// +kubebuilder:default="10s"
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,5}(h|m|s|ms)){1,4}$') && (duration(self) == duration('0s') || duration(self) >= duration('1s') && duration(self) <= duration('1h'))",message="must be 0s, or a duration from 1s to 1h in whole h, m, s or ms, like \"10s\""
@@ -54,31 +56,30 @@ type ThrottleConfig struct {
 //
 // +kubebuilder:validation:XValidation:rule="has(self.value) || has(self.perCore)",message="must set value or perCore"
 type MaxConcurrent struct {
-	// value is the number of pods that may be starting at a time, from 1 to
-	// 1000. Where perCore is set too, value wins.
+	// value is how many pods may be starting at a time. From 1 to 1000. If perCore is set too,
+	// value applies.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=1000
 	Value *int32 `json:"value,omitempty"`
 
-	// perCore is the number of pods per CPU core of the node that may be
-	// starting at a time: a whole number like 2, or a decimal in quotes with at
-	// most three places like "0.5", from "0.001" to 100. The product is rounded
-	// down, but is never less than 1.
+	// perCore is how many pods may be starting at a time per CPU core of the node: a whole
+	// number like 2, or a decimal in quotes with at most three decimal places like "0.5". From
+	// "0.001" to 100. The product is rounded down, but is never less than 1.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 1 && self <= 100 : self.matches('^[0-9]{1,6}([.][0-9]{1,3})?$') && double(self) > 0.0 && double(self) <= 100.0",message="must be a number from \"0.001\" to 100 with at most three decimal places, like \"0.5\""
 	PerCore *Decimal `json:"perCore,omitempty"`
 
-	// cost is what counts against value or perCore. Pods: the pods that are
-	// starting. Cores: the cores that they are expected to keep busy, by what was
-	// learned of earlier starts of their kind, and one where nothing was; a pod
-	// that alone exceeds the number starts when no other does.
+	// cost is what each pod that is starting counts against value or perCore. Pods: one.
+	// Cores: the CPU cores that the pod is expected to keep busy, as learned from earlier
+	// starts of its kind, or one if there were none. A pod that alone exceeds the number
+	// starts when no other pod is starting. Default Pods.
 	// +optional
 	// +kubebuilder:default=Pods
 	Cost Cost `json:"cost,omitempty"`
 }
 
-// Cost is what a pod that is starting counts.
+// Cost is what a starting pod counts against a limit.
 //
 // +kubebuilder:validation:Enum=Pods;Cores
 type Cost string
@@ -87,7 +88,7 @@ type Cost string
 const (
 	// CostPods counts each pod as one.
 	CostPods Cost = "Pods"
-	// CostCores counts the cores that a pod is expected to keep busy.
+	// CostCores counts the CPU cores that a pod is expected to keep busy.
 	CostCores Cost = "Cores"
 )
 
@@ -95,40 +96,39 @@ const (
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.min) || !has(self.max) || self.min <= self.max",message="must not be less than min",fieldPath=".max"
 type Adaptive struct {
-	// targetPressure is the share of time, in percent, in which some process may
-	// stall for want of CPU or I/O while pods start: higher values start more at a
-	// time. From "0.001" to 100; absent: what suits most nodes. Advanced.
+	// targetPressure is the share of time, in percent, in which some process may stall because
+	// it lacks CPU or I/O while pods start. A higher value starts more pods at a time. From
+	// "0.001" to 100. Absent: what suits most nodes. Advanced.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 1 && self <= 100 : self.matches('^[0-9]{1,6}([.][0-9]{1,3})?$') && double(self) > 0.0 && double(self) <= 100.0",message="must be a percentage from \"0.001\" to 100 with at most three decimal places, like 80 or \"62.5\""
 	TargetPressure *Decimal `json:"targetPressure,omitempty"`
 
-	// min is how many pods may be starting at a time however high the pressure is.
-	// From 1 to 1000, default 1. Advanced.
+	// min is how many pods may be starting at a time even if the pressure is high. From 1 to
+	// 1000, default 1. Advanced.
 	// +optional
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=1000
 	Min *int32 `json:"min,omitempty"`
 
-	// max is how many pods may be starting at a time however low the pressure is.
-	// From 1 to 1000 and not less than min; absent: as many as the node bears.
+	// max is how many pods may be starting at a time even if the pressure is low. From 1 to
+	// 1000 and not less than min. Absent: as many as the node can handle.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=1000
 	Max *int32 `json:"max,omitempty"`
 }
 
-// RateLimit limits how many pods may begin to start per unit of time.
+// RateLimit limits how many pods may begin to start in a period of time.
 type RateLimit struct {
-	// fillFactor is the time in which one start becomes available, like "1s":
-	// one start per second. From 1ms to 1h.
+	// fillFactor is the time after which one more start is allowed: "1s" allows one start per
+	// second. From 1ms to 1h.
 	// +required
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,5}(h|m|s|ms)){1,4}$') && duration(self) >= duration('1ms') && duration(self) <= duration('1h')",message="must be a duration from 1ms to 1h in whole h, m, s or ms, like \"1s\""
 	FillFactor Duration `json:"fillFactor"`
 
-	// burst is how many starts that were not used can be saved up, and so how
-	// many pods may begin to start at once after a quiet time. From 1 to 1000,
-	// default 1.
+	// burst is how many unused starts can be saved up, and so how many pods may begin to start
+	// at once after a quiet time. From 1 to 1000, default 1.
 	// +optional
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=1
@@ -136,33 +136,17 @@ type RateLimit struct {
 	Burst *int32 `json:"burst,omitempty"`
 }
 
-// CPULimit holds starts while the CPUs of the node are busy.
-type CPULimit struct {
-	// maxLoad is how busy the CPUs of the node may be, all together, in percent:
-	// from "0.001" to 100, like 80 or "62.5".
+// LoadLimit holds starts while a measured share of CPU time is high.
+type LoadLimit struct {
+	// maxLoad is the share of time, in percent, from which on no pod starts. From "0.001" to
+	// 100, like 80 or "62.5".
 	// +required
 	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 1 && self <= 100 : self.matches('^[0-9]{1,6}([.][0-9]{1,3})?$') && double(self) > 0.0 && double(self) <= 100.0",message="must be a percentage from \"0.001\" to 100 with at most three decimal places, like 80 or \"62.5\""
 	MaxLoad *Decimal `json:"maxLoad"`
 
-	// incrementBy is what each start adds to the measured percentage until the next
-	// measurement, because a pod that has just begun does not show in it yet. From 0
-	// to 100, default 0.
-	// +optional
-	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 && self <= 100 : self.matches('^[0-9]{1,6}([.][0-9]{1,3})?$') && double(self) <= 100.0",message="must be a percentage from 0 to 100 with at most three decimal places, like 10 or \"2.5\""
-	IncrementBy *Decimal `json:"incrementBy,omitempty"`
-}
-
-// IOLimit holds starts while the CPUs of the node wait for I/O.
-type IOLimit struct {
-	// maxLoad is how much of their time the CPUs of the node may be idle for want
-	// of I/O, all together, in percent: from "0.001" to 100, like 20 or "7.5".
-	// +required
-	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 1 && self <= 100 : self.matches('^[0-9]{1,6}([.][0-9]{1,3})?$') && double(self) > 0.0 && double(self) <= 100.0",message="must be a percentage from \"0.001\" to 100 with at most three decimal places, like 80 or \"62.5\""
-	MaxLoad *Decimal `json:"maxLoad"`
-
-	// incrementBy is what each start adds to the measured percentage until the next
-	// measurement, because a pod that has just begun does not show in it yet. From 0
-	// to 100, default 0.
+	// incrementBy is added to the measured share for each start until the next
+	// measurement, because a pod that has just begun to start does not show in it yet.
+	// From 0 to 100, default 0.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 && self <= 100 : self.matches('^[0-9]{1,6}([.][0-9]{1,3})?$') && double(self) <= 100.0",message="must be a percentage from 0 to 100 with at most three decimal places, like 10 or \"2.5\""
 	IncrementBy *Decimal `json:"incrementBy,omitempty"`
@@ -170,20 +154,20 @@ type IOLimit struct {
 
 // LoadAvgLimit holds starts while the load average of the node is high.
 type LoadAvgLimit struct {
-	// maxLoad is how high the load average of the last minute may be: the number
-	// of processes that run, wait for a CPU, or wait for a disk. From "0.001" to
-	// 100000, like 8 or "1.5".
+	// maxLoad is the load average of the last minute from which on no pod starts. The load
+	// average is the number of processes that run, wait for a CPU, or wait for a disk. From
+	// "0.001" to 100000, like 8 or "1.5".
 	// +required
 	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 1 && self <= 100000 : self.matches('^[0-9]{1,6}([.][0-9]{1,3})?$') && double(self) > 0.0 && double(self) <= 100000.0",message="must be a number from \"0.001\" to 100000 with at most three decimal places, like 8 or \"1.5\""
 	MaxLoad *Decimal `json:"maxLoad"`
 
-	// perCore makes maxLoad and incrementBy numbers per CPU core of the node.
-	// Default false: they are for the whole node.
+	// perCore makes maxLoad and incrementBy numbers per CPU core of the node. Default false:
+	// they are for the whole node.
 	// +optional
 	// +kubebuilder:default=false
 	PerCore bool `json:"perCore,omitempty"`
 
-	// incrementBy is what each start adds to the load average until the next
+	// incrementBy is added to the measured load average for each start until the next
 	// measurement. From 0 to 100000, default 0.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 && self <= 100000 : self.matches('^[0-9]{1,6}([.][0-9]{1,3})?$') && double(self) <= 100000.0",message="must be a number from 0 to 100000 with at most three decimal places, like 1 or \"0.5\""

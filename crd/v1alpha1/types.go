@@ -2,10 +2,10 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// PacemakerConfig says how fast pods may start on the nodes that it selects.
-// Of all that select a node, one is in force there: the one with the highest
-// priority, and among equals the one whose name comes first. Where several
-// daemons run on a node, that is so for each of them; see instance.
+// PacemakerConfig sets how fast pods start on the nodes that it selects. If several select
+// a node, the one with the highest priority is in force; among equal priorities, the one
+// whose name sorts first. If several daemons run on a node, each chooses among the configs
+// of its own instance.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:scope=Cluster,shortName=pmc
@@ -21,12 +21,11 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type PacemakerConfig struct {
 	metav1.TypeMeta `json:",inline"`
-	// metadata is the standard object metadata; the name is required.
+	// metadata is the standard object metadata. The name is required.
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is what the user asks for. An empty one selects every node and holds
-	// no pod back.
+	// spec is the desired state. An empty spec selects every node and holds no pod.
 	// +optional
 	// +kubebuilder:default={}
 	Spec PacemakerConfigSpec `json:"spec,omitempty"`
@@ -45,122 +44,119 @@ type PacemakerConfigList struct {
 	Items []PacemakerConfig `json:"items"`
 }
 
-// PacemakerConfigSpec is what the user asks for.
+// PacemakerConfigSpec is the desired state of a PacemakerConfig.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.startTimeout) || !has(self.settleTime) || !self.startTimeout.matches('^([0-9]{1,5}(h|m|s|ms)){1,4}$') || !self.settleTime.matches('^([0-9]{1,5}(h|m|s|ms)){1,4}$') || duration(self.startTimeout) < duration('1s') || duration(self.settleTime) < duration(self.startTimeout)",message="must be shorter than startTimeout",fieldPath=".settleTime"
 type PacemakerConfigSpec struct {
-	// mode says what is done with a start that a limit holds: with Enforce it
-	// waits; with Shadow it goes on at once, and how long it would have waited is
-	// reported; with "Off" (in quotes: YAML takes a bare one for false) no limit is
-	// in force at all, and those that wait go on at once. Default Enforce.
+	// mode is what happens to a start that a limit holds. Enforce: the pod waits. Shadow: the
+	// pod starts at once, and the daemon reports how long it would have waited. "Off": no
+	// limit is in force, and waiting pods start at once; write it in quotes, because YAML
+	// reads a bare Off as false. Default Enforce.
 	// +optional
 	// +kubebuilder:default=Enforce
 	Mode Mode `json:"mode,omitempty"`
 
-	// instance is the name of the daemon that this config is for, as given to it
-	// with --instance, for nodes on which several run side by side. A daemon
-	// follows the configs with its own name and no others; absent: this config is
-	// for daemons without one. At most 63 lower case letters, digits and '-'.
-	// Advanced.
+	// instance is the name of the daemon that this config is for, as in the daemon's flag
+	// --instance. It is for nodes on which several daemons run: each daemon follows only the
+	// configs with its own instance name. Absent: the config is for daemons without an
+	// instance name. At most 63 lower case letters, digits and '-'. Advanced.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="must be the name of a daemon's instance: lower case letters, digits and '-'"
 	Instance string `json:"instance,omitempty"`
 
-	// nodeSelector holds the labels that a node must have, each with exactly
-	// this value, for this config to concern it. Empty or absent: every node.
+	// nodeSelector lists the labels, with their exact values, that a node must have for this
+	// config to apply to it. At most 16. Empty or absent: every node.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=16
 	// +kubebuilder:validation:XValidation:rule="self.all(k, k.size() <= 317 && k.matches('^([a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$'))",message="every key must be a label name, like \"node.kubernetes.io/instance-type\""
 	NodeSelector map[string]LabelValue `json:"nodeSelector,omitempty"`
 
-	// priority decides between configs that select the same node: the highest
-	// wins, and among equals the one whose name comes first. From -1000000 to
-	// 1000000, default 0.
+	// priority decides between configs that select the same node: the highest wins, and among
+	// equals the one whose name sorts first. From -1000000 to 1000000, default 0.
 	// +optional
 	// +kubebuilder:default=0
 	// +kubebuilder:validation:Minimum=-1000000
 	// +kubebuilder:validation:Maximum=1000000
 	Priority int32 `json:"priority,omitempty"`
 
-	// throttleConfig holds the limits. A start must be allowed by every limit
-	// that is set; where none is set, no pod is held back.
+	// throttleConfig holds the limits. A pod starts when every limit that is set allows it. If
+	// no limit is set, no pod waits.
 	// +optional
 	ThrottleConfig ThrottleConfig `json:"throttleConfig,omitempty"`
 
-	// startTimeout is how long a start may hold its slot. A pod that is not
-	// ready by then is stuck: it no longer counts. From 1s to 24h, default 5m.
+	// startTimeout is how long a start may hold its slot. A pod that is not ready by then is
+	// stuck: it no longer counts. From 1s to 24h, default 5m.
 	// +optional
 	// +kubebuilder:default="5m"
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,5}(h|m|s|ms)){1,4}$') && duration(self) >= duration('1s') && duration(self) <= duration('24h')",message="must be a duration from 1s to 24h in whole h, m, s or ms, like \"5m\""
 	StartTimeout *Duration `json:"startTimeout,omitempty"`
 
-	// fairness says which pods share their turns. With Namespace, of the pods of
-	// the same priority that wait, the next is of the namespace with the fewest
-	// pods starting; with None, it is the one that came first. Default Namespace.
-	// Advanced.
+	// fairness is how waiting pods of the same priority take turns. Namespace: the next pod is
+	// from the namespace with the fewest pods starting. None: the pod that came first is next.
+	// Default Namespace. Advanced.
 	// +optional
 	// +kubebuilder:default=Namespace
 	Fairness Fairness `json:"fairness,omitempty"`
 
-	// maxWait is how long a pod may wait for its start before its deadline is
-	// over. Such pods are started over the limit, one at a time; while others
-	// wait, every second slot is theirs. So the k-th of them starts at most
-	// 2*k times startTimeout later. From 1s to 24h, default 10m.
+	// maxWait is how long a pod may wait before it may start over the limit. Pods that have
+	// waited that long start over the limit one at a time; while other pods wait, they get
+	// every second slot. So the k-th of them starts at most 2*k times startTimeout later. From
+	// 1s to 24h, default 10m.
 	// +optional
 	// +kubebuilder:default="10m"
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,5}(h|m|s|ms)){1,4}$') && duration(self) >= duration('1s') && duration(self) <= duration('24h')",message="must be a duration from 1s to 24h in whole h, m, s or ms, like \"5m\""
 	MaxWait *Duration `json:"maxWait,omitempty"`
 
-	// settleTime is how long a pod without readiness or startup probe keeps its
-	// slot after all its containers run. From 0s to 1h and shorter than
-	// startTimeout, default 5s. Advanced.
+	// settleTime is how long a pod without a readiness or startup probe keeps its slot after
+	// all its containers are running. From 0s to 1h and shorter than startTimeout, default 5s.
+	// Advanced.
 	// +optional
 	// +kubebuilder:default="5s"
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,5}(h|m|s|ms)){1,4}$') && duration(self) <= duration('1h')",message="must be a duration from 0s to 1h in whole h, m, s or ms, like \"5s\""
 	SettleTime *Duration `json:"settleTime,omitempty"`
 
-	// restarts say how containers that exited are started again.
+	// restarts say how the restart of a container that exited is paced.
 	// +optional
 	// +kubebuilder:default={}
 	Restarts Restarts `json:"restarts,omitzero"`
 
-	// exemptions say which pods never wait, beside static pods, which never do.
+	// exemptions say which pods never wait. Static pods never wait, whatever is set here.
 	// +optional
 	// +kubebuilder:default={}
 	Exemptions Exemptions `json:"exemptions,omitempty"`
 }
 
-// Mode says what is done with a start that a limit holds.
+// Mode is what happens to a start that a limit holds.
 //
 // +kubebuilder:validation:Enum=Enforce;Shadow;Off
 type Mode string
 
 // The modes.
 const (
-	// ModeEnforce makes it wait.
+	// ModeEnforce makes the pod wait.
 	ModeEnforce Mode = "Enforce"
-	// ModeShadow lets it go on, and reports what Enforce would have done.
+	// ModeShadow starts the pod and reports how long Enforce would have held it.
 	ModeShadow Mode = "Shadow"
-	// ModeOff has no limits: the switch to pull when pacing itself is suspected.
+	// ModeOff has no limits. Use it when pacing itself may be the fault.
 	ModeOff Mode = "Off"
 )
 
-// Fairness says which pods share their turns.
+// Fairness is how pods of the same priority take turns.
 //
 // +kubebuilder:validation:Enum=Namespace;None
 type Fairness string
 
-// The kinds of fairness.
+// The values of Fairness.
 const (
-	// FairnessNamespace has namespaces take turns.
+	// FairnessNamespace makes namespaces take turns.
 	FairnessNamespace Fairness = "Namespace"
-	// FairnessNone serves the pods as they come.
+	// FairnessNone starts pods in the order in which they came.
 	FairnessNone Fairness = "None"
 )
 
-// LabelValue is the value of a label: at most 63 letters, digits, '-', '_' and
-// '.', beginning and ending with a letter or digit; it can be empty.
+// LabelValue is the value of a label: at most 63 letters, digits, '-', '_' and '.'. It
+// begins and ends with a letter or a digit, or is empty.
 //
 // +kubebuilder:validation:MaxLength=63
 // +kubebuilder:validation:Pattern=`^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$`
@@ -168,8 +164,8 @@ type LabelValue string
 
 // Exemptions say which pods never wait.
 type Exemptions struct {
-	// namespaces lists the namespaces whose pods never wait, at most 64. Absent:
-	// kube-system. An empty list exempts none.
+	// namespaces lists the namespaces whose pods never wait. At most 64. Absent: kube-system.
+	// An empty list exempts none.
 	// +optional
 	// +listType=set
 	// +kubebuilder:default={"kube-system"}
@@ -179,29 +175,29 @@ type Exemptions struct {
 	// +kubebuilder:validation:items:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
 	Namespaces []string `json:"namespaces,omitzero"`
 
-	// daemonSets say in which namespaces the pods of DaemonSets never wait.
+	// daemonSets lists the namespaces in which the pods of DaemonSets never wait.
 	// +optional
 	// +kubebuilder:default={}
 	DaemonSets ExemptIn `json:"daemonSets,omitzero"`
 
-	// criticalPods say in which namespaces the pods of the priority classes
+	// criticalPods lists the namespaces in which pods of the priority classes
 	// system-node-critical and system-cluster-critical never wait.
 	// +optional
 	// +kubebuilder:default={}
 	CriticalPods ExemptIn `json:"criticalPods,omitzero"`
 
-	// allowSkipAnnotation lets pods exempt themselves by the annotation
-	// pod-pacemaker.io/skip: "true". Default false.
+	// allowSkipAnnotation lets a pod exempt itself with the annotation pod-pacemaker.io/skip:
+	// "true". Default false.
 	// +optional
 	// +kubebuilder:default=false
 	AllowSkipAnnotation bool `json:"allowSkipAnnotation,omitempty"`
 }
 
-// ExemptIn says in which namespaces a kind of pods never waits.
+// ExemptIn lists the namespaces in which pods of one kind never wait.
 type ExemptIn struct {
-	// namespaces lists the namespaces, at most 64. A '*' at the beginning or at the
-	// end stands for anything, and alone for every namespace. Absent: kube-*,
-	// *-system and pod-pacemaker. An empty list exempts none.
+	// namespaces lists the namespaces. A '*' at the beginning or the end of a name matches any
+	// text, and '*' alone matches every namespace. At most 64. Absent: kube-*, *-system and
+	// pod-pacemaker. An empty list exempts none.
 	// +optional
 	// +listType=set
 	// +kubebuilder:default={"kube-*","*-system","pod-pacemaker"}
@@ -212,12 +208,12 @@ type ExemptIn struct {
 	Namespaces []string `json:"namespaces,omitzero"`
 }
 
-// Restarts say how containers that exited are started again.
+// Restarts say how the restart of a container is paced.
 type Restarts struct {
-	// pace makes a container that exited wait before it starts again, unless another
-	// app container of its pod is running. It waits as a start of its own, behind all
-	// pods of the same priority that exited less often. With false it starts at once,
-	// as without the daemon, and is counted. Default true. Advanced.
+	// pace makes a container that exited wait before it starts again, unless another app
+	// container of its pod is running. It waits like a start of its own, behind all pods of
+	// the same priority that exited less often. With false it starts at once, as without the
+	// daemon, and is still counted. Default true. Advanced.
 	// +optional
 	// +kubebuilder:default=true
 	Pace *bool `json:"pace,omitempty"`

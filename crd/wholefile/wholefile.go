@@ -1,17 +1,33 @@
-// Package wholefile replaces files in one step.
+// Package wholefile replaces files atomically.
 package wholefile
 
 import (
+	"bytes"
 	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 )
 
-// Write replaces the file at path, whose folder exists, and returns when that is on disk: a reader,
-// also after a power cut, finds the old content or the new one, whole. The file belongs to the user of this
-// process. Until it has its name it is called as [Unfinished] tells; after an error none is left.
-// It does not follow a link at path, and replaces no folder.
+// Ensure calls [Write] unless path is already a regular file with this content and mode that belongs to the user of
+// this process. It reports whether it wrote. Processes that run the same program before and after a needless copy
+// would not share its memory.
+func Ensure(path string, content []byte, mode fs.FileMode) (wrote bool, err error) {
+	if info, err := os.Lstat(path); err == nil && info.Mode() == mode {
+		have, err := os.ReadFile(path)
+		stat, ok := info.Sys().(*syscall.Stat_t)
+		if err == nil && bytes.Equal(have, content) && ok && int(stat.Uid) == os.Geteuid() {
+			return false, nil
+		}
+	}
+	return true, Write(path, content, mode)
+}
+
+// Write replaces the file at path, whose folder must exist, and returns when the content is on disk. A reader finds
+// either the old or the new content, also after a power cut. The file belongs to the user of this process.
+// While Write runs, the file has a name that [Unfinished] matches. After an error, no such file is left.
+// Write does not follow a symbolic link at path, and does not replace a folder.
 func Write(path string, content []byte, mode fs.FileMode) error {
 	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(Unfinished(path)))
 	if err != nil {
@@ -32,8 +48,8 @@ func Write(path string, content []byte, mode fs.FileMode) error {
 	return errors.Join(dir.Sync(), dir.Close())
 }
 
-// Unfinished is the pattern of the names that Write gives a file before its own, as [filepath.Glob] has it: what is
-// called so is left of a process that was killed.
+// Unfinished returns the pattern, for [filepath.Glob], of the temporary files of Write. If a process is killed during
+// Write, such a file remains.
 func Unfinished(path string) string {
 	dir, name := filepath.Split(path)
 	return dir + "." + name + ".*"

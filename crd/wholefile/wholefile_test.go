@@ -1,6 +1,7 @@
 package wholefile
 
 import (
+	"io/fs"
 	"os"
 	"path/filepath"
 	"testing"
@@ -21,7 +22,7 @@ func TestAFileIsReplacedWhole(t *testing.T) {
 	old := make([]byte, 10)
 	n, err := before.Read(old)
 	require.NoError(t, err)
-	assert.Equal(t, "one", string(old[:n]), "who has it open goes on with what it was")
+	assert.Equal(t, "one", string(old[:n]), "an open file keeps the old content")
 	content, err := os.ReadFile(path)
 	require.NoError(t, err)
 	assert.Equal(t, "another", string(content))
@@ -39,5 +40,40 @@ func TestAFailureLeavesAllAsItWas(t *testing.T) {
 	require.ErrorIs(t, Write(filepath.Join(dir, "missing", "file"), nil, 0o600), os.ErrNotExist)
 	entries, err := os.ReadDir(dir)
 	require.NoError(t, err)
-	assert.Len(t, entries, 1, "nothing is left beside it")
+	assert.Len(t, entries, 1, "no other file is left")
+}
+
+func TestEnsureWritesOnlyWhatDiffers(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "file")
+	ensure := func(content string, mode os.FileMode) bool {
+		wrote, err := Ensure(path, []byte(content), mode)
+		require.NoError(t, err)
+		info, err := os.Lstat(path)
+		require.NoError(t, err)
+		assert.Equal(t, mode, info.Mode())
+		return wrote
+	}
+	assert.True(t, ensure("one", 0o755), "the file is missing")
+	assert.False(t, ensure("one", 0o755), "the file is equal")
+	assert.True(t, ensure("two", 0o755), "the content differs")
+	assert.True(t, ensure("two", 0o700), "the mode differs")
+	require.NoError(t, os.Rename(path, path+".2"))
+	require.NoError(t, os.Symlink(path+".2", path))
+	assert.True(t, ensure("two", 0o700), "a symbolic link")
+}
+
+func TestEnsureTakesAFileFromAnotherUser(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "file")
+	require.NoError(t, Write(path, []byte("one"), 0o755))
+	err := os.Chown(path, 1234, 1234)
+	if os.Geteuid() != 0 {
+		require.ErrorIs(t, err, fs.ErrPermission, "only root can give files away")
+		return
+	}
+	require.NoError(t, err)
+	wrote, err := Ensure(path, []byte("one"), 0o755)
+	require.NoError(t, err)
+	assert.True(t, wrote)
 }

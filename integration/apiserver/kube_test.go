@@ -19,8 +19,8 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/crd/kube"
 )
 
-// The daemon's own client says what the API server understands, and understands what it says, in both encodings.
-func TestTheDaemonsClient(t *testing.T) {
+// The daemon's own client and the API server understand each other in both encodings.
+func TestDaemonClientAgreesWithTheAPIServer(t *testing.T) {
 	for _, encoding := range []string{runtime.ContentTypeProtobuf, runtime.ContentTypeJSON} {
 		config := rest.CopyConfig(access)
 		config.ContentType = encoding
@@ -40,7 +40,7 @@ func TestTheDaemonsClient(t *testing.T) {
 		require.NoError(t, err)
 		assert.Len(t, list.Items, 1)
 		_, err = leases.Create(ctx, made, metav1.CreateOptions{})
-		require.Error(t, err, "it has a version")
+		require.Error(t, err, "an object with a version cannot be created")
 		wrong := types.UID("another")
 		err = leases.Delete(ctx, name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &wrong}})
 		assert.True(t, apierrors.IsConflict(err), "%v", err)
@@ -74,7 +74,7 @@ func deleteEvent(t *testing.T, name string) error {
 	return api.Resource(corev1.SchemeGroupVersion.WithResource("events")).Namespace("default").Delete(t.Context(), name, metav1.DeleteOptions{})
 }
 
-// assertStreams reads an initial list of no pods as a stream, as the pod watch does.
+// assertStreams reads an empty initial list of pods as a stream, as the pod watch does.
 func assertStreams(t *testing.T, client kube.Interface) {
 	t.Helper()
 	yes := true

@@ -22,11 +22,11 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/integration/lab"
 )
 
-// api is the administrator's client of the one API server of all tests, which has
-// the CRDs of deploy/crds.
+// api is the administrator's client of the API server of all tests, which has the CRDs of
+// deploy/crds.
 var api *dynamic.DynamicClient
 
-// access is the administrator's way to it.
+// access is the administrator's access to that API server.
 var access *rest.Config
 
 func TestMain(m *testing.M) {
@@ -60,8 +60,7 @@ func run(m *testing.M) (code int, err error) {
 	return m.Run(), nil
 }
 
-// served waits until the API server serves a kind: it does so some time after the
-// definition was applied.
+// served waits until the API server serves a kind, some time after the definition was applied.
 func served(ctx context.Context, resource schema.GroupVersionResource) error {
 	return wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, 3*time.Minute, true, func(ctx context.Context) (bool, error) {
 		_, err := api.Resource(resource).List(ctx, metav1.ListOptions{Limit: 1})

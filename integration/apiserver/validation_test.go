@@ -19,15 +19,15 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/integration/chart"
 )
 
-// resources are those of the kinds in the files.
+// resources maps the kinds in the files to their resources.
 var resources = map[string]schema.GroupVersionResource{
 	"PacemakerConfig": {Group: "pod-pacemaker.io", Version: "v1alpha1", Resource: "pacemakerconfigs"},
 	"StartPolicy":     {Group: "pod-pacemaker.io", Version: "v1alpha1", Resource: "startpolicies"},
 }
 
-// The API server, by the shipped CRD, accepts and refuses the same configurations
-// and policies as `pod-pacemaker check`, and names the same field. That check does is
-// what the unit tests of crd and crd/startpolicy say, with the same files.
+// With the shipped CRDs, the API server accepts and refuses the same configurations and policies as
+// `pod-pacemaker check`, and names the same field. The unit tests of crd and crd/startpolicy check
+// the other side with the same files.
 func TestAPIServerAndCheckAgree(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -38,7 +38,7 @@ func TestAPIServerAndCheckAgree(t *testing.T) {
 		{"invalid", false},
 		{"startpolicy/valid", true},
 		{"startpolicy/invalid", false},
-		{"startpolicy/unusable", true}, // whether groupBy is a JSONPath, no rule can say
+		{"startpolicy/unusable", true}, // no rule can check that groupBy is a JSONPath
 	} {
 		files, err := filepath.Glob(chart.Repository("crd", "testdata", c.folder, "*.yaml"))
 		require.NoError(t, err)
@@ -58,8 +58,7 @@ func TestAPIServerAndCheckAgree(t *testing.T) {
 	}
 }
 
-// tryToCreate asks the API server to create the object in a file, strictly and as a
-// dry run.
+// tryToCreate asks the API server to create the object in a file, as a strict dry run.
 func tryToCreate(t *testing.T, file string) error {
 	t.Helper()
 	data, err := os.ReadFile(file)
@@ -74,14 +73,14 @@ func tryToCreate(t *testing.T, file string) error {
 	return err
 }
 
-// faultOf is the field that a bad configuration has to be refused for: its first
-// line, a comment.
+// faultOf returns the field that a bad configuration must be refused for, from the comment in its
+// first line.
 func faultOf(t *testing.T, file string) string {
 	t.Helper()
 	data, err := os.ReadFile(file)
 	require.NoError(t, err)
 	first, _, _ := strings.Cut(string(data), "\n")
 	field, ok := strings.CutPrefix(first, "# ")
-	require.True(t, ok, "%s begins with the field in a comment", file)
+	require.True(t, ok, "%s must begin with the field in a comment", file)
 	return field
 }

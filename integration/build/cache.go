@@ -16,19 +16,18 @@ import (
 // Cache keeps finished builds in folders below Dir. Several processes may use
 // one cache at the same time: a file lock lets one of them build.
 type Cache struct {
-	// Dir is the cache's folder; it is made when missing.
+	// Dir is the cache's folder. It is created if it is missing.
 	Dir string
-	// Progress hears about builds; nil is nobody.
+	// Progress receives the progress of builds. It may be nil.
 	Progress Progress
 }
 
-// unfinished is the prefix of folders that are being filled. One that is found
-// while the lock is held was left by a build that died.
+// unfinished is the prefix of folders that are being filled. If one exists while the lock is held,
+// a dead build has left it.
 const unfinished = "unfinished-"
 
-// Entry returns the folder of the cache that holds what fill makes, calling
-// fill (with an empty folder to fill) only if there is none yet for this name
-// and these ingredients. The name is for people; the ingredients decide.
+// Entry returns the cache's folder for a name and ingredients. If there is none yet, it calls fill
+// with an empty folder to fill. The name is for people; the ingredients identify the content.
 func (c Cache) Entry(ctx context.Context, name string, ingredients []string, fill func(dir string) error) (string, error) {
 	hash := sha256.New()
 	for _, s := range ingredients {
@@ -91,8 +90,8 @@ func isDir(path string) bool {
 	return err == nil && info.IsDir()
 }
 
-// lockFile takes an exclusive lock on path, waiting until ctx ends. The lock
-// ends with the process at the latest.
+// lockFile takes an exclusive lock on path, and waits for it until ctx ends. The lock ends with the
+// process at the latest.
 func lockFile(ctx context.Context, path string) (unlock func(), err error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, fs.FileMode(0o644))
 	if err != nil {

@@ -70,7 +70,7 @@ func TestEntryThatFailsLeavesNothing(t *testing.T) {
 	require.FileExists(t, filepath.Join(dir, "file"))
 }
 
-func TestEntryRemovesWhatADeadBuildLeft(t *testing.T) {
+func TestEntryRemovesTheRemainsOfADeadBuild(t *testing.T) {
 	t.Parallel()
 	c := Cache{Dir: t.TempDir()}
 	stale := filepath.Join(c.Dir, unfinished+"123")
@@ -80,7 +80,7 @@ func TestEntryRemovesWhatADeadBuildLeft(t *testing.T) {
 	require.NoDirExists(t, stale)
 }
 
-func TestEntryWaitsForTheLockNoLongerThanAsked(t *testing.T) {
+func TestEntryStopsWaitingForTheLockWithItsContext(t *testing.T) {
 	t.Parallel()
 	c := Cache{Dir: t.TempDir()}
 	unlock, err := lockFile(t.Context(), filepath.Join(c.Dir, "lock"))

@@ -13,8 +13,8 @@ import (
 	"strings"
 )
 
-// Component builds a component, if the cache does not hold it, and returns the
-// folder with its programs. It blocks for minutes where it has to build.
+// Component returns the folder with a component's programs. If the cache does not hold it,
+// Component builds it, which takes minutes.
 func (c Cache) Component(ctx context.Context, comp Component) (string, error) {
 	r, err := recipeOf(comp)
 	if err != nil {
@@ -71,8 +71,8 @@ func (c Cache) compile(ctx context.Context, comp Component, r recipe, label, dir
 	return checkPrograms(dir, r)
 }
 
-// runGo runs go build -v, which names each package it compiled on a line of
-// its own, and passes the count on as progress.
+// runGo runs go build -v, which prints a line for each compiled package, and reports the count as
+// progress.
 func (c Cache) runGo(ctx context.Context, src source, r recipe, label string, total int, args []string) error {
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir, cmd.Env = src.dir, goEnv(r.cgo)
@@ -93,8 +93,8 @@ func (c Cache) runGo(ctx context.Context, src source, r recipe, label string, to
 	return readErr
 }
 
-// follow reads the output of go build -v to its end, reports progress and
-// returns the lines that are not names of packages.
+// follow reads the output of go build -v to its end, reports progress, and returns the lines that
+// are not names of packages.
 func (c Cache) follow(r io.Reader, label string, total int) (complaints string, err error) {
 	var other bytes.Buffer
 	compiled := 0
@@ -110,7 +110,7 @@ func (c Cache) follow(r io.Reader, label string, total int) (complaints string, 
 			continue
 		}
 		compiled++
-		// The end is reported when the programs are in the cache, not before.
+		// The last package is reported when the programs are in the cache.
 		c.step(label, min(compiled, total-1), total)
 	}
 	return other.String(), lines.Err()
@@ -138,7 +138,7 @@ func checkPrograms(dir string, r recipe) error {
 	return nil
 }
 
-// goRelease is the release of the go command, which goes into every build.
+// goRelease returns the release of the go command, which is an ingredient of every build.
 func goRelease(ctx context.Context) (string, error) {
 	out, err := exec.CommandContext(ctx, "go", "env", "GOVERSION").Output()
 	if err != nil {

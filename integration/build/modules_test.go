@@ -9,7 +9,7 @@ import (
 	"golang.org/x/mod/modfile"
 )
 
-// Both modules of this repository use the same versions: a new machine then compiles each
+// Both modules of this repository use the same versions, so that a new machine compiles each
 // dependency once.
 func TestModulesAgreeOnVersions(t *testing.T) {
 	ours, shared := requirements(t, "../../go.mod"), 0
@@ -22,7 +22,7 @@ func TestModulesAgreeOnVersions(t *testing.T) {
 	assert.Positive(t, shared)
 }
 
-// requirements are the versions that a go.mod asks for, by module.
+// requirements returns the versions that a go.mod requires, by module.
 func requirements(t *testing.T, file string) map[string]string {
 	t.Helper()
 	text, err := os.ReadFile(file)

@@ -7,19 +7,19 @@ import (
 	"time"
 )
 
-// Progress hears how far the builds are.
+// Progress receives the progress of builds.
 type Progress interface {
-	// Step says that done of total parts of the named build are finished; total
-	// 0 means that it is not known yet, done == total that the build is over.
-	// Steps of one name come in order, and never two calls at a time.
+	// Step reports that done of total parts of the named build are finished. total 0 means that the
+	// number is not known yet, and done == total that the build is over. The steps of one build come
+	// in order, one call at a time.
 	Step(name string, done, total int)
 }
 
 // plainEvery is the least time between two lines about the same build.
 const plainEvery = 10 * time.Second
 
-// PlainProgress writes lines fit for a log: one when a build begins, one when
-// it ends, and one now and then between. It is safe for concurrent use.
+// PlainProgress writes lines for a log: one when a build begins, one when it ends, and some in
+// between. It is safe for concurrent use.
 func PlainProgress(w io.Writer) Progress {
 	return &plain{out: w, now: time.Now, started: map[string]time.Time{}, last: map[string]time.Time{}}
 }

@@ -9,20 +9,20 @@ import (
 type recipe struct {
 	// packages are the programs' packages, relative to the module's root.
 	packages []string
-	// rename gives a program another file name than its package's last element.
+	// rename maps the last element of a package's path to another file name for its program.
 	rename map[string]string
-	// cgo says that the program needs a C compiler.
+	// cgo is true if the program needs a C compiler.
 	cgo bool
-	// vars are the string variables set by the linker; %s is the version without v.
+	// vars are the string variables that the linker sets; %s is the version without v.
 	vars []string
-	// completeSums is false where the module's own go.sum leaves out modules
-	// that live in the same repository; Go's checksum database vouches for those.
+	// completeSums is false if the module's own go.sum leaves out modules of the same repository.
+	// Go's checksum database verifies those.
 	completeSums bool
-	// edits change the code before it is built.
+	// edits change the code before the build.
 	edits []edit
 }
 
-// edit replaces a piece of a file, which must be there exactly once.
+// edit replaces a piece of a file that must occur exactly once.
 type edit struct{ file, old, new string }
 
 var recipes = map[string]recipe{
@@ -31,9 +31,9 @@ var recipes = map[string]recipe{
 		vars:         []string{"{module}/version.Version=%s"},
 		completeSums: true,
 	},
-	// The nsenter part of runc is C. Without the seccomp tag it needs no library,
-	// but refuses every container that has a seccomp profile, and the kubelet gives
-	// one to every sandbox: here it starts them without.
+	// The nsenter part of runc is C. Without the seccomp tag it needs no library, but then it
+	// refuses every container with a seccomp profile, and the kubelet gives one to every sandbox.
+	// The edit makes it start these containers without their profile.
 	"runc": {
 		packages:     []string{"."},
 		rename:       map[string]string{".": "runc"},
@@ -85,7 +85,7 @@ func recipeOf(c Component) (recipe, error) {
 	return r, nil
 }
 
-// ldflags are the linker's flags: stripped, and the true version written in.
+// ldflags returns the linker's flags: they strip the program and set its version.
 func (r recipe) ldflags(c Component) string {
 	number := strings.TrimPrefix(c.Version, "v")
 	major, rest, _ := strings.Cut(number, ".")
@@ -98,7 +98,7 @@ func (r recipe) ldflags(c Component) string {
 	return strings.Join(flags, " ")
 }
 
-// ingredients are what of the recipe decides about the programs.
+// ingredients returns the parts of the recipe that change the programs.
 func (r recipe) ingredients(c Component) []string {
 	all := append([]string{fmt.Sprint("cgo ", r.cgo), r.ldflags(c)}, r.packages...)
 	all = append(all, r.programs()...)
@@ -108,7 +108,7 @@ func (r recipe) ingredients(c Component) []string {
 	return all
 }
 
-// programs are the file names the recipe leaves in the component's folder.
+// programs returns the file names that the recipe creates in the component's folder.
 func (r recipe) programs() []string {
 	var names []string
 	for _, p := range r.packages {

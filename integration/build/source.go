@@ -13,8 +13,8 @@ import (
 	"golang.org/x/mod/modfile"
 )
 
-// source is a module's unpacked, unchanged code in the Go module cache, with a
-// go.mod beside it that stands on its own.
+// source is a module's unpacked, unchanged code in the Go module cache, with a self-contained
+// go.mod beside it.
 type source struct {
 	// dir is the read-only folder of the code.
 	dir string
@@ -22,8 +22,8 @@ type source struct {
 	modfile string
 }
 
-// fetch downloads a component's module, compares its checksum and writes its
-// go.mod and go.sum into the folder work.
+// fetch downloads a component's module, compares its checksum, and writes its go.mod and go.sum
+// into the folder work.
 func fetch(ctx context.Context, c Component, work string) (source, error) {
 	var got struct{ Dir, Sum, Error string }
 	cmd := exec.CommandContext(ctx, "go", "mod", "download", "-json", c.Module+"@"+c.Version)
@@ -55,8 +55,8 @@ func fetch(ctx context.Context, c Component, work string) (source, error) {
 	return s, os.WriteFile(filepath.Join(work, "go.sum"), sum, 0o644)
 }
 
-// edited copies code to the new folder dir, as the module cache is read-only,
-// and changes it there.
+// edited copies code to the new folder dir, because the module cache is read-only, and changes the
+// copy.
 func edited(original, dir string, edits []edit) (string, error) {
 	if err := os.CopyFS(dir, os.DirFS(original)); err != nil {
 		return "", fmt.Errorf("copying the code: %w", err)
@@ -78,12 +78,12 @@ func edited(original, dir string, edits []edit) (string, error) {
 	return dir, nil
 }
 
-// standalone rewrites a go.mod that points into its own repository, which a
-// downloaded module does not have around it, to the published modules.
+// standalone rewrites a go.mod that refers to its own repository to refer to the published modules,
+// because a downloaded module does not have the repository around it.
 //
-// Kubernetes requires its staging repositories as v0.0.0 and publishes them
-// under its own version with 0 for 1: v1.36.3 goes with k8s.io/api v0.36.3.
-// Others (etcd) already name the published version.
+// Kubernetes requires its staging repositories as v0.0.0 and publishes them under its own version
+// with 0 for 1: v1.36.3 goes with k8s.io/api v0.36.3. Others (etcd) already name the published
+// version.
 func standalone(mod []byte, version string) ([]byte, error) {
 	f, err := modfile.Parse("go.mod", mod, nil)
 	if err != nil {
@@ -110,8 +110,8 @@ func standalone(mod []byte, version string) ([]byte, error) {
 	return f.Format()
 }
 
-// goEnv is the environment of the go command: the caller's, except for what
-// would change which code is built.
+// goEnv returns the environment of the go command: the caller's, without variables that would
+// change which code is built.
 func goEnv(cgo bool) []string {
 	enabled := "CGO_ENABLED=0"
 	if cgo {

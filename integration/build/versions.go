@@ -13,25 +13,24 @@ var versionsText string
 
 // Component is one line of versions.txt: a module at a version.
 type Component struct {
-	// Name is how the lab calls it, for instance "containerd". A second version
-	// of the same thing has a name of its own, "<name>@<short version>"; the
-	// part before the @ picks the recipe.
+	// Name is the lab's name for the component, for instance "containerd". A second version of the
+	// same component has the name "<name>@<short version>"; the part before the @ picks the recipe.
 	Name string
 	// Module is the Go module's path.
 	Module string
-	// Version is the module's version, with its leading v.
+	// Version is the module's version, with the leading v.
 	Version string
 	// Sum is the module's h1: checksum.
 	Sum string
 }
 
-// recipe is the name under which the component's recipe is kept.
+// recipe returns the name of the component's recipe.
 func (c Component) recipe() string {
 	name, _, _ := strings.Cut(c.Name, "@")
 	return name
 }
 
-// Find returns the component of that name from versions.txt.
+// Find returns the component with that name from versions.txt.
 func Find(name string) (Component, error) {
 	all, err := parseVersions(strings.NewReader(versionsText))
 	if err != nil {

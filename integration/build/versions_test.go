@@ -39,7 +39,7 @@ func TestASecondVersionHasTheSameRecipe(t *testing.T) {
 	require.Equal(t, "-s -w -X github.com/containerd/containerd/version.Version=1.7.35", r.ldflags(c))
 }
 
-func TestKubernetesSaysItsVersion(t *testing.T) {
+func TestKubernetesReportsItsVersion(t *testing.T) {
 	t.Parallel()
 	c := Component{Name: "kubernetes", Module: "k8s.io/kubernetes", Version: "v1.36.3"}
 	r, err := recipeOf(c)

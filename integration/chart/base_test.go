@@ -11,11 +11,11 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-var update = flag.Bool("update", false, "write deploy/base anew")
+var update = flag.Bool("update", false, "write deploy/base again")
 
 const baseHeader = "# Rendered from deploy/chart/pod-pacemaker by `make generate`: change it there.\n"
 
-// baseFiles are the files of deploy/base that come from the chart.
+// baseFiles returns the files of deploy/base that come from the chart.
 func baseFiles(t *testing.T) map[string]string {
 	t.Helper()
 	files, err := Render(Release{Name: "pod-pacemaker", Namespace: "pod-pacemaker"}, map[string]any{
@@ -29,7 +29,7 @@ func baseFiles(t *testing.T) map[string]string {
 	return files
 }
 
-func TestBaseIsWhatTheChartRenders(t *testing.T) {
+func TestBaseMatchesTheChart(t *testing.T) {
 	t.Parallel()
 	want := baseFiles(t)
 	if *update {
@@ -40,9 +40,9 @@ func TestBaseIsWhatTheChartRenders(t *testing.T) {
 	for name, text := range want {
 		got, err := os.ReadFile(Repository("deploy", "base", name))
 		require.NoError(t, err, "`make generate` writes it")
-		require.Equal(t, text, string(got), "deploy/base/%s: `make generate` writes it anew", name)
+		require.Equal(t, text, string(got), "deploy/base/%s: `make generate` writes it", name)
 	}
-	// And nothing beside them, in the folder and in what kustomize takes.
+	// The folder and the kustomization have no other files.
 	var resources []string
 	for name := range want {
 		resources = append(resources, name)

@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// vals gives the values that `helm --set` would.
+// vals parses values, as `helm --set` would set them.
 func vals(t *testing.T, text string) map[string]any {
 	t.Helper()
 	var v map[string]any
@@ -26,11 +26,11 @@ func vals(t *testing.T, text string) map[string]any {
 	return v
 }
 
-// foreign are kinds of other projects, which no scheme here knows.
+// foreign are kinds of other projects, which no scheme here has.
 var foreign = []string{"CustomResourceDefinition", "PodMonitor", "PrometheusRule"}
 
-// objects renders the chart and decodes it into API types; a field that they do
-// not know fails the test.
+// objects renders the chart and decodes it into API types. A field that the types lack fails the
+// test.
 func objects(t *testing.T, values string) []runtime.Object {
 	t.Helper()
 	files, err := Render(Release{Name: "pod-pacemaker", Namespace: "pacing"}, vals(t, values))
@@ -63,7 +63,7 @@ func find[T runtime.Object](all []runtime.Object) []T {
 	return found
 }
 
-// daemon renders the chart and gives the pod of its DaemonSet.
+// daemon renders the chart and returns the pod of its DaemonSet.
 func daemon(t *testing.T, values string) corev1.PodSpec {
 	t.Helper()
 	sets := find[*appsv1.DaemonSet](objects(t, values))
@@ -71,7 +71,7 @@ func daemon(t *testing.T, values string) corev1.PodSpec {
 	return sets[0].Spec.Template.Spec
 }
 
-// everything switches on what is off.
+// everything has values that switch on everything that is off by default.
 const everything = `
 image: {repository: example.test/pp, tag: v1}
 metricsProxy: {enabled: true}
@@ -89,12 +89,12 @@ dashboard: {enabled: true}
 namespace: {create: true}
 `
 
-func TestLintHasNothingToSay(t *testing.T) {
+func TestLintFindsNothing(t *testing.T) {
 	t.Parallel()
 	for _, values := range []string{"{}", everything} {
 		linted := lint.RunAll(Dir(), vals(t, values), "pacing")
 		for _, m := range linted.Messages {
-			// An icon is for those who sell charts.
+			// An icon is for charts that are advertised.
 			require.ErrorContains(t, m.Err, "icon is recommended", "%v", m)
 		}
 	}
@@ -112,7 +112,7 @@ func TestEverySwitchRenders(t *testing.T) {
 		"--http=127.0.0.1:19464", "--refuse-at=container", "--kubelet-config=/kubelet/config.yaml", "--startup-taint=pod-pacemaker.io/not-ready",
 	})
 	require.Equal(t, "127.0.0.1", container.ReadinessProbe.HTTPGet.Host)
-	require.Nil(t, container.LivenessProbe.HTTPGet, "everybody on the node reaches that address")
+	require.Nil(t, container.LivenessProbe.HTTPGet, "every process on the node reaches that address")
 	require.Equal(t, []string{"pod-pacemaker", "alive"}, container.LivenessProbe.Exec.Command)
 
 	files, err := Render(Release{Name: "pod-pacemaker", Namespace: "pacing"}, vals(t, everything))
@@ -122,7 +122,7 @@ func TestEverySwitchRenders(t *testing.T) {
 	}
 }
 
-func TestPathsAndPortsAreThoseOfTheValues(t *testing.T) {
+func TestPathsAndPortsFollowTheValues(t *testing.T) {
 	t.Parallel()
 	pod := daemon(t, `
 instance: blue
@@ -167,7 +167,7 @@ func TestNamesFollowTheRelease(t *testing.T) {
 	require.Contains(t, files["rbac.yaml"], "resourceNames: [blue-pod-pacemaker]")
 }
 
-func TestCRDsAreThoseOfTheRepositoryAndStay(t *testing.T) {
+func TestCRDsMatchTheRepositoryAndAreKept(t *testing.T) {
 	t.Parallel()
 	shipped, err := filepath.Glob(Repository("deploy", "crds", "pod-pacemaker.io_*.yaml"))
 	require.NoError(t, err)
@@ -195,8 +195,9 @@ func TestCRDsAreThoseOfTheRepositoryAndStay(t *testing.T) {
 	}
 }
 
-// The daemon writes to the folders of CNI only where the waiting room is asked for, by the paths of the host.
-func TestTheWaitingRoomOpensTheFoldersOfCNI(t *testing.T) {
+// The daemon writes to the CNI folders, by the paths of the host, only if the waiting room is
+// enabled.
+func TestOnlyTheWaitingRoomMountsTheCNIFolders(t *testing.T) {
 	t.Parallel()
 	plain := daemon(t, "{}")
 	require.NotContains(t, plain.Containers[0].Args, "--cni")
@@ -230,7 +231,7 @@ func TestWrongValuesAreRefused(t *testing.T) {
 		"{http: {address: 0.0.0.0}}":               "address",
 		"{metricsProxy: {image: proxy}}":           "image",
 		"{metricsProxy: {enabled: 'yes'}}":         "enabled",
-		"{metricsProxy: {port: 19464}}":            "metricsProxy.port: is http.port as well",
+		"{metricsProxy: {port: 19464}}":            "metricsProxy.port: is the same as http.port",
 		"{kubeletConfig: /var/lib/kubelet/c.yaml}": "kubeletConfig",
 		"{kubeletConfig: [config.yaml]}":           "kubeletConfig",
 		"{instance: Blue}":                         "instance",
@@ -258,9 +259,8 @@ func TestWrongValuesAreRefused(t *testing.T) {
 	}
 }
 
-// Every value that the file offers is one that the schema knows, and the other
-// way round: neither can be forgotten.
-func TestSchemaAndValuesNameTheSame(t *testing.T) {
+// The schema and values.yaml have the same values.
+func TestSchemaAndValuesHaveTheSameNames(t *testing.T) {
 	t.Parallel()
 	c, err := Load()
 	require.NoError(t, err)
@@ -271,10 +271,10 @@ func TestSchemaAndValuesNameTheSame(t *testing.T) {
 		properties, _ := schema["properties"].(map[string]any)
 		for name, property := range properties {
 			if path == "" && name == "global" {
-				continue // of Helm
+				continue // a value of Helm
 			}
 			if path == ".seLinuxOptions" {
-				continue // of Kubernetes
+				continue // a type of Kubernetes
 			}
 			value, ok := values[name]
 			require.True(t, ok, "%s.%s is in the schema, not in values.yaml", path, name)
@@ -288,8 +288,9 @@ func TestSchemaAndValuesNameTheSame(t *testing.T) {
 	compare("", schema, c.Values)
 }
 
-// A daemon is kept to its node wherever the API server can do that, and nobody asked for something else.
-func TestDaemonsAreKeptToTheirNodeFrom130On(t *testing.T) {
+// Policies keep a daemon to its node if the API server supports them, unless the values say
+// otherwise.
+func TestPolicyOfTheOwnNodeFromKubernetes130On(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		version, values string

@@ -10,7 +10,7 @@ import (
 	"helm.sh/helm/v4/pkg/strvals"
 )
 
-// What the documentation has people set is what the chart takes.
+// The values in the documentation are values that the chart accepts.
 func TestDocumentedValuesRender(t *testing.T) {
 	t.Parallel()
 	pages, err := filepath.Glob(Repository("deploy", "*.md"))
@@ -37,7 +37,7 @@ func TestDocumentedValuesRender(t *testing.T) {
 			try(set[1])
 		}
 	}
-	// Those in the text, like `startupTaint.enabled=true`.
+	// The values in the text, like `startupTaint.enabled=true`.
 	for _, set := range regexp.MustCompile("`([a-zA-Z]+(?:\\.[a-zA-Z]+)*=[^` ]+)`").FindAllStringSubmatch(string(text), -1) {
 		try(set[1])
 	}

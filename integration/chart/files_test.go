@@ -9,16 +9,15 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// copied are the files of the repository that the chart carries, by the folder in
-// deploy and in the chart's files. They are real files there: not every tool that
-// packs a chart follows links.
+// copied are the files of the repository that the chart carries, by their folder in deploy and in
+// the chart's files. They are copies, because not every tool that packs a chart follows links.
 var copied = map[string]string{
 	"crds":      "pod-pacemaker.io_*.yaml",
 	"alerts":    "pod-pacemaker.yaml",
 	"dashboard": "pod-pacemaker.json",
 }
 
-func TestTheChartsFilesAreThoseOfTheRepository(t *testing.T) {
+func TestChartFilesMatchTheRepository(t *testing.T) {
 	t.Parallel()
 	var want []string
 	for folder, pattern := range copied {
@@ -35,7 +34,7 @@ func TestTheChartsFilesAreThoseOfTheRepository(t *testing.T) {
 			}
 			have, err := os.ReadFile(target)
 			require.NoError(t, err, "`make generate` writes it")
-			require.Equal(t, string(content), string(have), "%s: `make generate` writes it anew", target)
+			require.Equal(t, string(content), string(have), "%s: `make generate` writes it", target)
 			want = append(want, target)
 		}
 	}
@@ -44,7 +43,7 @@ func TestTheChartsFilesAreThoseOfTheRepository(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		require.True(t, entry.IsDir() || entry.Type().IsRegular(), "%s is a link, or something else that charts cannot carry", path)
+		require.True(t, entry.IsDir() || entry.Type().IsRegular(), "%s is a link, or another file that charts cannot carry", path)
 		if inside, err := filepath.Rel(filepath.Join(Dir(), "files"), path); err == nil && !entry.IsDir() && filepath.IsLocal(inside) {
 			have = append(have, path)
 		}

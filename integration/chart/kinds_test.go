@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Artifact Hub shows the CRDs of Chart.yaml: they are those that the chart installs.
+// Artifact Hub shows the CRDs named in Chart.yaml: they are the CRDs that the chart installs.
 func TestTheAnnotationsNameTheCRDs(t *testing.T) {
 	t.Parallel()
 	c, err := Load()
@@ -37,8 +37,8 @@ func TestTheAnnotationsNameTheCRDs(t *testing.T) {
 	require.Equal(t, "v"+c.Metadata.Version, c.Metadata.AppVersion, "the chart and the program are released together")
 }
 
-// What is about StartPolicies alone comes with startPolicies.enabled.
-func TestAlertsAndDashboardSpeakOfStartPoliciesWhereTheyAreUsed(t *testing.T) {
+// Alerts and dashboard rows about StartPolicies come only with startPolicies.enabled.
+func TestStartPoliciesBringTheirAlertsAndDashboardRow(t *testing.T) {
 	t.Parallel()
 	for _, enabled := range []bool{false, true} {
 		files, err := Render(Release{Name: "pod-pacemaker", Namespace: "pacing"}, vals(t, fmt.Sprintf(
@@ -66,7 +66,7 @@ func TestAlertsAndDashboardSpeakOfStartPoliciesWhereTheyAreUsed(t *testing.T) {
 		require.Greater(t, len(content.Panels), 25)
 		require.Equal(t, enabled, strings.Contains(dashboard.Data["pod-pacemaker.json"], "pod_pacemaker_policy_"))
 		require.Equal(t, enabled, strings.Contains(dashboard.Data["pod-pacemaker.json"], "Start policies"))
-		require.Contains(t, dashboard.Data["pod-pacemaker.json"], "What it costs", "the row behind")
+		require.Contains(t, dashboard.Data["pod-pacemaker.json"], "What it costs", "the row after the one of the StartPolicies")
 	}
 }
 
@@ -80,7 +80,7 @@ func TestTheStartupTaintNeedsItsPolicy(t *testing.T) {
 	require.Contains(t, files["startuptaint.yaml"], "kind: ValidatingAdmissionPolicyBinding")
 }
 
-// `helm test` asks the daemon of a node at its own socket, and is no pod of the DaemonSet.
+// `helm test` asks the daemon of a node at its own socket, and its pod is not one of the DaemonSet.
 func TestHelmTestAsksTheDaemon(t *testing.T) {
 	t.Parallel()
 	files, err := renderAll(Release{Name: "pod-pacemaker", Namespace: "pacing"}, vals(t, "{paths: {run: /x/run}, image: {repository: example.test/pp}, nodeSelector: {kind: big}}"))
@@ -90,16 +90,16 @@ func TestHelmTestAsksTheDaemon(t *testing.T) {
 	pod, ok := object.(*corev1.Pod)
 	require.True(t, ok)
 	require.Equal(t, "test", pod.Annotations["helm.sh/hook"])
-	require.NotEqual(t, "pod-pacemaker", pod.Labels["app.kubernetes.io/name"], "the DaemonSet selects it")
-	require.Equal(t, "big", pod.Spec.NodeSelector["kind"], "where a daemon runs")
+	require.NotEqual(t, "pod-pacemaker", pod.Labels["app.kubernetes.io/name"], "the label by which the DaemonSet selects pods")
+	require.Equal(t, "big", pod.Spec.NodeSelector["kind"], "nodes on which a daemon runs")
 	require.Equal(t, "example.test/pp:v0.1.0", pod.Spec.Containers[0].Image)
 	require.Equal(t, []string{"status", "--ready", "--run-dir=/x/run"}, pod.Spec.Containers[0].Args)
 	require.Equal(t, "/x/run", pod.Spec.Containers[0].VolumeMounts[0].MountPath)
 	require.Equal(t, "/x/run", pod.Spec.Volumes[0].HostPath.Path)
 }
 
-// Preflight judges what the daemon is started with, and sees what the daemon sees.
-func TestPreflightIsGivenWhatTheDaemonIs(t *testing.T) {
+// Preflight has the flags, mounts, volumes and service account of the daemon.
+func TestPreflightRunsWithTheDaemonsFlagsAndMounts(t *testing.T) {
 	t.Parallel()
 	release := Release{Name: "pod-pacemaker", Namespace: "pacing"}
 	files, err := renderAll(release, vals(t, everything+"preflight: {nodes: 3}\naffinity: {nodeAffinity: {preferredDuringSchedulingIgnoredDuringExecution: []}}\n"))
@@ -114,12 +114,12 @@ func TestPreflightIsGivenWhatTheDaemonIs(t *testing.T) {
 	require.Equal(t, append([]string{"preflight", "--cni-conf-dir="}, want.Args[1:]...), have.Args)
 	require.Equal(t, want.VolumeMounts, have.VolumeMounts)
 	require.Equal(t, of.Volumes, job.Spec.Template.Spec.Volumes)
-	require.Equal(t, of.InitContainers[1:], job.Spec.Template.Spec.InitContainers, "what finds kubelet's configuration")
+	require.Equal(t, of.InitContainers[1:], job.Spec.Template.Spec.InitContainers, "the containers that find kubelet's configuration")
 	require.Equal(t, of.ServiceAccountName, job.Spec.Template.Spec.ServiceAccountName)
 }
 
 // The notes say what is in force with these values, and what to do next.
-func TestTheNotesSayWhatIsInForce(t *testing.T) {
+func TestNotesFollowTheValues(t *testing.T) {
 	t.Parallel()
 	notesOf := func(values string) string {
 		files, err := renderAll(Release{Name: "pod-pacemaker", Namespace: "pacing"}, vals(t, values))

@@ -10,7 +10,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Without a proxy the metrics stay on the node's loopback address; with one, other hosts come to the proxy alone.
+// Without a proxy the metrics stay on the node's loopback address; with a proxy, other hosts reach
+// only the proxy.
 func TestOnlyTheProxyOpensTheMetrics(t *testing.T) {
 	t.Parallel()
 	for _, values := range []string{"{}", everything} {
@@ -51,7 +52,7 @@ func TestOnlyTheProxyOpensTheMetrics(t *testing.T) {
 	}
 }
 
-// The PodMonitor asks the proxy's port with the token of an account that may read metrics and nothing else.
+// The PodMonitor asks the proxy's port with the token of an account that may only read metrics.
 func TestThePodMonitorHasAToken(t *testing.T) {
 	t.Parallel()
 	for _, monitored := range []bool{false, true} {
@@ -83,8 +84,8 @@ func TestThePodMonitorHasAToken(t *testing.T) {
 	}
 }
 
-// A daemon finds kubelet's configuration where it is on its node, of the places that the values name.
-func TestKubeletsConfigurationIsLookedForInEachPlace(t *testing.T) {
+// A daemon finds kubelet's configuration on its node, among the places that the values name.
+func TestDaemonSearchesKubeletConfigInEachPlace(t *testing.T) {
 	t.Parallel()
 	require.Len(t, daemon(t, "{}").InitContainers, 1)
 	pod := daemon(t, everything)
@@ -94,7 +95,7 @@ func TestKubeletsConfigurationIsLookedForInEachPlace(t *testing.T) {
 	}, finds.Args)
 	require.Equal(t, []corev1.VolumeMount{{Name: "host", MountPath: "/host", ReadOnly: true}, {Name: "kubelet-config", MountPath: "/kubelet"}}, finds.VolumeMounts)
 	for _, mount := range pod.Containers[0].VolumeMounts {
-		require.NotEqual(t, "host", mount.Name, "the daemon itself sees no more of the host than before")
+		require.NotEqual(t, "host", mount.Name, "the daemon itself does not mount the host")
 	}
 	require.Contains(t, pod.Containers[0].VolumeMounts, corev1.VolumeMount{Name: "kubelet-config", MountPath: "/kubelet", ReadOnly: true})
 }

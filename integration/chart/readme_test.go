@@ -15,28 +15,28 @@ const readmeHead = `# The Helm chart of pod-pacemaker
 
 <!-- Generated from Chart.yaml and values.yaml by ` + "`make generate`" + `: change it there. -->
 
-%s: pod-pacemaker is a daemon on each node, a plugin of containerd, that makes pods
-wait until the node bears one start more. Needs Kubernetes %s.
+%s. pod-pacemaker is a daemon on each node, a plugin of containerd. It
+makes a pod wait until the node can handle another start. It needs Kubernetes %s.
 
-| to | look at |
+| to | read |
 |---|---|
 | install it, upgrade it and remove it | [Install](../../install.md), [Upgrade and uninstall](../../upgrade.md) |
 | choose a config | [Configure](../../configure.md) |
 | know what it may do on a node and in the cluster | [Security](../../security.md) |
 
-` + "`helm test`" + ` asks the daemon of one node whether it is connected to containerd and paces pods, and has
-` + "`pod-pacemaker preflight`" + ` look whether the node has what the daemon needs; with ` + "`--logs`" + ` it shows what they said. The
-values ` + "`image.*`" + ` name an image that you have built: the project has no registry of its own yet.
+` + "`helm test`" + ` checks that the daemon of one node is connected to containerd and paces pods, and runs
+` + "`pod-pacemaker preflight`" + `, which checks that the node has what the daemon needs. ` + "`--logs`" + ` shows their output. The
+values ` + "`image.*`" + ` name an image that you have built: the project has no registry yet.
 
 ## Values
 
-A value that is not one of these, or not of its kind, is refused by name.
+The chart rejects a value that is not in this list, or that has the wrong type, and names it.
 
-| value | default | what |
+| value | default | meaning |
 |---|---|---|
 `
 
-// readme gives the chart's README, from its Chart.yaml and the comments of values.yaml.
+// readme returns the chart's README, from its Chart.yaml and the comments of values.yaml.
 func readme(t *testing.T) string {
 	t.Helper()
 	c, err := Load()
@@ -51,7 +51,8 @@ func readme(t *testing.T) string {
 	return out.String()
 }
 
-// writeValues writes a row for each value. What is said of a group of values stands at the first of them.
+// writeValues writes a row for each value. The comment of a group of values goes to its first
+// value.
 func writeValues(out *strings.Builder, prefix, above string, group *yaml.Node) {
 	for i := 0; i < len(group.Content); i += 2 {
 		key, value := group.Content[i], group.Content[i+1]
@@ -65,7 +66,7 @@ func writeValues(out *strings.Builder, prefix, above string, group *yaml.Node) {
 	}
 }
 
-// comment gives what is said of a node, in one line that a table takes.
+// comment returns the comment of a node in one line, for a table.
 func comment(of *yaml.Node) string {
 	if strings.HasPrefix(of.HeadComment, "# Values of the chart") {
 		return ""
@@ -74,7 +75,7 @@ func comment(of *yaml.Node) string {
 	return strings.NewReplacer("|", `\|`, "<", "&lt;").Replace(strings.Join(words, " "))
 }
 
-// inline gives a value as one writes it in one line.
+// inline formats a value in one line.
 func inline(value *yaml.Node) string {
 	switch {
 	case value.Kind == yaml.ScalarNode && value.Value == "":
@@ -99,7 +100,7 @@ func inline(value *yaml.Node) string {
 	return "{" + strings.Join(parts, ", ") + "}"
 }
 
-func TestTheChartsReadmeIsOfItsValues(t *testing.T) {
+func TestChartReadmeMatchesTheValues(t *testing.T) {
 	t.Parallel()
 	want, file := readme(t), filepath.Join(Dir(), "README.md")
 	if *update {
@@ -107,5 +108,5 @@ func TestTheChartsReadmeIsOfItsValues(t *testing.T) {
 	}
 	have, err := os.ReadFile(file)
 	require.NoError(t, err)
-	require.Equal(t, want, string(have), "`make generate` writes it anew")
+	require.Equal(t, want, string(have), "`make generate` writes it")
 }

@@ -15,14 +15,14 @@ import (
 	"helm.sh/helm/v4/pkg/engine"
 )
 
-// Release is what `helm install NAME --namespace NAMESPACE` names.
+// Release has the name and the namespace of `helm install NAME --namespace NAMESPACE`.
 type Release struct {
 	Name, Namespace string
-	// KubeVersion is that of the cluster. Empty: v1.36.0.
+	// KubeVersion is the version of the cluster. Empty: v1.36.0.
 	KubeVersion string
 }
 
-// Repository gives a path inside the repository, from its root.
+// Repository returns a path inside the repository, from its root.
 func Repository(parts ...string) string {
 	_, file, _, _ := runtime.Caller(0)
 	return filepath.Join(append([]string{filepath.Dir(file), "..", ".."}, parts...)...)
@@ -40,10 +40,9 @@ func Load() (*chartv2.Chart, error) {
 	return c, nil
 }
 
-// Render gives what the chart renders with these values on top of its own, by
-// the name of the template. Values that the chart's schema refuses are an error,
-// and so is what a template refuses. What renders to nothing is left out, and so
-// are the notes for people and what only `helm test` applies.
+// Render returns what the chart renders with these values on top of its own, by the name of the
+// template. Values that the chart's schema or a template refuses are an error. Empty results, the
+// notes, and objects that only `helm test` applies are left out.
 func Render(r Release, values map[string]any) (map[string]string, error) {
 	rendered, err := renderAll(r, values)
 	if err != nil {
@@ -58,13 +57,13 @@ func Render(r Release, values map[string]any) (map[string]string, error) {
 	return files, nil
 }
 
-// What of the chart's templates is not applied by `helm install`.
+// The templates that `helm install` does not apply.
 const (
 	notes = "NOTES.txt"
 	tests = "tests"
 )
 
-// renderAll gives what each template renders, by its path in the chart.
+// renderAll returns the result of each template, by its path in the chart.
 func renderAll(r Release, values map[string]any) (map[string]string, error) {
 	c, err := Load()
 	if err != nil {

@@ -12,7 +12,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// switches are values that change what is rendered, each by its path. The first two are what others need.
+// switches are values that change what is rendered, each by its path. Other switches need the first
+// two.
 var switches = []struct {
 	path  string
 	value any
@@ -38,7 +39,7 @@ var switches = []struct {
 	{"image.digest", "sha256:" + strings.Repeat("0", 64)},
 }
 
-// with gives the values in which these switches are set.
+// with returns the values in which these switches are set.
 func with(set ...int) map[string]any {
 	values := map[string]any{}
 	for _, i := range set {
@@ -55,8 +56,8 @@ func with(set ...int) map[string]any {
 	return values
 }
 
-// Whatever switch is set, the objects are whole, each role is somebody's, and the notes have no gap.
-func TestEachSwitchRendersAWholeRelease(t *testing.T) {
+// With each switch, the objects are complete, each role is bound, and the notes have no gap.
+func TestEachSwitchRendersACompleteRelease(t *testing.T) {
 	t.Parallel()
 	all := make([]int, 0, len(switches))
 	for i, s := range switches {
@@ -94,7 +95,7 @@ func wholeRelease(t *testing.T, set map[string]any) {
 	slices.Sort(names)
 	require.Len(t, slices.Compact(slices.Clone(names)), len(names), "%s: an object twice: %v", values, names)
 	for _, role := range roles {
-		if !strings.HasSuffix(role, "-metrics-reader") { // those who read the metrics bind it
+		if !strings.HasSuffix(role, "-metrics-reader") { // the readers of the metrics bind it
 			require.Contains(t, bound, role, values)
 		}
 	}
@@ -110,8 +111,8 @@ func wholeRelease(t *testing.T, set map[string]any) {
 	}
 }
 
-// A switch without the one that it needs is refused, with the name of that one.
-func TestASwitchWithoutWhatItNeedsIsRefused(t *testing.T) {
+// A switch without the switch that it needs is refused, and the error names the latter.
+func TestASwitchWithoutItsPrerequisiteIsRefused(t *testing.T) {
 	t.Parallel()
 	for path, needs := range map[string]string{
 		"podMonitor.enabled": "metricsProxy.enabled", "prometheusRule.enabled": "metricsProxy.enabled",

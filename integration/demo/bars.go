@@ -18,13 +18,13 @@ const (
 	barWidth    = 24
 )
 
-// The colours of pods on a terminal, chosen to be told apart by everybody; the
+// The colours of pods on a terminal. People with any colour vision can tell them apart, and the
 // words beside them say the same.
 const (
 	grey, blue, yellow, red, plain = "\x1b[90m", "\x1b[94m", "\x1b[33m", "\x1b[31m", "\x1b[0m"
 )
 
-// barProgress draws a line for each pod, again and again.
+// barProgress draws a line for each pod, and redraws it continually.
 type barProgress struct {
 	out    io.Writer
 	burn   time.Duration
@@ -52,8 +52,7 @@ func (b barProgress) follow(ctx context.Context, rec *recorder, longest time.Dur
 	screen.Wait()
 }
 
-// line adds a line to the screen whose text is asked for at every redraw, for a
-// terminal with that many columns.
+// line adds a line to the screen. Each redraw calls text with the columns of the terminal.
 func line(screen *mpb.Progress, text func(room int) string) *mpb.Bar {
 	return screen.MustAdd(0, mpb.BarFillerFunc(func(w io.Writer, s decor.Statistics) error {
 		_, err := io.WriteString(w, text(s.AvailableWidth-1))
@@ -61,7 +60,7 @@ func line(screen *mpb.Progress, text func(room int) string) *mpb.Bar {
 	}), mpb.BarFillerTrim())
 }
 
-// podLine is the line of one pod: name, bar, story.
+// podLine returns the line of one pod: name, bar, story.
 func (b barProgress) podLine(v podView, nameWidth, room int) string {
 	full := 0
 	switch v.doing {

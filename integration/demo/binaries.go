@@ -7,13 +7,13 @@ import (
 	"path/filepath"
 )
 
-// binaries are the absolute paths of the project's own two programs.
+// binaries are the absolute paths of the project's two programs.
 type binaries struct {
 	daemon, gate string
 }
 
-// findBinaries looks for both programs in dir; if dir is empty, where make build
-// leaves them, seen from the repository's top or from integration/.
+// findBinaries looks for both programs in dir. If dir is empty, it looks where make build leaves
+// them, seen from the repository's top or from integration/.
 func findBinaries(dir string) (binaries, error) {
 	places := []string{dir}
 	if dir == "" {

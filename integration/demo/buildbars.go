@@ -9,7 +9,7 @@ import (
 	"github.com/vbauerster/mpb/v8/decor"
 )
 
-// buildBars draws a bar for each build that takes time. It is a build.Progress.
+// buildBars draws a bar for each build that takes time. It implements build.Progress.
 type buildBars struct {
 	screen *mpb.Progress
 
@@ -24,7 +24,7 @@ func newBuildBars(out io.Writer) *buildBars {
 	}
 }
 
-// Step implements build.Progress. A build that was done before is not drawn.
+// Step implements build.Progress. It does not draw a build that was already done.
 func (b *buildBars) Step(name string, done, total int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -64,7 +64,7 @@ func (b *buildBars) add(name string) *mpb.Bar {
 		})))
 }
 
-// close ends all bars, also those of builds that failed.
+// close ends all bars, including those of failed builds.
 func (b *buildBars) close() {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/integration/lab"
 )
 
-// makeNode builds what is missing and starts the node.
+// makeNode builds missing programs and starts the node.
 func (s *show) makeNode(ctx context.Context) (node, error) {
 	if s.processes {
 		n, err := newProcessNode(ctx, s.herd, s.bin)
@@ -37,8 +37,7 @@ func orProcesses(err error) error {
 	return fmt.Errorf("%w; --processes shows the same herd without containers", err)
 }
 
-// build makes containerd and what belongs to it, which takes minutes the first
-// time.
+// build builds containerd and its companions, which takes minutes the first time.
 func (s *show) build(ctx context.Context) (lab.Binaries, error) {
 	cache, err := lab.CacheDir()
 	if err != nil {

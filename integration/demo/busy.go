@@ -9,14 +9,13 @@ import (
 )
 
 const (
-	// busyWindow is how long the machine is watched before the herd starts.
+	// busyWindow is how long the demo watches the machine before the herd starts.
 	busyWindow = time.Second
-	// muchBusy is the share of the CPUs' time from which on other work spoils
-	// the figures.
+	// muchBusy is the share of the CPUs' time from which other work spoils the figures.
 	muchBusy = 0.15
 )
 
-// cpuTimes is what all CPUs together have done since boot, in seconds.
+// cpuTimes is the CPU time since boot of all CPUs together, in seconds.
 type cpuTimes struct{ busy, all float64 }
 
 func readCPUTimes() (cpuTimes, error) {
@@ -33,7 +32,7 @@ func readCPUTimes() (cpuTimes, error) {
 	return cpuTimes{busy: busy, all: busy + t.Idle + t.Iowait}, nil
 }
 
-// busyShare is how much of the CPUs' time, 0 to 1, other work takes now.
+// busyShare returns the present share, 0 to 1, of the CPUs' time that other work takes.
 func busyShare(ctx context.Context) (float64, error) {
 	before, err := readCPUTimes()
 	if err != nil {
@@ -49,8 +48,8 @@ func busyShare(ctx context.Context) (float64, error) {
 	return after.otherWorkSince(before, 0), nil
 }
 
-// otherWorkSince is the share of the CPUs' time that went to anything but the
-// herd, which burned that much. It is 0 when no time has passed.
+// otherWorkSince returns the share of the CPUs' time that was not spent on the herd, which burned
+// burned. It is 0 if no time has passed.
 func (t cpuTimes) otherWorkSince(before cpuTimes, burned time.Duration) float64 {
 	all := t.all - before.all
 	if all <= 0 {

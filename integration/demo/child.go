@@ -17,14 +17,14 @@ import (
 // childPatience is how long a child may take to end after SIGTERM.
 const childPatience = 10 * time.Second
 
-// child is a process of ours that dies with us, however we end.
+// child is a process that ends with this one, however this one ends.
 type child struct {
 	cmd    *exec.Cmd
 	log    string
-	exited chan struct{} // closed when it has ended
+	exited chan struct{} // closed when the process has ended
 }
 
-// startChild starts a program whose output goes to the file log.
+// startChild starts a program that writes its output to the file log.
 func startChild(args []string, log string) (*child, error) {
 	out, err := os.Create(log)
 	if err != nil {
@@ -32,7 +32,7 @@ func startChild(args []string, log string) (*child, error) {
 	}
 	c := &child{cmd: exec.Command(args[0], args[1:]...), log: log, exited: make(chan struct{})}
 	c.cmd.Stdout, c.cmd.Stderr = out, out
-	// A process group of its own: Ctrl-C is ours to pass on.
+	// A process group of its own: Ctrl-C reaches only this process, which passes it on.
 	c.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
 	started := make(chan error, 1)
 	go func() {
@@ -43,7 +43,7 @@ func startChild(args []string, log string) (*child, error) {
 		err := c.cmd.Start()
 		started <- err
 		if err == nil {
-			// What it says of a child that we stop is of no interest.
+			// The exit status of a stopped child does not matter.
 			_ = c.cmd.Wait()
 		}
 		close(c.exited)
@@ -54,8 +54,7 @@ func startChild(args []string, log string) (*child, error) {
 	return c, nil
 }
 
-// await asks ready until it gives nil. It fails when the child ends before, or
-// when ctx does.
+// await calls ready until it returns nil. It fails if the child ends first, or if ctx does.
 func (c *child) await(ctx context.Context, ready func(context.Context) error) error {
 	name := filepath.Base(c.cmd.Path)
 	for {
@@ -96,7 +95,7 @@ func (c *child) signal(s syscall.Signal) error {
 	return nil
 }
 
-// tail is the end of what the child has written.
+// tail returns the end of the child's output.
 func (c *child) tail() string {
 	text, err := os.ReadFile(c.log)
 	if err != nil {

@@ -13,11 +13,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ConfineCommand is the first argument with which this program becomes another
-// one on some CPUs only; see Confine.
+// ConfineCommand is the first argument with which this program executes another one on some CPUs
+// only; see Confine.
 const ConfineCommand = "on-cpus"
 
-// confined gives the arguments that run args on the herd's CPUs only.
+// confined returns the arguments that run args on only the herd's CPUs.
 func confined(h Herd, args []string) ([]string, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -26,8 +26,8 @@ func confined(h Herd, args []string) ([]string, error) {
 	return append([]string{self, ConfineCommand, h.cpuset()}, args...), nil
 }
 
-// Confine turns this process into the program of args, which are a list of CPUs
-// ("0,1"), the program and its arguments. It returns only with an error.
+// Confine executes a program on a list of CPUs. args are the list ("0,1"), the program and its
+// arguments. Confine returns only with an error.
 func Confine(args []string) error {
 	if len(args) < 2 {
 		return errors.New(ConfineCommand + " is for the demo's own use; it takes a list of CPUs and a program")
@@ -55,8 +55,7 @@ func Confine(args []string) error {
 	return nil
 }
 
-// usableCPUs are the first n CPUs that this process may use, fewer if there are
-// no more.
+// usableCPUs returns the first n CPUs that this process may use, or fewer if there are no more.
 func usableCPUs(n int) ([]int, error) {
 	var set unix.CPUSet
 	if err := unix.SchedGetaffinity(0, &set); err != nil {

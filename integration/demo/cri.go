@@ -20,9 +20,9 @@ import (
 const (
 	namespace     = "default"
 	containerName = "herd"
-	// podPort is where a pod answers HTTP when it is ready, in its own network.
+	// podPort is where a ready pod answers HTTP, in its own network.
 	podPort = 8080
-	// uidLabel is the label that says which pod a sandbox is of.
+	// uidLabel is the label that names the pod of a sandbox.
 	uidLabel = "io.kubernetes.pod.uid"
 )
 
@@ -132,12 +132,12 @@ func (c *criContainer) cpu() time.Duration {
 	path := filepath.Join(c.pod.config.GetLinux().GetCgroupParent(), c.id)
 	used, err := cgroup.Reader{Root: "/sys/fs/cgroup"}.CPUSeconds(path)
 	if err != nil {
-		return 0 // it has just ended
+		return 0 // the process has just ended
 	}
 	return time.Duration(used * float64(time.Second))
 }
 
-// startDaemon runs the daemon as one more process of the lab's run.
+// startDaemon runs the daemon as a process of the lab's run.
 func (n *criNode) startDaemon(ctx context.Context, limit int) (func(context.Context) error, error) {
 	d, err := newDaemon(n.bin, filepath.Join(n.runtime.Dir, "pp"), n.runtime.NRISocket, limit)
 	if err != nil {

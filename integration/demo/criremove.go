@@ -10,9 +10,8 @@ import (
 
 func (n *criNode) clear(ctx context.Context) error { return n.removeAll(ctx, nil) }
 
-// removeAll removes the sandboxes that the filter selects, and asks again until
-// there are none: one that was being made when its request was cancelled shows up
-// late.
+// removeAll removes the sandboxes that the filter selects, and repeats this until there are none: a
+// sandbox whose request was cancelled during its creation appears late.
 func (n *criNode) removeAll(ctx context.Context, filter *runtimeapi.PodSandboxFilter) error {
 	for {
 		all, err := n.runtime.CRI().ListPodSandbox(ctx, &runtimeapi.ListPodSandboxRequest{Filter: filter})

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// daemonPatience is how long the daemon may take until it paces.
+// daemonPatience is how long the daemon may take until it paces pods.
 const daemonPatience = 20 * time.Second
 
 // config is the PacemakerConfig of the paced run.
@@ -24,7 +24,7 @@ spec:
       value: %d
 `
 
-// daemon says how to start the daemon, standalone, with its files in a folder.
+// daemon can start a standalone daemon with its files in a folder.
 type daemon struct {
 	args []string
 	http string
@@ -50,15 +50,15 @@ func newDaemon(b binaries, dir, nriSocket string, limit int) (daemon, error) {
 	return daemon{http: address, args: []string{
 		b.daemon, "run", "--config", file, "--kubeconfig", "", "--node-name", "demo",
 		"--nri-socket", nriSocket, "--run-dir", filepath.Join(dir, "run"), "--state-dir", filepath.Join(dir, "state"),
-		// Here every container is started again if it is lost, and the runtime is a
-		// current one: the gate does no harm.
+		// The demo restarts every container that is lost, and the runtime is a current one, so the
+		// gate is always safe.
 		"--gate", "always", "--gate-path", gate, "--http", address, "--log-format", "text",
 	}}, nil
 }
 
-// ownCopy gives the path of a copy of the hook in dir, which is made if there is none
-// yet: the daemon uses no hook below a folder that others can write, as a checkout
-// of the repository may be.
+// ownCopy returns the path of a copy of the hook in dir, and makes the copy if necessary. The
+// daemon uses no hook below a folder that other users can write, and a checkout may be such a
+// folder.
 func ownCopy(gate, dir string) (string, error) {
 	path := filepath.Join(dir, filepath.Base(gate))
 	if isFile(path) {
@@ -71,7 +71,7 @@ func ownCopy(gate, dir string) (string, error) {
 	return path, os.WriteFile(path, program, 0o755)
 }
 
-// freeAddress is a TCP address on this machine that nobody listens on now.
+// freeAddress returns an unused TCP address of this machine.
 func freeAddress() (string, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -80,7 +80,7 @@ func freeAddress() (string, error) {
 	return l.Addr().String(), l.Close()
 }
 
-// ready asks the daemon whether it paces: nil.
+// ready returns nil if the daemon paces pods.
 func (d daemon) ready(ctx context.Context) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+d.http+"/readyz", http.NoBody)
 	if err != nil {

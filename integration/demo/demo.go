@@ -12,41 +12,39 @@ import (
 )
 
 const (
-	// unpacedLongest is when the unpaced run is stopped.
+	// unpacedLongest is when the demo stops the unpaced run.
 	unpacedLongest = 70 * time.Second
-	// pacedLongest is when the paced run is stopped.
+	// pacedLongest is when the demo stops the paced run.
 	pacedLongest = 90 * time.Second
-	// wholeLongest is when everything is gone again, counted from the end of the
-	// builds: all of the demo takes at most three minutes.
+	// wholeLongest is when everything is removed, counted from the end of the builds: the whole demo
+	// takes at most three minutes.
 	wholeLongest = 170 * time.Second
-	// Its last part: stopPatience for the daemon's end after the paced run, then
-	// closePatience for the removal of everything that was started.
+	// The last part of wholeLongest: stopPatience is for the daemon's end after the paced run, and
+	// closePatience for the removal of everything that the demo started.
 	stopPatience, closePatience = 5 * time.Second, 20 * time.Second
 )
 
-// Options say how to run the demo.
+// Options are the demo's options.
 type Options struct {
-	// Processes asks for pods that are ordinary processes also as root.
+	// Processes runs pods as ordinary processes, also as root.
 	Processes bool
-	// CPUs is how many CPUs the pods may use; the herd grows with it.
+	// CPUs is the number of CPUs that the pods may use. The herd grows with it.
 	CPUs int
 	// Bin is the folder of the project's two programs; empty: bin/ of the
 	// repository.
 	Bin string
-	// Report is the path of the HTML file to write; empty: pod-pacemaker-demo.html
-	// beside the folder of the programs.
+	// Report is the path of the HTML file to write. Empty: pod-pacemaker-demo.html beside the folder
+	// of the programs.
 	Report string
-	// Out is where progress and table go. Terminal says that it is one that can
-	// be drawn on.
+	// Out receives progress and the table. Terminal says that it is a terminal that can draw bars.
 	Out      io.Writer
 	Terminal bool
 }
 
-// ErrOptions is wrapped by the error of options that cannot work.
+// ErrOptions is wrapped by the error of invalid options.
 var ErrOptions = errors.New("wrong options")
 
-// Run runs the demo and blocks until everything it started is gone again, also
-// when ctx ends early.
+// Run runs the demo. It returns when everything that it started is removed, also if ctx ends early.
 func Run(ctx context.Context, o Options) error {
 	s, err := prepare(o)
 	if err != nil {
@@ -79,11 +77,11 @@ type show struct {
 	bin       binaries
 	report    *reportFile
 	processes bool
-	built     time.Time // when the builds were over
+	built     time.Time // end of the builds
 	node      node
 }
 
-// prepare finds out whether everything is there, before anything starts.
+// prepare checks whether everything is available, before anything starts.
 func prepare(o Options) (*show, error) {
 	if o.CPUs < 1 {
 		return nil, fmt.Errorf("%w: --cpus %d: must be 1 or more", ErrOptions, o.CPUs)
@@ -102,10 +100,10 @@ func prepare(o Options) (*show, error) {
 	return s, nil
 }
 
-// errTooSlow is what remains to say when the time is over before the paced run.
+// errTooSlow is the error if no time is left for the paced run.
 var errTooSlow = fmt.Errorf("no time is left for the paced run: all of the demo takes at most %s, and this machine needed it for the rest", wholeLongest)
 
-// bothRuns is the herd unpaced, then paced. It leaves the time to clean up.
+// bothRuns runs the herd unpaced, then paced. It leaves time to clean up.
 func (s *show) bothRuns(ctx context.Context) ([]timeline.Run, error) {
 	end := s.built.Add(wholeLongest - closePatience)
 	ctx, cancel := context.WithDeadlineCause(ctx, end, errTooSlow)
@@ -117,7 +115,7 @@ func (s *show) bothRuns(ctx context.Context) ([]timeline.Run, error) {
 	return runs, err
 }
 
-// bothRunsUntil stops the paced run at end at the latest.
+// bothRunsUntil is bothRuns, which stops the paced run at end at the latest.
 func (s *show) bothRunsUntil(ctx context.Context, end time.Time) ([]timeline.Run, error) {
 	s.say("")
 	unpaced, err := s.run(ctx, "unpaced", 0, unpacedLongest)
@@ -143,8 +141,7 @@ func (s *show) bothRunsUntil(ctx context.Context, end time.Time) ([]timeline.Run
 	return []timeline.Run{unpaced, paced}, stop(ctx)
 }
 
-// run starts the herd once and follows it until all pods are ready, or for the
-// longest time.
+// run starts the herd once and follows it until all pods are ready, at most for longest.
 func (s *show) run(ctx context.Context, name string, limit int, longest time.Duration) (timeline.Run, error) {
 	rec := newRecorder(name, limit, s.herd)
 	k := &kubelet{node: s.node, herd: s.herd, rec: rec}
@@ -164,8 +161,7 @@ func (s *show) progress() progress {
 
 func (s *show) say(format string, args ...any) { fmt.Fprintf(s.Out, format+"\n", args...) }
 
-// explain gives the error of a demo that was ended early, in place of those that
-// follow from that.
+// explain replaces the errors that follow from an early end of the demo.
 func (s *show) explain(ctx context.Context, err error) error {
 	if err != nil && ctx.Err() != nil {
 		return errors.New("ended early; everything that the demo had started is gone")

@@ -1,11 +1,9 @@
-// Package demo shows what pacing does: the same herd of pods twice, first as
-// fast as the node takes them, then with the real daemon. It draws the herd
-// while it starts, and ends with a table and a report.
+// Package demo shows what pacing does. It starts the same herd of pods twice: first as fast as the
+// node can, then with the real daemon. It draws the herd while it starts, and ends with a table and
+// a report.
 //
-// As root the pods are containers of a throw-away containerd; otherwise they are
-// ordinary processes on the in-process NRI runtime. Either way there is no
-// kubelet: the demo plays the parts of it that matter here, asking again after
-// a refusal, the liveness probe and the back-off between restarts. All times in
-// the results are those that the pods themselves and the runtime tell, never
-// the daemon's.
+// As root the pods are containers of a throw-away containerd; otherwise they are ordinary processes
+// on the in-process NRI runtime. There is no kubelet in either case. The demo plays the parts of
+// kubelet that matter here: the retry after a refusal, the liveness probe, and the back-off between
+// restarts. All times in the results come from the pods and the runtime, never from the daemon.
 package demo

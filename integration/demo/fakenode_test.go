@@ -13,15 +13,15 @@ var (
 	errBroken  = errors.New("the runtime is broken")
 )
 
-// fakeNode runs pods whose processes take burn to get ready. What it is asked for
-// is written down with the time since it was made.
+// fakeNode runs pods whose processes take burn to get ready. It records all requests, with the time
+// since its creation.
 type fakeNode struct {
 	begin     time.Time
 	burn      time.Duration
-	sandboxes []error // the answers to the first requests; then nil
+	sandboxes []error // answers to the first requests; then nil
 	creates   []error
 	starts    []error
-	dies      time.Duration // after which a process ends by itself; 0: never
+	dies      time.Duration // lifetime of a process; 0: endless
 
 	mu  sync.Mutex
 	log []string // guarded by mu

@@ -31,7 +31,7 @@ func TestFindBinaries(t *testing.T) {
 func TestTheDaemonsConfigIsValid(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "pp")
-	checkout := filepath.Join(t.TempDir(), "checkout") // somebody's, who lets others write there
+	checkout := filepath.Join(t.TempDir(), "checkout") // a folder that other users can write
 	require.NoError(t, os.Mkdir(checkout, 0o755))
 	require.NoError(t, os.Chmod(checkout, 0o777))
 	gate := filepath.Join(checkout, "pacemaker-gate")
@@ -46,14 +46,14 @@ func TestTheDaemonsConfigIsValid(t *testing.T) {
 	at := slices.Index(d.args, "--gate-path")
 	require.Positive(t, at)
 	own := d.args[at+1]
-	assert.Equal(t, dir, filepath.Dir(own), "not where others can write")
+	assert.Equal(t, dir, filepath.Dir(own), "the folder of the copy, which other users cannot write")
 	info, err := os.Stat(own)
 	require.NoError(t, err)
 	assert.Equal(t, os.FileMode(0o755), info.Mode()&^0o022)
 	config, err := crd.Load(filepath.Join(dir, "config.yaml"))
 	require.NoError(t, err)
 	assert.Equal(t, int32(3), *config.Config.Spec.ThrottleConfig.MaxConcurrent.Value)
-	require.Error(t, d.ready(t.Context()), "nobody listens yet")
+	require.Error(t, d.ready(t.Context()), "no daemon listens yet")
 }
 
 func TestReportFile(t *testing.T) {

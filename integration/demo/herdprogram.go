@@ -16,8 +16,8 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/integration/lab"
 )
 
-// buildHerd writes the program of the herd's image to path, building the image
-// where the cache does not hold it.
+// buildHerd writes the program of the herd's image to path. It builds the image if the cache does
+// not hold it.
 func buildHerd(ctx context.Context, path string) error {
 	dir, err := lab.CacheDir()
 	if err != nil {
@@ -33,7 +33,7 @@ func buildHerd(ctx context.Context, path string) error {
 	return nil
 }
 
-// extract copies an image's file, made executable.
+// extract copies a file of an image and makes it executable.
 func extract(image, name, path string) (err error) {
 	img, err := tarball.ImageFromPath(image, nil)
 	if err != nil {

@@ -9,9 +9,8 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/integration/demo/timeline"
 )
 
-// show runs the herd, shows it, and measures the CPU pressure meanwhile. It
-// returns when all pods are ready, after the longest time, or when ctx ends, and
-// leaves the pods behind.
+// show runs and draws the herd, and measures the CPU pressure meanwhile. It returns when all pods
+// are ready, after longest, or when ctx ends. The pods keep running.
 func (k *kubelet) show(ctx context.Context, p progress, longest time.Duration) (timeline.Run, error) {
 	before, err := readCPUTimes()
 	if err != nil {

@@ -20,12 +20,12 @@ type kubelet struct {
 	rec  *recorder
 }
 
-// mostFaults is how often in a row the runtime may fail a pod, other than by a
-// refusal, before the demo gives up.
+// mostFaults is how often in a row the runtime may fail a pod, without refusing it, before the demo
+// gives up.
 const mostFaults = 4
 
-// run asks for all pods at once and keeps them until ctx ends. It leaves them
-// behind. Its error is that of a pod that the runtime cannot run.
+// run requests all pods at once and keeps them running until ctx ends. It does not remove them. It
+// returns the error of a pod that the runtime cannot run.
 func (k *kubelet) run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	for i := range k.herd.Pods {
@@ -39,7 +39,7 @@ func (k *kubelet) run(ctx context.Context) error {
 	return group.Wait()
 }
 
-// keep runs a pod, and its container again and again, until ctx ends.
+// keep runs a pod, and restarts its container, until ctx ends.
 func (k *kubelet) keep(ctx context.Context, i int) error {
 	var box pod
 	uid := runtimetest.NewUID()
@@ -60,7 +60,7 @@ func (k *kubelet) keep(ctx context.Context, i int) error {
 			faults = 0
 			err = k.watch(ctx, i, c, time.Now(), probe)
 		case errors.Is(err, errStart) && faults < mostFaults:
-			// kubelet takes a failed start for an exit.
+			// kubelet treats a failed start as an exit.
 			faults++
 			err = nil
 		}
@@ -74,10 +74,10 @@ func (k *kubelet) keep(ctx context.Context, i int) error {
 	}
 }
 
-// errStart is wrapped by the error of a container that was made but did not start.
+// errStart is wrapped by the error of a container that was created but did not start.
 var errStart = errors.New("the container did not start")
 
-// start makes and starts the pod's container.
+// start creates and starts the pod's container.
 func (k *kubelet) start(ctx context.Context, i int, box pod, attempt int) (container, error) {
 	var c container
 	err := k.insist(ctx, i, true, func(int) (err error) {
@@ -93,8 +93,8 @@ func (k *kubelet) start(ctx context.Context, i int, box pod, attempt int) (conta
 	return c, nil
 }
 
-// insist repeats a request that the runtime refuses, as kubelet does: after 10 to
-// 15 s, the create of a container once at once.
+// insist repeats a request that the runtime refuses, as kubelet does: after 10 to 15 s, and
+// immediately after the first refused create of a container.
 func (k *kubelet) insist(ctx context.Context, i int, create bool, request func(try int) error) error {
 	faults := 0
 	for try := 0; ; try++ {
@@ -120,7 +120,7 @@ func (k *kubelet) insist(ctx context.Context, i int, create bool, request func(t
 	}
 }
 
-// refusal tells the daemon's "not yet" from a fault of the runtime.
+// refusal distinguishes the daemon's refusal from a fault of the runtime.
 func refusal(err error) bool {
 	return strings.Contains(err.Error(), "pod-pacemaker: waiting to start")
 }

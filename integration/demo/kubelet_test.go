@@ -12,14 +12,14 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/integration/demo/timeline"
 )
 
-// onePod is a herd of one.
+// onePod is a herd of one pod.
 func onePod(n *fakeNode) *kubelet {
 	h := Herd{Pods: 1, CPUs: []int{0}, Burn: 8 * time.Second, Limit: 1}
 	n.begin = time.Now()
 	return &kubelet{node: n, herd: h, rec: newRecorder("test", 0, h)}
 }
 
-// keepFor keeps the pod for a time and gives what was recorded.
+// keepFor keeps the pod for a time and returns the recording.
 func keepFor(t *testing.T, k *kubelet, length time.Duration) timeline.Run {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), length)
@@ -39,7 +39,7 @@ func TestAPodThatIsReadyInTimeIsLeftAlone(t *testing.T) {
 		select {
 		case <-k.rec.allReady:
 		default:
-			t.Error("nobody was told that all pods are ready")
+			t.Error("it was not reported that all pods are ready")
 		}
 	})
 }
@@ -66,7 +66,7 @@ func TestTheProbeKillsAndTheBackOffGrows(t *testing.T) {
 	})
 }
 
-func TestAProcessThatEndsByItselfIsStartedAgain(t *testing.T) {
+func TestAProcessThatEndsByItselfIsRestarted(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		run := keepFor(t, onePod(&fakeNode{burn: time.Hour, dies: 5 * time.Second}), 8*time.Second)
@@ -77,7 +77,7 @@ func TestAProcessThatEndsByItselfIsStartedAgain(t *testing.T) {
 	})
 }
 
-func TestRefusalsAreAskedAgainLikeKubelet(t *testing.T) {
+func TestRefusedRequestsAreRetriedLikeKubelet(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		n := &fakeNode{burn: time.Second, sandboxes: []error{errRefused, errRefused}, creates: []error{errRefused, errRefused}}
@@ -86,7 +86,7 @@ func TestRefusalsAreAskedAgainLikeKubelet(t *testing.T) {
 		p := run.Pods[0]
 		assert.Equal(t, 4, p.Refused)
 		require.Len(t, p.Starts, 1)
-		// Two sandboxes and the second create wait 10 to 15 s each, the first create not.
+		// Two sandboxes and the second create wait 10 to 15 s each, the first create does not wait.
 		assert.GreaterOrEqual(t, p.Starts[0].Began, 30*time.Second)
 		assert.LessOrEqual(t, p.Starts[0].Began, 45*time.Second)
 		require.Len(t, n.log, 7)

@@ -6,9 +6,8 @@ import (
 	"time"
 )
 
-// marks finds in a pod's output when its process started and when it was ready,
-// by its own clock; zero times where it has not said so. Lines may have the
-// prefix of CRI's log format.
+// marks reads from a pod's output when its process started and when it was ready, by its own clock.
+// A time is zero if the output lacks it. Lines may have the prefix of CRI's log format.
 func marks(output string) (started, ready time.Time) {
 	for line := range strings.Lines(output) {
 		words := strings.Fields(line)

@@ -12,7 +12,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/integration/demo/timeline"
 )
 
-// page is what the report tells of the runs.
+// page returns the content of the report.
 func (s *show) page(runs []timeline.Run, rows []timeline.Row) report.Page {
 	h := s.herd
 	earliest, latest := probeKills()
@@ -20,7 +20,7 @@ func (s *show) page(runs []timeline.Run, rows []timeline.Row) report.Page {
 		Title: fmt.Sprintf("%d pods have to start on one node, unpaced and paced", h.Pods),
 		Lead: fmt.Sprintf("Each pod burns %.0f CPU-seconds before it is ready, and all of them share %s, so the best possible "+
 			"time for the herd is %.0f s. A liveness probe kills what is not ready %.0f to %.0f s after its process started. "+
-			"First nobody paces the herd; then pod-pacemaker lets %d pods start at a time.",
+			"The first run is unpaced. In the second, pod-pacemaker lets %d pods start at a time.",
 			h.Burn.Seconds(), cpus(len(h.CPUs)), h.Ideal().Seconds(), earliest.Seconds(), latest.Seconds(), h.Limit),
 		Brief: fmt.Sprintf("Each needs %.0f CPU-seconds to be ready, on %s: %.0f s at best. A liveness probe kills what is not ready after %.0f to %.0f s.",
 			h.Burn.Seconds(), cpus(len(h.CPUs)), h.Ideal().Seconds(), earliest.Seconds(), latest.Seconds()),
@@ -39,21 +39,20 @@ func (s *show) page(runs []timeline.Run, rows []timeline.Row) report.Page {
 func (s *show) notes() []string {
 	return []string{
 		"The times are the pods' own: each process logs when it starts and when it is ready. The ends of killed processes are " +
-			"those that the runtime reports. Nothing here comes from the daemon's own counters. A mean over pods of which some were " +
-			"never ready takes these for ready at the end of the run, so it is a lower bound.",
-		fmt.Sprintf("There is no kubelet: the demo plays its part, with kubelet's numbers. It asks for all pods at once, and again %.0f "+
+			"reported by the runtime. Nothing here comes from the daemon's own counters. If some pods were never ready, the mean " +
+			"counts them as ready at the end of the run, so it is a lower bound.",
+		fmt.Sprintf("There is no kubelet: the demo plays its part, with kubelet's numbers. It requests all pods at once, and again %.0f "+
 			"to %.0f s after a refusal. Its liveness probe (initialDelaySeconds %.0f, periodSeconds %.0f, failureThreshold %d) stops a "+
-			"process that is not ready in time. Such a process is started again: at once the first time, then after %.0f s, and after "+
+			"process that is not ready in time. The process is restarted: at once the first time, then after %.0f s, and after "+
 			"twice as long each further time.",
 			retryInterval.Seconds(), 1.5*retryInterval.Seconds(), probeDelay.Seconds(), probePeriod.Seconds(), probeFailures, firstBackOff.Seconds()),
-		"The daemon runs standalone, without an API server that could tell it when a pod is ready. It takes a pod for started when its " +
+		"The daemon runs standalone, without an API server to report ready pods. It considers a pod started when its " +
 			"container has run for 10 s and the pod used less than 0.2 CPUs over the last 2 s, so each slot is held for about 2.5 s longer than needed. In a " +
 			"cluster it sees readiness, and comes nearer to the ideal.",
 	}
 }
 
-// otherWork says what else the machine did. It includes the container runtime's
-// own work.
+// otherWork describes what else the machine did, including the container runtime's own work.
 func otherWork(runs []timeline.Run) string {
 	var parts []string
 	for _, r := range runs {
@@ -62,7 +61,7 @@ func otherWork(runs []timeline.Run) string {
 	return strings.Join(parts, ", ")
 }
 
-// kernel is the release of the running kernel.
+// kernel returns the release of the running kernel.
 func kernel() string {
 	var name unix.Utsname
 	if err := unix.Uname(&name); err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/integration/demo/timeline"
 )
 
-// pressureWindow is how much time one figure of CPU pressure covers.
+// pressureWindow is the time that one figure of CPU pressure covers.
 const pressureWindow = time.Second
 
 // stalled reads for how long, since boot, some task has waited for a CPU.
@@ -33,8 +33,8 @@ func readStalled() (time.Duration, error) {
 	return time.Duration(stats.Some.Total) * time.Microsecond, nil
 }
 
-// samplePressure measures from now until ctx ends, and gives what it measured,
-// with times since begin. The error says why this kernel measures nothing.
+// samplePressure measures from now until ctx ends. It returns the measurements, with times since
+// begin. The error says why this kernel measures nothing.
 func samplePressure(ctx context.Context, begin time.Time, read stalled) ([]timeline.Pressure, error) {
 	before, err := read()
 	if err != nil {

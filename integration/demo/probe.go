@@ -5,26 +5,25 @@ import (
 	"time"
 )
 
-// How often a pod's output is read, and its runtime is asked whether it lives.
+// How often a pod's output is read, and the runtime is asked whether the pod's process lives.
 const (
 	lookEvery = 100 * time.Millisecond
 	askEvery  = time.Second
 )
 
-// life is what is known of one process of a pod.
+// life is one process of a pod.
 type life struct {
 	k         *kubelet
 	i         int
 	container container
-	returned  time.Time // when the start returned; the start where the process has not said its own
+	returned  time.Time // when the start returned; the start, if the process has not logged it
 	began     bool
 	ready     bool
-	failures  int // of the liveness probe, in a row
+	failures  int // consecutive failures of the liveness probe
 }
 
-// watch follows the process that was started, until it has ended or ctx ends. It
-// is the liveness probe too, which comes at its own beat: a process that fails it
-// too often is stopped.
+// watch follows a started process until it has ended or ctx ends. It is also the liveness probe,
+// which has its own period: it stops a process that fails the probe too often.
 func (k *kubelet) watch(ctx context.Context, i int, c container, returned time.Time, probe *time.Ticker) error {
 	l := &life{k: k, i: i, container: c, returned: returned}
 	look, ask := time.NewTicker(lookEvery), time.NewTicker(askEvery)
@@ -50,7 +49,7 @@ func (k *kubelet) watch(ctx context.Context, i int, c container, returned time.T
 	}
 }
 
-// unhealthy is one probe: it says whether it was the last that may fail.
+// unhealthy is one probe. It reports whether this was the last allowed failure.
 func (l *life) unhealthy(now time.Time) bool {
 	if l.ready || now.Sub(l.returned) < probeDelay {
 		l.failures = 0
@@ -60,7 +59,7 @@ func (l *life) unhealthy(now time.Time) bool {
 	return l.failures >= probeFailures
 }
 
-// look takes over what the process has said since.
+// look reads the new output of the process.
 func (l *life) look() error {
 	output, err := l.container.output()
 	if err != nil {
@@ -105,7 +104,7 @@ func (l *life) kill(ctx context.Context) error {
 	return l.end(at, true)
 }
 
-// end records the process's end, after the last of its output.
+// end records the process's end, after its last output.
 func (l *life) end(at time.Time, killed bool) error {
 	if err := l.look(); err != nil {
 		return err

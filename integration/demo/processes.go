@@ -21,8 +21,8 @@ type processNode struct {
 	herd    Herd
 	bin     binaries
 	dir     string
-	program string // the herd's
-	daemon  *child // nil before it was started
+	program string // the herd's program
+	daemon  *child // nil before its start
 }
 
 type processPod struct {
@@ -35,7 +35,7 @@ type processContainer struct {
 	written *safeBuffer
 }
 
-// newProcessNode makes a node in a new folder. The caller must close it.
+// newProcessNode creates a node in a new folder. The caller must close it.
 func newProcessNode(ctx context.Context, h Herd, bin binaries) (_ *processNode, err error) {
 	dir, err := os.MkdirTemp("", "pp-demo-")
 	if err != nil {
@@ -128,7 +128,7 @@ func (c *processContainer) output() (string, error) { return c.written.String(),
 func (c *processContainer) cpu() time.Duration {
 	proc, err := procfs.NewProc(c.Status().Pid)
 	if err != nil {
-		return 0 // it has just ended
+		return 0 // the process has just ended
 	}
 	stat, err := proc.Stat()
 	if err != nil {

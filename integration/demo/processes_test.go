@@ -21,7 +21,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/runtimetest"
 )
 
-// shellHerd is a herd program that says on which CPUs it runs, and is ready at once.
+// shellHerd is a herd program that prints the CPUs on which it runs, and is ready at once.
 const shellHerd = `#!/bin/sh
 echo started 17
 grep Cpus_allowed_list /proc/self/status
@@ -68,7 +68,7 @@ func TestAProcessIsAContainer(t *testing.T) {
 		_, ready := marks(text)
 		return err == nil && !ready.IsZero()
 	}, time.Minute, 10*time.Millisecond)
-	assert.Contains(t, text, "Cpus_allowed_list:\t"+n.herd.cpuset()+"\n", "it is confined")
+	assert.Contains(t, text, "Cpus_allowed_list:\t"+n.herd.cpuset()+"\n", "the process is confined to the herd's CPUs")
 	_, exited, err := c.exited(t.Context())
 	require.NoError(t, err)
 	assert.False(t, exited)
@@ -90,7 +90,7 @@ func TestClearEndsAllPods(t *testing.T) {
 	_, exited, err := c.exited(t.Context())
 	require.NoError(t, err)
 	assert.True(t, exited)
-	startContainer(t, n) // it takes new ones
+	startContainer(t, n) // the cleared node runs new pods
 }
 
 func TestTheDaemonThatEndsAtOnceShowsWhy(t *testing.T) {
@@ -98,7 +98,7 @@ func TestTheDaemonThatEndsAtOnceShowsWhy(t *testing.T) {
 	n := newTestNode(t)
 	n.bin.daemon = filepath.Join(n.dir, "daemon")
 	require.NoError(t, os.WriteFile(n.bin.daemon, []byte("#!/bin/sh\necho it cannot work >&2\nexit 2\n"), 0o755))
-	n.bin.gate = n.bin.daemon // it does not come that far
+	n.bin.gate = n.bin.daemon // the daemon ends before it needs the gate
 	_, err := n.startDaemon(t.Context(), 2)
 	require.ErrorContains(t, err, "daemon ended at once; its last lines:\nit cannot work")
 }
@@ -118,7 +118,7 @@ func TestAChildIsStopped(t *testing.T) {
 	defer cancel()
 	require.NoError(t, c.await(ctx, ready))
 	require.NoError(t, c.stop(ctx))
-	require.NoError(t, c.stop(ctx), "stopping what has ended")
+	require.NoError(t, c.stop(ctx), "stopping an ended child")
 	_, err = startChild([]string{"/nowhere/to/be/found"}, log)
 	assert.Error(t, err)
 }

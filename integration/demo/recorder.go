@@ -11,8 +11,8 @@ import (
 type doing string
 
 const (
-	asking   doing = "waiting"  // asked for, no process yet
-	starting doing = "starting" // its process burns CPU
+	asking   doing = "waiting"  // requested, no process yet
+	starting doing = "starting" // the process burns CPU
 	ready    doing = "ready"
 	backOff  doing = "back-off" // killed, waits for its next restart
 )
@@ -21,12 +21,12 @@ const (
 type podView struct {
 	name    string
 	doing   doing
-	cpu     time.Duration // of the process that starts
+	cpu     time.Duration // CPU time of the starting process
 	kills   int
 	refused int
 }
 
-// recorder writes down what happens to a herd. It is safe for concurrent use.
+// recorder records what happens to a herd. It is safe for concurrent use.
 type recorder struct {
 	name  string
 	limit int
@@ -41,8 +41,8 @@ type recorder struct {
 type recordedPod struct {
 	timeline.Pod
 	doing doing
-	cpu   time.Duration // of the latest process, until it was ready
-	spent time.Duration // of those before
+	cpu   time.Duration // CPU time of the latest process, until it was ready
+	spent time.Duration // CPU time of the processes before
 }
 
 func newRecorder(name string, limit int, h Herd) *recorder {
@@ -104,7 +104,7 @@ func (r *recorder) ended(i int, at time.Time, killed bool) {
 	})
 }
 
-// views shows all pods as they are now.
+// views returns the present state of all pods.
 func (r *recorder) views() []podView {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -115,7 +115,7 @@ func (r *recorder) views() []podView {
 	return all
 }
 
-// burned is the CPU time that all processes together have used to get ready.
+// burned returns the CPU time that all processes together have used to get ready.
 func (r *recorder) burned() time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -126,7 +126,7 @@ func (r *recorder) burned() time.Duration {
 	return sum
 }
 
-// finish gives what happened until at. Later happenings are left out.
+// finish returns the run until at. It leaves out later events.
 func (r *recorder) finish(at time.Time) timeline.Run {
 	r.mu.Lock()
 	defer r.mu.Unlock()

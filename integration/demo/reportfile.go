@@ -11,11 +11,11 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/integration/demo/report"
 )
 
-// reportName is the report's file name unless told otherwise.
+// reportName is the default file name of the report.
 const reportName = "pod-pacemaker-demo.html"
 
-// reportFile is a hidden file beside the report's place, made early so that a
-// place that cannot be written to is known before the herd starts.
+// reportFile is a hidden file beside the report's path. It is created before the herd starts, so
+// that a place that cannot be written to is known early.
 type reportFile struct {
 	path      string
 	temporary *os.File
@@ -36,8 +36,8 @@ func newReportFile(path string, b binaries) (*reportFile, error) {
 	return &reportFile{path: path, temporary: f}, nil
 }
 
-// write puts the page in the report's place, the timelines alone beside it as an image,
-// and returns the former.
+// write writes the page to the report's path and the timelines beside it as an image, and returns
+// the report's path.
 func (r *reportFile) write(p report.Page) (string, error) {
 	err := errors.Join(
 		report.Write(r.temporary, p),
@@ -51,7 +51,7 @@ func (r *reportFile) write(p report.Page) (string, error) {
 	return r.path, r.drawImage(p)
 }
 
-// drawImage writes the file of the report's name that ends in .svg.
+// drawImage writes the image, whose name is the report's with .svg.
 func (r *reportFile) drawImage(p report.Page) error {
 	f, err := os.Create(strings.TrimSuffix(r.path, filepath.Ext(r.path)) + ".svg")
 	if err == nil {

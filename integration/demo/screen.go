@@ -10,15 +10,14 @@ import (
 
 // progress shows a herd while it starts.
 type progress interface {
-	// follow shows what rec knows until ctx ends, and leaves the last state on
-	// the screen.
+	// follow shows the recording until ctx ends, and leaves the last state on the screen.
 	follow(ctx context.Context, rec *recorder, longest time.Duration)
 }
 
-// plainEvery is the time between two lines for a log.
+// plainEvery is the time between two lines in a log.
 const plainEvery = 5 * time.Second
 
-// plainProgress writes a line now and then.
+// plainProgress writes a line at intervals.
 type plainProgress struct{ out io.Writer }
 
 func (p plainProgress) follow(ctx context.Context, rec *recorder, longest time.Duration) {
@@ -34,7 +33,7 @@ func (p plainProgress) follow(ctx context.Context, rec *recorder, longest time.D
 	}
 }
 
-// headline is the herd in one line.
+// headline describes the herd in one line.
 func headline(rec *recorder, longest time.Duration) string {
 	counts := map[doing]int{}
 	kills := 0
@@ -47,7 +46,7 @@ func headline(rec *recorder, longest time.Duration) string {
 		counts[asking]+counts[backOff], counts[starting], counts[ready], kills)
 }
 
-// story is what a pod's line says beside its bar.
+// story returns the words beside a pod's bar.
 func (v podView) story(burn time.Duration) string {
 	var parts []string
 	switch v.doing {

@@ -20,7 +20,7 @@ func TestSamplePressure(t *testing.T) {
 		begin := time.Now()
 		ctx, cancel := context.WithTimeout(t.Context(), 2500*time.Millisecond)
 		defer cancel()
-		// A quarter of the time is lost in the first second, then all of it.
+		// A task waits for a quarter of the first second, then for all of the time.
 		read := func() (time.Duration, error) {
 			past := time.Since(begin)
 			return min(past, time.Second)/4 + max(0, past-time.Second), nil
@@ -35,7 +35,7 @@ func TestSamplePressure(t *testing.T) {
 	})
 }
 
-func TestNoPressureIsNotNoughtPressure(t *testing.T) {
+func TestUnknownPressureIsNotZero(t *testing.T) {
 	t.Parallel()
 	gone := errors.New("no such file")
 	windows, err := samplePressure(t.Context(), time.Now(), func() (time.Duration, error) { return 0, gone })
@@ -68,17 +68,17 @@ func TestMarks(t *testing.T) {
 	}
 }
 
-func TestAHerdTellsTheSameStoryOnEveryMachine(t *testing.T) {
+func TestHerdScalesWithTheCPUs(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{1, 2, 3, 8, 64} {
 		h := NewHerd(make([]int, n))
 		assert.Equal(t, ideal, h.Ideal(), "%d CPUs", n)
 		assert.GreaterOrEqual(t, h.Pods, 12)
-		assert.GreaterOrEqual(t, h.Limit, n, "all CPUs have work when the herd is paced")
+		assert.GreaterOrEqual(t, h.Limit, n, "starts at a time: all CPUs have work in the paced run")
 		earliest, _ := probeKills()
-		assert.Greater(t, time.Duration(h.Pods/n)*h.Burn, earliest, "started at once, none is ready before it is killed")
+		assert.Greater(t, time.Duration(h.Pods/n)*h.Burn, earliest, "without pacing, no pod is ready before its kill")
 		paced := time.Duration(h.Limit) * h.Burn / time.Duration(n)
-		assert.Less(t, paced, earliest*2/3, "paced, all are ready long before")
+		assert.Less(t, paced, earliest*2/3, "with pacing, each pod is ready long before its kill")
 	}
 	h := NewHerd([]int{4, 7})
 	assert.Equal(t, "4,7", h.cpuset())
@@ -136,7 +136,7 @@ func TestOtherWork(t *testing.T) {
 	now := cpuTimes{busy: 8, all: 14}
 	assert.InDelta(t, 0.75, now.otherWorkSince(before, 0), 1e-9)
 	assert.InDelta(t, 0.5, now.otherWorkSince(before, time.Second), 1e-9)
-	assert.Zero(t, now.otherWorkSince(before, time.Hour), "the clocks of both figures differ a little")
+	assert.Zero(t, now.otherWorkSince(before, time.Hour), "no negative share, although the clocks of both figures differ a little")
 	assert.Zero(t, before.otherWorkSince(before, 0))
 
 	calm, busy := timeline.Run{Name: "unpaced", OtherWork: 0.05}, timeline.Run{Name: "paced", OtherWork: 0.6}

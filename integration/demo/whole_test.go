@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// slowNode takes its time to remove the pods of the unpaced run.
+// slowNode is slow to remove the pods of the unpaced run.
 type slowNode struct {
 	*fakeNode
 
@@ -20,10 +20,10 @@ type slowNode struct {
 
 func (n slowNode) clear(ctx context.Context) error { return pause(ctx, n.clearing) }
 
-func TestTheWholeDemoKeepsToItsTime(t *testing.T) {
+func TestTheDemoKeepsItsTimeLimit(t *testing.T) {
 	t.Parallel()
 	for clearing, want := range map[time.Duration]struct {
-		paced time.Duration // 0: too slow
+		paced time.Duration // 0: no time is left for it
 		whole time.Duration
 	}{
 		5 * time.Second:  {70 * time.Second, 145 * time.Second},

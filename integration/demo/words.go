@@ -8,16 +8,16 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/integration/demo/timeline"
 )
 
-// introduce says what is going to happen.
+// introduce says what will happen.
 func (s *show) introduce() {
 	h := s.herd
 	s.say("A herd of %d pods: each burns %.0f CPU-seconds before it is ready, all share %s. Ideal: %.0f s.",
 		h.Pods, h.Burn.Seconds(), cpus(len(h.CPUs)), h.Ideal().Seconds())
-	s.say("First nobody paces it; then pod-pacemaker lets %d start at a time.", h.Limit)
+	s.say("The first run is unpaced. In the second, pod-pacemaker lets %d start at a time.", h.Limit)
 	earliest, latest := probeKills()
-	s.say("There is no kubelet here, the demo plays its part: it asks again %.0f to %.0f s after a refusal; a liveness probe kills a",
+	s.say("There is no kubelet here; the demo plays its part. It asks again %.0f to %.0f s after a refusal. A liveness probe kills a",
 		retryInterval.Seconds(), 1.5*retryInterval.Seconds())
-	s.say("process that is not ready %.0f to %.0f s after its start, and it is started again with kubelet's back-off.",
+	s.say("process that is not ready %.0f to %.0f s after its start, and the demo restarts it with kubelet's back-off.",
 		earliest.Seconds(), latest.Seconds())
 	switch {
 	case os.Geteuid() != 0:
@@ -36,7 +36,7 @@ func (s *show) warnIfBusy(ctx context.Context) error {
 	return err
 }
 
-// warning tells of other work that spoiled the figures; empty: there was none.
+// warning reports other work that spoiled the figures, or returns nothing.
 func warning(runs []timeline.Run) string {
 	worst := runs[0]
 	for _, r := range runs {

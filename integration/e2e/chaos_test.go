@@ -21,37 +21,36 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/integration/lab"
 )
 
-// chaosPods bounds the pods at a time: what is tested is not how much a node bears.
+// chaosPods bounds the number of pods, because the scenario does not test how many a node bears.
 const chaosPods = 30
 
-// chaos does one thing after the other to a node, as a seed has it.
+// chaos runs random steps on a node, in an order that a seed determines.
 type chaos struct {
 	t         *testing.T
 	d         *daemon
 	namespace string
 	random    *rand.Rand
-	spares    bool // kills the daemon no more
+	spares    bool // no longer kills the daemon
 	made      int
 	living    map[string]int       // replicas of the Deployments, by name
-	crashing  []string             // those of them that never get ready
+	crashing  []string             // Deployments whose pods never get ready
 	done      []string             // what was done, for the log
-	killed    map[string]int       // how often, by what
-	removed   map[string]time.Time // Deployments
+	killed    map[string]int       // number of kills by part
+	removed   map[string]time.Time // by Deployment
 	outages   []outage
-	restarted []time.Time // kubelet
+	restarted []time.Time // restarts of kubelet
 	follower  *follower
 }
 
-// A node on which pods come, go and crash while the daemon, kubelet and containerd
-// are killed in turn: no more start at a time than the limit, at the end all that should
-// run runs, and nothing is left of the rest. In the last third of the time the daemon
-// lives on, so that what grows in it shows. Every day has another seed; CHAOS_SEED and
-// CHAOS_MINUTES make it a certain one, or longer.
+// Pods come, go and crash while the daemon, kubelet and containerd are killed in turn: the starts
+// stay within the limit, every pod that should run runs at the end, and nothing else is left. The
+// daemon is not killed in the last third of the time, so that a leak in it shows. The seed
+// changes every day; CHAOS_SEED and CHAOS_MINUTES set the seed and the length.
 func TestChaos(t *testing.T) {
-	seed, minutes := chaosNumber(t, "CHAOS_SEED", today()), chaosNumber(t, "CHAOS_MINUTES", 1)
-	t.Logf("once more: make chaos SEED=%d MINUTES=%d", seed, minutes)
+	seed, minutes := chaosNumber(t, "CHAOS_SEED", daySeed()), chaosNumber(t, "CHAOS_MINUTES", 1)
+	t.Logf("repeat with: make chaos SEED=%d MINUTES=%d", seed, minutes)
 	d := startDaemon(t)
-	// No slot is lent, or the limit would not be one while kubelet is away.
+	// Slots are not lent: with loans the limit would not hold while kubelet is away.
 	d.configure(t, fmt.Sprintf("{throttleConfig: {maxConcurrent: {value: %d}, noProgressAfter: 0s}}", chaosLimit))
 	ns := namespace(t)
 	c := &chaos{
@@ -65,14 +64,14 @@ func TestChaos(t *testing.T) {
 	})
 	before, fresh := remaining(t, d), d.fresh(t)
 	whole := time.Duration(minutes) * time.Minute
-	c.rage(whole * 2 / 3)
+	c.runSteps(whole * 2 / 3)
 	c.spares = true
-	c.rage(whole / 3)
+	c.runSteps(whole / 3)
 
 	for _, name := range c.crashing {
 		c.remove(name)
 	}
-	eventually(t, "all that should run runs", c.settled)
+	eventually(t, "every pod that should run runs", c.settled)
 	d.idle(t)
 	c.assertLimit()
 	kept := len(c.living)
@@ -86,12 +85,12 @@ func TestChaos(t *testing.T) {
 	})
 	forgotten := d.assertNothingLeft(t, before)
 	now := d.assertNoHeavier(t, fresh)
-	figure(t, "seed %d, %d min: %d things done, killed %v, %d Deployments ran at the end; the daemon: %s, new %s; forgotten by containerd: %v",
+	figure(t, "seed %d, %d min: %d steps, killed %v, %d Deployments ran at the end; the daemon: %s, new %s; forgotten by containerd: %v",
 		seed, minutes, len(c.done), c.killed, kept, now, fresh, forgotten)
 }
 
-// rage does one thing after the other for a time.
-func (c *chaos) rage(long time.Duration) {
+// runSteps runs steps for a time.
+func (c *chaos) runSteps(long time.Duration) {
 	c.t.Helper()
 	for end := time.Now().Add(long); time.Now().Before(end); {
 		c.step()
@@ -110,13 +109,13 @@ func chaosNumber(t *testing.T, variable string, otherwise uint64) uint64 {
 	return n
 }
 
-// today is a number that every day has for itself, such as 20260314.
-func today() uint64 {
+// daySeed returns a number for the current day, for example 20260314.
+func daySeed() uint64 {
 	year, month, day := time.Now().UTC().Date()
 	return uint64(10000*year + 100*int(month) + day)
 }
 
-// step does the next thing.
+// step runs the next step.
 func (c *chaos) step() {
 	c.t.Helper()
 	switch n := c.random.IntN(20); {
@@ -133,10 +132,10 @@ func (c *chaos) step() {
 	}
 }
 
-// kill kills a part of the node, and starts it again after a time.
+// kill kills a part of the node and starts it again after a time.
 func (c *chaos) kill(what string, part *lab.Service, away time.Duration) {
 	c.t.Helper()
-	c.say("%s is killed", what)
+	c.say("kill %s", what)
 	c.killed[what]++
 	from := time.Now()
 	require.NoError(c.t, part.Kill(c.t.Context()))
@@ -153,7 +152,7 @@ func (c *chaos) say(format string, args ...any) {
 	c.done = append(c.done, time.Now().Format("15:04:05.0 ")+fmt.Sprintf(format, args...))
 }
 
-// create makes a Deployment whose pods get ready, or crash.
+// create creates a Deployment whose pods get ready, or crash.
 func (c *chaos) create() {
 	replicas := 1 + c.random.IntN(4)
 	total := replicas
@@ -172,7 +171,7 @@ func (c *chaos) create() {
 		c.crashing = append(c.crashing, name)
 	}
 	c.living[name] = replicas
-	c.say("%s with %d pods; all crash: %t", name, replicas, slices.Contains(c.crashing, name))
+	c.say("create %s with %d pods; all crash: %t", name, replicas, slices.Contains(c.crashing, name))
 	deploy(c.t, c.namespace, name, int32(replicas), spec)
 }
 
@@ -188,17 +187,17 @@ func (c *chaos) remove(name string) {
 	if c.living[name] == 0 {
 		return
 	}
-	c.say("%s is deleted", name)
+	c.say("delete %s", name)
 	c.removed[name] = time.Now()
 	background := metav1.DeletePropagationBackground
 	require.NoError(c.t, node.Client().AppsV1().Deployments(c.namespace).Delete(context.Background(), name, metav1.DeleteOptions{PropagationPolicy: &background}))
 	delete(c.living, name)
 }
 
-// deploymentOf gives the Deployment that a pod is of.
+// deploymentOf returns the Deployment of a pod.
 func deploymentOf(pod string) string { return strings.Join(strings.Split(pod, "-")[:2], "-") }
 
-// settled tells whether the pods of the Deployments, and no others, are ready.
+// settled reports whether the pods of the Deployments are ready and no other pods exist.
 func (c *chaos) settled() bool {
 	want := 0
 	for _, n := range c.living {

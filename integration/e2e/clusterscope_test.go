@@ -22,8 +22,8 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/runtimetest"
 )
 
-// simulated is a node with a real daemon, whose runtime is simulated and whose kubelet
-// is this test. Its pods and its Node are in the real API server.
+// simulated is a node with a real daemon. The test simulates its runtime and kubelet. Its pods and
+// its Node are in the real API server.
 type simulated struct {
 	*daemon
 	t       *testing.T
@@ -32,7 +32,7 @@ type simulated struct {
 	runtime *runtimetest.Runtime
 }
 
-// fleet is several such nodes that share one policy.
+// fleet is several simulated nodes that share one policy.
 type fleet struct {
 	t         *testing.T
 	namespace string
@@ -42,13 +42,14 @@ type fleet struct {
 
 	mu       sync.Mutex
 	starting int
-	most     int      // that started at a time
-	order    []string // the nodes whose pods started, in order
+	most     int      // highest number of pods starting at a time
+	order    []string // node of each started pod, in order
 	uncount  map[string]bool
 }
 
-// mayTakeSlots gives the shipped service account the chart's rights for the scope Cluster until the test ends.
-func mayTakeSlots(t *testing.T) {
+// grantClusterScope gives the shipped service account the chart's rights for the scope Cluster until the
+// test ends.
+func grantClusterScope(t *testing.T) {
 	t.Helper()
 	files, err := chart.Render(chart.Release{Name: "pod-pacemaker", Namespace: "pod-pacemaker"}, map[string]any{
 		"startPolicies": map[string]any{"enabled": true, "clusterScope": true},
@@ -57,13 +58,13 @@ func mayTakeSlots(t *testing.T) {
 	applied(t, files["slots.yaml"]+"\n---\n"+files["ownslots.yaml"])
 }
 
-// newFleet starts so many nodes, and the policy by which so many pods start at a time.
+// newFleet starts the nodes and creates the policy with that number of slots.
 func newFleet(t *testing.T, nodes, slots int) *fleet {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	f := &fleet{t: t, namespace: namespace(t), ctx: ctx, uncount: map[string]bool{}}
 	asServiceAccount(t)
-	mayTakeSlots(t)
+	grantClusterScope(t)
 	for i := range nodes {
 		f.nodes = append(f.nodes, f.newNode(fmt.Sprintf("sim-%s-%d", unique(), i)))
 	}
@@ -101,8 +102,8 @@ func (f *fleet) newNode(name string) *simulated {
 	return n
 }
 
-// run has a pod come to the node. It is ready so long after its process began; never
-// for a negative time.
+// run adds a pod to the node. The pod is ready readyAfter its process began, or never if readyAfter
+// is negative.
 func (n *simulated) run(name string, readyAfter time.Duration) {
 	f := n.fleet
 	api := node.Client().CoreV1().Pods(f.namespace)
@@ -129,7 +130,7 @@ func (n *simulated) run(name string, readyAfter time.Duration) {
 	})
 }
 
-// started counts the start, and has the pod ready some time later, as kubelet would.
+// started counts the start and makes the pod ready after a time, as kubelet would.
 func (n *simulated) started(pod *corev1.Pod, id string, readyAfter time.Duration) {
 	f := n.fleet
 	f.count(n.name, 1)
@@ -171,15 +172,15 @@ func (f *fleet) count(name string, by int) {
 	f.most = max(f.most, f.starting)
 }
 
-// began gives the nodes whose pods started, in order, and how many there were at most
-// at a time.
+// began returns the node of each started pod, in order, and the highest number of pods starting at
+// a time.
 func (f *fleet) began() ([]string, int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return slices.Clone(f.order), f.most
 }
 
-// holders gives who holds the slots, by the API server.
+// holders returns the holders of the slots according to the API server.
 func (f *fleet) holders() (holders []string) {
 	list, err := node.Client().CoordinationV1().Leases("pod-pacemaker").List(f.t.Context(), metav1.ListOptions{LabelSelector: leases.SlotLabel})
 	require.NoError(f.t, err)
@@ -189,8 +190,8 @@ func (f *fleet) holders() (holders []string) {
 	return holders
 }
 
-// Three daemons share two slots of one real API server: no more than two hold slots or
-// start, nobody starves, and nothing is left behind.
+// Three daemons share two slots through one real API server: at most two pods hold slots or start,
+// every node gets turns, and no slot stays taken at the end.
 func TestThreeNodesShareTheSlotsOfTheCluster(t *testing.T) {
 	f := newFleet(t, 3, 2)
 	const each = 5
@@ -200,7 +201,7 @@ func TestThreeNodesShareTheSlotsOfTheCluster(t *testing.T) {
 		}
 	}
 	mostHeld := 0
-	eventually(t, "all have started", func() bool {
+	eventually(t, "all pods have started", func() bool {
 		held := len(f.holders())
 		require.LessOrEqual(t, held, 2)
 		mostHeld = max(mostHeld, held)
@@ -209,11 +210,11 @@ func TestThreeNodesShareTheSlotsOfTheCluster(t *testing.T) {
 	})
 	began, most := f.began()
 	assert.LessOrEqual(t, most, 2)
-	assert.Equal(t, 2, mostHeld, "the slots are used")
+	assert.Equal(t, 2, mostHeld, "highest number of slots held")
 	for _, n := range f.nodes {
-		assert.Contains(t, began[:2*each], n.name, "it had a turn before the others had all of theirs")
+		assert.Contains(t, began[:2*each], n.name, "nodes with the first starts")
 		assert.Empty(t, n.policy(t, "registry-"+f.namespace).Fault)
 	}
-	eventually(t, "all slots are given back", func() bool { return len(f.holders()) == 0 })
+	eventually(t, "all slots are free", func() bool { return len(f.holders()) == 0 })
 	figure(t, "order of the turns %s", strings.Join(began, " "))
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A daemon that is killed while it holds every slot: they are the others' after they
-// have expired, and not before.
+// A daemon is killed while it holds every slot: the other daemons get the slots after the Leases
+// expire, not before.
 func TestSlotsOfADeadNodeExpire(t *testing.T) {
 	f := newFleet(t, 3, 2)
 	dead := f.nodes[0]
@@ -29,16 +29,16 @@ func TestSlotsOfADeadNodeExpire(t *testing.T) {
 	f.mu.Unlock()
 	require.NoError(t, dead.Kill(t.Context()))
 	killed := time.Now()
-	eventually(t, "the others have started all", func() bool {
+	eventually(t, "the other nodes have started their pods", func() bool {
 		require.LessOrEqual(t, len(f.holders()), 2)
 		began, _ := f.began()
 		if holdsAll() {
-			require.Empty(t, began, "nobody starts without a slot")
+			require.Empty(t, began, "pods that started without a slot")
 		}
 		return len(began) == 4
 	})
 	_, most := f.began()
 	assert.LessOrEqual(t, most, 2)
-	figure(t, "%s after the kill all others had started", time.Since(killed).Round(time.Second))
-	eventually(t, "all slots are given back", func() bool { return len(f.holders()) == 0 })
+	figure(t, "%s after the kill the pods of the other nodes had started", time.Since(killed).Round(time.Second))
+	eventually(t, "all slots are free", func() bool { return len(f.holders()) == 0 })
 }

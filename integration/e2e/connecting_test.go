@@ -15,18 +15,18 @@ import (
 )
 
 const (
-	// slowStop is the grace period of a pod that does not stop before it is killed.
+	// slowStop is the grace period of a pod that runs until it is killed.
 	slowStop = 45 * time.Second
-	// connectRatio bounds what pods take after a restart of the daemon, in times of what
-	// they take before it.
+	// connectRatio bounds how long pods take to start after a restart of the daemon, as a ratio to
+	// before it.
 	connectRatio = 1.3
-	// connectFrozen is a ratio that no other work of the machine explains.
+	// connectFrozen is a ratio that other work on the machine cannot explain.
 	connectFrozen = 5.0
-	// connectRounds is how many pods are made in each round, one after the other.
+	// connectRounds is how many pods are created in each round, one after the other.
 	connectRounds = 3
 )
 
-// stubborn makes the pod stop only when its grace period is over.
+// stubborn makes the pod run until its grace period is over.
 func stubborn(grace time.Duration) shape {
 	return func(spec *corev1.PodSpec) {
 		seconds := int64(grace.Seconds())
@@ -35,12 +35,11 @@ func stubborn(grace time.Duration) shape {
 	}
 }
 
-// While a pod of the node is being stopped, and takes long to, the daemon is restarted, and
-// killed and started: the pods that come next start as fast as before. containerd would keep
-// them, and everything else of the node, until the stop is over (containerd#14083). A run
-// whose stop ended too early shows nothing, and is made again, as is one that other work of
-// the machine has slowed down.
-func TestConnectingHoldsUpNobody(t *testing.T) {
+// The daemon is restarted, and killed and started, while a pod stops slowly: pods created
+// afterwards start as fast as before. Without the daemon's care, containerd would hold up all of
+// the node until the stop is over (containerd#14083). A try is repeated if the stop ended too early
+// or if other work slowed the machine down.
+func TestConnectingDelaysNoPod(t *testing.T) {
 	repeated(t, func(t *testing.T) string {
 		d := startDaemon(t)
 		d.configure(t, "{throttleConfig: {maxConcurrent: {value: 10}}}")
@@ -56,20 +55,20 @@ func TestConnectingHoldsUpNobody(t *testing.T) {
 		eventually(t, "pods are paced", func() bool { return d.status(t).Ready })
 		assert.Zero(t, d.metric(t, "pod_pacemaker_registration_waits"))
 		if over {
-			return "the stop was over before the pods ran"
+			return "the stop ended before the pods ran"
 		}
-		return above("pods after a restart of the daemon, the ratio", ratio, connectRatio)
+		return above("ratio of pod starts after a restart of the daemon", ratio, connectRatio)
 	})
 }
 
-// slowlyStopped is a pod of the node that is being stopped, and takes all its grace period.
+// slowlyStopped is a pod that is stopping and uses all of its grace period.
 type slowlyStopped struct {
-	slow, ns string        // namespaces: of that pod, and of those that are made beside
-	by       time.Time     // when it is killed
-	before   time.Duration // what podsInTurn takes beside it
+	slow, ns string        // namespaces of this pod and of the pods created meanwhile
+	by       time.Time     // when kubelet kills it
+	before   time.Duration // duration of podsInTurn while this pod stops
 }
 
-// stopSlowly makes such a pod, and deletes it once the daemon is done with it.
+// stopSlowly creates a stubborn pod and deletes it once its start is over for the daemon.
 func stopSlowly(t *testing.T, d *daemon, grace time.Duration) slowlyStopped {
 	t.Helper()
 	s := slowlyStopped{slow: namespace(t), ns: namespace(t)}
@@ -78,47 +77,47 @@ func stopSlowly(t *testing.T, d *daemon, grace time.Duration) slowlyStopped {
 	d.idle(t)
 	s.by = time.Now().Add(grace)
 	require.NoError(t, node.Client().CoreV1().Pods(s.slow).Delete(t.Context(), "slow", metav1.DeleteOptions{}))
-	podsInTurn(t, s.ns) // kubelet has begun to stop it
+	podsInTurn(t, s.ns) // meanwhile kubelet begins to stop it
 	s.before = podsInTurn(t, s.ns)
 	return s
 }
 
-// over tells whether the stop may be over.
+// over reports whether the stop may be over.
 func (s slowlyStopped) over() bool { return time.Now().After(s.by.Add(-2 * time.Second)) }
 
-// ratio has the daemon replaced, and gives how much longer pods take once the next one has
-// found the runtime, or says why it waits.
+// ratio replaces the daemon and waits until the next one is connected, or says why it waits. It
+// returns how much longer pods then take to start.
 func (s slowlyStopped) ratio(t *testing.T, d *daemon, how string, replace func()) float64 {
 	t.Helper()
 	since := d.status(t).Since
 	replace()
-	eventually(t, "the next daemon has found the runtime, or says why it waits", func() bool {
+	eventually(t, "the next daemon is connected, or says why it waits", func() bool {
 		now, err := d.admin.Status(t.Context())
 		return err == nil && now.Since.After(since) &&
 			(now.Runtime.Connected || strings.Contains(now.Runtime.LastError, s.slow+"/slow is being stopped"))
 	})
 	took := podsInTurn(t, s.ns)
 	ratio := took.Seconds() / s.before.Seconds()
-	figure(t, "%d pods run after %.2f s in all with a pod being stopped, %.2f s with %s beside, ratio %.2f",
+	figure(t, "%d pods run after %.2f s while a pod stops, and after %.2f s with %s, ratio %.2f",
 		connectRounds, s.before.Seconds(), took.Seconds(), how, ratio)
-	require.Less(t, ratio, connectFrozen, "the node stood still")
+	require.Less(t, ratio, connectFrozen, "the node was held up")
 	return ratio
 }
 
-// podsInTurn makes pods one after the other, and gives how long it took until the process
-// of the last one ran.
+// podsInTurn creates pods one after the other and returns the time until the process of the last
+// one runs.
 func podsInTurn(t *testing.T, ns string) time.Duration {
 	t.Helper()
 	began := time.Now()
 	for range connectRounds {
 		name := "next-" + unique()
 		createPod(t, ns, name, herdPod(0, withoutProbes))
-		watched(t, "its process runs", func() bool { return len(runningContainers(t, ns, name)) == 1 })
+		watched(t, "the process of the pod runs", func() bool { return len(runningContainers(t, ns, name)) == 1 })
 	}
 	return time.Since(began)
 }
 
-// startUnready starts the daemon, and waits until it answers: it need not pace pods yet.
+// startUnready starts the daemon and waits until it answers. It need not pace pods yet.
 func (d *daemon) startUnready(t *testing.T) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -128,6 +127,6 @@ func (d *daemon) startUnready(t *testing.T) {
 		_, err := d.admin.Status(t.Context())
 		return err == nil
 	})
-	cancel() // it is waited for no longer
-	t.Logf("it answers before it paces pods; what is said of the wait for that: %v", <-started)
+	cancel() // ends the wait for its readiness
+	t.Logf("the daemon answers before it paces pods; the wait for its readiness ended with: %v", <-started)
 }

@@ -15,9 +15,9 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
 )
 
-// The same as TestConnectingHoldsUpNobody, with the daemon replaced by the rolling update of
-// its DaemonSet.
-func TestARollingUpdateHoldsUpNobody(t *testing.T) {
+// The same as TestConnectingDelaysNoPod, with the daemon replaced by a rolling update of its
+// DaemonSet.
+func TestRollingUpdateDelaysNoPod(t *testing.T) {
 	const grace = 3 * time.Minute
 	importImage(t, installImage)
 	in := installChart(t, nil)
@@ -30,20 +30,20 @@ func TestARollingUpdateHoldsUpNobody(t *testing.T) {
 			kubectl(t, "-n", installName, "rollout", "restart", "daemonset/"+installName)
 		})
 		over := stop.over()
-		// What is left of the stop is of no interest.
+		// The rest of the stop does not matter.
 		now := int64(1)
 		require.NoError(t, node.Client().CoreV1().Pods(stop.slow).Delete(t.Context(), "slow", metav1.DeleteOptions{GracePeriodSeconds: &now}))
 		eventually(t, "pods are paced", func() bool { return d.status(t).Ready })
 		if over {
-			return "the stop was over before the pods ran"
+			return "the stop ended before the pods ran"
 		}
-		return above("pods after a rolling update, the ratio", ratio, connectRatio)
+		return above("ratio of pod starts after a rolling update", ratio, connectRatio)
 	})
 }
 
-// A container that kubelet stops while its pod stays, because its liveness probe fails, is
-// not known to the daemon: to connect then holds the node up, for no longer than the grace
-// period of that pod. The manual states what it costs.
+// kubelet stops a container for its liveness probe while its pod stays, which the daemon cannot
+// know: connecting then holds the node up, but no longer than the pod's grace period. The manual
+// states this cost.
 func TestWhatConnectingCostsBesideAFailedLivenessProbe(t *testing.T) {
 	const grace = 30 * time.Second
 	d := startDaemon(t)
@@ -51,20 +51,20 @@ func TestWhatConnectingCostsBesideAFailedLivenessProbe(t *testing.T) {
 	ns := namespace(t)
 	before := podsInTurn(t, ns)
 	failing := herdPod(0, withoutProbes, stubborn(grace), func(spec *corev1.PodSpec) {
-		// It listens nowhere, so that every probe is refused.
+		// The pod listens nowhere, so every probe is refused.
 		spec.Containers[0].Args = append(spec.Containers[0].Args, "--port", "0")
 		spec.Containers[0].LivenessProbe = probe(corev1.Probe{InitialDelaySeconds: 5, PeriodSeconds: 1, FailureThreshold: 1})
 	})
 	createPod(t, ns, "failing", failing)
-	eventually(t, "kubelet stops it", func() bool {
+	eventually(t, "kubelet stops the container", func() bool {
 		events, err := node.Client().CoreV1().Events(ns).List(t.Context(), metav1.ListOptions{FieldSelector: "reason=Killing,involvedObject.name=failing"})
 		return err == nil && len(events.Items) > 0
 	})
 	require.NoError(t, d.Kill(t.Context()))
 	d.startUnready(t)
-	eventually(t, "the daemon has found the runtime", func() bool { return d.status(t).Runtime.Connected })
+	eventually(t, "the daemon is connected", func() bool { return d.status(t).Runtime.Connected })
 	took := podsInTurn(t, ns)
-	figure(t, "%d pods run after %.1f s in all, after %.1f s where the daemon connects while a container is stopped for its liveness probe, with a grace period of %s",
+	figure(t, "%d pods run after %.1f s, and after %.1f s if the daemon connects while kubelet stops a container for its liveness probe, with a grace period of %s",
 		connectRounds, before.Seconds(), took.Seconds(), grace)
-	assert.Less(t, took, grace+10*before+10*time.Second, "no longer than the grace period")
+	assert.Less(t, took, grace+10*before+10*time.Second, "time until the pods run, bounded by the grace period")
 }

@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Where cores are counted, pods that only wait start two at a time on two cores while nothing is known of them, and many
-// at a time once it is.
+// With cost Cores, idle pods start two at a time on two cores while their cost is unknown, and many
+// at a time once it is learned.
 func TestMaxConcurrentCountsCores(t *testing.T) {
 	const herd, least = 8, 6
 	d := startDaemonWithRoom(t)
@@ -26,7 +26,7 @@ func TestMaxConcurrentCountsCores(t *testing.T) {
 		require.NoError(t, err)
 	}
 	deploy(t, ns, "sleeps", 2, herdPod(0, sleeping("10s")))
-	polled(t, time.Second, "the first are ready", func() bool { return allReady(t, ns, 2) })
+	polled(t, time.Second, "the first pods are ready", func() bool { return allReady(t, ns, 2) })
 	d.idle(t)
 	scale(2 + herd)
 	most := 0
@@ -34,24 +34,24 @@ func TestMaxConcurrentCountsCores(t *testing.T) {
 		most = max(most, startingNow(t, ns))
 		return allReady(t, ns, 2+herd)
 	})
-	figure(t, "of %d pods that only wait, at most %d started at a time on 2 cores", herd, most)
+	figure(t, "of %d idle pods at most %d started at a time on 2 cores", herd, most)
 	require.GreaterOrEqual(t, most, least)
 
-	// Of another Deployment, nothing is known.
+	// Nothing is learned of another Deployment.
 	other := namespace(t)
 	deploy(t, other, "unknown", herd, herdPod(0, sleeping("9s")))
 	first := 0
-	polled(t, 250*time.Millisecond, "the first of the others is ready", func() bool {
+	polled(t, 250*time.Millisecond, "the first pod of the other Deployment is ready", func() bool {
 		first = max(first, startingNow(t, other))
 		return readyOf(t, other, "unknown") > 0
 	})
-	figure(t, "of as many that are not known, %d did before the first was ready", first)
+	figure(t, "of as many pods of unknown cost at most %d started before the first was ready", first)
 	require.LessOrEqual(t, first, 2)
-	polled(t, time.Second, "all others are ready", func() bool { return allReady(t, other, herd) })
-	assertNobodyUnpaced(t, d)
+	polled(t, time.Second, "all pods of the other Deployment are ready", func() bool { return allReady(t, other, herd) })
+	assertAllPaced(t, d)
 }
 
-// startingNow is how many pods of a namespace run by kubelet's word, and are not ready.
+// startingNow returns how many pods of a namespace run and are not ready, according to kubelet.
 func startingNow(t *testing.T, ns string) (n int) {
 	t.Helper()
 	for _, pod := range pods(t, ns) {

@@ -18,14 +18,13 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// container is what containerd knows of a container. A time that has not come is zero.
+// container is a container as containerd reports it. A time is zero until it is reached.
 type container struct {
 	pod, name                  string
 	created, started, finished time.Time
 }
 
-// containers gives all containers of a namespace that containerd knows of, in the order
-// of their starts.
+// containers returns all containers of a namespace from containerd, in the order of their starts.
 func containers(t *testing.T, ns string) (all []container) {
 	t.Helper()
 	for _, c := range listed(t, ns) {
@@ -37,7 +36,7 @@ func containers(t *testing.T, ns string) (all []container) {
 	return all
 }
 
-// statusOf gives what containerd knows of a container that it has listed.
+// statusOf returns the details of a listed container.
 func statusOf(ctx context.Context, c *runtimeapi.Container) (container, error) {
 	reply, err := node.CRI().ContainerStatus(ctx, &runtimeapi.ContainerStatusRequest{ContainerId: c.Id})
 	if err != nil {
@@ -67,7 +66,7 @@ func listed(t *testing.T, ns string) []*runtimeapi.Container {
 	return all
 }
 
-// nanoseconds is the time of a field of CRI, in which 0 is none.
+// nanoseconds converts a time field of CRI, where 0 means none.
 func nanoseconds(n int64) time.Time {
 	if n == 0 {
 		return time.Time{}
@@ -75,8 +74,7 @@ func nanoseconds(n int64) time.Time {
 	return time.Unix(0, n)
 }
 
-// begun gives the pods of a namespace of which containerd has started a container,
-// sorted by name.
+// begun returns the pods of a namespace with a started container, sorted by name.
 func begun(t *testing.T, ns string) (names []string) {
 	t.Helper()
 	for _, c := range listed(t, ns) {
@@ -88,7 +86,7 @@ func begun(t *testing.T, ns string) (names []string) {
 	return slices.Compact(names)
 }
 
-// begunOf counts those of begun whose names begin so.
+// begunOf counts the pods of begun with that name prefix.
 func begunOf(t *testing.T, ns, prefix string) (n int) {
 	t.Helper()
 	for _, name := range begun(t, ns) {
@@ -99,7 +97,7 @@ func begunOf(t *testing.T, ns, prefix string) (n int) {
 	return n
 }
 
-// created tells whether containerd has a container of the pod that was not started.
+// created reports whether containerd has a container of the pod that was not started.
 func created(t *testing.T, ns, pod string) bool {
 	t.Helper()
 	return slices.ContainsFunc(listed(t, ns), func(c *runtimeapi.Container) bool {
@@ -107,8 +105,8 @@ func created(t *testing.T, ns, pod string) bool {
 	})
 }
 
-// wholeStarts gives the starts of pods with more than one container: from the start of
-// the first, init containers included, to ready.
+// wholeStarts returns the starts of pods with several containers, from the start of the first
+// container, init containers included, to ready.
 func wholeStarts(t *testing.T, ns string) (all []life) {
 	t.Helper()
 	first, ready := map[string]container{}, kubeletReady(t, ns, time.Time{})
@@ -125,8 +123,8 @@ func wholeStarts(t *testing.T, ns string) (all []life) {
 	return all
 }
 
-// assertNotRefused checks that kubelet tells of no container of a namespace that it could
-// not make or start: it does of each that is refused.
+// assertNotRefused checks that kubelet reports no failure to create or start a container of a
+// namespace. It reports one for each refused container.
 func assertNotRefused(t *testing.T, ns string) {
 	t.Helper()
 	events, err := node.Client().CoreV1().Events(ns).List(t.Context(), metav1.ListOptions{FieldSelector: "type=" + corev1.EventTypeWarning})

@@ -27,17 +27,17 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
-// daemon is a pod-pacemaker on the node.
+// daemon is a pod-pacemaker daemon on the node.
 type daemon struct {
 	*lab.Service
 	admin  *admin.Client
 	runDir string
-	gate   string // its hook
-	http   string // the address of its metrics
-	log    string // the file of its log, where it is no service of the node
+	gate   string // path of its hook
+	http   string // address of its metrics
+	log    string // its log file, if it is not a service of the node
 }
 
-// LogFile gives the path of the daemon's log.
+// LogFile returns the path of the daemon's log.
 func (d *daemon) LogFile() string {
 	if d.Service == nil {
 		return d.log
@@ -45,7 +45,7 @@ func (d *daemon) LogFile() string {
 	return d.Service.LogFile()
 }
 
-// logged gives the daemon's log.
+// logged returns the daemon's log.
 func (d *daemon) logged(t *testing.T) string {
 	t.Helper()
 	text, err := os.ReadFile(d.LogFile())
@@ -53,8 +53,8 @@ func (d *daemon) logged(t *testing.T) string {
 	return string(text)
 }
 
-// installGate copies the hook into a folder of the node, and gives its path: the
-// daemon uses none below a folder that others can write, as a checkout may be.
+// installGate copies the hook into a folder of the node and returns its path. The daemon uses no
+// hook below a folder that other users can write, and a checkout may be such a folder.
 func installGate(t *testing.T, dir string) string {
 	t.Helper()
 	said, err := exec.CommandContext(t.Context(), repository("bin", "pod-pacemaker"), "install-gate", "--to", dir).CombinedOutput()
@@ -62,14 +62,14 @@ func installGate(t *testing.T, dir string) string {
 	return filepath.Join(dir, "pacemaker-gate")
 }
 
-// startDaemon runs the daemon on the node's API server until the test ends, with the
-// shipped rights, which have to suffice.
+// startDaemon runs the daemon on the node's API server until the test ends. It has only the shipped
+// rights, which must suffice.
 func startDaemon(t *testing.T, args ...string) *daemon {
 	t.Helper()
 	return startDaemonAs(t, asServiceAccount(t), args...)
 }
 
-// startDaemonAs is startDaemon with other access than that of the shipped rights.
+// startDaemonAs is startDaemon with the access of another kubeconfig.
 func startDaemonAs(t *testing.T, kubeconfig string, args ...string) *daemon {
 	t.Helper()
 	d := startDaemonWith(t, append([]string{"--kubeconfig", kubeconfig, "--node-name", node.NodeName}, args...)...)
@@ -77,8 +77,8 @@ func startDaemonAs(t *testing.T, kubeconfig string, args ...string) *daemon {
 	return d
 }
 
-// startDaemonWith runs the daemon with no more than these arguments and the
-// folders of the node, and waits until it paces pods.
+// startDaemonWith runs the daemon with only these arguments and the node's folders, and waits until
+// it paces pods.
 func startDaemonWith(t *testing.T, args ...string) *daemon {
 	t.Helper()
 	dir, err := os.MkdirTemp(node.Dir, "pp")
@@ -105,8 +105,7 @@ func startDaemonWith(t *testing.T, args ...string) *daemon {
 	return d
 }
 
-// endsWith stops the daemon when the test ends; the log of a failed test tells how its own
-// ended.
+// endsWith stops the daemon when the test ends, and logs the end of its log if the test failed.
 func (d *daemon) endsWith(t *testing.T) {
 	t.Helper()
 	t.Cleanup(func() {
@@ -126,7 +125,8 @@ func (d *daemon) status(t *testing.T) admin.Status {
 	return s
 }
 
-// why gives the line that tells why a pod waits or started; empty: it is not known.
+// why returns the line that says why a pod waits or started, or nothing if the daemon does not know
+// the pod.
 func (d *daemon) why(t *testing.T, namespace, name string) string {
 	t.Helper()
 	line, err := exec.CommandContext(t.Context(), repository("bin", "pod-pacemaker"), "why", namespace+"/"+name, "--run-dir", d.runDir).Output()
@@ -134,7 +134,7 @@ func (d *daemon) why(t *testing.T, namespace, name string) string {
 	return string(line)
 }
 
-// configure puts a PacemakerConfig in force and waits until the daemon says so.
+// configure creates a PacemakerConfig and waits until it is in force.
 func (d *daemon) configure(t *testing.T, spec string) {
 	t.Helper()
 	name := "e2e-" + unique()
@@ -151,16 +151,16 @@ func (d *daemon) configure(t *testing.T, spec string) {
 	eventually(t, "the config is in force", func() bool { return d.status(t).Config.Name == name })
 }
 
-// waits until the daemon has no pod waiting or starting any more.
+// idle waits until no pod waits or starts.
 func (d *daemon) idle(t *testing.T) {
 	t.Helper()
-	eventually(t, "nobody waits or starts", func() bool {
+	eventually(t, "no pod waits or starts", func() bool {
 		s := d.status(t)
 		return len(s.Waiting) == 0 && len(s.Starting) == 0
 	})
 }
 
-// ended gives the last start of each pod of a namespace, by pod name.
+// ended returns the last start of each pod of a namespace by pod name.
 func (d *daemon) ended(t *testing.T, namespace string) map[string]admin.Pod {
 	t.Helper()
 	pods := map[string]admin.Pod{}
@@ -178,20 +178,20 @@ func eventually(t *testing.T, what string, holds func() bool) {
 	polled(t, 100*time.Millisecond, what, holds)
 }
 
-// polled is eventually with another time from one question to the next.
+// polled is eventually with another poll interval.
 func polled(t *testing.T, every time.Duration, what string, holds func() bool) {
 	t.Helper()
 	deadline := time.Now().Add(patience)
 	for !holds() {
 		if time.Now().After(deadline) {
 			logCluster(t)
-			require.FailNow(t, "it did not come true that "+what)
+			require.FailNow(t, "the time ran out before this was true: "+what)
 		}
 		time.Sleep(every)
 	}
 }
 
-// freeAddress gives an address of this machine where nobody listens.
+// freeAddress returns an unused address of this machine.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -200,8 +200,7 @@ func freeAddress(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// metric gives the value of the first sample whose name and labels begin like
-// this; 0 where there is none.
+// metric returns the value of the first sample that begins with this name and labels, or 0.
 func (d *daemon) metric(t *testing.T, sample string) float64 {
 	t.Helper()
 	all := d.samples(t, sample)
@@ -211,13 +210,13 @@ func (d *daemon) metric(t *testing.T, sample string) float64 {
 	return all[slices.Min(slices.Collect(maps.Keys(all)))]
 }
 
-// samples gives the samples whose names and labels begin like this.
+// samples returns the samples that begin with this name and labels.
 func (d *daemon) samples(t *testing.T, begins string) map[string]float64 {
 	t.Helper()
 	return samplesOf(t, "http://"+d.http+"/metrics", begins)
 }
 
-// samplesOf is samples, of any program.
+// samplesOf is samples for any program.
 func samplesOf(t *testing.T, url, begins string) map[string]float64 {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
@@ -230,7 +229,7 @@ func samplesOf(t *testing.T, url, begins string) map[string]float64 {
 	return samplesIn(t, string(body), begins)
 }
 
-// samplesIn is samples, of a text.
+// samplesIn is samples for a text.
 func samplesIn(t *testing.T, text, begins string) map[string]float64 {
 	t.Helper()
 	all := map[string]float64{}
@@ -244,21 +243,21 @@ func samplesIn(t *testing.T, text, begins string) map[string]float64 {
 	return all
 }
 
-// assertNobodyUnpaced checks that the daemon paced every start since it began.
-func assertNobodyUnpaced(t *testing.T, d *daemon) {
+// assertAllPaced checks that the daemon paced every start since it began.
+func assertAllPaced(t *testing.T, d *daemon) {
 	t.Helper()
 	assertUnpaced(t, d, 0)
 }
 
-// assertUnpaced checks that the daemon paced every start since it began, but for those
-// that were under way when it began, of which there were so many at most.
+// assertUnpaced checks that the daemon paced every start since it began, except the starts under
+// way when it began. underWay bounds the number of these.
 func assertUnpaced(t *testing.T, d *daemon, underWay int) {
 	t.Helper()
 	const unpaced = "pod_pacemaker_unpaced_total"
 	found := fmt.Sprintf("%s{reason=%q}", unpaced, reasons.Adopted)
 	all := d.samples(t, unpaced)
-	assert.LessOrEqual(t, all[found], float64(underWay), "starts that were under way when the daemon began")
+	assert.LessOrEqual(t, all[found], float64(underWay), "starts under way when the daemon began")
 	delete(all, found)
-	assert.Empty(t, all, "starts that went on unpaced")
-	assert.NotEmpty(t, d.samples(t, "pod_pacemaker_admissions_total"), "the daemon admitted nobody: this shows nothing")
+	assert.Empty(t, all, "unpaced starts")
+	assert.NotEmpty(t, d.samples(t, "pod_pacemaker_admissions_total"), "the daemon admitted no pod, so there is nothing to check")
 }

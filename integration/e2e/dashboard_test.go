@@ -26,11 +26,11 @@ import (
 	dto "github.com/prometheus/client_model/go"
 )
 
-// prometheus is Prometheus' own store and engine, which scrape one daemon.
+// prometheus is Prometheus' store and engine, scraping one daemon.
 type prometheus struct {
 	db     *tsdb.DB
 	engine *promql.Engine
-	times  []time.Time // of the scrapes
+	times  []time.Time // times of the scrapes
 }
 
 func newPrometheus(t *testing.T) *prometheus {
@@ -43,7 +43,7 @@ func newPrometheus(t *testing.T) *prometheus {
 	})}
 }
 
-// scrape takes over what the daemon tells now.
+// scrape stores the daemon's current metrics.
 func (p *prometheus) scrape(ctx context.Context, d *daemon) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+d.http+"/metrics", http.NoBody)
 	if err != nil {
@@ -86,7 +86,8 @@ func all(families map[string]*dto.MetricFamily) (list []*dto.MetricFamily) {
 	return list
 }
 
-// highest is the highest number that the query has given at any time; found: it has given one.
+// highest returns the highest value of the query over all scrapes. found is false if it never gave
+// a value.
 func (p *prometheus) highest(t *testing.T, query string) (highest float64, found bool) {
 	t.Helper()
 	highest = math.Inf(-1)
@@ -107,8 +108,8 @@ func (p *prometheus) highest(t *testing.T, query string) (highest float64, found
 	return highest, found
 }
 
-// panelValues are the least and the most that the highest number of a panel may be, of 8 pods of one
-// CPU-second, a refused one and 5 in the mode Shadow, two at a time. Slots may be lent beside.
+// panelValues bounds the highest value of each panel, for 8 pods of one CPU-second, one refused pod
+// and 5 pods in the mode Shadow, two at a time. Slots may be lent as well.
 var panelValues = map[string][2]float64{
 	"Nodes not connected":    {0, 1},
 	"Waiting":                {3, 14},
@@ -131,11 +132,12 @@ var panelValues = map[string][2]float64{
 	"Memory of the daemon":   {10 << 20, 256 << 20},
 }
 
-// Each query of the dashboard gives numbers, and those of most panels the right ones, in a real Prometheus that scrapes the
-// daemon of a real node while herds start under policies, one of them in mode Shadow.
+// In a real Prometheus that scrapes a real node's daemon, each query of the dashboard gives
+// numbers, and most panels the right ones. Meanwhile herds start under policies, one of them in the
+// mode Shadow.
 func TestDashboardOfARealNode(t *testing.T) {
 	access := asServiceAccount(t)
-	mayTakeSlots(t)
+	grantClusterScope(t)
 	d := startDaemonAs(t, access)
 	p := newPrometheus(t)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -155,7 +157,7 @@ func TestDashboardOfARealNode(t *testing.T) {
 	d.enforce(t, "of-the-cluster", `{scope: Cluster, selector: {terms: [{podSelector: {}}]}, limits: {starting: {pods: 2}}}`)
 	ns := namespace(t)
 	deploy(t, ns, "paced", 8, herdPod(1))
-	eventually(t, "both slots are taken", func() bool { return len(d.status(t).Starting) == 2 }) // or the next is not refused
+	eventually(t, "both slots are taken", func() bool { return len(d.status(t).Starting) == 2 }) // otherwise the next pod is not refused
 	createJob(t, ns, "refused", herdPod(0.1, runOnce))
 	eventually(t, "all pods are ready", func() bool {
 		ready := 0
@@ -172,7 +174,7 @@ func TestDashboardOfARealNode(t *testing.T) {
 	deploy(t, shadow, "shadow", 5, herdPod(0.5))
 	eventually(t, "all pods are ready", func() bool { return allReady(t, shadow, 5) })
 	d.idle(t)
-	after(ctx, 3*time.Second) // two scrapes more
+	after(ctx, 3*time.Second) // two more scrapes
 	cancel()
 	require.NoError(t, <-scraped)
 
@@ -186,7 +188,7 @@ func TestDashboardOfARealNode(t *testing.T) {
 	}
 	require.NoError(t, json.Unmarshal(text, &board))
 	grafana := strings.NewReplacer("$__rate_interval", "20s", "$instance", "n1")
-	// What a node in good order has nothing of: the same without the condition has.
+	// These conditions match nothing on a healthy node. Without them the query must give numbers.
 	nothing := strings.NewReplacer("pod_pacemaker_slots_lent{instance=~\"n1\"} > 0", "pod_pacemaker_slots_lent", "pod_pacemaker_signal_blind{instance=~\"n1\"} > 0", "pod_pacemaker_signal_blind")
 	asked, judged := 0, map[string]bool{}
 	for _, panel := range board.Panels {
@@ -204,5 +206,5 @@ func TestDashboardOfARealNode(t *testing.T) {
 	}
 	figure(t, "%d queries of the dashboard gave numbers over %d scrapes", asked, len(p.times))
 	assert.Greater(t, asked, 30)
-	assert.Len(t, judged, len(panelValues), "a panel has another title")
+	assert.Len(t, judged, len(panelValues), "panels with known bounds: a title may have changed")
 }

@@ -9,22 +9,20 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// gateSlack is how long after its creation a container may take to stand at the
-// gate; only then is it present for sure.
+// gateSlack is how long after its creation a container may take to reach the gate. Only then is it
+// surely present.
 const gateSlack = 4 * time.Second
 
-// The samples of what happens to waits that are too long.
+// The metrics of waits that exceed a deadline.
 const (
 	maxWaits      = `pod_pacemaker_wait_seconds_count{reason="MaxWait"}`
 	gateDeadlines = `pod_pacemaker_wait_seconds_count{reason="GateDeadline"}`
 	gateExpired   = "pod_pacemaker_gate_expired_total"
 )
 
-// Many more pods than slots, deadlines that are much too short for them, and two
-// slow starts in front that hold the slots for longer than anybody can wait in
-// the gate (and none is lent): refusals and starts over the limit happen to many, and
-// still nobody is lost, the order is kept, and one start at most is above the
-// limit.
+// All pods start in order and at most one start is over the limit, with far more pods than slots,
+// deadlines that are too short, and two slow starts that hold the slots beyond the gate's deadline.
+// Refusals and starts over the limit occur. Slots are not lent.
 func TestDeadlines(t *testing.T) {
 	const slow, herd, limit, gateWaits = 2, 40, 2, 10 * time.Second
 	d := startDaemon(t, "--gate-timeout", gateWaits.String())
@@ -34,8 +32,9 @@ func TestDeadlines(t *testing.T) {
 	deploy(t, ns, "slow", slow, herdPod(0.1, holding.holds))
 	eventually(t, "the slow pods hold the slots", func() bool { return len(d.status(t).Starting) == slow })
 	deploy(t, ns, "herd", herd, herdPod(1))
-	// How many expire instead, because another is above the limit at that time, is chance.
-	eventually(t, "waits come to their end, in the gate and elsewhere", func() bool {
+	// It depends on chance how many waits expire because another start is over the limit at that
+	// time.
+	eventually(t, "waits reach their deadline, in the gate and elsewhere", func() bool {
 		return d.metric(t, gateDeadlines) > 0 && d.metric(t, maxWaits) > 0
 	})
 	holding.release(t)
@@ -55,17 +54,17 @@ func TestDeadlines(t *testing.T) {
 		slow+herd, lastReady(all).Sub(begin).Seconds(), s.Refused.Sandbox, s.Refused.Container, maxWait, gateDeadline, expired)
 }
 
-// assertOrder checks that no pod started before one that joined the queue earlier and
-// was present all the while, but for those that had stood at the gate for as long as they
-// may: from containerd's creation of their container until their process began. A hook has
-// its answer half a second before its time is over.
+// assertOrder checks that no pod started before a pod that joined the queue earlier and was present
+// all the time. Pods that stood at the gate until their deadline are excepted: from the creation of
+// their container by containerd until their process began. A hook gets its answer half a second
+// before its deadline.
 func (d *daemon) assertOrder(t *testing.T, namespace string, all []life, gateTimeout time.Duration) {
 	t.Helper()
 	ended := d.ended(t, namespace)
 	checked := 0
 	for _, late := range all {
 		pod, ok := ended[late.pod.Name]
-		if !assert.True(t, ok, "the daemon knows nothing of %s", late.pod.Name) || late.started.Sub(late.created) >= gateTimeout-time.Second {
+		if !assert.True(t, ok, "the daemon does not know %s", late.pod.Name) || late.started.Sub(late.created) >= gateTimeout-time.Second {
 			continue
 		}
 		for _, early := range all {
@@ -79,5 +78,5 @@ func (d *daemon) assertOrder(t *testing.T, namespace string, all []life, gateTim
 			assert.False(t, passedOver, "%s joined later and started before %s, which was present", late.pod.Name, early.pod.Name)
 		}
 	}
-	assert.Greater(t, checked, len(all), "pairs of pods of which one was admitted in its turn")
+	assert.Greater(t, checked, len(all), "pairs of pods that were compared")
 }

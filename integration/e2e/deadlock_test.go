@@ -23,10 +23,10 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
-// databasePort is where the database listens, on the node.
+// databasePort is the database's port on the node.
 const databasePort = 18081
 
-// database is a pod that others need; it is on the node's network, where they find it.
+// database is a pod that other pods need. It uses the node's network, where they find it.
 func database(spec *corev1.PodSpec) {
 	spec.HostNetwork = true
 	c := &spec.Containers[0]
@@ -43,55 +43,55 @@ func needsDatabase(spec *corev1.PodSpec) {
 	)
 }
 
-// withExecProbe has kubelet execute a probe in the pod every second, as many images have it.
+// withExecProbe adds a probe that kubelet executes in the pod every second, as in many images.
 func withExecProbe(spec *corev1.PodSpec) {
 	spec.Containers[0].LivenessProbe = &corev1.Probe{PeriodSeconds: 1, ProbeHandler: corev1.ProbeHandler{Exec: &corev1.ExecAction{
 		Command: []string{"/herd", "--cpu-seconds", "0", "--wait-for", "", "--done"},
 	}}}
 }
 
-// The example of the throttling study: a database, and pods that need it before they
-// are ready, of which the first in line take all slots.
+// The example of the throttling study: pods need a database before they are ready, and take all
+// slots before the database can start; slots are lent until it starts.
 func TestDeadlockOfTwoAndADatabase(t *testing.T) {
 	deadlock(t, herdPod(0.1, needsDatabase, withExecProbe), 2, func(t *testing.T, ns string) {
-		eventually(t, "those that need it run", func() bool { return runningIn(t, ns, "needs-") == 2 })
+		eventually(t, "the pods that need the database run", func() bool { return runningIn(t, ns, "needs-") == 2 })
 		figure(t, "a pod that waits for the database, with a probe executed every second, used %.1f %% of a core", 100*coresOf(t, ns, 4*time.Second))
 	})
 }
 
-// lentAfter is how long nobody makes progress before a slot is lent, by default.
+// lentAfter is the default time without progress before a slot is lent.
 const lentAfter = 10 * time.Second
 
-// deadlockRatio is how much longer the pods may take than unpaced and the loans that
-// they need. A loan that comes late, or loans that do not grow, take more.
+// deadlockRatio bounds the makespan, as a ratio to the unpaced makespan plus the necessary loans.
+// Late loans, or loans that do not grow, exceed it.
 const deadlockRatio = 1.3
 
-// deadlock starts so many such pods that need the database, then the database, two at a
-// time, and waits until all of them are ready. meanwhile is called while they wait. It
-// is measured against the same pods with nobody to hold them.
+// deadlock creates the pods that need the database, then the database, two starts at a time, and
+// waits until all are ready. It calls meanwhile during the wait. It compares with the same pods
+// unpaced.
 func deadlock(t *testing.T, needs corev1.PodSpec, dependants int32, meanwhile func(t *testing.T, ns string)) {
 	repeated(t, func(t *testing.T) string {
 		var unpaced, took time.Duration
 		var killed int
-		// Each has the database's port for itself.
+		// Both runs use the database's port, so they run one after the other.
 		require.True(t, t.Run("unpaced", func(t *testing.T) {
 			unpaced, killed = withDatabase(t, namespace(t), needs, dependants, func() {}, func() {})
 		}))
 		if killed > 0 {
-			return fmt.Sprintf("of the pods that nobody held, probes killed %d: they are no measure", killed)
+			return fmt.Sprintf("probes killed %d unpaced pods, so they cannot be compared with", killed)
 		}
 		require.True(t, t.Run("paced", func(t *testing.T) { took = deadlocked(t, needs, dependants, meanwhile) }))
-		// 1, 2, 4 and so on are lent, until the database behind all has one of them.
+		// 1, 2, 4 and so on slots are lent until the database, which is last in line, gets one.
 		loans := bits.Len(uint(dependants - 1))
 		ratio := took.Seconds() / (unpaced + time.Duration(loans)*lentAfter).Seconds()
-		figure(t, "%d pods that need a database, and the database behind them: all ready after %.1f s, unpaced after %.1f s; ratio %.2f with %d loans of %s",
+		figure(t, "%d pods that need a database, and the database last in line: all ready after %.1f s, unpaced after %.1f s; ratio %.2f with %d loans of %s",
 			dependants, took.Seconds(), unpaced.Seconds(), ratio, loans, lentAfter)
-		return above("the makespan, to unpaced and the loans", ratio, deadlockRatio)
+		return above("the makespan, as a ratio to unpaced plus the loans", ratio, deadlockRatio)
 	})
 }
 
-// withDatabase gives how long it takes until pods that need the database, and the
-// database, which comes last, are ready, and how often any of them was restarted.
+// withDatabase creates the pods that need the database, then the database. It returns the time
+// until all are ready, and how often they were restarted.
 func withDatabase(t *testing.T, ns string, needs corev1.PodSpec, dependants int32, behind, meanwhile func(), shapes ...shape) (took time.Duration, killed int) {
 	t.Helper()
 	begin := time.Now()
@@ -113,10 +113,10 @@ func deadlocked(t *testing.T, needs corev1.PodSpec, dependants int32, meanwhile 
 	d := startDaemon(t)
 	d.configure(t, "{throttleConfig: {maxConcurrent: {value: 2}}}")
 	ns := namespace(t)
-	asked := newLatch(t) // or the database may have been started before anybody could ask why
+	asked := newLatch(t) // otherwise the database may start before the test asks why
 	var why string
 	took, killed := withDatabase(t, ns, needs, dependants, func() {
-		eventually(t, "all that need the database wait or start", func() bool {
+		eventually(t, "all pods that need the database wait or start", func() bool {
 			s := d.status(t)
 			return len(s.Waiting)+len(s.Starting) == int(dependants)
 		})
@@ -134,8 +134,7 @@ func deadlocked(t *testing.T, needs corev1.PodSpec, dependants int32, meanwhile 
 	return took
 }
 
-// whyLent gives what is said of a pod that starts with a slot that was lent; empty:
-// there is none.
+// whyLent returns the why line of a pod that starts with a lent slot, or nothing.
 func (d *daemon) whyLent(t *testing.T, ns string) string {
 	t.Helper()
 	for _, pod := range d.status(t).Starting {
@@ -146,8 +145,7 @@ func (d *daemon) whyLent(t *testing.T, ns string) string {
 	return ""
 }
 
-// assertLent checks that every way in which the daemon tells of starts tells of a slot
-// that was lent.
+// assertLent checks that why, the log, the metrics and the events report the lent slot.
 func (d *daemon) assertLent(t *testing.T, ns, why string) {
 	t.Helper()
 	assert.Contains(t, why, string(reasons.SlotLent))
@@ -163,7 +161,7 @@ func (d *daemon) assertLent(t *testing.T, ns, why string) {
 	})
 }
 
-// coresOf gives how many CPUs the pods of a namespace that run use at the mean.
+// coresOf returns how many CPUs the running pods of a namespace use on average.
 func coresOf(t *testing.T, ns string, over time.Duration) float64 {
 	t.Helper()
 	reply, err := node.CRI().ListPodSandbox(t.Context(), &runtimeapi.ListPodSandboxRequest{Filter: &runtimeapi.PodSandboxFilter{
@@ -184,7 +182,7 @@ func coresOf(t *testing.T, ns string, over time.Duration) float64 {
 	return (used() - before) / time.Since(begin).Seconds() / float64(len(reply.Items))
 }
 
-// cgroupParent gives the cgroup of the pod that a sandbox is of.
+// cgroupParent returns the pod cgroup of a sandbox.
 func cgroupParent(t *testing.T, sandbox string) string {
 	t.Helper()
 	reply, err := node.CRI().PodSandboxStatus(t.Context(), &runtimeapi.PodSandboxStatusRequest{PodSandboxId: sandbox, Verbose: true})
@@ -200,7 +198,7 @@ func cgroupParent(t *testing.T, sandbox string) string {
 	return info.Config.Linux.CgroupParent
 }
 
-// runningIn counts the pods of a namespace whose processes run and whose names begin so.
+// runningIn counts the pods of a namespace with that name prefix whose processes run.
 func runningIn(t *testing.T, ns, prefix string) (n int) {
 	t.Helper()
 	for _, p := range pods(t, ns) {

@@ -23,20 +23,20 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// A node that runs short of process IDs has so many pods that start, which kubelet never
-// evicts, and so many that wait for them at the gate, as many as it holds.
+// Numbers of pods on a node that runs short of process IDs: pods that start, which kubelet never
+// evicts, and pods that wait for them at the gate, as many as the gate holds.
 const (
 	evictionLimit   = 2
 	evictionWaiting = 2*evictionLimit + 1
-	// evictionJudged is how many evictions of pods that wait must succeed. The first may
-	// fail: kubelet evicts for up to 10 s before it says on its Node what it runs short of.
+	// evictionJudged is how many evictions of waiting pods must succeed. The first may fail: kubelet
+	// evicts for up to 10 s before it reports the shortage on its Node.
 	evictionJudged = 2
-	// evictionMargin is how many threads the machine may have beside those of the scenario
-	// before kubelet evicts, and how many too many those of the scenario are.
+	// evictionMargin is how many more threads the machine may have, beside those of the scenario,
+	// before kubelet evicts. The scenario exceeds the limit by the same number.
 	evictionMargin = 2000
 )
 
-// What kubelet logs of an eviction, before the pod.
+// The beginnings of kubelet's log lines about evictions, up to the pod's name.
 const (
 	evictionDone   = `"Eviction manager: pod is evicted successfully" pod="`
 	evictionFailed = `"Eviction manager: pod failed to evict" err="timeout waiting to kill pod" pod="`
@@ -44,9 +44,10 @@ const (
 
 var evictionLines = regexp.MustCompile(`"Eviction manager: pod`)
 
-// kubelet evicts pods of a node that runs short of process IDs, while others wait at the gate: once kubelet reports the
-// shortage, all of those leave the gate and wait by being refused, kubelet evicts some of them, and nothing of them
-// starts. When the shortage is over, the rest waits at the gate again.
+// kubelet evicts pods of a node short of process IDs while others wait at the gate: once kubelet
+// reports the shortage, all pods leave the gate and wait by refusal, kubelet evicts some of them,
+// and none of their containers starts. After the shortage the remaining pods wait at the gate
+// again.
 func TestKubeletEvictsPodsThatWait(t *testing.T) {
 	scarceNode(t)
 	evictionClasses(t)
@@ -56,9 +57,9 @@ func TestKubeletEvictsPodsThatWait(t *testing.T) {
 	end := exhaust(t)
 	eventually(t, "kubelet reports the shortage", func() bool { return shortOfProcessIDs(t) })
 	reported := time.Now()
-	eventually(t, "nobody waits at the gate", func() bool { return d.status(t).Gate.Waiters == 0 })
+	eventually(t, "no pod waits at the gate", func() bool { return d.status(t).Gate.Waiters == 0 })
 	left := time.Since(reported)
-	eventually(t, "kubelet evicts those that wait", func() bool {
+	eventually(t, "kubelet evicts waiting pods", func() bool {
 		return strings.Count(logSince(t, node.Kubelet, said), evictionDone+ns+"/") >= evictionJudged
 	})
 	assert.Contains(t, d.status(t).Gate.WhyNot, "the node is short of memory, disk or process IDs")
@@ -68,7 +69,7 @@ func TestKubeletEvictsPodsThatWait(t *testing.T) {
 	recovers(t)
 
 	done, failed := strings.Count(log, evictionDone+ns+"/"), strings.Count(log, evictionFailed+ns+"/")
-	figure(t, "%.1f s after kubelet had reported the shortage nobody waited at the gate; of the %d pods there kubelet evicted %d, and failed to %d times",
+	figure(t, "%.1f s after kubelet had reported the shortage no pod waited at the gate; of the %d waiting pods kubelet evicted %d, and failed %d times",
 		left.Seconds(), evictionWaiting, done, failed)
 	evicted := 0
 	for _, p := range pods(t, ns) {
@@ -79,35 +80,37 @@ func TestKubeletEvictsPodsThatWait(t *testing.T) {
 	}
 	assert.GreaterOrEqual(t, evicted, evictionJudged)
 	for _, p := range pods(t, starting) {
-		assert.Equal(t, 1, startedEvents(t, p), "kubelet tells of starts: %s", p.Name)
+		assert.Equal(t, 1, startedEvents(t, p), "starts that kubelet reports of %s", p.Name)
 	}
-	eventually(t, "the others wait at the gate again, and no hook of those is left", func() bool {
+	eventually(t, "the other pods wait at the gate again, and the hooks of the evicted pods are gone", func() bool {
 		s := d.status(t)
 		return s.Gate.Waiters == len(s.Waiting) && s.Gate.Waiters > 0 && s.Gate.Waiters <= evictionWaiting-evicted
 	})
 }
 
-// scarceNode has kubelet evict pods when the machine has many more threads than now, until
-// the test ends.
+// scarceNode makes kubelet evict pods when the machine has many more threads than now, until the
+// test ends.
 func scarceNode(t *testing.T) {
 	t.Helper()
 	free := min(number(t, "/proc/sys/kernel/pid_max"), number(t, "/proc/sys/kernel/threads-max")) - threads(t)
 	require.Greater(t, free, 3*evictionMargin, "too few process IDs on this machine")
-	t.Cleanup(func() { assert.NoError(t, node.RestartKubelet(context.Background(), nil), "the node is as it was") })
+	t.Cleanup(func() {
+		assert.NoError(t, node.RestartKubelet(context.Background(), nil), "kubelet's configuration is restored")
+	})
 	require.NoError(t, node.RestartKubelet(t.Context(), func(config map[string]any) {
 		hard := map[string]string{"pid.available": strconv.Itoa(free - evictionMargin)}
 		if given, ok := config["evictionHard"].(map[string]string); ok {
 			maps.Copy(hard, given)
 		}
 		config["evictionHard"] = hard
-		// So that the node recovers soon.
+		// The node recovers soon.
 		config["evictionPressureTransitionPeriod"] = "1s"
-		// So that nobody's wait is over for its length, however slow this goes.
+		// No wait reaches its deadline, however slow the scenario is.
 		config["runtimeRequestTimeout"] = "30m"
 	}))
 }
 
-// threads gives how many the machine has, as kubelet counts them.
+// threads returns the machine's number of threads, as kubelet counts them.
 func threads(t *testing.T) int {
 	t.Helper()
 	text, err := os.ReadFile("/proc/loadavg")
@@ -119,7 +122,7 @@ func threads(t *testing.T) int {
 	return n
 }
 
-// number gives the number that a file holds.
+// number returns the number in a file.
 func number(t *testing.T, file string) int {
 	t.Helper()
 	text, err := os.ReadFile(file)
@@ -129,8 +132,7 @@ func number(t *testing.T, file string) int {
 	return n
 }
 
-// exhaust takes so many threads that kubelet evicts pods, until end is called or the test
-// ends.
+// exhaust uses enough threads that kubelet evicts pods, until end is called or the test ends.
 func exhaust(t *testing.T) (end func()) {
 	t.Helper()
 	before := threads(t)
@@ -139,13 +141,13 @@ func exhaust(t *testing.T) (end func()) {
 	for range 2 * evictionMargin {
 		held.Add(1)
 		ended.Go(func() {
-			runtime.LockOSThread() // a thread that is not unlocked ends with its goroutine
+			runtime.LockOSThread() // a locked thread ends with its goroutine
 			held.Done()
 			<-release
 		})
 	}
 	held.Wait()
-	require.Greater(t, threads(t), before+evictionMargin, "the threads are there")
+	require.Greater(t, threads(t), before+evictionMargin, "threads after the scenario has started its own")
 	end = sync.OnceFunc(func() {
 		close(release)
 		ended.Wait()
@@ -154,7 +156,7 @@ func exhaust(t *testing.T) (end func()) {
 	return end
 }
 
-// recovers waits until kubelet says that it runs short of nothing.
+// recovers waits until kubelet reports no shortage.
 func recovers(t *testing.T) {
 	t.Helper()
 	eventually(t, "the node has recovered", func() bool {
@@ -164,7 +166,7 @@ func recovers(t *testing.T) {
 	})
 }
 
-// shortOfProcessIDs tells whether kubelet says so on its Node.
+// shortOfProcessIDs reports whether kubelet reports the shortage on its Node.
 func shortOfProcessIDs(t *testing.T) bool {
 	t.Helper()
 	n, err := node.Client().CoreV1().Nodes().Get(t.Context(), node.NodeName, metav1.GetOptions{})
@@ -174,10 +176,10 @@ func shortOfProcessIDs(t *testing.T) bool {
 	})
 }
 
-// evictionClass is the class of the pod that is evicted as the n-th.
+// evictionClass is the priority class of the n-th pod to be evicted.
 func evictionClass(n int) string { return fmt.Sprintf("evicted-%d", n) }
 
-// evictionClasses makes kubelet evict those that wait in the order of their names.
+// evictionClasses makes kubelet evict the waiting pods in the order of their names.
 func evictionClasses(t *testing.T) {
 	t.Helper()
 	api := node.Client().SchedulingV1().PriorityClasses()
@@ -190,16 +192,16 @@ func evictionClasses(t *testing.T) {
 	}
 }
 
-// podsAtGate makes pods that take all slots and others that wait for them, and gives their
-// namespaces. Each of those has two containers: kubelet goes on with the
-// second when the first has not started.
+// podsAtGate creates pods that take all slots and pods that wait for them, and returns their
+// namespaces. Each waiting pod has two containers: kubelet starts the second even if the first has
+// not started.
 func podsAtGate(t *testing.T, d *daemon) (starting, waiting string) {
 	t.Helper()
 	d.configure(t, fmt.Sprintf("{maxWait: 30m, throttleConfig: {maxConcurrent: {value: %d}, noProgressAfter: 30m}, startTimeout: 30m}", evictionLimit))
 	starting, waiting = namespace(t), namespace(t)
 	for i := range evictionLimit {
 		createPod(t, starting, fmt.Sprintf("starting-%d", i), herdPod(0, sleeping("1h"), func(spec *corev1.PodSpec) {
-			spec.PriorityClassName = "system-node-critical" // kubelet evicts no such pod
+			spec.PriorityClassName = "system-node-critical" // kubelet never evicts this class
 		}))
 	}
 	eventually(t, "the slots are held", func() bool {
@@ -213,11 +215,11 @@ func podsAtGate(t *testing.T, d *daemon) (starting, waiting string) {
 			spec.Containers = append(spec.Containers, beside)
 		}))
 	}
-	eventually(t, "the others wait at the gate", func() bool { return d.status(t).Gate.Waiters == evictionWaiting })
+	eventually(t, "the other pods wait at the gate", func() bool { return d.status(t).Gate.Waiters == evictionWaiting })
 	return starting, waiting
 }
 
-// startedEvents gives how often kubelet told that a container of a pod started.
+// startedEvents returns how many container starts of a pod kubelet reported.
 func startedEvents(t *testing.T, p corev1.Pod) int {
 	t.Helper()
 	events, err := node.Client().CoreV1().Events(p.Namespace).List(t.Context(), metav1.ListOptions{
@@ -227,10 +229,10 @@ func startedEvents(t *testing.T, p corev1.Pod) int {
 	return len(events.Items)
 }
 
-// assertEvicted asserts that a pod which waited was evicted, and that nothing of it started.
+// assertEvicted asserts that a waiting pod was evicted and that none of its containers started.
 func assertEvicted(t *testing.T, p corev1.Pod) {
 	t.Helper()
-	eventually(t, "the API server knows the end of "+p.Name, func() bool {
+	eventually(t, "the API server reports the end of "+p.Name, func() bool {
 		now, err := node.Client().CoreV1().Pods(p.Namespace).Get(t.Context(), p.Name, metav1.GetOptions{})
 		require.NoError(t, err)
 		return now.Status.Phase == corev1.PodFailed && now.Status.Reason == "Evicted"
@@ -238,7 +240,7 @@ func assertEvicted(t *testing.T, p corev1.Pod) {
 	assert.Zero(t, startedEvents(t, p), "%s started", p.Name)
 }
 
-// logLines writes those lines of kubelet's log that match to the log of the test.
+// logLines copies the matching lines of kubelet's log to the test's log.
 func logLines(t *testing.T, log string, match *regexp.Regexp) {
 	t.Helper()
 	for line := range strings.Lines(log) {
@@ -248,8 +250,7 @@ func logLines(t *testing.T, log string, match *regexp.Regexp) {
 	}
 }
 
-// evictionDaemon runs the daemon with this access, and lets containers wait for longer than
-// any of this takes.
+// evictionDaemon runs the daemon with this access. Its waits last longer than the scenario.
 func evictionDaemon(t *testing.T, kubeconfig string) *daemon {
 	t.Helper()
 	return startDaemonWith(t, "--kubeconfig", kubeconfig, "--node-name", node.NodeName, "--gate-timeout", "20m")

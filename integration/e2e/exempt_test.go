@@ -14,9 +14,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// One slot, which a pod holds, and three pods that wait, the most important one last.
-// Pods of a DaemonSet, in kube-system and of a critical class start meanwhile. Then
-// those that wait start by priority, one after the other.
+// Exempt pods start while a pod holds the only slot, and then three waiting pods start by priority,
+// one after the other. The exempt pods are of a DaemonSet, in kube-system and of a critical class.
+// The most important waiting pod is created last.
 func TestPriorityAndExemptions(t *testing.T) {
 	d := startDaemon(t)
 	d.configure(t, "{throttleConfig: {maxConcurrent: {value: 1}, noProgressAfter: 0s}, exemptions: {daemonSets: {namespaces: ['*']}, criticalPods: {namespaces: ['*']}}}")
@@ -44,10 +44,10 @@ func TestPriorityAndExemptions(t *testing.T) {
 		err := node.Client().CoreV1().Pods(metav1.NamespaceSystem).Delete(context.Background(), exempt, metav1.DeleteOptions{})
 		assert.NoError(t, err)
 	})
-	eventually(t, "all that are exempt are ready", func() bool {
+	eventually(t, "all exempt pods are ready", func() bool {
 		return allReady(t, exempt, 2) && isReady(t, metav1.NamespaceSystem, exempt)
 	})
-	require.Equal(t, []string{"holds"}, begun(t, ns), "pods that began before those that are exempt were ready")
+	require.Equal(t, []string{"holds"}, begun(t, ns), "pods that began before the exempt pods were ready")
 
 	slow.release(t)
 	eventually(t, "all pods are ready", func() bool { return allReady(t, ns, 1+len(waiting)) })
@@ -62,7 +62,7 @@ func TestPriorityAndExemptions(t *testing.T) {
 	assertUnharmed(t, all)
 }
 
-// priorityClass makes a class of pods until the test ends.
+// priorityClass creates a priority class until the test ends.
 func priorityClass(t *testing.T, name string, value int32) {
 	t.Helper()
 	api := node.Client().SchedulingV1().PriorityClasses()
@@ -74,7 +74,7 @@ func priorityClass(t *testing.T, name string, value int32) {
 	t.Cleanup(func() { assert.NoError(t, api.Delete(context.Background(), name, metav1.DeleteOptions{})) })
 }
 
-// daemonSet makes a DaemonSet.
+// daemonSet creates a DaemonSet.
 func daemonSet(t *testing.T, ns, name string, spec corev1.PodSpec) {
 	t.Helper()
 	labels := map[string]string{"app": name}

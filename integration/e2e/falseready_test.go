@@ -12,16 +12,16 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// kubelet, restarted while a pod starts, calls that pod ready before it probes it: one
-// pod more than the limit says starts then, and the others wait for their turn.
+// A kubelet that is restarted while a pod starts reports it ready before it probes it: one pod more
+// than the limit then starts, and the others wait for their turn.
 func TestKubeletIsRestartedWhileAPodStarts(t *testing.T) {
 	for name, c := range map[string]struct {
 		starts corev1.PodSpec
-		runs   time.Duration // before kubelet is restarted
+		runs   time.Duration // runtime of the pod before kubelet restarts
 	}{
-		// It takes that back within 10 s, when its worker begins.
+		// kubelet takes the report back within 10 s, when its probe worker begins.
 		"a young container with a readiness probe": {herdPod(0.1, sleeping("40s"), slowlyProbed), 0},
-		// It never takes that back: https://github.com/kubernetes/kubernetes/issues/142305
+		// kubelet never takes the report back: https://github.com/kubernetes/kubernetes/issues/142305
 		"an older container with a startup probe": {herdPod(40, withoutProbes, withStartup), 12 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -39,7 +39,7 @@ func TestKubeletIsRestartedWhileAPodStarts(t *testing.T) {
 				createPod(t, ns, name, herdPod(4))
 			}
 			var said time.Time
-			eventually(t, "kubelet calls the first pod ready", func() bool {
+			eventually(t, "kubelet reports the first pod ready", func() bool {
 				said = time.Now()
 				return isReady(t, ns, "first")
 			})
@@ -47,20 +47,20 @@ func TestKubeletIsRestartedWhileAPodStarts(t *testing.T) {
 
 			var all []life
 			var first life
-			eventually(t, "the first pod says that it serves", func() bool {
+			eventually(t, "the first pod logs that it serves", func() bool {
 				all = lives(t, ns)
 				first = all[slices.IndexFunc(all, func(l life) bool { return l.pod.Name == "first" })]
 				return !first.served.IsZero()
 			})
 			logLives(t, said, all)
 			assert.LessOrEqual(t, mostStarting(all), 2, "pods between the start of their process and ready, with a limit of 1")
-			figure(t, "%s: kubelet called the pod ready %.1f s before it was; %d started at a time with a limit of 1",
+			figure(t, "%s: kubelet reported the pod ready %.1f s too early; %d started at a time with a limit of 1",
 				name, first.served.Sub(said).Seconds(), mostStarting(all))
 		})
 	}
 }
 
-// slowlyProbed has the readiness probe ask every ten seconds, as is the default.
+// slowlyProbed sets the readiness probe's period to ten seconds, the default.
 func slowlyProbed(spec *corev1.PodSpec) {
 	spec.Containers[0].ReadinessProbe = probe(corev1.Probe{FailureThreshold: 1})
 }

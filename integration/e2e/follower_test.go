@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"sync"
 	"testing"
@@ -12,15 +13,15 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// follower reads what happens to the containers of a namespace while they come and go:
-// containerd forgets those that kubelet has removed.
+// follower records the containers of a namespace while they come and go, because containerd forgets
+// the containers that kubelet has removed.
 type follower struct {
 	namespace string
 	mu        sync.Mutex
 	seen      map[string]container // by ID
 }
 
-// follow follows the containers of a namespace until the test ends.
+// follow records the containers of a namespace until the test ends.
 func follow(t *testing.T, namespace string) *follower {
 	t.Helper()
 	f := &follower{namespace: namespace, seen: map[string]container{}}
@@ -36,8 +37,8 @@ func follow(t *testing.T, namespace string) *follower {
 	return f
 }
 
-// read notes what has changed. containerd is away at times: what it knows then, it still
-// knows when it is back.
+// read records the changes. containerd is away at times, but it still knows its containers when it
+// is back.
 func (f *follower) read(ctx context.Context) {
 	all, err := listContainers(ctx, f.namespace)
 	if err != nil {
@@ -67,7 +68,7 @@ func (f *follower) note(id string, c container) {
 	f.seen[id] = c
 }
 
-// started gives the containers whose processes began, in that order.
+// started returns the started containers in the order of their starts.
 func (f *follower) started() (all []container) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -80,17 +81,22 @@ func (f *follower) started() (all []container) {
 	return all
 }
 
-// start is the time in which a container is between the start of its process and ready.
+// start is the time from a container's process start to ready.
 type start struct {
 	container
-	until time.Time // ready, ended, or told to go; zero: not yet
+	until time.Time // when it was ready, ended or deleted; zero: not yet
 }
 
-// starts gives the starts of all containers, in their order. goes is when a pod was told
-// to go; what kubelet still starts of it then is left out.
+func (s start) String() string {
+	const clock = "15:04:05.000"
+	return fmt.Sprintf("%s from %s to %s, exited %s", s.pod, s.started.Format(clock), s.until.Format(clock), s.finished.Format(clock))
+}
+
+// starts returns the starts of all containers in their order. goes returns when a pod was deleted.
+// Starts of a pod after its deletion are left out.
 func (f *follower) starts(t *testing.T, goes func(pod string) time.Time) (all []start) {
 	t.Helper()
-	f.read(t.Context()) // what has ended since the last time
+	f.read(t.Context()) // changes since the last read
 	readyAt := kubeletReadies(t, f.namespace)
 	for _, c := range f.started() {
 		s, gone := start{c, c.finished}, goes(c.pod)
@@ -107,7 +113,7 @@ func (f *follower) starts(t *testing.T, goes func(pod string) time.Time) (all []
 	return all
 }
 
-// beside gives the others that were under way when it began.
+// beside returns the other starts under way when it began.
 func (s start) beside(all []start) (others []start) {
 	for _, other := range all {
 		if other.started.Before(s.started) && (other.until.IsZero() || other.until.After(s.started)) {

@@ -11,25 +11,23 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// identity finds the ID of a sandbox or of a container, or the name of a sandbox's
-// network namespace.
+// identity matches the ID of a sandbox or container, or the name of a sandbox's network namespace.
 var identity = regexp.MustCompile(`[0-9a-f]{64}|cni-[0-9a-f-]{36}`)
 
-// assertNothingLeft waits until nothing is left beyond what was there before, and
-// gives how many things of each kind containerd forgot.
+// assertNothingLeft waits until only the things that existed before remain. It returns the number
+// of remaining things of each kind that containerd forgot.
 //
-// Without this daemon, too, a containerd that is killed leaves things behind: the network
-// namespace, a mount, of a sandbox of which it had not stored yet that it has one; and the
-// shim for which it had not written yet how to reach it (bootstrap.json). So does one whose
-// caller, a kubelet that is killed, takes back its request: a shim that was not told to end,
-// or will not, as it still has the container that containerd gave up. Five minutes of chaos
-// with no daemon at all, with 19 kills of containerd, left two such namespaces, and three
-// shims, one of each of these kinds. No process was under any of them.
+// Also without this daemon, a killed containerd leaves things behind: the network namespace, a
+// mount, of a sandbox if it has not stored the namespace yet, and a shim if it has not written the
+// shim's address yet (bootstrap.json). A killed kubelet takes back its request, which can leave a
+// shim: containerd did not tell the shim to end, or the shim still has the container that
+// containerd gave up. Five minutes of chaos without a daemon, with 19 kills of containerd, left two
+// such namespaces, and three shims, one of each of these kinds. No process ran in any of them.
 //
-// This is tolerated where the daemon can have no part in it: a mount or a cgroup of a
-// sandbox that no plugin was told of, and a shim of a sandbox of which nothing had to wait
-// that was not let in in the end. Of all other sandboxes nothing may be left, and neither
-// may any process, hook or file, nor a sandbox or a container that CRI knows.
+// assertNothingLeft tolerates only what the daemon cannot have caused: a mount or a cgroup of a
+// sandbox that no plugin saw, and a shim of a sandbox in which every container that had to wait was
+// admitted in the end. Nothing may remain of other sandboxes. No process, hook or file may remain,
+// and no sandbox or container that CRI lists.
 func (d *daemon) assertNothingLeft(t *testing.T, before remains) (kinds map[string]int) {
 	t.Helper()
 	var ours, forgotten []string
@@ -39,11 +37,11 @@ func (d *daemon) assertNothingLeft(t *testing.T, before remains) (kinds map[stri
 			logMentions(t, append(ours, forgotten...))
 		}
 	})
-	eventually(t, "nothing is left but what containerd forgot", func() bool {
+	eventually(t, "only what containerd forgot is left", func() bool {
 		heard := d.heard(t)
 		ours, forgotten = nil, nil
 		for _, line := range remaining(t, d).beyond(before) {
-			if heard.noPartIn(line) {
+			if heard.notCausedByDaemon(line) {
 				forgotten = append(forgotten, line)
 			} else {
 				ours = append(ours, line)
@@ -59,11 +57,11 @@ func (d *daemon) assertNothingLeft(t *testing.T, before remains) (kinds map[stri
 	return kinds
 }
 
-// heard is what a daemon heard of sandboxes, and did to them.
+// heard is what the log of a daemon says of sandboxes.
 type heard struct {
 	log string
-	// waited are the sandboxes that were refused, or of which a container was, or got a
-	// hook and was not let in.
+	// waited are the sandboxes that were refused, that had a container refused, or that had a
+	// container with a hook that was not admitted.
 	waited map[string]bool
 }
 
@@ -86,7 +84,7 @@ func (d *daemon) heard(t *testing.T) heard {
 		h.waited[m[1]] = true
 	}
 	made := containerLine.FindAllStringSubmatch(h.log, -1)
-	require.NotEmpty(t, made, "lines of the daemon's log that tell of containers")
+	require.NotEmpty(t, made, "lines of the daemon's log about containers")
 	for _, m := range made {
 		if m[3] == "true" || (m[2] == "true" && !letIn[m[1]]) {
 			h.waited[m[4]] = true
@@ -95,8 +93,8 @@ func (d *daemon) heard(t *testing.T) heard {
 	return h
 }
 
-// noPartIn tells whether the daemon can have no part in that this is left.
-func (h heard) noPartIn(line string) bool {
+// notCausedByDaemon reports whether the daemon cannot have caused that this thing is left.
+func (h heard) notCausedByDaemon(line string) bool {
 	kind, _, _ := strings.Cut(line, " ")
 	id := identity.FindString(line)
 	switch {
@@ -108,7 +106,7 @@ func (h heard) noPartIn(line string) bool {
 	return (kind == "mount" || kind == "cgroup") && !strings.Contains(h.log, id)
 }
 
-// logMentions writes what containerd's log says of what is left.
+// logMentions logs the lines of containerd's log about the remaining things.
 func logMentions(t *testing.T, lines []string) {
 	t.Helper()
 	log, err := os.ReadFile(node.Containerd.LogFile())

@@ -13,30 +13,30 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A daemon that hangs has its sockets open and decides nothing: those who wait
-// notice, and leave as if it were gone. When it goes on it is in charge again.
+// A daemon hangs with its sockets open: the waiting pods notice this and start as if the daemon
+// were gone. When the daemon continues, it paces pods again.
 func TestDaemonHangs(t *testing.T) {
 	d := startDaemon(t)
-	goOn := func() { assert.NoError(t, d.Signal(context.Background(), syscall.SIGCONT)) }
-	leaveAlone(t, d, func() {
+	resume := func() { assert.NoError(t, d.Signal(context.Background(), syscall.SIGCONT)) }
+	assertStartWithoutDaemon(t, d, func() {
 		require.NoError(t, d.Signal(t.Context(), syscall.SIGSTOP))
-		t.Cleanup(goOn) // or nobody could stop it
+		t.Cleanup(resume) // a stopped process ignores SIGTERM
 	})
-	goOn()
-	eventually(t, "it paces again", func() bool { return d.status(t).Ready })
+	resume()
+	eventually(t, "the daemon paces pods again", func() bool { return d.status(t).Ready })
 }
 
-// The daemon is killed and nobody starts it again: those who wait leave one by one,
-// in their order and at the pace that they were told.
+// The daemon is killed and not started again: the waiting pods start one by one, in their order and
+// at the pace that the daemon told them.
 func TestDaemonGoneForGood(t *testing.T) {
 	d := startDaemon(t)
-	leaveAlone(t, d, func() { require.NoError(t, d.Kill(t.Context())) })
+	assertStartWithoutDaemon(t, d, func() { require.NoError(t, d.Kill(t.Context())) })
 	require.NoError(t, d.Start(t.Context()))
 }
 
-// leaveAlone has pods wait at the gate, or in the room where that is the only place, ends the daemon's work, and checks how they
-// leave.
-func leaveAlone(t *testing.T, d *daemon, end func()) {
+// assertStartWithoutDaemon makes pods wait at the gate, or in the room if that is the only place, ends the
+// daemon's work, and checks how the pods start.
+func assertStartWithoutDaemon(t *testing.T, d *daemon, end func()) {
 	t.Helper()
 	const slow, waiters = 2, 5
 	d.configure(t, "{throttleConfig: {maxConcurrent: {value: 2}, noProgressAfter: 10m}}")
@@ -45,7 +45,7 @@ func leaveAlone(t *testing.T, d *daemon, end func()) {
 	deploy(t, ns, "slow", slow, herdPod(0.1, sleeping("300s")))
 	eventually(t, "the slow pods hold the slots", func() bool { return len(d.status(t).Starting) == slow })
 	deploy(t, ns, "herd", waiters, herdPod(0.1))
-	eventually(t, "the herd waits, all at the gate or all in the room", func() bool {
+	eventually(t, "the whole herd waits at the gate, or in the room", func() bool {
 		s := d.status(t)
 		return s.Gate.Waiters == waiters || s.Room.Waiters == waiters
 	})
@@ -67,6 +67,6 @@ func leaveAlone(t *testing.T, d *daemon, end func()) {
 	for i, began := range at[1:] {
 		assert.Greater(t, began.Sub(at[i]), pace/2, "%s after %s; the pace was %s", order[i+1], order[i], pace)
 	}
-	figure(t, "%d pods went on alone from %.1f s after the daemon's end on, one every %.1f s on average; the pace was %.1f s",
+	figure(t, "%d pods started without the daemon from %.1f s after its end, one every %.1f s on average; the pace was %.1f s",
 		waiters, at[0].Sub(ended).Seconds(), at[waiters-1].Sub(at[0]).Seconds()/(waiters-1), pace.Seconds())
 }

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// The herd: pods that each need so many CPU-seconds before they are ready.
+// The herd: its number of pods, and the CPU-seconds that each needs before it is ready.
 const (
 	herdPods       = 16
 	herdCPUSeconds = 4.0
@@ -18,25 +18,25 @@ func idealHerd() time.Duration {
 	return time.Duration(herdPods * herdCPUSeconds / float64(runtime.NumCPU()) * float64(time.Second))
 }
 
-// A Deployment of pods with readiness and liveness probes, and no startup probe:
-// the liveness probe kills what is starved.
+// The herd, a Deployment with readiness and liveness probes but no startup probe, is paced two at a
+// time: the liveness probe kills no pod and the makespan stays near the ideal.
 func TestHerd(t *testing.T) {
 	pacedHerd(t, withLiveness)
 }
 
-// pacedHerd runs the herd at two starts at a time.
+// pacedHerd runs the herd with two starts at a time.
 func pacedHerd(t *testing.T, shapes ...shape) {
 	d := startDaemon(t)
 	d.configure(t, "{throttleConfig: {maxConcurrent: {value: 2}}}")
 	repeated(t, func(t *testing.T) string {
 		h := runHerd(t, d, shapes...)
 		figure(t, "%s", h)
-		assertNobodyUnpaced(t, d)
+		assertAllPaced(t, d)
 		return h.judgePaced(t)
 	})
 }
 
-// runHerd starts the herd and waits until it is ready, or late.
+// runHerd creates the herd and waits until it is ready, or late.
 func runHerd(t *testing.T, d *daemon, shapes ...shape) herd {
 	t.Helper()
 	h := herdIn(t, namespace(t), shapes...)
@@ -47,7 +47,7 @@ func runHerd(t *testing.T, d *daemon, shapes ...shape) herd {
 	return h
 }
 
-// herdIn is runHerd on a node that may have no daemon.
+// herdIn is runHerd on a node with or without a daemon.
 func herdIn(t *testing.T, ns string, shapes ...shape) herd {
 	t.Helper()
 	before := readMachine(t)
@@ -62,7 +62,7 @@ func herdIn(t *testing.T, ns string, shapes ...shape) herd {
 	return h
 }
 
-// logLives writes the timeline of a scenario to its log.
+// logLives logs the timeline of a scenario.
 func logLives(t *testing.T, begin time.Time, all []life) {
 	t.Helper()
 	for _, l := range all {

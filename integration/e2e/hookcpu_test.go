@@ -14,21 +14,22 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// What a hook and its runc may use of a CPU: to come up, and of the time that they wait.
+// Bounds of the CPU use of a hook and its runc: to come up, and as a part of the time that they
+// wait.
 const (
 	hookComesUp = 200 * time.Millisecond
 	hookWaits   = 0.001
 )
 
-// assertHooksSleep checks what each hook that waits, and each runc that waits for it, has
-// used of CPUs since it began, and gives how many hooks there are.
+// assertHooksSleep checks the CPU use of each waiting hook and of its runc since they began. It
+// returns the number of hooks.
 func assertHooksSleep(t *testing.T) (hooks int) {
 	t.Helper()
 	var most, longest time.Duration
 	for pid, line := range hookProcesses(t) {
 		used, age, err := useOf(pid)
 		if err != nil {
-			continue // it has ended meanwhile
+			continue // the process has ended
 		}
 		if strings.Contains(line, "pacemaker-gate ") {
 			hooks++
@@ -36,12 +37,11 @@ func assertHooksSleep(t *testing.T) (hooks int) {
 		most, longest = max(most, used), max(longest, age)
 		assert.Less(t, used, hookComesUp+time.Duration(hookWaits*float64(age)), "CPU time, %s after it began, of: %s", age, line)
 	}
-	figure(t, "of %d hooks and their runcs none used more than %d ms of CPU in all the time that it was there, up to %.0f s", hooks, most.Milliseconds(), longest.Seconds())
+	figure(t, "%d hooks and their runcs used at most %d ms of CPU each, in up to %.0f s", hooks, most.Milliseconds(), longest.Seconds())
 	return hooks
 }
 
-// useOf gives the CPU time that the threads of a process have used, and since when it
-// is there.
+// useOf returns the CPU time of a process and its age.
 func useOf(pid int) (used, age time.Duration, err error) {
 	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
 	if err != nil {

@@ -14,9 +14,9 @@ import (
 
 const sidecarPort = 8081
 
-// inSteps gives the pod an init container, and a native sidecar that has to be up
-// before the app starts.
-func inSteps(spec *corev1.PodSpec) {
+// withInitAndSidecar gives the pod an init container, and a native sidecar that must be up before the app
+// starts.
+func withInitAndSidecar(spec *corev1.PodSpec) {
 	always := corev1.ContainerRestartPolicyAlways
 	up := probe(corev1.Probe{PeriodSeconds: 1, FailureThreshold: 60})
 	up.HTTPGet.Port = intstr.FromInt32(sidecarPort)
@@ -28,20 +28,20 @@ func inSteps(spec *corev1.PodSpec) {
 	spec.InitContainers = []corev1.Container{own("init", "--done"), sidecar}
 }
 
-// A herd of pods with init containers and native sidecars: a start is all of them, from
-// the first process to ready. None of its containers waits for a turn of its own, or
-// another pod would begin before this one is ready.
+// In a herd of pods with init containers and native sidecars, a start spans all containers of a
+// pod, from the first process to ready. No container waits for a turn of its own, because another
+// pod could then begin before this one is ready.
 func TestHerdWithInitContainersAndSidecars(t *testing.T) {
 	const herd, limit, each = 6, 2, 3
 	d := startDaemon(t)
 	d.configure(t, "{throttleConfig: {maxConcurrent: {value: 2}}}")
 	ns := namespace(t)
-	deploy(t, ns, "herd", herd, herdPod(0.5, inSteps))
+	deploy(t, ns, "herd", herd, herdPod(0.5, withInitAndSidecar))
 	eventually(t, "all pods are ready", func() bool { return allReady(t, ns, herd) })
 	all := wholeStarts(t, ns)
 	logLives(t, all[0].started, all)
 	assert.Equal(t, limit, mostStarting(all), "pods between the start of their first process and ready")
-	assert.Len(t, containers(t, ns), herd*each, "every container was made once")
+	assert.Len(t, containers(t, ns), herd*each, "every container was created once")
 	for _, l := range all {
 		for _, c := range append(l.pod.Status.InitContainerStatuses, l.pod.Status.ContainerStatuses...) {
 			assert.Zero(t, c.RestartCount, "restarts of %s of %s", c.Name, l.pod.Name)

@@ -33,22 +33,22 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
 )
 
-// What the chart installs in this scenario.
+// Names and files that the chart installs in this scenario.
 const (
 	installName  = "pod-pacemaker"
 	installImage = "pod-pacemaker.local/pod-pacemaker:e2e"
 	startupTaint = "pod-pacemaker.io/not-ready"
-	chartAddress = "127.0.0.1:19464" // of metrics and page
+	chartAddress = "127.0.0.1:19464" // address of metrics and page
 )
 
-// install is the chart on the node.
+// install is the installed chart.
 type install struct {
-	dir      string // everything that it puts on the host
+	dir      string // folder of all its files on the host
 	manifest string
 }
 
-// A cluster gets the chart, whose daemon frees the node of its startup taint,
-// paces a herd, is replaced, and is removed; nothing of it stays on the host.
+// The chart is installed, and its daemon removes the node's startup taint, paces a herd, is
+// replaced and is removed, which leaves nothing on the host.
 func TestInstallPaceAndUninstall(t *testing.T) {
 	importImage(t, installImage)
 	taintNode(t)
@@ -58,13 +58,13 @@ func TestInstallPaceAndUninstall(t *testing.T) {
 	})
 	eventually(t, "the DaemonSet's pod is ready", func() bool { return allReady(t, installName, 1) })
 	eventually(t, "the startup taint is gone", func() bool { return !tainted(t, startupTaint) })
-	assert.True(t, tainted(t, otherTaint), "another taint is none of its business")
+	assert.True(t, tainted(t, otherTaint), "another taint stays")
 	untaintNode(t)
 	in.assertHook(t)
 	d := &daemon{admin: admin.NewClient(filepath.Join(in.dir, "run", "admin.sock"))}
 	eventually(t, "the daemon is ready", func() bool { return d.status(t).Ready })
 	assert.Empty(t, d.status(t).Gate.WhyNot)
-	assert.Equal(t, 96*time.Second, d.status(t).Gate.TimeoutSeconds.Duration(), "0.8 of kubelet's default, by the one of its files that is there")
+	assert.Equal(t, 96*time.Second, d.status(t).Gate.TimeoutSeconds.Duration(), "0.8 of kubelet's default, from the kubelet configuration that exists")
 	in.assertPage(t)
 	assertProbed(t)
 
@@ -78,7 +78,7 @@ func TestInstallPaceAndUninstall(t *testing.T) {
 
 	before := in.hook(t)
 	in.replacePod(t)
-	assert.True(t, os.SameFile(before, in.hook(t)), "the hook was gone while the pod was replaced")
+	assert.True(t, os.SameFile(before, in.hook(t)), "the hook was removed while the pod was replaced")
 	eventually(t, "the next daemon is ready", func() bool {
 		s, err := d.admin.Status(t.Context())
 		return err == nil && s.Ready
@@ -88,24 +88,24 @@ func TestInstallPaceAndUninstall(t *testing.T) {
 	eventually(t, "nothing is left on the host", func() bool { return len(in.files(t)) == 0 })
 }
 
-// otherTaint is not the daemon's.
+// otherTaint is a taint that the daemon does not own.
 const otherTaint = "e2e.pod-pacemaker.io/other"
 
-// importImage makes the image of the Containerfile, out of the binaries that
-// `make build` left, and gives it to the node under a name.
+// importImage builds the image of the Containerfile from the binaries that `make build` left, and
+// imports it into the node under a name.
 func importImage(t *testing.T, name string) {
 	t.Helper()
 	tar := filepath.Join(t.TempDir(), "image.tar")
 	require.NoError(t, images.FromContainerfile(name, repository(), tar))
 	out, err := node.CTR(t.Context(), "images", "import", "--local", tar)
 	require.NoError(t, err, "%s", out)
-	eventually(t, "CRI knows the image", func() bool {
+	eventually(t, "CRI lists the image", func() bool {
 		reply, err := node.Images().ImageStatus(t.Context(), &runtimeapi.ImageStatusRequest{Image: &runtimeapi.ImageSpec{Image: name}})
 		return err == nil && reply.GetImage() != nil
 	})
 }
 
-// installChart renders the chart for this node, with more values, and applies it.
+// installChart renders the chart for this node with additional values, and applies it.
 func installChart(t *testing.T, more map[string]any) *install {
 	t.Helper()
 	dir, err := os.MkdirTemp(node.Dir, "in")
@@ -115,7 +115,7 @@ func installChart(t *testing.T, more map[string]any) *install {
 	values := map[string]any{
 		"image":     map[string]any{"repository": image, "tag": tag, "pullPolicy": "Never"},
 		"namespace": map[string]any{"create": true},
-		// The CRDs are those of all scenarios.
+		// The CRDs are shared by all scenarios.
 		"crds":      map[string]any{"install": false},
 		"nri":       map[string]any{"socket": node.NRISocket},
 		"paths":     map[string]any{"gate": dir + "/bin", "run": dir + "/run", "state": dir + "/state"},
@@ -128,12 +128,13 @@ func installChart(t *testing.T, more map[string]any) *install {
 	var all strings.Builder
 	all.WriteString(files["namespace.yaml"])
 	delete(files, "namespace.yaml")
-	delete(files, "podmonitor.yaml") // of a kind that an operator would bring
+	delete(files, "podmonitor.yaml") // its CRD comes with Prometheus' operator
 	for _, text := range files {
 		all.WriteString("\n---\n" + text)
 	}
 	require.NoError(t, os.WriteFile(in.manifest, []byte(all.String()), 0o600))
-	// Other scenarios may have applied the rights of deploy/base, some objects of which have the same names.
+	// Other scenarios may have applied the rights of deploy/base, where some objects have the same
+	// names.
 	out, err := node.Kubectl(t.Context(), "apply", "--server-side", "--force-conflicts", "-f", in.manifest)
 	t.Cleanup(func() {
 		if t.Failed() {
@@ -147,7 +148,7 @@ func installChart(t *testing.T, more map[string]any) *install {
 	return in
 }
 
-// logPods writes what became of the daemon to the log of a failed test.
+// logPods logs the pods and the daemon's log of a failed test.
 func (in *install) logPods(t *testing.T) {
 	t.Helper()
 	log, err := node.Kubectl(context.Background(), "-n", installName, "logs", "ds/"+installName, "--tail", "200")
@@ -156,7 +157,7 @@ func (in *install) logPods(t *testing.T) {
 	t.Logf("its pods: %v\n%s", err, pods)
 }
 
-// hook gives the file of the gate.
+// hook returns the file of the gate.
 func (in *install) hook(t *testing.T) os.FileInfo {
 	t.Helper()
 	info, err := os.Stat(filepath.Join(in.dir, "bin", "pacemaker-gate"))
@@ -173,7 +174,7 @@ func (in *install) assertHook(t *testing.T) {
 	assert.Zero(t, stat.Uid, "runc runs it as root")
 }
 
-// assertPage looks at what the node serves on its loopback address.
+// assertPage checks what the node serves on its loopback address.
 func (in *install) assertPage(t *testing.T) {
 	t.Helper()
 	address, err := node.Forward(t.Context(), chartAddress)
@@ -188,11 +189,12 @@ func (in *install) assertPage(t *testing.T) {
 	}
 }
 
-// silentConnections is how many connections somebody holds open to the port of the metrics.
+// silentConnections is the number of silent connections to the metrics port that the scenario keeps
+// open.
 const silentConnections = 500
 
-// assertProbed has kubelet say that it probes the daemon and that the daemon lives, also while
-// somebody holds that many connections and sends nothing.
+// assertProbed checks that kubelet's liveness probe of the daemon succeeds, also while the silent
+// connections are open.
 func assertProbed(t *testing.T) {
 	t.Helper()
 	address, err := node.Forward(t.Context(), chartAddress)
@@ -209,7 +211,7 @@ func assertProbed(t *testing.T) {
 
 	pod := pods(t, installName)[0]
 	before := probed(t, pod, "successful")
-	eventually(t, "kubelet has probed it twice meanwhile", func() bool { return probed(t, pod, "successful") >= before+2 })
+	eventually(t, "kubelet has probed the daemon twice meanwhile", func() bool { return probed(t, pod, "successful") >= before+2 })
 	assert.Zero(t, probed(t, pod, "failed"), "probes that failed")
 	now := pods(t, installName)
 	require.Len(t, now, 1)
@@ -219,7 +221,8 @@ func assertProbed(t *testing.T) {
 		silentConnections, probed(t, pod, "successful"))
 }
 
-// holdSilent keeps one connection open, a new one when it is closed, until ctx ends.
+// holdSilent keeps one connection open until ctx ends. It opens a new one when the connection
+// closes.
 func holdSilent(ctx context.Context, address string, held *atomic.Int64) {
 	var dialer net.Dialer
 	for ctx.Err() == nil {
@@ -240,7 +243,7 @@ func holdSilent(ctx context.Context, address string, held *atomic.Int64) {
 	}
 }
 
-// probed is how often kubelet's liveness probe of a pod had that result, as its metrics tell.
+// probed returns how many liveness probes of a pod had that result, according to kubelet's metrics.
 func probed(t *testing.T, pod corev1.Pod, result string) (n float64) {
 	t.Helper()
 	text, err := node.Client().CoreV1().RESTClient().Get().AbsPath("/api/v1/nodes", node.NodeName, "proxy/metrics/probes").DoRaw(t.Context())
@@ -253,7 +256,7 @@ func probed(t *testing.T, pod corev1.Pod, result string) (n float64) {
 	return n
 }
 
-// replacePod deletes the daemon's pod, and waits until the next one is ready.
+// replacePod deletes the daemon's pod and waits until the next one is ready.
 func (in *install) replacePod(t *testing.T) {
 	t.Helper()
 	old := pods(t, installName)
@@ -266,17 +269,17 @@ func (in *install) replacePod(t *testing.T) {
 	})
 }
 
-// uninstall removes all that was applied, as the manual says: the DaemonSet first.
+// uninstall removes all applied objects in the order of the manual: the DaemonSet first.
 func (in *install) uninstall(t *testing.T) {
 	t.Helper()
 	kubectl(t, "-n", installName, "delete", "daemonset", installName, "--cascade=foreground")
 	out, err := node.Kubectl(t.Context(), "delete", "--ignore-not-found", "-f", in.manifest)
 	require.NoError(t, err, "%s", out)
-	eventually(t, "its pods are gone", func() bool { return len(pods(t, installName)) == 0 })
+	eventually(t, "the pods of the DaemonSet are gone", func() bool { return len(pods(t, installName)) == 0 })
 }
 
-// files are all files of the installation on the host; folders alone do not
-// count, for a pod cannot remove what is mounted into it.
+// files returns all files of the installation on the host. Empty folders do not count, because a
+// pod cannot remove its mounts.
 func (in *install) files(t *testing.T) (files []string) {
 	t.Helper()
 	require.NoError(t, filepath.WalkDir(in.dir, func(path string, entry fs.DirEntry, err error) error {
@@ -295,7 +298,7 @@ func taintNode(t *testing.T) {
 	t.Cleanup(func() { untaintNode(t) })
 }
 
-// untaintNode takes off what the scenario put on; it may be gone already.
+// untaintNode removes the scenario's taints, which may be gone already.
 func untaintNode(t *testing.T) {
 	t.Helper()
 	for _, taint := range []string{startupTaint, otherTaint} {
@@ -318,8 +321,8 @@ func tainted(t *testing.T, key string) bool {
 	return false
 }
 
-// assertTaintPolicy tries what the permission to patch nodes would allow,
-// and the policy that comes with it does not.
+// assertTaintPolicy tries requests that the permission to patch nodes allows and the policy that
+// comes with it denies.
 func assertTaintPolicy(t *testing.T) {
 	t.Helper()
 	as := func(onNode string) kubernetes.Interface {

@@ -12,8 +12,8 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
 )
 
-// A node with containerd 1.7 gets the chart's manifests: the daemon says why there is no
-// gate, and paces a herd by refusing.
+// On a node with containerd 1.7 and the chart's manifests, the daemon says why it uses no gate, and
+// paces a herd by refusing.
 func TestInstallOnContainerd17(t *testing.T) {
 	onNode(t, "containerd@1.7", "")
 	importImage(t, installImage)

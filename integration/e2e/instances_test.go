@@ -13,9 +13,9 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 )
 
-// Two daemons side by side on one node follow configs of their own, one a generous
-// one, the other a narrow one. A pod needs both, so the narrower holds; each tells of
-// its own config, and once the narrow one is gone the other still paces.
+// Two daemons side by side on one node follow a generous and a narrow config of their own: the
+// narrow one decides, because a pod needs both. Each reports its own config. Once the narrow one is
+// gone, the other still paces.
 func TestTwoInstancesOnOneNode(t *testing.T) {
 	applyConfig(t, "wide", `{instance: wide, throttleConfig: {maxConcurrent: {value: 3}, noProgressAfter: 0s}}`)
 	applyConfig(t, "narrow", `{instance: narrow, throttleConfig: {maxConcurrent: {value: 1}, noProgressAfter: 0s}}`)
@@ -31,7 +31,7 @@ func TestTwoInstancesOnOneNode(t *testing.T) {
 	deploy(t, ns, "both", 5, herdPod(1, sleeping("2s")))
 	eventually(t, "both hold pods of the same herd", func() bool { return len(narrow.status(t).Waiting) > 0 })
 	for name, limit := range map[string]int32{"wide": 3, "narrow": 1} {
-		eventually(t, name+" tells of its own config", func() bool {
+		eventually(t, name+" reports its own config", func() bool {
 			out, err := node.Kubectl(t.Context(), "get", "pacemakernode", node.NodeName+"."+name, "-o", "json")
 			var told v1alpha1.PacemakerNode
 			return err == nil && json.Unmarshal(out, &told) == nil &&
@@ -41,7 +41,7 @@ func TestTwoInstancesOnOneNode(t *testing.T) {
 	eventually(t, "all pods are ready", func() bool { return allReady(t, ns, 5) })
 	all := lives(t, ns)
 	logLives(t, begin, all)
-	assert.Equal(t, 1, mostStarting(all), "the narrower limit holds")
+	assert.Equal(t, 1, mostStarting(all), "pods between the start of their process and ready, by the narrow limit")
 	for _, l := range all {
 		assert.Zero(t, restarts(l.pod), "restarts of %s", l.pod.Name)
 	}
@@ -53,12 +53,12 @@ func TestTwoInstancesOnOneNode(t *testing.T) {
 	deploy(t, ns, "one", 6, herdPod(1, sleeping("4s")))
 	eventually(t, "all pods are ready", func() bool { return allReady(t, ns, 6) })
 	most := mostStarting(lives(t, ns))
-	assert.LessOrEqual(t, most, 3, "the limit of the one that is left")
-	assert.Greater(t, most, 1, "and of no other")
+	assert.LessOrEqual(t, most, 3, "pods starting at a time, by the limit of the remaining daemon")
+	assert.Greater(t, most, 1, "pods starting at a time, without the narrow limit")
 }
 
-// startInstance runs the daemon of an instance, with the rights of a release of its
-// own: the right to its Lease comes with the instance.
+// startInstance runs the daemon of an instance, with the rights of its own release: the right to
+// its Lease comes with the instance.
 func startInstance(t *testing.T, name, index string) *daemon {
 	t.Helper()
 	access := chartAccess(t, name, map[string]any{"instance": name, "namespace": map[string]any{"create": true}}, readsOwnDaemonSet(name))

@@ -16,8 +16,8 @@ import (
 	startcosts "github.com/pod-pacemaker/pod-pacemaker/throttle/costs"
 )
 
-// What starts take is measured in their pods' cgroups, outlives the daemon, and is what the next start of the same
-// Deployment is expected to take: pods that idle first, and then burn a number of CPU-seconds that the scenario sets.
+// The daemon measures what starts take in the cgroups of pods that idle and then burn CPU, keeps it
+// across a restart, and expects it of the next start of the same Deployment.
 func TestWhatAStartTakesIsLearned(t *testing.T) {
 	const herd, burns, idles = 4, 2.0, 6 * time.Second
 	d := startDaemon(t)
@@ -31,8 +31,8 @@ func TestWhatAStartTakesIsLearned(t *testing.T) {
 	figure(t, "%d starts of %.0f CPU-seconds after %.0f s were learned as %.2f +- %.2f after %.1f +- %.1f, %.1f s alone, peak %.1f cores",
 		learned.Count, burns, idles.Seconds(), learned.CPU.Mean, learned.CPU.Deviation, learned.Idle.Mean, learned.Idle.Deviation, learned.Alone.Mean, learned.Peak.Mean)
 	assert.Equal(t, herd, learned.Count)
-	assert.InDelta(t, burns, learned.CPU.Mean, burns/2, "CPU-seconds, with what making a container takes")
-	assert.InDelta(t, idles.Seconds(), learned.Idle.Mean, idles.Seconds()/2, "seconds before it burns")
+	assert.InDelta(t, burns, learned.CPU.Mean, burns/2, "CPU-seconds, including the creation of a container")
+	assert.InDelta(t, idles.Seconds(), learned.Idle.Mean, idles.Seconds()/2, "idle seconds before the pod burns")
 	assert.InDelta(t, 1, learned.Peak.Mean, 0.5, "cores")
 
 	require.NoError(t, d.Stop(t.Context()))
@@ -52,10 +52,10 @@ func TestWhatAStartTakesIsLearned(t *testing.T) {
 	assert.Equal(t, learned.CPU, next.Cost.CPU)
 	assert.Contains(t, d.why(t, next.Namespace, next.Name), "learned from 4 starts")
 	slow.release(t)
-	polled(t, time.Second, "all are ready", func() bool { return allReady(t, ns, herd+2) })
+	polled(t, time.Second, "all pods are ready", func() bool { return allReady(t, ns, herd+2) })
 }
 
-// costOf gives what was learned under the one key that begins so.
+// costOf returns the cost learned under the only key with that prefix.
 func costOf(t *testing.T, d *daemon, begins string) (found startcosts.Cost) {
 	t.Helper()
 	all, err := d.admin.Costs(t.Context())

@@ -11,15 +11,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// gateTimeout is how long a hook waits at most, unless told otherwise.
+// gateTimeout is the default limit of a wait in the gate.
 const gateTimeout = 100 * time.Second
 
-// deletionRatio is how much longer it may take until pods that wait are gone than
-// until pods that run are.
+// deletionRatio bounds how much longer the removal of waiting pods may take than that of running
+// pods.
 const deletionRatio = 2
 
-// A Deployment that is deleted while its pods wait at the gate is gone as soon as one
-// whose pods run, with every hook and every runc.
+// A Deployment deleted while its pods wait at the gate is gone as soon as one with running pods,
+// with every hook and every runc.
 func TestDeleteWhileWaiting(t *testing.T) {
 	repeated(t, func(t *testing.T) string {
 		const herd, limit = 8, 3
@@ -32,19 +32,19 @@ func TestDeleteWhileWaiting(t *testing.T) {
 		d.configure(t, "{throttleConfig: {maxConcurrent: {value: 3}, noProgressAfter: 0s}}")
 		deploy(t, ns, "waits", herd, herdPod(0, newLatch(t).holds))
 		eventually(t, "pods wait at the gate", func() bool { return d.status(t).Gate.Waiters == herd-limit })
-		require.NotEmpty(t, hooks(t), "hooks that wait")
+		require.NotEmpty(t, hooks(t), "waiting hooks")
 		waiting := deletion(t, ns, "waits")
 		eventually(t, "no hook and no runc is left", func() bool { return len(hooks(t)) == 0 })
 		d.idle(t)
 		assert.Zero(t, d.status(t).Gate.Waiters)
 		ratio := waiting.Seconds() / running.Seconds()
-		figure(t, "%d pods gone %.1f s after their Deployment, with %d at the gate; %.1f s where all run; ratio %.2f",
+		figure(t, "%d pods gone %.1f s after their Deployment, with %d at the gate; %.1f s if all run; ratio %.2f",
 			herd, waiting.Seconds(), herd-limit, running.Seconds(), ratio)
-		return above("the time until all pods are gone, to that of pods that run", ratio, deletionRatio)
+		return above("ratio of the time until all pods are gone to that of running pods", ratio, deletionRatio)
 	})
 }
 
-// deletion deletes the Deployment and gives how long it takes until all pods are gone.
+// deletion deletes the Deployment and returns the time until all pods are gone.
 func deletion(t *testing.T, ns, deployment string) time.Duration {
 	t.Helper()
 	begin, background := time.Now(), metav1.DeletePropagationBackground

@@ -12,38 +12,39 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// With a kubelet that waits for 15 minutes, as many pods wait in the gate as start within a minute, a twelfth
-// of its time: what they cost the node's memory, and pods that need not wait.
+// With a kubelet timeout of 15 minutes, the gate holds as many pods as start within a minute, a
+// twelfth of its time, and costs the node and exempt pods little. It measures the node's memory,
+// and the time of pods that need not wait.
 func TestALongGateHoldsWhatStartsInAMinute(t *testing.T) {
-	const count, many, ratioBound = 60, 15, 1.5
+	const count, many = 60, 15
 	other, ns := namespace(t), namespace(t)
-	without := medianRound(t, other)
+	without := rounds(t, other)
 	require.NoError(t, node.RestartKubelet(t.Context(), func(config map[string]any) { config["runtimeRequestTimeout"] = "15m" }))
 	t.Cleanup(func() { assert.NoError(t, node.RestartKubelet(context.Background(), nil)) })
 	d := startDaemon(t, "--kubelet-config", node.KubeletConfigFile())
 	d.configure(t, fmt.Sprintf("{exemptions: {namespaces: [%s]}, throttleConfig: {maxConcurrent: {value: 2}, noProgressAfter: 0s}}", other))
 	before := available(t)
 	deploy(t, ns, "herd", count, herdPod(0.1, sleeping("4s")))
-	eventually(t, "many wait in the gate", func() bool { return d.status(t).Gate.Waiters >= many })
+	eventually(t, "many pods wait in the gate", func() bool { return d.status(t).Gate.Waiters >= many })
 	waiters := d.status(t).Gate.Waiters
 	each := float64(before-available(t)) / float64(waiters) / mib
-	with := medianRound(t, other)
+	with := rounds(t, other)
 	most := waiters
-	eventually(t, "all are ready", func() bool {
+	eventually(t, "all pods are ready", func() bool {
 		most = max(most, d.status(t).Gate.Waiters)
 		return allReady(t, ns, count)
 	})
 	s := d.status(t)
-	figure(t, "of %d pods at most %d in the gate; with %d, %.1f MiB of the node's memory each, an exempt pod is made and removed in %.2f s, %.2f s without the daemon; %d refused",
-		count, most, waiters, each, with.Seconds(), without.Seconds(), s.Refused.Sandbox+s.Refused.Container)
-	assert.Less(t, with.Seconds()/without.Seconds(), ratioBound)
+	figure(t, "of %d pods at most %d in the gate; with %d, %.1f MiB of the node's memory each, an exempt pod is created and removed in %.2f s (median %.2f), without the daemon in %.2f s (%.2f); %d refused",
+		count, most, waiters, each, with[0].Seconds(), middle(with), without[0].Seconds(), middle(without), s.Refused.Sandbox+s.Refused.Container)
+	assert.LessOrEqual(t, with[0].Seconds()/without[0].Seconds(), heldUpRatio)
 	assert.LessOrEqual(t, mostStarting(lives(t, ns)), 2)
 	for _, p := range pods(t, ns) {
 		assert.Zero(t, p.Status.ContainerStatuses[0].RestartCount, p.Name)
 	}
 }
 
-// available gives the bytes of memory that the node has for new work.
+// available returns the bytes of memory that the node has for new work.
 func available(t *testing.T) int64 {
 	t.Helper()
 	fs, err := procfs.NewDefaultFS()

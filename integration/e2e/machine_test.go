@@ -14,12 +14,12 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/cgroup"
 )
 
-// reading is the CPU time that the machine had used at a moment, and what the run's
-// own cgroup had used of it: control plane, kubelet, containerd, the daemon, and all
-// pods, those that were killed included. Both are in seconds.
+// reading is the CPU time that the machine has used, the part of it that the run's cgroup has used,
+// with killed pods, and the part of that which no pod used but the services of the run: control
+// plane, kubelet, containerd and the daemon. All are in seconds.
 type reading struct {
-	at        time.Time
-	busy, own float64
+	at                  time.Time
+	busy, own, services float64
 }
 
 func readMachine(t *testing.T) reading {
@@ -28,35 +28,42 @@ func readMachine(t *testing.T) reading {
 	require.NoError(t, err)
 	stat, err := fs.Stat()
 	require.NoError(t, err)
-	own, err := cgroup.Reader{Root: "/sys/fs/cgroup"}.CPUSeconds(node.Cgroup)
+	groups := cgroup.Reader{Root: "/sys/fs/cgroup"}
+	own, err := groups.CPUSeconds(node.Cgroup)
+	require.NoError(t, err)
+	services, err := groups.CPUSeconds(node.Cgroup + "/system")
 	require.NoError(t, err)
 	c := stat.CPUTotal
-	return reading{time.Now(), c.User + c.Nice + c.System + c.IRQ + c.SoftIRQ + c.Steal, own}
+	return reading{time.Now(), c.User + c.Nice + c.System + c.IRQ + c.SoftIRQ + c.Steal, own, services}
 }
 
-// span is what happened on the machine between two readings.
+// span is the use of the machine between two readings.
 type span struct {
 	took     time.Duration
-	capacity float64 // CPU-seconds that the machine has in that time
-	foreign  float64 // CPU-seconds that went to others than the run
-	own      float64 // CPU-seconds that went to the run
+	capacity float64 // CPU-seconds of the machine in that time
+	foreign  float64 // CPU-seconds used outside the run
+	own      float64 // CPU-seconds used by the run
+	services float64 // the part of own that the services used
 }
 
-// since gives what happened on the machine since a reading.
+// since returns the use of the machine since the reading.
 func (r reading) since(t *testing.T) span {
 	t.Helper()
 	now := readMachine(t)
 	took, own := now.at.Sub(r.at), now.own-r.own
 	return span{
 		took: took, capacity: took.Seconds() * float64(runtime.NumCPU()),
-		foreign: max(0, now.busy-r.busy-own), own: own,
+		foreign: max(0, now.busy-r.busy-own), own: own, services: now.services - r.services,
 	}
 }
 
-// share is the part of the machine that others took.
+// share is the part of the machine that other work took.
 func (s span) share() float64 { return s.foreign / s.capacity }
 
+// besidePods is the part of the machine that other work and the services of the run took.
+func (s span) besidePods() float64 { return (s.foreign + s.services) / s.capacity }
+
 func (s span) String() string {
-	return fmt.Sprintf("in %.1f s other work took %.0f %% of the machine, the run %.0f %%",
-		s.took.Seconds(), 100*s.share(), 100*s.own/s.capacity)
+	return fmt.Sprintf("in %.1f s other work took %.0f %% of the machine, the node's services %.0f %%, pods %.0f %%",
+		s.took.Seconds(), 100*s.share(), 100*s.services/s.capacity, 100*(s.own-s.services)/s.capacity)
 }

@@ -29,27 +29,24 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/herdpage"
 )
 
-// manual has the commands of the documentation, and runs them as they stand there.
+// manual finds the commands in the documentation, and runs them as they stand there.
 type manual struct {
 	env   []string
-	lines []string // of the documents
+	lines []string // commands in the documents
 	ran   map[string]bool
-	// replace are pairs: what stands there for something of the reader's own, and
-	// what that is here.
+	// replace has pairs: a placeholder in the documents, and its value here.
 	replace []string
 }
 
-// The programs whose commands this scenario runs. The others of the documents are
-// for the node itself and run in TestTheNodesCommands, or make something; package
-// deploy sees to it that there are none beside, and that this file has each that stands
-// in a document.
+// manualPrograms matches the programs whose commands this scenario runs. The other commands in the
+// documents build something, or are for the node itself and run in TestTheNodesCommands. A test of
+// package deploy checks that this file has each command of a document.
 var manualPrograms = regexp.MustCompile(`^(kubectl|helm|pod-pacemaker) [^.]`)
 
-// manualNames only name a command.
+// manualNames are names of commands, without arguments to run them with.
 var manualNames = []string{"pod-pacemaker run", "pod-pacemaker metrics-proxy", "kubectl exec", "helm test", "helm template", "helm --wait"}
 
-// readManual finds the commands: the lines of code blocks without a language, and
-// the code within sentences.
+// readManual finds the commands: the lines of code blocks without a language, and inline code.
 func readManual(t *testing.T) (lines []string) {
 	t.Helper()
 	documents, err := filepath.Glob(repository("deploy", "*.md"))
@@ -99,10 +96,10 @@ func newManual(t *testing.T) *manual {
 	}
 }
 
-// command is a command of the documents, with more arguments.
+// command returns a command of the documents, with additional arguments.
 func (m *manual) command(ctx context.Context, t *testing.T, line, more string) *exec.Cmd {
 	t.Helper()
-	require.Contains(t, m.lines, line, "no document says so")
+	require.Contains(t, m.lines, line, "the command stands in no document")
 	m.ran[line] = true
 	cmd := exec.CommandContext(ctx, "sh", "-c", "exec "+strings.NewReplacer(m.replace...).Replace(line)+" "+more)
 	cmd.Dir, cmd.Env = repository(), m.env
@@ -121,11 +118,11 @@ func (m *manual) runsWith(t *testing.T, line, more string) string {
 	return string(out)
 }
 
-// As a reader of the manual, from the first install to the end: with Helm, on a
-// cluster without the CRDs, every command as it stands there.
+// Every command of the manual works as it stands there, from the first install with Helm to the
+// end, on a cluster without the CRDs.
 func TestTheManual(t *testing.T) { followManual(t) }
 
-// The same where pods are paced by refusal.
+// The same as TestTheManual on containerd 1.7, where pods are paced by refusal.
 func TestManualOnContainerd17(t *testing.T) {
 	onNode(t, "containerd@1.7", "")
 	followManual(t)
@@ -141,6 +138,7 @@ func followManual(t *testing.T) {
 	values := in.values(t)
 	m.replace = []string{"registry.example/pod-pacemaker", image, "startpolicy NAME", "startpolicy t1"}
 	withoutCRDs(t)
+	withoutShippedRights(t)
 	t.Cleanup(func() {
 		if t.Failed() {
 			in.logPods(t)
@@ -192,7 +190,7 @@ func followManual(t *testing.T) {
 	})
 	in.hook(t)
 	assert.Equal(t, before.Mode(), in.hook(t).Mode())
-	eventually(t, "its config is in force still", func() bool {
+	eventually(t, "its config is still in force", func() bool {
 		s, err := d.admin.Status(t.Context())
 		return err == nil && s.Config.Name == "jvm-nodes"
 	})
@@ -204,7 +202,7 @@ func followManual(t *testing.T) {
 	kubectl(t, "get", "pacemakerconfig", "jvm-nodes") // Helm leaves it
 	m.runsWith(t, install, "-f "+values)
 	d = in.awaitDaemon(t)
-	eventually(t, "the config that was left is in force", func() bool { return d.status(t).Config.Name == "jvm-nodes" })
+	eventually(t, "the remaining config is in force", func() bool { return d.status(t).Config.Name == "jvm-nodes" })
 	m.runs(t, "kubectl -n pod-pacemaker delete daemonset pod-pacemaker --cascade=foreground")
 	m.runs(t, "helm uninstall pod-pacemaker --namespace pod-pacemaker")
 	eventually(t, "nothing is left on the host again", func() bool { return len(in.files(t)) == 0 })
@@ -213,11 +211,11 @@ func followManual(t *testing.T) {
 	m.checksFiles(t)
 	assertNothingLeft(t)
 	for _, line := range m.lines {
-		assert.True(t, m.ran[line], "a command of the documents that no scenario runs: %s", line)
+		assert.True(t, m.ran[line], "no scenario runs this command of the documents: %s", line)
 	}
 }
 
-// switchesTheRoom has the chart install the waiting room, and take it off the host again.
+// switchesTheRoom makes the chart install the waiting room and remove it from the host again.
 func (m *manual) switchesTheRoom(t *testing.T, d *daemon) {
 	t.Helper()
 	const on = "helm upgrade pod-pacemaker deploy/chart/pod-pacemaker --namespace pod-pacemaker --reset-then-reuse-values --set waitingRoom.enabled=true"
@@ -245,7 +243,7 @@ func (m *manual) switchesTheRoom(t *testing.T, d *daemon) {
 	eventually(t, "the daemon is ready", func() bool { return allReady(t, installName, 1) })
 }
 
-// looksWhetherItFits has preflight look, on the host and as a Job of the chart.
+// looksWhetherItFits runs preflight on the host and as a Job of the chart.
 func (m *manual) looksWhetherItFits(t *testing.T, in *install) {
 	t.Helper()
 	out := m.runsWith(t, "pod-pacemaker preflight", strings.Join([]string{
@@ -263,7 +261,8 @@ func (m *manual) looksWhetherItFits(t *testing.T, in *install) {
 	out = m.runs(t, "kubectl -n pod-pacemaker logs job/pod-pacemaker-preflight")
 	assert.Contains(t, out, "ok       rights   all that are needed")
 	assert.Contains(t, out, "ok       gate     ")
-	// Its pod stays until the next test of the release; what follows counts the pods of the namespace.
+	// The Job's pod stays until the next test of the release, and the rest of the scenario counts
+	// the pods of the namespace.
 	kubectl(t, "-n", installName, "delete", "job", "pod-pacemaker-preflight")
 }
 
@@ -278,7 +277,7 @@ func (m *manual) beginsInShadow(t *testing.T, d *daemon) {
 	}
 	m.runs(t, "kubectl apply -f deploy/samples/every-node.yaml")
 	mode(v1alpha1.ModeShadow)
-	eventually(t, "the node tells", func() bool { return strings.Contains(kubectl(t, "get", "pacemakernodes"), "Shadow") })
+	eventually(t, "the PacemakerNode shows the mode", func() bool { return strings.Contains(kubectl(t, "get", "pacemakernodes"), "Shadow") })
 	m.replace = append([]string{"status NODE", "status " + node.NodeName, "costs NODE", "costs " + node.NodeName}, m.replace...)
 	assert.Regexp(t, `mode +Shadow`, m.runs(t, "kubectl pacemaker status NODE"))
 	m.runs(t, `kubectl patch pacemakerconfig every-node --type merge -p '{"spec":{"mode":"Enforce"}}'`)
@@ -289,7 +288,8 @@ func (m *manual) beginsInShadow(t *testing.T, d *daemon) {
 	kubectl(t, "delete", "pacemakerconfig", "every-node")
 }
 
-// startsAHerd starts the quickstart's herd, with an image that this node has in place of one from a registry.
+// startsAHerd starts the quickstart's herd, with an image of this node instead of one from a
+// registry.
 func (m *manual) startsAHerd(t *testing.T, d *daemon) {
 	t.Helper()
 	const create = `kubectl create deployment herd --image=busybox:1.37 --replicas=20 -- sh -c 'timeout 20 sh -c "while :; do :; done"; sleep infinity'`
@@ -305,8 +305,8 @@ func (m *manual) startsAHerd(t *testing.T, d *daemon) {
 	eventually(t, "the herd is gone", func() bool { return len(d.status(t).Waiting) == 0 && len(pods(t, "default")) == 0 })
 }
 
-// whileAHerdStarts does what the manual says about looking at it, and lets the herd
-// go by the kill switch.
+// whileAHerdStarts runs the manual's commands about a starting herd, and admits the herd by the
+// kill switch.
 func (m *manual) whileAHerdStarts(t *testing.T, d *daemon) {
 	t.Helper()
 	ns := namespace(t)
@@ -329,7 +329,7 @@ func (m *manual) whileAHerdStarts(t *testing.T, d *daemon) {
 		assert.Contains(t, out, waiting)
 	}
 	assert.Contains(t, m.runs(t, "kubectl pacemaker why NAMESPACE/POD"), waiting+": waiting ")
-	eventually(t, "the node tells", func() bool {
+	eventually(t, "the PacemakerNode shows the waiting pods", func() bool {
 		return regexp.MustCompile(`jvm-nodes +Enforce +true +[1-9]`).MatchString(kubectl(t, "get", "pacemakernodes"))
 	})
 	m.runs(t, "kubectl get pacemakernodes")
@@ -350,11 +350,11 @@ func (m *manual) whileAHerdStarts(t *testing.T, d *daemon) {
 		assert.Contains(t, learned, "learned on ")
 	}
 	m.runs(t, `kubectl patch pacemakerconfig jvm-nodes --type merge -p '{"spec":{"mode":"Off"}}'`)
-	eventually(t, "the kill switch lets all go", func() bool { return len(d.status(t).Waiting) == 0 })
+	eventually(t, "the kill switch admits all pods", func() bool { return len(d.status(t).Waiting) == 0 })
 	eventually(t, "all pods are ready", func() bool { return allReady(t, ns, herd) })
 }
 
-// onNode runs a command that the manual has for the node, in the daemon's pod there.
+// onNode runs a command that the manual has for the node. It runs in the daemon's pod there.
 func (m *manual) onNode(t *testing.T, line, inPod string) string {
 	t.Helper()
 	m.ran[line] = true
@@ -365,7 +365,7 @@ func (m *manual) onNode(t *testing.T, line, inPod string) string {
 	return string(out)
 }
 
-// forwards opens the page as the manual says, and asks it.
+// forwards opens the page as the manual says, and requests it.
 func (m *manual) forwards(t *testing.T) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -389,7 +389,7 @@ func (m *manual) forwards(t *testing.T) {
 	_ = cmd.Wait() // killed
 }
 
-// showsPods opens the page of the node that names pods, and asks it for those of a herd.
+// showsPods opens the page with pods of a node, and checks its rows for the herd.
 func (m *manual) showsPods(t *testing.T, ns string, herd int) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -407,7 +407,7 @@ func (m *manual) showsPods(t *testing.T, ns string, herd int) {
 			address = strings.TrimSuffix(lines.Text(), "?pods")
 		}
 	}
-	require.NotEmpty(t, address, "it says where the page is")
+	require.NotEmpty(t, address, "the address of the page in the output")
 	get := func(path string) []byte {
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, address+path, http.NoBody)
 		require.NoError(t, err)
@@ -442,7 +442,7 @@ func (m *manual) showsPods(t *testing.T, ns string, herd int) {
 	assert.NoError(t, cmd.Wait(), "the page ends by Ctrl-C")
 }
 
-// checksFiles has the files checked that the manual has checked.
+// checksFiles runs the manual's commands that check files.
 func (m *manual) checksFiles(t *testing.T) {
 	t.Helper()
 	file := repository("crd", "testdata", "valid", "as-in-pod-pacemaker.yaml")
@@ -452,7 +452,7 @@ func (m *manual) checksFiles(t *testing.T) {
 	}
 }
 
-// values writes what this node needs beside what the manual says.
+// values writes the values that this node needs in addition to the manual's.
 func (in *install) values(t *testing.T) (file string) {
 	t.Helper()
 	dir, err := os.MkdirTemp(node.Dir, "in")
@@ -483,7 +483,7 @@ func (in *install) awaitDaemon(t *testing.T) *daemon {
 	return d
 }
 
-// withoutCRDs takes the CRDs of all scenarios away until the test ends.
+// withoutCRDs removes the CRDs of all scenarios until the test ends.
 func withoutCRDs(t *testing.T) {
 	t.Helper()
 	crds := repository("deploy", "crds")
@@ -500,7 +500,7 @@ func kubectlLater(t *testing.T, args ...string) {
 	assert.NoError(t, err, "%s", out)
 }
 
-// assertNothingLeft looks for what of the release is in the cluster.
+// assertNothingLeft checks that nothing of the release is in the cluster.
 func assertNothingLeft(t *testing.T) {
 	t.Helper()
 	for _, kind := range []string{"clusterroles", "clusterrolebindings", "crds", "validatingadmissionpolicies", "namespaces"} {
@@ -517,8 +517,8 @@ func assertNothingLeft(t *testing.T) {
 	}
 }
 
-// The commands for the node itself, in a file system of their own in which /etc and
-// /opt are empty: what they put in place is what the programs of the node find.
+// The manual's commands for the node itself put their files where the node's programs find them.
+// They run in a file system in which /etc and /opt are empty.
 func TestTheNodesCommands(t *testing.T) {
 	text, err := os.ReadFile(repository("deploy", "install.md"))
 	require.NoError(t, err)

@@ -21,24 +21,24 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/integration/lab"
 )
 
-// What the daemon may take of its node.
+// Bounds of the daemon's memory.
 const (
-	// peakRSS is the DaemonSet's limit, below which it stays whatever it reads; largePod is how
-	// much each further pod adds, in bytes of heap. The first one adds more: for as long as a watch
-	// lasts, client-go keeps a buffer of up to four times the largest event that the watch has told
-	// (1.2 MiB of 400 KiB, by a heap profile).
+	// peakRSS is the DaemonSet's memory limit. The daemon stays below it whatever it reads. largePod
+	// bounds the bytes of heap that each further pod adds. The first one adds more: while a watch
+	// lasts, client-go keeps a buffer of up to four times the largest event of the watch (1.2 MiB
+	// for 400 KiB, by a heap profile).
 	peakRSS  = 256 * mib
 	largePod = 16 << 10
-	// largePods is how many pods there are, with so much in labels, and in annotations,
-	// of which the API server allows 256 KiB.
+	// largePods is the number of pods. Each has largeMetadata bytes of labels and as many of
+	// annotations; the API server allows 256 KiB of annotations.
 	largePods     = 110
 	largeMetadata = 200 << 10
 )
 
-// Of 110 pods, each with 200 KiB of labels and 200 KiB of annotations, the last 55 add less than 16 KiB each to
-// the daemon's memory, with a StartPolicy that selects them by a label; a daemon that reads all 110 at its start
-// keeps no more. The API server tells of them, and containerd does. Their containers are made in the place of
-// kubelet, which could not even list so much.
+// Of 110 pods with 200 KiB of labels and 200 KiB of annotations each, the last 55 add less than 16
+// KiB each to the daemon's heap, with a StartPolicy that selects them by a label. A daemon that
+// reads all 110 at its start keeps no more. The API server and containerd both report the pods. The
+// test creates their containers itself, because kubelet could not even list objects of that size.
 func TestPodsOfAnySizeCostLittleMemory(t *testing.T) {
 	d := startDaemon(t)
 	d.configure(t, "{}")
@@ -56,34 +56,33 @@ func TestPodsOfAnySizeCostLittleMemory(t *testing.T) {
 		return func() bool { return int(d.group(t, "large", "").Used.Running.Pods) == n }
 	}
 	largePodsIn(t, ns, largePods/2)
-	// Of these pods the facts are taken from a list.
+	// The daemon reads these pods from a list.
 	d.enforce(t, "large", `{selector: {terms: [{podSelector: {matchLabels: {app: large}}}]}, limits: {running: {pods: 1000}}}`)
-	eventually(t, "the policy counts them", admitted(largePods/2))
-	half := d.weighPods(t, before, largePods/2, "they were told of one by one, and by a list")
+	eventually(t, "the policy counts the first half", admitted(largePods/2))
+	half := d.weighPods(t, before, largePods/2, "reported one by one, and by a list")
 	largePodsIn(t, ns, largePods-largePods/2)
-	eventually(t, "the policy counts them all", admitted(largePods))
-	told := d.weighPods(t, half, largePods-largePods/2, "they were told of one by one")
-	assert.Less(t, told.heap-half.heap, float64((largePods-largePods/2)*largePod), "bytes of heap that the further pods added")
+	eventually(t, "the policy counts all pods", admitted(largePods))
+	told := d.weighPods(t, half, largePods-largePods/2, "reported one by one")
+	assert.Less(t, told.heap-half.heap, float64((largePods-largePods/2)*largePod), "bytes of heap that the second half added")
 
 	require.NoError(t, d.Restart(t.Context()))
-	eventually(t, "the policy counts them all", admitted(largePods))
-	next := d.weighPods(t, before, largePods, "the next daemon was told of them at once")
-	assert.Less(t, next.heap-told.heap, float64(largePods*largePod), "bytes of heap of the next daemon above those of the one before")
+	eventually(t, "the policy counts all pods", admitted(largePods))
+	next := d.weighPods(t, before, largePods, "all reported to the next daemon at once")
+	assert.Less(t, next.heap-told.heap, float64(largePods*largePod), "additional bytes of heap of the next daemon")
 }
 
-// weighPods gives the daemon's memory once that has settled, tells what so many pods have added to what it was
-// before, and judges the most it took.
+// weighPods returns the daemon's memory once it has settled, reports what the pods have added since
+// before, and checks the peak.
 func (d *daemon) weighPods(t *testing.T, before memory, pods int, how string) (now memory) {
 	t.Helper()
 	now = d.settled(t)
-	figure(t, "%d pods of %d KiB of labels and as much of annotations, %s: %s; heap %.1f KiB a pod",
+	figure(t, "%d pods of %d KiB of labels and as many of annotations, %s: %s; heap %.1f KiB a pod",
 		pods, largeMetadata>>10, how, now, (now.heap-before.heap)/float64(pods)/1024)
-	assert.Less(t, now.peak, float64(peakRSS), "bytes resident at most")
+	assert.Less(t, now.peak, float64(peakRSS), "peak of resident bytes")
 	return now
 }
 
-// largePodsIn makes so many pods of the node that are all labels and annotations, and runs
-// their containers.
+// largePodsIn creates n large pods on the node and runs their containers.
 func largePodsIn(t *testing.T, ns string, n int) {
 	t.Helper()
 	for range n {
@@ -102,7 +101,7 @@ func largePodsIn(t *testing.T, ns string, n int) {
 	}
 }
 
-// runSandbox makes a sandbox with a container that runs, and removes both with the test.
+// runSandbox creates a sandbox with a running container, and removes both with the test.
 func runSandbox(t *testing.T, config *runtimeapi.PodSandboxConfig) {
 	t.Helper()
 	cri := node.CRI()
@@ -126,7 +125,7 @@ func runSandbox(t *testing.T, config *runtimeapi.PodSandboxConfig) {
 	require.NoError(t, err)
 }
 
-// largePodOf is a pod of the node that is all labels and annotations.
+// largePodOf returns a pod of the node with large labels and annotations.
 func largePodOf(node string) *corev1.Pod {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
@@ -136,7 +135,8 @@ func largePodOf(node string) *corev1.Pod {
 	}
 	pod.Spec.NodeName = node
 	for size := 0; size < largeMetadata; {
-		// A label takes no more than this; the part before the slash is a domain.
+		// A label value is at most 63 bytes, and the prefix of a label key is a domain of at most
+		// 253.
 		key := strings.Repeat(strings.Repeat("a", 61)+".", 4) + "com/" + fmt.Sprintf("%063d", len(pod.Labels))
 		value := strings.Repeat("v", 63)
 		pod.Labels[key] = value
@@ -148,16 +148,16 @@ func largePodOf(node string) *corev1.Pod {
 	return pod
 }
 
-// memory is what the daemon takes: what the last garbage collection left, and what the
-// kernel counts now and has counted at most. In bytes.
+// memory is what the daemon takes, in bytes: the heap after the last garbage collection, and the
+// kernel's present count and peak.
 type memory struct{ heap, pss, peak float64 }
 
 func (m memory) String() string {
 	return fmt.Sprintf("heap %.2f MiB, PSS %.1f MiB, at most %.1f MiB resident", m.heap/mib, m.pss/mib, m.peak/mib)
 }
 
-// settled gives what the daemon takes once the collector has run some times, the least that
-// it left, and the kernel has got back what is free.
+// settled returns the daemon's memory after several garbage collections, when the kernel has got
+// back the free memory. The heap is the least that a collection left.
 func (d *daemon) settled(t *testing.T) memory {
 	t.Helper()
 	const collected, collections = "go_memstats_last_gc_time_seconds", 6
@@ -165,7 +165,7 @@ func (d *daemon) settled(t *testing.T) memory {
 	for range collections {
 		last := d.metric(t, collected)
 		eventually(t, "the collector has run", func() bool { return d.metric(t, collected) > last })
-		heap = min(heap, d.metric(t, "go_memstats_next_gc_bytes")/2) // the collector lets it double
+		heap = min(heap, d.metric(t, "go_memstats_next_gc_bytes")/2) // the collector lets the heap double
 	}
 	after(t.Context(), 20*time.Second)
 	fs, err := procfs.NewDefaultFS()

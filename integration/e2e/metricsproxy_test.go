@@ -20,16 +20,18 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/integration/lab"
 )
 
-// Where the chart's proxy serves the metrics to other hosts, and the name of the account for a PodMonitor.
+// The address at which the chart's proxy serves the metrics to other hosts, and the account for a
+// PodMonitor.
 const (
 	metricsPort   = "19465"
 	metricsReader = installName + "-metrics-reader"
 )
 
-// With metricsProxy.enabled and podMonitor.enabled, a host that is not the node reads the daemon's metrics by TLS with the
-// token that the chart makes for Prometheus; without a token it gets 401, with one of another account 403, of the daemon
-// nothing else, and nothing without TLS. A right that is taken away ends.
-func TestMetricsAreServedToThoseWhoMayReadThem(t *testing.T) {
+// With metricsProxy.enabled and podMonitor.enabled, another host reads the daemon's metrics by TLS
+// with the token that the chart makes for Prometheus: it gets 401 without a token, 403 with the
+// token of another account, nothing else of the daemon, and nothing without TLS. A right that is
+// taken away ends.
+func TestOnlyPermittedTokensReadTheMetrics(t *testing.T) {
 	importImage(t, installImage)
 	in := installChart(t, map[string]any{
 		"metricsProxy": map[string]any{"enabled": true}, "podMonitor": map[string]any{"enabled": true},
@@ -39,7 +41,7 @@ func TestMetricsAreServedToThoseWhoMayReadThem(t *testing.T) {
 	require.NoError(t, err)
 	reader, stranger := tokenOfSecret(t, metricsReader), tokenOfDefault(t)
 
-	eventually(t, "the reader is known", func() bool {
+	eventually(t, "the reader is admitted", func() bool {
 		code, _, err := askMetrics(t, "https://"+address+"/metrics", reader)
 		return err == nil && code == http.StatusOK
 	})
@@ -67,12 +69,12 @@ func TestMetricsAreServedToThoseWhoMayReadThem(t *testing.T) {
 	direct, err := node.Forward(t.Context(), lab.NodeIP+":19464")
 	require.NoError(t, err)
 	_, _, err = askMetrics(t, "http://"+direct+"/metrics", reader)
-	require.Error(t, err, "the daemon itself listens on the loopback address alone")
+	require.Error(t, err, "the daemon itself listens only on the loopback address")
 
-	silently(t, address, 100)
+	openSilently(t, address, 100)
 	code, _, err := askMetrics(t, "https://"+address+"/metrics", reader)
 	require.NoError(t, err)
-	assert.Equal(t, http.StatusOK, code, "beside clients that connect and say nothing")
+	assert.Equal(t, http.StatusOK, code, "beside silent connections")
 
 	kubectl(t, "delete", "clusterrolebinding", metricsReader)
 	began := time.Now()
@@ -87,7 +89,7 @@ func TestMetricsAreServedToThoseWhoMayReadThem(t *testing.T) {
 	in.uninstall(t)
 }
 
-// askMetrics asks with a token, whoever vouches for the certificate.
+// askMetrics requests a URL with a token, and does not verify the certificate.
 func askMetrics(t *testing.T, url, token string) (code int, body string, err error) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, http.NoBody)
@@ -107,7 +109,7 @@ func askMetrics(t *testing.T, url, token string) (code int, body string, err err
 	return reply.StatusCode, string(text), err
 }
 
-// tokenOfSecret gives the token that Kubernetes writes into a Secret of an account.
+// tokenOfSecret returns the token that Kubernetes writes into an account's Secret.
 func tokenOfSecret(t *testing.T, name string) (token string) {
 	t.Helper()
 	eventually(t, fmt.Sprintf("the Secret %s has a token", name), func() bool {
@@ -121,7 +123,7 @@ func tokenOfSecret(t *testing.T, name string) (token string) {
 	return token
 }
 
-// tokenOfDefault gives one of an account without any right.
+// tokenOfDefault returns the token of an account without rights.
 func tokenOfDefault(t *testing.T) string {
 	t.Helper()
 	reply, err := node.Client().CoreV1().ServiceAccounts("default").CreateToken(t.Context(), "default", &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
@@ -129,8 +131,8 @@ func tokenOfDefault(t *testing.T) string {
 	return reply.Status.Token
 }
 
-// silently opens connections that say nothing, until the test ends.
-func silently(t *testing.T, address string, connections int) {
+// openSilently opens connections that send nothing, until the test ends.
+func openSilently(t *testing.T, address string, connections int) {
 	t.Helper()
 	var dialer net.Dialer
 	for range connections {
@@ -140,7 +142,7 @@ func silently(t *testing.T, address string, connections int) {
 	}
 }
 
-// metricsProxyPSS is the memory of the one proxy that runs.
+// metricsProxyPSS returns the memory of the only running proxy.
 func metricsProxyPSS(t *testing.T) (pss float64) {
 	t.Helper()
 	fs, err := procfs.NewDefaultFS()
@@ -150,7 +152,7 @@ func metricsProxyPSS(t *testing.T) (pss float64) {
 	found := 0
 	for _, process := range all {
 		if line, err := process.CmdLine(); err != nil || len(line) < 2 || line[1] != "metrics-proxy" {
-			continue // one that has ended, or another
+			continue // an ended process, or another program
 		}
 		memory, err := process.ProcSMapsRollup()
 		require.NoError(t, err)

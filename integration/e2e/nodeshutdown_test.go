@@ -20,24 +20,22 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/integration/lab/logind"
 )
 
-// A node that is shut down has so many pods that start, and so many others, of which
-// the last are never restarted; with the daemon the others wait.
+// Numbers of pods on a node that shuts down: the starting pods, and the others, the last of which
+// are never restarted. With the daemon, the others wait.
 const (
 	shutdownLimit  = 5
 	shutdownOthers = 20
 	shutdownOnce   = 6
-	// shutdownGrace is how long kubelet lets a shutdown of the node take.
+	// shutdownGrace is the time that kubelet allows for a shutdown of the node.
 	shutdownGrace = 30 * time.Second
-	// shutdownSlack is for what differs between two shutdowns of a few seconds.
+	// shutdownSlack allows for differences between two shutdowns of a few seconds.
 	shutdownSlack = 2 * time.Second
 )
 
-// The node is shut down as systemd-logind does it, and kubelet ends its pods by
-// itself, while 20 pods wait at the gate and by being refused: it lets the machine go
-// as soon as without the daemon, and from the moment in which kubelet says so on its
-// Node, no process of those that waited starts. logind
-// and the system bus are a stand-in, see package logind. What is too slow is measured
-// again, both sides of it.
+// systemd-logind shuts the node down and kubelet ends its pods while 20 pods wait at the gate and
+// by refusal: the machine may go as soon as without the daemon, and no process of a waiting pod
+// starts once kubelet reports the shutdown on its Node. logind and the system bus are stand-ins,
+// see package logind. A try that is too slow is repeated, both with and without the daemon.
 func TestNodeShutsDownWhilePodsWait(t *testing.T) {
 	bus := gracefulNode(t)
 	repeated(t, func(t *testing.T) string {
@@ -52,13 +50,14 @@ func TestNodeShutsDownWhilePodsWait(t *testing.T) {
 	})
 }
 
-// gracefulNode has kubelet delay the node's shutdown, until the test ends.
+// gracefulNode makes kubelet delay the node's shutdown until the test ends.
 func gracefulNode(t *testing.T) *logind.Logind {
 	t.Helper()
 	listener, err := net.ListenUnix("unix", &net.UnixAddr{Name: node.SystemBus, Net: "unix"})
 	require.NoError(t, err)
 	require.NoError(t, os.Chmod(node.SystemBus, 0o600))
-	// Longer than kubelet asks for, or it would write logind's configuration.
+	// logind allows more than kubelet asks for, otherwise kubelet would write logind's
+	// configuration.
 	bus := logind.New(2 * shutdownGrace)
 	ctx, cancel := context.WithCancel(context.Background())
 	served := make(chan error, 1)
@@ -66,13 +65,13 @@ func gracefulNode(t *testing.T) *logind.Logind {
 	t.Cleanup(func() {
 		err := node.RestartKubelet(context.Background(), nil)
 		cancel()
-		assert.NoError(t, errors.Join(err, <-served), "the node is as it was")
+		assert.NoError(t, errors.Join(err, <-served), "kubelet's configuration is restored")
 	})
 	comesUp(t, bus)
 	return bus
 }
 
-// comesUp starts kubelet anew, and waits until it delays a shutdown.
+// comesUp restarts kubelet and waits until it delays a shutdown.
 func comesUp(t *testing.T, bus *logind.Logind) {
 	t.Helper()
 	require.NoError(t, node.RestartKubelet(t.Context(), func(config map[string]any) {
@@ -84,8 +83,8 @@ func comesUp(t *testing.T, bus *logind.Logind) {
 	})
 }
 
-// shutsDownUnpaced gives how long a shutdown takes without the daemon, where all pods
-// run, and how many of them kubelet ended in time.
+// shutsDownUnpaced returns how long a shutdown takes without the daemon, when all pods run, and how
+// many pods kubelet ended in time.
 func shutsDownUnpaced(t *testing.T, bus *logind.Logind) (took time.Duration, ended int) {
 	t.Helper()
 	ns := namespace(t)
@@ -96,8 +95,8 @@ func shutsDownUnpaced(t *testing.T, bus *logind.Logind) (took time.Duration, end
 	return took, ended
 }
 
-// shutsDownPaced gives how long a shutdown takes while the same pods wait, and checks
-// how they do not start.
+// shutsDownPaced returns how long a shutdown takes while the same pods wait, and checks that the
+// waiting pods do not start.
 func shutsDownPaced(t *testing.T, bus *logind.Logind) time.Duration {
 	t.Helper()
 	d := startDaemon(t)
@@ -108,28 +107,28 @@ func shutsDownPaced(t *testing.T, bus *logind.Logind) time.Duration {
 		return len(d.status(t).Starting) == shutdownLimit && runningIn(t, starting, "") == shutdownLimit
 	})
 	createOthers(t, others)
-	eventually(t, "some wait at the gate, and others are refused", func() bool {
+	eventually(t, "some pods wait at the gate, and others are refused", func() bool {
 		s := d.status(t)
 		return len(s.Waiting) == shutdownOthers && s.Gate.Waiters > 0 && s.Refused.Sandbox+s.Refused.Container >= shutdownOnce
 	})
 	atGate := d.status(t).Gate.Waiters
 	took, said, ended := shutsDown(t, bus, starting, others)
 	assert.Equal(t, shutdownLimit+shutdownOthers, ended, "pods that kubelet ended in time")
-	t.Logf("%d waited at the gate, %d were refused", atGate, shutdownOthers-atGate)
+	t.Logf("%d pods waited at the gate, %d were refused", atGate, shutdownOthers-atGate)
 
 	assertNoneAfter(t, others, said)
-	assertNobodyUnpaced(t, d)
-	eventually(t, "nobody waits any more", func() bool {
+	assertAllPaced(t, d)
+	eventually(t, "no pod waits any more", func() bool {
 		s := d.status(t)
 		return len(s.Waiting) == 0 && len(s.Starting) == 0 && s.Gate.Waiters == 0 && len(hooks(t)) == 0
 	})
 	return took
 }
 
-// assertNoneAfter checks that no process of a namespace began after kubelet had said on
-// its Node that it shuts down. That time has whole seconds, and a process that was let go
-// just before it takes a moment to begin. Those before took the slots of pods that kubelet
-// had ended already.
+// assertNoneAfter checks that no process of a namespace began after kubelet had reported the
+// shutdown on its Node. That report has a resolution of a second, and a process that was admitted
+// just before needs a moment to begin. Pods that started before took the slots of pods that kubelet
+// had already ended.
 func assertNoneAfter(t *testing.T, ns string, said time.Time) {
 	t.Helper()
 	const second, step = time.Second, 2 * time.Second
@@ -139,16 +138,16 @@ func assertNoneAfter(t *testing.T, ns string, said time.Time) {
 			continue
 		}
 		early++
-		assert.Less(t, l.started, said.Add(second+step), "%s started %.1f s after kubelet had said so", l.pod.Name, l.started.Sub(said).Seconds())
+		assert.Less(t, l.started, said.Add(second+step), "%s started %.1f s after kubelet had reported the shutdown", l.pod.Name, l.started.Sub(said).Seconds())
 	}
-	assert.LessOrEqual(t, early, shutdownLimit, "pods that started")
-	figure(t, "%d of %d pods started before kubelet had said that it shuts down", early, shutdownOthers)
+	assert.LessOrEqual(t, early, shutdownLimit, "pods that started before the report")
+	figure(t, "%d of %d pods started before kubelet had reported the shutdown", early, shutdownOthers)
 }
 
-// saysShutdown gives when kubelet said on its Node that it shuts down.
-func saysShutdown(t *testing.T) (said time.Time) {
+// shutdownReported returns when kubelet reported the shutdown on its Node.
+func shutdownReported(t *testing.T) (said time.Time) {
 	t.Helper()
-	eventually(t, "kubelet says on its Node that it shuts down", func() bool {
+	eventually(t, "kubelet reports the shutdown on its Node", func() bool {
 		n, err := node.Client().CoreV1().Nodes().Get(t.Context(), node.NodeName, metav1.GetOptions{})
 		require.NoError(t, err)
 		for _, c := range n.Status.Conditions {
@@ -162,20 +161,20 @@ func saysShutdown(t *testing.T) (said time.Time) {
 	return said
 }
 
-// shutsDown gives how long kubelet delays a shutdown of the node for the pods of these
-// namespaces, when it said so on its Node, and how many it ended in that time, and has the
-// node come up again.
+// shutsDown shuts the node down and starts it again. It returns how long kubelet delays the
+// shutdown for the pods of these namespaces, when kubelet reported the shutdown on its Node, and
+// how many pods it ended in that time.
 func shutsDown(t *testing.T, bus *logind.Logind, namespaces ...string) (took time.Duration, said time.Time, ended int) {
 	t.Helper()
 	size := logSize(t, node.Kubelet)
 	took, err := bus.Shutdown(t.Context())
 	require.NoError(t, err, "after %s", took)
 	t.Logf("kubelet lets the machine go after %.1f s", took.Seconds())
-	said = saysShutdown(t)
+	said = shutdownReported(t)
 	log := logSince(t, node.Kubelet, size)
 	ended = strings.Count(log, "Shutdown manager finished killing pod")
 	for _, ns := range namespaces {
-		eventually(t, "the API server knows their end", func() bool {
+		eventually(t, "the API server reports the end of the pods", func() bool {
 			for _, p := range pods(t, ns) {
 				if p.Status.Phase != corev1.PodFailed && p.Status.Phase != corev1.PodSucceeded {
 					return false
@@ -188,7 +187,7 @@ func shutsDown(t *testing.T, bus *logind.Logind, namespaces ...string) (took tim
 	return took, said, ended
 }
 
-// createStarting makes pods that start for as long as they live.
+// createStarting creates pods that never get ready.
 func createStarting(t *testing.T, ns string) {
 	t.Helper()
 	for i := range shutdownLimit {
@@ -196,7 +195,7 @@ func createStarting(t *testing.T, ns string) {
 	}
 }
 
-// createOthers makes pods that wait while those start.
+// createOthers creates pods that wait while the others start.
 func createOthers(t *testing.T, ns string) {
 	t.Helper()
 	for i := range shutdownOthers {

@@ -23,7 +23,7 @@ func kubectl(t *testing.T, args ...string) string {
 	return string(out)
 }
 
-// applyConfig makes a PacemakerConfig that goes with the test.
+// applyConfig creates a PacemakerConfig until the test ends.
 func applyConfig(t *testing.T, name, spec string) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "config.yaml")
@@ -36,19 +36,19 @@ func applyConfig(t *testing.T, name, spec string) {
 	})
 }
 
-// object reads an object of the API server.
+// object reads an object from the API server.
 func object[T any](t *testing.T, kind, name string) (read T) {
 	t.Helper()
 	require.NoError(t, json.Unmarshal([]byte(kubectl(t, "get", kind, name, "-o", "json")), &read))
 	return read
 }
 
-// The daemon tells of its node in a PacemakerNode, with the rights of the shipped roles and
-// no others. It follows the labels of the node and the mode of the config.
-func TestNodeTellsHowPodsStart(t *testing.T) {
+// The daemon reports on its node in a PacemakerNode, with only the rights of the shipped roles. It
+// follows the labels of the node and the mode of the config.
+func TestNodeReportsHowPodsStart(t *testing.T) {
 	d := startDaemon(t)
 	applyConfig(t, "elsewhere", `{nodeSelector: {pace: slow}, priority: 5, throttleConfig: {maxConcurrent: {value: 1}}}`)
-	// The pods do nothing, which is no progress: no slot is to be lent for that.
+	// The pods do nothing, which is no progress. Slots are not lent for that.
 	applyConfig(t, "tells", `{throttleConfig: {maxConcurrent: {value: 1}, noProgressAfter: 0s}}`)
 	eventually(t, "the config is in force", func() bool { return d.status(t).Config.Name == "tells" })
 	ns := namespace(t)
@@ -56,7 +56,7 @@ func TestNodeTellsHowPodsStart(t *testing.T) {
 	told := func() v1alpha1.PacemakerNode {
 		return object[v1alpha1.PacemakerNode](t, "pacemakernode", node.NodeName)
 	}
-	eventually(t, "the node tells who waits", func() bool {
+	eventually(t, "the PacemakerNode shows the waiting pods", func() bool {
 		out, err := node.Kubectl(t.Context(), "get", "pacemakernodes", node.NodeName)
 		return err == nil && strings.Contains(string(out), "Concurrency") && told().Status.Waiting == 3
 	})
@@ -72,7 +72,7 @@ func TestNodeTellsHowPodsStart(t *testing.T) {
 	t.Log("\n" + kubectl(t, "get", "pacemakernodes"))
 
 	kubectl(t, "patch", "pacemakerconfig", "tells", "--type=merge", "-p", `{"spec":{"mode":"Off"}}`)
-	eventually(t, "all start where nobody is held", func() bool { return len(d.status(t).Waiting) == 0 })
+	eventually(t, "no pod waits in the mode that holds none", func() bool { return len(d.status(t).Waiting) == 0 })
 
 	kubectl(t, "label", "node", node.NodeName, "pace=slow")
 	t.Cleanup(func() {

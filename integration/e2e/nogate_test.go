@@ -19,8 +19,8 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/integration/lab"
 )
 
-// onNode runs the rest of the test on another node: with the containerd of that name
-// in versions.txt, and with more of containerd's configuration.
+// onNode runs the rest of the test on another node, with the containerd of that name in
+// versions.txt and additional configuration of containerd.
 func onNode(t *testing.T, containerd, config string) {
 	t.Helper()
 	cache, err := lab.CacheDir()
@@ -48,9 +48,9 @@ func onNode(t *testing.T, containerd, config string) {
 	require.NoError(t, err, "%s", out)
 }
 
-// Where a validator of the runtime rejects hooks, the first container that gets one
-// fails to be made, once; from then on pods are refused, but for one that tries a hook
-// again each time that the daemon has done without for a while: it fails once, too.
+// If a validator of the runtime rejects hooks, the creation of the first container with a hook
+// fails once, and from then on pods are refused. After a while without hooks the daemon tries one
+// again with a single container, whose creation fails once, too.
 func TestARuntimeThatRejectsHooksIsPacedByRefusal(t *testing.T) {
 	const herd, limit = 6, 2
 	onNode(t, "containerd", `
@@ -60,7 +60,7 @@ func TestARuntimeThatRejectsHooksIsPacedByRefusal(t *testing.T) {
 `)
 	d := startDaemon(t)
 	d.configure(t, "{throttleConfig: {maxConcurrent: {value: 2}}}")
-	require.True(t, d.status(t).Gate.Usable, "nobody can know before the first hook")
+	require.True(t, d.status(t).Gate.Usable, "the gate counts as usable before the first hook")
 	ns := namespace(t)
 	begin := time.Now()
 	deploy(t, ns, "herd", herd, herdPod(2, withLiveness))
@@ -83,18 +83,18 @@ func TestARuntimeThatRejectsHooksIsPacedByRefusal(t *testing.T) {
 			assert.EqualValues(t, 1, e.Count, "%s failed more than once", e.InvolvedObject.Name)
 		}
 	}
-	assert.Positive(t, rejected, "the runtime rejected none: this scenario shows nothing")
-	figure(t, "where hooks are rejected: %d pods all ready after %.1f s, %d rejected once, %d refused at the sandbox, %d at the container",
+	assert.Positive(t, rejected, "rejected hooks: without one there is nothing to check")
+	figure(t, "with a validator that rejects hooks: %d pods all ready after %.1f s, %d rejected once, %d refused at the sandbox, %d at the container",
 		herd, lastReady(all).Sub(begin).Seconds(), rejected, s.Refused.Sandbox, s.Refused.Container)
 }
 
-// oldContainerds are those whose shim would hold up others while a hook waits, by
-// their names in versions.txt.
+// oldContainerds are the containerds whose shim would hold up others while a hook waits, by their
+// names in versions.txt.
 var oldContainerds = map[string]string{"containerd@2.2": "2.2.5", "containerd@1.7": "1.7.35"}
 
-// On a containerd whose shim would hold up others, pods are refused instead of
-// gated: the herd ends with the pace within the limit, and all the while
-// statistics and exec of a pod that runs answer as fast as before.
+// On a containerd whose shim would hold up others while a hook waits, pods are refused instead of
+// gated: the herd is paced within the limit, and statistics and exec of a running pod answer as
+// fast as before.
 func TestOldContainerdIsPacedAndNotHeldUp(t *testing.T) {
 	for name, version := range oldContainerds {
 		t.Run(version, func(t *testing.T) {
@@ -106,16 +106,16 @@ func TestOldContainerdIsPacedAndNotHeldUp(t *testing.T) {
 	}
 }
 
-// assertNoGate puts a limit of 2 in force where no gate is used.
+// assertNoGate sets a limit of 2 on a node without a gate.
 func assertNoGate(t *testing.T, d *daemon, version string) {
 	t.Helper()
 	d.configure(t, "{throttleConfig: {maxConcurrent: {value: 2}}}")
 	s := d.status(t)
 	require.False(t, s.Gate.Usable)
-	assert.Contains(t, s.Gate.WhyNot, version, "status says why")
+	assert.Contains(t, s.Gate.WhyNot, version, "reason in the status")
 }
 
-// refusedHerd runs a herd beside a pod that is asked all the time.
+// refusedHerd runs a herd beside a pod that is queried all the time.
 func refusedHerd(t *testing.T, d *daemon, version string) {
 	t.Helper()
 	const herd, limit = 8, 2
@@ -138,10 +138,10 @@ func refusedHerd(t *testing.T, d *daemon, version string) {
 	logLives(t, begin, all)
 	assertPacedLives(t, all, limit)
 	s := d.status(t)
-	assert.Positive(t, s.Refused.Sandbox+s.Refused.Container, "they were refused")
+	assert.Positive(t, s.Refused.Sandbox+s.Refused.Container, "refusals")
 	assert.Zero(t, s.Gate.Waiters)
-	const slow = 5 * time.Second // a hook that waits holds them up for as long as it waits
-	assert.Less(t, slices.Max(busy), slow, "statistics and exec")
+	const slow = 5 * time.Second // a waiting hook would hold them up for all of its wait
+	assert.Less(t, slices.Max(busy), slow, "the slowest answer of statistics and exec")
 	figure(t, "containerd %s: %d pods all ready after %.1f s (ideal %.1f s), %d refused at the sandbox, %d at the container; statistics and exec answer in %.2f s at most, %.2f s on the idle node",
 		version, herd, lastReady(all).Sub(begin).Seconds(), herd*2.0/limit, s.Refused.Sandbox, s.Refused.Container,
 		slices.Max(busy).Seconds(), slices.Max(idle).Seconds())
@@ -155,8 +155,8 @@ func assertPacedLives(t *testing.T, all []life, limit int) {
 	}
 }
 
-// answers asks for the node's statistics and for a program in a pod, one after
-// the other, until told to end, and gives how long each answer took.
+// answers alternately asks for the node's statistics and executes a program in a pod, until told to
+// end. It returns the duration of each.
 func answers(t *testing.T, ns, pod string, end <-chan time.Time) (took []time.Duration) {
 	ask := func(what string, answer func() error) {
 		began := time.Now()

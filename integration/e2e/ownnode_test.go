@@ -24,16 +24,16 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/integration/chart"
 )
 
-// ownNodeRelease is the name and the namespace of the daemon whose rights are tried.
+// ownNodeRelease is the name and the namespace of the daemon whose rights the scenario tries.
 const ownNodeRelease = "teller"
 
-// onlyOwnNode is what the policy says of another's.
+// onlyOwnNode is the policy's message about a PacemakerNode of another node.
 const onlyOwnNode = "only the PacemakerNode of the node it runs on"
 
 var pacemakerNodes = schema.GroupVersionResource{Group: "pod-pacemaker.io", Version: "v1alpha1", Resource: "pacemakernodes"}
 
-// With the rights that the chart gives and its policy, a daemon writes the
-// PacemakerNode of its own node, and no other; and what it has no right to, it cannot.
+// With the chart's rights and its policy, a daemon writes the PacemakerNode of its own node and no
+// other, and can do nothing that it has no right to.
 func TestRightsOfTheDaemon(t *testing.T) {
 	applyRights(t)
 	own, other := ownNodeConfig("own"), ownNodeConfig("other")
@@ -82,7 +82,7 @@ func assertForbidden(t *testing.T, err error) {
 	assert.True(t, apierrors.IsForbidden(err), "%v", err)
 }
 
-// applyRights applies the roles of the chart and the policy of the own node.
+// applyRights applies the chart's roles and the policy of the own node.
 func applyRights(t *testing.T) {
 	t.Helper()
 	files, err := chart.Render(chart.Release{Name: ownNodeRelease, Namespace: ownNodeRelease}, map[string]any{
@@ -101,7 +101,8 @@ func applyRights(t *testing.T) {
 	})
 }
 
-// ownNodeConfig is the access of the daemon on a node; empty: its token names none.
+// ownNodeConfig returns the access of the daemon on a node. Its token names no node if name is
+// empty.
 func ownNodeConfig(name string) *rest.Config {
 	config := rest.CopyConfig(node.RESTConfig())
 	config.Impersonate = rest.ImpersonationConfig{UserName: "system:serviceaccount:" + ownNodeRelease + ":" + ownNodeRelease}
@@ -118,7 +119,7 @@ func dynamicOf(t *testing.T, config *rest.Config) dynamic.Interface {
 	return client
 }
 
-// pacemakerNode is an object as a daemon makes it.
+// pacemakerNode returns an object as a daemon creates it.
 func pacemakerNode(name string) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "pod-pacemaker.io/v1alpha1", "kind": "PacemakerNode", "metadata": map[string]any{"name": name},

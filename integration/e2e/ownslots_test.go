@@ -21,7 +21,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/leases"
 )
 
-// slot is a Lease as a daemon makes it.
+// slot returns a Lease as a daemon creates it.
 func slot(name, holder string, edit ...func(*coordinationv1.Lease)) *coordinationv1.Lease {
 	seconds, now := int32(30), metav1.NewMicroTime(time.Now())
 	lease := &coordinationv1.Lease{
@@ -34,8 +34,8 @@ func slot(name, holder string, edit ...func(*coordinationv1.Lease)) *coordinatio
 	return lease
 }
 
-// With the rights for the scope Cluster and the policy that comes with them, a daemon takes slots for its own node and
-// for no other, also those of others that are gone, and takes its turn to sum up.
+// With the rights for the scope Cluster and their policy, a daemon takes slots only for its own
+// node, including expired slots of other nodes, and takes turns to sum up.
 func TestSlotsOfTheOwnNode(t *testing.T) {
 	files, err := chart.Render(chart.Release{Name: ownNodeRelease, Namespace: ownNodeRelease}, map[string]any{
 		"fullnameOverride": ownNodeRelease, "namespace": map[string]any{"create": true}, "startPolicies": map[string]any{"enabled": true, "clusterScope": true},
@@ -65,10 +65,10 @@ func TestSlotsOfTheOwnNode(t *testing.T) {
 		lease *coordinationv1.Lease
 		why   string
 	}{
-		"nobody's":            {own, slot("p-0", ""), notMine},
+		"without holder":      {own, slot("p-0", ""), notMine},
 		"of no node":          {of(""), slot("p-0", "own"), notMine},
 		"no slot":             {own, slot("p-0", "own", func(l *coordinationv1.Lease) { l.Labels = nil }), noSlot},
-		"for ever":            {own, slot("p-0", "own", func(l *coordinationv1.Lease) { *l.Spec.LeaseDurationSeconds = 1 << 30 }), tooLong},
+		"for too long":        {own, slot("p-0", "own", func(l *coordinationv1.Lease) { *l.Spec.LeaseDurationSeconds = 1 << 30 }), tooLong},
 		"another's candidate": {own, slot("pod-pacemaker-summary", "other", func(l *coordinationv1.Lease) { l.Labels = nil }), notMine},
 	} {
 		_, err := c.by.Create(t.Context(), c.lease, metav1.CreateOptions{})
@@ -79,15 +79,15 @@ func TestSlotsOfTheOwnNode(t *testing.T) {
 	_, err = own.Create(t.Context(), slot("pod-pacemaker-summary", "own", func(l *coordinationv1.Lease) { l.Labels = nil }), metav1.CreateOptions{})
 	require.NoError(t, err)
 
-	_, err = other.Update(t.Context(), taken, metav1.UpdateOptions{}) // renews it for another
+	_, err = other.Update(t.Context(), taken, metav1.UpdateOptions{}) // renews the Lease of another holder
 	require.ErrorContains(t, err, notMine)
 	moved := slot("p-0", "other", func(l *coordinationv1.Lease) {
 		l.ResourceVersion, l.Labels[leases.SlotLabel] = taken.ResourceVersion, "fedcba9876543210"
 	})
 	_, err = other.Update(t.Context(), moved, metav1.UpdateOptions{})
-	require.ErrorContains(t, err, noSlot, "a slot stays one of its group")
+	require.ErrorContains(t, err, noSlot, "a slot cannot change its group")
 	moved.Labels[leases.SlotLabel] = taken.Labels[leases.SlotLabel]
 	_, err = other.Update(t.Context(), moved, metav1.UpdateOptions{})
-	require.NoError(t, err, "the slot of a holder that is gone")
-	require.NoError(t, own.Delete(context.Background(), "p-0", metav1.DeleteOptions{}), "whoever sweeps")
+	require.NoError(t, err, "the expired slot of another holder")
+	require.NoError(t, own.Delete(context.Background(), "p-0", metav1.DeleteOptions{}), "delete of a slot, to clean up")
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A rate of one start every two seconds, two at once after a quiet time: containerd
-// starts no more in any span of time, and no fewer over all.
+// With a rate of one start every two seconds and a burst of two, containerd starts no more in any
+// span of time, and no fewer overall.
 func TestRateLimit(t *testing.T) {
 	const herd, every, burst = 8, 2 * time.Second, 2
 	d := startDaemon(t)
@@ -23,9 +23,9 @@ func TestRateLimit(t *testing.T) {
 	require.Len(t, all, herd)
 	for i, first := range all {
 		for more, last := range all[i:] {
-			// One may take until the next is due, from its turn to its process.
+			// From its turn to its process, a start may take until the next one is due.
 			due := time.Duration(more-burst) * every
-			assert.Greater(t, last.started.Sub(first.started), due, "%d starts, from that of %s to that of %s", more+1, first.pod, last.pod)
+			assert.Greater(t, last.started.Sub(first.started), due, "%d starts, from %s to %s", more+1, first.pod, last.pod)
 		}
 	}
 	took, due := all[herd-1].started.Sub(all[0].started), (herd-burst)*every

@@ -23,15 +23,15 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// rebooted is how many pods the node has when it is rebooted.
+// rebooted is the number of pods on the node when it is rebooted.
 const rebooted = 20
 
-// The node is rebooted with 20 pods, and the API server is away for the first 20
-// seconds. The daemon begins between containerd and kubelet, as its systemd unit
-// has it: from the first pod on, no more start at a time than the limit.
+// The node is rebooted with 20 pods while the API server is away for the first 20 seconds: from the
+// first pod on, the starts stay within the limit. The daemon begins between containerd and kubelet,
+// in the order of its systemd unit.
 func TestReboot(t *testing.T) {
-	// As startDaemon, but for the check that nothing was refused: an API server that has just started refuses what it
-	// has not read the roles for.
+	// This is startDaemon without the check for refused requests: an API server that has just
+	// started refuses requests until it has read the roles.
 	d := startDaemonWith(t, "--kubeconfig", asServiceAccount(t), "--node-name", node.NodeName)
 	ns := herdBeforeReboot(t, d)
 	require.NoError(t, node.APIServer.Stop(t.Context()))
@@ -39,26 +39,26 @@ func TestReboot(t *testing.T) {
 
 	begin := time.Now()
 	boot(t, d)
-	assert.Equal(t, "Disk", d.status(t).Config.Origin, "the last good configuration is in force")
+	assert.Equal(t, "Disk", d.status(t).Config.Origin, "origin of the config: the last good one from disk")
 	assert.Equal(t, 2, d.status(t).Limit)
 	after(t.Context(), time.Until(begin.Add(20*time.Second)))
 	require.NoError(t, node.APIServer.Start(t.Context()))
 	assertPacedBoot(t, d, ns, begin)
 }
 
-// herdBeforeReboot has a herd run, and gives its namespace.
+// herdBeforeReboot runs a herd, and returns its namespace.
 func herdBeforeReboot(t *testing.T, d *daemon) (namespaceName string) {
 	t.Helper()
 	ns := namespace(t)
-	deploy(t, ns, "herd", rebooted, herdPod(0.5)) // no limit is set yet
+	deploy(t, ns, "herd", rebooted, herdPod(0.5)) // no limit yet
 	eventually(t, "all pods are ready", func() bool { return allReady(t, ns, rebooted) })
 	d.configure(t, "{throttleConfig: {maxConcurrent: {value: 2}}}")
 	d.idle(t)
 	return ns
 }
 
-// shutDown ends what a reboot ends: kubelet, the daemon, containerd and every
-// process of a pod, and what is in memory only.
+// shutDown ends what a reboot ends: kubelet, the daemon, containerd, every process of a pod, and
+// everything that is only in memory.
 func shutDown(t *testing.T, d *daemon) {
 	t.Helper()
 	for _, part := range []interface{ Kill(context.Context) error }{node.Kubelet, d, node.Containerd} {
@@ -76,7 +76,7 @@ func boot(t *testing.T, d *daemon) {
 	}
 }
 
-// killPods kills every process of a pod, and the shims over them.
+// killPods kills every process of a pod, and the shims.
 func killPods(t *testing.T) {
 	t.Helper()
 	eventually(t, "no process of a pod is left", func() bool {
@@ -97,12 +97,12 @@ func killPods(t *testing.T) {
 	})
 }
 
-// ofPod tells whether a process is of a pod of the node, or the shim of one.
+// ofPod reports whether a process belongs to a pod of the node, or is a shim.
 func ofPod(pid int) bool {
 	folder := filepath.Join("/proc", strconv.Itoa(pid))
 	cgroup, err := os.ReadFile(filepath.Join(folder, "cgroup"))
 	if err != nil || !strings.Contains(string(cgroup), node.Cgroup+"/") {
-		return false // another's, or gone
+		return false // another process, or gone
 	}
 	stat, err := os.ReadFile(filepath.Join(folder, "stat"))
 	if err != nil || strings.Contains(string(stat), ") Z ") {
@@ -112,7 +112,7 @@ func ofPod(pid int) bool {
 	return strings.Contains(string(cgroup), node.Cgroup+"/kubepods") || (err == nil && strings.HasPrefix(string(name), "containerd-shim"))
 }
 
-// assertPacedBoot waits until all pods are ready again, and checks how they got so.
+// assertPacedBoot waits until all pods are ready again, and checks their starts.
 func assertPacedBoot(t *testing.T, d *daemon, ns string, begin time.Time) {
 	t.Helper()
 	var all []life
@@ -129,13 +129,13 @@ func assertPacedBoot(t *testing.T, d *daemon, ns string, begin time.Time) {
 	logLives(t, begin, all)
 	assert.Len(t, all, rebooted)
 	assert.LessOrEqual(t, mostStarting(all), 2, "pods between the start of their process and ready")
-	assertNobodyUnpaced(t, d)
+	assertAllPaced(t, d)
 	s := d.status(t)
 	figure(t, "%d pods all ready %.1f s after containerd began; at most %d starting; %d refused at the sandbox, %d at the container",
 		rebooted, lastReady(all).Sub(begin).Seconds(), mostStarting(all), s.Refused.Sandbox, s.Refused.Container)
 }
 
-// wire is a way to the API server that can be cut.
+// wire is a connection to the API server that can be cut.
 type wire struct {
 	to  string
 	mu  sync.Mutex
@@ -143,7 +143,7 @@ type wire struct {
 	all []net.Conn
 }
 
-// newWire gives a way to the API server, and access by it with the shipped rights.
+// newWire returns a wire to the API server, and a kubeconfig that uses it with the shipped rights.
 func newWire(t *testing.T) (w *wire, kubeconfig string) {
 	t.Helper()
 	access, err := clientcmd.LoadFromFile(asServiceAccount(t))
@@ -177,19 +177,19 @@ func (w *wire) serve(l net.Listener, serving *sync.WaitGroup) {
 		}
 		to, err := w.join(from)
 		if err != nil {
-			_ = from.Close() // as a wire that is cut
+			_ = from.Close() // a cut wire
 			continue
 		}
 		for _, way := range [][2]net.Conn{{from, to}, {to, from}} {
 			serving.Go(func() {
-				_, _ = io.Copy(way[0], way[1]) // until either end is closed
+				_, _ = io.Copy(way[0], way[1]) // until either end closes
 				_, _ = way[0].Close(), way[1].Close()
 			})
 		}
 	}
 }
 
-// join makes the other half of a connection.
+// join opens the other half of a connection.
 func (w *wire) join(from net.Conn) (to net.Conn, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -15,10 +15,9 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
 )
 
-// The node is rebooted, and the daemon is a pod of a DaemonSet among all others: what
-// starts before it is there starts unpaced. How many those are is reported; those that
-// are still starting when it is there are counted, so that it lets nobody start beside
-// them.
+// The node is rebooted and the daemon is one of its pods, from a DaemonSet: pods that start before
+// it start unpaced, and those still starting when it is back count, so that no pod starts beside
+// them. The number of unpaced starts is reported.
 func TestRebootDaemonSet(t *testing.T) {
 	const limit = 2
 	importImage(t, installImage)
@@ -29,9 +28,9 @@ func TestRebootDaemonSet(t *testing.T) {
 	d.http, err = node.Forward(t.Context(), chartAddress)
 	require.NoError(t, err)
 	ns := namespace(t)
-	deploy(t, ns, "herd", rebooted, herdPod(0.1, sleeping("20s"))) // no limit is set yet
+	deploy(t, ns, "herd", rebooted, herdPod(0.1, sleeping("20s"))) // no limit yet
 	eventually(t, "all pods are ready", func() bool { return allReady(t, ns, rebooted) })
-	// No slot is lent, though the pods are idle while they start.
+	// Slots are not lent, although the pods idle while they start.
 	d.configure(t, `{throttleConfig: {maxConcurrent: {value: 2}, noProgressAfter: 0s}, maxWait: 30m}`)
 	d.idle(t)
 
@@ -71,23 +70,22 @@ func TestRebootDaemonSet(t *testing.T) {
 		}
 		if l.created.After(up) {
 			asked++
-			assert.Less(t, beside(all, l.started), limit, "pods that were starting when %s started, %.1f s after the daemon was back", l.pod.Name, l.started.Sub(up).Seconds())
+			assert.Less(t, beside(all, l.started), limit, "pods starting when %s started, %.1f s after the daemon was back", l.pod.Name, l.started.Sub(up).Seconds())
 		}
 	}
 	assert.Positive(t, asked)
-	assert.Positive(t, slipped, "this scenario shows nothing")
+	assert.Positive(t, slipped, "unpaced starts before the daemon: without one there is nothing to check")
 	found := d.metric(t, `pod_pacemaker_admissions_total{reason="Adopted"}`)
-	assert.GreaterOrEqual(t, found, float64(starting), "starts that slipped through are counted")
-	figure(t, "DaemonSet: the daemon was back %.1f s after containerd began; %d of %d pods slipped through before, %d of them still starting then, %.0f counted; all ready after %.1f s",
+	assert.GreaterOrEqual(t, found, float64(starting), "unpaced starts that the daemon counted")
+	figure(t, "DaemonSet: the daemon was back %.1f s after containerd began; %d of %d pods started unpaced before, %d of them still starting then, %.0f counted; all ready after %.1f s",
 		up.Sub(begin).Seconds(), slipped, rebooted, starting, found, lastReady(all).Sub(begin).Seconds())
 }
 
-// kubeletTells is more than the time in which kubelet's word that a pod is ready is at
-// the daemon.
+// kubeletTells is more than kubelet's report of a ready pod takes to reach the daemon.
 const kubeletTells = 2 * time.Second
 
-// beside gives how many pods were between the start of their process and ready at a
-// time, without one that started at that very time.
+// beside returns how many pods were between the start of their process and ready at a time, without
+// a pod that started at that very time.
 func beside(all []life, at time.Time) (n int) {
 	for _, l := range all {
 		if l.started.Before(at) && l.ready.After(at) {

@@ -19,9 +19,9 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
 )
 
-// The node is rebooted, and containerd itself starts the daemon, as a pre-registered
-// plugin: before containerd serves anybody, the limit is in force from disk, and no
-// unit has to be ordered. The API server is away for the first 20 seconds.
+// The node is rebooted and containerd itself starts the daemon, as a pre-registered plugin: the
+// limit is in force from disk before containerd serves requests, and no order of units is needed.
+// The API server is away for the first 20 seconds.
 func TestRebootPreRegistered(t *testing.T) {
 	onNode(t, "containerd", "")
 	d := preRegister(t, shippedAccess(t, node.InnerKubeconfig, node.NodeName))
@@ -36,8 +36,8 @@ func TestRebootPreRegistered(t *testing.T) {
 	assertPacedBoot(t, d, ns, begin)
 }
 
-// The same, with the daemon alone cut off from the API server until a minute after
-// kubelet is back.
+// The same as TestRebootPreRegistered, with only the daemon cut off from the API server until a
+// minute after kubelet is back.
 func TestRebootPreRegisteredCutOff(t *testing.T) {
 	onNode(t, "containerd", "")
 	way, kubeconfig := wayInside(t)
@@ -53,8 +53,8 @@ func TestRebootPreRegisteredCutOff(t *testing.T) {
 	assertPacedBoot(t, d, ns, begin)
 }
 
-// wayInside gives a way to the API server from inside the node's network, which can
-// be cut, and access by it.
+// wayInside starts a forwarder to the API server inside the node's network, which can be cut, and
+// returns a kubeconfig that uses it.
 func wayInside(t *testing.T) (way *lab.Service, kubeconfig string) {
 	t.Helper()
 	const port = "18001"
@@ -71,8 +71,8 @@ func wayInside(t *testing.T) (way *lab.Service, kubeconfig string) {
 	return way, kubeconfig
 }
 
-// shutDownPreRegistered is shutDown where containerd has started the daemon, which ends
-// with it.
+// shutDownPreRegistered is shutDown with a daemon that containerd has started, and that ends with
+// containerd.
 func shutDownPreRegistered(t *testing.T, d *daemon) {
 	t.Helper()
 	require.NoError(t, node.Kubelet.Kill(t.Context()))
@@ -96,16 +96,15 @@ func bootPreRegistered(t *testing.T, d *daemon) {
 	require.NoError(t, node.Kubelet.Start(t.Context()))
 }
 
-// A pre-registered daemon is not started again when it ends, but another that stands
-// by takes over; and a containerd that is restarted starts its own, which leaves the
-// other alone.
+// A pre-registered daemon that ends is not started again, but a daemon that stands by takes over. A
+// restarted containerd starts its own daemon, which leaves the other one in charge.
 func TestAPreRegisteredDaemonEnds(t *testing.T) {
 	onNode(t, "containerd", "")
 	d := preRegister(t, shippedAccess(t, node.InnerKubeconfig, node.NodeName))
 	second := d.standBy(t)
 	d.configure(t, "{throttleConfig: {maxConcurrent: {value: 2}}}")
 	killPreRegistered(t, d)
-	eventually(t, "the other daemon paces", func() bool {
+	eventually(t, "the other daemon paces pods", func() bool {
 		s, err := second.admin.Status(t.Context())
 		return err == nil && s.Ready && s.Config.Name != ""
 	})
@@ -115,7 +114,7 @@ func TestAPreRegisteredDaemonEnds(t *testing.T) {
 	assert.LessOrEqual(t, mostStarting(lives(t, ns)), 2, "pods between the start of their process and ready")
 
 	require.NoError(t, node.Containerd.Restart(t.Context()))
-	eventually(t, "the other daemon still paces", func() bool {
+	eventually(t, "the other daemon still paces pods", func() bool {
 		s, err := second.admin.Status(t.Context())
 		return err == nil && s.Ready
 	})
@@ -125,18 +124,18 @@ func TestAPreRegisteredDaemonEnds(t *testing.T) {
 	second.idle(t)
 }
 
-// preRegister has the node's containerd start the daemon, with its configuration from
-// NRI, and restarts containerd for that.
+// preRegister restarts the node's containerd so that it starts the daemon, with its configuration
+// from NRI.
 func preRegister(t *testing.T, kubeconfig string) *daemon {
 	t.Helper()
 	dir, err := os.MkdirTemp(node.Dir, "pp")
 	require.NoError(t, err)
 	d := &daemon{runDir: filepath.Join(dir, "run"), gate: installGate(t, dir), log: filepath.Join(dir, "log")}
 	d.admin = admin.NewClient(filepath.Join(d.runDir, "admin.sock"))
-	d.http, err = node.Forward(t.Context(), "127.0.0.1:9464") // --http's default, in the node's network
+	d.http, err = node.Forward(t.Context(), "127.0.0.1:9464") // the default of --http, in the node's network
 	require.NoError(t, err)
 	for path, text := range map[string]string{
-		// The program itself would do; its log would go to the journal, which is not there.
+		// The program itself would suffice, but its log would go to the journal, which the lab lacks.
 		filepath.Join(node.Dir, "nri", "plugins", "05-pod-pacemaker"): fmt.Sprintf("#!/bin/sh\nexec %s 2>>%s\n", repository("bin", "pod-pacemaker"), d.log),
 		filepath.Join(node.Dir, "nri", "conf.d", "05-pod-pacemaker.conf"): fmt.Sprintf(
 			"kubeconfig: %s\nnode-name: %s\nrun-dir: %s\nstate-dir: %s\ngate-path: %s\nlog-level: debug\nlog-format: text\n",
@@ -147,7 +146,7 @@ func preRegister(t *testing.T, kubeconfig string) *daemon {
 	}
 	require.NoError(t, node.Containerd.Restart(t.Context()))
 	s := d.status(t)
-	require.True(t, s.Ready || s.Config.Name == "", "it paces as soon as containerd serves: %s", s.NotReady)
+	require.True(t, s.Ready || s.Config.Name == "", "not ready although containerd serves: %s", s.NotReady)
 	eventually(t, "the daemon is ready", func() bool { return d.status(t).Ready })
 	t.Cleanup(func() {
 		if t.Failed() {
@@ -158,8 +157,8 @@ func preRegister(t *testing.T, kubeconfig string) *daemon {
 	return d
 }
 
-// killPreRegistered kills the daemon that has the lock of the run folder, which says what
-// process that is.
+// killPreRegistered kills the daemon that has the lock of the run folder. The lock file names its
+// process.
 func killPreRegistered(t *testing.T, d *daemon) {
 	t.Helper()
 	said, err := os.ReadFile(filepath.Join(d.runDir, "lock"))

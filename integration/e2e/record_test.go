@@ -19,15 +19,15 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// herdKind is so many pods of one kind in a recorded herd; the fields are those of
-// the simulation's recordings.
+// herdKind is a number of pods of one kind in a recorded herd. The fields are those of the
+// simulation's recordings.
 type herdKind struct {
 	Name       string
 	Count      int32
 	CPUSeconds float64
-	Wait       float64 `json:",omitempty"` // seconds without CPU before the burning
+	Wait       float64 `json:",omitempty"` // idle seconds before it burns
 	CPULimit   float64 `json:",omitempty"` // cores
-	ServeCores float64 `json:",omitempty"` // used once ready
+	ServeCores float64 `json:",omitempty"` // cores used once ready
 	Liveness   bool    `json:",omitempty"`
 }
 
@@ -45,8 +45,8 @@ func (k herdKind) pod() corev1.PodSpec {
 	return spec
 }
 
-// recording is what throttle/internal/nodesim reads back. Times are seconds since
-// the herd was created, counters are seconds since the same moment.
+// recording is the file that throttle/internal/nodesim reads. Times are seconds since the herd was
+// created, and counters are seconds since the same moment.
 type recording struct {
 	Name, Kernel string
 	Cores        int
@@ -68,9 +68,8 @@ type recordedSample struct {
 	Starting                                        int
 }
 
-// TestRecord records herds for the simulation of a node. It is no check: it writes
-// the files that the simulation is checked against. Wants a machine with nothing
-// else to do.
+// TestRecord records herds for the simulation of a node. It checks nothing: it writes the files
+// that the simulation is checked against. It needs a machine without other work.
 func TestRecord(t *testing.T) {
 	standard := []herdKind{{Name: "herd", Count: herdPods, CPUSeconds: herdCPUSeconds, Liveness: true}}
 	unkilled := []herdKind{{Name: "herd", Count: herdPods, CPUSeconds: herdCPUSeconds}}
@@ -132,7 +131,7 @@ func record(t *testing.T, r recording) {
 	r.write(t)
 }
 
-// millis rounds seconds to what a recording is exact to.
+// millis rounds seconds to the resolution of a recording.
 func millis(seconds float64) float64 { return math.Round(seconds*1000) / 1000 }
 
 func since(begin, at time.Time) float64 { return millis(at.Sub(begin).Seconds()) }

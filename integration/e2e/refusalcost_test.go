@@ -13,10 +13,10 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/integration/lab"
 )
 
-// tick is the unit of CPU time in /proc: USER_HZ, which the kernel fixes.
+// tick is the unit of CPU time in /proc, USER_HZ, which the kernel fixes.
 const tick = time.Second / 100
 
-// runtimeCPU is the CPU time of containerd and of those that it waited for.
+// runtimeCPU returns the CPU time of containerd and of the children that it has waited for.
 func runtimeCPU(t *testing.T, r *lab.Runtime) time.Duration {
 	t.Helper()
 	proc, err := procfs.NewProc(r.Containerd.PID())
@@ -26,8 +26,8 @@ func runtimeCPU(t *testing.T, r *lab.Runtime) time.Duration {
 	return time.Duration(int(stat.UTime)+int(stat.STime)+stat.CUTime+stat.CSTime) * tick
 }
 
-// shimsCPU is the CPU time of the shims that have ended, and of what they waited for:
-// the run's keeper inherits and waits for them.
+// shimsCPU returns the CPU time of the ended shims and of their children: the run's keeper inherits
+// them and waits for them.
 func shimsCPU(t *testing.T, r *lab.Runtime) time.Duration {
 	t.Helper()
 	containerd, err := procfs.NewProc(r.Containerd.PID())
@@ -41,8 +41,8 @@ func shimsCPU(t *testing.T, r *lab.Runtime) time.Duration {
 	return time.Duration(stat.CUTime+stat.CSTime) * tick
 }
 
-// What the daemon says that refusals cost is what containerd, its shims and all that
-// these call spend more while pods are refused.
+// The cost of refusals that the daemon reports is the additional CPU time of containerd, its shims
+// and their children while pods are refused.
 func TestRefusalsCostWhatTheDaemonSays(t *testing.T) {
 	const waiting = 12
 	d := startDaemon(t, "--refuse-at", "sandbox")
@@ -58,10 +58,10 @@ func TestRefusalsCostWhatTheDaemonSays(t *testing.T) {
 		itself1, shims1 := used()
 		return (itself1 - itself0).Seconds(), (shims1 - shims0).Seconds()
 	}
-	after(t.Context(), 10*time.Second) // what the start left to do
+	after(t.Context(), 10*time.Second) // the rest of the start's work
 	idle, idleShims := spent(span / 2)
 	deploy(t, ns, "refused", waiting, herdPod(0.1))
-	eventually(t, "all others wait", func() bool { return len(d.status(t).Waiting) == waiting })
+	eventually(t, "all other pods wait", func() bool { return len(d.status(t).Waiting) == waiting })
 
 	said, refusals := d.metric(t, "pod_pacemaker_refusal_cpu_seconds_total"), d.status(t).Refused
 	itself, shims := spent(span)

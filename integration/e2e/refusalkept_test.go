@@ -9,23 +9,24 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// On every line of containerd that is in use, a herd of which many pods are refused goes on
-// after containerd was killed and started again: where it keeps what is left of a refused
-// sandbox, it would never start again, so nothing is refused there, whatever the flags say.
+// On every supported line of containerd, a herd with many refused pods starts after containerd was
+// killed and started again. A containerd that keeps what is left of a refused sandbox would never
+// start again, so the daemon refuses nothing at the sandbox there, whatever the flags say.
 func TestRefusalsNeverKeepTheRuntimeFromStarting(t *testing.T) {
 	for name, keeps := range map[string]bool{
 		"containerd@2.0": true, "containerd@2.1": true, "containerd@2.2": true,
 		"containerd@2.2.9": false, "containerd@2.3": false, "containerd@1.7": false,
 	} {
 		t.Run(name, func(t *testing.T) {
-			// kubelet has come back to them: what keeps containerd from starting is a second sandbox of the same name.
+			// With this many refusals kubelet has retried pods: a second sandbox of the same name is
+			// what keeps containerd from starting.
 			const herd, refusals = 8, 3 * 8
 			onNode(t, name, "")
 			d := startDaemon(t, "--refuse-at", "sandbox")
 			d.configure(t, "{throttleConfig: {maxConcurrent: {value: 1}, noProgressAfter: 0s}}")
 			ns, hold := namespace(t), newLatch(t)
 			deploy(t, ns, "herd", herd, herdPod(0.1, hold.holds))
-			eventually(t, "many are refused", func() bool {
+			eventually(t, "many pods are refused", func() bool {
 				r := d.status(t).Refused
 				return r.Sandbox+r.Container >= refusals
 			})
@@ -39,7 +40,7 @@ func TestRefusalsNeverKeepTheRuntimeFromStarting(t *testing.T) {
 			}
 
 			require.NoError(t, node.Containerd.Kill(t.Context()))
-			require.NoError(t, node.Containerd.Start(t.Context()), "containerd starts no more")
+			require.NoError(t, node.Containerd.Start(t.Context()), "containerd does not start again")
 			hold.release(t)
 			eventually(t, "all pods are ready", func() bool { return allReady(t, ns, herd) })
 			now := d.status(t)

@@ -28,24 +28,24 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/integration/lab"
 )
 
-// The slow registry of the node: at this address there, with images herd-0, herd-1
-// and so on, each of which takes layerTakes at least to pull.
+// The address of the node's slow registry. It serves images herd-0, herd-1 and so on, each of which
+// takes at least layerTakes to pull.
 const (
 	registryAddress = "127.0.0.1:5000"
 	registryImages  = 12
 	layerTakes      = 3 * time.Second
-	// registryOf in the environment has the test binary be the registry: of the herd
-	// image in that file.
+	// registryOf is an environment variable with the file of the herd image. It makes the test
+	// binary run as the registry.
 	registryOf = "E2E_REGISTRY_OF"
 )
 
 func init() {
 	if file := os.Getenv(registryOf); file != "" {
-		panic(serveRegistry(file)) // it serves until it is killed
+		panic(serveRegistry(file)) // serves until it is killed
 	}
 }
 
-// startRegistry runs it on the node until the test ends.
+// startRegistry runs the registry on the node until the test ends.
 func startRegistry(t *testing.T) {
 	t.Helper()
 	self, err := os.Executable()
@@ -66,7 +66,7 @@ type slow struct {
 	inner http.Handler
 
 	mu      sync.Mutex
-	pulling map[string]int // requests for layers under way, by image
+	pulling map[string]int // open requests for layers, by image
 }
 
 func (s *slow) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -114,7 +114,7 @@ func serveRegistry(file string) error {
 	return server.Serve(listener)
 }
 
-// push makes an image that is the herd's and a layer of its own.
+// push creates an image from the herd's layers and a layer of its own.
 func push(ref name.Reference, herd v1.Image) error {
 	own, err := random.Layer(1<<16, "application/vnd.docker.image.rootfs.diff.tar.gzip")
 	if err != nil {
@@ -124,8 +124,7 @@ func push(ref name.Reference, herd v1.Image) error {
 	return errors.Join(err, remote.Write(ref, image))
 }
 
-// mostPulling gives the greatest number of images that were pulled at a time, of
-// those.
+// mostPulling returns the highest number of these images that were pulled at a time.
 func mostPulling(t *testing.T, log string, images []string) (most int) {
 	t.Helper()
 	pulling := map[string]bool{}

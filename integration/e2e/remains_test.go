@@ -16,11 +16,10 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// remains is what of pods is on the node, each thing by a line that tells it from all
-// others: its kind, and where it is.
+// remains is what is on the node of pods, one line for each thing: its kind and its place.
 type remains map[string]bool
 
-// remaining gives what of pods and hooks is on the node now, and the daemon's files.
+// remaining returns what is on the node of pods and hooks, and the daemon's files.
 func remaining(t *testing.T, d *daemon) remains {
 	t.Helper()
 	r := remains{}
@@ -36,7 +35,7 @@ func (r remains) add(kind, format string, args ...any) {
 	r[kind+" "+fmt.Sprintf(format, args...)] = true
 }
 
-// beyond gives the lines that were not there before.
+// beyond returns the lines that were not there before.
 func (r remains) beyond(before remains) (lines []string) {
 	for line := range r {
 		if !before[line] {
@@ -47,15 +46,15 @@ func (r remains) beyond(before remains) (lines []string) {
 	return lines
 }
 
-// files are the daemon's: its sockets, what it keeps, and its hook; but for the one file in which it remembers what
-// starts took.
+// files adds the daemon's files: its sockets, its state and its hook, but not the file in which it
+// remembers what starts took.
 func (r remains) files(t *testing.T, folder string) {
 	t.Helper()
 	require.NoError(t, filepath.WalkDir(folder, func(path string, e fs.DirEntry, err error) error {
 		if err == nil && !e.IsDir() && e.Name() != "costs.json" {
 			r.add("file", "%s", path)
 		}
-		return nil // one may go meanwhile
+		return nil // a file may vanish meanwhile
 	}))
 }
 
@@ -70,7 +69,7 @@ func (r remains) processes(t *testing.T) {
 		}
 		line, err := os.ReadFile(filepath.Join("/proc", e.Name(), "cmdline"))
 		if err != nil {
-			continue // it has ended meanwhile
+			continue // the process has ended
 		}
 		words := strings.ReplaceAll(strings.TrimRight(string(line), "\x00"), "\x00", " ")
 		kind := "process"
@@ -97,14 +96,14 @@ func (r remains) mounts(t *testing.T) {
 
 func (r remains) cgroups(t *testing.T) {
 	t.Helper()
-	tops, err := filepath.Glob("/sys/fs/cgroup/*/" + node.Cgroup + "/kubepods") // of version 1
+	tops, err := filepath.Glob("/sys/fs/cgroup/*/" + node.Cgroup + "/kubepods") // cgroup version 1
 	require.NoError(t, err)
 	for _, top := range append(tops, filepath.Join("/sys/fs/cgroup", node.Cgroup, "kubepods")) {
 		require.NoError(t, filepath.WalkDir(top, func(path string, e fs.DirEntry, err error) error {
 			if err == nil && e.IsDir() {
 				r.add("cgroup", "%s", path)
 			}
-			return nil // one may go meanwhile
+			return nil // a cgroup may vanish meanwhile
 		}))
 	}
 }

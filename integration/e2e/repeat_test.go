@@ -10,14 +10,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// tries is how often a scenario is measured at most.
+// tries is the maximum number of tries of a scenario.
 const tries = 3
 
-// repeated measures a scenario until a try can be judged. try gives why it cannot be,
-// with what was measured; empty: it was judged, and what it asserted is the verdict.
-// A failed assertion ends the scenario at once. Every discarded try is in the figures,
-// with its cause and with what other work took of the machine meanwhile. A scenario
-// of which no try could be judged fails.
+// repeated runs tries of a scenario until one can be judged. try returns why it cannot be judged,
+// with the measurement, or nothing if it was judged; then its assertions are the verdict. A failed
+// assertion ends the scenario at once. The figures list every discarded try, with its cause and
+// what other work took of the machine meanwhile. A scenario without a judged try fails.
 func repeated(t *testing.T, try func(t *testing.T) (discarded string)) {
 	t.Helper()
 	var causes []string
@@ -33,7 +32,7 @@ func repeated(t *testing.T, try func(t *testing.T) (discarded string)) {
 	require.Fail(t, "no try could be judged", strings.Join(causes, "\n"))
 }
 
-// above says that what was measured is above its bound; empty: it is not.
+// above says that the measurement is above its bound, or returns nothing.
 func above(what string, measured, bound float64) string {
 	if measured <= bound {
 		return ""

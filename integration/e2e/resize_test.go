@@ -19,8 +19,8 @@ type resized struct {
 	bystander int
 }
 
-// The limit of the config in force is raised, and then lowered below the slots that are
-// held: no slot is lost and none is found, and never more start than are in force.
+// The limit of the config is raised, and then lowered below the number of held slots: no slot is
+// lost or added, and the starts stay within the limit.
 func TestTheLimitChangesUnderHeldSlots(t *testing.T) {
 	r := &resized{t: t, d: startDaemon(t), ns: namespace(t), exemptNS: namespace(t)}
 	applyConfig(t, "resized", fmt.Sprintf("{exemptions: {namespaces: [%s]}, throttleConfig: {maxConcurrent: {value: 3}, noProgressAfter: 0s}}", r.exemptNS))
@@ -36,7 +36,7 @@ func TestTheLimitChangesUnderHeldSlots(t *testing.T) {
 	r.assertBegun(5, "with the limit raised to 5")
 	r.d.limit(t, 2)
 	first.release(t)
-	eventually(t, "the first are ready", func() bool { return readyOf(t, r.ns, "first") == 3 })
+	eventually(t, "the first pods are ready", func() bool { return readyOf(t, r.ns, "first") == 3 })
 	eventually(t, "their slots are free", func() bool { return len(r.d.status(t).Starting) == 2 })
 	r.assertBegun(5, "with the limit lowered to 2, and 2 of 5 slots held still")
 	second.release(t)
@@ -49,16 +49,16 @@ func TestTheLimitChangesUnderHeldSlots(t *testing.T) {
 	all := lives(t, r.ns)
 	logLives(t, all[0].started, all)
 	assertUnharmed(t, all)
-	assert.Equal(t, 2, mostStarting(all[5:]), "of the last, pods between the start of their process and ready")
+	assert.Equal(t, 2, mostStarting(all[5:]), "of the last pods, those between the start of their process and ready")
 }
 
-// run waits until so many pods of a group run.
+// run waits until n pods of a group run.
 func (r *resized) run(group string, n int) {
 	r.t.Helper()
-	eventually(r.t, fmt.Sprintf("%d of the %s run", n, group), func() bool { return begunOf(r.t, r.ns, group) >= n })
+	eventually(r.t, fmt.Sprintf("%d pods of the group %s run", n, group), func() bool { return begunOf(r.t, r.ns, group) >= n })
 }
 
-// wait makes a group of pods, and waits until all of them wait at the gate.
+// wait creates a group of pods, and waits until all of them wait at the gate.
 func (r *resized) wait(group string, n int32, l latch) {
 	r.t.Helper()
 	deploy(r.t, r.ns, group, n, herdPod(0.1, l.holds))
@@ -73,13 +73,13 @@ func (r *resized) wait(group string, n int32, l latch) {
 	})
 }
 
-// assertBegun checks how many pods have begun. A pod that need not wait starts first:
-// in that time, one too many would have begun.
+// assertBegun checks how many pods have begun. It starts an exempt pod first: meanwhile a surplus
+// pod would have begun.
 func (r *resized) assertBegun(n int, when string) {
 	r.t.Helper()
 	r.bystander++
 	name := fmt.Sprintf("bystander-%d", r.bystander)
 	createPod(r.t, r.exemptNS, name, herdPod(0.1))
-	eventually(r.t, "a bystander is ready", func() bool { return isReady(r.t, r.exemptNS, name) })
+	eventually(r.t, "an exempt pod is ready", func() bool { return isReady(r.t, r.exemptNS, name) })
 	assert.Len(r.t, begun(r.t, r.ns), n, "pods that have begun %s", when)
 }

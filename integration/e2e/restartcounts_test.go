@@ -13,8 +13,8 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/integration/lab"
 )
 
-// A restart of kubelet or containerd costs each pod that waits in the gate one restart,
-// whether its policy is Always or OnFailure, and the pod that starts meanwhile none.
+// A restart of kubelet or containerd costs each pod that waits in the gate one restart, whether its
+// policy is Always or OnFailure, and the starting pod none.
 func TestRestartCounts(t *testing.T) {
 	d := startDaemon(t)
 	d.configure(t, "{throttleConfig: {maxConcurrent: {value: 1}, noProgressAfter: 0s}}")
@@ -46,16 +46,16 @@ func TestRestartCounts(t *testing.T) {
 	}
 	all := lives(t, ns)
 	logLives(t, all[0].started, all)
-	// A restarted kubelet calls the pod that was starting ready before it probes it, see
-	// TestKubeletIsRestartedWhileAPodStarts: its slot is free from then on.
+	// A restarted kubelet reports the starting pod ready before it probes it, see
+	// TestKubeletIsRestartedWhileAPodStarts. Its slot is free from then on.
 	early := func(l life) bool { return l.pod.Name == "holds" }
-	assert.LessOrEqual(t, mostStarting(all), 2, "pods between the start of their process and ready, the one that kubelet called ready too early among them")
+	assert.LessOrEqual(t, mostStarting(all), 2, "pods between the start of their process and ready, including the one that kubelet reported ready too early")
 	assert.Equal(t, 1, mostStarting(slices.DeleteFunc(slices.Clone(all), early)), "pods between the start of their process and ready")
 	d.idle(t)
 }
 
-// attempt is the number of the last container that kubelet made for a pod; the first is
-// 0, and -1 is none.
+// attempt returns the number of the last container that kubelet created for a pod. The first is 0,
+// and -1 means none.
 func attempt(t *testing.T, ns, pod string) int {
 	t.Helper()
 	last := -1

@@ -17,17 +17,16 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/integration/lab"
 )
 
-// jobs is how many Jobs wait to be let in.
+// jobs is the number of Jobs that wait.
 const jobs = 3
 
-// mostLetGo is how many pods a containerd that was restarted may let go before the daemon
-// is connected again: kubelet makes few in that moment.
-const mostLetGo = 2
+// mostUnpaced bounds the pods that start unpaced after a restart of containerd until the daemon is
+// connected again: kubelet creates few in that time.
+const mostUnpaced = 2
 
-// kubelet, then containerd, are restarted while 20 pods wait at the gate and Jobs
-// wait to be let in: no pod fails, and the order and the limit hold. The slots are held
-// by pods with an init container: a restarted kubelet would call others ready, see
-// TestKubeletIsRestartedWhileAPodStarts.
+// kubelet, then containerd, are restarted while 20 pods wait at the gate and Jobs wait as well: no
+// pod fails, and the order and the limit hold. The pods that hold the slots have an init container:
+// a restarted kubelet would report other pods ready, see TestKubeletIsRestartedWhileAPodStarts.
 func TestKubeletAndContainerdRestartedWhilePodsWait(t *testing.T) {
 	d := startDaemon(t)
 	ns := namespace(t)
@@ -48,8 +47,8 @@ func TestKubeletAndContainerdRestartedWhilePodsWait(t *testing.T) {
 		if part == node.Containerd {
 			away = outageFrom(t, before)
 		}
-		// The longer the slow ones take, the fewer are near their turn and have a place at the gate:
-		// of 20, 6 had one after a minute.
+		// The longer the slow pods take, the fewer pods are near their turn and have a place at the
+		// gate: of 20, 6 had one after a minute.
 		atGate := crowded / 2
 		if part == node.Containerd {
 			atGate = 1
@@ -60,14 +59,14 @@ func TestKubeletAndContainerdRestartedWhilePodsWait(t *testing.T) {
 		})
 		now := herdOf(d.waitingNames(t))
 		still := slices.DeleteFunc(slices.Clone(order), func(name string) bool { return !slices.Contains(now, name) })
-		assert.Equal(t, still, now, "the order of those that wait after the restart of %s", part.Name())
-		assert.GreaterOrEqual(t, len(d.status(t).Starting), crowdLimit, "the starts under way count")
-		// kubelet's cAdvisor waits seconds for the task of each container that has a
-		// cgroup, and kubelet for cAdvisor.
+		assert.Equal(t, still, now, "the order of the waiting pods after the restart of %s", part.Name())
+		assert.GreaterOrEqual(t, len(d.status(t).Starting), crowdLimit, "starts under way that hold a slot")
+		// kubelet's cAdvisor waits for seconds for the task of each container that has a cgroup, and
+		// kubelet waits for cAdvisor.
 		missed := strings.Count(logSince(t, node.Kubelet, said), "Failed to create existing container")
-		figure(t, "%s restarted: %d of the herd are at the gate again after %.1f s; cAdvisor waited %d times in vain for a container's task",
+		figure(t, "%s restarted: %d pods of the herd are at the gate again after %.1f s; cAdvisor waited %d times in vain for a container's task",
 			part.Name(), atGate, time.Since(before).Seconds(), missed)
-		assert.LessOrEqual(t, missed, crowded/2, "cgroups without a task that kubelet found, each twice")
+		assert.LessOrEqual(t, missed, crowded/2, "cgroups without a task that kubelet found, each counted twice")
 	}
 
 	slow.release(t)
@@ -77,19 +76,19 @@ func TestKubeletAndContainerdRestartedWhilePodsWait(t *testing.T) {
 	d.idle(t)
 	all := lives(t, ns)
 	logLives(t, begin, all)
-	assert.Len(t, all, crowdLimit+crowded+jobs, "a Job makes a new pod for one that failed")
+	assert.Len(t, all, crowdLimit+crowded+jobs, "pods: a Job replaces a failed one")
 	for _, l := range all {
 		assert.NotEqual(t, corev1.PodFailed, l.pod.Status.Phase, "%s: %s %s", l.pod.Name, l.pod.Status.Reason, l.pod.Status.Message)
 	}
 	d.assertOrder(t, ns, slices.DeleteFunc(slices.Clone(all), func(l life) bool { return !strings.HasPrefix(l.pod.Name, "herd-") }), gateTimeout)
-	letGo := 0 // while the daemon was not connected
+	unpaced := 0 // starts while the daemon was not connected
 	for _, l := range all {
 		if away.missed(l.created, l.started) {
-			letGo++
+			unpaced++
 		}
 	}
-	assert.LessOrEqual(t, letGo, mostLetGo, "that began before the daemon was connected to containerd again")
-	// The slow pods start from the first process of their init container on.
+	assert.LessOrEqual(t, unpaced, mostUnpaced, "pods that began before the daemon was connected to containerd again")
+	// The slow pods start with the first process of their init container.
 	for _, whole := range wholeStarts(t, ns) {
 		i := slices.IndexFunc(all, func(l life) bool { return l.pod.Name == whole.pod.Name })
 		if strings.HasPrefix(whole.pod.Name, "slow-") {
@@ -98,13 +97,13 @@ func TestKubeletAndContainerdRestartedWhilePodsWait(t *testing.T) {
 	}
 	most := mostStarting(all)
 	assert.GreaterOrEqual(t, most, crowdLimit, "pods between the start of their first process and ready")
-	assert.LessOrEqual(t, most, crowdLimit+letGo, "pods between the start of their first process and ready")
-	figure(t, "at most %d were starting, the limit is %d; %d began before the daemon was connected to containerd again, %.1f s after that was stopped",
-		most, crowdLimit, letGo, away.to.Sub(away.from).Seconds())
+	assert.LessOrEqual(t, most, crowdLimit+unpaced, "pods between the start of their first process and ready")
+	figure(t, "at most %d pods were starting, the limit is %d; %d began before the daemon was connected to containerd again, %.1f s after that was stopped",
+		most, crowdLimit, unpaced, away.to.Sub(away.from).Seconds())
 	eventually(t, "no hook and no runc is left", func() bool { return len(hooks(t)) == 0 })
 }
 
-// logSize is where a service's log ends now.
+// logSize returns the present size of a service's log.
 func logSize(t *testing.T, s *lab.Service) int64 {
 	t.Helper()
 	info, err := os.Stat(s.LogFile())
@@ -112,7 +111,7 @@ func logSize(t *testing.T, s *lab.Service) int64 {
 	return info.Size()
 }
 
-// logSince is what a service logged after its log had that size.
+// logSince returns what a service logged after its log had that size.
 func logSince(t *testing.T, s *lab.Service, size int64) string {
 	t.Helper()
 	text, err := os.ReadFile(s.LogFile())
@@ -120,7 +119,7 @@ func logSince(t *testing.T, s *lab.Service, size int64) string {
 	return string(text[size:])
 }
 
-// herdOf leaves only the herd's pods.
+// herdOf returns only the herd's pods.
 func herdOf(names []string) (herd []string) {
 	for _, name := range names {
 		if strings.HasPrefix(name, "herd-") {
@@ -130,7 +129,7 @@ func herdOf(names []string) (herd []string) {
 	return herd
 }
 
-// doneOf counts the pods that have succeeded.
+// doneOf counts the succeeded pods.
 func doneOf(t *testing.T, namespace string) (n int) {
 	t.Helper()
 	for _, p := range pods(t, namespace) {

@@ -21,37 +21,48 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/integration/chart"
 )
 
-// asServiceAccount gives a kubeconfig for the host, with the rights of the shipped
-// roles on this node and no others. Every scenario's daemon has these, unless it says
-// why it needs more.
+// asServiceAccount returns a kubeconfig for the host, with only the rights of the shipped roles on
+// this node. Every scenario's daemon has these rights, unless the scenario says why it needs more.
 func asServiceAccount(t *testing.T) string {
 	t.Helper()
 	return shippedAccess(t, node.Kubeconfig, node.NodeName)
 }
 
-// shippedAccess gives access with the rights of the shipped roles, as a pod on that node
-// has it, by the way of an administrator's kubeconfig.
+// shippedAccess returns access with the rights of the shipped roles, as a pod on that node has it,
+// over the address of an administrator's kubeconfig.
 func shippedAccess(t *testing.T, admin, on string) string {
 	t.Helper()
-	// A scenario before this one may have applied them, or taken them away.
+	// An earlier scenario may have applied or removed the rights.
 	if token, err := tokenOf(t, "pod-pacemaker", on); err != nil || !hasRight(t, token, readsOwnDaemonSet("pod-pacemaker")) {
-		files := []string{"apply"}
-		for _, name := range []string{"namespace.yaml", "serviceaccount.yaml", "ownnode.yaml", "rbac.yaml"} {
-			files = append(files, "-f", repository("deploy", "base", name))
-		}
-		kubectl(t, files...)
+		kubectl(t, append([]string{"apply"}, shippedRights()...)...)
 	}
 	return accessOf(t, admin, "pod-pacemaker", on, readsOwnDaemonSet("pod-pacemaker"))
 }
 
-// readsOwnDaemonSet is what is applied last of the rights of a release in the namespace of its name.
+// shippedRights are the arguments of kubectl that name the shipped manifests of the rights.
+func shippedRights() (arguments []string) {
+	for _, name := range []string{"namespace.yaml", "serviceaccount.yaml", "ownnode.yaml", "rbac.yaml"} {
+		arguments = append(arguments, "-f", repository("deploy", "base", name))
+	}
+	return arguments
+}
+
+// withoutShippedRights deletes the rights that an earlier scenario may have applied with kubectl: Helm does not adopt
+// them. The next scenario that needs them applies them again.
+func withoutShippedRights(t *testing.T) {
+	t.Helper()
+	kubectl(t, append([]string{"delete", "--ignore-not-found"}, shippedRights()...)...)
+}
+
+// readsOwnDaemonSet is the right of a release that is applied last, in the namespace of the
+// release's name.
 func readsOwnDaemonSet(release string) authorizationv1.ResourceAttributes {
 	return authorizationv1.ResourceAttributes{Verb: "get", Group: "apps", Resource: "daemonsets", Namespace: release, Name: release}
 }
 
-// chartAccess gives access with the rights that the chart renders for a release with
-// these values, in a namespace of the release's name. last is one of the rights that
-// come with the values.
+// chartAccess returns access with the rights that the chart renders for a release with these
+// values, in the namespace of the release's name. last is one of the rights that come with the
+// values.
 func chartAccess(t *testing.T, release string, values map[string]any, last authorizationv1.ResourceAttributes) string {
 	t.Helper()
 	values["fullnameOverride"] = release
@@ -77,8 +88,8 @@ func applied(t *testing.T, manifests string) {
 	})
 }
 
-// accessOf gives a kubeconfig with a token of the service account of that name in the
-// namespace of that name, once it has a right.
+// accessOf returns a kubeconfig with a token of the service account, which has the name of its
+// namespace, once the account has a right.
 func accessOf(t *testing.T, admin, account, on string, right authorizationv1.ResourceAttributes) string {
 	t.Helper()
 	token, err := tokenOf(t, account, on)
@@ -94,7 +105,7 @@ func accessOf(t *testing.T, admin, account, on string, right authorizationv1.Res
 	return file
 }
 
-// tokenOf gives a token of a service account that names a node, as that of a pod does.
+// tokenOf returns a token of a service account that names a node, like the token of a pod.
 func tokenOf(t *testing.T, account, on string) (string, error) {
 	t.Helper()
 	self, err := node.Client().CoreV1().Nodes().Get(t.Context(), on, metav1.GetOptions{})
@@ -110,7 +121,7 @@ func tokenOf(t *testing.T, account, on string) (string, error) {
 	return token.Status.Token, nil
 }
 
-// hasRight tells whether the bearer of a token has a right.
+// hasRight reports whether the bearer of a token has a right.
 func hasRight(t *testing.T, token string, right authorizationv1.ResourceAttributes) bool {
 	t.Helper()
 	config := node.RESTConfig()
@@ -123,11 +134,11 @@ func hasRight(t *testing.T, token string, right authorizationv1.ResourceAttribut
 	return said.Status.Allowed
 }
 
-// refusedRight is what the API server says of a request without the right to it, by its
-// roles or by the policy of the own node.
+// refusedRight matches the API server's message about a request without the right to it, by roles
+// or by the policy of the own node.
 var refusedRight = regexp.MustCompile(`cannot (get|list|watch|create|update|patch|delete) resource|ValidatingAdmissionPolicy`)
 
-// assertRightsSuffice checks that the API server refused the daemon nothing.
+// assertRightsSuffice checks that the API server refused no request of the daemon.
 func (d *daemon) assertRightsSuffice(t *testing.T) {
 	t.Helper()
 	log, err := os.ReadFile(d.LogFile())

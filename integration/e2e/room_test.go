@@ -18,8 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// startDaemonWithRoom starts a daemon that installs the waiting room, which is gone when the test
-// ends.
+// startDaemonWithRoom starts a daemon that installs the waiting room. The room is removed when the
+// test ends.
 func startDaemonWithRoom(t *testing.T, args ...string) *daemon {
 	t.Helper()
 	configs, plugins := filepath.Join(node.Dir, "cni"), filepath.Join(node.Dir, "cni-bin")
@@ -32,13 +32,13 @@ func startDaemonWithRoom(t *testing.T, args ...string) *daemon {
 	return d
 }
 
-// looks is how the pods of a namespace looked to those who watch them.
+// looks records how the pods of a namespace look to a watcher.
 type looks struct {
 	mu  sync.Mutex
-	odd map[string]int // what else than waiting and running was seen
+	odd map[string]int // states other than waiting and running
 }
 
-// watchLooks follows every change of the pods of a namespace until stop is called.
+// watchLooks records every change of the pods of a namespace until stop is called.
 func watchLooks(t *testing.T, ns string) (seen *looks, stop func()) {
 	t.Helper()
 	seen = &looks{odd: map[string]int{}}
@@ -76,7 +76,7 @@ func (l *looks) see(p *corev1.Pod) {
 	}
 }
 
-// all returns what was seen so far.
+// all returns what was recorded so far.
 func (l *looks) all() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -87,8 +87,8 @@ func (l *looks) all() []string {
 	return all
 }
 
-// warnings returns the Warning events of a namespace, but for those of probes, and that the lab has no
-// DNS service, which kubelet says of every pod.
+// warnings returns the Warning events of a namespace, except those of probes and kubelet's
+// complaint that the lab has no DNS service.
 func warnings(t *testing.T, ns string) (all []string) {
 	t.Helper()
 	events, err := node.Client().CoreV1().Events(ns).List(t.Context(), metav1.ListOptions{})
@@ -101,12 +101,12 @@ func warnings(t *testing.T, ns string) (all []string) {
 	return all
 }
 
-// roomLimit is how many pods start at a time where others wait in the room.
+// roomLimit is how many pods start at a time while others wait in the room.
 const roomLimit = 2
 
-// fillRoom fills the slots with pods that are slow until the latch is released, and then has so many others
-// made, of which most wait in the room. It gives their order, and how many wait there. holds says how the latch
-// holds the slow pods; nil: until they are ready.
+// fillRoom fills the slots with pods that are slow until the latch is released. Then it creates
+// count pods with create, most of which wait in the room. It returns their order, and how many wait
+// in the room. holds says how the latch holds the slow pods; nil means until they are ready.
 func fillRoom(t *testing.T, d *daemon, ns string, count int, create func(), holds func(latch) shape) (slow latch, order []string, room int) {
 	t.Helper()
 	d.configure(t, "{throttleConfig: {maxConcurrent: {value: 2}, noProgressAfter: 10m}}")
@@ -117,23 +117,23 @@ func fillRoom(t *testing.T, d *daemon, ns string, count int, create func(), hold
 	deploy(t, ns, "slow", roomLimit, herdPod(0.1, holds(slow)))
 	eventually(t, "the slow pods hold the slots", func() bool { return len(d.status(t).Starting) == roomLimit })
 	create()
-	eventually(t, "all others wait", func() bool {
+	eventually(t, "all other pods wait", func() bool {
 		s := d.status(t)
 		gate := s.Gate.Waiters
 		room = s.Room.Waiters
 		return len(s.Waiting) == count && room+gate >= count
 	})
-	require.Greater(t, room, count/2, "pods in the waiting room: this shows nothing")
+	require.Greater(t, room, count/2, "pods in the waiting room: too few to check")
 	return slow, d.waitingNames(t), room
 }
 
-// With the waiting room, 60 pods wait for two slots: to those who watch them they wait or run at
-// each moment, no Warning event tells of them, nobody is refused, and they keep their order.
+// With the waiting room, 60 pods wait for two slots: they look waiting or running at each moment,
+// no Warning event names them, no pod is refused, and they keep their order.
 func TestWaitingRoom(t *testing.T) {
 	roomHerd(t, 60)
 }
 
-// roomHerd is TestWaitingRoom with so many pods.
+// roomHerd is TestWaitingRoom with count pods.
 func roomHerd(t *testing.T, count int) {
 	t.Helper()
 	d := startDaemonWithRoom(t)
@@ -143,22 +143,22 @@ func roomHerd(t *testing.T, count int) {
 	slow, order, room := fillRoom(t, d, ns, count, func() { deploy(t, ns, "herd", int32(count), herdPod(0.1)) }, nil)
 	slow.release(t)
 	polled(t, time.Second, "half of the herd is ready", func() bool { return readyOf(t, ns, "herd") >= count/2 })
-	polled(t, time.Second, "all are ready", func() bool { return allReady(t, ns, count+roomLimit) })
-	odd := seen.all() // before stop ends the watch
+	polled(t, time.Second, "all pods are ready", func() bool { return allReady(t, ns, count+roomLimit) })
+	odd := seen.all() // read before stop ends the watch
 	stop()
-	assert.Empty(t, odd, "how pods looked, beside waiting and running")
+	assert.Empty(t, odd, "states of pods other than waiting and running")
 	assert.Empty(t, warnings(t, ns))
 	all := lives(t, ns)
 	logLives(t, begin, all)
 	assertInTurn(t, order, all)
 	s := d.status(t)
-	assert.Zero(t, s.Refused.Sandbox+s.Refused.Container, "nobody is refused")
+	assert.Zero(t, s.Refused.Sandbox+s.Refused.Container, "refusals")
 	d.idle(t)
-	assertNobodyUnpaced(t, d)
+	assertAllPaced(t, d)
 	figure(t, "containerd %s: %d pods, %d of them in the waiting room, all ready after %.1f s", s.Runtime.Version, count, room, lastReady(all).Sub(begin).Seconds())
 }
 
-// assertInTurn checks that the pods started in this order, as many at a time as may, once each.
+// assertInTurn checks that the pods started once each, in this order and within the limit.
 func assertInTurn(t *testing.T, order []string, all []life) {
 	t.Helper()
 	assert.Len(t, all, len(order)+roomLimit)

@@ -17,8 +17,9 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/integration/lab"
 )
 
-// What a pod may cost that waits in the room: in CPU-seconds of kubelet, containerd, the daemon and its own process
-// together, from its creation to the end of that wait; and in bytes of memory of its process.
+// Bounds of the cost of a pod that waits in the room: CPU-seconds of kubelet, containerd, the
+// daemon and the waiting process together, from the pod's creation to the end of the wait, and
+// bytes of memory of its process.
 const (
 	roomWaits   = 150 * time.Second
 	roomCPU     = 0.5
@@ -26,8 +27,9 @@ const (
 	roomIdleFor = 30 * time.Second
 )
 
-// 60 pods wait in the room for two and a half minutes: together with what it takes to make their networks, this
-// costs less than 0.5 CPU-seconds a pod, and less than 2 MiB. None waits in the gate, whose deadlines are sooner.
+// 60 pods that wait in the room for two and a half minutes cost less than 0.5 CPU-seconds each,
+// including the creation of their networks, and less than 2 MiB. No pod waits in the gate, whose
+// deadlines are sooner.
 func TestWaitingInTheRoomCostsLittle(t *testing.T) {
 	const count = 60
 	d := startDaemonWithRoom(t, "--gate", "never")
@@ -48,7 +50,7 @@ func TestWaitingInTheRoomCostsLittle(t *testing.T) {
 	after(t.Context(), roomWaits-filling)
 	used, took := cpuOf(t, parts)-before, time.Since(began)
 	waiting := used - (filled - before) - idle*(took-filling).Seconds()
-	assert.Equal(t, order, d.waitingNames(t), "all wait still")
+	assert.Equal(t, order, d.waitingNames(t), "the order of the waiting pods, which all still wait")
 	assert.GreaterOrEqual(t, d.status(t).Room.Waiters, room, "pods in the room")
 	var pss uint64
 	all := roomProcesses(t)
@@ -59,15 +61,15 @@ func TestWaitingInTheRoomCostsLittle(t *testing.T) {
 		pss += memory.Pss
 	}
 	each := (used - idle*took.Seconds()) / count
-	figure(t, "%d pods waited for %.0f s, %d of them in the room: %.2f CPU-seconds a pod more than the idle node (%.3f CPUs), %.3f of them once all waited; %.2f MiB PSS each of %d processes",
+	figure(t, "%d pods waited for %.0f s, %d of them in the room: %.2f CPU-seconds a pod more than the idle node (%.3f CPUs), %.3f of them after all waited; %.2f MiB PSS each of %d processes",
 		count, took.Seconds(), room, each, idle, waiting/count, float64(pss)/float64(len(all))/mib, len(all))
 	assert.Less(t, each, roomCPU, "CPU-seconds a pod")
 	assert.Less(t, float64(pss)/float64(len(all)), float64(roomPSS), "bytes of a process")
 	slow.release(t)
-	polled(t, time.Second, "all are ready", func() bool { return allReady(t, ns, count+roomLimit) })
+	polled(t, time.Second, "all pods are ready", func() bool { return allReady(t, ns, count+roomLimit) })
 }
 
-// roomProcesses gives the processes that wait in the room of the node.
+// roomProcesses returns the processes that wait in the room of the node.
 func roomProcesses(t *testing.T) (waiting procfs.Procs) {
 	t.Helper()
 	all, err := procfs.AllProcs()
@@ -75,7 +77,7 @@ func roomProcesses(t *testing.T) (waiting procfs.Procs) {
 	for _, p := range all {
 		args, err := p.CmdLine()
 		if err != nil || len(args) == 0 || filepath.Base(args[0]) != "pacemaker-cni" && args[0] != "/proc/self/exe" {
-			continue // another, or gone meanwhile
+			continue // another program, or gone
 		}
 		if cgroup, err := os.ReadFile("/proc/" + strconv.Itoa(p.PID) + "/cgroup"); err == nil && strings.Contains(string(cgroup), node.Cgroup) {
 			waiting = append(waiting, p)
@@ -84,7 +86,8 @@ func roomProcesses(t *testing.T) (waiting procfs.Procs) {
 	return waiting
 }
 
-// cpuOf gives the CPU-seconds of services, of their children that have ended, and of what waits in the room.
+// cpuOf returns the CPU-seconds of services, of their ended children, and of the processes that
+// wait in the room.
 func cpuOf(t *testing.T, services []*lab.Service) (sum float64) {
 	t.Helper()
 	all := roomProcesses(t)
@@ -96,7 +99,7 @@ func cpuOf(t *testing.T, services []*lab.Service) (sum float64) {
 	for _, p := range all {
 		stat, err := p.Stat()
 		if err != nil {
-			continue // it has ended meanwhile, and is its parent's
+			continue // the process has ended, and its parent has its time
 		}
 		sum += stat.CPUTime() + float64(stat.CUTime+stat.CSTime)/100
 	}

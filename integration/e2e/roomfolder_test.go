@@ -20,27 +20,28 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Bounds of what others may notice of changes in the folder of the CNI configurations while pods
-// wait in the room.
+// Bounds of how changes in the folder of the CNI configurations may delay others while pods wait in
+// the room.
 const (
 	folderChanges = 4
 	folderEvery   = 20 * time.Second
 	folderRatio   = 1.5
-	// folderSlack is what an exempt pod may lose at most when all leave the room at once: they look at the
-	// folder every 250 ms, and then containerd takes down what 30 pods had. The trap itself takes as long as
-	// the longest wait.
+	// folderSlack bounds the delay of an exempt pod when all pods leave the room at once: they look
+	// at the folder every 250 ms, and then containerd takes down 30 pods' networks. The fault that
+	// this scenario looks for lasts as long as the longest wait.
 	folderSlack = 2 * time.Second
 )
 
-// The folder of the CNI configurations changes every 20 s while 30 pods wait in the room, with the
-// daemon at work and with one that hangs: containerd then wants the lock that those who wait hold.
-// The node stays ready, no exempt pod waits for those that wait, and no pod loses its place.
+// The folder of the CNI configurations changes every 20 s while 30 pods wait in the room, with a
+// working and with a hanging daemon: the node stays ready, no exempt pod waits for the waiting
+// pods, and no pod loses its place. After a change containerd wants the lock that the waiting pods
+// hold.
 func TestTheCNIFolderChangesWhilePodsWait(t *testing.T) {
 	repeated(t, folderChangesWhilePodsWait)
 }
 
-// folderChangesWhilePodsWait is one try. While other work takes more than a third of the machine, no pod starts in
-// its normal time.
+// folderChangesWhilePodsWait is one try. A try that is too slow is discarded if other work took
+// more than a third of the machine, because no pod then starts in its normal time.
 func folderChangesWhilePodsWait(t *testing.T) (discarded string) {
 	t.Helper()
 	before := readMachine(t)
@@ -50,23 +51,23 @@ func folderChangesWhilePodsWait(t *testing.T) (discarded string) {
 	slow, order, _ := fillRoom(t, d, ns, roomCrowd, func() { deploy(t, ns, "herd", roomCrowd, herdPod(0.1)) }, nil)
 
 	working := exemptStarts(t, folderChanges, func() { changeFolder(t) })
-	assert.Equal(t, order, d.waitingNames(t), "the order of those that wait")
+	assert.Equal(t, order, d.waitingNames(t), "the order of the waiting pods")
 	require.NoError(t, d.Signal(t.Context(), syscall.SIGSTOP))
-	goOn := func() { assert.NoError(t, d.Signal(context.Background(), syscall.SIGCONT)) }
-	t.Cleanup(goOn)                 // or nobody could stop it
-	exemptStarts(t, 1, func() {})   // containerd gives up the plugin that does not answer
-	after(t.Context(), folderEvery) // those that were turned away are back, and wait
+	resume := func() { assert.NoError(t, d.Signal(context.Background(), syscall.SIGCONT)) }
+	t.Cleanup(resume)               // a stopped process ignores SIGTERM
+	exemptStarts(t, 1, func() {})   // containerd closes the connection of the plugin that does not answer
+	after(t.Context(), folderEvery) // kubelet has retried the failed pods, and they wait
 	hanging := exemptStarts(t, folderChanges, func() { changeFolder(t) })
-	goOn()
-	eventually(t, "it paces again", func() bool { return d.status(t).Ready })
+	resume()
+	eventually(t, "the daemon paces pods again", func() bool { return d.status(t).Ready })
 	waits := d.waitingNames(t)
 	left := slices.DeleteFunc(slices.Clone(order), func(name string) bool { return !slices.Contains(waits, name) })
-	assert.Equal(t, left, waits, "the order of those that still wait")
-	assert.Zero(t, ready.Load(), "moments in which the node was not ready") // stop ends the watch by an error
+	assert.Equal(t, left, waits, "the order of the pods that still wait")
+	assert.Zero(t, ready.Load(), "reports that the node was not ready") // before stop, which ends the watch with an error
 	stop()
 	slow.release(t)
-	polled(t, time.Second, "all are ready", func() bool { return allReady(t, ns, roomCrowd+roomLimit) })
-	figure(t, "an exempt pod runs after %.1f s; with 30 in the room, and the folder changed right before, after %.1f s (%.1f s at most); with a daemon that hangs %.1f s (%.1f s at most), when %d of 30 had gone on by themselves",
+	polled(t, time.Second, "all pods are ready", func() bool { return allReady(t, ns, roomCrowd+roomLimit) })
+	figure(t, "an exempt pod runs after %.1f s; with 30 pods in the room, and the folder changed right before, after %.1f s (%.1f s at most); with a hanging daemon %.1f s (%.1f s at most), when %d of 30 had left the room by themselves",
 		middle(normal), middle(working), slices.Max(working).Seconds(), middle(hanging), slices.Max(hanging).Seconds(), roomCrowd-len(left))
 	for what, took := range map[string][]time.Duration{"works": working, "hangs": hanging} {
 		late := above("seconds until an exempt pod runs, with a daemon that "+what, slices.Max(took).Seconds(), folderRatio*middle(normal)+folderSlack.Seconds())
@@ -79,14 +80,14 @@ func folderChangesWhilePodsWait(t *testing.T) (discarded string) {
 	return discarded
 }
 
-// changeFolder has containerd read the folder of its CNI configurations anew.
+// changeFolder makes containerd read the folder of its CNI configurations again.
 func changeFolder(t *testing.T) {
 	t.Helper()
 	require.NoError(t, os.WriteFile(filepath.Join(node.Dir, "cni", "99-other"), []byte(unique()), 0o600))
 }
 
-// exemptStarts returns how long pods that are exempt, also where no daemon says so, take until
-// their process runs, each after a call of before.
+// exemptStarts creates pods that are exempt also without a daemon, each after a call of before. It
+// returns how long each takes until its process runs.
 func exemptStarts(t *testing.T, count int, before func()) (took []time.Duration) {
 	t.Helper()
 	const ns = metav1.NamespaceSystem
@@ -95,7 +96,7 @@ func exemptStarts(t *testing.T, count int, before func()) (took []time.Duration)
 		began := time.Now()
 		before()
 		createPod(t, ns, name, herdPod(0, withoutProbes))
-		watched(t, "its process runs", func() bool { return len(runningContainers(t, ns, name)) == 1 })
+		watched(t, "the process of the pod runs", func() bool { return len(runningContainers(t, ns, name)) == 1 })
 		took = append(took, time.Since(began))
 		t.Logf("an exempt pod ran after %.2f s", took[i].Seconds())
 		require.NoError(t, node.Client().CoreV1().Pods(ns).Delete(t.Context(), name, metav1.DeleteOptions{}))
@@ -106,12 +107,7 @@ func exemptStarts(t *testing.T, count int, before func()) (took []time.Duration)
 	return took
 }
 
-func middle(all []time.Duration) float64 {
-	return slices.Sorted(slices.Values(all))[len(all)/2].Seconds()
-}
-
-// watchNode counts the moments in which the API server says that the node is not ready, until stop
-// is called.
+// watchNode counts the API server's reports that the node is not ready, until stop is called.
 func watchNode(t *testing.T) (unready *atomic.Int64, stop func()) {
 	t.Helper()
 	unready = &atomic.Int64{}

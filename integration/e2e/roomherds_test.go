@@ -15,13 +15,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// The same as TestWaitingRoom with 100 pods, nearly as many as kubelet takes.
+// The same as TestWaitingRoom with 100 pods, nearly the maximum that kubelet accepts.
 func TestWaitingRoomOfAHundred(t *testing.T) {
 	roomHerd(t, 100)
 }
 
-// The same as TestWaitingRoom on older lines of containerd. Before 2.3 the gate cannot be used: each pod leaves the room
-// with its slot. 2.0, 2.1 and 2.2.5 could not start again once a sandbox was refused.
+// The same as TestWaitingRoom on older lines of containerd. Before 2.3 the gate cannot be used:
+// each pod leaves the room with its slot. 2.0, 2.1 and 2.2.5 cannot start again once a sandbox was
+// refused.
 func TestWaitingRoomOnOlderContainerds(t *testing.T) {
 	for _, containerd := range []string{"containerd@1.7", "containerd@2.0", "containerd@2.1", "containerd@2.2", "containerd@2.2.9", "containerd@2.3"} {
 		t.Run(containerd, func(t *testing.T) {
@@ -31,12 +32,12 @@ func TestWaitingRoomOnOlderContainerds(t *testing.T) {
 	}
 }
 
-// mostPassed is how long a pod may start later than one behind it: a step of containerd's and kubelet's. By refusal
-// it was up to a minute.
+// mostPassed bounds how much later a pod may start than one behind it: a step of containerd and
+// kubelet. By refusal it was up to a minute.
 const mostPassed = 5 * time.Second
 
-// Pods that kubelet never restarts leave the room with their slot, among others that wait in the gate for the rest:
-// all keep their order.
+// Pods that kubelet never restarts leave the room with their slot, among others that wait in the
+// gate for the rest of their time: all keep their order.
 func TestNeverRestartedPodsKeepTheirOrderInTheRoom(t *testing.T) {
 	d := startDaemonWithRoom(t)
 	ns, begin := namespace(t), time.Now()
@@ -47,24 +48,24 @@ func TestNeverRestartedPodsKeepTheirOrderInTheRoom(t *testing.T) {
 			policy := []corev1.RestartPolicy{corev1.RestartPolicyAlways, corev1.RestartPolicyNever}[i%2]
 			name := fmt.Sprintf("%s-%d", strings.ToLower(string(policy)), i)
 			createPod(t, ns, name, herdPod(0.1, func(spec *corev1.PodSpec) { spec.RestartPolicy = policy }))
-			eventually(t, "it is the last in the queue", func() bool { return len(d.status(t).Waiting) == i+1 })
+			eventually(t, "the pod is the last in the queue", func() bool { return len(d.status(t).Waiting) == i+1 })
 			made = append(made, name)
 		}
 	}, nil)
-	assert.Equal(t, made, order, "who came first is first")
+	assert.Equal(t, made, order, "the order of the queue")
 	slow.release(t)
-	polled(t, time.Second, "all are ready", func() bool { return allReady(t, ns, 2*each+roomLimit) })
+	polled(t, time.Second, "all pods are ready", func() bool { return allReady(t, ns, 2*each+roomLimit) })
 	all := lives(t, ns)
 	logLives(t, begin, all)
 	assertInTurn(t, order, all)
 	s := d.status(t)
-	assert.Zero(t, s.Refused.Sandbox+s.Refused.Container, "nobody is refused")
+	assert.Zero(t, s.Refused.Sandbox+s.Refused.Container, "refusals")
 	late := longestPassed(order, all)
-	figure(t, "%d pods, every other of them never restarted: none started more than %.1f s after one behind it", 2*each, late.Seconds())
+	figure(t, "%d pods, every other of them never restarted: no pod started more than %.1f s after one behind it", 2*each, late.Seconds())
 	assert.Less(t, late, mostPassed)
 }
 
-// longestPassed gives by how much at most a pod started later than one behind it.
+// longestPassed returns how much later a pod started than one behind it, at most.
 func longestPassed(order []string, all []life) (longest time.Duration) {
 	started := map[string]time.Time{}
 	for _, l := range all {
@@ -78,15 +79,16 @@ func longestPassed(order []string, all []life) (longest time.Duration) {
 	return longest
 }
 
-// tolerableRoom is the bound of the herd with the room, in the median of three; the goal is 1.28. It is judged on a quiet
-// machine: where others took more than roomForeign of it, they also filled what the pacer left idle, and hid it. The API
-// server, etcd, kubelet and containerd, which are not in the pods' cgroups, take 22 to 24 % themselves.
+// tolerableRoom bounds the median of three herds with the room. The goal is 1.28. A herd is judged
+// only on a quiet machine: other work that takes more than roomForeign also fills what the pacer
+// leaves idle, and hides it.
 const (
 	tolerableRoom = 1.4
-	roomForeign   = 0.3
+	roomForeign   = 0.1
 )
 
-// The herd with the waiting room, beside the same without: the median of three of each.
+// The herd with the waiting room takes at most 1.4 of the ideal time, in the median of three. Three
+// herds without the room are measured for comparison.
 func TestHerdWithTheRoomMedian(t *testing.T) {
 	medians := map[string]float64{}
 	for _, way := range []struct {
@@ -104,10 +106,10 @@ func TestHerdWithTheRoomMedian(t *testing.T) {
 				repeated(t, func(t *testing.T) string {
 					h := runHerd(t, d, withLiveness)
 					figure(t, "%s", h)
-					assertNobodyUnpaced(t, d)
+					assertAllPaced(t, d)
 					discarded := h.judgePaced(t)
 					if h.machine.share() > roomForeign {
-						discarded = cmp.Or(discarded, "other work took a part of the machine")
+						discarded = cmp.Or(discarded, "other work took too much of the machine")
 					}
 					if discarded == "" {
 						ratios = append(ratios, h.ratio())
@@ -119,7 +121,7 @@ func TestHerdWithTheRoomMedian(t *testing.T) {
 			slices.SortFunc(ratios, cmp.Compare[float64])
 			slices.SortFunc(plain, cmp.Compare[float64])
 			medians[way.name] = ratios[1]
-			figure(t, "%s: the median of %.2f is %.2f of the ideal (of the clock, without regard to other work, %.2f)", way.name, ratios, ratios[1], plain[1])
+			figure(t, "%s: the median of %.2f is %.2f of the ideal (by the clock, without regard to other work, %.2f)", way.name, ratios, ratios[1], plain[1])
 		}))
 	}
 	figure(t, "the herd took %.2f of the ideal with the room, %.2f without; the goal is 1.28", medians["with the room"], medians["without the room"])

@@ -15,11 +15,12 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/integration/lab"
 )
 
-// roomCrowd is how many pods wait in the scenarios in which something happens to the room.
+// roomCrowd is how many pods wait when something happens to the room.
 const roomCrowd = 30
 
-// The daemon, kubelet and containerd are killed while 30 pods wait in the room, and are there again three seconds
-// later: no pod loses its place, none starts meanwhile, all are ready at the end, and so is the node.
+// The daemon, kubelet and containerd are killed while 30 pods wait in the room, and start again
+// three seconds later: no pod loses its place or starts meanwhile, and all pods and the node are
+// ready at the end.
 func TestTheRoomIsKeptWhenAPartIsKilled(t *testing.T) {
 	holders := map[string]func(latch) shape{"kubelet": holdsBefore, "containerd": holdsBefore}
 	for _, name := range []string{"daemon", "kubelet", "containerd"} {
@@ -33,29 +34,29 @@ func TestTheRoomIsKeptWhenAPartIsKilled(t *testing.T) {
 			require.NoError(t, part.Kill(t.Context()))
 			after(t.Context(), 3*time.Second)
 			require.NoError(t, part.Start(t.Context()))
-			eventually(t, "all wait again", func() bool {
+			eventually(t, "all pods wait again", func() bool {
 				s := d.status(t)
 				return s.Ready && len(s.Waiting) == roomCrowd && s.Room.Waiters+s.Gate.Waiters >= roomCrowd
 			})
 			assert.Greater(t, d.status(t).Room.Waiters, roomCrowd/2, "pods in the room")
 			back := time.Since(killed)
-			assert.Equal(t, order, d.waitingNames(t), "the order of those that wait")
-			assert.Len(t, d.status(t).Starting, roomLimit, "the starts under way count")
+			assert.Equal(t, order, d.waitingNames(t), "the order of the waiting pods")
+			assert.Len(t, d.status(t).Starting, roomLimit, "starts under way that hold a slot")
 			assert.Zero(t, readyOf(t, ns, "herd"), "pods that started while the slots were taken")
 
 			slow.release(t)
-			polled(t, time.Second, "all are ready", func() bool { return allReady(t, ns, roomCrowd+roomLimit) })
+			polled(t, time.Second, "all pods are ready", func() bool { return allReady(t, ns, roomCrowd+roomLimit) })
 			require.NoError(t, node.AwaitReady(t.Context()))
 			all := livesSince(t, ns, begin)
 			logLives(t, begin, all)
 			assertInRoomsTurn(t, name, order, all)
-			figure(t, "%s killed with %d pods in the room: all waited again after %.1f s, in their order", name, room, back.Seconds())
+			figure(t, "%s killed with %d pods in the room: all pods waited again after %.1f s, in their order", name, room, back.Seconds())
 		})
 	}
 }
 
-// holdsBefore has an init container of the pod wait for the latch: a kubelet that was restarted says of no such pod that
-// it is ready, as it does for a moment of one whose container runs.
+// holdsBefore gives the pod an init container that waits for the latch. A restarted kubelet never
+// reports such a pod ready, but briefly does so for a pod whose container runs.
 func holdsBefore(l latch) shape {
 	return func(spec *corev1.PodSpec) {
 		waits := herdPod(0, withoutProbes, l.holds)
@@ -66,8 +67,8 @@ func holdsBefore(l latch) shape {
 	}
 }
 
-// assertInRoomsTurn is assertInTurn after a part of the node was killed: of kubelet and containerd, the pods that
-// were in the gate, or were starting, show a restart.
+// assertInRoomsTurn is assertInTurn after a part of the node was killed. If kubelet or containerd
+// was killed, the pods that were in the gate or were starting show a restart.
 func assertInRoomsTurn(t *testing.T, killed string, order []string, all []life) {
 	t.Helper()
 	if killed == "daemon" {
@@ -82,18 +83,19 @@ func assertInRoomsTurn(t *testing.T, killed string, order []string, all []life) 
 	}
 }
 
-// The same as TestDaemonGoneForGood, in the room: kubelet and containerd ask nobody else whether a pod may start.
+// The same as TestDaemonGoneForGood, in the room: nothing but the room lets kubelet and containerd
+// start a pod.
 func TestTheRoomIsLeftOneByOneWithoutADaemon(t *testing.T) {
 	d := startDaemonWithRoom(t, "--gate", "never")
-	leaveAlone(t, d, func() { require.NoError(t, d.Kill(t.Context())) })
+	assertStartWithoutDaemon(t, d, func() { require.NoError(t, d.Kill(t.Context())) })
 	require.NoError(t, d.Start(t.Context()))
 }
 
-// mostGone is how long a pod that waits in the room may be there after it was deleted.
+// mostGone bounds how long a pod that waits in the room exists after its deletion.
 const mostGone = 3 * time.Second
 
-// Pods that are deleted while they wait in the room are gone within 3 s, whatever their grace period, and the
-// others keep their order.
+// Pods deleted while they wait in the room are gone within 3 s, whatever their grace period, and
+// the others keep their order.
 func TestAPodDeletedInTheRoomIsGoneAtOnce(t *testing.T) {
 	d := startDaemonWithRoom(t)
 	ns := namespace(t)
@@ -112,15 +114,15 @@ func TestAPodDeletedInTheRoomIsGoneAtOnce(t *testing.T) {
 		watched(t, name+" is gone", func() bool { return !exists(t, ns, name) })
 		longest = max(longest, time.Since(began))
 	}
-	eventually(t, "their places are gone", func() bool { return len(d.status(t).Waiting) == roomCrowd })
-	assert.Equal(t, order[:roomCrowd], d.waitingNames(t), "the order of those that wait")
-	figure(t, "of %d in the room, the last three were deleted, and gone after %.2f s at most", room, longest.Seconds())
+	eventually(t, "the places of the deleted pods are free", func() bool { return len(d.status(t).Waiting) == roomCrowd })
+	assert.Equal(t, order[:roomCrowd], d.waitingNames(t), "the order of the waiting pods")
+	figure(t, "of %d pods in the room, the last three were deleted, and were gone after %.2f s at most", room, longest.Seconds())
 	assert.Less(t, longest, mostGone)
 	slow.release(t)
-	polled(t, time.Second, "all others are ready", func() bool { return allReady(t, ns, roomCrowd+roomLimit) })
+	polled(t, time.Second, "all other pods are ready", func() bool { return allReady(t, ns, roomCrowd+roomLimit) })
 }
 
-// withGrace gives a pod so many seconds to end.
+// withGrace sets a pod's grace period in seconds.
 func withGrace(seconds int64) shape {
 	return func(spec *corev1.PodSpec) { spec.TerminationGracePeriodSeconds = &seconds }
 }

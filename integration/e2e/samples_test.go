@@ -19,8 +19,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/integration/lab"
 )
 
-// sample puts a config of deploy/samples in force on the node, which gets the label
-// that it selects.
+// sample applies a config of deploy/samples, and gives the node the label that it selects.
 func (d *daemon) sample(t *testing.T, name, label, value string) {
 	t.Helper()
 	file := repository("deploy", "samples", name+".yaml")
@@ -31,8 +30,8 @@ func (d *daemon) sample(t *testing.T, name, label, value string) {
 	eventually(t, "the sample is in force", func() bool { return d.status(t).Config.Name == name })
 }
 
-// The example for JVM nodes: pods that want a core for seconds, and that a liveness
-// probe kills when they starve. One start for every two cores.
+// The sample for JVM nodes admits one start for every two cores: no liveness probe kills a pod,
+// though each wants a core for seconds.
 func TestSampleForJVMNodes(t *testing.T) {
 	const jvms, cpuSeconds = 8, 4.0
 	d := startDaemon(t)
@@ -52,8 +51,8 @@ func TestSampleForJVMNodes(t *testing.T) {
 		jvms, cpuSeconds, limit, lastReady(all).Sub(begin).Seconds())
 }
 
-// The example for big nodes with mixed work: the number is found, so that pods that
-// sleep while they start do not hold up the others, and none that burns is killed.
+// The sample for big nodes with mixed work finds the number of starts: sleeping pods do not hold up
+// the others, and no probe kills a burning pod.
 func TestSampleForBigNodes(t *testing.T) {
 	const each, sleep = 12, 15 * time.Second
 	d := startDaemon(t)
@@ -74,14 +73,14 @@ func TestSampleForBigNodes(t *testing.T) {
 	logLives(t, begin, all)
 	took := lastReady(all).Sub(begin)
 	assert.Zero(t, restarted(all), "killed by probes")
-	assert.Greater(t, most, least, "the number has grown while the node had CPU to spare")
-	assert.Greater(t, mostStarting(all), least, "and more started at a time")
+	assert.Greater(t, most, least, "the highest number of starts: it grows while the node has CPU to spare")
+	assert.Greater(t, mostStarting(all), least, "pods between the start of their process and ready")
 	figure(t, "%d pods that sleep for %s and %d of 2 CPU-seconds: from %d to %d at a time, %d starting at most, all ready after %.1f s, 0 killed",
 		each, sleep, each, least, most, mostStarting(all), took.Seconds())
 }
 
-// The example for image pull storms, on a node that pulls in parallel: never more
-// than two images at a time; more of them without it, in the same run.
+// The sample for image pull storms, on a node that pulls in parallel, allows two image pulls at a
+// time; without it, more images are pulled at a time in the same run.
 func TestSampleForImagePulls(t *testing.T) {
 	onParallelPuller(t)
 	startRegistry(t)
@@ -97,14 +96,14 @@ func TestSampleForImagePulls(t *testing.T) {
 	eventually(t, "nothing is held", func() bool { return d.status(t).Config.Mode == "Off" })
 	storm, without := pullStorm(t, half, half)
 	assert.LessOrEqual(t, paced, limit)
-	assert.Positive(t, refused, "those too many are refused before they pull")
-	assert.Greater(t, storm, limit, "or this tells nothing")
+	assert.Positive(t, refused, "surplus pods that are refused before they pull")
+	assert.Greater(t, storm, limit, "images pulled at a time without the limit")
 	figure(t, "%d pods with an image each: %d at most are pulled at a time after %d refusals, all ready after %.1f s; mode Off: %d at a time, %.1f s",
 		half, paced, refused, with.Seconds(), storm, without.Seconds())
 }
 
-// pullStorm starts a pod of each image, and gives how many were pulled at a time,
-// and after what time all were ready.
+// pullStorm starts a pod for each image. It returns the highest number of simultaneous pulls, and
+// the time until all pods are ready.
 func pullStorm(t *testing.T, first, count int) (most int, took time.Duration) {
 	t.Helper()
 	ns := namespace(t)
@@ -125,8 +124,8 @@ func pullStorm(t *testing.T, first, count int) (most int, took time.Duration) {
 	return mostPulling(t, string(log), names), took
 }
 
-// onParallelPuller runs the rest of the test on a node whose kubelet pulls as many
-// images at a time as there are.
+// onParallelPuller runs the rest of the test on a node whose kubelet pulls all images at the same
+// time.
 func onParallelPuller(t *testing.T) {
 	t.Helper()
 	cache, err := lab.CacheDir()

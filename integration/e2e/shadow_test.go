@@ -9,13 +9,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// shadowRatio is how much longer it may take until the pods of a herd run in Shadow
-// than without the daemon.
+// shadowRatio bounds how much longer the pods of a herd may take to run in Shadow than without the
+// daemon.
 const shadowRatio = 1.3
 
-// In Shadow, with a limit of one whose slot is taken, a herd of which none gets ready
-// runs as soon as without the daemon; kubelet sees no refusal, and the daemon tells
-// who would have waited.
+// In Shadow, a herd that never gets ready runs as soon as without the daemon, although the only
+// slot is taken: kubelet sees no refusal, and the daemon reports which pods would have waited.
 func TestShadowHoldsNothing(t *testing.T) {
 	repeated(t, func(t *testing.T) string {
 		without := untilAllRun(t)
@@ -26,22 +25,22 @@ func TestShadowHoldsNothing(t *testing.T) {
 		eventually(t, "the slot is taken", func() bool { return len(begun(t, holds)) == 1 })
 		with := untilAllRun(t)
 		figure(t, "%d pods run after %.2f s, after %.2f s without the daemon, ratio %.2f", shadowed, with.Seconds(), without.Seconds(), with.Seconds()/without.Seconds())
-		return above("the time until all run, to that without the daemon", with.Seconds()/without.Seconds(), shadowRatio)
+		return above("ratio of the time until all run to that without the daemon", with.Seconds()/without.Seconds(), shadowRatio)
 	})
 }
 
-// shadowed is how many pods start beside each other.
+// shadowed is how many pods start at the same time.
 const shadowed = 6
 
-// untilAllRun gives how long it takes from the first pod's making to the last one's
-// process, of pods that do not get ready meanwhile.
+// untilAllRun creates pods that do not get ready. It returns the time from the creation of the
+// first to the process of the last.
 func untilAllRun(t *testing.T) time.Duration {
 	t.Helper()
 	ns, begin := namespace(t), time.Now()
 	deploy(t, ns, "herd", shadowed, herdPod(0, newLatch(t).holds))
 	eventually(t, "all run", func() bool { return len(begun(t, ns)) == shadowed })
 	all := containers(t, ns)
-	require.Len(t, all, shadowed, "each was made once")
+	require.Len(t, all, shadowed, "containers, each created once")
 	assertNotRefused(t, ns)
 	return all[shadowed-1].started.Sub(begin)
 }

@@ -13,49 +13,47 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// shutdownRatio is how much longer than without the daemon all pods of a node may
-// take to end, for what differs between any two measurements.
+// shutdownRatio bounds how much longer all pods of a node may take to end than without the daemon.
+// It allows for the differences between any two measurements.
 const shutdownRatio = 1.2
 
-// A node is drained and its pods are ended, half of them by eviction and half by
-// deletion with their grace period, as kubelet ends them in a shutdown: those that wait
-// end without a start, and it takes no longer than without the daemon. What is too
-// slow is measured again, both sides of it.
+// A node is drained, half by eviction and half by deletion with a grace period, as kubelet shuts
+// pods down: waiting pods end without a start, and as soon as without the daemon. A try that is too
+// slow is repeated, both with and without the daemon.
 func TestPodsThatWaitEndInAShutdown(t *testing.T) {
 	repeated(t, func(t *testing.T) string {
 		with, without := shutdowns(t)
 		ratio := with.Seconds() / without.Seconds()
-		figure(t, "%d pods are gone after %.1f s while they wait, after %.1f s without the daemon, ratio %.2f",
+		figure(t, "%d waiting pods are gone after %.1f s, after %.1f s without the daemon, ratio %.2f",
 			crowded, with.Seconds(), without.Seconds(), ratio)
 		return above("the ratio", ratio, shutdownRatio)
 	})
 }
 
-// shutdowns gives how long it takes to end pods that wait, and the same pods without
-// the daemon.
+// shutdowns returns how long it takes to end waiting pods, and the same pods without the daemon.
 func shutdowns(t *testing.T) (with, without time.Duration) {
 	t.Helper()
 	ns := namespace(t)
 	createMany(t, ns)
 	eventually(t, "all run", func() bool { return runningIn(t, ns, "ends-") == crowded })
-	eventually(t, "kubelet tells of all starts", func() bool { return startedIn(t, ns) == crowded })
+	eventually(t, "kubelet reports all starts", func() bool { return startedIn(t, ns) == crowded })
 	without = endAll(t, ns)
 
 	d := startDaemon(t)
 	hold(t, d, namespace(t), newLatch(t).holds)
 	waiting := namespace(t)
 	createMany(t, waiting)
-	eventually(t, "they wait at the gate", func() bool { return d.status(t).Gate.Waiters == crowded })
+	eventually(t, "all pods wait at the gate", func() bool { return d.status(t).Gate.Waiters == crowded })
 	with = endAll(t, waiting)
-	assert.Zero(t, startedIn(t, waiting), "starts that kubelet tells of, of pods that waited")
-	assertNobodyUnpaced(t, d)
-	eventually(t, "nobody waits for them", func() bool { return len(d.status(t).Waiting) == 0 })
-	assert.Len(t, d.status(t).Starting, crowdLimit, "of the pods that were not ended")
+	assert.Zero(t, startedIn(t, waiting), "starts of waiting pods that kubelet reports")
+	assertAllPaced(t, d)
+	eventually(t, "no deleted pod is in the queue", func() bool { return len(d.status(t).Waiting) == 0 })
+	assert.Len(t, d.status(t).Starting, crowdLimit, "starts of the pods that were not deleted")
 	eventually(t, "no hook and no runc is left", func() bool { return len(hooks(t)) == 0 })
 	return with, without
 }
 
-// createMany makes bare pods that take long to get ready.
+// createMany creates bare pods that take long to get ready.
 func createMany(t *testing.T, ns string) {
 	t.Helper()
 	for i := range crowded {
@@ -63,7 +61,7 @@ func createMany(t *testing.T, ns string) {
 	}
 }
 
-// endAll ends all pods of a namespace, and gives how long that takes.
+// endAll ends all pods of a namespace, and returns how long that takes.
 func endAll(t *testing.T, ns string) time.Duration {
 	t.Helper()
 	begin := time.Now()

@@ -24,9 +24,9 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
-// While other work takes what a limit is about, that limit holds pods back, says what
-// it measured against what, and opens when the work is over. By containerd's times no
-// pod starts before that.
+// While other work uses up what a limit is about, that limit holds pods back, reports its
+// measurement and threshold, and opens when the work ends. By containerd's times no pod starts
+// before that.
 func TestABusyNodeHoldsPodsBack(t *testing.T) {
 	d := startDaemon(t)
 	for name, c := range map[string]struct {
@@ -36,9 +36,9 @@ func TestABusyNodeHoldsPodsBack(t *testing.T) {
 		says   string // what `why` says, as a regular expression
 	}{
 		"cpu":             {`{cpu: {maxLoad: 80, incrementBy: 5}}`, burn, reasons.CPULoad, `cpu (use )?\d+%.* of 80%`},
-		"cpu pressure":    {`{pressure: {cpu: {some: "60"}}}`, burn, reasons.Pressure, `cpu pressure.* \d+% of 60%`},
-		"memory pressure": {`{pressure: {memory: {some: "5"}}}`, thrash, reasons.Pressure, `memory pressure.* \d+% of 5%`},
-		"io pressure":     {`{pressure: {io: {some: "5"}}}`, writeThrough, reasons.Pressure, `io pressure.* \d+% of 5%`},
+		"cpu pressure":    {`{pressure: {cpu: {some: "60"}}}`, burn, reasons.Pressure, `pressure\.cpu\.some.* \d+% of 60%`},
+		"memory pressure": {`{pressure: {memory: {some: "5"}}}`, thrash, reasons.Pressure, `pressure\.memory\.some.* \d+% of 5%`},
+		"io pressure":     {`{pressure: {io: {some: "5"}}}`, writeThrough, reasons.Pressure, `pressure\.io\.some.* \d+% of 5%`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			quiet := c.busy(t)
@@ -66,7 +66,7 @@ func TestABusyNodeHoldsPodsBack(t *testing.T) {
 	}
 }
 
-// held is the limit that holds the next start back; empty: none.
+// held returns the limit that holds back the next start, or nothing.
 func (d *daemon) held(t *testing.T) reasons.Reason {
 	t.Helper()
 	held := d.status(t).HeldBy
@@ -85,8 +85,8 @@ func countReason(pods []admin.Pod, reason reasons.Reason) (n int) {
 	return n
 }
 
-// thrash has a pod read more than its memory holds, over and over, until quiet is called
-// or the test ends.
+// thrash runs a pod that reads more than its memory holds, over and over, until quiet is called or
+// the test ends.
 func thrash(t *testing.T) (quiet func()) {
 	t.Helper()
 	ns := namespace(t)
@@ -98,12 +98,12 @@ func thrash(t *testing.T) (quiet func()) {
 	eventually(t, "a pod thrashes its memory", func() bool { return len(begun(t, ns)) == 1 })
 	return func() {
 		require.NoError(t, node.Client().CoreV1().Pods(ns).Delete(t.Context(), "thrashes", metav1.DeleteOptions{}))
-		eventually(t, "it is gone", func() bool { return len(pods(t, ns)) == 0 })
+		eventually(t, "the pod is gone", func() bool { return len(pods(t, ns)) == 0 })
 	}
 }
 
-// writeThrough writes to the disk and waits for it, again and again, until quiet is
-// called or the test ends.
+// writeThrough writes to the disk and waits for it, again and again, until quiet is called or the
+// test ends.
 func writeThrough(t *testing.T) (quiet func()) {
 	t.Helper()
 	const writers = 16
@@ -129,8 +129,7 @@ func writeThrough(t *testing.T) (quiet func()) {
 	return quiet
 }
 
-// burn starts processes that want a CPU each, more than there are CPUs, until quiet is
-// called or the test ends.
+// burn starts more CPU-bound processes than there are CPUs, until quiet is called or the test ends.
 func burn(t *testing.T) (quiet func()) {
 	t.Helper()
 	processes := 3 * runtime.NumCPU()
@@ -140,7 +139,7 @@ func burn(t *testing.T) (quiet func()) {
 		require.NoError(t, c.Start())
 		stops = append(stops, func() {
 			_ = c.Process.Kill()
-			_ = c.Wait() // it was killed
+			_ = c.Wait() // the error says that it was killed
 		})
 	}
 	quiet = func() {

@@ -31,18 +31,18 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/report"
 )
 
-// stampede is a cluster of many nodes of which only the daemons' talk with the API
-// server is real: the parts that do it in the daemon, one of each for every node.
+// stampede simulates a cluster of many nodes. Only the daemons' requests to the API server are
+// real: it runs the parts of the daemon that send them, once for every node.
 type stampede struct {
 	nodes   int
-	busy    atomic.Bool // every daemon has something new to tell, all the time
+	busy    atomic.Bool // every daemon always has something new to report
 	changes atomic.Int32
 	sums    []*report.Summary
 }
 
-// What the daemons of many nodes cost the API server, counted by its own metrics,
-// stays below what package plugin/report derives: with something new to tell on every
-// node all the time, and with nothing to tell.
+// The requests of 500 daemons cost the API server no more than package plugin/report derives, by
+// the API server's own metrics: with something new to report on every node all the time, and with
+// nothing to report.
 func TestStampede(t *testing.T) {
 	const many, config, settle, window = 500, "stampede", 30 * time.Second, 40 * time.Second
 	applyConfig(t, config, "{nodeSelector: {stampede: member}, throttleConfig: {maxConcurrent: {value: 2}}}")
@@ -56,46 +56,46 @@ func TestStampede(t *testing.T) {
 		return object[v1alpha1.StartPolicy](t, "startpolicy", config).Status
 	}
 	eventually(t, "the policy sums up all nodes", func() bool { return summed().Nodes == many })
-	eventually(t, "every daemon knows how large the cluster is", func() bool {
+	eventually(t, "every daemon knows the size of the cluster", func() bool {
 		for _, summary := range s.sums {
-			if summary.Nodes() < many { // the lab's own node may tell, too
+			if summary.Nodes() < many { // the lab's own node may report, too
 				return false
 			}
 		}
 		return true
 	})
-	time.Sleep(settle) // they have learnt the size only now
+	time.Sleep(settle) // the daemons have just learnt the size
 	watches := readAPIMetrics(t)
 	for resource, most := range map[string]float64{
 		"pods": many, "nodes": many, "pacemakerconfigs": many, "startpolicies": many, "pacemakernodes": 1,
 	} {
 		open := watches.sum("apiserver_longrunning_requests", "verb", "WATCH", "resource", resource)
-		figure(t, "%d daemons: %.0f watches of %s are open, a few of other parts of the cluster among them", many, open, resource)
+		figure(t, "%d daemons: %.0f watches of %s are open, including a few of other parts of the cluster", many, open, resource)
 		assert.LessOrEqual(t, open, most+10, "watches of %s", resource)
 	}
 
 	busy := s.count(t, window)
-	figure(t, "%d daemons, each with something new to tell all the time, in a second: %s", many, busy)
-	assert.LessOrEqual(t, busy.patches, many/10.0*1.1, "a node writes every 10 s at most")
-	assert.GreaterOrEqual(t, busy.patches, many/10.0/2, "or this tells nothing")
-	assert.InDelta(t, busy.patches, busy.events, busy.patches/2, "the garbage collector watches the PacemakerNodes, and nobody else")
+	figure(t, "%d daemons, each with something new to report all the time, per second: %s", many, busy)
+	assert.LessOrEqual(t, busy.patches, many/10.0*1.1, "writes a second: a node writes every 10 s at most")
+	assert.GreaterOrEqual(t, busy.patches, many/10.0/2, "writes a second: fewer show no load")
+	assert.InDelta(t, busy.patches, busy.events, busy.patches/2, "watch events: only the garbage collector watches the PacemakerNodes")
 	assert.LessOrEqual(t, busy.events*busy.eventBytes, 100*1500.0)
 	assert.LessOrEqual(t, busy.sums, 2/20.0, "writes of the policy's status")
 	assert.LessOrEqual(t, busy.leaseReads, many/10.0)
-	assert.LessOrEqual(t, busy.leaseWrites, 1.0, "those of kubelet and API server among them")
+	assert.LessOrEqual(t, busy.leaseWrites, 1.0, "writes of Leases a second, including those of kubelet and the API server")
 
 	s.busy.Store(false)
-	time.Sleep(settle) // the last news is written
+	time.Sleep(settle) // until the last report is written
 	quiet := s.count(t, window)
-	figure(t, "%d daemons with nothing to tell, in a second: %s", many, quiet)
-	assert.LessOrEqual(t, quiet.patches, many/600.0*1.5, "signs of life")
+	figure(t, "%d daemons with nothing to report, per second: %s", many, quiet)
+	assert.LessOrEqual(t, quiet.patches, many/600.0*1.5, "writes a second: signs of life")
 	assert.LessOrEqual(t, quiet.sums, 2/20.0)
 	status := summed()
 	assert.True(t, meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionReady), "%v", status.Conditions)
-	assert.EqualValues(t, many, status.Waiting, "one on each node, at last")
+	assert.EqualValues(t, many, status.Waiting, "waiting pods, one on each node")
 }
 
-// makeNodes makes the Node objects; what is of them goes with them.
+// makeNodes creates the Node objects. The dependent objects are removed with them.
 func (s *stampede) makeNodes(t *testing.T) {
 	t.Helper()
 	api := node.Client().CoreV1().Nodes()
@@ -105,7 +105,7 @@ func (s *stampede) makeNodes(t *testing.T) {
 		assert.Eventually(t, func() bool {
 			left, err := node.Kubectl(ctx, "get", "pacemakernodes", "-o", "name")
 			return err == nil && !bytes.Contains(left, []byte("/stampede-"))
-		}, patience, time.Second, "the PacemakerNodes go with their Nodes")
+		}, patience, time.Second, "the PacemakerNodes are removed with their Nodes")
 	})
 	for i := range s.nodes {
 		_, err := api.Create(t.Context(), &corev1.Node{
@@ -118,11 +118,11 @@ func (s *stampede) makeNodes(t *testing.T) {
 
 func (s *stampede) name(i int) string { return fmt.Sprintf("stampede-%d", i) }
 
-// run has a daemon's talk begin on every node, until the test ends.
+// run starts the reporting parts of a daemon for every node, until the test ends.
 func (s *stampede) run(t *testing.T, config string) {
 	t.Helper()
 	access := rest.CopyConfig(node.RESTConfig())
-	access.QPS = -1 // each daemon has a limit of its own, these share one client
+	access.QPS = -1 // in a cluster each daemon has its own rate limit; these share a client
 	kube, err := kubernetes.NewForConfig(access)
 	require.NoError(t, err)
 	objects, err := dynamic.NewForConfig(access)
@@ -163,7 +163,7 @@ func (s *stampede) run(t *testing.T, config string) {
 	}
 }
 
-// status is what a daemon has to tell while pods start on its node.
+// status returns what a daemon reports while pods start on its node.
 func (s *stampede) status(e crd.Effective, policy string) v1alpha1.PacemakerNodeStatus {
 	since := metav1.NewTime(time.Unix(1700000000, 0))
 	status := v1alpha1.PacemakerNodeStatus{
@@ -180,7 +180,7 @@ func (s *stampede) status(e crd.Effective, policy string) v1alpha1.PacemakerNode
 	return status
 }
 
-// costs are what happened in a second on average.
+// costs are average numbers per second.
 type costs struct {
 	patches, sums, events, eventBytes, policyEvents, leaseReads, leaseWrites float64
 }
@@ -194,7 +194,7 @@ func (c costs) String() string {
 func (s *stampede) count(t *testing.T, over time.Duration) costs {
 	t.Helper()
 	begin, before := time.Now(), readAPIMetrics(t)
-	time.Sleep(over) // what is counted happens by time alone
+	time.Sleep(over) // the counted requests depend only on time
 	after := readAPIMetrics(t)
 	seconds := time.Since(begin).Seconds()
 	grown := func(name string, labels ...string) float64 {
@@ -252,8 +252,7 @@ func readAPIMetrics(t *testing.T) (all apiMetrics) {
 	return all
 }
 
-// sum adds up the samples of that name with these labels, given as name and value
-// in turn.
+// sum adds up the samples with that name and these labels, given as name and value in turn.
 func (a apiMetrics) sum(name string, labels ...string) (sum float64) {
 next:
 	for _, s := range a {

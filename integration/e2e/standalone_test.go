@@ -14,8 +14,8 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
-// Without an API server the daemon paces by a file, and sees by the containers'
-// CPU use that a pod has started.
+// Without an API server, the daemon reads its config from a file, and sees from the CPU use of a
+// pod's containers that it has started.
 func TestStandalone(t *testing.T) {
 	const herd, limit = 6, 2
 	config := filepath.Join(t.TempDir(), "config.yaml")

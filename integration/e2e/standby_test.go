@@ -17,8 +17,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
 )
 
-// standBy starts a second daemon on the first one's folder, and waits until it
-// stands by.
+// standBy starts a second daemon on the first one's folder, and waits until it stands by.
 func (d *daemon) standBy(t *testing.T) *daemon {
 	t.Helper()
 	second := &daemon{runDir: d.runDir, gate: d.gate, admin: d.admin, http: freeAddress(t)}
@@ -33,7 +32,7 @@ func (d *daemon) standBy(t *testing.T) *daemon {
 		Ready: func(ctx context.Context) error {
 			said, err := readyz(ctx, second.http)
 			if err == nil && !strings.HasPrefix(said, "standby: ") {
-				err = fmt.Errorf("it does not stand by: %s", said)
+				err = fmt.Errorf("the daemon does not stand by: %s", said)
 			}
 			return err
 		},
@@ -43,7 +42,7 @@ func (d *daemon) standBy(t *testing.T) *daemon {
 	return second
 }
 
-// readyz gives what a daemon answers there with 200.
+// readyz returns a daemon's answer to /readyz if its status is 200.
 func readyz(ctx context.Context, address string) (string, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/readyz", nil)
 	if err != nil {
@@ -61,8 +60,8 @@ func readyz(ctx context.Context, address string) (string, error) {
 	return string(body), err
 }
 
-// Two daemons on one folder, as in an upgrade or with a systemd unit beside the
-// DaemonSet: the second stands by, and takes over all who wait when the first ends.
+// Two daemons share one folder, as in an upgrade or with a systemd unit beside the DaemonSet: the
+// second stands by, and takes over all waiting pods when the first ends.
 func TestStandbyTakesOver(t *testing.T) {
 	d := startDaemon(t)
 	second := d.standBy(t)
@@ -74,8 +73,8 @@ func TestStandbyTakesOver(t *testing.T) {
 	require.NoError(t, d.Stop(t.Context()))
 	stopped := time.Now()
 	took := func(s admin.Status, err error) bool { return err == nil && s.Ready && s.Gate.Waiters == crowded }
-	eventually(t, "the second has all who wait", func() bool { return took(d.admin.Status(t.Context())) })
+	eventually(t, "the second daemon has all waiting pods", func() bool { return took(d.admin.Status(t.Context())) })
 	gap := time.Since(stopped)
 	second.assertTookOver(t, ns, begin, order, slow)
-	figure(t, "the second daemon had all %d that wait %.1f s after the first ended", crowded, gap.Seconds())
+	figure(t, "the second daemon had all %d waiting pods %.1f s after the first ended", crowded, gap.Seconds())
 }

@@ -22,8 +22,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
-// enforce makes a StartPolicy that goes with the test, or changes it, and waits until
-// the daemon has it in force.
+// enforce creates or changes a StartPolicy, which the test removes, and waits until it is in force.
 func (d *daemon) enforce(t *testing.T, name, spec string) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "policy.yaml")
@@ -41,7 +40,8 @@ func (d *daemon) enforce(t *testing.T, name, spec string) {
 	eventually(t, "the policy is in force", func() bool { return d.policy(t, name).Generation == generation })
 }
 
-// policy gives what the daemon tells of a policy; without a name where it knows none.
+// policy returns the daemon's report on a policy. Its name is empty if the daemon does not know the
+// policy.
 func (d *daemon) policy(t *testing.T, name string) admin.Policy {
 	t.Helper()
 	for _, p := range d.status(t).Policies {
@@ -52,7 +52,7 @@ func (d *daemon) policy(t *testing.T, name string) admin.Policy {
 	return admin.Policy{}
 }
 
-// group gives what the daemon tells of a group of a policy.
+// group returns the daemon's report on a group of a policy.
 func (d *daemon) group(t *testing.T, policy, group string) v1alpha1.PolicyGroup {
 	t.Helper()
 	for _, g := range d.policy(t, policy).Groups {
@@ -79,7 +79,7 @@ func labelled(t *testing.T, namespace, name string, labels map[string]string, sp
 	require.NoError(t, err)
 }
 
-// isReady tells whether a pod is ready.
+// isReady reports whether a pod is ready.
 func isReady(t *testing.T, namespace, name string) bool {
 	t.Helper()
 	pod, err := node.Client().CoreV1().Pods(namespace).Get(t.Context(), name, metav1.GetOptions{})
@@ -87,7 +87,7 @@ func isReady(t *testing.T, namespace, name string) bool {
 	return condition(*pod, corev1.PodReady)
 }
 
-// waitsFor tells what a pod waits for; nothing where it does not wait.
+// waitsFor returns what a pod waits for, or nothing if it does not wait.
 func (d *daemon) waitsFor(t *testing.T, namespace, name string) (reason reasons.Reason, detail string) {
 	t.Helper()
 	for _, p := range d.status(t).Waiting {
@@ -98,10 +98,10 @@ func (d *daemon) waitsFor(t *testing.T, namespace, name string) (reason reasons.
 	return "", ""
 }
 
-// The walk-through of kube-throttler's documentation: a threshold of 200m CPU and 1Gi;
-// pod1 requests 200m and runs; pod2 requests 300m and waits; pod1m requests memory
-// alone and runs; the threshold is raised to 700m, and pod2 runs; pod3 requests 300m
-// of the 200m that are left, and waits.
+// The walk-through of kube-throttler's documentation gives the same results with a StartPolicy. The
+// threshold is 200m CPU and 1Gi. pod1 requests 200m and runs. pod2 requests 300m and waits. pod1m
+// requests only memory and runs. The threshold is raised to 700m, and pod2 runs. pod3 requests 300m
+// of the remaining 200m, and waits.
 func TestStartPolicyWalkThrough(t *testing.T) {
 	d := startDaemon(t)
 	d.configure(t, "{}")
@@ -135,7 +135,7 @@ func TestStartPolicyWalkThrough(t *testing.T) {
 	assert.False(t, isReady(t, ns, "pod2"))
 	used := d.group(t, "t1", "").Used.Running
 	assert.Equal(t, v1alpha1.PodUse{Pods: 2, Requests: map[string]v1alpha1.UsedQuantity{"cpu": "200m", "memory": "512Mi"}}, used)
-	eventually(t, "the policy's status tells", func() bool {
+	eventually(t, "the policy's status shows the group", func() bool {
 		s := object[v1alpha1.StartPolicy](t, "startpolicy", "t1").Status
 		return s.Waiting == 1 && s.Used.Running.Pods == 2
 	})
@@ -149,7 +149,7 @@ func TestStartPolicyWalkThrough(t *testing.T) {
 
 	d.enforce(t, "t1", threshold("700m"))
 	eventually(t, "pod2 runs", ready("pod2"))
-	assert.Empty(t, d.group(t, "t1", "").Throttled, "200m are left")
+	assert.Empty(t, d.group(t, "t1", "").Throttled, "no limit of the group is reached: 200m are left")
 
 	pod("pod3", "cpu", "300m")
 	eventually(t, "pod3 waits: 200m do not suffice", waits("pod3"))

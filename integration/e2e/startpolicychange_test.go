@@ -18,8 +18,8 @@ import (
 
 const oneRuns = `{selector: {terms: [{podSelector: {matchLabels: {part: a}}}]}, bypassSelector: {matchLabels: {urgent: "true"}}, limits: {running: {pods: %d}}%s}`
 
-// A policy is edited and deleted while pods wait; a pod that bypasses it passes and
-// counts; a pod that finishes makes room; one that no policy matches never waits.
+// A policy is edited and deleted while pods wait: the new limits apply, a bypassing pod
+// starts and counts, a finished pod makes room, and a pod outside the policy never waits.
 func TestStartPolicyChangesWhilePodsWait(t *testing.T) {
 	d := startDaemon(t)
 	d.configure(t, "{}")
@@ -33,26 +33,26 @@ func TestStartPolicyChangesWhilePodsWait(t *testing.T) {
 	for _, name := range []string{"a1", "a2", "a3", "a4"} {
 		labelled(t, ns, name, part, herdPod(0.1))
 		if name == "a1" {
-			eventually(t, "the first runs", ready("a1"))
+			eventually(t, "the first pod runs", ready("a1"))
 		}
 	}
 	for _, name := range []string{"a2", "a3", "a4"} {
 		eventually(t, name+" waits", held(name))
 	}
 	createPod(t, ns, "free", herdPod(0.1))
-	eventually(t, "a pod of no policy does not wait", ready("free"))
+	eventually(t, "a pod outside the policy does not wait", ready("free"))
 
 	labelled(t, ns, "urgent", map[string]string{"part": "a", "urgent": "true"}, herdPod(0.1))
 	eventually(t, "a pod that bypasses the policy passes", ready("urgent"))
 	eventually(t, "and counts", func() bool { return running() == 2 })
 
 	d.enforce(t, "one", fmt.Sprintf(oneRuns, 3, ""))
-	eventually(t, "room for one more", func() bool { return running() == 3 })
+	eventually(t, "there is room for one more pod", func() bool { return running() == 3 })
 	assert.Len(t, d.status(t).Waiting, 2)
 
 	zero := int64(0)
 	require.NoError(t, node.Client().CoreV1().Pods(ns).Delete(t.Context(), "a1", metav1.DeleteOptions{GracePeriodSeconds: &zero}))
-	eventually(t, "another runs in the place of one that is gone", func() bool { return running() == 3 && len(d.status(t).Waiting) == 1 })
+	eventually(t, "another pod runs in place of the deleted one", func() bool { return running() == 3 && len(d.status(t).Waiting) == 1 })
 
 	kubectl(t, "delete", "startpolicy", "one")
 	for _, name := range []string{"a2", "a3", "a4"} {
@@ -60,8 +60,8 @@ func TestStartPolicyChangesWhilePodsWait(t *testing.T) {
 	}
 }
 
-// The limits of an override hold from its begin to its end, by themselves; one whose
-// date is none is left out, and the status says so.
+// The limits of an override apply from its begin to its end, without an edit. An override with an
+// invalid date is left out, and the status says so.
 func TestStartPolicyOverrideOpensAndCloses(t *testing.T) {
 	d := startDaemon(t)
 	d.configure(t, "{}")
@@ -85,7 +85,7 @@ func TestStartPolicyOverrideOpensAndCloses(t *testing.T) {
 			}
 		}
 	}
-	eventually(t, "the status tells the limits of the window", func() bool {
+	eventually(t, "the status shows the limits of the window", func() bool {
 		s := object[v1alpha1.StartPolicy](t, "startpolicy", "window").Status
 		return s.CalculatedLimits != nil && s.CalculatedLimits.Running.Pods != nil && (*s.CalculatedLimits.Running.Pods == 2 || time.Now().After(end))
 	})
@@ -94,8 +94,8 @@ func TestStartPolicyOverrideOpensAndCloses(t *testing.T) {
 		assert.Equal(t, "spec.temporaryOverrides[0].begin", s.InvalidOverrides[0].Path)
 	}
 	eventually(t, "the window is closed", func() bool { return *d.policy(t, "window").Limits.Running.Pods == 0 })
-	assert.True(t, time.Now().After(end), "not before its end")
-	assert.EqualValues(t, 2, d.group(t, "window", "").Used.Running.Pods, "who runs goes on")
+	assert.True(t, time.Now().After(end), "the window closes at its end, not before")
+	assert.EqualValues(t, 2, d.group(t, "window", "").Used.Running.Pods, "running pods that count, which continue")
 	waiting := 0
 	for _, pod := range pods(t, ns) {
 		if !condition(pod, corev1.PodReady) {

@@ -16,10 +16,10 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/integration/lab"
 )
 
-// stragglers are the pods of straggler's example: so many of one image.
+// stragglers is the number of pods of one image in straggler's example.
 const stragglers = 24
 
-// straggler's example: pods of one image start 4 first, then 16, then all others.
+// straggler's example: of pods of one image, 4 start first, then 16, then all others.
 func TestStartPolicyPacesByImage(t *testing.T) {
 	d := startDaemon(t)
 	d.configure(t, "{}")
@@ -39,9 +39,9 @@ func TestStartPolicyPacesByImage(t *testing.T) {
 	eventually(t, "all pods are ready", func() bool { return allReady(t, ns, stragglers) })
 	all := lives(t, ns)
 	logLives(t, begin, all)
-	// Whenever a process began, no more than the pacer allows by those that were ready
-	// were starting. The kubelet's report of a ready pod reaches the API server a
-	// moment after the pod's probe, which is what lives tell; it never comes before.
+	// When a process began, no more pods were starting than the pacer allows for the number of ready
+	// pods. lives reports the time of the pod's probe. kubelet's report of the ready pod reaches the
+	// API server a moment later, never before.
 	for _, l := range all {
 		ready, starting := 0, 0
 		for _, other := range all {
@@ -53,7 +53,7 @@ func TestStartPolicyPacesByImage(t *testing.T) {
 			}
 		}
 		if most := allowed(ready); most > 0 {
-			assert.LessOrEqual(t, starting, most, "%s began beside %d that were ready", l.pod.Name, ready)
+			assert.LessOrEqual(t, starting, most, "starting pods when %s began, with %d ready pods", l.pod.Name, ready)
 		}
 	}
 	first := 0
@@ -67,7 +67,7 @@ func TestStartPolicyPacesByImage(t *testing.T) {
 	assert.EqualValues(t, stragglers, d.group(t, "image-pull", lab.HerdImage).Used.Ready)
 }
 
-// allowed is how many may be starting beside so many that are ready; 0: any number.
+// allowed returns how many pods may be starting for a number of ready pods. 0 means any number.
 func allowed(ready int) int {
 	switch {
 	case ready == 0:

@@ -17,8 +17,8 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
-// A static pod does not wait, takes the free slot, and gives it back when it is
-// ready: kubelet knows it by another UID than the API server does.
+// A static pod does not wait, takes the free slot, and gives it back when it is ready, although
+// kubelet and the API server know it by different UIDs.
 func TestStaticPodFreesItsSlot(t *testing.T) {
 	d := startDaemon(t)
 	d.configure(t, "{throttleConfig: {maxConcurrent: {value: 1}, noProgressAfter: 0s}}")
@@ -49,8 +49,7 @@ func TestStaticPodFreesItsSlot(t *testing.T) {
 	eventually(t, "the static pod is gone", func() bool { return len(pods(t, ns)) == 1 })
 }
 
-// writeStatic gives kubelet the manifest of a static pod, until the test ends or
-// remove is called.
+// writeStatic gives kubelet the manifest of a static pod, until the test ends or remove is called.
 func writeStatic(t *testing.T, namespace string, spec corev1.PodSpec) (remove func()) {
 	t.Helper()
 	spec.AutomountServiceAccountToken = nil

@@ -16,16 +16,16 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/integration/suite"
 )
 
-// patience bounds waits for what has to happen; no verdict depends on it.
+// patience bounds waits for expected events. No verdict depends on it.
 const patience = 3 * time.Minute
 
-// node is the one cluster of all scenarios.
+// node is the cluster of all scenarios.
 var node *lab.Cluster
 
-// figures are what the scenarios measured, printed at the end.
+// figures are the measurements of the scenarios, printed at the end.
 var figures suite.Figures
 
-// figure notes a measured figure for the end of the run.
+// figure records a measurement for the end of the run.
 func figure(t *testing.T, format string, args ...any) {
 	t.Helper()
 	figures.Note(t, format, args...)
@@ -66,8 +66,8 @@ func run(m *testing.M) (code int, err error) {
 	return code, nil
 }
 
-// crdsServed waits until the API server serves the kinds of the CRDs: a scenario that
-// runs alone comes at once.
+// crdsServed waits until the API server serves the kinds of the CRDs: a scenario that runs alone
+// uses them at once.
 func crdsServed(ctx context.Context) error {
 	deadline := time.Now().Add(patience)
 	for {
@@ -82,7 +82,7 @@ func crdsServed(ctx context.Context) error {
 	}
 }
 
-// takeDown stops the cluster and makes sure that nothing of it is left.
+// takeDown stops the cluster and checks that nothing of it is left.
 func takeDown(ctx context.Context) error {
 	if err := node.Stop(ctx); err != nil {
 		return fmt.Errorf("stop of the cluster: %w", err)
@@ -97,7 +97,7 @@ func takeDown(ctx context.Context) error {
 	return nil
 }
 
-// logCluster writes what the API server knows to the log of a failed test.
+// logCluster logs what the API server knows about the cluster of a failed test.
 func logCluster(t *testing.T) {
 	t.Helper()
 	for _, args := range [][]string{
@@ -112,5 +112,5 @@ func logCluster(t *testing.T) {
 	}
 }
 
-// repository gives a path inside the repository.
+// repository returns a path inside the repository.
 func repository(parts ...string) string { return suite.Repository(parts...) }

@@ -14,17 +14,17 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// crowded is how many pods wait at the gate in the scenarios in which something
-// dies, and crowdLimit how many start at a time meanwhile.
+// crowded is how many pods wait at the gate when a part of the node dies, and crowdLimit is how
+// many start at a time meanwhile.
 const (
 	crowded    = 20
 	crowdLimit = 10
 )
 
-// drainLimit is how many start at a time when the order of the starts has to show.
+// drainLimit is how many pods start at a time when a scenario checks the order of the starts.
 const drainLimit = 3
 
-// limit changes the limit of the config in force, and waits until it is.
+// limit changes the limit of the config and waits until it is in force.
 func (d *daemon) limit(t *testing.T, n int) {
 	t.Helper()
 	kubectl(t, "patch", "pacemakerconfig", d.status(t).Config.Name, "--type=merge", "-p",
@@ -32,8 +32,8 @@ func (d *daemon) limit(t *testing.T, n int) {
 	eventually(t, fmt.Sprintf("the limit is %d", n), func() bool { return d.status(t).Limit == n })
 }
 
-// crowd fills the slots with pods that are slow to start in that way, and has the
-// others wait at the gate.
+// crowd fills the slots with slow pods and makes the others wait at the gate. slow says how they
+// are slow.
 func crowd(t *testing.T, d *daemon, namespace string, slow shape) {
 	t.Helper()
 	hold(t, d, namespace, slow)
@@ -41,7 +41,7 @@ func crowd(t *testing.T, d *daemon, namespace string, slow shape) {
 	eventually(t, "the herd waits at the gate", func() bool { return d.status(t).Gate.Waiters == crowded })
 }
 
-// hold fills the slots with pods that are slow to start in that way.
+// hold fills the slots with slow pods. slow says how they are slow.
 func hold(t *testing.T, d *daemon, namespace string, slow shape) {
 	t.Helper()
 	d.configure(t, "{throttleConfig: {maxConcurrent: {value: 10}, noProgressAfter: 10m}}")
@@ -49,7 +49,7 @@ func hold(t *testing.T, d *daemon, namespace string, slow shape) {
 	eventually(t, "the slow pods hold the slots", func() bool { return len(d.status(t).Starting) == crowdLimit })
 }
 
-// waitingNames gives the pods that wait, in their order.
+// waitingNames returns the waiting pods in their order.
 func (d *daemon) waitingNames(t *testing.T) (names []string) {
 	t.Helper()
 	for _, p := range d.status(t).Waiting {
@@ -58,10 +58,9 @@ func (d *daemon) waitingNames(t *testing.T) (names []string) {
 	return names
 }
 
-// assertStartsInOrder checks that the pods started in this order, so many at a time. Of
-// those that are let in together any may be the first to run, and while one is slow in
-// containerd some more pass it: that is counted in starts, for a time would depend on
-// the machine.
+// assertStartsInOrder checks that the pods started in this order, with limit at a time. Of the pods
+// that are admitted together, any may run first, and while one is slow in containerd some more pass
+// it. That is counted in starts, because a time would depend on the machine.
 func assertStartsInOrder(t *testing.T, order []string, all []life, limit int) {
 	t.Helper()
 	const slow = 4
@@ -89,8 +88,8 @@ func assertUnharmed(t *testing.T, all []life) {
 	}
 }
 
-// The daemon is killed while 20 pods wait at the gate, and is there again after
-// three seconds: they find it, keep their order, and nobody starts without a turn.
+// The daemon is killed while 20 pods wait at the gate, and starts again after three seconds: the
+// pods find it, keep their order, and no pod starts without a turn.
 func TestDaemonKilledWhilePodsWait(t *testing.T) {
 	d := startDaemon(t)
 	ns := namespace(t)
@@ -109,13 +108,13 @@ func TestDaemonKilledWhilePodsWait(t *testing.T) {
 	figure(t, "%d hooks were back %.1f s after the daemon was ready again", crowded, back.Seconds())
 }
 
-// forgottenFor is how long no pod may wait beside a free slot: a step of containerd's and
-// kubelet's takes some seconds on a busy node, and of a pod that the queue has lost only
-// the deadline of its gate thinks, after 100 s.
+// forgottenFor bounds how long a pod may wait beside a free slot. A step of containerd and kubelet
+// takes some seconds on a busy node. A pod that the queue has lost starts only at its deadline in
+// the gate, after 100 s.
 const forgottenFor = 20 * time.Second
 
-// longestIdle gives the longest time in which fewer than so many pods were between the
-// start of their process and ready although another had its container, and waited.
+// longestIdle returns the longest time in which fewer pods than the limit were between the start of
+// their process and ready, while another pod's container existed and waited.
 func longestIdle(all []life, limit int) (longest time.Duration) {
 	type edge struct {
 		at                time.Time
@@ -143,12 +142,12 @@ func longestIdle(all []life, limit int) (longest time.Duration) {
 	return longest
 }
 
-// assertTookOver checks that a daemon, which found a crowd that waited in this order for
-// another one, starts it in that order once the slow pods are released, and harms nobody.
+// assertTookOver checks a daemon that found a waiting crowd of another daemon. It starts the crowd
+// in this order once the slow pods are released, and no pod is harmed.
 func (d *daemon) assertTookOver(t *testing.T, ns string, begin time.Time, order []string, slow latch) {
 	t.Helper()
-	assert.Equal(t, order, d.waitingNames(t), "the order of those that wait")
-	assert.Len(t, d.status(t).Starting, crowdLimit, "the starts under way count")
+	assert.Equal(t, order, d.waitingNames(t), "the order of the waiting pods")
+	assert.Len(t, d.status(t).Starting, crowdLimit, "starts under way that hold a slot")
 	d.limit(t, drainLimit)
 	slow.release(t)
 	eventually(t, "all pods are ready", func() bool { return allReady(t, ns, crowdLimit+crowded) })
@@ -158,10 +157,10 @@ func (d *daemon) assertTookOver(t *testing.T, ns string, begin time.Time, order 
 	assert.Len(t, all, crowdLimit+crowded)
 	assertUnharmed(t, all)
 	assertStartsInOrder(t, order, all, drainLimit)
-	assertUnpaced(t, d, crowdLimit) // the slow ones, which it found
+	assertUnpaced(t, d, crowdLimit) // the slow pods, which it found
 	idle := longestIdle(all, drainLimit)
 	figure(t, "no slot was free for more than %.1f s while a pod waited", idle.Seconds())
-	assert.Less(t, idle, forgottenFor, "a slot was free while a pod waited")
+	assert.Less(t, idle, forgottenFor, "longest time that a slot was free while a pod waited")
 	assert.LessOrEqual(t, mostStarting(all), crowdLimit, "pods between the start of their process and ready")
 }
 

@@ -24,30 +24,29 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// life is what happened to one pod, to well below a second, as its process,
-// containerd and kubelet tell.
+// life is the timeline of one pod, to well below a second, from its process, containerd and
+// kubelet.
 type life struct {
 	pod corev1.Pod
-	// created is when containerd was asked for the container that ran last: from
-	// then on the pod was present at the gate.
+	// created is when containerd was asked for the container that ran last. From then on the pod was
+	// present at the gate.
 	created time.Time
-	// started is when the process began; ready is when kubelet found it ready, or
-	// when it ended, for one that has no probes.
+	// started is when the process began. ready is when kubelet found the pod ready or, for a pod
+	// without probes, when it ended.
 	started, ready time.Time
-	// served is when the process said that it is ready, which a probe finds later.
+	// served is when the process said that it is ready. A probe finds this later.
 	served time.Time
-	// attempts is the number of containers that containerd knows of.
+	// attempts is the number of containers that containerd knows.
 	attempts int
 }
 
-// lives gives what happened to every pod of a namespace, in the order of their
-// starts.
+// lives returns the timeline of every pod of a namespace, in the order of their starts.
 func lives(t *testing.T, namespace string) []life {
 	t.Helper()
 	return livesSince(t, namespace, time.Time{})
 }
 
-// livesSince is lives, with what kubelet found ready since a time.
+// livesSince is lives with the times of readiness since a time.
 func livesSince(t *testing.T, namespace string, since time.Time) []life {
 	t.Helper()
 	readyAt := kubeletReady(t, namespace, since)
@@ -78,7 +77,7 @@ func (l *life) readContainers(t *testing.T) {
 	}
 }
 
-// kubeletUID is the UID under which the runtime knows the pod.
+// kubeletUID is the UID by which the runtime knows the pod.
 func kubeletUID(pod corev1.Pod) string {
 	if hash := pod.Annotations["kubernetes.io/config.mirror"]; hash != "" {
 		return hash
@@ -86,13 +85,12 @@ func kubeletUID(pod corev1.Pod) string {
 	return string(pod.UID)
 }
 
-// readLog takes the process's own times: it says when it began, and when it is
-// ready or done.
+// readLog reads the process's own times: it logs when it began, and when it is ready or done.
 func (l *life) readLog(t *testing.T) {
 	t.Helper()
 	log, err := node.Client().CoreV1().Pods(l.pod.Namespace).GetLogs(l.pod.Name, &corev1.PodLogOptions{}).DoRaw(t.Context())
 	if err != nil {
-		return // no container of it ever started
+		return // no container of the pod ever started
 	}
 	for line := range strings.Lines(string(log)) {
 		word, nanos, _ := strings.Cut(strings.TrimSpace(line), " ")
@@ -105,7 +103,7 @@ func (l *life) readLog(t *testing.T) {
 			l.started = at
 		case "ready":
 			l.served = at
-			// Of a pod with a readiness probe, only kubelet's word counts.
+			// For a pod with a readiness probe, only kubelet's report counts.
 			if l.pod.Spec.Containers[0].ReadinessProbe == nil {
 				l.ready = at
 			}
@@ -115,8 +113,8 @@ func (l *life) readLog(t *testing.T) {
 
 var probeLine = regexp.MustCompile(`^I(\d{4} \d{2}:\d{2}:\d{2}\.\d{6}).*"SyncLoop \(probe\)".*probe="readiness" status="ready" pod="([^"/]+)/([^"]+)"`)
 
-// kubeletReady reads in kubelet's log when the pods of a namespace became ready
-// first since a time, by name.
+// kubeletReady reads from kubelet's log when the pods of a namespace first became ready since a
+// time, by name.
 func kubeletReady(t *testing.T, namespace string, since time.Time) map[string]time.Time {
 	t.Helper()
 	at := map[string]time.Time{}
@@ -128,8 +126,8 @@ func kubeletReady(t *testing.T, namespace string, since time.Time) map[string]ti
 	return at
 }
 
-// kubeletReadies reads in kubelet's log at which times the pods of a namespace became
-// ready, by name.
+// kubeletReadies reads from kubelet's log all times at which the pods of a namespace became ready,
+// by name.
 func kubeletReadies(t *testing.T, namespace string) map[string][]time.Time {
 	t.Helper()
 	file, err := os.Open(node.Kubelet.LogFile())
@@ -154,9 +152,8 @@ func kubeletReadies(t *testing.T, namespace string) map[string][]time.Time {
 // An outage is a time in which no daemon was connected to containerd.
 type outage struct{ from, to time.Time }
 
-// missed tells whether a daemon could not hold a container, because it was made or its
-// process began in the outage. containerd notes that it made one a moment after it has
-// asked the daemon.
+// missed reports whether no daemon could hold a container, because it was created or its process
+// began in the outage. containerd notes the creation a moment after it has asked the daemon.
 func (o outage) missed(made, began time.Time) bool {
 	const moment = time.Second
 	in := func(at time.Time) bool { return at.After(o.from) && at.Before(o.to.Add(moment)) }
@@ -165,11 +162,11 @@ func (o outage) missed(made, began time.Time) bool {
 
 var synchronizedLine = regexp.MustCompile(`^time="([^"]+)".*msg="plugin \\"05-pod-pacemaker\\" connected and synchronized"`)
 
-// outageFrom waits for the end of an outage that began then: when containerd says that the
+// outageFrom waits for the end of an outage that began at a time: when containerd reports that the
 // daemon is connected again.
 func outageFrom(t *testing.T, from time.Time) (o outage) {
 	t.Helper()
-	watched(t, "containerd says that the daemon is connected", func() bool {
+	watched(t, "containerd reports that the daemon is connected", func() bool {
 		log, err := os.ReadFile(node.Containerd.LogFile())
 		require.NoError(t, err)
 		for line := range strings.Lines(string(log)) {
@@ -189,8 +186,8 @@ func outageFrom(t *testing.T, from time.Time) (o outage) {
 	return o
 }
 
-// mostStarting gives the greatest number of pods that were between the start of
-// their process and ready at the same time.
+// mostStarting returns the highest number of pods that were between the start of their process and
+// ready at the same time.
 func mostStarting(all []life) (most int) {
 	type edge struct {
 		at   time.Time
@@ -215,7 +212,7 @@ func mostStarting(all []life) (most int) {
 	return most
 }
 
-// startedIn counts how often kubelet told that a container of a namespace started.
+// startedIn counts the container starts of a namespace that kubelet reported.
 func startedIn(t *testing.T, namespace string) (n int32) {
 	t.Helper()
 	events, err := node.Client().CoreV1().Events(namespace).List(t.Context(), metav1.ListOptions{FieldSelector: "reason=Started"})
@@ -226,7 +223,7 @@ func startedIn(t *testing.T, namespace string) (n int32) {
 	return n
 }
 
-// lastReady is when the last of them was ready.
+// lastReady returns when the last of the pods was ready.
 func lastReady(all []life) (last time.Time) {
 	for _, l := range all {
 		if l.ready.After(last) {
@@ -236,14 +233,13 @@ func lastReady(all []life) (last time.Time) {
 	return last
 }
 
-// hooks gives the command lines of the node's hooks and runc processes that are
-// alive.
+// hooks returns the command lines of the node's live hooks and runc processes.
 func hooks(t *testing.T) []string {
 	t.Helper()
 	return slices.Collect(maps.Values(hookProcesses(t)))
 }
 
-// hookProcesses is hooks, by process ID.
+// hookProcesses is hooks by process ID.
 func hookProcesses(t *testing.T) map[int]string {
 	t.Helper()
 	alive := map[int]string{}
@@ -252,7 +248,7 @@ func hookProcesses(t *testing.T) map[int]string {
 	for _, p := range all {
 		args, err := p.CmdLine()
 		if err != nil || len(args) == 0 {
-			continue // not a process, or gone meanwhile
+			continue // not a process, or gone
 		}
 		if name := filepath.Base(args[0]); name != "pacemaker-gate" && name != "runc" {
 			continue

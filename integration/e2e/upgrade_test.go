@@ -19,9 +19,8 @@ import (
 // upgradedImage is the image that replaces installImage.
 const upgradedImage = "pod-pacemaker.local/pod-pacemaker:e2e-next"
 
-// The DaemonSet's image is changed while 20 pods wait: the next daemon has them all
-// in their order, counts those that were made while none was there, and the limit
-// holds.
+// The DaemonSet's image is changed while 20 pods wait: the next daemon has them all in their order,
+// counts the pods that were created while no daemon ran, and keeps the limit.
 func TestUpgradeWhilePodsWait(t *testing.T) {
 	const made = 3
 	importImage(t, installImage)
@@ -42,13 +41,13 @@ func TestUpgradeWhilePodsWait(t *testing.T) {
 	for i := range made {
 		createPod(t, ns, fmt.Sprintf("gap-%d", i), herdPod(0.1, sleeping("20s")))
 	}
-	eventually(t, "the next daemon is ready, with all who wait", func() bool {
+	eventually(t, "the next daemon is ready, with all waiting pods", func() bool {
 		s, err := d.admin.Status(t.Context())
 		return err == nil && s.Ready && s.Gate.Waiters >= crowded && inGap(s.Starting)+inGap(s.Waiting) == made
 	})
 	gap := time.Since(gone)
 	s := d.status(t)
-	assert.Equal(t, order, herdOf(d.waitingNames(t)), "the order of those that wait")
+	assert.Equal(t, order, herdOf(d.waitingNames(t)), "the order of the waiting pods")
 	back := time.Now()
 
 	eventually(t, "all pods are ready", func() bool { return allReady(t, ns, crowdLimit+crowded+made) })
@@ -57,23 +56,22 @@ func TestUpgradeWhilePodsWait(t *testing.T) {
 	logLives(t, begin, all)
 	assertUnharmed(t, all)
 	assertStartsInOrder(t, order, all, crowdLimit)
-	unasked := 0 // processes that began while there was no daemon, made at most
+	unpaced := 0 // processes that began while no daemon ran, at most made
 	for _, l := range all {
 		if strings.HasPrefix(l.pod.Name, "gap-") && l.started.Before(back) {
-			unasked++
+			unpaced++
 		}
 	}
-	assert.GreaterOrEqual(t, len(s.Starting), crowdLimit+unasked, "the starts under way count")
+	assert.GreaterOrEqual(t, len(s.Starting), crowdLimit+unpaced, "starts under way that hold a slot")
 	waited := slices.DeleteFunc(slices.Clone(all), func(l life) bool { return strings.HasPrefix(l.pod.Name, "gap-") })
 	assert.LessOrEqual(t, mostStarting(waited), crowdLimit, "pods between the start of their process and ready")
-	assert.LessOrEqual(t, mostStarting(all), crowdLimit+unasked, "with those that nobody was there to hold")
+	assert.LessOrEqual(t, mostStarting(all), crowdLimit+unpaced, "pods between the start of their process and ready, including those that started without a daemon")
 	eventually(t, "no hook and no runc is left", func() bool { return len(hooks(t)) == 0 })
-	figure(t, "the next daemon had all %d that wait %.1f s after the last one had gone; %d of %d pods made meanwhile had started, and were counted",
-		crowded, gap.Seconds(), unasked, made)
+	figure(t, "the next daemon had all %d waiting pods %.1f s after the last one ended; %d of %d pods created meanwhile had started, and were counted",
+		crowded, gap.Seconds(), unpaced, made)
 }
 
-// inGap counts the pods that were made while there was no daemon, and that this one
-// knows.
+// inGap counts the pods that were created while no daemon ran and that this daemon knows.
 func inGap(pods []admin.Pod) (n int) {
 	for _, p := range pods {
 		if strings.HasPrefix(p.Name, "gap-") {

@@ -13,18 +13,18 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// With many in line before the database, the loans have to grow. No probe is executed in
-// these: 40 a second are more than two cores can do, and kill pods that nobody holds.
+// Forty pods are in line before the database, so the loans have to grow. The pods have no exec
+// probe: 40 probes a second are more than two cores can execute, and they would kill unpaced pods.
 func TestDeadlockOfFortyAndADatabase(t *testing.T) {
 	deadlock(t, herdPod(0.1, needsDatabase), 40, func(*testing.T, string) {})
 }
 
-// With a startup probe, liveness probes wait for it: the herd is paced just the same.
+// The herd with a startup probe, for which liveness probes wait, is paced just the same.
 func TestHerdWithStartupProbe(t *testing.T) {
 	pacedHerd(t, withLiveness, withStartup)
 }
 
-// The same herd without the daemon: what the problem is. It ends after four
+// The herd without the daemon shows the problem: liveness probes kill pods. It ends after four
 // minutes, ready or not.
 func TestHerdUnpaced(t *testing.T) {
 	ns := namespace(t)
@@ -43,27 +43,26 @@ func TestHerdUnpaced(t *testing.T) {
 	}
 	took := time.Since(begin)
 	figure(t, "unpaced: %d of %d ready after %.0f s, %d restarts by probes", ready, herdPods, took.Seconds(), kills)
-	assert.Positive(t, kills, "an unpaced herd that nobody kills shows no problem on this machine")
+	assert.Positive(t, kills, "kills: an unpaced herd without one shows no problem on this machine")
 }
 
-// tolerableMedian is tolerableAdaptive for the median of three, which one slow moment
-// does not change.
+// tolerableMedian is tolerableAdaptive for the median of three, which one slow moment does not
+// change.
 const tolerableMedian = 1.2
 
-// The median of three, which the README tells.
+// The median of three runs of TestAdaptiveHerd, which the README states.
 func TestAdaptiveHerdMedian(t *testing.T) {
 	ratios := make([]float64, 3)
 	for i := range ratios {
 		ratios[i] = adaptiveHerd(t)
 	}
 	slices.SortFunc(ratios, cmp.Compare[float64])
-	figure(t, "the median of %.2f is %.2f of unpaced and unkilled; the goal is 1.10", ratios, ratios[1])
+	figure(t, "the median of %.2f is %.2f of the unpaced herd without liveness probes; the goal is 1.10", ratios, ratios[1])
 	assert.LessOrEqual(t, ratios[1], tolerableMedian)
 }
 
-// The node is rebooted, and the daemon alone is cut off from the API server until a
-// minute after kubelet is back: it knows the limit from disk, and judges the pods by
-// what the node shows.
+// The node is rebooted and only the daemon is cut off from the API server, until a minute after
+// kubelet is back: it reads the limit from disk, and judges the pods by what the node shows.
 func TestRebootCutOff(t *testing.T) {
 	wire, kubeconfig := newWire(t)
 	d := startDaemonAs(t, kubeconfig)
@@ -79,21 +78,21 @@ func TestRebootCutOff(t *testing.T) {
 	assertPacedBoot(t, d, ns, begin)
 }
 
-// With a kubelet that waits for five minutes, a pod waits in the gate for longer than
-// the two minutes after which kubelet gives up by default, and starts in its turn.
+// With a kubelet timeout of five minutes, a pod waits in the gate for longer than kubelet's default
+// of two minutes, and starts in its turn.
 func TestLongWaitsInTheGate(t *testing.T) {
 	const timeout, waits = 5 * time.Minute, 130 * time.Second
 	d, slow := heldByKubeletConfig(t, timeout)
 	ns := namespace(t)
 	createPod(t, ns, "waits", herdPod(0.1))
-	eventually(t, "it waits at the gate", func() bool { return created(t, ns, "waits") })
+	eventually(t, "the pod waits at the gate", func() bool { return created(t, ns, "waits") })
 	after(t.Context(), waits)
-	require.Empty(t, begun(t, ns), "it waits still")
+	require.Empty(t, begun(t, ns), "the pod still waits")
 	slow.release(t)
-	eventually(t, "it is ready", func() bool { return isReady(t, ns, "waits") })
+	eventually(t, "the pod is ready", func() bool { return isReady(t, ns, "waits") })
 
 	all := containers(t, ns)
-	require.Len(t, all, 1, "kubelet had to make it but once")
+	require.Len(t, all, 1, "kubelet created the container once")
 	waited := all[0].started.Sub(all[0].created)
 	figure(t, "a pod waited in the gate for %.0f s", waited.Seconds())
 	assert.Greater(t, waited, waits)

@@ -19,25 +19,25 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Bounds of what pods may notice of a daemon that gets no CPU.
+// Bounds of the effect on pods of a daemon that gets no CPU.
 const (
-	// weakRatio and weakTimeouts: so many times what they take otherwise, and so many of
-	// the runtime's request timeouts in all.
+	// Beside a weak daemon, containerd may wait for weakRatio times as long as pods take otherwise,
+	// less that time itself, and for weakTimeouts of the runtime's request timeouts in all.
 	weakRatio    = 1.5
 	weakTimeouts = 2
 	// requestTimeout is how long containerd waits for an answer.
 	requestTimeout = 2 * time.Second
-	// weakFor is how long the daemon is weak; a pod is made every weakEvery meanwhile, so
-	// that some are under way whenever the daemon stands still.
+	// weakFor is how long the daemon is weak. Meanwhile a pod is created every weakEvery, so that
+	// some are under way whenever the daemon stands still.
 	weakFor   = time.Minute
 	weakEvery = 2 * time.Second
 )
 
-// A daemon that is stopped and goes on every 3 s, or that gets 2 % of a CPU, answers the
-// runtime too late, which holds up every pod of the node: exempt pods, too. It stays away
-// for longer and longer, so that they hardly notice, also when it had kept up for a minute
-// before, and beside a pod that is being stopped. containerd's metrics tell how long it
-// waited, and how often in vain.
+// A daemon that stops and continues every 3 s, or gets 2 % of a CPU, answers the runtime too late,
+// and stays away from it for longer and longer, so that other pods hardly notice. Each late answer
+// holds up every pod of the node, exempt pods too. The same holds if the daemon had kept up for a
+// minute before, and while a pod is being stopped. containerd's metrics report how long it waited,
+// and how many waits timed out.
 func TestAWeakDaemonMakesNoWeakRuntime(t *testing.T) {
 	const metrics = "127.0.0.1:1338"
 	onNode(t, "containerd", fmt.Sprintf("[metrics]\n  address = %q\n", metrics))
@@ -46,7 +46,7 @@ func TestAWeakDaemonMakesNoWeakRuntime(t *testing.T) {
 	witness := "http://" + address + "/v1/metrics"
 	for name, c := range map[string]struct {
 		weaken func(ctx context.Context, t *testing.T, d *daemon)
-		// stopping: beside a pod that is being stopped, until whose end no daemon registers.
+		// stopping adds a pod that is being stopped. No daemon registers before the stop ends.
 		stopping bool
 	}{
 		"stopped every 3 s": {weaken: stopAndGo},
@@ -77,24 +77,24 @@ func TestAWeakDaemonMakesNoWeakRuntime(t *testing.T) {
 				now := waitedFor(t, witness)
 				vain, waited := now.vain-before.vain, now.waited-before.waited
 				most := (weakRatio-1)*median.Seconds()*float64(len(weak)) + weakTimeouts*requestTimeout.Seconds()
-				figure(t, "an exempt pod runs after %.2f s at the median; of %d beside a weak daemon (%s) the slowest took %.2f s; containerd waited %.1f s in all, %v times in vain; before, %.2f s for %d pods",
+				figure(t, "an exempt pod runs after %.2f s at the median; of %d beside a weak daemon (%s) the slowest took %.2f s; containerd waited %.1f s in all, %v waits timed out; before, %.2f s for %d pods",
 					median.Seconds(), len(weak), name, slices.Max(weak).Seconds(), waited, vain, before.waited-fresh.waited, len(usual))
 				if c.stopping {
 					if stop.over() {
-						return "the stop was over before the daemon was strong again"
+						return "the stop ended before the daemon was strong again"
 					}
 					now := int64(0)
 					require.NoError(t, node.Client().CoreV1().Pods(stop.slow).Delete(t.Context(), "slow", metav1.DeleteOptions{GracePeriodSeconds: &now}))
 				}
-				require.LessOrEqual(t, vain, float64(weakTimeouts), "how often containerd waited in vain")
+				require.LessOrEqual(t, vain, float64(weakTimeouts), "waits of containerd that timed out")
 				return above("seconds that containerd waited", waited, most)
 			})
 		})
 	}
 }
 
-// waits is how often containerd waited in vain for the answer of an NRI plugin, and for how
-// many seconds it waited for answers in all.
+// waits is how many of containerd's requests to an NRI plugin timed out, and for how many seconds
+// containerd waited for answers in all.
 type waits struct{ vain, waited float64 }
 
 func waitedFor(t *testing.T, metrics string) (w waits) {
@@ -110,15 +110,15 @@ func waitedFor(t *testing.T, metrics string) (w waits) {
 	return w
 }
 
-// startsFor makes pods for so long, one every weakEvery, and gives how long each took until
-// its process ran.
+// startsFor creates a pod every weakEvery for a time, and returns how long each took until its
+// process ran.
 func startsFor(t *testing.T, ns string, d time.Duration) (took []time.Duration) {
 	t.Helper()
 	for end := time.Now().Add(d); time.Now().Before(end); {
 		began := time.Now()
 		name := "exempt-" + unique()
 		createPod(t, ns, name, herdPod(0, withoutProbes))
-		watched(t, "its process runs", func() bool { return len(runningContainers(t, ns, name)) == 1 })
+		watched(t, "the process of the pod runs", func() bool { return len(runningContainers(t, ns, name)) == 1 })
 		took = append(took, time.Since(began))
 		t.Logf("%s: %.2f s", name, took[len(took)-1].Seconds())
 		after(t.Context(), weakEvery-time.Since(began))
@@ -126,7 +126,7 @@ func startsFor(t *testing.T, ns string, d time.Duration) (took []time.Duration) 
 	return took
 }
 
-// stopAndGo has the daemon stand still for 3 s, and go on for 3 s, until ctx ends.
+// stopAndGo alternately stops the daemon for 3 s and continues it for 3 s, until ctx ends.
 func stopAndGo(ctx context.Context, t *testing.T, d *daemon) {
 	for ctx.Err() == nil {
 		for _, sig := range []syscall.Signal{syscall.SIGSTOP, syscall.SIGCONT} {
@@ -138,7 +138,7 @@ func stopAndGo(ctx context.Context, t *testing.T, d *daemon) {
 	}
 }
 
-// starve leaves the daemon 2 % of a CPU until ctx ends.
+// starve limits the daemon to 2 % of a CPU until ctx ends.
 func starve(ctx context.Context, t *testing.T, d *daemon) {
 	const period, quota = 100000, 2000 // in microseconds
 	mine, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", d.PID()))
@@ -169,8 +169,8 @@ func starve(ctx context.Context, t *testing.T, d *daemon) {
 	eventually(t, "the daemon's cgroup is gone", func() bool { return os.Remove(weak) == nil })
 }
 
-// cpuTree gives the root of the cgroup tree that shares out CPU time, and the cgroup of a
-// process in it, of which /proc has that.
+// cpuTree returns the root of the cgroup tree that shares out CPU time, and the cgroup of a process
+// in it. cgroups is the content of the process's /proc file.
 func cpuTree(cgroups string) (root, home string) {
 	for line := range strings.Lines(cgroups) {
 		parts := strings.SplitN(strings.TrimSpace(line), ":", 3)

@@ -11,18 +11,18 @@ import (
 
 const mib = 1 << 20
 
-// weight is what a daemon takes of its node.
+// weight is what a daemon uses of its node.
 type weight struct {
 	goroutines, files int
-	heap, resident    float64 // MiB; the heap is what the last garbage collection left
+	heap, resident    float64 // MiB; heap is what the last garbage collection left
 }
 
 func (w weight) String() string {
 	return fmt.Sprintf("%d goroutines, %d open files, heap %.1f MiB, resident %.1f MiB", w.goroutines, w.files, w.heap, w.resident)
 }
 
-// weighed gives what the daemon takes now. The collector runs again when the heap is
-// twice what the last collection left.
+// weighed returns what the daemon uses now. The collector runs again when the heap is twice what
+// the last collection left.
 func (d *daemon) weighed(t *testing.T) weight {
 	t.Helper()
 	return weight{
@@ -31,12 +31,12 @@ func (d *daemon) weighed(t *testing.T) weight {
 	}
 }
 
-// fresh gives what a new daemon takes once it does all that it does: it is the one that
-// sums up, and the greatest of what it takes in its first seconds counts.
+// fresh returns what a new daemon uses once all its parts run, including its turns to sum up. The
+// maximum of its first seconds counts.
 func (d *daemon) fresh(t *testing.T) (most weight) {
 	t.Helper()
 	eventually(t, "the daemon sums up", func() bool {
-		return strings.Contains(d.logged(t), "this daemon sums up what the nodes tell")
+		return strings.Contains(d.logged(t), "this daemon takes turns to sum up")
 	})
 	for range 20 {
 		w := d.weighed(t)
@@ -49,23 +49,23 @@ func (d *daemon) fresh(t *testing.T) (most weight) {
 	return most
 }
 
-// How much more memory a daemon may take after all that it has seen: its record of the
-// last starts is full, and what the collector gave free the kernel has not yet. MiB.
+// How much more memory a daemon may use after all its work, in MiB: its record of the last starts
+// is full, and the kernel has not yet taken back what the collector freed.
 const (
 	heapGrows     = 4
 	residentGrows = 16
 )
 
-// assertNoHeavier waits until an idle daemon takes no more than it took when it was new.
-// What it took more of is in its log, as the stacks of its goroutines, if it does not come to that.
+// assertNoHeavier waits until an idle daemon uses no more than when it was new. If it does not get
+// there, its log has the stacks of its goroutines.
 func (d *daemon) assertNoHeavier(t *testing.T, fresh weight) (now weight) {
 	t.Helper()
 	t.Cleanup(func() {
 		if t.Failed() {
-			t.Logf("the daemon takes %s, when it was new %s", now, fresh)
+			t.Logf("the daemon uses %s, when it was new %s", now, fresh)
 		}
 	})
-	eventually(t, "the daemon takes no more than when it was new", func() bool {
+	eventually(t, "the daemon uses no more than when it was new", func() bool {
 		now = d.weighed(t)
 		return now.goroutines <= fresh.goroutines && now.files <= fresh.files &&
 			now.heap <= fresh.heap+heapGrows && now.resident <= fresh.resident+residentGrows

@@ -25,11 +25,10 @@ import (
 
 var names atomic.Int64
 
-// unique gives a name part that no other call gave.
+// unique returns a unique part of a name.
 func unique() string { return strconv.FormatInt(names.Add(1), 10) }
 
-// namespace makes a namespace that is gone, with all its pods, when the test has
-// ended.
+// namespace creates a namespace. It is removed with all its pods when the test ends.
 func namespace(t *testing.T) string {
 	t.Helper()
 	name := "e2e-" + unique()
@@ -60,8 +59,8 @@ func namespace(t *testing.T) string {
 // A shape changes the pod of a workload.
 type shape func(*corev1.PodSpec)
 
-// herdPod is a pod that burns so many CPU-seconds before it answers HTTP, with a
-// readiness probe every second.
+// herdPod is a pod that burns CPU-seconds before it answers HTTP, with a readiness probe every
+// second.
 func herdPod(cpuSeconds float64, shapes ...shape) corev1.PodSpec {
 	grace := int64(1)
 	off := false
@@ -81,20 +80,20 @@ func herdPod(cpuSeconds float64, shapes ...shape) corev1.PodSpec {
 	return spec
 }
 
-// probe completes a probe that asks the herd's HTTP port.
+// probe completes a probe of the herd's HTTP port.
 func probe(p corev1.Probe) *corev1.Probe {
 	p.ProbeHandler = corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/", Port: intstr.FromInt32(8080)}}
 	return &p
 }
 
-// waiting has the pod wait, without CPU, before it burns.
+// waiting makes the pod wait, without CPU, before it burns.
 func waiting(d time.Duration) shape {
 	return func(spec *corev1.PodSpec) {
 		spec.Containers[0].Args = append(spec.Containers[0].Args, "--wait", d.String())
 	}
 }
 
-// killedAfter adds a liveness probe that kills a pod which is not up after so long.
+// killedAfter adds a liveness probe that kills a pod which is not up after a time.
 func killedAfter(d time.Duration) shape {
 	return func(spec *corev1.PodSpec) {
 		spec.Containers[0].LivenessProbe = probe(corev1.Probe{
@@ -103,16 +102,15 @@ func killedAfter(d time.Duration) shape {
 	}
 }
 
-// withLiveness adds the liveness probe that kills a pod which is not up after
-// about 19 seconds.
+// withLiveness adds the liveness probe that kills a pod which is not up after about 19 seconds.
 func withLiveness(spec *corev1.PodSpec) { killedAfter(19 * time.Second)(spec) }
 
-// withStartup adds a startup probe that asks every second.
+// withStartup adds a startup probe with a period of one second.
 func withStartup(spec *corev1.PodSpec) {
 	spec.Containers[0].StartupProbe = probe(corev1.Probe{PeriodSeconds: 1, FailureThreshold: 120})
 }
 
-// withoutProbes takes all probes away.
+// withoutProbes removes all probes.
 func withoutProbes(spec *corev1.PodSpec) {
 	c := &spec.Containers[0]
 	c.ReadinessProbe, c.LivenessProbe, c.StartupProbe = nil, nil, nil
@@ -125,12 +123,12 @@ func sleeping(d string) shape {
 	}
 }
 
-// A latch keeps pods from getting ready until it is released: how long a scenario
-// takes to come to the point at which they may go on is then of no importance.
+// A latch keeps pods from getting ready until it is released. So it does not matter how long a
+// scenario takes until the pods may get ready.
 type latch struct{ dir string }
 
-// latchPath is where the containers find a latch's folder, and latchFile what is in it
-// once the latch is released.
+// latchPath is the folder of a latch inside the containers, and latchFile is the file in it once
+// the latch is released.
 const (
 	latchPath = "/latch"
 	latchFile = "released"
@@ -162,7 +160,7 @@ func (l latch) hold(spec *corev1.PodSpec, c *corev1.Container) {
 	c.Args = append(c.Args, "--until", path.Join(latchPath, latchFile))
 }
 
-// release lets the pods go on.
+// release lets the pods get ready.
 func (l latch) release(t *testing.T) {
 	t.Helper()
 	require.NoError(t, os.WriteFile(filepath.Join(l.dir, latchFile), nil, 0o600))
@@ -199,7 +197,7 @@ func createPod(t *testing.T, namespace, name string, spec corev1.PodSpec) {
 	require.NoError(t, err)
 }
 
-// createJob creates a Job whose pod may not fail once.
+// createJob creates a Job without retries.
 func createJob(t *testing.T, namespace, name string, spec corev1.PodSpec) {
 	t.Helper()
 	none := int32(0)
@@ -218,7 +216,7 @@ func pods(t *testing.T, namespace string) []corev1.Pod {
 	return list.Items
 }
 
-// condition tells whether a pod's condition is true.
+// condition reports whether a pod's condition is true.
 func condition(pod corev1.Pod, kind corev1.PodConditionType) bool {
 	for _, c := range pod.Status.Conditions {
 		if c.Type == kind {
@@ -228,7 +226,7 @@ func condition(pod corev1.Pod, kind corev1.PodConditionType) bool {
 	return false
 }
 
-// restarts is the sum of the pod's restart counts.
+// restarts returns the sum of the pod's restart counts.
 func restarts(pod corev1.Pod) (n int32) {
 	for _, c := range pod.Status.ContainerStatuses {
 		n += c.RestartCount
@@ -236,8 +234,7 @@ func restarts(pod corev1.Pod) (n int32) {
 	return n
 }
 
-// allReady tells whether so many pods of the namespace are ready, and no other
-// is there.
+// allReady reports whether exactly n pods exist in the namespace, and all are ready.
 func allReady(t *testing.T, namespace string, n int) bool {
 	t.Helper()
 	all := pods(t, namespace)

@@ -16,8 +16,8 @@ var (
 	entrypoint = regexp.MustCompile(`(?m)^ENTRYPOINT (\[.*\])$`)
 )
 
-// FromContainerfile writes the image that the repository's Containerfile describes, under that name, to
-// the tar file at tar. root is the repository; the programs are those that `make build` left in its bin/.
+// FromContainerfile writes the image of the repository's Containerfile, under that name, to the tar
+// file tar. root is the repository, and `make build` has left the programs in its bin/.
 func FromContainerfile(image, root, tar string) error {
 	text, err := os.ReadFile(filepath.Join(root, "Containerfile"))
 	if err != nil {

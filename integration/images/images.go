@@ -1,5 +1,4 @@
-// Package images makes the container images the lab runs, out of static Go
-// programs and nothing else.
+// Package images builds the lab's container images, only from static Go programs.
 package images
 
 import (
@@ -29,20 +28,20 @@ import (
 )
 
 const (
-	// Pause is the name of the image every pod's sandbox is made from.
+	// Pause is the name of the image of every pod's sandbox.
 	Pause = "pod-pacemaker.local/pause:1"
 	// Herd is the name of the image of a pod that burns CPU before it is ready.
 	Herd = "pod-pacemaker.local/herd:1"
 )
 
-// The programs travel as source in the binary that uses this package, so that
-// it needs no checkout around it to make the images.
+// The programs' sources are embedded, so that a binary that uses this package needs no checkout to
+// build the images.
 //
 //go:embed pause/main.go herd/main.go
 var programs embed.FS
 
-// Build makes the image of that name, Pause or Herd, if the cache does not hold
-// it and returns the path of its tar file.
+// Build returns the path of the tar file of an image, Pause or Herd. It builds the image if the
+// cache does not hold it.
 func Build(ctx context.Context, cache build.Cache, image string) (string, error) {
 	ref, err := name.NewTag(image)
 	if err != nil {
@@ -68,9 +67,8 @@ func writeImage(ctx context.Context, ref name.Tag, program string, code []byte, 
 	return write(ref, map[string][]byte{program: binary}, "/"+program, path)
 }
 
-// FromFiles writes an image of that name to the tar file at path: with the
-// programs at these places, each read from the file that is named, and the
-// command that it runs.
+// FromFiles writes an image of that name to the tar file path. programs maps paths in the image to
+// the files to read, and entrypoint is the command that the image runs.
 func FromFiles(image string, programs map[string]string, entrypoint, path string) error {
 	ref, err := name.NewTag(image)
 	if err != nil {
@@ -95,7 +93,7 @@ func write(ref name.Tag, files map[string][]byte, entrypoint, path string) error
 	return tarball.WriteToFile(path, ref, image)
 }
 
-// assemble is an image of one layer with these programs.
+// assemble returns an image of one layer with these programs.
 func assemble(programs map[string][]byte, entrypoint string) (v1.Image, error) {
 	var files bytes.Buffer
 	w := tar.NewWriter(&files)
@@ -131,7 +129,7 @@ func assemble(programs map[string][]byte, entrypoint string) (v1.Image, error) {
 	return mutate.ConfigFile(image, config)
 }
 
-// compile builds the program, static, in a module of its own.
+// compile builds the program, static, in its own module.
 func compile(ctx context.Context, program string, code []byte) (binary []byte, err error) {
 	dir, err := os.MkdirTemp("", "pod-pacemaker-image-")
 	if err != nil {

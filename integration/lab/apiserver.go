@@ -13,12 +13,12 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/integration/build"
 )
 
-// APIServer is an API server with its etcd, and nothing else: no controller acts on
-// its objects, and it has no node. It is safe for concurrent use.
+// APIServer is an API server with its etcd. No controller acts on its objects, and it has no node.
+// It is safe for concurrent use.
 type APIServer struct{ cluster *Cluster }
 
-// StartAPIServer builds what is missing in the cache, starts etcd and
-// kube-apiserver, and waits until it serves. The caller must call Stop.
+// StartAPIServer builds missing programs, starts etcd and kube-apiserver, and waits until the API
+// server serves. The caller must call Stop.
 func StartAPIServer(ctx context.Context, progress build.Progress) (*APIServer, error) {
 	cache, err := CacheDir()
 	if err != nil {
@@ -39,7 +39,7 @@ func StartAPIServer(ctx context.Context, progress build.Progress) (*APIServer, e
 	return &APIServer{cluster: c}, nil
 }
 
-// RESTConfig is the administrator's access; the caller's own copy.
+// RESTConfig returns a copy of the administrator's access.
 func (s *APIServer) RESTConfig() *rest.Config { return s.cluster.RESTConfig() }
 
 // Client is a client with the administrator's access.
@@ -50,7 +50,7 @@ func (s *APIServer) Kubectl(ctx context.Context, args ...string) ([]byte, error)
 	return s.cluster.Kubectl(ctx, args...)
 }
 
-// Run names the run that both belong to.
+// Run returns the run of both programs.
 func (s *APIServer) Run() Run { return s.cluster.Run }
 
 // StartService is Runtime.StartService.
@@ -63,13 +63,13 @@ func (s *APIServer) Forward(ctx context.Context, inside string) (outside string,
 	return s.cluster.Forward(ctx, inside)
 }
 
-// KubeletToken is the token of the kubelet of the node DefaultNodeName.
+// KubeletToken returns the token of the kubelet of the node DefaultNodeName.
 func (s *APIServer) KubeletToken() string {
 	return s.cluster.creds.tokens[kubeletUser(s.cluster.NodeName).name]
 }
 
-// Access is a kubeconfig, complete in itself, with which the bearer of a token
-// reaches the API server from inside the run's network.
+// Access returns a self-contained kubeconfig, with which the bearer of a token reaches the API
+// server from inside the run's network.
 func (s *APIServer) Access(token string) ([]byte, error) {
 	authority, err := os.ReadFile(s.cluster.creds.path("apiserver.crt"))
 	if err != nil {
@@ -83,5 +83,5 @@ func (s *APIServer) Access(token string) ([]byte, error) {
 	return clientcmd.Write(*config)
 }
 
-// Stop takes both down and returns what it could not remove.
+// Stop takes both programs down. Its error says what it could not remove.
 func (s *APIServer) Stop(ctx context.Context) error { return s.cluster.Stop(ctx) }

@@ -11,17 +11,16 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/integration/images"
 )
 
-// Names under which the lab's images are known to the runtime. They are there
-// from the start and can be pulled from nowhere.
+// Names of the lab's images in the runtime. The images are imported at the start and cannot be
+// pulled.
 const (
 	PauseImage = images.Pause
 	HerdImage  = images.Herd
 )
 
-// Binaries are absolute paths of what was built; empty where it was not.
+// Binaries are absolute paths of the built programs. A path is empty if its program was not built.
 type Binaries struct {
-	// Containerd, Shim, CTR and Runc are programs. Containerd finds the shim
-	// beside itself.
+	// Containerd, Shim, CTR and Runc are programs. containerd finds the shim in its own folder.
 	Containerd, Shim, CTR, Runc string
 	// CNIDir is the folder of the CNI plugins.
 	CNIDir string
@@ -31,8 +30,8 @@ type Binaries struct {
 	PauseImage, HerdImage string
 }
 
-// CacheDir is the folder that built programs are kept in: $POD_PACEMAKER_CACHE,
-// or pod-pacemaker in the user's cache folder.
+// CacheDir is the folder of built programs: $POD_PACEMAKER_CACHE, or pod-pacemaker in the user's
+// cache folder.
 func CacheDir() (string, error) {
 	if dir := os.Getenv("POD_PACEMAKER_CACHE"); dir != "" {
 		return filepath.Abs(dir)
@@ -44,8 +43,8 @@ func CacheDir() (string, error) {
 	return filepath.Join(base, "pod-pacemaker"), nil
 }
 
-// Build makes everything a cluster needs. It takes minutes the first time and
-// no time when the cache holds it. A nil progress is not told.
+// Build builds everything that a cluster needs, unless the cache holds it. This takes minutes the
+// first time. progress may be nil.
 func Build(ctx context.Context, cacheDir string, progress build.Progress) (Binaries, error) {
 	b, err := BuildRuntime(ctx, cacheDir, progress)
 	if err != nil {
@@ -60,7 +59,7 @@ func Build(ctx context.Context, cacheDir string, progress build.Progress) (Binar
 	return b, nil
 }
 
-// BuildControlPlane makes what StartAPIServer needs: etcd and Kubernetes.
+// BuildControlPlane builds the programs for StartAPIServer: etcd and Kubernetes.
 func BuildControlPlane(ctx context.Context, cacheDir string, progress build.Progress) (Binaries, error) {
 	cache := build.Cache{Dir: cacheDir, Progress: progress}
 	etcd, err := component(ctx, cache, "etcd")
@@ -81,7 +80,7 @@ func BuildControlPlane(ctx context.Context, cacheDir string, progress build.Prog
 	}, nil
 }
 
-// BuildRuntime makes what StartRuntime needs: containerd, runc, the CNI plugins
+// BuildRuntime builds the programs and images for StartRuntime: containerd, runc, the CNI plugins
 // and the images.
 func BuildRuntime(ctx context.Context, cacheDir string, progress build.Progress) (Binaries, error) {
 	if err := preflightBuild(); err != nil {
@@ -110,8 +109,8 @@ func BuildRuntime(ctx context.Context, cacheDir string, progress build.Progress)
 	return b, nil
 }
 
-// UseContainerd takes containerd, its shim and ctr from dir, for instance from
-// the folder of another release (build.Cache.Component).
+// UseContainerd takes containerd, its shim and ctr from dir, for instance from the folder of
+// another release (build.Cache.Component).
 func (b *Binaries) UseContainerd(dir string) {
 	b.Containerd = filepath.Join(dir, "containerd")
 	b.Shim = filepath.Join(dir, "containerd-shim-runc-v2")
@@ -126,7 +125,7 @@ func component(ctx context.Context, cache build.Cache, name string) (string, err
 	return cache.Component(ctx, c)
 }
 
-// preflightBuild checks for the tools the builds need.
+// preflightBuild checks that the tools for the builds exist.
 func preflightBuild() error {
 	if _, err := exec.LookPath("go"); err != nil {
 		return fmt.Errorf("%w: the builds need Go; put the go command into PATH (https://go.dev/dl): %w", ErrHost, err)

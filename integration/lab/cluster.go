@@ -18,35 +18,35 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// DefaultNodeName is the node's name unless told otherwise.
+// DefaultNodeName is the default name of the node.
 const DefaultNodeName = "lab"
 
-// ClusterOptions say how to start a cluster.
+// ClusterOptions are the options of a cluster.
 type ClusterOptions struct {
 	RuntimeOptions
-	// NodeName is the node's name; empty is DefaultNodeName.
+	// NodeName is the node's name. Empty: DefaultNodeName.
 	NodeName string
 	// NodeLabels are added to the node's own.
 	NodeLabels map[string]string
-	// KubeletConfig, if set, has the last word on the kubelet's configuration.
+	// KubeletConfig, if set, makes the last changes to the kubelet's configuration.
 	KubeletConfig func(config map[string]any)
 }
 
 // Cluster is a Kubernetes cluster of one node. It is safe for concurrent use.
 type Cluster struct {
 	*Runtime
-	// Kubeconfig is the path of the administrator's access, from the host.
+	// Kubeconfig is the path of the administrator's kubeconfig for the host.
 	Kubeconfig string
-	// InnerKubeconfig is the same from inside the run's network.
+	// InnerKubeconfig is the administrator's kubeconfig for the inside of the run's network.
 	InnerKubeconfig string
 	// NodeName is the node's name.
 	NodeName string
-	// StaticPodDir is where the kubelet looks for the manifests of static pods.
+	// StaticPodDir is the folder where the kubelet looks for the manifests of static pods.
 	StaticPodDir string
-	// SystemBus is the socket at which the kubelet looks for the node's system bus.
-	// Nobody listens there, unless a caller does; see package logind.
+	// SystemBus is the socket where the kubelet looks for the node's system bus. No program listens
+	// there unless the caller starts one, see package logind.
 	SystemBus string
-	// The parts, beside Runtime.Containerd.
+	// The parts of the cluster, beside Runtime.Containerd.
 	Etcd, APIServer, ControllerManager, Scheduler, Kubelet *Service
 
 	creds         *credentials
@@ -100,13 +100,12 @@ func (c *Cluster) AwaitReady(ctx context.Context) error {
 	return c.Kubelet.await(ctx, "the node to be ready", c.nodeReady)
 }
 
-// connect makes the clients with which the host reaches the API server.
+// connect creates the host's clients of the API server.
 func (c *Cluster) connect() (err error) {
 	if c.access, err = clientcmd.BuildConfigFromFlags("", c.Kubeconfig); err != nil {
 		return err
 	}
-	// The lab's own calls are few, and a client that holds them back would
-	// falsify what it measures.
+	// The lab makes few calls, and a client-side rate limit would distort its measurements.
 	c.access.QPS, c.access.Burst = 1000, 1000
 	c.client, err = kubernetes.NewForConfig(c.access)
 	return err
@@ -128,7 +127,7 @@ func (c *Cluster) nodeReady(ctx context.Context) error {
 	return nil
 }
 
-// RESTConfig is the administrator's access from the host; the caller's own copy.
+// RESTConfig returns a copy of the administrator's access from the host.
 func (c *Cluster) RESTConfig() *rest.Config { return rest.CopyConfig(c.access) }
 
 // Client is a client with the administrator's access.
@@ -137,11 +136,11 @@ func (c *Cluster) Client() kubernetes.Interface { return c.client }
 // KubectlPath is the path of the program kubectl.
 func (c *Cluster) KubectlPath() string { return c.binaries.Kubectl }
 
-// Kubectl runs kubectl as the administrator and returns its output; the error
-// contains it too.
+// Kubectl runs kubectl as the administrator and returns its output, which the error contains as
+// well.
 func (c *Cluster) Kubectl(ctx context.Context, args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, c.binaries.Kubectl, args...)
-	// Its cache of what the server offers stays with the run.
+	// kubectl's discovery cache stays in the run's folder.
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+c.Kubeconfig, "KUBECACHEDIR="+filepath.Join(c.Dir, "kubectl"))
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	out, err := cmd.CombinedOutput()
@@ -151,12 +150,11 @@ func (c *Cluster) Kubectl(ctx context.Context, args ...string) ([]byte, error) {
 	return out, nil
 }
 
-// containerdFactory is what the kubelet logs when its cAdvisor has found
-// containerd.
+// containerdFactory is what the kubelet logs when its cAdvisor has found containerd.
 const containerdFactory = "Registration of the containerd container factory successfully"
 
-// cadvisorSeesContainerd checks the kubelet's log: without its containerd side,
-// cAdvisor would hide how a real node behaves.
+// cadvisorSeesContainerd checks the kubelet's log: a cAdvisor that has not found containerd would
+// hide how a real node behaves.
 func (c *Cluster) cadvisorSeesContainerd(context.Context) error {
 	log, err := os.ReadFile(c.Kubelet.LogFile())
 	if err != nil {

@@ -19,8 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// A cluster runs a pod, survives restarts of its node's parts, and leaves
-// nothing.
+// A cluster runs a pod, survives restarts of its node's parts, and leaves nothing behind.
 func TestClusterLeavesNothing(t *testing.T) {
 	c, err := StartCluster(t.Context(), ClusterOptions{
 		RuntimeOptions: RuntimeOptions{Binaries: built(t)},
@@ -47,8 +46,8 @@ func TestClusterLeavesNothing(t *testing.T) {
 	require.Empty(t, left)
 }
 
-// Whoever started a cluster is killed: the cluster goes down by itself. The
-// keeper is killed as well: the next start, or Sweep, removes what is left.
+// If the process that started a cluster is killed, the cluster is taken down. If the keeper is
+// killed as well, the next start or Sweep removes the rest.
 func TestKilledClusterLeavesNothing(t *testing.T) {
 	for _, killKeeper := range []bool{false, true} {
 		t.Run(fmt.Sprintf("keeper killed too: %t", killKeeper), func(t *testing.T) {
@@ -80,8 +79,8 @@ func TestKilledClusterLeavesNothing(t *testing.T) {
 
 const ownerVariable = "POD_PACEMAKER_TEST_CLUSTER_IN"
 
-// TestClusterOwner does nothing by itself: startOwner runs it as a process that
-// owns a cluster, to be killed.
+// TestClusterOwner does nothing by itself: startOwner runs it as the owner of a cluster, to be
+// killed.
 func TestClusterOwner(t *testing.T) {
 	parent := os.Getenv(ownerVariable)
 	if parent == "" {
@@ -104,7 +103,7 @@ func startOwner(t *testing.T, parent string) (*exec.Cmd, Run) {
 	require.NoError(t, err)
 	require.NoError(t, cmd.Start())
 	t.Cleanup(func() {
-		_ = cmd.Process.Kill() // already dead when the test got that far
+		_ = cmd.Process.Kill() // dead already, unless the test failed
 		_ = cmd.Wait()
 	})
 	for lines := bufio.NewScanner(out); lines.Scan(); {
@@ -122,7 +121,7 @@ func startOwner(t *testing.T, parent string) (*exec.Cmd, Run) {
 	return nil, Run{}
 }
 
-// keeperOf is the process ID of the keeper that a process started.
+// keeperOf returns the process ID of the keeper that a process started.
 func keeperOf(t *testing.T, owner *exec.Cmd) int {
 	t.Helper()
 	stats, err := filepath.Glob("/proc/[0-9]*/stat")
@@ -130,7 +129,7 @@ func keeperOf(t *testing.T, owner *exec.Cmd) int {
 	for _, stat := range stats {
 		text, err := os.ReadFile(stat)
 		if err != nil {
-			continue // it ended
+			continue // the process has ended
 		}
 		var pid, parent int
 		var state string
@@ -146,7 +145,7 @@ func keeperOf(t *testing.T, owner *exec.Cmd) int {
 	return 0
 }
 
-// shortTempDir is a folder whose path leaves room for unix sockets.
+// shortTempDir returns a folder whose path leaves room for unix sockets.
 func shortTempDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp(os.TempDir(), "ppl")

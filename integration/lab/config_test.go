@@ -32,7 +32,7 @@ func TestRuntimeConfig(t *testing.T) {
 	require.True(t, json.Valid(cni))
 }
 
-func TestKubeletConfigHasTheCallersLastWord(t *testing.T) {
+func TestCallersKubeletConfigComesLast(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	c := &Cluster{Runtime: &Runtime{Run: Run{Dir: dir, Cgroup: "/run-1"}, Socket: "/c.sock"}}

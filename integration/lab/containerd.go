@@ -10,11 +10,10 @@ import (
 	"text/template"
 )
 
-// podSubnet is where pods have their addresses, inside the run's network.
+// podSubnet has the addresses of the pods, inside the run's network.
 const podSubnet = "10.213.128.0/17"
 
-// containerdConfig is written in version 2 of containerd's format, which 1.7
-// reads and every 2.x translates.
+// containerdConfig is in version 2 of containerd's format, which 1.7 reads and every 2.x converts.
 var containerdConfig = template.Must(template.New("containerd").Parse(`version = 2
 root = "{{.Dir}}/containerd/root"
 state = "{{.Dir}}/containerd/state"
@@ -67,8 +66,8 @@ const cniConfig = `{
 }
 `
 
-// writeRuntimeConfig writes the configuration of containerd and of the pods'
-// network, and returns the path of the former.
+// writeRuntimeConfig writes the configuration of containerd and of the pods' network, and returns
+// the path of containerd's.
 func writeRuntimeConfig(r *Runtime, b Binaries, extra string) (string, error) {
 	snapshotter, err := pickSnapshotter(r.Dir)
 	if err != nil {
@@ -87,7 +86,7 @@ func writeRuntimeConfig(r *Runtime, b Binaries, extra string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("writing containerd's configuration: %w", err)
 	}
-	// The run has a folder of plugins of its own: a scenario may install one more.
+	// The run has its own folder of plugins, because a scenario may install one more.
 	if err := linkAll(b.CNIDir, filepath.Join(r.Dir, "cni-bin")); err != nil {
 		return "", err
 	}
@@ -104,7 +103,7 @@ func writeRuntimeConfig(r *Runtime, b Binaries, extra string) (string, error) {
 	return path, nil
 }
 
-// linkAll makes a folder of links to all that is in another.
+// linkAll creates a folder of links to everything in another folder.
 func linkAll(from, to string) error {
 	entries, err := os.ReadDir(from)
 	if err != nil {

@@ -19,17 +19,17 @@ import (
 	"k8s.io/client-go/util/cert"
 )
 
-// Ports inside the run's network, which is the run's own.
+// Ports inside the run's own network.
 const (
 	etcdPort     = "2379"
 	etcdPeerPort = "2380"
 	apiPort      = "6443"
 )
 
-// insideAddress is the API server's inside the run's network.
+// insideAddress is the API server's address inside the run's network.
 const insideAddress = NodeIP + ":" + apiPort
 
-// user is somebody the API server knows by a token.
+// user is a user that the API server knows by a token.
 type user struct{ name, groups string }
 
 // The cluster's users.
@@ -42,7 +42,7 @@ func kubeletUser(node string) user {
 	return user{name: "system:node:" + node, groups: "system:nodes"}
 }
 
-// credentials are what the parts of the control plane prove themselves with.
+// credentials are the keys and tokens of the control plane's parts.
 type credentials struct {
 	dir    string
 	tokens map[string]string // by user name
@@ -50,8 +50,8 @@ type credentials struct {
 
 func (c *credentials) path(name string) string { return filepath.Join(c.dir, name) }
 
-// newCredentials writes the API server's certificate, the key of service
-// accounts and a token for each user into dir.
+// newCredentials writes the API server's certificate, the key of service accounts and a token for
+// each user into dir.
 func newCredentials(dir string, users ...user) (*credentials, error) {
 	c := &credentials{dir: dir, tokens: map[string]string{}}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -89,8 +89,7 @@ func newCredentials(dir string, users ...user) (*credentials, error) {
 	return c, nil
 }
 
-// kubeconfig writes the access of a user to the API server at address, and
-// returns the file's path.
+// kubeconfig writes a user's kubeconfig for the API server at address, and returns the file's path.
 func (c *credentials) kubeconfig(name string, u user, address string) (string, error) {
 	config := clientcmdapi.NewConfig()
 	config.Clusters["lab"] = &clientcmdapi.Cluster{Server: "https://" + address, CertificateAuthority: c.path("apiserver.crt")}
@@ -167,7 +166,7 @@ func (c *Cluster) etcdSpec() ServiceSpec {
 		c.binaries.Etcd, "--data-dir", filepath.Join(c.Dir, "etcd"), "--name", "lab",
 		"--listen-client-urls", client, "--advertise-client-urls", client,
 		"--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer, "--initial-cluster", "lab=" + peer,
-		// What is lost when the machine loses power is of no use afterwards.
+		// Data that a power failure would lose is of no use after one.
 		"--unsafe-no-fsync", "--log-level", "warn",
 	}}
 }
@@ -194,7 +193,7 @@ func (c *Cluster) apiServerSpec() ServiceSpec {
 	}
 }
 
-// httpOK says nil when url answers 200.
+// httpOK returns nil if url answers 200.
 func httpOK(ctx context.Context, client *http.Client, url string) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {

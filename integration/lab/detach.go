@@ -12,24 +12,24 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/integration/lab/keeper"
 )
 
-// Access says how to reach a cluster that lives on without its owner.
+// Access says how to reach a cluster that outlives its owner.
 type Access struct {
 	Run Run
-	// Kubeconfig is the administrator's.
+	// Kubeconfig is the administrator's kubeconfig.
 	Kubeconfig string
 	// Containerd and NRI are sockets.
 	Containerd, NRI string
-	// Kubectl and CTR are programs of the cluster's own releases.
+	// Kubectl and CTR are the programs of the cluster's releases.
 	Kubectl, CTR string
 	// StaticPodDir is where the kubelet looks for static pods.
 	StaticPodDir string
 }
 
-// accessFile is where a detached run's access is written down.
+// accessFile is the file with a detached run's access.
 func accessFile(run Run) string { return filepath.Join(run.Dir, "access.json") }
 
-// Detach lets the cluster live on when this process ends, until TakeDown. Where
-// it succeeds, c is of no use afterwards; else c has to be stopped as usual.
+// Detach keeps the cluster running when this process ends, until TakeDown. After a success c cannot
+// be used any more. After an error c must be stopped as usual.
 func (c *Cluster) Detach(ctx context.Context) (Access, error) {
 	a := Access{
 		Run: c.Run, Kubeconfig: c.Kubeconfig, Containerd: c.Socket, NRI: c.NRISocket,
@@ -48,8 +48,7 @@ func (c *Cluster) Detach(ctx context.Context) (Access, error) {
 	return a, c.conn.Close()
 }
 
-// Detached lists the detached clusters below parent ("" is the default) that
-// live.
+// Detached lists the live detached clusters below parent. "" is the default parent.
 func Detached(parent string) ([]Access, error) {
 	runs, err := Runs(parent)
 	if err != nil {
@@ -63,7 +62,7 @@ func Detached(parent string) ([]Access, error) {
 		}
 		text, err := os.ReadFile(accessFile(run))
 		if !alive || errors.Is(err, fs.ErrNotExist) {
-			continue // dead, or somebody's who will take it down
+			continue // dead, or its owner will take it down
 		}
 		var a Access
 		if err == nil {
@@ -77,8 +76,7 @@ func Detached(parent string) ([]Access, error) {
 	return all, nil
 }
 
-// TakeDown ends a run that lives, whoever owns it, and returns when nothing of
-// it is left.
+// TakeDown ends a live run of any owner, and returns when nothing of it is left.
 func TakeDown(ctx context.Context, run Run) error {
 	k, err := keeper.Dial(ctx, run)
 	if err != nil {

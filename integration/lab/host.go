@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// pickSnapshotter is overlayfs where it can be mounted below dir, else native,
-// which copies.
+// pickSnapshotter returns overlayfs if it can be mounted below dir, and otherwise native, which
+// copies.
 func pickSnapshotter(dir string) (name string, err error) {
 	test, err := os.MkdirTemp(dir, "overlay-")
 	if err != nil {
@@ -33,13 +33,13 @@ func pickSnapshotter(dir string) (name string, err error) {
 	return "overlayfs", unix.Unmount(merged, 0)
 }
 
-// mayLowerOOMScore says whether processes may be protected from the kernel's
-// out-of-memory killer, which takes CAP_SYS_RESOURCE.
+// mayLowerOOMScore reports whether processes may be protected from the kernel's out-of-memory
+// killer, which requires CAP_SYS_RESOURCE.
 func mayLowerOOMScore() (bool, error) {
 	return hasCapability(unix.CAP_SYS_RESOURCE)
 }
 
-// hasCapability says whether this process has an effective capability.
+// hasCapability reports whether this process has an effective capability.
 func hasCapability(number uint) (bool, error) {
 	status, err := os.Open("/proc/self/status")
 	if err != nil {
@@ -55,5 +55,5 @@ func hasCapability(number uint) (bool, error) {
 		bits, err := strconv.ParseUint(strings.TrimSpace(set), 16, 64)
 		return bits&(1<<number) != 0, err
 	}
-	return false, errors.Join(errors.New("/proc/self/status says nothing of capabilities"), lines.Err())
+	return false, errors.Join(errors.New("/proc/self/status has no line about capabilities"), lines.Err())
 }

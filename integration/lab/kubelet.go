@@ -14,15 +14,13 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// kubeletHealthPort is where the kubelet says that it lives, inside the run's
-// network.
+// kubeletHealthPort is the port of the kubelet's health endpoint, inside the run's network.
 const kubeletHealthPort = "10248"
 
-// systemBusVariable is where the D-Bus library looks for the system bus.
+// systemBusVariable tells the D-Bus library the address of the system bus.
 const systemBusVariable = "DBUS_SYSTEM_BUS_ADDRESS"
 
-// startKubelet starts the node's kubelet and checks that its cAdvisor sees
-// containerd.
+// startKubelet starts the node's kubelet and checks that its cAdvisor sees containerd.
 func (c *Cluster) startKubelet(ctx context.Context, o ClusterOptions) error {
 	root := filepath.Join(c.Dir, "kubelet")
 	for _, dir := range []string{root, c.StaticPodDir} {
@@ -52,7 +50,7 @@ func (c *Cluster) startKubelet(ctx context.Context, o ClusterOptions) error {
 	client := &http.Client{Timeout: time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
 	c.Kubelet = newService(c.keeper, ServiceSpec{
 		Name: "kubelet", Args: args,
-		// Or a kubelet that is told to shut down gracefully would hold up the host.
+		// On the host's bus, a kubelet with graceful shutdown would delay the host's shutdown.
 		Env:   []string{systemBusVariable + "=unix:path=" + c.SystemBus},
 		Ready: func(ctx context.Context) error { return httpOK(ctx, client, "http://"+health+"/healthz") },
 	})
@@ -72,9 +70,8 @@ func labels(all map[string]string) string {
 	return strings.Join(pairs, ",")
 }
 
-// RestartKubelet restarts the kubelet with the configuration that it was first
-// started with, on which change, if not nil, has the last word, and waits until the
-// node is ready and without taints.
+// RestartKubelet restarts the kubelet with its original configuration, which change may edit last,
+// and waits until the node is ready and without taints.
 func (c *Cluster) RestartKubelet(ctx context.Context, change func(config map[string]any)) error {
 	if err := c.Kubelet.Stop(ctx); err != nil {
 		return err
@@ -89,9 +86,9 @@ func (c *Cluster) RestartKubelet(ctx context.Context, change func(config map[str
 	return c.AwaitReady(ctx)
 }
 
-// writeKubeletConfig writes the kubelet's configuration: kubelet's defaults,
-// except for what keeps it within the run's folder, cgroup and network, and for the
-// changes that are not nil, of which a later one has the last word.
+// writeKubeletConfig writes the kubelet's configuration: kubelet's defaults, with the settings that
+// keep it within the run's folder, cgroup and network, and with the changes, of which a later one
+// wins. Changes may be nil.
 func (c *Cluster) writeKubeletConfig(root string, changes ...func(config map[string]any)) (string, error) {
 	resolv := filepath.Join(root, "resolv.conf")
 	if err := os.WriteFile(resolv, nil, 0o644); err != nil {
@@ -115,7 +112,7 @@ func (c *Cluster) writeKubeletConfig(root string, changes ...func(config map[str
 		"authentication":           map[string]any{"anonymous": map[string]any{"enabled": true}, "webhook": map[string]any{"enabled": false}},
 		"authorization":            map[string]any{"mode": "AlwaysAllow"},
 		"maxPods":                  250,
-		// The disk is the machine's; what else is on it must not evict pods.
+		// The disk is the machine's. Other data on it must not cause evictions.
 		"evictionHard":                map[string]string{"memory.available": "50Mi", "nodefs.available": "0%", "imagefs.available": "0%", "nodefs.inodesFree": "0%", "imagefs.inodesFree": "0%"},
 		"imageGCHighThresholdPercent": 100,
 		"imageGCLowThresholdPercent":  99,
@@ -133,7 +130,7 @@ func (c *Cluster) writeKubeletConfig(root string, changes ...func(config map[str
 	return path, os.WriteFile(path, data, 0o600)
 }
 
-// KubeletConfigFile is the path of the kubelet's configuration.
+// KubeletConfigFile returns the path of the kubelet's configuration.
 func (c *Cluster) KubeletConfigFile() string { return filepath.Join(c.Dir, "kubelet", "config.yaml") }
 
 // end stops a service that did not get ready.

@@ -15,10 +15,10 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/integration/build"
 )
 
-// patience bounds waits for what has to happen; no verdict depends on it.
+// patience bounds waits for expected events. No verdict depends on it.
 const patience = 3 * time.Minute
 
-// built builds what is missing; the cache makes it cheap.
+// built builds missing programs. The cache makes it fast.
 func built(t *testing.T) Binaries {
 	t.Helper()
 	cache, err := CacheDir()
@@ -28,7 +28,7 @@ func built(t *testing.T) Binaries {
 	return binaries
 }
 
-// eventually waits until holds gives nil.
+// eventually waits until holds returns nil.
 func eventually(t *testing.T, what string, holds func() error) {
 	t.Helper()
 	deadline := time.Now().Add(patience)
@@ -45,17 +45,17 @@ func eventually(t *testing.T, what string, holds func() error) {
 // requireNothingLeft waits until nothing of the run is left.
 func requireNothingLeft(t *testing.T, run Run) {
 	t.Helper()
-	eventually(t, "nothing to be left", func() error {
+	eventually(t, "nothing to remain", func() error {
 		left, err := Remains(run)
 		require.NoError(t, err)
 		if len(left) > 0 {
-			return fmt.Errorf("left are %q", left)
+			return fmt.Errorf("remaining: %q", left)
 		}
 		return nil
 	})
 }
 
-// stopOnce stops a run, unless that was done.
+// stopOnce stops a run, unless it was already stopped.
 func stopOnce(r *Runtime) error {
 	if alive, err := r.Alive(); !alive {
 		return err

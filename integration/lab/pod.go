@@ -6,7 +6,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// SandboxConfig is what a kubelet would send for a pod of that namespace, name
+// SandboxConfig returns the sandbox that a kubelet would request for a pod of that namespace, name
 // and UID, with the run's own cgroup and log folder.
 func (r *Runtime) SandboxConfig(namespace, name, uid string) *runtimeapi.PodSandboxConfig {
 	return &runtimeapi.PodSandboxConfig{

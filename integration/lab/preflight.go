@@ -12,14 +12,14 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/integration/lab/keeper"
 )
 
-// ErrHost is wrapped by every error that says what this machine lacks.
+// ErrHost is wrapped by every error about something that this machine lacks.
 var ErrHost = errors.New("this machine cannot run the lab")
 
-// needed are the cgroup controllers without which runc or the kubelet give up.
+// needed are the cgroup controllers without which runc or the kubelet fails.
 var needed = []string{"cpu", "cpuset", "memory", "pids"}
 
-// Preflight says what keeps this machine from running the lab: nil, or one
-// sentence that names the way out.
+// Preflight returns an error if this machine cannot run the lab: one sentence that names the
+// remedy.
 func Preflight() error {
 	if os.Geteuid() != 0 {
 		return fmt.Errorf("%w: it needs root to make containers; run it with sudo", ErrHost)

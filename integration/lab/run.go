@@ -13,7 +13,7 @@ type Run = keeper.Run
 // NodeIP is the address of a cluster's node inside the run's network.
 const NodeIP = keeper.NodeIP
 
-// runParent is the folder that runs' folders are made in unless told otherwise.
+// runParent is the default folder for the folders of runs.
 func runParent(dir string) string {
 	if dir == "" {
 		return os.TempDir()
@@ -21,12 +21,12 @@ func runParent(dir string) string {
 	return dir
 }
 
-// Remains lists, one line each, what of a run is still on the machine: its
-// folder, processes, mounts and cgroups. Its network ends with its processes.
+// Remains lists what is still on the machine of a run, one line each: its folder, processes, mounts
+// and cgroups. Its network ends with its processes.
 func Remains(run Run) ([]string, error) { return keeper.Remains(run) }
 
-// Sweep removes what killed runs left below parent ("" is the default) and
-// returns these runs. StartRuntime and StartCluster do this first.
+// Sweep removes what killed runs left below parent ("" is the default) and returns these runs.
+// StartRuntime and StartCluster do this first.
 func Sweep(ctx context.Context, parent string) ([]Run, error) {
 	return keeper.Sweep(ctx, runParent(parent))
 }

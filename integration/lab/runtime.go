@@ -16,29 +16,27 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/integration/lab/keeper"
 )
 
-// RuntimeOptions say how to start a containerd.
+// RuntimeOptions are the options of a containerd.
 type RuntimeOptions struct {
 	// Binaries is what BuildRuntime or Build returned.
 	Binaries Binaries
-	// Parent is the folder the run's folder is made in; empty is the system's
-	// folder for temporary files.
+	// Parent is the folder for the run's folder. Empty: the system's folder for temporary files.
 	Parent string
-	// Images are tar files to import beside the pause and herd images.
+	// Images are tar files to import in addition to the pause and herd images.
 	Images []string
 	// ContainerdConfig is TOML (version 2) appended to containerd's configuration.
 	ContainerdConfig string
 }
 
-// Runtime is a containerd of its own, with CRI, NRI and pods' network. It is
-// safe for concurrent use.
+// Runtime is a throw-away containerd with CRI, NRI and a pod network. It is safe for concurrent
+// use.
 type Runtime struct {
 	Run
-	// Socket is containerd's, which speaks CRI too.
+	// Socket is containerd's socket, which serves CRI, too.
 	Socket string
 	// NRISocket is where NRI plugins connect.
 	NRISocket string
-	// CgroupParent is the cgroup to make pods' cgroups in
-	// (LinuxPodSandboxConfig.CgroupParent).
+	// CgroupParent is the parent of pods' cgroups (LinuxPodSandboxConfig.CgroupParent).
 	CgroupParent string
 	// Containerd is the daemon.
 	Containerd *Service
@@ -61,7 +59,7 @@ func StartRuntime(ctx context.Context, o RuntimeOptions) (*Runtime, error) {
 	return r, nil
 }
 
-// launch makes a run in which nothing is started yet.
+// launch creates a run without starting its services.
 func launch(ctx context.Context, o RuntimeOptions) (*Runtime, error) {
 	if err := Preflight(); err != nil {
 		return nil, err
@@ -114,8 +112,8 @@ func (r *Runtime) ready(ctx context.Context) error {
 		return err
 	}
 	for _, c := range reply.GetStatus().GetConditions() {
-		// There are others, like one that is false while containerd warns of
-		// something deprecated.
+		// There are other conditions, for example one that is false while containerd warns about
+		// deprecated settings.
 		needed := c.GetType() == runtimeapi.RuntimeReady || c.GetType() == runtimeapi.NetworkReady
 		if needed && !c.GetStatus() {
 			return fmt.Errorf("%s is false: %s %s", c.GetType(), c.GetReason(), c.GetMessage())
@@ -124,7 +122,7 @@ func (r *Runtime) ready(ctx context.Context) error {
 	return nil
 }
 
-// imagesKnown says nil when CRI's view of the images has caught up.
+// imagesKnown returns nil once CRI lists the images.
 func (r *Runtime) imagesKnown(ctx context.Context) error {
 	for _, image := range []string{PauseImage, HerdImage} {
 		reply, err := r.Images().ImageStatus(ctx, &runtimeapi.ImageStatusRequest{
@@ -140,12 +138,12 @@ func (r *Runtime) imagesKnown(ctx context.Context) error {
 	return nil
 }
 
-// CRI is a client of the container runtime interface's runtime half.
+// CRI returns a client of CRI's runtime service.
 func (r *Runtime) CRI() runtimeapi.RuntimeServiceClient {
 	return runtimeapi.NewRuntimeServiceClient(r.conn)
 }
 
-// Images is a client of its image half.
+// Images returns a client of CRI's image service.
 func (r *Runtime) Images() runtimeapi.ImageServiceClient {
 	return runtimeapi.NewImageServiceClient(r.conn)
 }
@@ -154,7 +152,7 @@ func (r *Runtime) Images() runtimeapi.ImageServiceClient {
 func (r *Runtime) CTR(ctx context.Context, args ...string) ([]byte, error) {
 	all := append([]string{"--address", r.Socket, "--namespace", "k8s.io"}, args...)
 	cmd := exec.CommandContext(ctx, r.binaries.CTR, all...)
-	// It must not outlive its run either.
+	// ctr must not outlive its run either.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	out, err := cmd.CombinedOutput()
 	if err != nil {
@@ -163,8 +161,8 @@ func (r *Runtime) CTR(ctx context.Context, args ...string) ([]byte, error) {
 	return out, nil
 }
 
-// StartService starts a process that belongs to the run: it is taken down with
-// it, and its output is in a log file of its name.
+// StartService starts a process of the run. It ends with the run, and its output goes to a log file
+// with its name.
 func (r *Runtime) StartService(ctx context.Context, spec ServiceSpec) (*Service, error) {
 	s := newService(r.keeper, spec)
 	if err := s.Start(ctx); err != nil {
@@ -179,8 +177,8 @@ func (r *Runtime) Forward(ctx context.Context, inside string) (outside string, e
 	return r.keeper.Forward(ctx, inside)
 }
 
-// Stop takes the whole run down and returns what it could not remove. It asks
-// nobody to end in good order: what a killed run needs is all there is.
+// Stop takes the whole run down. Its error says what it could not remove. It kills all processes: a
+// killed run needs nothing more.
 func (r *Runtime) Stop(ctx context.Context) error {
 	var err error
 	if r.conn != nil {

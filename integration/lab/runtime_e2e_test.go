@@ -15,8 +15,8 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// A pod started through CRI burns its CPU time, says so and answers HTTP; it
-// outlives a containerd that is killed, and nothing outlives the run.
+// A pod started through CRI burns its CPU time, logs that it is ready, and answers HTTP. It
+// survives a kill of containerd, and nothing survives the run.
 func TestRuntimeRunsAPod(t *testing.T) {
 	r, err := StartRuntime(t.Context(), RuntimeOptions{Binaries: built(t)})
 	require.NoError(t, err)
@@ -41,7 +41,7 @@ func TestRuntimeRunsAPod(t *testing.T) {
 	require.Empty(t, left)
 }
 
-// podIP is the address of the only pod.
+// podIP returns the address of the only pod.
 func podIP(t *testing.T, r *Runtime) string {
 	t.Helper()
 	all, err := r.CRI().ListPodSandbox(t.Context(), &runtimeapi.ListPodSandboxRequest{})
@@ -52,7 +52,7 @@ func podIP(t *testing.T, r *Runtime) string {
 	return reply.Status.Network.Ip
 }
 
-// get asks an address inside the run's network by HTTP.
+// get requests an address inside the run's network by HTTP.
 func get(t *testing.T, r *Runtime, inside string) string {
 	t.Helper()
 	outside, err := r.Forward(t.Context(), inside)

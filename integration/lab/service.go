@@ -17,40 +17,39 @@ import (
 // termPatience is how long a service may take to end after SIGTERM.
 const termPatience = 10 * time.Second
 
-// ServiceSpec says what process a service is.
+// ServiceSpec describes the process of a service.
 type ServiceSpec struct {
-	// Name is the service's name, and that of its log file.
+	// Name is the name of the service and of its log file.
 	Name string
 	// Args are the program's absolute path and its arguments.
 	Args []string
-	// Env is added to this environment, "NAME=value".
+	// Env is added to the keeper's environment, "NAME=value".
 	Env []string
-	// HostNetwork runs it in the host's network, where 127.0.0.1 is the same as
-	// for the process that started the lab. Otherwise it is in the node's
-	// network, where it reaches the API server, the kubelet and the pods.
+	// HostNetwork runs the process in the host's network, where 127.0.0.1 is the same as for the
+	// process that started the lab. Otherwise it runs in the node's network, where it reaches the
+	// API server, the kubelet and the pods.
 	HostNetwork bool
-	// Ready, if set, says when the service serves: nil. It is asked repeatedly
-	// by Start and Restart.
+	// Ready, if set, returns nil when the service serves. Start and Restart call it repeatedly.
 	Ready func(ctx context.Context) error
 }
 
-// Service is a process of a run that can be ended and started again. It dies
-// with the run at the latest. It is safe for concurrent use, but Start, Stop,
-// Kill and Restart of one service must not overlap.
+// Service is a process of a run that can be ended and started again. It ends with the run at the
+// latest. It is safe for concurrent use, but Start, Stop, Kill and Restart of one service must not
+// overlap.
 type Service struct {
 	spec   ServiceSpec
 	keeper *keeper.Keeper
 
 	mu      sync.Mutex
-	current *process // the last one started; nil before the first
+	current *process // the last started process; nil before the first
 }
 
 // process is one life of a service.
 type process struct {
 	pid    int
-	exited chan struct{} // closed when it ended or the keeper went away
-	code   int           // exit code, -1 for a signal; valid once exited
-	err    error         // why the exit code is not known; valid once exited
+	exited chan struct{} // closed when the process or the keeper has ended
+	code   int           // exit code, -1 after a signal; valid once exited
+	err    error         // why the exit code is unknown; valid once exited
 }
 
 func newService(k *keeper.Keeper, spec ServiceSpec) *Service {
@@ -60,13 +59,13 @@ func newService(k *keeper.Keeper, spec ServiceSpec) *Service {
 // Name is the service's name.
 func (s *Service) Name() string { return s.spec.Name }
 
-// LogFile is the path of the file with the service's output, of all its lives.
-// It is removed with the run.
+// LogFile returns the path of the file with the output of all processes of the service. It is
+// removed with the run.
 func (s *Service) LogFile() string {
 	return filepath.Join(s.keeper.Run.LogDir(), s.spec.Name+".log")
 }
 
-// PID is the process's ID, also after its end; 0 before the first start.
+// PID returns the process ID, also after the process's end. It is 0 before the first start.
 func (s *Service) PID() int {
 	if p := s.process(); p != nil {
 		return p.pid
@@ -80,7 +79,7 @@ func (s *Service) process() *process {
 	return s.current
 }
 
-// Running says whether the process lives.
+// Running reports whether the process lives.
 func (s *Service) Running() bool {
 	p := s.process()
 	if p == nil {
@@ -94,8 +93,8 @@ func (s *Service) Running() bool {
 	}
 }
 
-// Start starts the process and waits until it is ready, if it can tell. A
-// process that ends before is an error that shows its last lines.
+// Start starts the process, and waits until Ready returns nil, if it is set. If the process ends
+// before, the error shows its last lines.
 func (s *Service) Start(ctx context.Context) error {
 	if s.Running() {
 		return fmt.Errorf("%s runs already", s.spec.Name)
@@ -120,7 +119,7 @@ func (s *Service) Start(ctx context.Context) error {
 	return s.await(ctx, s.spec.Name+" to serve", s.spec.Ready)
 }
 
-// Signal sends a signal to the process. It is no error when it has ended.
+// Signal sends a signal to the process. It returns no error if the process has ended.
 func (s *Service) Signal(ctx context.Context, sig syscall.Signal) error {
 	p := s.process()
 	if p == nil {
@@ -132,8 +131,7 @@ func (s *Service) Signal(ctx context.Context, sig syscall.Signal) error {
 	return nil
 }
 
-// Wait blocks until the process ends and returns its exit code, -1 when a
-// signal ended it.
+// Wait waits until the process ends, and returns its exit code, or -1 after a signal.
 func (s *Service) Wait(ctx context.Context) (int, error) {
 	p := s.process()
 	if p == nil {
@@ -156,8 +154,8 @@ func (s *Service) Kill(ctx context.Context) error {
 	return err
 }
 
-// Stop ends the process with SIGTERM, or SIGKILL when it takes longer than ten
-// seconds, and waits until it is gone.
+// Stop ends the process with SIGTERM, or with SIGKILL after ten seconds, and waits until it is
+// gone.
 func (s *Service) Stop(ctx context.Context) error {
 	if err := s.Signal(ctx, syscall.SIGTERM); err != nil {
 		return err
@@ -171,7 +169,7 @@ func (s *Service) Stop(ctx context.Context) error {
 	return err
 }
 
-// Restart ends the process as Stop does and starts it again.
+// Restart ends the process like Stop and starts it again.
 func (s *Service) Restart(ctx context.Context) error {
 	if err := s.Stop(ctx); err != nil {
 		return err
@@ -179,8 +177,7 @@ func (s *Service) Restart(ctx context.Context) error {
 	return s.Start(ctx)
 }
 
-// Tail is the end of the service's output, at most that many lines; "" when
-// there is none.
+// Tail returns the last lines of the service's output, at most that many, or "" if there are none.
 func (s *Service) Tail(lines int) string {
 	text, err := os.ReadFile(s.LogFile())
 	if err != nil {

@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// tailLines is how much of a log an error shows.
+// tailLines is the number of log lines that an error shows.
 const tailLines = 15
 
-// startPatience bounds every wait for something that has to come.
+// startPatience bounds every wait for an expected event.
 const startPatience = 3 * time.Minute
 
-// await asks cond until it gives nil. It ends early when the service does; both
-// that and the end of ctx are errors that show the service's last lines.
+// await calls cond until it returns nil. It fails if the service or ctx ends first, with an error
+// that shows the service's last lines.
 func (s *Service) await(ctx context.Context, what string, cond func(ctx context.Context) error) error {
 	start := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, startPatience)

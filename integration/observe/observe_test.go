@@ -17,7 +17,7 @@ import (
 
 const prefix = "pod_pacemaker_"
 
-// metric is one row of the table: its labels.
+// metric is the set of labels of a metric, from one row of the table.
 type metric map[string]bool
 
 // documented reads the table of metrics.
@@ -36,12 +36,11 @@ func documented(t *testing.T) map[string]metric {
 	return all
 }
 
-// given are the labels that Prometheus adds when it scrapes, and those of
-// histograms.
+// given are the labels that Prometheus adds when it scrapes, and those of histograms.
 var given = metric{"instance": true, "job": true, "node": true, "le": true}
 
-// checkExpression parses PromQL, and fails the test where it names a metric or a
-// label that there is not. It gives the metrics of the project that it names.
+// checkExpression parses PromQL, and fails the test if it names an unknown metric or label. It
+// returns the project's metrics that the expression names.
 func checkExpression(t *testing.T, where, expression string, known map[string]metric) []string {
 	t.Helper()
 	tree, err := parser.NewParser(parser.Options{}).ParseExpr(expression)
@@ -95,14 +94,14 @@ func TestAlertsNameMetricsThatExist(t *testing.T) {
 			require.Contains(t, []string{"info", "warning", "critical"}, rule.Labels["severity"], rule.Alert)
 			require.NotEmpty(t, rule.Annotations["summary"], rule.Alert)
 			require.NotEmpty(t, rule.Annotations["description"], rule.Alert)
-			require.Contains(t, string(manual), "\n### "+rule.Alert+"\n", "deploy/operate.md says what to do")
-			require.Contains(t, string(tests), rule.Alert, "the rule has a test")
+			require.Contains(t, string(manual), "\n### "+rule.Alert+"\n", "a section of deploy/operate.md for the alert")
+			require.Contains(t, string(tests), rule.Alert, "a test of the rule")
 		}
 	}
 	require.Positive(t, seen)
 }
 
-// Every metric of the program is on the dashboard or in an alert, or has a reason
+// The dashboard uses only existing metrics and labels, and shows the most important metrics.
 func TestDashboardShowsTheMetricsThatExist(t *testing.T) {
 	t.Parallel()
 	known := documented(t)
@@ -118,11 +117,11 @@ func TestDashboardShowsTheMetricsThatExist(t *testing.T) {
 	}
 	read(t, &board, "deploy", "dashboard", "pod-pacemaker.json")
 	require.Equal(t, "pod-pacemaker", board.UID)
-	// What Grafana fills in, filled in.
+	// The values of Grafana's variables.
 	variables := strings.NewReplacer("$__rate_interval", "5m", "$instance", "n1")
 	ids, shown := map[int]bool{}, map[string]bool{}
 	for _, panel := range board.Panels {
-		require.False(t, ids[panel.ID], "panel %d is there twice", panel.ID)
+		require.False(t, ids[panel.ID], "two panels have the ID %d", panel.ID)
 		ids[panel.ID] = true
 		require.LessOrEqual(t, panel.GridPos.X+panel.GridPos.W, 24, panel.Title)
 		if panel.Type != "row" {
@@ -151,7 +150,7 @@ func read(t *testing.T, into any, parts ...string) {
 	require.NoError(t, yaml.Unmarshal(data, into))
 }
 
-// A parser that takes anything would make the tests above worthless.
+// checkExpression must find faults, otherwise the tests above are worthless.
 func TestCheckFindsFaults(t *testing.T) {
 	t.Parallel()
 	_, err := parser.NewParser(parser.Options{}).ParseExpr(`sum(rate(pod_pacemaker_waiting[5m])`)

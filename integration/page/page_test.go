@@ -34,7 +34,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
-// script is a node whose herd is as the test says.
+// script is a simulated node with the herd of the test.
 type script struct {
 	mu     sync.Mutex
 	status admin.Status
@@ -47,8 +47,6 @@ func (s *script) Status() admin.Status {
 	defer s.mu.Unlock()
 	return s.status
 }
-
-func (s *script) Why(string, string) (admin.Why, error) { return admin.Why{}, admin.ErrUnknownPod }
 
 func (s *script) Ready() error {
 	s.mu.Lock()
@@ -66,14 +64,14 @@ func (s *script) Timeline() []admin.Point {
 	return s.points
 }
 
-// change sets the scene.
+// change changes the state of the node.
 func (s *script) change(do func(*script)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	do(s)
 }
 
-// herd is the sixth minute of a herd of 40, two at a time.
+// herd is the state in the sixth minute of a herd of 40 pods, two at a time.
 func herd(now time.Time) *script {
 	at := func(seconds float64) time.Time { return now.Add(time.Duration((seconds - 300) * float64(time.Second))) }
 	settings := throttle.Settings{MaxConcurrent: 2}
@@ -104,7 +102,7 @@ func herd(now time.Time) *script {
 	return &script{status: s, points: points(now)}
 }
 
-// points are the ten minutes: idle and unmeasured, then the herd.
+// points are the last ten minutes: idle and unmeasured first, then the herd.
 func points(now time.Time) (all []admin.Point) {
 	for i := range 300 {
 		p := admin.Point{Time: now.Add(time.Duration(i-299) * admin.TimelineEvery), Slots: 2}
@@ -136,7 +134,7 @@ func serve(t *testing.T, p admin.Provider) string {
 	return "http://" + address + "/"
 }
 
-// browser is one tab, and what went wrong in it.
+// browser is one tab and its errors.
 type browser struct {
 	context.Context
 	mu     sync.Mutex
@@ -144,7 +142,7 @@ type browser struct {
 	asked  []string
 }
 
-// open starts the browser. Without one on the PATH the test fails.
+// open starts the browser. The test fails if there is none on the PATH.
 func open(t *testing.T) *browser {
 	t.Helper()
 	var path string
@@ -181,7 +179,7 @@ func (b *browser) listen(event any) {
 	}
 }
 
-// call makes an action of a command of the protocol.
+// call makes an action from a command of the protocol.
 func call[P, R any](command cdp.Command[P, R], params P) chromedp.Action[chromedp.Void] {
 	return chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
 		_, err := cdp.Call(ctx, t, command, params)
@@ -194,7 +192,7 @@ func (b *browser) do(t *testing.T, steps ...chromedp.Action[chromedp.Void]) {
 	require.NoError(t, chromedp.Do(b, steps...))
 }
 
-// value gives what a JavaScript expression is.
+// value returns the value of a JavaScript expression.
 func value[T any](t *testing.T, b *browser, expression string) T {
 	t.Helper()
 	v, err := chromedp.Run(b, chromedp.Evaluate[T](expression))
@@ -202,7 +200,7 @@ func value[T any](t *testing.T, b *browser, expression string) T {
 	return v
 }
 
-// text gives what the element with the id says.
+// text returns the text of the element with the id.
 func (b *browser) text(t *testing.T, id string) string {
 	t.Helper()
 	return value[string](t, b, `document.getElementById("`+id+`").textContent`)
@@ -217,12 +215,12 @@ func (b *browser) until(t *testing.T, expression string) {
 	}, 2*time.Minute, 50*time.Millisecond, expression)
 }
 
-// look takes a picture, into the folder that PAGE_PICTURES names, if any.
+// look saves a picture to the folder in PAGE_PICTURES, if any.
 func (b *browser) look(t *testing.T, name string) {
 	t.Helper()
 	picture, err := chromedp.Run(b, chromedp.FullScreenshot(100))
 	require.NoError(t, err)
-	require.Greater(t, len(picture), 10_000, "an empty page")
+	require.Greater(t, len(picture), 10_000, "size of the picture: an empty page is smaller")
 	if dir := os.Getenv("PAGE_PICTURES"); dir != "" {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name+".png"), picture, 0o600))
 	}
@@ -246,7 +244,7 @@ func TestPageShowsAHerd(t *testing.T) {
 	assert.Contains(t, b.text(t, "facts"), "jvm-nodes (from API, generation 4)")
 	assert.Contains(t, b.text(t, "signaltable"), "71%, limit 60%")
 	assert.Contains(t, b.text(t, "signaltable"), "blind")
-	assert.Contains(t, b.text(t, "signaltable"), "file does not exist", "and it says why")
+	assert.Contains(t, b.text(t, "signaltable"), "file does not exist", "the reason why the signal is not measured")
 	assert.True(t, value[bool](t, b, `document.getElementById("herdbox").hidden`), "the daemon names no pod")
 	for _, series := range []string{"waiting", "starting", "slots", "cpu", "cpuPressure", "memoryPressure", "ioPressure"} {
 		path := value[string](t, b, `document.querySelector('path[data-series="`+series+`"]').getAttribute("d")`)
@@ -258,7 +256,7 @@ func TestPageShowsAHerd(t *testing.T) {
 	b.do(t, scheme("dark"))
 	b.look(t, "dark")
 	b.do(t, chromedp.EmulateViewport(390, 800, chromedp.EmulateMobile))
-	assert.False(t, value[bool](t, b, `document.documentElement.scrollWidth > innerWidth`), "on a phone, nothing stands out on the side")
+	assert.False(t, value[bool](t, b, `document.documentElement.scrollWidth > innerWidth`), "the page is not wider than a phone")
 	b.look(t, "phone")
 
 	b.mu.Lock()
@@ -269,7 +267,7 @@ func TestPageShowsAHerd(t *testing.T) {
 	}
 }
 
-// podsOf are the pods of that herd, as kubelet reports them.
+// podsOf returns the pods of that herd, as kubelet reports them.
 func podsOf(now time.Time) (rows []herdpage.Row) {
 	at := func(seconds int) time.Time { return now.Add(time.Duration(seconds-300) * time.Second) }
 	for i := range 40 {
@@ -287,8 +285,8 @@ func podsOf(now time.Time) (rows []herdpage.Row) {
 		herdpage.Row{Namespace: "jobs", Name: `<img src=x onerror="document.title='obeyed'">`, Bound: at(101), Started: at(150), Restarts: 3})
 }
 
-// Those who may list pods see a row for each.
-func TestPageShowsEachPodToThoseWhoMayListThem(t *testing.T) {
+// A user who may list pods sees a row for each pod.
+func TestPageShowsEachPodToUsersWhoMayListPods(t *testing.T) {
 	now := time.Now()
 	daemon, err := url.Parse(serve(t, herd(now)))
 	require.NoError(t, err)
@@ -296,7 +294,7 @@ func TestPageShowsEachPodToThoseWhoMayListThem(t *testing.T) {
 	t.Cleanup(own.Close)
 	b := open(t)
 	b.do(t, chromedp.EmulateViewport(1100, 900), scheme("light"), chromedp.Navigate(own.URL+"/key/?pods"))
-	b.until(t, `document.querySelectorAll("#herd .row").length === 43`) // with the axis
+	b.until(t, `document.querySelectorAll("#herd .row").length === 43`) // including the axis
 	count := func(kind string) int { return value[int](t, b, `document.querySelectorAll("#herd .`+kind+`").length`) }
 	assert.Equal(t, 42, count("waits"))
 	assert.Equal(t, 14, count("starts"))
@@ -308,16 +306,16 @@ func TestPageShowsEachPodToThoseWhoMayListThem(t *testing.T) {
 			return track.querySelector(".%s").getBoundingClientRect().width / track.getBoundingClientRect().width;
 		})()`, row, kind))
 	}
-	assert.InDelta(t, 41.0/600, width(0, "waits"), 0.01, "the first waited for 41 s of the 10 minutes")
+	assert.InDelta(t, 41.0/600, width(0, "waits"), 0.01, "the width of the first wait, 41 s of the 10 minutes")
 	assert.InDelta(t, 39.0/600, width(0, "starts"), 0.01)
 	assert.InDelta(t, 220.0/600, width(0, "ready"), 0.01)
 	assert.Contains(t, value[string](t, b, `document.querySelectorAll("#herd .row")[0].title`), "payments/web-0: waited 41 s, started within 39 s")
-	assert.Contains(t, b.text(t, "herd"), "<img src=x", "a name is shown, not obeyed")
+	assert.Contains(t, b.text(t, "herd"), "<img src=x", "a name is shown as text")
 	b.look(t, "pods-light")
 	b.do(t, scheme("dark"))
 	b.look(t, "pods-dark")
 	b.do(t, chromedp.EmulateViewport(390, 800, chromedp.EmulateMobile))
-	assert.False(t, value[bool](t, b, `document.documentElement.scrollWidth > innerWidth`), "on a phone, nothing stands out on the side")
+	assert.False(t, value[bool](t, b, `document.documentElement.scrollWidth > innerWidth`), "the page is not wider than a phone")
 	b.look(t, "pods-phone")
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -335,12 +333,12 @@ func TestPageFollowsTheNode(t *testing.T) {
 		s.fault = fmt.Errorf("not connected to the runtime yet")
 		s.status.Waiting, s.status.Starting = nil, nil
 		s.points = nil
-		// Text from elsewhere is shown, not obeyed.
+		// Text from elsewhere is shown as text, not executed.
 		s.status.Config.Name = `<img src=x onerror="document.title='obeyed'">`
 	})
 	b.until(t, `document.getElementById("state").textContent === "pods start unpaced"`)
 	assert.Equal(t, "not connected to the runtime yet", b.text(t, "alarm"))
-	assert.Equal(t, "nobody waits", b.text(t, "reasons"))
+	assert.Equal(t, "no pod waits", b.text(t, "reasons"))
 	assert.Contains(t, b.text(t, "facts"), "<img src=x")
 	b.look(t, "unpaced")
 	node.change(func(s *script) { s.fault, s.status.Config.Mode = nil, "Shadow" })
@@ -360,8 +358,8 @@ func TestPageFollowsTheNode(t *testing.T) {
 	assert.Empty(t, b.faults)
 }
 
-// A script that somebody smuggles into the page does not run.
-func TestPageRunsItsOwnScriptAlone(t *testing.T) {
+// A script that was injected into the page does not run.
+func TestPageRunsOnlyItsOwnScript(t *testing.T) {
 	url, b := serve(t, herd(time.Now())), open(t)
 	b.do(t, chromedp.Navigate(url))
 	b.until(t, `document.getElementById("node").textContent === "worker-3"`)
@@ -378,5 +376,5 @@ func TestPageRunsItsOwnScriptAlone(t *testing.T) {
 	b.until(t, `document.title.startsWith("worker-3")`)
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	assert.Len(t, b.faults, 2, "the browser says that it refused both")
+	assert.Len(t, b.faults, 2, "the browser's reports of both refusals")
 }

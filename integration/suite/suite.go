@@ -1,5 +1,5 @@
-// Package suite holds what the suites of scenarios share: one process, one node for all
-// scenarios, and the figures that they measured, printed at the end.
+// Package suite holds what the suites of scenarios share: one process and one node for all
+// scenarios, and their measured figures, printed at the end.
 package suite
 
 import (
@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// ExitCode is what the process of a suite ends with: what run returns, or 1 with an error, which
-// it prints under the name of the suite.
+// ExitCode returns the exit code of a suite's process: the code that run returns, or 1 with an
+// error, which it prints under the name of the suite.
 func ExitCode(name string, run func() (code int, err error)) int {
 	code, err := run()
 	if err != nil {
@@ -23,13 +23,13 @@ func ExitCode(name string, run func() (code int, err error)) int {
 	return code
 }
 
-// Figures are what scenarios measured. The zero value has none. Safe for concurrent use.
+// Figures are measurements of scenarios. The zero value is empty. It is safe for concurrent use.
 type Figures struct {
 	mu    sync.Mutex
 	lines []string
 }
 
-// Note logs a figure of a scenario, and keeps it for the end.
+// Note logs a figure of a scenario and keeps it for the end.
 func (f *Figures) Note(t *testing.T, format string, args ...any) {
 	t.Helper()
 	line := fmt.Sprintf("%s: %s", t.Name(), fmt.Sprintf(format, args...))
@@ -39,7 +39,7 @@ func (f *Figures) Note(t *testing.T, format string, args ...any) {
 	f.lines = append(f.lines, line)
 }
 
-// String gives the figures under their heading, each on a line of its own; empty: there are none.
+// String returns the figures under their heading, one a line, or nothing if there are none.
 func (f *Figures) String() string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -49,7 +49,7 @@ func (f *Figures) String() string {
 	return "\nMeasured:\n  " + strings.Join(f.lines, "\n  ") + "\n"
 }
 
-// Repository gives a path inside the repository, whose sources are where they were built.
+// Repository returns a path inside the repository. The sources must be where they were built.
 func Repository(parts ...string) string {
 	_, file, _, _ := runtime.Caller(0)
 	return filepath.Join(append([]string{filepath.Dir(file), "..", ".."}, parts...)...)

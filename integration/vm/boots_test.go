@@ -10,10 +10,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The same as TestReboot, with the daemon as a plugin that containerd starts itself, and no unit.
+// The same as TestReboot, but containerd starts the daemon as a pre-registered plugin, without a
+// unit.
 func TestRebootPreRegistered(t *testing.T) {
 	sh(t, "systemctl disable --now pod-pacemaker")
-	// As the manual says, and with the API server, as pods wait in the gate only where their policy is known.
+	// These are the manual's commands, with access to the API server, because pods wait in the gate
+	// only if their restart policy is known.
 	sh(t, "install -D -m 0600 /usr/share/pod-pacemaker/05-pod-pacemaker.conf /etc/nri/conf.d/05-pod-pacemaker.conf && "+
 		"echo 'kubeconfig: /etc/kubernetes/pod-pacemaker.conf' >>/etc/nri/conf.d/05-pod-pacemaker.conf && echo 'node-name: lab' >>/etc/nri/conf.d/05-pod-pacemaker.conf && "+
 		"install -D -m 0755 /opt/pod-pacemaker/bin/pod-pacemaker /opt/nri/plugins/05-pod-pacemaker")
@@ -33,7 +35,8 @@ func TestRebootPreRegistered(t *testing.T) {
 	assert.NotEmpty(t, sh(t, "journalctl -b --no-pager _COMM=05-pod-pacemake"), "the plugin's log is in the journal")
 }
 
-// A host that still has cgroup v1 with systemd's hybrid mount. Its kernel counts no I/O for a cgroup of v1.
+// The host still has cgroup v1 with systemd's hybrid mount. Its kernel counts no I/O for a v1
+// cgroup.
 func TestHybridCgroups(t *testing.T) {
 	const dropIn = "/etc/systemd/system/pod-pacemaker.service.d/process-io.conf"
 	t.Cleanup(func() {
@@ -41,7 +44,7 @@ func TestHybridCgroups(t *testing.T) {
 		restart(t)
 	})
 	sh(t, "install -D -m 0644 /usr/share/pod-pacemaker/process-io.conf %s", dropIn)
-	sh(t, "echo 'failCgroupV1: false' >>/var/lib/kubelet/config.yaml") // kubelet refuses v1 by default
+	sh(t, "echo 'failCgroupV1: false' >>/var/lib/kubelet/config.yaml") // by default kubelet refuses v1
 	restart(t, "systemd.unified_cgroup_hierarchy=no", "systemd.legacy_systemd_cgroup_controller=no")
 	require.Equal(t, "cgroup2fs", sh(t, "stat -f -c %%T /sys/fs/cgroup/unified"))
 	require.Equal(t, "cgroupfs", sh(t, "stat -f -c %%T /sys/fs/cgroup/cpu"))
@@ -49,24 +52,25 @@ func TestHybridCgroups(t *testing.T) {
 	TestSlotsAreLentByCgroups(t)
 }
 
-// SELinux with Debian's policy, enforcing: the hook is executed, and the daemon reaches all that it needs.
+// SELinux enforces Debian's policy: the hook is executed, and the daemon reaches everything that it
+// needs.
 func TestSELinux(t *testing.T) {
 	const policy = "/etc/selinux/default/contexts/files/file_contexts"
 	t.Cleanup(func() { restart(t) })
-	// Files get their labels while nothing is enforced yet.
+	// Files get their labels before the policy is enforced.
 	restart(t, "security=selinux", "selinux=1", "enforcing=0")
 	sh(t, "setfiles -F %s / >/var/log/setfiles 2>&1 || tail -n 5 /var/log/setfiles", policy)
-	// What this scenario asks of sockets, it asks through the SSH server, which the policy keeps from them.
+	// The scenario reaches sockets through the SSH server, which the policy would deny.
 	sh(t, "echo '(typepermissive sshd_t)' >/root/scenario.cil && semodule -i /root/scenario.cil")
 	restart(t, "security=selinux", "selinux=1", "enforcing=1")
 	require.Equal(t, "Enforcing", sh(t, "getenforce"))
 	assertGateHolds(t)
 	t.Log(sh(t, "ps -eZ | grep -E 'pod-pacemaker|containerd|kubelet|herd|pacemaker-gate' || true; ls -Z /opt/pod-pacemaker/bin; journalctl -b -k --no-pager | grep -c avc: || true"))
-	assert.Empty(t, sh(t, "journalctl -b --no-pager | grep 'avc:.*denied' | grep pacemaker | grep -v scontext=system_u:system_r:sshd_t || true"), "what the policy denied the daemon and the hook")
+	assert.Empty(t, sh(t, "journalctl -b --no-pager | grep 'avc:.*denied' | grep pacemaker | grep -v scontext=system_u:system_r:sshd_t || true"), "denials for the daemon and the hook")
 }
 
-// restart cuts the guest's power, boots it with these parameters of the kernel, and waits until its node is ready and
-// the daemon paces.
+// restart cuts the guest's power, boots it with these kernel parameters, and waits until its node
+// is ready and the daemon paces pods.
 func restart(t *testing.T, kernel ...string) {
 	t.Helper()
 	ctx := context.WithoutCancel(t.Context())

@@ -17,37 +17,35 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/integration/lab"
 )
 
-// files are what the guest has beside Debian, at their places: the units and
-// configurations of a node whose administrator followed containerd's and
-// Kubernetes' manuals.
+// files are the guest's files in addition to Debian's, by their paths: the units and configurations
+// of a node whose administrator followed containerd's and Kubernetes' manuals.
 //
 //go:embed all:files
 var files embed.FS
 
-// Parts are what is put into the guest beside Debian.
+// Parts are added to the guest's Debian.
 type Parts struct {
 	// Binaries are containerd, runc, the CNI plugins, the kubelet and the images.
 	Binaries lab.Binaries
-	// Repository is the folder of the checkout, of which bin/ is built.
+	// Repository is the folder of the checkout, whose bin/ is built.
 	Repository string
-	// KubeletAccess and DaemonAccess are the text of kubeconfigs.
+	// KubeletAccess and DaemonAccess are kubeconfigs.
 	KubeletAccess, DaemonAccess []byte
 }
 
 // imageDir is the guest's folder with the images to import.
 const imageDir = "/var/lib/images"
 
-// diskSize is a bound: the file has holes where nothing is.
+// diskSize is an upper bound: the file is sparse.
 const diskSize = "4G"
 
-// keys are what host and guest know each other by.
+// keys are the SSH keys of host and guest.
 type keys struct {
 	client ssh.Signer
 	server ssh.PublicKey
 }
 
-// makeDisk writes the guest's disk to the file at path, by way of a folder beside
-// it that is gone afterwards.
+// makeDisk writes the guest's disk to the file path, from a temporary folder beside it.
 func makeDisk(ctx context.Context, system OS, parts Parts, path string) (k keys, err error) {
 	root := path + ".tree"
 	if err := os.Mkdir(root, 0o755); err != nil {
@@ -75,7 +73,7 @@ func copyParts(root string, parts Parts) error {
 		"usr/local/bin/containerd": b.Containerd, "usr/local/bin/containerd-shim-runc-v2": b.Shim,
 		"usr/local/bin/ctr": b.CTR, "usr/local/bin/runc": b.Runc, "usr/local/bin/kubelet": b.Kubelet,
 		imageDir + "/pause.tar": b.PauseImage, imageDir + "/herd.tar": b.HerdImage,
-		// What the manual says of the systemd unit.
+		// The files of the systemd unit, at the manual's paths.
 		"opt/pod-pacemaker/bin/pod-pacemaker":           filepath.Join(parts.Repository, "bin/pod-pacemaker"),
 		"opt/pod-pacemaker/bin/pacemaker-gate":          filepath.Join(parts.Repository, "bin/pacemaker-gate"),
 		"opt/pod-pacemaker/bin/pacemaker-cni":           filepath.Join(parts.Repository, "bin/pacemaker-cni"),
@@ -119,7 +117,7 @@ func copyParts(root string, parts Parts) error {
 	})
 }
 
-// units are what starts with the guest, beside what Debian's packages start.
+// units start with the guest, in addition to those of Debian's packages.
 var units = map[string]string{
 	"containerd.service":       "/etc/systemd/system",
 	"kubelet.service":          "/etc/systemd/system",
@@ -127,7 +125,7 @@ var units = map[string]string{
 	"systemd-networkd.service": "/lib/systemd/system",
 }
 
-// enable does what systemctl enable does.
+// enable enables the units, as systemctl enable does.
 func enable(root string) error {
 	wants := filepath.Join(root, "etc/systemd/system/multi-user.target.wants")
 	if err := os.MkdirAll(wants, 0o755); err != nil {
@@ -141,8 +139,8 @@ func enable(root string) error {
 	return nil
 }
 
-// exchangeKeys lets a new key in as root, and reads the key that the package of the
-// SSH server has made when it was installed.
+// exchangeKeys admits a new key as root, and reads the key that the package of the SSH server
+// created at its installation.
 func exchangeKeys(root string) (keys, error) {
 	_, private, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
-// A herd on a node with cgroup v2, the systemd driver and AppArmor waits in the gate,
-// starts two at a time, and the journal tells the story of each pod by its name.
+// On a node with cgroup v2, the systemd driver and AppArmor, a herd waits in the gate and starts
+// two at a time, and the journal has each pod's messages under its name.
 func TestHerd(t *testing.T) {
 	const herd, limit = 6, 2
 	require.Equal(t, "cgroup2fs", sh(t, "stat -f -c %%T /sys/fs/cgroup"))
@@ -38,10 +38,10 @@ func TestHerd(t *testing.T) {
 	}
 	after := status(t)
 	assert.True(t, after.Gate.Usable, after.Gate.WhyNot)
-	assert.Equal(t, before.Since, after.Since, "the daemon ran all the time")
+	assert.Equal(t, before.Since, after.Since, "start of the daemon, which did not restart")
 	for _, p := range after.Ended[:herd] {
 		assert.Equal(t, throttle.Started, p.State, p.Name)
-		assert.NotEqual(t, reasons.Inferred, p.Reason, "%s: kubelet says when it is ready", p.Name)
+		assert.NotEqual(t, reasons.Inferred, p.Reason, "%s: kubelet reports when it is ready", p.Name)
 	}
 
 	path := sh(t, "cat /proc/$(pgrep -x herd | head -n 1)/cgroup")
@@ -52,8 +52,8 @@ func TestHerd(t *testing.T) {
 	story(t, all[len(all)-1].pod)
 }
 
-// With the waiting room, pods wait before their sandbox is made: the unit may write to CNI's folders with the file that
-// is shipped for that. Its removal is what the manual says.
+// With the waiting room, pods wait before their sandbox is created. The shipped drop-in lets the
+// unit write to CNI's folders. The room is removed as the manual says.
 func TestWaitingRoom(t *testing.T) {
 	const waiters = 10
 	dropIn := "/etc/systemd/system/pod-pacemaker.service.d/waiting-room.conf"
@@ -72,7 +72,7 @@ func TestWaitingRoom(t *testing.T) {
 		eventually(t, "both slots are taken", func() bool { return len(status(t).Starting) == 2 })
 		createPods(t, "room", waiters, herdPod(0.5))
 		room := 0
-		eventually(t, "the others wait", func() bool {
+		eventually(t, "the other pods wait", func() bool {
 			s := status(t)
 			room = s.Room.Waiters
 			return room > 0 && room+s.Gate.Waiters == waiters
@@ -84,20 +84,20 @@ func TestWaitingRoom(t *testing.T) {
 			}
 		}
 		sh(t, "touch %s/released", latch)
-		eventually(t, "all are ready", func() bool { return ready(t, "room") == waiters && ready(t, "holds") == 2 })
+		eventually(t, "all pods are ready", func() bool { return ready(t, "room") == waiters && ready(t, "holds") == 2 })
 		all := append(lives(t, "holds", begin), lives(t, "room", begin)...)
 		logLives(t, all)
 		assert.Len(t, all, waiters+2, "containers")
-		assert.LessOrEqual(t, mostStarting(all), 2, "between the start of their process and ready")
-		figure(t, "%d of %d waited in the room", room, waiters)
+		assert.LessOrEqual(t, mostStarting(all), 2, "pods between the start of their process and ready")
+		figure(t, "%d of %d pods waited in the room", room, waiters)
 	})
-	// As the manual says; the configuration first, which names the program.
+	// The manual's order: the configuration first, because it names the program.
 	sh(t, "rm /etc/cni/net.d/00-pod-pacemaker.conflist && rm /opt/cni/bin/pacemaker-cni")
 	createPods(t, "without", 1, herdPod(0.1))
 	eventually(t, "a pod starts without the room", func() bool { return ready(t, "without") == 1 })
 }
 
-// last is when the last of them was ready.
+// last returns when the last of the pods was ready.
 func last(all []life) (at time.Time) {
 	for _, l := range all {
 		if l.ready.After(at) {
@@ -107,12 +107,12 @@ func last(all []life) (at time.Time) {
 	return at
 }
 
-// story checks that the journal tells of a pod that waited: found by the fields that the
-// manual names, and in words that name it.
+// story checks the journal's messages about a pod that waited: the manual's fields find them, and
+// their text names the pod.
 func story(t *testing.T, pod string) {
 	t.Helper()
 	lines := strings.Split(sh(t, "journalctl -b --no-pager -o json -u pod-pacemaker POD_NAME=%s", pod), "\n")
-	require.Greater(t, len(lines), 1, "lines that tell of the pod")
+	require.Greater(t, len(lines), 1, "lines about the pod")
 	for _, line := range lines {
 		var entry map[string]any
 		require.NoError(t, json.Unmarshal([]byte(line), &entry))

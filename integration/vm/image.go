@@ -13,22 +13,22 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/integration/build"
 )
 
-// debianRelease is the release of Debian that the guest runs.
+// debianRelease is the release of Debian in the guest.
 const debianRelease = "bookworm"
 
-// packages are what the guest has beside Debian's essential packages. What
-// they recommend is left out.
+// packages are the guest's packages in addition to Debian's essential ones, without recommended
+// packages.
 var packages = []string{
 	"systemd", "systemd-sysv", "dbus", "udev", "kmod", "iproute2", "procps", "mount", "zstd",
 	"linux-image-cloud-amd64", "initramfs-tools", "openssh-server",
 	"apparmor", "selinux-policy-default", "policycoreutils", "selinux-utils",
 }
 
-// unneeded are folders of packages that nobody reads in the guest.
+// unneeded are folders of packages that the guest does not need.
 var unneeded = []string{"/usr/share/doc/*", "/usr/share/man/*", "/usr/share/locale/*"}
 
-// initramfs has the initial file system hold the modules that find the disk, and no
-// others: the guest unpacks it without help of the hardware.
+// initramfs limits the initial file system to the modules that find the disk, because the guest
+// unpacks it without hardware virtualization.
 const initramfs = `mkdir -p "$1/etc/initramfs-tools/conf.d" &&
 printf 'MODULES=list\nCOMPRESS=zstd\n' >"$1/etc/initramfs-tools/conf.d/vm" &&
 printf 'virtio_pci\nvirtio_blk\next4\n' >"$1/etc/initramfs-tools/modules"`
@@ -37,12 +37,12 @@ printf 'virtio_pci\nvirtio_blk\next4\n' >"$1/etc/initramfs-tools/modules"`
 type OS struct {
 	// Tree is a tar file of the root file system.
 	Tree string
-	// Kernel and Initrd are what QEMU boots.
+	// Kernel and Initrd are the files that QEMU boots.
 	Kernel, Initrd string
 }
 
-// BuildOS makes the operating system from Debian's packages, if the cache does not
-// hold it, which takes minutes.
+// BuildOS builds the operating system from Debian's packages, which takes minutes, unless the cache
+// holds it.
 func BuildOS(ctx context.Context, cacheDir string) (OS, error) {
 	args := []string{
 		"--mode=root", "--variant=minbase", "--components=main", "--include=" + strings.Join(packages, ","),
@@ -52,7 +52,7 @@ func BuildOS(ctx context.Context, cacheDir string) (OS, error) {
 		args = append(args, "--dpkgopt=path-exclude="+path)
 	}
 	args = append(args, debianRelease)
-	// A folder of its own has a lock of its own: this does not wait for the lab's builds.
+	// This folder has its own lock, so this does not wait for the lab's builds.
 	cache := build.Cache{Dir: filepath.Join(cacheDir, "vm")}
 	dir, err := cache.Entry(ctx, "debian-"+debianRelease, args, func(dir string) error {
 		return fillOS(ctx, dir, args)
@@ -69,7 +69,7 @@ func fillOS(ctx context.Context, dir string, args []string) error {
 	if err := command(ctx, "mmdebstrap", append(args, tree)...); err != nil {
 		return err
 	}
-	// The names in /boot have the kernel's version; / has links without it.
+	// The names in /boot contain the kernel's version. / has links without it.
 	boot, err := os.MkdirTemp(dir, "boot-")
 	if err != nil {
 		return err
@@ -89,7 +89,7 @@ func fillOS(ctx context.Context, dir string, args []string) error {
 	return os.RemoveAll(boot)
 }
 
-// command runs a program of the host to its end; the error has what it wrote.
+// command runs a program of the host. The error contains its output.
 func command(ctx context.Context, name string, args ...string) error {
 	cmd := exec.CommandContext(ctx, name, args...)
 	var said bytes.Buffer

@@ -15,23 +15,23 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/integration/lab"
 )
 
-// bootPatience bounds the time from the start of a machine until it lets us in.
+// bootPatience bounds the time from the start of a machine until SSH works.
 const bootPatience = 10 * time.Minute
 
-// sshInside is where QEMU listens for the guest's SSH server, in the lab's network.
+// sshInside is QEMU's address for the guest's SSH server, in the lab's network.
 const sshInside = "127.0.0.1:2222"
 
-// idle are units of Debian that work and are of no use here.
+// idle are units of Debian that run but are of no use here.
 var idle = []string{"e2scrub_reap.service", "e2scrub_all.timer", "apt-daily.timer", "apt-daily-upgrade.timer", "dpkg-db-backup.timer", "fstrim.timer"}
 
-// Machine is the guest, running or not. Start, Cut and Reboot of one machine must not
-// overlap; the rest is safe for concurrent use.
+// Machine is the guest, running or not. Start, Cut and Reboot of one machine must not overlap. The
+// rest is safe for concurrent use.
 type Machine struct {
 	server *lab.APIServer
 	system OS
 	disk   string
 	keys   keys
-	ssh    string // the address of the guest's SSH server on the host
+	ssh    string // address of the guest's SSH server on the host
 
 	mu     sync.Mutex
 	qemu   *lab.Service
@@ -39,8 +39,8 @@ type Machine struct {
 	boots  int
 }
 
-// NewMachine makes a guest with a disk of its own in the folder of the server's
-// run. It does not start it.
+// NewMachine creates a guest with its own disk in the folder of the server's run. It does not start
+// it.
 func NewMachine(ctx context.Context, server *lab.APIServer, system OS, parts Parts) (*Machine, error) {
 	m := &Machine{server: server, system: system, disk: filepath.Join(server.Run().Dir, "disk.img")}
 	var err error
@@ -51,8 +51,7 @@ func NewMachine(ctx context.Context, server *lab.APIServer, system OS, parts Par
 	return m, err
 }
 
-// Start boots the machine with these words on the kernel's command line beside its own, and waits
-// until the guest lets us in.
+// Start boots the machine with additional kernel parameters, and waits until SSH works.
 func (m *Machine) Start(ctx context.Context, kernel ...string) error {
 	m.boots++
 	line := append([]string{"root=/dev/vda", "rw", "console=ttyS0", "quiet", "systemd.show_status=0"}, kernel...)
@@ -83,13 +82,13 @@ func (m *Machine) Start(ctx context.Context, kernel ...string) error {
 	return m.awaitSSH(ctx)
 }
 
-// Cut ends the machine as a loss of power does.
+// Cut ends the machine like a loss of power.
 func (m *Machine) Cut(ctx context.Context) error {
 	m.disconnect()
 	return m.qemu.Kill(ctx)
 }
 
-// Reboot has the guest reboot in good order, and waits until it lets us in again.
+// Reboot reboots the guest in the regular way, and waits until SSH works again.
 func (m *Machine) Reboot(ctx context.Context) error {
 	before, err := m.Run(ctx, "cat /proc/sys/kernel/random/boot_id")
 	if err != nil {
@@ -126,12 +125,12 @@ func (m *Machine) awaitSSH(ctx context.Context) error {
 			return fmt.Errorf("the guest did not boot; its console ends:\n%s", m.qemu.Tail(30))
 		}
 		if err := m.pause(ctx, err); err != nil {
-			return fmt.Errorf("the guest lets nobody in: %w; its console ends:\n%s", err, m.qemu.Tail(30))
+			return fmt.Errorf("no SSH connection to the guest: %w; its console ends:\n%s", err, m.qemu.Tail(30))
 		}
 	}
 }
 
-// pause waits for a while, or gives the error with which to give up.
+// pause waits for a while, or returns the final error.
 func (m *Machine) pause(ctx context.Context, last error) error {
 	select {
 	case <-ctx.Done():

@@ -16,13 +16,13 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
-// configure has the daemon follow another PacemakerConfig until the test ends.
+// configure makes the daemon follow another PacemakerConfig until the test ends.
 func configure(t *testing.T, spec string) {
 	t.Helper()
 	const file = "/etc/pod-pacemaker/scenario.yaml"
 	text := "apiVersion: pod-pacemaker.io/v1alpha1\nkind: PacemakerConfig\nmetadata: {name: scenario}\nspec: " + spec
 	require.NoError(t, guest.Write(t.Context(), file, text))
-	// Of a flag that comes twice, the last counts.
+	// If a flag occurs twice, the last one counts.
 	arguments(t, access+" --config="+file)
 	require.Equal(t, "scenario", status(t).Config.Name)
 }
@@ -33,8 +33,8 @@ func assertMeasured(t *testing.T) {
 	assert.NotContains(t, sh(t, "journalctl -b --no-pager -u pod-pacemaker"), "cannot be read")
 }
 
-// Two starts that wait for something that does not come hold both slots, and use neither
-// CPU nor disk by their cgroups' own files: a slot is lent to the pod that they wait for.
+// Two starts that wait in vain hold both slots and use neither CPU nor disk, by their cgroups'
+// files: a slot is lent to the pod that they wait for.
 func TestSlotsAreLentByCgroups(t *testing.T) {
 	configure(t, "{throttleConfig: {maxConcurrent: {value: 2}, noProgressAfter: 10s}}")
 	latch := strings.TrimSpace(sh(t, "mktemp -d /var/tmp/latch-XXXXXX"))
@@ -42,7 +42,7 @@ func TestSlotsAreLentByCgroups(t *testing.T) {
 	createPods(t, "idle", 2, herdPod(0.1, latched(latch)))
 	eventually(t, "both slots are taken", func() bool { return len(status(t).Starting) == 2 })
 	createPods(t, "next", 1, herdPod(0.1))
-	eventually(t, "the next one is ready", func() bool { return ready(t, "next") == 1 })
+	eventually(t, "the next pod is ready", func() bool { return ready(t, "next") == 1 })
 	for _, p := range status(t).Ended {
 		if strings.HasPrefix(p.Name, "next-") {
 			figure(t, "admitted: %s", p.Admission)
@@ -52,15 +52,15 @@ func TestSlotsAreLentByCgroups(t *testing.T) {
 	if sh(t, "stat -f -c %%T /sys/fs/cgroup") == "cgroup2fs" {
 		slice := sh(t, "dirname /sys/fs/cgroup$(cut -d: -f3 /proc/$(pgrep -x herd | head -n 1)/cgroup)")
 		for _, file := range []string{"io.stat", "cpu.stat", "cpu.pressure"} {
-			sh(t, "cat %s/%s", slice, file) // the pod's own
+			sh(t, "cat %s/%s", slice, file) // the pod's own files
 		}
 	}
 	assertMeasured(t)
 	sh(t, "touch %s/released", latch)
-	eventually(t, "the others are ready, too", func() bool { return ready(t, "idle") == 2 })
+	eventually(t, "the first two are ready, too", func() bool { return ready(t, "idle") == 2 })
 }
 
-// Without an API server the daemon sees by the pods' cgroups that they have started.
+// Without an API server, the daemon sees from the pods' cgroups that they have started.
 func TestStandaloneSigns(t *testing.T) {
 	const herd, limit = 3, 1
 	require.NoError(t, guest.Write(t.Context(), "/etc/pod-pacemaker/scenario.yaml",
@@ -68,7 +68,7 @@ func TestStandaloneSigns(t *testing.T) {
 	arguments(t, "--gate=always --log-level=debug --config=/etc/pod-pacemaker/scenario.yaml")
 	begin := clock(t)
 	createPods(t, "alone", herd, herdPod(2))
-	eventually(t, "all have started", func() bool {
+	eventually(t, "all pods have started", func() bool {
 		n := 0
 		for _, p := range status(t).Ended {
 			if strings.HasPrefix(p.Name, "alone-") {
@@ -82,26 +82,27 @@ func TestStandaloneSigns(t *testing.T) {
 			assert.Equal(t, reasons.Inferred, p.Reason, p.Name)
 		}
 	}
-	eventually(t, "all are ready", func() bool { return ready(t, "alone") == herd })
+	eventually(t, "all pods are ready", func() bool { return ready(t, "alone") == herd })
 	assertPaced(t, "alone", begin, herd, limit)
 	assertMeasured(t)
 }
 
-// A pod that its own CPU limit throttles all the time is under CPU pressure, and so is
-// the node by the kernel's count; the limit by CPU pressure stays open.
+// Pods that their own CPU limit throttles all the time are under CPU pressure, and so is the node
+// by the kernel's count, but the limit by CPU pressure stays open.
 func TestAThrottledPodClosesNoPressureLimit(t *testing.T) {
 	createPods(t, "throttled", 2, herdPod(0, withoutProbes, args("--cpu-seconds", "100000"), func(spec *corev1.PodSpec) {
 		spec.Containers[0].Resources.Limits = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("50m")}
 	}))
-	eventually(t, "they run", func() bool { return len(strings.Fields(sh(t, "pgrep -x herd || true"))) == 2 })
+	eventually(t, "the throttled pods run", func() bool { return len(strings.Fields(sh(t, "pgrep -x herd || true"))) == 2 })
 	configure(t, `{throttleConfig: {pressure: {cpu: {some: "20"}, window: 10s}}}`)
-	eventually(t, "the kernel counts CPU pressure above the limit, of a node that is not busy, and nothing is held", func() bool {
+	eventually(t, "the kernel counts CPU pressure above the limit although the node is not busy, and no pod waits", func() bool {
 		s := status(t)
 		return signalOf(s, throttle.SignalCPUPressure) > 30 && signalOf(s, throttle.SignalCPU) < 60 && s.HeldBy == nil
 	})
 	createPods(t, "free", 1, herdPod(0.1))
-	// To make a pod takes all of the slow guest for seconds: the limit may hold it back then, and not for longer.
-	eventually(t, "the next one is ready", func() bool { return ready(t, "free") == 1 })
+	// The creation of a pod uses all of the slow guest for seconds. The limit may hold the pod back
+	// meanwhile, but not for longer.
+	eventually(t, "the next pod is ready", func() bool { return ready(t, "free") == 1 })
 	for _, p := range status(t).Ended {
 		if strings.HasPrefix(p.Name, "free-") {
 			figure(t, "waited %s, admitted: %s", p.WaitedSeconds.Duration(), p.Admission)
@@ -109,7 +110,7 @@ func TestAThrottledPodClosesNoPressureLimit(t *testing.T) {
 	}
 }
 
-// signalOf gives the value of a signal; 0 where it is not measured.
+// signalOf returns the value of a signal, or 0 if it is not measured.
 func signalOf(s admin.Status, which throttle.Signal) float64 {
 	for _, signal := range s.Signals {
 		if signal.Name == which.String() && signal.Value != nil {

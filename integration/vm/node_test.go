@@ -32,7 +32,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
 )
 
-// sh runs a command in the guest, also while a test cleans up.
+// sh runs a command in the guest, also during a test's cleanup.
 func sh(t *testing.T, format string, args ...any) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), patience)
@@ -52,13 +52,13 @@ func eventually(t *testing.T, what string, holds func() bool) {
 		return errors.New("not yet")
 	})
 	if err != nil {
-		tell(t)
-		require.NoError(t, err, "it did not come true that "+what)
+		logGuest(t)
+		require.NoError(t, err, "the time ran out before this was true: "+what)
 	}
 }
 
-// tell writes what the guest knows to the log of a failed test.
-func tell(t *testing.T) {
+// logGuest logs the state of the guest of a failed test.
+func logGuest(t *testing.T) {
 	t.Helper()
 	for _, command := range []string{
 		"systemctl --no-pager --failed; systemctl --no-pager status pod-pacemaker",
@@ -73,7 +73,7 @@ func tell(t *testing.T) {
 	t.Logf("%v\n%s", err, out)
 }
 
-// get asks an HTTP server of the guest.
+// get requests a path of an HTTP server of the guest.
 func get(ctx context.Context, network, address, path string) ([]byte, error) {
 	client := http.Client{Transport: &http.Transport{
 		DialContext:       func(ctx context.Context, _, _ string) (net.Conn, error) { return guest.Dial(ctx, network, address) },
@@ -91,8 +91,7 @@ func get(ctx context.Context, network, address, path string) ([]byte, error) {
 	return io.ReadAll(reply.Body)
 }
 
-// askStatus asks what the daemon tells about itself, at the socket where the command
-// status asks, too.
+// askStatus asks for the daemon's status, at the socket that the command status uses.
 func askStatus(ctx context.Context) (s admin.Status, err error) {
 	text, err := get(ctx, "unix", "/run/pod-pacemaker/admin.sock", "/v1/status")
 	if err != nil {
@@ -138,8 +137,7 @@ func arguments(t *testing.T, args string) {
 // A shape changes a pod.
 type shape func(*corev1.PodSpec)
 
-// herdPod is a pod that burns so many CPU-seconds of the guest before it answers its
-// readiness probe.
+// herdPod is a pod that burns CPU-seconds of the guest before it answers its readiness probe.
 func herdPod(cpuSeconds float64, shapes ...shape) corev1.PodSpec {
 	grace, off := int64(1), false
 	spec := corev1.PodSpec{
@@ -166,8 +164,8 @@ func args(more ...string) shape {
 
 func withoutProbes(spec *corev1.PodSpec) { spec.Containers[0].ReadinessProbe = nil }
 
-// latched keeps the pod from getting ready, without CPU, until there is the file
-// released in the guest's folder.
+// latched keeps the pod from getting ready, without CPU, until the file released exists in a folder
+// of the guest.
 func latched(folder string) shape {
 	return func(spec *corev1.PodSpec) {
 		spec.Volumes = append(spec.Volumes, corev1.Volume{Name: "latch", VolumeSource: corev1.VolumeSource{
@@ -179,7 +177,7 @@ func latched(folder string) shape {
 	}
 }
 
-// createPods creates pods of that name and a number, and removes them when the test ends.
+// createPods creates n pods with that name and a number, and removes them when the test ends.
 func createPods(t *testing.T, name string, n int, spec corev1.PodSpec) {
 	t.Helper()
 	api := server.Client().CoreV1().Pods(metav1.NamespaceDefault)
@@ -206,7 +204,7 @@ func createPods(t *testing.T, name string, n int, spec corev1.PodSpec) {
 	})
 }
 
-// pods lists the pods whose names begin so.
+// pods lists the pods with that name prefix.
 func pods(t *testing.T, name string) (all []corev1.Pod) {
 	t.Helper()
 	list, err := server.Client().CoreV1().Pods(metav1.NamespaceDefault).List(t.Context(), metav1.ListOptions{})
@@ -235,14 +233,13 @@ func ready(t *testing.T, name string) (n int) {
 	return n
 }
 
-// life is the start of a container, as containerd and kubelet tell; a time that is not
-// known is zero.
+// life is the start of a container, from containerd and kubelet. An unknown time is zero.
 type life struct {
 	pod                     string
 	created, started, ready time.Time
 }
 
-// cri is a client of the guest's containerd until the test ends.
+// cri returns a client of the guest's containerd until the test ends.
 func cri(t *testing.T) runtimeapi.RuntimeServiceClient {
 	t.Helper()
 	conn, err := grpc.NewClient("passthrough:///guest", grpc.WithTransportCredentials(insecure.NewCredentials()),
@@ -256,8 +253,8 @@ func cri(t *testing.T) runtimeapi.RuntimeServiceClient {
 	return runtimeapi.NewRuntimeServiceClient(conn)
 }
 
-// lives gives the starts of all containers of the pods whose names begin so that
-// containerd was asked for since a time of the guest, in the order of their starts.
+// lives returns the starts of all containers that containerd has created since a time of the guest
+// for pods with that name prefix, in the order of their starts.
 func lives(t *testing.T, name string, since time.Time) (all []life) {
 	t.Helper()
 	client, readyAt := cri(t), readies(t)
@@ -286,7 +283,7 @@ func lives(t *testing.T, name string, since time.Time) (all []life) {
 
 var probeLine = regexp.MustCompile(`^I(\d{4} \d{2}:\d{2}:\d{2}\.\d{6}).*"SyncLoop \(probe\)".*probe="readiness" status="ready" pod="default/([^"]+)"`)
 
-// readies reads in kubelet's journal when pods became ready since the boot.
+// readies reads from kubelet's journal when pods became ready since the boot.
 func readies(t *testing.T) map[string][]time.Time {
 	t.Helper()
 	all := map[string][]time.Time{}
@@ -303,7 +300,8 @@ func readies(t *testing.T) map[string][]time.Time {
 	return all
 }
 
-// mostStarting is how many were between the start of their process and ready at a time.
+// mostStarting returns the highest number of pods between the start of their process and ready at a
+// time.
 func mostStarting(all []life) (most int) {
 	for _, l := range all {
 		if l.started.IsZero() {
@@ -333,8 +331,8 @@ func logLives(t *testing.T, all []life) {
 	}
 }
 
-// assertPaced checks that so many containers started and got ready, no more of them at
-// a time than the limit, and that none was killed.
+// assertPaced checks that n containers started and got ready within the limit, and that none was
+// killed.
 func assertPaced(t *testing.T, name string, since time.Time, n, limit int) []life {
 	t.Helper()
 	all := lives(t, name, since)
@@ -343,11 +341,11 @@ func assertPaced(t *testing.T, name string, since time.Time, n, limit int) []lif
 	for _, l := range all {
 		assert.False(t, l.ready.IsZero(), "%s did not get ready", l.pod)
 	}
-	assert.LessOrEqual(t, mostStarting(all), limit, "between the start of their process and ready")
+	assert.LessOrEqual(t, mostStarting(all), limit, "pods between the start of their process and ready")
 	return all
 }
 
-// clock gives the guest's time.
+// clock returns the guest's time.
 func clock(t *testing.T) time.Time {
 	t.Helper()
 	nanos, err := strconv.ParseInt(sh(t, "date +%%s%%N"), 10, 64)
@@ -355,7 +353,7 @@ func clock(t *testing.T) time.Time {
 	return time.Unix(0, nanos)
 }
 
-// unpaced gives the lines of the daemon's metrics that count starts which went on unpaced.
+// unpaced returns the lines of the daemon's metrics that count unpaced starts.
 func unpaced(t *testing.T) (lines []string) {
 	t.Helper()
 	text, err := get(t.Context(), "tcp", "127.0.0.1:9464", "/metrics")

@@ -8,8 +8,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/integration/lab"
 )
 
-// tools are the programs that the guest needs of the host, each with its package in
-// Debian.
+// tools are the host's programs that the guest needs, each with its Debian package.
 var tools = []struct{ program, packaged string }{
 	{"qemu-system-x86_64", "qemu-system-x86"},
 	{"mmdebstrap", "mmdebstrap"},
@@ -17,8 +16,8 @@ var tools = []struct{ program, packaged string }{
 	{"tar", "tar"},
 }
 
-// Preflight says what keeps this machine from running the guest: nil, or one
-// sentence that names the way out.
+// Preflight returns an error if this machine cannot run the guest: one sentence that names the
+// remedy.
 func Preflight() error {
 	if runtime.GOARCH != "amd64" {
 		return fmt.Errorf("%w: the guest is an amd64 machine, and gets programs that are built for this one, which is %s", lab.ErrHost, runtime.GOARCH)

@@ -17,8 +17,8 @@ const (
 	rebootLimit = 2
 )
 
-// The node is rebooted with 12 pods, the unit in its place between containerd and
-// kubelet: no more than the limit start at a time, from the first pod on.
+// The node is rebooted with 12 pods, and the unit starts between containerd and kubelet: the starts
+// stay within the limit from the first pod on.
 func TestReboot(t *testing.T) {
 	paces(t)
 	createPods(t, "boot", rebootPods, herdPod(1))
@@ -30,7 +30,7 @@ func TestReboot(t *testing.T) {
 	TestUnit(t)
 }
 
-// rebooted checks what happened since a reboot that began at that time of the guest.
+// rebooted checks the starts since a reboot that began at a time of the guest.
 func rebooted(t *testing.T, begin time.Time) {
 	t.Helper()
 	paces(t)
@@ -38,11 +38,10 @@ func rebooted(t *testing.T, begin time.Time) {
 	all := assertPaced(t, "boot", begin, rebootPods, rebootLimit)
 	figure(t, "%d pods, %d at a time: the first process started %.0f s and the last was ready %.0f s after the order to reboot",
 		rebootPods, rebootLimit, all[0].started.Sub(begin).Seconds(), last(all).Sub(begin).Seconds())
-	assert.Empty(t, unpaced(t), "starts that went on unpaced")
+	assert.Empty(t, unpaced(t), "unpaced starts")
 }
 
-// readySince counts the pods that the API server calls ready, and that got ready since a
-// time.
+// readySince counts the pods that are ready according to the API server and got ready since a time.
 func readySince(t *testing.T, name string, since time.Time) (n int) {
 	t.Helper()
 	for _, p := range pods(t, name) {
@@ -56,8 +55,8 @@ func readySince(t *testing.T, name string, since time.Time) (n int) {
 	return n
 }
 
-// latchedPods takes both slots with pods that do not get ready, and has others wait
-// behind them in the gate.
+// latchedPods takes both slots with pods that do not get ready, and makes others wait behind them
+// in the gate.
 func latchedPods(t *testing.T, waiters int) (latch string) {
 	t.Helper()
 	latch = strings.TrimSpace(sh(t, "mktemp -d /var/tmp/latch-XXXXXX"))
@@ -65,12 +64,12 @@ func latchedPods(t *testing.T, waiters int) (latch string) {
 	createPods(t, "holds", rebootLimit, herdPod(0.1, latched(latch)))
 	eventually(t, "both slots are taken", func() bool { return len(status(t).Starting) == rebootLimit })
 	createPods(t, "waits", waiters, herdPod(0.1))
-	eventually(t, "the others wait in the gate", func() bool { return status(t).Gate.Waiters == waiters })
+	eventually(t, "the other pods wait in the gate", func() bool { return status(t).Gate.Waiters == waiters })
 	return latch
 }
 
-// The power fails while pods wait in the gate: after the next boot all of them start,
-// no more than the limit at a time.
+// The power fails while pods wait in the gate: after the next boot all of them start within the
+// limit.
 func TestPowerCut(t *testing.T) {
 	const waiters = 3
 	latch := latchedPods(t, waiters)
@@ -88,8 +87,8 @@ func TestPowerCut(t *testing.T) {
 	assert.Len(t, all, rebootLimit+waiters, "containers")
 }
 
-// The node is shut down by logind, whose delay kubelet uses to end the pods, while pods
-// wait in the gate: no process of these starts any more, and they hold nothing up.
+// logind shuts the node down while pods wait in the gate, and kubelet uses the delay to end the
+// pods: no process of a waiting pod starts, and they do not delay the shutdown.
 func TestShutdownWhilePodsWait(t *testing.T) {
 	const waiters = 3
 	assert.Contains(t, sh(t, "systemd-inhibit --list --no-pager"), "kubelet")
@@ -98,8 +97,8 @@ func TestShutdownWhilePodsWait(t *testing.T) {
 	require.NoError(t, guest.Reboot(t.Context()))
 	ended := sh(t, "journalctl -b -1 --no-pager -o short-unix -u kubelet | tail -n 1 | cut -d. -f1")
 	booted := time.Unix(int64(number(t, sh(t, "date +%%s -d \"$(uptime -s)\""))), 0)
-	figure(t, "kubelet's last line %d s, the next boot %.0f s after the order", int64(number(t, ended))-begin.Unix(), booted.Sub(begin).Seconds())
-	assert.Less(t, booted.Sub(begin).Seconds(), 90.0, "kubelet's grace is 60 s, the delay of the rest is systemd's")
+	figure(t, "kubelet's last line came %d s after the order, the next boot %.0f s", int64(number(t, ended))-begin.Unix(), booted.Sub(begin).Seconds())
+	assert.Less(t, booted.Sub(begin).Seconds(), 90.0, "seconds until the next boot: kubelet's grace is 60 s, the rest is systemd's")
 	for _, l := range lives(t, "waits", time.Time{}) {
 		assert.False(t, l.started.After(begin) && l.started.Before(booted), "%s started while the node shut down", l.pod)
 	}

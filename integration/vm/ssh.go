@@ -11,8 +11,8 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// Run has the guest's shell run a command as root, and returns what it wrote to its
-// standard output, without the last newline. The error has both outputs.
+// Run runs a command in the guest's shell as root, and returns its standard output without the last
+// newline. The error has both outputs.
 func (m *Machine) Run(ctx context.Context, command string) (string, error) {
 	client, err := m.connect(ctx)
 	if err != nil {
@@ -43,7 +43,7 @@ func (m *Machine) Run(ctx context.Context, command string) (string, error) {
 	return strings.TrimSuffix(out.String(), "\n"), nil
 }
 
-// Write writes a file of the guest.
+// Write writes a file in the guest.
 func (m *Machine) Write(ctx context.Context, path, text string) error {
 	_, err := m.Run(ctx, "mkdir -p $(dirname '"+path+"') && cat >'"+path+"' <<'the end of the file'\n"+text+"\nthe end of the file")
 	return err
@@ -58,7 +58,7 @@ func (m *Machine) Dial(ctx context.Context, network, address string) (net.Conn, 
 	return client.DialContext(ctx, network, address)
 }
 
-// connect gives the connection to the guest, a new one if there is none.
+// connect returns the connection to the guest, or a new one if there is none.
 func (m *Machine) connect(ctx context.Context) (*ssh.Client, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -70,7 +70,7 @@ func (m *Machine) connect(ctx context.Context) (*ssh.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	// QEMU accepts before the guest listens: the guest's greeting may never come.
+	// QEMU accepts before the guest listens, so the guest's greeting may never come.
 	if err := conn.SetDeadline(time.Now().Add(time.Minute)); err != nil {
 		return nil, errors.Join(err, conn.Close())
 	}
@@ -89,9 +89,9 @@ func (m *Machine) connect(ctx context.Context) (*ssh.Client, error) {
 	return m.client, nil
 }
 
-// forget ends a connection that is of no use any more.
+// forget closes a connection that failed.
 func (m *Machine) forget(client *ssh.Client) {
-	_ = client.Close() // it failed already
+	_ = client.Close() // the connection has failed already
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.client == client {

@@ -19,18 +19,18 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/integration/suite"
 )
 
-// patience bounds waits for what has to happen; no verdict depends on it. The guest is
-// twenty times slower than its host, and slower still beside other work.
+// patience bounds waits for expected events. No verdict depends on it. The guest is twenty times
+// slower than its host, and slower still beside other work.
 const patience = 10 * time.Minute
 
-// The API server and the one guest of all scenarios, which run in the order of the files
-// and leave the guest running, with the unit as it is shipped and no pods.
+// The API server and the guest of all scenarios. The scenarios run in the order of the files and
+// leave the guest running, with the shipped unit and without pods.
 var (
 	server *lab.APIServer
 	guest  *Machine
 )
 
-// figures are what the scenarios measured, printed at the end.
+// figures are the measurements of the scenarios, printed at the end.
 var figures suite.Figures
 
 func figure(t *testing.T, format string, args ...any) {
@@ -101,7 +101,7 @@ func boot(ctx context.Context, system OS, binaries lab.Binaries) (err error) {
 	return soon(ctx, func() error { return nodeReady(ctx) })
 }
 
-// daemonAccess gives access with the rights of the shipped roles.
+// daemonAccess returns access with the rights of the shipped roles.
 func daemonAccess(ctx context.Context) ([]byte, error) {
 	if out, err := server.Kubectl(ctx, "apply", "--server-side", "-k", repository("deploy", "crds")); err != nil {
 		return nil, fmt.Errorf("CRDs: %w\n%s", err, out)
@@ -111,7 +111,7 @@ func daemonAccess(ctx context.Context) ([]byte, error) {
 			return nil, fmt.Errorf("%s: %w\n%s", file, err, out)
 		}
 	}
-	// No controller makes it here, and a pod needs one.
+	// There is no controller that would create the service account, and a pod needs it.
 	_, err := server.Client().CoreV1().ServiceAccounts(metav1.NamespaceDefault).Create(ctx,
 		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}}, metav1.CreateOptions{})
 	if err != nil {
@@ -137,7 +137,7 @@ func nodeReady(ctx context.Context) error {
 	return errors.New("the node is not ready")
 }
 
-// soon asks again and again until nil comes, for as long as patience lasts.
+// soon calls ask until it returns nil, at most for patience.
 func soon(ctx context.Context, ask func() error) error {
 	deadline := time.Now().Add(patience)
 	for {
@@ -152,7 +152,7 @@ func soon(ctx context.Context, ask func() error) error {
 	}
 }
 
-// takeDown ends the guest and the API server, and makes sure that nothing is left.
+// takeDown ends the guest and the API server, and checks that nothing is left.
 func takeDown(ctx context.Context) error {
 	if err := server.Stop(ctx); err != nil {
 		return err
@@ -164,5 +164,5 @@ func takeDown(ctx context.Context) error {
 	return err
 }
 
-// repository gives a path inside the repository.
+// repository returns a path inside the repository.
 func repository(parts ...string) string { return suite.Repository(parts...) }

@@ -11,8 +11,8 @@ import (
 
 const access = "--kubeconfig=/etc/kubernetes/pod-pacemaker.conf --log-level=debug"
 
-// A hook on a mount that bars execution would have every container fail that gets it: the
-// daemon finds that out before the first, names the mount, and paces without the gate.
+// Every container with a hook on a mount that bars execution would fail: the daemon finds the mount
+// before the first container, names it, and paces pods without the gate.
 func TestNoExecHookFolder(t *testing.T) {
 	sh(t, "mkdir -p /mnt/hooks && mount -t tmpfs -o mode=755 hooks /mnt/hooks && "+
 		"/opt/pod-pacemaker/bin/pod-pacemaker install-gate --to /mnt/hooks/bin && mount -o remount,noexec /mnt/hooks")
@@ -24,18 +24,18 @@ func TestNoExecHookFolder(t *testing.T) {
 	assert.Contains(t, sh(t, "/opt/pod-pacemaker/bin/pod-pacemaker status"), "/mnt/hooks is mounted noexec")
 	begin := clock(t)
 	createPods(t, "noexec", 3, herdPod(0.5))
-	eventually(t, "all are ready", func() bool { return ready(t, "noexec") == 3 })
+	eventually(t, "all pods are ready", func() bool { return ready(t, "noexec") == 3 })
 	for _, l := range lives(t, "noexec", begin) {
 		assert.False(t, l.started.IsZero(), "a container of %s failed", l.pod)
 	}
-	// The unit's sandbox has the flags that mounts had when the daemon began.
+	// The unit's sandbox keeps the flags that mounts had when the daemon started.
 	sh(t, "mount -o remount,exec /mnt/hooks && systemctl restart pod-pacemaker")
 	paces(t)
 	assert.True(t, status(t).Gate.Usable, status(t).Gate.WhyNot)
 }
 
-// Mounts that harden a host: a run folder from which nothing is executed costs nothing, and
-// where /opt cannot be written, the installation of the hook says so and the daemon goes on.
+// Mounts can harden a host: a run folder without execution does no harm, and if /opt is read-only,
+// the installation of the hook says so and the daemon continues.
 func TestHardenedMounts(t *testing.T) {
 	sh(t, "mount -o remount,noexec /run && mount --bind /opt /opt && mount -o remount,bind,ro /opt")
 	t.Cleanup(func() { sh(t, "umount -l /opt && mount -o remount,exec /run") })
@@ -47,8 +47,8 @@ func TestHardenedMounts(t *testing.T) {
 	assertGateHolds(t)
 }
 
-// A host without /opt, as one whose root file system is an image may be: the programs, the hook and CNI's plugins are
-// in a folder that can be written.
+// On a host without /opt, for example with an image as its root file system, the programs, the hook
+// and CNI's plugins are in a writable folder.
 func TestHostWithoutOpt(t *testing.T) {
 	const bin, dropIn = "/var/lib/node/pod-pacemaker/bin", "/etc/systemd/system/pod-pacemaker.service.d/elsewhere.conf"
 	t.Cleanup(func() {
@@ -57,7 +57,7 @@ func TestHostWithoutOpt(t *testing.T) {
 		paces(t)
 	})
 	sh(t, "cp -a /opt /var/lib/node && mv /opt /opt.away && cp /etc/containerd/config.toml /etc/containerd/config.toml.before")
-	// containerd would make /opt/containerd, for programs of its own that nobody uses.
+	// containerd would create /opt/containerd, for programs of its own that the guest does not use.
 	sh(t, `cat >>/etc/containerd/config.toml <<'end'
 
 [plugins.'io.containerd.cri.v1.runtime'.cni]
@@ -72,7 +72,8 @@ sed -i "1,/^version/s/^version.*/&\ndisabled_plugins = ['io.containerd.internal.
 	sh(t, "test ! -e /opt")
 }
 
-// assertGateHolds checks that pods wait in the gate while two hold the slots, and start two at a time then.
+// assertGateHolds checks that pods wait in the gate while two pods hold the slots, and then start
+// two at a time.
 func assertGateHolds(t *testing.T) {
 	t.Helper()
 	const waiters = 3
@@ -80,9 +81,9 @@ func assertGateHolds(t *testing.T) {
 	begin := clock(t)
 	latch := latchedPods(t, waiters)
 	sh(t, "touch %s/released", latch)
-	eventually(t, "all are ready", func() bool { return ready(t, "holds") == rebootLimit && ready(t, "waits") == waiters })
+	eventually(t, "all pods are ready", func() bool { return ready(t, "holds") == rebootLimit && ready(t, "waits") == waiters })
 	all := append(lives(t, "holds", begin), lives(t, "waits", begin)...)
 	logLives(t, all)
 	assert.Len(t, all, rebootLimit+waiters, "containers")
-	assert.LessOrEqual(t, mostStarting(all), rebootLimit, "between the start of their process and ready")
+	assert.LessOrEqual(t, mostStarting(all), rebootLimit, "pods between the start of their process and ready")
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// property gives what systemd says of a unit.
+// property returns a property of a unit from systemd.
 func property(t *testing.T, unit, name string) string {
 	t.Helper()
 	return sh(t, "systemctl show --value --property=%s %s", name, unit)
@@ -24,7 +24,7 @@ func number(t *testing.T, text string) int {
 	return n
 }
 
-// The unit as it is shipped is what systemd understands, and its sandbox leaves the daemon what it needs.
+// systemd accepts the shipped unit, and its sandbox allows the daemon everything that it needs.
 func TestUnit(t *testing.T) {
 	assert.Empty(t, sh(t, "systemd-analyze verify --man=no /etc/systemd/system/pod-pacemaker.service 2>&1 | grep pod-pacemaker || true"))
 	paces(t)
@@ -40,8 +40,7 @@ func TestUnit(t *testing.T) {
 	figure(t, "PSS of the daemon: %s", sh(t, "grep ^Pss: /proc/$(systemctl show --value --property=MainPID pod-pacemaker)/smaps_rollup"))
 }
 
-// assertBootOrder checks the first boot of the units: the daemon was there before the kubelet began, and containerd before
-// it.
+// assertBootOrder checks the order of the units' first boot: containerd, the daemon, the kubelet.
 func assertBootOrder(t *testing.T) {
 	t.Helper()
 	served := number(t, property(t, "containerd", "ActiveEnterTimestampMonotonic"))
@@ -52,12 +51,12 @@ func assertBootOrder(t *testing.T) {
 	figure(t, "containerd served %.1f s, the daemon began %.1f s, the kubelet %.1f s after the kernel", float64(served)/1e6, float64(begun)/1e6, float64(kubelet)/1e6)
 }
 
-// A daemon that does not go on is killed by systemd's watchdog, and started again.
+// systemd's watchdog kills a daemon that hangs, and starts it again.
 func TestWatchdog(t *testing.T) {
 	paces(t)
 	pid, restarts := property(t, "pod-pacemaker", "MainPID"), number(t, property(t, "pod-pacemaker", "NRestarts"))
 	sh(t, "kill -STOP %s", pid)
-	eventually(t, "another has taken its place", func() bool {
+	eventually(t, "another daemon has taken its place", func() bool {
 		now := property(t, "pod-pacemaker", "MainPID")
 		return now != pid && now != "0" && number(t, property(t, "pod-pacemaker", "NRestarts")) > restarts
 	})
@@ -65,7 +64,7 @@ func TestWatchdog(t *testing.T) {
 	assert.Contains(t, sh(t, "journalctl -b --no-pager -u pod-pacemaker"), "Watchdog timeout")
 }
 
-// The unit is stopped at once, and in good order.
+// The unit stops at once and cleanly.
 func TestStop(t *testing.T) {
 	paces(t)
 	begin := clock(t)

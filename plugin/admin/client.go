@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,22 +12,20 @@ import (
 	"net/url"
 )
 
-// ErrNoDaemon is wrapped, with its cause, by the error of a client that reached
-// no daemon at the socket.
+// ErrNoDaemon is wrapped, with its cause, by the error of a [Client] that reaches no daemon at the
+// socket.
 var ErrNoDaemon = errors.New("no daemon answers")
 
-// maxAnswer bounds what a client reads of one answer: a thousand pods take less
-// than one MiB.
+// maxAnswer bounds what a client reads of one answer, in bytes. A thousand pods take less than 1 MiB.
 const maxAnswer = 64 << 20
 
-// Client asks a daemon at its socket. Make one with NewClient. Its methods are
-// safe for concurrent use; each makes a connection of its own, blocks until the
-// answer, ctx or ten seconds end, and leaves nothing behind.
+// Client asks a daemon at its socket. NewClient makes one. Its methods are safe for concurrent use. Each call uses
+// its own connection, and blocks until the answer, until ctx ends, or for at most ten seconds.
 type Client struct {
 	http *http.Client
 }
 
-// NewClient returns a client of the daemon at the socket. It opens nothing.
+// NewClient returns a client of the daemon at the socket. It does not connect.
 func NewClient(socketPath string) *Client {
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
 		var d net.Dialer
@@ -42,67 +41,53 @@ func NewClient(socketPath string) *Client {
 	}}
 }
 
-// Status asks how the daemon and its node are.
+// Status returns the state of the daemon, its node and its pods.
 func (c *Client) Status(ctx context.Context) (Status, error) {
-	return ask[Status](ctx, c, "/v1/status", nil)
+	return ask[Status](ctx, c, "/v1/status")
 }
 
-// Why asks why a pod waits or started. The error about a pod that the daemon
-// does not know wraps ErrUnknownPod.
-func (c *Client) Why(ctx context.Context, namespace, name string) (Why, error) {
-	w, err := ask[Why](ctx, c, "/v1/why", url.Values{"namespace": {namespace}, "name": {name}})
-	if errors.Is(err, ErrUnknownPod) {
-		return w, fmt.Errorf("%s/%s: %w", namespace, name, ErrUnknownPod)
-	}
-	return w, err
-}
-
-// Costs asks what was learned of starts.
+// Costs returns what the daemon learned about the costs of starts.
 func (c *Client) Costs(ctx context.Context) (Costs, error) {
-	return ask[Costs](ctx, c, "/v1/costs", nil)
+	return ask[Costs](ctx, c, "/v1/costs")
 }
 
-// Alive returns nil if the daemon makes decisions, else an error that says why it does not.
+// Alive returns nil if the daemon makes decisions, and otherwise an error with the reason.
 func (c *Client) Alive(ctx context.Context) error {
-	_, err := ask[struct{}](ctx, c, "/v1/alive", nil)
+	_, err := c.get(ctx, "/v1/alive")
 	return err
 }
 
-// ask asks, and reads the answer.
-func ask[T any](ctx context.Context, c *Client, path string, query url.Values) (read T, err error) {
-	u := url.URL{Scheme: "http", Host: "pod-pacemaker", Path: path, RawQuery: query.Encode()}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), http.NoBody)
+func ask[T any](ctx context.Context, c *Client, path string) (answer T, err error) {
+	body, err := c.get(ctx, path)
 	if err != nil {
-		return read, fmt.Errorf("ask the daemon: %w", err)
+		return answer, err
+	}
+	if err := json.Unmarshal(body, &answer); err != nil {
+		return answer, fmt.Errorf("decode the daemon's answer: %w", err)
+	}
+	return answer, nil
+}
+
+// get returns the body of the daemon's answer. An answer that is not 200 is an error with its text.
+func (c *Client) get(ctx context.Context, path string) (body []byte, err error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://pod-pacemaker"+path, http.NoBody)
+	if err != nil {
+		return nil, fmt.Errorf("ask the daemon: %w", err)
 	}
 	resp, err := c.http.Do(req)
 	if err != nil {
 		if whole, ok := errors.AsType[*url.Error](err); ok {
 			err = whole.Err // without the URL, which names a host that does not exist
 		}
-		return read, fmt.Errorf("ask the daemon: %w", err)
+		return nil, fmt.Errorf("ask the daemon: %w", err)
 	}
 	defer func() { err = errors.Join(err, resp.Body.Close()) }()
-	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	body, err = io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
 	if err != nil {
-		return read, fmt.Errorf("read the daemon's answer: %w", err)
+		return nil, fmt.Errorf("read the daemon's answer: %w", err)
 	}
 	if resp.StatusCode != http.StatusOK {
-		return read, refusal(resp, body)
+		return nil, fmt.Errorf("the daemon answers: %s", bytes.TrimSpace(body))
 	}
-	if err := json.Unmarshal(body, &read); err != nil {
-		return read, fmt.Errorf("understand the daemon's answer: %w", err)
-	}
-	return read, nil
-}
-
-func refusal(resp *http.Response, body []byte) error {
-	var e Error
-	if err := json.Unmarshal(body, &e); err != nil || e.Error == "" {
-		return fmt.Errorf("the daemon answers %s", resp.Status)
-	}
-	if resp.StatusCode == http.StatusNotFound {
-		return ErrUnknownPod
-	}
-	return fmt.Errorf("the daemon answers: %s", e.Error)
+	return body, nil
 }

@@ -10,27 +10,26 @@ import (
 	"sync"
 )
 
-// connBound bounds the connections to a server that everybody can reach. It never lets
-// a newcomer wait: where there are too many connections, it closes one of the
-// client that has the most, if possible one that asks nothing at the moment, and
-// of these the oldest. So clients that connect and stay silent cannot keep others
-// from being answered. A client is an address without its port.
+// connBound bounds the connections to a server that everybody can reach. A new connection never waits. If there
+// are too many, connBound closes one of the client with the most connections: the oldest one without a
+// request under way, or else the oldest one. So clients that connect and stay silent cannot block others. A
+// client is an address without its port.
 type connBound struct {
 	most int
 
 	mu    sync.Mutex
 	conns map[net.Conn]*boundConn
-	count uint64 // of all connections ever
+	count uint64 // of all connections so far
 }
 
-// boundConn is a connection that counts.
+// boundConn is an open connection.
 type boundConn struct {
 	client string
-	order  uint64 // the number of connections before it, and itself
-	busy   int    // requests of it that are being answered
+	order  uint64 // the value of count when it was opened
+	busy   int    // requests under way
 }
 
-// connKey is the key of a request's connection.
+// connKey is the key of the connection in a request's context.
 type connKey struct{}
 
 // bound limits the number of connections of srv.
@@ -68,11 +67,11 @@ func (c *connBound) opened(conn net.Conn) {
 	delete(c.conns, surplus)
 	c.mu.Unlock()
 	if surplus != nil {
-		_ = transport(surplus).Close() // its server's goroutine ends by that
+		_ = transport(surplus).Close() // this ends the server's goroutine
 	}
 }
 
-// transport returns what a connection goes by. To close one of TLS itself is to write to its client, which may not read.
+// transport returns the connection below TLS. Close of a TLS connection writes to the client, which may not read.
 func transport(conn net.Conn) net.Conn {
 	if secure, ok := conn.(interface{ NetConn() net.Conn }); ok {
 		return secure.NetConn()
@@ -94,7 +93,7 @@ func (c *connBound) countBusy(conn net.Conn, n int) {
 	}
 }
 
-// surplusLocked returns the connection to close; nil: none. c.mu must be held.
+// surplusLocked returns the connection to close, or nil.
 func (c *connBound) surplusLocked() net.Conn {
 	if len(c.conns) <= c.most {
 		return nil
@@ -109,7 +108,7 @@ func (c *connBound) surplusLocked() net.Conn {
 	})
 }
 
-// few answers at most this many requests at a time, and refuses others.
+// few serves at most this many requests at a time, and refuses others.
 func few(most int, h http.HandlerFunc) http.HandlerFunc {
 	places := make(chan struct{}, most)
 	return func(w http.ResponseWriter, r *http.Request) {
@@ -118,7 +117,7 @@ func few(most int, h http.HandlerFunc) http.HandlerFunc {
 			defer func() { <-places }()
 			h(w, r)
 		default:
-			say(w, http.StatusServiceUnavailable, "too many ask this at a time")
+			writeLine(w, http.StatusServiceUnavailable, "too many concurrent requests")
 		}
 	}
 }

@@ -12,8 +12,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// silent is how many connections say nothing, and probeWaits how long a probe waits for its answer: longer than such a
-// connection may live, so that a slow machine does not decide, and less than it takes until all of them had their turn.
+// silent is the number of silent connections. probeWaits is how long a probe waits for its answer. It is longer than
+// a silent connection may live, so a slow machine does not decide the result. It is shorter than the time that all
+// silent connections would take in turn.
 const (
 	silent     = 500
 	probeWaits = 3 * requestTimeout
@@ -41,7 +42,7 @@ func serveCrowd(t *testing.T) (addr string) {
 	return addr
 }
 
-// hold opens connections to addr, each of which sends this much of a request, until the test ends.
+// hold opens connections to addr until the test ends. Each of them sends only this part of a request.
 func hold(t *testing.T, addr, request string) {
 	t.Helper()
 	var d net.Dialer
@@ -95,8 +96,8 @@ func (p *peer) Network() string      { return "tcp" }
 func (p *peer) String() string       { return p.from + ":1" }
 func (p *peer) Close() error         { p.closed = true; return nil }
 
-// The client with the most connections makes room, by the oldest that asks nothing.
-func TestTheGreediestClientMakesRoom(t *testing.T) {
+// The client with the most connections loses one: its oldest connection without a request.
+func TestTheClientWithTheMostConnectionsLosesOne(t *testing.T) {
 	t.Parallel()
 	c := &connBound{most: 3, conns: map[net.Conn]*boundConn{}}
 	kubelet, asks, idle, newest := &peer{from: "127.0.0.1"}, &peer{from: "10.0.0.9"}, &peer{from: "10.0.0.9"}, &peer{from: "10.0.0.9"}
@@ -110,9 +111,9 @@ func TestTheGreediestClientMakesRoom(t *testing.T) {
 	c.countBusy(newest, 1)
 	last := &peer{from: "10.0.0.8"}
 	c.opened(last)
-	assert.True(t, asks.closed, "all that ask: the oldest")
+	assert.True(t, asks.closed, "if all of them have requests, the oldest one closes")
 	assert.False(t, kubelet.closed || last.closed || newest.closed)
 	c.closed(last)
 	c.opened(&peer{from: "10.0.0.7"})
-	assert.False(t, kubelet.closed || newest.closed, "there is room")
+	assert.False(t, kubelet.closed || newest.closed, "no connection closes while there is room")
 }

@@ -1,18 +1,15 @@
-// Package admin is what a daemon tells about itself: the types of
-// `pod-pacemaker status -o json`, `why -o json` and `costs -o json`, the server of the
-// administrator's unix socket and its client, and the server of /metrics,
-// /healthz and /readyz.
+// Package admin reports the state of a daemon. It has the types of `pod-pacemaker status -o json`,
+// `why -o json` and `costs -o json`, the server of the administrator's unix socket with its client, and
+// the server of /metrics, /healthz, /readyz and the page.
 //
-// The JSON names are stable: a field may be added, none changes its name or its
-// unit. A time is RFC 3339, a time span is a number of seconds and its name ends
-// in Seconds.
+// The JSON names are stable: fields may be added, but no field changes its name or unit. A time is in
+// RFC 3339. A time span is a number of seconds, and its name ends in Seconds.
 //
-// The socket speaks HTTP:
+// The protocol of the socket is HTTP:
 //
-//	GET /v1/status                       200 Status
-//	GET /v1/why?namespace=NS&name=NAME   200 Why, 404 for a pod that is not known
-//	GET /v1/costs                        200 Costs
+//	GET /v1/status   200 Status as JSON
+//	GET /v1/costs    200 Costs as JSON
+//	GET /v1/alive    200 while the daemon makes decisions, else 503
 //
-// Every other answer is an Error. Only root and the user of the daemon can
-// connect.
+// The body of any other answer is the reason as text. Only root and the user of the daemon can connect.
 package admin

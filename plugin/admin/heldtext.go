@@ -12,14 +12,8 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
-// signalNames are the signals as a sentence says them.
-var signalNames = map[throttle.Signal]string{
-	throttle.SignalCPU: "cpu", throttle.SignalIOWait: "iowait", throttle.SignalLoad: "load",
-	throttle.SignalCPUPressure: "cpu pressure", throttle.SignalMemoryPressure: "memory pressure",
-	throttle.SignalMemoryFull: "full memory pressure", throttle.SignalIOPressure: "io pressure", throttle.SignalIOFull: "full io pressure",
-}
-
-// HeldText says what was measured against what, for people.
+// HeldText returns what holds a start as text, for example "2 of 2 starting". It is empty for a reason
+// without a measure.
 func HeldText(h throttle.Held) string {
 	switch h.Reason {
 	case reasons.Concurrency:
@@ -29,27 +23,27 @@ func HeldText(h throttle.Held) string {
 	case reasons.Queued:
 		return fmt.Sprintf("%g ahead", h.Measured)
 	case reasons.NotPresent:
-		return "nothing holds it, but kubelet has not tried it again yet"
+		return "no limit holds it, but kubelet has not retried it yet"
 	case reasons.Pulling:
 		return fmt.Sprintf("%g of %g pulling images", h.Measured, h.Threshold)
 	case reasons.LoadAverage:
 		return fmt.Sprintf("load %.2f%s of %g", h.Measured-h.Owed, owedText(h, "%.2f"), h.Threshold)
 	case reasons.CPULoad, reasons.IOLoad, reasons.Pressure:
-		return fmt.Sprintf("%s %.0f%%%s of %g%%", signalNames[h.Signal], h.Measured-h.Owed, owedText(h, "%.0f%%"), h.Threshold)
+		return fmt.Sprintf("%s %.0f%%%s of %g%%", h.Signal, h.Measured-h.Owed, owedText(h, "%.0f%%"), h.Threshold)
 	case reasons.PolicyStarting, reasons.PolicyRunning, reasons.PolicyPacer, reasons.PolicyClaim, reasons.Unadmittable:
 		return policyText(h)
 	case gate.NodeShutdown:
-		return "nothing starts any more"
+		return "no pod starts any more"
 	case reasons.Deleted:
 		return "the pod is deleted"
 	case reasons.GateRoom:
-		return fmt.Sprintf("%g go before it, room for %g near their turn", h.Measured, h.Threshold)
+		return fmt.Sprintf("%g are ahead, room for %g near their turn", h.Measured, h.Threshold)
 	default:
 		return ""
 	}
 }
 
-// owedText says what is owed, if anything is.
+// owedText returns what is added for starts that are not measured yet; empty if nothing is.
 func owedText(h throttle.Held, format string) string {
 	if h.Owed <= 0 {
 		return ""
@@ -61,7 +55,7 @@ func rounded(s float64) time.Duration {
 	return time.Duration(s * float64(time.Second)).Round(time.Millisecond)
 }
 
-// policyText says for people what a policy holds a start for.
+// policyText returns what a StartPolicy holds a start for.
 func policyText(h throttle.Held) string {
 	of := amountText(h, h.Measured) + " of " + amountText(h, h.Threshold)
 	if h.Resource != "" {
@@ -70,13 +64,13 @@ func policyText(h throttle.Held) string {
 	switch h.Reason {
 	case reasons.Unadmittable:
 		if h.Resource == "" {
-			return fmt.Sprintf("%s: may never run, %s pods are allowed", GroupText(h.Policy), amountText(h, h.Threshold))
+			return fmt.Sprintf("%s: may never run, %s pods are allowed", groupText(h.Policy), amountText(h, h.Threshold))
 		}
-		return fmt.Sprintf("%s: may never run, it asks for %s of %s %s", GroupText(h.Policy), amountText(h, h.Asks), amountText(h, h.Threshold), h.Resource)
+		return fmt.Sprintf("%s: may never run, it asks for %s of %s %s", groupText(h.Policy), amountText(h, h.Asks), amountText(h, h.Threshold), h.Resource)
 	case reasons.PolicyRunning:
 		of += " running"
 	case reasons.PolicyPacer:
-		of += " starting beside those that are ready"
+		of += " starting in addition to the ready pods"
 	case reasons.PolicyClaim:
 		of += " starting on the slots of this node"
 	default:
@@ -85,10 +79,10 @@ func policyText(h throttle.Held) string {
 	if h.Resource != "" {
 		of += ", it asks for " + amountText(h, h.Asks)
 	}
-	return GroupText(h.Policy) + ": " + of
+	return groupText(h.Policy) + ": " + of
 }
 
-// amountText says so much of the resource as people write it in a pod.
+// amountText returns an amount of the resource as a pod has it, or a number of pods if there is no resource.
 func amountText(h throttle.Held, units float64) string {
 	if h.Resource == "" {
 		return strconv.FormatInt(int64(math.Round(units)), 10)
@@ -96,8 +90,8 @@ func amountText(h throttle.Held, units float64) string {
 	return startpolicy.Amount(h.Resource, int64(math.Round(units*1000)))
 }
 
-// GroupText says a group for people.
-func GroupText(k throttle.GroupKey) string {
+// groupText names a policy and its group.
+func groupText(k throttle.GroupKey) string {
 	if k.Group == "" {
 		return "policy " + k.Policy
 	}

@@ -14,45 +14,39 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// maxScrapes and maxPages bound the scrapes, and the requests for what the page
-// shows, that are answered at a time.
 const (
-	maxScrapes = 4
-	maxPages   = 8
+	maxScrapes = 4 // concurrent requests of /metrics
+	maxPages   = 8 // concurrent requests of /status.json
 )
 
-// aliveTimeout is how long the question whether it is alive waits for the daemon: on a node that is short
-// of everything it is slow, and a restart does not help there.
+// aliveTimeout is how long a liveness request waits for the daemon. It is long because a restart does not help a
+// daemon that is slow on an overloaded node.
 const aliveTimeout = 8 * time.Second
 
-// ServeHTTP answers at the TCP address, until ctx ends, and then returns nil:
-// /metrics with what reg gathers, /healthz with 200 while the daemon works on, and
-// /readyz with 200 when pods are paced, by this daemon or by one that it stands by
-// for, else 503 and why they are not; / with a page for people, and /status.json
-// with the [Overview] that it shows. It blocks.
-// It fails at once where it cannot listen.
+// ServeHTTP serves at the TCP address until ctx ends, and then returns nil. It blocks. If it cannot listen, it returns
+// the error at once. It serves:
+//
+//	/metrics       what reg gathers
+//	/healthz       200 while the daemon makes decisions, otherwise 503 and the reason
+//	/readyz        200 while this daemon, or one that it stands by for, paces pods, otherwise 503 and the reason
+//	/              the page
+//	/status.json   the [Overview] that the page shows
 func ServeHTTP(ctx context.Context, addr string, p Provider, reg prometheus.Gatherer) error {
+	return ServeTCP(ctx, addr, nil, httpHandler(p, reg))
+}
+
+// ServeTCP serves h at the TCP address until ctx ends, and then returns nil. It uses TLS if config is not nil. It bounds
+// the duration of a request and the number of connections. It blocks. If it cannot listen, it returns the error at
+// once.
+func ServeTCP(ctx context.Context, addr string, config *tls.Config, h http.Handler) error {
 	var listener net.ListenConfig
 	l, err := listener.Listen(ctx, "tcp", addr)
 	if err != nil {
-		return fmt.Errorf("listen for metrics and health: %w", err)
+		return fmt.Errorf("serve HTTP: %w", err)
 	}
-	return serveCrowded(ctx, l, httpHandler(p, reg))
-}
-
-// ServeTLS answers at the TCP address, by TLS, until ctx ends, and then returns nil. It bounds connections and requests
-// as [ServeHTTP] does. It blocks, and fails at once where it cannot listen.
-func ServeTLS(ctx context.Context, addr string, config *tls.Config, h http.Handler) error {
-	var listener net.ListenConfig
-	l, err := listener.Listen(ctx, "tcp", addr)
-	if err != nil {
-		return fmt.Errorf("listen by TLS: %w", err)
+	if config != nil {
+		l = tls.NewListener(l, config)
 	}
-	return serveCrowded(ctx, tls.NewListener(l, config), h)
-}
-
-// serveCrowded answers where everybody can connect.
-func serveCrowded(ctx context.Context, l net.Listener, h http.Handler) error {
 	srv := newServer(h)
 	bound(srv, maxConns)
 	return serve(ctx, l, srv)
@@ -64,35 +58,35 @@ func httpHandler(p Provider, reg prometheus.Gatherer) http.Handler {
 		MaxRequestsInFlight: maxScrapes,
 		Timeout:             requestTimeout / 2,
 	}))
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, r *http.Request) { sayWhether(w, alive(r, p)) })
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, r *http.Request) { writeHealth(w, alive(r, p)) })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
 		if err := p.Ready(); errors.Is(err, ErrStandby) {
-			say(w, http.StatusOK, "standby: "+err.Error())
+			writeLine(w, http.StatusOK, "standby: "+err.Error())
 		} else {
-			sayWhether(w, err)
+			writeHealth(w, err)
 		}
 	})
 	mux.HandleFunc("GET /{$}", servePage)
 	mux.HandleFunc("GET /status.json", few(maxPages, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Cache-Control", "no-store")
-		answer(w, http.StatusOK, NewOverview(statusOf(p), p.Timeline()))
+		answer(w, newOverview(statusOf(p), p.Timeline()))
 	}))
 	return mux
 }
 
-// sayWhether says ok, or the error.
-func sayWhether(w http.ResponseWriter, err error) {
+// writeHealth writes 200 and ok, or 503 and the error.
+func writeHealth(w http.ResponseWriter, err error) {
 	if err != nil {
-		say(w, http.StatusServiceUnavailable, err.Error())
+		writeLine(w, http.StatusServiceUnavailable, err.Error())
 		return
 	}
-	say(w, http.StatusOK, "ok")
+	writeLine(w, http.StatusOK, "ok")
 }
 
-func say(w http.ResponseWriter, code int, line string) {
+func writeLine(w http.ResponseWriter, code int, line string) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(code)
-	// The peer may be gone: that is not an error of this server.
+	// An error means that the peer is gone.
 	_, _ = io.WriteString(w, line+"\n")
 }

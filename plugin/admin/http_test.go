@@ -65,16 +65,16 @@ func TestHealthAndMetrics(t *testing.T) {
 	n.mu.Unlock()
 	code, body, err = get(t, srv.URL+"/readyz")
 	require.NoError(t, err)
-	assert.Equal(t, http.StatusOK, code, "pods are paced")
+	assert.Equal(t, http.StatusOK, code, "on standby, pods are paced, too")
 	assert.Equal(t, "standby: another daemon paces the pods of this node: process 7\n", body)
 
 	n.mu.Lock()
-	n.stuck = errors.New("the limiter does not go on")
+	n.stuck = errors.New("the limiter is stuck")
 	n.mu.Unlock()
 	code, body, err = get(t, srv.URL+"/healthz")
 	require.NoError(t, err)
-	assert.Equal(t, http.StatusServiceUnavailable, code, "a restart may mend it")
-	assert.Equal(t, "the limiter does not go on\n", body)
+	assert.Equal(t, http.StatusServiceUnavailable, code, "a restart may help")
+	assert.Equal(t, "the limiter is stuck\n", body)
 
 	n.mu.Lock()
 	n.unready = nil
@@ -86,8 +86,8 @@ func TestHealthAndMetrics(t *testing.T) {
 
 func TestServeHTTPUntilTheEnd(t *testing.T) {
 	t.Parallel()
-	// Somebody else's port is an error at once; once it is free, it is served.
-	// An address of this process alone, so that nobody takes the port meanwhile.
+	// A port that another process uses is an error at once. Once it is free, it is served. The address belongs to
+	// this process alone, so no other process takes the port meanwhile.
 	own := net.IPv4(127, 83, byte(os.Getpid()>>8), byte(os.Getpid()))
 	l, err := net.Listen("tcp", net.JoinHostPort(own.String(), "0"))
 	require.NoError(t, err)

@@ -9,26 +9,26 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
 
-// NoLimits is what LimitsText says where none is set.
+// NoLimits is the text of LimitsText if no limit is set.
 const NoLimits = "none: no pod is held back"
 
-// LimitsText says in one sentence what limits the starts with these settings.
+// LimitsText describes the limits of these settings in one sentence.
 func LimitsText(s throttle.Settings) string {
 	s = s.WithDefaults()
 	var parts []string
-	say := func(format string, args ...any) { parts = append(parts, fmt.Sprintf(format, args...)) }
+	add := func(format string, args ...any) { parts = append(parts, fmt.Sprintf(format, args...)) }
 	switch {
 	case s.CountsCores():
-		say("as many at a time as are expected to keep %d cores busy", s.MaxConcurrent)
+		add("as many at a time as are expected to keep %d cores busy", s.MaxConcurrent)
 	case s.MaxConcurrent > 0:
-		say("%d at a time", s.MaxConcurrent)
+		add("%d at a time", s.MaxConcurrent)
 	}
 	if a := s.Adaptive; a != nil {
 		bounds := fmt.Sprintf("at least %d", max(1, a.Min))
 		if a.Max > 0 {
 			bounds = fmt.Sprintf("%d to %d", max(1, a.Min), a.Max)
 		}
-		say("as many at a time as the node bears (%s)", bounds)
+		add("as many at a time as the node can handle (%s)", bounds)
 	}
 	if s.FillEvery > 0 {
 		rate := "one every " + short(s.FillEvery)
@@ -38,7 +38,7 @@ func LimitsText(s throttle.Settings) string {
 		parts = append(parts, rate)
 	}
 	if s.MaxPulling > 0 {
-		say("%d pulling images at a time", s.MaxPulling)
+		add("%d pulling images at a time", s.MaxPulling)
 	}
 	for i, limit := range s.Signals {
 		if limit.Max > 0 {
@@ -66,10 +66,10 @@ func signalText(signal throttle.Signal, limit throttle.SignalLimit, minUtilizati
 	return text
 }
 
-// number writes a number with no more digits than it has.
+// number formats a number with as few digits as possible.
 func number(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
 
-// short writes a time span without the units that are zero: "10m", not "10m0s".
+// short formats a duration without units that are zero: "10m", not "10m0s".
 func short(d time.Duration) string {
 	text := d.Round(time.Millisecond).String()
 	if strings.HasSuffix(text, "m0s") {

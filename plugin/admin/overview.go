@@ -8,53 +8,51 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
-// Overview is the node in numbers: what the page shows. Every process that reaches the HTTP
-// address can read it, without the permissions of the API server; so it names no
-// pod and no namespace, but by the groups into which a StartPolicy puts pods, which the
-// metrics at that address name, too.
+// Overview is the state of a node in numbers, which the page shows. Every process that reaches the HTTP address
+// can read it without permissions. So it names no pod and no namespace, except in the group of a
+// StartPolicy that holds the next start. The metrics at the same address have these groups too.
 type Overview struct {
-	// About is without the runtime's socket and last error, and without the spec of
-	// the config.
+	// About has no Runtime.Socket, Runtime.LastError and Config.Spec.
 	About
 
 	Slots   Slots   `json:"slots"`
 	Waiting Waiting `json:"waiting"`
 	// Policies is how many StartPolicies are in force.
 	Policies int `json:"policies,omitempty"`
-	// Ended are the starts that ended last, by reason.
+	// Ended counts the starts that ended last, by reason.
 	Ended []Count `json:"ended"`
-	// Timeline are the last minutes, the oldest point first.
+	// Timeline has the points of the last minutes, the oldest first.
 	Timeline []Point `json:"timeline"`
 }
 
-// Slots are the starts under way.
+// Slots counts the starts under way.
 type Slots struct {
-	// Used is how many hold a slot, Of how many may now, without those lent; Of is 0
-	// where any number may.
+	// Used is the number of starts that hold a slot. Of is the current limit without the Lent slots; 0 means
+	// no limit.
 	Used int `json:"used"`
 	Of   int `json:"of"`
 	Lent int `json:"lent"`
-	// Without is how many start without a slot.
+	// Without is the number of starts without a slot.
 	Without int `json:"without"`
 }
 
-// Waiting is the queue.
+// Waiting summarizes the queue.
 type Waiting struct {
 	Count int `json:"count"`
-	// LongestSeconds is how long the pod that waits longest has waited.
+	// LongestSeconds is the longest wait so far.
 	LongestSeconds Seconds `json:"longestSeconds"`
-	// Reasons are what they wait for, the most frequent first.
+	// Reasons counts what the pods wait for, the most frequent reason first.
 	Reasons []Count `json:"reasons"`
 }
 
-// Count is how many there are of one reason.
+// Count is the number of pods with one reason.
 type Count struct {
 	Reason reasons.Reason `json:"reason"`
 	Count  int            `json:"count"`
 }
 
-// NewOverview returns what of a status may be told to everybody.
-func NewOverview(s Status, timeline []Point) Overview {
+// newOverview returns the part of a status that everybody may read.
+func newOverview(s Status, timeline []Point) Overview {
 	o := Overview{
 		About: s.About,
 		Slots: NewSlots(s), Waiting: Waiting{Count: len(s.Waiting), Reasons: countReasons(s.Waiting)},
@@ -70,7 +68,7 @@ func NewOverview(s Status, timeline []Point) Overview {
 	return o
 }
 
-// NewSlots counts the starts under way.
+// NewSlots counts the starts under way in a status.
 func NewSlots(s Status) Slots {
 	slots := Slots{Of: s.Limit, Lent: s.Lent}
 	for _, p := range s.Starting {

@@ -15,7 +15,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
-// herdStatus is the status of a herd, with every field set that could tell a name.
+// herdStatus is the status of a herd. Every field that could contain a name is set.
 func herdStatus(t *testing.T) Status {
 	t.Helper()
 	l := herd(t)
@@ -31,7 +31,7 @@ func herdStatus(t *testing.T) Status {
 func TestOverviewCounts(t *testing.T) {
 	t.Parallel()
 	s := herdStatus(t)
-	o := NewOverview(s, nil)
+	o := newOverview(s, nil)
 	assert.Equal(t, Slots{Used: 2, Of: 2, Without: 1}, o.Slots)
 	assert.Equal(t, len(s.Waiting), o.Waiting.Count)
 	sum := 0
@@ -46,13 +46,13 @@ func TestOverviewCounts(t *testing.T) {
 	assert.InDelta(t, float64(longest), float64(o.Waiting.LongestSeconds), 0)
 	assert.Positive(t, longest)
 	assert.Contains(t, o.Ended, Count{Reason: reasons.Ready, Count: 1})
-	text, err := json.Marshal(NewOverview(Status{}, nil))
+	text, err := json.Marshal(newOverview(Status{}, nil))
 	require.NoError(t, err)
 	assert.Contains(t, string(text), `"reasons":[]`)
 	assert.Contains(t, string(text), `"ended":[],"timeline":[]`)
 }
 
-func TestReasonsComeByTheirNumber(t *testing.T) {
+func TestReasonsAreSortedByTheirNumber(t *testing.T) {
 	t.Parallel()
 	pods := []Pod{{Reason: reasons.Rate}, {Reason: reasons.Queued}, {Reason: reasons.Queued}, {Reason: reasons.Concurrency}}
 	assert.Equal(t, []Count{{reasons.Queued, 2}, {reasons.Concurrency, 1}, {reasons.Rate, 1}}, countReasons(pods))
@@ -62,21 +62,21 @@ func TestReasonsComeByTheirNumber(t *testing.T) {
 func TestOverviewSaysWhichGroupOfAPolicyHolds(t *testing.T) {
 	t.Parallel()
 	held := &Held{Reason: reasons.PolicyRunning, Policy: "pulls", Group: "nginx:1.27", Detail: "policy pulls (nginx:1.27): 3 of 3 running"}
-	assert.Equal(t, held, NewOverview(Status{About: About{HeldBy: held}}, nil).HeldBy)
+	assert.Equal(t, held, newOverview(Status{About: About{HeldBy: held}}, nil).HeldBy)
 }
 
-// Whoever reaches the address reads the page; who may not list pods must not
-// learn their names there.
+// Every client that reaches the address can read the page. A user who may not list pods must not learn their names
+// there.
 func TestOverviewNamesNoPod(t *testing.T) {
 	t.Parallel()
 	s := herdStatus(t)
-	text, err := json.Marshal(NewOverview(s, []Point{{Time: at(1), Waiting: 3}}))
+	text, err := json.Marshal(newOverview(s, []Point{{Time: at(1), Waiting: 3}}))
 	require.NoError(t, err)
 	names := []string{"secret"}
 	for _, pods := range [][]Pod{s.Waiting, s.Starting, s.Ended} {
 		for _, p := range pods {
 			names = append(names, p.Name, p.UID)
-			if p.Namespace != "default" { // which is the configuration's name, too
+			if p.Namespace != "default" { // this is also the configuration's name
 				names = append(names, p.Namespace)
 			}
 		}
@@ -91,14 +91,14 @@ func TestPageIsServedWithItsOwnScriptAlone(t *testing.T) {
 	t.Parallel()
 	srv := httptest.NewServer(httpHandler(&node{limiter: herd(t)}, prometheus.NewRegistry()))
 	defer srv.Close()
-	reply, err := http.Get(srv.URL + "/") //nolint:noctx // of this process
+	reply, err := http.Get(srv.URL + "/") //nolint:noctx // the server is in this process
 	require.NoError(t, err)
 	require.NoError(t, reply.Body.Close())
 	assert.Equal(t, "text/html; charset=utf-8", reply.Header.Get("Content-Type"))
 	policy := reply.Header.Get("Content-Security-Policy")
 	assert.Contains(t, policy, "default-src 'none'")
 	assert.NotContains(t, policy, "unsafe")
-	assert.NotRegexp(t, `(src|href)\s*=\s*"`, page, "it loads nothing")
+	assert.NotRegexp(t, `(src|href)\s*=\s*"`, page, "the page must load nothing")
 
 	code, body, err := get(t, srv.URL+"/status.json")
 	require.NoError(t, err)

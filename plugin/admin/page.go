@@ -9,19 +9,18 @@ import (
 	"strings"
 )
 
-// page is one file: it loads nothing, and asks for status.json alone.
+// page is one file. It loads no other, and requests status.json, and pods.json if its address ends in "?pods".
 //
 //go:embed page.html
 var page string
 
-// pagePolicy lets the browser run this page's own script and style and ask this
-// daemon, and nothing else, whatever text it is told.
+// pagePolicy lets the browser run only the page's own script and style, and send requests only to this daemon, even
+// if text that the page shows is hostile.
 var pagePolicy = fmt.Sprintf(
 	"default-src 'none'; connect-src 'self'; script-src %s; style-src %s; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
 	hashOf("script"), hashOf("style"))
 
-// hashOf returns the hash of the page's one element of that name, as a
-// Content-Security-Policy names it.
+// hashOf returns the hash of the page's only element of that name, in the form of a Content-Security-Policy.
 func hashOf(element string) string {
 	_, rest, _ := strings.Cut(page, "<"+element+">")
 	content, _, _ := strings.Cut(rest, "</"+element+">")
@@ -36,6 +35,6 @@ func servePage(w http.ResponseWriter, _ *http.Request) {
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Referrer-Policy", "no-referrer")
 	h.Set("Cache-Control", "no-cache")
-	// The peer may be gone: that is not an error of this server.
+	// An error means that the peer is gone.
 	_, _ = w.Write([]byte(page))
 }

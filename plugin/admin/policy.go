@@ -9,25 +9,25 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 )
 
-// Policy is a StartPolicy in force on the node.
+// Policy is a StartPolicy that applies on the node.
 type Policy struct {
 	Name string `json:"name"`
-	// Generation is that of the API's object, 0 for a file.
+	// Generation is the generation of the API object; 0 for a file.
 	Generation int64 `json:"generation,omitempty"`
 	// Scope is Node or Cluster.
 	Scope v1alpha1.PolicyScope `json:"scope"`
-	// Limits are those of now, with the overrides.
+	// Limits are the current limits, with the overrides.
 	Limits v1alpha1.PolicyLimits `json:"limits"`
-	// Fault is why the policy holds no pod; absent: it is in force.
+	// Fault is why the policy holds no pod; absent if it holds pods.
 	Fault string `json:"fault,omitempty"`
-	// InvalidOverrides are the overrides that are left out.
+	// InvalidOverrides are the overrides that are ignored.
 	InvalidOverrides []v1alpha1.InvalidField `json:"invalidOverrides,omitempty"`
-	// GroupCount is how many groups have pods; Groups are the 32 with the most.
+	// GroupCount is the number of groups that have pods. Groups are the 32 largest of them.
 	GroupCount int                    `json:"groupCount"`
 	Groups     []v1alpha1.PolicyGroup `json:"groups"`
 }
 
-// PolicyLimitsText says limits in one sentence.
+// PolicyLimitsText describes the limits in one sentence.
 func PolicyLimitsText(l v1alpha1.PolicyLimits) string {
 	var parts []string
 	bound := func(what string, b *v1alpha1.PodBound) {

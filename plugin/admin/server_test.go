@@ -1,13 +1,17 @@
 package admin
 
 import (
+	"bufio"
 	"context"
 	"errors"
+	"io"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -20,7 +24,6 @@ import (
 // node is a Provider over the limiter of the herd.
 type node struct {
 	limiter *throttle.Limiter
-	fault   error // of Why
 	mu      sync.Mutex
 	unready error
 	stuck   error
@@ -38,13 +41,6 @@ func (n *node) Status() Status {
 	return s
 }
 
-func (n *node) Why(namespace, name string) (Why, error) {
-	if n.fault != nil {
-		return Why{}, n.fault
-	}
-	return n.Status().Why(namespace, name)
-}
-
 func (n *node) Costs() Costs {
 	return Costs{Machine: costs.Machine{CPU: "Z80", Cores: 2}, Costs: map[string]costs.Cost{"node": {Count: 3, CPU: costs.Figure{Mean: 4}}}}
 }
@@ -57,7 +53,7 @@ func (n *node) Ready() error {
 	return n.unready
 }
 
-// socketIn gives a path that is short enough for a socket, whatever TMPDIR is.
+// socketIn returns a path that is short enough for a socket, for any TMPDIR.
 func socketIn(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("/tmp", "pp")
@@ -95,7 +91,7 @@ func serveNode(t *testing.T, n *node) (path string, stop func() error) {
 	return path, stop
 }
 
-func TestClientGetsWhatTheProviderTells(t *testing.T) {
+func TestClientGetsTheProvidersAnswers(t *testing.T) {
 	t.Parallel()
 	n := &node{limiter: herd(t)}
 	path, _ := serveNode(t, n)
@@ -106,12 +102,6 @@ func TestClientGetsWhatTheProviderTells(t *testing.T) {
 	want := n.Status()
 	want.Ready = true
 	assert.Equal(t, want, s)
-
-	why, err := client.Why(t.Context(), "default", "web-3")
-	require.NoError(t, err)
-	wantWhy, err := n.Why("default", "web-3")
-	require.NoError(t, err)
-	assert.Equal(t, wantWhy, why)
 
 	learned, err := client.Costs(t.Context())
 	require.NoError(t, err)
@@ -127,21 +117,19 @@ func TestNotReadyIsPartOfTheStatus(t *testing.T) {
 	assert.Equal(t, "no NRI socket", s.NotReady)
 }
 
-func TestUnknownPodAndFaults(t *testing.T) {
+func TestAFaultInTheAnswerIsAnErrorWithItsText(t *testing.T) {
 	t.Parallel()
 	n := &node{limiter: herd(t)}
 	path, _ := serveNode(t, n)
-	_, err := NewClient(path).Why(t.Context(), "other", "web-3")
-	require.ErrorIs(t, err, ErrUnknownPod)
-	require.EqualError(t, err, "other/web-3: not known on this node: it neither waits nor starts, and did neither lately")
+	client := NewClient(path)
+	require.NoError(t, client.Alive(t.Context()))
+	_, err := ask[Status](t.Context(), client, "/v9/future")
+	require.EqualError(t, err, "the daemon answers: 404 page not found")
 
-	path, _ = serveNode(t, &node{limiter: herd(t), fault: errors.New("out of order")})
-	_, err = NewClient(path).Why(t.Context(), "default", "web-3")
-	require.EqualError(t, err, "the daemon answers: out of order")
-	require.NotErrorIs(t, err, ErrUnknownPod)
-
-	_, err = ask[Status](t.Context(), NewClient(path), "/v9/future", nil)
-	require.EqualError(t, err, "the daemon answers: this daemon does not know GET /v9/future")
+	n.mu.Lock()
+	n.stuck = errors.New("out of order")
+	n.mu.Unlock()
+	require.EqualError(t, client.Alive(t.Context()), "the daemon answers: out of order")
 }
 
 func TestManyClientsAtOnce(t *testing.T) {
@@ -151,7 +139,7 @@ func TestManyClientsAtOnce(t *testing.T) {
 	for range 4 * maxConns {
 		wg.Go(func() {
 			client := NewClient(path)
-			client.http.Timeout = 0 // it takes as long as all others before it
+			client.http.Timeout = 0 // it takes as long as all clients before it
 			_, err := client.Status(t.Context())
 			assert.NoError(t, err)
 		})
@@ -191,10 +179,56 @@ type panicking struct{ net.Listener }
 
 func (panicking) Accept() (net.Conn, error) { panic("broken") }
 
-func TestAPanicWhereConnectionsAreAcceptedIsTheCallers(t *testing.T) {
+func TestAPanicInAcceptReachesTheCaller(t *testing.T) {
 	t.Parallel()
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	assert.PanicsWithValue(t, "broken", func() { _ = serve(t.Context(), panicking{l}, newServer(adminHandler(&node{}))) })
-	require.ErrorIs(t, l.Close(), net.ErrClosed, "its address is free again")
+	require.ErrorIs(t, l.Close(), net.ErrClosed, "the server has closed the listener")
+}
+
+// piped is a listener with one connection.
+type piped struct {
+	conn   chan net.Conn
+	closed chan struct{}
+}
+
+func (l *piped) Accept() (net.Conn, error) {
+	select {
+	case conn := <-l.conn:
+		return conn, nil
+	case <-l.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (l *piped) Addr() net.Addr { return &net.UnixAddr{Name: "piped"} }
+
+func (l *piped) Close() error { close(l.closed); return nil }
+
+func TestARequestUnderWayIsAnsweredWhenTheServerStops(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, stop := context.WithCancel(t.Context())
+		client, server := net.Pipe()
+		l := &piped{conn: make(chan net.Conn, 1), closed: make(chan struct{})}
+		l.conn <- server
+		ended := make(chan error, 1)
+		go func() {
+			ended <- serve(ctx, l, newServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				stop()
+				time.Sleep(drainTimeout / 2)
+				writeLine(w, http.StatusOK, "answered")
+			})))
+		}()
+		_, err := client.Write([]byte("GET / HTTP/1.1\r\nHost: a\r\n\r\n"))
+		require.NoError(t, err)
+		resp, err := http.ReadResponse(bufio.NewReader(client), nil)
+		require.NoError(t, err)
+		defer resp.Body.Close()
+		body, err := io.ReadAll(resp.Body)
+		require.NoError(t, err)
+		assert.Equal(t, "answered\n", string(body))
+		require.NoError(t, <-ended)
+	})
 }

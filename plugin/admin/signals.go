@@ -2,24 +2,21 @@ package admin
 
 import "github.com/pod-pacemaker/pod-pacemaker/throttle"
 
-// Signal is one thing measured of the node.
+// Signal is one measured signal of the node.
 type Signal struct {
-	// Name is what [throttle.Signal] calls it.
+	// Name is the name that [throttle.Signal] has.
 	Name string `json:"name"`
-	// Value is in percent of the node, 0 to 100; of "load" in processes. Absent: it
-	// was not measured, yet.
+	// Value is in percent of the node, 0 to 100; for "load" it is in processes. Absent: not measured yet.
 	Value *float64 `json:"value,omitempty"`
-	// Threshold is the value from which it holds starts; absent: no limit is set.
+	// Threshold is the value from which the signal holds starts; absent if no limit is set.
 	Threshold float64 `json:"threshold,omitempty"`
-	// SpanSeconds is the time up to now over which it was measured; absent with
-	// Value.
+	// SpanSeconds is the time over which the value was measured; absent if Value is.
 	SpanSeconds Seconds `json:"spanSeconds,omitempty"`
-	// Blind is why it cannot be measured: its limit is open then. Absent: it can be.
+	// Blind is why the signal cannot be measured; its limit then holds no start. Absent if it can.
 	Blind string `json:"blind,omitempty"`
 }
 
-// NewSignals returns the signals in the order of [throttle.Signal], with the limits
-// that the settings set.
+// NewSignals returns the signals in the order of [throttle.Signal], with the limits of the settings.
 func NewSignals(signals throttle.Signals, s throttle.Settings) []Signal {
 	all := make([]Signal, 0, len(signals))
 	for i, r := range signals {

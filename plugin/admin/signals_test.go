@@ -11,8 +11,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
 
-// The names and units are what others read. A signal without a value does not read
-// as zero.
+// Other programs read these names and units. A signal without a value must not read as zero.
 func TestSignalsAsJSON(t *testing.T) {
 	t.Parallel()
 	var s throttle.Signals

@@ -11,9 +11,8 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
-// NewStatus returns a Status with the time and all that the limiter knows: limits,
-// pace, what holds the next start back, and the pods. ended is
-// [throttle.Limiter.Recent]: the latest at the end. The caller fills the rest.
+// NewStatus returns a Status with what the limiter knows: limits, pace, what holds the next start, and the pods.
+// ended is the result of [throttle.Limiter.Recent]. The caller sets the other fields.
 func NewStatus(now time.Time, s throttle.Snapshot, ended []throttle.TicketView) Status {
 	st := Status{
 		About: About{
@@ -35,8 +34,8 @@ func NewStatus(now time.Time, s throttle.Snapshot, ended []throttle.TicketView) 
 	return st
 }
 
-// Why returns the answer for a pod: of several of this name the one that waits, else starts, else
-// ended last. The error about one that is in no list wraps ErrUnknownPod.
+// Why explains the latest start of a pod. If several pods have this name, it takes the one that waits, then one that
+// starts, then the one that ended last. The error about an unknown pod wraps [ErrUnknownPod].
 func (s Status) Why(namespace, name string) (Why, error) {
 	for _, p := range slices.Concat(s.Waiting, s.Starting, s.Ended) {
 		if p.Namespace != namespace || p.Name != name {
@@ -72,7 +71,7 @@ func newPods(now time.Time, views []throttle.TicketView, observed bool) []Pod {
 	return pods
 }
 
-// newPod returns a pod; observed: the pace was.
+// newPod returns a pod. observed reports whether the pace was observed.
 func newPod(now time.Time, v throttle.TicketView, observed bool) Pod {
 	namespace, name, ok := strings.Cut(v.Name, "/")
 	if !ok {
@@ -109,7 +108,7 @@ func basisOf(h throttle.Held, observed bool) Basis {
 	}
 }
 
-// span is the time from one moment to the first of the ends that came; never negative.
+// span returns the time from a moment to the first end that is not zero, and never less than 0.
 func span(from time.Time, ends ...time.Time) Seconds {
 	return seconds(max(0, cmp.Or(ends...).Sub(from)))
 }

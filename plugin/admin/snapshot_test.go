@@ -18,7 +18,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = flag.Bool("update", false, "rewrite the golden files")
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
@@ -26,9 +26,8 @@ func at(seconds float64) time.Time {
 	return noon.Add(time.Duration(seconds * float64(time.Second)))
 }
 
-// herd is a limiter of two starts at a time: web-0 has started, web-1 and web-2
-// are starting, an exempt pod starts without a slot, web-3 stands at the gate,
-// web-4 was refused, web-5 was deleted while it waited.
+// herd is a limiter with two starts at a time. web-0 has started, web-1 and web-2 are starting, and an exempt pod
+// starts without a slot. web-3 waits in the gate, web-4 was refused, and web-5 was deleted while it waited.
 func herd(t *testing.T) *throttle.Limiter {
 	t.Helper()
 	l := throttle.New(at(0), throttle.Settings{MaxConcurrent: 2, FillEvery: 100 * time.Millisecond, Burst: 5})
@@ -65,7 +64,7 @@ func assertGolden(t *testing.T, name string, got any) {
 	}
 }
 
-// The names and units in this file are what others read.
+// Other programs read the names and units in this file.
 func TestStatusOfAHerd(t *testing.T) {
 	t.Parallel()
 	l := herd(t)
@@ -97,8 +96,8 @@ func TestStatusOfAnIdleNodeHasEmptyLists(t *testing.T) {
 	assert.Contains(t, string(text), `"starting":[],"waiting":[],"ended":[]`)
 }
 
-// What a daemon says, a client of the same version understands whole.
-func TestStatusSurvivesTheWay(t *testing.T) {
+// A client of the same version decodes the whole status of a daemon.
+func TestStatusSurvivesEncoding(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(filepath.Join("testdata", "status.json"))
 	require.NoError(t, err)
@@ -135,6 +134,10 @@ func TestWhy(t *testing.T) {
 	assert.InDelta(t, 7, float64(started.WaitedSeconds), 0)
 	assert.InDelta(t, 4, float64(started.StartSeconds), 0)
 	assert.Zero(t, started.Place)
+
+	_, err := s.Why("other", "web-3")
+	require.ErrorIs(t, err, ErrUnknownPod)
+	require.EqualError(t, err, "other/web-3: not known on this node: it neither waits nor starts, and did neither lately")
 
 	gone := why("web-5")
 	assert.Equal(t, throttle.Gone, gone.State)

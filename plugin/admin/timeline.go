@@ -12,30 +12,30 @@ const (
 	TimelineEvery = 2 * time.Second
 )
 
-// Point is the node at one moment.
+// Point is the state of the node at one moment.
 type Point struct {
 	Time time.Time `json:"time"`
-	// Waiting is the length of the queue, Starting how many hold a slot, Slots how
-	// many may; 0: any number.
+	// Waiting is the length of the queue. Starting is the number of starts that hold a slot. Slots is the limit of
+	// them; 0 means no limit.
 	Waiting  int `json:"waiting"`
 	Starting int `json:"starting"`
 	Slots    int `json:"slots"`
-	// CPU is the share of CPU time in use, the others are the share of time in which
-	// something stood still for want of it, all in percent. Absent: not measured.
+	// CPU is the share of CPU time in use. The others are the share of time in which some process waited for the
+	// resource. All are in percent, and absent if not measured.
 	CPU            *float64 `json:"cpu,omitempty"`
 	CPUPressure    *float64 `json:"cpuPressure,omitempty"`
 	MemoryPressure *float64 `json:"memoryPressure,omitempty"`
 	IOPressure     *float64 `json:"ioPressure,omitempty"`
 }
 
-// Timeline remembers the points of the last TimelineSpan, if one is added each
-// TimelineEvery. The zero value is empty. It is safe for concurrent use.
+// Timeline keeps the points of the last TimelineSpan if one is added every TimelineEvery. The zero value is empty. It
+// is safe for concurrent use.
 type Timeline struct {
 	mu     sync.Mutex
 	points []Point
 }
 
-// Add takes a point; the oldest is forgotten when it is full.
+// Add adds a point. It drops the oldest if the timeline is full.
 func (t *Timeline) Add(p Point) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

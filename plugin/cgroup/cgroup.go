@@ -1,5 +1,5 @@
 // Package cgroup reads what the containers of a pod have used of the node, from the cgroup file system: CPU time, the
-// time they stood in line for a CPU, and the bytes they moved to and from disks.
+// time they waited for a CPU, and the bytes they moved to and from disks.
 package cgroup
 
 import (
@@ -11,12 +11,11 @@ import (
 	"syscall"
 )
 
-// The ways in which reading fails; every error of this package wraps one of them, or the error of the file system
-// (such as fs.ErrPermission).
+// Every error of this package wraps one of these, or the error of the file system (such as fs.ErrPermission).
 var (
-	// ErrNotFound: there is no such cgroup, not yet or not any more; or it does not count what was asked for.
+	// ErrNotFound is returned when the cgroup does not exist, or does not count the figure.
 	ErrNotFound = errors.New("cgroup not found")
-	// ErrParse: the path, or what the kernel's file says, is not understood.
+	// ErrParse is returned when the path or the content of the kernel's file is not understood.
 	ErrParse = errors.New("cgroup not understood")
 )
 
@@ -27,16 +26,16 @@ type Reader struct {
 	Root string
 }
 
-// source is a place where a cumulative figure of a cgroup can stand.
+// source is a file that may have a cumulative figure of a cgroup.
 type source struct {
 	hierarchy, file string
 	figure          figure
 }
 
-// Where a figure stands: on the unified hierarchy, or else on those of cgroup v1, in this order.
+// The files that may have a figure, in order: on the unified hierarchy, or else on those of cgroup v1.
 var (
 	// On the unified hierarchy every cgroup has a cpu.stat. With cgroup v1, cpuacct is mounted alone or together with
-	// cpu; in a hybrid setup without cpuacct, the unified hierarchy stands beside the v1 ones.
+	// cpu; in a hybrid setup without cpuacct, the unified hierarchy is mounted beside the v1 ones.
 	cpuTime = []source{
 		{"", "cpu.stat", cpuStat},
 		{"cpuacct", "cpuacct.usage", cpuUsage},
@@ -46,8 +45,8 @@ var (
 	}
 	// cgroup v1 counts no waiting.
 	cpuWait = []source{{"", "cpu.pressure", pressureTotal}}
-	// Of the files of cgroup v1, only the recursive one knows what the cgroups below have moved. Writes that go through
-	// the page cache, v1 counts for no pod.
+	// Of the files of cgroup v1, only the recursive one includes the cgroups below. cgroup v1 does not count writes
+	// through the page cache.
 	ioBytes = []source{
 		{"", "io.stat", deviceBytes},
 		{"blkio", "blkio.throttle.io_service_bytes_recursive", serviceBytes},
@@ -55,21 +54,21 @@ var (
 )
 
 // CPUSeconds returns the CPU time in seconds, user and system, that the named cgroup and everything below it have used
-// since it was made. It asks the kernel each time and blocks no longer than that takes.
+// since it was made. It reads the kernel's file each time.
 //
 // path is an NRI container's linux.cgroups_path ("/kubepods/pod1/id", or "kubepods-pod1.slice:cri-containerd:id" for
 // the systemd driver) or an NRI sandbox's linux.cgroup_parent ("/kubepods/pod1", "/kubepods.slice/kubepods-pod1.slice",
 // or "kubepods-pod1.slice"), which gives the sum over the pod.
 func (r Reader) CPUSeconds(path string) (float64, error) { return r.figure(path, cpuTime) }
 
-// CPUWaitSeconds returns for how many seconds some thread of the named cgroup, or below it, stood in line for a CPU
-// since the cgroup was made; time in which its own CPU limit held it counts too. Where the kernel does not count that,
-// as with cgroup v1, the error is ErrNotFound. Else it is as CPUSeconds.
+// CPUWaitSeconds returns for how many seconds a thread of the named cgroup, or below it, waited for a CPU since the
+// cgroup was made. It includes the time in which the cgroup's own CPU limit held the thread. If the kernel does not
+// count it, as with cgroup v1, the error is ErrNotFound. Otherwise it is like CPUSeconds.
 func (r Reader) CPUWaitSeconds(path string) (float64, error) { return r.figure(path, cpuWait) }
 
 // IOBytes returns how many bytes the named cgroup and everything below it have read from disks and written to them
-// since it was made. Where no I/O is counted the error is ErrNotFound: with cgroup v2 as long as the io controller is
-// off, with cgroup v1 and a newer kernel (6.18 for one) until an I/O limit is set. Else it is as CPUSeconds.
+// since it was made. If the kernel does not count I/O, the error is ErrNotFound: with cgroup v2 while the io controller
+// is off, with cgroup v1 and a newer kernel (such as 6.18) until an I/O limit is set. Otherwise it is like CPUSeconds.
 func (r Reader) IOBytes(path string) (float64, error) {
 	moved, err := r.figure(path, ioBytes)
 	if moved != 0 || err != nil {
@@ -78,7 +77,7 @@ func (r Reader) IOBytes(path string) (float64, error) {
 	if _, err := os.Stat(filepath.Join(r.Root, "cgroup.controllers")); err == nil {
 		return 0, nil // cgroup v2
 	}
-	// Where the kernel does not count, the file is there and says 0, for the whole host as well.
+	// If the kernel does not count, the file exists and has 0, for the whole host as well.
 	all, err := r.figure("/", ioBytes)
 	if err == nil && all == 0 {
 		err = fmt.Errorf("I/O of any cgroup under %s: %w", r.Root, ErrNotFound)

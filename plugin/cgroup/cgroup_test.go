@@ -97,7 +97,7 @@ func TestOtherFigures(t *testing.T) {
 	require.NoError(t, err)
 	require.InDelta(t, 2.5, got, 1e-9)
 	got, err = v1.IOBytes("/idle")
-	require.NoError(t, err, "others moved something")
+	require.NoError(t, err, "only other cgroups moved data")
 	require.Zero(t, got)
 
 	for name, read := range map[string]func() (float64, error){
@@ -126,8 +126,8 @@ func TestCPUSecondsFails(t *testing.T) {
 		want  error
 	}{
 		"no cgroup file system":           {nil, "/a", ErrNotFound},
-		"v2, no such cgroup":              {v2(stat), "/b", ErrNotFound},
-		"v1, no such cgroup":              {v1("1\n"), "/b", ErrNotFound},
+		"v2, missing cgroup":              {v2(stat), "/b", ErrNotFound},
+		"v1, missing cgroup":              {v1("1\n"), "/b", ErrNotFound},
 		"v2, a file in place of a cgroup": {v2(stat), "/a/cpu.stat/b", ErrNotFound},
 		"no way out of the root":          {v2(stat), "/../../../../../../../../../etc", ErrNotFound},
 		"v2, no usage":                    {v2("nr_periods 0\n"), "/a", ErrParse},
@@ -159,8 +159,8 @@ func TestCPUSecondsFails(t *testing.T) {
 	}
 }
 
-// A file that is there but cannot be read is neither missing nor misunderstood. A directory in its place fails to be
-// read for everybody, root as well.
+// A file that exists but cannot be read is neither missing nor malformed. A directory in its place cannot be read,
+// even by root.
 func TestCPUSecondsUnreadable(t *testing.T) {
 	t.Parallel()
 	r := tree(t, map[string]string{"cpuacct/a/cpuacct.usage/x": ""})

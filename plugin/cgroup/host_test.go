@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// own returns this process's cgroup on the host's real file system, as it would be named to a Reader, and whether the
-// host has one that counts CPU time.
+// own returns this process's cgroup on the host's real file system, by the name that a Reader takes, and whether the
+// host has a cgroup hierarchy that counts CPU time.
 func own(t *testing.T) (Reader, string, bool) {
 	t.Helper()
 	v1, v2 := memberships(t)
@@ -59,7 +59,7 @@ func processSeconds(t *testing.T) float64 {
 	return (time.Duration(usage.Utime.Nano()) + time.Duration(usage.Stime.Nano())).Seconds()
 }
 
-// On the real kernel, the cgroup that this process is in uses at least the CPU time that the process uses.
+// On the real kernel, the cgroup of this process uses at least the CPU time of the process.
 func TestHost(t *testing.T) {
 	t.Parallel()
 	r, path, ok := own(t)
@@ -71,7 +71,7 @@ func TestHost(t *testing.T) {
 	require.NoError(t, err)
 	require.Positive(t, before)
 
-	const burn = 0.1 // seconds; ticks by which the kernel may account are 0.01
+	const burn = 0.1 // seconds; the kernel may account in ticks of 0.01
 	start := processSeconds(t)
 	for processSeconds(t)-start < burn {
 	}

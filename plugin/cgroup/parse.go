@@ -6,11 +6,11 @@ import (
 	"strconv"
 )
 
-// figure is how a figure is written in a file of the kernel's.
+// figure is the format of a figure in a file of the kernel.
 type figure struct {
-	number *regexp.Regexp // its group is a number; the sum counts
-	unit   float64        // what 1 is written as
-	none   bool           // where there is no number the figure is 0
+	number *regexp.Regexp // its group is a number; the figure is the sum of all matches
+	unit   float64        // the number that stands for 1
+	none   bool           // without a number the figure is 0
 }
 
 var (

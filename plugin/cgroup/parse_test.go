@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// As kernels write it.
+// The files have the form that kernels write.
 const (
 	serviceBytesFile = "254:0 Read 4096\n254:0 Write 8192\n254:0 Sync 4096\n254:0 Async 8192\n254:0 Discard 0\n254:0 Total 12288\n" +
 		"7:0 Read 512\n7:0 Total 512\nTotal 12800\n"
@@ -45,7 +45,7 @@ func TestParse(t *testing.T) {
 		"nothing, cgroup v2":       {deviceBytes, "254:0 rbytes\n"},
 		"empty pressure":           {pressureTotal, ""},
 		"pressure without a total": {pressureTotal, "some avg10=0.00\n"},
-		"a total that is none":     {pressureTotal, "some avg10=0.00 total=0.5\n"},
+		"a total with a fraction":  {pressureTotal, "some avg10=0.00 total=0.5\n"},
 	} {
 		got, err := c.figure.parse([]byte(c.content))
 		require.ErrorIs(t, err, ErrParse, name)
@@ -53,7 +53,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// Whatever a kernel file says, it is a figure that is not negative, or ErrParse.
+// Any content of a kernel file gives a figure that is not negative, or ErrParse.
 func FuzzParse(f *testing.F) {
 	for _, seed := range []string{stat, "2500000000\n", "usage_usec 18446744073709551616\n", "usage_usec\n", "-1", "1e3", "", serviceBytesFile, ioStat, pressure} {
 		f.Add([]byte(seed))

@@ -33,7 +33,7 @@ func systemdScope(cgroup string) (string, error) {
 		return "", fmt.Errorf("%w: want slice:prefix:name", ErrParse)
 	}
 	if slice == "" {
-		slice = "system.slice" // where runtimes put what names no slice
+		slice = "system.slice" // the runtimes' default
 	}
 	parent, err := expandSlice(slice)
 	if err != nil {

@@ -31,7 +31,8 @@ func TestDirectory(t *testing.T) {
 	}
 }
 
-// Whatever a runtime calls a cgroup, its directory stays below the root and is written in one way only.
+// The directory of a cgroup stays below the root and has one spelling only, for any name that a runtime gives the
+// cgroup.
 func FuzzDirectory(f *testing.F) {
 	for _, seed := range []string{cgroupfs, systemd, "-.slice", "a--b.slice", "/../x", "a.slice:p:..", "::", "a.slice:..:/", ""} {
 		f.Add(seed)
@@ -46,8 +47,8 @@ func FuzzDirectory(f *testing.F) {
 		require.Equal(t, path.Clean(dir), dir, in)
 		require.NotContains(t, dir, "\x00")
 		if strings.HasSuffix(in, sliceSuffix) && !strings.ContainsAny(in, "/:") && dir != "/" {
-			require.Equal(t, in, path.Base(dir), "a slice's directory ends with its own name")
-			require.Equal(t, strings.Count(in, "-")+1, strings.Count(dir, "/"), "a dash is a level")
+			require.Equal(t, in, path.Base(dir), "the directory of a slice ends with the slice's own name")
+			require.Equal(t, strings.Count(in, "-")+1, strings.Count(dir, "/"), "each dash is a level")
 		}
 	})
 }

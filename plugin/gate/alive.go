@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// pulse wakes all listeners each time that it beats. Made by newPulse.
+// pulse wakes all its listeners with each beat. Make it with newPulse.
 type pulse struct {
 	listening atomic.Int32
 
@@ -17,8 +17,8 @@ type pulse struct {
 
 func newPulse() *pulse { return &pulse{next: make(chan struct{})} }
 
-// coming returns a channel that is closed with the next beat.
-func (p *pulse) coming() <-chan struct{} {
+// nextBeat returns a channel that is closed with the next beat.
+func (p *pulse) nextBeat() <-chan struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.next
@@ -31,8 +31,8 @@ func (p *pulse) beat() {
 	p.next = make(chan struct{})
 }
 
-// keepAlive sends the hooks that wait a sign of life from time to time, as long as starts are
-// decided.
+// keepAlive sends an alive line to all waiting hooks every few seconds, as long as the backend
+// decides starts.
 func (s *Server) keepAlive(ctx context.Context) {
 	tick := time.Tick(s.aliveEvery)
 	for silent := false; ; {

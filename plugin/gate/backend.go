@@ -8,39 +8,39 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
-// Hello is what a hook says of itself. PodUID and ContainerID are never empty. Its
-// deadline has a monotonic reading: a wall clock that is set changes nothing.
+// Hello is the first line of a hook. PodUID and ContainerID are never empty. Deadline
+// has a monotonic clock reading, so it stays right when the wall clock is set.
 type Hello = wire.Hello
 
 // Verdict decides a start.
 type Verdict struct {
-	// Go lets the process start. Without it the hook fails, and nothing starts.
+	// Go lets the process start. If it is false, the hook fails and nothing starts.
 	Go bool
-	// Reason is a reason word. Without Go it reaches the reader of the pod's
-	// events, so it may go on after a colon with words for that reader; for the
-	// reasons that this package explains, the server adds them.
+	// Reason is a reason word. If Go is false, it appears in the events of the pod
+	// and may have an explanation after a colon. For the reasons of this package, the
+	// server adds the explanation.
 	Reason reasons.Reason
 }
 
-// The reasons that the limiter never gives.
+// Reasons that do not come from the limiter.
 const (
-	// Replaced: nothing starts, for a newer hook waits for the same container.
+	// Replaced: nothing starts, because a newer hook waits for the same container.
 	Replaced reasons.Reason = "Replaced"
-	// NotUnderstood: the hook goes, for its hello made no sense.
+	// NotUnderstood: the process starts, because the hello of its hook was malformed.
 	NotUnderstood reasons.Reason = "NotUnderstood"
 	// TurnNear: the pod leaves the waiting room without a slot, and may wait in the gate.
 	TurnNear reasons.Reason = "TurnNear"
-	// RoomTimeout: the pod's turn did not come while it could wait in the waiting room.
+	// RoomTimeout: the turn of the pod did not come while it could wait in the waiting room.
 	RoomTimeout reasons.Reason = "RoomTimeout"
 	// RoomShut: no pod may wait in the waiting room.
 	RoomShut reasons.Reason = "RoomShut"
-	// NodePressure: the pod waits by being refused, for kubelet may evict it.
+	// NodePressure: the pod must not wait in the gate, because kubelet may have to evict it.
 	NodePressure reasons.Reason = "NodePressure"
-	// NodeShutdown: the node is being shut down, and nothing starts that has to wait.
+	// NodeShutdown: the node is being shut down, and no pod that has to wait starts.
 	NodeShutdown reasons.Reason = "NodeShutdown"
 )
 
-// words are what the reader of the pod's events is told beside the reason.
+// words explain reasons to the reader of the pod's events.
 var words = map[reasons.Reason]string{
 	reasons.Deleted:     "the pod was deleted while it waited for its turn to start",
 	NodeShutdown:        "the node is being shut down",
@@ -50,7 +50,7 @@ var words = map[reasons.Reason]string{
 	reasons.GateExpired: "its turn to start did not come in time; it keeps its place in the queue, and the kubelet tries again",
 }
 
-// answer is the line that carries v.
+// answer returns the answer that is sent for v.
 func (v Verdict) answer() wire.Answer {
 	if v.Go {
 		return wire.Answer{Kind: wire.Go, Reason: string(v.Reason)}
@@ -62,31 +62,30 @@ func (v Verdict) answer() wire.Answer {
 	return wire.Answer{Kind: wire.Abort, Reason: reason}
 }
 
-// SendTurn is how a [Backend] sends a hook its turn.
+// SendTurn sends a waiting hook its turn. leaveAt is when the hook leaves if this daemon goes away, position is its
+// position among the pods that wait, counted from 1, and pace is the time between two hooks that leave.
 type SendTurn func(leaveAt time.Time, position int, pace time.Duration)
 
-// Backend decides the starts that wait at the gate. Its methods are called from
-// many goroutines at once.
+// Backend decides the starts that wait at the gate. Its methods must be safe for
+// concurrent use.
 type Backend interface {
 	// Wait blocks until the start is decided, or until ctx ends because the hook
-	// went away or the server stops. It must return soon after that, with an error
-	// if there is no verdict.
+	// went away or the server stops. It must return soon after ctx ends, with an
+	// error if there is no verdict.
 	//
-	// sendTurn sends the time at which the hook leaves if this daemon goes away, and
-	// its position among those that wait, counted from 1, and the time between two of them
-	// that leave. It may be called any number of times and from any
-	// goroutine, never blocks, and does nothing once Wait has returned. Of calls
-	// in quick succession only the last may reach the hook; that one does, also if
-	// Wait returns right after it.
+	// Wait may call sendTurn any number of times and from any goroutine. sendTurn
+	// never blocks, and does nothing after Wait has returned. Of several calls in
+	// quick succession, only the last is sure to reach the hook, even if Wait returns
+	// right after it.
 	//
-	// A verdict to go may not reach the hook, which went away meanwhile: no process
-	// starts, and Wait is called again when the container is tried again.
+	// A verdict may not reach a hook that went away meanwhile. Then no process starts,
+	// and Wait is called again when the runtime tries the container again.
 	//
-	// An error while ctx lives, or a panic, means that nothing can be decided now:
-	// it is logged, and the hook asks again.
+	// An error before ctx ends, or a panic, means that the backend cannot decide now.
+	// The server logs it, and the hook asks again.
 	Wait(ctx context.Context, h Hello, sendTurn SendTurn) (Verdict, error)
-	// Alive returns nil soon if starts are being decided, and an error if that did
-	// not show before ctx ended. While hooks wait it is called every few seconds;
-	// they are told of each nil, and leave one by one without them.
+	// Alive returns nil soon if starts are being decided, or an error if they are not
+	// before ctx ends. While hooks wait, it is called every few seconds. After each nil
+	// the hooks get an alive line; without alive lines they leave one by one.
 	Alive(ctx context.Context) error
 }

@@ -27,8 +27,7 @@ type conn struct {
 func (s *Server) serve(ctx context.Context, accepted *net.UnixConn) {
 	c := &conn{UnixConn: accepted, server: s, log: s.log}
 	defer c.abandon()
-	// To end the reading, for good, is how this connection learns that ctx ended;
-	// a verdict can still be written.
+	// The end of ctx ends all reads for good. A verdict can still be written.
 	stop := context.AfterFunc(ctx, c.endRead)
 	defer stop()
 
@@ -42,32 +41,31 @@ func (s *Server) serve(ctx context.Context, accepted *net.UnixConn) {
 	case errors.Is(err, wire.ErrMalformed):
 		c.letGo(err)
 	case ctx.Err() == nil:
-		c.log.WithError(err).Warn("a hook said nothing at the gate")
+		c.log.WithError(err).Warn("a hook connected to the gate and sent no hello")
 	}
 }
 
-// fields are what log lines tell of a hook: by the names that the other packages
-// use, so that one search finds all of a pod.
+// fields returns the log fields of a hook. They have the names that the other packages
+// use, so that one search finds all log lines of a pod.
 func fields(h Hello) logrus.Fields {
-	namespace, name, ok := strings.Cut(h.Name, "/")
-	if !ok {
-		namespace, name = "", h.Name
+	slash := strings.IndexByte(h.Name, '/')
+	return logrus.Fields{
+		"pod_namespace": h.Name[:max(slash, 0)], "pod_name": h.Name[slash+1:], "pod_uid": h.PodUID, "container_id": h.ContainerID,
 	}
-	return logrus.Fields{"pod_namespace": namespace, "pod_name": name, "pod_uid": h.PodUID, "container_id": h.ContainerID}
 }
 
 // endRead makes reads return at once, now and later.
-func (c *conn) endRead() { _ = c.CloseRead() } // fails only where the reads already do
+func (c *conn) endRead() { _ = c.CloseRead() } // if it fails, reads fail already
 
-// abandon makes every read and write fail. To close it once more is harmless.
+// abandon makes every read and write fail. It may be called more than once.
 func (c *conn) abandon() { _ = c.Close() }
 
-// keepWaiting leaves a hook to the daemon of its own version, or to the time that
-// one told it: an upgrade finds the gate full of such hooks, which must not start
-// all at once. It asks again at intervals.
+// keepWaiting sends a hook of another version no verdict: the hook waits for a daemon
+// of its own version, or until its time to leave. After an upgrade the gate may be full
+// of these hooks, and they must not all start at once. The hook asks again at intervals.
 func (c *conn) keepWaiting(ctx context.Context, why error) {
 	c.server.otherVersion.Do(func() {
-		c.log.WithError(why).Warn("hooks of another version wait at the gate: each lets its container start at the time that it was told last")
+		c.log.WithError(why).Warn("hooks of another version wait at the gate: each starts its container at the time to leave that it was sent last")
 	})
 	sleep(ctx, c.server.pause)
 }
@@ -105,7 +103,7 @@ func (c *conn) readHello() (Hello, error) {
 	return hello, c.SetReadDeadline(time.Time{})
 }
 
-// write sends one answer, and gives up on a hook that does not read.
+// write sends one answer. It fails if the hook does not read it in time.
 func (c *conn) write(a wire.Answer) error {
 	if err := c.SetWriteDeadline(time.Now().Add(c.server.writeTimeout)); err != nil {
 		return err
@@ -114,19 +112,19 @@ func (c *conn) write(a wire.Answer) error {
 	return err
 }
 
-// watch returns when the hook is gone, says more than it may, or reading was ended.
+// watch blocks until the hook is gone, sends more than its hello, or reading was ended. It returns which.
 func (c *conn) watch() error {
 	n, err := c.Read(make([]byte, 1))
 	switch {
 	case n > 0:
-		return errors.New("the hook said more than its hello")
+		return errors.New("the hook sent more than its hello")
 	case errors.Is(err, io.EOF):
 		return errors.New("the hook went away")
 	}
 	return err
 }
 
-// ask calls the backend, and turns its panic into an error.
+// ask calls the backend, and returns its panic as an error.
 func (c *conn) ask(ctx context.Context, h Hello, p *pace) (v Verdict, err error) {
 	defer p.end()
 	if panicked := c.server.caught(func() { v, err = c.server.backend.Wait(ctx, h, p.set) }); panicked != nil {

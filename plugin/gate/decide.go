@@ -10,15 +10,15 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate/wire"
 )
 
-// decide waits for the backend's verdict on h and hands it to the hook, which
-// is told of its pace meanwhile. ctx ends when the server stops.
+// decide waits for the backend's verdict on h and sends it to the hook. Meanwhile it
+// sends the hook its turns. ctx ends when the server stops.
 func (c *conn) decide(ctx context.Context, h Hello) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	var watching, telling sync.WaitGroup
+	var watching, writing sync.WaitGroup
 	watching.Go(func() { cancel(c.watch()) })
 	p := newPace(c.server.alive)
-	telling.Go(func() {
+	writing.Go(func() {
 		if err := p.run(c.write); err != nil {
 			cancel(err)
 			c.abandon() // part of a line may be out: nothing can follow it
@@ -30,7 +30,7 @@ func (c *conn) decide(ctx context.Context, h Hello) {
 		c.log.WithError(err).Errorf("the gate cannot decide for pod %s: its hook will ask again", h.Name)
 		sleep(ctx, c.server.pause)
 	}
-	telling.Wait() // two writers would mix their lines
+	writing.Wait() // two writers would mix their lines
 	if err == nil {
 		c.deliver(h, verdict)
 	} else {
@@ -49,10 +49,10 @@ func (c *conn) deliver(h Hello, v Verdict) {
 		Infof("the hook of pod %s went away before its verdict: its container does not start until the next attempt", h.Name)
 }
 
-// pace hands what the backend tells to the one goroutine that writes, without
-// making the backend wait: only the latest counts.
+// pace passes turns from the backend to the goroutine that writes them. The backend
+// never waits: a turn that is not written yet is replaced by the next.
 type pace struct {
-	turns chan wire.Answer // holds at most one, the latest; closed by end
+	turns chan wire.Answer // holds at most one turn, the latest; closed by end
 	alive *pulse
 
 	mu    sync.Mutex // held while turns is filled
@@ -76,7 +76,7 @@ func (p *pace) set(leaveAt time.Time, position int, every time.Duration) {
 	p.turns <- wire.Answer{Kind: wire.Turn, LeaveAt: leaveAt, Position: position, Pace: every}
 }
 
-// end is to be called once.
+// end lets run return once it has written the latest turn. Call it once.
 func (p *pace) end() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -84,12 +84,12 @@ func (p *pace) end() {
 	close(p.turns)
 }
 
-// run writes until the pace ended, and what was told last before that, or until
-// a write failed. With each beat of alive it says so.
+// run writes the turns, and an alive line with each beat of alive. It returns after
+// end was called and the latest turn is written, or when a write fails.
 func (p *pace) run(write func(wire.Answer) error) error {
 	p.alive.listening.Add(1)
 	defer p.alive.listening.Add(-1)
-	beat := p.alive.coming()
+	beat := p.alive.nextBeat()
 	var last wire.Answer
 	for {
 		a := wire.Answer{Kind: wire.Alive}
@@ -103,7 +103,7 @@ func (p *pace) run(write func(wire.Answer) error) error {
 			}
 			a, last = turn, turn
 		case <-beat:
-			beat = p.alive.coming()
+			beat = p.alive.nextBeat()
 		}
 		if err := write(a); err != nil {
 			return err

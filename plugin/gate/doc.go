@@ -1,12 +1,12 @@
-// Package gate is where a container waits for its turn: an OCI createRuntime
-// hook, added to the container by [Hook], connects to this node's daemon, whose
-// end is [Server], and waits for its verdict. No NRI lock is held meanwhile.
+// Package gate is where a container waits for its turn. The container gets an OCI
+// createRuntime hook from [Hook]. The hook connects to the daemon of its node, where
+// a [Server] answers it, and waits for the verdict. No NRI lock is held meanwhile.
 //
-// Everything here fails open. A hook that cannot be understood is let through. A
-// connection that ends without a verdict, because the daemon stops, cannot decide
-// or speaks another version, leaves the hook waiting for the next daemon until the time it was told
-// last, so that hooks without a daemon leave at the pace of the queue and not all
-// at once.
+// Everything here fails open. The server lets a hook go whose hello it does not
+// understand. A connection may end without a verdict, because the daemon stops,
+// cannot decide or speaks another version. The hook then waits for the next daemon,
+// but only until the time to leave that it was sent last. So hooks without a daemon
+// leave at the pace of the queue, and not all at once.
 //
-// The arguments of the hook and the lines of the protocol are in package wire.
+// Package wire has the arguments of the hook and the lines of the protocol.
 package gate

@@ -2,7 +2,7 @@ package gate
 
 import "time"
 
-// With sets what a test has no time to wait for; zero leaves a value as it is.
+// With sets times that are too long for a test. Zero leaves a value as it is.
 func (s *Server) With(hello, write, pause time.Duration) *Server {
 	for _, d := range []struct {
 		to   *time.Duration

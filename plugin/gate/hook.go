@@ -9,11 +9,8 @@ import (
 // Args are the arguments of the hook.
 type Args = wire.Args
 
-// Hook returns the createRuntime hook that runs the program at path with a. It
-// has no timeout of its own: the runtime would make that a failure of the start.
+// Hook returns the createRuntime hook that runs the program at path with the arguments a. The
+// hook has no timeout: when a hook times out, the runtime lets the start fail.
 func Hook(path string, a Args) *api.Hook {
-	return &api.Hook{
-		Path: path,
-		Args: append([]string{path}, a.Argv()...),
-	}
+	return &api.Hook{Path: path, Args: append([]string{path}, a.Argv()...)}
 }

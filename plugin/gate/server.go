@@ -17,12 +17,11 @@ import (
 
 const (
 	helloTimeout = 5 * time.Second
-	// writeTimeout bounds what a hook that does not read can hold up: its own
-	// connection.
+	// writeTimeout is for a hook that does not read its answers.
 	writeTimeout = 2 * time.Second
-	// undecidedPause keeps hooks that get no verdict from asking in a tight circle.
+	// undecidedPause is how long a hook that gets no verdict is kept before it can ask again.
 	undecidedPause = time.Second
-	// acceptPause is the wait after a failed accept, as with too many open files.
+	// acceptPause is the wait after a failed accept, for example because too many files are open.
 	acceptPause = 100 * time.Millisecond
 )
 
@@ -35,12 +34,12 @@ type Server struct {
 	pause        time.Duration
 	aliveEvery   time.Duration
 	alive        *pulse
-	otherVersion sync.Once // says that hooks of another version wait
+	otherVersion sync.Once // logs that hooks of another version wait
 	onPanic      func()
 }
 
-// NewServer returns a server that lets b decide. onPanic is called for every panic that is caught, also of those of
-// the backend; each is logged as well. It starts nothing.
+// NewServer returns a server that asks b for its verdicts. It calls onPanic for each panic that it catches, including
+// panics of b, and logs the panic. NewServer starts nothing.
 func NewServer(b Backend, onPanic func(), log logrus.FieldLogger) *Server {
 	return &Server{
 		backend:      b,
@@ -55,10 +54,10 @@ func NewServer(b Backend, onPanic func(), log logrus.FieldLogger) *Server {
 }
 
 // Serve answers the hooks that connect to l, which must accept unix connections,
-// until ctx ends, and then returns nil; it returns early only if l fails for
-// good. It closes l. When it returns, every connection is closed and every call
-// of the backend has returned. Hooks that still wait then get no verdict: they
-// wait for the next daemon.
+// until ctx ends, and then returns nil. It returns an error only if l is closed
+// by another or is no unix socket. It closes l. When it returns, every connection
+// is closed and every call of the backend has returned. Hooks that still wait get
+// no verdict: they wait for the next daemon.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return s.accept(ctx, l, group) })
@@ -72,21 +71,20 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 
 func (s *Server) accept(ctx context.Context, l net.Listener, group *errgroup.Group) error {
 	for {
-		accepted, err := s.acceptOne(l)
-		if ctx.Err() != nil {
-			return hangUp(accepted)
-		}
-		if errors.Is(err, net.ErrClosed) {
+		accepted, err := l.Accept()
+		switch {
+		case err != nil && ctx.Err() != nil:
+			return nil //nolint:nilerr // Serve closed the listener, as ctx ended
+		case errors.Is(err, net.ErrClosed):
 			return fmt.Errorf("gate: %w", err)
-		}
-		if err != nil {
+		case err != nil:
 			s.log.WithError(err).Warn("the gate cannot accept a hook")
 			sleep(ctx, acceptPause)
 			continue
 		}
 		c, ok := accepted.(*net.UnixConn)
 		if !ok {
-			return errors.Join(fmt.Errorf("gate: %s is no unix socket", l.Addr()), hangUp(accepted))
+			return errors.Join(fmt.Errorf("gate: %s is no unix socket", l.Addr()), accepted.Close())
 		}
 		group.Go(func() error {
 			if err := s.caught(func() { s.serve(ctx, c) }); err != nil {
@@ -97,15 +95,7 @@ func (s *Server) accept(ctx context.Context, l net.Listener, group *errgroup.Gro
 	}
 }
 
-// acceptOne accepts, and turns a panic into an error.
-func (s *Server) acceptOne(l net.Listener) (c net.Conn, err error) {
-	if panicked := s.caught(func() { c, err = l.Accept() }); panicked != nil {
-		return nil, panicked
-	}
-	return c, err
-}
-
-// caught calls f, and turns its panic into an error.
+// caught calls f, and returns its panic as an error.
 func (s *Server) caught(f func()) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -117,15 +107,7 @@ func (s *Server) caught(f func()) (err error) {
 	return nil
 }
 
-// hangUp closes c if there is one.
-func hangUp(c net.Conn) error {
-	if c == nil {
-		return nil
-	}
-	return c.Close()
-}
-
-// sleep waits for d or the end of ctx.
+// sleep returns after d, or when ctx ends.
 func sleep(ctx context.Context, d time.Duration) {
 	select {
 	case <-ctx.Done():

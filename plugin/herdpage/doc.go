@@ -1,5 +1,4 @@
-// Package herdpage serves the page of a node's daemon on the machine of a user who may
-// list pods, with a row for each pod of the node: how long it waited, how long its start
-// took, and since when it is ready. The daemon itself names no pod at its HTTP address;
-// these rows come from what kubelet reports of the pods.
+// Package herdpage serves the page of a node's daemon to a user who may list pods, on the user's machine. It adds
+// a row for each pod of the node: how long it waited, how long its start took, and since when it is ready.
+// The daemon names no pod at its HTTP address, so the rows come from the status of the pods.
 package herdpage

@@ -8,10 +8,9 @@ import (
 	"net/url"
 )
 
-// Handler answers below /key/: at pods.json what rows gives, and with the daemon's own
-// answers else. The key is a secret, because everybody on the machine can reach the
-// address, and not everybody there may list pods. The page shows the rows where its
-// address ends in "?pods".
+// Handler serves below /key/. It answers pods.json with the result of rows, as JSON, and passes every other request
+// on to the daemon. key must be a secret: other users of the machine can reach the address, but may not be
+// allowed to list pods. The page shows the rows if its address ends in "?pods".
 func Handler(daemon *url.URL, key string, rows func(context.Context) ([]Row, error)) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /"+key+"/", http.StripPrefix("/"+key, &httputil.ReverseProxy{
@@ -25,7 +24,7 @@ func Handler(daemon *url.URL, key string, rows func(context.Context) ([]Row, err
 		}
 		w.Header().Set("Content-Type", "application/json")
 		w.Header().Set("Cache-Control", "no-store")
-		// The browser may be gone, which concerns nobody else.
+		// An error means that the browser is gone.
 		_ = json.NewEncoder(w).Encode(found)
 	})
 	return mux

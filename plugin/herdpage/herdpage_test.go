@@ -131,5 +131,5 @@ func TestOnlyTheKeyOpensThePage(t *testing.T) {
 	code, body = get("/secret/pods.json")
 	assert.Equal(t, http.StatusBadGateway, code)
 	assert.Contains(t, body, "pods is forbidden")
-	http.DefaultClient.CloseIdleConnections() // those of the proxy
+	http.DefaultClient.CloseIdleConnections() // idle connections of the proxy
 }

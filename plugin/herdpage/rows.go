@@ -9,31 +9,29 @@ import (
 )
 
 const (
-	// span is how far back the page shows.
-	span = 10 * time.Minute
-	// most is how many rows it shows.
-	most = 200
+	span = 10 * time.Minute // that the page shows
+	most = 200              // rows that the page shows
 )
 
-// Row is one pod. Its times are kubelet's, in whole seconds.
+// Row is one pod. Its times are those that kubelet reports, in whole seconds.
 type Row struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
-	// Bound is when kubelet took the pod over.
+	// Bound is when kubelet accepted the pod.
 	Bound time.Time `json:"bound"`
-	// Started is when its first process started, as far back as kubelet remembers: after two
-	// restarts it is that of a later one. Zero: none has started.
+	// Started is when its first process started; zero if none has. kubelet reports only the last two processes of a
+	// container, so after two restarts it is the start of a later process.
 	Started time.Time `json:"started,omitzero"`
-	// Ready is since when it is ready; zero: it is not.
+	// Ready is since when the pod is ready; zero if it is not.
 	Ready time.Time `json:"ready,omitzero"`
-	// Ended is when it succeeded or failed; zero: it did not.
+	// Ended is when the pod succeeded or failed; zero if it did not.
 	Ended time.Time `json:"ended,omitzero"`
-	// Restarts is how often its containers started again.
+	// Restarts is the number of restarts of its containers.
 	Restarts int `json:"restarts,omitempty"`
 }
 
-// Rows gives a row for each pod that starts, or that became ready or ended within the ten
-// minutes before now: the 200 that came last, in the order in which they came.
+// Rows returns a row for each pod that is starting, or that became ready or ended in the ten minutes before now. It
+// returns at most the 200 newest, in the order in which kubelet accepted the pods.
 func Rows(pods []corev1.Pod, now time.Time) []Row {
 	rows := make([]Row, 0, len(pods))
 	for i := range pods {
@@ -67,9 +65,9 @@ func rowOf(pod *corev1.Pod) Row {
 			for _, state := range []*corev1.ContainerState{&c.LastTerminationState, &c.State} {
 				switch {
 				case state.Running != nil:
-					row.sees(state.Running.StartedAt.Time)
+					row.processStarted(state.Running.StartedAt.Time)
 				case state.Terminated != nil:
-					row.sees(state.Terminated.StartedAt.Time)
+					row.processStarted(state.Terminated.StartedAt.Time)
 				}
 			}
 			if t := c.State.Terminated; over && t != nil && t.FinishedAt.After(row.Ended) {
@@ -80,8 +78,8 @@ func rowOf(pod *corev1.Pod) Row {
 	return row
 }
 
-// sees takes the start of a process, if it is the earliest.
-func (r *Row) sees(start time.Time) {
+// processStarted sets Started if start is earlier.
+func (r *Row) processStarted(start time.Time) {
 	if !start.IsZero() && (r.Started.IsZero() || start.Before(r.Started)) {
 		r.Started = start
 	}

@@ -1,11 +1,13 @@
-// Package journal sends what a logrus logger says to journald, with every field
-// as a journal field of its own.
+// Package journal sends the entries of a logrus logger to journald, each field as a field of the journal.
 package journal
 
 import (
 	"bytes"
 	"fmt"
 	"io"
+	"strconv"
+	"strings"
+	"time"
 
 	"github.com/coreos/go-systemd/v22/journal"
 	"github.com/sirupsen/logrus"
@@ -13,15 +15,14 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/logqueue"
 )
 
-// Identifier is the program's name in the journal.
-const Identifier = "pod-pacemaker"
+// identifier is the program's name in the journal.
+const identifier = "pod-pacemaker"
 
-// send hands one entry to journald.
+// send sends one entry to journald.
 type send func(message string, priority journal.Priority, fields map[string]string) error
 
-// Hook sends entries of every level to journald. It never blocks, and is safe for
-// concurrent use. Make one with [Attach].
-type Hook struct {
+// hook sends the entries of every level to journald. It never blocks, and is safe for concurrent use.
+type hook struct {
 	queue    *logqueue.Queue
 	send     send
 	text     logrus.Formatter
@@ -31,39 +32,37 @@ type Hook struct {
 // Reached reports whether journald listens on this machine.
 func Reached() bool { return journal.Enabled() }
 
-// IsStderr reports whether this process's stderr leads to the journal: systemd has
-// started it.
+// IsStderr reports whether stderr of this process is connected to the journal, as systemd does for a unit.
 func IsStderr() (bool, error) {
 	is, err := journal.StderrIsJournalStream()
 	if err != nil {
-		return false, fmt.Errorf("look where stderr leads: %w", err)
+		return false, fmt.Errorf("check whether stderr is the journal: %w", err)
 	}
 	return is, nil
 }
 
-// Attach makes the logger send all that it says to journald, through the queue, and
-// write none of it elsewhere. What journald refuses is written to fallback as a line
-// of text that says why.
+// Attach makes the logger send all its entries to journald, through the queue, and nowhere else. An entry that journald
+// refuses is written to fallback as a line of text, with the reason.
 func Attach(log *logrus.Logger, fallback io.Writer, q *logqueue.Queue) {
 	attach(log, fallback, q, journal.Send)
 }
 
 func attach(log *logrus.Logger, fallback io.Writer, q *logqueue.Queue, s send) {
 	log.SetOutput(io.Discard)
-	log.SetFormatter(nothing{})
-	log.AddHook(&Hook{queue: q, send: s, fallback: fallback, text: &logrus.TextFormatter{DisableColors: true}})
+	log.SetFormatter(noFormat{})
+	log.AddHook(&hook{queue: q, send: s, fallback: fallback, text: &logrus.TextFormatter{DisableColors: true}})
 }
 
-// Levels are all levels: the logger's own level decides what is said.
-func (*Hook) Levels() []logrus.Level { return logrus.AllLevels }
+// Levels returns all levels, because the logger has dropped the entries below its own level.
+func (*hook) Levels() []logrus.Level { return logrus.AllLevels }
 
-// Fire queues one entry, spelled out now, because what a value refers to may change.
-func (h *Hook) Fire(e *logrus.Entry) error {
+// Fire queues one entry. It formats the entry now, because the values of fields may change later.
+func (h *hook) Fire(e *logrus.Entry) error {
 	text, err := h.text.Format(e)
 	if err != nil {
-		return fmt.Errorf("spell a log entry as text: %w", err)
+		return fmt.Errorf("format a log entry as text: %w", err)
 	}
-	message, level, fields := message(e), priority(e.Level), vars(e)
+	message, level, fields := message(e), priorities[e.Level], fields(e)
 	h.queue.Add(func() error {
 		err := h.send(message, level, fields)
 		if err != nil {
@@ -84,29 +83,40 @@ func message(e *logrus.Entry) string {
 	return e.Message
 }
 
-// vars returns the journal's fields of an entry.
-func vars(e *logrus.Entry) map[string]string {
-	vars := make(map[string]string, len(e.Data)+1)
+// fields returns the journal's fields of an entry.
+func fields(e *logrus.Entry) map[string]string {
+	all := make(map[string]string, len(e.Data)+1)
 	for key, value := range e.Data {
 		name, text := field(key, value)
-		vars[name] = text
+		all[name] = text
 	}
-	vars["SYSLOG_IDENTIFIER"] = Identifier
-	return vars
+	all["SYSLOG_IDENTIFIER"] = identifier
+	return all
 }
 
-// priorities are those of the levels, which logrus counts from 0.
+// field turns a field of logrus, whose key is in snake case, into one of the journal: "pod_uid" becomes POD_UID. A
+// duration becomes a number of milliseconds, and its name ends in _MS.
+func field(key string, value any) (name, text string) {
+	name = strings.ToUpper(key)
+	switch v := value.(type) {
+	case time.Duration:
+		return name + "_MS", strconv.FormatFloat(float64(v)/float64(time.Millisecond), 'f', -1, 64)
+	case time.Time:
+		return name, v.Format(time.RFC3339Nano)
+	default:
+		return name, fmt.Sprint(value)
+	}
+}
+
+// priorities are the journal's priorities, by logrus level.
 var priorities = [...]journal.Priority{
-	journal.PriEmerg, journal.PriCrit, // panic, fatal
-	journal.PriErr, journal.PriWarning, journal.PriInfo, journal.PriDebug,
+	logrus.PanicLevel: journal.PriEmerg, logrus.FatalLevel: journal.PriCrit, //nolint:forbidigo // a table of all levels
+	logrus.ErrorLevel: journal.PriErr, logrus.WarnLevel: journal.PriWarning, logrus.InfoLevel: journal.PriInfo,
+	logrus.DebugLevel: journal.PriDebug, logrus.TraceLevel: journal.PriDebug,
 }
 
-func priority(level logrus.Level) journal.Priority {
-	return priorities[min(int(level), len(priorities)-1)]
-}
-
-// nothing formats every entry as nothing: the hook has sent it.
-type nothing struct{}
+// noFormat formats every entry as nothing, because the hook has sent it.
+type noFormat struct{}
 
 // Format returns no bytes.
-func (nothing) Format(*logrus.Entry) ([]byte, error) { return nil, nil }
+func (noFormat) Format(*logrus.Entry) ([]byte, error) { return nil, nil }

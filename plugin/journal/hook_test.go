@@ -17,7 +17,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/logqueue"
 )
 
-// journald is a journal that keeps what it gets, or takes nothing.
+// journald is a journal that stores its entries, or refuses all.
 type journald struct {
 	mu      sync.Mutex
 	away    error
@@ -40,8 +40,7 @@ func (j *journald) take(message string, priority journal.Priority, fields map[st
 	return nil
 }
 
-// newLogger gives a logger, what writes all that was logged, and what the journal
-// refused.
+// newLogger returns a logger, a function that writes the queued entries, and the entries that the journal refused.
 func newLogger(j *journald) (log *logrus.Logger, flush func(), fallback *bytes.Buffer) {
 	log, fallback = logrus.New(), &bytes.Buffer{}
 	log.SetLevel(logrus.DebugLevel)
@@ -50,7 +49,7 @@ func newLogger(j *journald) (log *logrus.Logger, flush func(), fallback *bytes.B
 	return log, func() { written(queue) }, fallback
 }
 
-// written writes what is queued.
+// written writes the queued entries.
 func written(queue *logqueue.Queue) {
 	ended, end := context.WithCancel(context.Background())
 	end()
@@ -65,7 +64,7 @@ func TestEntryReachesTheJournalWithItsFields(t *testing.T) {
 		"pod_namespace": "default", "pod_name": "web-3", "pod_uid": "u-1",
 		"container_id": "c0ffee", "reason": "WithinLimits", "wait_ms": int64(14200),
 	}).Info("start admitted")
-	assert.Empty(t, j.entries, "who logs writes")
+	assert.Empty(t, j.entries, "the caller of the logger must not write")
 	flush()
 
 	require.Len(t, j.entries, 1)
@@ -74,10 +73,10 @@ func TestEntryReachesTheJournalWithItsFields(t *testing.T) {
 		"CONTAINER_ID": "c0ffee", "REASON": "WithinLimits", "WAIT_MS": "14200",
 		"SYSLOG_IDENTIFIER": "pod-pacemaker",
 	}}, j.entries[0])
-	assert.Empty(t, fallback.String(), "it was said twice")
+	assert.Empty(t, fallback.String(), "the entry was written twice")
 }
 
-// journalctl prints the message alone, and one that leaves out the error helps nobody.
+// journalctl prints the message alone, so the message must contain the error.
 func TestTheMessageNamesTheError(t *testing.T) {
 	t.Parallel()
 	j := &journald{}
@@ -130,7 +129,7 @@ func TestJournalAwayFallsBackAndSaysWhy(t *testing.T) {
 	assert.Contains(t, fallback.String(), "gone again")
 }
 
-func TestNeitherTookIt(t *testing.T) {
+func TestAnEntryThatIsNotWrittenIsCounted(t *testing.T) {
 	t.Parallel()
 	log, queue := logrus.New(), logqueue.New(1, nil)
 	attach(log, broken{}, queue, (&journald{away: errors.New("no journal")}).take)

@@ -26,8 +26,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/logqueue"
 )
 
-// stageVariable tells a copy of the test's program that it runs in folders of its
-// own, where it may play a machine with a journal.
+// stageVariable makes a copy of the test binary act, in folders of its own, as a machine with a journal.
 const stageVariable = "POD_PACEMAKER_JOURNAL_STAGE"
 
 const journaldSocket = "/run/systemd/journal/socket"
@@ -43,8 +42,8 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// What the logger says reaches the socket at which journald listens, in journald's
-// own protocol; and where this machine has one, a real journald and journalctl.
+// Entries reach journald's socket in journald's own protocol. On a machine with journald they reach a real one, and
+// journalctl prints them.
 func TestJournalctlTellsOnePodsStory(t *testing.T) {
 	t.Parallel()
 	kinds := []string{"socket"}
@@ -56,7 +55,7 @@ func TestJournalctlTellsOnePodsStory(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
 			entries := onStage(t, kind)
-			require.Len(t, entries, 2, "of web-3, not of another pod")
+			require.Len(t, entries, 2, "the entries of web-3, and of no other pod")
 			for _, e := range entries {
 				assert.Equal(t, "pod-pacemaker", e["SYSLOG_IDENTIFIER"])
 				assert.Equal(t, "default", e["POD_NAMESPACE"])
@@ -76,10 +75,10 @@ func TestJournalctlTellsOnePodsStory(t *testing.T) {
 	}
 }
 
-// realJournald tells whether this machine has journald, and this process may run one.
+// realJournald reports whether this machine has journald, and this process may run it.
 func realJournald() bool {
 	_, err := exec.LookPath("journalctl")
-	id, unread := os.ReadFile("/etc/machine-id") // without one it keeps no journal
+	id, unread := os.ReadFile("/etc/machine-id") // without a machine ID journald keeps no journal
 	return err == nil && unread == nil && len(bytes.TrimSpace(id)) > 0 && journaldProgram() != "" && os.Geteuid() == 0
 }
 
@@ -92,7 +91,7 @@ func journaldProgram() string {
 	return ""
 }
 
-// onStage gives the entries of the pod web-3 that a journal on a stage got.
+// onStage returns the entries of the pod web-3 in the journal of a stage.
 func onStage(t *testing.T, kind string) (entries []map[string]string) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "/proc/self/exe")
@@ -115,10 +114,9 @@ func onStage(t *testing.T, kind string) (entries []map[string]string) {
 	return entries
 }
 
-// stage plays a machine with a journal, on which somebody logs, and prints what the
-// journal got.
+// stage acts as a machine with a journal, logs, and prints the entries of the journal.
 func stage(kind string) error {
-	// Only this process sees these: the machine's own journal is not touched.
+	// Only this process sees these mounts: the machine's own journal stays as it is.
 	for _, dir := range []string{"/run", "/var/log"} {
 		if err := unix.Mount("tmpfs", dir, "tmpfs", 0, ""); err != nil {
 			return fmt.Errorf("a %s of its own: %w", dir, err)
@@ -158,7 +156,7 @@ func stage(kind string) error {
 	return nil
 }
 
-// speak logs of two pods.
+// speak logs entries of two pods.
 func speak() {
 	log := logrus.New()
 	queue := logqueue.New(8, nil)
@@ -170,8 +168,8 @@ func speak() {
 	pod.WithFields(logrus.Fields{"reason": "WithinLimits", "wait_ms": 14200}).Info("start admitted")
 }
 
-// parseEntry reads one entry in journald's native protocol: NAME=value lines, or for
-// values with line breaks the name alone, the length in 8 bytes, and the value.
+// parseEntry reads one entry in journald's native protocol: NAME=value lines. For a value with line breaks it is the
+// name alone, the length in 8 bytes, and the value.
 func parseEntry(data []byte) (map[string]string, error) {
 	entry := map[string]string{}
 	r := bufio.NewReader(bytes.NewReader(data))
@@ -200,14 +198,13 @@ func parseEntry(data []byte) (map[string]string, error) {
 	}
 }
 
-// stageJournald runs journald, and asks journalctl for one pod as an administrator
-// would.
+// stageJournald runs journald, and queries one pod with journalctl.
 func stageJournald() error {
 	id, err := os.ReadFile("/etc/machine-id")
 	if err != nil {
 		return err
 	}
-	// It keeps its journal in memory, and none on disk.
+	// This journald keeps its journal in memory, and none on disk.
 	journals := filepath.Join("/run/log/journal", strings.TrimSpace(string(id)))
 	if err := os.MkdirAll(journals, 0o755); err != nil {
 		return err
@@ -230,7 +227,7 @@ func stageJournald() error {
 	}
 	speak()
 	for {
-		out, err := exec.Command("journalctl", "-D", "/run/log/journal", "-t", Identifier, "POD_NAME=web-3", "-o", "json").CombinedOutput()
+		out, err := exec.Command("journalctl", "-D", "/run/log/journal", "-t", identifier, "POD_NAME=web-3", "-o", "json").CombinedOutput()
 		if err == nil && bytes.Count(out, []byte("\n")) >= 2 {
 			_, err = os.Stdout.Write(out)
 			return err

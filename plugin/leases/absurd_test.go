@@ -12,8 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// A Lease says for how long it lasts, and when it was renewed. Whatever stands there, the slot is free again a minute
-// after its last change, and the Lease is deleted ten minutes after it.
+// A Lease states how long it lasts, and when it was renewed. For any values, the slot is free again a minute after
+// the last change of the Lease. The Lease is deleted ten minutes after it.
 func TestALeaseWithAbsurdTimesIsNotHeldForEver(t *testing.T) {
 	t.Parallel()
 	holder := "stranger"

@@ -13,21 +13,21 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// verb is what is asked of the API server.
+// verb is the purpose of a request.
 type verb string
 
 const (
 	lookSlots   verb = "look"    // list all
 	takeSlot    verb = "take"    // create the Lease, or replace it as it was seen
-	renewSlot   verb = "renew"   // replace it as it was seen
-	releaseSlot verb = "release" // delete it as it was seen
-	sweepSlot   verb = "sweep"   // the same, of another
+	renewSlot   verb = "renew"   // replace the Lease as it was seen
+	releaseSlot verb = "release" // delete the Lease as it was seen
+	sweepSlot   verb = "sweep"   // delete the Lease of a dead holder
 )
 
-// call is a write and what came of it.
+// call is a write and its result.
 type call struct {
 	verb    verb
-	group   *group // of sweepSlot: nil
+	group   *group // nil for sweepSlot
 	n       int
 	name    string
 	version version
@@ -38,14 +38,14 @@ type call struct {
 	err  error
 }
 
-// call is one about a claim.
+// call returns a call for a claim.
 func (g *group) call(v verb, id string, c *claim) *call {
 	return &call{verb: v, group: g, n: c.n, name: leaseName(g.key.Policy, id, c.n), version: c.version, since: c.since}
 }
 
-var errNoSlot = errors.New("the Lease came back as none of a slot: something has changed it on its way into the API server")
+var errNoSlot = errors.New("the Lease in the answer is not that of a slot: something has changed it on its way into the API server")
 
-// make makes the calls, waits for their answers, and takes them over.
+// make sends the calls, waits for their answers, and applies these.
 func (c *Claimer) make(ctx context.Context, calls []*call) {
 	var running errgroup.Group
 	running.SetLimit(mostCalls)
@@ -57,7 +57,7 @@ func (c *Claimer) make(ctx context.Context, calls []*call) {
 			return nil
 		})
 	}
-	_ = running.Wait() // each call has its own error
+	_ = running.Wait() // each call keeps its own error
 	for _, one := range calls {
 		c.answered(one)
 	}
@@ -83,11 +83,11 @@ func (c *Claimer) send(ctx context.Context, one *call) (made *coordinationv1.Lea
 	}
 }
 
-// answered takes over what came of a call.
+// answered applies the result of a call.
 func (c *Claimer) answered(one *call) {
 	now, g := time.Now(), one.group
 	late := apierrors.IsConflict(one.err) || apierrors.IsAlreadyExists(one.err) ||
-		apierrors.IsNotFound(one.err) && one.version != version{} // else the namespace is missing
+		apierrors.IsNotFound(one.err) && one.version != version{} // without a version, the namespace is missing
 	var s *slot
 	if one.err == nil && (one.verb == takeSlot || one.verb == renewSlot) {
 		var ok bool
@@ -116,7 +116,7 @@ func (c *Claimer) answered(one *call) {
 			renew: one.sent.Add(renewEvery - rand.N(renewEvery/4)),
 		}
 	case one.verb == renewSlot && late:
-		delete(g.claims, one.n) // another holds it, or this node by an answer that was lost
+		delete(g.claims, one.n) // another node holds it, or this node does by a write whose answer was lost
 		c.stats.Lost++
 		c.stray = true
 	case one.verb == renewSlot:
@@ -127,11 +127,11 @@ func (c *Claimer) answered(one *call) {
 	case one.err == nil, apierrors.IsNotFound(one.err):
 		delete(c.slots, one.name)
 	default:
-		c.stray = true // it is not known whether it was done
+		c.stray = true // the write may have succeeded
 	}
 }
 
-// renewals returns the calls that renew claims.
+// renewals returns the calls that renew the claims that are due.
 func (c *Claimer) renewals(now time.Time) (calls []*call) {
 	for id, g := range c.groups {
 		for _, claim := range g.claims {

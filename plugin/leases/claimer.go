@@ -12,88 +12,85 @@ import (
 )
 
 const (
-	// A holder stops to start pods holds after it sent the last renewal that succeeded; the
-	// others take the slot lasts after they saw the last change. So clocks need not agree,
-	// and one may run half as fast again as another.
+	// A holder stops starting pods when holds has passed since it sent the last renewal that
+	// succeeded. Other nodes take the slot when lasts has passed since they saw the last change.
+	// So clocks need not agree, and one may run half as fast again as another.
 	lasts = 30 * time.Second
 	holds = 20 * time.Second
-	// mostLasts bounds what a Lease may say: no version of the daemon writes more, and
-	// a Lease must not block a slot for longer.
+	// mostLasts is the longest time for which a Lease can block a slot, whatever duration it has.
 	mostLasts = 2 * lasts
-	// renewEvery leaves a second try before holds is over.
+	// renewEvery leaves time for a second attempt before holds has passed.
 	renewEvery = 10 * time.Second
 
 	// A claim that no start uses is given back after this time. A pod that was refused for
-	// another reason is back within 15 s.
+	// another reason is retried within 15 s.
 	unusedWaiting, unusedAlone = 20 * time.Second, time.Second
-	// sweepAfter is the age at which a Lease is deleted that was not written meanwhile.
+	// sweepAfter is how long a Lease must be unchanged before it can be swept.
 	sweepAfter = 10 * time.Minute
 
-	// A node that lacks a slot looks for one about every pace, which grows with the cluster.
+	// A node that lacks a slot looks for one about once per pace, which grows with the cluster.
 	leastPace, pacePerNode = 500 * time.Millisecond, 10 * time.Millisecond
-	// firstTry is the part of the pace within which a node looks for its first slot.
+	// A node first looks for a slot within the pace divided by firstTry.
 	firstTry = 10
 
 	callTimeout = 5 * time.Second
-	mostCalls   = 8 // at a time
+	mostCalls   = 8 // at the same time
 	// leastPass and mostPass are the times between two passes.
 	leastPass, mostPass = 20 * time.Millisecond, 5 * time.Second
 	lastWords           = 2 * time.Second
 )
 
-// Limiter is what a [Claimer] works for: a throttle.Limiter.
+// Limiter is the part of a throttle.Limiter that a [Claimer] uses.
 type Limiter interface {
 	Groups(now time.Time) []throttle.GroupView
 	SetClaims(now time.Time, key throttle.GroupKey, starts int)
 }
 
-// Options are the parts of a [Claimer]. All are needed.
+// Options configure a [Claimer]. All are required.
 type Options struct {
-	// API is the way to the Leases of the daemon's namespace.
+	// API reads and writes the Leases of the daemon's namespace.
 	API kube.Leases
-	// Holder tells the daemons of the cluster apart, and stays the same when one is
-	// started again.
+	// Holder identifies the daemon in the cluster. It stays the same when the daemon restarts.
 	Holder string
-	// Limiter says which claims are needed, and is called with how many starts they allow.
+	// Limiter reports what its groups need, and is called with how many pods the claims let start.
 	Limiter Limiter
-	// Nodes returns the size of the cluster, 0 while it is not known. It must not block.
+	// Nodes returns the number of nodes in the cluster, 0 while it is not known. It must not block.
 	Nodes func() int
-	// Unheld is called when the policies stop to hold pods because the API server cannot be used, with
-	// the reason, and with nil when they hold pods again. It must not block.
+	// Unheld is called with the reason when policies stop holding pods because the API server cannot be
+	// used, and with nil when they hold pods again. It must not block.
 	Unheld func(policies []string, why error)
-	// Log takes what goes wrong, once.
+	// Log receives each fault once.
 	Log logrus.FieldLogger
 }
 
 // Claimer takes, renews and gives back the slots of the policies of the scope Cluster.
-// Make it with New. Its methods are safe for concurrent use.
+// Make one with [New]. Its methods are safe for concurrent use.
 type Claimer struct {
 	options Options
-	wake    chan struct{} // holds one at most
+	wake    chan struct{} // has one element if Run has work
 
 	mu       sync.Mutex
 	policies map[string]Policy
 	view     View
 
-	// Of Run alone.
+	// Only the goroutine of Run uses these.
 	groups map[string]*group // by id
 	slots  map[string]*slot  // as listed last, by name
-	looked time.Time         // when they were listed
-	stray  bool              // a Lease may be this node's though it has no claim on it
+	looked time.Time         // when the Leases were last listed
+	stray  bool              // this node may hold a Lease without a claim
 	health health
-	faulty bool // the log says so
-	stats  View // what is counted
+	faulty bool // the fault was logged
+	stats  View // the counters
 }
 
-// New returns a claimer; Run does its work.
+// New returns a Claimer. Run does its work.
 func New(o Options) *Claimer {
 	return &Claimer{options: o, wake: make(chan struct{}, 1), policies: map[string]Policy{}}
 }
 
-// SetPolicies says which policies of the scope Cluster there are, by name. The claims of
-// one that is absent are given back. To be called before the limiter is told of a
-// new one, which holds its pods until then. The map must not be changed afterwards. It
-// does not block.
+// SetPolicies sets the policies of the scope Cluster, by name, and wakes the claimer. It gives back the claims
+// of an absent one. The limiter holds the pods of a new one until the claimer knows it. The map must not be
+// changed afterwards. It does not block.
 func (c *Claimer) SetPolicies(policies map[string]Policy) {
 	c.mu.Lock()
 	c.policies = policies
@@ -101,8 +98,8 @@ func (c *Claimer) SetPolicies(policies map[string]Policy) {
 	c.Wake()
 }
 
-// Wake makes the claimer look at what the groups need: to be called when a start was
-// admitted or ended, and when a pod joined the queue. It does not block.
+// Wake makes the claimer check what the groups need. Call it when a start was admitted or ended, and
+// when a pod joined the queue. It does not block.
 func (c *Claimer) Wake() {
 	select {
 	case c.wake <- struct{}{}:
@@ -110,9 +107,9 @@ func (c *Claimer) Wake() {
 	}
 }
 
-// Run claims until ctx ends; then it gives back what no start uses, and keeps the rest
-// for the next daemon of this node. It must not run twice at a time; called again, it
-// finds its Leases anew.
+// Run takes and renews slots until ctx ends. Then it gives back those that no start uses, and leaves
+// the rest for the next daemon of this node. Run can be called again after it returned, but not twice
+// at the same time.
 func (c *Claimer) Run(ctx context.Context) {
 	c.groups, c.slots, c.looked, c.health = map[string]*group{}, map[string]*slot{}, time.Time{}, health{}
 	c.stats = View{Calls: map[string]uint64{}}
@@ -136,7 +133,7 @@ func (c *Claimer) Run(ctx context.Context) {
 	}
 }
 
-// demands asks the limiter what the groups need.
+// demands returns what the groups of the limiter need, by the id of the group.
 func (c *Claimer) demands(now time.Time) map[string]demand {
 	c.mu.Lock()
 	policies := c.policies
@@ -154,13 +151,12 @@ func (c *Claimer) demands(now time.Time) map[string]demand {
 	return all
 }
 
-// pace is how often a node looks for a slot that it lacks.
+// pace returns the time between two lists of a node that lacks a slot.
 func (c *Claimer) pace() time.Duration {
 	return max(leastPace, time.Duration(c.options.Nodes())*pacePerNode)
 }
 
-// pass does all that is to be done now, waits for the answers, and gives the time until
-// the next one.
+// pass does everything that is due, waits for the answers, and returns the time until the next pass.
 func (c *Claimer) pass(ctx context.Context) time.Duration {
 	now := time.Now()
 	demands := c.demands(now)
@@ -204,8 +200,8 @@ func (c *Claimer) expire(now time.Time) {
 	}
 }
 
-// deadline is when a pass has to end: before a claim runs out, of which the limiter is to
-// be told.
+// deadline returns when a pass must end: before a claim runs out, because then the limiter must be
+// called.
 func (c *Claimer) deadline(now time.Time) time.Time {
 	end := now.Add(callTimeout)
 	for _, g := range c.groups {
@@ -218,8 +214,8 @@ func (c *Claimer) deadline(now time.Time) time.Time {
 	return end
 }
 
-// giveBack returns the calls that give claims back. The limiter is told first: pods that it
-// has admitted meanwhile keep theirs.
+// giveBack returns the calls that give claims back. It first takes them from the limiter. Pods that
+// this has admitted in the meantime keep their claims.
 func (c *Claimer) giveBack(now time.Time) (calls []*call) {
 	surplus := map[string][]*claim{}
 	for id, g := range c.groups {
@@ -248,7 +244,7 @@ func (c *Claimer) giveBack(now time.Time) (calls []*call) {
 	return calls
 }
 
-// offer tells the limiter what it may start where that is not what it was told last.
+// offer calls the limiter for each group in which the number of pods that may start has changed.
 func (c *Claimer) offer(now time.Time) {
 	for _, g := range c.groups {
 		starts := g.offer()
@@ -263,8 +259,8 @@ func (c *Claimer) offer(now time.Time) {
 	}
 }
 
-// conclude tells the limiter, the log and View what has come of a pass, and gives the time
-// until the next one.
+// conclude reports the result of a pass to the limiter, the log and View, and returns the time until
+// the next pass.
 func (c *Claimer) conclude(now time.Time) time.Duration {
 	c.expire(now)
 	c.offer(now)
@@ -294,7 +290,7 @@ func (c *Claimer) conclude(now time.Time) time.Duration {
 	return next.Sub(now)
 }
 
-// leave returns back what no start uses.
+// leave gives back the slots that no start uses.
 func (c *Claimer) leave(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, lastWords)
 	defer cancel()

@@ -45,12 +45,30 @@ func TestASlotIsTakenForAStartAndGivenBack(t *testing.T) {
 		require.Equal(t, 1, a.starting()+b.starting())
 		endOne()
 		time.Sleep(3 * time.Second)
-		require.Empty(t, api.held(), "nothing is left behind")
+		require.Empty(t, api.held(), "no Lease is left")
 		require.Zero(t, a.View().Failures+b.View().Failures)
 		writes := api.written()
 		time.Sleep(time.Hour)
 		require.Equal(t, writes, api.written())
 	})
+}
+
+// A claimer without work looks every few seconds. A pod that comes meanwhile does not wait for that, also if it comes
+// right after a look.
+func TestAWakeGetsAPodItsSlotAtOnce(t *testing.T) {
+	t.Parallel()
+	for name, since := range map[string]time.Duration{"long after a look": mostPass / 2, "right after a look": leastPass / 2} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				a := startClaiming(t, newFakeAPI(), "a", 1)
+				time.Sleep(mostPass + since) // the first look is at zero
+				a.join("1")
+				time.Sleep(leastPace / 2)
+				require.Equal(t, 1, a.starting())
+			})
+		})
+	}
 }
 
 // A daemon that is killed leaves its Leases; other nodes take them 30 s later.
@@ -63,7 +81,7 @@ func TestTheSlotsOfADeadNodeExpire(t *testing.T) {
 		time.Sleep(time.Second)
 		b.join("2")
 		time.Sleep(time.Second)
-		a.stop() // a start is under way: its Lease stays, as if the daemon were killed
+		a.stop() // a start is under way: its Lease stays, as after a kill
 		require.Equal(t, []string{"a"}, api.held())
 		time.Sleep(27 * time.Second)
 		require.Zero(t, b.starting())
@@ -73,7 +91,7 @@ func TestTheSlotsOfADeadNodeExpire(t *testing.T) {
 	})
 }
 
-// The next daemon of the node takes the Leases of its starts over.
+// The node's next daemon takes over the Leases of its starts.
 func TestTheNextDaemonFindsItsLeases(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -115,10 +133,10 @@ func TestAPolicyOpensWhenTheAPIServerIsAway(t *testing.T) {
 				time.Sleep(25 * time.Second)
 				require.Equal(t, 1, a.starting())
 				time.Sleep(20 * time.Second)
-				require.Equal(t, 2, a.starting(), "it is open")
+				require.Equal(t, 2, a.starting(), "the policy is open")
 				require.Equal(t, []string{"registry"}, *a.opened.Load())
 				require.ErrorIs(t, a.View().Fault, away)
-				require.Len(t, a.logged.AllEntries(), 2, "said once each: that requests fail, and that it is open")
+				require.Len(t, a.logged.AllEntries(), 2, "the failed requests and the open policy are logged once each")
 
 				api.setAway(nil)
 				a.join("3")
@@ -135,8 +153,8 @@ func TestAPolicyOpensWhenTheAPIServerIsAway(t *testing.T) {
 	}
 }
 
-// A fault after which no request was made does not count as one that lasts: else the herd that comes when the API server
-// is back would not be held.
+// A fault without a later request does not count as a lasting one. Otherwise a herd that comes when the API server is
+// back would not be held.
 func TestAFaultThatIsOverOpensNothing(t *testing.T) {
 	t.Parallel()
 	for name, runs := range map[string]bool{"no pod is left": false, "a pod runs": true} {
@@ -156,7 +174,7 @@ func TestAFaultThatIsOverOpensNothing(t *testing.T) {
 				api.setAway(errors.New("connection refused"))
 				second := a.join("2")
 				time.Sleep(45 * time.Second)
-				require.Equal(t, 1, a.starting(), "it is open")
+				require.Equal(t, 1, a.starting(), "the policy is open")
 				a.end(second)
 				time.Sleep(2 * time.Second)
 				api.setAway(nil)
@@ -182,17 +200,17 @@ func TestAFaultThatLastsHoldsEachHerdForOpenAfter(t *testing.T) {
 			time.Sleep(25 * time.Second)
 			require.Zero(t, a.starting())
 			time.Sleep(20 * time.Second)
-			require.Equal(t, 1, a.starting(), "it is open")
+			require.Equal(t, 1, a.starting(), "the policy is open")
 			require.Error(t, a.View().Fault)
 			a.end(ticket)
 			time.Sleep(time.Minute)
-			require.NoError(t, a.View().Fault, "it is not known")
+			require.NoError(t, a.View().Fault, "no fault is known")
 		}
 	})
 }
 
-// A write that failed opens nothing while others hold all slots, so that nothing is to be written; one that fails
-// while slots are free opens the policy.
+// A failed write does not open the policy while other nodes hold all slots, because there is nothing to write. A
+// write that fails while slots are free opens it.
 func TestAWriteThatFailsCountsWhileThereIsSomethingToWrite(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -208,12 +226,12 @@ func TestAWriteThatFailsCountsWhileThereIsSomethingToWrite(t *testing.T) {
 		require.Zero(t, b.starting())
 		a.end(ticket)
 		time.Sleep(time.Minute)
-		require.Equal(t, 1, b.starting(), "it is open")
+		require.Equal(t, 1, b.starting(), "the policy is open")
 	})
 }
 
 // Another holder takes the Lease of a start.
-func TestASlotThatIsTakenAwayIsNotReliedOn(t *testing.T) {
+func TestAClaimThatAnotherHolderTakesIsLost(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		api := newFakeAPI()
@@ -223,7 +241,7 @@ func TestASlotThatIsTakenAwayIsNotReliedOn(t *testing.T) {
 		api.mu.Lock()
 		for name, l := range api.leases {
 			stolen := l.DeepCopy()
-			*stolen.Spec.HolderIdentity = "somebody"
+			*stolen.Spec.HolderIdentity = "another"
 			api.leases[name] = api.recordLocked(stolen)
 		}
 		api.mu.Unlock()
@@ -236,7 +254,7 @@ func TestASlotThatIsTakenAwayIsNotReliedOn(t *testing.T) {
 	})
 }
 
-// A policy that is gone needs no slots; a lower limit is in force for new starts.
+// A deleted policy needs no slots. A lower limit is in force for new starts.
 func TestALimitIsLoweredAndThePolicyDeleted(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -289,8 +307,8 @@ func TestLeasesAreReadAsTheyAreWritten(t *testing.T) {
 	assert.False(t, ok)
 }
 
-// A store that is restored from a backup has Leases of lower versions than those that were
-// seen, and knows nothing of those that came since.
+// A store restored from a backup has Leases of older versions than those already seen. It does not have the newer
+// Leases.
 func TestSlotsCanBeTakenAfterTheStoreWasRestored(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -337,7 +355,7 @@ func TestSlotsCanBeTakenAfterTheStoreWasRestored(t *testing.T) {
 						}
 					}
 				}
-				require.GreaterOrEqual(t, len(started), 6, "everybody had a turn")
+				require.GreaterOrEqual(t, len(started), 6, "every pod had a turn")
 				require.LessOrEqual(t, a.View().Conflicts+b.View().Conflicts, uint64(20))
 				require.Empty(t, api.held())
 			})
@@ -345,7 +363,7 @@ func TestSlotsCanBeTakenAfterTheStoreWasRestored(t *testing.T) {
 	}
 }
 
-// overtaken is a limiter at which something happens right after its groups were looked at.
+// overtaken is a limiter in which something changes right after its groups were read.
 type overtaken struct {
 	*throttle.Limiter
 	happens func(now time.Time)
@@ -356,8 +374,8 @@ func (o *overtaken) Groups(now time.Time) []throttle.GroupView {
 	return o.Limiter.Groups(now)
 }
 
-// A claim that no start has used for a while is given back. A pod that is admitted on it between
-// the look at the group and that moment keeps it.
+// A claim that no start has used for a while is given back. A pod may be admitted on it between the look at the group
+// and that moment. Then the claim is kept.
 func TestAClaimThatIsUsedAtTheLastMomentIsKept(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -381,7 +399,7 @@ func TestAClaimThatIsUsedAtTheLastMomentIsKept(t *testing.T) {
 		require.Nil(t, unusedSince.Load())
 		require.Equal(t, 1, a.starting())
 		require.Equal(t, []string{"a"}, api.held())
-		require.Equal(t, 1, api.written(), "it was neither given back nor taken again")
+		require.Equal(t, 1, api.written(), "the claim was neither given back nor taken again")
 		require.Zero(t, a.View().Calls[string(releaseSlot)])
 
 		a.end(a.limiter.Lookup("late"))

@@ -1,49 +1,52 @@
-// Package leases limits how many pods of a group start at a time in the whole cluster,
-// with nothing but the API server.
+// Package leases limits how many pods of a group start at the same time in the whole cluster.
+// It needs only the API server.
 //
-// Each place to start is a slot, and each slot a coordination.k8s.io Lease in the
-// daemon's namespace, pod-pacemaker-POLICY-GROUP-NUMBER. A daemon that has a pod to
-// start lists the Leases and takes a free slot: it creates the Lease, or replaces the one of a
-// holder that is gone. Each write names the version that it replaces, so that the API server lets
-// one of all rivals succeed. When the start ends, the daemon deletes the Lease. There is no leader,
-// and nothing is watched.
+// A slot is the right to start one pod, and each slot is a coordination.k8s.io Lease in the
+// daemon's namespace, named pod-pacemaker-POLICY-GROUP-NUMBER. A daemon that has a pod to start lists
+// the Leases and takes a free slot: it creates the Lease, or replaces the Lease of a holder that is
+// gone. Each write names the version that it replaces, so the API server accepts one of several
+// rivals. When the start ends, the daemon deletes the Lease. There is no leader, and nothing is
+// watched.
 //
 // # Which pods may start
 //
-// A [Claimer] reads from the limiter how many pods of a group start and how many would,
-// and tells it with SetClaims how many may. While no slot is free, each slot that
-// was taken is good for one start: the limiter admits the next pod in the moment in which
-// one ends, which would keep the slot on this node for as long as it has pods. Where a
-// slot is free, so that no node lacks one, a slot is kept for the next pod.
+// A [Claimer] reads from the limiter how many pods of a group are starting and how many more would
+// start, and sets with SetClaims how many may. While no slot is free, a slot is good for one start
+// only. Otherwise the limiter would admit the next pod at the moment in which a start ends, and the
+// slot would stay on this node as long as the node has pods. While a slot is free, no other node
+// lacks one, and a slot is kept for the next pod.
 //
 // # Clocks
 //
-// No clock is compared with another. The holder of a slot relies on it for 20 s from the
-// moment in which it sent the last write that succeeded, and renews it after about 10 s;
-// the others take it 30 s after they first saw its version. So a node that is cut off starts
-// no more pods on its slots before another node has one, unless its clock runs at less
-// than two thirds of the rate of another. Starts that are under way then go on, as do those
-// of a daemon that is stopped; the next daemon of this node finds its
-// Leases by their holder. A node that dies gives its slots back after 30 s;
-// a Lease that says that it lasts longer counts for a minute at most.
+// Clocks of different nodes are never compared. The holder relies on a slot for 20 s after it sent
+// the last write that succeeded, and renews it after about 10 s. Other nodes take a slot 30 s after
+// they first saw its version. So a node that is cut off stops starting pods on its slots before
+// another node takes them, unless its clock runs at less than two thirds of the speed of the other
+// clock. Starts that are under way then continue. So do those of a daemon that is stopped; the next
+// daemon of this node finds its Leases by their holder. The slots of a node that dies are free after
+// 30 s. A Lease that asks for more time gets one minute at most.
 //
-// The limit can be exceeded in four cases. A daemon that gets no CPU for more than 20 s, or whose
-// machine was suspended, may admit a pod before it looks at the clock. Where a Lease is deleted by hand,
-// or the API server's store is restored from a backup that does not have it, its holder starts pods until
-// it renews, for 10 s at most. After the limit was lowered, slots above it
-// count until they are given back; two nodes that take the last one in the same moment exceed it by one.
+// The limit can be exceeded in four cases:
 //
-// # When a node looks
+//   - A daemon that gets no CPU for more than 20 s, or whose machine was suspended, may admit a pod
+//     before it looks at the clock.
+//   - If a Lease is deleted by hand, or the API server's store is restored from a backup without it,
+//     its holder starts pods until its next renewal, for 10 s at most.
+//   - After the limit was lowered, slots above it count until they are given back.
+//   - Two nodes that take the last slot at the same moment exceed the limit by one.
 //
-// A node that lacks a slot lists the Leases at random moments: about every 0.4 s, and in clusters of more than
-// 50 nodes every 7.5 ms for each node. A node that holds a slot, or has just given one back, looks later
-// than the others, so that they have their turn. A node that lacks nothing, but holds a slot, looks every
-// 10 s; all other nodes do not look. A node takes half of the free slots at most.
+// # When a node looks for slots
+//
+// A node that lacks a slot lists the Leases at random moments: about every 0.4 s, and in clusters of
+// more than 50 nodes every 7.5 ms times the number of nodes. A node that holds a slot, or has just
+// given one back, looks later than the others, so that they get their turn. It takes at most half of
+// the free slots. A node that holds a slot and lacks none looks every 10 s. All other nodes do not
+// look.
 //
 // # What it costs
 //
-// Simulated for starts of 5 to 25 s, requests that take up to 10 ms and lists that are up to 40 ms old
-// (go test ./plugin/leases -run Herd -v -large), renewals included:
+// These numbers are simulated for starts of 5 to 25 s, requests that take up to 10 ms, and lists that
+// are up to 40 ms old (go test ./plugin/leases -run Herd -v -large). Renewals are included:
 //
 //	nodes  pods each  slots  writes/start  of these too late  lists/s  longest without a turn
 //	    1         40      1           3.3                  0      0.1
@@ -53,19 +56,20 @@
 //	1,000          1     20           4.5                1.3       68
 //	1,000          1    100           4.3                1.1       74
 //
-// A round is the time in which each node has one turn on average. The lists are the mean of the herd; while all
-// 1,000 nodes wait they are 130 a second, each answered from the API server's memory. A list is about 700 bytes for
-// each slot in use. A free slot is idle for less than 0.3 s where many nodes want it. A node that is alone with a limit of
-// one waits 0.5 to 0.75 s between two starts, and in a cluster of 1,000 nodes 10 to 15 s.
+// A round is the time in which each node gets one turn on average. The lists are the mean over the
+// herd. While all 1,000 nodes wait, there are 130 lists a second, which the API server answers from
+// memory. A list has about 700 bytes for each slot in use. A free slot is idle for less than 0.3 s if
+// many nodes want it. A node that alone wants the only slot of a limit of one waits 0.5 to 0.75 s
+// between two starts, and in a cluster of 1,000 nodes 10 to 15 s.
 //
-// Leases whose holder died and whose group needs nothing are deleted after 10 minutes
-// by a daemon that looks, and all of a policy's when the policy is: it owns them.
+// A daemon that looks deletes a Lease after 10 minutes if its holder died and its group needs nothing.
+// The Leases of a policy that is deleted are garbage-collected, because the policy owns them.
 //
 // # Without the API server
 //
-// A daemon whose requests have failed for OpenAfter opens the policy on its node: it
-// holds no pod, and that is said. This includes requests that are forbidden, because the
-// daemon's role is missing. Until then, no pod starts that has no slot; starts under way
-// go on. When the API server answers again, slots are taken for the starts under way. Where no pod has
-// needed a slot for a moment, the fault is forgotten: the next herd waits for OpenAfter again, if it lasts.
+// When the requests of a daemon have failed for OpenAfter, the policy stops holding pods on its node,
+// and the daemon logs it. Requests that are forbidden, because the daemon's role is missing, count as
+// failed. Until then, a pod without a slot does not start, and starts under way continue. When the API
+// server answers again, the daemon takes slots for the starts under way. When no pod has needed a slot
+// for a moment, the fault is forgotten: if it lasts, the next herd waits for OpenAfter again.
 package leases

@@ -26,14 +26,14 @@ import (
 
 var leaseResource = schema.GroupResource{Group: "coordination.k8s.io", Resource: "leases"}
 
-// fakeAPI keeps Leases as the API server does: versions grow with every write, a write
-// that names another version is refused, and watches continue where they ended.
+// fakeAPI keeps Leases as the API server does. Versions grow with every write. A write that names another version is
+// refused. Watches continue where they ended.
 type fakeAPI struct {
-	kube.Leases // what is not here is not called
+	kube.Leases // the methods that are missing here are not called
 
 	mu      sync.Mutex
-	away    error  // what every call gets; nil: none does
-	denied  string // the holder that can make no Lease
+	away    error  // returned by every call; nil: the calls work
+	denied  string // the holder that may create no Lease
 	delay   time.Duration
 	version uint64
 	leases  map[string]*coordinationv1.Lease
@@ -50,7 +50,7 @@ func (f *fakeAPI) setAway(err error) {
 	f.away = err
 }
 
-// arrive lets a request take its time, and gives the lock if it arrives.
+// arrive delays a request. If the request arrives, it returns with the lock held.
 func (f *fakeAPI) arrive(ctx context.Context) error {
 	f.mu.Lock()
 	delay := f.delay
@@ -154,7 +154,7 @@ func (f *fakeAPI) List(ctx context.Context, o metav1.ListOptions) (*coordination
 	return list, nil
 }
 
-// backup is what restore needs.
+// backup is the state that restore needs.
 type backup struct {
 	version uint64
 	leases  map[string]*coordinationv1.Lease
@@ -164,18 +164,18 @@ func (f *fakeAPI) backup() backup {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	b := backup{version: f.version, leases: maps.Clone(f.leases)}
-	f.version += 1_000_000 // others write, too
+	f.version += 1_000_000 // others write in between, too
 	return b
 }
 
-// restore replaces all by what was there at the backup. Versions go on from there.
+// restore replaces all Leases by those of the backup. The versions continue from there.
 func (f *fakeAPI) restore(b backup) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.version, f.leases = b.version, maps.Clone(b.leases)
 }
 
-// held gives the holders of the Leases.
+// held returns the holders of the Leases.
 func (f *fakeAPI) held() (holders []string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -223,7 +223,7 @@ func newClaiming(t *testing.T, api *fakeAPI, holder string, slots int) *claiming
 	return c
 }
 
-// run runs the claimer until stop, or the test's end.
+// run runs the claimer until stop, or until the end of the test.
 func (c *claiming) run() {
 	ctx, cancel := context.WithCancel(c.t.Context())
 	c.cancel, c.done = cancel, make(chan struct{})
@@ -239,7 +239,7 @@ func (c *claiming) stop() {
 	<-c.done
 }
 
-// join adds a pod that waits.
+// join adds a waiting pod.
 func (c *claiming) join(uid string) *throttle.Ticket {
 	ticket := c.limiter.Join(time.Now(), throttle.Request{UID: uid, Name: uid, Groups: ofRegistry})
 	ticket.Wait(time.Now())

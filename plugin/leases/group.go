@@ -11,14 +11,14 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
 
-// Policy is what a [Claimer] has to know of a StartPolicy of the scope Cluster.
+// Policy is what a [Claimer] needs to know of a StartPolicy of the scope Cluster.
 type Policy struct {
-	// UID is that of the object: it owns the Leases.
+	// UID is the UID of the object, which owns the Leases.
 	UID types.UID
-	// Slots is how many pods of each group may start at a time in the cluster. Below 0 it
-	// counts as 0, above 1000 as that.
+	// Slots is how many pods of each group may start at a time in the cluster. A value below 0 counts
+	// as 0, and a value above 1000 as 1000.
 	Slots int
-	// OpenAfter is how long the API server may be away until the policy holds no pod.
+	// OpenAfter is how long the API server may be unavailable before the policy stops holding pods.
 	OpenAfter time.Duration
 }
 
@@ -34,34 +34,34 @@ type claim struct {
 	n       int
 	version version
 	since   time.Time
-	// until is when this node has to stop to start pods on it, before another may take it.
+	// until is when this node must stop starting pods on it, before another node may take it.
 	until, renew time.Time
 }
 
-// group is what this node does for one group of a policy.
+// group is the state of one group of a policy on this node.
 type group struct {
 	demand
 	claims map[int]*claim
-	// spent is how many of the claims a start has used. While others may lack a slot, each
-	// claim is for one start.
+	// spent is how many of the claims a start has used. While other nodes may lack a slot, a
+	// claim is good for one start.
 	spent   int
-	scarce  bool      // no slot was free when the Leases were listed last
-	lacks   bool      // it could use more claims than it has
-	next    time.Time // when it may try to take one
-	idle    time.Time // since when it has claims that no start uses; zero: it has none
-	offered int       // what the limiter was told
-	told    bool
+	scarce  bool      // no slot was free at the last list
+	lacks   bool      // it needs more claims than it has
+	next    time.Time // when it may next take a slot
+	idle    time.Time // since when it has unused claims, or zero
+	offered int       // the last argument of SetClaims
+	told    bool      // SetClaims was called
 }
 
-// missing is how many more claims it could use.
+// missing returns how many more claims the group could use.
 func (g *group) missing() int { return max(0, min(g.starting+g.wants, g.limit)-len(g.claims)) }
 
-// needed reports whether there is anything to do for it.
+// needed reports whether there is work for the group.
 func (g *group) needed() bool {
 	return len(g.claims) > 0 || g.starting > 0 || g.wants > 0 || g.waiting > 0
 }
 
-// update takes over a demand. Where a pod of each node comes at once, each node begins at a moment of its own.
+// update sets the demand. If pods come on all nodes at once, each node begins at a random moment.
 func (g *group) update(now time.Time, d demand, pace time.Duration) {
 	g.demand = d
 	lacks := g.missing() > 0
@@ -71,8 +71,8 @@ func (g *group) update(now time.Time, d demand, pace time.Duration) {
 	g.lacks = lacks
 }
 
-// wait draws the moment of the next try. A node that holds a slot, or has just given one back, lets those try first
-// that have none.
+// wait draws the moment of the next attempt. A node that holds a slot, or has just given one back, waits longer, so
+// that nodes without a slot go first.
 func (g *group) wait(now time.Time, pace time.Duration, served bool) {
 	g.next = now.Add(pace/2 + rand.N(pace/2))
 	if served {
@@ -80,10 +80,10 @@ func (g *group) wait(now time.Time, pace time.Duration, served bool) {
 	}
 }
 
-// spare reports whether ended starts may leave their claims to the next ones: others find a free slot, too.
+// spare reports whether the next start may use the claim of one that ended, because other nodes find free slots.
 func (g *group) spare() bool { return !g.scarce && g.above() == 0 }
 
-// above is how many of its claims a lower limit does not have any more.
+// above returns how many claims are on slots above the limit.
 func (g *group) above() (n int) {
 	for slot := range g.claims {
 		if slot >= g.limit {
@@ -93,8 +93,8 @@ func (g *group) above() (n int) {
 	return n
 }
 
-// surplus takes out the claims to give back now: those whose start has ended, unless there are slots to spare, those
-// that the limit does not have any more, and those that no start has used for a while.
+// surplus removes and returns the claims to give back now: those whose start has ended, unless there are free slots;
+// those above the limit; and those that no start has used for a while.
 func (g *group) surplus(now time.Time) []*claim {
 	g.spent = min(len(g.claims), max(g.spent, g.starting))
 	ended := g.spent - min(g.starting, g.spent)
@@ -117,7 +117,7 @@ func (g *group) surplus(now time.Time) []*claim {
 	return g.remove(ended)
 }
 
-// patience is for how long a claim is kept that no start uses.
+// patience returns how long a claim that no start uses is kept.
 func (g *group) patience() time.Duration {
 	if g.waiting == 0 {
 		return unusedAlone
@@ -125,7 +125,7 @@ func (g *group) patience() time.Duration {
 	return unusedWaiting
 }
 
-// remove takes out at most this many claims, those of the highest slots first.
+// remove removes and returns at most this many claims, those of the highest slots first.
 func (g *group) remove(most int) []*claim {
 	all := make([]*claim, 0, len(g.claims))
 	for _, c := range g.claims {
@@ -140,9 +140,8 @@ func (g *group) remove(most int) []*claim {
 	return all
 }
 
-// offer returns what the limiter may start at a time. It admits the next start in the
-// moment in which one ends, so while others may lack a slot it is offered no more than is
-// unused.
+// offer returns how many pods the limiter may have starting. The limiter admits the next start at the
+// moment in which one ends. So while other nodes may lack a slot, only unused claims are offered.
 func (g *group) offer() int {
 	unused := len(g.claims) - min(max(g.spent, g.starting), len(g.claims))
 	switch {

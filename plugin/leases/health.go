@@ -7,13 +7,13 @@ import (
 
 const leastRetry, mostRetry = time.Second, 15 * time.Second
 
-// health is whether the API server does what it is asked. Reads and writes count apart, because a role or an admission
-// policy may allow the one and not the other. The zero value: it does.
+// health records whether requests to the API server succeed. Reads and writes are recorded separately, because a role
+// or an admission policy may allow one and not the other. The zero value means that they succeed.
 type health struct {
 	read, write error
-	since       time.Time // when the first request was sent that failed since all worked
+	since       time.Time // when the first of the failed requests was sent
 	failures    int       // in a row
-	retry       time.Time // no new request but renewals before
+	retry       time.Time // until then only renewals are sent
 }
 
 func (h *health) fault() error {
@@ -38,7 +38,7 @@ func (h *health) note(line *error, err error, sent, now time.Time) {
 	}
 }
 
-// givesUp is when a policy with this patience stops to hold pods; the zero time: never.
+// givesUp returns when a policy with this OpenAfter stops holding pods. Zero means never.
 func (h *health) givesUp(after time.Duration) time.Time {
 	if h.since.IsZero() {
 		return time.Time{}

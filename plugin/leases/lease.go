@@ -17,21 +17,21 @@ import (
 )
 
 const (
-	// SlotLabel is on every Lease that is a slot; its value names the group.
+	// SlotLabel is on every Lease that is a slot. Its value identifies the group.
 	SlotLabel = "pod-pacemaker.io/slots-of"
-	// PolicyAnnotation names the policy of the slot, for people.
+	// PolicyAnnotation names the policy of the slot. Nothing reads it.
 	PolicyAnnotation = "pod-pacemaker.io/policy"
-	// GroupAnnotation names the group of the slot, for people: its first kilobyte.
+	// GroupAnnotation is the first kilobyte of the name of the group. Nothing reads it.
 	GroupAnnotation = "pod-pacemaker.io/group"
 
 	namePrefix     = "pod-pacemaker-"
-	mostPolicyName = 200 // bytes of it in the name of a Lease, which has 253 at most
+	mostPolicyName = 200 // bytes in the name of a Lease, which has at most 253
 	mostAnnotation = 1024
 	mostSlots      = 1000
 )
 
-// identify names the group in labels and in names of Leases. The UID of the policy is part of it, because the garbage
-// collector is about to delete the Leases of an earlier policy of the same name.
+// identify returns the id of a group in labels and in names of Leases. It depends on the UID of the policy, because
+// the garbage collector may still have to delete the Leases of an earlier policy of the same name.
 func identify(policy types.UID, key throttle.GroupKey) string {
 	sum := sha256.Sum256([]byte(string(policy) + "\x00" + key.Group))
 	return hex.EncodeToString(sum[:8])
@@ -44,8 +44,8 @@ func leaseName(policy, id string, n int) string {
 	return fmt.Sprintf("%s%s-%s-%d", namePrefix, policy, id, n)
 }
 
-// newLease returns the Lease of a slot as its holder writes it. The version names the Lease that it replaces; the zero
-// value makes a new one.
+// newLease returns the Lease of a slot as its holder writes it. The version is that of the Lease that it replaces, or
+// zero to create one.
 func newLease(d demand, n int, v version, holder string, since, now time.Time) *coordinationv1.Lease {
 	id, seconds := identify(d.policy.UID, d.key), int32(lasts/time.Second)
 	group := strings.ToValidUTF8(d.key.Group[:min(len(d.key.Group), mostAnnotation)], "") // a cut character is dropped
@@ -65,13 +65,13 @@ func newLease(d demand, n int, v version, holder string, since, now time.Time) *
 	}
 }
 
-// version tells one state of a Lease from every other one.
+// version identifies one state of a Lease.
 type version struct {
 	uid      types.UID
 	resource string
 }
 
-// slot is what this node has seen of a Lease.
+// slot is the state of a Lease as this node has seen it.
 type slot struct {
 	id      string // of its group
 	n       int
@@ -82,10 +82,11 @@ type slot struct {
 	seen    time.Time // when this node first saw this version
 }
 
-// free reports whether another node may take the slot. The times in the Lease do not count: they are of another clock.
+// free reports whether another node may take the slot. The times in the Lease are not used, because they are of
+// another clock.
 func (s *slot) free(now time.Time) bool { return s.holder == "" || !now.Before(s.seen.Add(s.lasts)) }
 
-// readSlot reads a Lease; false: it is not a slot.
+// readSlot reads a Lease, and reports whether it is a slot.
 func readSlot(lease *coordinationv1.Lease, now time.Time) (*slot, bool) {
 	id := lease.Labels[SlotLabel]
 	n, err := strconv.Atoi(lease.Name[strings.LastIndexByte(lease.Name, '-')+1:])

@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// nextLook is when to list the Leases again; the zero time: nothing here needs to.
+// nextLook returns when to list the Leases again, or zero if nothing needs it.
 func (c *Claimer) nextLook() (next time.Time) {
 	sooner := func(t time.Time) {
 		if next.IsZero() || t.Before(next) {
@@ -21,7 +21,7 @@ func (c *Claimer) nextLook() (next time.Time) {
 		case g.missing() > 0:
 			sooner(g.next)
 		case len(g.claims) > 0:
-			sooner(c.looked.Add(renewEvery)) // are there slots to spare
+			sooner(c.looked.Add(renewEvery)) // to find out whether slots are free
 		case g.offered < 0:
 			sooner(c.health.retry)
 		}
@@ -40,12 +40,12 @@ func (c *Claimer) lookDue(now time.Time) bool {
 	return !at.IsZero() && !now.Before(at)
 }
 
-// look lists the Leases of all groups, and gives the calls that follow from that.
+// look lists the Leases of all groups, and returns the calls that follow from them.
 func (c *Claimer) look(ctx context.Context) (calls []*call) {
 	sent := time.Now()
 	c.stats.Calls[string(lookSlots)]++
-	// Version 0 is answered from the API server's memory. It may be old: every write names
-	// what it replaces, and is refused then.
+	// With version 0, the API server answers from memory. The answer may be old, but then a write is
+	// refused, because it names the version that it replaces.
 	list, err := c.options.API.List(ctx, metav1.ListOptions{LabelSelector: SlotLabel, ResourceVersion: "0"})
 	now := time.Now()
 	if err != nil {
@@ -74,13 +74,13 @@ func (c *Claimer) look(ctx context.Context) (calls []*call) {
 	}
 	calls = append(calls, c.sweep(now)...)
 	if len(calls) == 0 && !c.writesSoon() {
-		c.health.note(&c.health.write, nil, sent, now) // the next write finds out whether its fault lasts
+		c.health.note(&c.health.write, nil, sent, now) // the next write shows whether the fault lasts
 	}
 	return calls
 }
 
-// choose takes slots for a group: those that are this node's already, by an answer that was lost or by an earlier daemon,
-// then free ones.
+// choose takes slots for a group: first those that this node holds already, because an answer was lost or an earlier
+// daemon took them, and then free ones.
 func (c *Claimer) choose(now time.Time, id string, g *group, listed []*slot) (calls []*call) {
 	missing, room := g.missing(), g.limit-len(g.claims)
 	taken := map[int]bool{}
@@ -109,7 +109,7 @@ func (c *Claimer) choose(now time.Time, id string, g *group, listed []*slot) (ca
 		return calls
 	}
 	g.wait(now, c.pace(), len(g.claims) > 0)
-	// Half of the free slots, so that the first node that looks leaves some to the others.
+	// It takes half of the free slots, so that the first node that looks leaves some for the others.
 	most := min(missing, (room+1)/2)
 	for _, n := range rand.Perm(g.limit) {
 		if most <= 0 {
@@ -130,7 +130,7 @@ func (c *Claimer) choose(now time.Time, id string, g *group, listed []*slot) (ca
 	return calls
 }
 
-// sweep deletes a Lease that was not written for long, so that groups which no pod needs any more leave nothing.
+// sweep returns the call that deletes a Lease that was unchanged for long and that its group does not need.
 func (c *Claimer) sweep(now time.Time) []*call {
 	for _, s := range c.slots {
 		if g := c.groups[s.id]; now.Sub(s.seen) >= sweepAfter && (g == nil || !g.needed()) {
@@ -140,7 +140,7 @@ func (c *Claimer) sweep(now time.Time) []*call {
 	return nil
 }
 
-// writesSoon reports whether a slot is to be renewed, or taken of those that are free.
+// writesSoon reports whether there is a slot to renew or a free slot to take.
 func (c *Claimer) writesSoon() bool {
 	for _, g := range c.groups {
 		if len(g.claims) > 0 || g.missing() > 0 && !g.scarce {

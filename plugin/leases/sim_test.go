@@ -21,8 +21,8 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
 
-// simCluster is nodes with real claimers, limiters that know one group, and an API server
-// that answers late, from a memory that is old, or not at all. Its time is that of synctest.
+// simCluster has nodes with real claimers, limiters that know one group, and an API server that answers late, from
+// old memory, or not at all. Its time is that of synctest.
 type simCluster struct {
 	t     *testing.T
 	api   *fakeAPI
@@ -58,9 +58,9 @@ type simNode struct {
 	s       *simCluster
 	name    string
 	claimer *Claimer
-	cut     atomic.Bool // no way to the API server
+	cut     atomic.Bool // the API server cannot be reached
 	touched atomic.Int64
-	kill    func() // of boot's daemon
+	kill    func() // ends boot's daemon
 
 	mu                       sync.Mutex
 	alive                    bool // its daemon runs
@@ -68,7 +68,7 @@ type simNode struct {
 	admitted                 []time.Time
 }
 
-// boot starts a daemon that knows nothing but the starts under way.
+// boot starts a daemon that knows only the starts under way.
 func (n *simNode) boot() {
 	log, _ := logtest.NewNullLogger()
 	claimer := New(Options{
@@ -112,7 +112,7 @@ func (n *simNode) SetClaims(_ time.Time, _ throttle.GroupKey, starts int) {
 	n.admitLocked()
 }
 
-// admitLocked admits as the limiter does: in the moment in which it may.
+// admitLocked admits as soon as the limiter may.
 func (n *simNode) admitLocked() {
 	for n.alive && n.waiting > 0 && (n.level < 0 || n.starting < n.level) {
 		n.waiting--
@@ -144,10 +144,10 @@ func (n *simNode) arrive(pods int) {
 
 var errAway = errors.New("the API server does not answer")
 
-// touch orders what the test reads of a claimer before what its goroutine does next.
+// touch orders the test's reads of a claimer before the claimer's next steps.
 func (n *simNode) touch() { n.touched.Add(1) }
 
-// travel is the way to the API server, or back.
+// travel is the way of a request or an answer.
 func (n *simNode) travel(ctx context.Context) error {
 	defer n.touch()
 	select {
@@ -163,6 +163,7 @@ func (n *simNode) travel(ctx context.Context) error {
 }
 
 func (n *simNode) List(ctx context.Context, o metav1.ListOptions) (*coordinationv1.LeaseList, error) {
+	defer n.touch() // also if the deadline ends the lag
 	if err := n.travel(ctx); err != nil {
 		return nil, err
 	}
@@ -201,7 +202,7 @@ func (n *simNode) Delete(ctx context.Context, name string, o metav1.DeleteOption
 	return errors.Join(n.fakeAPI.Delete(ctx, name, o), n.travel(ctx))
 }
 
-// held counts the claims on which nodes rely now. All goroutines must be at rest.
+// held counts the claims that nodes rely on now. All goroutines must be idle.
 func (s *simCluster) held() (held int) {
 	for _, n := range s.nodes {
 		held += n.held()
@@ -239,7 +240,7 @@ func (s *simCluster) waiting() (waiting int) {
 	return waiting
 }
 
-// stop ends all daemons, also where the test has failed.
+// stop ends all daemons, even after a failure.
 func (s *simCluster) stop() {
 	for _, n := range s.nodes {
 		if n.alive {
@@ -248,8 +249,8 @@ func (s *simCluster) stop() {
 	}
 }
 
-// watch lets the time pass, and checks at each step that no more claims are held than
-// there are slots. It gives the most.
+// watch lets the time pass. It checks at each step that no more claims are held than there are slots, and returns the
+// most.
 func (s *simCluster) watch(most time.Duration, done func() bool) (held int) {
 	for end := time.Now().Add(most); time.Now().Before(end) && !s.t.Failed() && !done(); {
 		time.Sleep(100 * time.Millisecond)
@@ -260,8 +261,7 @@ func (s *simCluster) watch(most time.Duration, done func() bool) (held int) {
 	return held
 }
 
-// trouble has pods come, daemons die, ways to the API server be cut and the API server be
-// away, all for some time.
+// trouble makes pods come, kills daemons, and cuts off nodes and the API server, all for some time.
 func (s *simCluster) trouble(ctx context.Context, minutes int) *sync.WaitGroup {
 	var running sync.WaitGroup
 	for _, n := range s.nodes {
@@ -271,7 +271,7 @@ func (s *simCluster) trouble(ctx context.Context, minutes int) *sync.WaitGroup {
 				n.arrive(1)
 				switch rand.IntN(6) {
 				case 0:
-					n.cut.Store(true) // what it asked for may be done: it does not hear of that
+					n.cut.Store(true) // its request may succeed without an answer
 					n.kill()
 					n.cut.Store(false)
 					time.Sleep(rand.N(time.Minute))
@@ -291,8 +291,8 @@ func (s *simCluster) trouble(ctx context.Context, minutes int) *sync.WaitGroup {
 	return &running
 }
 
-// Whatever happens, nodes that rely on a slot are never more than there are slots; and
-// once the trouble is over every pod gets one, and all are given back.
+// Through all trouble, nodes never rely on more slots than there are. When the trouble is over, every pod gets a
+// slot, and all slots are given back.
 func TestNeverMoreThanTheLimitHoldSlots(t *testing.T) {
 	t.Parallel()
 	var lost, conflicts uint64
@@ -306,7 +306,7 @@ func TestNeverMoreThanTheLimitHoldSlots(t *testing.T) {
 			most := s.watch(15*time.Minute, func() bool { return false })
 			trouble.Wait()
 			most = max(most, s.watch(2*time.Hour, func() bool { return s.waiting() == 0 }))
-			require.Zero(t, s.waiting(), "%d nodes, %d slots: somebody starves", nodes, limit)
+			require.Zero(t, s.waiting(), "%d nodes, %d slots: a pod starves", nodes, limit)
 			require.Equal(t, s.arrived, s.admissions)
 			require.Equal(t, min(limit, most), most)
 			require.Positive(t, most)
@@ -317,13 +317,13 @@ func TestNeverMoreThanTheLimitHoldSlots(t *testing.T) {
 		})
 	}
 	t.Logf("%d claims lost, %d conflicts", lost, conflicts)
-	assert.Positive(t, lost, "there is trouble")
-	assert.Positive(t, conflicts, "there is rivalry")
+	assert.Positive(t, lost, "no claim was lost, so the trouble tests nothing")
+	assert.Positive(t, conflicts, "no write conflicted, so the nodes did not compete")
 }
 
 var large = flag.Bool("large", false, "simulate 30 to 1,000 nodes, too, for minutes")
 
-// The figures of the package documentation: what a herd costs that comes to all nodes at once.
+// This test measures the figures of the package documentation: the cost of a herd that comes to all nodes at once.
 func TestAHerdSharesTheSlots(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -373,12 +373,12 @@ func TestAHerdSharesTheSlots(t *testing.T) {
 				}
 			}
 			s.stop()
-			// A slot that is used all the time has a start every 15 s.
+			// A slot in constant use has a start every 15 s.
 			idle := took*time.Duration(c.slots)/time.Duration(total) - 15*time.Second*time.Duration(max(1, total-c.slots))/time.Duration(total)
 			t.Logf("%d nodes, %d pods each, %d slots: %.1f writes and %.2f conflicts for each start, %.1f lists/s, about %s idle, %.1f rounds without a turn",
 				c.nodes, c.pods, c.slots, writes/float64(total), float64(s.conflicts)/float64(total), looks/took.Seconds(), idle.Round(10*time.Millisecond), drought)
-			assert.Less(t, float64(s.conflicts)/float64(total), 3.0, "rivals collide")
-			assert.Less(t, idle, c.idle+2*time.Second, "slots idle")
+			assert.Less(t, float64(s.conflicts)/float64(total), 3.0, "there are too many conflicts")
+			assert.Less(t, idle, c.idle+2*time.Second, "the slots are idle for too long")
 		})
 	}
 }

@@ -9,36 +9,36 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
 
-// View is what a [Claimer] did last, and what it has counted since its Run began. Views share
-// memory: what is in one must not be changed. The zero value: Run has not begun.
+// View is the state of a [Claimer], and what it has counted since its Run began. Views share memory and
+// must not be changed. The zero value means that Run has not begun.
 type View struct {
-	// Groups are those that hold or want claims, in the order of their keys.
+	// Groups are the groups that hold or need slots, sorted by key.
 	Groups []GroupView
-	// Fault is why the policies of UnheldPolicies hold no pod; nil: they hold pods.
+	// Fault is why UnheldPolicies hold no pod, or nil.
 	Fault          error
 	UnheldPolicies []string
-	// Calls counts requests by what they were for: look, take, renew, release, sweep.
+	// Calls counts the requests by purpose: look, take, renew, release, sweep.
 	Calls map[string]uint64
-	// Conflicts counts those of them that came too late, Failures those that failed, and Lost
-	// claims that could not be renewed in time or that were taken away.
+	// Conflicts counts the requests that came too late, Failures those that failed, and Lost the slots
+	// that could not be renewed in time or that another node took.
 	Conflicts, Failures, Lost uint64
 }
 
-// GroupView is what is claimed for one group.
+// GroupView is the state of one group.
 type GroupView struct {
 	Key throttle.GroupKey
-	// Held is how many slots this node holds, Wanted how many more it could use.
+	// Held is how many slots this node holds, and Wanted how many more it could use.
 	Held, Wanted int
 }
 
-// View returns what the claimer does now. It does not block.
+// View returns the state after the last pass. It does not block.
 func (c *Claimer) View() View {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.view
 }
 
-// show notes what View gives, and says what goes wrong, once, and that it is over.
+// show sets what View returns, and logs each fault once and when it is over.
 func (c *Claimer) show() {
 	v := c.stats
 	v.Calls = maps.Clone(v.Calls)
@@ -61,15 +61,15 @@ func (c *Claimer) show() {
 	if fault := c.health.fault(); (fault != nil) != c.faulty {
 		c.faulty = fault != nil
 		if c.faulty {
-			c.options.Log.WithError(fault).Warn("slots of the scope Cluster can neither be taken nor renewed; trying again")
+			c.options.Log.WithError(fault).Warn("cannot take or renew slots of the scope Cluster; trying again")
 		} else {
-			c.options.Log.Info("slots of the scope Cluster can be taken again, or no pod needs one any more")
+			c.options.Log.Info("slots of the scope Cluster can be taken again, or no pod needs one now")
 		}
 	}
 	switch {
 	case slices.Equal(before.UnheldPolicies, v.UnheldPolicies):
 	case len(v.UnheldPolicies) == 0:
-		c.options.Log.Info("the policies of the scope Cluster hold pods again: the API server can be used, or no pod needs it any more")
+		c.options.Log.Info("the policies of the scope Cluster hold pods again: the API server can be used, or no pod needs a slot now")
 		c.options.Unheld(nil, nil)
 	default:
 		c.options.Log.WithError(v.Fault).Warnf("the API server cannot be used: the policies %s hold no pod", strings.Join(v.UnheldPolicies, ", "))

@@ -1,6 +1,5 @@
-// Package logqueue stands between those who log and a sink that may block: a full
-// pipe, a journald that hangs. The daemon logs inside handlers, while the runtime
-// holds its locks: who logs must not wait.
+// Package logqueue is a queue between a logger and a sink that may block, such as a full pipe or a journald that hangs. The
+// daemon logs inside handlers while the runtime holds its locks, so logging must not block.
 package logqueue
 
 import (
@@ -12,31 +11,29 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// reportEvery is the least time between two reports of entries that were dropped.
+// reportEvery is the least time between two reports of dropped entries.
 const reportEvery = time.Minute
 
-// Queue takes entries at once and writes them one after the other. An entry for
-// which there is no room, or which the sink did not take, is dropped and counted.
-// Make it with [New]; its methods are safe for concurrent use.
+// Queue takes entries without blocking and writes them one after the other. It drops and counts an entry when it is full,
+// or when the entry cannot be written. Create it with [New]. Its methods are safe for concurrent use.
 type Queue struct {
 	entries chan func() error
 	dropped atomic.Uint64
 	onDrop  func(dropped uint64)
 
-	// Only Run touches these.
-	reported uint64 // of those dropped
+	// Only Run uses these.
+	reported uint64 // dropped entries that onDrop knows of
 	reports  rate.Sometimes
 }
 
-// New returns a queue with this capacity, which writes nothing before [Queue.Run].
-// onDrop is called by Run, from time to time, with the number of entries that were
-// dropped since it was last called, when there is room again; it can be nil.
-// It may add entries.
+// New returns a queue with this capacity, which writes nothing before [Queue.Run]. When the queue has room again, Run calls
+// onDrop, at most once a minute, with the number of entries that were dropped since the last call. onDrop may be nil, and
+// may add entries.
 func New(capacity int, onDrop func(dropped uint64)) *Queue {
 	return &Queue{entries: make(chan func() error, capacity), onDrop: onDrop, reports: rate.Sometimes{Interval: reportEvery}}
 }
 
-// Add queues an entry, which Run writes. It never blocks.
+// Add queues an entry, which Run writes by calling write. Add never blocks.
 func (q *Queue) Add(write func() error) {
 	select {
 	case q.entries <- write:
@@ -45,12 +42,11 @@ func (q *Queue) Add(write func() error) {
 	}
 }
 
-// Dropped counts the entries that were dropped.
+// Dropped returns the number of dropped entries.
 func (q *Queue) Dropped() uint64 { return q.dropped.Load() }
 
-// Run writes entries until ctx ends, and then those that are queued already. It
-// blocks for as long as the sink does, also beyond the end of ctx: a caller that
-// ends should not wait for it without a bound.
+// Run writes entries until ctx ends, and then those that are still queued. It blocks as long as the sink does, also after
+// the end of ctx, so a caller should not wait for it without a bound.
 func (q *Queue) Run(ctx context.Context) {
 	for {
 		select {
@@ -70,7 +66,7 @@ func (q *Queue) Run(ctx context.Context) {
 
 // drain writes what is queued.
 func (q *Queue) drain() {
-	for len(q.entries) > 0 { // nobody else takes any
+	for len(q.entries) > 0 { // no other goroutine takes entries
 		q.write(<-q.entries)
 	}
 }
@@ -81,7 +77,7 @@ func (q *Queue) write(write func() error) {
 	}
 }
 
-// reportDropped calls onDrop for the entries that were dropped beyond those that were reported, if there are any.
+// reportDropped calls onDrop if entries were dropped since the last call.
 func (q *Queue) reportDropped() {
 	dropped := q.Dropped()
 	if dropped > q.reported && q.onDrop != nil {
@@ -90,8 +86,7 @@ func (q *Queue) reportDropped() {
 	q.reported = dropped
 }
 
-// Writer returns a writer that queues a copy of what it is given, for w. It never
-// blocks and never fails.
+// Writer returns a writer that queues a copy of each line for w. It never blocks and never fails.
 func (q *Queue) Writer(w io.Writer) io.Writer { return writer{q, w} }
 
 type writer struct {
@@ -100,10 +95,10 @@ type writer struct {
 }
 
 func (w writer) Write(line []byte) (int, error) {
-	text := append([]byte(nil), line...) // the caller uses its buffer again
+	text := append([]byte(nil), line...) // the caller reuses its buffer
 	w.queue.Add(func() error {
 		_, err := w.to.Write(text)
-		return err //nolint:wrapcheck // It is only counted.
+		return err //nolint:wrapcheck // it is only counted
 	})
 	return len(line), nil
 }

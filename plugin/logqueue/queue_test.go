@@ -17,7 +17,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// ended is a context with which Run writes what is queued, and returns.
+// ended returns a context with which Run writes the queued entries, and returns.
 func ended() context.Context {
 	ctx, end := context.WithCancel(context.Background())
 	end()
@@ -36,13 +36,13 @@ func TestLinesAreWrittenInOrderFromCopies(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, 2, n)
 	}
-	assert.Zero(t, sink.Len(), "before Run")
+	assert.Zero(t, sink.Len(), "nothing is written before Run")
 	q.Run(ended())
 	assert.Equal(t, "0\n1\n2\n3\n4\n", sink.String())
 	assert.Zero(t, q.Dropped())
 }
 
-// stuck is a sink that takes nothing until it is freed.
+// stuck is a sink that blocks until it is freed.
 type stuck struct {
 	free  chan struct{}
 	mu    sync.Mutex
@@ -63,9 +63,8 @@ func (s *stuck) count() int {
 	return s.lines
 }
 
-// A sink that blocks makes nobody wait; what is lost is counted, and told of once,
-// when the sink takes lines again.
-func TestASinkThatBlocksMakesNobodyWait(t *testing.T) {
+// A sink that blocks does not block the logger. Lost entries are counted, and reported once when the sink works again.
+func TestASinkThatBlocksDoesNotBlockTheLogger(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const capacity, lines = 4, 20
@@ -85,15 +84,14 @@ func TestASinkThatBlocksMakesNobodyWait(t *testing.T) {
 		}
 		const lost = lines - capacity
 		assert.EqualValues(t, lost, q.Dropped())
-		assert.Empty(t, told, "nobody could be told")
+		assert.Empty(t, told, "the loss could not be reported yet")
 
 		close(sink.free)
 		synctest.Wait()
 		assert.Equal(t, 1+capacity, sink.count())
 		assert.Equal(t, []uint64{lost}, told)
 
-		// What is lost within the next minute is told of at its end, at the latest when
-		// Run ends.
+		// Entries lost within the next minute are reported at its end, at the latest when Run ends.
 		q.Add(func() error { return errors.New("no longer there") })
 		synctest.Wait()
 		assert.Len(t, told, 1)

@@ -9,12 +9,9 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/crd/kube"
 )
 
-// apiServer reviews tokens by asking it.
-type apiServer struct{ client dynamic.Interface }
-
-// AskAPIServer returns a reviewer that asks the API server, by the kubeconfig of that name or, where the name is empty,
-// by the service account of the pod. It asks nothing yet.
-func AskAPIServer(kubeconfig, userAgent string) (Reviewer, error) {
+// AskAPIServer returns a [Review] that asks the API server, with the kubeconfig of that name or, where the name is
+// empty, with the pod's service account. AskAPIServer itself asks nothing.
+func AskAPIServer(kubeconfig, userAgent string) (Review, error) {
 	access, err := kube.Access(kubeconfig, userAgent)
 	if err != nil {
 		return nil, err
@@ -24,12 +21,11 @@ func AskAPIServer(kubeconfig, userAgent string) (Reviewer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("access to the API server: %w", err)
 	}
-	return &apiServer{client}, nil
+	return func(ctx context.Context, token string) (Verdict, error) { return review(ctx, client, token) }, nil
 }
 
-// Review is that of a [Reviewer].
-func (a *apiServer) Review(ctx context.Context, token string) (Verdict, error) {
-	status, err := kube.Review(ctx, a.client, "authentication.k8s.io", "TokenReview", map[string]any{"token": token})
+func review(ctx context.Context, client dynamic.Interface, token string) (Verdict, error) {
+	status, err := kube.Review(ctx, client, "authentication.k8s.io", "TokenReview", map[string]any{"token": token})
 	if err != nil {
 		return Nobody, fmt.Errorf("whose token is it: %w", err)
 	}
@@ -43,7 +39,7 @@ func (a *apiServer) Review(ctx context.Context, token string) (Verdict, error) {
 			spec[as] = value
 		}
 	}
-	status, err = kube.Review(ctx, a.client, "authorization.k8s.io", "SubjectAccessReview", spec)
+	status, err = kube.Review(ctx, client, "authorization.k8s.io", "SubjectAccessReview", spec)
 	switch {
 	case err != nil:
 		return Nobody, fmt.Errorf("may the token's user read %s: %w", path, err)

@@ -1,10 +1,10 @@
-// Package metricsproxy serves the metrics of a node's daemon to other hosts, by TLS, and to those alone whom the API
-// server lets read them. It is what `pod-pacemaker metrics-proxy` runs: a process beside the daemon, which needs
-// nothing of the node, so that nobody from outside talks to the daemon, which is root.
+// Package metricsproxy serves the metrics of a node's daemon to other hosts over TLS, if the API server authorizes the
+// client. `pod-pacemaker metrics-proxy` runs it in a process beside the daemon. That process needs no root and nothing
+// from the node, so no other host talks to the daemon, which is root.
 //
-// A request brings a bearer token. A TokenReview tells whose it is, a SubjectAccessReview whether that user may get
-// the non-resource URL /metrics. What the API server said counts for a minute, so that a scrape every few seconds costs
-// it two requests a minute. Tokens that are not known cost it 10 reviews a second at most, whoever sends them.
+// A request needs a bearer token. A TokenReview returns the user of the token, and a SubjectAccessReview whether that user
+// may get the non-resource URL /metrics. A verdict is kept for a minute, so a client that scrapes every few seconds costs
+// the API server two requests a minute. Unknown tokens cost it at most 10 reviews a second together.
 //
-// Whatever cannot be found out is refused.
+// If a verdict cannot be obtained, the request is refused.
 package metricsproxy

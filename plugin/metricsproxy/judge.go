@@ -11,25 +11,25 @@ import (
 )
 
 const (
-	// remembered is how long it counts what the API server said of a token.
+	// remembered is how long a verdict is kept.
 	remembered = time.Minute
-	// trusted is for how long a token that was granted last is none of a stranger.
+	// trusted is how long a token that was granted does not count as unknown.
 	trusted = 24 * time.Hour
-	// mostRemembered bounds the tokens that are remembered.
+	// mostRemembered bounds the tokens in each cache.
 	mostRemembered = 256
-	// strangersPerSecond and strangersAtOnce bound the reviews of tokens that were not granted before.
+	// strangersPerSecond and strangersAtOnce bound the reviews of unknown tokens.
 	strangersPerSecond, strangersAtOnce = 10, 20
 )
 
-// errBusy: too many unknown tokens were sent.
+// errBusy is returned if there are too many unknown tokens.
 var errBusy = errors.New("too many unknown tokens: try again later")
 
-// Verdict is what the API server says of a token.
+// Verdict is whether a token may read the metrics.
 type Verdict int
 
 // The verdicts.
 const (
-	// Nobody: the token belongs to nobody.
+	// Nobody: the API server does not know the token.
 	Nobody Verdict = iota
 	// Denied: the token's user may not read the metrics.
 	Denied
@@ -37,44 +37,41 @@ const (
 	Granted
 )
 
-// Reviewer says who may read the metrics. It is safe for concurrent use.
-type Reviewer interface {
-	// Review returns what the API server says of a token. It blocks until that answers or ctx ends; with an error
-	// nothing is known of the token.
-	Review(ctx context.Context, token string) (Verdict, error)
-}
+// Review returns what the API server says of a token. It blocks until the API server answers or ctx ends. With an
+// error, nothing is known of the token.
+type Review func(ctx context.Context, token string) (Verdict, error)
 
-// judge remembers what a reviewer said. It is safe for concurrent use.
+// judge remembers verdicts. It is safe for concurrent use.
 type judge struct {
-	reviewer  Reviewer
+	review    Review
 	strangers *rate.Limiter
 
-	// Both go by the token's hash: no token stays in memory.
-	verdicts *cache.LRUExpireCache // those that count
-	granted  *cache.LRUExpireCache // whatever the strangers send, it keeps the tokens that were granted last
+	// Both have the hashes of tokens as keys, so that no token stays in memory.
+	verdicts *cache.LRUExpireCache // kept for remembered
+	granted  *cache.LRUExpireCache // kept for trusted; unknown tokens do not displace them
 }
 
-func newJudge(r Reviewer) *judge {
+func newJudge(review Review) *judge {
 	return &judge{
-		reviewer: r, strangers: rate.NewLimiter(strangersPerSecond, strangersAtOnce),
+		review: review, strangers: rate.NewLimiter(strangersPerSecond, strangersAtOnce),
 		verdicts: cache.NewLRUExpireCache(mostRemembered), granted: cache.NewLRUExpireCache(mostRemembered),
 	}
 }
 
-// verdict returns that of a token. It blocks while the reviewer is asked, which a token that was granted last
-// may have done however many others are sent.
+// verdict returns the verdict on a token. It blocks while the API server is asked. Unknown tokens may be refused with
+// errBusy, but not a token that was granted recently.
 func (j *judge) verdict(ctx context.Context, token string) (Verdict, error) {
 	if token == "" {
 		return Nobody, nil
 	}
 	hash := sha256.Sum256([]byte(token))
-	if said, counts := j.verdicts.Get(hash); counts {
-		return said.(Verdict), nil //nolint:errcheck // nothing else is in it
+	if v, kept := j.verdicts.Get(hash); kept {
+		return v.(Verdict), nil //nolint:errcheck // it holds only verdicts
 	}
 	if _, known := j.granted.Get(hash); !known && !j.strangers.Allow() {
 		return Nobody, errBusy
 	}
-	verdict, err := j.reviewer.Review(ctx, token)
+	verdict, err := j.review(ctx, token)
 	if err != nil {
 		return Nobody, err
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// reviews says the same of each token, and counts how often it was asked. What it has no word for is an error.
+// reviews returns a fixed verdict for each token, and counts the questions. A token without a verdict gives an error.
 type reviews struct {
 	verdicts map[string]Verdict
 	asked    int
@@ -29,12 +29,12 @@ func (r *reviews) Review(_ context.Context, token string) (Verdict, error) {
 	return v, nil
 }
 
-func TestWhatWasSaidOfATokenCountsForAMinute(t *testing.T) {
+func TestAVerdictOnATokenCountsForAMinute(t *testing.T) {
 	t.Parallel()
 	for token, want := range map[string]Verdict{"reader": Granted, "stranger": Denied, "nonsense": Nobody} {
 		synctest.Test(t, func(t *testing.T) {
 			r := &reviews{verdicts: map[string]Verdict{token: want}}
-			j := newJudge(r)
+			j := newJudge(r.Review)
 			for _, later := range []time.Duration{0, remembered} {
 				time.Sleep(later)
 				got, err := j.verdict(t.Context(), token)
@@ -46,24 +46,24 @@ func TestWhatWasSaidOfATokenCountsForAMinute(t *testing.T) {
 			time.Sleep(time.Nanosecond)
 			got, err := j.verdict(t.Context(), token)
 			require.NoError(t, err)
-			assert.Equal(t, Denied, got, "what it was allowed may be taken away")
+			assert.Equal(t, Denied, got, "a granted right may be taken away")
 		})
 	}
 }
 
-func TestWithoutATokenNobodyIsAsked(t *testing.T) {
+func TestWithoutATokenTheAPIServerIsNotAsked(t *testing.T) {
 	t.Parallel()
 	r := &reviews{}
-	got, err := newJudge(r).verdict(t.Context(), "")
+	got, err := newJudge(r.Review).verdict(t.Context(), "")
 	require.NoError(t, err)
 	assert.Equal(t, Nobody, got)
 	assert.Zero(t, r.asked)
 }
 
-func TestWhatCannotBeAskedIsNotRemembered(t *testing.T) {
+func TestAFailedReviewIsNotRemembered(t *testing.T) {
 	t.Parallel()
 	r := &reviews{verdicts: map[string]Verdict{}}
-	j := newJudge(r)
+	j := newJudge(r.Review)
 	got, err := j.verdict(t.Context(), "reader")
 	require.ErrorIs(t, err, errAway)
 	assert.Equal(t, Nobody, got)
@@ -73,13 +73,13 @@ func TestWhatCannotBeAskedIsNotRemembered(t *testing.T) {
 	assert.Equal(t, Granted, got)
 }
 
-// However many send tokens that nobody knows, the API server is asked about few of them, and one that was granted before
-// is asked about as ever.
-func TestStrangersKeepNobodyFromReading(t *testing.T) {
+// Many clients send unknown tokens. The API server is asked about few of these, and still about a token that was
+// granted before.
+func TestUnknownTokensDoNotKeepAReaderOut(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := &reviews{verdicts: map[string]Verdict{"reader": Granted}}
-		j := newJudge(r)
+		j := newJudge(r.Review)
 		_, err := j.verdict(t.Context(), "reader")
 		require.NoError(t, err)
 		time.Sleep(remembered + 1)
@@ -99,12 +99,12 @@ func TestStrangersKeepNobodyFromReading(t *testing.T) {
 	})
 }
 
-// Those who were refused make no room of those who were granted, nor are more remembered than there is room for.
-func TestWhatIsRememberedIsBounded(t *testing.T) {
+// Refused tokens do not displace granted ones. The number of remembered tokens has a bound.
+func TestTheNumberOfRememberedTokensHasABound(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := &reviews{verdicts: map[string]Verdict{"reader": Granted}}
-		j := newJudge(r)
+		j := newJudge(r.Review)
 		_, err := j.verdict(t.Context(), "reader")
 		require.NoError(t, err)
 		for i := range mostRemembered * 3 {

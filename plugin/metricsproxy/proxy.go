@@ -13,44 +13,50 @@ import (
 
 	"github.com/sirupsen/logrus"
 	"golang.org/x/time/rate"
+	"k8s.io/client-go/util/cert"
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
 )
 
 const (
-	// path is the only one that is served, and the non-resource URL that a reader has to be allowed to get.
+	// path is the only path that is served, and the non-resource URL that a client must be allowed to get.
 	path = "/metrics"
-	// patience bounds one request, with its questions to the API server.
+	// patience bounds one request, with its reviews by the API server.
 	patience = 9 * time.Second
-	// complaints is the least time between two lines of the log which say that the API server or the daemon does not
-	// answer.
+	// lifetime of the certificate is longer than any process.
+	lifetime = 10 * 365 * 24 * time.Hour
+	// complaints is the shortest time between two log lines about an API server or daemon that does not answer.
 	complaints = time.Minute
 )
 
-// Options say what is served to whom.
+// Options of [Serve]. All are needed.
 type Options struct {
-	// Listen is the address to answer at, HOST:PORT; with an empty host, at all of the node's.
+	// Listen is the address to serve at, HOST:PORT. With an empty HOST it is every address of the node.
 	Listen string
 	// Upstream is the address of the daemon's metrics, HOST:PORT.
 	Upstream string
-	// Reviewer says who may read them.
-	Reviewer Reviewer
-	// Log is told when the API server or the daemon does not answer, once a minute at most.
+	// Review returns what the API server says of a token. It is called concurrently.
+	Review Review
+	// Log gets a line, at most once a minute, if the API server or the daemon does not answer.
 	Log logrus.FieldLogger
 }
 
-// Serve answers until ctx ends, and then returns nil. It blocks. It fails at once where it cannot listen. Its certificate
-// is new each time, and signed by itself.
+// Serve serves until ctx ends, and then returns nil. It blocks. If it cannot listen, it returns the error at once. Each call
+// makes a new self-signed certificate.
 func Serve(ctx context.Context, o Options) error {
-	certificate, err := selfSigned(time.Now())
+	certPEM, keyPEM, err := cert.GenerateSelfSignedCertKeyWithOptions(cert.SelfSignedCertKeyOptions{Host: "pod-pacemaker", MaxAge: lifetime})
+	if err != nil {
+		return fmt.Errorf("make a certificate: %w", err)
+	}
+	certificate, err := tls.X509KeyPair(certPEM, keyPEM)
 	if err != nil {
 		return fmt.Errorf("make a certificate: %w", err)
 	}
 	config := &tls.Config{MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{certificate}}
-	// No proxy of the environment stands between two processes of a node.
+	// It uses no proxy of the environment, because both processes run on the node.
 	transport := &http.Transport{DisableCompression: true, MaxIdleConnsPerHost: 2, IdleConnTimeout: time.Minute}
 	defer transport.CloseIdleConnections()
-	return admin.ServeTLS(ctx, o.Listen, config, newProxy(o, transport))
+	return admin.ServeTCP(ctx, o.Listen, config, newProxy(o, transport))
 }
 
 // proxy passes requests on to the daemon.
@@ -62,7 +68,7 @@ type proxy struct {
 }
 
 func newProxy(o Options, transport http.RoundTripper) *proxy {
-	p := &proxy{judge: newJudge(o.Reviewer), log: o.Log, told: rate.Sometimes{Interval: complaints}}
+	p := &proxy{judge: newJudge(o.Review), log: o.Log, told: rate.Sometimes{Interval: complaints}}
 	p.daemon = httputil.ReverseProxy{
 		Transport: transport,
 		Rewrite: func(r *httputil.ProxyRequest) {
@@ -97,7 +103,7 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusTooManyRequests)
 	case err != nil:
 		p.complain(err)
-		http.Error(w, "the API server does not say who may read this", http.StatusServiceUnavailable)
+		http.Error(w, "the API server does not answer who may read this", http.StatusServiceUnavailable)
 	case verdict == Nobody:
 		w.Header().Set("WWW-Authenticate", "Bearer")
 		http.Error(w, "a bearer token that the API server knows is missing", http.StatusUnauthorized)
@@ -109,10 +115,10 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func (p *proxy) complain(err error) {
-	p.told.Do(func() { p.log.WithError(err).Warn("the metrics cannot be served") })
+	p.told.Do(func() { p.log.WithError(err).Warn("cannot serve the metrics") })
 }
 
-// bearer returns the token of a request; empty: it has none.
+// bearer returns the token of a request; empty if it has none.
 func bearer(r *http.Request) string {
 	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	if !strings.EqualFold(scheme, "Bearer") {

@@ -20,7 +20,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// cluster is an API server that knows two tokens, of a user who may read the metrics and of one who may not.
+// cluster is an API server that knows tokens: one of a user who may read the metrics, and others of users who may
+// not.
 type cluster struct {
 	t    *testing.T
 	away atomic.Bool
@@ -63,11 +64,11 @@ func (c *cluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	assert.NoError(c.t, json.NewEncoder(w).Encode(map[string]any{"apiVersion": review.APIVersion, "kind": review.Kind, "status": status}))
 }
 
-// daemon answers as that of a node, and sees no token.
+// daemon answers like the daemon of a node, which must see no token.
 func daemon(t *testing.T) (address string) {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		assert.Empty(t, r.Header.Get("Authorization"), "the token is none of the daemon's business")
+		assert.Empty(t, r.Header.Get("Authorization"), "the daemon must not see the token")
 		assert.Equal(t, "/metrics", r.URL.Path)
 		assert.Equal(t, "application/openmetrics-text", r.Header.Get("Accept"))
 		w.Header().Set("Content-Type", "text/plain; version=0.0.4")
@@ -78,7 +79,7 @@ func daemon(t *testing.T) (address string) {
 	return server.Listener.Addr().String()
 }
 
-// served serves until the test ends, and returns where.
+// served serves until the test ends, and returns its address.
 func served(t *testing.T, upstream string, api http.Handler) (address string) {
 	t.Helper()
 	server := httptest.NewServer(api)
@@ -86,7 +87,7 @@ func served(t *testing.T, upstream string, api http.Handler) (address string) {
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
 	require.NoError(t, os.WriteFile(kubeconfig, []byte("{apiVersion: v1, kind: Config, current-context: c, contexts: [{name: c, context: {cluster: c}}], "+
 		"clusters: [{name: c, cluster: {server: '"+server.URL+"'}}]}\n"), 0o600))
-	reviewer, err := AskAPIServer(kubeconfig, "test")
+	review, err := AskAPIServer(kubeconfig, "test")
 	require.NoError(t, err)
 	log := logrus.New()
 	log.SetOutput(io.Discard)
@@ -98,7 +99,7 @@ func served(t *testing.T, upstream string, api http.Handler) (address string) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() {
-		ended <- Serve(ctx, Options{Listen: address, Upstream: upstream, Reviewer: reviewer, Log: log})
+		ended <- Serve(ctx, Options{Listen: address, Upstream: upstream, Review: review, Log: log})
 	}()
 	t.Cleanup(func() {
 		cancel()
@@ -111,7 +112,7 @@ func served(t *testing.T, upstream string, api http.Handler) (address string) {
 	return address
 }
 
-// ask asks over TLS, with an Authorization header if that is not empty.
+// ask asks over TLS, with an Authorization header unless authorization is empty.
 func ask(t *testing.T, address, method, path, authorization string) (code int, body string, err error) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), method, "https://"+address+path, http.NoBody)
@@ -133,7 +134,7 @@ func ask(t *testing.T, address, method, path, authorization string) (code int, b
 	return reply.StatusCode, string(text), err
 }
 
-func TestOnlyThoseWhoMayReadTheMetricsDo(t *testing.T) {
+func TestOnlyPermittedUsersReadTheMetrics(t *testing.T) {
 	t.Parallel()
 	api := &cluster{t: t}
 	address := served(t, daemon(t), api)
@@ -145,7 +146,7 @@ func TestOnlyThoseWhoMayReadTheMetricsDo(t *testing.T) {
 		{http.MethodGet, "/metrics", "", http.StatusUnauthorized, "a bearer token that the API server knows is missing\n"},
 		{http.MethodGet, "/metrics", "Basic dTpw", http.StatusUnauthorized, "missing"},
 		{http.MethodGet, "/metrics", "Bearer nonsense", http.StatusUnauthorized, "missing"},
-		{http.MethodGet, "/metrics", "Bearer token of somebody", http.StatusForbidden, "the token's user may not get the non-resource URL /metrics\n"},
+		{http.MethodGet, "/metrics", "Bearer token of a stranger", http.StatusForbidden, "the token's user may not get the non-resource URL /metrics\n"},
 		{http.MethodGet, "/metrics", "Bearer token of prometheus", http.StatusOK, "pod_pacemaker_connected 1\n"},
 		{http.MethodGet, "/metrics?a=b", "bearer token of prometheus", http.StatusOK, "pod_pacemaker_connected 1\n"},
 		{http.MethodGet, "/status.json", "Bearer token of prometheus", http.StatusNotFound, "only /metrics is served here\n"},
@@ -161,7 +162,7 @@ func TestOnlyThoseWhoMayReadTheMetricsDo(t *testing.T) {
 	api.away.Store(true)
 	code, body, err := ask(t, address, http.MethodGet, "/metrics", "Bearer token of another")
 	require.NoError(t, err)
-	assert.Equal(t, http.StatusServiceUnavailable, code, "nobody says that this one may")
+	assert.Equal(t, http.StatusServiceUnavailable, code, "the API server cannot confirm this token")
 	assert.NotContains(t, body, "pod_pacemaker_")
 
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address+"/metrics", http.NoBody)
@@ -170,7 +171,7 @@ func TestOnlyThoseWhoMayReadTheMetricsDo(t *testing.T) {
 	reply, err := client.Do(request)
 	require.NoError(t, err)
 	require.NoError(t, reply.Body.Close())
-	assert.Equal(t, http.StatusBadRequest, reply.StatusCode, "not without TLS")
+	assert.Equal(t, http.StatusBadRequest, reply.StatusCode, "a request without TLS is refused")
 }
 
 func TestADaemonThatDoesNotAnswerIsABadGateway(t *testing.T) {
@@ -178,15 +179,15 @@ func TestADaemonThatDoesNotAnswerIsABadGateway(t *testing.T) {
 	var listen net.ListenConfig
 	l, err := listen.Listen(t.Context(), "tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	nobody := l.Addr().String()
+	silent := l.Addr().String()
 	require.NoError(t, l.Close())
-	code, body, err := ask(t, served(t, nobody, &cluster{t: t}), http.MethodGet, "/metrics", "Bearer token of prometheus")
+	code, body, err := ask(t, served(t, silent, &cluster{t: t}), http.MethodGet, "/metrics", "Bearer token of prometheus")
 	require.NoError(t, err)
 	assert.Equal(t, http.StatusBadGateway, code)
 	assert.Equal(t, "the daemon of this node does not answer\n", body)
 }
 
-// Clients that connect and stay silent, before or after the handshake, keep nobody from reading.
+// Silent clients that connect, before or after the handshake, do not keep others from reading.
 func TestMetricsAreServedBesideSilentConnections(t *testing.T) {
 	t.Parallel()
 	for name, handshake := range map[string]bool{"no handshake": false, "a handshake": true} {
@@ -209,19 +210,32 @@ func TestMetricsAreServedBesideSilentConnections(t *testing.T) {
 	}
 }
 
-func TestAnAddressInUseIsSaid(t *testing.T) {
+func TestTheErrorNamesAnAddressInUse(t *testing.T) {
 	t.Parallel()
 	var listen net.ListenConfig
 	l, err := listen.Listen(t.Context(), "tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, l.Close()) })
 	err = Serve(t.Context(), Options{Listen: l.Addr().String()})
-	require.ErrorContains(t, err, "listen by TLS")
+	require.ErrorContains(t, err, "serve HTTP: listen tcp")
 	require.ErrorContains(t, err, "address already in use")
 }
 
-func TestWithoutAnAPIServerNobodyIsAsked(t *testing.T) {
+func TestWithoutAccessToAnAPIServerTheProxyFails(t *testing.T) {
 	t.Parallel()
 	_, err := AskAPIServer(filepath.Join(t.TempDir(), "none"), "test")
 	require.ErrorContains(t, err, "access to the API server")
+}
+
+func TestTheCertificateOutlivesTheProcess(t *testing.T) {
+	t.Parallel()
+	dialer := tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}}
+	conn, err := dialer.DialContext(t.Context(), "tcp", served(t, daemon(t), &cluster{t: t}))
+	require.NoError(t, err)
+	defer conn.Close()
+	secure, ok := conn.(*tls.Conn)
+	require.True(t, ok)
+	certificate := secure.ConnectionState().PeerCertificates[0]
+	assert.True(t, certificate.NotAfter.After(time.Now().AddDate(9, 0, 0)), certificate.NotAfter)
+	assert.True(t, certificate.NotBefore.Before(time.Now().Add(-time.Minute)), "a client's clock may be behind")
 }

@@ -20,17 +20,17 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// apiServer serves pods over HTTP as the real one does, as far as a list and a watch with a node's field selector go.
+// apiServer serves pods over HTTP like the real one, but only lists and watches with a node's field selector.
 type apiServer struct {
 	t    testing.TB
 	addr string
-	// plainLists is an older server's way: it cannot send the initial list as a stream.
+	// plainLists: like an older server, it cannot send the initial list as a stream.
 	plainLists bool
 
 	mu      sync.Mutex
 	http    *http.Server
 	rv      int
-	oldest  int // watches from before are told that their version has expired
+	oldest  int // watches from earlier versions get the error that their version has expired
 	pods    map[string]*corev1.Pod
 	log     []event
 	changed chan struct{} // closed at the next change
@@ -44,7 +44,7 @@ type event struct {
 
 // newAPIServer returns a server that listens until the test ends.
 func newAPIServer(t testing.TB) *apiServer {
-	// An address of this process alone, so that nobody takes the port while it is stopped.
+	// The address belongs to this process alone, so no other process takes the port while the server is stopped.
 	own := net.IPv4(127, 83, byte(os.Getpid()>>8), byte(os.Getpid()))
 	s := &apiServer{t: t, addr: net.JoinHostPort(own.String(), "0"), pods: map[string]*corev1.Pod{}, changed: make(chan struct{}), rv: 1}
 	s.start()
@@ -82,14 +82,14 @@ func (s *apiServer) set(p *corev1.Pod) {
 	defer s.mu.Unlock()
 	kind, key := "ADDED", p.Namespace+"/"+p.Name
 	if old, ok := s.pods[key]; ok {
-		require.Equal(s.t, old.UID, p.UID, "the API server has one pod of a name at a time")
+		require.Equal(s.t, old.UID, p.UID, "the API server has one pod of each name at a time")
 		kind = "MODIFIED"
 	}
 	s.pods[key] = s.recordLocked(kind, p)
 }
 
-// loses creates a pod of which no watch is told.
-func (s *apiServer) loses(p *corev1.Pod) {
+// createUnreported creates a pod that no watch reports.
+func (s *apiServer) createUnreported(p *corev1.Pod) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.pods[p.Namespace+"/"+p.Name] = s.recordLocked("ADDED", p)
@@ -103,7 +103,7 @@ func (s *apiServer) remove(p *corev1.Pod) {
 	s.recordLocked("DELETED", p)
 }
 
-// compact forgets all changes until now, so that whoever missed them must list again.
+// compact forgets all changes until now. A client that missed them must list again.
 func (s *apiServer) compact() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -155,7 +155,7 @@ func (s *apiServer) list(w http.ResponseWriter, node string) {
 		}
 	}
 	s.mu.Unlock()
-	_ = json.NewEncoder(w).Encode(list) // a client that went away is no fault of the server
+	_ = json.NewEncoder(w).Encode(list) // a client that disconnects is no fault of the server
 }
 
 func (s *apiServer) watch(w http.ResponseWriter, r *http.Request, node string, initial bool) {

@@ -10,17 +10,17 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/crd/startpolicy"
 )
 
-// extractor takes facts from pods before they are trimmed. Facts of an earlier version count for nothing.
+// extractor extracts facts from pods before they are trimmed. Facts of an earlier version are outdated.
 type extractor struct {
-	extract func(*corev1.Pod) startpolicy.Facts // nil: none are taken
+	extract func(*corev1.Pod) startpolicy.Facts // nil: none
 	version uint64
 	within  time.Duration
 }
 
-// ExtractFacts makes the watch take facts from every pod, before it forgets most of the pod; nil: none. For the pods
-// that it knows already it lists them again, at a random moment within the given time, so that the nodes of a large
-// cluster do not list all at once. OnChange is called for each. extract must be safe
-// for concurrent use; where it panics, the pod counts as one that the watch understands nothing of.
+// ExtractFacts makes the watch extract facts from every pod, before it drops most of the pod; nil: none. The watch lists
+// the pods that it knows already again, at a random moment within the given time, so that the nodes of a large cluster
+// do not list all at once. OnChange is called for each. extract must be safe for concurrent use. If it panics, only the
+// name of the pod is known.
 func (w *Watch) ExtractFacts(extract func(*corev1.Pod) startpolicy.Facts, within time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -36,15 +36,15 @@ func (w *Watch) extractorNow() extractor {
 	return w.facts
 }
 
-// askToRelistLocked makes relist list the pods. w.mu must be held.
+// askToRelistLocked makes relist list all pods again. w.mu must be held.
 func (w *Watch) askToRelistLocked() {
 	select {
 	case w.relisting <- struct{}{}:
-	default: // it will
+	default: // it was asked already
 	}
 }
 
-// relist lists all pods, whenever that is asked for because their facts are missing, until ctx ends.
+// relist lists all pods again when asked to, until ctx ends.
 func (w *Watch) relist(ctx context.Context) {
 	for {
 		select {

@@ -15,14 +15,14 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/crd/startpolicy"
 )
 
-// valueOf takes one value of a pod, the same for all pods.
+// valueOf returns a function that gives every pod this value.
 func valueOf(value string) func(*corev1.Pod) startpolicy.Facts {
 	return func(p *corev1.Pod) startpolicy.Facts {
 		return startpolicy.Facts{Labels: p.Labels, Values: map[string]string{"taker": value}}
 	}
 }
 
-// Facts of pods that are known already are taken from a new list, those of others as they come, and all are told.
+// The facts of known pods come from a new list, those of other pods when they come. All are reported.
 func TestFactsAreTakenOfAllPods(t *testing.T) {
 	t.Parallel()
 	api := newAPIServer(t)
@@ -33,7 +33,7 @@ func TestFactsAreTakenOfAllPods(t *testing.T) {
 	eventually(t, "healthy", w.Healthy)
 	pod, ok := w.Get("uid-1")
 	require.True(t, ok)
-	require.Nil(t, pod.Facts, "nobody asked")
+	require.Nil(t, pod.Facts, "no policy needs facts")
 	require.Len(t, told.take(), 2)
 	n := 0
 
@@ -44,25 +44,25 @@ func TestFactsAreTakenOfAllPods(t *testing.T) {
 		}
 	}
 	w.ExtractFacts(valueOf("one"), time.Millisecond)
-	eventually(t, "of a pod that was known", has("uid-1", "one"))
-	eventually(t, "of the other", has("uid-2", "one"))
-	eventually(t, "both are told", func() bool { n += len(told.take()); return n == 2 })
+	eventually(t, "the fact of a known pod", has("uid-1", "one"))
+	eventually(t, "the fact of the other pod", has("uid-2", "one"))
+	eventually(t, "both changes are reported", func() bool { n += len(told.take()); return n == 2 })
 
 	api.set(webPod(named("new"), uid("", "uid-3")))
-	eventually(t, "of a new pod", has("uid-3", "one"))
+	eventually(t, "the fact of a new pod", has("uid-3", "one"))
 
 	w.ExtractFacts(valueOf("two"), 0)
 	for _, uid := range []string{"uid-1", "uid-2", "uid-3"} {
-		eventually(t, "anew of "+uid, has(uid, "two"))
+		eventually(t, "the new fact of "+uid, has(uid, "two"))
 	}
 	w.ExtractFacts(nil, 0)
 	api.set(webPod(named("last"), uid("", "uid-4")))
-	eventually(t, "a pod", func() bool { _, ok := w.Get("uid-4"); return ok })
+	eventually(t, "the pod is known", func() bool { _, ok := w.Get("uid-4"); return ok })
 	pod, _ = w.Get("uid-4")
 	require.Nil(t, pod.Facts)
 }
 
-// While the API server is away, facts are missing; they are taken when it is back.
+// Facts are missing while the API server is away. They come when it is back.
 func TestFactsAreTakenOnceTheServerIsBack(t *testing.T) {
 	t.Parallel()
 	api := newAPIServer(t)
@@ -80,8 +80,8 @@ func TestFactsAreTakenOnceTheServerIsBack(t *testing.T) {
 	})
 }
 
-// A list for new facts is no older than what is known: the API server answers it from its memory, streamed or, by an
-// older server, at once.
+// A list for new facts may be as old as the known state. So the API server answers it from its memory: streamed, or
+// at once by an older server.
 func TestFactsAreTakenFromTheServersMemory(t *testing.T) {
 	t.Parallel()
 	for _, plain := range []bool{false, true} {

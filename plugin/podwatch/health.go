@@ -10,17 +10,17 @@ import (
 const (
 	// askEvery is the least time between two lists that [Watch.ListAnew] asks for.
 	askEvery = 5 * time.Minute
-	// askWithin spreads these lists: after a restored etcd, the watches of all nodes may tell nothing at once.
+	// askWithin spreads these lists: after etcd was restored, the watches of all nodes may be silent at once.
 	askWithin = 30 * time.Second
 )
 
 var errMute = errors.New("a watch is open and tells nothing")
 
 // Healthy reports whether what is known of the pods of this node is up to date, as far as the API server can be
-// reached: see [Watch.Err]. A watch that tells nothing is noticed by the caller of [Watch.ListAnew].
+// reached: see [Watch.Err]. The caller of [Watch.ListAnew] notices a watch that is open and silent.
 func (w *Watch) Healthy() bool { return w.Err() == nil }
 
-// Err returns why the watch is not healthy, nil when it is. It is not before the first list is complete, after a
+// Err returns why the watch is not healthy; nil: it is. It is not healthy before the first list is complete, after a
 // failed list or watch until the next watch is open, and after Run.
 func (w *Watch) Err() error {
 	if err := w.informer.Err(); err != nil {
@@ -33,8 +33,8 @@ func (w *Watch) Err() error {
 // API server was reached last.
 func (w *Watch) Listed() bool { return !w.informer.Listed().IsZero() }
 
-// Heard returns when the API server last told anything of the pod with this NRI uid, or when it began to list all pods
-// for the last time, whichever is later. It is zero before the first list.
+// Heard returns when the API server last reported the pod with this NRI uid, or when the last list of all pods began,
+// whichever is later. It is zero before the first list.
 func (w *Watch) Heard(uid string) time.Time {
 	listed := w.informer.Listed()
 	w.mu.Lock()
@@ -45,22 +45,21 @@ func (w *Watch) Heard(uid string) time.Time {
 	return listed
 }
 
-// ListAnew is for a caller who knows that the watch should have told something: why says what. From then on
-// [Watch.Healthy] is false, until the pods were listed again, from the API server's newest state. That list begins at a
-// random moment of the next 30 s. Within 5 minutes of an earlier call, and while the watch is not healthy anyway,
-// ListAnew does nothing. It does not block.
+// ListAnew lists the pods again, because the watch missed a change: why is the evidence. [Watch.Healthy] is false until
+// the pods were listed from the API server's newest state. The list begins at a random moment of the next 30 s. Within 5
+// minutes of an earlier call, and while the watch is not healthy anyway, ListAnew does nothing. It does not block.
 func (w *Watch) ListAnew(now time.Time, why string) {
 	if w.Healthy() && w.maySuspect(now) {
 		w.informer.Distrust(fmt.Errorf("%w: %s", errMute, why))
 		time.AfterFunc(rand.N(askWithin), func() {
-			if errors.Is(w.Err(), errMute) { // and was not listed meanwhile
+			if errors.Is(w.Err(), errMute) { // not listed meanwhile
 				w.informer.Relist()
 			}
 		})
 	}
 }
 
-// maySuspect reports whether the last list that ListAnew asked for is long enough ago.
+// maySuspect reports whether ListAnew may list the pods, and notes that it does.
 func (w *Watch) maySuspect(now time.Time) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -23,7 +23,7 @@ import (
 
 var errAway = errors.New("away")
 
-// enough passes client-go's longest pause between two attempts.
+// enough is longer than client-go's longest pause between two attempts.
 const enough = 2 * time.Minute
 
 func messages(log *logtest.Hook) []string {
@@ -51,17 +51,17 @@ func TestHealthListFails(t *testing.T) {
 		require.ErrorIs(t, w.Err(), errAway)
 		time.Sleep(enough)
 		require.False(t, w.Healthy())
-		require.Len(t, messages(log), 1, "said once")
+		require.Len(t, messages(log), 1, "the fault is logged once")
 
 		away.Store(false)
 		time.Sleep(enough)
 		require.NoError(t, w.Err())
-		require.Len(t, messages(log), 2, "and that it is over")
+		require.Len(t, messages(log), 2, "the fault is logged, and its end")
 		require.Equal(t, []string{"set ns/web uid-1 "}, told.take())
 	})
 }
 
-// watches makes every watch of pods the test's own; refuse decides about the next one.
+// watches opens every watch of pods in the test itself. refuse decides about the next one.
 func watches(api *fake.Clientset) (opened chan *watch.FakeWatcher, refuse *atomic.Pointer[error]) {
 	opened, refuse = make(chan *watch.FakeWatcher, 100), &atomic.Pointer[error]{}
 	api.PrependWatchReactor("pods", func(clienttesting.Action) (bool, watch.Interface, error) {
@@ -75,7 +75,7 @@ func watches(api *fake.Clientset) (opened chan *watch.FakeWatcher, refuse *atomi
 	return opened, refuse
 }
 
-// However a watch fails, Healthy tells of it until the next one is open.
+// A watch may fail in any way: Healthy is false until the next one is open.
 func TestHealthWatchFails(t *testing.T) {
 	t.Parallel()
 	refused := error(apierrors.NewTooManyRequests("later", 1)) // client-go retries this without its error handler
@@ -115,7 +115,7 @@ func TestHealthWatchFails(t *testing.T) {
 	}
 }
 
-// The API server closes each watch after some minutes; that is no failure.
+// The API server closes each watch after some minutes. This is no failure.
 func TestHealthRegularEnd(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -138,7 +138,7 @@ func TestHealthRegularEnd(t *testing.T) {
 	})
 }
 
-// A server that accepts each watch and closes it at once never tells of any change.
+// A server that accepts each watch and closes it at once never reports a change.
 func TestHealthClosedAtOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -166,26 +166,26 @@ func TestHealthBeforeAndAfter(t *testing.T) {
 		require.True(t, w.Healthy())
 		stop()
 		require.ErrorIs(t, w.Err(), informer.ErrStopped)
-		require.Empty(t, messages(log), "being stopped is no failure")
+		require.Empty(t, messages(log), "a stop is no failure")
 		_, ok := w.Get("uid-1")
-		require.True(t, ok, "what was known stays known")
+		require.True(t, ok, "known pods stay known")
 	})
 }
 
-// A watch that is open and tells nothing is listed again, and is healthy again after that; no more often than once in
-// five minutes.
-func TestAMuteWatchIsListedAnew(t *testing.T) {
+// An open watch that reports nothing leads to a new list. After that it is healthy again. This happens at most once
+// in five minutes.
+func TestAMuteWatchIsListedAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		api := fake.NewClientset(webPod())
-		opened, _ := watches(api) // of which no event comes
+		opened, _ := watches(api) // no event comes from these
 		w, told, log, stop := run(t, api)
 		defer stop()
 		synctest.Wait()
 		require.True(t, w.Healthy())
 		told.take()
 		listed := w.Heard("uid-2")
-		require.Equal(t, time.Now(), listed, "the list told that there is no such pod")
+		require.Equal(t, time.Now(), listed, "the list says that the pod does not exist")
 
 		time.Sleep(time.Minute)
 		fakes{t, api}.create(webPod(named("other"), uid("", "uid-2")))
@@ -194,7 +194,7 @@ func TestAMuteWatchIsListedAnew(t *testing.T) {
 		w.ListAnew(time.Now(), "a container runs")
 		require.ErrorContains(t, w.Err(), "a container runs")
 		require.Len(t, messages(log), 1)
-		(<-opened).Stop() // it ends as every watch does after some minutes, and the next is as mute
+		(<-opened).Stop() // as every watch does after some minutes; the next one is as mute
 		synctest.Wait()
 		require.Empty(t, told.take())
 		require.False(t, w.Healthy())
@@ -205,7 +205,7 @@ func TestAMuteWatchIsListedAnew(t *testing.T) {
 		require.Len(t, messages(log), 2)
 
 		w.ListAnew(time.Now(), "a container runs")
-		require.NoError(t, w.Err(), "too soon")
+		require.NoError(t, w.Err(), "it is too soon for another list")
 		time.Sleep(askEvery + askWithin)
 		w.ListAnew(time.Now(), "a container runs")
 		require.False(t, w.Healthy())
@@ -214,7 +214,7 @@ func TestAMuteWatchIsListedAnew(t *testing.T) {
 	})
 }
 
-func TestAWatchSaysWhenItHeardOfAPod(t *testing.T) {
+func TestAWatchRemembersItsLastReportOfAPod(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		api := fake.NewClientset()
@@ -231,8 +231,8 @@ func TestAWatchSaysWhenItHeardOfAPod(t *testing.T) {
 	})
 }
 
-// The API server streams the list, or, an older one, gives it at once.
-func TestAMuteWatchOfARealServerIsListedAnew(t *testing.T) {
+// The API server streams the list. An older one gives it at once.
+func TestAMuteWatchOfARealServerIsListedAgain(t *testing.T) {
 	t.Parallel()
 	for _, plain := range []bool{false, true} {
 		api := newAPIServer(t)
@@ -240,11 +240,11 @@ func TestAMuteWatchOfARealServerIsListedAnew(t *testing.T) {
 		w, _, _, stop := run(t, api.client())
 		t.Cleanup(stop)
 		eventually(t, "healthy", w.Healthy)
-		api.loses(webPod())
+		api.createUnreported(webPod())
 		w.ListAnew(time.Now(), "a container runs")
 		require.False(t, w.Healthy())
-		w.informer.Relist() // the random time is over
-		eventually(t, "healthy again", w.Healthy)
+		w.informer.Relist() // the random delay is over
+		eventually(t, "the watch is healthy again", w.Healthy)
 		eventually(t, "the pod that was lost is known", func() bool {
 			_, known := w.Get("uid-1")
 			return known

@@ -34,7 +34,7 @@ func (w *Watch) Await(ctx context.Context, uid string) (Pod, bool) {
 	}
 }
 
-// change puts after in the place of before, of which either may be nil, and reports that to OnChange.
+// change replaces before by after, either of which may be nil, and calls OnChange.
 func (w *Watch) change(before, after *cached) {
 	if before != nil && (after == nil || after.pod.UID != before.pod.UID) {
 		if w.remove(before) {
@@ -65,8 +65,8 @@ func (w *Watch) remove(c *cached) bool {
 	return true
 }
 
-// put makes c known by its uid and wakes the calls of Await for it. It reports false for a pod that only claims to be a
-// mirror pod: any user may write the annotation with the hash, and it must not hide a pod that has this uid in the API.
+// put adds c by its uid and wakes the calls of Await. It returns false for a pod that only claims to be a mirror pod: any
+// user may write the annotation with the hash, and it must not hide a pod that has this uid in the API.
 func (w *Watch) put(c *cached) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -86,7 +86,7 @@ func (w *Watch) put(c *cached) bool {
 	return true
 }
 
-// report calls OnChange.
+// report calls OnChange, and catches its panic.
 func (w *Watch) report(pod Pod, deleted bool) {
 	defer func() {
 		if fault := recover(); fault != nil {

@@ -11,22 +11,22 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Like is what makes the starts of two pods alike. Any user who may make a pod may claim all of it.
+// Like identifies pods whose starts are alike. Any user who may create a pod can set all of it.
 type Like struct {
-	// Owner is the pod's controller, as "Kind/name": of a pod of a Deployment, that; of one of a
-	// CronJob, the Job without its number. Empty: it has none, or one of a name that is too long.
+	// Owner is the pod's controller, as "Kind/name". For a pod of a Deployment it is the Deployment, for one of a
+	// CronJob the Job without its number. Empty: the pod has none, or its name is too long.
 	Owner string
-	// Revision tells the templates of an owner apart; empty where that has no revisions.
+	// Revision identifies the template of the owner; empty: the owner has no revisions.
 	Revision string
-	// Images stands for the images of all containers, with their commands and arguments, as the spec has them:
-	// digests are not known before a container has run.
+	// Images is a hash of the images of all containers, with their commands and arguments, as in the spec. Digests
+	// are not known before a container runs.
 	Images string
 	// MilliCPU is the CPU limit of all app containers together, in thousandths of a core; 0: one of
-	// them has none.
+	// them has no limit.
 	MilliCPU int64
 }
 
-// longestOwner bounds what is kept of an owner; the API bounds no kind.
+// longestOwner is the longest owner that is kept. The API does not bound the length of a kind.
 const longestOwner = 320
 
 func likeOf(p *corev1.Pod) (l Like) {
@@ -37,7 +37,7 @@ func likeOf(p *corev1.Pod) (l Like) {
 		l.Owner, l.Revision = "", ""
 	}
 	hash := sha256.New()
-	write := json.NewEncoder(hash) // a hash takes everything
+	write := json.NewEncoder(hash) // writing to a hash does not fail
 	for _, containers := range [][]corev1.Container{p.Spec.InitContainers, p.Spec.Containers} {
 		for i := range containers {
 			c := &containers[i]
@@ -65,15 +65,15 @@ func ownerOf(owner *metav1.OwnerReference, labels map[string]string) (name, revi
 		}
 	case kind == "Job":
 		if i := strings.LastIndexByte(name, '-'); i >= 0 && strings.Trim(name[i+1:], "0123456789") == "" {
-			name = name[:i] // that of the CronJob
+			name = name[:i] // the name of the CronJob
 		}
 	}
 	return kind + "/" + name, labels["controller-revision-hash"]
 }
 
-// patience returns how long after it was started the first container of a pod is killed that does not come up, by
-// its startup probe, or where it has none, its liveness probe. kubelet may do so up to a period earlier, for its
-// probes begin at any moment of one. Zero: none is.
+// patience returns how long after its start the first container of a pod that does not come up is killed, by its
+// startup probe, or else its liveness probe. The kubelet may do so up to a period earlier, because its probes begin at
+// any moment of a period. Zero: no container is killed.
 func patience(p *corev1.Pod) (least time.Duration) {
 	for _, containers := range [][]corev1.Container{p.Spec.InitContainers, p.Spec.Containers} {
 		for i := range containers {

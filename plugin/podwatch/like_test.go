@@ -25,7 +25,7 @@ func TestOwners(t *testing.T) {
 		owned           func(*corev1.Pod)
 		owner, revision string
 	}{
-		"nobody":             {func(*corev1.Pod) {}, "", ""},
+		"no owner":           {func(*corev1.Pod) {}, "", ""},
 		"a Deployment":       {ownedBy("ReplicaSet", "web-7d4f", map[string]string{"pod-template-hash": "7d4f"}), "Deployment/web", "7d4f"},
 		"a bare ReplicaSet":  {ownedBy("ReplicaSet", "web", nil), "ReplicaSet/web", ""},
 		"a false hash":       {ownedBy("ReplicaSet", "web-1", map[string]string{"pod-template-hash": "7d4f"}), "ReplicaSet/web-1", ""},
@@ -42,7 +42,7 @@ func TestOwners(t *testing.T) {
 	}
 }
 
-func TestImagesStandForWhatIsStarted(t *testing.T) {
+func TestImagesStandForTheStartedProgram(t *testing.T) {
 	t.Parallel()
 	images := func(change func(c *corev1.Container)) string {
 		return trim(webPod(func(p *corev1.Pod) { change(&p.Spec.Containers[0]) })).Like.Images
@@ -96,7 +96,7 @@ func TestPatience(t *testing.T) {
 	slow.LivenessProbe, slow.StartupProbe = probe(0, 1, 1), probe(0, 30, 10)
 	ready.ReadinessProbe = probe(0, 1, 1)
 	assert.Equal(t, 27*time.Second, of(live))
-	assert.Equal(t, 300*time.Second, of(slow), "the liveness probe waits for the startup probe")
+	assert.Equal(t, 300*time.Second, of(slow), "the liveness probe starts after the startup probe")
 	assert.Equal(t, 27*time.Second, of(slow, live, ready))
-	assert.Zero(t, of(ready), "which kills nobody")
+	assert.Zero(t, of(ready), "a readiness probe does not kill")
 }

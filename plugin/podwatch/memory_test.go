@@ -17,7 +17,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/crd/kube/kubetest"
 )
 
-// realistic returns a pod as a Deployment with a service mesh makes it: about 15 KiB of JSON, two thirds of it
+// realistic returns a pod like one of a Deployment with a service mesh: about 15 KiB of JSON, two thirds of it
 // environment, annotations and managed fields.
 func realistic(i int) *corev1.Pod {
 	yes, policy := true, corev1.ContainerRestartPolicyAlways
@@ -57,14 +57,15 @@ func realistic(i int) *corev1.Pod {
 
 func heap() uint64 {
 	runtime.GC()
-	runtime.GC() // finalizers and pools of the first
+	runtime.GC() // for finalizers and pools that the first run filled
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return m.HeapAlloc
 }
 
-// BenchmarkMemory measures what one pod costs while it is known: B/pod as this package keeps it, with index and
-// informer, against the decoded pod that an informer without transform keeps. 250 pods come from an API server over HTTP.
+// BenchmarkMemory measures the memory for one known pod. B/pod is the memory of this package, with index and
+// informer. It is compared with the decoded pod that an informer without transform keeps. 250 pods come from an API
+// server over HTTP.
 func BenchmarkMemory(b *testing.B) {
 	const pods = 250
 	size, decoded := 0, make([]*corev1.Pod, pods)
@@ -83,7 +84,7 @@ func BenchmarkMemory(b *testing.B) {
 	for b.Loop() {
 		kept = measure(b, pods)
 	}
-	b.ReportMetric(0, "ns/op") // not what this is about
+	b.ReportMetric(0, "ns/op") // the time is not measured here
 	b.ReportMetric(kept, "B/pod")
 	b.ReportMetric(whole, "B/pod-untrimmed")
 	b.ReportMetric(float64(size), "B/pod-json")
@@ -116,7 +117,7 @@ func BenchmarkTrim(b *testing.B) {
 	}
 }
 
-// The informer keeps no API object, however it got it.
+// The informer keeps no API object, from a list or from a watch.
 func TestKeepsNoAPIObject(t *testing.T) {
 	t.Parallel()
 	kept := New(Options{Client: kubetest.Of(fake.NewClientset())}).keep(realistic(0))

@@ -8,14 +8,14 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/crd/startpolicy"
 )
 
-// Pod is what pacing needs to know of one pod, as the API server last told it.
+// Pod is what pacing needs to know of one pod, as the API server last reported it.
 // It is a value; the Containers map and the Facts are shared between copies and must not be written.
 //
 // The status part (Phase and everything below it) is the kubelet's latest report, which can be about the past:
 // after a reboot of the node it describes the containers from before, until the kubelet reports again.
 // [Pod.Describes] tells whether it is about the containers that run now.
 type Pod struct {
-	// UID is the pod's uid as NRI tells it. For a static pod that is the hash its mirror pod carries in the
+	// UID is the pod's uid in NRI. For a static pod that is the hash its mirror pod carries in the
 	// annotation kubernetes.io/config.mirror, not the uid of the mirror pod in the API.
 	UID       string
 	Namespace string
@@ -40,15 +40,15 @@ type Pod struct {
 	// Probed is true when any app container or sidecar has a readiness or a startup probe,
 	// so that ContainersReady says more than "runs".
 	Probed bool
-	// Patience is how long after it was started the first container is killed that does not come up, by its startup
-	// probe, or else its liveness probe; 0: none is.
+	// Patience is how long after its start the first container that does not come up is killed, by its startup probe,
+	// or else its liveness probe; 0: none is.
 	Patience time.Duration
 	// Like is what makes its starts like those of other pods.
 	Like Like
 	// Containers holds every container of the spec by name; names are unique over all kinds.
 	Containers map[string]Container
-	// Facts are what start policies ask of the pod; nil: none were asked for, see [Watch.ExtractFacts], or they are
-	// about to be taken.
+	// Facts are what StartPolicies need to know of the pod; nil: nothing, see [Watch.ExtractFacts], or they are not
+	// extracted yet.
 	Facts *startpolicy.Facts
 
 	// Deleting is true once the pod was asked to stop: it is deleted, or the kubelet evicts it or ends it because the
@@ -90,8 +90,8 @@ type Container struct {
 	RestartPolicy string
 	// Running is true while the kubelet reports the container as running.
 	Running bool
-	// ID is the runtime's id of the container that the report is about, as NRI tells it (without "containerd://").
-	// It is empty when none was created yet.
+	// ID is the runtime's id of the container that the report is about, as in NRI (without "containerd://").
+	// It is empty before a container was created.
 	ID string
 }
 

@@ -24,7 +24,7 @@ func TestStartsAgain(t *testing.T) {
 		{always, App, never, false},
 		{always, App, onFailure, true},
 		{always, App, "Sometimes", false},
-		{never, App, always, false}, // not by a kubelet that ignores a container's own policy
+		{never, App, always, false}, // a kubelet that ignores a container's own policy does not restart it
 		{always, Init, "", true},
 		{onFailure, Init, "", true},
 		{never, Init, "", false},
@@ -48,9 +48,9 @@ func TestDescribes(t *testing.T) {
 	require.True(t, pod.Describes(nil))
 	require.True(t, pod.Describes(map[string]string{"a": "1"}))
 	require.True(t, pod.Describes(map[string]string{"a": "1", "b": "2"}))
-	require.False(t, pod.Describes(map[string]string{"a": "1", "b": "3"}), "another run of b")
-	require.False(t, pod.Describes(map[string]string{"new": "4"}), "not reported yet")
-	require.False(t, pod.Describes(map[string]string{"c": ""}), "no such container")
+	require.False(t, pod.Describes(map[string]string{"a": "1", "b": "3"}), "this is another run of b")
+	require.False(t, pod.Describes(map[string]string{"new": "4"}), "the container is not reported yet")
+	require.False(t, pod.Describes(map[string]string{"c": ""}), "the pod has no container of this name")
 }
 
 func TestTerminal(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// eventually waits for a condition that the watch brings about in real time. The limit is only ever reached by a failure.
+// eventually waits for a condition that the watch brings about in real time. Only a failure reaches the limit.
 func eventually(t testing.TB, what string, condition func() bool) {
 	t.Helper()
 	require.Eventually(t, condition, time.Minute, 5*time.Millisecond, what)
@@ -17,7 +17,8 @@ func eventually(t testing.TB, what string, condition func() bool) {
 
 func elsewhere(p *corev1.Pod) { p.Spec.NodeName, p.Name, p.UID = "node-b", "far", "uid-far" }
 
-// Over HTTP, with the streamed initial list and with an older server's plain one: only this node's pods, each change.
+// The watch works over HTTP, with the streamed initial list and with an older server's plain one. It reports each
+// change, and only this node's pods.
 func TestServer(t *testing.T) {
 	t.Parallel()
 	for name, plain := range map[string]bool{"streamed list": false, "plain list": true} {
@@ -48,11 +49,11 @@ func TestServer(t *testing.T) {
 	}
 }
 
-// While the API server is away Healthy says so, and what was known stays known. When it is back, everything that
-// happened meanwhile is told: deletions, pods of the same name with another uid, new pods; unchanged pods are not.
+// While the API server is away, Healthy is false, and known pods stay known. When it is back, all changes since then
+// are reported: deletions, pods of the same name with another uid, new pods. Unchanged pods are not reported.
 func TestServerAway(t *testing.T) {
 	t.Parallel()
-	for name, compact := range map[string]bool{"and goes on": false, "and has forgotten": true} {
+	for name, compact := range map[string]bool{"and keeps its history": false, "and forgets its history": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			api := newAPIServer(t)
@@ -83,12 +84,12 @@ func TestServerAway(t *testing.T) {
 				_, ok := w.Await(ctx, uid)
 				require.True(t, ok, uid)
 			}
-			eventually(t, "healthy again", w.Healthy)
+			eventually(t, "the watch is healthy again", w.Healthy)
 			stop()
 			require.ElementsMatch(t, []string{
 				"deleted ns/gone uid-gone ", "deleted ns/web uid-1 ", "set ns/web uid-2 ", "set ns/new uid-new ",
 			}, told.take())
-			require.Len(t, messages(log), 2, "one line when it went, one when it came back")
+			require.Len(t, messages(log), 2, "one line when the server went away, one when it came back")
 		})
 	}
 }

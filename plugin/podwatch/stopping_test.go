@@ -13,7 +13,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/crd/kube/kubetest"
 )
 
-// stopped gives a pod with one container, running or not, that was asked to stop by a change.
+// stopped returns a pod with one container, running or not. change requests its stop.
 func stopped(name string, running bool, change func(*corev1.Pod)) *corev1.Pod {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID(name)},
@@ -30,12 +30,12 @@ func stopped(name string, running bool, change func(*corev1.Pod)) *corev1.Pod {
 	return pod
 }
 
-// deletedBy has the pod deleted, with a grace period that ends then.
+// deletedBy deletes the pod, with a grace period that ends at this time.
 func deletedBy(at time.Time) func(*corev1.Pod) {
 	return func(pod *corev1.Pod) { pod.DeletionTimestamp = &metav1.Time{Time: at} }
 }
 
-// evictedAt has the kubelet end the pod since then.
+// evictedAt lets the kubelet end the pod from this time on.
 func evictedAt(at time.Time, grace int64) func(*corev1.Pod) {
 	return func(pod *corev1.Pod) {
 		pod.Spec.TerminationGracePeriodSeconds = &grace
@@ -58,13 +58,13 @@ func TestStoppingNamesThePodThatMayTakeLongest(t *testing.T) {
 		want string // the pod; empty: none
 		by   time.Time
 	}{
-		"nobody is asked to stop": {[]*corev1.Pod{stopped("a", true, nil)}, "", time.Time{}},
-		"it has stopped":          {[]*corev1.Pod{stopped("a", false, deletedBy(now.Add(time.Hour)))}, "", time.Time{}},
-		"deleted":                 {[]*corev1.Pod{stopped("a", true, deletedBy(now.Add(time.Minute)))}, "ns/a", now.Add(time.Minute + killMargin)},
-		"about to be killed":      {[]*corev1.Pod{stopped("a", true, deletedBy(now))}, "ns/a", now.Add(killMargin)},
-		"cannot be killed":        {[]*corev1.Pod{stopped("a", true, deletedBy(now.Add(-killMargin)))}, "", time.Time{}},
-		"evicted":                 {[]*corev1.Pod{stopped("a", true, evictedAt(now.Add(-10*time.Second), 30))}, "ns/a", now.Add(20*time.Second + killMargin)},
-		"a mirror pod":            {[]*corev1.Pod{stopped("a", true, mirror)}, "", time.Time{}},
+		"no pod is to stop":  {[]*corev1.Pod{stopped("a", true, nil)}, "", time.Time{}},
+		"it has stopped":     {[]*corev1.Pod{stopped("a", false, deletedBy(now.Add(time.Hour)))}, "", time.Time{}},
+		"deleted":            {[]*corev1.Pod{stopped("a", true, deletedBy(now.Add(time.Minute)))}, "ns/a", now.Add(time.Minute + killMargin)},
+		"about to be killed": {[]*corev1.Pod{stopped("a", true, deletedBy(now))}, "ns/a", now.Add(killMargin)},
+		"cannot be killed":   {[]*corev1.Pod{stopped("a", true, deletedBy(now.Add(-killMargin)))}, "", time.Time{}},
+		"evicted":            {[]*corev1.Pod{stopped("a", true, evictedAt(now.Add(-10*time.Second), 30))}, "ns/a", now.Add(20*time.Second + killMargin)},
+		"a mirror pod":       {[]*corev1.Pod{stopped("a", true, mirror)}, "", time.Time{}},
 		"the longest": {[]*corev1.Pod{
 			stopped("a", true, deletedBy(now.Add(time.Second))), stopped("b", true, deletedBy(now.Add(time.Hour))),
 			stopped("c", true, deletedBy(now.Add(time.Minute))), stopped("d", false, deletedBy(now.Add(2*time.Hour))),

@@ -20,7 +20,7 @@ type cached struct {
 	metav1.ObjectMeta // namespace, name, uid and resourceVersion, which the informer reads; nothing else is set
 	pod               Pod
 	version           uint64    // of the extractor of its facts
-	heard             time.Time // when the API server told of it
+	heard             time.Time // when the API server reported it
 }
 
 // keep turns an API pod into a cached one before anything keeps it.
@@ -40,7 +40,7 @@ func (w *Watch) keep(object runtime.Object) *cached {
 	}
 }
 
-// trimmed trims p. Where that panics only the name of p is known.
+// trimmed trims p. If that panics, only the name of p is known.
 func (w *Watch) trimmed(p *corev1.Pod, facts extractor) (pod Pod) {
 	defer func() {
 		if fault := recover(); fault != nil {
@@ -65,7 +65,7 @@ func (w *Watch) caught(fault any, doing string, pod Pod) {
 	w.onPanic()
 }
 
-// nameOf is who p is.
+// nameOf returns the identity of p.
 func nameOf(p *corev1.Pod) Pod {
 	pod := Pod{UID: string(p.UID), Namespace: p.Namespace, Name: p.Name}
 	if hash := p.Annotations[corev1.MirrorPodAnnotationKey]; hash != "" {
@@ -74,7 +74,7 @@ func nameOf(p *corev1.Pod) Pod {
 	return pod
 }
 
-// trim takes from an API pod what pacing needs. The result shares no memory with p but strings.
+// trim returns what pacing needs of an API pod. The result shares no memory with p but strings.
 func trim(p *corev1.Pod) Pod {
 	pod := nameOf(p)
 	pod.PriorityClassName, pod.RestartPolicy = p.Spec.PriorityClassName, string(p.Spec.RestartPolicy)

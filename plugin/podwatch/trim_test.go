@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// noon is when containers of tests started.
+// noon is the time at which the tests' containers started.
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 
 func running(name string, after time.Duration) corev1.ContainerStatus {
@@ -40,7 +40,7 @@ func with(c corev1.Container, policy corev1.ContainerRestartPolicy) corev1.Conta
 	return c
 }
 
-// webPod returns a plain pod "ns/web" of one container "app", changed by each of the functions.
+// webPod returns a plain pod "ns/web" with one container "app", changed by each of the functions.
 func webPod(change ...func(*corev1.Pod)) *corev1.Pod {
 	p := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web", UID: "uid-1", ResourceVersion: "1"},
@@ -92,7 +92,7 @@ func TestTrimDeleting(t *testing.T) {
 	require.Equal(t, "uid-1", trim(p).UID, "an empty hash names no pod")
 }
 
-// A pod that kubelet ends by itself is not deleted by anybody, and does not start any more.
+// A pod that kubelet itself ends is not deleted, and does not start any more.
 func TestTrimEndedByKubelet(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -102,8 +102,8 @@ func TestTrimEndedByKubelet(t *testing.T) {
 	}{
 		"evicted, or the node shuts down": {corev1.PodCondition{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: "TerminationByKubelet"}, "", true},
 		"a static pod":                    {corev1.PodCondition{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: "TerminationByKubelet"}, "hash", false},
-		"not any more":                    {corev1.PodCondition{Type: corev1.DisruptionTarget, Status: corev1.ConditionFalse, Reason: "TerminationByKubelet"}, "", false},
-		"by others, who delete it":        {corev1.PodCondition{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: "PreemptionByScheduler"}, "", false},
+		"no longer true":                  {corev1.PodCondition{Type: corev1.DisruptionTarget, Status: corev1.ConditionFalse, Reason: "TerminationByKubelet"}, "", false},
+		"ended by others by deletion":     {corev1.PodCondition{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: "PreemptionByScheduler"}, "", false},
 	} {
 		pod := trim(webPod(func(p *corev1.Pod) {
 			p.Status.Conditions = []corev1.PodCondition{tt.condition}
@@ -232,7 +232,7 @@ func TestTrimCrashLooping(t *testing.T) {
 	}
 }
 
-// Whatever JSON the API server sends, trimming it neither panics nor claims a start that nothing supports.
+// For any JSON from the API server, trim neither panics nor claims a start without support.
 func FuzzTrim(f *testing.F) {
 	for _, p := range []*corev1.Pod{
 		webPod(),
@@ -262,14 +262,14 @@ func FuzzTrim(f *testing.F) {
 			require.NotEqual(t, Unknown, c.Kind)
 			runs = runs || c.Running && c.Kind != Init && c.Kind != Ephemeral
 		}
-		require.True(t, runs || !pod.AllRunning, "nothing runs")
+		require.True(t, runs || !pod.AllRunning, "no container runs")
 		for name := range pod.Containers {
 			require.False(t, pod.RestartPolicy == "Never" && pod.StartsAgain(name) && pod.Containers[name].Kind != Sidecar)
 		}
 	})
 }
 
-func TestADaemonSetIsOneByItsAPIGroup(t *testing.T) {
+func TestADaemonSetIsRecognisedByItsAPIGroup(t *testing.T) {
 	t.Parallel()
 	yes := true
 	for version, want := range map[string]bool{"apps/v1": true, "apps/v2": true, "v1": false, "apps.kruise.io/v1alpha1": false, "a/b/c": false} {

@@ -1,4 +1,4 @@
-// Package podwatch follows the pods of one node in the API server: who they are, and how far their start has come.
+// Package podwatch follows the pods of one node in the API server: their identity, and how far their start is.
 //
 // It keeps less than 2 KiB of a pod, however large the pod is in the API, and knows each by the uid that NRI uses.
 package podwatch
@@ -29,14 +29,14 @@ type Watch struct {
 
 	mu      sync.Mutex
 	facts   extractor
-	nextAsk time.Time          // before that ListAnew does nothing
+	nextAsk time.Time          // until then ListAnew does nothing
 	pods    map[string]*cached // by NRI uid
 	added   chan struct{}      // closed with the next pod that becomes known
 }
 
-// Options say which pods a [Watch] follows, and whom it tells. All are needed.
+// Options are the parts of a [Watch]. All are required.
 type Options struct {
-	// Client needs the right to list and watch pods in all namespaces.
+	// Client must be allowed to list and watch pods in all namespaces.
 	Client kube.Interface
 	// NodeName is the node's name.
 	NodeName string
@@ -53,7 +53,7 @@ type Options struct {
 	Log     logrus.FieldLogger
 }
 
-// New returns a Watch. It starts nothing and asks nothing yet.
+// New returns a Watch. It sends no requests before Run.
 func New(o Options) *Watch {
 	w := &Watch{
 		log: o.Log, trim: trim, onChange: o.OnChange, onPanic: o.OnPanic, relisting: make(chan struct{}, 1),
@@ -67,8 +67,8 @@ func New(o Options) *Watch {
 	return w
 }
 
-// Run follows the pods until ctx ends. An API server that cannot be reached or refuses is no reason
-// to return: Run keeps trying, and [Watch.Err] says what is wrong. It is to be called once.
+// Run follows the pods until ctx ends. Call it once. While the API server cannot be reached or refuses, Run keeps
+// trying, and [Watch.Err] returns the reason.
 func (w *Watch) Run(ctx context.Context) {
 	var relisting sync.WaitGroup
 	relisting.Go(func() { w.relist(ctx) })

@@ -21,7 +21,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/crd/kube/kubetest"
 )
 
-// changes records what a Watch tells, one line for each change.
+// changes records the changes that a Watch reports, one line each.
 type changes struct {
 	mu    sync.Mutex
 	lines []string
@@ -84,7 +84,7 @@ func (f fakes) remove(p *corev1.Pod) {
 	synctest.Wait()
 }
 
-// bubble runs f with a watch of a fake API that has the pods in it, in time that passes when nothing else does.
+// bubble runs f with a watch of a fake API that has the pods. Time passes only when all goroutines wait.
 func bubble(t *testing.T, f func(t *testing.T, api fakes, w *Watch, told *changes), pods ...*corev1.Pod) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -120,7 +120,7 @@ func TestChangesInOrder(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T, api fakes, w *Watch, told *changes) {
 		require.True(t, w.Healthy())
-		require.Equal(t, []string{"set ns/web uid-1 "}, told.take(), "pods that were there before")
+		require.Equal(t, []string{"set ns/web uid-1 "}, told.take(), "pods from before the watch")
 
 		api.update(webPod(phase("2", corev1.PodPending)))
 		api.update(webPod(phase("3", corev1.PodRunning)))
@@ -160,13 +160,13 @@ func TestMirrorPod(t *testing.T) {
 		_, ok = w.Get("uid-1")
 		require.False(t, ok, "NRI does not know the mirror pod's own uid")
 
-		// The kubelet makes a deleted mirror pod again: another pod for the API, the same for the node.
+		// The kubelet creates a deleted mirror pod again. It is another pod for the API, and the same for the node.
 		api.remove(webPod())
 		api.create(webPod(uid("2", "uid-2"), mirror("hash-1")))
 		_, ok = w.Get("hash-1")
 		require.True(t, ok)
 
-		// A changed manifest is another pod for both.
+		// A changed manifest makes another pod for both.
 		api.remove(webPod())
 		api.create(webPod(uid("3", "uid-3"), mirror("hash-2")))
 		_, ok = w.Get("hash-1")
@@ -179,7 +179,7 @@ func TestMirrorPod(t *testing.T) {
 	}, webPod(mirror("hash-1")))
 }
 
-// Anybody may write the annotation of a mirror pod: it must not make another pod look static, nor forgotten.
+// Any user may write the annotation of a mirror pod. It must not make another pod look static, or make it forgotten.
 func TestFalseMirrorPod(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T, api fakes, w *Watch, told *changes) {
@@ -195,7 +195,7 @@ func TestFalseMirrorPod(t *testing.T) {
 		require.False(t, static())
 		require.Equal(t, []string{"set ns/web uid-1 "}, told.take())
 
-		// If the false one comes first, the pod that has this uid takes over.
+		// If the false one comes first, the pod that really has this uid takes over.
 		api.remove(webPod())
 		api.create(liar("2"))
 		require.True(t, static())
@@ -213,7 +213,7 @@ func TestAwait(t *testing.T) {
 		require.True(t, ok, "a known pod is returned at once")
 		require.Equal(t, "web", pod.Name)
 
-		// Of three that wait for one pod, one gives up; the others are woken.
+		// Three calls wait for one pod. One of them gives up, and the others are woken.
 		impatient, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		found := make(chan bool, 3)
@@ -235,13 +235,13 @@ func TestAwait(t *testing.T) {
 		ended, cancel := context.WithCancel(t.Context())
 		cancel()
 		_, ok = w.Await(ended, "uid-2")
-		require.True(t, ok, "what is known needs no waiting")
-		_, ok = w.Await(ended, "nobody")
+		require.True(t, ok, "a known pod needs no wait")
+		_, ok = w.Await(ended, "unknown")
 		require.False(t, ok)
 	}, webPod())
 }
 
-// A callback that asks for the pod it is told of gets that very state.
+// A callback that asks for its own pod gets the state that is being reported.
 func TestGetInsideOnChange(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -269,7 +269,7 @@ func TestGetInsideOnChange(t *testing.T) {
 	})
 }
 
-func TestPanicsEndNothing(t *testing.T) {
+func TestPanicsDoNotEndTheWatch(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		api := fakes{t, fake.NewClientset()}
@@ -281,13 +281,13 @@ func TestPanicsEndNothing(t *testing.T) {
 			OnChange: func(pod Pod, deleted bool) {
 				told.add(pod, deleted)
 				if pod.Name == "untold" {
-					panic("nor of this")
+					panic("unforeseen, too")
 				}
 			},
 		})
 		w.trim = func(p *corev1.Pod) Pod {
 			if p.Name == "strange" {
-				panic("nobody thought of this")
+				panic("unforeseen")
 			}
 			return trim(p)
 		}
@@ -309,7 +309,7 @@ func TestPanicsEndNothing(t *testing.T) {
 	})
 }
 
-// Changes that no API server test can bring about on demand.
+// A test with an API server cannot cause these changes on demand.
 func TestChange(t *testing.T) {
 	t.Parallel()
 	logger, log := logtest.NewNullLogger()
@@ -319,11 +319,11 @@ func TestChange(t *testing.T) {
 	w.change(nil, first)
 	w.change(first, first)
 	w.change(first, w.keep(webPod()))
-	require.Equal(t, []string{"set ns/web uid-1 "}, told.take(), "a list that brings nothing new is no change")
+	require.Equal(t, []string{"set ns/web uid-1 "}, told.take(), "a list without news is no change")
 	w.change(first, second)
-	require.Equal(t, []string{"deleted ns/web uid-1 ", "set ns/web uid-2 "}, told.take(), "replaced between two lists")
+	require.Equal(t, []string{"deleted ns/web uid-1 ", "set ns/web uid-2 "}, told.take(), "the pod was replaced between two lists")
 	w.change(first, nil)
-	require.Empty(t, told.take(), "what is forgotten already is not told again")
+	require.Empty(t, told.take(), "a forgotten pod is not reported again")
 	w.change(second, nil)
 	require.Equal(t, []string{"deleted ns/web uid-2 "}, told.take())
 

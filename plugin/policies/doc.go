@@ -5,10 +5,8 @@
 //	                             v
 //	       throttle: SetPolicies, SetGroups, Finished
 //
-// A [Matcher] blocks nowhere, and takes the time as a parameter: the daemon's one clock
-// calls [Matcher.Advance] when an override begins or ends. What a policy asks of a pod is
-// taken by the pod watch before it forgets the rest of it; labels of namespaces are
-// watched only while a policy asks for more than a namespace's name.
+// A [Matcher] has no lock and no clock: its owner locks, and calls [Matcher.Advance] when a temporary override
+// begins or ends. [Namespaces] watches the labels of namespaces, once a policy selects by more than their names.
 //
-// A policy that cannot be evaluated holds no pod: [Matcher.State] says why.
+// A policy that cannot be evaluated holds no pod; [State] has the reason.
 package policies

@@ -1,12 +1,14 @@
 package policies
 
 import (
+	"github.com/pod-pacemaker/pod-pacemaker/crd/startpolicy"
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/leases"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
 
-// LimitsOf returns what limits of a policy that is valid mean for the limiter. With the scope
-// Cluster, the starts are bounded by the claims that the node holds. It keeps nothing of l.
+// LimitsOf returns the limits of a valid policy for the limiter. With the scope Cluster, the claims that the
+// node holds bound the starts. It keeps nothing of l.
 func LimitsOf(l v1alpha1.PolicyLimits, scope v1alpha1.PolicyScope) throttle.GroupLimits {
 	if scope == v1alpha1.ScopeCluster {
 		return throttle.GroupLimits{Claims: true}
@@ -51,4 +53,13 @@ func pacerOf(p *v1alpha1.Pacer) throttle.Pacer {
 	default:
 		return throttle.Pacer{}
 	}
+}
+
+// claimOf returns what has to be claimed for a policy with these limits.
+func claimOf(policy *startpolicy.Policy, limits v1alpha1.PolicyLimits) leases.Policy {
+	p := leases.Policy{UID: policy.UID, OpenAfter: policy.OpenAfter}
+	if s := limits.Starting; s != nil && s.Pods != nil {
+		p.Slots = int(*s.Pods)
+	}
+	return p
 }

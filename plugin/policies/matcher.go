@@ -1,11 +1,9 @@
 package policies
 
 import (
-	"sync"
-	"sync/atomic"
+	"maps"
 	"time"
 
-	"github.com/sirupsen/logrus"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd/startpolicy"
@@ -21,202 +19,154 @@ type Limiter interface {
 	Finished(now time.Time, uid string)
 }
 
-// Options say what a Matcher works with. Limiter and Log are needed.
-type Options struct {
-	Limiter Limiter
-	// ExtractFacts makes the pod watch take facts from every pod; nil takes none. It can be
-	// absent: there is no pod watch.
-	ExtractFacts func(extract func(*corev1.Pod) startpolicy.Facts)
-	// WatchNamespaces begins to watch the labels of namespaces and to report them to the Matcher; it
-	// is called when a policy needs them first. It can be absent: they cannot be watched.
-	WatchNamespaces func()
-	// Claims is called with the policies of the scope Cluster, by name, before the limiter is: it
-	// has to claim starts in the whole cluster, and tells the limiter by SetClaims. It
-	// must not block. It can be absent: such policies hold no pod.
-	Claims func(map[string]leases.Policy)
-	// Notice is called for a policy that holds no pod, beside the log; it can be absent.
-	// It must not block, nor call the Matcher.
-	Notice func(policy, fault string)
-	// Log takes what a user has to know, once.
-	Log logrus.FieldLogger
-}
-
-// Pod is what a Matcher has to know of a pod.
-type Pod struct {
-	// UID is the pod's as the limiter knows it, Namespace the name of its namespace.
-	UID, Namespace string
-	// Facts are what policies ask of it. The zero value: they are not known, and the
-	// pod matches as one without labels that requests nothing.
-	Facts startpolicy.Facts
-}
-
-// Matcher keeps which pod is in which group. Make one with New. All methods are safe
-// for concurrent use and do not block.
+// Matcher knows the groups of each pod and keeps the limiter up to date about them. Make it with New.
+//
+// It has no lock, because its owner changes a pod's groups and its ticket in one step. It is not safe
+// for concurrent use. It calls nothing but the limiter: what others need to know is in the Changes
+// that its methods return.
 type Matcher struct {
-	options Options
-	needs   atomic.Pointer[startpolicy.Needs] // never nil
-	// setting is held while policies are replaced, so that the last call has the last word.
-	setting sync.Mutex
+	limiter Limiter
+	server  bool // there is an API server
 
-	mu         sync.Mutex
 	suspended  bool
-	inForce    []*v1alpha1.StartPolicy
-	policies   []*startpolicy.Policy // of inForce, those that can be evaluated
-	faults     map[string]string     // why a policy holds no pod, by name
+	set        Compiled
+	faults     map[string]string // why a policy holds no pod, by name
 	calculated map[string]startpolicy.Calculated
-	limits     map[string]throttle.GroupLimits // that the limiter was told
-	// By the clock, the limits are those of the time from since on and before next: a change
-	// was at since, and one will be at next. Zero: there is none.
+	limits     map[string]throttle.GroupLimits // that the limiter has
+	claims     map[string]leases.Policy
+	// The limits are right from since on and before next, on the wall clock: an override began or ended at
+	// since, and one will at next. Zero: none.
 	since, next time.Time
-	taking      bool // facts are taken
+	extracting  bool              // the pod watch extracts facts
+	needs       startpolicy.Needs // what it extracts
 	namespaces  namespaces
 	pods        map[string]*member // by UID
 }
 
-// member is what is known of a pod.
-type member struct {
-	Pod
-	groups  []throttle.Membership
-	running bool
-	ready   bool
-}
-
-// New returns a Matcher without a policy.
-func New(o Options) *Matcher {
-	m := &Matcher{options: o, pods: map[string]*member{}, namespaces: namespaces{labels: map[string]map[string]string{}}}
-	m.needs.Store(&startpolicy.Needs{})
-	return m
-}
-
-// SetPolicies replaces the policies in force. They must not be changed afterwards. What it
-// is told to compile may take its time; who asks for a pod's groups does not wait for that.
-func (m *Matcher) SetPolicies(now time.Time, inForce []*v1alpha1.StartPolicy) {
-	m.setting.Lock()
-	defer m.setting.Unlock()
-	compiled, faults := compile(inForce, m.options.Log)
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	before := m.faults
-	m.inForce, m.policies, m.faults = inForce, compiled, faults
-	m.askForNamespacesLocked()
-	m.extractFactsLocked()
-	m.limitLocked(now)
-	m.sayFaultsLocked(before)
-}
-
-// compile returns the policies that can be evaluated, and why the others cannot, by name. It logs the overrides
-// that are left out.
-func compile(inForce []*v1alpha1.StartPolicy, log logrus.FieldLogger) (compiled []*startpolicy.Policy, faults map[string]string) {
-	faults = map[string]string{}
-	for _, one := range inForce {
-		policy, errs := startpolicy.Compile(one)
-		if len(errs) > 0 {
-			faults[one.Name] = errs.ToAggregate().Error()
-			continue
-		}
-		for _, o := range policy.Invalid() {
-			log.WithFields(logrus.Fields{"policy": one.Name, "field": o.Path}).Warn("a temporary override of the StartPolicy is left out: " + o.Message)
-		}
-		compiled = append(compiled, policy)
+// New returns a Matcher without policies. server reports whether there is an API server: without one,
+// nobody knows the labels of namespaces, and policies of the scope Cluster cannot count starts.
+func New(limiter Limiter, server bool) *Matcher {
+	n := namespaces{labels: map[string]map[string]string{}, fault: namespacesUnread}
+	if !server {
+		n.fault = namespacesUnknown
 	}
-	return compiled, faults
+	return &Matcher{limiter: limiter, server: server, namespaces: n, pods: map[string]*member{}}
 }
 
-// Suspend takes all policies out of force, or puts them back: the node's mode is Off,
-// or is not any more.
-func (m *Matcher) Suspend(now time.Time, suspended bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
+// Changes are what others need to know of a change of the policies. Methods return nil where nothing changed.
+type Changes struct {
+	// Faults are why policies hold no pod, by name, where that is new.
+	Faults map[string]string
+	// Evaluated are the policies that had a fault and have none now, or are gone.
+	Evaluated []string
+	// Overridden are the policies of which a temporary override began or ended.
+	Overridden []string
+	// NeedsNamespaces is true where a policy needs the labels of namespaces.
+	NeedsNamespaces bool
+	// NewFacts is true where the pod watch has to extract other facts from now on: those that Extract
+	// returns, or none where that is nil. Extract is safe for concurrent use.
+	NewFacts bool
+	Extract  func(*corev1.Pod) startpolicy.Facts
+}
+
+// SetPolicies replaces the policies in force.
+func (m *Matcher) SetPolicies(now time.Time, set Compiled) *Changes {
+	m.set = set
+	c := m.update(now)
+	var needs startpolicy.Needs
+	for _, policy := range set.policies {
+		needs.Add(policy)
+		c.NeedsNamespaces = c.NeedsNamespaces || policy.NeedsNamespaces
+	}
+	if extracting := len(set.policies) > 0; extracting != m.extracting || !m.needs.Covers(needs) {
+		m.extracting, m.needs, c.NewFacts = extracting, needs, true
+		if extracting {
+			c.Extract = func(pod *corev1.Pod) startpolicy.Facts { return startpolicy.FactsOf(pod, needs) }
+		}
+	}
+	return c
+}
+
+// Suspend takes all policies out of force, as the mode Off does, or puts them back.
+func (m *Matcher) Suspend(now time.Time, suspended bool) (c *Changes) {
 	if m.suspended != suspended {
 		m.suspended = suspended
-		m.limitLocked(now)
+		c = m.update(now)
 	}
+	return c
 }
 
-// Advance follows the overrides of the policies by time, and says when it wants to
-// be called next; zero: not before the policies change. The clock may be set, forward or
-// back, so it has to be called from time to time as well: it is that often that this is
-// noticed.
-func (m *Matcher) Advance(now time.Time) (next time.Time) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
+// Advance begins and ends the temporary overrides that are due, and returns when the next one is; zero: none
+// is before the policies change. The wall clock may be set, so call it from time to time as well.
+func (m *Matcher) Advance(now time.Time) (next time.Time, c *Changes) {
 	if now.Before(m.since) || !m.next.IsZero() && !now.Before(m.next) {
-		m.limitLocked(now)
+		c = m.update(now)
 	}
-	return m.next
+	return m.next, c
 }
 
-// limitLocked tells the limiter the limits of now, and whose groups have changed. m.mu
-// must be held.
-func (m *Matcher) limitLocked(now time.Time) {
+// Needs returns what the policies need to know of pods. It may be more than the policies in force need.
+func (m *Matcher) Needs() startpolicy.Needs { return m.needs }
+
+// Claims returns the policies of the scope Cluster that are in force, by name. The map must not be changed.
+func (m *Matcher) Claims() map[string]leases.Policy { return m.claims }
+
+// update evaluates the policies anew, and passes their limits and the groups that changed to the limiter.
+func (m *Matcher) update(now time.Time) *Changes {
+	c := &Changes{}
+	c.Faults, c.Evaluated = m.findFaults()
 	before := m.calculated
-	m.since, m.next, m.calculated = time.Time{}, time.Time{}, make(map[string]startpolicy.Calculated, len(m.policies))
-	limits := make(map[string]throttle.GroupLimits, len(m.policies))
-	claims := map[string]leases.Policy{}
-	for _, policy := range m.policies {
-		c := policy.LimitsAt(now)
-		m.calculated[policy.Name] = c
-		if !c.Next.IsZero() && (m.next.IsZero() || c.Next.Before(m.next)) {
-			m.next = c.Next
+	m.since, m.next = time.Time{}, time.Time{}
+	m.calculated, m.claims, m.limits = map[string]startpolicy.Calculated{}, map[string]leases.Policy{}, map[string]throttle.GroupLimits{}
+	for _, policy := range m.set.policies {
+		now := policy.LimitsAt(now)
+		m.calculated[policy.Name] = now
+		if !now.Next.IsZero() && (m.next.IsZero() || now.Next.Before(m.next)) {
+			m.next = now.Next
 		}
-		if c.Since.After(m.since) {
-			m.since = c.Since
+		if now.Since.After(m.since) {
+			m.since = now.Since
 		}
-		if b, known := before[policy.Name]; known && !b.Since.Equal(c.Since) {
-			m.options.Log.WithField("policy", policy.Name).Info("a temporary override of the StartPolicy began or ended")
+		if b, known := before[policy.Name]; known && !b.Since.Equal(now.Since) {
+			c.Overridden = append(c.Overridden, policy.Name)
 		}
-		if !m.suspended && m.faults[policy.Name] == "" {
-			limits[policy.Name] = LimitsOf(c.Limits, policy.Scope)
-			if policy.Scope == v1alpha1.ScopeCluster {
-				claims[policy.Name] = claimOf(policy, c.Limits)
-			}
+		if m.suspended || m.faults[policy.Name] != "" {
+			continue
+		}
+		m.limits[policy.Name] = LimitsOf(now.Limits, policy.Scope)
+		if policy.Scope == v1alpha1.ScopeCluster {
+			m.claims[policy.Name] = claimOf(policy, now.Limits)
 		}
 	}
-	if m.options.Claims != nil {
-		m.options.Claims(claims)
-	}
-	m.limits = limits
-	m.options.Limiter.SetPolicies(now, limits, m.regroupLocked()...)
+	m.limiter.SetPolicies(now, m.limits, m.regroup()...)
+	return c
 }
 
-// extractFactsLocked makes the pod watch take what the policies ask of pods, if that is not
-// what it takes. m.mu must be held.
-func (m *Matcher) extractFactsLocked() {
-	var needs startpolicy.Needs
-	for _, policy := range m.policies {
-		needs.Add(policy)
-	}
-	if m.taking == (len(m.policies) > 0) && m.Needs().Covers(needs) {
-		return
-	}
-	m.taking = len(m.policies) > 0
-	m.needs.Store(&needs)
-	switch {
-	case m.options.ExtractFacts == nil:
-	case !m.taking:
-		m.options.ExtractFacts(nil)
-	default:
-		m.options.ExtractFacts(func(pod *corev1.Pod) startpolicy.Facts { return startpolicy.FactsOf(pod, needs) })
-	}
-}
+// unclaimed is the fault of a policy of the scope Cluster where no slot can be claimed: an object of the
+// API server has to own the Leases.
+const unclaimed = "the starts of the whole cluster are not counted: that needs an API server, and the policy as an object there"
 
-// Needs returns what the policies ask of pods, or asked a while ago: facts that are
-// taken with it are enough for all that are in force.
-func (m *Matcher) Needs() startpolicy.Needs { return *m.needs.Load() }
-
-// sayFaultsLocked logs the faults that are new. m.mu must be held.
-func (m *Matcher) sayFaultsLocked(before map[string]string) {
+// findFaults finds the policies that hold no pod, and returns what is new.
+func (m *Matcher) findFaults() (added map[string]string, evaluated []string) {
+	before := m.faults
+	m.faults, added = maps.Clone(m.set.faults), map[string]string{}
+	for _, policy := range m.set.policies {
+		switch {
+		case policy.Scope == v1alpha1.ScopeCluster && (!m.server || policy.UID == ""):
+			m.faults[policy.Name] = unclaimed
+		case policy.NeedsNamespaces && m.namespaces.fault != "":
+			m.faults[policy.Name] = m.namespaces.fault
+		}
+	}
 	for name, fault := range m.faults {
 		if fault != before[name] {
-			m.options.Log.WithFields(logrus.Fields{"policy": name, "reason": fault}).Warn("the StartPolicy cannot be evaluated: it holds no pod")
-			if m.options.Notice != nil {
-				m.options.Notice(name, fault)
-			}
+			added[name] = fault
 		}
 	}
 	for name := range before {
 		if m.faults[name] == "" {
-			m.options.Log.WithField("policy", name).Info("the StartPolicy can be evaluated again, or is gone")
+			evaluated = append(evaluated, name)
 		}
 	}
+	return added, evaluated
 }

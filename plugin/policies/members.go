@@ -9,74 +9,53 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
 
-// See notes what is known of a pod of which no container runs, and returns its groups,
-// which must not be changed. The limiter is told where they have changed, and that one
-// which was admitted before is not ready.
-func (m *Matcher) See(now time.Time, pod Pod) []throttle.Membership {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	one := m.memberLocked(pod)
-	if one.running && one.ready {
-		one.groups, one.ready = m.groupsOfLocked(one.Pod), false
-		m.options.Limiter.SetGroups(now, one.toLimiter())
-		return one.groups
-	}
-	m.placeLocked(now, one)
-	return one.groups
+// Pod is what a Matcher needs to know of a pod.
+type Pod struct {
+	// UID is the pod's UID in the limiter, Namespace the name of its namespace.
+	UID, Namespace string
+	// Facts are what policies ask of the pod. With the zero value it matches as a pod without labels that
+	// requests nothing.
+	Facts startpolicy.Facts
 }
 
-// Join notes what is known of a pod that joins the queue, and calls join with its
-// groups, which must not be changed: join has the pod join the queue, and its ticket is
-// what Join gives. The groups stay as they are while it runs, and the limiter is told of a
-// change only afterwards. join must neither block nor call the Matcher.
-func (m *Matcher) Join(now time.Time, pod Pod, join func(groups []throttle.Membership) *throttle.Ticket) *throttle.Ticket {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	one := m.memberLocked(pod)
-	m.placeLocked(now, one)
-	return join(one.groups)
+// member is what a Matcher knows of a pod.
+type member struct {
+	Pod
+	groups         []throttle.Membership
+	running, ready bool
 }
 
-// Runs notes what is known of a pod that was admitted, has not finished, and of which
-// a container runs; ready is whether its containers are.
-func (m *Matcher) Runs(now time.Time, pod Pod, ready bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	one := m.memberLocked(pod)
-	groups := m.groupsOfLocked(one.Pod)
-	if one.running && one.ready == ready && sameGroups(one.groups, groups) {
-		return
-	}
-	one.groups, one.running, one.ready = groups, true, ready
-	m.options.Limiter.SetGroups(now, one.toLimiter())
+// Groups returns the groups of a pod, which must not be changed.
+func (m *Matcher) Groups(now time.Time, pod Pod) []throttle.Membership {
+	one := m.member(pod)
+	return m.put(now, one, one.running, one.ready)
 }
 
-// Finished says that a pod runs no longer; it may start anew. One that is not known is no
-// error.
+// Rests notes that no container of a pod runs: where it was admitted before, it is not ready any more.
+func (m *Matcher) Rests(now time.Time, pod Pod) {
+	one := m.member(pod)
+	m.put(now, one, one.running, false)
+}
+
+// Runs notes that a container of a pod runs that was admitted and has not finished; ready reports whether its
+// containers are ready.
+func (m *Matcher) Runs(now time.Time, pod Pod, ready bool) { m.put(now, m.member(pod), true, ready) }
+
+// Finished notes that a pod runs no longer. It may start anew. The pod may be unknown.
 func (m *Matcher) Finished(now time.Time, uid string) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
 	if one := m.pods[uid]; one != nil {
 		one.running, one.ready = false, false
 	}
-	m.options.Limiter.Finished(now, uid)
+	m.limiter.Finished(now, uid)
 }
 
-// Forget says that a pod is gone, so that nothing of it is kept. One that is not known is
-// no error.
+// Forget drops all that is known of a pod that is gone. The pod may be unknown.
 func (m *Matcher) Forget(now time.Time, uid string) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
 	delete(m.pods, uid)
-	m.options.Limiter.Finished(now, uid)
+	m.limiter.Finished(now, uid)
 }
 
-// toLimiter returns what the limiter is told of a pod.
-func (m *member) toLimiter() throttle.PodGroups {
-	return throttle.PodGroups{UID: m.UID, Groups: m.groups, Running: m.running, Ready: m.ready}
-}
-
-func (m *Matcher) memberLocked(pod Pod) *member {
+func (m *Matcher) member(pod Pod) *member {
 	one := m.pods[pod.UID]
 	if one == nil {
 		one = &member{}
@@ -86,55 +65,48 @@ func (m *Matcher) memberLocked(pod Pod) *member {
 	return one
 }
 
-// regroupLocked matches every pod anew, for the policies or the labels of namespaces have
-// changed, and gives those whose groups have: for the limiter to take over in one step. Else
-// those that wait would be shown groups from which others have gone already, or into which
-// they have yet to come. m.mu must be held.
-func (m *Matcher) regroupLocked() (changed []throttle.PodGroups) {
+// put finds the groups of a pod, and informs the limiter where anything changed.
+func (m *Matcher) put(now time.Time, one *member, running, ready bool) []throttle.Membership {
+	groups := m.match(one.Pod)
+	if one.running != running || one.ready != ready || !sameGroups(one.groups, groups) {
+		one.groups, one.running, one.ready = groups, running, ready
+		m.limiter.SetGroups(now, one.toLimiter())
+	}
+	return one.groups
+}
+
+func (m *member) toLimiter() throttle.PodGroups {
+	return throttle.PodGroups{UID: m.UID, Groups: m.groups, Running: m.running, Ready: m.ready}
+}
+
+// regroup matches all pods anew, and returns those whose groups changed. The limiter has to take them over in
+// one step: otherwise a waiting pod could be admitted to a group that some pods have left already while
+// others have yet to join it.
+func (m *Matcher) regroup() (changed []throttle.PodGroups) {
 	for _, one := range m.pods {
-		groups := m.groupsOfLocked(one.Pod)
-		if sameGroups(one.groups, groups) {
-			continue
+		if groups := m.match(one.Pod); !sameGroups(one.groups, groups) {
+			one.groups = groups
+			changed = append(changed, one.toLimiter())
 		}
-		one.groups = groups
-		changed = append(changed, one.toLimiter())
 	}
 	return changed
 }
 
-// placeLocked finds the groups of a pod, and tells the limiter where they have
-// changed. m.mu must be held.
-func (m *Matcher) placeLocked(now time.Time, one *member) {
-	groups := m.groupsOfLocked(one.Pod)
-	if sameGroups(one.groups, groups) {
-		return
-	}
-	one.groups = groups
-	m.options.Limiter.SetGroups(now, one.toLimiter())
-}
-
-// groupsOfLocked matches a pod with every policy. m.mu must be held.
-func (m *Matcher) groupsOfLocked(pod Pod) (groups []throttle.Membership) {
-	if len(m.policies) == 0 {
-		return nil
-	}
+// match returns the groups of a pod.
+func (m *Matcher) match(pod Pod) (groups []throttle.Membership) {
 	namespace := m.namespaces.of(pod.Namespace)
-	for _, policy := range m.policies {
+	for _, policy := range m.set.policies {
 		if m.faults[policy.Name] != "" {
 			continue
 		}
 		if match, ok := policy.Match(pod.Facts, namespace); ok {
-			groups = append(groups, membership(policy, match, pod.Facts))
+			groups = append(groups, throttle.Membership{
+				Key:      throttle.GroupKey{Policy: policy.Name, Group: match.Group},
+				Requests: throttle.Amounts(pod.Facts.Requests), Bypass: match.Bypass,
+			})
 		}
 	}
 	return groups
-}
-
-func membership(policy *startpolicy.Policy, match startpolicy.Match, facts startpolicy.Facts) throttle.Membership {
-	return throttle.Membership{
-		Key:      throttle.GroupKey{Policy: policy.Name, Group: match.Group},
-		Requests: throttle.Amounts(facts.Requests), Bypass: match.Bypass,
-	}
 }
 
 func sameGroups(a, b []throttle.Membership) bool {

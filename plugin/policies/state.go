@@ -9,28 +9,23 @@ import (
 type State struct {
 	// Object must not be changed.
 	Object *v1alpha1.StartPolicy
-	// Policy is what it says; nil if that cannot be read.
+	// Policy is the compiled Object; nil if that is invalid.
 	Policy *startpolicy.Policy
-	// Calculated are its limits as they were told to the limiter last; the zero value
-	// where it cannot be read.
+	// Calculated are the limits that the limiter has; the zero value if Policy is nil.
 	Calculated startpolicy.Calculated
-	// Fault is why it holds no pod; empty: it is in force.
+	// Fault is why the policy holds no pod; empty: it is in force.
 	Fault string
 }
 
-// State returns the policies in force, in the order in which they were given.
+// State returns the policies in force, in the order in which Compile got them.
 func (m *Matcher) State() []State {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	all := make([]State, 0, len(m.inForce))
-	for _, one := range m.inForce {
-		s := State{Object: one, Fault: m.faults[one.Name], Calculated: m.calculated[one.Name]}
-		for _, policy := range m.policies {
-			if policy.Name == one.Name {
-				s.Policy = policy
-			}
-		}
-		all = append(all, s)
+	compiled := map[string]*startpolicy.Policy{}
+	for _, policy := range m.set.policies {
+		compiled[policy.Name] = policy
+	}
+	all := make([]State, 0, len(m.set.inForce))
+	for _, one := range m.set.inForce {
+		all = append(all, State{Object: one, Policy: compiled[one.Name], Fault: m.faults[one.Name], Calculated: m.calculated[one.Name]})
 	}
 	return all
 }

@@ -14,16 +14,14 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/crd/kube"
 )
 
-// Namespaces watches the namespaces for a Matcher, from the moment that one of its
-// policies needs their labels. Make one with NewNamespaces, and give its Need to the
-// Matcher.
+// Namespaces watches the labels of namespaces, once they are needed. Make it with NewNamespaces.
 type Namespaces struct {
 	client kube.Interface
 	log    logrus.FieldLogger
 	needed chan struct{}
 }
 
-// NewNamespaces makes a watch that asks nothing before it is needed. The client needs
+// NewNamespaces returns a watch that asks nothing before it is needed. The client needs
 // the right to list and watch namespaces then.
 func NewNamespaces(client kube.Interface, log logrus.FieldLogger) *Namespaces {
 	return &Namespaces{client: client, log: log, needed: make(chan struct{}, 1)}
@@ -37,9 +35,15 @@ func (n *Namespaces) Need() {
 	}
 }
 
-// Run watches for the Matcher, once needed, until ctx ends. It is to be called once. An API server that cannot
-// be reached, or refuses, is no reason to return: the Matcher is told what is wrong, and Run keeps trying.
-func (n *Namespaces) Run(ctx context.Context, m *Matcher) {
+// NamespaceUser uses the labels of namespaces. Its methods are those of [Matcher], under its owner's lock.
+type NamespaceUser interface {
+	SetNamespace(now time.Time, name string, labels map[string]string)
+	SetNamespacesKnown(now time.Time, fault string)
+}
+
+// Run waits for Need, and then informs u of all namespaces until ctx ends. Call it once. While the API server
+// cannot be reached or refuses, Run keeps trying, and u gets the fault.
+func (n *Namespaces) Run(ctx context.Context, u NamespaceUser) {
 	select {
 	case <-n.needed:
 	case <-ctx.Done():
@@ -51,16 +55,16 @@ func (n *Namespaces) Run(ctx context.Context, m *Matcher) {
 		Client: n.client, Kind: &corev1.Namespace{}, Keep: trim, Log: n.log,
 		Changed: func(before, after *corev1.Namespace) {
 			if after == nil {
-				m.SetNamespace(time.Now(), before.Name, nil)
+				u.SetNamespace(time.Now(), before.Name, nil)
 				return
 			}
-			m.SetNamespace(time.Now(), after.Name, after.Labels)
+			u.SetNamespace(time.Now(), after.Name, after.Labels)
 		},
 		Failed: func(err error) {
 			select {
 			case <-watch.Synced(): // what was known stays
 			default:
-				m.SetNamespacesKnown(time.Now(), "the labels of the namespaces cannot be read: "+err.Error())
+				u.SetNamespacesKnown(time.Now(), "the labels of the namespaces cannot be read: "+err.Error())
 			}
 		},
 	})
@@ -68,13 +72,13 @@ func (n *Namespaces) Run(ctx context.Context, m *Matcher) {
 	running.Go(func() { watch.Run(ctx) })
 	select {
 	case <-watch.Synced():
-		m.SetNamespacesKnown(time.Now(), "")
+		u.SetNamespacesKnown(time.Now(), "")
 	case <-ctx.Done():
 	}
 	running.Wait()
 }
 
-// trim drops all of a namespace but its name, version and labels, which are never nil then.
+// trim drops all of a namespace but its name, version and labels. The labels are not nil afterwards.
 func trim(object runtime.Object) *corev1.Namespace {
 	n, _ := object.(*corev1.Namespace) // the informer checks that
 	kept := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: n.Name, UID: n.UID, ResourceVersion: n.ResourceVersion, Labels: n.Labels}}

@@ -2,6 +2,7 @@ package policies
 
 import (
 	"context"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -22,11 +23,41 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
 
-// awayAPI is an API server that can go away; its watches end then.
+// awayAPI is an API server that can go away. Its watches end then.
 type awayAPI struct {
 	*fake.Clientset
 	away    atomic.Bool
 	watches chan *watch.FakeWatcher
+}
+
+// locked is a Matcher with a lock.
+type locked struct {
+	mu sync.Mutex
+	m  *Matcher
+}
+
+func (l *locked) SetNamespace(now time.Time, name string, labels map[string]string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.m.SetNamespace(now, name, labels)
+}
+
+func (l *locked) SetNamespacesKnown(now time.Time, fault string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.m.SetNamespacesKnown(now, fault)
+}
+
+func (l *locked) setPolicies(policies ...*v1alpha1.StartPolicy) *Changes {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.m.SetPolicies(noon, compiled(policies...))
+}
+
+func (l *locked) groups(now time.Time, pod Pod) []throttle.Membership {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.m.Groups(now, pod)
 }
 
 func newAwayAPI() *awayAPI {
@@ -49,22 +80,23 @@ func newAwayAPI() *awayAPI {
 	return a
 }
 
-func TestNamespacesThatCannotBeWatchedAgainAreSaidAgain(t *testing.T) {
+func TestEachFaultOfTheNamespaceWatchIsLogged(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		log, hook := logtest.NewNullLogger()
 		api := newAwayAPI()
 		namespaces := NewNamespaces(kubetest.Of(api), log)
-		k := New(Options{Limiter: newTold(), Log: log, WatchNamespaces: namespaces.Need})
-		k.SetPolicies(time.Now(), []*v1alpha1.StartPolicy{policy(t, "teams", byNamespace)})
+		k := &locked{m: New(newTold(), true)}
+		k.setPolicies(policy(t, "teams", byNamespace))
+		namespaces.Need()
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error, 1)
 		go func() { namespaces.Run(ctx, k); done <- nil }()
 		open := <-api.watches
-		time.Sleep(time.Second) // client-go asks ten times a second whether all are known
-		require.Len(t, k.See(time.Now(), pod("a", nil, 1)), 1)
+		time.Sleep(time.Second) // client-go checks ten times a second whether all namespaces are known
+		require.Len(t, k.groups(time.Now(), pod("a", nil, 1)), 1)
 		hook.Reset()
-		for range 2 { // in spring and in autumn
+		for range 2 { // the API server goes away twice
 			api.away.Store(true)
 			open.Stop()
 			time.Sleep(time.Hour)
@@ -80,7 +112,7 @@ func TestNamespacesThatCannotBeWatchedAgainAreSaidAgain(t *testing.T) {
 	})
 }
 
-// regrouping counts how often all pods were matched anew.
+// regrouping counts how often all pods were matched again.
 type regrouping struct {
 	*told
 	times int
@@ -93,12 +125,11 @@ func (r *regrouping) SetPolicies(now time.Time, limits map[string]throttle.Group
 
 func TestANamespaceIsFollowed(t *testing.T) {
 	t.Parallel()
-	log, _ := logtest.NewNullLogger()
 	l := &regrouping{told: newTold()}
-	k := New(Options{Limiter: l, Log: log, WatchNamespaces: func() {}})
-	k.SetPolicies(noon, []*v1alpha1.StartPolicy{policy(t, "teams", byNamespace)})
+	k := New(l, true)
+	k.SetPolicies(noon, compiled(policy(t, "teams", byNamespace)))
 	k.SetNamespacesKnown(noon, "")
-	k.See(noon, pod("a", nil, 1))
+	k.Groups(noon, pod("a", nil, 1))
 	require.Empty(t, l.groups["a"])
 	labels := map[string]string{"team": "a"}
 	k.SetNamespace(noon, "shop", labels)

@@ -20,39 +20,39 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin"
 )
 
-// Right is what the daemon asks of the API server.
+// Right is a permission at the API server that the daemon uses.
 type Right struct {
 	Group, Resource string
 	Verbs           []string
-	// Without is what is missing where it is.
+	// Without is what does not work without it.
 	Without string
-	// Needed: without it pods are not paced as configured.
+	// Needed reports whether pods are not paced as configured without it.
 	Needed bool
 }
 
-// Rights are all that the daemon always uses, for every namespace or for the cluster.
+// Rights returns the permissions that every daemon uses, for all namespaces or for the cluster.
 func Rights() []Right {
 	follow := []string{"get", "list", "watch"}
 	return []Right{
-		{"", "pods", follow, "no pod is known by its probes, owner and priority", true},
-		{"", "nodes", follow, "no config can be chosen by the node's labels", true},
-		{"pod-pacemaker.io", "pacemakerconfigs", follow, "no config is in force but one from a file", true},
+		{"", "pods", follow, "the daemon does not know the probes, owner and priority of pods", true},
+		{"", "nodes", follow, "no PacemakerConfig can be selected by the node's labels", true},
+		{"pod-pacemaker.io", "pacemakerconfigs", follow, "only a PacemakerConfig from a file applies", true},
 		{"pod-pacemaker.io", "startpolicies", follow, "StartPolicies hold no pod", true},
-		{"", "events", []string{"create", "patch"}, "no event says what a pod waits for", false},
+		{"", "events", []string{"create", "patch"}, "no event reports what a pod waits for", false},
 		{"pod-pacemaker.io", "pacemakernodes", []string{"create"}, "kubectl get pacemakernodes does not show this node", false},
 		{"pod-pacemaker.io", "pacemakernodes/status", []string{"patch"}, "kubectl get pacemakernodes does not show this node", false},
 	}
 }
 
-// api is what the API server said.
+// api has the answers of the API server.
 type api struct {
-	err     error     // why it could not be asked; the rest is nothing then
+	err     error     // why it could not be asked; the other fields are then zero
 	crds    error     // why PacemakerConfigs cannot be read
-	runtime string    // of this node, like containerd://2.4.2; empty: not known
+	runtime string    // of this node, like containerd://2.4.2; empty if unknown
 	node    error     // why this node's object could not be read
 	denied  []Finding // rights that are missing
-	here    time.Time // in the middle of a question
-	there   time.Time // what the API server's clock said then; zero: nothing
+	here    time.Time // this clock in the middle of a request
+	there   time.Time // the API server's clock in its answer; zero if it has none
 }
 
 func askAPI(ctx context.Context, o plugin.Options) (said api) {
@@ -78,7 +78,7 @@ func askAPI(ctx context.Context, o plugin.Options) (said api) {
 	return said
 }
 
-// askTime asks anything, for the time that stands on every answer.
+// askTime requests the version, for the time in the header of every answer.
 func (a *api) askTime(ctx context.Context, access *rest.Config) error {
 	client, err := rest.HTTPClientFor(access)
 	if err != nil {
@@ -111,7 +111,7 @@ func (a *api) askRights(ctx context.Context, client dynamic.Interface) {
 				"resourceAttributes": map[string]any{"group": right.Group, "resource": resource, "subresource": sub, "verb": verb},
 			})
 			if err != nil {
-				a.denied = append(a.denied, warning("rights", "they cannot be asked for: "+err.Error(), "compare them with deploy/base/rbac.yaml"))
+				a.denied = append(a.denied, warning("rights", "the API server does not report them: "+err.Error(), "compare them with deploy/base/rbac.yaml"))
 				return
 			}
 			if review["allowed"] != true {
@@ -121,7 +121,7 @@ func (a *api) askRights(ctx context.Context, client dynamic.Interface) {
 		if len(missing) == 0 {
 			continue
 		}
-		found := warning("rights", fmt.Sprintf("not allowed to %s %s: %s", strings.Join(missing, ", "), right.Resource, right.Without), "give the daemon's user the role that deploy/base/rbac.yaml has for it")
+		found := warning("rights", fmt.Sprintf("not allowed to %s %s: %s", strings.Join(missing, ", "), right.Resource, right.Without), "give the daemon's user the role in deploy/base/rbac.yaml")
 		if right.Needed {
 			found.Level = Fault
 		}
@@ -129,23 +129,23 @@ func (a *api) askRights(ctx context.Context, client dynamic.Interface) {
 	}
 }
 
-// findings says what the API server's answers mean.
+// findings returns what the answers mean.
 func (a *api) findings() (all []Finding) {
 	const check = "api"
 	if a.err != nil {
-		return []Finding{fault(check, "the API server does not answer: "+a.err.Error(), "see that this node reaches it; in a pod of the chart, apiServer.host names it")}
+		return []Finding{fault(check, "the API server does not answer: "+a.err.Error(), "check that this node reaches it; the chart's apiServer.host sets its address")}
 	}
 	all = append(all, ok(check, "the API server answers"))
 	switch {
 	case apierrors.IsNotFound(a.crds):
 		all = append(all, fault("crds", "the API server does not know PacemakerConfigs", "kubectl apply -k deploy/crds"))
-	case a.crds != nil && !apierrors.IsForbidden(a.crds): // that is one of the rights
+	case a.crds != nil && !apierrors.IsForbidden(a.crds): // then it is one of the missing rights
 		all = append(all, fault("crds", a.crds.Error(), "kubectl apply -k deploy/crds"))
 	case a.crds == nil:
 		all = append(all, ok("crds", "they are installed"))
 	}
 	if apierrors.IsNotFound(a.node) {
-		all = append(all, fault("node", a.node.Error(), "name this node as the API does, by --node-name"))
+		all = append(all, fault("node", a.node.Error(), "set --node-name to the name of the Node object"))
 	}
 	if len(a.denied) == 0 {
 		return append(all, ok("rights", "all that are needed"))
@@ -153,11 +153,11 @@ func (a *api) findings() (all []Finding) {
 	return append(all, a.denied...)
 }
 
-// mostSkew is how much the clocks of two machines may differ; an answer's time has whole seconds.
+// mostSkew is how much the clocks may differ. The time in an answer has whole seconds.
 const mostSkew = 3 * time.Second
 
 func clockFinding(a api) Finding {
-	const check, do = "clock", "run chrony or another time service: the temporaryOverrides of StartPolicies go by the clock"
+	const check, do = "clock", "run chrony or another time service: the temporaryOverrides of StartPolicies depend on the clock"
 	if !a.there.IsZero() {
 		if skew := a.here.Sub(a.there.Add(time.Second / 2)); skew.Abs() > mostSkew {
 			return warning(check, fmt.Sprintf("it differs from the API server's by %s", skew.Round(time.Second)), do)
@@ -166,7 +166,7 @@ func clockFinding(a api) Finding {
 	}
 	state, err := unix.Adjtimex(&unix.Timex{})
 	if err == nil && state == unix.TIME_ERROR {
-		return warning(check, "the kernel says that no time service keeps it", do)
+		return warning(check, "the kernel reports that no time service sets it", do)
 	}
-	return ok(check, "a time service keeps it")
+	return ok(check, "a time service sets it")
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// apiServer is an API server that knows one node, and allows what deny does not name.
+// apiServer is an API server that knows one node, and allows everything except deny.
 type apiServer struct {
 	deny string // resource or resource/subresource
 	crds bool
@@ -69,16 +69,16 @@ func TestTheAPIServerIsAsked(t *testing.T) {
 	for _, check := range []string{"api", "crds", "rights", "clock"} {
 		assert.Equal(t, OK, level(t, report, check).Level, "%+v", report)
 	}
-	assert.Contains(t, level(t, report, "config").Says, "where no PacemakerConfig object selects this node")
-	assert.Contains(t, level(t, report, "runtime").Says, "containerd 2.3.1 holds up statistics", "the node's object knows the version")
+	assert.Contains(t, level(t, report, "config").Says, "while no PacemakerConfig object selects this node")
+	assert.Contains(t, level(t, report, "runtime").Says, "containerd 2.3.1 holds up statistics", "the Node object has the version")
 }
 
-func TestWhatTheAPIServerLacksIsSaid(t *testing.T) {
+func TestFaultsOfTheAPIServerAreFound(t *testing.T) {
 	t.Parallel()
 	assert.Contains(t, level(t, run(t, inCluster(t, apiServer{})), "crds").Do, "deploy/crds")
 
 	needed := level(t, run(t, inCluster(t, apiServer{crds: true, deny: "pods"})), "rights")
-	assert.Equal(t, Finding{"rights", Fault, "not allowed to get, list, watch pods: no pod is known by its probes, owner and priority", needed.Do}, needed)
+	assert.Equal(t, Finding{"rights", Fault, "not allowed to get, list, watch pods: the daemon does not know the probes, owner and priority of pods", needed.Do}, needed)
 	report := level(t, run(t, inCluster(t, apiServer{crds: true, deny: "pacemakernodes/status"})), "rights")
 	assert.Equal(t, Warning, report.Level)
 

@@ -1,4 +1,3 @@
-// Package preflight looks whether a node, and the rights at the API server, have what
-// the daemon needs, before it runs or beside it. It changes nothing, and each finding
-// says what to do.
+// Package preflight checks whether a node has what the daemon needs, and whether the daemon has its rights at the API
+// server. A daemon may run meanwhile. The checks change nothing, and each finding that is not OK says what to do.
 package preflight

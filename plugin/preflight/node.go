@@ -22,7 +22,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/waiting"
 )
 
-// patience bounds each question to another program.
+// patience bounds each call of another program.
 const patience = 5 * time.Second
 
 func nriFinding(socket string) Finding {
@@ -34,7 +34,7 @@ func nriFinding(socket string) Finding {
 	case err != nil:
 		return fault(check, err.Error(), enable)
 	case info.Mode().Type() != fs.ModeSocket:
-		return fault(check, socket+" is not a socket", "name containerd's NRI socket by --nri-socket")
+		return fault(check, socket+" is not a socket", "name containerd's NRI socket with --nri-socket")
 	}
 	if err := unix.Access(socket, unix.W_OK); err != nil {
 		return fault(check, fmt.Sprintf("%s: %v", socket, err), "run as root")
@@ -42,8 +42,8 @@ func nriFinding(socket string) Finding {
 	return ok(check, socket+" is there")
 }
 
-// runtimeOf returns name and version of the container runtime, from the API server, the daemon or the program itself; both
-// empty: none of them tells.
+// runtimeOf returns the name and version of the container runtime, from the API server, the daemon or the program itself.
+// Both are empty if unknown.
 func runtimeOf(ctx context.Context, cluster api, status *admin.Status, proc string) (name, version string) {
 	if name, version, found := strings.Cut(cluster.runtime, "://"); found {
 		return name, version
@@ -54,8 +54,8 @@ func runtimeOf(ctx context.Context, cluster api, status *admin.Status, proc stri
 	return containerdIn(ctx, proc)
 }
 
-// containerdIn asks the program of the containerd that runs on this host. In a container
-// whose user may not see other processes' programs it finds none.
+// containerdIn runs containerd --version with the executable of the containerd process. Both results are empty if it
+// finds no such process, as in a container that does not see the host's processes.
 func containerdIn(ctx context.Context, proc string) (name, version string) {
 	const containerd = "containerd"
 	pid := processNamed(proc, containerd)
@@ -72,7 +72,7 @@ func containerdIn(ctx context.Context, proc string) (name, version string) {
 	return "", ""
 }
 
-// processNamed returns the ID of a process with that name; empty: there is none to be seen.
+// processNamed returns the ID of a process with that name; empty if it sees none.
 func processNamed(proc, name string) string {
 	names, err := filepath.Glob(filepath.Join(proc, "[0-9]*", "comm"))
 	if err != nil {
@@ -89,23 +89,23 @@ func processNamed(proc, name string) string {
 func runtimeFinding(name, version string) Finding {
 	const check = "runtime"
 	if name == "" {
-		return warning(check, "its version could not be found out", "compare it with deploy/platforms.md: containers wait in the gate on containerd 2.3.2 and later")
+		return warning(check, "its version is unknown", "compare it with deploy/platforms.md: containers wait in the gate on containerd 2.3.2 and later")
 	}
 	const upgrade = "upgrade containerd to 2.3.3 or later; until then "
 	switch gate, sandbox := waiting.RuntimeFaults(name, version); {
 	case gate != "":
-		return warning(check, strings.Trim(gate+"; "+sandbox, "; "), upgrade+"pods wait by being refused, and start up to 15 s after their turn")
+		return warning(check, strings.Trim(gate+"; "+sandbox, "; "), upgrade+"pods are refused instead, and start up to 15 s after their turn")
 	case sandbox != "":
-		return warning(check, sandbox, upgrade+"pods are refused at the container only, after their images were pulled")
+		return warning(check, sandbox, upgrade+"pods are refused only at the container, after their images were pulled")
 	}
 	return ok(check, name+" "+version+" has no known fault")
 }
 
-// gateFinding has the hook executed once. bar is why this runtime uses no gate; empty: it can.
+// gateFinding executes the hook once. bar is why this runtime cannot use the gate; empty if it can.
 func gateFinding(ctx context.Context, o Options, bar string) Finding {
 	const check = "gate"
-	const refused = "pods wait by being refused, and start up to 15 s after their turn"
-	const without = "without it " + refused
+	const refused = "pods are refused instead, and start up to 15 s after their turn"
+	const without = "without the hook, " + refused
 	switch {
 	case o.Gate == waiting.GateNever:
 		return warning(check, "not used: --gate never", refused)
@@ -114,27 +114,27 @@ func gateFinding(ctx context.Context, o Options, bar string) Finding {
 	}
 	dir := existing(filepath.Dir(o.GatePath))
 	if flags, err := o.mountFlags(dir); err == nil && flags&unix.ST_NOEXEC != 0 {
-		return fault(check, dir+" is mounted with noexec: the runtime cannot execute the hook there", "choose another folder by --gate-path (chart: paths.gate)")
+		return fault(check, dir+" is mounted with noexec: the runtime cannot execute the hook there", "choose another folder with --gate-path (chart: paths.gate)")
 	}
 	if _, err := os.Stat(o.GatePath); errors.Is(err, fs.ErrNotExist) {
-		return warning(check, "there is no "+o.GatePath+" yet", "the DaemonSet puts it there, and on a host 'pod-pacemaker install-gate' does; "+without)
+		return warning(check, "there is no "+o.GatePath+" yet", "the DaemonSet installs it; on a host, run 'pod-pacemaker install-gate'; "+without)
 	}
 	if says := waiting.HookFault(o.GatePath); says != "" {
-		return fault(check, says, "'pod-pacemaker install-gate' makes it anew; "+without)
+		return fault(check, says, "'pod-pacemaker install-gate' replaces it; "+without)
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	out, err := exec.CommandContext(ctx, o.GatePath, "--version").CombinedOutput() //nolint:gosec // nobody but root can change it, as was just seen
 	if err != nil {
-		return fault(check, fmt.Sprintf("%s cannot be executed: %v %s", o.GatePath, err, out), "does the file fit this machine, and does SELinux or another module allow it? "+without)
+		return fault(check, fmt.Sprintf("%s cannot be executed: %v %s", o.GatePath, err, out), "check that the file is for this architecture, and that SELinux or another module allows it; "+without)
 	}
 	if bar != "" && o.Gate != waiting.GateAlways {
-		return ok(check, o.GatePath+" can be executed; it is not used with this runtime")
+		return ok(check, o.GatePath+" can be executed, but is not used with this runtime")
 	}
 	return ok(check, fmt.Sprintf("%s can be executed, and a container may wait there for up to %s", o.GatePath, o.GateTimeout))
 }
 
-// existing returns the folder, or the nearest one above it that is there.
+// existing returns the folder, or the nearest folder above it that exists.
 func existing(dir string) string {
 	for dir != "/" {
 		if _, err := os.Stat(dir); err == nil {
@@ -145,7 +145,7 @@ func existing(dir string) string {
 	return dir
 }
 
-// askDaemon returns what the daemon that runs here already says; nil: none does.
+// askDaemon returns the status of the daemon that runs with this run folder; nil if none does.
 func askDaemon(ctx context.Context, socket string) (*admin.Status, Finding) {
 	const check = "daemon"
 	status, err := admin.NewClient(socket).Status(ctx)
@@ -153,23 +153,23 @@ func askDaemon(ctx context.Context, socket string) (*admin.Status, Finding) {
 	case errors.Is(err, admin.ErrNoDaemon) && errors.Is(err, fs.ErrPermission):
 		return nil, fault(check, "only root may ask at "+socket, "run as root")
 	case errors.Is(err, admin.ErrNoDaemon):
-		return nil, ok(check, "none runs with this run folder yet")
+		return nil, ok(check, "no daemon runs with this run folder yet")
 	case err != nil:
-		return nil, fault(check, "a program answers at "+socket+", but not as the daemon does: "+err.Error(), "look at the daemon's log")
+		return nil, fault(check, "a program answers at "+socket+", but not as the daemon does: "+err.Error(), "see the daemon's log")
 	case !status.Ready:
-		return &status, fault(check, fmt.Sprintf("%s runs, and pods start unpaced: %s", status.Version, status.NotReady), "'pod-pacemaker status' says more")
+		return &status, fault(check, fmt.Sprintf("%s runs, and pods start unpaced: %s", status.Version, status.NotReady), "see 'pod-pacemaker status'")
 	}
 	return &status, ok(check, status.Version+" runs and paces; a second one would stand by")
 }
 
 func runDirFinding(dir string) Finding {
 	if err := writable(dir); err != nil {
-		return fault("folders", err.Error(), "run as root, or name another folder by --run-dir")
+		return fault("folders", err.Error(), "run as root, or name another folder with --run-dir")
 	}
 	return ok("folders", dir+" can be written")
 }
 
-// writable tells whether files can be made in dir, or dir itself where it is not there.
+// writable returns nil if files can be created in dir, or if dir itself can be created.
 func writable(dir string) error {
 	dir = existing(dir)
 	if err := unix.Access(dir, unix.W_OK|unix.X_OK); err != nil {
@@ -181,12 +181,12 @@ func writable(dir string) error {
 func cniFinding(dir string) Finding {
 	name, err := cni.First(dir)
 	if err != nil {
-		return warning("cni", dir+" has no CNI configuration", "install a network plugin, or name its folder by --cni-conf-dir; the daemon itself needs none")
+		return warning("cni", dir+" has no CNI configuration", "install a network plugin, or name its folder with --cni-conf-dir; the daemon itself needs none")
 	}
 	return ok("cni", "configured by "+filepath.Join(dir, name))
 }
 
-// kubeletFinding compares how long a container may wait in the gate with how long kubelet waits for it.
+// kubeletFinding compares how long a container may wait in the gate with how long kubelet waits for the runtime.
 func kubeletFinding(o Options) Finding {
 	const check = "kubelet"
 	file, named := o.KubeletConfig, o.KubeletConfig != ""
@@ -195,26 +195,26 @@ func kubeletFinding(o Options) Finding {
 	}
 	compare := fmt.Sprintf("a container may wait %s in the gate, which must be less than kubelet's runtimeRequestTimeout, 2m by default", o.GateTimeout)
 	if file == "" {
-		return warning(check, "its configuration file was not found; "+compare, "name it by --kubelet-config (chart: kubeletConfig)")
+		return warning(check, "its configuration file was not found; "+compare, "name it with --kubelet-config (chart: kubeletConfig)")
 	}
 	most, err := plugin.GateTimeoutOf(file)
 	switch {
 	case err != nil && named:
-		return fault(check, err.Error(), "name kubelet's file by --kubelet-config (chart: kubeletConfig)")
+		return fault(check, err.Error(), "name kubelet's file with --kubelet-config (chart: kubeletConfig)")
 	case err != nil:
-		return warning(check, fmt.Sprintf("%s cannot be read from here; %s", file, compare), "give the daemon that file by --kubelet-config (chart: kubeletConfig)")
+		return warning(check, fmt.Sprintf("%s cannot be read from here; %s", file, compare), "give the daemon that file with --kubelet-config (chart: kubeletConfig)")
 	case named && !o.GateTimeoutSet:
-		return ok(check, fmt.Sprintf("by %s a container may wait %s in the gate", file, most))
+		return ok(check, fmt.Sprintf("a container may wait %s in the gate, as %s allows", most, file))
 	case float64(o.GateTimeout) >= float64(most)/plugin.KubeletTimeoutShare:
-		return fault(check, fmt.Sprintf("a container may wait %s in the gate, and kubelet gives up before that", o.GateTimeout), "set --gate-timeout to "+most.String()+", or leave that to --kubelet-config")
+		return fault(check, fmt.Sprintf("a container may wait %s in the gate, and kubelet gives up before that", o.GateTimeout), "set --gate-timeout to "+most.String()+", or use --kubelet-config")
 	}
-	return ok(check, fmt.Sprintf("a container may wait %s in the gate, and kubelet waits for longer, as %s says", o.GateTimeout, file))
+	return ok(check, fmt.Sprintf("a container may wait %s in the gate, and kubelet waits longer, according to %s", o.GateTimeout, file))
 }
 
-// configFlag is kubelet's --config on a command line, as one word or two.
+// configFlag matches kubelet's --config in a command line, as one word or two.
 var configFlag = regexp.MustCompile(`\x00--config[=\x00]([^\x00]*)`)
 
-// kubeletConfigIn returns the file that the command line of the kubelet that runs here names; empty: none.
+// kubeletConfigIn returns the configuration file in the command line of the kubelet process; empty if it finds none.
 func kubeletConfigIn(proc string) string {
 	pid := processNamed(proc, "kubelet")
 	if pid == "" {
@@ -237,7 +237,7 @@ func cgroupFinding(root string) Finding {
 		return warning(check, fmt.Sprintf("%s: %v", root, err), "without cgroups the daemon cannot tell whether a start makes progress, and lends no slots")
 	}
 	if fs.Type != unix.CGROUP2_SUPER_MAGIC {
-		return ok(check, "version 1; pod-pacemaker works with it, but newer versions of kubelet ask for version 2")
+		return ok(check, "version 1; pod-pacemaker works with it, but newer versions of kubelet need version 2")
 	}
 	return ok(check, "version 2")
 }
@@ -249,9 +249,9 @@ func pressureFinding(proc string) Finding {
 		_, err = node.PSIStatsForResource("cpu")
 	}
 	if err != nil {
-		return warning(check, "the kernel has no pressure information: "+err.Error(), "boot with psi=1; until then limits by pressure hold nothing, and adaptive goes by CPU use alone")
+		return warning(check, "the kernel has no pressure information: "+err.Error(), "boot with psi=1; until then, pressure limits hold no pod, and adaptive uses CPU use alone")
 	}
-	return ok(check, "the kernel measures it (PSI)")
+	return ok(check, "the kernel reports it (PSI)")
 }
 
 func httpFinding(ctx context.Context, address string, runs bool) Finding {
@@ -266,9 +266,9 @@ func httpFinding(ctx context.Context, address string, runs bool) Finding {
 	}
 	switch {
 	case err != nil && runs:
-		return ok(check, address+" is in use, by the daemon that runs")
+		return ok(check, address+" is in use by the running daemon")
 	case err != nil:
-		return fault(check, err.Error(), "choose another address by --http (chart: http.port)")
+		return fault(check, err.Error(), "choose another address with --http (chart: http.port)")
 	}
 	return ok(check, address+" is free for metrics, health and the page")
 }

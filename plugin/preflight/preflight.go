@@ -11,25 +11,24 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/waiting"
 )
 
-// Options are those of the daemon, valid as [plugin.Options.Validate] says, and where
-// else to look.
+// Options are the options of the daemon, which must pass [plugin.Options.Validate], and those of the checks.
 type Options struct {
 	plugin.Options
-	// KubeletConfig is kubelet's configuration file; empty: the one on kubelet's command line.
+	// KubeletConfig is kubelet's configuration file; if empty, the file on kubelet's command line.
 	KubeletConfig string
-	// GateTimeoutSet: the administrator has set the time-out of the gate; else the daemon
-	// takes it from KubeletConfig, where that is named.
+	// GateTimeoutSet reports whether the administrator set GateTimeout. If not, the daemon takes it from KubeletConfig,
+	// if that is set.
 	GateTimeoutSet bool
-	// CNIConfDir is the folder of CNI's configuration; empty: it is not looked at.
+	// CNIConfDir is the folder of CNI's configuration; if empty, it is not checked.
 	CNIConfDir string
-	// OfThePod: the options are those of the daemon in whose pod this runs.
+	// OfThePod reports whether the options are those of the daemon in this pod.
 	OfThePod bool
 
-	mountFlags func(dir string) (int64, error) // nil, but for tests: [waiting.MountFlags]
+	mountFlags func(dir string) (int64, error) // nil means [waiting.MountFlags]; tests set it
 }
 
-// Run looks at everything. It blocks for some seconds at most, or until ctx ends. The
-// error is one of the configuration file that the options name; its text has every fault.
+// Run makes all checks. It blocks for some seconds, or until ctx ends. It returns an error only if the configuration file
+// of the options cannot be read or is invalid; the error has every fault.
 func Run(ctx context.Context, o Options) (Report, error) {
 	config, err := configFinding(o.Options)
 	if err != nil {
@@ -67,10 +66,9 @@ func configFinding(o plugin.Options) (Finding, error) {
 	const check = "config"
 	if o.ConfigFile == "" {
 		if o.Standalone() {
-			return warning(check, "none is named: a daemon with these flags holds no pod", "name an API server by --kubeconfig, or a file with a PacemakerConfig by --config; "+
-				"in the cluster, helm test does"), nil
+			return warning(check, "no configuration: a daemon with these flags holds no pod", "use --kubeconfig, or --config with a PacemakerConfig; in the cluster, use helm test"), nil
 		}
-		return ok(check, "by the PacemakerConfig objects that select this node"), nil
+		return ok(check, "the PacemakerConfig objects that select this node"), nil
 	}
 	found, err := crd.Load(o.ConfigFile)
 	if err != nil {
@@ -84,7 +82,7 @@ func configFinding(o plugin.Options) (Finding, error) {
 		text += fmt.Sprintf(" StartPolicies: %d", n)
 	}
 	if !o.Standalone() {
-		text += "; where no PacemakerConfig object selects this node"
+		text += "; while no PacemakerConfig object selects this node"
 	}
 	return ok(check, text), nil
 }

@@ -25,7 +25,7 @@ func write(t *testing.T, mode os.FileMode, path, content string) string {
 	return path
 }
 
-// healthy returns a node that has everything: its proc, sockets and files.
+// healthy returns a node without faults: its proc, sockets and files.
 func healthy(t *testing.T) (dir string, o Options) {
 	t.Helper()
 	dir, err := os.MkdirTemp("/tmp", "pf")
@@ -52,7 +52,7 @@ func healthy(t *testing.T) (dir string, o Options) {
 	}
 }
 
-// level returns the finding of a check; there is one.
+// level returns the only finding of a check.
 func level(t *testing.T, r Report, check string) Finding {
 	t.Helper()
 	var found []Finding
@@ -60,7 +60,7 @@ func level(t *testing.T, r Report, check string) Finding {
 		if f.Check == check {
 			found = append(found, f)
 		}
-		assert.Equal(t, f.Level == OK, f.Do == "", "what is not ok says what to do: %+v", f)
+		assert.Equal(t, f.Level == OK, f.Do == "", "a finding that is not ok says what to do: %+v", f)
 		assert.NotContains(t, f.Says+f.Do, "\n")
 	}
 	require.Len(t, found, 1, "%s in %+v", check, r)
@@ -84,22 +84,22 @@ func TestAHealthyNodeHasNoFault(t *testing.T) {
 		"nri":      "nri.sock is there",
 		"runtime":  "containerd 2.4.2 has no known fault",
 		"gate":     "can be executed, and a container may wait there for up to 1m30s",
-		"daemon":   "none runs",
+		"daemon":   "no daemon runs",
 		"folders":  dir + "/run can be written",
 		"cni":      "10-net.conflist",
 		"cgroup":   "version 1; pod-pacemaker works with it",
-		"kubelet":  "a container may wait 1m30s in the gate, and kubelet waits for longer, as ",
-		"pressure": "the kernel measures it",
+		"kubelet":  "a container may wait 1m30s in the gate, and kubelet waits longer, according to ",
+		"pressure": "the kernel reports it",
 		"http":     "no metrics",
 	} {
 		f := level(t, report, check)
 		assert.Equal(t, OK, f.Level, "%+v", f)
 		assert.Contains(t, f.Says, says)
 	}
-	require.NoDirExists(t, dir+"/run", "it changes nothing")
+	require.NoDirExists(t, dir+"/run", "preflight must change nothing")
 }
 
-func TestWhatIsWrongIsSaid(t *testing.T) {
+func TestEachFaultIsFound(t *testing.T) {
 	t.Parallel()
 	listening, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -116,7 +116,7 @@ func TestWhatIsWrongIsSaid(t *testing.T) {
 		{"runtime", Warning, "containerd 2.2.5 holds up statistics while a hook waits; 2.3.2 does not; containerd 2.2.5 keeps", func(dir string, _ *Options) {
 			write(t, 0o755, dir+"/proc/8/exe", "#!/bin/sh\necho containerd x v2.2.5\n")
 		}},
-		{"runtime", Warning, "could not be found out", func(dir string, _ *Options) { write(t, 0o644, dir+"/proc/8/comm", "crio\n") }},
+		{"runtime", Warning, "its version is unknown", func(dir string, _ *Options) { write(t, 0o644, dir+"/proc/8/comm", "crio\n") }},
 		{"gate", Warning, "there is no", func(dir string, o *Options) { o.GatePath = dir + "/none/pacemaker-gate" }},
 		{"gate", Warning, "--gate never", func(_ string, o *Options) { o.Gate = waiting.GateNever }},
 		{"gate", Fault, "can be written by group or others", func(_ string, o *Options) { assert.NoError(t, os.Chmod(o.GatePath, 0o777)) }},
@@ -129,7 +129,7 @@ func TestWhatIsWrongIsSaid(t *testing.T) {
 		{"kubelet", Warning, "cannot be read from here", func(dir string, _ *Options) { assert.NoError(t, os.Remove(dir+"/kubelet.yaml")) }},
 		{"kubelet", Fault, "no such file", func(dir string, o *Options) { o.KubeletConfig = dir + "/none" }},
 		{"cgroup", Warning, "no such file", func(dir string, o *Options) { o.CgroupRoot = dir + "/none" }},
-		{"gate", OK, "can be executed; it is not used with this runtime", func(dir string, _ *Options) {
+		{"gate", OK, "can be executed, but is not used with this runtime", func(dir string, _ *Options) {
 			write(t, 0o755, dir+"/proc/8/exe", "#!/bin/sh\necho containerd x v1.7.35\n")
 		}},
 		{"gate", OK, "may wait there for up to 1m30s", func(dir string, o *Options) {
@@ -150,7 +150,7 @@ func TestWhatIsWrongIsSaid(t *testing.T) {
 	}
 }
 
-// A time-out that the daemon takes from kubelet's file is never too long.
+// A timeout that the daemon takes from kubelet's file is never too long.
 func TestTheNamedKubeletConfigSetsTheTimeout(t *testing.T) {
 	t.Parallel()
 	dir, o := healthy(t)
@@ -160,7 +160,7 @@ func TestTheNamedKubeletConfigSetsTheTimeout(t *testing.T) {
 	assert.Equal(t, Fault, level(t, run(t, o), "kubelet").Level)
 }
 
-func TestAWrongConfigurationIsNoFindingButAnError(t *testing.T) {
+func TestAWrongConfigurationIsAnErrorAndNotAFinding(t *testing.T) {
 	t.Parallel()
 	dir, o := healthy(t)
 	o.ConfigFile = write(t, 0o644, dir+"/wrong.yaml", "kind: Pod\n")

@@ -1,38 +1,37 @@
 package preflight
 
-// Level says how bad a finding is.
+// Level is how bad a finding is.
 type Level string
 
 // The levels, from good to bad.
 const (
 	// OK: nothing to do.
 	OK Level = "ok"
-	// Warning: pods are paced, but something is worse than it could be.
+	// Warning: pods are paced, but worse than they could be.
 	Warning Level = "warning"
 	// Fault: pods are not paced as configured, or not at all.
 	Fault Level = "fault"
 )
 
-// Finding is what was found out about one thing that the daemon needs.
+// Finding is the result of one check.
 type Finding struct {
-	// Check names the thing in one word.
+	// Check is the name of the check, in one word.
 	Check string `json:"check"`
 	Level Level  `json:"level"`
-	// Says is what is so, in one line; Do what to do about it, absent where there is
-	// nothing to do.
+	// Says is the result in one line. Do is what to do about it; absent if there is nothing to do.
 	Says string `json:"says"`
 	Do   string `json:"do,omitempty"`
 }
 
-// Report is all findings of one node, in the order in which they are worth reading.
+// Report has all findings on one node, in a useful reading order.
 type Report struct {
-	// Version is the program's, Node the node's name.
+	// Version is the program's version. Node is the node's name.
 	Version  string    `json:"version"`
 	Node     string    `json:"node"`
 	Findings []Finding `json:"findings"`
 }
 
-// Count returns how many findings are of a level.
+// Count returns the number of findings of a level.
 func (r Report) Count(l Level) (n int) {
 	for _, f := range r.Findings {
 		if f.Level == l {

@@ -2,11 +2,11 @@ package report
 
 import "github.com/sirupsen/logrus"
 
-// faultLog logs each fault once, and not at every try. The zero value has logged none.
+// faultLog logs a fault once instead of at every try. The zero value is ready for use.
 type faultLog struct{ last string }
 
-// tell takes how a try went. It logs an error that is another than that of the last try, and the end of one.
-func (l *faultLog) tell(log logrus.FieldLogger, err error, fault, over string) {
+// log logs err as fault if it differs from the error of the last try, and over when an error has ended.
+func (l *faultLog) log(to logrus.FieldLogger, err error, fault, over string) {
 	before := l.last
 	l.last = ""
 	if err != nil {
@@ -15,8 +15,8 @@ func (l *faultLog) tell(log logrus.FieldLogger, err error, fault, over string) {
 	switch {
 	case l.last == before:
 	case err != nil:
-		log.WithError(err).Warn(fault)
+		to.WithError(err).Warn(fault)
 	default:
-		log.Info(over)
+		to.Info(over)
 	}
 }

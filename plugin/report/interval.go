@@ -7,34 +7,30 @@ import (
 )
 
 const (
-	// perNode is what each node of the cluster adds to an interval, so that all of
-	// them together do something 100 times a second at most.
+	// perNode is what each node adds to an interval, so that all nodes together act at most 100 times a second.
 	perNode = 10 * time.Millisecond
-	// mostNodes is the largest size of a cluster that is believed, ten times what Kubernetes
-	// supports: any daemon may write the Lease, and a wrong number there must not silence
-	// all the others for days.
+	// mostNodes bounds the number of nodes that the Lease may report. It is ten times what Kubernetes supports. A wrong
+	// number, which any daemon can write, must not silence the others for days.
 	mostNodes = 50_000
 
 	leastWrite = 10 * time.Second // between two writes of one PacemakerNode
-	leastSum   = 20 * time.Second // between two sums, and between two looks at the Lease
+	leastSum   = 20 * time.Second // between two sums, and between two reads of the Lease
 	// turnTimeout bounds one sum: a cluster of 5,000 nodes is listed in ten pages.
 	turnTimeout = 30 * time.Second
 
-	// heartbeat is the time after which a PacemakerNode is written though nothing
-	// has changed, and goneAfter that after which it does not count any more: two
-	// heartbeats and what chance adds to them.
+	// heartbeat is when a PacemakerNode is written without a change. After goneAfter without a write, it no longer
+	// counts: that is two heartbeats with their random parts.
 	heartbeat = 10 * time.Minute
 	goneAfter = 30 * time.Minute
 )
 
-// interval is the least time, stretched for a cluster of this many nodes.
+// interval returns the least time, or a longer one for a large cluster.
 func interval(least time.Duration, nodes int) time.Duration {
 	return max(least, time.Duration(min(nodes, mostNodes))*perNode)
 }
 
-// sumInterval is the least time between two sums in a cluster of this many nodes.
+// sumInterval returns the shortest time between two sums in a cluster of this many nodes.
 func sumInterval(nodes int) time.Duration { return max(leastSum, 2*interval(0, nodes)) }
 
-// spread stretches a time by up to a quarter at random, so that daemons that began
-// together do not stay together.
+// spread adds up to a quarter to a time at random, so that daemons that started together spread out.
 func spread(d time.Duration) time.Duration { return wait.Jitter(d, 0.25) }

@@ -12,9 +12,9 @@ import (
 )
 
 const (
-	// leaseName is the name of the Lease; an instance's has its name behind it.
+	// leaseName is the name of the Lease, without the suffix for an instance.
 	leaseName = "pod-pacemaker-summary"
-	// nodesAnnotation of the Lease says on how many nodes daemons report.
+	// nodesAnnotation of the Lease has the number of nodes whose daemons report.
 	nodesAnnotation = "pod-pacemaker.io/nodes"
 )
 
@@ -25,9 +25,9 @@ func (s *Summary) leaseName() string {
 	return leaseName + "-" + s.Instance
 }
 
-// read returns the Lease, one without a name where there is none yet, and whether the next sum is
-// due: the Lease has not changed for the interval. No clock is compared with another: the time counts
-// from the moment in which this daemon saw the change.
+// read returns the Lease, and whether the next sum is due because the Lease has not changed for the interval. If there is
+// no Lease yet, it returns one without a name. The interval counts from when this daemon saw the change, so
+// clocks of different nodes are not compared.
 func (s *Summary) read(ctx context.Context) (lease *coordinationv1.Lease, due bool, err error) {
 	lease, err = s.Leases.Get(ctx, s.leaseName(), metav1.GetOptions{})
 	switch {
@@ -46,8 +46,8 @@ func (s *Summary) read(ctx context.Context) (lease *coordinationv1.Lease, due bo
 	return lease, now.Sub(s.seenAt) >= sumInterval(s.Nodes()), nil
 }
 
-// take replaces the Lease as it was read, and reports whether that succeeded: of several daemons that
-// do so at once, one does.
+// take replaces the Lease that was read, and reports whether it succeeded. Of several daemons that try at once, one
+// succeeds.
 func (s *Summary) take(ctx context.Context, lease *coordinationv1.Lease) (mine bool, err error) {
 	now, seconds := metav1.NewMicroTime(time.Now()), int32(sumInterval(s.Nodes())/time.Second)
 	lease = lease.DeepCopy()

@@ -18,26 +18,24 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 )
 
-// lastWords bounds the write with which a daemon says that it was stopped.
+// lastWords bounds the write with which a daemon reports that it was stopped.
 const lastWords = 2 * time.Second
 
-var errNoNode = errors.New("the API server has not told of this node yet")
+var errNoNode = errors.New("the API server has not yet reported this node")
 
-// NodeOptions say what a [Node] reports, and of which node. All are needed. The
-// functions are called by Run alone, and must not block.
+// NodeOptions are the options of a [Node]. All are needed. Only Run calls the functions, and they must not block.
 type NodeOptions struct {
-	// API is the way to the API server.
+	// API is a client of the API server.
 	API dynamic.Interface
-	// NodeName is the node's name; Instance is the daemon's, and can be empty.
+	// NodeName is the node's name. Instance is the daemon's name, and may be empty.
 	NodeName, Instance string
-	// NodeUID returns the UID of the Node object, empty while it is not known.
+	// NodeUID returns the UID of the Node object; empty if it is not known yet.
 	NodeUID func() types.UID
-	// Status returns what is to be told now; NodeName, Instance and Written are
-	// filled in.
+	// Status returns the current status. Run sets its NodeName, Instance and Written.
 	Status func() v1alpha1.PacemakerNodeStatus
-	// Nodes returns the size of the cluster, 0 while it is not known.
+	// Nodes returns the number of nodes in the cluster; 0 if it is not known yet.
 	Nodes func() int
-	// Log takes what goes wrong, once.
+	// Log gets each error once.
 	Log logrus.FieldLogger
 }
 
@@ -46,18 +44,18 @@ type Node struct {
 	NodeOptions
 	faults faultLog
 
-	written *v1alpha1.PacemakerNodeStatus // the last that was; nil: none was, or that is not known
-	due     time.Time                     // when it is written though nothing has changed
-	at      *metav1.Time                  // of the last that was; nil as for written
+	written *v1alpha1.PacemakerNodeStatus // the last written status; nil if there is none, or if that is unknown
+	due     time.Time                     // of the next heartbeat
+	at      *metav1.Time                  // when written was written; nil as for written
 }
 
-// NewNode returns a reporter; Run does its work.
+// NewNode returns a Node. Run does its work.
 func NewNode(o NodeOptions) *Node { return &Node{NodeOptions: o} }
 
-// Run reports until ctx ends, then says that the daemon was stopped. It is to be
-// called once. What goes wrong is logged, once, and tried again.
+// Run reports until ctx ends, and then reports that the daemon was stopped. It blocks. Call it once. It logs each error
+// once and tries again.
 func (n *Node) Run(ctx context.Context) {
-	// All daemons of a cluster may have begun at the same moment.
+	// All daemons of a cluster may have started at the same moment.
 	failures := 0
 	for next := rand.N(interval(leastWrite, n.Nodes())); ; next = spread(pause(interval(leastWrite, n.Nodes()), failures)) {
 		select {
@@ -72,19 +70,18 @@ func (n *Node) Run(ctx context.Context) {
 			failures = 0
 		}
 		if ctx.Err() == nil {
-			n.faults.tell(n.Log, err, "cannot write this node's PacemakerNode: 'kubectl get pacemakernodes' does not tell of it; trying again",
+			n.faults.log(n.Log, err, "cannot write this node's PacemakerNode, so 'kubectl get pacemakernodes' does not show its state; trying again",
 				"this node's PacemakerNode is written again")
 		}
 	}
 }
 
-// pause is the time until the next try after this many failures.
+// pause returns the time until the next try after this many failures.
 func pause(least time.Duration, failures int) time.Duration {
 	return min(max(least, heartbeat/2), least<<min(failures, 10))
 }
 
-// report writes the status if it has changed, or if it is time to show that the
-// daemon lives.
+// report writes the status if it has changed or if a heartbeat is due.
 func (n *Node) report(ctx context.Context, now time.Time) error {
 	status := n.Status()
 	status.NodeName, status.Instance = n.NodeName, n.Instance
@@ -92,7 +89,7 @@ func (n *Node) report(ctx context.Context, now time.Time) error {
 	if n.written != nil && now.Before(n.due) && equality.Semantic.DeepEqual(*n.written, status) {
 		return nil
 	}
-	n.written, n.at = nil, nil // until it is known to be there
+	n.written, n.at = nil, nil // until the write has succeeded
 	if err := n.write(ctx, now, status, nil); err != nil {
 		return err
 	}
@@ -100,7 +97,7 @@ func (n *Node) report(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// stop says that the daemon was stopped, if anything was ever told of it.
+// stop reports that the daemon was stopped, if it has written a status before.
 func (n *Node) stop(ctx context.Context) {
 	if n.due.IsZero() {
 		return
@@ -108,19 +105,19 @@ func (n *Node) stop(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, lastWords)
 	defer cancel()
 	status := n.Status()
-	// The next daemon may have begun: what it has written stays.
+	// The status of the next daemon, which may have started already, is kept.
 	err := n.write(ctx, time.Now(), v1alpha1.PacemakerNodeStatus{
 		NodeName: n.NodeName, Instance: n.Instance, Version: status.Version, Config: status.Config,
 		ConfigGeneration: status.ConfigGeneration, Origin: status.Origin, Mode: status.Mode,
 		Connection: v1alpha1.Stopped, Message: "the daemon was stopped: pods start unpaced",
 	}, n.at)
 	if err != nil {
-		n.Log.WithError(err).Info("this node's PacemakerNode does not tell that the daemon was stopped")
+		n.Log.WithError(err).Info("cannot write to this node's PacemakerNode that the daemon was stopped")
 	}
 }
 
-// write replaces the status, if it is the one of that time where one is given, and
-// makes the object where there is none.
+// write replaces the status, and creates the object if there is none. If only is not nil, it replaces only a status that
+// was written at that time.
 func (n *Node) write(ctx context.Context, now time.Time, status v1alpha1.PacemakerNodeStatus, only *metav1.Time) error {
 	uid := n.NodeUID()
 	if uid == "" {
@@ -128,8 +125,8 @@ func (n *Node) write(ctx context.Context, now time.Time, status v1alpha1.Pacemak
 	}
 	at := metav1.NewTime(now)
 	status.Written = &at
-	// An object of this name that is of another node, or of this one's
-	// predecessor that is about to be collected, is left alone.
+	// An object of this name may belong to another node, or to an earlier node of this name that is not collected
+	// yet. It is not changed.
 	where := map[string]any{"/metadata/ownerReferences/0/uid": uid}
 	if only != nil {
 		where["/status/written"] = only
@@ -146,7 +143,7 @@ func (n *Node) write(ctx context.Context, now time.Time, status v1alpha1.Pacemak
 	case err == nil:
 		n.at = &at
 	case apierrors.IsInvalid(err):
-		return fmt.Errorf("PacemakerNode %s is not of this node, or was written by another daemon: %w", n.name(), err)
+		return fmt.Errorf("PacemakerNode %s belongs to another node, or another daemon has written it: %w", n.name(), err)
 	}
 	return err
 }
@@ -160,7 +157,7 @@ func (n *Node) create(ctx context.Context, api dynamic.ResourceInterface, uid ty
 	return err
 }
 
-// name is the name of the object.
+// name returns the name of the object.
 func (n *Node) name() string {
 	if n.Instance == "" {
 		return n.NodeName

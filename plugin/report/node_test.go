@@ -37,7 +37,7 @@ type world struct {
 	facts
 }
 
-// facts are what the reporter is told; set changes them.
+// facts are the reporter's inputs; set changes them.
 type facts struct {
 	status v1alpha1.PacemakerNodeStatus
 	nodes  int
@@ -50,8 +50,8 @@ func (w *world) set(change func(*facts)) {
 	change(&w.facts)
 }
 
-// react has the API server answer by f. The fake guards its reactors by its lock
-// where it calls them, and not where they are added.
+// react lets f answer for the API server. The fake locks its reactors when it calls them, but not when they are
+// added.
 func (w *world) react(f clienttest.ReactionFunc) {
 	w.api.Lock()
 	defer w.api.Unlock()
@@ -108,7 +108,7 @@ func (w *world) pass(d time.Duration) {
 	synctest.Wait()
 }
 
-// writes gives how often the object was written since it was last asked.
+// writes returns how often the object was written since the last call.
 func (w *world) writes() (n int) {
 	for _, a := range w.api.Actions() {
 		if a.GetVerb() == "patch" {
@@ -119,7 +119,7 @@ func (w *world) writes() (n int) {
 	return n
 }
 
-// told gives the object.
+// told returns the object.
 func (w *world) told() v1alpha1.PacemakerNode {
 	w.t.Helper()
 	u, err := w.api.Resource(v1alpha1.NodeResource).Get(w.t.Context(), "node-1", metav1.GetOptions{})
@@ -139,7 +139,7 @@ func (w *world) logged() (lines []string) {
 	return lines
 }
 
-func TestANodeWritesWhatChanges(t *testing.T) {
+func TestANodeWritesChanges(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.pass(leastWrite)
 		n := w.told()
@@ -150,7 +150,7 @@ func TestANodeWritesWhatChanges(t *testing.T) {
 		w.writes()
 
 		w.pass(heartbeat - time.Minute)
-		assert.Zero(t, w.writes(), "nothing has changed")
+		assert.Zero(t, w.writes(), "without a change, nothing is written")
 		w.set(func(f *facts) { f.status.Waiting, f.status.HeldBy = 7, "Concurrency" })
 		w.pass(leastWrite + leastWrite/4)
 		assert.Equal(t, 1, w.writes())
@@ -159,13 +159,12 @@ func TestANodeWritesWhatChanges(t *testing.T) {
 		w.set(func(f *facts) { f.status.Waiting, f.status.HeldBy = 0, "" })
 		w.pass(leastWrite + leastWrite/4)
 		assert.Zero(t, w.told().Status.Waiting)
-		assert.Empty(t, w.told().Status.HeldBy, "what is not so any more is gone")
+		assert.Empty(t, w.told().Status.HeldBy, "a reason that no longer applies is removed")
 		assert.Empty(t, w.logged())
 	})
 }
 
-// However much happens, a node writes once in the interval, and that grows with
-// the cluster.
+// For any number of events, a node writes once in the interval, which grows with the cluster.
 func TestWritesAreBounded(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -217,7 +216,7 @@ func TestANodeSaysThatItWasStopped(t *testing.T) {
 	})
 }
 
-func TestANodeThatWasStoppedLeavesWhatTheNextDaemonWrote(t *testing.T) {
+func TestAStoppedDaemonLeavesTheReportOfTheNextOne(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.pass(leastWrite)
 		next := NewNode(w.node.NodeOptions)
@@ -227,7 +226,7 @@ func TestANodeThatWasStoppedLeavesWhatTheNextDaemonWrote(t *testing.T) {
 	})
 }
 
-// The daemon goes on whatever the API server does, and says what is wrong once.
+// The reporter continues after any answer of the API server, and logs a fault once.
 func TestANodeTriesAgain(t *testing.T) {
 	inWorld(t, func(w *world) {
 		var away atomic.Bool
@@ -238,7 +237,7 @@ func TestANodeTriesAgain(t *testing.T) {
 		w.pass(time.Hour)
 		assert.Len(t, w.logged(), 1)
 		tries := w.writes()
-		assert.Less(t, tries, 30, "less and less often")
+		assert.Less(t, tries, 30, "the tries become less frequent")
 		assert.Greater(t, tries, 10)
 
 		away.Store(false)
@@ -258,8 +257,7 @@ func TestANodeWaitsForTheDefinition(t *testing.T) {
 	})
 }
 
-// A node that was made anew under the same name gets an object of its own, once
-// the old one was collected.
+// A node that is created again under the same name gets an object of its own, once the old one was collected.
 func TestANodeLeavesAnothersObjectAlone(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.pass(leastWrite)
@@ -276,7 +274,7 @@ func TestANodeLeavesAnothersObjectAlone(t *testing.T) {
 	})
 }
 
-func TestANodeThatNobodyKnowsYetTellsNothing(t *testing.T) {
+func TestANodeThatIsNotKnownYetReportsNothing(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.set(func(f *facts) { f.uid = "" })
 		w.pass(time.Hour)

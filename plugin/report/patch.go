@@ -9,8 +9,8 @@ import (
 	"k8s.io/client-go/dynamic"
 )
 
-// replaceStatus writes the status of an object whose fields, by their JSON pointers, have these values; else the
-// error is one of apierrors.IsInvalid.
+// replaceStatus writes the status of an object if its fields, given as JSON pointers, have the values in where. Otherwise
+// apierrors.IsInvalid reports true for the error.
 func replaceStatus(ctx context.Context, api dynamic.ResourceInterface, name string, status any, where map[string]any) error {
 	var operations []map[string]any
 	for path, value := range where {

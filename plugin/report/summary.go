@@ -23,47 +23,46 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 )
 
-// SummaryOptions say what a [Summary] sums up. All are needed. Policies is called by Run alone, and
-// must not block.
+// SummaryOptions are the options of a [Summary]. All are needed. Only Run calls Policies, and it must not block.
 type SummaryOptions struct {
-	// API is the way to the custom resources, Leases that to the Leases of the daemon's namespace.
+	// API is a client for the custom resources. Leases is one for the Leases of the daemon's namespace.
 	API    dynamic.Interface
 	Leases kube.Leases
-	// NodeName is the node's name. Instance is the daemon's, and can be empty: what daemons with
-	// other names tell is theirs to sum up.
+	// NodeName is the node's name. Instance is the daemon's name, and may be empty. Only the reports of daemons with
+	// the same Instance are summed up.
 	NodeName, Instance string
 	// Policies returns the StartPolicies of this instance.
 	Policies func() []crd.KnownPolicy
-	// Log takes what goes wrong, once.
+	// Log gets each error once.
 	Log logrus.FieldLogger
 }
 
-// Summary writes the status of the StartPolicies, and knows how large the cluster is. Every daemon of a
-// cluster runs one: they take turns, by a Lease.
+// Summary writes the status of the StartPolicies, and counts the nodes of the cluster. Every daemon of the cluster runs
+// one. They take turns by means of a Lease.
 type Summary struct {
 	SummaryOptions
 	nodes atomic.Int64
 
 	// Only Run touches these.
 	faults faultLog
-	begun  bool      // this daemon has summed up
-	seen   string    // when the Lease was taken last, as it says
-	seenAt time.Time // when this daemon saw that
+	begun  bool      // this daemon has had a turn
+	seen   string    // the renew time in the Lease
+	seenAt time.Time // when this daemon first saw it
 }
 
-// NewSummary returns a summary; Run does its work.
+// NewSummary returns a Summary. Run does its work.
 func NewSummary(o SummaryOptions) *Summary { return &Summary{SummaryOptions: o} }
 
-// Nodes returns on how many nodes daemons report, as the last sum told: from 0, which is that it is
-// not known, to 50,000. It does not block, and is safe for concurrent use.
+// Nodes returns the number of nodes whose daemons report, according to the last sum, and at most 50,000. It is 0 if
+// unknown. It does not block, and is safe for concurrent use.
 func (s *Summary) Nodes() int { return int(s.nodes.Load()) }
 
 func (s *Summary) setNodes(n int) { s.nodes.Store(int64(min(max(n, 0), mostNodes))) }
 
-// Run looks from time to time whether a sum is due, until ctx ends. It must not run twice at a time.
-// What goes wrong is logged, once, and tried again.
+// Run sums up when it is this daemon's turn, until ctx ends. It blocks. Call it once. It logs each error once and tries
+// again.
 func (s *Summary) Run(ctx context.Context) {
-	// All daemons of a cluster may have begun at the same moment.
+	// All daemons of a cluster may have started at the same moment.
 	for next := rand.N(leastSum / 10); ; next = wait.Jitter(sumInterval(s.Nodes()), 0.5) {
 		select {
 		case <-ctx.Done():
@@ -71,13 +70,13 @@ func (s *Summary) Run(ctx context.Context) {
 		case <-time.After(next):
 		}
 		if mine, err := s.turn(ctx); (mine || err != nil) && ctx.Err() == nil {
-			s.faults.tell(s.Log, err, "cannot sum up what the nodes tell: the status of StartPolicies may be out of date; trying again",
+			s.faults.log(s.Log, err, "cannot sum up the PacemakerNodes, so the status of StartPolicies may be out of date; trying again",
 				"the status of every StartPolicy is written again")
 		}
 	}
 }
 
-// turn sums up if that is due and no other daemon does; mine is false else.
+// turn sums up if that is due and no other daemon does it. mine reports whether this daemon did.
 func (s *Summary) turn(ctx context.Context) (mine bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, turnTimeout)
 	defer cancel()
@@ -95,7 +94,7 @@ func (s *Summary) turn(ctx context.Context) (mine bool, err error) {
 	}
 	if !s.begun {
 		s.begun = true
-		s.Log.WithField("lease", s.leaseName()).Info("this daemon sums up what the nodes tell, when it is its turn")
+		s.Log.WithField("lease", s.leaseName()).Info("this daemon takes turns to sum up the PacemakerNodes")
 	}
 	var faults []error
 	for _, policy := range s.Policies() {
@@ -106,9 +105,9 @@ func (s *Summary) turn(ctx context.Context) (mine bool, err error) {
 	return true, errors.Join(faults...)
 }
 
-// reports returns the reports of the nodes of this instance, in the order of their names. A daemon that was
-// stopped says so; one that has written nothing for long was removed without having been able to. By
-// the API server's clock alone, that is for longer than the daemon that wrote last.
+// reports returns the status of the PacemakerNodes of this instance, in the order of their names. It leaves out those that
+// were written more than goneAfter before the newest, by the API server's clock: their daemons are gone and
+// could not report that they were stopped.
 func (s *Summary) reports(ctx context.Context) (there []v1alpha1.PacemakerNodeStatus, err error) {
 	var newest time.Time
 	var at []time.Time
@@ -116,12 +115,12 @@ func (s *Summary) reports(ctx context.Context) (there []v1alpha1.PacemakerNodeSt
 		return s.API.Resource(v1alpha1.NodeResource).List(ctx, o)
 	}
 	err = pager.New(list).EachListItem(ctx, metav1.ListOptions{}, func(object runtime.Object) error {
-		u, _ := object.(*unstructured.Unstructured) // it is a list of them
+		u, _ := object.(*unstructured.Unstructured) // the list holds nothing else
 		status := statusOf[v1alpha1.PacemakerNodeStatus](u)
 		if status.Instance != s.Instance || status.Written == nil {
 			return nil
 		}
-		status.Message, status.Version, status.Signal = "", "", "" // of no use here
+		status.Message, status.Version, status.Signal = "", "", "" // not needed here
 		wrote := writtenAt(u)
 		if wrote.After(newest) {
 			newest = wrote
@@ -141,7 +140,7 @@ func (s *Summary) reports(ctx context.Context) (there []v1alpha1.PacemakerNodeSt
 	return recent, nil
 }
 
-// writtenAt returns when the status of an object was written last, by the API server's clock.
+// writtenAt returns when the status of an object was last written, by the API server's clock.
 func writtenAt(u *unstructured.Unstructured) (at time.Time) {
 	for _, f := range u.GetManagedFields() {
 		if f.Subresource == "status" && f.Time != nil && f.Time.After(at) {
@@ -151,8 +150,8 @@ func writtenAt(u *unstructured.Unstructured) (at time.Time) {
 	return at
 }
 
-// statusOf reads the status of an object; the zero value where it has none, or one
-// of another form: it is about to be written anew.
+// statusOf returns the status of an object. It returns the zero value if there is no valid status, which the caller then
+// replaces.
 func statusOf[T any](u *unstructured.Unstructured) (status T) {
 	object, _, err := unstructured.NestedMap(u.Object, "status")
 	if err != nil || runtime.DefaultUnstructuredConverter.FromUnstructured(object, &status) != nil {

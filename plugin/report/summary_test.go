@@ -28,7 +28,7 @@ import (
 // longestLook is the longest time between two looks at the Lease in a small cluster.
 const longestLook = leastSum + leastSum/2
 
-// nodeObject is the PacemakerNode that tells this, written now by the API server's clock.
+// nodeObject returns the PacemakerNode with this status, written now by the API server's clock.
 func nodeObject(t *testing.T, status v1alpha1.PacemakerNodeStatus) *unstructured.Unstructured {
 	t.Helper()
 	at := metav1.NewTime(time.Now())
@@ -50,7 +50,7 @@ func usedOn(name string, pods int32) v1alpha1.PacemakerNodeStatus {
 	return tells(name, v1alpha1.NodePolicy{Name: "t1", Generation: 3, GroupCount: 1, Groups: []v1alpha1.PolicyGroup{group("", pods, 1, "1m")}})
 }
 
-// summing is a cluster with the policy t1 whose status is summed up.
+// summing is a cluster with the policy t1, whose status is summed up.
 type summing struct {
 	t    *testing.T
 	api  *dynamicfake.FakeDynamicClient
@@ -70,7 +70,7 @@ func newSumming(t *testing.T) *summing {
 	return w
 }
 
-// daemon gives the summary of another daemon; what it logs is asked of w from then on.
+// daemon returns the summary of another daemon. From then on, w has the log of that daemon.
 func (w *summing) daemon(name string) *Summary {
 	w.t.Helper()
 	log, hook := logtest.NewNullLogger()
@@ -83,7 +83,7 @@ func (w *summing) daemon(name string) *Summary {
 	})
 }
 
-// runs sums up by these until what it gives is called.
+// runs lets these daemons sum up until stop is called.
 func (w *summing) runs(all ...*Summary) (stop func()) {
 	ctx, cancel := context.WithCancel(w.t.Context())
 	done := make(chan struct{}, len(all))
@@ -126,7 +126,7 @@ func (w *summing) status() v1alpha1.StartPolicyStatus {
 	return statusOf[v1alpha1.StartPolicyStatus](u)
 }
 
-// counts gives how often something was done since it was last asked.
+// counts returns how often a request was made since the last call.
 func (w *summing) counts(verb string) (n int) {
 	for _, a := range w.api.Actions() {
 		if a.GetVerb() == verb {
@@ -154,7 +154,7 @@ func TestTheSumIsWrittenWhenItChanges(t *testing.T) {
 		assert.Equal(t, 1, w.counts("patch"))
 
 		w.passes(5 * time.Minute)
-		assert.Zero(t, w.counts("patch"), "nothing has changed")
+		assert.Zero(t, w.counts("patch"), "without a change, nothing is written")
 		for i := range 120 {
 			w.updates(usedOn("a", int32(i)))
 			time.Sleep(time.Second)
@@ -164,9 +164,9 @@ func TestTheSumIsWrittenWhenItChanges(t *testing.T) {
 		assert.EqualValues(t, 121, w.status().Used.Running.Pods)
 		stop()
 		require.Len(t, w.log.AllEntries(), 1)
-		assert.Equal(t, "this daemon sums up what the nodes tell, when it is its turn", w.log.LastEntry().Message)
+		assert.Equal(t, "this daemon takes turns to sum up the PacemakerNodes", w.log.LastEntry().Message)
 
-		// The daemon whose turn is next finds what was written, and writes nothing.
+		// The daemon whose turn is next reads the written sum, and writes nothing.
 		w.counts("patch")
 		stop = w.runs(w.daemon("b"))
 		w.passes(3 * longestLook)
@@ -175,7 +175,7 @@ func TestTheSumIsWrittenWhenItChanges(t *testing.T) {
 	})
 }
 
-// Three daemons together sum up as often as one, also when one of them ends, and all know how many nodes there are.
+// Three daemons together sum up as often as one, even if one of them ends. All know the number of nodes.
 func TestDaemonsTakeTurns(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -187,7 +187,7 @@ func TestDaemonsTakeTurns(t *testing.T) {
 		w.passes(long)
 		sums := w.counts("list")
 		assert.LessOrEqual(t, sums, int(long/leastSum)+1)
-		assert.GreaterOrEqual(t, sums, int(long/(2*longestLook)), "or the status is out of date for longer than it need be")
+		assert.GreaterOrEqual(t, sums, int(long/(2*longestLook)), "with fewer sums, the status is out of date for too long")
 		for _, s := range []*Summary{w.s, b, c} {
 			assert.Equal(t, 1, s.Nodes())
 		}
@@ -199,7 +199,7 @@ func TestDaemonsTakeTurns(t *testing.T) {
 	})
 }
 
-// Of daemons that find a sum due in the same moment, the API server lets one go on.
+// Two daemons may find a sum due at the same moment. The API server lets only one of them continue.
 func TestOnlyOneOfTwoSumsUp(t *testing.T) {
 	t.Parallel()
 	for verb, refusal := range map[string]func(a clienttest.Action) error{
@@ -225,7 +225,7 @@ func TestOnlyOneOfTwoSumsUp(t *testing.T) {
 	}
 }
 
-// How often daemons look changes with the number of nodes, of which no more is believed than can be.
+// The interval of the daemons' looks grows with the number of nodes, which has an upper bound.
 func TestTheSizeOfTheClusterHasABound(t *testing.T) {
 	t.Parallel()
 	w := newSumming(t)
@@ -234,7 +234,7 @@ func TestTheSizeOfTheClusterHasABound(t *testing.T) {
 		w.kube.PrependReactor("get", "leases", func(clienttest.Action) (bool, runtime.Object, error) { return true, lease, nil })
 		_, due, err := w.s.read(t.Context())
 		require.NoError(t, err)
-		assert.False(t, due, "it is as new as can be")
+		assert.False(t, due, "the sum is new")
 		assert.Equal(t, want, w.s.Nodes())
 	}
 	assert.Equal(t, leastSum, sumInterval(0))
@@ -242,8 +242,8 @@ func TestTheSizeOfTheClusterHasABound(t *testing.T) {
 	assert.Equal(t, 1000*time.Second, sumInterval(1<<40))
 }
 
-// A node whose daemon is silent for long does not count. How its clock goes does not matter.
-func TestTheSilentAreGone(t *testing.T) {
+// A node whose daemon is silent for long does not count. The node's own clock does not matter.
+func TestSilentNodesDoNotCount(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newSumming(t)
@@ -283,8 +283,8 @@ func TestTheSilentAreGone(t *testing.T) {
 	})
 }
 
-// What goes wrong is said once, and once that it is over, whichever daemon's turn it is between.
-func TestASumThatFailsIsSaidOnce(t *testing.T) {
+// A fault is logged once, and so is its end, even if other daemons have their turns in between.
+func TestAFailedSumIsLoggedOnce(t *testing.T) {
 	t.Parallel()
 	for _, what := range []struct {
 		verb, resource, says string
@@ -328,7 +328,7 @@ func TestASumThatFailsIsSaidOnce(t *testing.T) {
 	}
 }
 
-// The daemon supervises it, and has to learn of a panic.
+// The daemon supervises the summary, and must learn of a panic.
 func TestASummaryThatPanicsEnds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -34,8 +34,7 @@ const (
 	mostThrottled = 64
 )
 
-// sumPolicy returns the status of a policy by what the nodes tell. before is its status
-// so far.
+// sumPolicy returns the status of a policy from the reports of the nodes. before is its current status.
 func sumPolicy(now time.Time, policy crd.KnownPolicy, nodes []v1alpha1.PacemakerNodeStatus, before v1alpha1.StartPolicyStatus) v1alpha1.StartPolicyStatus {
 	status := v1alpha1.StartPolicyStatus{ObservedGeneration: policy.Generation}
 	groups := map[string]v1alpha1.PolicyGroup{}
@@ -64,14 +63,13 @@ func sumPolicy(now time.Time, policy crd.KnownPolicy, nodes []v1alpha1.Pacemaker
 	status.Conditions = slices.Clone(before.Conditions)
 	for _, c := range []metav1.Condition{policyReadiness(policy, status.Nodes, late, unable, why), c} {
 		c.ObservedGeneration, c.LastTransitionTime = policy.Generation, metav1.NewTime(now)
-		c.Message = strings.ToValidUTF8(c.Message[:min(len(c.Message), mostMessage)], "") // a cut character is dropped
+		c.Message = strings.ToValidUTF8(c.Message[:min(len(c.Message), mostMessage)], "") // without half a character
 		meta.SetStatusCondition(&status.Conditions, c)
 	}
 	return status
 }
 
-// calculate fills in the limits of now, and gives the condition that says whether all
-// overrides are good.
+// calculate sets the current limits, and returns the condition that reports whether all overrides are valid.
 func calculate(now time.Time, policy *v1alpha1.StartPolicy, status *v1alpha1.StartPolicyStatus) metav1.Condition {
 	c := metav1.Condition{Type: v1alpha1.ConditionOverridesValid, Status: metav1.ConditionUnknown, Reason: reasonInvalid}
 	if policy == nil {
@@ -103,7 +101,7 @@ func policyReadiness(policy crd.KnownPolicy, nodes int32, late, unable []string,
 	c := metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse}
 	switch {
 	case policy.Fault != "":
-		c.Reason, c.Message = reasonInvalid, "the newest generation is left out: "+policy.Fault
+		c.Reason, c.Message = reasonInvalid, "the newest generation is invalid and ignored: "+policy.Fault
 	case nodes == 0:
 		c.Reason, c.Message = reasonNoNodes, "in force on no node"
 	case len(late) > 0:
@@ -116,7 +114,7 @@ func policyReadiness(policy crd.KnownPolicy, nodes int32, late, unable []string,
 	return c
 }
 
-// sumGroups puts the groups into the status, the largest first as far as there is room.
+// sumGroups sets the sums and the largest groups, the largest first.
 func sumGroups(status *v1alpha1.StartPolicyStatus, groups map[string]v1alpha1.PolicyGroup) {
 	status.GroupCount = max(status.GroupCount, int32(len(groups)))
 	var all v1alpha1.PolicyGroup
@@ -131,7 +129,7 @@ func sumGroups(status *v1alpha1.StartPolicyStatus, groups map[string]v1alpha1.Po
 	status.Groups = status.Groups[:min(len(status.Groups), mostGroups)]
 }
 
-// add returns the sum of two parts of a group.
+// add returns the sum of two parts of one group.
 func add(a, b v1alpha1.PolicyGroup) v1alpha1.PolicyGroup {
 	return v1alpha1.PolicyGroup{
 		Group: b.Group, Waiting: a.Waiting + b.Waiting, Throttled: union(a.Throttled, b.Throttled),
@@ -155,8 +153,8 @@ func addUse(a, b v1alpha1.PodUse) v1alpha1.PodUse {
 	return sum
 }
 
-// capped returns the sum of two amounts, or the largest there is where it would be larger:
-// a cluster may use more memory than thousandths of a byte can be counted, 9.2 PB.
+// capped returns the sum of two amounts, or the largest int64 if the sum would overflow: amounts are in thousandths, and
+// a cluster may have more than 9.2 PB of memory.
 func capped(a, b int64) int64 {
 	if b > 0 && a > math.MaxInt64-b {
 		return math.MaxInt64
@@ -164,12 +162,12 @@ func capped(a, b int64) int64 {
 	return a + b
 }
 
-// union returns all names once, sorted.
+// union returns all names sorted, without duplicates.
 func union(names ...[]string) []string {
 	return slices.Compact(slices.Sorted(slices.Values(slices.Concat(names...))))
 }
 
-// some names a few, sorted, and says how many there are beside.
+// some returns the first names, sorted, and the number of the others.
 func some(names []string) string {
 	names = union(names)
 	if more := len(names) - namesShown; more > 0 {

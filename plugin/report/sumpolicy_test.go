@@ -17,7 +17,7 @@ import (
 
 var policyNow = time.Date(2026, 11, 27, 12, 0, 0, 0, time.UTC)
 
-// tells is what a node tells of one policy.
+// tells returns a node's report about one policy.
 func tells(name string, p v1alpha1.NodePolicy) v1alpha1.PacemakerNodeStatus {
 	at := metav1.NewTime(policyNow)
 	return v1alpha1.PacemakerNodeStatus{NodeName: name, Written: &at, Policies: []v1alpha1.NodePolicy{p}}
@@ -45,7 +45,7 @@ func group(name string, pods, waiting int32, cpu string, throttled ...string) v1
 	}
 }
 
-func TestThePolicySumsUpWhatNodesTell(t *testing.T) {
+func TestThePolicySumsUpTheReportsOfNodes(t *testing.T) {
 	t.Parallel()
 	status := sumPolicy(policyNow, knownPolicy(t, t1), []v1alpha1.PacemakerNodeStatus{
 		tells("a", v1alpha1.NodePolicy{Name: "t1", Generation: 3, GroupCount: 2, Groups: []v1alpha1.PolicyGroup{
@@ -77,7 +77,7 @@ func TestThePolicySumsUpWhatNodesTell(t *testing.T) {
 	assert.True(t, meta.FindStatusCondition(again.Conditions, v1alpha1.ConditionOverridesValid).LastTransitionTime.Time.Equal(policyNow))
 }
 
-func TestAPolicyThatIsNotInForceSaysWhy(t *testing.T) {
+func TestThePolicyStatusSaysWhyItIsNotInForce(t *testing.T) {
 	t.Parallel()
 	valid := knownPolicy(t, "{selector: {terms: [{podSelector: {}}]}, limits: {running: {pods: 1}}}")
 	invalid := crd.KnownPolicy{Name: "t1", Generation: 3, Fault: "spec.groupBy: no"}
@@ -93,7 +93,7 @@ func TestAPolicyThatIsNotInForceSaysWhy(t *testing.T) {
 	}
 }
 
-func TestOnlyTheLargestGroupsAreTold(t *testing.T) {
+func TestOnlyTheLargestGroupsAreReported(t *testing.T) {
 	t.Parallel()
 	p := v1alpha1.NodePolicy{Name: "t1", Generation: 3, GroupCount: 5000}
 	for i := range 40 {
@@ -103,10 +103,10 @@ func TestOnlyTheLargestGroupsAreTold(t *testing.T) {
 	require.Len(t, status.Groups, mostGroups)
 	assert.Equal(t, "g39", status.Groups[0].Group)
 	assert.EqualValues(t, 5000, status.GroupCount)
-	assert.EqualValues(t, 780, status.Used.Running.Pods, "the sum is of all")
+	assert.EqualValues(t, 780, status.Used.Running.Pods, "the sum includes all groups")
 }
 
-// No sum of what nodes tell turns over: one that is too large to be told stays the largest.
+// No sum of the nodes' reports overflows. A sum that is too large stays the largest value.
 func TestASumThatIsTooLargeStaysTheLargest(t *testing.T) {
 	t.Parallel()
 	use := func(amount string) v1alpha1.PodUse {
@@ -116,7 +116,7 @@ func TestASumThatIsTooLargeStaysTheLargest(t *testing.T) {
 		sum := addUse(use(amount), use(amount))
 		assert.EqualValues(t, "9223372036854775807m", sum.Requests["memory"], amount)
 		again := addUse(sum, use("1Gi"))
-		assert.EqualValues(t, "9223372036854775807m", again.Requests["memory"], "and what was summed up once can be added to")
+		assert.EqualValues(t, "9223372036854775807m", again.Requests["memory"], "an earlier sum can be summed up again")
 	}
 	assert.EqualValues(t, "8Pi", addUse(use("4Pi"), use("4Pi")).Requests["memory"])
 }

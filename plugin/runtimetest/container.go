@@ -17,10 +17,10 @@ import (
 	"github.com/containerd/nri/pkg/api"
 )
 
-// undoTimeout bounds the events that undo a request which failed.
+// undoTimeout bounds the events that undo a failed request.
 const undoTimeout = time.Minute
 
-// ContainerSpec is what a container is made from.
+// ContainerSpec describes a container.
 type ContainerSpec struct {
 	// Name is the container's name in its pod.
 	Name string
@@ -32,7 +32,7 @@ type ContainerSpec struct {
 	Stdout io.Writer
 }
 
-// State is where a container is in its life.
+// State is the stage of a container's life.
 type State string
 
 // The states of a container. It stays Created while it is being started.
@@ -45,16 +45,15 @@ const (
 // Status is a container at one moment.
 type Status struct {
 	State State
-	// Pid is the process's while it runs, else 0.
+	// Pid is the pid of the process while it runs, else 0.
 	Pid int
-	// ExitCode is that of an exited container: 128 plus the signal if one killed it, and
-	// 128 if it never ran.
+	// ExitCode is the exit code of an exited container: 128 plus the signal if a signal killed it, and 128 if it
+	// never ran.
 	ExitCode                         int
 	CreatedAt, StartedAt, FinishedAt time.Time
 }
 
-// Container is a container of a pod. It is made by Pod.CreateContainer and safe for
-// concurrent use.
+// Container is a container of a pod. Pod.CreateContainer makes it. It is safe for concurrent use.
 type Container struct {
 	pod    *Pod
 	id     string
@@ -70,9 +69,8 @@ type Container struct {
 	process  *process // while it runs
 }
 
-// CreateContainer makes a container. The error of a plugin that refuses it is wrapped;
-// its Stop- and RemoveContainer events have been sent then. It blocks while the
-// plugins do. The sandbox must be ready.
+// CreateContainer makes a container. It wraps the error of a plugin that refuses the container, whose Stop- and
+// RemoveContainer events have been sent by then. It blocks while the plugins do. The sandbox must be ready.
 func (p *Pod) CreateContainer(ctx context.Context, spec ContainerSpec) (*Container, error) {
 	c := &Container{pod: p, id: newID(), spec: spec, exited: make(chan struct{}), status: Status{State: Created, CreatedAt: time.Now()}}
 	c.spec.Args = slices.Clone(spec.Args)
@@ -87,7 +85,7 @@ func (p *Pod) CreateContainer(ctx context.Context, spec ContainerSpec) (*Contain
 	return c, nil
 }
 
-// wrap says of which request an error is.
+// wrap adds to an error the name of its request.
 func (c *Container) wrap(request string, err error) error {
 	if err == nil {
 		return nil
@@ -149,13 +147,13 @@ func (c *Container) stored() bool {
 	return c.pod.runtime.containers[c.id] == c
 }
 
-// message is the container as plugins see it; a new copy at each call.
+// message is the container as plugins see it. Each call returns a new copy.
 func (c *Container) message() *api.Container {
 	stored := c.stored()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	m := c.messageLocked()
-	if !stored { // while it is being created containerd has no status for it
+	if !stored { // while the container is being created, containerd has no status for it
 		m.State = api.ContainerState_CONTAINER_UNKNOWN
 	}
 	return m
@@ -172,7 +170,7 @@ func (c *Container) messageLocked() *api.Container {
 		m.State = api.ContainerState_CONTAINER_CREATED
 	case Running:
 		m.State = api.ContainerState_CONTAINER_RUNNING
-	case Exited: // containerd leaves it UNKNOWN
+	case Exited: // containerd leaves the state UNKNOWN
 		m.FinishedAt, m.ExitCode = c.status.FinishedAt.UnixNano(), int32(c.status.ExitCode)
 	}
 	if !c.status.StartedAt.IsZero() {
@@ -184,15 +182,14 @@ func (c *Container) messageLocked() *api.Container {
 // cgroup is the OCI cgroups path that containerd gives to id.
 func (p *Pod) cgroup(id string) string { return path.Join(p.spec.CgroupParent, id) }
 
-// newID makes an identifier as containerd's: 64 hex digits.
+// newID makes an identifier like containerd's: 64 hex digits.
 func newID() string {
 	var b [32]byte
 	_, _ = rand.Read(b[:]) // never fails, by its documentation
 	return hex.EncodeToString(b[:])
 }
 
-// list is what a plugin is synchronised with: all sandboxes, and the containers
-// that have not exited, oldest first.
+// list returns what a plugin synchronises with: all sandboxes, and the containers that have not exited, oldest first.
 func (r *Runtime) list() ([]*api.PodSandbox, []*api.Container) {
 	var pods []*api.PodSandbox
 	for _, p := range r.Pods() {

@@ -1,9 +1,13 @@
 package runtimetest_test
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
+	"io"
+	"os"
+	"os/exec"
 	"syscall"
 	"testing"
 	"time"
@@ -14,7 +18,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/runtimetest"
 )
 
-// runContainer runs a pod with one container, created only.
+// runContainer runs a pod with one container, which is only created.
 func runContainer(t *testing.T, rt *runtimetest.Runtime, spec runtimetest.ContainerSpec) (*runtimetest.Pod, *runtimetest.Container) {
 	t.Helper()
 	pod, err := rt.RunPod(within(t), somePod)
@@ -55,6 +59,34 @@ func TestContainerLife(t *testing.T) {
 	require.Equal(t, []string{"StopContainer", "StopPodSandbox", "RemoveContainer", "RemovePodSandbox"}, plugin.names())
 	require.NoError(t, ctr.Remove(within(t)))
 	require.NoError(t, ctr.Stop(within(t), 0))
+}
+
+// This test runs its binary again and kills that. The output of the container ends when nobody holds it open.
+func TestAContainerEndsWithTheTestBinary(t *testing.T) {
+	t.Parallel()
+	if os.Getenv("CONTAINER_OF_A_KILLED_BINARY") != "" {
+		_, ctr := runContainer(t, start(t, nil, runtimetest.Options{}), runtimetest.ContainerSpec{
+			Name: "app", Args: []string{"sh", "-c", "echo ready; exec sleep 1000"}, Stdout: os.Stdout,
+		})
+		require.NoError(t, ctr.Start(within(t)))
+		<-within(t).Done()
+		return
+	}
+	output, theirs, err := os.Pipe()
+	require.NoError(t, err)
+	defer output.Close()
+	require.NoError(t, output.SetReadDeadline(time.Now().Add(patience)))
+	binary := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$")
+	binary.Env, binary.Stdout = append(os.Environ(), "CONTAINER_OF_A_KILLED_BINARY=1"), theirs
+	require.NoError(t, binary.Start())
+	require.NoError(t, theirs.Close())
+	line, err := bufio.NewReader(output).ReadString('\n')
+	require.NoError(t, err)
+	require.Equal(t, "ready\n", line)
+	require.NoError(t, binary.Process.Kill())
+	require.Error(t, binary.Wait())
+	_, err = io.Copy(io.Discard, output)
+	require.NoError(t, err, "the container outlives the test binary")
 }
 
 func TestExitSendsStopContainer(t *testing.T) {

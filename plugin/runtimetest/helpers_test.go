@@ -15,10 +15,10 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/runtimetest"
 )
 
-// patience bounds what must happen; nothing is expected to take a fraction of it.
+// patience bounds the waits for necessary events. Nothing should take a fraction of it.
 const patience = 30 * time.Second
 
-// tick is the pause between two looks at a state whose changes are not signalled.
+// tick is the pause between two looks at a state without a signal for its changes.
 const tick = time.Millisecond
 
 const pluginName = "recorder"
@@ -44,7 +44,7 @@ func (r *recorder) connect(t *testing.T, rt *runtimetest.Runtime) stub.Stub {
 	return s
 }
 
-// within bounds what a test waits for.
+// within returns a context that bounds the waits of a test.
 func within(t *testing.T) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -74,7 +74,7 @@ var (
 	sleeping = runtimetest.ContainerSpec{Name: "app", Args: []string{"sleep", "1000"}}
 )
 
-// signal is an output that tells when a word was written to it.
+// signal is an output that reports when a word was written to it.
 type signal struct {
 	word string
 	seen chan struct{}

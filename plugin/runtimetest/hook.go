@@ -16,11 +16,10 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// runcScript plays runc for one hook: a parent that is there as long as the hook
-// runs, and passes on how it ended.
+// runcScript plays runc for one hook: a parent that lives as long as the hook, and passes on its exit code.
 const runcScript = `"$@"; exit $?`
 
-// hooksOf returns the hooks that the plugins ask for. Whatever else they ask for is an error.
+// hooksOf returns the hooks that the plugins ask for. Any other adjustment is an error.
 func hooksOf(a *api.ContainerAdjustment) ([]*api.Hook, error) {
 	hooks := a.GetHooks().GetCreateRuntime()
 	if a.GetHooks() != nil {
@@ -38,7 +37,7 @@ func hooksOf(a *api.ContainerAdjustment) ([]*api.Hook, error) {
 	return hooks, nil
 }
 
-// hasContent tells whether a message says anything: NRI hands out trees of empty ones.
+// hasContent reports whether a message sets anything: NRI hands out trees of empty messages.
 func hasContent(m protoreflect.Message) bool {
 	found := false
 	m.Range(func(field protoreflect.FieldDescriptor, value protoreflect.Value) bool {
@@ -49,8 +48,8 @@ func hasContent(m protoreflect.Message) bool {
 	return found
 }
 
-// runHook runs one createRuntime hook as the child of a runc. If ctx ends the runc
-// is killed and the hook is left to itself.
+// runHook runs one createRuntime hook as the child of a runc. If ctx ends, the runc is killed and the hook continues
+// alone.
 func (c *Container) runHook(ctx context.Context, hook *api.Hook) error {
 	r := c.pod.runtime
 	state, err := json.Marshal(specs.State{Version: specs.Version, ID: c.id, Status: specs.StateCreating, Bundle: r.opts.Dir})
@@ -61,7 +60,7 @@ func (c *Container) runHook(ctx context.Context, hook *api.Hook) error {
 	if args := hook.GetArgs(); len(args) > 0 {
 		cmd.Args = append(cmd.Args, args[1:]...)
 	}
-	cmd.Env = append([]string{}, hook.GetEnv()...) // never nil: it would get ours
+	cmd.Env = append([]string{}, hook.GetEnv()...) // never nil: a nil Env would be this process's environment
 	cmd.Dir = r.opts.Dir
 	cmd.Stdin = bytes.NewReader(state)
 	var output bytes.Buffer
@@ -89,7 +88,7 @@ func (c *Container) runHook(ctx context.Context, hook *api.Hook) error {
 	}
 }
 
-// startHook starts a hook's runc and notes it: one that runs is counted.
+// startHook starts a hook's runc and counts it while it runs.
 func (r *Runtime) startHook(cmd *exec.Cmd) (*process, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

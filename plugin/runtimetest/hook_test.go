@@ -18,8 +18,8 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/runtimetest"
 )
 
-// script writes an executable shell script and returns its path. It must do without
-// PATH: hooks have no environment but their own.
+// script writes an executable shell script and returns its path. The script must work without PATH: hooks have only
+// their own environment.
 func script(t *testing.T, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "hook")
@@ -36,7 +36,7 @@ func hooked(hooks ...*api.Hook) *recorder {
 	}}
 }
 
-// waitingHook is a hook that waits until the test says go, or for ever.
+// waitingHook is a hook that waits until the test ends it.
 type waitingHook struct{ dir string }
 
 func newWaitingHook(t *testing.T) waitingHook {
@@ -120,7 +120,7 @@ func TestFailingHookFailsTheStartWithoutEvents(t *testing.T) {
 	require.Equal(t, []string{"StopContainer", "RemoveContainer"}, plugin.names())
 }
 
-func TestWaitingHookHoldsNothingUp(t *testing.T) {
+func TestWaitingHookBlocksNoOtherRequest(t *testing.T) {
 	t.Parallel()
 	wait := newWaitingHook(t)
 	plugin := hooked(wait.hook(t))
@@ -132,14 +132,14 @@ func TestWaitingHookHoldsNothingUp(t *testing.T) {
 	require.Equal(t, 1, rt.Hooks())
 	require.Equal(t, runtimetest.Created, ctr.Status().State)
 
-	// Others go on, and plugins can synchronise: they see the container as created.
+	// Other requests continue, and plugins can synchronise. They see the container as created.
 	_, err := rt.RunPod(within(t), runtimetest.PodSpec{Namespace: "default", Name: "other"})
 	require.NoError(t, err)
 	second := &recorder{name: "second"}
 	second.connect(t, rt)
 	require.Equal(t, [][]string{{"web", "other", "app:CREATED"}}, second.syncs())
 
-	// A stop only tells, a removal is refused.
+	// A stop only sends its event, and a removal is refused.
 	plugin.clear()
 	require.NoError(t, ctr.Stop(within(t), 0))
 	require.Equal(t, []string{"StopContainer"}, plugin.names())

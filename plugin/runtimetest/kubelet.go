@@ -9,14 +9,12 @@ import (
 	"time"
 )
 
-// Keep starts a pod of one container as kubelet does: what is refused or fails is asked
-// for again after the interval retry, but a refused create the first time at once. It
-// blocks until the container has started, and returns it, or until ctx ends. A container
-// whose start failed stays, dead, beside the next one.
+// Keep starts a pod of one container as kubelet does. After a refusal or failure it asks again after the interval
+// retry, but after the first refused create it asks again at once. It blocks until the container has started, and
+// returns it, or until ctx ends. A container whose start failed stays, dead, beside the next one.
 //
-// Keep adds what kubelet says of a pod, where it is not in the specification: the cgroup, and the annotation
-// kubernetes.io/config.source=api. What becomes of the
-// container, and the end of the pod, are the caller's.
+// Keep adds the facts that kubelet sets, where the specification leaves them out: the cgroup, and the annotation
+// kubernetes.io/config.source=api. The caller ends the container and the pod.
 func (r *Runtime) Keep(ctx context.Context, spec PodSpec, retry time.Duration, container ContainerSpec) (*Container, error) {
 	spec.UID = cmp.Or(spec.UID, NewUID())
 	spec.CgroupParent = cmp.Or(spec.CgroupParent, path.Join("/kubepods/burstable", "pod"+spec.UID))

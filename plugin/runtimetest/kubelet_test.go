@@ -13,10 +13,10 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/runtimetest"
 )
 
-// never is an interval that no test lives to see the end of.
+// never is an interval that is longer than any test.
 const never = 24 * time.Hour
 
-// refuses gives an error the first so many times.
+// refuses returns a function that fails the given number of times.
 func refuses(times int32) func() error {
 	var tries atomic.Int32
 	return func() error {
@@ -27,7 +27,7 @@ func refuses(times int32) func() error {
 	}
 }
 
-func TestKeepAsksAgainForWhatIsRefused(t *testing.T) {
+func TestKeepAsksAgainAfterARefusal(t *testing.T) {
 	t.Parallel()
 	sandbox, create := refuses(2), refuses(2)
 	plugin := &recorder{
@@ -44,8 +44,8 @@ func TestKeepAsksAgainForWhatIsRefused(t *testing.T) {
 	for _, e := range plugin.all("RunPodSandbox") {
 		uids[e.pod.Uid], ids[e.pod.Id] = true, true
 	}
-	require.Len(t, uids, 1, "it is one pod")
-	require.Len(t, ids, 3, "and a new sandbox each time")
+	require.Len(t, uids, 1, "all attempts belong to one pod")
+	require.Len(t, ids, 3, "each attempt has a new sandbox")
 	require.Len(t, plugin.all("CreateContainer"), 3)
 
 	pod := plugin.last(t, "RunPodSandbox").pod
@@ -71,7 +71,7 @@ func TestKeepAsksForARefusedCreateOnceAtOnce(t *testing.T) {
 	<-twice
 	cancel()
 	require.ErrorIs(t, <-kept, context.Canceled)
-	require.Empty(t, twice, "the third would have waited")
+	require.Empty(t, twice, "a third attempt would have waited")
 }
 
 func TestKeepStartsAFailedStartAgain(t *testing.T) {

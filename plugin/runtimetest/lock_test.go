@@ -13,8 +13,8 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/runtimetest"
 )
 
-// A handler that waits keeps every other event of the node waiting.
-func TestWaitingHandlerHoldsEverybodyUp(t *testing.T) {
+// A handler that waits blocks every other event of the node.
+func TestWaitingHandlerBlocksAllEvents(t *testing.T) {
 	t.Parallel()
 	entered, leave := make(chan struct{}), make(chan struct{})
 	plugin := &recorder{}
@@ -47,7 +47,7 @@ func TestWaitingHandlerHoldsEverybodyUp(t *testing.T) {
 	go func() { results <- exiting.Stop(within(t), 0) }()
 	_, err := exiting.Wait(within(t))
 	require.NoError(t, err)
-	time.Sleep(50 * time.Millisecond) // gives a broken lock the time to show; nothing else depends on it
+	time.Sleep(50 * time.Millisecond) // gives a broken lock the time to show; no result depends on it
 	close(leave)
 	for range cap(results) {
 		require.NoError(t, <-results)
@@ -57,14 +57,13 @@ func TestWaitingHandlerHoldsEverybodyUp(t *testing.T) {
 	require.ElementsMatch(t, []string{"RunPodSandbox", "PostStartContainer", "StopContainer"}, names[2:])
 }
 
-// It changes the request timeout, so it must not run beside other tests: shortening that
-// before the plugin is connected would make the connection fail on a machine that is slow
-// for a moment.
+// This test changes the request timeout, so it must not run beside other tests. A short timeout before the plugin is
+// connected would make the connection fail on a machine that is slow for a moment.
 func TestLateAnswerDisconnectsThePlugin(t *testing.T) {
 	leave := make(chan struct{})
 	plugin := &recorder{runPod: func(context.Context, *api.PodSandbox) error {
 		<-leave
-		return errors.New("whatever it says, nobody listens any more")
+		return errors.New("this answer is too late")
 	}}
 	rt := start(t, plugin, runtimetest.Options{})
 	require.Equal(t, patience, plugin.timeout)
@@ -76,5 +75,5 @@ func TestLateAnswerDisconnectsThePlugin(t *testing.T) {
 	close(leave)
 	_, ctr := runContainer(t, rt, sleeping)
 	require.NoError(t, ctr.Start(within(t)))
-	require.Subset(t, []string{"RunPodSandbox"}, plugin.names(), "it is asked no more")
+	require.Subset(t, []string{"RunPodSandbox"}, plugin.names(), "the plugin gets no further event")
 }

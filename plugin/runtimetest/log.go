@@ -9,7 +9,7 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// nriLog is NRI's logger, which is one for the process. It is set before any test runs: a plugin that
+// nriLog is NRI's logger, of which the process has only one. It is set before any test runs, because a plugin that
 // looks for its runtime reads it, too.
 var nriLog = func() *nriLogger {
 	l := new(nriLogger)

@@ -12,9 +12,9 @@ import (
 	"github.com/containerd/ttrpc"
 )
 
-// plugins knows which plugins are connected to one session. The adaptation tells
-// neither names nor ends of connections, but each plugin has a ttrpc server, and it
-// handles one plugin's way from connection to synchronisation at a time.
+// plugins knows which plugins are connected to one session. The adaptation reports neither names nor ends of
+// connections. But each plugin has a ttrpc server, and the adaptation takes one plugin at a time from connection to
+// synchronisation.
 type plugins struct {
 	mu sync.Mutex
 	// guarded by mu
@@ -62,7 +62,7 @@ func (p *plugins) intercept(ctx context.Context, unmarshal ttrpc.Unmarshaler, _ 
 	})
 }
 
-// synchronized notes that the plugin which connected last has been synchronised.
+// synchronized records that the plugin that connected last is synchronised.
 func (p *plugins) synchronized() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -77,7 +77,7 @@ func (p *plugins) count() int {
 	return len(p.conns)
 }
 
-// has tells whether a synchronised plugin of that name is connected.
+// has reports whether a synchronised plugin of that name is connected.
 func (p *plugins) has(name string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -103,7 +103,7 @@ func (r *Runtime) waitPlugin(ctx context.Context, name string, want bool) error 
 			return ErrDown
 		}
 		if s.plugins.has(name) == want {
-			// A plugin is put on the list of those that get events just after it is synchronised, under this lock.
+			// A plugin gets events just after it is synchronised, and joins their list under this lock.
 			s.relay.nri.BlockPluginSync().Unblock()
 			return nil
 		}
@@ -113,9 +113,8 @@ func (r *Runtime) waitPlugin(ctx context.Context, name string, want bool) error 
 	}
 }
 
-// DropPlugins cuts the connections of all plugins, as a crash of the connection does,
-// and returns how many there were. The runtime goes on; plugins may connect again at
-// once, and WaitPlugin waits for that.
+// DropPlugins cuts the connections of all plugins, as a crash of the connections would, and returns their number. The
+// runtime continues. Plugins may connect again at once, and WaitPlugin waits for that.
 func (r *Runtime) DropPlugins() (int, error) {
 	s := r.current()
 	if s == nil {
@@ -131,14 +130,14 @@ func (r *Runtime) DropPlugins() (int, error) {
 	return n, nil
 }
 
-// anyOf tells whether one of these connections has not ended.
+// anyOf reports whether one of these connections still exists.
 func (p *plugins) anyOf(conns []*pluginConn) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return slices.ContainsFunc(p.conns, func(c *pluginConn) bool { return slices.Contains(conns, c) })
 }
 
-// pause waits; false: ctx has ended.
+// pause waits. It returns false if ctx has ended.
 func pause(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -11,20 +11,21 @@ import (
 	"k8s.io/apimachinery/pkg/util/uuid"
 )
 
-// noProcess is told as the first process of a sandbox: more than the kernel ever gives.
+// noProcess stands for the first process of a sandbox. It is larger than any pid of the kernel.
 const noProcess uint32 = 1 << 22
 
-// PodSpec is what a sandbox is made from. [Runtime.Keep] adds what kubelet adds.
+// PodSpec describes a sandbox. [Runtime.Keep] adds what kubelet adds.
 type PodSpec struct {
 	Namespace, Name string
 	// UID is random if empty.
 	UID                 string
 	Labels, Annotations map[string]string
-	// CgroupParent and RuntimeHandler are told to plugins; neither is used. Empty is no cgroup, and the default handler.
+	// Plugins see CgroupParent and RuntimeHandler; neither has another use. Empty is no cgroup, and the default
+	// handler.
 	CgroupParent, RuntimeHandler string
 }
 
-// Pod is a sandbox. It is made by RunPod and safe for concurrent use.
+// Pod is a sandbox. RunPod makes it. It is safe for concurrent use.
 type Pod struct {
 	runtime *Runtime
 	id      string
@@ -35,11 +36,11 @@ type Pod struct {
 	stopped bool // guarded by mu
 }
 
-// NewUID returns a random pod UID in the form the API server gives them.
+// NewUID returns a random pod UID in the form of the API server.
 func NewUID() string { return string(uuid.NewUUID()) }
 
-// RunPod runs a sandbox. The error of a plugin that refuses it is wrapped; its Stop-
-// and RemovePodSandbox events have been sent then. It blocks while the plugins do.
+// RunPod runs a sandbox. It wraps the error of a plugin that refuses the sandbox, whose Stop- and RemovePodSandbox
+// events have been sent by then. It blocks while the plugins do.
 func (r *Runtime) RunPod(ctx context.Context, spec PodSpec) (*Pod, error) {
 	s, ctx, end, err := r.begin(ctx)
 	if err != nil {
@@ -62,7 +63,7 @@ func (r *Runtime) RunPod(ctx context.Context, spec PodSpec) (*Pod, error) {
 	return p, nil
 }
 
-// ID is the sandbox's id, 64 hex digits, another for each sandbox.
+// ID is the sandbox's id, 64 hex digits. Each sandbox has its own.
 func (p *Pod) ID() string { return p.id }
 
 // Stop kills the pod's running containers and stops the sandbox. It may be called again.
@@ -89,7 +90,7 @@ func (p *Pod) Remove(ctx context.Context) error {
 	})
 }
 
-// end makes a request about a sandbox; without effect on one that was removed.
+// end makes a request about a sandbox. It has no effect on a removed sandbox.
 func (p *Pod) end(ctx context.Context, what string, request func(context.Context, *session) error) error {
 	s, ctx, end, err := p.runtime.begin(ctx)
 	if err == nil {
@@ -125,7 +126,7 @@ func (p *Pod) stored() bool {
 	return p.runtime.pods[p.id] == p
 }
 
-// ready tells whether the sandbox can hold running containers: from RunPod to Stop.
+// ready reports whether the sandbox can hold running containers: from RunPod to Stop.
 func (p *Pod) ready() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -144,7 +145,7 @@ func (p *Pod) containers() []*Container {
 	return list
 }
 
-// message is the sandbox as plugins see it; a new copy at each call.
+// message is the sandbox as plugins see it. Each call returns a new copy.
 func (p *Pod) message() *api.PodSandbox {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// outputGrace bounds the wait for output that a process which left its group
-// keeps open after the group's end.
+// outputGrace bounds the wait for output after the end of a group. A process that left the group may keep the output
+// open.
 const outputGrace = time.Second
 
 // process leads a process group of its own.
@@ -23,9 +23,11 @@ type process struct {
 	over bool // guarded by mu
 }
 
-// startProcess starts cmd. The caller must wait for it.
+// startProcess starts cmd. The caller must wait for it. The leader is killed with this process, so that a test binary
+// that is killed leaves none behind. The kernel does so at the end of the thread that started it, but Go ends no thread
+// before the process, unless a goroutine has locked it.
 func startProcess(cmd *exec.Cmd) (*process, error) {
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
@@ -37,8 +39,8 @@ func (p *process) pid() int { return p.cmd.Process.Pid }
 // kill kills the whole group.
 func (p *process) kill() error { return p.signal(-p.pid(), syscall.SIGKILL) }
 
-// signal sends sig to the leader, or to the group: the negative number of the leader. A process that is gone
-// is not an error.
+// signal sends sig to the leader, or to the group: the negative number of the leader. A missing process is not an
+// error.
 func (p *process) signal(target int, sig syscall.Signal) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -53,7 +55,7 @@ func (p *process) signal(target int, sig syscall.Signal) error {
 
 // waitGroup kills the rest of the group when the leader has ended, and returns the leader's exit code.
 func (p *process) waitGroup() (int, error) {
-	// Until it is waited for, no other process gets the leader's number, which is the group's.
+	// Until the wait for the leader, no other process gets its number, which is also the group's.
 	err := error(unix.EINTR)
 	for errors.Is(err, unix.EINTR) {
 		err = unix.Waitid(unix.P_PID, p.pid(), nil, unix.WEXITED|unix.WNOWAIT, nil)
@@ -62,10 +64,10 @@ func (p *process) waitGroup() (int, error) {
 	return p.wait(), err
 }
 
-// wait waits until the leader has ended and no process holds its output open, and returns the leader's exit code as a
-// shell tells it: 128 plus the signal for a killed process.
+// wait waits until the leader has ended and no process holds its output open. It returns the leader's exit code as a
+// shell does: 128 plus the signal for a killed process.
 func (p *process) wait() int {
-	_ = p.cmd.Wait() // how it ended is in the state
+	_ = p.cmd.Wait() // the state says how it ended
 	p.mu.Lock()
 	p.over = true
 	p.mu.Unlock()

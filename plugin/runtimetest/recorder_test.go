@@ -12,14 +12,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// event is one call a plugin got, with what the tests look at.
+// event is one call of a plugin, with the fields that the tests check.
 type event struct {
 	name      string
 	pod       *api.PodSandbox
 	container *api.Container
 }
 
-// recorder is a plugin that records the events it gets. The functions, if set, decide.
+// recorder is a plugin that records its events. The functions, if set, decide.
 type recorder struct {
 	name   string // pluginName if empty
 	runPod func(ctx context.Context, p *api.PodSandbox) error
@@ -99,7 +99,7 @@ func (r *recorder) RemoveContainer(_ context.Context, p *api.PodSandbox, c *api.
 	return nil
 }
 
-// names are the events so far.
+// names are the names of the events so far.
 func (r *recorder) names() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -110,7 +110,7 @@ func (r *recorder) names() []string {
 	return names
 }
 
-// syncs is what the plugin was synchronised with, each time.
+// syncs returns what the plugin was synchronised with, each time.
 func (r *recorder) syncs() [][]string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 	"github.com/containerd/nri/pkg/api"
 )
 
-// owed is which events of a sandbox or container are still due. The zero value is none: it is not known.
+// owed says which events of a sandbox or container are still due. The zero value is none, for an unknown one.
 type owed int
 
 const (
@@ -17,8 +17,7 @@ const (
 	stopAndRemove
 )
 
-// relay takes the place of containerd's NRI layer. Its lock is held through every
-// call to the plugins, on purpose.
+// relay takes the place of containerd's NRI layer. It holds its lock through every call to the plugins, on purpose.
 type relay struct {
 	runtime *Runtime
 	plugins *plugins
@@ -45,7 +44,7 @@ func (r *relay) removeLocked(id string, send func() error) {
 	}
 }
 
-// complain logs the error of an event whose errors have no other effect.
+// complain logs the error of an event. The error has no other effect.
 func (r *relay) complain(err error, event, id string) {
 	if err != nil {
 		r.runtime.log.WithError(err).WithField("id", id).Errorf("A plugin failed a %s event", event)
@@ -122,7 +121,7 @@ func (r *relay) removeContainer(ctx context.Context, c *Container) {
 	})
 }
 
-// synchronize is called by the adaptation for a plugin that has registered.
+// synchronize is called by the adaptation for a registered plugin.
 func (r *relay) synchronize(ctx context.Context, callback adaptation.SyncCB) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -145,7 +144,7 @@ func (r *relay) update(_ context.Context, updates []*api.ContainerUpdate) ([]*ap
 	return updates, noUpdates(updates)
 }
 
-// noUpdates is the error of a plugin that updates containers: processes have no resources to update.
+// noUpdates returns an error if a plugin updates containers, because processes have no resources to update.
 func noUpdates(updates []*api.ContainerUpdate) error {
 	if len(updates) > 0 {
 		return errors.New("this runtime cannot update containers")

@@ -15,36 +15,35 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// maxSocketPath is what a unix socket's address holds.
+// maxSocketPath is the longest address of a unix socket.
 const maxSocketPath = 107
 
-// tick is the pause between two looks at a state whose changes are not signalled.
+// tick is the pause between two looks at a state without a signal for its changes.
 const tick = time.Millisecond
 
-// ErrDown is wrapped by the error of every request to a runtime that is not
-// running, and of those that were under way when it went down.
+// ErrDown is wrapped by the error of every request to a runtime that is not running. It is also in the errors of
+// requests that were under way when the runtime went down.
 var ErrDown = errors.New("runtime is not running")
 
-// Options say how a Runtime is made. Only Dir is required.
+// Options are the options of a Runtime. Only Dir is required.
 type Options struct {
 	// Dir is an existing directory, used by this Runtime alone, for its sockets. Its path must be short enough for
 	// a socket's address.
 	Dir string
-	// Name and Version are what plugins are told; containerd and v2.4.2 by default.
+	// Name and Version are reported to plugins; containerd and v2.4.2 by default.
 	Name, Version string
-	// RequestTimeout is how long a plugin may take to answer; 0 means NRI's default of 2 s. NRI has one
-	// for the process: that of the runtime which was started last counts for all.
+	// RequestTimeout is how long a plugin may take to answer; 0 means NRI's default of 2 s. NRI has one timeout for
+	// the process: that of the runtime that started last counts for all.
 	RequestTimeout time.Duration
-	// RejectHooks makes every container to which a plugin adds a hook fail, as containerd's
-	// default_validator.reject_oci_hook_adjustment does.
+	// RejectHooks makes every container fail to which a plugin adds a hook, like containerd's
+	// default_validator.reject_oci_hook_adjustment.
 	RejectHooks bool
-	// Log gets what containerd would log; nil discards it. NRI has one log for the process, too: its messages go to
-	// that of the runtime which was started last, the informational ones at debug level.
+	// Log gets containerd's messages; nil discards them. NRI has one log for the process, too: its messages go to the
+	// log of the runtime that started last, the informational ones at debug level.
 	Log logrus.FieldLogger
 }
 
-// Runtime is a container runtime. It is made by New, runs between Start and Stop, and
-// is safe for concurrent use.
+// Runtime is a container runtime. New makes it. It runs between Start and Stop, and is safe for concurrent use.
 type Runtime struct {
 	opts  Options
 	log   logrus.FieldLogger
@@ -82,11 +81,11 @@ func New(o Options) (*Runtime, error) {
 // Socket is the path of the NRI socket. It exists while the runtime runs.
 func (r *Runtime) Socket() string { return filepath.Join(r.opts.Dir, "nri.sock") }
 
-// innerSocket is the adaptation's own, to which the connections of Socket are carried on.
+// innerSocket is the adaptation's own socket. The connections of Socket are passed on to it.
 func (r *Runtime) innerSocket() string { return filepath.Join(r.opts.Dir, "inner.sock") }
 
-// Start brings the runtime up on its socket: an empty one the first time and after
-// Stop, one with the pods and containers that were there after Kill. It is an error if the runtime runs already.
+// Start brings the runtime up on its socket. The first time and after Stop it is empty. After Kill it has the earlier
+// pods and containers. It is an error if the runtime runs already.
 func (r *Runtime) Start() error {
 	r.lifeMu.Lock()
 	defer r.lifeMu.Unlock()
@@ -105,18 +104,17 @@ func (r *Runtime) Start() error {
 	return nil
 }
 
-// Kill takes the runtime down as if containerd had been killed: connections and
-// socket are gone, requests under way fail with ErrDown, hooks that waited stay behind
-// as orphans, containers run on. It returns when all requests have returned. Without
-// effect if the runtime is down.
+// Kill takes the runtime down as if containerd had been killed. The connections and the socket are gone, and requests
+// under way fail with ErrDown. Waiting hooks stay behind as orphans, and containers still run. It returns when all
+// requests have returned. It has no effect if the runtime is down.
 func (r *Runtime) Kill() {
 	r.lifeMu.Lock()
 	defer r.lifeMu.Unlock()
 	r.goDown()
 }
 
-// Stop takes the runtime down, kills every process it started, waits until they are
-// gone, and forgets all pods. No events are sent. It can be started again.
+// Stop takes the runtime down, kills every process that it started, waits for their ends, and forgets all pods. It
+// sends no events. The runtime can be started again.
 func (r *Runtime) Stop() error {
 	r.lifeMu.Lock()
 	defer r.lifeMu.Unlock()
@@ -135,7 +133,7 @@ func (r *Runtime) Stop() error {
 	return errors.Join(errs...)
 }
 
-// goDown ends the current session; lifeMu is held.
+// goDown ends the current session. lifeMu must be held.
 func (r *Runtime) goDown() {
 	r.mu.Lock()
 	s := r.session
@@ -180,7 +178,7 @@ func (r *Runtime) begin(ctx context.Context) (s *session, callCtx context.Contex
 	}, nil
 }
 
-// downCause adds ErrDown to the error of a request that the runtime's end cut short.
+// downCause adds ErrDown to the error of a request that the runtime's end interrupted.
 func downCause(ctx context.Context, err error) error {
 	if errors.Is(context.Cause(ctx), ErrDown) && !errors.Is(err, ErrDown) {
 		return fmt.Errorf("%w: %w", ErrDown, err)
@@ -188,7 +186,7 @@ func downCause(ctx context.Context, err error) error {
 	return err
 }
 
-// Hooks is the number of hook processes that are alive, waiting or orphaned.
+// Hooks is the number of live hook processes, waiting or orphaned.
 func (r *Runtime) Hooks() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()

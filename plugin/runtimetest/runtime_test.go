@@ -60,7 +60,7 @@ func TestDroppedPluginComesBack(t *testing.T) {
 	connected.Wait()
 	require.NoError(t, rt.WaitPluginGone(within(t), pluginName))
 
-	// Nobody is asked now.
+	// No plugin is connected now.
 	plugin.clear()
 	other, err := rt.RunPod(within(t), runtimetest.PodSpec{Namespace: "default", Name: "other"})
 	require.NoError(t, err)
@@ -98,7 +98,7 @@ func TestKilledRuntimeKeepsItsPods(t *testing.T) {
 	plugin.clear()
 	plugin.connect(t, rt)
 	require.Equal(t, []string{"web", "app:RUNNING"}, plugin.syncs()[1])
-	// The new containerd knows nothing of the sandbox, and of containers what it told the plugin.
+	// The new containerd knows nothing of the sandbox. Of containers it knows what it reported to the plugin.
 	require.NoError(t, pod.Remove(within(t)))
 	after, err := rt.RunPod(within(t), somePod)
 	require.NoError(t, err)

@@ -49,7 +49,7 @@ func TestRefusedSandbox(t *testing.T) {
 	require.Equal(t, plugin.last(t, "RunPodSandbox").pod.Id, plugin.last(t, "RemovePodSandbox").pod.Id)
 }
 
-// The events that follow a request which ended overtake the handler it ended in.
+// After a request has ended, its events can reach the plugin before the request's handler returns.
 func TestCancelledSandbox(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(within(t))

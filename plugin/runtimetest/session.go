@@ -21,7 +21,7 @@ type session struct {
 	front   *front
 	ctx     context.Context // ends with the session, with cause ErrDown
 	cancel  context.CancelCauseFunc
-	calls   sync.WaitGroup // requests under way; none is added once the runtime has another session or none
+	calls   sync.WaitGroup // requests under way; none is added once the session has ended
 }
 
 func startSession(r *Runtime) (*session, error) {
@@ -55,7 +55,7 @@ func startSession(r *Runtime) (*session, error) {
 	return s, nil
 }
 
-// close ends the session. The connections are cut first: a handler that waits keeps the adaptation's lock.
+// close ends the session. It cuts the connections first, because a handler that waits keeps the adaptation's lock.
 func (s *session) close() {
 	s.cancel(ErrDown)
 	s.front.close()
@@ -66,13 +66,13 @@ func (s *session) close() {
 	s.calls.Wait()
 }
 
-// front is the socket to which plugins connect. It carries each connection on to the
-// adaptation, which keeps its own to itself and closes none of them when it is stopped.
+// front is the socket to which plugins connect. It passes each connection on to the adaptation. The adaptation does
+// not expose its own connections, and does not close them when it is stopped.
 type front struct {
 	listener net.Listener
 	inner    string
 	accepted chan struct{}  // closed when no more connections are accepted
-	carrying sync.WaitGroup // of the connections
+	carrying sync.WaitGroup // counts the goroutines of connections
 
 	mu sync.Mutex
 	// guarded by mu
@@ -94,7 +94,7 @@ func (f *front) accept() {
 	for {
 		plugin, err := f.listener.Accept()
 		if err != nil {
-			return // it was closed
+			return // the listener was closed
 		}
 		runtime, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: f.inner, Net: "unix"})
 		if err != nil {
@@ -109,7 +109,7 @@ func (f *front) accept() {
 	}
 }
 
-// carry passes on what one end says until either is closed; then it closes both.
+// carry copies from one end to the other until either is closed. Then it closes both.
 func (f *front) carry(from, to net.Conn) {
 	_, _ = io.Copy(to, from) // fails when either end is closed
 	from.Close()

@@ -15,9 +15,8 @@ import (
 // startErrorCode is the exit code of a container whose start failed.
 const startErrorCode = 128
 
-// Start runs the hooks, then the container's process. It blocks while hooks run and
-// plugins wait. After an error the container is Exited. A container
-// can be started once.
+// Start runs the hooks, then the container's process. It blocks while hooks run and plugins wait. After an error the
+// container is Exited. A container can be started once.
 func (c *Container) Start(ctx context.Context) error {
 	s, ctx, end, err := c.pod.runtime.begin(ctx)
 	if err == nil {
@@ -46,7 +45,7 @@ func (c *Container) setStarting() error {
 	return nil
 }
 
-// started ends the starting state; a failed start ends the container.
+// started ends the starting state. A failed start ends the container.
 func (c *Container) started(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -93,7 +92,7 @@ func (c *Container) start(ctx context.Context, s *session) error {
 	return nil
 }
 
-// follow waits for the container's process to end, and tells the plugins.
+// follow waits for the end of the container's process, and reports it to the plugins.
 func (c *Container) follow(p *process) {
 	code, err := p.waitGroup()
 	r := c.pod.runtime
@@ -110,9 +109,9 @@ func (c *Container) follow(p *process) {
 	}
 }
 
-// Stop ends the container's process: SIGTERM, and after grace SIGKILL; at once SIGKILL if
-// grace is 0. It returns when the process is gone. A container that does not run is left as
-// it is, also while its hooks wait. It may be called again.
+// Stop ends the container's process with SIGTERM, and with SIGKILL after grace. If grace is 0, it sends SIGKILL at
+// once. It returns when the process is gone. It does not change a container that does not run, even while its hooks
+// wait. It may be called again.
 func (c *Container) Stop(ctx context.Context, grace time.Duration) error {
 	return c.end(ctx, "stop", func(ctx context.Context, s *session) error {
 		if err := c.kill(ctx, grace); err != nil {
@@ -123,11 +122,11 @@ func (c *Container) Stop(ctx context.Context, grace time.Duration) error {
 	})
 }
 
-// Remove kills the container's process if it runs, and removes the container. It is an
-// error while the container is being started. It may be called again.
+// Remove kills the container's process if it runs, and removes the container. It is an error while the container is
+// starting. It may be called again.
 func (c *Container) Remove(ctx context.Context) error { return c.end(ctx, "remove", c.remove) }
 
-// end makes a request about a container; without effect on one that was removed.
+// end makes a request about a container. It has no effect on a removed container.
 func (c *Container) end(ctx context.Context, what string, request func(context.Context, *session) error) error {
 	s, ctx, end, err := c.pod.runtime.begin(ctx)
 	if err == nil {
@@ -168,7 +167,7 @@ func (c *Container) setRemoved() error {
 	return nil
 }
 
-// kill ends the process of a running container and waits for that.
+// kill ends the process of a running container and waits for the end.
 func (c *Container) kill(ctx context.Context, grace time.Duration) error {
 	c.mu.Lock()
 	p := c.process
@@ -197,7 +196,7 @@ func (c *Container) kill(ctx context.Context, grace time.Duration) error {
 	return err
 }
 
-// destroy kills the process, for a runtime that is being stopped.
+// destroy kills the process when the runtime is stopped.
 func (c *Container) destroy() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

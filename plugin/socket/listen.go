@@ -1,3 +1,4 @@
+// Package socket creates the unix sockets of the daemon. Only root and the daemon's own user can connect to them.
 package socket
 
 import (
@@ -16,14 +17,14 @@ import (
 const (
 	dirMode    = 0o700
 	socketMode = 0o600
-	// maxPath is the longest path that the kernel takes, without the NUL at its end.
+	// maxPath is the longest path that the kernel accepts, without the NUL at its end.
 	maxPath = len(unix.RawSockaddrUnix{}.Path) - 1
 )
 
-// Listen makes the unix socket at path, for its owner and root only, and its directory if
-// there is none. It replaces a socket that is there: a daemon listens only while it has
-// the lock of its run folder, so that it is one of a daemon that is gone. Anything else at
-// path is an error, and stays. Listen does not block. To close the listener removes the socket.
+// Listen creates the unix socket at path, and its directory if that is missing. Only the owner and root can connect.
+// Listen replaces a socket that exists: a daemon listens only while it holds the lock of its run folder, so the socket is
+// left from a daemon that has ended. Anything else at path is an error, and stays. Listen does not block. Closing the
+// listener removes the socket.
 func Listen(path string) (l net.Listener, err error) {
 	defer func() {
 		if err != nil {
@@ -36,29 +37,17 @@ func Listen(path string) (l net.Listener, err error) {
 	if err := os.MkdirAll(filepath.Dir(path), dirMode); err != nil {
 		return nil, err
 	}
-	if err := removeStale(path); err != nil {
+	if info, err := os.Lstat(path); err == nil && info.Mode().Type() != fs.ModeSocket {
+		return nil, errors.New("the path is something else than a socket")
+	}
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	// The mode of the socket before it is bound becomes the file's: at no time can
-	// another user connect.
+	// The file gets the mode that the socket has before it is bound: at no time can another user connect.
 	config := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) error {
 		var chmodErr error
 		err := c.Control(func(fd uintptr) { chmodErr = unix.Fchmod(int(fd), socketMode) })
 		return errors.Join(err, chmodErr)
 	}}
 	return config.Listen(context.Background(), "unix", path)
-}
-
-func removeStale(path string) error {
-	info, err := os.Lstat(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	if info.Mode().Type() != fs.ModeSocket {
-		return errors.New("there is something else than a socket")
-	}
-	return os.Remove(path)
 }

@@ -11,8 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// socketIn gives a path in a new directory that is short enough for a socket,
-// whatever the test's name is.
+// socketIn returns a path in a new directory that is short enough for a socket, for any test name.
 func socketIn(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "socket")

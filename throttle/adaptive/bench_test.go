@@ -25,6 +25,8 @@ func BenchmarkAllow(b *testing.B) {
 			for i := range waiting {
 				waiting[i] = known(i)
 			}
+			// For this one, not all can start at once.
+			waiting[n.waiting-1] = Start{Kind: "tight", Expected: cost(5, 10), Patience: 20 * time.Second}
 			joined := 0
 			for b.Loop() {
 				joined = c.Allow(dawn.Add(3*time.Second), underWay, n.underWay, waiting, waiting) - n.underWay

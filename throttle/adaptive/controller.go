@@ -6,26 +6,25 @@ import (
 	"time"
 )
 
-// Controller is the loop. Make one with New. It is not safe for concurrent use.
+// Controller finds the limit. Make one with New. It is not safe for concurrent use.
 type Controller struct {
 	settings Settings
 	limit    int
-	idle     float64   // the load of the node while nothing started
-	open     bool      // the node has room for many, or nobody knows yet
-	seen     time.Time // the time of the last sample
-	began    time.Time // when nothing was starting last
+	idle     float64   // load of the node while nothing started
+	open     bool      // the node has room for many starts, or does not show yet that it has not
+	seen     time.Time // time of the last sample
+	began    time.Time // when the herd began: nothing started or waited until then
 	past     exposure
 	loss     loss
-	spent    time.Duration // CPU time that starts used, as far as they were measured
+	spent    time.Duration // CPU time that starts were measured to use
 	others   others
 	disk     disk
-	planned  int    // what Allow gave last
-	held     string // and why no more
+	planned  int    // what Allow returned last
+	held     string // why no more
 	why      string
 }
 
-// New returns a Controller that takes the node to be idle until it is told
-// otherwise.
+// New returns a Controller. It takes the node to be idle until the first sample.
 func New(s Settings) *Controller {
 	c := &Controller{settings: s.complete(), open: true, why: "nothing measured yet"}
 	c.limit = c.first()
@@ -38,35 +37,24 @@ func (c *Controller) Configure(s Settings) {
 	c.limit = c.settings.bound(c.limit)
 }
 
-// Limit is the number of starts at a time that the last Observe found.
+// Limit returns the number of starts at a time that the last Observe found.
 func (c *Controller) Limit() int { return c.limit }
 
-// Why says in one line what the last Observe and Allow did and why, for people.
+// Why says in one line what the last Observe and Allow found and why, for people.
 func (c *Controller) Why() string { return c.why + c.said() }
 
-// Reach is the number of starts at a time that the limit may come to soon: more
-// than Limit while the node has room.
-func (c *Controller) Reach() int {
-	if !c.open {
-		return c.limit
-	}
-	return max(c.limit, c.settings.bound(c.loss.bound(reachPerCore*c.settings.Cores)))
-}
-
-// first is the limit that a herd begins with: it meets the goal if every start keeps one core busy.
+// first returns the limit with which a herd begins: it meets the goal if every start keeps one core busy.
 func (c *Controller) first() int {
 	return c.settings.bound(int(float64(c.settings.Cores) * (c.settings.goal() - c.idle)))
 }
 
-// Observe takes what was measured and returns the limit from now on. Samples come
-// in the order of their times; one that is not later than the last, or covers no
-// time, changes nothing. Where neither CPU use nor pressure is known, there need be
-// no Window.
+// Observe takes what was measured and returns the limit from now on. A sample that is not later than the last, or covers
+// no time, changes nothing. Where neither CPU use nor pressure is known, Window may be zero.
 func (c *Controller) Observe(s Sample) (limit int) {
 	load, goal := c.settings.load(s)
 	if goal == 0 {
 		c.open = false
-		return c.set(blindPerCore*c.settings.Cores, "CPU use and pressure are not known")
+		return c.set(c.settings.startsAtGoal(), "CPU use and pressure are not known")
 	}
 	if s.Window <= 0 || !c.past.add(s) {
 		return c.Limit()
@@ -80,27 +68,26 @@ func (c *Controller) Observe(s Sample) (limit int) {
 	watched := s.At.Sub(c.seen) <= s.Window
 	c.loss.observe(s, &c.past, watched && c.settings.full(s, load, goal))
 	if s.Starting == 0 && s.Waiting == 0 {
-		// The load may be that of setting up the pods of a herd, which will be over: it
-		// is taken for lasting only little by little.
+		// The load may be that of setting up the pods of a herd, which will be over. So it counts as lasting only
+		// little by little.
 		c.idle = min(load, 1, c.idle+s.At.Sub(c.seen).Seconds()/lasting.Seconds())
-		c.open, c.began = c.idle < openBelow, s.At
+		c.open, c.began = true, s.At
 		return c.set(c.first(), fmt.Sprintf("nothing starts, lasting load %.2f", c.idle))
 	}
-	c.open = load < openBelow || (c.idle < openBelow && c.settingUp(s))
+	c.open = load < pressureFrom || c.settingUp(s)
 	exposed := c.past.mean(s.At, s.Window)
 	want := c.settings.want(s, exposed, load, goal)
 	limit = int(math.Round(want))
 	switch {
 	case c.settingUp(s):
 		limit = max(limit, c.first())
-	case load > overfull:
+	case load > 2*nearly:
 		limit = min(int(want), c.first())
 	}
 	return c.set(limit, fmt.Sprintf("load %.2f of %.2f with %.1f starting", load, goal, exposed))
 }
 
-// settingUp tells whether what is measured may be the work of setting up the pods of a
-// herd.
+// settingUp reports whether the load may be the work of setting up the pods of a herd.
 func (c *Controller) settingUp(s Sample) bool { return s.At.Sub(c.began) < setUp*s.Window }
 
 func (c *Controller) set(limit int, said string) int {

@@ -2,21 +2,20 @@ package adaptive
 
 import "time"
 
-// remembered is how much of the past is kept; a longer window is taken to be so
-// long.
+// remembered is how much of the past counts. A longer window is cut to it, and a loss ends to count so long after the
+// last start or waiting pod.
 const remembered = time.Minute
 
-// exposure remembers how many pods were starting, to tell of how many starts the
-// load of a window was.
+// exposure remembers how many pods were starting, to say how many made the load of a window.
 type exposure struct{ points []point }
 
-// point says that from at on, until the next point, so many were starting.
+// point is how many pods were starting from a moment on, until that of the next point.
 type point struct {
 	at       time.Time
 	starting int
 }
 
-// add takes note of a sample, and tells whether it is later than the last.
+// add records a sample, and reports whether it is later than the last one.
 func (e *exposure) add(s Sample) bool {
 	if n := len(e.points); n > 0 && !s.At.After(e.points[n-1].at) {
 		return false
@@ -29,8 +28,8 @@ func (e *exposure) add(s Sample) bool {
 	return true
 }
 
-// mean is the mean number of pods that were starting in the window before at. What
-// was before the first sample counts as none.
+// mean returns the mean number of pods that were starting in the window before at. Time before the first sample counts
+// as no pod.
 func (e *exposure) mean(at time.Time, window time.Duration) float64 {
 	window = min(window, remembered)
 	sum, from := 0.0, at.Add(-window)

@@ -6,26 +6,30 @@ import (
 	"slices"
 )
 
-// course is what one start will do from now on: it idles and reads from the disk, and then burns CPU until it ends.
-// Of a known one it is known what such a start takes, and of a proven one this was so since the herd began.
+// course is what one start will do from now on: it idles and reads from the disk, then it burns CPU until it ends.
 type course struct {
-	idle          float64 // seconds
-	disk          float64 // bytes that it reads meanwhile
-	reads         float64 // bytes that it reads in a second at most
-	cpu           float64 // CPU-seconds
-	cores         float64 // that it can keep busy
-	until         float64 // seconds after which it shall have ended; +Inf: any number
-	known, proven bool
-	// What the forecast finds.
+	idle  float64 // seconds
+	disk  float64 // bytes that it reads meanwhile
+	reads float64 // bytes that it reads in a second at most
+	cpu   float64 // CPU-seconds
+	cores float64 // that it can keep busy
+	until float64 // seconds within which it is to end; +Inf: any time
+	// restUntil is until if all that wait start at once: no start may be stretched without bound then, also where no
+	// probe kills it.
+	restUntil float64
+	known     bool    // what a start of its kind takes is known
+	proven    bool    // and one of its kind has ended since the herd began
+	anyway    float64 // seconds after which it ends if no other start joins; 0: it is to join itself
+	// What the forecast finds:
 	end   float64 // seconds
-	crowd float64 // cores that all could keep busy that burn when it begins to, itself among them
+	crowd float64 // cores that all starts which burn when it begins to burn could keep busy, with its own
 }
 
 // under is one start in a forecast.
 type under struct {
 	*course
 	disk, cpu float64 // left
-	rate      float64 // of what it does
+	rate      float64 // cores that it keeps busy
 	stage     stage
 }
 
@@ -37,11 +41,11 @@ const (
 	over
 )
 
-// nothing is what is left of what is done.
+// nothing is a remainder that is none: sums of floating point numbers are not exact.
 const nothing = 1e-9
 
-// foresee finds when each start ends, if they share so many cores and bytes in a second evenly, and nobody has more
-// than it can use. It moves from event to event, between which all rates are constant.
+// foresee finds when each start ends if all share the cores, and the bytes a second that the disk serves, evenly, and
+// none gets more than it can use. It moves from event to event. Between two events all rates are constant.
 func foresee(all []course, cores, disk float64) {
 	starts := make([]under, len(all))
 	for i := range all {

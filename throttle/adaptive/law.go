@@ -1,41 +1,30 @@
 package adaptive
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
-// The constants of the law; the package documentation derives those that are not
-// plain.
+// The constants of the law. The package documentation derives them.
 const (
-	// CPU pressure counts in part from the first CPU use on, and in full from the
-	// second: below, it comes from containers that their own CPU limit holds.
+	// CPU pressure counts from a CPU use of pressureFrom on, and in full from pressureFull on: below, it comes from
+	// containers that their own CPU limit throttles.
 	pressureFrom, pressureFull = 0.70, 0.95
-	// goalWithoutPressure is the CPU use that is steered for where pressure is not
-	// known.
-	goalWithoutPressure = 0.90
-	// growth is by how much the starts that were measured may multiply before their
-	// successors are measured.
-	growth = 4
-	// Above ioPressure, percent, the disk may be what starts wait for, and more than
-	// ioPerCore starts for each core are not tried.
-	ioPressure, ioPerCore = 50, 2.5
-	// Above a load of overfull the measure hardly rises with the starts any more.
-	overfull = 1.8
-	// nearby is how near to the goal, by a part of it, a node is full.
-	nearby = 0.10
-	// blindPerCore is the limit where nothing is known.
-	blindPerCore = 2
-	// Below a load of openBelow, reachPerCore starts for each core are to be expected.
-	// So are they while the pods of a herd are set up on a node that had such a load
-	// before.
-	openBelow, reachPerCore = 0.75, 8
-	// In the first setUp windows of a herd the load may be that of setting its pods up.
+	// Above ioPressure, percent, starts may wait for the disk.
+	ioPressure = 50
+	// nearly is the part of a load, such as the goal, from which on another load counts as that one.
+	nearly = 0.90
+	// Below a load of pressureFrom, the limit may soon come to reachPerCore starts for each core. So it may while the
+	// pods of a herd are set up, as the load may be that of their setup.
+	reachPerCore = 8
+	// In the first setUp windows of a herd, the load may be that of setting its pods up.
 	setUp = 3
-	// lasting is after how long without starts a load is taken to stay.
+	// lasting is how long a load has to last to count as that of other work.
 	lasting = 10 * time.Second
 )
 
-// load gives the work that the CPUs of the node have, in parts of what they can
-// do: 1 keeps all of them busy, 2 is a second task waiting for each of them. It
-// tells no more from 2. The goal is in the same unit; 0: nothing is known.
+// load returns the load of the CPUs: 1 keeps all of them busy, at 2 a second task waits for each of them. It does not
+// rise beyond 2. goal is in the same unit; 0: neither CPU use nor pressure is known.
 func (s Settings) load(m Sample) (load, goal float64) {
 	cpu, pressure := m.CPU/100, m.CPUPressure/100
 	cpuKnown, pressureKnown := m.CPUKnown && cpu >= 0, m.CPUPressureKnown && pressure >= 0 // not NaN
@@ -43,7 +32,7 @@ func (s Settings) load(m Sample) (load, goal float64) {
 	case !cpuKnown && !pressureKnown:
 		return 0, 0
 	case !pressureKnown:
-		return cpu, goalWithoutPressure
+		return cpu, nearly
 	case !cpuKnown:
 		cpu = 1
 	}
@@ -51,21 +40,23 @@ func (s Settings) load(m Sample) (load, goal float64) {
 	return cpu + pressure*max(0, min(1, counts)), s.goal()
 }
 
-// goal is the load to steer for.
+// goal returns the load that is the goal.
 func (s Settings) goal() float64 { return 1 + s.TargetPressure/100 }
 
-// full tells whether the starts that were measured are as many as the node bears.
+// startsAtGoal returns how many starts meet the goal on an idle node if each keeps one core busy.
+func (s Settings) startsAtGoal() int { return int(math.Round(s.goal() * float64(s.Cores))) }
+
+// full reports whether the starts that were measured are as many as the node bears.
 func (s Settings) full(m Sample, load, goal float64) bool {
-	return load >= (1-nearby)*goal || m.IOPressureKnown && m.IOPressure > ioPressure
+	return load >= nearly*goal || m.IOPressureKnown && m.IOPressure > ioPressure
 }
 
-// want is the number of starts that would meet the goal, if the next starts are as
-// those that were measured: so many of them, on average over the window, made the
-// load.
+// want returns the number of starts that would meet the goal if the next ones are like those that were measured. exposed
+// is how many of these there were, the mean over the window.
 func (s Settings) want(m Sample, exposed, load, goal float64) float64 {
 	want := exposed * goal / max(load, 0.01)
 	if m.IOPressureKnown && m.IOPressure > ioPressure {
-		want = min(want, ioPerCore*float64(s.Cores))
+		want = min(want, float64(s.startsAtGoal()))
 	}
-	return min(want, growth*exposed+1)
+	return want
 }

@@ -5,18 +5,18 @@ import (
 	"time"
 )
 
-// others is what the node does beside starts: what its CPUs did, less what was measured of the starts, as a mean that
-// follows in lasting. What is done for a pod before its container runs counts to it.
+// others is the other work of the node: what its CPUs did less what the starts were measured to use, as a mean over
+// lasting. Work for a pod before its container runs counts as other work.
 type others struct {
-	// cores that it keeps busy. Starts are measured more seldom than the node, and all that they used in between counts
-	// at once: a single sample may be far below zero, and only the mean tells something.
+	// cores is how many cores other work keeps busy. Starts are measured less often than the node, and all that they
+	// used in between counts at once. So a single sample may be far below zero, and only the mean counts.
 	cores float64
 	all   float64       // cores that were busy at the last sample
-	spent time.Duration // CPU time that starts had used at the time of the last sample
-	at    time.Time     // of that; zero: there was none
+	spent time.Duration // CPU time that starts had used at the last sample
+	at    time.Time     // time of the last sample; zero: there was none
 }
 
-// Spend takes in that starts have used so much more CPU time since they were measured last.
+// Spend adds CPU time that starts were measured to use. Negative time counts as none.
 func (c *Controller) Spend(cpu time.Duration) { c.spent += max(0, cpu) }
 
 func (o *others) observe(s Sample, spent time.Duration, cores int) {
@@ -28,8 +28,8 @@ func (o *others) observe(s Sample, spent time.Duration, cores int) {
 	o.spent, o.at = spent, s.At
 }
 
-// elsewhere is how many cores other work keeps busy: never more than are. Where no start was measured, it is what did
-// so while nothing started.
+// elsewhere returns how many cores other work keeps busy, at most those that are busy. Where no start was measured, it is
+// what was busy while nothing started.
 func (c *Controller) elsewhere() float64 {
 	if c.spent == 0 {
 		return c.idle * float64(c.settings.Cores)

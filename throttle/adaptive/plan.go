@@ -10,69 +10,84 @@ import (
 )
 
 const (
-	// A start that uses burnsFrom cores burns CPU, and one that has readsFrom bytes to read reads.
+	// A start that uses burnsFrom cores burns CPU. One that has readsFrom bytes to read reads.
 	burnsFrom, readsFrom = 0.1, 1 << 20
-	// measuredAfter is how old a start is when Use says all of what it does.
+	// measuredAfter is the age of a start from which on Use shows what it does.
 	measuredAfter = 2 * time.Second
-	// someStreams is how many readers for each core a disk is taken to serve of which nothing was seen.
-	someStreams = 0.5
-	// mostPlanned bounds how many are let in at a time one by one, and mostRest how many all at once, for the time
-	// that it takes to foresee it.
+	// laterCPU is how many CPU-seconds an unknown start that idles is taken to burn later.
+	laterCPU = 3
+	// doubt is by how much a start of a kind that is not proven may exceed the CPU time that is expected of it.
+	doubt = 5
+	// mostPlanned bounds how many starts one plan lets in one by one, and mostRest how many all at once: a forecast
+	// takes time.
 	mostPlanned, mostRest = 64, 512
 )
 
-// Use is what a start that is under way has used.
+// Use is what a start under way has used.
 type Use struct {
 	CPU   time.Duration // since it began
 	Disk  int64         // bytes moved to and from disks since it began
-	Cores float64       // CPUs that it kept busy or stood in line for, the mean over two seconds
-	Reads float64       // bytes in a second, the mean over two seconds
+	Cores float64       // CPUs that it kept busy or waited for, the mean over two seconds
+	Reads float64       // bytes a second, the mean over two seconds
 }
 
-// Start is a start that is under way, or is to come.
+// Start is a start that is under way or waits.
 type Start struct {
-	// Kind is the same of starts that are expected to take the same.
+	// Kind is equal for starts that are expected to take the same. Empty: no pod watch tells kinds apart.
 	Kind string
-	// Expected is what such a start takes; nil: nobody knows.
+	// Expected is what a start of this kind takes; nil: unknown.
 	Expected *costs.Cost
-	// Patience is how long after it began a probe kills it; zero: none does.
+	// Patience is how long after its begin a probe kills it; zero: no probe does.
 	Patience time.Duration
 	// Began is when it was admitted; zero: it waits.
 	Began time.Time
 	Use
 }
 
-// Allow gives how many may start at a time, by what is known of the starts under way, which hold so
-// many slots, and of those that wait, in their order. Of these, present could start now.
+// Allow returns how many starts may be under way at a time. underWay are the starts under way, which hold slots slots.
+// waiting are all that wait, in their order, and present those of them that could start now.
 func (c *Controller) Allow(at time.Time, underWay []Start, slots int, present, waiting []Start) (limit int) {
-	p := c.newPlan(at, underWay)
+	p := c.newPlan(at, underWay, doubt)
 	c.planned = c.settings.bound(p.allows(slots, present, waiting))
 	c.held = p.held
 	return c.planned
 }
 
-// plan is what is foreseen of the starts under way, and of those that are to be let in beside them.
+// Reach returns how many starts at a time Allow may return soon. It is more than Limit while the node has room. Reach trusts
+// what is expected of a kind also before a start of it has ended.
+func (c *Controller) Reach(at time.Time, underWay []Start, slots int, waiting []Start) int {
+	soon := c.newPlan(at, underWay, 1).allows(slots, waiting, waiting)
+	if c.open {
+		soon = max(soon, c.loss.bound(reachPerCore*c.settings.Cores))
+	}
+	return max(c.limit, c.settings.bound(soon))
+}
+
+// plan is the forecast of the starts under way, and of those that it lets join them.
 type plan struct {
 	*Controller
 	at      time.Time
+	doubt   float64 // by how much a start of a kind that is not proven may exceed its CPU time
 	free    float64 // cores that other work leaves
-	goal    float64 // cores that starts shall keep busy, or stand in line for
+	goal    float64 // cores that starts are to keep busy or wait for, and half a core for rounding
 	courses []course
-	burning float64 // cores that the starts under way were measured to keep busy
-	reading float64 // bytes in a second that those which read could
+	burning float64 // cores that the starts under way keep busy, as measured
+	readers int     // starts that read from the disk, or will
 	kinds   map[string]*kind
-	held    string // why the first that has to wait does; empty: none has to
+	held    string // why the first one that must wait does; empty: none must
 }
 
-// kind is what is seen of the starts of one kind that are under way.
+// kind is what was measured of the starts of one kind that are under way.
 type kind struct {
-	named bool    // somebody knows it
-	fresh int     // so many are not measured yet
-	seen  int     // and so many are
-	reads float64 // bytes in a second that one of them does
+	named  bool    // the pod watch knows the kind
+	fresh  int     // starts that are not measured yet
+	seen   int     // starts that are
+	idlers int     // starts that neither burn CPU nor read, and those that are about to begin
+	reads  float64 // bytes in a second that the fastest of them reads
+	read   int64   // bytes that one of them has read at most
 }
 
-// lost tells whether a probe has killed a start since the herd began.
+// lost reports whether a probe has killed a start since the herd began.
 func (c *Controller) lost() bool { return c.loss.most > 0 && c.loss.halved.After(c.began) }
 
 func (p *plan) kind(of string) *kind {
@@ -82,14 +97,12 @@ func (p *plan) kind(of string) *kind {
 	return p.kinds[of]
 }
 
-func (c *Controller) newPlan(at time.Time, underWay []Start) *plan {
-	p := &plan{
-		Controller: c, at: at, kinds: map[string]*kind{},
-	}
+func (c *Controller) newPlan(at time.Time, underWay []Start, doubt float64) *plan {
+	p := &plan{Controller: c, at: at, doubt: doubt, kinds: map[string]*kind{}}
 	cores := float64(c.settings.Cores)
-	p.free = max(0.1*cores, cores-c.elsewhere())
+	p.free = max((1-nearly)*cores, cores-c.elsewhere())
 	p.goal = max(1, cores*c.settings.goal()-c.elsewhere()) + 0.5
-	c.disk.observe(at, underWay)
+	c.disk.observe(underWay)
 	for _, s := range underWay {
 		k := p.kind(s.Kind)
 		if at.Sub(s.Began) < measuredAfter {
@@ -97,11 +110,17 @@ func (c *Controller) newPlan(at time.Time, underWay []Start) *plan {
 		} else {
 			k.seen++
 		}
-		k.reads = max(k.reads, s.Reads)
+		k.reads, k.read = max(k.reads, s.Reads), max(k.read, s.Disk)
 		if s.Cores >= burnsFrom {
 			p.burning += s.Cores
+		} else if s.Reads < readsFrom {
+			k.idlers++
 		}
 		p.add(c.course(at, s))
+	}
+	p.foresee()
+	for i := range p.courses {
+		p.courses[i].anyway = p.courses[i].end
 	}
 	return p
 }
@@ -109,28 +128,29 @@ func (c *Controller) newPlan(at time.Time, underWay []Start) *plan {
 func (p *plan) add(one course) {
 	p.courses = append(p.courses, one)
 	if one.disk > 0 {
-		p.reading += one.reads
+		p.readers++
 	}
 }
 
-// allows gives how many may start at a time: with all that wait, or with those up to the first that has to.
+// allows returns how many may start at a time: all that wait join, or those before the first that must wait.
 func (p *plan) allows(slots int, present, waiting []Start) int {
 	if p.restFits(waiting) {
 		return slots + len(waiting)
 	}
 	for i, s := range present {
 		k := p.kind(s.Kind)
-		s.Reads = k.reads
+		s.Reads, s.Disk = k.reads, k.read
 		one := p.course(p.at, s)
 		if slots < p.settings.Min {
 			p.add(one)
-		} else if p.held = p.holds(k, one, slots); p.held != "" || i == mostPlanned {
+		} else if p.held = p.holds(k, one, s.Patience, slots); p.held != "" || i == mostPlanned {
 			if i == 0 {
 				return min(slots, p.Limit())
 			}
 			return slots
 		}
 		k.fresh++
+		k.idlers++
 		slots++
 	}
 	if len(present) == 0 {
@@ -139,36 +159,38 @@ func (p *plan) allows(slots int, present, waiting []Start) int {
 	return max(slots, p.Limit())
 }
 
-// holds says why a start of a kind cannot join so many; empty: it can, and has joined them.
-func (p *plan) holds(k *kind, one course, slots int) string {
+// holds returns why a start of a kind cannot join those that hold the slots. Where it can, it joins them, and the
+// reason is empty.
+func (p *plan) holds(k *kind, one course, patience time.Duration, slots int) string {
 	switch {
 	case !one.known && slots >= p.Limit():
-		return "of the next, nothing is known"
+		return "the kind of the next start is unknown"
 	case !one.known && k.named && k.seen == 0 && p.burning+float64(k.fresh+1) > p.goal:
-		return "of the next nothing is known, and the first like it are being measured"
-	case one.known && one.disk > 0 && p.diskFull(one.reads):
-		return "those under way read as much as the disk gives"
+		return "the kind of the next start is unknown, and the first of it are being measured"
+	case !one.known && k.named && patience > 0 && float64(k.idlers+1) > p.mostIdlers(patience):
+		return "the kind of the next start is unknown, and those of it under way idle: if more of them burned CPU later, probes would kill them"
+	case one.known && one.disk > 0 && p.readers >= p.settings.startsAtGoal():
+		return "as many starts read from the disk as may at a time"
 	}
 	p.add(one)
 	p.foresee()
 	if joins := p.courses[len(p.courses)-1]; one.known && joins.crowd > p.goal {
-		return fmt.Sprintf("with the next, %.1f cores would be wanted at a time, of %.1f", joins.crowd, p.goal)
+		return fmt.Sprintf("with the next start, %.1f cores would be wanted at a time, of %.1f", joins.crowd, p.goal)
 	}
 	if !p.inTime() {
-		return "with the next, a probe would kill a pod that starts"
+		return "with the next start, a probe would kill a pod that starts"
 	}
 	return ""
 }
 
-// diskFull tells whether those that read could have the disk do more, with one that could read so much, than one more
-// than it was seen to do, and than the goal says.
-func (p *plan) diskFull(reads float64) bool {
-	serves := p.disk.serves(p.at, reads, p.settings.Cores)
-	return p.reading > max(serves, p.settings.goal()*serves-reads)
+// mostIdlers returns how many unknown starts of one kind may idle at a time: as many as end in time if all of them burn
+// CPU together later.
+func (p *plan) mostIdlers(patience time.Duration) float64 {
+	return max(float64(p.settings.Cores), p.free*patienceUsed*patience.Seconds()/laterCPU)
 }
 
-// restFits tells whether all that wait can be let in at once: starts of the kind of each have ended as
-// was expected, and all end in time.
+// restFits reports whether all that wait can start at once: each is of a known kind, and all end in time, also if those of
+// a kind that is not proven take more CPU time than expected.
 func (p *plan) restFits(waiting []Start) bool {
 	if len(waiting) == 0 || len(waiting) > mostRest {
 		return false
@@ -176,16 +198,23 @@ func (p *plan) restFits(waiting []Start) bool {
 	all := plan{Controller: p.Controller, free: p.free, courses: slices.Clone(p.courses)}
 	for _, s := range waiting {
 		one := p.course(p.at, s)
-		if !one.proven {
+		if !one.known {
 			return false
 		}
-		all.add(one)
+		all.courses = append(all.courses, one)
+	}
+	for i := range all.courses {
+		one := &all.courses[i]
+		if !one.proven {
+			one.cpu *= p.doubt
+		}
+		one.until = one.restUntil
 	}
 	all.foresee()
 	return all.inTime()
 }
 
-// foresee takes the disk to do what it was seen to do, and what one of the starts can.
+// foresee computes when each start ends. The disk does what it was seen to do, and at least what one start can read.
 func (p *plan) foresee() {
 	disk := p.disk.most
 	for _, one := range p.courses {
@@ -194,42 +223,33 @@ func (p *plan) foresee() {
 	foresee(p.courses, p.free, disk)
 }
 
-// inTime tells whether all end in time that can.
+// inTime reports whether those that join end in time, and make no start under way late that would end in time without
+// them.
 func (p *plan) inTime() bool {
-	return !slices.ContainsFunc(p.courses, func(one course) bool { return one.until > 0 && one.end > one.until })
+	return !slices.ContainsFunc(p.courses, func(one course) bool {
+		return one.until > 0 && one.end > max(one.until, one.anyway+nothing)
+	})
 }
 
-// said says what was planned, for people; empty: what the feedback found.
+// said describes the last plan for people. It is empty where the plan is what feedback found.
 func (c *Controller) said() string {
 	if c.planned == 0 || c.planned == c.Limit() {
 		return ""
 	}
-	return fmt.Sprintf("; %d by what is known of the starts: %s", c.planned, cmp.Or(c.held, "all may start"))
+	return fmt.Sprintf("; %d by the forecast of the starts: %s", c.planned, cmp.Or(c.held, "all may start"))
 }
 
 // disk is what was seen of the disks of the node.
 type disk struct {
-	most   float64   // bytes in a second that all starts moved
-	stream float64   // and one of them
-	since  time.Time // when any did first; zero: none did
+	most   float64 // bytes a second that all starts together moved at most
+	stream float64 // bytes a second that one start moved at most
 }
 
-func (d *disk) observe(at time.Time, underWay []Start) {
+func (d *disk) observe(underWay []Start) {
 	all := 0.0
 	for _, s := range underWay {
 		all += s.Reads
 		d.stream = max(d.stream, s.Reads)
 	}
 	d.most = max(d.most, all)
-	if d.most > 0 && d.since.IsZero() {
-		d.since = at
-	}
-}
-
-// serves gives how many bytes in a second the disks do, as far as was seen, for starts that read so many each.
-func (d *disk) serves(at time.Time, reads float64, cores int) float64 {
-	if d.since.IsZero() || at.Sub(d.since) < measuredAfter {
-		return max(d.most, reads, someStreams*float64(cores)*reads)
-	}
-	return max(d.most, reads)
 }

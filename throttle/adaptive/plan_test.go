@@ -44,7 +44,7 @@ func TestWhatIsUnknownStartsAsFeedbackAllows(t *testing.T) {
 	assert.Equal(t, 6, allowed(c), "nobody waits")
 	two, five := herd(2, Start{Began: dawn}), herd(7, Start{Began: dawn})
 	assert.Equal(t, 6, c.Allow(now, two, 2, herd(20, Start{}), nil))
-	assert.NotContains(t, c.Why(), "known")
+	assert.NotContains(t, c.Why(), "forecast")
 	assert.Equal(t, 6, c.Allow(now, five, 7, herd(4, Start{}), nil), "more than the limit are under way")
 }
 
@@ -56,11 +56,57 @@ func TestOfAKindThatWasNotMeasuredNoMoreStartThanTheNodeBearsIfAllBurn(t *testin
 	idlers := herd(12, Start{Kind: "idler", Began: dawn})
 	burner, idler := herd(20, Start{Kind: "burner"}), herd(30, Start{Kind: "idler"})
 	assert.Equal(t, 15, c.Allow(now, idlers, 12, burner, burner))
-	assert.Contains(t, c.Why(), "15 by what is known of the starts: of the next nothing is known, and the first like it are being measured")
+	assert.Contains(t, c.Why(), "15 by the forecast of the starts: the kind of the next start is unknown, and the first of it are being measured")
 	assert.Equal(t, 40, c.Allow(now, idlers, 12, idler, idler), "of a kind that was")
 	assert.Equal(t, 40, c.Allow(now, idlers, 12, herd(30, Start{}), nil), "where nobody knows kinds")
 	burners := herd(2, Start{Kind: "other", Began: dawn, Use: Use{Cores: 1, CPU: 5 * time.Second}})
 	assert.Equal(t, 13, c.Allow(now, append(burners, idlers[:10]...), 12, burner, burner))
+}
+
+// What idles now may burn CPU later, all together.
+func TestOfAnUnknownKindThatIdlesOnlyAsManyStartAsCouldBurnInTime(t *testing.T) {
+	t.Parallel()
+	now := dawn.Add(10 * time.Second)
+	idlers := func(n int, patience time.Duration) (underWay, waiting []Start) {
+		one := Start{Kind: "idler", Patience: patience}
+		waiting = herd(24-n, one)
+		one.Began = dawn
+		return herd(n, one), waiting
+	}
+	under, waiting := idlers(5, 27*time.Second)
+	c := planner(40)
+	assert.Equal(t, 7, c.Allow(now, under, 5, waiting, waiting), "7 burn for 0.4 of 27 s on two cores, if each takes 3 CPU-seconds")
+	assert.Contains(t, c.Why(), "those of it under way idle")
+
+	short, other := idlers(5, 5*time.Second)
+	assert.Equal(t, 5, planner(40).Allow(now, short[:1], 1, other[:4], other[:4])+3, "as many as cores at least")
+	long, rest := idlers(5, 2*time.Minute)
+	assert.Equal(t, 40, planner(40).Allow(now, long, 5, rest, rest), "a patient probe leaves time for all")
+	none, all := idlers(5, 0)
+	assert.Equal(t, 40, planner(40).Allow(now, none, 5, all, all), "no probe kills them")
+
+	for _, busy := range []Use{{Cores: 1, CPU: time.Second}, {Reads: 50e6, Disk: 200e6}} {
+		for i := range under {
+			under[i].Use, under[i].Began = busy, dawn.Add(7*time.Second)
+		}
+		assert.Greater(t, planner(12).Allow(now, under, 5, waiting, waiting), 7, "those that work show what they do")
+	}
+	for i := range waiting {
+		waiting[i].Expected = proven(cost(15, 0.1))
+	}
+	assert.Equal(t, 24, planner(24).Allow(now, herd(5, Start{Kind: "idler", Began: dawn}), 5, waiting, waiting), "the forecast decides on known ones")
+}
+
+func TestAStartThatIsLateAnywayHoldsNobodyWhoDoesNotDelayIt(t *testing.T) {
+	t.Parallel()
+	now := dawn.Add(time.Second)
+	late := herd(2, Start{Kind: "late", Expected: proven(cost(0, 10)), Patience: 11200 * time.Millisecond, Began: dawn})
+	later := herd(1, Start{Kind: "later", Expected: proven(cost(30, 1))})
+	assert.Equal(t, 3, planner(2).Allow(now, late, 2, later, later), "it burns when they are over")
+	soon := herd(1, Start{Kind: "soon", Expected: proven(cost(0, 1))})
+	c := planner(2)
+	assert.Equal(t, 2, c.Allow(now, late, 2, soon, soon), "it would make them later")
+	assert.Contains(t, c.Why()+c.held, "a probe would kill")
 }
 
 func TestIdlersAreChargedBeforeTheyBurn(t *testing.T) {
@@ -68,7 +114,7 @@ func TestIdlersAreChargedBeforeTheyBurn(t *testing.T) {
 	c := planner(40)
 	sleeper := Start{Kind: "sleeper", Expected: cost(15, 3), Patience: 27 * time.Second}
 	assert.Equal(t, 3, allowed(c, herd(24, sleeper)...), "as many as burn together after 15 s")
-	assert.Contains(t, c.Why(), "3 by what is known of the starts")
+	assert.Contains(t, c.Why(), "3 by the forecast of the starts")
 	sleeper.Began = dawn
 	assert.Equal(t, 6, c.Allow(dawn.Add(5*time.Second), herd(3, sleeper), 3, herd(21, Start{Kind: "sleeper", Expected: sleeper.Expected, Patience: sleeper.Patience}),
 		herd(21, Start{Expected: sleeper.Expected})), "when those before will be done")
@@ -100,11 +146,20 @@ func TestStartsShareWhatOtherWorkLeavesNow(t *testing.T) {
 	}
 }
 
-func TestNobodyStartsWhomOrThroughWhomAProbeWouldKill(t *testing.T) {
+// Without a least, the forecast would have no end for starts that get no CPU.
+func TestStartsGetATenthOfANodeThatOtherWorkFills(t *testing.T) {
+	t.Parallel()
+	burner := Start{Kind: "burner", Expected: proven(cost(0, 3)), Patience: time.Minute}
+	c := planner(1)
+	c.idle = 1
+	assert.Equal(t, 1, allowed(c, herd(9, burner)...))
+}
+
+func TestNoStartIsKilledOrHasAnotherKilled(t *testing.T) {
 	t.Parallel()
 	now := dawn.Add(4 * time.Second)
 	hasty := Start{Kind: "hasty", Expected: proven(cost(0, 4)), Patience: 7 * time.Second}
-	assert.Equal(t, 2, allowed(planner(9), herd(9, hasty)...), "a third would take 6 s, and 5.8 s are left to it")
+	assert.Equal(t, 2, allowed(planner(9), herd(9, hasty)...), "a third would take 6 s, and 5.2 s are left to it")
 	hasty.Began, hasty.Use = dawn, Use{CPU: 2 * time.Second, Cores: 1}
 	lazy := Start{Kind: "lazy", Expected: proven(cost(0, 1))}
 	assert.Equal(t, 2, planner(9).Allow(now, herd(2, hasty), 2, herd(1, lazy), herd(1, lazy)))
@@ -117,9 +172,26 @@ func TestAllThatAreLeftAreLetInOnceTheirKindIsProven(t *testing.T) {
 	burner := Start{Kind: "burner", Expected: cost(0, 2), Patience: 40 * time.Second}
 	assert.Equal(t, 3, allowed(planner(3), herd(10, burner)...))
 	burner.Expected = proven(burner.Expected)
-	assert.Equal(t, 10, allowed(planner(3), herd(10, burner)...), "10 s of work, and nobody may take more than 24.8 s")
+	assert.Equal(t, 10, allowed(planner(3), herd(10, burner)...), "10 s of work, and nobody may take more than 17.2 s")
 	assert.Equal(t, 3, allowed(planner(3), append(herd(10, burner), Start{})...), "one is unknown")
 	assert.Equal(t, 3, allowed(planner(3), herd(30, burner)...), "30 s of work")
+
+	burner.Patience = 0
+	assert.Equal(t, 4, allowed(planner(3), herd(4, burner)...), "no probe: none takes more than 2.2 times as long as alone")
+	assert.Equal(t, 3, allowed(planner(3), herd(5, burner)...), "no probe: 5 s for what takes 2 s alone")
+}
+
+func TestAllThatAreLeftAreLetInIfTheyMayTakeMoreThanIsExpected(t *testing.T) {
+	t.Parallel()
+	sleeper := Start{Kind: "sleeper", Expected: cost(20, 0.8), Patience: 80 * time.Second}
+	assert.Equal(t, 11, allowed(planner(3), herd(11, sleeper)...), "22 s of work at most, and none may take more than 44.5 s")
+	assert.Equal(t, 3, allowed(planner(3), herd(20, sleeper)...), "40 s of work, if the table is wrong")
+	assert.Equal(t, 20, planner(3).Reach(dawn.Add(2*time.Second), nil, 0, herd(20, sleeper)), "they may come near, as the table is mostly right")
+	heavy := herd(1, Start{Kind: "heavy", Expected: cost(20, 12), Began: dawn})
+	assert.Equal(t, 3, planner(3).Allow(dawn, heavy, 1, nil, herd(8, sleeper)), "those under way may take more, too")
+	heavy[0].Expected = proven(heavy[0].Expected)
+	assert.Equal(t, 9, planner(3).Allow(dawn, heavy, 1, nil, herd(8, sleeper)), "a start of their kind has ended")
+	assert.Equal(t, 20, allowed(planner(3), herd(20, Start{Kind: "sleeper", Expected: proven(cost(20, 0.8)), Patience: 80 * time.Second})...))
 }
 
 func TestAnExpectationThatCannotBeRightIsNone(t *testing.T) {
@@ -141,21 +213,31 @@ func TestAnExpectationThatCannotBeRightIsNone(t *testing.T) {
 	assert.Equal(t, 10, allowed(c, herd(10, burner)...), "and what was proven in this herd")
 }
 
+func TestNoMoreReadThanTheCoresTimesTheGoal(t *testing.T) {
+	t.Parallel()
+	read := cost(5, 0.5)
+	read.Disk.Mean = 50e6
+	reader := Start{Kind: "reader", Expected: read, Patience: 2 * time.Minute}
+	c := planner(40)
+	assert.Equal(t, 3, allowed(c, herd(40, reader)...))
+	assert.Contains(t, c.Why(), "3 by the forecast of the starts: as many starts read from the disk as may at a time")
+	began := herd(3, Start{Kind: "reader", Expected: read, Patience: reader.Patience, Began: dawn, Use: Use{Disk: 30e6, Reads: 10e6}})
+	assert.Equal(t, 3, c.Allow(dawn.Add(4*time.Second), began, 3, herd(40, reader), herd(40, reader)))
+	began[0].Disk = 50e6
+	assert.Equal(t, 4, c.Allow(dawn.Add(4*time.Second), began, 3, herd(40, reader), herd(40, reader)), "one has read all that it reads")
+}
+
 func TestReadersShareTheDiskThatWasSeen(t *testing.T) {
 	t.Parallel()
 	read := cost(5, 0.5)
 	read.Disk.Mean = 500e6
 	reader := Start{Kind: "reader", Expected: read, Patience: 24 * time.Second}
 	c := planner(40)
-	assert.Equal(t, 2, allowed(c, herd(20, reader)...), "half a reader for each core, where nothing was seen, and one more")
-	at := dawn.Add(2 * time.Second)
-	began := herd(4, Start{Kind: "reader", Expected: read, Patience: 24 * time.Second, Began: dawn, Use: Use{Disk: 200e6, Reads: 100e6}})
-	c.Allow(at, began, 4, nil, nil)
-	at = at.Add(4 * time.Second)
-	for i := range began {
-		began[i].Disk = 400e6
+	now := dawn.Add(4 * time.Second)
+	for seen, want := range map[float64]int{100e6: 2, 130e6: 3} {
+		c.disk = disk{most: seen, stream: 40e6}
+		assert.Equal(t, want, c.Allow(now, nil, 0, herd(20, reader), herd(20, reader)), "%.0f bytes a second", seen)
 	}
-	assert.Equal(t, 6, c.Allow(at, began, 4, herd(20, reader), herd(20, reader)), "1.7 times what it was seen to do")
 }
 
 // Others read beside those of which it was learned how long they read.
@@ -167,7 +249,7 @@ func TestAReaderThatWasSlowIsTakenToReadAsItsProbeLeavesItTimeFor(t *testing.T) 
 	c := planner(40)
 	c.Allow(dawn, herd(1, Start{Began: dawn, Use: Use{Disk: 10e6, Reads: 10e6}}), 1, nil, nil)
 	assert.Equal(t, 2, allowed(c, herd(20, reader)...))
-	assert.Contains(t, c.Why(), "2 by what is known of the starts: those under way read as much as the disk gives")
+	assert.Contains(t, c.Why(), "2 by the forecast of the starts: with the next start, a probe would kill a pod that starts")
 }
 
 func TestWhatIsUnknownIsTakenToReadAsItsKindDoes(t *testing.T) {
@@ -176,8 +258,8 @@ func TestWhatIsUnknownIsTakenToReadAsItsKindDoes(t *testing.T) {
 	reader := Start{Kind: "reader", Patience: 20 * time.Second}
 	waiting := herd(20, reader)
 	reader.Began, reader.Use = dawn, Use{Disk: 400e6, Reads: 100e6}
-	assert.Equal(t, 5, c.Allow(dawn.Add(4*time.Second), herd(2, reader), 2, waiting, waiting))
-	assert.Contains(t, c.Why(), "5 by what is known of the starts: with the next, a probe would kill a pod that starts")
+	assert.Equal(t, 3, c.Allow(dawn.Add(4*time.Second), herd(2, reader), 2, waiting, waiting))
+	assert.Contains(t, c.Why(), "3 by the forecast of the starts: with the next start, a probe would kill a pod that starts")
 }
 
 func TestMinAndMaxHoldWhateverIsKnown(t *testing.T) {
@@ -186,5 +268,5 @@ func TestMinAndMaxHoldWhateverIsKnown(t *testing.T) {
 	c.began, c.limit = dawn, 1
 	heavy := Start{Expected: cost(0, 100), Patience: time.Hour, Began: dawn}
 	assert.Equal(t, 2, c.Allow(dawn.Add(time.Second), herd(1, heavy), 1, herd(9, Start{Expected: cost(0, 1), Patience: time.Second}), nil))
-	assert.Equal(t, 4, allowed(c, herd(9, Start{Expected: proven(cost(0, 0.1))})...))
+	assert.Equal(t, 4, allowed(c, herd(9, Start{Expected: proven(cost(0, 0.1)), Patience: time.Minute})...))
 }

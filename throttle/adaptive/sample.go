@@ -2,30 +2,26 @@ package adaptive
 
 import "time"
 
-// Sample is what was measured over the window that ends at At, and what the
-// limiter knew then.
+// Sample is what was measured over the window that ends at At, and the state of the limiter then.
 type Sample struct {
 	At time.Time
-	// CPU is how busy the CPUs of the node were, percent of all.
+	// CPU is the CPU use of the node, percent of all its CPUs.
 	CPU float64
 	// CPUPressure and IOPressure are the kernel's pressure stall "some", percent.
 	CPUPressure, IOPressure float64
-	// CPUKnown, CPUPressureKnown and IOPressureKnown are false where the sensor is
-	// blind: then its value means nothing.
+	// CPUKnown, CPUPressureKnown and IOPressureKnown are false where the sensor failed. Then its value means nothing.
 	CPUKnown, CPUPressureKnown, IOPressureKnown bool
-	// Window is how much time before At the values cover.
+	// Window is the time before At that the values cover.
 	Window time.Duration
 	// Starting is how many slots are taken.
 	Starting int
-	// Waiting is how many pods are present and could start now if the limit were
-	// greater.
+	// Waiting is how many pods could start now if the limit were greater.
 	Waiting int
-	// Queued is how many pods wait at all, present or not.
+	// Queued is how many pods wait, whether or not they could start now.
 	Queued int
-	// Made is how many starts made it, since any time that stays the same.
+	// Made counts the starts that succeeded, since a moment that stays the same.
 	Made int
-	// Lost is when the last admitted of the starts that broke off had been admitted;
-	// zero: none did. Only those count that a probe may have killed, because they had
-	// lasted for a while.
+	// Lost is the admission time of the start that was admitted last of those that broke off; zero: none did. Only
+	// starts count that had lasted long enough for a probe to kill them.
 	Lost time.Time
 }

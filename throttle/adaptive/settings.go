@@ -3,21 +3,20 @@ package adaptive
 import "cmp"
 
 const (
-	// DefaultTargetPressure is the CPU pressure, percent, that the loop steers for.
+	// DefaultTargetPressure is the CPU pressure that is the goal, percent.
 	DefaultTargetPressure = 70
-	// MaxLimit is the greatest limit where Settings name none: more pods than a
-	// node has at all.
+	// MaxLimit is the greatest limit where Settings name none. It exceeds the number of pods of any node.
 	MaxLimit = 1024
 )
 
-// Settings bound the loop. The zero value is a good one for a node with one core.
+// Settings configure a Controller. The zero value suits a node with one core.
 type Settings struct {
-	// TargetPressure is the CPU pressure "some" that the node shall have while
-	// starts wait, percent, 0 to 100. 0: DefaultTargetPressure.
+	// TargetPressure is the CPU pressure "some" that is the goal while starts wait, percent, 0 to 100. 0:
+	// DefaultTargetPressure.
 	TargetPressure float64
-	// Min is how many may always start, however busy the node is. 0: 1.
+	// Min is how many starts are always allowed. 0: 1.
 	Min int
-	// Max is the greatest limit. 0: MaxLimit. Where it is less than Min, Min counts.
+	// Max is the greatest limit. 0: MaxLimit. A Max below Min counts as Min.
 	Max int
 	// Cores is the number of CPUs of the node. 0: 1.
 	Cores int

@@ -8,13 +8,13 @@ import (
 // Start is what one start took, from when its process might begin until it was ready.
 type Start struct {
 	CPU    time.Duration // CPU time
-	Wall   time.Duration // time
-	Waited time.Duration // time in which it stood in line for a CPU
+	Wall   time.Duration // elapsed time
+	Waited time.Duration // time in which its threads waited for a CPU
 	Idle   time.Duration // time until it first kept a CPU busy
-	// Peak is how many CPUs it kept busy, or would have if it had not stood in line: the greatest mean
-	// over 2 s.
+	// Peak is how many CPUs it kept busy, or would have without waiting for a CPU: the highest mean over
+	// 2 s.
 	Peak float64
-	Disk int64 // bytes that it moved to and from disks
+	Disk int64 // bytes read from disks and written to them
 	// Killed: a probe killed it before it was ready, so all figures are lower bounds.
 	Killed bool
 }
@@ -28,10 +28,10 @@ func (s Start) alone() float64 {
 	return min(s.Wall.Seconds(), max(least, (s.Wall-s.Waited).Seconds()))
 }
 
-// Figure is what is known of one figure. The zero value: nothing.
+// Figure is an estimate of one figure. In the zero value, nothing is known.
 type Figure struct {
 	Mean      float64 `json:"mean"`
-	Deviation float64 `json:"deviation"` // the mean of how far observations are from the mean
+	Deviation float64 `json:"deviation"` // the mean distance of observations from the mean
 }
 
 // observe takes the n-th observation into account.
@@ -45,17 +45,17 @@ func (f *Figure) observe(n int, m float64) {
 	f.Deviation += max(1./4, 1/float64(n)) * (math.Abs(off) - f.Deviation)
 }
 
-// surprised reports whether an observation is so far from the mean that it is of another program.
+// surprised reports whether an observation is so far from the mean that it must be of another program.
 func (f *Figure) surprised(m float64) bool {
 	return math.Abs(m-f.Mean) > max(4*f.Deviation, f.Mean/2, 0.5)
 }
 
-// Cost is what starts of one key took.
+// Cost is what starts of one key took, as estimates.
 type Cost struct {
-	// Count is how many starts this was learned from, without those that were killed; 0: all were, and
-	// the figures are lower bounds.
+	// Count is how many starts this was learned from, without killed ones. 0: all were killed, and the
+	// figures are lower bounds.
 	Count int `json:"count"`
-	// Seen is when the last of these ended, or, where Count is 0, of all.
+	// Seen is when the last of these ended, or the last killed one if Count is 0.
 	Seen time.Time `json:"seen"`
 
 	CPU   Figure `json:"cpuSeconds"`
@@ -90,6 +90,6 @@ func (c *Cost) observe(s Start, now time.Time) {
 // Expectation is what a start is expected to take.
 type Expectation struct {
 	Cost
-	// Rank is which of the keys it was learned under, from 0.
+	// Rank is the index of the key under which it was learned.
 	Rank int
 }

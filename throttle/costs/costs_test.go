@@ -27,7 +27,8 @@ func TestTheFirstKeyThatIsKnownCounts(t *testing.T) {
 	t.Parallel()
 	table := &Table{}
 	_, known := table.Expect([]string{"web", ""})
-	assert.False(t, known, "nothing was learned yet")
+	assert.False(t, known, "nothing is learned yet")
+	assert.Equal(t, map[string]Cost{}, table.All(), "{} in JSON, not null")
 	table.Observe([]string{"web", "", "image"}, burns(4*time.Second), noon)
 	table.Observe([]string{"db", "image"}, burns(2*time.Second), noon.Add(time.Hour))
 
@@ -40,7 +41,7 @@ func TestTheFirstKeyThatIsKnownCounts(t *testing.T) {
 	assert.Equal(t, 2, e.Count)
 	assert.Equal(t, Figure{Mean: 3, Deviation: 2}, e.CPU)
 	assert.Equal(t, noon.Add(time.Hour), e.Seen)
-	assert.Equal(t, []string{"db", "image", "web"}, slices.Sorted(maps.Keys(maps.Collect(table.All()))), "no key is empty")
+	assert.Equal(t, []string{"db", "image", "web"}, slices.Sorted(maps.Keys(table.All())), "no key is empty")
 }
 
 func TestTheMeanFollowsAChange(t *testing.T) {
@@ -58,8 +59,8 @@ func TestTheMeanFollowsAChange(t *testing.T) {
 	assert.InDelta(t, 4.9, expect(t, table, "web").CPU.Mean, 0.1)
 }
 
-// What is far from all that was observed is of another program under the same key.
-func TestASurpriseBeginsAnew(t *testing.T) {
+// A figure that is far from all earlier ones belongs to another program under the same key.
+func TestASurpriseStartsANewMean(t *testing.T) {
 	t.Parallel()
 	sleeps := Start{CPU: 5 * time.Second, Wall: 50 * time.Second, Idle: 45 * time.Second, Peak: 1}
 	for name, other := range map[string]Start{"of CPU time": burns(25 * time.Second), "of time": sleeps} {
@@ -75,18 +76,18 @@ func TestASurpriseBeginsAnew(t *testing.T) {
 	}
 }
 
-// How long it takes alone is learned right from a herd, where it stood in line for most of the time.
-func TestAlone(t *testing.T) {
+// In a herd, a start stands in line for most of its time. The table still learns how long it takes alone.
+func TestAStartLearnsItsTimeAlone(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		start Start
 		want  float64
 	}{
-		"alone":                     {Start{CPU: 3 * time.Second, Wall: 18 * time.Second, Idle: 15 * time.Second, Peak: 1}, 18},
-		"in a herd":                 {Start{CPU: 3 * time.Second, Wall: 40 * time.Second, Waited: 22 * time.Second, Idle: 15 * time.Second, Peak: 1}, 18},
-		"four threads stood there":  {Start{CPU: 8 * time.Second, Wall: 12 * time.Second, Waited: 40 * time.Second, Idle: time.Second, Peak: 4}, 3},
-		"nothing was measured":      {Start{Wall: 7 * time.Second}, 7},
-		"figures that do not agree": {Start{CPU: 90 * time.Second, Wall: 7 * time.Second, Waited: 8 * time.Second, Peak: 1}, 7},
+		"alone":                      {Start{CPU: 3 * time.Second, Wall: 18 * time.Second, Idle: 15 * time.Second, Peak: 1}, 18},
+		"in a herd":                  {Start{CPU: 3 * time.Second, Wall: 40 * time.Second, Waited: 22 * time.Second, Idle: 15 * time.Second, Peak: 1}, 18},
+		"four threads stood in line": {Start{CPU: 8 * time.Second, Wall: 12 * time.Second, Waited: 40 * time.Second, Idle: time.Second, Peak: 4}, 3},
+		"nothing was measured":       {Start{Wall: 7 * time.Second}, 7},
+		"figures that do not agree":  {Start{CPU: 90 * time.Second, Wall: 7 * time.Second, Waited: 8 * time.Second, Peak: 1}, 7},
 	} {
 		table := &Table{}
 		table.Observe([]string{"web"}, c.start, noon)
@@ -106,10 +107,10 @@ func TestAKilledStartIsALowerBound(t *testing.T) {
 
 	table.Observe([]string{"image"}, burns(5*time.Second), noon)
 	e = expect(t, table, "web", "image")
-	assert.Equal(t, 1, e.Rank, "what is known for sure is better than a bound")
-	assert.InDelta(t, 5, e.CPU.Mean, 0, "a bound is no start")
+	assert.Equal(t, 1, e.Rank, "a measured cost goes before a bound")
+	assert.InDelta(t, 5, e.CPU.Mean, 0, "a bound does not count as a start")
 	table.Observe([]string{"image"}, killed, noon.Add(time.Hour))
-	assert.Equal(t, e.Cost, expect(t, table, "image").Cost, "it took longer than that anyway, and proves nothing")
+	assert.Equal(t, e.Cost, expect(t, table, "image").Cost, "the known cost is above the bound, so the bound proves nothing")
 	killed.CPU = 9 * time.Second
 	table.Observe([]string{"image"}, killed, noon)
 	e = expect(t, table, "image")
@@ -124,14 +125,14 @@ func TestTheKeysObservedLongestAgoAreForgotten(t *testing.T) {
 		table.Observe([]string{fmt.Sprint(i)}, burns(time.Second), noon.Add(time.Duration(i)*time.Second))
 		table.Observe([]string{"often"}, burns(time.Second), noon.Add(time.Duration(i)*time.Second))
 	}
-	keys := maps.Collect(table.All())
+	keys := table.All()
 	assert.Len(t, keys, MaxKeys)
 	assert.Contains(t, keys, "often")
 	assert.NotContains(t, keys, "10")
 	assert.Contains(t, keys, "11")
 }
 
-func TestATableIsOfItsMachine(t *testing.T) {
+func TestATableBelongsToItsMachine(t *testing.T) {
 	t.Parallel()
 	here := Machine{CPU: "Z80", Cores: 2}
 	table := &Table{}
@@ -159,7 +160,7 @@ func TestATableIsOfItsMachine(t *testing.T) {
 	}
 }
 
-// Whatever a file says, it is a table whose estimates are no less than nothing, or an error.
+// Any file gives either a table without negative estimates, or an error.
 func FuzzDecode(f *testing.F) {
 	table := &Table{}
 	table.Observe([]string{"web"}, burns(time.Second), noon)

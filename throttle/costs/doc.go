@@ -1,10 +1,10 @@
-// Package costs remembers what starts took, so that the next start of the same kind has an estimate
-// before it begins.
+// Package costs remembers what starts took, and estimates what the next start of the same kind will
+// take before it begins.
 //
-// A [Start] is what one start took. A [Table] keeps, for each key, a mean and a mean deviation of
-// each figure. The caller makes the keys, of which this package knows nothing: it gives several for
-// one start, the most particular first, and [Table.Expect] answers with the first that the table has.
-// A Table reads no clock, starts no goroutine and takes no lock.
+// A [Start] is what one start took. A [Table] keeps, for each key, a mean and a mean deviation of each
+// figure. The caller chooses the keys: several for one start, the most specific first. [Table.Expect]
+// returns what is known under the first key that the table has. A Table reads no clock, starts no
+// goroutine and takes no lock.
 //
 // # The estimate
 //
@@ -13,21 +13,22 @@
 //	a += g (m - a)            g = max(1/8, 1/n)
 //	v += h (|m - a| - v)      h = max(1/4, 1/n), with the a before
 //
-// from a = m and v = m/2 at the first. These are the gains and the beginning of Jacobson's estimate
-// of a round-trip time ("Congestion Avoidance and Control", 1988; RFC 6298), which follows a change
-// within about eight observations, and needs no history. Until there are as many, 1/n weighs all alike. a + 4v is
-// exceeded about as seldom as TCP's timeout.
+// from a = m and v = m/2 at the first. These are the gains and the initial values of Jacobson's estimate
+// of a round-trip time ("Congestion Avoidance and Control", 1988; RFC 6298). It follows a change within
+// about eight observations, and needs no history. Before there are eight, 1/n gives all the same weight.
+// An observation exceeds a + 4v about as seldom as a round trip exceeds TCP's timeout.
 //
-// An observation of the CPU time or of the idle time that is farther from the mean than 4v, than half of it and than
-// half a second is of another program under the same key: what was known is forgotten, and it is the first.
+// An observation of the CPU time or of the idle time may be farther from the mean than 4v, half the mean
+// and half a second. Then it is of another program under the same key: the table forgets what it knew, and
+// the observation is the first.
 //
-// A start that a probe killed would have taken more: its figures are lower bounds, and count only
-// where they exceed the mean. They count as no start: a key of which all starts were killed has Count 0.
+// A start that a probe killed would have taken longer. Its figures are lower bounds, which count only if
+// they exceed the mean. They do not count as a start: a key with killed starts only has Count 0.
 //
 // # Alone
 //
-// How long a start takes beside others says more of the others than of it. What the table keeps is
-// how long it would take alone: the time that it took, less the time in which it stood in line for a
-// CPU. Where several of its threads stood in line at once, that time may have been counted for each of them.
-// No start takes less than it idled and then needs for its CPU time at its peak, which bounds the error.
+// How long a start takes beside others depends mostly on the others. So the table keeps how long it would
+// take alone: the time that it took, less the time in which it waited for a CPU. If several of its threads
+// waited at once, that time may have been counted for each of them. The error is bounded: no start takes
+// less than its idle time and then its CPU time at its peak.
 package costs

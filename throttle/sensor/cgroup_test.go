@@ -21,14 +21,12 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
 
-// calmFor bounds the wait for a window in which other work leaves half of the
-// machine's CPUs idle.
+// calmFor bounds the wait for a window in which other work leaves half of the machine's CPUs idle.
 const calmFor = 6 * time.Second
 
-// The same as TestAThrottledContainerHoldsNoStart on this machine, with processes in
-// a cgroup that has a tenth of a core. Where that is not to be had, for want of root,
-// of a cgroup or of a kernel that tells of pressure, or because other work keeps the
-// machine busy, the log says so and the recorded data is what counts.
+// This is TestAThrottledContainerHoldsNoStart on this machine, with processes in a cgroup that has a tenth of a core.
+// It needs root, a cgroup, a kernel that reports pressure, and a machine that is not busy with other work. Without
+// these the log says so, and only the recorded data counts.
 func TestAThrottledProcessOnThisMachineHoldsNoStart(t *testing.T) {
 	t.Parallel()
 	_, pressure := os.ReadFile(filepath.Join("/proc", "pressure", "cpu"))
@@ -53,8 +51,8 @@ func TestAThrottledProcessOnThisMachineHoldsNoStart(t *testing.T) {
 	assert.True(t, start(s).Admitted)
 }
 
-// measureCalm gives the signals of the first whole window in which the machine was
-// calm; false: it was not for long.
+// measureCalm returns the signals of the first whole window in which the machine was calm. false: no such window came
+// in time.
 func measureCalm(t *testing.T) (throttle.Signals, bool) {
 	t.Helper()
 	sampler := New("/proc", &client{})
@@ -63,7 +61,7 @@ func measureCalm(t *testing.T) (throttle.Signals, bool) {
 		cpu := s[throttle.SignalCPU]
 		require.NoError(t, cpu.Err)
 		require.NoError(t, s[throttle.SignalCPUPressure].Err)
-		if span(cpu) >= DefaultWindow && cpu.Value < 50 {
+		if span(cpu) >= defaultWindow && cpu.Value < 50 {
 			return s, true
 		}
 	}
@@ -73,7 +71,7 @@ func measureCalm(t *testing.T) (throttle.Signals, bool) {
 // group is a cgroup with a tenth of a core.
 type group struct{ dir string }
 
-// newGroup makes one, until the test ends. An error says why none can be had.
+// newGroup makes a group, which lasts until the test ends. The error says why this is not possible.
 func newGroup(t *testing.T) (group, error) {
 	t.Helper()
 	parent, quota, err := cpuHierarchy()
@@ -85,7 +83,7 @@ func newGroup(t *testing.T) (group, error) {
 		return group{}, err
 	}
 	t.Cleanup(func() {
-		// A process leaves its cgroup a moment after it was waited for.
+		// A process leaves its cgroup a moment after its Wait returns.
 		assert.Eventually(t, func() bool { return os.Remove(g.dir) == nil }, time.Minute, 10*time.Millisecond)
 	})
 	for _, file := range slices.Sorted(maps.Keys(quota)) {
@@ -96,8 +94,8 @@ func newGroup(t *testing.T) (group, error) {
 	return g, nil
 }
 
-// cpuHierarchy finds where cgroups with a CPU limit are made, and the files that
-// set a tenth of a core.
+// cpuHierarchy returns the folder in which cgroups with a CPU limit are made, and the files that set a tenth of a
+// core.
 func cpuHierarchy() (dir string, quota map[string]string, err error) {
 	mounts, err := os.ReadFile("/proc/self/mounts")
 	if err != nil {
@@ -129,7 +127,7 @@ func (g group) spin(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, cmd.Start())
 	t.Cleanup(func() {
-		_ = in.Close() // it ends with this
+		_ = in.Close() // the process ends with its standard input
 		assert.NoError(t, cmd.Wait())
 	})
 	require.NoError(t, os.WriteFile(filepath.Join(g.dir, "cgroup.procs"), []byte(strconv.Itoa(cmd.Process.Pid)), 0o600))
@@ -137,7 +135,7 @@ func (g group) spin(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// throttled gives how often the group had to wait for its next period.
+// throttled returns how often the group had to wait for its next period.
 func (g group) throttled(t *testing.T) int {
 	t.Helper()
 	stat, err := os.ReadFile(filepath.Join(g.dir, "cpu.stat"))

@@ -18,15 +18,15 @@ const (
 	roundOff = 1e-6
 )
 
-// counter is what one file says of one signal at one moment: a signal is what
-// part gained, as a share of what whole gained. Both are in seconds, except for the
-// load average: there part is the load itself. Without a file, err says why.
+// counter is what one file contains for one signal at one moment. The signal is how much part
+// grew, as a share of how much whole grew. Both are in seconds. For the load average, part is the
+// load itself. If the file cannot be read, err is why.
 type counter struct {
 	part, whole float64
 	err         error
 }
 
-// counters are those of all signals, by signal.
+// counters are the counters of all signals, by signal.
 type counters [len(throttle.Signals{})]counter
 
 // moment is one sample of a node.
@@ -35,7 +35,7 @@ type moment struct {
 	counters
 }
 
-// share gives what a signal gained since an earlier sample, in percent.
+// share returns the value of a signal since an earlier sample, in percent.
 func (c counter) share(since counter, signal throttle.Signal) (float64, error) {
 	part, whole := c.part-since.part, c.whole-since.whole
 	// The kernel documents that iowait can decrease.
@@ -45,7 +45,6 @@ func (c counter) share(since counter, signal throttle.Signal) (float64, error) {
 	if whole <= 0 {
 		return 0, fmt.Errorf("%s: %w: its clock gained %.6g s", signal, ErrCounter, whole)
 	}
-	// What whole is read from and what part is read from are not stopped at one
-	// instant: a full stall can come out as a little more than all.
+	// part and whole are not read at the same instant, so a full stall can be a little more than 100 %.
 	return math.Min(100, math.Max(0, 100*part/whole)), nil
 }

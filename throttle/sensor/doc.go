@@ -1,57 +1,57 @@
-// Package sensor measures how hard-pressed a node is, for the limits of package
-// throttle: CPU in use, iowait, load average, and pressure stall information (PSI).
+// Package sensor measures the load on a node, for the limits of package throttle:
+// CPU in use, iowait, load average, and pressure stall information (PSI).
 //
 // # What is measured
 //
 // The kernel offers counters: the time that tasks stalled since boot
 // (/proc/pressure/{cpu,memory,io}, the field `total`) and the time each CPU spent
-// in each state (/proc/stat). A [Sampler] reads them now and then; a signal is
-// what a counter gained since an earlier sample, as a share of the time between.
-// The kernel's own averages (avg10) are not used: they answer seconds late, and
-// remember a herd for a minute.
+// in each state (/proc/stat). A [Sampler] reads them at intervals. A signal is how
+// much a counter grew since an earlier sample, as a share of the time between. The
+// kernel's own averages (avg10) are not used: they react seconds late, and show a
+// herd of pods for a minute.
 //
-// CPU in use is all time but idle and iowait, so time stolen by a hypervisor
-// counts: pods cannot have it. The load average is the kernel's over one minute;
-// its reading begins 5 s before it was taken, for the kernel counts the runnable
-// tasks every 5 s: so an admission before that is in it.
+// CPU in use is all time but idle and iowait. It includes time that a hypervisor
+// stole, because pods cannot have that. The load average is the kernel's over one
+// minute. The kernel counts the runnable tasks every 5 s, so a reading begins 5 s
+// before it was taken: it shows every admission before that.
 //
 // # Over which time
 //
 // A reading spans the time from the youngest sample that is at least a window old
-// (2 s, unless configured) to now. Around that rule:
+// (2 s, unless configured) to now. Exceptions are:
 //
-//   - While the node idles there is a sample every 10 s, or none where no limit
-//     asks for signals. When somebody comes then, a reading is taken at once: it spans
-//     the time since the last idle sample. That was taken for the node at rest, so
-//     the next readings begin at this moment: they span 250 ms, 500 ms and so on up
-//     to the window.
-//   - The very first sample has nothing to be compared with: the signals were never
-//     measured, and a second sample follows 250 ms later, whoever waits or not. The
-//     same goes for a sample that follows the last one after more than two minutes.
+//   - While the node idles, there is a sample every 10 s, or none if no limit needs
+//     signals. When a pod comes then, the sampler takes a reading at once, which
+//     spans the time since the last idle sample. That sample shows the node at rest,
+//     so the next readings begin at the new one: they span 250 ms, 500 ms and so on,
+//     up to the window.
+//   - The first sample has nothing to compare with, so the signals count as never
+//     measured, and a second sample follows 250 ms later in any case. The same holds
+//     for a sample more than two minutes after the one before.
 //   - A reading never spans less than 100 ms: the kernel counts CPU time in ticks of
 //     1 to 10 ms.
 //
-// Spans come from the monotonic clock; a change of the wall clock has no effect.
+// Spans come from the monotonic clock, so a change of the wall clock has no effect.
 //
-// The kernel counts a task that its own CPU limit throttles as stalled: on a 6.18
+// The kernel counts a task that its own CPU limit throttles as stalled. On a 6.18
 // kernel with cgroup v1, a process with a tenth of a core made 88 % CPU pressure on
-// two CPUs of which 6 % were in use. What to believe of that is for the limiter to
-// say.
+// two CPUs of which 6 % were in use. The limiter decides what to make of that
+// (throttle.Settings.MinUtilization).
 //
 // # What it costs
 //
 // A sample reads five files: 0.1 to 0.2 ms and 25 KB of garbage (BenchmarkSample, on
-// two EPYC vCPUs), so four a second take less than 0.1 % of one CPU, and only while
-// somebody waits.
+// two EPYC vCPUs). Four a second take less than 0.1 % of one CPU, and only while a
+// pod waits.
 //
 // # Blindness
 //
-// A signal that cannot be read has an error, which names the file and wraps one of
-// the package's errors, and no value: nobody can take blindness for an idle node.
-// Every sample tries anew. A signal recovers with the second good sample, for the
-// first is what it is compared with.
+// A signal that cannot be read has an error and no value, so it does not look like
+// an idle node. The error names the file and wraps one of the package's errors.
+// Each sample tries again. A signal recovers with the second good sample, which is
+// compared with the first.
 //
-// Files are read under a root, so that a daemon in a container can measure the
-// host's /proc. The kernel gives the same /proc/pressure, /proc/stat and
-// /proc/loadavg everywhere, unless something (lxcfs) is mounted over them.
+// The files are under a root, so that a daemon in a container can measure the
+// host's /proc. /proc/pressure, /proc/stat and /proc/loadavg are the same in every
+// container, unless something (lxcfs) is mounted over them.
 package sensor

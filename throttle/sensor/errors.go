@@ -7,28 +7,27 @@ import (
 	"syscall"
 )
 
-// The ways in which a sensor can be blind. Every error of a reading wraps exactly
-// one of them, and the error below it where there is one.
+// The reasons why a signal cannot be measured. Every error of a reading wraps exactly one of them,
+// and its cause if there is one.
 var (
-	// ErrAbsent: there is no such file. Of /proc/pressure: the kernel was built
-	// without PSI, or booted with psi=0.
+	// ErrAbsent means that there is no such file. If that is /proc/pressure, the kernel was built
+	// without PSI or booted with psi=0.
 	ErrAbsent = errors.New("file is absent")
-	// ErrDisabled: the kernel has PSI and it is switched off: it needs psi=1 on its
-	// command line. Kernels that are built to have it off say so when the file is
-	// read; others have no file then.
+	// ErrDisabled means that the kernel has PSI but needs psi=1 on its command line. The kernel
+	// reports it on a read of the file if it was built to have PSI off.
 	ErrDisabled = errors.New("PSI is disabled, the kernel needs psi=1 on its command line")
-	// ErrRead: the file is there and cannot be read.
+	// ErrRead means that the file exists and cannot be read.
 	ErrRead = errors.New("file cannot be read")
-	// ErrLine: the file lacks the line that has the signal.
+	// ErrLine means that the file lacks the line with the signal.
 	ErrLine = errors.New("line is missing")
-	// ErrParse: the file is not understood.
+	// ErrParse means that the file has another format.
 	ErrParse = errors.New("not understood")
-	// ErrCounter: the kernel's counter went backwards, or its clock stood still. The
-	// next sample is compared with this one.
+	// ErrCounter means that the kernel's counter decreased, or that no time passed for it. The next
+	// sample is compared with this one.
 	ErrCounter = errors.New("counter does not go forward")
 )
 
-// unread names the error with which reading a file failed.
+// unread wraps the error with which reading a file failed.
 func unread(path string, err error) error {
 	name := ErrRead
 	switch {

@@ -6,18 +6,18 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
 
-// longest is the most time that a reading spans, unless two windows are more.
+// longest is the most time that a reading spans, or two windows if that is more.
 const longest = 2 * time.Minute
 
-// history keeps the samples that later ones are compared with. They are at least a
-// tenth of the window apart, so that a few of them span it, whatever the pace.
+// history keeps the samples with which later ones are compared. They are at least a tenth of the
+// window apart, so that 16 of them span it at any rate of sampling.
 type history struct {
 	window time.Duration
 	kept   [16]moment // the oldest first
 	n      int
 }
 
-// add takes a sample and gives the reading of every signal.
+// add keeps a sample, and returns the readings of all signals.
 func (h *history) add(now moment) throttle.Signals {
 	var signals throttle.Signals
 	for i := range signals {
@@ -50,7 +50,7 @@ func (h *history) reading(signal throttle.Signal, now moment) throttle.Reading {
 	return throttle.Reading{Value: value, From: base.at, To: now.at}
 }
 
-// base gives the sample with which a signal is compared; nil: there is none yet.
+// base returns the sample with which a signal is compared, or nil if there is none yet.
 func (h *history) base(signal throttle.Signal, at time.Time) *moment {
 	var old, young *moment // the youngest that is a window old, the oldest that is not
 	for i := range h.kept[:h.n] {
@@ -67,7 +67,7 @@ func (h *history) base(signal throttle.Signal, at time.Time) *moment {
 		}
 	}
 	if old == nil || (young != nil && at.Sub(old.at) > 2*h.window) {
-		return young // after an idle time, what was before it says little of now
+		return young // the time before was idle
 	}
 	return old
 }
@@ -84,7 +84,7 @@ func (h *history) keep(m moment) {
 	h.n++
 }
 
-// forget makes the samples so far useless for one signal.
+// forget makes the kept samples unusable for one signal.
 func (h *history) forget(signal throttle.Signal, err error) {
 	for i := range h.kept[:h.n] {
 		h.kept[i].counters[signal] = counter{err: err}

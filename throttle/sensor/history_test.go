@@ -10,8 +10,8 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
 
-// clock makes samples of one pressure signal at times that a test chooses, without
-// a monotonic reading: the wall clock, which can be set.
+// clock makes samples of one pressure signal at times that a test chooses. The times have no monotonic reading, like
+// a wall clock that can be set.
 type clock struct {
 	h      history
 	zero   time.Time
@@ -25,8 +25,7 @@ func newClock(window time.Duration) *clock {
 
 const watched = throttle.SignalIOPressure
 
-// after takes a sample when d has passed, in which tasks stalled for so many percent
-// of the time.
+// after takes a sample after d, in which tasks stalled for the given percentage of the time.
 func (c *clock) after(d time.Duration, percent float64) throttle.Reading {
 	c.passed += d
 	c.stall += d.Seconds() * percent / 100
@@ -44,14 +43,14 @@ func span(r throttle.Reading) time.Duration { return r.To.Sub(r.From) }
 func TestAReadingSpansTheWindow(t *testing.T) {
 	t.Parallel()
 	c := newClock(2 * time.Second)
-	assert.Equal(t, throttle.Reading{}, c.after(0, 0), "the first sample has nothing to be compared with")
+	assert.Equal(t, throttle.Reading{}, c.after(0, 0), "the first sample has no earlier one to compare with")
 	for i := 1; i <= 40; i++ {
 		r := c.after(250*time.Millisecond, 40)
 		require.NoError(t, r.Err)
 		assert.InDelta(t, 40, r.Value, 1e-9)
 		assert.Equal(t, min(2*time.Second, time.Duration(i)*250*time.Millisecond), span(r), "sample %d", i)
 	}
-	// What was before the window is forgotten.
+	// Samples from before the window are forgotten.
 	for range 8 {
 		c.after(250*time.Millisecond, 90)
 	}
@@ -71,23 +70,23 @@ func TestSamplesAtAnyPaceSpanTheWindow(t *testing.T) {
 	}
 }
 
-func TestAfterAnIdleTimeReadingsBeginAnew(t *testing.T) {
+func TestReadingsBeginAgainAfterAnIdleTime(t *testing.T) {
 	t.Parallel()
 	c := newClock(2 * time.Second)
 	for range 3 {
 		c.after(10*time.Second, 5)
 	}
 	r := c.after(7*time.Second, 5)
-	assert.Equal(t, 7*time.Second, span(r), "back to the last idle sample")
+	assert.Equal(t, 7*time.Second, span(r), "the reading begins at the last idle sample")
 	assert.InDelta(t, 5, r.Value, 1e-9)
 	for i := 1; i <= 8; i++ {
 		r = c.after(250*time.Millisecond, 100)
 		assert.Equal(t, time.Duration(i)*250*time.Millisecond, span(r))
-		assert.InDelta(t, 100, r.Value, 1e-9, "the idle time is not in it")
+		assert.InDelta(t, 100, r.Value, 1e-9, "the reading leaves out the idle time")
 	}
 }
 
-func TestAVeryOldSampleIsNoBase(t *testing.T) {
+func TestAVeryOldSampleIsNotUsed(t *testing.T) {
 	t.Parallel()
 	c := newClock(2 * time.Second)
 	c.after(0, 0)
@@ -95,7 +94,7 @@ func TestAVeryOldSampleIsNoBase(t *testing.T) {
 	assert.Equal(t, throttle.Reading{}, c.after(2*time.Minute+time.Nanosecond, 7))
 	c = newClock(5 * time.Minute)
 	c.after(0, 0)
-	assert.Equal(t, 10*time.Minute, span(c.after(10*time.Minute, 7)), "unless the window is long")
+	assert.Equal(t, 10*time.Minute, span(c.after(10*time.Minute, 7)), "an old sample counts if the window is long")
 }
 
 func TestAReadingIsNeverShort(t *testing.T) {
@@ -113,7 +112,7 @@ func TestTheWindowCanChange(t *testing.T) {
 		c.after(250*time.Millisecond, 20)
 	}
 	c.h.window = 10 * time.Second
-	assert.GreaterOrEqual(t, span(c.after(250*time.Millisecond, 20)), 2*time.Second, "what was measured is kept")
+	assert.GreaterOrEqual(t, span(c.after(250*time.Millisecond, 20)), 2*time.Second, "earlier samples are kept")
 	for range 60 {
 		c.after(250*time.Millisecond, 20)
 	}
@@ -135,7 +134,7 @@ func TestABlindSignalRecoversWithTheSecondGoodSample(t *testing.T) {
 	}
 	c.passed += 250 * time.Millisecond
 	require.ErrorIs(t, c.add(ErrAbsent).Err, ErrAbsent)
-	// What was measured before still holds where it is near enough.
+	// Earlier samples still count if they are near enough.
 	r := c.after(250*time.Millisecond, 30)
 	require.NoError(t, r.Err)
 	assert.Equal(t, 2*time.Second, span(r))
@@ -147,10 +146,10 @@ func TestABlindSignalRecoversWithTheSecondGoodSample(t *testing.T) {
 		c := newClock(2 * time.Second)
 		c.add(ErrAbsent)
 		return c.after(250*time.Millisecond, 30)
-	}(), "a first good sample has nothing to be compared with")
+	}(), "the first good sample has no earlier one to compare with")
 }
 
-func TestACounterThatGoesBackwardsIsNoReading(t *testing.T) {
+func TestACounterThatGoesBackwardsGivesNoReading(t *testing.T) {
 	t.Parallel()
 	c := newClock(2 * time.Second)
 	for range 20 {
@@ -164,15 +163,15 @@ func TestACounterThatGoesBackwardsIsNoReading(t *testing.T) {
 	r = c.after(250*time.Millisecond, 60)
 	require.NoError(t, r.Err)
 	assert.InDelta(t, 60, r.Value, 1e-9)
-	assert.Equal(t, 250*time.Millisecond, span(r), "it begins at the sample that went back")
+	assert.Equal(t, 250*time.Millisecond, span(r), "the reading begins at the sample that went back")
 }
 
-func TestAClockThatStandsStillIsBlindUntilItGoesOn(t *testing.T) {
+func TestASignalIsBlindWhileTheClockStandsStill(t *testing.T) {
 	t.Parallel()
 	c := newClock(2 * time.Second)
 	c.after(0, 0)
 	for range 5 {
-		c.zero = c.zero.Add(250 * time.Millisecond) // and the counters stay as they are
+		c.zero = c.zero.Add(250 * time.Millisecond) // and the counters do not change
 		require.ErrorIs(t, c.add(nil).Err, ErrCounter)
 	}
 	require.NoError(t, c.after(250*time.Millisecond, 10).Err)
@@ -185,7 +184,7 @@ func TestAChangeOfTheWallClockGivesNoNonsense(t *testing.T) {
 		for range 20 {
 			c.after(250*time.Millisecond, 50)
 		}
-		c.zero = c.zero.Add(jump) // the counters' own clock goes on
+		c.zero = c.zero.Add(jump) // the counters' own clock continues
 		for range 40 {
 			r := c.after(250*time.Millisecond, 50)
 			require.NoError(t, r.Err, jump)

@@ -15,10 +15,10 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
-// A container that its own CPU limit throttles raises the CPU pressure of the whole
-// node; a limiter that believed it would stop all starts on an idle node.
+// A container that its own CPU limit throttles raises the CPU pressure of the whole node. If the limiter trusted the
+// pressure alone, it would stop all starts on an idle node.
 
-// start asks a limiter, told of the signals, for a start.
+// start asks a limiter with these signals for a start.
 func start(s throttle.Signals) throttle.Decision {
 	now := s[throttle.SignalCPU].To
 	l := throttle.New(now, throttle.Settings{Signals: throttle.SignalLimits{throttle.SignalCPUPressure: {Max: 50}}})
@@ -48,7 +48,7 @@ func throttledAsRecorded(t *testing.T) {
 	}
 }
 
-func TestContainersThatWantMoreThanThereIsHoldStarts(t *testing.T) {
+func TestContainersThatOverloadTheCPUsHoldStarts(t *testing.T) {
 	t.Parallel()
 	for _, s := range recorded(t, "contended") {
 		assert.Greater(t, s[throttle.SignalCPUPressure].Value, 95.0)
@@ -62,15 +62,15 @@ func TestContainersThatWantMoreThanThereIsHoldStarts(t *testing.T) {
 	}
 }
 
-// recorded gives the signals of a node that was recorded every two seconds.
+// recorded returns the signals of a node that was recorded every two seconds.
 func recorded(t *testing.T, name string) (all []throttle.Signals) {
 	t.Helper()
-	h := history{window: DefaultWindow}
+	h := history{window: defaultWindow}
 	for i := 0; ; i += 2 {
 		root := filepath.Join("testdata", name, strconv.Itoa(i)+"s")
 		uptime, err := os.ReadFile(filepath.Join(root, "uptime"))
 		if os.IsNotExist(err) {
-			return all[1:] // the first is what the second is compared with
+			return all[1:] // the first sample is only compared with
 		}
 		require.NoError(t, err)
 		first, _, _ := strings.Cut(string(uptime), " ")

@@ -9,7 +9,7 @@ import (
 	"go.uber.org/goleak"
 )
 
-// spinVariable makes the test binary a process that wants a CPU.
+// spinVariable turns the test binary into a process that wants a CPU.
 const spinVariable = "SENSOR_TEST_SPIN"
 
 func TestMain(m *testing.M) {
@@ -19,7 +19,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// spun is what spin counts: a loop without an effect is none.
+// spun is the counter of spin. A loop without an effect would be removed.
 var spun atomic.Uint64
 
 // spin uses one CPU from the first byte of the standard input to its end.

@@ -23,7 +23,7 @@ func allSignals() (all []throttle.Signal) {
 	return all
 }
 
-// parts gives what was read of each signal.
+// parts returns the values that were read, for each signal.
 func parts(m moment) map[string]float64 {
 	all := map[string]float64{}
 	for _, s := range allSignals() {
@@ -34,7 +34,7 @@ func parts(m moment) map[string]float64 {
 	return all
 }
 
-func TestKernelsAreRead(t *testing.T) {
+func TestFilesOfDifferentKernelsAreRead(t *testing.T) {
 	t.Parallel()
 	for tree, want := range map[string]map[string]float64{
 		"linux-6.18": {
@@ -42,7 +42,7 @@ func TestKernelsAreRead(t *testing.T) {
 			"pressure.cpu.some": 4805.290897, "pressure.memory.some": 0, "pressure.memory.full": 0,
 			"pressure.io.some": 152.461390, "pressure.io.full": 48.036991,
 		},
-		// It has no line `full` for the CPU.
+		// This kernel has no line `full` for the CPU.
 		"linux-4.20": {
 			"cpu": 135327.63, "iowait": 166.83, "load": 0.42,
 			"pressure.cpu.some": 1220.398765, "pressure.memory.some": 0.008123, "pressure.memory.full": 0.004017,
@@ -64,10 +64,10 @@ func TestKernelsAreRead(t *testing.T) {
 	}
 }
 
-// names are the errors of which every blind signal wraps one.
+// names are the named errors. The error of every blind signal wraps one of them.
 var names = []error{ErrAbsent, ErrDisabled, ErrRead, ErrLine, ErrParse, ErrCounter}
 
-// named gives the one named error that err wraps.
+// named returns the one named error that err wraps.
 func named(t *testing.T, err error) error {
 	t.Helper()
 	var found error
@@ -125,7 +125,7 @@ func TestAFileThatCannotBeReadIsNotAbsent(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
 	for _, file := range []string{"stat", "loadavg", "pressure/cpu", "pressure/memory", "pressure/io"} {
-		require.NoError(t, os.MkdirAll(filepath.Join(root, file), 0o700)) // it opens, and does not read
+		require.NoError(t, os.MkdirAll(filepath.Join(root, file), 0o700)) // it can be opened, but not read
 	}
 	for s, c := range newReader(root).read().counters {
 		assert.Equal(t, ErrRead, named(t, c.err), throttle.Signal(s))
@@ -133,9 +133,9 @@ func TestAFileThatCannotBeReadIsNotAbsent(t *testing.T) {
 	}
 }
 
-func TestDisabledPSIIsTold(t *testing.T) {
+func TestDisabledPSIIsReported(t *testing.T) {
 	t.Parallel()
-	// As os.ReadFile gives it, and as procfs wraps it.
+	// The error is as os.ReadFile gives it, and as procfs wraps it.
 	read := &fs.PathError{Op: "read", Path: "/proc/pressure/cpu", Err: syscall.EOPNOTSUPP}
 	for _, err := range []error{read, fmt.Errorf("unavailable: %w", read)} {
 		got := unread("/proc/pressure/cpu", err)
@@ -171,7 +171,7 @@ func (tr tree) remove(file string) {
 	require.NoError(tr.t, os.Remove(filepath.Join(tr.root, file)))
 }
 
-// stall sets what was stalled so far, in seconds; a quarter of it in full.
+// stall sets how long tasks stalled so far, in seconds; a quarter of it in full.
 func (tr tree) stall(cpu, memory, io float64) {
 	tr.t.Helper()
 	for file, s := range map[string]float64{"cpu": cpu, "memory": memory, "io": io} {
@@ -218,8 +218,8 @@ func FuzzLoad(f *testing.F) {
 	})
 }
 
-// sound asserts that each signal is a number from 0 or blind for one named reason
-// that names the file, and that the other files are read as ever.
+// sound asserts that each signal is a number from 0, or blind with one named error that names the file. The other
+// files are still read.
 func sound(t *testing.T, m moment, written ...throttle.Signal) {
 	t.Helper()
 	bad := map[throttle.Signal]bool{}

@@ -8,37 +8,39 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
 
-// DefaultWindow is the time that a reading spans.
-const DefaultWindow = 2 * time.Second
+// defaultWindow is the time that a reading spans, unless SetWindow changes it.
+const defaultWindow = 2 * time.Second
 
-// How often a sample is taken.
+// The times between two samples.
 const (
-	// waitingEvery, while somebody waits; also the time to the second sample.
+	// waitingEvery is for while a pod waits, and for the second sample.
 	waitingEvery = 250 * time.Millisecond
-	// startingEvery, while something starts and nobody waits.
+	// startingEvery is for while a pod starts and none waits.
 	startingEvery = 500 * time.Millisecond
-	// idleEvery, while neither.
+	// idleEvery is for any other time.
 	idleEvery = 10 * time.Second
 )
 
-// Limiter is what a Sampler measures for.
+// Limiter is the limiter for which a Sampler measures.
 type Limiter interface {
-	// Watched tells whether any limit asks for signals.
+	// Watched reports whether a limit needs signals.
 	Watched() bool
-	// Busy tells whether anything starts or waits now.
+	// Busy reports whether a pod starts, and whether one waits.
 	Busy(now time.Time) (starting, waiting bool)
-	// Observe takes the signals of now.
+	// Observe gets the signals of now.
 	Observe(now time.Time, s throttle.Signals)
 }
 
-// Sampler measures the signals of a node, for a limiter and for people. Make one
-// with New. Its methods are safe for concurrent use.
+// Sampler measures the signals of a node. Make one with New. Its methods are safe for concurrent use.
+//
+// Its lock is held while /proc is read, for history needs the samples in the order in which they were taken. No start
+// waits for it: only Run, Measure and SetWindow take it.
 type Sampler struct {
 	limiter Limiter
 	reader  reader
 	woken   chan struct{} // holds at most one
 
-	// Run's own: when the limiter was told last, and whether of every signal.
+	// Only Run uses these: when the limiter got the latest signals, and whether all were measured.
 	observed time.Time
 	complete bool
 
@@ -46,34 +48,33 @@ type Sampler struct {
 	history history // guarded by mu
 }
 
-// New gives a sampler that reads the host's /proc, which is at root. It reads nothing
-// yet, and a root that is not there is no error: the signals are blind as long as that is so.
+// New returns a sampler that reads the host's /proc, which is at root. It reads nothing yet. While
+// root does not exist, each signal has an error.
 func New(root string, l Limiter) *Sampler {
 	return &Sampler{
 		limiter: l, reader: newReader(root), woken: make(chan struct{}, 1),
-		history: history{window: DefaultWindow},
+		history: history{window: defaultWindow},
 	}
 }
 
-// SetWindow changes the time that a reading spans, from now on; it is above zero. What was
-// measured so far is kept.
+// SetWindow changes the time that a reading spans; it must be above zero. Samples are kept.
 func (s *Sampler) SetWindow(window time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.history.window = window
 }
 
-// Wake makes Run look at the limiter. Call it when something may wait or start;
-// it costs next to nothing and does not block.
+// Wake makes Run look at the limiter. Call it when a pod may wait or start. It is cheap and does not
+// block.
 func (s *Sampler) Wake() {
 	select {
 	case s.woken <- struct{}{}:
-	default: // it is about to
+	default: // Run is about to look
 	}
 }
 
-// Run feeds the limiter until ctx ends, and gives nil then. While no limit asks for
-// signals it takes no sample and sets no timer. Call it once.
+// Run measures for the limiter until ctx ends, and returns nil. While no limit needs signals, it takes
+// no sample. Call it once.
 func (s *Sampler) Run(ctx context.Context) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -92,8 +93,7 @@ func (s *Sampler) Run(ctx context.Context) error {
 	}
 }
 
-// step takes a sample if one is due, and gives the time to the next look; zero: not
-// before Wake.
+// step takes a sample if one is due, and returns the time until the next step; zero: not before Wake.
 func (s *Sampler) step(now time.Time) time.Duration {
 	if !s.limiter.Watched() {
 		return 0
@@ -107,7 +107,7 @@ func (s *Sampler) step(now time.Time) time.Duration {
 	return s.interval(now)
 }
 
-// interval is the time between two samples for the limiter.
+// interval returns the time between two samples for the limiter.
 func (s *Sampler) interval(now time.Time) time.Duration {
 	starting, waiting := s.limiter.Busy(now)
 	switch {
@@ -120,9 +120,9 @@ func (s *Sampler) interval(now time.Time) time.Duration {
 	}
 }
 
-// Measure takes a sample and gives the signals of now, whether or not any limit asks
-// for them. The limiter is told nothing. Where the sample has nothing to be compared
-// with, it takes a second one, and blocks for 250 ms, less if ctx ends.
+// Measure takes a sample and returns the signals of now, even if no limit needs them. The limiter does
+// not get them. If there is no sample to compare with, Measure takes a second one: it blocks for 250 ms,
+// or until ctx ends.
 func (s *Sampler) Measure(ctx context.Context) throttle.Signals {
 	_, signals := s.sample()
 	if measured(signals) {
@@ -145,7 +145,7 @@ func (s *Sampler) sample() (time.Time, throttle.Signals) {
 	return m.at, s.history.add(m)
 }
 
-// measured tells whether every signal has a value, or is blind.
+// measured reports whether each signal has a value or an error.
 func measured(signals throttle.Signals) bool {
 	for _, r := range signals {
 		if r.Err == nil && r.To.IsZero() {

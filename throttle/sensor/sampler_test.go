@@ -13,12 +13,12 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
 
-// demand is what a limiter says of those that start and wait.
+// demand says whether pods start and wait.
 type demand struct{ starting, waiting bool }
 
 var idle, starting, waiting = demand{}, demand{starting: true}, demand{starting: true, waiting: true}
 
-// client is a limiter that notes what it is told.
+// client is a limiter that records the samples it gets.
 type client struct {
 	mu      sync.Mutex
 	demand  demand
@@ -51,7 +51,7 @@ func (c *client) set(watched bool, d demand) {
 	c.watched, c.demand = watched, d
 }
 
-// told gives when samples came since the last call.
+// told returns the times of the samples since the last call.
 func (c *client) told() []time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -67,7 +67,7 @@ type running struct {
 	to   *client
 }
 
-// run gives f a Sampler that runs, its /proc and its limiter.
+// run calls f with a running Sampler, its /proc and its limiter.
 func run(t *testing.T, watched bool, d demand, f func(t *testing.T, r running)) {
 	t.Helper()
 	t.Parallel()
@@ -92,7 +92,7 @@ func (r running) pass(d time.Duration) {
 	synctest.Wait()
 }
 
-func TestTheMoreEagerTheDemandTheMoreSamples(t *testing.T) {
+func TestMoreDemandGivesMoreSamples(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		demand demand
@@ -107,7 +107,7 @@ func TestTheMoreEagerTheDemandTheMoreSamples(t *testing.T) {
 				require.Len(t, r.to.told(), 1, "the first sample comes at once")
 				r.tree.ticks(1, 1, 0)
 				r.pass(250 * time.Millisecond)
-				require.Len(t, r.to.told(), 1, "the second one soon, whatever the demand")
+				require.Len(t, r.to.told(), 1, "the second sample comes soon, for any demand")
 				for i := range 20 {
 					r.tree.ticks(float64(i+2), float64(i+2), 0)
 					r.pass(c.every - time.Millisecond)
@@ -131,17 +131,17 @@ func TestASampleComesAtOnceWhenDemandRises(t *testing.T) {
 		told := r.to.told()
 		require.Len(t, told, 1)
 		assert.Equal(t, time.Now(), told[0])
-		for range 100 { // as a limiter does in which much happens
+		for range 100 { // as in a limiter with many changes
 			r.Wake()
 			synctest.Wait()
 		}
-		assert.Empty(t, r.to.told(), "no demand makes more samples than one in 250 ms")
+		assert.Empty(t, r.to.told(), "more demand must not give more than one sample in 250 ms")
 		r.pass(250 * time.Millisecond)
 		assert.Len(t, r.to.told(), 1)
 	})
 }
 
-func TestWhereNoLimitAsksNothingIsMeasured(t *testing.T) {
+func TestNothingIsMeasuredWithoutALimit(t *testing.T) {
 	run(t, false, waiting, func(t *testing.T, r running) {
 		r.pass(24 * time.Hour)
 		assert.Empty(t, r.to.told())
@@ -186,10 +186,10 @@ func TestSignalsAreMeasuredOverTheWindow(t *testing.T) {
 		r.tree.stall(1.5, 0.6, 1.2)
 		r.pass(250 * time.Millisecond)
 		assert.Equal(t, 500*time.Millisecond, span(r.to.last[throttle.SignalCPUPressure]))
-		r.SetWindow(DefaultWindow)
+		r.SetWindow(defaultWindow)
 		r.tree.ticks(9.5, 1.75, 1.5)
 		r.pass(250 * time.Millisecond)
-		assert.Equal(t, DefaultWindow, span(r.to.last[throttle.SignalCPUPressure]))
+		assert.Equal(t, defaultWindow, span(r.to.last[throttle.SignalCPUPressure]))
 	})
 }
 
@@ -219,7 +219,7 @@ func TestABlindSignalOpensAloneAndRecovers(t *testing.T) {
 	})
 }
 
-func TestARootThatComesLater(t *testing.T) {
+func TestAMissingProcRootIsAbsent(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t)
 	s := New(tr.root+"/later", &client{})
@@ -228,7 +228,7 @@ func TestARootThatComesLater(t *testing.T) {
 	}
 }
 
-func TestWhoeverAsksGetsSignals(t *testing.T) {
+func TestAMeasurementOnDemandGivesSignals(t *testing.T) {
 	run(t, false, idle, func(t *testing.T, r running) {
 		begin := time.Now()
 		go func() {
@@ -242,21 +242,21 @@ func TestWhoeverAsksGetsSignals(t *testing.T) {
 		r.tree.ticks(10.1, 30.3, 0)
 		begin = time.Now()
 		s = r.Measure(t.Context())
-		assert.Zero(t, time.Since(begin), "the next does not")
+		assert.Zero(t, time.Since(begin), "the next call does not wait")
 		assert.GreaterOrEqual(t, span(s[throttle.SignalCPU]), 30*time.Second)
-		assert.Empty(t, r.to.told(), "the limiter is told nothing")
+		assert.Empty(t, r.to.told(), "the limiter gets no sample")
 
 		r.pass(time.Hour)
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		defer cancel()
 		begin = time.Now()
 		s = r.Measure(ctx)
-		assert.Equal(t, 50*time.Millisecond, time.Since(begin), "nobody waits longer than he likes")
+		assert.Equal(t, 50*time.Millisecond, time.Since(begin), "the call ends with its context")
 		assert.True(t, s[throttle.SignalCPU].To.IsZero())
 	})
 }
 
-func TestQuestionsDoNotKeepTheLimiterWaiting(t *testing.T) {
+func TestMeasurementsOnDemandDoNotDelayTheLimiter(t *testing.T) {
 	run(t, true, waiting, func(t *testing.T, r running) {
 		r.to.told()
 		begin := time.Now()

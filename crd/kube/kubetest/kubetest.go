@@ -1,4 +1,4 @@
-// Package kubetest has tests use client-go's clientsets, also the fake one, as a [kube.Interface].
+// Package kubetest lets tests use client-go's clientsets, also the fake one, as a [kube.Interface].
 package kubetest
 
 import (
@@ -24,7 +24,7 @@ func (c clientset) Leases(namespace string) kube.Leases {
 	return c.set.CoordinationV1().Leases(namespace)
 }
 
-// IsWatchListSemanticsUnSupported has client-go's informers list where the clientset is one that cannot stream.
+// IsWatchListSemanticsUnSupported makes client-go list instead of stream if the clientset is a fake.
 func (c clientset) IsWatchListSemanticsUnSupported() bool {
 	return watchlist.DoesClientNotSupportWatchListSemantics(c.set)
 }

@@ -45,7 +45,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return report(stderr, cmd.ExecuteContext(ctx))
 }
 
-// report says what went wrong, if anything did, and gives the exit code.
+// report prints an error, if there is one, and returns the exit code.
 func report(stderr io.Writer, err error) int {
 	var usage *usageError
 	switch {
@@ -63,7 +63,7 @@ func report(stderr io.Writer, err error) int {
 	}
 }
 
-// usageError is a fault of the command line itself.
+// usageError is an error in the command line.
 type usageError struct{ cause error }
 
 func (e *usageError) Error() string { return e.cause.Error() }
@@ -91,14 +91,14 @@ func command(stdout io.Writer) *cobra.Command {
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })
 	flags := cmd.Flags()
 	flags.SortFlags = false
-	flags.BoolVar(&o.Processes, "processes", false, "ordinary processes as pods, also as root")
+	flags.BoolVar(&o.Processes, "processes", false, "run pods as ordinary processes, also as root")
 	flags.IntVar(&o.CPUs, "cpus", 2, "`number` of CPUs that the pods share; the herd grows with it")
 	flags.StringVar(&o.Report, "report", "", "`file` for the report (default pod-pacemaker-demo.html beside bin/); the timelines alone are beside it as .svg")
 	flags.StringVar(&o.Bin, "bin", "", "`folder` of pod-pacemaker and pacemaker-gate (default the repository's bin/)")
 	return cmd
 }
 
-// isTerminal says whether w can be drawn on.
+// isTerminal reports whether w is a terminal.
 func isTerminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd())) && os.Getenv("TERM") != "dumb"

@@ -13,7 +13,7 @@ func TestExitCodes(t *testing.T) {
 	for name, c := range map[string]struct {
 		args []string
 		code int
-		says string // on stderr, or on stdout where it is exit code 0
+		says string // on stderr, or on stdout with exit code 0
 	}{
 		"help":           {[]string{"--help"}, 0, "Ctrl-C"},
 		"unknown flag":   {[]string{"--nope"}, 2, "demo: unknown flag: --nope (demo --help says more)\n"},

@@ -1,5 +1,4 @@
-// Command demo starts a herd of pods twice, unpaced and paced, and shows what
-// the difference is.
+// Command demo starts a herd of pods twice, unpaced and paced, and shows the difference.
 package main
 
 import (

@@ -52,7 +52,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	}
 }
 
-// usageError is a fault of the command line itself.
+// usageError is an error in the command line.
 type usageError struct{ cause error }
 
 func (e *usageError) Error() string { return e.cause.Error() }
@@ -77,14 +77,14 @@ func command(stdout, stderr io.Writer) *cobra.Command {
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })
 	v := &verbs{out: stdout, err: stderr}
-	up := verb("up", "Start a cluster that lives on, and print how to reach it", v.up)
+	up := verb("up", "Start a cluster that keeps running, and print how to reach it", v.up)
 	up.Flags().StringToStringVar(&v.labels, "label", nil, "a label of the node, `name=value`; may be repeated")
 	root.AddCommand(
 		verb("build", "Build all parts that the cache does not hold", v.build),
 		up,
-		verb("down", "Stop the clusters that up started, and remove all they left", v.down),
+		verb("down", "Stop the clusters that up started, and remove all that they left", v.down),
 		verb("status", "Print how to reach the clusters that up started", v.status),
-		verb("sweep", "Remove what killed runs left; every start does it too", v.sweep),
+		verb("sweep", "Remove what killed runs left; every start does so too", v.sweep),
 	)
 	return root
 }

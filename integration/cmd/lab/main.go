@@ -1,5 +1,5 @@
-// Command lab builds the parts of a real one-node Kubernetes cluster from Go
-// modules and starts and stops one.
+// Command lab builds the parts of a real one-node Kubernetes cluster from Go modules, and starts
+// and stops the cluster.
 package main
 
 import (

@@ -17,23 +17,23 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/integration/lab"
 )
 
-// The image that the cluster's node has, by the chart's names for its parts.
+// The image on the cluster's node, by the chart's names for its parts.
 const (
 	imageRepository = "pod-pacemaker.local/pod-pacemaker"
 	imageTag        = "lab"
 )
 
-// repository gives a path inside the repository.
+// repository returns a path inside the repository.
 func repository(parts ...string) string {
 	_, file, _, _ := runtime.Caller(0)
 	return filepath.Join(append([]string{filepath.Dir(file), "..", "..", ".."}, parts...)...)
 }
 
-// valuesFile has the chart's values for the cluster.
+// valuesFile returns the path of the chart's values for the cluster.
 func valuesFile(a lab.Access) string { return filepath.Join(a.Run.Dir, "values.yaml") }
 
-// offer puts on the cluster's node what an installation of the chart needs there: the image, out of bin/; and
-// writes the values that name it and the lab's places.
+// offer prepares the cluster's node for an installation of the chart. It imports the image, made of
+// bin/, and writes the values that name the image and the lab's paths.
 func (v *verbs) offer(ctx context.Context, a lab.Access) error {
 	tar := filepath.Join(a.Run.Dir, "image.tar")
 	if err := images.FromContainerfile(imageRepository+":"+imageTag, repository(), tar); err != nil {
@@ -56,7 +56,7 @@ func (v *verbs) offer(ctx context.Context, a lab.Access) error {
 	return os.WriteFile(valuesFile(a), values, 0o600)
 }
 
-// helm gives the folder of helm, which it builds if the cache does not hold it.
+// helm returns the folder of helm, which it builds if the cache does not hold it.
 func (v *verbs) helm(ctx context.Context) (string, error) {
 	cache, err := lab.CacheDir()
 	if err != nil {
@@ -69,7 +69,7 @@ func (v *verbs) helm(ctx context.Context) (string, error) {
 	return build.Cache{Dir: cache, Progress: build.PlainProgress(v.err)}.Component(ctx, component)
 }
 
-// built says whether `make build` has left the programs.
+// built reports whether `make build` has left the programs.
 func built() bool {
 	_, err := os.Stat(repository("bin", "pod-pacemaker"))
 	return !errors.Is(err, fs.ErrNotExist)

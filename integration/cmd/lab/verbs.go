@@ -18,8 +18,8 @@ const startPatience = 5 * time.Minute
 
 var errNothingUp = errors.New("no cluster is up")
 
-// verbs does what the command line's verbs say. What somebody may want to
-// evaluate or read goes to out, what is meant for eyes only to err.
+// verbs implements the command line's verbs. Output for a shell or a program goes to out, messages
+// for people to err.
 type verbs struct {
 	out, err io.Writer
 	labels   map[string]string
@@ -76,7 +76,7 @@ func (v *verbs) up(ctx context.Context) error {
 	return v.print(ctx, access)
 }
 
-// print writes a shell's commands that lead to the cluster.
+// print writes shell commands that give access to the cluster.
 func (v *verbs) print(ctx context.Context, a lab.Access) error {
 	helm, err := v.helm(ctx)
 	if err != nil {
@@ -93,7 +93,7 @@ export VALUES=%s
 	return err
 }
 
-// down ends the clusters that up started, and those that died.
+// down ends the clusters that up started, including dead ones.
 func (v *verbs) down(ctx context.Context) error {
 	standing, err := lab.Detached("")
 	if err != nil {

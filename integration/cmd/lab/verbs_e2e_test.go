@@ -14,13 +14,13 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/integration/lab"
 )
 
-// up starts a cluster and says how to reach it, a second up says the same, and
-// after down nothing is left.
+// up starts a cluster and says how to reach it, a second up says the same, and down leaves nothing
+// behind.
 func TestUpAndDown(t *testing.T) {
 	parent, err := os.MkdirTemp(os.TempDir(), "ppl")
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, os.RemoveAll(parent)) })
-	t.Setenv("TMPDIR", parent) // beside a cluster that somebody may have up
+	t.Setenv("TMPDIR", parent) // apart from a cluster that may be up already
 	verb := func(args ...string) string {
 		var out, problems bytes.Buffer
 		require.Equal(t, exitOK, run(t.Context(), args, &out, &problems), "%s", &problems)

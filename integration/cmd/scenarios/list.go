@@ -16,7 +16,7 @@ import (
 	"strings"
 )
 
-// file is the list's, in the folder of the scenarios.
+// file is the list's name, in the folder of the scenarios.
 const file = "README.md"
 
 // scenario is a test function in the folder of scenarios.
@@ -89,7 +89,7 @@ func scenariosOf(path string) (all []scenario, err error) {
 	return all, nil
 }
 
-// constraintOf gives the build constraint of a file.
+// constraintOf returns the build constraint of a file.
 func constraintOf(f *ast.File) (constraint.Expr, error) {
 	for _, group := range f.Comments {
 		for _, c := range group.List {
@@ -101,12 +101,12 @@ func constraintOf(f *ast.File) (constraint.Expr, error) {
 	return nil, errors.New("it has no build constraint")
 }
 
-// holds says whether these tags alone are enough for a constraint.
+// holds reports whether these tags alone satisfy a constraint.
 func holds(c constraint.Expr, tags ...string) bool {
 	return c.Eval(func(tag string) bool { return slices.Contains(tags, tag) })
 }
 
-// list is the text of the list.
+// list returns the text of the list.
 func list(all []scenario) []byte {
 	var text bytes.Buffer
 	count, rows := 0, []string{}

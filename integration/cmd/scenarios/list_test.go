@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// write puts the file of a scenario into a folder of its own.
+// write writes a file with a scenario into a new folder.
 func write(t *testing.T, text string) (folder string) {
 	t.Helper()
 	folder = t.TempDir()
@@ -17,12 +17,12 @@ func write(t *testing.T, text string) (folder string) {
 	return folder
 }
 
-func TestTheTagsOfAFileSayWhoRunsItsScenarios(t *testing.T) {
+func TestBuildTagsDecideWhichTargetRunsAScenario(t *testing.T) {
 	t.Parallel()
 	const rest = "\n\npackage e2e\n\nfunc TestMain() {}\n\n// TestHerd paces. And more.\nfunc TestHerd() {}\n"
 	for tags, runBy := range map[string]string{"e2e": "| `e2e` |", "e2e && full": "| `e2e-full` |"} {
 		folder := write(t, "//go:build "+tags+rest)
-		require.Error(t, run(folder, true), "there is no list yet")
+		require.Error(t, run(folder, true), "the list does not exist yet")
 		require.NoError(t, run(folder, false))
 		require.NoError(t, run(folder, true))
 		text, err := os.ReadFile(filepath.Join(folder, file))
@@ -43,7 +43,7 @@ func TestAListThatIsNotCurrentIsRefused(t *testing.T) {
 	require.ErrorContains(t, run(folder, true), "make generate")
 }
 
-func TestAScenarioSaysWhatItShowsAndWhoRunsIt(t *testing.T) {
+func TestAScenarioNeedsACommentAndABuildTag(t *testing.T) {
 	t.Parallel()
 	require.ErrorContains(t, run(write(t, "//go:build e2e\n\npackage e2e\n\nfunc TestHerd() {}\n"), false), "TestHerd has no comment")
 	require.ErrorContains(t, run(write(t, "package e2e\n\n// It paces.\nfunc TestHerd() {}\n"), false), "no build constraint")

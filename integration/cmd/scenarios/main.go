@@ -1,6 +1,6 @@
-// Command scenarios writes the list of the scenarios in e2e, from their files:
-// which of them `make e2e` runs, which only `make e2e-full`. With -check it writes
-// nothing, and fails if the list is not what it would write.
+// Command scenarios writes the list of the scenarios in e2e from their files: which of them `make
+// e2e` runs, and which only `make e2e-full`. With -check it writes nothing, and fails if the list
+// is not current.
 package main
 
 import (

@@ -7,7 +7,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/integration/demo/timeline"
 )
 
-// chart is one run, with every place in pixels.
+// chart is one run, with all positions in pixels.
 type chart struct {
 	Heading, Sentence string
 	Width, Height     float64
@@ -19,8 +19,8 @@ type chart struct {
 	Ticks             []tick
 	AxisAt            float64
 	Ideal             tick
-	AllReady          *tick // nil: not all were ready
-	Stopped           *tick // nil: it ended by itself
+	AllReady          *tick // nil: some pods were not ready
+	Stopped           *tick // nil: the run ended by itself
 }
 
 // row is one pod.
@@ -68,7 +68,7 @@ func newChart(r timeline.Run, s scale) chart {
 	return c
 }
 
-// heading says whether the herd was paced, in words for somebody who knows neither.
+// heading says whether the herd was paced, in words for a reader who knows neither term.
 func heading(r timeline.Run) string {
 	if r.Limit == 0 {
 		return fmt.Sprintf("Without pod-pacemaker: all %d pods start at once", len(r.Pods))
@@ -76,7 +76,7 @@ func heading(r timeline.Run) string {
 	return fmt.Sprintf("With pod-pacemaker: %d at a time, the others wait", r.Limit)
 }
 
-// sentence says in words what the chart shows.
+// sentence describes the chart in words.
 func sentence(r timeline.Run) string {
 	s := r.Summary()
 	text := fmt.Sprintf("%d of %d pods were ready when the run was stopped after %.0f s", s.Ready, s.Pods, r.Length.Seconds())
@@ -110,7 +110,7 @@ func newRow(r timeline.Run, p timeline.Pod, s scale, y float64) row {
 	return out
 }
 
-// newBar gives a bar; waiting is thinner than what uses the machine.
+// newBar returns a bar. Waiting is thinner than kinds that use the machine.
 func newBar(kind timeline.Kind, x, width, y float64, hint string) bar {
 	b := bar{Kind: kind, X: x, Width: width, Y: y, Height: barHeight, Hint: hint}
 	if kind == timeline.Waiting {
@@ -126,8 +126,7 @@ var kindWords = map[timeline.Kind]string{
 	timeline.Ready:    "is ready",
 }
 
-// readyLabel writes when a pod was ready into its bar, or behind that if it is
-// too short.
+// readyLabel writes when a pod was ready into its bar, or behind the bar if that is too short.
 func readyLabel(at, end time.Duration, s scale) (label *tick, inside bool) {
 	const room = 52
 	label = &tick{At: s.x(at) + 6, Label: fmt.Sprintf("%.1f s", at.Seconds())}

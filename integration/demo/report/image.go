@@ -10,13 +10,13 @@ import (
 //go:embed image.svg
 var imageText string
 
-// An SVG file is XML, and a template for HTML quotes what it is told as XML wants it.
+// An SVG file is XML, and a template for HTML quotes text as XML requires.
 var image = template.Must(template.New("image").Funcs(template.FuncMap{
 	"px": func(v float64) string { return fmt.Sprintf("%.1f", v) },
 }).Parse(imageText))
 
-// Room in the image, in pixels: for its title and legend, for a warning, and for the heading and the axis
-// of each chart.
+// Space in the image, in pixels: for its title and legend, for a warning, and for the heading and
+// the axis of each chart.
 const (
 	legendRoom  = 124.0
 	warningRoom = 26.0
@@ -24,8 +24,8 @@ const (
 	ticksRoom   = 30.0
 )
 
-// WriteImage writes the timelines of the runs alone, one below the other, as an SVG file
-// that needs nothing else. It blocks only on w.
+// WriteImage writes only the timelines of the runs, one below the other, as a self-contained SVG
+// file. It blocks only on w.
 func WriteImage(w io.Writer, p Page) error {
 	type placed struct {
 		chart

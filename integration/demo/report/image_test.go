@@ -21,11 +21,11 @@ func TestTheImageHasBothTimelinesAndNeedsNothing(t *testing.T) {
 		if _, err := decoder.Token(); errors.Is(err, io.EOF) {
 			break
 		} else if err != nil {
-			require.NoError(t, err, "it is XML")
+			require.NoError(t, err, "the image is XML")
 		}
 	}
 	for want, times := range map[string]int{
-		`class="lost" x`:               3, // one is the legend's
+		`class="lost" x`:               3, // one belongs to the legend
 		`class="ready" x`:              5,
 		`<use href="#kill`:             3,
 		`all ready 29.5 s`:             1,

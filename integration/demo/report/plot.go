@@ -13,15 +13,15 @@ type plot struct {
 	Title       string
 	Top, Bottom float64
 	Area        string // SVG path
-	Ticks       []tick // of the vertical axis
+	Ticks       []tick // ticks of the vertical axis
 	Limit       *tick  // nil: none
-	Note        string // what stands there in place of a line that is missing
+	Note        string // text in place of a missing line
 }
 
 // level is the height of the line from a time on.
 type level struct {
 	from, to time.Duration
-	share    float64 // of the plot's height
+	share    float64 // share of the plot's height
 }
 
 func startingPlot(r timeline.Run, s scale, y float64) plot {
@@ -63,7 +63,7 @@ func (p plot) tick(share float64, label string) tick {
 	return tick{At: p.Bottom - share*(p.Bottom-p.Top), Label: label}
 }
 
-// area is the path of the filled step line.
+// area returns the path of the filled step line.
 func (p plot) area(levels []level, s scale) string {
 	if len(levels) == 0 {
 		return ""

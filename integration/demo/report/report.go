@@ -1,5 +1,5 @@
-// Package report draws the runs of a herd as one HTML file that needs nothing
-// else: no script, no font, no image, no network.
+// Package report draws the runs of a herd as one self-contained HTML file: no script, no font, no
+// image, no network.
 package report
 
 import (
@@ -12,19 +12,19 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/integration/demo/timeline"
 )
 
-// Page is what the report tells. All texts are plain text.
+// Page is the content of the report. All texts are plain text.
 type Page struct {
-	// Title and Lead say what was run; Brief is Lead in a line of at most 120 letters.
+	// Title and Lead say what was run. Brief is Lead in a line of at most 120 letters.
 	Title, Lead, Brief string
-	// Warning says what spoils the figures; empty: nothing known.
+	// Warning says what spoils the figures. Empty: nothing known.
 	Warning string
 	// Rows compare the runs; the first row is the head.
 	Rows []timeline.Row
 	// Runs are drawn in this order, to one scale.
 	Runs []timeline.Run
-	// Ideal is the time in which the CPUs can do the work; it is drawn as a line.
+	// Ideal is the time in which the CPUs can do the work. The report draws it as a line.
 	Ideal time.Duration
-	// Notes are paragraphs on how it was measured.
+	// Notes are paragraphs on the measurement.
 	Notes []string
 	// Facts are what the figures depend on: the machine, the versions, the day.
 	Facts []Fact

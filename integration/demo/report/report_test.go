@@ -56,7 +56,7 @@ func TestReportNeedsNothingFromOutside(t *testing.T) {
 	for _, outside := range []string{"http:", "https:", "//", "src=", "<link", "@import", "<script", "<iframe", "<img"} {
 		assert.NotContains(t, html, outside)
 	}
-	// What it refers to is in it.
+	// The page has everything that it refers to.
 	for _, ref := range regexp.MustCompile(`(?:href="|url\()#([a-z]+)`).FindAllStringSubmatch(html, -1) {
 		assert.Contains(t, html, `id="`+ref[1]+`"`)
 	}
@@ -73,28 +73,28 @@ func TestReportDrawsEveryPodOfBothRuns(t *testing.T) {
 		`<rect class="ready" x`:                       4,
 		`<use href="#kill" x="`:                       3, // one is the legend's
 		`>herd-3&lt;script&gt;<`:                      2,
-		`herd-1: starts in vain`:                      2, // of the bar and of the cross
+		`herd-1: starts in vain`:                      2, // once for the bar and once for the cross
 		`>limit 1<`:                                   1,
 		`>not measured: no such file<`:                1,
 		`>all ready 29.5 s<`:                          1,
 		`>stopped 70 s<`:                              1,
 		`>ideal 24 s<`:                                2,
 		`seconds since all pods were asked`:           2,
-		`2 starts.`:                                   2, // the sentence, and the picture's label
+		`2 starts.`:                                   2, // in the sentence and in the picture's label
 		`<td>29.5 s (1.23 x ideal)</td>`:              1,
-		`<text class="behind"`:                        1, // the pod that was ready last has no room in its bar
+		`<text class="behind"`:                        1, // the bar of the last ready pod has no room
 		`<text class="inside"`:                        3,
 		`<p class="warning">busy &lt;machine&gt;</p>`: 1,
 		`prefers-color-scheme: dark`:                  1,
 		`<title>A &amp; B</title>`:                    1,
 		`pods starting at a time</text>`:              2,
-		`<path class="area"`:                          3, // the pressure of the second run is not known
+		`<path class="area"`:                          3, // the pressure of the second run is unknown
 	} {
 		assert.Equal(t, want, strings.Count(html, name), name)
 	}
 }
 
-// Every picture is well-formed, and nothing in it lies outside of it.
+// Every picture is well-formed, and nothing lies outside of it.
 func TestPicturesAreWellFormed(t *testing.T) {
 	t.Parallel()
 	number := regexp.MustCompile(`^-?[0-9]+[.][0-9]$`)

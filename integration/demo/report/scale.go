@@ -7,12 +7,12 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/integration/demo/timeline"
 )
 
-// Places in a chart, in pixels.
+// Positions in a chart, in pixels.
 const (
 	width     = 1120.0
-	left      = 92.0 // of the plot; before it stand the pods' names
+	left      = 92.0 // left edge of the plot, beside the pods' names
 	right     = 1064.0
-	top       = 26.0 // of the first pod; above it stand the labels of lines
+	top       = 26.0 // top of the first pod, below the labels of lines
 	rowHeight = 20.0
 	barHeight = 16.0
 	plotGap   = 40.0
@@ -20,12 +20,12 @@ const (
 	axisRoom  = 50.0
 )
 
-// scale is what all charts of a page have in common.
+// scale is shared by all charts of a page.
 type scale struct {
 	ideal time.Duration
-	end   time.Duration // of the time axis, a multiple of step
-	step  time.Duration // between its ticks
-	peak  int           // of the axis of starts at a time
+	end   time.Duration // end of the time axis, a multiple of step
+	step  time.Duration // time between its ticks
+	peak  int           // maximum of the axis of starts at a time
 }
 
 func newScale(runs []timeline.Run, ideal time.Duration) scale {
@@ -40,12 +40,12 @@ func newScale(runs []timeline.Run, ideal time.Duration) scale {
 			break
 		}
 	}
-	// Behind the longest run there is room for the label of its last pod.
+	// Behind the longest run there is space for the label of its last pod.
 	s.end = (longest + s.step/2).Truncate(s.step) + s.step
 	return s
 }
 
-// x is the place of a time.
+// x returns the position of a time.
 func (s scale) x(at time.Duration) float64 {
 	return left + (right-left)*at.Seconds()/s.end.Seconds()
 }

@@ -1,36 +1,36 @@
-// Package timeline holds what happened to a herd of pods in one run, and
-// computes from it what people want to know. All times are durations since the
-// run began. Nothing here blocks; values are not changed by any method.
+// Package timeline records what happened to a herd of pods in one run, and computes figures from
+// it. All times are durations since the run began. Nothing here blocks, and no method changes its
+// value.
 package timeline
 
 import "time"
 
 // Run is one run of a herd.
 type Run struct {
-	// Name says which run it is: "unpaced", "paced".
+	// Name is the name of the run: "unpaced" or "paced".
 	Name string
-	// Limit is how many starts at a time were allowed; 0: any number.
+	// Limit is the allowed number of starts at a time. 0: any number.
 	Limit int
 	// Length is how long the herd was watched.
 	Length time.Duration
-	// Pods are in the order in which they were asked for, all at time zero.
+	// Pods are in the order of their requests, all of which came at time zero.
 	Pods []Pod
-	// Pressure is the kernel's CPU pressure in windows that follow each other;
-	// empty where NoPressure says why there is none.
+	// Pressure is the kernel's CPU pressure in consecutive windows. If it is empty, NoPressure says
+	// why.
 	Pressure   []Pressure
 	NoPressure string
-	// OtherWork is the share of the machine's CPU time, 0 to 1, that went to
-	// anything but the pods' processes.
+	// OtherWork is the share of the machine's CPU time, 0 to 1, that was not spent on the pods'
+	// processes.
 	OtherWork float64
 }
 
 // Pod is one pod of the herd.
 type Pod struct {
 	Name string
-	// Starts are the processes it had, one after the other.
+	// Starts are the pod's processes, one after the other.
 	Starts []Start
-	// Refused counts the requests of this pod that the runtime refused because
-	// it was not the pod's turn.
+	// Refused counts the requests of this pod that the runtime refused because it was not the pod's
+	// turn.
 	Refused int
 }
 
@@ -38,23 +38,22 @@ type Pod struct {
 type Start struct {
 	// Began is when the process started, by its own clock.
 	Began time.Duration
-	// Ready is when it was ready, by its own clock; 0: not within the run.
+	// Ready is when the process was ready, by its own clock. 0: not within the run.
 	Ready time.Duration
-	// Ended is when it ended; 0: not within the run.
+	// Ended is when the process ended. 0: not within the run.
 	Ended time.Duration
-	// Killed says that the liveness probe ended it.
+	// Killed says that the liveness probe ended the process.
 	Killed bool
 }
 
-// Pressure is a window of time and the share of it, 0 to 1, in which some task
-// of the machine waited for a CPU.
+// Pressure is a window of time and the share of it, 0 to 1, in which some task of the machine
+// waited for a CPU.
 type Pressure struct {
 	From, To time.Duration
 	Some     float64
 }
 
-// startedUntil is when the start stopped being one: ready, ended, or the end of
-// the run.
+// startedUntil returns the end of the start: ready, ended, or the end of the run.
 func (s Start) startedUntil(length time.Duration) time.Duration {
 	switch {
 	case s.Ready > 0:
@@ -66,8 +65,8 @@ func (s Start) startedUntil(length time.Duration) time.Duration {
 	}
 }
 
-// ReadyAt is when the pod became ready for good; ok is false if it was not ready
-// at the end of the run.
+// ReadyAt returns when the pod became ready for good. ok is false if it was not ready at the end of
+// the run.
 func (p Pod) ReadyAt() (at time.Duration, ok bool) {
 	if len(p.Starts) == 0 {
 		return 0, false
@@ -87,7 +86,7 @@ func (p Pod) Kills() int {
 	return n
 }
 
-// Until is the pod as it was known at that time: later happenings are left out.
+// Until returns the pod as it was known at a time. It leaves out later events.
 func (p Pod) Until(end time.Duration) Pod {
 	known := Pod{Name: p.Name, Refused: p.Refused}
 	for _, s := range p.Starts {

@@ -10,9 +10,9 @@ const (
 	// Waiting is the time without a process: before the first one, and between
 	// two.
 	Waiting Kind = "waiting"
-	// Starting is a process that is on its way to be ready.
+	// Starting is a process that is not ready yet.
 	Starting Kind = "starting"
-	// Lost is the same of a process that was ended before it was ready.
+	// Lost is a start that ended before it was ready.
 	Lost Kind = "lost"
 	// Ready is a process that serves.
 	Ready Kind = "ready"
@@ -26,7 +26,7 @@ type Span struct {
 	Killed bool
 }
 
-// Spans cover the whole run for one pod, without gaps.
+// Spans returns the spans of one pod, which cover the whole run without gaps.
 func (r Run) Spans(p Pod) []Span {
 	var spans []Span
 	at := time.Duration(0)

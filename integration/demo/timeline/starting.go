@@ -12,9 +12,8 @@ type Step struct {
 	N  int
 }
 
-// StartingAtATime is how many pods were starting, as steps in order of time, each
-// at another time. The first is at zero. A start that begins at the moment in
-// which another ends does not overlap it.
+// StartingAtATime returns how many pods were starting, as steps in order of time, each at another
+// time. The first is at zero. A start that begins when another ends does not overlap it.
 func (r Run) StartingAtATime() []Step {
 	var changes []Step
 	for _, p := range r.Pods {
@@ -37,7 +36,7 @@ func (r Run) StartingAtATime() []Step {
 	return steps
 }
 
-// Peak is the most pods that were starting at a time.
+// Peak returns the highest number of pods that were starting at a time.
 func (r Run) Peak() int {
 	peak := 0
 	for _, s := range r.StartingAtATime() {

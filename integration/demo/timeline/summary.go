@@ -2,27 +2,25 @@ package timeline
 
 import "time"
 
-// Summary is a run in figures.
+// Summary has the figures of a run.
 type Summary struct {
-	// Pods is how many there were, Ready how many were ready at the end.
+	// Pods is the number of pods, Ready the number of pods that were ready at the end.
 	Pods, Ready int
-	// AllReady is when the last pod became ready; 0: not all did.
+	// AllReady is when the last pod became ready. 0: some pods did not.
 	AllReady time.Duration
-	// MeanReady is the mean time until a pod was ready. Pods that were not are
-	// taken for ready at the end of the run, so it is a lower bound when
-	// Ready < Pods.
+	// MeanReady is the mean time until a pod was ready. It counts pods that were not ready as ready
+	// at the end of the run, so it is a lower bound if Ready < Pods.
 	MeanReady time.Duration
-	// Peak is the most starts at a time.
+	// Peak is the highest number of starts at a time.
 	Peak int
-	// Kills is how many processes the liveness probe ended.
+	// Kills is the number of processes that the liveness probe ended.
 	Kills int
-	// LostTime is the sum of the times that processes took which ended before
-	// they were ready.
+	// LostTime is the sum of the times of processes that ended before they were ready.
 	LostTime time.Duration
-	// Refused is how many requests the runtime refused for now.
+	// Refused is the number of requests that the runtime refused because of the daemon.
 	Refused int
-	// Pressure is the share of the run, 0 to 1, in which some task waited for a
-	// CPU. HasPressure is false where the kernel does not measure it.
+	// Pressure is the share of the run, 0 to 1, in which some task waited for a CPU. HasPressure is
+	// false if the kernel does not measure it.
 	Pressure    float64
 	HasPressure bool
 }

@@ -8,14 +8,14 @@ import (
 	"time"
 )
 
-// Row is one line of the comparison: what was measured, and a text for each run.
+// Row is one line of the comparison: the figure's name, and its text for each run.
 type Row struct {
 	What   string
 	Values []string
 }
 
-// Compare puts the figures of runs side by side. ideal is the time the herd would
-// take if the CPUs were busy with nothing else and never idle.
+// Compare puts the figures of runs side by side. ideal is the time that the herd would take if the
+// CPUs were never idle and did no other work.
 func Compare(ideal time.Duration, runs ...Run) []Row {
 	rows := []Row{
 		{What: ""},
@@ -63,10 +63,10 @@ func (r Run) Title() string {
 	return fmt.Sprintf("%s, %d at a time", r.Name, r.Limit)
 }
 
-// seconds writes a time with a tenth of a second.
+// seconds formats a time with a tenth of a second.
 func seconds(d time.Duration) string { return fmt.Sprintf("%.1f s", d.Seconds()) }
 
-// WriteTable writes rows as aligned columns; a rule stands below the first row.
+// WriteTable writes rows as aligned columns, with a rule below the first row.
 func WriteTable(w io.Writer, rows []Row) error {
 	var text strings.Builder
 	aligned := tabwriter.NewWriter(&text, 0, 0, 3, ' ', 0)

@@ -12,7 +12,7 @@ import (
 
 func s(seconds float64) time.Duration { return time.Duration(seconds * float64(time.Second)) }
 
-// herd has one pod of each fate.
+// herd has a pod for each possible outcome.
 func herd() Run {
 	return Run{
 		Name: "unpaced", Length: s(60),
@@ -53,7 +53,7 @@ func TestStartingAtATime(t *testing.T) {
 	t.Parallel()
 	r := Run{Length: s(10), Pods: []Pod{
 		{Starts: []Start{{Began: s(1), Ready: s(4)}}},
-		{Starts: []Start{{Began: s(2), Ended: s(3)}, {Began: s(4), Ready: s(6)}}}, // begins as the first ends
+		{Starts: []Start{{Began: s(2), Ended: s(3)}, {Began: s(4), Ready: s(6)}}}, // begins when the first ends
 		{Starts: []Start{{Began: s(8)}}},                                          // never ends
 	}}
 	assert.Equal(t, []Step{{0, 0}, {s(1), 1}, {s(2), 2}, {s(3), 1}, {s(4), 1}, {s(6), 0}, {s(8), 1}, {s(10), 0}}, r.StartingAtATime())
@@ -80,7 +80,7 @@ func TestSummaryOfAHerdThatIsReady(t *testing.T) {
 	assert.Equal(t, Summary{Pods: 2, Ready: 2, AllReady: s(8), MeanReady: s(5.5), Peak: 1}, r.Summary())
 }
 
-func TestUntilLeavesOutWhatCameLater(t *testing.T) {
+func TestUntilLeavesOutLaterEvents(t *testing.T) {
 	t.Parallel()
 	p := Pod{Name: "a", Refused: 1, Starts: []Start{{Began: s(1), Ended: s(5), Killed: true}, {Began: s(6), Ready: s(8)}, {Began: s(20)}}}
 	assert.Equal(t, p, p.Until(s(20)))
@@ -88,8 +88,7 @@ func TestUntilLeavesOutWhatCameLater(t *testing.T) {
 	assert.Equal(t, Pod{Name: "a", Refused: 1, Starts: []Start{{Began: s(1)}}}, p.Until(s(4)))
 }
 
-// Whatever happens to a herd, each pod does one thing at any time, from the
-// beginning to the end, and the spans add up to the figures.
+// At any time, each pod does exactly one thing, and the spans add up to the figures.
 func TestSpansCoverTheRunAndAgreeWithTheSteps(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(1, 2))

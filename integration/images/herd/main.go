@@ -1,8 +1,8 @@
-// Command herd is one of a herd: a program that, like a JVM, burns CPU before
-// it is ready. Until then it does not listen, so every probe is refused.
+// Command herd is a pod of a herd: a program that, like a JVM, burns CPU before it is ready. Until
+// then it does not listen, so every probe is refused.
 //
-// It logs one line when it starts and one when it is ready, each with the time
-// in nanoseconds since the epoch: "started 1700000000000000000".
+// It logs one line when it starts and one when it is ready, each with the time in nanoseconds since
+// the epoch: "started 1700000000000000000".
 package main
 
 import (
@@ -24,7 +24,7 @@ import (
 
 func main() {
 	fmt.Println("started", time.Now().UnixNano())
-	// Go leaves SIGTERM to nobody when the process is PID 1, so take it here.
+	// As PID 1, the process has to handle SIGTERM itself.
 	terminate := make(chan os.Signal, 1)
 	signal.Notify(terminate, syscall.SIGTERM, syscall.SIGINT)
 	go func() {
@@ -40,7 +40,7 @@ func main() {
 	}
 }
 
-// stubborn has signals to end ignored.
+// stubborn makes the program ignore SIGTERM.
 var stubborn atomic.Bool
 
 func run(args []string) error {
@@ -49,13 +49,13 @@ func run(args []string) error {
 	port := flags.Int("port", 8080, "TCP port to answer HTTP on when ready; 0 listens nowhere")
 	wait := flags.Duration("wait", 0, "time to wait, without CPU, before the burning")
 	sleep := flags.Duration("sleep", 0, "time to wait, without CPU, after the burning and before being ready")
-	until := flags.String("until", "", "path of a file that has to be there before this is ready; looked for ten times a second")
-	needs := flags.String("wait-for", "", "TCP address, host:port, that has to take a connection before this is ready; tried twice a second")
+	until := flags.String("until", "", "path of a file that must exist before this is ready; checked ten times a second")
+	needs := flags.String("wait-for", "", "TCP address, host:port, that must accept a connection before this is ready; tried twice a second")
 	serve := flags.Float64("serve-cores", 0, "CPUs to use once ready, 0 to 1, as a pod that serves does")
 	thrash := flags.Int("thrash-mib", 0, "size of a file to read over and over once ready; with less memory than that, the node stalls for memory")
 	exit := flags.Int("exit", -1, "exit code to end with instead of becoming ready; -1 becomes ready")
 	done := flags.Bool("done", false, "end with exit code 0 when ready, as a Job does")
-	flags.BoolFunc("ignore-term", "go on when asked to end, until killed", func(string) error { stubborn.Store(true); return nil })
+	flags.BoolFunc("ignore-term", "ignore SIGTERM, and run until killed", func(string) error { stubborn.Store(true); return nil })
 	if err := fromEnvironment(flags); err != nil {
 		return err
 	}
@@ -100,21 +100,21 @@ func appears(path string) {
 	}
 }
 
-// waitFor returns once somebody listens at the address, as a program that needs a
-// database waits for it.
+// waitFor returns once a server listens at the address. It simulates a program that needs a
+// database.
 func waitFor(address string) {
 	dialer := net.Dialer{Timeout: time.Second}
 	for {
 		conn, err := dialer.DialContext(context.Background(), "tcp", address)
 		if err == nil {
-			_ = conn.Close() // nothing was said
+			_ = conn.Close() // nothing was sent
 			return
 		}
 		time.Sleep(500 * time.Millisecond)
 	}
 }
 
-// ready says so and serves until the process is ended.
+// ready logs that the program is ready, and serves until the process is ended.
 func ready(port int, done bool) error {
 	if done || port == 0 {
 		fmt.Println("ready", time.Now().UnixNano())
@@ -135,8 +135,7 @@ func ready(port int, done bool) error {
 	return server.Serve(listener)
 }
 
-// burnCPU keeps one thread busy until the whole process has used that much
-// processor time.
+// burnCPU keeps one thread busy until the process has used that much processor time.
 func burnCPU(budget time.Duration) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -154,8 +153,8 @@ func burnCPU(budget time.Duration) error {
 // usePeriod is how often use works and pauses.
 const usePeriod = 20 * time.Millisecond
 
-// use takes that share of one CPU, for ever. It works for a part of each period,
-// by the CPU time it got and not by the clock.
+// use takes that share of one CPU, for ever. It works for a part of each period, by its CPU time
+// and not by the clock.
 func use(share float64) {
 	for {
 		begin := time.Now()
@@ -171,11 +170,11 @@ func use(share float64) {
 	}
 }
 
-// thrashers is how many read at a time: some wait for memory while others go on.
+// thrashers is how many goroutines read at a time: some wait for memory while others continue.
 const thrashers = 4
 
-// thrashMemory writes a file of so many MiB, and has it read for ever. Where less memory
-// than that is allowed, each page that is read is thrown out before it is read again.
+// thrashMemory writes a file of mib MiB and reads it for ever. If less memory is allowed, each page
+// is evicted before it is read again.
 func thrashMemory(mib int) error {
 	const name = "/thrash"
 	file, err := os.Create(name)
@@ -222,8 +221,8 @@ func cpuTime() (time.Duration, error) {
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano()), nil
 }
 
-// fromEnvironment sets flags from variables, --cpu-seconds from
-// HERD_CPU_SECONDS and so on; the command line still wins.
+// fromEnvironment sets flags from variables, for example --cpu-seconds from HERD_CPU_SECONDS. The
+// command line overrides them.
 func fromEnvironment(flags *flag.FlagSet) (err error) {
 	flags.VisitAll(func(f *flag.Flag) {
 		variable := "HERD_" + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))

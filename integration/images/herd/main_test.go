@@ -55,8 +55,8 @@ func TestWaitsForAFile(t *testing.T) {
 	require.NoError(t, <-ended)
 }
 
-func TestWaitsForWhatItNeeds(t *testing.T) {
-	// An address of this process alone, so that nobody takes the port meanwhile.
+func TestWaitsForAnAddress(t *testing.T) {
+	// An address of this process alone, so that no other process takes the port meanwhile.
 	own := net.IPv4(127, 83, byte(os.Getpid()>>8), byte(os.Getpid()))
 	first, err := net.Listen("tcp", net.JoinHostPort(own.String(), "0"))
 	require.NoError(t, err)
@@ -66,7 +66,7 @@ func TestWaitsForWhatItNeeds(t *testing.T) {
 	go func() { ended <- run([]string{"--cpu-seconds", "0", "--wait-for", address, "--done"}) }()
 	select {
 	case err := <-ended:
-		require.FailNow(t, "it does not need what it waits for", "%v", err)
+		require.FailNow(t, "ready without the address that it waits for", "%v", err)
 	case <-time.After(50 * time.Millisecond):
 	}
 	there, err := net.Listen("tcp", address)

@@ -1,5 +1,5 @@
-// Command pause is the process of a pod's sandbox: it keeps the namespaces
-// open, reaps orphans of a shared process namespace and ends when told to.
+// Command pause is the process of a pod's sandbox. It keeps the namespaces open, reaps orphans of a
+// shared process namespace, and ends on a signal.
 package main
 
 import (

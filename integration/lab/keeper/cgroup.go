@@ -17,16 +17,16 @@ import (
 
 // hierarchy is one mounted cgroup tree.
 type hierarchy struct {
-	// mount is where it is mounted.
+	// mount is its mount point.
 	mount string
-	// unified says cgroup v2.
+	// unified is true for cgroup v2.
 	unified bool
-	// controllers are those of a v1 tree ("name=systemd" is one), or those that
-	// a v2 tree has to give.
+	// controllers are the controllers of a v1 tree ("name=systemd" is one), or those that a v2 tree
+	// must provide.
 	controllers []string
 }
 
-// hierarchies lists the cgroup trees this process can see.
+// hierarchies lists the cgroup trees that this process sees.
 func hierarchies() ([]hierarchy, error) {
 	mounts, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
@@ -72,8 +72,8 @@ func parseHierarchies(mountinfo []byte) []hierarchy {
 	return all
 }
 
-// makeCgroups makes the run's cgroup in every hierarchy, with the controllers a
-// kubelet wants in it, and a child named system that this process moves into.
+// makeCgroups creates the run's cgroup in every hierarchy, with the controllers that a kubelet
+// needs, and a child named system, into which it moves this process.
 func makeCgroups(path string) error {
 	all, err := hierarchies()
 	if err != nil {
@@ -111,18 +111,18 @@ func (h hierarchy) make(path string) error {
 		}
 		return join(system)
 	case slices.Contains(h.controllers, "cpu"):
-		// A node's pods are weighed against single processes by its cores.
+		// The weight of a node's pods against single processes is its number of cores.
 		shares := strconv.Itoa(1024 * runtime.NumCPU())
 		return os.WriteFile(filepath.Join(top, "cpu.shares"), []byte(shares), 0)
-	case slices.Contains(h.controllers, "pids"):
-		// One hierarchy is enough to find all processes again, and leaves the
-		// weight of the run's services as it is for any process of the host.
+	case slices.Contains(h.controllers, "pids"), slices.Contains(h.controllers, "cpuacct"):
+		// pids finds all processes again, and cpuacct counts their CPU time, unless it is one hierarchy
+		// with cpu. In the others the run's services keep the weight of ordinary processes of the host.
 		return join(system)
 	}
 	return nil
 }
 
-// delegate gives a v2 cgroup's children all its controllers.
+// delegate enables all controllers for the children of a v2 cgroup.
 func (h hierarchy) delegate(dir string) error {
 	if len(h.controllers) == 0 {
 		return nil
@@ -153,7 +153,7 @@ func join(dir string) error {
 	return os.WriteFile(filepath.Join(dir, "cgroup.procs"), []byte("0"), 0)
 }
 
-// homeCgroups lists the folders of the cgroups this process is in.
+// homeCgroups lists the folders of this process's cgroups.
 func homeCgroups() ([]string, error) {
 	all, err := hierarchies()
 	if err != nil {
@@ -166,7 +166,7 @@ func homeCgroups() ([]string, error) {
 	var home []string
 	for _, h := range all {
 		dir := filepath.Join(h.mount, h.find(string(own)))
-		// Where only a part of the tree is mounted, its top is as near as we get.
+		// If only a part of the tree is mounted, its top is the nearest folder.
 		if !isDir(dir) {
 			dir = h.mount
 		}
@@ -189,7 +189,7 @@ func (h hierarchy) find(text string) string {
 	return "/"
 }
 
-// goHome moves this process back into the cgroups it came from.
+// goHome moves this process back into its original cgroups.
 func goHome(dirs []string) error {
 	for _, dir := range dirs {
 		if err := join(dir); err != nil {
@@ -204,8 +204,8 @@ func isDir(path string) bool {
 	return err == nil && info.IsDir()
 }
 
-// cgroupDirs lists the folders of a cgroup and those below it, in all
-// hierarchies, deepest first.
+// cgroupDirs lists the folders of a cgroup and of its descendants, in all hierarchies, deepest
+// first.
 func cgroupDirs(path string) ([]string, error) {
 	all, err := hierarchies()
 	if err != nil {
@@ -215,7 +215,7 @@ func cgroupDirs(path string) ([]string, error) {
 	for _, h := range all {
 		err := filepath.WalkDir(filepath.Join(h.mount, path), func(dir string, d fs.DirEntry, err error) error {
 			if errors.Is(err, fs.ErrNotExist) {
-				return nil // it went away while we looked, or never was
+				return nil // it was removed meanwhile, or never existed
 			}
 			if err == nil && d.IsDir() {
 				dirs = append(dirs, dir)
@@ -230,8 +230,7 @@ func cgroupDirs(path string) ([]string, error) {
 	return dirs, nil
 }
 
-// Controllers lists the cgroup controllers this machine offers, of all
-// hierarchies.
+// Controllers lists the cgroup controllers of this machine, of all hierarchies.
 func Controllers() ([]string, error) {
 	all, err := hierarchies()
 	if err != nil {

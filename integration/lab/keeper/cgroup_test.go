@@ -33,7 +33,7 @@ func TestFindOwnCgroup(t *testing.T) {
 	require.Equal(t, "/", hierarchy{controllers: []string{"memory"}}.find(text))
 }
 
-func TestControllersAreThoseOfThisMachine(t *testing.T) {
+func TestControllersMatchThisMachine(t *testing.T) {
 	t.Parallel()
 	all, err := hierarchies()
 	require.NoError(t, err)

@@ -16,17 +16,17 @@ import (
 
 // Keeper is a connection to a run's keeper. It is safe for concurrent use.
 type Keeper struct {
-	// Run is the run that is kept.
+	// Run is the keeper's run.
 	Run Run
 
 	rpc *rpc.Client
-	pid int // of the keeper
-	// These two are set where this process started the keeper.
+	pid int // the keeper's process
+	// Both are set if this process started the keeper.
 	lifeline *os.File
 	process  *exec.Cmd
 }
 
-// Dial connects to the keeper of a run that lives.
+// Dial connects to the keeper of a live run.
 func Dial(ctx context.Context, run Run) (*Keeper, error) {
 	k := &Keeper{Run: run}
 	if err := k.connect(ctx); err != nil {
@@ -49,7 +49,7 @@ func (k *Keeper) connect(ctx context.Context) error {
 	return nil
 }
 
-// peerPID is the process at the other end of a unix socket.
+// peerPID returns the process at the other end of a unix socket.
 func peerPID(conn net.Conn) (int, error) {
 	socket, ok := conn.(*net.UnixConn)
 	if !ok {
@@ -88,14 +88,13 @@ func (k *Keeper) Start(ctx context.Context, args StartArgs) (pid int, err error)
 	return *reply, err
 }
 
-// Signal signals a process that Start started. It is no error when the process
-// has ended.
+// Signal signals a process that Start started. It returns no error if the process has ended.
 func (k *Keeper) Signal(ctx context.Context, pid int, sig syscall.Signal) error {
 	return k.call(ctx, "Signal", SignalArgs{PID: pid, Signal: sig}, &Nothing{})
 }
 
-// Wait blocks until a process that Start started ends and returns its exit
-// code, -1 when a signal ended it.
+// Wait waits until a process that Start started ends, and returns its exit code, or -1 after a
+// signal.
 func (k *Keeper) Wait(ctx context.Context, pid int) (code int, err error) {
 	reply := new(int)
 	if err := k.call(ctx, "Wait", pid, reply); err != nil {
@@ -104,8 +103,8 @@ func (k *Keeper) Wait(ctx context.Context, pid int) (code int, err error) {
 	return *reply, nil
 }
 
-// Forward opens a port on the host's 127.0.0.1 that leads to a TCP address
-// inside the run's network namespace, for as long as the run lives.
+// Forward opens a port on the host's 127.0.0.1 that leads to a TCP address inside the run's network
+// namespace, until the run ends.
 func (k *Keeper) Forward(ctx context.Context, inside string) (outside string, err error) {
 	reply := new(string)
 	if err := k.call(ctx, "Forward", inside, reply); err != nil {
@@ -114,9 +113,8 @@ func (k *Keeper) Forward(ctx context.Context, inside string) (outside string, er
 	return *reply, nil
 }
 
-// Release lets the run live on when this process ends: only Stop, by way of
-// Dial, ends it then. The connection is of no use afterwards. On error the run
-// still belongs to this process.
+// Release keeps the run alive when this process ends: only Stop, over Dial, ends it then. The
+// connection cannot be used any more. After an error the run still belongs to this process.
 func (k *Keeper) Release(ctx context.Context) error {
 	if err := k.call(ctx, "Release", Nothing{}, &Nothing{}); err != nil {
 		return fmt.Errorf("releasing run %s: %w", k.Run.ID, err)
@@ -128,9 +126,8 @@ func (k *Keeper) Release(ctx context.Context) error {
 	return err
 }
 
-// Stop takes the run down and waits until that is done and the keeper gone. The
-// connection is of no use afterwards. If ctx ends before, the keeper goes on by
-// itself.
+// Stop takes the run down and waits until the keeper has ended. The connection cannot be used any
+// more. If ctx ends before, the keeper continues.
 func (k *Keeper) Stop(ctx context.Context) error {
 	err := k.call(ctx, "Stop", Nothing{}, &Nothing{})
 	err = errors.Join(err, k.rpc.Close())
@@ -148,15 +145,14 @@ func (k *Keeper) Stop(ctx context.Context) error {
 	}
 }
 
-// awaitEnd waits until a keeper that is no child of this process has ended.
+// awaitEnd waits until a keeper that is not a child of this process has ended.
 func (k *Keeper) awaitEnd(ctx context.Context) error {
 	return until(ctx, fmt.Sprintf("keeper %d to end", k.pid), func() (bool, error) {
 		return ended(k.pid)
 	})
 }
 
-// ended says whether a process has ended, also when its parent has not asked
-// yet how.
+// ended reports whether a process has ended, even if its parent has not waited for it yet.
 func ended(pid int) (bool, error) {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ESRCH) {
@@ -165,7 +161,7 @@ func ended(pid int) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	// The state follows the name, which stands in parentheses and may hold some.
+	// The state follows the name, which stands in parentheses and may contain some.
 	state := bytes.TrimSpace(stat[bytes.LastIndexByte(stat, ')')+1:])
 	return len(state) > 0 && (state[0] == 'Z' || state[0] == 'X'), nil
 }

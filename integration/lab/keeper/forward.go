@@ -8,8 +8,8 @@ import (
 	"sync"
 )
 
-// forward listens on a free port of the host's loopback and connects callers to
-// address inside the namespace, until the process ends.
+// forward listens on a free port of the host's loopback and connects callers to address inside the
+// namespace, until the process ends.
 func (n *namespace) forward(address string) (string, error) {
 	listener, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {
@@ -22,7 +22,7 @@ func (n *namespace) forward(address string) (string, error) {
 				return
 			}
 			if err != nil {
-				continue // the caller went away before we took the call
+				continue // the caller closed the connection before it was accepted
 			}
 			go n.connect(outer, address)
 		}
@@ -34,7 +34,7 @@ func (n *namespace) connect(outer net.Conn, address string) {
 	defer outer.Close()
 	inner, err := n.dial(address)
 	if err != nil {
-		return // closing the outer connection is what the caller would have seen
+		return // without a server, the caller would see the same
 	}
 	defer inner.Close()
 	var both sync.WaitGroup
@@ -43,7 +43,7 @@ func (n *namespace) connect(outer net.Conn, address string) {
 	both.Wait()
 }
 
-// pipe copies until from ends, then ends to's side of it.
+// pipe copies until from ends, and then closes to for writing.
 func pipe(to, from net.Conn) {
 	_, err := io.Copy(to, from)
 	if half, ok := to.(*net.TCPConn); ok && err == nil && half.CloseWrite() == nil {

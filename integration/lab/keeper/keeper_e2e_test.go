@@ -14,8 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestStopLeavesNothing starts processes of the kinds that are hard to get rid
-// of and takes the run down.
+// TestStopLeavesNothing starts processes that are hard to end, and takes the run down.
 func TestStopLeavesNothing(t *testing.T) {
 	k := launch(t)
 	require.NoError(t, k.Stop(t.Context()))
@@ -29,7 +28,7 @@ func TestOwnerKilled(t *testing.T) {
 	requireNothingLeft(t, run)
 }
 
-// TestKeeperKilled kills owner and keeper; then Sweep has to find the rest.
+// TestKeeperKilled kills owner and keeper. Sweep must find the rest.
 func TestKeeperKilled(t *testing.T) {
 	owner, run := startOwner(t)
 	k, err := Dial(t.Context(), run)
@@ -53,7 +52,7 @@ func TestKeeperKilled(t *testing.T) {
 	requireNothingLeft(t, run)
 }
 
-// TestOwnerProcess is no test: startOwner runs it as a process to be killed.
+// TestOwnerProcess is not a test: startOwner runs it as a process to be killed.
 func TestOwnerProcess(t *testing.T) {
 	if os.Getenv("POD_PACEMAKER_TEST_OWNER") == "" {
 		return
@@ -85,8 +84,8 @@ func startOwner(t *testing.T) (*exec.Cmd, Run) {
 	return cmd, run
 }
 
-// launch begins a run with a daemon that left its parent, a process that
-// ignores signals, one with a mount of its own and one in a cgroup of its own.
+// launch begins a run with a daemon that left its parent, a process that ignores signals, a process
+// with its own mount, and a process with its own cgroup.
 func launch(t *testing.T) *Keeper {
 	t.Helper()
 	k, err := Launch(t.Context(), os.TempDir())
@@ -104,7 +103,7 @@ func launch(t *testing.T) *Keeper {
 	return k
 }
 
-// pids is where the hierarchy is mounted by which processes are found.
+// pids returns the mount point of the hierarchy by which processes are found.
 func pids(t *testing.T) string {
 	t.Helper()
 	all, err := hierarchies()

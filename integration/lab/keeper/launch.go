@@ -11,14 +11,14 @@ import (
 	"syscall"
 )
 
-// Launch begins a run with a folder below parent and starts its keeper, which
-// takes the run down when this process ends, however it ends.
+// Launch begins a run with a folder below parent and starts its keeper, which takes the run down
+// when this process ends, however it ends.
 func Launch(ctx context.Context, parent string) (*Keeper, error) {
 	run, alive, err := newRun(parent)
 	if err != nil {
 		return nil, err
 	}
-	defer alive.Close() // the keeper has it now
+	defer alive.Close() // the keeper has a copy
 	k := &Keeper{Run: run}
 	problem, err := k.exec(alive)
 	if err == nil && problem != "" {
@@ -54,7 +54,7 @@ func (k *Keeper) exec(alive *os.File) (problem string, err error) {
 	cmd := exec.Command("/proc/self/exe", k.Run.Dir)
 	cmd.Args[0] = programName
 	cmd.Dir = "/"
-	// A proxy for the world outside is none for the run's own servers.
+	// The host's proxy does not apply to the run's servers.
 	cmd.Env = append(os.Environ(), "NO_PROXY=*", "no_proxy=*")
 	if keep := os.Getenv(logsVariable); keep != "" {
 		path, err := filepath.Abs(keep)
@@ -82,7 +82,7 @@ func (k *Keeper) abandon() error {
 		err = k.lifeline.Close()
 	}
 	if k.process != nil {
-		// The keeper has reported why it failed; its exit code says no more.
+		// The keeper has reported why it failed. Its exit code adds nothing.
 		_ = k.process.Wait()
 	}
 	return errors.Join(err, teardown(context.Background(), k.Run, os.Getpid(), nothingMounted))

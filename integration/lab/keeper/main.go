@@ -13,18 +13,18 @@ import (
 	"time"
 )
 
-// programName is the keeper's argv[0], by which this package's init knows that
-// the program was started to be a keeper and not for what it usually does.
+// programName is the keeper's argv[0]. This package's init recognizes by it that the program was
+// started as a keeper.
 const programName = "pod-pacemaker-lab-keeper"
 
-// File descriptors a keeper inherits.
+// File descriptors that a keeper inherits.
 const (
 	lifelineFD = 3 + iota // ends when the owner ends
-	reportFD              // "" when the keeper is ready, else what failed
+	reportFD              // "" if the keeper is ready, else the error
 	aliveFD               // holds the lock on the run
 )
 
-// parting is how long a keeper waits for its clients to hear the last reply.
+// parting is how long a keeper waits until its clients have read the last reply.
 const parting = 2 * time.Second
 
 func init() {
@@ -38,10 +38,10 @@ func init() {
 	os.Exit(0)
 }
 
-// keep is the whole life of a keeper.
+// keep runs a keeper from start to end.
 func keep(dir string) error {
 	for _, fd := range []int{lifelineFD, reportFD, aliveFD} {
-		syscall.CloseOnExec(fd) // a child must not keep the run alive
+		syscall.CloseOnExec(fd) // a child must not keep the lock
 	}
 	report := os.NewFile(reportFD, "report")
 	terminate := make(chan os.Signal, 1)
@@ -73,7 +73,7 @@ func keep(dir string) error {
 	return err
 }
 
-// setUp makes what a run consists of before any process starts. On error the
+// setUp creates the run's namespaces and cgroups before any process starts. After an error the
 // server can still be torn down.
 func setUp(run Run) (*server, net.Listener, error) {
 	s := &server{run: run, stopping: make(chan struct{})}
@@ -87,7 +87,7 @@ func setUp(run Run) (*server, net.Listener, error) {
 	if s.mounted, err = furnish(run.Dir + "/host"); err != nil {
 		return s, nil, err
 	}
-	// Orphans are reaped to the very end.
+	// Orphans are reaped until the very end.
 	if s.children, _, err = newChildren(); err != nil {
 		return s, nil, err
 	}
@@ -98,7 +98,7 @@ func setUp(run Run) (*server, net.Listener, error) {
 	return s, listener, err
 }
 
-// tell reports to the owner that the keeper is ready, or why not.
+// tell reports to the owner that the keeper is ready, or why it is not.
 func tell(report *os.File, problem error) error {
 	text := ""
 	if problem != nil {
@@ -108,13 +108,12 @@ func tell(report *os.File, problem error) error {
 	return errors.Join(err, report.Close())
 }
 
-// ownerGone returns a channel that closes when the owner ends, unless the run
-// was released before.
+// ownerGone returns a channel that closes when the owner ends, unless the run was released before.
 func ownerGone(released <-chan struct{}) <-chan struct{} {
 	gone := make(chan struct{})
 	go func() {
 		lifeline := os.NewFile(lifelineFD, "lifeline")
-		// Nothing is ever written: this returns when the other end closes.
+		// Nothing is ever written, so this returns when the other end closes.
 		_, _ = io.Copy(io.Discard, lifeline)
 		select {
 		case <-released:
@@ -125,7 +124,7 @@ func ownerGone(released <-chan struct{}) <-chan struct{} {
 	return gone
 }
 
-// clients counts the connections that are open.
+// clients counts the open connections.
 type clients struct {
 	open sync.WaitGroup
 }
@@ -135,7 +134,7 @@ func newClients() *clients { return &clients{} }
 func (c *clients) serve(listener net.Listener, s *server) {
 	r := rpc.NewServer()
 	if err := r.RegisterName("Keeper", s); err != nil {
-		panic(err) // the server's methods do not fit net/rpc: a fault of this code
+		panic(err) // the server's methods do not fit net/rpc: a bug in this code
 	}
 	for {
 		conn, err := listener.Accept()
@@ -149,7 +148,7 @@ func (c *clients) serve(listener net.Listener, s *server) {
 	}
 }
 
-// awaitParting waits, not long, until all clients have hung up.
+// awaitParting waits for a short time until all clients have hung up.
 func (c *clients) awaitParting() {
 	left := make(chan struct{})
 	go func() {

@@ -13,8 +13,8 @@ import (
 	"syscall"
 )
 
-// members lists the processes of a run: those in its cgroups and those whose
-// root file system is in its folder (containers whose cgroup is elsewhere).
+// members lists the processes of a run: those in its cgroups, and those whose root file system is
+// in its folder, such as containers whose cgroup is elsewhere.
 func members(run Run) ([]int, error) {
 	found := map[int]bool{}
 	dirs, err := cgroupDirs(run.Cgroup)
@@ -74,9 +74,9 @@ func addRooted(found map[int]bool, run Run) error {
 	return nil
 }
 
-// rootIsFrom says whether mountinfo has a root that comes from the run's folder,
-// as a bind mount or as the layers of an overlay. A mount from there that is
-// anywhere else says nothing: everybody on the host may see one.
+// rootIsFrom reports whether mountinfo has a root that comes from the run's folder, as a bind mount
+// or as the layers of an overlay. Other mounts from that folder do not count, because every process
+// on the host may see them.
 func rootIsFrom(mountinfo string, run Run) bool {
 	for line := range strings.Lines(mountinfo) {
 		fields := strings.Fields(line)
@@ -87,8 +87,8 @@ func rootIsFrom(mountinfo string, run Run) bool {
 	return false
 }
 
-// killMembers sends SIGKILL to all processes of a run but spare, and returns
-// those it found.
+// killMembers sends SIGKILL to all processes of a run except spare, and returns the processes that
+// it found.
 func killMembers(run Run, spare int) ([]int, error) {
 	if err := thaw(run.Cgroup); err != nil {
 		return nil, err
@@ -106,8 +106,7 @@ func killMembers(run Run, spare int) ([]int, error) {
 	return pids, nil
 }
 
-// thaw lets frozen (paused) processes go, which in cgroup v1 do not die of a
-// signal before.
+// thaw continues frozen (paused) processes, which a signal cannot end in cgroup v1 before.
 func thaw(cgroup string) error {
 	dirs, err := cgroupDirs(cgroup)
 	if err != nil {
@@ -125,7 +124,7 @@ func thaw(cgroup string) error {
 	return nil
 }
 
-// gone says that err is what reading a cgroup gives that was just removed.
+// gone reports whether err is the error of reading a cgroup that was just removed.
 func gone(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENODEV)
 }

@@ -12,17 +12,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// private are folders of the host in which some program of the run keeps files
-// at a fixed path. The run sees the folder's other entries as they are; the
-// named ones, and any that are made later, are the run's own.
+// private are folders of the host in which some program of the run keeps files at a fixed path. The
+// run sees the folder's other entries unchanged. The named entries, and entries created later,
+// belong to the run alone.
 var private = map[string][]string{
 	"/run":     {"cni", "containerd", "netns", "nri", "pod-pacemaker"},
 	"/var/lib": {"cni", "containerd", "kubelet", "nri", "pod-pacemaker"},
 	"/var/log": {"containers", "pods"},
 }
 
-// kernelSettings are what a kubelet would change on the whole host. The run
-// sees them as the kubelet wants them; the host keeps its own.
+// kernelSettings are settings that a kubelet would change on the whole host. The run sees the
+// kubelet's values, and the host keeps its own.
 var kernelSettings = map[string]string{
 	"vm/overcommit_memory":      "1",
 	"vm/panic_on_oom":           "0",
@@ -32,11 +32,10 @@ var kernelSettings = map[string]string{
 	"kernel/keys/root_maxbytes": "25000000",
 }
 
-// furnish gives this process's mount namespace, which must be its own, the
-// run's private folders. Backing files go below dir. It returns where it
-// mounted something, also when it fails.
+// furnish mounts the run's private folders in this process's mount namespace, which must be the
+// run's own. Backing files go below dir. It returns its mount points, also after an error.
 func furnish(dir string) (mounted []string, err error) {
-	// Mounts of the host still arrive here, none of ours arrive there.
+	// Mounts of the host still propagate to the run, but not the other way.
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SLAVE, ""); err != nil {
 		return nil, fmt.Errorf("parting from the host's mounts: %w", err)
 	}
@@ -56,15 +55,15 @@ func furnish(dir string) (mounted []string, err error) {
 			mounted = append(mounted, target)
 		}
 	}
-	// Volumes with mount propagation want a shared root.
+	// Volumes with mount propagation need a shared root.
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SHARED, ""); err != nil {
 		return mounted, fmt.Errorf("sharing mounts within the run: %w", err)
 	}
 	return mounted, nil
 }
 
-// unfurnish takes away what furnish mounted: a folder cannot be removed as long
-// as this namespace mounts something in it.
+// unfurnish unmounts what furnish mounted: a folder cannot be removed while this namespace has a
+// mount in it.
 func unfurnish(mounted []string) error {
 	for _, target := range mounted {
 		if err := unix.Unmount(target, unix.MNT_DETACH); err != nil {
@@ -74,8 +73,8 @@ func unfurnish(mounted []string) error {
 	return nil
 }
 
-// shadow mounts the folder backing over target, with target's entries, but not
-// the named ones, mounted inside.
+// shadow mounts the folder backing over target, and mounts target's entries in it, except the named
+// ones.
 func shadow(target, backing string, names []string) error {
 	if err := os.MkdirAll(backing, 0o755); err != nil {
 		return err
@@ -101,8 +100,8 @@ func shadow(target, backing string, names []string) error {
 	if err := unix.Mount(backing, target, "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
 		return err
 	}
-	// The mounts went along to target. Taking them away below the run's folder
-	// keeps the host's files out of it, whatever happens when it is deleted.
+	// The mounts moved along to target. Unmounting them below the run's folder keeps the host's
+	// files out of it when it is deleted.
 	for _, inside := range bound {
 		if err := unix.Unmount(inside, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW); err != nil {
 			return err
@@ -111,7 +110,7 @@ func shadow(target, backing string, names []string) error {
 	return nil
 }
 
-// present makes an entry of the host visible as inside; bound says by a mount.
+// present makes an entry of the host visible as inside. bound says that it used a mount.
 func present(original, inside string, kind fs.FileMode) (bound bool, err error) {
 	switch {
 	case kind&fs.ModeSymlink != 0:
@@ -130,13 +129,13 @@ func present(original, inside string, kind fs.FileMode) (bound bool, err error) 
 	}
 	err = unix.Mount(original, inside, "", unix.MS_BIND|unix.MS_REC, "")
 	if errors.Is(err, fs.ErrNotExist) {
-		return false, os.Remove(inside) // it went away while we looked
+		return false, os.Remove(inside) // it was removed meanwhile
 	}
 	return err == nil, err
 }
 
-// pretend makes the file target read as value, if it does not already; done says
-// that it took a mount.
+// pretend makes the file target read as value, unless it already does. done says that it used a
+// mount.
 func pretend(target, backing, value string) (done bool, err error) {
 	now, err := os.ReadFile(target)
 	if errors.Is(err, fs.ErrNotExist) || strings.TrimSpace(string(now)) == value {

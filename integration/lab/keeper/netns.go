@@ -9,23 +9,23 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// NodeIP is the address of the run's node inside the run's network namespace,
-// beside 127.0.0.1. The namespace is the run's own, so every run has the same.
+// NodeIP is the address of the run's node inside the run's network namespace, beside 127.0.0.1.
+// Every run has its own namespace, so all runs use the same address.
 const NodeIP = "10.213.0.1"
 
-// namespace runs functions, and so starts processes, inside a new network
-// namespace. A namespace belongs to a thread: one goroutine keeps that thread.
+// namespace runs functions, and thereby starts processes, inside a new network namespace. A
+// namespace belongs to a thread, which one goroutine keeps.
 type namespace struct {
 	work chan func()
 }
 
-// newNamespace makes a network namespace with its loopback device up and NodeIP
-// on it. It lasts as long as this process or a process started within.
+// newNamespace creates a network namespace with its loopback device up and NodeIP on it. It lasts
+// as long as this process or a process started within it.
 func newNamespace() (*namespace, error) {
 	n := &namespace{work: make(chan func())}
 	made := make(chan error)
 	go func() {
-		// Never unlocked: the thread is of no use to anyone else.
+		// The thread is never unlocked: no other goroutine can use it.
 		runtime.LockOSThread()
 		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
 			made <- fmt.Errorf("making a network namespace: %w", err)
@@ -59,7 +59,7 @@ func (n *namespace) dial(address string) (conn net.Conn, err error) {
 	if err != nil {
 		return nil, err
 	}
-	// DialTCP makes its socket on the calling thread when given an address.
+	// DialTCP creates its socket on the calling thread if it gets a resolved address.
 	n.do(func() { conn, err = net.DialTCP("tcp4", nil, tcp) })
 	return conn, err
 }

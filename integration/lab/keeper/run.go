@@ -14,19 +14,19 @@ import (
 // prefix begins the name of every run's folder and cgroup.
 const prefix = "pod-pacemaker-lab-"
 
-// maxDir keeps the paths of unix sockets below a run's folder within the 107
-// bytes the kernel allows.
+// maxDir keeps the paths of unix sockets below a run's folder within the 107 bytes that the kernel
+// allows.
 const maxDir = 60
 
-// Run names one run of the lab. It is a plain value: it can be stored and
-// compared, and it stays meaningful after the run's end.
+// Run names one run of the lab. It is a plain value: it can be stored and compared, and it stays
+// meaningful after the run's end.
 type Run struct {
-	// ID tells runs apart; eight hexadecimal digits.
+	// ID distinguishes runs. It has eight hexadecimal digits.
 	ID string
 	// Dir is the run's folder. Its path is short enough for unix sockets.
 	Dir string
-	// Cgroup is the cgroup all of the run's cgroups are below, in every
-	// hierarchy, as a path from the hierarchy's mount point: "/...".
+	// Cgroup is the parent of all of the run's cgroups in every hierarchy, as a path from the
+	// hierarchy's mount point: "/...".
 	Cgroup string
 }
 
@@ -45,8 +45,8 @@ func runAt(dir string) (Run, error) {
 	return Run{ID: id, Dir: dir, Cgroup: "/" + prefix + id}, nil
 }
 
-// newRun makes a run's folder below parent. The returned file holds the lock
-// that says that the run is alive; whoever inherits it keeps the run alive.
+// newRun creates a run's folder below parent. The returned file holds the lock of a live run. Every
+// process that inherits the file keeps the run alive.
 func newRun(parent string) (Run, *os.File, error) {
 	var id [4]byte
 	if _, err := rand.Read(id[:]); err != nil {
@@ -59,8 +59,8 @@ func newRun(parent string) (Run, *os.File, error) {
 	if len(run.Dir) > maxDir {
 		return Run{}, nil, fmt.Errorf("%s is too long for unix sockets below it: set TMPDIR to a shorter folder", run.Dir)
 	}
-	// The folder gets its name when it is locked, so Sweep never takes a run that
-	// begins for one that died.
+	// The folder gets its name once it is locked, so that Sweep does not take a new run for a dead
+	// one.
 	unnamed, err := os.MkdirTemp(parent, "."+prefix)
 	if err != nil {
 		return Run{}, nil, fmt.Errorf("making the run's folder: %w", err)
@@ -95,7 +95,7 @@ func Runs(parent string) ([]Run, error) {
 	return runs, nil
 }
 
-// Alive says whether the run's keeper lives.
+// Alive reports whether the run's keeper lives.
 func (r Run) Alive() (bool, error) {
 	f, err := os.Open(r.aliveFile())
 	if errors.Is(err, os.ErrNotExist) {

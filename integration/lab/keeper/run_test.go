@@ -13,7 +13,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// parentDir is a folder whose path leaves room for unix sockets.
+// parentDir returns a folder whose path leaves room for unix sockets.
 func parentDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("/tmp", "ppl")
@@ -29,7 +29,7 @@ func TestRunAt(t *testing.T) {
 	require.Equal(t, Run{ID: "0123abcd", Dir: "/tmp/pod-pacemaker-lab-0123abcd", Cgroup: "/pod-pacemaker-lab-0123abcd"}, run)
 }
 
-// A folder that is not a run's must never be taken for one: Sweep deletes.
+// Only a run's folder may be taken for one, because Sweep deletes it.
 func TestRunAtRefusesOtherFolders(t *testing.T) {
 	t.Parallel()
 	for _, dir := range []string{"/", "", "/tmp", "/tmp/pod-pacemaker-lab-", "/tmp/pod-pacemaker-lab-0123ABCD", "/tmp/pod-pacemaker-lab-01234567x", "/tmp/lab-01234567"} {
@@ -65,7 +65,7 @@ func TestRunsNeedRoomForSockets(t *testing.T) {
 	require.ErrorContains(t, err, "set TMPDIR to a shorter folder")
 }
 
-func TestSweepTakesTheDeadAndSparesTheLiving(t *testing.T) {
+func TestSweepRemovesDeadRunsOnly(t *testing.T) {
 	t.Parallel()
 	parent := parentDir(t)
 	living, lock, err := newRun(parent)
@@ -74,7 +74,7 @@ func TestSweepTakesTheDeadAndSparesTheLiving(t *testing.T) {
 	dead, deadLock, err := newRun(parent)
 	require.NoError(t, err)
 	require.NoError(t, deadLock.Close())
-	other := filepath.Join(parent, "pod-pacemaker-lab-of-somebody-else")
+	other := filepath.Join(parent, "pod-pacemaker-lab-of-another-owner")
 	require.NoError(t, os.Mkdir(other, 0o755))
 
 	swept, err := Sweep(t.Context(), parent)
@@ -85,7 +85,7 @@ func TestSweepTakesTheDeadAndSparesTheLiving(t *testing.T) {
 	require.DirExists(t, other)
 }
 
-func TestSweepTakesFoldersThatNeverGotAName(t *testing.T) {
+func TestSweepRemovesFoldersWithoutAName(t *testing.T) {
 	t.Parallel()
 	parent := parentDir(t)
 	old, fresh := filepath.Join(parent, "."+prefix+"old"), filepath.Join(parent, "."+prefix+"fresh")
@@ -96,7 +96,7 @@ func TestSweepTakesFoldersThatNeverGotAName(t *testing.T) {
 	_, err := Sweep(t.Context(), parent)
 	require.NoError(t, err)
 	require.NoDirExists(t, old)
-	require.DirExists(t, fresh, "it may be a run that begins")
+	require.DirExists(t, fresh, "the folder may belong to a run that begins")
 }
 
 func TestRemainsNamesTheFolder(t *testing.T) {

@@ -11,15 +11,15 @@ import (
 	"syscall"
 )
 
-// StartArgs says what process to start.
+// StartArgs says which process to start.
 type StartArgs struct {
 	// Args are the program's path and its arguments.
 	Args []string
 	// Env is added to the keeper's environment; later entries win.
 	Env []string
-	// Log is the file its output is appended to.
+	// Log is the file to which the output is appended.
 	Log string
-	// HostNetwork starts it in the host's network namespace, not in the run's.
+	// HostNetwork starts the process in the host's network namespace instead of the run's.
 	HostNetwork bool
 }
 
@@ -32,11 +32,11 @@ type SignalArgs struct {
 // Nothing is an empty argument or reply.
 type Nothing struct{}
 
-// server is what a keeper's clients can call (net/rpc).
+// server has the methods that a keeper's clients can call (net/rpc).
 type server struct {
 	run      Run
-	home     []string // the cgroups this process was in at first
-	mounted  []string // where this process's namespace differs from the host's
+	home     []string // this process's original cgroups
+	mounted  []string // mount points of this process's namespace alone
 	children *children
 	network  *namespace
 	release  func()
@@ -58,8 +58,8 @@ func (s *server) Start(args StartArgs, pid *int) (err error) {
 	return err
 }
 
-// merge is an environment in which later definitions win; a process that was
-// given both would take the first.
+// merge returns an environment in which later definitions win. A process with duplicates would take
+// the first.
 func merge(environment, later []string) []string {
 	redefined := map[string]bool{}
 	for _, definition := range later {
@@ -80,7 +80,7 @@ func (s *server) Signal(args SignalArgs, _ *Nothing) error {
 	return s.children.signal(args.PID, args.Signal)
 }
 
-// Wait blocks until a process that Start started ends; -1 for a signal.
+// Wait waits until a process that Start started ends. The code is -1 after a signal.
 func (s *server) Wait(pid int, code *int) (err error) {
 	*code, err = s.children.wait(pid)
 	return err
@@ -92,7 +92,7 @@ func (s *server) Forward(inside string, outside *string) (err error) {
 	return err
 }
 
-// Release lets the run live on when its owner ends.
+// Release keeps the run alive when its owner ends.
 func (s *server) Release(Nothing, *Nothing) error {
 	s.release()
 	return nil
@@ -103,7 +103,7 @@ func (s *server) Stop(Nothing, *Nothing) error {
 	return s.teardown()
 }
 
-// teardown takes the run down, once; later calls wait for the first.
+// teardown takes the run down, once. Later calls wait for the first.
 func (s *server) teardown() error {
 	s.stop.Do(func() {
 		close(s.stopping)
@@ -112,7 +112,7 @@ func (s *server) teardown() error {
 		}
 		var logs error
 		s.stopErr = teardown(context.Background(), s.run, os.Getpid(), func() error {
-			logs = saveLogs(s.run) // no reason to leave the rest behind
+			logs = saveLogs(s.run) // after an error, the rest is still removed
 			return unfurnish(s.mounted)
 		})
 		s.stopErr = errors.Join(s.stopErr, logs)
@@ -120,11 +120,11 @@ func (s *server) teardown() error {
 	return s.stopErr
 }
 
-// logsVariable names the folder in which the logs of ended runs are kept; unset
-// or empty keeps none.
+// logsVariable names the environment variable with the folder for the logs of ended runs. Unset or
+// empty: the logs are removed.
 const logsVariable = "POD_PACEMAKER_LAB_LOGS"
 
-// saveLogs copies the logs to where they are kept, if anywhere.
+// saveLogs copies the logs to that folder.
 func saveLogs(run Run) error {
 	keep := os.Getenv(logsVariable)
 	if keep == "" {

@@ -12,12 +12,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// children are the processes the keeper started. It also reaps every orphan of
-// theirs, so it waits for any child, and nobody else in this process may wait.
+// children are the processes that the keeper started. children also reaps all their orphans. So it
+// waits for any child, and no other code in this process may wait.
 type children struct {
 	mu sync.Mutex
-	// running, by process ID, holds those not reaped yet and, until asked for,
-	// the exit codes of those that were.
+	// running has the processes that are not reaped yet, by process ID, and the exit codes of reaped
+	// processes until they are requested.
 	running map[int]*child
 }
 
@@ -48,8 +48,8 @@ func newChildren() (c *children, stop func(), err error) {
 }
 
 func (c *children) reapOne() bool {
-	// The lock keeps a process that ends at once from being reaped before start
-	// has registered it.
+	// The lock makes sure that start registers a process before it is reaped, even if it ends at
+	// once.
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var status syscall.WaitStatus
@@ -65,16 +65,15 @@ func (c *children) reapOne() bool {
 		return true
 	}
 	select {
-	case <-ch.exited: // an orphan has the number of one that ended
+	case <-ch.exited: // an orphan has the ID of an ended process
 	default:
-		ch.code = status.ExitStatus() // -1 for a signal
+		ch.code = status.ExitStatus() // -1 after a signal
 		close(ch.exited)
 	}
 	return true
 }
 
-// start runs a program, its output appended to the file log, on the calling
-// thread's namespaces.
+// start runs a program in the calling thread's namespaces, and appends its output to the file log.
 func (c *children) start(args, env []string, log string) (int, error) {
 	if len(args) == 0 {
 		return 0, errors.New("no program to start")
@@ -94,7 +93,7 @@ func (c *children) start(args, env []string, log string) (int, error) {
 	defer null.Close()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	// Not os.StartProcess: it may wait for children of its own.
+	// os.StartProcess may wait for children itself, so it cannot be used here.
 	pid, err := syscall.ForkExec(args[0], args, &syscall.ProcAttr{
 		Dir:   "/",
 		Env:   env,
@@ -108,7 +107,7 @@ func (c *children) start(args, env []string, log string) (int, error) {
 	return pid, nil
 }
 
-// signal sends a signal to a started process, unless it ended already.
+// signal sends a signal to a started process, unless the process has ended.
 func (c *children) signal(pid int, sig syscall.Signal) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -118,14 +117,13 @@ func (c *children) signal(pid int, sig syscall.Signal) error {
 	}
 	select {
 	case <-ch.exited:
-		return nil // its number may be another process's by now
+		return nil // its ID may belong to another process by now
 	default:
 		return syscall.Kill(pid, sig)
 	}
 }
 
-// wait blocks until a started process ends and returns its exit code, -1 when a
-// signal ended it.
+// wait waits until a started process ends, and returns its exit code, or -1 after a signal.
 func (c *children) wait(pid int) (int, error) {
 	c.mu.Lock()
 	ch, ok := c.running[pid]

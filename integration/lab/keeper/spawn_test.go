@@ -10,8 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The children type waits for any child of this process, so all tests of it
-// share one.
+// The type children waits for any child of this process, so all tests share one.
 func TestChildren(t *testing.T) {
 	c, stop, err := newChildren()
 	require.NoError(t, err)
@@ -34,10 +33,10 @@ func TestChildren(t *testing.T) {
 	require.NoError(t, c.signal(sleeper, syscall.SIGKILL))
 	code, err = c.wait(sleeper)
 	require.NoError(t, err)
-	require.Equal(t, -1, code, "ended by a signal")
-	require.NoError(t, c.signal(sleeper, syscall.SIGKILL), "a process that ended is no error")
+	require.Equal(t, -1, code, "exit code after a signal")
+	require.NoError(t, c.signal(sleeper, syscall.SIGKILL), "signal to an ended process")
 
-	// An orphan comes to us and is reaped: it is no zombie for long.
+	// An orphan is reparented to this process and reaped soon.
 	code, err = c.wait(start("sleep 0.01 & echo $! > " + log + ".orphan"))
 	require.NoError(t, err)
 	require.Zero(t, code)
@@ -48,7 +47,7 @@ func TestChildren(t *testing.T) {
 		return errors.Is(err, os.ErrNotExist), nil
 	}))
 
-	// Numbers come again: an orphan may have that of a process that ended before.
+	// Process IDs are reused: an orphan may have the ID of an ended process.
 	before := &child{exited: make(chan struct{}), code: 7}
 	close(before.exited)
 	c.mu.Lock()
@@ -61,7 +60,7 @@ func TestChildren(t *testing.T) {
 	}))
 	code, err = c.wait(namesake)
 	require.NoError(t, err)
-	require.Equal(t, 7, code, "of the one that was started here")
+	require.Equal(t, 7, code, "exit code of the process that was started here")
 
 	_, err = c.start([]string{"/nonexistent"}, nil, log)
 	require.ErrorIs(t, err, syscall.ENOENT)
@@ -69,5 +68,5 @@ func TestChildren(t *testing.T) {
 	require.Error(t, err)
 	_, err = c.wait(1)
 	require.Error(t, err)
-	require.Error(t, c.signal(1, syscall.SIGKILL), "only own children")
+	require.Error(t, c.signal(1, syscall.SIGKILL), "signal to a process that is not a child")
 }

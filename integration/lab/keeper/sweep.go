@@ -9,12 +9,11 @@ import (
 	"time"
 )
 
-// youngest is the age below which a folder without a name is taken for a run
-// that begins just now.
+// youngest is the age below which a folder without a name is taken for a run that is beginning.
 const youngest = time.Minute
 
-// Sweep removes what runs below parent left whose keeper was killed, and
-// returns these runs. Living runs are not touched.
+// Sweep removes the remains of runs below parent whose keeper was killed, and returns these runs.
+// It does not touch live runs.
 func Sweep(ctx context.Context, parent string) ([]Run, error) {
 	if err := sweepUnnamed(parent); err != nil {
 		return nil, err
@@ -40,7 +39,7 @@ func Sweep(ctx context.Context, parent string) ([]Run, error) {
 	return swept, nil
 }
 
-// nothingMounted stands for the mounts of a run whose namespace is not ours.
+// nothingMounted is the unmount of a run whose mount namespace is not this process's.
 func nothingMounted() error { return nil }
 
 // sweepUnnamed removes folders of runs that died before they got a name.
@@ -61,8 +60,8 @@ func sweepUnnamed(parent string) error {
 	return nil
 }
 
-// Remains lists, one line each, what of a run is still on the machine. Nothing
-// is left when it is empty and the error is nil.
+// Remains lists what is still on the machine of a run, one line each. Nothing is left if the list
+// is empty and the error is nil.
 func Remains(run Run) ([]string, error) {
 	var left []string
 	if _, err := os.Lstat(run.Dir); err == nil {
@@ -75,7 +74,7 @@ func Remains(run Run) ([]string, error) {
 	for _, pid := range pids {
 		command, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
 		if err != nil {
-			continue // it ended meanwhile
+			continue // the process has ended
 		}
 		left = append(left, fmt.Sprintf("process %d (%s)", pid, string(command[:max(0, len(command)-1)])))
 	}

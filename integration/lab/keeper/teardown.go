@@ -12,14 +12,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// teardownPatience is how long processes may take to die of SIGKILL and cgroups
-// to become empty; a machine that swaps needs a while.
+// teardownPatience is how long processes may take to die of SIGKILL and cgroups to become empty. A
+// machine that swaps needs a while.
 const teardownPatience = 60 * time.Second
 
-// teardown removes everything of a run except the process spare. It can be
-// repeated, and begun by anyone: the keeper for its own run, Sweep for one
-// whose keeper is dead. The caller unmounts what it mounted, when no process
-// needs it any more.
+// teardown removes everything of a run except the process spare. It can be repeated. A keeper calls
+// it for its own run, and Sweep for a run whose keeper is dead. unmount unmounts the caller's
+// mounts, once no process needs them any more.
 func teardown(ctx context.Context, run Run, spare int, unmount func() error) error {
 	ctx, cancel := context.WithTimeout(ctx, teardownPatience)
 	defer cancel()
@@ -45,8 +44,7 @@ func teardown(ctx context.Context, run Run, spare int, unmount func() error) err
 	return nil
 }
 
-// until asks done again and again, soon at first, until it is true, fails or
-// ctx ends.
+// until calls done repeatedly, at first after short pauses, until it is true, fails or ctx ends.
 func until(ctx context.Context, what string, done func() (bool, error)) error {
 	for wait := time.Millisecond; ; wait = min(2*wait, 100*time.Millisecond) {
 		if ok, err := done(); ok || err != nil {
@@ -60,7 +58,7 @@ func until(ctx context.Context, what string, done func() (bool, error)) error {
 	}
 }
 
-// removeCgroups removes a cgroup and those below it, and says whether it could.
+// removeCgroups removes a cgroup and its descendants, and reports whether it could.
 func removeCgroups(path string) (bool, error) {
 	dirs, err := cgroupDirs(path)
 	if err != nil {
@@ -79,11 +77,10 @@ func removeCgroups(path string) (bool, error) {
 	return true, nil
 }
 
-// unmountBelow unmounts what is mounted below dir in this mount namespace. It
-// must have worked before dir is deleted: what is mounted there may be the
-// host's own files.
+// unmountBelow unmounts everything below dir in this mount namespace. It must succeed before dir is
+// deleted, because the mounts may be the host's own files.
 func unmountBelow(dir string) error {
-	// The last mounted comes first: it may be on top of others.
+	// The last mount is unmounted first, because it may lie on top of others.
 	for {
 		points, err := mountsBelow(dir)
 		if err != nil {
@@ -99,8 +96,8 @@ func unmountBelow(dir string) error {
 	}
 }
 
-// mountsBelow lists the mount points below dir in this mount namespace, in the
-// order in which they were mounted.
+// mountsBelow lists the mount points below dir in this mount namespace, in the order of their
+// mounts.
 func mountsBelow(dir string) ([]string, error) {
 	mounts, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
@@ -120,5 +117,5 @@ func mountsBelow(dir string) ([]string, error) {
 	return points, nil
 }
 
-// unescape undoes how the kernel writes odd characters in mountinfo.
+// unescape decodes the kernel's escapes in mountinfo.
 var unescape = strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`)

@@ -8,11 +8,11 @@ import (
 	"strings"
 )
 
-// busID is the bus's own ID, of which clients only want that it is there.
+// busID is the bus's ID. Clients only check that there is one.
 const busID = "706f642d706163656d616b65722d6c61"
 
-// authenticate is the server's side of the handshake before the first message.
-// Who the client is, the socket's permissions have decided.
+// authenticate is the server's side of the handshake before the first message. The permissions of
+// the socket have already authenticated the client.
 func authenticate(in *bufio.Reader, out io.Writer) error {
 	if b, err := in.ReadByte(); err != nil || b != 0 {
 		return errors.Join(errors.New("the handshake does not begin with a zero byte"), err)

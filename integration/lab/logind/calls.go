@@ -11,7 +11,7 @@ import (
 	"github.com/godbus/dbus/v5"
 )
 
-// Names of the protocol.
+// Names in the protocol.
 const (
 	busName         = "org.freedesktop.DBus"
 	logindName      = "org.freedesktop.login1"
@@ -19,10 +19,10 @@ const (
 	logindInterface = "org.freedesktop.login1.Manager"
 )
 
-// answer does what a message asks for. An error is of the connection.
+// answer handles a message. An error is one of the connection.
 func (c *conn) answer(ctx context.Context, call *dbus.Message) error {
 	if call.Type != dbus.TypeMethodCall {
-		return nil // nobody asked for it
+		return nil // a message that needs no answer
 	}
 	switch method := header(call, dbus.FieldInterface) + "." + header(call, dbus.FieldMember); method {
 	case busName + ".Hello":
@@ -73,7 +73,7 @@ func (c *conn) invalid(call *dbus.Message, err error) error {
 	return c.fail(call, "org.freedesktop.DBus.Error.InvalidArgs", err.Error())
 }
 
-// inhibit gives the client one end of a pipe; the lock is held until that is closed.
+// inhibit gives the client one end of a pipe. The client holds the lock until that end is closed.
 func (c *conn) inhibit(ctx context.Context, call *dbus.Message) (err error) {
 	i := &Inhibitor{released: make(chan struct{})}
 	if err := dbus.Store(call.Body, &i.What, &i.Who, &i.Why, &i.Mode); err != nil {
@@ -91,14 +91,14 @@ func (c *conn) inhibit(ctx context.Context, call *dbus.Message) (err error) {
 	return c.reply(call, logindName, dbus.UnixFD(theirs.Fd()))
 }
 
-// hold notes a lock until nobody has the other end of the pipe open, or ctx ends.
+// hold registers a lock until the last copy of the pipe's other end is closed, or ctx ends.
 func (l *Logind) hold(ctx context.Context, i *Inhibitor, ours *os.File) {
 	l.mu.Lock()
 	l.inhibitors = append(l.inhibitors, i)
 	l.mu.Unlock()
 	l.holders.Go(func() {
 		stop := context.AfterFunc(ctx, func() { _ = ours.Close() })
-		_, _ = io.Copy(io.Discard, ours) // until there is nobody to write, or ours is closed
+		_, _ = io.Copy(io.Discard, ours) // until the other end or ours is closed
 		if stop() {
 			_ = ours.Close()
 		}

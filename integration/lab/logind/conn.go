@@ -12,8 +12,8 @@ import (
 	"github.com/godbus/dbus/v5"
 )
 
-// serialAt is where the number of a message stands in it. The library leaves it to
-// its own connections to number messages.
+// serialAt is the position of a message's number in the message. The library leaves numbering to
+// its own connections.
 const serialAt = 8
 
 // conn is the bus's end of one connection.
@@ -23,13 +23,13 @@ type conn struct {
 	name   string
 
 	mu     sync.Mutex
-	serial uint32 // of the message written last
+	serial uint32 // number of the last written message
 	rules  []rule
 }
 
-// serve speaks with one client until it goes, breaks the protocol, or ctx ends.
+// serve serves one client until it disconnects, breaks the protocol, or ctx ends.
 func (l *Logind) serve(ctx context.Context, socket *net.UnixConn) {
-	// It has nothing to say once its other end is gone, or the bus ends.
+	// A closed socket ends the read below when the bus ends.
 	stop := context.AfterFunc(ctx, func() { _ = socket.Close() })
 	defer func() {
 		if stop() {
@@ -51,7 +51,7 @@ func (l *Logind) serve(ctx context.Context, socket *net.UnixConn) {
 	}
 }
 
-// reply sends the outcome of a call to who made it.
+// reply sends the result of a call to the caller.
 func (c *conn) reply(call *dbus.Message, sender string, body ...any) error {
 	return c.send(&dbus.Message{Type: dbus.TypeMethodReply, Headers: map[dbus.HeaderField]dbus.Variant{
 		dbus.FieldReplySerial: dbus.MakeVariant(call.Serial()),
@@ -59,7 +59,7 @@ func (c *conn) reply(call *dbus.Message, sender string, body ...any) error {
 	}, Body: body})
 }
 
-// fail sends an error in place of the outcome of a call.
+// fail sends an error as the result of a call.
 func (c *conn) fail(call *dbus.Message, name, text string) error {
 	return c.send(&dbus.Message{Type: dbus.TypeError, Headers: map[dbus.HeaderField]dbus.Variant{
 		dbus.FieldReplySerial: dbus.MakeVariant(call.Serial()),
@@ -68,7 +68,7 @@ func (c *conn) fail(call *dbus.Message, name, text string) error {
 	}, Body: []any{text}})
 }
 
-// signal says that a shutdown begins, if that is wanted.
+// signal sends the signal of a shutdown, if the client has asked for it.
 func (c *conn) signal() (sent bool, err error) {
 	if !c.wantsShutdown() {
 		return false, nil
@@ -92,7 +92,7 @@ func (c *conn) wantsShutdown() bool {
 	return false
 }
 
-// send writes a message to the client, with the descriptors in its body.
+// send writes a message to the client, with the file descriptors in its body.
 func (c *conn) send(m *dbus.Message) error {
 	m.Headers[dbus.FieldDestination] = dbus.MakeVariant(c.name)
 	if len(m.Body) > 0 {

@@ -1,13 +1,12 @@
-// Package logind stands in for systemd-logind and the system bus of a node, for
-// the part of both that a kubelet needs to shut its node down gracefully.
+// Package logind stands in for systemd-logind and a node's system bus, for the part of both that a
+// kubelet needs to shut its node down gracefully.
 //
-// It is a stand-in: no machine is shut down, there is one service on the bus, and
-// of logind's interface there are Inhibit, InhibitDelayMaxUSec and
-// PrepareForShutdown, which says that a shutdown begins. Whatever else is asked is answered with the error with which a
-// bus answers what it does not know. The protocol is the real one (D-Bus 1.0 over a unix
-// socket, SASL EXTERNAL, file descriptors passed along), and so is what a lock means:
-// it is held until the last copy of the descriptor is closed, by whatever end of its
-// holder, and delays a shutdown for InhibitDelayMaxUSec at most.
+// It shuts no machine down. There is one service on the bus. Of logind's interface there are
+// Inhibit, InhibitDelayMaxUSec and PrepareForShutdown, the signal that a shutdown begins. Every
+// other request gets the error with which a bus answers unknown requests. The protocol is the real
+// one: D-Bus 1.0 over a unix socket, SASL EXTERNAL, passed file descriptors. A lock has its real
+// meaning, too: it is held until the last copy of its descriptor is closed, however its holder
+// ends, and delays a shutdown for at most InhibitDelayMaxUSec.
 //
 //   - https://dbus.freedesktop.org/doc/dbus-specification.html
 //   - https://systemd.io/INHIBITOR_LOCKS

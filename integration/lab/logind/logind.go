@@ -14,40 +14,38 @@ import (
 
 // Errors of a shutdown.
 var (
-	// ErrNobodyListens: no connection has asked for the signal of a shutdown.
-	ErrNobodyListens = errors.New("nobody on the bus listens for PrepareForShutdown")
-	// ErrDelayedTooLong: a lock was still held when the longest delay was over, and a
-	// machine would have been shut down nevertheless.
+	// ErrNoListener means that no connection has asked for the signal of a shutdown.
+	ErrNoListener = errors.New("no connection of the bus listens for PrepareForShutdown")
+	// ErrDelayedTooLong means that a lock was still held at the end of the longest delay. A real
+	// machine would have been shut down then.
 	ErrDelayedTooLong = errors.New("a shutdown was delayed for longer than InhibitDelayMaxUSec")
 )
 
-// Inhibitor is a lock that delays a shutdown, in the words of who took it.
+// Inhibitor is a lock that delays a shutdown, as its holder described it.
 type Inhibitor struct {
 	What, Who, Why, Mode string
 
-	released chan struct{} // closed when nobody holds it any more
+	released chan struct{} // closed when the lock is released
 }
 
-// Logind is the bus with logind on it. Make it with New. It is safe for concurrent
-// use.
+// Logind is a bus with logind on it. New creates it. It is safe for concurrent use.
 type Logind struct {
 	delayMax time.Duration
-	holders  sync.WaitGroup // who wait for the end of a lock
+	holders  sync.WaitGroup // goroutines that wait for the end of a lock
 
 	mu         sync.Mutex
 	conns      []*conn
-	named      int // how many connections were given a name
+	named      int // number of connections that got a name
 	inhibitors []*Inhibitor
 }
 
-// New gives a bus on which logind lets a shutdown be delayed by at most delayMax. It
-// starts nothing.
+// New returns a bus on which a shutdown can be delayed by at most delayMax. It starts nothing.
 func New(delayMax time.Duration) *Logind { return &Logind{delayMax: delayMax} }
 
-// Serve answers whoever connects, until ctx ends; then it closes the listener and all
-// connections, forgets the locks, and returns nil once they are gone. It is to be called once. Whoever can connect may speak: the
-// listener's socket is to be open to root alone. An error means that no more can
-// connect.
+// Serve serves all clients until ctx ends. Then it closes the listener and all connections, forgets
+// the locks, and returns nil once all connections are closed. It must be called only once. It does
+// not authenticate clients, so only root may have access to the listener's socket. An error means
+// that no more clients can connect.
 func (l *Logind) Serve(ctx context.Context, listener *net.UnixListener) error {
 	g, ctx := errgroup.WithContext(ctx)
 	defer l.holders.Wait()
@@ -69,7 +67,7 @@ func (l *Logind) Serve(ctx context.Context, listener *net.UnixListener) error {
 	return g.Wait()
 }
 
-// Inhibitors gives the locks that are held, the oldest first.
+// Inhibitors returns the held locks, the oldest first.
 func (l *Logind) Inhibitors() []Inhibitor {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -80,9 +78,9 @@ func (l *Logind) Inhibitors() []Inhibitor {
 	return all
 }
 
-// Shutdown says that the machine is about to be shut down, blocks until the locks that
-// are held now are released, and gives how long that took. It gives ErrNobodyListens,
-// ErrDelayedTooLong, or the error of ctx.
+// Shutdown announces a shutdown of the machine, waits until the locks that are held now are
+// released, and returns how long that took. It returns ErrNoListener, ErrDelayedTooLong, or the
+// error of ctx.
 func (l *Logind) Shutdown(ctx context.Context) (took time.Duration, err error) {
 	held := l.Inhibitors()
 	begin := time.Now()
@@ -101,7 +99,7 @@ func (l *Logind) Shutdown(ctx context.Context) (took time.Duration, err error) {
 	return time.Since(begin), nil
 }
 
-// prepareForShutdown sends logind's signal to all that listen for it.
+// prepareForShutdown sends logind's signal to all connections that listen for it.
 func (l *Logind) prepareForShutdown() error {
 	l.mu.Lock()
 	conns := slices.Clone(l.conns)
@@ -110,14 +108,14 @@ func (l *Logind) prepareForShutdown() error {
 	for _, c := range conns {
 		sent, err := c.signal()
 		if err != nil {
-			return fmt.Errorf("telling %s of the shutdown: %w", c.name, err)
+			return fmt.Errorf("sending %s the signal of the shutdown: %w", c.name, err)
 		}
 		if sent {
 			told++
 		}
 	}
 	if told == 0 {
-		return ErrNobodyListens
+		return ErrNoListener
 	}
 	return nil
 }

@@ -18,7 +18,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// started gives a bus and the address of its socket.
+// started returns a bus and the address of its socket.
 func started(t *testing.T, delayMax time.Duration) (l *Logind, address string) {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "bus")
@@ -38,7 +38,7 @@ func started(t *testing.T, delayMax time.Duration) (l *Logind, address string) {
 	return l, "unix:path=" + path
 }
 
-// connected gives a connection by the library that the kubelet has too.
+// connected returns a connection of the library that the kubelet uses, too.
 func connected(t *testing.T, address string) *dbus.Conn {
 	t.Helper()
 	c, err := dbus.Connect(address)
@@ -57,7 +57,7 @@ func inhibited(t *testing.T, c *dbus.Conn) (lock int) {
 	return int(fd)
 }
 
-// listening has a connection hear of shutdowns, as a kubelet does.
+// listening makes a connection listen for shutdowns, as a kubelet does.
 func listening(t *testing.T, c *dbus.Conn) <-chan *dbus.Signal {
 	t.Helper()
 	heard := make(chan *dbus.Signal, 8)
@@ -67,7 +67,7 @@ func listening(t *testing.T, c *dbus.Conn) <-chan *dbus.Signal {
 	return heard
 }
 
-func TestTheDelayIsTold(t *testing.T) {
+func TestTheDelayIsReported(t *testing.T) {
 	t.Parallel()
 	_, address := started(t, 90*time.Second)
 	value, err := manager(connected(t, address)).GetProperty(logindInterface + ".InhibitDelayMaxUSec")
@@ -75,7 +75,7 @@ func TestTheDelayIsTold(t *testing.T) {
 	require.Equal(t, uint64(90_000_000), value.Value())
 }
 
-// A shutdown is told to who listens, and lasts until the last lock is released.
+// A shutdown is announced to all listeners, and lasts until the last lock is released.
 func TestAShutdownWaitsForTheLocks(t *testing.T) {
 	t.Parallel()
 	l, address := started(t, time.Minute)
@@ -96,13 +96,13 @@ func TestAShutdownWaitsForTheLocks(t *testing.T) {
 	require.Equal(t, []any{true}, (<-heard).Body)
 	require.NoError(t, syscall.Close(first))
 	require.Eventually(t, func() bool { return len(l.Inhibitors()) == 1 }, time.Minute, time.Millisecond)
-	require.Empty(t, over, "one lock is held")
+	require.Empty(t, over, "end of the shutdown, while one lock is held")
 	require.NoError(t, syscall.Close(second))
 	require.NoError(t, <-over)
 	require.Empty(t, l.Inhibitors())
 }
 
-func TestNobodyDelaysAShutdownForever(t *testing.T) {
+func TestAShutdownDelayIsBounded(t *testing.T) {
 	t.Parallel()
 	l, address := started(t, time.Millisecond)
 	c := connected(t, address)
@@ -114,16 +114,16 @@ func TestNobodyDelaysAShutdownForever(t *testing.T) {
 	require.NoError(t, syscall.Close(lock))
 }
 
-func TestAShutdownThatNobodyHearsOf(t *testing.T) {
+func TestAShutdownWithoutListeners(t *testing.T) {
 	t.Parallel()
 	l, address := started(t, time.Minute)
 	c := connected(t, address)
 	require.NoError(t, c.AddMatchSignal(dbus.WithMatchMember("PrepareForSleep")))
 	_, err := l.Shutdown(t.Context())
-	require.ErrorIs(t, err, ErrNobodyListens)
+	require.ErrorIs(t, err, ErrNoListener)
 }
 
-// A lock is gone with the process that holds it, not with its connection.
+// A lock ends with the process that holds it, not with its connection.
 func TestALockOutlivesItsConnection(t *testing.T) {
 	t.Parallel()
 	l, address := started(t, time.Minute)
@@ -141,8 +141,8 @@ func TestALockOutlivesItsConnection(t *testing.T) {
 	require.Eventually(t, func() bool { return len(l.Inhibitors()) == 0 }, time.Minute, time.Millisecond)
 }
 
-// What the stand-in does not have is an error, and the connection goes on.
-func TestWhatIsNotThereIsAnError(t *testing.T) {
+// An unknown request gets an error, and the connection stays open.
+func TestUnknownRequestsAreErrors(t *testing.T) {
 	t.Parallel()
 	_, address := started(t, time.Minute)
 	c := connected(t, address)
@@ -168,7 +168,7 @@ func TestWhatIsNotThereIsAnError(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// A client that breaks the handshake is closed, and the next is served.
+// A client that breaks the handshake is disconnected, and the next is served.
 func TestABrokenHandshake(t *testing.T) {
 	t.Parallel()
 	_, address := started(t, time.Minute)
@@ -178,7 +178,7 @@ func TestABrokenHandshake(t *testing.T) {
 		_, err = io.Copy(raw, bytes.NewBufferString(said))
 		require.NoError(t, err)
 		require.NoError(t, raw.CloseWrite())
-		_, _ = io.Copy(io.Discard, raw) // until it is closed, in whatever way
+		_, _ = io.Copy(io.Discard, raw) // until the connection is closed
 		require.NoError(t, raw.Close())
 	}
 	connected(t, address)

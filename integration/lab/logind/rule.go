@@ -5,17 +5,17 @@ import (
 	"strings"
 )
 
-// rule says which signals a connection wants: the value that each of the named
-// properties of a signal must have.
+// rule selects the signals that a connection wants: it has the required value of each named
+// property.
 type rule map[string]string
 
-// shutdownSignal are the properties of the only signal that is ever sent.
+// shutdownSignal has the properties of the only signal that this bus sends.
 var shutdownSignal = rule{
 	"type": "signal", "sender": logindName, "path": logindPath, "interface": logindInterface, "member": "PrepareForShutdown",
 }
 
-// parseRule reads a match rule. An error is of the sender: what cannot be understood
-// here, or a key that no signal of logind could be told apart by.
+// parseRule reads a match rule. It returns an error for a rule that this stand-in does not
+// understand, and for a key that does not distinguish logind's signals.
 func parseRule(text string) (rule, error) {
 	r := rule{}
 	for part := range strings.SplitSeq(text, ",") {
@@ -28,7 +28,7 @@ func parseRule(text string) (rule, error) {
 	return r, nil
 }
 
-// wantsShutdown tells whether the rule lets the signal of a shutdown through.
+// wantsShutdown reports whether the rule selects the signal of a shutdown.
 func (r rule) wantsShutdown() bool {
 	for key, value := range r {
 		if shutdownSignal[key] != value {

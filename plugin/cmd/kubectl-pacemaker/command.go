@@ -10,41 +10,40 @@ import (
 	"github.com/spf13/cobra"
 )
 
-const long = `Kubectl pacemaker says of all nodes what their daemons do, and of any pod what it
-waits for. It asks by your own kubectl, with its kubeconfig, and with your rights:
+const long = `Kubectl pacemaker shows what the daemons of all nodes do, and why a pod waits. It runs
+your own kubectl, with its kubeconfig and your permissions:
 
-  status, top          list pacemakernodes
-  why POD, top --pods, get the pod; list pods and create pods/exec in the daemon's
-  status NODE, costs   namespace
-  page NODE            list pods; create pods/portforward in the daemon's namespace
+  status, top            list pacemakernodes
+  status NODE, costs,    list pods and create pods/exec in the daemon's namespace;
+  why POD, top --pods    why also gets the pod
+  page NODE              list pods; create pods/portforward in the daemon's namespace
 
-A user who may execute in the daemon's pods is as good as root on the nodes. Without
-that right, 'why' says what the pod's status and events tell.`
+A user who may exec into the daemon's pods is as good as root on the nodes. Without
+that permission, 'why' uses the pod's status and events.`
 
-const example = `  kubectl pacemaker status              all nodes, in one line each
-  kubectl pacemaker status worker-3     all that the daemon of one node knows
-  kubectl pacemaker top                 the nodes where pods have waited longest, first
-  kubectl pacemaker top --pods          the pods that have waited longest, of all nodes
-  kubectl pacemaker why web-0 -n shop   what one pod waits for, or why it does not wait
-  kubectl pacemaker costs worker-3      what starts took on one node
-  kubectl pacemaker page worker-3       the node's page, with a row for each of its pods`
+const example = `  kubectl pacemaker status              Show all nodes, one line each.
+  kubectl pacemaker status worker-3     Show all that the daemon of one node knows.
+  kubectl pacemaker top                 Show the nodes with the longest waits.
+  kubectl pacemaker top --pods          Show the pods of all nodes with the longest waits.
+  kubectl pacemaker why web-0 -n shop   Explain what a pod waits for, or why it does not wait.
+  kubectl pacemaker costs worker-3      Show what starts took on one node.
+  kubectl pacemaker page worker-3       Serve a node's page, with a row for each of its pods.`
 
-// run does what the arguments ask for, and gives the exit code: 0 done, 1 it could not
-// be done, 2 wrong usage.
+// run executes the command and returns the exit code: 0 success, 1 failure, 2 wrong usage.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	a := &asker{kubectl: realKubectl, forward: realForward, stdout: stdout}
 	root := a.command()
 	root.SetArgs(args)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
-	understood := false
-	root.PersistentPreRun = func(*cobra.Command, []string) { understood = true } // runs where the command line is right
+	accepted := false
+	root.PersistentPreRun = func(*cobra.Command, []string) { accepted = true } // the command line is right
 	err := root.ExecuteContext(ctx)
 	if err == nil {
 		return 0
 	}
 	fmt.Fprintf(stderr, "kubectl pacemaker: %v\n", err)
-	if understood {
+	if accepted {
 		return 1
 	}
 	fmt.Fprintln(stderr, "'kubectl pacemaker --help' shows how to use it.")
@@ -53,48 +52,47 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 
 // asker is one call of the program.
 type asker struct {
-	// kubectl runs kubectl with arguments and gives what it wrote; the error is what it said.
+	// kubectl runs kubectl and returns its standard output. The error has its standard error.
 	kubectl func(ctx context.Context, args ...string) (stdout string, err error)
-	// forward has kubectl open a port of this machine.
+	// forward has kubectl open a port of this machine; see realForward.
 	forward func(ctx context.Context, args ...string) (address string, ended <-chan error, err error)
 	stdout  io.Writer
 
-	handedOn  map[string]*string // flags of kubectl, by name
-	namespace string
-	// daemons is the namespace of the daemons.
-	daemons string
-	json    bool
+	passedOn  map[string]*string // flags of kubectl, by name
+	namespace string             // of the pod
+	daemons   string             // namespace of the daemons
+	json      bool
 }
 
-// handedOn are the flags of kubectl that are handed on, in their order.
-var handedOn = []string{"kubeconfig", "context", "cluster", "user", "as"}
+// kubectlFlags are the flags that are passed on to kubectl, in this order.
+var kubectlFlags = []string{"kubeconfig", "context", "cluster", "user", "as"}
 
 func (a *asker) command() *cobra.Command {
 	root := &cobra.Command{
-		Use: "kubectl pacemaker", Short: "What the daemons of all nodes do, and what a pod waits for",
+		Use: "kubectl pacemaker", Short: "Show what the daemons of all nodes do, and why a pod waits",
 		Long: long, Example: example, SilenceErrors: true, SilenceUsage: true,
 		Annotations: map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl pacemaker"},
 	}
 	fs := root.PersistentFlags()
-	a.handedOn = map[string]*string{}
-	for _, name := range handedOn {
-		a.handedOn[name] = fs.String(name, "", "as for kubectl")
+	a.passedOn = map[string]*string{}
+	for _, name := range kubectlFlags {
+		a.passedOn[name] = fs.String(name, "", "passed on to kubectl")
 	}
-	fs.StringVarP(&a.namespace, "namespace", "n", "", "the pod's namespace, as for kubectl")
-	fs.StringVar(&a.daemons, "daemon-namespace", "pod-pacemaker", "the `namespace` of the daemons")
+	fs.StringVarP(&a.namespace, "namespace", "n", "", "the pod's namespace, passed on to kubectl")
+	fs.StringVar(&a.daemons, "daemon-namespace", "pod-pacemaker", "`namespace` of the daemons")
 
 	var pods bool
 	status := &cobra.Command{
-		Use: "status [NODE]", Short: "What all nodes do, or all of one node", Args: cobra.MaximumNArgs(1),
+		Use: "status [NODE]", Short: "Show all nodes in one line each, or one node in full", Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 {
-				return a.asks(cmd.Context(), args[0], "status")
+				return a.ofNode(cmd.Context(), args[0], "status")
 			}
 			return a.status(cmd.Context())
 		},
 	}
 	top := &cobra.Command{
-		Use: "top", Short: "Where pods have waited longest", Args: cobra.NoArgs,
+		Use: "top", Short: "Show the nodes, or the pods, with the longest waits", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if pods {
 				return a.topPods(cmd.Context())
@@ -102,9 +100,9 @@ func (a *asker) command() *cobra.Command {
 			return a.topNodes(cmd.Context())
 		},
 	}
-	top.Flags().BoolVar(&pods, "pods", false, "the pods themselves, from the daemons of the 20 nodes with the longest waits")
+	top.Flags().BoolVar(&pods, "pods", false, "show pods instead, from the daemons of the 20 nodes with the longest waits")
 	why := &cobra.Command{
-		Use: "why POD", Short: "What a pod waits for, or why it does not wait", Args: cobra.ExactArgs(1),
+		Use: "why POD", Short: "Explain what a pod waits for, or why it does not wait", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if namespace, name, found := strings.Cut(args[0], "/"); found {
 				a.namespace = namespace
@@ -114,18 +112,18 @@ func (a *asker) command() *cobra.Command {
 		},
 	}
 	costs := &cobra.Command{
-		Use: "costs NODE", Short: "What starts took on a node", Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error { return a.asks(cmd.Context(), args[0], "costs") },
+		Use: "costs NODE", Short: "Show what starts took on a node", Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error { return a.ofNode(cmd.Context(), args[0], "costs") },
 	}
 	for _, cmd := range []*cobra.Command{status, top, costs} {
-		cmd.Flags().FuncP("output", "o", "how to write the answer, `text|json` (default text)", a.setOutput)
+		cmd.Flags().FuncP("output", "o", "output format, `text|json` (default text)", a.setOutput)
 	}
 	var address string
 	page := &cobra.Command{
-		Use: "page NODE", Short: "Serve a node's page here, with a row for each of its pods", Args: cobra.ExactArgs(1),
+		Use: "page NODE", Short: "Serve a node's page on this machine, with a row for each of its pods", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return a.page(cmd.Context(), args[0], address) },
 	}
-	page.Flags().StringVar(&address, "address", "127.0.0.1:0", "the loopback `address` of this machine where the page is; port 0: a free one")
+	page.Flags().StringVar(&address, "address", "127.0.0.1:0", "loopback `address` to serve the page at; port 0 is a free port")
 	root.AddCommand(status, top, why, costs, page, &cobra.Command{
 		Use: "version", Short: "Print the version", Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
@@ -136,7 +134,7 @@ func (a *asker) command() *cobra.Command {
 	return root
 }
 
-// setOutput takes the value of --output.
+// setOutput sets the value of --output.
 func (a *asker) setOutput(format string) error {
 	if format != "text" && format != "json" {
 		return errors.New("must be text or json")

@@ -22,15 +22,15 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// cluster answers as kubectl would.
+// cluster gives the answers of kubectl.
 type cluster struct {
 	t       *testing.T
-	pods    []corev1.Pod // of the users
+	pods    []corev1.Pod // the users' pods
 	daemons map[string]corev1.Pod
 	nodes   []v1alpha1.PacemakerNode
 	events  []corev1.Event
-	says    map[string]string // by daemon and what it is asked
-	refuses string            // what kubectl exec says, where it may not
+	says    map[string]string // by daemon and command
+	refuses string            // the answer of kubectl exec if it is forbidden
 
 	mu    sync.Mutex
 	asked []string // guarded by mu
@@ -131,7 +131,7 @@ func TestWhySaysWhatElseKeepsAPod(t *testing.T) {
 		{pod("a", func(p *corev1.Pod) { p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "x/quota"}} }), "Pending for the scheduler, which waits until its gate x/quota is gone"},
 		{pod("a", func(p *corev1.Pod) { p.DeletionTimestamp = new(metav1.Now()) }), "not waiting: it is being deleted"},
 		{pod("a", func(p *corev1.Pod) { p.Status.Phase, p.Status.Reason = corev1.PodFailed, "Evicted" }), "not waiting: it has ended (Failed: Evicted)"},
-		{pod("a", on("n9")), "no daemon was found on node n9, in namespace pod-pacemaker (--daemon-namespace names another), and where none runs, pods do not wait for one: it is Pending, and kubelet says no more"},
+		{pod("a", on("n9")), "no daemon was found on node n9 in namespace pod-pacemaker (set another with --daemon-namespace), and without one no pod waits: it is Pending, and its status has no reason"},
 		{pod("a", func(p *corev1.Pod) {
 			on("n1")(p)
 			p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "app", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff", Message: "no such\nimage"}}}}
@@ -152,7 +152,7 @@ func TestWhySaysWhatElseKeepsAPod(t *testing.T) {
 	}
 }
 
-// Without the right to execute in the daemon's pod, the pod's events say something still.
+// A user may lack the right to execute in the daemon's pod. The pod's events still say something.
 func TestWhyWithoutTheRightToAskTheDaemon(t *testing.T) {
 	t.Parallel()
 	event := func(component, reason, message string, ago time.Duration) corev1.Event {
@@ -168,7 +168,7 @@ func TestWhyWithoutTheRightToAskTheDaemon(t *testing.T) {
 	}
 	out, err := c.call("why", "shop/a")
 	require.NoError(t, err)
-	assert.Equal(t, "shop/a: its last event says WaitingToStart: Waits for its turn to start, place 2 of 3 (the daemon of n1 cannot be asked: Error from server (Forbidden): pods \"pp-1\" is forbidden: cannot create pods/exec)\n", out)
+	assert.Equal(t, "shop/a: its last event is WaitingToStart: Waits for its turn to start, place 2 of 3 (the daemon of n1 cannot be asked: Error from server (Forbidden): pods \"pp-1\" is forbidden: cannot create pods/exec)\n", out)
 }
 
 func TestWhyOfAPodThatIsNotThere(t *testing.T) {
@@ -205,7 +205,7 @@ func TestTopSortsByTheLongestWait(t *testing.T) {
 	out, err := c.call("status")
 	require.NoError(t, err)
 	assert.Regexp(t, `(?m)^n2 +every-node +Enforce +true +4 +2 +2 +6\ds +Concurrency$`, out)
-	assert.Contains(t, out, "\nnodes: 3, not ready: 1; pods that wait: 5, that start: 6\n")
+	assert.Contains(t, out, "\nnodes: 3, not ready: 1; pods waiting: 5, starting: 6\n")
 
 	out, err = c.call("top")
 	require.NoError(t, err)
@@ -227,10 +227,10 @@ func TestTopSortsByTheLongestWait(t *testing.T) {
 	require.ErrorContains(t, err, "must be text or json")
 
 	c.nodes = append(c.nodes, pacemakerNode("n4", 1, time.Hour))
-	c.daemons["n4"] = daemonPod("pp-4") // which says nothing of use
+	c.daemons["n4"] = daemonPod("pp-4") // this daemon's answer is of no use
 	out, err = c.call("top", "--pods")
 	require.Error(t, err)
-	assert.Contains(t, out, "shop/old", "the others are shown")
+	assert.Contains(t, out, "shop/old", "the other nodes are shown")
 
 	out, err = c.call("status", "n2")
 	require.NoError(t, err)
@@ -244,17 +244,17 @@ func TestTopSortsByTheLongestWait(t *testing.T) {
 	require.ErrorContains(t, err, "no daemon runs on node n3")
 }
 
-func TestNobodyWaits(t *testing.T) {
+func TestTopWithoutWaitingPods(t *testing.T) {
 	t.Parallel()
 	c := &cluster{t: t, nodes: []v1alpha1.PacemakerNode{pacemakerNode("n1", 0, 0)}}
 	for _, args := range [][]string{{"top"}, {"top", "--pods"}} {
 		out, err := c.call(args...)
 		require.NoError(t, err)
-		assert.Equal(t, "no pod waits on any node; a node tells it up to 10 s late, and later where there are over 1,000 nodes\n", out)
+		assert.Equal(t, "no pod waits on any node; nodes report up to 10 s late, and later in clusters of over 1,000 nodes\n", out)
 	}
 }
 
-func TestAClusterWithoutTheCRDsIsSaid(t *testing.T) {
+func TestTheErrorNamesAClusterWithoutTheCRDs(t *testing.T) {
 	t.Parallel()
 	a := &asker{kubectl: func(context.Context, ...string) (string, error) {
 		return "", errors.New(`error: the server doesn't have a resource type "pacemakernodes"`)
@@ -262,11 +262,11 @@ func TestAClusterWithoutTheCRDsIsSaid(t *testing.T) {
 	require.ErrorContains(t, a.status(t.Context()), "is pod-pacemaker installed?")
 }
 
-func TestKubectlGetsItsFlagsAndErrorsAreSaid(t *testing.T) {
+func TestKubectlGetsItsFlagsAndErrorsAreReported(t *testing.T) {
 	t.Parallel()
 	c := &cluster{t: t}
 	_, err := c.call("status", "--context", "big", "--as", "anna", "--kubeconfig", "/k")
-	require.ErrorContains(t, err, "NotFound", "kubectl's own words")
+	require.ErrorContains(t, err, "NotFound", "kubectl's own error")
 	assert.Equal(t, []string{"--kubeconfig=/k --context=big --as=anna get -o json pacemakernodes.pod-pacemaker.io"}, c.asked)
 
 	var out, errs bytes.Buffer

@@ -12,17 +12,17 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// daemonLabel is on the pods of the daemons.
+// daemonLabel selects the pods of the daemons.
 const daemonLabel = "app.kubernetes.io/name=pod-pacemaker"
 
-// container is that of the daemon in its pod.
+// container is the name of the daemon's container in its pod.
 const container = "pod-pacemaker"
 
-// realKubectl runs kubectl. The error is what kubectl says.
+// realKubectl runs kubectl. The error has what kubectl writes to standard error.
 func realKubectl(ctx context.Context, args ...string) (string, error) {
 	out, err := exec.CommandContext(ctx, "kubectl", args...).Output() //nolint:gosec // no shell reads them, and the user could run it as well
 	if errors.Is(err, exec.ErrNotFound) {
-		return "", errors.New("there is no kubectl on the PATH")
+		return "", errors.New("kubectl is not on the PATH")
 	}
 	if failed, ok := errors.AsType[*exec.ExitError](err); ok && len(bytes.TrimSpace(failed.Stderr)) > 0 {
 		return "", errors.New(string(bytes.TrimSpace(failed.Stderr)))
@@ -30,29 +30,29 @@ func realKubectl(ctx context.Context, args ...string) (string, error) {
 	return string(out), err
 }
 
-// args puts the flags that were given for kubectl before its arguments.
+// args returns the arguments of kubectl with the flags that are passed on before them.
 func (a *asker) args(args ...string) (flags []string) {
-	for _, name := range handedOn {
-		if value := a.handedOn[name]; value != nil && *value != "" {
+	for _, name := range kubectlFlags {
+		if value := a.passedOn[name]; value != nil && *value != "" {
 			flags = append(flags, "--"+name+"="+*value)
 		}
 	}
 	return append(flags, args...)
 }
 
-// get reads objects as kubectl gives them.
+// get reads objects with kubectl get.
 func (a *asker) get(ctx context.Context, into any, args ...string) error {
 	text, err := a.kubectl(ctx, a.args(append([]string{"get", "-o", "json"}, args...)...)...)
 	if err != nil {
 		return err
 	}
 	if err := json.Unmarshal([]byte(text), into); err != nil {
-		return fmt.Errorf("understand kubectl: %w", err)
+		return fmt.Errorf("decode the output of kubectl: %w", err)
 	}
 	return nil
 }
 
-// daemonsOn gives the daemons' pods on a node; those that are ready come first.
+// daemonsOn returns the pods of the daemons on a node, ready ones first.
 func (a *asker) daemonsOn(ctx context.Context, node string) ([]corev1.Pod, error) {
 	var found corev1.PodList
 	if err := a.get(ctx, &found, "pods", "--namespace", a.daemons, "--selector", daemonLabel, "--field-selector", "spec.nodeName="+node); err != nil {
@@ -62,16 +62,16 @@ func (a *asker) daemonsOn(ctx context.Context, node string) ([]corev1.Pod, error
 	return append(isReady, slices.DeleteFunc(found.Items, ready)...), nil
 }
 
-// someDaemonsOn is daemonsOn for a node on which one has to run.
+// someDaemonsOn is daemonsOn, but no daemon is an error.
 func (a *asker) someDaemonsOn(ctx context.Context, node string) ([]corev1.Pod, error) {
 	daemons, err := a.daemonsOn(ctx, node)
 	if err == nil && len(daemons) == 0 {
-		err = fmt.Errorf("no daemon runs on node %s: no pod in namespace %s with the label %s is there", node, a.daemons, daemonLabel)
+		err = fmt.Errorf("no daemon runs on node %s: namespace %s has no pod with the label %s there", node, a.daemons, daemonLabel)
 	}
 	return daemons, err
 }
 
-// in runs the program in the pod of a daemon.
+// in runs pod-pacemaker in the pod of a daemon.
 func (a *asker) in(ctx context.Context, daemon corev1.Pod, args ...string) (string, error) {
 	run := a.args("exec", "--namespace", daemon.Namespace, daemon.Name, "--container", container, "--", "pod-pacemaker")
 	return a.kubectl(ctx, append(run, args...)...)
@@ -82,7 +82,7 @@ func ready(pod corev1.Pod) bool {
 	return c != nil && c.Status == corev1.ConditionTrue
 }
 
-// condition gives a condition of the pod; nil: it has none of that type.
+// condition returns a condition of the pod; nil if it has none of that type.
 func condition(pod corev1.Pod, kind corev1.PodConditionType) *corev1.PodCondition {
 	for i, c := range pod.Status.Conditions {
 		if c.Type == kind {

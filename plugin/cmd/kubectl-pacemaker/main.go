@@ -1,5 +1,5 @@
-// Kubectl-pacemaker is a plugin of kubectl: it says of all nodes what their daemons do,
-// and of any pod what it waits for, with the rights of the one who asks.
+// Kubectl-pacemaker is a plugin of kubectl. It shows what the daemons of all nodes do, and why a
+// pod waits, with the permissions of the user.
 package main
 
 import (

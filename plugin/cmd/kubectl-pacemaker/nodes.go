@@ -19,10 +19,9 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 )
 
-// mostAsked is how many daemons are asked for their pods, the longest waits first; atOnce of them at a time.
 const (
-	mostAsked = 20
-	atOnce    = 5
+	mostAsked = 20 // daemons that are asked for their pods: those of the nodes with the longest waits
+	atOnce    = 5  // of them at a time
 )
 
 func (a *asker) nodes(ctx context.Context) ([]v1alpha1.PacemakerNode, error) {
@@ -37,7 +36,7 @@ func (a *asker) nodes(ctx context.Context) ([]v1alpha1.PacemakerNode, error) {
 	return found.Items, nil
 }
 
-// status writes a line for each node, and their sum.
+// status writes a line for each node, and the sums.
 func (a *asker) status(ctx context.Context) error {
 	nodes, err := a.nodes(ctx)
 	if err != nil {
@@ -56,17 +55,17 @@ func (a *asker) status(ctx context.Context) error {
 			unready++
 		}
 	}
-	_, err = fmt.Fprintf(a.stdout, "\nnodes: %d, not ready: %d; pods that wait: %d, that start: %d\n", len(nodes), unready, waiting, starting)
+	_, err = fmt.Fprintf(a.stdout, "\nnodes: %d, not ready: %d; pods waiting: %d, starting: %d\n", len(nodes), unready, waiting, starting)
 	return err
 }
 
-// asks writes what the daemons of one node answer to a question.
-func (a *asker) asks(ctx context.Context, node, question string) error {
+// ofNode runs a command of pod-pacemaker in the daemons of one node, and writes what it prints.
+func (a *asker) ofNode(ctx context.Context, node, command string) error {
 	daemons, err := a.someDaemonsOn(ctx, node)
 	if err != nil {
 		return err
 	}
-	args := []string{question}
+	args := []string{command}
 	if a.json {
 		args = append(args, "-o", "json")
 	}
@@ -82,10 +81,10 @@ func (a *asker) asks(ctx context.Context, node, question string) error {
 	return nil
 }
 
-// nobodyWaits says how old that is, because a herd may have come since; see package report.
-const nobodyWaits = "no pod waits on any node; a node tells it up to 10 s late, and later where there are over 1,000 nodes"
+// nobodyWaits states how old the answer may be, because pods may have begun to wait since; see package report.
+const nobodyWaits = "no pod waits on any node; nodes report up to 10 s late, and later in clusters of over 1,000 nodes"
 
-// topNodes writes the nodes on which pods wait, the longest wait first.
+// topNodes writes the nodes where pods wait, the longest wait first.
 func (a *asker) topNodes(ctx context.Context) error {
 	nodes, err := a.waiting(ctx)
 	switch {
@@ -100,6 +99,7 @@ func (a *asker) topNodes(ctx context.Context) error {
 	return a.table(nodes)
 }
 
+// waiting returns the nodes where pods wait, the longest wait first.
 func (a *asker) waiting(ctx context.Context) ([]v1alpha1.PacemakerNode, error) {
 	nodes, err := a.nodes(ctx)
 	nodes = slices.DeleteFunc(nodes, func(n v1alpha1.PacemakerNode) bool { return n.Status.Waiting == 0 })
@@ -107,7 +107,7 @@ func (a *asker) waiting(ctx context.Context) ([]v1alpha1.PacemakerNode, error) {
 	return nodes, err
 }
 
-// since is since when the longest wait lasts; of one that is not told, now.
+// since returns when the longest wait of a node began; now if the node does not report it.
 func since(n v1alpha1.PacemakerNode) time.Time {
 	if n.Status.WaitingSince == nil {
 		return time.Now()
@@ -115,8 +115,8 @@ func since(n v1alpha1.PacemakerNode) time.Time {
 	return n.Status.WaitingSince.Time
 }
 
-// waitingPod is what is shown of a pod that waits. It has the names of the daemon's status, not
-// its type, whose package is one for Linux alone.
+// waitingPod is a pod that waits. It has the JSON names of admin.Pod, whose package builds only
+// on Linux.
 type waitingPod struct {
 	Node          string  `json:"node"`
 	Namespace     string  `json:"namespace"`
@@ -128,12 +128,12 @@ type waitingPod struct {
 	Held          *held   `json:"held,omitempty"`
 }
 
-// held is the measure behind a reason, for people.
+// held is the measure behind a reason.
 type held struct {
 	Detail string `json:"detail,omitempty"`
 }
 
-// topPods writes the pods that have waited longest.
+// topPods writes the pods that have waited longest, the longest wait first.
 func (a *asker) topPods(ctx context.Context) error {
 	nodes, err := a.waiting(ctx)
 	if err != nil {
@@ -163,7 +163,8 @@ func (a *asker) topPods(ctx context.Context) error {
 	return errors.Join(w.Flush(), fault)
 }
 
-// podsOf asks the daemons of the nodes which pods wait there. Of the errors it gives the first.
+// podsOf asks the daemons of the nodes which pods wait there. With an error, which is the first one, it also
+// returns the pods of the nodes that answered.
 func (a *asker) podsOf(ctx context.Context, nodes []v1alpha1.PacemakerNode) (pods []waitingPod, err error) {
 	var asked errgroup.Group
 	asked.SetLimit(atOnce)
@@ -190,7 +191,7 @@ func (a *asker) waitingOn(ctx context.Context, node string) (pods []waitingPod, 
 		}
 		var s struct{ Waiting []waitingPod }
 		if err := json.Unmarshal([]byte(text), &s); err != nil {
-			return nil, fmt.Errorf("understand the daemon of %s: %w", node, err)
+			return nil, fmt.Errorf("decode the status of the daemon on %s: %w", node, err)
 		}
 		for _, p := range s.Waiting {
 			p.Node = node

@@ -3,12 +3,11 @@ package main
 import (
 	"fmt"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 )
 
-// otherwise says of a pod that no limiter holds what its status tells.
+// otherwise returns why a pod that no limiter holds does not run, as its status reports.
 func otherwise(pod corev1.Pod) string {
 	if ready(pod) {
 		return "it is ready"
@@ -28,20 +27,7 @@ func otherwise(pod corev1.Pod) string {
 	if pod.Status.Message != "" {
 		return oneLine(pod.Status.Message)
 	}
-	return "it is " + string(pod.Status.Phase) + ", and kubelet says no more"
-}
-
-// last is when an event happened last.
-func last(e corev1.Event) time.Time {
-	switch {
-	case e.Series != nil:
-		return e.Series.LastObservedTime.Time
-	case !e.LastTimestamp.IsZero():
-		return e.LastTimestamp.Time
-	case !e.EventTime.IsZero():
-		return e.EventTime.Time
-	}
-	return e.CreationTimestamp.Time
+	return "it is " + string(pod.Status.Phase) + ", and its status has no reason"
 }
 
 func oneLine(s string) string { return strings.TrimRight(strings.Join(strings.Fields(s), " "), ": ") }

@@ -19,11 +19,10 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/herdpage"
 )
 
-// forwarding is what kubectl says when it has opened a port of this machine.
+// forwarding matches the line that kubectl writes when it has opened a port of this machine.
 var forwarding = regexp.MustCompile(`^Forwarding from (127\.0\.0\.1:\d+) ->`)
 
-// page serves the page of a node's daemon at an address of this machine, with the pods of the
-// node, until ctx ends.
+// page serves the page of a node's daemon, with the pods of the node, at a loopback address until ctx ends.
 func (a *asker) page(ctx context.Context, node, address string) error {
 	daemons, err := a.someDaemonsOn(ctx, node)
 	if err != nil {
@@ -36,7 +35,7 @@ func (a *asker) page(ctx context.Context, node, address string) error {
 	}
 	defer l.Close()
 	if host, _, err := net.SplitHostPort(l.Addr().String()); err != nil || !net.ParseIP(host).IsLoopback() {
-		return errors.New("--address: the page names pods, so it is served at a loopback address alone")
+		return errors.New("--address: must be a loopback address, because the page names pods")
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -53,7 +52,7 @@ func (a *asker) page(ctx context.Context, node, address string) error {
 			return herdpage.Rows(pods.Items, time.Now()), err
 		}),
 	}
-	if _, err := fmt.Fprintf(a.stdout, "the page of %s, for you alone, until you press Ctrl-C:\nhttp://%s/%s/?pods\n", node, l.Addr(), key); err != nil {
+	if _, err := fmt.Fprintf(a.stdout, "The page of %s, until you press Ctrl-C. Its address is a secret, because it names pods:\nhttp://%s/%s/?pods\n", node, l.Addr(), key); err != nil {
 		return err
 	}
 	served := make(chan error, 1)
@@ -71,12 +70,12 @@ func (a *asker) page(ctx context.Context, node, address string) error {
 	return err
 }
 
-// realForward has kubectl open a port of this machine until ctx ends, and gives its address. ended gets
-// how kubectl ended.
+// realForward has kubectl open a port of this machine until ctx ends, and returns its address. When kubectl
+// has ended, ended receives its error.
 func realForward(ctx context.Context, args ...string) (address string, ended <-chan error, err error) {
 	cmd := exec.CommandContext(ctx, "kubectl", args...) //nolint:gosec // no shell reads them, and the user could run it as well
-	var said strings.Builder
-	cmd.Stderr = &said
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		return "", nil, err
@@ -92,13 +91,13 @@ func realForward(ctx context.Context, args ...string) (address string, ended <-c
 		}
 	}
 	if address == "" {
-		return "", nil, errors.Join(errors.New(strings.TrimSpace(said.String())), cmd.Wait())
+		return "", nil, errors.Join(errors.New(strings.TrimSpace(stderr.String())), cmd.Wait())
 	}
 	done := make(chan error, 1)
 	go func() {
-		for lines.Scan() { // it says a line for each connection, and must not wait for a reader
+		for lines.Scan() { // kubectl writes a line for each connection, and must not block
 		}
-		done <- errors.Join(cmd.Wait(), errors.New(strings.TrimSpace(said.String())))
+		done <- errors.Join(cmd.Wait(), errors.New(strings.TrimSpace(stderr.String())))
 	}()
 	return address, done, nil
 }

@@ -16,7 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// lines is what the program wrote, for those who read it while it runs.
+// lines is the program's output, which can be read while the program runs.
 type lines struct {
 	mu   sync.Mutex
 	text bytes.Buffer // guarded by mu
@@ -75,17 +75,17 @@ func TestPageHasTheDaemonsPageAndThePods(t *testing.T) {
 	assert.Contains(t, body, `"name":"web-0"`)
 	host, _, _ := strings.Cut(strings.TrimPrefix(url, "http://"), "/")
 	code, _ := get("http://" + host + "/pods.json")
-	assert.Equal(t, http.StatusNotFound, code, "without the key")
+	assert.Equal(t, http.StatusNotFound, code, "the request has no key")
 	cancel()
 	require.NoError(t, <-done)
-	http.DefaultClient.CloseIdleConnections() // those of the proxy
+	http.DefaultClient.CloseIdleConnections() // idle connections of the proxy
 }
 
 func TestPageIsForThisMachineAlone(t *testing.T) {
 	t.Parallel()
 	c := &cluster{t: t, daemons: map[string]corev1.Pod{"n1": daemonPod("pp-1")}}
 	_, err := c.call("page", "n1", "--address", "0.0.0.0:0")
-	require.ErrorContains(t, err, "loopback address alone")
+	require.ErrorContains(t, err, "must be a loopback address")
 	_, err = c.call("page", "n2")
 	require.ErrorContains(t, err, "no daemon runs on node n2")
 }

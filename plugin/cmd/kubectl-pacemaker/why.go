@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -10,11 +9,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// notKnown stands in what `pod-pacemaker why` says of a pod that it does not know.
+// notKnown is part of the error of `pod-pacemaker why` about an unknown pod.
 const notKnown = "not known on this node"
 
-// why writes what a pod waits for: what its daemon says where that knows it, else what keeps
-// it from starting otherwise.
+// why writes what a pod waits for, as its daemon reports. If the daemon does not know the pod, it writes what
+// else keeps the pod from starting.
 func (a *asker) why(ctx context.Context, name string) error {
 	args := []string{"pod", name}
 	if a.namespace != "" {
@@ -35,7 +34,7 @@ func (a *asker) why(ctx context.Context, name string) error {
 	return err
 }
 
-// notOurs says why the pod is not one that a daemon could know; empty: it could.
+// notOurs returns why no daemon can know the pod; empty if one can.
 func notOurs(pod corev1.Pod) string {
 	switch {
 	case pod.DeletionTimestamp != nil:
@@ -55,23 +54,23 @@ func notOurs(pod corev1.Pod) string {
 	return text
 }
 
-// onItsNode says what the daemon of the pod's node says.
+// onItsNode returns the answer of the daemon on the pod's node.
 func (a *asker) onItsNode(ctx context.Context, pod corev1.Pod) (string, error) {
 	daemons, err := a.daemonsOn(ctx, pod.Spec.NodeName)
 	if err != nil {
 		return a.byEvents(ctx, pod, err)
 	}
 	if len(daemons) == 0 {
-		return fmt.Sprintf("no daemon was found on node %s, in namespace %s (--daemon-namespace names another), and where none runs, pods do not wait for one: %s",
+		return fmt.Sprintf("no daemon was found on node %s in namespace %s (set another with --daemon-namespace), and without one no pod waits: %s",
 			pod.Spec.NodeName, a.daemons, otherwise(pod)), nil
 	}
 	for _, daemon := range daemons {
-		said, err := a.in(ctx, daemon, "why", pod.Namespace+"/"+pod.Name)
+		answer, err := a.in(ctx, daemon, "why", pod.Namespace+"/"+pod.Name)
 		switch {
 		case err == nil:
-			_, own, found := strings.Cut(strings.TrimSpace(said), ": ")
+			_, own, found := strings.Cut(strings.TrimSpace(answer), ": ")
 			if !found {
-				return "", fmt.Errorf("the daemon %s says %q", daemon.Name, said)
+				return "", fmt.Errorf("the daemon %s answers %q", daemon.Name, answer)
 			}
 			return own + "; on " + pod.Spec.NodeName, nil
 		case !strings.Contains(err.Error(), notKnown):
@@ -81,20 +80,21 @@ func (a *asker) onItsNode(ctx context.Context, pod corev1.Pod) (string, error) {
 	return "not waiting for pod-pacemaker: " + otherwise(pod), nil
 }
 
-// byEvents says what the last event of a daemon on the pod says, where the daemon cannot be asked.
+// byEvents returns the last event of a daemon about the pod, for when the daemon cannot be asked.
 func (a *asker) byEvents(ctx context.Context, pod corev1.Pod, cause error) (string, error) {
 	var events corev1.EventList
 	if err := a.get(ctx, &events, "events", "--namespace", pod.Namespace, "--field-selector", "involvedObject.uid="+string(pod.UID)); err != nil {
 		return "", fmt.Errorf("the daemon cannot be asked (%w), nor the pod's events (%w)", cause, err)
 	}
 	own := slices.DeleteFunc(events.Items, func(e corev1.Event) bool {
-		return !strings.HasPrefix(cmp.Or(e.ReportingController, e.Source.Component), "pod-pacemaker")
+		return !strings.HasPrefix(e.Source.Component, "pod-pacemaker")
 	})
-	slices.SortStableFunc(own, func(x, y corev1.Event) int { return last(x).Compare(last(y)) })
+	// The times have whole seconds. Of two events in one second, the later in the list is the newer one.
+	slices.SortStableFunc(own, func(x, y corev1.Event) int { return x.LastTimestamp.Compare(y.LastTimestamp.Time) })
 	text := otherwise(pod)
 	if len(own) > 0 {
 		e := own[len(own)-1]
-		text = fmt.Sprintf("its last event says %s: %s", e.Reason, e.Message)
+		text = fmt.Sprintf("its last event is %s: %s", e.Reason, e.Message)
 	}
 	return fmt.Sprintf("%s (the daemon of %s cannot be asked: %s)", text, pod.Spec.NodeName, firstLine(cause.Error())), nil
 }

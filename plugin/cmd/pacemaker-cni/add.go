@@ -1,7 +1,6 @@
 package main
 
 import (
-	"slices"
 	"strings"
 	"time"
 
@@ -12,21 +11,24 @@ import (
 )
 
 const (
-	// defaultTimeout is for a configuration that has none: kubelet gives RunPodSandbox up
-	// after 4 minutes by default.
+	// defaultTimeout is used if the configuration has no timeout. By default, kubelet gives up
+	// RunPodSandbox after 4 minutes.
 	defaultTimeout = 200 * time.Second
-	// daemonGrace is how long one waits that no daemon ever told anything: the time in which
-	// a daemon that was restarted is there again.
+	// daemonGrace is how long a process waits for a daemon if none ever sent it anything. A
+	// daemon that is restarted needs less.
 	daemonGrace = 10 * time.Second
-	// lonelyPace is the time between two that leave then.
+	// lonelyPace is the time between two of these processes that leave.
 	lonelyPace = 250 * time.Millisecond
-	// askMost is how long a daemon is asked where nobody may wait.
+	// askMost is how long the daemon has to answer if no pod may wait.
 	askMost = time.Second
+
+	// systemNamespace is the namespace of pods that the daemon itself may need. They never wait, even without a daemon.
+	systemNamespace = "kube-system"
 
 	folderChanged = "the CNI configuration changed, so that no pod can wait here at this moment; this one keeps its place in the queue, and kubelet tries again"
 )
 
-// add waits until the pod may have its sandbox, and passes the result on.
+// add waits until the pod may have its sandbox, and prints the result of the plugins before it.
 func add(r request, parent int) int {
 	began := time.Now()
 	c, err := readConf()
@@ -48,37 +50,34 @@ func add(r request, parent int) int {
 	return 0
 }
 
-// wait waits for the daemon's decision, where there is something to wait for.
+// wait waits for the decision of the daemon, if the pod has to wait at all.
 func wait(r request, c conf, parent int, began time.Time) waiter.Outcome {
 	hello := wire.Hello{PodUID: r.uid, ContainerID: r.sandbox, Name: r.namespace + "/" + r.name, Since: began, Room: true}
 	switch {
-	case c.socket == "", r.uid == "", slices.Contains(c.exempt, r.namespace):
+	case c.socket == "", r.uid == "", r.namespace == systemNamespace:
 		return waiter.Outcome{Starts: true}
-	case !sayable(hello):
-		return waiter.Outcome{Starts: true, Unpaced: true, Reason: "the runtime told a pod that cannot be asked for"}
+	case !valid(hello):
+		return waiter.Outcome{Starts: true, Unpaced: true, Reason: "the runtime named the pod by values that the daemon does not accept"}
 	}
 	files, open := openFolder(c.confDir)
 	note := noteOf(c.socket, r.uid)
-	told := note.take(began)
-	if !told.since.IsZero() {
-		hello.Since = told.since
+	turn := wire.Answer{Kind: wire.Turn, LeaveAt: began.Add(daemonGrace), Pace: lonelyPace}
+	since, noted := note.take(began)
+	hasNote := !since.IsZero()
+	if hasNote {
+		hello.Since, turn = since, noted
 	}
-	start := waiter.Start{
-		Socket: c.socket, Hello: hello, Parent: parent,
-		Deadline: began.Add(c.timeout), LeaveAt: began.Add(daemonGrace), Pace: lonelyPace,
-	}
-	if !told.leaveAt.IsZero() {
-		start.LeaveAt, start.Pace = told.leaveAt, told.pace
-	}
-	w := waiter.New(start, began)
+	w := waiter.New(waiter.Start{
+		Socket: c.socket, Hello: hello, Parent: parent, Deadline: began.Add(c.timeout), LeaveAt: turn.LeaveAt, Pace: turn.Pace,
+	}, began)
 	mayNotWait := !open || files.changedSince(begun(r.netns, began), began)
 	w.CheckEvery = checkEvery
 	w.Check = func() *waiter.Outcome {
 		leaveAt, pace, heard := w.Told()
 		switch {
 		case open && files.changed():
-			if heard || !told.leaveAt.IsZero() {
-				note.leave(turn{leaveAt: leaveAt, pace: pace, since: hello.Since})
+			if heard || hasNote {
+				note.leave(hello, wire.Answer{Kind: wire.Turn, LeaveAt: leaveAt, Pace: pace})
 			}
 		case !mayNotWait:
 			return nil
@@ -93,8 +92,8 @@ func wait(r request, c conf, parent int, began time.Time) waiter.Outcome {
 	return w.Wait()
 }
 
-// sayable reports whether the hello fits a line.
-func sayable(h wire.Hello) bool {
+// valid reports whether the daemon can parse the hello.
+func valid(h wire.Hello) bool {
 	line := string(wire.AppendHello(nil, h))
 	_, err := wire.ParseHello(strings.TrimSuffix(line, "\n"))
 	return err == nil

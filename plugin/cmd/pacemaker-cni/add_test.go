@@ -14,6 +14,7 @@ import (
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate/gatetest"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate/wire"
 )
 
 func TestAddWaitsForTheDaemon(t *testing.T) {
@@ -27,12 +28,12 @@ func TestAddWaitsForTheDaemon(t *testing.T) {
 	assert.Equal(t, []string{"u1", "s1", "ns/p"}, []string{w.PodUID, w.ContainerID, w.Name})
 	assert.WithinRange(t, w.Since, began.Truncate(time.Microsecond), time.Now())
 	assert.WithinDuration(t, began.Add(time.Hour), w.Deadline, 30*time.Second)
-	w.SendTurn(time.Now().Add(-time.Hour), 1, 0) // of no meaning while there is a daemon
+	w.SendTurn(time.Now().Add(-time.Hour), 1, 0) // this counts only without a daemon
 	w.Decide(gate.Verdict{Go: true, Reason: "Reserved"})
 	assert.Empty(t, p.passes(t))
 }
 
-func TestAddFailsByTheDaemonsWord(t *testing.T) {
+func TestAddFailsWithTheDaemonsReason(t *testing.T) {
 	t.Parallel()
 	b, path := gatetest.NewBackend(), gatetest.Socket(t)
 	gatetest.Serve(t, path, b)
@@ -43,35 +44,35 @@ func TestAddFailsByTheDaemonsWord(t *testing.T) {
 	assert.Equal(t, "pod-pacemaker: waiting to start: Other: words", msg)
 }
 
-func TestWhoNeverWaits(t *testing.T) {
+func TestPodsThatNeverWait(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*ask){
-		"an exempt namespace":       func(a *ask) { a.exempt = []string{"other", "ns"} },
-		"no pod":                    func(a *ask) { a.uid = "" },
-		"no socket":                 func(a *ask) { a.socket = "" },
-		"a pod that cannot be told": func(a *ask) { a.uid = strings.Repeat("u", 200) },
+		"an exempt namespace":    func(a *ask) { a.namespace = "kube-system" },
+		"no pod":                 func(a *ask) { a.uid = "" },
+		"no socket":              func(a *ask) { a.socket = "" },
+		"a UID that is too long": func(a *ask) { a.uid = strings.Repeat("u", 200) },
 	} {
 		a := room(t, gatetest.Socket(t))
 		change(&a)
 		said := call(t, a).passes(t)
-		assert.Equal(t, name == "a pod that cannot be told", said != "", said)
+		assert.Equal(t, name == "a UID that is too long", said != "", said)
 	}
 }
 
-// Whatever happens in the folder, who waits leaves at once: by a change that the runtime
-// reads its configurations anew for.
+// After any change in the folder, the waiting pods leave the room at once. These are the changes for which the
+// runtime reads its configurations again.
 func TestAChangeInTheFolderEmptiesTheRoom(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(t *testing.T, dir, file string){
-		"a file more": func(t *testing.T, dir, _ string) { write600(t, filepath.Join(dir, "20-other"), "x") },
+		"a file added": func(t *testing.T, dir, _ string) { write600(t, filepath.Join(dir, "20-other"), "x") },
 		"a file replaced": func(t *testing.T, dir, file string) {
 			write600(t, filepath.Join(dir, ".x"), "{}")
 			rename(t, dir, ".x", file)
 		},
-		"a file renamed":  func(t *testing.T, dir, file string) { rename(t, dir, filepath.Base(file), "11-net.conflist") },
-		"a file less":     func(t *testing.T, _, file string) { require.NoError(t, os.Remove(file)) },
-		"a file written":  func(t *testing.T, _, file string) { write600(t, file, "[]") },
-		"the folder gone": func(t *testing.T, dir, _ string) { require.NoError(t, os.RemoveAll(dir)) },
+		"a file renamed":     func(t *testing.T, dir, file string) { rename(t, dir, filepath.Base(file), "11-net.conflist") },
+		"a file removed":     func(t *testing.T, _, file string) { require.NoError(t, os.Remove(file)) },
+		"a file written":     func(t *testing.T, _, file string) { write600(t, file, "[]") },
+		"the folder removed": func(t *testing.T, dir, _ string) { require.NoError(t, os.RemoveAll(dir)) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -120,8 +121,7 @@ func rename(t *testing.T, dir, from, to string) {
 	require.NoError(t, os.Rename(filepath.Join(dir, from), to))
 }
 
-// A daemon that hangs keeps nobody in the room, and what it told last holds for the next
-// process of the pod.
+// A daemon that hangs keeps no pod in the room. The last turn that it sent counts for the pod's next process.
 func TestAChangeEmptiesTheRoomOfADaemonThatHangs(t *testing.T) {
 	t.Parallel()
 	leaveAt := time.Now().Add(time.Hour)
@@ -133,7 +133,7 @@ func TestAChangeEmptiesTheRoomOfADaemonThatHangs(t *testing.T) {
 			_, _ = io.WriteString(c, "turn "+itoa(int(leaveAt.UnixMilli()))+" 3 2000\n")
 		}
 		told <- string(line[:n])
-		_, _ = io.Copy(io.Discard, c) // and no word more
+		_, _ = io.Copy(io.Discard, c) // and the daemon sends nothing more
 	})
 	note := filepath.Join(filepath.Dir(path), noteFolder, "u1")
 	var first string
@@ -146,24 +146,42 @@ func TestAChangeEmptiesTheRoomOfADaemonThatHangs(t *testing.T) {
 		p.fails(t)
 		<-told
 		_, err := os.Stat(note)
-		return err == nil // else it saw the change before it had read its turn, and there is nothing to keep
+		return err == nil // otherwise it saw the change before it read its turn, and has no note to leave
 	}, time.Minute, time.Millisecond)
-	n := noteOf(path, "u1").take(time.Now())
-	assert.Equal(t, leaveAt.UnixMilli(), n.leaveAt.UnixMilli())
-	assert.Equal(t, 2*time.Second, n.pace)
-	assert.Contains(t, first, " since="+itoa(int(n.since.UnixMicro()))+" ")
-	assert.NoFileExists(t, note, "who takes it removes it")
+	since, turn := noteOf(path, "u1").take(time.Now())
+	assert.Equal(t, leaveAt.UnixMilli(), turn.LeaveAt.UnixMilli())
+	assert.Equal(t, 2*time.Second, turn.Pace)
+	assert.Contains(t, first, " since="+itoa(int(since.UnixMicro()))+" ")
+	assert.NoFileExists(t, note, "take removes the note")
 }
 
-func TestWithoutADaemonTheLastWordHolds(t *testing.T) {
+func TestWithoutADaemonTheLastTurnCounts(t *testing.T) {
 	t.Parallel()
 	path := gatetest.Socket(t)
 	require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
 	leaveAt := time.Now().Add(700 * time.Millisecond)
-	noteOf(path, "u1").leave(turn{leaveAt: leaveAt, pace: 100 * time.Millisecond, since: time.Now()})
+	noteOf(path, "u1").leave(noted(time.Now()), wire.Answer{Kind: wire.Turn, LeaveAt: leaveAt, Pace: 100 * time.Millisecond})
 	said := call(t, room(t, path)).passes(t)
 	assert.False(t, time.Now().Before(leaveAt.Truncate(time.Millisecond)), "it left early")
 	assert.Contains(t, said, "ns/p comes up unpaced: no daemon at "+path)
+}
+
+func TestTheNextProcessOfAPodKeepsItsPlace(t *testing.T) {
+	t.Parallel()
+	b, path := gatetest.NewBackend(), gatetest.Socket(t)
+	gatetest.Serve(t, path, b)
+	since := time.Now().Add(-time.Minute).Truncate(time.Microsecond)
+	noteOf(path, "u1").leave(noted(since), wire.Answer{Kind: wire.Turn, LeaveAt: time.Now().Add(time.Hour), Pace: time.Second})
+	p := call(t, room(t, path))
+	w := b.Next(t)
+	assert.Equal(t, since.UnixMicro(), w.Since.UnixMicro())
+	w.Decide(gate.Verdict{Go: true})
+	assert.Empty(t, p.passes(t))
+}
+
+// noted is the hello of a pod that has waited since this time.
+func noted(since time.Time) wire.Hello {
+	return wire.Hello{PodUID: "u1", ContainerID: "s1", Name: "ns/p", Since: since, Room: true}
 }
 
 func TestNotesThatAreOfNoUse(t *testing.T) {
@@ -172,28 +190,42 @@ func TestNotesThatAreOfNoUse(t *testing.T) {
 	require.NoError(t, os.MkdirAll(filepath.Join(filepath.Dir(path), noteFolder), 0o700))
 	n := noteOf(path, "u1")
 	now := time.Now()
-	assert.Zero(t, n.take(now), "there is none")
-	old := turn{leaveAt: now.Add(-noteLasts - time.Second), since: now.Add(-time.Hour)}
-	n.leave(old)
-	assert.Zero(t, n.take(now), "too old")
-	for _, text := range []string{"", "1 2", "1 2 x\n", "1 2 -3\n", "\x00\x01"} {
-		write600(t, n.path, text)
-		assert.Zero(t, n.take(now), "%q", text)
+	assertNone := func(why string) {
+		since, turn := n.take(now)
+		assert.Zero(t, since, why)
+		assert.Zero(t, turn, why)
 	}
+	assertNone("no note exists")
+	old := wire.Answer{Kind: wire.Turn, LeaveAt: now.Add(-noteLasts - time.Second)}
+	n.leave(noted(now.Add(-time.Hour)), old)
+	assertNone("too old")
+	n.leave(noted(now.Add(time.Hour)), wire.Answer{Kind: wire.Turn, LeaveAt: now.Add(time.Hour)})
+	assertNone("from before the clock was set back")
+	for _, text := range []string{
+		"", "1 2", "1 2 x\n", "1 2 -3\n", "\x00\x01", "wait 1 pod=u1 container=s1 since=1\n", "turn 9000000000000 0 100\n",
+		"wait 1 pod=u1 container=s1 since=1\nalive\n", "wait 1 pod=u1 container=s1 since=1\nturn 9000000000000 x\n",
+	} {
+		write600(t, n.path, text)
+		assertNone(text)
+	}
+	n.leave(noted(now.Add(-time.Hour)), wire.Answer{Kind: wire.Turn, LeaveAt: now, Pace: time.Second})
+	since, turn := n.take(now)
+	assert.Equal(t, now.Add(-time.Hour).UnixMicro(), since.UnixMicro(), "this note is of use")
+	assert.Equal(t, time.Second, turn.Pace)
 	assert.Empty(t, noteOf(path, "../x").path)
-	noteOf("/proc/gate.sock", "u1").leave(old) // nothing can be written there
+	noteOf("/proc/gate.sock", "u1").leave(noted(now), old) // nothing can be written in this folder
 }
 
-// Where the folder changed after the runtime took its lock, nobody may wait: the runtime
-// waits for this very ADD already.
-func TestNobodyWaitsAfterAChangeThatNobodySaw(t *testing.T) {
+// The folder may change after the runtime took its lock. No pod may wait then, because the runtime already waits for
+// this very ADD.
+func TestNoPodWaitsAfterAnUnseenChange(t *testing.T) {
 	t.Parallel()
 	changed := func(path string) ask {
 		a := room(t, path)
 		write600(t, filepath.Join(a.confDir, "10-net.conflist"), "[]")
 		return a
 	}
-	t.Run("the daemon lets it go", func(t *testing.T) {
+	t.Run("the daemon admits the pod", func(t *testing.T) {
 		t.Parallel()
 		b, path := gatetest.NewBackend(), gatetest.Socket(t)
 		gatetest.Serve(t, path, b)
@@ -201,7 +233,7 @@ func TestNobodyWaitsAfterAChangeThatNobodySaw(t *testing.T) {
 		b.Next(t).Decide(gate.Verdict{Go: true})
 		assert.Empty(t, p.passes(t))
 	})
-	t.Run("the daemon makes it wait", func(t *testing.T) {
+	t.Run("the daemon makes the pod wait", func(t *testing.T) {
 		t.Parallel()
 		b, path := gatetest.NewBackend(), gatetest.Socket(t)
 		gatetest.Serve(t, path, b)
@@ -245,6 +277,6 @@ func TestFolderOfAClockThatWasSetBack(t *testing.T) {
 	changed := time.Unix(0, f.newest)
 	assert.True(t, f.changedSince(changed, changed))
 	assert.False(t, f.changedSince(changed.Add(1), changed.Add(1)))
-	assert.False(t, f.changedSince(changed.Add(-time.Hour), changed.Add(-time.Minute)), "it is yet to come")
+	assert.False(t, f.changedSince(changed.Add(-time.Hour), changed.Add(-time.Minute)), "the change is in the future")
 	assert.False(t, f.changed())
 }

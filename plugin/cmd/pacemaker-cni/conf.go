@@ -9,18 +9,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// mostConf bounds the configuration that is read, in bytes.
+// mostConf is the longest configuration that is read, in bytes.
 const mostConf = 1 << 20
 
-// conf is the plugin's configuration, as package plugin/internal/cni writes it and the
-// runtime passes it on.
+// conf is the configuration of the plugin. Package plugin/internal/cni writes it, and the runtime
+// adds the result of the plugins before this one.
 type conf struct {
 	cniVersion string
 	socket     string // the daemon's; empty: the pod does not wait
 	confDir    string // the folder of the CNI configurations
 	timeout    time.Duration
-	exempt     []string // namespaces that never wait, also where no daemon can say so
-	prevResult string   // the result of the plugins before this one, as it was written
+	prevResult string // the result of the plugins before this one, unchanged
 }
 
 var (
@@ -60,7 +59,7 @@ func parseConf(read string) (c conf, err error) {
 	}
 	c = conf{
 		cniVersion: text(get("cniVersion")), socket: text(get("socket")), confDir: text(get("confDir")),
-		exempt: texts(get("exemptNamespaces")), prevResult: get("prevResult"), timeout: defaultTimeout,
+		prevResult: get("prevResult"), timeout: defaultTimeout,
 	}
 	if millis, bad := strconv.ParseInt(get("timeoutMillis"), 10, 32); bad == nil && millis > 0 {
 		c.timeout = time.Duration(millis) * time.Millisecond
@@ -68,7 +67,7 @@ func parseConf(read string) (c conf, err error) {
 	return c, err
 }
 
-// The codes of the CNI specification that this plugin answers with.
+// Error codes of the CNI specification that this plugin uses.
 const (
 	codeVariables = 4
 	codeDecode    = 6
@@ -76,14 +75,14 @@ const (
 	codeTryAgain  = 11
 )
 
-// fail tells the runtime why the pod does not go on, and gives the exit code.
+// fail writes to the runtime why the sandbox is not made, and returns the exit code.
 func fail(c conf, code int, msg string) int {
 	write(unix.Stdout, `{"cniVersion":`+quoted(c.version())+`,"code":`+strconv.Itoa(code)+`,"msg":`+quoted(msg)+"}\n")
 	return 1
 }
 
-// latest is the latest version of the specification that the plugin knows. It knows all of
-// which a result can be passed on unread.
+// latest is the latest version of the specification that the plugin supports. It supports all
+// versions whose results it can pass on without parsing them.
 const latest = "1.1.0"
 
 var supported = []string{"0.3.1", "0.4.0", "1.0.0", latest}
@@ -95,7 +94,8 @@ func (c conf) version() string {
 	return c.cniVersion
 }
 
-func tellVersion() int {
+// writeVersions answers the command VERSION.
+func writeVersions() int {
 	c, err := readConf()
 	if err != nil {
 		return fail(c, codeDecode, "cannot read the configuration: "+err.Error())

@@ -6,31 +6,31 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// checkEvery is how often a process that waits looks at the folder. It is a look and no
-// inotify: every process that waits would take one of the 128 instances that a kernel
-// gives all processes of a user by default, and kubelet and containerd need some of them.
+// checkEvery is the time between two looks of a waiting process at the folder. It does not use
+// inotify: by default a user has 128 instances, kubelet and containerd need some of them, and
+// every waiting process would take one.
 const checkEvery = 250 * time.Millisecond
 
-// stamp is what tells that a file changed.
+// stamp is different once a file has changed.
 type stamp struct {
 	ctime, size int64
 	links       uint64
 }
 
 // folder is the folder of the CNI configurations. It keeps its files open, so that a look
-// allocates nothing: what a process allocates while it waits is memory of the node.
+// allocates nothing: hundreds of processes may wait.
 type folder struct {
-	fds    []int   // the folder's and those of what is in it
-	stamps []stamp // as they were first
-	newest int64   // the latest change, in nanoseconds of the Unix epoch
+	fds    []int   // of the folder and its files
+	stamps []stamp // when the folder was opened
+	newest int64   // time of the latest change before that, in nanoseconds of the Unix epoch
 	st     unix.Stat_t
 }
 
-// openFolder opens the folder, and all that is in it; false: it cannot.
+// openFolder opens the folder and all its files. It returns false if it cannot.
 func openFolder(path string) (*folder, bool) {
 	f := &folder{}
 	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-	if err != nil || !f.keep(fd) { // first of all: what changes from here on is seen
+	if err != nil || !f.keep(fd) { // first, so that no change of the folder from here on is missed
 		return f, false
 	}
 	buf := make([]byte, 8192)
@@ -44,7 +44,7 @@ func openFolder(path string) (*folder, bool) {
 		}
 		_, _, names := unix.ParseDirent(buf[:n], -1, nil)
 		for _, name := range names {
-			// Not there any more, it is a change of the folder.
+			// A file that does not exist any more has changed the folder.
 			if at, err := unix.Openat(fd, name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0); err == nil && !f.keep(at) {
 				return f, false
 			}
@@ -66,7 +66,7 @@ func (f *folder) look(fd int) (stamp, bool) {
 	return stamp{f.st.Ctim.Nano(), f.st.Size, uint64(f.st.Nlink)}, true //nolint:unconvert // it has 32 bits on arm64
 }
 
-// changed reports whether anything in the folder is not as it was first.
+// changed reports whether the folder or any of its files has changed since it was opened.
 func (f *folder) changed() bool {
 	for i, fd := range f.fds {
 		if s, ok := f.look(fd); !ok || s != f.stamps[i] {
@@ -76,19 +76,18 @@ func (f *folder) changed() bool {
 	return false
 }
 
-// changedSince reports whether anything in it was changed at a time or later, before it was
-// opened. A time that is yet to come is of a clock that was set back since, and tells
-// nothing.
+// changedSince reports whether anything in the folder was changed between at and now, when it was
+// opened. It ignores changes that are later than now: the clock was set back after them.
 func (f *folder) changedSince(at, now time.Time) bool {
 	return f.newest >= at.UnixNano() && f.newest <= now.Add(time.Second).UnixNano()
 }
 
-// addGrace is by how much at most this process begins later than the ADD that it is part
-// of, where nothing tells when that began.
+// addGrace is the longest time between the beginning of an ADD and of this process, used if it is
+// not known when the ADD began.
 const addGrace = 5 * time.Second
 
-// begun is when the ADD began, or some time before: containerd makes the network namespace
-// right before it takes its lock.
+// begun returns when the ADD began, or an earlier time. containerd makes the network namespace right
+// before it takes its lock.
 func begun(netns string, now time.Time) time.Time {
 	var st unix.Stat_t
 	if err := unix.Stat(netns, &st); err != nil || netns == "" {

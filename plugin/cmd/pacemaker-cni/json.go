@@ -2,11 +2,11 @@ package main
 
 import "strings"
 
-// What is here of JSON is what the plugin needs of it: encoding/json would make each
-// process that waits a third larger.
+// This is the part of JSON that the plugin needs. encoding/json would make each waiting process
+// a third larger.
 
-// field returns the value of a field of a JSON object, as it is written; empty: there is
-// none. ok is false where the text is no object.
+// field returns the value of a field of a JSON object, unchanged, or "" if there is none. ok is
+// false if the text is no object.
 func field(object, name string) (value string, ok bool) {
 	rest := blank(object)
 	if !strings.HasPrefix(rest, "{") {
@@ -41,8 +41,8 @@ func field(object, name string) (value string, ok bool) {
 
 func blank(s string) string { return strings.TrimLeft(s, " \t\r\n") }
 
-// valueLen returns how many bytes the JSON value at the beginning of s has; 0: there is none.
-// Of what is nested in it, it only sees where it ends.
+// valueLen returns the length in bytes of the JSON value at the beginning of s, or 0 if there is
+// none. It does not check nested values.
 func valueLen(s string) int {
 	depth := 0
 	for i := 0; i < len(s); i++ {
@@ -59,7 +59,7 @@ func valueLen(s string) int {
 			depth++
 		case '}', ']':
 			if depth--; depth < 0 {
-				return i // the end of what it is in
+				return i // the end of the object or list around the value
 			}
 			if depth == 0 {
 				return i + 1
@@ -76,8 +76,8 @@ func valueLen(s string) int {
 	return len(s)
 }
 
-// stringLen returns how many bytes the JSON string at the beginning of s has, with its
-// quotes; 0: it does not end.
+// stringLen returns the length in bytes of the JSON string at the beginning of s, including its
+// quotes, or 0 if it does not end.
 func stringLen(s string) int {
 	for i := 1; i < len(s); i++ {
 		switch s[i] {
@@ -90,7 +90,7 @@ func stringLen(s string) int {
 	return 0
 }
 
-// text returns what a JSON string says; empty where it is none, or has anything escaped.
+// text returns the value of a JSON string, or "" if it is no string or contains escapes.
 func text(value string) string {
 	if len(value) < 2 || value[0] != '"' || strings.ContainsRune(value, '\\') {
 		return ""
@@ -98,24 +98,7 @@ func text(value string) string {
 	return value[1 : len(value)-1]
 }
 
-// texts returns what the strings of a JSON list say.
-func texts(list string) (all []string) {
-	if !strings.HasPrefix(list, "[") {
-		return nil
-	}
-	for rest := blank(list[1:]); !strings.HasPrefix(rest, "]"); {
-		end := valueLen(rest)
-		if end == 0 {
-			return all
-		}
-		all = append(all, text(rest[:end]))
-		rest = strings.TrimPrefix(blank(rest[end:]), ",")
-		rest = blank(rest)
-	}
-	return all
-}
-
-// quoted writes a JSON string.
+// quoted returns s as a JSON string.
 func quoted(s string) string {
 	const hex = "0123456789abcdef"
 	b := append(make([]byte, 0, len(s)+2), '"')

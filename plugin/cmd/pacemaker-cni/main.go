@@ -1,22 +1,21 @@
-// The runtime need not look for CPU limits in cgroups: the plugin hardly computes.
+// The Go runtime need not read CPU limits from cgroups: the plugin hardly uses the CPU.
 //
 //go:debug containermaxprocs=0
 //go:debug updatemaxprocs=0
 
-// Pacemaker-cni is the chained CNI plugin in which a pod waits, before its sandbox exists,
-// until the pod-pacemaker daemon of its node lets it come up: the waiting room.
+// Pacemaker-cni is the waiting room: the chained CNI plugin in which a pod waits, before its
+// sandbox exists, until the pod-pacemaker daemon of its node admits it.
 //
-// It touches no network. ADD waits, and then prints the result of the plugins before it
-// unchanged; or fails, so that kubelet tries again, where the daemon says so, where the
-// runtime that ran it is gone, and at once where anything in the folder of the CNI
-// configurations changes: containerd, which holds a lock for as long as an ADD takes,
-// waits for that lock then, and every pod of the node with it. Whatever else happens, also
-// no daemon, it lets the pod go on: a fault in pacing never keeps a pod from starting.
-// CHECK, DEL, GC and STATUS have nothing to do, and succeed.
+// It does not change the network. ADD waits, and then prints the result of the plugins before
+// it unchanged. It fails, so that kubelet tries again, if the daemon decides so, if the runtime
+// that ran it is gone, and at once if anything in the folder of the CNI configurations changes:
+// containerd holds a lock during each ADD, then waits for that lock, and so does every pod of
+// the node. In any other case, also without a daemon, the pod continues: a fault in pacing never
+// keeps a pod from starting. CHECK, DEL, GC and STATUS do nothing and succeed.
 //
-// Hundreds of these may wait on one node; see package waiter. It reads the configuration itself:
-// with containernetworking/cni's skel, encoding/json and net, a waiting process has a PSS of 3.6 MiB
-// alone and 1.0 MiB each of twenty, for 2.0 and 0.6 MiB.
+// Hundreds of these processes may wait on one node; see package waiter. The plugin parses its
+// configuration itself. With skel of containernetworking/cni, encoding/json and net, a waiting
+// process has a PSS of 3.6 MiB, and each of twenty has 1.0 MiB; without them, 2.0 and 0.6 MiB.
 package main
 
 import (
@@ -46,24 +45,24 @@ func run(argv []string) int {
 		write(unix.Stdout, text)
 		return 0
 	}
-	env := environment(unix.Environ())
-	switch env.command {
+	r := parseRequest(unix.Environ())
+	switch r.command {
 	case "ADD":
 		parent := waiter.BecomeLean(variables...)
-		return add(env, parent)
+		return add(r, parent)
 	case "VERSION":
-		return tellVersion()
+		return writeVersions()
 	case "DEL", "CHECK", "GC", "STATUS":
 		return 0
 	case "":
 		write(unix.Stderr, usage)
 		return 0
 	default:
-		return fail(conf{}, codeVariables, "unknown CNI_COMMAND "+env.command)
+		return fail(conf{}, codeVariables, "unknown CNI_COMMAND "+r.command)
 	}
 }
 
-// write writes a text whole, or as much as is taken.
+// write writes a text, or as much of it as is read.
 func write(fd int, text string) {
 	for len(text) > 0 {
 		n, err := unix.Write(fd, []byte(text))
@@ -71,7 +70,7 @@ func write(fd int, text string) {
 			continue
 		}
 		if err != nil || n <= 0 {
-			return // there is nowhere left to say that this failed
+			return // an error cannot be reported anywhere
 		}
 		text = text[n:]
 	}

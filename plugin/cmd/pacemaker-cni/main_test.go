@@ -40,7 +40,7 @@ func (m withBinary) Run() int {
 	return m.M.Run()
 }
 
-// result is that of the plugins before this one; its odd spaces have to survive.
+// result is the result of the plugins before this one. Its odd spaces must survive.
 const result = `{"cniVersion":"1.0.0", "interfaces":[{"name":"eth0","sandbox":"/proc/1/ns/net"}],
   "ips":[{"address":"10.1.2.3/24","interface":0}], "dns":{} }`
 
@@ -48,8 +48,7 @@ const result = `{"cniVersion":"1.0.0", "interfaces":[{"name":"eth0","sandbox":"/
 type ask struct {
 	command, uid, namespace, netns string
 	socket, confDir                string
-	exempt                         []string
-	stdin                          string // instead of what follows from the other fields
+	stdin                          string // replaces the input that follows from the other fields
 }
 
 // plugin is a running pacemaker-cni.
@@ -59,8 +58,8 @@ type plugin struct {
 	ended          chan struct{}
 }
 
-// room returns an ask for a pod that waits at a socket, in a folder that did not change since
-// the pod has a network namespace.
+// room returns an ask for a pod that waits at a socket. The folder did not change since the pod got its network
+// namespace.
 func room(tb testing.TB, socket string) ask {
 	tb.Helper()
 	dir := tb.TempDir()
@@ -73,8 +72,7 @@ func room(tb testing.TB, socket string) ask {
 	return a
 }
 
-// laterThan makes a file whose change is later than that of another, by the kernel's clock
-// for files.
+// laterThan makes a file whose change is later than the change of another file, by the kernel's clock for files.
 func laterThan(tb testing.TB, file, later string) {
 	tb.Helper()
 	f, ok := openFolder(filepath.Dir(file))
@@ -97,7 +95,7 @@ func (a ask) conf(tb testing.TB, prev string) string {
 	tb.Helper()
 	text, err := json.Marshal(map[string]any{
 		"cniVersion": "1.0.0", "name": "net", "type": "pacemaker-cni", "socket": a.socket, "confDir": a.confDir,
-		"timeoutMillis": 3600_000, "exemptNamespaces": a.exempt,
+		"timeoutMillis": 3600_000,
 	})
 	require.NoError(tb, err)
 	return strings.TrimSuffix(string(text), "}") + `,"prevResult":` + prev + "}"
@@ -127,16 +125,16 @@ func call(tb testing.TB, a ask) *plugin {
 	return p
 }
 
-// passes makes sure that the pod goes on.
+// passes makes sure that the plugin lets the pod start.
 func (p *plugin) passes(tb testing.TB) (said string) {
 	tb.Helper()
 	gatetest.Receive(tb, p.ended, "the plugin ends")
 	assert.Zero(tb, p.ProcessState.ExitCode())
-	assert.True(tb, bytes.Equal([]byte(result+"\n"), p.stdout.Bytes()), "to the byte: %s", p.stdout.Bytes())
+	assert.True(tb, bytes.Equal([]byte(result+"\n"), p.stdout.Bytes()), "the result is unchanged to the byte: %s", p.stdout.Bytes())
 	return p.stderr.String()
 }
 
-// fails makes sure that the pod does not go on, and gives the code and the words.
+// fails makes sure that the plugin fails the pod, and returns the code and the message.
 func (p *plugin) fails(tb testing.TB) (code int, msg string) {
 	tb.Helper()
 	gatetest.Receive(tb, p.ended, "the plugin ends")

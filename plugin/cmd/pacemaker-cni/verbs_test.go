@@ -45,7 +45,7 @@ func TestVersions(t *testing.T) {
 	assert.Equal(t, "pacemaker-cni v0.0.0-test\n", string(out))
 }
 
-func TestWhatMakesNoSense(t *testing.T) {
+func TestNonsensicalCalls(t *testing.T) {
 	t.Parallel()
 	a := room(t, gatetest.Socket(t))
 	for name, tt := range map[string]struct {

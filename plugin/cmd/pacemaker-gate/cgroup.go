@@ -13,27 +13,27 @@ import (
 
 const (
 	cgroupRoot = "/sys/fs/cgroup"
-	// removeMost bounds how long the container's first process may take to end after
-	// the runtime that made it, and removeEvery is the time between two looks.
+	// removeMost is how long the hook waits for the container's first process to end after
+	// the runtime was killed, and removeEvery is the time between two tries.
 	removeMost  = 2 * time.Second
 	removeEvery = 10 * time.Millisecond
 )
 
-// creation is what the hook knows of the container that is being made.
+// creation is the container that runc is making.
 //
-// When kubelet dies, the container runtime kills the runc that runs this hook, and
-// only systemd, if it runs, removes the cgroup that runc has made. A kubelet that
-// starts looks for the task of every container that has a cgroup, twice for 3.1 s
-// each where there is none, one after the other, before it does anything else. The
-// hook is the last that knows the cgroup, and removes it.
+// When kubelet dies, the container runtime kills the runc that runs this hook. Only systemd,
+// if it runs, removes the cgroup that runc has made. A kubelet that starts looks for the task
+// of every container that has a cgroup. If there is no task, that takes twice 3.1 s for each
+// container, one after the other, before kubelet does anything else. The hook is the last
+// process that knows the cgroup, so it removes it.
 type creation struct {
-	id      string // the container's
-	stdin   int32  // where runc tells which process it has made; -1: read, or not given
+	id      string // of the container
+	stdin   int32  // where runc writes which process it has made; -1: it was read
 	cgroups []string
 }
 
-// read takes what runc told on stdin, which is readable, and looks where the process
-// is. Whatever is not as expected leaves no cgroup to remove.
+// read reads from stdin, which must be readable, which process runc has made, and finds its
+// cgroups. If anything is not as expected, there is no cgroup to remove.
 func (c *creation) read() {
 	var state [1024]byte // the annotations, which can be long, come last
 	n, err := unix.Read(int(c.stdin), state[:])
@@ -56,8 +56,7 @@ func (c *creation) read() {
 	}
 }
 
-// processOf finds the process in the state that an OCI runtime tells its hooks; 0:
-// there is none.
+// processOf returns the process in the state that an OCI runtime writes to its hooks, or 0.
 func processOf(state []byte) int {
 	_, rest, _ := bytes.Cut(state, []byte(`"pid":`))
 	rest = bytes.TrimLeft(rest, " ")
@@ -72,8 +71,8 @@ func processOf(state []byte) int {
 	return pid
 }
 
-// cgroupsOf returns the folders of a process's cgroups, by its /proc/PID/cgroup, that
-// are of the container and of no other.
+// cgroupsOf returns the folders of the cgroups in a /proc/PID/cgroup that belong to the
+// container and to no other.
 func cgroupsOf(text, id string) (folders []string) {
 	for line := range strings.Lines(text) {
 		_, rest, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ":")
@@ -92,8 +91,8 @@ func cgroupsOf(text, id string) (folders []string) {
 	return folders
 }
 
-// remove removes the container's cgroups once no process is in them: the kernel
-// refuses it before.
+// remove removes the cgroups of the container once no process is in them. Before, the kernel
+// refuses to.
 func (c *creation) remove() {
 	for end := time.Now().Add(removeMost); ; time.Sleep(removeEvery) {
 		busy := false

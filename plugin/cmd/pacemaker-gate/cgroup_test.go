@@ -36,16 +36,16 @@ func TestCgroupsOf(t *testing.T) {
 		"0::/kubepods.slice/cri-containerd-c0ffee.scope\n": {
 			"/sys/fs/cgroup/kubepods.slice/cri-containerd-c0ffee.scope", "/sys/fs/cgroup/unified/kubepods.slice/cri-containerd-c0ffee.scope",
 		},
-		"0::/c0ffee/init\n4:memory:/\n": nil, // not of this container alone
+		"0::/c0ffee/init\n4:memory:/\n": nil, // not the cgroup of this container alone
 		"nonsense":                      nil,
 		"":                              nil,
 	} {
 		assert.Equal(t, want, cgroupsOf(text, id), text)
 	}
-	assert.Nil(t, cgroupsOf("0::/kubepods\n", ""), "every name contains an ID that is not known")
+	assert.Nil(t, cgroupsOf("0::/kubepods\n", ""), "an empty ID is part of every name")
 }
 
-// The hook reads what the runtime tells, but waits for nobody to tell it.
+// The hook reads the runtime's state, but does not wait for it.
 func TestCreationIsReadOnce(t *testing.T) {
 	t.Parallel()
 	read, write, err := os.Pipe()
@@ -63,7 +63,7 @@ func TestCreationIsReadOnce(t *testing.T) {
 	assert.Equal(t, cgroupsOf(string(own), name), c.cgroups)
 }
 
-// What still has something in it stays.
+// A cgroup that still has something in it stays.
 func TestOnlyAnEmptyCgroupIsRemoved(t *testing.T) {
 	t.Parallel()
 	empty, full := filepath.Join(t.TempDir(), "empty"), t.TempDir()

@@ -9,7 +9,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate/wire"
 )
 
-func TestDeadlineWhateverTheClock(t *testing.T) {
+func TestDeadlineWithAnyClock(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
 	for name, tt := range map[string]struct {
@@ -25,7 +25,7 @@ func TestDeadlineWhateverTheClock(t *testing.T) {
 		"longer than an hour":   {wire.Args{Deadline: now.Add(2 * time.Hour), Made: now}, 2 * time.Hour},
 		"made after its end":    {wire.Args{Deadline: now.Add(time.Minute), Made: now.Add(time.Hour)}, time.Minute - time.Hour},
 	} {
-		tt.args.Deadline, tt.args.Made = tt.args.Deadline.Round(0), tt.args.Made.Round(0) // wall clock only, as parsed
+		tt.args.Deadline, tt.args.Made = tt.args.Deadline.Round(0), tt.args.Made.Round(0) // wall clock only, as after parsing
 		got := deadline(tt.args, now).Sub(now)
 		assert.InDelta(t, tt.wait.Seconds(), got.Seconds(), 0.01, name)
 	}

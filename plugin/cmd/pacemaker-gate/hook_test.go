@@ -36,7 +36,7 @@ func TestGo(t *testing.T) {
 	assert.Equal(t, "ns/p", w.Name)
 	assert.Equal(t, a.Since.UnixMilli(), w.Since.UnixMilli())
 	assert.WithinDuration(t, a.Deadline, w.Deadline, time.Second)
-	w.SendTurn(time.Now().Add(-time.Hour), 1, 0) // of no meaning while there is a daemon
+	w.SendTurn(time.Now().Add(-time.Hour), 1, 0) // this counts only without a daemon
 	w.Decide(gate.Verdict{Go: true, Reason: "Admitted"})
 	code, said := h.exit(t)
 	assert.Zero(t, code)
@@ -110,7 +110,7 @@ func TestDaemonDiesAndComesBack(t *testing.T) {
 	running := map[string]*hook{}
 	for i := range hooks {
 		a := args(path)
-		a.LeaveAt = time.Time{} // at once, had the daemon not told another time
+		a.LeaveAt = time.Time{} // it would leave at once if the daemon had not sent another time
 		a.ContainerID = strconv.Itoa(i)
 		a.Since = a.Since.Add(-time.Duration(i) * time.Minute)
 		since[a.ContainerID] = a.Since.UnixMilli()
@@ -119,7 +119,7 @@ func TestDaemonDiesAndComesBack(t *testing.T) {
 	next := tellEach(t, first, hooks)
 	stop()
 
-	// The next to leave does so at the time that it was told, and alone.
+	// The first hook in line leaves at the time that it was told. The others stay.
 	code, said := running[next].exit(t)
 	assert.Zero(t, code)
 	assert.Contains(t, said, "starts unpaced: no daemon at "+path)
@@ -128,7 +128,7 @@ func TestDaemonDiesAndComesBack(t *testing.T) {
 	gatetest.Serve(t, path, second)
 	for range hooks - 1 {
 		w := second.Next(t)
-		assert.Equal(t, since[w.ContainerID], w.Since.UnixMilli(), "the place in the queue is kept")
+		assert.Equal(t, since[w.ContainerID], w.Since.UnixMilli(), "the hook keeps its place in the queue")
 		assert.True(t, running[w.ContainerID].running())
 		w.Decide(gate.Verdict{Go: true})
 		code, said := running[w.ContainerID].exit(t)
@@ -137,7 +137,7 @@ func TestDaemonDiesAndComesBack(t *testing.T) {
 	}
 }
 
-// tellEach tells one hook a time to leave that is near, and all others a far one.
+// tellEach tells one hook a near time to leave, and all others a far one.
 func tellEach(t *testing.T, b *gatetest.Backend, hooks int) (next string) {
 	t.Helper()
 	for i := range hooks {
@@ -151,8 +151,8 @@ func tellEach(t *testing.T, b *gatetest.Backend, hooks int) (next string) {
 	return next
 }
 
-// Hooks that were told the same time, by a fault or at the moment in which the daemon
-// stopped, keep apart from each other; the end of each makes room for the next.
+// Hooks may have the same time to leave, by a fault or because the daemon stopped at that moment. They leave one
+// after the other: the end of each makes room for the next.
 func TestHooksWithTheSameTimeLeaveOneByOne(t *testing.T) {
 	t.Parallel()
 	const hooks, pace = 8, 100 * time.Millisecond
@@ -166,10 +166,10 @@ func TestHooksWithTheSameTimeLeaveOneByOne(t *testing.T) {
 	}
 	began := time.Now()
 	for told := map[string]bool{}; len(told) < hooks; {
-		w := b.Next(t) // also of one that asks again meanwhile
+		w := b.Next(t) // a hook may ask again meanwhile
 		told[w.ContainerID] = true
 		w.SendTurn(began, 1, pace)
-		w.Fail(assert.AnError) // which sends what was told
+		w.Fail(assert.AnError) // this sends the turn
 	}
 	stop()
 	for _, h := range running {
@@ -197,13 +197,13 @@ func TestDaemonThatHangsUpIsAskedAgain(t *testing.T) {
 	assert.Empty(t, said)
 }
 
-func TestStdinThatIsNonsenseIsOfNoConcern(t *testing.T) {
+func TestNonsenseOnStdinHasNoEffect(t *testing.T) {
 	t.Parallel()
 	b, path := gatetest.NewBackend(), gatetest.Socket(t)
 	gatetest.Serve(t, path, b)
 	argv := gate.Hook(binary, args(path)).GetArgs()[1:]
 
-	garbage := make([]byte, 1<<20) // more than a pipe holds
+	garbage := make([]byte, 1<<20) // more than a pipe can hold
 	for i := range garbage {
 		garbage[i] = byte(rand.Uint32())
 	}
@@ -240,7 +240,7 @@ func TestDaemonThatTalksNonsense(t *testing.T) {
 				if err != nil {
 					return
 				}
-				_, _ = c.Write([]byte(nonsense)) // the hook may hang up on it
+				_, _ = c.Write([]byte(nonsense)) // the hook may close the connection meanwhile
 				_ = c.Close()
 			}
 		}()
@@ -262,12 +262,12 @@ func TestSignalEndsTheHook(t *testing.T) {
 	w := b.Next(t)
 	require.NoError(t, h.Process.Signal(syscall.SIGTERM))
 	gatetest.Receive(t, h.ended, "the hook ends")
-	assert.False(t, h.ProcessState.Success(), "a runtime starts nothing after this")
+	assert.False(t, h.ProcessState.Success(), "a runtime must not start the container after this")
 	w.AwaitEnd(t)
 }
 
 func TestParentDies(t *testing.T) {
-	// Not parallel: for its time this process is the parent of all orphans.
+	// Not parallel: meanwhile, this process is the parent of all orphans.
 	require.NoError(t, unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0))
 	defer func() { require.NoError(t, unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)) }()
 	b, path := gatetest.NewBackend(), gatetest.Socket(t)
@@ -303,7 +303,7 @@ func TestParentDies(t *testing.T) {
 	_ = parent.Wait() // it was killed
 }
 
-func TestStandardErrorThatNobodyReadsHoldsNothingUp(t *testing.T) {
+func TestABlockedStandardErrorDoesNotHoldTheHook(t *testing.T) {
 	t.Parallel()
 	read, write, err := os.Pipe()
 	require.NoError(t, err)
@@ -315,7 +315,7 @@ func TestStandardErrorThatNobodyReadsHoldsNothingUp(t *testing.T) {
 	require.NoError(t, h.Run())
 }
 
-// fill writes to a pipe until it takes no more.
+// fill writes to a pipe until the pipe is full.
 func fill(t *testing.T, w *os.File) {
 	t.Helper()
 	raw, err := w.SyscallConn()

@@ -1,4 +1,4 @@
-// The runtime need not look for CPU limits in cgroups: the hook hardly computes.
+// The Go runtime need not read CPU limits from cgroups: the hook hardly uses the CPU.
 //
 //go:debug containermaxprocs=0
 //go:debug updatemaxprocs=0
@@ -6,14 +6,14 @@
 // Pacemaker-gate is the OCI createRuntime hook in which a container waits until
 // the pod-pacemaker daemon of its node lets its process start.
 //
-// It exits 0 when the process may start, and 1 when nothing may: the daemon said
+// It exits 0 when the process may start, and 1 when it must not: the daemon decided
 // so, or the runtime that ran the hook is gone. A signal ends it as it ends any
-// program, and the runtime takes that like exit code 1. Whatever else happens,
-// also bad arguments or no daemon, it exits 0 with a line on standard error: a
-// fault in pacing never keeps a pod from starting.
+// program; the runtime treats that like exit code 1. In any other case, such as bad
+// arguments or no daemon, it exits 0 with a line on standard error: a fault in
+// pacing never keeps a pod from starting.
 //
-// Hundreds of these may wait on one node, so it is built from system calls and
-// little else; see package waiter for what it does to stay small.
+// Hundreds of these processes may wait on one node, so the program uses system calls
+// and little else. Package waiter describes how it stays small.
 package main
 
 import (
@@ -34,12 +34,16 @@ const usage = "usage: pacemaker-gate --socket PATH --pod UID --container ID [--n
 	"An OCI createRuntime hook: the container runtime runs it, the pod-pacemaker daemon gives it its arguments.\n"
 
 const (
-	stdout    = 1
-	stderr    = 2
-	sayMillis = 100
+	// writeMillis is how long a write may wait for a reader.
+	writeMillis = 100
 
 	exitStart   = 0 // the process starts
 	exitNothing = 1 // nothing starts
+
+	// defaultWait is the longest wait of a hook without a deadline.
+	defaultWait = 100 * time.Second
+	// longestWait is the longest wait of a hook with a deadline if it is not known when the deadline was set.
+	longestWait = time.Hour
 )
 
 func main() {
@@ -48,15 +52,15 @@ func main() {
 
 func run(argv []string) int {
 	if len(argv) == 0 {
-		say(stderr, usage)
+		write(unix.Stderr, usage)
 		return exitStart
 	}
 	switch argv[0] {
 	case "--help", "-h":
-		say(stdout, usage)
+		write(unix.Stdout, usage)
 		return exitStart
 	case "--version":
-		say(stdout, "pacemaker-gate "+version+"\n")
+		write(unix.Stdout, "pacemaker-gate "+version+"\n")
 		return exitStart
 	}
 	args, err := wire.ParseArgs(argv)
@@ -66,7 +70,7 @@ func run(argv []string) int {
 	return wait(args, waiter.BecomeLean())
 }
 
-// wait waits until the start is decided, and gives the exit code.
+// wait waits until the start is decided, and returns the exit code.
 func wait(args wire.Args, parent int) int {
 	now := time.Now()
 	w := waiter.New(waiter.Start{
@@ -81,24 +85,37 @@ func wait(args wire.Args, parent int) int {
 	case o.Starts:
 		return exitStart
 	default:
-		if o.Orphaned { // the container is not made any more
+		if o.Orphaned { // nothing else removes the cgroups
 			making.remove()
 		}
-		// It is read by the user: the kubelet puts the line into the pod's events.
-		say(stderr, "pod-pacemaker: nothing started: "+o.Reason+"\n")
+		// kubelet puts this line into the events of the pod.
+		write(unix.Stderr, "pod-pacemaker: nothing started: "+o.Reason+"\n")
 		return exitNothing
 	}
 }
 
 func startUnpaced(why string) int {
-	say(stderr, "pod-pacemaker: starts unpaced: "+why+"\n")
+	write(unix.Stderr, "pod-pacemaker: starts unpaced: "+why+"\n")
 	return exitStart
 }
 
-// say writes a line, unless no reader takes it: a full pipe must not hold a start.
-func say(fd int32, line string) {
-	ready := []unix.PollFd{{Fd: fd, Events: unix.POLLOUT}}
-	if n, err := unix.Poll(ready, sayMillis); n == 1 && err == nil {
-		_, _ = unix.Write(int(fd), []byte(line)) // there is nowhere left to say that this failed
+// deadline returns args.Deadline with a monotonic clock reading. If the wall clock was set back since the
+// deadline was set, the wait must not become longer.
+func deadline(args wire.Args, now time.Time) time.Time {
+	if args.Deadline.IsZero() {
+		return now.Add(defaultWait)
+	}
+	most := longestWait
+	if !args.Made.IsZero() {
+		most = args.Deadline.Sub(args.Made)
+	}
+	return now.Add(min(args.Deadline.Sub(now), most))
+}
+
+// write writes a line, unless nobody reads it: a full pipe must not delay a start.
+func write(fd int, line string) {
+	ready := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLOUT}}
+	if n, err := unix.Poll(ready, writeMillis); n == 1 && err == nil {
+		_, _ = unix.Write(fd, []byte(line)) // an error cannot be reported anywhere
 	}
 }

@@ -49,7 +49,7 @@ type hook struct {
 	ended          chan struct{}
 }
 
-// args are those of a hook that waits at path, long enough for any test.
+// args are the arguments of a hook that waits at path for longer than any test takes.
 func args(path string) gate.Args {
 	now := time.Now()
 	return gate.Args{
@@ -79,7 +79,7 @@ func start(tb testing.TB, stdin io.Reader, argv ...string) *hook {
 	return h
 }
 
-// exit waits for the end and returns the exit code and what was said on stderr.
+// exit waits for the end and returns the exit code and the text on stderr.
 func (h *hook) exit(tb testing.TB) (code int, said string) {
 	tb.Helper()
 	gatetest.Receive(tb, h.ended, "the hook ends")

@@ -33,8 +33,7 @@ func procFile(tb testing.TB, pid int, file, key string) int64 {
 	return 0
 }
 
-// pssKiB is the memory that the process costs: pages that it shares count by
-// its share.
+// pssKiB is the memory of the process. A shared page counts by its share.
 func pssKiB(tb testing.TB, pid int) int64 {
 	tb.Helper()
 	return procFile(tb, pid, "smaps_rollup", "Pss")
@@ -62,7 +61,7 @@ func TestWaitingHookIsSmall(t *testing.T) {
 	assert.Zero(t, procFile(t, h.Process.Pid, "status", "THP_enabled"))
 }
 
-// cpuTime is what all threads of the process have used of CPUs.
+// cpuTime is the CPU time that all threads of the process have used.
 func cpuTime(tb testing.TB, pid int) (sum time.Duration) {
 	tb.Helper()
 	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
@@ -78,8 +77,8 @@ func cpuTime(tb testing.TB, pid int) (sum time.Duration) {
 	return sum
 }
 
-// Over the whole time that it waits, a hook uses less than a thousandth of a CPU: it has
-// nothing to do but to see, now and then, that those are alive for whom it waits.
+// A waiting hook uses less than a thousandth of a CPU over the whole time. It only checks, now and then, that the
+// processes for which it waits are alive.
 func TestWaitingHookSleeps(t *testing.T) {
 	t.Parallel()
 	const waits, most = 3 * time.Second, 0.001

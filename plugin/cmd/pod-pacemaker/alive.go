@@ -6,17 +6,17 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
 )
 
-const aliveLong = `Alive asks the daemon of this node whether it works on, and exits with 0 if it
-does. It prints nothing then. It is for probes: only root reaches the socket on
-which it asks, so no other user can keep the daemon from answering.`
+const aliveLong = `Alive exits with 0 and prints nothing if the daemon of this node makes decisions. It
+is for probes. It asks at a socket that only root reaches, so no other user can keep
+the daemon from answering.`
 
 func (p *program) aliveCommand() *cobra.Command {
 	var runDir string
 	cmd := &cobra.Command{
 		Use:   "alive",
-		Short: "Exit with 0 if the daemon of this node works on",
+		Short: "Exit with 0 if the daemon of this node is alive",
 		Long:  aliveLong,
-		Args:  takes(),
+		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			socket := adminSocket(runDir)
 			if err := admin.NewClient(socket).Alive(cmd.Context()); err != nil {

@@ -7,16 +7,16 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-func TestAliveIsToldByTheExitCode(t *testing.T) {
+func TestAliveReportsByItsExitCode(t *testing.T) {
 	t.Parallel()
 	code, stdout, stderr := call(t, "alive", "--run-dir", serve(t, &fixed{}))
 	assert.Zero(t, code)
 	assert.Empty(t, stdout+stderr)
 
-	code, stdout, stderr = call(t, "alive", "--run-dir", serve(t, &fixed{stuck: errors.New("the limiter does not go on")}))
+	code, stdout, stderr = call(t, "alive", "--run-dir", serve(t, &fixed{stuck: errors.New("the limiter is stuck")}))
 	assert.Equal(t, exitFailure, code)
 	assert.Empty(t, stdout)
-	assert.Contains(t, stderr, "the limiter does not go on")
+	assert.Contains(t, stderr, "the limiter is stuck")
 
 	code, _, stderr = call(t, "alive", "--run-dir", shortDir(t))
 	assert.Equal(t, exitFailure, code)

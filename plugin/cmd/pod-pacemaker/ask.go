@@ -19,7 +19,7 @@ import (
 
 const defaultRunDir = "/run/pod-pacemaker"
 
-// output is how an answer is written.
+// output is the format of an answer.
 type output string
 
 const (
@@ -27,19 +27,19 @@ const (
 	outputJSON output = "json"
 )
 
-// runDirEnv names the folder in a pod of the DaemonSet, so that what is executed there
+// runDirEnv has the run folder in a pod of the DaemonSet, so that a command that is executed there
 // asks the daemon of that pod.
 const runDirEnv = "POD_PACEMAKER_RUN_DIR"
 
 func (p *program) addRunDir(cmd *cobra.Command, dir *string) {
 	cmd.Flags().StringVar(dir, "run-dir", cmp.Or(p.env(runDirEnv), defaultRunDir),
-		"`folder` of the daemon's sockets; of one with --instance NAME, NAME in it (env "+runDirEnv+")")
+		"`folder` of the daemon's sockets; with --instance NAME, the folder NAME in it (env "+runDirEnv+")")
 }
 
-// question is what a command asks the daemon: it gives the answer, and the answer as people read it.
+// question asks the daemon and returns the answer as a value for JSON and as text.
 type question func(ctx context.Context, daemon *admin.Client, args []string) (answer any, text string, err error)
 
-// asks has the command put a question to the daemon of this node, and write the answer.
+// asks makes the command ask the daemon of this node and write the answer.
 func (p *program) asks(cmd *cobra.Command, ask question) {
 	var runDir string
 	var o output
@@ -61,7 +61,7 @@ func (p *program) asks(cmd *cobra.Command, ask question) {
 
 func addOutput(cmd *cobra.Command, o *output) {
 	*o = outputText
-	addChoice(cmd, o, "output", "o", "how to write the answer", outputText, outputJSON)
+	addChoice(cmd, o, "output", "o", "output format", outputText, outputJSON)
 }
 
 func adminSocket(runDir string) string {
@@ -71,8 +71,8 @@ func adminSocket(runDir string) string {
 	return plugin.Options{RunDir: runDir}.AdminPath()
 }
 
-// explain turns the error of a question to the daemon into a sentence that says
-// what to do. A cancelled question is its own reason.
+// explain turns the error of a question to the daemon into one that says what to do. If ctx has
+// ended, it returns the cause of that.
 func explain(ctx context.Context, socket string, err error) error {
 	switch {
 	case ctx.Err() != nil:
@@ -92,7 +92,7 @@ func explain(ctx context.Context, socket string, err error) error {
 	}
 }
 
-// writeJSON writes v for programs and people alike.
+// writeJSON writes v as indented JSON.
 func writeJSON(to io.Writer, v any) error {
 	e := json.NewEncoder(to)
 	e.SetIndent("", "  ")

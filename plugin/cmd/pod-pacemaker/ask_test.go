@@ -44,7 +44,7 @@ func TestRunDirMayBeRelative(t *testing.T) {
 	assert.Equal(t, "/tmp/pp/admin.sock", adminSocket("pp"))
 }
 
-// In a pod of the DaemonSet its environment names the folder; a flag wins.
+// In a pod of the DaemonSet, the environment names the folder. A flag goes before it.
 func TestTheEnvironmentNamesTheRunDir(t *testing.T) {
 	mine, other := serve(t, &fixed{status: herd()}), serve(t, &fixed{})
 	t.Setenv(runDirEnv, mine)

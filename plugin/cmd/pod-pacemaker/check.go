@@ -18,14 +18,12 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
 )
 
-const checkLong = `Check says whether a file holds a valid PacemakerConfig, valid StartPolicies, or
-both, and what they mean on a node. The rules are those of the API server and the
-daemon.
+const checkLong = `Check validates a file with a PacemakerConfig, StartPolicies or both, by the rules of
+the API server and the daemon, and explains what they mean on a node.
 
-Every fault is a line on standard error with the field's path and what was
-expected there, and the exit code is 64. Wrong types are reported before wrong
-values, and of several documents the first that has a fault. FILE can be - for
-standard input.`
+Each fault is a line on standard error with the field's path and the expected value.
+The exit code is then 64. Wrong types are reported before wrong values, and only the
+first invalid document of several is reported. FILE can be - for standard input.`
 
 const checkExample = `  pod-pacemaker check config.yaml
   pod-pacemaker check config.yaml --cores 96
@@ -33,25 +31,25 @@ const checkExample = `  pod-pacemaker check config.yaml
 
 const standardInput = "standard input"
 
-// maxConfig is more than any valid file has.
+// maxConfig bounds a configuration from standard input, in bytes. No valid one is as large.
 const maxConfig = 4 << 20
 
 func (p *program) checkCommand() *cobra.Command {
 	cores := runtime.NumCPU()
 	cmd := &cobra.Command{
 		Use:     "check FILE",
-		Short:   "Say whether a PacemakerConfig or StartPolicy file is valid, and what it means",
+		Short:   "Validate and explain a PacemakerConfig or StartPolicy file",
 		Long:    checkLong,
 		Example: checkExample,
-		Args:    takes("FILE"),
+		Args:    oneArgument("FILE"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if cores < 1 {
-				return &wrongUsage{fmt.Sprintf("--cores: %d: must be at least 1", cores)}
+				return invalidUsage("--cores: %d: must be at least 1", cores)
 			}
 			return p.check(args[0], cores)
 		},
 	}
-	cmd.Flags().IntVar(&cores, "cores", cores, "explain the limits for a node with this number of CPU `cores` (default: those of this machine)")
+	cmd.Flags().IntVar(&cores, "cores", cores, "explain the limits for a node with this number of CPU `cores` (default: as many as this machine has)")
 	cmd.Flags().Lookup("cores").DefValue = "0" // the same help on every machine
 	return cmd
 }
@@ -65,7 +63,8 @@ func (p *program) check(file string, cores int) error {
 		file = standardInput
 	}
 	if config := found.Config; config != nil {
-		_, err = fmt.Fprintf(p.stdout, "%s: valid: PacemakerConfig %s\n%s\n", file, forNodes(config), onNode(config.Spec, cores))
+		_, err = fmt.Fprintf(p.stdout, "%s: valid: PacemakerConfig %q, for %s, priority %d\n%s\n",
+			file, config.Name, nodesText(config.Spec.NodeSelector), config.Spec.Priority, onNode(config.Spec, cores))
 	}
 	for _, policy := range found.Policies {
 		_, fault := fmt.Fprintf(p.stdout, "%s: valid: StartPolicy %s\n", file, policyText(time.Now(), policy))
@@ -74,7 +73,7 @@ func (p *program) check(file string, cores int) error {
 	return err
 }
 
-// loadConfig reads a configuration; what is wrong with it is exit code 64.
+// loadConfig reads a configuration. A fault in it is an invalid error.
 func (p *program) loadConfig(file string) (found crd.Documents, err error) {
 	if file == "-" {
 		data, fault := io.ReadAll(io.LimitReader(p.stdin, maxConfig))
@@ -92,11 +91,7 @@ func (p *program) loadConfig(file string) (found crd.Documents, err error) {
 	return found, err
 }
 
-func forNodes(c *v1alpha1.PacemakerConfig) string {
-	return fmt.Sprintf("%q, for %s, priority %d", c.Name, nodesText(c.Spec.NodeSelector), c.Spec.Priority)
-}
-
-// nodesText says which nodes have these labels.
+// nodesText describes the nodes that have these labels.
 func nodesText(labels map[string]v1alpha1.LabelValue) string {
 	if len(labels) == 0 {
 		return "every node"
@@ -118,7 +113,7 @@ func onNode(spec v1alpha1.PacemakerConfigSpec, cores int) string {
 	}
 	text := fmt.Sprintf("Starts on a node with %s: %s.", plural(cores, "core"), limits)
 	if spec.GetMode() == v1alpha1.ModeShadow {
-		text += "\nIts mode is Shadow: no pod is held back, and what would have been is reported."
+		text += "\nIts mode is Shadow: no pod is held back, but the daemon reports what Enforce would do."
 	}
 	return text
 }

@@ -8,13 +8,13 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// choice is the value of a flag that takes one of two or more words.
+// choice is the value of a flag that accepts one of two or more words.
 type choice[T ~string] struct {
 	value *T
 	words []string
 }
 
-// Set takes a word.
+// Set implements pflag.Value.
 func (c choice[T]) Set(s string) error {
 	if !slices.Contains(c.words, s) {
 		last := len(c.words) - 1
@@ -24,14 +24,14 @@ func (c choice[T]) Set(s string) error {
 	return nil
 }
 
-// String returns the word.
+// String implements pflag.Value.
 func (c choice[T]) String() string { return string(*c.value) }
 
-// Type returns the words, for the help.
+// Type implements pflag.Value. Help shows it.
 func (c choice[T]) Type() string { return strings.Join(c.words, "|") }
 
-// addChoice adds a flag that takes one of the words; what value holds is the
-// default. short is a letter for it, or empty.
+// addChoice adds a flag that accepts one of the words. The default is what value holds. short is
+// the flag's letter, or empty.
 func addChoice[T ~string](cmd *cobra.Command, value *T, name, short, usage string, words ...T) {
 	c := choice[T]{value: value}
 	for _, w := range words {
@@ -39,7 +39,6 @@ func addChoice[T ~string](cmd *cobra.Command, value *T, name, short, usage strin
 	}
 	cmd.Flags().VarP(c, name, short, usage)
 	if err := cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(c.words, cobra.ShellCompDirectiveNoFileComp)); err != nil {
-		// The flag was added a line above.
-		panic(err)
+		panic(err) // the flag exists, so it cannot be
 	}
 }

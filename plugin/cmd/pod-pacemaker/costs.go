@@ -16,20 +16,21 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/costs"
 )
 
-const costsLong = `Costs shows what starts took on this node, until their pods were ready. The next
-start is expected to take what is shown of the first of these that is there: the
+const costsLong = `Costs shows what starts took on this node, until their pods were ready. The daemon
+expects of the next start what it learned of the first of these that it knows: the
 same owner with the same template and CPU limit; the same images, commands and CPU
-limit; another template of the same owner; the node. A restart after a crash has
-entries of its own.
+limit; another template of the same owner; the node. Restarts after a crash have
+entries of their own.
 
-Each figure is a mean, and behind +- how far starts were from it. ALONE is the time
-less that in which a start stood in line for a CPU, IDLE how long it took until it
-first kept one busy, PEAK how many it wanted, DISK what it read and wrote. STARTS is
-0 where probes killed all of them: then all figures are lower bounds.`
+Each figure is a mean; the figure behind +- is the mean deviation. CPU is the CPU
+time. ALONE is the time less the time in which the start waited for a CPU. IDLE is
+the time until the start first kept a CPU busy. PEAK is how many CPUs it wanted. DISK
+is what it read and wrote. STARTS is 0 where probes killed all of them; the figures
+are then lower bounds.`
 
 func (p *program) costsCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "costs", Short: "Show what starts took on this node", Long: costsLong, Args: takes(),
+		Use: "costs", Short: "Show what starts took on this node", Long: costsLong, Args: cobra.NoArgs,
 		Example: "  pod-pacemaker costs\n  pod-pacemaker costs -o json | jq '.costs | map_values(.cpuSeconds.mean)'",
 	}
 	p.asks(cmd, func(ctx context.Context, daemon *admin.Client, _ []string) (answer any, text string, err error) {
@@ -39,7 +40,7 @@ func (p *program) costsCommand() *cobra.Command {
 	return cmd
 }
 
-// costsText draws what was learned, the latest first.
+// costsText returns a table of what was learned, the latest first.
 func costsText(now time.Time, learned admin.Costs) string {
 	title := fmt.Sprintf("learned on %d x %s: %s of at most %d\n", learned.Machine.Cores, clean(learned.Machine.CPU), plural(len(learned.Costs), "entry"), costs.MaxKeys)
 	keys := slices.SortedFunc(maps.Keys(learned.Costs), func(a, b string) int {
@@ -59,12 +60,12 @@ func costsText(now time.Time, learned admin.Costs) string {
 
 func spanText(f costs.Figure) string { return secondsText(f.Mean) + " +- " + secondsText(f.Deviation) }
 
-// secondsText writes seconds. A number that is too large for a time.Duration is cut: none was measured.
+// secondsText formats seconds. It cuts a number that is too large for a time.Duration.
 func secondsText(s float64) string {
 	return human(time.Duration(min(s, math.MaxInt32) * float64(time.Second)))
 }
 
-// costText says in a table what a start is expected to take.
+// costText returns what a start is expected to take, for a table.
 func costText(c *admin.Cost) string {
 	switch {
 	case c == nil:
@@ -75,11 +76,11 @@ func costText(c *admin.Cost) string {
 	return secondsText(c.CPU.Mean) + " CPU, " + costBasis(*c)
 }
 
-// costBasis says how what a start takes is known.
+// costBasis returns how the cost of a start is known.
 func costBasis(c admin.Cost) string {
 	switch {
 	case c.Count == 0:
-		return "at least: probes killed those"
+		return "a lower bound: probes killed the starts"
 	case c.Basis == "Owner":
 		return "learned from " + plural(c.Count, "start")
 	case c.Basis == "Image":
@@ -91,13 +92,14 @@ func costBasis(c admin.Cost) string {
 	}
 }
 
-// costStory says what a start is expected to take at the end of its story; nothing where that cannot be said.
+// costStory returns what a start is expected to take, for the end of its story. It is empty if the daemon does
+// not know the pod.
 func costStory(c *admin.Cost) (text string) {
 	switch {
 	case c == nil:
 		return ""
 	case c.Cost == nil:
-		text = "; what it takes is unknown"
+		text = "; its cost is unknown"
 	default:
 		text = fmt.Sprintf("; expected to take %s of CPU time, %s alone (%s)", secondsText(c.CPU.Mean), secondsText(c.Alone.Mean), costBasis(*c))
 	}

@@ -19,19 +19,19 @@ func costFrom(basis string, count int) *admin.Cost {
 	}}
 }
 
-// knownCost is of a pod that a probe may kill.
+// knownCost is the cost of a pod that a probe may kill.
 var knownCost = func() *admin.Cost { c := costFrom("Owner", 7); c.PatienceSeconds = 27; return c }()
 
 func TestHowACostIsKnown(t *testing.T) {
 	t.Parallel()
 	for want, c := range map[string]*admin.Cost{
-		"-":                                     nil,
-		"unknown":                               {Basis: "None"},
-		"3s CPU, learned from 7 starts":         knownCost,
-		"3s CPU, from its image":                costFrom("Image", 2),
-		"3s CPU, from its other versions":       costFrom("Revisions", 2),
-		"3s CPU, unknown: the node's mean":      costFrom("Node", 2),
-		"3s CPU, at least: probes killed those": costFrom("Owner", 0),
+		"-":                                nil,
+		"unknown":                          {Basis: "None"},
+		"3s CPU, learned from 7 starts":    knownCost,
+		"3s CPU, from its image":           costFrom("Image", 2),
+		"3s CPU, from its other versions":  costFrom("Revisions", 2),
+		"3s CPU, unknown: the node's mean": costFrom("Node", 2),
+		"3s CPU, a lower bound: probes killed the starts": costFrom("Owner", 0),
 	} {
 		assert.Equal(t, want, costText(c))
 	}

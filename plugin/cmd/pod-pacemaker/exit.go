@@ -11,27 +11,26 @@ import (
 
 // The exit codes.
 const (
-	exitOK = 0
-	// exitFailure: it was asked rightly and could not be done.
+	exitOK      = 0
 	exitFailure = 1
-	// exitInvalid: the command line or a configuration is wrong; to try again
-	// does not mend it. It is EX_USAGE of sysexits(3), since the Go runtime ends a program
-	// that panics, or that a watchdog aborts, with 2: the systemd unit starts that one again.
+	// exitInvalid means that the command line or a configuration is wrong, so a retry does not help.
+	// It is EX_USAGE of sysexits(3) and not 2, because a Go program that panics, or that a watchdog
+	// aborts, exits with 2, and the systemd unit restarts such a daemon.
 	exitInvalid = 64
 )
 
-// wrongUsage is about the command line, for the one who typed it.
-type wrongUsage struct{ why string }
-
-func (w *wrongUsage) Error() string { return w.why }
-
-// invalid is about a configuration.
+// invalid is the error of a wrong flag or configuration. Its exit code is exitInvalid.
 type invalid struct {
-	source string  // where the configuration comes from; may be empty
+	source string  // where the configuration comes from; empty for flags
 	faults []error // each is a line of its own
 }
 
-// invalidIn says what is wrong with a configuration: every field's error in err, else err itself.
+// invalidUsage returns the error of one wrong flag.
+func invalidUsage(format string, args ...any) error {
+	return &invalid{faults: []error{fmt.Errorf(format, args...)}}
+}
+
+// invalidIn returns an invalid error with every field error in err, or with err itself if it has none.
 func invalidIn(source string, err error) error {
 	faults := fieldErrors(err)
 	if len(faults) == 0 {
@@ -55,7 +54,7 @@ func (i *invalid) lines() (lines []string) {
 	return lines
 }
 
-// fieldErrors returns every field's error in err.
+// fieldErrors returns every *field.Error in the tree of err.
 func fieldErrors(err error) (all []error) {
 	switch e := err.(type) { //nolint:errorlint // it walks the tree itself
 	case *field.Error:
@@ -70,22 +69,22 @@ func fieldErrors(err error) (all []error) {
 	return all
 }
 
-// oneLine folds what would break a line.
+// oneLine replaces line breaks and repeated spaces by one space.
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
-// report tells people about the error that the command ended with, and gives the exit code.
+// report writes the error that a command ended with to standard error, and returns the exit code.
 func (p *program) report(cmd *cobra.Command, err error) int {
-	if err == nil {
+	bad, isInvalid := errors.AsType[*invalid](err)
+	switch {
+	case err == nil:
 		return exitOK
-	}
-	if wrong, ok := errors.AsType[*wrongUsage](err); ok {
-		fmt.Fprintf(p.stderr, "pod-pacemaker: %v\n'%s --help' shows how to use it.\n", wrong, cmd.CommandPath())
-		return exitInvalid
-	}
-	if bad, ok := errors.AsType[*invalid](err); ok {
+	case isInvalid:
 		for _, line := range bad.lines() {
 			fmt.Fprintf(p.stderr, "pod-pacemaker: %s\n", line)
 		}
+		return exitInvalid
+	case !p.accepted:
+		fmt.Fprintf(p.stderr, "pod-pacemaker: %s\n'%s --help' shows how to use it.\n", oneLine(err.Error()), cmd.CommandPath())
 		return exitInvalid
 	}
 	fmt.Fprintf(p.stderr, "pod-pacemaker: %s\n", oneLine(err.Error()))

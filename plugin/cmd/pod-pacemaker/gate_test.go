@@ -16,7 +16,7 @@ func hook(t *testing.T, content string) string {
 	return path
 }
 
-func TestInstallReplaceAndLeaveAlone(t *testing.T) {
+func TestInstallAndReplace(t *testing.T) {
 	t.Parallel()
 	target := filepath.Join(t.TempDir(), "opt", "bin", gateName)
 
@@ -32,9 +32,9 @@ func TestInstallReplaceAndLeaveAlone(t *testing.T) {
 	assert.Equal(t, target+" is up to date (sha256 7692c3ad3540)", done)
 	again, err := os.Stat(target)
 	require.NoError(t, err)
-	assert.True(t, os.SameFile(first, again))
+	assert.True(t, os.SameFile(first, again), "the same hook must not be written again")
 
-	// Whoever runs the old one goes on with it.
+	// A process that runs the old file keeps it.
 	running, err := os.Open(target)
 	require.NoError(t, err)
 	defer running.Close()
@@ -50,10 +50,10 @@ func TestInstallReplaceAndLeaveAlone(t *testing.T) {
 
 	entries, err := os.ReadDir(filepath.Dir(target))
 	require.NoError(t, err)
-	assert.Len(t, entries, 1, "something was left beside the hook")
+	assert.Len(t, entries, 1, "no other file is left beside the hook")
 }
 
-func TestInstallMendsModeAndLinks(t *testing.T) {
+func TestInstallRepairsModeAndLinks(t *testing.T) {
 	t.Parallel()
 	target := filepath.Join(t.TempDir(), gateName)
 	require.NoError(t, os.WriteFile(target, []byte("one"), 0o600))
@@ -71,10 +71,10 @@ func TestInstallMendsModeAndLinks(t *testing.T) {
 	require.NoError(t, err)
 	info, err = os.Lstat(link)
 	require.NoError(t, err)
-	assert.True(t, info.Mode().IsRegular(), "a link to a file that somebody else may own was kept")
+	assert.True(t, info.Mode().IsRegular(), "a link to a file that another user may own must be replaced")
 }
 
-func TestInstallThatCannotLeavesNothing(t *testing.T) {
+func TestAFailedInstallLeavesNothing(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	_, err := install(filepath.Join(dir, "missing"), filepath.Join(dir, "bin", gateName))
@@ -90,7 +90,7 @@ func TestInstallThatCannotLeavesNothing(t *testing.T) {
 	assert.Len(t, entries, 1)
 }
 
-// Only root may install what runc runs as root; as root it works from end to end.
+// Only root may install the hook, because runc runs it as root. As root, the command works from end to end.
 func TestInstallGateCommand(t *testing.T) {
 	t.Parallel()
 	to := filepath.Join(t.TempDir(), "bin")
@@ -104,7 +104,7 @@ func TestInstallGateCommand(t *testing.T) {
 	assert.Equal(t, "installed "+to+"/pacemaker-gate (3 bytes, sha256 7692c3ad3540)\n", stdout)
 }
 
-func TestGateIsLookedForBesideTheProgram(t *testing.T) {
+func TestTheDefaultGateIsBesideTheProgram(t *testing.T) {
 	t.Parallel()
 	program, err := os.Executable()
 	require.NoError(t, err)

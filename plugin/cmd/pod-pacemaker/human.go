@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 )
 
-// human writes a time span as kubectl does, and one below ten seconds with its parts.
+// human formats a duration as kubectl does, and one below ten seconds with fractions.
 func human(d time.Duration) string {
 	switch {
 	case d <= 0:
@@ -23,8 +23,8 @@ func human(d time.Duration) string {
 	}
 }
 
-// clean replaces what could command a terminal: text from elsewhere is shown, not
-// obeyed.
+// clean replaces every unprintable character by a space, so that text from elsewhere cannot control
+// the terminal.
 func clean(s string) string {
 	return strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {
@@ -34,7 +34,7 @@ func clean(s string) string {
 	}, s)
 }
 
-// plural says how many there are of something.
+// plural returns a count with its noun, in the plural if need be.
 func plural(n int, one string) string {
 	if n == 1 {
 		return "1 " + one

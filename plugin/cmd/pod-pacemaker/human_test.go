@@ -31,8 +31,7 @@ func TestHuman(t *testing.T) {
 	}
 }
 
-// Nothing that a runtime or a config calls itself reaches the terminal as a
-// command.
+// The name of a runtime or a config must not reach the terminal as a command.
 func TestClean(t *testing.T) {
 	t.Parallel()
 	assert.Equal(t, " [31mred  größe", clean("\x1b[31mred\r\ngröße"))

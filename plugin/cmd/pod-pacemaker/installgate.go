@@ -1,13 +1,11 @@
 package main
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -18,23 +16,23 @@ import (
 const gateName = "pacemaker-gate"
 
 const installGateLong = `Install-gate copies the hook pacemaker-gate to a folder of the host, where runc
-finds it. The DaemonSet does so before the daemon starts.
+finds it. The DaemonSet runs it before the daemon starts.
 
-The file is owned by root, has mode 0755, and replaces an older one in one step:
-what runs it meanwhile has the old one or the new one. A file that is the same
-already is left alone.`
+The file is owned by root and has mode 0755. It replaces an older file in one step:
+a hook that starts meanwhile is the old one or the new one. A file that is the same
+already stays as it is.`
 
 func (p *program) installGateCommand() *cobra.Command {
 	var to, from string
 	cmd := &cobra.Command{
 		Use:     "install-gate --to DIR",
-		Short:   "Copy the hook pacemaker-gate to a folder of the host",
+		Short:   "Copy the hook pacemaker-gate to the host; the DaemonSet runs it",
 		Long:    installGateLong,
 		Example: "  pod-pacemaker install-gate --to /opt/pod-pacemaker/bin",
-		Args:    takes(),
+		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			if to == "" {
-				return &wrongUsage{"--to is missing: the folder on the host"}
+				return invalidUsage("--to is missing: the folder on the host")
 			}
 			source, err := programBeside(gateName, from)
 			if err != nil {
@@ -57,7 +55,8 @@ func (p *program) installGateCommand() *cobra.Command {
 	return cmd
 }
 
-// programBeside returns the file that was named, or the one of this name beside this program.
+// programBeside returns the named file, or if none is named, the program of this name in the folder of this
+// executable.
 func programBeside(name, named string) (string, error) {
 	if named != "" {
 		return named, nil
@@ -69,38 +68,25 @@ func programBeside(name, named string) (string, error) {
 	return filepath.Join(filepath.Dir(self), name), nil
 }
 
-// install copies source to target, where the file then belongs to the user of this process, and says what it did.
+// install copies source to target, which then belongs to the user of this process. It returns a line about it.
 func install(source, target string) (done string, err error) {
-	wanted, err := os.ReadFile(source)
+	program, err := os.ReadFile(source)
 	if err != nil {
 		return "", err
 	}
-	if len(wanted) == 0 {
+	if len(program) == 0 {
 		return "", fmt.Errorf("%s is empty", source)
-	}
-	sum := fmt.Sprintf("sha256 %.6x", sha256.Sum256(wanted))
-	if isInstalled(target, wanted) {
-		return fmt.Sprintf("%s is up to date (%s)", target, sum), nil
 	}
 	if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil { //nolint:gosec // the runtime's users may look in
 		return "", err
 	}
-	if err := wholefile.Write(target, wanted, 0o755); err != nil {
+	sum := sha256.Sum256(program)
+	wrote, err := wholefile.Ensure(target, program, 0o755)
+	if err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("installed %s (%d bytes, %s)", target, len(wanted), sum), nil
-}
-
-// isInstalled reports whether target is as install would leave it.
-func isInstalled(target string, wanted []byte) bool {
-	info, err := os.Lstat(target)
-	if err != nil || info.Mode() != 0o755 {
-		return false
+	if !wrote {
+		return fmt.Sprintf("%s is up to date (sha256 %.6x)", target, sum), nil
 	}
-	stat, ok := info.Sys().(*syscall.Stat_t)
-	if !ok || int(stat.Uid) != os.Geteuid() {
-		return false
-	}
-	have, err := os.ReadFile(target)
-	return err == nil && bytes.Equal(have, wanted)
+	return fmt.Sprintf("installed %s (%d bytes, sha256 %.6x)", target, len(program), sum), nil
 }

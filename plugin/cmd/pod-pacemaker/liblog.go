@@ -2,7 +2,7 @@ package main
 
 import (
 	"bytes"
-	stdlog "log" //nolint:depguard // What libraries write with it is taken over.
+	stdlog "log" //nolint:depguard // It redirects what libraries write with it.
 	"strings"
 
 	"github.com/go-logr/logr/funcr"
@@ -10,9 +10,8 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// logLibraries sends what the libraries of the daemon log to the daemon's log: ttrpc
-// and net/http, too, log while something waits for them. It concerns the whole
-// process, and has to be called before anything uses them.
+// logLibraries makes the daemon's libraries, ttrpc and net/http among them, log to the daemon's log, which
+// never blocks. It changes global state, so call it before anything uses these libraries.
 func logLibraries(log *logrus.Logger) {
 	logKubernetes(log)
 	logrus.SetLevel(log.GetLevel())
@@ -23,29 +22,28 @@ func logLibraries(log *logrus.Logger) {
 	stdlog.SetOutput(lines{log.WithField("from", "go")})
 }
 
-// lines makes a warning of each line, but of those about clients that do not speak TLS: anybody can send as many of them.
+// lines logs each line as a warning, but failed TLS handshakes only at debug level: anyone can cause many of them.
 type lines struct{ log logrus.FieldLogger }
 
 func (l lines) Write(line []byte) (int, error) {
-	say := l.log.Warn
+	write := l.log.Warn
 	if bytes.HasPrefix(line, []byte("http: TLS handshake error")) {
-		say = l.log.Debug
+		write = l.log.Debug
 	}
-	say(string(bytes.TrimSpace(line)))
+	write(string(bytes.TrimSpace(line)))
 	return len(line), nil
 }
 
-// logKubernetes sends what the Kubernetes client logs to the daemon's log, where
-// it would otherwise break the format of stderr. What the client calls an error concerns one
-// attempt, which it repeats: it becomes a warning, all else debug. It concerns the whole process,
-// and has to be called before anything uses that client.
+// logKubernetes makes the Kubernetes client log to the daemon's log. Its errors become warnings, because the
+// client repeats what failed; all else becomes debug. It changes global state, so call it before anything
+// uses the client.
 func logKubernetes(log *logrus.Logger) {
 	entry := log.WithField("from", "client-go")
 	klog.SetLogger(funcr.New(func(_, line string) {
-		say := entry.Warn
-		if strings.HasPrefix(line, `"level"=`) { // funcr begins those that are no errors with it
-			say = entry.Debug
+		write := entry.Warn
+		if strings.HasPrefix(line, `"level"=`) { // funcr starts every line that is not an error with it
+			write = entry.Debug
 		}
-		say(line)
+		write(line)
 	}, funcr.Options{}))
 }

@@ -13,10 +13,9 @@ import (
 )
 
 const (
-	// logCapacity is how many entries wait for a sink that does not take them; of an
-	// ordinary size they are about 1 MiB.
+	// logCapacity is how many entries wait for a slow sink; at their usual size they take about 1 MiB.
 	logCapacity = 4096
-	// logFlush bounds how long the end of the process waits for its log.
+	// logFlush bounds how long the process waits at its end for queued entries.
 	logFlush = 2 * time.Second
 )
 
@@ -28,25 +27,24 @@ const (
 	formatJournald = "journald"
 )
 
-// logFlags are the flags of the log.
 type logFlags struct{ level, format string }
 
-// add declares them with their defaults.
+// add declares the flags with their defaults.
 func (f *logFlags) add(cmd *cobra.Command) {
 	f.level, f.format = "info", formatAuto
-	addChoice(cmd, &f.level, "log-level", "", "the least severe messages to log", "debug", "info", "warn", "error")
-	addChoice(cmd, &f.format, "log-format", "", "how to log; auto is journald when started by systemd, else text", formatAuto, formatText, formatJSON, formatJournald)
+	addChoice(cmd, &f.level, "log-level", "", "lowest level of messages to log", "debug", "info", "warn", "error")
+	addChoice(cmd, &f.format, "log-format", "", "format of the log; auto is journald if systemd started the process, else text", formatAuto, formatText, formatJSON, formatJournald)
 }
 
-// newLogger returns a logger that writes to stderr, or to journald, through a queue,
-// so that who logs never waits for them.
+// newLogger returns a logger that writes to stderr or journald through a queue, so that logging never
+// blocks.
 func newLogger(flags logFlags, stderr io.Writer) (*logrus.Logger, *logqueue.Queue) {
 	log := logrus.New()
 	queue := logqueue.New(logCapacity, func(dropped uint64) {
-		log.WithField("dropped", dropped).Warn("log entries were dropped: what takes the log was stuck or too slow")
+		log.WithField("dropped", dropped).Warn("log entries were dropped: the log's reader was blocked or too slow")
 	})
 	log.SetOutput(queue.Writer(stderr))
-	if level, err := logrus.ParseLevel(flags.level); err == nil { // the flag takes nothing else
+	if level, err := logrus.ParseLevel(flags.level); err == nil { // the flag accepts no other
 		log.SetLevel(level)
 	}
 	log.SetFormatter(&logrus.TextFormatter{FullTimestamp: true, TimestampFormat: time.RFC3339})
@@ -65,8 +63,7 @@ func newLogger(flags logFlags, stderr io.Writer) (*logrus.Logger, *logqueue.Queu
 	return log, queue
 }
 
-// runLog writes what is logged until flush is called, which waits a moment for what
-// is queued.
+// runLog writes queued entries until flush is called. flush waits for the rest, at most for logFlush.
 func runLog(queue *logqueue.Queue) (flush func()) {
 	ctx, end := context.WithCancel(context.Background())
 	written := make(chan struct{})

@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	stdlog "log" //nolint:depguard // What libraries write with it is taken over.
+	stdlog "log" //nolint:depguard // The daemon takes over the lines that libraries write with it.
 	"os"
 	"testing"
 
@@ -16,21 +16,20 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// logged writes what say logs.
+// logged returns what say logs.
 func logged(level, format string, stderr io.Writer, say func(*logrus.Logger)) {
 	log, queue := newLogger(logFlags{level, format}, stderr)
 	defer runLog(queue)()
 	say(log)
 }
 
-// Nobody reads the daemon's stderr: what it logs does not stop it, and its end does
-// not wait for ever.
-func TestAStderrThatNobodyReadsHoldsNothingUp(t *testing.T) {
+// No process reads the daemon's stderr. The log does not stop the daemon, and its end does not wait for ever.
+func TestABlockedStderrHoldsNothingUp(t *testing.T) {
 	t.Parallel()
 	read, write, err := os.Pipe()
 	require.NoError(t, err)
 	defer read.Close()
-	defer write.Close() // ends the write that is stuck
+	defer write.Close() // ends the blocked write
 	s := newStage(nil)
 	s.stderr = write
 	ctx, cancel := context.WithCancel(t.Context())
@@ -46,7 +45,7 @@ func TestAStderrThatNobodyReadsHoldsNothingUp(t *testing.T) {
 	assert.Equal(t, exitOK, <-code)
 }
 
-// The libraries' own logs take the same way. It changes what all tests share.
+// The libraries' own logs go the same way. This test changes the loggers that all tests share.
 func TestLibrariesLogThroughTheDaemon(t *testing.T) {
 	defer func() {
 		klog.ClearLogger()
@@ -63,7 +62,7 @@ func TestLibrariesLogThroughTheDaemon(t *testing.T) {
 	})
 	assert.Contains(t, text.String(), `level=error msg="ttrpc: error receiving message"`)
 	assert.Contains(t, text.String(), `level=warning msg="http: Accept error" from=go`)
-	assert.NotContains(t, text.String(), "handshake", "strangers can make as many of these as they like")
+	assert.NotContains(t, text.String(), "handshake", "any client can cause any number of these")
 }
 
 func TestLogFormats(t *testing.T) {
@@ -93,7 +92,7 @@ func TestLogFormatIsTextUnlessStderrIsTheJournal(t *testing.T) {
 	assert.Contains(t, text.String(), `level=warning msg="logging as text"`)
 }
 
-// The Kubernetes client's lines become entries, so that they keep the format.
+// The Kubernetes client's lines become entries, and so keep the format.
 func TestKubernetesClientLogsThroughTheDaemon(t *testing.T) {
 	log, hook := logtest.NewNullLogger()
 	log.SetLevel(logrus.DebugLevel)

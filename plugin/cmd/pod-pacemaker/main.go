@@ -1,4 +1,4 @@
-// Pod-pacemaker lets the pods of a node start only as fast as the node can bear.
+// Pod-pacemaker lets the pods of a node start only as fast as the node can handle.
 package main
 
 import (

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"flag"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -19,9 +18,9 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = flag.Bool("update", false, "rewrite the golden files")
 
-// asProgram in the environment has the test binary be pod-pacemaker.
+// asProgram in the environment turns the test binary into pod-pacemaker.
 const asProgram = "POD_PACEMAKER_TEST_AS_PROGRAM"
 
 func TestMain(m *testing.M) {
@@ -31,7 +30,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// written collects what a program writes; it may be read meanwhile.
+// written collects a program's output. It may be read meanwhile.
 type written struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -68,7 +67,7 @@ func assertGolden(t *testing.T, name, got string) {
 	assert.Equal(t, string(want), got)
 }
 
-// shortDir gives a folder whose path is short enough for a socket.
+// shortDir returns a folder whose path is short enough for a socket.
 func shortDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("/tmp", "pp")
@@ -77,23 +76,15 @@ func shortDir(t *testing.T) string {
 	return dir
 }
 
-// fixed is a daemon that always tells the same.
+// fixed is a daemon with fixed answers.
 type fixed struct {
 	status  admin.Status
-	whys    map[string]admin.Why
 	costs   admin.Costs
 	unready error
 	stuck   error
 }
 
 func (f *fixed) Status() admin.Status { return f.status }
-
-func (f *fixed) Why(namespace, name string) (admin.Why, error) {
-	if w, ok := f.whys[namespace+"/"+name]; ok {
-		return w, nil
-	}
-	return admin.Why{}, fmt.Errorf("%w: %s/%s", admin.ErrUnknownPod, namespace, name)
-}
 
 func (f *fixed) Costs() admin.Costs { return f.costs }
 
@@ -103,7 +94,7 @@ func (f *fixed) Alive(context.Context) error { return f.stuck }
 
 func (f *fixed) Timeline() []admin.Point { return nil }
 
-// serve answers at a socket until the test ends, and gives its folder.
+// serve answers at a socket until the test ends, and returns its folder.
 func serve(t *testing.T, p admin.Provider) (runDir string) {
 	t.Helper()
 	runDir = shortDir(t)

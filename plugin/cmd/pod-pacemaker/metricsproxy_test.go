@@ -16,7 +16,7 @@ func TestMetricsProxySaysWhatItLacks(t *testing.T) {
 	t.Cleanup(func() { assert.NoError(t, l.Close()) })
 	kubeconfig := file(t, "{apiVersion: v1, kind: Config, current-context: c, contexts: [{name: c, context: {cluster: c}}], clusters: [{name: c, cluster: {server: 'http://127.0.0.1:1'}}]}\n")
 	for _, c := range []struct{ kubeconfig, says string }{
-		{kubeconfig, "listen by TLS"}, {t.TempDir() + "/none", "access to the API server"},
+		{kubeconfig, "serve HTTP: listen tcp"}, {t.TempDir() + "/none", "access to the API server"},
 	} {
 		s := newStage(nil)
 		assert.Equal(t, exitFailure, s.run(t.Context(), []string{"metrics-proxy", "--kubeconfig", c.kubeconfig, "--listen", l.Addr().String()}))

@@ -13,10 +13,10 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
 )
 
-// policyText says what a valid policy means.
+// policyText explains a valid policy.
 func policyText(now time.Time, policy *v1alpha1.StartPolicy) string {
 	compiled, errs := startpolicy.Compile(policy)
-	if len(errs) > 0 { // what is valid has none
+	if len(errs) > 0 { // a valid policy has none
 		return fmt.Sprintf("%q: %v", policy.Name, errs.ToAggregate())
 	}
 	spec, of := policy.Spec, "all its pods together"
@@ -53,7 +53,7 @@ func policiesTable(all []admin.Policy) []string {
 		for _, g := range p.Groups {
 			t.add(name, clean(g.Group), fmt.Sprint(g.Waiting), useText(g.Used.Starting), useText(g.Used.Running),
 				cmp.Or(fault, clean(strings.Join(g.Throttled, ", "))))
-			name, fault = "", "" // they stand in the policy's first row
+			name, fault = "", "" // only in the first row of a policy
 		}
 		if more := p.GroupCount - len(p.Groups); more > 0 && len(p.Groups) > 0 {
 			t.add("", fmt.Sprintf("and %d more", more), "", "", "", "")
@@ -62,7 +62,7 @@ func policiesTable(all []admin.Policy) []string {
 	return t.lines()
 }
 
-// useText says how many pods there are, and what they request.
+// useText returns how many pods there are, and what they request.
 func useText(u v1alpha1.PodUse) string {
 	text := fmt.Sprint(u.Pods)
 	var parts []string

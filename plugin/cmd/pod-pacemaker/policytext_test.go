@@ -39,7 +39,7 @@ func TestCheckSaysWhatPoliciesMean(t *testing.T) {
 	assert.Contains(t, stderr, "spec.limits: Required value")
 }
 
-// Without a config it is the policies that hold pods back.
+// Without a config, only the policies hold pods back.
 func TestStatusWithPoliciesAlone(t *testing.T) {
 	t.Parallel()
 	s := admin.Status{About: admin.About{Ready: true, Limits: admin.NoLimits}}

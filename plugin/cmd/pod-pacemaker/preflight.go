@@ -14,30 +14,29 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/preflight"
 )
 
-const preflightLong = `Preflight looks whether this node has what the daemon needs, before it runs or
-beside it, and changes nothing: the runtime's NRI socket, its version and known
-faults, the hook and whether it can be executed where it lies, the run folder, CNI,
-kubelet's time-out, cgroups, pressure, the API server with the CRDs and the daemon's
-rights, the clock and the address for metrics. Give it the flags that 'run' has, or
-will have. In the pod of a daemon it takes that daemon's flags; those that you give
-win.
+const preflightLong = `Preflight checks whether this node has what the daemon needs, and changes nothing:
+the runtime's NRI socket, its version and known faults, the hook and whether it can
+be executed, the run folder, CNI, kubelet's time-out, cgroups, pressure, the API
+server with the CRDs and the daemon's rights, the clock, and the address for metrics.
+A daemon may run meanwhile. Use the same flags as for 'run'. In a daemon's pod,
+preflight takes the daemon's flags; flags on the command line override them.
 
-Every finding is a line: ok; warning, where pods are paced, but worse than could be;
-or fault, where they are not paced as configured. The line below says what to do.
+Each finding is a line. "ok" needs nothing. "warning": pods are paced, but worse than
+they could be. "fault": pods are not paced as configured. A line with -> below says
+what to do.
 
-Exit codes: 0 there is no fault; 1 there is one; 64 the flags or the configuration are
-wrong.`
+Exit codes: 0 no fault; 1 a fault; 64 wrong flags or configuration.`
 
 const preflightExample = `  # On a host, before anything is installed:
   sudo pod-pacemaker preflight
 
-  # Everything that a daemon would do with these flags:
+  # With the flags of a daemon:
   pod-pacemaker preflight --config /etc/pod-pacemaker/config.yaml
 
-  # In the cluster, by the chart:
+  # In the cluster, with the chart:
   helm test pod-pacemaker --namespace pod-pacemaker --logs
 
-  # On the node of one daemon, in its pod:
+  # In the pod of one daemon, for its node:
   kubectl -n pod-pacemaker exec POD -- pod-pacemaker preflight`
 
 func (p *program) preflightCommand() *cobra.Command {
@@ -45,13 +44,13 @@ func (p *program) preflightCommand() *cobra.Command {
 	var o output
 	cmd := &cobra.Command{
 		Use:     "preflight",
-		Short:   "Look whether this node has what the daemon needs",
+		Short:   "Check whether this node has what the daemon needs",
 		Long:    preflightLong,
 		Example: preflightExample,
-		Args:    takes(),
+		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			kubeletConfig := f.kubeletConfig
-			f.kubeletConfig = "" // one that cannot be read is a finding
+			f.kubeletConfig = "" // if it cannot be read, that is a finding
 			if err := f.resolve(cmd, p.env); err != nil {
 				return err
 			}
@@ -67,11 +66,11 @@ func (p *program) preflightCommand() *cobra.Command {
 	return cmd
 }
 
-// firstProcess is the file with the command line of the first process of this container.
+// firstProcess is the path of the file with the command line of process 1: /proc/1/cmdline.
 type firstProcess string
 
-// daemonsFlags returns the flags of the daemon that is the first process of this container, as in a pod of the
-// DaemonSet. On a host, and in any other container, the first process is another program.
+// daemonsFlags returns the flags of the daemon if process 1 is one, as in a pod of the DaemonSet. On a host, and in
+// any other container, process 1 is another program.
 func (p firstProcess) daemonsFlags() (flags []string, found bool) {
 	line, err := os.ReadFile(string(p))
 	words := strings.Split(strings.TrimSuffix(string(line), "\x00"), "\x00")
@@ -81,18 +80,18 @@ func (p firstProcess) daemonsFlags() (flags []string, found bool) {
 	return words[2:], true
 }
 
-// completed puts the daemon's flags, where there is one in this container, before those of preflight: of a flag that is
-// given twice, the last counts. It returns a new list, for cobra takes nil for the arguments of the process.
+// completed puts the flags of the daemon in this container, if there is one, before those of preflight, which so
+// override them. It never returns nil, which cobra would replace by os.Args.
 func (p firstProcess) completed(args []string) []string {
 	theirs, found := p.daemonsFlags()
 	if !found || len(args) == 0 || args[0] != "preflight" {
 		return append([]string{}, args...)
 	}
-	// The pod sees the folder of CNI's configuration only where the daemon's flags name it.
+	// A pod has the folder of CNI's configuration only if the daemon's flags name it.
 	return slices.Concat([]string{args[0], "--cni-conf-dir="}, theirs, args[1:])
 }
 
-// preflight writes what it found. A fault is a failure, for it may be mended.
+// preflight writes the report. With a fault it returns an error, whose exit code is 1.
 func (p *program) preflight(ctx context.Context, options preflight.Options, o output) error {
 	report, err := preflight.Run(ctx, options)
 	if err != nil {

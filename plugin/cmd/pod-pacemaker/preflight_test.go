@@ -22,14 +22,14 @@ func nriSocket(t *testing.T, dir string) string {
 	return path
 }
 
-func TestPreflightTellsByItsExitCode(t *testing.T) {
+func TestPreflightExitCode(t *testing.T) {
 	t.Parallel()
 	dir, config := shortDir(t), file(t, twoAtATime)
 	args := []string{"preflight", "--node-name=worker-3", "--config=" + config, "--run-dir=" + dir, "--http=", "--gate=never", "--cni-conf-dir="}
 	code, stdout, stderr := call(t, append(args, "--nri-socket="+nriSocket(t, dir))...)
 	assert.Zero(t, code, stderr)
 	assert.Contains(t, stdout, "pod-pacemaker dev, on worker-3:\n  ok       config   "+config+`: "two-at-a-time": 2 at a time`)
-	assert.Contains(t, stdout, "  warning  gate     not used: --gate never\n                    -> pods wait by being refused")
+	assert.Contains(t, stdout, "  warning  gate     not used: --gate never\n                    -> pods are refused instead")
 	assert.NotContains(t, stdout, "cni")
 
 	code, stdout, stderr = call(t, append(args, "--nri-socket="+dir+"/none.sock", "-o", "json")...)
@@ -48,7 +48,7 @@ func TestPreflightSeesTheDaemonThatRuns(t *testing.T) {
 	assert.Contains(t, stdout, "daemon   v0.1.0 runs and paces; a second one would stand by\n")
 }
 
-// In the pod of a daemon, which is the first process there, its flags count where none are given.
+// In the pod of a daemon, the daemon is the first process. Its flags count if preflight has none.
 func TestPreflightInTheDaemonsPodTakesItsFlags(t *testing.T) {
 	t.Parallel()
 	dir := shortDir(t)
@@ -81,7 +81,7 @@ func TestPreflightInTheDaemonsPodTakesItsFlags(t *testing.T) {
 	}
 	s := newStage(nil)
 	s.firstProcess = firstProcess(file(t, daemon))
-	assert.Equal(t, []string{"status"}, s.firstProcess.completed([]string{"status"}), "of preflight alone")
+	assert.Equal(t, []string{"status"}, s.firstProcess.completed([]string{"status"}), "only preflight takes the daemon's flags")
 }
 
 func TestPreflightOfAWrongConfigurationIsExitCode2(t *testing.T) {

@@ -16,16 +16,14 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/journal"
 )
 
-// preRegisteredConfig is what the text is called with which the runtime configures the
-// plugins that it starts itself.
+// preRegisteredConfig names, in errors, the text with which the runtime configures a plugin that it starts.
 const preRegisteredConfig = "the plugin's configuration (conf.d of NRI)"
 
-// notPreRegistered are the flags of `run` that mean nothing where the runtime starts the
-// daemon.
+// notPreRegistered are the flags of `run` that have no meaning if the runtime starts the daemon.
 var notPreRegistered = []string{"nri-socket", "nri-index", "daemonset", "help"}
 
-// serveRuntime runs the daemon as a plugin that the runtime has started, until the runtime
-// is gone or ctx ends. ok is false where the runtime has not.
+// serveRuntime runs the daemon as a plugin that the runtime has started, until the runtime is gone or ctx
+// ends. ok is false if the runtime has not started this process.
 func (p *program) serveRuntime(ctx context.Context) (code int, ok bool) {
 	quiet := logrus.New()
 	quiet.SetOutput(p.stderr)
@@ -37,17 +35,18 @@ func (p *program) serveRuntime(ctx context.Context) (code int, ok bool) {
 	if err == nil {
 		err = p.runPreRegistered(ctx, link)
 	}
+	p.accepted = true // it was empty
 	return p.report(p.rootCommand(), err), true
 }
 
-// refusalHeard is how long the runtime has time to hear why no daemon paces.
+// refusalHeard is how long the runtime has to read why the daemon does not pace.
 const refusalHeard = 2 * time.Second
 
 func (p *program) runPreRegistered(ctx context.Context, link *nri.PreRegistered) error {
 	ctx, cancel := context.WithCancel(ctx)
 	over := make(chan error, 1)
 	go func() {
-		defer cancel() // the runtime knows it, and ends this process; also of a daemon that stands by
+		defer cancel() // the runtime notices the end and ends this process, also if this daemon stands by
 		over <- link.Run(ctx)
 	}()
 	err := p.runConfigured(ctx, link)
@@ -65,7 +64,7 @@ func (p *program) runPreRegistered(ctx context.Context, link *nri.PreRegistered)
 	return err
 }
 
-// runConfigured runs the daemon as the runtime's text says.
+// runConfigured runs the daemon with the flags in the runtime's text.
 func (p *program) runConfigured(ctx context.Context, link *nri.PreRegistered) error {
 	text, err := link.Config(ctx)
 	if err != nil {
@@ -77,13 +76,13 @@ func (p *program) runConfigured(ctx context.Context, link *nri.PreRegistered) er
 	}
 	f.PreRegistered = link
 	if f.log.format == formatAuto && journal.Reached() {
-		f.log.format = formatJournald // stderr of such a process leads nowhere
+		f.log.format = formatJournald // nothing reads the stderr of a plugin
 	}
 	return p.runDaemon(ctx, f)
 }
 
-// preRegisteredFlags returns the flags of `run` that a text in YAML names, without their
-// dashes, each with its value. An empty text names none.
+// preRegisteredFlags reads flags of `run` from YAML that maps their names, without dashes, to values. The text
+// may be empty.
 func preRegisteredFlags(text string, env func(string) string) (*runFlags, error) {
 	var settings map[string]any
 	if err := yaml.UnmarshalStrict([]byte(text), &settings); err != nil {
@@ -107,15 +106,14 @@ func preRegisteredFlags(text string, env func(string) string) (*runFlags, error)
 	return f, nil
 }
 
-// setPreRegistered sets one flag.
 func setPreRegistered(cmd *cobra.Command, name string, value any) error {
 	if cmd.Flags().Lookup(name) == nil || slices.Contains(notPreRegistered, name) {
-		return fmt.Errorf("%s: there is no such setting here; those are the flags of `run`, but for %s", name, strings.Join(notPreRegistered[:3], ", "))
+		return fmt.Errorf("%s: unknown setting; the settings are the flags of `run` except %s", name, strings.Join(notPreRegistered[:3], ", "))
 	}
 	switch value.(type) {
-	case string, bool, float64: // as every number of YAML
+	case string, bool, float64: // the type of every number here
 	default:
-		return fmt.Errorf("%s: must be a text, a number or true or false", name)
+		return fmt.Errorf("%s: must be a string, a number, true or false", name)
 	}
 	if err := cmd.Flags().Set(name, fmt.Sprint(value)); err != nil {
 		return fmt.Errorf("%s: %w", name, err)

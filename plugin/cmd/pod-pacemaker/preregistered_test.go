@@ -19,7 +19,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/runtimetest"
 )
 
-// patience bounds waits for what has to happen; nothing depends on its length.
+// patience bounds the waits for necessary events. No result depends on its length.
 const patience = time.Minute
 
 // launchStage is a runtime that starts pod-pacemaker itself.
@@ -28,8 +28,8 @@ type launchStage struct {
 	t *testing.T
 }
 
-// newLaunchStage gives a runtime with the plugin and its configuration in place, which
-// gives its plugins so much time for an answer.
+// newLaunchStage returns a runtime that has the plugin and its configuration in place. It gives its plugins this long
+// for an answer.
 func newLaunchStage(t *testing.T, config string, timeout time.Duration) *launchStage {
 	t.Helper()
 	adaptation.SetPluginRegistrationTimeout(patience)
@@ -77,8 +77,8 @@ func (s *launchStage) creates(name string) error {
 	return err
 }
 
-// hearNRI gives what NRI logs from now on until the test ends: it has one log for the
-// process, which package runtimetest gives to the runtime that was started last.
+// hearNRI returns NRI's log from now on until the test ends. NRI has one log for the process, and package runtimetest
+// gives it to the runtime that started last.
 func hearNRI(t *testing.T) *written {
 	t.Helper()
 	said := &written{}
@@ -91,16 +91,15 @@ func hearNRI(t *testing.T) *written {
 	return said
 }
 
-// launchSettings are those of a daemon that keeps to a folder.
+// launchSettings are the settings of a daemon that uses only one folder.
 func launchSettings(t *testing.T, dir string) string {
 	t.Helper()
 	return fmt.Sprintf("config: %s\nrun-dir: %s/run\nstate-dir: ''\nhttp: ''\ngate-path: ''\nhold: 0s\nlog-format: text\n",
 		file(t, strings.Replace(twoAtATime, "value: 2", "value: 1", 1)), dir)
 }
 
-// The runtime starts the daemon, and has the limit in force before it serves anybody:
-// the first pod is counted, the second refused. When the runtime goes, so does the
-// daemon.
+// The runtime starts the daemon, and the limit is in force before it serves the first pod. The first pod is counted,
+// and the second is refused. When the runtime ends, the daemon ends.
 func TestARuntimeThatStartsTheDaemonIsPacedFromTheFirstPodOn(t *testing.T) {
 	hearNRI(t)
 	dir := shortDir(t)
@@ -121,21 +120,20 @@ func TestARuntimeThatStartsTheDaemonIsPacedFromTheFirstPodOn(t *testing.T) {
 	}, time.Minute, 10*time.Millisecond, "the daemon ends with the runtime")
 }
 
-// What is wrong with the configuration is told to the runtime, which goes on without.
-func TestARuntimeIsToldWhatIsWrongWithTheConfiguration(t *testing.T) {
+// A fault in the configuration is reported to the runtime, which continues without the daemon.
+func TestARuntimeGetsTheFaultsOfTheConfiguration(t *testing.T) {
 	said := hearNRI(t)
 	s := newLaunchStage(t, "node-nam: worker-3\ngate: perhaps\nnri-socket: /x\nhold: [1s]\n", patience)
 	require.NoError(t, s.creates("web-0"))
 	require.NoError(t, s.creates("web-1"), "pods start unpaced")
 	for _, want := range []string{
-		"gate: invalid argument", "hold: must be a text, a number or true or false", "node-nam: there is no such setting here", "nri-socket: there is no such setting here",
+		"gate: invalid argument", "hold: must be a string, a number, true or false", "node-nam: unknown setting", "nri-socket: unknown setting",
 	} {
 		assert.Contains(t, said.String(), preRegisteredConfig+": "+want)
 	}
 }
 
-// While another daemon paces the node, the runtime is told within the time that it
-// gives its plugins, and is not held up.
+// Another daemon paces the node. The runtime gets an error within the time that it gives its plugins, and continues.
 func TestAPreRegisteredDaemonThatWouldStandByLeavesTheRuntimeAlone(t *testing.T) {
 	said := hearNRI(t)
 	dir := shortDir(t)
@@ -146,7 +144,7 @@ func TestAPreRegisteredDaemonThatWouldStandByLeavesTheRuntimeAlone(t *testing.T)
 	assert.Less(t, time.Since(begin), patience)
 	require.NoError(t, second.creates("web-1"))
 	assert.Contains(t, said.String(), "the daemon could not pace pods within 12s: another daemon paces the pods of this node (process ")
-	require.ErrorContains(t, first.creates("web-2"), "Concurrency", "the first goes on")
+	require.ErrorContains(t, first.creates("web-2"), "Concurrency", "the first daemon still paces")
 }
 
 func TestSettingsOfAPreRegisteredDaemonAreFlags(t *testing.T) {
@@ -175,7 +173,7 @@ func TestSettingsOfAPreRegisteredDaemonAreFlags(t *testing.T) {
 	}
 }
 
-func TestAnEnvironmentThatIsNoneOfARuntimeIsRefused(t *testing.T) {
+func TestAnEnvironmentThatNoRuntimeSetsIsRefused(t *testing.T) {
 	t.Parallel()
 	for _, fd := range []string{"x", "1", "-1"} {
 		s := newStage(map[string]string{"NRI_PLUGIN_SOCKET": fd})

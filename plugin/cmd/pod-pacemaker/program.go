@@ -10,26 +10,26 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin"
 )
 
-// daemon is what `run` runs.
+// daemon is the part of plugin.Daemon that `run` needs.
 type daemon interface {
 	Run(ctx context.Context) error
 	Ready() error
 	Alive(ctx context.Context) error
 }
 
-// program is one call of pod-pacemaker and the world that it sees.
+// program is one call of pod-pacemaker with its surroundings.
 type program struct {
 	stdin          io.Reader
 	stdout, stderr io.Writer
 	env            func(string) string
 	newDaemon      func(plugin.Options) (daemon, error)
-	// onLogger is told of the daemon's logger before the daemon is made.
+	// onLogger is called with the logger before the daemon is made.
 	onLogger     func(*logrus.Logger)
 	firstProcess firstProcess
+	accepted     bool // the command line is right
 }
 
-// run does what the arguments ask for until it is done or ctx ends, and gives the
-// exit code.
+// run executes the command until it is done or ctx ends, and returns the exit code.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	p := &program{
 		stdin: stdin, stdout: stdout, stderr: stderr, env: os.Getenv,

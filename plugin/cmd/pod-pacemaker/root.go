@@ -2,19 +2,18 @@ package main
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/spf13/cobra"
 )
 
-const rootLong = `pod-pacemaker lets the pods of a node start only as fast as the node can bear.
+const rootLong = `pod-pacemaker lets the pods of a node start only as fast as the node can handle.
 
-It is an NRI plugin of containerd, and runs once on every node. A pod that is
-about to start waits until a slot is free, and gives its slot back when it is
-ready. Nothing about the pod changes.
+It is an NRI plugin of containerd and runs once on every node. A pod that is about
+to start waits until a slot is free, and gives the slot back when it is ready. The
+pod itself is not changed.
 
-A PacemakerConfig says how fast pods may start. In a cluster the daemon takes it
-from the API server; standalone, without an API server, from a file:
+A PacemakerConfig sets how fast pods may start. In a cluster the daemon reads it
+from the API server. Standalone, without an API server, it reads a file:
 
   apiVersion: pod-pacemaker.io/v1alpha1
   kind: PacemakerConfig
@@ -23,32 +22,31 @@ from the API server; standalone, without an API server, from a file:
     throttleConfig:
       maxConcurrent: {value: 2}
 
-Without the daemon, pods start.
+While no daemon runs, pods start without waiting.
 
 Exit codes:
-  0   done
-  1   it could not be done; standard error says why
-  64  the command line or a configuration is wrong, so trying again does not help`
+  0   success
+  1   failure; standard error has the reason
+  64  wrong command line or configuration; a retry does not help`
 
-const rootExample = `  pod-pacemaker preflight                     does this node have what it needs?
-  pod-pacemaker check config.yaml             is this file valid, and what does it mean?
-  pod-pacemaker run --config config.yaml      pace the pods of this node (as root)
-  pod-pacemaker status                        what waits, what starts, and what holds it
-  pod-pacemaker why default/web-0             why does this pod wait?
-  pod-pacemaker costs                         what did starts take on this node?`
+const rootExample = `  pod-pacemaker preflight                     Does this node have what the daemon needs?
+  pod-pacemaker check config.yaml             Is this file valid, and what does it mean?
+  pod-pacemaker run --config config.yaml      Pace the pods of this node (as root).
+  pod-pacemaker status                        Which pods wait or start, and which limit holds them?
+  pod-pacemaker why default/web-0             Why does this pod wait?
+  pod-pacemaker costs                         What did starts take on this node?`
 
 func (p *program) rootCommand() *cobra.Command {
 	root := &cobra.Command{
 		Use:           "pod-pacemaker",
-		Short:         "Lets the pods of a node start only as fast as the node can bear",
+		Short:         "Lets the pods of a node start only as fast as the node can handle",
 		Long:          rootLong,
 		Example:       rootExample,
-		Args:          knownCommand,
-		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 		SilenceErrors: true,
 		SilenceUsage:  true,
+		// It runs when cobra has accepted the command line.
+		PersistentPreRun: func(*cobra.Command, []string) { p.accepted = true },
 	}
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &wrongUsage{err.Error()} })
 	root.AddCommand(
 		p.runCommand(), p.statusCommand(), p.whyCommand(), p.costsCommand(), p.aliveCommand(), p.checkCommand(), p.preflightCommand(),
 		p.installGateCommand(), p.copyKubeletConfigCommand(), p.metricsProxyCommand(), p.versionCommand(),
@@ -56,27 +54,11 @@ func (p *program) rootCommand() *cobra.Command {
 	return root
 }
 
-// knownCommand refuses what is no command, and names those that look like it.
-func knownCommand(cmd *cobra.Command, args []string) error {
-	if len(args) == 0 {
-		return nil
-	}
-	why := fmt.Sprintf("there is no command %q", args[0])
-	cmd.SuggestionsMinimumDistance = 2
-	if like := cmd.SuggestionsFor(args[0]); len(like) > 0 {
-		why += "; did you mean " + strings.Join(like, " or ") + "?"
-	}
-	return &wrongUsage{why}
-}
-
-// takes wants exactly these arguments, named for people.
-func takes(names ...string) cobra.PositionalArgs {
+// oneArgument requires exactly one argument. Its error names the argument.
+func oneArgument(name string) cobra.PositionalArgs {
 	return func(_ *cobra.Command, args []string) error {
-		switch {
-		case len(args) < len(names):
-			return &wrongUsage{names[len(args)] + " is missing"}
-		case len(args) > len(names):
-			return &wrongUsage{fmt.Sprintf("%q is one argument too many", args[len(names)])}
+		if len(args) != 1 {
+			return fmt.Errorf("takes one argument, %s, but got %d", name, len(args))
 		}
 		return nil
 	}

@@ -20,7 +20,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/waiting"
 )
 
-// puppet is a daemon that runs until it is told to stop, or fails at once.
+// puppet is a daemon that runs until it is stopped, or fails at once.
 type puppet struct {
 	options plugin.Options
 	fails   error
@@ -97,7 +97,7 @@ func newStage(env map[string]string) *stage {
 	return s
 }
 
-// options runs a daemon with the arguments, stops it, and gives what it got.
+// options runs a daemon with the arguments, stops it, and returns the options that it got.
 func (s *stage) options(t *testing.T, args ...string) plugin.Options {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -147,7 +147,7 @@ func TestRunPassesEveryFlagOn(t *testing.T) {
 		"--http=", "--state-dir=/s", "--proc-root=/host/proc", "--cni", "--cni-conf-dir=/net.d", "--cni-bin-dir=/plugins", "--log-level=debug", "--log-format=json"))
 }
 
-// beside gives the path of a file in the folder of this program.
+// beside returns the path of a file in the folder of this program.
 func beside(t *testing.T, name string) string {
 	t.Helper()
 	self, err := os.Executable()
@@ -223,15 +223,15 @@ func TestRunRefusesWrongConfiguration(t *testing.T) {
 	}
 }
 
-// systemd starts a daemon that ended with 1 again, and one that ended with 2 not.
+// systemd restarts a daemon that ended with 1, but not a daemon that ended with 2.
 func TestRunEndsWith1WhereARestartMayMendIt(t *testing.T) {
 	t.Parallel()
 	config := file(t, twoAtATime)
 	for want, args := range map[string][]string{
-		"prepare: read configuration: open /nowhere: no such file or directory":                     {"--config=/nowhere"},
-		"prepare: access to the API server: stat /nowhere: no such file or directory":               {"--config=" + config, "--kubeconfig=/nowhere", "--node-name=n"},
-		"--kubelet-config: kubelet configuration: open /nowhere: no such file or directory":         {"--config=" + config, "--kubelet-config=/nowhere"},
-		"prepare: access to the API server: invalid configuration: no configuration has been provi": {"--config=" + config, "--kubeconfig=" + file(t, ""), "--node-name=n"},
+		"prepare the daemon: read configuration: open /nowhere: no such file or directory":                     {"--config=/nowhere"},
+		"prepare the daemon: access to the API server: stat /nowhere: no such file or directory":               {"--config=" + config, "--kubeconfig=/nowhere", "--node-name=n"},
+		"--kubelet-config: kubelet configuration: open /nowhere: no such file or directory":                    {"--config=" + config, "--kubelet-config=/nowhere"},
+		"prepare the daemon: access to the API server: invalid configuration: no configuration has been provi": {"--config=" + config, "--kubeconfig=" + file(t, ""), "--node-name=n"},
 	} {
 		s := newStage(nil)
 		s.newDaemon = realDaemon
@@ -239,7 +239,7 @@ func TestRunEndsWith1WhereARestartMayMendIt(t *testing.T) {
 		assert.Equal(t, exitFailure, code, args)
 		assert.Equal(t, 1, strings.Count(s.errs.String(), "\n"), s.errs.String())
 		assert.True(t, strings.HasPrefix(s.errs.String(), "pod-pacemaker: "+want), s.errs.String())
-		assert.NotContains(t, s.errs.String(), config, "a sound file is blamed")
+		assert.NotContains(t, s.errs.String(), config, "the error must not name a file without a fault")
 	}
 }
 
@@ -252,11 +252,10 @@ func TestRunThatFailsIsExitCode1(t *testing.T) {
 	assert.Equal(t, "pod-pacemaker: run: gate socket: another daemon answers there", lines[len(lines)-1])
 	var begins map[string]any
 	require.NoError(t, json.Unmarshal([]byte(lines[0]), &begins))
-	assert.Equal(t, "begins", begins[logrus.FieldKeyMsg])
+	assert.Equal(t, "starting", begins[logrus.FieldKeyMsg])
 }
 
-// The real daemon, on a node without a runtime: it lives, says what is missing,
-// and stops when it is told to.
+// The real daemon runs on a node without a runtime. It stays alive, says what is missing, and stops on request.
 func TestRunRealDaemonWithoutARuntime(t *testing.T) {
 	t.Parallel()
 	dir := shortDir(t)
@@ -291,5 +290,5 @@ func TestRunRealDaemonWithoutARuntime(t *testing.T) {
 
 	cancel()
 	assert.Equal(t, exitOK, <-code, p.errs.String())
-	assert.Contains(t, p.errs.String(), "msg=ends")
+	assert.Contains(t, p.errs.String(), "msg=stopped")
 }

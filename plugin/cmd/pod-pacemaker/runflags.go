@@ -28,7 +28,7 @@ type runFlags struct {
 	log           logFlags
 }
 
-// advanced are flags that are not needed on a node like others; help marks them.
+// advanced are the flags that a usual node does not need. Help marks them.
 var advanced = []string{
 	"cni-conf-dir", "cni-bin-dir",
 	"nri-index", "namespace", "state-dir", "proc-root", "gate", "gate-path", "gate-timeout", "refuse-at", "hold", "daemonset", "startup-taint",
@@ -39,28 +39,28 @@ func (f *runFlags) add(cmd *cobra.Command) {
 	f.Gate, f.RefuseAt = waiting.GateAuto, waiting.RefuseAuto
 	fs := cmd.Flags()
 	fs.SortFlags = false
-	fs.StringVar(&f.ConfigFile, "config", "", "YAML `file` with a PacemakerConfig, StartPolicies or both: the only source when standalone, else the fallback while no object selects this node")
+	fs.StringVar(&f.ConfigFile, "config", "", "YAML `file` with a PacemakerConfig, StartPolicies or both: the only source when standalone, else the fallback while no PacemakerConfig object selects this node")
 	fs.StringVar(&f.NodeName, "node-name", "", "this node's `name` in the API (env NODE_NAME; standalone: the host's name)")
 	fs.StringVar(&f.Kubeconfig, "kubeconfig", "", "`file` with access to the API server (empty: the pod's service account; neither: standalone)")
 	fs.StringVar(&f.NRISocket, "nri-socket", "/var/run/nri/nri.sock", "the runtime's NRI `socket`")
 	fs.StringVar(&f.NRIIndex, "nri-index", "05", "two `digits` that order the runtime's plugins")
-	fs.StringVar(&f.Instance, "instance", "", "`name` of this daemon where several run on a node: it follows the PacemakerConfigs with this spec.instance (empty: those without one)")
-	fs.StringVar(&f.Namespace, "namespace", "", "`namespace` of the Lease by which the daemons take turns to sum up what all report (env POD_NAMESPACE; neither: pod-pacemaker)")
-	fs.StringVar(&f.RunDir, "run-dir", defaultRunDir, "`folder` of gate.sock and admin.sock, under the same path for the hook on the host; with --instance NAME its default is the folder NAME in it")
-	fs.StringVar(&f.StateDir, "state-dir", "/var/lib/pod-pacemaker", "`folder` that keeps the last good PacemakerConfig, to use it until the API server answers, and what starts took (empty: nothing is kept)")
-	fs.StringVar(&f.ProcRoot, "proc-root", "/proc", "`folder` where the host's /proc is mounted, which shows the processes of other pods")
-	addChoice(cmd, &f.Gate, "gate", "", "whether containers wait in the gate: auto where it is known to do no harm, always, never", waiting.GateAuto, waiting.GateAlways, waiting.GateNever)
+	fs.StringVar(&f.Instance, "instance", "", "`name` of this daemon if several run on a node: it follows the PacemakerConfigs with this spec.instance (empty: those without spec.instance)")
+	fs.StringVar(&f.Namespace, "namespace", "", "`namespace` of the Lease by which the daemons take turns to write the status of StartPolicies (env POD_NAMESPACE; neither: pod-pacemaker)")
+	fs.StringVar(&f.RunDir, "run-dir", defaultRunDir, "`folder` of gate.sock and admin.sock, which has the same path on the host; with --instance NAME the default is the folder NAME in it")
+	fs.StringVar(&f.StateDir, "state-dir", "/var/lib/pod-pacemaker", "`folder` for the last good PacemakerConfig, which applies until the API server answers, and for the costs of starts (empty: nothing is kept)")
+	fs.StringVar(&f.ProcRoot, "proc-root", "/proc", "`folder` where the host's /proc is mounted, to see the processes of other pods")
+	addChoice(cmd, &f.Gate, "gate", "", "whether containers wait in the gate; auto: if the runtime has no known fault with it", waiting.GateAuto, waiting.GateAlways, waiting.GateNever)
 	fs.StringVar(&f.GatePath, "gate-path", "/opt/pod-pacemaker/bin/"+gateName, "the hook's absolute `path` on the host (empty: no gate)")
-	fs.DurationVar(&f.GateTimeout, "gate-timeout", 100*time.Second, "how long a container may wait in the gate; must be below kubelet's runtimeRequestTimeout")
-	fs.StringVar(&f.kubeletConfig, "kubelet-config", "", "kubelet's configuration `file`: --gate-timeout becomes 0.8 of its runtimeRequestTimeout, 1h at most, unless set")
-	fs.BoolVar(&f.CNI, "cni", false, "install the waiting room, in which pods wait before their sandbox: pacemaker-cni, and a CNI configuration that names it")
+	fs.DurationVar(&f.GateTimeout, "gate-timeout", 100*time.Second, "how long a container may wait in the gate; must be less than kubelet's runtimeRequestTimeout")
+	fs.StringVar(&f.kubeletConfig, "kubelet-config", "", "kubelet's configuration `file`; if --gate-timeout is not set, it becomes 0.8 of the runtimeRequestTimeout in this file, at most 1h")
+	fs.BoolVar(&f.CNI, "cni", false, "install the waiting room, in which pods wait before their sandbox exists: pacemaker-cni, and a CNI configuration that names it")
 	fs.StringVar(&f.CNIConfDir, "cni-conf-dir", "/etc/cni/net.d", "`folder` of the CNI configurations, under the same path on the host")
 	fs.StringVar(&f.CNIBinDir, "cni-bin-dir", "/opt/cni/bin", "`folder` of the CNI plugins, under the same path on the host")
-	addChoice(cmd, &f.RefuseAt, "refuse-at", "", "where pods too far back are refused: auto at the sandbox while that costs little CPU", waiting.RefuseAuto, waiting.RefuseSandbox, waiting.RefuseContainer)
-	fs.DurationVar(&f.Hold, "hold", 200*time.Millisecond, "how long one call of the runtime may be held for a pod whose turn is next, at most 1s (0: not at all)")
-	fs.StringVar(&f.HTTPAddress, "http", "127.0.0.1:9464", "`address` of /metrics, /healthz and /readyz (empty: none)")
-	fs.StringVar(&f.DaemonSet, "daemonset", "", "`NAMESPACE/NAME` of the DaemonSet that runs this daemon: once that is removed, the daemon takes its files off the host (empty: they stay)")
-	fs.StringVar(&f.StartupTaint, "startup-taint", "", "`key` of a taint to take off the node once pods are paced (empty: no node is touched)")
+	addChoice(cmd, &f.RefuseAt, "refuse-at", "", "where pods that are far back in the queue are refused; auto: at the sandbox while that costs little CPU", waiting.RefuseAuto, waiting.RefuseSandbox, waiting.RefuseContainer)
+	fs.DurationVar(&f.Hold, "hold", 200*time.Millisecond, "how long one call of the runtime may be held for a pod that is next in the queue, at most 1s (0: never)")
+	fs.StringVar(&f.HTTPAddress, "http", "127.0.0.1:9464", "`address` of /metrics, /healthz, /readyz and the page (empty: none)")
+	fs.StringVar(&f.DaemonSet, "daemonset", "", "`NAMESPACE/NAME` of the DaemonSet that runs this daemon; once it is deleted, the daemon removes its files from the host (empty: they stay)")
+	fs.StringVar(&f.StartupTaint, "startup-taint", "", "`key` of a taint to remove from the node once pods are paced (empty: none)")
 	f.log.add(cmd)
 	for _, name := range advanced {
 		flag := fs.Lookup(name)
@@ -68,7 +68,7 @@ func (f *runFlags) add(cmd *cobra.Command) {
 	}
 }
 
-// resolve completes the options from the environment and from files.
+// resolve completes the options from the environment and files, and checks them.
 func (f *runFlags) resolve(cmd *cobra.Command, env func(string) string) error {
 	f.CgroupRoot, f.Version = "/sys/fs/cgroup", version
 	f.InCluster = f.Kubeconfig == "" && env("KUBERNETES_SERVICE_HOST") != ""
@@ -85,7 +85,7 @@ func (f *runFlags) resolve(cmd *cobra.Command, env func(string) string) error {
 		f.NodeName, nodeFrom = strings.ToLower(host), "the host's name"
 	}
 	if f.Instance != "" && !cmd.Flags().Changed("run-dir") {
-		f.RunDir = filepath.Join(f.RunDir, f.Instance) // daemons side by side share no sockets
+		f.RunDir = filepath.Join(f.RunDir, f.Instance) // daemons on one node have their own sockets
 	}
 	for _, path := range []*string{&f.RunDir, &f.StateDir, &f.NRISocket} {
 		if *path == "" {
@@ -107,7 +107,7 @@ func (f *runFlags) resolve(cmd *cobra.Command, env func(string) string) error {
 	if f.kubeletConfig != "" {
 		timeout, err := plugin.GateTimeoutOf(f.kubeletConfig)
 		if unread := (*fs.PathError)(nil); errors.As(err, &unread) {
-			return fmt.Errorf("--kubelet-config: %w", err) // it may be written yet
+			return fmt.Errorf("--kubelet-config: %w", err) // a retry may help: the file may be written later
 		}
 		if err != nil {
 			return invalidIn("--kubelet-config", err)
@@ -119,7 +119,7 @@ func (f *runFlags) resolve(cmd *cobra.Command, env func(string) string) error {
 	return f.check(nodeFrom)
 }
 
-// check tells every fault of the options at once, each by its flag.
+// check returns every fault of the options in one error, each with its flag.
 func (f *runFlags) check(nodeFrom string) error {
 	var faults []error
 	if err := f.Validate(); err != nil {
@@ -142,7 +142,7 @@ func (f *runFlags) check(nodeFrom string) error {
 	return nil
 }
 
-// badAddress says what is expected of an address; nothing where it is one.
+// badAddress returns what an address must be; nil if it is valid.
 func badAddress(address string) []string {
 	if _, port, err := net.SplitHostPort(address); err == nil {
 		if n, err := strconv.ParseUint(port, 10, 16); err == nil && n > 0 {

@@ -12,9 +12,9 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/runtimetest"
 )
 
-// The whole way on a real NRI runtime: systemd is told, the first pod starts, the
-// second is refused, and status and why say so.
-func TestRunPacesAndTells(t *testing.T) {
+// This test uses a real NRI runtime from end to end. systemd gets its messages, the first pod starts, the second is
+// refused, and status and why say so.
+func TestRunPacesAndReports(t *testing.T) {
 	conn := notifySocket(t)
 	dir := shortDir(t)
 	rt, err := runtimetest.New(runtimetest.Options{Dir: dir})
@@ -51,7 +51,7 @@ func TestRunPacesAndTells(t *testing.T) {
 	require.NoError(t, create("web-0"))
 	require.ErrorContains(t, create("web-1"), "Concurrency")
 
-	// The daemon tells what happened a moment after it did.
+	// The daemon reports an event a moment after it happened.
 	why := func(pod, want string) {
 		assert.EventuallyWithT(t, func(c *assert.CollectT) {
 			_, line, stderr := call(t, "why", pod, "--run-dir", dir+"/run")
@@ -59,7 +59,7 @@ func TestRunPacesAndTells(t *testing.T) {
 		}, time.Minute, 10*time.Millisecond)
 	}
 	why("default/web-0", `^default/web-0: starting for \S+ .*\(WithinLimits\), holds a slot\n$`)
-	why("default/web-1", `^default/web-1: waiting \S+, place 1 of 1: Concurrency: 1 of 1 starting; refused for now, `)
+	why("default/web-1", `^default/web-1: waiting \S+, place 1 of 1: Concurrency: 1 of 1 starting; refused, `)
 	_, status, _ := call(t, "status", "--run-dir", dir+"/run")
 	assert.Contains(t, status, "containerd v2.4.2, connected and synchronized\n")
 	assert.Contains(t, status, "STARTING 1 of 1\n")

@@ -6,7 +6,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
 )
 
-// signalsTable shows what was measured of the node against what is allowed.
+// signalsTable shows the signals of the node and their limits.
 func signalsTable(signals []admin.Signal) []string {
 	t := table{head: []string{"SIGNAL", "VALUE", "LIMIT", "OVER THE LAST"}}
 	for _, s := range signals {
@@ -28,8 +28,7 @@ func signalsTable(signals []admin.Signal) []string {
 	return t.lines()
 }
 
-// signalText writes a value with its unit, with this many digits; -1: as many as it
-// has.
+// signalText formats a value with its unit. digits is the number of decimals; -1 means as many as needed.
 func signalText(name string, value float64, digits int) string {
 	text := strconv.FormatFloat(value, 'f', digits, 64)
 	if name == "load" {

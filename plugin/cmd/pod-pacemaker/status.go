@@ -9,28 +9,28 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
 )
 
-const statusLong = `Status shows what the daemon of this node does: which pods hold a slot and for
-how long, which wait, at which place and what for, the limits and where they come
-from, and whether the runtime, the gate and the API server are in order.
+const statusLong = `Status shows which pods hold a slot and for how long, which pods wait, at which place
+and for what, the limits and where they come from, and whether the runtime, the gate
+and the API server are in order.
 
 Reasons to wait:
-  Concurrency     as many starts as allowed are under way
-  Rate            the next start is due later
+  Concurrency     the limit of concurrent starts is reached
+  Rate            the rate limit allows the next start later
   CPULoad, IOLoad, LoadAverage, Pressure
                   a signal of the node is at its limit
   Pulling         enough pods pull images
-  Queued          others go first
+  Queued          other pods are ahead
   GateRoom        enough pods wait near their turn
-  NotPresent      nothing holds it, but kubelet has not come back to it yet
+  NotPresent      no limit holds it, but kubelet has not retried it yet
   PolicyStarting, PolicyRunning, PolicyPacer, PolicyClaim
                   a StartPolicy holds it
   Unadmittable    it alone exceeds the limit of a StartPolicy
   NodeShutdown    the node is shutting down
 
-In the column AT, "gate" is a pod whose process starts the moment it is admitted,
-"room" one that waits before its sandbox exists,
-"kubelet" one that was refused and that kubelet will try again. TAKES is the CPU time
-that the start is expected to take, and how that is known.`
+The column AT shows where a pod waits. "gate": its process starts the moment it is
+admitted. "room": it waits in the waiting room, before its sandbox exists.
+"kubelet": it was refused, and kubelet will retry it. The column TAKES shows the CPU
+time that the start is expected to take, and how that is known.`
 
 const statusExample = `  pod-pacemaker status
   watch -n 1 pod-pacemaker status
@@ -45,7 +45,7 @@ func (p *program) statusCommand() *cobra.Command {
 		Short:   "Show slots, queue, limits and connections of this node",
 		Long:    statusLong,
 		Example: statusExample,
-		Args:    takes(),
+		Args:    cobra.NoArgs,
 		PostRunE: func(*cobra.Command, []string) error {
 			if ready && !s.Ready {
 				return fmt.Errorf("pods start unpaced: %s", clean(s.NotReady))
@@ -57,6 +57,6 @@ func (p *program) statusCommand() *cobra.Command {
 		s, err = daemon.Status(ctx)
 		return s, statusText(s), err
 	})
-	cmd.Flags().BoolVar(&ready, "ready", false, "exit with 1 while pods are not paced")
+	cmd.Flags().BoolVar(&ready, "ready", false, "exit with 1 if pods start unpaced")
 	return cmd
 }

@@ -50,7 +50,7 @@ func herd() admin.Status {
 	return s
 }
 
-func TestStatusReadyTellsByItsExitCode(t *testing.T) {
+func TestStatusReadyExitCode(t *testing.T) {
 	t.Parallel()
 	dir := serve(t, &fixed{status: herd()})
 	code, plain, _ := call(t, "status", "--run-dir", dir)
@@ -65,7 +65,7 @@ func TestStatusReadyTellsByItsExitCode(t *testing.T) {
 	assert.Equal(t, "pod-pacemaker: pods start unpaced: the runtime has no NRI\n", stderr)
 	assert.Contains(t, stdout, `"ready": false`)
 	code, _, _ = call(t, "status", "--run-dir", dir)
-	assert.Zero(t, code, "who only looks is told, and nothing failed")
+	assert.Zero(t, code, "status without --ready reports it, and succeeds")
 }
 
 func TestStatusDrawsAHerd(t *testing.T) {
@@ -76,11 +76,11 @@ func TestStatusDrawsAHerd(t *testing.T) {
 	assertGolden(t, "status", stdout)
 }
 
-// Everything that can be wrong, at once.
-func TestStatusTellsWhenNobodyIsHeld(t *testing.T) {
+// This status has every fault at once.
+func TestStatusSaysThatNoPodIsHeld(t *testing.T) {
 	t.Parallel()
 	for mode, want := range map[v1alpha1.Mode]string{
-		v1alpha1.ModeShadow: "\n  mode      Shadow: no pod is held back; what waits and starts below would with Enforce\n",
+		v1alpha1.ModeShadow: "\n  mode      Shadow: no pod is held back; the tables show what the mode Enforce would do\n",
 		v1alpha1.ModeOff:    "\n  mode      Off: no limit is in force, and no pod is held back\n",
 	} {
 		s := herd()
@@ -105,7 +105,7 @@ func TestStatusShowsWhatIsWrong(t *testing.T) {
 	assert.NotContains(t, stdout, "\x1b")
 }
 
-func TestStatusTellsOfLentSlots(t *testing.T) {
+func TestStatusShowsLentSlots(t *testing.T) {
 	t.Parallel()
 	l := throttle.New(at(0), throttle.Settings{MaxConcurrent: 1, MaxPulling: 3})
 	for _, name := range []string{"default/waits-for-database", "default/database"} {
@@ -116,7 +116,7 @@ func TestStatusTellsOfLentSlots(t *testing.T) {
 	s := admin.NewStatus(at(12), l.Snapshot(at(12)), nil)
 	s.Adaptive = "kept: the pressure is as wanted"
 	_, stdout, _ := call(t, "status", "--run-dir", serve(t, &fixed{status: s}))
-	assert.Contains(t, stdout, "  lent      1 slot beyond the limit: all that held one made no progress\n")
+	assert.Contains(t, stdout, "  lent      1 slot beyond the limit, because no pod with a slot made progress\n")
 	assert.Contains(t, stdout, "  pulling   0 of 3\n")
 	assert.Contains(t, stdout, "  adaptive  kept: the pressure is as wanted\n")
 	assert.Regexp(t, `default/waits-for-database +12s +0s +WithinLimits +yes, no progress +-\n`, stdout)
@@ -149,7 +149,7 @@ func TestNoDaemonIsOneClearSentence(t *testing.T) {
 func TestStatusSaysWhetherPodsWaitInTheRoom(t *testing.T) {
 	t.Parallel()
 	for want, room := range map[string]admin.Room{
-		"off: pods that the gate has no place for are refused, and may show an error status; --cni, or a runtimeRequestTimeout of 15m, spares them that": {},
+		"off: pods without a place in the gate are refused and may show an error status; --cni, or a runtimeRequestTimeout of 15m, avoids that": {},
 		"not installed: no program":            {Wanted: true, WhyNot: "no program"},
 		"shut: it changes all the time":        {Wanted: true, Installed: true, WhyNot: "it changes all the time"},
 		"2 waiting":                            {Waiters: 2},

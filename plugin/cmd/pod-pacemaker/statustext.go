@@ -11,13 +11,13 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
-// noneHeld is the effect of no config, or no limit, where there is no StartPolicy either.
+// noneHeld is the effect of no config, or of no limit, if there is no StartPolicy either.
 const noneHeld = ": no pod is held back"
 
 // endedShown is how many ended starts are shown.
 const endedShown = 10
 
-// statusText draws a status.
+// statusText returns a status as text.
 func statusText(s admin.Status) string {
 	lines := headLines(s)
 	for _, section := range []struct {
@@ -54,7 +54,7 @@ func headLines(s admin.Status) []string {
 		}
 	}
 	if s.Runtime.LastError == s.NotReady {
-		s.Runtime.LastError = "" // said above
+		s.Runtime.LastError = "" // it stands above
 	}
 	entry("runtime", runtimeText(s.Runtime))
 	if s.PodWatch != nil {
@@ -62,7 +62,7 @@ func headLines(s admin.Status) []string {
 	}
 	config, limits := configText(s.Config), s.Limits
 	if len(s.Policies) > 0 {
-		// It is they that hold pods back, where nothing else does.
+		// They hold pods back even if nothing else does.
 		config, limits = strings.TrimSuffix(config, noneHeld), strings.TrimSuffix(limits, noneHeld)
 	}
 	entry("config", config)
@@ -79,7 +79,7 @@ func headLines(s admin.Status) []string {
 		entry("pulling", fmt.Sprintf("%d of %d", s.Pulling, s.PullingLimit))
 	}
 	if s.Lent > 0 {
-		entry("lent", plural(s.Lent, "slot")+" beyond the limit: all that held one made no progress")
+		entry("lent", plural(s.Lent, "slot")+" beyond the limit, because no pod with a slot made progress")
 	}
 	if s.HeldBy != nil {
 		entry("held by", strings.TrimSuffix(fmt.Sprintf("%s: %s", s.HeldBy.Reason, s.HeldBy.Detail), ": "))
@@ -108,7 +108,7 @@ func podWatchText(w admin.PodWatch) string {
 	if w.Healthy {
 		return "watched through the API server"
 	}
-	return "the API server does not answer: starts are judged by the node's own signs"
+	return "the API server does not answer: the daemon judges starts by what it measures on this node"
 }
 
 func configText(c admin.Config) string {
@@ -128,7 +128,7 @@ func configText(c admin.Config) string {
 func modeText(m v1alpha1.Mode) string {
 	switch m {
 	case v1alpha1.ModeShadow:
-		return "Shadow: no pod is held back; what waits and starts below would with Enforce"
+		return "Shadow: no pod is held back; the tables show what the mode Enforce would do"
 	case v1alpha1.ModeOff:
 		return "Off: no limit is in force, and no pod is held back"
 	default:
@@ -136,11 +136,11 @@ func modeText(m v1alpha1.Mode) string {
 	}
 }
 
-// roomText says whether pods wait before their sandbox.
+// roomText describes the waiting room.
 func roomText(r admin.Room) string {
 	switch {
 	case !r.Wanted && r.Waiters == 0:
-		return "off: pods that the gate has no place for are refused, and may show an error status; --cni, or a runtimeRequestTimeout of 15m, spares them that"
+		return "off: pods without a place in the gate are refused and may show an error status; --cni, or a runtimeRequestTimeout of 15m, avoids that"
 	case r.Wanted && !r.Installed:
 		return "not installed: " + r.WhyNot
 	case r.WhyNot != "":
@@ -158,7 +158,7 @@ func gateText(g admin.Gate) string {
 	if !g.Usable {
 		return "not used: " + g.WhyNot
 	}
-	return fmt.Sprintf("%d waiting there, up to %s each (%s)", g.Waiters, human(g.TimeoutSeconds.Duration()), g.Mode)
+	return fmt.Sprintf("%d waiting, up to %s each (%s)", g.Waiters, human(g.TimeoutSeconds.Duration()), g.Mode)
 }
 
 func refusedText(r admin.Refused) string {
@@ -183,7 +183,7 @@ func slotsText(s admin.Slots) string {
 	return text
 }
 
-// waitingText says how long the queue is, in number and in time.
+// waitingText returns the length of the queue and its longest wait.
 func waitingText(s admin.Status) string {
 	text, longest := fmt.Sprintf("WAITING %d", len(s.Waiting)), admin.Seconds(0)
 	for _, p := range s.Waiting {
@@ -241,8 +241,7 @@ func endedTable(s admin.Status) []string {
 	return t.lines()
 }
 
-// endText says how a start ended, so that one that came to nothing does not look like
-// one that made it.
+// endText returns how a start ended, and marks one that did not make its pod ready.
 func endText(p admin.Pod) string {
 	switch p.Reason {
 	case reasons.Ready, reasons.Settled, reasons.Inferred, reasons.Completed:

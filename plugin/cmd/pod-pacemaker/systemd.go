@@ -13,18 +13,16 @@ import (
 )
 
 const (
-	// readyEvery is the time between two questions whether the daemon is ready, until
-	// systemd was told.
+	// readyEvery is how often the daemon is asked whether it is ready.
 	readyEvery = 100 * time.Millisecond
-	// readyMost is how long the units that start after this one, kubelet's among them,
-	// wait for a daemon that has no runtime to pace yet. It keeps trying; to start it
-	// again would not mend it.
+	// readyMost is how long the units that start after this one, such as kubelet's, wait for a daemon that
+	// is not ready. After that, systemd is notified in any case: a restart would not help.
 	readyMost = 10 * time.Second
-	// statusEvery is the time between two looks at what systemd shows of the daemon.
+	// statusEvery is how often the status line is compared with the daemon's state.
 	statusEvery = 5 * time.Second
 )
 
-// systemdUnit is this process as systemd sees it.
+// systemdUnit notifies systemd of the daemon's state.
 type systemdUnit struct {
 	daemon                 daemon
 	log                    logrus.FieldLogger
@@ -32,8 +30,8 @@ type systemdUnit struct {
 	notified               string // the status that was sent last
 }
 
-// serve tells systemd when the daemon can serve, how it is, that it lives, and
-// when it stops. It blocks until ctx ends. Without systemd it only waits.
+// serve notifies systemd when the daemon is ready, of its status, that it is alive, and when it stops. It blocks
+// until ctx ends. Without systemd it only waits.
 func (u *systemdUnit) serve(ctx context.Context) {
 	if u.awaitReady(ctx) {
 		u.notified = u.status()
@@ -45,21 +43,20 @@ func (u *systemdUnit) serve(ctx context.Context) {
 
 func (u *systemdUnit) notify(state string) {
 	if _, err := systemd.SdNotify(false, state); err != nil {
-		u.log.WithError(err).WithField("state", state).Warn("systemd was not told")
+		u.log.WithError(err).WithField("state", state).Warn("cannot notify systemd")
 	}
 }
 
-// awaitReady blocks until the daemon is ready, or has had the time for it; false:
-// ctx ended first.
+// awaitReady blocks until the daemon is ready or readyMost is over. It returns false if ctx has ended.
 func (u *systemdUnit) awaitReady(ctx context.Context) bool {
 	_ = wait.PollUntilContextTimeout(ctx, readyEvery, u.readyMost, true, func(context.Context) (bool, error) {
 		err := u.daemon.Ready()
 		return err == nil || errors.Is(err, admin.ErrStandby), nil
-	}) // the error is that one of the two times is over
+	}) // the error is that the time is over, or that ctx has ended
 	return ctx.Err() == nil
 }
 
-// status says in a line how the daemon is.
+// status returns a line about the state of the daemon.
 func (u *systemdUnit) status() string {
 	switch err := u.daemon.Ready(); {
 	case err == nil:
@@ -71,14 +68,14 @@ func (u *systemdUnit) status() string {
 	}
 }
 
-// notifyChanges tells systemd of every change, and, where it watches, that the
-// daemon's decisions go on. It blocks until ctx ends.
+// notifyChanges notifies systemd of every change of the status, and of life if its watchdog is on. It blocks
+// until ctx ends.
 func (u *systemdUnit) notifyChanges(ctx context.Context) {
 	watchdog, err := systemd.SdWatchdogEnabled(false)
 	if err != nil {
-		u.log.WithError(err).Warn("systemd's watchdog cannot be served")
+		u.log.WithError(err).Warn("cannot serve systemd's watchdog")
 	}
-	alive := time.Tick(watchdog / 3) // never, where systemd does not watch
+	alive := time.Tick(watchdog / 3) // it never ticks if the watchdog is off
 	status := time.Tick(u.statusEvery)
 	for {
 		select {
@@ -95,7 +92,7 @@ func (u *systemdUnit) notifyChanges(ctx context.Context) {
 	}
 }
 
-// notifyAlive tells systemd that the daemon decides, if that shows in time.
+// notifyAlive feeds systemd's watchdog if the daemon makes decisions within the time.
 func (u *systemdUnit) notifyAlive(ctx context.Context, most time.Duration) {
 	soon, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
@@ -103,6 +100,6 @@ func (u *systemdUnit) notifyAlive(ctx context.Context, most time.Duration) {
 	case err == nil:
 		u.notify(systemd.SdNotifyWatchdog)
 	case ctx.Err() == nil:
-		u.log.WithError(err).Error("systemd's watchdog is not told that the daemon lives")
+		u.log.WithError(err).Error("the daemon makes no decisions: systemd's watchdog is not fed")
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
 )
 
-// notifySocket makes the socket that systemd would listen on.
+// notifySocket makes the socket at which systemd would listen.
 func notifySocket(t *testing.T) *net.UnixConn {
 	t.Helper()
 	path := filepath.Join(shortDir(t), "notify")
@@ -34,7 +34,7 @@ func told(t *testing.T, conn *net.UnixConn) string {
 	return string(buf[:n])
 }
 
-func TestSystemdIsToldOfReadyAndStop(t *testing.T) {
+func TestSystemdIsNotifiedOfReadyAndStop(t *testing.T) {
 	conn := notifySocket(t)
 	s := newStage(nil)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -49,8 +49,8 @@ func TestSystemdIsToldOfReadyAndStop(t *testing.T) {
 	assert.Equal(t, exitOK, <-code)
 }
 
-// A daemon that was never ready does not say that it was.
-func TestSystemdIsNotToldTooEarly(t *testing.T) {
+// A daemon that was never ready must not report that it was.
+func TestSystemdIsNotNotifiedTooEarly(t *testing.T) {
 	conn := notifySocket(t)
 	s := newStage(nil)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -63,7 +63,7 @@ func TestSystemdIsNotToldTooEarly(t *testing.T) {
 }
 
 func TestSystemdThatDoesNotListenIsLogged(t *testing.T) {
-	t.Setenv("NOTIFY_SOCKET", filepath.Join(t.TempDir(), "nobody"))
+	t.Setenv("NOTIFY_SOCKET", filepath.Join(t.TempDir(), "absent"))
 	log, hook := logtest.NewNullLogger()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -73,8 +73,8 @@ func TestSystemdThatDoesNotListenIsLogged(t *testing.T) {
 	assert.Equal(t, "STOPPING=1", hook.LastEntry().Data["state"])
 }
 
-// A runtime without NRI must not keep kubelet from starting, nor have systemd start
-// the daemon again and again.
+// A runtime without NRI must not keep kubelet from starting, and must not make systemd restart the daemon again and
+// again.
 func TestSystemdDoesNotWaitForTheRuntimeForLong(t *testing.T) {
 	conn := notifySocket(t)
 	log, _ := logtest.NewNullLogger()
@@ -88,7 +88,7 @@ func TestSystemdDoesNotWaitForTheRuntimeForLong(t *testing.T) {
 	<-done
 }
 
-func TestSystemdIsToldWhenTheStatusChanges(t *testing.T) {
+func TestSystemdIsNotifiedWhenTheStatusChanges(t *testing.T) {
 	conn := notifySocket(t)
 	log, _ := logtest.NewNullLogger()
 	d := &puppet{}
@@ -103,9 +103,9 @@ func TestSystemdIsToldWhenTheStatusChanges(t *testing.T) {
 	<-done
 }
 
-func TestSystemdIsToldThatItIsAStandby(t *testing.T) {
+func TestSystemdIsNotifiedOfAStandby(t *testing.T) {
 	u := &systemdUnit{daemon: standby{}, readyMost: time.Hour}
-	assert.True(t, u.awaitReady(t.Context()), "the units behind this one need not wait")
+	assert.True(t, u.awaitReady(t.Context()), "the units after this one need not wait")
 	assert.Equal(t, "standby: another daemon paces the pods of this node", u.status())
 }
 
@@ -114,8 +114,8 @@ type standby struct{ daemon }
 
 func (standby) Ready() error { return admin.ErrStandby }
 
-// The watchdog is told as long as the daemon's own decisions go on, and no longer.
-func TestSystemdsWatchdogIsTiedToTheDecisions(t *testing.T) {
+// The watchdog gets its ping while the daemon makes decisions, and no longer.
+func TestTheWatchdogPingStopsWithTheDecisions(t *testing.T) {
 	conn := notifySocket(t)
 	t.Setenv("WATCHDOG_USEC", "60000")
 	log, logged := logtest.NewNullLogger()
@@ -133,10 +133,10 @@ func TestSystemdsWatchdogIsTiedToTheDecisions(t *testing.T) {
 	require.Eventually(t, func() bool { return len(logged.AllEntries()) > 1 }, time.Minute, time.Millisecond)
 	d.becomesUnready()
 	next := told(t, conn)
-	for next == "WATCHDOG=1" { // what was on its way
+	for next == "WATCHDOG=1" { // pings that were already on their way
 		next = told(t, conn)
 	}
-	assert.Equal(t, "STATUS=pods start unpaced: not yet", next, "no ping comes any more")
+	assert.Equal(t, "STATUS=pods start unpaced: not yet", next, "no further ping comes")
 	d.sticks(false)
 	assert.Equal(t, "WATCHDOG=1", told(t, conn))
 	cancel()

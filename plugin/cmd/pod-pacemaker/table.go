@@ -7,7 +7,7 @@ import (
 	"text/tabwriter"
 )
 
-// table is text in columns. The zero value is an empty one.
+// table is text in columns.
 type table struct {
 	head []string
 	rows [][]string
@@ -15,7 +15,7 @@ type table struct {
 
 func (t *table) add(cells ...string) { t.rows = append(t.rows, cells) }
 
-// lines draws the table, indented; nothing where there is no row.
+// lines returns the lines of the table, indented; none if it has no row.
 func (t *table) lines() (lines []string) {
 	if len(t.rows) == 0 {
 		return nil
@@ -25,7 +25,7 @@ func (t *table) lines() (lines []string) {
 	for _, row := range append([][]string{t.head}, t.rows...) {
 		fmt.Fprintln(w, "  "+strings.Join(row, "\t"))
 	}
-	_ = w.Flush() // a buffer takes everything
+	_ = w.Flush() // a buffer does not fail
 	for row := range strings.Lines(text.String()) {
 		lines = append(lines, strings.TrimRight(row, " \n"))
 	}

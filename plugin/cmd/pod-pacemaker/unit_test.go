@@ -9,11 +9,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// goAborts is the exit code that the Go runtime gives a program that panics, or that is aborted by a signal as
-// systemd's watchdog does.
+// goAborts is the exit code that the Go runtime gives a program that panics. It is also the code after the signal
+// with which systemd's watchdog aborts a program.
 const goAborts = 2
 
-func TestTheUnitStartsAgainWhatPanickedOrHung(t *testing.T) {
+func TestTheUnitRestartsADaemonThatPanickedOrHung(t *testing.T) {
 	t.Parallel()
 	unit, err := os.ReadFile("../../../deploy/systemd/pod-pacemaker.service")
 	require.NoError(t, err)

@@ -30,7 +30,7 @@ func TestHelp(t *testing.T) {
 	}
 }
 
-func TestWithoutArgumentsItTeaches(t *testing.T) {
+func TestWithoutArgumentsItShowsTheUsage(t *testing.T) {
 	t.Parallel()
 	code, bare, _ := call(t)
 	require.Zero(t, code)
@@ -38,27 +38,27 @@ func TestWithoutArgumentsItTeaches(t *testing.T) {
 	assert.Equal(t, help, bare)
 }
 
-func TestWrongUsageIsExitCode2(t *testing.T) {
+func TestWrongUsageIsExitCode64(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		args []string
 		want string
 	}{
-		{[]string{"stats"}, "pod-pacemaker: there is no command \"stats\"; did you mean status?\n'pod-pacemaker --help' shows how to use it.\n"},
-		{[]string{"xyzzy"}, "pod-pacemaker: there is no command \"xyzzy\"\n'pod-pacemaker --help' shows how to use it.\n"},
+		{[]string{"stats"}, "pod-pacemaker: unknown command \"stats\" for \"pod-pacemaker\" Did you mean this? status\n'pod-pacemaker --help' shows how to use it.\n"},
+		{[]string{"xyzzy"}, "pod-pacemaker: unknown command \"xyzzy\" for \"pod-pacemaker\"\n'pod-pacemaker --help' shows how to use it.\n"},
 		{[]string{"--nonsense"}, "pod-pacemaker: unknown flag: --nonsense\n'pod-pacemaker --help' shows how to use it.\n"},
-		{[]string{"status", "web"}, "pod-pacemaker: \"web\" is one argument too many\n'pod-pacemaker status --help' shows how to use it.\n"},
+		{[]string{"status", "web"}, "pod-pacemaker: unknown command \"web\" for \"pod-pacemaker status\"\n'pod-pacemaker status --help' shows how to use it.\n"},
 		{[]string{"status", "-o", "yaml"}, "pod-pacemaker: invalid argument \"yaml\" for \"-o, --output\" flag: must be text or json\n'pod-pacemaker status --help' shows how to use it.\n"},
-		{[]string{"why"}, "pod-pacemaker: NAMESPACE/POD is missing\n'pod-pacemaker why --help' shows how to use it.\n"},
+		{[]string{"why"}, "pod-pacemaker: takes one argument, NAMESPACE/POD, but got 0\n'pod-pacemaker why --help' shows how to use it.\n"},
 		{[]string{"why", "web-0"}, "pod-pacemaker: \"web-0\": must be NAMESPACE/POD, like default/web-0\n'pod-pacemaker why --help' shows how to use it.\n"},
 		{[]string{"why", "a/b/c"}, "pod-pacemaker: \"a/b/c\": must be NAMESPACE/POD, like default/web-0\n'pod-pacemaker why --help' shows how to use it.\n"},
-		{[]string{"check"}, "pod-pacemaker: FILE is missing\n'pod-pacemaker check --help' shows how to use it.\n"},
-		{[]string{"check", "x", "--cores", "0"}, "pod-pacemaker: --cores: 0: must be at least 1\n'pod-pacemaker check --help' shows how to use it.\n"},
-		{[]string{"install-gate"}, "pod-pacemaker: --to is missing: the folder on the host\n'pod-pacemaker install-gate --help' shows how to use it.\n"},
-		{[]string{"copy-kubelet-config"}, "pod-pacemaker: --to is missing: the file to write\n'pod-pacemaker copy-kubelet-config --help' shows how to use it.\n"},
-		{[]string{"copy-kubelet-config", "--to", "x"}, "pod-pacemaker: CANDIDATE is missing\n'pod-pacemaker copy-kubelet-config --help' shows how to use it.\n"},
-		{[]string{"metrics-proxy", "--listen", ""}, "pod-pacemaker: --listen: \"\": must be HOST:PORT with a port from 1 to 65535\n'pod-pacemaker metrics-proxy --help' shows how to use it.\n"},
-		{[]string{"metrics-proxy", "--upstream", "daemon"}, "pod-pacemaker: --upstream: \"daemon\": must be HOST:PORT with a port from 1 to 65535\n'pod-pacemaker metrics-proxy --help' shows how to use it.\n"},
+		{[]string{"check"}, "pod-pacemaker: takes one argument, FILE, but got 0\n'pod-pacemaker check --help' shows how to use it.\n"},
+		{[]string{"check", "x", "--cores", "0"}, "pod-pacemaker: --cores: 0: must be at least 1\n"},
+		{[]string{"install-gate"}, "pod-pacemaker: --to is missing: the folder on the host\n"},
+		{[]string{"copy-kubelet-config", "x"}, "pod-pacemaker: --to is missing: the file to write\n"},
+		{[]string{"copy-kubelet-config", "--to", "x"}, "pod-pacemaker: requires at least 1 arg(s), only received 0\n'pod-pacemaker copy-kubelet-config --help' shows how to use it.\n"},
+		{[]string{"metrics-proxy", "--listen", ""}, "pod-pacemaker: --listen: \"\": must be HOST:PORT with a port from 1 to 65535\n"},
+		{[]string{"metrics-proxy", "--upstream", "daemon"}, "pod-pacemaker: --upstream: \"daemon\": must be HOST:PORT with a port from 1 to 65535\n"},
 		{[]string{"run", "--gate", "perhaps"}, "pod-pacemaker: invalid argument \"perhaps\" for \"--gate\" flag: must be auto, always or never\n'pod-pacemaker run --help' shows how to use it.\n"},
 		{[]string{"run", "--gate-timeout", "100"}, "pod-pacemaker: invalid argument \"100\" for \"--gate-timeout\" flag: time: missing unit in duration \"100\"\n'pod-pacemaker run --help' shows how to use it.\n"},
 	} {

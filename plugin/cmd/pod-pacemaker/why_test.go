@@ -13,7 +13,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
-// stories has one pod for each thing that why can say.
+// stories has one pod for each answer of why.
 func stories() []admin.Why {
 	pod := func(name string, state throttle.State, reason reasons.Reason) admin.Why {
 		return admin.Why{Time: at(300), Pod: admin.Pod{
@@ -72,13 +72,25 @@ func stories() []admin.Why {
 	return append(all, offender, lent, stalled, exempt, gone, done, shadow, inRoom, costly, newcomer)
 }
 
+// storyStatus is the status of a node with the pods of all stories. 9 of them wait.
+func storyStatus() admin.Status {
+	s := admin.Status{About: admin.About{Time: at(300)}, Waiting: make([]admin.Pod, 2)}
+	for _, w := range stories() {
+		switch w.State {
+		case throttle.Waiting:
+			s.Waiting = append(s.Waiting, w.Pod)
+		case throttle.Starting:
+			s.Starting = append(s.Starting, w.Pod)
+		default:
+			s.Ended = append(s.Ended, w.Pod)
+		}
+	}
+	return s
+}
+
 func TestWhyIsOneLine(t *testing.T) {
 	t.Parallel()
-	f := &fixed{whys: map[string]admin.Why{}}
-	for _, w := range stories() {
-		f.whys["default/"+w.Name] = w
-	}
-	dir := serve(t, f)
+	dir := serve(t, &fixed{status: storyStatus()})
 	var all strings.Builder
 	for _, w := range stories() {
 		code, stdout, stderr := call(t, "why", "default/"+w.Name, "--run-dir", dir)
@@ -93,8 +105,8 @@ func TestWhyIsOneLine(t *testing.T) {
 func TestWhyAsJSON(t *testing.T) {
 	t.Parallel()
 	want := stories()[0]
-	dir := serve(t, &fixed{whys: map[string]admin.Why{"default/web-0": want}})
-	code, stdout, _ := call(t, "why", "default/web-0", "-o", "json", "--run-dir", dir)
+	dir := serve(t, &fixed{status: storyStatus()})
+	code, stdout, _ := call(t, "why", "default/"+want.Name, "-o", "json", "--run-dir", dir)
 	assert.Zero(t, code)
 	var got admin.Why
 	require.NoError(t, json.Unmarshal([]byte(stdout), &got))
@@ -103,19 +115,8 @@ func TestWhyAsJSON(t *testing.T) {
 
 func TestWhyOfAnUnknownPod(t *testing.T) {
 	t.Parallel()
-	code, stdout, stderr := call(t, "why", "default/nobody", "--run-dir", serve(t, &fixed{}))
+	code, stdout, stderr := call(t, "why", "default/absent", "--run-dir", serve(t, &fixed{}))
 	assert.Equal(t, exitFailure, code)
 	assert.Empty(t, stdout)
-	assert.Equal(t, "pod-pacemaker: default/nobody: not known on this node: it neither waits nor starts, and did neither lately\n", stderr)
-}
-
-func TestWhyCompletesThePodsOfTheNode(t *testing.T) {
-	t.Parallel()
-	dir := serve(t, &fixed{status: herd()})
-	_, stdout, _ := call(t, "__complete", "why", "--run-dir", dir, "")
-	for _, pod := range []string{"default/web-3", "default/web-1", "default/web-0"} {
-		assert.Contains(t, stdout, pod+"\n")
-	}
-	_, stdout, _ = call(t, "__complete", "why", "--run-dir", shortDir(t), "")
-	assert.Equal(t, ":4\n", stdout)
+	assert.Equal(t, "pod-pacemaker: default/absent: not known on this node: it neither waits nor starts, and did neither lately\n", stderr)
 }

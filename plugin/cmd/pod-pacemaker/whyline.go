@@ -9,11 +9,11 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
-// whyLine says all of it in one line.
+// whyLine returns the answer as one line.
 func whyLine(w admin.Why) string {
 	text := podName(w.Pod) + ": " + story(w) + costStory(w.Cost)
 	if w.Shadow {
-		text += "; all this only in the mode Shadow: it went on at once"
+		text += "; mode Shadow: the pod was not held back"
 	}
 	return text
 }
@@ -40,7 +40,7 @@ func story(w admin.Why) string {
 	}
 }
 
-// slotStory says what slot a start holds, and whether it makes use of it.
+// slotStory returns whether a start holds a slot, and whether it makes progress.
 func slotStory(w admin.Why) string {
 	text := "holds a slot"
 	switch {
@@ -58,13 +58,13 @@ func slotStory(w admin.Why) string {
 func waitingStory(w admin.Why) string {
 	text := fmt.Sprintf("waiting %s, place %d of %d: %s", human(w.WaitedSeconds.Duration()), w.Place, w.Of, waitsFor(w.Pod))
 	if w.Repeats > 0 {
-		text += fmt.Sprintf("; exited %s before, so first starts go first", plural(w.Repeats, "time"))
+		text += fmt.Sprintf("; its container exited %s before, so first starts are ahead of it", plural(w.Repeats, "time"))
 	}
 	switch {
 	case w.InRoom:
 		text += "; in the waiting room"
 	case !w.Present:
-		text += "; refused for now, kubelet will try again"
+		text += "; refused, kubelet will retry it"
 	}
 	if w.ExpectedSeconds > 0 {
 		text += fmt.Sprintf("; expected in about %s (%s)", human(w.ExpectedSeconds.Duration()), basisText(w.Basis))
@@ -80,7 +80,7 @@ func waitsFor(p admin.Pod) string {
 	return clean(fmt.Sprintf("%s: %s", p.Reason, p.Held.Detail))
 }
 
-// observed says what an estimate rests on.
+// observed returns what an estimate is based on.
 func observed(yes bool) string {
 	if yes {
 		return "observed"
@@ -88,7 +88,7 @@ func observed(yes bool) string {
 	return "a guess: no start has ended yet"
 }
 
-// basisText is observed, or says that a policy holds the pod.
+// basisText returns what the expected time is based on.
 func basisText(b admin.Basis) string {
 	if b == admin.BasisNone {
 		return observed(false)
@@ -110,10 +110,10 @@ func afterWaiting(p admin.Pod) string {
 	return fmt.Sprintf("%s (%s)", text, clean(string(p.Admission)))
 }
 
-// ending says how a start ended, with the reason's own word.
+// ending returns how a start ended, with the word of its reason.
 func ending(p admin.Pod) string {
 	text, special := map[reasons.Reason]string{
-		reasons.Inferred: "taken for ready from its CPU use", reasons.CrashLoop: "crashed", reasons.Exited: "its containers exited",
+		reasons.Inferred: "counted as ready by its CPU use", reasons.CrashLoop: "crashed", reasons.Exited: "its containers exited",
 		reasons.Failed: "failed", reasons.Stuck: "not ready and no longer counted",
 	}[p.Reason]
 	if !special {

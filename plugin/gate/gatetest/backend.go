@@ -1,31 +1,23 @@
-// Package gatetest decides starts at the gate by a test's hand.
+// Package gatetest lets a test decide the starts at the gate.
 package gatetest
 
 import (
 	"context"
 	"errors"
 	"sync/atomic"
+	"testing"
 	"time"
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate"
 )
 
-// patience is how long a test waits for what must happen. Only a broken test or
-// program ever comes near it.
+// patience is how long a test waits for something that must happen.
 const patience = 30 * time.Second
 
-// TB is what a helper here needs of a [testing.TB].
-type TB interface {
-	Helper()
-	Cleanup(f func())
-	Fatalf(format string, args ...any)
-}
-
-// Backend is a [gate.Backend] whose verdicts a test gives. Make it with
-// [NewBackend]; safe for concurrent use.
+// Backend is a [gate.Backend] whose verdicts come from a test. Make it with [NewBackend]. It is safe for concurrent
+// use.
 type Backend struct {
-	// Deaf makes Wait go on after its context's end, until the verdict. Set it
-	// before use.
+	// Deaf makes Wait ignore the end of its context until the verdict. Set it before use.
 	Deaf bool
 	// Stuck makes Alive fail.
 	Stuck atomic.Bool
@@ -36,7 +28,7 @@ type Backend struct {
 // Wait is one call of [Backend.Wait].
 type Wait struct {
 	gate.Hello
-	// Tell is the call's tell.
+	// SendTurn is the argument of the call.
 	SendTurn gate.SendTurn
 	// Ended is closed when the call's context ended.
 	Ended   <-chan struct{}
@@ -49,7 +41,7 @@ type outcome struct {
 	panics  any
 }
 
-// NewBackend returns a backend that was not asked yet.
+// NewBackend returns a backend without calls.
 func NewBackend() *Backend {
 	return &Backend{waits: make(chan *Wait, 1024)}
 }
@@ -80,13 +72,13 @@ func (b *Backend) Alive(context.Context) error {
 	return nil
 }
 
-// Next returns the next hook that waits.
-func (b *Backend) Next(tb TB) *Wait {
+// Next returns the next waiting hook.
+func (b *Backend) Next(tb testing.TB) *Wait {
 	tb.Helper()
 	return Receive(tb, b.waits, "a hook waits at the gate")
 }
 
-// Asked returns how many hooks wait that Next did not return.
+// Asked returns the number of waiting hooks that Next has not returned.
 func (b *Backend) Asked() int { return len(b.waits) }
 
 // Decide ends the call with v.
@@ -99,13 +91,13 @@ func (w *Wait) Fail(err error) { w.outcome <- outcome{err: err} }
 func (w *Wait) Panic(v any) { w.outcome <- outcome{panics: v} }
 
 // AwaitEnd waits for the end of the call's context.
-func (w *Wait) AwaitEnd(tb TB) {
+func (w *Wait) AwaitEnd(tb testing.TB) {
 	tb.Helper()
 	Receive(tb, w.Ended, "the call's context ends")
 }
 
-// Receive returns what comes on c, and fails the test where nothing does.
-func Receive[T any](tb TB, c <-chan T, what string) T {
+// Receive returns the next value of c. It fails the test if none comes in time.
+func Receive[T any](tb testing.TB, c <-chan T, what string) T {
 	tb.Helper()
 	select {
 	case v := <-c:

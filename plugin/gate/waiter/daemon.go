@@ -12,17 +12,17 @@ import (
 var (
 	errClosed  = errors.New("the daemon closed the connection")
 	errTooLong = errors.New("the daemon sent a line that is too long")
-	errSilent  = errors.New("the daemon says nothing")
+	errSilent  = errors.New("the daemon does not answer")
 )
 
-// daemon is a connection to it. No call blocks.
+// daemon is a connection to the daemon. Its methods do not block.
 type daemon struct {
 	fd  int // -1: not connected
-	n   int // bytes of buf that were received and not yet used
+	n   int // bytes of buf that were received and are not used yet
 	buf [wire.MaxLine]byte
 }
 
-// dial connects and says hello.
+// dial connects and sends the hello.
 func (d *daemon) dial(path string, hello []byte) error {
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -33,7 +33,7 @@ func (d *daemon) dial(path string, hello []byte) error {
 		d.close()
 		return err
 	}
-	// A new socket's buffer has room for the whole hello.
+	// The buffer of a new socket has room for the whole hello.
 	n, err := unix.Write(fd, hello)
 	if err == nil && n < len(hello) {
 		err = errClosed
@@ -46,13 +46,13 @@ func (d *daemon) dial(path string, hello []byte) error {
 
 func (d *daemon) close() {
 	if d.fd >= 0 {
-		_ = unix.Close(d.fd) // nothing was written that could be lost
+		_ = unix.Close(d.fd) // no data can be lost
 	}
 	d.fd = -1
 }
 
-// receive takes what has come and hands each line to answer, until that returns
-// false. An error means that the connection is of no more use.
+// receive reads what has arrived and calls answer for each line, until answer returns
+// false. After an error the connection cannot be used any more.
 func (d *daemon) receive(answer func(wire.Answer) bool) error {
 	n, err := unix.Read(d.fd, d.buf[d.n:])
 	switch {

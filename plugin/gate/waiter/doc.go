@@ -1,7 +1,7 @@
-// Package waiter is how a process waits at the daemon's socket until the start of its pod
-// is decided: pacemaker-gate for a container, pacemaker-cni for a sandbox. The lines that
-// it and the daemon exchange are those of package wire.
+// Package waiter waits at the daemon's socket until the start of a pod is decided. The
+// programs pacemaker-gate (for a container) and pacemaker-cni (for a sandbox) use it. The
+// protocol is that of package wire.
 //
-// Hundreds of these may wait on one node, so it is built from system calls and little
-// else: what a waiting process imports is mapped into its memory.
+// Hundreds of these processes may wait on one node, and every package that they import
+// takes memory. So this package uses system calls and little else.
 package waiter

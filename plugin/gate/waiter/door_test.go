@@ -15,8 +15,8 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate/wire"
 )
 
-// Hooks find out that their daemon hangs when most of their times to leave are over. Still
-// none leaves within the pace of another.
+// The hooks find out that their daemon hangs when most of their times to leave are over. Still, no hook leaves sooner
+// than the pace after another.
 func TestHooksOfADaemonThatHangsLeaveOneByOne(t *testing.T) {
 	t.Parallel()
 	const hooks, pace, silence = 30, 50 * time.Millisecond, time.Second
@@ -26,7 +26,7 @@ func TestHooksOfADaemonThatHangsLeaveOneByOne(t *testing.T) {
 		mu.Lock()
 		told++
 		turn := ""
-		if told <= hooks { // from then on it hangs
+		if told <= hooks { // from then on the daemon hangs
 			turn = string(wire.AppendAnswer(nil, wire.Answer{
 				Kind: wire.Turn, LeaveAt: time.Now().Add(time.Duration(told) * pace), Position: told, Pace: pace,
 			}))
@@ -44,7 +44,7 @@ func TestHooksOfADaemonThatHangsLeaveOneByOne(t *testing.T) {
 			mu.Lock()
 			left = append(left, time.Now())
 			mu.Unlock()
-			w.door.leave() // as its end does
+			w.door.leave() // as at the end of the hook
 			w.daemon.close()
 		})
 	}
@@ -56,7 +56,7 @@ func TestHooksOfADaemonThatHangsLeaveOneByOne(t *testing.T) {
 	}
 }
 
-func TestADoorThatIsNotThereKeepsNobody(t *testing.T) {
+func TestAMissingDoorKeepsNoHook(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
 	d := newDoor("/nowhere/gate.sock")
@@ -70,7 +70,7 @@ func TestADaemonThatDecidesAgainEndsTheLeaving(t *testing.T) {
 	dir := t.TempDir()
 	now := time.Now()
 	first, second := newDoor(dir+"/gate.sock"), newDoor(dir+"/gate.sock")
-	assert.False(t, first.passes(now, now, time.Minute), "it has just taken the door")
+	assert.False(t, first.passes(now, now, time.Minute), "the first hook has just taken the door")
 	assert.Equal(t, first.since.Add(time.Minute), first.next(now, time.Minute))
 	assert.False(t, second.passes(now, now, time.Minute))
 	assert.Equal(t, now.Add(doorRetryMost), second.next(now, time.Minute))
@@ -84,7 +84,7 @@ func TestADaemonThatDecidesAgainEndsTheLeaving(t *testing.T) {
 	second.leave()
 }
 
-// A hook on a busy node is put aside between its look at the clock and its try of the door, and the hook before it
+// On a busy node, a hook may be interrupted between its look at the clock and its try of the door. The hook before it
 // leaves meanwhile.
 func TestThePaceCountsFromTheMomentTheDoorIsTaken(t *testing.T) {
 	t.Parallel()

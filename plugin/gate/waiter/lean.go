@@ -9,21 +9,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// leanMark begins the variable that tells the second life of the process from
-// the first, and keeps the parent that the first had.
+// leanMark is the start of an environment variable. BecomeLean sets it to the parent of the
+// process when it runs the program again.
 const leanMark = "PACEMAKER_PARENT="
 
-// BecomeLean runs the program again in this process, set up so that the Go
-// runtime stays small whatever the node is like. Only before the runtime begins
-// can these be chosen:
+// BecomeLean runs the program again in this process, with settings that keep the Go
+// runtime small. They must be set before the runtime begins:
 //
-//   - no transparent huge pages: where they are set to "always", the heap of
+//   - no transparent huge pages: if they are set to "always", the heap of
 //     some 300 KiB takes one or two pages of 2 MiB;
-//   - GOMAXPROCS=1: the runtime sets aside some 15 KiB for each CPU.
+//   - GOMAXPROCS=1: the runtime allocates some 15 KiB for each CPU.
 //
-// Process id, parent and open files stay, and of the environment what keep names. It
-// returns the parent that the process began with: in the second life, or where the kernel
-// refuses to begin one. To be called first of all: before it, nothing may be read.
+// The process ID, the parent and the open files stay the same; of the environment, only the
+// variables in keep stay. BecomeLean returns in the new program, or if the kernel cannot run it,
+// and returns the parent that the process had first. Call it before anything is read from stdin.
 func BecomeLean(keep ...string) (parent int) {
 	var kept []string
 	for _, e := range unix.Environ() {
@@ -37,8 +36,8 @@ func BecomeLean(keep ...string) (parent int) {
 		}
 	}
 	parent = unix.Getppid()
-	// Either may fail, on an old kernel or without /proc: the hook then only takes
-	// more memory. Exec returns only when it failed.
+	// Both may fail, on an old kernel or without /proc. Then the process only takes more
+	// memory. Exec returns only if it fails.
 	_ = unix.Prctl(unix.PR_SET_THP_DISABLE, 1, 0, 0, 0)
 	_ = unix.Exec("/proc/self/exe", os.Args, append(kept, leanMark+strconv.Itoa(parent), "GOMAXPROCS=1"))
 	return parent

@@ -6,18 +6,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// parentCheck is how often the parent is looked at where the kernel cannot tell
-// of its end.
+// parentCheck is the time between two looks at the parent if the kernel cannot report
+// its end.
 const parentCheck = time.Second
 
-// parent is the process that ran the hook: runc.
+// parent is the process that ran this one, for example runc.
 type parent struct {
 	pid int
-	fd  int32 // readable when the parent has ended; -1 where the kernel has none
+	fd  int32 // readable when the parent has ended; -1: not available
 }
 
 func watchParent(pid int) parent {
-	// Fails on kernels before 5.3, and for pid 0: a parent in another pid namespace.
+	// It fails on kernels before 5.3, and for pid 0, a parent in another pid namespace.
 	fd, err := unix.PidfdOpen(pid, 0)
 	if err != nil {
 		fd = -1
@@ -25,7 +25,7 @@ func watchParent(pid int) parent {
 	return parent{pid: pid, fd: int32(fd)}
 }
 
-// gone compares, because a hook that is run by hand may well have init as
-// its parent from the beginning. It also sees a parent that ended, and whose pid
-// went to another process, before the pidfd was open.
+// gone reports whether the parent has ended. It compares with the first parent, because a
+// hook that is run by hand may have init as its parent from the beginning. It also notices a
+// parent that ended before the pidfd was open.
 func (p parent) gone() bool { return unix.Getppid() != p.pid }

@@ -10,76 +10,76 @@ import (
 )
 
 const (
-	// A process without a daemon asks again after retryMin, and up to retrySpread
-	// more, so that many do not ask at once.
+	// A process without a daemon asks again after retryMin plus up to retrySpread,
+	// so that not all processes ask at once.
 	retryMin    = 100 * time.Millisecond
 	retrySpread = 150 * time.Millisecond
 
-	// RuntimeGone is why nothing starts where the process that began this one has ended.
+	// RuntimeGone is the reason of an outcome that is Orphaned.
 	RuntimeGone = "the container runtime that ran this hook is gone"
 )
 
-// Start is what a process waits for.
+// Start is the start that a process waits for.
 type Start struct {
 	// Socket is the path of the daemon's socket.
 	Socket string
-	// Hello names the start; its Deadline is set by the Waiter.
+	// Hello identifies the start. The Waiter sets its Deadline.
 	Hello wire.Hello
-	// Deadline is when the wait ends in any case. It has a monotonic reading.
+	// Deadline is when the wait ends in any case. It has a monotonic clock reading.
 	Deadline time.Time
-	// LeaveAt is when the wait ends while no daemon can be reached, until a daemon tells
+	// LeaveAt is when the wait ends if no daemon can be reached, until a daemon sends
 	// another time; zero: at once.
 	LeaveAt time.Time
-	// Pace is the time between two that leave without a daemon, until a daemon tells another.
+	// Pace is the time between two processes that leave without a daemon, until a daemon
+	// sends another.
 	Pace time.Duration
-	// Parent is the process that began this one.
+	// Parent is the ID of the process that ran this one.
 	Parent int
 }
 
-// Outcome is how a wait ended.
+// Outcome is the result of a wait.
 type Outcome struct {
-	// Starts: the start goes on.
+	// Starts reports whether the start may continue.
 	Starts bool
-	// Unpaced: no daemon decided it.
+	// Unpaced reports whether it continues without the decision of a daemon.
 	Unpaced bool
-	// Orphaned: the process that began this one has ended.
+	// Orphaned reports whether the process that ran this one has ended.
 	Orphaned bool
-	// Reason is the daemon's, or why there is no decision of a daemon.
+	// Reason is the reason of the daemon, or why no daemon decided.
 	Reason string
 }
 
-// Waiter is one wait. Its times carry Go's monotonic reading: from its beginning on, a
-// step of the wall clock changes nothing. Make it with [New]; it is not safe for
-// concurrent use.
+// Waiter is one wait. Its times have monotonic clock readings, so it does not depend on
+// changes of the wall clock. Make it with [New]. It is not safe for concurrent use.
 type Waiter struct {
-	// Input is a file descriptor; once there is something to read, OnInput is called, which
-	// returns the descriptor to look at from then on. Negative: there is none.
+	// Input is a file descriptor. Once it is readable, OnInput is called, and returns the
+	// descriptor to use from then on. Negative: none.
 	Input   int32
 	OnInput func() int32
-	// Check, where it is not nil, is asked at the beginning and each CheckEvery after; what it returns other
-	// than nil ends the wait.
+	// Check, if it is not nil, is called when the wait begins and every CheckEvery after that.
+	// A result that is not nil ends the wait.
 	Check      func() *Outcome
 	CheckEvery time.Duration
 
 	start      Start
 	parent     parent
 	deadline   time.Time
-	leaveAt    time.Time // without a daemon; never after deadline
-	position   int       // among those that leave then, from 1; 0: not told
+	leaveAt    time.Time // when to leave without a daemon; never after deadline
+	position   int       // among the processes that leave without a daemon, from 1; 0: not known
 	pace       time.Duration
-	aloneSince time.Time // since when no daemon decides
+	aloneSince time.Time // since when no daemon decides; zero: one does
 	door       door
-	retryAt    time.Time // without a daemon: when to ask again
-	checkAt    time.Time // when Check is asked next
+	retryAt    time.Time // when to ask again, without a daemon
+	checkAt    time.Time // when to call Check again
 	lost       error     // why there is no daemon
-	heard      bool      // a daemon has said something
+	heard      bool      // a daemon has sent something
 	silence    time.Duration
-	silentAt   time.Time // when the daemon will have said nothing for silence
-	silent     bool      // the last daemon did not: without a word, the next is no better
+	silentAt   time.Time // when the daemon will have sent nothing for silence
+	silent     bool      // the last daemon was silent; a new connection counts as silent until it sends something
 	daemon     daemon
 }
 
-// New returns a waiter for s, which begins at now. It starts nothing.
+// New returns a waiter for s that begins at now. It starts nothing.
 func New(s Start, now time.Time) *Waiter {
 	w := &Waiter{Input: -1, start: s, parent: watchParent(s.Parent), deadline: s.Deadline, pace: s.Pace, silence: wire.SilenceMost}
 	w.daemon.fd = -1
@@ -88,18 +88,18 @@ func New(s Start, now time.Time) *Waiter {
 	return w
 }
 
-// leave sets the time to leave if there is no daemon; the zero time means now.
+// leave sets the time to leave without a daemon; zero: at once.
 func (w *Waiter) leave(at, now time.Time) {
 	w.leaveAt = earlier(now.Add(at.Sub(now)), w.deadline)
 }
 
-// Told returns when this process leaves if no daemon decides, and the time between two that
-// do; heard is false as long as no daemon has said anything.
+// Told returns when this process leaves if no daemon decides, and the time between two processes that
+// leave. heard reports whether a daemon has sent anything yet.
 func (w *Waiter) Told() (leaveAt time.Time, pace time.Duration, heard bool) {
 	return w.leaveAt, w.pace, w.heard
 }
 
-// Alone reports whether no daemon decides: there is none, or it hangs.
+// Alone reports whether no daemon decides: no daemon can be reached, or it hangs.
 func (w *Waiter) Alone() bool { return w.daemon.fd < 0 || w.silent }
 
 // Wait blocks until the start is decided.
@@ -115,7 +115,7 @@ func (w *Waiter) Wait() Outcome {
 		}
 		switch {
 		case w.parent.gone():
-			return orphaned()
+			return Outcome{Orphaned: true, Reason: RuntimeGone}
 		case !now.Before(w.deadline):
 			return w.unpaced("no decision before the deadline")
 		case w.daemon.fd >= 0 && !now.Before(w.silentAt):
@@ -132,7 +132,7 @@ func (w *Waiter) Wait() Outcome {
 		case err != nil:
 			return Outcome{Starts: true, Unpaced: true, Reason: "cannot wait: " + err.Error()}
 		case ready.parent:
-			return orphaned()
+			return Outcome{Orphaned: true, Reason: RuntimeGone}
 		case ready.input:
 			w.Input = w.OnInput()
 		case ready.daemon:
@@ -143,14 +143,12 @@ func (w *Waiter) Wait() Outcome {
 	}
 }
 
-func orphaned() Outcome { return Outcome{Orphaned: true, Reason: RuntimeGone} }
-
 func (w *Waiter) unpaced(why string) Outcome {
 	return Outcome{Starts: true, Unpaced: true, Reason: why + w.because()}
 }
 
-// due is when the process leaves where no daemon decides: at the time that it was told, or, if
-// it found out late, when those before it that found out with it have left.
+// due returns when the process leaves if no daemon decides: at the time that it was sent, or, if it
+// noticed later that no daemon decides, after the processes before it have left.
 func (w *Waiter) due() time.Time {
 	turn := w.aloneSince.Add(time.Duration(w.position) * w.pace)
 	return earlier(later(w.leaveAt, turn), w.deadline)
@@ -159,7 +157,7 @@ func (w *Waiter) due() time.Time {
 func (w *Waiter) connect(now time.Time) {
 	w.silentAt = now.Add(w.silence)
 	hello := w.start.Hello
-	// The deadline goes out on the wall clock as it is now: the daemon reads the same.
+	// The deadline is sent on the present wall clock, which the daemon reads, too.
 	hello.Deadline = now.Round(0).Add(w.deadline.Sub(now))
 	if err := w.daemon.dial(w.start.Socket, wire.AppendHello(nil, hello)); err != nil {
 		w.disconnect(err, now)
@@ -182,7 +180,7 @@ func (w *Waiter) because() string {
 	return " at " + w.start.Socket + ": " + w.lost.Error()
 }
 
-// listen takes what the daemon said, and tells whether that was the decision.
+// listen reads what the daemon has sent, and reports whether that includes the decision.
 func (w *Waiter) listen() (o Outcome, decided bool) {
 	now := time.Now()
 	err := w.daemon.receive(func(a wire.Answer) bool {
@@ -203,7 +201,7 @@ func (w *Waiter) listen() (o Outcome, decided bool) {
 	return o, decided
 }
 
-// next is the next time at which there is something to do unasked.
+// next returns when there is something to do even if nothing becomes readable.
 func (w *Waiter) next(now time.Time) time.Time {
 	next := earlier(w.deadline, w.silentAt)
 	if w.daemon.fd < 0 {
@@ -221,13 +219,13 @@ func (w *Waiter) next(now time.Time) time.Time {
 	return next
 }
 
-// ready is what ended a poll.
+// ready says which files became readable.
 type ready struct{ parent, input, daemon bool }
 
-// poll sleeps until something is ready or the next time that matters.
+// poll blocks until a file is readable, or until next.
 func (w *Waiter) poll(now time.Time) (ready, error) {
 	timeout := unix.NsecToTimespec(int64(max(w.next(now).Sub(now), 0)))
-	fds := [...]unix.PollFd{ // the kernel passes over negative ones
+	fds := [...]unix.PollFd{ // the kernel ignores negative ones
 		{Fd: w.parent.fd, Events: unix.POLLIN},
 		{Fd: int32(w.daemon.fd), Events: unix.POLLIN},
 		{Fd: w.Input, Events: unix.POLLIN},

@@ -24,7 +24,7 @@ func TestTimeToLeaveIsNeverAfterTheDeadline(t *testing.T) {
 	w.leave(now.Add(time.Second), now)
 	assert.Equal(t, time.Second, w.leaveAt.Sub(now))
 	w.leave(time.Time{}, now)
-	assert.True(t, w.leaveAt.Before(now), "not given: at once")
+	assert.True(t, w.leaveAt.Before(now), "without a time, the hook leaves at once")
 }
 
 func TestNextWakeUp(t *testing.T) {
@@ -33,18 +33,18 @@ func TestNextWakeUp(t *testing.T) {
 	at := now.Add
 	w := Waiter{door: newDoor("/gate.sock"), deadline: at(time.Minute), leaveAt: at(30 * time.Second), retryAt: at(time.Second), silentAt: at(40 * time.Second)}
 	w.daemon.fd, w.parent.fd = 5, 6
-	assert.Equal(t, at(40*time.Second), w.next(now), "with a daemon, its silence and the deadline")
+	assert.Equal(t, at(40*time.Second), w.next(now), "with a daemon, its silence and the deadline count")
 	w.silentAt = at(time.Hour)
 	assert.Equal(t, at(time.Minute), w.next(now))
 	w.silent = true
-	assert.Equal(t, at(30*time.Second), w.next(now), "one that hangs is as good as none")
+	assert.Equal(t, at(30*time.Second), w.next(now), "a daemon that hangs counts as gone")
 	w.silent = false
 	w.daemon.fd = -1
 	assert.Equal(t, at(time.Second), w.next(now))
 	w.leaveAt = at(time.Millisecond)
 	assert.Equal(t, at(time.Millisecond), w.next(now))
 	w.daemon.fd, w.parent.fd = 5, -1
-	assert.Equal(t, at(parentCheck), w.next(now), "a kernel that does not tell of the parent's end")
+	assert.Equal(t, at(parentCheck), w.next(now), "the kernel does not report the parent's end")
 }
 
 func TestRetriesSpread(t *testing.T) {
@@ -66,15 +66,14 @@ func TestRetriesSpread(t *testing.T) {
 func TestAnotherParentMeansThatTheRuntimeIsGone(t *testing.T) {
 	t.Parallel()
 	assert.False(t, watchParent(os.Getppid()).gone())
-	// Without a pidfd, as on an old kernel: the first look tells.
+	// There is no pidfd, as on an old kernel: the first check notices the end.
 	w := New(Start{Socket: "/nowhere", Deadline: time.Now().Add(time.Hour)}, time.Now())
 	w.parent = parent{pid: os.Getppid() + 1, fd: -1}
 	assert.Equal(t, Outcome{Orphaned: true, Reason: RuntimeGone}, w.Wait())
-	assert.EqualValues(t, -1, watchParent(0).fd, "a parent outside this pid namespace")
+	assert.EqualValues(t, -1, watchParent(0).fd, "the parent is outside this pid namespace")
 }
 
-// impatient is a hook of this process that takes a daemon for gone after a short
-// silence.
+// impatient is a hook of this process. After a short silence, it treats the daemon as gone.
 func impatient(path string, silence, leave time.Duration) *Waiter {
 	now := time.Now()
 	w := New(Start{
@@ -84,12 +83,11 @@ func impatient(path string, silence, leave time.Duration) *Waiter {
 	return w
 }
 
-// A daemon that hangs takes connections, and says nothing: hooks leave at their
-// time as if there were none.
-func TestADaemonThatHangsIsAsGoodAsNone(t *testing.T) {
+// A daemon that hangs accepts connections, and says nothing. The hooks leave at their time, as without a daemon.
+func TestADaemonThatHangsCountsAsGone(t *testing.T) {
 	t.Parallel()
 	path := gatetest.Listen(t, func(c net.Conn) {
-		_, _ = io.Copy(io.Discard, c) // until the hook hangs up
+		_, _ = io.Copy(io.Discard, c) // until the hook closes the connection
 	})
 	w := impatient(path, 50*time.Millisecond, time.Second)
 	begin := time.Now()
@@ -99,20 +97,20 @@ func TestADaemonThatHangsIsAsGoodAsNone(t *testing.T) {
 	w.daemon.close()
 }
 
-// Until then it is asked again and again, and decides once it hangs no more.
+// Until then the hook asks again and again. The daemon decides once it works again.
 func TestADaemonThatHangsIsAskedAgain(t *testing.T) {
 	t.Parallel()
 	var asked atomic.Int32
 	path := gatetest.Listen(t, func(c net.Conn) {
 		if asked.Add(1) > 3 {
-			_, _ = io.WriteString(c, "go Admitted\n") // or it has hung up, and asks anew
+			_, _ = io.WriteString(c, "go Admitted\n") // or the hook has closed the connection, and asks again
 		}
 		_, _ = io.Copy(io.Discard, c)
 	})
 	w := impatient(path, 50*time.Millisecond, time.Hour)
 	assert.True(t, w.Wait().Starts)
 	assert.Greater(t, asked.Load(), int32(3))
-	assert.Empty(t, w.because(), "it starts by the daemon's word")
+	assert.Empty(t, w.because(), "the daemon's decision starts it")
 	w.daemon.close()
 }
 
@@ -138,7 +136,7 @@ func TestEveryLineEndsTheSilence(t *testing.T) {
 	w.silent = true
 	_, decided := w.listen()
 	assert.False(t, decided)
-	assert.True(t, w.Alone(), "nothing was said")
+	assert.True(t, w.Alone(), "the daemon has sent nothing")
 }
 
 func TestReceivePutsLinesTogether(t *testing.T) {
@@ -157,7 +155,7 @@ func TestReceivePutsLinesTogether(t *testing.T) {
 			return a.Kind == wire.Turn
 		})
 	}
-	require.NoError(t, d.receive(nil), "nothing has come yet")
+	require.NoError(t, d.receive(nil), "no byte has come yet")
 	require.NoError(t, receive("turn 5"))
 	assert.Empty(t, heard)
 	require.NoError(t, receive("0 1\nturn 60 2\ngo"))
@@ -165,6 +163,6 @@ func TestReceivePutsLinesTogether(t *testing.T) {
 	assert.Equal(t, []wire.Answer{
 		{Kind: wire.Turn, LeaveAt: time.UnixMilli(50), Position: 1},
 		{Kind: wire.Turn, LeaveAt: time.UnixMilli(60), Position: 2},
-		{Kind: wire.Go, Reason: "Admitted"}, // the decision: what follows it does not count
+		{Kind: wire.Go, Reason: "Admitted"}, // the decision: lines after it do not count
 	}, heard)
 }

@@ -7,44 +7,44 @@ import (
 	"time"
 )
 
-// Kind is which of its lines the daemon sent.
+// Kind is the kind of an answer.
 type Kind int
 
 const (
-	// Turn tells when to leave if the daemon goes away.
+	// Turn sets when the hook leaves if the daemon goes away.
 	Turn Kind = iota + 1
 	// Go is the verdict that the process may start.
 	Go
-	// Abort is the verdict that nothing may start here.
+	// Abort is the verdict that the process must not start.
 	Abort
-	// Alive says that the daemon still decides.
+	// Alive means that the daemon still decides starts.
 	Alive
 )
 
 const (
 	// AliveEvery is the time between two alive lines.
 	AliveEvery = 5 * time.Second
-	// SilenceMost is how long a daemon may say nothing before the hook takes it for
-	// one that is gone.
+	// SilenceMost is how long a daemon may send nothing before the hook treats it as
+	// gone.
 	SilenceMost = 3 * AliveEvery
 )
 
 // Answer is one line of the daemon.
 type Answer struct {
 	Kind Kind
-	// LeaveAt, Position and Pace are set for Turn. Position is the
-	// hook's among those that wait, counted from 1; 0: not told. Pace is the time between
-	// two of them that leave, in whole milliseconds; 0: not told.
+	// LeaveAt, Position and Pace are set for Turn. Position is the position of the
+	// hook among the hooks that wait, counted from 1; 0: not known. Pace is the time
+	// between two hooks that leave, in whole milliseconds; 0: not known.
 	LeaveAt  time.Time
 	Position int
 	Pace     time.Duration
-	// Reason is set for Go and Abort: a reason word, and after a colon words for
-	// the reader of the pod's events. It may be empty.
+	// Reason is set for Go and Abort: a reason word, and possibly an explanation
+	// for people after a colon. It may be empty.
 	Reason string
 }
 
-// AppendAnswer appends a to b as a line. A reason is cut to what a line holds,
-// and what would end the line early is written as a space.
+// AppendAnswer appends a to b as a line. It shortens a reason that is too long, and
+// writes control characters as spaces.
 func AppendAnswer(b []byte, a Answer) []byte {
 	switch a.Kind {
 	case Turn:
@@ -66,7 +66,7 @@ func AppendAnswer(b []byte, a Answer) []byte {
 	return append(b, '\n')
 }
 
-// ParseAnswer reads a line of the daemon without its newline. The error wraps
+// ParseAnswer parses a line of the daemon without its newline. The error wraps
 // [ErrMalformed].
 func ParseAnswer(line string) (Answer, error) {
 	verb, rest, _ := strings.Cut(line, " ")
@@ -84,30 +84,26 @@ func ParseAnswer(line string) (Answer, error) {
 }
 
 func parseTurn(rest string) (Answer, error) {
-	milli, position, ok := strings.Cut(rest, " ")
-	if !ok {
-		return Answer{}, malformed("turn without position")
+	words := strings.Split(rest, " ")
+	if len(words) != 2 && len(words) != 3 {
+		return Answer{}, malformed("turn " + strconv.Quote(clip(rest, 40)))
 	}
-	position, pace, paced := strings.Cut(position, " ")
-	var every int64
-	if paced {
-		if every, ok = parseNumber(pace, math.MaxInt32); !ok {
-			return Answer{}, malformed("pace " + strconv.Quote(clip(pace, 40)))
-		}
-	}
-	at, err := millis.parse("leave-at", milli)
+	at, err := millis.parse("leave-at", words[0])
 	if err != nil {
 		return Answer{}, err
 	}
-	n, ok := parseNumber(position, math.MaxInt32)
-	if !ok {
-		return Answer{}, malformed("position " + strconv.Quote(clip(position, 40)))
+	var numbers [2]int64 // position and pace
+	for i, word := range words[1:] {
+		n, ok := parseNumber(word, math.MaxInt32)
+		if !ok {
+			return Answer{}, malformed("position or pace " + strconv.Quote(clip(word, 40)))
+		}
+		numbers[i] = n
 	}
-	return Answer{Kind: Turn, LeaveAt: at, Position: int(n), Pace: time.Duration(every) * time.Millisecond}, nil
+	return Answer{Kind: Turn, LeaveAt: at, Position: int(numbers[0]), Pace: time.Duration(numbers[1]) * time.Millisecond}, nil
 }
 
-// cleanReason makes a reason fit for one line that a person reads on a terminal
-// or in an event.
+// cleanReason makes a reason safe to print on one line of a terminal or an event.
 func cleanReason(s string) string {
 	s = strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f || (r >= 0x80 && r < 0xa0) {

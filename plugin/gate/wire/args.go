@@ -6,132 +6,108 @@ import (
 	"time"
 )
 
-// MaxSocketPath is the longest path that fits a unix socket's address, in bytes.
-const MaxSocketPath = 107
-
 // Args are the arguments of the hook. Times are on the wall clock; the zero
 // time means "not given".
 type Args struct {
-	// Socket is the path of the daemon's socket, as the runtime sees it.
+	// Socket is the path of the daemon's socket on the host; required.
 	Socket string
-	// PodUID and ContainerID name the start; required.
+	// PodUID and ContainerID identify the start; required.
 	PodUID, ContainerID string
 	// Name is the pod's namespace/name, for people.
 	Name string
-	// Since is when the pod joined the queue, to the microsecond: a daemon that was
-	// restarted while the hook waited keeps the order by it.
+	// Since is when the pod joined the queue, in microseconds. A daemon that was
+	// restarted while the hook waited restores the order of the queue from it.
 	Since time.Time
-	// Deadline is when the hook stops waiting whatever happens, and lets the
-	// process start. Not given: 100 s after the hook began.
+	// Deadline is when the hook stops waiting in any case, and lets the process
+	// start. Not given: 100 s after the hook began.
 	Deadline time.Time
-	// LeaveAt is when the hook lets the process start while no daemon can be
-	// reached, until a daemon tells another time; never later than Deadline. Not
+	// LeaveAt is when the hook lets the process start if it cannot reach a daemon,
+	// until a daemon sends another time. It is never later than Deadline. Not
 	// given: at once.
 	LeaveAt time.Time
-	// Made is when the deadline was set. The hook waits no longer than Deadline
-	// minus Made, also when the wall clock is set back before it begins. Not
-	// given: no longer than an hour.
+	// Made is when Deadline was set. The hook waits no longer than Deadline minus
+	// Made, even if the wall clock is set back before the hook begins. Not given:
+	// no longer than an hour.
 	Made time.Time
 }
 
-// Argv returns a as command line arguments, without the program's name. What
-// was not given is left out, and so is a name that no line can carry.
+// Argv returns a as command line arguments, without the program's name. It leaves
+// out what is not given, and a name that does not fit a line.
 func (a Args) Argv() []string {
 	if _, err := parseText("", a.Name, maxName); err != nil {
 		a.Name = ""
 	}
 	var argv []string
-	for _, f := range a.fields() {
-		switch {
-		case f.text != nil && *f.text != "":
-			argv = append(argv, f.flag, *f.text)
-		case f.time != nil && !f.time.IsZero():
-			argv = append(argv, f.flag, string(f.unit.append(nil, *f.time)))
+	for _, arg := range []struct{ flag, value string }{
+		{"--socket", a.Socket},
+		{"--pod", a.PodUID},
+		{"--container", a.ContainerID},
+		{"--name", a.Name},
+		{"--since", micros.argument(a.Since)},
+		{"--deadline", millis.argument(a.Deadline)},
+		{"--leave-at", millis.argument(a.LeaveAt)},
+		{"--made", millis.argument(a.Made)},
+	} {
+		if arg.value != "" {
+			argv = append(argv, arg.flag, arg.value)
 		}
 	}
 	return argv
 }
 
-// ParseArgs reads what [Args.Argv] returns; --flag=value is understood as well.
+// argument returns a time as an argument, or "" for the zero time.
+func (u unit) argument(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return string(u.append(nil, t))
+}
+
+// ParseArgs parses the result of [Args.Argv]. It also understands --flag=value.
 // The error wraps [ErrMalformed] and names the argument.
 func ParseArgs(argv []string) (Args, error) {
 	var a Args
-	fields := a.fields()
 	for len(argv) > 0 {
 		flag, value, joined := strings.Cut(argv[0], "=")
 		argv = argv[1:]
-		f := find(fields, flag)
-		if f == nil {
-			return Args{}, malformed("argument " + strconv.Quote(clip(flag, 40)))
-		}
-		if !joined {
-			if len(argv) == 0 {
-				return Args{}, malformed(flag + " needs a value")
-			}
+		if !joined && len(argv) > 0 {
 			value, argv = argv[0], argv[1:]
 		}
-		if err := f.set(value); err != nil {
+		if err := a.set(flag, value); err != nil {
 			return Args{}, err
 		}
 	}
-	for _, f := range fields {
-		if f.required && *f.text == "" {
-			return Args{}, malformed(f.flag + " is missing")
-		}
+	switch {
+	case a.Socket == "":
+		return Args{}, malformed("--socket is missing")
+	case a.PodUID == "":
+		return Args{}, malformed("--pod is missing")
+	case a.ContainerID == "":
+		return Args{}, malformed("--container is missing")
 	}
 	return a, nil
 }
 
-// field ties one flag to the place of its value: text is set, or time and
-// its unit.
-type field struct {
-	flag     string
-	text     *string
-	path     bool
-	most     int
-	required bool
-	time     *time.Time
-	unit     unit
-}
-
-func (a *Args) fields() []field {
-	return []field{
-		{flag: "--socket", text: &a.Socket, path: true, required: true},
-		{flag: "--pod", text: &a.PodUID, most: maxID, required: true},
-		{flag: "--container", text: &a.ContainerID, most: maxID, required: true},
-		{flag: "--name", text: &a.Name, most: maxName},
-		{flag: "--since", time: &a.Since, unit: micros},
-		{flag: "--deadline", time: &a.Deadline, unit: millis},
-		{flag: "--leave-at", time: &a.LeaveAt, unit: millis},
-		{flag: "--made", time: &a.Made, unit: millis},
-	}
-}
-
-func find(fields []field, flag string) *field {
-	for i := range fields {
-		if fields[i].flag == flag {
-			return &fields[i]
-		}
-	}
-	return nil
-}
-
-func (f *field) set(value string) (err error) {
-	switch {
-	case f.time != nil:
-		*f.time, err = f.unit.parse(f.flag, value)
-	case f.path:
-		*f.text, err = parsePath(f.flag, value)
+func (a *Args) set(flag, value string) (err error) {
+	switch flag {
+	case "--socket":
+		a.Socket, err = value, checkLength(flag, value, maxSocket) // any characters: it is never sent on a line
+	case "--pod":
+		a.PodUID, err = parseText(flag, value, maxID)
+	case "--container":
+		a.ContainerID, err = parseText(flag, value, maxID)
+	case "--name":
+		a.Name, err = parseText(flag, value, maxName)
+	case "--since":
+		a.Since, err = micros.parse(flag, value)
+	case "--deadline":
+		a.Deadline, err = millis.parse(flag, value)
+	case "--leave-at":
+		a.LeaveAt, err = millis.parse(flag, value)
+	case "--made":
+		a.Made, err = millis.parse(flag, value)
 	default:
-		*f.text, err = parseText(f.flag, value, f.most)
+		return malformed("argument " + strconv.Quote(clip(flag, 40)))
 	}
 	return err
-}
-
-// parsePath takes any path: it is never sent on a line.
-func parsePath(key, value string) (string, error) {
-	if value == "" || len(value) > MaxSocketPath {
-		return "", malformed(key + " has " + strconv.Itoa(len(value)) + " bytes, must have 1 to " + strconv.Itoa(MaxSocketPath))
-	}
-	return value, nil
 }

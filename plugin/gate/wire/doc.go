@@ -1,36 +1,36 @@
-// Package wire is what the two ends of the gate agree on: the arguments of the
-// hook pacemaker-gate and the lines that it and the daemon exchange over a unix
-// stream socket.
+// Package wire is the protocol of the gate: the arguments of the hook pacemaker-gate, and
+// the lines that the hook and the daemon exchange over a unix stream socket.
 //
-// The hook says one line, and then only listens:
+// The hook sends one line, and then only reads:
 //
 //	wait 1 pod=UID container=ID name=NAMESPACE/NAME since=UNIX_US deadline=UNIX_MS
 //
-// pacemaker-cni, which waits before the sandbox exists, says the same with room=1 at the
-// end, and the ID of the sandbox to come for that of the container. The daemon answers with any number of turn and alive lines, then with exactly
-// one verdict, and closes the connection:
+// pacemaker-cni waits before the sandbox exists. It sends the same line with room=1 at the
+// end, and with the ID that the sandbox will have instead of the ID of a container. The
+// daemon answers with any number of turn and alive lines, then with exactly one verdict,
+// and closes the connection:
 //
 //	turn LEAVE_AT_UNIX_MS POSITION [PACE_MS]
 //	alive
 //	go REASON
 //	abort REASON
 //
-// POSITION is the hook's place among those that wait, counted from 1. PACE is the time
-// between two that leave without a daemon. An alive line
-// comes every [AliveEvery] from a daemon that still decides; one that says nothing
-// for [SilenceMost] is as good as gone.
+// POSITION is the position of the hook among the hooks that wait, counted from 1. PACE is
+// the time between two hooks that leave without a daemon. A daemon that still decides sends
+// an alive line every [AliveEvery]. A hook treats a daemon that sends nothing for
+// [SilenceMost] as gone.
 //
-// A connection that ends without a verdict says nothing about the start: the
-// hook asks again, until the leave-at time that it was told last. If it finds out only
-// afterwards that no daemon decides, it lets those before it go first, one each PACE. Hooks
-// leave by a lock (flock) on the folder of the socket, which each keeps for PACE before it
-// leaves: whatever they were told and however late they are, no two leave within it.
+// A connection may end without a verdict. Then the hook asks again, until the LEAVE_AT time
+// that it was sent last. If it notices only after that time that no daemon decides, it lets
+// the hooks before it leave first, one each PACE. To leave, a hook takes a lock (flock) on the
+// folder of the socket, and holds it for PACE before it leaves. So no two hooks leave within
+// PACE, whatever times they were sent and however late they are.
 //
-// Every line ends in a newline and is at most [MaxLine] bytes long with it.
-// Values are printable ASCII without spaces. Times count from the
-// Unix epoch on the node's wall clock, in milliseconds, and in microseconds where the order
-// of the queue depends on them (since); the zero [time.Time] is written as 0.
+// Every line ends in a newline and has at most [MaxLine] bytes, including the newline.
+// Values are printable ASCII without spaces. Times count from the Unix epoch on the node's
+// wall clock, in milliseconds; since, on which the order of the queue depends, counts in
+// microseconds. The zero [time.Time] is written as 0.
 //
-// A waiting hook has to be small, and every package that it imports is mapped
-// into its memory, so this one imports nothing that pulls in fmt or net.
+// A waiting hook must be small, and every package that it imports takes memory. So this
+// package imports nothing that imports fmt or net.
 package wire

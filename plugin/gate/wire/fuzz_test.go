@@ -9,8 +9,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate/wire"
 )
 
-// Whatever is read and understood must survive being written and read again,
-// and be one line that the other end accepts.
+// A text that is read and understood survives writing and reading. It is one line that the other end accepts.
 
 func FuzzParseHello(f *testing.F) {
 	f.Add("wait 1 pod=u1 container=c1 name=ns/p since=1 deadline=2")

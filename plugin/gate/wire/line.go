@@ -8,48 +8,49 @@ import (
 )
 
 const (
-	// MaxLine is the longest line either end may send, in bytes, with its newline.
+	// MaxLine is the longest line that either end may send, in bytes, including the newline.
 	MaxLine = 1024
 
 	maxID     = 128 // pod UID, container ID
 	maxName   = 320 // a namespace has at most 63 bytes, a pod's name 253
 	maxReason = 512
+	maxSocket = 107 // what fits the address of a unix socket
 
 	version = "1"
 )
 
 var (
-	// ErrMalformed says that a line or an argument list is not what this package writes.
+	// ErrMalformed is returned for a line or an argument that this package does not write.
 	ErrMalformed = errors.New("malformed")
-	// ErrVersion says that a hello is of a version that this end does not speak.
+	// ErrVersion is returned for a hello of another protocol version.
 	ErrVersion = errors.New("unknown protocol version")
 )
 
-// malformed is ErrMalformed with what is wrong; fmt would cost the hook memory.
+// malformed is an ErrMalformed with details. fmt would cost the hook memory.
 type malformed string
 
 func (m malformed) Error() string        { return ErrMalformed.Error() + ": " + string(m) }
 func (m malformed) Is(target error) bool { return target == ErrMalformed }
 
-// Hello is what a hook says first.
+// Hello is the first line of a hook.
 type Hello struct {
-	// PodUID and ContainerID name the start; never empty.
+	// PodUID and ContainerID identify the start; never empty.
 	PodUID, ContainerID string
 	// Name is the pod's namespace/name, for people; may be empty.
 	Name string
-	// Since is when the pod joined the queue, to the microsecond: pods join within one
-	// millisecond, and their order is to be found again. Zero when not known.
+	// Since is when the pod joined the queue; zero when not known. It has microseconds,
+	// because several pods may join within a millisecond.
 	Since time.Time
 	// Deadline is when the hook stops waiting by itself and lets the process
 	// start; zero when not known.
 	Deadline time.Time
-	// Room says that it waits in the waiting room: nothing of the pod exists yet but its
-	// network, and ContainerID is that of the sandbox to come.
+	// Room reports whether the process waits in the waiting room. Only the network of
+	// the pod exists then, and ContainerID is the ID that the sandbox will have.
 	Room bool
 }
 
-// AppendHello appends h to b as a line. The caller makes sure that h holds
-// valid values, as those of parsed [Args] are.
+// AppendHello appends h to b as a line. The values of h must be valid, as those of
+// parsed [Args] are.
 func AppendHello(b []byte, h Hello) []byte {
 	b = append(b, "wait "+version+" pod="+h.PodUID+" container="+h.ContainerID...)
 	if h.Name != "" {
@@ -65,9 +66,9 @@ func AppendHello(b []byte, h Hello) []byte {
 	return append(b, '\n')
 }
 
-// ParseHello reads a hello line without its newline. The error is [ErrVersion]
-// for another version's hello, else it wraps [ErrMalformed]. Keys that it does
-// not know are passed over, so that a later hook can say more.
+// ParseHello parses a hello line without its newline. It ignores keys that it does not
+// know, so that later hooks can send more. The error is [ErrVersion] for a hello of
+// another version; any other error wraps [ErrMalformed].
 func ParseHello(line string) (Hello, error) {
 	if len(line) >= MaxLine {
 		return Hello{}, malformed("line too long")
@@ -116,9 +117,16 @@ func (h *Hello) set(key, value string) error {
 	return err
 }
 
-func parseText(key, value string, most int) (string, error) {
+func checkLength(key, value string, most int) error {
 	if value == "" || len(value) > most {
-		return "", malformed(key + " has " + strconv.Itoa(len(value)) + " bytes, must have 1 to " + strconv.Itoa(most))
+		return malformed(key + " has " + strconv.Itoa(len(value)) + " bytes, must have 1 to " + strconv.Itoa(most))
+	}
+	return nil
+}
+
+func parseText(key, value string, most int) (string, error) {
+	if err := checkLength(key, value, most); err != nil {
+		return "", err
 	}
 	for i := range len(value) {
 		if value[i] <= ' ' || value[i] > '~' {
@@ -128,10 +136,10 @@ func parseText(key, value string, most int) (string, error) {
 	return value, nil
 }
 
-// unit is how a time is written: a number of it since the Unix epoch, 0 for the zero time.
+// unit is the unit of a time on a line: the time is a number since the Unix epoch, 0 for the zero time.
 type unit struct {
 	name  string
-	most  int64 // the year 9999, far from the ends of int64
+	most  int64 // the year 9999
 	since func(time.Time) int64
 	at    func(int64) time.Time
 }
@@ -143,10 +151,12 @@ var (
 
 func (u unit) parse(key, value string) (time.Time, error) {
 	n, ok := parseNumber(value, u.most)
-	if !ok {
+	switch {
+	case value == "":
+		return time.Time{}, malformed(key + " needs a value")
+	case !ok:
 		return time.Time{}, malformed(key + " " + strconv.Quote(clip(value, 40)) + " must be a time in Unix " + u.name)
-	}
-	if n == 0 {
+	case n == 0:
 		return time.Time{}, nil
 	}
 	return u.at(n), nil
@@ -159,7 +169,7 @@ func (u unit) append(b []byte, t time.Time) []byte {
 	return strconv.AppendInt(b, min(max(u.since(t), 1), u.most), 10)
 }
 
-// parseNumber reads plain decimal digits: no sign, at most the given number.
+// parseNumber parses a decimal number without a sign, of at most the given value.
 func parseNumber(s string, most int64) (int64, bool) {
 	n, err := strconv.ParseInt(s, 10, 64)
 	return n, err == nil && n <= most && s[0] >= '0' && s[0] <= '9'

@@ -16,13 +16,13 @@ var full = wire.Args{
 	Since: time.UnixMicro(1), Deadline: time.UnixMilli(2), LeaveAt: time.UnixMilli(3), Made: time.UnixMilli(4),
 }
 
-func TestArgvOfWhatIsGiven(t *testing.T) {
+func TestArgvHasTheGivenFields(t *testing.T) {
 	t.Parallel()
 	assert.Equal(t,
 		strings.Fields("--socket /run/pod-pacemaker/gate.sock --pod u1 --container c1 --name ns/p --since 1 --deadline 2 --leave-at 3 --made 4"),
 		full.Argv())
 	assert.Empty(t, wire.Args{}.Argv())
-	assert.Empty(t, wire.Args{Name: "no such/pod name"}.Argv(), "nothing waits less for a name")
+	assert.Empty(t, wire.Args{Name: "no such/pod name"}.Argv(), "a bad name must not keep the pod from waiting")
 }
 
 func TestParseArgs(t *testing.T) {

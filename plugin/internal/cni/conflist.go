@@ -12,36 +12,14 @@ import (
 )
 
 const (
-	// FileName is the name of the configuration that is written.
+	// FileName is the name of the configuration that the installer writes.
 	FileName = "00-pod-pacemaker.conflist"
 	// ProgramName is the name of the plugin.
 	ProgramName = "pacemaker-cni"
 )
 
-// Entry is what the plugin is told in the configuration.
-type Entry struct {
-	Type             string   `json:"type"`
-	Socket           string   `json:"socket"`
-	ConfDir          string   `json:"confDir"`
-	TimeoutMillis    int64    `json:"timeoutMillis"`
-	ExemptNamespaces []string `json:"exemptNamespaces,omitempty"`
-}
-
-// entry returns the plugin's part of the configuration.
-func (o Options) entry() Entry {
-	return Entry{
-		Type: ProgramName, Socket: o.Socket, ConfDir: o.ConfDir,
-		TimeoutMillis: o.Timeout.Milliseconds(), ExemptNamespaces: o.ExemptNamespaces,
-	}
-}
-
-var (
-	errNoNetwork = errors.New("there is no CNI configuration yet")
-	errChained   = errors.New("it names " + ProgramName + " already")
-)
-
-// First returns the name of the file in the folder that the runtime would take if ours were not there; an
-// error where there is none.
+// First returns the name of the configuration that the runtime would use without ours. It returns an error if
+// there is none.
 func First(dir string) (name string, err error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -52,11 +30,11 @@ func First(dir string) (name string, err error) {
 			return e.Name(), nil
 		}
 	}
-	return "", errNoNetwork
+	return "", errors.New("there is no CNI configuration yet")
 }
 
-// conflist returns a configuration with our plugin at the end of the chain of another one.
-func conflist(name string, text []byte, ours Entry) ([]byte, error) {
+// conflist returns a copy of the configuration in the file of that name, with pacemaker-cni at the end of its chain.
+func (o Options) conflist(name string, text []byte) ([]byte, error) {
 	var list map[string]json.RawMessage
 	var given struct {
 		Name, CNIVersion string
@@ -70,25 +48,27 @@ func conflist(name string, text []byte, ours Entry) ([]byte, error) {
 		given.Plugins = []json.RawMessage{text}
 	}
 	if len(given.Plugins) == 0 {
-		return nil, fmt.Errorf("it names no plugins: %w", errNoNetwork)
+		return nil, errors.New("it names no plugins")
 	}
 	for _, p := range given.Plugins {
 		var named struct{ Type string }
 		if err := json.Unmarshal(p, &named); err != nil || named.Type == "" {
-			return nil, fmt.Errorf("a plugin has no type: %w", errors.Join(err, errNoNetwork))
+			return nil, errors.Join(errors.New("a plugin has no type"), err)
 		}
 		if named.Type == ProgramName {
-			return nil, errChained
+			return nil, errors.New("it names " + ProgramName + " already")
 		}
 	}
 	if given.Name == "" {
-		return nil, fmt.Errorf("the network has no name: %w", errNoNetwork)
+		return nil, errors.New("the network has no name")
 	}
 	switch given.CNIVersion {
 	case "", "0.1.0", "0.2.0", "0.3.0":
-		return nil, fmt.Errorf("it is of CNI %q, which is older than 0.3.1: %w", given.CNIVersion, errNoNetwork)
+		return nil, fmt.Errorf("its CNI version %q is older than 0.3.1", given.CNIVersion)
 	}
-	last, err := json.Marshal(ours)
+	last, err := json.Marshal(map[string]any{
+		"type": ProgramName, "socket": o.Socket, "confDir": o.ConfDir, "timeoutMillis": o.Timeout.Milliseconds(),
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -99,8 +79,7 @@ func conflist(name string, text []byte, ours Entry) ([]byte, error) {
 	return append(all, '\n'), err
 }
 
-// Remove takes the configuration, and then the program, off the node; that there is none
-// is no error.
+// Remove removes the configuration and then the program from the node. It is no error if they do not exist.
 func Remove(confDir, binDir string) error {
 	var faults []error
 	for _, path := range []string{filepath.Join(confDir, FileName), filepath.Join(binDir, ProgramName)} {
@@ -111,7 +90,7 @@ func Remove(confDir, binDir string) error {
 	return errors.Join(faults...)
 }
 
-// look says what is in a folder: other words once anything there has changed, and some also where there is nothing.
+// look returns a text that describes the files of a folder. It changes when any file changes, and is never empty.
 func look(dir string) (seen string, err error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -119,7 +98,7 @@ func look(dir string) (seen string, err error) {
 	}
 	seen = dir
 	for _, e := range entries {
-		if info, err := e.Info(); err == nil { // else it is gone again
+		if info, err := e.Info(); err == nil { // else the file was removed meanwhile
 			seen += fmt.Sprintf("\n%q %d %d", e.Name(), info.ModTime().UnixNano(), info.Size())
 		}
 	}

@@ -19,43 +19,41 @@ import (
 )
 
 const (
-	// lookEvery is how often the folder is looked at.
+	// lookEvery is the time between two looks at the folder.
 	lookEvery = 2 * time.Second
-	// quietFor is how long the folder has to be left alone after changes that came in
-	// quicker succession, until pods may wait again.
+	// quietFor is how long the folder must not change before pods may wait again, once it has changed twice in
+	// less than that time.
 	quietFor = time.Minute
-	// burst is the time within which changes count as one.
+	// burst is the time within which several changes count as one.
 	burst = 6 * time.Second
 )
 
 // Options say what to install, and where.
 type Options struct {
-	// ConfDir is the folder of the CNI configurations, BinDir that of the plugins; absolute, and
-	// the same on the host.
+	// ConfDir is the folder of the CNI configurations and BinDir that of the plugins. Both paths are absolute, and
+	// the same in the daemon's container and on the host.
 	ConfDir, BinDir string
 	// Program is the file to copy to BinDir.
 	Program string
-	// Socket is the daemon's, by its path on the host.
+	// Socket is the path of the daemon's socket on the host.
 	Socket string
-	// Timeout bounds one wait.
+	// Timeout is the longest wait of a pod.
 	Timeout time.Duration
-	// ExemptNamespaces never wait, also where no daemon can say so.
-	ExemptNamespaces []string
-	Log              logrus.FieldLogger
+	Log     logrus.FieldLogger
 }
 
-// State says whether pods pass the waiting room.
+// State says whether the waiting room is installed.
 type State struct {
-	// Installed: the configuration is there, and the program can be run.
+	// Installed reports whether the configuration is in place and the program can be executed.
 	Installed bool
-	// Source is the configuration that was copied.
+	// Source is the name of the configuration that was copied.
 	Source string
-	// WhyNot says why it is not installed, or why no pod waits although it is.
+	// WhyNot is why the room is not installed, or why no pod waits although it is. Empty: pods wait.
 	WhyNot string
 }
 
-// Installer keeps the waiting room installed. Make it with [New]; State and Changes are
-// safe for concurrent use with Run.
+// Installer keeps the waiting room installed. Make it with [New]. State and Changes are safe for concurrent use
+// with Run.
 type Installer struct {
 	o      Options
 	onShut func(why string)
@@ -65,48 +63,45 @@ type Installer struct {
 
 	changes atomic.Int64 // of the folder, by others
 
-	size    int64     // of the program; 0: it was not copied yet
-	written []byte    // the configuration as it was written; nil: it was not
-	gaveUp  string    // why it is not written any more; empty: it is
-	last    string    // how the folder looked last; empty: not known
+	size    int64     // of the program in bytes; 0: it was not copied yet
+	written []byte    // the configuration that the installer wrote; nil: it wrote none
+	gaveUp  string    // why the installer does not write the configuration any more; empty: it does
+	last    string    // result of the last look; empty: not known
 	changed time.Time // when others changed the folder last
-	before  time.Time // the time before that
+	before  time.Time // when others changed the folder the time before
 	shut    bool
 }
 
-// New returns an installer that tells onShut why no pod may wait, and, with no words, that
-// pods may again. It touches nothing.
+// New returns an installer. It calls onShut with the reason when no pod may wait in the room, and with an empty
+// string when pods may wait again. New changes nothing on the node.
 func New(o Options, onShut func(why string)) *Installer {
-	return &Installer{o: o, onShut: onShut, state: State{WhyNot: "the daemon has not looked yet"}}
+	return &Installer{o: o, onShut: onShut, state: State{WhyNot: "the daemon has not checked yet"}}
 }
 
-// State returns what is installed now.
+// State returns the state after the last Step.
 func (i *Installer) State() State {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return i.state
 }
 
-// Changes returns how often others changed the folder of the configurations, where changes in quick
-// succession count as one.
+// Changes returns how often others changed the folder of the configurations. Changes in quick succession count as one.
 func (i *Installer) Changes() int { return int(i.changes.Load()) }
 
-// Run keeps the waiting room installed until ctx ends. What it wrote stays.
+// Run keeps the waiting room installed until ctx ends. It leaves the files in place.
 func (i *Installer) Run(ctx context.Context) error {
-	ticker := time.NewTicker(lookEvery)
-	defer ticker.Stop()
-	for {
+	for tick := time.Tick(lookEvery); ; {
 		i.Step(time.Now())
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-ticker.C:
+		case <-tick:
 		}
 	}
 }
 
-// Step looks at the folder once, and does what there is to do. It blocks for the reading
-// and writing of small files.
+// Step looks at the folder once, and installs, updates or removes the files as needed. It blocks while it reads and
+// writes them.
 func (i *Installer) Step(now time.Time) {
 	i.watch(now)
 	s := i.keep()
@@ -131,9 +126,9 @@ func (i *Installer) Step(now time.Time) {
 	}
 }
 
-const shutWords = "files in the folder of the CNI configurations change again and again: no pod waits there until they have not for a minute"
+const shutWords = "the files in the folder of the CNI configurations keep changing: no pod waits in the room until they have not changed for a minute"
 
-// watch shuts the room where the folder changes more often than once in a minute.
+// watch counts the changes of the folder by others, and shuts the room while there is more than one in a minute.
 func (i *Installer) watch(now time.Time) {
 	s, err := look(i.o.ConfDir)
 	if (err != nil || (i.last != "" && s != i.last)) && now.Sub(i.changed) > burst {
@@ -153,7 +148,7 @@ func (i *Installer) watch(now time.Time) {
 	}
 }
 
-// keep installs what is missing, and takes away what must not be there.
+// keep installs what is missing, and removes a configuration that must not be in place.
 func (i *Installer) keep() State {
 	path := filepath.Join(i.o.ConfDir, FileName)
 	have, err := os.ReadFile(path)
@@ -175,7 +170,7 @@ func (i *Installer) keep() State {
 		if have != nil {
 			err = errors.Join(err, os.Remove(path))
 		}
-		i.last = "" // our own change counts for nothing
+		i.last = "" // our own change does not count
 		return State{WhyNot: err.Error()}
 	}
 	if !bytes.Equal(have, want) {
@@ -191,8 +186,8 @@ func (i *Installer) keep() State {
 	return State{Installed: true, Source: source}
 }
 
-// want returns the configuration that should be there, and which one it copies. The program
-// is there before.
+// want returns the configuration that should be in place, and the name of the one that it copies. It installs the
+// program first.
 func (i *Installer) want() (source string, text []byte, err error) {
 	if err := i.program(); err != nil {
 		return "", nil, err
@@ -204,13 +199,13 @@ func (i *Installer) want() (source string, text []byte, err error) {
 	if err != nil {
 		return "", nil, err
 	}
-	if text, err = conflist(source, given, i.o.entry()); err != nil {
+	if text, err = i.o.conflist(source, given); err != nil {
 		return "", nil, fmt.Errorf("%s cannot be copied: %w", source, err)
 	}
 	return source, text, nil
 }
 
-// program makes sure that the host has the plugin, and can run it.
+// program makes sure that the program is on the host and can be executed.
 func (i *Installer) program() error {
 	target := filepath.Join(i.o.BinDir, ProgramName)
 	if info, err := os.Stat(target); i.size == 0 || err != nil || info.Size() != i.size {
@@ -224,15 +219,13 @@ func (i *Installer) program() error {
 	return nil
 }
 
-// copyTo copies the program, unless it is there already.
+// copyTo copies the program, unless the target is the same already.
 func (i *Installer) copyTo(target string) error {
 	wanted, err := os.ReadFile(i.o.Program)
 	if err != nil {
 		return err
 	}
 	i.size = int64(len(wanted))
-	if have, err := os.ReadFile(target); err == nil && bytes.Equal(have, wanted) {
-		return nil
-	}
-	return wholefile.Write(target, wanted, 0o755)
+	_, err = wholefile.Ensure(target, wanted, 0o755)
+	return err
 }

@@ -19,7 +19,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const lab = `{"cniVersion":"1.0.0","name":"net","extra":[1],"plugins":[{"type":"ptp","ipam":{"type":"host-local"}}]}`
 
-// host is a node's folders, with an installer.
+// host has a node's folders and an installer.
 type host struct {
 	t *testing.T
 	*Installer
@@ -35,7 +35,7 @@ func newHost(t *testing.T) *host {
 	log.SetOutput(io.Discard)
 	o := Options{
 		ConfDir: filepath.Join(dir, "net.d"), BinDir: filepath.Join(dir, "bin"), Program: filepath.Join(dir, "program"),
-		Socket: "/run/gate.sock", Timeout: 200 * time.Second, ExemptNamespaces: []string{"kube-system"}, Log: log,
+		Socket: "/run/gate.sock", Timeout: 200 * time.Second, Log: log,
 	}
 	require.NoError(t, os.Mkdir(o.ConfDir, 0o700))
 	require.NoError(t, os.Mkdir(o.BinDir, 0o755))
@@ -69,23 +69,23 @@ func TestTheFirstConfigurationIsCopied(t *testing.T) {
 	require.NoError(t, err)
 	assert.JSONEq(t, `{"cniVersion":"1.0.0","name":"net","extra":[1],"plugins":[
 		{"type":"ptp","ipam":{"type":"host-local"}},
-		{"type":"pacemaker-cni","socket":"/run/gate.sock","confDir":"`+h.o.ConfDir+`","timeoutMillis":200000,"exemptNamespaces":["kube-system"]}]}`, string(text))
+		{"type":"pacemaker-cni","socket":"/run/gate.sock","confDir":"`+h.o.ConfDir+`","timeoutMillis":200000}]}`, string(text))
 	program := filepath.Join(h.o.BinDir, ProgramName)
 	info, err := os.Stat(program)
 	require.NoError(t, err)
 	assert.Equal(t, os.FileMode(0o755), info.Mode())
 	untouched, err := os.ReadFile(filepath.Join(h.o.ConfDir, "10-net.conflist"))
 	require.NoError(t, err)
-	assert.True(t, bytes.Equal([]byte(lab), untouched), "to the byte: %s", untouched)
+	assert.True(t, bytes.Equal([]byte(lab), untouched), "the copy is equal to the byte: %s", untouched)
 	before, err := os.Stat(h.ours())
 	require.NoError(t, err)
 	h.step(time.Hour)
 	after, err := os.Stat(h.ours())
 	require.NoError(t, err)
-	assert.True(t, os.SameFile(before, after), "nothing is written where nothing changed")
+	assert.True(t, os.SameFile(before, after), "without a change, nothing is written")
 
 	h.write("10-net.conflist", `{"cniVersion":"0.4.0","name":"net","plugins":[{"type":"bridge"}]}`)
-	assert.True(t, h.step(time.Hour).Installed, "it follows")
+	assert.True(t, h.step(time.Hour).Installed, "the copy follows the change")
 	text, err = os.ReadFile(h.ours())
 	require.NoError(t, err)
 	assert.Contains(t, string(text), "bridge")
@@ -98,18 +98,18 @@ func TestTheFirstConfigurationIsCopied(t *testing.T) {
 
 	require.NoError(t, os.Remove(filepath.Join(h.o.ConfDir, "10-net.conflist")))
 	require.NoError(t, os.Remove(filepath.Join(h.o.ConfDir, "20-other.conflist")))
-	assert.False(t, h.step(time.Hour).Installed, "what it copied is gone")
+	assert.False(t, h.step(time.Hour).Installed, "the copied configuration is gone")
 	assert.NoFileExists(t, h.ours())
 
 	h.write("10-net.conflist", lab)
 	h.step(time.Hour)
 	require.NoError(t, Remove(h.o.ConfDir, h.o.BinDir))
-	require.NoError(t, Remove(h.o.ConfDir, h.o.BinDir), "that there is none is no error")
+	require.NoError(t, Remove(h.o.ConfDir, h.o.BinDir), "a missing file is no error")
 	assert.NoFileExists(t, h.ours())
 	assert.NoFileExists(t, program)
 }
 
-func TestNothingIsFoughtOver(t *testing.T) {
+func TestTheInstallerDoesNotFightOtherPrograms(t *testing.T) {
 	t.Parallel()
 	for name, other := range map[string]func(h *host){
 		"removed": func(h *host) { require.NoError(h.t, os.Rename(h.ours(), h.ours()+".bak")) },
@@ -130,7 +130,7 @@ func TestNothingIsFoughtOver(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeCopied(t *testing.T) {
+func TestConfigurationsThatCannotBeCopied(t *testing.T) {
 	t.Parallel()
 	for why, text := range map[string]string{
 		"cannot be copied":       "nothing",
@@ -145,13 +145,13 @@ func TestWhatCannotBeCopied(t *testing.T) {
 		require.True(t, h.step(0).Installed)
 		h.write("10-net.conflist", text)
 		assert.Contains(t, h.step(time.Hour).WhyNot, why)
-		assert.NoFileExists(t, h.ours(), "what is invalid is not hidden by a copy of what was")
+		assert.NoFileExists(t, h.ours(), "a copy of the earlier configuration must not hide the invalid one")
 	}
 	h := newHost(t)
 	h.write("00-agent.conf", `{"cniVersion":"0.3.1","name":"n","type":"x"}`)
 	s := h.step(0)
 	assert.Contains(t, s.WhyNot, "00-agent.conf comes before")
-	var list struct{ Plugins []Entry }
+	var list struct{ Plugins []json.RawMessage }
 	text, err := os.ReadFile(h.ours())
 	require.NoError(t, err)
 	require.NoError(t, json.Unmarshal(text, &list))
@@ -166,10 +166,10 @@ func TestTheRoomIsShutWhileTheFolderChangesOften(t *testing.T) {
 	h.step(2 * time.Second)
 	h.write("other", "1")
 	h.step(2 * time.Second)
-	assert.Empty(t, h.shut, "one change")
+	assert.Empty(t, h.shut, "one change does not shut the room")
 	h.write("other", "22")
 	h.step(2 * time.Second)
-	assert.Empty(t, h.shut, "changes within a burst are one")
+	assert.Empty(t, h.shut, "the changes of a burst count as one")
 	h.write("other", "333")
 	assert.Equal(t, shutWords, h.step(20*time.Second).WhyNot)
 	assert.Equal(t, []string{shutWords}, h.shut)
@@ -179,6 +179,6 @@ func TestTheRoomIsShutWhileTheFolderChangesOften(t *testing.T) {
 	assert.Equal(t, []string{shutWords, ""}, h.shut)
 	h.write("other", "4444")
 	h.step(time.Hour)
-	assert.Len(t, h.shut, 2, "once in a while it may change")
+	assert.Len(t, h.shut, 2, "rare changes do not shut the room")
 	assert.Equal(t, 3, h.Changes())
 }

@@ -1,7 +1,7 @@
-// Package learning remembers what the starts of this node took, also when the daemon or the node was
-// restarted, and says what a pod's next start is expected to take.
+// Package learning remembers what the starts of this node took, also over restarts of the daemon and the node, and
+// expects what a pod's next start takes.
 //
-// [Memory] gives each start its keys and keeps the [costs.Table] in a file. It measures nothing.
+// A [Memory] finds the keys of a start, and keeps the [costs.Table] in a file. It measures nothing.
 package learning
 
 import (
@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -27,7 +26,7 @@ import (
 // writeEvery is the least time between two writes of the file.
 const writeEvery = 30 * time.Second
 
-// Memory is what was learned of starts. Make it with New; it is safe for concurrent use.
+// Memory is what was learned of starts. Make it with New. It is safe for concurrent use.
 type Memory struct {
 	path    string
 	machine costs.Machine
@@ -38,21 +37,21 @@ type Memory struct {
 	changed bool // since the file was written
 }
 
-// New returns a Memory of this machine that knows nothing, and is kept in the file at path; empty: in none.
+// New returns an empty Memory for this machine, which is kept in the file at path; empty: in no file.
 func New(path string, m costs.Machine, log logrus.FieldLogger) *Memory {
 	return &Memory{path: path, machine: m, log: log, table: &costs.Table{}}
 }
 
-// Basis says what an expectation rests on.
+// Basis is what an expectation is based on.
 type Basis string
 
-// The bases, in the order in which they are looked for.
+// The bases, in the order in which they are tried.
 const (
 	Owner     Basis = "Owner"     // starts of the same template
 	Image     Basis = "Image"     // starts of the same images with the same commands
 	Revisions Basis = "Revisions" // starts of other templates of the same owner
-	Node      Basis = "Node"      // all starts of the node: not known
-	None      Basis = "None"      // not known
+	Node      Basis = "Node"      // all starts of the node: no start like this is known
+	None      Basis = "None"      // nothing is known
 )
 
 // bases are those of the keys, by rank.
@@ -64,8 +63,8 @@ type Expectation struct {
 	Basis Basis
 }
 
-// keys returns under which keys the start of a pod is learned. A restart, with all files in the
-// page cache and all that it needs there, takes something else than a first start.
+// keys returns the keys of the start of a pod, by rank. A restart has its own: it finds its files in the page cache and
+// its dependencies running, so it takes less than a first start.
 func keys(pod podwatch.Pod, restart bool) (keys [len(bases)]string) {
 	limit, again := "", ""
 	if pod.Like.MilliCPU > 0 {
@@ -82,15 +81,15 @@ func keys(pod podwatch.Pod, restart bool) (keys [len(bases)]string) {
 	return keys
 }
 
-// Kind returns what is the same of starts that are learned as one: the first of a pod's keys.
+// Kind returns the first of a pod's keys. Starts of one kind are learned together.
 func Kind(pod podwatch.Pod, restart bool) string {
 	of := keys(pod, restart)
 	return cmp.Or(of[:]...)
 }
 
-// Expect returns what the next start of a pod is expected to take; restart: it is one after a crash. Where nothing is
-// known of such starts, or nothing but how long they lasted until they were killed, what its other starts took is a
-// better guess: restarts of first starts, and the other way round. Where nothing is known at all, the basis is None.
+// Expect returns what the next start of a pod is expected to take. restart reports whether it is a start after a crash.
+// If nothing is known of those starts, or only how long they lasted until they were killed, restarts are a better guess
+// for first starts, and the other way round. If nothing is known at all, the basis is None.
 func (m *Memory) Expect(pod podwatch.Pod, restart bool) Expectation {
 	of, other := keys(pod, restart), keys(pod, !restart)
 	rest := len(of) - 1 // the node's own is the last
@@ -106,7 +105,7 @@ func (m *Memory) Expect(pod podwatch.Pod, restart bool) Expectation {
 	return Expectation{Cost: e.Cost, Basis: bases[e.Rank%rest]}
 }
 
-// Learn takes in what the start of a pod took that ended now.
+// Learn adds what the start of a pod took that ended now.
 func (m *Memory) Learn(now time.Time, pod podwatch.Pod, restart bool, took costs.Start) {
 	of := keys(pod, restart)
 	m.mu.Lock()
@@ -119,14 +118,13 @@ func (m *Memory) Learn(now time.Time, pod podwatch.Pod, restart bool, took costs
 func (m *Memory) Costs() map[string]costs.Cost {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return maps.Collect(m.table.All())
+	return m.table.All()
 }
 
-// Machine returns the machine on which all this was learned.
+// Machine returns the machine of New.
 func (m *Memory) Machine() costs.Machine { return m.machine }
 
-// Load takes in what the file holds. A file that is damaged or of another machine is logged and left
-// out. To be called before anything is learned.
+// Load reads the file. It logs and ignores one that is damaged or of another machine. Call it before Learn.
 func (m *Memory) Load() {
 	if m.path == "" {
 		return
@@ -148,7 +146,7 @@ func (m *Memory) Load() {
 	m.table = table
 }
 
-// Run keeps the file up to date until ctx ends, and writes it a last time then.
+// Run writes the file now and then until ctx ends, and then a last time. It returns nil.
 func (m *Memory) Run(ctx context.Context) error {
 	tick := time.Tick(writeEvery)
 	said := ""
@@ -169,7 +167,7 @@ func (m *Memory) Run(ctx context.Context) error {
 	return nil
 }
 
-// write writes the file if anything was learned since.
+// write writes the file if anything was learned since the last time.
 func (m *Memory) write() error {
 	data, err := m.encode()
 	if data == nil || err != nil {

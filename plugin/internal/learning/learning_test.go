@@ -44,13 +44,13 @@ func TestWhatAnExpectationRestsOn(t *testing.T) {
 		basis   Basis
 		cpu     float64
 	}{
-		"the same":           {pod("shop", web), false, Owner, 4},
-		"after a crash":      {pod("shop", web), true, Owner, 1},
-		"a test of the same": {pod("test", web), false, Image, 4},
-		"a new version":      {pod("shop", podwatch.Like{Owner: "Deployment/web", Revision: "b", Images: "web:2", MilliCPU: 500}), false, Revisions, 4},
-		"with less CPU":      {pod("shop", podwatch.Like{Owner: "Deployment/web", Revision: "a", Images: "web:1", MilliCPU: 100}), false, Revisions, 4},
-		"something else":     {pod("shop", podwatch.Like{Owner: "Deployment/db", Images: "db"}), false, Node, 4},
-		"without an owner":   {pod("shop", podwatch.Like{Images: "db"}), true, Node, 1},
+		"the same":          {pod("shop", web), false, Owner, 4},
+		"after a crash":     {pod("shop", web), true, Owner, 1},
+		"another namespace": {pod("test", web), false, Image, 4},
+		"a new version":     {pod("shop", podwatch.Like{Owner: "Deployment/web", Revision: "b", Images: "web:2", MilliCPU: 500}), false, Revisions, 4},
+		"with less CPU":     {pod("shop", podwatch.Like{Owner: "Deployment/web", Revision: "a", Images: "web:1", MilliCPU: 100}), false, Revisions, 4},
+		"something else":    {pod("shop", podwatch.Like{Owner: "Deployment/db", Images: "db"}), false, Node, 4},
+		"without an owner":  {pod("shop", podwatch.Like{Images: "db"}), true, Node, 1},
 	} {
 		e := m.Expect(c.pod, c.restart)
 		assert.Equal(t, c.basis, e.Basis, name)
@@ -59,8 +59,8 @@ func TestWhatAnExpectationRestsOn(t *testing.T) {
 	}
 }
 
-// On a node where probes killed all first starts, their restarts tell what the next first start takes.
-func TestOtherStartsTellOfOneOfWhichNothingIsKnown(t *testing.T) {
+// Probes killed all first starts on a node. The restarts of the pods predict what the next first start takes.
+func TestOtherStartsPredictAnUnknownOne(t *testing.T) {
 	t.Parallel()
 	log, _ := logtest.NewNullLogger()
 	m := New("", here, log)
@@ -77,7 +77,7 @@ func TestOtherStartsTellOfOneOfWhichNothingIsKnown(t *testing.T) {
 	assert.Equal(t, Node, m.Expect(pod("shop", podwatch.Like{Images: "db"}), false).Basis)
 }
 
-func TestOfOneKindAreStartsThatAreLearnedAsOne(t *testing.T) {
+func TestStartsOfOneKindAreLearnedTogether(t *testing.T) {
 	t.Parallel()
 	web := podwatch.Like{Owner: "Deployment/web", Revision: "a", Images: "web:1", MilliCPU: 500}
 	kind := Kind(pod("shop", web), false)
@@ -89,7 +89,7 @@ func TestOfOneKindAreStartsThatAreLearnedAsOne(t *testing.T) {
 	assert.NotEqual(t, kind, Kind(pod("shop", alone), false))
 }
 
-// An owner without revisions, and without a CPU limit, is no two owners.
+// An owner without revisions and without a CPU limit must not count as two owners.
 func TestAStartIsLearnedOnce(t *testing.T) {
 	t.Parallel()
 	log, _ := logtest.NewNullLogger()
@@ -102,7 +102,7 @@ func TestAStartIsLearnedOnce(t *testing.T) {
 	}
 }
 
-func TestWhatWasLearnedOutlivesTheDaemon(t *testing.T) {
+func TestLearnedCostsOutliveTheDaemon(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "state", "costs.json")
 	web := pod("shop", podwatch.Like{Owner: "Deployment/web", Images: "web:1"})
@@ -114,10 +114,10 @@ func TestWhatWasLearnedOutlivesTheDaemon(t *testing.T) {
 		ended := make(chan struct{})
 		go func() { defer close(ended); assert.NoError(t, m.Run(ctx)) }()
 		time.Sleep(writeEvery + time.Second)
-		assert.NoFileExists(t, path, "nothing to keep")
+		assert.NoFileExists(t, path, "nothing is learned yet")
 		m.Learn(time.Now(), web, false, burns(4*time.Second))
 		synctest.Wait()
-		assert.NoFileExists(t, path, "not at once")
+		assert.NoFileExists(t, path, "the file is not written at once")
 		time.Sleep(writeEvery)
 		synctest.Wait()
 		assert.FileExists(t, path)
@@ -145,10 +145,10 @@ func TestWhatWasLearnedOutlivesTheDaemon(t *testing.T) {
 	m = New(path, here, log)
 	m.Load()
 	assert.Empty(t, m.Costs())
-	require.Len(t, logged.AllEntries(), 1, "it is said once")
+	require.Len(t, logged.AllEntries(), 1, "the fault is logged once")
 }
 
-func TestAFileThatCannotBeWrittenIsSaidOnce(t *testing.T) {
+func TestAFileThatCannotBeWrittenIsLoggedOnce(t *testing.T) {
 	t.Parallel()
 	inTheWay := filepath.Join(t.TempDir(), "file")
 	require.NoError(t, os.WriteFile(inTheWay, nil, 0o600))
@@ -161,6 +161,6 @@ func TestAFileThatCannotBeWrittenIsSaidOnce(t *testing.T) {
 		require.NoError(t, m.Run(ctx))
 		require.Len(t, logged.AllEntries(), 1)
 		assert.Contains(t, logged.LastEntry().Message, "cannot be kept on disk")
-		assert.True(t, m.changed, "it is tried again")
+		assert.True(t, m.changed, "the write is tried again")
 	})
 }

@@ -7,14 +7,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// What kubelet says of its node, ready and not.
+// Messages of kubelet's Ready condition.
 const (
 	saysReady     = "kubelet is posting ready status"
 	saysShutdown  = "node is shutting down"
 	saysBothFault = "[container runtime is down, node is shutting down]"
 )
 
-// calls are what a Follower called back with.
+// calls are the calls of a Follower.
 type calls struct{ shutdown, pressure []bool }
 
 func follow() (*Follower, *calls) {
@@ -26,7 +26,7 @@ func node(conditions ...corev1.NodeCondition) *corev1.Node {
 	return &corev1.Node{Status: corev1.NodeStatus{Conditions: conditions}}
 }
 
-// ready gives a Node with a message in its condition Ready.
+// ready returns a Node with a message in its condition Ready.
 func ready(status corev1.ConditionStatus, message string) *corev1.Node {
 	return node(
 		corev1.NodeCondition{Type: corev1.NodeMemoryPressure, Status: corev1.ConditionFalse, Message: saysShutdown},
@@ -34,7 +34,7 @@ func ready(status corev1.ConditionStatus, message string) *corev1.Node {
 	)
 }
 
-// shortOf gives a Node that is short of these and of nothing else.
+// shortOf returns a Node with these conditions true and no others.
 func shortOf(short ...corev1.NodeConditionType) *corev1.Node {
 	n := node(
 		corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Message: saysReady},
@@ -47,7 +47,7 @@ func shortOf(short ...corev1.NodeConditionType) *corev1.Node {
 	return n
 }
 
-func TestAShutdownIsToldWhenItBeginsAndEnds(t *testing.T) {
+func TestAShutdownIsReportedWhenItBeginsAndEnds(t *testing.T) {
 	t.Parallel()
 	f, called := follow()
 	f.Observe(ready(corev1.ConditionTrue, saysReady))
@@ -56,13 +56,13 @@ func TestAShutdownIsToldWhenItBeginsAndEnds(t *testing.T) {
 	assert.Empty(t, called.shutdown)
 	f.Observe(ready(corev1.ConditionFalse, saysShutdown))
 	f.Observe(ready(corev1.ConditionFalse, saysBothFault))
-	assert.Equal(t, []bool{true}, called.shutdown, "each change is told once")
+	assert.Equal(t, []bool{true}, called.shutdown, "each change is reported once")
 	f.Observe(ready(corev1.ConditionUnknown, "Kubelet stopped posting node status."))
 	assert.Equal(t, []bool{true, false}, called.shutdown)
 }
 
-// What was true before the machine was booted still stands in the API server when the daemon begins.
-func TestAShutdownThatWasNotSeenToBeginIsNotBelieved(t *testing.T) {
+// When the daemon starts, the API server may still have conditions from before the last boot.
+func TestAShutdownIsIgnoredIfItsBeginWasNotSeen(t *testing.T) {
 	t.Parallel()
 	f, called := follow()
 	f.Observe(ready(corev1.ConditionFalse, saysShutdown))
@@ -74,7 +74,7 @@ func TestAShutdownThatWasNotSeenToBeginIsNotBelieved(t *testing.T) {
 	assert.Equal(t, []bool{true}, called.shutdown)
 }
 
-func TestAShortageIsToldWhenItBeginsAndEnds(t *testing.T) {
+func TestAShortageIsReportedWhenItBeginsAndEnds(t *testing.T) {
 	t.Parallel()
 	f, called := follow()
 	f.Observe(shortOf())
@@ -83,12 +83,12 @@ func TestAShortageIsToldWhenItBeginsAndEnds(t *testing.T) {
 	assert.Equal(t, []bool{true}, called.pressure)
 	f.Observe(shortOf(corev1.NodePIDPressure, corev1.NodeMemoryPressure))
 	f.Observe(shortOf(corev1.NodeDiskPressure))
-	assert.Equal(t, []bool{true}, called.pressure, "each change is told once")
+	assert.Equal(t, []bool{true}, called.pressure, "each change is reported once")
 	f.Observe(shortOf())
 	assert.Equal(t, []bool{true, false}, called.pressure)
 }
 
-func TestAShortageThatWasNotSeenToBeginIsTold(t *testing.T) {
+func TestAShortageIsReportedAlsoIfItsBeginWasNotSeen(t *testing.T) {
 	t.Parallel()
 	f, called := follow()
 	f.Observe(shortOf(corev1.NodeMemoryPressure))

@@ -7,7 +7,6 @@ import (
 	"math/rand/v2"
 	"net"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -17,26 +16,25 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// Bounds of the back-off between two attempts to connect.
 const (
+	// retryFirst and retryMost bound the time between two attempts to connect, which doubles.
 	retryFirst = 200 * time.Millisecond
 	retryMost  = 5 * time.Second
-	// knockEvery is about the time between two attempts while no runtime listens: to try
-	// costs nothing, and pods that a runtime makes before the daemon is back are unpaced.
+	// knockEvery is about the time between two attempts while no runtime listens. An attempt costs nothing then, and
+	// pods that a runtime starts before the daemon is back are unpaced.
 	knockEvery = 100 * time.Millisecond
-	// registrationLimit is how long the runtime may take from the connection to the
-	// plugin's configuration; NRI's own limit is 5 s.
+	// registrationLimit is how long the runtime may take from the connection to the plugin's configuration. NRI's own
+	// limit is 5 s.
 	registrationLimit = 15 * time.Second
-	// abandonStub is how long the stub may take to notice that its connection is
-	// gone.
+	// abandonStub is how long the stub may take to notice that its connection has ended.
 	abandonStub = time.Second
-	// remindEvery is the time between two warnings of the same.
+	// remindEvery is the time between two warnings of the same error.
 	remindEvery = 5 * time.Minute
 )
 
 var (
 	errNotConnected = errors.New("not connected to the runtime yet")
-	errNotSynced    = errors.New("the runtime has not told yet which pods it runs")
+	errNotSynced    = errors.New("the runtime has not listed its pods yet")
 	errClosed       = errors.New("the runtime closed the connection")
 	errUnregistered = errors.New("the runtime closed the connection during registration")
 	errSilent       = fmt.Errorf("the runtime did not configure the plugin within %s", registrationLimit)
@@ -45,87 +43,80 @@ var (
 	errWeak         = errors.New("the connection ended soon after it was registered, or after an answer that took longer than the runtime's request timeout, which holds up all pods")
 )
 
-// Options say which runtime to connect to, and what answers it.
+// Options are the runtime to connect to, and what serves it.
 type Options struct {
-	// PreRegistered is the connection of a daemon that the runtime has started; nil: connect to Socket,
-	// under Name and Index, which orders the plugins of a runtime.
+	// PreRegistered is the connection of a daemon that the runtime has started. If it is nil, the daemon connects to
+	// Socket and registers under Name and Index, which orders the plugins of a runtime.
 	PreRegistered       *PreRegistered
 	Socket, Name, Index string
 	Handler             Handler
-	// Limits is closed once the handler knows its limits. A pre-registered daemon waits for that before
-	// it lets the runtime serve a pod.
+	// Limits is closed when the limits are known. A pre-registered daemon waits for that before the runtime serves a
+	// pod.
 	Limits <-chan struct{}
-	// Stops knows which pods of the node are being stopped; nil: that is not known.
+	// Stops knows which pods of the node are being stopped; nil: nothing does.
 	Stops StopSource
 	Log   logrus.FieldLogger
-	// FirstPause is the first pause after a registration that came to nothing; 0: 5 s.
+	// FirstPause is the first pause after a connection that was too slow; 0: 5 s.
 	FirstPause time.Duration
 }
 
-// State is how far a connection is.
-type State struct {
-	Connected, Synchronized bool
-	Runtime, Version        string // as the runtime calls itself; empty: it has not said so yet
-	Err                     error  // why the runtime does not ask the handler; nil: it does
-}
-
-// Connection keeps the daemon registered with the runtime. Make it with New; its methods are safe
-// for concurrent use.
+// Connection keeps the daemon registered with the runtime. Create it with New. Its methods are safe for concurrent use.
 type Connection struct {
 	options Options
 	handler Handler
 	log     logrus.FieldLogger
 
 	first    sync.Once
-	synced   chan struct{} // closed once the runtime has told what it runs
-	stops    stopWait
-	weakness weakness
-	timeout  atomic.Int64 // after which the runtime gives an answer up, in nanoseconds; 0: not known yet
+	synced   chan struct{} // closed once the runtime has listed what it runs
+	weakness weakness      // used by Run alone
+	listBy   time.Time     // how long Run waits for the list of the node's pods
 
 	mu            sync.Mutex
-	number        int // of the connection; what an earlier one still says does not count
+	number        int // of the connection; calls of an earlier one have no effect
 	connected     bool
 	since         time.Time // when the connection was registered
 	synchronized  bool
 	name, version string
+	timeout       time.Duration // after which the runtime gives up a request; 0: it is not known yet
 	lastError     error
-	warned        time.Time // of lastError
-	lost          bool      // it was in use once, and the node's events say that it is not
+	warned        time.Time // when lastError was logged
+	lost          bool      // it was in use once, and the handler knows that it has ended
+	waits         error     // why the daemon must not register yet; nil: it may
 }
 
-// New returns a connection that connects to nothing yet.
+// New returns a connection that connects to nothing before Run.
 func New(o Options) *Connection {
 	return &Connection{
 		options: o, handler: o.Handler, log: o.Log, lastError: errNotConnected,
-		synced: make(chan struct{}), stops: stopWait{source: o.Stops}, weakness: weakness{first: o.FirstPause},
+		synced: make(chan struct{}), weakness: weakness{first: o.FirstPause},
 	}
 }
 
 // Synced returns a channel that is closed once the runtime has listed for the first time what it runs.
 func (c *Connection) Synced() <-chan struct{} { return c.synced }
 
-// Run connects, serves and connects again until ctx ends. It never gives up; but a
-// connection that the runtime made, only the runtime makes anew.
+// Run connects, serves the runtime and connects again until ctx ends, and returns nil then. With a PreRegistered
+// connection it returns an error when the runtime closes that connection.
 func (c *Connection) Run(ctx context.Context) error {
 	if l := c.options.PreRegistered; l != nil {
 		return c.servePreRegistered(ctx, l)
 	}
 	wait := retryFirst
-	c.stops.begin(time.Now())
+	c.listBy = time.Now().Add(listWithin)
 	for {
 		c.awaitStops(ctx)
 		if ctx.Err() != nil {
-			return nil //nolint:nilerr // The daemon ends, and that is no fault.
+			return nil //nolint:nilerr // the end of ctx is no fault
 		}
 		served, err := c.serve(ctx)
 		if ctx.Err() != nil {
-			return nil //nolint:nilerr // The end of ctx is why serve failed, and no fault.
+			return nil //nolint:nilerr // the end of ctx is why serve failed, and no fault
 		}
 		if served.synchronized {
 			wait = retryFirst
 			c.lose(err)
 		}
-		// Jitter: a hundred daemons of a machine park do not come in step.
+		// Jitter: daemons that were started together do not connect at the same moments.
 		pause := wait/2 + rand.N(wait)
 		switch weak := c.weakness.after(served); {
 		case nobodyListens(err):
@@ -141,12 +132,12 @@ func (c *Connection) Run(ctx context.Context) error {
 	}
 }
 
-// nobodyListens reports whether there is no runtime at the socket.
+// nobodyListens reports whether err means that no runtime listens at the socket.
 func nobodyListens(err error) bool {
 	return errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.ENOENT)
 }
 
-// warn takes note of why there is no connection, and says so: when that is new, and from time to time.
+// warn stores why there is no connection. It logs a new error at once, and the same error every few minutes.
 func (c *Connection) warn(now time.Time, err error, pause time.Duration) {
 	c.mu.Lock()
 	again := c.lastError != nil && c.lastError.Error() == err.Error() && now.Sub(c.warned) < remindEvery
@@ -155,16 +146,12 @@ func (c *Connection) warn(now time.Time, err error, pause time.Duration) {
 		c.warned = now
 	}
 	c.mu.Unlock()
-	log := c.log.WithError(err).WithField("retry_in", pause.Round(time.Millisecond))
-	switch {
-	case !again:
-		log.Warn("no connection to the runtime: pods start unpaced")
-	case !nobodyListens(err): // that would be ten times a second
-		log.Debug("still no connection to the runtime: pods start unpaced")
+	if !again {
+		c.log.WithError(err).WithField("retry_in", pause.Round(time.Millisecond)).Warn("no connection to the runtime: pods start unpaced")
 	}
 }
 
-// serve lives as long as one connection, and gives how far that came.
+// serve connects once, serves the runtime until the connection ends, and returns how it went.
 func (c *Connection) serve(ctx context.Context) (served life, err error) {
 	var dialer net.Dialer
 	socket := socketOf(c.options.Socket)
@@ -175,13 +162,13 @@ func (c *Connection) serve(ctx context.Context) (served life, err error) {
 	conn := &watchedConn{Conn: raw, closed: make(chan struct{})}
 	defer conn.Close()
 	number := c.begin()
-	late := newLateAnswers(func() time.Duration { return time.Duration(c.timeout.Load()) })
-	h := &plugin{handler: c.handler, synchronized: func() { c.becameSynchronized(number) }, late: late}
-	st, err := newStub(h, c.options.Name, c.options.Index, conn, c.intercept, c.log)
+	late := newLateAnswers(c.requestTimeout)
+	p := &plugin{Handler: c.handler, synchronized: func() { c.becameSynchronized(number) }}
+	st, err := newStub(p, c.options.Name, c.options.Index, conn, c.intercept(late), c.log)
 	if err != nil {
 		return life{}, err
 	}
-	h.configured = func(runtime, version string) error {
+	p.configured = func(runtime, version string) error {
 		return c.configured(number, runtime, version, st.RequestTimeout())
 	}
 	done := make(chan error, 1)
@@ -199,9 +186,9 @@ func (c *Connection) serve(ctx context.Context) (served life, err error) {
 	return served, err
 }
 
-// newStub returns a stub that serves a connection. Its failure policy keeps the plugin registered where
-// one request took too long: each new registration may hold up the node, see stopWait. A runtime whose NRI
-// knows no such policy passes over it.
+// newStub returns a stub that serves a connection. Its failure policy keeps the plugin registered after a request that
+// took too long, because each new registration may hold up the node, see awaitStops. A runtime whose NRI does not know
+// the policy ignores it.
 func newStub(p any, name, index string, conn *watchedConn, intercept ttrpc.UnaryServerInterceptor, log logrus.FieldLogger) (stub.Stub, error) {
 	st, err := stub.New(p,
 		stub.WithPluginName(name), stub.WithPluginIdx(index),
@@ -214,7 +201,7 @@ func newStub(p any, name, index string, conn *watchedConn, intercept ttrpc.Unary
 	return st, nil
 }
 
-// runStub serves the runtime; a stub can be used once.
+// runStub runs a stub, and turns a panic into an error. A stub can be used once.
 func (c *Connection) runStub(ctx context.Context, st stub.Stub) (err error) {
 	defer func() {
 		if fault := recover(); fault != nil {
@@ -225,19 +212,20 @@ func (c *Connection) runStub(ctx context.Context, st stub.Stub) (err error) {
 	return st.Run(ctx)
 }
 
-// watch returns when the connection has to end: with the reason, or nil where the
-// stub knows it. It never ends one by its own decision while a container of the node is being stopped: the
-// daemon would be away until that is over, see stopWait. A runtime that does not know the failure policy ends it
-// at the first answer that is too late; another waits for its timeout at each late answer until then.
+// watch blocks until the connection has to end. It returns the reason; nil: the stub returns it. It does not end a
+// connection by its own decision while a container of the node is being stopped, because the daemon could not register
+// again before the stop is over, see awaitStops. A runtime that ignores the failure policy ends the connection after the
+// first late answer. Another runtime waits for its timeout at each late answer.
 func (c *Connection) watch(ctx context.Context, number int, conn *watchedConn, late *lateAnswers, done chan error) error {
 	registration, still := time.After(registrationLimit), time.Tick(stillEvery)
 	before := time.Now()
+	// A daemon that did not run for a while has kept the runtime waiting for as long.
 	stoodStill := func() {
 		now := time.Now()
 		late.took(now, now.Sub(before)-stillEvery)
 		before = now
 	}
-	defer stoodStill() // who is given up while it stands still may learn of that first
+	defer stoodStill() // the end of the connection may be noticed before the tick
 	for {
 		select {
 		case err := <-done:
@@ -250,14 +238,14 @@ func (c *Connection) watch(ctx context.Context, number int, conn *watchedConn, l
 		case <-still:
 			stoodStill()
 		case <-late.again:
-			// The next late answer after the stop asks again.
-			if !c.stops.stopping(time.Now()) {
+			// After the stop, the next late answer sends again.
+			if c.stopUnderWay(time.Now()) == nil {
 				return errTooLate
 			}
 		case <-registration:
 			switch {
 			case c.isConfigured(number):
-			case c.stops.stopping(time.Now()):
+			case c.stopUnderWay(time.Now()) != nil:
 				registration = time.After(registrationLimit)
 			default:
 				return errSilent
@@ -266,8 +254,8 @@ func (c *Connection) watch(ctx context.Context, number int, conn *watchedConn, l
 	}
 }
 
-// awaitStub returns why the stub ended; its connection is closed. One that waits for
-// its configuration does not notice, and gets one that fails.
+// awaitStub returns why the stub of a closed connection ended. A stub that waits for its configuration does not notice
+// that the connection is closed, and gets a configuration that fails.
 func awaitStub(st stub.Stub, done <-chan error) error {
 	select {
 	case err := <-done:
@@ -280,20 +268,7 @@ func awaitStub(st stub.Stub, done <-chan error) error {
 	if waits, ok := st.(interface {
 		Configure(context.Context, *api.ConfigureRequest) (*api.ConfigureResponse, error)
 	}); ok {
-		_, _ = waits.Configure(context.Background(), &api.ConfigureRequest{}) // fails, which is its purpose
+		_, _ = waits.Configure(context.Background(), &api.ConfigureRequest{}) // fails on purpose
 	}
 	return errUnregistered
-}
-
-// intercept is around every call of the runtime: a panic outside of the handlers,
-// which catch their own, does not end the daemon either, and the runtime goes on.
-func (c *Connection) intercept(ctx context.Context, decode ttrpc.Unmarshaler, call *ttrpc.UnaryServerInfo, method ttrpc.Method) (reply any, err error) {
-	defer func() {
-		if fault := recover(); fault != nil {
-			c.handler.Panicked(call.FullMethod, fault, nil)
-			// No field set is the same message for every type: "go on, as it is".
-			reply, err = &api.Empty{}, nil
-		}
-	}()
-	return method(ctx, decode)
 }

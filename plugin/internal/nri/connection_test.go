@@ -17,11 +17,13 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// heard is a Handler that notes what it is told, and panics where a test says so.
+// heard is a Handler that records its calls, and panics if a test makes it.
 type heard struct {
+	Handler  // for the calls that no test makes
 	back     func()
-	sandbox  func()
+	call     func()
 	panicked []string
+	pods     []*api.PodSandbox // the pods of the calls that panicked
 	took     []string
 }
 
@@ -29,48 +31,75 @@ func (h *heard) Connected(string, string, time.Duration) logrus.Fields { return 
 func (h *heard) Lost(error)                                            {}
 func (h *heard) Back()                                                 { h.back() }
 func (h *heard) Took(_ time.Time, name string, _ time.Duration)        { h.took = append(h.took, name) }
-func (h *heard) Panicked(part string, _ any, _ *api.PodSandbox) {
-	h.panicked = append(h.panicked, part)
+func (h *heard) Panicked(part string, _ any, pod *api.PodSandbox) {
+	h.panicked, h.pods = append(h.panicked, part), append(h.pods, pod)
 }
-func (h *heard) Synchronize([]*api.PodSandbox, []*api.Container)      {}
-func (h *heard) RunPodSandbox(context.Context, *api.PodSandbox) error { h.sandbox(); return nil }
-func (h *heard) StopPodSandbox(*api.PodSandbox)                       {}
-func (h *heard) RemovePodSandbox(*api.PodSandbox)                     {}
-func (h *heard) PostStartContainer(*api.PodSandbox, *api.Container)   {}
-func (h *heard) StopContainer(*api.PodSandbox, *api.Container)        {}
-func (h *heard) RemoveContainer(*api.PodSandbox, *api.Container)      {}
-func (h *heard) CreateContainer(context.Context, *api.PodSandbox, *api.Container) (*api.Hook, error) {
-	return nil, nil
+func (h *heard) Synchronize([]*api.PodSandbox, []*api.Container) { h.call() }
+func (h *heard) RunPodSandbox(context.Context, *api.PodSandbox) error {
+	h.call()
+	return nil
 }
 
-// aConnection gives a connection that nothing runs, and what it logs.
+// aConnection returns a connection that does not run, and its log.
 func aConnection() (*Connection, *logtest.Hook) {
 	log, logged := logtest.NewNullLogger()
 	return New(Options{Handler: &heard{}, Log: log}), logged
 }
 
-func TestAHandlerThatPanicsLetsThePodGoOn(t *testing.T) {
+// call runs a call of the runtime through the interceptor. method is the action of the stub.
+func call(t *testing.T, h Handler, name string, request any, method ttrpc.Method) (reply any, err error) {
+	t.Helper()
+	log, _ := logtest.NewNullLogger()
+	c := New(Options{Handler: h, Log: log})
+	decode := func(any) error { return nil }
+	return c.intercept(newLateAnswers(c.requestTimeout))(t.Context(), decode, &ttrpc.UnaryServerInfo{FullMethod: "/nri.pkg.api.v1alpha1.Plugin/" + name},
+		func(ctx context.Context, decode func(any) error) (any, error) {
+			require.NoError(t, decode(request))
+			return method(ctx, decode)
+		})
+}
+
+func TestAHandlerThatPanicsLetsThePodStart(t *testing.T) {
 	t.Parallel()
-	h := &heard{sandbox: func() { panic("broken") }}
-	p := &plugin{handler: h}
-	require.NoError(t, p.RunPodSandbox(t.Context(), &api.PodSandbox{}))
+	h := &heard{call: func() { panic("broken") }}
+	p := &plugin{Handler: h}
+	pod := &api.PodSandbox{Name: "web"}
+	reply, err := call(t, h, "RunPodSandbox", &api.RunPodSandboxRequest{Pod: pod}, func(ctx context.Context, _ func(any) error) (any, error) {
+		return nil, p.RunPodSandbox(ctx, pod)
+	})
+	require.NoError(t, err, "an error would fail the pod")
+	assert.NotNil(t, reply)
 	assert.Equal(t, []string{"RunPodSandbox"}, h.panicked)
+	assert.Equal(t, []*api.PodSandbox{pod}, h.pods)
 	assert.Equal(t, []string{"RunPodSandbox"}, h.took)
 }
 
-func TestTheRuntimeGoesOnWhenTheStubPanics(t *testing.T) {
+func TestACallOfAnOldRuntimeHasTheSameName(t *testing.T) {
 	t.Parallel()
 	h := &heard{}
-	log, _ := logtest.NewNullLogger()
-	c := New(Options{Handler: h, Log: log})
-	reply, err := c.intercept(t.Context(), nil, &ttrpc.UnaryServerInfo{FullMethod: "/nri/CreateContainer"},
+	pod := &api.PodSandbox{Name: "web"}
+	_, err := call(t, h, "StateChange", &api.StateChangeEvent{Event: api.Event_POST_START_CONTAINER, Pod: pod},
 		func(context.Context, func(any) error) (any, error) { panic("broken") })
 	require.NoError(t, err)
-	assert.NotNil(t, reply, "an error would fail the pod")
-	assert.Equal(t, []string{"/nri/CreateContainer"}, h.panicked)
+	assert.Equal(t, []string{"PostStartContainer"}, h.took)
+	assert.Equal(t, []string{"PostStartContainer"}, h.panicked)
+	assert.Equal(t, []*api.PodSandbox{pod}, h.pods)
 }
 
-func TestAConnectionThatEndsWhileItsReturnIsToldIsNotCalledConnected(t *testing.T) {
+func TestAConnectionIsSynchronizedAlsoAfterAPanic(t *testing.T) {
+	t.Parallel()
+	h := &heard{call: func() { panic("broken") }}
+	synchronized := false
+	p := &plugin{Handler: h, synchronized: func() { synchronized = true }}
+	_, err := call(t, h, "Synchronize", &api.SynchronizeRequest{}, func(ctx context.Context, _ func(any) error) (any, error) {
+		return p.Synchronize(ctx, nil, nil)
+	})
+	require.NoError(t, err)
+	assert.True(t, synchronized)
+	assert.Equal(t, []*api.PodSandbox{nil}, h.pods)
+}
+
+func TestAConnectionThatEndsDuringItsReportIsNotConnected(t *testing.T) {
 	t.Parallel()
 	h := &heard{}
 	log, _ := logtest.NewNullLogger()
@@ -96,13 +125,13 @@ func TestARuntimeThatNeverConfiguresThePluginIsGivenUp(t *testing.T) {
 		require.NoError(t, c.configured(number, "containerd", "2.4.2", time.Second))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
-		require.NoError(t, c.watch(ctx, number, conn, never, make(chan error, 1)), "it may take its time to tell what it runs")
+		require.NoError(t, c.watch(ctx, number, conn, never, make(chan error, 1)), "after the configuration, the list of pods may take longer")
 		err := c.Paces()
 		require.ErrorIs(t, err, errNotSynced)
 	})
 }
 
-func TestWhatAnEndedConnectionStillSaysDoesNotCount(t *testing.T) {
+func TestLateReportsOfAnEndedConnectionDoNotCount(t *testing.T) {
 	t.Parallel()
 	c, _ := aConnection()
 	number := c.begin()
@@ -110,11 +139,11 @@ func TestWhatAnEndedConnectionStillSaysDoesNotCount(t *testing.T) {
 	assert.False(t, c.end(time.Now()).synchronized)
 	c.becameSynchronized(number)
 	err := c.Paces()
-	require.Error(t, err, "it is not ready by the word of a connection that is gone")
+	require.Error(t, err, "an ended connection must not make it ready")
 	require.ErrorIs(t, c.configured(number, "containerd", "2.4.2", time.Second), errClosed)
 }
 
-func TestTheSameFaultIsWarnedOfOnceInAWhile(t *testing.T) {
+func TestRepeatedFaultsAreLoggedRarely(t *testing.T) {
 	t.Parallel()
 	c, logged := aConnection()
 	now0 := time.Unix(1000, 0)

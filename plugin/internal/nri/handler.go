@@ -2,119 +2,98 @@ package nri
 
 import (
 	"context"
+	"path"
+	"strings"
 	"time"
 
 	"github.com/containerd/nri/pkg/api"
+	"github.com/containerd/nri/pkg/stub"
+	"github.com/containerd/ttrpc"
 	"github.com/sirupsen/logrus"
 )
 
-// Handler answers the runtime. Its methods are called from many goroutines at once, and
-// must be quick: the runtime holds two global locks through each of the calls that name a pod.
+// Handler answers the runtime. Its methods are called from many goroutines at once. They must be quick, because the
+// runtime holds two global locks during each call that names a pod.
 type Handler interface {
-	// Connected is called with the runtime's name and version, and the time after which it gives up a request. The
+	// Connected is called with the runtime's name, its version and the time after which it gives up a request. The
 	// fields that it returns are logged with the connection.
 	Connected(runtime, version string, requestTimeout time.Duration) logrus.Fields
-	// Lost is called when a connection that was in use is gone, Back when one is in use again after that.
+	// Lost is called when a connection that was in use has ended, and Back when one is in use again after that.
 	Lost(why error)
 	Back()
-	// Took is called after each call of a handler, with the time that it took.
-	Took(now time.Time, handler string, took time.Duration)
-	// Panicked is called for a panic that was caught, also in the stub; the pod, which may be nil, goes on.
+	// Took is called after each call of the runtime, with its name and duration.
+	Took(now time.Time, call string, took time.Duration)
+	// Panicked is called for each panic that was caught. The pod starts nevertheless; nil if the call names no pod.
 	Panicked(part string, fault any, pod *api.PodSandbox)
 
-	// Synchronize is called with all pods and containers that exist, once for each connection.
+	// Synchronize is called once for each connection, with all pods and containers that exist.
 	Synchronize(pods []*api.PodSandbox, ctrs []*api.Container)
-	// RunPodSandbox may refuse the pod for now, by an error.
-	RunPodSandbox(ctx context.Context, pod *api.PodSandbox) error
-	StopPodSandbox(pod *api.PodSandbox)
-	RemovePodSandbox(pod *api.PodSandbox)
-	// CreateContainer may refuse the container for now, or give it a hook with which it waits.
-	CreateContainer(ctx context.Context, pod *api.PodSandbox, ctr *api.Container) (*api.Hook, error)
-	PostStartContainer(pod *api.PodSandbox, ctr *api.Container)
-	StopContainer(pod *api.PodSandbox, ctr *api.Container)
-	RemoveContainer(pod *api.PodSandbox, ctr *api.Container)
+
+	// An error of RunPodSandbox or CreateContainer refuses the pod for now.
+	stub.RunPodInterface
+	stub.StopPodInterface
+	stub.RemovePodInterface
+	stub.CreateContainerInterface
+	stub.PostStartContainerInterface
+	stub.StopContainerInterface
+	stub.RemoveContainerInterface
 }
 
-// plugin is what the NRI stub calls.
+// plugin is what the NRI stub calls: the handler, and the connection for the two calls that change its state.
 type plugin struct {
-	handler Handler
-	// configured and synchronized tell the connection how far it is.
+	Handler
 	configured   func(runtime, version string) error
 	synchronized func()
-	late         *lateAnswers // nil: they are not counted
 }
 
-// Configure implements the stub's interface: it notes which runtime this is.
+// Configure implements stub.ConfigureInterface.
 func (p *plugin) Configure(_ context.Context, _, runtime, version string) (api.EventMask, error) {
-	err := p.guard("Configure", nil, func() error { return p.configured(runtime, version) })
-	return 0, err // everything that plugin has a method for
+	return 0, p.configured(runtime, version) // 0: every event that plugin has a method for
 }
 
-// Synchronize passes on the pods and containers that exist.
+// Synchronize implements stub.SynchronizeInterface.
 func (p *plugin) Synchronize(_ context.Context, pods []*api.PodSandbox, ctrs []*api.Container) ([]*api.ContainerUpdate, error) {
-	err := p.guard("Synchronize", nil, func() error { p.handler.Synchronize(pods, ctrs); return nil })
-	p.synchronized()
-	return nil, err
+	defer p.synchronized() // also after a panic, which intercept catches
+	p.Handler.Synchronize(pods, ctrs)
+	return nil, nil
 }
 
-// RunPodSandbox may refuse the pod for now.
-func (p *plugin) RunPodSandbox(ctx context.Context, pod *api.PodSandbox) error {
-	return p.guard("RunPodSandbox", pod, func() error { return p.handler.RunPodSandbox(ctx, pod) })
+// intercept returns what runs around every call of the runtime. It measures the call, and catches a panic: the daemon
+// stays, and the pod starts.
+func (c *Connection) intercept(late *lateAnswers) ttrpc.UnaryServerInterceptor {
+	return func(ctx context.Context, decode ttrpc.Unmarshaler, call *ttrpc.UnaryServerInfo, method ttrpc.Method) (reply any, err error) {
+		begin := time.Now()
+		var request any
+		defer func() {
+			now := time.Now()
+			name, pod := nameCall(call.FullMethod, request)
+			c.handler.Took(now, name, now.Sub(begin))
+			late.took(now, now.Sub(begin))
+			if fault := recover(); fault != nil {
+				c.handler.Panicked(name, fault, pod)
+				// A message without fields is the same for every type. It means: continue, and change nothing.
+				reply, err = &api.Empty{}, nil
+			}
+		}()
+		return method(ctx, func(message any) error {
+			request = message
+			return decode(message)
+		})
+	}
 }
 
-// StopPodSandbox passes on that a sandbox was stopped.
-func (p *plugin) StopPodSandbox(_ context.Context, pod *api.PodSandbox) error {
-	return p.guard("StopPodSandbox", pod, func() error { p.handler.StopPodSandbox(pod); return nil })
-}
-
-// RemovePodSandbox passes on that a sandbox was removed.
-func (p *plugin) RemovePodSandbox(_ context.Context, pod *api.PodSandbox) error {
-	return p.guard("RemovePodSandbox", pod, func() error { p.handler.RemovePodSandbox(pod); return nil })
-}
-
-// CreateContainer may refuse the container for now, or give it the hook with which it waits.
-func (p *plugin) CreateContainer(ctx context.Context, pod *api.PodSandbox, ctr *api.Container) (*api.ContainerAdjustment, []*api.ContainerUpdate, error) {
-	var adjustment *api.ContainerAdjustment
-	err := p.guard("CreateContainer", pod, func() error {
-		hook, err := p.handler.CreateContainer(ctx, pod, ctr)
-		if hook != nil {
-			adjustment = &api.ContainerAdjustment{}
-			adjustment.AddHooks(&api.Hooks{CreateRuntime: []*api.Hook{hook}})
+// nameCall returns the name of a call, such as RunPodSandbox, and the pod that it names; nil: none. An old runtime
+// sends most calls as a StateChange with the name as a constant, such as RUN_POD_SANDBOX.
+func nameCall(fullMethod string, request any) (name string, pod *api.PodSandbox) {
+	name = path.Base(fullMethod)
+	if change, ok := request.(*api.StateChangeEvent); ok {
+		name = ""
+		for word := range strings.SplitSeq(change.GetEvent().String(), "_") {
+			name += word[:1] + strings.ToLower(word[1:])
 		}
-		return err
-	})
-	return adjustment, nil, err
-}
-
-// PostStartContainer passes on that a container runs.
-func (p *plugin) PostStartContainer(_ context.Context, pod *api.PodSandbox, ctr *api.Container) error {
-	return p.guard("PostStartContainer", pod, func() error { p.handler.PostStartContainer(pod, ctr); return nil })
-}
-
-// StopContainer passes on that a container has ended.
-func (p *plugin) StopContainer(_ context.Context, pod *api.PodSandbox, ctr *api.Container) ([]*api.ContainerUpdate, error) {
-	return nil, p.guard("StopContainer", pod, func() error { p.handler.StopContainer(pod, ctr); return nil })
-}
-
-// RemoveContainer passes on that a container was removed.
-func (p *plugin) RemoveContainer(_ context.Context, pod *api.PodSandbox, ctr *api.Container) error {
-	return p.guard("RemoveContainer", pod, func() error { p.handler.RemoveContainer(pod, ctr); return nil })
-}
-
-// guard measures a call, and turns a panic into a pod that goes on.
-func (p *plugin) guard(name string, pod *api.PodSandbox, call func() error) (err error) {
-	begin := time.Now()
-	defer func() {
-		now := time.Now()
-		took := now.Sub(begin)
-		p.handler.Took(now, name, took)
-		if p.late != nil {
-			p.late.took(now, took)
-		}
-		if fault := recover(); fault != nil {
-			p.handler.Panicked(name, fault, pod)
-			err = nil
-		}
-	}()
-	return call()
+	}
+	if named, ok := request.(interface{ GetPod() *api.PodSandbox }); ok {
+		pod = named.GetPod()
+	}
+	return name, pod
 }

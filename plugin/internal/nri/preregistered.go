@@ -19,12 +19,11 @@ import (
 )
 
 const (
-	// answerShare is the share of NRI's request timeout for which the runtime is kept
-	// waiting for a daemon that is about to pace; after all of it, the runtime would give
-	// the plugin up without a word.
+	// answerShare is the share of NRI's request timeout after which the daemon answers the configuration, even if it
+	// cannot pace pods yet. After all of the timeout, the runtime would drop the plugin without a reason.
 	answerShare = 0.75
-	// limitsShare is the share of it for which the daemon waits for its limits: with them
-	// in force before the runtime serves a pod, the first pod of all is paced.
+	// limitsShare is the share of the request timeout for which the daemon waits for its limits. With them in force
+	// before the runtime serves a pod, the very first pod is paced.
 	limitsShare = 0.35
 )
 
@@ -33,26 +32,26 @@ var (
 	errPreRegisteredOver = errors.New("the runtime that started this daemon closed the connection")
 )
 
-// PreRegistered is the connection to the runtime of a daemon that the runtime itself has
-// started, as a pre-registered plugin. The daemon ends with it: the runtime that
-// comes next starts another. Make it with TakePreRegistered; safe for concurrent use.
+// PreRegistered is the connection of a daemon that the runtime has started, as a pre-registered plugin. The daemon ends
+// with the connection; the next runtime starts another daemon. Create it with TakePreRegistered. It is safe for
+// concurrent use.
 type PreRegistered struct {
 	conn *watchedConn
 	stub stub.Stub
-	h    plugin
 
-	config  chan string
-	refused chan error
+	config  chan string           // what Configure was called with
+	refused chan error            // the answer to Configure
 	delayed atomic.Pointer[error] // what the daemon waits for; nil: nothing
 	answer  atomic.Pointer[error] // why the configuration was refused; nil: it was not
-	adopted chan struct{}         // closed when h and owner are set
-	owner   *Connection
+
 	once    sync.Once
+	adopted chan struct{} // closed when the fields below are set
+	plugin  plugin
+	serve   ttrpc.UnaryServerInterceptor
 }
 
-// TakePreRegistered takes over the connection that the runtime gave the process that it started. env returns
-// environment variables; those of NRI are unset afterwards. It returns nil where the runtime has not started
-// this process. It starts nothing.
+// TakePreRegistered returns the connection to the runtime that has started this process; nil if none has. env returns an
+// environment variable. Those of NRI are unset afterwards. TakePreRegistered starts nothing.
 func TakePreRegistered(env func(string) string, log logrus.FieldLogger) (*PreRegistered, error) {
 	if env(api.PluginSocketEnvVar) == "" {
 		return nil, nil
@@ -80,40 +79,36 @@ func newPreRegistered(raw net.Conn, name, index string, log logrus.FieldLogger) 
 		config: make(chan string, 1), refused: make(chan error, 1), adopted: make(chan struct{}),
 	}
 	var err error
-	if l.stub, err = newStub(&preRegisteredPlugin{plugin: &l.h, l: l}, name, index, l.conn, l.intercept, log); err != nil {
+	if l.stub, err = newStub(&preRegisteredPlugin{plugin: &l.plugin, l: l}, name, index, l.conn, l.intercept, log); err != nil {
 		return nil, errors.Join(err, raw.Close())
 	}
 	return l, nil
 }
 
-// Run serves the runtime until it closes the connection, or ctx ends. It returns why
-// it ended; nil: ctx did. To be called once.
+// Run serves the runtime until the runtime closes the connection, and returns why; or until ctx ends, and returns nil.
+// It must be called once.
 func (l *PreRegistered) Run(ctx context.Context) error {
 	defer l.conn.Close()
 	done := make(chan error, 1)
 	go func() { done <- l.stub.Run(ctx) }()
 	select {
 	case err := <-done:
-		if ctx.Err() != nil {
-			return nil
-		}
-		if err == nil || errors.Is(err, ttrpc.ErrServerClosed) {
-			return errPreRegisteredOver
-		}
-		return fmt.Errorf("%w: %w", errPreRegisteredOver, err)
+		done <- err // for awaitStub
 	case <-l.conn.closed:
-		// A stub that waits for its configuration does not notice.
-		late := awaitStub(l.stub, done)
-		if ctx.Err() != nil {
-			return nil
-		}
-		return fmt.Errorf("%w: %w", errPreRegisteredOver, late)
+	}
+	err := awaitStub(l.stub, done)
+	switch {
+	case ctx.Err() != nil:
+		return nil
+	case errors.Is(err, errClosed) || errors.Is(err, ttrpc.ErrServerClosed):
+		return errPreRegisteredOver
+	default:
+		return fmt.Errorf("%w: %w", errPreRegisteredOver, err)
 	}
 }
 
-// Config returns the text with which the runtime configures the plugin; it blocks until
-// that has come or ctx ends. The runtime waits then, until the daemon that is run with
-// this connection paces, or Refuse says that none does.
+// Config blocks until the runtime configures the plugin or ctx ends, and returns the text of the configuration. The
+// runtime then waits for the daemon that uses this connection to pace pods, or for Refuse.
 func (l *PreRegistered) Config(ctx context.Context) (string, error) {
 	select {
 	case text := <-l.config:
@@ -125,19 +120,19 @@ func (l *PreRegistered) Config(ctx context.Context) (string, error) {
 	}
 }
 
-// Refuse answers the runtime, if that still waits, why no daemon paces.
+// Refuse answers the runtime with the reason why no daemon paces pods, if it still waits for an answer.
 func (l *PreRegistered) Refuse(why error) {
 	select {
 	case l.refused <- why:
-	default: // it was told
+	default: // it was refused before
 	}
 }
 
-// Delayed notes what the daemon waits for: the answer to the runtime if that does not end in time.
+// Delayed sets what the daemon waits for. The runtime gets this as the answer if the daemon waits for too long.
 func (l *PreRegistered) Delayed(why error) { l.delayed.Store(&why) }
 
-// shareOf returns a share of the runtime's request timeout, which is known once Config
-// has returned. An old runtime does not tell it.
+// shareOf returns a share of the runtime's request timeout, which is known once Config has returned. An old runtime does
+// not report it.
 func (l *PreRegistered) shareOf(share float64) time.Duration {
 	timeout := l.stub.RequestTimeout()
 	if timeout <= 0 {
@@ -146,21 +141,27 @@ func (l *PreRegistered) shareOf(share float64) time.Duration {
 	return time.Duration(share * float64(timeout))
 }
 
-// adopt has the connection served by a daemon.
-func (l *PreRegistered) adopt(owner *Connection, configured func(runtime, version string) error, synchronized func()) {
+// adopt makes a daemon's Connection serve the runtime. Only the first call has an effect.
+func (l *PreRegistered) adopt(owner *Connection) {
 	l.once.Do(func() {
-		l.owner = owner
-		l.h.handler, l.h.configured, l.h.synchronized = owner.handler, configured, synchronized
+		number := owner.begin()
+		l.plugin = plugin{
+			Handler: owner.handler, synchronized: func() { owner.becameSynchronized(number) },
+			configured: func(runtime, version string) error {
+				return owner.configured(number, runtime, version, l.stub.RequestTimeout())
+			},
+		}
+		l.serve = owner.intercept(newLateAnswers(owner.requestTimeout))
 		close(l.adopted)
 	})
 }
 
-// intercept is around every call of the runtime. It answers the configuration that was
-// refused: the stub would close the connection before the runtime knows why.
+// intercept runs around every call of the runtime. It answers a configuration that was refused, because the stub would
+// close the connection before the runtime has the reason.
 func (l *PreRegistered) intercept(ctx context.Context, decode ttrpc.Unmarshaler, call *ttrpc.UnaryServerInfo, method ttrpc.Method) (any, error) {
 	select {
 	case <-l.adopted:
-		return l.owner.intercept(ctx, decode, call, method)
+		return l.serve(ctx, decode, call, method)
 	default:
 	}
 	reply, err := method(ctx, decode)
@@ -168,4 +169,54 @@ func (l *PreRegistered) intercept(ctx context.Context, decode ttrpc.Unmarshaler,
 		return nil, *why
 	}
 	return reply, err
+}
+
+// preRegisteredPlugin is the plugin of a daemon that does not exist yet.
+type preRegisteredPlugin struct {
+	*plugin
+	l *PreRegistered
+}
+
+// Configure sends the text to Config, and blocks until a daemon paces pods or the time is over.
+func (p *preRegisteredPlugin) Configure(ctx context.Context, config, runtime, version string) (api.EventMask, error) {
+	most := p.l.shareOf(answerShare)
+	late := time.After(most)
+	p.l.config <- config
+	var why error
+	select {
+	case <-p.l.adopted:
+		return p.plugin.Configure(ctx, config, runtime, version)
+	case why = <-p.l.refused:
+	case <-late:
+		why = fmt.Errorf("%w within %s", errPreRegisteredLate, most)
+		if delayed := p.l.delayed.Load(); delayed != nil {
+			why = fmt.Errorf("%w: %w", why, *delayed)
+		}
+	}
+	p.l.answer.Store(&why)
+	return 0, nil
+}
+
+// servePreRegistered serves the runtime that started this process, until it closes the connection or ctx ends.
+func (c *Connection) servePreRegistered(ctx context.Context, l *PreRegistered) error {
+	select {
+	case <-c.options.Limits:
+	case <-time.After(l.shareOf(limitsShare)):
+	case <-ctx.Done():
+		return nil
+	}
+	l.adopt(c)
+	select {
+	case <-l.conn.closed:
+	case <-ctx.Done():
+	}
+	c.end(time.Now())
+	if ctx.Err() != nil {
+		return nil
+	}
+	c.log.WithError(errPreRegisteredOver).Error("no connection to the runtime: pods start unpaced until another daemon paces them")
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.lastError = errPreRegisteredOver
+	return errPreRegisteredOver
 }

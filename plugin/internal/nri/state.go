@@ -1,12 +1,20 @@
 package nri
 
 import (
+	"errors"
 	"time"
 
 	"github.com/sirupsen/logrus"
 )
 
-// begin opens the account of a new connection, and gives its number.
+// State is the state of a connection.
+type State struct {
+	Connected, Synchronized bool
+	Runtime, Version        string // as the runtime reports them; empty before its first registration
+	Err                     error  // why pods are not paced; nil: they are
+}
+
+// begin returns the number of a new connection.
 func (c *Connection) begin() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -14,20 +22,25 @@ func (c *Connection) begin() int {
 	return c.number
 }
 
-// configured takes over which runtime this is. It fails for a connection that has
-// ended.
+// configured stores what the runtime reports of itself. It returns errClosed if the connection with this number has ended.
 func (c *Connection) configured(number int, runtime, version string, requestTimeout time.Duration) error {
 	c.mu.Lock()
 	if number != c.number {
 		c.mu.Unlock()
 		return errClosed
 	}
-	c.connected, c.since, c.name, c.version = true, time.Now(), runtime, version
+	c.connected, c.since, c.name, c.version, c.timeout = true, time.Now(), runtime, version, requestTimeout
 	c.mu.Unlock()
-	c.timeout.Store(int64(requestTimeout))
 	fields := c.handler.Connected(runtime, version, requestTimeout)
 	c.log.WithFields(logrus.Fields{"runtime": runtime, "runtime_version": version}).WithFields(fields).Info("registered with the runtime")
 	return nil
+}
+
+// requestTimeout returns the time after which the runtime gives up a request; 0: it is not known yet.
+func (c *Connection) requestTimeout() time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.timeout
 }
 
 func (c *Connection) isConfigured(number int) bool {
@@ -40,7 +53,7 @@ func (c *Connection) becameSynchronized(number int) {
 	c.mu.Lock()
 	if number != c.number {
 		c.mu.Unlock()
-		return // it ended while the runtime told
+		return // it ended during the call
 	}
 	lost := c.lost
 	c.synchronized, c.lastError, c.lost = true, nil, false
@@ -52,7 +65,7 @@ func (c *Connection) becameSynchronized(number int) {
 	c.log.Info("synchronized with the runtime: pods are paced")
 }
 
-// end closes the account of the connection at now, and tells how far it came.
+// end marks the connection as ended at now, and returns how it went.
 func (c *Connection) end(now time.Time) life {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -65,7 +78,7 @@ func (c *Connection) end(now time.Time) life {
 	return l
 }
 
-// lose takes note that a connection which was in use is gone.
+// lose reports to the handler that a connection which was in use has ended.
 func (c *Connection) lose(err error) {
 	c.mu.Lock()
 	c.lost = true
@@ -73,15 +86,18 @@ func (c *Connection) lose(err error) {
 	c.handler.Lost(err)
 }
 
-// RegistrationWaits reports whether the daemon waits to register until a stop is over.
-func (c *Connection) RegistrationWaits() bool { return c.stops.underWay() }
+// RegistrationWaits reports whether the daemon waits for the end of a stop before it registers.
+func (c *Connection) RegistrationWaits() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return errors.As(c.waits, new(stopUnderWay))
+}
 
 // Paces returns why pods are not paced; nil: they are.
 func (c *Connection) Paces() error { return c.State().Err }
 
-// State returns how far the connection is.
+// State returns the state of the connection.
 func (c *Connection) State() State {
-	waits := c.stops.waitsFor()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	s := State{Connected: c.connected, Synchronized: c.synchronized, Runtime: c.name, Version: c.version, Err: c.lastError}
@@ -90,8 +106,8 @@ func (c *Connection) State() State {
 		s.Err = nil
 	case c.connected:
 		s.Err = errNotSynced
-	case waits != nil:
-		s.Err = waits
+	case c.waits != nil:
+		s.Err = c.waits
 	case s.Err == nil:
 		s.Err = errNotConnected
 	}

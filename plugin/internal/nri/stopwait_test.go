@@ -5,10 +5,11 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
-// stops knows that a pod is being stopped, and not which pods there are.
+// stops reports that a pod is being stopped, and that no list of pods came yet.
 type stops struct{}
 
 func (stops) Listed() bool { return false }
@@ -17,22 +18,24 @@ func (stops) Stopping(now time.Time) (string, time.Time, bool) {
 	return "ns/unknown", now.Add(time.Minute), true
 }
 
-func TestTheListOfPodsIsWaitedForAndNotForLong(t *testing.T) {
+func TestTheWaitForTheListOfPodsIsShort(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := stopWait{source: stops{}}
-		w.begin(time.Now())
-		require.ErrorIs(t, w.reason(time.Now()), errNotListed)
+		c, _ := aConnection()
+		c.options.Stops, c.listBy = stops{}, time.Now().Add(listWithin)
+		require.ErrorIs(t, c.checkStops(time.Now()), errNotListed)
+		require.ErrorIs(t, c.Paces(), errNotListed)
 		time.Sleep(listWithin - time.Nanosecond)
-		require.ErrorIs(t, w.reason(time.Now()), errNotListed)
+		require.ErrorIs(t, c.checkStops(time.Now()), errNotListed)
+		assert.False(t, c.RegistrationWaits(), "without a list, no stopping container is known")
 		time.Sleep(time.Nanosecond)
-		require.NoError(t, w.reason(time.Now()), "without an API server, nobody can tell")
+		require.NoError(t, c.checkStops(time.Now()), "without an API server, nothing is known of stops")
 	})
-	standalone := stopWait{}
-	require.NoError(t, standalone.reason(time.Now()))
+	standalone, _ := aConnection()
+	require.NoError(t, standalone.checkStops(time.Now()))
 }
 
-// stopsUntil knows that a pod is being stopped until a time.
+// stopsUntil reports until a given time that a pod is being stopped.
 type stopsUntil struct{ end time.Time }
 
 func (stopsUntil) Listed() bool { return true }
@@ -43,13 +46,13 @@ func (s stopsUntil) Stopping(now time.Time) (string, time.Time, bool) {
 
 func TestWhileAContainerIsStoppedNoConnectionIsGivenUp(t *testing.T) {
 	t.Parallel()
-	for name, configured := range map[string]bool{"one that answers too late": true, "one that is not configured": false} {
+	for name, configured := range map[string]bool{"it answers too late": true, "it is not configured": false} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				const stop, timeout = time.Minute, 2 * time.Second
 				c, _ := aConnection()
-				c.stops.source = stopsUntil{end: time.Now().Add(stop)}
+				c.options.Stops = stopsUntil{end: time.Now().Add(stop)}
 				number := c.begin()
 				if configured {
 					require.NoError(t, c.configured(number, "containerd", "2.4.2", timeout))
@@ -66,7 +69,7 @@ func TestWhileAContainerIsStoppedNoConnectionIsGivenUp(t *testing.T) {
 				require.ErrorIs(t, err, map[bool]error{true: errTooLate, false: errSilent}[configured])
 				require.GreaterOrEqual(t, time.Since(begin), stop)
 				require.LessOrEqual(t, time.Since(begin), stop+registrationLimit)
-				time.Sleep(2 * stop) // the answers are over
+				time.Sleep(2 * stop) // all answers have come
 			})
 		})
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// watchedConn is a connection with a channel that is closed when it is gone, on whichever side that is noticed first.
+// watchedConn is a connection with a channel that is closed when the connection ends, on either side.
 type watchedConn struct {
 	net.Conn
 	once   sync.Once
@@ -18,20 +18,19 @@ type watchedConn struct {
 func (c *watchedConn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
 	if err != nil {
-		c.gone()
+		c.ended()
 	}
 	return n, err
 }
 
 func (c *watchedConn) Close() error {
-	c.gone()
+	c.ended()
 	return c.Conn.Close()
 }
 
-func (c *watchedConn) gone() { c.once.Do(func() { close(c.closed) }) }
+func (c *watchedConn) ended() { c.once.Do(func() { close(c.closed) }) }
 
-// stubLog passes on what the NRI stub logs, one level lower: its news are ours
-// already.
+// stubLog receives the log of the NRI stub. It logs infos one level lower, because this package logs the same events.
 type stubLog struct{ log logrus.FieldLogger }
 
 func (l stubLog) Debugf(_ context.Context, format string, args ...any) { l.log.Debugf(format, args...) }

@@ -8,37 +8,36 @@ import (
 	"time"
 )
 
-// Pauses after a registration that the runtime gave up soon: each costs every pod of the
-// node up to two of the runtime's request timeouts, one to synchronize and one to notice.
 const (
+	// weakFirst, weakGrowth and weakMost are the pauses after connections that were too slow: each costs every pod of the
+	// node up to two of the runtime's request timeouts, one to synchronize and one until the runtime gives up.
 	weakFirst  = 5 * time.Second
 	weakGrowth = 10
 	weakMost   = 5 * time.Minute
-	// weakSoon is how long a connection has to last, and longer than the last pause, with
-	// no late answer at its end, for that end to be none of the daemon's weakness.
+	// weakSoon is how long a connection has to last, and longer than the last pause, so that its end does not count as
+	// weakness. Late answers older than this do not count either.
 	weakSoon = time.Minute
-	// stillEvery is the time between two looks whether the daemon stood still.
+	// stillEvery is the time between two checks whether the daemon stood still.
 	stillEvery = time.Second
 )
 
-// life is how far a connection to the runtime came.
+// life is how a connection to the runtime went.
 type life struct {
 	registered, synchronized bool
 	lasted                   time.Duration // since it was registered
-	late                     int           // answers that were late, one soon after the other, the last soon before its end
+	late                     int           // late answers, each within weakSoon of the next and the last of the end
 	socket                   os.FileInfo   // where the runtime listened; nil: nowhere
 }
 
-// weakness tells a daemon that cannot keep up with the runtime to stay away from it for a
-// while. The zero value is ready for use.
+// weakness computes how long a daemon that is too slow for the runtime stays away from it. The zero value is ready for
+// use.
 type weakness struct {
 	first time.Duration // for tests; 0: weakFirst
-	pause time.Duration // the last one; 0: the daemon keeps up
+	pause time.Duration // the last one; 0: the daemon is fast enough
 }
 
-// after returns the pause, before jitter, that the end of a connection asks for; 0: none.
-// Each late answer has cost a request timeout, and counts: a runtime that keeps the plugin
-// after the first, see newStub, has waited for two.
+// after returns the pause, before jitter, after the end of a connection; 0: none. Each late answer has cost a request
+// timeout, so the pause grows with each.
 func (w *weakness) after(l life) time.Duration {
 	if !l.registered {
 		return 0
@@ -55,8 +54,8 @@ func (w *weakness) after(l life) time.Duration {
 	return w.pause
 }
 
-// rest waits for the pause, or until ctx ends or another runtime listens than at the given
-// socket: one that was restarted has given up no plugin.
+// rest blocks for the pause, or until ctx ends. It returns early when another runtime than that of the given socket
+// listens: a runtime that was restarted does not remember slow answers.
 func (c *Connection) rest(ctx context.Context, pause time.Duration, socket os.FileInfo) {
 	over, look := time.After(pause), time.Tick(knockEvery)
 	for {
@@ -83,29 +82,28 @@ func socketOf(path string) os.FileInfo {
 	return info
 }
 
-// sameSocket reports whether both are of one listener: who listens anew makes a new file.
+// sameSocket reports whether both are the socket of one listener. A new listener makes a new file.
 func sameSocket(a, b os.FileInfo) bool {
 	return b != nil && os.SameFile(a, b) && a.ModTime().Equal(b.ModTime())
 }
 
-// lateAnswers counts the answers for which the runtime waited for its request timeout, of
-// one connection. A runtime that keeps the plugin then, see newStub, would wait as
-// long for each of the next ones. Made by newLateAnswers; safe for concurrent use.
+// lateAnswers counts the late answers of one connection: those for which the runtime waited as long as its request
+// timeout. Create it with newLateAnswers. It is safe for concurrent use.
 type lateAnswers struct {
-	timeout func() time.Duration // the runtime's; 0: not known yet
-	again   chan struct{}        // holds at most one: a second answer was late, soon after the first
+	timeout func() time.Duration // the runtime's request timeout; 0: it is not known yet
+	again   chan struct{}        // receives when an answer was late soon after another; holds one at most
 
 	mu    sync.Mutex
 	last  time.Time
-	count int // of answers that were late, each soon after the one before
+	count int // late answers, each soon after the one before
 }
 
 func newLateAnswers(timeout func() time.Duration) *lateAnswers {
 	return &lateAnswers{timeout: timeout, again: make(chan struct{}, 1)}
 }
 
-// took takes note of an answer at now, or of a time for which the whole daemon stood still.
-// Of several that were late at the same time one counts.
+// took counts an answer that was given at now and took d, if it was late. A time for which the whole daemon stood still
+// counts like an answer. Of answers that were late at the same time, one counts.
 func (l *lateAnswers) took(now time.Time, d time.Duration) {
 	if most := l.timeout(); most <= 0 || d < most {
 		return
@@ -125,7 +123,7 @@ func (l *lateAnswers) took(now time.Time, d time.Duration) {
 	}
 }
 
-// late returns how many answers were late, each soon after the one before, the last soon before now.
+// late returns the number of late answers, each soon after the one before, and the last soon before now.
 func (l *lateAnswers) late(now time.Time) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()

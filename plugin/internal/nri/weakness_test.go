@@ -16,27 +16,27 @@ func TestADaemonThatIsGivenUpSoonStaysAwayForLonger(t *testing.T) {
 	soon := life{registered: true, synchronized: true, lasted: weakSoon - 1}
 	never := life{registered: true, lasted: time.Hour}
 	w := &weakness{}
-	assert.Zero(t, w.after(life{}), "nobody listens")
+	assert.Zero(t, w.after(life{}), "no runtime listens")
 	assert.Zero(t, w.after(life{registered: true, synchronized: true, lasted: weakSoon}))
 	assert.Equal(t, 5*time.Second, w.after(soon))
-	assert.Equal(t, 50*time.Second, w.after(never), "it never was synchronized")
+	assert.Equal(t, 50*time.Second, w.after(never), "the connection was never synchronized")
 	assert.Equal(t, 5*time.Minute, w.after(soon))
 	assert.Equal(t, 5*time.Minute, w.after(soon))
 	steady := life{registered: true, synchronized: true, lasted: weakMost - 1}
-	assert.Equal(t, 5*time.Minute, w.after(steady), "not for as long as it stayed away")
+	assert.Equal(t, 5*time.Minute, w.after(steady), "the time away does not count as a steady connection")
 	steady.lasted++
 	assert.Zero(t, w.after(steady))
-	assert.Equal(t, 5*time.Second, w.after(soon), "it begins anew")
+	assert.Equal(t, 5*time.Second, w.after(soon), "the pauses begin again")
 }
 
-func TestALateAnswerCountsHoweverLongTheConnectionLasted(t *testing.T) {
+func TestALateAnswerCountsAfterAnyLengthOfTheConnection(t *testing.T) {
 	t.Parallel()
 	long := life{registered: true, synchronized: true, lasted: time.Hour, late: 1}
 	w := &weakness{}
 	assert.Equal(t, 5*time.Second, w.after(long))
-	assert.Equal(t, 5*time.Second, w.after(long), "the one of an hour ago is forgotten")
+	assert.Equal(t, 5*time.Second, w.after(long), "the late answer of an hour ago is forgotten")
 	long.late = 2
-	assert.Equal(t, 50*time.Second, w.after(long), "the runtime kept it after the first")
+	assert.Equal(t, 50*time.Second, w.after(long), "the runtime kept the connection after the first late answer")
 	assert.Equal(t, 5*time.Minute, w.after(life{registered: true, synchronized: true, lasted: time.Second}))
 }
 
@@ -49,7 +49,7 @@ func TestAnotherRuntimeIsNotKeptWaiting(t *testing.T) {
 	before := socketOf(path)
 	require.NotNil(t, before)
 	assert.True(t, sameSocket(before, socketOf(path)))
-	// The next runtime makes its own, while the file of the one that was killed may be there.
+	// The next runtime creates its own socket. The socket file of a killed runtime may still exist.
 	require.NoError(t, os.WriteFile(path+".next", nil, 0o600))
 	require.NoError(t, os.Rename(path+".next", path))
 	c.rest(t.Context(), time.Hour, before)
@@ -76,18 +76,18 @@ func TestLateAnswersCountWhereTheyComeSoonAfterAnother(t *testing.T) {
 	}
 	l.took(now, time.Hour)
 	l.took(now, time.Hour)
-	assert.False(t, again(), "the runtime has not told its timeout yet")
+	assert.False(t, again(), "the runtime's timeout is not known yet")
 	timeout = 2 * time.Second
 	l.took(now, timeout-1)
 	l.took(now, timeout)
-	assert.False(t, again(), "the first")
+	assert.False(t, again(), "the first late answer")
 	l.took(now.Add(weakSoon), timeout)
-	assert.False(t, again(), "long after the first")
+	assert.False(t, again(), "this is long after the first late answer")
 	assert.Equal(t, 1, l.late(now.Add(weakSoon)))
 	l.took(now.Add(2*weakSoon-1), timeout)
 	assert.True(t, again())
 	assert.Equal(t, 2, l.late(now.Add(3*weakSoon-2)))
-	assert.Zero(t, l.late(now.Add(3*weakSoon-1)), "long ago")
+	assert.Zero(t, l.late(now.Add(3*weakSoon-1)), "the late answers are long past")
 }
 
 func TestAnswersThatAreLateAtTheSameTimeCountOnce(t *testing.T) {

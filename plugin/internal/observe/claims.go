@@ -8,7 +8,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/leases"
 )
 
-// newClaimMetrics tells Prometheus of the slots of policies of the scope Cluster.
+// newClaimMetrics returns metrics of the slots of policies with the scope Cluster.
 func newClaimMetrics(view func() leases.View) prometheus.Collector {
 	m := &scrape{subsystem: "claim"}
 	held := m.gauge("slots_held", "Slots of the policy that this node holds, of all its groups; each is a Lease.", "policy")

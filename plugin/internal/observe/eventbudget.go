@@ -7,9 +7,8 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// What all nodes of a cluster together write of one class of events on pods, where every
-// one of them has something to tell all the time. There are two classes, and an API
-// server writes some hundreds of objects a second beside its other work:
+// Limits of one class of events on pods, for a cluster in which every node always has events to write. There are
+// two classes. An API server can write some hundreds of objects a second beside its other work.
 //
 //	nodes   each node at once   each node, one every   all at once   all, a second
 //	    1                  20                    2 s            20             0.5
@@ -17,40 +16,35 @@ import (
 //	  500                   8                   20 s         4,000              25
 //	5,000                   1                  200 s         5,000              25
 //
-// All at once is spread, too: the events of a herd that begins on all nodes in one moment are written
-// over nodes x 4 ms, 20 s for 5,000 nodes, which is 250 events a second.
+// The first events are spread over time, too: when a herd begins on all nodes at the same time, its first events
+// are written within nodes x 4 ms, 20 s for 5,000 nodes, which is 250 events a second.
 const (
-	eventEvery    = 2 * time.Second       // of one node in the long run, at most
-	eventBurst    = 20                    // of one node at once, at most
-	everyPerNode  = 40 * time.Millisecond // what each node of the cluster adds to the time between two
-	burstOfAll    = 4000                  // of all nodes at once, but for one each
-	latePerNode   = 4 * time.Millisecond  // what each adds to the time within which the first is written
-	latestOfFirst = time.Minute
+	eventEvery    = 2 * time.Second       // shortest time between two events of a node in the long run
+	eventBurst    = 20                    // most events of a node at once
+	everyPerNode  = 40 * time.Millisecond // each node of the cluster adds this to the time between two events of a node
+	burstOfAll    = 4000                  // most events of all nodes at once; each node may write one in any case
+	latePerNode   = 4 * time.Millisecond  // each node of the cluster adds this to the time within which nodes begin
+	latestOfFirst = time.Minute           // within which all nodes have begun
 )
 
-// eventBudget bounds the events of one class. Make one with newEventBudget. allow is safe
-// for concurrent use.
+// eventBudget limits the events of one class. Make one with newEventBudget. allow is safe for concurrent use.
 type eventBudget struct {
 	limiter *rate.Limiter
-	nodes   int
-	place   float64       // of this node among all, from 0 to 1
-	late    time.Duration // how much later than others this node begins
+	place   float64       // random, from 0 to 1: when this node begins, among all nodes
+	late    time.Duration // how much later than the first node this node begins
 }
 
 func newEventBudget() *eventBudget {
 	return &eventBudget{limiter: rate.NewLimiter(rate.Every(eventEvery), eventBurst), place: rand.Float64()}
 }
 
-// allow reports whether an event may be written now, and counts it then.
+// allow reports whether an event may be written now, and counts it if so.
 func (b *eventBudget) allow(now time.Time) bool { return b.limiter.AllowN(now, 1) }
 
-// inClusterOf shares what all nodes may write among this many; 0 or less, which is not known,
-// counts as one.
+// inClusterOf sets the limits of a node in a cluster of this many nodes. A number that is not known (0 or less)
+// counts as one node.
 func (b *eventBudget) inClusterOf(nodes int) {
-	if nodes = max(nodes, 1); b.nodes == nodes {
-		return
-	}
-	b.nodes = nodes
+	nodes = max(nodes, 1)
 	b.limiter.SetLimit(rate.Every(max(eventEvery, time.Duration(nodes)*everyPerNode)))
 	b.limiter.SetBurst(min(eventBurst, max(1, burstOfAll/nodes)))
 	b.late = 0

@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// The figures that stand with the budget: however many nodes there are, all of them together write no more than an API
-// server can bear, at once and in the long run.
+// These are the figures in the comment of the budget. For any number of nodes, all of them together write no more
+// than an API server can bear, at once and in the long run.
 func TestEventsOfAllNodesHaveABudget(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -34,7 +34,7 @@ func TestEventsOfAllNodesHaveABudget(t *testing.T) {
 	}
 }
 
-// 5,000 nodes that begin in one moment do not write in one moment.
+// 5,000 nodes that start at the same moment do not write at the same moment.
 func TestFirstEventsAreSpreadOverTheNodes(t *testing.T) {
 	t.Parallel()
 	second := map[time.Duration]int{}
@@ -49,5 +49,5 @@ func TestFirstEventsAreSpreadOverTheNodes(t *testing.T) {
 	assert.Len(t, second, 20)
 	b := newEventBudget()
 	b.inClusterOf(1)
-	assert.Zero(t, b.late, "one node has nobody to wait for")
+	assert.Zero(t, b.late, "a single node does not wait")
 }

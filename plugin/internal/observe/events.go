@@ -12,8 +12,8 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/crd/kube"
 )
 
-// Events writes Kubernetes events. kind is Normal or Warning; reason is one word. The methods do
-// not block, and are safe for concurrent use.
+// Events writes Kubernetes events. kind is Normal or Warning; reason is one word. Its methods do not block. They are
+// safe for concurrent use.
 type Events interface {
 	// Pod writes an event on a pod; name is "namespace/name".
 	Pod(uid, name, kind, reason, message string)
@@ -21,7 +21,7 @@ type Events interface {
 	Node(kind, reason, message string)
 }
 
-// NoEvents is for a daemon without an API server: it writes nothing.
+// NoEvents writes nothing. A daemon without an API server uses it.
 type NoEvents struct{}
 
 // Pod implements Events.
@@ -30,8 +30,8 @@ func (NoEvents) Pod(string, string, string, string, string) {}
 // Node implements Events.
 func (NoEvents) Node(string, string, string) {}
 
-// Recorder writes Kubernetes events, aggregated and rate-limited by client-go, from Start on.
-// Make it with NewRecorder.
+// Recorder writes Kubernetes events after Start is called; before, it drops them. client-go aggregates them and limits
+// their rate. Make it with NewRecorder.
 type Recorder struct {
 	client   kube.Interface
 	source   corev1.EventSource
@@ -39,8 +39,8 @@ type Recorder struct {
 	recorder atomic.Pointer[record.EventRecorder]
 }
 
-// NewRecorder returns a Recorder that writes nothing yet, for the daemon of a node; instance tells
-// it from others of the node and may be empty.
+// NewRecorder returns a Recorder for the daemon of a node. instance is the daemon's name if a node has several, else
+// empty.
 func NewRecorder(client kube.Interface, node, instance string) *Recorder {
 	source := corev1.EventSource{Component: "pod-pacemaker", Host: node}
 	if instance != "" {
@@ -53,7 +53,7 @@ func NewRecorder(client kube.Interface, node, instance string) *Recorder {
 	}
 }
 
-// Start begins to write events; stop ends it. To be called once.
+// Start begins to write events, until stop is called. Call it once.
 func (r *Recorder) Start() (stop func()) {
 	b := record.NewBroadcaster()
 	b.StartRecordingToSink(eventSink{r.client})
@@ -79,7 +79,7 @@ func (r *Recorder) write(on *corev1.ObjectReference, kind, reason, message strin
 	}
 }
 
-// eventSink writes events by a client, as client-go's recorder wants it.
+// eventSink makes a client a record.EventSink.
 type eventSink struct{ client kube.Interface }
 
 // Create implements record.EventSink.

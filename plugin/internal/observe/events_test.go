@@ -16,7 +16,7 @@ func TestEventsAreWritten(t *testing.T) {
 	t.Parallel()
 	kube := kubefake.NewClientset()
 	events := NewRecorder(kubetest.Of(kube), "node", "blue")
-	events.Node("Warning", "TooEarly", "nobody writes yet")
+	events.Node("Warning", "TooEarly", "the writer does not run yet")
 	defer events.Start()()
 	events.Pod("uid-1", "default/web", "Normal", "WaitingToStart", "place 1")
 	events.Node("Warning", "HandlersTooSlow", "too slow")

@@ -11,16 +11,13 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
-// PodName splits the name of a pod as the limiter has it, "namespace/name".
+// PodName splits the name of a pod, "namespace/name". A name without a namespace is allowed.
 func PodName(name string) types.NamespacedName {
-	namespace, pod, ok := strings.Cut(name, "/")
-	if !ok {
-		return types.NamespacedName{Name: name}
-	}
-	return types.NamespacedName{Namespace: namespace, Name: pod}
+	slash := strings.IndexByte(name, '/')
+	return types.NamespacedName{Namespace: name[:max(slash, 0)], Name: name[slash+1:]}
 }
 
-// PodLog returns a logger whose lines tell of one pod.
+// PodLog returns a logger with fields that name a pod.
 func (o *Observer) PodLog(uid, name string) logrus.FieldLogger {
 	n := PodName(name)
 	return o.log.WithFields(logrus.Fields{"pod_namespace": n.Namespace, "pod_name": n.Name, "pod_uid": uid})

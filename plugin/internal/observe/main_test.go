@@ -10,7 +10,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// discard gives a logger that says nothing.
+// discard returns a logger that writes nothing.
 func discard() *logrus.Logger {
 	log := logrus.New()
 	log.SetOutput(io.Discard)

@@ -15,60 +15,61 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
-// Observer reports what the daemon does. Make it with New. Its methods are safe for concurrent use
-// and do not block, but for LookAtWaiting, which only one goroutine may call.
+// Observer reports what the daemon does. It keeps the daemon alive when a part of it panics: see Caught and
+// Supervised. Make it with New. Its methods do not block, except Supervised. They are safe for concurrent use,
+// except Happened and LookAtWaiting, which only one goroutine may call.
 type Observer struct {
-	Panics
+	log     logrus.FieldLogger
 	metrics *metrics
 	events  Events
 	pods    *podEvents
 	nodes   func() int
-	waits   sync.Map // by UID, of the pods of which it was logged that they wait: since when, in nanoseconds
+	waits   sync.Map // when each pod joined the queue whose wait was logged, in nanoseconds, by UID
 }
 
-// Options say where an Observer reports to. All are needed.
+// Options configure an Observer. All fields are required.
 type Options struct {
 	Log    logrus.FieldLogger
 	Events Events
-	Nodes  func() int // of the cluster; 0: not known
+	Nodes  func() int // returns the number of nodes of the cluster; 0: not known
 }
 
 // New returns an Observer with a registry of its own.
 func New(o Options) *Observer {
-	m := newMetrics()
-	return &Observer{Panics: Panics{log: o.Log, count: m.panics}, metrics: m, events: o.Events, pods: newPodEvents(), nodes: o.Nodes}
+	return &Observer{log: o.Log, metrics: newMetrics(), events: o.Events, pods: newPodEvents(), nodes: o.Nodes}
 }
 
-// Registry returns the metrics of the Observer; collectors may be added to it.
+// Registry returns the registry of the Observer. The caller may add collectors to it.
 func (o *Observer) Registry() *prometheus.Registry { return o.metrics.registry }
 
-// Handler takes note of a call of an NRI handler, and how long that took.
+// Handler records how long a call of an NRI handler took.
 func (o *Observer) Handler(name string, took time.Duration) {
 	o.metrics.handlers.WithLabelValues(name).Observe(took.Seconds())
 }
 
-// Held takes note of the time that an NRI handler waited on purpose.
+// Held records how long an NRI handler waited on purpose.
 func (o *Observer) Held(d time.Duration) { o.metrics.held.Add(d.Seconds()) }
 
-// Reasons why a process left the waiting room, beside those of the answers.
+// Reasons why a process left the waiting room, besides the reasons of its answer.
 const (
-	// HungUp: it ended by itself, for the folder of the CNI configurations changed or the runtime gave it up.
+	// HungUp: it ended by itself, because the folder of the CNI configurations changed or the runtime ended it.
 	HungUp reasons.Reason = "HungUp"
 )
 
-// LeftRoom takes note of a process that waits in the waiting room no longer: why, and how long it did.
+// LeftRoom records why a process left the waiting room, and how long it waited there. The reason is that of its
+// answer, or HungUp.
 func (o *Observer) LeftRoom(reason reasons.Reason, waited time.Duration) {
 	o.metrics.roomWaits.WithLabelValues(string(reason)).Observe(waited.Seconds())
 }
 
-// Refused takes note of a refusal at a point, sandbox or container, and what it is taken to cost.
+// Refused records a refusal. at is sandbox or container; cpu is the estimated cost.
 func (o *Observer) Refused(at string, reason reasons.Reason, cpu time.Duration) {
 	o.metrics.refusals.WithLabelValues(at, string(reason)).Inc()
 	o.metrics.refusalCPU.Add(cpu.Seconds())
 }
 
-// Learned reports what the start of a pod took, beside what it was expected to take when it began, and what that
-// rested on. One that was killed is logged alone: it would have taken more.
+// Learned records what the start of a pod took, what it was expected to take when it began, and the basis of that
+// estimate. A start that was killed is only logged: it would have taken more.
 func (o *Observer) Learned(uid, name string, took costs.Start, basis string, expected costs.Cost) {
 	cpu := took.CPU.Seconds()
 	o.PodLog(uid, name).WithFields(logrus.Fields{
@@ -86,37 +87,37 @@ func (o *Observer) Learned(uid, name string, took costs.Start, basis string, exp
 	}
 }
 
-// Configured takes note of the configuration that is in force.
+// Configured records which configuration is in force.
 func (o *Observer) Configured(name, origin string, generation int64) {
 	o.metrics.generation.Reset()
 	o.metrics.generation.WithLabelValues(name, origin).Set(float64(generation))
 }
 
-// Sources are asked at each scrape for what no event reports.
+// Sources are read at each scrape.
 type Sources struct {
 	Limiter           *throttle.Limiter
 	Signals           func() throttle.Signals // may block for 250 ms
 	Policies          func() []policies.State
 	Claims            func() leases.View
-	Connected         func() error // why pods are not paced; nil: they are
-	RegistrationWaits func() bool  // the daemon waits to register, because a container is being stopped
-	GateWaiters       func() int   // hooks that wait in the gate
+	Connected         func() error // returns why pods are not paced; nil: they are
+	RegistrationWaits func() bool  // reports whether registration waits until a container is stopped
+	GateWaiters       func() int   // returns how many hooks wait in the gate
 	Room              func() admin.Room
-	LogDropped        func() uint64 // entries that the log lost; nil: it loses none
+	LogDropped        func() uint64 // returns how many log entries were dropped; nil: none
 	Version           string
 }
 
-// Collect adds the metrics of these sources to the registry. To be called once.
+// Collect adds the metrics of these sources to the registry. Call it once.
 func (o *Observer) Collect(s Sources) {
 	o.metrics.registry.MustRegister(newStateMetrics(s), newSignalMetrics(s.Signals, s.Limiter), newPolicyMetrics(s.Policies, s.Limiter), newClaimMetrics(s.Claims))
 }
 
-// Node writes an event on the node; kind is Normal or Warning, reason one word.
+// Node writes an event on the node. kind is Normal or Warning; reason is one word.
 func (o *Observer) Node(kind, reason, message string) { o.events.Node(kind, reason, message) }
 
-// Happened reports what happened to a ticket. container is the ID of the pod's container that was
-// made last, or empty; off says that the mode is Off, in which admissions are unpaced starts.
-// A panic is caught.
+// Happened reports an event of the limiter to the log, the metrics and the pod. container is the ID of the pod's
+// container that was made last, or empty. off reports whether the mode is Off, in which admissions are unpaced
+// starts. A panic is caught.
 func (o *Observer) Happened(e throttle.Event, container string, off bool) {
 	defer o.Caught("tell")
 	o.metrics.observe(e)
@@ -127,8 +128,8 @@ func (o *Observer) Happened(e throttle.Event, container string, off bool) {
 	}
 }
 
-// HappenedInShadow reports what would have happened to a start that went on at once, which waited
-// for a reason. It is no event of the pod, for nothing happened to that.
+// HappenedInShadow reports what would have happened in the mode Enforce to a start that continued at once, and
+// the reason for which it would have waited. It writes no event on the pod, because nothing happened to the pod.
 func (o *Observer) HappenedInShadow(e throttle.Event, reason reasons.Reason) {
 	defer o.Caught("tell")
 	log := o.PodLog(e.Ticket.UID(), e.Ticket.Name()).WithFields(logrus.Fields{
@@ -143,37 +144,36 @@ func (o *Observer) HappenedInShadow(e throttle.Event, reason reasons.Reason) {
 	}
 }
 
-// LookAtWaiting writes events on pods that wait, and returns the time at which to look again; zero:
-// no pod waits. A panic is caught.
+// LookAtWaiting writes events on pods that wait. It returns when to call it again, or zero if no pod waits. A
+// panic is caught.
 func (o *Observer) LookAtWaiting(now time.Time, l *throttle.Limiter) (next time.Time) {
 	defer o.Caught("tellWaiting")
 	o.pods.inClusterOf(o.nodes())
 	return o.pods.look(now, o.events, l)
 }
 
-// Forget drops what is kept of a pod that is gone.
+// Forget forgets a pod that is gone.
 func (o *Observer) Forget(uid string) { o.waits.Delete(uid) }
 
 // Wait is a decision that a start waits.
 type Wait struct {
 	UID, Name string // of the pod; Name is "namespace/name"
 	Decision  throttle.Decision
-	Since     time.Time // when the pod joined the queue
-	Message   string    // what becomes of the pod
-	Fields    logrus.Fields
+	Since     time.Time     // when the pod joined the queue
+	Message   string        // where the pod waits; follows its name in the log line
+	Fields    logrus.Fields // added to the log line; may be nil
 }
 
-// Waits logs that a start waits, where, and behind how many: at the level info the first time for each
-// wait, and at the level debug after that.
+// Waits logs that a start waits, for which reason, and at which position. It logs the first decision of a wait at
+// the level info, the others at the level debug.
 func (o *Observer) Waits(now time.Time, w Wait) {
 	d := w.Decision
 	log := o.PodLog(w.UID, w.Name).WithFields(w.Fields).WithFields(logrus.Fields{
 		"reason": d.Reason, "held": admin.HeldText(d.Held), "queue_position": d.Ahead + 1, "wait_ms": now.Sub(w.Since).Milliseconds(),
 	})
-	since := w.Since.UnixNano()
+	level, since := logrus.DebugLevel, w.Since.UnixNano()
 	if before, _ := o.waits.Swap(w.UID, since); before != since {
-		log.Infof("pod %s %s", w.Name, w.Message)
-		return
+		level = logrus.InfoLevel
 	}
-	log.Debugf("pod %s %s", w.Name, w.Message)
+	log.Logf(level, "pod %s %s", w.Name, w.Message)
 }

@@ -2,7 +2,6 @@ package observe
 
 import (
 	"fmt"
-	"maps"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -23,55 +22,55 @@ const (
 	eventNever    = string(reasons.Unadmittable)
 )
 
-// Bounds of the events on pods. An API server serves thousands of nodes, and a herd
-// that starts everywhere at once is when it has least to spare.
+// Limits of the events on pods. An API server serves thousands of nodes, and has the least capacity to spare when a
+// herd starts everywhere at once.
 const (
-	worthTelling = 5 * time.Second // a shorter wait is not worth an event
-	tellAgain    = time.Minute     // at the earliest, and only when the reason has changed
-	lookEvery    = 5 * time.Second // at those that wait
+	shortWait  = 5 * time.Second // a shorter wait gets no event
+	writeAgain = time.Minute     // shortest time between two events of a wait; the second needs another reason
+	lookEvery  = 5 * time.Second // time between two looks at the pods that wait
 )
 
-// podEvents chooses what becomes an event on a pod: the log tells all. An event that
-// exceeds the bounds is not written later: those that wait are looked at again, and of
-// what goes wrong in many pods at once, a few say enough. Of a pod that can never be
-// admitted, because it alone exceeds a limit of a policy that no wait passes, an event
-// says so at the next look. Made by newPodEvents; used by one goroutine alone, but
-// for Unpaced.
+// podEvents chooses which events are written on pods; the log has all of them. An event that exceeds its budget is
+// dropped: pods that wait are looked at again, and if the same goes wrong in many pods, a few events are enough. A pod
+// that can never be admitted, because it alone exceeds a limit of a policy, gets an event at the next look. Make it
+// with newPodEvents. It is not safe for concurrent use, except the budgets.
 type podEvents struct {
-	// course bounds the events that say how any pod's wait goes, rare those that say
-	// what is out of the ordinary: neither takes what the other needs.
-	course, rare *eventBudget
-	told         map[string]toldWait // by UID, of those that waited at one of the last two looks
-	last         time.Time           // look
+	// normal limits the events on how waits go, rare those on what is unusual, so that neither class uses up the
+	// budget of the other.
+	normal, rare *eventBudget
+	written      map[string]writtenEvent // the last event of each pod that waited at the last look, by UID
+	before       map[string]writtenEvent // of each pod that waited at the look before
+	last         time.Time               // when the pods were looked at last
 }
 
-// toldWait is what the events of a waiting pod have said last.
-type toldWait struct {
+// writtenEvent is the last event on a pod that waits.
+type writtenEvent struct {
 	reason reasons.Reason
 	at     time.Time
-	seen   time.Time // the last look at which it waited
 }
 
 func newPodEvents() *podEvents {
-	return &podEvents{course: newEventBudget(), rare: newEventBudget(), told: map[string]toldWait{}}
+	return &podEvents{normal: newEventBudget(), rare: newEventBudget(), written: map[string]writtenEvent{}}
 }
 
-// inClusterOf sets the bounds to those of a node in a cluster of this many nodes; 0: the number is not known.
+// inClusterOf sets the budgets of a node in a cluster of this many nodes; 0: the number is not known.
 func (s *podEvents) inClusterOf(nodes int) {
-	s.course.inClusterOf(nodes)
+	s.normal.inClusterOf(nodes)
 	s.rare.inClusterOf(nodes)
 }
 
-// happened writes the event on a pod that says what happened to its ticket, if any.
+// happened writes the event on a pod that reports an event of the limiter, if it is to be reported.
 func (s *podEvents) happened(n Events, e throttle.Event) {
 	uid := e.Ticket.UID()
-	_, waited := s.told[uid]
+	_, waited := s.written[uid]
+	_, waitedBefore := s.before[uid]
 	if e.State != throttle.Waiting {
-		delete(s.told, uid)
+		delete(s.written, uid)
+		delete(s.before, uid)
 	}
 	took := e.Took.Round(100 * time.Millisecond)
-	write := func(bound *eventBudget, kind, reason, format string, args ...any) {
-		if bound.allow(e.Time) {
+	write := func(budget *eventBudget, kind, reason, format string, args ...any) {
+		if budget.allow(e.Time) {
 			n.Pod(uid, e.Ticket.Name(), kind, reason, fmt.Sprintf(format, args...))
 		}
 	}
@@ -80,21 +79,20 @@ func (s *podEvents) happened(n Events, e throttle.Event) {
 		write(s.rare, corev1.EventTypeNormal, eventLent, "Lent a slot after %s: the pods that hold all slots make no progress, maybe they wait for this one", took)
 	case e.State == throttle.Starting && overLimit(e.Reason):
 		write(s.rare, corev1.EventTypeNormal, eventAdmitted, "Admitted over the limit after %s: %s", took, e.Reason)
-	case e.State == throttle.Starting && waited:
-		write(s.course, corev1.EventTypeNormal, eventAdmitted, "Admitted after %s: %s", took, e.Reason)
+	case e.State == throttle.Starting && (waited || waitedBefore):
+		write(s.normal, corev1.EventTypeNormal, eventAdmitted, "Admitted after %s: %s", took, e.Reason)
 	case e.Reason == reasons.GateExpired:
 		write(s.rare, corev1.EventTypeWarning, eventExpired, "The wait in the gate ended without a turn; kubelet tries again, the pod keeps its place")
 	case e.Reason == reasons.Stuck:
-		write(s.rare, corev1.EventTypeWarning, eventStuck, "Not ready %s after it was admitted; the start no longer counts and others go on", took)
+		write(s.rare, corev1.EventTypeWarning, eventStuck, "Not ready %s after it was admitted; the start no longer counts, and other pods may start", took)
 	}
 }
 
 // overLimit reports whether an admission of this reason is over the limit.
 func overLimit(r reasons.Reason) bool { return r == reasons.MaxWait || r == reasons.GateDeadline }
 
-// look writes events on those that have waited for a while and were not told yet, or
-// wait for another reason now, the first in line first. It gives the time of the next
-// look; zero: no pod waits.
+// look writes events on pods that have waited for a while and have no event yet, or wait for another reason now,
+// in the order of the queue. It returns when to look again, or zero if no pod waits.
 func (s *podEvents) look(now time.Time, n Events, l *throttle.Limiter) (next time.Time) {
 	if _, waiting := l.Busy(now); !waiting {
 		return time.Time{}
@@ -106,15 +104,15 @@ func (s *podEvents) look(now time.Time, n Events, l *throttle.Limiter) (next tim
 	waiting := snapshot.Waiting
 	s.keep(now, waiting)
 	for _, v := range waiting {
-		told, before := s.told[v.UID]
+		last, has := s.written[v.UID]
 		never := v.Reason == reasons.Unadmittable
-		if (now.Sub(v.Arrived) < worthTelling+s.course.late && !never) || (before && (told.reason == v.Reason || now.Sub(told.at) < tellAgain)) {
+		if (now.Sub(v.Arrived) < shortWait+s.normal.late && !never) || (has && (last.reason == v.Reason || now.Sub(last.at) < writeAgain)) {
 			continue
 		}
-		if !s.course.allow(now) {
+		if !s.normal.allow(now) {
 			break
 		}
-		s.told[v.UID] = toldWait{reason: v.Reason, at: now, seen: now}
+		s.written[v.UID] = writtenEvent{reason: v.Reason, at: now}
 		if never {
 			n.Pod(v.UID, v.Name, corev1.EventTypeWarning, eventNever, "It alone exceeds a limit that no wait passes: "+admin.HeldText(v.Held))
 			continue
@@ -124,20 +122,18 @@ func (s *podEvents) look(now time.Time, n Events, l *throttle.Limiter) (next tim
 	return now.Add(lookEvery)
 }
 
-// keep forgets what was said of all but those that wait. What was said of one whose wait
-// has just ended is known for another look: its admission is told meanwhile.
+// keep forgets the events of all pods but those that wait. It keeps those of a pod whose wait has just ended for
+// another look, because the admission of the pod may not have been reported yet.
 func (s *podEvents) keep(now time.Time, waiting []throttle.TicketView) {
+	s.before, s.written, s.last = s.written, map[string]writtenEvent{}, now
 	for _, v := range waiting {
-		if told, ok := s.told[v.UID]; ok {
-			told.seen = now
-			s.told[v.UID] = told
+		if last, has := s.before[v.UID]; has {
+			s.written[v.UID] = last
 		}
 	}
-	maps.DeleteFunc(s.told, func(_ string, t toldWait) bool { return t.seen.Before(s.last) })
-	s.last = now
 }
 
-// waitingText says what a pod waits for, at which place, and what is measured.
+// waitingText describes what a pod waits for, at which place in the queue, and the measured values.
 func waitingText(v throttle.TicketView, of int, observed bool) string {
 	text := fmt.Sprintf("Waits for its turn to start, place %d of %d: %s", v.Ahead+1, max(of, v.Ahead+1), v.Reason)
 	if measured := admin.HeldText(v.Held); measured != "" {

@@ -12,22 +12,22 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
 
-// Bounds of what is reported of policies: their groups are as many as users like.
+// Limits of what is reported of policies. Users may make any number of groups and resources.
 const (
 	mostPolicies    = 64  // of a node
-	mostGroupsTold  = 32  // of a policy
+	mostGroups      = 32  // of a policy
 	mostGroupsOfAll = 64  // of all policies, in the PacemakerNode
+	mostResources   = 32  // of a group
 	mostFault       = 512 // bytes
 )
 
-// policyGroup is what the limiter counts of a group, and which bounds are reached: so much
-// is in use that no pod that needs more of it is admitted.
+// policyGroup is a group and the limits that it has reached: no pod that needs more of them is admitted.
 type policyGroup struct {
 	throttle.GroupView
 	reached map[string]bool // by the fields of the policy
 }
 
-// groupsOf returns the groups of a policy, those with the most pods first.
+// groupsOf returns the groups of a policy, the groups with the most pods first.
 func groupsOf(all []throttle.GroupView, policy string) []policyGroup {
 	var of []policyGroup
 	for _, v := range all {
@@ -41,10 +41,10 @@ func groupsOf(all []throttle.GroupView, policy string) []policyGroup {
 	return of
 }
 
-// reachedIn returns the bounds of a group that are reached.
+// reachedIn returns the limits that a group has reached.
 func reachedIn(v throttle.GroupView) map[string]bool {
 	reached := map[string]bool{}
-	look := func(field string, b throttle.Bound, used throttle.Usage) {
+	check := func(field string, b throttle.Bound, used throttle.Usage) {
 		if b.Pods != nil && used.Pods >= *b.Pods {
 			reached[field+".pods"] = true
 		}
@@ -54,8 +54,8 @@ func reachedIn(v throttle.GroupView) map[string]bool {
 			}
 		}
 	}
-	look("starting", v.Limits.Starting, v.Starting)
-	look("running", v.Limits.Running, v.Running)
+	check("starting", v.Limits.Starting, v.Starting)
+	check("running", v.Limits.Running, v.Running)
 	if v.Limits.Claims && v.Claims >= 0 && v.Starting.Pods >= int64(v.Claims) {
 		reached["starting.pods"] = true
 	}
@@ -65,56 +65,53 @@ func reachedIn(v throttle.GroupView) map[string]bool {
 	return reached
 }
 
-// NodePolicies returns what the PacemakerNode says about policies.
-func NodePolicies(states []policies.State, views []throttle.GroupView) (told []v1alpha1.NodePolicy) {
+// NodePolicies returns the policies as the PacemakerNode reports them.
+func NodePolicies(states []policies.State, views []throttle.GroupView) (all []v1alpha1.NodePolicy) {
 	room := mostGroupsOfAll
 	for _, s := range states[:min(len(states), mostPolicies)] {
 		groups := groupsOf(views, s.Object.Name)
 		p := v1alpha1.NodePolicy{
 			Name: s.Object.Name, Generation: s.Object.Generation, Fault: Cut(s.Fault, mostFault), GroupCount: int32(len(groups)),
 		}
-		p.Groups = groupsTold(groups[:min(len(groups), mostGroupsTold, room)])
+		p.Groups = reportGroups(groups[:min(len(groups), mostGroups, room)])
 		room -= len(p.Groups)
-		told = append(told, p)
+		all = append(all, p)
 	}
-	return told
+	return all
 }
 
-// AdminPolicies returns what the status says about policies.
-func AdminPolicies(states []policies.State, views []throttle.GroupView) (told []admin.Policy) {
+// AdminPolicies returns the policies as the status reports them.
+func AdminPolicies(states []policies.State, views []throttle.GroupView) (all []admin.Policy) {
 	for _, s := range states {
 		groups := groupsOf(views, s.Object.Name)
 		p := admin.Policy{
 			Name: s.Object.Name, Generation: s.Object.Generation, Scope: s.Object.Spec.GetScope(),
-			Limits: s.Calculated.Limits, Fault: s.Fault, GroupCount: len(groups), Groups: groupsTold(groups[:min(len(groups), mostGroupsTold)]),
+			Limits: s.Calculated.Limits, Fault: s.Fault, GroupCount: len(groups), Groups: reportGroups(groups[:min(len(groups), mostGroups)]),
 		}
 		if s.Policy != nil {
 			p.InvalidOverrides = s.Policy.Invalid()
 		}
-		told = append(told, p)
+		all = append(all, p)
 	}
-	return told
+	return all
 }
 
-// groupsTold returns what is told of groups; never nil.
-func groupsTold(groups []policyGroup) []v1alpha1.PolicyGroup {
-	told := make([]v1alpha1.PolicyGroup, 0, len(groups))
+// reportGroups returns groups as the API reports them. It never returns nil.
+func reportGroups(groups []policyGroup) []v1alpha1.PolicyGroup {
+	all := make([]v1alpha1.PolicyGroup, 0, len(groups))
 	for _, v := range groups {
-		told = append(told, v1alpha1.PolicyGroup{
+		all = append(all, v1alpha1.PolicyGroup{
 			Group: v.Key.Group, Waiting: int32(v.Waiting), Throttled: slices.Sorted(maps.Keys(v.reached)),
 			Used: v1alpha1.PolicyUse{Starting: podUse(v.Starting), Running: podUse(v.Running), Ready: int32(v.Ready)},
 		})
 	}
-	return told
+	return all
 }
-
-// mostResourcesTold bounds the resources that are told of a group.
-const mostResourcesTold = 32
 
 func podUse(u throttle.Usage) v1alpha1.PodUse {
 	use := v1alpha1.PodUse{Pods: int32(u.Pods)}
 	for _, name := range slices.Sorted(maps.Keys(u.Requests)) {
-		if len(use.Requests) == mostResourcesTold {
+		if len(use.Requests) == mostResources {
 			break
 		}
 		if u.Requests[name] == 0 {

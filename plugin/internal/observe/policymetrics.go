@@ -11,33 +11,31 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
 
-// otherGroups stands for the groups of a policy that are not told one by one.
+// otherGroups is the label of the groups of a policy that have no series of their own.
 const otherGroups = "(others)"
 
-// What stands beside the resources in the label of that name. No pod can request a
-// resource that is called so.
+// Values of the label resource that are not resources. No pod can request a resource of such a name.
 const (
 	podsAsResource  = "pods"
 	pacerAsResource = "pacer"
 )
 
-// newPolicyMetrics tells Prometheus what the groups of policies use. The number of series
-// has a bound: of each policy the groups with the most pods have their own, all
-// others are told together.
+// newPolicyMetrics returns metrics of what the groups of policies use. The number of series is limited: of each policy,
+// only the groups with the most pods have series of their own.
 func newPolicyMetrics(states func() []policies.State, l *throttle.Limiter) prometheus.Collector {
 	m := &scrape{subsystem: "policy"}
-	used := m.gauge("used", "What counts against a limit of a StartPolicy: pods, cores, bytes, or the unit of the resource. limit is starting or running.", "policy", "group", "limit", "resource")
-	limit := m.gauge("limit", "The limit of a StartPolicy for each group, with the overrides of now, in the same units; of the scope Cluster for all nodes together.", "policy", "limit", "resource")
+	used := m.gauge("used", "Use of a limit of a StartPolicy: pods, cores, bytes, or the unit of the resource. limit is starting or running.", "policy", "group", "limit", "resource")
+	limit := m.gauge("limit", "The limit of a StartPolicy for each group, with the overrides now in force, in the same units; with the scope Cluster, for all nodes together.", "policy", "limit", "resource")
 	throttled := m.gauge("throttled", "1 while the limit is reached, so that it holds every pod that needs more. resource is pods, pacer, or a resource.", "policy", "group", "limit", "resource")
-	waiting := m.gauge("waiting", "Pods of the group that wait, whatever holds them.", "policy", "group")
+	waiting := m.gauge("waiting", "Pods of the group that wait, for any reason.", "policy", "group")
 	ready := m.gauge("ready", "Pods of the group that are ready.", "policy", "group")
-	groupCount := m.gauge("groups", "Groups that have pods; the 32 with the most pods have series of their own, the others together as (others).", "policy")
+	groupCount := m.gauge("groups", "Groups that have pods. The 32 groups with the most pods have their own series; the others share the series (others).", "policy")
 	fault := m.gauge("fault", "1 while the policy holds no pod: it cannot be evaluated, or, with the scope Cluster, pod_pacemaker_claim_open is 1, too.", "policy")
 	bound := func(put sample, policy, kind string, b throttle.Bound, groups []policyGroup, use func(policyGroup) throttle.Usage) {
 		if b.Pods != nil {
 			put(limit, float64(*b.Pods), policy, kind, podsAsResource)
 		}
-		for _, g := range groups { // of pods always, and of the resources that are bounded
+		for _, g := range groups { // pods are always reported, resources only if they have a limit
 			put(used, float64(use(g).Pods), policy, g.Key.Group, kind, podsAsResource)
 			if b.Pods != nil {
 				put(throttled, oneIf(g.reached[kind+".pods"]), policy, g.Key.Group, kind, podsAsResource)
@@ -74,31 +72,32 @@ func newPolicyMetrics(states func() []policies.State, l *throttle.Limiter) prome
 	return m
 }
 
-// resourcesOf returns the resources that are bounded, sorted.
+// resourcesOf returns the resources that have a limit, sorted.
 func resourcesOf(b throttle.Bound) []string {
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(b.Requests)), func(name string) bool {
 		return name == podsAsResource || name == pacerAsResource
 	})
 }
 
-// together returns the groups with the most pods, and all others as one; also one that
-// users called as these are called.
-func together(groups []policyGroup) []policyGroup {
-	if len(groups) <= mostGroupsTold {
+// together returns the groups with the most pods, which come first, and all others as one group. A group that a user
+// called like the others is one of them, so that no series exists twice.
+func together(groups []policyGroup) (own []policyGroup) {
+	if len(groups) <= mostGroups {
 		return groups
-	}
-	if i := slices.IndexFunc(groups[:mostGroupsTold], func(v policyGroup) bool { return v.Key.Group == otherGroups }); i >= 0 {
-		groups = append(slices.Delete(slices.Clone(groups), i, i+1), groups[i])
 	}
 	others := policyGroup{reached: map[string]bool{}}
 	others.Key = throttle.GroupKey{Policy: groups[0].Key.Policy, Group: otherGroups}
-	for _, v := range groups[mostGroupsTold:] {
+	for _, v := range groups {
+		if len(own) < mostGroups && v.Key.Group != otherGroups {
+			own = append(own, v)
+			continue
+		}
 		others.Waiting += v.Waiting
 		others.Ready += v.Ready
 		others.Starting, others.Running = addUsage(others.Starting, v.Starting), addUsage(others.Running, v.Running)
 		maps.Copy(others.reached, v.reached)
 	}
-	return append(groups[:mostGroupsTold:mostGroupsTold], others)
+	return append(own, others)
 }
 
 func addUsage(a, b throttle.Usage) throttle.Usage {

@@ -18,8 +18,8 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
 
-// Users name the groups, by what they write on pods, and administrators the resources:
-// one sample that is there twice, and a scrape gives nothing at all.
+// Users name the groups, by values in their pods. Administrators name the resources. If one sample appears twice, a
+// scrape gives nothing at all.
 func TestNoNameOfAGroupOrAResourceSpoilsTheMetrics(t *testing.T) {
 	t.Parallel()
 	var policy v1alpha1.StartPolicy
@@ -34,8 +34,8 @@ spec:
 `), &policy))
 	now := time.Now()
 	limiter := throttle.New(now, throttle.Settings{})
-	matcher := policies.New(policies.Options{Limiter: limiter, Log: discard()})
-	matcher.SetPolicies(now, []*v1alpha1.StartPolicy{&policy})
+	matcher := policies.New(limiter, false)
+	matcher.SetPolicies(now, policies.Compile([]*v1alpha1.StartPolicy{&policy}, discard()))
 	run := func(group string, pods int) {
 		for i := range pods {
 			matcher.Runs(now, policies.Pod{UID: group + strconv.Itoa(i), Facts: startpolicy.Facts{
@@ -45,7 +45,7 @@ spec:
 	}
 	const beyond = 4
 	run(otherGroups, 3) // the largest
-	for i := range mostGroupsTold + beyond {
+	for i := range mostGroups + beyond {
 		run("group-"+strconv.Itoa(i), 2)
 	}
 	registry := prometheus.NewRegistry()
@@ -64,10 +64,10 @@ spec:
 	}
 	assert.InDelta(t, 3, samples["pod_pacemaker_policy_limit starting p pods"], 0)
 	assert.InDelta(t, 4, samples["pod_pacemaker_policy_limit starting p cpu"], 0)
-	assert.InDelta(t, 3+2*beyond, samples["pod_pacemaker_policy_ready (others) p"], 0, "those called so, and those beyond the bound")
+	assert.InDelta(t, 3+2*beyond, samples["pod_pacemaker_policy_ready (others) p"], 0, "the group of that name, and the groups beyond the bound")
 }
 
-func TestWhatIsToldOfGroupsIsBounded(t *testing.T) {
+func TestTheNumberOfReportedGroupsHasABound(t *testing.T) {
 	t.Parallel()
 	var views []throttle.GroupView
 	for i := range 100 {
@@ -80,8 +80,8 @@ func TestWhatIsToldOfGroupsIsBounded(t *testing.T) {
 	groups := groupsOf(views, "p")
 	require.EqualValues(t, 99, groups[0].Running.Pods)
 	told := together(groups)
-	require.Len(t, told, mostGroupsTold+1)
-	others := told[mostGroupsTold]
+	require.Len(t, told, mostGroups+1)
+	others := told[mostGroups]
 	assert.Equal(t, otherGroups, others.Key.Group)
 	assert.Equal(t, 68, others.Waiting)
 	assert.EqualValues(t, 6800, others.Running.Requests["cpu"])

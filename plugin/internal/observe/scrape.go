@@ -2,10 +2,9 @@ package observe
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// scrape is a collector of metrics that are asked for at the moment of each scrape, because no event
-// tells of them.
+// scrape is a collector whose metrics are read at each scrape, because no event changes them.
 type scrape struct {
-	subsystem string // the second part of the names; may be empty
+	subsystem string // second part of the names; may be empty
 	descs     []*prometheus.Desc
 	collect   func(put sample)
 }
@@ -16,7 +15,7 @@ type metric struct {
 	kind prometheus.ValueType
 }
 
-// sample takes a value of a metric.
+// sample adds a value of a metric to the scrape.
 type sample func(m metric, value float64, labels ...string)
 
 func (s *scrape) gauge(name, help string, labels ...string) metric {

@@ -8,12 +8,12 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
 
-// newSignalMetrics tells Prometheus of the node's signals.
+// newSignalMetrics returns metrics of the node's signals.
 func newSignalMetrics(measure func() throttle.Signals, l *throttle.Limiter) prometheus.Collector {
 	m := &scrape{subsystem: "signal"}
-	value := m.gauge("value", "What a signal is, in percent; load in processes. Absent while it cannot be measured.", "signal")
+	value := m.gauge("value", "Value of a signal, in percent; load in processes. Absent while it cannot be measured.", "signal")
 	threshold := m.gauge("threshold", "The value from which a signal holds starts. Absent where no limit is set.", "signal")
-	blind := m.gauge("blind", "1 while a signal cannot be measured: a limit of its own is open then, adaptive does without it.", "signal")
+	blind := m.gauge("blind", "1 while a signal cannot be measured: its limit holds no start then, and adaptive works without it.", "signal")
 	m.collect = func(put sample) {
 		settings := l.Snapshot(time.Now()).Settings
 		for i, r := range measure() {

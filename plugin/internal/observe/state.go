@@ -8,23 +8,23 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
 )
 
-// newStateMetrics tells Prometheus what the limiter holds, and how the daemon is.
+// newStateMetrics returns metrics of the limiter, the daemon and the places where pods wait.
 func newStateMetrics(s Sources) prometheus.Collector {
 	m := &scrape{}
 	waiting := m.gauge("waiting", "Pods in the queue.")
 	starting := m.gauge("starting", "Pods that hold a slot.")
-	slots := m.gauge("slots", "Starts allowed at a time, without those lent; 0: any number.")
+	slots := m.gauge("slots", "Starts allowed at a time, without lent slots; 0: no limit.")
 	lent := m.gauge("slots_lent", "Slots lent beyond the limit, because no start that holds one makes progress.")
 	pulling := m.gauge("pulling", "Pods between their sandbox and their first container.")
-	longestWait := m.gauge("longest_wait_seconds", "How long the pod that waits longest has waited; 0: none waits.")
+	longestWait := m.gauge("longest_wait_seconds", "How long the pod that waits longest has waited; 0: no pod waits.")
 	maxWait := m.gauge("max_wait_seconds", "How long a pod waits at most, by the configuration in force.")
-	buildInfo := m.gauge("build_info", "Always 1, by the version of the program.", "version")
+	buildInfo := m.gauge("build_info", "Always 1; the label is the version of the program.", "version")
 	connected := m.gauge("connected", "1 while the runtime is connected and synchronized.")
 	registrationWaits := m.gauge("registration_waits", "1 while the daemon waits to register with the runtime, because a container of the node is being stopped; pods start unpaced.")
 	logDropped := m.counter("log_dropped_total", "Log entries that were dropped, because stderr or journald did not take them in time.")
 	gateWaiters := m.gauge("gate_waiters", "Hooks that wait in the gate.")
 	roomWaiters := m.gauge("room_waiters", "Pods that wait in the waiting room.")
-	roomEmptied := m.counter("room_emptied_total", "How often the folder of the CNI configurations changed, upon which all pods leave the waiting room.")
+	roomEmptied := m.counter("room_emptied_total", "How often the folder of the CNI configurations changed. All pods leave the waiting room then.")
 	m.collect = func(put sample) {
 		now := time.Now()
 		held := s.Limiter.Snapshot(now)

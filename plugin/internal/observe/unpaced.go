@@ -8,11 +8,11 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
-// Reasons why a start goes on unpaced.
+// Reasons why a start is unpaced.
 const (
-	// NotAsked: its hook left by itself, or the daemon was not asked.
+	// NotAsked: the hook started its container by itself, or the daemon was not asked.
 	NotAsked reasons.Reason = "NotAsked"
-	// Panic: the handler that would have decided failed.
+	// Panic: the handler panicked before it made a decision.
 	Panic reasons.Reason = "Panic"
 	// Shadow: the mode is Shadow, so the wait is only reported.
 	Shadow reasons.Reason = "Shadow"
@@ -20,14 +20,13 @@ const (
 	Off reasons.Reason = "Off"
 )
 
-// unpacedTexts say it to people, after the pod's name.
+// unpacedTexts explain the reasons to people. They follow the name of the pod.
 var unpacedTexts = map[reasons.Reason]string{
-	NotAsked: "a start went on without its turn: it is counted from now on",
-	Panic:    "a handler failed: the pod goes on unpaced",
+	NotAsked: "a start continued without its turn: it counts from now on",
+	Panic:    "a handler failed: the pod starts unpaced",
 }
 
-// Unpaced counts a start that goes on unpaced, and says so in the log and on the pod. The reason
-// is NotAsked or Panic.
+// Unpaced counts an unpaced start, logs it, and writes an event on the pod. The reason is NotAsked or Panic.
 func (o *Observer) Unpaced(uid, name string, reason reasons.Reason) {
 	text := unpacedTexts[reason]
 	o.CountUnpaced(reason)
@@ -37,13 +36,13 @@ func (o *Observer) Unpaced(uid, name string, reason reasons.Reason) {
 	}
 }
 
-// CountUnpaced counts a start that goes on unpaced, and says nothing.
+// CountUnpaced counts an unpaced start, without a log line or an event.
 func (o *Observer) CountUnpaced(reason reasons.Reason) {
 	o.metrics.unpaced.WithLabelValues(string(reason)).Inc()
 }
 
-// InShadow counts and logs a start that would wait for a reason, and goes on.
+// InShadow counts and logs a start that would have to wait, but continues because the mode is Shadow.
 func (o *Observer) InShadow(uid, name string, reason reasons.Reason) {
 	o.CountUnpaced(Shadow)
-	o.PodLog(uid, name).WithField("reason", reason).Infof("pod %s would wait, and goes on: the mode is Shadow", name)
+	o.PodLog(uid, name).WithField("reason", reason).Infof("pod %s would wait, but continues: the mode is Shadow", name)
 }

@@ -12,30 +12,28 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
 )
 
-// Book is what the runtime has told of pods. Make it with NewBook. It is not safe for concurrent
-// use. A pod that the book does not know is no error in any method: it has nothing, and nothing
-// is kept of it.
+// Book is what the runtime has reported of pods. Make it with NewBook. It is not safe for concurrent use. Every method
+// accepts a pod that the book does not know: it counts as a pod without sandboxes and containers, and is not added.
 type Book struct{ pods map[string]*podState } // by Key
 
 // NewBook returns an empty book.
 func NewBook() *Book { return &Book{pods: map[string]*podState{}} }
 
-// Pod is who a pod is, by what the runtime told. The labels are shared between copies and must not
-// be written.
+// Pod is the identity of a pod, as the runtime reported it. Copies share the labels, which must not be changed.
 type Pod struct {
 	UID, Namespace, Name string
 	CgroupParent         string
-	MilliCPU             int64             // that the pod requests, by its sandbox; 0: not known
-	FromAPI, Static      bool              // where kubelet has it from, by its sandbox; neither: not told
-	Template             bool              // its sandbox has the label of a DaemonSet's pod
-	Labels               map[string]string // those that policies ask for
-	Sandbox              string            // the latest that was let in; empty: none
+	MilliCPU             int64             // the CPU request, by the sandbox; 0: not known
+	FromAPI, Static      bool              // the kubelet's source of the pod, by the sandbox; neither: not known
+	Template             bool              // the sandbox has the label of a DaemonSet's pod
+	Labels               map[string]string // those that policies need
+	Sandbox              string            // the ID of the present one; empty: none
 }
 
-// Title is the pod for people: "namespace/name".
+// Title returns "namespace/name".
 func (p Pod) Title() string { return p.Namespace + "/" + p.Name }
 
-// Key is the pod's UID, or what tells it from others where a client of the runtime gave none.
+// Key returns the pod's UID, or "namespace/name" if a client of the runtime set no UID.
 func Key(pod *api.PodSandbox) string {
 	if uid := pod.GetUid(); uid != "" {
 		return uid
@@ -43,7 +41,7 @@ func Key(pod *api.PodSandbox) string {
 	return pod.GetNamespace() + "/" + pod.GetName()
 }
 
-// See takes over what a sandbox says of its pod; needs are the labels that policies ask for.
+// See adds or updates the pod of a sandbox. needs are the labels to keep.
 func (b *Book) See(sandbox *api.PodSandbox, needs startpolicy.Needs) Pod {
 	key := Key(sandbox)
 	r := b.pods[key]
@@ -55,7 +53,7 @@ func (b *Book) See(sandbox *api.PodSandbox, needs startpolicy.Needs) Pod {
 	return r.Pod
 }
 
-// Get returns a pod; false: the runtime has told nothing of it, or all of it is gone.
+// Get returns a pod. It returns false if the book does not know the pod.
 func (b *Book) Get(uid string) (Pod, bool) {
 	if r := b.pods[uid]; r != nil {
 		return r.Pod, true
@@ -66,7 +64,7 @@ func (b *Book) Get(uid string) (Pod, bool) {
 // UIDs returns all pods, in no order.
 func (b *Book) UIDs() []string { return slices.Collect(maps.Keys(b.pods)) }
 
-// at returns the state of a pod; of one that the book does not know, a state that it does not keep.
+// at returns the state of a pod; of an unknown one, an empty state that is not added.
 func (b *Book) at(uid string) *podState {
 	if r := b.pods[uid]; r != nil {
 		return r
@@ -74,19 +72,17 @@ func (b *Book) at(uid string) *podState {
 	return newPodState(&api.PodSandbox{Uid: uid})
 }
 
-// Enter makes a sandbox the pod's present one. A new sandbox is a first start: exits in an earlier
-// one count no more.
+// Enter makes a sandbox the pod's present one. A new sandbox is a first start: earlier exits no longer count.
 func (b *Book) Enter(uid, sandbox string) { b.at(uid).setSandbox(sandbox) }
 
-// Refuse takes note of a sandbox that was not let in: its end will say nothing of the pod.
+// Refuse notes that a sandbox was refused. Its end does not affect the pod.
 func (b *Book) Refuse(now time.Time, uid, sandbox string) {
 	r := b.at(uid)
 	r.lastSandbox = sandbox
 	r.refused[sandbox] = now
 }
 
-// StopSandbox takes note that a sandbox was stopped, and all in it with it. False: it was not the
-// pod's present one.
+// StopSandbox notes that a sandbox and its containers were stopped, and reports whether it was the pod's present one.
 func (b *Book) StopSandbox(uid, sandbox string) (present bool) {
 	r := b.pods[uid]
 	if r == nil || r.Sandbox != sandbox {
@@ -102,8 +98,7 @@ func (b *Book) StopSandbox(uid, sandbox string) (present bool) {
 	return true
 }
 
-// RemoveSandbox takes note that a sandbox is gone. last: it is the latest that the pod had, and was
-// not refused.
+// RemoveSandbox notes that a sandbox was removed, and reports whether it was the pod's latest and was not refused.
 func (b *Book) RemoveSandbox(uid, sandbox string) (last bool) {
 	r := b.at(uid)
 	_, wasRefused := r.refused[sandbox]
@@ -111,19 +106,19 @@ func (b *Book) RemoveSandbox(uid, sandbox string) (last bool) {
 	return !wasRefused && r.lastSandbox == sandbox
 }
 
-// Made is a container that is about to be made, and what the book knows beside it.
+// Made is a container that the runtime is about to make, and the state of its pod.
 type Made struct {
 	Pod
 	Container string // its name
 	Beside    bool   // another container of the pod runs
-	AppBeside bool   // another that is an app container, or of an unknown kind
+	AppBeside bool   // another app container, or one of an unknown kind, runs
 	Runs      bool   // any container of the pod runs
-	Again     bool   // one of its name exited in this sandbox
-	Repeats   int    // how often, but for exits that are forgiven
+	Again     bool   // a container of its name exited in this sandbox
+	Repeats   int    // how often, without exits that are forgiven
 }
 
-// Create adds a container that is about to be made, in a sandbox that it makes the pod's present
-// one; an older one of the same name is replaced. known is what kubelet says of the pod.
+// Create adds a container that the runtime is about to make, and makes its sandbox the pod's present one. It replaces
+// an older container of the same name. known is the kubelet's report of the pod.
 func (b *Book) Create(now time.Time, sandbox *api.PodSandbox, ctr *api.Container, needs startpolicy.Needs, known podwatch.Pod) Made {
 	b.See(sandbox, needs)
 	r := b.at(Key(sandbox))
@@ -143,7 +138,7 @@ func (b *Book) Create(now time.Time, sandbox *api.PodSandbox, ctr *api.Container
 	return m
 }
 
-// Start takes note of a process that runs.
+// Start notes that a container's process runs.
 func (b *Book) Start(now time.Time, sandbox *api.PodSandbox, ctr *api.Container, needs startpolicy.Needs) Pod {
 	b.See(sandbox, needs)
 	r := b.at(Key(sandbox))
@@ -151,20 +146,18 @@ func (b *Book) Start(now time.Time, sandbox *api.PodSandbox, ctr *api.Container,
 	if c == nil {
 		c = r.create(ctr, now)
 	}
-	if c.name == "" { // only its hook had told of it
+	if c.name == "" { // only its hook was known
 		c.name = ctr.GetName()
 	}
-	// A process that ends at once is told to have stopped before it is told to
-	// have started.
+	// The runtime reports the stop of a process that ends at once before its start.
 	c.running, c.since, c.pid = !c.exited, now, int(ctr.GetPid())
 	return r.Pod
 }
 
-// EndContainer takes note of a process of the pod that ended; removed: its container is gone, too.
+// EndContainer notes that a container's process ended. removed reports whether the container was removed, too.
 func (b *Book) EndContainer(now time.Time, uid string, ctr *api.Container, removed bool) {
 	r := b.at(uid)
-	// The runtime says of a container that was never started, too, that it
-	// stopped; but not that its state is stopped.
+	// The runtime reports a stop also of a container that never started, but not with the state stopped.
 	c := r.containers[ctr.GetId()]
 	if c != nil && !c.exited && (c.running || ctr.GetState() == api.ContainerState_CONTAINER_STOPPED) {
 		r.exit(c, now)
@@ -174,12 +167,12 @@ func (b *Book) EndContainer(now time.Time, uid string, ctr *api.Container, remov
 	}
 }
 
-// Owner returns the pod of a container; false: nothing is known of it.
+// Owner returns the pod of a container. It returns false if the pod is unknown.
 func (b *Book) Owner(sandbox *api.PodSandbox, ctr *api.Container) (uid string, ok bool) {
 	if r := b.pods[Key(sandbox)]; r != nil {
 		return r.UID, true
 	}
-	// Where the runtime has forgotten the sandbox, it tells no more than the container's ID.
+	// If the runtime has forgotten the sandbox, only the container's ID is known.
 	for _, r := range b.pods {
 		if r.containers[ctr.GetId()] != nil {
 			return r.UID, true
@@ -188,9 +181,8 @@ func (b *Book) Owner(sandbox *api.PodSandbox, ctr *api.Container) (uid string, o
 	return "", false
 }
 
-// Hook takes note of a hook that waits for a container, of which the book may know nothing: an
-// earlier daemon gave the hook. gone is closed when nothing may start for the container any more:
-// it was removed, or a newer one of the same name took its place.
+// Hook notes that a hook waits for a container. The book may not know the container, if the hook is an earlier
+// daemon's. gone is closed when the container was removed, or replaced by a newer one of the same name.
 func (b *Book) Hook(now time.Time, pod Pod, containerID string) (known Pod, repeats int, gone <-chan struct{}) {
 	r := b.pods[pod.UID]
 	if r == nil {
@@ -204,7 +196,7 @@ func (b *Book) Hook(now time.Time, pod Pod, containerID string) (known Pod, repe
 	return r.Pod, r.exits[c.name].repeats, c.gone
 }
 
-// HookLeft forgets a container of which only its hook has ever told.
+// HookLeft forgets a container that the book only knows by its hook.
 func (b *Book) HookLeft(uid, containerID string) {
 	r := b.at(uid)
 	if c := r.containers[containerID]; c != nil && c.name == "" {
@@ -212,13 +204,13 @@ func (b *Book) HookLeft(uid, containerID string) {
 	}
 }
 
-// Progress tells how far the start of a pod is that joined the queue at a time; report is what
-// kubelet says of the pod.
+// Progress returns how far the start of a pod is. joined is when it joined the queue, report the kubelet's report of
+// the pod.
 func (b *Book) Progress(uid string, joined time.Time, report podwatch.Pod) Progress {
 	return b.at(uid).progress(joined, report)
 }
 
-// Place returns where the pod's containers run.
+// Place returns where the pod's containers run on the node.
 func (b *Book) Place(uid string) usage.Place {
 	r := b.at(uid)
 	place := usage.Place{CgroupParent: r.CgroupParent}
@@ -230,8 +222,8 @@ func (b *Book) Place(uid string) usage.Place {
 	return place
 }
 
-// ExitedSince reports whether the named container of the pod, or, without a name, any of them, exited in the pod's
-// present sandbox at or after t.
+// ExitedSince reports whether the named container exited in the pod's present sandbox at or after t. Without a name,
+// it reports whether any container did.
 func (b *Book) ExitedSince(uid, name string, t time.Time) bool {
 	for of, e := range b.at(uid).exits {
 		if (name == "" || of == name) && !e.last.Before(t) {
@@ -241,8 +233,8 @@ func (b *Book) ExitedSince(uid, name string, t time.Time) bool {
 	return false
 }
 
-// AllExited reports whether all app containers that kubelet names exited at or after t, and none of
-// them runs. It is false where kubelet names none.
+// AllExited reports whether all app containers in the kubelet's report exited at or after t, and none of them runs.
+// It is false if the report has none.
 func (b *Book) AllExited(uid string, t time.Time, report podwatch.Pod) bool {
 	r := b.at(uid)
 	apps := 0
@@ -260,11 +252,11 @@ func (b *Book) AllExited(uid string, t time.Time, report podwatch.Pod) bool {
 
 // Running is a container that runs.
 type Running struct {
-	Made  time.Time // when the runtime told of it first
-	Since time.Time // of running
+	Made  time.Time // when the book first knew it
+	Since time.Time // when it began to run
 }
 
-// Youngest returns the container of the pod that began to run last; false: none runs.
+// Youngest returns the running container that began to run last. It returns false if none runs.
 func (b *Book) Youngest(uid string) (Running, bool) {
 	c := b.at(uid).youngest()
 	if c == nil {
@@ -273,7 +265,7 @@ func (b *Book) Youngest(uid string) (Running, bool) {
 	return Running{Made: c.made, Since: c.since}, true
 }
 
-// LatestID returns the ID of the pod's container that was made last; empty: there is none.
+// LatestID returns the ID of the container that was made last; empty: there is none.
 func (b *Book) LatestID(uid string) string {
 	last := &container{}
 	for _, c := range b.at(uid).containers {
@@ -284,14 +276,14 @@ func (b *Book) LatestID(uid string) string {
 	return last.id
 }
 
-// LongRunning is a pod of the API server, and when the youngest container began to run of
-// those that have run for a time.
+// LongRunning is a pod of the API server with containers that have run for some time.
 type LongRunning struct {
 	Pod
 	Since time.Time
 }
 
-// RunFor returns the pods of the API server with a container that has run for so long.
+// RunFor returns the pods of the API server with a container that has run for the time atLeast. Since is when the
+// youngest of those containers began to run.
 func (b *Book) RunFor(now time.Time, atLeast time.Duration) (all []LongRunning) {
 	for _, r := range b.pods {
 		if !r.FromAPI {
@@ -310,24 +302,23 @@ func (b *Book) RunFor(now time.Time, atLeast time.Duration) (all []LongRunning) 
 	return all
 }
 
-// refusedKept is how long the stop of a refused sandbox is waited for.
+// refusedKept is how long the book waits for the removal of a refused sandbox.
 const refusedKept = 5 * time.Minute
 
-// Sweep forgets refused sandboxes whose end was never told.
+// Sweep forgets refused sandboxes whose removal was not reported for too long.
 func (b *Book) Sweep(now time.Time) {
 	for _, r := range b.pods {
 		maps.DeleteFunc(r.refused, func(_ string, at time.Time) bool { return now.Sub(at) > refusedKept })
 	}
 }
 
-// Empty reports whether nothing of a pod is left: no sandbox, not even one that was refused, and no
-// container.
+// Empty reports whether a pod has no sandbox, not even a refused one, and no container.
 func (b *Book) Empty(uid string) bool {
 	r := b.at(uid)
 	return r.Sandbox == "" && len(r.refused) == 0 && len(r.containers) == 0
 }
 
-// Drop forgets a pod: nothing may start for its containers any more.
+// Drop forgets a pod, as if its containers were removed.
 func (b *Book) Drop(uid string) {
 	r := b.at(uid)
 	for id := range r.containers {

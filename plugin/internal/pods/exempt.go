@@ -5,16 +5,16 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
 )
 
-// What kubelet and the DaemonSet controller write on pods, as seen through NRI
-// before the pod watch knows the pod.
+// Annotations and labels of the kubelet and the DaemonSet controller, seen through NRI before the pod watch knows
+// the pod.
 const (
 	annotationSource        = "kubernetes.io/config.source"
 	sourceAPI               = "api"
 	labelTemplateGeneration = "pod-template-generation"
 )
 
-// Exemption tells why a pod is not made to wait; empty: it is. pod is what the
-// watch knows of it; until it does, what the runtime tells has to do.
+// Exemption returns why a pod does not wait; empty: it is not exempt. pod is what the pod watch knows, if known.
+// Otherwise the runtime's report p must do.
 func Exemption(exempt v1alpha1.Exemptions, p Pod, pod podwatch.Pod, known bool) string {
 	if exempt.ExemptsNamespace(p.Namespace) {
 		return "Namespace"
@@ -22,7 +22,7 @@ func Exemption(exempt v1alpha1.Exemptions, p Pod, pod podwatch.Pod, known bool) 
 	if p.Static {
 		return "Static"
 	}
-	// Any user may set the label, so it counts only in the namespaces that the administrator names.
+	// Any user may set the label, so it counts only in the namespaces that the administrator lists.
 	if !known && p.Template && exempt.DaemonSets.Has(p.Namespace) {
 		return "DaemonSet"
 	}

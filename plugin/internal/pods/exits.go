@@ -2,20 +2,19 @@ package pods
 
 import "time"
 
-// forgivenAfter is how long a container has to have run so that its exit is not held
-// against it. kubelet forgets its back-off after the same time.
+// forgivenAfter is how long a container must run so that its exit is forgiven. The kubelet resets its back-off after
+// the same time.
 const forgivenAfter = 10 * time.Minute
 
-// exits are what is known of the exits of the containers of one name, in one sandbox
-// and since this daemon began. kubelet's own restart count says nothing: it goes on
-// over a reboot, after which a start is as good as any.
+// exits are the exits of the containers of one name, in one sandbox, since this daemon began. The kubelet's restart
+// count is of no use: it continues over a reboot, after which a start is a first start.
 type exits struct {
 	last time.Time
-	// repeats counts the exits since one that is not held against the container.
+	// repeats counts the exits since the last that was forgiven.
 	repeats int
 }
 
-// and returns the exits with one more, of a container that ran for a time.
+// and returns the exits with one more, of a container that ran for the time ran.
 func (e exits) and(at time.Time, ran time.Duration) exits {
 	if ran >= forgivenAfter {
 		return exits{last: at}

@@ -16,7 +16,7 @@ func TestExitsAreForgivenAfterALongRun(t *testing.T) {
 		assert.Equal(t, want, e.repeats)
 	}
 	e = e.and(now, forgivenAfter)
-	assert.Zero(t, e.repeats, "it made it")
+	assert.Zero(t, e.repeats, "the long run forgives the exits")
 	assert.Equal(t, now, e.last)
 	assert.Equal(t, 1, e.and(now, 0).repeats)
 }

@@ -9,27 +9,26 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
 )
 
-// podState is what the runtime has told of one pod.
+// podState is what the runtime has reported of one pod.
 type podState struct {
 	Pod
-	lastSandbox string               // the latest sandbox that was let in or refused
-	refused     map[string]time.Time // sandboxes that were refused, which the runtime takes down
+	lastSandbox string               // the latest, which may be refused
+	refused     map[string]time.Time // refused sandboxes, and when; the runtime will remove them
 	containers  map[string]*container
 	exits       map[string]exits // by container name, in the present sandbox
 }
 
-// container is what the runtime has told of one container.
+// container is what the runtime has reported of one container.
 type container struct {
 	id, name string
-	sandbox  string    // empty: not told, it is of the present one
-	made     time.Time // when it was first told of
+	sandbox  string    // empty: not known, it counts as the present one
+	made     time.Time // when the book first knew it
 	cgroup   string
 	pid      int
 	running  bool
-	since    time.Time // of running
+	since    time.Time // when it began to run
 	exited   bool      // it ended, or its sandbox did
-	// gone is closed when nothing may start for this container any more: it was
-	// removed, or a newer one of the same name took its place.
+	// gone is closed when the container was removed, or replaced by a newer one of the same name.
 	gone chan struct{}
 }
 
@@ -40,8 +39,8 @@ func newPodState(pod *api.PodSandbox) *podState {
 	}
 }
 
-// update takes over what a sandbox says of its pod. Of labels and annotations, which a
-// tenant may have as many of as it likes, it keeps what pacing and policies read.
+// update updates the pod from its sandbox. A tenant may set any number of labels and annotations, so it keeps only
+// those that pacing and policies need.
 func (r *podState) update(pod *api.PodSandbox, needs startpolicy.Needs) {
 	source := pod.GetAnnotations()[annotationSource]
 	r.FromAPI, r.Static = source == sourceAPI, source != "" && source != sourceAPI
@@ -53,8 +52,7 @@ func (r *podState) update(pod *api.PodSandbox, needs startpolicy.Needs) {
 	}
 }
 
-// setSandbox makes the sandbox the pod's present one; exits in an earlier one count
-// no more, for a new sandbox is a first start.
+// setSandbox makes the sandbox the pod's present one, see [Book.Enter].
 func (r *podState) setSandbox(sandbox string) {
 	r.lastSandbox = sandbox
 	if r.Sandbox != sandbox {
@@ -63,16 +61,14 @@ func (r *podState) setSandbox(sandbox string) {
 	}
 }
 
-// create adds a container that is about to be made; an older one of the same
-// name is replaced.
+// create adds a container, and replaces an older one of the same name.
 func (r *podState) create(ctr *api.Container, now time.Time) *container {
 	for _, old := range r.containers {
 		if old.name == "" || old.name != ctr.GetName() || old.id == ctr.GetId() {
 			continue
 		}
 		if old.running {
-			// kubelet saw its end; the runtime, which tells of exits beside
-			// everything else, will do so yet.
+			// The kubelet saw its end. The runtime will report it later.
 			r.exit(old, now)
 			continue
 		}
@@ -107,18 +103,16 @@ func (r *podState) exit(c *container, at time.Time) {
 	}
 }
 
-// Progress is how far a start is, by what the runtime told. The zero value: nothing has begun.
+// Progress is how far a start is. The zero value: it has not begun.
 type Progress struct {
-	IDs      map[string]string // of the containers that run, by name
+	IDs      map[string]string // the IDs of the running containers, by name
 	Youngest time.Time         // when the last of them began to run
 	Begun    bool              // one of them was made for this start
 	Failed   bool              // one that was made for this start ended, or could not start
 }
 
-// progress tells how far the start that joined at the given time is. That one of
-// its containers failed counts as far as the report is about that container, and a
-// container that the report says to run does so: a runtime that was killed may not
-// tell of its start.
+// progress is [Book.Progress]. A container has failed only if the report is about that container. A container that runs
+// by the report counts as running: a runtime that was killed may not report its start.
 func (r *podState) progress(joined time.Time, report podwatch.Pod) Progress {
 	run := Progress{IDs: map[string]string{}}
 	for _, c := range r.containers {
@@ -144,8 +138,7 @@ func (r *podState) progress(joined time.Time, report podwatch.Pod) Progress {
 	return run
 }
 
-// replaced reports whether a later container has the name of this one: a runtime that was
-// killed may list both as running.
+// replaced reports whether a later container has the same name. A runtime that was killed may list both as running.
 func (r *podState) replaced(c *container) bool {
 	for _, other := range r.containers {
 		if c.name != "" && other.name == c.name && other.made.After(c.made) {
@@ -166,10 +159,10 @@ func (r *podState) youngest() *container {
 	return last
 }
 
-// milliCPU returns the CPU that a pod requests, in thousandths of a core, of which kubelet
-// makes the weight of the pod's cgroup; 0: it requests none, or that is not known.
+// milliCPU returns the CPU request of a pod in thousandths of a core, from the weight that the kubelet gives its cgroup;
+// 0: none, or not known.
 func milliCPU(pod *api.PodSandbox) int64 {
-	const perCore, least = 1024, 2 // kubelet's weight of one core, and of no request
+	const perCore, least = 1024, 2 // the kubelet's weight of one core, and of no request
 	shares := int64(pod.GetLinux().GetPodResources().GetCpu().GetShares().GetValue())
 	if shares <= least {
 		return 0

@@ -13,8 +13,8 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
 )
 
-// The runtime tells all labels and annotations of a pod. Kept is what somebody reads.
-func TestARecordKeepsOfLabelsAndAnnotationsWhatIsRead(t *testing.T) {
+// The runtime reports all labels and annotations of a pod. The record keeps only those that are read.
+func TestARecordKeepsOnlyTheLabelsAndAnnotationsThatAreRead(t *testing.T) {
 	t.Parallel()
 	policy, errs := startpolicy.Compile(&v1alpha1.StartPolicy{Spec: v1alpha1.StartPolicySpec{
 		Selector: v1alpha1.PodSelection{Terms: []v1alpha1.PodSelectorTerm{{
@@ -39,7 +39,7 @@ func TestARecordKeepsOfLabelsAndAnnotationsWhatIsRead(t *testing.T) {
 	assert.True(t, !r.Static && r.FromAPI)
 }
 
-func TestTheWeightOfAPodsCgroupTellsItsCPU(t *testing.T) {
+func TestTheWeightOfAPodsCgroupGivesItsCPURequest(t *testing.T) {
 	t.Parallel()
 	shares := func(n uint64) *api.PodSandbox {
 		return &api.PodSandbox{Linux: &api.LinuxPodSandbox{PodResources: &api.LinuxResources{Cpu: &api.LinuxCPU{Shares: api.UInt64(n)}}}}
@@ -49,8 +49,8 @@ func TestTheWeightOfAPodsCgroupTellsItsCPU(t *testing.T) {
 	}
 }
 
-// Of a start that a kill of the runtime has torn, the book may have missed that the container began to run, and hold
-// an earlier one of its name for running. What kubelet reports of the latest one counts.
+// A kill of the runtime may interrupt a start. The book may then miss that the container began to run, and treat an
+// earlier container of its name as running. The kubelet's report about the latest container counts.
 func TestProgressGoesByTheLatestContainerOfAName(t *testing.T) {
 	t.Parallel()
 	joined := time.Unix(1000, 0)
@@ -67,6 +67,6 @@ func TestProgressGoesByTheLatestContainerOfAName(t *testing.T) {
 
 	r.exit(r.containers["second"], joined.Add(3*time.Second))
 	run = r.progress(joined, report)
-	assert.Empty(t, run.IDs, "the runtime told that it ended")
+	assert.Empty(t, run.IDs, "the runtime reported its end")
 	assert.True(t, run.Failed)
 }

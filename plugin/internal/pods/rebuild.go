@@ -8,9 +8,9 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/crd/startpolicy"
 )
 
-// Rebuild makes the book tell what exists: the sandboxes that live, and the containers in them.
-// It returns the pods whose sandbox is gone, and those of which a container runs, with the youngest.
-func (b *Book) Rebuild(now time.Time, pods []*api.PodSandbox, ctrs []*api.Container, needs startpolicy.Needs) (lost []string, running map[string]Running) {
+// Rebuild updates the book to what exists: the sandboxes that live, and their containers. It returns the pods whose
+// sandbox is gone.
+func (b *Book) Rebuild(now time.Time, pods []*api.PodSandbox, ctrs []*api.Container, needs startpolicy.Needs) (lost []string) {
 	live := map[string]bool{}
 	bySandbox := map[string]*podState{}
 	for _, sandbox := range alive(pods, ctrs) {
@@ -34,7 +34,6 @@ func (b *Book) Rebuild(now time.Time, pods []*api.PodSandbox, ctrs []*api.Contai
 		live[ctr.GetId()] = true
 		r.adopt(ctr, now)
 	}
-	running = map[string]Running{}
 	for _, r := range b.pods {
 		for id, c := range r.containers {
 			if live[id] {
@@ -45,17 +44,13 @@ func (b *Book) Rebuild(now time.Time, pods []*api.PodSandbox, ctrs []*api.Contai
 			}
 			r.remove(id)
 		}
-		if c := r.youngest(); c != nil {
-			running[r.UID] = Running{Made: c.made, Since: c.since}
-		}
 	}
-	return lost, running
+	return lost
 }
 
-// alive leaves out the sandboxes in which nothing lives. A runtime lists a pod's dead
-// sandboxes beside the present one, in no order. containerd tells no state of them, but a
-// dead one has no process. A live one may have none either: that of a virtual machine,
-// after a restart of containerd; what runs in it tells then.
+// alive returns the sandboxes that live. A runtime also lists a pod's dead sandboxes, in no order. containerd reports no
+// state of them, but a dead one has no process. The sandbox of a virtual machine may have none either after a restart
+// of containerd. It lives if one of its containers runs.
 func alive(pods []*api.PodSandbox, ctrs []*api.Container) (live []*api.PodSandbox) {
 	runs := map[string]bool{}
 	for _, ctr := range ctrs {
@@ -71,14 +66,14 @@ func alive(pods []*api.PodSandbox, ctrs []*api.Container) (live []*api.PodSandbo
 	return live
 }
 
-// adopt takes over a container that exists.
+// adopt adds or updates a container that exists.
 func (r *podState) adopt(ctr *api.Container, now time.Time) {
 	c := r.containers[ctr.GetId()]
 	if c == nil {
 		c = r.create(ctr, now)
 	}
 	c.name, c.cgroup, c.pid = ctr.GetName(), ctr.GetLinux().GetCgroupsPath(), int(ctr.GetPid())
-	// On the clock of now: the wall clock may be set, or was since.
+	// The result is on the clock of now: the wall clock may be set later, or was since nanos.
 	at := func(nanos int64) time.Time {
 		if nanos <= 0 {
 			return now

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The runtime tells times of the wall clock, which may be set afterwards: what is kept
-// of them is on the clock of the daemon.
+// The runtime reports times of the wall clock, which may be set afterwards. The book keeps these times on the
+// daemon's clock.
 func TestTheTimesOfContainersThatExistAreOnTheDaemonsClock(t *testing.T) {
 	t.Parallel()
 	now := time.Now()

@@ -12,42 +12,41 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
-// StartKind says what a container that is about to be made starts.
+// StartKind says what a new container means for the start of its pod.
 type StartKind int
 
 // The kinds.
 const (
-	// NewStart: the container begins a start of its own, the first of the pod or one after a crash.
+	// NewStart: the container begins a start, the first of the pod or one after a crash.
 	NewStart StartKind = iota
-	// Continues: the container belongs to a start that was admitted.
+	// Continues: the container belongs to a start that was admitted already.
 	Continues
-	// AtOnce: the container never waits, and is counted: another of its pod
-	// runs and would be held up, or it is a restart and those are not paced.
+	// AtOnce: the container starts without waiting, and counts. An app container of its pod already runs, or
+	// it is a restart and restarts are not paced.
 	AtOnce
-	// Never: the pod is deleted, and yet kubelet goes on with its next container.
+	// Never: the pod is deleted, though the kubelet still makes its next container.
 	Never
 )
 
-// ContainerStart is a container that is about to be made, and what that means for the start of its pod.
+// ContainerStart is a container that the runtime is about to make.
 type ContainerStart struct {
 	pods.Made
-	Ticket *throttle.Ticket // the pod's; nil: it has none, and goes on
+	Ticket *throttle.Ticket // the pod's ticket; nil: it has none, and the container may start
 	Kind   StartKind
-	Exempt string // why the pod is not made to wait; empty: it is
+	Exempt string // why the pod does not wait; empty: it is not exempt
 }
 
-// Container takes note of a container that is about to be made, and tells what it starts: the
-// second point. pod is what the pod watch knows, if anything.
+// Container handles a container that the runtime is about to make, and returns what it starts. pod is the pod watch's
+// record, if known.
 func (r *RuntimeEvents) Container(now time.Time, sandbox *api.PodSandbox, ctr *api.Container, pod podwatch.Pod, known bool) ContainerStart {
 	return r.s.Ledger.container(now, sandbox, ctr, pod, known, r.s.Valve.Holds())
 }
 
-// container is RuntimeEvents.Container; holds says whether any pod is held.
+// container is RuntimeEvents.Container; holds is that of the Valve.
 func (l *Ledger) container(now time.Time, sandbox *api.PodSandbox, ctr *api.Container, pod podwatch.Pod, known, holds bool) ContainerStart {
-	needs := l.policies.Needs()
 	l.mu.Lock()
-	defer l.mu.Unlock() // also when it panics: the next pod needs the lock
-	a := ContainerStart{Made: l.book.Create(now, sandbox, ctr, needs, pod)}
+	defer l.mu.Unlock()
+	a := ContainerStart{Made: l.book.Create(now, sandbox, ctr, l.matcher.Needs(), pod)}
 	if a.Again {
 		l.endExited(now, a.UID, pod, true)
 	}
@@ -60,7 +59,7 @@ func (l *Ledger) container(now time.Time, sandbox *api.PodSandbox, ctr *api.Cont
 	return a
 }
 
-// kindOf tells what a container starts. l.mu must be held.
+// kindOf returns what a container starts. l.mu must be held.
 func (l *Ledger) kindOf(a ContainerStart, pod podwatch.Pod, known, holds bool) StartKind {
 	if known && pod.Containers[a.Container].Kind == podwatch.Ephemeral {
 		return Continues
@@ -80,8 +79,8 @@ func (l *Ledger) kindOf(a ContainerStart, pod podwatch.Pod, known, holds bool) S
 	return NewStart
 }
 
-// continues reports whether the container belongs to the start of a ticket in this state that was
-// admitted, or that went on without that.
+// continues reports whether the container belongs to the start of a ticket in this state. shadowed reports
+// whether that start continued without an admission.
 func (a ContainerStart) continues(state throttle.State, reason reasons.Reason, shadowed bool) bool {
 	switch state {
 	case throttle.Starting:
@@ -91,8 +90,7 @@ func (a ContainerStart) continues(state throttle.State, reason reasons.Reason, s
 	case throttle.Gone:
 		return reason == reasons.Deleted
 	case throttle.Started:
-		// By the node's own signs, a pod whose init container has ended, or sleeps,
-		// looks like one that has started.
+		// By the node's own signs, a pod whose init container ended or sleeps seems to have started.
 		guessed := (reason == reasons.Inferred || reason == reasons.Completed) && !a.Runs
 		return !a.Again && !guessed
 	default:
@@ -100,13 +98,13 @@ func (a ContainerStart) continues(state throttle.State, reason reasons.Reason, s
 	}
 }
 
-// ContainerStarted takes note of a process that runs.
+// ContainerStarted handles a container whose process runs.
 func (r *RuntimeEvents) ContainerStarted(sandbox *api.PodSandbox, ctr *api.Container) {
-	p := r.s.Ledger.noteStarted(sandbox, ctr)
-	pod, known := r.s.known(p.UID)
-	r.s.Ledger.countRunning(time.Now(), p.UID, pod)
-	if pod.Containers[ctr.GetName()].Kind != podwatch.Ephemeral {
-		r.countUnasked(p, pod)
+	pod, known := r.s.known(pods.Key(sandbox))
+	p, unasked := r.s.Ledger.containerStarted(sandbox, ctr, pod)
+	if unasked {
+		r.s.Observer.Unpaced(p.UID, p.Title(), observe.NotAsked)
+		r.s.Wake()
 	}
 	r.s.Hooks.Back(ctr.GetId()) // once it is counted
 	if known && r.s.Limiter.Lookup(p.UID) != nil {
@@ -114,44 +112,40 @@ func (r *RuntimeEvents) ContainerStarted(sandbox *api.PodSandbox, ctr *api.Conta
 	}
 }
 
-func (l *Ledger) noteStarted(sandbox *api.PodSandbox, ctr *api.Container) pods.Pod {
-	needs := l.policies.Needs()
+// containerStarted is RuntimeEvents.ContainerStarted. A start that was not admitted, because its hook left by
+// itself or the daemon was not asked, is unasked. It holds a slot from now on, even over the limit.
+func (l *Ledger) containerStarted(sandbox *api.PodSandbox, ctr *api.Container, pod podwatch.Pod) (p pods.Pod, unasked bool) {
 	l.mu.Lock()
-	defer l.mu.Unlock() // also when it panics: the next pod needs the lock
-	return l.book.Start(time.Now(), sandbox, ctr, needs)
-}
-
-// countUnasked counts a start that went on without having been admitted: its hook
-// left by itself, or the daemon was not asked. It holds a slot from now on, over the limit
-// where reality is.
-func (r *RuntimeEvents) countUnasked(p pods.Pod, pod podwatch.Pod) {
-	if t := r.s.Limiter.Lookup(p.UID); t != nil {
+	defer l.mu.Unlock()
+	now := time.Now()
+	p = l.book.Start(now, sandbox, ctr, l.matcher.Needs())
+	l.countRunning(now, p.UID, pod)
+	if pod.Containers[ctr.GetName()].Kind == podwatch.Ephemeral {
+		return p, false
+	}
+	if t := l.limiter.Lookup(p.UID); t != nil {
 		state, reason := t.Status()
-		if state == throttle.Starting || state == throttle.Started || reason == reasons.Deleted {
-			return
-		}
-		if _, ok := r.s.Ledger.Shadowed(t); ok {
-			return
+		if state == throttle.Starting || state == throttle.Started || reason == reasons.Deleted || l.shadows.of(t) != nil {
+			return p, false
 		}
 	}
-	r.s.Observer.Unpaced(p.UID, p.Title(), observe.NotAsked)
-	r.s.Ledger.adopt(time.Now(), p.UID, pod)
-	r.s.Wake()
+	l.adopt(now, p.UID, pod)
+	return p, true
 }
 
-// ContainerStopped takes note of a process that ended.
+// ContainerStopped handles a container whose process ended.
 func (r *RuntimeEvents) ContainerStopped(sandbox *api.PodSandbox, ctr *api.Container) {
 	r.containerEnded(sandbox, ctr, false)
 }
 
-// ContainerRemoved takes note of a container that is gone.
+// ContainerRemoved handles a container that was removed.
 func (r *RuntimeEvents) ContainerRemoved(sandbox *api.PodSandbox, ctr *api.Container) {
 	r.s.Hooks.Back(ctr.GetId())
 	r.containerEnded(sandbox, ctr, true)
 }
 
-// containerEnded notes in the book that a container ended, and ends the start of a pod of which all have;
-// removed: the container is gone, too.
+// containerEnded ends the start of a pod if this was the last of its containers to exit. removed reports
+// whether the container was removed, too.
 func (r *RuntimeEvents) containerEnded(sandbox *api.PodSandbox, ctr *api.Container, removed bool) {
 	var uid string
 	r.s.Ledger.Read(func(b *pods.Book) { uid, _ = b.Owner(sandbox, ctr) })
@@ -162,13 +156,12 @@ func (r *RuntimeEvents) containerEnded(sandbox *api.PodSandbox, ctr *api.Contain
 	})
 }
 
-// endExited ends the start of a pod whose app containers have all exited since it was
-// admitted: what comes next is a start of its own, and may be long in coming. again:
-// kubelet makes the next container; before it does, only a pod that is always
-// restarted is sure to get one. l.mu must be held.
+// endExited ends the start of a pod whose app containers have all exited since it was admitted. The next
+// container is a new start, and may come much later. again reports whether the kubelet makes that container
+// now; before, only a pod with restartPolicy Always is sure to get one. l.mu must be held.
 func (l *Ledger) endExited(now time.Time, uid string, pod podwatch.Pod, again bool) {
 	if !again && pod.RestartPolicy != "Always" {
-		return // the pod watch tells whether it completed or failed
+		return // the pod watch reports whether it completed or failed
 	}
 	v, ok := l.limiter.View(now, uid)
 	t := l.limiter.Lookup(uid)
@@ -177,9 +170,9 @@ func (l *Ledger) endExited(now time.Time, uid string, pod podwatch.Pod, again bo
 	}
 }
 
-// Attend returns the ticket that a hook waits for, and a channel that is closed
-// when nothing may start for its container any more. A hook that outlived an
-// earlier daemon finds its place again by the time since which it waits.
+// Attend returns the ticket of a pod whose hook waits, and a channel that is closed when the container is removed or
+// replaced. since is when the hook began to wait. A hook that outlived an earlier daemon gets back its place in the
+// queue.
 func (s *Starts) Attend(pod pods.Pod, containerID string, since time.Time) (*throttle.Ticket, <-chan struct{}) {
 	known, _ := s.known(pod.UID)
 	return s.Ledger.attend(pod, known, containerID, since)
@@ -199,7 +192,7 @@ func (l *Ledger) attend(pod pods.Pod, known podwatch.Pod, containerID string, si
 	return l.join(now, p, known, throttle.Request{Arrived: since, Repeats: repeats}), gone
 }
 
-// HookLeft takes note of a hook that waits no longer.
+// HookLeft handles a hook that no longer waits.
 func (s *Starts) HookLeft(uid, containerID string) {
 	s.change(uid, func(time.Time) { s.Ledger.book.HookLeft(uid, containerID) })
 }

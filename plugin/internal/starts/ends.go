@@ -11,11 +11,11 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
-// ends finds out when starts are over: by what kubelet says of the pod, or, where it can say
-// nothing, by the node's own signs: every container has run for a time, and the pod is quiet.
+// ends finds out when starts are over. It uses the kubelet's report. Without one it uses the node's own signs: every
+// container has run for some time, and the pod is quiet.
 type ends struct{ s *Starts }
 
-// podChanged judges the start of a pod anew, of which kubelet told something.
+// podChanged judges the start of a pod that changed.
 func (e *ends) podChanged(now time.Time, pod podwatch.Pod) {
 	t := e.s.Limiter.Lookup(pod.UID)
 	switch {
@@ -36,11 +36,11 @@ func (e *ends) podChanged(now time.Time, pod podwatch.Pod) {
 	}
 }
 
-// judgeWaiting takes over, for a pod that joined before the watch knew it, its
-// priority and whether it has to wait at all.
+// judgeWaiting updates the priority of a pod that waits, and whether it is exempt. The pod may have joined
+// before the watch knew it.
 func (e *ends) judgeWaiting(now time.Time, t *throttle.Ticket, pod podwatch.Pod) {
 	if _, ok := e.s.Ledger.Shadowed(t); ok {
-		// It went on at once; maybe it is really over, while its ticket still waits.
+		// It continued at once, and may be over while its ticket still waits.
 		if reason, since, _ := e.howItEnded(now, pod); reason != "" {
 			e.s.Ledger.noteOver(t, since, reason)
 		}
@@ -58,7 +58,7 @@ func (e *ends) judgeWaiting(now time.Time, t *throttle.Ticket, pod podwatch.Pod)
 	e.s.Limiter.SetPriority(now, pod.UID, pod.Priority, pod.ActiveDeadline/10)
 }
 
-// judgeAllWaiting judges every pod that waits again: other pods are exempt now.
+// judgeAllWaiting judges all pods that wait, because other pods may be exempt now.
 func (e *ends) judgeAllWaiting(now time.Time) {
 	for _, v := range e.s.Limiter.Snapshot(now).Waiting {
 		t := e.s.Limiter.Lookup(v.UID)
@@ -68,9 +68,8 @@ func (e *ends) judgeAllWaiting(now time.Time) {
 	}
 }
 
-// judgeStarting ends the slot of a pod that has started, as far as the watch can
-// say. It gives the time at which to ask again, zero where a change of the pod
-// will tell.
+// judgeStarting ends the slot of a pod that has started, by the kubelet's report. It returns when to judge again;
+// zero: when the pod changes.
 func (e *ends) judgeStarting(now time.Time, t *throttle.Ticket, pod podwatch.Pod) (again time.Time) {
 	reason, since, again := e.howItEnded(now, pod)
 	if reason == "" {
@@ -79,8 +78,8 @@ func (e *ends) judgeStarting(now time.Time, t *throttle.Ticket, pod podwatch.Pod
 	return e.endStart(now, t, reason, since)
 }
 
-// endStart ends a start that was over at the given time. The slot of one that
-// went on at once is kept for as long as the start took; again is when that is.
+// endStart ends a start that was over at the given time. A start that continued at once, in the mode Shadow, keeps
+// its slot for as long as the start took: until again.
 func (e *ends) endStart(now time.Time, t *throttle.Ticket, reason reasons.Reason, over time.Time) (again time.Time) {
 	if took, ok := e.s.Ledger.noteOver(t, over, reason); ok {
 		v, _ := e.s.Limiter.View(now, t.UID())
@@ -92,8 +91,8 @@ func (e *ends) endStart(now time.Time, t *throttle.Ticket, reason reasons.Reason
 	return time.Time{}
 }
 
-// howItEnded tells how, and since when, the start of a pod is over; an empty
-// reason: it is not, and again is when to look though nothing changes.
+// howItEnded returns how, and since when, the start of a pod is over. With an empty reason it is not over, and
+// again is when to judge it again, even without a change; zero: never.
 func (e *ends) howItEnded(now time.Time, pod podwatch.Pod) (reason reasons.Reason, since, again time.Time) {
 	switch {
 	case pod.Deleting:
@@ -105,7 +104,7 @@ func (e *ends) howItEnded(now time.Time, pod podwatch.Pod) (reason reasons.Reaso
 	if pod.CrashLooping && run.Failed {
 		return reasons.CrashLoop, now, time.Time{}
 	}
-	// What kubelet reported of an earlier run says nothing of this start.
+	// A report about earlier containers does not describe this start.
 	if !run.Begun || !pod.Describes(run.IDs) {
 		return "", time.Time{}, time.Time{}
 	}
@@ -129,7 +128,7 @@ func terminal(pod podwatch.Pod) reasons.Reason {
 	return reasons.Failed
 }
 
-// progress tells how far the start of a pod is.
+// progress returns how far the start of a pod is.
 func (e *ends) progress(pod podwatch.Pod) pods.Progress {
 	v, _ := e.s.Limiter.View(time.Now(), pod.UID)
 	var run pods.Progress
@@ -137,8 +136,8 @@ func (e *ends) progress(pod podwatch.Pod) pods.Progress {
 	return run
 }
 
-// review asks again about every start under way, and gives the time of the next
-// review; zero: none is needed before something changes, or is measured. Only the loop calls it.
+// review judges every start under way, and returns the time of the next review; zero: none is needed before
+// something changes or is measured. Only the loop calls it.
 func (e *ends) review(now time.Time, starting map[string]struct{}) (next time.Time) {
 	for uid := range starting {
 		next = sooner(next, e.reviewOne(now, uid))
@@ -146,7 +145,7 @@ func (e *ends) review(now time.Time, starting map[string]struct{}) (next time.Ti
 	return next
 }
 
-// reviewOne is review of one start; that it fails says nothing of the others.
+// reviewOne is review of one start. A panic does not affect the others.
 func (e *ends) reviewOne(now time.Time, uid string) (next time.Time) {
 	defer e.s.Observer.Caught("review")
 	t := e.s.Limiter.Lookup(uid)
@@ -162,11 +161,11 @@ func (e *ends) reviewOne(now time.Time, uid string) (next time.Time) {
 	return time.Time{}
 }
 
-// judgeBySigns ends the slot of a pod that has started by the node's own signs, as they were measured last.
+// judgeBySigns ends the slot of a pod that has started by the last measurement of the node's own signs.
 func (e *ends) judgeBySigns(now time.Time, t *throttle.Ticket) {
 	v, _ := e.s.Limiter.View(now, t.UID())
 	var run pods.Progress
-	var ended bool // all that ran of it has, and for good
+	var ended bool // all its containers have ended, and none was started again
 	e.s.Ledger.Read(func(b *pods.Book) {
 		run = b.Progress(v.UID, v.Arrived, podwatch.Pod{})
 		ended = len(run.IDs) == 0 && b.ExitedSince(v.UID, "", v.Admitted) && !b.ExitedSince(v.UID, "", now.Add(-e.s.Timing.Quiet.Window))

@@ -9,8 +9,8 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
 
-// subject is what policies ask of a pod: what the pod watch took, and until it has,
-// what the runtime tells, which is labels and CPU.
+// subject returns what policies need to know of a pod: the facts that the pod watch extracted, or, until it has,
+// the labels and CPU request that the runtime reported.
 func subject(p pods.Pod, pod podwatch.Pod) policies.Pod {
 	s := policies.Pod{UID: p.UID, Namespace: p.Namespace}
 	if pod.Facts != nil {
@@ -24,35 +24,27 @@ func subject(p pods.Pod, pod podwatch.Pod) policies.Pod {
 	return s
 }
 
-// regroup takes over what the pod watch tells of a pod.
-func (s *Starts) regroup(now time.Time, pod podwatch.Pod, deleted bool) {
-	switch {
-	case deleted && !pod.Static:
-		return // it is forgotten with its record
-	case deleted && s.Ledger.forgetMirror(now, pod.UID):
-		return
-	case pod.Terminal():
-		s.Policies.Finished(now, pod.UID)
-		return
-	}
-	if s.Ledger.countRunning(now, pod.UID, pod) {
-		return
-	}
-	p := pods.Pod{UID: pod.UID, Namespace: pod.Namespace}
-	s.Ledger.Read(func(b *pods.Book) {
-		if recorded, ok := b.Get(pod.UID); ok {
-			p = recorded
-		}
-	})
-	s.Policies.See(now, subject(p, pod))
-}
-
-// countRunning has a pod counted among those that run if one of its containers does,
-// and reports whether one does. A start that went on in the mode Shadow counts
-// when its turn has come. s.Ledger.mu is held until it is counted: its end must not be told before.
-func (l *Ledger) countRunning(now time.Time, uid string, pod podwatch.Pod) bool {
+// regroup updates the groups of a pod by what the pod watch knows now.
+func (l *Ledger) regroup(now time.Time, pod podwatch.Pod, deleted bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	p, recorded := l.book.Get(pod.UID)
+	if !recorded {
+		p = pods.Pod{UID: pod.UID, Namespace: pod.Namespace}
+	}
+	switch {
+	case deleted && !recorded: // a mirror pod; where the runtime has the pod, it is forgotten with its sandbox
+		l.matcher.Forget(now, pod.UID)
+	case pod.Terminal():
+		l.matcher.Finished(now, pod.UID)
+	case !l.countRunning(now, pod.UID, pod):
+		l.matcher.Rests(now, subject(p, pod))
+	}
+}
+
+// countRunning counts a pod among those that run if one of its containers does, and reports whether it does. A
+// start that continued in the mode Shadow counts when its turn has come. l.mu must be held.
+func (l *Ledger) countRunning(now time.Time, uid string, pod podwatch.Pod) bool {
 	p, recorded := l.book.Get(uid)
 	if _, runs := l.book.Youngest(uid); !recorded || !runs || pod.Terminal() {
 		return false
@@ -63,18 +55,6 @@ func (l *Ledger) countRunning(now time.Time, uid string, pod podwatch.Pod) bool 
 		}
 	}
 	run := l.book.Progress(uid, time.Time{}, pod)
-	l.policies.Runs(now, subject(p, pod), pod.ContainersReady && pod.Describes(run.IDs))
-	return true
-}
-
-// forgetMirror drops what is kept of a static pod whose mirror was deleted, where the
-// runtime has nothing of it any more; else that goes with its sandbox.
-func (l *Ledger) forgetMirror(now time.Time, uid string) (forgotten bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if _, recorded := l.book.Get(uid); recorded {
-		return false
-	}
-	l.policies.Forget(now, uid)
+	l.matcher.Runs(now, subject(p, pod), pod.ContainersReady && pod.Describes(run.IDs))
 	return true
 }

@@ -3,6 +3,7 @@ package starts
 import (
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/pods"
@@ -10,26 +11,29 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
 
-// Ledger is the book of pods and the limiter under one lock: whatever needs both in one step is a
-// method of it. It has nothing else to call, so under its lock nothing can be logged, asked or
-// waited for. Safe for concurrent use.
+// Ledger is the book of pods, their groups and the limiter under one lock. A step that needs two of them is a method
+// of it. The Ledger can call nothing but the limiter, so nothing is logged, asked or waited for under its lock. It is
+// safe for concurrent use.
 type Ledger struct {
 	limiter  *throttle.Limiter
-	policies *policies.Matcher
 	config   *atomic.Pointer[crd.Effective]
+	waitable time.Duration // Options.Waitable
 
 	mu      sync.Mutex
 	book    *pods.Book
-	shadows shadows  // starts that went on at once in the mode Shadow
-	byRoom  fromRoom // starts that waited before their sandbox existed
+	matcher *policies.Matcher
+	shadows shadows                     // starts that continued at once in the mode Shadow
+	byRoom  map[string]*throttle.Ticket // of starts that waited in the waiting room, by UID
 }
 
-func newLedger(l *throttle.Limiter, k *policies.Matcher, config *atomic.Pointer[crd.Effective]) *Ledger {
-	return &Ledger{limiter: l, policies: k, config: config, book: pods.NewBook(), shadows: shadows{}, byRoom: fromRoom{}}
+func newLedger(o Options, config *atomic.Pointer[crd.Effective]) *Ledger {
+	return &Ledger{
+		limiter: o.Limiter, config: config, waitable: o.Waitable,
+		book: pods.NewBook(), matcher: o.Matcher, shadows: shadows{}, byRoom: map[string]*throttle.Ticket{},
+	}
 }
 
-// Read calls f with the book, which f must neither change nor keep. l.mu is held meanwhile: f calls
-// no other package.
+// Read calls f with the book, under the lock. f must not change or keep the book, and must not call another package.
 func (l *Ledger) Read(f func(b *pods.Book)) {
 	l.mu.Lock()
 	defer l.mu.Unlock() // also when f panics

@@ -1,6 +1,9 @@
 package starts
 
 import (
+	"path"
+	"reflect"
+	"strings"
 	"testing"
 	"time"
 
@@ -10,13 +13,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/pods"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/policies"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
-// lockWatch fails a test when the lock of the book is held where it must not be.
+// lockWatch fails a test if the lock of the book is held during a call that must not be made under it.
 type lockWatch struct {
 	t     *testing.T
 	s     *Starts
@@ -40,9 +44,9 @@ func (l *lockWatch) Levels() []logrus.Level { return logrus.AllLevels }
 // Fire implements logrus.Hook.
 func (l *lockWatch) Fire(*logrus.Entry) error { l.free("log"); return nil }
 
-// Under the lock of the book nobody is asked but the limiter and the matcher of policies: no log, no
-// pod watch, nobody who is told that a pod is forgotten.
-func TestTheLockOfTheBookIsFreeWhileOthersAreAsked(t *testing.T) {
+// Under the lock of the book, only the limiter is called. The log, the pod watch and the callbacks of Options are
+// not.
+func TestLedgerLockIsFreeDuringOtherCalls(t *testing.T) {
 	t.Parallel()
 	l := &lockWatch{t: t, calls: map[string]int{}}
 	log := discard()
@@ -52,6 +56,7 @@ func TestTheLockOfTheBookIsFreeWhileOthersAreAsked(t *testing.T) {
 		o.Log = log
 		o.Pods = &asked{get: func(string) { l.free("pod watch") }}
 		o.Forgotten = func(string) { l.free("forgotten") }
+		o.PoliciesChanged = func(policies.Changes) { l.free("policies changed") }
 		o.Round = func(time.Time, throttle.Snapshot) time.Time {
 			l.free("round")
 			return time.Time{}
@@ -60,6 +65,13 @@ func TestTheLockOfTheBookIsFreeWhileOthersAreAsked(t *testing.T) {
 	l.s = s
 	s.configured(t, "spec: {throttleConfig: {maxConcurrent: {value: 1}}}", throttle.Settings{MaxConcurrent: 1})
 	now := time.Now()
+	logged := l.calls["log"]
+	s.enforce(t, "{selector: {terms: [{namespaceSelector: {matchLabels: {team: a}}}]}, limits: {starting: {pods: 5}}, temporaryOverrides: ["+
+		"{begin: tomorrow, end: tomorrow, limits: {starting: {pods: 2}}}, {begin: \"2000-01-01T00:00:00Z\", end: \"2000-01-02T00:00:00Z\", limits: {starting: {pods: 2}}}]}")
+	s.Policies.SetNamespace(now, "default", map[string]string{"team": "a"})
+	s.Policies.SetNamespacesKnown(now, "")
+	s.Policies.advance(time.Date(2000, 1, 1, 12, 0, 0, 0, time.UTC))
+	assert.Equal(t, 5, l.calls["log"]-logged, "begin and end of an override are invalid, the policy has a fault, and none any more, and an override begins")
 	for _, uid := range []string{"first", "second"} {
 		sandbox := &api.PodSandbox{Id: "s-" + uid, Uid: uid, Namespace: "default", Name: uid, Pid: 7}
 		ctr := &api.Container{Id: "c-" + uid, Name: "app", PodSandboxId: sandbox.GetId()}
@@ -82,13 +94,51 @@ func TestTheLockOfTheBookIsFreeWhileOthersAreAsked(t *testing.T) {
 	s.Valve.ShutsDown(false)
 	s.configured(t, "spec: {mode: \"Off\"}", throttle.Settings{})
 	s.loop.round(now.Add(time.Minute))
-	for _, who := range []string{"log", "pod watch", "forgotten", "round"} {
+	for _, who := range []string{"log", "pod watch", "forgotten", "round", "policies changed"} {
 		assert.Positive(t, l.calls[who], who)
 	}
 }
 
-// whileGrouped calls a function while a pod is put into its groups, which is just before
-// it joins the queue.
+// The data under the lock of the book has no other lock, and can call nothing but the limiter.
+func TestLedgerCanCallOnlyTheLimiter(t *testing.T) {
+	t.Parallel()
+	var problems []string
+	seen := map[reflect.Type]bool{}
+	var walk func(name string, of reflect.Type)
+	walk = func(name string, of reflect.Type) {
+		switch of {
+		case reflect.TypeFor[*throttle.Limiter](), reflect.TypeFor[policies.Limiter](), reflect.TypeFor[*throttle.Ticket]():
+			return
+		}
+		switch of.Kind() {
+		case reflect.Pointer, reflect.Slice, reflect.Array:
+			walk(name, of.Elem())
+		case reflect.Map:
+			walk(name, of.Key())
+			walk(name, of.Elem())
+		case reflect.Func, reflect.Interface:
+			problems = append(problems, name+" is a "+of.String())
+		case reflect.Struct:
+			if strings.HasPrefix(of.PkgPath(), "sync") && !strings.HasPrefix(of.String(), "atomic.") {
+				problems = append(problems, name+" is a "+of.String())
+			}
+			pkg := path.Base(of.PkgPath())
+			if seen[of] || pkg != "starts" && pkg != "pods" && pkg != "policies" {
+				return // types of other packages
+			}
+			seen[of] = true
+			for field := range of.Fields() {
+				walk(of.String()+"."+field.Name, field.Type)
+			}
+		}
+	}
+	walk("", reflect.TypeFor[Ledger]())
+	assert.Equal(t, []string{"starts.Ledger.mu is a sync.Mutex"}, problems)
+	assert.Contains(t, seen, reflect.TypeFor[policies.Matcher]())
+	assert.Contains(t, seen, reflect.TypeFor[pods.Book]())
+}
+
+// whileGrouped calls a function while a pod gets its groups, just before it joins the queue.
 type whileGrouped struct {
 	*throttle.Limiter
 	call func()
@@ -101,34 +151,34 @@ func (l *whileGrouped) SetGroups(now time.Time, pod throttle.PodGroups) {
 
 const t1 = "{selector: {terms: [{podSelector: {matchLabels: {throttle: t1}}}]}, limits: {running: {requests: {cpu: 200m}}}}"
 
-func enforce(t *testing.T, k *policies.Matcher) {
+func (s *Starts) enforce(t *testing.T, spec string) {
 	t.Helper()
-	found, err := crd.Parse([]byte("apiVersion: pod-pacemaker.io/v1alpha1\nkind: StartPolicy\nmetadata: {name: t1}\nspec: " + t1))
+	found, err := crd.Parse([]byte("apiVersion: pod-pacemaker.io/v1alpha1\nkind: StartPolicy\nmetadata: {name: t1}\nspec: " + spec))
 	require.NoError(t, err)
-	k.SetPolicies(time.Now(), found.Policies)
+	s.Policies.Set(time.Now(), found.Policies)
 }
 
-// A start that was found keeps its slot until it is stuck if its end was told between the
-// look at its containers and the count. What tells of ends takes the lock of the book.
-func TestNothingCanEndWhileItIsFound(t *testing.T) {
+// The end of a found start could be reported between the look at its containers and the count. The start would then
+// keep its slot until it is stuck. So the reports of ends take the lock of the book.
+func TestNoStartEndsWhileItIsFound(t *testing.T) {
 	t.Parallel()
 	looked, free := false, false
 	var s *Starts
 	s = aStarts(func(o *Options) {
-		o.Policies = policies.New(policies.Options{Log: discard(), Limiter: &whileGrouped{o.Limiter, func() {
+		o.Matcher = policies.New(&whileGrouped{o.Limiter, func() {
 			looked = true
 			if s.Ledger.mu.TryLock() {
 				free = true
 				s.Ledger.mu.Unlock()
 			}
-		}}})
+		}}, false)
 	})
-	enforce(t, s.Policies)
+	s.enforce(t, t1)
 	sandbox := &api.PodSandbox{Id: "s", Uid: "u", Namespace: "default", Name: "ends", Pid: 1 << 22, Labels: map[string]string{"throttle": "t1"}}
 	runs := &api.Container{Id: "c", PodSandboxId: "s", Name: "app", State: api.ContainerState_CONTAINER_RUNNING}
 	s.Runtime.Synchronize([]*api.PodSandbox{sandbox}, []*api.Container{runs})
 	assert.True(t, looked)
-	assert.False(t, free, "its end could be told now, and nobody would end what is counted next")
+	assert.False(t, free, "an end reported now would miss the start that is counted next")
 	ticket := s.Limiter.Lookup("u")
 	state, reason := ticket.Status()
 	require.Equal(t, throttle.Starting, state)
@@ -136,18 +186,34 @@ func TestNothingCanEndWhileItIsFound(t *testing.T) {
 
 	s.Ledger.forgetDeleted(time.Now(), "u")
 	state, reason = ticket.Status()
-	assert.Equal(t, throttle.Gone, state, "with the pod")
+	assert.Equal(t, throttle.Gone, state, "the start ends with its pod")
 	assert.Equal(t, reasons.Deleted, reason)
-	s.Ledger.adopt(time.Now(), "u", podwatch.Pod{})
+	s.locked(func(l *Ledger) { l.adopt(time.Now(), "u", podwatch.Pod{}) })
 	state, _ = s.Limiter.Lookup("u").Status()
-	assert.Equal(t, throttle.Gone, state, "nothing is found of a pod that is gone")
+	assert.Equal(t, throttle.Gone, state, "no start of a removed pod is found")
+}
+
+// A pod that has run for long when the daemon connects is not starting. It counts as running.
+func TestAPodThatRanBeforeTheDaemonConnectsCounts(t *testing.T) {
+	t.Parallel()
+	s := aStarts()
+	s.enforce(t, t1)
+	sandbox := &api.PodSandbox{Id: "s", Uid: "u", Namespace: "default", Name: "old", Pid: 1 << 22, Labels: map[string]string{"throttle": "t1"}}
+	runs := &api.Container{
+		Id: "c", PodSandboxId: "s", Name: "app", State: api.ContainerState_CONTAINER_RUNNING, StartedAt: time.Now().Add(-24 * time.Hour).UnixNano(),
+	}
+	s.Runtime.Synchronize([]*api.PodSandbox{sandbox}, []*api.Container{runs})
+	require.Nil(t, s.Limiter.Lookup("u"))
+	groups := s.Limiter.Groups(time.Now())
+	require.Len(t, groups, 1)
+	assert.EqualValues(t, 1, groups[0].Running.Pods)
 }
 
 // A container may start just when its pod is deleted by force.
-func TestAPodThatIsDeletedWhileItStartsCountsNoMore(t *testing.T) {
+func TestAPodThatIsDeletedWhileItStartsDoesNotCount(t *testing.T) {
 	t.Parallel()
 	s := aStarts()
-	enforce(t, s.Policies)
+	s.enforce(t, t1)
 	sandbox := &api.PodSandbox{Id: "s", Uid: "u", Namespace: "default", Name: "forced", Labels: map[string]string{"throttle": "t1"}}
 	s.Runtime.Sandbox(time.Now(), sandbox, podwatch.Pod{}, false, false)
 	s.Runtime.ContainerStarted(sandbox, &api.Container{Id: "c", PodSandboxId: "s", Name: "app"})
@@ -159,16 +225,15 @@ func TestAPodThatIsDeletedWhileItStartsCountsNoMore(t *testing.T) {
 	}
 	require.EqualValues(t, 1, running())
 	pod := podwatch.Pod{UID: "u", Namespace: "default", Name: "forced"}
-	s.regroup(time.Now(), pod, true)
-	s.Ledger.countRunning(time.Now(), "u", pod) // as the runtime tells it in between
+	s.locked(func(l *Ledger) { l.countRunning(time.Now(), "u", pod) }) // the runtime reports the pod in between
 	s.Ledger.forgetDeleted(time.Now(), "u")
 	assert.Zero(t, running())
 }
 
-func TestAPanicLeavesTheNextOneItsLock(t *testing.T) {
+func TestAPanicReleasesTheLock(t *testing.T) {
 	t.Parallel()
 	s := aStarts()
-	s.Ledger.book = nil // to take note of a pod panics
+	s.Ledger.book = nil // the record of a pod panics without a book
 	require.Panics(t, func() {
 		s.Runtime.ContainerStarted(&api.PodSandbox{Uid: "uid"}, &api.Container{Id: "id"})
 	})

@@ -11,28 +11,26 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
-// idleEvery bounds the time between two looks at what nothing announces, as that the
-// clock was set, by which overrides of policies begin and end.
+// idleEvery is the longest time between two rounds. Temporary overrides of policies begin and end by the wall clock,
+// and no event reports that this clock was set.
 const idleEvery = 30 * time.Second
 
-// restFor is the least time between two rounds of telling. A pod that is admitted
-// knows it at once, by the ticket; what is told here can wait until the handlers
-// are through with the events that the runtime sends in quick succession.
+// restFor is the least time between two rounds. A waiting process learns of its admission at once, by the ticket.
+// The rest can wait until the handlers are done with a burst of events from the runtime.
 const restFor = 5 * time.Millisecond
 
-var errStuck = errors.New("nothing is decided: the limiter does not go on")
+var errStuck = errors.New("nothing is decided: the limiter is stuck")
 
-// loop goes round while anything happens: it is the daemon's one clock. What it keeps, only its
-// own goroutine uses.
+// loop is the daemon's one clock. It does a round whenever something happens. Only its own goroutine uses its fields.
 type loop struct {
 	s     *Starts
-	woken chan struct{}        // holds at most one: run is to look at all starts
-	pulse chan chan<- struct{} // each is closed when run has gone round once more
+	woken chan struct{}        // holds at most one: do a round
+	pulse chan chan<- struct{} // each is closed after another round
 
 	starting map[string]struct{} // the starts under way, by UID
-	measured *usage.StartMeter   // these, and those that went on at once in the mode Shadow
-	courses  map[string]*course  // of those that were seen from the beginning
-	nextMute time.Time           // look for a mute pod watch
+	measured *usage.StartMeter   // of these, and of those that continued at once in the mode Shadow
+	courses  map[string]*course  // of the starts that were seen from their beginning
+	nextMute time.Time           // when to look for a mute pod watch again
 }
 
 func newLoop(s *Starts) *loop {
@@ -42,7 +40,7 @@ func newLoop(s *Starts) *loop {
 	}
 }
 
-// run goes round until ctx ends.
+// run does rounds until ctx ends.
 func (l *loop) run(ctx context.Context) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -76,10 +74,10 @@ func (l *loop) run(ctx context.Context) error {
 	}
 }
 
-// round goes round once, and gives the time of the next round; zero: something has to happen before.
+// round does one round, and returns the time of the next; zero: when something happens.
 func (l *loop) round(now time.Time) (next time.Time) {
 	s := l.s
-	next = sooner(s.Limiter.Advance(now), s.Policies.Advance(now))
+	next = sooner(s.Limiter.Advance(now), s.Policies.advance(now))
 	l.publish(now)
 	l.followShadows(now)
 	l.findMute(now)
@@ -95,7 +93,7 @@ func (l *loop) round(now time.Time) (next time.Time) {
 	return next
 }
 
-// sooner returns the earlier of two times; zero is none, not the earliest of all.
+// sooner returns the earlier of two times. Zero means no time.
 func sooner(a, b time.Time) time.Time {
 	if a.IsZero() || (!b.IsZero() && b.Before(a)) {
 		return b
@@ -103,7 +101,7 @@ func sooner(a, b time.Time) time.Time {
 	return a
 }
 
-// alive blocks until run has gone round once more.
+// alive blocks until another round is complete.
 func (l *loop) alive(ctx context.Context) error {
 	answer := make(chan struct{})
 	select {
@@ -119,7 +117,7 @@ func (l *loop) alive(ctx context.Context) error {
 	}
 }
 
-// wake makes run look at all starts, and ask when to look again.
+// wake makes run do a round soon.
 func (l *loop) wake() {
 	select {
 	case l.woken <- struct{}{}:
@@ -127,18 +125,11 @@ func (l *loop) wake() {
 	}
 }
 
-// publish hands what happened to the observer.
+// publish passes the events of the limiter to the observer.
 func (l *loop) publish(now time.Time) {
-	events, lost := l.s.Limiter.Drain()
-	if lost > 0 {
-		l.s.Log.WithField("lost", lost).Warn("more happened than could be told")
-		l.trackAnew()
-	}
-	for _, e := range events {
+	for _, e := range l.s.Limiter.Drain() {
 		reason, shadowed := l.s.Ledger.Shadowed(e.Ticket)
-		if lost == 0 {
-			l.track(now, e, shadowed)
-		}
+		l.track(now, e, shadowed)
 		if shadowed {
 			l.s.Observer.HappenedInShadow(e, reason)
 			continue
@@ -149,8 +140,8 @@ func (l *loop) publish(now time.Time) {
 	}
 }
 
-// track keeps the set of starts under way. Of one that went on at once in the mode Shadow, the events
-// say what would have been, and not when it begins and is over.
+// track updates the set of starts under way. In the mode Shadow, the events of a start that continued at once are
+// about what would have happened, not about when it really begins and ends.
 func (l *loop) track(now time.Time, e throttle.Event, shadowed bool) {
 	uid := e.Ticket.UID()
 	if pod, known := l.s.known(uid); known && e.State == throttle.Waiting {
@@ -171,37 +162,22 @@ func (l *loop) track(now time.Time, e throttle.Event, shadowed bool) {
 	}
 }
 
-// trackAnew makes the set of starts under way from what the limiter holds: of some,
-// no event told.
-func (l *loop) trackAnew() {
-	under := map[string]struct{}{}
-	for _, v := range l.s.Limiter.Snapshot(time.Now()).Starting {
-		under[v.UID] = struct{}{}
-	}
-	for uid := range l.starting {
-		if _, is := under[uid]; !is {
-			l.forget(uid)
-		}
-	}
-	l.starting = under
-}
-
-// forget drops what was measured of a start.
+// forget drops the measurements of a start.
 func (l *loop) forget(uid string) {
 	delete(l.starting, uid)
 	delete(l.courses, uid)
 	l.measured.Forget(uid)
 }
 
-// sweep forgets pods of which nothing is left, and keeps the places of pods that
-// have a sandbox, however long their images take.
+// sweep forgets pods of which nothing is left. Pods with a sandbox keep their places in the queue, however long
+// their images take to pull.
 func (l *loop) sweep(now time.Time) {
 	for _, uid := range l.s.Ledger.sweep(now) {
 		l.s.change(uid, func(time.Time) {})
 	}
 }
 
-// sweep returns the pods of which nothing may be left.
+// sweep returns the pods that may have to be forgotten.
 func (l *Ledger) sweep(now time.Time) (empty []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -224,9 +200,9 @@ func (l *Ledger) sweep(now time.Time) (empty []string) {
 	return empty
 }
 
-// findMute compares what the runtime tells with what the pod watch does: one that is
-// open and told nothing of a pod of the API server since a container of it began to run
-// is mute. From then on slots end by the node's own signs, and the pods are listed anew.
+// findMute finds a pod watch that is open and receives nothing: it has not reported a pod of the API server since
+// a container of the pod began to run. From then on slots end by the node's own signs, until the pods are listed
+// again.
 func (l *loop) findMute(now time.Time) {
 	defer l.s.Observer.Caught("findMute")
 	if l.s.Pods == nil || now.Before(l.nextMute) {

@@ -22,31 +22,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
-func TestStartsAreFollowedThoughTheirEventsWereLost(t *testing.T) {
-	t.Parallel()
-	s := aStarts()
-	now := time.Now()
-	start := func(uid string) *throttle.Ticket {
-		ticket := s.Limiter.Join(now, throttle.Request{UID: uid, Name: "default/" + uid})
-		ticket.StartExempt(now)
-		return ticket
-	}
-	ends := start("ends")
-	s.loop.publish(now)
-	require.Equal(t, map[string]struct{}{"ends": {}}, s.loop.starting)
-	ends.End(now, reasons.Ready)
-	start("lost")
-	for range 5_000 { // each is three events
-		start("other").End(now, reasons.Ready)
-	}
-	s.loop.publish(now)
-	require.Equal(t, map[string]struct{}{"lost": {}}, s.loop.starting)
-	s.Limiter.Lookup("lost").End(now, reasons.Ready)
-	s.loop.publish(now)
-	require.Empty(t, s.loop.starting)
-}
-
-// proc writes what a process of a made-up /proc tells.
+// proc writes the files of a process in a made-up /proc.
 func proc(t *testing.T, root string, ticks string) {
 	t.Helper()
 	require.NoError(t, os.MkdirAll(filepath.Join(root, "7"), 0o755))
@@ -58,14 +34,14 @@ func proc(t *testing.T, root string, ticks string) {
 	}
 }
 
-// stalled gives since when the pod makes no progress, as far as the loop has found at a time.
+// stalled returns since when the pod makes no progress, as found by a round of the loop at this time.
 func (s *Starts) stalled(now time.Time, uid string) time.Time {
 	s.loop.measure(now)
 	v, _ := s.Limiter.View(now, uid)
 	return v.StalledSince
 }
 
-func TestStallsAreSoughtWhileSomebodyWaits(t *testing.T) {
+func TestStallsAreMeasuredWhileAPodWaits(t *testing.T) {
 	t.Parallel()
 	root, now := t.TempDir(), time.Now()
 	log, logged := logtest.NewNullLogger()
@@ -75,17 +51,17 @@ func TestStallsAreSoughtWhileSomebodyWaits(t *testing.T) {
 	s.starts(now, "holder")
 	logged.Reset()
 	s.loop.publish(now)
-	assert.Zero(t, s.stalled(now, "holder"), "nobody waits")
+	assert.Zero(t, s.stalled(now, "holder"), "no pod waits")
 
 	waits := s.Limiter.Join(now, throttle.Request{UID: "waits"})
-	assert.Equal(t, now.Add(s.Timing.Stalls.Every), s.loop.measure(now.Add(time.Millisecond)), "not more often")
+	assert.Equal(t, now.Add(s.Timing.Stalls.Every), s.loop.measure(now.Add(time.Millisecond)), "the loop does not measure more often")
 	for i := range 10 {
-		assert.Zero(t, s.stalled(now.Add(time.Duration(i)*time.Second), "holder"), "nobody can tell")
+		assert.Zero(t, s.stalled(now.Add(time.Duration(i)*time.Second), "holder"), "without a measurement, no stall is known")
 	}
 	blind := slices.DeleteFunc(logged.AllEntries(), func(e *logrus.Entry) bool {
-		return !strings.Contains(e.Message, "pod default/holder uses cannot be read")
+		return !strings.Contains(e.Message, "the use of pod default/holder cannot be read")
 	})
-	require.Len(t, blind, 1, "it is said once")
+	require.Len(t, blind, 1, "the fault is logged once")
 	assert.Equal(t, "holder", blind[0].Data["pod_name"])
 
 	proc(t, root, "5 5")
@@ -95,13 +71,13 @@ func TestStallsAreSoughtWhileSomebodyWaits(t *testing.T) {
 	assert.Equal(t, now.Add(20*time.Second), s.stalled(now.Add(25*time.Second), "holder"))
 
 	waits.End(now.Add(25*time.Second), reasons.Deleted)
-	assert.Zero(t, s.stalled(now.Add(26*time.Second), "holder"), "nobody waits any more")
+	assert.Zero(t, s.stalled(now.Add(26*time.Second), "holder"), "no pod waits any more")
 	s.Limiter.Join(now.Add(27*time.Second), throttle.Request{UID: "other"})
 	s.Limiter.Configure(now.Add(27*time.Second), throttle.Settings{MaxConcurrent: 1, NoProgressAfter: -1})
-	assert.Zero(t, s.stalled(now.Add(40*time.Second), "holder"), "nothing is lent")
+	assert.Zero(t, s.stalled(now.Add(40*time.Second), "holder"), "no slot is lent")
 }
 
-func TestStartsAreMeasuredAtTheirPaceHoweverOftenTheLoopGoesRound(t *testing.T) {
+func TestTheRoundsOfTheLoopDoNotSetThePaceOfMeasurements(t *testing.T) {
 	t.Parallel()
 	s := aStarts(func(o *Options) { o.Roots = usage.Roots{Proc: "/proc", Cgroup: "/nowhere"} })
 	now := time.Now()
@@ -124,11 +100,11 @@ func TestStartsAreMeasuredAtTheirPaceHoweverOftenTheLoopGoesRound(t *testing.T) 
 
 	ticket.End(due, reasons.Ready)
 	s.loop.publish(now)
-	require.Zero(t, took(), "what was measured of a start is forgotten with its end")
+	require.Zero(t, took(), "the measurements of a start are forgotten at its end")
 	assert.Empty(t, s.loop.starting)
 }
 
-func TestARoundGoesOnWithTheOtherPodsWhenOnePanics(t *testing.T) {
+func TestARoundContinuesWithTheOtherPodsAfterAPanic(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
 	broken := false
@@ -158,7 +134,7 @@ func TestARoundGoesOnWithTheOtherPodsWhenOnePanics(t *testing.T) {
 	}
 }
 
-func TestAWatchThatToldNothingOfARunningContainerIsMute(t *testing.T) {
+func TestAWatchThatDoesNotReportARunningContainerIsMute(t *testing.T) {
 	t.Parallel()
 	began := time.Now()
 	watch := &asked{heard: map[string]time.Time{"static": began.Add(-time.Second), "web": began.Add(-time.Second)}}
@@ -174,12 +150,12 @@ func TestAWatchThatToldNothingOfARunningContainerIsMute(t *testing.T) {
 	assert.Zero(t, lists(29*time.Second), "kubelet has time to report")
 	assert.Zero(t, lists(38*time.Second), "a look in ten seconds is enough")
 	watch.heard["web"] = began.Add(time.Second)
-	assert.Zero(t, lists(time.Minute), "it was heard of since; of a static pod the API server has a mirror only")
+	assert.Zero(t, lists(time.Minute), "the watch has reported one pod since; the API server has only the mirror of a static pod")
 	watch.heard["web"] = began.Add(-time.Second)
 	assert.Equal(t, 1, lists(2*time.Minute))
 }
 
-// A slot is held for as long as the start took, whenever that was.
+// A shadow holds its slot for as long as the start took, even if the start ended before.
 func TestAShadowHoldsItsSlotAsLongAsTheStartTook(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
@@ -193,10 +169,10 @@ func TestAShadowHoldsItsSlotAsLongAsTheStartTook(t *testing.T) {
 	require.True(t, ok)
 	assert.Equal(t, 30*time.Second, took)
 	took, _ = s.Ledger.noteOver(pod, now.Add(time.Hour), reasons.Failed)
-	assert.Equal(t, 30*time.Second, took, "it was over once")
+	assert.Equal(t, 30*time.Second, took, "the shadow gave its slot back")
 
 	holder.End(now.Add(time.Minute), reasons.Ready)
-	require.Equal(t, throttle.Starting, state(pod), "its turn has come")
+	require.Equal(t, throttle.Starting, state(pod), "the pod has its turn")
 	over := now.Add(time.Minute + 30*time.Second)
 	assert.Equal(t, over, s.ends.endStart(over.Add(-1), pod, reasons.Ready, now.Add(30*time.Second)))
 	assert.Equal(t, throttle.Starting, state(pod))
@@ -204,8 +180,8 @@ func TestAShadowHoldsItsSlotAsLongAsTheStartTook(t *testing.T) {
 	assert.Equal(t, throttle.Started, state(pod))
 }
 
-// Without an API server nobody tells of the end of a pod that left the waiting room for good, and that never had
-// a sandbox.
+// A pod may leave the waiting room for good before it has a sandbox. Without an API server, its end is never
+// reported.
 func TestAPodOfTheRoomThatNeverGotASandboxIsForgotten(t *testing.T) {
 	t.Parallel()
 	s := aStarts()
@@ -214,7 +190,7 @@ func TestAPodOfTheRoomThatNeverGotASandboxIsForgotten(t *testing.T) {
 	gone := s.Arrive(now, pods.Pod{UID: "gone", Namespace: "default", Name: "gone"}, podwatch.Pod{}, false, now)
 	s.Arrive(now, pods.Pod{UID: "waits", Namespace: "default", Name: "waits"}, podwatch.Pod{}, false, now)
 	s.loop.sweep(now)
-	require.Len(t, s.Ledger.byRoom, 2, "both wait")
+	require.Len(t, s.Ledger.byRoom, 2, "both pods wait")
 	gone.End(now, reasons.Deleted)
 	s.loop.sweep(now)
 	assert.NotContains(t, s.Ledger.byRoom, "gone")

@@ -25,25 +25,25 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// discard gives a logger that says nothing.
+// discard returns a logger that writes nothing.
 func discard() *logrus.Logger {
 	log := logrus.New()
 	log.SetOutput(io.Discard)
 	return log
 }
 
-// aStarts gives a Starts that nothing runs and no limit holds; change says what is particular to it.
+// aStarts returns a Starts that does not run and that no limit holds. change adjusts its options.
 func aStarts(change ...func(*Options)) *Starts {
 	o := Options{
 		Limiter: throttle.New(time.Now(), throttle.Settings{}), Board: turns.NewBoard(), Log: discard(), Waitable: 100 * time.Second,
 		Roots: usage.Roots{Proc: "/nowhere", Cgroup: "/nowhere"}, Timing: DefaultTiming(),
-		Round: func(time.Time, throttle.Snapshot) time.Time { return time.Time{} }, Forgotten: func(string) {},
+		Round: func(time.Time, throttle.Snapshot) time.Time { return time.Time{} }, Forgotten: func(string) {}, PoliciesChanged: func(policies.Changes) {},
 	}
 	for _, c := range change {
 		c(&o)
 	}
-	if o.Policies == nil {
-		o.Policies = policies.New(policies.Options{Limiter: o.Limiter, Log: o.Log})
+	if o.Matcher == nil {
+		o.Matcher = policies.New(o.Limiter, true)
 	}
 	if o.Memory == nil {
 		o.Memory = learning.New("", costs.Machine{}, o.Log)
@@ -52,7 +52,7 @@ func aStarts(change ...func(*Options)) *Starts {
 	return New(o)
 }
 
-// configured puts a configuration in force, whose limits the test sets itself.
+// configured puts a configuration in force. The test sets its limits itself.
 func (s *Starts) configured(t *testing.T, spec string, settings throttle.Settings) {
 	t.Helper()
 	parsed, err := crd.Parse([]byte("apiVersion: pod-pacemaker.io/v1alpha1\nkind: PacemakerConfig\nmetadata: {name: test}\n" + spec))
@@ -60,7 +60,14 @@ func (s *Starts) configured(t *testing.T, spec string, settings throttle.Setting
 	s.Configure(time.Now(), crd.FromFile(parsed.Config), settings)
 }
 
-// runs has a container run in a sandbox of its own, each called as the pod.
+// locked calls f with the Ledger under its lock.
+func (s *Starts) locked(f func(l *Ledger)) {
+	s.Ledger.mu.Lock()
+	defer s.Ledger.mu.Unlock()
+	f(s.Ledger)
+}
+
+// runs starts a container in a sandbox of its own. Both have the name of the pod.
 func (s *Starts) runs(now time.Time, uid string, pid int) {
 	s.Ledger.mu.Lock()
 	defer s.Ledger.mu.Unlock()
@@ -70,21 +77,21 @@ func (s *Starts) runs(now time.Time, uid string, pid int) {
 	s.Ledger.book.Start(now, sandbox, &api.Container{Id: uid, Name: "app", PodSandboxId: uid, Pid: uint32(pid)}, startpolicy.Needs{})
 }
 
-// exits has that container end.
+// exits ends that container.
 func (s *Starts) exits(now time.Time, uid string) {
 	s.Ledger.mu.Lock()
 	defer s.Ledger.mu.Unlock()
 	s.Ledger.book.EndContainer(now, uid, &api.Container{Id: uid}, false)
 }
 
-// starts has a pod start now, in its turn.
+// starts lets a pod start now, in its turn.
 func (s *Starts) starts(now time.Time, uid string) *throttle.Ticket {
 	t := s.Limiter.Join(now, throttle.Request{UID: uid, Name: "default/" + uid})
 	t.TryStart(now)
 	return t
 }
 
-// asked is a pod watch that a test asks in its place.
+// asked is a pod watch whose answers come from a test.
 type asked struct {
 	get   func(uid string)
 	pods  map[string]podwatch.Pod

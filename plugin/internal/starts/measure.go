@@ -12,13 +12,13 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
-// course is a start that was seen from its beginning.
+// course is a start that was measured from its beginning.
 type course struct {
 	restart  bool // after a crash
 	expected learning.Expectation
 }
 
-// begin measures a start for the first time, as it begins.
+// begin measures a start that begins for the first time.
 func (l *loop) begin(now time.Time, uid string) {
 	defer l.s.Observer.Caught("begin")
 	v, ok := l.s.Limiter.View(now, uid)
@@ -34,7 +34,7 @@ func (l *loop) begin(now time.Time, uid string) {
 	l.measureOne(now, uid)
 }
 
-// finish learns what a start took that was over for a reason, if that says what such a start takes.
+// finish learns what a start took, if the reason of its end allows that.
 func (l *loop) finish(now time.Time, uid string, reason reasons.Reason) {
 	defer l.s.Observer.Caught("finish")
 	c := l.courses[uid]
@@ -63,7 +63,7 @@ func (l *loop) finish(now time.Time, uid string, reason reasons.Reason) {
 	l.s.Observer.Learned(uid, pod.Namespace+"/"+pod.Name, took, string(c.expected.Basis), c.expected.Cost)
 }
 
-// expectAll tells the limiter what all starts that wait or are under way are expected to take by now.
+// expectAll updates in the limiter what all starts that wait or are under way are expected to take.
 func (s *Starts) expectAll(now time.Time) {
 	all, of := s.Limiter.Snapshot(now), map[string]throttle.Expected{}
 	for _, v := range slices.Concat(all.Starting, all.Waiting) {
@@ -74,14 +74,14 @@ func (s *Starts) expectAll(now time.Time) {
 	s.Limiter.Expect(now, of)
 }
 
-// expect tells the limiter what the start of a pod is expected to take.
+// expect updates in the limiter what the start of a pod is expected to take.
 func (s *Starts) expect(now time.Time, pod podwatch.Pod) {
 	v, _ := s.Limiter.View(now, pod.UID)
 	s.Limiter.Expect(now, map[string]throttle.Expected{pod.UID: s.expected(pod, v.Repeats > 0)})
 }
 
-// expected returns what the start of a pod is expected to take, and when a probe kills it; restart: it is
-// one after a crash. What starts of other kinds took says nothing of it.
+// expected returns what the start of a pod is expected to take, and when a probe kills it. restart reports whether
+// it is a start after a crash. Starts of other kinds do not count.
 func (s *Starts) expected(pod podwatch.Pod, restart bool) throttle.Expected {
 	known := throttle.Expected{Kind: learning.Kind(pod, restart), Patience: pod.Patience}
 	if e := s.Memory.Expect(pod, restart); e.Basis != learning.None && e.Basis != learning.Node {
@@ -90,13 +90,13 @@ func (s *Starts) expected(pod podwatch.Pod, restart bool) throttle.Expected {
 	return known
 }
 
-// killed reports whether a start that broke off after a time may have been killed by a probe. One that
-// crashed by itself so late is a lower bound as well.
+// killed reports whether a probe may have killed a start that failed after this time. A start that crashed so late
+// by itself is a lower bound, too.
 func killed(after, patience time.Duration) bool {
 	return patience > 0 && after >= patience/2
 }
 
-// followShadows follows the starts that went on at once in the mode Shadow, which begin and end beside
+// followShadows measures the starts that continued at once in the mode Shadow. They begin and end independently of
 // their tickets.
 func (l *loop) followShadows(now time.Time) {
 	shadows := l.s.Ledger.courseOfShadows()
@@ -112,12 +112,12 @@ func (l *loop) followShadows(now time.Time) {
 	for uid := range l.courses {
 		_, shadow := shadows[uid]
 		if _, starting := l.starting[uid]; !shadow && !starting {
-			l.forget(uid) // its pod is gone, while it would have waited
+			l.forget(uid) // its pod is gone, and its ticket still waited
 		}
 	}
 }
 
-// courseOfShadows returns the starts that went on at once, and how each ended; empty: it has not.
+// courseOfShadows returns the starts that continued at once, and how each ended; empty: it has not ended.
 func (l *Ledger) courseOfShadows() map[string]reasons.Reason {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -128,8 +128,8 @@ func (l *Ledger) courseOfShadows() map[string]reasons.Reason {
 	return all
 }
 
-// measure measures every start under way, and tells the limiter which of those that hold a slot make
-// no progress while others wait. It returns the time of the next measurement; zero: none is needed.
+// measure measures every start under way, and informs the limiter which starts with a slot make no progress while
+// other pods wait. It returns the time of the next measurement; zero: none is needed.
 func (l *loop) measure(now time.Time) (next time.Time) {
 	if len(l.starting) == 0 && len(l.courses) == 0 {
 		return time.Time{}
@@ -164,7 +164,7 @@ func (l *loop) measure(now time.Time) (next time.Time) {
 	return next
 }
 
-// measureOne measures one start, and reports whether it is under way; that it fails says nothing of the others.
+// measureOne measures one start, and reports whether it is under way. A panic does not affect the others.
 func (l *loop) measureOne(now time.Time, uid string) (under bool) {
 	defer l.s.Observer.Caught("measure")
 	name, place, under := l.s.Ledger.underWay(uid)
@@ -172,13 +172,13 @@ func (l *loop) measureOne(now time.Time, uid string) (under bool) {
 		return false
 	}
 	if blind := l.measured.Measure(now, uid, place); blind != nil {
-		l.s.Observer.PodLog(uid, name).WithError(blind).Warnf("what pod %s uses cannot be read: it counts as making progress, no slot is lent for it, and nothing is learned of it; where its CPU use is to tell when it has started, it has once its containers have run for %s", name, l.s.Timing.RunFor)
+		l.s.Observer.PodLog(uid, name).WithError(blind).Warnf("the use of pod %s cannot be read: it counts as making progress, no slot is lent for it, and nothing is learned of it; if its start would end by its CPU use, it ends once its containers have run for %s", name, l.s.Timing.RunFor)
 	}
 	return true
 }
 
-// underWay returns the pod of a start, and where its containers run. False: nothing is known
-// of it, or, in the mode Shadow, it is over already and keeps its slot.
+// underWay returns the name of a pod, and where its containers run. under is false if the pod is unknown, or if, in
+// the mode Shadow, its start is over and only keeps its slot.
 func (l *Ledger) underWay(uid string) (name string, place usage.Place, under bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -45,13 +45,13 @@ func newLearner(t *testing.T) *learner {
 	return l
 }
 
-// uses says how much CPU time the pod used since its process began.
+// uses sets the CPU time that the pod has used since its process began.
 func (l *learner) uses(cpu time.Duration) {
 	l.t.Helper()
 	proc(l.t, l.root, strconv.Itoa(int(cpu/(10*time.Millisecond)))+" 0")
 }
 
-// burns has the pod burn CPU for some seconds.
+// burns lets the pod burn CPU for some seconds.
 func (l *learner) burns(from, seconds int) {
 	l.t.Helper()
 	for i := range seconds {
@@ -69,7 +69,7 @@ func TestWhatAStartTookIsLearnedWhenItIsReady(t *testing.T) {
 	ticket := l.starts(l.now, "web")
 	l.loop.round(l.now)
 	l.burns(0, 3)
-	assert.Equal(t, learning.None, l.expected().Basis, "it is not over")
+	assert.Equal(t, learning.None, l.expected().Basis, "the start is not over")
 	ticket.End(l.now, reasons.Ready)
 	l.loop.round(l.now)
 	e := l.expected()
@@ -79,7 +79,7 @@ func TestWhatAStartTookIsLearnedWhenItIsReady(t *testing.T) {
 	assert.InDelta(t, 3, e.Alone.Mean, 1e-6)
 	assert.InDelta(t, 1, e.Peak.Mean, 1e-6)
 
-	// It crashes and starts again, which is another thing to learn.
+	// The pod crashes and starts again. A restart is learned separately.
 	again := l.Limiter.Join(l.now, throttle.Request{UID: "web", Name: "default/web", Repeats: 1})
 	again.TryStart(l.now)
 	l.loop.round(l.now)
@@ -87,12 +87,12 @@ func TestWhatAStartTookIsLearnedWhenItIsReady(t *testing.T) {
 	again.End(l.now, reasons.Ready)
 	l.loop.round(l.now)
 	assert.Equal(t, l.expected(), e)
-	assert.InDelta(t, 1, l.Memory.Expect(l.web, true).CPU.Mean, 1e-6, "what was used before it began does not count")
+	assert.InDelta(t, 1, l.Memory.Expect(l.web, true).CPU.Mean, 1e-6, "use before the restart does not count")
 	assert.Empty(t, l.loop.courses)
 }
 
-// What was not seen from its beginning, or came to nothing, says nothing.
-func TestWhatIsNotLearned(t *testing.T) {
+// A start that was not seen from its beginning, or that failed, is not learned.
+func TestStartsThatAreNotLearned(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		adopted bool
@@ -101,13 +101,13 @@ func TestWhatIsNotLearned(t *testing.T) {
 		want    learning.Basis
 		count   int
 	}{
-		"ready":                      {false, 2, reasons.Ready, learning.Owner, 1},
-		"settled":                    {false, 2, reasons.Settled, learning.Owner, 1},
-		"under way before":           {true, 2, reasons.Ready, learning.None, 0},
-		"deleted":                    {false, 2, reasons.Deleted, learning.None, 0},
-		"stuck":                      {false, 2, reasons.Stuck, learning.None, 0},
-		"crashed early":              {false, 2, reasons.CrashLoop, learning.None, 0},
-		"killed, for all that known": {false, 14, reasons.Exited, learning.Owner, 0},
+		"ready":                   {false, 2, reasons.Ready, learning.Owner, 1},
+		"settled":                 {false, 2, reasons.Settled, learning.Owner, 1},
+		"already under way":       {true, 2, reasons.Ready, learning.None, 0},
+		"deleted":                 {false, 2, reasons.Deleted, learning.None, 0},
+		"stuck":                   {false, 2, reasons.Stuck, learning.None, 0},
+		"crashed early":           {false, 2, reasons.CrashLoop, learning.None, 0},
+		"maybe killed by a probe": {false, 14, reasons.Exited, learning.Owner, 0},
 	} {
 		l := newLearner(t)
 		var ticket *throttle.Ticket
@@ -127,7 +127,7 @@ func TestWhatIsNotLearned(t *testing.T) {
 	}
 }
 
-// In the mode Shadow a start begins and ends beside its ticket, which waits.
+// In the mode Shadow, a start begins and ends while its ticket waits.
 func TestStartsAreLearnedInTheModeShadow(t *testing.T) {
 	t.Parallel()
 	l := newLearner(t)
@@ -153,11 +153,11 @@ func TestStartsAreLearnedInTheModeShadow(t *testing.T) {
 	assert.Equal(t, 1, l.expected().Count, "once")
 }
 
-func TestWhoMayHaveBeenKilled(t *testing.T) {
+func TestStartsThatAProbeMayHaveKilled(t *testing.T) {
 	t.Parallel()
 	assert.True(t, killed(27*time.Second, 27*time.Second))
 	assert.False(t, killed(5*time.Second, 27*time.Second))
-	assert.False(t, killed(time.Hour, 0), "no probe would")
+	assert.False(t, killed(time.Hour, 0), "the pod has no probe that kills")
 }
 
 func TestAStartThatWasKilledIsABound(t *testing.T) {
@@ -174,7 +174,8 @@ func TestAStartThatWasKilledIsABound(t *testing.T) {
 	assert.Greater(t, e.CPU.Mean, 1.5)
 }
 
-// paced gives a learner whose "web" is one of nine of a kind, on a node with two cores that the adaptive limit paces.
+// paced returns a learner whose "web" is one of nine pods of a kind, on a node with two cores that the adaptive limit
+// paces.
 func paced(t *testing.T) (l *learner, watch *asked) {
 	t.Helper()
 	l = newLearner(t)
@@ -193,7 +194,7 @@ func paced(t *testing.T) (l *learner, watch *asked) {
 	return l, watch
 }
 
-// join has pods join, which wait is to have wait.
+// join makes pods join. They wait once wait is called.
 func (l *learner) join(uids ...string) (wait func()) {
 	all := []*throttle.Ticket{}
 	for _, uid := range uids {
@@ -206,7 +207,7 @@ func (l *learner) join(uids ...string) (wait func()) {
 	}
 }
 
-// learns has it that each of the kind idles for 15 s, and then burns CPU.
+// learns records that each start of the kind idles for 15 s, and then burns CPU.
 func (l *learner) learns(at time.Time, cpu time.Duration) {
 	l.Memory.Learn(at, l.web, false, costs.Start{CPU: cpu, Wall: 15*time.Second + cpu, Idle: 15 * time.Second, Peak: 1})
 }
@@ -243,7 +244,7 @@ func TestTheLimiterKnowsWhatStartsAreExpectedToTake(t *testing.T) {
 
 func TestTheLimiterKnowsWhatStartsUse(t *testing.T) {
 	t.Parallel()
-	for burns, want := range map[bool]int{false: 3, true: 1} { // the limit of feedback, and none beside what keeps three cores busy
+	for burns, want := range map[bool]int{false: 3, true: 1} { // the limit of feedback; no other start beside one that keeps three cores busy
 		l, watch := paced(t)
 		l.starts(l.now, "web")
 		l.loop.round(l.now)
@@ -265,7 +266,7 @@ func TestTheLimiterKnowsWhatStartsUse(t *testing.T) {
 	}
 }
 
-// A herd's first pods are admitted before the loop has seen one of them.
+// The first pods of a herd are admitted before the loop has seen any of them.
 func TestTheLimiterKnowsAStartAsItJoins(t *testing.T) {
 	t.Parallel()
 	for joins, join := range map[string]func(l *learner, pod podwatch.Pod) *throttle.Ticket{
@@ -290,7 +291,7 @@ func TestTheLimiterKnowsAStartAsItJoins(t *testing.T) {
 	}
 }
 
-// Those that wait are known by then as those that are under way were not.
+// The costs of the waiting pods are known by then. Those of the starts under way were not known when they joined.
 func TestTheLimiterKnowsWhatWasLearnedSinceAStartJoined(t *testing.T) {
 	t.Parallel()
 	l, watch := paced(t)
@@ -306,7 +307,7 @@ func TestTheLimiterKnowsWhatWasLearnedSinceAStartJoined(t *testing.T) {
 	ticket.End(l.now, reasons.Ready)
 	l.loop.round(l.now)
 	l.loop.round(l.now)
-	assert.Equal(t, 8, l.underWay(), "each burns for a second: %s", l.Limiter.Snapshot(l.now).Adaptive)
+	assert.Equal(t, 8, l.underWay(), "each start burns for a second: %s", l.Limiter.Snapshot(l.now).Adaptive)
 }
 
 func TestTheLimiterKnowsWhatAdoptedStartsAreExpectedToTake(t *testing.T) {
@@ -314,7 +315,7 @@ func TestTheLimiterKnowsWhatAdoptedStartsAreExpectedToTake(t *testing.T) {
 	l, watch := paced(t)
 	l.learns(l.now.Add(-time.Hour), 2*time.Second)
 	pods := watch.pods
-	watch.pods = nil // it has none yet when the runtime tells what runs
+	watch.pods = nil // it has no pod yet when the runtime lists what runs
 	for _, uid := range []string{"0", "1", "2"} {
 		l.Limiter.Adopt(l.now, throttle.Request{UID: uid, Name: "default/" + uid}, l.now)
 	}
@@ -327,5 +328,5 @@ func TestTheLimiterKnowsWhatAdoptedStartsAreExpectedToTake(t *testing.T) {
 	l.loop.round(l.now)
 	wait()
 	l.loop.round(l.now)
-	assert.Equal(t, 3, l.underWay(), "these will burn together: %s", l.Limiter.Snapshot(l.now).Adaptive)
+	assert.Equal(t, 3, l.underWay(), "these starts will burn together: %s", l.Limiter.Snapshot(l.now).Adaptive)
 }

@@ -11,20 +11,19 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
 
-// Rejoin is the hooks that outlived an earlier daemon. They come back in any order: until
-// all are back the limiter is frozen, else the first would take a free slot of another
-// that has waited for longer and comes a moment later. Safe for
-// concurrent use.
+// Rejoin waits for the hooks that outlived an earlier daemon. They reconnect in any order. Until all have, the
+// limiter is frozen: otherwise the first would take a free slot from another that has waited longer and
+// reconnects a moment later. It is safe for concurrent use.
 type Rejoin struct {
 	limiter *throttle.Limiter
-	// within is how long the open gate waits for such hooks: they ask again within a quarter of
-	// a second, on a busy node later.
+	// within is how long the limiter is frozen at most: hooks reconnect within a quarter of a second, on a
+	// busy node later.
 	within time.Duration
 	settle time.Duration // Timing.Settle
 	frozen atomic.Bool
 
 	mu      sync.Mutex
-	missing map[string]struct{} // containers that were made and have not started: their hooks may wait; nil: not told yet
+	missing map[string]struct{} // containers that were made and have not started, whose hooks may wait; nil: not known yet
 	back    chan struct{}       // closed when none is missing
 }
 
@@ -32,7 +31,7 @@ func newRejoin(l *throttle.Limiter, within, settle time.Duration) *Rejoin {
 	return &Rejoin{limiter: l, within: within, settle: settle, back: make(chan struct{})}
 }
 
-// expect takes over, the first time that the runtime tells what it has, whose hooks may wait.
+// expect notes which containers' hooks may wait, the first time that the runtime lists its containers.
 func (r *Rejoin) expect(ctrs []*api.Container) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -50,8 +49,7 @@ func (r *Rejoin) expect(ctrs []*api.Container) {
 	}
 }
 
-// Back takes note that the hook of a container is back, or will not come: the container
-// started, or is gone.
+// Back notes that the hook of a container reconnected, or never will: the container started, or is gone.
 func (r *Rejoin) Back(containerID string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -64,8 +62,8 @@ func (r *Rejoin) Back(containerID string) {
 	}
 }
 
-// Freeze stops admissions while hooks that outlived an earlier daemon are missing. To be called
-// once the runtime has told what it has, before any hook is answered. False: none is missing, and
+// Freeze stops admissions while hooks that outlived an earlier daemon are missing. Call it once the runtime has
+// listed its containers, before any hook is answered. It returns false, and does nothing, if none is missing and
 // Timing.Settle is zero.
 func (r *Rejoin) Freeze() bool {
 	select {
@@ -80,11 +78,11 @@ func (r *Rejoin) Freeze() bool {
 	return true
 }
 
-// Frozen reports whether Freeze has begun what Thaw has not ended.
+// Frozen reports whether admissions are stopped.
 func (r *Rejoin) Frozen() bool { return r.frozen.Load() }
 
-// Thaw ends what Freeze began after Timing.Settle once all hooks are back, after Timing.Rejoin, or
-// with ctx. It blocks until then.
+// Thaw blocks, and then allows admissions again: after Timing.Settle once all hooks are back, but at the latest
+// after Timing.Rejoin or Timing.Settle, whichever is longer, or when ctx ends.
 func (r *Rejoin) Thaw(ctx context.Context) error {
 	defer func() {
 		r.frozen.Store(false)

@@ -16,7 +16,7 @@ func created(id string) *api.Container {
 	return &api.Container{Id: id, State: api.ContainerState_CONTAINER_CREATED}
 }
 
-// frozen gives a Starts whose gate has just opened, and two tickets that wait for one slot.
+// frozen returns a Starts whose gate has just opened, and two tickets that wait for one slot.
 func frozen(t *testing.T, ctrs ...*api.Container) (p *Starts, first, second *throttle.Ticket) {
 	p = aStarts()
 	p.Limiter.Configure(time.Now(), throttle.Settings{MaxConcurrent: 1})
@@ -27,7 +27,7 @@ func frozen(t *testing.T, ctrs ...*api.Container) (p *Starts, first, second *thr
 	return p, first, second
 }
 
-func TestNobodyIsAdmittedUntilAllHooksAreBack(t *testing.T) {
+func TestNoPodIsAdmittedUntilAllHooksAreBack(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		p, first, second := frozen(t, created("a"), created("b"), created("gone"), &api.Container{Id: "runs", State: api.ContainerState_CONTAINER_RUNNING})
@@ -40,14 +40,14 @@ func TestNobodyIsAdmittedUntilAllHooksAreBack(t *testing.T) {
 		p.Hooks.Back("a")
 		p.Hooks.Back("a")
 		synctest.Wait()
-		assert.Equal(t, throttle.Starting, state(first), "it is before the other")
+		assert.Equal(t, throttle.Starting, state(first), "it is before the second in the queue")
 		assert.Equal(t, throttle.Waiting, state(second))
-		p.Hooks.expect([]*api.Container{created("z")}) // the runtime was restarted: those who wait are here
+		p.Hooks.expect([]*api.Container{created("z")}) // the runtime was restarted, and the waiting pods are here
 		assert.Empty(t, p.Hooks.missing)
 	})
 }
 
-func TestNobodyWaitsForLongForHooksThatDoNotComeBack(t *testing.T) {
+func TestTheWaitForHooksThatDoNotComeBackIsShort(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		_, _, second := frozen(t, created("a"), created("b"))
@@ -61,10 +61,10 @@ func TestNobodyWaitsForLongForHooksThatDoNotComeBack(t *testing.T) {
 	})
 }
 
-func TestWithoutContainersThatWaitNobodyIsWaitedFor(t *testing.T) {
+func TestWithoutWaitingContainersThereIsNoWait(t *testing.T) {
 	t.Parallel()
 	r := newRejoin(nil, time.Second, 0)
-	assert.False(t, closed(r.back), "the runtime has not told yet")
+	assert.False(t, closed(r.back), "the runtime has not listed its containers yet")
 	r.expect(nil)
 	assert.True(t, closed(r.back))
 }

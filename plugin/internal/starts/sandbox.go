@@ -5,6 +5,7 @@ import (
 
 	"github.com/containerd/nri/pkg/api"
 
+	"github.com/pod-pacemaker/pod-pacemaker/crd/startpolicy"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/pods"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
@@ -12,26 +13,25 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
-// Sandbox decides at the first point: may the pod of a sandbox that is being made come up to wait
-// near its turn. One that may not is let in all the same, where no pod is held or it is not to be
-// refused here. pod is what the pod watch knows of it, if anything.
+// Sandbox decides whether the pod of a sandbox that the runtime is about to make may wait near its turn. If not,
+// the sandbox is admitted all the same where no pod is held, or where refusable is false. pod is what the pod
+// watch knows, if known.
 func (r *RuntimeEvents) Sandbox(now time.Time, sandbox *api.PodSandbox, pod podwatch.Pod, known, refusable bool) (pods.Pod, throttle.Decision) {
 	var request throttle.Request
 	if known {
 		request.Expected = r.s.expected(pod, false)
 	}
-	return r.s.Ledger.sandbox(now, sandbox, pod, known, refusable && r.s.Valve.Holds(), request, func(t *throttle.Ticket) throttle.Decision { return r.s.reserve(now, t) })
+	return r.s.Ledger.sandbox(now, sandbox, pod, known, refusable && r.s.Valve.Holds(), r.s.Valve.ShutsOut(), request)
 }
 
-// sandbox is RuntimeEvents.Sandbox; reserve asks the limiter for a reservation.
-func (l *Ledger) sandbox(now time.Time, sandbox *api.PodSandbox, pod podwatch.Pod, known, refusable bool, request throttle.Request, reserve func(*throttle.Ticket) throttle.Decision) (pods.Pod, throttle.Decision) {
-	needs := l.policies.Needs()
+// sandbox is RuntimeEvents.Sandbox; shut reports whether no pod may wait.
+func (l *Ledger) sandbox(now time.Time, sandbox *api.PodSandbox, pod podwatch.Pod, known, refusable, shut bool, request throttle.Request) (pods.Pod, throttle.Decision) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	p := l.book.See(sandbox, needs)
+	p := l.book.See(sandbox, l.matcher.Needs())
 	if pods.Exemption(l.config.Load().Spec.Exemptions, p, pod, known) == "" {
 		t := l.join(now, p, pod, request)
-		if d := reserve(t); !d.Admitted && !l.byRoom.passes(t, d) && refusable {
+		if d := l.reserve(now, t, shut); !d.Admitted && refusable {
 			l.book.Refuse(now, p.UID, sandbox.GetId())
 			return p, d
 		}
@@ -40,8 +40,8 @@ func (l *Ledger) sandbox(now time.Time, sandbox *api.PodSandbox, pod podwatch.Po
 	return p, throttle.Decision{Admitted: true}
 }
 
-// Arrive returns the ticket of a pod that waits before its sandbox exists, since a time; nil: it is
-// exempt. pod is what the pod watch knows of it, if anything.
+// Arrive returns the ticket of a pod that waits in the waiting room; nil: the pod is exempt. since is when it
+// began to wait. pod is what the pod watch knows, if known.
 func (s *Starts) Arrive(now time.Time, who pods.Pod, pod podwatch.Pod, known bool, since time.Time) *throttle.Ticket {
 	request := throttle.Request{Arrived: since}
 	if known {
@@ -64,75 +64,60 @@ func (l *Ledger) arrive(now time.Time, who pods.Pod, pod podwatch.Pod, known boo
 	return t
 }
 
-// fromRoom are the starts that waited in the waiting room, by UID.
-type fromRoom map[string]*throttle.Ticket
-
-// passes reports whether a start goes on though there is no place near its turn, because it waited in
-// the room: it had a reservation when it left, and those that came near later wait longer.
-func (r fromRoom) passes(t *throttle.Ticket, d throttle.Decision) bool {
-	return d.Reason == reasons.GateRoom && r[t.UID()] == t
-}
-
-// Reserve asks whether a pod may wait near its turn.
+// Reserve decides whether a pod may wait near its turn.
 func (s *Starts) Reserve(now time.Time, t *throttle.Ticket) throttle.Decision {
-	d := s.reserve(now, t)
+	shut := s.Valve.ShutsOut()
 	s.Ledger.mu.Lock()
 	defer s.Ledger.mu.Unlock()
-	d.Admitted = d.Admitted || s.Ledger.byRoom.passes(t, d)
+	return s.Ledger.reserve(now, t, shut)
+}
+
+// reserve asks the limiter for a reservation. A pod that waited in the waiting room needs none. It had a reservation
+// when it left the room, and pods that got near their turn since then wait longer. l.mu must be held.
+func (l *Ledger) reserve(now time.Time, t *throttle.Ticket, shut bool) throttle.Decision {
+	if shut {
+		return Barred(gate.NodeShutdown)
+	}
+	d := t.Reserve(now, l.waitable)
+	d.Admitted = d.Admitted || d.Reason == reasons.GateRoom && l.byRoom[t.UID()] == t
 	return d
 }
 
-func (s *Starts) reserve(now time.Time, t *throttle.Ticket) throttle.Decision {
-	if s.Valve.ShutsOut() {
-		return Barred(gate.NodeShutdown)
-	}
-	return t.Reserve(now, s.Waitable)
-}
-
-// Exemption tells why a pod of which no record is kept yet is not made to wait, as far as its
-// sandbox alone says; empty: it is.
+// Exemption returns why a pod that the book does not know yet does not wait, by its sandbox alone; empty: it is
+// not exempt.
 func (s *Starts) Exemption(sandbox *api.PodSandbox) string {
-	p := pods.NewBook().See(sandbox, s.Policies.Needs())
+	p := pods.NewBook().See(sandbox, startpolicy.Needs{})
 	return pods.Exemption(s.config.Load().Spec.Exemptions, p, podwatch.Pod{}, false)
 }
 
-// join returns the ticket of a pod that starts, in its groups; request says what is particular to
-// this start. l.mu must be held.
+// join returns the ticket of a pod that starts, in its groups. request holds the details of this start. l.mu
+// must be held.
 func (l *Ledger) join(now time.Time, p pods.Pod, pod podwatch.Pod, request throttle.Request) *throttle.Ticket {
 	request.UID, request.Name, request.Flow = p.UID, p.Title(), p.Namespace
 	request.Priority, request.MaxWait = pod.Priority, pod.ActiveDeadline/10
-	return l.policies.Join(now, subject(p, pod), func(groups []throttle.Membership) *throttle.Ticket {
-		request.Groups = groups
-		return l.limiter.Join(now, request)
-	})
+	request.Groups = l.matcher.Groups(now, subject(p, pod))
+	return l.limiter.Join(now, request)
 }
 
-// SandboxStopped takes note of the end of a sandbox. The stop of one that was
-// refused says nothing of the pod: it keeps its place. Of any other, whatever
-// was starting in it is not any more.
+// SandboxStopped handles the end of a sandbox, and ends the start of its pod. The end of a refused
+// sandbox changes nothing: its pod keeps its place in the queue.
 func (r *RuntimeEvents) SandboxStopped(sandbox *api.PodSandbox) {
-	now, uid := time.Now(), pods.Key(sandbox)
-	if r.s.Ledger.stopSandbox(now, uid, sandbox.GetId()) {
-		r.sandboxGone(now, uid)
-	}
+	r.s.Ledger.stopSandbox(time.Now(), pods.Key(sandbox), sandbox.GetId())
 }
 
-// stopSandbox reports whether the sandbox was its pod's present one. Nothing runs in it any more,
-// though the runtime has yet to tell of the exits, and the pod counts for no policy until it
-// starts anew.
-func (l *Ledger) stopSandbox(now time.Time, uid, sandbox string) (present bool) {
+// stopSandbox is RuntimeEvents.SandboxStopped. From now on the pod counts for no policy until it starts again,
+// although the runtime has not reported the exits of its containers yet.
+func (l *Ledger) stopSandbox(now time.Time, uid, sandbox string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	present = l.book.StopSandbox(uid, sandbox)
-	if present {
-		l.policies.Finished(now, uid)
+	if l.book.StopSandbox(uid, sandbox) {
+		l.matcher.Finished(now, uid)
+		sandboxGone(now, l.limiter.Lookup(uid))
 	}
-	return present
 }
 
-// sandboxGone ends a start whose sandbox is gone. A pod that waits keeps its place.
-func (r *RuntimeEvents) sandboxGone(now time.Time, uid string) {
-	t := r.s.Limiter.Lookup(uid)
+// sandboxGone ends a start whose sandbox is gone. A pod that waits keeps its place in the queue. t may be nil.
+func sandboxGone(now time.Time, t *throttle.Ticket) {
 	if t == nil {
 		return
 	}
@@ -144,14 +129,14 @@ func (r *RuntimeEvents) sandboxGone(now time.Time, uid string) {
 	}
 }
 
-// SandboxRemoved takes note of a sandbox that is gone.
+// SandboxRemoved handles a sandbox that was removed.
 func (r *RuntimeEvents) SandboxRemoved(sandbox *api.PodSandbox) {
 	r.SandboxStopped(sandbox)
 	uid := pods.Key(sandbox)
 	r.s.change(uid, func(now time.Time) {
 		if r.s.Ledger.book.RemoveSandbox(uid, sandbox.GetId()) && r.s.Pods == nil {
-			// No API server will say that the pod was deleted. An older sandbox that
-			// is cleared away says nothing of it.
+			// There is no API server to report that the pod was deleted. Another sandbox of the pod
+			// may be removed while the pod lives.
 			if t := r.s.Limiter.Lookup(uid); t != nil {
 				t.End(now, reasons.SandboxGone)
 			}
@@ -159,8 +144,7 @@ func (r *RuntimeEvents) SandboxRemoved(sandbox *api.PodSandbox) {
 	})
 }
 
-// change makes a change in the book after which nothing may be left of a pod, and forgets it then.
-// s.Ledger.mu is held during the change.
+// change calls change, with the lock of the book held, and forgets the pod if nothing is left of it.
 func (s *Starts) change(uid string, change func(now time.Time)) {
 	_, known := s.known(uid)
 	if s.Ledger.change(uid, known, change) {
@@ -168,11 +152,11 @@ func (s *Starts) change(uid string, change func(now time.Time)) {
 	}
 }
 
-// change is Starts.change; it reports whether the pod was forgotten: nothing refers to it any more, no
-// sandbox, no container, and no ticket under way.
+// change is Starts.change. It reports whether the pod was forgotten: it has no sandbox, no container, and no
+// ticket that waits or starts.
 func (l *Ledger) change(uid string, known bool, change func(now time.Time)) (forgotten bool) {
 	l.mu.Lock()
-	defer l.mu.Unlock() // also when it panics: the next pod needs the lock
+	defer l.mu.Unlock() // also when change panics
 	now := time.Now()
 	change(now)
 	_, has := l.book.Get(uid)
@@ -186,21 +170,20 @@ func (l *Ledger) change(uid string, known bool, change func(now time.Time)) (for
 	}
 	l.drop(uid)
 	if !known {
-		l.policies.Forget(now, uid)
+		l.matcher.Forget(now, uid)
 	}
 	return true
 }
 
-// drop drops all that is kept of a pod. l.mu must be held.
+// drop forgets a pod. l.mu must be held.
 func (l *Ledger) drop(uid string) {
 	l.book.Drop(uid)
 	delete(l.shadows, uid)
 	delete(l.byRoom, uid)
 }
 
-// forgetDeleted ends the start of a pod that the API server no longer has, and drops what the
-// runtime told of it: kubelet has taken down all of it. The runtime does not say so of
-// sandboxes that are older than itself.
+// forgetDeleted ends the start of a pod that was deleted from the API server, and forgets the pod: the kubelet has
+// removed all of it. The runtime does not report the removal of sandboxes that are older than itself.
 func (l *Ledger) forgetDeleted(now time.Time, uid string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -208,5 +191,5 @@ func (l *Ledger) forgetDeleted(now time.Time, uid string) {
 		t.End(now, reasons.Deleted)
 	}
 	l.drop(uid)
-	l.policies.Forget(now, uid) // after the book: without that, the pod is not counted again
+	l.matcher.Forget(now, uid) // after the book: without that, the pod is not counted again
 }

@@ -3,25 +3,25 @@ package starts
 import (
 	"time"
 
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
-// shadow is a start that went on at once in the mode Shadow, while its ticket
-// waits and then holds a slot as the start itself would have with Enforce. The
-// slot is held for as long as the start really took.
+// shadow is a start that continued at once in the mode Shadow. Its ticket waits, and then holds a slot, as the
+// start would in the mode Enforce. It holds the slot for as long as the start really took.
 type shadow struct {
 	ticket *throttle.Ticket
-	reason reasons.Reason // what it would have waited for
-	began  time.Time      // when it went on
-	over   time.Time      // when it was really over; zero: not yet
-	ended  reasons.Reason // how; empty: not yet
+	reason reasons.Reason // the limit that would have held it
+	began  time.Time      // when it continued
+	over   time.Time      // when it really was over; zero: it is not
+	ended  reasons.Reason // how it ended; empty: it has not
 }
 
-// shadows are such starts, by the UID of the pod.
+// shadows are those starts, by the UID of the pod.
 type shadows map[string]*shadow
 
-// of returns what is known of the ticket's start if that went on at once, else nil.
+// of returns the shadow of a ticket; nil: its start did not continue at once.
 func (s shadows) of(t *throttle.Ticket) *shadow {
 	if sh := s[t.UID()]; sh != nil && sh.ticket == t {
 		return sh
@@ -29,16 +29,16 @@ func (s shadows) of(t *throttle.Ticket) *shadow {
 	return nil
 }
 
-// GoOn lets a start go on though its ticket waits, in the mode Shadow.
+// GoOn lets a start continue in the mode Shadow, though its ticket waits. why is the limit that would have held it.
 func (s *Starts) GoOn(now time.Time, t *throttle.Ticket, why reasons.Reason) {
 	if !s.Ledger.beginShadow(now, t, why) {
 		return
 	}
-	t.Wait(now) // so that it is admitted when its turn comes
+	t.Wait(now) // it is admitted when its turn comes
 	s.Observer.InShadow(t.UID(), t.Name(), why)
 }
 
-// beginShadow takes note that a start goes on; false: that is known already.
+// beginShadow notes that a start continues at once. It returns false if that is known already, or the pod is not.
 func (l *Ledger) beginShadow(now time.Time, t *throttle.Ticket, why reasons.Reason) (begins bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -49,7 +49,7 @@ func (l *Ledger) beginShadow(now time.Time, t *throttle.Ticket, why reasons.Reas
 	return true
 }
 
-// Shadowed returns what a start would have waited for that went on at once; false: it did not go on.
+// Shadowed returns what a start that continued at once would have waited for. ok is false if it did not continue.
 func (l *Ledger) Shadowed(t *throttle.Ticket) (reason reasons.Reason, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -59,8 +59,8 @@ func (l *Ledger) Shadowed(t *throttle.Ticket) (reason reasons.Reason, ok bool) {
 	return "", false
 }
 
-// noteOver takes note of when and how a start that went on at once was really over, and gives how long it
-// took.
+// noteOver notes when and how a start that continued at once really was over, and returns how long it took. ok is
+// false if it did not continue at once.
 func (l *Ledger) noteOver(t *throttle.Ticket, at time.Time, how reasons.Reason) (took time.Duration, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -74,17 +74,20 @@ func (l *Ledger) noteOver(t *throttle.Ticket, at time.Time, how reasons.Reason) 
 	return sh.over.Sub(sh.began), true
 }
 
-// endShadows forgets of every start that it went on at once, and gives the pods whose
-// tickets still wait.
-func (l *Ledger) endShadows() (waiting []string) {
+// endShadows ends the mode Shadow. If the ticket of a start that continued at once still waits, the start counts as
+// starting from now on. known is the pod watch's record of the pods.
+func (l *Ledger) endShadows(now time.Time, known map[string]podwatch.Pod) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	var waiting []string
 	for uid, sh := range l.shadows {
 		if state, _ := sh.ticket.Status(); state == throttle.Waiting {
 			waiting = append(waiting, uid)
 		}
-		sh.ticket.StopWaiting(time.Now())
+		sh.ticket.StopWaiting(now)
 	}
 	clear(l.shadows)
-	return waiting
+	for _, uid := range waiting {
+		l.adopt(now, uid, known[uid])
+	}
 }

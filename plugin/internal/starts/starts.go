@@ -18,7 +18,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
 
-// Source knows what kubelet and the API server say of pods: the pod watch.
+// Source is the pod watch. [podwatch.Watch] documents the methods.
 type Source interface {
 	Get(uid string) (podwatch.Pod, bool)
 	Await(ctx context.Context, uid string) (podwatch.Pod, bool)
@@ -27,47 +27,47 @@ type Source interface {
 	ListAnew(now time.Time, why string)
 }
 
-// Options say what Starts works with. All are needed but those that say so.
+// Options are the parts of a Starts. All are required unless a comment says otherwise.
 type Options struct {
 	Limiter  *throttle.Limiter
-	Pods     Source // nil: standalone, without a pod watch
-	Policies *policies.Matcher
+	Pods     Source            // nil: standalone, without a pod watch
+	Matcher  *policies.Matcher // New uses it; afterwards only the Ledger may
 	Observer *observe.Observer
 	Memory   *learning.Memory
 	Board    *turns.Board
 	Log      logrus.FieldLogger
 	// Waitable is how long a process can wait in the gate.
 	Waitable time.Duration
-	// Round is called in each round of the loop with what the limiter holds: the signals may be
-	// wanted, and claims. It marks tickets as present for which a process waits that the limiter
-	// does not know, and gives when to call it again though nothing happens; zero: something has
-	// to happen before. It must not block.
+	// Round is called in each round of the loop with a snapshot of the limiter. It marks the tickets for
+	// which a process waits in the waiting room as present, and returns when to call it again at the
+	// latest; zero: only when something happens. It must not block.
 	Round func(now time.Time, held throttle.Snapshot) (again time.Time)
-	// Forgotten is called for each pod of which nothing is kept any more.
+	// PoliciesChanged is called after a change of the policies. It must not block.
+	PoliciesChanged func(policies.Changes)
+	// Forgotten is called for each pod that is forgotten.
 	Forgotten func(uid string)
-	// Roots are where the host's /proc and cgroups are.
+	// Roots are the paths of the host's /proc and cgroups.
 	Roots  usage.Roots
 	Timing Timing
 }
 
-// Timing is how often and for how long Starts looks at what. DefaultTiming is what the daemon uses.
+// Timing holds the intervals and thresholds of a Starts.
 type Timing struct {
 	Quiet  usage.QuietOptions
 	Stalls usage.StallOptions
-	// RunFor is how long every container of a pod has to have run before its start can be over by
-	// the node's own signs.
+	// RunFor is how long every container of a pod must run before the start can be over by the node's own signs.
 	RunFor time.Duration
 	// Rejoin bounds the wait for hooks that outlived an earlier daemon.
 	Rejoin time.Duration
-	// Settle is for how long after the gate opens no pod is admitted, for processes that wait
-	// before their pod's sandbox exists, of which there is no list. Zero: there are none.
+	// Settle is how long no pod is admitted after the gate opens. Processes in the waiting room, of which there is no
+	// list, can return in this time. Zero: there is no waiting room.
 	Settle time.Duration
-	// MuteAfter is how long after a container began to run the API server has to have told of it,
-	// MuteEvery the time between two looks whether it did.
+	// MuteAfter is how long after a container began to run the API server must have reported its pod.
+	// MuteEvery is the interval between two checks.
 	MuteAfter, MuteEvery time.Duration
 }
 
-// DefaultTiming is what the daemon uses.
+// DefaultTiming returns the timing of the daemon.
 func DefaultTiming() Timing {
 	return Timing{
 		Quiet: usage.DefaultQuiet(), Stalls: usage.DefaultStalls(), RunFor: 10 * time.Second,
@@ -75,47 +75,47 @@ func DefaultTiming() Timing {
 	}
 }
 
-// Starts decides which start goes on, and knows when each is over. Make it with New. Its methods
-// are safe for concurrent use and do not block, but for Run, Alive and Hooks.Thaw.
+// Starts decides which pod starts next, and when its start is over. Make it with New. Its methods are safe for
+// concurrent use. They do not block, except for Run, Alive and Hooks.Thaw.
 type Starts struct {
 	Options
-	Runtime *RuntimeEvents // takes what the runtime tells
-	Ledger  *Ledger        // the book of pods and the limiter, under one lock
-	Valve   *Valve         // ends waits that are no use any more
-	Hooks   *Rejoin        // those that outlived an earlier daemon
-	ends    *ends
-	loop    *loop
+	Runtime  *RuntimeEvents // handles the events of the runtime
+	Policies *Policies
+	Ledger   *Ledger // the book of pods and the limiter, under one lock
+	Valve    *Valve  // ends all waits
+	Hooks    *Rejoin // hooks that outlived an earlier daemon
+	ends     *ends
+	loop     *loop
 
 	config atomic.Pointer[crd.Effective]
 	off    atomic.Bool // the mode is Off
 }
 
-// RuntimeEvents takes what the runtime tells of sandboxes and containers: it writes it into the book,
-// and joins and ends tickets by it. It is part of a Starts. Its methods are safe for concurrent use and
-// do not block.
+// RuntimeEvents handles the events of the runtime about sandboxes and containers: it writes them into the book,
+// and joins and ends tickets. It is part of a Starts. Its methods are safe for concurrent use and do not block.
 type RuntimeEvents struct{ s *Starts }
 
 // New returns a Starts with no limit in force.
 func New(o Options) *Starts {
 	s := &Starts{Options: o, Hooks: newRejoin(o.Limiter, o.Timing.Rejoin, o.Timing.Settle)}
 	s.config.Store(&crd.Effective{Origin: crd.OriginNone})
-	s.Ledger = newLedger(o.Limiter, o.Policies, &s.config)
+	s.Ledger, s.Matcher = newLedger(o, &s.config), nil
 	s.Valve = newValve(o, &s.config)
-	s.Runtime = &RuntimeEvents{s: s}
+	s.Runtime, s.Policies = &RuntimeEvents{s: s}, &Policies{s: s}
 	s.ends = &ends{s}
 	s.loop = newLoop(s)
 	return s
 }
 
-// Configure puts a configuration in force, and the settings that follow from it.
+// Configure puts a configuration in force, with the settings of the limiter that follow from it.
 func (s *Starts) Configure(now time.Time, e crd.Effective, settings throttle.Settings) {
 	before := s.Valve.Mode()
 	waiting := len(s.Limiter.Snapshot(now).Waiting)
 	off := e.Spec.GetMode() == v1alpha1.ModeOff
-	s.off.Store(off) // before any pod is admitted for it
+	s.off.Store(off) // before it admits any pod
 	s.Limiter.Configure(now, settings)
-	s.Policies.Suspend(now, off)
-	s.config.Store(&e) // after the limits: what status calls in force is
+	s.Policies.suspend(now, off)
+	s.config.Store(&e) // after the limits: status shows only a configuration that is in force
 	s.changeMode(now, before, waiting)
 	s.ends.judgeAllWaiting(now)
 }
@@ -123,7 +123,7 @@ func (s *Starts) Configure(now time.Time, e crd.Effective, settings throttle.Set
 // Config returns the configuration in force.
 func (s *Starts) Config() crd.Effective { return *s.config.Load() }
 
-// known returns what the pod watch knows of a pod; nothing where there is none. The lock of the book must not be held.
+// known returns the pod watch's record of a pod; nothing without a pod watch. The lock of the book must not be held.
 func (s *Starts) known(uid string) (podwatch.Pod, bool) {
 	if s.Pods == nil {
 		return podwatch.Pod{}, false
@@ -131,30 +131,29 @@ func (s *Starts) known(uid string) (podwatch.Pod, bool) {
 	return s.Pods.Get(uid)
 }
 
-// PodChanged takes over what the pod watch tells of a pod.
+// PodChanged handles a change of a pod in the API server. deleted reports whether the pod was deleted.
 func (s *Starts) PodChanged(pod podwatch.Pod, deleted bool) {
 	now := time.Now()
-	s.regroup(now, pod, deleted)
 	if deleted && !pod.Static { // of a static pod, only the mirror was deleted
 		s.Ledger.forgetDeleted(now, pod.UID)
 		s.forgotten(pod.UID)
 		return
 	}
+	s.Ledger.regroup(now, pod, deleted)
 	s.ends.podChanged(now, pod)
 }
 
-// forgotten tells others of a pod of which nothing is kept any more.
+// forgotten informs others that a pod is forgotten.
 func (s *Starts) forgotten(uid string) {
 	s.Observer.Forget(uid)
 	s.Forgotten(uid)
 }
 
-// Run advances the limiter, and ends starts that are over, until ctx ends. It may be called again
-// after a panic.
+// Run is the loop. It returns nil when ctx ends. It may be called again after a panic.
 func (s *Starts) Run(ctx context.Context) error { return s.loop.run(ctx) }
 
-// Alive blocks until Run has gone round once more; it fails if ctx ends before.
+// Alive blocks until Run completes another round. It returns an error if ctx ends before.
 func (s *Starts) Alive(ctx context.Context) error { return s.loop.alive(ctx) }
 
-// Wake makes Run look at all starts.
+// Wake makes Run do a round soon.
 func (s *Starts) Wake() { s.loop.wake() }

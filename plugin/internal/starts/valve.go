@@ -10,16 +10,16 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/crd"
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/observe"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
-// longestShutdown is how long a shutdown of the node is believed in that is not called
-// off: where the API server cannot say so, pods do not wait for ever.
+// longestShutdown is how long a shutdown counts without an end. The API server may be unable to report its end, and
+// pods must not be refused for ever.
 const longestShutdown = 10 * time.Minute
 
-// Valve says whether any pod is held at all, and why waits are of no use. It is part of a Starts,
-// and safe for concurrent use.
+// Valve decides whether pods are held at all, and ends all waits. It is part of a Starts, and safe for concurrent use.
 type Valve struct {
 	limiter  *throttle.Limiter
 	observer *observe.Observer
@@ -29,34 +29,34 @@ type Valve struct {
 	mu      sync.Mutex
 	state   ValveState
 	changed chan struct{} // closed with the next change of state
-	over    *time.Timer   // ends a shutdown that is not called off
+	over    *time.Timer   // ends a shutdown that is not canceled
 }
 
-// ValveState is why waits are of no use; the zero value: they are.
+// ValveState says why waits end. The zero value: they do not.
 type ValveState struct {
-	LetGo    bool // the mode holds no pod: those that wait go on
-	Shutdown bool // the node is being shut down: pods that wait have to leave
-	Pressure bool // the node is short of memory, disk or process IDs: pods that wait in the gate have to leave
+	LetGo    bool // the mode holds no pod: pods that wait start
+	Shutdown bool // the node shuts down: pods that wait are refused
+	Pressure bool // the node is short of memory, disk or process IDs: pods that wait in the gate are refused
 }
 
 func newValve(o Options, config *atomic.Pointer[crd.Effective]) *Valve {
 	return &Valve{limiter: o.Limiter, observer: o.Observer, log: o.Log, config: config, changed: make(chan struct{})}
 }
 
-// Mode is what is done with a start that a limit holds.
+// Mode returns the mode in force.
 func (v *Valve) Mode() v1alpha1.Mode { return v.config.Load().Spec.GetMode() }
 
-// Holds reports whether any pod is made to wait at all.
+// Holds reports whether the mode is Enforce, so that pods wait.
 func (v *Valve) Holds() bool { return v.Mode() == v1alpha1.ModeEnforce }
 
-// Now returns the state, and a channel that is closed when it is no longer this one.
+// Now returns the state, and a channel that is closed when the state changes.
 func (v *Valve) Now() (ValveState, <-chan struct{}) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return v.state, v.changed
 }
 
-// set changes the state, and tells whether that made a difference.
+// set changes the state, and reports whether it has changed.
 func (v *Valve) set(change func(*ValveState)) (changed bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -70,7 +70,7 @@ func (v *Valve) set(change func(*ValveState)) (changed bool) {
 	return true
 }
 
-// expect has f called when a shutdown that begins has lasted for too long.
+// expect calls f when a shutdown that begins now lasts too long. It cancels an earlier call.
 func (v *Valve) expect(begins bool, f func()) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -82,9 +82,8 @@ func (v *Valve) expect(begins bool, f func()) {
 	}
 }
 
-// ShutsDown follows what kubelet says of a shutdown of the node. kubelet ends a pod only when
-// the start that it waits for is over, and does not announce it before: hooks
-// that wait would hold the machine up.
+// ShutsDown handles the kubelet's report that the node shuts down, or no longer does. The kubelet ends a pod only
+// after the start that it waits for, so hooks that wait would delay the shutdown.
 func (v *Valve) ShutsDown(begins bool) {
 	defer v.observer.Caught("shutsDown")
 	if !v.set(func(s *ValveState) { s.Shutdown = begins }) {
@@ -95,12 +94,12 @@ func (v *Valve) ShutsDown(begins bool) {
 		v.log.WithField("waiting", len(v.limiter.Snapshot(time.Now()).Waiting)).
 			Warn("the node is being shut down: no pod waits in the gate any more, and pods that would have to wait are refused")
 	} else {
-		v.log.Info("the node is not shut down after all: pods wait as ever")
+		v.log.Info("the node is not shut down after all: pods wait as before")
 	}
 }
 
-// Pressed follows whether kubelet reports that the node is short of something. A pod that waits in
-// the gate kubelet cannot evict before that wait is over.
+// Pressed handles the kubelet's report that the node is short of memory, disk or process IDs, or no longer is. The
+// kubelet cannot evict a pod that waits in the gate.
 func (v *Valve) Pressed(short bool) {
 	defer v.observer.Caught("pressed")
 	v.set(func(s *ValveState) { s.Pressure = short })
@@ -111,18 +110,18 @@ func (v *Valve) Pressed(short bool) {
 	}
 }
 
-// ShutsOut reports whether no pod may start that would have to wait.
+// ShutsOut reports whether pods that would have to wait are refused, because the node shuts down.
 func (v *Valve) ShutsOut() bool {
 	state, _ := v.Now()
 	return state.Shutdown && v.Holds()
 }
 
-// Barred is the decision on a start for which no limit could become free.
+// Barred returns the decision on a start that no limit could admit.
 func Barred(reason reasons.Reason) throttle.Decision {
 	return throttle.Decision{Reason: reason, Held: throttle.Held{Reason: reason}}
 }
 
-// WhyUnheld is the reason to let a start go on where no pod is held.
+// WhyUnheld returns the reason why a start continues where no pod is held.
 func (v *Valve) WhyUnheld() reasons.Reason {
 	if v.Mode() == v1alpha1.ModeOff {
 		return observe.Off
@@ -130,16 +129,15 @@ func (v *Valve) WhyUnheld() reasons.Reason {
 	return observe.Shadow
 }
 
-// modeNews says what a change to a mode means for those that wait.
+// modeNews says what a change to a mode means for pods that wait.
 var modeNews = map[v1alpha1.Mode]string{
 	v1alpha1.ModeEnforce: "the mode is Enforce now: starts wait for the limits",
-	v1alpha1.ModeShadow:  "the mode is Shadow now: those that wait go on at once, and what would have been is reported",
-	v1alpha1.ModeOff:     "the mode is Off now: no limit is in force, and those that wait go on at once",
+	v1alpha1.ModeShadow:  "the mode is Shadow now: waiting pods start at once, and the waits of the mode Enforce are reported",
+	v1alpha1.ModeOff:     "the mode is Off now: no limit is in force, and waiting pods start at once",
 }
 
-// changeMode follows a change of the mode, at which this many pods waited. None is lost: those
-// at the gate go on where no pod is held any more, and starts that went on at once count
-// among those under way where pods are held again.
+// changeMode handles a change of the mode. waiting is how many pods waited then. If the new mode holds no pod, pods
+// in the gate start. If it does, starts that continued at once count as under way.
 func (s *Starts) changeMode(now time.Time, before v1alpha1.Mode, waiting int) {
 	mode := s.Valve.Mode()
 	if mode == before {
@@ -147,10 +145,11 @@ func (s *Starts) changeMode(now time.Time, before v1alpha1.Mode, waiting int) {
 	}
 	s.Log.WithFields(logrus.Fields{"mode": mode, "before": before, "waiting": waiting}).Warn(modeNews[mode])
 	if mode != v1alpha1.ModeShadow {
-		for _, uid := range s.Ledger.endShadows() {
-			pod, _ := s.known(uid)
-			s.Ledger.adopt(now, uid, pod)
+		known := map[string]podwatch.Pod{}
+		for _, v := range s.Limiter.Snapshot(now).Waiting {
+			known[v.UID], _ = s.known(v.UID)
 		}
+		s.Ledger.endShadows(now, known)
 		s.Wake()
 	}
 	s.Valve.set(func(v *ValveState) { v.LetGo = !s.Valve.Holds() })

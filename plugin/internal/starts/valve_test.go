@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Where nobody can say that a shutdown was called off, it is not believed for ever.
-func TestAShutdownIsNotBelievedForEver(t *testing.T) {
+// Without a source that can report the end of a shutdown, the shutdown expires.
+func TestAShutdownExpires(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := aStarts()
@@ -24,7 +24,7 @@ func TestAShutdownIsNotBelievedForEver(t *testing.T) {
 		time.Sleep(longestShutdown - 1)
 		synctest.Wait()
 		require.True(t, isSet())
-		s.Valve.ShutsDown(true) // it is known
+		s.Valve.ShutsDown(true) // this is known already
 		select {
 		case <-changed:
 			require.Fail(t, "nothing has changed")

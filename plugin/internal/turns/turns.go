@@ -1,5 +1,5 @@
-// Package turns forecasts, for pods that wait with a process, when their turn is, at the expected pace, and
-// when to leave if the daemon goes away: one by one, in their order, and never at once.
+// Package turns forecasts the turns of pods that wait with a process, at the expected pace. A turn also says when the
+// process leaves if the daemon is gone, so that pods start one by one, in the order of the queue, and never all at once.
 package turns
 
 import (
@@ -11,15 +11,13 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
 
-// leaveTolerance is by how much a hook's time to leave may be wrong without the
-// hook being told.
+// leaveTolerance is by how much a hook's time to leave may change before the hook is informed.
 const leaveTolerance = time.Second
 
-// mostTurns bounds what waiters are told of, and so what it costs.
+// mostTurns is how many turns are forecast at most, which bounds the cost.
 const mostTurns = 1_000
 
-// order returns the pods that wait with a process, in the order of the queue, and those that a
-// policy holds after all others.
+// order returns the pods that wait with a process, in the order of the queue. Pods that a policy holds come last.
 func order(s throttle.Snapshot) (uids []string) {
 	for _, held := range []bool{false, true} {
 		for _, v := range s.Waiting {
@@ -31,31 +29,29 @@ func order(s throttle.Snapshot) (uids []string) {
 	return uids
 }
 
-// Turn is when a pod that waits with a process would go on at the expected pace.
+// Turn is when a pod that waits with a process is expected to start. The zero value: it has no turn yet.
 type Turn struct {
 	position, of int           // its position counts from 1
-	pace         time.Duration // between two of them
-	from         time.Time     // what the turns are counted from
+	pace         time.Duration // between two turns
+	from         time.Time     // when the turns were counted
 }
 
-// RestartGrace is how long the first in line waits for another daemon: the time in
-// which one that crashed, or is upgraded, is there again.
+// RestartGrace is how long the first in the queue waits for another daemon. A daemon that crashed or is upgraded is back
+// in that time.
 const RestartGrace = 10 * time.Second
 
-// noticeGrace is how long it may take from the time that turns are counted from until hooks
-// know that the daemon hangs, and begin to leave.
+// noticeGrace is how long it may take from the count of the turns until hooks notice that the daemon hangs, and begin
+// to leave.
 const noticeGrace = wire.SilenceMost + leaveTolerance
 
-// LeaveAt returns the time at which a hook goes on if the daemon is gone and none
-// comes in its place: its turn at the expected pace. Where that would bring the
-// last of those that wait past the deadline, the time left is shared out among all
-// of them instead, so that they leave one by one in their order, and never at once.
+// LeaveAt returns when a hook leaves if the daemon is gone and no other takes its place: at its turn at the expected
+// pace. If the last turn were after the deadline, all hooks share the time that is left instead.
 func (t Turn) LeaveAt(deadline time.Time) time.Time {
 	grace := min(RestartGrace, t.left(deadline)/4)
 	return t.from.Add(grace + time.Duration(t.position)*t.Step(deadline))
 }
 
-// Step is the time between two of those that leave.
+// Step returns the time between two hooks that leave.
 func (t Turn) Step(deadline time.Time) time.Duration {
 	left := t.left(deadline)
 	return min(t.pace, (left-min(noticeGrace, left/2))/time.Duration(t.of+1))
@@ -63,14 +59,13 @@ func (t Turn) Step(deadline time.Time) time.Duration {
 
 func (t Turn) left(deadline time.Time) time.Duration { return max(0, deadline.Sub(t.from)) }
 
-// Said is what a hook was told last; zero: nothing.
+// Said is the turn that a hook was sent last. The zero value: none.
 type Said struct {
 	leaveAt  time.Time
 	position int
 }
 
-// Changed reports whether a hook has to be told its turn anew, and takes note that it is. A hook
-// without a turn is told nothing.
+// Changed reports whether a hook has to be sent its turn, and notes that it is. A hook without a turn is sent nothing.
 func (h *Said) Changed(t Turn, deadline time.Time) bool {
 	at := t.LeaveAt(deadline)
 	if t.position == 0 || (h.position == t.position && h.leaveAt.Sub(at).Abs() <= leaveTolerance) {
@@ -80,38 +75,36 @@ func (h *Said) Changed(t Turn, deadline time.Time) bool {
 	return true
 }
 
-// Position counts from 1; zero: the pod has no turn yet.
+// Position returns the pod's position, from 1; zero: it has no turn yet.
 func (t Turn) Position() int { return t.position }
 
-// Board holds the turns for waiters. Make it with NewBoard; it is safe for concurrent use.
+// Board holds the turns. Make it with NewBoard. It is safe for concurrent use.
 type Board struct {
 	mu    sync.Mutex
 	turns map[string]Turn // by UID
-	from  time.Time       // what they are counted from
-	pace  time.Duration   // expected then
+	from  time.Time       // when they were counted
+	pace  time.Duration   // expected at that time
 	moved chan struct{}
 }
 
-// NewBoard returns a board without a turn.
+// NewBoard returns a board without turns.
 func NewBoard() *Board { return &Board{moved: make(chan struct{})} }
 
-// Of returns the turn of a pod, its position zero where it has none yet, and a
-// channel that is closed when the turns are not these any more.
+// Of returns the turn of a pod, and a channel that is closed when the turns change.
 func (b *Board) Of(uid string) (Turn, <-chan struct{}) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.turns[uid], b.moved
 }
 
-// Post takes the turns of what the limiter holds at now, and wakes the waiters if these differ in more than
-// the hooks need to know. It gives the time at which to post again though nothing
-// happens: turns that were counted from long ago would all be over when the
-// daemon goes away. Zero: no pod waits.
+// Post counts the turns from a snapshot of the limiter, and wakes the waiters if the change matters to hooks. It returns
+// when to call it again, even if nothing happens: old turns would all be over when the daemon goes away. Zero: no pod
+// waits.
 func (b *Board) Post(now time.Time, held throttle.Snapshot) (again time.Time) {
 	return b.post(now, order(held), held.Pace)
 }
 
-// post is Post of these pods, at a pace.
+// post is Post for these pods, in order.
 func (b *Board) post(now time.Time, uids []string, pace time.Duration) (again time.Time) {
 	of := len(uids)
 	uids = uids[:min(of, mostTurns)]
@@ -136,12 +129,11 @@ func (b *Board) post(now time.Time, uids []string, pace time.Duration) (again ti
 	return b.recountLocked()
 }
 
-// recountLocked returns the time at which the turns are counted anew: while the
-// first of them is not over, all of them are yet to come.
+// recountLocked returns when the turns are counted anew: when the first of them is over. b.mu must be held.
 func (b *Board) recountLocked() time.Time { return b.from.Add(max(leaveTolerance, b.pace)) }
 
-// outdatedLocked reports whether to count the turns anew: the queue moved, or did
-// not for the time in which it should have, or goes at another pace.
+// outdatedLocked reports whether to count the turns anew: the queue moved, or should have moved, or has another pace.
+// b.mu must be held.
 func (b *Board) outdatedLocked(now time.Time, uids []string, pace time.Duration) bool {
 	if len(uids) == 0 {
 		return false

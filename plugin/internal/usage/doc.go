@@ -1,6 +1,6 @@
-// Package usage measures what the pods of the node use, and says what that means for a start.
+// Package usage measures what pods use of the node while they start.
 //
-// [StartMeter] says what a start took, since when it makes no progress, and, where kubelet does not report
-// whether the pod is ready, when the pod has calmed down. It measures a pod by its cgroup, or else by its
-// processes, and knows nothing of what the pod is, only its [Place].
+// A [StartMeter] knows what a start took, since when it makes no progress, and, for when the kubelet does not report
+// whether the pod is ready, whether the pod is quiet. It measures a pod by its cgroup, or else by its processes. Of the
+// pod it knows only the [Place].
 package usage

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A pod that starves on a busy node uses little CPU without having started.
+// On a busy node, a starving pod uses little CPU although its start is not over.
 func TestTimeInLineCountsAsUse(t *testing.T) {
 	t.Parallel()
 	proc := t.TempDir()
@@ -28,8 +28,8 @@ func TestTimeInLineCountsAsUse(t *testing.T) {
 		s.pods["uid"] = m
 		return s.Quiet("uid")
 	}
-	assert.False(t, quiet(), "processes that cannot be seen, and nothing to compare with")
-	assert.True(t, quiet(), "nothing is known of any line")
+	assert.False(t, quiet(), "the processes cannot be seen, and no earlier reading exists")
+	assert.True(t, quiet(), "the time in line is unknown")
 
 	tell("7", "50000000 0 9\n")
 	tell("9", "0 100000000 1\n")
@@ -37,9 +37,9 @@ func TestTimeInLineCountsAsUse(t *testing.T) {
 	tell("7", "60000000 1500000000 10\n")
 	tell("9", "0 400000000 3\n")
 	assert.False(t, quiet(), "1.8 of 2 seconds")
-	assert.True(t, quiet(), "it wants no CPU any more")
+	assert.True(t, quiet(), "the pod wants no CPU any more")
 	require.NoError(t, os.RemoveAll(thread("7")))
-	assert.True(t, quiet(), "a thread that ended takes its past with it")
+	assert.True(t, quiet(), "an ended thread takes its time in line with it")
 	tell("10", "0 1900000000 3\n")
-	assert.False(t, quiet(), "a new thread")
+	assert.False(t, quiet(), "a new thread stands in line")
 }

@@ -14,17 +14,17 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/cgroup"
 )
 
-// whole is the name under which a figure stands for the whole pod.
+// whole is the key of a figure for the whole pod.
 const whole = "pod"
 
-// mostProcesses bounds how many processes of a container are looked at.
+// mostProcesses is how many processes of a container are measured at most.
 const mostProcesses = 256
 
-// Place is where a pod runs on the node. The zero value is a pod of which nothing is known.
+// Place is where a pod runs on the node. The zero value is a pod that cannot be measured.
 type Place struct {
 	// CgroupParent is the pod's cgroup, as the runtime names it; empty: it is not known.
 	CgroupParent string
-	// Containers are those of the pod that run.
+	// Containers are the running containers.
 	Containers []Container
 }
 
@@ -34,9 +34,8 @@ type Container struct {
 	PID    int    // of its first process, on the host; 0: it is not known
 }
 
-// meter measures what a pod has used of the node: its cgroup, else
-// its containers' cgroups, else its containers' processes. Made by newMeter; safe
-// for concurrent use.
+// meter measures what a pod has used of the node: by its cgroup, or else its containers' cgroups, or else its
+// containers' processes. Make it with newMeter. It is safe for concurrent use.
 type meter struct {
 	cgroups cgroup.Reader
 	proc    string // where the host's /proc is
@@ -94,9 +93,8 @@ func (m meter) processCPU(pid int) (float64, error) {
 	return stat.CPUTime(), nil
 }
 
-// inLine returns for how many seconds the pod stood in line for a CPU; on a kernel
-// that does not tell this of cgroups, each thread of its processes: the second
-// figure of /proc/PID/task/TID/schedstat. It is empty where neither is told.
+// inLine returns for how many seconds the pod waited for a CPU. If the kernel does not count that by cgroup, it returns
+// the second figure of /proc/PID/task/TID/schedstat for each thread. It is empty if the kernel counts neither.
 func (m meter) inLine(p Place) map[string]float64 {
 	if p.CgroupParent != "" {
 		if waited, err := m.cgroups.CPUWaitSeconds(p.CgroupParent); err == nil {
@@ -121,8 +119,8 @@ func (m meter) inLine(p Place) map[string]float64 {
 	return all
 }
 
-// moved returns how many bytes the pod moved to and from disks; where the kernel does
-// not count that by cgroup, each of its processes.
+// moved returns how many bytes the pod moved to and from disks, or, if the kernel does not count that by cgroup, each of
+// its processes.
 func (m meter) moved(p Place) (map[string]float64, error) {
 	if p.CgroupParent != "" {
 		if bytes, err := m.cgroups.IOBytes(p.CgroupParent); err == nil {
@@ -156,7 +154,7 @@ func (m meter) processMoved(pid int) (float64, error) {
 	return float64(io.ReadBytes) + float64(io.WriteBytes), nil
 }
 
-// family returns a process and its descendants, as far as the kernel tells them.
+// family returns a process and its descendants, as far as the kernel lists them.
 func (m meter) family(pid int) []int {
 	family := []int{pid}
 	for i := 0; i < len(family) && len(family) < mostProcesses; i++ {
@@ -184,8 +182,8 @@ func (m meter) children(pid int) (pids []int) {
 	return pids
 }
 
-// usage returns all that the pod has used by now. With an error, what it moved to and from disks is not
-// known, and with the zero value nothing is.
+// usage returns what the pod has used until now. With an error, the bytes moved are not known; with the zero value,
+// nothing is.
 func (m meter) usage(now time.Time, p Place) (usage, error) {
 	used, err := m.cpu(p)
 	if err != nil {

@@ -12,14 +12,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// fakeProc is a /proc with processes of which a test says what they did.
+// fakeProc is a /proc with processes whose figures a test sets.
 type fakeProc struct {
 	t   *testing.T
 	dir string
 }
 
-// process writes a process with children that moved so many bytes and stood in line
-// for so many seconds.
+// process writes a process with children. It has moved this many bytes and stood in line for this many seconds.
 func (p fakeProc) process(pid, moved int, inLine float64, children string) {
 	p.t.Helper()
 	for file, content := range map[string]string{
@@ -39,20 +38,20 @@ func TestAPodIsMeasuredByAllItsProcesses(t *testing.T) {
 	proc := fakeProc{t, t.TempDir()}
 	m := newMeter(Roots{Proc: proc.dir, Cgroup: "/nowhere"})
 	shell := Place{CgroupParent: "/pod", Containers: []Container{{PID: 7}}}
-	// The last one has a number that no process of this machine has.
+	// The last process has a number that no process of this machine has.
 	const last = 1 << 30
 	proc.process(7, 100, 1, "8 9 ")
 	proc.process(8, 1000, 2, fmt.Sprint(last, " "))
 	proc.process(last, 10000, 4, "")
 	first, err := m.usage(time.Unix(0, 0), shell)
-	require.NoError(t, err, "9 has ended since")
+	require.NoError(t, err, "process 9 has ended since")
 	assert.Equal(t, use{inLine: 7, moved: 11100}, first.since(usage{}))
 
 	proc.process(8, 1005, 3, "")
 	require.NoError(t, os.RemoveAll(filepath.Join(proc.dir, fmt.Sprint(last))))
 	second, err := m.usage(time.Unix(5, 0), shell)
 	require.NoError(t, err)
-	assert.Equal(t, use{inLine: 1, moved: 5}, second.since(first), "what a process did that has ended counts no more")
+	assert.Equal(t, use{inLine: 1, moved: 5}, second.since(first), "the figures of an ended process do not count any more")
 }
 
 func TestAPodWhoseProcessIsNotSeenIsNotMeasured(t *testing.T) {
@@ -73,7 +72,7 @@ func TestThisProcessIsMeasured(t *testing.T) {
 	t.Parallel()
 	m := newMeter(Roots{Proc: "/proc", Cgroup: "/nowhere"})
 	var used usage
-	for used.cpu == 0 { // until this process has used a tick of the kernel's
+	for used.cpu == 0 { // until this process has used a tick of kernel time
 		var err error
 		used, err = m.usage(time.Now(), Place{Containers: []Container{{PID: os.Getpid()}}})
 		require.NoError(t, err)
@@ -101,7 +100,7 @@ func TestAPodsCgroupIsAskedBeforeItsContainersAndProcesses(t *testing.T) {
 
 	used, err := m.usage(time.Unix(0, 0), place)
 	require.NoError(t, err)
-	assert.Equal(t, use{cpu: 3.5, inLine: 2, moved: 200}, used.since(usage{}), "the sum over what runs")
+	assert.Equal(t, use{cpu: 3.5, inLine: 2, moved: 200}, used.since(usage{}), "the sum over the running containers")
 
 	write("pod/cpu.stat", "usage_usec 9000000\n")
 	write("pod/cpu.pressure", "some avg10=0.00 avg60=0.00 avg300=0.00 total=5000000\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=0\n")

@@ -22,33 +22,33 @@ func TestQuiet(t *testing.T) {
 		s.pods["uid"] = m
 		return s.Quiet("uid")
 	}
-	assert.False(t, step(0, 0), "nothing to compare with")
+	assert.False(t, step(0, 0), "no earlier reading exists")
 	assert.False(t, step(time.Second, 0), "the window is not full")
 	assert.True(t, step(time.Second, 0))
 	assert.False(t, step(time.Second, 1), "half a core over the window")
-	assert.False(t, step(time.Second, 0), "the busy second is still in it")
+	assert.False(t, step(time.Second, 0), "the busy second is still in the window")
 	assert.True(t, step(time.Second, 0.1))
 	assert.True(t, step(time.Hour, 0.19), "after a gap")
 	assert.False(t, step(2*time.Second, 0.21))
 	m = &start{}
-	assert.False(t, step(time.Hour, 0), "nothing is known of it any more")
+	assert.False(t, step(time.Hour, 0), "the earlier readings are forgotten")
 }
 
 func TestAPodThatCannotBeMeasuredIsQuietAndSaysSoOnce(t *testing.T) {
 	t.Parallel()
 	s := NewStartMeter(Roots{Proc: "/nowhere", Cgroup: "/nowhere"}, DefaultStalls(), DefaultQuiet())
 	place := Place{Containers: []Container{{PID: 7}}}
-	assert.False(t, s.Quiet("pod"), "it was not measured yet")
+	assert.False(t, s.Quiet("pod"), "the pod was not measured yet")
 	require.Error(t, s.Measure(time.Unix(0, 0), "pod", place))
 	assert.True(t, s.Quiet("pod"))
 	require.NoError(t, s.Measure(time.Unix(1, 0), "pod", place))
 	assert.True(t, s.Quiet("pod"))
 	s.Forget("pod")
-	require.Error(t, s.Measure(time.Unix(2, 0), "pod", place), "the next start of the pod")
+	require.Error(t, s.Measure(time.Unix(2, 0), "pod", place), "the next start of the pod reports the fault again")
 }
 
-// The kernel may keep from the daemon what processes of others read and write.
-func TestAPodOfWhichOnlyTheDiskCannotBeMeasuredIsJudgedByItsCPUUse(t *testing.T) {
+// The kernel may hide from the daemon how much other users' processes read and write.
+func TestAPodWithoutDiskFiguresIsJudgedByItsCPUUse(t *testing.T) {
 	t.Parallel()
 	proc := fakeProc{t, t.TempDir()}
 	proc.process(7, 100, 1, "")
@@ -61,7 +61,7 @@ func TestAPodOfWhichOnlyTheDiskCannotBeMeasuredIsJudgedByItsCPUUse(t *testing.T)
 		require.NoError(t, s.Measure(time.Unix(1+i, 0), "pod", place))
 	}
 	assert.True(t, s.Quiet("pod"))
-	assert.Zero(t, s.StalledSince("pod", time.Second), "maybe it reads")
+	assert.Zero(t, s.StalledSince("pod", time.Second), "the pod may be reading")
 	_, known := s.Took("pod")
 	assert.False(t, known)
 }

@@ -7,36 +7,34 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/costs"
 )
 
-// StallOptions say when a pod makes no progress. The zero value is not valid; see DefaultStalls.
+// StallOptions are the thresholds below which a pod makes no progress. The zero value is invalid; see DefaultStalls.
 //
-// The default bounds lie above what a pod uses that waits: for kubelet's probes (2.9 % of a
-// core was measured with a small program executed in it every second), and for its own
-// tries to reach what it waits for. A start that uses less than a tenth of a core
-// leaves room for another, whatever it does. One that starves stands in line nearly
-// all the time; on a busy node, one that only looks now and then whether it may go on
-// does so for a good part of it.
+// The defaults lie above what a pod uses while it waits for another: for the kubelet's probes (2.9 % of a core was
+// measured with a small program executed every second), and for its attempts to reach the other pod. A start that uses
+// less than a tenth of a core leaves room for another, whatever it does. A pod that starves waits for a CPU nearly all
+// the time. On a busy node, a pod that polls does so for a good part of the time.
 type StallOptions struct {
-	Cores  float64       // the pod used fewer cores than this
-	InLine float64       // and stood in line for a CPU for a smaller share of the time
-	Bytes  float64       // and moved fewer bytes in a second to and from disks
-	Every  time.Duration // between two measurements, of up to 16 pods; of more the time is longer, up to a second
+	Cores  float64       // the pod uses fewer cores
+	InLine float64       // and waits for a CPU for a smaller share of the time
+	Bytes  float64       // and moves fewer bytes per second to and from disks
+	Every  time.Duration // between two measurements of up to 16 pods; up to a second with more pods
 }
 
-// DefaultStalls is what the daemon uses.
+// DefaultStalls returns the options of the daemon.
 func DefaultStalls() StallOptions {
 	return StallOptions{Cores: 0.1, InLine: 0.5, Bytes: 64 << 10, Every: 250 * time.Millisecond}
 }
 
-// QuietOptions say when a pod is quiet. The zero value is not valid; see DefaultQuiet.
+// QuietOptions are the thresholds below which a pod is quiet. The zero value is invalid; see DefaultQuiet.
 type QuietOptions struct {
-	Cores  float64       // the pod wanted fewer cores than this
+	Cores  float64       // the pod uses and waits for fewer cores
 	Window time.Duration // over this time; at most 5 s
 }
 
-// DefaultQuiet is what the daemon uses.
+// DefaultQuiet returns the options of the daemon.
 func DefaultQuiet() QuietOptions { return QuietOptions{Cores: 0.2, Window: 2 * time.Second} }
 
-// Bounds of the time over which it is judged whether a pod makes progress.
+// Bounds of the window in which a pod makes progress or not.
 const (
 	shortestWindow = time.Second
 	longestWindow  = 5 * time.Second
@@ -51,18 +49,17 @@ const (
 )
 
 const (
-	// peakWindow is the time over which the mean is taken that costs.Start calls peak.
+	// peakWindow is the window of the mean that is Peak in costs.Start.
 	peakWindow = 2 * time.Second
-	// busyCores is from which mean over the peakWindow on a start does not idle. The runtime and a
-	// program that only begins to wait use less.
+	// busyCores is the mean over the peakWindow from which on a start is not idle. The runtime, and a program that
+	// only begins to wait, use less.
 	busyCores = 0.5
 )
 
-// A StartMeter measures the starts that are under way: what each took so far, whether it makes
-// progress, and whether it is quiet. A start makes none if, over a time, the pod used little
-// CPU, did not stand in line for it most of the time, and moved little to and from
-// disks. What keeps it from going on is then something else than this node, maybe a
-// pod that waits for its turn. Make it with NewStartMeter. It is not safe for concurrent use.
+// A StartMeter measures the starts that are under way: what each took so far, whether it makes progress, and whether
+// it is quiet. A start makes no progress if for some time the pod uses little CPU, waits for a CPU only for a small part
+// of the time, and moves few bytes to and from disks. It then waits for something else than this node, maybe for a pod
+// in the queue. Make it with NewStartMeter. It is not safe for concurrent use.
 type StartMeter struct {
 	meter
 	stalls StallOptions
@@ -71,14 +68,14 @@ type StartMeter struct {
 	pods   map[string]*start // by UID
 }
 
-// start is what the measurements of one start say.
+// start holds the measurements of one start.
 type start struct {
 	samples samples
-	since   time.Time // it makes no progress since; zero: it does, or that is not known
-	blind   bool      // it could not be measured whole, which was said
+	since   time.Time // since when it makes no progress; zero: it does, or that is not known
+	blind   bool      // a measurement failed, which was reported
 	began   usage     // the first measurement
 	took    costs.Start
-	busy    bool // it does not idle any more
+	busy    bool // it is no longer idle
 }
 
 // NewStartMeter returns a StartMeter that knows no pod.
@@ -86,7 +83,7 @@ func NewStartMeter(r Roots, stalls StallOptions, quiet QuietOptions) *StartMeter
 	return &StartMeter{meter: newMeter(r), stalls: stalls, quiet: quiet, pods: map[string]*start{}}
 }
 
-// Begin reports whether pods are to be measured now, and when next.
+// Begin reports whether a measurement is due now, and when the next is.
 func (s *StartMeter) Begin(now time.Time) (due bool, next time.Time) {
 	every := min(s.stalls.Every*time.Duration(1+len(s.pods)/cheapPods), max(mostSeldom, s.stalls.Every))
 	if next := s.last.Add(every); now.Before(next) {
@@ -96,7 +93,7 @@ func (s *StartMeter) Begin(now time.Time) (due bool, next time.Time) {
 	return true, now.Add(every)
 }
 
-// Measure measures a pod. blind is what of it cannot be measured, the first time. It reads files.
+// Measure measures a pod. It reads files. blind is why a part cannot be measured; it is returned once for each pod.
 func (s *StartMeter) Measure(now time.Time, uid string, place Place) (blind error) {
 	p := s.pods[uid]
 	if p == nil {
@@ -104,14 +101,14 @@ func (s *StartMeter) Measure(now time.Time, uid string, place Place) (blind erro
 		s.pods[uid] = p
 	}
 	used, err := s.usage(now, place)
-	said := p.blind
-	p.blind = said || err != nil
+	reported := p.blind
+	p.blind = reported || err != nil
 	if used.at.IsZero() {
 		*p = start{blind: true}
 	} else {
 		p.add(used)
 	}
-	if said {
+	if reported {
 		return nil
 	}
 	return err
@@ -137,8 +134,7 @@ func (p *start) add(now usage) {
 	}
 }
 
-// Took returns what a start took since it was first measured. False: it was not, or could not be
-// all the time.
+// Took returns what a start took since its first measurement. known is false if a measurement is missing.
 func (s *StartMeter) Took(uid string) (took costs.Start, known bool) {
 	p := s.pods[uid]
 	if p == nil || p.blind || p.took.Wall <= 0 {
@@ -149,14 +145,14 @@ func (s *StartMeter) Took(uid string) (took costs.Start, known bool) {
 	if took.Wall < peakWindow {
 		took.Peak = wanted.Seconds() / took.Wall.Seconds()
 	}
-	if !p.busy { // it was never busy for long: all that it did not want was idle
+	if !p.busy { // it was never busy for long: all the time in which it did not want a CPU was idle
 		took.Idle = max(0, took.Wall-wanted)
 	}
 	return took, true
 }
 
-// Use returns what a start that is under way has used, for the adaptive limit. False: it was not measured, or could not be
-// all the time.
+// Use returns what a start that is under way has used, for the adaptive limit. known is false if a measurement is
+// missing.
 func (s *StartMeter) Use(uid string) (use adaptive.Use, known bool) {
 	p := s.pods[uid]
 	if p == nil || p.blind || p.took.Wall <= 0 {
@@ -169,8 +165,8 @@ func (s *StartMeter) Use(uid string) (use adaptive.Use, known bool) {
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
-// StalledSince returns since when a pod makes no progress, by its last measurement, where a slot would
-// be lent after so long without. A pod that cannot be measured is taken to make some: zero.
+// StalledSince returns since when a pod makes no progress, by its last measurement; zero: it makes progress, or cannot
+// be measured. lentAfter is how long a start must make no progress until a slot is lent.
 func (s *StartMeter) StalledSince(uid string, lentAfter time.Duration) time.Time {
 	p := s.pods[uid]
 	if p == nil {
@@ -181,7 +177,7 @@ func (s *StartMeter) StalledSince(uid string, lentAfter time.Duration) time.Time
 	switch {
 	case !full:
 	case used.cpu >= s.stalls.Cores*over || used.inLine >= s.stalls.InLine*over || used.moved >= s.stalls.Bytes*over,
-		p.samples[len(p.samples)-1].moved == nil: // which is not known
+		p.samples[len(p.samples)-1].moved == nil: // not known
 		p.since = time.Time{}
 	case p.since.IsZero():
 		p.since = p.samples[len(p.samples)-1].at.Add(-took)
@@ -189,9 +185,8 @@ func (s *StartMeter) StalledSince(uid string, lentAfter time.Duration) time.Time
 	return p.since
 }
 
-// Quiet reports whether a pod that was measured used little CPU lately, and stood in line for little: on a
-// node that is short of CPU, a pod that starves uses little, too. One whose CPU use cannot be measured
-// counts as quiet.
+// Quiet reports whether a pod used little CPU lately, and waited little for one: a pod that starves uses little, too. A
+// pod whose CPU use cannot be measured counts as quiet. One that was never measured does not.
 func (s *StartMeter) Quiet(uid string) bool {
 	p := s.pods[uid]
 	if p == nil {
@@ -201,5 +196,5 @@ func (s *StartMeter) Quiet(uid string) bool {
 	return len(p.samples) == 0 || full && used.wanted() < s.quiet.Cores*took.Seconds()
 }
 
-// Forget drops what was measured of a pod.
+// Forget drops the measurements of a pod.
 func (s *StartMeter) Forget(uid string) { delete(s.pods, uid) }

@@ -35,20 +35,20 @@ func TestAStallBeginsWithTheFirstQuietWindow(t *testing.T) {
 	}
 	sign.add(now)
 	assert.Zero(t, s.StalledSince("uid", 2*window))
-	assert.Zero(t, steps(4, 0, 0, 0), "nobody knows yet")
-	assert.Equal(t, begin, step(0, 0, 0), "since the window began")
-	assert.Equal(t, begin, steps(60, 0.03, 0.3, 500), "as probes use on a busy node")
-	assert.Zero(t, step(1, 0, 0), "it computes")
-	assert.Zero(t, steps(4, 0, 0, 0), "it did within the window")
-	assert.Equal(t, now.at.Add(-4*time.Second), step(0, 0, 0), "since it computed last")
-	assert.Zero(t, steps(3, 0.02, 0.98, 0), "it would compute if it could")
+	assert.Zero(t, steps(4, 0, 0, 0), "the window is not full")
+	assert.Equal(t, begin, step(0, 0, 0), "the stall counts from the begin of the window")
+	assert.Equal(t, begin, steps(60, 0.03, 0.3, 500), "probes use this much on a busy node")
+	assert.Zero(t, step(1, 0, 0), "the start computes")
+	assert.Zero(t, steps(4, 0, 0, 0), "it computed within the window")
+	assert.Equal(t, now.at.Add(-4*time.Second), step(0, 0, 0), "the stall counts from its last use")
+	assert.Zero(t, steps(3, 0.02, 0.98, 0), "it would compute if it got a CPU")
 	assert.NotZero(t, steps(5, 0, 0, 0))
-	assert.Zero(t, step(0, 0, 5001), "it reads")
+	assert.Zero(t, step(0, 0, 5001), "the start reads")
 	assert.NotZero(t, steps(5, 0, 0, 0))
-	assert.Zero(t, steps(5, 0.1, 0, 0), "slow is not stalled")
+	assert.Zero(t, steps(5, 0.1, 0, 0), "a slow start is not stalled")
 }
 
-// course gives what a start took that was measured each second, from what it used in each.
+// course returns the result of a start that was measured each second, from its use in each second.
 func course(t *testing.T, seconds ...use) costs.Start {
 	t.Helper()
 	p := &start{}
@@ -95,10 +95,10 @@ func TestWhatAStartUsesSoFar(t *testing.T) {
 	p, s := &start{}, &StartMeter{}
 	s.pods = map[string]*start{"uid": p}
 	_, known := s.Use("uid")
-	assert.False(t, known, "it was not measured")
+	assert.False(t, known, "the start was not measured")
 	now := usage{at: time.Unix(1000, 0), cpu: 7, inLine: map[string]float64{}, moved: map[string]float64{}}
 	for _, c := range []struct {
-		cpu, inLine, moved float64 // in a second
+		cpu, inLine, moved float64 // for each second
 		want               adaptive.Use
 	}{
 		{0, 0, 0, adaptive.Use{}},
@@ -121,7 +121,7 @@ func TestWhatAStartUsesSoFar(t *testing.T) {
 	assert.False(t, known)
 }
 
-func TestAStartThatCannotBeMeasuredAllTheTimeSaysNothing(t *testing.T) {
+func TestAPartlyMeasuredStartIsNotLearned(t *testing.T) {
 	t.Parallel()
 	proc := fakeProc{t, t.TempDir()}
 	s := NewStartMeter(Roots{Proc: proc.dir, Cgroup: "/nowhere"}, DefaultStalls(), DefaultQuiet())
@@ -132,19 +132,19 @@ func TestAStartThatCannotBeMeasuredAllTheTimeSaysNothing(t *testing.T) {
 		_, known := s.Took("uid")
 		return known
 	}
-	assert.False(t, took(0), "one measurement is none")
+	assert.False(t, took(0), "one measurement is not enough")
 	assert.True(t, took(1))
 	place.Containers[0].PID = 8
 	assert.False(t, took(2))
 	place.Containers[0].PID = 7
 	assert.False(t, took(3))
-	assert.False(t, took(4), "what it took before is not known")
+	assert.False(t, took(4), "its earlier use is not known")
 	s.Forget("uid")
 	assert.False(t, took(5))
-	assert.True(t, took(6), "another start")
+	assert.True(t, took(6), "this is another start")
 }
 
-func TestManyStartsAreMeasuredMoreSeldom(t *testing.T) {
+func TestManyStartsAreMeasuredLessOften(t *testing.T) {
 	t.Parallel()
 	s := NewStartMeter(Roots{Proc: "/nowhere", Cgroup: "/nowhere"}, DefaultStalls(), DefaultQuiet())
 	now := time.Unix(1000, 0)

@@ -2,30 +2,27 @@ package usage
 
 import "time"
 
-// usage is what a pod has used of the node since it began.
+// usage is what a pod has used of the node until a moment.
 type usage struct {
 	at  time.Time
 	cpu float64 // CPU-seconds
-	// inLine is for how many seconds each thread, or under its own name the whole
-	// pod, stood in line for a CPU.
+	// inLine is for how many seconds each thread, or the whole pod, waited for a CPU.
 	inLine map[string]float64
-	// moved is how many bytes each process, or under its own name the whole pod,
-	// moved to and from disks.
+	// moved is how many bytes each process, or the whole pod, moved to and from disks; nil: not known.
 	moved map[string]float64
 }
 
-// use is what a pod used from one usage to a later one.
+// use is what a pod used between two usages.
 type use struct {
 	cpu    float64 // CPU-seconds
 	inLine float64 // seconds
 	moved  float64 // bytes
 }
 
-// wanted is the CPU-seconds that would have been used without a line.
+// wanted returns the CPU-seconds that the pod used or waited for.
 func (u use) wanted() float64 { return u.cpu + u.inLine }
 
-// since returns what was used since an earlier usage. Threads and processes that have
-// ended since are left out.
+// since returns what was used since an earlier usage, without threads and processes that ended meanwhile.
 func (u usage) since(earlier usage) use {
 	return use{
 		cpu:    u.cpu - earlier.cpu,
@@ -44,8 +41,7 @@ func more(now, before map[string]float64) (sum float64) {
 // samples are the usages of one pod, the oldest first.
 type samples []usage
 
-// add returns the samples with a later one, as far as they are needed to look back
-// over the window.
+// add returns the samples with a later one, without those that are too old for the window.
 func (s samples) add(now usage, window time.Duration) samples {
 	s = append(s, now)
 	for len(s) > 1 && now.at.Sub(s[1].at) >= window {
@@ -54,9 +50,8 @@ func (s samples) add(now usage, window time.Duration) samples {
 	return s
 }
 
-// over returns what was used over the last window, or over the time between the
-// samples where they are further apart. full is false while they do not reach back
-// so far.
+// over returns what was used over the last window, or over the time between two samples if that is longer. full is
+// false while the samples do not span the window.
 func (s samples) over(window time.Duration) (took time.Duration, used use, full bool) {
 	if len(s) == 0 {
 		return 0, use{}, false

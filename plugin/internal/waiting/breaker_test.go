@@ -11,59 +11,59 @@ import (
 
 var now0 = time.Unix(1000, 0)
 
-// loses has a container of a pod of its own come to nothing with a hook.
-func (b *Breaker) loses(now time.Time, id string) string {
+// loses makes a container of a new pod fail with a hook.
+func (b *breaker) loses(now time.Time, id string) string {
 	b.begins(now, id, "u"+id)
-	return b.Gone(now, id)
+	return b.gone(now, id)
 }
 
-// Where hooks never work, ever fewer containers find that out, one at a time.
+// If hooks never work, fewer and fewer containers find that out, one at a time.
 func TestTheBreakerOpensForLongerEachTimeAndOneContainerTries(t *testing.T) {
 	t.Parallel()
-	b := NewBreaker(0)
+	b := newBreaker(0)
 	now := now0
 	for i, minutes := range []int{1, 2, 4, 8, 10, 10, 10} {
 		id, pause := strconv.Itoa(i), time.Duration(minutes)*time.Minute
 		b.begins(now, id, "u"+id)
 		if i > 0 {
-			assert.NotEmpty(t, b.bars(now, "other"), "another one tries")
+			assert.NotEmpty(t, b.bars(now, "other"), "another container tries already")
 		}
-		require.Contains(t, b.Gone(now, id), "reject_oci_hook_adjustment")
-		assert.Empty(t, b.Gone(now, id), "said once")
+		require.Contains(t, b.gone(now, id), "reject_oci_hook_adjustment")
+		assert.Empty(t, b.gone(now, id), "this is logged once")
 		assert.NotEmpty(t, b.bars(now.Add(pause-1), "other"), pause)
 		now = now.Add(pause)
 		require.Empty(t, b.bars(now, "other"), pause)
 		require.NotEmpty(t, b.bars(now, "u"+id), "no pod fails twice")
-		require.NotEmpty(t, b.opened(), "it is known no better")
+		require.NotEmpty(t, b.opened(), "the state of the hooks is not known better")
 	}
 	b.begins(now, "works", "u")
 	b.contact("works")
-	assert.Empty(t, b.bars(now, "other"), "all is well")
+	assert.Empty(t, b.bars(now, "other"), "hooks work again")
 	assert.Empty(t, b.opened())
 	assert.NotEmpty(t, b.bars(now, "u1"))
-	b.Forget("u1")
+	b.forget("u1")
 	assert.Empty(t, b.bars(now, "u1"))
 }
 
-func TestATryOfWhichNothingIsHeardMakesWayForAnother(t *testing.T) {
+func TestATryWithoutAResultMakesWayForAnother(t *testing.T) {
 	t.Parallel()
-	b := NewBreaker(0)
+	b := newBreaker(0)
 	require.NotEmpty(t, b.loses(now0, "1"))
 	now := now0.Add(openFirst)
 	b.begins(now, "2", "u2")
-	b.connected() // what became of it was not told
+	b.connected() // the result was not reported
 	assert.NotEmpty(t, b.bars(now.Add(openFirst-1), "u3"))
 	assert.Empty(t, b.bars(now.Add(openFirst), "u3"))
-	assert.Empty(t, b.Gone(now, "2"))
+	assert.Empty(t, b.gone(now, "2"))
 }
 
-func TestWhereHooksWorkOneFailureSaysNothing(t *testing.T) {
+func TestOneFailureAmongWorkingHooksHasNoEffect(t *testing.T) {
 	t.Parallel()
-	b := NewBreaker(0)
+	b := newBreaker(0)
 	b.begins(now0, "waits", "u")
 	b.contact("waits")
-	assert.Empty(t, b.Gone(now0, "waits"), "the end of a container that waited")
-	assert.Empty(t, b.Gone(now0, "no hook"))
+	assert.Empty(t, b.gone(now0, "waits"), "a container that waited may end")
+	assert.Empty(t, b.gone(now0, "no hook"))
 	assert.Empty(t, b.loses(now0, "1"))
 	assert.Empty(t, b.bars(now0, "u2"))
 	assert.NotEmpty(t, b.bars(now0, "u1"))
@@ -73,37 +73,37 @@ func TestWhereHooksWorkOneFailureSaysNothing(t *testing.T) {
 	assert.NotEmpty(t, b.bars(now0, "u4"))
 }
 
-// Two that come to nothing in the same moment are one failure, not two.
-func TestWhatBeganBeforeTheBreakerOpenedDoesNotProlongThat(t *testing.T) {
+// Two failures at the same moment count as one.
+func TestEarlierFailuresDoNotProlongTheOpenBreaker(t *testing.T) {
 	t.Parallel()
-	b := NewBreaker(0)
+	b := newBreaker(0)
 	b.begins(now0, "c1", "u1")
 	b.begins(now0, "c2", "u2")
 	b.begins(now0, "c3", "u3")
-	require.NotEmpty(t, b.Gone(now0, "c1"))
-	assert.Empty(t, b.Gone(now0.Add(time.Second), "c2"))
+	require.NotEmpty(t, b.gone(now0, "c1"))
+	assert.Empty(t, b.gone(now0.Add(time.Second), "c2"))
 	assert.Empty(t, b.bars(now0.Add(openFirst), "u9"))
 	b.contact("c3")
 	assert.Empty(t, b.bars(now0, "u9"), "a hook works after all")
 }
 
-// The host executes hooks, and none finds the daemon: in the DaemonSet, another folder of
-// the host is mounted as its run directory.
+// The host executes hooks, but they do not find the daemon. In a DaemonSet, this happens if another folder of the
+// host is mounted as its run directory.
 func TestHooksThatDoNotFindTheDaemonOpenTheBreaker(t *testing.T) {
 	t.Parallel()
-	b := NewBreaker(0)
+	b := newBreaker(0)
 	start := func(now time.Time, id string) string {
 		b.begins(now, id, "u"+id)
-		return b.Started(now, id)
+		return b.started(now, id)
 	}
-	assert.Empty(t, b.Started(now0, "no hook"))
+	assert.Empty(t, b.started(now0, "no hook"))
 	assert.Contains(t, start(now0, "1"), "run directory")
 	now := now0.Add(openFirst)
-	require.Empty(t, b.bars(now, "u1"), "one tries again, and no container has failed")
+	require.Empty(t, b.bars(now, "u1"), "one container tries again, and none has failed")
 	assert.Contains(t, start(now, "2"), "run directory")
-	assert.NotEmpty(t, b.bars(now.Add(2*openFirst-1), "u9"), "for twice as long")
-	b.contact("one of an earlier daemon")
+	assert.NotEmpty(t, b.bars(now.Add(2*openFirst-1), "u9"), "the breaker stays open for twice as long")
+	b.contact("a hook of an earlier daemon")
 	assert.Empty(t, b.bars(now, "u9"))
-	assert.Empty(t, start(now, "3"), "the daemon can be found: this one has another cause")
+	assert.Empty(t, start(now, "3"), "hooks find the daemon, so this failure has another cause")
 	assert.Empty(t, b.opened())
 }

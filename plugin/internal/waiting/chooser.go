@@ -17,57 +17,62 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
 
-// Options say what a Chooser works with. All are needed but those that say so.
+// Options configure a Chooser. All fields are required unless they say otherwise.
 type Options struct {
 	Starts   *starts.Starts
-	Breaker  *Breaker
 	Pods     starts.Source // nil: standalone
 	Observer *observe.Observer
 	Board    *turns.Board
 	Log      logrus.FieldLogger
 
-	Gate GateOptions
-	// RefuseAt says where pods are refused.
+	Gate     GateOptions
 	RefuseAt RefuseAt
-	// Hold bounds one wait inside a handler. Zero: none.
+	// Hold is the longest wait inside one handler. Zero: handlers do not wait.
 	Hold time.Duration
-	// SavedHold is for how long handlers can wait together after a quiet time. Zero: 2 s.
+	// BreakerPause is for how long the gate is closed after hooks failed for the first time. Zero: 1 minute.
+	BreakerPause time.Duration
+	// SavedHold is the longest wait of all handlers together after a quiet time. Zero: 2 s.
 	SavedHold time.Duration
 	Cores     int    // of the node
 	ProcRoot  string // where the host's /proc is
 }
 
-// HeldContainer is a container that may not start now, because a limit holds it.
-type HeldContainer struct {
-	starts.ContainerStart
-	Decision throttle.Decision
-	Sandbox  *api.PodSandbox
-	ID       string       // of the container
-	Kubelet  podwatch.Pod // what kubelet says of the pod
-	Known    bool         // kubelet has said it
+// shared is what all ways of waiting use.
+type shared struct {
+	Options
+	runtime atomic.Pointer[runtime]
 }
 
-// Chooser answers at both points. Make it with New. Its methods are safe for concurrent use.
+// heldContainer is a container that may not start now, because a limit holds its pod.
+type heldContainer struct {
+	starts.ContainerStart
+	decision throttle.Decision
+	sandbox  *api.PodSandbox
+	id       string       // of the container
+	kubelet  podwatch.Pod // what the pod watch knows of the pod
+	known    bool         // the pod watch knows the pod
+}
+
+// Chooser decides how pods wait. It also answers the processes that wait in the gate and in the waiting
+// room: it is a [gate.Backend]. Make it with New. Its methods are safe for concurrent use.
 type Chooser struct {
-	Options
+	*shared
 	Gate     *Gate
 	Room     *Room
 	Refusals *Refusals
 	hold     *hold
-	runtime  atomic.Pointer[runtime]
 }
 
-// New returns a Chooser that has seen no runtime yet.
+// New returns a Chooser that is not connected to a runtime yet.
 func New(o Options) *Chooser {
-	c := &Chooser{Options: o}
-	c.runtime.Store(notConnected)
-	c.Gate, c.Refusals, c.hold = newGate(o, &c.runtime), newRefusals(o, &c.runtime), newHold(o, &c.runtime)
-	c.Room = newRoom(o, c.Gate)
-	return c
+	s := &shared{Options: o}
+	s.runtime.Store(notConnected)
+	g := newGate(s)
+	return &Chooser{shared: s, Gate: g, Room: newRoom(s, g), Refusals: newRefusals(s), hold: newHold(s)}
 }
 
-// Sandbox decides at the first point: may the pod come up to wait near its turn. An error refuses
-// it. It may hold.
+// Sandbox decides whether a pod may have its sandbox, in which it waits for the rest of its turn. An error
+// refuses the sandbox. It may block for as long as a hold.
 func (c *Chooser) Sandbox(ctx context.Context, sandbox *api.PodSandbox) error {
 	ctx, cancel := context.WithTimeout(ctx, c.hold.longest())
 	defer cancel()
@@ -77,59 +82,58 @@ func (c *Chooser) Sandbox(ctx context.Context, sandbox *api.PodSandbox) error {
 	if !d.Admitted {
 		return c.Refusals.refuse(p, "", d)
 	}
-	c.Gate.shims.isMade(sandbox) // last: it reads files of the shim, which may hang
+	c.Gate.shims.add(sandbox) // last: it reads files of the shim's process, which may hang
 	return nil
 }
 
-// Container decides at the second point: may the process start. It gives the hook with which the
-// container waits, or nil to go on; an error refuses it. It may hold.
+// Container decides whether a container's process may start. It returns the hook in which the container
+// waits, or nil if it may start. An error refuses the container. It may block for as long as a hold.
 func (c *Chooser) Container(ctx context.Context, sandbox *api.PodSandbox, ctr *api.Container) (*api.Hook, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.hold.longest())
 	defer cancel()
 	pod, known := c.identify(ctx, sandbox)
 	now := time.Now()
-	a := &HeldContainer{
-		ContainerStart: c.Starts.Runtime.Container(now, sandbox, ctr, pod, known), Sandbox: sandbox, ID: ctr.GetId(), Kubelet: pod, Known: known,
+	held := &heldContainer{
+		ContainerStart: c.Starts.Runtime.Container(now, sandbox, ctr, pod, known), sandbox: sandbox, id: ctr.GetId(), kubelet: pod, known: known,
 	}
 	switch {
-	case a.Kind == starts.Continues:
+	case held.Kind == starts.Continues:
 		return nil, nil
-	case a.Kind == starts.Never:
-		_, reason := a.Ticket.Status()
-		return nil, c.Refusals.refuse(a.Pod, a.ID, starts.Barred(reason))
-	case a.Kind == starts.AtOnce, a.Exempt != "":
-		a.Ticket.StartExempt(now)
+	case held.Kind == starts.Never:
+		_, reason := held.Ticket.Status()
+		return nil, c.Refusals.refuse(held.Pod, held.id, starts.Barred(reason))
+	case held.Kind == starts.AtOnce, held.Exempt != "":
+		held.Ticket.StartExempt(now)
 		return nil, nil
 	case c.Starts.Valve.ShutsOut():
-		return nil, c.Refusals.refuse(a.Pod, a.ID, starts.Barred(gate.NodeShutdown))
+		return nil, c.Refusals.refuse(held.Pod, held.id, starts.Barred(gate.NodeShutdown))
 	}
-	a.Decision = a.Ticket.TryStart(now)
+	held.decision = held.Ticket.TryStart(now)
 	switch {
-	case a.Decision.Admitted:
+	case held.decision.Admitted:
 		return nil, nil
 	case !c.Starts.Valve.Holds():
-		c.Starts.GoOn(now, a.Ticket, a.Decision.Reason)
+		c.Starts.GoOn(now, held.Ticket, held.decision.Reason)
 		return nil, nil
 	}
-	return c.wait(ctx, a)
+	return c.chooseWay(ctx, held)
 }
 
-// wait chooses how a container waits that may not start now.
-func (c *Chooser) wait(ctx context.Context, a *HeldContainer) (hook *api.Hook, err error) {
+// chooseWay makes a container wait in the first way that is open to it.
+func (c *Chooser) chooseWay(ctx context.Context, held *heldContainer) (hook *api.Hook, err error) {
 	now := time.Now()
-	if c.Gate.barred(now, a) == "" {
-		if hook := c.Gate.admit(now, a); hook != nil {
+	if c.Gate.barred(now, held) == "" {
+		if hook := c.Gate.admit(now, held); hook != nil {
 			return hook, nil
 		}
-	} else if c.hold.maySuffice(a.Decision) && c.hold.admits(ctx, a) {
+	} else if c.hold.maySuffice(held.decision) && c.hold.admits(ctx, held) {
 		return nil, nil
 	}
-	return nil, c.Refusals.refuse(a.Pod, a.ID, a.Decision)
+	return nil, c.Refusals.refuse(held.Pod, held.id, held.decision)
 }
 
-// identify returns what the pod watch knows of a pod. For one that it does not
-// know yet, and that would have to wait, it waits for the hold at most, so that
-// the watch can catch up.
+// identify returns what the pod watch knows of a pod. If the watch does not know the pod yet, and the pod
+// would have to wait, it holds the handler so that the watch can catch up.
 func (c *Chooser) identify(ctx context.Context, sandbox *api.PodSandbox) (pod podwatch.Pod, known bool) {
 	if c.Pods == nil {
 		return podwatch.Pod{}, false
@@ -142,12 +146,12 @@ func (c *Chooser) identify(ctx context.Context, sandbox *api.PodSandbox) (pod po
 	return pod, known
 }
 
-// Connected judges the runtime that the daemon is connected to, and gives for the log what it
-// cannot be used for.
+// Connected is called when the daemon is connected to a runtime. It returns log fields that say for what
+// the runtime cannot be used.
 func (c *Chooser) Connected(name, version string, requestTimeout time.Duration) logrus.Fields {
 	barsGate, barsSandbox := RuntimeFaults(name, version)
 	c.runtime.Store(&runtime{barsGate: barsGate, barsSandbox: barsSandbox, timeout: requestTimeout})
-	c.Breaker.connected()
+	c.Gate.breaker.connected()
 	fields := logrus.Fields{}
 	if why := c.Gate.Off(); why != "" {
 		fields["no_gate"] = why
@@ -158,11 +162,14 @@ func (c *Chooser) Connected(name, version string, requestTimeout time.Duration) 
 	return fields
 }
 
-// Took charges the time that a handler took to the budget for holding.
+// Took charges the time that a handler took to the budget for holds.
 func (c *Chooser) Took(now time.Time, took time.Duration) { c.hold.charge(now, took) }
 
-// SandboxRemoved takes note of a sandbox that is gone.
-func (c *Chooser) SandboxRemoved(id string) { c.Gate.shims.removed(id) }
+// SandboxRemoved forgets a sandbox that was removed.
+func (c *Chooser) SandboxRemoved(id string) { c.Gate.shims.remove(id) }
 
-// SandboxesAre takes note of all sandboxes that exist.
-func (c *Chooser) SandboxesAre(sandboxes []*api.PodSandbox) { c.Gate.shims.exist(sandboxes) }
+// Forget forgets a pod that is gone.
+func (c *Chooser) Forget(uid string) { c.Gate.breaker.forget(uid) }
+
+// SandboxesAre forgets all sandboxes but these.
+func (c *Chooser) SandboxesAre(sandboxes []*api.PodSandbox) { c.Gate.shims.keep(sandboxes) }

@@ -14,7 +14,7 @@ func TestTheGateLearnsWhichSandboxesAreGone(t *testing.T) {
 	c.Connected("containerd", "2.4.2", 0)
 	first, second := &api.PodSandbox{Id: "1"}, &api.PodSandbox{Id: "2"}
 	for _, s := range []*api.PodSandbox{first, second} {
-		c.Gate.shims.isMade(s)
+		c.Gate.shims.add(s)
 		require.Empty(t, c.Gate.shims.barred(s))
 	}
 	c.SandboxRemoved("1")
@@ -24,12 +24,12 @@ func TestTheGateLearnsWhichSandboxesAreGone(t *testing.T) {
 	assert.NotEmpty(t, c.Gate.shims.barred(second))
 }
 
-// Containers that a restart of the runtime has ended say nothing of hooks.
-func TestANewConnectionForgetsTheHooksThatWereWaitedFor(t *testing.T) {
+// Containers that a restart of the runtime ended say nothing about hooks.
+func TestANewConnectionForgetsTheExpectedHooks(t *testing.T) {
 	t.Parallel()
 	c := aChooser(Options{ProcRoot: t.TempDir()})
-	c.Breaker.begins(now0, "container", "uid")
+	c.Gate.breaker.begins(now0, "container", "uid")
 	c.Connected("containerd", "2.4.2", 0)
-	assert.Empty(t, c.Breaker.Gone(now0, "container"))
-	assert.Empty(t, c.Breaker.bars(now0, "uid"))
+	assert.Empty(t, c.Gate.breaker.gone(now0, "container"))
+	assert.Empty(t, c.Gate.breaker.bars(now0, "uid"))
 }

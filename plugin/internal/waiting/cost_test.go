@@ -19,7 +19,7 @@ func TestRefusalsAtTheSandboxAreBounded(t *testing.T) {
 	// 2 % of two cores for a minute is 2.4 CPU-seconds: 12 refusals of 0.2.
 	assert.Equal(t, 12, n)
 	assert.GreaterOrEqual(t, c.share(now.Add(refusalWindow-1)), refusalShare)
-	assert.Zero(t, c.share(now.Add(refusalWindow)), "a minute later they count no more")
+	assert.Zero(t, c.share(now.Add(refusalWindow)), "they do not count a minute later")
 }
 
 func TestRefusalPointCanBeFixed(t *testing.T) {
@@ -30,7 +30,7 @@ func TestRefusalPointCanBeFixed(t *testing.T) {
 	for range 1000 {
 		sandbox.cost.add(now, RefuseSandbox)
 	}
-	assert.True(t, sandbox.atSandbox(now), "whatever it costs")
+	assert.True(t, sandbox.atSandbox(now), "the fixed point stays at any cost")
 	assert.False(t, container.atSandbox(now))
 }
 
@@ -38,7 +38,7 @@ func TestRefusalsAtTheContainerCostTheNodeToo(t *testing.T) {
 	t.Parallel()
 	c := refusalCost{cores: 1}
 	now := time.Unix(0, 0)
-	for range 24 { // of 50 ms: 1.2 CPU-seconds, 2 % of a core's minute
+	for range 24 { // 50 ms each: 1.2 CPU-seconds, 2 % of a core's minute
 		assert.Less(t, c.share(now), refusalShare)
 		c.add(now, RefuseContainer)
 	}
@@ -50,7 +50,7 @@ func TestRefusalsAreNotRememberedForEver(t *testing.T) {
 	t.Parallel()
 	c := refusalCost{cores: 1}
 	now := time.Unix(0, 0)
-	for range 1000 { // one in a second, and nobody asks what they cost
+	for range 1000 { // one in a second; their cost is not read meanwhile
 		c.add(now, RefuseContainer)
 		now = now.Add(time.Second)
 	}

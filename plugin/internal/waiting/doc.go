@@ -1,19 +1,19 @@
-// Package waiting chooses how a pod waits that may not start now, and has it wait.
+// Package waiting chooses how a pod waits that may not start now, and makes it wait.
 //
-// The runtime asks twice. For a sandbox, the pod is let in or refused ([Chooser.Sandbox]). For a
-// container ([Chooser.Container]), the start goes on, or it waits in the first way of this table
-// that is open to it:
+// The runtime asks twice. When it makes a sandbox, [Chooser.Sandbox] admits the pod to the node or
+// refuses it. When it makes a container, [Chooser.Container] lets the start continue, or the container
+// waits in the first of these ways that is open to it:
 //
-//	way       is open to a container                                 then it
-//	gate      where a hook may wait, see gate.go, and with a         gets a hook, which waits and asks (gatewait.go)
-//	          reservation
-//	hold      where no hook may wait, if it is the first in line     waits in the handler for a fraction of a second, and is
-//	          and no limit may hold it for hours                     refused if its turn does not come
-//	refusal   always                                                 is refused: kubelet comes back
+//	way       open to a container                                    what happens
+//	gate      if a hook may wait (see gate.go) and the pod gets a    it gets a hook, which waits and asks the
+//	          reservation                                            daemon (gatewait.go)
+//	hold      if no hook may wait, it is the first in the queue,     the handler waits for a fraction of a second,
+//	          and no limit may hold it for hours                     then refuses it if its turn has not come
+//	refusal   always                                                 it is refused, and kubelet tries again
 //
-// Before both, where the daemon installs it, pods wait in the waiting room, before their sandbox exists
-// ([Room]): then neither point has to refuse them.
+// Where the daemon installs the waiting room ([Room]), pods wait there before their sandbox exists, so
+// that neither point has to refuse them.
 //
-// Each way is one file. What is refused, and at which of the two points, says refusal.go: refusals
-// cost CPU time, and some containerds do not bear them at the sandbox.
+// Each way is one file. refusal.go decides whether a pod is refused at the sandbox or at the container:
+// refusals cost CPU time, and some versions of containerd do not clean up refused sandboxes.
 package waiting

@@ -6,12 +6,11 @@ import (
 
 	"github.com/containerd/nri/pkg/api"
 	"github.com/sirupsen/logrus"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/observe"
-	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/starts"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/turns"
-	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
 
 // GateMode says where containers may wait in the gate.
@@ -21,73 +20,62 @@ type GateMode string
 const (
 	// GateAuto uses the gate where it is known to do no harm.
 	GateAuto GateMode = "auto"
-	// GateAlways uses it on every runtime, also on one that is known to be held up
-	// by it, and where the pod's restart policy is not known. A container that is
-	// known not to be restarted never waits there.
+	// GateAlways uses the gate on every runtime, also on one that waiting hooks are
+	// known to hold up, and for pods whose restart policy is not known. A container
+	// that is known not to be restarted never waits in the gate.
 	GateAlways GateMode = "always"
-	// GateNever refuses instead.
+	// GateNever refuses containers instead.
 	GateNever GateMode = "never"
 )
 
-// GateOptions say how the gate is used.
+// GateOptions configure the gate.
 type GateOptions struct {
 	Mode    GateMode
 	Path    string        // of the hook, on the host; empty: no gate
-	Socket  string        // at which hooks ask
+	Socket  string        // where hooks ask
 	Timeout time.Duration // of one wait
 }
 
-// Gate is the way to wait in an OCI hook: the runtime runs it before the container's process, and
-// it asks the daemon at a socket. Gate answers there, too: it is a gate.Backend. Safe for
-// concurrent use.
+// Gate is the way to wait in an OCI hook: the runtime runs the hook before the container's process, and
+// the hook asks the daemon at a socket. It is safe for concurrent use.
 type Gate struct {
-	GateOptions
-	starts   *starts.Starts
-	board    *turns.Board
-	observer *observe.Observer
-	log      logrus.FieldLogger
-	breaker  *Breaker
-	runtime  *atomic.Pointer[runtime]
-	shims    *shimBook
-	waiters  atomic.Int64
+	*shared
+	breaker *breaker
+	shims   *shimBook
+	waiters atomic.Int64
 }
 
-func newGate(o Options, r *atomic.Pointer[runtime]) *Gate {
-	return &Gate{
-		GateOptions: o.Gate, starts: o.Starts, board: o.Board, observer: o.Observer, log: o.Log, breaker: o.Breaker,
-		runtime: r, shims: newShimBook(o.ProcRoot, r),
-	}
+func newGate(s *shared) *Gate {
+	return &Gate{shared: s, breaker: newBreaker(s.BreakerPause), shims: newShimBook(s.ProcRoot, &s.runtime)}
 }
 
-// admit returns the hook with which a container waits that is not barred; nil: its pod gets no
-// reservation, and a.Decision says why.
-func (g *Gate) admit(now time.Time, a *HeldContainer) *api.Hook {
-	d := a.Decision
-	if room := g.starts.Reserve(now, a.Ticket); !room.Admitted {
-		a.Decision = room
+// admit returns the hook in which a container waits. It returns nil if the pod gets no reservation, and
+// sets held.decision to the reason. The container must not be barred.
+func (g *Gate) admit(now time.Time, held *heldContainer) *api.Hook {
+	reserved := g.Starts.Reserve(now, held.Ticket)
+	if !reserved.Admitted {
+		held.decision = reserved
 		return nil
 	}
-	v, _ := g.starts.Limiter.View(now, a.UID)
-	g.observer.Waits(now, observe.Wait{
-		UID: a.UID, Name: a.Title(), Decision: d, Since: v.Arrived,
-		Message: "waits in the gate", Fields: logrus.Fields{"container_id": a.ID},
+	v, _ := g.Starts.Limiter.View(now, held.UID)
+	g.Observer.Waits(now, observe.Wait{
+		UID: held.UID, Name: held.Title(), Decision: held.decision, Since: v.Arrived,
+		Message: "waits in the gate", Fields: logrus.Fields{"container_id": held.id},
 	})
-	g.breaker.begins(now, a.ID, a.UID)
-	return g.hook(now, a, v)
-}
-
-// hook returns the OCI hook with which a container waits.
-func (g *Gate) hook(now time.Time, a *HeldContainer, v throttle.TicketView) *api.Hook {
-	return gate.Hook(g.Path, gate.Args{
-		Socket: g.Socket, PodUID: a.UID, ContainerID: a.ID, Name: a.Title(),
-		Since: v.Arrived, Deadline: now.Add(g.Timeout), LeaveAt: now.Add(min(turns.RestartGrace+v.Expected, g.Timeout)), Made: now,
+	g.breaker.begins(now, held.id, held.UID)
+	return gate.Hook(g.Gate.Path, gate.Args{
+		Socket: g.Gate.Socket, PodUID: held.UID, ContainerID: held.id, Name: held.Title(), Since: v.Arrived,
+		Deadline: now.Add(g.Gate.Timeout), LeaveAt: now.Add(min(turns.RestartGrace+v.Expected, g.Gate.Timeout)), Made: now,
 	})
 }
 
-// Off tells why no container may wait in the gate now; empty: some may. While the breaker is
-// open none may, but for the one that tries.
+// Waiters returns how many hooks wait in the gate now.
+func (g *Gate) Waiters() int { return int(g.waiters.Load()) }
+
+// Off returns why no container may wait in the gate now, or "" if some may. While the breaker is open it
+// returns why, although one container may try the gate.
 func (g *Gate) Off() string {
-	if state, _ := g.starts.Valve.Now(); state.Shutdown {
+	if state, _ := g.Starts.Valve.Now(); state.Shutdown {
 		return "the node is being shut down"
 	}
 	if closed := g.closed(); closed != "" {
@@ -96,54 +84,62 @@ func (g *Gate) Off() string {
 	return g.breaker.opened()
 }
 
-// closed is Off but for what the hooks of other containers have shown.
+// closed returns why no container may wait in the gate, or "" if only the breaker may forbid it.
 func (g *Gate) closed() string {
 	switch {
-	case g.Mode == GateNever:
+	case g.Gate.Mode == GateNever:
 		return "switched off by --gate never"
-	case g.Path == "":
+	case g.Gate.Path == "":
 		return "switched off by an empty --gate-path"
 	}
-	if fault := HookFault(g.Path); fault != "" {
+	if fault := HookFault(g.Gate.Path); fault != "" {
 		return fault
 	}
-	if bars := g.runtime.Load().barsGate; g.Mode == GateAuto && bars != "" {
+	if bars := g.runtime.Load().barsGate; g.Gate.Mode == GateAuto && bars != "" {
 		return bars
 	}
-	if state, _ := g.starts.Valve.Now(); state.Pressure {
+	if state, _ := g.Starts.Valve.Now(); state.Pressure {
 		return pressureBars
 	}
 	return ""
 }
 
-// pressureBars is why no container waits in the gate while kubelet reports that the node is
-// short of memory, disk or process IDs. kubelet evicts pods then, and one that waits in the
-// gate it can end only when that wait is over: until it gives up on that pod, it evicts no
-// other. A pod that is refused does not hold it up.
+// pressureBars is why no container waits in the gate while kubelet reports that the node is short of
+// memory, disk or process IDs. kubelet then evicts pods, and it cannot end a pod that waits in the gate
+// before that wait is over. Until it gives up on that pod, it evicts no other. A refused pod does not
+// hold it up.
 const pressureBars = "the node is short of memory, disk or process IDs, and kubelet cannot evict a pod that waits in the gate"
 
-// barred tells why this container may not wait in the gate; empty: it may.
-func (g *Gate) barred(now time.Time, a *HeldContainer) string {
+// barred returns why this container may not wait in the gate, or "" if it may.
+func (g *Gate) barred(now time.Time, held *heldContainer) string {
 	if closed := g.closed(); closed != "" {
 		return closed
 	}
-	if bars := g.breaker.bars(now, a.UID); bars != "" {
+	if bars := g.breaker.bars(now, held.UID); bars != "" {
 		return bars
 	}
-	switch bars := g.shims.barred(a.Sandbox); {
-	case g.Mode == GateAuto && bars != "":
+	switch bars := g.shims.barred(held.sandbox); {
+	case bars != "" && g.Gate.Mode == GateAuto:
 		return bars
-	case bars != "" && a.Beside:
+	case bars != "" && held.Beside:
 		return "a hook that waits would hold up the containers of the pod that run"
+	case !held.kubelet.StartsAgain(held.Container) && (held.known || g.Gate.Mode != GateAlways):
+		return "kubelet would not start the container again if the runtime were restarted while it waits"
 	}
-	return g.lost(a)
+	return ""
 }
 
-// lost tells why the container would be lost if the runtime were restarted while it waits;
-// empty: it would not.
-func (g *Gate) lost(a *HeldContainer) string {
-	if a.Kubelet.StartsAgain(a.Container) || (!a.Known && g.Mode == GateAlways) {
-		return ""
+// ContainerStarted records that a container started. If its hook has not contacted the gate, hooks may
+// not work.
+func (g *Gate) ContainerStarted(id string) { g.report(g.breaker.started(time.Now(), id)) }
+
+// ContainerGone records that a container ended, or was never started.
+func (g *Gate) ContainerGone(id string) { g.report(g.breaker.gone(time.Now(), id)) }
+
+// report logs why the breaker has opened; empty: it has not.
+func (g *Gate) report(cause string) {
+	if cause != "" {
+		g.Log.WithField("no_gate", cause).Warn("the gate is given up for a while: containers are refused instead")
+		g.Observer.Node(corev1.EventTypeWarning, "GateGivenUp", "Containers are refused for a while instead of waiting in the gate: "+cause)
 	}
-	return "kubelet would not start the container again if it were lost while it waits"
 }

@@ -27,7 +27,7 @@ func TestRuntimesThatBarTheGate(t *testing.T) {
 		{"containerd", "1.7.35", "holds up statistics"},
 		{"containerd", "", "not known"},
 		{"containerd", "unknown", "not known"},
-		{"cri-o", "1.35.0", "not known to bear"},
+		{"cri-o", "1.35.0", "not known to support"},
 	} {
 		got, _ := RuntimeFaults(c.name, c.version)
 		if c.want == "" {
@@ -38,7 +38,7 @@ func TestRuntimesThatBarTheGate(t *testing.T) {
 	}
 }
 
-func TestWhoMayWaitInTheGate(t *testing.T) {
+func TestPodsThatMayWaitInTheGate(t *testing.T) {
 	t.Parallel()
 	hook := filepath.Join(t.TempDir(), "hook")
 	require.NoError(t, os.WriteFile(hook, nil, 0o700))
@@ -57,13 +57,13 @@ func TestWhoMayWaitInTheGate(t *testing.T) {
 		{"never restarted", GateAuto, pod("Never"), true, false},
 		{"not known", GateAuto, podwatch.Pod{}, false, false},
 		{"not known, but always", GateAlways, podwatch.Pod{}, false, true},
-		{"never restarted, for all of always", GateAlways, pod("Never"), true, false},
+		{"never restarted, though always", GateAlways, pod("Never"), true, false},
 		{"no gate", GateNever, pod("Always"), true, false},
 	} {
 		g := aGate(c.mode, hook)
 		g.connected("2.4.2")
 		sandbox := &api.PodSandbox{Id: "s"}
-		g.shims.isMade(sandbox)
+		g.shims.add(sandbox)
 		assert.Equal(t, c.open, g.barred(time.Unix(0, 0), asks(sandbox, c.pod, c.known, false)) == "", c.why)
 	}
 }
@@ -83,7 +83,7 @@ func TestTheGateStaysShutUntilTheRuntimeIsKnown(t *testing.T) {
 	assert.Contains(t, aGate(GateAuto, "").Off(), "--gate-path")
 }
 
-func TestAlwaysUsesTheGateInOldSandboxesUnlessOthersOfThePodRun(t *testing.T) {
+func TestAlwaysUsesTheGateInOldSandboxesUnlessOtherContainersRun(t *testing.T) {
 	t.Parallel()
 	hook := filepath.Join(t.TempDir(), "hook")
 	require.NoError(t, os.WriteFile(hook, nil, 0o700))
@@ -110,26 +110,26 @@ func TestAlwaysUsesTheGateInOldSandboxesUnlessOthersOfThePodRun(t *testing.T) {
 		g.connected(c.version)
 		sandbox := &api.PodSandbox{Id: "s", RuntimeHandler: c.handler}
 		if c.seen {
-			g.shims.isMade(sandbox)
+			g.shims.add(sandbox)
 		}
-		g.shims.exist([]*api.PodSandbox{sandbox})
+		g.shims.keep([]*api.PodSandbox{sandbox})
 		why := g.barred(time.Unix(0, 0), asks(sandbox, pod, true, c.beside))
 		assert.Equal(t, c.open, why == "", "%+v: %s", c, why)
 	}
 }
 
-// connected has the gate be one of a containerd.
+// connected makes the gate one of a containerd of this version.
 func (g *Gate) connected(version string) {
 	bars, _ := RuntimeFaults("containerd", version)
 	g.runtime.Store(&runtime{barsGate: bars})
 }
 
-// aGate is a gate of a daemon that knows no pod.
+// aGate returns the gate of a daemon that knows no pod.
 func aGate(mode GateMode, hook string) *Gate {
 	return aChooser(Options{Gate: GateOptions{Mode: mode, Path: hook}, ProcRoot: "/proc"}).Gate
 }
 
-// asks is a container called c that asks.
-func asks(sandbox *api.PodSandbox, pod podwatch.Pod, known, beside bool) *HeldContainer {
-	return &HeldContainer{Sandbox: sandbox, Kubelet: pod, Known: known, ContainerStart: starts.ContainerStart{Made: pods.Made{Container: "c", Beside: beside}}}
+// asks returns a container called c that asks to wait.
+func asks(sandbox *api.PodSandbox, pod podwatch.Pod, known, beside bool) *heldContainer {
+	return &heldContainer{sandbox: sandbox, kubelet: pod, known: known, ContainerStart: starts.ContainerStart{Made: pods.Made{Container: "c", Beside: beside}}}
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
-// That the pod has its turn and that the container is replaced can come at once.
-func TestAHookWhoseContainerIsGoneStartsNothingThoughItIsItsTurn(t *testing.T) {
+// A pod's turn and the replacement of its container can come at once.
+func TestAHookWhoseContainerIsGoneStartsNothingOnItsTurn(t *testing.T) {
 	t.Parallel()
 	l := throttle.New(time.Now(), throttle.Settings{})
 	pod := l.Join(time.Now(), throttle.Request{UID: "pod"})
@@ -28,7 +28,7 @@ func TestAHookWhoseContainerIsGoneStartsNothingThoughItIsItsTurn(t *testing.T) {
 	assert.Equal(t, gate.Verdict{Reason: reasons.Deleted}, decided(deleted, gone))
 }
 
-// That the deadline comes and that the container is replaced can come at once, too.
+// A deadline and the replacement of the container can come at once, too.
 func TestAHookWhoseContainerIsGoneStartsNothingAtItsDeadline(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
@@ -38,11 +38,11 @@ func TestAHookWhoseContainerIsGoneStartsNothingAtItsDeadline(t *testing.T) {
 	close(gone)
 	assert.Equal(t, gate.Verdict{Reason: gate.Replaced}, expired(now, pod, gone))
 	state, _ := pod.Status()
-	assert.Equal(t, throttle.Waiting, state, "it keeps its place")
+	assert.Equal(t, throttle.Waiting, state, "the pod keeps its place")
 	assert.Equal(t, gate.Verdict{Go: true, Reason: reasons.WithinLimits}, expired(now, pod, make(chan struct{})))
 }
 
-// So can that the pod is deleted.
+// A deadline and the deletion of the pod can come at once, too.
 func TestAHookWhosePodIsDeletedStartsNothingAtItsDeadline(t *testing.T) {
 	t.Parallel()
 	now := time.Now()

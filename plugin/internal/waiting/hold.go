@@ -3,65 +3,62 @@ package waiting
 import (
 	"cmp"
 	"context"
-	"sync/atomic"
 	"time"
 
 	"golang.org/x/time/rate"
 
-	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/observe"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
-// Bounds of holding. A handler that waits holds up every pod of the node.
+// Limits of holds. A handler that waits holds up every pod of the node.
 const (
-	holdShare = 0.1             // of wall time, over all pods, with all else that handlers take
-	holdSaved = 2 * time.Second // what can be saved up at most
+	holdShare = 0.1             // of wall time, over all pods, including all other work of handlers
+	holdSaved = 2 * time.Second // can be saved up at most
 )
 
-// hold is the way to wait inside a handler, for a moment. Made by newHold; safe for concurrent use.
+// hold is the way to wait for a moment inside a handler. It is safe for concurrent use.
 type hold struct {
+	*shared
 	holdBudget
-	most     time.Duration
-	observer *observe.Observer
-	runtime  *atomic.Pointer[runtime]
 }
 
-func newHold(o Options, r *atomic.Pointer[runtime]) *hold {
-	return &hold{holdBudget: newHoldBudget(cmp.Or(o.SavedHold, holdSaved)), most: o.Hold, observer: o.Observer, runtime: r}
+func newHold(s *shared) *hold {
+	return &hold{shared: s, holdBudget: newHoldBudget(cmp.Or(s.SavedHold, holdSaved))}
 }
 
-// maySuffice reports whether what a container waits for may come within a hold: no other goes first, and
-// it is no bound of running pods, which may hold it for hours, and which nothing may pass.
+// maySuffice reports whether a container may be admitted within a hold: it is the first in the queue, and
+// it does not wait for a limit of running pods, which may hold it for hours.
 func (h *hold) maySuffice(d throttle.Decision) bool {
 	return d.Ahead == 0 && d.Reason != reasons.PolicyRunning && d.Reason != reasons.Unadmittable
 }
 
-// admits waits until a container may start, for a moment. False: its turn has not come, and a.Decision says why.
-func (h *hold) admits(ctx context.Context, a *HeldContainer) bool {
+// admits waits a moment for a container's turn, and reports whether the container is admitted. It sets
+// held.decision.
+func (h *hold) admits(ctx context.Context, held *heldContainer) bool {
 	h.wait(ctx, func(ctx context.Context) {
-		a.Ticket.Wait(time.Now())
-		defer func() { a.Ticket.StopWaiting(time.Now()) }()
+		held.Ticket.Wait(time.Now())
+		defer func() { held.Ticket.StopWaiting(time.Now()) }()
 		select {
-		case <-a.Ticket.Decided():
+		case <-held.Ticket.Decided():
 		case <-ctx.Done():
 		}
 	})
-	a.Decision = a.Ticket.TryStart(time.Now())
-	return a.Decision.Admitted
+	held.decision = held.Ticket.TryStart(time.Now())
+	return held.decision.Admitted
 }
 
-// longest is how long one handler may wait in all: never beyond half the time
-// after which the runtime closes the connection, and lets every pod go.
+// longest returns how long one handler may wait in all. It is at most half of the time after which the
+// runtime closes the connection and starts every pod unpaced.
 func (h *hold) longest() time.Duration {
 	if timeout := h.runtime.Load().timeout; timeout > 0 {
-		return min(h.most, timeout/2)
+		return min(h.Hold, timeout/2)
 	}
-	return h.most
+	return h.Hold
 }
 
-// wait runs wait with a context that ends with the outer one, or when the hold is used up. The
-// time that it takes is charged with that of the whole handler: the runtime calls no other meanwhile.
+// wait calls wait with a context that ends with the outer context, or when the budget is used up. The
+// budget is charged when the handler returns: the runtime calls no other handler meanwhile.
 func (h *hold) wait(outer context.Context, wait func(context.Context)) {
 	begin := time.Now()
 	allowed := min(h.longest(), h.left(begin))
@@ -70,33 +67,33 @@ func (h *hold) wait(outer context.Context, wait func(context.Context)) {
 	}
 	ctx, cancel := context.WithTimeout(outer, allowed)
 	defer cancel()
-	defer func() { h.observer.Held(time.Since(begin)) }()
+	defer func() { h.Observer.Held(time.Since(begin)) }()
 	wait(ctx)
 }
 
-// holdBudget says how long a handler may wait now. All that handlers take is charged to
-// it, so that handlers which are slow by themselves hold no pod. Made by newHoldBudget, full.
+// holdBudget limits how long handlers may wait. The time of all handlers is charged to it, so that handlers
+// that are slow by themselves hold no pod.
 type holdBudget struct {
-	most time.Duration // what can be saved up; as much can be owed
-	// tokens are the microseconds that are left, counted from the most that can be owed.
-	tokens *rate.Limiter
+	most   time.Duration // can be saved up; as much can be owed
+	tokens *rate.Limiter // microseconds that are left, plus the most that can be owed
 }
 
+// newHoldBudget returns a budget of which nothing is used.
 func newHoldBudget(most time.Duration) holdBudget {
 	return holdBudget{most: most, tokens: rate.NewLimiter(holdShare*1e6, int(2*most.Microseconds()))}
 }
 
-// left returns for how long handlers may wait now; 0 or less: not at all.
+// left returns how long handlers may wait now; 0 or less: they may not.
 func (b holdBudget) left(now time.Time) time.Duration {
 	return time.Duration(b.tokens.TokensAt(now))*time.Microsecond - b.most
 }
 
-// charge takes note that a handler took d at now.
+// charge records that a handler took d.
 func (b holdBudget) charge(now time.Time, d time.Duration) {
 	taken := func() bool {
 		return b.tokens.AllowN(now, int(min(max(0, d.Microseconds()), int64(b.tokens.TokensAt(now)))))
 	}
-	for !taken() { // another was charged meanwhile, so that fewer are left than were read
+	for !taken() { // another handler was charged meanwhile, so that fewer tokens are left
 		continue
 	}
 }

@@ -16,13 +16,13 @@ func TestHoldBudgetIsAShareOfWallTime(t *testing.T) {
 	b.charge(now, 200*time.Millisecond)
 	assert.Equal(t, holdSaved-200*time.Millisecond, b.left(now))
 	b.charge(now, holdSaved-200*time.Millisecond)
-	assert.Zero(t, b.left(now), "used up")
+	assert.Zero(t, b.left(now), "the budget is used up")
 	b.charge(now, -time.Second)
-	assert.Zero(t, b.left(now), "no time is less than none")
+	assert.Zero(t, b.left(now), "the rest is never negative")
 	now = now.Add(time.Second)
 	assert.Equal(t, 100*time.Millisecond, b.left(now), "a tenth of the time that passed")
 	now = now.Add(time.Hour)
-	assert.Equal(t, holdSaved, b.left(now), "what is saved up is bounded")
+	assert.Equal(t, holdSaved, b.left(now), "the savings have a bound")
 }
 
 func TestHoldBudgetIgnoresAClockThatGoesBack(t *testing.T) {
@@ -33,13 +33,13 @@ func TestHoldBudgetIgnoresAClockThatGoesBack(t *testing.T) {
 	assert.Zero(t, b.left(now.Add(-time.Hour)))
 }
 
-func TestHandlersThatTookLongAreForgivenSoon(t *testing.T) {
+func TestTheDebtOfLongHandlersIsForgivenSoon(t *testing.T) {
 	t.Parallel()
 	b := newHoldBudget(holdSaved)
 	now := time.Unix(0, 0)
 	b.charge(now, time.Hour)
 	assert.LessOrEqual(t, b.left(now.Add(10*holdSaved)), time.Duration(0))
-	assert.Equal(t, 100*time.Millisecond, b.left(now.Add(10*holdSaved+time.Second)), "of an hour")
+	assert.Equal(t, 100*time.Millisecond, b.left(now.Add(10*holdSaved+time.Second)), "an hour of holds is forgiven")
 }
 
 func TestALongHandlerIsChargedBesideShortOnes(t *testing.T) {
@@ -57,6 +57,6 @@ func TestALongHandlerIsChargedBesideShortOnes(t *testing.T) {
 		}
 		handlers.Go(func() { b.charge(now, time.Hour) })
 		handlers.Wait()
-		assert.Equal(t, -holdSaved, b.left(now), "as much is owed as can be")
+		assert.Equal(t, -holdSaved, b.left(now), "the debt has its bound")
 	}
 }

@@ -12,29 +12,26 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// mostLinks is how many symbolic links a path may lead through, as for the kernel.
+// mostLinks is how many symbolic links a path may contain. It is the kernel's limit.
 const mostLinks = 40
 
-// HookFault tells why the hook's binary at path, which is absolute, is not used;
-// empty: it is. The runtime executes it as root on the host, so no user but root and
-// the daemon's own user may be able to change it or to put another in its place:
-// the file, all folders that lead to it and all links on the way are theirs, and
-// no other user can write there. In a folder with the sticky bit others can write, but
-// not replace what is not theirs. The root folder is not judged: to a daemon in a container
-// it is the image's, not the host's. And nothing is executed from a file system that is
-// mounted noexec: every container that got the hook would fail.
+// HookFault returns why the hook's binary at path is not used, or "" if it is. The path is absolute. The runtime
+// executes the binary as root on the host, so only root and the daemon's own user may be able to change or
+// replace it: they own the file, all folders that lead to it and all links on the way, and no other user can
+// write there. Others may write to a folder with the sticky bit, because they cannot replace files of other
+// users there. The root folder is not checked: in a container it belongs to the image, not to the host. The
+// file system of the binary must not be mounted noexec: every container with the hook would fail.
 func HookFault(path string) string {
 	return walk{owners: [2]uint32{0, uint32(os.Geteuid())}, flags: MountFlags}.fault(path)
 }
 
 // walk follows a path as the kernel does.
 type walk struct {
-	owners [2]uint32 // who may change what is on the path
-	// flags gives those of the mount that a path is on, as statfs(2) does.
-	flags func(path string) (int64, error)
+	owners [2]uint32                        // users who may change what is on the path
+	flags  func(path string) (int64, error) // MountFlags, except in tests
 }
 
-// MountFlags returns the flags of the mount that a path is on, as statfs(2) does.
+// MountFlags returns the flags of the mount that contains path, as statfs(2) does.
 func MountFlags(path string) (int64, error) {
 	var on unix.Statfs_t
 	err := unix.Statfs(path, &on)
@@ -42,10 +39,9 @@ func MountFlags(path string) (int64, error) {
 }
 
 func (w walk) fault(path string) string {
-	rest := names(path)
-	at, links := "/", 0
-	info, err := os.Lstat(at)
+	at, rest, links := "/", names(path), 0
 	for {
+		info, err := os.Lstat(at)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			return "the hook cannot be used: there is no " + at
@@ -72,14 +68,12 @@ func (w walk) fault(path string) string {
 		case len(rest) == 0:
 			return w.noExec(path, at)
 		default:
-			at, rest = filepath.Join(at, rest[0]), rest[1:] // no link is left in at: ".." is what it seems
+			at, rest = filepath.Join(at, rest[0]), rest[1:] // at contains no link, so ".." is its parent
 		}
-		info, err = os.Lstat(at)
 	}
 }
 
-// noExec reports whether the hook, which is at a place, is on a mount that lets no process
-// execute it.
+// noExec returns why the hook, whose file is at, cannot be executed from its mount, or "" if it can.
 func (w walk) noExec(path, at string) string {
 	flags, err := w.flags(at)
 	switch {
@@ -91,8 +85,8 @@ func (w walk) noExec(path, at string) string {
 	return fmt.Sprintf("the hook %s cannot be executed: %s is mounted noexec", path, w.mountOf(at))
 }
 
-// mountOf is the highest folder on the way to a place from which on nothing can be
-// executed: that is where the mount is which bars it.
+// mountOf returns where the noexec mount that contains at is mounted: the highest parent from which on nothing
+// can be executed.
 func (w walk) mountOf(at string) string {
 	for at != "/" {
 		above, err := w.flags(filepath.Dir(at))
@@ -104,7 +98,8 @@ func (w walk) mountOf(at string) string {
 	return at
 }
 
-// writable reports whether others can change what is at a place on the way to the hook.
+// writable returns how other users can change what is at, or "" if they cannot. leads reports whether at is a
+// folder or a link on the way to the hook.
 func (w walk) writable(path, at string, info fs.FileInfo, leads bool) string {
 	what := "the hook " + path
 	if leads || info.IsDir() || info.Mode()&fs.ModeSymlink != 0 {
@@ -114,7 +109,7 @@ func (w walk) writable(path, at string, info fs.FileInfo, leads bool) string {
 		return fmt.Sprintf("%s belongs to user %d, not to root", what, st.Uid)
 	}
 	switch mode := info.Mode(); {
-	case mode&fs.ModeSymlink != 0: // its own mode means nothing
+	case mode&fs.ModeSymlink != 0: // the mode of a link has no meaning
 	case mode.IsDir() && mode&fs.ModeSticky != 0:
 	case mode&0o022 != 0:
 		return what + " can be written by group or others"
@@ -122,7 +117,7 @@ func (w walk) writable(path, at string, info fs.FileInfo, leads bool) string {
 	return ""
 }
 
-// names are the parts of a path.
+// names returns the parts of a path.
 func names(path string) []string {
 	return strings.FieldsFunc(path, func(r rune) bool { return r == '/' })
 }

@@ -14,7 +14,7 @@ import (
 func hookFile(t *testing.T, path string, mode os.FileMode) string {
 	t.Helper()
 	require.NoError(t, os.WriteFile(path, []byte("#!"), mode))
-	require.NoError(t, os.Chmod(path, mode)) // past the umask
+	require.NoError(t, os.Chmod(path, mode)) // regardless of the umask
 	return path
 }
 
@@ -51,7 +51,7 @@ func TestAHookInAFolderThatOthersCanWriteIsNotUsed(t *testing.T) {
 	}
 }
 
-func TestALinkToTheHookIsFollowedAsFarAsNobodyElseCanTurnIt(t *testing.T) {
+func TestALinkToTheHookIsFollowedIfOnlyRootCanChangeIt(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for _, name := range []string{"bin", "open"} {
@@ -76,11 +76,11 @@ func TestALinkToTheHookIsFollowedAsFarAsNobodyElseCanTurnIt(t *testing.T) {
 func TestAHookOnAPathOfAnotherUserIsNotUsed(t *testing.T) {
 	t.Parallel()
 	hook := hookFile(t, filepath.Join(t.TempDir(), "hook"), 0o755)
-	assert.Contains(t, walk{owners: [2]uint32{0, 0}, flags: MountFlags}.fault("/nowhere"), "cannot be used", "all before it is root's")
+	assert.Contains(t, walk{owners: [2]uint32{0, 0}, flags: MountFlags}.fault("/nowhere"), "cannot be used", "all folders before it belong to root")
 	another := uint32(os.Geteuid()) + 1
 	others := walk{owners: [2]uint32{another, another}, flags: MountFlags}
 	assert.Contains(t, others.fault(hook), "not to root")
-	assert.Contains(t, others.fault("/nowhere"), "there is no /nowhere", "whose / is, says nothing: a container has its own")
+	assert.Contains(t, others.fault("/nowhere"), "there is no /nowhere", "the owner of / says nothing: a container has its own")
 }
 
 func TestAHookOnAMountThatBarsExecutionIsNotUsed(t *testing.T) {
@@ -107,7 +107,7 @@ func TestAHookOnAMountThatBarsExecutionIsNotUsed(t *testing.T) {
 	} {
 		assert.Equal(t, "the hook "+path+" cannot be executed: "+mount+" is mounted noexec", mounted(barred).fault(path))
 	}
-	assert.Empty(t, mounted(map[string]int64{mount: unix.ST_NOEXEC, filepath.Join(mount, "bin"): unix.ST_NOSUID}).fault(hook), "mounted anew where the hook is")
+	assert.Empty(t, mounted(map[string]int64{mount: unix.ST_NOEXEC, filepath.Join(mount, "bin"): unix.ST_NOSUID}).fault(hook), "the hook's own folder is another mount")
 	failing := walk{owners: [2]uint32{0, uint32(os.Geteuid())}, flags: func(string) (int64, error) { return 0, unix.EIO }}
 	assert.Contains(t, failing.fault(hook), unix.EIO.Error())
 }

@@ -15,37 +15,29 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
-// RefuseAt says at which of the two points a pod that cannot wait is refused.
+// RefuseAt says where a pod that cannot wait is refused.
 type RefuseAt string
 
-// The points of refusal.
+// The places of refusal.
 const (
-	// RefuseAuto refuses at the sandbox while that costs little CPU, above that
-	// at the container.
+	// RefuseAuto refuses at the sandbox while refusals cost little CPU time, otherwise at the container.
 	RefuseAuto      RefuseAt = "auto"
 	RefuseSandbox   RefuseAt = "sandbox"
 	RefuseContainer RefuseAt = "container"
 )
 
-// Refusals are the way to wait by being refused: kubelet tries again. Safe for concurrent use.
+// Refusals is the way to wait by being refused: kubelet tries again. It is safe for concurrent use.
 type Refusals struct {
-	at       RefuseAt
-	runtime  *atomic.Pointer[runtime]
-	cost     refusalCost
-	limiter  *throttle.Limiter
-	observer *observe.Observer
+	*shared
+	cost refusalCost
 
 	sandboxes, containers atomic.Uint64 // refused so far
 }
 
-func newRefusals(o Options, r *atomic.Pointer[runtime]) *Refusals {
-	return &Refusals{
-		at: o.RefuseAt, runtime: r, cost: refusalCost{cores: o.Cores}, limiter: o.Starts.Limiter, observer: o.Observer,
-	}
-}
+func newRefusals(s *shared) *Refusals { return &Refusals{shared: s, cost: refusalCost{cores: s.Cores}} }
 
-// refuse counts a refusal and gives the error that kubelet shows on the pod.
-// container is the ID of the one that is refused; empty: the sandbox is.
+// refuse counts a refusal and returns the error that kubelet shows on the pod. container is the ID of the
+// refused container; empty: the sandbox is refused.
 func (r *Refusals) refuse(p pods.Pod, container string, d throttle.Decision) error {
 	now := time.Now()
 	at, refused, fields := RefuseSandbox, &r.sandboxes, logrus.Fields{}
@@ -54,9 +46,9 @@ func (r *Refusals) refuse(p pods.Pod, container string, d throttle.Decision) err
 	}
 	fields["at"] = at
 	refused.Add(1)
-	r.observer.Refused(string(at), d.Reason, r.cost.add(now, at))
-	v, _ := r.limiter.View(now, p.UID)
-	r.observer.Waits(now, observe.Wait{
+	r.Observer.Refused(string(at), d.Reason, r.cost.add(now, at))
+	v, _ := r.Starts.Limiter.View(now, p.UID)
+	r.Observer.Waits(now, observe.Wait{
 		UID: p.UID, Name: p.Title(), Decision: d, Since: v.Arrived,
 		Message: "is refused, kubelet tries again", Fields: fields,
 	})
@@ -66,19 +58,19 @@ func (r *Refusals) refuse(p pods.Pod, container string, d throttle.Decision) err
 	return fmt.Errorf("pod-pacemaker: waiting to start: %s (%s), %d ahead; kubelet tries again by itself", d.Reason, admin.HeldText(d.Held), d.Ahead)
 }
 
-// atSandbox reports whether a pod that waits is to be refused at the sandbox now.
+// atSandbox reports whether a pod that has to wait is refused at the sandbox now.
 func (r *Refusals) atSandbox(now time.Time) bool {
 	switch {
 	case r.NotAtSandbox() != "":
 		return false
-	case r.at != RefuseAuto:
-		return r.at == RefuseSandbox
+	case r.RefuseAt != RefuseAuto:
+		return r.RefuseAt == RefuseSandbox
 	default:
 		return r.cost.share(now) < refusalShare
 	}
 }
 
-// NotAtSandbox tells why nothing is refused at the sandbox, whatever the options say; empty: it may be.
+// NotAtSandbox returns why the runtime forbids refusals at the sandbox, or "" if it does not.
 func (r *Refusals) NotAtSandbox() string { return r.runtime.Load().barsSandbox }
 
 // Counts returns how many sandboxes and containers were refused so far.

@@ -28,7 +28,7 @@ func TestRuntimesThatKeepRefusedSandboxes(t *testing.T) {
 		{"containerd", "2.3.7+unknown", ""},
 		{"containerd", "", "not known"},
 		{"containerd", "unknown", "not known"},
-		{"cri-o", "1.35.0", "not known to take refused sandboxes down"},
+		{"cri-o", "1.35.0", "not known to remove refused sandboxes"},
 	} {
 		_, got := RuntimeFaults(c.name, c.version)
 		if c.want == "" {

@@ -3,6 +3,7 @@ package waiting
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -12,57 +13,52 @@ import (
 	"github.com/prometheus/procfs"
 )
 
-// runcShim is the shim that runs containers as processes of the node: the only
-// one that is known to make its containers beside everything else it does. A shim
-// that runs a virtual machine holds a lock meanwhile.
+// runcShim is the shim that runs containers as processes of the node. It is the only shim that is known to
+// serve other requests while it makes a container. A shim that runs a virtual machine holds a lock meanwhile.
 const runcShim = "containerd-shim-runc-v2"
 
-// notSeenMade is why the gate is not used in a sandbox that this daemon did not see being made.
-// A shim outlives the runtime that started it, so the runtime's version alone does not tell.
+// notSeenMade is why the gate is not used in a sandbox that this daemon did not see being made. A shim
+// outlives the runtime that started it, so the version of the runtime is not enough.
 const notSeenMade = "the pod's sandbox is older than the daemon: its shim may hold up statistics while a hook waits"
 
-// shimBook knows in which sandboxes a hook may wait: in those that it saw being made, by a
-// runtime and a shim that bear it. Make it with newShimBook; safe for concurrent use.
+// shimBook knows in which sandboxes a hook may wait: in those that the daemon saw being made, if the runtime
+// and the shim support it. Make it with newShimBook. It is safe for concurrent use.
 type shimBook struct {
 	proc    string // where the host's /proc is
 	runtime *atomic.Pointer[runtime]
 
 	mu   sync.Mutex
-	made map[string]string // by ID, of sandboxes that were seen being made: why no hook may wait there
+	made map[string]string // why no hook may wait in a sandbox that was seen being made, by sandbox ID; empty: it may
 }
 
 func newShimBook(procRoot string, r *atomic.Pointer[runtime]) *shimBook {
 	return &shimBook{proc: procRoot, runtime: r, made: map[string]string{}}
 }
 
-// isMade takes note of a sandbox that is being made. It reads files of /proc.
-func (b *shimBook) isMade(pod *api.PodSandbox) {
-	bars := cmp.Or(b.runtime.Load().barsGate, strangeness(pod, shimOf(b.proc, pod)))
+// add adds a sandbox that is being made. It reads files of /proc.
+func (b *shimBook) add(pod *api.PodSandbox) {
+	bars := cmp.Or(b.runtime.Load().barsGate, shimFault(pod, shimOf(b.proc, pod)))
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.made[pod.GetId()] = bars
 }
 
-// exist forgets the sandboxes that are not among these.
-func (b *shimBook) exist(pods []*api.PodSandbox) {
+// keep removes all sandboxes but these.
+func (b *shimBook) keep(pods []*api.PodSandbox) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	before := b.made
-	b.made = map[string]string{}
-	for _, pod := range pods {
-		if bars, seen := before[pod.GetId()]; seen {
-			b.made[pod.GetId()] = bars
-		}
-	}
+	maps.DeleteFunc(b.made, func(id, _ string) bool {
+		return !slices.ContainsFunc(pods, func(pod *api.PodSandbox) bool { return pod.GetId() == id })
+	})
 }
 
-func (b *shimBook) removed(id string) {
+func (b *shimBook) remove(id string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	delete(b.made, id)
 }
 
-// barred tells why no hook may wait in a sandbox; empty: it may.
+// barred returns why no hook may wait in a sandbox, or "" if it may.
 func (b *shimBook) barred(pod *api.PodSandbox) string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -72,20 +68,20 @@ func (b *shimBook) barred(pod *api.PodSandbox) string {
 	return notSeenMade
 }
 
-// strangeness tells why the runtime handler of a pod is not known to bear waiting
-// hooks. Where the shim cannot be seen, only the default handler is.
-func strangeness(pod *api.PodSandbox, shim string) string {
+// shimFault returns why a pod's shim is not known to support waiting hooks, or "" if it is. If the name of
+// the shim is not known (empty), only the default runtime handler is.
+func shimFault(pod *api.PodSandbox, shim string) string {
 	switch handler := pod.GetRuntimeHandler(); {
 	case shim != "" && shim != runcShim:
-		return fmt.Sprintf("the pod's shim %s is not known to bear waiting hooks", shim)
+		return fmt.Sprintf("the pod's shim %s is not known to support waiting hooks", shim)
 	case shim == "" && handler != "" && handler != "runc":
-		return fmt.Sprintf("the pod's runtime handler %q is not known to bear waiting hooks", handler)
+		return fmt.Sprintf("the pod's runtime handler %q is not known to support waiting hooks", handler)
 	}
 	return ""
 }
 
-// shimOf returns the name of a sandbox's shim: the parent of its first process, or that
-// process itself, and called with the sandbox's ID. Empty: it cannot be seen.
+// shimOf returns the name of a sandbox's shim, or "" if it cannot be found. The shim is the first process of
+// the sandbox or its parent, and has the ID of the sandbox among its arguments.
 func shimOf(procRoot string, pod *api.PodSandbox) string {
 	fs, err := procfs.NewFS(procRoot)
 	if err != nil || pod.GetPid() == 0 {

@@ -32,7 +32,7 @@ func (root procRoot) process(t *testing.T, pid, parent int, args ...string) {
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "cmdline"), []byte(strings.Join(args, "\x00")+"\x00"), 0o600))
 }
 
-// aShimBook is one of a runtime that bears hooks.
+// aShimBook returns the book of a runtime that supports hooks.
 func aShimBook(proc string) *shimBook {
 	r := &atomic.Pointer[runtime]{}
 	r.Store(&runtime{})
@@ -44,17 +44,17 @@ func TestOnlyASandboxThatWasSeenBeingMadeMayHaveAHook(t *testing.T) {
 	b := aShimBook(t.TempDir())
 	s := &api.PodSandbox{Id: "s"}
 	assert.Equal(t, notSeenMade, b.barred(s))
-	b.exist([]*api.PodSandbox{s})
-	assert.Equal(t, notSeenMade, b.barred(s), "a list says nothing of the shim")
-	b.isMade(s)
+	b.keep([]*api.PodSandbox{s})
+	assert.Equal(t, notSeenMade, b.barred(s), "a list of pods says nothing about the shim")
+	b.add(s)
 	assert.Empty(t, b.barred(s))
-	b.exist([]*api.PodSandbox{s})
+	b.keep([]*api.PodSandbox{s})
 	assert.Empty(t, b.barred(s))
-	b.removed("s")
+	b.remove("s")
 	assert.Equal(t, notSeenMade, b.barred(s))
-	b.isMade(s)
-	b.exist(nil)
-	assert.Empty(t, b.made, "what is gone is forgotten")
+	b.add(s)
+	b.keep(nil)
+	assert.Empty(t, b.made, "a removed sandbox is forgotten")
 }
 
 func TestSandboxesOfAnOldRuntimeStayOldAfterItsUpgrade(t *testing.T) {
@@ -62,13 +62,13 @@ func TestSandboxesOfAnOldRuntimeStayOldAfterItsUpgrade(t *testing.T) {
 	b := aShimBook(t.TempDir())
 	s := &api.PodSandbox{Id: "s"}
 	b.runtime.Store(&runtime{barsGate: "too old"})
-	b.isMade(s)
+	b.add(s)
 	b.runtime.Store(&runtime{})
-	b.exist([]*api.PodSandbox{s})
+	b.keep([]*api.PodSandbox{s})
 	assert.Equal(t, "too old", b.barred(s))
 }
 
-func TestVirtualMachinesAreStrange(t *testing.T) {
+func TestVirtualMachinesBarTheGate(t *testing.T) {
 	t.Parallel()
 	root := procRoot(t.TempDir())
 	root.process(t, 200, 1, "/opt/kata/bin/containerd-shim-kata-v2", "-id", "vm")
@@ -88,14 +88,14 @@ func TestVirtualMachinesAreStrange(t *testing.T) {
 		{&api.PodSandbox{Id: "not another's shim", Pid: 400}, ""},
 	} {
 		b := aShimBook(string(root))
-		b.isMade(c.sandbox)
+		b.add(c.sandbox)
 		assert.Contains(t, b.barred(c.sandbox), c.want, c.sandbox.Id)
 		assert.Equal(t, c.want == "", b.barred(c.sandbox) == "", c.sandbox.Id)
 	}
 }
 
-// A process that hangs may hold up whoever reads of it.
-func TestWhoeverWaitsToSeeAShimHoldsUpNobodyElse(t *testing.T) {
+// Reading from a process that hangs may block the reader.
+func TestAWaitForAShimHoldsUpNoOtherPod(t *testing.T) {
 	t.Parallel()
 	root := procRoot(t.TempDir())
 	root.process(t, 7, 1, "/usr/bin/containerd-shim-runc-v2", "-id", "s")
@@ -110,7 +110,7 @@ func TestWhoeverWaitsToSeeAShimHoldsUpNobodyElse(t *testing.T) {
 	go func() { made <- c.Sandbox(t.Context(), &api.PodSandbox{Id: "s", Uid: "u", Pid: 7}) }()
 	var pipe *os.File
 	require.Eventually(t, func() bool {
-		pipe, err = os.OpenFile(args, os.O_WRONLY|unix.O_NONBLOCK, 0) // fails while nobody reads
+		pipe, err = os.OpenFile(args, os.O_WRONLY|unix.O_NONBLOCK, 0) // fails until the file has a reader
 		return err == nil
 	}, patience, time.Millisecond)
 
@@ -123,7 +123,7 @@ func TestWhoeverWaitsToSeeAShimHoldsUpNobodyElse(t *testing.T) {
 	select {
 	case <-others:
 	case <-time.After(patience):
-		require.Fail(t, "what is told of other pods waits")
+		require.Fail(t, "the events of other pods wait")
 	}
 	_, err = pipe.Write(content)
 	require.NoError(t, err)

@@ -5,9 +5,8 @@ import (
 	"slices"
 )
 
-// share gives every pod its rate: the CPUs first to the pods that serve, which have
-// a CPU request, then evenly to those that start, nobody more than it can use; and
-// the disk's streams to those that read.
+// share gives every pod its rate. The CPUs go first to the serving pods, which have a CPU request, then evenly to the
+// starting pods. No pod gets more than it can use. The disk's streams go to the reading pods.
 func (n *node) share() {
 	hungry := n.hungry[:0]
 	readers := 0.0

@@ -8,18 +8,18 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/costs"
 )
 
-// course is what a start took so far, as the daemon finds it in its cgroup.
+// course is the cost of a start so far, as the daemon finds it in its cgroup.
 type course struct {
-	key         string    // under which it is learned
+	key         string    // the key under which it is learned
 	began       float64   // seconds
 	disk        float64   // bytes
 	cpu, waited float64   // seconds
-	readings    []reading // the last ones
+	readings    []reading // the latest ones
 	peak, idle  float64
 	busy        bool
 }
 
-// uses counts what a pod used that starts.
+// uses counts what a starting pod used.
 func (p *pod) uses(past float64) {
 	if p.does() == burns && (p.stage == launching || p.stage == starting) {
 		p.took.cpu += p.rate * past
@@ -30,13 +30,13 @@ func (p *pod) uses(past float64) {
 	}
 }
 
-// busyCores is from which rate on a start does not idle, as in the daemon.
+// busyCores is the rate from which a start is not idle, as in the daemon.
 const busyCores = 0.5
 
-// reading is what was read of a start: at a time, in seconds, what it moved, and cpu and waited.
+// reading is what was read of a start at one time, in seconds: the bytes it moved, and the sum of cpu and waited.
 type reading struct{ at, moved, wanted float64 }
 
-// lookBack is the time over which the daemon takes the mean of what a start does, seconds.
+// lookBack is the time over which the daemon averages what a start does, seconds.
 const lookBack = 2.0
 
 // read takes a reading of a start.
@@ -55,13 +55,13 @@ func (c *course) read(now float64) {
 	}
 }
 
-// full tells whether the readings are of all of lookBack.
+// full reports whether the readings cover all of lookBack.
 func (c *course) full() bool {
 	n := len(c.readings)
 	return n > 0 && c.readings[n-1].at-c.readings[0].at >= lookBack-tiny
 }
 
-// lately is how many cores it wanted, and how many bytes it moved in a second.
+// lately returns how many cores the start wanted, and how many bytes it moved in a second.
 func (c *course) lately() (cores, moves float64) {
 	if len(c.readings) == 0 {
 		return 0, 0
@@ -71,8 +71,8 @@ func (c *course) lately() (cores, moves float64) {
 	return (last.wanted - first.wanted) / over, (last.moved - first.moved) / over
 }
 
-// measure tells the limiter what the starts use: as often as the sensors are read, and of many starts up to once in a
-// second, as the daemon does.
+// measure tells the limiter what the starts use. Like the daemon, it does so as often as the sensors are read, and
+// for many starts at least once a second.
 func (n *node) measure() {
 	if n.table == nil || n.limiter == nil || n.now < n.measureAt-tiny {
 		return
@@ -90,7 +90,7 @@ func (n *node) measure() {
 	n.measureAt = n.now + min(1, readEvery*float64(1+starts/16))
 }
 
-// request is how a pod joins.
+// request returns the request with which a pod joins.
 func (n *node) request(p *pod) throttle.Request {
 	r := throttle.Request{UID: p.name, Name: "herd/" + p.name}
 	if n.table == nil {
@@ -100,7 +100,7 @@ func (n *node) request(p *pod) throttle.Request {
 	return r
 }
 
-// patience is that of its probe, as its spec has it; 0: it has none.
+// patience is the time after which its probe kills, as in its spec. 0: it has no probe.
 func (p *pod) patience() time.Duration {
 	switch {
 	case !p.kind.Liveness:
@@ -111,7 +111,7 @@ func (p *pod) patience() time.Duration {
 	return seconds(livenessDelay + livenessEvery*livenessFailures)
 }
 
-// learnedAs is the key of its next start; that of a restart is another.
+// learnedAs is the key of its next start. A restart has a key of its own.
 func (p *pod) learnedAs() string {
 	if p.life.Kills > 0 {
 		return p.key + " again"
@@ -119,7 +119,7 @@ func (p *pod) learnedAs() string {
 	return p.key
 }
 
-// expected is what is known of the next start of a pod.
+// expected is what the table knows of the next start of a pod.
 func (n *node) expected(p *pod) throttle.Expected {
 	known := throttle.Expected{Kind: p.learnedAs(), Patience: p.patience()}
 	if e, learned := n.table.Expect([]string{known.Kind, p.key, p.key + " again"}); learned {
@@ -128,7 +128,7 @@ func (n *node) expected(p *pod) throttle.Expected {
 	return known
 }
 
-// learn takes in what the start of a pod took.
+// learn records what the start of a pod took.
 func (n *node) learn(p *pod, killed bool, now time.Time) {
 	if n.table == nil {
 		return

@@ -8,7 +8,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
-// enter moves a pod, all of whose phases are over, to its next stage.
+// enter moves a pod whose phases are all over to its next stage.
 func (n *node) enter(p *pod, now time.Time) {
 	switch p.stage {
 	case settingUp:
@@ -60,8 +60,7 @@ func (n *node) admitted(now time.Time) {
 		return
 	}
 	n.limiter.Advance(now)
-	events, _ := n.limiter.Drain()
-	for _, e := range events {
+	for _, e := range n.limiter.Drain() {
 		if e.State != throttle.Starting {
 			continue
 		}
@@ -89,8 +88,7 @@ func (n *node) begin(p *pod) {
 	}
 }
 
-// kill ends the process of a pod. Its start is over, and the next one is a start of
-// its own, behind the others.
+// kill ends the process of a pod. Its start is over. The next one is a start of its own, behind the others.
 func (n *node) kill(p *pod, now time.Time) {
 	n.kills++
 	p.life.Kills++
@@ -102,7 +100,7 @@ func (n *node) kill(p *pod, now time.Time) {
 	}
 }
 
-// count tells how many pods are at which point.
+// count counts the pods at each stage.
 func (n *node) count(m *Measured) {
 	for _, p := range n.pods {
 		switch p.stage {

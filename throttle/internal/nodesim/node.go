@@ -13,14 +13,14 @@ import (
 // node is a node that starts a herd.
 type node struct {
 	scenario  Scenario
-	limiter   *throttle.Limiter // nil: nobody paces
+	limiter   *throttle.Limiter // nil: the herd is not paced
 	table     *costs.Table
 	measureAt float64 // when the starts are measured next
 	random    *rand.Rand
 	began     time.Time
 	now       float64 // seconds since the herd was created
 	pods      []*pod
-	hungry    []*pod // those that want a CPU; kept between calls of share
+	hungry    []*pod // pods that want a CPU; kept between calls of share
 	byTicket  map[*throttle.Ticket]*pod
 	unready   int
 	kills     int
@@ -65,7 +65,7 @@ func (n *node) herd() (all []Kind, keys []int) {
 	return all, keys
 }
 
-// next is how long no phase ends and no probe kills, seconds.
+// next is the time in which no phase ends and no probe kills, seconds.
 func (n *node) next() float64 {
 	soonest := math.Inf(1)
 	for _, p := range n.pods {
@@ -74,10 +74,10 @@ func (n *node) next() float64 {
 	return max(0, soonest)
 }
 
-// tiny is a time that is none, seconds.
+// tiny is a time that counts as zero, seconds.
 const tiny = 1e-8
 
-// advance moves the node on to a time before which nothing ends.
+// advance moves the node on to a time, before which nothing may end.
 func (n *node) advance(now time.Time) {
 	at := now.Sub(n.began).Seconds()
 	past := at - n.now

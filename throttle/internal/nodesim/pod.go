@@ -7,10 +7,10 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
 
-// A phase is what a pod does next.
+// A phase is one thing that a pod does.
 type phase struct {
 	does activity
-	left float64 // seconds, of the clock, of CPU time or of a stream of the disk
+	left float64 // seconds: of the clock, of CPU time or of a stream of the disk
 }
 
 type activity int
@@ -27,14 +27,14 @@ const (
 type pod struct {
 	kind   Kind
 	name   string
-	key    string // of what its starts take
+	key    string // under which the cost of its starts is learned
 	stage  stage
 	phases []phase
 	ticket *throttle.Ticket
 	life   Life
 	probe  float64 // phase of the readiness probe, seconds
 	killAt float64 // when the liveness probe kills; +Inf: never
-	rate   float64 // of its phase, per second of the clock
+	rate   float64 // of its phase, for each second of the clock
 	took   course
 }
 
@@ -72,7 +72,7 @@ func (p *pod) left() float64 {
 	return p.phases[0].left / p.rate
 }
 
-// most is how much CPU it can use at most, cores.
+// most is the CPU that it can use at most, cores.
 func (p *pod) most() float64 {
 	switch {
 	case p.does() == serves:
@@ -84,7 +84,7 @@ func (p *pod) most() float64 {
 	}
 }
 
-// throttled is the share of time in which its own CPU limit holds it.
+// throttled is the share of time in which its own CPU limit holds it back.
 func (p *pod) throttled() float64 {
 	if p.stage != starting || p.kind.CPULimit <= 0 || p.does() != burns {
 		return 0
@@ -92,7 +92,7 @@ func (p *pod) throttled() float64 {
 	return 1 - min(1, p.kind.CPULimit)
 }
 
-// startPhases are those from the start of its process until it serves.
+// startPhases are the phases from the start of its process until it serves.
 func (p *pod) startPhases() []phase {
 	return []phase{{idles, p.kind.Wait}, {reads, p.kind.IOSeconds}, {burns, p.kind.CPUSeconds}}
 }

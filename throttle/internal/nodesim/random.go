@@ -7,20 +7,18 @@ import (
 
 // Random gives a random node and herd. The same seed gives the same.
 //
-// Liveness probes are as tight as an administrator makes them who measured a start
-// alone: they kill what takes more than four times as long, and more than 20
-// seconds.
+// Liveness probes are as tight as those of an administrator who measured one start alone. They kill a pod that takes
+// more than four times as long, and more than 20 seconds.
 //
-// The ranges are those of services on nodes of 2 to 16 cores: 8 to 16 pods for each
-// core (kubelet allows 110 pods on a node), of up to four kinds, in a random order,
-// that burn 1 to 12 seconds of CPU, or wait for others for up to 10 seconds, or read
-// for up to 4; a node whose running pods use up to 40 %; and one herd in eight that
-// only waits, for up to 40 seconds.
+// The ranges are those of services on nodes of 2 to 16 cores. There are 8 to 16 pods for each core (kubelet allows
+// 110 pods on a node), of up to four kinds, in a random order. They burn 1 to 12 seconds of CPU, or wait for others
+// for up to 10 seconds, or read for up to 4. The running pods of a node use up to 40 % of it. One herd in eight only
+// waits, for up to 40 seconds.
 func Random(seed uint64) Scenario {
 	r := rand.New(rand.NewPCG(seed, 3))
 	s := Scenario{Cores: []int{2, 4, 8, 16}[r.IntN(4)], Shuffled: true, Seed: seed}
 	s.DiskStreams = float64(s.Cores) * []float64{0.5, 1, 2, 4}[r.IntN(4)]
-	steady := 0.4 * r.Float64() * float64(r.IntN(2)) // of the node, before and after
+	steady := 0.4 * r.Float64() * float64(r.IntN(2)) // share of the node, before and after the herd
 	if steady > 0 {
 		k := Kind{Name: "running", Count: 1 + r.IntN(2*s.Cores)}
 		k.ServeCores = steady * float64(s.Cores) / float64(k.Count)
@@ -65,7 +63,7 @@ func between(r *rand.Rand) func(low, high float64) float64 {
 	return func(low, high float64) float64 { return low * math.Pow(high/low, r.Float64()) }
 }
 
-// alone is how long the start of such a pod takes on an idle node.
+// alone is how long the start of a pod takes on an idle node.
 func (k Kind) alone() float64 {
 	burn := k.CPUSeconds
 	if k.CPULimit > 0 {
@@ -74,5 +72,5 @@ func (k Kind) alone() float64 {
 	return k.Wait + k.IOSeconds + burn
 }
 
-// patience is after how long a liveness probe kills such a pod.
+// patience is the time after which a liveness probe kills a pod.
 func patience(k Kind) float64 { return max(20, 4*k.alone()) }

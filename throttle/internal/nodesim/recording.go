@@ -9,12 +9,12 @@ import (
 //go:embed testdata/*.json
 var testdata embed.FS
 
-// Recording is a herd on a real node, as integration/e2e's TestRecord wrote it.
-// Times and counters are seconds since the herd was created.
+// Recording is a herd on a real node, written by integration/e2e's TestRecord. Times and counters are seconds since
+// the herd was created.
 type Recording struct {
 	Name, Kernel string
 	Cores        int
-	// Limit is the number of starts at a time. 0: nobody paced.
+	// Limit is the number of starts at a time. 0: the herd was not paced.
 	Limit         int
 	Running, Herd []Kind
 	Pods          []Life
@@ -37,8 +37,8 @@ func Recorded(name string) (Recording, error) {
 	return r, nil
 }
 
-// Scenario is what was recorded. The Deployments of a herd were created at once, so
-// that their pods came in no particular order.
+// Scenario is what was recorded. The Deployments of a herd were created at once, so their pods came in no particular
+// order.
 func (r Recording) Scenario(seed uint64) Scenario {
 	return Scenario{Cores: r.Cores, Running: r.Running, Herd: r.Herd, Shuffled: true, Seed: seed}
 }

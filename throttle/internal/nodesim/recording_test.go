@@ -13,8 +13,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/internal/nodesim"
 )
 
-// The simulation gives what was recorded, within 15 %: the makespan, and roughly what
-// the sensors saw.
+// The simulation reproduces the recordings within 15 %: the makespan, and roughly the sensors' values.
 func TestReproducesRecordedHerds(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{
@@ -59,7 +58,7 @@ func pressure(r nodesim.Result) (some, busy float64) {
 	return some / n, busy / n
 }
 
-// fixed paces with that many starts at a time, 0: with any number, and measures.
+// fixed paces with this many starts at a time, and measures. 0: with any number.
 func fixed(limit int) nodesim.Pacing {
 	by := nodesim.Pacing{Observe: func(time.Time, nodesim.Measured) {}}
 	if limit > 0 {

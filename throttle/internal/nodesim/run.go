@@ -10,39 +10,39 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/costs"
 )
 
-// Pacing is who paces a herd.
+// Pacing says what paces a herd.
 type Pacing struct {
-	// Limiter paces; nil: nobody does.
+	// Limiter paces the herd. nil: the herd is not paced.
 	Limiter *throttle.Limiter
-	// Observe is called with each measurement, four times a second. The first covers
-	// a window in which nothing started. nil: nothing is measured.
+	// Observe is called with each measurement, four times a second. The first one covers a window in which nothing
+	// started. nil: nothing is measured.
 	Observe func(now time.Time, m Measured)
-	// Table, where it is given, says what starts take, and learns it; then the limiter also knows the pods' patience and
-	// what the starts under way use.
+	// Table, if given, says what starts take, and learns it. The limiter then also knows the pods' patience and the
+	// use of the starts under way.
 	Table *costs.Table
 	// StopAfter ends the run at this time, seconds. 0: never.
 	StopAfter float64
-	// StopAtKill ends the run as soon as a liveness probe killed.
+	// StopAtKill ends the run as soon as a liveness probe kills.
 	StopAtKill bool
 }
 
-// Result is what became of a herd.
+// Result is the outcome of a run.
 type Result struct {
 	// Makespan is when the last pod was ready, seconds after the herd was created.
 	Makespan float64
-	// Kills is how often a liveness probe killed one.
+	// Kills counts the kills by liveness probes.
 	Kills int
 	// Pods are the lives of the herd's pods, in the order of their creation.
 	Pods []Life
-	// Measured are the measurements, one for each reading.
+	// Measured are the measurements, one for each reading of the sensor.
 	Measured []Measured
 }
 
-// tooLong ends a herd that makes no progress, seconds.
+// tooLong is the time that ends a herd without progress, seconds.
 const tooLong = 3600
 
-// Run starts the herd and returns when all of it is ready, or after an hour. It
-// sleeps meanwhile: call it in a bubble of testing/synctest.
+// Run starts the herd and returns when all of it is ready, or after an hour. It sleeps meanwhile: call it in a bubble
+// of testing/synctest.
 func Run(s Scenario, by Pacing) Result {
 	n := newNode(s, by.Limiter, time.Now())
 	n.table = by.Table

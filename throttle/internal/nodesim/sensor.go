@@ -17,24 +17,23 @@ func (t *totals) add(l load, past float64) {
 	t.ioSome += l.ioSome * past
 }
 
-// The sensor reads the counters so often, and tells of a window of so many
-// readings.
+// The period with which the sensor reads the counters, and the readings in its window.
 const (
 	readEvery = 0.25
 	readings  = 8
 )
 
-// Measured is what the sensor tells: percent over the window.
+// Measured is what the sensor reports: percent over the window.
 type Measured struct {
 	At                           float64 // seconds since the herd was created
 	Window                       float64 // seconds
 	CPU, CPUPressure, IOPressure float64
-	// Starting is how many pods are between the start of their process and ready,
-	// Slots how many hold a slot, Waiting how many stand before the limiter.
+	// Starting counts the pods between the start of their process and ready, Slots those that hold a slot, Waiting
+	// those that wait for the limiter.
 	Starting, Slots, Waiting int
 }
 
-// Signals gives the measurement, which was made now, as a limiter takes it.
+// Signals returns the measurement, made now, in the form that a limiter takes.
 func (m Measured) Signals(now time.Time) (s throttle.Signals) {
 	from := now.Add(-seconds(m.Window))
 	s[throttle.SignalCPU] = throttle.Reading{Value: m.CPU, From: from, To: now}
@@ -43,16 +42,16 @@ func (m Measured) Signals(now time.Time) (s throttle.Signals) {
 	return s
 }
 
-// sensor turns counters into what they say of a window.
+// sensor turns counters into the measurement of a window.
 type sensor struct {
 	seen   []totals
-	noise  totals // what the noise has added to the counters so far
+	noise  totals // the sum of the noise that was added to the counters
 	before totals
 	random *rand.Rand
 }
 
-// The spread of one reading's noise: of the pressure relative, of the CPU use in
-// percent of the node. Those of the recordings are of this size.
+// The spread of one reading's noise: relative for the pressure, in percent of the node for the CPU use. The noise of
+// the recordings is of this size.
 const pressureNoise, cpuNoise = 0.25, 1.5
 
 func (s *sensor) read(now totals) Measured {

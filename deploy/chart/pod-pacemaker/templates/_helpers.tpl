@@ -8,20 +8,20 @@
 {{- end -}}
 {{- end -}}
 
-{{- /* Combinations of values that cannot do what they ask for. Renders to nothing. */ -}}
+{{- /* Rejects combinations of values that cannot work. Renders to nothing. */ -}}
 {{- define "pod-pacemaker.refusals" -}}
 {{- if not .Values.metricsProxy.enabled -}}
 {{- range $name, $asked := dict "podMonitor" .Values.podMonitor "prometheusRule" .Values.prometheusRule -}}
 {{- if $asked.enabled -}}
-{{- fail (printf "%s.enabled: Prometheus cannot reach 127.0.0.1 of the nodes, so it would never have data: set metricsProxy.enabled, or leave %s.enabled off" $name $name) -}}
+{{- fail (printf "%s.enabled: Prometheus cannot reach 127.0.0.1 of the nodes, so it would never get data: set metricsProxy.enabled, or leave %s.enabled off" $name $name) -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}
 {{- if eq (int .Values.metricsProxy.port) (int .Values.http.port) -}}
-{{- fail "metricsProxy.port: is http.port as well" -}}
+{{- fail "metricsProxy.port: is the same as http.port" -}}
 {{- end -}}
 {{- if and .Values.startupTaint.enabled (semverCompare "<1.30.0-0" .Capabilities.KubeVersion.Version) -}}
-{{- fail "startupTaint.enabled: needs Kubernetes 1.30 or later, for the policy that keeps each daemon to its own node and to this taint" -}}
+{{- fail "startupTaint.enabled: needs Kubernetes 1.30 or later, for the policy that limits each daemon to its own node and to this taint" -}}
 {{- end -}}
 {{- if and (not .Values.startPolicies.enabled) (or .Values.startPolicies.namespaceLabels .Values.startPolicies.clusterScope) -}}
 {{- fail "startPolicies.enabled is off: startPolicies.namespaceLabels and startPolicies.clusterScope add permissions that only StartPolicies need" -}}
@@ -101,7 +101,7 @@ container sees all files of the host for a moment, and leaves the daemon a copy 
     - {name: kubelet-config, mountPath: /kubelet}
 {{- end -}}
 
-{{- /* The flags of the daemon; preflight judges the same. */ -}}
+{{- /* The flags of the daemon; preflight checks the same flags. */ -}}
 {{- define "pod-pacemaker.flags" -}}
 - --nri-socket={{ .Values.nri.socket }}
 {{- if ne .Values.nri.index "05" }}

@@ -16,13 +16,16 @@ import (
 	"strings"
 )
 
-// programs are those that are shipped.
-const programs = "./plugin/cmd/..."
+// The programs that are shipped, and their folders.
+const (
+	root     = ".." // the folder of the root module
+	programs = "./plugin/cmd/..."
+)
 
-// legal are the names of files that go with the code.
+// legal matches the names of the files that must be shipped with a module.
 var legal = regexp.MustCompile(`(?i)^(licen[cs]e|copying|notice|patents|copyright)([._-].*)?$`)
 
-// module is where the code of one dependency lies.
+// module is one dependency; Dir is the folder of its code.
 type module struct {
 	Path, Version, Dir string
 	Main               bool
@@ -30,12 +33,12 @@ type module struct {
 
 func run(ctx context.Context, args []string, stdout io.Writer) error {
 	flags := flag.NewFlagSet("licenses", flag.ContinueOnError)
-	to := flags.String("o", "", "`folder` to write them to")
+	to := flags.String("o", "", "`folder` to write the licences to")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
 	if *to == "" {
-		return errors.New("-o is missing: the folder to write to")
+		return errors.New("-o: must be the folder to write to")
 	}
 	linked, err := modules(ctx)
 	if err != nil {
@@ -53,7 +56,8 @@ func run(ctx context.Context, args []string, stdout io.Writer) error {
 	return err
 }
 
-// modules gives what is linked into the programs for any platform of a release, and Go itself, by path.
+// modules returns Go itself and the modules that are linked into the programs for any platform of a release, sorted by
+// path.
 func modules(ctx context.Context) ([]module, error) {
 	goroot, err := output(ctx, nil, "env", "GOROOT")
 	if err != nil {
@@ -78,7 +82,7 @@ func modules(ctx context.Context) ([]module, error) {
 				break
 			}
 			if err != nil {
-				return nil, fmt.Errorf("understand go list: %w", err)
+				return nil, fmt.Errorf("decode the output of go list: %w", err)
 			}
 			if p.Module != nil && !p.Module.Main {
 				found[p.Module.Path] = *p.Module
@@ -94,7 +98,8 @@ func modules(ctx context.Context) ([]module, error) {
 }
 
 func output(ctx context.Context, env []string, args ...string) ([]byte, error) {
-	cmd := exec.CommandContext(ctx, "go", args...) //nolint:gosec // the arguments stand in this file
+	cmd := exec.CommandContext(ctx, "go", args...)
+	cmd.Dir = root
 	cmd.Env = append(os.Environ(), env...)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
@@ -105,11 +110,12 @@ func output(ctx context.Context, env []string, args ...string) ([]byte, error) {
 	return out, nil
 }
 
-// collect copies the files of one module; one without a licence is an error, for it must not be shipped.
+// collect copies the licence files of a module. A module without a licence is an error, because it
+// must not be shipped.
 func collect(m module, to string) error {
 	entries, err := os.ReadDir(m.Dir)
 	if err != nil {
-		return fmt.Errorf("the code of %s: %w", m.Path, err)
+		return fmt.Errorf("read the code of %s: %w", m.Path, err)
 	}
 	copied := 0
 	folder := filepath.Join(to, strings.ReplaceAll(m.Path, "/", "_")+"@"+m.Version)
@@ -121,10 +127,10 @@ func collect(m module, to string) error {
 		if err != nil {
 			return err
 		}
-		if err := os.MkdirAll(folder, 0o755); err != nil { //nolint:gosec // for everybody to read
+		if err := os.MkdirAll(folder, 0o755); err != nil {
 			return err
 		}
-		if err := os.WriteFile(filepath.Join(folder, entry.Name()), text, 0o644); err != nil { //nolint:gosec // the same
+		if err := os.WriteFile(filepath.Join(folder, entry.Name()), text, 0o644); err != nil {
 			return err
 		}
 		copied++

@@ -1,5 +1,6 @@
-// Command imports draws which package of the module imports which, into CONTRIBUTING.md. With
-// -check it writes nothing, and fails where the picture is not up to date.
+// Command imports writes the diagram of imports in CONTRIBUTING.md: which package of the root
+// module imports which. With -check it writes nothing, and fails if the diagram is not current. Run
+// it in the folder of the module integration.
 package main
 
 import (
@@ -15,26 +16,28 @@ import (
 )
 
 func main() {
-	check := flag.Bool("check", false, "write nothing, and fail where the picture is not up to date")
+	check := flag.Bool("check", false, "write nothing, fail if the diagram is not current")
 	flag.Parse()
 	if err := run(*check); err != nil {
-		fmt.Fprintln(os.Stderr, err)
+		fmt.Fprintln(os.Stderr, "imports:", err)
 		os.Exit(1)
 	}
 }
 
 const (
+	// root is the folder of the root module.
+	root  = ".."
 	file  = "CONTRIBUTING.md"
 	begin = "<!-- imports: make generate -->\n"
 	end   = "<!-- end of imports -->\n"
 )
 
 func run(check bool) error {
-	root, module, err := where()
+	module, err := golist("-m")
 	if err != nil {
 		return err
 	}
-	imports, err := list(root, module)
+	imports, err := list(strings.TrimSpace(module))
 	if err != nil {
 		return err
 	}
@@ -53,26 +56,16 @@ func run(check bool) error {
 	case want == string(text):
 		return nil
 	case check:
-		return errors.New(file + ": the picture of imports is not up to date: make generate")
+		return errors.New(file + ": the diagram of imports is not current: run make generate")
 	default:
-		return os.WriteFile(path, []byte(want), 0o644) //nolint:gosec // as every file of the repository
+		return os.WriteFile(path, []byte(want), 0o644)
 	}
 }
 
-// where returns the folder and the name of the module.
-func where() (root, module string, err error) {
-	out, err := golist(".", "-m", "-f", "{{.Dir}}\n{{.Path}}")
-	if err != nil {
-		return "", "", err
-	}
-	root, module, _ = strings.Cut(strings.TrimSpace(out), "\n")
-	return root, module, nil
-}
-
-// list returns what each package imports of the module, both without the module's name; programs,
-// generators and what only tests use are left out.
-func list(root, module string) (map[string][]string, error) {
-	out, err := golist(root, "-f", `{{if ne .Name "main"}}{{.ImportPath}}{{range .Imports}} {{.}}{{end}}{{end}}`, "./...")
+// list returns the imports of each package of the module, without the module's name. It leaves out
+// packages of other modules, programs, and packages for tests.
+func list(module string) (map[string][]string, error) {
+	out, err := golist("-f", `{{if ne .Name "main"}}{{.ImportPath}}{{range .Imports}} {{.}}{{end}}{{end}}`, "./...")
 	if err != nil {
 		return nil, err
 	}
@@ -91,9 +84,9 @@ func list(root, module string) (map[string][]string, error) {
 	return imports, nil
 }
 
-func golist(dir string, args ...string) (string, error) {
-	cmd := exec.Command("go", append([]string{"list"}, args...)...) //nolint:gosec // the arguments are this file's
-	cmd.Dir = dir
+func golist(args ...string) (string, error) {
+	cmd := exec.Command("go", append([]string{"list"}, args...)...)
+	cmd.Dir = root
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
@@ -103,8 +96,8 @@ func golist(dir string, args ...string) (string, error) {
 	return string(out), nil
 }
 
-// reduce leaves out what follows from other arrows: who imports a package that another import of
-// its imports as well.
+// reduce leaves out the imports that follow from others: if a imports b and b imports c, then a to
+// c.
 func reduce(imports map[string][]string) map[string][]string {
 	var reaches func(from, to string) bool
 	reaches = func(from, to string) bool {
@@ -127,7 +120,7 @@ func reduce(imports map[string][]string) map[string][]string {
 	return reduced
 }
 
-// draw returns the picture in Mermaid's language, sorted.
+// draw returns the diagram in Mermaid's language, sorted.
 func draw(imports map[string][]string) string {
 	var lines []string
 	for from, all := range imports {

@@ -10,7 +10,7 @@ import (
 )
 
 func TestEveryModuleThatIsLinkedHasItsLicence(t *testing.T) {
-	t.Chdir("../../..")
+	t.Chdir("../..")
 	to := filepath.Join(t.TempDir(), "licenses")
 	var out bytes.Buffer
 	require.NoError(t, run(t.Context(), []string{"-o", to}, &out))
@@ -21,7 +21,7 @@ func TestEveryModuleThatIsLinkedHasItsLicence(t *testing.T) {
 	}
 	tests, err := filepath.Glob(filepath.Join(to, "*testify*"))
 	require.NoError(t, err)
-	require.Empty(t, tests, "what only tests use is not shipped")
+	require.Empty(t, tests, "modules that only tests use are not shipped")
 }
 
 func TestAModuleWithoutLicenceIsNotShipped(t *testing.T) {

@@ -1,0 +1,83 @@
+package starts
+
+import (
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/leases"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/policies"
+)
+
+// Policies are the StartPolicies in force. It is part of a Starts. Its methods are safe for concurrent use, but
+// for Set, and do not block.
+type Policies struct{ s *Starts }
+
+// Set replaces the policies, which must not be changed afterwards. Calls must not overlap.
+func (p *Policies) Set(now time.Time, inForce []*v1alpha1.StartPolicy) {
+	set := policies.Compile(inForce, p.s.Log)
+	p.change(func(m *policies.Matcher) *policies.Changes { return m.SetPolicies(now, set) })
+	p.s.Wake() // an override may begin
+}
+
+// SetNamespace sets the labels of a namespace; nil: it is gone.
+func (p *Policies) SetNamespace(now time.Time, name string, labels map[string]string) {
+	p.change(func(m *policies.Matcher) *policies.Changes { m.SetNamespace(now, name, labels); return nil })
+}
+
+// SetNamespacesKnown notes that SetNamespace was called for all namespaces, or, with a fault, why it cannot be.
+func (p *Policies) SetNamespacesKnown(now time.Time, fault string) {
+	p.change(func(m *policies.Matcher) *policies.Changes { return m.SetNamespacesKnown(now, fault) })
+	p.s.Wake() // policies of the scope Cluster may come into force
+}
+
+// advance begins and ends the temporary overrides that are due, and returns when the next one is; zero: never.
+func (p *Policies) advance(now time.Time) (next time.Time) {
+	p.change(func(m *policies.Matcher) (c *policies.Changes) { next, c = m.Advance(now); return c })
+	return next
+}
+
+// suspend takes all policies out of force, or puts them back.
+func (p *Policies) suspend(now time.Time, suspended bool) {
+	p.change(func(m *policies.Matcher) *policies.Changes { return m.Suspend(now, suspended) })
+}
+
+// change changes the policies, or what they need to know, under the lock of the book. Once that is
+// free, it logs what changed and calls PoliciesChanged.
+func (p *Policies) change(change func(*policies.Matcher) *policies.Changes) {
+	c := p.underLock(change)
+	if c == nil {
+		return
+	}
+	for name, fault := range c.Faults {
+		p.s.Log.WithFields(logrus.Fields{"policy": name, "reason": fault}).Warn("the StartPolicy cannot be evaluated: it holds no pod")
+	}
+	for _, name := range c.Evaluated {
+		p.s.Log.WithField("policy", name).Info("the StartPolicy can be evaluated again, or is gone")
+	}
+	for _, name := range c.Overridden {
+		p.s.Log.WithField("policy", name).Info("a temporary override of the StartPolicy began or ended")
+	}
+	p.s.PoliciesChanged(*c)
+}
+
+func (p *Policies) underLock(change func(*policies.Matcher) *policies.Changes) *policies.Changes {
+	p.s.Ledger.mu.Lock()
+	defer p.s.Ledger.mu.Unlock()
+	return change(p.s.Ledger.matcher)
+}
+
+// State returns the policies in force.
+func (p *Policies) State() []policies.State {
+	p.s.Ledger.mu.Lock()
+	defer p.s.Ledger.mu.Unlock()
+	return p.s.Ledger.matcher.State()
+}
+
+// Claims returns the policies of the scope Cluster that are in force, by name. The map must not be changed.
+func (p *Policies) Claims() map[string]leases.Policy {
+	p.s.Ledger.mu.Lock()
+	defer p.s.Ledger.mu.Unlock()
+	return p.s.Ledger.matcher.Claims()
+}

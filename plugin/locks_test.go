@@ -1,0 +1,153 @@
+package plugin
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"go/types"
+	"io/fs"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// computes matches calls that only compute: builtins and conversions, of some packages, and methods of times, errors and
+// the runtime's messages. Unlock is the end of what is looked at.
+var computes = regexp.MustCompile(`^(append|clear|close|delete|float64|int|len|make|max|min|new)$` +
+	`|^(cmp|errors|maps|rand|slices)\.\w+$|^fmt\.(Errorf|Sprintf)$|^time\.(Now|AfterFunc)$` +
+	`|\.(Abs|Add|After|Before|Error|GetId|GetState|IsZero|Seconds|Stop|Sub|Unlock)$`)
+
+// underLocks is what else is done under mutexes, by folder, and why it may be.
+var underLocks = map[string]string{
+	"plugin s.settings.Watches":                "it only computes",
+	"plugin/gate p.turns <-":                   "the channel holds one, and was emptied under the same lock",
+	"plugin/internal/learning m.table.All":     "the table only computes, and has no lock of its own",
+	"plugin/internal/learning m.table.Encode":  "the same",
+	"plugin/internal/learning m.table.Expect":  "the same",
+	"plugin/internal/learning m.table.Observe": "the same",
+	"plugin/internal/starts change":            "each caller sets one field",
+	"plugin/podwatch c.pod.stops":              "it only computes",
+	"throttle/sensor s.history.add":            "it only computes",
+	"throttle/sensor s.reader.read":            "see Sampler",
+}
+
+// A mutex is a leaf: while it is held, no other mutex is taken, nothing is logged, read, written or waited for, and no
+// other package is called. This test reads what the source does between Lock and Unlock, also in the functions of the
+// same package that it calls. The locks of the Ledger and of the limiter have tests of their own.
+func TestEveryMutexIsALeaf(t *testing.T) {
+	t.Parallel()
+	folders := map[string]*lockedCode{}
+	for _, top := range []string{"crd", "plugin", "throttle"} {
+		require.NoError(t, filepath.WalkDir("../"+top, func(path string, entry fs.DirEntry, err error) error {
+			folder := strings.TrimPrefix(filepath.Dir(path), "../")
+			switch {
+			case err != nil, entry.IsDir(), !strings.HasSuffix(path, ".go"), strings.HasSuffix(path, "_test.go"):
+				return err
+			case folder == "throttle", folder == "plugin/runtimetest": // the limiter, a part of the tests
+				return nil
+			case folders[folder] == nil:
+				folders[folder] = &lockedCode{files: token.NewFileSet(), found: map[string]token.Pos{}}
+			}
+			l := folders[folder]
+			file, err := parser.ParseFile(l.files, path, nil, parser.SkipObjectResolution)
+			l.declared = append(l.declared, file.Decls...)
+			return err
+		}))
+	}
+	done := map[string]bool{}
+	for folder, l := range folders {
+		for _, d := range l.declared {
+			l.sections(d)
+		}
+		for what, at := range l.found {
+			what = folder + " " + what
+			done[what] = true
+			assert.NotEmpty(t, underLocks[what], "%s: %s", l.files.Position(at), what)
+		}
+	}
+	for what := range underLocks {
+		assert.True(t, done[what], "%s: not under a mutex any more", what)
+	}
+}
+
+// lockedCode finds what a package does under mutexes.
+type lockedCode struct {
+	files    *token.FileSet
+	declared []ast.Decl
+	whole    []ast.Decl // functions that were read from begin to end
+	found    map[string]token.Pos
+}
+
+// sections reads a function from each Lock to the last Unlock, or to the end if that is deferred.
+func (l *lockedCode) sections(d ast.Decl) {
+	from, to := d.End(), d.End()
+	f, method := d.(*ast.FuncDecl)
+	ofLedger := method && f.Recv != nil && receiver(f.Recv.List[0].Type) == "Ledger"
+	ast.Inspect(d, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.DeferStmt:
+			return !strings.HasSuffix(types.ExprString(n.Call), ".Unlock()")
+		case *ast.CallExpr:
+			text := types.ExprString(n.Fun)
+			if strings.HasSuffix(text, ".Unlock") {
+				to = n.Pos()
+			} else if strings.HasSuffix(text, ".Lock") && !ofLedger && !strings.HasSuffix(text, ".Ledger.mu.Lock") {
+				l.section(d, from, to)
+				from, to = n.End(), d.End()
+			}
+		}
+		return true
+	})
+	l.section(d, from, to)
+}
+
+// section reads a function between two positions.
+func (l *lockedCode) section(d ast.Decl, from, to token.Pos) {
+	ast.Inspect(d, func(n ast.Node) bool {
+		if n == nil || n.Pos() < from || n.Pos() >= to {
+			return true
+		}
+		switch n := n.(type) {
+		case *ast.SelectStmt: // with a default, it does not wait
+			return !slices.ContainsFunc(n.Body.List, func(c ast.Stmt) bool {
+				clause, ok := c.(*ast.CommClause)
+				return ok && clause.Comm == nil
+			})
+		case *ast.SendStmt:
+			l.found[types.ExprString(n.Chan)+" <-"] = n.Pos()
+		case *ast.UnaryExpr:
+			if n.Op == token.ARROW {
+				l.found[types.ExprString(n)] = n.Pos()
+			}
+		case *ast.CallExpr:
+			l.call(n.Pos(), types.ExprString(n.Fun))
+		}
+		return true
+	})
+}
+
+// call reads the functions of the package that a call may be of: those of that name, but for a method of a field.
+func (l *lockedCode) call(at token.Pos, text string) {
+	if computes.MatchString(text) {
+		return
+	}
+	dots, name, own := strings.Count(text, "."), text[strings.LastIndex(text, ".")+1:], false
+	for _, d := range l.declared {
+		f, ok := d.(*ast.FuncDecl)
+		if !ok || f.Name.Name != name || dots > 1 || (f.Recv != nil) != (dots == 1) {
+			continue
+		}
+		if own = true; !slices.Contains(l.whole, d) {
+			l.whole = append(l.whole, d)
+			l.section(d, f.Body.Pos(), d.End())
+		}
+	}
+	if !own {
+		l.found[text] = at
+	}
+}
