@@ -33,7 +33,8 @@ func TestDaemonClientAgreesWithTheAPIServer(t *testing.T) {
 		made.Spec.HolderIdentity = &name
 		made, err = leases.Update(ctx, made, metav1.UpdateOptions{})
 		require.NoError(t, err)
-		read, err := leases.Get(ctx, name, metav1.GetOptions{ResourceVersion: "0"})
+		// At version 0 the server may answer with an object from before the update.
+		read, err := leases.Get(ctx, name, metav1.GetOptions{ResourceVersion: made.ResourceVersion})
 		require.NoError(t, err)
 		assert.Equal(t, name, *read.Spec.HolderIdentity)
 		list, err := leases.List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + name})
