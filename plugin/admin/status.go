@@ -250,8 +250,8 @@ type Cost struct {
 	Basis string `json:"basis"`
 	// Cost is absent with the basis None.
 	*costs.Cost
-	// PatienceSeconds is the time after which a probe kills the pod's first container if that does not come up; absent
-	// if no probe does.
+	// PatienceSeconds is the time after which a probe kills the pod's first container at the earliest, if that does not
+	// come up; absent if no probe does.
 	PatienceSeconds Seconds `json:"patienceSeconds,omitempty"`
 }
 

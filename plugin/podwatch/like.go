@@ -71,8 +71,8 @@ func ownerOf(owner *metav1.OwnerReference, labels map[string]string) (name, revi
 	return kind + "/" + name, labels["controller-revision-hash"]
 }
 
-// patience returns how long after its start the first container of a pod that does not come up is killed, by its
-// startup probe, or else its liveness probe. The kubelet may do so up to a period earlier, because its probes begin at
+// patience returns how soon after its start the first container of a pod that does not come up is killed, by its
+// startup probe, or else its liveness probe. The kubelet may do so up to a period later, because its probes begin at
 // any moment of a period. Zero: no container is killed.
 func patience(p *corev1.Pod) (least time.Duration) {
 	for _, containers := range [][]corev1.Container{p.Spec.InitContainers, p.Spec.Containers} {
@@ -84,8 +84,8 @@ func patience(p *corev1.Pod) (least time.Duration) {
 			if probe == nil {
 				continue
 			}
-			seconds := int64(max(0, probe.InitialDelaySeconds)) + int64(max(1, probe.FailureThreshold))*int64(max(1, probe.PeriodSeconds))
-			if d := time.Duration(min(seconds, 1<<32)) * time.Second; least == 0 || d < least {
+			seconds := int64(max(0, probe.InitialDelaySeconds)) + int64(max(0, probe.FailureThreshold-1))*int64(max(1, probe.PeriodSeconds))
+			if d := time.Duration(min(max(1, seconds), 1<<32)) * time.Second; least == 0 || d < least {
 				least = d
 			}
 		}

@@ -95,8 +95,10 @@ func TestPatience(t *testing.T) {
 	live.LivenessProbe = probe(7, 2, 10)
 	slow.LivenessProbe, slow.StartupProbe = probe(0, 1, 1), probe(0, 30, 10)
 	ready.ReadinessProbe = probe(0, 1, 1)
-	assert.Equal(t, 27*time.Second, of(live))
-	assert.Equal(t, 300*time.Second, of(slow), "the liveness probe starts after the startup probe")
-	assert.Equal(t, 27*time.Second, of(slow, live, ready))
+	assert.Equal(t, 17*time.Second, of(live), "the first probe fails after 7 s at the earliest, the second 10 s later")
+	assert.Equal(t, 290*time.Second, of(slow), "the liveness probe starts after the startup probe")
+	assert.Equal(t, 17*time.Second, of(slow, live, ready))
+	live.LivenessProbe = probe(0, 1, 10)
+	assert.Equal(t, time.Second, of(live), "zero would mean that no probe kills it")
 	assert.Zero(t, of(ready), "a readiness probe does not kill")
 }

@@ -40,7 +40,7 @@ type Pod struct {
 	// Probed is true when any app container or sidecar has a readiness or a startup probe,
 	// so that ContainersReady says more than "runs".
 	Probed bool
-	// Patience is how long after its start the first container that does not come up is killed, by its startup probe,
+	// Patience is how soon after its start the first container that does not come up is killed, by its startup probe,
 	// or else its liveness probe; 0: none is.
 	Patience time.Duration
 	// Like is what makes its starts like those of other pods.
