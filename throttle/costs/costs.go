@@ -9,7 +9,7 @@ import (
 type Start struct {
 	CPU    time.Duration // CPU time
 	Wall   time.Duration // elapsed time
-	Waited time.Duration // time in which its threads waited for a CPU
+	Waited time.Duration // time in which it waited for a CPU
 	Idle   time.Duration // time until it first kept a CPU busy
 	// Peak is how many CPUs it kept busy, or would have without waiting for a CPU: the highest mean over
 	// 2 s.

@@ -28,7 +28,7 @@
 // # Alone
 //
 // How long a start takes beside others depends mostly on the others. So the table keeps how long it would
-// take alone: the time that it took, less the time in which it waited for a CPU. If several of its threads
+// take alone: the time that it took, less the time in which it waited for a CPU. If several of its processes
 // waited at once, that time may have been counted for each of them. The error is bounded: no start takes
 // less than its idle time and then its CPU time at its peak.
 package costs

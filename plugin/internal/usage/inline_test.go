@@ -43,3 +43,11 @@ func TestTimeInLineCountsAsUse(t *testing.T) {
 	tell("10", "0 1900000000 3\n")
 	assert.False(t, quiet(), "a new thread stands in line")
 }
+
+// The threads of a runtime that only wake up wait too, beside the one that computes.
+func TestTheThreadThatWaitsForLongestCounts(t *testing.T) {
+	t.Parallel()
+	before := usage{cpu: 1, inLine: map[thread]float64{{7, 7}: 1}}
+	now := usage{cpu: 2, inLine: map[thread]float64{{7, 7}: 1.9, {7, 8}: 1, {9, 9}: 0.5}}
+	assert.InDelta(t, 1+1+0.5, now.since(before).wanted(), 1e-9, "processes compute side by side")
+}

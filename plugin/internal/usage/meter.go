@@ -93,15 +93,16 @@ func (m meter) processCPU(pid int) (float64, error) {
 	return stat.CPUTime(), nil
 }
 
-// inLine returns for how many seconds the pod waited for a CPU. If the kernel does not count that by cgroup, it returns
-// the second figure of /proc/PID/task/TID/schedstat for each thread. It is empty if the kernel counts neither.
-func (m meter) inLine(p Place) map[string]float64 {
+// inLine returns for how many seconds a thread of the pod at least waited for a CPU. If the kernel does not count that by
+// cgroup, it returns the second figure of /proc/PID/task/TID/schedstat for each thread. It is empty if the kernel counts
+// neither.
+func (m meter) inLine(p Place) map[thread]float64 {
 	if p.CgroupParent != "" {
 		if waited, err := m.cgroups.CPUWaitSeconds(p.CgroupParent); err == nil {
-			return map[string]float64{whole: waited}
+			return map[thread]float64{{}: waited}
 		}
 	}
-	all := map[string]float64{}
+	all := map[thread]float64{}
 	fs, err := procfs.NewFS(m.proc)
 	if err != nil {
 		return all
@@ -109,9 +110,9 @@ func (m meter) inLine(p Place) map[string]float64 {
 	for _, c := range p.Containers {
 		for _, pid := range m.family(c.PID) {
 			threads, _ := fs.AllThreads(pid) // none: the process has ended since
-			for _, thread := range threads {
-				if s, err := thread.Schedstat(); err == nil {
-					all[strconv.Itoa(thread.PID)] = time.Duration(s.WaitingNanoseconds).Seconds()
+			for _, t := range threads {
+				if s, err := t.Schedstat(); err == nil {
+					all[thread{pid, t.PID}] = time.Duration(s.WaitingNanoseconds).Seconds()
 				}
 			}
 		}

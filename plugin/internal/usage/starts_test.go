@@ -18,11 +18,11 @@ func TestAStallBeginsWithTheFirstQuietWindow(t *testing.T) {
 	begin := time.Unix(1000, 0)
 	sign := &start{}
 	s := StartMeter{stalls: StallOptions{Cores: 0.1, InLine: 0.5, Bytes: 1000}, pods: map[string]*start{"uid": sign}}
-	now := usage{at: begin, inLine: map[string]float64{}, moved: map[string]float64{}}
+	now := usage{at: begin, inLine: map[thread]float64{}, moved: map[string]float64{}}
 	step := func(cpu, inLine, moved float64) time.Time {
 		now.at = now.at.Add(time.Second)
 		now.cpu += cpu
-		now.inLine = map[string]float64{"thread": now.inLine["thread"] + inLine}
+		now.inLine = map[thread]float64{{}: now.inLine[thread{}] + inLine}
 		now.moved = map[string]float64{"process": now.moved["process"] + moved}
 		sign.add(now)
 		return s.StalledSince("uid", 2*window)
@@ -52,11 +52,11 @@ func TestAStallBeginsWithTheFirstQuietWindow(t *testing.T) {
 func course(t *testing.T, seconds ...use) costs.Start {
 	t.Helper()
 	p := &start{}
-	now := usage{at: time.Unix(1000, 0), cpu: 7, inLine: map[string]float64{}, moved: map[string]float64{}}
+	now := usage{at: time.Unix(1000, 0), cpu: 7, inLine: map[thread]float64{}, moved: map[string]float64{}}
 	p.add(now)
 	for _, u := range seconds {
 		now.at, now.cpu = now.at.Add(time.Second), now.cpu+u.cpu
-		now.inLine = map[string]float64{whole: now.inLine[whole] + u.inLine}
+		now.inLine = map[thread]float64{{}: now.inLine[thread{}] + u.inLine}
 		now.moved = map[string]float64{whole: now.moved[whole] + u.moved}
 		p.add(now)
 	}
@@ -96,7 +96,7 @@ func TestWhatAStartUsesSoFar(t *testing.T) {
 	s.pods = map[string]*start{"uid": p}
 	_, known := s.Use("uid")
 	assert.False(t, known, "the start was not measured")
-	now := usage{at: time.Unix(1000, 0), cpu: 7, inLine: map[string]float64{}, moved: map[string]float64{}}
+	now := usage{at: time.Unix(1000, 0), cpu: 7, inLine: map[thread]float64{}, moved: map[string]float64{}}
 	for _, c := range []struct {
 		cpu, inLine, moved float64 // for each second
 		want               adaptive.Use
@@ -108,7 +108,7 @@ func TestWhatAStartUsesSoFar(t *testing.T) {
 		{0, 0, 0, adaptive.Use{CPU: time.Second, Disk: 8192}},
 	} {
 		now.cpu += c.cpu
-		now.inLine = map[string]float64{whole: now.inLine[whole] + c.inLine}
+		now.inLine = map[thread]float64{{}: now.inLine[thread{}] + c.inLine}
 		now.moved = map[string]float64{whole: now.moved[whole] + c.moved}
 		p.add(now)
 		use, known := s.Use("uid")

@@ -7,15 +7,18 @@ type usage struct {
 	at  time.Time
 	cpu float64 // CPU-seconds
 	// inLine is for how many seconds each thread, or the whole pod, waited for a CPU.
-	inLine map[string]float64
+	inLine map[thread]float64
 	// moved is how many bytes each process, or the whole pod, moved to and from disks; nil: not known.
 	moved map[string]float64
 }
 
+// thread names a thread; its zero value stands for the whole pod.
+type thread struct{ process, id int }
+
 // use is what a pod used between two usages.
 type use struct {
 	cpu    float64 // CPU-seconds
-	inLine float64 // seconds
+	inLine float64 // seconds in which the pod waited for a CPU
 	moved  float64 // bytes
 }
 
@@ -26,7 +29,7 @@ func (u use) wanted() float64 { return u.cpu + u.inLine }
 func (u usage) since(earlier usage) use {
 	return use{
 		cpu:    u.cpu - earlier.cpu,
-		inLine: more(u.inLine, earlier.inLine),
+		inLine: longest(u.inLine, earlier.inLine),
 		moved:  more(u.moved, earlier.moved),
 	}
 }
@@ -34,6 +37,20 @@ func (u usage) since(earlier usage) use {
 func more(now, before map[string]float64) (sum float64) {
 	for name, n := range now {
 		sum += max(0, n-before[name])
+	}
+	return sum
+}
+
+// longest returns for how long the processes waited. Of each process, the thread that waited for longest counts. A sum
+// would count the threads of a runtime that only wake up now and then: on full CPUs they wait for longer than they run,
+// and a pod that keeps one core busy would count 1.3 to 1.8.
+func longest(now, before map[thread]float64) (sum float64) {
+	processes := map[int]float64{}
+	for t, n := range now {
+		processes[t.process] = max(processes[t.process], n-before[t])
+	}
+	for _, n := range processes {
+		sum += n
 	}
 	return sum
 }
