@@ -25,7 +25,7 @@ func (c *Controller) course(at time.Time, s Start) course {
 	if !s.Began.IsZero() {
 		elapsed = at.Sub(s.Began).Seconds()
 	}
-	one, alone := c.unknownCourse(s), aloneShare*patience
+	one, alone := c.unknownCourse(s, elapsed), aloneShare*patience
 	if e := s.Expected; e != nil {
 		if known, takes := c.knownCourse(*e, s, elapsed); takes < patience && (!c.lost() || e.Seen.After(c.began)) {
 			one, alone = known, takes
@@ -93,10 +93,13 @@ func (one *course) underWay(e costs.Cost, s Start, elapsed float64) {
 	}
 }
 
-// unknownCourse returns the course of an unknown start: it is half done with what it does. One that waits reads as much
-// as others of its kind have.
-func (c *Controller) unknownCourse(s Start) course {
+// unknownCourse returns the course of an unknown start: it is half done with what it does. One that idles is taken to
+// go on idling, as mostIdlers bounds how many do. One that waits reads as much as others of its kind have.
+func (c *Controller) unknownCourse(s Start, elapsed float64) course {
 	one := course{idle: math.Inf(-1), cores: 1, cpu: s.CPU.Seconds()}
+	if elapsed > measuredAfter.Seconds() && s.Cores < burnsFrom {
+		one.cpu = 0
+	}
 	if s.Reads > readsFrom {
 		one.reads, one.disk = max(c.disk.stream, s.Reads), float64(s.Disk)
 	}

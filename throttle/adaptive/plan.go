@@ -79,12 +79,13 @@ type plan struct {
 
 // kind is what was measured of the starts of one kind that are under way.
 type kind struct {
-	named  bool    // the pod watch knows the kind
-	fresh  int     // starts that are not measured yet
-	seen   int     // starts that are
-	idlers int     // starts that neither burn CPU nor read, and those that are about to begin
-	reads  float64 // bytes in a second that the fastest of them reads
-	read   int64   // bytes that one of them has read at most
+	named  bool          // the pod watch knows the kind
+	fresh  int           // starts that are not measured yet
+	seen   int           // starts that are
+	idlers int           // starts that neither burn CPU nor read, and those that are about to begin
+	idles  time.Duration // how long the oldest of them has idled
+	reads  float64       // bytes in a second that the fastest of them reads
+	read   int64         // bytes that one of them has read at most
 }
 
 // lost reports whether a probe has killed a start since the herd began.
@@ -114,7 +115,7 @@ func (c *Controller) newPlan(at time.Time, underWay []Start, doubt float64) *pla
 		if s.Cores >= burnsFrom {
 			p.burning += s.Cores
 		} else if s.Reads < readsFrom {
-			k.idlers++
+			k.idlers, k.idles = k.idlers+1, max(k.idles, at.Sub(s.Began))
 		}
 		p.add(c.course(at, s))
 	}
@@ -167,7 +168,7 @@ func (p *plan) holds(k *kind, one course, patience time.Duration, slots int) str
 		return "the kind of the next start is unknown"
 	case !one.known && k.named && k.seen == 0 && p.burning+float64(k.fresh+1) > p.goal:
 		return "the kind of the next start is unknown, and the first of it are being measured"
-	case !one.known && k.named && patience > 0 && float64(k.idlers+1) > p.mostIdlers(patience):
+	case !one.known && k.named && patience > 0 && float64(k.idlers+1) > p.mostIdlers(patience, k.idles):
 		return "the kind of the next start is unknown, and those of it under way idle: if more of them burned CPU later, probes would kill them"
 	case one.known && one.disk > 0 && p.readers >= p.settings.startsAtGoal():
 		return "as many starts read from the disk as may at a time"
@@ -184,9 +185,11 @@ func (p *plan) holds(k *kind, one course, patience time.Duration, slots int) str
 }
 
 // mostIdlers returns how many unknown starts of one kind may idle at a time: as many as end in time if all of them burn
-// CPU together later.
-func (p *plan) mostIdlers(patience time.Duration) float64 {
-	return max(float64(p.settings.Cores), p.free*patienceUsed*patience.Seconds()/laterCPU)
+// CPU together later. That they do shows after measuredAfter. Starts that join when others have idled for some time burn
+// later by as much, so more may join.
+func (p *plan) mostIdlers(patience, idles time.Duration) float64 {
+	burn := patienceUsed*(patience+idles).Seconds() - measuredAfter.Seconds()
+	return max(float64(p.settings.Cores), p.free*burn/laterCPU)
 }
 
 // restFits reports whether all that wait can start at once: each is of a known kind, and all end in time, also if those of

@@ -63,6 +63,19 @@ func TestOfAKindThatWasNotMeasuredNoMoreStartThanTheNodeBearsIfAllBurn(t *testin
 	assert.Equal(t, 13, c.Allow(now, append(burners, idlers[:10]...), 12, burner, burner))
 }
 
+// Starts of a kind that is not known yet, and that idle, leave the cores to those whose kind is known.
+func TestUnknownStartsThatIdleKeepNoCoresBusy(t *testing.T) {
+	t.Parallel()
+	now := dawn.Add(10 * time.Second)
+	idlers := herd(12, Start{Kind: "idler", Patience: 2 * time.Minute, Began: dawn, Use: Use{CPU: 100 * time.Millisecond}})
+	burners := herd(9, Start{Kind: "burner", Patience: 2 * time.Minute, Expected: proven(cost(0, 2))})
+	assert.Equal(t, 15, planner(4).Allow(now, idlers, 12, burners, append(burners, Start{Kind: "other"})), "three burn on two cores")
+	for i := range idlers {
+		idlers[i].Began = now.Add(-time.Second)
+	}
+	assert.Equal(t, 4, planner(4).Allow(now, idlers, 12, burners, append(burners, Start{Kind: "other"})), "not measured yet")
+}
+
 // What idles now may burn CPU later, all together.
 func TestOfAnUnknownKindThatIdlesOnlyAsManyStartAsCouldBurnInTime(t *testing.T) {
 	t.Parallel()
@@ -70,13 +83,14 @@ func TestOfAnUnknownKindThatIdlesOnlyAsManyStartAsCouldBurnInTime(t *testing.T) 
 	idlers := func(n int, patience time.Duration) (underWay, waiting []Start) {
 		one := Start{Kind: "idler", Patience: patience}
 		waiting = herd(24-n, one)
-		one.Began = dawn
+		one.Began = now.Add(-measuredAfter)
 		return herd(n, one), waiting
 	}
 	under, waiting := idlers(5, 27*time.Second)
 	c := planner(40)
-	assert.Equal(t, 7, c.Allow(now, under, 5, waiting, waiting), "7 burn for 0.4 of 27 s on two cores, if each takes 3 CPU-seconds")
+	assert.Equal(t, 6, c.Allow(now, under, 5, waiting, waiting), "6 burn for 0.4 of 29 s less 2 s on two cores, if each takes 3 CPU-seconds")
 	assert.Contains(t, c.Why(), "those of it under way idle")
+	assert.Equal(t, 9, c.Allow(now.Add(10*time.Second), under, 5, waiting, waiting), "what joins 12 s later burns 12 s later")
 
 	short, other := idlers(5, 5*time.Second)
 	assert.Equal(t, 5, planner(40).Allow(now, short[:1], 1, other[:4], other[:4])+3, "as many as cores at least")
