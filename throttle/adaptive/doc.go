@@ -136,7 +136,7 @@
 //   - It does not know which unknown starts would use no CPU. Where long starts that only wait are spread among as much
 //     work, the best is to start all at once, and a herd takes up to 1.6 times as long.
 //   - It does not protect starts on a node that other work fills. Beside work that uses 60 to 95 % of the node and goes
-//     first, probes kill in 23 of 60 simulated herds that burn CPU, and in 18 the next time. In 13 of them they kill
+//     first, probes kill in 16 of 60 simulated herds that burn CPU, and in 13 the next time. In 13 of them they kill
 //     even where one pod starts at a time (TestHowManyStartOnABusyNode).
 //   - It takes a start for smaller than it is where several of its threads wait for CPUs at once: the kernel counts that
 //     once for a cgroup, and elsewhere, of each process, only the thread that waits for longest counts. The waiting of
@@ -152,57 +152,56 @@
 // for that herd. Each herd starts with nothing known, again with what was learned, again with 15 % of that wrong by a
 // factor of five, and once with no pod watch.
 //
-//	held out, seeds from 1,700,000 on          95 %   99 %   herds with a kill
+//	held out, seeds from 1,900,000 on          95 %   99 %   herds with a kill
 //
-//	300 plain herds, the first time            1.33   1.63   0
-//	                 again                     1.07   1.16   0
-//	                 again, misled             1.12   1.24   0
-//	                 no pod watch              1.24   1.43   6
-//	200 broad herds, the first time            1.54   1.68   3
-//	                 again                     1.25   1.37   0
-//	                 again, misled             1.23   1.45   0
-//	                 no pod watch              1.60   2.04   27
+//	300 plain herds, the first time            1.23   1.53   0
+//	                 again                     1.06   1.11   0
+//	                 again, misled             1.09   1.16   0
+//	                 no pod watch              1.17   1.34   3
+//	200 broad herds, the first time            1.52   1.90   3
+//	                 again                     1.30   1.44   0
+//	                 again, misled             1.32   1.71   0
+//	                 no pod watch              1.68   1.95   33
 //
 // The goals are, for 95 % of the plain herds, 1.15 and no kill: met again and misled, not the first time. For the broad
-// ones they are 1.45 and 2 % with a kill the first time, 1.25 and no kill again, and 1 % with a kill misled: all are met but
-// the 1.45.
-//
-// On 500 herds from 1,800,000 on, which the tests do not repeat, 95 % of the plain herds took 1.34, 1.08 and 1.10, and of the
-// broad ones 1.63, 1.33 and 1.38, with a kill in one herd, the first time. So the 1.25 again is partly luck.
+// ones they are 1.45 and 2 % with a kill the first time, 1.25 and no kill again, and 1 % with a kill misled: those of
+// kills are met, the 1.45 and the 1.25 are not. On the 500 herds from 1,700,000 on, with which the law was found, they
+// are: 1.26, 1.07 and 1.12 of plain herds, 1.44, 1.25 and 1.22 of broad ones. So the 1.25 again is luck of the herds.
 //
 // The first time, pods that only wait look like pods that burn CPU later, until they burn. To hold both back costs the
-// plain herds their 1.15, as one in eight of them only waits. To hold back neither kills.
-//
-// A forecast may use 0.4 of what probes leave. With 0.6, 1 of the 200 broad herds from 1,500,000 on had a kill again, and
-// with 0.5, 2 of those from 1,600,000 on. With 0.4 none of the latter had, and 95 % of their makespans were as before: 1.22
-// again, and 1.56 the first time in place of 1.55.
+// plain herds their 1.15, as one in eight of them only waits: without that rule they take 1.09, and broad ones 1.38. To
+// hold back neither kills on a real node, where probes leave less than in the simulation.
 //
 // What happens without each rule: herds with a kill, and 95 % of the makespans, of 100 herds of each distribution from
 // 1,700,000 on and of the 60 busy nodes.
 //
 //	                                        plain first   broad first  broad again  broad misled  broad unwatched  busy, twice
-//	all rules                               0  1.21       1  1.44      0  1.25      0  1.23       7  1.35          23 17
-//	without the floor of three windows      0  1.58       0  1.72      0  1.40      0  1.40       2  1.70          14 17
-//	without the bound near a load of 2      0  1.21       1  1.43      0  1.25      0  1.23       9  1.35          23 17
-//	without the bound by I/O pressure       2  1.39       9  1.44      0  1.25      1  1.24       18 1.74          23 17
-//	beginning as on an idle node            0  1.27       2  1.43      0  1.25      0  1.23       10 1.42          45 15
-//	without halving after a loss            0  1.21       1  1.44      0  1.25      0  1.23       7  1.48          23 17
-//	with all pressure counted               0  1.21       1  1.44      0  1.25      0  1.23       4  1.35          22 17
-//	without counting cores                  0  1.27       0  1.43      0  1.22      6  1.30       7  1.35          23 17
-//	without what probes leave in time       0  1.21       2  1.53      1  1.27      1  1.23       7  1.35          37 38
-//	without a bound on readers              0  1.20       1  1.44      0  1.20      1  1.19       7  1.35          23 17
-//	without letting in the rest             0  1.21       1  1.53      0  1.29      0  1.29       7  1.35          23 17
-//	trusting what is not proven             0  1.21       1  1.44      0  1.15      4  1.26       7  1.35          23 17
+//	all rules                               0  1.21       1  1.43      0  1.25      0  1.23       8  1.35          16 13
+//	without the floor of three windows      0  1.21       0  1.46      0  1.23      0  1.22       7  1.46          10 13
+//	without the bound near a load of 2      0  1.21       1  1.43      0  1.25      0  1.23       9  1.35          17 13
+//	without the bound by I/O pressure       2  1.39       9  1.41      0  1.25      1  1.24       19 1.75          16 13
+//	beginning as on an idle node            0  1.27       2  1.43      0  1.25      0  1.23       11 1.45          43 13
+//	without halving after a loss            0  1.21       1  1.43      0  1.25      0  1.23       8  1.48          16 13
+//	with all pressure counted               0  1.21       0  1.41      0  1.26      0  1.23       5  1.35          15 13
+//	without the bound on idlers             0  1.09       1  1.38      0  1.25      0  1.23       8  1.35          16 13
+//	without counting cores                  0  1.27       0  1.40      0  1.22      6  1.33       8  1.35          16 13
+//	without what probes leave in time       0  1.21       2  1.53      1  1.27      1  1.23       8  1.35          32 34
+//	without a bound on readers              0  1.20       1  1.43      0  1.20      1  1.20       8  1.35          16 13
+//	without letting in the rest             0  1.21       1  1.53      0  1.28      0  1.27       8  1.35          16 13
+//	trusting what is not proven             0  1.21       1  1.43      0  1.15      6  1.28       8  1.35          16 13
 //
-// The floor costs kills on busy nodes and unwatched, and nothing else does as much for the makespan. To trust the table,
-// or to count no cores, makes herds shorter, until the table is wrong. The bound near a load of 2 and the bound on readers
-// do nothing for these herds. The first stays because the load cannot tell more than 2, the second because the simulated
-// disk is not slowed down by its readers, as a real one is.
+// The floor costs kills on busy nodes, and shortens only the herds that nobody watches. To trust the table, or to count
+// no cores, makes herds shorter, until the table is wrong. The bound near a load of 2, the bound on idlers and the bound
+// on readers prevent nothing in these herds. The first stays because the load cannot tell more than 2, the second for
+// real nodes, the third because the simulated disk is not slowed down by its readers, as a real one is.
 //
 // Pressure of pods that their own CPU limit throttles is hardly simulated: a real node shows that it closes the limit.
 //
+// A forecast may use 0.4 of what probes leave. With 0.6, 1 of 200 broad herds had a kill again, and with 0.5, 2 of 200
+// others. With 0.3 none had one, and 95 % of them took 1.26 again in place of 1.23.
+//
 // Constants are compared by seeds that were judged before. Held-out seeds judge a law that is fixed by then. Those from
-// 100,000 to 1,899,999 are used up: a change of the law takes others. Five more rules and constants made no difference on
+// 100,000 to 1,999,999 are used up: a change of the law takes others. Five more rules and constants made no difference on
 // 300 herds, and are gone: growth by four at most, a doubt at 0.9 of the patience, a least of 0.05 cores for a start, a test
 // whether a start reads or only waits, and 1.25 times the expected CPU time before a start is half done.
 //
