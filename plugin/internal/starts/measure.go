@@ -80,7 +80,7 @@ func (s *Starts) expect(now time.Time, pod podwatch.Pod) {
 	s.Limiter.Expect(now, map[string]throttle.Expected{pod.UID: s.expected(pod, v.Repeats > 0)})
 }
 
-// expected returns what the start of a pod is expected to take, and when a probe kills it. restart reports whether
+// expected returns what the start of a pod is expected to take, and how soon a probe may kill it. restart reports whether
 // it is a start after a crash. Starts of other kinds do not count.
 func (s *Starts) expected(pod podwatch.Pod, restart bool) throttle.Expected {
 	known := throttle.Expected{Kind: learning.Kind(pod, restart), Patience: pod.Patience}
@@ -91,9 +91,9 @@ func (s *Starts) expected(pod podwatch.Pod, restart bool) throttle.Expected {
 }
 
 // killed reports whether a probe may have killed a start that failed after this time. A start that crashed so late
-// by itself is a lower bound, too.
+// by itself is a lower bound, too. A patience of a second or less does not tell a kill from a crash.
 func killed(after, patience time.Duration) bool {
-	return patience > 0 && after >= patience/2
+	return patience > time.Second && after >= patience/2
 }
 
 // followShadows measures the starts that continued at once in the mode Shadow. They begin and end independently of

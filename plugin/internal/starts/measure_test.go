@@ -158,6 +158,7 @@ func TestStartsThatAProbeMayHaveKilled(t *testing.T) {
 	assert.True(t, killed(27*time.Second, 27*time.Second))
 	assert.False(t, killed(5*time.Second, 27*time.Second))
 	assert.False(t, killed(time.Hour, 0), "the pod has no probe that kills")
+	assert.False(t, killed(time.Hour, time.Second), "so soon, a crash looks like a kill")
 }
 
 func TestAStartThatWasKilledIsABound(t *testing.T) {

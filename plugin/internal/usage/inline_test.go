@@ -47,7 +47,9 @@ func TestTimeInLineCountsAsUse(t *testing.T) {
 // The threads of a runtime that only wake up wait too, beside the one that computes.
 func TestTheThreadThatWaitsForLongestCounts(t *testing.T) {
 	t.Parallel()
-	before := usage{cpu: 1, inLine: map[thread]float64{{7, 7}: 1}}
-	now := usage{cpu: 2, inLine: map[thread]float64{{7, 7}: 1.9, {7, 8}: 1, {9, 9}: 0.5}}
+	before := usage{at: time.Unix(0, 0), cpu: 1, inLine: map[thread]float64{{7, 7}: 1}}
+	now := usage{at: time.Unix(2, 0), cpu: 2, inLine: map[thread]float64{{7, 7}: 1.9, {7, 8}: 1, {9, 9}: 0.5}}
 	assert.InDelta(t, 1+1+0.5, now.since(before).wanted(), 1e-9, "processes compute side by side")
+	now.inLine[thread{7, 10}] = 20
+	assert.InDelta(t, 1+2+0.5, now.since(before).wanted(), 1e-9, "a thread that was not seen before waited for no longer than that")
 }

@@ -93,9 +93,9 @@ func (m meter) processCPU(pid int) (float64, error) {
 	return stat.CPUTime(), nil
 }
 
-// inLine returns for how many seconds a thread of the pod at least waited for a CPU. If the kernel does not count that by
-// cgroup, it returns the second figure of /proc/PID/task/TID/schedstat for each thread. It is empty if the kernel counts
-// neither.
+// inLine returns for how many seconds the pod waited for a CPU. The kernel counts the time in which one or more threads
+// of a cgroup wait. Where it does not count that, inLine returns for how long each thread waited: the second figure of
+// /proc/PID/task/TID/schedstat. The result is empty if the kernel counts neither.
 func (m meter) inLine(p Place) map[thread]float64 {
 	if p.CgroupParent != "" {
 		if waited, err := m.cgroups.CPUWaitSeconds(p.CgroupParent); err == nil {

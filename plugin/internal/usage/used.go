@@ -29,7 +29,7 @@ func (u use) wanted() float64 { return u.cpu + u.inLine }
 func (u usage) since(earlier usage) use {
 	return use{
 		cpu:    u.cpu - earlier.cpu,
-		inLine: longest(u.inLine, earlier.inLine),
+		inLine: longest(u.inLine, earlier.inLine, u.at.Sub(earlier.at).Seconds()),
 		moved:  more(u.moved, earlier.moved),
 	}
 }
@@ -41,13 +41,13 @@ func more(now, before map[string]float64) (sum float64) {
 	return sum
 }
 
-// longest returns for how long the processes waited. Of each process, the thread that waited for longest counts. A sum
-// would count the threads of a runtime that only wake up now and then: on full CPUs they wait for longer than they run,
-// and a pod that keeps one core busy would count 1.3 to 1.8.
-func longest(now, before map[thread]float64) (sum float64) {
+// longest returns for how long the processes waited within the past seconds. Of each process, the thread that waited for
+// longest counts. A sum would also count the threads of a runtime that only wake up now and then. On full CPUs these wait
+// for longer than they run, and a pod that keeps one core busy would count as 1.3 to 1.8.
+func longest(now, before map[thread]float64, past float64) (sum float64) {
 	processes := map[int]float64{}
-	for t, n := range now {
-		processes[t.process] = max(processes[t.process], n-before[t])
+	for t, n := range now { // a thread that was not seen before may have waited for long
+		processes[t.process] = max(processes[t.process], min(n-before[t], past))
 	}
 	for _, n := range processes {
 		sum += n
