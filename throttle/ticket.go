@@ -54,7 +54,7 @@ type Expected struct {
 	// Cost is what the start is expected to take; nil if that is not known. The caller must not change
 	// it afterwards.
 	Cost *costs.Cost
-	// Patience is how long after its admission a probe kills a start that is not over; zero if none
+	// Patience is how soon after its admission a probe may kill a start that is not over; zero if none
 	// does.
 	Patience time.Duration
 }

@@ -93,7 +93,7 @@ func waiting(d time.Duration) shape {
 	}
 }
 
-// killedAfter adds a liveness probe that kills a pod which is not up after a time.
+// killedAfter adds a liveness probe that kills a pod which is not up after a time, or up to 3 s earlier.
 func killedAfter(d time.Duration) shape {
 	return func(spec *corev1.PodSpec) {
 		spec.Containers[0].LivenessProbe = probe(corev1.Probe{

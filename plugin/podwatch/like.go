@@ -71,9 +71,9 @@ func ownerOf(owner *metav1.OwnerReference, labels map[string]string) (name, revi
 	return kind + "/" + name, labels["controller-revision-hash"]
 }
 
-// patience returns how soon after its start the first container of a pod that does not come up is killed, by its
-// startup probe, or else its liveness probe. The kubelet may do so up to a period later, because its probes begin at
-// any moment of a period. Zero: no container is killed.
+// patience returns how soon after its start a container of the pod may be killed if it does not come up: by its startup
+// probe, or else its liveness probe. The kubelet may kill it up to a period later, because its probes begin at any moment
+// of a period. Of several containers, the earliest counts. It is a second at least; zero: no container is killed.
 func patience(p *corev1.Pod) (least time.Duration) {
 	for _, containers := range [][]corev1.Container{p.Spec.InitContainers, p.Spec.Containers} {
 		for i := range containers {

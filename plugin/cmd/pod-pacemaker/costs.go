@@ -104,7 +104,7 @@ func costStory(c *admin.Cost) (text string) {
 		text = fmt.Sprintf("; expected to take %s of CPU time, %s alone (%s)", secondsText(c.CPU.Mean), secondsText(c.Alone.Mean), costBasis(*c))
 	}
 	if c.PatienceSeconds > 0 {
-		text += ", killed by a probe after " + human(c.PatienceSeconds.Duration())
+		text += ", killed by a probe after " + human(c.PatienceSeconds.Duration()) + " at the earliest"
 	}
 	return text
 }
