@@ -55,8 +55,9 @@ func (c *Controller) knownCourse(e costs.Cost, s Start, elapsed float64) (one co
 	}
 	if one.idle > 0 && e.Disk.Mean > readsFrom {
 		one.reads, one.disk = max(c.disk.stream, e.Disk.Mean/one.idle), e.Disk.Mean
-		if s.Patience > 0 {
-			one.reads = max(one.reads, one.disk/(aloneShare*s.Patience.Seconds()))
+		// A probe that leaves less time than this says nothing of the disk.
+		if alone := aloneShare * s.Patience.Seconds(); alone >= measuredAfter.Seconds() {
+			one.reads = max(one.reads, one.disk/alone)
 		}
 		if c.disk.stream > 0 {
 			one.idle = 0
@@ -93,8 +94,9 @@ func (one *course) underWay(e costs.Cost, s Start, elapsed float64) {
 	}
 }
 
-// unknownCourse returns the course of an unknown start: it is half done with what it does. One that idles is taken to
-// go on idling, as mostIdlers bounds how many do. One that waits reads as much as others of its kind have.
+// unknownCourse returns the course of an unknown start: it is half done with what it does. One that was measured and
+// idles is taken to burn no more CPU: mostIdlers bounds how many may idle. One that waits reads as much as others of its
+// kind have.
 func (c *Controller) unknownCourse(s Start, elapsed float64) course {
 	one := course{idle: math.Inf(-1), cores: 1, cpu: s.CPU.Seconds()}
 	if elapsed > measuredAfter.Seconds() && s.Cores < burnsFrom {

@@ -37,7 +37,7 @@ type Start struct {
 	Kind string
 	// Expected is what a start of this kind takes; nil: unknown.
 	Expected *costs.Cost
-	// Patience is how long after its begin a probe kills it; zero: no probe does.
+	// Patience is how soon after its begin a probe may kill it; zero: no probe does.
 	Patience time.Duration
 	// Began is when it was admitted; zero: it waits.
 	Began time.Time
@@ -83,7 +83,7 @@ type kind struct {
 	fresh  int           // starts that are not measured yet
 	seen   int           // starts that are
 	idlers int           // starts that neither burn CPU nor read, and those that are about to begin
-	idles  time.Duration // how long the oldest of them has idled
+	idles  time.Duration // how long ago the oldest of them began
 	reads  float64       // bytes in a second that the fastest of them reads
 	read   int64         // bytes that one of them has read at most
 }
@@ -185,10 +185,11 @@ func (p *plan) holds(k *kind, one course, patience time.Duration, slots int) str
 }
 
 // mostIdlers returns how many unknown starts of one kind may idle at a time: as many as end in time if all of them burn
-// CPU together later. That they do shows after measuredAfter. Starts that join when others have idled for some time burn
-// later by as much, so more may join.
+// CPU together later. A measurement shows only after measuredAfter that they burn, so that time is lost. The oldest of
+// them has idled for a time. Starts that join now burn that much later than it does, so more may join. One that idles for
+// longer than its patience is not killed, so it says nothing of those that join.
 func (p *plan) mostIdlers(patience, idles time.Duration) float64 {
-	burn := patienceUsed*(patience+idles).Seconds() - measuredAfter.Seconds()
+	burn := patienceUsed*(patience+min(patience, idles)).Seconds() - measuredAfter.Seconds()
 	return max(float64(p.settings.Cores), p.free*burn/laterCPU)
 }
 

@@ -92,6 +92,8 @@ func TestOfAnUnknownKindThatIdlesOnlyAsManyStartAsCouldBurnInTime(t *testing.T) 
 	assert.Contains(t, c.Why(), "those of it under way idle")
 	assert.Equal(t, 9, c.Allow(now.Add(10*time.Second), under, 5, waiting, waiting), "what joins 12 s later burns 12 s later")
 
+	assert.Equal(t, 13, c.Allow(now.Add(time.Hour), under, 5, waiting, waiting), "what idles for longer than its patience lives, and tells nothing")
+
 	short, other := idlers(5, 5*time.Second)
 	assert.Equal(t, 5, planner(40).Allow(now, short[:1], 1, other[:4], other[:4])+3, "as many as cores at least")
 	long, rest := idlers(5, 2*time.Minute)
@@ -264,6 +266,17 @@ func TestAReaderThatWasSlowIsTakenToReadAsItsProbeLeavesItTimeFor(t *testing.T) 
 	c.Allow(dawn, herd(1, Start{Began: dawn, Use: Use{Disk: 10e6, Reads: 10e6}}), 1, nil, nil)
 	assert.Equal(t, 2, allowed(c, herd(20, reader)...))
 	assert.Contains(t, c.Why(), "2 by the forecast of the starts: with the next start, a probe would kill a pod that starts")
+}
+
+// A probe may kill after a second: the disk is not as fast as that would ask for.
+func TestAProbeThatKillsAtOnceDoesNotMakeTheDiskFast(t *testing.T) {
+	t.Parallel()
+	read := cost(20, 0.5)
+	read.Disk.Mean = 500e6
+	for patience, want := range map[time.Duration]float64{time.Second: 25e6, 8 * time.Second: 250e6} {
+		one, _ := planner(40).knownCourse(*read, Start{Patience: patience}, 0)
+		assert.InDelta(t, want, one.reads, 1, patience)
+	}
 }
 
 func TestWhatIsUnknownIsTakenToReadAsItsKindDoes(t *testing.T) {

@@ -100,7 +100,7 @@ func (n *node) request(p *pod) throttle.Request {
 	return r
 }
 
-// patience is the time after which its probe kills, as in its spec. 0: it has no probe.
+// patience is how soon its probe may kill it, as the daemon finds it. 0: it has no probe.
 func (p *pod) patience() time.Duration {
 	switch {
 	case !p.kind.Liveness:
@@ -108,7 +108,7 @@ func (p *pod) patience() time.Duration {
 	case p.kind.Patience > 0:
 		return seconds(p.kind.Patience)
 	}
-	return seconds(livenessDelay + livenessEvery*livenessFailures)
+	return seconds(livenessDelay + livenessEvery*(livenessFailures-1))
 }
 
 // learnedAs is the key of its next start. A restart has a key of its own.
