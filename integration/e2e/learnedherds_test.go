@@ -102,11 +102,11 @@ func TestIdlersThatBurnLaterAreForeseen(t *testing.T) {
 	assert.LessOrEqual(t, again.took.Seconds(), 1.35*ideal.Seconds(), "makespan the second time")
 }
 
-// mostMixed bounds the mixed herd. It took 1.03, and without the daemon and probes 0.99.
-const mostMixed = 1.2
+// mostMixed bounds the mixed herd. It took 1.03, once 1.19, and without the daemon and probes 0.99.
+const mostMixed = 1.3
 
 // Pods that sleep and pods with little and much CPU work start together: the second time, they take
-// at most 1.2 times as long as their CPU work.
+// at most 1.3 times as long as their CPU work.
 func TestAMixedHerdIsForeseen(t *testing.T) {
 	mixed := workloads{
 		{"sleeps", 8, herdPod(0.1, sleeping("15s"), killedAfter(40*time.Second)), 0.1},
