@@ -5,6 +5,7 @@ package e2e
 import (
 	"fmt"
 	"runtime"
+	"slices"
 	"testing"
 	"time"
 
@@ -59,24 +60,49 @@ func (w workloads) twice(t *testing.T) (first, again cameUp) {
 	d := startDaemonWithRoom(t)
 	d.configure(t, "{throttleConfig: {adaptive: {}}}")
 	ns := namespace(t)
+	scale := w.deployed(t, ns)
+	for _, up := range []*cameUp{&first, &again} {
+		*up = w.up(t, ns, scale)
+		d.idle(t)
+		w.down(t, ns, scale)
+	}
+	assertAllPaced(t, d)
+	return first, again
+}
+
+// unpaced starts the workloads without the daemon and without liveness probes.
+func (w workloads) unpaced(t *testing.T) cameUp {
+	t.Helper()
+	w, ns := slices.Clone(w), namespace(t)
+	for i := range w {
+		w[i].spec = *w[i].spec.DeepCopy()
+		w[i].spec.Containers[0].LivenessProbe = nil
+	}
+	scale := w.deployed(t, ns)
+	defer w.down(t, ns, scale)
+	return w.up(t, ns, scale)
+}
+
+// deployed creates the workloads in a namespace, without pods, and returns how to give one of them pods.
+func (w workloads) deployed(t *testing.T, ns string) (scale func(name string, pods int32)) {
+	t.Helper()
 	for _, one := range w {
 		deploy(t, ns, one.name, 0, one.spec)
 	}
-	scale := func(name string, pods int32) {
+	return func(name string, pods int32) {
 		_, err := node.Client().AppsV1().Deployments(ns).Patch(t.Context(), name, types.MergePatchType,
 			[]byte(fmt.Sprintf(`{"spec":{"replicas":%d}}`, pods)), metav1.PatchOptions{})
 		require.NoError(t, err)
 	}
-	for _, up := range []*cameUp{&first, &again} {
-		*up = w.up(t, ns, scale)
-		d.idle(t)
-		for _, one := range w {
-			scale(one.name, 0)
-		}
-		polled(t, time.Second, "no pod is left", func() bool { return len(pods(t, ns)) == 0 })
+}
+
+// down removes the pods of all workloads.
+func (w workloads) down(t *testing.T, ns string, scale func(name string, pods int32)) {
+	t.Helper()
+	for _, one := range w {
+		scale(one.name, 0)
 	}
-	assertAllPaced(t, d)
-	return first, again
+	polled(t, time.Second, "no pod is left", func() bool { return len(pods(t, ns)) == 0 })
 }
 
 // work returns the least time that the machine's CPUs need for what the workloads burn.
@@ -102,11 +128,11 @@ func TestIdlersThatBurnLaterAreForeseen(t *testing.T) {
 	assert.LessOrEqual(t, again.took.Seconds(), 1.35*ideal.Seconds(), "makespan the second time")
 }
 
-// mostMixed bounds the mixed herd. It took 1.03, once 1.19, and without the daemon and probes 0.99.
-const mostMixed = 1.3
+// mostMixed bounds the mixed herd. It took 1.04 to 1.08 of the unpaced one, and once about 1.3.
+const mostMixed = 1.35
 
 // Pods that sleep and pods with little and much CPU work start together: the second time, they take
-// at most 1.3 times as long as their CPU work.
+// at most 1.35 times as long as without the daemon and without liveness probes, and none is killed.
 func TestAMixedHerdIsForeseen(t *testing.T) {
 	mixed := workloads{
 		{"sleeps", 8, herdPod(0.1, sleeping("15s"), killedAfter(40*time.Second)), 0.1},
@@ -114,8 +140,10 @@ func TestAMixedHerdIsForeseen(t *testing.T) {
 		{"toils", 8, herdPod(6, killedAfter(40*time.Second)), 6},
 		{"quick", 8, herdPod(0.1, killedAfter(27*time.Second)), 0.1},
 	}
+	unpaced := mixed.unpaced(t)
 	first, again := mixed.twice(t)
-	figure(t, "the second time %.2f of %.1f s, the time of the CPU work", again.took.Seconds()/again.work.Seconds(), again.work.Seconds())
+	figure(t, "the second time %.2f of the unpaced herd, %.2f of %.1f s, the time of the CPU work",
+		again.took.Seconds()/unpaced.took.Seconds(), again.took.Seconds()/again.work.Seconds(), again.work.Seconds())
 	assert.Zero(t, first.kills+again.kills, "killed")
-	assert.LessOrEqual(t, again.took.Seconds(), mostMixed*again.work.Seconds(), "makespan the second time")
+	assert.LessOrEqual(t, again.took.Seconds(), mostMixed*unpaced.took.Seconds(), "makespan the second time")
 }
