@@ -83,11 +83,11 @@ func TestAStartLearnsItsTimeAlone(t *testing.T) {
 		start Start
 		want  float64
 	}{
-		"alone":                      {Start{CPU: 3 * time.Second, Wall: 18 * time.Second, Idle: 15 * time.Second, Peak: 1}, 18},
-		"in a herd":                  {Start{CPU: 3 * time.Second, Wall: 40 * time.Second, Waited: 22 * time.Second, Idle: 15 * time.Second, Peak: 1}, 18},
+		"alone":                        {Start{CPU: 3 * time.Second, Wall: 18 * time.Second, Idle: 15 * time.Second, Peak: 1}, 18},
+		"in a herd":                    {Start{CPU: 3 * time.Second, Wall: 40 * time.Second, Waited: 22 * time.Second, Idle: 15 * time.Second, Peak: 1}, 18},
 		"four processes stood in line": {Start{CPU: 8 * time.Second, Wall: 12 * time.Second, Waited: 40 * time.Second, Idle: time.Second, Peak: 4}, 3},
-		"nothing was measured":       {Start{Wall: 7 * time.Second}, 7},
-		"figures that do not agree":  {Start{CPU: 90 * time.Second, Wall: 7 * time.Second, Waited: 8 * time.Second, Peak: 1}, 7},
+		"nothing was measured":         {Start{Wall: 7 * time.Second}, 7},
+		"figures that do not agree":    {Start{CPU: 90 * time.Second, Wall: 7 * time.Second, Waited: 8 * time.Second, Peak: 1}, 7},
 	} {
 		table := &Table{}
 		table.Observe([]string{"web"}, c.start, noon)
