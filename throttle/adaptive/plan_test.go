@@ -26,6 +26,13 @@ func cost(idle, cpu float64) *costs.Cost {
 	}
 }
 
+// reading is what a start takes that reads, and then burns CPU for half a second.
+func reading(idle, bytes float64) *costs.Cost {
+	c := cost(idle, 0.5)
+	c.Disk.Mean = bytes
+	return c
+}
+
 // proven is a cost of which a start of this herd was.
 func proven(c *costs.Cost) *costs.Cost {
 	c.Seen = dawn.Add(time.Second)
@@ -231,8 +238,7 @@ func TestAnExpectationThatCannotBeRightIsNone(t *testing.T) {
 
 func TestNoMoreReadThanTheCoresTimesTheGoal(t *testing.T) {
 	t.Parallel()
-	read := cost(5, 0.5)
-	read.Disk.Mean = 50e6
+	read := reading(5, 50e6)
 	reader := Start{Kind: "reader", Expected: read, Patience: 2 * time.Minute}
 	c := planner(40)
 	assert.Equal(t, 3, allowed(c, herd(40, reader)...))
@@ -245,8 +251,7 @@ func TestNoMoreReadThanTheCoresTimesTheGoal(t *testing.T) {
 
 func TestReadersShareTheDiskThatWasSeen(t *testing.T) {
 	t.Parallel()
-	read := cost(5, 0.5)
-	read.Disk.Mean = 500e6
+	read := reading(5, 500e6)
 	reader := Start{Kind: "reader", Expected: read, Patience: 24 * time.Second}
 	c := planner(40)
 	now := dawn.Add(4 * time.Second)
@@ -259,8 +264,7 @@ func TestReadersShareTheDiskThatWasSeen(t *testing.T) {
 // Others read beside those of which it was learned how long they read.
 func TestAReaderThatWasSlowIsTakenToReadAsItsProbeLeavesItTimeFor(t *testing.T) {
 	t.Parallel()
-	read := cost(22, 0.5)
-	read.Disk.Mean = 500e6
+	read := reading(22, 500e6)
 	reader := Start{Kind: "reader", Expected: read, Patience: 24 * time.Second}
 	c := planner(40)
 	c.Allow(dawn, herd(1, Start{Began: dawn, Use: Use{Disk: 10e6, Reads: 10e6}}), 1, nil, nil)
@@ -271,8 +275,7 @@ func TestAReaderThatWasSlowIsTakenToReadAsItsProbeLeavesItTimeFor(t *testing.T) 
 // A probe may kill after a second: the disk is not as fast as that would ask for.
 func TestAProbeThatKillsAtOnceDoesNotMakeTheDiskFast(t *testing.T) {
 	t.Parallel()
-	read := cost(20, 0.5)
-	read.Disk.Mean = 500e6
+	read := reading(20, 500e6)
 	for patience, want := range map[time.Duration]float64{time.Second: 25e6, 8 * time.Second: 250e6} {
 		one, _ := planner(40).knownCourse(*read, Start{Patience: patience}, 0)
 		assert.InDelta(t, want, one.reads, 1, patience)
