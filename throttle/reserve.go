@@ -34,10 +34,11 @@ func (d *admission) reserve(now time.Time, t *Ticket, waitable time.Duration) De
 }
 
 // roomHolds returns what holds the ticket if each limit allows what it is expected to allow within
-// waitable: a group, or the room near the turn.
+// waitable: a group, or the room near the turn. Pods that came while they were next fill the room twice. Beyond that,
+// pods of a lower priority and restarts keep out nobody, until they fill it four times.
 func (d *admission) roomHolds(now time.Time, t *Ticket, waitable time.Duration) (held Held) {
 	f := d.forecast(now, waitable)
-	room, before, near, passed := d.room(now, &f), 0, 0, false
+	room, before, near, all, passed := d.room(now, &f), 0, 0, 0, false
 	d.queue.begin()
 	for _, g := range d.queue.groups.all {
 		f.allowForecast(g)
@@ -53,12 +54,14 @@ func (d *admission) roomHolds(now time.Time, t *Ticket, waitable time.Duration) 
 			passed = true
 		case heldBy == nil:
 			before += oneIf(!passed)
-			near += oneIf(o.occupiesRoom(now))
+			if o.occupiesRoom(now) {
+				near, all = near+oneIf(byBand(o, t) <= 0), all+1
+			}
 		}
 		return true
 	})
-	if held.none() && (before >= room || near >= 2*room) {
-		held = Held{Reason: reasons.GateRoom, Measured: float64(max(before, near)), Threshold: float64(room)}
+	if held.none() && (before >= room || near >= 2*room || all >= 4*room) {
+		held = Held{Reason: reasons.GateRoom, Measured: float64(max(before, all)), Threshold: float64(room)}
 	}
 	return held
 }

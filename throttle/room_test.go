@@ -180,6 +180,24 @@ func TestAtMostTwiceTheRoomIsReserved(t *testing.T) {
 	require.Equal(t, 6, up)
 }
 
+// Restarts that came while each was next fill the room twice. First starts have a room of their own then.
+func TestRestartsKeepNoFirstStartOutOfTheRoom(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, Settings{MaxConcurrent: 1}) // the room is 3
+	n.joinAndWait("holder")
+	reserve := func(r Request) bool { return n.l.Join(n.now, r).Reserve(n.now, waitable).Admitted }
+	for i := range 6 {
+		require.True(t, reserve(Request{UID: fmt.Sprint("restart-", i), Repeats: 1, Arrived: t0.Add(-time.Duration(i) * time.Second)}))
+	}
+	require.False(t, reserve(Request{UID: "restart", Repeats: 1, Arrived: t0.Add(-time.Minute)}))
+	up := 0
+	for i := range 10 { // each has a place before all earlier ones
+		up += oneIf(reserve(Request{UID: fmt.Sprint("first-", i), Arrived: t0.Add(-time.Duration(i) * time.Second)}))
+	}
+	require.Equal(t, 6, up, "four times the room in all")
+	require.False(t, reserve(Request{UID: "urgent", Priority: 1}))
+}
+
 func TestUnreserveGivesTheRoomBackAndKeepsThePlace(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{MaxConcurrent: 1})
