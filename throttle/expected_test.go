@@ -45,6 +45,32 @@ func TestTheAdaptiveLimitUsesTheExpectedCostsOfWaitingPods(t *testing.T) {
 	require.Equal(t, 9, n.underWay(), n.l.Snapshot(n.now).Adaptive)
 }
 
+// A pod that idles until those before it have burned their CPU time starts before them, whatever its namespace, but not
+// before pods of a higher priority.
+func TestAPodThatDelaysNoneBeforeItPassesThem(t *testing.T) {
+	t.Parallel()
+	cost := func(idle, cpu float64) *costs.Cost {
+		return &costs.Cost{
+			Count: 9, Seen: t0.Add(time.Minute), Idle: costs.Figure{Mean: idle}, CPU: costs.Figure{Mean: cpu}, Peak: costs.Figure{Mean: 1},
+		}
+	}
+	burner := Expected{Kind: "burner", Patience: 16 * time.Second, Cost: cost(0, 4)}
+	sleeper := Expected{Kind: "sleeper", Patience: 10 * time.Minute, Cost: cost(60, 1)}
+	for _, unfair := range []bool{false, true} {
+		n := newNode(t, Settings{Adaptive: &adaptive.Settings{Cores: 2}, StartTimeout: time.Hour, NoFairness: unfair})
+		n.busy(0)
+		for i := range 6 {
+			n.l.Join(n.now, Request{UID: fmt.Sprint("burner-", i), Flow: "a", Expected: burner}).Wait(n.now)
+		}
+		n.requireStarting("burner-0", "burner-1", "burner-2", "burner-3")
+		n.l.Join(n.now, Request{UID: "sleeper-0", Flow: "a", Expected: sleeper}).Wait(n.now)
+		n.l.Join(n.now, Request{UID: "sleeper-1", Flow: "b", Expected: sleeper}).Wait(n.now)
+		n.l.Join(n.now, Request{UID: "sleeper-2", Flow: "b", Expected: sleeper, Priority: -1}).Wait(n.now)
+		n.requireStarting("burner-0", "burner-1", "burner-2", "burner-3", "sleeper-0", "sleeper-1")
+		n.requireWaiting("burner-4", "burner-5", "sleeper-2")
+	}
+}
+
 func TestTheSameExpectationAgainChangesNothing(t *testing.T) {
 	t.Parallel()
 	n := herd(t, 1)

@@ -12,15 +12,22 @@ const leastCores = 0.05
 // plan sets how many pods may start at a time: as many of the waiting pods, in their order, as the adaptive limit and
 // the limit on cores allow.
 func (d *admission) plan(now time.Time) {
-	all := d.queue.starts(func(*Ticket) bool { return true })
-	present := d.queue.starts((*Ticket).waits)
+	d.queue.pass(nil)
+	all, _ := d.queue.starts(func(*Ticket) bool { return true })
+	present, tickets := d.queue.starts((*Ticket).waits)
 	limit, reach := noLimit, noLimit
 	if by := d.slots.adaptive; by != nil {
 		underWay := make([]adaptive.Start, 0, len(d.slots.inFlight))
 		for _, t := range d.slots.inFlight {
 			underWay = append(underWay, t.start())
 		}
-		limit = by.Allow(now, underWay, d.slots.taken(), present, all)
+		found, passing := by.Allow(now, underWay, d.slots.taken(), present, all)
+		pass := make([]*Ticket, 0, len(passing))
+		for _, i := range passing {
+			pass = append(pass, tickets[i])
+		}
+		d.queue.pass(pass)
+		limit = found
 		reach = max(limit, by.Reach(now, underWay, d.slots.taken(), all))
 	}
 	d.slots.found = limit
@@ -94,16 +101,21 @@ func cores(s adaptive.Start) float64 {
 	return max(leastCores, s.Expected.Peak.Mean)
 }
 
-// starts returns the starts of the meant tickets that no group holds.
-func (q *queue) starts(meant func(*Ticket) bool) (all []adaptive.Start) {
+// starts returns the meant tickets that no group holds, and their starts.
+func (q *queue) starts(meant func(*Ticket) bool) (all []adaptive.Start, tickets []*Ticket) {
 	q.begin()
 	q.each(meant, func(t *Ticket, h *ask) bool {
-		if h == nil {
-			all = append(all, t.start())
+		if h != nil {
+			return true
 		}
+		start := t.start()
+		if n := len(all); n > 0 {
+			start.Band = all[n-1].Band + oneIf(byBand(tickets[n-1], t) != 0)
+		}
+		all, tickets = append(all, start), append(tickets, t)
 		return true
 	})
-	return all
+	return all, tickets
 }
 
 func (t *Ticket) start() adaptive.Start {

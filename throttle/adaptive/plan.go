@@ -41,16 +41,19 @@ type Start struct {
 	Patience time.Duration
 	// Began is when it was admitted; zero: it waits.
 	Began time.Time
+	// Band is the part of the queue in which it waits. A start passes others of its band only.
+	Band int
 	Use
 }
 
 // Allow returns how many starts may be under way at a time. underWay are the starts under way, which hold slots slots.
-// waiting are all that wait, in their order, and present those of them that could start now.
-func (c *Controller) Allow(at time.Time, underWay []Start, slots int, present, waiting []Start) (limit int) {
+// waiting are all that wait, in their order, and present those of them that could start now. The limit counts the starts
+// at the indices passing of present, which may start before all others of their band.
+func (c *Controller) Allow(at time.Time, underWay []Start, slots int, present, waiting []Start) (limit int, passing []int) {
 	p := c.newPlan(at, underWay, doubt)
 	c.planned = c.settings.bound(p.allows(slots, present, waiting))
 	c.held = p.held
-	return c.planned
+	return c.planned, p.passing
 }
 
 // Reach returns how many starts at a time Allow may return soon. It is more than Limit while the node has room. Reach trusts
@@ -75,6 +78,7 @@ type plan struct {
 	readers int     // starts that read from the disk, or will
 	kinds   map[string]*kind
 	held    string // why the first one that must wait does; empty: none must
+	passing []int  // indices of those that pass it
 }
 
 // kind is what was measured of the starts of one kind that are under way.
@@ -139,16 +143,17 @@ func (p *plan) allows(slots int, present, waiting []Start) int {
 		return slots + len(waiting)
 	}
 	for i, s := range present {
-		k := p.kind(s.Kind)
-		s.Reads, s.Disk = k.reads, k.read
-		one := p.course(p.at, s)
+		k, one := p.next(s)
 		if slots < p.settings.Min {
 			p.add(one)
 		} else if p.held = p.holds(k, one, s.Patience, slots); p.held != "" || i == mostPlanned {
-			if i == 0 {
+			if p.held != "" {
+				p.pass(present, i)
+			}
+			if i == 0 && len(p.passing) == 0 {
 				return min(slots, p.Limit())
 			}
-			return slots
+			return slots + len(p.passing)
 		}
 		k.fresh++
 		k.idlers++
@@ -160,9 +165,56 @@ func (p *plan) allows(slots int, present, waiting []Start) int {
 	return max(slots, p.Limit())
 }
 
+// next returns the kind of a start that waits, and what it will do.
+func (p *plan) next(s Start) (*kind, course) {
+	k := p.kind(s.Kind)
+	s.Reads, s.Disk = k.reads, k.read
+	return k, p.course(p.at, s)
+}
+
+// pass lets starts join that delay none before them, of which the first must wait: they idle until those have burned their
+// CPU time. They are of its band. An unknown start is taken to burn laterCPU.
+func (p *plan) pass(present []Start, first int) {
+	before, forecasts := 0.0, first // CPU-seconds of those that wait before
+	for i := first; i < len(present) && present[i].Band == present[first].Band && forecasts < mostPlanned; i++ {
+		k, one := p.next(present[i])
+		if !one.known {
+			before += laterCPU
+			continue
+		}
+		if one.disk == 0 && p.free*one.idle > before+p.burnsBefore(one.idle) {
+			forecasts++
+			if p.holds(k, one, present[i].Patience, 0) == "" {
+				p.passing = append(p.passing, i)
+				continue
+			}
+		}
+		before += one.cpu
+	}
+}
+
+// burnsBefore returns the CPU-seconds of the starts under way, and of those that join, that burn before a time.
+func (p *plan) burnsBefore(time float64) (cpu float64) {
+	for _, one := range p.courses {
+		if one.idle < time {
+			cpu += one.cpu
+		}
+	}
+	return cpu
+}
+
 // holds returns why a start of a kind cannot join those that hold the slots. Where it can, it joins them, and the
 // reason is empty.
 func (p *plan) holds(k *kind, one course, patience time.Duration, slots int) string {
+	without, readers := len(p.courses), p.readers
+	why := p.joins(k, one, patience, slots)
+	if why != "" {
+		p.courses, p.readers = p.courses[:without], readers
+	}
+	return why
+}
+
+func (p *plan) joins(k *kind, one course, patience time.Duration, slots int) string {
 	switch {
 	case !one.known && slots >= p.Limit():
 		return "the kind of the next start is unknown"
@@ -170,7 +222,7 @@ func (p *plan) holds(k *kind, one course, patience time.Duration, slots int) str
 		return "the kind of the next start is unknown, and the first of it are being measured"
 	case !one.known && k.named && patience > 0 && float64(k.idlers+1) > p.mostIdlers(patience, k.idles):
 		return "the kind of the next start is unknown, and those of it under way idle: if more of them burned CPU later, probes would kill them"
-	case one.known && one.disk > 0 && p.readers >= p.settings.startsAtGoal():
+	case one.known && one.disk > 0 && p.readers >= p.mostReaders():
 		return "as many starts read from the disk as may at a time"
 	}
 	p.add(one)
@@ -191,6 +243,13 @@ func (p *plan) holds(k *kind, one course, patience time.Duration, slots int) str
 func (p *plan) mostIdlers(patience, idles time.Duration) float64 {
 	burn := patienceUsed*(patience+min(patience, idles)).Seconds() - measuredAfter.Seconds()
 	return max(float64(p.settings.Cores), p.free*burn/laterCPU)
+}
+
+// mostReaders returns how many starts may read from the disk at a time: as many as would keep the cores busy, or twice as
+// many as the disk was seen to serve at the speed of one.
+func (p *plan) mostReaders() int {
+	served := p.disk.most / max(1, p.disk.stream)
+	return max(p.settings.startsAtGoal(), int(2*served))
 }
 
 // restFits reports whether all that wait can start at once: each is of a known kind, and all end in time, also if those of

@@ -41,8 +41,14 @@ func proven(c *costs.Cost) *costs.Cost {
 
 func herd(n int, s Start) []Start { return slices.Repeat([]Start{s}, n) }
 
+// allow returns the limit of Allow alone.
+func allow(c *Controller, at time.Time, underWay []Start, slots int, present, waiting []Start) int {
+	limit, _ := c.Allow(at, underWay, slots, present, waiting)
+	return limit
+}
+
 func allowed(c *Controller, present ...Start) int {
-	return c.Allow(dawn.Add(2*time.Second), nil, 0, present, present)
+	return allow(c, dawn.Add(2*time.Second), nil, 0, present, present)
 }
 
 func TestWhatIsUnknownStartsAsFeedbackAllows(t *testing.T) {
@@ -50,9 +56,9 @@ func TestWhatIsUnknownStartsAsFeedbackAllows(t *testing.T) {
 	c, now := planner(6), dawn.Add(9*time.Second)
 	assert.Equal(t, 6, allowed(c), "nobody waits")
 	two, five := herd(2, Start{Began: dawn}), herd(7, Start{Began: dawn})
-	assert.Equal(t, 6, c.Allow(now, two, 2, herd(20, Start{}), nil))
+	assert.Equal(t, 6, allow(c, now, two, 2, herd(20, Start{}), nil))
 	assert.NotContains(t, c.Why(), "forecast")
-	assert.Equal(t, 6, c.Allow(now, five, 7, herd(4, Start{}), nil), "more than the limit are under way")
+	assert.Equal(t, 6, allow(c, now, five, 7, herd(4, Start{}), nil), "more than the limit are under way")
 }
 
 // The feedback takes a kind that comes for the first time to be like those before, which idle.
@@ -62,12 +68,12 @@ func TestOfAKindThatWasNotMeasuredNoMoreStartThanTheNodeBearsIfAllBurn(t *testin
 	now := dawn.Add(10 * time.Second)
 	idlers := herd(12, Start{Kind: "idler", Began: dawn})
 	burner, idler := herd(20, Start{Kind: "burner"}), herd(30, Start{Kind: "idler"})
-	assert.Equal(t, 15, c.Allow(now, idlers, 12, burner, burner))
+	assert.Equal(t, 15, allow(c, now, idlers, 12, burner, burner))
 	assert.Contains(t, c.Why(), "15 by the forecast of the starts: the kind of the next start is unknown, and the first of it are being measured")
-	assert.Equal(t, 40, c.Allow(now, idlers, 12, idler, idler), "of a kind that was")
-	assert.Equal(t, 40, c.Allow(now, idlers, 12, herd(30, Start{}), nil), "where nobody knows kinds")
+	assert.Equal(t, 40, allow(c, now, idlers, 12, idler, idler), "of a kind that was")
+	assert.Equal(t, 40, allow(c, now, idlers, 12, herd(30, Start{}), nil), "where nobody knows kinds")
 	burners := herd(2, Start{Kind: "other", Began: dawn, Use: Use{Cores: 1, CPU: 5 * time.Second}})
-	assert.Equal(t, 13, c.Allow(now, append(burners, idlers[:10]...), 12, burner, burner))
+	assert.Equal(t, 13, allow(c, now, append(burners, idlers[:10]...), 12, burner, burner))
 }
 
 // Starts of a kind that is not known yet, and that idle, leave the cores to those whose kind is known.
@@ -76,11 +82,11 @@ func TestUnknownStartsThatIdleKeepNoCoresBusy(t *testing.T) {
 	now := dawn.Add(10 * time.Second)
 	idlers := herd(12, Start{Kind: "idler", Patience: 2 * time.Minute, Began: dawn, Use: Use{CPU: 100 * time.Millisecond}})
 	burners := herd(9, Start{Kind: "burner", Patience: 2 * time.Minute, Expected: proven(cost(0, 2))})
-	assert.Equal(t, 15, planner(4).Allow(now, idlers, 12, burners, append(burners, Start{Kind: "other"})), "three burn on two cores")
+	assert.Equal(t, 15, allow(planner(4), now, idlers, 12, burners, append(burners, Start{Kind: "other"})), "three burn on two cores")
 	for i := range idlers {
 		idlers[i].Began = now.Add(-time.Second)
 	}
-	assert.Equal(t, 4, planner(4).Allow(now, idlers, 12, burners, append(burners, Start{Kind: "other"})), "not measured yet")
+	assert.Equal(t, 4, allow(planner(4), now, idlers, 12, burners, append(burners, Start{Kind: "other"})), "not measured yet")
 }
 
 // What idles now may burn CPU later, all together.
@@ -95,29 +101,29 @@ func TestOfAnUnknownKindThatIdlesOnlyAsManyStartAsCouldBurnInTime(t *testing.T) 
 	}
 	under, waiting := idlers(5, 27*time.Second)
 	c := planner(40)
-	assert.Equal(t, 6, c.Allow(now, under, 5, waiting, waiting), "6 burn for 0.4 of 29 s less 2 s on two cores, if each takes 3 CPU-seconds")
+	assert.Equal(t, 6, allow(c, now, under, 5, waiting, waiting), "6 burn for 0.4 of 29 s less 2 s on two cores, if each takes 3 CPU-seconds")
 	assert.Contains(t, c.Why(), "those of it under way idle")
-	assert.Equal(t, 9, c.Allow(now.Add(10*time.Second), under, 5, waiting, waiting), "what joins 12 s later burns 12 s later")
+	assert.Equal(t, 9, allow(c, now.Add(10*time.Second), under, 5, waiting, waiting), "what joins 12 s later burns 12 s later")
 
-	assert.Equal(t, 13, c.Allow(now.Add(time.Hour), under, 5, waiting, waiting), "what idles for longer than its patience lives, and tells nothing")
+	assert.Equal(t, 13, allow(c, now.Add(time.Hour), under, 5, waiting, waiting), "what idles for longer than its patience lives, and tells nothing")
 
 	short, other := idlers(5, 5*time.Second)
-	assert.Equal(t, 5, planner(40).Allow(now, short[:1], 1, other[:4], other[:4])+3, "as many as cores at least")
+	assert.Equal(t, 5, allow(planner(40), now, short[:1], 1, other[:4], other[:4])+3, "as many as cores at least")
 	long, rest := idlers(5, 2*time.Minute)
-	assert.Equal(t, 40, planner(40).Allow(now, long, 5, rest, rest), "a patient probe leaves time for all")
+	assert.Equal(t, 40, allow(planner(40), now, long, 5, rest, rest), "a patient probe leaves time for all")
 	none, all := idlers(5, 0)
-	assert.Equal(t, 40, planner(40).Allow(now, none, 5, all, all), "no probe kills them")
+	assert.Equal(t, 40, allow(planner(40), now, none, 5, all, all), "no probe kills them")
 
 	for _, busy := range []Use{{Cores: 1, CPU: time.Second}, {Reads: 50e6, Disk: 200e6}} {
 		for i := range under {
 			under[i].Use, under[i].Began = busy, dawn.Add(7*time.Second)
 		}
-		assert.Greater(t, planner(12).Allow(now, under, 5, waiting, waiting), 7, "those that work show what they do")
+		assert.Greater(t, allow(planner(12), now, under, 5, waiting, waiting), 7, "those that work show what they do")
 	}
 	for i := range waiting {
 		waiting[i].Expected = proven(cost(15, 0.1))
 	}
-	assert.Equal(t, 24, planner(24).Allow(now, herd(5, Start{Kind: "idler", Began: dawn}), 5, waiting, waiting), "the forecast decides on known ones")
+	assert.Equal(t, 24, allow(planner(24), now, herd(5, Start{Kind: "idler", Began: dawn}), 5, waiting, waiting), "the forecast decides on known ones")
 }
 
 func TestAStartThatIsLateAnywayHoldsNobodyWhoDoesNotDelayIt(t *testing.T) {
@@ -125,10 +131,10 @@ func TestAStartThatIsLateAnywayHoldsNobodyWhoDoesNotDelayIt(t *testing.T) {
 	now := dawn.Add(time.Second)
 	late := herd(2, Start{Kind: "late", Expected: proven(cost(0, 10)), Patience: 11200 * time.Millisecond, Began: dawn})
 	later := herd(1, Start{Kind: "later", Expected: proven(cost(30, 1))})
-	assert.Equal(t, 3, planner(2).Allow(now, late, 2, later, later), "it burns when they are over")
+	assert.Equal(t, 3, allow(planner(2), now, late, 2, later, later), "it burns when they are over")
 	soon := herd(1, Start{Kind: "soon", Expected: proven(cost(0, 1))})
 	c := planner(2)
-	assert.Equal(t, 2, c.Allow(now, late, 2, soon, soon), "it would make them later")
+	assert.Equal(t, 2, allow(c, now, late, 2, soon, soon), "it would make them later")
 	assert.Contains(t, c.Why()+c.held, "a probe would kill")
 }
 
@@ -139,7 +145,7 @@ func TestIdlersAreChargedBeforeTheyBurn(t *testing.T) {
 	assert.Equal(t, 3, allowed(c, herd(24, sleeper)...), "as many as burn together after 15 s")
 	assert.Contains(t, c.Why(), "3 by the forecast of the starts")
 	sleeper.Began = dawn
-	assert.Equal(t, 6, c.Allow(dawn.Add(5*time.Second), herd(3, sleeper), 3, herd(21, Start{Kind: "sleeper", Expected: sleeper.Expected, Patience: sleeper.Patience}),
+	assert.Equal(t, 6, allow(c, dawn.Add(5*time.Second), herd(3, sleeper), 3, herd(21, Start{Kind: "sleeper", Expected: sleeper.Expected, Patience: sleeper.Patience}),
 		herd(21, Start{Expected: sleeper.Expected})), "when those before will be done")
 	idler := Start{Kind: "idler", Expected: proven(cost(15, 0.01))}
 	assert.Equal(t, 24, allowed(c, herd(24, idler)...), "who burns nothing waits for nobody")
@@ -164,7 +170,7 @@ func TestStartsShareWhatOtherWorkLeavesNow(t *testing.T) {
 				s.At, s.Starting = s.At.Add(time.Second/time.Duration(samples)), 1
 				c.Observe(s)
 			}
-			assert.Equal(t, of.want, c.Allow(s.At, nil, 0, herd(9, burner), herd(9, burner)), "%s of starts: %s", of.starts, c.Why())
+			assert.Equal(t, of.want, allow(c, s.At, nil, 0, herd(9, burner), herd(9, burner)), "%s of starts: %s", of.starts, c.Why())
 		}
 	}
 }
@@ -185,9 +191,9 @@ func TestNoStartIsKilledOrHasAnotherKilled(t *testing.T) {
 	assert.Equal(t, 2, allowed(planner(9), herd(9, hasty)...), "a third would take 6 s, and 5.2 s are left to it")
 	hasty.Began, hasty.Use = dawn, Use{CPU: 2 * time.Second, Cores: 1}
 	lazy := Start{Kind: "lazy", Expected: proven(cost(0, 1))}
-	assert.Equal(t, 2, planner(9).Allow(now, herd(2, hasty), 2, herd(1, lazy), herd(1, lazy)))
+	assert.Equal(t, 2, allow(planner(9), now, herd(2, hasty), 2, herd(1, lazy), herd(1, lazy)))
 	hasty.Use = Use{CPU: 4 * time.Second}
-	assert.Equal(t, 3, planner(9).Allow(now, herd(2, hasty), 2, herd(1, lazy), herd(1, lazy)), "they have burned what they burn")
+	assert.Equal(t, 3, allow(planner(9), now, herd(2, hasty), 2, herd(1, lazy), herd(1, lazy)), "they have burned what they burn")
 }
 
 func TestAllThatAreLeftAreLetInOnceTheirKindIsProven(t *testing.T) {
@@ -211,9 +217,9 @@ func TestAllThatAreLeftAreLetInIfTheyMayTakeMoreThanIsExpected(t *testing.T) {
 	assert.Equal(t, 3, allowed(planner(3), herd(20, sleeper)...), "40 s of work, if the table is wrong")
 	assert.Equal(t, 20, planner(3).Reach(dawn.Add(2*time.Second), nil, 0, herd(20, sleeper)), "they may come near, as the table is mostly right")
 	heavy := herd(1, Start{Kind: "heavy", Expected: cost(20, 12), Began: dawn})
-	assert.Equal(t, 3, planner(3).Allow(dawn, heavy, 1, nil, herd(8, sleeper)), "those under way may take more, too")
+	assert.Equal(t, 3, allow(planner(3), dawn, heavy, 1, nil, herd(8, sleeper)), "those under way may take more, too")
 	heavy[0].Expected = proven(heavy[0].Expected)
-	assert.Equal(t, 9, planner(3).Allow(dawn, heavy, 1, nil, herd(8, sleeper)), "a start of their kind has ended")
+	assert.Equal(t, 9, allow(planner(3), dawn, heavy, 1, nil, herd(8, sleeper)), "a start of their kind has ended")
 	assert.Equal(t, 20, allowed(planner(3), herd(20, Start{Kind: "sleeper", Expected: proven(cost(20, 0.8)), Patience: 80 * time.Second})...))
 }
 
@@ -244,9 +250,10 @@ func TestNoMoreReadThanTheCoresTimesTheGoal(t *testing.T) {
 	assert.Equal(t, 3, allowed(c, herd(40, reader)...))
 	assert.Contains(t, c.Why(), "3 by the forecast of the starts: as many starts read from the disk as may at a time")
 	began := herd(3, Start{Kind: "reader", Expected: read, Patience: reader.Patience, Began: dawn, Use: Use{Disk: 30e6, Reads: 10e6}})
-	assert.Equal(t, 3, c.Allow(dawn.Add(4*time.Second), began, 3, herd(40, reader), herd(40, reader)))
+	c.disk.stream = 20e6 // one alone read twice as fast
+	assert.Equal(t, 3, allow(c, dawn.Add(4*time.Second), began, 3, herd(40, reader), herd(40, reader)))
 	began[0].Disk = 50e6
-	assert.Equal(t, 4, c.Allow(dawn.Add(4*time.Second), began, 3, herd(40, reader), herd(40, reader)), "one has read all that it reads")
+	assert.Equal(t, 4, allow(c, dawn.Add(4*time.Second), began, 3, herd(40, reader), herd(40, reader)), "one has read all that it reads")
 }
 
 func TestReadersShareTheDiskThatWasSeen(t *testing.T) {
@@ -257,7 +264,7 @@ func TestReadersShareTheDiskThatWasSeen(t *testing.T) {
 	now := dawn.Add(4 * time.Second)
 	for seen, want := range map[float64]int{100e6: 2, 130e6: 3} {
 		c.disk = disk{most: seen, stream: 40e6}
-		assert.Equal(t, want, c.Allow(now, nil, 0, herd(20, reader), herd(20, reader)), "%.0f bytes a second", seen)
+		assert.Equal(t, want, allow(c, now, nil, 0, herd(20, reader), herd(20, reader)), "%.0f bytes a second", seen)
 	}
 }
 
@@ -267,7 +274,7 @@ func TestAReaderThatWasSlowIsTakenToReadAsItsProbeLeavesItTimeFor(t *testing.T) 
 	read := reading(22, 500e6)
 	reader := Start{Kind: "reader", Expected: read, Patience: 24 * time.Second}
 	c := planner(40)
-	c.Allow(dawn, herd(1, Start{Began: dawn, Use: Use{Disk: 10e6, Reads: 10e6}}), 1, nil, nil)
+	allow(c, dawn, herd(1, Start{Began: dawn, Use: Use{Disk: 10e6, Reads: 10e6}}), 1, nil, nil)
 	assert.Equal(t, 2, allowed(c, herd(20, reader)...))
 	assert.Contains(t, c.Why(), "2 by the forecast of the starts: with the next start, a probe would kill a pod that starts")
 }
@@ -288,7 +295,7 @@ func TestWhatIsUnknownIsTakenToReadAsItsKindDoes(t *testing.T) {
 	reader := Start{Kind: "reader", Patience: 20 * time.Second}
 	waiting := herd(20, reader)
 	reader.Began, reader.Use = dawn, Use{Disk: 400e6, Reads: 100e6}
-	assert.Equal(t, 3, c.Allow(dawn.Add(4*time.Second), herd(2, reader), 2, waiting, waiting))
+	assert.Equal(t, 3, allow(c, dawn.Add(4*time.Second), herd(2, reader), 2, waiting, waiting))
 	assert.Contains(t, c.Why(), "3 by the forecast of the starts: with the next start, a probe would kill a pod that starts")
 }
 
@@ -297,6 +304,66 @@ func TestMinAndMaxHoldWhateverIsKnown(t *testing.T) {
 	c := New(Settings{Cores: 2, Min: 2, Max: 4})
 	c.began, c.limit = dawn, 1
 	heavy := Start{Expected: cost(0, 100), Patience: time.Hour, Began: dawn}
-	assert.Equal(t, 2, c.Allow(dawn.Add(time.Second), herd(1, heavy), 1, herd(9, Start{Expected: cost(0, 1), Patience: time.Second}), nil))
+	assert.Equal(t, 2, allow(c, dawn.Add(time.Second), herd(1, heavy), 1, herd(9, Start{Expected: cost(0, 1), Patience: time.Second}), nil))
 	assert.Equal(t, 4, allowed(c, herd(9, Start{Expected: proven(cost(0, 0.1)), Patience: time.Minute})...))
+}
+
+// A start that idles until those before it have burned delays none of them, so it need not wait for them.
+func TestAStartThatIdlesForLongerThanThoseBeforeItBurnPassesThem(t *testing.T) {
+	t.Parallel()
+	burner := Start{Kind: "burner", Expected: proven(cost(0, 4)), Patience: 16 * time.Second}
+	under := burner
+	under.Began, under.Use = dawn, Use{CPU: time.Second, Cores: 1}
+	sleeper := func(idle float64) Start {
+		return Start{Kind: "sleeper", Expected: proven(cost(idle, 1)), Patience: 10 * time.Minute}
+	}
+	pass := func(waiting ...Start) (int, []int) {
+		return planner(3).Allow(dawn.Add(3*time.Second), herd(3, under), 3, waiting, waiting)
+	}
+	// Three have 3 CPU-seconds left each, and four take 4 each: 25 in all, 12.5 s on two cores.
+	four := herd(4, burner)
+	for _, of := range []struct {
+		idle    float64
+		limit   int
+		passing []int
+	}{{12.4, 3, nil}, {12.6, 5, []int{4, 5}}} {
+		limit, passing := pass(append(slices.Clone(four), sleeper(of.idle), sleeper(of.idle))...)
+		assert.Equal(t, of.limit, limit, "%v s", of.idle)
+		assert.Equal(t, of.passing, passing, "%v s", of.idle)
+	}
+
+	limit, passing := pass(append(herd(5, Start{Kind: "unknown", Patience: time.Minute}), sleeper(11.9))...)
+	assert.Equal(t, 3, limit)
+	assert.Empty(t, passing, "of unknown ones, each is taken to burn 3 CPU-seconds: 12 s in all")
+	_, passing = pass(append(herd(5, Start{Kind: "unknown", Patience: time.Minute}), sleeper(12.1))...)
+	assert.Equal(t, []int{5}, passing)
+
+	urgent := slices.Clone(four)
+	other := sleeper(60)
+	other.Band = 1
+	_, passing = pass(append(urgent, other)...)
+	assert.Empty(t, passing, "of a later band")
+
+	reader := Start{Kind: "reader", Expected: proven(reading(60, 100<<20)), Patience: 10 * time.Minute}
+	_, passing = pass(append(slices.Clone(four), reader)...)
+	assert.Empty(t, passing, "it uses the disk at once")
+
+	limit, passing = pass(append(slices.Clone(four), herd(20, sleeper(60))...)...)
+	assert.Equal(t, 6, limit, "more would burn at a time than the node bears")
+	assert.Equal(t, []int{4, 5, 6}, passing)
+}
+
+// A disk that serves more readers than cores is used by more.
+func TestTwiceAsManyReadAsTheDiskWasSeenToServe(t *testing.T) {
+	t.Parallel()
+	reader := Start{Kind: "reader", Expected: proven(reading(10, 100e6)), Patience: 64 * time.Second}
+	reader.Expected.CPU.Mean, reader.Expected.Peak.Mean = 0.01, 0.1
+	under := reader
+	under.Began, under.Use = dawn, Use{Disk: 10e6, Reads: 10e6}
+	waiting := herd(20, reader)
+	for served, want := range map[int]int{1: 3, 2: 4, 3: 6, 6: 12} {
+		c := planner(1)
+		allow(c, dawn.Add(3*time.Second), herd(served, under), served, nil, nil)
+		assert.Equal(t, want, allow(c, dawn.Add(3*time.Second), herd(1, under), 1, waiting, waiting), "%d", served)
+	}
 }
