@@ -1,10 +1,6 @@
 package main
 
-import (
-	"fmt"
-
-	"github.com/spf13/cobra"
-)
+import "github.com/spf13/cobra"
 
 const rootLong = `pod-pacemaker lets the pods of a node start only as fast as the node can handle.
 
@@ -52,14 +48,4 @@ func (p *program) rootCommand() *cobra.Command {
 		p.installGateCommand(), p.copyKubeletConfigCommand(), p.metricsProxyCommand(), p.versionCommand(),
 	)
 	return root
-}
-
-// oneArgument requires exactly one argument. Its error names the argument.
-func oneArgument(name string) cobra.PositionalArgs {
-	return func(_ *cobra.Command, args []string) error {
-		if len(args) != 1 {
-			return fmt.Errorf("takes one argument, %s, but got %d", name, len(args))
-		}
-		return nil
-	}
 }
