@@ -1,7 +1,6 @@
 package main
 
 import (
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"os"
@@ -23,7 +22,7 @@ a hook that starts meanwhile is the old one or the new one. A file that is the s
 already stays as it is.`
 
 func (p *program) installGateCommand() *cobra.Command {
-	var to, from string
+	var to string
 	cmd := &cobra.Command{
 		Use:     "install-gate --to DIR",
 		Short:   "Copy the hook pacemaker-gate to the host; the DaemonSet runs it",
@@ -34,7 +33,7 @@ func (p *program) installGateCommand() *cobra.Command {
 			if to == "" {
 				return invalidUsage("--to is missing: the folder on the host")
 			}
-			source, err := programBeside(gateName, from)
+			source, err := programBeside(gateName)
 			if err != nil {
 				return err
 			}
@@ -51,16 +50,11 @@ func (p *program) installGateCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&to, "to", "", "`folder` to copy it to")
-	cmd.Flags().StringVar(&from, "from", "", "`file` to copy (default: "+gateName+" beside this program)")
 	return cmd
 }
 
-// programBeside returns the named file, or if none is named, the program of this name in the folder of this
-// executable.
-func programBeside(name, named string) (string, error) {
-	if named != "" {
-		return named, nil
-	}
+// programBeside returns the program of this name in the folder of this executable.
+func programBeside(name string) (string, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return "", fmt.Errorf("find this program's folder: %w", err)
@@ -80,13 +74,12 @@ func install(source, target string) (done string, err error) {
 	if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil { //nolint:gosec // the runtime's users may look in
 		return "", err
 	}
-	sum := sha256.Sum256(program)
 	wrote, err := wholefile.Ensure(target, program, 0o755)
 	if err != nil {
 		return "", err
 	}
 	if !wrote {
-		return fmt.Sprintf("%s is up to date (sha256 %.6x)", target, sum), nil
+		return target + " is up to date", nil
 	}
-	return fmt.Sprintf("installed %s (%d bytes, sha256 %.6x)", target, len(program), sum), nil
+	return "installed " + target, nil
 }

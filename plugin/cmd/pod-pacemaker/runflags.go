@@ -98,7 +98,7 @@ func (f *runFlags) resolve(cmd *cobra.Command, env func(string) string) error {
 		*path = abs
 	}
 	if f.CNI {
-		program, err := programBeside(cni.ProgramName, "")
+		program, err := programBeside(cni.ProgramName)
 		if err != nil {
 			return err
 		}
