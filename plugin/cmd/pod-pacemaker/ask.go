@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"path/filepath"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -65,9 +64,6 @@ func addOutput(cmd *cobra.Command, o *output) {
 }
 
 func adminSocket(runDir string) string {
-	if abs, err := filepath.Abs(runDir); err == nil {
-		runDir = abs
-	}
 	return plugin.Options{RunDir: runDir}.AdminPath()
 }
 

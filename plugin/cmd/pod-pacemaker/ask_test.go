@@ -39,11 +39,6 @@ func TestExplain(t *testing.T) {
 	require.ErrorIs(t, explain(ctx, "/s", refused), context.Canceled)
 }
 
-func TestRunDirMayBeRelative(t *testing.T) {
-	t.Chdir("/tmp")
-	assert.Equal(t, "/tmp/pp/admin.sock", adminSocket("pp"))
-}
-
 // In a pod of the DaemonSet, the environment names the folder. A flag goes before it.
 func TestTheEnvironmentNamesTheRunDir(t *testing.T) {
 	mine, other := serve(t, &fixed{status: herd()}), serve(t, &fixed{})

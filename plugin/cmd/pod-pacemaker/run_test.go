@@ -193,13 +193,14 @@ func TestRunRefusesWrongConfiguration(t *testing.T) {
 		env  map[string]string
 		want []string
 	}{
-		{[]string{"--nri-index=5", "--hold=2s", "--gate-path=gate"}, nil, []string{
+		{[]string{"--nri-index=5", "--hold=2s", "--gate-path=gate", "--run-dir=run"}, nil, []string{
 			`--nri-index: "5": must be two digits, like "05"`,
+			`--run-dir: "run": must be an absolute path`,
 			`--gate-path: "gate": must be an absolute path on the host, or empty for no gate`,
 			`--hold: 2s: must be from 0s to 1s`,
 		}},
 		{[]string{"--kubeconfig=/k"}, nil, []string{"--node-name: must be set when an API server is used"}},
-		{nil, map[string]string{"NODE_NAME": "Worker_3"}, []string{`env NODE_NAME: "Worker_3": `}},
+		{nil, map[string]string{"NODE_NAME": "Worker_3"}, []string{`--node-name: "Worker_3": `}},
 		{[]string{"--node-name=Worker_3"}, nil, []string{`--node-name: "Worker_3": `}},
 		{[]string{"--proc-root=proc"}, nil, []string{`--proc-root: "proc": must be an absolute path`}},
 		{[]string{"--namespace=Ns"}, nil, []string{`--namespace: "Ns": `}},

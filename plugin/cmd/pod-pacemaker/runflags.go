@@ -73,29 +73,16 @@ func (f *runFlags) resolve(cmd *cobra.Command, env func(string) string) error {
 	f.CgroupRoot, f.Version = "/sys/fs/cgroup", version
 	f.InCluster = f.Kubeconfig == "" && env("KUBERNETES_SERVICE_HOST") != ""
 	f.Namespace = cmp.Or(f.Namespace, env("POD_NAMESPACE"), "pod-pacemaker")
-	nodeFrom := "--node-name"
-	if f.NodeName == "" {
-		f.NodeName, nodeFrom = env("NODE_NAME"), "env NODE_NAME"
-	}
+	f.NodeName = cmp.Or(f.NodeName, env("NODE_NAME"))
 	if f.NodeName == "" && f.Standalone() {
 		host, err := os.Hostname()
 		if err != nil {
 			return fmt.Errorf("find this node's name: %w", err)
 		}
-		f.NodeName, nodeFrom = strings.ToLower(host), "the host's name"
+		f.NodeName = strings.ToLower(host)
 	}
 	if f.Instance != "" && !cmd.Flags().Changed("run-dir") {
 		f.RunDir = filepath.Join(f.RunDir, f.Instance) // daemons on one node have their own sockets
-	}
-	for _, path := range []*string{&f.RunDir, &f.StateDir, &f.NRISocket} {
-		if *path == "" {
-			continue
-		}
-		abs, err := filepath.Abs(*path)
-		if err != nil {
-			return fmt.Errorf("find %s: %w", *path, err)
-		}
-		*path = abs
 	}
 	if f.CNI {
 		program, err := programBeside(cni.ProgramName)
@@ -116,11 +103,11 @@ func (f *runFlags) resolve(cmd *cobra.Command, env func(string) string) error {
 			f.GateTimeout = timeout
 		}
 	}
-	return f.check(nodeFrom)
+	return f.check()
 }
 
 // check returns every fault of the options in one error, each with its flag.
-func (f *runFlags) check(nodeFrom string) error {
+func (f *runFlags) check() error {
 	var faults []error
 	if err := f.Validate(); err != nil {
 		for line := range strings.SplitSeq(err.Error(), "\n") {
@@ -132,7 +119,7 @@ func (f *runFlags) check(nodeFrom string) error {
 			faults = append(faults, fmt.Errorf("%s: %q: %s", where, value, strings.Join(expected, "; ")))
 		}
 	}
-	fault(nodeFrom, f.NodeName, validation.IsDNS1123Subdomain(f.NodeName))
+	fault("--node-name", f.NodeName, validation.IsDNS1123Subdomain(f.NodeName))
 	fault("--namespace", f.Namespace, validation.IsDNS1123Label(f.Namespace))
 	fault("--instance", f.Instance, validation.IsDNS1123Label(f.Instance))
 	fault("--http", f.HTTPAddress, badAddress(f.HTTPAddress))
