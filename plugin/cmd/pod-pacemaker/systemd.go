@@ -27,18 +27,36 @@ type systemdUnit struct {
 	daemon                 daemon
 	log                    logrus.FieldLogger
 	readyMost, statusEvery time.Duration
-	notified               string // the status that was sent last
 }
 
-// serve notifies systemd when the daemon is ready, of its status, that it is alive, and when it stops. It blocks
-// until ctx ends. Without systemd it only waits.
+// serve notifies systemd when the daemon is ready, of every change of its status, that it is alive if the watchdog is
+// on, and when it stops. It blocks until ctx ends. Without systemd it only waits.
 func (u *systemdUnit) serve(ctx context.Context) {
-	if u.awaitReady(ctx) {
-		u.notified = u.status()
-		u.notify(systemd.SdNotifyReady + "\nSTATUS=" + u.notified)
-		u.notifyChanges(ctx)
+	defer u.notify(systemd.SdNotifyStopping)
+	if !u.awaitReady(ctx) {
+		return
 	}
-	u.notify(systemd.SdNotifyStopping)
+	notified := u.status()
+	u.notify(systemd.SdNotifyReady + "\nSTATUS=" + notified)
+	watchdog, err := systemd.SdWatchdogEnabled(false)
+	if err != nil {
+		u.log.WithError(err).Warn("cannot serve systemd's watchdog")
+	}
+	alive := time.Tick(watchdog / 3) // it never ticks if the watchdog is off
+	status := time.Tick(u.statusEvery)
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-alive:
+			u.notifyAlive(ctx, watchdog/3)
+		case <-status:
+			if now := u.status(); now != notified {
+				notified = now
+				u.notify("STATUS=" + now)
+			}
+		}
+	}
 }
 
 func (u *systemdUnit) notify(state string) {
@@ -65,30 +83,6 @@ func (u *systemdUnit) status() string {
 		return "standby: " + oneLine(err.Error())
 	default:
 		return "pods start unpaced: " + oneLine(err.Error())
-	}
-}
-
-// notifyChanges notifies systemd of every change of the status, and of life if its watchdog is on. It blocks
-// until ctx ends.
-func (u *systemdUnit) notifyChanges(ctx context.Context) {
-	watchdog, err := systemd.SdWatchdogEnabled(false)
-	if err != nil {
-		u.log.WithError(err).Warn("cannot serve systemd's watchdog")
-	}
-	alive := time.Tick(watchdog / 3) // it never ticks if the watchdog is off
-	status := time.Tick(u.statusEvery)
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-alive:
-			u.notifyAlive(ctx, watchdog/3)
-		case <-status:
-			if now := u.status(); now != u.notified {
-				u.notified = now
-				u.notify("STATUS=" + now)
-			}
-		}
 	}
 }
 
