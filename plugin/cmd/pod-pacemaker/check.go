@@ -29,11 +29,6 @@ const checkExample = `  pod-pacemaker check config.yaml
   pod-pacemaker check config.yaml --cores 96
   kubectl get pacemakerconfig default -o yaml | pod-pacemaker check -`
 
-const standardInput = "standard input"
-
-// maxConfig bounds a configuration from standard input, in bytes. No valid one is as large.
-const maxConfig = 4 << 20
-
 func (p *program) checkCommand() *cobra.Command {
 	cores := runtime.NumCPU()
 	cmd := &cobra.Command{
@@ -54,13 +49,19 @@ func (p *program) checkCommand() *cobra.Command {
 	return cmd
 }
 
-func (p *program) check(file string, cores int) error {
-	found, err := p.loadConfig(file)
-	if err != nil {
-		return err
-	}
+func (p *program) check(file string, cores int) (err error) {
+	var found crd.Documents
 	if file == "-" {
-		file = standardInput
+		file = "standard input"
+		var data []byte
+		if data, err = io.ReadAll(p.stdin); err == nil {
+			found, err = crd.Parse(data)
+		}
+	} else {
+		found, err = crd.Load(file)
+	}
+	if err != nil {
+		return invalidIn(file, err)
 	}
 	if config := found.Config; config != nil {
 		_, err = fmt.Fprintf(p.stdout, "%s: valid: PacemakerConfig %q, for %s, priority %d\n%s\n",
@@ -71,24 +72,6 @@ func (p *program) check(file string, cores int) error {
 		err = errors.Join(err, fault)
 	}
 	return err
-}
-
-// loadConfig reads a configuration. A fault in it is an invalid error.
-func (p *program) loadConfig(file string) (found crd.Documents, err error) {
-	if file == "-" {
-		data, fault := io.ReadAll(io.LimitReader(p.stdin, maxConfig))
-		if fault != nil {
-			return found, fmt.Errorf("read standard input: %w", fault)
-		}
-		file = standardInput
-		found, err = crd.Parse(data)
-	} else {
-		found, err = crd.Load(file)
-	}
-	if err != nil {
-		err = invalidIn(file, err)
-	}
-	return found, err
 }
 
 // nodesText describes the nodes that have these labels.
