@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
@@ -24,20 +23,11 @@ func story(w admin.Why) string {
 		return waitingStory(w)
 	case throttle.Starting:
 		return fmt.Sprintf("starting for %s %s, %s", human(w.StartSeconds.Duration()), afterWaiting(w.Pod), slotStory(w))
-	case throttle.Started:
-		if w.Admitted.IsZero() {
-			return fmt.Sprintf("ended %s ago (%s) without having started", human(w.Time.Sub(w.Ended)), w.Reason)
-		}
-		return fmt.Sprintf("started %s ago %s, %s", human(w.Time.Sub(w.Admitted)), afterWaiting(w.Pod), ending(w.Pod))
-	case throttle.Gone:
-		if w.Admitted.IsZero() {
-			return fmt.Sprintf("gone %s ago after waiting %s (%s)", human(w.Time.Sub(w.Ended)), human(w.WaitedSeconds.Duration()), w.Reason)
-		}
-		return fmt.Sprintf("gone %s ago (%s), started %s and ran for %s",
-			human(w.Time.Sub(w.Ended)), w.Reason, afterWaiting(w.Pod), human(w.StartSeconds.Duration()))
-	default:
-		return fmt.Sprintf("%s (%s)", clean(string(w.State)), clean(string(w.Reason)))
 	}
+	if w.Admitted.IsZero() {
+		return fmt.Sprintf("did not start after waiting %s; %s %s ago", human(w.WaitedSeconds.Duration()), endText(w.Pod), human(w.Time.Sub(w.Ended)))
+	}
+	return fmt.Sprintf("started %s ago %s; %s after %s", human(w.Time.Sub(w.Admitted)), afterWaiting(w.Pod), endText(w.Pod), human(w.StartSeconds.Duration()))
 }
 
 // slotStory returns whether a start holds a slot, and whether it makes progress.
@@ -108,16 +98,4 @@ func afterWaiting(p admin.Pod) string {
 		return fmt.Sprintf("%s (%s, over the limit)", text, p.Admission)
 	}
 	return fmt.Sprintf("%s (%s)", text, clean(string(p.Admission)))
-}
-
-// ending returns how a start ended, with the word of its reason.
-func ending(p admin.Pod) string {
-	text, special := map[reasons.Reason]string{
-		reasons.Inferred: "counted as ready by its CPU use", reasons.CrashLoop: "crashed", reasons.Exited: "its containers exited",
-		reasons.Failed: "failed", reasons.Stuck: "not ready and no longer counted",
-	}[p.Reason]
-	if !special {
-		return fmt.Sprintf("%s after %s", strings.ToLower(clean(string(p.Reason))), human(p.StartSeconds.Duration()))
-	}
-	return fmt.Sprintf("%s after %s (%s)", text, human(p.StartSeconds.Duration()), p.Reason)
 }
