@@ -131,7 +131,7 @@ func TestWhySaysWhatElseKeepsAPod(t *testing.T) {
 		{pod("a", func(p *corev1.Pod) { p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "x/quota"}} }), "Pending for the scheduler, which waits until its gate x/quota is gone"},
 		{pod("a", func(p *corev1.Pod) { p.DeletionTimestamp = new(metav1.Now()) }), "not waiting: it is being deleted"},
 		{pod("a", func(p *corev1.Pod) { p.Status.Phase, p.Status.Reason = corev1.PodFailed, "Evicted" }), "not waiting: it has ended (Failed: Evicted)"},
-		{pod("a", on("n9")), "no daemon was found on node n9 in namespace pod-pacemaker (set another with --daemon-namespace), and without one no pod waits: it is Pending, and its status has no reason"},
+		{pod("a", on("n9")), "it is Pending, and its status has no reason (the daemon of n9 cannot be asked: no daemon runs on node n9, and without one no pod waits: namespace pod-pacemaker, set by --daemon-namespace, has no pod "},
 		{pod("a", func(p *corev1.Pod) {
 			on("n1")(p)
 			p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "app", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff", Message: "no such\nimage"}}}}

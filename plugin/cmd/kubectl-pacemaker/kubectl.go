@@ -52,23 +52,18 @@ func (a *asker) get(ctx context.Context, into any, args ...string) error {
 	return nil
 }
 
-// daemonsOn returns the pods of the daemons on a node, ready ones first.
+// daemonsOn returns the pods of the daemons on a node, ready ones first. If there is none, it returns an error.
 func (a *asker) daemonsOn(ctx context.Context, node string) ([]corev1.Pod, error) {
 	var found corev1.PodList
 	if err := a.get(ctx, &found, "pods", "--namespace", a.daemons, "--selector", daemonLabel, "--field-selector", "spec.nodeName="+node); err != nil {
 		return nil, err
 	}
+	if len(found.Items) == 0 {
+		return nil, fmt.Errorf("no daemon runs on node %s, and without one no pod waits: namespace %s, set by --daemon-namespace, has no pod with the label %s there",
+			node, a.daemons, daemonLabel)
+	}
 	isReady := slices.DeleteFunc(slices.Clone(found.Items), func(p corev1.Pod) bool { return !ready(p) })
 	return append(isReady, slices.DeleteFunc(found.Items, ready)...), nil
-}
-
-// someDaemonsOn is daemonsOn, but no daemon is an error.
-func (a *asker) someDaemonsOn(ctx context.Context, node string) ([]corev1.Pod, error) {
-	daemons, err := a.daemonsOn(ctx, node)
-	if err == nil && len(daemons) == 0 {
-		err = fmt.Errorf("no daemon runs on node %s: namespace %s has no pod with the label %s there", node, a.daemons, daemonLabel)
-	}
-	return daemons, err
 }
 
 // in runs pod-pacemaker in the pod of a daemon.

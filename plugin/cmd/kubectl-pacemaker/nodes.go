@@ -61,7 +61,7 @@ func (a *asker) status(ctx context.Context) error {
 
 // ofNode runs a command of pod-pacemaker in the daemons of one node, and writes what it prints.
 func (a *asker) ofNode(ctx context.Context, node, command string) error {
-	daemons, err := a.someDaemonsOn(ctx, node)
+	daemons, err := a.daemonsOn(ctx, node)
 	if err != nil {
 		return err
 	}

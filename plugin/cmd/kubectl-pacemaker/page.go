@@ -24,7 +24,7 @@ var forwarding = regexp.MustCompile(`^Forwarding from (127\.0\.0\.1:\d+) ->`)
 
 // page serves the page of a node's daemon, with the pods of the node, at a loopback address until ctx ends.
 func (a *asker) page(ctx context.Context, node, address string) error {
-	daemons, err := a.someDaemonsOn(ctx, node)
+	daemons, err := a.daemonsOn(ctx, node)
 	if err != nil {
 		return err
 	}

@@ -60,10 +60,6 @@ func (a *asker) onItsNode(ctx context.Context, pod corev1.Pod) (string, error) {
 	if err != nil {
 		return a.byEvents(ctx, pod, err)
 	}
-	if len(daemons) == 0 {
-		return fmt.Sprintf("no daemon was found on node %s in namespace %s (set another with --daemon-namespace), and without one no pod waits: %s",
-			pod.Spec.NodeName, a.daemons, otherwise(pod)), nil
-	}
 	for _, daemon := range daemons {
 		answer, err := a.in(ctx, daemon, "why", pod.Namespace+"/"+pod.Name)
 		switch {
