@@ -19,35 +19,26 @@ const (
 	exitInvalid = 64
 )
 
-// invalid is the error of a wrong flag or configuration. Its exit code is exitInvalid.
-type invalid struct {
-	source string  // where the configuration comes from; empty for flags
-	faults []error // each is a line of its own
-}
+// invalid is the error of wrong flags or a wrong configuration: a line for each fault. Its exit code is exitInvalid.
+type invalid []string
+
+func (i invalid) Error() string { return strings.Join(i, "\n") }
 
 // invalidUsage returns the error of one wrong flag.
-func invalidUsage(format string, args ...any) error {
-	return &invalid{faults: []error{fmt.Errorf(format, args...)}}
-}
+func invalidUsage(format string, args ...any) error { return invalid{fmt.Sprintf(format, args...)} }
 
-// invalidIn returns an invalid error with every field error in err, or with err itself if it has none.
+// invalidIn returns an invalid error with every field error in err, or with err itself if it has none. Each line names
+// the source of the configuration.
 func invalidIn(source string, err error) error {
 	faults := fieldErrors(err)
 	if len(faults) == 0 {
 		faults = []error{err}
 	}
-	return &invalid{source, faults}
-}
-
-func (i *invalid) Error() string { return strings.Join(i.lines(), "\n") }
-
-func (i *invalid) Unwrap() []error { return i.faults }
-
-func (i *invalid) lines() (lines []string) {
-	for _, fault := range i.faults {
+	var lines invalid
+	for _, fault := range faults {
 		line := oneLine(fault.Error())
-		if !strings.Contains(line, i.source) {
-			line = i.source + ": " + line
+		if !strings.Contains(line, source) {
+			line = source + ": " + line
 		}
 		lines = append(lines, line)
 	}
@@ -74,12 +65,12 @@ func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
 // report writes the error that a command ended with to standard error, and returns the exit code.
 func (p *program) report(cmd *cobra.Command, err error) int {
-	bad, isInvalid := errors.AsType[*invalid](err)
+	bad, isInvalid := errors.AsType[invalid](err)
 	switch {
 	case err == nil:
 		return exitOK
 	case isInvalid:
-		for _, line := range bad.lines() {
+		for _, line := range bad {
 			fmt.Fprintf(p.stderr, "pod-pacemaker: %s\n", line)
 		}
 		return exitInvalid

@@ -91,14 +91,14 @@ func preRegisteredFlags(text string, env func(string) string) (*runFlags, error)
 	f := &runFlags{}
 	cmd := &cobra.Command{Use: "run"}
 	f.add(cmd)
-	var faults []error
+	var faults invalid
 	for _, name := range slices.Sorted(maps.Keys(settings)) {
 		if err := setPreRegistered(cmd, name, settings[name]); err != nil {
-			faults = append(faults, err)
+			faults = append(faults, preRegisteredConfig+": "+oneLine(err.Error()))
 		}
 	}
 	if len(faults) > 0 {
-		return nil, &invalid{preRegisteredConfig, faults}
+		return nil, faults
 	}
 	if err := f.resolve(cmd, env); err != nil {
 		return nil, err

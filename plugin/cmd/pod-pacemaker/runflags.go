@@ -108,15 +108,13 @@ func (f *runFlags) resolve(cmd *cobra.Command, env func(string) string) error {
 
 // check returns every fault of the options in one error, each with its flag.
 func (f *runFlags) check() error {
-	var faults []error
+	var faults invalid
 	if err := f.Validate(); err != nil {
-		for line := range strings.SplitSeq(err.Error(), "\n") {
-			faults = append(faults, errors.New(line))
-		}
+		faults = strings.Split(err.Error(), "\n")
 	}
-	fault := func(where, value string, expected []string) {
+	fault := func(flag, value string, expected []string) {
 		if value != "" && len(expected) > 0 {
-			faults = append(faults, fmt.Errorf("%s: %q: %s", where, value, strings.Join(expected, "; ")))
+			faults = append(faults, fmt.Sprintf("%s: %q: %s", flag, value, strings.Join(expected, "; ")))
 		}
 	}
 	fault("--node-name", f.NodeName, validation.IsDNS1123Subdomain(f.NodeName))
@@ -124,7 +122,7 @@ func (f *runFlags) check() error {
 	fault("--instance", f.Instance, validation.IsDNS1123Label(f.Instance))
 	fault("--http", f.HTTPAddress, badAddress(f.HTTPAddress))
 	if len(faults) > 0 {
-		return &invalid{faults: faults}
+		return faults
 	}
 	return nil
 }
