@@ -53,7 +53,7 @@ func costsText(now time.Time, learned admin.Costs) string {
 	for _, key := range keys {
 		c := learned.Costs[key]
 		t.add(strconv.Itoa(c.Count), spanText(c.CPU), spanText(c.Alone), spanText(c.Idle), fmt.Sprintf("%.1f +- %.1f", c.Peak.Mean, c.Peak.Deviation),
-			fmt.Sprintf("%.1f MiB", c.Disk.Mean/(1<<20)), human(now.Sub(c.Seen)), clean(key))
+			fmt.Sprintf("%.1f MiB", c.Disk.Mean/(1<<20)), human(now.Sub(c.Seen)), key)
 	}
 	return title + strings.Join(append(t.lines(), ""), "\n")
 }

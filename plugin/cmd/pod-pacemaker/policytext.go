@@ -40,16 +40,16 @@ func policyText(now time.Time, policy *v1alpha1.StartPolicy) string {
 func policiesTable(all []admin.Policy) []string {
 	t := table{head: []string{"POLICY", "GROUP", "WAITING", "STARTING", "RUNNING", "THROTTLED BY"}}
 	for _, p := range all {
-		name, fault := clean(p.Name), ""
+		name, fault := p.Name, ""
 		if p.Fault != "" {
-			fault = clean("HOLDS NO POD: " + p.Fault)
+			fault = "HOLDS NO POD: " + p.Fault
 		}
 		if len(p.Groups) == 0 {
 			t.add(name, "-", "0", "0", "0", fault)
 		}
 		for _, g := range p.Groups {
-			t.add(name, clean(g.Group), fmt.Sprint(g.Waiting), useText(g.Used.Starting), useText(g.Used.Running),
-				cmp.Or(fault, clean(strings.Join(g.Throttled, ", "))))
+			t.add(name, g.Group, fmt.Sprint(g.Waiting), useText(g.Used.Starting), useText(g.Used.Running),
+				cmp.Or(fault, strings.Join(g.Throttled, ", ")))
 			name, fault = "", "" // only in the first row of a policy
 		}
 		if more := p.GroupCount - len(p.Groups); more > 0 && len(p.Groups) > 0 {

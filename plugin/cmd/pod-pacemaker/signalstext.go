@@ -23,7 +23,7 @@ func signalsTable(signals []admin.Signal) []string {
 				over = "the limit is open: " + over
 			}
 		}
-		t.add(clean(s.Name), value, limit, clean(over))
+		t.add(s.Name, value, limit, over)
 	}
 	return t.lines()
 }

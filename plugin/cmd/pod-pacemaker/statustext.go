@@ -20,22 +20,16 @@ const endedShown = 10
 // statusText returns a status as text.
 func statusText(s admin.Status) string {
 	lines := headLines(s)
-	for _, section := range []struct {
-		title  string
-		rows   []string
-		always bool
-	}{
-		{"STARTING " + slotsText(admin.NewSlots(s)), startingTable(s.Starting), true},
-		{waitingText(s), waitingTable(s.Waiting), true},
-		{"POLICIES", policiesTable(s.Policies), false},
-		{"SIGNALS", signalsTable(s.Signals), false},
-		{"ENDED LAST", endedTable(s), false},
-	} {
-		if section.always || len(section.rows) > 0 {
-			lines = append(lines, "", section.title)
-			lines = append(lines, section.rows...)
+	section := func(always bool, title string, rows []string) {
+		if always || len(rows) > 0 {
+			lines = append(append(lines, "", title), rows...)
 		}
 	}
+	section(true, "STARTING "+slotsText(admin.NewSlots(s)), startingTable(s.Starting))
+	section(true, waitingText(s), waitingTable(s.Waiting))
+	section(false, "POLICIES", policiesTable(s.Policies))
+	section(false, "SIGNALS", signalsTable(s.Signals))
+	section(false, "ENDED LAST", endedTable(s))
 	return strings.Join(lines, "\n") + "\n"
 }
 
@@ -205,7 +199,7 @@ func startingTable(pods []admin.Pod) []string {
 		case !p.StalledSince.IsZero():
 			slot = "yes, no progress"
 		}
-		t.add(podName(p), human(p.StartSeconds.Duration()), human(p.WaitedSeconds.Duration()), clean(string(p.Admission)), slot, costText(p.Cost))
+		t.add(podName(p), human(p.StartSeconds.Duration()), human(p.WaitedSeconds.Duration()), string(p.Admission), slot, costText(p.Cost))
 	}
 	return t.lines()
 }
@@ -245,10 +239,10 @@ func endedTable(s admin.Status) []string {
 func endText(p admin.Pod) string {
 	switch p.Reason {
 	case reasons.Ready, reasons.Settled, reasons.Inferred, reasons.Completed:
-		return clean(string(p.Reason))
+		return string(p.Reason)
 	case reasons.Stuck, reasons.CrashLoop, reasons.Exited, reasons.Failed:
-		return "not ready: " + clean(string(p.Reason))
+		return "not ready: " + string(p.Reason)
 	default:
-		return "gone: " + clean(string(p.Reason))
+		return "gone: " + string(p.Reason)
 	}
 }

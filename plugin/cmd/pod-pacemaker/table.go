@@ -13,7 +13,13 @@ type table struct {
 	rows [][]string
 }
 
-func (t *table) add(cells ...string) { t.rows = append(t.rows, cells) }
+// add adds a row. Cells may have text from elsewhere; see clean.
+func (t *table) add(cells ...string) {
+	for i := range cells {
+		cells[i] = clean(cells[i])
+	}
+	t.rows = append(t.rows, cells)
+}
 
 // lines returns the lines of the table, indented; none if it has no row.
 func (t *table) lines() (lines []string) {

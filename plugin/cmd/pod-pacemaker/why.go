@@ -50,4 +50,4 @@ func (p *program) whyCommand() *cobra.Command {
 	return cmd
 }
 
-func podName(p admin.Pod) string { return clean(p.Namespace + "/" + p.Name) }
+func podName(p admin.Pod) string { return p.Namespace + "/" + p.Name }

@@ -10,7 +10,7 @@ import (
 
 // whyLine returns the answer as one line.
 func whyLine(w admin.Why) string {
-	text := podName(w.Pod) + ": " + story(w) + costStory(w.Cost)
+	text := clean(podName(w.Pod) + ": " + story(w) + costStory(w.Cost))
 	if w.Shadow {
 		text += "; mode Shadow: the pod was not held back"
 	}
@@ -65,9 +65,9 @@ func waitingStory(w admin.Why) string {
 // waitsFor returns the reason and the measure behind it.
 func waitsFor(p admin.Pod) string {
 	if p.Held == nil || p.Held.Detail == "" {
-		return clean(string(p.Reason))
+		return string(p.Reason)
 	}
-	return clean(fmt.Sprintf("%s: %s", p.Reason, p.Held.Detail))
+	return fmt.Sprintf("%s: %s", p.Reason, p.Held.Detail)
 }
 
 // observed returns what an estimate is based on.
@@ -97,5 +97,5 @@ func afterWaiting(p admin.Pod) string {
 	case reasons.MaxWait, reasons.GateDeadline:
 		return fmt.Sprintf("%s (%s, over the limit)", text, p.Admission)
 	}
-	return fmt.Sprintf("%s (%s)", text, clean(string(p.Admission)))
+	return fmt.Sprintf("%s (%s)", text, p.Admission)
 }
