@@ -4,10 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"runtime"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -79,11 +76,7 @@ func nodesText(labels map[string]v1alpha1.LabelValue) string {
 	if len(labels) == 0 {
 		return "every node"
 	}
-	pairs := make([]string, 0, len(labels))
-	for _, k := range slices.Sorted(maps.Keys(labels)) {
-		pairs = append(pairs, k+"="+string(labels[k]))
-	}
-	return "nodes with " + strings.Join(pairs, ", ")
+	return "nodes with " + pairsText(labels, "=")
 }
 
 func onNode(spec v1alpha1.PacemakerConfigSpec, cores int) string {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -44,10 +45,7 @@ func (p *program) costsCommand() *cobra.Command {
 func costsText(now time.Time, learned admin.Costs) string {
 	title := fmt.Sprintf("learned on %d x %s: %s of at most %d\n", learned.Machine.Cores, clean(learned.Machine.CPU), plural(len(learned.Costs), "entry"), costs.MaxKeys)
 	keys := slices.SortedFunc(maps.Keys(learned.Costs), func(a, b string) int {
-		if order := learned.Costs[b].Seen.Compare(learned.Costs[a].Seen); order != 0 {
-			return order
-		}
-		return strings.Compare(a, b)
+		return cmp.Or(learned.Costs[b].Seen.Compare(learned.Costs[a].Seen), cmp.Compare(a, b))
 	})
 	t := table{head: []string{"STARTS", "CPU", "ALONE", "IDLE", "PEAK", "DISK", "AGO", "OF"}}
 	for _, key := range keys {

@@ -2,6 +2,8 @@ package main
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -43,4 +45,13 @@ func plural(n int, one string) string {
 		return fmt.Sprintf("%d %sies", n, stem)
 	}
 	return fmt.Sprintf("%d %ss", n, one)
+}
+
+// pairsText lists the keys with their values, in order.
+func pairsText[V ~string](pairs map[string]V, between string) string {
+	var all []string
+	for _, key := range slices.Sorted(maps.Keys(pairs)) {
+		all = append(all, key+between+string(pairs[key]))
+	}
+	return strings.Join(all, ", ")
 }

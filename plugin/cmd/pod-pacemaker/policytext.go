@@ -3,8 +3,6 @@ package main
 import (
 	"cmp"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 	"time"
 
@@ -62,12 +60,8 @@ func policiesTable(all []admin.Policy) []string {
 // useText returns how many pods there are, and what they request.
 func useText(u v1alpha1.PodUse) string {
 	text := fmt.Sprint(u.Pods)
-	var parts []string
-	for _, name := range slices.Sorted(maps.Keys(u.Requests)) {
-		parts = append(parts, name+" "+string(u.Requests[name]))
-	}
-	if len(parts) > 0 {
-		text += " (" + strings.Join(parts, ", ") + ")"
+	if len(u.Requests) > 0 {
+		text += " (" + pairsText(u.Requests, " ") + ")"
 	}
 	return text
 }
