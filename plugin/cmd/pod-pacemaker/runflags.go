@@ -28,13 +28,7 @@ type runFlags struct {
 	log           logFlags
 }
 
-// advanced are the flags that a usual node does not need. Help marks them.
-var advanced = []string{
-	"cni-conf-dir", "cni-bin-dir",
-	"nri-index", "namespace", "state-dir", "proc-root", "gate", "gate-path", "gate-timeout", "refuse-at", "hold", "daemonset", "startup-taint",
-}
-
-// add declares the flags with their defaults.
+// add declares the flags with their defaults. A usual node does not need those marked (advanced).
 func (f *runFlags) add(cmd *cobra.Command) {
 	f.Gate, f.RefuseAt = waiting.GateAuto, waiting.RefuseAuto
 	fs := cmd.Flags()
@@ -43,29 +37,25 @@ func (f *runFlags) add(cmd *cobra.Command) {
 	fs.StringVar(&f.NodeName, "node-name", "", "this node's `name` in the API (env NODE_NAME; standalone: the host's name)")
 	fs.StringVar(&f.Kubeconfig, "kubeconfig", "", "`file` with access to the API server (empty: the pod's service account; neither: standalone)")
 	fs.StringVar(&f.NRISocket, "nri-socket", "/var/run/nri/nri.sock", "the runtime's NRI `socket`")
-	fs.StringVar(&f.NRIIndex, "nri-index", "05", "two `digits` that order the runtime's plugins")
+	fs.StringVar(&f.NRIIndex, "nri-index", "05", "(advanced) two `digits` that order the runtime's plugins")
 	fs.StringVar(&f.Instance, "instance", "", "`name` of this daemon if several run on a node: it follows the PacemakerConfigs with this spec.instance (empty: those without spec.instance)")
-	fs.StringVar(&f.Namespace, "namespace", "", "`namespace` of the Lease by which the daemons take turns to write the status of StartPolicies (env POD_NAMESPACE; neither: pod-pacemaker)")
+	fs.StringVar(&f.Namespace, "namespace", "", "(advanced) `namespace` of the Lease by which the daemons take turns to write the status of StartPolicies (env POD_NAMESPACE; neither: pod-pacemaker)")
 	fs.StringVar(&f.RunDir, "run-dir", defaultRunDir, "`folder` of gate.sock and admin.sock, which has the same path on the host; with --instance NAME the default is the folder NAME in it")
-	fs.StringVar(&f.StateDir, "state-dir", "/var/lib/pod-pacemaker", "`folder` for the last good PacemakerConfig, which applies until the API server answers, and for the costs of starts (empty: nothing is kept)")
-	fs.StringVar(&f.ProcRoot, "proc-root", "/proc", "`folder` where the host's /proc is mounted, to see the processes of other pods")
-	addChoice(cmd, &f.Gate, "gate", "", "whether containers wait in the gate; auto: if the runtime has no known fault with it", waiting.GateAuto, waiting.GateAlways, waiting.GateNever)
-	fs.StringVar(&f.GatePath, "gate-path", "/opt/pod-pacemaker/bin/"+gateName, "the hook's absolute `path` on the host (empty: no gate)")
-	fs.DurationVar(&f.GateTimeout, "gate-timeout", 100*time.Second, "how long a container may wait in the gate; must be less than kubelet's runtimeRequestTimeout")
+	fs.StringVar(&f.StateDir, "state-dir", "/var/lib/pod-pacemaker", "(advanced) `folder` for the last good PacemakerConfig, which applies until the API server answers, and for the costs of starts (empty: nothing is kept)")
+	fs.StringVar(&f.ProcRoot, "proc-root", "/proc", "(advanced) `folder` where the host's /proc is mounted, to see the processes of other pods")
+	addChoice(cmd, &f.Gate, "gate", "", "(advanced) whether containers wait in the gate; auto: if the runtime has no known fault with it", waiting.GateAuto, waiting.GateAlways, waiting.GateNever)
+	fs.StringVar(&f.GatePath, "gate-path", "/opt/pod-pacemaker/bin/"+gateName, "(advanced) the hook's absolute `path` on the host (empty: no gate)")
+	fs.DurationVar(&f.GateTimeout, "gate-timeout", 100*time.Second, "(advanced) how long a container may wait in the gate; must be less than kubelet's runtimeRequestTimeout")
 	fs.StringVar(&f.kubeletConfig, "kubelet-config", "", "kubelet's configuration `file`; if --gate-timeout is not set, it becomes 0.8 of the runtimeRequestTimeout in this file, at most 1h")
 	fs.BoolVar(&f.CNI, "cni", false, "install the waiting room, in which pods wait before their sandbox exists: pacemaker-cni, and a CNI configuration that names it")
-	fs.StringVar(&f.CNIConfDir, "cni-conf-dir", "/etc/cni/net.d", "`folder` of the CNI configurations, under the same path on the host")
-	fs.StringVar(&f.CNIBinDir, "cni-bin-dir", "/opt/cni/bin", "`folder` of the CNI plugins, under the same path on the host")
-	addChoice(cmd, &f.RefuseAt, "refuse-at", "", "where pods that are far back in the queue are refused; auto: at the sandbox while that costs little CPU", waiting.RefuseAuto, waiting.RefuseSandbox, waiting.RefuseContainer)
-	fs.DurationVar(&f.Hold, "hold", 200*time.Millisecond, "how long one call of the runtime may be held for a pod that is next in the queue, at most 1s (0: never)")
+	fs.StringVar(&f.CNIConfDir, "cni-conf-dir", "/etc/cni/net.d", "(advanced) `folder` of the CNI configurations, under the same path on the host")
+	fs.StringVar(&f.CNIBinDir, "cni-bin-dir", "/opt/cni/bin", "(advanced) `folder` of the CNI plugins, under the same path on the host")
+	addChoice(cmd, &f.RefuseAt, "refuse-at", "", "(advanced) where pods that are far back in the queue are refused; auto: at the sandbox while that costs little CPU", waiting.RefuseAuto, waiting.RefuseSandbox, waiting.RefuseContainer)
+	fs.DurationVar(&f.Hold, "hold", 200*time.Millisecond, "(advanced) how long one call of the runtime may be held for a pod that is next in the queue, at most 1s (0: never)")
 	fs.StringVar(&f.HTTPAddress, "http", "127.0.0.1:9464", "`address` of /metrics, /healthz, /readyz and the page (empty: none)")
-	fs.StringVar(&f.DaemonSet, "daemonset", "", "`NAMESPACE/NAME` of the DaemonSet that runs this daemon; once it is deleted, the daemon removes its files from the host (empty: they stay)")
-	fs.StringVar(&f.StartupTaint, "startup-taint", "", "`key` of a taint to remove from the node once pods are paced (empty: none)")
+	fs.StringVar(&f.DaemonSet, "daemonset", "", "(advanced) `NAMESPACE/NAME` of the DaemonSet that runs this daemon; once it is deleted, the daemon removes its files from the host (empty: they stay)")
+	fs.StringVar(&f.StartupTaint, "startup-taint", "", "(advanced) `key` of a taint to remove from the node once pods are paced (empty: none)")
 	f.log.add(cmd)
-	for _, name := range advanced {
-		flag := fs.Lookup(name)
-		flag.Usage = "(advanced) " + flag.Usage
-	}
 }
 
 // resolve completes the options from the environment and files, and checks them.
