@@ -11,9 +11,6 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
-// noneHeld is the effect of no config, or of no limit, if there is no StartPolicy either.
-const noneHeld = ": no pod is held back"
-
 // endedShown is how many ended starts are shown.
 const endedShown = 10
 
@@ -54,14 +51,12 @@ func headLines(s admin.Status) []string {
 	if s.PodWatch != nil {
 		entry("pods", podWatchText(*s.PodWatch))
 	}
-	config, limits := configText(s.Config), s.Limits
-	if len(s.Policies) > 0 {
-		// They hold pods back even if nothing else does.
-		config, limits = strings.TrimSuffix(config, noneHeld), strings.TrimSuffix(limits, noneHeld)
-	}
-	entry("config", config)
+	entry("config", configText(s.Config))
 	entry("mode", modeText(s.Config.Mode))
-	entry("limits", limits)
+	if s.Limits == admin.NoLimits && len(s.Policies) > 0 {
+		s.Limits = "none" // the policies hold pods back
+	}
+	entry("limits", s.Limits)
 	entry("gate", gateText(s.Gate))
 	entry("room", roomText(s.Room))
 	entry("refused", refusedText(s.Refused))
@@ -108,7 +103,7 @@ func podWatchText(w admin.PodWatch) string {
 func configText(c admin.Config) string {
 	switch {
 	case c.Name == "":
-		return "none" + noneHeld
+		return "none"
 	case c.Origin == string(crd.OriginDisk):
 		return fmt.Sprintf("%s (from %s, generation %d; the API server has not answered yet)", c.Name, c.Origin, c.Generation)
 	case c.Generation > 0:
