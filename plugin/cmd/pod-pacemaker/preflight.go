@@ -54,7 +54,7 @@ func (p *program) preflightCommand() *cobra.Command {
 			if err := f.resolve(cmd, p.env); err != nil {
 				return err
 			}
-			_, inPod := p.firstProcess.daemonsFlags()
+			_, inPod := p.daemonsFlags()
 			return p.preflight(cmd.Context(), preflight.Options{
 				Options: f.Options, KubeletConfig: kubeletConfig, CNIConfDir: f.CNIConfDir,
 				GateTimeoutSet: cmd.Flags().Changed("gate-timeout"), OfThePod: inPod,
@@ -66,13 +66,10 @@ func (p *program) preflightCommand() *cobra.Command {
 	return cmd
 }
 
-// firstProcess is the path of the file with the command line of process 1: /proc/1/cmdline.
-type firstProcess string
-
 // daemonsFlags returns the flags of the daemon if process 1 is one, as in a pod of the DaemonSet. On a host, and in
 // any other container, process 1 is another program.
-func (p firstProcess) daemonsFlags() (flags []string, found bool) {
-	line, err := os.ReadFile(string(p))
+func (p *program) daemonsFlags() (flags []string, found bool) {
+	line, err := os.ReadFile(p.firstProcess)
 	words := strings.Split(strings.TrimSuffix(string(line), "\x00"), "\x00")
 	if err != nil || len(words) < 2 || filepath.Base(words[0]) != "pod-pacemaker" || words[1] != "run" {
 		return nil, false
@@ -82,7 +79,7 @@ func (p firstProcess) daemonsFlags() (flags []string, found bool) {
 
 // completed puts the flags of the daemon in this container, if there is one, before those of preflight, which so
 // override them. It never returns nil, which cobra would replace by os.Args.
-func (p firstProcess) completed(args []string) []string {
+func (p *program) completed(args []string) []string {
 	theirs, found := p.daemonsFlags()
 	if !found || len(args) == 0 || args[0] != "preflight" {
 		return append([]string{}, args...)

@@ -70,7 +70,7 @@ func TestPreflightInTheDaemonsPodTakesItsFlags(t *testing.T) {
 		{"", []string{"--http="}, false, []string{"/var/run/nri/nri.sock", "cni "}, dir},
 	} {
 		s := newStage(map[string]string{"NODE_NAME": "worker-3"})
-		s.firstProcess = firstProcess(file(t, c.first))
+		s.firstProcess = file(t, c.first)
 		s.run(t.Context(), append([]string{"preflight"}, c.args...))
 		require.NotEmpty(t, s.out.String(), s.errs.String())
 		assert.Equal(t, c.inPod, strings.Contains(s.out.String(), "ok       flags "), s.out.String())
@@ -80,8 +80,8 @@ func TestPreflightInTheDaemonsPodTakesItsFlags(t *testing.T) {
 		assert.NotContains(t, s.out.String(), c.not)
 	}
 	s := newStage(nil)
-	s.firstProcess = firstProcess(file(t, daemon))
-	assert.Equal(t, []string{"status"}, s.firstProcess.completed([]string{"status"}), "only preflight takes the daemon's flags")
+	s.firstProcess = file(t, daemon)
+	assert.Equal(t, []string{"status"}, s.completed([]string{"status"}), "only preflight takes the daemon's flags")
 }
 
 func TestPreflightOfAWrongConfigurationIsExitCode2(t *testing.T) {

@@ -25,8 +25,8 @@ type program struct {
 	newDaemon      func(plugin.Options) (daemon, error)
 	// onLogger is called with the logger before the daemon is made.
 	onLogger     func(*logrus.Logger)
-	firstProcess firstProcess
-	accepted     bool // the command line is right
+	firstProcess string // the file with the command line of process 1
+	accepted     bool   // the command line is right
 }
 
 // run executes the command until it is done or ctx ends, and returns the exit code.
@@ -47,7 +47,7 @@ func (p *program) run(ctx context.Context, args []string) int {
 		}
 	}
 	root := p.rootCommand()
-	root.SetArgs(p.firstProcess.completed(args))
+	root.SetArgs(p.completed(args))
 	root.SetIn(p.stdin)
 	root.SetOut(p.stdout)
 	root.SetErr(p.stderr)
