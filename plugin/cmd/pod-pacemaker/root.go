@@ -1,6 +1,11 @@
 package main
 
-import "github.com/spf13/cobra"
+import (
+	"fmt"
+	"runtime"
+
+	"github.com/spf13/cobra"
+)
 
 const rootLong = `pod-pacemaker lets the pods of a node start only as fast as the node can handle.
 
@@ -48,4 +53,16 @@ func (p *program) rootCommand() *cobra.Command {
 		p.installGateCommand(), p.copyKubeletConfigCommand(), p.metricsProxyCommand(), p.versionCommand(),
 	)
 	return root
+}
+
+func (p *program) versionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "Print the version",
+		Args:  cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			_, err := fmt.Fprintf(p.stdout, "pod-pacemaker %s (%s, %s/%s)\n", version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+			return err
+		},
+	}
 }
