@@ -168,7 +168,7 @@ func TestWhyWithoutTheRightToAskTheDaemon(t *testing.T) {
 	}
 	out, err := c.call("why", "shop/a")
 	require.NoError(t, err)
-	assert.Equal(t, "shop/a: its last event is WaitingToStart: Waits for its turn to start, place 2 of 3 (the daemon of n1 cannot be asked: Error from server (Forbidden): pods \"pp-1\" is forbidden: cannot create pods/exec)\n", out)
+	assert.Equal(t, "shop/a: its last event is WaitingToStart: Waits for its turn to start, place 2 of 3 (the daemon of n1 cannot be asked: Error from server (Forbidden): pods \"pp-1\" is forbidden: cannot create pods/exec more)\n", out)
 }
 
 func TestWhyOfAPodThatIsNotThere(t *testing.T) {

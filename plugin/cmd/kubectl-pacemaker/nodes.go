@@ -125,12 +125,10 @@ type waitingPod struct {
 	Place         int     `json:"place"`
 	WaitedSeconds float64 `json:"waitedSeconds"`
 	Reason        string  `json:"reason"`
-	Held          *held   `json:"held,omitempty"`
-}
-
-// held is the measure behind a reason.
-type held struct {
-	Detail string `json:"detail,omitempty"`
+	// Held is the measure behind the reason.
+	Held *struct {
+		Detail string `json:"detail,omitempty"`
+	} `json:"held,omitempty"`
 }
 
 // topPods writes the pods that have waited longest, the longest wait first.

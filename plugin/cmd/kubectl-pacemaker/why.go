@@ -92,7 +92,7 @@ func (a *asker) byEvents(ctx context.Context, pod corev1.Pod, cause error) (stri
 		e := own[len(own)-1]
 		text = fmt.Sprintf("its last event is %s: %s", e.Reason, e.Message)
 	}
-	return fmt.Sprintf("%s (the daemon of %s cannot be asked: %s)", text, pod.Spec.NodeName, firstLine(cause.Error())), nil
+	return fmt.Sprintf("%s (the daemon of %s cannot be asked: %s)", text, pod.Spec.NodeName, oneLine(cause.Error())), nil
 }
 
 // otherwise returns why a pod that no limiter holds does not run, as its status reports.
@@ -119,8 +119,3 @@ func otherwise(pod corev1.Pod) string {
 }
 
 func oneLine(s string) string { return strings.TrimRight(strings.Join(strings.Fields(s), " "), ": ") }
-
-func firstLine(s string) string {
-	line, _, _ := strings.Cut(s, "\n")
-	return line
-}
