@@ -11,17 +11,17 @@ import (
 // throttle.Amounts counts. The sum for 500 pods does not overflow.
 const MostRequest int64 = 1 << 54
 
-// Facts are what policies need to know of a pod. Their maps must not be changed. They hold
-// only what policies name, however much the pod has.
+// Facts are what policies need to know of a pod. Their maps must not be changed. Of labels and
+// expressions they hold only those that policies name, however many the pod has.
 type Facts struct {
 	// Labels are the pod's labels that policies name.
 	Labels map[string]string
 	// Values are the values of expressions for the pod, by the text of the expression. An
 	// expression that finds nothing has no value.
 	Values map[string]string
-	// Requests is what the pod requests of cpu, memory and each resource that policies name,
-	// in thousandths of its unit. It is the sum that kubelet uses: the larger of what the init
-	// containers need in turn and what the containers need together, plus the pod's overhead.
+	// Requests is what the pod requests of each resource, in thousandths of its unit. It is the
+	// sum that kubelet uses: the larger of what the init containers need in turn and what the
+	// containers need together, plus the pod's overhead.
 	Requests map[string]int64
 }
 
@@ -34,7 +34,7 @@ func FactsOf(pod *corev1.Pod, needs Needs) Facts {
 		if whole := amount.Value(); whole > MostRequest/1000 || milli > MostRequest {
 			milli = MostRequest
 		}
-		if milli > 0 && needs.needsRequest(string(name)) {
+		if milli > 0 {
 			if f.Requests == nil {
 				f.Requests = map[string]int64{}
 			}

@@ -1,32 +1,23 @@
 package startpolicy
 
-import (
-	"k8s.io/apimachinery/pkg/labels"
+import "k8s.io/apimachinery/pkg/labels"
 
-	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
-)
-
-// Needs are the labels, resources and expressions that policies name. They always include the
-// resources cpu and memory, which reports show. The zero value has only these. A copy must not
-// be used while Add is called.
+// Needs are the labels and expressions that policies name. The zero value has none. A copy must
+// not be used while Add is called.
 type Needs struct {
-	labels, requests map[string]bool
-	expressions      map[string]*Expression
+	labels      map[string]bool
+	expressions map[string]*Expression
 }
 
-// Add adds what a policy and its overrides name.
+// Add adds what a policy names.
 func (n *Needs) Add(p *Policy) {
 	if n.labels == nil {
-		*n = Needs{labels: map[string]bool{}, requests: map[string]bool{}, expressions: map[string]*Expression{}}
+		*n = Needs{labels: map[string]bool{}, expressions: map[string]*Expression{}}
 	}
 	for _, t := range p.terms {
 		n.addLabels(t.pod)
 	}
 	n.addLabels(p.bypass)
-	n.addRequests(&p.limits)
-	for i := range p.overrides {
-		n.addRequests(&p.overrides[i].limits)
-	}
 	if p.Expression != nil {
 		n.expressions[p.GroupBy] = p.Expression
 	}
@@ -42,19 +33,9 @@ func (n *Needs) addLabels(selector labels.Selector) {
 	}
 }
 
-func (n *Needs) addRequests(limits *v1alpha1.PolicyLimits) {
-	for _, bound := range []*v1alpha1.PodBound{limits.Starting, limits.Running} {
-		if bound != nil {
-			for name := range bound.Requests {
-				n.requests[name] = true
-			}
-		}
-	}
-}
-
 // Covers reports whether facts that were extracted for n are enough for other.
 func (n Needs) Covers(other Needs) bool {
-	return covers(n.labels, other.labels) && covers(n.requests, other.requests) && covers(n.expressions, other.expressions)
+	return covers(n.labels, other.labels) && covers(n.expressions, other.expressions)
 }
 
 func covers[V any](all, some map[string]V) bool {
@@ -64,11 +45,6 @@ func covers[V any](all, some map[string]V) bool {
 		}
 	}
 	return true
-}
-
-// needsRequest reports whether n includes a resource.
-func (n Needs) needsRequest(name string) bool {
-	return n.requests[name] || name == "cpu" || name == "memory"
 }
 
 // LabelsOf returns the labels of all that policies name, or nil if there is none.

@@ -17,9 +17,7 @@ selector:
     - podSelector: {matchExpressions: [{key: team, operator: Exists}]}
 bypassSelector: {matchLabels: {urgent: "yes"}}
 groupBy: .metadata.annotations.pool
-limits: {starting: {pods: 1}}
-temporaryOverrides:
-  - {begin: "2026-11-27T00:00:00Z", end: "2026-11-28T00:00:00Z", limits: {starting: {requests: {example.com/fpga: 1}}}}`
+limits: {starting: {pods: 1}}`
 	var none, some, every Needs
 	some.Add(compile(t, "selector: {terms: [{podSelector: {matchLabels: {app: web}}}]}\nlimits: {running: {pods: 1}}"))
 	every.Add(compile(t, all))
@@ -33,14 +31,11 @@ temporaryOverrides:
 		Labels: map[string]string{"app": "web", "tier": "front", "team": "a", "urgent": "no"},
 		Values: map[string]string{".metadata.annotations.pool": "blue"},
 	}, FactsOf(p, every))
-	assert.True(t, every.needsRequest("example.com/fpga"))
-
 	assert.True(t, every.Covers(some) && every.Covers(none) && some.Covers(none) && none.Covers(none) && every.Covers(every))
 	assert.False(t, some.Covers(every) || none.Covers(some))
 	for _, more := range []string{
 		"selector: {terms: [{podSelector: {matchLabels: {stage: a}}}]}\nlimits: {running: {pods: 1}}",
 		"selector: {terms: [{podSelector: {}}]}\nbypassSelector: {matchLabels: {stage: a}}\nlimits: {running: {pods: 1}}",
-		"selector: {terms: [{podSelector: {}}]}\nlimits: {running: {requests: {example.com/gpu: 1}}}",
 		"selector: {terms: [{podSelector: {}}]}\ngroupBy: .spec.hostname\nlimits: {running: {pods: 1}}",
 	} {
 		var n Needs

@@ -167,8 +167,6 @@ func TestAnExpressionIsSafeForConcurrentUse(t *testing.T) {
 
 func TestRequestsAreSummedUpAsKubeletDoes(t *testing.T) {
 	t.Parallel()
-	var gpus Needs
-	gpus.Add(compile(t, "selector: {terms: [{podSelector: {}}]}\nlimits: {running: {requests: {nvidia.com/gpu: 4}}}"))
 	always := corev1.ContainerRestartPolicyAlways
 	asks := func(name, cpu, memory string) corev1.Container {
 		c := corev1.Container{Name: name, Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{}}}
@@ -185,8 +183,8 @@ func TestRequestsAreSummedUpAsKubeletDoes(t *testing.T) {
 	f := FactsOf(pod(func(p *corev1.Pod) {
 		p.Spec.InitContainers = []corev1.Container{asks("setup", "700m", "64Mi"), sidecar, asks("late", "100m", "")}
 		p.Spec.Containers = []corev1.Container{asks("app", "200m", "512Mi"), asks("extra", "100m", "")}
-		p.Spec.Overhead = corev1.ResourceList{"cpu": resource.MustParse("10m"), "nvidia.com/gpu": resource.MustParse("2"), "example.com/fpga": resource.MustParse("1")}
-	}), gpus)
+		p.Spec.Overhead = corev1.ResourceList{"cpu": resource.MustParse("10m"), "nvidia.com/gpu": resource.MustParse("2")}
+	}), Needs{})
 	assert.Equal(t, map[string]int64{"cpu": 710, "memory": 512 << 20 * 1000, "nvidia.com/gpu": 2000}, f.Requests)
 
 	f = FactsOf(pod(func(p *corev1.Pod) { p.Spec.Containers = []corev1.Container{asks("app", "", "8Ei")} }), Needs{})
