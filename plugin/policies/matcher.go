@@ -1,7 +1,7 @@
 package policies
 
 import (
-	"maps"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -28,12 +28,10 @@ type Matcher struct {
 	limiter Limiter
 	server  bool // there is an API server
 
-	suspended  bool
-	set        Compiled
-	faults     map[string]string // why a policy holds no pod, by name
-	calculated map[string]startpolicy.Calculated
-	limits     map[string]throttle.GroupLimits // that the limiter has
-	claims     map[string]leases.Policy
+	suspended bool
+	states    []State                         // in the order in which SetPolicies got them
+	limits    map[string]throttle.GroupLimits // that the limiter has
+	claims    map[string]leases.Policy
 	// The limits are right from since on and before next, on the wall clock: an override began or ended at
 	// since, and one will at next. Zero: none.
 	since, next time.Time
@@ -53,32 +51,19 @@ func New(limiter Limiter, server bool) *Matcher {
 	return &Matcher{limiter: limiter, server: server, namespaces: n, pods: map[string]*member{}}
 }
 
-// Changes are what others need to know of a change of the policies. Methods return nil where nothing changed.
-type Changes struct {
-	// Faults are why policies hold no pod, by name, where that is new.
-	Faults map[string]string
-	// Evaluated are the policies that had a fault and have none now, or are gone.
-	Evaluated []string
-	// Overridden are the policies of which a temporary override began or ended.
-	Overridden []string
-	// NeedsNamespaces is true where a policy needs the labels of namespaces.
-	NeedsNamespaces bool
-	// NewFacts is true where the pod watch has to extract other facts from now on: those that Extract
-	// returns, or none where that is nil. Extract is safe for concurrent use.
-	NewFacts bool
-	Extract  func(*corev1.Pod) startpolicy.Facts
-}
-
-// SetPolicies replaces the policies in force.
-func (m *Matcher) SetPolicies(now time.Time, set Compiled) *Changes {
-	m.set = set
-	c := m.update(now)
+// SetPolicies replaces the policies in force by those that Compile returned. It keeps the slice.
+func (m *Matcher) SetPolicies(now time.Time, compiled []State) *Changes {
+	c := m.update(now, compiled)
 	var needs startpolicy.Needs
-	for _, policy := range set.policies {
-		needs.Add(policy)
-		c.NeedsNamespaces = c.NeedsNamespaces || policy.NeedsNamespaces
+	extracting := false
+	for _, s := range compiled {
+		if s.Policy != nil {
+			extracting = true
+			needs.Add(s.Policy)
+			c.NeedsNamespaces = c.NeedsNamespaces || s.Policy.NeedsNamespaces
+		}
 	}
-	if extracting := len(set.policies) > 0; extracting != m.extracting || !m.needs.Covers(needs) {
+	if extracting != m.extracting || !m.needs.Covers(needs) {
 		m.extracting, m.needs, c.NewFacts = extracting, needs, true
 		if extracting {
 			c.Extract = func(pod *corev1.Pod) startpolicy.Facts { return startpolicy.FactsOf(pod, needs) }
@@ -87,11 +72,14 @@ func (m *Matcher) SetPolicies(now time.Time, set Compiled) *Changes {
 	return c
 }
 
+// State returns the policies in force, in the order in which Compile got them.
+func (m *Matcher) State() []State { return slices.Clone(m.states) }
+
 // Suspend takes all policies out of force, as the mode Off does, or puts them back.
 func (m *Matcher) Suspend(now time.Time, suspended bool) (c *Changes) {
 	if m.suspended != suspended {
 		m.suspended = suspended
-		c = m.update(now)
+		c = m.update(now, m.states)
 	}
 	return c
 }
@@ -100,7 +88,7 @@ func (m *Matcher) Suspend(now time.Time, suspended bool) (c *Changes) {
 // is before the policies change. The wall clock may be set, so call it from time to time as well.
 func (m *Matcher) Advance(now time.Time) (next time.Time, c *Changes) {
 	if now.Before(m.since) || !m.next.IsZero() && !now.Before(m.next) {
-		c = m.update(now)
+		c = m.update(now, m.states)
 	}
 	return m.next, c
 }
@@ -111,32 +99,24 @@ func (m *Matcher) Needs() startpolicy.Needs { return m.needs }
 // Claims returns the policies of the scope Cluster that are in force, by name. The map must not be changed.
 func (m *Matcher) Claims() map[string]leases.Policy { return m.claims }
 
-// update evaluates the policies anew, and passes their limits and the groups that changed to the limiter.
-func (m *Matcher) update(now time.Time) *Changes {
-	c := &Changes{}
-	c.Faults, c.Evaluated = m.findFaults()
-	before := m.calculated
-	m.since, m.next = time.Time{}, time.Time{}
-	m.calculated, m.claims, m.limits = map[string]startpolicy.Calculated{}, map[string]leases.Policy{}, map[string]throttle.GroupLimits{}
-	for _, policy := range m.set.policies {
-		now := policy.LimitsAt(now)
-		m.calculated[policy.Name] = now
-		if !now.Next.IsZero() && (m.next.IsZero() || now.Next.Before(m.next)) {
-			m.next = now.Next
-		}
-		if now.Since.After(m.since) {
-			m.since = now.Since
-		}
-		if b, known := before[policy.Name]; known && !b.Since.Equal(now.Since) {
-			c.Overridden = append(c.Overridden, policy.Name)
-		}
-		if m.suspended || m.faults[policy.Name] != "" {
-			continue
-		}
-		m.limits[policy.Name] = LimitsOf(now.Limits, policy.Scope)
-		if policy.Scope == v1alpha1.ScopeCluster {
-			m.claims[policy.Name] = claimOf(policy, now.Limits)
-		}
+// update evaluates policies anew and puts them in force. It passes their limits, and the groups that changed, to the
+// limiter.
+func (m *Matcher) update(now time.Time, states []State) *Changes {
+	before := map[string]State{}
+	for _, s := range m.states {
+		before[s.Object.Name] = s
+	}
+	c := &Changes{Faults: map[string]string{}}
+	m.states, m.since, m.next = states, time.Time{}, time.Time{}
+	m.claims, m.limits = map[string]leases.Policy{}, map[string]throttle.GroupLimits{}
+	for i := range states {
+		s := &states[i]
+		m.evaluate(now, s)
+		c.note(before[s.Object.Name], *s)
+		delete(before, s.Object.Name)
+	}
+	for _, gone := range before {
+		c.note(gone, State{Object: gone.Object})
 	}
 	m.limiter.SetPolicies(now, m.limits, m.regroup()...)
 	return c
@@ -146,27 +126,30 @@ func (m *Matcher) update(now time.Time) *Changes {
 // API server has to own the Leases.
 const unclaimed = "the starts of the whole cluster are not counted: that needs an API server, and the policy as an object there"
 
-// findFaults finds the policies that hold no pod, and returns what is new.
-func (m *Matcher) findFaults() (added map[string]string, evaluated []string) {
-	before := m.faults
-	m.faults, added = maps.Clone(m.set.faults), map[string]string{}
-	for _, policy := range m.set.policies {
-		switch {
-		case policy.Scope == v1alpha1.ScopeCluster && (!m.server || policy.UID == ""):
-			m.faults[policy.Name] = unclaimed
-		case policy.NeedsNamespaces && m.namespaces.fault != "":
-			m.faults[policy.Name] = m.namespaces.fault
-		}
+// evaluate finds what holds pods of a policy now.
+func (m *Matcher) evaluate(now time.Time, s *State) {
+	policy := s.Policy
+	if policy == nil {
+		return
 	}
-	for name, fault := range m.faults {
-		if fault != before[name] {
-			added[name] = fault
-		}
+	s.Calculated = policy.LimitsAt(now)
+	if next := s.Calculated.Next; !next.IsZero() && (m.next.IsZero() || next.Before(m.next)) {
+		m.next = next
 	}
-	for name := range before {
-		if m.faults[name] == "" {
-			evaluated = append(evaluated, name)
-		}
+	if s.Calculated.Since.After(m.since) {
+		m.since = s.Calculated.Since
 	}
-	return added, evaluated
+	switch {
+	case policy.Scope == v1alpha1.ScopeCluster && (!m.server || policy.UID == ""):
+		s.Fault = unclaimed
+	case policy.NeedsNamespaces:
+		s.Fault = m.namespaces.fault
+	}
+	if m.suspended || s.Fault != "" {
+		return
+	}
+	m.limits[policy.Name] = LimitsOf(s.Calculated.Limits, policy.Scope)
+	if policy.Scope == v1alpha1.ScopeCluster {
+		m.claims[policy.Name] = claimOf(policy, s.Calculated.Limits)
+	}
 }

@@ -46,7 +46,7 @@ func newMatcher() (*told, *Matcher) {
 }
 
 // compiled compiles policies without a log.
-func compiled(inForce ...*v1alpha1.StartPolicy) Compiled {
+func compiled(inForce ...*v1alpha1.StartPolicy) []State {
 	log, _ := logtest.NewNullLogger()
 	return Compile(inForce, log)
 }
@@ -113,7 +113,7 @@ func TestPodsAreInTheGroupsOfThePoliciesInForce(t *testing.T) {
 	k.SetPolicies(noon, compiled(policy(t, "t2", throttler), policy(t, "t1", throttler)))
 	require.Equal(t, []throttle.GroupKey{{Policy: "t2"}, {Policy: "t1"}}, keys(l.groups["a"]))
 	require.True(t, l.running["a"], "the pod still runs")
-	k.SetPolicies(noon, Compiled{})
+	k.SetPolicies(noon, nil)
 	require.Empty(t, l.limits)
 	require.Empty(t, l.groups["a"])
 
@@ -259,7 +259,7 @@ func TestAPolicyThatCannotBeEvaluatedHoldsNoPod(t *testing.T) {
 	changes = k.SetPolicies(noon, compiled(policy(t, "teams", byNamespace), broken))
 	require.Empty(t, changes.Faults, "each fault is reported once")
 	require.Empty(t, changes.Evaluated)
-	changes = k.SetPolicies(noon, Compiled{})
+	changes = k.SetPolicies(noon, nil)
 	require.ElementsMatch(t, []string{"teams", "broken"}, changes.Evaluated)
 }
 
@@ -345,7 +345,7 @@ func TestPodsAreRegroupedInOneStep(t *testing.T) {
 	t.Parallel()
 	l := throttle.New(noon, throttle.Settings{})
 	k := New(l, false)
-	groupedBy := func(path string) Compiled {
+	groupedBy := func(path string) []State {
 		return compiled(policy(t, "p", "{selector: {terms: [{podSelector: {}}]}, limits: {running: {pods: 4}}, groupBy: "+path+"}"))
 	}
 	of := func(uid string) Pod {

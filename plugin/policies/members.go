@@ -95,13 +95,13 @@ func (m *Matcher) regroup() (changed []throttle.PodGroups) {
 // match returns the groups of a pod.
 func (m *Matcher) match(pod Pod) (groups []throttle.Membership) {
 	namespace := m.namespaces.of(pod.Namespace)
-	for _, policy := range m.set.policies {
-		if m.faults[policy.Name] != "" {
+	for _, s := range m.states {
+		if s.Fault != "" {
 			continue
 		}
-		if match, ok := policy.Match(pod.Facts, namespace); ok {
+		if match, ok := s.Policy.Match(pod.Facts, namespace); ok {
 			groups = append(groups, throttle.Membership{
-				Key:      throttle.GroupKey{Policy: policy.Name, Group: match.Group},
+				Key:      throttle.GroupKey{Policy: s.Object.Name, Group: match.Group},
 				Requests: throttle.Amounts(pod.Facts.Requests), Bypass: match.Bypass,
 			})
 		}

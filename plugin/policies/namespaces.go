@@ -51,7 +51,7 @@ func (m *Matcher) SetNamespace(now time.Time, name string, labels map[string]str
 func (m *Matcher) SetNamespacesKnown(now time.Time, fault string) (c *Changes) {
 	if m.namespaces.fault != fault {
 		m.namespaces.fault = fault
-		c = m.update(now)
+		c = m.update(now, m.states)
 	}
 	return c
 }

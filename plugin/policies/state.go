@@ -1,6 +1,9 @@
 package policies
 
 import (
+	"github.com/sirupsen/logrus"
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/pod-pacemaker/pod-pacemaker/crd/startpolicy"
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 )
@@ -17,15 +20,50 @@ type State struct {
 	Fault string
 }
 
-// State returns the policies in force, in the order in which Compile got them.
-func (m *Matcher) State() []State {
-	compiled := map[string]*startpolicy.Policy{}
-	for _, policy := range m.set.policies {
-		compiled[policy.Name] = policy
+// Compile compiles policies for [Matcher.SetPolicies]. The policies must not be changed afterwards. It logs the
+// overrides that it leaves out. It may take long, so no lock should be held.
+func Compile(inForce []*v1alpha1.StartPolicy, log logrus.FieldLogger) (compiled []State) {
+	for _, one := range inForce {
+		policy, errs := startpolicy.Compile(one)
+		if len(errs) > 0 {
+			compiled = append(compiled, State{Object: one, Fault: errs.ToAggregate().Error()})
+			continue
+		}
+		for _, o := range policy.Invalid() {
+			log.WithFields(logrus.Fields{"policy": one.Name, "field": o.Path}).Warn("a temporary override of the StartPolicy is left out: " + o.Message)
+		}
+		compiled = append(compiled, State{Object: one, Policy: policy})
 	}
-	all := make([]State, 0, len(m.set.inForce))
-	for _, one := range m.set.inForce {
-		all = append(all, State{Object: one, Policy: compiled[one.Name], Fault: m.faults[one.Name], Calculated: m.calculated[one.Name]})
+	return compiled
+}
+
+// Changes are what others need to know of a change of the policies. Methods return nil where nothing changed.
+type Changes struct {
+	// Faults are why policies hold no pod, by name, where that is new.
+	Faults map[string]string
+	// Evaluated are the policies that had a fault and have none now, or are gone.
+	Evaluated []string
+	// Overridden are the policies of which a temporary override began or ended.
+	Overridden []string
+	// NeedsNamespaces is true where a policy needs the labels of namespaces.
+	NeedsNamespaces bool
+	// NewFacts is true where the pod watch has to extract other facts from now on: those that Extract
+	// returns, or none where that is nil. Extract is safe for concurrent use.
+	NewFacts bool
+	Extract  func(*corev1.Pod) startpolicy.Facts
+}
+
+// note adds how a policy has changed.
+func (c *Changes) note(before, after State) {
+	name := after.Object.Name
+	switch {
+	case after.Fault == before.Fault:
+	case after.Fault == "":
+		c.Evaluated = append(c.Evaluated, name)
+	default:
+		c.Faults[name] = after.Fault
 	}
-	return all
+	if before.Policy != nil && after.Policy != nil && !before.Calculated.Since.Equal(after.Calculated.Since) {
+		c.Overridden = append(c.Overridden, name)
+	}
 }
