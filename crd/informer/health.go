@@ -23,7 +23,6 @@ var (
 type health struct {
 	what, meanwhile string
 	refused         func()
-	failed          func(error)
 	log             logrus.FieldLogger
 
 	mu        sync.Mutex
@@ -84,9 +83,6 @@ func (h *health) fail(ctx context.Context, err error) {
 	}
 	if h.refused != nil && (apierrors.IsNotFound(err) || apierrors.IsForbidden(err)) {
 		h.refused()
-	}
-	if h.failed != nil {
-		h.failed(err)
 	}
 }
 

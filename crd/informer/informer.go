@@ -25,7 +25,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/crd/kube"
 )
 
-// Options configure an [Informer]. Refused, Failed, Meanwhile and Only are optional.
+// Options configure an [Informer]. Refused, Meanwhile and Only are optional.
 type Options[T metav1.Object] struct {
 	// What names the objects in the log, in the plural.
 	What string
@@ -47,9 +47,6 @@ type Options[T metav1.Object] struct {
 	// Refused is called when the API server answers that it does not serve the objects, or forbids this client
 	// to read them.
 	Refused func()
-	// Failed is called with every error of a list or a watch. It is not called when the context ends, nor when a
-	// resource version is too old, after which the objects are listed again.
-	Failed func(error)
 	// Log receives each fault once.
 	Log logrus.FieldLogger
 }
@@ -72,7 +69,7 @@ type Informer[T metav1.Object] struct {
 // New returns an informer of the objects that api serves. Run does its work.
 func New[T metav1.Object, L runtime.Object](api kube.Follow[L], o Options[T]) *Informer[T] {
 	i := &Informer[T]{
-		health:  health{what: o.What, meanwhile: o.Meanwhile, refused: o.Refused, failed: o.Failed, log: o.Log, err: ErrNotSynced},
+		health:  health{what: o.What, meanwhile: o.Meanwhile, refused: o.Refused, log: o.Log, err: ErrNotSynced},
 		options: o, synced: make(chan struct{}), known: map[types.NamespacedName]T{}, end: func() {},
 	}
 	i.api = cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{

@@ -15,7 +15,7 @@ type namespaces struct {
 
 // Why the labels of namespaces are not known.
 const (
-	namespacesUnread  = "the labels of the namespaces are not read yet"
+	namespacesUnread  = "the labels of the namespaces are not read yet; if this lasts, the daemon's log says why"
 	namespacesUnknown = "the labels of namespaces are not known: there is no API server to ask"
 )
 
@@ -47,11 +47,8 @@ func (m *Matcher) SetNamespace(now time.Time, name string, labels map[string]str
 	}
 }
 
-// SetNamespacesKnown notes that SetNamespace was called for all namespaces, or, with a fault, why it cannot be.
-func (m *Matcher) SetNamespacesKnown(now time.Time, fault string) (c *Changes) {
-	if m.namespaces.fault != fault {
-		m.namespaces.fault = fault
-		c = m.update(now, m.states)
-	}
-	return c
+// SetNamespacesKnown notes that SetNamespace was called for all namespaces.
+func (m *Matcher) SetNamespacesKnown(now time.Time) *Changes {
+	m.namespaces.fault = ""
+	return m.update(now, m.states)
 }

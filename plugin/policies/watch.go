@@ -38,19 +38,18 @@ func (n *Namespaces) Need() {
 // NamespaceUser uses the labels of namespaces. Its methods are those of [Matcher], under its owner's lock.
 type NamespaceUser interface {
 	SetNamespace(now time.Time, name string, labels map[string]string)
-	SetNamespacesKnown(now time.Time, fault string)
+	SetNamespacesKnown(now time.Time)
 }
 
 // Run waits for Need, and then informs u of all namespaces until ctx ends. Call it once. While the API server
-// cannot be reached or refuses, Run keeps trying, and u gets the fault.
+// cannot be reached or refuses, Run keeps trying, and logs the fault.
 func (n *Namespaces) Run(ctx context.Context, u NamespaceUser) {
 	select {
 	case <-n.needed:
 	case <-ctx.Done():
 		return
 	}
-	var watch *informer.Informer[*corev1.Namespace]
-	watch = informer.New(n.client.Namespaces(), informer.Options[*corev1.Namespace]{
+	watch := informer.New(n.client.Namespaces(), informer.Options[*corev1.Namespace]{
 		What: "namespaces", Meanwhile: "the labels that were read last count",
 		Client: n.client, Kind: &corev1.Namespace{}, Keep: trim, Log: n.log,
 		Changed: func(before, after *corev1.Namespace) {
@@ -60,19 +59,12 @@ func (n *Namespaces) Run(ctx context.Context, u NamespaceUser) {
 			}
 			u.SetNamespace(time.Now(), after.Name, after.Labels)
 		},
-		Failed: func(err error) {
-			select {
-			case <-watch.Synced(): // what was known stays
-			default:
-				u.SetNamespacesKnown(time.Now(), "the labels of the namespaces cannot be read: "+err.Error())
-			}
-		},
 	})
 	var running sync.WaitGroup
 	running.Go(func() { watch.Run(ctx) })
 	select {
 	case <-watch.Synced():
-		u.SetNamespacesKnown(time.Now(), "")
+		u.SetNamespacesKnown(time.Now())
 	case <-ctx.Done():
 	}
 	running.Wait()

@@ -42,10 +42,10 @@ func (l *locked) SetNamespace(now time.Time, name string, labels map[string]stri
 	l.m.SetNamespace(now, name, labels)
 }
 
-func (l *locked) SetNamespacesKnown(now time.Time, fault string) {
+func (l *locked) SetNamespacesKnown(now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.m.SetNamespacesKnown(now, fault)
+	l.m.SetNamespacesKnown(now)
 }
 
 func (l *locked) setPolicies(policies ...*v1alpha1.StartPolicy) *Changes {
@@ -128,7 +128,7 @@ func TestANamespaceIsFollowed(t *testing.T) {
 	l := &regrouping{told: newTold()}
 	k := New(l, true)
 	k.SetPolicies(noon, compiled(policy(t, "teams", byNamespace)))
-	k.SetNamespacesKnown(noon, "")
+	k.SetNamespacesKnown(noon)
 	k.Groups(noon, pod("a", nil, 1))
 	require.Empty(t, l.groups["a"])
 	labels := map[string]string{"team": "a"}

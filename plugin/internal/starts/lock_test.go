@@ -69,7 +69,7 @@ func TestLedgerLockIsFreeDuringOtherCalls(t *testing.T) {
 	s.enforce(t, "{selector: {terms: [{namespaceSelector: {matchLabels: {team: a}}}]}, limits: {starting: {pods: 5}}, temporaryOverrides: ["+
 		"{begin: tomorrow, end: tomorrow, limits: {starting: {pods: 2}}}, {begin: \"2000-01-01T00:00:00Z\", end: \"2000-01-02T00:00:00Z\", limits: {starting: {pods: 2}}}]}")
 	s.Policies.SetNamespace(now, "default", map[string]string{"team": "a"})
-	s.Policies.SetNamespacesKnown(now, "")
+	s.Policies.SetNamespacesKnown(now)
 	s.Policies.advance(time.Date(2000, 1, 1, 12, 0, 0, 0, time.UTC))
 	assert.Equal(t, 5, l.calls["log"]-logged, "begin and end of an override are invalid, the policy has a fault, and none any more, and an override begins")
 	for _, uid := range []string{"first", "second"} {

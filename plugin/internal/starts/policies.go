@@ -26,9 +26,9 @@ func (p *Policies) SetNamespace(now time.Time, name string, labels map[string]st
 	p.change(func(m *policies.Matcher) *policies.Changes { m.SetNamespace(now, name, labels); return nil })
 }
 
-// SetNamespacesKnown notes that SetNamespace was called for all namespaces, or, with a fault, why it cannot be.
-func (p *Policies) SetNamespacesKnown(now time.Time, fault string) {
-	p.change(func(m *policies.Matcher) *policies.Changes { return m.SetNamespacesKnown(now, fault) })
+// SetNamespacesKnown notes that SetNamespace was called for all namespaces.
+func (p *Policies) SetNamespacesKnown(now time.Time) {
+	p.change(func(m *policies.Matcher) *policies.Changes { return m.SetNamespacesKnown(now) })
 	p.s.Wake() // policies of the scope Cluster may come into force
 }
 
