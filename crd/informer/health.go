@@ -44,7 +44,8 @@ const (
 // Err returns why the known objects may be out of date, or nil if they are current. It is not nil before the
 // first list is complete, from a failed list or watch until the next watch is open, from Distrust until the next
 // list is complete, and after Run. The end of a watch, which the API server closes every few minutes, is not a
-// failure. client-go takes 45 s to notice a connection that died silently.
+// failure, even if it ends at once or with an error: the objects are then listed again, within a minute. client-go
+// takes 45 s to notice a connection that died silently.
 func (h *health) Err() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -63,7 +64,7 @@ func (h *health) Distrust(why error) {
 	h.log.WithError(why).Warnf("the watch of %s is open but does not report a change: listing them again", h.what)
 }
 
-// fail records a failed request or watch.
+// fail records a failed request.
 func (h *health) fail(ctx context.Context, err error) {
 	if ctx.Err() != nil || errors.Is(err, context.Canceled) {
 		return // Run ends, or Relist was called

@@ -105,7 +105,7 @@ func New[T metav1.Object, L runtime.Object](api kube.Follow[L], o Options[T]) *I
 			if !lists {
 				i.works()
 			}
-			return i.stream(ctx, w), nil
+			return w, nil
 		},
 	}, o.Client)
 	return i

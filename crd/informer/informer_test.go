@@ -33,7 +33,8 @@ var errRefused = fmt.Errorf("dial: %w", syscall.ECONNREFUSED)
 
 // server is an API server with pods.
 type server struct {
-	unable bool // it cannot stream the list
+	unable  bool // it cannot stream the list
+	endless bool // a streamed list does not end by itself
 
 	mu      sync.Mutex
 	pods    []corev1.Pod
@@ -82,12 +83,19 @@ func (s *server) Watch(_ context.Context, o metav1.ListOptions) (watch.Interface
 		for i := range s.pods {
 			w.Add(s.pods[i].DeepCopy())
 		}
-		w.Action(watch.Bookmark, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
-			ResourceVersion: "9", Annotations: map[string]string{metav1.InitialEventsAnnotationKey: "true"},
-		}})
+		if !s.endless {
+			w.Action(watch.Bookmark, initialEnd())
+		}
 	}
 	s.watches = append(s.watches, w)
 	return w, nil
+}
+
+// initialEnd is the object of the event that ends a streamed list.
+func initialEnd() *corev1.Pod {
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+		ResourceVersion: "9", Annotations: map[string]string{metav1.InitialEventsAnnotationKey: "true"},
+	}}
 }
 
 // lists returns the versions from which the last requests listed, and forgets them.
@@ -329,68 +337,44 @@ func TestFaultsAreLoggedOnce(t *testing.T) {
 	}
 }
 
-// A watch may fail in any way: Err returns the failure until the next watch is open. A version that is too old is not
-// logged, because it is a part of every long watch. A regular end is no failure.
-func TestAFailureInsideAStream(t *testing.T) {
+// However a watch ends, the objects are followed again. That is no failure while the API server answers.
+func TestTheEndOfAWatch(t *testing.T) {
 	t.Parallel()
-	for name, c := range map[string]struct {
-		after time.Duration
-		fail  func(*watch.FakeWatcher)
-		says  string
-		lines int
-	}{
-		"too old":        {time.Minute, func(w *watch.FakeWatcher) { w.Error(&apierrors.NewResourceExpired("too old").ErrStatus) }, "too old", 0},
-		"an error":       {time.Minute, func(w *watch.FakeWatcher) { w.Error(&apierrors.NewBadRequest("strange").ErrStatus) }, "strange", 2},
-		"closed at once": {0, func(w *watch.FakeWatcher) { w.Stop() }, errShortWatch.Error(), 2},
-		"a regular end":  {time.Minute, func(w *watch.FakeWatcher) { w.Stop() }, "", 0},
+	for name, end := range map[string]func(*watch.FakeWatcher){
+		"too old":       func(w *watch.FakeWatcher) { w.Error(&apierrors.NewResourceExpired("too old").ErrStatus) },
+		"an error":      func(w *watch.FakeWatcher) { w.Error(&apierrors.NewBadRequest("strange").ErrStatus) },
+		"a regular end": func(w *watch.FakeWatcher) { w.Stop() },
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			with(t, &server{unable: true}, func(t *testing.T, b *bed) {
-				sleep(c.after)
-				c.fail(b.newest())
-				synctest.Wait()
-				if c.says == "" {
+		for _, after := range []time.Duration{0, time.Minute} {
+			t.Run(fmt.Sprint(name, " after ", after), func(t *testing.T) {
+				t.Parallel()
+				with(t, &server{unable: true}, func(t *testing.T, b *bed) {
+					sleep(after)
+					end(b.newest())
+					sleep(time.Minute)
+					one := pod("a", "1", "10")
+					b.newest().Add(&one)
+					synctest.Wait()
+					require.Equal(t, []string{"- a/1/10"}, b.take())
 					require.NoError(t, b.Err())
-				} else {
-					require.ErrorContains(t, b.Err(), c.says)
-				}
-				sleep(time.Minute)
-				require.NoError(t, b.Err())
-				require.Len(t, b.said(), c.lines)
+					require.Empty(t, b.said())
+				})
 			})
-		})
+		}
 	}
 }
 
 // A streamed list is complete at its bookmark, not when the stream opens.
 func TestAStreamedListIsCompleteAtItsEnd(t *testing.T) {
 	t.Parallel()
-	s := &server{err: errors.New("away")}
+	s := &server{endless: true, pods: []corev1.Pod{pod("a", "1", "1")}}
 	with(t, s, func(t *testing.T, b *bed) {
-		require.Error(t, b.Err())
-		w := watch.NewFake()
-		stream := b.stream(t.Context(), w)
-		one := pod("a", "1", "1")
-		go w.Add(&one)
-		<-stream.ResultChan()
-		require.Error(t, b.Err())
-		stream.Stop()
-	})
-}
-
-// A stopped stream ends even without a reader.
-func TestStreamStops(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		inner, one := watch.NewFakeWithChanSize(2, false), pod("a", "1", "1")
-		s := (&health{}).stream(t.Context(), inner)
-		inner.Add(&one)
-		inner.Add(&one)
+		require.ErrorIs(t, b.Err(), ErrNotSynced)
+		require.Empty(t, b.take())
+		b.newest().Action(watch.Bookmark, initialEnd())
 		synctest.Wait()
-		s.Stop()
-		s.Stop()
-		synctest.Wait() // the bubble fails if a goroutine stays
+		require.NoError(t, b.Err())
+		require.Equal(t, []string{"- a/1/1"}, b.take())
 	})
 }
 
