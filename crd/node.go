@@ -33,7 +33,7 @@ func newNodeFollower(o SourceOptions) *nodeFollower {
 // run follows the Node until ctx ends. When it is deleted, its last labels stay: the machine still runs this daemon.
 func (n *nodeFollower) run(ctx context.Context, refused func()) {
 	i := informer.New(n.api.Nodes(), informer.Options[*corev1.Node]{
-		What: "this node", Client: n.api, Only: fields.OneTermEqualSelector(metav1.ObjectNameField, n.name),
+		What: "this node", Client: n.api, Only: fields.OneTermEqualSelector(metav1.ObjectNameField, n.name).String(),
 		Kind: &corev1.Node{}, Keep: trimNode, Refused: refused, Log: n.log,
 		Changed: func(_, after *corev1.Node) {
 			if after != nil && after.Name == n.name {

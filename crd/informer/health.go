@@ -4,13 +4,9 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
-	"sync"
 	"time"
 
-	"github.com/sirupsen/logrus"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // Errors that [Informer.Err] returns before the first list is complete, and after Run ended.
@@ -18,21 +14,6 @@ var (
 	ErrNotSynced = errors.New("the first list is not complete yet")
 	ErrStopped   = errors.New("no longer followed")
 )
-
-// health records whether the last request to the API server succeeded, and logs when that changes.
-type health struct {
-	what, meanwhile string
-	refused         func()
-	log             logrus.FieldLogger
-
-	mu        sync.Mutex
-	err       error     // nil: a watch is open
-	doubt     error     // the argument of Distrust, until the next list is complete
-	said      string    // the state that was logged last
-	began     time.Time // when the last list began
-	streams   bool      // that list is the first part of a watch
-	completed time.Time // when the last complete list began
-}
 
 // The states that are logged.
 const (
@@ -46,102 +27,83 @@ const (
 // list is complete, and after Run. The end of a watch, which the API server closes every few minutes, is not a
 // failure, even if it ends at once or with an error: the objects are then listed again, within a minute. client-go
 // takes 45 s to notice a connection that died silently.
-func (h *health) Err() error {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.doubt != nil {
-		return h.doubt
+func (i *Informer[T]) Err() error {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.doubt != nil {
+		return i.doubt
 	}
-	return h.err
+	return i.err
 }
 
 // Distrust reports that the watch missed a change, which why describes. Err returns why until the objects are listed
-// again from the newest state. Distrust does not begin that list: call [Informer.Relist].
-func (h *health) Distrust(why error) {
-	h.mu.Lock()
-	h.doubt, h.said = why, unreachable
-	h.mu.Unlock()
-	h.log.WithError(why).Warnf("the watch of %s is open but does not report a change: listing them again", h.what)
+// again from the newest state. Distrust does not begin that list: call Relist.
+func (i *Informer[T]) Distrust(why error) {
+	i.mu.Lock()
+	i.doubt, i.said = why, unreachable
+	i.mu.Unlock()
+	i.options.Log.WithError(why).Warnf("the watch of %s is open but does not report a change: listing them again", i.options.What)
 }
 
-// fail records a failed request.
-func (h *health) fail(ctx context.Context, err error) {
+// fail records a failed request. The next list may have any version: the API server may have been restored from a
+// backup.
+func (i *Informer[T]) fail(ctx context.Context, err error) {
 	if ctx.Err() != nil || errors.Is(err, context.Canceled) {
 		return // Run ends, or Relist was called
 	}
-	h.mu.Lock()
-	h.err = err
-	h.mu.Unlock()
+	i.mu.Lock()
+	i.err, i.version = err, ""
+	i.mu.Unlock()
 	switch {
 	case apierrors.IsResourceExpired(err), apierrors.IsGone(err):
 		return // a long watch ends this way, and the objects are listed again
 	case apierrors.IsNotFound(err):
-		if h.become(unknown) {
-			h.log.WithError(err).Warnf("the API server does not know %s: install its CustomResourceDefinition (kubectl apply -k deploy/crds); trying again until it does", h.what)
+		if i.become(unknown) {
+			i.options.Log.WithError(err).Warnf("the API server does not know %s: install its CustomResourceDefinition (kubectl apply -k deploy/crds); trying again until it does", i.options.What)
 		}
-	case h.become(unreachable):
-		h.log.WithError(err).Warnf("cannot watch %s: %s; trying again until it works", h.what, cmp.Or(h.meanwhile, "what is in force stays"))
+	case i.become(unreachable):
+		i.options.Log.WithError(err).Warnf("cannot watch %s: %s; trying again until it works", i.options.What, cmp.Or(i.options.Meanwhile, "what is in force stays"))
 	}
-	if h.refused != nil && (apierrors.IsNotFound(err) || apierrors.IsForbidden(err)) {
-		h.refused()
+	if i.options.Refused != nil && (apierrors.IsNotFound(err) || apierrors.IsForbidden(err)) {
+		i.options.Refused()
 	}
-}
-
-// fallsBack reports whether err is the answer of an API server that cannot stream the first list. client-go then
-// requests a plain list at once.
-func fallsBack(o metav1.ListOptions, err error) bool {
-	return o.SendInitialEvents != nil && apierrors.IsInvalid(err)
 }
 
 // works records that a watch is open after a complete list. A complete list alone is not enough, because the
 // watch after it may be forbidden.
-func (h *health) works() {
-	h.mu.Lock()
-	h.err = nil
-	doubted := h.doubt != nil
-	h.mu.Unlock()
-	if !doubted && h.become(reachable) {
-		h.log.Infof("watching %s again", h.what)
+func (i *Informer[T]) works() {
+	i.mu.Lock()
+	i.err = nil
+	doubted := i.doubt != nil
+	i.mu.Unlock()
+	if !doubted && i.become(reachable) {
+		i.options.Log.Infof("watching %s again", i.options.What)
 	}
 }
 
-// begins records that a list begins, and reports whether it has to return the newest state.
-func (h *health) begins(streams bool) (newest bool) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.began, h.streams = time.Now(), streams
-	return h.doubt != nil
-}
-
 // listed records that the list is complete.
-func (h *health) listed() {
-	h.mu.Lock()
-	h.doubt, h.completed = nil, h.began
-	streams := h.streams
-	h.mu.Unlock()
+func (i *Informer[T]) listed() {
+	i.mu.Lock()
+	i.doubt, i.completed, i.version = nil, i.began, ""
+	streams := i.streams
+	i.mu.Unlock()
 	if streams {
-		h.works()
+		i.works()
 	}
 }
 
 // Listed returns when the last complete list began. It is zero before the first.
-func (h *health) Listed() time.Time {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.completed
-}
-
-func (h *health) stopped() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.err = fmt.Errorf("%s: %w", h.what, ErrStopped)
+func (i *Informer[T]) Listed() time.Time {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.completed
 }
 
 // become sets the state that is logged, and reports whether it is new.
-func (h *health) become(state string) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	isNew := h.said != state
-	h.said = state
+func (i *Informer[T]) become(state string) bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	isNew := i.said != state
+	i.said = state
 	return isNew
 }

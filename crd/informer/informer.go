@@ -7,13 +7,14 @@ package informer
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
 	"github.com/go-logr/logr/funcr"
 	"github.com/sirupsen/logrus"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
@@ -34,8 +35,8 @@ type Options[T metav1.Object] struct {
 	Meanwhile string
 	// Client is the client behind the API. A fake of client-go cannot stream the first list.
 	Client any
-	// Only selects objects by a field. Nil selects all.
-	Only fields.Selector
+	// Only is a field selector of the objects. Empty: all.
+	Only string
 	// Kind is an empty object of the kind.
 	Kind runtime.Object
 	// Keep returns what is kept of an object: at least its namespace, name and resource version. It may be
@@ -54,46 +55,47 @@ type Options[T metav1.Object] struct {
 // Informer follows the objects of one kind. Make one with [New]. Its methods are safe for concurrent use, and
 // only Run blocks.
 type Informer[T metav1.Object] struct {
-	health
-
 	options Options[T]
 	api     cache.ListerWatcher
 	synced  chan struct{}
 	known   map[types.NamespacedName]T // only the goroutine of Run uses it
 
-	next    sync.Mutex
-	end     context.CancelFunc // ends the reflector that runs now
-	version string             // the next list must not be older than this; empty: any
+	mu        sync.Mutex
+	end       context.CancelFunc // ends the reflector that runs now
+	version   string             // the next list must not be older than this; empty: any
+	err       error              // of the last request; nil: a watch is open
+	doubt     error              // the argument of Distrust, until the next list is complete
+	said      string             // the state that was logged last
+	began     time.Time          // when the last list began
+	streams   bool               // that list is the first part of a watch
+	completed time.Time          // when the last complete list began
 }
 
 // New returns an informer of the objects that api serves. Run does its work.
 func New[T metav1.Object, L runtime.Object](api kube.Follow[L], o Options[T]) *Informer[T] {
 	i := &Informer[T]{
-		health:  health{what: o.What, meanwhile: o.Meanwhile, refused: o.Refused, log: o.Log, err: ErrNotSynced},
-		options: o, synced: make(chan struct{}), known: map[types.NamespacedName]T{}, end: func() {},
+		options: o, synced: make(chan struct{}), known: map[types.NamespacedName]T{}, end: func() {}, err: ErrNotSynced,
 	}
 	i.api = cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, lo metav1.ListOptions) (runtime.Object, error) {
+			lo.FieldSelector = o.Only
 			i.beginList(&lo, false)
 			list, err := api.List(ctx, lo)
 			if err != nil {
 				i.fail(ctx, err)
-				i.startAt("")
 			}
 			return list, err
 		},
 		WatchFuncWithContext: func(ctx context.Context, lo metav1.ListOptions) (watch.Interface, error) {
 			lists := lo.SendInitialEvents != nil && *lo.SendInitialEvents
+			lo.FieldSelector = o.Only
 			if lists {
 				i.beginList(&lo, true)
-			} else {
-				i.selectOnly(&lo)
 			}
 			w, err := api.Watch(ctx, lo)
 			if err != nil {
-				if !fallsBack(lo, err) {
+				if !lists || !apierrors.IsInvalid(err) { // a server that cannot stream the list is asked for a plain one
 					i.fail(ctx, err)
-					i.startAt("")
 				}
 				if lists && utilnet.IsConnectionRefused(err) {
 					// At this error a reflector sleeps for up to half a minute, and the end of its context does not
@@ -111,36 +113,22 @@ func New[T metav1.Object, L runtime.Object](api kube.Follow[L], o Options[T]) *I
 	return i
 }
 
-func (i *Informer[T]) selectOnly(lo *metav1.ListOptions) {
-	if i.options.Only != nil {
-		lo.FieldSelector = i.options.Only.String()
-	}
-}
-
 // beginList records that a list begins, and sets in lo how new the list must be. With the version of the last
 // reflector, the list does not go back in time, and the API server can answer from memory. After Distrust, the
 // list comes from the API server's store.
 func (i *Informer[T]) beginList(lo *metav1.ListOptions, streams bool) {
-	i.selectOnly(lo)
-	i.next.Lock()
-	version := i.version
-	i.next.Unlock()
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.began, i.streams = time.Now(), streams
 	switch {
-	case i.begins(streams):
+	case i.doubt != nil:
 		lo.ResourceVersion = ""
 		if !streams {
 			lo.ResourceVersionMatch = ""
 		}
-	case version != "":
-		lo.ResourceVersion = version
+	case i.version != "":
+		lo.ResourceVersion = i.version
 	}
-}
-
-// startAt sets the oldest version that the next list may have.
-func (i *Informer[T]) startAt(version string) {
-	i.next.Lock()
-	defer i.next.Unlock()
-	i.version = version
 }
 
 // tries are the pauses between two attempts to list, the same as those of client-go's reflector. After a watch that
@@ -151,20 +139,25 @@ const calm = 2 * time.Minute
 
 // Run follows the objects until ctx ends. Call it once.
 func (i *Informer[T]) Run(ctx context.Context) {
-	// client-go logs at debug level here, because health logs each fault once.
-	debug := funcr.New(func(prefix, args string) { i.log.Debug(prefix, " ", args) }, funcr.Options{})
+	// client-go logs at debug level here, because fail logs each fault once.
+	debug := funcr.New(func(prefix, args string) { i.options.Log.Debug(prefix, " ", args) }, funcr.Options{})
 	ctx = klog.NewContext(ctx, debug)
 	for ctx.Err() == nil {
 		one, end := context.WithCancel(ctx)
-		i.next.Lock()
+		i.mu.Lock()
 		i.end = end
-		i.next.Unlock()
-		r := cache.NewReflectorWithOptions(i.api, i.options.Kind, store[T]{i}, cache.ReflectorOptions{Logger: &debug, Name: i.what})
+		i.mu.Unlock()
+		r := cache.NewReflectorWithOptions(i.api, i.options.Kind, store[T]{i}, cache.ReflectorOptions{Logger: &debug, Name: i.options.What})
 		listAndWatch(one, r)
 		end()
-		i.startAt(r.LastSyncResourceVersion())
+		version := r.LastSyncResourceVersion()
+		i.mu.Lock()
+		i.version = version
+		i.mu.Unlock()
 	}
-	i.stopped()
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.err = fmt.Errorf("%s: %w", i.options.What, ErrStopped)
 }
 
 // listAndWatch runs r until ctx ends, and pauses after each failure. Reflector.RunWithContext would do the same, but
@@ -173,7 +166,7 @@ func listAndWatch(ctx context.Context, r *cache.Reflector) {
 	pause := tries.DelayFunc()
 	for ctx.Err() == nil {
 		began := time.Now()
-		_ = r.ListAndWatchWithContext(ctx) // health has recorded the error
+		_ = r.ListAndWatchWithContext(ctx) // fail has recorded the error
 		if time.Since(began) > calm {
 			pause = tries.DelayFunc()
 		}
@@ -186,9 +179,9 @@ func listAndWatch(ctx context.Context, r *cache.Reflector) {
 
 // Relist makes Run list all objects again now.
 func (i *Informer[T]) Relist() {
-	i.next.Lock()
+	i.mu.Lock()
 	end := i.end
-	i.next.Unlock()
+	i.mu.Unlock()
 	end() // a reflector that began meanwhile lists, too
 }
 
@@ -258,7 +251,6 @@ func (s store[T]) Replace(objects []any, _ string) error {
 			s.forget(name, last)
 		}
 	}
-	s.startAt("")
 	s.listed()
 	select {
 	case <-s.synced:

@@ -19,7 +19,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -136,7 +135,7 @@ func with(t *testing.T, s *server, check func(t *testing.T, b *bed)) {
 		log, said := logtest.NewNullLogger()
 		b := &bed{server: s, log: said}
 		b.Informer = New(s, Options[*corev1.Pod]{
-			What: "things", Meanwhile: "nothing is known", Kind: &corev1.Pod{}, Only: fields.OneTermEqualSelector("metadata.name", "x"),
+			What: "things", Meanwhile: "nothing is known", Kind: &corev1.Pod{}, Only: "metadata.name=x",
 			Keep: func(o runtime.Object) *corev1.Pod {
 				p, _ := o.(*corev1.Pod) // the server has only pods
 				return &corev1.Pod{ObjectMeta: p.ObjectMeta}
