@@ -92,7 +92,7 @@ func validateGroupBy(c checker, text string) {
 	case text[0] != '.' && (text[0] != '{' || text[len(text)-1] != '}'):
 		c.invalid(text, "", want)
 	default:
-		if _, err := startpolicy.NewExpression(text); err != nil {
+		if err := startpolicy.CheckGroupBy(text); err != nil {
 			c.invalid(text, want+": ", err.Error())
 		}
 	}

@@ -12,12 +12,11 @@ import (
 const MostRequest int64 = 1 << 54
 
 // Facts are what policies need to know of a pod. Their maps must not be changed. Of labels and
-// expressions they hold only those that policies name, however many the pod has.
+// groupBys they hold only those that policies name, however many the pod has.
 type Facts struct {
 	// Labels are the pod's labels that policies name.
 	Labels map[string]string
-	// Values are the values of expressions for the pod, by the text of the expression. An
-	// expression that finds nothing has no value.
+	// Values are the values for the pod, by the groupBy. One that finds nothing has no value.
 	Values map[string]string
 	// Requests is what the pod requests of each resource, in thousandths of its unit. It is the
 	// sum that kubelet uses: the larger of what the init containers need in turn and what the
@@ -41,18 +40,17 @@ func FactsOf(pod *corev1.Pod, needs Needs) Facts {
 			f.Requests[string(name)] = milli
 		}
 	}
-	expressions := needs.expressions
-	if len(expressions) == 0 {
+	if len(needs.groupBys) == 0 {
 		return f
 	}
 	object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&corev1.Pod{ObjectMeta: pod.ObjectMeta, Spec: pod.Spec})
 	if err != nil {
 		return f // a decoded pod can always be converted
 	}
-	f.Values = make(map[string]string, len(expressions))
-	for text, e := range expressions {
-		if value := e.Value(object); value != "" {
-			f.Values[text] = value
+	f.Values = make(map[string]string, len(needs.groupBys))
+	for groupBy := range needs.groupBys {
+		if value := valueOf(groupBy, object); value != "" {
+			f.Values[groupBy] = value
 		}
 	}
 	return f

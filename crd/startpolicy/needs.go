@@ -2,24 +2,21 @@ package startpolicy
 
 import "k8s.io/apimachinery/pkg/labels"
 
-// Needs are the labels and expressions that policies name. The zero value has none. A copy must
+// Needs are the labels and the groupBys that policies name. The zero value has none. A copy must
 // not be used while Add is called.
-type Needs struct {
-	labels      map[string]bool
-	expressions map[string]*Expression
-}
+type Needs struct{ labels, groupBys map[string]bool }
 
 // Add adds what a policy names.
 func (n *Needs) Add(p *Policy) {
 	if n.labels == nil {
-		*n = Needs{labels: map[string]bool{}, expressions: map[string]*Expression{}}
+		*n = Needs{labels: map[string]bool{}, groupBys: map[string]bool{}}
 	}
 	for _, t := range p.terms {
 		n.addLabels(t.pod)
 	}
 	n.addLabels(p.bypass)
-	if p.Expression != nil {
-		n.expressions[p.GroupBy] = p.Expression
+	if p.GroupBy != "" {
+		n.groupBys[p.GroupBy] = true
 	}
 }
 
@@ -35,12 +32,12 @@ func (n *Needs) addLabels(selector labels.Selector) {
 
 // Covers reports whether facts that were extracted for n are enough for other.
 func (n Needs) Covers(other Needs) bool {
-	return covers(n.labels, other.labels) && covers(n.expressions, other.expressions)
+	return covers(n.labels, other.labels) && covers(n.groupBys, other.groupBys)
 }
 
-func covers[V any](all, some map[string]V) bool {
+func covers(all, some map[string]bool) bool {
 	for key := range some {
-		if _, has := all[key]; !has {
+		if !all[key] {
 			return false
 		}
 	}

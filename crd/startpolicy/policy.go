@@ -24,10 +24,8 @@ type Policy struct {
 	// OpenAfter is how long the API server may be unavailable before a policy of the scope
 	// Cluster stops holding pods.
 	OpenAfter time.Duration
-	// GroupBy is the text of the expression. It is empty if all pods form one group.
+	// GroupBy is a JSONPath. It is empty if all pods form one group.
 	GroupBy string
-	// Expression is the parsed GroupBy. It is nil if all pods form one group.
-	Expression *Expression
 	// NeedsNamespaces reports whether the policy selects by labels of namespaces other than
 	// their names.
 	NeedsNamespaces bool
@@ -67,8 +65,7 @@ func Compile(policy *v1alpha1.StartPolicy) (p *Policy, errs field.ErrorList) {
 		p.bypass = read(path.Child("bypassSelector"), spec.BypassSelector)
 	}
 	if spec.GroupBy != "" {
-		var err error
-		if p.Expression, err = NewExpression(spec.GroupBy); err != nil {
+		if err := CheckGroupBy(spec.GroupBy); err != nil {
 			errs = append(errs, field.Invalid(path.Child("groupBy"), spec.GroupBy, "must be a JSONPath: "+err.Error()))
 		}
 	}
@@ -111,7 +108,7 @@ func (p *Policy) Match(pod Facts, namespace map[string]string) (m Match, ok bool
 	if !selected {
 		return Match{}, false
 	}
-	if p.Expression != nil {
+	if p.GroupBy != "" {
 		if m.Group, ok = pod.Values[p.GroupBy]; !ok {
 			return Match{}, false
 		}
