@@ -21,9 +21,6 @@ func (n *Needs) Add(p *Policy) {
 }
 
 func (n *Needs) addLabels(selector labels.Selector) {
-	if selector == nil {
-		return
-	}
 	requirements, _ := selector.Requirements()
 	for _, r := range requirements {
 		n.labels[r.Key()] = true

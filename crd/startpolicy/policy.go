@@ -31,7 +31,7 @@ type Policy struct {
 	NeedsNamespaces bool
 
 	terms     []term
-	bypass    labels.Selector // nil: none
+	bypass    labels.Selector
 	limits    v1alpha1.PolicyLimits
 	overrides []override
 	invalid   []v1alpha1.InvalidField
@@ -46,12 +46,13 @@ func Compile(policy *v1alpha1.StartPolicy) (p *Policy, errs field.ErrorList) {
 	spec, path := policy.Spec, field.NewPath("spec")
 	p = &Policy{
 		Name: policy.Name, UID: policy.UID, Scope: spec.GetScope(),
-		OpenAfter: spec.GetOpenAfter(), GroupBy: spec.GroupBy, limits: *spec.Limits.DeepCopy(),
+		OpenAfter: spec.GetOpenAfter(), GroupBy: spec.GroupBy, limits: *spec.Limits.DeepCopy(), bypass: labels.Nothing(),
 	}
 	read := func(at *field.Path, s *v1alpha1.LabelSelector) labels.Selector {
 		selector, err := s.Selector()
 		if err != nil {
 			errs = append(errs, field.Invalid(at, "", err.Error()))
+			return labels.Nothing()
 		}
 		return selector
 	}
@@ -59,7 +60,8 @@ func Compile(policy *v1alpha1.StartPolicy) (p *Policy, errs field.ErrorList) {
 		at := path.Child("selector", "terms").Index(i)
 		one := term{pod: read(at.Child("podSelector"), t.PodSelector), namespace: read(at.Child("namespaceSelector"), t.NamespaceSelector)}
 		p.terms = append(p.terms, one)
-		p.NeedsNamespaces = p.NeedsNamespaces || needsLabels(t.NamespaceSelector)
+		named, _ := one.namespace.Requirements()
+		p.NeedsNamespaces = p.NeedsNamespaces || slices.ContainsFunc(named, func(r labels.Requirement) bool { return r.Key() != NamespaceName })
 	}
 	if spec.BypassSelector != nil {
 		p.bypass = read(path.Child("bypassSelector"), spec.BypassSelector)
@@ -74,19 +76,6 @@ func Compile(policy *v1alpha1.StartPolicy) (p *Policy, errs field.ErrorList) {
 		return nil, errs
 	}
 	return p, nil
-}
-
-// needsLabels reports whether a selector needs more labels of a namespace than its name.
-func needsLabels(s *v1alpha1.LabelSelector) bool {
-	if s == nil {
-		return false
-	}
-	for key := range s.MatchLabels {
-		if key != NamespaceName {
-			return true
-		}
-	}
-	return slices.ContainsFunc(s.MatchExpressions, func(r v1alpha1.LabelRequirement) bool { return r.Key != NamespaceName })
 }
 
 // Match is how a policy applies to a pod.
@@ -113,6 +102,6 @@ func (p *Policy) Match(pod Facts, namespace map[string]string) (m Match, ok bool
 			return Match{}, false
 		}
 	}
-	m.Bypass = p.bypass != nil && p.bypass.Matches(labels.Set(pod.Labels))
+	m.Bypass = p.bypass.Matches(labels.Set(pod.Labels))
 	return m, true
 }
